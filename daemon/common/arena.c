@@ -1,0 +1,76 @@
+/* Shared memory over memfds. */
+#include "arena.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum error arena_create(const char *name, uint64_t size, int *fd)
+{
+	*fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (*fd < 0)
+		return ERR_IO;
+	if (ftruncate(*fd, (off_t)size) ||
+	    fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)) {
+		close(*fd);
+		return ERR_IO;
+	}
+	return ERR_OK;
+}
+
+enum error arena_reopen_read_only(int fd, int *read_only)
+{
+	char path[32];
+
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	*read_only = open(path, O_RDONLY | O_CLOEXEC);
+	return *read_only < 0 ? ERR_IO : ERR_OK;
+}
+
+enum error arena_map(struct arena *arena, int in_fd, uint64_t in_size, int in_protection, int out_fd,
+                     uint64_t out_size, int out_protection)
+{
+	*arena = (struct arena){.in_size = in_size, .out_size = out_size};
+	arena->in = mmap(NULL, in_size, in_protection, MAP_SHARED, in_fd, 0);
+	if (arena->in == MAP_FAILED)
+		return ERR_IO;
+	arena->out = mmap(NULL, out_size, out_protection, MAP_SHARED, out_fd, 0);
+	if (arena->out == MAP_FAILED) {
+		munmap(arena->in, in_size);
+		return ERR_IO;
+	}
+	return ERR_OK;
+}
+
+void arena_unmap(struct arena *arena)
+{
+	munmap(arena->in, arena->in_size);
+	munmap(arena->out, arena->out_size);
+	*arena = (struct arena){0};
+}
+
+enum error sealed_create(const char *name, const void *data, size_t size, int *fd)
+{
+	*fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (*fd < 0)
+		return ERR_IO;
+	if (write(*fd, data, size) != (ssize_t)size ||
+	    fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)) {
+		close(*fd);
+		return ERR_IO;
+	}
+	return ERR_OK;
+}
+
+enum error sealed_read(int fd, void *data, size_t size)
+{
+	struct stat status;
+
+	if (fstat(fd, &status) || status.st_size != (off_t)size ||
+	    pread(fd, data, size, 0) != (ssize_t)size)
+		return ERR_IO;
+	return ERR_OK;
+}

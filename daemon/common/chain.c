@@ -1,0 +1,397 @@
+/* A chain of filters: parsed from text, one key at a time, and checked. */
+#include "chain.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void chain_init(struct chain *chain)
+{
+	memset(chain, 0, sizeof *chain);
+	chain->border = BORDER_REPLICATE;
+}
+
+static struct filter_call *last_call(struct chain *chain)
+{
+	return &chain->call[chain->count - 1];
+}
+
+enum error chain_add_filter(struct chain *chain, const char *name, struct problem *problem)
+{
+	enum filter filter = filter_parse(name);
+	const struct parameter *p;
+
+	if (filter == FILTERS)
+		return problem_set_parameter(problem, ERR_UNKNOWN_FILTER, "filter", name,
+		                             "did you mean %s? GET /v1/filters lists them all",
+		                             filter_name(filter_nearest(name)));
+	if (chain->count == CHAIN_FILTERS_MAX)
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "filters", name,
+		                             "a chain has at most %d filters", CHAIN_FILTERS_MAX);
+	chain->count++;
+	*last_call(chain) = (struct filter_call){.filter = filter};
+	for (size_t i = 0; (p = filter_parameter(filter, i)); i++)
+		last_call(chain)->value[i] = p->standard;
+	return ERR_OK;
+}
+
+/* Finds the last filter's parameter of this name and its index. */
+static const struct parameter *find_parameter(const struct chain *chain, const char *name, size_t *i)
+{
+	const struct parameter *p;
+
+	for (*i = 0; (p = filter_parameter(chain->call[chain->count - 1].filter, *i)); ++*i)
+		if (!strcmp(p->name, name))
+			return p;
+	return NULL;
+}
+
+bool chain_knows_parameter(const struct chain *chain, const char *name)
+{
+	size_t i;
+
+	return find_parameter(chain, name, &i) != NULL;
+}
+
+/* Reads a whole text as a finite number. */
+static bool parse_number(const char *text, double *number)
+{
+	char *end;
+
+	if (!*text || strspn(text, "0123456789+-.eE") != strlen(text))
+		return false;
+	*number = strtod(text, &end);
+	return !*end && isfinite(*number);
+}
+
+static enum error set_number(struct chain *chain, const struct parameter *p, size_t i,
+                             const char *text, struct problem *problem)
+{
+	const char *kind = p->type == PARAMETER_ODD       ? "an odd whole number"
+	                   : p->type == PARAMETER_INTEGER ? "a whole number"
+	                                                  : "a number";
+	double number;
+	bool valid = parse_number(text, &number) && number >= p->least && number <= p->most;
+
+	if (valid && p->type != PARAMETER_NUMBER)
+		valid = number == floor(number) && (p->type != PARAMETER_ODD || fmod(number, 2) == 1);
+	if (!valid)
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text,
+		                             "%s is %s from %g to %g%s%s", p->name, kind, p->least,
+		                             p->most, *p->unit ? ", in " : "", p->unit);
+	last_call(chain)->value[i] = number;
+	return ERR_OK;
+}
+
+static enum error set_choice(struct chain *chain, const struct parameter *p, size_t i,
+                             const char *text, struct problem *problem)
+{
+	const char *word = p->unit;
+	size_t length = strlen(text);
+
+	for (int choice = 0; *word; choice++) {
+		size_t end = strcspn(word, "|");
+
+		if (end == length && !strncmp(word, text, end)) {
+			last_call(chain)->value[i] = choice;
+			return ERR_OK;
+		}
+		word += end + (word[end] == '|');
+	}
+	return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text, "%s is one of %s",
+	                             p->name, p->unit);
+}
+
+/* Reads one row of a matrix, up to ';' or the end, into coefficients of which `room` are free.
+ * Returns their number, or -1 if something in it is not a number; -2 if they do not fit. */
+static int parse_row(const char **text, double *coefficient, size_t room)
+{
+	int count = 0;
+
+	for (;;) {
+		char word[32];
+		size_t length;
+
+		*text += strspn(*text, " ,");
+		if (!**text || **text == ';')
+			return count;
+		length = strcspn(*text, " ,;");
+		if ((size_t)count >= room)
+			return -2;
+		if (length >= sizeof word)
+			return -1;
+		memcpy(word, *text, length);
+		word[length] = '\0';
+		if (!parse_number(word, &coefficient[count]) || fabs(coefficient[count]) > 1e9)
+			return -1;
+		count++;
+		*text += length;
+	}
+}
+
+static enum error set_matrix(struct chain *chain, const struct parameter *p, const char *text,
+                             struct problem *problem)
+{
+	struct filter_call *call = last_call(chain);
+	uint32_t used = chain->coefficients_used;
+	const char *at = text;
+	int width = 0, height = 0, count;
+
+	for (;; at++) {
+		count = parse_row(&at, &chain->coefficient[used], CHAIN_COEFFICIENTS_MAX - used);
+		if (count == -2)
+			return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text,
+			                             "all matrices of a chain together have at most %d "
+			                             "coefficients, and one at most %dx%d",
+			                             CHAIN_COEFFICIENTS_MAX, MATRIX_SIDE_MAX,
+			                             MATRIX_SIDE_MAX);
+		if (count <= 0 || (height && count != width))
+			return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text,
+			                             "%s has rows of equally many numbers, as in "
+			                             "1,2,1;2,4,2;1,2,1; row %d differs",
+			                             p->name, height + 1);
+		width = count;
+		height++;
+		used += (uint32_t)count;
+		if (*at != ';')
+			break;
+	}
+	if (width % 2 == 0 || height % 2 == 0 || width > p->most || height > p->most)
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text,
+		                             "%s has odd sides from %g to %g; this one is %dx%d", p->name,
+		                             p->least, p->most, width, height);
+	call->matrix_width = (uint32_t)width;
+	call->matrix_height = (uint32_t)height;
+	call->matrix_first = chain->coefficients_used;
+	chain->coefficients_used = used;
+	return ERR_OK;
+}
+
+/* Lists the last filter's parameters: "sigma, size". */
+static void list_parameters(const struct chain *chain, char *list, size_t size)
+{
+	const struct parameter *p;
+	size_t used = 0;
+
+	for (size_t i = 0; (p = filter_parameter(chain->call[chain->count - 1].filter, i)); i++)
+		if (used < size)
+			used += (size_t)snprintf(list + used, size - used, "%s%s", i ? ", " : "", p->name);
+}
+
+enum error chain_set_parameter(struct chain *chain, const char *name, const char *text,
+                               struct problem *problem)
+{
+	size_t i;
+	const struct parameter *p = find_parameter(chain, name, &i);
+	char list[128] = "";
+
+	if (p && p->type == PARAMETER_MATRIX)
+		return set_matrix(chain, p, text, problem);
+	if (p && p->type == PARAMETER_CHOICE)
+		return set_choice(chain, p, i, text, problem);
+	if (p)
+		return set_number(chain, p, i, text, problem);
+	list_parameters(chain, list, sizeof list);
+	return problem_set_parameter(problem, ERR_BAD_PARAMETER, name, text,
+	                             "there is no such parameter; %s takes %s",
+	                             filter_name(last_call(chain)->filter), list);
+}
+
+/* Cuts the text in place at the first of `separator` and returns what follows, or NULL. */
+static char *cut(char *text, char separator)
+{
+	char *at = strchr(text, separator);
+
+	if (at)
+		*at++ = '\0';
+	return at;
+}
+
+/* One link of the chain, "NAME=key=value:key=value"; the text is cut up. */
+static enum error parse_link(struct chain *chain, char *link, struct problem *problem)
+{
+	char *pair = cut(link, '='), *next, *value;
+	enum error e = chain_add_filter(chain, link, problem);
+
+	for (; !e && pair; pair = next) {
+		next = cut(pair, ':');
+		value = cut(pair, '=');
+		if (!value)
+			return problem_set_parameter(problem, ERR_BAD_PARAMETER, "filters", pair,
+			                             "a filter's parameters are key=value, separated by "
+			                             "':', as in gaussian=sigma=2");
+		e = chain_set_parameter(chain, pair, value, problem);
+	}
+	return e;
+}
+
+enum error chain_parse(struct chain *chain, const char *text, struct problem *problem)
+{
+	char *copy = strdup(text), *link, *next;
+	enum error e = ERR_OK;
+
+	if (!copy)
+		return problem_set(problem, ERR_MEMORY, "no memory for the chain");
+	for (link = copy; !e && link; link = next) {
+		next = cut(link, ',');
+		e = parse_link(chain, link, problem);
+	}
+	free(copy);
+	return e;
+}
+
+enum error chain_set_border(struct chain *chain, const char *text, struct problem *problem)
+{
+	enum border border = border_parse(text);
+
+	if (border == BORDERS)
+		return problem_set_parameter(
+		    problem, ERR_BAD_PARAMETER, "border", text,
+		    "border is one of replicate, reflect, reflect101, wrap, constant, crop");
+	chain->border = border;
+	return ERR_OK;
+}
+
+enum error chain_set_border_value(struct chain *chain, const char *text, struct problem *problem)
+{
+	const char *at = text;
+	int count = parse_row(&at, chain->border_value, BANDS_MAX);
+
+	if (count < 1 || *at)
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "border_value", text,
+		                             "border_value is one number, or one a band separated by "
+		                             "commas, as in 255,0,0");
+	chain->border_values = (uint32_t)count;
+	return ERR_OK;
+}
+
+static enum error check_call(const struct filter_call *call, struct problem *problem)
+{
+	double scale = call->value[1];
+
+	if (call->filter != FILTER_CONVOLVE)
+		return ERR_OK;
+	if (!call->matrix_width)
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "kernel", "",
+		                             "convolve needs kernel, as in kernel=1,2,1;2,4,2;1,2,1");
+	if (scale == 0)
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "scale", "0",
+		                             "scale divides the result and is not 0");
+	return ERR_OK;
+}
+
+enum error chain_check(const struct chain *chain, struct problem *problem)
+{
+	enum error e = ERR_OK;
+
+	if (!chain->count)
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "filters", "",
+		                             "filters names at least one filter, as in "
+		                             "filters=gaussian=sigma=1.4,sobel");
+	for (uint32_t i = 0; !e && i < chain->count; i++)
+		e = check_call(&chain->call[i], problem);
+	return e;
+}
+
+static bool call_valid(const struct chain *chain, const struct filter_call *call)
+{
+	const struct parameter *p;
+
+	if (call->filter >= FILTERS)
+		return false;
+	for (size_t i = 0; (p = filter_parameter(call->filter, i)); i++)
+		if (p->type != PARAMETER_MATRIX && !isnan(call->value[i]) &&
+		    !(call->value[i] >= p->least && call->value[i] <= p->most))
+			return false;
+	if (call->filter != FILTER_CONVOLVE)
+		return true;
+	return call->matrix_width % 2 && call->matrix_height % 2 &&
+	       call->matrix_width <= MATRIX_SIDE_MAX && call->matrix_height <= MATRIX_SIDE_MAX &&
+	       call->matrix_first <= CHAIN_COEFFICIENTS_MAX &&
+	       call->matrix_width * call->matrix_height <= CHAIN_COEFFICIENTS_MAX - call->matrix_first;
+}
+
+bool chain_valid(const struct chain *chain)
+{
+	if (chain->count < 1 || chain->count > CHAIN_FILTERS_MAX || chain->border >= BORDERS ||
+	    chain->border_values > BANDS_MAX)
+		return false;
+	for (uint32_t i = 0; i < chain->count; i++)
+		if (!call_valid(chain, &chain->call[i]))
+			return false;
+	return true;
+}
+
+void chain_halo(const struct chain *chain, uint32_t *halo_x, uint32_t *halo_y)
+{
+	*halo_x = *halo_y = 0;
+	for (uint32_t i = 0; i < chain->count; i++) {
+		uint32_t x, y;
+
+		filter_radius(&chain->call[i], &x, &y);
+		*halo_x += x;
+		*halo_y += y;
+	}
+}
+
+double chain_cost(const struct chain *chain)
+{
+	double cost = 0;
+
+	for (uint32_t i = 0; i < chain->count; i++) {
+		uint32_t x, y;
+
+		filter_radius(&chain->call[i], &x, &y);
+		cost += chain->call[i].filter == FILTER_CONVOLVE ? (2.0 * x + 1) * (2.0 * y + 1)
+		                                                 : 2.0 * x + 2.0 * y + 2;
+	}
+	return cost;
+}
+
+enum error chain_border_pixel(const struct chain *chain, const struct image *image,
+                              double pixel[BANDS_MAX], struct problem *problem)
+{
+	const double full = pixel_type_full_scale(image->type);
+	uint32_t given = chain->border_values, colours = image->bands - image->alpha;
+	char text[32];
+
+	if (given > 1 && given != image->bands && given != colours) {
+		snprintf(text, sizeof text, "%u values", given);
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "border_value", text,
+		                             "the image has %u bands: give 1 or %u values", image->bands,
+		                             image->bands);
+	}
+	for (uint32_t b = 0; b < image->bands; b++) {
+		if (b >= colours && given < image->bands)
+			pixel[b] = full;
+		else
+			pixel[b] = given ? chain->border_value[given > 1 ? b : 0] : 0;
+		if (image->type == PIXEL_F32 ||
+		    (pixel[b] >= 0 && pixel[b] <= full && pixel[b] == floor(pixel[b])))
+			continue;
+		snprintf(text, sizeof text, "%g", pixel[b]);
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "border_value", text,
+		                             "the image's pixels are %s: whole numbers from 0 to %g",
+		                             pixel_type_name(image->type), full);
+	}
+	return ERR_OK;
+}
+
+enum error chain_output_size(const struct chain *chain, const struct image *image, uint32_t *width,
+                             uint32_t *height, struct problem *problem)
+{
+	uint32_t halo_x = 0, halo_y = 0;
+
+	if (chain->border == BORDER_CROP)
+		chain_halo(chain, &halo_x, &halo_y);
+	if (image->width <= 2 * halo_x || image->height <= 2 * halo_y)
+		return problem_set_parameter(problem, ERR_IMAGE_TOO_SMALL, "border", "crop",
+		                             "the image is %ux%u and the filter's window %ux%u: crop "
+		                             "leaves nothing; choose another border",
+		                             image->width, image->height, 2 * halo_x + 1,
+		                             2 * halo_y + 1);
+	*width = image->width - 2 * halo_x;
+	*height = image->height - 2 * halo_y;
+	return ERR_OK;
+}

@@ -1,0 +1,70 @@
+/* A chain of filters with its border rule: what a request asks for, parsed and checked. It is plain
+ * data without pointers, so that it travels to the workers in a sealed memfd as it is. */
+#ifndef COMMON_CHAIN_H
+#define COMMON_CHAIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "error.h"
+#include "filters.h"
+#include "image.h"
+
+enum { CHAIN_FILTERS_MAX = 8, CHAIN_COEFFICIENTS_MAX = 4 * MATRIX_SIDE_MAX * MATRIX_SIDE_MAX };
+
+struct chain {
+	uint32_t count; /* of filters, at least 1 once chain_check() has passed */
+	uint32_t border; /* enum border */
+	/* For BORDER_CONSTANT: 1 value for all bands (alpha: opaque), or one a band; 0 given: 0. */
+	uint32_t border_values;
+	uint32_t coefficients_used;
+	double border_value[BANDS_MAX];
+	struct filter_call call[CHAIN_FILTERS_MAX];
+	double coefficient[CHAIN_COEFFICIENTS_MAX]; /* of the matrices */
+};
+
+/* Empties the chain: no filter, border replicate. */
+void chain_init(struct chain *chain);
+
+/* Appends a filter, its parameters at their defaults. ERR_UNKNOWN_FILTER names the nearest;
+ * ERR_BAD_PARAMETER if the chain is full. */
+enum error chain_add_filter(struct chain *chain, const char *name, struct problem *problem) MUST_CHECK;
+
+/* Sets a parameter of the last filter from text. ERR_BAD_PARAMETER says what is valid. */
+enum error chain_set_parameter(struct chain *chain, const char *name, const char *text,
+                               struct problem *problem) MUST_CHECK;
+
+/* True if the last filter has a parameter of this name. */
+bool chain_knows_parameter(const struct chain *chain, const char *name);
+
+/* Appends the filters of "NAME=key=value:key=value,NAME…" (a matrix's columns separated by spaces). */
+enum error chain_parse(struct chain *chain, const char *text, struct problem *problem) MUST_CHECK;
+
+/* Sets border and border_value from text ("replicate", …; "0" or "255,0,0"). */
+enum error chain_set_border(struct chain *chain, const char *text, struct problem *problem) MUST_CHECK;
+enum error chain_set_border_value(struct chain *chain, const char *text,
+                                  struct problem *problem) MUST_CHECK;
+
+/* Checks what only the whole can tell: a required parameter that is missing, and no filter at all. */
+enum error chain_check(const struct chain *chain, struct problem *problem) MUST_CHECK;
+
+/* True if a chain that came from another process is within all limits. */
+bool chain_valid(const struct chain *chain);
+
+/* The halo: sums of the filters' radii. */
+void chain_halo(const struct chain *chain, uint32_t *halo_x, uint32_t *halo_y);
+
+/* Multiply-adds a sample that the chain costs, to predict its time. */
+double chain_cost(const struct chain *chain);
+
+/* The constant outside the image for each band of an image. ERR_BAD_PARAMETER if the number of
+ * values does not fit its bands or one is out of its type's range. */
+enum error chain_border_pixel(const struct chain *chain, const struct image *image,
+                              double pixel[BANDS_MAX], struct problem *problem) MUST_CHECK;
+
+/* The size of the result: that of the image, less the halo on each side with BORDER_CROP.
+ * ERR_IMAGE_TOO_SMALL if nothing is left. */
+enum error chain_output_size(const struct chain *chain, const struct image *image, uint32_t *width,
+                             uint32_t *height, struct problem *problem) MUST_CHECK;
+
+#endif

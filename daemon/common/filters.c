@@ -1,0 +1,252 @@
+/* The filters: lookups in filters.def, and the coefficients of each filter. */
+#include "filters.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+	const char *name;
+	const char *text;
+} filters[FILTERS] = {
+#define FILTER(symbol, name, text) {name, text},
+#define PARAMETER(...)
+#include "filters.def"
+#undef FILTER
+#undef PARAMETER
+};
+
+static const struct parameter parameters[] = {
+#define FILTER(symbol, name, text)
+#define PARAMETER(filter, name, type, least, most, standard, unit, text)                           \
+	{FILTER_##filter, name, PARAMETER_##type, least, most, standard, unit, text},
+#include "filters.def"
+#undef FILTER
+#undef PARAMETER
+};
+
+const char *filter_name(enum filter filter)
+{
+	return filters[filter].name;
+}
+
+const char *filter_text(enum filter filter)
+{
+	return filters[filter].text;
+}
+
+enum filter filter_parse(const char *name)
+{
+	enum filter filter = 0;
+
+	while (filter < FILTERS && strcmp(name, filters[filter].name))
+		filter++;
+	return filter;
+}
+
+/* Levenshtein distance, of the first 31 characters. */
+static size_t edit_distance(const char *a, const char *b)
+{
+	size_t row[32], n = strnlen(b, 31);
+
+	for (size_t j = 0; j <= n; j++)
+		row[j] = j;
+	for (size_t i = 0; i < 31 && a[i]; i++) {
+		size_t diagonal = row[0];
+
+		row[0] = i + 1;
+		for (size_t j = 0; j < n; j++) {
+			size_t change = diagonal + (a[i] != b[j]);
+			size_t step = 1 + (row[j] < row[j + 1] ? row[j] : row[j + 1]);
+
+			diagonal = row[j + 1];
+			row[j + 1] = change < step ? change : step;
+		}
+	}
+	return row[n];
+}
+
+enum filter filter_nearest(const char *name)
+{
+	enum filter nearest = 0;
+
+	for (enum filter f = 1; f < FILTERS; f++)
+		if (edit_distance(name, filters[f].name) < edit_distance(name, filters[nearest].name))
+			nearest = f;
+	return nearest;
+}
+
+const struct parameter *filter_parameter(enum filter filter, size_t i)
+{
+	for (size_t row = 0; row < sizeof parameters / sizeof *parameters; row++)
+		if (parameters[row].filter == filter && i-- == 0)
+			return &parameters[row];
+	return NULL;
+}
+
+/* The two parameters of `gaussian`, each worked out from the other where it is not given. */
+static void gaussian_shape(const struct filter_call *call, double *sigma, uint32_t *radius)
+{
+	double given_sigma = call->value[0], size = call->value[1];
+
+	if (isnan(size)) {
+		*sigma = isnan(given_sigma) ? 1 : given_sigma;
+		*radius = (uint32_t)ceil(3 * *sigma);
+	} else {
+		*sigma = isnan(given_sigma) ? 0.3 * ((size - 1) / 2 - 1) + 0.8 : given_sigma;
+		*radius = ((uint32_t)size - 1) / 2;
+	}
+}
+
+void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t *radius_y)
+{
+	double sigma;
+
+	switch ((enum filter)call->filter) {
+	case FILTER_GAUSSIAN:
+		gaussian_shape(call, &sigma, radius_x);
+		*radius_y = *radius_x;
+		break;
+	case FILTER_BOX:
+		*radius_x = *radius_y = ((uint32_t)call->value[0] - 1) / 2;
+		break;
+	case FILTER_CONVOLVE:
+		*radius_x = (call->matrix_width - 1) / 2;
+		*radius_y = (call->matrix_height - 1) / 2;
+		break;
+	default:
+		*radius_x = *radius_y = 1;
+		break;
+	}
+}
+
+/* Row and column the same, to a sum of 1 each. */
+static void separable_symmetric(struct operation *op, double (*weight)(double d, double sigma),
+                                double sigma)
+{
+	uint32_t size = 2 * op->radius_x + 1;
+	double sum = 0;
+
+	for (uint32_t i = 0; i < size; i++)
+		sum += op->coefficients[i] = weight((double)i - op->radius_x, sigma);
+	for (uint32_t i = 0; i < size; i++)
+		op->coefficients[size + i] = op->coefficients[i] /= sum;
+	op->kind = OPERATION_SEPARABLE;
+	op->smoothing = true;
+	op->gain = 1;
+}
+
+static double weight_gaussian(double d, double sigma)
+{
+	return exp(-d * d / (2 * sigma * sigma));
+}
+
+static double weight_box(double d, double sigma)
+{
+	(void)d, (void)sigma;
+	return 1;
+}
+
+/* Splits a matrix of rank 1 into row and column through its largest coefficient; false, and the
+ * operation untouched, if its rank is higher. */
+static bool matrix_split(const double *matrix, uint32_t width, uint32_t height, double scale,
+                         double *coefficients)
+{
+	uint32_t pivot = 0;
+
+	for (uint32_t i = 1; i < width * height; i++)
+		if (fabs(matrix[i]) > fabs(matrix[pivot]))
+			pivot = i;
+
+	const double peak = matrix[pivot];
+	const double *row = matrix + pivot / width * width, *column = matrix + pivot % width;
+
+	if (peak == 0)
+		return false;
+	for (uint32_t j = 0; j < height; j++)
+		for (uint32_t i = 0; i < width; i++)
+			if (fabs(matrix[j * width + i] - row[i] * (column[j * width] / peak)) >
+			    1e-12 * fabs(peak))
+				return false;
+	for (uint32_t i = 0; i < width; i++)
+		coefficients[i] = row[i] / peak;
+	for (uint32_t j = 0; j < height; j++)
+		coefficients[width + j] = column[j * width] / scale;
+	return true;
+}
+
+static void lower_matrix(const struct filter_call *call, const double *matrix, struct operation *op)
+{
+	uint32_t width = call->matrix_width, height = call->matrix_height;
+	double sum = 0, gain = 0, scale = call->value[1];
+
+	for (uint32_t i = 0; i < width * height; i++) {
+		sum += matrix[i];
+		gain += fabs(matrix[i]);
+	}
+	/* A sum that is 0 but for the rounding of its terms is 0. */
+	op->smoothing = fabs(sum) > 1e-9 * gain;
+	if (isnan(scale))
+		scale = op->smoothing ? sum : 1;
+	op->offset = call->value[2];
+	op->gain = gain / fabs(scale);
+	op->kind = OPERATION_SEPARABLE;
+	if (width > 1 && height > 1 &&
+	    matrix_split(matrix, width, height, scale, op->coefficients))
+		return;
+	op->kind = OPERATION_MATRIX;
+	for (uint32_t i = 0; i < width * height; i++)
+		op->coefficients[i] = matrix[i] / scale;
+}
+
+static void lower_sobel(const struct filter_call *call, struct operation *op)
+{
+	static const double smooth[3] = {1, 2, 1};
+
+	memcpy(op->coefficients, smooth, sizeof smooth);
+	op->kind = OPERATION_GRADIENT;
+	op->output = (enum gradient_output)call->value[0];
+	op->signed_output = op->output != GRADIENT_MAGNITUDE;
+	op->gain = op->signed_output ? 8 : 8 * sqrt(2);
+}
+
+enum error filter_lower(const struct filter_call *call, const double *coefficients,
+                        struct operation *op)
+{
+	double sigma;
+	uint32_t radius;
+
+	*op = (struct operation){0};
+	filter_radius(call, &op->radius_x, &op->radius_y);
+
+	size_t width = 2 * (size_t)op->radius_x + 1, height = 2 * (size_t)op->radius_y + 1;
+	size_t count = call->filter == FILTER_CONVOLVE && width * height > width + height
+	                   ? width * height
+	                   : width + height;
+
+	op->coefficients = calloc(count, sizeof *op->coefficients);
+	if (!op->coefficients)
+		return ERR_MEMORY;
+	switch ((enum filter)call->filter) {
+	case FILTER_GAUSSIAN:
+		gaussian_shape(call, &sigma, &radius);
+		separable_symmetric(op, weight_gaussian, sigma);
+		break;
+	case FILTER_BOX:
+		separable_symmetric(op, weight_box, 0);
+		break;
+	case FILTER_CONVOLVE:
+		lower_matrix(call, coefficients + call->matrix_first, op);
+		break;
+	default:
+		lower_sobel(call, op);
+		break;
+	}
+	return ERR_OK;
+}
+
+void operation_fini(struct operation *op)
+{
+	free(op->coefficients);
+	op->coefficients = NULL;
+}

@@ -1,0 +1,146 @@
+/* Pixels and images: the tables behind image.h. */
+#include "image.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+static const struct {
+	const char *name;
+	size_t size;
+	double full_scale;
+	double midpoint;
+} types[PIXEL_TYPES] = {
+    [PIXEL_U8] = {"u8", 1, 255, 128},
+    [PIXEL_U16] = {"u16", 2, 65535, 32768},
+    [PIXEL_F32] = {"f32", 4, 1, 0},
+};
+
+static const struct {
+	enum format format;
+	const char *name;
+	const char *media_type;
+} formats[] = {
+    /* The first row of a format holds the names that are written. */
+    {FORMAT_JPEG, "jpeg", "image/jpeg"},
+    {FORMAT_JPEG, "jpg", "image/jpg"},
+    {FORMAT_PNG, "png", "image/png"},
+    {FORMAT_WEBP, "webp", "image/webp"},
+    {FORMAT_TIFF, "tiff", "image/tiff"},
+    {FORMAT_TIFF, "tif", "image/tiff"},
+    {FORMAT_GIF, "gif", "image/gif"},
+    {FORMAT_PNM, "pnm", "image/x-portable-anymap"},
+    {FORMAT_PNM, "ppm", "image/x-portable-pixmap"},
+    {FORMAT_PNM, "pgm", "image/x-portable-graymap"},
+    {FORMAT_PNM, "pfm", "image/x-portable-floatmap"},
+    {FORMAT_RAW, "raw", "application/octet-stream"},
+};
+
+static const char *const borders[BORDERS] = {
+    [BORDER_REPLICATE] = "replicate",   [BORDER_REFLECT] = "reflect",
+    [BORDER_REFLECT101] = "reflect101", [BORDER_WRAP] = "wrap",
+    [BORDER_CONSTANT] = "constant",     [BORDER_CROP] = "crop",
+};
+
+size_t pixel_type_size(enum pixel_type type)
+{
+	return types[type].size;
+}
+
+const char *pixel_type_name(enum pixel_type type)
+{
+	return types[type].name;
+}
+
+double pixel_type_full_scale(enum pixel_type type)
+{
+	return types[type].full_scale;
+}
+
+double pixel_type_midpoint(enum pixel_type type)
+{
+	return types[type].midpoint;
+}
+
+size_t image_pixel_size(const struct image *image)
+{
+	return image->bands * types[image->type].size;
+}
+
+size_t image_row_size(const struct image *image)
+{
+	return image->width * image_pixel_size(image);
+}
+
+uint64_t image_size(const struct image *image)
+{
+	return (uint64_t)image_row_size(image) * image->height;
+}
+
+bool image_valid(const struct image *image)
+{
+	return image->width >= 1 && image->width <= IMAGE_SIDE_MAX && image->height >= 1 &&
+	       image->height <= IMAGE_SIDE_MAX && image->bands >= 1 && image->bands <= BANDS_MAX &&
+	       image->type < PIXEL_TYPES &&
+	       (!image->alpha || (image->alpha == 1 && image->bands % 2 == 0));
+}
+
+bool image_parse(const char *text, struct image *image)
+{
+	unsigned width, height, bands;
+	char type[4], rest;
+
+	if (strspn(text, "0123456789") == 0 ||
+	    sscanf(text, "%7ux%7ux%1u:%3s%c", &width, &height, &bands, type, &rest) != 4)
+		return false;
+	*image = (struct image){.width = width, .height = height, .bands = bands};
+	while (image->type < PIXEL_TYPES && strcmp(type, types[image->type].name))
+		image->type++;
+	return image_valid(image);
+}
+
+const char *format_name(enum format format)
+{
+	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+		if (formats[i].format == format)
+			return formats[i].name;
+	return "none";
+}
+
+const char *format_media_type(enum format format)
+{
+	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+		if (formats[i].format == format)
+			return formats[i].media_type;
+	return "application/octet-stream";
+}
+
+enum format format_parse(const char *name)
+{
+	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+		if (!strcasecmp(name, formats[i].name))
+			return formats[i].format;
+	return FORMAT_NONE;
+}
+
+enum format format_parse_media_type(const char *media_type)
+{
+	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+		if (!strcasecmp(media_type, formats[i].media_type))
+			return formats[i].format;
+	return FORMAT_NONE;
+}
+
+const char *border_name(enum border border)
+{
+	return borders[border];
+}
+
+enum border border_parse(const char *name)
+{
+	enum border border = 0;
+
+	while (border < BORDERS && strcmp(name, borders[border]))
+		border++;
+	return border;
+}

@@ -1,0 +1,78 @@
+/* Pixels and images: types, bands, sizes, file formats. */
+#ifndef COMMON_IMAGE_H
+#define COMMON_IMAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "error.h"
+
+/* Full scale is 255, 65535 and 1.0; the midpoint, which signed results are stored around, is 128,
+ * 32768 and 0. */
+enum pixel_type { PIXEL_U8, PIXEL_U16, PIXEL_F32, PIXEL_TYPES };
+
+enum { BANDS_MAX = 4, IMAGE_SIDE_MAX = 1000000 };
+
+/* An interleaved image. With alpha, the last band is alpha (bands is then 2 or 4). */
+struct image {
+	uint32_t width, height; /* pixels, 1 to IMAGE_SIDE_MAX */
+	uint32_t bands;         /* 1 to BANDS_MAX */
+	uint32_t type;          /* enum pixel_type */
+	uint32_t alpha;         /* 0 or 1 */
+};
+
+/* File formats; FORMAT_NONE stands for "as the input". Rows in image.c. */
+enum format {
+	FORMAT_NONE,
+	FORMAT_JPEG,
+	FORMAT_PNG,
+	FORMAT_WEBP,
+	FORMAT_TIFF,
+	FORMAT_GIF,
+	FORMAT_PNM, /* PGM, PPM, PFM: the type and the bands say which */
+	FORMAT_RAW,
+	FORMATS
+};
+
+/* How rows and columns outside the image are made: see kernels/border.h. */
+enum border {
+	BORDER_REPLICATE,
+	BORDER_REFLECT,
+	BORDER_REFLECT101,
+	BORDER_WRAP,
+	BORDER_CONSTANT,
+	BORDER_CROP,
+	BORDERS
+};
+
+size_t pixel_type_size(enum pixel_type type);      /* bytes a sample */
+const char *pixel_type_name(enum pixel_type type); /* "u8", "u16", "f32" */
+double pixel_type_full_scale(enum pixel_type type);
+double pixel_type_midpoint(enum pixel_type type);
+
+/* Bytes of a pixel, of a row without padding, of the whole image: none overflows within the limits
+ * of struct image. */
+size_t image_pixel_size(const struct image *image);
+size_t image_row_size(const struct image *image);
+uint64_t image_size(const struct image *image);
+
+/* True if every field is within its limits. */
+bool image_valid(const struct image *image);
+
+/* Reads "WIDTHxHEIGHTxBANDS:TYPE", say "640x480x3:u8". Returns false if the text is not of that
+ * form or a number is out of its limits; *image is then undefined. */
+bool image_parse(const char *text, struct image *image) MUST_CHECK;
+
+const char *format_name(enum format format);
+const char *format_media_type(enum format format);
+/* The format of a name ("jpeg", "jpg", "png", …, "ppm", "pgm", "pfm", "raw"), or FORMAT_NONE. */
+enum format format_parse(const char *name);
+/* The format of a media type ("image/png"), or FORMAT_NONE. Parameters must have been cut off. */
+enum format format_parse_media_type(const char *media_type);
+
+const char *border_name(enum border border);
+/* The border mode of a name, or BORDERS. */
+enum border border_parse(const char *name);
+
+#endif

@@ -1,0 +1,148 @@
+/* Cutting an image into tiles: all the arithmetic of slots, pitches and offsets. */
+#include "tile.h"
+
+static uint64_t align_up(uint64_t n, uint64_t alignment)
+{
+	return (n + alignment - 1) / alignment * alignment;
+}
+
+static uint64_t min_u64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Pitches and lead of rows `width` pixels wide. */
+static void tiling_set_width(struct tiling *t, uint32_t width)
+{
+	uint64_t pixel = image_pixel_size(&t->image), halo = t->halo_x * pixel;
+
+	t->lead = (uint32_t)align_up(halo, ROW_ALIGNMENT);
+	t->in_pitch = (uint32_t)align_up(t->lead + width * pixel + halo, ROW_ALIGNMENT);
+	t->out_pitch = (uint32_t)align_up(width * pixel, ROW_ALIGNMENT);
+}
+
+static void tiling_set_rows(struct tiling *t, uint32_t rows)
+{
+	t->rows = rows;
+	t->in_slot = align_up((uint64_t)t->in_pitch * (rows + 2 * t->halo_y), SLOT_ALIGNMENT);
+	t->out_slot = align_up((uint64_t)t->out_pitch * rows, SLOT_ALIGNMENT);
+}
+
+static uint64_t slots_that_fit(const struct tiling *t, uint64_t in_arena, uint64_t out_arena)
+{
+	return min_u64(in_arena / t->in_slot, out_arena / t->out_slot);
+}
+
+/* The widest result of which SLOTS_MIN tiles of one row fit. */
+static uint32_t largest_width(struct tiling t, uint64_t in_arena, uint64_t out_arena)
+{
+	uint32_t fits = 0, least_unfit = t.width;
+
+	while (least_unfit - fits > 1) {
+		uint32_t middle = fits + (least_unfit - fits) / 2;
+
+		tiling_set_width(&t, middle);
+		tiling_set_rows(&t, 1);
+		if (slots_that_fit(&t, in_arena, out_arena) >= SLOTS_MIN)
+			fits = middle;
+		else
+			least_unfit = middle;
+	}
+	return fits;
+}
+
+/* Rows a tile: within samples_max; at least four tiles an image, so that its stages overlap; but not
+ * so few that the halo is most of the work; then as many as fit SLOTS_MIN times. */
+static uint32_t choose_rows(struct tiling *t, uint64_t in_arena, uint64_t out_arena,
+                            uint64_t samples_max)
+{
+	uint64_t rows = samples_max / ((uint64_t)t->width * t->image.bands);
+	uint64_t least = align_up(t->halo_y > 16 ? t->halo_y : 16, 8);
+
+	rows = min_u64(rows, align_up(t->height, 4) / 4) / 8 * 8;
+	if (rows < least)
+		rows = least;
+	rows = min_u64(rows, t->height);
+	for (; rows > 1; rows = rows > 8 ? (rows - 1) / 8 * 8 : rows - 1) {
+		tiling_set_rows(t, (uint32_t)rows);
+		if (slots_that_fit(t, in_arena, out_arena) >= SLOTS_MIN)
+			break;
+	}
+	return (uint32_t)rows;
+}
+
+enum error tiling_init(struct tiling *t, const struct chain *chain, const struct image *image,
+                       uint64_t in_arena, uint64_t out_arena, uint64_t samples_max,
+                       struct problem *problem)
+{
+	enum error e;
+
+	*t = (struct tiling){.image = *image};
+	e = chain_output_size(chain, image, &t->width, &t->height, problem);
+	if (e)
+		return e;
+	chain_halo(chain, &t->halo_x, &t->halo_y);
+	if (chain->border == BORDER_CROP) {
+		t->x0 = t->halo_x;
+		t->y0 = t->halo_y;
+	}
+	tiling_set_width(t, t->width);
+	tiling_set_rows(t, choose_rows(t, in_arena, out_arena, samples_max));
+	if (slots_that_fit(t, in_arena, out_arena) < SLOTS_MIN)
+		return problem_set(problem, ERR_DOES_NOT_FIT,
+		                   "the result is %u pixels wide; with a window %u rows high and these "
+		                   "pixels (%u x %s) the largest width is %u",
+		                   t->width, 2 * t->halo_y + 1, image->bands,
+		                   pixel_type_name(image->type), largest_width(*t, in_arena, out_arena));
+	t->count = (t->height + t->rows - 1) / t->rows;
+	t->slots = (uint32_t)min_u64(min_u64(slots_that_fit(t, in_arena, out_arena), SLOTS_MAX),
+	                             t->count);
+	return ERR_OK;
+}
+
+void tiling_tile(const struct tiling *t, uint32_t i, uint64_t job, uint32_t arena, struct tile *tile)
+{
+	uint32_t slot = i % t->slots, first = i * t->rows;
+
+	*tile = (struct tile){
+	    .job = job,
+	    .index = i,
+	    .arena = arena,
+	    .x0 = t->x0,
+	    .y0 = t->y0 + first,
+	    .width = t->width,
+	    .height = t->height - first < t->rows ? t->height - first : t->rows,
+	    .in = slot * t->in_slot + (uint64_t)t->halo_y * t->in_pitch + t->lead,
+	    .out = slot * t->out_slot,
+	    .in_pitch = t->in_pitch,
+	    .out_pitch = t->out_pitch,
+	};
+}
+
+/* True if rows [-above, height + above) of `span` bytes, starting `before` bytes ahead of `origin`,
+ * lie within an arena. No sum overflows: offsets are below 2^62 and rows below 2^21. */
+static bool rows_inside(uint64_t origin, uint64_t above, uint64_t height, uint64_t before,
+                        uint64_t span, uint32_t pitch, uint64_t arena)
+{
+	uint64_t ahead = above * pitch + before;
+
+	return origin < UINT64_C(1) << 62 && pitch >= span && origin >= ahead &&
+	       origin - before + (height + above - 1) * pitch + span <= arena;
+}
+
+bool tile_valid(const struct tile *tile, const struct image *image, const struct chain *chain,
+                uint64_t in_arena, uint64_t out_arena)
+{
+	uint64_t pixel = image_pixel_size(image), row = tile->width * pixel;
+	uint32_t halo_x, halo_y;
+
+	chain_halo(chain, &halo_x, &halo_y);
+	return tile->width >= 1 && tile->height >= 1 && tile->width <= image->width &&
+	       tile->height <= image->height && tile->x0 <= image->width - tile->width &&
+	       tile->y0 <= image->height - tile->height && tile->in % ROW_ALIGNMENT == 0 &&
+	       tile->out % ROW_ALIGNMENT == 0 && tile->in_pitch % ROW_ALIGNMENT == 0 &&
+	       tile->out_pitch % ROW_ALIGNMENT == 0 &&
+	       rows_inside(tile->in, halo_y, tile->height, halo_x * pixel, row + 2 * halo_x * pixel,
+	                   tile->in_pitch, in_arena) &&
+	       rows_inside(tile->out, 0, tile->height, 0, row, tile->out_pitch, out_arena);
+}

@@ -1,0 +1,66 @@
+/* The tile: a full-width strip of rows with the halo its filters need, self-contained in one slot of
+ * shared memory; and how an image is cut into tiles.
+ *
+ * A slot is an area of the codec worker's input arena together with one of its output arena. In the
+ * input area lie the rows y0 - halo_y to y0 + height + halo_y, in_pitch bytes apart, each with
+ * halo_x pixels before x0 and after x0 + width; pixels outside the image are filled in by the border
+ * rule. In the output area lie `height` rows of `width` pixels, out_pitch bytes apart. */
+#ifndef COMMON_TILE_H
+#define COMMON_TILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "chain.h"
+#include "error.h"
+#include "image.h"
+
+enum {
+	ROW_ALIGNMENT = 64,
+	SLOT_ALIGNMENT = 4096,
+	SLOTS_MIN = 3,  /* one read, one filtered, one written */
+	SLOTS_MAX = 64,
+};
+
+struct tile {
+	uint64_t job;           /* the front's number of the job */
+	uint32_t index;         /* of the tile in the image, from 0, top to bottom */
+	uint32_t arena;         /* number of the arena, as MSG_ARENA gave it */
+	uint32_t x0, y0;        /* place of the result's first pixel in the whole image, in pixels */
+	uint32_t width, height; /* of the result, in pixels */
+	uint64_t in;            /* bytes from the input arena's start to pixel (x0, y0) */
+	uint64_t out;           /* bytes from the output arena's start to the result's first pixel */
+	uint32_t in_pitch, out_pitch; /* bytes from row to row */
+};
+
+/* How one job's image is cut. Tile i is target rows [i * rows, …) and lives in slot i % slots. */
+struct tiling {
+	struct image image;
+	uint32_t halo_x, halo_y;
+	uint32_t x0, y0;        /* first pixel of the result in the image: the halo with crop, else 0 */
+	uint32_t width, height; /* of the whole result */
+	uint32_t rows;          /* of the result in each tile but the last */
+	uint32_t count;         /* of tiles */
+	uint32_t slots;
+	uint32_t lead;          /* bytes from a row's start to pixel x0, a multiple of ROW_ALIGNMENT */
+	uint32_t in_pitch, out_pitch;
+	uint64_t in_slot, out_slot; /* bytes a slot takes of each arena */
+};
+
+/* Cuts an image for a chain. samples_max bounds the samples of a tile's result (by predicted device
+ * time), and is itself kept above a few rows. ERR_DOES_NOT_FIT names the largest width when three
+ * slots do not fit into the arenas; ERR_IMAGE_TOO_SMALL when crop leaves nothing. */
+enum error tiling_init(struct tiling *tiling, const struct chain *chain, const struct image *image,
+                       uint64_t in_arena, uint64_t out_arena, uint64_t samples_max,
+                       struct problem *problem) MUST_CHECK;
+
+/* The i-th tile (i < count) of a job in an arena. */
+void tiling_tile(const struct tiling *tiling, uint32_t i, uint64_t job, uint32_t arena,
+                 struct tile *tile);
+
+/* True if everything that the tile's filters read and write lies within arenas of these sizes and
+ * the tile within the image. For tiles that came from another process. */
+bool tile_valid(const struct tile *tile, const struct image *image, const struct chain *chain,
+                uint64_t in_arena, uint64_t out_arena);
+
+#endif

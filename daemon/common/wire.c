@@ -1,0 +1,102 @@
+/* Messages over SOCK_SEQPACKET: each is sent as its type's struct and no longer. */
+#include "wire.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static const struct {
+	const char *name;
+	size_t size;
+	size_t fds;
+} messages[MESSAGES] = {
+#define MESSAGE(symbol, member, fds)                                                               \
+	{#symbol, offsetof(struct message, member) + sizeof(struct message_##member), fds},
+#include "messages.def"
+#undef MESSAGE
+};
+
+static const char *const kernels[KERNELS] = {
+#define KERNEL(symbol, name) name,
+#include "kernels.def"
+#undef KERNEL
+};
+
+union control {
+	char bytes[CMSG_SPACE(MESSAGE_FDS_MAX * sizeof(int))];
+	struct cmsghdr align;
+};
+
+const char *message_name(enum message_type type)
+{
+	return type < MESSAGES ? messages[type].name : "unknown";
+}
+
+const char *kernel_name(enum kernel kernel)
+{
+	return kernel < KERNELS ? kernels[kernel] : "unknown";
+}
+
+enum error wire_send(int socket, const struct message *message, const int *fds)
+{
+	size_t fds_size = messages[message->type].fds * sizeof(int);
+	struct iovec part = {(void *)(uintptr_t)message, messages[message->type].size};
+	struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
+	union control control = {0};
+	ssize_t sent;
+
+	if (fds_size) {
+		header.msg_control = control.bytes;
+		header.msg_controllen = CMSG_SPACE(fds_size);
+		control.align.cmsg_level = SOL_SOCKET;
+		control.align.cmsg_type = SCM_RIGHTS;
+		control.align.cmsg_len = CMSG_LEN(fds_size);
+		memcpy(CMSG_DATA(&control.align), fds, fds_size);
+	}
+	do
+		sent = sendmsg(socket, &header, MSG_NOSIGNAL);
+	while (sent < 0 && errno == EINTR);
+	return sent < 0 ? ERR_IO : ERR_OK;
+}
+
+/* Takes the descriptors out of the control data; returns their number. */
+static size_t take_fds(struct msghdr *header, int fds[MESSAGE_FDS_MAX])
+{
+	struct cmsghdr *c = CMSG_FIRSTHDR(header);
+	size_t size;
+
+	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+		return 0;
+	size = c->cmsg_len - CMSG_LEN(0);
+	memcpy(fds, CMSG_DATA(c), size);
+	return size / sizeof(int);
+}
+
+enum wire_result wire_receive(int socket, struct message *message, int fds[MESSAGE_FDS_MAX])
+{
+	struct iovec part = {message, sizeof *message};
+	union control control;
+	struct msghdr header = {.msg_iov = &part,
+	                        .msg_iovlen = 1,
+	                        .msg_control = control.bytes,
+	                        .msg_controllen = sizeof control.bytes};
+	size_t count;
+	ssize_t size;
+
+	memset(message, 0, sizeof *message);
+	do
+		size = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
+	while (size < 0 && errno == EINTR);
+	if (size <= 0)
+		return size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) ? WIRE_NOTHING
+		                                                              : WIRE_CLOSED;
+	count = take_fds(&header, fds);
+	if (!(header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) && message->type < MESSAGES &&
+	    (size_t)size == messages[message->type].size && count == messages[message->type].fds)
+		return WIRE_MESSAGE;
+	while (count)
+		close(fds[--count]);
+	return WIRE_BROKEN;
+}

@@ -1,0 +1,163 @@
+/* The messages between the front and its workers: fixed structs over SOCK_SEQPACKET, with file
+ * descriptors beside them. Pixels never travel here; they lie in the arenas.
+ *
+ * A worker finds its socket at descriptor WORKER_SOCKET. Both ends are of one build and one
+ * machine, so structs travel as they are; the receiver still checks every field, since a worker may
+ * have been taken over by what it decodes. */
+#ifndef COMMON_WIRE_H
+#define COMMON_WIRE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "chain.h"
+#include "error.h"
+#include "image.h"
+#include "tile.h"
+
+enum { WORKER_SOCKET = 3, MESSAGE_FDS_MAX = 3 };
+
+enum kernel {
+#define KERNEL(symbol, name) KERNEL_##symbol,
+#include "kernels.def"
+#undef KERNEL
+	KERNELS
+};
+
+const char *kernel_name(enum kernel kernel);
+
+enum message_type {
+#define MESSAGE(symbol, member, fds) MSG_##symbol,
+#include "messages.def"
+#undef MESSAGE
+	MESSAGES
+};
+
+struct message_ready {
+	char name[64];    /* device: its name; codec: empty */
+	char driver[64];  /* device: platform and driver version */
+	uint64_t memory;  /* device: bytes of global memory */
+	uint32_t lanes;   /* device: tiles that it can work on at once */
+	uint32_t startup_ms; /* from exec to here */
+	uint32_t builds;  /* device: programs built or loaded */
+	uint32_t unused;
+};
+
+/* Sent once for each arena, before anything that names it. A device with memory of its own gets
+ * both memfds writable (a pinned mapping must be); a CPU device gets the input read-only. */
+struct message_arena {
+	uint32_t arena;
+	uint32_t unused;
+	uint64_t in_size, out_size; /* bytes */
+};
+
+/* Body: readable, its offset 0. Answer: an empty file, to be written from 0. Chain: a sealed memfd
+ * with one struct chain. */
+struct message_job {
+	uint64_t job;
+	uint32_t arena;
+	uint32_t format;         /* enum format asked for; FORMAT_NONE: the input's, if accepted */
+	uint32_t accept;         /* bit (1 << format) for each that the client accepts */
+	uint32_t accept_best;    /* enum format to write if the input's is not accepted */
+	uint32_t quality;        /* 1 to 100; 0: the format's default */
+	uint32_t strip;          /* 1: drop the metadata */
+	uint32_t raw;            /* 1: the body is bare pixels as raw_image says */
+	struct image raw_image;
+	uint64_t body_size;      /* bytes */
+	uint64_t pixels_max;     /* of an image whose rows can be decoded in order */
+	uint64_t buffered_pixels_max; /* of one that must be decoded whole */
+	uint64_t samples_max;    /* of a tile's result, see tiling_init() */
+};
+
+struct message_image {
+	uint64_t job;
+	struct image image;      /* after orientation */
+	uint32_t input_format;   /* enum format */
+	uint32_t tiles;          /* how many will come */
+	uint32_t unused;
+};
+
+/* Chain: as for MSG_JOB. */
+struct message_plan {
+	uint64_t job;
+	struct image image;
+	uint32_t unused;
+};
+
+struct message_plan_drop {
+	uint64_t job;
+};
+
+struct message_tile {
+	struct tile tile;
+};
+
+enum { LAUNCHES_MAX = 40 };
+
+/* Times are of the device's clock, from OpenCL events. */
+struct message_tile_done {
+	uint64_t job;
+	uint32_t index;     /* of the tile */
+	uint32_t error;     /* enum error */
+	int32_t cl_error;   /* OpenCL's code where error is ERR_DEVICE, else 0 */
+	uint32_t launches;  /* how many of `launch` are filled */
+	uint64_t upload_ns, download_ns;       /* 0 where the device shares the host's memory */
+	uint64_t upload_bytes, download_bytes; /* likewise */
+	struct {
+		uint32_t kernel; /* enum kernel */
+		uint32_t ns;
+		uint64_t bytes;  /* read once and written once */
+	} launch[LAUNCHES_MAX];
+};
+
+struct message_cancel {
+	uint64_t job;
+};
+
+struct message_job_done {
+	uint64_t job;
+	uint32_t error;          /* enum error */
+	uint32_t format;         /* enum format of the answer */
+	struct image image;      /* of the answer */
+	uint32_t input_format;   /* enum format of the body, FORMAT_NONE if unknown */
+	uint64_t answer_size;    /* bytes */
+	uint64_t decode_ns, encode_ns; /* busy time, waits for tiles not counted */
+	struct problem problem;  /* where error is not ERR_OK */
+};
+
+struct message_device {
+	uint32_t platform, device; /* indices, as OpenCL lists them */
+	uint32_t last;             /* 1 in the last message, which may be of no device */
+	uint32_t type;             /* enum device_type */
+	char name[64];
+	char platform_name[64];
+};
+
+enum device_type { DEVICE_NONE, DEVICE_CPU, DEVICE_GPU, DEVICE_ACCELERATOR };
+
+struct message {
+	uint32_t type; /* enum message_type */
+	uint32_t unused;
+	union {
+#define MESSAGE(symbol, member, fds) struct message_##member member;
+#include "messages.def"
+#undef MESSAGE
+	};
+};
+
+/* Sends a message with the descriptors that its type has (fds may be NULL for none); they stay the
+ * caller's. Returns ERR_IO with errno set: EAGAIN from a non-blocking socket means that the peer
+ * does not read. */
+enum error wire_send(int socket, const struct message *message, const int *fds) MUST_CHECK;
+
+enum wire_result { WIRE_MESSAGE, WIRE_NOTHING, WIRE_CLOSED, WIRE_BROKEN };
+
+/* Receives a message. WIRE_MESSAGE: it has the size and number of descriptors of its type, and the
+ * descriptors (close-on-exec) are the caller's; unused bytes are 0. WIRE_NOTHING: a non-blocking socket has none.
+ * WIRE_CLOSED: the peer is gone. WIRE_BROKEN: the peer sent something else; nothing is to close. */
+enum wire_result wire_receive(int socket, struct message *message,
+                              int fds[MESSAGE_FDS_MAX]) MUST_CHECK;
+
+const char *message_name(enum message_type type);
+
+#endif
