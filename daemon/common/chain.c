@@ -294,7 +294,7 @@ enum error chain_check(const struct chain *chain, struct problem *problem)
 	return e;
 }
 
-static bool call_valid(const struct chain *chain, const struct filter_call *call)
+static bool call_valid(const struct filter_call *call)
 {
 	const struct parameter *p;
 
@@ -318,7 +318,7 @@ bool chain_valid(const struct chain *chain)
 	    chain->border_values > BANDS_MAX)
 		return false;
 	for (uint32_t i = 0; i < chain->count; i++)
-		if (!call_valid(chain, &chain->call[i]))
+		if (!call_valid(&chain->call[i]))
 			return false;
 	return true;
 }

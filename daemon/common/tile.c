@@ -6,6 +6,13 @@ static uint64_t align_up(uint64_t n, uint64_t alignment)
 	return (n + alignment - 1) / alignment * alignment;
 }
 
+enum { TILES_WANTED = 16, SAMPLES_WANTED = 1 << 18 };
+
+static uint64_t max_u64(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
 static uint64_t min_u64(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
@@ -51,17 +58,17 @@ static uint32_t largest_width(struct tiling t, uint64_t in_arena, uint64_t out_a
 	return fits;
 }
 
-/* Rows a tile: within samples_max; at least four tiles an image, so that its stages overlap; but not
- * so few that the halo is most of the work; then as many as fit SLOTS_MIN times. */
+/* Rows a tile: about a sixteenth of the image, so that its stages overlap; not less than is worth a
+ * launch, nor so few that the halo is most of the work; within samples_max; then as many as fit
+ * SLOTS_MIN times. */
 static uint32_t choose_rows(struct tiling *t, uint64_t in_arena, uint64_t out_arena,
                             uint64_t samples_max)
 {
-	uint64_t rows = samples_max / ((uint64_t)t->width * t->image.bands);
-	uint64_t least = align_up(t->halo_y > 16 ? t->halo_y : 16, 8);
+	uint64_t row = (uint64_t)t->width * t->image.bands;
+	uint64_t rows = max_u64(t->height / TILES_WANTED, SAMPLES_WANTED / row);
 
-	rows = min_u64(rows, align_up(t->height, 4) / 4) / 8 * 8;
-	if (rows < least)
-		rows = least;
+	rows = align_up(min_u64(rows, samples_max / row), 8);
+	rows = max_u64(rows, t->halo_y);
 	rows = min_u64(rows, t->height);
 	for (; rows > 1; rows = rows > 8 ? (rows - 1) / 8 * 8 : rows - 1) {
 		tiling_set_rows(t, (uint32_t)rows);

@@ -1,0 +1,305 @@
+/* Codec workers: each has an arena for life and one job at a time.
+ *
+ * The hard part is the end of a job. Its tiles may still be on a device, which writes into the
+ * arena; so the arena has its next job only when every task is back, even if the codec process
+ * that asked for them is long gone. */
+#include "front/codecs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/arena.h"
+#include "common/log.h"
+#include "front/loop.h"
+#include "front/metrics.h"
+#include "front/supervisor.h"
+
+enum { CHECK_MS = 200 };
+
+struct codec {
+	struct worker worker;
+	struct codec_arena arena;
+	struct job *job;       /* that it works on; holds a reference */
+	unsigned tasks;        /* that are not back */
+	uint64_t last_job;     /* whose tasks these are */
+	uint32_t next_tile;    /* index that the next MSG_TILE must have */
+};
+
+static const struct config *config;
+static const struct codec_owner *owner;
+static struct codec *codecs;
+static unsigned codec_count;
+static struct loop_timer check;
+
+unsigned codecs_count(void)
+{
+	return codec_count;
+}
+
+const struct codec_arena *codec_arena(unsigned i)
+{
+	return &codecs[i].arena;
+}
+
+bool codec_is_up(unsigned i)
+{
+	return codecs[i].worker.state == WORKER_UP;
+}
+
+static void codec_start_job(struct codec *c, struct job *job)
+{
+	struct message message = {.type = MSG_JOB, .job = job->options};
+	int fds[] = {job->body.fd, job->answer.fd, job->chain_fd};
+
+	message.job.arena = c->worker.number;
+	message.job.samples_max = owner->samples_max(job->chain);
+	c->job = job;
+	c->last_job = job->id;
+	c->next_tile = 0;
+	job->codec = c;
+	job_hold(job);
+	job->times.started = loop_now();
+	metric_observe(METRIC_STAGE_DURATION, "queue", NULL,
+	               (double)(job->times.started - job->times.accepted) * 1e-9);
+	worker_send(&c->worker, &message, fds); /* if that fails, down() follows */
+}
+
+static bool codec_is_idle(const struct codec *c)
+{
+	return c->worker.state == WORKER_UP && !c->job && !c->tasks;
+}
+
+void codecs_wake(void)
+{
+	for (unsigned i = 0; i < codec_count && jobs_waiting(); i++)
+		if (codec_is_idle(&codecs[i]))
+			codec_start_job(&codecs[i], job_next_waiting());
+}
+
+/* The arena is free again when no task of the ended job is out. */
+static void codec_check_idle(struct codec *c)
+{
+	if (c->job || c->tasks)
+		return;
+	if (c->last_job)
+		owner->job_gone(c->last_job, c->worker.number);
+	c->last_job = 0;
+	codecs_wake();
+}
+
+static void codec_end_job(struct codec *c, enum error error, const struct problem *problem)
+{
+	struct job *job = c->job;
+
+	c->job = NULL;
+	job->codec = NULL;
+	owner->job_ended(job);
+	job_finish(job, error, problem);
+	job_release(job);
+	codec_check_idle(c);
+}
+
+static void codec_task_done(struct task *task, const struct message_tile_done *done)
+{
+	struct codec *c = &codecs[task->tile.arena];
+	struct job *job = task->job;
+	struct message message = {.type = MSG_TILE_DONE, .tile_done = *done};
+
+	c->tasks--;
+	if (c->job == job) {
+		job->tiles_done++;
+		worker_send(&c->worker, &message, NULL);
+	}
+	free(task);
+	codec_check_idle(c);
+	job_release(job);
+}
+
+static void codec_up(struct worker *worker, const struct message_ready *ready)
+{
+	struct codec *c = &codecs[worker->number];
+	struct message message = {.type = MSG_ARENA,
+	                          .arena = {.arena = worker->number,
+	                                    .in_size = c->arena.in_size,
+	                                    .out_size = c->arena.out_size}};
+	int fds[] = {c->arena.in, c->arena.out};
+
+	(void)ready;
+	if (worker_send(worker, &message, fds))
+		codecs_wake();
+}
+
+static bool take_image(struct codec *c, const struct message_image *m)
+{
+	struct job *job = c->job;
+
+	if (!job || m->job != job->id || job->image_known || !image_valid(&m->image) || !m->tiles)
+		return false;
+	job->image = m->image;
+	job->image_known = true;
+	job->tiles = m->tiles;
+	return true;
+}
+
+static bool take_tile(struct codec *c, const struct tile *tile)
+{
+	struct job *job = c->job;
+	struct task *task;
+
+	if (!job || tile->job != job->id || !job->image_known || tile->arena != c->worker.number ||
+	    tile->index != c->next_tile || tile->index >= job->tiles || c->tasks >= SLOTS_MAX ||
+	    !tile_valid(tile, &job->image, job->chain, c->arena.in_size, c->arena.out_size))
+		return false;
+	task = calloc(1, sizeof *task);
+	if (!task)
+		return false;
+	task->tile = *tile;
+	task->job = job;
+	task->units = (double)tile->width * tile->height * job->image.bands * chain_cost(job->chain);
+	job_hold(job);
+	job->task_done = codec_task_done;
+	c->next_tile++;
+	c->tasks++;
+	owner->task_ready(task);
+	return true;
+}
+
+static bool take_done(struct codec *c, const struct message_job_done *m)
+{
+	struct job *job = c->job;
+	struct problem problem = m->problem;
+
+	if (!job || m->job != job->id || m->error >= ERR_COUNT || m->format >= FORMATS ||
+	    m->input_format >= FORMATS || (!m->error && !image_valid(&m->image)))
+		return false;
+	problem.parameter[sizeof problem.parameter - 1] = '\0';
+	problem.value[sizeof problem.value - 1] = '\0';
+	problem.detail[sizeof problem.detail - 1] = '\0';
+	job->format = m->format;
+	job->input_format = m->input_format;
+	job->result = m->image;
+	job->times.decode = m->decode_ns;
+	job->times.encode = m->encode_ns;
+	if (!m->error)
+		spool_settle(&job->answer, m->answer_size);
+	codec_end_job(c, m->error, &problem);
+	return true;
+}
+
+static void codec_message(struct worker *worker, const struct message *message)
+{
+	struct codec *c = &codecs[worker->number];
+	bool taken = false;
+
+	if (message->type == MSG_IMAGE)
+		taken = take_image(c, &message->image);
+	else if (message->type == MSG_TILE)
+		taken = take_tile(c, &message->tile.tile);
+	else if (message->type == MSG_JOB_DONE)
+		taken = take_done(c, &message->job_done);
+	if (!taken) {
+		log_warning("codec-%u sent a %s that does not fit its job", worker->number,
+		            message_name(message->type));
+		worker_kill(worker, "protocol");
+	}
+}
+
+static void codec_down(struct worker *worker, const char *reason)
+{
+	struct codec *c = &codecs[worker->number];
+	struct problem problem;
+	enum error error;
+
+	if (!c->job)
+		return;
+	if (!strcmp(reason, "timeout"))
+		error = problem_set(&problem, ERR_TIMEOUT, "the job was ended after %llu s",
+		                    (unsigned long long)config->job_timeout);
+	else
+		error = problem_set(&problem, ERR_DECODER_DIED,
+		                    "the process that decoded this image ended (%s); the image may be "
+		                    "damaged or made to do harm",
+		                    reason);
+	codec_end_job(c, error, &problem);
+}
+
+static const struct worker_owner codec_worker = {codec_up, codec_message, codec_down};
+
+static void check_jobs(void *context)
+{
+	uint64_t limit = config->job_timeout * 1000000000u, now = loop_now();
+
+	(void)context;
+	for (unsigned i = 0; i < codec_count; i++)
+		if (codecs[i].job && now - codecs[i].job->times.started > limit)
+			worker_kill(&codecs[i].worker, "timeout");
+}
+
+static enum error arena_open(struct codec_arena *arena, uint64_t size)
+{
+	enum error e;
+
+	*arena = (struct codec_arena){-1, -1, -1, size, size};
+	e = arena_create("tiles-in", size, &arena->in);
+	if (!e)
+		e = arena_reopen_read_only(arena->in, &arena->in_read_only);
+	if (!e)
+		e = arena_create("tiles-out", size, &arena->out);
+	return e;
+}
+
+static enum error codec_open(struct codec *c, unsigned number)
+{
+	char memory[32];
+	enum error e = arena_open(&c->arena, config->arena_size / SLOT_ALIGNMENT * SLOT_ALIGNMENT);
+
+	if (e)
+		return e;
+	snprintf(memory, sizeof memory, "%llu", (unsigned long long)config->codec_memory);
+	c->worker.kind = "codec";
+	c->worker.number = number;
+	c->worker.owner = &codec_worker;
+	c->worker.argv[0] = strdup("convolved-codec");
+	c->worker.argv[1] = strdup("--log-level");
+	c->worker.argv[2] = strdup(config->log_level);
+	c->worker.argv[3] = strdup("--memory");
+	c->worker.argv[4] = strdup(memory);
+	return worker_start(&c->worker);
+}
+
+enum error codecs_init(const struct config *c, const struct codec_owner *o)
+{
+	enum error e;
+
+	config = c;
+	owner = o;
+	jobs_on_waiting(codecs_wake);
+	codecs = calloc(config->codecs, sizeof *codecs);
+	if (!codecs)
+		return ERR_MEMORY;
+	e = loop_timer_init(&check, check_jobs, NULL);
+	if (e)
+		return e;
+	loop_timer_repeat(&check, CHECK_MS);
+	for (; !e && codec_count < config->codecs; codec_count++)
+		e = codec_open(&codecs[codec_count], codec_count);
+	return e;
+}
+
+void codecs_fini(void)
+{
+	for (unsigned i = 0; i < codec_count; i++) {
+		worker_fini(&codecs[i].worker);
+		close(codecs[i].arena.in);
+		close(codecs[i].arena.in_read_only);
+		close(codecs[i].arena.out);
+		if (codecs[i].job)
+			job_release(codecs[i].job);
+	}
+	free(codecs);
+	codecs = NULL;
+	codec_count = 0;
+	loop_timer_fini(&check);
+}

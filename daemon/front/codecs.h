@@ -1,0 +1,41 @@
+/* The codec workers as the front sees them: a process, an arena and at most one job each. */
+#ifndef FRONT_CODECS_H
+#define FRONT_CODECS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "front/config.h"
+#include "front/job.h"
+
+/* The memory of one codec worker, for the devices to map. The descriptors stay the codec's. */
+struct codec_arena {
+	int in, in_read_only, out;
+	uint64_t in_size, out_size; /* bytes */
+};
+
+enum { CODECS_MAX = 64 };
+
+/* What the scheduler does for the codec workers. */
+struct codec_owner {
+	/* The most samples that a tile of this chain may have. */
+	uint64_t (*samples_max)(const struct chain *chain);
+	/* A tile is ready to be filtered; task->job->task_done() will bring it back. */
+	void (*task_ready)(struct task *task);
+	/* The job has ended: its tasks that no device holds yet are to come back at once. */
+	void (*job_ended)(struct job *job);
+	/* All tasks of the job that was in this arena are back. */
+	void (*job_gone)(uint64_t job, unsigned arena);
+};
+
+enum error codecs_init(const struct config *config, const struct codec_owner *owner) MUST_CHECK;
+void codecs_fini(void);
+
+unsigned codecs_count(void);
+const struct codec_arena *codec_arena(unsigned i);
+bool codec_is_up(unsigned i);
+
+/* Gives waiting jobs to idle codec workers. */
+void codecs_wake(void);
+
+#endif

@@ -1,0 +1,394 @@
+/* Devices: found by a probe process, so that a driver that hangs or crashes when it is asked for
+ * its devices does no harm here; then one worker process each. */
+#include "front/devices.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "front/codecs.h"
+#include "front/metrics.h"
+
+enum { PROBE_AGAIN_MS = 5000, CHECK_MS = 500, FOUND_MAX = DEVICES_MAX };
+
+/* A guess for a new device, from one core with wide vectors; replaced by what events say. */
+static const double ns_per_unit_guess = 0.05;
+
+static const struct config *config;
+static const struct device_owner *owner;
+static struct device *devices[DEVICES_MAX];
+static unsigned device_count;
+static struct worker probe;
+static struct loop_timer probe_again, check;
+static bool probed;
+static struct message_device found[FOUND_MAX];
+static unsigned found_count;
+
+static struct device *device_of(struct worker *worker)
+{
+	return devices[worker->number];
+}
+
+unsigned devices_count(void)
+{
+	return device_count;
+}
+
+struct device *device_get(unsigned i)
+{
+	return devices[i];
+}
+
+unsigned devices_up(void)
+{
+	unsigned up = 0;
+
+	for (unsigned i = 0; i < device_count; i++)
+		up += devices[i]->worker.state == WORKER_UP;
+	return up;
+}
+
+bool devices_starting(void)
+{
+	for (unsigned i = 0; i < device_count; i++)
+		if (devices[i]->worker.state == WORKER_STARTING && !devices[i]->worker.restarts)
+			return true;
+	return !probed;
+}
+
+static void publish(const struct device *d)
+{
+	metric_set(METRIC_DEVICE_UP, d->label, NULL, d->worker.state == WORKER_UP);
+	metric_set(METRIC_TILES_IN_FLIGHT, d->label, NULL, d->held_count);
+}
+
+/* Tells the worker of every codec's arena. */
+static bool send_arenas(struct device *d)
+{
+	struct message message = {.type = MSG_ARENA};
+	bool sent = true;
+
+	for (unsigned i = 0; sent && i < codecs_count(); i++) {
+		const struct codec_arena *arena = codec_arena(i);
+		int fds[] = {d->type == DEVICE_CPU ? arena->in_read_only : arena->in, arena->out};
+
+		message.arena = (struct message_arena){
+		    .arena = i, .in_size = arena->in_size, .out_size = arena->out_size};
+		sent = worker_send(&d->worker, &message, fds);
+	}
+	return sent;
+}
+
+static void device_up(struct worker *worker, const struct message_ready *ready)
+{
+	struct device *d = device_of(worker);
+
+	snprintf(d->name, sizeof d->name, "%.*s", (int)sizeof ready->name - 1, ready->name);
+	snprintf(d->driver, sizeof d->driver, "%.*s", (int)sizeof ready->driver - 1, ready->driver);
+	d->memory = ready->memory;
+	d->startup_ms = ready->startup_ms;
+	d->window = ready->lanes + 1 < WINDOW_MAX ? ready->lanes + 1 : WINDOW_MAX;
+	metric_set(METRIC_DEVICE_MEMORY, d->label, NULL, (double)d->memory);
+	metric_add(METRIC_PROGRAM_BUILDS, "ok", NULL, ready->builds);
+	log_info("%s is up: %s, %s, ready after %u ms", d->label, d->name, d->driver, d->startup_ms);
+	publish(d);
+	if (send_arenas(d))
+		owner->room();
+}
+
+/* Takes the task with this tile out of the window, or NULL. */
+static struct task *take_held(struct device *d, uint64_t job, uint32_t index)
+{
+	for (unsigned i = 0; i < d->held_count; i++) {
+		struct task *task = d->held[i];
+
+		if (task->tile.job != job || task->tile.index != index)
+			continue;
+		memmove(&d->held[i], &d->held[i + 1], (--d->held_count - i) * sizeof *d->held);
+		d->held_units = d->held_count ? d->held_units - task->units : 0;
+		return task;
+	}
+	return NULL;
+}
+
+static void learn_speed(struct device *d, const struct task *task, uint64_t ns)
+{
+	if (ns && task->units > 0)
+		d->ns_per_unit += 0.2 * ((double)ns / task->units - d->ns_per_unit);
+}
+
+static void record_transfer(const struct device *d, const char *direction, uint64_t ns,
+                            uint64_t bytes)
+{
+	if (!bytes)
+		return;
+	metric_observe(METRIC_TRANSFER_DURATION, direction, d->label, (double)ns * 1e-9);
+	metric_add(METRIC_TRANSFER_BYTES, direction, d->label, (double)bytes);
+}
+
+/* Books a tile's times to the metrics and its job. */
+static void record_tile(struct device *d, struct task *task, const struct message_tile_done *done)
+{
+	struct job_times *times = &task->job->times;
+	uint64_t kernels_ns = 0;
+
+	for (unsigned i = 0; i < done->launches; i++) {
+		const char *name = kernel_name(done->launch[i].kernel);
+
+		metric_observe(METRIC_KERNEL_DURATION, name, d->label, done->launch[i].ns * 1e-9);
+		metric_add(METRIC_KERNEL_BYTES, name, d->label, (double)done->launch[i].bytes);
+		times->kernel[done->launch[i].kernel] += done->launch[i].ns;
+		kernels_ns += done->launch[i].ns;
+	}
+	record_transfer(d, "upload", done->upload_ns, done->upload_bytes);
+	record_transfer(d, "download", done->download_ns, done->download_bytes);
+	times->upload += done->upload_ns;
+	times->download += done->download_ns;
+	learn_speed(d, task, kernels_ns + done->upload_ns + done->download_ns);
+	metric_add(METRIC_TILES, d->label, NULL, 1);
+	task->job->devices_used |= UINT64_C(1) << d->worker.number;
+	d->tiles++;
+}
+
+static bool tile_done_valid(const struct message_tile_done *done)
+{
+	if (done->error >= ERR_COUNT || done->launches > LAUNCHES_MAX)
+		return false;
+	for (unsigned i = 0; i < done->launches; i++)
+		if (done->launch[i].kernel >= KERNELS)
+			return false;
+	return true;
+}
+
+static void device_message(struct worker *worker, const struct message *message)
+{
+	struct device *d = device_of(worker);
+	const struct message_tile_done *done = &message->tile_done;
+	struct task *task = NULL;
+
+	if (message->type == MSG_TILE_DONE && tile_done_valid(done))
+		task = take_held(d, done->job, done->index);
+	if (!task) {
+		worker_kill(worker, "protocol");
+		return;
+	}
+	if (done->error)
+		log_warning("%s: tile %u of job %llu: %s (OpenCL %d)", d->label, done->index,
+		            (unsigned long long)done->job, error_title(done->error), done->cl_error);
+	else
+		record_tile(d, task, done);
+	publish(d);
+	owner->task_done(task, done);
+	owner->room();
+}
+
+static void device_down(struct worker *worker, const char *reason)
+{
+	struct device *d = device_of(worker);
+
+	log_warning("%s is down (%s) with %u tiles", d->label, reason, d->held_count);
+	while (d->held_count)
+		owner->task_lost(d->held[--d->held_count]);
+	d->held_units = 0;
+	memset(d->plan, 0, sizeof d->plan);
+	publish(d);
+}
+
+static const struct worker_owner device_worker = {device_up, device_message, device_down};
+
+/* The arguments that every device process has. */
+static void common_arguments(struct worker *w)
+{
+	int n = 0;
+
+	w->argv[n++] = strdup("convolved-device");
+	w->argv[n++] = strdup("--log-level");
+	w->argv[n++] = strdup(config->log_level);
+	w->argv[n++] = strdup("--cache-dir");
+	w->argv[n++] = strdup(config->cache_dir);
+	if (*config->kernel_dir) {
+		w->argv[n++] = strdup("--kernel-dir");
+		w->argv[n++] = strdup(config->kernel_dir);
+	}
+}
+
+static void append_number(struct worker *w, const char *flag, uint32_t number)
+{
+	char text[16];
+	int n = 0;
+
+	while (w->argv[n])
+		n++;
+	snprintf(text, sizeof text, "%u", number);
+	w->argv[n++] = strdup(flag);
+	w->argv[n] = strdup(text);
+}
+
+static void device_create(const struct message_device *m, unsigned ordinal)
+{
+	static const char *const types[] = {"device", "cpu", "gpu", "accelerator"};
+	struct device *d = calloc(1, sizeof *d);
+
+	if (!d)
+		return;
+	snprintf(d->label, sizeof d->label, "%s%u", types[m->type], ordinal);
+	snprintf(d->name, sizeof d->name, "%.*s", (int)sizeof m->name - 1, m->name);
+	d->type = m->type;
+	d->ns_per_unit = ns_per_unit_guess;
+	d->worker.kind = "device";
+	d->worker.number = device_count;
+	d->worker.owner = &device_worker;
+	devices[device_count++] = d;
+	common_arguments(&d->worker);
+	append_number(&d->worker, "--platform", m->platform);
+	append_number(&d->worker, "--device", m->device);
+	if (worker_start(&d->worker))
+		log_error("%s cannot be started", d->label);
+	publish(d);
+}
+
+/* All GPUs, or else everything that there is. */
+static void choose_devices(void)
+{
+	unsigned gpus = 0, ordinal = 0;
+
+	for (unsigned i = 0; i < found_count; i++)
+		gpus += found[i].type == DEVICE_GPU;
+	for (unsigned i = 0; i < found_count; i++)
+		if (!gpus || found[i].type == DEVICE_GPU)
+			device_create(&found[i], ordinal++);
+	if (!device_count)
+		log_error("there is no OpenCL device; looking again in %d s", PROBE_AGAIN_MS / 1000);
+}
+
+static void probe_message(struct worker *worker, const struct message *message)
+{
+	const struct message_device *m = &message->device;
+
+	if (message->type != MSG_DEVICE || m->type > DEVICE_ACCELERATOR) {
+		worker_kill(worker, "protocol");
+		return;
+	}
+	if (m->type != DEVICE_NONE && found_count < FOUND_MAX)
+		found[found_count++] = *m;
+}
+
+static void probe_up(struct worker *worker, const struct message_ready *ready)
+{
+	(void)ready;
+	worker_kill(worker, "protocol");
+}
+
+static void probe_down(struct worker *worker, const char *reason)
+{
+	if (worker->kill_reason || strcmp(reason, "exit"))
+		log_error("the search for OpenCL devices failed: %s", reason);
+	choose_devices();
+	probed = true;
+	if (!device_count)
+		loop_timer_start(&probe_again, PROBE_AGAIN_MS);
+}
+
+static const struct worker_owner probe_worker = {probe_up, probe_message, probe_down};
+
+static void probe_start(void *context)
+{
+	(void)context;
+	if (*probe.argv)
+		worker_fini(&probe);
+	probe = (struct worker){.kind = "probe", .owner = &probe_worker, .once = true};
+	found_count = 0;
+	common_arguments(&probe);
+	for (int i = 0;; i++)
+		if (!probe.argv[i]) {
+			probe.argv[i] = strdup("--probe");
+			break;
+		}
+	if (worker_start(&probe))
+		loop_timer_start(&probe_again, PROBE_AGAIN_MS);
+}
+
+/* Kills the devices that hold a tile for too long. */
+static void check_tiles(void *context)
+{
+	uint64_t limit = config->tile_timeout * 1000000000u, now = loop_now();
+
+	(void)context;
+	for (unsigned i = 0; i < device_count; i++)
+		if (devices[i]->held_count && now - devices[i]->held[0]->sent > limit)
+			worker_kill(&devices[i]->worker, "timeout");
+}
+
+enum error devices_init(const struct config *c, const struct device_owner *o)
+{
+	enum error e;
+
+	config = c;
+	owner = o;
+	e = loop_timer_init(&probe_again, probe_start, NULL);
+	if (!e)
+		e = loop_timer_init(&check, check_tiles, NULL);
+	if (e)
+		return e;
+	loop_timer_repeat(&check, CHECK_MS);
+	probe_start(NULL);
+	return ERR_OK;
+}
+
+void devices_fini(void)
+{
+	worker_fini(&probe);
+	for (unsigned i = 0; i < device_count; i++) {
+		worker_fini(&devices[i]->worker);
+		free(devices[i]);
+	}
+	device_count = 0;
+	loop_timer_fini(&probe_again);
+	loop_timer_fini(&check);
+}
+
+bool device_has_room(const struct device *d)
+{
+	return d->worker.state == WORKER_UP && d->held_count < d->window;
+}
+
+static bool send_plan(struct device *d, const struct task *task)
+{
+	const struct job *job = task->job;
+	struct message message = {.type = MSG_PLAN,
+	                          .plan = {.job = job->id, .image = job->image}};
+
+	if (d->plan[task->tile.arena] == job->id)
+		return true;
+	if (!worker_send(&d->worker, &message, &job->chain_fd))
+		return false;
+	d->plan[task->tile.arena] = job->id;
+	return true;
+}
+
+bool device_send(struct device *d, struct task *task)
+{
+	struct message message = {.type = MSG_TILE, .tile = {task->tile}};
+
+	if (!send_plan(d, task) || !worker_send(&d->worker, &message, NULL))
+		return false;
+	task->attempts++;
+	task->sent = loop_now();
+	d->held[d->held_count++] = task;
+	d->held_units += task->units;
+	publish(d);
+	return true;
+}
+
+void devices_drop_plan(uint64_t job, unsigned arena)
+{
+	struct message message = {.type = MSG_PLAN_DROP, .plan_drop = {job}};
+
+	for (unsigned i = 0; i < device_count; i++) {
+		if (devices[i]->plan[arena] != job)
+			continue;
+		devices[i]->plan[arena] = 0;
+		worker_send(&devices[i]->worker, &message, NULL);
+	}
+}

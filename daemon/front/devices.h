@@ -1,0 +1,64 @@
+/* The devices as the front sees them: one worker each, found by a probe, with a window of tiles. */
+#ifndef FRONT_DEVICES_H
+#define FRONT_DEVICES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "front/codecs.h"
+#include "front/config.h"
+#include "front/job.h"
+#include "front/supervisor.h"
+
+enum { DEVICES_MAX = 64, WINDOW_MAX = 8 };
+
+struct device {
+	struct worker worker;
+	char label[16];   /* "gpu0", "cpu1": unique */
+	char name[64];
+	char driver[64];
+	enum device_type type;
+	uint64_t memory;  /* bytes */
+	uint32_t startup_ms;
+	unsigned window;  /* tiles that it may hold */
+	struct task *held[WINDOW_MAX];
+	unsigned held_count;
+	double held_units;
+	/* The job in each arena whose plan the device holds, 0 if none: an arena has one job at a time. */
+	uint64_t plan[CODECS_MAX];
+	double ns_per_unit; /* running estimate of its speed */
+	uint64_t tiles;     /* filtered since the start of the service */
+};
+
+/* What the scheduler wants to know. */
+struct device_owner {
+	/* A tile is back, filtered or failed (then the device may still be up). */
+	void (*task_done)(struct task *task, const struct message_tile_done *done);
+	/* The tile's device is gone. */
+	void (*task_lost)(struct task *task);
+	/* A device has room, or has come up. */
+	void (*room)(void);
+};
+
+/* Looks for devices and starts a worker for each: for all GPUs, else for the CPUs. */
+enum error devices_init(const struct config *config, const struct device_owner *owner) MUST_CHECK;
+void devices_fini(void);
+
+/* Devices that there are; and those that are up. */
+unsigned devices_count(void);
+unsigned devices_up(void);
+/* True while the first search for devices has not ended, or a first worker is still starting. */
+bool devices_starting(void);
+struct device *device_get(unsigned i);
+
+/* True if it is up and its window is not full. */
+bool device_has_room(const struct device *device);
+
+/* Gives the device a task of a job whose image is known. False if the device failed on that: the
+ * task is then still the caller's. */
+bool device_send(struct device *device, struct task *task);
+
+/* Tells the devices to forget a job that was in this arena and of which they hold no tile. */
+void devices_drop_plan(uint64_t job, unsigned arena);
+
+#endif

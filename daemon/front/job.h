@@ -1,0 +1,85 @@
+/* A job: one image on its way through a codec worker and the devices. */
+#ifndef FRONT_JOB_H
+#define FRONT_JOB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/wire.h"
+#include "front/spool.h"
+
+struct codec;
+struct job;
+
+/* One tile of a job, from the message that announced it until it is back with its codec worker. */
+struct task {
+	struct tile tile;
+	struct job *job;
+	unsigned attempts;  /* how many devices have had it */
+	uint64_t sent;      /* loop_now() when a device got it */
+	double units;       /* predicted work: samples times multiply-adds a sample */
+	struct task *next;
+};
+
+/* Times in nanoseconds; stages overlap, so they may add up to more than the whole. */
+struct job_times {
+	uint64_t accepted, started, finished; /* loop_now() */
+	uint64_t decode, encode, upload, download;
+	uint64_t kernel[KERNELS];
+};
+
+struct job {
+	uint64_t id;
+	unsigned references;
+	bool finished;
+	struct message_job options; /* what the codec worker is told; body_size and limits included */
+	struct chain *chain;
+	int chain_fd;               /* the same, sealed */
+	struct spool body, answer;
+
+	struct codec *codec;        /* that works on it, NULL if none does */
+	bool image_known;
+	struct image image;         /* as decoded, once image_known */
+	uint32_t tiles, tiles_done;
+	uint64_t devices_used;      /* bit of each device that filtered a tile */
+	struct job_times times;
+
+	enum error error;           /* how it ended, and why */
+	struct problem problem;
+	enum format format, input_format;
+	struct image result;
+
+	void (*done)(struct job *job, void *context);
+	void *context;
+	/* Called when a task is back, filtered or failed; set by whoever submitted the task, and
+	 * called even if the job has finished meanwhile. */
+	void (*task_done)(struct task *task, const struct message_tile_done *done);
+	struct job *next;           /* in the queue of jobs that wait for a codec worker */
+};
+
+/* Makes a job of a checked chain (owned from now on, also on failure) and a body (its content moves
+ * into the job; the spool is then empty). NULL without memory or descriptors. */
+struct job *job_new(struct chain *chain, struct spool *body);
+void job_hold(struct job *job);
+void job_release(struct job *job);
+
+/* How many jobs are waiting or running, and how many of them wait. */
+unsigned jobs_open(void);
+unsigned jobs_waiting(void);
+
+/* Queues the job. `done` is called once, from the loop, when it has finished, however it ended;
+ * the caller keeps its reference. */
+void job_submit(struct job *job, void (*done)(struct job *job, void *context), void *context);
+
+/* The caller no longer wants to hear of the job. */
+void job_forget(struct job *job);
+
+/* Takes the next waiting job out of the queue, or NULL. */
+struct job *job_next_waiting(void);
+
+/* Ends a job: remembers the outcome and calls `done`. Only the first call counts. */
+void job_finish(struct job *job, enum error error, const struct problem *problem);
+
+/* Called when a job is queued. */
+void jobs_on_waiting(void (*callback)(void));
+#endif

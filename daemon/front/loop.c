@@ -1,0 +1,132 @@
+/* The event loop over epoll. The hard part: a callback may unwatch what has an event later in the
+ * same batch, so the batch is kept where loop_unwatch() can strike it out. */
+#include "front/loop.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { BATCH = 64 };
+
+static int epoll_fd = -1;
+static bool running;
+static struct epoll_event batch[BATCH];
+static int batch_count;
+
+enum error loop_init(void)
+{
+	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	return epoll_fd < 0 ? ERR_IO : ERR_OK;
+}
+
+void loop_fini(void)
+{
+	close(epoll_fd);
+}
+
+enum error loop_watch(struct loop_watch *watch, int fd, uint32_t events, loop_callback *callback,
+                      void *context)
+{
+	struct epoll_event event = {.events = events, .data.ptr = watch};
+
+	*watch = (struct loop_watch){-1, callback, context};
+	if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event))
+		return ERR_IO;
+	watch->fd = fd;
+	return ERR_OK;
+}
+
+void loop_unwatch(struct loop_watch *watch)
+{
+	if (watch->fd < 0)
+		return;
+	epoll_ctl(epoll_fd, EPOLL_CTL_DEL, watch->fd, NULL);
+	watch->fd = -1;
+	for (int i = 0; i < batch_count; i++)
+		if (batch[i].data.ptr == watch)
+			batch[i].data.ptr = NULL;
+}
+
+static void timer_expired(void *context)
+{
+	struct loop_timer *timer = context;
+	uint64_t expirations;
+
+	if (read(timer->watch.fd, &expirations, sizeof expirations) == sizeof expirations)
+		timer->callback(timer->context);
+}
+
+enum error loop_timer_init(struct loop_timer *timer, loop_callback *callback, void *context)
+{
+	int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+
+	timer->callback = callback;
+	timer->context = context;
+	timer->watch.fd = -1;
+	if (fd < 0)
+		return ERR_IO;
+	if (loop_watch(&timer->watch, fd, EPOLLIN, timer_expired, timer)) {
+		close(fd);
+		return ERR_IO;
+	}
+	return ERR_OK;
+}
+
+void loop_timer_fini(struct loop_timer *timer)
+{
+	int fd = timer->watch.fd;
+
+	loop_unwatch(&timer->watch);
+	if (fd >= 0)
+		close(fd);
+}
+
+static void timer_set(struct loop_timer *timer, uint64_t ms, uint64_t repeat_ms)
+{
+	struct itimerspec spec = {
+	    .it_value = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000},
+	    .it_interval = {(time_t)(repeat_ms / 1000), (long)(repeat_ms % 1000) * 1000000},
+	};
+
+	timerfd_settime(timer->watch.fd, 0, &spec, NULL);
+}
+
+void loop_timer_start(struct loop_timer *timer, uint64_t ms)
+{
+	timer_set(timer, ms, 0);
+}
+
+void loop_timer_repeat(struct loop_timer *timer, uint64_t ms)
+{
+	timer_set(timer, ms, ms);
+}
+
+void loop_run(int (*turn)(void))
+{
+	running = true;
+	while (running) {
+		batch_count = epoll_wait(epoll_fd, batch, BATCH, turn());
+		for (int i = 0; i < batch_count; i++) {
+			struct loop_watch *watch = batch[i].data.ptr;
+
+			if (watch)
+				watch->callback(watch->context);
+		}
+		batch_count = 0;
+	}
+}
+
+void loop_stop(void)
+{
+	running = false;
+}
+
+uint64_t loop_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}

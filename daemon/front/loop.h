@@ -1,0 +1,50 @@
+/* The event loop: one thread, one epoll. Everything in the front happens in its callbacks. */
+#ifndef FRONT_LOOP_H
+#define FRONT_LOOP_H
+
+#include <stdint.h>
+#include <sys/epoll.h>
+
+#include "common/error.h"
+
+typedef void loop_callback(void *context);
+
+/* A descriptor that is watched; embedded where it is used. The descriptor stays its owner's. */
+struct loop_watch {
+	int fd; /* -1: not watched */
+	loop_callback *callback;
+	void *context;
+};
+
+/* A timer; embedded where it is used. */
+struct loop_timer {
+	struct loop_watch watch;
+	loop_callback *callback;
+	void *context;
+};
+
+enum error loop_init(void) MUST_CHECK;
+void loop_fini(void);
+
+/* Watches a descriptor for epoll events until loop_unwatch(), which may be called from any callback
+ * (also for a watch whose event is already at hand) and on one that is not watched (fd -1). */
+enum error loop_watch(struct loop_watch *watch, int fd, uint32_t events, loop_callback *callback,
+                      void *context) MUST_CHECK;
+void loop_unwatch(struct loop_watch *watch);
+
+/* Makes a timer that is stopped. Then: call back once after, or (repeat) every, so many milliseconds; 0 stops. */
+enum error loop_timer_init(struct loop_timer *timer, loop_callback *callback,
+                           void *context) MUST_CHECK;
+void loop_timer_fini(struct loop_timer *timer);
+void loop_timer_start(struct loop_timer *timer, uint64_t ms);
+void loop_timer_repeat(struct loop_timer *timer, uint64_t ms);
+
+/* Runs until loop_stop(). Before each wait `turn` does what is due and returns how many
+ * milliseconds the wait may last, -1 for any time. */
+void loop_run(int (*turn)(void));
+void loop_stop(void);
+
+/* The monotonic clock, in nanoseconds. */
+uint64_t loop_now(void);
+
+#endif

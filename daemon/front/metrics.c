@@ -1,0 +1,241 @@
+/* The metrics registry: one list of series a metric. There are few series, so a list is enough. */
+#include "front/metrics.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum metric_type { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
+enum { SAMPLES = 1024, LABEL_SIZE = 80 };
+
+static const struct {
+	enum metric_type type;
+	const char *name;
+	const char *labels;
+	const char *text;
+} rows[METRICS] = {
+#define METRIC(symbol, type, name, labels, text) {METRIC_##type, name, labels, text},
+#include "front/metrics.def"
+#undef METRIC
+};
+
+static const char *const type_names[] = {"counter", "gauge", "histogram"};
+
+/* Upper bounds in seconds, from a kernel's launch to a gigapixel image. */
+static const double bounds[] = {1e-5,   2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01,
+                                0.025, 0.05,   0.1,  0.25, 0.5,    1,    2.5,  5,      10,   30};
+enum { BOUNDS = sizeof bounds / sizeof *bounds };
+
+struct histogram {
+	uint64_t count;
+	double total, min, max;
+	uint64_t bucket[BOUNDS + 1];
+	float last[SAMPLES]; /* a ring of the last values */
+};
+
+struct series {
+	struct series *next;
+	char label[2][LABEL_SIZE];
+	double value;
+	struct histogram histogram[]; /* one, in the series of a histogram */
+};
+
+static struct series *first[METRICS];
+
+void metrics_fini(void)
+{
+	for (int m = 0; m < METRICS; m++)
+		while (first[m]) {
+			struct series *s = first[m];
+
+			first[m] = s->next;
+			free(s);
+		}
+}
+
+static struct series *series_find(enum metric metric, const char *label1, const char *label2,
+                                  struct series ***end)
+{
+	struct series **at = &first[metric];
+
+	for (; *at; at = &(*at)->next)
+		if (!strncmp((*at)->label[0], label1 ? label1 : "", LABEL_SIZE - 1) &&
+		    !strncmp((*at)->label[1], label2 ? label2 : "", LABEL_SIZE - 1))
+			break;
+	*end = at;
+	return *at;
+}
+
+static struct series *series_get(enum metric metric, const char *label1, const char *label2)
+{
+	struct series **end, *s = series_find(metric, label1, label2, &end);
+	size_t size = sizeof *s + (rows[metric].type == METRIC_HISTOGRAM ? sizeof s->histogram[0] : 0);
+
+	if (s)
+		return s;
+	s = calloc(1, size);
+	if (!s)
+		return NULL;
+	snprintf(s->label[0], LABEL_SIZE, "%s", label1 ? label1 : "");
+	snprintf(s->label[1], LABEL_SIZE, "%s", label2 ? label2 : "");
+	*end = s;
+	return s;
+}
+
+void metric_add(enum metric metric, const char *label1, const char *label2, double value)
+{
+	struct series *s = series_get(metric, label1, label2);
+
+	if (s)
+		s->value += value;
+}
+
+void metric_set(enum metric metric, const char *label1, const char *label2, double value)
+{
+	struct series *s = series_get(metric, label1, label2);
+
+	if (s)
+		s->value = value;
+}
+
+void metric_observe(enum metric metric, const char *label1, const char *label2, double seconds)
+{
+	struct series *s = series_get(metric, label1, label2);
+	struct histogram *h;
+	int b = 0;
+
+	if (!s)
+		return;
+	h = s->histogram;
+	while (b < BOUNDS && seconds > bounds[b])
+		b++;
+	h->bucket[b]++;
+	h->last[h->count % SAMPLES] = (float)seconds;
+	h->min = h->count && h->min < seconds ? h->min : seconds;
+	h->max = h->max > seconds ? h->max : seconds;
+	h->total += seconds;
+	h->count++;
+}
+
+double metric_value(enum metric metric, const char *label1, const char *label2)
+{
+	struct series **end, *s = series_find(metric, label1, label2, &end);
+
+	return s ? s->value : 0;
+}
+
+static int compare_floats(const void *a, const void *b)
+{
+	float x = *(const float *)a, y = *(const float *)b;
+
+	return (x > y) - (x < y);
+}
+
+int metric_summary(enum metric metric, size_t i, struct metric_summary *summary)
+{
+	const struct series *s = first[metric];
+	const struct histogram *h;
+	float sorted[SAMPLES];
+	size_t n;
+
+	for (; s && i; i--)
+		s = s->next;
+	if (!s)
+		return 0;
+	h = s->histogram;
+	n = h->count < SAMPLES ? h->count : SAMPLES;
+	memcpy(sorted, h->last, n * sizeof *sorted);
+	qsort(sorted, n, sizeof *sorted, compare_floats);
+	*summary = (struct metric_summary){s->label[0], s->label[1], h->count, h->total, h->min, 0, 0,
+	                                   0,           h->max};
+	if (n) {
+		summary->p50 = (double)sorted[(n - 1) / 2];
+		summary->p90 = (double)sorted[(n - 1) * 9 / 10];
+		summary->p99 = (double)sorted[(n - 1) * 99 / 100];
+	}
+	return 1;
+}
+
+/* A label's value with backslash, quote and newline escaped. */
+static void print_value(FILE *out, const char *value)
+{
+	for (; *value; value++) {
+		if (*value == '\\' || *value == '"')
+			fputc('\\', out);
+		if (*value == '\n')
+			fputs("\\n", out);
+		else
+			fputc(*value, out);
+	}
+}
+
+/* The labels of a series in braces, with `le` if given; nothing if there are none. */
+static void print_labels(FILE *out, enum metric metric, const struct series *s, const char *le)
+{
+	const char *name = rows[metric].labels;
+	const char *separator = "{";
+
+	for (int i = 0; *name; i++) {
+		int length = (int)strcspn(name, ",");
+
+		fprintf(out, "%s%.*s=\"", separator, length, name);
+		print_value(out, s->label[i]);
+		fputc('"', out);
+		separator = ",";
+		name += length + (name[length] == ',');
+	}
+	if (le)
+		fprintf(out, "%sle=\"%s\"", separator, le);
+	if (le || *separator == ',')
+		fputc('}', out);
+}
+
+static void print_histogram(FILE *out, enum metric metric, const struct series *s)
+{
+	const struct histogram *h = s->histogram;
+	uint64_t below = 0;
+	char le[32];
+
+	for (int b = 0; b <= BOUNDS; b++) {
+		below += h->bucket[b];
+		if (b < BOUNDS)
+			snprintf(le, sizeof le, "%g", bounds[b]);
+		fprintf(out, "convolved_%s_bucket", rows[metric].name);
+		print_labels(out, metric, s, b < BOUNDS ? le : "+Inf");
+		fprintf(out, " %llu\n", (unsigned long long)below);
+	}
+	fprintf(out, "convolved_%s_sum", rows[metric].name);
+	print_labels(out, metric, s, NULL);
+	fprintf(out, " %.9g\nconvolved_%s_count", h->total, rows[metric].name);
+	print_labels(out, metric, s, NULL);
+	fprintf(out, " %llu\n", (unsigned long long)h->count);
+}
+
+static void print_metric(FILE *out, enum metric metric)
+{
+	if (!first[metric])
+		return;
+	fprintf(out, "# HELP convolved_%s %s\n# TYPE convolved_%s %s\n", rows[metric].name,
+	        rows[metric].text, rows[metric].name, type_names[rows[metric].type]);
+	for (const struct series *s = first[metric]; s; s = s->next) {
+		if (rows[metric].type == METRIC_HISTOGRAM) {
+			print_histogram(out, metric, s);
+			continue;
+		}
+		fprintf(out, "convolved_%s", rows[metric].name);
+		print_labels(out, metric, s, NULL);
+		fprintf(out, " %.17g\n", s->value);
+	}
+}
+
+char *metrics_text(size_t *size)
+{
+	char *text = NULL;
+	FILE *out = open_memstream(&text, size);
+
+	if (!out)
+		return NULL;
+	for (enum metric m = 0; m < METRICS; m++)
+		print_metric(out, m);
+	return fclose(out) ? NULL : text;
+}

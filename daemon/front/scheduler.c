@@ -1,0 +1,185 @@
+/* The scheduler. A tile goes to the device that would finish it first, counting what each already
+ * holds; if that device is full the tile waits for it, so a slow device never delays an image. */
+#include "front/scheduler.h"
+
+#include "common/log.h"
+#include "front/codecs.h"
+#include "front/devices.h"
+#include "front/loop.h"
+#include "front/metrics.h"
+
+enum { ATTEMPTS_MAX = 2, CHECK_MS = 500 };
+
+/* A tile should not hold a device for longer; nor be smaller than a launch is worth. */
+static const double tile_ns = 20e6, samples_least = 65536;
+/* Tiles fail when no device has been up for so long. */
+static const uint64_t no_device_ns = 10000000000u;
+
+static struct task *ready_head, **ready_tail = &ready_head;
+static unsigned ready_count;
+static uint64_t last_up;
+static struct loop_timer check;
+
+static void count_ready(int change)
+{
+	ready_count += (unsigned)change;
+	metric_set(METRIC_TILES_QUEUED, NULL, NULL, ready_count);
+}
+
+static struct task *ready_pop(void)
+{
+	struct task *task = ready_head;
+
+	ready_head = task->next;
+	if (!ready_head)
+		ready_tail = &ready_head;
+	task->next = NULL;
+	count_ready(-1);
+	return task;
+}
+
+static void ready_push_front(struct task *task)
+{
+	task->next = ready_head;
+	ready_head = task;
+	if (!task->next)
+		ready_tail = &task->next;
+	count_ready(1);
+}
+
+static void task_fail(struct task *task, enum error error)
+{
+	struct message_tile_done done = {
+	    .job = task->tile.job, .index = task->tile.index, .error = error};
+
+	task->job->task_done(task, &done);
+}
+
+/* The device that would finish these units of work first, full or not; NULL if none is up. */
+static struct device *device_soonest(double units)
+{
+	struct device *best = NULL;
+	double best_ns = 0;
+
+	for (unsigned i = 0; i < devices_count(); i++) {
+		struct device *d = device_get(i);
+		double ns = (d->held_units + units) * d->ns_per_unit;
+
+		if (d->worker.state == WORKER_UP && (!best || ns < best_ns)) {
+			best = d;
+			best_ns = ns;
+		}
+	}
+	return best;
+}
+
+static void dispatch(void)
+{
+	while (ready_head) {
+		struct device *d = device_soonest(ready_head->units);
+		struct task *task;
+
+		if (!d || !device_has_room(d))
+			return;
+		task = ready_pop();
+		if (!device_send(d, task))
+			ready_push_front(task);
+	}
+}
+
+static void task_ready(struct task *task)
+{
+	*ready_tail = task;
+	ready_tail = &task->next;
+	count_ready(1);
+	dispatch();
+}
+
+static void task_done(struct task *task, const struct message_tile_done *done)
+{
+	task->job->task_done(task, done);
+}
+
+static void task_lost(struct task *task)
+{
+	if (task->job->finished || task->attempts >= ATTEMPTS_MAX) {
+		task_fail(task, ERR_DEVICE);
+		return;
+	}
+	metric_add(METRIC_TILE_RETRIES, NULL, NULL, 1);
+	ready_push_front(task);
+	dispatch();
+}
+
+/* Takes the tasks of a job out of the queue. A task that ends may free others' places, so the list
+ * is cut first. */
+static void job_ended(struct job *job)
+{
+	struct task **at = &ready_head, *ended = NULL;
+
+	while (*at) {
+		struct task *task = *at;
+
+		if (task->job != job) {
+			at = &task->next;
+			continue;
+		}
+		*at = task->next;
+		task->next = ended;
+		ended = task;
+		count_ready(-1);
+	}
+	ready_tail = at;
+	while (ended) {
+		struct task *task = ended;
+
+		ended = task->next;
+		task_fail(task, ERR_DEVICE);
+	}
+}
+
+static uint64_t samples_max(const struct chain *chain)
+{
+	double ns_per_unit = 0, samples;
+
+	for (unsigned i = 0; i < devices_count(); i++)
+		if (device_get(i)->ns_per_unit > ns_per_unit)
+			ns_per_unit = device_get(i)->ns_per_unit;
+	samples = ns_per_unit > 0 ? tile_ns / (ns_per_unit * chain_cost(chain)) : samples_least;
+	return (uint64_t)(samples > samples_least ? samples : samples_least);
+}
+
+static void check_devices(void *context)
+{
+	(void)context;
+	if (devices_up() || devices_starting())
+		last_up = loop_now();
+	else if (loop_now() - last_up > no_device_ns)
+		while (ready_head)
+			task_fail(ready_pop(), ERR_NO_DEVICE);
+}
+
+static const struct codec_owner for_codecs = {samples_max, task_ready, job_ended,
+                                              devices_drop_plan};
+static const struct device_owner for_devices = {task_done, task_lost, dispatch};
+
+enum error scheduler_init(const struct config *config)
+{
+	enum error e = loop_timer_init(&check, check_devices, NULL);
+
+	last_up = loop_now();
+	if (!e)
+		e = codecs_init(config, &for_codecs);
+	if (!e)
+		e = devices_init(config, &for_devices);
+	if (!e)
+		loop_timer_repeat(&check, CHECK_MS);
+	return e;
+}
+
+void scheduler_fini(void)
+{
+	devices_fini();
+	codecs_fini();
+	loop_timer_fini(&check);
+}

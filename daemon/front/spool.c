@@ -1,0 +1,132 @@
+/* Bodies and answers, in memory or in unlinked files. */
+#include "front/spool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <unistd.h>
+
+#include "common/log.h"
+
+static uint64_t memory_max, memory_used, spool_size;
+static const char *file_dir;
+
+void spool_init(uint64_t max, uint64_t size, const char *dir)
+{
+	memory_max = max;
+	memory_used = 0;
+	spool_size = size;
+	file_dir = dir;
+}
+
+static enum error open_file(int *fd)
+{
+	*fd = open(file_dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (*fd >= 0)
+		return ERR_OK;
+	log_error("cannot make a file in %s: %m", file_dir);
+	return ERR_IO;
+}
+
+static bool reserve(struct spool *spool, uint64_t size)
+{
+	uint64_t more = size > spool->reserved ? size - spool->reserved : 0;
+
+	/* An answer may have settled above what was reserved for it. */
+	if (memory_used > memory_max || more > memory_max - memory_used)
+		return false;
+	memory_used += more;
+	spool->reserved += more;
+	return true;
+}
+
+static void release(struct spool *spool)
+{
+	memory_used -= spool->reserved;
+	spool->reserved = 0;
+}
+
+enum error spool_open(struct spool *spool, uint64_t expected)
+{
+	*spool = (struct spool){.fd = -1, .in_memory = expected <= spool_size};
+	if (!spool->in_memory)
+		return open_file(&spool->fd);
+	if (!reserve(spool, expected))
+		return ERR_QUEUE_FULL;
+	spool->fd = memfd_create("spool", MFD_CLOEXEC);
+	if (spool->fd >= 0)
+		return ERR_OK;
+	release(spool);
+	return ERR_IO;
+}
+
+/* Moves what is in memory to a file. */
+static enum error move_to_file(struct spool *spool)
+{
+	off_t offset = 0;
+	int file;
+	enum error e = open_file(&file);
+
+	if (e)
+		return e;
+	while (offset < (off_t)spool->size)
+		if (sendfile(file, spool->fd, &offset, spool->size - (uint64_t)offset) <= 0) {
+			close(file);
+			return ERR_IO;
+		}
+	close(spool->fd);
+	spool->fd = file;
+	spool->in_memory = false;
+	release(spool);
+	return ERR_OK;
+}
+
+enum error spool_write(struct spool *spool, const void *data, size_t size)
+{
+	const char *at = data;
+	enum error e;
+
+	if (spool->in_memory && spool->size + size > spool_size) {
+		e = move_to_file(spool);
+		if (e)
+			return e;
+	}
+	if (spool->in_memory && !reserve(spool, spool->size + size))
+		return ERR_QUEUE_FULL;
+	while (size) {
+		ssize_t written = write(spool->fd, at, size);
+
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written <= 0)
+			return ERR_IO;
+		at += written;
+		size -= (size_t)written;
+		spool->size += (uint64_t)written;
+	}
+	return ERR_OK;
+}
+
+void spool_settle(struct spool *spool, uint64_t size)
+{
+	spool->size = size;
+	if (!spool->in_memory)
+		return;
+	release(spool);
+	memory_used += size;
+	spool->reserved = size;
+}
+
+void spool_close(struct spool *spool)
+{
+	release(spool);
+	if (spool->fd >= 0)
+		close(spool->fd);
+	*spool = (struct spool){.fd = -1};
+}
+
+uint64_t spool_memory(void)
+{
+	return memory_used;
+}

@@ -1,0 +1,66 @@
+/* The worker processes: started, listened to, reaped, started again with backoff. What their
+ * messages mean is for the modules that own them (codecs, devices). */
+#ifndef FRONT_SUPERVISOR_H
+#define FRONT_SUPERVISOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/wire.h"
+#include "front/loop.h"
+
+enum worker_state {
+	WORKER_STOPPED,  /* no process; a restart may be due */
+	WORKER_STARTING, /* has not yet said READY */
+	WORKER_UP,
+	WORKER_DYING,    /* its socket is gone or it was killed; not yet reaped */
+};
+
+struct worker;
+
+/* What the owner of a worker wants to know. */
+struct worker_owner {
+	/* READY has come: the worker takes messages. */
+	void (*up)(struct worker *worker, const struct message_ready *ready);
+	/* Another message has come; it is of the right size, its fields are unchecked. */
+	void (*message)(struct worker *worker, const struct message *message);
+	/* The process has been reaped: nothing of it runs any more. */
+	void (*down)(struct worker *worker, const char *reason);
+};
+
+struct worker {
+	const char *kind;   /* "codec", "device", "probe": for logs and metrics */
+	uint32_t number;
+	const struct worker_owner *owner;
+	char *argv[16];     /* argv[0]: the program's name; ends with NULL; owned */
+	bool once;          /* not started again */
+	enum worker_state state;
+	const char *kill_reason; /* why the front killed it, NULL if it did not */
+	pid_t pid;
+	struct loop_watch socket, process;
+	struct loop_timer restart;
+	unsigned failures;  /* that followed each other quickly */
+	uint64_t started;   /* loop_now() */
+	unsigned restarts;
+};
+
+/* cache_dir: for the environment of the workers. Looks for their programs beside this one, else
+ * in the installed place. */
+enum error supervisor_init(const char *cache_dir) MUST_CHECK;
+
+/* Starts a worker whose first four members and argv are set. It is started again, sooner or later,
+ * whenever it ends. */
+enum error worker_start(struct worker *worker) MUST_CHECK;
+
+/* Sends a message to a worker that is up. One that does not read is killed; false is returned, and
+ * down() will follow. */
+bool worker_send(struct worker *worker, const struct message *message, const int *fds);
+
+/* Kills the process for a reason that is a static text (a label in the metrics): "timeout", … */
+void worker_kill(struct worker *worker, const char *reason);
+
+/* Ends a worker for good, waits for the process, frees what it holds. */
+void worker_fini(struct worker *worker);
+
+#endif
