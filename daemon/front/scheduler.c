@@ -95,19 +95,26 @@ static void task_ready(struct task *task)
 	dispatch();
 }
 
+/* A tile that its device could not filter is tried once more, elsewhere if there is another. */
+static bool task_retry(struct task *task)
+{
+	if (task->job->finished || task->attempts >= ATTEMPTS_MAX)
+		return false;
+	metric_add(METRIC_TILE_RETRIES, NULL, NULL, 1);
+	ready_push_front(task);
+	return true;
+}
+
 static void task_done(struct task *task, const struct message_tile_done *done)
 {
-	task->job->task_done(task, done);
+	if (done->error != ERR_DEVICE || !task_retry(task))
+		task->job->task_done(task, done);
 }
 
 static void task_lost(struct task *task)
 {
-	if (task->job->finished || task->attempts >= ATTEMPTS_MAX) {
+	if (!task_retry(task))
 		task_fail(task, ERR_DEVICE);
-		return;
-	}
-	metric_add(METRIC_TILE_RETRIES, NULL, NULL, 1);
-	ready_push_front(task);
 	dispatch();
 }
 

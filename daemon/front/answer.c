@@ -1,0 +1,133 @@
+/* Answers: problems, JSON, and the results of jobs with their headers. */
+#include "front/answer.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "front/devices.h"
+
+void answer_init(struct answer *answer)
+{
+	*answer = (struct answer){.file = -1};
+}
+
+void answer_fini(struct answer *answer)
+{
+	free(answer->text);
+	for (unsigned i = 0; i < answer->headers; i++)
+		free(answer->header[i].value);
+	answer_init(answer);
+}
+
+void answer_header(struct answer *answer, const char *name, const char *format, ...)
+{
+	va_list args;
+	char *value = NULL;
+
+	if (answer->headers == ANSWER_HEADERS_MAX)
+		return;
+	va_start(args, format);
+	if (vasprintf(&value, format, args) < 0)
+		value = NULL;
+	va_end(args);
+	if (!value)
+		return;
+	answer->header[answer->headers].name = name;
+	answer->header[answer->headers++].value = value;
+}
+
+void answer_text(struct answer *answer, int status, const char *content_type, char *text, size_t size)
+{
+	answer->status = text ? status : 500;
+	answer->content_type = content_type;
+	free(answer->text);
+	answer->text = text;
+	answer->text_size = text ? size : 0;
+}
+
+void answer_json(struct answer *answer, int status, json_t *value)
+{
+	char *text = json_dumps(value, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+
+	json_decref(value);
+	answer_text(answer, status, "application/json", text, text ? strlen(text) : 0);
+}
+
+void answer_problem(struct answer *answer, enum error error, const struct problem *problem)
+{
+	char type[64];
+	json_t *body;
+
+	snprintf(type, sizeof type, "/problems/%s", error_slug(error));
+	body = json_pack("{s:s, s:s, s:i}", "type", type, "title", error_title(error), "status",
+	                 error_status(error));
+	/* json_stringn() refuses what is not UTF-8: a value from a query may be anything. */
+	if (problem && *problem->detail)
+		json_object_set_new(body, "detail", json_string(problem->detail));
+	if (problem && *problem->parameter) {
+		json_object_set_new(body, "parameter", json_string(problem->parameter));
+		json_object_set_new(body, "value", json_string(problem->value));
+	}
+	answer_json(answer, error_status(error), body);
+	answer->content_type = "application/problem+json";
+	answer->reason = error_slug(error);
+}
+
+static void add_time(char *text, size_t size, size_t *used, const char *name, uint64_t ns)
+{
+	if (*used < size)
+		*used += (size_t)snprintf(text + *used, size - *used, "%s%s;dur=%.3f",
+		                          *used ? ", " : "", name, (double)ns * 1e-6);
+}
+
+/* Server-Timing, in milliseconds. Stages overlap: their sum may exceed the total. */
+static void add_timing(struct answer *answer, const struct job *job, uint64_t received_ns)
+{
+	const struct job_times *t = &job->times;
+	char text[512];
+	size_t used = 0;
+
+	add_time(text, sizeof text, &used, "receive", received_ns);
+	add_time(text, sizeof text, &used, "queue", (t->started ? t->started : t->finished) - t->accepted);
+	add_time(text, sizeof text, &used, "decode", t->decode);
+	add_time(text, sizeof text, &used, "upload", t->upload);
+	for (enum kernel k = 0; k < KERNELS; k++)
+		if (t->kernel[k])
+			add_time(text, sizeof text, &used, kernel_name(k), t->kernel[k]);
+	add_time(text, sizeof text, &used, "download", t->download);
+	add_time(text, sizeof text, &used, "encode", t->encode);
+	add_time(text, sizeof text, &used, "total", received_ns + t->finished - t->accepted);
+	answer_header(answer, "Server-Timing", "%s", text);
+}
+
+static void add_devices(struct answer *answer, const struct job *job)
+{
+	char text[256] = "";
+	size_t used = 0;
+
+	for (unsigned i = 0; i < devices_count(); i++)
+		if (job->devices_used & UINT64_C(1) << i && used < sizeof text)
+			used += (size_t)snprintf(text + used, sizeof text - used, "%s%s (%s)",
+			                         used ? ", " : "", device_get(i)->label,
+			                         device_get(i)->name);
+	if (used)
+		answer_header(answer, "X-Device", "%s", text);
+}
+
+void answer_job(struct answer *answer, const struct job *job, uint64_t received_ns)
+{
+	if (job->error) {
+		answer_problem(answer, job->error, &job->problem);
+	} else {
+		answer->status = 200;
+		answer->content_type = format_media_type(job->format);
+		answer->file = job->answer.fd;
+		answer->file_size = job->answer.size;
+		answer_header(answer, "X-Image", "%ux%ux%u:%s", job->result.width, job->result.height,
+		              job->result.bands, pixel_type_name(job->result.type));
+		add_devices(answer, job);
+	}
+	add_timing(answer, job, received_ns);
+}

@@ -1,0 +1,49 @@
+/* An answer before it goes out: status, headers, and a text or a file. Knows nothing of sockets. */
+#ifndef FRONT_ANSWER_H
+#define FRONT_ANSWER_H
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "front/job.h"
+
+enum { ANSWER_HEADERS_MAX = 12 };
+
+struct answer {
+	int status; /* HTTP; 0: there is no answer yet */
+	const char *content_type;
+	char *text; /* malloc'ed, owned; NULL: the file, or no body */
+	size_t text_size;
+	int file;   /* of which bytes 0 to file_size are the body, or -1; the job's */
+	uint64_t file_size;
+	const char *reason; /* slug of the error, NULL if there is none */
+	unsigned headers;
+	struct {
+		const char *name;
+		char *value; /* owned */
+	} header[ANSWER_HEADERS_MAX];
+};
+
+void answer_init(struct answer *answer);
+void answer_fini(struct answer *answer);
+
+/* Adds a header; the name is kept, the value (printf-style) is copied. */
+void answer_header(struct answer *answer, const char *name, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Makes it a text; the text (malloc'ed, may be NULL: no memory) is owned from now on. */
+void answer_text(struct answer *answer, int status, const char *content_type, char *text, size_t size);
+
+/* Makes it JSON; the value's reference is taken. */
+void answer_json(struct answer *answer, int status, json_t *value);
+
+/* Makes it a problem (RFC 9457). problem may be NULL. */
+void answer_problem(struct answer *answer, enum error error, const struct problem *problem);
+
+/* Makes it the result of a job that has ended: its image or its problem, with the times of all
+ * stages. received_ns: how long the body took to arrive. */
+void answer_job(struct answer *answer, const struct job *job, uint64_t received_ns);
+
+#endif

@@ -1,0 +1,125 @@
+/* The canary: a 16x16 image through the ordinary path. */
+#include "front/canary.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "front/devices.h"
+#include "front/job.h"
+#include "front/loop.h"
+
+enum { CHECK_MS = 100, SIDE = 16 };
+
+static uint64_t interval; /* ns */
+static uint64_t last_success, last_try;
+static struct job *job; /* the one under way */
+static struct loop_timer timer;
+
+void canary_success(void)
+{
+	last_success = loop_now();
+}
+
+bool canary_is_fresh(void)
+{
+	return last_success && loop_now() - last_success < 3 * interval;
+}
+
+static void canary_done(struct job *done, void *context)
+{
+	(void)context;
+	if (done->error)
+		log_warning("the test image failed: %s: %s", error_title(done->error),
+		            done->problem.detail);
+	else
+		canary_success();
+	job = NULL;
+	job_release(done);
+}
+
+/* A binary PGM of SIDE x SIDE pixels that are all different. */
+static enum error write_body(struct spool *body)
+{
+	static const char header[] = "P5\n16 16\n255\n";
+	unsigned char pixels[SIDE * SIDE];
+	enum error e = spool_open(body, sizeof header + sizeof pixels);
+
+	for (unsigned i = 0; i < sizeof pixels; i++)
+		pixels[i] = (unsigned char)i;
+	if (!e)
+		e = spool_write(body, header, sizeof header - 1);
+	if (!e)
+		e = spool_write(body, pixels, sizeof pixels);
+	return e;
+}
+
+static enum error canary_start(void)
+{
+	struct chain *chain = malloc(sizeof *chain);
+	struct spool body = {.fd = -1};
+	struct problem problem;
+	enum error e = chain ? ERR_OK : ERR_MEMORY;
+
+	if (e)
+		return e;
+	chain_init(chain);
+	e = chain_add_filter(chain, "gaussian", &problem);
+	if (!e)
+		e = write_body(&body);
+	if (e) {
+		spool_close(&body);
+		free(chain);
+		return e;
+	}
+	job = job_new(chain, &body);
+	if (!job) {
+		spool_close(&body);
+		return ERR_MEMORY;
+	}
+	job->options.accept = 1u << FORMAT_PNM;
+	job->options.pixels_max = job->options.buffered_pixels_max = (uint64_t)SIDE * SIDE;
+	e = spool_open(&job->answer, sizeof(unsigned char[SIDE * SIDE]) + 64);
+	if (!e)
+		job_submit(job, canary_done, NULL);
+	return e;
+}
+
+/* Runs a canary when none is under way and no success is recent. */
+static void canary_check(void *context)
+{
+	uint64_t now = loop_now();
+	/* Until the first success it is tried as soon as it can succeed. */
+	uint64_t wait = last_success ? interval : UINT64_C(100000000);
+
+	(void)context;
+	if (job || !devices_up() || now - last_success < interval || now - last_try < wait)
+		return;
+	last_try = now;
+	if (canary_start()) {
+		log_warning("the test image could not be sent");
+		if (job)
+			job_release(job);
+		job = NULL;
+	}
+}
+
+enum error canary_init(const struct config *config)
+{
+	enum error e = loop_timer_init(&timer, canary_check, NULL);
+
+	interval = config->canary_interval * 1000000000u;
+	if (!e)
+		loop_timer_repeat(&timer, CHECK_MS);
+	return e;
+}
+
+void canary_fini(void)
+{
+	loop_timer_fini(&timer);
+	if (job) {
+		job_forget(job);
+		job_release(job);
+	}
+	job = NULL;
+}

@@ -1,0 +1,19 @@
+/* The canary: a small image that passes decoder, device and encoder when nothing else does, so that
+ * readiness is always a fact and not a guess. */
+#ifndef FRONT_CANARY_H
+#define FRONT_CANARY_H
+
+#include <stdbool.h>
+
+#include "front/config.h"
+
+enum error canary_init(const struct config *config) MUST_CHECK;
+void canary_fini(void);
+
+/* An image has passed the whole way. */
+void canary_success(void);
+
+/* True if one has within the last three intervals. */
+bool canary_is_fresh(void);
+
+#endif

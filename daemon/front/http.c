@@ -1,0 +1,427 @@
+/* HTTP over libmicrohttpd, run from the front's own loop.
+ *
+ * The hard part is refusing. A request that is refused is answered at once if the client waits for
+ * that (Expect) or has much to send; otherwise a short body is read and dropped first, since some
+ * clients do not look at the answer before they have sent everything. */
+#include "front/http.h"
+
+#include <fcntl.h>
+#include <microhttpd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "front/listener.h"
+#include "front/loop.h"
+#include "front/metrics.h"
+#include "front/request.h"
+#include "front/routes.h"
+
+enum {
+	DAEMONS_MAX = CONFIG_LIST_MAX,
+	DISCARD_MAX = 8 << 20,          /* bytes of a refused body */
+	CONNECTION_MEMORY = 128 << 10,  /* bytes; larger is faster for large bodies */
+	CONNECTIONS_MAX = 1020,
+	FORM_BUFFER = 64 << 10,
+};
+
+/* One request and its connection. */
+struct exchange {
+	struct request *request;
+	struct MHD_Connection *connection;
+	struct MHD_PostProcessor *form;
+	enum error form_error; /* met while a part of the form was read */
+	struct problem form_problem;
+	uint64_t discarded;
+	bool suspended, close;
+};
+
+static const struct config *config;
+static struct {
+	struct MHD_Daemon *mhd;
+	struct loop_watch watch;
+} daemons[DAEMONS_MAX];
+static unsigned daemon_count;
+static unsigned active;
+
+/* How a message is framed, and what of its headers matters. */
+struct framing {
+	unsigned lengths, hosts;
+	bool chunked, expects, form;
+};
+
+static enum MHD_Result see_header(void *context, enum MHD_ValueKind kind, const char *name,
+                                  const char *value)
+{
+	struct framing *f = context;
+
+	(void)kind;
+	f->lengths += !strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH);
+	f->hosts += !strcasecmp(name, MHD_HTTP_HEADER_HOST);
+	f->chunked |= !strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING);
+	f->expects |= !strcasecmp(name, MHD_HTTP_HEADER_EXPECT);
+	f->form |= !strcasecmp(name, MHD_HTTP_HEADER_CONTENT_TYPE) && value &&
+	           !strncasecmp(value, "multipart/form-data", 19);
+	return MHD_YES;
+}
+
+static enum MHD_Result see_parameter(void *context, enum MHD_ValueKind kind, const char *name,
+                                     const char *value)
+{
+	struct exchange *x = context;
+
+	(void)kind;
+	if (!request_add_parameter(x->request, name, value))
+		x->form_error = problem_set(&x->form_problem, ERR_BAD_REQUEST,
+		                            "a request has at most %d parameters",
+		                            REQUEST_PARAMETERS_MAX);
+	return MHD_YES;
+}
+
+/* Parts of a form: the image, and parameters. */
+static enum MHD_Result see_part(void *context, enum MHD_ValueKind kind, const char *name,
+                                const char *file_name, const char *type, const char *encoding,
+                                const char *data, uint64_t offset, size_t size)
+{
+	struct exchange *x = context;
+	char value[FORM_BUFFER];
+
+	(void)type, (void)encoding;
+	if (x->form_error)
+		return MHD_YES;
+	if (file_name || !strcmp(name, "image")) {
+		if (size)
+			x->form_error = request_write(x->request, data, size, config->max_body,
+			                              &x->form_problem);
+	} else if (offset || size >= sizeof value) {
+		x->form_error = problem_set_parameter(&x->form_problem, ERR_BAD_PARAMETER, name, "",
+		                                      "a parameter has at most %d bytes",
+		                                      FORM_BUFFER / 2);
+	} else {
+		memcpy(value, data, size);
+		value[size] = '\0';
+		see_parameter(x, kind, name, value);
+	}
+	return MHD_YES;
+}
+
+static void exchange_free(struct exchange *x)
+{
+	if (x->form)
+		MHD_destroy_post_processor(x->form);
+	if (x->request)
+		request_free(x->request);
+	free(x);
+	active--;
+}
+
+static const char *header(struct exchange *x, const char *name)
+{
+	return MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND, name);
+}
+
+/* The body of an answer: a file is sent from the kernel, a text from memory. */
+static struct MHD_Response *make_response(struct answer *a)
+{
+	struct MHD_Response *response;
+	int fd;
+
+	if (a->file < 0) {
+		response = MHD_create_response_from_buffer(a->text_size, a->text ? a->text : "",
+		                                           MHD_RESPMEM_MUST_COPY);
+		return response;
+	}
+	fd = fcntl(a->file, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		return NULL;
+	response = MHD_create_response_from_fd64(a->file_size, fd);
+	if (!response)
+		close(fd);
+	return response;
+}
+
+static void record(const struct request *r)
+{
+	char code[8];
+
+	snprintf(code, sizeof code, "%d", r->answer.status);
+	metric_observe(METRIC_REQUEST_DURATION, routes_name(r), code,
+	               (double)(loop_now() - r->arrived) * 1e-9);
+	if (r->answer.reason)
+		metric_add(METRIC_REQUESTS_REJECTED, r->answer.reason, NULL, 1);
+}
+
+static enum MHD_Result exchange_send(struct exchange *x)
+{
+	struct request *r = x->request;
+	struct answer *a = &r->answer;
+	struct MHD_Response *response = make_response(a);
+	enum MHD_Result result;
+
+	if (!response)
+		return MHD_NO;
+	if (!r->job)
+		answer_header(a, "Server-Timing", "total;dur=%.3f",
+		              (double)(loop_now() - r->arrived) * 1e-6);
+	answer_header(a, "X-Request-Id", "%s", r->id);
+	if (a->content_type)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, a->content_type);
+	if (x->close)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+	for (unsigned i = 0; i < a->headers; i++)
+		MHD_add_response_header(response, a->header[i].name, a->header[i].value);
+	result = MHD_queue_response(x->connection, (unsigned)a->status, response);
+	MHD_destroy_response(response);
+	record(r);
+	return result;
+}
+
+static void exchange_refuse(struct exchange *x, enum error error, const struct problem *problem)
+{
+	answer_problem(&x->request->answer, error, problem);
+	if (error_status(error) == 429)
+		answer_header(&x->request->answer, "Retry-After", "1");
+}
+
+/* Two framings in one message let two readers see two messages. */
+static void check_framing(struct exchange *x, const struct framing *f)
+{
+	struct problem problem;
+
+	if (f->lengths <= 1 && f->hosts <= 1 && !(f->lengths && f->chunked))
+		return;
+	problem_set(&problem, ERR_BAD_REQUEST,
+	            "a request has one Host, and one Content-Length or a Transfer-Encoding");
+	exchange_refuse(x, ERR_BAD_REQUEST, &problem);
+	x->close = true;
+}
+
+static void read_headers(struct exchange *x, struct framing *f)
+{
+	struct request *r = x->request;
+	const char *length = header(x, MHD_HTTP_HEADER_CONTENT_LENGTH);
+	const char *accept = header(x, MHD_HTTP_HEADER_ACCEPT);
+
+	MHD_get_connection_values(x->connection, MHD_HEADER_KIND, see_header, f);
+	MHD_get_connection_values(x->connection, MHD_GET_ARGUMENT_KIND, see_parameter, x);
+	if (length)
+		r->announced = strtoull(length, NULL, 10);
+	else if (!f->chunked)
+		r->announced = 0;
+	r->accept = accept ? strdup(accept) : NULL;
+	r->multipart = f->form;
+}
+
+/* The first call for a request: its headers are there, its body is not. */
+static enum MHD_Result exchange_begin(struct exchange *x)
+{
+	struct request *r = x->request;
+	struct framing f = {0};
+
+	read_headers(x, &f);
+	check_framing(x, &f);
+	if (!r->answer.status && x->form_error)
+		exchange_refuse(x, x->form_error, &x->form_problem);
+	if (!r->answer.status)
+		routes_begin(r);
+	if (!r->answer.status) {
+		if (f.form)
+			x->form = MHD_create_post_processor(x->connection, FORM_BUFFER, see_part, x);
+		return MHD_YES;
+	}
+	/* Without a body, or with one that is not worth reading, the answer goes out now. */
+	if (!r->announced || f.expects || x->close ||
+	    (r->announced != UINT64_MAX && r->announced > DISCARD_MAX))
+		return exchange_send(x);
+	return MHD_YES;
+}
+
+/* A piece of the body. */
+static enum MHD_Result exchange_receive(struct exchange *x, const char *data, size_t size)
+{
+	struct request *r = x->request;
+	struct problem problem;
+	enum error e = ERR_OK;
+
+	if (r->answer.status) {
+		x->discarded += size;
+		return x->discarded <= DISCARD_MAX ? MHD_YES : MHD_NO;
+	}
+	if (x->form) {
+		if (MHD_post_process(x->form, data, size) != MHD_YES && !x->form_error)
+			x->form_error = problem_set(&x->form_problem, ERR_BAD_REQUEST,
+			                            "the form is malformed");
+		e = x->form_error;
+		problem = x->form_problem;
+	} else {
+		e = request_write(r, data, size, config->max_body, &problem);
+	}
+	if (e)
+		exchange_refuse(x, e, &problem);
+	return MHD_YES;
+}
+
+static void exchange_job_done(struct job *job, void *context)
+{
+	struct exchange *x = context;
+
+	(void)job;
+	if (x->suspended) {
+		x->suspended = false;
+		MHD_resume_connection(x->connection);
+	}
+}
+
+/* The body is complete, or the connection has been resumed. */
+static enum MHD_Result exchange_finish(struct exchange *x)
+{
+	struct request *r = x->request;
+
+	if (x->form) {
+		if (MHD_destroy_post_processor(x->form) != MHD_YES && !r->answer.status) {
+			problem_set(&x->form_problem, ERR_BAD_REQUEST, "the form ends too early");
+			exchange_refuse(x, ERR_BAD_REQUEST, &x->form_problem);
+		}
+		x->form = NULL;
+		if (x->form_error && !r->answer.status)
+			exchange_refuse(x, x->form_error, &x->form_problem);
+	}
+	if (!r->answer.status && !r->job)
+		routes_finish(r, exchange_job_done, x);
+	if (!r->answer.status && r->job->finished)
+		routes_complete(r);
+	if (r->answer.status)
+		return exchange_send(x);
+	x->suspended = true;
+	MHD_suspend_connection(x->connection);
+	return MHD_YES;
+}
+
+static enum MHD_Result handle(void *context, struct MHD_Connection *connection, const char *url,
+                              const char *method, const char *version, const char *data,
+                              size_t *size, void **exchange)
+{
+	struct exchange *x = *exchange;
+	enum MHD_Result result;
+
+	(void)context, (void)version;
+	if (!x) {
+		x = calloc(1, sizeof *x);
+		if (!x)
+			return MHD_NO;
+		active++;
+		*exchange = x;
+		x->connection = connection;
+		x->request = request_new(method, url);
+		return x->request ? exchange_begin(x) : MHD_NO;
+	}
+	if (!*size)
+		return exchange_finish(x);
+	result = exchange_receive(x, data, *size);
+	*size = 0;
+	return result;
+}
+
+static void completed(void *context, struct MHD_Connection *connection, void **exchange,
+                      enum MHD_RequestTerminationCode code)
+{
+	(void)context, (void)connection, (void)code;
+	if (*exchange)
+		exchange_free(*exchange);
+	*exchange = NULL;
+}
+
+static void log_mhd(void *context, const char *format, va_list args)
+{
+	char line[512];
+
+	(void)context;
+	vsnprintf(line, sizeof line, format, args);
+	line[strcspn(line, "\n")] = '\0';
+	log_debug("http: %s", line);
+}
+
+static void ready(void *context)
+{
+	(void)context; /* http_turn() follows and runs every daemon */
+}
+
+/* Serves a listening socket, which is the daemon's from now on. */
+static enum error serve(int socket)
+{
+	const union MHD_DaemonInfo *info;
+	struct MHD_Daemon *mhd = MHD_start_daemon(
+	    MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL, handle, NULL,
+	    MHD_OPTION_EXTERNAL_LOGGER, log_mhd, NULL, MHD_OPTION_LISTEN_SOCKET, socket,
+	    MHD_OPTION_NOTIFY_COMPLETED, completed, NULL, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
+	    MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
+	    MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
+	    (unsigned)config->idle_timeout, MHD_OPTION_END);
+
+	if (!mhd) {
+		close(socket);
+		return ERR_IO;
+	}
+	daemons[daemon_count].mhd = mhd;
+	info = MHD_get_daemon_info(mhd, MHD_DAEMON_INFO_EPOLL_FD);
+	return loop_watch(&daemons[daemon_count++].watch, info->epoll_fd, EPOLLIN, ready, NULL);
+}
+
+enum error http_init(const struct config *c)
+{
+	int passed = sd_listen_fds(1), socket;
+	enum error e = ERR_OK;
+
+	config = c;
+	for (int i = 0; !e && i < passed && i < DAEMONS_MAX; i++)
+		e = serve(SD_LISTEN_FDS_START + i);
+	for (unsigned i = 0; !e && passed <= 0 && i < config->listen.count; i++) {
+		e = listener_open(config->listen.item[i], &socket);
+		if (!e)
+			e = serve(socket);
+	}
+	return e;
+}
+
+int http_turn(void)
+{
+	MHD_UNSIGNED_LONG_LONG timeout, least = 0;
+	bool bounded = false;
+
+	for (unsigned i = 0; i < daemon_count; i++) {
+		MHD_run(daemons[i].mhd);
+		if (MHD_get_timeout(daemons[i].mhd, &timeout) != MHD_YES)
+			continue;
+		least = !bounded || timeout < least ? timeout : least;
+		bounded = true;
+	}
+	return bounded ? (int)(least < 60000 ? least : 60000) : -1;
+}
+
+void http_drain(void)
+{
+	for (unsigned i = 0; i < daemon_count; i++) {
+		int socket = MHD_quiesce_daemon(daemons[i].mhd);
+
+		if (socket >= 0)
+			close(socket);
+	}
+}
+
+unsigned http_active(void)
+{
+	return active;
+}
+
+void http_fini(void)
+{
+	for (unsigned i = 0; i < daemon_count; i++) {
+		loop_unwatch(&daemons[i].watch);
+		MHD_stop_daemon(daemons[i].mhd);
+	}
+	daemon_count = 0;
+}

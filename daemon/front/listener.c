@@ -1,0 +1,105 @@
+/* Sockets to listen on. */
+#include "front/listener.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "common/log.h"
+
+enum { BACKLOG = 1024 };
+
+/* Removes a socket file at which nobody answers. */
+static void remove_stale(const struct sockaddr_un *address)
+{
+	struct stat status;
+	int fd;
+
+	if (stat(address->sun_path, &status) || !S_ISSOCK(status.st_mode))
+		return;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return;
+	if (connect(fd, (const struct sockaddr *)address, sizeof *address) && errno == ECONNREFUSED)
+		unlink(address->sun_path);
+	close(fd);
+}
+
+static int bind_and_listen(int family, const struct sockaddr *address, socklen_t size)
+{
+	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), one = 1, failure;
+
+	if (fd < 0)
+		return -1;
+	if (family != AF_UNIX)
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+	if (!bind(fd, address, size) && !listen(fd, BACKLOG))
+		return fd;
+	failure = errno;
+	close(fd);
+	errno = failure;
+	return -1;
+}
+
+static int open_unix(const char *path)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+	if (strlen(path) >= sizeof address.sun_path) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	memcpy(address.sun_path, path, strlen(path) + 1);
+	remove_stale(&address);
+	return bind_and_listen(AF_UNIX, (const struct sockaddr *)&address, sizeof address);
+}
+
+static int open_tcp(const char *text)
+{
+	char host[256];
+	const char *colon = strrchr(text, ':'), *start = text;
+	struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE,
+	                         .ai_socktype = SOCK_STREAM},
+	                *list;
+	size_t length;
+	int fd;
+
+	errno = EINVAL;
+	if (!colon)
+		return -1;
+	length = (size_t)(colon - text);
+	if (*text == '[' && length >= 2 && colon[-1] == ']') {
+		start++;
+		length -= 2;
+	}
+	if (length >= sizeof host)
+		return -1;
+	memcpy(host, start, length);
+	host[length] = '\0';
+	if (getaddrinfo(host, colon + 1, &hints, &list))
+		return -1;
+	fd = bind_and_listen(list->ai_family, list->ai_addr, list->ai_addrlen);
+	freeaddrinfo(list);
+	return fd;
+}
+
+enum error listener_open(const char *address, int *fd)
+{
+	*fd = !strncmp(address, "unix:", 5) ? open_unix(address + 5) : open_tcp(address);
+	if (*fd >= 0) {
+		log_info("listening on %s", address);
+		return ERR_OK;
+	}
+	if (errno == EINVAL)
+		log_error("listen=%s: valid is ADDRESS:PORT with a numeric address, [ADDRESS]:PORT or "
+		          "unix:PATH",
+		          address);
+	else
+		log_error("listen=%s: %m", address);
+	return ERR_IO;
+}

@@ -1,0 +1,164 @@
+/* convolved: the front. One thread and one loop between clients, codec workers and devices. */
+#include <errno.h>
+#include <glib.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "config.h"
+#include "front/canary.h"
+#include "front/config.h"
+#include "front/http.h"
+#include "front/job.h"
+#include "front/loop.h"
+#include "front/metrics.h"
+#include "front/routes.h"
+#include "front/scheduler.h"
+#include "front/spool.h"
+#include "front/supervisor.h"
+
+enum { DRAIN_CHECK_MS = 20 };
+
+static struct config config;
+static struct loop_watch signals;
+static struct loop_timer drain;
+static uint64_t drain_started;
+
+static void drain_check(void *context)
+{
+	uint64_t waited = loop_now() - drain_started;
+
+	(void)context;
+	if (!http_active() && !jobs_open()) {
+		log_notice("stopped");
+		loop_stop();
+	} else if (waited > config.drain_timeout * 1000000000u) {
+		log_warning("stopped with %u requests unfinished", http_active());
+		loop_stop();
+	}
+}
+
+static void start_drain(void)
+{
+	if (drain_started)
+		return;
+	log_notice("stopping: %u requests to finish", http_active());
+	sd_notify(0, "STOPPING=1");
+	drain_started = loop_now();
+	routes_drain();
+	http_drain();
+	loop_timer_repeat(&drain, DRAIN_CHECK_MS);
+}
+
+static void signal_received(void *context)
+{
+	struct signalfd_siginfo info;
+
+	(void)context;
+	if (read(signals.fd, &info, sizeof info) != sizeof info)
+		return;
+	if (info.ssi_signo == SIGHUP)
+		log_notice("SIGHUP: the configuration is read only at start; restart to apply it");
+	else
+		start_drain();
+}
+
+static enum error signals_init(void)
+{
+	sigset_t set;
+	int fd;
+
+	signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (fd < 0)
+		return ERR_IO;
+	return loop_watch(&signals, fd, EPOLLIN, signal_received, NULL);
+}
+
+/* Descriptors for clients; locked memory for the devices, which pin the arenas. */
+static void raise_limits(void)
+{
+	static const int resources[] = {RLIMIT_NOFILE, RLIMIT_MEMLOCK};
+	struct rlimit limit;
+
+	for (size_t i = 0; i < sizeof resources / sizeof *resources; i++) {
+		if (getrlimit(resources[i], &limit))
+			continue;
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(resources[i], &limit);
+	}
+}
+
+static enum error make_folder(const char *option, const char *path)
+{
+	if (!g_mkdir_with_parents(path, 0700) && !access(path, W_OK | X_OK))
+		return ERR_OK;
+	log_error("%s=%s: %m; it must be a folder that can be written to", option, path);
+	return ERR_IO;
+}
+
+static enum error start(void)
+{
+	enum error e = make_folder("cache-dir", config.cache_dir);
+
+	if (!e)
+		e = make_folder("state-dir", config.state_dir);
+	if (!e)
+		e = loop_init();
+	if (!e)
+		e = signals_init();
+	if (!e)
+		e = loop_timer_init(&drain, drain_check, NULL);
+	if (e)
+		return e;
+	spool_init(config.max_memory, config.spool_size, config.cache_dir);
+	routes_init(&config);
+	e = supervisor_init(config.cache_dir);
+	if (!e)
+		e = http_init(&config);
+	if (!e)
+		e = scheduler_init(&config);
+	if (!e)
+		e = canary_init(&config);
+	return e;
+}
+
+static void finish(void)
+{
+	http_fini();
+	canary_fini();
+	scheduler_fini();
+	loop_timer_fini(&drain);
+	loop_fini();
+	metrics_fini();
+}
+
+int main(int argc, char **argv)
+{
+	enum config_result result = config_load(&config, argc, argv);
+	enum error e = ERR_OK;
+
+	if (result == CONFIG_RUN && !config.check_only) {
+		log_init("convolved", (enum log_level)log_level_parse(config.log_level));
+		raise_limits();
+		e = start();
+		if (e) {
+			log_error("cannot start: %s", error_title(e));
+		} else {
+			sd_notify(0, "READY=1");
+			loop_run(http_turn);
+			finish();
+		}
+	}
+	config_fini(&config);
+	return result == CONFIG_INVALID ? 2 : e ? 1 : 0;
+}

@@ -1,0 +1,57 @@
+/* A request: what a client asks for, from its first header to its answer. Knows nothing of sockets;
+ * http.c feeds it and sends what comes out. */
+#ifndef FRONT_REQUEST_H
+#define FRONT_REQUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "front/answer.h"
+#include "front/job.h"
+#include "front/spool.h"
+
+enum { REQUEST_PARAMETERS_MAX = 64, REQUEST_ID_SIZE = 17 };
+
+struct route;
+
+struct request {
+	char id[REQUEST_ID_SIZE];
+	char *method, *path; /* owned */
+	char *accept;        /* header, or NULL; owned */
+	bool multipart;
+	const struct route *route;
+	const char *argument; /* what follows the route in the path */
+	uint64_t arrived;     /* loop_now() */
+	struct {
+		char *name, *value; /* owned */
+	} parameter[REQUEST_PARAMETERS_MAX];
+	unsigned parameters;
+	uint64_t announced; /* Content-Length; UINT64_MAX if there is none */
+	bool has_body;      /* spool is open */
+	struct spool body;
+	struct job *job;
+	struct answer answer;
+};
+
+struct request *request_new(const char *method, const char *path);
+void request_free(struct request *request);
+
+/* Adds a parameter. False: too many, or no memory. */
+bool request_add_parameter(struct request *request, const char *name, const char *value);
+
+/* Appends to the body; an error, with its problem, is to be answered. */
+enum error request_write(struct request *request, const void *data, size_t size, uint64_t max_body,
+                         struct problem *problem) MUST_CHECK;
+
+/* Reads the parameters into a chain and the options of a job. filter: the one filter that is asked for,
+ * or NULL for a chain. Touches nothing but the outputs. */
+enum error request_parse(const struct request *request, const char *filter, struct chain *chain,
+                         struct message_job *options, struct problem *problem) MUST_CHECK;
+
+/* Reads an Accept header into bits of formats and the best of them. NULL or an empty text accepts
+ * all. ERR_NOT_ACCEPTABLE if nothing that can be written is accepted. */
+enum error request_parse_accept(const char *accept, uint32_t *formats, uint32_t *best,
+                                struct problem *problem) MUST_CHECK;
+
+#endif

@@ -1,0 +1,425 @@
+/* The routes. A row says method, path and what to do; a path that ends with '/' takes one more part
+ * as its argument. */
+#include "front/routes.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "config.h"
+#include "front/canary.h"
+#include "front/codecs.h"
+#include "front/devices.h"
+#include "front/loop.h"
+#include "front/metrics.h"
+
+struct route {
+	const char *method;
+	const char *path;
+	const char *name; /* in metrics */
+	/* Answers a request without body; NULL: it carries an image. */
+	void (*get)(struct request *request);
+};
+
+static const struct config *config;
+static bool draining;
+
+void routes_init(const struct config *c)
+{
+	config = c;
+	metric_set(METRIC_BUILD_INFO, PACKAGE_VERSION, NULL, 1);
+}
+
+void routes_drain(void)
+{
+	draining = true;
+}
+
+/* A number that is not one (no default, no bound) is null in JSON. */
+static json_t *json_number_or_null(double number)
+{
+	return isfinite(number) ? json_real(number) : json_null();
+}
+
+/* A choice's default is its word, others' a number. */
+static json_t *parameter_default(const struct parameter *p)
+{
+	const char *word = p->unit;
+
+	if (p->type != PARAMETER_CHOICE)
+		return json_number_or_null(p->standard);
+	for (int i = (int)p->standard; i > 0; i--)
+		word += strcspn(word, "|") + 1;
+	return json_stringn(word, strcspn(word, "|"));
+}
+
+static json_t *parameter_choices(const struct parameter *p)
+{
+	json_t *choices = json_array();
+
+	for (const char *word = p->unit; *word;) {
+		size_t length = strcspn(word, "|");
+
+		json_array_append_new(choices, json_stringn(word, length));
+		word += length + (word[length] == '|');
+	}
+	return choices;
+}
+
+static json_t *describe_parameter(const struct parameter *p)
+{
+	static const char *const types[] = {"number", "integer", "odd", "choice", "matrix"};
+	json_t *json = json_pack("{s:s, s:s, s:s, s:o}", "name", p->name, "type", types[p->type],
+	                         "text", p->text, "default", parameter_default(p));
+
+	if (p->type == PARAMETER_CHOICE) {
+		json_object_set_new(json, "choices", parameter_choices(p));
+		return json;
+	}
+	json_object_set_new(json, "unit", json_string(p->unit));
+	json_object_set_new(json, "least", json_number_or_null(p->least));
+	json_object_set_new(json, "most", json_number_or_null(p->most));
+	return json;
+}
+
+static json_t *describe_filter(enum filter filter)
+{
+	json_t *parameters = json_array();
+	const struct parameter *p;
+
+	for (size_t i = 0; (p = filter_parameter(filter, i)); i++)
+		json_array_append_new(parameters, describe_parameter(p));
+	return json_pack("{s:s, s:s, s:o}", "name", filter_name(filter), "text", filter_text(filter),
+	                 "parameters", parameters);
+}
+
+static void get_filters(struct request *r)
+{
+	json_t *list = json_array();
+
+	for (enum filter f = 0; f < FILTERS; f++)
+		json_array_append_new(list, describe_filter(f));
+	answer_json(&r->answer, 200, json_pack("{s:o}", "filters", list));
+}
+
+/* Answers that there is no such filter, and which name is near. */
+static void answer_unknown_filter(struct request *r)
+{
+	struct problem problem;
+
+	problem_set_parameter(&problem, ERR_UNKNOWN_FILTER, "filter", r->argument,
+	                      "did you mean %s? GET /v1/filters lists them all",
+	                      filter_name(filter_nearest(r->argument)));
+	answer_problem(&r->answer, ERR_UNKNOWN_FILTER, &problem);
+}
+
+static void get_filter(struct request *r)
+{
+	enum filter f = filter_parse(r->argument);
+
+	if (f == FILTERS)
+		answer_unknown_filter(r);
+	else
+		answer_json(&r->answer, 200, describe_filter(f));
+}
+
+static json_t *describe_device(const struct device *d)
+{
+	static const char *const types[] = {"none", "cpu", "gpu", "accelerator"};
+	static const char *const states[] = {"down", "starting", "up", "failing"};
+
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:i, s:i}", "id", d->label,
+	                 "name", d->name, "driver", d->driver, "type", types[d->type], "state",
+	                 states[d->worker.state], "memory_bytes", (json_int_t)d->memory,
+	                 "tiles_done", (json_int_t)d->tiles, "tiles_in_flight",
+	                 (json_int_t)d->held_count, "restarts", (json_int_t)d->worker.restarts,
+	                 "startup_ms", (int)d->startup_ms, "pid", (int)d->worker.pid);
+}
+
+static void get_devices(struct request *r)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < devices_count(); i++)
+		json_array_append_new(list, describe_device(device_get(i)));
+	answer_json(&r->answer, 200, json_pack("{s:o}", "devices", list));
+}
+
+static json_t *describe_kernel(const struct metric_summary *s)
+{
+	double bytes = metric_value(METRIC_KERNEL_BYTES, s->label1, s->label2);
+
+	return json_pack("{s:s, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:f}", "kernel",
+	                 s->label1, "device", s->label2, "count", (json_int_t)s->count, "total_s",
+	                 s->total, "min_s", s->min, "p50_s", s->p50, "p90_s", s->p90, "p99_s", s->p99,
+	                 "max_s", s->max, "bytes", (json_int_t)bytes, "gb_per_s",
+	                 s->total > 0 ? bytes / s->total * 1e-9 : 0.0);
+}
+
+static void get_kernels(struct request *r)
+{
+	struct metric_summary s;
+	json_t *list = json_array();
+
+	for (size_t i = 0; metric_summary(METRIC_KERNEL_DURATION, i, &s); i++)
+		json_array_append_new(list, describe_kernel(&s));
+	answer_json(&r->answer, 200, json_pack("{s:o}", "kernels", list));
+}
+
+static void get_metrics(struct request *r)
+{
+	size_t size = 0;
+	char *text;
+
+	metric_set(METRIC_SPOOL_BYTES, NULL, NULL, (double)spool_memory());
+	text = metrics_text(&size);
+	answer_text(&r->answer, 200, "text/plain; version=0.0.4; charset=utf-8", text, size);
+}
+
+static void get_livez(struct request *r)
+{
+	answer_text(&r->answer, 200, "text/plain; charset=utf-8", strdup("ok\n"), 3);
+}
+
+/* One line a condition: "+" holds, "-" does not; the bare answer says only ok or not. */
+static void get_readyz(struct request *r)
+{
+	bool device = devices_up() > 0, image = canary_is_fresh();
+	bool verbose = r->parameters && !strcmp(r->parameter[0].name, "verbose");
+	bool ready = device && image && !draining;
+	char *text = NULL;
+
+	if (verbose)
+		ready = asprintf(&text, "%c devices: %u of %u up\n%c image: %s\n%c accepting: %s\n%s\n",
+		                 device ? '+' : '-', devices_up(), devices_count(), image ? '+' : '-',
+		                 image ? "one has recently passed" : "none has recently passed",
+		                 draining ? '-' : '+', draining ? "shutting down" : "yes",
+		                 ready ? "ready" : "not ready") > 0 && ready;
+	else
+		text = strdup(ready ? "ready\n" : "not ready\n");
+	answer_text(&r->answer, ready ? 200 : 503, "text/plain; charset=utf-8", text,
+	            text ? strlen(text) : 0);
+	if (!ready)
+		answer_header(&r->answer, "Retry-After", "1");
+}
+
+static void get_index(struct request *r)
+{
+	static const char text[] =
+	    "convolved " PACKAGE_VERSION ", an image filtering service. Try:\n"
+	    "  curl --data-binary @in.jpg 'http://HOST/v1/filters/gaussian?sigma=2' -o out.jpg\n"
+	    "  curl -F image=@in.png 'http://HOST/v1/chain?filters=gaussian=sigma=1.4,sobel' -o "
+	    "out.png\n"
+	    "GET /v1/filters /v1/devices /v1/kernels /metrics /livez /readyz\n";
+
+	answer_text(&r->answer, 200, "text/plain; charset=utf-8", strdup(text), sizeof text - 1);
+}
+
+static const struct route routes[] = {
+    {"POST", "/v1/filters/", "/v1/filters/{name}", NULL},
+    {"POST", "/v1/chain", "/v1/chain", NULL},
+    {"GET", "/v1/filters", "/v1/filters", get_filters},
+    {"GET", "/v1/filters/", "/v1/filters/{name}", get_filter},
+    {"GET", "/v1/devices", "/v1/devices", get_devices},
+    {"GET", "/v1/kernels", "/v1/kernels", get_kernels},
+    {"GET", "/metrics", "/metrics", get_metrics},
+    {"GET", "/livez", "/livez", get_livez},
+    {"GET", "/readyz", "/readyz", get_readyz},
+    {"GET", "/", "/", get_index},
+};
+
+enum { ROUTES = sizeof routes / sizeof *routes };
+
+/* The argument of a path under a route ("" if it has none), or NULL if it is not the route's. */
+static const char *match(const struct route *route, const char *path)
+{
+	size_t length = strlen(route->path);
+
+	if (!strcmp(route->path, path))
+		return route->path[length - 1] == '/' && length > 1 ? NULL : "";
+	if (length < 2 || route->path[length - 1] != '/' || strncmp(route->path, path, length) ||
+	    strchr(path + length, '/'))
+		return NULL;
+	return path + length;
+}
+
+static bool method_fits(const struct route *route, const char *method)
+{
+	return !strcmp(route->method, method) ||
+	       (!strcmp(method, "HEAD") && !strcmp(route->method, "GET"));
+}
+
+/* Answers a request for which there is no route: 405 if its path has one with another method. */
+static void answer_no_route(struct request *r)
+{
+	struct problem problem;
+	char allow[64] = "";
+	size_t used = 0;
+
+	for (int i = 0; i < ROUTES; i++)
+		if (match(&routes[i], r->path) && used < sizeof allow)
+			used += (size_t)snprintf(allow + used, sizeof allow - used, "%s%s%s",
+			                         used ? ", " : "", routes[i].method,
+			                         routes[i].get ? ", HEAD" : "");
+	if (used) {
+		problem_set(&problem, ERR_METHOD, "%s takes %s", r->path, allow);
+		answer_problem(&r->answer, ERR_METHOD, &problem);
+		answer_header(&r->answer, "Allow", "%s", allow);
+		return;
+	}
+	problem_set(&problem, ERR_NOT_FOUND, "there is nothing at %s; GET / says what there is", r->path);
+	answer_problem(&r->answer, ERR_NOT_FOUND, &problem);
+}
+
+const char *routes_name(const struct request *r)
+{
+	return r->route ? r->route->name : "none";
+}
+
+static const char *filter_asked_for(const struct request *r)
+{
+	return *r->argument ? r->argument : NULL;
+}
+
+/* Whether one more image can be taken now. */
+static enum error admit(const struct request *r, struct problem *problem)
+{
+	if (draining)
+		return problem_set(problem, ERR_DRAINING, "the service is shutting down");
+	if (!devices_up() && !devices_starting())
+		return problem_set(problem, ERR_NO_DEVICE, "no device is up; they are being started again");
+	if (jobs_open() >= config->max_jobs)
+		return problem_set(problem, ERR_QUEUE_FULL, "%u requests are being worked on, the most that are accepted",
+		                   jobs_open());
+	if (r->announced != UINT64_MAX && r->announced > config->max_body)
+		return problem_set(problem, ERR_BODY_TOO_LARGE,
+		                   "the body has %llu bytes; at most %llu are accepted",
+		                   (unsigned long long)r->announced,
+		                   (unsigned long long)config->max_body);
+	if (!r->announced)
+		return problem_set(problem, ERR_EMPTY_BODY,
+		                   "send the image as the body (curl --data-binary @FILE) or as the "
+		                   "part `image` of a form (curl -F image=@FILE)");
+	return ERR_OK;
+}
+
+static void refuse(struct request *r, enum error error, const struct problem *problem)
+{
+	answer_problem(&r->answer, error, problem);
+	if (error_status(error) == 429 || error_status(error) == 503)
+		answer_header(&r->answer, "Retry-After", "1");
+}
+
+/* Parses the parameters only to refuse what is wrong before the body comes. In a form more of
+ * them may follow. */
+static enum error check_early(const struct request *r, struct problem *problem)
+{
+	struct message_job options;
+	struct chain *chain;
+	enum error e;
+
+	if (r->multipart)
+		return ERR_OK;
+	chain = malloc(sizeof *chain);
+	if (!chain)
+		return problem_set(problem, ERR_MEMORY, "no memory for the chain");
+	e = request_parse(r, filter_asked_for(r), chain, &options, problem);
+	free(chain);
+	return e;
+}
+
+void routes_begin(struct request *r)
+{
+	struct problem problem;
+	enum error e;
+
+	for (int i = 0; i < ROUTES && !r->route; i++) {
+		r->argument = match(&routes[i], r->path);
+		if (r->argument && method_fits(&routes[i], r->method))
+			r->route = &routes[i];
+	}
+	if (!r->route) {
+		answer_no_route(r);
+		return;
+	}
+	if (r->route->get) {
+		r->route->get(r);
+		return;
+	}
+	if (*r->argument && filter_parse(r->argument) == FILTERS) {
+		answer_unknown_filter(r);
+		return;
+	}
+	e = admit(r, &problem);
+	if (!e)
+		e = check_early(r, &problem);
+	if (e)
+		refuse(r, e, &problem);
+}
+
+static enum error make_job(struct request *r, struct problem *problem)
+{
+	struct chain *chain = malloc(sizeof *chain);
+	struct message_job options;
+	uint64_t answer_size;
+	enum error e;
+
+	if (!chain)
+		return problem_set(problem, ERR_MEMORY, "no memory for the chain");
+	e = request_parse(r, filter_asked_for(r), chain, &options, problem);
+	if (e) {
+		free(chain);
+		return e;
+	}
+	options.pixels_max = config->max_pixels;
+	options.buffered_pixels_max = config->max_buffered_pixels;
+	options.body_size = r->body.size;
+	r->job = job_new(chain, &r->body);
+	if (!r->job)
+		return problem_set(problem, ERR_MEMORY, "no memory for the job");
+	r->has_body = false;
+	options.job = r->job->id;
+	r->job->options = options;
+	/* How much an image shrinks or grows is known only in the end: bare pixels keep their size,
+	 * and a codec is given room for eight times its input. */
+	answer_size = options.raw ? options.body_size : 8 * options.body_size;
+	e = spool_open(&r->job->answer, answer_size);
+	if (e)
+		return problem_set(problem, e, "there is no room for the answer now");
+	return ERR_OK;
+}
+
+void routes_finish(struct request *r, void (*done)(struct job *job, void *context), void *context)
+{
+	struct problem problem;
+	enum error e = ERR_OK;
+
+	metric_observe(METRIC_STAGE_DURATION, "receive", NULL, (double)(loop_now() - r->arrived) * 1e-9);
+	if (!r->has_body || !r->body.size)
+		e = problem_set(&problem, ERR_EMPTY_BODY,
+		                "send the image as the body (curl --data-binary @FILE) or as the part "
+		                "`image` of a form (curl -F image=@FILE)");
+	if (!e)
+		e = make_job(r, &problem);
+	if (e)
+		refuse(r, e, &problem);
+	else
+		job_submit(r->job, done, context);
+}
+
+void routes_complete(struct request *r)
+{
+	const struct job *job = r->job;
+
+	answer_job(&r->answer, job, job->times.accepted - r->arrived);
+	if (job->error) {
+		log_info("request %s: %d %s: %s", r->id, error_status(job->error),
+		         error_slug(job->error), job->problem.detail);
+		return;
+	}
+	canary_success();
+	metric_observe(METRIC_STAGE_DURATION, "decode", NULL, (double)job->times.decode * 1e-9);
+	metric_observe(METRIC_STAGE_DURATION, "encode", NULL, (double)job->times.encode * 1e-9);
+}
