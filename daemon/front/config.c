@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "config.h"
 
 enum option_type { OPTION_TEXT, OPTION_LIST, OPTION_SIZE, OPTION_COUNT, OPTION_SECONDS };
 

@@ -31,6 +31,7 @@ enum {
 
 /* One request and its connection. */
 struct exchange {
+	struct exchange *next, **link; /* of all exchanges */
 	struct request *request;
 	struct MHD_Connection *connection;
 	struct MHD_PostProcessor *form;
@@ -46,7 +47,8 @@ static struct {
 	struct loop_watch watch;
 } daemons[DAEMONS_MAX];
 static unsigned daemon_count;
-static unsigned active;
+static struct exchange *exchanges;
+static unsigned active; /* how many they are */
 
 /* How a message is framed, and what of its headers matters. */
 struct framing {
@@ -109,12 +111,36 @@ static enum MHD_Result see_part(void *context, enum MHD_ValueKind kind, const ch
 	return MHD_YES;
 }
 
+static struct exchange *exchange_new(struct MHD_Connection *connection, const char *method,
+                                     const char *url)
+{
+	struct exchange *x = calloc(1, sizeof *x);
+
+	if (!x)
+		return NULL;
+	x->connection = connection;
+	x->request = request_new(method, url);
+	if (!x->request) {
+		free(x);
+		return NULL;
+	}
+	x->next = exchanges;
+	x->link = &exchanges;
+	if (x->next)
+		x->next->link = &x->next;
+	exchanges = x;
+	active++;
+	return x;
+}
+
 static void exchange_free(struct exchange *x)
 {
+	*x->link = x->next;
+	if (x->next)
+		x->next->link = x->link;
 	if (x->form)
 		MHD_destroy_post_processor(x->form);
-	if (x->request)
-		request_free(x->request);
+	request_free(x->request);
 	free(x);
 	active--;
 }
@@ -310,14 +336,8 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
 
 	(void)context, (void)version;
 	if (!x) {
-		x = calloc(1, sizeof *x);
-		if (!x)
-			return MHD_NO;
-		active++;
-		*exchange = x;
-		x->connection = connection;
-		x->request = request_new(method, url);
-		return x->request ? exchange_begin(x) : MHD_NO;
+		*exchange = x = exchange_new(connection, method, url);
+		return x ? exchange_begin(x) : MHD_NO;
 	}
 	if (!*size)
 		return exchange_finish(x);
@@ -417,8 +437,22 @@ unsigned http_active(void)
 	return active;
 }
 
+/* A daemon cannot be stopped while one of its connections is suspended. */
+static void resume_all(void)
+{
+	for (struct exchange *x = exchanges; x; x = x->next) {
+		if (!x->suspended)
+			continue;
+		x->suspended = false;
+		exchange_refuse(x, ERR_DRAINING, NULL);
+		MHD_resume_connection(x->connection);
+	}
+	http_turn();
+}
+
 void http_fini(void)
 {
+	resume_all();
 	for (unsigned i = 0; i < daemon_count; i++) {
 		loop_unwatch(&daemons[i].watch);
 		MHD_stop_daemon(daemons[i].mhd);

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "config.h"
 #include "front/canary.h"
 #include "front/config.h"
 #include "front/http.h"

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "config.h"
 #include "front/canary.h"
 #include "front/codecs.h"
 #include "front/devices.h"

@@ -1,0 +1,297 @@
+/* The front without its sockets: configuration, requests, admission, bodies, metrics, the loop. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "front/config.h"
+#include "front/loop.h"
+#include "front/metrics.h"
+#include "front/request.h"
+#include "front/routes.h"
+#include "front/spool.h"
+
+static struct problem problem;
+
+static enum config_result load(struct config *config, char **argv)
+{
+	int argc = 0;
+
+	while (argv[argc])
+		argc++;
+	optind = 1;
+	return config_load(config, argc, argv);
+}
+
+static void test_config_flags(void **state)
+{
+	char *argv[] = {"convolved", "--arena-size", "2M", "--listen", "unix:/a", "--listen", "1.2.3.4:5",
+	                "--codecs", "3", NULL};
+	struct config config;
+
+	(void)state;
+	assert_int_equal(load(&config, argv), CONFIG_RUN);
+	assert_int_equal(config.arena_size, 2 << 20);
+	assert_int_equal(config.codecs, 3);
+	assert_int_equal(config.listen.count, 2);
+	assert_string_equal(config.listen.item[1], "1.2.3.4:5");
+	assert_int_equal(config.max_jobs, 64);
+	config_fini(&config);
+}
+
+static void test_config_invalid(void **state)
+{
+	static char *const bad[][2] = {{"--codecs", "x"},       {"--codecs", "65"},
+	                               {"--arena-size", "1"},   {"--arena-size", "2T"},
+	                               {"--arena-size", "-1"},  {"--arena-size", "99999999999G"},
+	                               {"--log-level", "loud"}, {"--nothing", "1"},
+	                               {"--config", "/nonexistent"}};
+	struct config config;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		char *argv[] = {"convolved", bad[i][0], bad[i][1], NULL};
+
+		assert_int_equal(load(&config, argv), CONFIG_INVALID);
+		config_fini(&config);
+	}
+}
+
+/* Flags come before the file, the file before the defaults. */
+static void test_config_file(void **state)
+{
+	char path[] = "/tmp/convolved-test-XXXXXX";
+	char *argv[] = {"convolved", "--config", path, "--codecs", "2", NULL};
+	struct config config;
+	FILE *f = fdopen(mkstemp(path), "w");
+
+	(void)state;
+	fputs("# a comment\n[convolved]\nlisten=127.0.0.1:1;unix:/b\ncodecs=5\njob-timeout=7\n", f);
+	fclose(f);
+	assert_int_equal(load(&config, argv), CONFIG_RUN);
+	assert_int_equal(config.codecs, 2);
+	assert_int_equal(config.job_timeout, 7);
+	assert_int_equal(config.listen.count, 2);
+	config_fini(&config);
+	f = fopen(path, "a");
+	fputs("colour=red\n", f);
+	fclose(f);
+	assert_int_equal(load(&config, argv), CONFIG_INVALID);
+	config_fini(&config);
+	unlink(path);
+}
+
+static struct request *request_with(const char *const parameters[][2])
+{
+	struct request *r = request_new("POST", "/v1/filters/gaussian");
+
+	for (size_t i = 0; parameters[i][0]; i++)
+		assert_true(request_add_parameter(r, parameters[i][0], parameters[i][1]));
+	return r;
+}
+
+static void test_request_parse(void **state)
+{
+	static const char *const parameters[][2] = {
+	    {"alpha", "1"},  {"sigma", "2"},    {"raw", "5x6x4:u16"}, {"border", "reflect101"},
+	    {"format", "png"}, {"quality", "33"}, {NULL, NULL}};
+	struct request *r = request_with(parameters);
+	struct chain *chain = malloc(sizeof *chain);
+	struct message_job options;
+
+	(void)state;
+	assert_int_equal(request_parse(r, "gaussian", chain, &options, &problem), ERR_OK);
+	assert_int_equal(options.raw_image.height, 6);
+	assert_int_equal(options.raw_image.alpha, 1);
+	assert_int_equal(options.format, FORMAT_PNG);
+	assert_int_equal(options.quality, 33);
+	assert_int_equal(chain->border, BORDER_REFLECT101);
+	request_free(r);
+	free(chain);
+}
+
+static void test_request_invalid(void **state)
+{
+	static const char *const bad[][3][2] = {
+	    {{"sigma", "0"}}, {{"sigma", "1"}, {"sigma", "2"}}, {{"nothing", "1"}}, {{"format", "bmp"}},
+	    {{"quality", "0"}}, {{"quality", "101"}}, {{"quality", "5x"}}, {{"raw", "5x5"}},
+	    {{"alpha", "1"}}, {{"alpha", "2"}}, {{"raw", "5x5x3:u8"}, {"alpha", "1"}},
+	    {{"border", "mirror"}}, {{"border_value", ""}}, {{"strip", "yes"}}, {{"filters", "box"}},
+	};
+	struct chain *chain = malloc(sizeof *chain);
+	struct message_job options;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		struct request *r = request_with(bad[i]);
+
+		assert_int_equal(request_parse(r, "gaussian", chain, &options, &problem),
+		                 ERR_BAD_PARAMETER);
+		assert_true(*problem.parameter && *problem.detail);
+		request_free(r);
+	}
+	free(chain);
+}
+
+static void test_accept(void **state)
+{
+	const uint32_t all = (1u << FORMATS) - 2;
+	uint32_t formats, best;
+
+	(void)state;
+	assert_int_equal(request_parse_accept(NULL, &formats, &best, &problem), ERR_OK);
+	assert_int_equal(formats, all);
+	assert_int_equal(request_parse_accept("*/*", &formats, &best, &problem), ERR_OK);
+	assert_int_equal(formats, all);
+	assert_int_equal(request_parse_accept("text/html, image/webp;q=0.5 , image/png;q=0.8", &formats,
+	                                      &best, &problem),
+	                 ERR_OK);
+	assert_int_equal(formats, 1u << FORMAT_WEBP | 1u << FORMAT_PNG);
+	assert_int_equal(best, FORMAT_PNG);
+	assert_int_equal(request_parse_accept("image/png;q=0", &formats, &best, &problem),
+	                 ERR_NOT_ACCEPTABLE);
+	assert_int_equal(request_parse_accept("application/json", &formats, &best, &problem),
+	                 ERR_NOT_ACCEPTABLE);
+}
+
+/* What routes_begin() answers to a request before its body; 0: it wants the body. */
+static int admission(const char *method, const char *path, uint64_t announced)
+{
+	struct request *r = request_new(method, path);
+	int status;
+
+	r->announced = announced;
+	routes_begin(r);
+	status = r->answer.status;
+	request_free(r);
+	return status;
+}
+
+static void test_admission(void **state)
+{
+	struct config config = {.max_body = 1000, .max_jobs = 1};
+
+	(void)state;
+	routes_init(&config);
+	assert_int_equal(admission("POST", "/v1/filters/gaussian", 1000), 0);
+	assert_int_equal(admission("POST", "/v1/filters/gaussian", UINT64_MAX), 0);
+	assert_int_equal(admission("POST", "/v1/filters/gaussian", 1001), 413);
+	assert_int_equal(admission("POST", "/v1/filters/gaussian", 0), 400);
+	assert_int_equal(admission("POST", "/v1/filters/gausian", 10), 404);
+	assert_int_equal(admission("POST", "/v1/chain", 10), 400); /* no filters */
+	assert_int_equal(admission("PUT", "/v1/chain", 10), 405);
+	assert_int_equal(admission("GET", "/v1/nothing", 0), 404);
+	assert_int_equal(admission("GET", "/v1/filters/sobel", 0), 200);
+	assert_int_equal(admission("HEAD", "/v1/filters", 0), 200);
+	config.max_jobs = 0;
+	assert_int_equal(admission("POST", "/v1/filters/gaussian", 10), 429);
+	routes_drain();
+	assert_int_equal(admission("POST", "/v1/filters/gaussian", 10), 503);
+}
+
+static void test_spool(void **state)
+{
+	char folder[] = "/tmp/convolved-test-XXXXXX", data[600], back[1200];
+	struct spool small, large, third;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	memset(data, 'x', sizeof data);
+	spool_init(1500, 1000, folder);
+	assert_int_equal(spool_open(&small, 10), ERR_OK);
+	assert_int_equal(spool_write(&small, data, 600), ERR_OK);
+	assert_true(small.in_memory);
+	assert_int_equal(spool_memory(), 600);
+	/* Outgrows its memory: moves to a file, with what it holds. */
+	assert_int_equal(spool_open(&large, 600), ERR_OK);
+	assert_int_equal(spool_write(&large, data, 600), ERR_OK);
+	assert_int_equal(spool_open(&third, 700), ERR_QUEUE_FULL);
+	assert_int_equal(spool_write(&large, data, 600), ERR_OK);
+	assert_false(large.in_memory);
+	assert_int_equal(spool_memory(), 600);
+	assert_int_equal(pread(large.fd, back, sizeof back, 0), 1200);
+	assert_memory_equal(back + 600, data, 600);
+	spool_settle(&small, 1600);
+	assert_int_equal(spool_open(&third, 1), ERR_QUEUE_FULL);
+	spool_close(&small);
+	spool_close(&large);
+	spool_close(&large);
+	assert_int_equal(spool_memory(), 0);
+	rmdir(folder);
+}
+
+static void test_metrics(void **state)
+{
+	struct metric_summary s;
+	size_t size;
+	char *text;
+
+	(void)state;
+	metrics_fini();
+	for (int i = 1; i <= 100; i++)
+		metric_observe(METRIC_KERNEL_DURATION, "matrix", "a\"b\\c\n", i * 1e-3);
+	metric_add(METRIC_TILE_RETRIES, NULL, NULL, 2);
+	metric_add(METRIC_TILE_RETRIES, NULL, NULL, 1);
+	assert_int_equal(metric_summary(METRIC_KERNEL_DURATION, 0, &s), 1);
+	assert_int_equal(metric_summary(METRIC_KERNEL_DURATION, 1, &s), 0);
+	assert_int_equal(s.count, 100);
+	assert_true(s.p50 > 0.0499 && s.p50 < 0.0511 && s.p99 > 0.0989 && s.p99 < 0.1001);
+	text = metrics_text(&size);
+	assert_non_null(strstr(text, "kernel=\"matrix\",device=\"a\\\"b\\\\c\\n\",le=\"0.05\"} 50\n"));
+	assert_non_null(strstr(text, "le=\"+Inf\"} 100\n"));
+	assert_non_null(strstr(text, "\nconvolved_tile_retries_total 3\n"));
+	free(text);
+	metrics_fini();
+}
+
+static struct loop_watch first, second;
+static int pipes[2][2], called;
+
+static void unwatch_other(void *context)
+{
+	loop_unwatch(context);
+	called++;
+	loop_stop();
+}
+
+static int no_wait_limit(void)
+{
+	return -1;
+}
+
+/* An event of a watch that an earlier callback of the same batch took away is not delivered. */
+static void test_loop_unwatch(void **state)
+{
+	(void)state;
+	assert_int_equal(loop_init(), ERR_OK);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(pipe(pipes[i]), 0);
+		assert_int_equal(write(pipes[i][1], "x", 1), 1);
+	}
+	assert_int_equal(loop_watch(&first, pipes[0][0], EPOLLIN, unwatch_other, &second), ERR_OK);
+	assert_int_equal(loop_watch(&second, pipes[1][0], EPOLLIN, unwatch_other, &first), ERR_OK);
+	loop_run(no_wait_limit);
+	assert_int_equal(called, 1);
+	loop_fini();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_config_flags),  cmocka_unit_test(test_config_invalid),
+	    cmocka_unit_test(test_config_file),   cmocka_unit_test(test_request_parse),
+	    cmocka_unit_test(test_request_invalid), cmocka_unit_test(test_accept),
+	    cmocka_unit_test(test_admission),     cmocka_unit_test(test_spool),
+	    cmocka_unit_test(test_metrics),       cmocka_unit_test(test_loop_unwatch),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
