@@ -49,10 +49,28 @@ void answer_text(struct answer *answer, int status, const char *content_type, ch
 
 void answer_json(struct answer *answer, int status, json_t *value)
 {
-	char *text = json_dumps(value, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+	char *json = json_dumps(value, JSON_INDENT(2) | JSON_REAL_PRECISION(9)), *text = NULL;
+	int size = json ? asprintf(&text, "%s\n", json) : -1;
 
+	free(json);
 	json_decref(value);
-	answer_text(answer, status, "application/json", text, text ? strlen(text) : 0);
+	answer_text(answer, status, "application/json", size < 0 ? NULL : text, (size_t)size);
+}
+
+/* A string with every byte that is not ASCII replaced, if it is not UTF-8 (also where a longer text was
+ * cut in the middle of a character). */
+static json_t *json_text(const char *text)
+{
+	json_t *json = json_string(text);
+	char ascii[128];
+	size_t i;
+
+	if (json)
+		return json;
+	for (i = 0; text[i] && i < sizeof ascii - 1; i++)
+		ascii[i] = (signed char)text[i] > 0 ? text[i] : '?';
+	ascii[i] = '\0';
+	return json_string(ascii);
 }
 
 void answer_problem(struct answer *answer, enum error error, const struct problem *problem)
@@ -63,12 +81,12 @@ void answer_problem(struct answer *answer, enum error error, const struct proble
 	snprintf(type, sizeof type, "/problems/%s", error_slug(error));
 	body = json_pack("{s:s, s:s, s:i}", "type", type, "title", error_title(error), "status",
 	                 error_status(error));
-	/* json_stringn() refuses what is not UTF-8: a value from a query may be anything. */
 	if (problem && *problem->detail)
 		json_object_set_new(body, "detail", json_string(problem->detail));
 	if (problem && *problem->parameter) {
-		json_object_set_new(body, "parameter", json_string(problem->parameter));
-		json_object_set_new(body, "value", json_string(problem->value));
+		/* Either may be any bytes; JSON takes only UTF-8. */
+		json_object_set_new(body, "parameter", json_text(problem->parameter));
+		json_object_set_new(body, "value", json_text(problem->value));
 	}
 	answer_json(answer, error_status(error), body);
 	answer->content_type = "application/problem+json";

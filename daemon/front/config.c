@@ -30,7 +30,7 @@ static const struct option_row {
 };
 
 enum { OPTIONS = sizeof options / sizeof *options };
-enum { FLAG_CONFIG = 1000, FLAG_CHECK, FLAG_HELP, FLAG_VERSION };
+enum { FLAG_CONFIG = 1000, FLAG_CHECK, FLAG_PRINT, FLAG_HELP, FLAG_VERSION };
 
 static const char *const kinds[] = {
     [OPTION_TEXT] = "TEXT",   [OPTION_LIST] = "TEXT",       [OPTION_SIZE] = "SIZE",
@@ -110,14 +110,26 @@ static void print_help(void)
 	       "[convolved]\n"
 	       "  --check-config\n        Check flags and configuration, and exit: 0 if they are "
 	       "valid, else 2\n"
+	       "  --print-config\n        Print a configuration file with every option at its default\n"
 	       "  --help\n  --version\n");
+}
+
+static void print_sample(void)
+{
+	printf("# Configuration of convolved: convolved --config FILE. Every option is here at its "
+	       "default.\n"
+	       "# Flags of the same names come before this file. SIZE: bytes, with suffix K, M or G.\n"
+	       "\n[convolved]\n");
+	for (int i = 0; i < OPTIONS; i++)
+		printf("\n# %s: %s.\n#%s=%s\n", kinds[options[i].type], options[i].text,
+		       options[i].name, options[i].standard);
 }
 
 /* The flags of the command line; `given` marks the options that appeared. */
 static enum config_result parse_flags(struct config *config, int argc, char **argv,
                                       bool given[OPTIONS], const char **file)
 {
-	struct option flags[OPTIONS + 5] = {{0}};
+	struct option flags[OPTIONS + 6] = {{0}};
 	char where[64];
 	int flag;
 
@@ -127,6 +139,7 @@ static enum config_result parse_flags(struct config *config, int argc, char **ar
 	flags[OPTIONS + 1] = (struct option){"check-config", no_argument, NULL, FLAG_CHECK};
 	flags[OPTIONS + 2] = (struct option){"help", no_argument, NULL, FLAG_HELP};
 	flags[OPTIONS + 3] = (struct option){"version", no_argument, NULL, FLAG_VERSION};
+	flags[OPTIONS + 4] = (struct option){"print-config", no_argument, NULL, FLAG_PRINT};
 	while ((flag = getopt_long(argc, argv, "", flags, NULL)) != -1) {
 		switch (flag) {
 		case FLAG_CONFIG:
@@ -135,6 +148,9 @@ static enum config_result parse_flags(struct config *config, int argc, char **ar
 		case FLAG_CHECK:
 			config->check_only = true;
 			break;
+		case FLAG_PRINT:
+			print_sample();
+			return CONFIG_EXIT;
 		case FLAG_HELP:
 			print_help();
 			return CONFIG_EXIT;

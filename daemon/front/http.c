@@ -259,8 +259,9 @@ static enum MHD_Result exchange_begin(struct exchange *x)
 			x->form = MHD_create_post_processor(x->connection, FORM_BUFFER, see_part, x);
 		return MHD_YES;
 	}
-	/* Without a body, or with one that is not worth reading, the answer goes out now. */
-	if (!r->announced || f.expects || x->close ||
+	/* With a body that is not worth reading, the answer goes out now. Without one it waits for the
+	 * next call: an answer to the first makes libmicrohttpd close the connection. */
+	if ((r->announced && f.expects) || x->close ||
 	    (r->announced != UINT64_MAX && r->announced > DISCARD_MAX))
 		return exchange_send(x);
 	return MHD_YES;

@@ -1,0 +1,209 @@
+"""Figures of the service on this machine, as ratios within one run.
+
+Every pair is measured interleaved, A B A B …, and the median of each is compared: a machine that is
+shared drifts, and drifts for both alike. The service is warm (ten requests before the first that
+counts). `--json` prints the figures as JSON instead of a table.
+"""
+import argparse
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+import numpy
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.environ.get("CONVOLVED_BUILD", os.path.join(TOP, "build"))
+PORT = 8709
+
+
+class Service:
+    """The daemon on a port of its own; its cache is kept between runs, its state is not."""
+
+    def __init__(self, *flags):
+        self.folder = tempfile.mkdtemp(prefix="convolved-bench-")
+        cache = os.path.join(os.path.expanduser("~"), ".cache", "convolved")
+        self.process = subprocess.Popen(
+            [os.path.join(BUILD, "convolved"), "--listen", f"127.0.0.1:{PORT}", "--cache-dir", cache,
+             "--state-dir", self.folder, "--log-level", "warning", *flags])
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline:
+            try:
+                if urllib.request.urlopen(f"http://127.0.0.1:{PORT}/readyz").status == 200:
+                    return
+            except OSError:
+                time.sleep(0.05)
+        raise SystemExit("the service did not become ready")
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(30)
+        shutil.rmtree(self.folder)
+
+    def processes(self):
+        """The daemon and its workers: (name, pid)."""
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/status") as f:
+                    status = f.read()
+            except OSError:
+                continue
+            parent = int(re.search(r"PPid:\s+(\d+)", status)[1])
+            if self.process.pid in (int(pid), parent):
+                found.append((re.search(r"Name:\s+(\S+)", status)[1], int(pid)))
+        return sorted(found)
+
+
+def pss(pid):
+    """Proportional set size, in bytes: shared pages are divided among those that map them."""
+    with open(f"/proc/{pid}/smaps_rollup") as f:
+        return int(re.search(r"^Pss:\s+(\d+) kB", f.read(), re.M)[1]) * 1024
+
+
+def photograph(path, side):
+    """A JPEG (quality 85, 4:2:0) of the statistics of a photograph: noise whose power falls with the
+    square of its frequency, and about two bits a pixel."""
+    random = numpy.random.default_rng(1)
+    frequency = numpy.hypot(numpy.fft.fftfreq(side)[:, None], numpy.fft.rfftfreq(side)[None, :])
+    frequency[0, 0] = 1
+    planes = []
+    for _ in range(3):
+        spectrum = numpy.fft.rfft2(random.standard_normal((side, side)).astype(numpy.float32))
+        plane = numpy.fft.irfft2(spectrum / frequency ** 1.1, (side, side))
+        planes.append(128 + 45 * plane / plane.std())
+    luma = planes[0][..., None]
+    pixels = luma + 0.3 * (numpy.stack(planes, -1) - 128)
+    pixels = numpy.clip(pixels + random.normal(0, 2, pixels.shape), 0, 255).astype(numpy.uint8)
+    with tempfile.NamedTemporaryFile(suffix=".ppm") as f:
+        f.write(b"P6\n%d %d\n255\n" % (side, side) + pixels.tobytes())
+        f.flush()
+        subprocess.run(["vips", "jpegsave", f.name, path, "--Q", "85", "--subsample-mode", "on"],
+                       check=True)
+
+
+def timed(action):
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+def post(path, body):
+    connection = http.client.HTTPConnection("127.0.0.1", PORT)
+    connection.request("POST", path, body)
+    answer = connection.getresponse()
+    data = answer.read()
+    if answer.status != 200:
+        raise SystemExit(f"{path}: {answer.status} {data!r}")
+    return answer
+
+
+def interleaved(rounds, **actions):
+    """Medians of each action, run in turns."""
+    times = {name: [] for name in actions}
+    for action in actions.values():
+        action()
+    for _ in range(rounds):
+        for name, action in actions.items():
+            times[name].append(timed(action))
+    return {name: statistics.median(t) for name, t in times.items()}
+
+
+def large_image(folder, rounds):
+    """4096x4096 JPEG in, JPEG out: the service by curl against the command of libvips."""
+    source, result = os.path.join(folder, "in.jpg"), os.path.join(folder, "out.jpg")
+    photograph(source, 4096)
+    figures = {"bytes": os.path.getsize(source)}
+
+    def curl(sigma):
+        url = f"http://127.0.0.1:{PORT}/v1/filters/gaussian?sigma={sigma}&quality=85"
+        return lambda: subprocess.run(
+            ["curl", "-sf", "--data-binary", f"@{source}", url, "-o", result], check=True)
+
+    def vips(*words):
+        return lambda: subprocess.run(["vips", *words], check=True)
+
+    for sigma in (1.1, 10):
+        for _ in range(5):
+            curl(sigma)()
+        medians = interleaved(
+            rounds, service=curl(sigma),
+            gaussblur=vips("gaussblur", source, result + "[Q=85]", str(sigma)),
+            copy=vips("copy", source, result + "[Q=85]"))
+        timing = post(f"/v1/filters/gaussian?sigma={sigma}&quality=85",
+                      open(source, "rb").read()).headers["Server-Timing"]
+        figures[f"sigma {sigma}"] = {
+            "service_s": medians["service"], "vips_gaussblur_s": medians["gaussblur"],
+            "vips_copy_s": medians["copy"],
+            "to_vips_gaussblur": medians["service"] / medians["gaussblur"],
+            "to_decode_and_encode": medians["service"] / medians["copy"],
+            "server_timing": timing}
+    return figures
+
+
+def small_images(folder, seconds):
+    """256x256 JPEGs over eight connections, by wrk."""
+    source = os.path.join(folder, "small.jpg")
+    photograph(source, 256)
+    script = os.path.join(folder, "post.lua")
+    with open(script, "w") as f:
+        f.write('wrk.method = "POST"\n'
+                f'local f = io.open("{source}", "rb")\n'
+                'wrk.body = f:read("*a")\n')
+    url = f"http://127.0.0.1:{PORT}/v1/filters/gaussian?sigma=1.1"
+    command = ["wrk", "-t1", "-c8", "--latency", "-s", script, url]
+    subprocess.run([*command, "-d2"], check=True, stdout=subprocess.DEVNULL)
+    text = subprocess.run([*command, f"-d{seconds}"], check=True, capture_output=True,
+                          text=True).stdout
+    if "Non-2xx" in text or "Socket errors" in text:
+        raise SystemExit(text)
+    return {"bytes": os.path.getsize(source),
+            "requests_per_s": float(re.search(r"Requests/sec:\s+([\d.]+)", text)[1]),
+            "p50": re.search(r"50%\s+(\S+)", text)[1], "p99": re.search(r"99%\s+(\S+)", text)[1]}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--seconds", type=int, default=10)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    folder = tempfile.mkdtemp(prefix="convolved-bench-")
+    service = Service()
+    try:
+        idle = {f"{name} {pid}": pss(pid) for name, pid in service.processes()}
+        large = large_image(folder, options.rounds)
+        small = small_images(folder, options.seconds)
+    finally:
+        service.stop()
+        shutil.rmtree(folder)
+    if options.json:
+        json.dump({"large": large, "small": small, "idle_pss_bytes": idle}, sys.stdout, indent=2)
+        print()
+        return
+    print(f"4096x4096 JPEG ({large['bytes'] / 1e6:.1f} MB, quality 85, 4:2:0) in, JPEG out; median of"
+          f" {options.rounds}, interleaved")
+    print(f"{'gaussian':12}{'service':>10}{'gaussblur':>11}{'copy':>9}{'/gaussblur':>12}{'/copy':>8}")
+    for sigma in ("sigma 1.1", "sigma 10"):
+        f = large[sigma]
+        print(f"{sigma:12}{f['service_s'] * 1e3:8.0f}ms{f['vips_gaussblur_s'] * 1e3:9.0f}ms"
+              f"{f['vips_copy_s'] * 1e3:7.0f}ms{f['to_vips_gaussblur']:12.2f}"
+              f"{f['to_decode_and_encode']:8.2f}")
+        print("            " + f["server_timing"].replace(";dur=", " "))
+    print(f"\n256x256 JPEG ({small['bytes'] / 1e3:.0f} kB), 8 connections: "
+          f"{small['requests_per_s']:.0f} requests/s, p50 {small['p50']}, p99 {small['p99']}")
+    print("\nidle memory (PSS) of each process, in MB")
+    for name, size in idle.items():
+        print(f"  {name:28}{size / 1e6:8.1f}")
+
+
+if __name__ == "__main__":
+    main()
