@@ -1,0 +1,23 @@
+"""The fixtures of ../http, whose modules these tests use too."""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "http"))
+
+import pytest  # noqa: E402
+
+import service as service_module  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def launch(tmp_path_factory, cache):
+    """launch(*options, environment={}) starts a service of its own, a context manager."""
+    def launched(*options, environment=None):
+        return service_module.Service(tmp_path_factory.mktemp("service"), cache, *options,
+                                      environment=environment)
+    return launched

@@ -1,0 +1,37 @@
+"""Fixtures: one service shared by most tests, and a way to start others."""
+import contextlib
+
+import pytest
+
+import service as service_module
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory):
+    """One cache directory for all: programs are built once."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="session")
+def launch(tmp_path_factory, cache):
+    """launch(*options, environment={}) starts a service of its own, a context manager."""
+    def launched(*options, environment=None):
+        return service_module.Service(tmp_path_factory.mktemp("service"), cache, *options,
+                                      environment=environment)
+    return launched
+
+
+@pytest.fixture(scope="session")
+def shared(launch):
+    """The service with its defaults."""
+    with contextlib.ExitStack() as stack:
+        yield stack.enter_context(launch())
+
+
+@pytest.fixture
+def service(shared):
+    """The shared service; fails the test if it cost a worker its life."""
+    before = shared.restarts()
+    yield shared
+    assert shared.process.poll() is None, f"the service ended:\n{shared.tail()}"
+    assert shared.restarts() == before, f"a worker died:\n{shared.tail()}"

@@ -1,0 +1,186 @@
+"""Image files written and read without the service's libraries where that is possible, so that a
+16-bit or float sample is known to be what it was. Pixels are arrays (height, width, bands)."""
+import io
+import pathlib
+import struct
+import subprocess
+import tempfile
+import zlib
+
+import numpy as np
+from PIL import Image
+
+import service
+
+MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
+
+
+def pil(pixels):
+    return Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels,
+                           MODES[pixels.shape[2]])
+
+
+def written(image, name, **options):
+    buffer = io.BytesIO()
+    image.save(buffer, name, **options)
+    return buffer.getvalue()
+
+
+def read_pil(body):
+    """The pixels of an 8-bit file, and the picture itself."""
+    image = Image.open(io.BytesIO(body))
+    image.load()
+    pixels = np.asarray(image)
+    return pixels.reshape(*pixels.shape[:2], -1), image
+
+
+# PNG ----------------------------------------------------------------------------------------------
+
+PNG_COLOUR = {1: 0, 2: 4, 3: 2, 4: 6}
+PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+
+
+def png_chunk(name, content):
+    return (struct.pack(">I", len(content)) + name + content
+            + struct.pack(">I", zlib.crc32(name + content)))
+
+
+def png_header(width, height, depth=8, colour=2, interlace=0):
+    header = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, interlace)
+    return PNG_SIGNATURE + png_chunk(b"IHDR", header)
+
+
+def write_png(pixels, chunks=()):
+    """u8 or u16, 1 to 4 bands; chunks: (name, content) before the pixels."""
+    height, width, bands = pixels.shape
+    rows = pixels.astype(pixels.dtype.newbyteorder(">")).reshape(height, -1).view(np.uint8)
+    rows = np.hstack([np.zeros((height, 1), np.uint8), rows])
+    return (png_header(width, height, 8 * pixels.itemsize, PNG_COLOUR[bands])
+            + b"".join(png_chunk(*chunk) for chunk in chunks)
+            + png_chunk(b"IDAT", zlib.compress(rows.tobytes(), 1)) + png_chunk(b"IEND", b""))
+
+
+def png_chunks(body):
+    assert body[:8] == PNG_SIGNATURE
+    at = 8
+    while at < len(body):
+        length, = struct.unpack(">I", body[at:at + 4])
+        yield body[at + 4:at + 8], body[at + 8:at + 8 + length]
+        at += 12 + length
+
+
+def paeth(a, b, c):
+    p = a + b - c
+    return min((abs(p - a), 0, a), (abs(p - b), 1, b), (abs(p - c), 2, c))[2]
+
+
+def read_png(body):
+    """u8 or u16, 1 to 4 bands, neither palette nor interlace."""
+    chunks = list(png_chunks(body))
+    width, height, depth, colour, _, _, interlace = struct.unpack(">IIBBBBB", chunks[0][1])
+    bands = {code: count for count, code in PNG_COLOUR.items()}[colour]
+    assert depth in (8, 16) and not interlace
+    data = zlib.decompress(b"".join(content for name, content in chunks if name == b"IDAT"))
+    step = bands * depth // 8
+    size = width * step
+    rows, above = [], bytearray(size)
+    for y in range(height):
+        method, row = data[y * (size + 1)], bytearray(data[y * (size + 1) + 1:(y + 1) * (size + 1)])
+        for i in range(size if method else 0):
+            left = row[i - step] if i >= step else 0
+            corner = above[i - step] if i >= step else 0
+            row[i] = (row[i] + (0, left, above[i], (left + above[i]) // 2,
+                                paeth(left, above[i], corner))[method]) & 255
+        rows.append(row)
+        above = row
+    dtype = np.dtype(np.uint8 if depth == 8 else ">u2")
+    return (np.frombuffer(b"".join(rows), dtype).astype(dtype.newbyteorder("="))
+            .reshape(height, width, bands))
+
+
+# PNM ----------------------------------------------------------------------------------------------
+
+def write_pnm(pixels):
+    """P5, P6, or Pf, PF for f32."""
+    height, width, bands = pixels.shape
+    if pixels.dtype == np.float32:
+        header = f"{'Pf' if bands == 1 else 'PF'}\n{width} {height}\n-1.0\n"
+        return header.encode() + pixels[::-1].astype("<f4").tobytes()
+    most = 255 if pixels.dtype == np.uint8 else 65535
+    header = f"{'P5' if bands == 1 else 'P6'}\n{width} {height}\n{most}\n"
+    return header.encode() + pixels.astype(pixels.dtype.newbyteorder(">")).tobytes()
+
+
+def read_pnm(body):
+    fields, at = [], 0
+    while len(fields) < 4:
+        end = at
+        while not body[end:end + 1].isspace():
+            end += 1
+        if body[at:at + 1] == b"#":
+            end = body.index(b"\n", at)
+        elif end > at:
+            fields.append(body[at:end])
+        at = end + 1
+    magic, width, height = fields[0], int(fields[1]), int(fields[2])
+    bands = 3 if magic in (b"P6", b"PF") else 1
+    if magic in (b"Pf", b"PF"):
+        dtype = np.dtype("<f4" if float(fields[3]) < 0 else ">f4")
+    else:
+        assert magic in (b"P5", b"P6"), magic
+        dtype = np.dtype(np.uint8 if int(fields[3]) < 256 else ">u2")
+    pixels = np.frombuffer(body, dtype, width * height * bands, at).reshape(height, width, bands)
+    if dtype.kind == "f":
+        pixels = pixels[::-1]
+    return pixels.astype(dtype.newbyteorder("="))
+
+
+# TIFF ---------------------------------------------------------------------------------------------
+
+def write_tiff(pixels, alpha=False, icc=b"", orientation=None):
+    """One uncompressed strip, little-endian."""
+    height, width, bands = pixels.shape
+    extra = [2 if alpha else 0] * (bands - (1 if bands < 3 else 3))
+    data = pixels.astype(pixels.dtype.newbyteorder("<")).tobytes()
+    kind = 3 if pixels.dtype.kind == "f" else 1
+    entries = [(256, "I", [width]), (257, "I", [height]), (258, "H", [8 * pixels.itemsize] * bands),
+               (259, "H", [1]), (262, "H", [1 if bands < 3 else 2]), (273, "I", [8]),
+               (277, "H", [bands]), (278, "I", [height]), (279, "I", [len(data)]),
+               (284, "H", [1])]
+    if orientation:
+        entries.append((274, "H", [orientation]))
+    if extra:
+        entries.append((338, "H", extra))
+    entries.append((339, "H", [kind] * bands))
+    if icc:
+        entries.append((34675, "B", list(icc)))
+    entries.sort()
+    start = 8 + len(data) + len(data) % 2
+    beyond = start + 2 + 12 * len(entries) + 4
+    directory, values = struct.pack("<H", len(entries)), b""
+    for tag, code, numbers in entries:
+        packed = struct.pack(f"<{len(numbers)}{code}", *numbers)
+        if len(packed) <= 4:
+            field = packed.ljust(4, b"\0")
+        else:
+            field = struct.pack("<I", beyond + len(values))
+            values += packed + b"\0" * (len(packed) % 2)
+        directory += struct.pack("<HHI", tag, {"B": 7, "H": 3, "I": 4}[code], len(numbers)) + field
+    return (b"II*\0" + struct.pack("<I", start) + data + b"\0" * (len(data) % 2) + directory
+            + struct.pack("<I", 0) + values)
+
+
+def read_vips(body, suffix, dtype, bands):
+    """Any file, by libvips' own command: for what nothing else here reads."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = pathlib.Path(folder, "in" + suffix), pathlib.Path(folder, "out.raw")
+        source.write_bytes(body)
+        header = subprocess.run([service.tool("vipsheader"), "-a", source], check=True,
+                                capture_output=True, text=True).stdout
+        fields = dict(line.split(": ", 1) for line in header.splitlines() if ": " in line)
+        assert int(fields["bands"]) == bands, fields
+        subprocess.run([service.tool("vips"), "rawsave", source, target], check=True)
+        data = target.read_bytes()
+    shape = (int(fields["height"]), int(fields["width"]), bands)
+    assert len(data) == np.prod(shape) * np.dtype(dtype).itemsize, fields
+    return np.frombuffer(data, dtype).reshape(shape)

@@ -1,0 +1,327 @@
+"""What the filters compute, in float64, written from their definitions and from nothing else.
+
+filtered() returns the pixels that the service should answer with, and two bounds of how far from
+them an answer may be:
+
+hard   no sample may be farther away. One filter: 1 for u8 and u16 (more only where float32 itself
+       cannot do better, which takes gains in the thousands for u8), for f32 1e-5 of the largest
+       magnitude in the neighbourhood, times the filter's gain. In a chain an intermediate sample
+       that is 1 off is enlarged by the gain of what follows; the bound follows each sample.
+tight  what float32 arithmetic explains: 0 for a sample whose exact value is clear of the rounding
+       boundary. Nearly all samples of an answer must keep to it, so that a wrong coefficient
+       cannot hide behind the hard bound.
+"""
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy import ndimage, signal
+
+TYPES = {"u8": np.uint8, "u16": np.uint16, "f32": np.float32}
+FULL_SCALE = {"u8": 255.0, "u16": 65535.0, "f32": 1.0}
+MIDPOINT = {"u8": 128.0, "u16": 32768.0, "f32": 0.0}
+BORDERS = ("replicate", "reflect", "reflect101", "wrap", "constant", "crop")
+
+FLOAT32_ERROR = 1e-6  # of gain * magnitude: a sum of some hundred terms in float32
+F32_TOLERANCE = 1e-5  # what is promised for f32
+
+
+def type_name(dtype):
+    return {np.dtype(t): name for name, t in TYPES.items()}[np.dtype(dtype)]
+
+
+# Borders ------------------------------------------------------------------------------------------
+
+def index_map(n, before, after, border):
+    """Where each place from -before to n + after - 1 takes its value from, in [0, n)."""
+    i = np.arange(-before, n + after)
+    if border == "replicate":
+        return np.clip(i, 0, n - 1)
+    if border == "wrap":
+        return i % n
+    if border == "reflect":  # cba|abc|cba: period 2n
+        i = i % (2 * n)
+        return np.where(i < n, i, 2 * n - 1 - i)
+    if border == "reflect101":  # cb|abc|ba: period 2n - 2
+        if n == 1:
+            return np.zeros_like(i)
+        i = i % (2 * n - 2)
+        return np.where(i < n, i, 2 * n - 2 - i)
+    raise ValueError(border)
+
+
+def pad(plane, radius_y, radius_x, border, constant=0.0):
+    """A plane with radius rows and columns around it; crop adds none."""
+    if border == "crop":
+        return plane
+    if border == "constant":
+        return np.pad(plane, ((radius_y, radius_y), (radius_x, radius_x)),
+                      constant_values=constant)
+    rows = index_map(plane.shape[0], radius_y, radius_y, border)
+    columns = index_map(plane.shape[1], radius_x, radius_x, border)
+    return plane[np.ix_(rows, columns)]
+
+
+def border_pixel(border_value, bands, alpha, kind):
+    """One value for each band: one given is for all colours, a missing alpha is opaque."""
+    values = [0.0] if border_value is None else list(np.atleast_1d(border_value))
+    colours = bands - alpha
+    if len(values) == bands and (len(values) > 1 or not alpha):
+        return values
+    if len(values) == 1:
+        values = values * colours
+    assert len(values) == colours
+    return values + [FULL_SCALE[kind]] * alpha
+
+
+# Filters ------------------------------------------------------------------------------------------
+
+@dataclass
+class Linear:
+    """A correlation, as a matrix or as the row and column whose product is the matrix."""
+    matrix: np.ndarray = None
+    row: np.ndarray = None
+    column: np.ndarray = None
+    offset: float = 0.0
+    smoothing: bool = True
+
+    def __post_init__(self):
+        if self.matrix is None:
+            self.gain = np.abs(self.row).sum() * np.abs(self.column).sum()
+            self.radius_y, self.radius_x = len(self.column) // 2, len(self.row) // 2
+        else:
+            self.gain = np.abs(self.matrix).sum()
+            self.radius_y, self.radius_x = (side // 2 for side in self.matrix.shape)
+
+    def correlate(self, padded):
+        if self.matrix is not None:
+            return correlate_matrix(padded, self.matrix)
+        return correlate_separable(padded, self.row, self.column)
+
+    def magnified(self, error):
+        """The most that errors of the padded samples can come to."""
+        if not error.any():
+            return np.zeros([n - 2 * r for n, r in
+                             zip(error.shape, (self.radius_y, self.radius_x))])
+        if self.matrix is not None:
+            return np.maximum(correlate_matrix(error, np.abs(self.matrix)), 0)
+        return np.maximum(correlate_separable(error, np.abs(self.row), np.abs(self.column)), 0)
+
+
+@dataclass
+class Gradient:
+    output: str
+    smoothing: bool = False
+    radius_y: int = 1
+    radius_x: int = 1
+    gain: float = field(init=False)
+
+    X = Linear(matrix=np.array([[-1.0, 0, 1], [-2, 0, 2], [-1, 0, 1]]))
+    Y = Linear(matrix=np.array([[-1.0, -2, -1], [0, 0, 0], [1, 2, 1]]))
+
+    def __post_init__(self):
+        self.gain = 8 * np.sqrt(2) if self.output == "magnitude" else 8.0
+
+    def correlate(self, padded):
+        return self.joined(self.X.correlate(padded), self.Y.correlate(padded))
+
+    def magnified(self, error):
+        return self.joined(self.X.magnified(error), self.Y.magnified(error))
+
+    def joined(self, x, y):
+        return {"x": x, "y": y, "magnitude": np.hypot(x, y)}[self.output]
+
+
+def correlate_matrix(padded, matrix):
+    """sum of m[j][i] * in(y + j, x + i), where the whole window lies inside."""
+    rows, columns = matrix.shape
+    height, width = padded.shape[0] - rows + 1, padded.shape[1] - columns + 1
+    if matrix.size > 150:
+        return signal.oaconvolve(padded, matrix[::-1, ::-1], mode="valid")
+    out = np.zeros((height, width))
+    for j, i in zip(*np.nonzero(matrix)):
+        out += matrix[j, i] * padded[j:j + height, i:i + width]
+    return out
+
+
+def correlate_separable(padded, row, column):
+    rx, ry = len(row) // 2, len(column) // 2
+    out = ndimage.correlate1d(padded, row, axis=1, mode="constant")
+    out = out[:, rx:out.shape[1] - rx]
+    out = ndimage.correlate1d(out, column, axis=0, mode="constant")
+    return out[ry:out.shape[0] - ry]
+
+
+def gaussian_taps(sigma=None, size=None):
+    if size is None:
+        sigma = 1.0 if sigma is None else sigma
+        radius = int(np.ceil(3 * sigma))
+    else:
+        radius = (size - 1) // 2
+        sigma = 0.3 * ((size - 1) / 2 - 1) + 0.8 if sigma is None else sigma
+    d = np.arange(-radius, radius + 1)
+    taps = np.exp(-d * d / (2 * sigma * sigma))
+    return taps / taps.sum()
+
+
+def operation(name, parameters):
+    """The arithmetic of a filter with these parameters."""
+    if name == "gaussian":
+        taps = gaussian_taps(**parameters)
+        return Linear(row=taps, column=taps)
+    if name == "box":
+        taps = np.full(parameters.get("size", 3), 1.0)
+        return Linear(row=taps / taps.size, column=taps / taps.size)
+    if name == "convolve":
+        matrix = np.atleast_2d(np.asarray(parameters["kernel"], dtype=np.float64))
+        total, gain = matrix.sum(), np.abs(matrix).sum()
+        smoothing = abs(total) > 1e-9 * gain
+        scale = parameters.get("scale", total if smoothing else 1.0)
+        return Linear(matrix=matrix / scale, offset=parameters.get("offset", 0.0),
+                      smoothing=smoothing)
+    if name == "sobel":
+        return Gradient(parameters.get("output", "magnitude"))
+    raise ValueError(name)
+
+
+# Filtering ----------------------------------------------------------------------------------------
+
+@dataclass
+class Estimate:
+    """Samples (height, width, bands) with the errors that they may have."""
+    value: np.ndarray
+    hard: np.ndarray
+    tight: np.ndarray
+
+
+def offset_of(op, kind):
+    if isinstance(op, Gradient):
+        return 0.0 if op.output == "magnitude" else MIDPOINT[kind]
+    return op.offset
+
+
+def largest_around(padded, op):
+    """The largest magnitude in each sample's window."""
+    size = (2 * op.radius_y + 1, 2 * op.radius_x + 1)
+    out = ndimage.maximum_filter(np.abs(padded), size=size, mode="constant")
+    return out[op.radius_y:out.shape[0] - op.radius_y, op.radius_x:out.shape[1] - op.radius_x]
+
+
+def float_errors(padded, op, kind):
+    """What a sum in float32 may be off: (hard, tight)."""
+    if kind == "f32":
+        error = F32_TOLERANCE * max(1.0, op.gain) * largest_around(padded, op)
+    else:
+        error = FLOAT32_ERROR * op.gain * np.abs(padded).max()
+    return error, error
+
+
+def filter_plain(planes, op, kind):
+    """One band; planes are the padded value, hard and tight."""
+    value = op.correlate(planes.value) + offset_of(op, kind)
+    hard, tight = float_errors(planes.value, op, kind)
+    return Estimate(value, op.magnified(planes.hard) + hard, op.magnified(planes.tight) + tight)
+
+
+def filter_premultiplied(colour, alpha, op, kind, total):
+    """One band of colour, weighted by alpha; total is alpha filtered."""
+    product = Estimate(colour.value * alpha.value, *(
+        np.abs(colour.value) * a + np.abs(alpha.value) * c + a * c
+        for c, a in ((colour.hard, alpha.hard), (colour.tight, alpha.tight))))
+    weighted = filter_plain(product, op, kind)
+    weighted.value = weighted.value - op.offset
+    nothing = np.abs(total.value) <= 1e-12 * op.gain * FULL_SCALE[kind]
+    divisor = np.where(nothing, 1, total.value)
+    value = np.where(nothing, 0, weighted.value / divisor)
+    errors = []
+    for part, whole in ((weighted.hard, total.hard), (weighted.tight, total.tight)):
+        least = np.abs(divisor) - whole
+        error = (part + np.abs(value) * whole) / np.where(least > 0, least, np.inf)
+        errors.append(np.where(nothing & (whole < 1e-3), 0,
+                               np.where(least > 0, error, np.inf)))
+    # Where alpha comes to (nearly) nothing, no colour may be reported instead of the quotient.
+    vague = (total.value < (0.5 if kind != "f32" else 0) + total.hard) & ~nothing
+    if op.offset:
+        vague |= nothing
+    value = value + op.offset
+    return Estimate(value, *(np.where(vague, np.maximum(e, np.abs(value)), e) for e in errors))
+
+
+def quantised(estimate, kind):
+    """Rounded to nearest even and saturated; the hard bound then grows by the 1 that is allowed."""
+    if kind == "f32":
+        slack = 1e-6 * np.abs(estimate.value)
+        return Estimate(estimate.value.astype(np.float32).astype(np.float64),
+                        estimate.hard + slack, estimate.tight + slack)
+    full = FULL_SCALE[kind]
+
+    def stored(v):
+        return np.clip(np.rint(np.nan_to_num(v, posinf=1e9, neginf=-1e9)), 0, full)
+
+    value = stored(estimate.value)
+    tight = np.maximum(stored(estimate.value + estimate.tight) - value,
+                       value - stored(estimate.value - estimate.tight))
+    return Estimate(value, np.minimum(np.floor(estimate.hard) + 1, full), tight)
+
+
+def filter_once(image, op, border, constants, alpha, kind):
+    """One filter on all bands of an estimate."""
+    bands = image.value.shape[2]
+
+    def padded(band, inner=False):
+        def one(plane, constant):
+            if inner:
+                return plane
+            return pad(plane, op.radius_y, op.radius_x, border, constant)
+        return Estimate(one(image.value[:, :, band], constants[band]),
+                        one(image.hard[:, :, band], 0), one(image.tight[:, :, band], 0))
+
+    colours = range(bands - alpha)
+    if not alpha:
+        done = [quantised(filter_plain(padded(b), op, kind), kind) for b in colours]
+    elif op.smoothing:
+        mask = padded(bands - 1)
+        total = filter_plain(mask, op, kind)
+        if op.offset:
+            total.value = total.value - op.offset
+        done = [quantised(filter_premultiplied(padded(b), mask, op, kind, total), kind)
+                for b in colours]
+        done.append(quantised(total, kind))
+    else:
+        done = [quantised(filter_plain(padded(b), op, kind), kind) for b in colours]
+        kept = padded(bands - 1, inner=True)
+        if border == "crop":
+            height, width = kept.value.shape
+            inside = np.s_[op.radius_y:height - op.radius_y, op.radius_x:width - op.radius_x]
+            kept = Estimate(kept.value[inside], kept.hard[inside], kept.tight[inside])
+        done.append(kept)
+    return Estimate(*(np.stack([getattr(d, part) for d in done], axis=2)
+                      for part in ("value", "hard", "tight")))
+
+
+def filtered(pixels, filters, border="replicate", border_value=None, alpha=False):
+    """The estimate for pixels (height, width, bands) after filters [(name, parameters), …]."""
+    kind = type_name(pixels.dtype)
+    zero = np.zeros(pixels.shape)
+    image = Estimate(pixels.astype(np.float64), zero, zero)
+    constants = border_pixel(border_value, pixels.shape[2], int(alpha), kind)
+    for name, parameters in filters:
+        image = filter_once(image, operation(name, parameters), border, constants, int(alpha), kind)
+    return image
+
+
+def check(answer, expected, share=0.99):
+    """Raises AssertionError if the answer's pixels are not what is expected."""
+    assert answer.shape == expected.value.shape, (answer.shape, expected.value.shape)
+    got = answer.astype(np.float64)
+    assert np.isfinite(got).all(), "not all samples are finite"
+    difference = np.abs(got - expected.value)
+    excess = difference - expected.hard
+    worst = np.unravel_index(np.argmax(excess), excess.shape)
+    assert excess[worst] <= 0, (
+        f"sample (row, column, band) {tuple(map(int, worst))} is {got[worst]:.9g}, "
+        f"expected {expected.value[worst]:.9g} ± {expected.hard[worst]:.3g}; "
+        f"{np.count_nonzero(excess > 0)} of {got.size} samples are out of bounds")
+    rounded = np.count_nonzero(difference > expected.tight)
+    assert rounded <= max(2, (1 - share) * got.size), (
+        f"{rounded} of {got.size} samples are rounded wrongly, largest difference "
+        f"{difference.max():.3g}")

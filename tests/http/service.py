@@ -1,0 +1,364 @@
+"""The service as a client and its administrator see it: started, asked over HTTP, watched through
+/proc, stopped."""
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import urllib.parse
+
+import numpy as np
+
+import exposition
+import oracle
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("CONVOLVED_BUILD", REPOSITORY / "build")).resolve()
+PROGRAM = BUILD / "convolved"
+
+
+def sanitized():
+    """True for a build with a sanitizer: slow, and its memory says nothing."""
+    binary = PROGRAM.read_bytes()
+    return b"__asan_init" in binary or b"__tsan_init" in binary
+
+
+def poll(condition, seconds=30, what="the condition", interval=0.02):
+    """Asks until the condition holds; returns what it returned."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what}: not within {seconds} s")
+        time.sleep(interval)
+
+
+# Requests -----------------------------------------------------------------------------------------
+
+def encoded(value):
+    """A parameter's value as text: matrices by rows, lists by commas, spaces for the chain's."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return str(int(value))
+    if np.ndim(value) == 2:
+        return ";".join(",".join(number(v) for v in row) for row in value)
+    if np.ndim(value) == 1:
+        return ",".join(number(v) for v in value)
+    return number(value)
+
+
+def number(value):
+    return repr(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
+
+
+def chain_text(filters):
+    """NAME=key=value:key=value,NAME… with a matrix's columns separated by spaces."""
+    links = []
+    for name, parameters in filters:
+        pairs = ":".join(f"{k}={encoded(v).replace(',', ' ')}" for k, v in parameters.items())
+        links.append(f"{name}={pairs}" if pairs else name)
+    return ",".join(links)
+
+
+def target_of(filters, **options):
+    """The request target that asks for these filters."""
+    if len(filters) == 1:
+        path, query = f"/v1/filters/{filters[0][0]}", dict(filters[0][1])
+    else:
+        path, query = "/v1/chain", {"filters": chain_text(filters)}
+    query.update((k, v) for k, v in options.items() if v is not None)
+    text = urllib.parse.urlencode({k: encoded(v) for k, v in query.items()}, safe=",;:=")
+    return f"{path}?{text}" if text else path
+
+
+def raw_kind(pixels):
+    height, width, bands = pixels.shape
+    return f"{width}x{height}x{bands}:{oracle.type_name(pixels.dtype)}"
+
+
+class Response:
+    def __init__(self, status, reason, headers, body):
+        self.status, self.reason, self.headers, self.body = status, reason, headers, body
+
+    def __repr__(self):
+        return f"<{self.status} {self.reason}: {self.body[:400]!r}>"
+
+    def json(self):
+        return json.loads(self.body)
+
+    @property
+    def type(self):
+        return (self.headers.get("Content-Type") or "").split(";")[0].strip()
+
+    @property
+    def kind(self):
+        """(width, height, bands, type) as X-Image says."""
+        match = re.fullmatch(r"(\d+)x(\d+)x(\d+):(u8|u16|f32)", self.headers.get("X-Image") or "")
+        assert match, f"X-Image is {self.headers.get('X-Image')!r}"
+        return (*map(int, match.groups()[:3]), match[4])
+
+    @property
+    def pixels(self):
+        """The pixels of a raw answer, (height, width, bands)."""
+        assert self.status == 200, self
+        width, height, bands, kind = self.kind
+        dtype = np.dtype(oracle.TYPES[kind])
+        assert len(self.body) == width * height * bands * dtype.itemsize, "size of the raw answer"
+        return np.frombuffer(self.body, dtype).reshape(height, width, bands)
+
+    @property
+    def timing(self):
+        """Server-Timing as {name: milliseconds}."""
+        entries = {}
+        for entry in self.headers.get("Server-Timing", "").split(","):
+            name, *parameters = (part.strip() for part in entry.split(";"))
+            for parameter in parameters:
+                if parameter.startswith("dur="):
+                    entries[name] = entries.get(name, 0) + float(parameter[4:])
+        return entries
+
+    @property
+    def problem(self):
+        """The parsed problem, once it is sure that it is one."""
+        assert self.status >= 400, self
+        assert self.type == "application/problem+json", self
+        problem = self.json()
+        assert problem["status"] == self.status, problem
+        assert problem["type"].startswith("/problems/"), problem
+        assert problem["title"] and problem["detail"], problem
+        return problem
+
+    def refused(self, status, slug):
+        """Asserts that the answer is this problem, and returns it."""
+        assert self.status == status, self
+        problem = self.problem
+        assert problem["type"] == f"/problems/{slug}", problem
+        return problem
+
+
+def multipart(fields):
+    """(body, content type) of form data; fields are (name, file name or None, bytes)."""
+    boundary = "----------------------------8c2f1b7d"
+    body = b""
+    for name, filename, content in fields:
+        disposition = f'form-data; name="{name}"' + (f'; filename="{filename}"' if filename else "")
+        body += (f"--{boundary}\r\nContent-Disposition: {disposition}\r\n"
+                 "Content-Type: application/octet-stream\r\n\r\n").encode() + content + b"\r\n"
+    return body + f"--{boundary}--\r\n".encode(), f"multipart/form-data; boundary={boundary}"
+
+
+class Client:
+    """Requests to one address, a connection each."""
+
+    def __init__(self, host, port):
+        self.host, self.port = host, port
+
+    def request(self, method, target, body=None, headers=None, timeout=120):
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=timeout)
+        try:
+            connection.request(method, target, body=body, headers=headers or {})
+            answer = connection.getresponse()
+            return Response(answer.status, answer.reason, answer.headers, answer.read())
+        finally:
+            connection.close()
+
+    def get(self, target, **options):
+        return self.request("GET", target, **options)
+
+    def post(self, target, body=b"", **options):
+        return self.request("POST", target, body, **options)
+
+    def filter(self, pixels, filters, timeout=120, **options):
+        """Bare pixels through filters; the answer is raw unless `format` says otherwise."""
+        options = {"raw": raw_kind(pixels), "format": "raw", **options}
+        return self.post(target_of(filters, **options), np.ascontiguousarray(pixels).tobytes(),
+                         timeout=timeout)
+
+    def identity(self, body, headers=None, **options):
+        """An image file through a filter that changes nothing."""
+        return self.post(target_of([("convolve", {"kernel": "1"})], **options), body,
+                         headers=headers or {})
+
+    @contextlib.contextmanager
+    def socket(self, timeout=30):
+        """A bare connection, for what a decent client would not send."""
+        with socket.create_connection((self.host, self.port), timeout=timeout) as connection:
+            yield connection
+
+    def metrics(self):
+        answer = self.get("/metrics")
+        assert answer.status == 200, answer
+        return exposition.parse(answer.body.decode())
+
+    def works(self):
+        """True if an image passes; for polls while the service recovers."""
+        try:
+            return self.filter(SMALL, [("box", {})], timeout=30).status == 200
+        except OSError:
+            return False
+
+
+SMALL = np.arange(11 * 7 * 3, dtype=np.uint8).reshape(7, 11, 3)
+
+
+def read_answer(connection):
+    """The answer that a bare connection carries, read to its end by Content-Length."""
+    answer = http.client.HTTPResponse(connection)
+    answer.begin()
+    return Response(answer.status, answer.reason, answer.headers, answer.read())
+
+
+# Processes ----------------------------------------------------------------------------------------
+
+class Process:
+    """A process as /proc shows it."""
+
+    def __init__(self, pid):
+        self.pid = pid
+
+    def read(self, name):
+        try:
+            return pathlib.Path(f"/proc/{self.pid}/{name}").read_text()
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            return ""
+
+    @property
+    def stat(self):
+        """The fields after the name: state first."""
+        return self.read("stat").rpartition(")")[2].split()
+
+    @property
+    def name(self):
+        return self.read("comm").strip()
+
+    @property
+    def alive(self):
+        stat = self.stat
+        return bool(stat) and stat[0] not in "ZX"
+
+    @property
+    def ticks(self):
+        """Processor time used, in clock ticks."""
+        stat = self.stat
+        return int(stat[11]) + int(stat[12]) if stat else 0
+
+    def kill(self, number=signal.SIGKILL):
+        os.kill(self.pid, number)
+
+
+def children(pid):
+    """The child processes of a process, zombies too."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            process = Process(int(entry))
+            stat = process.stat
+            if stat and int(stat[1]) == pid:
+                found.append(process)
+    return found
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Service(Client):
+    """A service of its own; a context manager that stops it and sees that it ends well."""
+
+    def __init__(self, directory, cache, *options, environment=None):
+        super().__init__("127.0.0.1", free_port())
+        self.directory = pathlib.Path(directory)
+        self.state = self.directory / "state"
+        self.state.mkdir(parents=True, exist_ok=True)
+        self.log = self.directory / "log"
+        self.arguments = [str(PROGRAM), "--listen", f"{self.host}:{self.port}",
+                          "--cache-dir", str(cache), "--state-dir", str(self.state), *options]
+        self.environment = {**os.environ, **(environment or {})}
+        self.process = None
+
+    def start(self, ready=True):
+        assert PROGRAM.exists(), f"{PROGRAM} is not built; CONVOLVED_BUILD says where to look"
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(self.arguments, stdin=subprocess.DEVNULL, stdout=log,
+                                            stderr=log, env=self.environment)
+        if ready:
+            self.wait_ready()
+        return self
+
+    def wait_ready(self, seconds=60):
+        def ready():
+            assert self.process.poll() is None, f"the service ended:\n{self.tail()}"
+            try:
+                return self.get("/readyz", timeout=5).status == 200
+            except OSError:
+                return False
+        try:
+            poll(ready, seconds * (5 if sanitized() else 1), "/readyz")
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.tail()}") from None
+
+    def tail(self):
+        return self.log.read_text(errors="replace")[-6000:] if self.log.exists() else ""
+
+    def workers(self, kind):
+        """The living worker processes: kind is "codec" or "device"."""
+        name = f"convolved-{kind}"[:15]
+        return [p for p in children(self.process.pid) if p.name == name and p.alive]
+
+    def processes(self):
+        return [Process(self.process.pid), *children(self.process.pid)]
+
+    def restarts(self):
+        return self.metrics().total("convolved_worker_restarts_total")
+
+    def stop(self, seconds=30):
+        """SIGTERM; returns the exit status."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(seconds)
+
+    def __enter__(self):
+        try:
+            return self.start()
+        except BaseException:
+            self.kill()
+            raise
+
+    def __exit__(self, kind, *_):
+        if self.process.poll() is not None:
+            assert kind or self.process.returncode == 0, f"the service ended:\n{self.tail()}"
+            return
+        try:
+            status = self.stop()
+        except subprocess.TimeoutExpired:
+            self.kill()
+            if not kind:
+                raise AssertionError(f"SIGTERM did not end the service\n{self.tail()}") from None
+            return
+        assert kind or status == 0, f"exit status {status}\n{self.tail()}"
+
+    def kill(self):
+        if self.process and self.process.poll() is None:
+            workers = children(self.process.pid)
+            self.process.kill()
+            self.process.wait()
+            for worker in workers:
+                with contextlib.suppress(ProcessLookupError):
+                    worker.kill()
+
+
+def tool(name):
+    """The path of a program that the tests use beside the service."""
+    path = shutil.which(name)
+    assert path, f"{name} is not installed"
+    return path

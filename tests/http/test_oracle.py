@@ -1,0 +1,199 @@
+"""The oracle is held against definitions worked out by hand and against other programs, and is
+shown to notice errors: without that its agreement with the service would mean nothing."""
+import numpy as np
+import pytest
+from scipy import ndimage
+
+import oracle
+
+RNG = np.random.default_rng(1)
+
+
+def walk(n, i, border):
+    """The place inside that place i stands for, found by walking there a step at a time."""
+    place, step = 0, 1
+    for _ in range(abs(i)):
+        ahead = place + step
+        if border == "wrap":
+            place = ahead % n
+        elif 0 <= ahead < n:
+            place = ahead
+        elif border == "reflect":
+            step = -step
+        elif n > 1:
+            step = -step
+            place += step
+    return place
+
+
+@pytest.mark.parametrize("border", ["reflect", "reflect101", "wrap"])
+@pytest.mark.parametrize("n", [1, 2, 3, 7])
+def test_index_map_walks(border, n):
+    places = oracle.index_map(n, 0, 40, border)
+    assert list(places) == [walk(n, i, border) for i in range(n + 40)]
+
+
+def test_index_map_as_drawn():
+    def drawn(border):
+        return "".join("abcd"[i] for i in oracle.index_map(4, 3, 3, border))
+
+    assert drawn("replicate") == "aaaabcdddd"
+    assert drawn("reflect") == "cbaabcddcb"
+    assert drawn("reflect101") == "dcbabcdcba"
+    assert drawn("wrap") == "bcdabcdabc"
+
+
+@pytest.mark.parametrize("border, mode", [("replicate", "edge"), ("reflect", "symmetric"),
+                                          ("reflect101", "reflect"), ("wrap", "wrap"),
+                                          ("constant", "constant")])
+def test_pad_as_numpy(border, mode):
+    plane = RNG.random((9, 11))
+    assert np.array_equal(oracle.pad(plane, 4, 6, border), np.pad(plane, ((4, 4), (6, 6)), mode))
+
+
+@pytest.mark.parametrize("border, mode", [("replicate", "nearest"), ("reflect", "reflect"),
+                                          ("reflect101", "mirror"), ("wrap", "wrap")])
+def test_convolve_as_scipy(border, mode):
+    pixels = RNG.normal(size=(19, 23, 2)).astype(np.float32)
+    matrix = RNG.integers(-9, 10, (5, 7)).astype(float) + 0.25
+    expected = oracle.filtered(pixels, [("convolve", {"kernel": matrix, "scale": 3.0})], border)
+    for band in range(2):
+        other = ndimage.correlate(pixels[:, :, band].astype(float), matrix / 3, mode=mode)
+        assert np.allclose(expected.value[:, :, band], other, rtol=1e-6, atol=1e-6)
+
+
+def test_fft_as_direct():
+    padded = RNG.random((60, 70)) * 65535
+    matrix = RNG.integers(-9, 10, (15, 21)).astype(float)
+    direct = sum(matrix[j, i] * padded[j:j + 46, i:i + 50] for j in range(15) for i in range(21))
+    assert np.abs(oracle.correlate_matrix(padded, matrix) - direct).max() < 1e-5
+
+
+def test_separable_as_matrix():
+    taps = oracle.gaussian_taps(sigma=1.7)
+    padded = RNG.random((40, 40))
+    assert np.allclose(oracle.correlate_separable(padded, taps, taps),
+                       oracle.correlate_matrix(padded, np.outer(taps, taps)))
+
+
+def test_gaussian_by_hand():
+    assert len(oracle.gaussian_taps(sigma=1.1)) == 9
+    assert len(oracle.gaussian_taps()) == 7
+    assert len(oracle.gaussian_taps(size=5)) == 5
+    taps = oracle.gaussian_taps(size=3)  # sigma 0.8
+    assert taps[0] / taps[1] == pytest.approx(np.exp(-1 / (2 * 0.64)))
+    assert taps.sum() == pytest.approx(1)
+
+
+def test_sobel_by_hand():
+    ramp = np.tile(np.arange(8, dtype=np.uint8) * 10, (5, 1))[:, :, None]
+    x = oracle.filtered(ramp, [("sobel", {"output": "x"})]).value[2, 3, 0]
+    y = oracle.filtered(ramp, [("sobel", {"output": "y"})]).value[2, 3, 0]
+    assert (x, y) == (128 + 80, 128)  # brighter to the right: positive
+    y = oracle.filtered(ramp.swapaxes(0, 1), [("sobel", {"output": "y"})]).value[3, 2, 0]
+    assert y == 208  # brighter downwards: positive
+    assert oracle.filtered(ramp, [("sobel", {})]).value[2, 3, 0] == 80
+
+
+def test_matrix_is_not_flipped():
+    dot = np.zeros((5, 5, 1), np.uint8)
+    dot[2, 2] = 100
+    out = oracle.filtered(dot, [("convolve", {"kernel": [[0, 0, 0], [0, 0, 1], [0, 0, 0]]})])
+    assert out.value[2, 1, 0] == 100
+
+
+def test_rounds_to_even_and_saturates():
+    row = np.array([0, 1, 2, 3, 254, 255], np.uint8).reshape(1, 6, 1)
+
+    def ran(**parameters):
+        return list(oracle.filtered(row, [("convolve", {"kernel": [[1]], **parameters})])
+                    .value[0, :, 0])
+
+    assert ran(offset=0.5) == [0, 2, 2, 4, 254, 255]
+    assert ran(offset=-2) == [0, 0, 0, 1, 252, 253]
+    assert ran(scale=0.5) == [0, 2, 4, 6, 255, 255]
+
+
+def test_alpha_weighs_colour():
+    pixels = np.array([[[200, 0], [100, 255], [40, 255]]], np.uint8)
+    out = oracle.filtered(pixels, [("convolve", {"kernel": [[1, 1, 1]]})], alpha=True).value
+    assert list(out[0, 1]) == [70, 170]  # the transparent pixel's colour counts for nothing
+    assert list(out[0, 0]) == [100, 85]
+    gone = oracle.filtered(np.array([[[200, 0]]], np.uint8), [("box", {})], alpha=True)
+    assert list(gone.value[0, 0]) == [0, 0]
+    edge = oracle.filtered(pixels, [("sobel", {})], alpha=True).value
+    assert list(edge[0, :, 1]) == [0, 255, 255]  # a derivative keeps alpha
+
+
+def test_border_pixel():
+    assert oracle.border_pixel(None, 3, 0, "u8") == [0, 0, 0]
+    assert oracle.border_pixel(7, 4, 1, "u8") == [7, 7, 7, 255]
+    assert oracle.border_pixel([1, 2, 3], 4, 1, "u16") == [1, 2, 3, 65535]
+    assert oracle.border_pixel([1, 2, 3, 4], 4, 1, "u8") == [1, 2, 3, 4]
+
+
+def test_chain_rounds_between():
+    pixels = np.array([[[0], [1], [0]]], np.uint8)
+    halved = ("convolve", {"kernel": [[1]], "scale": 4.0})
+    doubled = ("convolve", {"kernel": [[1]], "scale": 0.25})
+    assert list(oracle.filtered(pixels, [halved, doubled]).value[0, :, 0]) == [0, 0, 0]
+
+
+def test_crop():
+    pixels = RNG.integers(0, 256, (9, 8, 3), dtype=np.uint8)
+    whole = oracle.filtered(pixels, [("box", {"size": 5})]).value
+    crop = oracle.filtered(pixels, [("box", {"size": 5})], "crop").value
+    assert np.array_equal(crop, whole[2:-2, 2:-2])
+
+
+class TestCheckNotices:
+    """check() passes what is right and fails what is a little wrong."""
+    noise = RNG.integers(0, 256, (60, 80, 3), dtype=np.uint8)
+    chain = [("gaussian", {"sigma": 1.4}), ("sobel", {})]
+
+    def answer(self, *filters, **options):
+        return oracle.filtered(self.noise, list(filters), **options).value.astype(np.uint8)
+
+    def test_right(self):
+        oracle.check(self.answer(*self.chain), oracle.filtered(self.noise, self.chain))
+
+    @pytest.mark.parametrize("wrong", [
+        [("gaussian", {"sigma": 1.41}), ("sobel", {})], [("sobel", {}), ("gaussian", {"sigma": 1.4})],
+        [("gaussian", {"sigma": 1.4}), ("sobel", {"output": "x"})]])
+    def test_wrong_parameters(self, wrong):
+        with pytest.raises(AssertionError):
+            oracle.check(self.answer(*wrong), oracle.filtered(self.noise, self.chain))
+
+    def test_wrong_border(self):
+        with pytest.raises(AssertionError):
+            oracle.check(self.answer(*self.chain, border="reflect"),
+                         oracle.filtered(self.noise, self.chain, "reflect101"))
+
+    def test_shifted(self):
+        with pytest.raises(AssertionError):
+            oracle.check(np.roll(self.answer(*self.chain), 1, axis=1),
+                         oracle.filtered(self.noise, self.chain))
+
+    def test_one_sample_off_by_two(self):
+        answer = self.answer(self.chain[0])
+        answer[30, 40, 1] += 2
+        with pytest.raises(AssertionError, match=r"\(30, 40, 1\)"):
+            oracle.check(answer, oracle.filtered(self.noise, self.chain[:1]))
+
+    def test_all_off_by_one(self):
+        answer = self.answer(self.chain[0]) + 1
+        with pytest.raises(AssertionError, match="rounded wrongly"):
+            oracle.check(answer, oracle.filtered(self.noise, self.chain[:1]))
+
+    def test_unpremultiplied(self):
+        pixels = np.concatenate([self.noise, self.noise[::-1, :, :1]], axis=2)
+        plain = oracle.filtered(pixels, self.chain[:1]).value.astype(np.uint8)
+        with pytest.raises(AssertionError):
+            oracle.check(plain, oracle.filtered(pixels, self.chain[:1], alpha=True))
+
+    def test_float_noise(self):
+        pixels = RNG.normal(size=(50, 50, 1)).astype(np.float32)
+        expected = oracle.filtered(pixels, self.chain[:1])
+        oracle.check(expected.value * (1 + 1e-7), expected)
+        with pytest.raises(AssertionError):
+            oracle.check(expected.value * (1 + 1e-3), expected)

@@ -1,0 +1,316 @@
+"""Pixels over HTTP against the oracle: every size, border, type, filter and chain."""
+import zlib
+
+import numpy as np
+import pytest
+
+import oracle
+
+BANDS = [(1, False), (2, False), (3, False), (4, False), (2, True), (4, True)]
+
+
+def seed_of(*things):
+    return zlib.crc32(repr(things).encode())
+
+
+def random_pixels(seed, width, height, bands, kind, alpha=False):
+    """Noise over the whole range; alpha with fully transparent places, some of them large."""
+    rng = np.random.default_rng(seed)
+    shape = (height, width, bands)
+    if kind == "f32":
+        pixels = rng.normal(size=shape).astype(np.float32)
+        if alpha:
+            pixels[:, :, -1] = rng.random(shape[:2])
+    else:
+        pixels = rng.integers(0, int(oracle.FULL_SCALE[kind]) + 1, shape).astype(
+            oracle.TYPES[kind])
+    if alpha:
+        pixels[:, :, -1][rng.random(shape[:2]) < 0.2] = 0
+        pixels[: height // 3, : width // 2, -1] = 0
+    return pixels
+
+
+def random_matrix(rng, rows, columns):
+    """Whole numbers, uneven under every flip."""
+    return rng.integers(-9, 10, (rows, columns)).astype(float)
+
+
+def agrees(service, pixels, filters, border="replicate", border_value=None, alpha=False, share=0.99):
+    """Filters the pixels by HTTP and by the oracle; returns the answer."""
+    options = {"border": border, "border_value": border_value, "alpha": 1 if alpha else None}
+    answer = service.filter(pixels, filters, **options)
+    assert answer.status == 200, (filters, pixels.shape, answer)
+    expected = oracle.filtered(pixels, filters, border, border_value, alpha)
+    got = answer.pixels
+    assert got.dtype == pixels.dtype
+    try:
+        oracle.check(got, expected, share)
+    except AssertionError as error:
+        named = [(name, {k: "…" if np.size(v) > 50 else v for k, v in parameters.items()})
+                 for name, parameters in filters]
+        raise AssertionError(f"{named} of {pixels.shape} {pixels.dtype} {options}: {error}") from None
+    return got
+
+
+GAUSSIAN = ("gaussian", {"sigma": 1.3})
+MATRIX = ("convolve", {"kernel": [[1, -2, 3, 4, -5], [6, 7, -8, 9, 1], [2, -3, 4, 5, 6]],
+                       "offset": 3.0})
+BORDER_VALUES = {"u8": 77, "u16": 40000, "f32": -0.75}
+
+
+@pytest.mark.parametrize("bands, alpha", BANDS)
+@pytest.mark.parametrize("kind", oracle.TYPES)
+@pytest.mark.parametrize("border", oracle.BORDERS)
+def test_borders_types_bands(service, border, kind, bands, alpha):
+    pixels = random_pixels(seed_of(border, kind, bands), 33, 21, bands, kind, alpha)
+    value = BORDER_VALUES[kind] if border == "constant" else None
+    for one in (GAUSSIAN, MATRIX, ("sobel", {})):
+        agrees(service, pixels, [one], border, value, alpha)
+
+
+@pytest.mark.parametrize("kind", oracle.TYPES)
+def test_border_value_a_band(service, kind):
+    value = (np.array([0.1, 0.5, 0.9, 0.25]) * oracle.FULL_SCALE[kind]).astype(oracle.TYPES[kind])
+    pixels = random_pixels(seed_of(kind), 19, 14, 4, kind, True)
+    for count, alpha in ((4, True), (3, True), (4, False)):
+        agrees(service, pixels, [("box", {"size": 7})], "constant", value[:count], alpha)
+    agrees(service, pixels, [("box", {"size": 7})], "constant", None, True)
+
+
+SIZES = [(1, 1), (1, 7), (7, 1), (2, 2), (3, 5), (17, 13), (64, 64), (127, 65), (1, 300),
+         (300, 1), (255, 31), (1023, 37)]
+
+
+def window_filters(rng):
+    """From none to far larger than most of the sizes."""
+    return [("gaussian", {"size": 1}), ("gaussian", {"sigma": 0.4}), ("gaussian", {"sigma": 20.0}),
+            ("gaussian", {"sigma": 2.5, "size": 9}), ("box", {"size": 1}), ("box", {"size": 101}),
+            ("convolve", {"kernel": random_matrix(rng, 1, 31) + 4}),
+            ("convolve", {"kernel": random_matrix(rng, 31, 1) + 4}),
+            ("convolve", {"kernel": random_matrix(rng, 21, 37), "scale": 900.0, "offset": 0.5}),
+            ("sobel", {}), ("sobel", {"output": "x"}), ("sobel", {"output": "y"})]
+
+
+@pytest.mark.parametrize("width, height", SIZES)
+def test_sizes(service, width, height):
+    """Also images smaller than the window: the border goes round them several times."""
+    rng = np.random.default_rng(seed_of(width, height))
+    for one in window_filters(rng):
+        kind, border = rng.choice(list(oracle.TYPES)), rng.choice(oracle.BORDERS[:-1])
+        bands, alpha = BANDS[rng.integers(len(BANDS))]
+        pixels = random_pixels(seed_of(width, height, one[0]), width, height, bands, kind, alpha)
+        agrees(service, pixels, [one], border, alpha=alpha)
+
+
+@pytest.mark.parametrize("border", [b for b in oracle.BORDERS if b != "crop"])
+def test_window_larger_than_image(service, border):
+    for (width, height), kind in zip(((2, 3), (5, 2), (1, 4)), oracle.TYPES):
+        pixels = random_pixels(seed_of(border, kind), width, height, 3, kind)
+        agrees(service, pixels, [("gaussian", {"sigma": 9.0})], border)
+        agrees(service, pixels, [("box", {"size": 33}), ("sobel", {"output": "x"})], border)
+
+
+@pytest.mark.parametrize("width, height, bands, kind, filters", [
+    (3001, 701, 3, "u8", [("gaussian", {"sigma": 10.0})]),
+    (4099, 203, 4, "u8", [("box", {"size": 101})]),
+    (2999, 401, 1, "u16", [("gaussian", {"sigma": 20.0})]),
+    (2047, 333, 2, "f32", [("gaussian", {"sigma": 4.0})]),
+    (2500, 300, 3, "u16", [("sobel", {})]),
+    (613, 2801, 3, "u8", [("sobel", {"output": "y"})]),
+    (77, 5003, 4, "f32", [("box", {"size": 31})]),
+])
+def test_large(service, width, height, bands, kind, filters):
+    pixels = random_pixels(seed_of(width), width, height, bands, kind)
+    agrees(service, pixels, filters, "reflect101")
+
+
+def test_large_alpha(service):
+    pixels = random_pixels(8, 1501, 503, 4, "u8", True)
+    agrees(service, pixels, [("gaussian", {"sigma": 6.0})], "wrap", alpha=True)
+
+
+# Matrices -----------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("kind", oracle.TYPES)
+@pytest.mark.parametrize("rows, columns", [(1, 1), (3, 3), (1, 5), (5, 1), (1, 63), (63, 1),
+                                           (7, 11), (31, 31), (63, 3), (63, 63)])
+def test_matrices(service, rows, columns, kind):
+    """Of full rank and large gain: the result has the spread of the noise, the terms far more."""
+    rng = np.random.default_rng(seed_of(rows, columns))
+    matrix = random_matrix(rng, rows, columns)
+    matrix[rows // 2, 0] += 10
+    scale = float(np.ceil(1.3 * np.sqrt((matrix ** 2).sum())))
+    offset = oracle.MIDPOINT[kind]
+    pixels = random_pixels(seed_of(kind, rows), 150, 90, 1 + rows % 3, kind)
+    agrees(service, pixels, [("convolve", {"kernel": matrix, "scale": scale, "offset": offset})],
+           "reflect")
+
+
+@pytest.mark.parametrize("kind", oracle.TYPES)
+@pytest.mark.parametrize("rows, columns", [(3, 3), (5, 9), (63, 63)])
+def test_rank_one(service, rows, columns, kind):
+    """A product of a column and a row, once as it is, once with one coefficient disturbed."""
+    rng = np.random.default_rng(seed_of(rows, columns, "rank"))
+    matrix = np.outer(rng.integers(1, 8, rows), rng.integers(-3, 8, columns)).astype(float)
+    matrix[rows // 2, columns // 2] += matrix.sum() == 0
+    pixels = random_pixels(seed_of(kind), 130, 97, 3, kind)
+    agrees(service, pixels, [("convolve", {"kernel": matrix})], "replicate")
+    matrix[0, columns - 1] += 1 + abs(matrix).max()
+    agrees(service, pixels, [("convolve", {"kernel": matrix})], "replicate")
+
+
+@pytest.mark.parametrize("kind", oracle.TYPES)
+@pytest.mark.parametrize("parameters", [
+    {"kernel": [[0, 0, 0], [0, 0, 1], [0, 0, 0]]},  # shifts: shows which way it is applied
+    {"kernel": [[0, 1, 0], [0, 0, 0], [0, 0, 0]]},
+    {"kernel": [[1, 1, 1], [1, -8, 1], [1, 1, 1]]},  # sum 0: scale is 1
+    {"kernel": [[0, 0, 0], [0, 0, 0], [0, 0, 0]], "offset": 5.0},
+    {"kernel": [[1, 2, 1]], "scale": -4.0, "offset": 200.0},
+    {"kernel": [[0.125, 0.5, 0.1, 0.07, 1e-3]], "scale": 0.01},
+    {"kernel": [[-1, -1, -1], [-1, 9, -1], [-1, -1, -1]]},
+    {"kernel": [[1e6, 0, -1e6 + 1]], "scale": 1e6},
+    {"kernel": [[3]], "offset": -100.0},
+])
+def test_scale_offset_saturation(service, parameters, kind):
+    for (bands, alpha) in ((3, False), (4, True)):
+        pixels = random_pixels(seed_of(kind), 41, 29, bands, kind, alpha)
+        agrees(service, pixels, [("convolve", parameters)], "wrap", alpha=alpha)
+
+
+def test_rounds_to_nearest_even(service):
+    """Halves are exact in float32, so nothing excuses another result."""
+    for kind in ("u8", "u16"):
+        row = np.arange(oracle.FULL_SCALE[kind] + 1).astype(oracle.TYPES[kind]).reshape(1, -1, 1)
+        full = oracle.FULL_SCALE[kind]
+        for parameters, exact in (
+                ({"offset": 0.5}, row + 0.5), ({"offset": -0.5}, row - 0.5), ({"scale": 2}, row / 2),
+                ({"scale": 4}, row / 4), ({"scale": 2, "offset": -9.5}, row / 2 - 9.5)):
+            got = service.filter(row, [("convolve", {"kernel": [[1]], **parameters})]).pixels
+            assert np.array_equal(got, np.clip(np.rint(exact), 0, full)), (kind, parameters)
+
+
+@pytest.mark.parametrize("kind", oracle.TYPES)
+def test_identity(service, kind):
+    """A matrix of 1 gives back every bit; with alpha, all but the colour under alpha 0."""
+    for bands, alpha in BANDS:
+        pixels = random_pixels(seed_of(kind), 37, 23, bands, kind, alpha)
+        got = service.filter(pixels, [("convolve", {"kernel": "1"})], alpha=int(alpha)).pixels
+        if not alpha:
+            assert np.array_equal(got, pixels)
+            continue
+        visible = pixels[:, :, -1] > 0
+        assert np.array_equal(got[:, :, -1], pixels[:, :, -1])
+        assert (got[~visible] == 0).all()
+        if kind == "f32":
+            assert np.allclose(got[visible], pixels[visible], rtol=1e-6)
+        else:
+            assert np.array_equal(got[visible], pixels[visible])
+
+
+def test_transparent(service):
+    """Nothing but alpha 0: no colour comes out, whatever lies under it."""
+    for kind in oracle.TYPES:
+        pixels = random_pixels(3, 30, 20, 4, kind, True)
+        pixels[:, :, 3] = 0
+        got = service.filter(pixels, [GAUSSIAN], alpha=1).pixels
+        assert (got == 0).all(), kind
+
+
+def test_query_as_typed(service):
+    """As in a shell: columns by plus or comma, rows by a bare semicolon."""
+    pixels = random_pixels(5, 20, 10, 3, "u8")
+    answers = {service.post(f"/v1/filters/convolve?raw=20x10x3:u8&format=raw&kernel={kernel}",
+                            pixels.tobytes()).body
+               for kernel in ("1,2,1;2,4,2;1,2,1", "1+2+1;2+4+2;1+2+1", "1%202%201;2+4+2;1,2,1",
+                              "1%2C2%2C1%3B2%2C4%2C2%3B1%2C2%2C1", "1,2,1;2,4,2;1,2,1&scale=16")}
+    expected = oracle.filtered(pixels, [("convolve", {"kernel": np.outer([1, 2, 1], [1, 2, 1])})])
+    assert len(answers) == 1
+    oracle.check(np.frombuffer(answers.pop(), np.uint8).reshape(10, 20, 3), expected)
+
+
+def test_gaussian_of_size(service):
+    """The same window by size and by what it stands for."""
+    pixels = random_pixels(6, 50, 40, 3, "u8")
+    by_size = service.filter(pixels, [("gaussian", {"size": 5})]).pixels
+    by_both = service.filter(pixels, [("gaussian", {"size": 5, "sigma": 1.1})]).pixels
+    assert np.array_equal(by_size, by_both)
+    plain = service.filter(pixels, [("gaussian", {})]).pixels
+    assert np.array_equal(plain, service.filter(pixels, [("gaussian", {"sigma": 1})]).pixels)
+
+
+@pytest.mark.parametrize("kind", ["u8", "u16"])
+def test_sobel_is_exact(service, kind):
+    """Whole numbers all the way: x and y have no rounding to be off by."""
+    pixels = random_pixels(seed_of(kind), 211, 67, 3, kind)
+    for output in ("x", "y"):
+        got = service.filter(pixels, [("sobel", {"output": output})], border="reflect").pixels
+        expected = oracle.filtered(pixels, [("sobel", {"output": output})], "reflect")
+        assert np.array_equal(got, expected.value)
+    ramp = np.tile((np.arange(40) * 5).astype(pixels.dtype), (9, 1))[:, :, None]
+    middle = int(oracle.MIDPOINT[kind])
+    assert service.filter(ramp, [("sobel", {"output": "x"})]).pixels[4, 20, 0] == middle + 40
+    assert service.filter(ramp, [("sobel", {"output": "y"})]).pixels[4, 20, 0] == middle
+
+
+# Chains -------------------------------------------------------------------------------------------
+
+CHAINS = {
+    "blur-edge": [("gaussian", {"sigma": 1.4}), ("sobel", {})],
+    "edge-blur": [("sobel", {"output": "x"}), ("gaussian", {"sigma": 2.0})],
+    "sharpen-box": [("convolve", {"kernel": [[0, -1, 0], [-1, 5, -1], [0, -1, 0]]}),
+                    ("box", {"size": 5}), ("sobel", {"output": "y"})],
+    "four": [("box", {"size": 3}), ("gaussian", {"size": 5}),
+             ("convolve", {"kernel": [[1, 2, 3, 2, 1]]}), ("gaussian", {"sigma": 0.7})],
+    "matrices": [("convolve", {"kernel": [[1], [2], [4]], "scale": 6.0}),
+                 ("convolve", {"kernel": [[1, 0, 2], [0, 3, 0], [1, 0, 1]], "offset": 2.0})],
+    "eight": [("box", {"size": 3})] * 8,
+}
+
+
+@pytest.mark.parametrize("border", oracle.BORDERS)
+@pytest.mark.parametrize("chain", CHAINS)
+def test_chains(service, chain, border):
+    value = 9 if border == "constant" else None
+    for kind, (bands, alpha) in (("u8", (3, False)), ("u16", (1, False)), ("f32", (2, False)),
+                                 ("u8", (4, True)), ("f32", (2, True))):
+        pixels = random_pixels(seed_of(chain, kind, bands), 61, 43, bands, kind, alpha)
+        agrees(service, pixels, CHAINS[chain], border, value, alpha, share=0.98)
+
+
+@pytest.mark.parametrize("border", oracle.BORDERS)
+@pytest.mark.parametrize("chain", ["blur-edge", "sharpen-box", "four", "matrices"])
+def test_chain_is_its_filters_in_turn(service, chain, border):
+    """To the byte, for all types, also on tiles that do not touch the edge."""
+    for kind, (bands, alpha) in (("u8", (3, False)), ("u16", (4, True)), ("f32", (1, False))):
+        pixels = random_pixels(seed_of(chain, kind), 203, 157, bands, kind, alpha)
+        options = {"border": border, "alpha": 1 if alpha else None}
+        at_once = service.filter(pixels, CHAINS[chain], **options).pixels
+        for one in CHAINS[chain]:
+            pixels = service.filter(pixels, [one], **options).pixels
+        assert np.array_equal(at_once, pixels), kind
+
+
+def test_chain_of_one(service):
+    pixels = random_pixels(7, 40, 30, 3, "u8")
+    plain = service.filter(pixels, [GAUSSIAN])
+    chain = service.post("/v1/chain?filters=gaussian=sigma=1.3&raw=40x30x3:u8&format=raw",
+                         pixels.tobytes())
+    assert chain.status == 200 and chain.body == plain.body
+
+
+def test_small_chain_large_window(service):
+    """An image that a chain's halo outgrows many times."""
+    for kind in oracle.TYPES:
+        pixels = random_pixels(seed_of(kind), 5, 3, 1, kind)
+        for border in ("replicate", "reflect", "reflect101", "wrap", "constant"):
+            agrees(service, pixels, [("gaussian", {"sigma": 3.0}), ("box", {"size": 9})], border)
+
+
+def test_wide_chain(service):
+    pixels = random_pixels(11, 2003, 409, 3, "u8")
+    agrees(service, pixels, CHAINS["blur-edge"], "reflect101")
+
+
+def test_same_answer_each_time(service):
+    pixels = random_pixels(12, 700, 500, 3, "u8")
+    assert len({service.filter(pixels, CHAINS["four"]).body for _ in range(4)}) == 1

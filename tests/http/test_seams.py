@@ -1,0 +1,85 @@
+"""An image is cut into tiles, and nobody may see where: whatever the size of the arenas and
+whichever device takes a tile, the bytes are the same."""
+import concurrent.futures
+
+import numpy as np
+import pytest
+
+import oracle
+from test_results import random_pixels
+
+
+@pytest.fixture(scope="module", params=["256K", "1M"])
+def small_arena(request, launch):
+    with launch("--arena-size", request.param, "--codecs", "2") as service:
+        yield service
+
+
+CASES = [
+    (501, 397, 3, "u8", False, [("gaussian", {"sigma": 3.0})], "replicate"),
+    (499, 401, 4, "u8", True, [("gaussian", {"sigma": 1.4}), ("sobel", {})], "reflect"),
+    (700, 350, 1, "u16", False, [("box", {"size": 15})], "wrap"),
+    (333, 301, 2, "u16", True, [("convolve", {"kernel": np.arange(35).reshape(7, 5)})], "wrap"),
+    (260, 310, 3, "f32", False, [("box", {"size": 5}), ("gaussian", {"sigma": 2.0})], "reflect101"),
+    (401, 299, 1, "f32", False, [("sobel", {"output": "x"}), ("box", {"size": 7})], "constant"),
+    (450, 333, 3, "u8", False, [("gaussian", {"sigma": 2.0}), ("sobel", {})], "crop"),
+    (31, 2003, 3, "u8", False, [("gaussian", {"sigma": 8.0})], "reflect"),
+    (997, 41, 3, "u8", False, [("box", {"size": 9}), ("box", {"size": 9})], "reflect101"),
+]
+
+
+def test_arena_sizes(shared, small_arena):
+    for width, height, bands, kind, alpha, filters, border in CASES:
+        pixels = random_pixels(width, width, height, bands, kind, alpha)
+        options = {"border": border, "alpha": 1 if alpha else None}
+        whole = shared.filter(pixels, filters, **options)
+        cut = small_arena.filter(pixels, filters, **options)
+        assert whole.status == 200 and cut.status == 200, (whole, cut)
+        assert whole.kind == cut.kind
+        assert np.array_equal(whole.pixels, cut.pixels), (width, height, kind, border)
+        oracle.check(cut.pixels, oracle.filtered(pixels, filters, border, None, alpha), 0.98)
+    assert small_arena.restarts() == 0
+
+
+def test_files_through_small_arenas(shared, small_arena):
+    """Decoder and encoder go through the same seams."""
+    pixels = random_pixels(2, 480, 720, 3, "u8")
+    for name in ("png", "tiff", "ppm"):
+        file = shared.filter(pixels, [("box", {"size": 1})], format=name).body
+        target = f"/v1/filters/gaussian?sigma=2&format={name}"
+        assert shared.post(target, file).body == small_arena.post(target, file).body, name
+
+
+LARGE = [("gaussian", {"sigma": 2.0}), ("sobel", {})]
+
+
+def tiles_done(service):
+    devices = service.get("/v1/devices").json()["devices"]
+    return [device["tiles_done"] for device in devices]
+
+
+def test_two_devices(shared, launch):
+    pixels = random_pixels(4, 4001, 3001, 3, "u8")
+    expected = shared.filter(pixels, LARGE)
+    with launch(environment={"POCL_DEVICES": "pthread pthread"}) as pair:
+        assert len(pair.workers("device")) == 2
+        before = tiles_done(pair)
+        assert len(before) == 2
+        answer = pair.filter(pixels, LARGE)
+        after = tiles_done(pair)
+        assert answer.status == 200
+        assert answer.body == expected.body
+        worked = [b - a for a, b in zip(before, after)]
+        assert min(worked) >= 1 and sum(worked) >= 4, f"tiles a device: {worked}"
+        metrics = pair.metrics()
+        kernels = metrics.samples("convolved_kernel_duration_seconds_count")
+        busy = {labels["device"] for labels, count in kernels if count}
+        assert len(busy) == 2, f"devices with kernels: {busy}"
+        assert metrics.total("convolved_device_up") == 2
+
+        # And with several images at once.
+        small = [random_pixels(i, 600 + i, 500, 3, "u8") for i in range(8)]
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            answers = list(pool.map(lambda p: pair.filter(p, LARGE).body, small))
+        assert answers == [shared.filter(p, LARGE).body for p in small]
+        assert pair.restarts() == 0
