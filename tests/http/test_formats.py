@@ -9,7 +9,9 @@ import pytest
 from PIL import Image, ImageCms, ImageOps
 
 import imagefiles
+import oracle
 from imagefiles import read_pil, read_png, read_pnm, read_vips, write_png, write_pnm, write_tiff
+from service import multipart
 from test_results import random_pixels
 
 ALL = ("jpeg", "png", "webp", "tiff", "gif", "pnm", "raw")
@@ -405,21 +407,35 @@ def test_format_overrules_accept(service):
 # Forms --------------------------------------------------------------------------------------------
 
 def test_multipart(service):
-    from service import multipart
     plain = service.post("/v1/filters/gaussian?sigma=2", SOURCES["png"])
     for fields in ([("image", "in.png", SOURCES["png"])],
                    [("image", None, SOURCES["png"])],
-                   [("comment", None, b"before"), ("image", "x", SOURCES["png"]),
-                    ("after", None, b"x" * 5000)]):
+                   [("image", "x", SOURCES["png"]), ("border", None, b"replicate")]):
         body, kind = multipart(fields)
         answer = service.post("/v1/filters/gaussian?sigma=2", body, headers={"Content-Type": kind})
         assert answer.status == 200, answer
         assert answer.body == plain.body
 
 
+def test_multipart_parameters(service):
+    """Other fields of the form are parameters, also one that is read in several pieces."""
+    rng = np.random.default_rng(1)
+    matrix = ";".join(",".join(f"{v:.6f}" for v in row) for row in rng.random((63, 63)))
+    pixels = random_pixels(2, 61, 47, 3, "u8")
+    body, kind = multipart([("kernel", None, matrix.encode()), ("image", "x", write_png(pixels)),
+                            ("border", None, b"wrap"), ("format", None, b"raw")])
+    answer = service.post("/v1/filters/convolve", body, headers={"Content-Type": kind})
+    assert answer.status == 200, answer
+    values = [[float(v) for v in row.split(",")] for row in matrix.split(";")]
+    oracle.check(answer.pixels, oracle.filtered(pixels, [("convolve", {"kernel": values})], "wrap"))
+    body, kind = multipart([("image", "x", write_png(pixels)), ("sigma", None, b"-1")])
+    problem = service.post("/v1/filters/gaussian", body, headers={"Content-Type": kind}).refused(
+        400, "bad-parameter")
+    assert problem["parameter"] == "sigma" and problem["value"] == "-1"
+
+
 def test_multipart_without_an_image(service):
-    from service import multipart
-    for fields in ([("comment", None, b"nothing else")], [("image", "empty", b"")]):
+    for fields in ([("border", None, b"wrap")], [("image", "empty", b"")]):
         body, kind = multipart(fields)
         answer = service.post("/v1/filters/box", body, headers={"Content-Type": kind})
         answer.refused(400, "empty-body")

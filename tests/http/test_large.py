@@ -1,0 +1,185 @@
+"""An image far larger than the arenas goes through in a bounded amount of memory."""
+import os
+import threading
+import time
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import oracle
+from service import Process, Service, sanitized
+
+SIDE, SMALLER = 20000, 5000
+ARENA = 16 << 20
+SPOOL = 64 << 20
+# What all processes together may take beside one job's two arenas: the front, two codec workers with
+# libvips and its decoders' and encoders' rows, a device worker with the OpenCL platform (PoCL brings
+# a compiler), and one body and one answer that are just not spooled.
+CONSTANT = 400 << 20
+FILTER = "/v1/filters/gaussian?sigma=2"
+
+
+class Memory(threading.Thread):
+    """Samples what the service's processes hold: their own and mapped pages by their shares, and
+    every memory file that one of them has open, mapped or not, once."""
+
+    def __init__(self, service):
+        super().__init__(daemon=True)
+        self.service, self.peak, self.samples, self.parts = service, 0, 0, {}
+        self.high_water = {}
+        self.ended = threading.Event()
+
+    def run(self):
+        while not self.ended.is_set():
+            self.sample()
+            self.ended.wait(0.05)
+
+    def sample(self):
+        parts, files = {}, {}
+        for process in self.service.processes():
+            sizes = {line.split(":")[0]: int(line.split()[1]) * 1024
+                     for line in process.read("smaps_rollup").splitlines()[1:]}
+            label = f"{process.name}[{process.pid}]"
+            parts[label] = sizes.get("Pss_Anon", 0) + sizes.get("Pss_File", 0)
+            files.update(memory_files(process.pid))
+            for line in process.read("status").splitlines():
+                if line.startswith("VmHWM"):
+                    self.high_water[label] = int(line.split()[1]) * 1024
+        parts["shared memory"] = sum(files.values())
+        total = sum(parts.values())
+        self.samples += 1
+        if total > self.peak:
+            self.peak, self.parts = total, parts
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ended.set()
+        self.join()
+        self.sample()
+
+    def report(self, title):
+        def megabytes(sizes):
+            return ", ".join(f"{name} {size >> 20}" for name, size in sorted(sizes.items()))
+        return (f"\n  {title}: peak {self.peak >> 20} MB of {self.samples} samples ("
+                f"{megabytes(self.parts)})\n  VmHWM, shared pages counted in each: "
+                f"{megabytes(self.high_water)}")
+
+
+def memory_files(pid):
+    """{inode: bytes} of the memory files that a process has open."""
+    found = {}
+    folder = f"/proc/{pid}/fd"
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return found
+    for name in names:
+        try:
+            if os.readlink(f"{folder}/{name}").startswith("/memfd:"):
+                status = os.stat(f"{folder}/{name}")
+                found[status.st_ino] = status.st_blocks * 512
+        except OSError:
+            continue
+    return found
+
+
+def texture(y0, y1, width):
+    """Rows y0 to y1 of an endless gray picture, which a byte tells apart from its neighbours."""
+    y, x = np.ogrid[y0:y1, 0:width]
+    return (((x * 7 + y * 13) ^ (x >> 3) ^ (y >> 2) * 5) & 255).astype(np.uint8)
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory, cache):
+    with Service(tmp_path_factory.mktemp("large"), cache, "--codecs", "2", "--max-body", "1G",
+                 "--arena-size", str(ARENA), "--spool-size", str(SPOOL)) as service:
+        yield service
+        assert service.restarts() == 0
+
+
+def measured(service, title, capsys, target, body):
+    started = time.monotonic()
+    with Memory(service) as memory:
+        answer = service.post(target, body, timeout=280)
+    assert answer.status == 200, answer
+    seconds = time.monotonic() - started
+    with capsys.disabled():
+        print(memory.report(f"{title}, {seconds:.1f} s"))
+    assert memory.samples >= 3
+    return answer, memory
+
+
+def bounded(memory):
+    if not sanitized():
+        assert memory.peak <= 2 * ARENA + CONSTANT, memory.report("too much")
+
+
+def jpeg(side, path):
+    """A colour photograph's like: waves with a little grain, in blocks that repeat."""
+    rng = np.random.default_rng(1)
+    y, x = np.mgrid[0:1000, 0:1000]
+    block = np.stack([128 + 90 * np.sin(x / (31 + b)) * np.cos(y / (47 - b)) for b in range(3)], 2)
+    block = np.clip(block + rng.normal(0, 4, block.shape), 0, 255).astype(np.uint8)
+    image = Image.new("RGB", (side, side))
+    tile = Image.fromarray(block)
+    for top in range(0, side, 1000):
+        for left in range(0, side, 1000):
+            image.paste(tile, (left, top))
+    image.save(path, "JPEG", quality=85)
+    return path.read_bytes()
+
+
+def test_large_jpeg(large, tmp_path, capsys):
+    """JPEG in and out; memory does not grow with the image."""
+    small = jpeg(SMALLER, tmp_path / "small.jpg")
+    _, less = measured(large, f"JPEG {SMALLER}×{SMALLER}", capsys, FILTER, small)
+    body = jpeg(SIDE, tmp_path / "large.jpg")
+    answer, more = measured(large, f"JPEG {SIDE}×{SIDE}", capsys, FILTER, body)
+    assert answer.kind == (SIDE, SIDE, 3, "u8")
+    bounded(more)
+    # The rows of a codec are four times as long, and body and answer are larger.
+    grown = len(body) + len(answer.body) - 2 * len(small)
+    if not sanitized():
+        assert more.peak <= less.peak + 2 * ARENA + grown + (64 << 20)
+    (tmp_path / "answer.jpg").write_bytes(answer.body)
+    Image.MAX_IMAGE_PIXELS = None
+    picture = Image.open(tmp_path / "answer.jpg")
+    assert picture.size == (SIDE, SIDE)
+    picture.draft("RGB", (SIDE // 8, SIDE // 8))
+    coarse = np.asarray(picture).astype(float)
+    reference = np.asarray(Image.open(tmp_path / "large.jpg").resize(
+        coarse.shape[1::-1], Image.BOX, reducing_gap=1.0)).astype(float)
+    assert np.abs(coarse - reference).mean() < 6, "another picture came back"
+
+
+def test_large_exact(large, capsys):
+    """400 million bytes in and out, both spooled: windows all over the image hold the right
+    values."""
+    body = bytearray(f"P5\n{SIDE} {SIDE}\n255\n".encode())
+    for y in range(0, SIDE, 500):
+        body += texture(y, y + 500, SIDE).tobytes()
+    answer, memory = measured(large, f"PGM to raw {SIDE}×{SIDE}", capsys, f"{FILTER}&format=raw",
+                              bytes(body))
+    bounded(memory)
+    pixels = answer.pixels[:, :, 0]
+    assert pixels.shape == (SIDE, SIDE)
+    for top in [0, SIDE - 40] + list(range(37, SIDE - 40, 1699)):
+        y0, y1 = max(top - 6, 0), min(top + 46, SIDE)
+        rows = texture(y0, y1, SIDE)[:, :, None]
+        expected = oracle.filtered(rows, [("gaussian", {"sigma": 2.0})])
+        first = top - y0
+        part = oracle.Estimate(*(a[first:first + 40] for a in (expected.value, expected.hard,
+                                                               expected.tight)))
+        oracle.check(pixels[top:top + 40, :, None], part)
+
+
+def test_nothing_is_kept(large):
+    """Bodies and answers are gone when their requests are."""
+    front = Process(large.process.pid)
+    spooled = [os.readlink(f"/proc/{front.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{front.pid}/fd")]
+    assert not [name for name in spooled if "(deleted)" in name and not name.startswith("/memfd:")]
+    assert sum(memory_files(front.pid).values()) <= 2 * 2 * ARENA + (8 << 20)

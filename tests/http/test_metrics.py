@@ -1,0 +1,223 @@
+"""What the service says of itself, against what a client counted."""
+import math
+import shutil
+import subprocess
+
+import pytest
+
+import imagefiles
+from service import poll
+from test_results import random_pixels
+
+IMAGE = random_pixels(1, 400, 300, 3, "u8")
+PNG = imagefiles.write_png(IMAGE)
+
+
+@pytest.fixture(scope="module")
+def fresh(launch):
+    """A service that nobody else asks anything, too busy with nothing to test itself often."""
+    with launch("--canary-interval", "3600", "--codecs", "2") as service:
+        yield service
+
+
+def requests_counted(metrics):
+    """{(route, code): count}"""
+    return {(labels["route"], labels["code"]): value for labels, value in
+            metrics.samples("convolved_request_duration_seconds_count")}
+
+
+def test_counts_are_exact(fresh):
+    """Requests by route and code, to the last one."""
+    before = requests_counted(fresh.metrics())
+    for _ in range(5):
+        assert fresh.post("/v1/filters/box", PNG).status == 200
+    for _ in range(3):
+        assert fresh.post("/v1/filters/gaussian?sigma=-1", PNG).status == 400
+    for _ in range(2):
+        assert fresh.post("/v1/filters/box", b"text").status == 415
+    for _ in range(4):
+        assert fresh.post("/v1/chain?filters=box,sobel", PNG).status == 200
+    assert fresh.get("/v1/filters/nothing").status == 404
+    assert fresh.get("/nowhere").status == 404
+    assert fresh.get("/v1/devices").status == 200
+
+    def grown():
+        after = requests_counted(fresh.metrics())
+        return {key: value - before.get(key, 0) for key, value in after.items()
+                if value > before.get(key, 0) and key[0] != "/metrics"}
+
+    expected = [5, 3, 2, 4, 1, 1, 1]
+    poll(lambda: sum(grown().values()) >= sum(expected), 5, "all requests in the metrics")
+    counts = grown()
+    assert sorted(counts.values()) == sorted(expected), counts
+    codes = {}
+    for (_, code), count in counts.items():
+        codes[code] = codes.get(code, 0) + count
+    assert codes == {"200": 10, "400": 3, "415": 2, "404": 2}
+    routes = {route for route, _ in counts}
+    assert any("chain" in route for route in routes)
+    assert not any("nothing" in route or "nowhere" in route for route in routes), \
+        "a client must not be able to make series"
+
+
+def test_work_is_counted(fresh):
+    """Stages, kernels and tiles, from a known number of images."""
+    before = fresh.metrics()
+    for _ in range(6):
+        assert fresh.post("/v1/filters/gaussian?sigma=2", PNG).status == 200
+    after = fresh.metrics()
+
+    def grown(name, **labels):
+        return after.total(name, **labels) - before.total(name, **labels)
+
+    for stage in ("receive", "decode", "encode", "queue"):
+        assert grown("convolved_stage_duration_seconds_count", stage=stage) == 6, stage
+    for stage in ("decode", "encode"):
+        assert 0 < grown("convolved_stage_duration_seconds_sum", stage=stage) < 60
+    tiles = grown("convolved_tiles_total")
+    launches = grown("convolved_kernel_duration_seconds_count", kernel="separable")
+    assert tiles >= 6 and launches >= tiles
+    assert grown("convolved_kernel_duration_seconds_count", kernel="gradient") == 0
+    assert 0 < grown("convolved_kernel_duration_seconds_sum", kernel="separable") < 60
+    assert grown("convolved_kernel_bytes_total", kernel="separable") >= 6 * 2 * IMAGE.nbytes * 0.9
+    assert after.total("convolved_tiles_in_flight") == 0
+    assert after.total("convolved_tiles_queued") == 0
+
+
+def test_rejections_are_counted(fresh):
+    before = fresh.metrics()
+    assert fresh.post("/v1/filters/box", PNG[:-2000]).status == 422
+    assert fresh.post("/v1/filters/box?size=2", PNG).status == 400
+    after = fresh.metrics()
+    grown = (after.total("convolved_requests_rejected_total")
+             - before.total("convolved_requests_rejected_total"))
+    assert grown == 2
+    reasons = {labels["reason"] for labels, _ in after.samples("convolved_requests_rejected_total")}
+    assert {"undecodable", "bad-parameter"} <= reasons
+
+
+def test_names(fresh):
+    """Everything that is promised is there, with its labels."""
+    fresh.post("/v1/filters/sobel", PNG)
+    metrics = fresh.metrics()
+    types = {name.removeprefix("convolved_"): family.type
+             for name, family in metrics.families.items()}
+    assert all(name.startswith("convolved_") for name in metrics.families)
+    promised = {"kernel_duration_seconds": "histogram", "stage_duration_seconds": "histogram",
+                "transfer_duration_seconds": "histogram", "transfer_bytes_total": "counter",
+                "request_duration_seconds": "histogram", "requests_rejected_total": "counter",
+                "tiles_queued": "gauge", "tiles_in_flight": "gauge", "device_up": "gauge",
+                "device_memory_bytes": "gauge", "worker_restarts_total": "counter",
+                "tile_retries_total": "counter", "program_builds_total": "counter",
+                "build_info": "gauge"}
+    assert {name: types.get(name) for name in promised} == promised
+    devices = {labels["device"] for labels, _ in metrics.samples("convolved_device_up")}
+    assert len(devices) >= 1 and metrics.total("convolved_device_up") == len(devices)
+    assert metrics.total("convolved_device_memory_bytes") > 1 << 20
+    assert metrics.total("convolved_worker_restarts_total") == 0
+    assert metrics.total("convolved_tile_retries_total") == 0
+    info = metrics.samples("convolved_build_info")
+    assert len(info) == 1 and info[0][1] == 1 and info[0][0]["version"]
+
+
+def test_transfers(fresh):
+    """A device with memory of its own has a transfer each way for a tile; one that shares the
+    host's has none."""
+    fresh.post("/v1/filters/box", PNG)
+    kinds = {device["type"] for device in fresh.get("/v1/devices").json()["devices"]}
+    metrics = fresh.metrics()
+    for direction in ("upload", "download"):
+        count = metrics.total("convolved_transfer_duration_seconds_count", direction=direction)
+        moved = metrics.total("convolved_transfer_bytes_total", direction=direction)
+        if kinds == {"cpu"}:
+            assert count == moved == 0
+        else:
+            assert count >= 1 and moved >= IMAGE.nbytes
+
+
+def test_prometheus_agrees(fresh):
+    """Prometheus' own reader finds nothing to complain of, where it is installed."""
+    answer = fresh.get("/metrics")
+    assert answer.type == "text/plain" and "version=0.0.4" in answer.headers["Content-Type"]
+    promtool = shutil.which("promtool")
+    if promtool:
+        done = subprocess.run([promtool, "check", "metrics"], input=answer.body,
+                              capture_output=True)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_kernels(fresh):
+    fresh.post("/v1/chain?filters=gaussian=sigma=1.4,sobel", PNG)
+    kernels = fresh.get("/v1/kernels").json()["kernels"]
+    metrics = fresh.metrics()
+    assert {"separable", "gradient"} <= {kernel["kernel"] for kernel in kernels}
+    for k in kernels:
+        assert k["count"] == metrics.total("convolved_kernel_duration_seconds_count",
+                                           kernel=k["kernel"], device=k["device"])
+        assert (0 <= k["min_s"] <= k["p50_s"] <= k["p90_s"] <= k["p99_s"] <= k["max_s"]
+                <= k["total_s"] * (1 + 1e-9)), k
+        assert k["count"] * k["min_s"] <= k["total_s"] * (1 + 1e-9), k
+        assert k["bytes"] > 0 and math.isclose(k["gb_per_s"], k["bytes"] / k["total_s"] / 1e9,
+                                               rel_tol=0.01)
+
+
+def test_devices(fresh):
+    before = fresh.get("/v1/devices").json()["devices"]
+    fresh.post("/v1/filters/box", PNG)
+    after = fresh.get("/v1/devices").json()["devices"]
+    assert len(after) == len(before) >= 1
+    for device in after:
+        assert device["name"] and device["type"] in ("cpu", "gpu", "accelerator")
+        assert device["state"] == "up"
+    assert sum(d["tiles_done"] for d in after) > sum(d["tiles_done"] for d in before)
+
+
+def test_filters(fresh):
+    filters = fresh.get("/v1/filters").json()["filters"]
+    assert {"gaussian", "box", "convolve", "sobel"} <= {f["name"] for f in filters}
+    for one in filters:
+        assert one["text"]
+        assert fresh.get(f"/v1/filters/{one['name']}").json() == one
+        for parameter in one["parameters"]:
+            assert {"name", "type", "default", "text"} <= set(parameter)
+    by_name = {(f["name"], p["name"]): p for f in filters for p in f["parameters"]}
+    sigma = by_name["gaussian", "sigma"]
+    assert (sigma["least"], sigma["most"], sigma["default"], sigma["unit"]) == (0.1, 100, None,
+                                                                               "pixels")
+    assert by_name["box", "size"]["default"] == 3
+    assert "magnitude" in str(by_name["sobel", "output"])
+
+
+def test_catalogue_is_what_is_accepted(fresh):
+    """The limits that it names are those that are held."""
+    filters = fresh.get("/v1/filters").json()["filters"]
+    for one in filters:
+        for p in one["parameters"]:
+            if p["type"] not in ("number", "odd", "integer"):
+                continue
+            step = 0.01 if p["type"] == "number" else 2
+            needed = "&kernel=1" if one["name"] == "convolve" else ""
+            for value, status in ((p["least"], 200), (p["least"] - step, 400), (p["most"], 200),
+                                  (p["most"] + step, 400)):
+                answer = fresh.filter(IMAGE[:2, :2], [(one["name"], {p["name"]: value})]
+                                      if not needed else
+                                      [(one["name"], {"kernel": "1", p["name"]: value})])
+                assert answer.status == status, (one["name"], p["name"], value, answer)
+
+
+def test_live_and_ready(fresh):
+    assert fresh.get("/livez").status == 200
+    assert fresh.get("/readyz").status == 200
+    verbose = fresh.get("/readyz?verbose")
+    assert verbose.status == 200 and len(verbose.body.splitlines()) >= 2
+    for path in ("/livez", "/v1/filters", "/metrics"):
+        answer = fresh.request("HEAD", path)
+        assert answer.status == 200 and answer.body == b""
+
+
+def test_restart_makes_no_programs_anew(launch):
+    """The cache directory holds what was built before: a second start is quick and equal."""
+    with launch("--codecs", "1") as first:
+        body = first.post("/v1/filters/gaussian?sigma=3", PNG).body
+    with launch("--codecs", "1") as second:
+        assert second.post("/v1/filters/gaussian?sigma=3", PNG).body == body

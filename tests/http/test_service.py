@@ -1,0 +1,140 @@
+"""The program as its administrator starts it: flags, configuration file, sockets, signals."""
+import http.client
+import pathlib
+import signal
+import socket
+import subprocess
+
+import pytest
+
+import imagefiles
+from service import PROGRAM, free_port, poll
+from test_results import random_pixels
+
+PNG = imagefiles.write_png(random_pixels(1, 30, 20, 3, "u8"))
+
+
+def run(*arguments, timeout=20):
+    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=timeout)
+
+
+def test_help():
+    done = run("--help")
+    assert done.returncode == 0
+    for flag in ("--listen", "--config", "--cache-dir", "--state-dir", "--codecs", "--log-level",
+                 "--check-config", "--help", "--version", "--arena-size", "--max-body"):
+        assert flag in done.stdout, flag
+
+
+def test_version():
+    done = run("--version")
+    assert done.returncode == 0 and any(c.isdigit() for c in done.stdout)
+
+
+@pytest.mark.parametrize("arguments, says", [
+    (["--no-such-flag"], "no-such-flag"), (["--codecs", "many"], "many"),
+    (["--codecs"], "codecs"), (["--arena-size", "12Q"], "12Q"),
+    (["--listen", "nowhere"], "nowhere"), (["--log-level", "loud"], "loud"),
+    (["--config", "/no/such/file"], "/no/such/file"), (["stray"], "stray"),
+    (["--max-jobs", "0"], "0"), (["--codecs", "-1"], "-1"),
+])
+def test_bad_flags(arguments, says):
+    """An error that names what is wrong, and no service."""
+    done = run("--check-config", *arguments)
+    assert done.returncode not in (0, -6, -11), done
+    assert says in done.stderr
+
+
+def test_config_file(tmp_path, launch):
+    config = tmp_path / "convolved.conf"
+    config.write_text("[convolved]\ncodecs=1\nmax-body=1000\n")
+    assert run("--check-config", "--config", str(config)).returncode == 0
+    with launch("--config", str(config)) as service:
+        assert len(service.workers("codec")) == 1
+        service.post("/v1/filters/box", b"x" * 1001).refused(413, "body-too-large")
+    with launch("--config", str(config), "--max-body", "1M") as service:  # the flag is nearer
+        assert service.post("/v1/filters/box", PNG).status == 200
+
+
+@pytest.mark.parametrize("text, says", [
+    ("[convolved]\ncodecs=lots\n", "lots"), ("[convolved]\ncodex=2\n", "codex"),
+    ("[convolved\n", "conf"), ("codecs=2\n", "conf"), ("[other]\ncodecs=2\n", "other"),
+])
+def test_bad_config_file(tmp_path, text, says):
+    config = tmp_path / "convolved.conf"
+    config.write_text(text)
+    done = run("--check-config", "--config", str(config))
+    assert done.returncode not in (0, -6, -11)
+    assert says in done.stderr and "convolved.conf" in done.stderr, done.stderr
+
+
+def test_several_sockets(tmp_path, launch):
+    """TCP twice and a Unix socket, each with the same service behind it."""
+    path, port = tmp_path / "socket", free_port()
+    with launch("--listen", f"unix:{path}", "--listen", f"127.0.0.1:{port}") as service:
+        first = service.post("/v1/filters/box", PNG)
+        assert first.status == 200
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        connection.request("POST", "/v1/filters/box", PNG)
+        assert connection.getresponse().read() == first.body
+        connection.close()
+        connection = http.client.HTTPConnection("local", timeout=30)
+        connection.sock = socket.socket(socket.AF_UNIX)
+        connection.sock.connect(str(path))
+        connection.request("POST", "/v1/filters/box", PNG)
+        assert connection.getresponse().read() == first.body
+        connection.close()
+
+
+def test_restart_over_an_old_socket(tmp_path, launch):
+    """A socket file that a killed service left does not keep the next from starting."""
+    path = tmp_path / "socket"
+    first = launch("--listen", f"unix:{path}").start()
+    first.kill()
+    assert path.exists()
+    with launch("--listen", f"unix:{path}") as second:
+        assert second.post("/v1/filters/box", PNG).status == 200
+
+
+def test_port_in_use(launch, shared):
+    """Said, with the address, instead of a service that nobody can reach."""
+    other = launch("--listen", f"{shared.host}:{shared.port}")
+    other.start(ready=False)
+    try:
+        assert other.process.wait(30) not in (0, -6, -11)
+        assert str(shared.port) in other.tail()
+    finally:
+        other.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signals_end_it(launch, number):
+    service = launch("--codecs", "1").start()
+    try:
+        service.process.send_signal(number)
+        assert service.process.wait(20) == 0, service.tail()
+    finally:
+        service.kill()
+
+
+def test_missing_directories_are_made(tmp_path, launch, cache):
+    """State and cache folders that are not there yet."""
+    service = launch("--cache-dir", str(tmp_path / "a" / "cache"),
+                     "--state-dir", str(tmp_path / "a" / "state"))
+    with service:
+        assert service.post("/v1/filters/box", PNG).status == 200
+    assert pathlib.Path(tmp_path, "a", "cache").is_dir()
+
+
+def test_log_names_the_request(launch):
+    """An error in the log carries the identity that the client was given."""
+    with launch("--codecs", "1") as service:
+        identity = service.post("/v1/filters/box", PNG[:1000]).headers["X-Request-Id"]
+        poll(lambda: identity in service.tail(), 5, "the request in the log")
+
+
+def test_no_home(launch):
+    """The home directory and temporary files are not needed, nor anything but the cache folder."""
+    service = launch("--codecs", "1", environment={"HOME": "/nonexistent", "TMPDIR": "/nonexistent"})
+    with service:
+        assert service.post("/v1/filters/gaussian", PNG).status == 200
