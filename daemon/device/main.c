@@ -1,0 +1,225 @@
+/* convolved-device: runs tiles on one OpenCL device. Started by convolved, with a socket to it at
+ * descriptor 3; lives as long as that socket and its parent do. */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/wire.h"
+#include "device/worker.h"
+
+#ifndef PACKAGE_VERSION
+#define PACKAGE_VERSION "unknown"
+#endif
+
+struct options {
+	unsigned platform, device;
+	const char *kernel_dir, *cache_dir;
+	enum log_level log_level;
+	bool probe;
+};
+
+static const char help[] =
+    "Usage: convolved-device [OPTION]...\n"
+    "Runs tiles of images on one OpenCL device. Started by convolved, not by hand.\n"
+    "\n"
+    "  --platform N      index of the OpenCL platform (0)\n"
+    "  --device N        index of the device on it (0)\n"
+    "  --kernel-dir DIR  read the kernels' sources there instead of those built in\n"
+    "  --cache-dir DIR   where drivers may keep compiled kernels\n"
+    "  --log-level NAME  error, warning, notice, info or debug (notice)\n"
+    "  --probe           tell convolved which devices there are, and exit\n"
+    "  --help            print this and exit\n"
+    "  --version         print the version and exit\n";
+
+static const struct option long_options[] = {
+    {"platform", required_argument, NULL, 'p'},
+    {"device", required_argument, NULL, 'd'},
+    {"kernel-dir", required_argument, NULL, 'k'},
+    {"cache-dir", required_argument, NULL, 'c'},
+    {"log-level", required_argument, NULL, 'l'},
+    {"probe", no_argument, NULL, 'P'},
+    {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, 'V'},
+    {0},
+};
+
+static void usage_exit(const char *what, const char *value)
+{
+	fprintf(stderr, "convolved-device: %s: '%s' is not valid\n", what, value);
+	exit(2);
+}
+
+static unsigned parse_index(const char *name, const char *text)
+{
+	char *end;
+	unsigned long index = strtoul(text, &end, 10);
+
+	if (!*text || *end || index > 1000)
+		usage_exit(name, text);
+	return (unsigned)index;
+}
+
+static enum log_level parse_level(const char *text)
+{
+	int level = log_level_parse(text);
+
+	if (level < 0)
+		usage_exit("--log-level", text);
+	return (enum log_level)level;
+}
+
+static void parse_option(struct options *options, int c)
+{
+	switch (c) {
+	case 'p':
+		options->platform = parse_index("--platform", optarg);
+		break;
+	case 'd':
+		options->device = parse_index("--device", optarg);
+		break;
+	case 'k':
+		options->kernel_dir = optarg;
+		break;
+	case 'c':
+		options->cache_dir = optarg;
+		break;
+	case 'l':
+		options->log_level = parse_level(optarg);
+		break;
+	case 'P':
+		options->probe = true;
+		break;
+	case 'h':
+		fputs(help, stdout);
+		exit(0);
+	case 'V':
+		puts("convolved-device " PACKAGE_VERSION);
+		exit(0);
+	default:
+		exit(2);
+	}
+}
+
+static struct options parse_options(int argc, char **argv)
+{
+	struct options options = {.log_level = LOG_LEVEL_NOTICE};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", long_options, NULL)) != -1)
+		parse_option(&options, c);
+	if (optind < argc)
+		usage_exit("argument", argv[optind]);
+	return options;
+}
+
+/* Tells drivers where to keep what they compile, unless the environment already does. */
+static void set_cache(const char *directory)
+{
+	if (!directory)
+		return;
+	setenv("POCL_CACHE_DIR", directory, 0);
+	setenv("CUDA_CACHE_PATH", directory, 0);
+}
+
+/* The worker ends with its parent. Signals to the whole group (a terminal's ^C, a service manager's
+ * SIGTERM) are for the front, which first lets the work in flight finish. */
+static void set_signals(void)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+/* Sends the devices of this host, or one message of none. */
+static int probe(void)
+{
+	enum { ROOM = 64 };
+	static struct message_device list[ROOM];
+	size_t count = device_list(list, ROOM);
+	enum error e = ERR_OK;
+
+	for (size_t i = 0; !e && i < (count ? count : 1); i++) {
+		struct message message = {.type = MSG_DEVICE, .device = list[i]};
+
+		message.device.last = i + 1 >= count;
+		e = wire_send(WORKER_SOCKET, &message, NULL);
+	}
+	if (e)
+		log_error("cannot send to the front: %s", strerror(errno));
+	return e ? 1 : 0;
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static enum error send_ready(const struct programs *programs, const struct worker *worker,
+                             uint64_t started_ms)
+{
+	const struct device *device = programs->device;
+	struct message message = {.type = MSG_READY};
+	struct message_ready *ready = &message.ready;
+
+	memcpy(ready->name, device->name, sizeof ready->name);
+	memcpy(ready->driver, device->driver, sizeof ready->driver);
+	ready->memory = device->memory;
+	ready->lanes = worker_lanes(worker);
+	ready->startup_ms = (uint32_t)(now_ms() - started_ms);
+	ready->builds = programs->builds;
+	log_info("%s (%s) is ready after %u ms", device->name, device->driver, ready->startup_ms);
+	return wire_send(WORKER_SOCKET, &message, NULL);
+}
+
+static enum error serve(const struct options *options, uint64_t started_ms)
+{
+	struct device device = {0};
+	struct programs programs = {0};
+	struct worker *worker = NULL;
+	enum error e = device_open(&device, options->platform, options->device);
+
+	if (!e)
+		e = programs_build(&programs, &device, options->kernel_dir);
+	if (!e)
+		e = worker_new(&programs, WORKER_SOCKET, &worker);
+	if (!e)
+		e = send_ready(&programs, worker, started_ms);
+	if (!e)
+		e = worker_run(worker);
+	if (e) /* a device in doubt may hang in any call: end without one */
+		_exit(1);
+	worker_free(&worker);
+	programs_free(&programs);
+	device_close(&device);
+	return e;
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t started_ms = now_ms();
+	struct options options = parse_options(argc, argv);
+
+	log_init("convolved-device", options.log_level);
+	set_signals();
+	set_cache(options.cache_dir);
+	if (fcntl(WORKER_SOCKET, F_GETFD) < 0) {
+		log_error("descriptor %d is not open: convolved starts this program",
+		          WORKER_SOCKET);
+		return 2;
+	}
+	if (options.probe)
+		return probe();
+	return serve(&options, started_ms) ? 1 : 0;
+}

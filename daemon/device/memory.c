@@ -1,0 +1,70 @@
+/* Device memory: registering arenas, growing buffers. */
+#include "device/memory.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "common/log.h"
+
+static cl_mem register_memory(const struct device *device, void *memory, uint64_t size,
+                              cl_mem_flags access, cl_int *code)
+{
+	return clCreateBuffer(device->context, access | CL_MEM_USE_HOST_PTR, size, memory, code);
+}
+
+enum error device_arena_open(struct device_arena *arena, const struct device *device, int in_fd,
+                             uint64_t in_size, int out_fd, uint64_t out_size)
+{
+	int in_protection = device->unified ? PROT_READ : PROT_READ | PROT_WRITE;
+	struct arena *memory = &arena->memory;
+	cl_int code;
+
+	*arena = (struct device_arena){0};
+	if (arena_map(memory, in_fd, in_size, in_protection, out_fd, out_size,
+	              PROT_READ | PROT_WRITE)) {
+		log_error("cannot map an arena: %s", strerror(errno));
+		return ERR_IO;
+	}
+	arena->in = register_memory(device, memory->in, in_size, CL_MEM_READ_ONLY, &code);
+	if (!code)
+		arena->out =
+		    register_memory(device, memory->out, out_size, CL_MEM_READ_WRITE, &code);
+	if (!code)
+		return ERR_OK;
+	log_error("cannot register an arena of %llu bytes: %s",
+	          (unsigned long long)(in_size + out_size), opencl_error_name(code));
+	device_arena_close(arena);
+	return ERR_DEVICE;
+}
+
+void device_arena_close(struct device_arena *arena)
+{
+	if (arena->in)
+		clReleaseMemObject(arena->in);
+	if (arena->out)
+		clReleaseMemObject(arena->out);
+	arena_unmap(&arena->memory);
+	*arena = (struct device_arena){0};
+}
+
+cl_int growing_buffer_reserve(struct growing_buffer *buffer, const struct device *device,
+                              uint64_t size)
+{
+	cl_int code;
+
+	if (size <= buffer->size)
+		return CL_SUCCESS;
+	growing_buffer_free(buffer);
+	size += size / 8; /* tiles of one job differ a little: do not grow for each */
+	buffer->memory = clCreateBuffer(device->context, CL_MEM_READ_WRITE, size, NULL, &code);
+	buffer->size = code ? 0 : size;
+	return code;
+}
+
+void growing_buffer_free(struct growing_buffer *buffer)
+{
+	if (buffer->memory)
+		clReleaseMemObject(buffer->memory);
+	*buffer = (struct growing_buffer){0};
+}

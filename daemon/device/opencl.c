@@ -1,0 +1,203 @@
+/* OpenCL devices: listing and opening. */
+#include "device/opencl.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/log.h"
+
+enum { PLATFORMS_MAX = 16, DEVICES_MAX = 64 };
+
+static const struct {
+	cl_int code;
+	const char *name;
+	bool fatal;
+} errors[] = {
+    {CL_SUCCESS, "CL_SUCCESS", false},
+    {CL_DEVICE_NOT_FOUND, "CL_DEVICE_NOT_FOUND", false},
+    {CL_DEVICE_NOT_AVAILABLE, "CL_DEVICE_NOT_AVAILABLE", true},
+    {CL_COMPILER_NOT_AVAILABLE, "CL_COMPILER_NOT_AVAILABLE", false},
+    {CL_MEM_OBJECT_ALLOCATION_FAILURE, "CL_MEM_OBJECT_ALLOCATION_FAILURE", false},
+    {CL_OUT_OF_RESOURCES, "CL_OUT_OF_RESOURCES", true},
+    {CL_OUT_OF_HOST_MEMORY, "CL_OUT_OF_HOST_MEMORY", false},
+    {CL_PROFILING_INFO_NOT_AVAILABLE, "CL_PROFILING_INFO_NOT_AVAILABLE", false},
+    {CL_BUILD_PROGRAM_FAILURE, "CL_BUILD_PROGRAM_FAILURE", false},
+    {CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, "CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST",
+     true},
+    {CL_INVALID_VALUE, "CL_INVALID_VALUE", false},
+    {CL_INVALID_DEVICE, "CL_INVALID_DEVICE", true},
+    {CL_INVALID_CONTEXT, "CL_INVALID_CONTEXT", true},
+    {CL_INVALID_COMMAND_QUEUE, "CL_INVALID_COMMAND_QUEUE", true},
+    {CL_INVALID_HOST_PTR, "CL_INVALID_HOST_PTR", false},
+    {CL_INVALID_MEM_OBJECT, "CL_INVALID_MEM_OBJECT", false},
+    {CL_INVALID_PROGRAM_EXECUTABLE, "CL_INVALID_PROGRAM_EXECUTABLE", false},
+    {CL_INVALID_KERNEL_NAME, "CL_INVALID_KERNEL_NAME", false},
+    {CL_INVALID_ARG_INDEX, "CL_INVALID_ARG_INDEX", false},
+    {CL_INVALID_ARG_VALUE, "CL_INVALID_ARG_VALUE", false},
+    {CL_INVALID_ARG_SIZE, "CL_INVALID_ARG_SIZE", false},
+    {CL_INVALID_KERNEL_ARGS, "CL_INVALID_KERNEL_ARGS", false},
+    {CL_INVALID_WORK_GROUP_SIZE, "CL_INVALID_WORK_GROUP_SIZE", false},
+    {CL_INVALID_EVENT, "CL_INVALID_EVENT", false},
+    {CL_INVALID_OPERATION, "CL_INVALID_OPERATION", false},
+    {CL_INVALID_BUFFER_SIZE, "CL_INVALID_BUFFER_SIZE", false},
+    {-1001, "CL_PLATFORM_NOT_FOUND_KHR", false},
+};
+
+enum { ERRORS = sizeof errors / sizeof *errors };
+
+static size_t find_error(cl_int code)
+{
+	size_t i = 0;
+
+	while (i < ERRORS && errors[i].code != code)
+		i++;
+	return i;
+}
+
+const char *opencl_error_name(cl_int code)
+{
+	size_t i = find_error(code);
+
+	return i < ERRORS ? errors[i].name : "an unknown OpenCL error";
+}
+
+bool opencl_error_fatal(cl_int code)
+{
+	size_t i = find_error(code);
+
+	return i < ERRORS && errors[i].fatal;
+}
+
+static cl_uint list_platforms(cl_platform_id platforms[PLATFORMS_MAX])
+{
+	cl_uint count = 0;
+
+	if (clGetPlatformIDs(PLATFORMS_MAX, platforms, &count))
+		return 0;
+	return count < PLATFORMS_MAX ? count : PLATFORMS_MAX;
+}
+
+static cl_uint list_devices(cl_platform_id platform, cl_device_id devices[DEVICES_MAX])
+{
+	cl_uint count = 0;
+
+	if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, DEVICES_MAX, devices, &count))
+		return 0;
+	return count < DEVICES_MAX ? count : DEVICES_MAX;
+}
+
+/* A text that a device has, cut to fit. */
+static void device_text(cl_device_id id, cl_device_info what, char *text, size_t size)
+{
+	char whole[1024] = "";
+
+	clGetDeviceInfo(id, what, sizeof whole - 1, whole, NULL);
+	snprintf(text, size, "%.*s", (int)size - 1, whole);
+}
+
+static void platform_text(cl_platform_id id, char *text, size_t size)
+{
+	char whole[1024] = "";
+
+	clGetPlatformInfo(id, CL_PLATFORM_NAME, sizeof whole - 1, whole, NULL);
+	snprintf(text, size, "%.*s", (int)size - 1, whole);
+}
+
+static enum device_type device_type(cl_device_id id)
+{
+	cl_device_type type = 0;
+
+	clGetDeviceInfo(id, CL_DEVICE_TYPE, sizeof type, &type, NULL);
+	if (type & CL_DEVICE_TYPE_CPU)
+		return DEVICE_CPU;
+	return type & CL_DEVICE_TYPE_GPU ? DEVICE_GPU : DEVICE_ACCELERATOR;
+}
+
+size_t device_list(struct message_device *list, size_t room)
+{
+	cl_platform_id platforms[PLATFORMS_MAX];
+	cl_device_id devices[DEVICES_MAX];
+	cl_uint platform_count = list_platforms(platforms);
+	size_t used = 0;
+
+	for (cl_uint p = 0; p < platform_count; p++) {
+		cl_uint count = list_devices(platforms[p], devices);
+
+		for (cl_uint d = 0; d < count && used < room; d++) {
+			struct message_device *entry = &list[used++];
+
+			*entry = (struct message_device){.platform = p, .device = d};
+			entry->type = device_type(devices[d]);
+			device_text(devices[d], CL_DEVICE_NAME, entry->name, sizeof entry->name);
+			platform_text(platforms[p], entry->platform_name,
+			              sizeof entry->platform_name);
+		}
+	}
+	return used;
+}
+
+static uint64_t device_number(cl_device_id id, cl_device_info what)
+{
+	cl_ulong number = 0;
+
+	clGetDeviceInfo(id, what, sizeof number, &number, NULL);
+	return number;
+}
+
+static bool device_is_unified(const struct device *device)
+{
+	cl_bool unified = CL_FALSE;
+
+	clGetDeviceInfo(device->id, CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof unified, &unified, NULL);
+	return unified || device->type == DEVICE_CPU;
+}
+
+static void device_describe(struct device *device, cl_platform_id platform)
+{
+	char platform_name[40], version[40];
+
+	device->type = device_type(device->id);
+	device->unified = device_is_unified(device);
+	device->memory = device_number(device->id, CL_DEVICE_GLOBAL_MEM_SIZE);
+	device->local_memory = device_number(device->id, CL_DEVICE_LOCAL_MEM_SIZE);
+	device_text(device->id, CL_DEVICE_NAME, device->name, sizeof device->name);
+	device_text(device->id, CL_DRIVER_VERSION, version, sizeof version);
+	platform_text(platform, platform_name, sizeof platform_name);
+	snprintf(device->driver, sizeof device->driver, "%.31s %.31s", platform_name, version);
+}
+
+/* What the driver has to say about errors in the context, from a thread of its own: log only. */
+static void CL_CALLBACK context_notify(const char *text, const void *data, size_t size, void *user)
+{
+	(void)data, (void)size, (void)user;
+	log_warning("driver: %s", text);
+}
+
+enum error device_open(struct device *device, unsigned platform, unsigned index)
+{
+	cl_platform_id platforms[PLATFORMS_MAX];
+	cl_device_id devices[DEVICES_MAX];
+	cl_int code;
+
+	*device = (struct device){0};
+	if (platform >= list_platforms(platforms) ||
+	    index >= list_devices(platforms[platform], devices)) {
+		log_error("there is no OpenCL device %u on platform %u", index, platform);
+		return ERR_NO_DEVICE;
+	}
+	device->id = devices[index];
+	device_describe(device, platforms[platform]);
+	device->context = clCreateContext(NULL, 1, &device->id, context_notify, NULL, &code);
+	if (code) {
+		log_error("cannot open %s: %s", device->name, opencl_error_name(code));
+		return ERR_NO_DEVICE;
+	}
+	return ERR_OK;
+}
+
+void device_close(struct device *device)
+{
+	if (device->context)
+		clReleaseContext(device->context);
+	*device = (struct device){0};
+}

@@ -1,0 +1,105 @@
+/* Warming up: chains that together use every kernel, run on a tile of zeros in an arena of its own.
+ */
+#include "device/warm.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "common/log.h"
+
+enum { SIDE = 32, ARENA_SIZE = 1 << 18 };
+
+/* The second matrix is so large that its sums need compensation. */
+static const char *const chains[] = {
+    "gaussian=size=3,sobel,convolve=kernel=1 2 3;4 5 6;7 8 0",
+    "convolve=kernel=1e9 2 3;4 5 6;7 8 0:scale=1",
+};
+
+static enum error run_tile(const struct plan *plan, struct lane *lane, int notify_fd,
+                           const struct device_arena *arena)
+{
+	struct tiling tiling;
+	struct tile tile;
+	struct problem problem;
+	struct message_tile_done done;
+	struct pollfd wait = {.fd = notify_fd, .events = POLLIN};
+	uint64_t count;
+	cl_int code;
+
+	if (tiling_init(&tiling, &plan->chain, &plan->image, ARENA_SIZE, ARENA_SIZE, 1 << 20,
+	                &problem))
+		return ERR_INTERNAL;
+	tiling_tile(&tiling, 0, 0, 0, &tile);
+	code = lane_start(lane, plan, &tile, arena);
+	if (code) {
+		log_error("cannot launch the kernels: %s", opencl_error_name(code));
+		return ERR_DEVICE;
+	}
+	while (!lane_finished(lane))
+		poll(&wait, 1, -1);
+	if (read(notify_fd, &count, sizeof count) < 0)
+		log_debug("the eventfd was empty");
+	lane_finish(lane, &done);
+	return done.error;
+}
+
+static enum error run_chain(const struct programs *programs, struct lane *lane, int notify_fd,
+                            const struct device_arena *arena, const char *text,
+                            const struct image *image)
+{
+	struct chain *chain = malloc(sizeof *chain);
+	struct problem problem;
+	struct plan *plan = NULL;
+	enum error e = chain ? ERR_OK : ERR_MEMORY;
+
+	if (!e) {
+		chain_init(chain);
+		e = chain_parse(chain, text, &problem);
+	}
+	if (!e)
+		e = plan_new(programs, chain, image, &plan);
+	if (!e)
+		e = run_tile(plan, lane, notify_fd, arena);
+	plan_free(&plan);
+	free(chain);
+	return e;
+}
+
+/* All chains for one type, with alpha and without. */
+static enum error run_type(const struct programs *programs, struct lane *lane, int notify_fd,
+                           const struct device_arena *arena, enum pixel_type type)
+{
+	enum error e = ERR_OK;
+
+	for (uint32_t alpha = 0; alpha < 2; alpha++)
+		for (size_t i = 0; !e && i < sizeof chains / sizeof *chains; i++) {
+			struct image image = {.width = SIDE,
+			                      .height = SIDE,
+			                      .bands = 4,
+			                      .type = type,
+			                      .alpha = alpha};
+
+			e = run_chain(programs, lane, notify_fd, arena, chains[i], &image);
+		}
+	return e;
+}
+
+enum error warm_up(const struct programs *programs, struct lane *lane, int notify_fd)
+{
+	struct device_arena arena;
+	int fd;
+	enum error e = arena_create("warm-up", 2 * ARENA_SIZE, &fd);
+
+	if (e)
+		return e;
+	e = device_arena_open(&arena, programs->device, fd, ARENA_SIZE, fd, ARENA_SIZE);
+	close(fd);
+	if (e)
+		return e;
+	for (enum pixel_type type = 0; !e && type < PIXEL_TYPES; type++)
+		e = run_type(programs, lane, notify_fd, &arena, type);
+	device_arena_close(&arena);
+	return e;
+}

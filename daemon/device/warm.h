@@ -1,0 +1,11 @@
+/* Warming up: some drivers compile a kernel only when it is first launched. */
+#ifndef DEVICE_WARM_H
+#define DEVICE_WARM_H
+
+#include "device/lane.h"
+
+/* Launches every kernel of every type on a small tile, on an idle lane that writes notify_fd, and
+ * waits for it. */
+enum error warm_up(const struct programs *programs, struct lane *lane, int notify_fd) MUST_CHECK;
+
+#endif

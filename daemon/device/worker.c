@@ -1,0 +1,349 @@
+/* The worker's loop: one thread that waits for a message or for a tile to be through.
+ *
+ * The front gives at most a few tiles more than there are lanes, so tiles wait here in a plain
+ * list, in the order in which they came. What goes wrong with a tile is said in its answer; after
+ * an error that leaves the device in doubt the worker ends, and the front starts another. */
+#include "device/worker.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "device/lane.h"
+#include "device/warm.h"
+
+enum { LANES_SHARED = 2, LANES_OWN = 3, LANES_LIMIT = 3 };
+
+struct job_plan {
+	struct job_plan *next;
+	uint64_t job;
+	struct plan *plan;
+};
+
+struct waiting_tile {
+	struct waiting_tile *next;
+	struct tile tile;
+};
+
+struct worker {
+	const struct programs *programs;
+	int socket, notify_fd;
+	struct lane *lane[LANES_LIMIT];
+	uint32_t lanes;
+	struct device_arena *arenas;
+	uint32_t arena_count;
+	struct job_plan *plans;
+	struct waiting_tile *first, **last; /* tiles without a lane */
+};
+
+uint32_t worker_lanes(const struct worker *worker)
+{
+	return worker->lanes;
+}
+
+enum error worker_new(const struct programs *programs, int socket, struct worker **worker)
+{
+	bool unified = programs->device->unified;
+	struct worker *w = calloc(1, sizeof *w);
+	enum error e = ERR_OK;
+
+	*worker = w;
+	if (!w)
+		return ERR_MEMORY;
+	w->programs = programs;
+	w->socket = socket;
+	w->last = &w->first;
+	w->notify_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (w->notify_fd < 0)
+		e = ERR_IO;
+	for (w->lanes = 0; !e && w->lanes < (unified ? LANES_SHARED : LANES_OWN); w->lanes++)
+		e = lane_new(programs, unified, w->notify_fd, &w->lane[w->lanes]);
+	if (!e)
+		e = warm_up(programs, w->lane[0], w->notify_fd);
+	if (e)
+		worker_free(worker);
+	return e;
+}
+
+static void plans_free(struct worker *w)
+{
+	struct job_plan *next;
+
+	for (struct job_plan *p = w->plans; p; p = next) {
+		next = p->next;
+		plan_free(&p->plan);
+		free(p);
+	}
+}
+
+static void waiting_free(struct worker *w)
+{
+	struct waiting_tile *next;
+
+	for (struct waiting_tile *t = w->first; t; t = next) {
+		next = t->next;
+		free(t);
+	}
+}
+
+void worker_free(struct worker **worker)
+{
+	struct worker *w = *worker;
+
+	if (!w)
+		return;
+	for (uint32_t i = 0; i < LANES_LIMIT; i++)
+		lane_free(&w->lane[i]);
+	for (uint32_t i = 0; i < w->arena_count; i++)
+		device_arena_close(&w->arenas[i]);
+	plans_free(w);
+	waiting_free(w);
+	if (w->notify_fd >= 0)
+		close(w->notify_fd);
+	free(w->arenas);
+	free(w);
+	*worker = NULL;
+}
+
+static const struct device_arena *find_arena(const struct worker *w, uint32_t number)
+{
+	for (uint32_t i = 0; i < w->arena_count; i++)
+		if (w->arenas[i].number == number)
+			return &w->arenas[i];
+	return NULL;
+}
+
+/* The link that points to a job's plan, or the end of the list. */
+static struct job_plan **find_plan(struct worker *w, uint64_t job)
+{
+	struct job_plan **link = &w->plans;
+
+	while (*link && (*link)->job != job)
+		link = &(*link)->next;
+	return link;
+}
+
+/* Sends an answer; an error that leaves the device in doubt is returned. */
+static enum error answer(struct worker *w, const struct message_tile_done *done)
+{
+	struct message message = {.type = MSG_TILE_DONE, .tile_done = *done};
+	enum error e = wire_send(w->socket, &message, NULL);
+
+	if (e) {
+		log_error("cannot send to the front: %s", strerror(errno));
+		return e;
+	}
+	if (done->error == ERR_DEVICE)
+		log_error("job %llu tile %u: %s (%d)", (unsigned long long)done->job, done->index,
+		          opencl_error_name(done->cl_error), done->cl_error);
+	return ERR_OK;
+}
+
+static enum error answer_error(struct worker *w, const struct tile *tile, enum error error,
+                               cl_int code)
+{
+	struct message_tile_done done = {
+	    .job = tile->job, .index = tile->index, .error = error, .cl_error = code};
+
+	return answer(w, &done);
+}
+
+/* Starts a tile on an idle lane, or answers why not. */
+static enum error start_tile(struct worker *w, struct lane *lane, const struct tile *tile)
+{
+	const struct job_plan *job = *find_plan(w, tile->job);
+	const struct device_arena *arena = find_arena(w, tile->arena);
+	enum error e;
+	cl_int code;
+
+	if (!job || !arena ||
+	    !tile_valid(tile, &job->plan->image, &job->plan->chain, arena->memory.in_size,
+	                arena->memory.out_size)) {
+		log_error("job %llu tile %u: no such plan or arena, or not within it",
+		          (unsigned long long)tile->job, tile->index);
+		return answer_error(w, tile, ERR_INTERNAL, 0);
+	}
+	code = lane_start(lane, job->plan, tile, arena);
+	if (!code)
+		return ERR_OK;
+	e = answer_error(w, tile, ERR_DEVICE, code);
+	return opencl_error_fatal(code) ? ERR_DEVICE : e;
+}
+
+/* Gives waiting tiles to idle lanes. */
+static enum error start_tiles(struct worker *w)
+{
+	enum error e = ERR_OK;
+
+	for (uint32_t i = 0; i < w->lanes; i++)
+		while (!e && w->first && lane_idle(w->lane[i])) {
+			struct waiting_tile *tile = w->first;
+
+			w->first = tile->next;
+			if (!w->first)
+				w->last = &w->first;
+			e = start_tile(w, w->lane[i], &tile->tile);
+			free(tile);
+		}
+	return e;
+}
+
+/* Answers for the tiles that are through. A command that failed while it ran is always fatal. */
+static enum error finish_tiles(struct worker *w)
+{
+	struct message_tile_done done;
+	enum error e = ERR_OK;
+
+	for (uint32_t i = 0; !e && i < w->lanes; i++) {
+		if (!lane_finished(w->lane[i]))
+			continue;
+		lane_finish(w->lane[i], &done);
+		e = answer(w, &done);
+		if (!e && done.error)
+			e = ERR_DEVICE;
+	}
+	return e;
+}
+
+static enum error take_arena(struct worker *w, const struct message_arena *message, const int *fds)
+{
+	struct device_arena *grown;
+	enum error e;
+
+	if (find_arena(w, message->arena)) {
+		log_error("arena %u is already known", message->arena);
+		return ERR_INTERNAL;
+	}
+	grown = reallocarray(w->arenas, w->arena_count + 1, sizeof *grown);
+	if (!grown)
+		return ERR_MEMORY;
+	w->arenas = grown;
+	e = device_arena_open(&grown[w->arena_count], w->programs->device, fds[0], message->in_size,
+	                      fds[1], message->out_size);
+	if (!e)
+		grown[w->arena_count++].number = message->arena;
+	return e;
+}
+
+/* Makes a job's plan. A job whose plan cannot be made has none, and so its tiles are answered with
+ * an error; only what no front would send is returned. */
+static enum error take_plan(struct worker *w, const struct message_plan *message, int chain_fd)
+{
+	struct chain *chain = malloc(sizeof *chain);
+	struct job_plan *job = calloc(1, sizeof *job);
+	enum error e = chain && job ? ERR_OK : ERR_MEMORY;
+
+	if (!e)
+		e = sealed_read(chain_fd, chain, sizeof *chain);
+	if (!e &&
+	    (!chain_valid(chain) || !image_valid(&message->image) || *find_plan(w, message->job)))
+		e = ERR_INTERNAL;
+	if (!e)
+		e = plan_new(w->programs, chain, &message->image, &job->plan);
+	if (!e) {
+		job->job = message->job;
+		job->next = w->plans;
+		w->plans = job;
+		job = NULL;
+	} else {
+		log_error("job %llu has no plan: %s", (unsigned long long)message->job,
+		          error_slug(e));
+	}
+	free(job);
+	free(chain);
+	return ERR_OK;
+}
+
+static void drop_plan(struct worker *w, uint64_t job)
+{
+	struct job_plan **link = find_plan(w, job), *plan = *link;
+
+	if (!plan)
+		return;
+	*link = plan->next;
+	plan_free(&plan->plan);
+	free(plan);
+}
+
+static enum error take_tile(struct worker *w, const struct tile *tile)
+{
+	struct waiting_tile *waiting = malloc(sizeof *waiting);
+
+	if (!waiting)
+		return ERR_MEMORY;
+	*waiting = (struct waiting_tile){.tile = *tile};
+	*w->last = waiting;
+	w->last = &waiting->next;
+	return ERR_OK;
+}
+
+/* The descriptors stay the caller's. */
+static enum error handle(struct worker *w, const struct message *message, const int *fds)
+{
+	switch ((enum message_type)message->type) {
+	case MSG_ARENA:
+		return take_arena(w, &message->arena, fds);
+	case MSG_PLAN:
+		return take_plan(w, &message->plan, fds[0]);
+	case MSG_PLAN_DROP:
+		drop_plan(w, message->plan_drop.job);
+		return ERR_OK;
+	case MSG_TILE:
+		return take_tile(w, &message->tile.tile);
+	default:
+		log_error("message %s is not for a device", message_name(message->type));
+		return ERR_INTERNAL;
+	}
+}
+
+/* Receives one message and acts on it. *closed: the front is gone. */
+static enum error receive(struct worker *w, bool *closed)
+{
+	struct message message;
+	int fds[MESSAGE_FDS_MAX] = {-1, -1, -1};
+	enum error e = ERR_OK;
+
+	switch (wire_receive(w->socket, &message, fds)) {
+	case WIRE_MESSAGE:
+		e = handle(w, &message, fds);
+		for (int i = 0; i < MESSAGE_FDS_MAX; i++)
+			if (fds[i] >= 0)
+				close(fds[i]);
+		return e;
+	case WIRE_NOTHING:
+		return ERR_OK;
+	case WIRE_CLOSED:
+		*closed = true;
+		return ERR_OK;
+	default:
+		log_error("the front sent a message that is not one");
+		return ERR_INTERNAL;
+	}
+}
+
+enum error worker_run(struct worker *w)
+{
+	struct pollfd wait[2] = {{.fd = w->socket, .events = POLLIN},
+	                         {.fd = w->notify_fd, .events = POLLIN}};
+	bool closed = false;
+	enum error e = ERR_OK;
+	uint64_t count;
+
+	while (!e && !closed) {
+		if (poll(wait, 2, -1) < 0 && errno != EINTR)
+			return ERR_IO;
+		if (wait[1].revents && read(w->notify_fd, &count, sizeof count) < 0 &&
+		    errno != EAGAIN)
+			return ERR_IO;
+		e = finish_tiles(w);
+		if (!e && wait[0].revents)
+			e = receive(w, &closed);
+		if (!e)
+			e = start_tiles(w);
+	}
+	return e;
+}

@@ -1,0 +1,88 @@
+/* common.cl: pixels, blocks and arguments; stands before every kernel.
+ *
+ * A program is compiled once for each pixel type: PIXEL is uchar, ushort or float, and PIXEL_MAX is
+ * full scale for the integers (undefined for float).
+ *
+ * An interleaved row is a row of width * bands samples whose neighbours lie `bands` apart, so kernels
+ * work on samples and never on pixels. Every kernel is given a source and a target region: offsets
+ * are the bytes from a buffer's start to the target region's first sample in it, pitches the bytes
+ * from row to row. It reads the region, and as many samples around it as its radius says, and
+ * writes the region. Two work-items never write the same sample.
+ *
+ * A work-item makes a block: one of `blocks` parts of the row, some rows high. It goes along its
+ * block in vectors of 16 samples; the last vector is moved back so that it ends where the block
+ * ends. Only rows of fewer than 16 samples have a path of their own: the same code with narrower
+ * loads and stores. On a CPU a group is one work-item, and only these explicit vectors become
+ * 512-bit code. */
+
+#define REGION_ARGUMENTS                                                                           \
+	global const uchar *restrict src, ulong src_offset, uint src_pitch,                        \
+	    global uchar *restrict dst, ulong dst_offset, uint dst_pitch, uint samples, uint rows, \
+	    uint bands, uint blocks
+
+#define FORCE_INLINE static inline __attribute__((always_inline))
+
+enum { VECTOR = 16 };
+
+/* Rows of samples of the source and the target. */
+typedef const global PIXEL *source_row;
+typedef global PIXEL *target_row;
+
+/* The row `y` rows below the start of the region; y may be negative. */
+#define SOURCE_ROW(y) ((source_row)(src + src_offset + (long)(y) * (long)src_pitch))
+#define TARGET_ROW(y) ((target_row)(dst + dst_offset + (long)(y) * (long)dst_pitch))
+
+/* The samples [x, y) of a row that block i of `blocks` makes. All but the last begin and end at
+ * multiples of 16; none is smaller than 16 if samples / blocks is at least 32. */
+FORCE_INLINE uint2 block_span(uint samples, uint blocks, uint i)
+{
+	uint start = (uint)((ulong)samples * i / blocks) & ~15u;
+	uint end = (uint)((ulong)samples * (i + 1) / blocks) & ~15u;
+
+	return (uint2)(start, i + 1 == blocks ? samples : end);
+}
+
+/* The first `width` of 16 samples; the rest of the vector is 0. */
+FORCE_INLINE float16 pixel_load(source_row p, uint width)
+{
+	float part[VECTOR];
+
+	if (width == VECTOR)
+		return convert_float16(vload16(0, p));
+	for (uint i = 0; i < VECTOR; i++)
+		part[i] = i < width ? convert_float(p[i]) : 0.0f;
+	return vload16(0, part);
+}
+
+#define PASTE(a, b, c) a##b##c
+#define CONVERT(type, suffix) PASTE(convert_, type, suffix)
+
+/* Rounds to nearest even and saturates where pixels are integers. */
+#ifdef PIXEL_MAX
+#define PIXEL_ROUND(v) CONVERT(PIXEL, 16)(convert_int16_rte(clamp(v, 0.0f, PIXEL_MAX)))
+#else
+#define PIXEL_ROUND(v) (v)
+#endif
+
+/* Stores the first `width` of 16 samples. */
+FORCE_INLINE void pixel_store(float16 v, target_row p, uint width)
+{
+	PIXEL part[VECTOR];
+
+	if (width == VECTOR) {
+		vstore16(PIXEL_ROUND(v), 0, p);
+		return;
+	}
+	vstore16(PIXEL_ROUND(v), 0, part);
+	for (uint i = 0; i < width; i++)
+		p[i] = part[i];
+}
+
+/* True (-1) in the lanes of alpha, the last of 2 or 4 bands, of 16 samples from sample x. */
+FORCE_INLINE int16 alpha_lanes(uint x, uint bands)
+{
+	const int16 lane = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+	const int last = (int)bands - 1;
+
+	return ((lane + (int)x) & last) == last;
+}

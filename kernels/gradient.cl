@@ -1,0 +1,100 @@
+/* gradient.cl: the gradient of a 3x3 window (Sobel and its kin).
+ *
+ * gx = sum over j of smooth[j] * (in(x + 1, y + j - 1) - in(x - 1, y + j - 1)), gy its transpose;
+ * out = sqrt(gx² + gy²), gx or gy, + offset
+ *
+ * A work-item makes a block of GRADIENT_ROWS rows. Down a column of vectors it reads each source row
+ * once, three vectors wide, and makes of it what all three windows need: the difference across and
+ * the smoothed row. Those of the last two rows stay in registers. */
+
+/* Rows of a block: 2 more are read. */
+#ifndef GRADIENT_ROWS
+#define GRADIENT_ROWS 8
+#endif
+
+enum { GRADIENT_MAGNITUDE, GRADIENT_X, GRADIENT_Y };
+
+/* What one source row contributes. */
+struct line {
+	float16 difference, smooth;
+};
+
+FORCE_INLINE struct line gradient_line(source_row p, uint bands, float3 weights, uint width)
+{
+	const float16 left = pixel_load(p - bands, width);
+	const float16 centre = pixel_load(p, width);
+	const float16 right = pixel_load(p + bands, width);
+	struct line line;
+
+	line.difference = right - left;
+	line.smooth = fma(left, (float16)(weights.x),
+	                  fma(centre, (float16)(weights.y), right * weights.z));
+	return line;
+}
+
+/* Integers cannot overflow here; floats are scaled so that their squares neither overflow nor
+ * vanish. */
+FORCE_INLINE float16 gradient_magnitude(float16 gx, float16 gy)
+{
+#ifdef PIXEL_MAX
+	return sqrt(fma(gx, gx, gy * gy));
+#else
+	const float16 large = fmax(fabs(gx), fabs(gy));
+	const float16 share = fmin(fabs(gx), fabs(gy)) / fmax(large, (float16)(FLT_MIN));
+
+	return large * sqrt(fma(share, share, (float16)(1.0f)));
+#endif
+}
+
+FORCE_INLINE void gradient_block(REGION_ARGUMENTS, float3 weights, uint output, float offset,
+                                 uint keep_alpha, uint width)
+{
+	const uint2 span = block_span(samples, blocks, get_global_id(0));
+	const uint y = get_global_id(1) * GRADIENT_ROWS;
+	const uint here = min(rows - y, (uint)GRADIENT_ROWS);
+
+	for (uint x = span.x; x < span.y; x += VECTOR) {
+		const uint at = min(x, span.y - width);
+		struct line above = gradient_line(SOURCE_ROW((long)y - 1) + at, bands, weights, width);
+		struct line here_line = gradient_line(SOURCE_ROW(y) + at, bands, weights, width);
+
+		for (uint r = 0; r < here; r++) {
+			const struct line below =
+			    gradient_line(SOURCE_ROW(y + r + 1) + at, bands, weights, width);
+			const float16 gx =
+			    fma(above.difference, (float16)(weights.x),
+			        fma(here_line.difference, (float16)(weights.y),
+			            below.difference * weights.z));
+			const float16 gy = below.smooth - above.smooth;
+			float16 result = output == GRADIENT_MAGNITUDE ? gradient_magnitude(gx, gy)
+			                 : output == GRADIENT_X       ? gx
+			                                              : gy;
+
+			result += offset;
+			if (keep_alpha)
+				result = select(result, pixel_load(SOURCE_ROW(y + r) + at, width),
+				                alpha_lanes(at, bands));
+			pixel_store(result, TARGET_ROW(y + r) + at, width);
+			above = here_line;
+			here_line = below;
+		}
+	}
+}
+
+kernel void gradient(REGION_ARGUMENTS, float smooth0, float smooth1, float smooth2, uint output,
+                     float offset, uint keep_alpha)
+{
+	const float3 weights = (float3)(smooth0, smooth1, smooth2);
+
+	if (get_global_id(0) >= blocks)
+		return;
+	if (samples < VECTOR)
+		gradient_block(src, src_offset, src_pitch, dst, dst_offset, dst_pitch, samples, rows,
+		               bands, blocks, weights, output, offset, keep_alpha, samples);
+	else if (output == GRADIENT_MAGNITUDE)
+		gradient_block(src, src_offset, src_pitch, dst, dst_offset, dst_pitch, samples, rows,
+		               bands, blocks, weights, GRADIENT_MAGNITUDE, offset, keep_alpha, VECTOR);
+	else
+		gradient_block(src, src_offset, src_pitch, dst, dst_offset, dst_pitch, samples, rows,
+		               bands, blocks, weights, output, offset, keep_alpha, VECTOR);
+}

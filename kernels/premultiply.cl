@@ -1,0 +1,76 @@
+/* premultiply.cl: colour times alpha before a smoothing filter, and its division after it.
+ *
+ * premultiply: pixels to float; colour becomes colour * alpha, alpha stays. (Division by full scale
+ * is left out: the factor is the same above and below the line when colour is divided by alpha.)
+ * unpremultiply: filtered floats to pixels; colour becomes colour / alpha + offset, rounded once,
+ * and 0 where alpha is 0 or less; alpha is rounded, without the offset.
+ *
+ * bands is 2 or 4, alpha the last. A work-item makes one row of a block. These two have one side in
+ * float and one in PIXEL, whatever the program's type. */
+
+/* The alpha of each sample's pixel, in vectors that begin with a whole pixel. */
+FORCE_INLINE float16 alpha_spread(float16 v, uint bands)
+{
+	return bands == 4 ? v.s33337777bbbbffff : v.s1133557799bbddff;
+}
+
+FORCE_INLINE void float_store(float16 v, global float *p, uint width)
+{
+	float part[VECTOR];
+
+	if (width == VECTOR) {
+		vstore16(v, 0, p);
+		return;
+	}
+	vstore16(v, 0, part);
+	for (uint i = 0; i < width; i++)
+		p[i] = part[i];
+}
+
+FORCE_INLINE float16 float_load(const global float *p, uint width)
+{
+	float part[VECTOR];
+
+	if (width == VECTOR)
+		return vload16(0, p);
+	for (uint i = 0; i < VECTOR; i++)
+		part[i] = i < width ? p[i] : 0.0f;
+	return vload16(0, part);
+}
+
+kernel void premultiply(REGION_ARGUMENTS)
+{
+	const uint2 span = block_span(samples, blocks, min((uint)get_global_id(0), blocks - 1));
+	const uint y = get_global_id(1), width = min(samples, (uint)VECTOR);
+	const source_row in = SOURCE_ROW(y);
+	global float *out = (global float *)(dst + dst_offset + (ulong)y * dst_pitch);
+
+	if (get_global_id(0) >= blocks)
+		return;
+	for (uint x = span.x; x < span.y; x += VECTOR) {
+		const uint at = min(x, span.y - width);
+		const float16 v = pixel_load(in + at, width);
+
+		float_store(select(v * alpha_spread(v, bands), v, alpha_lanes(at, bands)), out + at,
+		            width);
+	}
+}
+
+kernel void unpremultiply(REGION_ARGUMENTS, float offset)
+{
+	const uint2 span = block_span(samples, blocks, min((uint)get_global_id(0), blocks - 1));
+	const uint y = get_global_id(1), width = min(samples, (uint)VECTOR);
+	const global float *in = (const global float *)(src + src_offset + (ulong)y * src_pitch);
+	const target_row out = TARGET_ROW(y);
+
+	if (get_global_id(0) >= blocks)
+		return;
+	for (uint x = span.x; x < span.y; x += VECTOR) {
+		const uint at = min(x, span.y - width);
+		const float16 v = float_load(in + at, width);
+		const float16 alpha = alpha_spread(v, bands);
+		const float16 colour = select((float16)(0.0f), v / alpha + offset, alpha > 0.0f);
+
+		pixel_store(select(colour, v, alpha_lanes(at, bands)), out + at, width);
+	}
+}
