@@ -1,354 +1,407 @@
-/* Decoding, with libvips or straight from the body.
+/* Decoding with libvips: the first stage of a job. All of it runs in the job's decoding thread.
  *
- * The decoding thread owns the region it reads through; the image itself was opened by the encoding
- * thread, which takes its metadata, before this one started. */
+ * The hard part is memory. Most files can be decoded row by row, and then nothing here is larger than
+ * a few rows; what cannot (see decode_open()'s `buffered`) has a limit of its own, and both limits
+ * are checked on the header alone. The body is mapped, not read, so that it can be decoded twice and
+ * several decoders do not share a file offset. */
 #include "codec/decode.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-enum { ROWS_AT_ONCE = 64 };
+#include <vips/vips.h>
+
+#include "codec/complaint.h"
+#include "codec/sniff.h"
+
+struct decoder {
+	enum format format;
+	struct image image;
+	int body;            /* bare pixels are read straight from here */
+	void *map;           /* the whole body otherwise */
+	size_t map_size;
+	VipsSource *source;
+	VipsImage *vips;
+	VipsRegion *region;
+	uint32_t sample_max; /* full scale of the file's samples, if not the type's; else 0 */
+};
 
 static const struct {
-	const char *loader; /* how the name of libvips' class begins */
-	enum format format;
-	bool whole;         /* has no way to decode row by row */
-} loaders[] = {
-    {"VipsForeignLoadJpeg", FORMAT_JPEG, false}, {"VipsForeignLoadPng", FORMAT_PNG, false},
-    {"VipsForeignLoadWebp", FORMAT_WEBP, true},  {"VipsForeignLoadTiff", FORMAT_TIFF, false},
-    {"VipsForeignLoadNsgif", FORMAT_GIF, true},  {"VipsForeignLoadPpm", FORMAT_PNM, false},
+	const char *loader;
+	const char *who;
+} decoders[FORMATS] = {
+    [FORMAT_JPEG] = {"jpegload_source", "the JPEG decoder"},
+    [FORMAT_PNG] = {"pngload_source", "the PNG decoder"},
+    [FORMAT_WEBP] = {"webpload_source", "the WebP decoder"},
+    [FORMAT_TIFF] = {"tiffload_source", "the TIFF decoder"},
+    [FORMAT_GIF] = {"gifload_source", "the GIF decoder"},
+    [FORMAT_PNM] = {"ppmload_source", "the PNM decoder"},
 };
 
-void vips_problem(char *line, size_t size)
+static enum error check_raw(const struct message_job *job, struct problem *problem)
 {
-	const char *text = vips_error_buffer();
-	size_t length = strcspn(text, "\n");
+	uint64_t size = image_size(&job->raw_image);
+	char value[64];
 
-	snprintf(line, size, "%.*s", (int)length, text);
-	for (char *c = line; *c; c++)
-		if (!isprint((unsigned char)*c))
-			*c = '?';
-	vips_error_clear();
+	if (size == job->body_size)
+		return ERR_OK;
+	snprintf(value, sizeof value, "%ux%ux%u:%s", job->raw_image.width, job->raw_image.height,
+	         job->raw_image.bands, pixel_type_name(job->raw_image.type));
+	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "raw", value,
+	                             "pixels of this size are %llu bytes; the body has %llu",
+	                             (unsigned long long)size, (unsigned long long)job->body_size);
 }
 
-/* What the first bytes of a body look like, for the person who sent it. */
-static void describe_start(int body, char *text, size_t size)
-{
-	unsigned char bytes[16];
-	ssize_t count = pread(body, bytes, sizeof bytes, 0);
-	size_t used = 0;
-
-	for (ssize_t i = 0; i < count && used < size; i++)
-		used += (size_t)snprintf(text + used, size - used, isprint(bytes[i]) ? "%c" : "\\x%02x",
-		                         bytes[i]);
-}
-
-static enum error find_loader(struct input *in, VipsSource *source, struct problem *problem)
-{
-	const char *name = vips_foreign_find_load_source(source);
-	char start[80] = "";
-
-	for (size_t i = 0; name && i < sizeof loaders / sizeof *loaders; i++)
-		if (!strncmp(name, loaders[i].loader, strlen(loaders[i].loader))) {
-			in->format = loaders[i].format;
-			in->whole = loaders[i].whole;
-			return ERR_OK;
-		}
-	vips_error_clear();
-	describe_start(in->body, start, sizeof start);
-	return problem_set(problem, ERR_NOT_AN_IMAGE,
-	                   "JPEG, PNG, WebP, TIFF, GIF, PPM, PGM and PFM are read; the body begins with "
-	                   "\"%s\" (for bare pixels give raw=WIDTHxHEIGHTxBANDS:TYPE)",
-	                   start);
-}
-
-static enum error undecodable(const struct input *in, struct problem *problem)
-{
-	char line[160];
-
-	vips_problem(line, sizeof line);
-	return problem_set(problem, ERR_UNDECODABLE, "this %s is damaged or cut off: %s",
-	                   format_name(in->format), *line ? line : "the decoder gives no reason");
-}
-
-/* Opens the body with libvips from its start. */
-static VipsImage *load(VipsSource *source, VipsAccess access)
-{
-	return vips_image_new_from_source(source, "", "access", access, "fail_on",
-	                                  VIPS_FAIL_ON_ERROR, NULL);
-}
-
-static VipsSource *open_source(int body)
-{
-	lseek(body, 0, SEEK_SET);
-	return vips_source_new_from_descriptor(body);
-}
-
-static enum error check_pixels(const struct input *in, const struct message_job *job,
+static enum error check_pixels(const struct message_job *job, const struct decoded *decoded,
                                struct problem *problem)
 {
-	uint64_t pixels = (uint64_t)in->vips->Xsize * (uint64_t)in->vips->Ysize;
-	uint64_t most = in->whole ? job->buffered_pixels_max : job->pixels_max;
+	const struct image *image = &decoded->image;
+	uint64_t pixels = (uint64_t)image->width * image->height;
+	uint64_t limit = job->pixels_max;
+	const char *kind = "";
 
-	if (pixels <= most && in->vips->Xsize <= IMAGE_SIDE_MAX && in->vips->Ysize <= IMAGE_SIDE_MAX)
+	if (decoded->buffered && job->buffered_pixels_max < limit) {
+		limit = job->buffered_pixels_max;
+		kind = " for a file that cannot be decoded row by row";
+	}
+	if (pixels > limit)
+		return problem_set(problem, ERR_TOO_MANY_PIXELS,
+		                   "the image is %ux%u, %llu pixels; the limit%s is %llu", image->width,
+		                   image->height, (unsigned long long)pixels, kind,
+		                   (unsigned long long)limit);
+	if (image->width > IMAGE_SIDE_MAX || image->height > IMAGE_SIDE_MAX)
+		return problem_set(problem, ERR_TOO_MANY_PIXELS,
+		                   "the image is %ux%u; the longest side allowed is %d", image->width,
+		                   image->height, IMAGE_SIDE_MAX);
+	return ERR_OK;
+}
+
+static enum error map_body(struct decoder *d, const struct message_job *job, struct problem *problem)
+{
+	struct stat status;
+	void *map;
+
+	if (fstat(d->body, &status) || (uint64_t)status.st_size < job->body_size)
+		return problem_set(problem, ERR_IO, "the body is shorter than announced");
+	if (!job->body_size)
+		return problem_set(problem, ERR_EMPTY_BODY, "the body is empty; send an image in it");
+	map = mmap(NULL, job->body_size, PROT_READ, MAP_SHARED, d->body, 0);
+	if (map == MAP_FAILED)
+		return problem_set(problem, ERR_MEMORY, "no memory to read the body");
+	d->map = map;
+	d->map_size = job->body_size;
+	return ERR_OK;
+}
+
+static enum error recognise(struct decoder *d, struct problem *problem)
+{
+	d->format = sniff_format(d->map, d->map_size);
+	if (d->format)
 		return ERR_OK;
-	return problem_set(problem, ERR_TOO_MANY_PIXELS,
-	                   "the image is %dx%d; at most %llu pixels are accepted%s, and %d a side",
-	                   in->vips->Xsize, in->vips->Ysize, (unsigned long long)most,
-	                   in->whole ? " in a file that must be decoded whole" : "", IMAGE_SIDE_MAX);
+	return problem_set(problem, ERR_NOT_AN_IMAGE,
+	                   "the body is recognised by its first bytes, and they look like %s; JPEG, PNG, "
+	                   "WebP, TIFF, GIF and PNM can be decoded",
+	                   sniff_describe(d->map, d->map_size));
 }
 
-static enum error describe(struct input *in, struct problem *problem)
+static enum error load(struct decoder *d, VipsAccess access, struct problem *problem)
 {
-	static const struct {
-		VipsBandFormat format;
-		enum pixel_type type;
-	} types[] = {{VIPS_FORMAT_UCHAR, PIXEL_U8},
-	             {VIPS_FORMAT_USHORT, PIXEL_U16},
-	             {VIPS_FORMAT_FLOAT, PIXEL_F32}};
-	const VipsImage *v = in->vips;
-
-	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-		if (v->BandFmt == types[i].format && v->Coding == VIPS_CODING_NONE && v->Bands >= 1 &&
-		    v->Bands <= BANDS_MAX) {
-			in->image = (struct image){(uint32_t)v->Xsize, (uint32_t)v->Ysize,
-			                           (uint32_t)v->Bands, types[i].type,
-			                           v->Bands % 2 == 0 && vips_image_hasalpha(in->vips)};
-			return ERR_OK;
-		}
-	return problem_set(problem, ERR_UNSUPPORTED_PIXELS,
-	                   "the image has %d bands of %s; 1 to %d bands of 8 or 16 bit unsigned "
-	                   "integers or 32 bit floats are filtered",
-	                   v->Bands, vips_enum_nick(VIPS_TYPE_BAND_FORMAT, v->BandFmt), BANDS_MAX);
-}
-
-/* Turns the image upright; it is then read from memory. */
-static enum error orient(struct input *in, struct problem *problem)
-{
-	VipsSource *source = open_source(in->body);
-	VipsImage *loaded = source ? load(source, VIPS_ACCESS_RANDOM) : NULL;
-	VipsImage *upright = NULL;
-
-	VIPS_UNREF(source);
-	if (loaded && !vips_autorot(loaded, &upright, NULL)) {
-		VIPS_UNREF(in->vips);
-		in->vips = upright;
-		in->in_memory = true;
-	}
-	VIPS_UNREF(loaded);
-	return in->in_memory ? ERR_OK : undecodable(in, problem);
-}
-
-static enum error open_file(struct input *in, const struct message_job *job, struct problem *problem)
-{
-	VipsSource *source = open_source(in->body);
-	enum error e = source ? find_loader(in, source, problem)
-	                      : problem_set(problem, ERR_MEMORY, "no memory for the decoder");
-	bool turned;
-
-	if (!e) {
-		in->vips = load(source, VIPS_ACCESS_SEQUENTIAL);
-		if (!in->vips)
-			e = undecodable(in, problem);
-	}
-	VIPS_UNREF(source);
-	if (e)
-		return e;
-	turned = vips_image_get_orientation(in->vips) > 1;
-	in->whole |= turned || vips_image_get_typeof(in->vips, "jpeg-multiscan") ||
-	             vips_image_get_typeof(in->vips, "interlaced");
-	e = check_pixels(in, job, problem);
-	if (!e && turned)
-		e = orient(in, problem);
-	if (!e)
-		e = describe(in, problem);
-	return e;
-}
-
-static enum error open_raw(struct input *in, const struct message_job *job, struct problem *problem)
-{
-	const struct image *image = &job->raw_image;
-	char text[64];
-
-	in->format = FORMAT_RAW;
-	in->image = *image;
-	if (!image_valid(image))
-		return problem_set(problem, ERR_BAD_PARAMETER, "the size of the pixels is not valid");
-	snprintf(text, sizeof text, "%ux%ux%u:%s", image->width, image->height, image->bands,
-	         pixel_type_name(image->type));
-	if ((uint64_t)image->width * image->height > job->pixels_max)
-		return problem_set_parameter(problem, ERR_TOO_MANY_PIXELS, "raw", text,
-		                             "at most %llu pixels are accepted",
-		                             (unsigned long long)job->pixels_max);
-	if (job->body_size != image_size(image))
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "raw", text,
-		                             "these pixels take %llu bytes; the body has %llu",
-		                             (unsigned long long)image_size(image),
-		                             (unsigned long long)job->body_size);
+	g_clear_object(&d->vips);
+	g_clear_object(&d->source);
+	d->source = vips_source_new_from_memory(d->map, d->map_size);
+	/* GIF has no level between taking anything and taking no flaw at all; both end here. */
+	if (!d->source || vips_call(decoders[d->format].loader, d->source, &d->vips, "access", access,
+	                            "fail_on", VIPS_FAIL_ON_ERROR, NULL))
+		return complaint_take(problem, ERR_UNDECODABLE, decoders[d->format].who);
 	return ERR_OK;
 }
 
-enum error input_open(struct input *in, const struct message_job *job, int body,
-                      struct problem *problem)
+/* Takes the pixel type, or PIXEL_TYPES if it is none of ours. */
+static enum pixel_type type_of(const VipsImage *vips)
 {
-	*in = (struct input){.body = body};
-	return job->raw ? open_raw(in, job, problem) : open_file(in, job, problem);
+	if (vips->Coding != VIPS_CODING_NONE)
+		return PIXEL_TYPES;
+	switch (vips->BandFmt) {
+	case VIPS_FORMAT_UCHAR:
+		return PIXEL_U8;
+	case VIPS_FORMAT_USHORT:
+		return PIXEL_U16;
+	case VIPS_FORMAT_FLOAT:
+		return PIXEL_F32;
+	default:
+		return PIXEL_TYPES;
+	}
 }
 
-void input_close(struct input *in)
+/* Colour spaces whose bands are not amounts of light or ink would come out wrong from filters and
+ * conversions. */
+static bool space_supported(const VipsImage *vips)
 {
-	VIPS_UNREF(in->vips);
-	vips_error_clear();
+	switch (vips->Type) {
+	case VIPS_INTERPRETATION_MULTIBAND:
+	case VIPS_INTERPRETATION_B_W:
+	case VIPS_INTERPRETATION_GREY16:
+	case VIPS_INTERPRETATION_RGB:
+	case VIPS_INTERPRETATION_sRGB:
+	case VIPS_INTERPRETATION_RGB16:
+	case VIPS_INTERPRETATION_scRGB:
+	case VIPS_INTERPRETATION_CMYK:
+		return true;
+	default:
+		return false;
+	}
 }
 
-/* Where rows are read from: libvips through a region, or the body at an offset. */
-struct reader {
-	struct input *input;
-	VipsRegion *region;
-	uint32_t first, end; /* rows of the image that the region holds */
-};
-
-static enum error reader_open(struct reader *r, struct input *in, struct problem *problem)
+static enum error check_kind(const VipsImage *vips, struct problem *problem)
 {
-	*r = (struct reader){.input = in};
-	if (!in->vips)
+	if (type_of(vips) == PIXEL_TYPES || vips->Bands > BANDS_MAX || vips->Bands < 1)
+		return problem_set(problem, ERR_UNSUPPORTED_PIXELS,
+		                   "the image has %d bands of type %s; 1 to %d bands of 8-bit or 16-bit "
+		                   "unsigned integers or 32-bit floats are supported",
+		                   vips->Bands, vips_enum_nick(VIPS_TYPE_BAND_FORMAT, vips->BandFmt),
+		                   BANDS_MAX);
+	if (!space_supported(vips))
+		return problem_set(problem, ERR_UNSUPPORTED_PIXELS,
+		                   "the image's colours are %s; grey, RGB and CMYK are supported",
+		                   vips_enum_nick(VIPS_TYPE_INTERPRETATION, vips->Type));
+	return ERR_OK;
+}
+
+static void describe(const VipsImage *vips, struct decoded *decoded)
+{
+	decoded->image = (struct image){
+	    .width = (uint32_t)vips->Xsize,
+	    .height = (uint32_t)vips->Ysize,
+	    .bands = (uint32_t)vips->Bands,
+	    .type = type_of(vips),
+	    .alpha = vips->Bands % 2 == 0 && vips_image_hasalpha((VipsImage *)(uintptr_t)vips),
+	};
+	decoded->cmyk = vips->Type == VIPS_INTERPRETATION_CMYK && vips->Bands == 4;
+}
+
+static bool has_number(VipsImage *vips, const char *name)
+{
+	int number;
+
+	return vips_image_get_typeof(vips, name) && !vips_image_get_int(vips, name, &number) && number;
+}
+
+/* Orientations 1 and 2 keep the order of the rows. */
+static bool turns_rows(VipsImage *vips)
+{
+	return vips_image_get_orientation(vips) > 2;
+}
+
+static bool must_buffer(const struct decoder *d)
+{
+	return d->format == FORMAT_WEBP || d->format == FORMAT_GIF || turns_rows(d->vips) ||
+	       has_number(d->vips, "jpeg-multiscan") || has_number(d->vips, "interlaced");
+}
+
+/* Puts a step of libvips's in place of the image that it reads from. */
+static enum error replace(struct decoder *d, int failed, VipsImage *out, struct problem *problem)
+{
+	if (failed)
+		return complaint_take(problem, ERR_UNDECODABLE, decoders[d->format].who);
+	g_object_unref(d->vips);
+	d->vips = out;
+	return ERR_OK;
+}
+
+static enum error apply_orientation(struct decoder *d, struct problem *problem)
+{
+	VipsImage *out = NULL;
+	enum error e = ERR_OK;
+
+	if (vips_image_get_orientation(d->vips) <= 1)
 		return ERR_OK;
-	r->region = vips_region_new(in->vips);
-	return r->region ? ERR_OK : undecodable(in, problem);
+	if (turns_rows(d->vips))
+		e = load(d, VIPS_ACCESS_RANDOM, problem);
+	return e ? e : replace(d, vips_autorot(d->vips, &out, NULL), out, problem);
 }
 
-static void reader_close(struct reader *r)
+/* PFM's rows run from bottom to top, which libvips leaves as it is. Its files are read in place, so
+ * any order of rows costs nothing. */
+static enum error turn_pfm(struct decoder *d, struct problem *problem)
 {
-	VIPS_UNREF(r->region);
-}
-
-/* Reads bare pixels of one row. */
-static enum error read_raw(const struct reader *r, uint32_t y, uint8_t *row, struct problem *problem)
-{
-	size_t size = image_row_size(&r->input->image), done = 0;
-
-	while (done < size) {
-		ssize_t count = pread(r->input->body, row + done, size - done, (off_t)(y * (uint64_t)size + done));
-
-		if (count <= 0)
-			return problem_set(problem, ERR_IO, "the body cannot be read");
-		done += (size_t)count;
-	}
-	return ERR_OK;
-}
-
-/* Reads row y; rows are read in order. */
-static enum error read_row(struct reader *r, uint32_t y, uint8_t *row, struct problem *problem)
-{
-	const struct image *image = &r->input->image;
-	uint32_t rows = image->height - y < ROWS_AT_ONCE ? image->height - y : ROWS_AT_ONCE;
-	VipsRect area = {0, (int)y, (int)image->width, (int)rows};
-
-	if (!r->region)
-		return read_raw(r, y, row, problem);
-	if (y < r->first || y >= r->end) {
-		if (vips_region_prepare(r->region, &area))
-			return undecodable(r->input, problem);
-		r->first = y;
-		r->end = y + rows;
-	}
-	memcpy(row, region_row(r->region, image_pixel_size(image), 0, (int)y), image_row_size(image));
-	return ERR_OK;
-}
-
-/* With wrap, what lies above the first row are the last ones. */
-struct ends {
-	uint8_t *head, *tail;
-	uint32_t rows;
-};
-
-static void ends_close(struct ends *ends)
-{
-	free(ends->head);
-	free(ends->tail);
-}
-
-/* Decodes the image once only to keep its ends; what comes after starts again from the body. */
-static enum error ends_open(struct ends *ends, struct input *in, const struct tiles *tiles,
-                            struct problem *problem)
-{
-	size_t size = image_row_size(&in->image);
-	uint32_t height = in->image.height;
-	struct reader reader;
+	VipsImage *out = NULL;
 	enum error e;
 
-	*ends = (struct ends){0};
-	if (tiles->chain->border != BORDER_WRAP || !tiles->tiling.halo_y)
+	if (!vips_image_get_typeof(d->vips, "pfm-scale"))
 		return ERR_OK;
-	ends->rows = tiles->tiling.halo_y < height ? tiles->tiling.halo_y : height;
-	ends->head = malloc(ends->rows * size);
-	ends->tail = malloc(ends->rows * size);
-	if (!ends->head || !ends->tail)
-		return problem_set(problem, ERR_MEMORY, "no memory for the rows of the border");
-	e = reader_open(&reader, in, problem);
-	for (uint32_t y = 0; !e && y < height; y++) {
-		/* Every row goes through the head's buffer or the tail's; the right ones stay. */
-		uint8_t *to = y < ends->rows ? ends->head + y * size : ends->tail;
-
-		if (y >= height - ends->rows)
-			to = ends->tail + (y - (height - ends->rows)) * size;
-		e = read_row(&reader, y, to, problem);
-		if (!e && y < ends->rows && y >= height - ends->rows)
-			memcpy(ends->head + y * size, to, size);
-	}
-	reader_close(&reader);
-	return e;
+	e = load(d, VIPS_ACCESS_RANDOM, problem);
+	return e ? e
+	         : replace(d, vips_flip(d->vips, &out, VIPS_DIRECTION_VERTICAL, NULL), out, problem);
 }
 
-/* Opens the file again, for a second pass. */
-static enum error reopen(struct input *in, struct problem *problem)
+/* PGM and PPM name the value that is white, which need not be a full byte or two. */
+static void note_sample_max(struct decoder *d, const struct image *image)
 {
-	VipsSource *source;
+	double max;
 
-	if (!in->vips || in->in_memory)
-		return ERR_OK;
-	source = open_source(in->body);
-	VIPS_UNREF(in->vips);
-	in->vips = source ? load(source, VIPS_ACCESS_SEQUENTIAL) : NULL;
-	VIPS_UNREF(source);
-	return in->vips ? ERR_OK : undecodable(in, problem);
+	if (image->type != PIXEL_F32 && vips_image_get_typeof(d->vips, "ppm-max-value") &&
+	    !vips_image_get_double(d->vips, "ppm-max-value", &max) && max >= 1 &&
+	    max < pixel_type_full_scale(image->type) &&
+	    ((const char *)d->map)[1] != '1' && ((const char *)d->map)[1] != '4')
+		d->sample_max = (uint32_t)max;
 }
 
-static enum error decode_tiles(struct input *in, struct tiles *tiles, const struct ends *ends,
-                               uint64_t *waited, struct problem *problem)
+static enum error open_file(struct decoder *d, struct decoded *decoded, const struct message_job *job,
+                            struct problem *problem)
 {
-	struct reader reader;
-	enum error e = reader_open(&reader, in, problem);
-	uint32_t first, end;
+	enum error e = map_body(d, job, problem);
 
-	for (uint32_t i = 0; !e && i < tiles->tiling.count; i++) {
-		if (!tiles_wait_free(tiles, i, waited))
-			break;
-		tiles_new_rows(tiles, i, &first, &end);
-		for (uint32_t y = first; !e && y < end; y++)
-			e = read_row(&reader, y, tiles_row(tiles, i, y), problem);
-		if (!e)
-			tiles_complete(tiles, i, ends->head, ends->tail);
-	}
-	reader_close(&reader);
-	return e;
-}
-
-uint64_t input_decode(struct input *in, struct tiles *tiles)
-{
-	uint64_t start = tiles_now(), waited = 0;
-	struct problem problem;
-	struct ends ends;
-	enum error e = ends_open(&ends, in, tiles, &problem);
-
-	if (!e && ends.rows)
-		e = reopen(in, &problem);
 	if (!e)
-		e = decode_tiles(in, tiles, &ends, &waited, &problem);
-	ends_close(&ends);
+		e = recognise(d, problem);
+	decoded->format = d->format;
+	if (!e)
+		e = load(d, VIPS_ACCESS_SEQUENTIAL, problem);
 	if (e)
-		tiles_fail(tiles, e, &problem);
-	return tiles_now() - start - waited;
+		return e;
+	decoded->buffered = must_buffer(d);
+	decoded->any_order = turns_rows(d->vips) || vips_image_get_typeof(d->vips, "pfm-scale");
+	describe(d->vips, decoded);
+	e = check_pixels(job, decoded, problem);
+	if (!e)
+		e = check_kind(d->vips, problem);
+	if (!e)
+		e = apply_orientation(d, problem);
+	if (!e)
+		e = turn_pfm(d, problem);
+	if (e)
+		return e;
+	describe(d->vips, decoded);
+	note_sample_max(d, &decoded->image);
+	return ERR_OK;
+}
+
+static enum error open_raw(struct decoded *decoded, const struct message_job *job,
+                           struct problem *problem)
+{
+	enum error e = check_raw(job, problem);
+
+	decoded->format = FORMAT_RAW;
+	decoded->image = job->raw_image;
+	decoded->any_order = true;
+	return e ? e : check_pixels(job, decoded, problem);
+}
+
+enum error decode_open(struct decoder **decoder, struct decoded *decoded,
+                       const struct message_job *job, int body, struct problem *problem)
+{
+	struct decoder *d = calloc(1, sizeof *d);
+	enum error e;
+
+	*decoder = NULL;
+	*decoded = (struct decoded){.format = FORMAT_NONE};
+	if (!d)
+		return problem_set(problem, ERR_MEMORY, "no memory to decode");
+	d->body = body;
+	e = job->raw ? open_raw(decoded, job, problem) : open_file(d, decoded, job, problem);
+	d->format = decoded->format;
+	d->image = decoded->image;
+	*decoder = d;
+	if (e)
+		decode_close(decoder);
+	return e;
+}
+
+void decode_close(struct decoder **decoder)
+{
+	struct decoder *d = *decoder;
+
+	if (!d)
+		return;
+	g_clear_object(&d->region);
+	g_clear_object(&d->vips);
+	g_clear_object(&d->source);
+	if (d->map)
+		munmap(d->map, d->map_size);
+	free(d);
+	*decoder = NULL;
+}
+
+static enum error read_fully(int fd, uint8_t *to, size_t size, uint64_t offset)
+{
+	while (size) {
+		ssize_t count = pread(fd, to, size, (off_t)offset);
+
+		if (count <= 0)
+			return ERR_IO;
+		to += count;
+		offset += (uint64_t)count;
+		size -= (size_t)count;
+	}
+	return ERR_OK;
+}
+
+static enum error raw_rows(const struct decoder *d, uint32_t y, uint32_t count, uint8_t *to,
+                           size_t pitch, struct problem *problem)
+{
+	size_t row = image_row_size(&d->image);
+
+	for (uint32_t i = 0; i < count; i++)
+		if (read_fully(d->body, to + i * pitch, row, (uint64_t)(y + i) * row))
+			return problem_set(problem, ERR_IO, "the body cannot be read");
+	return ERR_OK;
+}
+
+static void stretch_samples(const struct decoder *d, uint8_t *row)
+{
+	uint32_t max = d->sample_max, samples = d->image.width * d->image.bands;
+	uint32_t full = (uint32_t)pixel_type_full_scale(d->image.type);
+	uint16_t *wide = (uint16_t *)(void *)row;
+
+	for (uint32_t i = 0; i < samples; i++) {
+		uint64_t v = d->image.type == PIXEL_U8 ? row[i] : wide[i];
+		uint64_t stretched = v >= max ? full : (v * full + max / 2) / max;
+
+		if (d->image.type == PIXEL_U8)
+			row[i] = (uint8_t)stretched;
+		else
+			wide[i] = (uint16_t)stretched;
+	}
+}
+
+static enum error file_rows(struct decoder *d, uint32_t y, uint32_t count, uint8_t *to, size_t pitch,
+                            struct problem *problem)
+{
+	VipsRect rows = {0, (int)y, d->vips->Xsize, (int)count};
+	size_t size = image_row_size(&d->image);
+
+	if (!d->region)
+		d->region = vips_region_new(d->vips);
+	if (!d->region || vips_region_prepare(d->region, &rows))
+		return complaint_take(problem, ERR_UNDECODABLE, decoders[d->format].who);
+	for (uint32_t i = 0; i < count; i++) {
+		memcpy(to + i * pitch, VIPS_REGION_ADDR(d->region, 0, (int)(y + i)), size);
+		if (d->sample_max)
+			stretch_samples(d, to + i * pitch);
+	}
+	return ERR_OK;
+}
+
+enum error decode_rows(struct decoder *d, uint32_t y, uint32_t count, uint8_t *to, size_t pitch,
+                       struct problem *problem)
+{
+	enum error e = ERR_OK;
+
+	while (!e && count) {
+		uint32_t step = count < DECODE_STEP ? count : DECODE_STEP;
+
+		e = d->vips ? file_rows(d, y, step, to, pitch, problem)
+		            : raw_rows(d, y, step, to, pitch, problem);
+		y += step;
+		count -= step;
+		to += step * pitch;
+	}
+	return e;
+}
+
+VipsImage *decode_metadata(const struct decoder *d)
+{
+	return d->vips;
 }

@@ -1,39 +1,43 @@
-/* Decoding: an image file, or bare pixels, read row by row into tiles. */
+/* Decoding: from a body to rows of pixels, top to bottom. */
 #ifndef CODEC_DECODE_H
 #define CODEC_DECODE_H
 
-#include <vips/vips.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-#include "codec/tiles.h"
+#include "common/error.h"
+#include "common/image.h"
+#include "common/wire.h"
 
-/* The input of a job. */
-struct input {
-	int body;             /* descriptor; the job's */
-	enum format format;
-	struct image image;   /* after orientation */
-	VipsImage *vips;      /* NULL for bare pixels */
-	bool whole;           /* must be decoded whole, not row by row */
-	bool in_memory;       /* any row can be read at any time */
+struct decoder;
+struct _VipsImage;
+
+/* What the header says. */
+struct decoded {
+	enum format format; /* of the body; FORMAT_RAW for bare pixels */
+	struct image image; /* after orientation */
+	bool cmyk;          /* four bands that are inks */
+	bool any_order;     /* rows can be read in any order, again and again */
+	bool buffered;      /* the decoder holds the whole image in memory */
 };
 
-/* Reads the header, and refuses what is not an image, has too many pixels or pixels of a kind that
- * cannot be filtered. Nothing is decoded yet. input_close() in every case. */
-enum error input_open(struct input *input, const struct message_job *job, int body,
-                      struct problem *problem) MUST_CHECK;
-void input_close(struct input *input);
+/* Reads the header of the body and checks all that the header can tell, before any pixel is
+ * decoded. The descriptor stays the caller's and open until decode_close(). On failure the problem
+ * says why, decoded->format is set if it was recognised, and there is nothing to close. */
+enum error decode_open(struct decoder **decoder, struct decoded *decoded,
+                       const struct message_job *job, int body, struct problem *problem) MUST_CHECK;
+void decode_close(struct decoder **decoder);
 
-/* Decodes the whole input into tiles, in order; ends early if the job fails. Returns the time that
- * it was busy, in ns. */
-uint64_t input_decode(struct input *input, struct tiles *tiles);
+/* Decodes rows y to y + count - 1 to `to`, pitch bytes apart. Rows must not go back unless they can
+ * be read in any order. After a failure no more rows can be read. */
+enum error decode_rows(struct decoder *decoder, uint32_t y, uint32_t count, uint8_t *to, size_t pitch,
+                       struct problem *problem) MUST_CHECK;
 
-/* The last message of libvips as one line of at most size bytes, and forgets it. */
-void vips_problem(char *line, size_t size);
+enum { DECODE_STEP = 64 }; /* rows that are decoded at a time */
 
-/* Where a region holds a pixel of so many bytes (VIPS_REGION_ADDR without its mixture of signs). */
-static inline void *region_row(const VipsRegion *region, size_t pixel, int x, int y)
-{
-	return region->data + (ptrdiff_t)(y - region->valid.top) * region->bpl +
-	       (x - region->valid.left) * (ptrdiff_t)pixel;
-}
+/* The image whose metadata the answer carries; NULL for bare pixels. It is the decoder's, and must
+ * not be looked at once rows are being decoded. */
+struct _VipsImage *decode_metadata(const struct decoder *decoder);
 
 #endif

@@ -127,6 +127,21 @@ static VipsInterpretation interpretation(const struct output *out, const struct 
 	return colour ? VIPS_INTERPRETATION_scRGB : VIPS_INTERPRETATION_B_W;
 }
 
+static void *strip_field(VipsImage *image, const char *name, GValue *value, void *a)
+{
+	(void)value, (void)a;
+	if (strcmp(name, VIPS_META_ICC_NAME) && strcmp(name, VIPS_META_RESOLUTION_UNIT))
+		vips_image_remove(image, name);
+	return NULL;
+}
+
+/* Drops the metadata but the colour profile and the resolution: without those the pixels mean
+ * something else. (The savers' own `strip` drops the profile too.) */
+static void strip_metadata(VipsImage *image)
+{
+	vips_image_map(image, strip_field, NULL);
+}
+
 static enum error open_vips(struct output *out, const struct input *in, struct problem *problem)
 {
 	static const VipsBandFormat band_formats[PIXEL_TYPES] = {
@@ -141,6 +156,8 @@ static enum error open_vips(struct output *out, const struct input *in, struct p
 	                       interpretation(out, in), in->vips ? in->vips->Xres : 1,
 	                       in->vips ? in->vips->Yres : 1);
 	vips_autorot_remove_angle(out->vips);
+	if (out->strip)
+		strip_metadata(out->vips);
 	vips_image_pipelinev(out->vips, VIPS_DEMAND_STYLE_FATSTRIP, NULL);
 	if (!vips_image_generate(out->vips, NULL, generate, NULL, NULL, out))
 		return ERR_OK;
@@ -204,21 +221,25 @@ void output_close(struct output *out)
 static int save(const struct output *out, VipsTarget *target)
 {
 	VipsImage *image = out->vips;
-	int quality = (int)out->quality, strip = out->strip;
+	int quality = (int)out->quality;
+	VipsForeignPpmFormat pnm = out->image.type == PIXEL_F32 ? VIPS_FOREIGN_PPM_FORMAT_PFM
+	                           : out->image.bands == 1      ? VIPS_FOREIGN_PPM_FORMAT_PGM
+	                                                        : VIPS_FOREIGN_PPM_FORMAT_PPM;
 
 	switch (out->format) {
 	case FORMAT_JPEG:
-		return vips_jpegsave_target(image, target, "Q", quality, "strip", strip, NULL);
+		return vips_jpegsave_target(image, target, "Q", quality, NULL);
 	case FORMAT_PNG:
-		return vips_pngsave_target(image, target, "compression", 6, "strip", strip, NULL);
+		return vips_pngsave_target(image, target, "compression", 6, NULL);
 	case FORMAT_WEBP:
-		return vips_webpsave_target(image, target, "Q", quality, "strip", strip, NULL);
+		return vips_webpsave_target(image, target, "Q", quality, NULL);
 	case FORMAT_TIFF:
-		return vips_tiffsave_target(image, target, "strip", strip, NULL);
+		return vips_tiffsave_target(image, target, NULL);
 	case FORMAT_GIF:
-		return vips_gifsave_target(image, target, "strip", strip, NULL);
+		return vips_gifsave_target(image, target, NULL);
 	default:
-		return vips_ppmsave_target(image, target, "strip", strip, NULL);
+		/* Its only metadata is a comment with the time, which would make every answer differ. */
+		return vips_ppmsave_target(image, target, "format", pnm, "strip", TRUE, NULL);
 	}
 }
 

@@ -1,8 +1,4 @@
-/* The job that a codec worker is working on: its slots, shared by the thread that decodes, the thread
- * that encodes and the one that listens to the front.
- *
- * A slot is made (decoder), filtered (device), read (encoder), and free again, in the order of the
- * tiles. All of that state is under one lock; waiting for it is the only flow control. */
+/* What the decoding and the encoding side of a job share: the slots that its tiles live in. */
 #ifndef CODEC_TILES_H
 #define CODEC_TILES_H
 
@@ -11,61 +7,55 @@
 #include <stdint.h>
 
 #include "common/arena.h"
+#include "common/error.h"
+#include "common/tile.h"
 #include "common/wire.h"
 
 struct tiles {
-	int socket;             /* to the front */
-	struct arena arena;
+	uint64_t job;
+	int socket; /* to the front */
 	uint32_t arena_number;
+	const struct arena *arena;
+	struct tiling tiling; /* fixed once tiles_start() has been called */
 
-	/* Of one job; set before the threads start, then read only. */
-	struct message_job job;
-	struct chain *chain;
-	struct tiling tiling;
-	double border_pixel[BANDS_MAX];
-
+	/* Below, all is guarded by the lock; `change` is signalled whenever any of it changes. */
 	pthread_mutex_t lock;
-	pthread_cond_t changed;
-	bool active;            /* a job is under way: messages for it are taken */
-	uint32_t made;          /* tiles announced to the front */
-	uint32_t read;          /* tiles whose slot the encoder has freed */
-	bool filtered[SLOTS_MAX];
-	enum error error;       /* the first that any thread met */
+	pthread_cond_t change;
+	uint32_t cut;      /* tiles handed to the front: 0 to cut - 1 */
+	uint32_t freed;    /* tiles whose slots the encoder has given back: 0 to freed - 1 */
+	uint64_t filtered; /* bit i % slots: tile i, between freed and cut, has come back */
+	bool stopped;
+	enum error error; /* why it was stopped */
 	struct problem problem;
 };
 
-/* Prepares for a job whose tiling is set. */
-void tiles_begin(struct tiles *tiles);
+/* Prepares for a job; no tile can be cut before tiles_start(). The arena stays the caller's. */
+void tiles_init(struct tiles *tiles, uint64_t job, int socket, const struct arena *arena,
+                uint32_t arena_number);
+void tiles_start(struct tiles *tiles, const struct tiling *tiling);
+void tiles_fini(struct tiles *tiles);
 
-/* Ends the job with an error, unless it has already one: every wait returns. */
-void tiles_fail(struct tiles *tiles, enum error error, const struct problem *problem);
-bool tiles_failed(struct tiles *tiles);
+/* Ends the job: every wait returns false from now on. The first reason given is kept. The problem
+ * is copied; NULL: empty. */
+void tiles_stop(struct tiles *tiles, enum error error, const struct problem *problem);
+bool tiles_stopped(struct tiles *tiles);
 
-/* Waits until tile i may be made, adding the time to *waited (ns). False if the job has failed. */
-bool tiles_wait_free(struct tiles *tiles, uint32_t i, uint64_t *waited);
+/* Decoding side. Waits until the slot of tile i is free; false if the job was stopped. */
+bool tiles_await_slot(struct tiles *tiles, uint32_t i) MUST_CHECK;
+/* Hands tile i, complete in its slot, to the front. */
+enum error tiles_send(struct tiles *tiles, uint32_t i) MUST_CHECK;
 
-/* Completes tile i, of which the rows of the image that no earlier tile has are in place (from
- * tiles_row()): takes the others from the tile before, fills in what lies outside the image, and
- * announces it. head and tail: the image's first and last rows (as many as the halo, at most all), NULL unless
- * the border is wrap. */
-void tiles_complete(struct tiles *tiles, uint32_t i, const uint8_t *head, const uint8_t *tail);
+/* Socket side. Takes note of a tile that came back. */
+void tiles_done(struct tiles *tiles, const struct message_tile_done *done);
 
-/* Where row y of the image (its pixel 0) goes in tile i's input. */
-uint8_t *tiles_row(const struct tiles *tiles, uint32_t i, int64_t y);
+/* Encoding side. Waits until tile i is filtered; false if the job was stopped. */
+bool tiles_await(struct tiles *tiles, uint32_t i) MUST_CHECK;
+/* Gives back the slots of all tiles whose last row is above this row of the result. */
+void tiles_free_above(struct tiles *tiles, uint32_t row);
 
-/* The rows [*first, *end) of the image that tile i has and no earlier one. */
-void tiles_new_rows(const struct tiles *tiles, uint32_t i, uint32_t *first, uint32_t *end);
-
-/* Takes a device's word on a tile. */
-void tiles_take_done(struct tiles *tiles, const struct message_tile_done *done);
-
-/* Waits until tile i is filtered, adding the time to *waited; returns its first row, NULL if the job has failed. */
-const uint8_t *tiles_wait_filtered(struct tiles *tiles, uint32_t i, uint64_t *waited);
-
-/* Frees tile i's slot. */
-void tiles_free_slot(struct tiles *tiles, uint32_t i);
-
-/* The monotonic clock, in ns. */
-uint64_t tiles_now(void);
+/* The start of a row of tile i's input area: row 0 is the topmost halo row. */
+uint8_t *tiles_in_row(const struct tiles *tiles, uint32_t i, uint32_t row);
+/* A row of the whole result, in the output area of its tile. */
+const uint8_t *tiles_out_row(const struct tiles *tiles, uint32_t row);
 
 #endif

@@ -228,9 +228,12 @@ static enum error parse_link(struct chain *chain, char *link, struct problem *pr
 
 enum error chain_parse(struct chain *chain, const char *text, struct problem *problem)
 {
-	char *copy = strdup(text), *link, *next;
+	char *copy, *link, *next;
 	enum error e = ERR_OK;
 
+	if (!*text)
+		return ERR_OK; /* chain_check() says that there is no filter */
+	copy = strdup(text);
 	if (!copy)
 		return problem_set(problem, ERR_MEMORY, "no memory for the chain");
 	for (link = copy; !e && link; link = next) {

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "front/listener.h"
 
 enum option_type { OPTION_TEXT, OPTION_LIST, OPTION_SIZE, OPTION_COUNT, OPTION_SECONDS };
 
@@ -281,6 +282,15 @@ enum config_result config_load(struct config *config, int argc, char **argv)
 		fprintf(stderr,
 		        "convolved: log-level=%s: valid is error, warning, notice, info or debug\n",
 		        config->log_level);
+		return CONFIG_INVALID;
+	}
+	for (unsigned i = 0; i < config->listen.count; i++) {
+		if (listener_valid(config->listen.item[i]))
+			continue;
+		fprintf(stderr,
+		        "convolved: listen=%s: valid is ADDRESS:PORT with a numeric address, "
+		        "[ADDRESS]:PORT or unix:PATH\n",
+		        config->listen.item[i]);
 		return CONFIG_INVALID;
 	}
 	if (!config->codecs)

@@ -112,10 +112,15 @@ static struct task *take_held(struct device *d, uint64_t job, uint32_t index)
 	return NULL;
 }
 
+/* A tile counts by its size, since a small one's time is mostly that of its launch; and one that
+ * was held up does not count for more than a few times what was expected. */
 static void learn_speed(struct device *d, const struct task *task, uint64_t ns)
 {
-	if (ns && task->units > 0)
-		d->ns_per_unit += 0.2 * ((double)ns / task->units - d->ns_per_unit);
+	double measured = (double)ns / task->units, most = 4 * d->ns_per_unit;
+	double weight = task->units / (task->units + 1e8);
+
+	if (ns)
+		d->ns_per_unit += weight * ((measured < most ? measured : most) - d->ns_per_unit);
 }
 
 static void record_transfer(const struct device *d, const char *direction, uint64_t ns,

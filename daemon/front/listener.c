@@ -59,47 +59,60 @@ static int open_unix(const char *path)
 	return bind_and_listen(AF_UNIX, (const struct sockaddr *)&address, sizeof address);
 }
 
-static int open_tcp(const char *text)
+/* The addresses of "ADDRESS:PORT" or "[ADDRESS]:PORT", NULL if it is neither; for freeaddrinfo(). */
+static struct addrinfo *parse_tcp(const char *text)
 {
 	char host[256];
 	const char *colon = strrchr(text, ':'), *start = text;
 	struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE,
 	                         .ai_socktype = SOCK_STREAM},
 	                *list;
-	size_t length;
-	int fd;
+	size_t length = colon ? (size_t)(colon - text) : sizeof host;
 
-	errno = EINVAL;
-	if (!colon)
-		return -1;
-	length = (size_t)(colon - text);
-	if (*text == '[' && length >= 2 && colon[-1] == ']') {
+	if (*text == '[' && length < sizeof host && length >= 2 && colon[-1] == ']') {
 		start++;
 		length -= 2;
 	}
 	if (length >= sizeof host)
-		return -1;
+		return NULL;
 	memcpy(host, start, length);
 	host[length] = '\0';
-	if (getaddrinfo(host, colon + 1, &hints, &list))
+	return getaddrinfo(host, colon + 1, &hints, &list) ? NULL : list;
+}
+
+static int open_tcp(const char *text)
+{
+	struct addrinfo *list = parse_tcp(text);
+	int fd;
+
+	errno = EINVAL;
+	if (!list)
 		return -1;
 	fd = bind_and_listen(list->ai_family, list->ai_addr, list->ai_addrlen);
 	freeaddrinfo(list);
 	return fd;
 }
 
+bool listener_valid(const char *address)
+{
+	struct addrinfo *list;
+
+	if (!strncmp(address, "unix:", 5))
+		return address[5] && strlen(address + 5) < sizeof((struct sockaddr_un *)0)->sun_path;
+	list = parse_tcp(address);
+	if (!list)
+		return false;
+	freeaddrinfo(list);
+	return true;
+}
+
 enum error listener_open(const char *address, int *fd)
 {
 	*fd = !strncmp(address, "unix:", 5) ? open_unix(address + 5) : open_tcp(address);
-	if (*fd >= 0) {
-		log_info("listening on %s", address);
-		return ERR_OK;
-	}
-	if (errno == EINVAL)
-		log_error("listen=%s: valid is ADDRESS:PORT with a numeric address, [ADDRESS]:PORT or "
-		          "unix:PATH",
-		          address);
-	else
+	if (*fd < 0) {
 		log_error("listen=%s: %m", address);
-	return ERR_IO;
+		return ERR_IO;
+	}
+	log_info("listening on %s", address);
+	return ERR_OK;
 }

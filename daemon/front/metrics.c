@@ -213,8 +213,9 @@ static void print_histogram(FILE *out, enum metric metric, const struct series *
 
 static void print_metric(FILE *out, enum metric metric)
 {
-	if (!first[metric])
-		return;
+	/* What has no labels has a value from the start. */
+	if (!first[metric] && !*rows[metric].labels)
+		series_get(metric, NULL, NULL);
 	fprintf(out, "# HELP convolved_%s %s\n# TYPE convolved_%s %s\n", rows[metric].name,
 	        rows[metric].text, rows[metric].name, type_names[rows[metric].type]);
 	for (const struct series *s = first[metric]; s; s = s->next) {

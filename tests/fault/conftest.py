@@ -14,7 +14,7 @@ def cache(tmp_path_factory):
     return tmp_path_factory.mktemp("cache")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def launch(tmp_path_factory, cache):
     """launch(*options, environment={}) starts a service of its own, a context manager."""
     def launched(*options, environment=None):

@@ -10,7 +10,7 @@ import pytest
 
 import imagefiles
 import oracle
-from service import Process, Service, children, poll
+from service import Process, children, poll
 from test_results import random_pixels
 
 # Some seconds of work in many tiles.
@@ -78,15 +78,10 @@ class InFlight:
 
 
 @pytest.fixture(scope="module")
-def expected(launch_once):
+def expected(launch):
     """The answer of a service that nothing is done to."""
-    with launch_once("--codecs", "1") as service:
+    with launch("--codecs", "1") as service:
         return service.filter(LARGE, SLOW).body
-
-
-@pytest.fixture(scope="module")
-def launch_once(tmp_path_factory, cache):
-    return lambda *options, **more: Service(tmp_path_factory.mktemp("once"), cache, *options, **more)
 
 
 def gone(process):

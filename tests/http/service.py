@@ -57,7 +57,8 @@ def encoded(value):
 
 
 def number(value):
-    return repr(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
+    whole = float(value).is_integer() and abs(value) < 1e15
+    return repr(int(value) if whole else float(value))
 
 
 def chain_text(filters):

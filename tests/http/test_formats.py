@@ -289,7 +289,8 @@ def test_content_decides(service):
     """Declared types are not believed: neither curl's nor a wrong one."""
     for declared in ("application/x-www-form-urlencoded", "image/png", "text/plain",
                      "application/json", "nonsense"):
-        answer = service.post("/v1/filters/box", SOURCES["jpeg"], headers={"Content-Type": declared})
+        answer = service.post("/v1/filters/box", SOURCES["jpeg"],
+                              headers={"Content-Type": declared})
         assert answer.status == 200 and answer.type == "image/jpeg", declared
     connection_default = service.post("/v1/filters/box", SOURCES["png"])
     assert connection_default.type == "image/png"

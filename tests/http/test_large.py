@@ -13,9 +13,9 @@ from service import Process, Service, sanitized
 SIDE, SMALLER = 20000, 5000
 ARENA = 16 << 20
 SPOOL = 64 << 20
-# What all processes together may take beside one job's two arenas: the front, two codec workers with
-# libvips and its decoders' and encoders' rows, a device worker with the OpenCL platform (PoCL brings
-# a compiler), and one body and one answer that are just not spooled.
+# What all processes together may take beside one job's two arenas: the front, two codec workers
+# with libvips and its decoders' and encoders' rows, a device worker with the OpenCL platform (PoCL
+# brings a compiler), and one body and one answer that are just not spooled.
 CONSTANT = 400 << 20
 FILTER = "/v1/filters/gaussian?sigma=2"
 
@@ -180,6 +180,7 @@ def test_large_exact(large, capsys):
 def test_nothing_is_kept(large):
     """Bodies and answers are gone when their requests are."""
     front = Process(large.process.pid)
-    spooled = [os.readlink(f"/proc/{front.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{front.pid}/fd")]
+    folder = f"/proc/{front.pid}/fd"
+    spooled = [os.readlink(f"{folder}/{name}") for name in os.listdir(folder)]
     assert not [name for name in spooled if "(deleted)" in name and not name.startswith("/memfd:")]
     assert sum(memory_files(front.pid).values()) <= 2 * 2 * ARENA + (8 << 20)

@@ -158,7 +158,8 @@ class TestCheckNotices:
         oracle.check(self.answer(*self.chain), oracle.filtered(self.noise, self.chain))
 
     @pytest.mark.parametrize("wrong", [
-        [("gaussian", {"sigma": 1.41}), ("sobel", {})], [("sobel", {}), ("gaussian", {"sigma": 1.4})],
+        [("gaussian", {"sigma": 1.41}), ("sobel", {})],
+        [("sobel", {}), ("gaussian", {"sigma": 1.4})],
         [("gaussian", {"sigma": 1.4}), ("sobel", {"output": "x"})]])
     def test_wrong_parameters(self, wrong):
         with pytest.raises(AssertionError):

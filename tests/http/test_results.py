@@ -35,7 +35,8 @@ def random_matrix(rng, rows, columns):
     return rng.integers(-9, 10, (rows, columns)).astype(float)
 
 
-def agrees(service, pixels, filters, border="replicate", border_value=None, alpha=False, share=0.99):
+def agrees(service, pixels, filters, border="replicate", border_value=None, alpha=False,
+           share=0.99):
     """Filters the pixels by HTTP and by the oracle; returns the answer."""
     options = {"border": border, "border_value": border_value, "alpha": 1 if alpha else None}
     answer = service.filter(pixels, filters, **options)
@@ -48,7 +49,8 @@ def agrees(service, pixels, filters, border="replicate", border_value=None, alph
     except AssertionError as error:
         named = [(name, {k: "…" if np.size(v) > 50 else v for k, v in parameters.items()})
                  for name, parameters in filters]
-        raise AssertionError(f"{named} of {pixels.shape} {pixels.dtype} {options}: {error}") from None
+        raise AssertionError(f"{named} of {pixels.shape} {pixels.dtype} {options}: {error}"
+                             ) from None
     return got
 
 
@@ -183,8 +185,9 @@ def test_rounds_to_nearest_even(service):
         row = np.arange(oracle.FULL_SCALE[kind] + 1).astype(oracle.TYPES[kind]).reshape(1, -1, 1)
         full = oracle.FULL_SCALE[kind]
         for parameters, exact in (
-                ({"offset": 0.5}, row + 0.5), ({"offset": -0.5}, row - 0.5), ({"scale": 2}, row / 2),
-                ({"scale": 4}, row / 4), ({"scale": 2, "offset": -9.5}, row / 2 - 9.5)):
+                ({"offset": 0.5}, row + 0.5), ({"offset": -0.5}, row - 0.5),
+                ({"scale": 2}, row / 2), ({"scale": 4}, row / 4),
+                ({"scale": 2, "offset": -9.5}, row / 2 - 9.5)):
             got = service.filter(row, [("convolve", {"kernel": [[1]], **parameters})]).pixels
             assert np.array_equal(got, np.clip(np.rint(exact), 0, full)), (kind, parameters)
 

@@ -1,6 +1,5 @@
 """The program as its administrator starts it: flags, configuration file, sockets, signals."""
 import http.client
-import pathlib
 import signal
 import socket
 import subprocess
@@ -8,7 +7,7 @@ import subprocess
 import pytest
 
 import imagefiles
-from service import PROGRAM, free_port, poll
+from service import PROGRAM, Service, free_port, poll
 from test_results import random_pixels
 
 PNG = imagefiles.write_png(random_pixels(1, 30, 20, 3, "u8"))
@@ -117,13 +116,11 @@ def test_signals_end_it(launch, number):
         service.kill()
 
 
-def test_missing_directories_are_made(tmp_path, launch, cache):
-    """State and cache folders that are not there yet."""
-    service = launch("--cache-dir", str(tmp_path / "a" / "cache"),
-                     "--state-dir", str(tmp_path / "a" / "state"))
-    with service:
+def test_missing_folder_is_made(tmp_path):
+    """The cache folder, that is not there yet, nor the one above it."""
+    with Service(tmp_path / "own", tmp_path / "made" / "cache", "--codecs", "1") as service:
         assert service.post("/v1/filters/box", PNG).status == 200
-    assert pathlib.Path(tmp_path, "a", "cache").is_dir()
+    assert (tmp_path / "made" / "cache").is_dir()
 
 
 def test_log_names_the_request(launch):
@@ -135,6 +132,6 @@ def test_log_names_the_request(launch):
 
 def test_no_home(launch):
     """The home directory and temporary files are not needed, nor anything but the cache folder."""
-    service = launch("--codecs", "1", environment={"HOME": "/nonexistent", "TMPDIR": "/nonexistent"})
-    with service:
+    nowhere = {"HOME": "/nonexistent", "TMPDIR": "/nonexistent"}
+    with launch("--codecs", "1", environment=nowhere) as service:
         assert service.post("/v1/filters/gaussian", PNG).status == 200

@@ -95,7 +95,8 @@ static void test_parse_invalid(void **state)
 		enum error error;
 		const char *parameter, *detail;
 	} rows[] = {
-	    {"", ERR_UNKNOWN_FILTER, "filter", ""},
+	    {"", ERR_BAD_PARAMETER, "filters", "at least one filter"},
+	    {"sobel,", ERR_UNKNOWN_FILTER, "filter", "did you mean"},
 	    {"gausian", ERR_UNKNOWN_FILTER, "filter", "gaussian"},
 	    {"sobl", ERR_UNKNOWN_FILTER, "filter", "sobel"},
 	    {"gaussian=sigma=x", ERR_BAD_PARAMETER, "sigma", "number from 0.1 to 100"},
