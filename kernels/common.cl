@@ -54,6 +54,14 @@ FORCE_INLINE float16 pixel_load(source_row p, uint width)
 	return vload16(0, part);
 }
 
+/* Whether a row's window of `taps` rows has a j-th. Blocks add each source row to all of their rows,
+ * with weight 0 where it is outside the window; floats must leave it out, since 0 * NaN is NaN. */
+#ifdef PIXEL_MAX
+#define WINDOW_HAS(j, taps) true
+#else
+#define WINDOW_HAS(j, taps) ((uint)(j) < (taps))
+#endif
+
 #define PASTE(a, b, c) a##b##c
 #define CONVERT(type, suffix) PASTE(convert_, type, suffix)
 

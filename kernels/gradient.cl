@@ -39,8 +39,9 @@ FORCE_INLINE float16 gradient_magnitude(float16 gx, float16 gy)
 #ifdef PIXEL_MAX
 	return sqrt(fma(gx, gx, gy * gy));
 #else
-	const float16 large = fmax(fabs(gx), fabs(gy));
-	const float16 share = fmin(fabs(gx), fabs(gy)) / fmax(large, (float16)(FLT_MIN));
+	const int16 swap = fabs(gy) > fabs(gx); /* not fmax(), which would lose NaN */
+	const float16 large = fabs(select(gx, gy, swap));
+	const float16 share = fabs(select(gy, gx, swap)) / fmax(large, (float16)(FLT_MIN));
 
 	return large * sqrt(fma(share, share, (float16)(1.0f)));
 #endif

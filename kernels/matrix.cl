@@ -19,7 +19,7 @@
 #endif
 
 FORCE_INLINE void matrix_vector(source_row p, ulong pitch, uint count, uint bands, uint taps,
-                                constant float *weights, uint width, float16 total[MATRIX_ROWS])
+                                uint height, constant float *weights, uint width, float16 total[MATRIX_ROWS])
 {
 #pragma unroll
 	for (int r = 0; r < MATRIX_ROWS; r++)
@@ -35,9 +35,9 @@ FORCE_INLINE void matrix_vector(source_row p, ulong pitch, uint count, uint band
 
 #pragma unroll
 			for (int r = 0; r < MATRIX_ROWS; r++)
-				sum[r] = fma(v,
-				             (float16)(weights[(j + MATRIX_ROWS - 1 - r) * taps + i]),
-				             sum[r]);
+				if (WINDOW_HAS((int)j - r, height))
+					sum[r] = fma(v, (float16)(weights[(j + MATRIX_ROWS - 1 - r) * taps + i]),
+					             sum[r]);
 		}
 #pragma unroll
 		for (int r = 0; r < MATRIX_ROWS; r++)
@@ -66,7 +66,7 @@ FORCE_INLINE void matrix_block(REGION_ARGUMENTS, constant float *weights, uint r
 		float16 total[MATRIX_ROWS];
 
 		matrix_vector(SOURCE_ROW((long)y - ry) + at - (long)(rx * bands), src_pitch,
-		              here + 2 * ry, bands, 2 * rx + 1, weights, width, total);
+		              here + 2 * ry, bands, 2 * rx + 1, 2 * ry + 1, weights, width, total);
 #pragma unroll
 		for (int r = 0; r < MATRIX_ROWS; r++)
 			if (r < here)

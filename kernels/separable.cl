@@ -28,16 +28,18 @@
 #define SEPARABLE_VECTORS 4
 #endif
 
-/* Adds `count` source rows from p on, weights[0] being that of the first for the block's row 0. */
+/* Adds the source rows [first, end) of those from p on, of which row r of the block has `taps`. */
 FORCE_INLINE void separable_add_rows(float16 sum[SEPARABLE_ROWS], const global uchar *p, uint pitch,
-                                     uint count, constant float *weights, uint width)
+                                     uint first, uint end, constant float *weights, uint taps,
+                                     uint width)
 {
-	for (uint j = 0; j < count; j++) {
+	for (uint j = first; j < end; j++) {
 		const float16 v = pixel_load((source_row)(p + (ulong)j * pitch), width);
 
 #pragma unroll
 		for (int r = 0; r < SEPARABLE_ROWS; r++)
-			sum[r] = fma(v, (float16)(weights[(int)j - r]), sum[r]);
+			if (WINDOW_HAS((int)j - r, taps))
+				sum[r] = fma(v, (float16)(weights[(int)j - r]), sum[r]);
 	}
 }
 
@@ -67,23 +69,24 @@ FORCE_INLINE float16 scratch_load(const local float *p, uint width)
 
 /* One vector of columns, all rows of the block. p: its first source row. */
 FORCE_INLINE void separable_down(const global uchar *p, uint pitch, uint count,
-                                 constant float *weights, uint width, local float *scratch,
-                                 uint stride)
+                                 constant float *weights, uint taps, uint width,
+                                 local float *scratch, uint stride)
 {
 	float16 total[SEPARABLE_ROWS];
 
 #pragma unroll
 	for (int r = 0; r < SEPARABLE_ROWS; r++)
 		total[r] = 0.0f;
-	separable_add_rows(total, p, pitch, min(count, (uint)SEPARABLE_TERMS), weights, width);
+	separable_add_rows(total, p, pitch, 0, min(count, (uint)SEPARABLE_TERMS), weights, taps,
+	                   width);
 	for (uint j = SEPARABLE_TERMS; j < count; j += SEPARABLE_TERMS) {
 		float16 sum[SEPARABLE_ROWS];
 
 #pragma unroll
 		for (int r = 0; r < SEPARABLE_ROWS; r++)
 			sum[r] = 0.0f;
-		separable_add_rows(sum, p + (ulong)j * pitch, pitch,
-		                   min(count - j, (uint)SEPARABLE_TERMS), weights + j, width);
+		separable_add_rows(sum, p, pitch, j, min(count, j + SEPARABLE_TERMS), weights,
+		                   taps, width);
 #pragma unroll
 		for (int r = 0; r < SEPARABLE_ROWS; r++)
 			total[r] += sum[r];
@@ -173,10 +176,11 @@ kernel void separable(REGION_ARGUMENTS, constant float *weights, uint rx, uint r
 			const uint at = min(x, columns - VECTOR);
 
 			separable_down(top + at * sizeof(PIXEL), src_pitch, here + 2 * ry, column,
-			               VECTOR, scratch + at, stride);
+			               2 * ry + 1, VECTOR, scratch + at, stride);
 		}
 	else
-		separable_down(top, src_pitch, here + 2 * ry, column, columns, scratch, stride);
+		separable_down(top, src_pitch, here + 2 * ry, column, 2 * ry + 1, columns, scratch,
+		               stride);
 	for (uint r = 0; r < here; r++) {
 		const local float *p = scratch + r * stride;
 
