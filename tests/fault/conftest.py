@@ -11,7 +11,7 @@ import service as service_module  # noqa: E402
 
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory):
-    return tmp_path_factory.mktemp("cache")
+    return service_module.shared_cache(tmp_path_factory)
 
 
 @pytest.fixture(scope="session")

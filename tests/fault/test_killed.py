@@ -85,7 +85,7 @@ def expected(launch):
 
 
 def gone(process):
-    return poll(lambda: not process.alive, 10, f"the end of {process.pid}")
+    return poll(lambda: process.gone, 10, f"the end of {process.pid}", 0.001)
 
 
 # Codec workers ------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ def test_codec_killed_in_the_middle(launch):
             poll(lambda: len(service.workers("codec")) == 2, 10, "two codec workers")
             assert restarts(service, "codec") == before + 1
         assert restarts(service, "device") == 0
-        assert service.metrics().total("convolved_tiles_in_flight") == 0
+        poll(lambda: service.metrics().total("convolved_tiles_in_flight") == 0, 30, "idle devices")
 
 
 def test_codec_killed_beside_others(launch):

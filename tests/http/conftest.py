@@ -9,7 +9,7 @@ import service as service_module
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory):
     """One cache directory for all: programs are built once."""
-    return tmp_path_factory.mktemp("cache")
+    return service_module.shared_cache(tmp_path_factory)
 
 
 @pytest.fixture(scope="session")

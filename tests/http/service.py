@@ -247,6 +247,15 @@ class Process:
         return bool(stat) and stat[0] not in "ZX"
 
     @property
+    def gone(self):
+        """True when no thread of it lives, so that its descriptors are closed."""
+        try:
+            return all(Process(f"{self.pid}/task/{task}").stat[:1] in ([], ["Z"], ["X"])
+                       for task in os.listdir(f"/proc/{self.pid}/task"))
+        except OSError:
+            return True
+
+    @property
     def ticks(self):
         """Processor time used, in clock ticks."""
         stat = self.stat
@@ -279,7 +288,7 @@ class Service(Client):
 
     def __init__(self, directory, cache, *options, environment=None):
         super().__init__("127.0.0.1", free_port())
-        self.directory = pathlib.Path(directory)
+        self.directory, self.cache = pathlib.Path(directory), pathlib.Path(cache)
         self.state = self.directory / "state"
         self.state.mkdir(parents=True, exist_ok=True)
         self.log = self.directory / "log"
@@ -356,6 +365,13 @@ class Service(Client):
             for worker in workers:
                 with contextlib.suppress(ProcessLookupError):
                     worker.kill()
+
+
+def shared_cache(tmp_path_factory):
+    """One cache folder for all services of a test run: programs are built once."""
+    folder = tmp_path_factory.getbasetemp() / "cache"
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 def tool(name):

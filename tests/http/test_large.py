@@ -21,8 +21,9 @@ FILTER = "/v1/filters/gaussian?sigma=2"
 
 
 class Memory(threading.Thread):
-    """Samples what the service's processes hold: their own and mapped pages by their shares, and
-    every memory file that one of them has open, mapped or not, once."""
+    """Samples what the service's processes hold: their pages by their shares, and every memory file
+    that one of them has open, mapped or not, once. Spooled bodies and answers are files on disk:
+    the pages that a mapping of them shows are the kernel's to drop."""
 
     def __init__(self, service):
         super().__init__(daemon=True)
@@ -38,10 +39,8 @@ class Memory(threading.Thread):
     def sample(self):
         parts, files = {}, {}
         for process in self.service.processes():
-            sizes = {line.split(":")[0]: int(line.split()[1]) * 1024
-                     for line in process.read("smaps_rollup").splitlines()[1:]}
             label = f"{process.name}[{process.pid}]"
-            parts[label] = sizes.get("Pss_Anon", 0) + sizes.get("Pss_File", 0)
+            parts[label] = self.resident(process)
             files.update(memory_files(process.pid))
             for line in process.read("status").splitlines():
                 if line.startswith("VmHWM"):
@@ -51,6 +50,17 @@ class Memory(threading.Thread):
         self.samples += 1
         if total > self.peak:
             self.peak, self.parts = total, parts
+
+    def resident(self, process):
+        """Bytes of pages that are neither of memory files nor of files in the cache folder."""
+        total, counted = 0, True
+        for line in process.read("smaps").splitlines():
+            word, rest = line.split(" ", 1)
+            if not word.endswith(":"):  # the head of a mapping: addresses, …, path
+                counted = "/memfd:" not in rest and str(self.service.cache) not in rest
+            elif word == "Pss:" and counted:
+                total += int(rest.split()[0]) * 1024
+        return total
 
     def __enter__(self):
         self.start()
@@ -184,3 +194,14 @@ def test_nothing_is_kept(large):
     spooled = [os.readlink(f"{folder}/{name}") for name in os.listdir(folder)]
     assert not [name for name in spooled if "(deleted)" in name and not name.startswith("/memfd:")]
     assert sum(memory_files(front.pid).values()) <= 2 * 2 * ARENA + (8 << 20)
+
+
+def test_measures(large):
+    """The measurement sees what a process holds: a memory file of its own, and its pages."""
+    memory = Memory(large)
+    memory.sample()
+    assert memory.parts["shared memory"] == sum(
+        memory_files(large.process.pid).values()), "the front has every memory file open"
+    device = large.workers("device")[0]
+    rss = int(device.read("status").split("RssAnon:")[1].split()[0]) * 1024
+    assert memory.parts[f"{device.name}[{device.pid}]"] >= rss * 0.9

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import oracle
+from imagefiles import read_pnm
 from test_results import random_pixels
 
 
@@ -47,7 +48,12 @@ def test_files_through_small_arenas(shared, small_arena):
     for name in ("png", "tiff", "ppm"):
         file = shared.filter(pixels, [("box", {"size": 1})], format=name).body
         target = f"/v1/filters/gaussian?sigma=2&format={name}"
-        assert shared.post(target, file).body == small_arena.post(target, file).body, name
+        whole, cut = shared.post(target, file), small_arena.post(target, file)
+        assert whole.status == cut.status == 200
+        if name == "ppm":  # may carry a comment with the time
+            assert np.array_equal(read_pnm(whole.body), read_pnm(cut.body))
+        else:
+            assert whole.body == cut.body, name
 
 
 LARGE = [("gaussian", {"sigma": 2.0}), ("sobel", {})]

@@ -116,9 +116,23 @@ def test_signals_end_it(launch, number):
         service.kill()
 
 
-def test_missing_folder_is_made(tmp_path):
+def test_ends_soon_after_clients_that_left(launch):
+    """The drain waits for work, not for clients that broke off in the middle of a body."""
+    request = (b"POST /v1/filters/box HTTP/1.1\r\nHost: x\r\nContent-Length: 500000\r\n\r\n",
+               b"x" * 100)
+    with launch("--codecs", "1") as service:
+        for _ in range(20):
+            with service.socket() as connection:
+                for piece in request:
+                    connection.sendall(piece)
+        assert service.stop(10) == 0
+
+
+def test_missing_folder_is_made(tmp_path, cache):
     """The cache folder, that is not there yet, nor the one above it."""
-    with Service(tmp_path / "own", tmp_path / "made" / "cache", "--codecs", "1") as service:
+    built = {"POCL_CACHE_DIR": str(cache / "pocl")}  # saves the building of programs
+    with Service(tmp_path / "own", tmp_path / "made" / "cache", "--codecs", "1",
+                 environment=built) as service:
         assert service.post("/v1/filters/box", PNG).status == 200
     assert (tmp_path / "made" / "cache").is_dir()
 
