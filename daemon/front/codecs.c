@@ -101,6 +101,18 @@ static void codec_end_job(struct codec *c, enum error error, const struct proble
 	codec_check_idle(c);
 }
 
+void codecs_cancel(struct job *job)
+{
+	struct message message = {.type = MSG_CANCEL, .cancel = {job->id}};
+
+	if (job->finished)
+		return;
+	if (job_leave_queue(job))
+		job_finish(job, ERR_TIMEOUT, NULL);
+	else
+		worker_send(&job->codec->worker, &message, NULL);
+}
+
 static void codec_task_done(struct task *task, const struct message_tile_done *done)
 {
 	struct codec *c = &codecs[task->tile.arena];

@@ -1,5 +1,8 @@
 /* HTTP over libmicrohttpd, run from the front's own loop.
  *
+ * A client that leaves is noticed by a second registration of its socket: libmicrohttpd does not
+ * look at a suspended connection, nor at the end of one that is in the middle of a body.
+ *
  * The hard part is refusing. A request that is refused is answered at once if the client waits for
  * that (Expect) or has much to send; otherwise a short body is read and dropped first, since some
  * clients do not look at the answer before they have sent everything. */
@@ -11,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
@@ -38,7 +42,13 @@ struct exchange {
 	enum error form_error; /* met while a part of the form was read */
 	struct problem form_problem;
 	uint64_t discarded;
-	bool suspended, close;
+	bool suspended, close, gone;
+};
+
+/* A client's socket, and the request that is under way on it. */
+struct client {
+	struct loop_watch watch;
+	struct exchange *exchange;
 };
 
 static const struct config *config;
@@ -111,6 +121,12 @@ static enum MHD_Result see_part(void *context, enum MHD_ValueKind kind, const ch
 	return MHD_YES;
 }
 
+static struct client *client_of(struct MHD_Connection *connection)
+{
+	return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)
+	    ->socket_context;
+}
+
 static struct exchange *exchange_new(struct MHD_Connection *connection, const char *method,
                                      const char *url)
 {
@@ -130,11 +146,15 @@ static struct exchange *exchange_new(struct MHD_Connection *connection, const ch
 		x->next->link = &x->next;
 	exchanges = x;
 	active++;
+	if (client_of(connection))
+		client_of(connection)->exchange = x;
 	return x;
 }
 
 static void exchange_free(struct exchange *x)
 {
+	if (client_of(x->connection))
+		client_of(x->connection)->exchange = NULL;
 	*x->link = x->next;
 	if (x->next)
 		x->next->link = x->link;
@@ -308,6 +328,8 @@ static enum MHD_Result exchange_finish(struct exchange *x)
 {
 	struct request *r = x->request;
 
+	if (x->gone)
+		return MHD_NO;
 	if (x->form) {
 		if (MHD_destroy_post_processor(x->form) != MHD_YES && !r->answer.status) {
 			problem_set(&x->form_problem, ERR_BAD_REQUEST, "the form ends too early");
@@ -356,6 +378,47 @@ static void completed(void *context, struct MHD_Connection *connection, void **e
 	*exchange = NULL;
 }
 
+/* The client has closed its side. A request that is complete is given up; for one that is not,
+ * libmicrohttpd is made to see the end. */
+static void client_left(void *context)
+{
+	struct client *client = context;
+	struct exchange *x = client->exchange;
+
+	if (!x || !x->suspended) {
+		shutdown(client->watch.fd, SHUT_RD);
+		return;
+	}
+	x->gone = true;
+	x->suspended = false;
+	routes_abandon(x->request);
+	MHD_resume_connection(x->connection);
+}
+
+static void connection_changed(void *context, struct MHD_Connection *connection, void **socket_context,
+                               enum MHD_ConnectionNotificationCode code)
+{
+	struct client *client = *socket_context;
+	int fd;
+
+	(void)context;
+	if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+		if (client)
+			loop_unwatch(&client->watch);
+		free(client);
+		*socket_context = NULL;
+		return;
+	}
+	/* Without memory, or without a watch, its leaving is only noticed later. */
+	client = calloc(1, sizeof *client);
+	fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+	if (client && loop_watch(&client->watch, fd, EPOLLRDHUP | EPOLLET, client_left, client)) {
+		free(client);
+		client = NULL;
+	}
+	*socket_context = client;
+}
+
 static void log_mhd(void *context, const char *format, va_list args)
 {
 	char line[512];
@@ -378,7 +441,8 @@ static enum error serve(int socket)
 	struct MHD_Daemon *mhd = MHD_start_daemon(
 	    MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL, handle, NULL,
 	    MHD_OPTION_EXTERNAL_LOGGER, log_mhd, NULL, MHD_OPTION_LISTEN_SOCKET, socket,
-	    MHD_OPTION_NOTIFY_COMPLETED, completed, NULL, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
+	    MHD_OPTION_NOTIFY_COMPLETED, completed, NULL, MHD_OPTION_NOTIFY_CONNECTION,
+	    connection_changed, NULL, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
 	    MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
 	    MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
 	    (unsigned)config->idle_timeout, MHD_OPTION_END);

@@ -89,18 +89,29 @@ void job_forget(struct job *job)
 	job->done = NULL;
 }
 
+bool job_leave_queue(struct job *job)
+{
+	struct job **at = &queue_head;
+
+	while (*at && *at != job)
+		at = &(*at)->next;
+	if (!*at)
+		return false;
+	*at = job->next;
+	if (!*at)
+		queue_tail = at;
+	job->next = NULL;
+	waiting_jobs--;
+	publish_counts();
+	return true;
+}
+
 struct job *job_next_waiting(void)
 {
 	struct job *job = queue_head;
 
-	if (!job)
-		return NULL;
-	queue_head = job->next;
-	if (!queue_head)
-		queue_tail = &queue_head;
-	job->next = NULL;
-	waiting_jobs--;
-	publish_counts();
+	if (job)
+		job_leave_queue(job);
 	return job;
 }
 

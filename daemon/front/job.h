@@ -74,6 +74,9 @@ void job_submit(struct job *job, void (*done)(struct job *job, void *context), v
 /* The caller no longer wants to hear of the job. */
 void job_forget(struct job *job);
 
+/* Takes this job out of the queue; false if it is not waiting. */
+bool job_leave_queue(struct job *job);
+
 /* Takes the next waiting job out of the queue, or NULL. */
 struct job *job_next_waiting(void);
 

@@ -408,6 +408,14 @@ void routes_finish(struct request *r, void (*done)(struct job *job, void *contex
 		job_submit(r->job, done, context);
 }
 
+void routes_abandon(struct request *r)
+{
+	log_info("request %s: the client has gone", r->id);
+	metric_add(METRIC_REQUESTS_REJECTED, "client-gone", NULL, 1);
+	job_forget(r->job);
+	codecs_cancel(r->job);
+}
+
 void routes_complete(struct request *r)
 {
 	const struct job *job = r->job;

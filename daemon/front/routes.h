@@ -21,6 +21,9 @@ void routes_begin(struct request *request);
 void routes_finish(struct request *request, void (*done)(struct job *job, void *context),
                    void *context);
 
+/* The client has gone: gives the request's job up. */
+void routes_abandon(struct request *request);
+
 /* Takes the outcome of the request's job into its answer. */
 void routes_complete(struct request *request);
 
