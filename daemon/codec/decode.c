@@ -1,9 +1,9 @@
 /* Decoding with libvips: the first stage of a job. All of it runs in the job's decoding thread.
  *
- * The hard part is memory. Most files can be decoded row by row, and then nothing here is larger than
- * a few rows; what cannot (see decode_open()'s `buffered`) has a limit of its own, and both limits
- * are checked on the header alone. The body is mapped, not read, so that it can be decoded twice and
- * several decoders do not share a file offset. */
+ * The hard part is memory. Most files can be decoded row by row, and then nothing here is larger
+ * than a few rows; what cannot (see decode_open()'s `buffered`) has a limit of its own, and both
+ * limits are checked on the header alone. The body is mapped, not read, so that it can be decoded
+ * twice and several decoders do not share a file offset. */
 #include "codec/decode.h"
 
 #include <stdlib.h>
@@ -20,8 +20,8 @@
 struct decoder {
 	enum format format;
 	struct image image;
-	int body;            /* bare pixels are read straight from here */
-	void *map;           /* the whole body otherwise */
+	int body;  /* bare pixels are read straight from here */
+	void *map; /* the whole body otherwise */
 	size_t map_size;
 	VipsSource *source;
 	VipsImage *vips;
@@ -69,17 +69,18 @@ static enum error check_pixels(const struct message_job *job, const struct decod
 	}
 	if (pixels > limit)
 		return problem_set(problem, ERR_TOO_MANY_PIXELS,
-		                   "the image is %ux%u, %llu pixels; the limit%s is %llu", image->width,
-		                   image->height, (unsigned long long)pixels, kind,
+		                   "the image is %ux%u, %llu pixels; the limit%s is %llu",
+		                   image->width, image->height, (unsigned long long)pixels, kind,
 		                   (unsigned long long)limit);
 	if (image->width > IMAGE_SIDE_MAX || image->height > IMAGE_SIDE_MAX)
 		return problem_set(problem, ERR_TOO_MANY_PIXELS,
-		                   "the image is %ux%u; the longest side allowed is %d", image->width,
-		                   image->height, IMAGE_SIDE_MAX);
+		                   "the image is %ux%u; the longest side allowed is %d",
+		                   image->width, image->height, IMAGE_SIDE_MAX);
 	return ERR_OK;
 }
 
-static enum error map_body(struct decoder *d, const struct message_job *job, struct problem *problem)
+static enum error map_body(struct decoder *d, const struct message_job *job,
+                           struct problem *problem)
 {
 	struct stat status;
 	void *map;
@@ -87,7 +88,8 @@ static enum error map_body(struct decoder *d, const struct message_job *job, str
 	if (fstat(d->body, &status) || (uint64_t)status.st_size < job->body_size)
 		return problem_set(problem, ERR_IO, "the body is shorter than announced");
 	if (!job->body_size)
-		return problem_set(problem, ERR_EMPTY_BODY, "the body is empty; send an image in it");
+		return problem_set(problem, ERR_EMPTY_BODY,
+		                   "the body is empty; send an image in it");
 	map = mmap(NULL, job->body_size, PROT_READ, MAP_SHARED, d->body, 0);
 	if (map == MAP_FAILED)
 		return problem_set(problem, ERR_MEMORY, "no memory to read the body");
@@ -101,10 +103,25 @@ static enum error recognise(struct decoder *d, struct problem *problem)
 	d->format = sniff_format(d->map, d->map_size);
 	if (d->format)
 		return ERR_OK;
-	return problem_set(problem, ERR_NOT_AN_IMAGE,
-	                   "the body is recognised by its first bytes, and they look like %s; JPEG, PNG, "
-	                   "WebP, TIFF, GIF and PNM can be decoded",
-	                   sniff_describe(d->map, d->map_size));
+	return problem_set(
+	    problem, ERR_NOT_AN_IMAGE,
+	    "the body is recognised by its first bytes, and they look like %s; JPEG, PNG, "
+	    "WebP, TIFF, GIF, PPM, PGM and PFM are read (for bare pixels give "
+	    "raw=WIDTHxHEIGHTxBANDS:TYPE)",
+	    sniff_describe(d->map, d->map_size));
+}
+
+static enum error check_text(const struct decoder *d, const struct image *image,
+                             struct problem *problem)
+{
+	uint64_t needed = (uint64_t)image->width * image->height * image->bands;
+	uint64_t there = d->format == FORMAT_PNM ? sniff_text_samples(d->map, d->map_size) : needed;
+
+	if (there >= needed)
+		return ERR_OK;
+	return problem_set(problem, ERR_UNDECODABLE,
+	                   "the file is cut off: it holds %llu of the image's %llu samples",
+	                   (unsigned long long)there, (unsigned long long)needed);
 }
 
 static enum error load(struct decoder *d, VipsAccess access, struct problem *problem)
@@ -113,8 +130,8 @@ static enum error load(struct decoder *d, VipsAccess access, struct problem *pro
 	g_clear_object(&d->source);
 	d->source = vips_source_new_from_memory(d->map, d->map_size);
 	/* GIF has no level between taking anything and taking no flaw at all; both end here. */
-	if (!d->source || vips_call(decoders[d->format].loader, d->source, &d->vips, "access", access,
-	                            "fail_on", VIPS_FAIL_ON_ERROR, NULL))
+	if (!d->source || vips_call(decoders[d->format].loader, d->source, &d->vips, "access",
+	                            access, "fail_on", VIPS_FAIL_ON_ERROR, NULL))
 		return complaint_take(problem, ERR_UNDECODABLE, decoders[d->format].who);
 	return ERR_OK;
 }
@@ -158,11 +175,11 @@ static bool space_supported(const VipsImage *vips)
 static enum error check_kind(const VipsImage *vips, struct problem *problem)
 {
 	if (type_of(vips) == PIXEL_TYPES || vips->Bands > BANDS_MAX || vips->Bands < 1)
-		return problem_set(problem, ERR_UNSUPPORTED_PIXELS,
-		                   "the image has %d bands of type %s; 1 to %d bands of 8-bit or 16-bit "
-		                   "unsigned integers or 32-bit floats are supported",
-		                   vips->Bands, vips_enum_nick(VIPS_TYPE_BAND_FORMAT, vips->BandFmt),
-		                   BANDS_MAX);
+		return problem_set(
+		    problem, ERR_UNSUPPORTED_PIXELS,
+		    "the image has %d bands of type %s; 1 to %d bands of 8-bit or 16-bit "
+		    "unsigned integers or 32-bit floats are supported",
+		    vips->Bands, vips_enum_nick(VIPS_TYPE_BAND_FORMAT, vips->BandFmt), BANDS_MAX);
 	if (!space_supported(vips))
 		return problem_set(problem, ERR_UNSUPPORTED_PIXELS,
 		                   "the image's colours are %s; grey, RGB and CMYK are supported",
@@ -186,7 +203,8 @@ static bool has_number(VipsImage *vips, const char *name)
 {
 	int number;
 
-	return vips_image_get_typeof(vips, name) && !vips_image_get_int(vips, name, &number) && number;
+	return vips_image_get_typeof(vips, name) && !vips_image_get_int(vips, name, &number) &&
+	       number;
 }
 
 /* Orientations 1 and 2 keep the order of the rows. */
@@ -202,12 +220,13 @@ static bool must_buffer(const struct decoder *d)
 }
 
 /* Puts a step of libvips's in place of the image that it reads from. */
-static enum error replace(struct decoder *d, int failed, VipsImage *out, struct problem *problem)
+static enum error replace(struct decoder *d, int failed, VipsImage *const *out,
+                          struct problem *problem)
 {
 	if (failed)
 		return complaint_take(problem, ERR_UNDECODABLE, decoders[d->format].who);
 	g_object_unref(d->vips);
-	d->vips = out;
+	d->vips = *out;
 	return ERR_OK;
 }
 
@@ -220,7 +239,7 @@ static enum error apply_orientation(struct decoder *d, struct problem *problem)
 		return ERR_OK;
 	if (turns_rows(d->vips))
 		e = load(d, VIPS_ACCESS_RANDOM, problem);
-	return e ? e : replace(d, vips_autorot(d->vips, &out, NULL), out, problem);
+	return e ? e : replace(d, vips_autorot(d->vips, &out, NULL), &out, problem);
 }
 
 /* PFM's rows run from bottom to top, which libvips leaves as it is. Its files are read in place, so
@@ -234,7 +253,8 @@ static enum error turn_pfm(struct decoder *d, struct problem *problem)
 		return ERR_OK;
 	e = load(d, VIPS_ACCESS_RANDOM, problem);
 	return e ? e
-	         : replace(d, vips_flip(d->vips, &out, VIPS_DIRECTION_VERTICAL, NULL), out, problem);
+	         : replace(d, vips_flip(d->vips, &out, VIPS_DIRECTION_VERTICAL, NULL), &out,
+	                   problem);
 }
 
 /* PGM and PPM name the value that is white, which need not be a full byte or two. */
@@ -244,13 +264,13 @@ static void note_sample_max(struct decoder *d, const struct image *image)
 
 	if (image->type != PIXEL_F32 && vips_image_get_typeof(d->vips, "ppm-max-value") &&
 	    !vips_image_get_double(d->vips, "ppm-max-value", &max) && max >= 1 &&
-	    max < pixel_type_full_scale(image->type) &&
-	    ((const char *)d->map)[1] != '1' && ((const char *)d->map)[1] != '4')
+	    max < pixel_type_full_scale(image->type) && ((const char *)d->map)[1] != '1' &&
+	    ((const char *)d->map)[1] != '4')
 		d->sample_max = (uint32_t)max;
 }
 
-static enum error open_file(struct decoder *d, struct decoded *decoded, const struct message_job *job,
-                            struct problem *problem)
+static enum error open_file(struct decoder *d, struct decoded *decoded,
+                            const struct message_job *job, struct problem *problem)
 {
 	enum error e = map_body(d, job, problem);
 
@@ -267,6 +287,8 @@ static enum error open_file(struct decoder *d, struct decoded *decoded, const st
 	e = check_pixels(job, decoded, problem);
 	if (!e)
 		e = check_kind(d->vips, problem);
+	if (!e)
+		e = check_text(d, &decoded->image, problem);
 	if (!e)
 		e = apply_orientation(d, problem);
 	if (!e)
@@ -366,21 +388,37 @@ static void stretch_samples(const struct decoder *d, uint8_t *row)
 	}
 }
 
-static enum error file_rows(struct decoder *d, uint32_t y, uint32_t count, uint8_t *to, size_t pitch,
-                            struct problem *problem)
+static enum error file_rows(struct decoder *d, uint32_t y, uint32_t count, uint8_t *to,
+                            size_t pitch, struct problem *problem)
 {
 	VipsRect rows = {0, (int)y, d->vips->Xsize, (int)count};
 	size_t size = image_row_size(&d->image);
+	const uint8_t *from;
 
 	if (!d->region)
 		d->region = vips_region_new(d->vips);
 	if (!d->region || vips_region_prepare(d->region, &rows))
 		return complaint_take(problem, ERR_UNDECODABLE, decoders[d->format].who);
+	/* The region may begin above the rows. */
+	from = VIPS_REGION_ADDR_TOPLEFT(d->region) +
+	       (y - (size_t)d->region->valid.top) * (size_t)VIPS_REGION_LSKIP(d->region);
 	for (uint32_t i = 0; i < count; i++) {
-		memcpy(to + i * pitch, VIPS_REGION_ADDR(d->region, 0, (int)(y + i)), size);
+		memcpy(to + i * pitch, from + i * (size_t)VIPS_REGION_LSKIP(d->region), size);
 		if (d->sample_max)
 			stretch_samples(d, to + i * pitch);
 	}
+	return ERR_OK;
+}
+
+enum error decode_begin(struct decoder *d, struct problem *problem)
+{
+	const VipsRect corner = {0, 0, 1, 1};
+
+	if (!d->vips)
+		return ERR_OK;
+	d->region = vips_region_new(d->vips);
+	if (!d->region || vips_region_prepare(d->region, &corner))
+		return complaint_take(problem, ERR_UNDECODABLE, decoders[d->format].who);
 	return ERR_OK;
 }
 

@@ -29,10 +29,14 @@ enum error decode_open(struct decoder **decoder, struct decoded *decoded,
                        const struct message_job *job, int body, struct problem *problem) MUST_CHECK;
 void decode_close(struct decoder **decoder);
 
+/* Does what comes before the first row: for a buffered image, most of the work, which libvips may
+ * give to threads of its own. */
+enum error decode_begin(struct decoder *decoder, struct problem *problem) MUST_CHECK;
+
 /* Decodes rows y to y + count - 1 to `to`, pitch bytes apart. Rows must not go back unless they can
  * be read in any order. After a failure no more rows can be read. */
-enum error decode_rows(struct decoder *decoder, uint32_t y, uint32_t count, uint8_t *to, size_t pitch,
-                       struct problem *problem) MUST_CHECK;
+enum error decode_rows(struct decoder *decoder, uint32_t y, uint32_t count, uint8_t *to,
+                       size_t pitch, struct problem *problem) MUST_CHECK;
 
 enum { DECODE_STEP = 64 }; /* rows that are decoded at a time */
 

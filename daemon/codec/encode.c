@@ -1,299 +1,249 @@
-/* Encoding, with libvips or straight to the answer.
+/* Encoding with libvips: the last stage of a job. It runs in the job's encoding thread, save for
+ * generate(), which libvips calls in a thread of its own; both touch only the encoder, and the
+ * tiles through their lock.
  *
- * libvips asks for the image's pixels, strip by strip from the top, through generate(), which waits
- * for the tile that has them. That order is kept only while libvips uses one thread. */
+ * The hard part is that libvips asks for pixels while the image is still being decoded. Its worker
+ * is a single thread (vips_concurrency_set(1) in main.c), so it asks for rows from top to bottom,
+ * and generate() may simply wait for the tile that holds them. */
 #include "codec/encode.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-static const struct {
-	uint32_t side_max;  /* pixels */
-	bool holds[PIXEL_TYPES];
-	uint32_t quality;   /* when none is asked for */
-} formats[FORMATS] = {
-    [FORMAT_JPEG] = {65535, {true, false, false}, 85},
-    [FORMAT_PNG] = {IMAGE_SIDE_MAX, {true, true, false}, 0},
-    [FORMAT_WEBP] = {16383, {true, false, false}, 80},
-    [FORMAT_TIFF] = {IMAGE_SIDE_MAX, {true, true, true}, 0},
-    [FORMAT_GIF] = {65535, {true, false, false}, 0},
-    [FORMAT_PNM] = {IMAGE_SIDE_MAX, {true, true, true}, 0},
-    [FORMAT_RAW] = {IMAGE_SIDE_MAX, {true, true, true}, 0},
+#include <vips/vips.h>
+
+#include "codec/complaint.h"
+#include "codec/convert.h"
+#include "codec/plain.h"
+
+struct encoder {
+	const struct answer *answer;
+	struct tiles *tiles;
+	int file;
+	VipsImage *vips; /* the result, as its rows come; NULL where libvips is not needed */
+	uint32_t freed;  /* rows above are gone, with their tiles */
 };
 
-/* Copies samples, or makes them smaller by the ratio of the types' full scales, rounded. */
-typedef void convert_row(void *to, const void *from, size_t samples);
-
-static void convert_u16_u8(void *to, const void *from, size_t samples)
-{
-	uint8_t *t = to;
-	const uint16_t *f = from;
-
-	for (size_t i = 0; i < samples; i++)
-		t[i] = (uint8_t)((f[i] + 128u) / 257u);
-}
-
-/* A float's share of full scale; what is not a number is 0. */
-static float clamp_share(float f)
-{
-	return f > 0 ? (f < 1 ? f : 1) : 0;
-}
-
-static void convert_f32_u8(void *to, const void *from, size_t samples)
-{
-	uint8_t *t = to;
-	const float *f = from;
-
-	for (size_t i = 0; i < samples; i++)
-		t[i] = (uint8_t)lrintf(clamp_share(f[i]) * 255);
-}
-
-static void convert_f32_u16(void *to, const void *from, size_t samples)
-{
-	uint16_t *t = to;
-	const float *f = from;
-
-	for (size_t i = 0; i < samples; i++)
-		t[i] = (uint16_t)lrintf(clamp_share(f[i]) * 65535);
-}
-
-static convert_row *const conversions[PIXEL_TYPES][PIXEL_TYPES] = {
-    [PIXEL_U16] = {[PIXEL_U8] = convert_u16_u8},
-    [PIXEL_F32] = {[PIXEL_U8] = convert_f32_u8, [PIXEL_U16] = convert_f32_u16},
+/* What describes the file that was decoded, and not the image: wrong or useless in the answer. */
+static const char *const dropped[] = {
+    VIPS_META_SEQUENTIAL,
+    VIPS_META_LOADER,
+    "n-pages",
+    "page-height",
+    "delay",
+    "loop",
+    "gif-delay",
+    "gif-loop",
+    "gif-palette",
+    "palette",
+    "background",
+    "interlaced",
+    "jpeg-multiscan",
+    "jpeg-chroma-subsample",
+    "jpeg-thumbnail-data",
+    "bits-per-sample",
+    "palette-bit-depth",
+    "ppm-max-value",
+    "pfm-scale",
+    "n-subifds",
+    /* libvips's own, in its history */
+    "width",
+    "height",
+    "bands",
+    "format",
+    "coding",
+    "interpretation",
+    "xoffset",
+    "yoffset",
+    "xres",
+    "yres",
+    "filename",
 };
 
-/* Copies row y of the result, from column `left`, converted to the type of the answer. */
-static void copy_row(const struct output *out, const uint8_t *tile, uint32_t y, uint32_t left,
-                     uint32_t width, void *to)
+static void *copy_field(VipsImage *from, const char *name, GValue *value, void *data)
 {
-	const struct tiling *t = &out->tiles->tiling;
-	const uint8_t *from = tile + (uint64_t)(y % t->rows) * t->out_pitch +
-	                      left * image_pixel_size(&t->image);
-	convert_row *convert = conversions[t->image.type][out->image.type];
+	struct encoder *encoder = data;
 
-	if (convert)
-		convert(to, from, (size_t)width * t->image.bands);
-	else
-		memcpy(to, from, width * image_pixel_size(&t->image));
-}
-
-/* Frees the slot of the tile that row y ends, if it does. */
-static void row_read(const struct output *out, uint32_t y)
-{
-	const struct tiling *t = &out->tiles->tiling;
-
-	if (y + 1 == t->height || (y + 1) % t->rows == 0)
-		tiles_free_slot(out->tiles, y / t->rows);
-}
-
-static int generate(VipsRegion *region, void *sequence, void *a, void *b, gboolean *stop)
-{
-	struct output *out = b;
-	const VipsRect *r = &region->valid;
-
-	(void)sequence, (void)a;
-	for (int y = r->top; y < r->top + r->height; y++) {
-		const uint8_t *tile = tiles_wait_filtered(
-		    out->tiles, (uint32_t)y / out->tiles->tiling.rows, &out->waited);
-
-		if (!tile) {
-			*stop = TRUE;
-			return -1;
-		}
-		copy_row(out, tile, (uint32_t)y, (uint32_t)r->left, (uint32_t)r->width,
-		         region_row(region, image_pixel_size(&out->image), r->left, y));
-		if ((uint32_t)(r->left + r->width) == out->image.width)
-			row_read(out, (uint32_t)y);
-	}
-	return 0;
-}
-
-/* How libvips shall understand the bands. */
-static VipsInterpretation interpretation(const struct output *out, const struct input *in)
-{
-	bool colour = out->image.bands > 2;
-
-	if (in->vips && in->vips->Type == VIPS_INTERPRETATION_CMYK && out->image.bands == 4)
-		return VIPS_INTERPRETATION_CMYK;
-	if (out->image.type == PIXEL_U16)
-		return colour ? VIPS_INTERPRETATION_RGB16 : VIPS_INTERPRETATION_GREY16;
-	if (out->image.type == PIXEL_U8)
-		return colour ? VIPS_INTERPRETATION_sRGB : VIPS_INTERPRETATION_B_W;
-	/* Floats are written as they are; as scRGB the PFM writer would turn them into sRGB. */
-	if (out->format == FORMAT_PNM)
-		return VIPS_INTERPRETATION_MULTIBAND;
-	return colour ? VIPS_INTERPRETATION_scRGB : VIPS_INTERPRETATION_B_W;
-}
-
-static void *strip_field(VipsImage *image, const char *name, GValue *value, void *a)
-{
-	(void)value, (void)a;
-	if (strcmp(name, VIPS_META_ICC_NAME) && strcmp(name, VIPS_META_RESOLUTION_UNIT))
-		vips_image_remove(image, name);
+	(void)from;
+	if (encoder->answer->strip && strcmp(name, VIPS_META_ICC_NAME) != 0 &&
+	    strcmp(name, VIPS_META_RESOLUTION_UNIT) != 0)
+		return NULL;
+	for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++)
+		if (!strcmp(name, dropped[i]))
+			return NULL;
+	vips_image_set(encoder->vips, name, value);
 	return NULL;
 }
 
-/* Drops the metadata but the colour profile and the resolution: without those the pixels mean
- * something else. (The savers' own `strip` drops the profile too.) */
-static void strip_metadata(VipsImage *image)
+static VipsBandFormat band_format(enum pixel_type type)
 {
-	vips_image_map(image, strip_field, NULL);
+	static const VipsBandFormat formats[PIXEL_TYPES] = {
+	    [PIXEL_U8] = VIPS_FORMAT_UCHAR,
+	    [PIXEL_U16] = VIPS_FORMAT_USHORT,
+	    [PIXEL_F32] = VIPS_FORMAT_FLOAT,
+	};
+
+	return formats[type];
 }
 
-static enum error open_vips(struct output *out, const struct input *in, struct problem *problem)
+static VipsInterpretation interpretation(const struct answer *answer)
 {
-	static const VipsBandFormat band_formats[PIXEL_TYPES] = {
-	    VIPS_FORMAT_UCHAR, VIPS_FORMAT_USHORT, VIPS_FORMAT_FLOAT};
-	VipsBandFormat format = band_formats[out->image.type];
+	static const VipsInterpretation grey[PIXEL_TYPES] = {
+	    [PIXEL_U8] = VIPS_INTERPRETATION_B_W,
+	    [PIXEL_U16] = VIPS_INTERPRETATION_GREY16,
+	    [PIXEL_F32] = VIPS_INTERPRETATION_B_W,
+	};
+	static const VipsInterpretation colour[PIXEL_TYPES] = {
+	    [PIXEL_U8] = VIPS_INTERPRETATION_sRGB,
+	    [PIXEL_U16] = VIPS_INTERPRETATION_RGB16,
+	    [PIXEL_F32] = VIPS_INTERPRETATION_scRGB,
+	};
 
-	out->vips = vips_image_new();
-	if (in->vips)
-		vips_image_pipelinev(out->vips, VIPS_DEMAND_STYLE_FATSTRIP, in->vips, NULL);
-	vips_image_init_fields(out->vips, (int)out->image.width, (int)out->image.height,
-	                       (int)out->image.bands, format, VIPS_CODING_NONE,
-	                       interpretation(out, in), in->vips ? in->vips->Xres : 1,
-	                       in->vips ? in->vips->Yres : 1);
-	vips_autorot_remove_angle(out->vips);
-	if (out->strip)
-		strip_metadata(out->vips);
-	vips_image_pipelinev(out->vips, VIPS_DEMAND_STYLE_FATSTRIP, NULL);
-	if (!vips_image_generate(out->vips, NULL, generate, NULL, NULL, out))
-		return ERR_OK;
-	vips_error_clear();
-	return problem_set(problem, ERR_MEMORY, "no memory for the encoder");
-}
-
-static enum format choose_format(const struct message_job *job, const struct input *in)
-{
-	if (job->format)
-		return job->format;
-	return job->accept & 1u << in->format ? in->format : (enum format)job->accept_best;
-}
-
-static enum error check_format(const struct output *out, struct problem *problem)
-{
-	const struct image *image = &out->image;
-
-	if (!out->format || out->format >= FORMATS)
-		return problem_set(problem, ERR_NOT_ACCEPTABLE,
-		                   "the image's own format is not accepted; ask for one with format=");
-	if (image->width > formats[out->format].side_max || image->height > formats[out->format].side_max)
-		return problem_set(problem, ERR_UNENCODABLE,
-		                   "%s holds at most %u pixels a side; the result is %ux%u",
-		                   format_name(out->format), formats[out->format].side_max, image->width,
-		                   image->height);
-	if (out->format == FORMAT_PNM && image->bands != 1 && image->bands != 3)
-		return problem_set(problem, ERR_UNENCODABLE,
-		                   "PGM, PPM and PFM hold 1 or 3 bands; the result has %u: ask for "
-		                   "format=%s",
-		                   image->bands, image->type == PIXEL_F32 ? "tiff" : "png");
-	return ERR_OK;
-}
-
-enum error output_open(struct output *out, const struct input *in, struct tiles *tiles, int answer,
-                       struct problem *problem)
-{
-	const struct message_job *job = &tiles->job;
-	enum error e;
-
-	*out = (struct output){.answer = answer, .tiles = tiles, .strip = job->strip};
-	out->format = choose_format(job, in);
-	out->image = tiles->tiling.image;
-	out->image.width = tiles->tiling.width;
-	out->image.height = tiles->tiling.height;
-	e = check_format(out, problem);
-	if (e)
-		return e;
-	out->quality = job->quality ? job->quality : formats[out->format].quality;
-	while (!formats[out->format].holds[out->image.type])
-		out->image.type--;
-	return out->format == FORMAT_RAW ? ERR_OK : open_vips(out, in, problem);
-}
-
-void output_close(struct output *out)
-{
-	VIPS_UNREF(out->vips);
-	vips_error_clear();
-}
-
-static int save(const struct output *out, VipsTarget *target)
-{
-	VipsImage *image = out->vips;
-	int quality = (int)out->quality;
-	VipsForeignPpmFormat pnm = out->image.type == PIXEL_F32 ? VIPS_FOREIGN_PPM_FORMAT_PFM
-	                           : out->image.bands == 1      ? VIPS_FOREIGN_PPM_FORMAT_PGM
-	                                                        : VIPS_FOREIGN_PPM_FORMAT_PPM;
-
-	switch (out->format) {
-	case FORMAT_JPEG:
-		return vips_jpegsave_target(image, target, "Q", quality, NULL);
-	case FORMAT_PNG:
-		return vips_pngsave_target(image, target, "compression", 6, NULL);
-	case FORMAT_WEBP:
-		return vips_webpsave_target(image, target, "Q", quality, NULL);
-	case FORMAT_TIFF:
-		return vips_tiffsave_target(image, target, NULL);
-	case FORMAT_GIF:
-		return vips_gifsave_target(image, target, NULL);
+	switch (answer->result.bands - answer->result.alpha) {
+	case 1:
+		return grey[answer->image.type];
+	case 3:
+		return colour[answer->image.type];
 	default:
-		/* Its only metadata is a comment with the time, which would make every answer differ. */
-		return vips_ppmsave_target(image, target, "format", pnm, "strip", TRUE, NULL);
+		return answer->cmyk ? VIPS_INTERPRETATION_CMYK : VIPS_INTERPRETATION_MULTIBAND;
 	}
 }
 
-static enum error encode_vips(struct output *out, struct problem *problem)
+/* Waits until the row is there; false if the job was stopped. */
+static bool await_row(struct encoder *encoder, uint32_t row)
 {
-	VipsTarget *target = vips_target_new_to_descriptor(out->answer);
-	char line[160];
-	int failed = target ? save(out, target) : -1;
-
-	VIPS_UNREF(target);
-	if (!failed)
-		return ERR_OK;
-	vips_problem(line, sizeof line);
-	return problem_set(problem, ERR_UNENCODABLE, "the %s cannot be written: %s",
-	                   format_name(out->format), line);
+	return row >= encoder->freed &&
+	       tiles_await(encoder->tiles, row / encoder->tiles->tiling.rows);
 }
 
-static enum error write_all(int fd, const uint8_t *data, size_t size)
+static void free_above(struct encoder *encoder, uint32_t row)
 {
-	while (size) {
-		ssize_t count = write(fd, data, size);
+	const struct tiling *t = &encoder->tiles->tiling;
 
-		if (count <= 0)
-			return ERR_IO;
-		data += count;
-		size -= (size_t)count;
+	if (row < t->height)
+		row -= row % t->rows;
+	if (row <= encoder->freed)
+		return;
+	encoder->freed = row;
+	tiles_free_above(encoder->tiles, row);
+}
+
+/* Gives libvips a rectangle of the result. A request for rows says that those above it are done
+ * with; one of full width says so of its own. */
+static int generate(VipsRegion *out, void *sequence, void *a, void *b, gboolean *stop)
+{
+	struct encoder *encoder = a;
+	const struct answer *answer = encoder->answer;
+	const VipsRect *r = &out->valid;
+	VipsPel *to = VIPS_REGION_ADDR_TOPLEFT(out);
+	size_t skip = (uint32_t)r->left * image_pixel_size(&answer->result);
+	size_t samples = (uint32_t)r->width * answer->result.bands;
+
+	(void)sequence, (void)b, (void)stop;
+	free_above(encoder, (uint32_t)r->top);
+	for (int y = r->top; y < r->top + r->height; y++) {
+		if (!await_row(encoder, (uint32_t)y)) {
+			vips_error("encode", "row %d is not there", y);
+			return -1;
+		}
+		convert_samples(to, answer->image.type,
+		                tiles_out_row(encoder->tiles, (uint32_t)y) + skip,
+		                answer->result.type, samples);
+		to += VIPS_REGION_LSKIP(out);
 	}
+	if (r->width == (int)answer->result.width)
+		free_above(encoder, (uint32_t)(r->top + r->height));
+	return 0;
+}
+
+static enum error make_image(struct encoder *encoder, VipsImage *metadata, struct problem *problem)
+{
+	const struct answer *answer = encoder->answer;
+	VipsImage *vips = vips_image_new();
+
+	encoder->vips = vips;
+	vips_image_init_fields(vips, (int)answer->result.width, (int)answer->result.height,
+	                       (int)answer->result.bands, band_format(answer->image.type),
+	                       VIPS_CODING_NONE, interpretation(answer),
+	                       metadata ? metadata->Xres : 1, metadata ? metadata->Yres : 1);
+	if (vips_image_pipelinev(vips, VIPS_DEMAND_STYLE_FATSTRIP, NULL) ||
+	    vips_image_generate(vips, NULL, generate, NULL, encoder, NULL))
+		return complaint_take(problem, ERR_INTERNAL, "the encoder");
+	if (metadata)
+		vips_image_map(metadata, copy_field, encoder);
+	/* EXIF data has just been expanded into fields anew. */
+	vips_autorot_remove_angle(vips);
 	return ERR_OK;
 }
 
-static enum error encode_raw(struct output *out, struct problem *problem)
+enum error encode_open(struct encoder **encoder, const struct answer *answer, struct tiles *tiles,
+                       VipsImage *metadata, int file, struct problem *problem)
 {
-	const struct tiling *t = &out->tiles->tiling;
-	size_t row = image_row_size(&out->image);
+	struct encoder *new = calloc(1, sizeof *new);
+	enum error e = ERR_OK;
 
-	for (uint32_t y = 0; y < t->height; y++) {
-		const uint8_t *tile = tiles_wait_filtered(out->tiles, y / t->rows, &out->waited);
-
-		if (!tile)
-			return ERR_OK; /* the job has failed, and knows why */
-		if (write_all(out->answer, tile + (uint64_t)(y % t->rows) * t->out_pitch, row))
-			return problem_set(problem, ERR_IO, "the answer cannot be stored");
-		row_read(out, y);
-	}
-	return ERR_OK;
-}
-
-uint64_t output_encode(struct output *out)
-{
-	uint64_t start = tiles_now();
-	struct problem problem;
-	enum error e = out->vips ? encode_vips(out, &problem) : encode_raw(out, &problem);
-
+	*encoder = new;
+	if (!new)
+		return problem_set(problem, ERR_MEMORY, "no memory to encode");
+	new->answer = answer;
+	new->tiles = tiles;
+	new->file = file;
+	if (answer->format != FORMAT_RAW && answer->format != FORMAT_PNM)
+		e = make_image(new, metadata, problem);
 	if (e)
-		tiles_fail(out->tiles, e, &problem);
-	return tiles_now() - start - out->waited;
+		encode_close(encoder);
+	return e;
+}
+
+void encode_close(struct encoder **encoder)
+{
+	if (!*encoder)
+		return;
+	g_clear_object(&(*encoder)->vips);
+	free(*encoder);
+	*encoder = NULL;
+}
+
+static int save(const struct encoder *encoder, VipsTarget *target)
+{
+	const struct answer *answer = encoder->answer;
+	VipsImage *vips = encoder->vips;
+
+	switch (answer->format) {
+	case FORMAT_JPEG:
+		return vips_jpegsave_target(vips, target, "Q", (int)answer->quality, NULL);
+	case FORMAT_PNG:
+		return vips_pngsave_target(vips, target, "compression", 6, NULL);
+	case FORMAT_WEBP:
+		return vips_webpsave_target(vips, target, "Q", (int)answer->quality, NULL);
+	case FORMAT_TIFF:
+		/* Offsets of 32 bits reach 4 GiB; some room is for metadata. */
+		return vips_tiffsave_target(vips, target, "bigtiff",
+		                            image_size(&answer->image) > UINT64_C(4000000000),
+		                            NULL);
+	case FORMAT_GIF:
+		return vips_gifsave_target(vips, target, NULL);
+	default:
+		vips_error("encode", "no such format");
+		return -1;
+	}
+}
+
+enum error encode_run(struct encoder *encoder, struct problem *problem)
+{
+	const struct answer *answer = encoder->answer;
+	VipsTarget *target;
+	char who[32];
+	enum error e = ERR_OK;
+
+	if (!encoder->vips)
+		return plain_run(answer, encoder->tiles, encoder->file, problem);
+	target = vips_target_new_to_descriptor(encoder->file);
+	if (!target || save(encoder, target)) {
+		snprintf(who, sizeof who, "the %s encoder", format_name(answer->format));
+		e = tiles_stopped(encoder->tiles) ? ERR_OK
+		                                  : complaint_take(problem, ERR_UNENCODABLE, who);
+	}
+	g_clear_object(&target);
+	return e;
 }

@@ -1,29 +1,23 @@
-/* Encoding: filtered tiles, in order, into an image file or bare pixels. */
+/* Encoding: from the result's rows to the answer's bytes. */
 #ifndef CODEC_ENCODE_H
 #define CODEC_ENCODE_H
 
-#include "codec/decode.h"
+#include "codec/answer.h"
 #include "codec/tiles.h"
+#include "common/error.h"
 
-/* The answer of a job. */
-struct output {
-	int answer;          /* descriptor; the job's */
-	enum format format;
-	struct image image;  /* as it is written: of the type that the format holds */
-	VipsImage *vips;     /* produces the pixels as they are filtered; NULL for bare ones */
-	struct tiles *tiles;
-	uint32_t quality;
-	bool strip;
-	uint64_t waited;     /* ns that the encoder waited for tiles */
-};
+struct encoder;
+struct _VipsImage;
 
-/* Chooses the format and refuses an image that it cannot hold. The tiling must be set. Takes the input's metadata,
- * so it comes before the input is decoded. output_close() in every case. */
-enum error output_open(struct output *output, const struct input *input, struct tiles *tiles,
-                       int answer, struct problem *problem) MUST_CHECK;
-void output_close(struct output *output);
+/* Prepares to write the result of `tiles` to an empty file. Takes over what it needs of metadata
+ * (an image, or NULL), which may be decoded afterwards. Tiles, answer and file stay the caller's
+ * and must outlive the encoder. */
+enum error encode_open(struct encoder **encoder, const struct answer *answer, struct tiles *tiles,
+                       struct _VipsImage *metadata, int file, struct problem *problem) MUST_CHECK;
+void encode_close(struct encoder **encoder);
 
-/* Writes the whole answer; ends early if the job fails. Returns the time that it was busy, in ns. */
-uint64_t output_encode(struct output *output);
+/* Writes the whole answer, waiting for tiles and freeing their slots. If the job was stopped by
+ * someone else, returns ERR_OK; the reason is with the tiles. */
+enum error encode_run(struct encoder *encoder, struct problem *problem) MUST_CHECK;
 
 #endif

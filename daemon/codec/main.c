@@ -1,272 +1,308 @@
-/* convolved-codec: decodes images into tiles and encodes filtered tiles, one job at a time.
+/* convolved-codec: decodes images into tiles and encodes the results, one job at a time, for the
+ * front at the other end of its socket.
  *
- * Three threads: this one listens to the front; for each job one encodes, and starts and joins one
- * that decodes. What they share is in struct tiles, under its lock. */
+ * The main thread owns the socket's reading side and the worker's state; a job has threads of its
+ * own (see job.c), which write to the socket too: a message is one datagram, so they do not mix.
+ * The worker holds nothing that must be saved, and so leaves at once, in the middle of a job or
+ * not, when the front has gone. */
+#include <errno.h>
 #include <getopt.h>
+#include <malloc.h>
+#include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "codec/decode.h"
-#include "codec/encode.h"
+#include <vips/vips.h>
+
+#include "codec/job.h"
 #include "codec/sandbox.h"
-#include "codec/tiles.h"
 #include "common/log.h"
 
-/* The worker; this thread's, but for what the job's threads use of the job under way. */
-static struct worker {
-	struct tiles tiles;
-	int body, answer; /* of the job under way */
-	bool joinable;
-	pthread_t job;
-	uint64_t decode_ns, encode_ns;
-	struct input input;
-	struct output output;
-} worker = {.tiles = {.socket = WORKER_SOCKET,
-                      .lock = PTHREAD_MUTEX_INITIALIZER,
-                      .changed = PTHREAD_COND_INITIALIZER}};
+#ifndef PACKAGE_VERSION
+#define PACKAGE_VERSION "unknown"
+#endif
 
-static void *decode(void *context)
+struct options {
+	enum log_level log_level;
+	uint64_t memory;
+};
+
+struct worker {
+	struct job_place place;
+	bool has_arena;
+	struct job *job; /* NULL: idle */
+};
+
+static const char help[] =
+    "Usage: convolved-codec [OPTION]...\n"
+    "Decodes and encodes images for convolved, which starts it.\n"
+    "\n"
+    "  --log-level NAME   error, warning, notice, info (the default) or debug\n"
+    "  --memory BYTES     bound on the memory of its own (default 2147483648)\n"
+    "  --help             print this and exit\n"
+    "  --version          print the version and exit\n";
+
+static void usage_error(const char *what, const char *value)
 {
-	struct worker *w = context;
-
-	w->decode_ns += input_decode(&w->input, &w->tiles);
-	vips_thread_shutdown();
-	return NULL;
+	fprintf(stderr, "convolved-codec: %s: %s\nTry 'convolved-codec --help'.\n", what, value);
+	exit(2);
 }
 
-/* Opens input and output and tells the front what is coming. */
-static enum error prepare(struct worker *w, struct problem *problem)
+static uint64_t parse_memory(const char *text)
 {
-	struct tiles *t = &w->tiles;
-	struct message message = {.type = MSG_IMAGE, .image = {.job = t->job.job}};
-	enum error e = input_open(&w->input, &t->job, w->body, problem);
+	char *end;
+	unsigned long long bytes;
 
-	if (!e)
-		e = chain_border_pixel(t->chain, &w->input.image, t->border_pixel, problem);
-	if (!e)
-		e = tiling_init(&t->tiling, t->chain, &w->input.image, t->arena.in_size, t->arena.out_size,
-		                t->job.samples_max, problem);
-	if (!e)
-		e = output_open(&w->output, &w->input, t, w->answer, problem);
-	if (e)
-		return e;
-	message.image.image = w->input.image;
-	message.image.input_format = w->input.format;
-	message.image.tiles = t->tiling.count;
-	if (wire_send(t->socket, &message, NULL))
-		return problem_set(problem, ERR_IO, "the front does not listen");
-	return ERR_OK;
+	errno = 0;
+	bytes = strtoull(text, &end, 10);
+	if (errno || *end || text[strspn(text, "0123456789")] || bytes < (64 << 20))
+		usage_error("--memory takes a number of bytes, at least 67108864", text);
+	return bytes;
 }
 
-static void report(struct worker *w)
+static void parse_options(struct options *options, int argc, char **argv)
 {
-	struct tiles *t = &w->tiles;
-	struct message message = {.type = MSG_JOB_DONE,
-	                          .job_done = {.job = t->job.job,
-	                                       .format = w->output.format,
-	                                       .image = w->output.image,
-	                                       .input_format = w->input.format,
-	                                       .decode_ns = w->decode_ns,
-	                                       .encode_ns = w->encode_ns}};
-	struct stat status;
+	static const struct option known[] = {
+	    {"log-level", required_argument, NULL, 'l'},
+	    {"memory", required_argument, NULL, 'm'},
+	    {"help", no_argument, NULL, 'h'},
+	    {"version", no_argument, NULL, 'V'},
+	    {NULL, 0, NULL, 0},
+	};
+	int c, level;
 
-	pthread_mutex_lock(&t->lock);
-	message.job_done.error = t->error;
-	message.job_done.problem = t->problem;
-	t->active = false;
-	pthread_mutex_unlock(&t->lock);
-	if (!message.job_done.error && !fstat(w->answer, &status))
-		message.job_done.answer_size = (uint64_t)status.st_size;
-	close(w->body);
-	close(w->answer);
-	if (wire_send(t->socket, &message, NULL))
-		log_error("the front does not take the end of job %llu",
-		          (unsigned long long)t->job.job);
-}
-
-/* The job's thread: opens, decodes on another thread while it encodes, reports. */
-static void *run_job(void *context)
-{
-	struct worker *w = context;
-	uint64_t start = tiles_now();
-	struct problem problem;
-	pthread_t decoder;
-	enum error e;
-
-	w->input = (struct input){0};
-	w->output = (struct output){0};
-	w->encode_ns = 0;
-	e = prepare(w, &problem);
-	w->decode_ns = tiles_now() - start;
-	if (!e && pthread_create(&decoder, NULL, decode, w))
-		e = problem_set(&problem, ERR_MEMORY, "no memory for the decoder");
-	if (e) {
-		tiles_fail(&w->tiles, e, &problem);
-	} else {
-		w->encode_ns = output_encode(&w->output);
-		pthread_join(decoder, NULL);
+	*options = (struct options){.log_level = LOG_LEVEL_INFO, .memory = UINT64_C(2) << 30};
+	while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
+		switch (c) {
+		case 'l':
+			level = log_level_parse(optarg);
+			if (level < 0)
+				usage_error("no such log level", optarg);
+			options->log_level = (enum log_level)level;
+			break;
+		case 'm':
+			options->memory = parse_memory(optarg);
+			break;
+		case 'h':
+			fputs(help, stdout);
+			exit(0);
+		case 'V':
+			puts("convolved-codec " PACKAGE_VERSION);
+			exit(0);
+		default:
+			usage_error("bad option", argv[optind - 1]);
+		}
 	}
-	output_close(&w->output);
-	input_close(&w->input);
-	report(w);
-	vips_thread_shutdown();
-	return NULL;
+	if (optind < argc)
+		usage_error("unexpected argument", argv[optind]);
 }
 
-static void join_job(struct worker *w)
+static void drop_library_log(const char *domain, GLogLevelFlags level, const char *text, void *data)
 {
-	if (w->joinable)
-		pthread_join(w->job, NULL);
-	w->joinable = false;
+	(void)level, (void)data;
+	log_debug("%s: %s", domain ? domain : "glib", text);
 }
 
-static enum error take_job(struct worker *w, const struct message_job *job, const int fds[3])
+/* Blocks every operation that reads or writes files, save those of our formats. */
+static void allow_formats(void)
 {
-	struct tiles *t = &w->tiles;
-	enum error e;
+	static const char *const formats[] = {
+	    "VipsForeignLoadJpeg", "VipsForeignLoadPng",   "VipsForeignLoadWebp",
+	    "VipsForeignLoadTiff", "VipsForeignLoadNsgif", "VipsForeignLoadPpm",
+	    "VipsForeignSaveJpeg", "VipsForeignSavePng",   "VipsForeignSaveWebp",
+	    "VipsForeignSaveTiff", "VipsForeignSaveCgif",
+	};
 
-	join_job(w); /* it has reported, or the front would not send another */
-	t->job = *job;
-	w->body = fds[0];
-	w->answer = fds[1];
-	e = sealed_read(fds[2], t->chain, sizeof *t->chain);
-	close(fds[2]);
-	if (e || !chain_valid(t->chain) || !t->arena.in)
-		return ERR_BAD_REQUEST;
-	t->error = ERR_OK;
-	t->problem = (struct problem){{0}, {0}, {0}};
-	tiles_begin(t);
-	if (pthread_create(&w->job, NULL, run_job, w))
-		return ERR_MEMORY;
-	w->joinable = true;
+	vips_operation_block_set("VipsForeignLoad", TRUE);
+	vips_operation_block_set("VipsForeignSave", TRUE);
+	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+		vips_operation_block_set(formats[i], FALSE);
+}
+
+/* Starts libvips so that it works in order (a single thread asks for rows, or encode.c would wait
+ * for ever), keeps nothing from job to job, never spills to a file, and loads no module: those read
+ * formats that are not ours, and are looked for under VIPSHOME. */
+static enum error start_vips(void)
+{
+	setenv("VIPS_WARNING", "0", 1);
+	setenv("VIPS_DISC_THRESHOLD", "1000g", 1);
+	setenv("VIPSHOME", "/nonexistent", 1);
+	if (VIPS_INIT("convolved-codec")) {
+		log_error("libvips does not start: %s", vips_error_buffer());
+		return ERR_INTERNAL;
+	}
+	vips_concurrency_set(1);
+	vips_cache_set_max(0);
+	allow_formats();
+	g_log_set_default_handler(drop_library_log, NULL);
 	return ERR_OK;
 }
 
-static enum error take_arena(struct worker *w, const struct message_arena *m, const int fds[2])
+static enum error send_ready(int socket, uint32_t startup_ms)
 {
-	enum error e = arena_map(&w->tiles.arena, fds[0], m->in_size, PROT_READ | PROT_WRITE, fds[1],
-	                         m->out_size, PROT_READ);
+	struct message message = {.type = MSG_READY};
 
-	w->tiles.arena_number = m->arena;
+	message.ready.startup_ms = startup_ms;
+	return wire_send(socket, &message, NULL);
+}
+
+static enum error start(struct worker *worker, const struct options *options)
+{
+	struct timespec begin, end;
+	enum error e;
+
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	*worker = (struct worker){.place.socket = WORKER_SOCKET};
+	worker->place.finished = eventfd(0, EFD_CLOEXEC);
+	signal(SIGPIPE, SIG_IGN);
+	/* Freed memory goes back soon, and the heaps of threads are few. */
+	mallopt(M_ARENA_MAX, 4);
+	if (worker->place.finished < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
+		return ERR_INTERNAL;
+	e = start_vips();
+	if (!e && sandbox_enter(options->memory)) {
+		log_error("the sandbox cannot be entered: %s", strerror(errno));
+		e = ERR_INTERNAL;
+	}
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	return e ? e
+	         : send_ready(worker->place.socket,
+	                      (uint32_t)((end.tv_sec - begin.tv_sec) * 1000 +
+	                                 (end.tv_nsec - begin.tv_nsec) / 1000000));
+}
+
+static enum error take_arena(struct worker *worker, const struct message_arena *message,
+                             const int fds[2])
+{
+	enum error e = ERR_INTERNAL;
+
+	if (!worker->has_arena && message->in_size && message->out_size)
+		e = arena_map(&worker->place.arena, fds[0], message->in_size,
+		              PROT_READ | PROT_WRITE, fds[1], message->out_size, PROT_READ);
 	close(fds[0]);
 	close(fds[1]);
+	worker->place.arena_number = message->arena;
+	worker->has_arena = !e;
 	return e;
 }
 
-static void take_cancel(struct worker *w, const struct message_cancel *m)
+static enum error send_done(const struct worker *worker, const struct message_job_done *done)
 {
-	struct problem problem;
+	struct message message = {.type = MSG_JOB_DONE, .job_done = *done};
 
-	if (m->job == w->tiles.job.job)
-		tiles_fail(&w->tiles, problem_set(&problem, ERR_TIMEOUT, "the job was cancelled"),
-		           &problem);
+	if (done->error)
+		log_debug("job %llu: %s: %s", (unsigned long long)done->job,
+		          error_title(done->error), done->problem.detail);
+	return wire_send(worker->place.socket, &message, NULL);
 }
 
-static enum error take(struct worker *w, const struct message *message, const int *fds)
+/* A second job, or one before the arena, is the front's mistake. */
+static enum error take_job(struct worker *worker, const struct message_job *message,
+                           const int fds[3])
+{
+	struct message_job_done done = {.job = message->job};
+
+	if (worker->job || !worker->has_arena || message->arena != worker->place.arena_number)
+		return ERR_INTERNAL;
+	done.error = job_start(&worker->job, &worker->place, message, fds, &done.problem);
+	return done.error ? send_done(worker, &done) : ERR_OK;
+}
+
+static enum error take_message(struct worker *worker, const struct message *message, const int *fds)
 {
 	switch (message->type) {
 	case MSG_ARENA:
-		return take_arena(w, &message->arena, fds);
+		return take_arena(worker, &message->arena, fds);
 	case MSG_JOB:
-		return take_job(w, &message->job, fds);
+		return take_job(worker, &message->job, fds);
 	case MSG_TILE_DONE:
-		tiles_take_done(&w->tiles, &message->tile_done);
+		if (worker->job)
+			job_tile_done(worker->job, &message->tile_done);
 		return ERR_OK;
 	case MSG_CANCEL:
-		take_cancel(w, &message->cancel);
+		if (worker->job)
+			job_cancel(worker->job, message->cancel.job);
 		return ERR_OK;
 	default:
-		return ERR_BAD_REQUEST;
+		return ERR_INTERNAL;
 	}
 }
 
-/* Until the front closes the socket; returns the exit status. The arena is mapped before the sandbox
- * counts the address space. */
-static int serve(struct worker *w, uint64_t memory, uint64_t started)
+/* Receives and handles one message; returns false, with the exit status, when there is no more to
+ * do. */
+static bool receive(struct worker *worker, int *status)
 {
-	struct message message = {.type = MSG_READY};
+	struct message message;
 	int fds[MESSAGE_FDS_MAX];
-	bool locked = false;
 
-	message.ready.startup_ms = (uint32_t)((tiles_now() - started) / 1000000);
-	if (wire_send(WORKER_SOCKET, &message, NULL))
-		return 1;
-	for (;;) {
-		enum wire_result result = wire_receive(WORKER_SOCKET, &message, fds);
-
-		if (result != WIRE_MESSAGE)
-			return result == WIRE_CLOSED ? 0 : 1;
-		if (!locked && message.type != MSG_ARENA)
-			return 1;
-		if (take(w, &message, fds))
-			return 1;
-		if (!locked && sandbox_enter(memory))
-			return 1;
-		locked = true;
-	}
-}
-
-/* Only the loaders of the formats that are served; and no thread of libvips' own, for their order. */
-static bool vips_prepare(void)
-{
-	static const char *const loaders[] = {"VipsForeignLoadJpeg", "VipsForeignLoadPng",
-	                                      "VipsForeignLoadWebp", "VipsForeignLoadTiff",
-	                                      "VipsForeignLoadNsgif", "VipsForeignLoadPpm"};
-
-	setenv("VIPS_WARNING", "0", 1);
-	setenv("VIPS_DISC_THRESHOLD", "1000g", 1);
-	if (VIPS_INIT("convolved-codec"))
+	switch (wire_receive(worker->place.socket, &message, fds)) {
+	case WIRE_NOTHING:
+		return true;
+	case WIRE_CLOSED:
+		*status = 0;
 		return false;
-	vips_concurrency_set(1);
-	vips_cache_set_max(0);
-	vips_operation_block_set("VipsForeignLoad", TRUE);
-	for (size_t i = 0; i < sizeof loaders / sizeof *loaders; i++)
-		vips_operation_block_set(loaders[i], FALSE);
-	return true;
+	case WIRE_MESSAGE:
+		if (take_message(worker, &message, fds) == ERR_OK)
+			return true;
+		log_error("cannot go on after the message %s", message_name(message.type));
+		break;
+	case WIRE_BROKEN:
+		log_error("the front sent something that is no message");
+		break;
+	}
+	*status = 1;
+	return false;
 }
 
-static void print_help(void)
+static enum error finish_job(struct worker *worker)
 {
-	puts("Usage: convolved-codec [--log-level LEVEL] [--memory BYTES]\n"
-	     "Decodes and encodes images for convolved, which starts it with a socket as "
-	     "descriptor 3.");
+	struct message_job_done done;
+	uint64_t count;
+
+	if (read(worker->place.finished, &count, sizeof count) != (ssize_t)sizeof count ||
+	    !worker->job)
+		return ERR_INTERNAL;
+	job_finish(&worker->job, &done);
+	return send_done(worker, &done);
+}
+
+static int serve(struct worker *worker)
+{
+	struct pollfd events[] = {{.fd = worker->place.socket, .events = POLLIN},
+	                          {.fd = worker->place.finished, .events = POLLIN}};
+	int status = 1;
+
+	for (;;) {
+		if (poll(events, 2, -1) < 0) {
+			if (errno == EINTR)
+				continue;
+			return 1;
+		}
+		if (events[1].revents && finish_job(worker))
+			return 1;
+		if (events[0].revents && !receive(worker, &status))
+			return status;
+	}
 }
 
 int main(int argc, char **argv)
 {
-	static const struct option flags[] = {{"log-level", required_argument, NULL, 'l'},
-	                                      {"memory", required_argument, NULL, 'm'},
-	                                      {"help", no_argument, NULL, 'h'},
-	                                      {"version", no_argument, NULL, 'v'},
-	                                      {NULL, 0, NULL, 0}};
-	uint64_t memory = UINT64_C(2) << 30, started = tiles_now();
-	int flag, level = LOG_LEVEL_INFO;
+	struct options options;
+	struct worker worker;
+	int status;
 
-	while ((flag = getopt_long(argc, argv, "", flags, NULL)) != -1) {
-		if (flag == 'h' || flag == 'v') {
-			flag == 'h' ? print_help() : (void)puts(PACKAGE_STRING);
-			return 0;
-		}
-		if (flag == 'l')
-			level = log_level_parse(optarg);
-		if (flag == 'm')
-			memory = strtoull(optarg, NULL, 10);
-		if (flag == '?' || level < 0)
-			return 2;
-	}
-	log_init("convolved-codec", (enum log_level)level);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	signal(SIGPIPE, SIG_IGN);
-	worker.tiles.chain = malloc(sizeof *worker.tiles.chain);
-	if (!worker.tiles.chain || !vips_prepare()) {
-		log_error("cannot start libvips");
-		return 1;
-	}
-	return serve(&worker, memory, started);
+	parse_options(&options, argc, argv);
+	log_init("convolved-codec", options.log_level);
+	status = start(&worker, &options) ? 1 : serve(&worker);
+	/* Threads of a job may still run: nothing of theirs is waited for or freed. */
+	fflush(NULL);
+	_exit(status);
 }

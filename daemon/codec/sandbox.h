@@ -1,5 +1,4 @@
-/* The sandbox of a codec worker: it may use the memory, the descriptors and the threads that it has,
- * and nothing else of the system. */
+/* The sandbox of a process that decodes hostile files. */
 #ifndef CODEC_SANDBOX_H
 #define CODEC_SANDBOX_H
 
@@ -7,9 +6,10 @@
 
 #include "common/error.h"
 
-/* Locks this process in for good. memory: bytes of address space that it may take beyond what it
- * has now, so the arena is best mapped before. libvips must have been initialised. Says in the log
- * what could not be done. */
+/* Takes from the process, for good: memory of its own beyond this many bytes (arenas and bodies are
+ * shared memory and do not count), core dumps, new privileges, and every system call that decoding
+ * and encoding do not need. All files but those that are passed in must be open. Returns
+ * ERR_INTERNAL, with errno set, if the kernel refuses. */
 enum error sandbox_enter(uint64_t memory) MUST_CHECK;
 
 #endif

@@ -4,8 +4,8 @@
  * The hard part is that nothing may wait for ever. Slots are given out in tile order and freed in
  * tile order, so the tile that the encoder waits for always has its slot; and every wait also ends
  * when the job is stopped. All counters are guarded by one lock; the pixels are not: a slot belongs
- * to the decoding thread until tiles_send(), to a device until tiles_done(), and then to the encoding
- * side until it is freed. */
+ * to the decoding thread until tiles_send(), to a device until tiles_done(), and then to the
+ * encoding side until it is freed. */
 #include "codec/tiles.h"
 
 #include <string.h>
@@ -143,7 +143,8 @@ uint8_t *tiles_in_row(const struct tiles *tiles, uint32_t i, uint32_t row)
 {
 	const struct tiling *t = &tiles->tiling;
 
-	return (uint8_t *)tiles->arena->in + i % t->slots * t->in_slot + (uint64_t)row * t->in_pitch;
+	return (uint8_t *)tiles->arena->in + i % t->slots * t->in_slot +
+	       (uint64_t)row * t->in_pitch;
 }
 
 const uint8_t *tiles_out_row(const struct tiles *tiles, uint32_t row)

@@ -1,0 +1,142 @@
+/* What each file format can hold, and so how an image is written in it. All of it is decided on the
+ * header, before a pixel is decoded. */
+#include "codec/answer.h"
+
+#include <stdio.h>
+
+/* Kinds of pixel by their bands. */
+enum { GREY = 1, GREY_ALPHA = 2, RGB = 4, RGB_ALPHA = 8, CMYK = 16, OTHER = 32, ALL = 63 };
+enum { U8 = 1 << PIXEL_U8, U16 = 1 << PIXEL_U16, F32 = 1 << PIXEL_F32 };
+
+static const struct rule {
+	unsigned kinds;
+	unsigned types; /* others are converted to the widest of these */
+	uint32_t side_max;
+	uint32_t quality; /* unless one is asked for */
+	bool flattens;    /* alpha is blended onto black */
+	bool colours;     /* grey is written as RGB */
+	const char *kinds_text;
+} rules[FORMATS] = {
+    [FORMAT_JPEG] = {GREY | GREY_ALPHA | RGB | RGB_ALPHA | CMYK, U8, 65535, 85, true, false,
+                     "grey, RGB and CMYK"},
+    [FORMAT_PNG] = {GREY | GREY_ALPHA | RGB | RGB_ALPHA, U8 | U16, IMAGE_SIDE_MAX, 85, false, false,
+                    "grey and RGB, with or without alpha"},
+    [FORMAT_WEBP] = {GREY | GREY_ALPHA | RGB | RGB_ALPHA, U8, 16383, 80, false, true,
+                     "grey and RGB, with or without alpha"},
+    [FORMAT_TIFF] = {ALL, U8 | U16 | F32, IMAGE_SIDE_MAX, 85, false, false, "all"},
+    [FORMAT_GIF] = {GREY | GREY_ALPHA | RGB | RGB_ALPHA, U8, 65535, 85, false, true,
+                    "grey and RGB, with or without alpha"},
+    [FORMAT_PNM] = {GREY | RGB, U8 | U16 | F32, IMAGE_SIDE_MAX, 85, false, false,
+                    "grey and RGB without alpha"},
+    [FORMAT_RAW] = {ALL, U8 | U16 | F32, IMAGE_SIDE_MAX, 85, false, false, "all"},
+};
+
+static unsigned kind_of(const struct image *image, bool cmyk)
+{
+	switch (image->bands - image->alpha) {
+	case 1:
+		return image->alpha ? GREY_ALPHA : GREY;
+	case 3:
+		return image->alpha ? RGB_ALPHA : RGB;
+	default:
+		return cmyk ? CMYK : OTHER;
+	}
+}
+
+static const char *kind_text(unsigned kind)
+{
+	switch (kind) {
+	case GREY_ALPHA:
+		return "grey with alpha";
+	case RGB_ALPHA:
+		return "RGB with alpha";
+	case CMYK:
+		return "CMYK";
+	default:
+		return "of several bands without colours";
+	}
+}
+
+static enum format choose_format(const struct message_job *job, const struct decoded *decoded)
+{
+	if (job->format)
+		return job->format;
+	if (job->raw)
+		return FORMAT_RAW;
+	return job->accept >> decoded->format & 1 ? decoded->format : job->accept_best;
+}
+
+/* Lists the other formats that could take this image: "png, tiff". */
+static void list_others(char *list, size_t size, const struct image *image, unsigned kind)
+{
+	size_t used = 0;
+
+	*list = '\0';
+	for (enum format f = FORMAT_JPEG; f < FORMATS; f++) {
+		const struct rule *r = &rules[f];
+
+		if (r->kinds & kind && !(r->flattens && image->alpha) &&
+		    image->width <= r->side_max && image->height <= r->side_max && used < size)
+			used += (size_t)snprintf(list + used, size - used, "%s%s", used ? ", " : "",
+			                         format_name(f));
+	}
+}
+
+static enum error check_rule(const struct rule *r, enum format format, const struct image *image,
+                             unsigned kind, struct problem *problem)
+{
+	char others[64];
+
+	list_others(others, sizeof others, image, kind);
+	if (!(r->kinds & kind))
+		return problem_set_parameter(
+		    problem, ERR_UNENCODABLE, "format", format_name(format),
+		    "the result is %s, and this format holds only %s; it can be "
+		    "written as %s",
+		    kind_text(kind), r->kinds_text, others);
+	if (image->width > r->side_max || image->height > r->side_max)
+		return problem_set_parameter(
+		    problem, ERR_UNENCODABLE, "format", format_name(format),
+		    "the result is %ux%u, and this format holds at most %u pixels "
+		    "a side; it can be written as %s",
+		    image->width, image->height, r->side_max, others);
+	return ERR_OK;
+}
+
+static uint32_t choose_type(const struct rule *r, uint32_t type)
+{
+	while (!(r->types >> type & 1))
+		type--; /* every format takes u8, which is 0 */
+	return type;
+}
+
+enum error answer_choose(struct answer *answer, const struct message_job *job,
+                         const struct decoded *decoded, uint32_t width, uint32_t height,
+                         struct problem *problem)
+{
+	enum format format = choose_format(job, decoded);
+	const struct rule *r;
+	enum error e;
+
+	*answer =
+	    (struct answer){.format = format, .result = decoded->image, .cmyk = decoded->cmyk};
+	if (format == FORMAT_NONE || format >= FORMATS)
+		return problem_set(problem, ERR_NOT_ACCEPTABLE,
+		                   "none of the formats that can be written is accepted");
+	r = &rules[format];
+	answer->result.width = width;
+	answer->result.height = height;
+	answer->image = answer->result;
+	e = check_rule(r, format, &answer->result, kind_of(&answer->result, decoded->cmyk),
+	               problem);
+	answer->quality = job->quality >= 1 && job->quality <= 100 ? job->quality : r->quality;
+	answer->strip = job->strip != 0;
+	answer->image.type = choose_type(r, answer->image.type);
+	if (r->flattens && answer->image.alpha) {
+		answer->image.bands--;
+		answer->image.alpha = 0;
+	}
+	if (r->colours && answer->image.bands < 3)
+		answer->image.bands += 2;
+	return e;
+}

@@ -1,0 +1,26 @@
+/* Choosing how the answer is written. */
+#ifndef CODEC_ANSWER_H
+#define CODEC_ANSWER_H
+
+#include "codec/decode.h"
+#include "common/error.h"
+#include "common/image.h"
+#include "common/wire.h"
+
+struct answer {
+	enum format format;
+	struct image result; /* as it comes from the devices */
+	struct image image;  /* as it is written: type and bands may differ */
+	bool cmyk;
+	uint32_t quality; /* 1 to 100 */
+	bool strip;
+};
+
+/* Chooses the format and all that follows from it for a result of this size. Without a format asked
+ * for, the body's is taken if it is accepted, else the best accepted. ERR_UNENCODABLE says which
+ * formats would do. */
+enum error answer_choose(struct answer *answer, const struct message_job *job,
+                         const struct decoded *decoded, uint32_t width, uint32_t height,
+                         struct problem *problem) MUST_CHECK;
+
+#endif

@@ -1,0 +1,50 @@
+/* libvips collects its errors as lines "module: text" in one buffer for the whole process; the
+ * first line is the cause and the others follow from it. */
+#include "codec/complaint.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <vips/vips.h>
+
+/* Drops "module: " from the front, if what stands there is one word. */
+static const char *skip_module(const char *line)
+{
+	size_t word = strcspn(line, ": \n");
+
+	return word && !strncmp(line + word, ": ", 2) ? line + word + 2 : line;
+}
+
+/* Copies the first line, less its end mark and what may not be shown. */
+static void copy_sentence(char *sentence, size_t size, const char *line)
+{
+	size_t length = strcspn(line, "\n");
+
+	if (length >= size)
+		length = size - 1;
+	for (size_t i = 0; i < length; i++)
+		sentence[i] = line[i] >= ' ' && line[i] < 127 ? line[i] : '?';
+	while (length && strchr(" .", sentence[length - 1]))
+		length--;
+	sentence[length] = '\0';
+}
+
+static enum error classify(enum error e, const char *text)
+{
+	if (strstr(text, "out of memory") || strstr(text, "Cannot allocate memory"))
+		return ERR_MEMORY;
+	return strstr(text, "unix error") || strstr(text, "system error") ? ERR_IO : e;
+}
+
+enum error complaint_take(struct problem *problem, enum error e, const char *who)
+{
+	char *buffer = vips_error_buffer_copy();
+	char sentence[160];
+
+	copy_sentence(sentence, sizeof sentence, skip_module(buffer));
+	e = classify(e, buffer);
+	g_free(buffer);
+	if (!*sentence || strchr(sentence, '/'))
+		return problem_set(problem, e, "%s failed", who);
+	return problem_set(problem, e, "%s says: %s", who, sentence);
+}

@@ -1,0 +1,14 @@
+/* What libvips says when it fails, for the person who sent the request. */
+#ifndef CODEC_COMPLAINT_H
+#define CODEC_COMPLAINT_H
+
+#include <stdbool.h>
+
+#include "common/error.h"
+
+/* Fills the problem with what `who` ("the JPEG decoder") complained about, as one sentence without
+ * paths, and empties libvips's error buffer. Returns e, or, if the complaint is of the system and
+ * not of the file, ERR_MEMORY or ERR_IO. */
+enum error complaint_take(struct problem *problem, enum error e, const char *who);
+
+#endif

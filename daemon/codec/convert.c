@@ -1,0 +1,58 @@
+/* Conversion of samples: one function a pair of types, in a table. */
+#include "codec/convert.h"
+
+#include <assert.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Written so that not-a-number gives 0, and so that compilers vectorise. */
+static inline float scaled(float value, float full)
+{
+	value *= full;
+	value = value > 0 ? value : 0;
+	return (value < full ? value : full) + 0.5f;
+}
+
+static void f32_to_u8(void *to, const void *from, size_t samples)
+{
+	const float *in = from;
+	uint8_t *out = to;
+
+	for (size_t i = 0; i < samples; i++)
+		out[i] = (uint8_t)scaled(in[i], 255);
+}
+
+static void f32_to_u16(void *to, const void *from, size_t samples)
+{
+	const float *in = from;
+	uint16_t *out = to;
+
+	for (size_t i = 0; i < samples; i++)
+		out[i] = (uint16_t)scaled(in[i], 65535);
+}
+
+/* 65535 is 255 * 257, and a remainder of 257 is never a tie. */
+static void u16_to_u8(void *to, const void *from, size_t samples)
+{
+	const uint16_t *in = from;
+	uint8_t *out = to;
+
+	for (size_t i = 0; i < samples; i++)
+		out[i] = (uint8_t)((in[i] + 128u) / 257u);
+}
+
+static void (*const converters[PIXEL_TYPES][PIXEL_TYPES])(void *, const void *, size_t) = {
+    [PIXEL_U8] = {[PIXEL_U16] = u16_to_u8, [PIXEL_F32] = f32_to_u8},
+    [PIXEL_U16] = {[PIXEL_F32] = f32_to_u16},
+};
+
+void convert_samples(void *to, enum pixel_type to_type, const void *from, enum pixel_type from_type,
+                     size_t samples)
+{
+	if (to_type == from_type) {
+		memcpy(to, from, samples * pixel_type_size(to_type));
+		return;
+	}
+	assert(converters[to_type][from_type]);
+	converters[to_type][from_type](to, from, samples);
+}

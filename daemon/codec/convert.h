@@ -1,0 +1,14 @@
+/* Conversion of samples where a file format cannot hold the image's. */
+#ifndef CODEC_CONVERT_H
+#define CODEC_CONVERT_H
+
+#include <stddef.h>
+
+#include "common/image.h"
+
+/* Copies samples, scaled from one type's full scale to another's, rounded to nearest and saturated;
+ * to the same type they are copied as they are. No type is converted to a wider one. */
+void convert_samples(void *to, enum pixel_type to_type, const void *from, enum pixel_type from_type,
+                     size_t samples);
+
+#endif

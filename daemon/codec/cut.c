@@ -1,0 +1,264 @@
+/* Cutting an image into tiles as it is decoded. Runs in the job's decoding thread.
+ *
+ * The hard part is that every row is decoded once and in order, while a tile's halo overlaps the
+ * tile above and, at the edges, holds rows that the border rule takes from elsewhere. Shared rows
+ * are copied from the slot of the tile above, which is intact until that slot's turn comes again. A
+ * row outside the image that is replicated or reflected always comes from a row of the same tile.
+ * Only `wrap` needs rows from the far end: those of the bottom are decoded beforehand, in a pass of
+ * their own, and those of the top are kept. */
+#include "codec/cut.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "border.h"
+
+struct cutter {
+	struct tiles *tiles;
+	const struct tiling *tiling;
+	const struct cut_source *source;
+	struct problem *problem;
+	enum border border;
+	uint32_t height;       /* of the image */
+	size_t pixel;          /* bytes */
+	size_t margin;         /* bytes of halo on each side of a row */
+	uint32_t lead;         /* bytes from a slot row's start to the image's first column */
+	bool sides;            /* columns outside the image are to be filled */
+	uint32_t next;         /* first row not yet decoded */
+	uint32_t *columns;     /* the columns that the 2 * halo_x columns outside are taken from */
+	uint8_t *constant;     /* a slot row outside the image */
+	uint8_t *top, *bottom; /* wrap: the image's first and last `kept` rows, as slot rows */
+	uint32_t kept;
+};
+
+static void put_sample(uint8_t *to, enum pixel_type type, double value)
+{
+	const uint8_t u8 = (uint8_t)(type == PIXEL_U8 ? value : 0);
+	const uint16_t u16 = (uint16_t)(type == PIXEL_U16 ? value : 0);
+	const float f32 = (float)value;
+
+	if (type == PIXEL_U8)
+		*to = u8;
+	else if (type == PIXEL_U16)
+		memcpy(to, &u16, sizeof u16);
+	else
+		memcpy(to, &f32, sizeof f32);
+}
+
+static void fill_constant_row(struct cutter *c, const double border_pixel[BANDS_MAX])
+{
+	const struct image *image = &c->tiling->image;
+	size_t span = c->tiling->width * c->pixel + 2 * c->margin, sample = c->pixel / image->bands;
+	uint8_t *row = c->constant + c->tiling->lead - c->margin;
+
+	for (uint32_t b = 0; b < image->bands; b++)
+		put_sample(row + b * sample, image->type, border_pixel[b]);
+	for (size_t i = c->pixel; i < span; i++)
+		row[i] = row[i - c->pixel];
+}
+
+static void map_columns(struct cutter *c)
+{
+	int width = (int)c->tiling->image.width, halo = (int)c->tiling->halo_x;
+
+	for (int i = 0; i < halo; i++) {
+		c->columns[i] = (uint32_t)border_map(i - halo, width, (int)c->border);
+		c->columns[halo + i] = (uint32_t)border_map(width + i, width, (int)c->border);
+	}
+}
+
+/* Fills the columns outside the image in one slot row. */
+static void pad_row(const struct cutter *c, uint8_t *row)
+{
+	uint8_t *first = row + c->lead, *right = first + c->tiling->image.width * c->pixel;
+	uint32_t halo = c->tiling->halo_x;
+
+	if (c->border == BORDER_CONSTANT) {
+		memcpy(first - c->margin, c->constant + c->lead - c->margin, c->margin);
+		memcpy(right, c->constant + c->lead, c->margin);
+		return;
+	}
+	for (uint32_t i = 0; i < halo; i++) {
+		memcpy(first - c->margin + i * c->pixel, first + c->columns[i] * c->pixel,
+		       c->pixel);
+		memcpy(right + i * c->pixel, first + c->columns[halo + i] * c->pixel, c->pixel);
+	}
+}
+
+/* Decodes rows to slot rows and pads their sides. */
+static enum error read_rows(const struct cutter *c, struct decoder *decoder, uint32_t y,
+                            uint32_t count, uint8_t *rows)
+{
+	size_t pitch = c->tiling->in_pitch;
+	enum error e = decode_rows(decoder, y, count, rows + c->lead, pitch, c->problem);
+
+	if (!e && c->sides)
+		for (uint32_t i = 0; i < count; i++)
+			pad_row(c, rows + i * pitch);
+	return e;
+}
+
+/* Reads past `count` rows; a slot serves as the place to drop them. */
+static enum error skip_rows(const struct cutter *c, struct decoder *decoder, uint32_t count)
+{
+	enum error e = ERR_OK;
+
+	for (uint32_t y = 0, step; !e && y < count && !tiles_stopped(c->tiles); y += step) {
+		step = count - y < c->tiling->rows ? count - y : c->tiling->rows;
+		e = decode_rows(decoder, y, step, tiles_in_row(c->tiles, 0, 0) + c->lead,
+		                c->tiling->in_pitch, c->problem);
+	}
+	return e;
+}
+
+/* For wrap: gets the image's last rows, which the first tile needs, and leaves the decoder of the
+ * main pass at the start. */
+static enum error read_bottom(struct cutter *c)
+{
+	const struct cut_source *s = c->source;
+	struct decoder *decoder = s->decoder;
+	struct decoded decoded;
+	uint32_t y = c->height - c->kept;
+	enum error e = ERR_OK;
+
+	if (!s->decoded->any_order) {
+		e = decode_open(&decoder, &decoded, s->job, s->body, c->problem);
+		if (!e)
+			e = skip_rows(c, decoder, y);
+	}
+	if (!e && !tiles_stopped(c->tiles))
+		e = read_rows(c, decoder, y, c->kept, c->bottom);
+	if (!s->decoded->any_order)
+		decode_close(&decoder);
+	return e;
+}
+
+/* Keeps those of `count` slot rows from y on that are among the first of the image. */
+static void keep_top(const struct cutter *c, uint32_t y, uint32_t count, const uint8_t *rows)
+{
+	size_t pitch = c->tiling->in_pitch;
+
+	if (y < c->kept)
+		memcpy(c->top + y * pitch, rows,
+		       (count < c->kept - y ? count : c->kept - y) * pitch);
+}
+
+/* A slot row's worth of the row y outside the image; `inside` is slot row of the image's row 0, on
+ * which arithmetic may lead outside the slot as long as the sum does not. */
+static const uint8_t *outside_row(const struct cutter *c, int64_t y, const uint8_t *slot,
+                                  int64_t top)
+{
+	int mapped;
+
+	if (c->border == BORDER_CONSTANT)
+		return c->constant;
+	mapped = border_map((int)y, (int)c->height, (int)c->border);
+	if (c->border != BORDER_WRAP)
+		return slot + (uint64_t)(mapped - top) * c->tiling->in_pitch;
+	return y < 0 ? c->bottom +
+	                   ((uint32_t)mapped - (c->height - c->kept)) * (size_t)c->tiling->in_pitch
+	             : c->top + (uint32_t)mapped * (size_t)c->tiling->in_pitch;
+}
+
+/* Fills the slot rows of image rows y to end - 1, all outside the image. */
+static void pad_rows(const struct cutter *c, uint8_t *slot, int64_t top, int64_t y, int64_t end)
+{
+	size_t pitch = c->tiling->in_pitch;
+
+	for (; y < end; y++)
+		memcpy(slot + (uint64_t)(y - top) * pitch, outside_row(c, y, slot, top), pitch);
+}
+
+/* Makes tile i complete in its slot, which is free. */
+static enum error fill_tile(struct cutter *c, uint32_t i)
+{
+	uint8_t *slot = tiles_in_row(c->tiles, i, 0);
+	size_t pitch = c->tiling->in_pitch;
+	struct tile tile;
+	int64_t top, end;
+	uint32_t first, last; /* rows of the tile that are inside the image: first to last - 1 */
+	enum error e;
+
+	tiling_tile(c->tiling, i, 0, 0, &tile);
+	top = (int64_t)tile.y0 - c->tiling->halo_y;
+	end = (int64_t)tile.y0 + tile.height + c->tiling->halo_y;
+	first = top > 0 ? (uint32_t)top : 0;
+	last = end < c->height ? (uint32_t)end : c->height;
+	if (i > 0 && c->next > first) {
+		uint32_t above = first - (tile.y0 - c->tiling->rows) + c->tiling->halo_y;
+
+		memcpy(slot + (uint64_t)(first - top) * pitch, tiles_in_row(c->tiles, i - 1, above),
+		       (c->next - first) * pitch);
+		first = c->next;
+	}
+	e = read_rows(c, c->source->decoder, first, last - first,
+	              slot + (uint64_t)(first - top) * pitch);
+	if (e)
+		return e;
+	keep_top(c, first, last - first, slot + (uint64_t)(first - top) * pitch);
+	c->next = last;
+	pad_rows(c, slot, top, top, 0);
+	pad_rows(c, slot, top, last, end);
+	return ERR_OK;
+}
+
+static enum error cut_tiles(struct cutter *c)
+{
+	for (uint32_t i = 0; i < c->tiling->count && tiles_await_slot(c->tiles, i); i++) {
+		enum error e = fill_tile(c, i);
+
+		if (e)
+			return e;
+		if (tiles_send(c->tiles, i))
+			return problem_set(c->problem, ERR_IO, "a tile cannot be sent");
+	}
+	return ERR_OK;
+}
+
+/* Works out the constants, and gets the memory that the border rule needs. */
+static bool prepare(struct cutter *c, const double border_pixel[BANDS_MAX])
+{
+	const struct tiling *t = c->tiling;
+
+	c->height = t->image.height;
+	c->pixel = image_pixel_size(&t->image);
+	c->margin = t->halo_x * c->pixel;
+	c->lead = t->lead - (uint32_t)(t->x0 * c->pixel);
+	c->sides = t->halo_x && c->border != BORDER_CROP;
+	if (c->border == BORDER_WRAP)
+		c->kept = t->halo_y < c->height ? t->halo_y : c->height;
+	c->columns = calloc(2 * t->halo_x + 1, sizeof *c->columns);
+	c->constant = calloc(1, t->in_pitch);
+	c->top = malloc((size_t)c->kept * t->in_pitch + 1);
+	c->bottom = malloc((size_t)c->kept * t->in_pitch + 1);
+	if (!c->columns || !c->constant || !c->top || !c->bottom)
+		return false;
+	if (c->border == BORDER_CONSTANT)
+		fill_constant_row(c, border_pixel);
+	else if (c->sides)
+		map_columns(c);
+	return true;
+}
+
+enum error cut_run(struct tiles *tiles, const struct cut_source *source, const struct chain *chain,
+                   const double border_pixel[BANDS_MAX], struct problem *problem)
+{
+	struct cutter c = {.tiles = tiles,
+	                   .tiling = &tiles->tiling,
+	                   .source = source,
+	                   .problem = problem,
+	                   .border = chain->border};
+	enum error e = ERR_OK;
+
+	if (!prepare(&c, border_pixel))
+		e = problem_set(problem, ERR_MEMORY, "no memory for the rows outside the image");
+	if (!e && c.kept)
+		e = read_bottom(&c);
+	if (!e)
+		e = cut_tiles(&c);
+	free(c.columns);
+	free(c.constant);
+	free(c.top);
+	free(c.bottom);
+	return e;
+}

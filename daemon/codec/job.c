@@ -1,0 +1,242 @@
+/* One job, from MSG_JOB to MSG_JOB_DONE: the order of its stages.
+ *
+ * Two threads, made for the job and gone with it. The decoding thread reads the header, checks,
+ * makes the encoding thread, decodes and cuts tiles, and joins the encoding thread. Both own
+ * nothing beyond the job; they meet only in `tiles`. The main thread (main.c) starts and joins the
+ * decoding thread and touches nothing in between but `tiles`. */
+#include "codec/job.h"
+
+#include <malloc.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <vips/vips.h>
+
+#include "codec/answer.h"
+#include "codec/cut.h"
+#include "codec/decode.h"
+#include "codec/encode.h"
+#include "codec/tiles.h"
+#include "common/log.h"
+
+struct job {
+	struct message_job message;
+	struct job_place place;
+	int body, answer_file;
+	struct chain chain;
+	double border_pixel[BANDS_MAX];
+	struct tiles tiles;
+	pthread_t thread;
+	struct decoded decoded;
+	struct decoder *decoder;
+	struct answer answer;
+	struct encoder *encoder;
+	uint64_t start_ns, decode_ns; /* of the process's processor time */
+};
+
+/* Images from here on leave the heap large enough that it is worth being handed back. */
+static const uint64_t TRIM_PIXELS = 16000000;
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static enum error send_image(const struct job *job)
+{
+	struct message message = {.type = MSG_IMAGE};
+
+	message.image.job = job->message.job;
+	message.image.image = job->decoded.image;
+	message.image.input_format = job->decoded.format;
+	message.image.tiles = job->tiles.tiling.count;
+	return wire_send(job->place.socket, &message, NULL);
+}
+
+/* Checks everything that can be refused before a pixel is decoded. */
+static enum error prepare(struct job *job, struct problem *problem)
+{
+	struct tiling tiling;
+	enum error e;
+
+	e = decode_open(&job->decoder, &job->decoded, &job->message, job->body, problem);
+	if (!e)
+		e = chain_border_pixel(&job->chain, &job->decoded.image, job->border_pixel,
+		                       problem);
+	if (!e)
+		e = tiling_init(&tiling, &job->chain, &job->decoded.image, job->place.arena.in_size,
+		                job->place.arena.out_size, job->message.samples_max, problem);
+	if (!e)
+		e = answer_choose(&job->answer, &job->message, &job->decoded, tiling.width,
+		                  tiling.height, problem);
+	if (!e)
+		e = encode_open(&job->encoder, &job->answer, &job->tiles,
+		                decode_metadata(job->decoder), job->answer_file, problem);
+	if (e)
+		return e;
+	tiles_start(&job->tiles, &tiling);
+	return send_image(job) ? problem_set(problem, ERR_IO, "the header cannot be sent") : ERR_OK;
+}
+
+static void *encode_thread(void *data)
+{
+	struct job *job = data;
+	struct problem problem = {0};
+	enum error e = encode_run(job->encoder, &problem);
+
+	if (e)
+		tiles_stop(&job->tiles, e, &problem);
+	vips_thread_shutdown();
+	return NULL;
+}
+
+/* Until the first rows are there the whole process decodes, in whichever threads; from then on only
+ * this one. */
+static enum error decode(struct job *job, struct problem *problem)
+{
+	struct cut_source source = {job->decoder, &job->decoded, &job->message, job->body};
+	uint64_t begun_ns, thread_ns;
+	enum error e = decode_begin(job->decoder, problem);
+
+	begun_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - job->start_ns;
+	thread_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	if (!e)
+		e = cut_run(&job->tiles, &source, &job->chain, job->border_pixel, problem);
+	job->decode_ns = begun_ns + clock_ns(CLOCK_THREAD_CPUTIME_ID) - thread_ns;
+	return e;
+}
+
+static enum error run(struct job *job, struct problem *problem)
+{
+	pthread_t encoder;
+	enum error e = prepare(job, problem);
+
+	if (e)
+		return e;
+	if (pthread_create(&encoder, NULL, encode_thread, job))
+		return problem_set(problem, ERR_MEMORY, "no memory for a thread");
+	e = decode(job, problem);
+	if (e)
+		tiles_stop(&job->tiles, e, problem);
+	pthread_join(encoder, NULL);
+	return e;
+}
+
+static void *job_thread(void *data)
+{
+	struct job *job = data;
+	const uint64_t one = 1;
+	struct problem problem = {0};
+	enum error e = run(job, &problem);
+
+	if (e)
+		tiles_stop(&job->tiles, e, &problem);
+	encode_close(&job->encoder);
+	decode_close(&job->decoder);
+	vips_error_clear();
+	vips_thread_shutdown();
+	if (write(job->place.finished, &one, sizeof one) != (ssize_t)sizeof one)
+		log_error("job %llu: its end cannot be announced",
+		          (unsigned long long)job->message.job);
+	return NULL;
+}
+
+static bool message_valid(const struct message_job *message)
+{
+	return message->format < FORMATS && message->accept_best < FORMATS &&
+	       (!message->raw || image_valid(&message->raw_image));
+}
+
+static void job_free(struct job **job)
+{
+	close((*job)->body);
+	close((*job)->answer_file);
+	tiles_fini(&(*job)->tiles);
+	free(*job);
+	*job = NULL;
+}
+
+enum error job_start(struct job **job, const struct job_place *place,
+                     const struct message_job *message, const int fds[3], struct problem *problem)
+{
+	struct job *new = calloc(1, sizeof *new);
+	enum error e = ERR_OK;
+
+	*job = new;
+	if (!new) {
+		for (int i = 0; i < 3; i++)
+			close(fds[i]);
+		return problem_set(problem, ERR_MEMORY, "no memory for the job");
+	}
+	new->message = *message;
+	new->place = *place;
+	new->body = fds[0];
+	new->answer_file = fds[1];
+	new->start_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	tiles_init(&new->tiles, message->job, place->socket, &new->place.arena,
+	           place->arena_number);
+	if (sealed_read(fds[2], &new->chain, sizeof new->chain) || !chain_valid(&new->chain) ||
+	    !message_valid(message))
+		e = problem_set(problem, ERR_INTERNAL, "the job's description is not valid");
+	close(fds[2]);
+	if (!e && pthread_create(&new->thread, NULL, job_thread, new))
+		e = problem_set(problem, ERR_MEMORY, "no memory for a thread");
+	if (e)
+		job_free(job);
+	return e;
+}
+
+void job_tile_done(struct job *job, const struct message_tile_done *done)
+{
+	if (done->job == job->message.job)
+		tiles_done(&job->tiles, done);
+}
+
+void job_cancel(struct job *job, uint64_t number)
+{
+	struct problem problem;
+
+	if (number != job->message.job)
+		return;
+	problem_set(&problem, ERR_TIMEOUT, "the job was given up");
+	tiles_stop(&job->tiles, ERR_TIMEOUT, &problem);
+}
+
+static void describe_answer(const struct job *job, struct message_job_done *done)
+{
+	struct stat status;
+
+	done->error = job->tiles.error;
+	done->problem = job->tiles.problem;
+	if (!done->error && fstat(job->answer_file, &status))
+		done->error = ERR_IO;
+	if (done->error)
+		return;
+	done->format = job->answer.format;
+	done->image = job->answer.image;
+	done->answer_size = (uint64_t)status.st_size;
+}
+
+void job_finish(struct job **job, struct message_job_done *done)
+{
+	struct job *j = *job;
+	uint64_t busy_ns;
+
+	pthread_join(j->thread, NULL);
+	busy_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - j->start_ns;
+	*done = (struct message_job_done){.job = j->message.job};
+	done->input_format = j->decoded.format;
+	done->decode_ns = j->decode_ns;
+	done->encode_ns = busy_ns > j->decode_ns ? busy_ns - j->decode_ns : 0;
+	describe_answer(j, done);
+	if ((uint64_t)j->decoded.image.width * j->decoded.image.height >= TRIM_PIXELS)
+		malloc_trim(0);
+	job_free(job);
+}

@@ -1,0 +1,132 @@
+/* Writing PNM and bare pixels without libvips, which puts the date into PNM and PFM's rows in the
+ * wrong order. Runs in the job's encoding thread.
+ *
+ * PFM's rows run from bottom to top. Its size is known, so each row goes to its place in the file
+ * as it comes. */
+#include "codec/plain.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct plain {
+	const struct answer *answer;
+	int file;
+	uint64_t header; /* bytes */
+	size_t row_size;
+	uint8_t *rows; /* those of the result that are not yet written */
+	uint32_t rows_max, first, count;
+};
+
+static enum error write_fully(int file, const uint8_t *from, size_t size, uint64_t offset)
+{
+	while (size) {
+		ssize_t count = pwrite(file, from, size, (off_t)offset);
+
+		if (count <= 0)
+			return ERR_IO;
+		from += count;
+		offset += (uint64_t)count;
+		size -= (size_t)count;
+	}
+	return ERR_OK;
+}
+
+static bool bottom_up(const struct plain *p)
+{
+	return p->answer->format == FORMAT_PNM && p->answer->image.type == PIXEL_F32;
+}
+
+static enum error write_header(struct plain *p)
+{
+	const struct image *image = &p->answer->image;
+	bool colour = image->bands == 3;
+	char text[64];
+	int size;
+
+	if (p->answer->format == FORMAT_RAW)
+		return ERR_OK;
+	/* A negative scale says that the floats are little-endian. */
+	if (image->type == PIXEL_F32)
+		size = snprintf(text, sizeof text, "%s\n%u %u\n-1.0\n", colour ? "PF" : "Pf",
+		                image->width, image->height);
+	else
+		size = snprintf(text, sizeof text, "%s\n%u %u\n%u\n", colour ? "P6" : "P5",
+		                image->width, image->height, image->type == PIXEL_U8 ? 255 : 65535);
+	p->header = (uint64_t)size;
+	return write_fully(p->file, (const uint8_t *)text, p->header, 0);
+}
+
+/* PGM and PPM hold the more significant byte first. */
+static void copy_row(const struct plain *p, uint8_t *to, const uint8_t *from)
+{
+	if (p->answer->format == FORMAT_RAW || p->answer->image.type != PIXEL_U16) {
+		memcpy(to, from, p->row_size);
+		return;
+	}
+	for (size_t i = 0; i < p->row_size; i += 2) {
+		to[i] = from[i + 1];
+		to[i + 1] = from[i];
+	}
+}
+
+static enum error flush(struct plain *p)
+{
+	uint32_t place = p->first;
+
+	if (bottom_up(p))
+		place = p->answer->image.height - p->first - p->count;
+	p->first += p->count;
+	return write_fully(p->file, p->rows, p->count * p->row_size,
+	                   p->header + (uint64_t)place * p->row_size);
+}
+
+/* Takes rows y to end - 1, which are there, into the buffer and writes it. */
+static enum error write_rows(struct plain *p, const struct tiles *tiles, uint32_t y, uint32_t end)
+{
+	enum error e = ERR_OK;
+
+	while (!e && y < end) {
+		p->first = y;
+		p->count = end - y < p->rows_max ? end - y : p->rows_max;
+		for (uint32_t i = 0; i < p->count; i++) {
+			uint32_t place = bottom_up(p) ? p->count - 1 - i : i;
+
+			copy_row(p, p->rows + place * p->row_size, tiles_out_row(tiles, y + i));
+		}
+		y += p->count;
+		e = flush(p);
+	}
+	return e;
+}
+
+static enum error write_tiles(struct plain *p, struct tiles *tiles)
+{
+	const struct tiling *t = &tiles->tiling;
+	enum error e = write_header(p);
+
+	for (uint32_t i = 0; !e && i < t->count && tiles_await(tiles, i); i++) {
+		uint32_t y = i * t->rows, end = t->height - y < t->rows ? t->height : y + t->rows;
+
+		e = write_rows(p, tiles, y, end);
+		tiles_free_above(tiles, end);
+	}
+	return e;
+}
+
+enum error plain_run(const struct answer *answer, struct tiles *tiles, int file,
+                     struct problem *problem)
+{
+	struct plain p = {
+	    .answer = answer, .file = file, .row_size = image_row_size(&answer->image)};
+	enum error e;
+
+	p.rows_max = (uint32_t)((256 << 10) / p.row_size) + 1;
+	p.rows = malloc(p.rows_max * p.row_size);
+	if (!p.rows)
+		return problem_set(problem, ERR_MEMORY, "no memory to write the answer");
+	e = write_tiles(&p, tiles);
+	free(p.rows);
+	return e ? problem_set(problem, e, "the answer cannot be written") : ERR_OK;
+}

@@ -1,0 +1,123 @@
+/* Recognising a body by its first bytes, never by what its sender calls it: only a body with one of
+ * these signatures ever reaches a decoder. */
+#include "codec/sniff.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+/* '?' stands for any byte. */
+struct signature {
+	enum format format;
+	size_t offset;
+	const char *bytes;
+	size_t size;
+	const char *words; /* for those that are not decoded */
+};
+
+#define SIGNATURE(format, offset, bytes, words)                                                    \
+	{                                                                                          \
+		format, offset, bytes, sizeof bytes - 1, words                                     \
+	}
+
+static const struct signature signatures[] = {
+    SIGNATURE(FORMAT_JPEG, 0, "\xff\xd8\xff", NULL),
+    SIGNATURE(FORMAT_PNG, 0, "\x89PNG\r\n\x1a\n", NULL),
+    SIGNATURE(FORMAT_WEBP, 0, "RIFF????WEBP", NULL),
+    SIGNATURE(FORMAT_TIFF, 0, "II*\0", NULL),
+    SIGNATURE(FORMAT_TIFF, 0, "MM\0*", NULL),
+    SIGNATURE(FORMAT_TIFF, 0, "II+\0", NULL),
+    SIGNATURE(FORMAT_TIFF, 0, "MM\0+", NULL),
+    SIGNATURE(FORMAT_GIF, 0, "GIF87a", NULL),
+    SIGNATURE(FORMAT_GIF, 0, "GIF89a", NULL),
+    SIGNATURE(FORMAT_NONE, 4, "ftypavif", "an AVIF image"),
+    SIGNATURE(FORMAT_NONE, 4, "ftyphe", "a HEIC image"),
+    SIGNATURE(FORMAT_NONE, 4, "ftyp", "an MP4 or HEIF file"),
+    SIGNATURE(FORMAT_NONE, 0, "\xff\x0a", "a JPEG XL image"),
+    SIGNATURE(FORMAT_NONE, 4, "JXL ", "a JPEG XL image"),
+    SIGNATURE(FORMAT_NONE, 4, "jP  ", "a JPEG 2000 image"),
+    SIGNATURE(FORMAT_NONE, 0, "BM", "a BMP image"),
+    SIGNATURE(FORMAT_NONE, 0, "P7\n", "a PAM image"),
+    SIGNATURE(FORMAT_NONE, 0, "8BPS", "a Photoshop document"),
+    SIGNATURE(FORMAT_NONE, 0, "%PDF", "a PDF document"),
+    SIGNATURE(FORMAT_NONE, 0, "PK\x03\x04", "a ZIP archive"),
+    SIGNATURE(FORMAT_NONE, 0, "\x1f\x8b", "gzip-compressed data"),
+    SIGNATURE(FORMAT_NONE, 0, "<svg", "an SVG drawing"),
+    SIGNATURE(FORMAT_NONE, 0, "<?xml", "XML"),
+    SIGNATURE(FORMAT_NONE, 0, "<!DOCTYPE", "HTML"),
+    SIGNATURE(FORMAT_NONE, 0, "{", "JSON"),
+};
+
+static bool matches(const struct signature *s, const uint8_t *body, size_t size)
+{
+	if (size < s->offset + s->size)
+		return false;
+	for (size_t i = 0; i < s->size; i++)
+		if (s->bytes[i] != '?' && (uint8_t)s->bytes[i] != body[s->offset + i])
+			return false;
+	return true;
+}
+
+static const struct signature *find(const uint8_t *body, size_t size)
+{
+	for (size_t i = 0; i < sizeof signatures / sizeof *signatures; i++)
+		if (matches(&signatures[i], body, size))
+			return &signatures[i];
+	return NULL;
+}
+
+/* P1 to P6, PF, Pf and white space: too short a signature for the table. */
+static bool is_pnm(const uint8_t *body, size_t size)
+{
+	return size > 2 && body[0] == 'P' && body[1] && strchr("123456Ff", body[1]) &&
+	       strchr(" \t\r\n#", body[2]) && body[2];
+}
+
+static bool is_text(const uint8_t *body, size_t size)
+{
+	for (size_t i = 0; i < size && i < 64; i++)
+		if (body[i] < 9 || (body[i] > 13 && body[i] < 32) || body[i] == 127)
+			return false;
+	return true;
+}
+
+enum format sniff_format(const uint8_t *body, size_t size)
+{
+	const struct signature *s = find(body, size);
+
+	if (s)
+		return s->format;
+	return is_pnm(body, size) ? FORMAT_PNM : FORMAT_NONE;
+}
+
+/* Counts the numbers, less those of the header, from the magic number on; in P1 each digit of the
+ * pixels is one. Comments are skipped wherever they are, as the decoder does. */
+uint64_t sniff_text_samples(const uint8_t *body, size_t size)
+{
+	uint64_t numbers = 0, header = body[1] == '1' ? 2 : 3;
+	bool inside = false, comment = false;
+
+	if (!is_pnm(body, size) || body[1] > '3')
+		return UINT64_MAX;
+	for (size_t i = 2; i < size; i++) {
+		bool digit = body[i] >= '0' && body[i] <= '9';
+
+		comment = body[i] == '#' || (comment && body[i] != '\n');
+		if (comment) {
+			inside = false;
+			continue;
+		}
+		if (digit && (!inside || (body[1] == '1' && numbers >= header)))
+			numbers++;
+		inside = digit;
+	}
+	return numbers > header ? numbers - header : 0;
+}
+
+const char *sniff_describe(const uint8_t *body, size_t size)
+{
+	const struct signature *s = find(body, size);
+
+	if (s)
+		return s->words;
+	return is_text(body, size) ? "text" : "nothing known";
+}

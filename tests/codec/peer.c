@@ -1,0 +1,292 @@
+/* Front and device in one: sends a job, checks every tile that comes against the whole image padded
+ * in its own simple way, copies its middle to the output arena, and collects the answer. */
+#include "peer.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void die(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+static void run_program(const char *program, int socket)
+{
+	if (socket == WORKER_SOCKET)
+		fcntl(socket, F_SETFD, 0);
+	else
+		dup2(socket, WORKER_SOCKET);
+	execl(program, program, "--log-level", "warning", (char *)NULL);
+	die(program);
+}
+
+void peer_start(struct peer *peer, const char *program, uint64_t in_size, uint64_t out_size)
+{
+	struct message message;
+	int sockets[2], fds[MESSAGE_FDS_MAX];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets))
+		die("socketpair");
+	peer->pid = fork();
+	if (peer->pid == 0)
+		run_program(program, sockets[1]);
+	close(sockets[1]);
+	peer->socket = sockets[0];
+	if (wire_receive(peer->socket, &message, fds) != WIRE_MESSAGE || message.type != MSG_READY)
+		die("no MSG_READY");
+	if (arena_create("in", in_size, &fds[0]) || arena_create("out", out_size, &fds[1]) ||
+	    arena_map(&peer->arena, fds[0], in_size, PROT_READ, fds[1], out_size,
+	              PROT_READ | PROT_WRITE))
+		die("arena");
+	message = (struct message){.type = MSG_ARENA};
+	message.arena =
+	    (struct message_arena){.arena = 7, .in_size = in_size, .out_size = out_size};
+	if (wire_send(peer->socket, &message, fds))
+		die("MSG_ARENA");
+	close(fds[0]);
+	close(fds[1]);
+}
+
+int peer_stop(struct peer *peer)
+{
+	int status;
+
+	close(peer->socket);
+	waitpid(peer->pid, &status, 0);
+	arena_unmap(&peer->arena);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* The border rules, a step at a time. */
+static int walk(int i, int n, enum border border)
+{
+	while (i < 0 || i >= n) {
+		bool before = i < 0;
+
+		switch (border) {
+		case BORDER_REFLECT:
+			i = before ? -1 - i : 2 * n - 1 - i;
+			break;
+		case BORDER_REFLECT101:
+			i = n == 1 ? 0 : before ? -i : 2 * n - 2 - i;
+			break;
+		case BORDER_WRAP:
+			i = before ? i + n : i - n;
+			break;
+		default:
+			i = before ? 0 : n - 1;
+			break;
+		}
+	}
+	return i;
+}
+
+/* The pixel at a place in or outside the picture. */
+static const uint8_t *pixel_at(const struct picture *p, const struct chain *chain, int x, int y,
+                               const uint8_t *constant)
+{
+	int width = (int)p->image.width, height = (int)p->image.height;
+
+	if (chain->border == BORDER_CONSTANT && (x < 0 || y < 0 || x >= width || y >= height))
+		return constant;
+	x = walk(x, width, chain->border);
+	y = walk(y, height, chain->border);
+	return p->pixels + ((size_t)y * p->image.width + (size_t)x) * image_pixel_size(&p->image);
+}
+
+static void make_constant(const struct picture *p, const struct chain *chain, uint8_t *constant)
+{
+	struct problem problem;
+	double value[BANDS_MAX] = {0};
+
+	if (chain_border_pixel(chain, &p->image, value, &problem))
+		die("chain_border_pixel");
+	for (uint32_t b = 0; b < p->image.bands; b++) {
+		if (p->image.type == PIXEL_U8)
+			constant[b] = (uint8_t)value[b];
+		else if (p->image.type == PIXEL_U16)
+			((uint16_t *)(void *)constant)[b] = (uint16_t)value[b];
+		else
+			((float *)(void *)constant)[b] = (float)value[b];
+	}
+}
+
+static bool tile_right(const struct peer *peer, const struct tile *t, const struct picture *p,
+                       const struct chain *chain)
+{
+	_Alignas(8) uint8_t constant[16];
+	size_t pixel = image_pixel_size(&p->image);
+	uint32_t halo_x, halo_y;
+
+	chain_halo(chain, &halo_x, &halo_y);
+	make_constant(p, chain, constant);
+	for (int y = -(int)halo_y; y < (int)(t->height + halo_y); y++)
+		for (int x = -(int)halo_x; x < (int)(t->width + halo_x); x++) {
+			const uint8_t *in = (const uint8_t *)peer->arena.in + (int64_t)t->in +
+			                    (int64_t)y * t->in_pitch + x * (int64_t)pixel;
+
+			if (memcmp(in, pixel_at(p, chain, (int)t->x0 + x, (int)t->y0 + y, constant),
+			           pixel))
+				return false;
+		}
+	return true;
+}
+
+static void filter_tile(const struct peer *peer, const struct tile *t, const struct image *image)
+{
+	for (uint32_t y = 0; y < t->height; y++)
+		memcpy((uint8_t *)peer->arena.out + t->out + (uint64_t)y * t->out_pitch,
+		       (const uint8_t *)peer->arena.in + t->in + (uint64_t)y * t->in_pitch,
+		       t->width * image_pixel_size(image));
+}
+
+static bool handle_tile(const struct peer *peer, const struct request *request,
+                        const struct chain *chain, const struct tile *tile, struct reply *reply)
+{
+	struct message message = {.type = MSG_TILE_DONE};
+
+	if (!reply->has_header || !tile_valid(tile, &reply->header.image, chain,
+	                                      peer->arena.in_size, peer->arena.out_size))
+		return false;
+	if (request->cancel_at == (int)tile->index + 1) {
+		message = (struct message){.type = MSG_CANCEL, .cancel = {.job = tile->job}};
+		return !wire_send(peer->socket, &message, NULL);
+	}
+	message.tile_done.job = tile->job;
+	message.tile_done.index = tile->index;
+	if (request->fail_at == (int)tile->index + 1) {
+		message.tile_done.error = ERR_DEVICE;
+		message.tile_done.cl_error = -5;
+	} else {
+		filter_tile(peer, tile, &reply->header.image);
+	}
+	if (request->expected && !tile_right(peer, tile, request->expected, chain))
+		reply->wrong_tiles++;
+	return !wire_send(peer->socket, &message, NULL);
+}
+
+static bool readable(int socket)
+{
+	struct pollfd event = {.fd = socket, .events = POLLIN};
+
+	return poll(&event, 1, 0) == 1;
+}
+
+/* Handles messages until the job is done. Tiles are held back as long as more messages wait. */
+static bool converse(struct peer *peer, const struct request *request, const struct chain *chain,
+                     struct reply *reply)
+{
+	static struct message message;
+	struct tile held[SLOTS_MAX];
+	uint32_t count = 0;
+	int fds[MESSAGE_FDS_MAX];
+
+	for (;;) {
+		if (wire_receive(peer->socket, &message, fds) != WIRE_MESSAGE)
+			return false;
+		if (message.type == MSG_JOB_DONE) {
+			reply->done = message.job_done;
+			return true;
+		}
+		if (message.type == MSG_IMAGE) {
+			reply->header = message.image;
+			reply->has_header = true;
+		} else if (message.type == MSG_TILE && count < SLOTS_MAX) {
+			held[count++] = message.tile.tile;
+		} else {
+			return false;
+		}
+		if (count < SLOTS_MAX && request->reverse && readable(peer->socket))
+			continue;
+		while (count)
+			if (!handle_tile(peer, request, chain, &held[--count], reply))
+				return false;
+	}
+}
+
+static void make_chain(const struct request *request, struct chain *chain)
+{
+	struct problem problem;
+
+	chain_init(chain);
+	if (chain_parse(chain, request->filters, &problem) ||
+	    (request->border && chain_set_border(chain, request->border, &problem)) ||
+	    (request->border_value &&
+	     chain_set_border_value(chain, request->border_value, &problem)))
+		die(problem.detail);
+}
+
+static void make_job(const struct request *request, struct message *message)
+{
+	static uint64_t number;
+	const uint64_t plenty = UINT64_C(1) << 40;
+
+	*message = (struct message){.type = MSG_JOB};
+	message->job.job = ++number;
+	message->job.arena = 7;
+	message->job.format = request->format;
+	message->job.accept = 0xff;
+	message->job.accept_best = FORMAT_PNG;
+	message->job.quality = request->quality;
+	message->job.strip = request->strip;
+	if (request->raw) {
+		message->job.raw = 1;
+		message->job.raw_image = *request->raw;
+	}
+	message->job.body_size = request->body_size;
+	message->job.pixels_max = request->pixels_max ? request->pixels_max : plenty;
+	message->job.buffered_pixels_max =
+	    request->buffered_pixels_max ? request->buffered_pixels_max : plenty;
+	message->job.samples_max = request->samples_max ? request->samples_max : 1 << 22;
+}
+
+static void read_answer(int fd, struct reply *reply)
+{
+	size_t size = reply->done.answer_size;
+
+	if (reply->done.error)
+		return;
+	reply->answer = malloc(size + 1);
+	if (!reply->answer || pread(fd, reply->answer, size, 0) != (ssize_t)size)
+		die("answer");
+}
+
+bool peer_run(struct peer *peer, const struct request *request, struct reply *reply)
+{
+	static struct chain chain;
+	static struct message message;
+	int fds[3];
+	bool ok;
+
+	memset(reply, 0, sizeof *reply);
+	make_chain(request, &chain);
+	make_job(request, &message);
+	fds[0] = memfd_create("body", MFD_CLOEXEC);
+	fds[1] = memfd_create("answer", MFD_CLOEXEC);
+	if (write(fds[0], request->body, request->body_size) != (ssize_t)request->body_size ||
+	    lseek(fds[0], 0, SEEK_SET) || sealed_create("chain", &chain, sizeof chain, &fds[2]))
+		die("job");
+	ok = !wire_send(peer->socket, &message, fds) && converse(peer, request, &chain, reply) &&
+	     reply->done.job == message.job.job;
+	if (ok)
+		read_answer(fds[1], reply);
+	for (int i = 0; i < 3; i++)
+		close(fds[i]);
+	return ok;
+}
+
+void reply_fini(struct reply *reply)
+{
+	free(reply->answer);
+	reply->answer = NULL;
+}

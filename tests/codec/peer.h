@@ -1,0 +1,59 @@
+/* The other side of a codec worker, for tests: front and device in one. */
+#ifndef TESTS_CODEC_PEER_H
+#define TESTS_CODEC_PEER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/arena.h"
+#include "common/chain.h"
+#include "common/wire.h"
+
+/* Pixels without padding between the rows. */
+struct picture {
+	struct image image;
+	uint8_t *pixels; /* malloc'd */
+};
+
+struct peer {
+	pid_t pid;
+	int socket;
+	struct arena arena;
+};
+
+/* What is asked for, and what happens on the way. */
+struct request {
+	const void *body;
+	size_t body_size;
+	const char *filters; /* as chain_parse() takes it */
+	const char *border, *border_value;
+	enum format format;
+	uint32_t quality, strip;
+	const struct image *raw;                               /* NULL: the body is a file */
+	uint64_t pixels_max, buffered_pixels_max, samples_max; /* 0: plenty */
+	const struct picture *expected; /* tiles are compared with it; NULL: not */
+	int fail_at, cancel_at;         /* tile, from 1; 0: none */
+	bool reverse;                   /* tiles come back in reverse where several are waiting */
+};
+
+struct reply {
+	struct message_job_done done;
+	struct message_image header;
+	bool has_header;
+	uint32_t wrong_tiles; /* whose input differed from what the border rule says */
+	uint8_t *answer;      /* malloc'd; NULL after an error */
+};
+
+/* Starts the program and gives it an arena of these sizes. Exits if it does not start. */
+void peer_start(struct peer *peer, const char *program, uint64_t in_size, uint64_t out_size);
+/* Hangs up and returns the program's exit status, or -1 if it was killed. */
+int peer_stop(struct peer *peer);
+
+/* Has a job done with the identity as its filter. Returns false if the worker broke the protocol.
+ */
+bool peer_run(struct peer *peer, const struct request *request, struct reply *reply);
+void reply_fini(struct reply *reply);
+
+#endif

@@ -1,0 +1,148 @@
+/* Test images by way of libvips; raw copies of pixels on our side. */
+#include "pictures.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void check(bool ok, const char *what)
+{
+	if (ok)
+		return;
+	fprintf(stderr, "%s: %s\n", what, vips_error_buffer());
+	exit(1);
+}
+
+static uint32_t noise(void)
+{
+	static uint32_t state = 12345;
+
+	state = state * 1664525 + 1013904223;
+	return state >> 16;
+}
+
+void picture_make(struct picture *p, uint32_t width, uint32_t height, uint32_t bands,
+                  enum pixel_type type, bool alpha)
+{
+	size_t samples = (size_t)width * height * bands;
+
+	p->image = (struct image){width, height, bands, type, alpha};
+	p->pixels = malloc(image_size(&p->image));
+	for (size_t i = 0; i < samples; i++) {
+		uint32_t smooth = (uint32_t)(i / bands % width + i / bands / width) * 331;
+		uint16_t value = (uint16_t)(smooth + noise() % 4096);
+
+		if (type == PIXEL_U8)
+			p->pixels[i] = (uint8_t)(value >> 8);
+		else if (type == PIXEL_U16)
+			((uint16_t *)(void *)p->pixels)[i] = value;
+		else
+			((float *)(void *)p->pixels)[i] = (float)value / 65535.0f;
+	}
+}
+
+void picture_fini(struct picture *p)
+{
+	free(p->pixels);
+	p->pixels = NULL;
+}
+
+static VipsInterpretation interpretation(const struct image *image)
+{
+	if (image->bands - image->alpha == 1)
+		return image->type == PIXEL_U16 ? VIPS_INTERPRETATION_GREY16
+		                                : VIPS_INTERPRETATION_B_W;
+	if (image->bands - image->alpha == 3)
+		return image->type == PIXEL_U16   ? VIPS_INTERPRETATION_RGB16
+		       : image->type == PIXEL_F32 ? VIPS_INTERPRETATION_scRGB
+		                                  : VIPS_INTERPRETATION_sRGB;
+	return image->bands == 4 ? VIPS_INTERPRETATION_CMYK : VIPS_INTERPRETATION_MULTIBAND;
+}
+
+VipsImage *picture_to_vips(const struct picture *p)
+{
+	static const VipsBandFormat formats[] = {VIPS_FORMAT_UCHAR, VIPS_FORMAT_USHORT,
+	                                         VIPS_FORMAT_FLOAT};
+	VipsImage *vips = vips_image_new_from_memory_copy(
+	    p->pixels, image_size(&p->image), (int)p->image.width, (int)p->image.height,
+	    (int)p->image.bands, formats[p->image.type]);
+
+	check(vips != NULL, "picture");
+	vips->Type = interpretation(&p->image);
+	return vips;
+}
+
+struct file file_save(VipsImage *image, const char *suffix)
+{
+	struct file file;
+
+	check(!vips_image_write_to_buffer(image, suffix, &file.bytes, &file.size, NULL), suffix);
+	return file;
+}
+
+/* libvips writes PFM's rows in the wrong order; the reading side makes up for that. */
+struct file file_of_picture(const struct picture *p, const char *suffix)
+{
+	VipsImage *vips = picture_to_vips(p), *turned;
+	struct file file;
+
+	if (p->image.type == PIXEL_F32 && !strncmp(suffix, ".pfm", 4)) {
+		check(!vips_flip(vips, &turned, VIPS_DIRECTION_VERTICAL, NULL), "flip");
+		g_object_unref(vips);
+		vips = turned;
+	}
+	file = file_save(vips, suffix);
+	g_object_unref(vips);
+	return file;
+}
+
+void file_fini(struct file *file)
+{
+	g_free(file->bytes);
+}
+
+static void copy_pixels(struct picture *p, VipsImage *vips)
+{
+	size_t size;
+
+	p->image = (struct image){
+	    .width = (uint32_t)vips->Xsize,
+	    .height = (uint32_t)vips->Ysize,
+	    .bands = (uint32_t)vips->Bands,
+	    .type = vips->BandFmt == VIPS_FORMAT_UCHAR    ? PIXEL_U8
+	            : vips->BandFmt == VIPS_FORMAT_USHORT ? PIXEL_U16
+	                                                  : PIXEL_F32,
+	    .alpha = vips_image_hasalpha(vips) ? 1 : 0,
+	};
+	p->pixels = vips_image_write_to_memory(vips, &size);
+	check(p->pixels && size == image_size(&p->image), "pixels");
+}
+
+void picture_load(struct picture *p, const void *bytes, size_t size)
+{
+	/* Not from a buffer: libvips would hand PNM to ImageMagick. */
+	VipsSource *source = vips_source_new_from_memory(bytes, size);
+	VipsImage *vips = vips_image_new_from_source(source, "", NULL), *upright;
+
+	check(vips != NULL, "load");
+	if (vips_image_get_typeof(vips, "pfm-scale"))
+		check(!vips_flip(vips, &upright, VIPS_DIRECTION_VERTICAL, NULL), "flip");
+	else
+		check(!vips_autorot(vips, &upright, NULL), "autorot");
+	copy_pixels(p, upright);
+	g_object_unref(upright);
+	g_object_unref(vips);
+	g_object_unref(source);
+}
+
+bool picture_equals_file(const struct picture *p, const void *bytes, size_t size)
+{
+	struct picture other;
+	bool equal;
+
+	picture_load(&other, bytes, size);
+	equal = other.image.width == p->image.width && other.image.height == p->image.height &&
+	        other.image.bands == p->image.bands && other.image.type == p->image.type &&
+	        !memcmp(other.pixels, p->pixels, image_size(&p->image));
+	picture_fini(&other);
+	return equal;
+}

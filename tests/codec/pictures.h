@@ -1,0 +1,32 @@
+/* Test images: made, encoded and decoded with libvips, apart from the worker. */
+#ifndef TESTS_CODEC_PICTURES_H
+#define TESTS_CODEC_PICTURES_H
+
+#include <vips/vips.h>
+
+#include "peer.h"
+
+struct file {
+	void *bytes; /* g_malloc'd */
+	size_t size;
+};
+
+/* A picture of random pixels (f32: in 0 to 1), smooth enough for lossy formats. */
+void picture_make(struct picture *picture, uint32_t width, uint32_t height, uint32_t bands,
+                  enum pixel_type type, bool alpha);
+void picture_fini(struct picture *picture);
+
+/* A libvips image that copies the picture; with metadata if the caller sets some. */
+VipsImage *picture_to_vips(const struct picture *picture);
+
+/* Encodes by libvips's suffix with options, ".jpg[Q=90]". Exits on failure. */
+struct file file_save(VipsImage *image, const char *suffix);
+struct file file_of_picture(const struct picture *picture, const char *suffix);
+void file_fini(struct file *file);
+
+/* Decodes a file; orientation applied, PFM turned. Exits on failure. */
+void picture_load(struct picture *picture, const void *bytes, size_t size);
+/* True if a file decodes to the pixels of the picture. */
+bool picture_equals_file(const struct picture *picture, const void *bytes, size_t size);
+
+#endif

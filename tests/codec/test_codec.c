@@ -1,0 +1,96 @@
+/* Tests of convolved-codec as its front sees it: test_codec PROGRAM [--bench [SIDE]]. The identity
+ * is the filter, so that what goes in must come out. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "expect.h"
+#include "pictures.h"
+
+static double now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+/* Prints a line of the worker's /proc status. */
+static void print_status(const char *key)
+{
+	char path[64], line[128];
+	FILE *f;
+
+	snprintf(path, sizeof path, "/proc/%d/status", (int)peer.pid);
+	f = fopen(path, "r");
+	while (f && fgets(line, sizeof line, f))
+		if (!strncmp(line, key, strlen(key)))
+			printf("  %s", line);
+	if (f)
+		fclose(f);
+}
+
+/* The best of several copies of a square image. */
+static void bench(const char *suffix, uint32_t side, int times)
+{
+	struct picture p;
+	struct file file;
+	struct reply reply;
+	double best = 1e9, begin;
+
+	picture_make(&p, side, side, 3, PIXEL_U8, false);
+	file = file_of_picture(&p, suffix);
+	picture_fini(&p);
+	struct request request = {
+	    .body = file.bytes, .body_size = file.size, .filters = "box=size=3"};
+	for (int i = 0; i < times; i++) {
+		begin = now_ms();
+		if (!run_well(&request, &reply, suffix))
+			return;
+		if (now_ms() - begin < best)
+			best = now_ms() - begin;
+		reply_fini(&reply);
+	}
+	printf("%s %u: %.2f ms, decoding %.2f, encoding %.2f, %u tiles\n", suffix, side, best,
+	       (double)reply.done.decode_ns / 1e6, (double)reply.done.encode_ns / 1e6,
+	       reply.header.tiles);
+	file_fini(&file);
+}
+
+static void run_bench(uint32_t side)
+{
+	static const char *const suffixes[] = {".jpg[Q=85]", ".jpg[Q=85,interlace]", ".tif",
+	                                       ".ppm"};
+
+	if (side) {
+		bench(".jpg[Q=85]", side, 1);
+	} else {
+		bench(".jpg[Q=85]", 256, 500);
+		for (size_t i = 0; i < G_N_ELEMENTS(suffixes); i++)
+			bench(suffixes[i], 4096, 5);
+	}
+	print_status("VmHWM");
+	print_status("RssAnon");
+	print_status("RssShmem");
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2 || VIPS_INIT(argv[0])) {
+		fprintf(stderr, "usage: test_codec PROGRAM [--bench [SIDE]]\n");
+		return 2;
+	}
+	program = argv[1];
+	peer_start(&peer, program, 64 << 20, 64 << 20);
+	if (argc > 2) {
+		run_bench(argc > 3 ? (uint32_t)atoi(argv[3]) : 0);
+	} else {
+		test_round_trips();
+		test_conversions();
+		test_failures();
+	}
+	expect(peer_stop(&peer) == 0, "exit status at the end");
+	printf("%u passed, %u failed\n", passed, failed);
+	return failed != 0;
+}
