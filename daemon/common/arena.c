@@ -30,8 +30,8 @@ enum error arena_reopen_read_only(int fd, int *read_only)
 	return *read_only < 0 ? ERR_IO : ERR_OK;
 }
 
-enum error arena_map(struct arena *arena, int in_fd, uint64_t in_size, int in_protection, int out_fd,
-                     uint64_t out_size, int out_protection)
+enum error arena_map(struct arena *arena, int in_fd, uint64_t in_size, int in_protection,
+                     int out_fd, uint64_t out_size, int out_protection)
 {
 	*arena = (struct arena){.in_size = in_size, .out_size = out_size};
 	arena->in = mmap(NULL, in_size, in_protection, MAP_SHARED, in_fd, 0);

@@ -21,8 +21,8 @@ enum error arena_reopen_read_only(int fd, int *read_only) MUST_CHECK;
 
 /* Maps both parts; in_protection and out_protection as mmap's. The descriptors stay the caller's
  * and may be closed. On failure nothing is mapped. */
-enum error arena_map(struct arena *arena, int in_fd, uint64_t in_size, int in_protection, int out_fd,
-                     uint64_t out_size, int out_protection) MUST_CHECK;
+enum error arena_map(struct arena *arena, int in_fd, uint64_t in_size, int in_protection,
+                     int out_fd, uint64_t out_size, int out_protection) MUST_CHECK;
 void arena_unmap(struct arena *arena);
 
 /* Makes a memfd with a copy of these bytes, sealed against every change. */

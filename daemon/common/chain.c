@@ -37,7 +37,8 @@ enum error chain_add_filter(struct chain *chain, const char *name, struct proble
 }
 
 /* Finds the last filter's parameter of this name and its index. */
-static const struct parameter *find_parameter(const struct chain *chain, const char *name, size_t *i)
+static const struct parameter *find_parameter(const struct chain *chain, const char *name,
+                                              size_t *i)
 {
 	const struct parameter *p;
 
@@ -75,7 +76,8 @@ static enum error set_number(struct chain *chain, const struct parameter *p, siz
 	bool valid = parse_number(text, &number) && number >= p->least && number <= p->most;
 
 	if (valid && p->type != PARAMETER_NUMBER)
-		valid = number == floor(number) && (p->type != PARAMETER_ODD || fmod(number, 2) == 1);
+		valid =
+		    number == floor(number) && (p->type != PARAMETER_ODD || fmod(number, 2) == 1);
 	if (!valid)
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text,
 		                             "%s is %s from %g to %g%s%s", p->name, kind, p->least,
@@ -141,11 +143,11 @@ static enum error set_matrix(struct chain *chain, const struct parameter *p, con
 	for (;; at++) {
 		count = parse_row(&at, &chain->coefficient[used], CHAIN_COEFFICIENTS_MAX - used);
 		if (count == -2)
-			return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text,
-			                             "all matrices of a chain together have at most %d "
-			                             "coefficients, and one at most %dx%d",
-			                             CHAIN_COEFFICIENTS_MAX, MATRIX_SIDE_MAX,
-			                             MATRIX_SIDE_MAX);
+			return problem_set_parameter(
+			    problem, ERR_BAD_PARAMETER, p->name, text,
+			    "all matrices of a chain together have at most %d "
+			    "coefficients, and one at most %dx%d",
+			    CHAIN_COEFFICIENTS_MAX, MATRIX_SIDE_MAX, MATRIX_SIDE_MAX);
 		if (count <= 0 || (height && count != width))
 			return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text,
 			                             "%s has rows of equally many numbers, as in "
@@ -159,8 +161,8 @@ static enum error set_matrix(struct chain *chain, const struct parameter *p, con
 	}
 	if (width % 2 == 0 || height % 2 == 0 || width > p->most || height > p->most)
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text,
-		                             "%s has odd sides from %g to %g; this one is %dx%d", p->name,
-		                             p->least, p->most, width, height);
+		                             "%s has odd sides from %g to %g; this one is %dx%d",
+		                             p->name, p->least, p->most, width, height);
 	call->matrix_width = (uint32_t)width;
 	call->matrix_height = (uint32_t)height;
 	call->matrix_first = chain->coefficients_used;
@@ -176,7 +178,8 @@ static void list_parameters(const struct chain *chain, char *list, size_t size)
 
 	for (size_t i = 0; (p = filter_parameter(chain->call[chain->count - 1].filter, i)); i++)
 		if (used < size)
-			used += (size_t)snprintf(list + used, size - used, "%s%s", i ? ", " : "", p->name);
+			used += (size_t)snprintf(list + used, size - used, "%s%s", i ? ", " : "",
+			                         p->name);
 }
 
 enum error chain_set_parameter(struct chain *chain, const char *name, const char *text,
@@ -218,9 +221,10 @@ static enum error parse_link(struct chain *chain, char *link, struct problem *pr
 		next = cut(pair, ':');
 		value = cut(pair, '=');
 		if (!value)
-			return problem_set_parameter(problem, ERR_BAD_PARAMETER, "filters", pair,
-			                             "a filter's parameters are key=value, separated by "
-			                             "':', as in gaussian=sigma=2");
+			return problem_set_parameter(
+			    problem, ERR_BAD_PARAMETER, "filters", pair,
+			    "a filter's parameters are key=value, separated by "
+			    "':', as in gaussian=sigma=2");
 		e = chain_set_parameter(chain, pair, value, problem);
 	}
 	return e;
@@ -262,9 +266,10 @@ enum error chain_set_border_value(struct chain *chain, const char *text, struct 
 	int count = parse_row(&at, chain->border_value, BANDS_MAX);
 
 	if (count < 1 || *at)
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "border_value", text,
-		                             "border_value is one number, or one a band separated by "
-		                             "commas, as in 255,0,0");
+		return problem_set_parameter(
+		    problem, ERR_BAD_PARAMETER, "border_value", text,
+		    "border_value is one number, or one a band separated by "
+		    "commas, as in 255,0,0");
 	chain->border_values = (uint32_t)count;
 	return ERR_OK;
 }
@@ -276,8 +281,9 @@ static enum error check_call(const struct filter_call *call, struct problem *pro
 	if (call->filter != FILTER_CONVOLVE)
 		return ERR_OK;
 	if (!call->matrix_width)
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "kernel", "",
-		                             "convolve needs kernel, as in kernel=1,2,1;2,4,2;1,2,1");
+		return problem_set_parameter(
+		    problem, ERR_BAD_PARAMETER, "kernel", "",
+		    "convolve needs kernel, as in kernel=1,2,1;2,4,2;1,2,1");
 	if (scale == 0)
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "scale", "0",
 		                             "scale divides the result and is not 0");
@@ -312,7 +318,8 @@ static bool call_valid(const struct filter_call *call)
 	return call->matrix_width % 2 && call->matrix_height % 2 &&
 	       call->matrix_width <= MATRIX_SIDE_MAX && call->matrix_height <= MATRIX_SIDE_MAX &&
 	       call->matrix_first <= CHAIN_COEFFICIENTS_MAX &&
-	       call->matrix_width * call->matrix_height <= CHAIN_COEFFICIENTS_MAX - call->matrix_first;
+	       call->matrix_width * call->matrix_height <=
+	           CHAIN_COEFFICIENTS_MAX - call->matrix_first;
 }
 
 bool chain_valid(const struct chain *chain)
@@ -362,8 +369,8 @@ enum error chain_border_pixel(const struct chain *chain, const struct image *ima
 	if (given > 1 && given != image->bands && given != colours) {
 		snprintf(text, sizeof text, "%u values", given);
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "border_value", text,
-		                             "the image has %u bands: give 1 or %u values", image->bands,
-		                             image->bands);
+		                             "the image has %u bands: give 1 or %u values",
+		                             image->bands, image->bands);
 	}
 	for (uint32_t b = 0; b < image->bands; b++) {
 		if (b >= colours && given < image->bands)
@@ -374,9 +381,10 @@ enum error chain_border_pixel(const struct chain *chain, const struct image *ima
 		    (pixel[b] >= 0 && pixel[b] <= full && pixel[b] == floor(pixel[b])))
 			continue;
 		snprintf(text, sizeof text, "%g", pixel[b]);
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "border_value", text,
-		                             "the image's pixels are %s: whole numbers from 0 to %g",
-		                             pixel_type_name(image->type), full);
+		return problem_set_parameter(
+		    problem, ERR_BAD_PARAMETER, "border_value", text,
+		    "the image's pixels are %s: whole numbers from 0 to %g",
+		    pixel_type_name(image->type), full);
 	}
 	return ERR_OK;
 }
@@ -389,11 +397,11 @@ enum error chain_output_size(const struct chain *chain, const struct image *imag
 	if (chain->border == BORDER_CROP)
 		chain_halo(chain, &halo_x, &halo_y);
 	if (image->width <= 2 * halo_x || image->height <= 2 * halo_y)
-		return problem_set_parameter(problem, ERR_IMAGE_TOO_SMALL, "border", "crop",
-		                             "the image is %ux%u and the filter's window %ux%u: crop "
-		                             "leaves nothing; choose another border",
-		                             image->width, image->height, 2 * halo_x + 1,
-		                             2 * halo_y + 1);
+		return problem_set_parameter(
+		    problem, ERR_IMAGE_TOO_SMALL, "border", "crop",
+		    "the image is %ux%u and the filter's window %ux%u: crop "
+		    "leaves nothing; choose another border",
+		    image->width, image->height, 2 * halo_x + 1, 2 * halo_y + 1);
 	*width = image->width - 2 * halo_x;
 	*height = image->height - 2 * halo_y;
 	return ERR_OK;

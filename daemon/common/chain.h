@@ -13,7 +13,7 @@
 enum { CHAIN_FILTERS_MAX = 8, CHAIN_COEFFICIENTS_MAX = 4 * MATRIX_SIDE_MAX * MATRIX_SIDE_MAX };
 
 struct chain {
-	uint32_t count; /* of filters, at least 1 once chain_check() has passed */
+	uint32_t count;  /* of filters, at least 1 once chain_check() has passed */
 	uint32_t border; /* enum border */
 	/* For BORDER_CONSTANT: 1 value for all bands (alpha: opaque), or one a band; 0 given: 0. */
 	uint32_t border_values;
@@ -28,7 +28,8 @@ void chain_init(struct chain *chain);
 
 /* Appends a filter, its parameters at their defaults. ERR_UNKNOWN_FILTER names the nearest;
  * ERR_BAD_PARAMETER if the chain is full. */
-enum error chain_add_filter(struct chain *chain, const char *name, struct problem *problem) MUST_CHECK;
+enum error chain_add_filter(struct chain *chain, const char *name,
+                            struct problem *problem) MUST_CHECK;
 
 /* Sets a parameter of the last filter from text. ERR_BAD_PARAMETER says what is valid. */
 enum error chain_set_parameter(struct chain *chain, const char *name, const char *text,
@@ -37,15 +38,18 @@ enum error chain_set_parameter(struct chain *chain, const char *name, const char
 /* True if the last filter has a parameter of this name. */
 bool chain_knows_parameter(const struct chain *chain, const char *name);
 
-/* Appends the filters of "NAME=key=value:key=value,NAME…" (a matrix's columns separated by spaces). */
+/* Appends the filters of "NAME=key=value:key=value,NAME…" (a matrix's columns separated by spaces).
+ */
 enum error chain_parse(struct chain *chain, const char *text, struct problem *problem) MUST_CHECK;
 
 /* Sets border and border_value from text ("replicate", …; "0" or "255,0,0"). */
-enum error chain_set_border(struct chain *chain, const char *text, struct problem *problem) MUST_CHECK;
+enum error chain_set_border(struct chain *chain, const char *text,
+                            struct problem *problem) MUST_CHECK;
 enum error chain_set_border_value(struct chain *chain, const char *text,
                                   struct problem *problem) MUST_CHECK;
 
-/* Checks what only the whole can tell: a required parameter that is missing, and no filter at all. */
+/* Checks what only the whole can tell: a required parameter that is missing, and no filter at all.
+ */
 enum error chain_check(const struct chain *chain, struct problem *problem) MUST_CHECK;
 
 /* True if a chain that came from another process is within all limits. */

@@ -71,7 +71,8 @@ enum filter filter_nearest(const char *name)
 	enum filter nearest = 0;
 
 	for (enum filter f = 1; f < FILTERS; f++)
-		if (edit_distance(name, filters[f].name) < edit_distance(name, filters[nearest].name))
+		if (edit_distance(name, filters[f].name) <
+		    edit_distance(name, filters[nearest].name))
 			nearest = f;
 	return nearest;
 }
@@ -191,8 +192,7 @@ static void lower_matrix(const struct filter_call *call, const double *matrix, s
 	op->offset = call->value[2];
 	op->gain = gain / fabs(scale);
 	op->kind = OPERATION_SEPARABLE;
-	if (width > 1 && height > 1 &&
-	    matrix_split(matrix, width, height, scale, op->coefficients))
+	if (width > 1 && height > 1 && matrix_split(matrix, width, height, scale, op->coefficients))
 		return;
 	op->kind = OPERATION_MATRIX;
 	for (uint32_t i = 0; i < width * height; i++)

@@ -58,12 +58,13 @@ const struct parameter *filter_parameter(enum filter filter, size_t i);
 
 /* What a filter does to the samples of one band: the three forms that the kernels know. */
 enum operation_kind {
-	/* out = sum over j of column[j] * (sum over i of row[i] * in(x + i - rx, y + j - ry)) + offset */
+	/* out = sum over j of column[j] * (sum over i of row[i] * in(x + i - rx, y + j - ry)) +
+	   offset */
 	OPERATION_SEPARABLE,
 	/* out = sum over j, i of matrix[j][i] * in(x + i - rx, y + j - ry) + offset */
 	OPERATION_MATRIX,
-	/* gx = sum over j of smooth[j] * (in(x + 1, y + j - 1) - in(x - 1, y + j - 1)), gy its transpose;
-	 * out = sqrt(gx² + gy²), gx or gy */
+	/* gx = sum over j of smooth[j] * (in(x + 1, y + j - 1) - in(x - 1, y + j - 1)), gy its
+	 * transpose; out = sqrt(gx² + gy²), gx or gy */
 	OPERATION_GRADIENT,
 };
 
@@ -75,13 +76,15 @@ struct operation {
 	/* Alpha is premultiplied, filtered and divided by; else it is kept as it is. */
 	bool smoothing;
 	enum gradient_output output; /* OPERATION_GRADIENT */
-	/* Added to the result, in pixel values; where signed_output, the type's midpoint is added. */
+	/* Added to the result, in pixel values; where signed_output, the type's midpoint is added.
+	 */
 	double offset;
 	bool signed_output;
 	/* Separable: row (2 radius_x + 1), then column (2 radius_y + 1). Matrix: row after row.
 	 * Gradient: smooth (3). Scale is already divided out. Owned; operation_fini() frees it. */
 	double *coefficients;
-	/* Sum of the products of absolute coefficients: how much the operation can enlarge a value. */
+	/* Sum of the products of absolute coefficients: how much the operation can enlarge a value.
+	 */
 	double gain;
 };
 
@@ -89,7 +92,8 @@ struct operation {
 void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t *radius_y);
 
 /* Works out a call whose values are valid; coefficients: the chain's, for a matrix. A matrix of
- * rank 1 (to 1e-12 of its largest coefficient) becomes separable. Returns ERR_MEMORY if there is none. */
+ * rank 1 (to 1e-12 of its largest coefficient) becomes separable. Returns ERR_MEMORY if there is
+ * none. */
 enum error filter_lower(const struct filter_call *call, const double *coefficients,
                         struct operation *operation) MUST_CHECK;
 void operation_fini(struct operation *operation);

@@ -21,8 +21,7 @@ enum log_level log_get_level(void);
 /* The level of a name (error, warning, notice, info, debug), or -1. */
 int log_level_parse(const char *name);
 
-void log_write(enum log_level level, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+void log_write(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #define log_error(...)   log_write(LOG_LEVEL_ERROR, __VA_ARGS__)
 #define log_warning(...) log_write(LOG_LEVEL_WARNING, __VA_ARGS__)

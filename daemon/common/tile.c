@@ -96,18 +96,20 @@ enum error tiling_init(struct tiling *t, const struct chain *chain, const struct
 	tiling_set_width(t, t->width);
 	tiling_set_rows(t, choose_rows(t, in_arena, out_arena, samples_max));
 	if (slots_that_fit(t, in_arena, out_arena) < SLOTS_MIN)
-		return problem_set(problem, ERR_DOES_NOT_FIT,
-		                   "the result is %u pixels wide; with a window %u rows high and these "
-		                   "pixels (%u x %s) the largest width is %u",
-		                   t->width, 2 * t->halo_y + 1, image->bands,
-		                   pixel_type_name(image->type), largest_width(*t, in_arena, out_arena));
+		return problem_set(
+		    problem, ERR_DOES_NOT_FIT,
+		    "the result is %u pixels wide; with a window %u rows high and these "
+		    "pixels (%u x %s) the largest width is %u",
+		    t->width, 2 * t->halo_y + 1, image->bands, pixel_type_name(image->type),
+		    largest_width(*t, in_arena, out_arena));
 	t->count = (t->height + t->rows - 1) / t->rows;
-	t->slots = (uint32_t)min_u64(min_u64(slots_that_fit(t, in_arena, out_arena), SLOTS_MAX),
-	                             t->count);
+	t->slots =
+	    (uint32_t)min_u64(min_u64(slots_that_fit(t, in_arena, out_arena), SLOTS_MAX), t->count);
 	return ERR_OK;
 }
 
-void tiling_tile(const struct tiling *t, uint32_t i, uint64_t job, uint32_t arena, struct tile *tile)
+void tiling_tile(const struct tiling *t, uint32_t i, uint64_t job, uint32_t arena,
+                 struct tile *tile)
 {
 	uint32_t slot = i % t->slots, first = i * t->rows;
 

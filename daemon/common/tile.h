@@ -1,10 +1,10 @@
-/* The tile: a full-width strip of rows with the halo its filters need, self-contained in one slot of
- * shared memory; and how an image is cut into tiles.
+/* The tile: a full-width strip of rows with the halo its filters need, self-contained in one slot
+ * of shared memory; and how an image is cut into tiles.
  *
  * A slot is an area of the codec worker's input arena together with one of its output arena. In the
  * input area lie the rows y0 - halo_y to y0 + height + halo_y, in_pitch bytes apart, each with
- * halo_x pixels before x0 and after x0 + width; pixels outside the image are filled in by the border
- * rule. In the output area lie `height` rows of `width` pixels, out_pitch bytes apart. */
+ * halo_x pixels before x0 and after x0 + width; pixels outside the image are filled in by the
+ * border rule. In the output area lie `height` rows of `width` pixels, out_pitch bytes apart. */
 #ifndef COMMON_TILE_H
 #define COMMON_TILE_H
 
@@ -18,18 +18,18 @@
 enum {
 	ROW_ALIGNMENT = 64,
 	SLOT_ALIGNMENT = 4096,
-	SLOTS_MIN = 3,  /* one read, one filtered, one written */
+	SLOTS_MIN = 3, /* one read, one filtered, one written */
 	SLOTS_MAX = 64,
 };
 
 struct tile {
-	uint64_t job;           /* the front's number of the job */
-	uint32_t index;         /* of the tile in the image, from 0, top to bottom */
-	uint32_t arena;         /* number of the arena, as MSG_ARENA gave it */
-	uint32_t x0, y0;        /* place of the result's first pixel in the whole image, in pixels */
+	uint64_t job;    /* the front's number of the job */
+	uint32_t index;  /* of the tile in the image, from 0, top to bottom */
+	uint32_t arena;  /* number of the arena, as MSG_ARENA gave it */
+	uint32_t x0, y0; /* place of the result's first pixel in the whole image, in pixels */
 	uint32_t width, height; /* of the result, in pixels */
 	uint64_t in;            /* bytes from the input arena's start to pixel (x0, y0) */
-	uint64_t out;           /* bytes from the output arena's start to the result's first pixel */
+	uint64_t out; /* bytes from the output arena's start to the result's first pixel */
 	uint32_t in_pitch, out_pitch; /* bytes from row to row */
 };
 
@@ -37,12 +37,12 @@ struct tile {
 struct tiling {
 	struct image image;
 	uint32_t halo_x, halo_y;
-	uint32_t x0, y0;        /* first pixel of the result in the image: the halo with crop, else 0 */
+	uint32_t x0, y0; /* first pixel of the result in the image: the halo with crop, else 0 */
 	uint32_t width, height; /* of the whole result */
 	uint32_t rows;          /* of the result in each tile but the last */
 	uint32_t count;         /* of tiles */
 	uint32_t slots;
-	uint32_t lead;          /* bytes from a row's start to pixel x0, a multiple of ROW_ALIGNMENT */
+	uint32_t lead; /* bytes from a row's start to pixel x0, a multiple of ROW_ALIGNMENT */
 	uint32_t in_pitch, out_pitch;
 	uint64_t in_slot, out_slot; /* bytes a slot takes of each arena */
 };

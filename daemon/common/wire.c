@@ -91,7 +91,7 @@ enum wire_result wire_receive(int socket, struct message *message, int fds[MESSA
 	while (size < 0 && errno == EINTR);
 	if (size <= 0)
 		return size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) ? WIRE_NOTHING
-		                                                              : WIRE_CLOSED;
+		                                                             : WIRE_CLOSED;
 	count = take_fds(&header, fds);
 	if (!(header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) && message->type < MESSAGES &&
 	    (size_t)size == messages[message->type].size && count == messages[message->type].fds)

@@ -34,12 +34,12 @@ enum message_type {
 };
 
 struct message_ready {
-	char name[64];    /* device: its name; codec: empty */
-	char driver[64];  /* device: platform and driver version */
-	uint64_t memory;  /* device: bytes of global memory */
-	uint32_t lanes;   /* device: tiles that it can work on at once */
+	char name[64];       /* device: its name; codec: empty */
+	char driver[64];     /* device: platform and driver version */
+	uint64_t memory;     /* device: bytes of global memory */
+	uint32_t lanes;      /* device: tiles that it can work on at once */
 	uint32_t startup_ms; /* from exec to here */
-	uint32_t builds;  /* device: programs built or loaded */
+	uint32_t builds;     /* device: programs built or loaded */
 	uint32_t unused;
 };
 
@@ -56,24 +56,24 @@ struct message_arena {
 struct message_job {
 	uint64_t job;
 	uint32_t arena;
-	uint32_t format;         /* enum format asked for; FORMAT_NONE: the input's, if accepted */
-	uint32_t accept;         /* bit (1 << format) for each that the client accepts */
-	uint32_t accept_best;    /* enum format to write if the input's is not accepted */
-	uint32_t quality;        /* 1 to 100; 0: the format's default */
-	uint32_t strip;          /* 1: drop the metadata */
-	uint32_t raw;            /* 1: the body is bare pixels as raw_image says */
+	uint32_t format;      /* enum format asked for; FORMAT_NONE: the input's, if accepted */
+	uint32_t accept;      /* bit (1 << format) for each that the client accepts */
+	uint32_t accept_best; /* enum format to write if the input's is not accepted */
+	uint32_t quality;     /* 1 to 100; 0: the format's default */
+	uint32_t strip;       /* 1: drop the metadata */
+	uint32_t raw;         /* 1: the body is bare pixels as raw_image says */
 	struct image raw_image;
-	uint64_t body_size;      /* bytes */
-	uint64_t pixels_max;     /* of an image whose rows can be decoded in order */
+	uint64_t body_size;           /* bytes */
+	uint64_t pixels_max;          /* of an image whose rows can be decoded in order */
 	uint64_t buffered_pixels_max; /* of one that must be decoded whole */
-	uint64_t samples_max;    /* of a tile's result, see tiling_init() */
+	uint64_t samples_max;         /* of a tile's result, see tiling_init() */
 };
 
 struct message_image {
 	uint64_t job;
-	struct image image;      /* after orientation */
-	uint32_t input_format;   /* enum format */
-	uint32_t tiles;          /* how many will come */
+	struct image image;    /* after orientation */
+	uint32_t input_format; /* enum format */
+	uint32_t tiles;        /* how many will come */
 	uint32_t unused;
 };
 
@@ -97,16 +97,16 @@ enum { LAUNCHES_MAX = 40 };
 /* Times are of the device's clock, from OpenCL events. */
 struct message_tile_done {
 	uint64_t job;
-	uint32_t index;     /* of the tile */
-	uint32_t error;     /* enum error */
-	int32_t cl_error;   /* OpenCL's code where error is ERR_DEVICE, else 0 */
-	uint32_t launches;  /* how many of `launch` are filled */
+	uint32_t index;                        /* of the tile */
+	uint32_t error;                        /* enum error */
+	int32_t cl_error;                      /* OpenCL's code where error is ERR_DEVICE, else 0 */
+	uint32_t launches;                     /* how many of `launch` are filled */
 	uint64_t upload_ns, download_ns;       /* 0 where the device shares the host's memory */
 	uint64_t upload_bytes, download_bytes; /* likewise */
 	struct {
 		uint32_t kernel; /* enum kernel */
 		uint32_t ns;
-		uint64_t bytes;  /* read once and written once */
+		uint64_t bytes; /* read once and written once */
 	} launch[LAUNCHES_MAX];
 };
 
@@ -116,13 +116,13 @@ struct message_cancel {
 
 struct message_job_done {
 	uint64_t job;
-	uint32_t error;          /* enum error */
-	uint32_t format;         /* enum format of the answer */
-	struct image image;      /* of the answer */
-	uint32_t input_format;   /* enum format of the body, FORMAT_NONE if unknown */
-	uint64_t answer_size;    /* bytes */
+	uint32_t error;                /* enum error */
+	uint32_t format;               /* enum format of the answer */
+	struct image image;            /* of the answer */
+	uint32_t input_format;         /* enum format of the body, FORMAT_NONE if unknown */
+	uint64_t answer_size;          /* bytes */
 	uint64_t decode_ns, encode_ns; /* busy time, waits for tiles not counted */
-	struct problem problem;  /* where error is not ERR_OK */
+	struct problem problem;        /* where error is not ERR_OK */
 };
 
 struct message_device {
@@ -153,8 +153,9 @@ enum error wire_send(int socket, const struct message *message, const int *fds) 
 enum wire_result { WIRE_MESSAGE, WIRE_NOTHING, WIRE_CLOSED, WIRE_BROKEN };
 
 /* Receives a message. WIRE_MESSAGE: it has the size and number of descriptors of its type, and the
- * descriptors (close-on-exec) are the caller's; unused bytes are 0. WIRE_NOTHING: a non-blocking socket has none.
- * WIRE_CLOSED: the peer is gone. WIRE_BROKEN: the peer sent something else; nothing is to close. */
+ * descriptors (close-on-exec) are the caller's; unused bytes are 0. WIRE_NOTHING: a non-blocking
+ * socket has none. WIRE_CLOSED: the peer is gone. WIRE_BROKEN: the peer sent something else;
+ * nothing is to close. */
 enum wire_result wire_receive(int socket, struct message *message,
                               int fds[MESSAGE_FDS_MAX]) MUST_CHECK;
 

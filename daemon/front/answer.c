@@ -38,7 +38,8 @@ void answer_header(struct answer *answer, const char *name, const char *format, 
 	answer->header[answer->headers++].value = value;
 }
 
-void answer_text(struct answer *answer, int status, const char *content_type, char *text, size_t size)
+void answer_text(struct answer *answer, int status, const char *content_type, char *text,
+                 size_t size)
 {
 	answer->status = text ? status : 500;
 	answer->content_type = content_type;
@@ -57,8 +58,8 @@ void answer_json(struct answer *answer, int status, json_t *value)
 	answer_text(answer, status, "application/json", size < 0 ? NULL : text, (size_t)size);
 }
 
-/* A string with every byte that is not ASCII replaced, if it is not UTF-8 (also where a longer text was
- * cut in the middle of a character). */
+/* A string with every byte that is not ASCII replaced, if it is not UTF-8 (also where a longer text
+ * was cut in the middle of a character). */
 static json_t *json_text(const char *text)
 {
 	json_t *json = json_string(text);
@@ -67,7 +68,7 @@ static json_t *json_text(const char *text)
 
 	if (json)
 		return json;
-	for (i = 0; text[i] && i < sizeof ascii - 1; i++)
+	for (i = 0; i < sizeof ascii - 1 && text[i]; i++)
 		ascii[i] = (signed char)text[i] > 0 ? text[i] : '?';
 	ascii[i] = '\0';
 	return json_string(ascii);
@@ -108,7 +109,8 @@ static void add_timing(struct answer *answer, const struct job *job, uint64_t re
 	size_t used = 0;
 
 	add_time(text, sizeof text, &used, "receive", received_ns);
-	add_time(text, sizeof text, &used, "queue", (t->started ? t->started : t->finished) - t->accepted);
+	add_time(text, sizeof text, &used, "queue",
+	         (t->started ? t->started : t->finished) - t->accepted);
 	add_time(text, sizeof text, &used, "decode", t->decode);
 	add_time(text, sizeof text, &used, "upload", t->upload);
 	for (enum kernel k = 0; k < KERNELS; k++)
@@ -143,8 +145,9 @@ void answer_job(struct answer *answer, const struct job *job, uint64_t received_
 		answer->content_type = format_media_type(job->format);
 		answer->file = job->answer.fd;
 		answer->file_size = job->answer.size;
-		answer_header(answer, "X-Image", "%ux%ux%u:%s", job->result.width, job->result.height,
-		              job->result.bands, pixel_type_name(job->result.type));
+		answer_header(answer, "X-Image", "%ux%ux%u:%s", job->result.width,
+		              job->result.height, job->result.bands,
+		              pixel_type_name(job->result.type));
 		add_devices(answer, job);
 	}
 	add_timing(answer, job, received_ns);

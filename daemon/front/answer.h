@@ -16,7 +16,7 @@ struct answer {
 	const char *content_type;
 	char *text; /* malloc'ed, owned; NULL: the file, or no body */
 	size_t text_size;
-	int file;   /* of which bytes 0 to file_size are the body, or -1; the job's */
+	int file; /* of which bytes 0 to file_size are the body, or -1; the job's */
 	uint64_t file_size;
 	const char *reason; /* slug of the error, NULL if there is none */
 	unsigned headers;
@@ -34,7 +34,8 @@ void answer_header(struct answer *answer, const char *name, const char *format, 
     __attribute__((format(printf, 3, 4)));
 
 /* Makes it a text; the text (malloc'ed, may be NULL: no memory) is owned from now on. */
-void answer_text(struct answer *answer, int status, const char *content_type, char *text, size_t size);
+void answer_text(struct answer *answer, int status, const char *content_type, char *text,
+                 size_t size);
 
 /* Makes it JSON; the value's reference is taken. */
 void answer_json(struct answer *answer, int status, json_t *value);

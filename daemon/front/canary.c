@@ -59,10 +59,10 @@ static enum error canary_start(void)
 	struct chain *chain = malloc(sizeof *chain);
 	struct spool body = {.fd = -1};
 	struct problem problem;
-	enum error e = chain ? ERR_OK : ERR_MEMORY;
+	enum error e;
 
-	if (e)
-		return e;
+	if (!chain)
+		return ERR_MEMORY;
 	chain_init(chain);
 	e = chain_add_filter(chain, "gaussian", &problem);
 	if (!e)

@@ -21,10 +21,10 @@ enum { CHECK_MS = 200 };
 struct codec {
 	struct worker worker;
 	struct codec_arena arena;
-	struct job *job;       /* that it works on; holds a reference */
-	unsigned tasks;        /* that are not back */
-	uint64_t last_job;     /* whose tasks these are */
-	uint32_t next_tile;    /* index that the next MSG_TILE must have */
+	struct job *job;    /* that it works on; holds a reference */
+	unsigned tasks;     /* that are not back */
+	uint64_t last_job;  /* whose tasks these are */
+	uint32_t next_tile; /* index that the next MSG_TILE must have */
 };
 
 static const struct config *config;
@@ -169,7 +169,8 @@ static bool take_tile(struct codec *c, const struct tile *tile)
 		return false;
 	task->tile = *tile;
 	task->job = job;
-	task->units = (double)tile->width * tile->height * job->image.bands * chain_cost(job->chain);
+	task->units =
+	    (double)tile->width * tile->height * job->image.bands * chain_cost(job->chain);
 	job_hold(job);
 	job->task_done = codec_task_done;
 	c->next_tile++;
@@ -230,10 +231,11 @@ static void codec_down(struct worker *worker, const char *reason)
 		error = problem_set(&problem, ERR_TIMEOUT, "the job was ended after %llu s",
 		                    (unsigned long long)config->job_timeout);
 	else
-		error = problem_set(&problem, ERR_DECODER_DIED,
-		                    "the process that decoded this image ended (%s); the image may be "
-		                    "damaged or made to do harm",
-		                    reason);
+		error =
+		    problem_set(&problem, ERR_DECODER_DIED,
+		                "the process that decoded this image ended (%s); the image may be "
+		                "damaged or made to do harm",
+		                reason);
 	codec_end_job(c, error, &problem);
 }
 

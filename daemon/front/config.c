@@ -87,11 +87,12 @@ static bool option_set(struct config *config, const struct option_row *row, cons
 	default:
 		if (!parse_count(value, row->type == OPTION_SIZE, &number) || number < row->least ||
 		    number > row->most) {
-			fprintf(stderr,
-			        "convolved: %s: %s=%s: valid is a whole number%s from %llu to %llu\n",
-			        where, row->name, value,
-			        row->type == OPTION_SIZE ? " of bytes (suffix K, M or G)" : "",
-			        (unsigned long long)row->least, (unsigned long long)row->most);
+			fprintf(
+			    stderr,
+			    "convolved: %s: %s=%s: valid is a whole number%s from %llu to %llu\n",
+			    where, row->name, value,
+			    row->type == OPTION_SIZE ? " of bytes (suffix K, M or G)" : "",
+			    (unsigned long long)row->least, (unsigned long long)row->most);
 			return false;
 		}
 		*(uint64_t *)place = number;
@@ -111,16 +112,18 @@ static void print_help(void)
 	       "[convolved]\n"
 	       "  --check-config\n        Check flags and configuration, and exit: 0 if they are "
 	       "valid, else 2\n"
-	       "  --print-config\n        Print a configuration file with every option at its default\n"
+	       "  --print-config\n        Print a configuration file with every option at its "
+	       "default\n"
 	       "  --help\n  --version\n");
 }
 
 static void print_sample(void)
 {
-	printf("# Configuration of convolved: convolved --config FILE. Every option is here at its "
-	       "default.\n"
-	       "# Flags of the same names come before this file. SIZE: bytes, with suffix K, M or G.\n"
-	       "\n[convolved]\n");
+	printf(
+	    "# Configuration of convolved: convolved --config FILE. Every option is here at its "
+	    "default.\n"
+	    "# Flags of the same names come before this file. SIZE: bytes, with suffix K, M or G.\n"
+	    "\n[convolved]\n");
 	for (int i = 0; i < OPTIONS; i++)
 		printf("\n# %s: %s.\n#%s=%s\n", kinds[options[i].type], options[i].text,
 		       options[i].name, options[i].standard);
@@ -211,7 +214,8 @@ static bool apply_key(struct config *config, GKeyFile *keys, const char *file, c
 
 	snprintf(where, sizeof where, "%s:%u", file, line_of_key(file, key));
 	if (!row) {
-		fprintf(stderr, "convolved: %s: %s: there is no such option; convolved --help lists them\n",
+		fprintf(stderr,
+		        "convolved: %s: %s: there is no such option; convolved --help lists them\n",
 		        where, key);
 		return false;
 	}
@@ -244,8 +248,8 @@ static bool parse_file(struct config *config, const char *file, bool given[OPTIO
 	groups = g_key_file_get_groups(keys, NULL);
 	for (gchar **group = groups; *group; group++)
 		if (strcmp(*group, "convolved")) {
-			fprintf(stderr, "convolved: %s: [%s]: the only group is [convolved]\n", file,
-			        *group);
+			fprintf(stderr, "convolved: %s: [%s]: the only group is [convolved]\n",
+			        file, *group);
 			goto out;
 		}
 	names = g_key_file_get_keys(keys, "convolved", NULL, NULL);

@@ -15,11 +15,11 @@ struct config_list {
 };
 
 struct config {
-#define CONFIG_TEXT    char *
-#define CONFIG_LIST    struct config_list
-#define CONFIG_SIZE    uint64_t
-#define CONFIG_COUNT   uint64_t
-#define CONFIG_SECONDS uint64_t
+#define CONFIG_TEXT                                             char *
+#define CONFIG_LIST                                             struct config_list
+#define CONFIG_SIZE                                             uint64_t
+#define CONFIG_COUNT                                            uint64_t
+#define CONFIG_SECONDS                                          uint64_t
 #define OPTION(member, name, type, standard, least, most, text) CONFIG_##type member;
 #include "options.def"
 #undef OPTION

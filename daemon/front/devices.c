@@ -91,7 +91,8 @@ static void device_up(struct worker *worker, const struct message_ready *ready)
 	d->window = ready->lanes + 1 < WINDOW_MAX ? ready->lanes + 1 : WINDOW_MAX;
 	metric_set(METRIC_DEVICE_MEMORY, d->label, NULL, (double)d->memory);
 	metric_add(METRIC_PROGRAM_BUILDS, "ok", NULL, ready->builds);
-	log_info("%s is up: %s, %s, ready after %u ms", d->label, d->name, d->driver, d->startup_ms);
+	log_info("%s is up: %s, %s, ready after %u ms", d->label, d->name, d->driver,
+	         d->startup_ms);
 	publish(d);
 	if (send_arenas(d))
 		owner->room();
@@ -180,7 +181,8 @@ static void device_message(struct worker *worker, const struct message *message)
 	}
 	if (done->error)
 		log_warning("%s: tile %u of job %llu: %s (OpenCL %d)", d->label, done->index,
-		            (unsigned long long)done->job, error_title(done->error), done->cl_error);
+		            (unsigned long long)done->job, error_title(done->error),
+		            done->cl_error);
 	else
 		record_tile(d, task, done);
 	publish(d);
@@ -264,7 +266,8 @@ static void choose_devices(void)
 		if (!gpus || found[i].type == DEVICE_GPU)
 			device_create(&found[i], ordinal++);
 	if (!device_count)
-		log_error("there is no OpenCL device; looking again in %d s", PROBE_AGAIN_MS / 1000);
+		log_error("there is no OpenCL device; looking again in %d s",
+		          PROBE_AGAIN_MS / 1000);
 }
 
 static void probe_message(struct worker *worker, const struct message *message)
@@ -361,8 +364,7 @@ bool device_has_room(const struct device *d)
 static bool send_plan(struct device *d, const struct task *task)
 {
 	const struct job *job = task->job;
-	struct message message = {.type = MSG_PLAN,
-	                          .plan = {.job = job->id, .image = job->image}};
+	struct message message = {.type = MSG_PLAN, .plan = {.job = job->id, .image = job->image}};
 
 	if (d->plan[task->tile.arena] == job->id)
 		return true;

@@ -14,17 +14,18 @@ enum { DEVICES_MAX = 64, WINDOW_MAX = 8 };
 
 struct device {
 	struct worker worker;
-	char label[16];   /* "gpu0", "cpu1": unique */
+	char label[16]; /* "gpu0", "cpu1": unique */
 	char name[64];
 	char driver[64];
 	enum device_type type;
-	uint64_t memory;  /* bytes */
+	uint64_t memory; /* bytes */
 	uint32_t startup_ms;
-	unsigned window;  /* tiles that it may hold */
+	unsigned window; /* tiles that it may hold */
 	struct task *held[WINDOW_MAX];
 	unsigned held_count;
 	double held_units;
-	/* The job in each arena whose plan the device holds, 0 if none: an arena has one job at a time. */
+	/* The job in each arena whose plan the device holds, 0 if none: an arena has one job at a
+	 * time. */
 	uint64_t plan[CODECS_MAX];
 	double ns_per_unit; /* running estimate of its speed */
 	uint64_t tiles;     /* filtered since the start of the service */

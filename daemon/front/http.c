@@ -27,8 +27,8 @@
 
 enum {
 	DAEMONS_MAX = CONFIG_LIST_MAX,
-	DISCARD_MAX = 8 << 20,          /* bytes of a refused body */
-	CONNECTION_MEMORY = 128 << 10,  /* bytes; larger is faster for large bodies */
+	DISCARD_MAX = 8 << 20,         /* bytes of a refused body */
+	CONNECTION_MEMORY = 128 << 10, /* bytes; larger is faster for large bodies */
 	CONNECTIONS_MAX = 1020,
 	FORM_BUFFER = 64 << 10,
 };
@@ -88,9 +88,9 @@ static enum MHD_Result see_parameter(void *context, enum MHD_ValueKind kind, con
 
 	(void)kind;
 	if (!request_add_parameter(x->request, name, value))
-		x->form_error = problem_set(&x->form_problem, ERR_BAD_REQUEST,
-		                            "a request has at most %d parameters",
-		                            REQUEST_PARAMETERS_MAX);
+		x->form_error =
+		    problem_set(&x->form_problem, ERR_BAD_REQUEST,
+		                "a request has at most %d parameters", REQUEST_PARAMETERS_MAX);
 	return MHD_YES;
 }
 
@@ -110,9 +110,9 @@ static enum MHD_Result see_part(void *context, enum MHD_ValueKind kind, const ch
 			x->form_error = request_write(x->request, data, size, config->max_body,
 			                              &x->form_problem);
 	} else if (offset || size >= sizeof value) {
-		x->form_error = problem_set_parameter(&x->form_problem, ERR_BAD_PARAMETER, name, "",
-		                                      "a parameter has at most %d bytes",
-		                                      FORM_BUFFER / 2);
+		x->form_error =
+		    problem_set_parameter(&x->form_problem, ERR_BAD_PARAMETER, name, "",
+		                          "a parameter has at most %d bytes", FORM_BUFFER / 2);
 	} else {
 		memcpy(value, data, size);
 		value[size] = '\0';
@@ -276,11 +276,12 @@ static enum MHD_Result exchange_begin(struct exchange *x)
 		routes_begin(r);
 	if (!r->answer.status) {
 		if (f.form)
-			x->form = MHD_create_post_processor(x->connection, FORM_BUFFER, see_part, x);
+			x->form =
+			    MHD_create_post_processor(x->connection, FORM_BUFFER, see_part, x);
 		return MHD_YES;
 	}
-	/* With a body that is not worth reading, the answer goes out now. Without one it waits for the
-	 * next call: an answer to the first makes libmicrohttpd close the connection. */
+	/* With a body that is not worth reading, the answer goes out now. Without one it waits for
+	 * the next call: an answer to the first makes libmicrohttpd close the connection. */
 	if ((r->announced && f.expects) || x->close ||
 	    (r->announced != UINT64_MAX && r->announced > DISCARD_MAX))
 		return exchange_send(x);
@@ -300,8 +301,8 @@ static enum MHD_Result exchange_receive(struct exchange *x, const char *data, si
 	}
 	if (x->form) {
 		if (MHD_post_process(x->form, data, size) != MHD_YES && !x->form_error)
-			x->form_error = problem_set(&x->form_problem, ERR_BAD_REQUEST,
-			                            "the form is malformed");
+			x->form_error =
+			    problem_set(&x->form_problem, ERR_BAD_REQUEST, "the form is malformed");
 		e = x->form_error;
 		problem = x->form_problem;
 	} else {
@@ -395,8 +396,8 @@ static void client_left(void *context)
 	MHD_resume_connection(x->connection);
 }
 
-static void connection_changed(void *context, struct MHD_Connection *connection, void **socket_context,
-                               enum MHD_ConnectionNotificationCode code)
+static void connection_changed(void *context, struct MHD_Connection *connection,
+                               void **socket_context, enum MHD_ConnectionNotificationCode code)
 {
 	struct client *client = *socket_context;
 	int fd;
@@ -439,8 +440,8 @@ static enum error serve(int socket)
 {
 	const union MHD_DaemonInfo *info;
 	struct MHD_Daemon *mhd = MHD_start_daemon(
-	    MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL, handle, NULL,
-	    MHD_OPTION_EXTERNAL_LOGGER, log_mhd, NULL, MHD_OPTION_LISTEN_SOCKET, socket,
+	    MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL, handle,
+	    NULL, MHD_OPTION_EXTERNAL_LOGGER, log_mhd, NULL, MHD_OPTION_LISTEN_SOCKET, socket,
 	    MHD_OPTION_NOTIFY_COMPLETED, completed, NULL, MHD_OPTION_NOTIFY_CONNECTION,
 	    connection_changed, NULL, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
 	    MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,

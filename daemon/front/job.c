@@ -1,4 +1,5 @@
-/* Jobs: their life from submission to the end, and the queue of those that wait for a codec worker. */
+/* Jobs: their life from submission to the end, and the queue of those that wait for a codec worker.
+ */
 #include "front/job.h"
 
 #include <stdlib.h>

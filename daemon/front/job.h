@@ -15,9 +15,9 @@ struct job;
 struct task {
 	struct tile tile;
 	struct job *job;
-	unsigned attempts;  /* how many devices have had it */
-	uint64_t sent;      /* loop_now() when a device got it */
-	double units;       /* predicted work: samples times multiply-adds a sample */
+	unsigned attempts; /* how many devices have had it */
+	uint64_t sent;     /* loop_now() when a device got it */
+	double units;      /* predicted work: samples times multiply-adds a sample */
 	struct task *next;
 };
 
@@ -32,19 +32,20 @@ struct job {
 	uint64_t id;
 	unsigned references;
 	bool finished;
-	struct message_job options; /* what the codec worker is told; body_size and limits included */
+	struct message_job
+	    options; /* what the codec worker is told; body_size and limits included */
 	struct chain *chain;
-	int chain_fd;               /* the same, sealed */
+	int chain_fd; /* the same, sealed */
 	struct spool body, answer;
 
-	struct codec *codec;        /* that works on it, NULL if none does */
+	struct codec *codec; /* that works on it, NULL if none does */
 	bool image_known;
-	struct image image;         /* as decoded, once image_known */
+	struct image image; /* as decoded, once image_known */
 	uint32_t tiles, tiles_done;
-	uint64_t devices_used;      /* bit of each device that filtered a tile */
+	uint64_t devices_used; /* bit of each device that filtered a tile */
 	struct job_times times;
 
-	enum error error;           /* how it ended, and why */
+	enum error error; /* how it ended, and why */
 	struct problem problem;
 	enum format format, input_format;
 	struct image result;
@@ -54,7 +55,7 @@ struct job {
 	/* Called when a task is back, filtered or failed; set by whoever submitted the task, and
 	 * called even if the job has finished meanwhile. */
 	void (*task_done)(struct task *task, const struct message_tile_done *done);
-	struct job *next;           /* in the queue of jobs that wait for a codec worker */
+	struct job *next; /* in the queue of jobs that wait for a codec worker */
 };
 
 /* Makes a job of a checked chain (owned from now on, also on failure) and a body (its content moves

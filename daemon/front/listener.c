@@ -59,7 +59,8 @@ static int open_unix(const char *path)
 	return bind_and_listen(AF_UNIX, (const struct sockaddr *)&address, sizeof address);
 }
 
-/* The addresses of "ADDRESS:PORT" or "[ADDRESS]:PORT", NULL if it is neither; for freeaddrinfo(). */
+/* The addresses of "ADDRESS:PORT" or "[ADDRESS]:PORT", NULL if it is neither; for freeaddrinfo().
+ */
 static struct addrinfo *parse_tcp(const char *text)
 {
 	char host[256];
@@ -98,7 +99,8 @@ bool listener_valid(const char *address)
 	struct addrinfo *list;
 
 	if (!strncmp(address, "unix:", 5))
-		return address[5] && strlen(address + 5) < sizeof((struct sockaddr_un *)0)->sun_path;
+		return address[5] &&
+		       strlen(address + 5) < sizeof((struct sockaddr_un *)0)->sun_path;
 	list = parse_tcp(address);
 	if (!list)
 		return false;

@@ -32,7 +32,8 @@ enum error loop_watch(struct loop_watch *watch, int fd, uint32_t events, loop_ca
                       void *context) MUST_CHECK;
 void loop_unwatch(struct loop_watch *watch);
 
-/* Makes a timer that is stopped. Then: call back once after, or (repeat) every, so many milliseconds; 0 stops. */
+/* Makes a timer that is stopped. Then: call back once after, or (repeat) every, so many
+ * milliseconds; 0 stops. */
 enum error loop_timer_init(struct loop_timer *timer, loop_callback *callback,
                            void *context) MUST_CHECK;
 void loop_timer_fini(struct loop_timer *timer);

@@ -86,7 +86,7 @@ static enum error signals_init(void)
 /* Descriptors for clients; locked memory for the devices, which pin the arenas. */
 static void raise_limits(void)
 {
-	static const int resources[] = {RLIMIT_NOFILE, RLIMIT_MEMLOCK};
+	static const __rlimit_resource_t resources[] = {RLIMIT_NOFILE, RLIMIT_MEMLOCK};
 	struct rlimit limit;
 
 	for (size_t i = 0; i < sizeof resources / sizeof *resources; i++) {

@@ -22,7 +22,7 @@ static const struct {
 static const char *const type_names[] = {"counter", "gauge", "histogram"};
 
 /* Upper bounds in seconds, from a kernel's launch to a gigapixel image. */
-static const double bounds[] = {1e-5,   2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01,
+static const double bounds[] = {1e-5,  2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01,
                                 0.025, 0.05,   0.1,  0.25, 0.5,    1,    2.5,  5,      10,   30};
 enum { BOUNDS = sizeof bounds / sizeof *bounds };
 
@@ -69,7 +69,8 @@ static struct series *series_find(enum metric metric, const char *label1, const 
 static struct series *series_get(enum metric metric, const char *label1, const char *label2)
 {
 	struct series **end, *s = series_find(metric, label1, label2, &end);
-	size_t size = sizeof *s + (rows[metric].type == METRIC_HISTOGRAM ? sizeof s->histogram[0] : 0);
+	size_t size =
+	    sizeof *s + (rows[metric].type == METRIC_HISTOGRAM ? sizeof s->histogram[0] : 0);
 
 	if (s)
 		return s;
@@ -146,8 +147,8 @@ int metric_summary(enum metric metric, size_t i, struct metric_summary *summary)
 	n = h->count < SAMPLES ? h->count : SAMPLES;
 	memcpy(sorted, h->last, n * sizeof *sorted);
 	qsort(sorted, n, sizeof *sorted, compare_floats);
-	*summary = (struct metric_summary){s->label[0], s->label[1], h->count, h->total, h->min, 0, 0,
-	                                   0,           h->max};
+	*summary = (struct metric_summary){s->label[0], s->label[1], h->count, h->total, h->min,
+	                                   0,           0,           0,        h->max};
 	if (n) {
 		summary->p50 = (double)sorted[(n - 1) / 2];
 		summary->p90 = (double)sorted[(n - 1) * 9 / 10];

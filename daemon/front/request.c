@@ -93,8 +93,8 @@ static enum error parse_quality(const char *text, uint32_t *quality, struct prob
 {
 	char rest;
 
-	if (text[0] < '0' || text[0] > '9' || sscanf(text, "%3u%c", quality, &rest) != 1 || *quality < 1 ||
-	    *quality > 100)
+	if (text[0] < '0' || text[0] > '9' || sscanf(text, "%3u%c", quality, &rest) != 1 ||
+	    *quality < 1 || *quality > 100)
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "quality", text,
 		                             "quality is a whole number from 1 to 100");
 	return ERR_OK;
@@ -126,10 +126,11 @@ static enum error parse_common(const char *name, const char *text, struct chain 
 	if (!strcmp(name, "raw")) {
 		options->raw = 1;
 		if (!image_parse(text, &options->raw_image))
-			return problem_set_parameter(problem, ERR_BAD_PARAMETER, name, text,
-			                             "raw is WIDTHxHEIGHTxBANDS:TYPE, with 1 to %d bands "
-			                             "of u8, u16 or f32, as in 640x480x3:u8",
-			                             BANDS_MAX);
+			return problem_set_parameter(
+			    problem, ERR_BAD_PARAMETER, name, text,
+			    "raw is WIDTHxHEIGHTxBANDS:TYPE, with 1 to %d bands "
+			    "of u8, u16 or f32, as in 640x480x3:u8",
+			    BANDS_MAX);
 		return ERR_OK;
 	}
 	*known = false;
@@ -152,9 +153,10 @@ static enum error parse_parameter(const char *name, const char *text, bool one_f
 		return e;
 	if (one_filter) /* says which there are */
 		return chain_set_parameter(chain, name, text, problem);
-	return problem_set_parameter(problem, ERR_BAD_PARAMETER, name, text,
-	                             "a chain takes filters, border, border_value, format, quality, "
-	                             "raw, alpha and strip");
+	return problem_set_parameter(
+	    problem, ERR_BAD_PARAMETER, name, text,
+	    "a chain takes filters, border, border_value, format, quality, "
+	    "raw, alpha and strip");
 }
 
 static bool given_before(const struct request *r, unsigned i)
@@ -171,8 +173,9 @@ static enum error check_options(const struct message_job *options, struct proble
 	const struct image *raw = &options->raw_image;
 
 	if (raw->alpha && !options->raw)
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "alpha", "1",
-		                             "alpha is for raw pixels: other formats say it themselves");
+		return problem_set_parameter(
+		    problem, ERR_BAD_PARAMETER, "alpha", "1",
+		    "alpha is for raw pixels: other formats say it themselves");
 	if (raw->alpha && raw->bands % 2)
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "alpha", "1",
 		                             "alpha is the last of 2 or 4 bands; there are %u",
@@ -206,7 +209,8 @@ enum error request_parse(const struct request *r, const char *filter, struct cha
 	if (!e)
 		e = check_options(options, problem);
 	if (!e)
-		e = request_parse_accept(r->accept, &options->accept, &options->accept_best, problem);
+		e = request_parse_accept(r->accept, &options->accept, &options->accept_best,
+		                         problem);
 	return e;
 }
 

@@ -44,8 +44,8 @@ bool request_add_parameter(struct request *request, const char *name, const char
 enum error request_write(struct request *request, const void *data, size_t size, uint64_t max_body,
                          struct problem *problem) MUST_CHECK;
 
-/* Reads the parameters into a chain and the options of a job. filter: the one filter that is asked for,
- * or NULL for a chain. Touches nothing but the outputs. */
+/* Reads the parameters into a chain and the options of a job. filter: the one filter that is asked
+ * for, or NULL for a chain. Touches nothing but the outputs. */
 enum error request_parse(const struct request *request, const char *filter, struct chain *chain,
                          struct message_job *options, struct problem *problem) MUST_CHECK;
 

@@ -90,8 +90,8 @@ static json_t *describe_filter(enum filter filter)
 
 	for (size_t i = 0; (p = filter_parameter(filter, i)); i++)
 		json_array_append_new(parameters, describe_parameter(p));
-	return json_pack("{s:s, s:s, s:o}", "name", filter_name(filter), "text", filter_text(filter),
-	                 "parameters", parameters);
+	return json_pack("{s:s, s:s, s:o}", "name", filter_name(filter), "text",
+	                 filter_text(filter), "parameters", parameters);
 }
 
 static void get_filters(struct request *r)
@@ -152,8 +152,8 @@ static json_t *describe_kernel(const struct metric_summary *s)
 
 	return json_pack("{s:s, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:f}", "kernel",
 	                 s->label1, "device", s->label2, "count", (json_int_t)s->count, "total_s",
-	                 s->total, "min_s", s->min, "p50_s", s->p50, "p90_s", s->p90, "p99_s", s->p99,
-	                 "max_s", s->max, "bytes", (json_int_t)bytes, "gb_per_s",
+	                 s->total, "min_s", s->min, "p50_s", s->p50, "p90_s", s->p90, "p99_s",
+	                 s->p99, "max_s", s->max, "bytes", (json_int_t)bytes, "gb_per_s",
 	                 s->total > 0 ? bytes / s->total * 1e-9 : 0.0);
 }
 
@@ -191,11 +191,13 @@ static void get_readyz(struct request *r)
 	char *text = NULL;
 
 	if (verbose)
-		ready = asprintf(&text, "%c devices: %u of %u up\n%c image: %s\n%c accepting: %s\n%s\n",
-		                 device ? '+' : '-', devices_up(), devices_count(), image ? '+' : '-',
-		                 image ? "one has recently passed" : "none has recently passed",
-		                 draining ? '-' : '+', draining ? "shutting down" : "yes",
-		                 ready ? "ready" : "not ready") > 0 && ready;
+		ready =
+		    asprintf(&text, "%c devices: %u of %u up\n%c image: %s\n%c accepting: %s\n%s\n",
+		             device ? '+' : '-', devices_up(), devices_count(), image ? '+' : '-',
+		             image ? "one has recently passed" : "none has recently passed",
+		             draining ? '-' : '+', draining ? "shutting down" : "yes",
+		             ready ? "ready" : "not ready") > 0 &&
+		    ready;
 	else
 		text = strdup(ready ? "ready\n" : "not ready\n");
 	answer_text(&r->answer, ready ? 200 : 503, "text/plain; charset=utf-8", text,
@@ -268,7 +270,8 @@ static void answer_no_route(struct request *r)
 		answer_header(&r->answer, "Allow", "%s", allow);
 		return;
 	}
-	problem_set(&problem, ERR_NOT_FOUND, "there is nothing at %s; GET / says what there is", r->path);
+	problem_set(&problem, ERR_NOT_FOUND, "there is nothing at %s; GET / says what there is",
+	            r->path);
 	answer_problem(&r->answer, ERR_NOT_FOUND, &problem);
 }
 
@@ -288,9 +291,11 @@ static enum error admit(const struct request *r, struct problem *problem)
 	if (draining)
 		return problem_set(problem, ERR_DRAINING, "the service is shutting down");
 	if (!devices_up() && !devices_starting())
-		return problem_set(problem, ERR_NO_DEVICE, "no device is up; they are being started again");
+		return problem_set(problem, ERR_NO_DEVICE,
+		                   "no device is up; they are being started again");
 	if (jobs_open() >= config->max_jobs)
-		return problem_set(problem, ERR_QUEUE_FULL, "%u requests are being worked on, the most that are accepted",
+		return problem_set(problem, ERR_QUEUE_FULL,
+		                   "%u requests are being worked on, the most that are accepted",
 		                   jobs_open());
 	if (r->announced != UINT64_MAX && r->announced > config->max_body)
 		return problem_set(problem, ERR_BODY_TOO_LARGE,
@@ -298,9 +303,10 @@ static enum error admit(const struct request *r, struct problem *problem)
 		                   (unsigned long long)r->announced,
 		                   (unsigned long long)config->max_body);
 	if (!r->announced)
-		return problem_set(problem, ERR_EMPTY_BODY,
-		                   "send the image as the body (curl --data-binary @FILE) or as the "
-		                   "part `image` of a form (curl -F image=@FILE)");
+		return problem_set(
+		    problem, ERR_EMPTY_BODY,
+		    "send the image as the body (curl --data-binary @FILE) or as the "
+		    "part `image` of a form (curl -F image=@FILE)");
 	return ERR_OK;
 }
 
@@ -395,11 +401,13 @@ void routes_finish(struct request *r, void (*done)(struct job *job, void *contex
 	struct problem problem;
 	enum error e = ERR_OK;
 
-	metric_observe(METRIC_STAGE_DURATION, "receive", NULL, (double)(loop_now() - r->arrived) * 1e-9);
+	metric_observe(METRIC_STAGE_DURATION, "receive", NULL,
+	               (double)(loop_now() - r->arrived) * 1e-9);
 	if (!r->has_body || !r->body.size)
-		e = problem_set(&problem, ERR_EMPTY_BODY,
-		                "send the image as the body (curl --data-binary @FILE) or as the part "
-		                "`image` of a form (curl -F image=@FILE)");
+		e = problem_set(
+		    &problem, ERR_EMPTY_BODY,
+		    "send the image as the body (curl --data-binary @FILE) or as the part "
+		    "`image` of a form (curl -F image=@FILE)");
 	if (!e)
 		e = make_job(r, &problem);
 	if (e)

@@ -10,7 +10,7 @@
 #include "common/error.h"
 
 struct spool {
-	int fd;            /* -1: none */
+	int fd; /* -1: none */
 	bool in_memory;
 	uint64_t size;     /* bytes written by spool_write() */
 	uint64_t reserved; /* bytes counted against the bound */

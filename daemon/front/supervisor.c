@@ -107,7 +107,7 @@ static enum error launch(struct worker *w)
 
 static void schedule_restart(struct worker *w)
 {
-	uint64_t ms = w->failures < 10 ? BACKOFF_FIRST_MS << w->failures : BACKOFF_MAX_MS;
+	uint64_t ms = w->failures < 10 ? (uint64_t)BACKOFF_FIRST_MS << w->failures : BACKOFF_MAX_MS;
 
 	w->failures++;
 	loop_timer_start(&w->restart, ms < BACKOFF_MAX_MS ? ms : BACKOFF_MAX_MS);

@@ -14,7 +14,7 @@ enum worker_state {
 	WORKER_STOPPED,  /* no process; a restart may be due */
 	WORKER_STARTING, /* has not yet said READY */
 	WORKER_UP,
-	WORKER_DYING,    /* its socket is gone or it was killed; not yet reaped */
+	WORKER_DYING, /* its socket is gone or it was killed; not yet reaped */
 };
 
 struct worker;
@@ -30,18 +30,18 @@ struct worker_owner {
 };
 
 struct worker {
-	const char *kind;   /* "codec", "device", "probe": for logs and metrics */
+	const char *kind; /* "codec", "device", "probe": for logs and metrics */
 	uint32_t number;
 	const struct worker_owner *owner;
-	char *argv[16];     /* argv[0]: the program's name; ends with NULL; owned */
-	bool once;          /* not started again */
+	char *argv[16]; /* argv[0]: the program's name; ends with NULL; owned */
+	bool once;      /* not started again */
 	enum worker_state state;
 	const char *kill_reason; /* why the front killed it, NULL if it did not */
 	pid_t pid;
 	struct loop_watch socket, process;
 	struct loop_timer restart;
-	unsigned failures;  /* that followed each other quickly */
-	uint64_t started;   /* loop_now() */
+	unsigned failures; /* that followed each other quickly */
+	uint64_t started;  /* loop_now() */
 	unsigned restarts;
 };
 

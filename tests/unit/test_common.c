@@ -71,8 +71,8 @@ static void test_border_map(void **state)
 
 static void test_parse_valid(void **state)
 {
-	struct chain *chain =
-	    chain_of("gaussian=sigma=2.5,box=size=7,convolve=kernel=1 2 1;2 4 2;1 2 1:offset=3,sobel=output=y");
+	struct chain *chain = chain_of("gaussian=sigma=2.5,box=size=7,convolve=kernel=1 2 1;2 4 "
+	                               "2;1 2 1:offset=3,sobel=output=y");
 	uint32_t x, y;
 
 	(void)state;
@@ -137,7 +137,10 @@ static void test_matrix_limits(void **state)
 
 		for (int j = 0; j < side; j++)
 			for (int i = 0; i < side; i++)
-				at += sprintf(at, "1%s", i < side - 1 ? " " : j < side - 1 ? ";" : "");
+				at += sprintf(at, "1%s",
+				              i < side - 1   ? " "
+				              : j < side - 1 ? ";"
+				                             : "");
 		assert_int_equal(parse_result(text), side == 63 ? ERR_OK : ERR_BAD_PARAMETER);
 	}
 	free(text);
@@ -154,7 +157,8 @@ static double coefficient_sum(const struct operation *op, size_t first, size_t c
 
 static void test_lower_gaussian(void **state)
 {
-	struct chain *chain = chain_of("gaussian=sigma=1.1,gaussian=size=5,gaussian=size=5:sigma=2");
+	struct chain *chain =
+	    chain_of("gaussian=sigma=1.1,gaussian=size=5,gaussian=size=5:sigma=2");
 	static const uint32_t radius[] = {4, 2, 2};
 	static const double sigma[] = {1.1, 1.1, 2};
 	struct operation op;
@@ -177,8 +181,9 @@ static void test_lower_gaussian(void **state)
 
 static void test_lower_matrix(void **state)
 {
-	struct chain *chain = chain_of("convolve=kernel=1 2 1;2 4 2;1 2 1,convolve=kernel=0 1 0;1 -4 1;0 1 0,"
-	                               "convolve=kernel=3 0 -3:scale=2:offset=7,convolve=kernel=0 0 0");
+	struct chain *chain =
+	    chain_of("convolve=kernel=1 2 1;2 4 2;1 2 1,convolve=kernel=0 1 0;1 -4 1;0 1 0,"
+	             "convolve=kernel=3 0 -3:scale=2:offset=7,convolve=kernel=0 0 0");
 	struct operation op;
 
 	(void)state;
@@ -232,7 +237,8 @@ static void test_border_value(void **state)
 	free(chain);
 }
 
-/* Every tile of an image lies in its arenas, in a slot of its own, and the tiles cover the result. */
+/* Every tile of an image lies in its arenas, in a slot of its own, and the tiles cover the result.
+ */
 static void check_tiling(const struct chain *chain, const struct image *image, uint64_t arena)
 {
 	struct tiling t;
@@ -251,8 +257,8 @@ static void check_tiling(const struct chain *chain, const struct image *image, u
 		assert_int_equal(tile.y0, t.y0 + row);
 		row += tile.height;
 		tile.in += arena - t.in_slot * t.slots + 4096;
-		assert_false(tile_valid(&tile, image, chain, arena, arena) && i % t.slots == t.slots - 1 &&
-		             tile.height == t.rows);
+		assert_false(tile_valid(&tile, image, chain, arena, arena) &&
+		             i % t.slots == t.slots - 1 && tile.height == t.rows);
 	}
 	assert_int_equal(row, t.height);
 }
@@ -271,7 +277,8 @@ static void test_tiling(void **state)
 			for (uint32_t h = 0; h < 5; h++)
 				for (uint32_t type = 0; type < PIXEL_TYPES; type++)
 					for (size_t a = 0; a < 3; a++) {
-						struct image image = {widths[w], heights[h], 3, type, 0};
+						struct image image = {widths[w], heights[h], 3,
+						                      type, 0};
 
 						check_tiling(chains[c], &image, arenas[a]);
 					}
@@ -287,7 +294,8 @@ static void test_tiling_crop(void **state)
 
 	(void)state;
 	assert_int_equal(chain_set_border(chain, "crop", &problem), ERR_OK);
-	assert_int_equal(tiling_init(&t, chain, &image, 1 << 20, 1 << 20, 1 << 20, &problem), ERR_OK);
+	assert_int_equal(tiling_init(&t, chain, &image, 1 << 20, 1 << 20, 1 << 20, &problem),
+	                 ERR_OK);
 	assert_int_equal(t.width, 1);
 	assert_int_equal(t.height, 2);
 	assert_int_equal(t.x0, 3);
@@ -311,7 +319,8 @@ static void test_tiling_largest_width(void **state)
 	at = strstr(problem.detail, "largest width is ");
 	assert_non_null(at);
 	image.width = (uint32_t)atoi(at + 17);
-	assert_int_equal(tiling_init(&t, chain, &image, 1 << 22, 1 << 22, 1 << 20, &problem), ERR_OK);
+	assert_int_equal(tiling_init(&t, chain, &image, 1 << 22, 1 << 22, 1 << 20, &problem),
+	                 ERR_OK);
 	image.width++;
 	assert_int_equal(tiling_init(&t, chain, &image, 1 << 22, 1 << 22, 1 << 20, &problem),
 	                 ERR_DOES_NOT_FIT);
@@ -326,7 +335,8 @@ static void test_tile_hostile(void **state)
 	struct tile good, bad;
 
 	(void)state;
-	assert_int_equal(tiling_init(&t, chain, &image, 1 << 16, 1 << 16, 1 << 20, &problem), ERR_OK);
+	assert_int_equal(tiling_init(&t, chain, &image, 1 << 16, 1 << 16, 1 << 20, &problem),
+	                 ERR_OK);
 	tiling_tile(&t, 0, 1, 0, &good);
 	assert_true(tile_valid(&good, &image, chain, 1 << 16, 1 << 16));
 #define BAD(field, value)                                                                          \
@@ -352,8 +362,8 @@ static void test_tile_hostile(void **state)
 
 static void test_image_parse(void **state)
 {
-	static const char *const bad[] = {"",         "640x480",      "640x480x3",     "0x1x1:u8",
-	                                  "1x1x5:u8", "1x1x0:u8",     "1x1x1:u9",      "1x1x1:u8 ",
+	static const char *const bad[] = {"",          "640x480",        "640x480x3",  "0x1x1:u8",
+	                                  "1x1x5:u8",  "1x1x0:u8",       "1x1x1:u9",   "1x1x1:u8 ",
 	                                  "-1x1x1:u8", "1000001x1x1:u8", "1x1x1:f322", " 1x1x1:u8"};
 	struct image image;
 

@@ -33,8 +33,8 @@ static enum config_result load(struct config *config, char **argv)
 
 static void test_config_flags(void **state)
 {
-	char *argv[] = {"convolved", "--arena-size", "2M", "--listen", "unix:/a", "--listen", "1.2.3.4:5",
-	                "--codecs", "3", NULL};
+	char *argv[] = {"convolved", "--arena-size", "2M",       "--listen", "unix:/a",
+	                "--listen",  "1.2.3.4:5",    "--codecs", "3",        NULL};
 	struct config config;
 
 	(void)state;
@@ -49,11 +49,10 @@ static void test_config_flags(void **state)
 
 static void test_config_invalid(void **state)
 {
-	static char *const bad[][2] = {{"--codecs", "x"},       {"--codecs", "65"},
-	                               {"--arena-size", "1"},   {"--arena-size", "2T"},
-	                               {"--arena-size", "-1"},  {"--arena-size", "99999999999G"},
-	                               {"--log-level", "loud"}, {"--nothing", "1"},
-	                               {"--config", "/nonexistent"}};
+	static char *const bad[][2] = {
+	    {"--codecs", "x"},       {"--codecs", "65"},     {"--arena-size", "1"},
+	    {"--arena-size", "2T"},  {"--arena-size", "-1"}, {"--arena-size", "99999999999G"},
+	    {"--log-level", "loud"}, {"--nothing", "1"},     {"--config", "/nonexistent"}};
 	struct config config;
 
 	(void)state;
@@ -101,7 +100,7 @@ static struct request *request_with(const char *const parameters[][2])
 static void test_request_parse(void **state)
 {
 	static const char *const parameters[][2] = {
-	    {"alpha", "1"},  {"sigma", "2"},    {"raw", "5x6x4:u16"}, {"border", "reflect101"},
+	    {"alpha", "1"},    {"sigma", "2"},    {"raw", "5x6x4:u16"}, {"border", "reflect101"},
 	    {"format", "png"}, {"quality", "33"}, {NULL, NULL}};
 	struct request *r = request_with(parameters);
 	struct chain *chain = malloc(sizeof *chain);
@@ -121,10 +120,21 @@ static void test_request_parse(void **state)
 static void test_request_invalid(void **state)
 {
 	static const char *const bad[][3][2] = {
-	    {{"sigma", "0"}}, {{"sigma", "1"}, {"sigma", "2"}}, {{"nothing", "1"}}, {{"format", "bmp"}},
-	    {{"quality", "0"}}, {{"quality", "101"}}, {{"quality", "5x"}}, {{"raw", "5x5"}},
-	    {{"alpha", "1"}}, {{"alpha", "2"}}, {{"raw", "5x5x3:u8"}, {"alpha", "1"}},
-	    {{"border", "mirror"}}, {{"border_value", ""}}, {{"strip", "yes"}}, {{"filters", "box"}},
+	    {{"sigma", "0"}},
+	    {{"sigma", "1"}, {"sigma", "2"}},
+	    {{"nothing", "1"}},
+	    {{"format", "bmp"}},
+	    {{"quality", "0"}},
+	    {{"quality", "101"}},
+	    {{"quality", "5x"}},
+	    {{"raw", "5x5"}},
+	    {{"alpha", "1"}},
+	    {{"alpha", "2"}},
+	    {{"raw", "5x5x3:u8"}, {"alpha", "1"}},
+	    {{"border", "mirror"}},
+	    {{"border_value", ""}},
+	    {{"strip", "yes"}},
+	    {{"filters", "box"}},
 	};
 	struct chain *chain = malloc(sizeof *chain);
 	struct message_job options;
@@ -151,8 +161,8 @@ static void test_accept(void **state)
 	assert_int_equal(formats, all);
 	assert_int_equal(request_parse_accept("*/*", &formats, &best, &problem), ERR_OK);
 	assert_int_equal(formats, all);
-	assert_int_equal(request_parse_accept("text/html, image/webp;q=0.5 , image/png;q=0.8", &formats,
-	                                      &best, &problem),
+	assert_int_equal(request_parse_accept("text/html, image/webp;q=0.5 , image/png;q=0.8",
+	                                      &formats, &best, &problem),
 	                 ERR_OK);
 	assert_int_equal(formats, 1u << FORMAT_WEBP | 1u << FORMAT_PNG);
 	assert_int_equal(best, FORMAT_PNG);
@@ -245,7 +255,8 @@ static void test_metrics(void **state)
 	assert_int_equal(s.count, 100);
 	assert_true(s.p50 > 0.0499 && s.p50 < 0.0511 && s.p99 > 0.0989 && s.p99 < 0.1001);
 	text = metrics_text(&size);
-	assert_non_null(strstr(text, "kernel=\"matrix\",device=\"a\\\"b\\\\c\\n\",le=\"0.05\"} 50\n"));
+	assert_non_null(
+	    strstr(text, "kernel=\"matrix\",device=\"a\\\"b\\\\c\\n\",le=\"0.05\"} 50\n"));
 	assert_non_null(strstr(text, "le=\"+Inf\"} 100\n"));
 	assert_non_null(strstr(text, "\nconvolved_tile_retries_total 3\n"));
 	free(text);
@@ -286,11 +297,11 @@ static void test_loop_unwatch(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_config_flags),  cmocka_unit_test(test_config_invalid),
-	    cmocka_unit_test(test_config_file),   cmocka_unit_test(test_request_parse),
+	    cmocka_unit_test(test_config_flags),    cmocka_unit_test(test_config_invalid),
+	    cmocka_unit_test(test_config_file),     cmocka_unit_test(test_request_parse),
 	    cmocka_unit_test(test_request_invalid), cmocka_unit_test(test_accept),
-	    cmocka_unit_test(test_admission),     cmocka_unit_test(test_spool),
-	    cmocka_unit_test(test_metrics),       cmocka_unit_test(test_loop_unwatch),
+	    cmocka_unit_test(test_admission),       cmocka_unit_test(test_spool),
+	    cmocka_unit_test(test_metrics),         cmocka_unit_test(test_loop_unwatch),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
