@@ -16,8 +16,9 @@ def cache(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def launch(tmp_path_factory, cache):
-    """launch(*options, environment={}) starts a service of its own, a context manager."""
-    def launched(*options, environment=None):
+    """launch(*options, environment={}) starts a service of its own, a context manager; with one
+    device unless the environment says otherwise."""
+    def launched(*options, environment=service_module.ONE_DEVICE):
         return service_module.Service(tmp_path_factory.mktemp("service"), cache, *options,
                                       environment=environment)
     return launched

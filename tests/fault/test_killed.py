@@ -10,7 +10,7 @@ import pytest
 
 import imagefiles
 import oracle
-from service import Process, children, poll
+from service import TWO_DEVICES, Process, children, poll
 from test_results import random_pixels
 
 # Some seconds of work in many tiles.
@@ -182,7 +182,7 @@ def test_device_killed_in_the_middle(launch, expected):
 
 def test_one_of_two_devices_killed(launch, expected):
     """The other takes over: the same bytes come back."""
-    with launch("--codecs", "2", environment={"POCL_DEVICES": "pthread pthread"}) as service:
+    with launch("--codecs", "2", environment=TWO_DEVICES) as service:
         job = InFlight(service)
         service.workers("device")[0].kill()
         answer = job.result()

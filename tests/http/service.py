@@ -23,6 +23,11 @@ BUILD = pathlib.Path(os.environ.get("CONVOLVED_BUILD", REPOSITORY / "build")).re
 PROGRAM = BUILD / "convolved"
 
 
+# Where a test needs to know how many devices there are: PoCL's, whatever else the host has.
+ONE_DEVICE = {"OCL_ICD_VENDORS": "pocl.icd", "POCL_DEVICES": "pthread"}
+TWO_DEVICES = {"OCL_ICD_VENDORS": "pocl.icd", "POCL_DEVICES": "pthread pthread"}
+
+
 def sanitized():
     """True for a build with a sanitizer: slow, and its memory says nothing."""
     binary = PROGRAM.read_bytes()

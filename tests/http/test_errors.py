@@ -461,7 +461,8 @@ def test_unfinished(service, garbage):
 
 
 @pytest.mark.parametrize("garbage", [
-    b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"GET /" + b"a" * 300000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n",
+    b"GET /" + b"a" * 300000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
     b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 60000 + b"\r\n",
     b"POST /v1/filters/box HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
     b"POST /v1/filters/box HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n",

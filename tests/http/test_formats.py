@@ -1,8 +1,10 @@
 """Files in and out: every format, the samples that it can hold, what travels beside the pixels,
 and how a client says what it wants."""
 import io
+import socket
 import struct
 import subprocess
+import time
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from PIL import Image, ImageCms, ImageOps
 import imagefiles
 import oracle
 from imagefiles import read_pil, read_png, read_pnm, read_vips, write_png, write_pnm, write_tiff
-from service import multipart
+from service import multipart, read_answer
 from test_results import random_pixels
 
 ALL = ("jpeg", "png", "webp", "tiff", "gif", "pnm", "raw")
@@ -435,6 +437,25 @@ def test_multipart_parameters(service):
     problem = service.post("/v1/filters/gaussian", body, headers={"Content-Type": kind}).refused(
         400, "bad-parameter")
     assert problem["parameter"] == "sigma" and problem["value"] == "-1"
+
+
+def test_multipart_in_pieces(service):
+    """However the network cuts it, a form is the same form."""
+    small = write_png(random_pixels(3, 5, 4, 3, "u8"))
+    body, kind = multipart([("border", None, b"reflect101"), ("kernel", None, b"1,2,1;2,4,2;1,2,1"),
+                            ("image", "x", small), ("scale", None, b"16.25")])
+    expected = service.post("/v1/filters/convolve?kernel=1,2,1;2,4,2;1,2,1&border=reflect101"
+                            "&scale=16.25", small)
+    with service.socket() as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.sendall(f"POST /v1/filters/convolve HTTP/1.1\r\nHost: x\r\nContent-Type: {kind}"
+                           f"\r\nContent-Length: {len(body)}\r\n\r\n".encode())
+        for at in range(0, len(body), 5):
+            connection.sendall(body[at:at + 5])
+            time.sleep(0.001)  # so that the pieces arrive as such
+        answer = read_answer(connection)
+    assert answer.status == 200, answer
+    assert answer.body == expected.body
 
 
 def test_multipart_without_an_image(service):

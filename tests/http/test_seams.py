@@ -7,6 +7,7 @@ import pytest
 
 import oracle
 from imagefiles import read_pnm
+from service import ONE_DEVICE, TWO_DEVICES
 from test_results import random_pixels
 
 
@@ -64,10 +65,14 @@ def tiles_done(service):
     return [device["tiles_done"] for device in devices]
 
 
-def test_two_devices(shared, launch):
+def test_two_devices(launch):
     pixels = random_pixels(4, 4001, 3001, 3, "u8")
-    expected = shared.filter(pixels, LARGE)
-    with launch(environment={"POCL_DEVICES": "pthread pthread"}) as pair:
+    small = [random_pixels(i, 600 + i, 500, 3, "u8") for i in range(8)]
+    with launch("--codecs", "2", environment=ONE_DEVICE) as single:
+        assert len(single.workers("device")) == 1
+        expected = single.filter(pixels, LARGE)
+        expected_small = [single.filter(p, LARGE).body for p in small]
+    with launch(environment=TWO_DEVICES) as pair:
         assert len(pair.workers("device")) == 2
         before = tiles_done(pair)
         assert len(before) == 2
@@ -84,8 +89,7 @@ def test_two_devices(shared, launch):
         assert metrics.total("convolved_device_up") == 2
 
         # And with several images at once.
-        small = [random_pixels(i, 600 + i, 500, 3, "u8") for i in range(8)]
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             answers = list(pool.map(lambda p: pair.filter(p, LARGE).body, small))
-        assert answers == [shared.filter(p, LARGE).body for p in small]
+        assert answers == expected_small
         assert pair.restarts() == 0

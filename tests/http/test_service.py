@@ -121,7 +121,7 @@ def test_ends_soon_after_clients_that_left(launch):
     request = (b"POST /v1/filters/box HTTP/1.1\r\nHost: x\r\nContent-Length: 500000\r\n\r\n",
                b"x" * 100)
     with launch("--codecs", "1") as service:
-        for _ in range(20):
+        for _ in range(200):
             with service.socket() as connection:
                 for piece in request:
                     connection.sendall(piece)
