@@ -272,7 +272,11 @@ static cl_int enqueue_tile(struct lane *lane, const struct device_arena *arena)
 	last = lane->zero_copy ? lane->launch[lane->launches - 1].event : lane->download.event;
 	lane->state = STATE_RUNNING;
 	code = clSetEventCallback(last, CL_COMPLETE, lane_notify, lane);
-	return code ? code : clFlush(lane->queue);
+	if (code)
+		return code;
+	/* A failure here comes when the callback may already be on its way: say so with a code that
+	 * ends the worker. */
+	return clFlush(lane->queue) ? CL_INVALID_COMMAND_QUEUE : CL_SUCCESS;
 }
 
 cl_int lane_start(struct lane *lane, const struct plan *plan, const struct tile *tile,

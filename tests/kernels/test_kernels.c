@@ -1,8 +1,10 @@
 /* Every kernel against the reference: random images of all types, bands and borders, sizes from
  * 1x1, tiles of several heights, by both modes of a lane.
  *
- * test_kernels [--bench] [--seed N] [--most SAMPLES] [--device N] [--kernel-dir DIR]
- * --most bounds the images' size, for runs under a checker that is slow.
+ * test_kernels [--bench] [--seed N] [--most SAMPLES] [--copy] [--device N]
+ *              [--kernel-dir DIR]
+ * --most bounds the images' size, for runs under a checker that is slow; --copy has all tiles
+ * copied, for one that does not see what the host writes into shared memory.
  * Prints a line a group (TAP), a line a failure, and last "N passed, N failed". */
 #include <getopt.h>
 #include <math.h>
@@ -68,6 +70,7 @@ static bool alpha_is_stable(const struct group *group)
 
 static uint64_t seed = 1;
 static double samples_most = 1e9;
+static bool only_copy;
 
 static uint32_t random_below(uint32_t n)
 {
@@ -313,7 +316,7 @@ static void run_group(struct harness *h, const struct group *group, size_t numbe
 		t.image.bands = bands[i / PIXEL_TYPES % 6];
 		t.image.alpha = i / PIXEL_TYPES % 6 >= 4;
 		t.border = (enum border)(i / (int)(PIXEL_TYPES * 6));
-		t.mode = random_below(2) ? LANE_COPY : LANE_ZERO_COPY;
+		t.mode = random_below(2) || only_copy ? LANE_COPY : LANE_ZERO_COPY;
 		if (t.image.alpha && !alpha_is_stable(group))
 			continue;
 		choose_size(&t, crop_extra(group, t.border));
@@ -375,6 +378,7 @@ int main(int argc, char **argv)
 	static const struct option options[] = {{"bench", no_argument, NULL, 'b'},
 	                                        {"seed", required_argument, NULL, 's'},
 	                                        {"most", required_argument, NULL, 'm'},
+	                                        {"copy", no_argument, NULL, 'c'},
 	                                        {"device", required_argument, NULL, 'd'},
 	                                        {"kernel-dir", required_argument, NULL, 'k'},
 	                                        {0}};
@@ -391,6 +395,8 @@ int main(int argc, char **argv)
 			seed = strtoull(optarg, NULL, 10);
 		else if (c == 'm')
 			samples_most = strtod(optarg, NULL);
+		else if (c == 'c')
+			only_copy = true;
 		else if (c == 'd')
 			device = (unsigned)strtoul(optarg, NULL, 10);
 		else if (c == 'k')
