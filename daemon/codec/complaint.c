@@ -29,10 +29,12 @@ static void copy_sentence(char *sentence, size_t size, const char *line)
 	sentence[length] = '\0';
 }
 
+/* The bound on memory is met by what a file asks for, so that is the file's fault. */
 static enum error classify(enum error e, const char *text)
 {
-	if (strstr(text, "out of memory") || strstr(text, "Cannot allocate memory"))
-		return ERR_MEMORY;
+	if (strstr(text, "out of memory") || strstr(text, "nsufficient memory") ||
+	    strstr(text, "Cannot allocate memory") || strstr(text, "creating thread"))
+		return ERR_DECODER_DIED;
 	return strstr(text, "unix error") || strstr(text, "system error") ? ERR_IO : e;
 }
 

@@ -7,8 +7,8 @@
 #include "common/error.h"
 
 /* Fills the problem with what `who` ("the JPEG decoder") complained about, as one sentence without
- * paths, and empties libvips's error buffer. Returns e, or, if the complaint is of the system and
- * not of the file, ERR_MEMORY or ERR_IO. */
+ * paths, and empties libvips's error buffer. Returns e, or, if the complaint is of something else,
+ * ERR_DECODER_DIED (the bound on memory was met) or ERR_IO. */
 enum error complaint_take(struct problem *problem, enum error e, const char *who);
 
 #endif

@@ -303,6 +303,11 @@ int main(int argc, char **argv)
 	log_init("convolved-codec", options.log_level);
 	status = start(&worker, &options) ? 1 : serve(&worker);
 	/* Threads of a job may still run: nothing of theirs is waited for or freed. */
-	fflush(NULL);
-	_exit(status);
+	if (worker.job)
+		_exit(status);
+	close(worker.place.finished);
+	if (worker.has_arena)
+		arena_unmap(&worker.place.arena);
+	vips_shutdown();
+	return status;
 }
