@@ -326,6 +326,16 @@ class Service(Client):
     def tail(self):
         return self.log.read_text(errors="replace")[-6000:] if self.log.exists() else ""
 
+    def request(self, *arguments, **options):
+        """As a client's; says so if there is nobody any more."""
+        try:
+            return super().request(*arguments, **options)
+        except ConnectionError as error:
+            status = self.process.poll()
+            if status is None:
+                raise
+            raise type(error)(f"the service has ended, status {status}:\n{self.tail()}") from error
+
     def workers(self, kind):
         """The living worker processes: kind is "codec" or "device"."""
         name = f"convolved-{kind}"[:15]
