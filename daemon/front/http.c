@@ -94,30 +94,37 @@ static enum MHD_Result see_parameter(void *context, enum MHD_ValueKind kind, con
 	return MHD_YES;
 }
 
-/* Parts of a form: the image, and parameters. */
+/* True if the last parameter is this one, and nothing of its value has come yet. */
+static bool awaits_value(const struct request *r, const char *name)
+{
+	unsigned last = r->parameters - 1;
+
+	return r->parameters && !strcmp(r->parameter[last].name, name) &&
+	       !*r->parameter[last].value;
+}
+
+/* Parts of a form, in pieces, the first of which may be empty: the image, and parameters. */
 static enum MHD_Result see_part(void *context, enum MHD_ValueKind kind, const char *name,
                                 const char *file_name, const char *type, const char *encoding,
                                 const char *data, uint64_t offset, size_t size)
 {
 	struct exchange *x = context;
-	char value[FORM_BUFFER];
+	bool is_image = file_name || !strcmp(name, "image");
 
 	(void)type, (void)encoding;
 	if (x->form_error)
 		return MHD_YES;
-	if (file_name || !strcmp(name, "image")) {
+	if (is_image) {
 		if (size)
 			x->form_error = request_write(x->request, data, size, config->max_body,
 			                              &x->form_problem);
-	} else if (offset || size >= sizeof value) {
+	} else if (!offset && !awaits_value(x->request, name)) {
+		see_parameter(x, kind, name, "");
+	}
+	if (!x->form_error && !is_image && !request_extend_parameter(x->request, data, size))
 		x->form_error =
 		    problem_set_parameter(&x->form_problem, ERR_BAD_PARAMETER, name, "",
-		                          "a parameter has at most %d bytes", FORM_BUFFER / 2);
-	} else {
-		memcpy(value, data, size);
-		value[size] = '\0';
-		see_parameter(x, kind, name, value);
-	}
+		                          "a parameter has at most %d bytes", REQUEST_VALUE_MAX);
 	return MHD_YES;
 }
 

@@ -30,7 +30,7 @@ struct histogram {
 	uint64_t count;
 	double total, min, max;
 	uint64_t bucket[BOUNDS + 1];
-	float last[SAMPLES]; /* a ring of the last values */
+	double last[SAMPLES]; /* a ring of the last values */
 };
 
 struct series {
@@ -111,7 +111,7 @@ void metric_observe(enum metric metric, const char *label1, const char *label2, 
 	while (b < BOUNDS && seconds > bounds[b])
 		b++;
 	h->bucket[b]++;
-	h->last[h->count % SAMPLES] = (float)seconds;
+	h->last[h->count % SAMPLES] = seconds;
 	h->min = h->count && h->min < seconds ? h->min : seconds;
 	h->max = h->max > seconds ? h->max : seconds;
 	h->total += seconds;
@@ -125,9 +125,9 @@ double metric_value(enum metric metric, const char *label1, const char *label2)
 	return s ? s->value : 0;
 }
 
-static int compare_floats(const void *a, const void *b)
+static int compare_doubles(const void *a, const void *b)
 {
-	float x = *(const float *)a, y = *(const float *)b;
+	double x = *(const double *)a, y = *(const double *)b;
 
 	return (x > y) - (x < y);
 }
@@ -136,7 +136,7 @@ int metric_summary(enum metric metric, size_t i, struct metric_summary *summary)
 {
 	const struct series *s = first[metric];
 	const struct histogram *h;
-	float sorted[SAMPLES];
+	double sorted[SAMPLES];
 	size_t n;
 
 	for (; s && i; i--)
@@ -146,13 +146,13 @@ int metric_summary(enum metric metric, size_t i, struct metric_summary *summary)
 	h = s->histogram;
 	n = h->count < SAMPLES ? h->count : SAMPLES;
 	memcpy(sorted, h->last, n * sizeof *sorted);
-	qsort(sorted, n, sizeof *sorted, compare_floats);
+	qsort(sorted, n, sizeof *sorted, compare_doubles);
 	*summary = (struct metric_summary){s->label[0], s->label[1], h->count, h->total, h->min,
 	                                   0,           0,           0,        h->max};
 	if (n) {
-		summary->p50 = (double)sorted[(n - 1) / 2];
-		summary->p90 = (double)sorted[(n - 1) * 9 / 10];
-		summary->p99 = (double)sorted[(n - 1) * 99 / 100];
+		summary->p50 = sorted[(n - 1) / 2];
+		summary->p90 = sorted[(n - 1) * 9 / 10];
+		summary->p99 = sorted[(n - 1) * 99 / 100];
 	}
 	return 1;
 }

@@ -61,6 +61,26 @@ bool request_add_parameter(struct request *r, const char *name, const char *valu
 	return r->parameter[i].name && r->parameter[i].value;
 }
 
+bool request_extend_parameter(struct request *r, const char *data, size_t size)
+{
+	char **value, *longer;
+	size_t length;
+
+	if (!r->parameters)
+		return false;
+	value = &r->parameter[r->parameters - 1].value;
+	length = strlen(*value);
+	if (length + size > REQUEST_VALUE_MAX)
+		return false;
+	longer = realloc(*value, length + size + 1);
+	if (!longer)
+		return false;
+	memcpy(longer + length, data, size);
+	longer[length + size] = '\0';
+	*value = longer;
+	return true;
+}
+
 enum error request_write(struct request *r, const void *data, size_t size, uint64_t max_body,
                          struct problem *problem)
 {

@@ -11,7 +11,7 @@
 #include "front/job.h"
 #include "front/spool.h"
 
-enum { REQUEST_PARAMETERS_MAX = 64, REQUEST_ID_SIZE = 17 };
+enum { REQUEST_PARAMETERS_MAX = 64, REQUEST_ID_SIZE = 17, REQUEST_VALUE_MAX = 64 << 10 };
 
 struct route;
 
@@ -39,6 +39,10 @@ void request_free(struct request *request);
 
 /* Adds a parameter. False: too many, or no memory. */
 bool request_add_parameter(struct request *request, const char *name, const char *value);
+
+/* Lengthens the value of the last parameter, which comes in pieces. False: no memory, or it becomes
+ * longer than REQUEST_VALUE_MAX. */
+bool request_extend_parameter(struct request *request, const char *data, size_t size);
 
 /* Appends to the body; an error, with its problem, is to be answered. */
 enum error request_write(struct request *request, const void *data, size_t size, uint64_t max_body,

@@ -282,7 +282,8 @@ static void choose_size(struct trial *t, uint32_t extra)
 	do {
 		t->image.width = sides[random_below(count)] + extra;
 		t->image.height = sides[random_below(count)] + extra;
-	} while ((double)t->image.width * t->image.height > most && t->image.width > 1 + extra);
+	} while ((double)t->image.width * t->image.height > most &&
+	         (t->image.width > 1 + extra || t->image.height > 1 + extra));
 }
 
 static void choose_tiles(struct trial *t)
