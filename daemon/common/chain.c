@@ -303,6 +303,16 @@ enum error chain_check(const struct chain *chain, struct problem *problem)
 	return e;
 }
 
+/* A value within its limits; not given only where that means something. */
+static bool value_valid(const struct parameter *p, double value)
+{
+	if (p->type == PARAMETER_MATRIX)
+		return true;
+	if (isnan(value))
+		return isnan(p->standard);
+	return value >= p->least && value <= p->most;
+}
+
 static bool call_valid(const struct filter_call *call)
 {
 	const struct parameter *p;
@@ -310,12 +320,11 @@ static bool call_valid(const struct filter_call *call)
 	if (call->filter >= FILTERS)
 		return false;
 	for (size_t i = 0; (p = filter_parameter(call->filter, i)); i++)
-		if (p->type != PARAMETER_MATRIX && !isnan(call->value[i]) &&
-		    !(call->value[i] >= p->least && call->value[i] <= p->most))
+		if (!value_valid(p, call->value[i]))
 			return false;
 	if (call->filter != FILTER_CONVOLVE)
 		return true;
-	return call->matrix_width % 2 && call->matrix_height % 2 &&
+	return call->value[1] != 0 && call->matrix_width % 2 && call->matrix_height % 2 &&
 	       call->matrix_width <= MATRIX_SIDE_MAX && call->matrix_height <= MATRIX_SIDE_MAX &&
 	       call->matrix_first <= CHAIN_COEFFICIENTS_MAX &&
 	       call->matrix_width * call->matrix_height <=

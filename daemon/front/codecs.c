@@ -219,6 +219,21 @@ static void codec_message(struct worker *worker, const struct message *message)
 	}
 }
 
+/* The worker died before it had read the header, perhaps before it had even seen the job: another
+ * may try, once. */
+static void codec_return_job(struct codec *c)
+{
+	struct job *job = c->job;
+
+	c->job = NULL;
+	c->last_job = 0;
+	job->codec = NULL;
+	job->second_try = true;
+	job_requeue(job);
+	job_release(job);
+	codecs_wake();
+}
+
 static void codec_down(struct worker *worker, const char *reason)
 {
 	struct codec *c = &codecs[worker->number];
@@ -227,6 +242,10 @@ static void codec_down(struct worker *worker, const char *reason)
 
 	if (!c->job)
 		return;
+	if (!c->job->image_known && !c->job->second_try && strcmp(reason, "timeout")) {
+		codec_return_job(c);
+		return;
+	}
 	if (!strcmp(reason, "timeout"))
 		error = problem_set(&problem, ERR_TIMEOUT, "the job was ended after %llu s",
 		                    (unsigned long long)config->job_timeout);

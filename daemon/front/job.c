@@ -85,6 +85,16 @@ void job_submit(struct job *job, void (*done)(struct job *job, void *context), v
 	on_waiting();
 }
 
+void job_requeue(struct job *job)
+{
+	job->next = queue_head;
+	if (!queue_head)
+		queue_tail = &job->next;
+	queue_head = job;
+	waiting_jobs++;
+	publish_counts();
+}
+
 void job_forget(struct job *job)
 {
 	job->done = NULL;

@@ -39,6 +39,7 @@ struct job {
 	struct spool body, answer;
 
 	struct codec *codec; /* that works on it, NULL if none does */
+	bool second_try;     /* a worker died before it had looked at the image */
 	bool image_known;
 	struct image image; /* as decoded, once image_known */
 	uint32_t tiles, tiles_done;
@@ -71,6 +72,9 @@ unsigned jobs_waiting(void);
 /* Queues the job. `done` is called once, from the loop, when it has finished, however it ended;
  * the caller keeps its reference. */
 void job_submit(struct job *job, void (*done)(struct job *job, void *context), void *context);
+
+/* Puts a job that was taken from the queue back, at its head. */
+void job_requeue(struct job *job);
 
 /* The caller no longer wants to hear of the job. */
 void job_forget(struct job *job);

@@ -146,6 +146,33 @@ static void test_matrix_limits(void **state)
 	free(text);
 }
 
+/* What a process that has been taken over might send. */
+static void test_chain_hostile(void **state)
+{
+	struct chain *chain = chain_of("sobel,convolve=kernel=1,box");
+
+	(void)state;
+#define BAD(field, value, good)                                                                    \
+	chain->field = value;                                                                      \
+	assert_false(chain_valid(chain));                                                          \
+	chain->field = good;                                                                       \
+	assert_true(chain_valid(chain))
+	BAD(count, 0, 3);
+	BAD(count, CHAIN_FILTERS_MAX + 1, 3);
+	BAD(border, BORDERS, 0);
+	BAD(border_values, BANDS_MAX + 1, 0);
+	BAD(call[0].filter, FILTERS, FILTER_SOBEL);
+	BAD(call[0].value[0], NAN, 0);
+	BAD(call[0].value[0], 3, 0);
+	BAD(call[1].value[1], 0, NAN);
+	BAD(call[1].matrix_width, 2, 1);
+	BAD(call[1].matrix_height, 65, 1);
+	BAD(call[1].matrix_first, CHAIN_COEFFICIENTS_MAX, 0);
+	BAD(call[2].value[0], NAN, 3);
+#undef BAD
+	free(chain);
+}
+
 static double coefficient_sum(const struct operation *op, size_t first, size_t count)
 {
 	double sum = 0;
@@ -433,7 +460,8 @@ int main(void)
 	    cmocka_unit_test(test_border_value),   cmocka_unit_test(test_tiling),
 	    cmocka_unit_test(test_tiling_crop),    cmocka_unit_test(test_tiling_largest_width),
 	    cmocka_unit_test(test_tile_hostile),   cmocka_unit_test(test_image_parse),
-	    cmocka_unit_test(test_wire),           cmocka_unit_test(test_memory),
+	    cmocka_unit_test(test_wire),           cmocka_unit_test(test_chain_hostile),
+	    cmocka_unit_test(test_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
