@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 import imagefiles
-from service import PROGRAM, Service, free_port, poll
+from service import PROGRAM, REPOSITORY, Service, free_port, poll
 from test_results import random_pixels
 
 PNG = imagefiles.write_png(random_pixels(1, 30, 20, 3, "u8"))
@@ -142,6 +142,13 @@ def test_log_names_the_request(launch):
     with launch("--codecs", "1") as service:
         identity = service.post("/v1/filters/box", PNG[:1000]).headers["X-Request-Id"]
         poll(lambda: identity in service.tail(), 5, "the request in the log")
+
+
+def test_sample_configuration():
+    """The sample is what the service itself prints, and it is valid."""
+    sample = REPOSITORY / "etc" / "convolved.conf"
+    assert run("--print-config").stdout == sample.read_text()
+    assert run("--check-config", "--config", sample).returncode == 0
 
 
 def test_no_home(launch):
