@@ -63,7 +63,7 @@ static enum error send_image(const struct job *job)
 /* Checks everything that can be refused before a pixel is decoded. */
 static enum error prepare(struct job *job, struct problem *problem)
 {
-	struct tiling tiling;
+	struct tiling tiling = {0};
 	enum error e;
 
 	e = decode_open(&job->decoder, &job->decoded, &job->message, job->body, problem);
