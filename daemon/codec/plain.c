@@ -52,8 +52,9 @@ static enum error write_header(struct plain *p)
 		size = snprintf(text, sizeof text, "%s\n%u %u\n-1.0\n", colour ? "PF" : "Pf",
 		                image->width, image->height);
 	else
-		size = snprintf(text, sizeof text, "%s\n%u %u\n%u\n", colour ? "P6" : "P5",
-		                image->width, image->height, image->type == PIXEL_U8 ? 255u : 65535u);
+		size =
+		    snprintf(text, sizeof text, "%s\n%u %u\n%u\n", colour ? "P6" : "P5",
+		             image->width, image->height, image->type == PIXEL_U8 ? 255u : 65535u);
 	p->header = (uint64_t)size;
 	return write_fully(p->file, (const uint8_t *)text, p->header, 0);
 }
