@@ -198,7 +198,7 @@ enum error chain_set_parameter(struct chain *chain, const char *name, const char
 	list_parameters(chain, list, sizeof list);
 	return problem_set_parameter(problem, ERR_BAD_PARAMETER, name, text,
 	                             "there is no such parameter; %s takes %s",
-	                             filter_name(last_call(chain)->filter), list);
+	                             filter_name(last_call(chain)->filter), *list ? list : "none");
 }
 
 /* Cuts the text in place at the first of `separator` and returns what follows, or NULL. */

@@ -199,15 +199,54 @@ static void lower_matrix(const struct filter_call *call, const double *matrix, s
 		op->coefficients[i] = matrix[i] / scale;
 }
 
-static void lower_sobel(const struct filter_call *call, struct operation *op)
+static void lower_gradient(const struct filter_call *call, struct operation *op)
 {
-	static const double smooth[3] = {1, 2, 1};
+	static const double smooth[FILTERS][3] = {
+	    [FILTER_SOBEL] = {1, 2, 1}, [FILTER_SCHARR] = {3, 10, 3}, [FILTER_PREWITT] = {1, 1, 1}};
+	const double *weights = smooth[call->filter];
 
-	memcpy(op->coefficients, smooth, sizeof smooth);
+	memcpy(op->coefficients, weights, sizeof smooth[0]);
 	op->kind = OPERATION_GRADIENT;
 	op->output = (enum gradient_output)call->value[0];
 	op->signed_output = op->output != GRADIENT_MAGNITUDE;
-	op->gain = op->signed_output ? 8 : 8 * sqrt(2);
+	op->gain = 2 * (weights[0] + weights[1] + weights[2]);
+	if (!op->signed_output)
+		op->gain *= sqrt(2);
+}
+
+/* The filters that are a 3x3 matrix with a name. */
+static void lower_named(const struct filter_call *call, struct operation *op)
+{
+	static const double laplacian[2][9] = {{0, 1, 0, 1, -4, 1, 0, 1, 0},
+	                                       {1, 1, 1, 1, -8, 1, 1, 1, 1}};
+	static const double emboss[9] = {-2, -1, 0, -1, 1, 1, 0, 1, 2};
+	const double *matrix =
+	    call->filter == FILTER_EMBOSS ? emboss : laplacian[(size_t)call->value[0]];
+
+	memcpy(op->coefficients, matrix, sizeof emboss);
+	op->kind = OPERATION_MATRIX;
+	op->signed_output = call->filter == FILTER_LAPLACIAN;
+	for (int i = 0; i < 9; i++)
+		op->gain += fabs(matrix[i]);
+}
+
+/* The identity, more of it, less a Gaussian of size 3. */
+static void lower_sharpen(const struct filter_call *call, struct operation *op)
+{
+	const struct filter_call blur = {.filter = FILTER_GAUSSIAN, .value = {NAN, 3}};
+	double amount = call->value[0], taps[3], sigma, sum = 0;
+	uint32_t radius;
+
+	gaussian_shape(&blur, &sigma, &radius);
+	for (int i = 0; i < 3; i++)
+		sum += taps[i] = weight_gaussian(i - 1, sigma);
+	for (int i = 0; i < 9; i++) {
+		op->coefficients[i] =
+		    (i == 4 ? 1 + amount : 0) - amount * taps[i / 3] * taps[i % 3] / (sum * sum);
+		op->gain += fabs(op->coefficients[i]);
+	}
+	op->kind = OPERATION_MATRIX;
+	op->smoothing = true;
 }
 
 enum error filter_lower(const struct filter_call *call, const double *coefficients,
@@ -220,9 +259,9 @@ enum error filter_lower(const struct filter_call *call, const double *coefficien
 	filter_radius(call, &op->radius_x, &op->radius_y);
 
 	size_t width = 2 * (size_t)op->radius_x + 1, height = 2 * (size_t)op->radius_y + 1;
-	size_t count = call->filter == FILTER_CONVOLVE && width * height > width + height
-	                   ? width * height
-	                   : width + height;
+	bool separable = call->filter == FILTER_GAUSSIAN || call->filter == FILTER_BOX;
+	size_t count =
+	    !separable && width * height > width + height ? width * height : width + height;
 
 	op->coefficients = calloc(count, sizeof *op->coefficients);
 	if (!op->coefficients)
@@ -238,8 +277,15 @@ enum error filter_lower(const struct filter_call *call, const double *coefficien
 	case FILTER_CONVOLVE:
 		lower_matrix(call, coefficients + call->matrix_first, op);
 		break;
+	case FILTER_LAPLACIAN:
+	case FILTER_EMBOSS:
+		lower_named(call, op);
+		break;
+	case FILTER_SHARPEN:
+		lower_sharpen(call, op);
+		break;
 	default:
-		lower_sobel(call, op);
+		lower_gradient(call, op);
 		break;
 	}
 	return ERR_OK;

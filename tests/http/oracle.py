@@ -83,6 +83,7 @@ class Linear:
     column: np.ndarray = None
     offset: float = 0.0
     smoothing: bool = True
+    signed: bool = False  # stored around the middle of the range
 
     def __post_init__(self):
         if self.matrix is None:
@@ -110,16 +111,16 @@ class Linear:
 @dataclass
 class Gradient:
     output: str
+    smooth: tuple = (1.0, 2.0, 1.0)
     smoothing: bool = False
     radius_y: int = 1
     radius_x: int = 1
     gain: float = field(init=False)
 
-    X = Linear(matrix=np.array([[-1.0, 0, 1], [-2, 0, 2], [-1, 0, 1]]))
-    Y = Linear(matrix=np.array([[-1.0, -2, -1], [0, 0, 0], [1, 2, 1]]))
-
     def __post_init__(self):
-        self.gain = 8 * np.sqrt(2) if self.output == "magnitude" else 8.0
+        matrix = np.outer(self.smooth, (-1.0, 0.0, 1.0))
+        self.X, self.Y = Linear(matrix=matrix), Linear(matrix=matrix.T)
+        self.gain = np.abs(matrix).sum() * (np.sqrt(2) if self.output == "magnitude" else 1)
 
     def correlate(self, padded):
         return self.joined(self.X.correlate(padded), self.Y.correlate(padded))
@@ -163,6 +164,9 @@ def gaussian_taps(sigma=None, size=None):
     return taps / taps.sum()
 
 
+GRADIENTS = {"sobel": (1.0, 2.0, 1.0), "scharr": (3.0, 10.0, 3.0), "prewitt": (1.0, 1.0, 1.0)}
+
+
 def operation(name, parameters):
     """The arithmetic of a filter with these parameters."""
     if name == "gaussian":
@@ -178,8 +182,19 @@ def operation(name, parameters):
         scale = parameters.get("scale", total if smoothing else 1.0)
         return Linear(matrix=matrix / scale, offset=parameters.get("offset", 0.0),
                       smoothing=smoothing)
-    if name == "sobel":
-        return Gradient(parameters.get("output", "magnitude"))
+    if name in GRADIENTS:
+        return Gradient(parameters.get("output", "magnitude"), GRADIENTS[name])
+    if name == "laplacian":
+        matrix = {4: [[0, 1, 0], [1, -4, 1], [0, 1, 0]],
+                  8: [[1, 1, 1], [1, -8, 1], [1, 1, 1]]}[parameters.get("connectivity", 4)]
+        return Linear(matrix=np.array(matrix, dtype=np.float64), smoothing=False, signed=True)
+    if name == "emboss":
+        return Linear(matrix=np.array([[-2.0, -1, 0], [-1, 1, 1], [0, 1, 2]]), smoothing=False)
+    if name == "sharpen":
+        taps, amount = gaussian_taps(size=3), parameters.get("amount", 1.0)
+        matrix = -amount * np.outer(taps, taps)
+        matrix[1, 1] += 1 + amount
+        return Linear(matrix=matrix)
     raise ValueError(name)
 
 
@@ -196,7 +211,7 @@ class Estimate:
 def offset_of(op, kind):
     if isinstance(op, Gradient):
         return 0.0 if op.output == "magnitude" else MIDPOINT[kind]
-    return op.offset
+    return op.offset + (MIDPOINT[kind] if op.signed else 0.0)
 
 
 def largest_around(padded, op):

@@ -241,6 +241,21 @@ def test_gaussian_of_size(service):
     assert np.array_equal(plain, service.filter(pixels, [("gaussian", {"sigma": 1})]).pixels)
 
 
+NAMED = [("scharr", {}), ("scharr", {"output": "x"}), ("scharr", {"output": "y"}),
+         ("prewitt", {}), ("prewitt", {"output": "x"}), ("prewitt", {"output": "y"}),
+         ("laplacian", {}), ("laplacian", {"connectivity": 8}), ("emboss", {}),
+         ("sharpen", {}), ("sharpen", {"amount": 4.5}), ("sharpen", {"amount": 0})]
+
+
+@pytest.mark.parametrize("kind", ("u8", "u16", "f32"))
+@pytest.mark.parametrize("one", NAMED, ids=str)
+def test_named_matrices(service, one, kind):
+    """The filters that are a small matrix with a name; with alpha too, kept or premultiplied."""
+    for bands, alpha in ((1, False), (3, False), (4, True)):
+        pixels = random_pixels(seed_of(str(one), kind, bands), 131, 57, bands, kind)
+        agrees(service, pixels, [one], "reflect101", alpha=alpha)
+
+
 @pytest.mark.parametrize("kind", ["u8", "u16"])
 def test_sobel_is_exact(service, kind):
     """Whole numbers all the way: x and y have no rounding to be off by."""

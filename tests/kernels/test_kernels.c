@@ -54,6 +54,8 @@ static const struct group groups[] = {
     {"gradient", "sobel", 3e5},
     {"gradient, x", "sobel=output=x", 3e5},
     {"gradient, y", "sobel=output=y", 3e5},
+    {"gradient, scharr", "scharr", 3e5},
+    {"matrix, sharpen", "sharpen=amount=3", 2e5},
     {"chain of 2", "gaussian=sigma=1.4,sobel", 1e5},
     {"chain of 2, 1 x 5 and 5 x 1", "convolve=kernel=1;2;3;4;7,convolve=kernel=1 2 3 4 7", 1e5},
     {"chain of 3", "box=size=5,convolve=kernel=1 2 3;4 5 6;7 8 0,gaussian=size=3", 5e4},

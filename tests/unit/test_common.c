@@ -238,6 +238,26 @@ static void test_lower_matrix(void **state)
 	free(chain);
 }
 
+/* The named 3x3 filters: what they do to a constant, and how they are stored. */
+static void test_lower_named(void **state)
+{
+	struct chain *chain = chain_of("scharr,prewitt=output=x,laplacian,laplacian=connectivity=8,"
+	                               "emboss,sharpen=amount=2");
+	static const double sum[] = {16, 3, 0, 0, 1, 1};
+	struct operation op;
+
+	(void)state;
+	for (int i = 0; i < 6; i++) {
+		assert_int_equal(filter_lower(&chain->call[i], chain->coefficient, &op), ERR_OK);
+		assert_int_equal(op.kind, i < 2 ? OPERATION_GRADIENT : OPERATION_MATRIX);
+		assert_true(fabs(coefficient_sum(&op, 0, i < 2 ? 3 : 9) - sum[i]) < 1e-12);
+		assert_true(op.signed_output == (i >= 1 && i <= 3));
+		assert_true(op.smoothing == (i == 5));
+		operation_fini(&op);
+	}
+	free(chain);
+}
+
 static void test_border_value(void **state)
 {
 	struct image rgba = {10, 10, 4, PIXEL_U8, 1}, grey = {10, 10, 1, PIXEL_U16, 0};
@@ -460,8 +480,8 @@ int main(void)
 	    cmocka_unit_test(test_border_value),   cmocka_unit_test(test_tiling),
 	    cmocka_unit_test(test_tiling_crop),    cmocka_unit_test(test_tiling_largest_width),
 	    cmocka_unit_test(test_tile_hostile),   cmocka_unit_test(test_image_parse),
-	    cmocka_unit_test(test_wire),           cmocka_unit_test(test_chain_hostile),
-	    cmocka_unit_test(test_memory),
+	    cmocka_unit_test(test_wire),           cmocka_unit_test(test_lower_named),
+	    cmocka_unit_test(test_chain_hostile),  cmocka_unit_test(test_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
