@@ -67,7 +67,8 @@ enum { GROUPS = sizeof groups / sizeof *groups };
 /* Negative weights can leave next to no alpha to divide by; that case has no stable answer. */
 static bool alpha_is_stable(const struct group *group)
 {
-	return !strstr(group->name, "gain") && !strstr(group->chain, "63:");
+	return !strstr(group->name, "gain") && !strstr(group->name, "sharpen") &&
+	       !strstr(group->chain, "63:");
 }
 
 static uint64_t seed = 1;
