@@ -19,7 +19,6 @@
 struct encoder {
 	const struct answer *answer;
 	struct tiles *tiles;
-	int file;
 	VipsImage *vips; /* the result, as its rows come; NULL where libvips is not needed */
 	uint32_t freed;  /* rows above are gone, with their tiles */
 };
@@ -177,7 +176,7 @@ static enum error make_image(struct encoder *encoder, VipsImage *metadata, struc
 }
 
 enum error encode_open(struct encoder **encoder, const struct answer *answer, struct tiles *tiles,
-                       VipsImage *metadata, int file, struct problem *problem)
+                       VipsImage *metadata, struct problem *problem)
 {
 	struct encoder *new = calloc(1, sizeof *new);
 	enum error e = ERR_OK;
@@ -187,7 +186,6 @@ enum error encode_open(struct encoder **encoder, const struct answer *answer, st
 		return problem_set(problem, ERR_MEMORY, "no memory to encode");
 	new->answer = answer;
 	new->tiles = tiles;
-	new->file = file;
 	if (answer->format != FORMAT_RAW && answer->format != FORMAT_PNM)
 		e = make_image(new, metadata, problem);
 	if (e)
@@ -229,7 +227,7 @@ static int save(const struct encoder *encoder, VipsTarget *target)
 	}
 }
 
-enum error encode_run(struct encoder *encoder, struct problem *problem)
+enum error encode_run(struct encoder *encoder, int file, struct problem *problem)
 {
 	const struct answer *answer = encoder->answer;
 	VipsTarget *target;
@@ -237,8 +235,8 @@ enum error encode_run(struct encoder *encoder, struct problem *problem)
 	enum error e = ERR_OK;
 
 	if (!encoder->vips)
-		return plain_run(answer, encoder->tiles, encoder->file, problem);
-	target = vips_target_new_to_descriptor(encoder->file);
+		return plain_run(answer, encoder->tiles, file, problem);
+	target = vips_target_new_to_descriptor(file);
 	if (!target || save(encoder, target)) {
 		snprintf(who, sizeof who, "the %s encoder", format_name(answer->format));
 		e = tiles_stopped(encoder->tiles) ? ERR_OK

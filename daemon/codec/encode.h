@@ -9,15 +9,15 @@
 struct encoder;
 struct _VipsImage;
 
-/* Prepares to write the result of `tiles` to an empty file. Takes over what it needs of metadata
- * (an image, or NULL), which may be decoded afterwards. Tiles, answer and file stay the caller's
- * and must outlive the encoder. */
+/* Prepares to write the result of `tiles`. Takes over what it needs of metadata (an image, or
+ * NULL), which may be decoded afterwards. Tiles and answer stay the caller's and must outlive the
+ * encoder. */
 enum error encode_open(struct encoder **encoder, const struct answer *answer, struct tiles *tiles,
-                       struct _VipsImage *metadata, int file, struct problem *problem) MUST_CHECK;
+                       struct _VipsImage *metadata, struct problem *problem) MUST_CHECK;
 void encode_close(struct encoder **encoder);
 
-/* Writes the whole answer, waiting for tiles and freeing their slots. If the job was stopped by
- * someone else, returns ERR_OK; the reason is with the tiles. */
-enum error encode_run(struct encoder *encoder, struct problem *problem) MUST_CHECK;
+/* Writes the whole answer to an empty file, waiting for tiles and freeing their slots. If the job
+ * was stopped by someone else, returns ERR_OK; the reason is with the tiles. */
+enum error encode_run(struct encoder *encoder, int file, struct problem *problem) MUST_CHECK;
 
 #endif

@@ -26,7 +26,8 @@
 struct job {
 	struct message_job message;
 	struct job_place place;
-	int body, answer_file;
+	int body,
+	    answer_file; /* the latter guarded by the tiles' lock until it is there, else -1 */
 	struct chain chain;
 	double border_pixel[BANDS_MAX];
 	struct tiles tiles;
@@ -78,18 +79,32 @@ static enum error prepare(struct job *job, struct problem *problem)
 		                  tiling.height, problem);
 	if (!e)
 		e = encode_open(&job->encoder, &job->answer, &job->tiles,
-		                decode_metadata(job->decoder), job->answer_file, problem);
+		                decode_metadata(job->decoder), problem);
 	if (e)
 		return e;
 	tiles_start(&job->tiles, &tiling);
 	return send_image(job) ? problem_set(problem, ERR_IO, "the header cannot be sent") : ERR_OK;
 }
 
+/* Waits until the front has said where the answer goes; -1 if the job was stopped. */
+static int await_answer_file(struct job *job)
+{
+	int file;
+
+	pthread_mutex_lock(&job->tiles.lock);
+	while (job->answer_file < 0 && !job->tiles.stopped)
+		pthread_cond_wait(&job->tiles.change, &job->tiles.lock);
+	file = job->tiles.stopped ? -1 : job->answer_file;
+	pthread_mutex_unlock(&job->tiles.lock);
+	return file;
+}
+
 static void *encode_thread(void *data)
 {
 	struct job *job = data;
 	struct problem problem = {0};
-	enum error e = encode_run(job->encoder, &problem);
+	int file = await_answer_file(job);
+	enum error e = file < 0 ? ERR_OK : encode_run(job->encoder, file, &problem);
 
 	if (e)
 		tiles_stop(&job->tiles, e, &problem);
@@ -157,40 +172,55 @@ static bool message_valid(const struct message_job *message)
 static void job_free(struct job **job)
 {
 	close((*job)->body);
-	close((*job)->answer_file);
+	if ((*job)->answer_file >= 0)
+		close((*job)->answer_file);
 	tiles_fini(&(*job)->tiles);
 	free(*job);
 	*job = NULL;
 }
 
 enum error job_start(struct job **job, const struct job_place *place,
-                     const struct message_job *message, const int fds[3], struct problem *problem)
+                     const struct message_job *message, const int fds[2], struct problem *problem)
 {
 	struct job *new = calloc(1, sizeof *new);
 	enum error e = ERR_OK;
 
 	*job = new;
 	if (!new) {
-		for (int i = 0; i < 3; i++)
+		for (int i = 0; i < 2; i++)
 			close(fds[i]);
 		return problem_set(problem, ERR_MEMORY, "no memory for the job");
 	}
 	new->message = *message;
 	new->place = *place;
 	new->body = fds[0];
-	new->answer_file = fds[1];
+	new->answer_file = -1;
 	new->start_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	tiles_init(&new->tiles, message->job, place->socket, &new->place.arena,
 	           place->arena_number);
-	if (sealed_read(fds[2], &new->chain, sizeof new->chain) || !chain_valid(&new->chain) ||
+	if (sealed_read(fds[1], &new->chain, sizeof new->chain) || !chain_valid(&new->chain) ||
 	    !message_valid(message))
 		e = problem_set(problem, ERR_INTERNAL, "the job's description is not valid");
-	close(fds[2]);
+	close(fds[1]);
 	if (!e && pthread_create(&new->thread, NULL, job_thread, new))
 		e = problem_set(problem, ERR_MEMORY, "no memory for a thread");
 	if (e)
 		job_free(job);
 	return e;
+}
+
+void job_take_answer_file(struct job *job, uint64_t number, int file)
+{
+	bool wanted;
+
+	pthread_mutex_lock(&job->tiles.lock);
+	wanted = number == job->message.job && job->answer_file < 0;
+	if (wanted)
+		job->answer_file = file;
+	pthread_cond_broadcast(&job->tiles.change);
+	pthread_mutex_unlock(&job->tiles.lock);
+	if (!wanted)
+		close(file);
 }
 
 void job_tile_done(struct job *job, const struct message_tile_done *done)

@@ -18,12 +18,15 @@ struct job_place {
 	uint32_t arena_number;
 };
 
-/* Starts a job, which takes over the three descriptors of its message, also on failure. It sends
+/* Starts a job, which takes over the two descriptors of its message, also on failure. It sends
  * MSG_IMAGE and MSG_TILE by itself. A failure from here has no other effect; the problem says why.
  */
 enum error job_start(struct job **job, const struct job_place *place,
-                     const struct message_job *message, const int fds[3],
+                     const struct message_job *message, const int fds[2],
                      struct problem *problem) MUST_CHECK;
+
+/* Takes over the file that the answer of this job goes to; closes that of another job. */
+void job_take_answer_file(struct job *job, uint64_t number, int file);
 
 /* Takes note of a tile that came back; one of another job is ignored. */
 void job_tile_done(struct job *job, const struct message_tile_done *done);

@@ -206,7 +206,7 @@ static enum error send_done(const struct worker *worker, const struct message_jo
 
 /* A second job, or one before the arena, is the front's mistake. */
 static enum error take_job(struct worker *worker, const struct message_job *message,
-                           const int fds[3])
+                           const int fds[2])
 {
 	struct message_job_done done = {.job = message->job};
 
@@ -223,6 +223,12 @@ static enum error take_message(struct worker *worker, const struct message *mess
 		return take_arena(worker, &message->arena, fds);
 	case MSG_JOB:
 		return take_job(worker, &message->job, fds);
+	case MSG_ANSWER:
+		if (worker->job)
+			job_take_answer_file(worker->job, message->answer.job, fds[0]);
+		else
+			close(fds[0]);
+		return ERR_OK;
 	case MSG_TILE_DONE:
 		if (worker->job)
 			job_tile_done(worker->job, &message->tile_done);

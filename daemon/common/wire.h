@@ -51,8 +51,7 @@ struct message_arena {
 	uint64_t in_size, out_size; /* bytes */
 };
 
-/* Body: readable, its offset 0. Answer: an empty file, to be written from 0. Chain: a sealed memfd
- * with one struct chain. */
+/* Body: readable, its offset 0. Chain: a sealed memfd with one struct chain. */
 struct message_job {
 	uint64_t job;
 	uint32_t arena;
@@ -75,6 +74,12 @@ struct message_image {
 	uint32_t input_format; /* enum format */
 	uint32_t tiles;        /* how many will come */
 	uint32_t unused;
+};
+
+/* An empty file, to be written from 0. It comes only now, for only the size of the image says
+ * whether the answer can lie in memory. */
+struct message_answer {
+	uint64_t job;
 };
 
 /* Chain: as for MSG_JOB. */

@@ -51,7 +51,7 @@ bool codec_is_up(unsigned i)
 static void codec_start_job(struct codec *c, struct job *job)
 {
 	struct message message = {.type = MSG_JOB, .job = job->options};
-	int fds[] = {job->body.fd, job->answer.fd, job->chain_fd};
+	int fds[] = {job->body.fd, job->chain_fd};
 
 	message.job.arena = c->worker.number;
 	message.job.samples_max = owner->samples_max(job->chain);
@@ -143,6 +143,20 @@ static void codec_up(struct worker *worker, const struct message_ready *ready)
 		codecs_wake();
 }
 
+/* Opens the answer, and tells the worker. It lies in memory if it would do so as bare pixels, with
+ * the body's metadata: a coded image is hardly ever larger. */
+static void send_answer_file(struct codec *c, struct job *job)
+{
+	uint64_t size = image_size(&job->image) + job->options.body_size;
+	struct message message = {.type = MSG_ANSWER, .answer = {job->id}};
+
+	job->answer_error = spool_open_anywhere(&job->answer, size);
+	if (job->answer_error)
+		codecs_cancel(job);
+	else
+		worker_send(&c->worker, &message, &job->answer.fd);
+}
+
 static bool take_image(struct codec *c, const struct message_image *m)
 {
 	struct job *job = c->job;
@@ -152,6 +166,7 @@ static bool take_image(struct codec *c, const struct message_image *m)
 	job->image = m->image;
 	job->image_known = true;
 	job->tiles = m->tiles;
+	send_answer_file(c, job);
 	return true;
 }
 
@@ -197,7 +212,9 @@ static bool take_done(struct codec *c, const struct message_job_done *m)
 	job->times.encode = m->encode_ns;
 	if (!m->error)
 		spool_settle(&job->answer, m->answer_size);
-	codec_end_job(c, m->error, &problem);
+	if (job->answer_error)
+		problem_set(&problem, job->answer_error, "there is no room for the answer");
+	codec_end_job(c, job->answer_error ? job->answer_error : (enum error)m->error, &problem);
 	return true;
 }
 

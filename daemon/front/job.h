@@ -37,6 +37,7 @@ struct job {
 	struct chain *chain;
 	int chain_fd; /* the same, sealed */
 	struct spool body, answer;
+	enum error answer_error; /* why the answer could not be opened */
 
 	struct codec *codec; /* that works on it, NULL if none does */
 	bool second_try;     /* a worker died before it had looked at the image */

@@ -368,7 +368,6 @@ static enum error make_job(struct request *r, struct problem *problem)
 {
 	struct chain *chain = malloc(sizeof *chain);
 	struct message_job options;
-	uint64_t answer_size;
 	enum error e;
 
 	if (!chain)
@@ -387,12 +386,6 @@ static enum error make_job(struct request *r, struct problem *problem)
 	r->has_body = false;
 	options.job = r->job->id;
 	r->job->options = options;
-	/* How much an image shrinks or grows is known only in the end: bare pixels keep their size,
-	 * and a codec is given room for eight times its input. */
-	answer_size = options.raw ? options.body_size : 8 * options.body_size;
-	e = spool_open(&r->job->answer, answer_size);
-	if (e)
-		return problem_set(problem, e, "there is no room for the answer now");
 	return ERR_OK;
 }
 

@@ -61,6 +61,16 @@ enum error spool_open(struct spool *spool, uint64_t expected)
 	return ERR_IO;
 }
 
+enum error spool_open_anywhere(struct spool *spool, uint64_t expected)
+{
+	enum error e = spool_open(spool, expected);
+
+	if (e != ERR_QUEUE_FULL)
+		return e;
+	spool->in_memory = false;
+	return open_file(&spool->fd);
+}
+
 /* Moves what is in memory to a file. */
 static enum error move_to_file(struct spool *spool)
 {

@@ -23,6 +23,9 @@ void spool_init(uint64_t memory_max, uint64_t spool_size, const char *dir);
  * now, ERR_IO if no file can be made. */
 enum error spool_open(struct spool *spool, uint64_t expected) MUST_CHECK;
 
+/* The same, but goes to a file where there is no room in memory: for what has been accepted. */
+enum error spool_open_anywhere(struct spool *spool, uint64_t expected) MUST_CHECK;
+
 /* Appends. A spool that outgrows its memory moves to a file. Errors as spool_open(). */
 enum error spool_write(struct spool *spool, const void *data, size_t size) MUST_CHECK;
 

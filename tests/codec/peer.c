@@ -182,6 +182,13 @@ static bool readable(int socket)
 	return poll(&event, 1, 0) == 1;
 }
 
+static bool send_answer_file(struct peer *peer, const struct reply *reply)
+{
+	struct message message = {.type = MSG_ANSWER, .answer = {reply->header.job}};
+
+	return !wire_send(peer->socket, &message, &reply->file);
+}
+
 /* Handles messages until the job is done. Tiles are held back as long as more messages wait. */
 static bool converse(struct peer *peer, const struct request *request, const struct chain *chain,
                      struct reply *reply)
@@ -201,6 +208,8 @@ static bool converse(struct peer *peer, const struct request *request, const str
 		if (message.type == MSG_IMAGE) {
 			reply->header = message.image;
 			reply->has_header = true;
+			if (!send_answer_file(peer, reply))
+				return false;
 		} else if (message.type == MSG_TILE && count < SLOTS_MAX) {
 			held[count++] = message.tile.tile;
 		} else {
@@ -265,23 +274,24 @@ bool peer_run(struct peer *peer, const struct request *request, struct reply *re
 {
 	static struct chain chain;
 	static struct message message;
-	int fds[3];
+	int fds[2];
 	bool ok;
 
 	memset(reply, 0, sizeof *reply);
 	make_chain(request, &chain);
 	make_job(request, &message);
 	fds[0] = memfd_create("body", MFD_CLOEXEC);
-	fds[1] = memfd_create("answer", MFD_CLOEXEC);
+	reply->file = memfd_create("answer", MFD_CLOEXEC);
 	if (write(fds[0], request->body, request->body_size) != (ssize_t)request->body_size ||
-	    lseek(fds[0], 0, SEEK_SET) || sealed_create("chain", &chain, sizeof chain, &fds[2]))
+	    lseek(fds[0], 0, SEEK_SET) || sealed_create("chain", &chain, sizeof chain, &fds[1]))
 		die("job");
 	ok = !wire_send(peer->socket, &message, fds) && converse(peer, request, &chain, reply) &&
 	     reply->done.job == message.job.job;
 	if (ok)
-		read_answer(fds[1], reply);
-	for (int i = 0; i < 3; i++)
+		read_answer(reply->file, reply);
+	for (int i = 0; i < 2; i++)
 		close(fds[i]);
+	close(reply->file);
 	return ok;
 }
 

@@ -43,6 +43,7 @@ struct reply {
 	struct message_image header;
 	bool has_header;
 	uint32_t wrong_tiles; /* whose input differed from what the border rule says */
+	int file;             /* that the answer was written to, while the job lasts */
 	uint8_t *answer;      /* malloc'd; NULL after an error */
 };
 

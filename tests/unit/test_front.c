@@ -231,6 +231,9 @@ static void test_spool(void **state)
 	assert_memory_equal(back + 600, data, 600);
 	spool_settle(&small, 1600);
 	assert_int_equal(spool_open(&third, 1), ERR_QUEUE_FULL);
+	assert_int_equal(spool_open_anywhere(&third, 1), ERR_OK);
+	assert_false(third.in_memory);
+	spool_close(&third);
 	spool_close(&small);
 	spool_close(&large);
 	spool_close(&large);
