@@ -334,8 +334,11 @@ enum error worker_run(struct worker *w)
 	uint64_t count;
 
 	while (!e && !closed) {
-		if (poll(wait, 2, -1) < 0 && errno != EINTR)
+		if (poll(wait, 2, -1) < 0) {
+			if (errno == EINTR)
+				continue;
 			return ERR_IO;
+		}
 		if (wait[1].revents && read(w->notify_fd, &count, sizeof count) < 0 &&
 		    errno != EAGAIN)
 			return ERR_IO;
