@@ -48,7 +48,7 @@ class InFlight:
     def __init__(self, service, pixels=LARGE, filters=SLOW):
         self.service, self.answer, self.error = service, None, None
         before = service.metrics().total("convolved_tiles_total")
-        self.ticks = {p.pid: p.ticks for p in service.workers("codec")}
+        self.size = pixels.nbytes
         self.thread = threading.Thread(target=self.run, args=(pixels, filters), daemon=True)
         self.thread.start()
 
@@ -66,9 +66,8 @@ class InFlight:
 
     @property
     def codec(self):
-        """The codec worker that has the job: the one that has worked most since it came."""
-        return max(self.service.workers("codec"),
-                   key=lambda p: p.ticks - self.ticks.get(p.pid, 0))
+        """The codec worker that has the job: the one that has its body open."""
+        return next(p for p in self.service.workers("codec") if self.size in p.open_sizes)
 
     def result(self):
         self.thread.join(120)
