@@ -89,6 +89,33 @@ FORCE_INLINE void pixel_store(float16 v, target_row p, uint width)
 		p[i] = part[i];
 }
 
+/* Defines load and store of the first `width` of 16 floats, whatever the pixels are, in an address
+ * space: OpenCL C 1.2 has no pointers to any of them. */
+#define FLOAT_ACCESS(load, store, space)                                                           \
+	FORCE_INLINE float16 load(const space float *p, uint width)                                \
+	{                                                                                          \
+		float part[VECTOR];                                                                \
+                                                                                                   \
+		if (width == VECTOR)                                                               \
+			return vload16(0, p);                                                      \
+		for (uint i = 0; i < VECTOR; i++)                                                  \
+			part[i] = i < width ? p[i] : 0.0f;                                         \
+		return vload16(0, part);                                                           \
+	}                                                                                          \
+                                                                                                   \
+	FORCE_INLINE void store(float16 v, space float *p, uint width)                             \
+	{                                                                                          \
+		float part[VECTOR];                                                                \
+                                                                                                   \
+		if (width == VECTOR) {                                                             \
+			vstore16(v, 0, p);                                                         \
+			return;                                                                    \
+		}                                                                                  \
+		vstore16(v, 0, part);                                                              \
+		for (uint i = 0; i < width; i++)                                                   \
+			p[i] = part[i];                                                            \
+	}
+
 /* True (-1) in the lanes of alpha, the last of 2 or 4 bands, of 16 samples from sample x. */
 FORCE_INLINE int16 alpha_lanes(uint x, uint bands)
 {

@@ -14,29 +14,7 @@ FORCE_INLINE float16 alpha_spread(float16 v, uint bands)
 	return bands == 4 ? v.s33337777bbbbffff : v.s1133557799bbddff;
 }
 
-FORCE_INLINE void float_store(float16 v, global float *p, uint width)
-{
-	float part[VECTOR];
-
-	if (width == VECTOR) {
-		vstore16(v, 0, p);
-		return;
-	}
-	vstore16(v, 0, part);
-	for (uint i = 0; i < width; i++)
-		p[i] = part[i];
-}
-
-FORCE_INLINE float16 float_load(const global float *p, uint width)
-{
-	float part[VECTOR];
-
-	if (width == VECTOR)
-		return vload16(0, p);
-	for (uint i = 0; i < VECTOR; i++)
-		part[i] = i < width ? p[i] : 0.0f;
-	return vload16(0, part);
-}
+FLOAT_ACCESS(float_load, float_store, global)
 
 kernel void premultiply(REGION_ARGUMENTS)
 {

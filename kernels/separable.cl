@@ -43,29 +43,7 @@ FORCE_INLINE void separable_add_rows(float16 sum[SEPARABLE_ROWS], const global u
 	}
 }
 
-FORCE_INLINE void scratch_store(float16 v, local float *p, uint width)
-{
-	float part[VECTOR];
-
-	if (width == VECTOR) {
-		vstore16(v, 0, p);
-		return;
-	}
-	vstore16(v, 0, part);
-	for (uint i = 0; i < width; i++)
-		p[i] = part[i];
-}
-
-FORCE_INLINE float16 scratch_load(const local float *p, uint width)
-{
-	float part[VECTOR];
-
-	if (width == VECTOR)
-		return vload16(0, p);
-	for (uint i = 0; i < VECTOR; i++)
-		part[i] = i < width ? p[i] : 0.0f;
-	return vload16(0, part);
-}
+FLOAT_ACCESS(scratch_load, scratch_store, local)
 
 /* One vector of columns, all rows of the block. p: its first source row. */
 FORCE_INLINE void separable_down(const global uchar *p, uint pitch, uint count,
