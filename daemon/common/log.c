@@ -24,11 +24,6 @@ void log_init(const char *program, enum log_level level)
 	journal = getenv("JOURNAL_STREAM") != NULL;
 }
 
-enum log_level log_get_level(void)
-{
-	return threshold;
-}
-
 int log_level_parse(const char *name)
 {
 	for (int level = LOG_LEVEL_ERROR; level <= LOG_LEVEL_DEBUG; level++)

@@ -16,7 +16,6 @@ enum log_level {
 /* Sets the program's name, which starts every line, and the least urgent level that is written.
  * The name is kept, not copied. */
 void log_init(const char *program, enum log_level level);
-enum log_level log_get_level(void);
 
 /* The level of a name (error, warning, notice, info, debug), or -1. */
 int log_level_parse(const char *name);

@@ -92,6 +92,8 @@ void answer_problem(struct answer *answer, enum error error, const struct proble
 	answer_json(answer, error_status(error), body);
 	answer->content_type = "application/problem+json";
 	answer->reason = error_slug(error);
+	if (answer->status == 429 || answer->status == 503)
+		answer_header(answer, "Retry-After", "1");
 }
 
 static void add_time(char *text, size_t size, size_t *used, const char *name, uint64_t ns)

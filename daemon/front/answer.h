@@ -40,7 +40,7 @@ void answer_text(struct answer *answer, int status, const char *content_type, ch
 /* Makes it JSON; the value's reference is taken. */
 void answer_json(struct answer *answer, int status, json_t *value);
 
-/* Makes it a problem (RFC 9457). problem may be NULL. */
+/* Makes it a problem (RFC 9457), with Retry-After where coming again helps. problem may be NULL. */
 void answer_problem(struct answer *answer, enum error error, const struct problem *problem);
 
 /* Makes it the result of a job that has ended: its image or its problem, with the times of all

@@ -43,11 +43,6 @@ const struct codec_arena *codec_arena(unsigned i)
 	return &codecs[i].arena;
 }
 
-bool codec_is_up(unsigned i)
-{
-	return codecs[i].worker.state == WORKER_UP;
-}
-
 static void codec_start_job(struct codec *c, struct job *job)
 {
 	struct message message = {.type = MSG_JOB, .job = job->options};
@@ -121,7 +116,6 @@ static void codec_task_done(struct task *task, const struct message_tile_done *d
 
 	c->tasks--;
 	if (c->job == job) {
-		job->tiles_done++;
 		worker_send(&c->worker, &message, NULL);
 	}
 	free(task);
@@ -206,7 +200,6 @@ static bool take_done(struct codec *c, const struct message_job_done *m)
 	problem.value[sizeof problem.value - 1] = '\0';
 	problem.detail[sizeof problem.detail - 1] = '\0';
 	job->format = m->format;
-	job->input_format = m->input_format;
 	job->result = m->image;
 	job->times.decode = m->decode_ns;
 	job->times.encode = m->encode_ns;

@@ -33,7 +33,6 @@ void codecs_fini(void);
 
 unsigned codecs_count(void);
 const struct codec_arena *codec_arena(unsigned i);
-bool codec_is_up(unsigned i);
 
 /* Nobody wants this job any more: it ends without an answer, soon. */
 void codecs_cancel(struct job *job);

@@ -233,13 +233,6 @@ static enum MHD_Result exchange_send(struct exchange *x)
 	return result;
 }
 
-static void exchange_refuse(struct exchange *x, enum error error, const struct problem *problem)
-{
-	answer_problem(&x->request->answer, error, problem);
-	if (error_status(error) == 429)
-		answer_header(&x->request->answer, "Retry-After", "1");
-}
-
 /* Two framings in one message let two readers see two messages. */
 static void check_framing(struct exchange *x, const struct framing *f)
 {
@@ -249,7 +242,7 @@ static void check_framing(struct exchange *x, const struct framing *f)
 		return;
 	problem_set(&problem, ERR_BAD_REQUEST,
 	            "a request has one Host, and one Content-Length or a Transfer-Encoding");
-	exchange_refuse(x, ERR_BAD_REQUEST, &problem);
+	answer_problem(&x->request->answer, ERR_BAD_REQUEST, &problem);
 	x->close = true;
 }
 
@@ -278,7 +271,7 @@ static enum MHD_Result exchange_begin(struct exchange *x)
 	read_headers(x, &f);
 	check_framing(x, &f);
 	if (!r->answer.status && x->form_error)
-		exchange_refuse(x, x->form_error, &x->form_problem);
+		answer_problem(&x->request->answer, x->form_error, &x->form_problem);
 	if (!r->answer.status)
 		routes_begin(r);
 	if (!r->answer.status) {
@@ -316,7 +309,7 @@ static enum MHD_Result exchange_receive(struct exchange *x, const char *data, si
 		e = request_write(r, data, size, config->max_body, &problem);
 	}
 	if (e)
-		exchange_refuse(x, e, &problem);
+		answer_problem(&r->answer, e, &problem);
 	return MHD_YES;
 }
 
@@ -341,11 +334,11 @@ static enum MHD_Result exchange_finish(struct exchange *x)
 	if (x->form) {
 		if (MHD_destroy_post_processor(x->form) != MHD_YES && !r->answer.status) {
 			problem_set(&x->form_problem, ERR_BAD_REQUEST, "the form ends too early");
-			exchange_refuse(x, ERR_BAD_REQUEST, &x->form_problem);
+			answer_problem(&x->request->answer, ERR_BAD_REQUEST, &x->form_problem);
 		}
 		x->form = NULL;
 		if (x->form_error && !r->answer.status)
-			exchange_refuse(x, x->form_error, &x->form_problem);
+			answer_problem(&x->request->answer, x->form_error, &x->form_problem);
 	}
 	if (!r->answer.status && !r->job)
 		routes_finish(r, exchange_job_done, x);
@@ -517,7 +510,7 @@ static void resume_all(void)
 		if (!x->suspended)
 			continue;
 		x->suspended = false;
-		exchange_refuse(x, ERR_DRAINING, NULL);
+		answer_problem(&x->request->answer, ERR_DRAINING, NULL);
 		MHD_resume_connection(x->connection);
 	}
 	http_turn();

@@ -43,13 +43,13 @@ struct job {
 	bool second_try;     /* a worker died before it had looked at the image */
 	bool image_known;
 	struct image image; /* as decoded, once image_known */
-	uint32_t tiles, tiles_done;
+	uint32_t tiles;
 	uint64_t devices_used; /* bit of each device that filtered a tile */
 	struct job_times times;
 
 	enum error error; /* how it ended, and why */
 	struct problem problem;
-	enum format format, input_format;
+	enum format format;
 	struct image result;
 
 	void (*done)(struct job *job, void *context);

@@ -43,6 +43,7 @@ void request_free(struct request *r)
 		free(r->parameter[i].name);
 		free(r->parameter[i].value);
 	}
+	free(r->chain);
 	free(r->accept);
 	free(r->method);
 	free(r->path);

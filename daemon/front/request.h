@@ -27,6 +27,8 @@ struct request {
 		char *name, *value; /* owned */
 	} parameter[REQUEST_PARAMETERS_MAX];
 	unsigned parameters;
+	struct chain *chain; /* once the parameters are read, until there is a job; owned */
+	struct message_job options;
 	uint64_t announced; /* Content-Length; UINT64_MAX if there is none */
 	bool has_body;      /* spool is open */
 	struct spool body;

@@ -280,9 +280,11 @@ const char *routes_name(const struct request *r)
 	return r->route ? r->route->name : "none";
 }
 
-static const char *filter_asked_for(const struct request *r)
+static enum error empty_body(struct problem *problem)
 {
-	return *r->argument ? r->argument : NULL;
+	return problem_set(problem, ERR_EMPTY_BODY,
+	                   "send the image as the body (curl --data-binary @FILE) or as the part "
+	                   "`image` of a form (curl -F image=@FILE)");
 }
 
 /* Whether one more image can be taken now. */
@@ -303,35 +305,25 @@ static enum error admit(const struct request *r, struct problem *problem)
 		                   (unsigned long long)r->announced,
 		                   (unsigned long long)config->max_body);
 	if (!r->announced)
-		return problem_set(
-		    problem, ERR_EMPTY_BODY,
-		    "send the image as the body (curl --data-binary @FILE) or as the "
-		    "part `image` of a form (curl -F image=@FILE)");
+		return empty_body(problem);
 	return ERR_OK;
 }
 
-static void refuse(struct request *r, enum error error, const struct problem *problem)
+/* Reads the parameters into the request's chain and options, unless that is done. */
+static enum error parse(struct request *r, struct problem *problem)
 {
-	answer_problem(&r->answer, error, problem);
-	if (error_status(error) == 429 || error_status(error) == 503)
-		answer_header(&r->answer, "Retry-After", "1");
-}
-
-/* Parses the parameters only to refuse what is wrong before the body comes. In a form more of
- * them may follow. */
-static enum error check_early(const struct request *r, struct problem *problem)
-{
-	struct message_job options;
-	struct chain *chain;
 	enum error e;
 
-	if (r->multipart)
+	if (r->chain)
 		return ERR_OK;
-	chain = malloc(sizeof *chain);
-	if (!chain)
+	r->chain = malloc(sizeof *r->chain);
+	if (!r->chain)
 		return problem_set(problem, ERR_MEMORY, "no memory for the chain");
-	e = request_parse(r, filter_asked_for(r), chain, &options, problem);
-	free(chain);
+	e = request_parse(r, *r->argument ? r->argument : NULL, r->chain, &r->options, problem);
+	if (e) {
+		free(r->chain);
+		r->chain = NULL;
+	}
 	return e;
 }
 
@@ -358,34 +350,29 @@ void routes_begin(struct request *r)
 		return;
 	}
 	e = admit(r, &problem);
-	if (!e)
-		e = check_early(r, &problem);
+	/* What is wrong is refused before the body comes; in a form more parameters may follow. */
+	if (!e && !r->multipart)
+		e = parse(r, &problem);
 	if (e)
-		refuse(r, e, &problem);
+		answer_problem(&r->answer, e, &problem);
 }
 
 static enum error make_job(struct request *r, struct problem *problem)
 {
-	struct chain *chain = malloc(sizeof *chain);
-	struct message_job options;
-	enum error e;
+	enum error e = parse(r, problem);
 
-	if (!chain)
-		return problem_set(problem, ERR_MEMORY, "no memory for the chain");
-	e = request_parse(r, filter_asked_for(r), chain, &options, problem);
-	if (e) {
-		free(chain);
+	if (e)
 		return e;
-	}
-	options.pixels_max = config->max_pixels;
-	options.buffered_pixels_max = config->max_buffered_pixels;
-	options.body_size = r->body.size;
-	r->job = job_new(chain, &r->body);
+	r->options.pixels_max = config->max_pixels;
+	r->options.buffered_pixels_max = config->max_buffered_pixels;
+	r->options.body_size = r->body.size;
+	r->job = job_new(r->chain, &r->body);
+	r->chain = NULL; /* the job's, or gone */
 	if (!r->job)
 		return problem_set(problem, ERR_MEMORY, "no memory for the job");
 	r->has_body = false;
-	options.job = r->job->id;
-	r->job->options = options;
+	r->options.job = r->job->id;
+	r->job->options = r->options;
 	return ERR_OK;
 }
 
@@ -397,14 +384,11 @@ void routes_finish(struct request *r, void (*done)(struct job *job, void *contex
 	metric_observe(METRIC_STAGE_DURATION, "receive", NULL,
 	               (double)(loop_now() - r->arrived) * 1e-9);
 	if (!r->has_body || !r->body.size)
-		e = problem_set(
-		    &problem, ERR_EMPTY_BODY,
-		    "send the image as the body (curl --data-binary @FILE) or as the part "
-		    "`image` of a form (curl -F image=@FILE)");
+		e = empty_body(&problem);
 	if (!e)
 		e = make_job(r, &problem);
 	if (e)
-		refuse(r, e, &problem);
+		answer_problem(&r->answer, e, &problem);
 	else
 		job_submit(r->job, done, context);
 }
