@@ -317,7 +317,7 @@ static bool call_valid(const struct filter_call *call)
 {
 	const struct parameter *p;
 
-	if (call->filter >= FILTERS)
+	if (call->filter >= FILTERS || call->channels >= CHANNELS)
 		return false;
 	for (size_t i = 0; (p = filter_parameter(call->filter, i)); i++)
 		if (!value_valid(p, call->value[i]))

@@ -111,6 +111,12 @@ void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t 
 	case FILTER_BOX:
 		*radius_x = *radius_y = ((uint32_t)call->value[0] - 1) / 2;
 		break;
+	case FILTER_UNSHARP:
+		*radius_x = *radius_y = (uint32_t)ceil(3 * call->value[0]);
+		break;
+	case FILTER_BILATERAL:
+		*radius_x = *radius_y = (uint32_t)call->value[0];
+		break;
 	case FILTER_CONVOLVE:
 		*radius_x = (call->matrix_width - 1) / 2;
 		*radius_y = (call->matrix_height - 1) / 2;
@@ -208,9 +214,9 @@ static void lower_gradient(const struct filter_call *call, struct operation *op)
 	memcpy(op->coefficients, weights, sizeof smooth[0]);
 	op->kind = OPERATION_GRADIENT;
 	op->output = (enum gradient_output)call->value[0];
-	op->signed_output = op->output != GRADIENT_MAGNITUDE;
+	op->signed_output = op->output == GRADIENT_X || op->output == GRADIENT_Y;
 	op->gain = 2 * (weights[0] + weights[1] + weights[2]);
-	if (!op->signed_output)
+	if (op->output == GRADIENT_MAGNITUDE)
 		op->gain *= sqrt(2);
 }
 
@@ -249,6 +255,25 @@ static void lower_sharpen(const struct filter_call *call, struct operation *op)
 	op->smoothing = true;
 }
 
+static void lower_unsharp(const struct filter_call *call, struct operation *op)
+{
+	separable_symmetric(op, weight_gaussian, call->value[0]);
+	op->kind = OPERATION_UNSHARP;
+	op->smoothing = false;
+	op->amount = call->value[1];
+	op->threshold = call->value[2];
+	op->gain = 1 + 2 * op->amount;
+}
+
+static void lower_bilateral(const struct filter_call *call, struct operation *op)
+{
+	op->kind = OPERATION_BILATERAL;
+	op->smoothing = true;
+	op->space = -1 / (2 * call->value[1] * call->value[1]);
+	op->range = -1 / (2 * call->value[2] * call->value[2]);
+	op->gain = 1;
+}
+
 enum error filter_lower(const struct filter_call *call, const double *coefficients,
                         struct operation *op)
 {
@@ -259,9 +284,8 @@ enum error filter_lower(const struct filter_call *call, const double *coefficien
 	filter_radius(call, &op->radius_x, &op->radius_y);
 
 	size_t width = 2 * (size_t)op->radius_x + 1, height = 2 * (size_t)op->radius_y + 1;
-	bool separable = call->filter == FILTER_GAUSSIAN || call->filter == FILTER_BOX;
-	size_t count =
-	    !separable && width * height > width + height ? width * height : width + height;
+	bool matrix = call->filter == FILTER_CONVOLVE || op->radius_x == 1;
+	size_t count = matrix && width * height > width + height ? width * height : width + height;
 
 	op->coefficients = calloc(count, sizeof *op->coefficients);
 	if (!op->coefficients)
@@ -273,6 +297,12 @@ enum error filter_lower(const struct filter_call *call, const double *coefficien
 		break;
 	case FILTER_BOX:
 		separable_symmetric(op, weight_box, 0);
+		break;
+	case FILTER_UNSHARP:
+		lower_unsharp(call, op);
+		break;
+	case FILTER_BILATERAL:
+		lower_bilateral(call, op);
 		break;
 	case FILTER_CONVOLVE:
 		lower_matrix(call, coefficients + call->matrix_first, op);

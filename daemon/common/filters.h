@@ -37,10 +37,25 @@ struct parameter {
 
 enum { FILTER_PARAMETERS_MAX = 4, MATRIX_SIDE_MAX = 63 };
 
+/* Which samples of a pixel a filter changes; the others are kept. LUMA and CHROMA are those of the
+ * YCbCr of BT.601, full range. */
+enum channels {
+	CHANNELS_ALL,
+	CHANNELS_COLOR, /* all but alpha */
+	CHANNELS_ALPHA,
+	CHANNELS_RED, /* the first band; of a grey image the only one */
+	CHANNELS_GREEN,
+	CHANNELS_BLUE,
+	CHANNELS_LUMA,
+	CHANNELS_CHROMA,
+	CHANNELS
+};
+
 /* One use of a filter: the values in the order of its PARAMETER rows (NAN: not given and without
  * default; a matrix has its place in the chain's coefficients instead, see chain.h). */
 struct filter_call {
-	uint32_t filter; /* enum filter */
+	uint32_t filter;   /* enum filter */
+	uint32_t channels; /* enum channels */
 	uint32_t matrix_width, matrix_height;
 	uint32_t matrix_first; /* index of its first coefficient in the chain */
 	double value[FILTER_PARAMETERS_MAX];
@@ -56,7 +71,7 @@ enum filter filter_nearest(const char *name);
 /* The i-th parameter of a filter, or NULL after the last. */
 const struct parameter *filter_parameter(enum filter filter, size_t i);
 
-/* What a filter does to the samples of one band: the three forms that the kernels know. */
+/* What a filter does to the samples of one band: the forms that the kernels know. */
 enum operation_kind {
 	/* out = sum over j of column[j] * (sum over i of row[i] * in(x + i - rx, y + j - ry)) +
 	   offset */
@@ -64,11 +79,18 @@ enum operation_kind {
 	/* out = sum over j, i of matrix[j][i] * in(x + i - rx, y + j - ry) + offset */
 	OPERATION_MATRIX,
 	/* gx = sum over j of smooth[j] * (in(x + 1, y + j - 1) - in(x - 1, y + j - 1)), gy its
-	 * transpose; out = sqrt(gx² + gy²), gx or gy */
+	 * transpose; out = sqrt(gx² + gy²), gx, gy or atan2(gy, gx) */
 	OPERATION_GRADIENT,
+	/* out = sum of w in(x + i, y + j) / sum of w over i² + j² <= radius², with
+	 * w = exp(space (i² + j²) + range e²) [times alpha there, for colour], e² the sum of the
+	 * squared differences of the colour bands to those at (x, y) (Tomasi and Manduchi,
+	 * "Bilateral Filtering for Gray and Color Images", 1998) */
+	OPERATION_BILATERAL,
+	/* g = separable, as above; d = in - g; out = |d| < threshold ? in : in + amount d */
+	OPERATION_UNSHARP,
 };
 
-enum gradient_output { GRADIENT_MAGNITUDE, GRADIENT_X, GRADIENT_Y };
+enum gradient_output { GRADIENT_MAGNITUDE, GRADIENT_X, GRADIENT_Y, GRADIENT_DIRECTION };
 
 struct operation {
 	enum operation_kind kind;
@@ -83,6 +105,8 @@ struct operation {
 	/* Separable: row (2 radius_x + 1), then column (2 radius_y + 1). Matrix: row after row.
 	 * Gradient: smooth (3). Scale is already divided out. Owned; operation_fini() frees it. */
 	double *coefficients;
+	double space, range;      /* OPERATION_BILATERAL: both negative; range for full scale 1 */
+	double amount, threshold; /* OPERATION_UNSHARP; threshold in shares of full scale */
 	/* Sum of the products of absolute coefficients: how much the operation can enlarge a value.
 	 */
 	double gain;

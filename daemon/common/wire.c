@@ -18,12 +18,6 @@ static const struct {
 #undef MESSAGE
 };
 
-static const char *const kernels[KERNELS] = {
-#define KERNEL(symbol, name) name,
-#include "kernels.def"
-#undef KERNEL
-};
-
 union control {
 	char bytes[CMSG_SPACE(MESSAGE_FDS_MAX * sizeof(int))];
 	struct cmsghdr align;
@@ -32,11 +26,6 @@ union control {
 const char *message_name(enum message_type type)
 {
 	return type < MESSAGES ? messages[type].name : "unknown";
-}
-
-const char *kernel_name(enum kernel kernel)
-{
-	return kernel < KERNELS ? kernels[kernel] : "unknown";
 }
 
 enum error wire_send(int socket, const struct message *message, const int *fds)

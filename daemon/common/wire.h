@@ -13,18 +13,10 @@
 #include "chain.h"
 #include "error.h"
 #include "image.h"
+#include "kernels.h"
 #include "tile.h"
 
 enum { WORKER_SOCKET = 3, MESSAGE_FDS_MAX = 3 };
-
-enum kernel {
-#define KERNEL(symbol, name) KERNEL_##symbol,
-#include "kernels.def"
-#undef KERNEL
-	KERNELS
-};
-
-const char *kernel_name(enum kernel kernel);
 
 enum message_type {
 #define MESSAGE(symbol, member, fds) MSG_##symbol,

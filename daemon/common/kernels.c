@@ -1,0 +1,42 @@
+/* Lookups in kernels.def. */
+#include "kernels.h"
+
+#include <string.h>
+
+enum {
+	NONE = 0,
+	SEPARABLE = 1 << OPERATION_SEPARABLE,
+	MATRIX = 1 << OPERATION_MATRIX,
+	GRADIENT = 1 << OPERATION_GRADIENT,
+	BILATERAL = 1 << OPERATION_BILATERAL,
+	U8 = 1 << PIXEL_U8,
+	ALL_TYPES = (1 << PIXEL_TYPES) - 1,
+	ALL_BANDS = (1 << (BANDS_MAX + 1)) - 2,
+};
+
+static const struct kernel_row rows[KERNELS + 1] = {
+#define KERNEL(symbol, name, operations, origin, device, types, bands, radius, text)               \
+	{name, operations, KERNEL_##origin, KERNEL_FOR_##device, types, bands, radius, text},
+#include "kernels.def"
+#undef KERNEL
+    {.name = "unknown"},
+};
+
+const struct kernel_row *kernel_row(enum kernel kernel)
+{
+	return &rows[kernel < KERNELS ? kernel : KERNELS];
+}
+
+const char *kernel_name(enum kernel kernel)
+{
+	return kernel_row(kernel)->name;
+}
+
+enum kernel kernel_parse(const char *name)
+{
+	enum kernel kernel = 0;
+
+	while (kernel < KERNELS && strcmp(name, rows[kernel].name))
+		kernel++;
+	return kernel;
+}

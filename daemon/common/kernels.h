@@ -1,0 +1,37 @@
+/* The table of kernels, and which of them can do a filter. */
+#ifndef COMMON_KERNELS_H
+#define COMMON_KERNELS_H
+
+#include "error.h"
+#include "filters.h"
+#include "image.h"
+
+enum kernel {
+#define KERNEL(symbol, ...) KERNEL_##symbol,
+#include "kernels.def"
+#undef KERNEL
+	KERNELS
+};
+
+enum kernel_origin { KERNEL_GENERAL, KERNEL_SPECIAL, KERNEL_CLASSIC };
+
+/* What a kernel is shaped for. KERNEL_FOR_NVIDIA: for its GPUs, by instructions of theirs. */
+enum kernel_device { KERNEL_FOR_ANY, KERNEL_FOR_CPU, KERNEL_FOR_GPU, KERNEL_FOR_NVIDIA };
+
+struct kernel_row {
+	const char *name;
+	uint32_t operations; /* bit (1 << enum operation_kind) for each that it does; 0: a helper */
+	enum kernel_origin origin;
+	enum kernel_device device;
+	uint32_t types, bands; /* bits (1 << enum pixel_type), (1 << bands) */
+	uint32_t radius;       /* the largest, in pixels */
+	const char *text;
+};
+
+/* The row of a kernel; of any number that came in a message, "unknown" for one that is none. */
+const struct kernel_row *kernel_row(enum kernel kernel);
+const char *kernel_name(enum kernel kernel);
+/* The kernel of a name, or KERNELS. */
+enum kernel kernel_parse(const char *name);
+
+#endif
