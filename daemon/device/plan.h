@@ -5,26 +5,8 @@
 
 #include "common/chain.h"
 #include "common/tile.h"
-#include "device/program.h"
-
-/* Where a launch reads and writes: the tile's slot, or one of the lane's two scratch buffers. */
-enum place { PLACE_IN, PLACE_OUT, PLACE_A, PLACE_B, PLACES };
-
-/* One launch. Its target region is the tile's result, larger by expand_x and expand_y pixels on
- * each side: by what the filters after it reach. */
-struct step {
-	enum kernel kernel;
-	enum pixel_type program; /* which program's */
-	enum place src, dst;     /* equal for KERNEL_EXTEND, which works in place */
-	enum pixel_type src_type, dst_type;
-	uint32_t expand_x, expand_y;
-	uint32_t radius_x, radius_y;
-	cl_mem weights; /* NULL where the kernel takes none */
-	float smooth[3];
-	uint32_t output; /* enum gradient_output */
-	double offset;
-	bool keep_alpha;
-};
+#include "device/programs.h"
+#include "device/step.h"
 
 enum { STEPS_MAX = 5 * CHAIN_FILTERS_MAX };
 _Static_assert((int)STEPS_MAX <= (int)LAUNCHES_MAX, "a message has room for every launch");
@@ -33,15 +15,22 @@ struct plan {
 	struct image image;
 	struct chain chain;
 	uint32_t halo_x, halo_y;
-	float border_pixel[BANDS_MAX];
 	uint32_t count;
 	struct step step[STEPS_MAX];
 };
 
-/* Works a valid chain out for a valid image. ERR_BAD_PARAMETER if its border value does not fit the
- * image, ERR_MEMORY, or ERR_DEVICE if the device has no room for the weights. */
-enum error plan_new(const struct programs *programs, const struct chain *chain,
-                    const struct image *image, struct plan **plan) MUST_CHECK;
+/* Chooses the kernel and shape for a piece of work, where several can do it. */
+typedef void plan_chooser(void *user, const struct work *work, enum kernel *kernel,
+                          struct shape *shape);
+
+/* Works a valid chain out for a valid image. Kernels are chosen by the chain's variant where it has
+ * one (and such steps wait for their programs), else by `choose`, or the best by table where that is
+ * NULL; while a chosen program is not compiled yet, the general kernel stands in.
+ * ERR_BAD_PARAMETER if the border value does not fit the image or the variant does no step of it,
+ * ERR_MEMORY, or ERR_DEVICE. */
+enum error plan_new(struct programs *programs, const struct chain *chain,
+                    const struct image *image, plan_chooser *choose, void *user,
+                    struct plan **plan) MUST_CHECK;
 /* NULL is allowed. The pointer becomes NULL. */
 void plan_free(struct plan **plan);
 

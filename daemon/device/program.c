@@ -1,5 +1,5 @@
-/* Programs: all kernels are built at start, so that no request ever waits for a compiler. A program
- * is border.h, common.cl and then every other source, once for each pixel type. */
+/* Programs: from the cache if it has them, else from source. The key is everything that the binary
+ * depends on: device, driver, options, source. */
 #include "device/program.h"
 
 #include <stdio.h>
@@ -7,161 +7,140 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "device/source.h"
 
-static const struct {
-	const char *options;
-} types[PIXEL_TYPES] = {
-    [PIXEL_U8] = {"-DPIXEL=uchar -DPIXEL_MAX=255.0f"},
-    [PIXEL_U16] = {"-DPIXEL=ushort -DPIXEL_MAX=65535.0f"},
-    [PIXEL_F32] = {"-DPIXEL=float"},
+static const char *const type_options[PIXEL_TYPES] = {
+    [PIXEL_U8] = "-DPIXEL=uchar -DPIXEL_MAX=255.0f",
+    [PIXEL_U16] = "-DPIXEL=ushort -DPIXEL_MAX=65535.0f",
+    [PIXEL_F32] = "-DPIXEL=float",
 };
 
-enum { SEPARABLE_RADIUS_MAX = 300 };
+/* What a program is compiled from. */
+struct unit {
+	char *text;    /* the source */
+	char *options; /* for the compiler */
+	char *key;     /* for the cache */
+};
 
-/* The sources that the others need, which come first. */
-static const char *const first[] = {"border.h", "common.cl"};
-
-static bool comes_first(const char *name)
+static void unit_fini(struct unit *unit)
 {
-	return !strcmp(name, first[0]) || !strcmp(name, first[1]);
+	free(unit->text);
+	free(unit->options);
+	free(unit->key);
 }
 
-/* Reads a whole file as text; NULL if that fails. */
-static char *read_text(const char *directory, const char *name)
+static enum error unit_init(struct unit *unit, const struct program_source *source,
+                            const char *file, const char *options, enum pixel_type type)
 {
-	char path[4096], *text = NULL;
-	FILE *file;
-	long size;
+	const struct device *device = source->device;
 
-	snprintf(path, sizeof path, "%s/%s", directory, name);
-	file = fopen(path, "r");
-	if (!file || fseek(file, 0, SEEK_END) || (size = ftell(file)) < 0)
-		goto out;
-	rewind(file);
-	text = calloc(1, (size_t)size + 1);
-	if (text && fread(text, 1, (size_t)size, file) != (size_t)size) {
-		free(text);
-		text = NULL;
-	}
-out:
-	if (file)
-		fclose(file);
-	if (!text)
-		log_error("cannot read %s", path);
-	return text;
-}
-
-static void texts_free(char **texts)
-{
-	for (size_t i = 0; texts && i < kernels_embedded_count; i++)
-		free(texts[i]);
-	free(texts);
-}
-
-/* The sources in the order in which they are compiled, each a copy; NULL on failure. */
-static char **texts_load(const char *kernel_dir)
-{
-	char **texts = calloc(kernels_embedded_count, sizeof *texts);
-	size_t used = 0;
-
-	for (int turn = 0; texts && turn < 3; turn++)
-		for (size_t i = 0; i < kernels_embedded_count; i++) {
-			const struct kernel_source *source = &kernels_embedded[i];
-
-			if (turn < 2 ? strcmp(source->name, first[turn])
-			             : comes_first(source->name))
-				continue;
-			texts[used] =
-			    kernel_dir ? read_text(kernel_dir, source->name) : strdup(source->text);
-			if (!texts[used++]) {
-				texts_free(texts);
-				return NULL;
-			}
-		}
-	return texts;
+	*unit = (struct unit){.text = source_load(source->kernel_dir, file)};
+	if (!unit->text)
+		return ERR_IO;
+	if (asprintf(&unit->options, "-cl-std=CL1.2 %s %s", type_options[type], options) < 0)
+		unit->options = NULL;
+	if (unit->options && asprintf(&unit->key, "%s\n%s\n%s\n%s", device->name, device->driver,
+	                              unit->options, unit->text) < 0)
+		unit->key = NULL;
+	if (unit->key)
+		return ERR_OK;
+	unit_fini(unit);
+	return ERR_MEMORY;
 }
 
 static void log_build(cl_program program, cl_device_id device)
 {
 	size_t size = 0;
-	char *text;
+	char *text, *rest;
 
 	clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, 0, NULL, &size);
 	text = calloc(1, size + 1);
 	if (!text)
 		return;
 	clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, size, text, NULL);
-	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
 		log_error("compiler: %s", line);
 	free(text);
 }
 
-/* As many rows as leave room for the widest filter: its reach on both sides and two vectors. */
-static uint32_t choose_separable_rows(const struct device *device)
+/* The program of a stored binary; NULL if there is none or the driver does not take it. */
+static cl_program load(const struct program_source *source, const struct unit *unit)
 {
-	const uint64_t row = (2 * SEPARABLE_RADIUS_MAX * BANDS_MAX + 64) * sizeof(float);
-	uint32_t rows = 8;
+	const struct device *device = source->device;
+	size_t size;
+	const unsigned char *binary =
+	    cache_load(source->cache, unit->key, strlen(unit->key), &size);
+	cl_program program = NULL;
+	cl_int status = CL_SUCCESS, code = CL_SUCCESS;
 
-	while (rows > 1 && rows * row > device->local_memory)
-		rows /= 2;
-	return rows;
+	if (!binary)
+		return NULL;
+	program = clCreateProgramWithBinary(device->context, 1, &device->id, &size, &binary,
+	                                    &status, &code);
+	if (program && !code && !status)
+		code = clBuildProgram(program, 1, &device->id, unit->options, NULL, NULL);
+	free((void *)binary);
+	if (!code && !status)
+		return program;
+	log_warning("the driver does not take a cached program (%s): it is compiled again",
+	            opencl_error_name(code ? code : status));
+	if (program)
+		clReleaseProgram(program);
+	return NULL;
 }
 
-static cl_int build(struct programs *programs, enum pixel_type type, char **texts)
+static cl_program compile(const struct program_source *source, const struct unit *unit)
 {
-	const struct device *device = programs->device;
-	char options[256];
+	const struct device *device = source->device;
+	const char *text = unit->text;
 	cl_int code;
-	cl_program program;
+	cl_program program =
+	    clCreateProgramWithSource(device->context, 1, &text, NULL, &code);
 
-	snprintf(options, sizeof options,
-	         "-cl-std=CL1.2 %s -DSEPARABLE_ROWS=%u -DMATRIX_ROWS=%d -DGRADIENT_ROWS=%d",
-	         types[type].options, programs->separable_rows, MATRIX_ROWS, GRADIENT_ROWS);
-	program = clCreateProgramWithSource(device->context, (cl_uint)kernels_embedded_count,
-	                                    (const char **)texts, NULL, &code);
-	if (code)
-		return code;
-	programs->program[type] = program;
-	code = clBuildProgram(program, 1, &device->id, options, NULL, NULL);
-	if (code)
-		log_build(program, device->id);
-	programs->builds++;
-	for (enum kernel kernel = 0; !code && kernel < KERNELS; kernel++)
-		programs->kernel[type][kernel] =
-		    clCreateKernel(program, kernel_name(kernel), &code);
-	return code;
-}
-
-enum error programs_build(struct programs *programs, const struct device *device,
-                          const char *kernel_dir)
-{
-	char **texts = texts_load(kernel_dir);
-	cl_int code = CL_SUCCESS;
-
-	*programs = (struct programs){
-	    .device = device,
-	    .separable_rows = choose_separable_rows(device),
-	};
-	if (!texts)
-		return kernel_dir ? ERR_IO : ERR_MEMORY;
-	for (enum pixel_type type = 0; !code && type < PIXEL_TYPES; type++)
-		code = build(programs, type, texts);
-	texts_free(texts);
 	if (!code)
-		return ERR_OK;
-	log_error("cannot build the kernels for %s: %s", device->name, opencl_error_name(code));
-	programs_free(programs);
-	return ERR_DEVICE;
+		code = clBuildProgram(program, 1, &device->id, unit->options, NULL, NULL);
+	if (!code)
+		return program;
+	if (code == CL_BUILD_PROGRAM_FAILURE)
+		log_build(program, device->id);
+	log_error("cannot compile kernels for %s: %s", device->name, opencl_error_name(code));
+	if (program)
+		clReleaseProgram(program);
+	return NULL;
 }
 
-void programs_free(struct programs *programs)
+enum error program_build(const struct program_source *source, const char *file,
+                         const char *options, enum pixel_type type, cl_program *program,
+                         bool *cached)
 {
-	for (enum pixel_type type = 0; type < PIXEL_TYPES; type++) {
-		for (enum kernel kernel = 0; kernel < KERNELS; kernel++)
-			if (programs->kernel[type][kernel])
-				clReleaseKernel(programs->kernel[type][kernel]);
-		if (programs->program[type])
-			clReleaseProgram(programs->program[type]);
-	}
-	*programs = (struct programs){0};
+	struct unit unit;
+	enum error e = unit_init(&unit, source, file, options, type);
+
+	*program = NULL;
+	if (e)
+		return e;
+	*program = load(source, &unit);
+	*cached = *program != NULL;
+	if (!*program)
+		*program = compile(source, &unit);
+	unit_fini(&unit);
+	return *program ? ERR_OK : ERR_DEVICE;
+}
+
+void program_store(const struct program_source *source, const char *file, const char *options,
+                   enum pixel_type type, cl_program program)
+{
+	struct unit unit;
+	size_t size = 0;
+	unsigned char *binary;
+
+	if (!source->cache || unit_init(&unit, source, file, options, type))
+		return;
+	clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof size, &size, NULL);
+	binary = size ? malloc(size) : NULL;
+	if (binary &&
+	    !clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL))
+		cache_store(source->cache, unit.key, strlen(unit.key), binary, size);
+	free(binary);
+	unit_fini(&unit);
 }

@@ -1,0 +1,232 @@
+/* Compiled programs on disk: one file each, named by the SHA-256 of its key, with a head that says
+ * what follows. Files appear under their name only when they are complete, so a reader sees all of
+ * one or nothing; whatever else happens to a file is found by its checksum. */
+#include "device/cache.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <glib.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/log.h"
+
+enum { DIGEST = 32, HEX = 2 * DIGEST + 1 };
+
+static const char magic[8] = "CNVLVD1";
+static const uint64_t SIZE_MAX_STORED = UINT64_C(1) << 30;
+
+struct head {
+	char magic[8];
+	uint64_t size;         /* bytes that follow the head */
+	uint8_t key[DIGEST];   /* SHA-256 of the key */
+	uint8_t check[DIGEST]; /* SHA-256 of what follows */
+};
+
+struct cache {
+	int directory;
+};
+
+static void digest(const void *data, size_t size, uint8_t out[DIGEST])
+{
+	GChecksum *sum = g_checksum_new(G_CHECKSUM_SHA256);
+	gsize length = DIGEST;
+
+	g_checksum_update(sum, data, (gssize)size);
+	g_checksum_get_digest(sum, out, &length);
+	g_checksum_free(sum);
+}
+
+static void name_of(const uint8_t key[DIGEST], char name[HEX])
+{
+	for (int i = 0; i < DIGEST; i++)
+		snprintf(name + 2 * i, 3, "%02x", key[i]);
+}
+
+struct cache *cache_open(const char *directory)
+{
+	struct cache *cache;
+
+	if (!directory)
+		return NULL;
+	if (mkdir(directory, 0700) && errno != EEXIST)
+		log_warning("cannot make the folder %s: %s", directory, strerror(errno));
+	cache = calloc(1, sizeof *cache);
+	if (!cache)
+		return NULL;
+	cache->directory = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (cache->directory < 0) {
+		log_warning("compiled kernels are not kept: cannot open %s: %s", directory,
+		            strerror(errno));
+		free(cache);
+		return NULL;
+	}
+	return cache;
+}
+
+void cache_close(struct cache **cache)
+{
+	if (!*cache)
+		return;
+	close((*cache)->directory);
+	free(*cache);
+	*cache = NULL;
+}
+
+static bool read_all(int fd, void *data, size_t size)
+{
+	ssize_t n;
+
+	for (size_t done = 0; done < size; done += (size_t)n) {
+		n = read(fd, (char *)data + done, size - done);
+		if (n <= 0)
+			return false;
+	}
+	return true;
+}
+
+static bool write_all(int fd, const void *data, size_t size)
+{
+	ssize_t n;
+
+	for (size_t done = 0; done < size; done += (size_t)n) {
+		n = write(fd, (const char *)data + done, size - done);
+		if (n <= 0)
+			return false;
+	}
+	return true;
+}
+
+/* Reads and checks what follows the head; NULL if anything is not as it was written. */
+static void *read_checked(int fd, const uint8_t key[DIGEST], size_t *size)
+{
+	struct head head;
+	struct stat status;
+	uint8_t check[DIGEST];
+	void *binary;
+
+	if (!read_all(fd, &head, sizeof head) || memcmp(head.magic, magic, sizeof magic) ||
+	    memcmp(head.key, key, DIGEST) || fstat(fd, &status) || head.size > SIZE_MAX_STORED ||
+	    (uint64_t)status.st_size != sizeof head + head.size)
+		return NULL;
+	binary = malloc(head.size);
+	if (!binary || !read_all(fd, binary, head.size)) {
+		free(binary);
+		return NULL;
+	}
+	digest(binary, head.size, check);
+	if (memcmp(check, head.check, DIGEST)) {
+		free(binary);
+		return NULL;
+	}
+	*size = head.size;
+	return binary;
+}
+
+void *cache_load(struct cache *cache, const void *key, size_t key_size, size_t *size)
+{
+	uint8_t key_digest[DIGEST];
+	char name[HEX];
+	void *binary;
+	int fd;
+
+	if (!cache)
+		return NULL;
+	digest(key, key_size, key_digest);
+	name_of(key_digest, name);
+	fd = openat(cache->directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return NULL;
+	binary = read_checked(fd, key_digest, size);
+	close(fd);
+	if (!binary) {
+		log_warning("cached program %.12s is damaged: it is compiled again", name);
+		unlinkat(cache->directory, name, 0);
+	}
+	return binary;
+}
+
+void cache_store(struct cache *cache, const void *key, size_t key_size, const void *binary,
+                 size_t size)
+{
+	struct head head = {.size = size};
+	char name[HEX], new_name[HEX + 24];
+	bool written;
+	int fd;
+
+	if (!cache)
+		return;
+	memcpy(head.magic, magic, sizeof magic);
+	digest(key, key_size, head.key);
+	digest(binary, size, head.check);
+	name_of(head.key, name);
+	snprintf(new_name, sizeof new_name, "%s.%ld", name, (long)getpid());
+	fd = openat(cache->directory, new_name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	written = fd >= 0 && write_all(fd, &head, sizeof head) && write_all(fd, binary, size);
+	if (fd >= 0 && close(fd))
+		written = false;
+	if (!written || renameat(cache->directory, new_name, cache->directory, name)) {
+		log_warning("a compiled program cannot be kept: %s", strerror(errno));
+		unlinkat(cache->directory, new_name, 0);
+	}
+}
+
+static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *walk)
+{
+	(void)status, (void)type, (void)walk;
+	return remove(path);
+}
+
+/* Locks a work folder; the lock lives as long as the descriptor. -1 if another process has it. */
+static int lock_folder(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB)) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+static const char work_prefix[] = "driver-";
+
+static void remove_abandoned(const char *directory)
+{
+	DIR *list = opendir(directory);
+	struct dirent *entry;
+	char path[4096];
+	int lock;
+
+	while (list && (entry = readdir(list))) {
+		if (strncmp(entry->d_name, work_prefix, sizeof work_prefix - 1))
+			continue;
+		snprintf(path, sizeof path, "%s/%s", directory, entry->d_name);
+		lock = lock_folder(path);
+		if (lock < 0)
+			continue;
+		nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+		close(lock);
+	}
+	if (list)
+		closedir(list);
+}
+
+bool cache_make_work_folder(const char *directory, char *path, size_t size)
+{
+	if (mkdir(directory, 0700) && errno != EEXIST)
+		log_warning("cannot make the folder %s: %s", directory, strerror(errno));
+	remove_abandoned(directory);
+	snprintf(path, size, "%s/%sXXXXXX", directory, work_prefix);
+	/* The lock is kept until the process ends. */
+	if (mkdtemp(path) && lock_folder(path) >= 0)
+		return true;
+	log_warning("there is no folder for the driver in %s: %s", directory, strerror(errno));
+	return false;
+}

@@ -1,0 +1,413 @@
+/* Programs in memory. The general kernels of a type are one program. Every other is a program of one
+ * kernel, told apart by the options it is compiled with.
+ *
+ * Threads: the builder takes requests in order. A special is its own while it is pending; what it
+ * builds it launches once, on a queue of its own, for some drivers compile only then. The worker's
+ * thread does everything else. `lock` guards the lists and each special's state. */
+#include "device/programs.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/log.h"
+
+enum { OPTIONS_SIZE = 320, SPECIALS_MAX = 512, WARM_WIDTH = 256 };
+
+struct special {
+	struct special *next;
+	enum kernel kernel;
+	enum pixel_type type;
+	char options[OPTIONS_SIZE];
+	enum program_state state;
+	cl_program program;
+	cl_kernel function;
+	struct step like; /* the step that asked first, for the first launch */
+};
+
+/* Programs of general kernels. */
+struct general {
+	cl_program program;
+	cl_kernel function[KERNELS];
+	bool cached;
+};
+
+struct programs {
+	struct program_source source;
+	int notify_fd;
+	char general_options[128];
+	struct general general[PIXEL_TYPES];
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t change;
+	bool started, stop, keep; /* keep: the general programs are to be stored */
+	struct special *specials; /* newest first */
+	uint32_t count, pending, compiled, cached;
+	cl_command_queue queue; /* the builder's */
+};
+
+const struct device *programs_device(const struct programs *programs)
+{
+	return programs->source.device;
+}
+
+void programs_count(struct programs *programs, uint32_t *compiled, uint32_t *cached)
+{
+	pthread_mutex_lock(&programs->lock);
+	*compiled = programs->compiled;
+	*cached = programs->cached;
+	pthread_mutex_unlock(&programs->lock);
+}
+
+static enum error build_general(struct programs *p, enum pixel_type type)
+{
+	struct general *general = &p->general[type];
+	cl_int code = CL_SUCCESS;
+	enum error e = program_build(&p->source, NULL, p->general_options, type,
+	                             &general->program, &general->cached);
+
+	if (e)
+		return e;
+	*(general->cached ? &p->cached : &p->compiled) += 1;
+	for (enum kernel k = 0; !code && k < KERNELS; k++)
+		if (kernel_row(k)->origin == KERNEL_GENERAL)
+			general->function[k] =
+			    clCreateKernel(general->program, kernel_name(k), &code);
+	if (code)
+		log_error("cannot make the kernels: %s", opencl_error_name(code));
+	return code ? ERR_DEVICE : ERR_OK;
+}
+
+/* The options that a step's kernel is compiled with. */
+static void write_options(const struct step *step, char options[OPTIONS_SIZE])
+{
+	const struct shape *s = &step->shape;
+
+	snprintf(options, OPTIONS_SIZE,
+	         "-DBANDS=%u -DRADIUS_X=%u -DRADIUS_Y=%u -DKEEP=%u -DALPHA=%u -DOUTPUT=%u "
+	         "-DSMOOTH0=%.9ef -DSMOOTH1=%.9ef -DSMOOTH2=%.9ef -DBLOCK_X=%u -DBLOCK_Y=%u "
+	         "-DGROUP_X=%u -DGROUP_Y=%u",
+	         step->bands, step->radius_x, step->radius_y, step->keep, step->alpha,
+	         step->output, step->smooth[0], step->smooth[1], step->smooth[2], s->x, s->y,
+	         s->group_x, s->group_y);
+}
+
+/* One launch on a small area of zeros. */
+static cl_int launch_once(struct programs *p, struct special *special)
+{
+	const struct step *like = &special->like;
+	const struct variant *variant = variant_get(special->kernel);
+	struct step step = *like;
+	struct tile tile = {.width = WARM_WIDTH + variant->samples_min, .height = 2 * step.shape.y};
+	uint64_t sample = sizeof(float) * step.bands;
+	uint32_t pitch = (uint32_t)((tile.width + 2 * step.radius_x + 64) * sample + 63) & ~63u;
+	uint64_t lead = (step.radius_x * sample + 63) & ~UINT64_C(63);
+	uint64_t size = (uint64_t)pitch * (tile.height + 2 * step.radius_y + 1);
+	struct view views[PLACES] = {0};
+	cl_context context = p->source.device->context;
+	cl_event event = NULL;
+	cl_int code;
+	cl_mem src = clCreateBuffer(context, CL_MEM_READ_WRITE, size, NULL, &code);
+	cl_mem dst = code ? NULL : clCreateBuffer(context, CL_MEM_READ_WRITE, size, NULL, &code);
+
+	step.function = special->function;
+	step.expand_x = step.expand_y = 0;
+	step.src = PLACE_IN;
+	step.dst = PLACE_OUT;
+	views[PLACE_IN] = (struct view){src, lead + (uint64_t)step.radius_y * pitch, pitch};
+	views[PLACE_OUT] = (struct view){dst, 0, pitch};
+	if (!code)
+		code = step_launch(&step, p->source.device, &tile, p->queue, views, &event);
+	if (!code)
+		code = clFinish(p->queue);
+	if (event)
+		clReleaseEvent(event);
+	if (src)
+		clReleaseMemObject(src);
+	if (dst)
+		clReleaseMemObject(dst);
+	return code;
+}
+
+static enum program_state build_special(struct programs *p, struct special *special)
+{
+	const char *file = variant_get(special->kernel)->file;
+	bool cached;
+	cl_int code;
+
+	if (program_build(&p->source, file, special->options, special->type, &special->program,
+	                  &cached))
+		return PROGRAM_FAILED;
+	special->function = clCreateKernel(special->program, kernel_name(special->kernel), &code);
+	if (!code)
+		code = launch_once(p, special);
+	if (code) {
+		log_error("cannot launch %s (%s): %s", kernel_name(special->kernel),
+		          special->options, opencl_error_name(code));
+		return PROGRAM_FAILED;
+	}
+	if (!cached)
+		program_store(&p->source, file, special->options, special->type,
+		              special->program);
+	pthread_mutex_lock(&p->lock);
+	*(cached ? &p->cached : &p->compiled) += 1;
+	pthread_mutex_unlock(&p->lock);
+	log_debug("%s (%s) is %s", kernel_name(special->kernel), special->options,
+	          cached ? "loaded" : "compiled");
+	return PROGRAM_READY;
+}
+
+/* The special that has been waiting longest. */
+static struct special *next_pending(const struct programs *p)
+{
+	struct special *oldest = NULL;
+
+	for (struct special *s = p->specials; s; s = s->next)
+		if (s->state == PROGRAM_PENDING)
+			oldest = s;
+	return oldest;
+}
+
+static void keep_general(struct programs *p)
+{
+	for (enum pixel_type type = 0; type < PIXEL_TYPES; type++)
+		if (!p->general[type].cached)
+			program_store(&p->source, NULL, p->general_options, type,
+			              p->general[type].program);
+}
+
+static void announce(const struct programs *p)
+{
+	const uint64_t one = 1;
+
+	if (p->notify_fd >= 0 && write(p->notify_fd, &one, sizeof one) < 0)
+		log_debug("the eventfd is full");
+}
+
+/* Does what has been asked for; the lock is held on entry and on return, but not in between. */
+static void work_once(struct programs *p, struct special *special)
+{
+	enum program_state state = PROGRAM_FAILED;
+
+	pthread_mutex_unlock(&p->lock);
+	if (special)
+		state = build_special(p, special);
+	else
+		keep_general(p);
+	pthread_mutex_lock(&p->lock);
+	if (!special) {
+		p->keep = false;
+	} else {
+		special->state = state;
+		step_release(&special->like);
+		p->pending--;
+		announce(p);
+	}
+	pthread_cond_broadcast(&p->change);
+}
+
+static void *builder(void *data)
+{
+	struct programs *p = data;
+
+	/* Compiling gives way to everything else. */
+	if (setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 10))
+		log_debug("the builder runs at normal priority");
+	pthread_mutex_lock(&p->lock);
+	while (!p->stop) {
+		struct special *special = next_pending(p);
+
+		if (special || p->keep)
+			work_once(p, special);
+		else
+			pthread_cond_wait(&p->change, &p->lock);
+	}
+	pthread_mutex_unlock(&p->lock);
+	return NULL;
+}
+
+static enum error start_builder(struct programs *p)
+{
+	const struct device *device = p->source.device;
+	cl_int code;
+
+	p->queue = clCreateCommandQueue(device->context, device->id, 0, &code);
+	if (code) {
+		log_error("cannot make a queue: %s", opencl_error_name(code));
+		return ERR_DEVICE;
+	}
+	if (pthread_create(&p->thread, NULL, builder, p))
+		return ERR_MEMORY;
+	p->started = true;
+	return ERR_OK;
+}
+
+enum error programs_new(struct programs **programs, const struct device *device,
+                        const char *kernel_dir, const char *cache_dir, int notify_fd)
+{
+	struct programs *p = calloc(1, sizeof *p);
+	enum error e = ERR_OK;
+
+	*programs = p;
+	if (!p)
+		return ERR_MEMORY;
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_cond_init(&p->change, NULL);
+	p->notify_fd = notify_fd;
+	p->source =
+	    (struct program_source){device, kernel_dir, cache_open(cache_dir)};
+	snprintf(p->general_options, sizeof p->general_options,
+	         "-DSEPARABLE_ROWS=%u -DMATRIX_ROWS=%u -DGRADIENT_ROWS=%u",
+	         variant_general_shape(device, KERNEL_SEPARABLE).y,
+	         variant_general_shape(device, KERNEL_MATRIX).y,
+	         variant_general_shape(device, KERNEL_GRADIENT).y);
+	for (enum pixel_type type = 0; !e && type < PIXEL_TYPES; type++)
+		e = build_general(p, type);
+	if (!e)
+		e = start_builder(p);
+	if (e)
+		programs_free(programs);
+	return e;
+}
+
+static void special_free(struct special *s)
+{
+	step_release(&s->like);
+	if (s->function)
+		clReleaseKernel(s->function);
+	if (s->program)
+		clReleaseProgram(s->program);
+	free(s);
+}
+
+static void general_free(struct general *general)
+{
+	for (enum kernel k = 0; k < KERNELS; k++)
+		if (general->function[k])
+			clReleaseKernel(general->function[k]);
+	if (general->program)
+		clReleaseProgram(general->program);
+}
+
+void programs_free(struct programs **programs)
+{
+	struct programs *p = *programs;
+	struct special *next;
+
+	if (!p)
+		return;
+	pthread_mutex_lock(&p->lock);
+	p->stop = true;
+	pthread_cond_broadcast(&p->change);
+	pthread_mutex_unlock(&p->lock);
+	if (p->started)
+		pthread_join(p->thread, NULL);
+	for (struct special *s = p->specials; s; s = next) {
+		next = s->next;
+		special_free(s);
+	}
+	for (enum pixel_type type = 0; type < PIXEL_TYPES; type++)
+		general_free(&p->general[type]);
+	if (p->queue)
+		clReleaseCommandQueue(p->queue);
+	cache_close(&p->source.cache);
+	pthread_cond_destroy(&p->change);
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+	*programs = NULL;
+}
+
+static struct special *find_special(const struct programs *p, const struct step *step,
+                                    enum pixel_type type, const char *options)
+{
+	for (struct special *s = p->specials; s; s = s->next)
+		if (s->kernel == step->kernel && s->type == type && !strcmp(s->options, options))
+			return s;
+	return NULL;
+}
+
+/* Lets go of the oldest special that is not pending; steps that use it hold it on. */
+static void forget_oldest(struct programs *p)
+{
+	struct special **oldest = NULL, *gone;
+
+	for (struct special **link = &p->specials; *link; link = &(*link)->next)
+		if ((*link)->state != PROGRAM_PENDING)
+			oldest = link;
+	if (!oldest)
+		return;
+	gone = *oldest;
+	*oldest = gone->next;
+	special_free(gone);
+	p->count--;
+}
+
+static struct special *add_special(struct programs *p, const struct step *step,
+                                   enum pixel_type type, const char *options)
+{
+	struct special *s = calloc(1, sizeof *s);
+
+	if (!s)
+		return NULL;
+	if (p->count >= SPECIALS_MAX)
+		forget_oldest(p);
+	s->kernel = step->kernel;
+	s->type = type;
+	s->state = PROGRAM_PENDING;
+	s->like = *step;
+	step_retain(&s->like);
+	snprintf(s->options, sizeof s->options, "%s", options);
+	s->next = p->specials;
+	p->specials = s;
+	p->count++;
+	p->pending++;
+	pthread_cond_broadcast(&p->change);
+	return s;
+}
+
+enum program_state programs_find(struct programs *p, struct step *step, enum pixel_type type)
+{
+	char options[OPTIONS_SIZE];
+	struct special *s;
+	enum program_state state = PROGRAM_FAILED;
+
+	if (kernel_row(step->kernel)->origin == KERNEL_GENERAL) {
+		step->function = p->general[type].function[step->kernel];
+		clRetainKernel(step->function);
+		return PROGRAM_READY;
+	}
+	write_options(step, options);
+	pthread_mutex_lock(&p->lock);
+	s = find_special(p, step, type, options);
+	if (!s)
+		s = add_special(p, step, type, options);
+	if (s)
+		state = s->state;
+	if (state == PROGRAM_READY) {
+		step->function = s->function;
+		clRetainKernel(step->function);
+	}
+	pthread_mutex_unlock(&p->lock);
+	return state;
+}
+
+void programs_wait(struct programs *p)
+{
+	pthread_mutex_lock(&p->lock);
+	while (p->pending || p->keep)
+		pthread_cond_wait(&p->change, &p->lock);
+	pthread_mutex_unlock(&p->lock);
+}
+
+void programs_keep(struct programs *p)
+{
+	pthread_mutex_lock(&p->lock);
+	p->keep = true;
+	pthread_cond_broadcast(&p->change);
+	pthread_mutex_unlock(&p->lock);
+}

@@ -1,0 +1,38 @@
+/* All programs of a device: the general kernels, built before anything else, and those compiled for
+ * particular parameters, which a thread of its own builds while the general ones do the work. */
+#ifndef DEVICE_PROGRAMS_H
+#define DEVICE_PROGRAMS_H
+
+#include "device/program.h"
+#include "device/step.h"
+
+struct programs;
+
+/* Builds the general kernels for all types, and starts the thread. kernel_dir: a folder to read the
+ * sources from instead of those in the program, or NULL; cache_dir: where compiled programs are kept,
+ * or NULL; notify_fd: an eventfd that is written when a program has been built, or -1. The device
+ * must outlive them. On failure ERR_DEVICE (or ERR_IO, ERR_MEMORY), the reason in the log. */
+enum error programs_new(struct programs **programs, const struct device *device,
+                        const char *kernel_dir, const char *cache_dir, int notify_fd) MUST_CHECK;
+/* Waits for what the thread is at. NULL is allowed; the pointer becomes NULL. */
+void programs_free(struct programs **programs);
+
+const struct device *programs_device(const struct programs *programs);
+/* Programs compiled, and those taken from the cache, until now. */
+void programs_count(struct programs *programs, uint32_t *compiled, uint32_t *cached);
+
+enum program_state { PROGRAM_READY, PROGRAM_PENDING, PROGRAM_FAILED };
+
+/* Gives a step, complete but for its function, the function for it, on pixels of this type; the step
+ * holds it. A general kernel is always ready. Another is pending the first time, and being built. */
+enum program_state programs_find(struct programs *programs, struct step *step,
+                                 enum pixel_type type) MUST_CHECK;
+
+/* Waits until nothing is pending. */
+void programs_wait(struct programs *programs);
+
+/* Lets the thread put the general programs, if they were compiled, into the cache: once all their
+ * kernels have been launched. */
+void programs_keep(struct programs *programs);
+
+#endif

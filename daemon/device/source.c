@@ -1,0 +1,83 @@
+/* Sources: found by name and put one after the other. Files in folders of their own (cpu/, gpu/,
+ * classic/) are compiled each by itself; those beside them are the general kernels. */
+#include "device/source.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+
+/* What stands before every kernel, in this order. */
+static const char *const first[] = {"border.h", "common.cl"};
+
+enum { FIRST = sizeof first / sizeof *first };
+
+static bool comes_first(const char *name)
+{
+	return !strcmp(name, first[0]) || !strcmp(name, first[1]);
+}
+
+/* Reads a whole file as text; NULL if that fails. */
+static char *read_text(const char *directory, const char *name)
+{
+	char path[4096], *text = NULL;
+	FILE *file;
+	long size;
+
+	snprintf(path, sizeof path, "%s/%s", directory, name);
+	file = fopen(path, "r");
+	if (!file || fseek(file, 0, SEEK_END) || (size = ftell(file)) < 0)
+		goto out;
+	rewind(file);
+	text = calloc(1, (size_t)size + 1);
+	if (text && fread(text, 1, (size_t)size, file) != (size_t)size) {
+		free(text);
+		text = NULL;
+	}
+out:
+	if (file)
+		fclose(file);
+	if (!text)
+		log_error("cannot read %s", path);
+	return text;
+}
+
+static char *embedded_text(const char *name)
+{
+	for (size_t i = 0; i < kernels_embedded_count; i++)
+		if (!strcmp(kernels_embedded[i].name, name))
+			return strdup(kernels_embedded[i].text);
+	log_error("there is no kernel file %s", name);
+	return NULL;
+}
+
+/* Appends a file to a text; both become one that replaces *text, or *text is freed and NULL. */
+static void append(char **text, const char *kernel_dir, const char *name)
+{
+	char *more = kernel_dir ? read_text(kernel_dir, name) : embedded_text(name);
+	size_t size = strlen(*text);
+	char *longer = more ? realloc(*text, size + strlen(more) + 1) : NULL;
+
+	if (longer)
+		strcpy(longer + size, more);
+	else
+		free(*text);
+	*text = longer;
+	free(more);
+}
+
+char *source_load(const char *kernel_dir, const char *file)
+{
+	char *text = calloc(1, 1);
+
+	for (size_t i = 0; text && i < FIRST; i++)
+		append(&text, kernel_dir, first[i]);
+	if (text && file)
+		append(&text, kernel_dir, file);
+	for (size_t i = 0; text && !file && i < kernels_embedded_count; i++)
+		if (!strchr(kernels_embedded[i].name, '/') &&
+		    !comes_first(kernels_embedded[i].name))
+			append(&text, kernel_dir, kernels_embedded[i].name);
+	return text;
+}

@@ -1,0 +1,289 @@
+/* Kernel launches. Kernels take their region's place as a byte offset into a whole buffer, then
+ * what their operation needs; the first failed argument is remembered and the launch not made. */
+#include "device/step.h"
+
+enum {
+	BLOCK_MIN = 32, /* see block_span() in common.cl */
+	EXTEND_PIXELS = 256,
+	VECTOR = 16,
+};
+
+/* Arguments being set, in order. */
+struct arguments {
+	cl_kernel kernel;
+	cl_uint next;
+	cl_int code;
+};
+
+static void set(struct arguments *a, size_t size, const void *value)
+{
+	if (!a->code)
+		a->code = clSetKernelArg(a->kernel, a->next++, size, value);
+}
+
+static void set_u32(struct arguments *a, uint32_t value)
+{
+	set(a, sizeof value, &value);
+}
+
+static void set_float(struct arguments *a, float value)
+{
+	set(a, sizeof value, &value);
+}
+
+/* The region that a step writes, of a tile. */
+struct region {
+	uint32_t width, rows; /* pixels */
+	uint32_t samples;     /* of a row */
+	uint32_t blocks;      /* parts of a row that a work-item makes */
+};
+
+/* Samples of a work-item's block. What `separable` keeps of a block must fit into local memory. */
+static uint32_t block_samples(const struct step *step, const struct device *device)
+{
+	uint64_t room, reach;
+
+	if (step->kernel != KERNEL_SEPARABLE)
+		return step->shape.x;
+	room = device->local_memory / sizeof(float) / step->shape.y;
+	reach = 2 * (uint64_t)step->radius_x * step->bands + 2 * VECTOR;
+	if (room >= reach + step->shape.x)
+		return step->shape.x;
+	return room < reach + BLOCK_MIN ? BLOCK_MIN : (uint32_t)(room - reach);
+}
+
+static uint32_t max_u32(uint32_t a, uint32_t b)
+{
+	return a > b ? a : b;
+}
+
+static uint32_t min_u32(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint32_t divide_up(uint32_t a, uint32_t b)
+{
+	return (a + b - 1) / b;
+}
+
+static struct region find_region(const struct step *step, const struct device *device,
+                                 const struct tile *tile)
+{
+	struct region region = {
+	    .width = tile->width + 2 * step->expand_x,
+	    .rows = tile->height + 2 * step->expand_y,
+	};
+	uint32_t block = block_samples(step, device);
+
+	region.samples = region.width * step->bands;
+	if (step->kernel == KERNEL_EXTEND)
+		region.blocks = region.width / EXTEND_PIXELS + 1;
+	else if (kernel_row(step->kernel)->origin == KERNEL_CLASSIC)
+		region.blocks = divide_up(region.width, block);
+	else if (kernel_row(step->kernel)->origin == KERNEL_GENERAL)
+		region.blocks = max_u32(
+		    1, min_u32(divide_up(region.samples, block), region.samples / BLOCK_MIN));
+	else
+		region.blocks = divide_up(region.samples, block);
+	return region;
+}
+
+/* Where the step's region begins in a view. */
+static void set_view(struct arguments *a, const struct view *view, const struct step *step,
+                     enum pixel_type type)
+{
+	cl_ulong offset =
+	    view->origin - (uint64_t)step->expand_y * view->pitch -
+	    (uint64_t)step->expand_x * step->bands * pixel_type_size(type);
+
+	set(a, sizeof view->buffer, &view->buffer);
+	set(a, sizeof offset, &offset);
+	set_u32(a, view->pitch);
+}
+
+static void set_extend(struct arguments *a, const struct step *step, const struct tile *tile,
+                       const struct region *region, const struct view *view)
+{
+	cl_int x0 = (cl_int)tile->x0 - (cl_int)step->expand_x;
+	cl_int y0 = (cl_int)tile->y0 - (cl_int)step->expand_y;
+
+	set_view(a, view, step, step->dst_type);
+	set_u32(a, region->width);
+	set_u32(a, region->rows);
+	set_u32(a, step->bands);
+	set_u32(a, region->blocks);
+	set(a, sizeof x0, &x0);
+	set(a, sizeof y0, &y0);
+	set_u32(a, step->border.image_width);
+	set_u32(a, step->border.image_height);
+	set_u32(a, step->border.mode);
+	set(a, sizeof step->border.pixel, step->border.pixel);
+}
+
+/* Bytes of local memory for the block of a separable launch. */
+static size_t scratch_size(const struct step *step, const struct region *region)
+{
+	/* block_span() rounds both ends, so a block is up to 15 samples larger than its share. */
+	size_t block = divide_up(region->samples, region->blocks) + VECTOR;
+	size_t reach = 2 * (size_t)step->radius_x * step->bands;
+
+	return (block + reach + VECTOR - 1) / VECTOR * VECTOR * step->shape.y * sizeof(float);
+}
+
+static void set_weights(struct arguments *a, const struct step *step)
+{
+	set(a, sizeof step->weights, &step->weights);
+	set_u32(a, step->radius_x);
+	set_u32(a, step->radius_y);
+	set_float(a, (float)step->offset);
+	if (step->kernel == KERNEL_MATRIX_COMPENSATED)
+		set_float(a, (float)(step->offset - (float)step->offset));
+	set_u32(a, step->keep);
+}
+
+static void set_gradient(struct arguments *a, const struct step *step)
+{
+	for (int i = 0; i < 3; i++)
+		set_float(a, step->smooth[i]);
+	set_u32(a, step->output);
+	set_float(a, step->scale);
+	set_float(a, (float)step->offset);
+	set_u32(a, step->keep);
+}
+
+static void set_bilateral(struct arguments *a, const struct step *step)
+{
+	set_u32(a, step->radius_x);
+	set_float(a, step->space);
+	set_float(a, step->range);
+	set_u32(a, step->alpha);
+	set_u32(a, step->keep);
+}
+
+static void set_unsharp(struct arguments *a, const struct step *step, const struct view *views)
+{
+	set_view(a, &views[step->original], step, step->original_type);
+	set_float(a, step->amount);
+	set_float(a, step->threshold);
+	set_u32(a, step->alpha);
+	set_u32(a, step->keep);
+}
+
+static void set_helper(struct arguments *a, const struct step *step, const struct view *views)
+{
+	switch (step->kernel) {
+	case KERNEL_PREMULTIPLY:
+		set_u32(a, step->alpha);
+		break;
+	case KERNEL_UNPREMULTIPLY:
+		set_float(a, (float)step->offset);
+		break;
+	case KERNEL_UNSHARP:
+		set_unsharp(a, step, views);
+		break;
+	default:
+		break;
+	}
+}
+
+/* What the operation needs: the same for all kernels that do it. */
+static void set_operation(struct arguments *a, const struct step *step, const struct view *views)
+{
+	uint32_t operations = kernel_row(step->kernel)->operations;
+
+	if (!operations)
+		set_helper(a, step, views);
+	else if (operations & (1 << OPERATION_GRADIENT))
+		set_gradient(a, step);
+	else if (operations & (1 << OPERATION_BILATERAL))
+		set_bilateral(a, step);
+	else
+		set_weights(a, step);
+}
+
+/* The pixels that a classic kernel may read, relative to its region's first. */
+static void set_reach(struct arguments *a, const struct step *step, const struct region *region)
+{
+	cl_int4 reach = {{-(cl_int)step->radius_x, -(cl_int)step->radius_y,
+	                  (cl_int)(region->width - 1 + step->radius_x),
+	                  (cl_int)(region->rows - 1 + step->radius_y)}};
+
+	set(a, sizeof reach, &reach);
+}
+
+static cl_int enqueue(const struct step *step, const struct region *region, cl_command_queue queue,
+                      cl_event *event)
+{
+	const struct shape *shape = &step->shape;
+	size_t local[2] = {shape->group_x, shape->group_y};
+	size_t global[2] = {
+	    (size_t)divide_up(region->blocks, shape->group_x) * shape->group_x,
+	    (size_t)divide_up(divide_up(region->rows, shape->y), shape->group_y) * shape->group_y};
+
+	return clEnqueueNDRangeKernel(queue, step->function, 2, NULL, global, local, 0, NULL,
+	                              event);
+}
+
+cl_int step_launch(const struct step *step, const struct device *device, const struct tile *tile,
+                   cl_command_queue queue, const struct view views[PLACES], cl_event *event)
+{
+	struct arguments a = {.kernel = step->function};
+	struct region region = find_region(step, device, tile);
+
+	if (step->kernel == KERNEL_EXTEND) {
+		set_extend(&a, step, tile, &region, &views[step->dst]);
+	} else {
+		set_view(&a, &views[step->src], step, step->src_type);
+		set_view(&a, &views[step->dst], step, step->dst_type);
+		set_u32(&a, region.samples);
+		set_u32(&a, region.rows);
+		set_u32(&a, step->bands);
+		set_u32(&a, region.blocks);
+		set_operation(&a, step, views);
+	}
+	if (step->kernel == KERNEL_SEPARABLE)
+		set(&a, scratch_size(step, &region), NULL);
+	if (kernel_row(step->kernel)->origin == KERNEL_CLASSIC)
+		set_reach(&a, step, &region);
+	return a.code ? a.code : enqueue(step, &region, queue, event);
+}
+
+/* Pixels of the tile's result, larger by x and y on each side. */
+static uint64_t expanded_pixels(const struct tile *tile, uint64_t x, uint64_t y)
+{
+	return (tile->width + 2 * x) * (tile->height + 2 * y);
+}
+
+uint64_t step_bytes(const struct step *step, const struct tile *tile)
+{
+	uint64_t x = step->expand_x, y = step->expand_y;
+	uint64_t read = expanded_pixels(tile, x + step->radius_x, y + step->radius_y);
+	uint64_t written = expanded_pixels(tile, x, y), bytes;
+
+	if (step->kernel == KERNEL_EXTEND) {
+		written -= expanded_pixels(tile, 0, 0); /* about what lies outside */
+		read = written;
+	}
+	bytes = read * pixel_type_size(step->src_type) + written * pixel_type_size(step->dst_type);
+	if (step->kernel == KERNEL_UNSHARP)
+		bytes += written * pixel_type_size(step->original_type);
+	return step->bands * bytes;
+}
+
+void step_retain(const struct step *step)
+{
+	if (step->function)
+		clRetainKernel(step->function);
+	if (step->weights)
+		clRetainMemObject(step->weights);
+}
+
+void step_release(struct step *step)
+{
+	if (step->function)
+		clReleaseKernel(step->function);
+	if (step->weights)
+		clReleaseMemObject(step->weights);
+	*step = (struct step){0};
+}

@@ -1,0 +1,61 @@
+/* The step: one kernel launch of a plan, with everything that it needs but the tile. */
+#ifndef DEVICE_STEP_H
+#define DEVICE_STEP_H
+
+#include "common/filters.h"
+#include "common/tile.h"
+#include "device/variant.h"
+
+/* Where a launch reads and writes: the tile's slot, or one of the lane's scratch buffers. */
+enum place { PLACE_IN, PLACE_OUT, PLACE_A, PLACE_B, PLACE_C, PLACES };
+enum { SCRATCHES = PLACES - PLACE_A };
+
+/* One launch. Its target region is the tile's result, larger by expand_x and expand_y pixels on
+ * each side: by what the filters after it reach. Fields that the kernel takes no heed of are 0. */
+struct step {
+	enum kernel kernel;
+	struct shape shape;
+	cl_kernel function;  /* retained */
+	enum place src, dst; /* equal for KERNEL_EXTEND, which works in place */
+	enum place original; /* KERNEL_UNSHARP: where the pixels are that were blurred */
+	enum pixel_type src_type, dst_type, original_type;
+	uint32_t bands;
+	uint32_t expand_x, expand_y;
+	uint32_t radius_x, radius_y;
+	cl_mem weights;  /* retained; NULL where the kernel takes none */
+	uint32_t keep;   /* bit b: band b stays as it is */
+	uint32_t alpha;  /* the last band is alpha */
+	double offset;
+	float scale;     /* direction of a gradient: pixel values a radian */
+	float smooth[3]; /* gradient */
+	uint32_t output; /* enum gradient_output */
+	float space, range;      /* bilateral: exponents of 2 */
+	float amount, threshold; /* unsharp; threshold in pixel values */
+	struct {
+		uint32_t mode, image_width, image_height;
+		float pixel[BANDS_MAX];
+	} border;      /* extend */
+	uint32_t pass; /* sep_two_pass: 0, 1 */
+};
+
+/* Pixels in a buffer: `origin` is the bytes from its start to the tile's first pixel (x0, y0). */
+struct view {
+	cl_mem buffer;
+	uint64_t origin;
+	uint32_t pitch; /* bytes */
+};
+
+/* Enqueues a step on a tile; views[] has the places that it reads and writes. The event becomes the
+ * caller's. Returns an OpenCL code; on failure nothing is enqueued. */
+cl_int step_launch(const struct step *step, const struct device *device, const struct tile *tile,
+                   cl_command_queue queue, const struct view views[PLACES],
+                   cl_event *event) MUST_CHECK;
+
+/* The bytes of the regions that the step reads and writes, each once. */
+uint64_t step_bytes(const struct step *step, const struct tile *tile);
+
+/* Another hold on what a step holds; step_release() lets go of it and empties the step. */
+void step_retain(const struct step *step);
+void step_release(struct step *step);
+
+#endif

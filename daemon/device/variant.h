@@ -1,0 +1,54 @@
+/* Variants: what the host must know of each kernel beyond common/kernels.def, and which of them can
+ * do a given piece of work on a given device. */
+#ifndef DEVICE_VARIANT_H
+#define DEVICE_VARIANT_H
+
+#include "common/kernels.h"
+#include "device/opencl.h"
+
+/* How a launch is cut: a work-item makes x samples (of classic kernels: pixels) by y rows, a group
+ * is group_x by group_y work-items. All 0: none. */
+struct shape {
+	uint16_t x, y, group_x, group_y;
+};
+
+enum { SHAPES_MAX = 6 };
+
+/* How the coefficients lie in a kernel's buffer. */
+enum weights {
+	WEIGHTS_NONE,
+	WEIGHTS_PADDED, /* float, the column (or matrix) between y - 1 rows of zeros, the row */
+	WEIGHTS_PAIRS,  /* leading part and remainder of each, as floats */
+	WEIGHTS_PLAIN,  /* float: row, then column; or the matrix */
+	WEIGHTS_Q16,    /* uint, in 1/65536: row, then column; each sums to 65536 */
+	WEIGHTS_HALF2,  /* uint: each as two equal half floats in one word; order as PLAIN */
+};
+
+struct variant {
+	const char *file; /* below kernels/; NULL: one of the general kernels */
+	enum weights weights;
+	uint32_t samples_min;           /* of a row */
+	struct shape shape[SHAPES_MAX]; /* that the tuner tries; the first until it has */
+};
+
+const struct variant *variant_get(enum kernel kernel);
+
+/* The shape of a general kernel on a device. */
+struct shape variant_general_shape(const struct device *device, enum kernel kernel);
+
+/* A piece of work, in so far as variants differ in it. */
+struct work {
+	const struct operation *operation; /* the caller's */
+	enum pixel_type type;
+	uint32_t bands;
+	uint32_t keep;  /* bit b: band b is not changed */
+	uint32_t alpha; /* the last band is alpha, and weighs (OPERATION_BILATERAL) */
+	uint32_t width; /* pixels of the narrowest region */
+};
+
+/* True if the kernel does the work, exactly enough, on this device. A kernel shaped for another kind
+ * of device counts only if it was asked for. */
+bool variant_applies(enum kernel kernel, const struct work *work, const struct device *device,
+                     bool asked_for);
+
+#endif
