@@ -1,11 +1,11 @@
 /* premultiply.cl: colour times alpha before a smoothing filter, and its division after it.
  *
- * premultiply: pixels to float; colour becomes colour * alpha, alpha stays. (Division by full scale
+ * premultiply: pixels to float; with alpha, colour becomes colour * alpha, and alpha stays. (Division by full scale
  * is left out: the factor is the same above and below the line when colour is divided by alpha.)
  * unpremultiply: filtered floats to pixels; colour becomes colour / alpha + offset, rounded once,
  * and 0 where alpha is 0 or less; alpha is rounded, without the offset.
  *
- * bands is 2 or 4, alpha the last. A work-item makes one row of a block. These two have one side in
+ * With alpha, bands is 2 or 4, and alpha the last. A work-item makes one row of a block. These two have one side in
  * float and one in PIXEL, whatever the program's type. */
 
 /* The alpha of each sample's pixel, in vectors that begin with a whole pixel. */
@@ -16,7 +16,7 @@ FORCE_INLINE float16 alpha_spread(float16 v, uint bands)
 
 FLOAT_ACCESS(float_load, float_store, global)
 
-kernel void premultiply(REGION_ARGUMENTS)
+kernel void premultiply(REGION_ARGUMENTS, uint alpha)
 {
 	const uint2 span = block_span(samples, blocks, min((uint)get_global_id(0), blocks - 1));
 	const uint y = get_global_id(1), width = min(samples, (uint)VECTOR);
@@ -30,9 +30,12 @@ kernel void premultiply(REGION_ARGUMENTS)
 		const uint at = min(x, span.y - width);
 		const float16 v = pixel_load(in + at, width);
 
-		float_store(
-		    select(v * alpha_spread(v, bands), v, band_lanes(at, bands, alpha_band)),
-		    out + at, width);
+		float16 result = v;
+
+		if (alpha)
+			result = select(v * alpha_spread(v, bands), v,
+			                band_lanes(at, bands, alpha_band));
+		float_store(result, out + at, width);
 	}
 }
 

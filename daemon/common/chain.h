@@ -18,6 +18,7 @@ struct chain {
 	/* For BORDER_CONSTANT: 1 value for all bands (alpha: opaque), or one a band; 0 given: 0. */
 	uint32_t border_values;
 	uint32_t coefficients_used;
+	uint32_t variant; /* the kernel asked for, enum kernel + 1; 0: the service chooses */
 	double border_value[BANDS_MAX];
 	struct filter_call call[CHAIN_FILTERS_MAX];
 	double coefficient[CHAIN_COEFFICIENTS_MAX]; /* of the matrices */

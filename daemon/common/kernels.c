@@ -12,6 +12,7 @@ enum {
 	U8 = 1 << PIXEL_U8,
 	ALL_TYPES = (1 << PIXEL_TYPES) - 1,
 	ALL_BANDS = (1 << (BANDS_MAX + 1)) - 2,
+	COLOR_BANDS = 1 << 3 | 1 << 4,
 };
 
 static const struct kernel_row rows[KERNELS + 1] = {

@@ -31,8 +31,8 @@ struct message_ready {
 	uint64_t memory;     /* device: bytes of global memory */
 	uint32_t lanes;      /* device: tiles that it can work on at once */
 	uint32_t startup_ms; /* from exec to here */
-	uint32_t builds;     /* device: programs built or loaded */
-	uint32_t unused;
+	uint32_t compiled;   /* device: programs compiled */
+	uint32_t cached;     /* device: programs taken from the cache */
 };
 
 /* Sent once for each arena, before anything that names it. A device with memory of its own gets

@@ -2,6 +2,7 @@
 #ifndef DEVICE_CACHE_H
 #define DEVICE_CACHE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "common/error.h"
@@ -22,9 +23,9 @@ void *cache_load(struct cache *cache, const void *key, size_t key_size, size_t *
 void cache_store(struct cache *cache, const void *key, size_t key_size, const void *binary,
                  size_t size);
 
-/* Makes a folder in `directory` for a driver's own files, which belongs to this process alone and is
- * empty: PoCL ends the process when it meets a damaged file of its own. Removes those of processes
- * that are gone. Writes its path; false if there is none (logged). */
+/* Makes a folder in `directory` for a driver's own files, which belongs to this process alone and
+ * is empty: PoCL ends the process when it meets a damaged file of its own. Removes those of
+ * processes that are gone. Writes its path; false if there is none (logged). */
 bool cache_make_work_folder(const char *directory, char *path, size_t size) MUST_CHECK;
 
 #endif

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "device/launch.h"
 
 enum { STATE_IDLE = 2, STATE_RUNNING = 1, STATE_DONE = CL_COMPLETE }; /* < 0: failed */
 
@@ -21,13 +20,13 @@ struct command {
 };
 
 struct lane {
-	const struct programs *programs;
+	const struct device *device;
 	cl_command_queue queue;
 	bool zero_copy;
 	int notify_fd;
 	_Atomic int state;
 	struct growing_buffer in, out; /* unless zero_copy */
-	struct growing_buffer scratch[2];
+	struct growing_buffer scratch[SCRATCHES];
 	struct view view[PLACES]; /* of the tile that is under way */
 	const struct plan *plan;
 	struct tile tile;
@@ -35,16 +34,14 @@ struct lane {
 	uint32_t launches;
 };
 
-enum error lane_new(const struct programs *programs, bool zero_copy, int notify_fd,
-                    struct lane **lane)
+enum error lane_new(const struct device *device, bool zero_copy, int notify_fd, struct lane **lane)
 {
-	const struct device *device = programs->device;
 	cl_int code;
 
 	*lane = calloc(1, sizeof **lane);
 	if (!*lane)
 		return ERR_MEMORY;
-	(*lane)->programs = programs;
+	(*lane)->device = device;
 	(*lane)->zero_copy = zero_copy;
 	(*lane)->notify_fd = notify_fd;
 	(*lane)->state = STATE_IDLE;
@@ -91,8 +88,8 @@ void lane_free(struct lane **lane)
 	}
 	growing_buffer_free(&l->in);
 	growing_buffer_free(&l->out);
-	growing_buffer_free(&l->scratch[0]);
-	growing_buffer_free(&l->scratch[1]);
+	for (int i = 0; i < SCRATCHES; i++)
+		growing_buffer_free(&l->scratch[i]);
 	free(l);
 	*lane = NULL;
 }
@@ -160,15 +157,14 @@ static void use_arena(struct lane *lane, const struct device_arena *arena)
 static cl_int use_buffers(struct lane *lane)
 {
 	const struct tile *tile = &lane->tile;
-	const struct device *device = lane->programs->device;
 	uint64_t before, size, lead;
 	cl_int code;
 
 	input_span(lane, &before, &size);
 	lead = (before + ROW_ALIGNMENT - 1) & ~(uint64_t)(ROW_ALIGNMENT - 1);
-	code = growing_buffer_reserve(&lane->in, device, lead - before + size);
+	code = growing_buffer_reserve(&lane->in, lane->device, lead - before + size);
 	if (!code)
-		code = growing_buffer_reserve(&lane->out, device, output_size(lane));
+		code = growing_buffer_reserve(&lane->out, lane->device, output_size(lane));
 	lane->view[PLACE_IN] = (struct view){lane->in.memory, lead, tile->in_pitch};
 	lane->view[PLACE_OUT] = (struct view){lane->out.memory, 0, tile->out_pitch};
 	return code;
@@ -178,8 +174,8 @@ static cl_int use_buffers(struct lane *lane)
  * enqueued: a buffer cannot grow under way. */
 static cl_int reserve_scratch(struct lane *lane)
 {
-	uint64_t size[2] = {0, 0};
-	cl_int code;
+	uint64_t size[SCRATCHES] = {0};
+	cl_int code = CL_SUCCESS;
 
 	for (uint32_t i = 0; i < lane->plan->count; i++) {
 		const struct step *step = &lane->plan->step[i];
@@ -190,11 +186,10 @@ static cl_int reserve_scratch(struct lane *lane)
 		if (step->dst >= PLACE_A && needed > size[step->dst - PLACE_A])
 			size[step->dst - PLACE_A] = needed;
 	}
-	code = growing_buffer_reserve(&lane->scratch[0], lane->programs->device, size[0]);
-	if (!code)
-		code = growing_buffer_reserve(&lane->scratch[1], lane->programs->device, size[1]);
-	lane->view[PLACE_A].buffer = lane->scratch[0].memory;
-	lane->view[PLACE_B].buffer = lane->scratch[1].memory;
+	for (int i = 0; !code && i < SCRATCHES; i++) {
+		code = growing_buffer_reserve(&lane->scratch[i], lane->device, size[i]);
+		lane->view[PLACE_A + i].buffer = lane->scratch[i].memory;
+	}
 	return code;
 }
 
@@ -230,8 +225,8 @@ static cl_int enqueue_steps(struct lane *lane)
 		if (step->dst >= PLACE_A && step->kernel != KERNEL_EXTEND)
 			view_pack(lane, &lane->view[step->dst], step->expand_x, step->expand_y,
 			          step->dst_type);
-		code = launch_step(lane->programs, lane->plan, step, &lane->tile, lane->queue,
-		                   &lane->view[step->src], &lane->view[step->dst], &command->event);
+		code = step_launch(step, lane->device, &lane->tile, lane->queue, lane->view,
+		                   &command->event);
 		if (code)
 			break;
 		command->step = step;
@@ -316,7 +311,7 @@ static void report_launches(const struct lane *lane, struct message_tile_done *d
 
 		done->launch[i].kernel = command->step->kernel;
 		done->launch[i].ns = ns > UINT32_MAX ? UINT32_MAX : (uint32_t)ns;
-		done->launch[i].bytes = launch_bytes(lane->plan, command->step, &lane->tile);
+		done->launch[i].bytes = step_bytes(command->step, &lane->tile);
 	}
 }
 

@@ -8,10 +8,10 @@
 
 struct lane;
 
-/* Makes a lane on the device of these programs, which must outlive it. zero_copy: kernels work in
+/* Makes a lane on a device, which must outlive it. zero_copy: kernels work in
  * the registered arenas themselves, else tiles are copied to the device and back. notify_fd: an
  * eventfd that is written when a tile is through. ERR_DEVICE or ERR_MEMORY on failure. */
-enum error lane_new(const struct programs *programs, bool zero_copy, int notify_fd,
+enum error lane_new(const struct device *device, bool zero_copy, int notify_fd,
                     struct lane **lane) MUST_CHECK;
 /* Waits for a tile that is under way, whose answer is then lost. NULL is allowed; the pointer
  * becomes NULL. */

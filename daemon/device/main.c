@@ -13,6 +13,7 @@
 
 #include "common/log.h"
 #include "common/wire.h"
+#include "device/cache.h"
 #include "device/worker.h"
 
 #ifndef PACKAGE_VERSION
@@ -33,7 +34,7 @@ static const char help[] =
     "  --platform N      index of the OpenCL platform (0)\n"
     "  --device N        index of the device on it (0)\n"
     "  --kernel-dir DIR  read the kernels' sources there instead of those built in\n"
-    "  --cache-dir DIR   where drivers may keep compiled kernels\n"
+    "  --cache-dir DIR   where compiled kernels are kept\n"
     "  --log-level NAME  error, warning, notice, info or debug (notice)\n"
     "  --probe           tell convolved which devices there are, and exit\n"
     "  --help            print this and exit\n"
@@ -120,13 +121,16 @@ static struct options parse_options(int argc, char **argv)
 	return options;
 }
 
-/* Tells drivers where to keep what they compile, unless the environment already does. */
-static void set_cache(const char *directory)
+/* Gives drivers a folder of their own to work in, unless the environment already does. What they
+ * compile is kept by us (cache.h): nothing of theirs need outlive this process. */
+static void set_work_folder(const char *cache_dir)
 {
-	if (!directory)
+	char path[4096];
+
+	if (!cache_dir || !cache_make_work_folder(cache_dir, path, sizeof path))
 		return;
-	setenv("POCL_CACHE_DIR", directory, 0);
-	setenv("CUDA_CACHE_PATH", directory, 0);
+	setenv("POCL_CACHE_DIR", path, 0);
+	setenv("CUDA_CACHE_PATH", path, 0);
 }
 
 /* The worker ends with its parent. Signals to the whole group (a terminal's ^C, a service manager's
@@ -166,10 +170,9 @@ static uint64_t now_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-static enum error send_ready(const struct programs *programs, const struct worker *worker,
+static enum error send_ready(const struct device *device, const struct worker *worker,
                              uint64_t started_ms)
 {
-	const struct device *device = programs->device;
 	struct message message = {.type = MSG_READY};
 	struct message_ready *ready = &message.ready;
 
@@ -178,30 +181,28 @@ static enum error send_ready(const struct programs *programs, const struct worke
 	ready->memory = device->memory;
 	ready->lanes = worker_lanes(worker);
 	ready->startup_ms = (uint32_t)(now_ms() - started_ms);
-	ready->builds = programs->builds;
-	log_info("%s (%s) is ready after %u ms", device->name, device->driver, ready->startup_ms);
+	programs_count(worker_programs(worker), &ready->compiled, &ready->cached);
+	log_info("%s (%s) is ready after %u ms: %u programs compiled, %u from the cache",
+	         device->name, device->driver, ready->startup_ms, ready->compiled, ready->cached);
 	return wire_send(WORKER_SOCKET, &message, NULL);
 }
 
 static enum error serve(const struct options *options, uint64_t started_ms)
 {
 	struct device device = {0};
-	struct programs programs = {0};
 	struct worker *worker = NULL;
 	enum error e = device_open(&device, options->platform, options->device);
 
 	if (!e)
-		e = programs_build(&programs, &device, options->kernel_dir);
+		e = worker_new(&device, options->kernel_dir, options->cache_dir, WORKER_SOCKET,
+		               &worker);
 	if (!e)
-		e = worker_new(&programs, WORKER_SOCKET, &worker);
-	if (!e)
-		e = send_ready(&programs, worker, started_ms);
+		e = send_ready(&device, worker, started_ms);
 	if (!e)
 		e = worker_run(worker);
 	if (e) /* a device in doubt may hang in any call: end without one */
 		_exit(1);
 	worker_free(&worker);
-	programs_free(&programs);
 	device_close(&device);
 	return e;
 }
@@ -213,7 +214,7 @@ int main(int argc, char **argv)
 
 	log_init("convolved-device", options.log_level);
 	set_signals();
-	set_cache(options.cache_dir);
+	set_work_folder(options.cache_dir);
 	if (fcntl(WORKER_SOCKET, F_GETFD) < 0) {
 		log_error("descriptor %d is not open: convolved starts this program",
 		          WORKER_SOCKET);

@@ -163,6 +163,7 @@ static void device_describe(struct device *device, cl_platform_id platform)
 	device_text(device->id, CL_DEVICE_NAME, device->name, sizeof device->name);
 	device_text(device->id, CL_DRIVER_VERSION, version, sizeof version);
 	platform_text(platform, platform_name, sizeof platform_name);
+	device->nvidia = device->type == DEVICE_GPU && !strncmp(platform_name, "NVIDIA", 6);
 	snprintf(device->driver, sizeof device->driver, "%.31s %.31s", platform_name, version);
 }
 

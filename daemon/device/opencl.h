@@ -15,6 +15,7 @@ struct device {
 	cl_device_id id;
 	cl_context context;
 	enum device_type type;
+	bool nvidia;  /* a GPU of NVIDIA, by its own driver */
 	bool unified; /* shares the host's memory: tiles need no copy */
 	char name[64];
 	char driver[64];       /* platform and driver version */

@@ -9,231 +9,338 @@
  *
  * Alpha: a smoothing filter works on premultiplied floats (premultiply, filter, unpremultiply).
  * An offset is added to the colour after the division, and never to alpha: it shifts colours as it
- * would without alpha, and leaves opacity alone. */
+ * would without alpha, and leaves opacity alone.
+ *
+ * Luma and chroma: from the first filter of either to the last in a row, pixels are floats of
+ * YCbCr, rounded only when they become colours again. */
 #include "device/plan.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "common/filters.h"
 #include "common/log.h"
+#include "device/weights.h"
 
-/* Terms of a sum that the separable kernel adds directly (SEPARABLE_TERMS in separable.cl). */
-enum { SEPARABLE_TERMS = 32 };
-
-/* A plan in the making: where the pixels are now, and what is still to be added around them. */
+/* A plan in the making: what the pixels are and where, and what is still to be added around them.
+ */
 struct builder {
-	const struct programs *programs;
+	struct programs *programs;
+	plan_chooser *choose;
+	void *user;
 	struct plan *plan;
 	enum place at;
 	enum pixel_type type;
+	bool ycc;
 	uint32_t expand_x, expand_y;
+	uint32_t width;                 /* of the result */
 };
 
-/* The scratch buffer that the pixels are not in. */
-static enum place other_scratch(enum place at)
+/* The scratch buffer after one, that is not `busy`. */
+static enum place next_scratch(enum place at, enum place busy)
 {
-	return at == PLACE_A ? PLACE_B : PLACE_A;
+	enum place next = at < PLACE_A || at == PLACE_C ? PLACE_A : (enum place)(at + 1);
+
+	return next == busy ? next_scratch(next, PLACE_IN) : next;
 }
 
-/* Appends a step from where the pixels are to another place; the caller fills in the rest. */
-static struct step *add_step(struct builder *b, enum kernel kernel, enum pixel_type program,
-                             enum pixel_type to)
+/* Begins a step from where the pixels are to another place, as pixels of a type. */
+static struct step begin_step(const struct builder *b, enum kernel kernel, enum pixel_type program,
+                              enum pixel_type to)
 {
-	struct step *step = &b->plan->step[b->plan->count++];
-
-	*step = (struct step){
+	return (struct step){
 	    .kernel = kernel,
+	    .shape = variant_general_shape(programs_device(b->programs), kernel),
 	    .program = program,
 	    .src = b->at,
-	    .dst = other_scratch(b->at),
+	    .dst = next_scratch(b->at, PLACE_IN),
 	    .src_type = b->type,
 	    .dst_type = to,
+	    .bands = b->plan->image.bands,
 	    .expand_x = b->expand_x,
 	    .expand_y = b->expand_y,
 	};
+}
+
+/* Appends a complete step, which the plan then holds. */
+static void add_step(struct builder *b, const struct step *step)
+{
+	b->plan->step[b->plan->count++] = *step;
 	b->at = step->dst;
-	b->type = to;
-	return step;
+	b->type = step->dst_type;
 }
 
-static enum error step_set_weights(const struct programs *programs, struct step *step,
-                                   float *weights, size_t count)
+/* Appends a step of a general kernel. */
+static void add_general(struct builder *b, struct step *step)
 {
-	cl_int code;
-
-	step->weights =
-	    clCreateBuffer(programs->device->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
-	                   count * sizeof *weights, weights, &code);
-	if (!code)
-		return ERR_OK;
-	log_error("cannot store %zu weights: %s", count, opencl_error_name(code));
-	return ERR_DEVICE;
+	if (programs_find(b->programs, step) != PROGRAM_READY)
+		log_error("%s is not there", kernel_name(step->kernel));
+	add_step(b, step);
 }
 
-static void copy_weights(float *to, const double *from, size_t count)
+/* The bands that a call leaves as they are. */
+static uint32_t kept_bands(const struct builder *b, const struct filter_call *call,
+                           const struct operation *op)
 {
-	for (size_t i = 0; i < count; i++)
-		to[i] = (float)from[i];
-}
+	const struct image *image = &b->plan->image;
+	const uint32_t all = (1u << image->bands) - 1, alpha = image->alpha ? (all + 1) / 2 : 0;
 
-/* Column and row, each behind a margin of zeros: see separable.cl. */
-static enum error set_separable(const struct programs *programs, struct step *step,
-                                const struct operation *op)
-{
-	size_t width = 2 * (size_t)op->radius_x + 1, height = 2 * (size_t)op->radius_y + 1;
-	size_t margin = programs->separable_rows - 1, count = margin + height + margin + width;
-	float *weights = calloc(count, sizeof *weights);
-	enum error e;
-
-	if (!weights)
-		return ERR_MEMORY;
-	copy_weights(weights + margin, op->coefficients + width, height);
-	copy_weights(weights + 2 * margin + height, op->coefficients, width);
-	e = step_set_weights(programs, step, weights, count);
-	free(weights);
-	return e;
-}
-
-/* The coefficient in column i and row j of an operation that is a matrix or a product of two. */
-static double coefficient(const struct operation *op, size_t i, size_t j)
-{
-	size_t width = 2 * (size_t)op->radius_x + 1;
-
-	if (op->kind == OPERATION_MATRIX)
-		return op->coefficients[j * width + i];
-	return op->coefficients[i] * op->coefficients[width + j];
-}
-
-/* The matrix between rows of zeros, or as pairs of leading part and remainder: see matrix.cl. */
-static enum error set_matrix(const struct programs *programs, struct step *step,
-                             const struct operation *op)
-{
-	bool pairs = step->kernel == KERNEL_MATRIX_COMPENSATED;
-	size_t width = 2 * (size_t)op->radius_x + 1, height = 2 * (size_t)op->radius_y + 1;
-	size_t margin = pairs ? 0 : (MATRIX_ROWS - 1) * width;
-	size_t count = pairs ? 2 * width * height : width * height + 2 * margin;
-	float *weights = calloc(count, sizeof *weights);
-	enum error e;
-
-	if (!weights)
-		return ERR_MEMORY;
-	for (size_t i = 0; i < width * height; i++) {
-		double exact = coefficient(op, i % width, i / width);
-
-		if (pairs) {
-			weights[2 * i] = (float)exact;
-			weights[2 * i + 1] = (float)(exact - weights[2 * i]);
-		} else {
-			weights[margin + i] = (float)exact;
-		}
+	switch ((enum channels)call->channels) {
+	case CHANNELS_COLOR:
+		return alpha;
+	case CHANNELS_ALPHA:
+		return all & ~alpha;
+	case CHANNELS_RED:
+	case CHANNELS_LUMA:
+		return all & ~1u;
+	case CHANNELS_GREEN:
+		return all & ~2u;
+	case CHANNELS_BLUE:
+		return all & ~4u;
+	case CHANNELS_CHROMA:
+		return all & ~6u;
+	default:
+		return op->smoothing ? 0 : alpha;
 	}
-	e = step_set_weights(programs, step, weights, count);
-	free(weights);
-	return e;
 }
 
-/* How many roundings a sum of `count` terms suffers in the separable kernel, at most. */
-static double separable_roundings(double count)
+/* The kernel by table: the first that was made for this kind of device and work, else the general
+ * one that applies. */
+static void choose_by_table(const struct device *device, const struct work *work,
+                            enum kernel *kernel, struct shape *shape)
 {
-	return fmin(count, SEPARABLE_TERMS) + count / SEPARABLE_TERMS;
+	for (int special = 1; special >= 0; special--)
+		for (enum kernel k = 0; k < KERNELS; k++) {
+			bool is_special = kernel_row(k)->origin == KERNEL_SPECIAL;
+
+			if (is_special != special || !variant_applies(k, work, device, false))
+				continue;
+			*kernel = k;
+			*shape =
+			    special ? variant_get(k)->shape[0] : variant_general_shape(device, k);
+			return;
+		}
 }
 
-/* True if sums of floats may be wrong by about 1 in a pixel of integer type. Every rounding loses
- * up to 2^-25 of the largest sum that can arise. Floats are judged by the size of what is summed,
- * so for them plain sums always suffice. */
-static bool needs_compensation(const struct operation *op, enum pixel_type type)
+/* The general kernel that always applies. */
+static enum kernel general_kernel(const struct device *device, const struct work *work)
 {
-	double width = 2.0 * op->radius_x + 1, height = 2.0 * op->radius_y + 1;
-	double largest = op->gain * pixel_type_full_scale(type) + fabs(op->offset);
-	double roundings = op->kind == OPERATION_MATRIX
-	                       ? width + height
-	                       : separable_roundings(width) + separable_roundings(height);
+	enum kernel k = 0;
 
-	if (type == PIXEL_F32 || op->kind == OPERATION_GRADIENT)
-		return false;
-	return (roundings + 2) * largest * 0x1p-25 > 0.5;
+	while (k < KERNELS && (kernel_row(k)->origin != KERNEL_GENERAL ||
+	                       !variant_applies(k, work, device, false)))
+		k++;
+	return k;
 }
 
-static bool fits_matrix(const struct operation *op)
+/* Fills in what the operation says and the kernel needs. */
+static enum error fill_step(const struct builder *b, struct step *step, const struct work *work,
+                            double offset)
 {
-	return 2 * op->radius_x + 1 <= MATRIX_SIDE_MAX && 2 * op->radius_y + 1 <= MATRIX_SIDE_MAX;
-}
-
-static enum kernel choose_kernel(const struct operation *op, enum pixel_type type)
-{
-	if (op->kind == OPERATION_GRADIENT)
-		return KERNEL_GRADIENT;
-	if (needs_compensation(op, type) && fits_matrix(op))
-		return KERNEL_MATRIX_COMPENSATED;
-	return op->kind == OPERATION_SEPARABLE ? KERNEL_SEPARABLE : KERNEL_MATRIX;
-}
-
-/* The filter itself, on pixels of the type that they have now. */
-static enum error add_filter(struct builder *b, const struct operation *op, double offset,
-                             bool keep_alpha)
-{
-	enum kernel kernel = choose_kernel(op, b->plan->image.type);
-	struct step *step = add_step(b, kernel, b->type, b->type);
+	const struct operation *op = work->operation;
+	const double full = pixel_type_full_scale(b->plan->image.type);
+	const double log2_e = 1 / log(2);
+	bool as_matrix = kernel_row(step->kernel)->operations & 1u << OPERATION_MATRIX;
 
 	step->radius_x = op->radius_x;
 	step->radius_y = op->radius_y;
 	step->offset = offset;
-	step->keep_alpha = keep_alpha;
-	if (kernel == KERNEL_SEPARABLE)
-		return set_separable(b->programs, step, op);
-	if (kernel != KERNEL_GRADIENT)
-		return set_matrix(b->programs, step, op);
+	step->keep = work->keep;
+	step->alpha = work->alpha;
 	step->output = op->output;
-	copy_weights(step->smooth, op->coefficients, 3);
-	return ERR_OK;
+	step->scale = 1;
+	step->space = (float)(op->space * log2_e);
+	step->range = (float)(op->range / (full * full) * log2_e);
+	if (op->kind == OPERATION_GRADIENT)
+		for (int i = 0; i < 3; i++)
+			step->smooth[i] = (float)op->coefficients[i];
+	if (op->kind == OPERATION_GRADIENT && op->output == GRADIENT_DIRECTION &&
+	    b->plan->image.type != PIXEL_F32) {
+		step->scale = (float)(full / (2 * M_PI));
+		step->offset += full / 2;
+	}
+	return weights_new(programs_device(b->programs), op, variant_get(step->kernel)->weights,
+	                   as_matrix, step->shape.y, &step->weights);
+}
+
+/* Makes the filter's step with one kernel. */
+static enum error make_step(const struct builder *b, struct step *step, const struct work *work,
+                            double offset, enum kernel kernel, struct shape shape,
+                            enum program_state *state)
+{
+	enum error e;
+
+	*step = begin_step(b, kernel, b->type, b->type);
+	step->shape = shape;
+	e = fill_step(b, step, work, offset);
+	if (!e)
+		*state = programs_find(b->programs, step);
+	return e;
+}
+
+/* The filter itself, on pixels of the type that they have now. */
+static enum error add_filter(struct builder *b, const struct operation *op, double offset,
+                             uint32_t keep, uint32_t alpha)
+{
+	const struct device *device = programs_device(b->programs);
+	const struct image *image = &b->plan->image;
+	struct work work = {op, b->type, image->bands, keep, alpha, b->width};
+	enum kernel general = general_kernel(device, &work), kernel = general;
+	struct shape shape = variant_general_shape(device, general);
+	enum kernel asked = b->plan->chain.variant ? b->plan->chain.variant - 1 : KERNELS;
+	bool forced = asked < KERNELS && variant_applies(asked, &work, device, true);
+	enum program_state state;
+	struct step step;
+	enum error e;
+
+	if (forced) {
+		kernel = asked;
+		shape = kernel_row(asked)->origin == KERNEL_GENERAL
+		            ? variant_general_shape(device, asked)
+		            : variant_get(asked)->shape[0];
+	} else if (b->choose) {
+		b->choose(b->user, &work, &kernel, &shape);
+	} else {
+		choose_by_table(device, &work, &kernel, &shape);
+	}
+	e = make_step(b, &step, &work, offset, kernel, shape, &state);
+	if (!e && state != PROGRAM_READY && !forced) {
+		step_release(&step);
+		e = make_step(b, &step, &work, offset, general,
+		              variant_general_shape(device, general), &state);
+	}
+	if (e)
+		step_release(&step);
+	else
+		add_step(b, &step);
+	return e;
+}
+
+/* Pixels to floats, colour times alpha if they have it, on what a filter of this radius reads. */
+static void add_premultiply(struct builder *b, const struct operation *op)
+{
+	struct step step = begin_step(b, KERNEL_PREMULTIPLY, b->type, PIXEL_F32);
+
+	step.expand_x += op->radius_x;
+	step.expand_y += op->radius_y;
+	step.alpha = b->plan->image.alpha;
+	add_general(b, &step);
 }
 
 /* Premultiplied, filtered in float, divided. */
 static enum error add_premultiplied(struct builder *b, const struct operation *op, double offset)
 {
 	enum pixel_type type = b->type;
-	struct step *step = add_step(b, KERNEL_PREMULTIPLY, type, PIXEL_F32);
+	struct step step;
 	enum error e;
 
-	step->expand_x += op->radius_x;
-	step->expand_y += op->radius_y;
-	e = add_filter(b, op, 0, false);
-	add_step(b, KERNEL_UNPREMULTIPLY, type, type)->offset = offset;
+	add_premultiply(b, op);
+	e = add_filter(b, op, 0, 0, 0);
+	step = begin_step(b, KERNEL_UNPREMULTIPLY, type, type);
+	step.offset = offset;
+	add_general(b, &step);
 	return e;
+}
+
+/* Blurred in float, and the difference added to what was blurred. */
+static enum error add_unsharp(struct builder *b, const struct operation *op, uint32_t keep)
+{
+	enum pixel_type type = b->type;
+	enum place original = b->at;
+	struct operation blur = *op;
+	struct step step;
+	enum error e;
+
+	blur.kind = OPERATION_SEPARABLE;
+	add_premultiply(b, op);
+	e = add_filter(b, &blur, 0, 0, 0);
+	step = begin_step(b, KERNEL_UNSHARP, type, type);
+	step.dst = next_scratch(b->at, original);
+	step.original = original;
+	step.original_type = type;
+	step.amount = (float)op->amount;
+	step.threshold = (float)(op->threshold * pixel_type_full_scale(b->plan->image.type));
+	step.alpha = b->plan->image.alpha;
+	step.keep = keep;
+	add_general(b, &step);
+	return e;
+}
+
+/* The constant outside the image, as the pixels are now. */
+static void set_border_pixel(const struct builder *b, float pixel[BANDS_MAX])
+{
+	const double *p = b->plan->border_pixel;
+	double middle = pixel_type_midpoint(b->plan->image.type);
+	double luma = 0.299 * p[0] + 0.587 * p[1] + 0.114 * p[2];
+
+	for (int i = 0; i < BANDS_MAX; i++)
+		pixel[i] = (float)p[i];
+	if (!b->ycc)
+		return;
+	pixel[0] = (float)luma;
+	pixel[1] = (float)((p[2] - luma) / 1.772 + middle);
+	pixel[2] = (float)((p[0] - luma) / 1.402 + middle);
 }
 
 static void add_extend(struct builder *b)
 {
-	struct step *step;
-	enum place at = b->at;
+	const struct chain *chain = &b->plan->chain;
+	struct step step = begin_step(b, KERNEL_EXTEND, b->type, b->type);
 
-	if (b->plan->chain.border == BORDER_WRAP || b->plan->chain.border == BORDER_CROP)
+	if (chain->border == BORDER_WRAP || chain->border == BORDER_CROP)
 		return;
-	step = add_step(b, KERNEL_EXTEND, b->type, b->type);
-	step->dst = b->at = at;
+	step.dst = b->at;
+	step.border.mode = chain->border;
+	step.border.image_width = b->plan->image.width;
+	step.border.image_height = b->plan->image.height;
+	set_border_pixel(b, step.border.pixel);
+	add_general(b, &step);
 }
 
-/* One filter of the chain, and what makes its result ready for the next. */
-static enum error add_call(struct builder *b, const struct filter_call *call, bool last)
+/* Makes the pixels YCbCr or colours again, if they are not. */
+static void convert_to(struct builder *b, bool ycc)
+{
+	enum pixel_type type = b->plan->image.type;
+	struct step step;
+
+	if (b->ycc == ycc)
+		return;
+	step = begin_step(b, ycc ? KERNEL_TO_YCC : KERNEL_FROM_YCC, type, ycc ? PIXEL_F32 : type);
+	step.offset = pixel_type_midpoint(type);
+	add_general(b, &step);
+	b->ycc = ycc;
+}
+
+static bool wants_ycc(const struct filter_call *call)
+{
+	return call->channels == CHANNELS_LUMA || call->channels == CHANNELS_CHROMA;
+}
+
+/* One filter of the chain. Whatever leads to its pixels is on the region that it reads. */
+static enum error add_call(struct builder *b, const struct filter_call *call)
 {
 	const struct image *image = &b->plan->image;
 	struct operation op;
 	double offset;
+	uint32_t keep;
 	enum error e = filter_lower(call, b->plan->chain.coefficient, &op);
 
 	if (e)
 		return e;
+	convert_to(b, wants_ycc(call));
 	b->expand_x -= op.radius_x;
 	b->expand_y -= op.radius_y;
+	keep = kept_bands(b, call, &op);
 	offset = op.offset + (op.signed_output ? pixel_type_midpoint(image->type) : 0);
-	if (image->alpha && op.smoothing)
+	if (op.kind == OPERATION_UNSHARP)
+		e = add_unsharp(b, &op, keep);
+	else if (op.kind == OPERATION_BILATERAL)
+		e = add_filter(b, &op, offset, keep, image->alpha && !keep);
+	else if (image->alpha && op.smoothing && !keep)
 		e = add_premultiplied(b, &op, offset);
 	else
-		e = add_filter(b, &op, offset, image->alpha);
+		e = add_filter(b, &op, offset, keep, 0);
 	operation_fini(&op);
-	if (!last)
-		add_extend(b);
 	return e;
 }
 
@@ -242,21 +349,31 @@ static enum error add_calls(struct builder *b)
 	struct plan *plan = b->plan;
 	enum error e = ERR_OK;
 
-	for (uint32_t i = 0; !e && i < plan->chain.count; i++)
-		e = add_call(b, &plan->chain.call[i], i + 1 == plan->chain.count);
-	if (!e)
-		plan->step[plan->count - 1].dst = PLACE_OUT;
-	return e;
+	for (uint32_t i = 0; !e && i < plan->chain.count; i++) {
+		if (i)
+			add_extend(b);
+		e = add_call(b, &plan->chain.call[i]);
+	}
+	if (e)
+		return e;
+	convert_to(b, false);
+	plan->step[plan->count - 1].dst = PLACE_OUT;
+	return ERR_OK;
 }
 
-enum error plan_new(const struct programs *programs, const struct chain *chain,
-                    const struct image *image, struct plan **plan)
+enum error plan_new(struct programs *programs, const struct chain *chain, const struct image *image,
+                    plan_chooser *choose, void *user, struct plan **plan)
 {
-	struct builder b = {.programs = programs, .at = PLACE_IN, .type = image->type};
+	struct builder b = {.programs = programs,
+	                    .choose = choose,
+	                    .user = user,
+	                    .at = PLACE_IN,
+	                    .type = image->type};
 	struct problem problem;
-	double pixel[BANDS_MAX];
-	enum error e = chain_border_pixel(chain, image, pixel, &problem);
+	uint32_t height;
+	enum error e = chain_output_size(chain, image, &b.width, &height, &problem);
 
+	*plan = NULL;
 	if (e)
 		return e;
 	b.plan = calloc(1, sizeof *b.plan);
@@ -264,15 +381,29 @@ enum error plan_new(const struct programs *programs, const struct chain *chain,
 		return ERR_MEMORY;
 	b.plan->image = *image;
 	b.plan->chain = *chain;
-	copy_weights(b.plan->border_pixel, pixel, image->bands);
 	chain_halo(chain, &b.plan->halo_x, &b.plan->halo_y);
 	b.expand_x = b.plan->halo_x;
 	b.expand_y = b.plan->halo_y;
-	e = add_calls(&b);
+	e = chain_border_pixel(chain, image, b.plan->border_pixel, &problem);
+	if (!e)
+		e = add_calls(&b);
 	if (e)
 		plan_free(&b.plan);
 	*plan = b.plan;
 	return e;
+}
+
+enum program_state plan_resolve(struct plan *plan, struct programs *programs)
+{
+	enum program_state state = PROGRAM_READY;
+
+	if (plan->resolved)
+		return state;
+	for (uint32_t i = 0; state == PROGRAM_READY && i < plan->count; i++)
+		if (!plan->step[i].function)
+			state = programs_find(programs, &plan->step[i]);
+	plan->resolved = state == PROGRAM_READY;
+	return state;
 }
 
 void plan_free(struct plan **plan)
@@ -280,8 +411,7 @@ void plan_free(struct plan **plan)
 	if (!*plan)
 		return;
 	for (uint32_t i = 0; i < (*plan)->count; i++)
-		if ((*plan)->step[i].weights)
-			clReleaseMemObject((*plan)->step[i].weights);
+		step_release(&(*plan)->step[i]);
 	free(*plan);
 	*plan = NULL;
 }

@@ -15,8 +15,10 @@ struct plan {
 	struct image image;
 	struct chain chain;
 	uint32_t halo_x, halo_y;
+	double border_pixel[BANDS_MAX]; /* see chain_border_pixel() */
 	uint32_t count;
 	struct step step[STEPS_MAX];
+	bool resolved; /* every step has its function */
 };
 
 /* Chooses the kernel and shape for a piece of work, where several can do it. */
@@ -24,13 +26,14 @@ typedef void plan_chooser(void *user, const struct work *work, enum kernel *kern
                           struct shape *shape);
 
 /* Works a valid chain out for a valid image. Kernels are chosen by the chain's variant where it has
- * one (and such steps wait for their programs), else by `choose`, or the best by table where that is
- * NULL; while a chosen program is not compiled yet, the general kernel stands in.
+ * one (and such steps wait for their programs), else by `choose`, or the best by table where that
+ * is NULL; while a chosen program is not compiled yet, the general kernel stands in.
  * ERR_BAD_PARAMETER if the border value does not fit the image or the variant does no step of it,
  * ERR_MEMORY, or ERR_DEVICE. */
-enum error plan_new(struct programs *programs, const struct chain *chain,
-                    const struct image *image, plan_chooser *choose, void *user,
-                    struct plan **plan) MUST_CHECK;
+enum error plan_new(struct programs *programs, const struct chain *chain, const struct image *image,
+                    plan_chooser *choose, void *user, struct plan **plan) MUST_CHECK;
+/* Gets what programs a plan still waits for. PROGRAM_READY once it can be run. */
+enum program_state plan_resolve(struct plan *plan, struct programs *programs) MUST_CHECK;
 /* NULL is allowed. The pointer becomes NULL. */
 void plan_free(struct plan **plan);
 

@@ -94,8 +94,7 @@ static cl_program compile(const struct program_source *source, const struct unit
 	const struct device *device = source->device;
 	const char *text = unit->text;
 	cl_int code;
-	cl_program program =
-	    clCreateProgramWithSource(device->context, 1, &text, NULL, &code);
+	cl_program program = clCreateProgramWithSource(device->context, 1, &text, NULL, &code);
 
 	if (!code)
 		code = clBuildProgram(program, 1, &device->id, unit->options, NULL, NULL);
@@ -109,9 +108,8 @@ static cl_program compile(const struct program_source *source, const struct unit
 	return NULL;
 }
 
-enum error program_build(const struct program_source *source, const char *file,
-                         const char *options, enum pixel_type type, cl_program *program,
-                         bool *cached)
+enum error program_build(const struct program_source *source, const char *file, const char *options,
+                         enum pixel_type type, cl_program *program, bool *cached)
 {
 	struct unit unit;
 	enum error e = unit_init(&unit, source, file, options, type);
@@ -138,8 +136,7 @@ void program_store(const struct program_source *source, const char *file, const 
 		return;
 	clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof size, &size, NULL);
 	binary = size ? malloc(size) : NULL;
-	if (binary &&
-	    !clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL))
+	if (binary && !clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL))
 		cache_store(source->cache, unit.key, strlen(unit.key), binary, size);
 	free(binary);
 	unit_fini(&unit);

@@ -1,5 +1,5 @@
-/* Programs in memory. The general kernels of a type are one program. Every other is a program of one
- * kernel, told apart by the options it is compiled with.
+/* Programs in memory. The general kernels of a type are one program. Every other is a program of
+ * one kernel, told apart by the options it is compiled with.
  *
  * Threads: the builder takes requests in order. A special is its own while it is pending; what it
  * builds it launches once, on a queue of its own, for some drivers compile only then. The worker's
@@ -68,8 +68,8 @@ static enum error build_general(struct programs *p, enum pixel_type type)
 {
 	struct general *general = &p->general[type];
 	cl_int code = CL_SUCCESS;
-	enum error e = program_build(&p->source, NULL, p->general_options, type,
-	                             &general->program, &general->cached);
+	enum error e = program_build(&p->source, NULL, p->general_options, type, &general->program,
+	                             &general->cached);
 
 	if (e)
 		return e;
@@ -92,9 +92,9 @@ static void write_options(const struct step *step, char options[OPTIONS_SIZE])
 	         "-DBANDS=%u -DRADIUS_X=%u -DRADIUS_Y=%u -DKEEP=%u -DALPHA=%u -DOUTPUT=%u "
 	         "-DSMOOTH0=%.9ef -DSMOOTH1=%.9ef -DSMOOTH2=%.9ef -DBLOCK_X=%u -DBLOCK_Y=%u "
 	         "-DGROUP_X=%u -DGROUP_Y=%u",
-	         step->bands, step->radius_x, step->radius_y, step->keep, step->alpha,
-	         step->output, step->smooth[0], step->smooth[1], step->smooth[2], s->x, s->y,
-	         s->group_x, s->group_y);
+	         step->bands, step->radius_x, step->radius_y, step->keep, step->alpha, step->output,
+	         step->smooth[0], step->smooth[1], step->smooth[2], s->x, s->y, s->group_x,
+	         s->group_y);
 }
 
 /* One launch on a small area of zeros. */
@@ -152,8 +152,7 @@ static enum program_state build_special(struct programs *p, struct special *spec
 		return PROGRAM_FAILED;
 	}
 	if (!cached)
-		program_store(&p->source, file, special->options, special->type,
-		              special->program);
+		program_store(&p->source, file, special->options, special->type, special->program);
 	pthread_mutex_lock(&p->lock);
 	*(cached ? &p->cached : &p->compiled) += 1;
 	pthread_mutex_unlock(&p->lock);
@@ -259,8 +258,7 @@ enum error programs_new(struct programs **programs, const struct device *device,
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->change, NULL);
 	p->notify_fd = notify_fd;
-	p->source =
-	    (struct program_source){device, kernel_dir, cache_open(cache_dir)};
+	p->source = (struct program_source){device, kernel_dir, cache_open(cache_dir)};
 	snprintf(p->general_options, sizeof p->general_options,
 	         "-DSEPARABLE_ROWS=%u -DMATRIX_ROWS=%u -DGRADIENT_ROWS=%u",
 	         variant_general_shape(device, KERNEL_SEPARABLE).y,
@@ -323,10 +321,11 @@ void programs_free(struct programs **programs)
 }
 
 static struct special *find_special(const struct programs *p, const struct step *step,
-                                    enum pixel_type type, const char *options)
+                                    const char *options)
 {
 	for (struct special *s = p->specials; s; s = s->next)
-		if (s->kernel == step->kernel && s->type == type && !strcmp(s->options, options))
+		if (s->kernel == step->kernel && s->type == step->program &&
+		    !strcmp(s->options, options))
 			return s;
 	return NULL;
 }
@@ -347,8 +346,7 @@ static void forget_oldest(struct programs *p)
 	p->count--;
 }
 
-static struct special *add_special(struct programs *p, const struct step *step,
-                                   enum pixel_type type, const char *options)
+static struct special *add_special(struct programs *p, const struct step *step, const char *options)
 {
 	struct special *s = calloc(1, sizeof *s);
 
@@ -357,7 +355,7 @@ static struct special *add_special(struct programs *p, const struct step *step,
 	if (p->count >= SPECIALS_MAX)
 		forget_oldest(p);
 	s->kernel = step->kernel;
-	s->type = type;
+	s->type = step->program;
 	s->state = PROGRAM_PENDING;
 	s->like = *step;
 	step_retain(&s->like);
@@ -370,22 +368,22 @@ static struct special *add_special(struct programs *p, const struct step *step,
 	return s;
 }
 
-enum program_state programs_find(struct programs *p, struct step *step, enum pixel_type type)
+enum program_state programs_find(struct programs *p, struct step *step)
 {
 	char options[OPTIONS_SIZE];
 	struct special *s;
 	enum program_state state = PROGRAM_FAILED;
 
 	if (kernel_row(step->kernel)->origin == KERNEL_GENERAL) {
-		step->function = p->general[type].function[step->kernel];
+		step->function = p->general[step->program].function[step->kernel];
 		clRetainKernel(step->function);
 		return PROGRAM_READY;
 	}
 	write_options(step, options);
 	pthread_mutex_lock(&p->lock);
-	s = find_special(p, step, type, options);
+	s = find_special(p, step, options);
 	if (!s)
-		s = add_special(p, step, type, options);
+		s = add_special(p, step, options);
 	if (s)
 		state = s->state;
 	if (state == PROGRAM_READY) {

@@ -9,9 +9,10 @@
 struct programs;
 
 /* Builds the general kernels for all types, and starts the thread. kernel_dir: a folder to read the
- * sources from instead of those in the program, or NULL; cache_dir: where compiled programs are kept,
- * or NULL; notify_fd: an eventfd that is written when a program has been built, or -1. The device
- * must outlive them. On failure ERR_DEVICE (or ERR_IO, ERR_MEMORY), the reason in the log. */
+ * sources from instead of those in the program, or NULL; cache_dir: where compiled programs are
+ * kept, or NULL; notify_fd: an eventfd that is written when a program has been built, or -1. The
+ * device must outlive them. On failure ERR_DEVICE (or ERR_IO, ERR_MEMORY), the reason in the log.
+ */
 enum error programs_new(struct programs **programs, const struct device *device,
                         const char *kernel_dir, const char *cache_dir, int notify_fd) MUST_CHECK;
 /* Waits for what the thread is at. NULL is allowed; the pointer becomes NULL. */
@@ -23,10 +24,9 @@ void programs_count(struct programs *programs, uint32_t *compiled, uint32_t *cac
 
 enum program_state { PROGRAM_READY, PROGRAM_PENDING, PROGRAM_FAILED };
 
-/* Gives a step, complete but for its function, the function for it, on pixels of this type; the step
- * holds it. A general kernel is always ready. Another is pending the first time, and being built. */
-enum program_state programs_find(struct programs *programs, struct step *step,
-                                 enum pixel_type type) MUST_CHECK;
+/* Gives a step, complete but for its function, the function for it; the step holds it. A general
+ * kernel is always ready. Another is pending the first time, and being built. */
+enum program_state programs_find(struct programs *programs, struct step *step) MUST_CHECK;
 
 /* Waits until nothing is pending. */
 void programs_wait(struct programs *programs);

@@ -2,6 +2,7 @@
  * classic/) are compiled each by itself; those beside them are the general kernels. */
 #include "device/source.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

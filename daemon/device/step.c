@@ -93,9 +93,8 @@ static struct region find_region(const struct step *step, const struct device *d
 static void set_view(struct arguments *a, const struct view *view, const struct step *step,
                      enum pixel_type type)
 {
-	cl_ulong offset =
-	    view->origin - (uint64_t)step->expand_y * view->pitch -
-	    (uint64_t)step->expand_x * step->bands * pixel_type_size(type);
+	cl_ulong offset = view->origin - (uint64_t)step->expand_y * view->pitch -
+	                  (uint64_t)step->expand_x * step->bands * pixel_type_size(type);
 
 	set(a, sizeof view->buffer, &view->buffer);
 	set(a, sizeof offset, &offset);
@@ -217,9 +216,9 @@ static cl_int enqueue(const struct step *step, const struct region *region, cl_c
 {
 	const struct shape *shape = &step->shape;
 	size_t local[2] = {shape->group_x, shape->group_y};
-	size_t global[2] = {
-	    (size_t)divide_up(region->blocks, shape->group_x) * shape->group_x,
-	    (size_t)divide_up(divide_up(region->rows, shape->y), shape->group_y) * shape->group_y};
+	size_t global[2] = {(size_t)divide_up(region->blocks, shape->group_x) * shape->group_x,
+	                    (size_t)divide_up(divide_up(region->rows, shape->y), shape->group_y) *
+	                        shape->group_y};
 
 	return clEnqueueNDRangeKernel(queue, step->function, 2, NULL, global, local, 0, NULL,
 	                              event);

@@ -15,20 +15,21 @@ enum { SCRATCHES = PLACES - PLACE_A };
 struct step {
 	enum kernel kernel;
 	struct shape shape;
-	cl_kernel function;  /* retained */
-	enum place src, dst; /* equal for KERNEL_EXTEND, which works in place */
-	enum place original; /* KERNEL_UNSHARP: where the pixels are that were blurred */
+	enum pixel_type program; /* the type that PIXEL is in its program */
+	cl_kernel function;      /* retained; NULL until its program is built */
+	enum place src, dst;     /* equal for KERNEL_EXTEND, which works in place */
+	enum place original;     /* KERNEL_UNSHARP: where the pixels are that were blurred */
 	enum pixel_type src_type, dst_type, original_type;
 	uint32_t bands;
 	uint32_t expand_x, expand_y;
 	uint32_t radius_x, radius_y;
-	cl_mem weights;  /* retained; NULL where the kernel takes none */
-	uint32_t keep;   /* bit b: band b stays as it is */
-	uint32_t alpha;  /* the last band is alpha */
+	cl_mem weights; /* retained; NULL where the kernel takes none */
+	uint32_t keep;  /* bit b: band b stays as it is */
+	uint32_t alpha; /* the last band is alpha */
 	double offset;
-	float scale;     /* direction of a gradient: pixel values a radian */
-	float smooth[3]; /* gradient */
-	uint32_t output; /* enum gradient_output */
+	float scale;             /* direction of a gradient: pixel values a radian */
+	float smooth[3];         /* gradient */
+	uint32_t output;         /* enum gradient_output */
 	float space, range;      /* bilateral: exponents of 2 */
 	float amount, threshold; /* unsharp; threshold in pixel values */
 	struct {

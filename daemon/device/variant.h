@@ -46,8 +46,8 @@ struct work {
 	uint32_t width; /* pixels of the narrowest region */
 };
 
-/* True if the kernel does the work, exactly enough, on this device. A kernel shaped for another kind
- * of device counts only if it was asked for. */
+/* True if the kernel does the work, exactly enough, on this device. A kernel shaped for another
+ * kind of device counts only if it was asked for. */
 bool variant_applies(enum kernel kernel, const struct work *work, const struct device *device,
                      bool asked_for);
 

@@ -30,7 +30,8 @@ struct waiting_tile {
 };
 
 struct worker {
-	const struct programs *programs;
+	struct programs *programs;
+	const struct device *device;
 	int socket, notify_fd;
 	struct lane *lane[LANES_LIMIT];
 	uint32_t lanes;
@@ -45,28 +46,39 @@ uint32_t worker_lanes(const struct worker *worker)
 	return worker->lanes;
 }
 
-enum error worker_new(const struct programs *programs, int socket, struct worker **worker)
+enum error worker_new(const struct device *device, const char *kernel_dir, const char *cache_dir,
+                      int socket, struct worker **worker)
 {
-	bool unified = programs->device->unified;
 	struct worker *w = calloc(1, sizeof *w);
 	enum error e = ERR_OK;
 
 	*worker = w;
 	if (!w)
 		return ERR_MEMORY;
-	w->programs = programs;
+	w->device = device;
 	w->socket = socket;
 	w->last = &w->first;
 	w->notify_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (w->notify_fd < 0)
 		e = ERR_IO;
-	for (w->lanes = 0; !e && w->lanes < (unified ? LANES_SHARED : LANES_OWN); w->lanes++)
-		e = lane_new(programs, unified, w->notify_fd, &w->lane[w->lanes]);
 	if (!e)
-		e = warm_up(programs, w->lane[0], w->notify_fd);
+		e = programs_new(&w->programs, device, kernel_dir, cache_dir, w->notify_fd);
+	while (!e && w->lanes < (device->unified ? LANES_SHARED : LANES_OWN)) {
+		e = lane_new(device, device->unified, w->notify_fd, &w->lane[w->lanes]);
+		w->lanes++;
+	}
+	if (!e)
+		e = warm_up(w->programs, w->lane[0], w->notify_fd);
 	if (e)
 		worker_free(worker);
+	else
+		programs_keep(w->programs);
 	return e;
+}
+
+struct programs *worker_programs(const struct worker *worker)
+{
+	return worker->programs;
 }
 
 static void plans_free(struct worker *w)
@@ -102,6 +114,7 @@ void worker_free(struct worker **worker)
 		device_arena_close(&w->arenas[i]);
 	plans_free(w);
 	waiting_free(w);
+	programs_free(&w->programs);
 	if (w->notify_fd >= 0)
 		close(w->notify_fd);
 	free(w->arenas);
@@ -155,7 +168,7 @@ static enum error answer_error(struct worker *w, const struct tile *tile, enum e
 /* Starts a tile on an idle lane, or answers why not. */
 static enum error start_tile(struct worker *w, struct lane *lane, const struct tile *tile)
 {
-	const struct job_plan *job = *find_plan(w, tile->job);
+	struct job_plan *job = *find_plan(w, tile->job);
 	const struct device_arena *arena = find_arena(w, tile->arena);
 	enum error e;
 	cl_int code;
@@ -167,6 +180,8 @@ static enum error start_tile(struct worker *w, struct lane *lane, const struct t
 		          (unsigned long long)tile->job, tile->index);
 		return answer_error(w, tile, ERR_INTERNAL, 0);
 	}
+	if (plan_resolve(job->plan, w->programs) != PROGRAM_READY)
+		return answer_error(w, tile, ERR_INTERNAL, 0);
 	code = lane_start(lane, job->plan, tile, arena);
 	if (!code)
 		return ERR_OK;
@@ -174,21 +189,41 @@ static enum error start_tile(struct worker *w, struct lane *lane, const struct t
 	return opencl_error_fatal(code) ? ERR_DEVICE : e;
 }
 
+static struct lane *idle_lane(const struct worker *w)
+{
+	for (uint32_t i = 0; i < w->lanes; i++)
+		if (lane_idle(w->lane[i]))
+			return w->lane[i];
+	return NULL;
+}
+
+/* True if a tile has to wait for a program that its plan insists on. */
+static bool must_wait(struct worker *w, const struct tile *tile)
+{
+	const struct job_plan *job = *find_plan(w, tile->job);
+
+	return job && plan_resolve(job->plan, w->programs) == PROGRAM_PENDING;
+}
+
 /* Gives waiting tiles to idle lanes. */
 static enum error start_tiles(struct worker *w)
 {
+	struct waiting_tile **link = &w->first, *tile;
+	struct lane *lane;
 	enum error e = ERR_OK;
 
-	for (uint32_t i = 0; i < w->lanes; i++)
-		while (!e && w->first && lane_idle(w->lane[i])) {
-			struct waiting_tile *tile = w->first;
-
-			w->first = tile->next;
-			if (!w->first)
-				w->last = &w->first;
-			e = start_tile(w, w->lane[i], &tile->tile);
-			free(tile);
+	while (!e && *link && (lane = idle_lane(w))) {
+		tile = *link;
+		if (must_wait(w, &tile->tile)) {
+			link = &tile->next;
+			continue;
 		}
+		*link = tile->next;
+		e = start_tile(w, lane, &tile->tile);
+		free(tile);
+	}
+	for (w->last = &w->first; *w->last; w->last = &(*w->last)->next)
+		;
 	return e;
 }
 
@@ -222,8 +257,8 @@ static enum error take_arena(struct worker *w, const struct message_arena *messa
 	if (!grown)
 		return ERR_MEMORY;
 	w->arenas = grown;
-	e = device_arena_open(&grown[w->arena_count], w->programs->device, fds[0], message->in_size,
-	                      fds[1], message->out_size);
+	e = device_arena_open(&grown[w->arena_count], w->device, fds[0], message->in_size, fds[1],
+	                      message->out_size);
 	if (!e)
 		grown[w->arena_count++].number = message->arena;
 	return e;
@@ -243,7 +278,7 @@ static enum error take_plan(struct worker *w, const struct message_plan *message
 	    (!chain_valid(chain) || !image_valid(&message->image) || *find_plan(w, message->job)))
 		e = ERR_INTERNAL;
 	if (!e)
-		e = plan_new(w->programs, chain, &message->image, &job->plan);
+		e = plan_new(w->programs, chain, &message->image, NULL, NULL, &job->plan);
 	if (!e) {
 		job->job = message->job;
 		job->next = w->plans;

@@ -90,7 +90,8 @@ static void device_up(struct worker *worker, const struct message_ready *ready)
 	d->startup_ms = ready->startup_ms;
 	d->window = ready->lanes + 1 < WINDOW_MAX ? ready->lanes + 1 : WINDOW_MAX;
 	metric_set(METRIC_DEVICE_MEMORY, d->label, NULL, (double)d->memory);
-	metric_add(METRIC_PROGRAM_BUILDS, "ok", NULL, ready->builds);
+	metric_add(METRIC_PROGRAM_BUILDS, "compiled", NULL, ready->compiled);
+	metric_add(METRIC_PROGRAM_BUILDS, "cached", NULL, ready->cached);
 	log_info("%s is up: %s, %s, ready after %u ms", d->label, d->name, d->driver,
 	         d->startup_ms);
 	publish(d);

@@ -46,7 +46,8 @@ static struct plan *make_plan(struct harness *h, const char *text, uint32_t band
 	struct plan *plan = NULL;
 
 	chain_init(&chain);
-	if (chain_parse(&chain, text, &problem) || plan_new(&h->programs, &chain, &image, &plan))
+	if (chain_parse(&chain, text, &problem) ||
+	    plan_new(h->programs, &chain, &image, NULL, NULL, &plan))
 		abort();
 	return plan;
 }

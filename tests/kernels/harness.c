@@ -33,9 +33,9 @@ bool harness_init(struct harness *h, unsigned index, uint64_t arena_size, const 
 	*h = (struct harness){0};
 	h->notify_fd = eventfd(0, EFD_NONBLOCK);
 	if (h->notify_fd >= 0 && !device_open(&h->device, 0, index) &&
-	    !programs_build(&h->programs, &h->device, kernel_dir) &&
-	    !lane_new(&h->programs, h->device.unified, h->notify_fd, &h->lane[LANE_ZERO_COPY]) &&
-	    !lane_new(&h->programs, false, h->notify_fd, &h->lane[LANE_COPY]) &&
+	    !programs_new(&h->programs, &h->device, kernel_dir, getenv("CONVOLVED_CACHE"), -1) &&
+	    !lane_new(&h->device, h->device.unified, h->notify_fd, &h->lane[LANE_ZERO_COPY]) &&
+	    !lane_new(&h->device, false, h->notify_fd, &h->lane[LANE_COPY]) &&
 	    open_arena(h, arena_size))
 		return true;
 	fprintf(stderr, "cannot set up the device\n");

@@ -267,7 +267,7 @@ static int try(struct harness *h, const struct trial *t)
 	if (chain_output_size(&chain, &t->image, &width, &height, &problem))
 		return -1;
 	in = random_image(&t->image, chain.count > 1 || !alpha_is_stable(t->group));
-	if (!in || plan_new(&h->programs, &chain, &t->image, &plan))
+	if (!in || plan_new(h->programs, &chain, &t->image, NULL, NULL, &plan))
 		abort();
 	ok = try_plan(h, t, plan, in);
 	plan_free(&plan);

@@ -1,0 +1,146 @@
+/* The host's table of kernels, and the rules by which they apply. */
+#include "device/variant.h"
+
+#include <math.h>
+
+enum {
+	/* Samples of a work-item's block. On a CPU, enough to make calling it cheap; for
+	 * `separable` such that its rows stay in the second-level cache. */
+	CPU_BLOCK = 4096,
+	CPU_SEPARABLE_BLOCK = 1024,
+	GPU_BLOCK = 32,
+	GPU_GROUP = 32,
+	SEPARABLE_ROWS = 8,
+	SEPARABLE_REACH = 2 * 300 * BANDS_MAX, /* samples on both sides that must find room */
+};
+
+static const struct variant variants[KERNELS] = {
+    [KERNEL_SEPARABLE] = {.weights = WEIGHTS_PADDED},
+    [KERNEL_MATRIX] = {.weights = WEIGHTS_PADDED},
+    [KERNEL_MATRIX_COMPENSATED] = {.weights = WEIGHTS_PAIRS},
+};
+
+const struct variant *variant_get(enum kernel kernel)
+{
+	return &variants[kernel];
+}
+
+/* As many rows as leave room for the widest filter: its reach on both sides and two vectors. */
+static uint16_t separable_rows(const struct device *device)
+{
+	const uint64_t row = (SEPARABLE_REACH + 64) * sizeof(float);
+	uint16_t rows = SEPARABLE_ROWS;
+
+	while (rows > 1 && rows * row > device->local_memory)
+		rows /= 2;
+	return rows;
+}
+
+struct shape variant_general_shape(const struct device *device, enum kernel kernel)
+{
+	bool cpu = device->type == DEVICE_CPU;
+	struct shape shape = {cpu ? CPU_BLOCK : GPU_BLOCK, 1, cpu ? 1 : GPU_GROUP, 1};
+
+	switch (kernel) {
+	case KERNEL_SEPARABLE: /* has a group's local memory to itself */
+		return (struct shape){cpu ? CPU_SEPARABLE_BLOCK : GPU_BLOCK, separable_rows(device),
+		                      1, 1};
+	case KERNEL_MATRIX:
+		shape.y = 4;
+		return shape;
+	case KERNEL_GRADIENT:
+		shape.y = 8;
+		return shape;
+	default:
+		return shape;
+	}
+}
+
+static bool shaped_for(enum kernel kernel, const struct device *device)
+{
+	switch (kernel_row(kernel)->device) {
+	case KERNEL_FOR_CPU:
+		return device->type == DEVICE_CPU;
+	case KERNEL_FOR_GPU:
+		return device->type == DEVICE_GPU;
+	case KERNEL_FOR_NVIDIA:
+		return device->nvidia;
+	default:
+		return true;
+	}
+}
+
+/* Roundings of a sum of `count` terms in the separable kernel, at most. */
+static double separable_roundings(double count)
+{
+	enum { TERMS = 32 }; /* SEPARABLE_TERMS in separable.cl */
+
+	return fmin(count, TERMS) + count / TERMS;
+}
+
+/* True if sums of floats may be wrong by about 1 in a pixel of integer type. Every rounding loses
+ * up to 2^-25 of the largest sum that can arise. Floats are judged by the size of what is summed,
+ * so for them plain sums always suffice. */
+static bool needs_compensation(const struct operation *op, enum pixel_type type)
+{
+	double width = 2.0 * op->radius_x + 1, height = 2.0 * op->radius_y + 1;
+	double largest = op->gain * pixel_type_full_scale(type) + fabs(op->offset);
+	double roundings = op->kind == OPERATION_MATRIX
+	                       ? width + height
+	                       : separable_roundings(width) + separable_roundings(height);
+
+	if (type == PIXEL_F32 || (op->kind != OPERATION_MATRIX && op->kind != OPERATION_SEPARABLE))
+		return false;
+	return (roundings + 2) * largest * 0x1p-25 > 0.5;
+}
+
+/* True if row and column are weights of a mean: none negative, their sum 1. */
+static bool is_mean(const struct operation *op)
+{
+	size_t width = 2 * (size_t)op->radius_x + 1, height = 2 * (size_t)op->radius_y + 1;
+	double row = 0, column = 0;
+
+	if (op->kind != OPERATION_SEPARABLE || op->offset != 0)
+		return false;
+	for (size_t i = 0; i < width + height; i++) {
+		if (op->coefficients[i] < 0)
+			return false;
+		*(i < width ? &row : &column) += op->coefficients[i];
+	}
+	return fabs(row - 1) < 1e-9 && fabs(column - 1) < 1e-9;
+}
+
+/* The kernels that stand for floats sum plainly, but the compensated one. */
+static bool exact_enough(enum kernel kernel, const struct work *work)
+{
+	switch (variants[kernel].weights) {
+	case WEIGHTS_NONE:
+		return true;
+	case WEIGHTS_PAIRS:
+		return true;
+	case WEIGHTS_Q16:
+	case WEIGHTS_HALF2:
+		return is_mean(work->operation);
+	default:
+		return !needs_compensation(work->operation, work->type) ||
+		       work->operation->radius_x > kernel_row(KERNEL_MATRIX_COMPENSATED)->radius ||
+		       work->operation->radius_y > kernel_row(KERNEL_MATRIX_COMPENSATED)->radius;
+	}
+}
+
+bool variant_applies(enum kernel kernel, const struct work *work, const struct device *device,
+                     bool asked_for)
+{
+	const struct kernel_row *row = kernel_row(kernel);
+	const struct operation *op = work->operation;
+
+	if (!(row->operations & 1u << op->kind) || !(row->types & 1u << work->type) ||
+	    !(row->bands & 1u << work->bands) || op->radius_x > row->radius ||
+	    op->radius_y > row->radius || work->width * work->bands < variants[kernel].samples_min)
+		return false;
+	if (row->origin == KERNEL_CLASSIC && (work->keep || work->alpha))
+		return false;
+	if (!asked_for && (row->origin == KERNEL_CLASSIC || !shaped_for(kernel, device)))
+		return false;
+	return (row->device != KERNEL_FOR_NVIDIA || device->nvidia) && exact_enough(kernel, work);
+}

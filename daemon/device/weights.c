@@ -1,0 +1,147 @@
+/* Formats of coefficients, written from the operation's doubles. */
+#include "device/weights.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+
+/* The coefficients in the order in which they are written: a row and a column, or a matrix. */
+struct list {
+	const struct operation *operation;
+	bool matrix;
+	size_t width, height; /* of the window */
+};
+
+static size_t list_count(const struct list *l)
+{
+	return l->matrix ? l->width * l->height : l->width + l->height;
+}
+
+static double list_get(const struct list *l, size_t i)
+{
+	const double *c = l->operation->coefficients;
+
+	if (!l->matrix || l->operation->kind == OPERATION_MATRIX)
+		return c[i];
+	return c[i % l->width] * c[l->width + i / l->width];
+}
+
+/* The bits of the nearest half float; what is too large becomes infinite, too small 0. */
+static uint32_t half_bits(double value)
+{
+	int exponent;
+	double mantissa = frexp(fabs(value), &exponent); /* in [0.5, 1) */
+	uint32_t sign = signbit(value) ? 0x8000 : 0;
+
+	if (exponent < -13) /* subnormal: multiples of 2^-24 */
+		return sign | (uint32_t)rint(ldexp(fabs(value), 24));
+	if (exponent > 16)
+		return sign | 0x7c00;
+	/* Rounding up to a power of two carries into the exponent, as it should. */
+	return sign | (((uint32_t)(exponent + 14) << 10) +
+	               (uint32_t)rint(ldexp(mantissa, 11) - 1024));
+}
+
+/* Writes `count` of them, from the first-th, as parts of 65536 that sum to it: what rounding leaves
+ * goes to the largest. */
+static void write_q16(const struct list *l, size_t first, size_t count, uint32_t *out)
+{
+	size_t largest = 0;
+	int64_t left = 65536;
+
+	for (size_t i = 0; i < count; i++) {
+		out[i] = (uint32_t)rint(list_get(l, first + i) * 65536);
+		left -= out[i];
+		if (out[i] > out[largest])
+			largest = i;
+	}
+	out[largest] = (uint32_t)(out[largest] + left);
+}
+
+static void write_floats(const struct list *l, size_t first, size_t count, float *out)
+{
+	for (size_t i = 0; i < count; i++)
+		out[i] = (float)list_get(l, first + i);
+}
+
+static void write_pairs(const struct list *l, float *out)
+{
+	for (size_t i = 0; i < list_count(l); i++) {
+		out[2 * i] = (float)list_get(l, i);
+		out[2 * i + 1] = (float)(list_get(l, i) - out[2 * i]);
+	}
+}
+
+/* See separable.cl and matrix.cl. */
+static void write_padded(const struct list *l, size_t margin, float *out)
+{
+	if (l->matrix) {
+		write_floats(l, 0, list_count(l), out + margin * l->width);
+	} else {
+		write_floats(l, l->width, l->height, out + margin);
+		write_floats(l, 0, l->width, out + 2 * margin + l->height);
+	}
+}
+
+/* Words of four bytes that a format takes, and their content. */
+static size_t write_format(const struct list *l, enum weights format, size_t margin, void *out)
+{
+	size_t count = list_count(l);
+
+	switch (format) {
+	case WEIGHTS_PADDED:
+		if (out)
+			write_padded(l, margin, out);
+		return count + 2 * margin * (l->matrix ? l->width : 1);
+	case WEIGHTS_PAIRS:
+		if (out)
+			write_pairs(l, out);
+		return 2 * count;
+	case WEIGHTS_Q16:
+		if (out) {
+			write_q16(l, 0, l->width, out);
+			write_q16(l, l->width, l->height, (uint32_t *)out + l->width);
+		}
+		return count;
+	case WEIGHTS_HALF2:
+		for (size_t i = 0; out && i < count; i++)
+			((uint32_t *)out)[i] = half_bits(list_get(l, i)) * 0x10001;
+		return count;
+	default:
+		if (out)
+			write_floats(l, 0, count, out);
+		return count;
+	}
+}
+
+enum error weights_new(const struct device *device, const struct operation *op, enum weights format,
+                       bool as_matrix, uint32_t rows, cl_mem *buffer)
+{
+	struct list list = {
+	    .operation = op,
+	    .matrix = as_matrix || op->kind == OPERATION_MATRIX,
+	    .width = 2 * (size_t)op->radius_x + 1,
+	    .height = 2 * (size_t)op->radius_y + 1,
+	};
+	size_t words;
+	uint32_t *data;
+	cl_int code;
+
+	*buffer = NULL;
+	if (format == WEIGHTS_NONE)
+		return ERR_OK;
+	words = write_format(&list, format, rows - 1, NULL);
+	data = calloc(words, sizeof *data);
+	if (!data)
+		return ERR_MEMORY;
+	write_format(&list, format, rows - 1, data);
+	*buffer = clCreateBuffer(device->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
+	                         words * sizeof *data, data, &code);
+	free(data);
+	if (!code)
+		return ERR_OK;
+	log_error("cannot store %zu weights: %s", words, opencl_error_name(code));
+	return ERR_DEVICE;
+}

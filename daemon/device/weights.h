@@ -1,0 +1,14 @@
+/* Coefficients as kernels take them. */
+#ifndef DEVICE_WEIGHTS_H
+#define DEVICE_WEIGHTS_H
+
+#include "device/variant.h"
+
+/* Makes the buffer of an operation's coefficients in a format, for blocks of `rows` rows (a margin
+ * of WEIGHTS_PADDED). as_matrix: a separable operation's as the matrix that they are the product
+ * of. *buffer is the caller's, and NULL for WEIGHTS_NONE. ERR_MEMORY or ERR_DEVICE. */
+enum error weights_new(const struct device *device, const struct operation *operation,
+                       enum weights format, bool as_matrix, uint32_t rows,
+                       cl_mem *buffer) MUST_CHECK;
+
+#endif

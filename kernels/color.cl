@@ -1,0 +1,69 @@
+/* color.cl: to luma and chroma and back, for filters that work on one of them.
+ *
+ * BT.601, full range, as in JPEG (ITU-T T.871): Y = 0.299 R + 0.587 G + 0.114 B,
+ * Cb = (B - Y) / 1.772 + middle, Cr = (R - Y) / 1.402 + middle. In float both ways; only from_ycc
+ * rounds. bands is 3, or 4 with alpha, which is passed on. A work-item makes one row of a block. */
+
+/* The pixels of a row that a work-item makes. */
+FORCE_INLINE uint2 color_span(uint samples, uint bands, uint blocks)
+{
+	const uint i = get_global_id(0), pixels = samples / bands;
+
+	return (uint2)((uint)((ulong)pixels * i / blocks), (uint)((ulong)pixels * (i + 1) / blocks));
+}
+
+kernel void to_ycc(REGION_ARGUMENTS, float middle)
+{
+	const source_row in = SOURCE_ROW(get_global_id(1));
+	global float *out = (global float *)(dst + dst_offset + (ulong)get_global_id(1) * dst_pitch);
+
+	if (get_global_id(0) >= blocks)
+		return;
+
+	const uint2 span = color_span(samples, bands, blocks);
+
+	for (uint x = span.x; x < span.y; x++) {
+		const source_row p = in + x * bands;
+		const float r = convert_float(p[0]), g = convert_float(p[1]), b = convert_float(p[2]);
+		const float luma = 0.299f * r + 0.587f * g + 0.114f * b;
+
+		out[x * bands] = luma;
+		out[x * bands + 1] = (b - luma) / 1.772f + middle;
+		out[x * bands + 2] = (r - luma) / 1.402f + middle;
+		if (bands == 4)
+			out[x * bands + 3] = convert_float(p[3]);
+	}
+}
+
+FORCE_INLINE PIXEL color_round(float v)
+{
+#ifdef PIXEL_MAX
+	return CONVERT(PIXEL, )(rint(clamp(v, 0.0f, PIXEL_MAX)));
+#else
+	return v;
+#endif
+}
+
+kernel void from_ycc(REGION_ARGUMENTS, float middle)
+{
+	const global float *in =
+	    (const global float *)(src + src_offset + (ulong)get_global_id(1) * src_pitch);
+	const target_row out = TARGET_ROW(get_global_id(1));
+
+	if (get_global_id(0) >= blocks)
+		return;
+
+	const uint2 span = color_span(samples, bands, blocks);
+
+	for (uint x = span.x; x < span.y; x++) {
+		const global float *p = in + x * bands;
+		const float luma = p[0], cb = p[1] - middle, cr = p[2] - middle;
+		const float r = luma + 1.402f * cr, b = luma + 1.772f * cb;
+
+		out[x * bands] = color_round(r);
+		out[x * bands + 1] = color_round((luma - 0.299f * r - 0.114f * b) / 0.587f);
+		out[x * bands + 2] = color_round(b);
+		if (bands == 4)
+			out[x * bands + 3] = color_round(p[3]);
+	}
+}
