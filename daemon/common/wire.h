@@ -31,8 +31,6 @@ struct message_ready {
 	uint64_t memory;     /* device: bytes of global memory */
 	uint32_t lanes;      /* device: tiles that it can work on at once */
 	uint32_t startup_ms; /* from exec to here */
-	uint32_t compiled;   /* device: programs compiled */
-	uint32_t cached;     /* device: programs taken from the cache */
 };
 
 /* Sent once for each arena, before anything that names it. A device with memory of its own gets
@@ -120,6 +118,28 @@ struct message_job_done {
 	uint64_t answer_size;          /* bytes */
 	uint64_t decode_ns, encode_ns; /* busy time, waits for tiles not counted */
 	struct problem problem;        /* where error is not ERR_OK */
+};
+
+enum { CANDIDATES_MAX = 24 };
+
+/* The kernel that the tuner chose for a kind of work, and what it measured. */
+struct message_choice {
+	char work[64];    /* as "separable 5x5 u8 x3" */
+	uint32_t chosen;  /* index of the candidate */
+	uint32_t count;   /* of candidates, 1 to CANDIDATES_MAX */
+	uint64_t samples; /* that each launch made; 0 if nothing was measured */
+	struct {
+		uint32_t kernel;                 /* enum kernel */
+		uint16_t x, y, group_x, group_y; /* of work-items and groups, see struct shape */
+		uint32_t unused;
+		uint64_t ns; /* median; 0: it failed, or its program did */
+	} candidate[CANDIDATES_MAX];
+};
+
+/* Programs built so far. */
+struct message_programs {
+	uint32_t compiled, cached, failed;
+	uint32_t unused;
 };
 
 struct message_device {

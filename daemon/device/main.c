@@ -21,22 +21,24 @@
 #endif
 
 struct options {
-	unsigned platform, device;
-	const char *kernel_dir, *cache_dir;
+	struct worker_options worker;
 	enum log_level log_level;
-	bool probe;
+	bool probe, tune;
 };
 
 static const char help[] =
     "Usage: convolved-device [OPTION]...\n"
-    "Runs tiles of images on one OpenCL device. Started by convolved, not by hand.\n"
+    "Runs tiles of images on one OpenCL device. Started by convolved, not by hand, except to\n"
+    "measure its kernels at once: convolved-device --tune --state-dir DIR --cache-dir DIR\n"
     "\n"
     "  --platform N      index of the OpenCL platform (0)\n"
     "  --device N        index of the device on it (0)\n"
     "  --kernel-dir DIR  read the kernels' sources there instead of those built in\n"
     "  --cache-dir DIR   where compiled kernels are kept\n"
+    "  --state-dir DIR   where it is kept which kernels are fastest\n"
     "  --log-level NAME  error, warning, notice, info or debug (notice)\n"
     "  --probe           tell convolved which devices there are, and exit\n"
+    "  --tune            measure the kernels of the usual filters, print it, and exit\n"
     "  --help            print this and exit\n"
     "  --version         print the version and exit\n";
 
@@ -45,7 +47,9 @@ static const struct option long_options[] = {
     {"device", required_argument, NULL, 'd'},
     {"kernel-dir", required_argument, NULL, 'k'},
     {"cache-dir", required_argument, NULL, 'c'},
+    {"state-dir", required_argument, NULL, 's'},
     {"log-level", required_argument, NULL, 'l'},
+    {"tune", no_argument, NULL, 't'},
     {"probe", no_argument, NULL, 'P'},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
@@ -81,16 +85,22 @@ static void parse_option(struct options *options, int c)
 {
 	switch (c) {
 	case 'p':
-		options->platform = parse_index("--platform", optarg);
+		options->worker.platform = parse_index("--platform", optarg);
 		break;
 	case 'd':
-		options->device = parse_index("--device", optarg);
+		options->worker.device = parse_index("--device", optarg);
 		break;
 	case 'k':
-		options->kernel_dir = optarg;
+		options->worker.kernel_dir = optarg;
 		break;
 	case 'c':
-		options->cache_dir = optarg;
+		options->worker.cache_dir = optarg;
+		break;
+	case 's':
+		options->worker.state_dir = optarg;
+		break;
+	case 't':
+		options->tune = true;
 		break;
 	case 'l':
 		options->log_level = parse_level(optarg);
@@ -121,15 +131,17 @@ static struct options parse_options(int argc, char **argv)
 	return options;
 }
 
-/* Gives drivers a folder of their own to work in, unless the environment already does. What they
- * compile is kept by us (cache.h): nothing of theirs need outlive this process. */
-static void set_work_folder(const char *cache_dir)
+/* Gives drivers folders of their own, unless the environment already does. What PoCL compiles is
+ * kept by us (cache.h): nothing in its folder need outlive this process. */
+static void set_folders(const char *cache_dir)
 {
 	char path[4096];
 
-	if (!cache_dir || !cache_make_work_folder(cache_dir, path, sizeof path))
+	if (!cache_dir)
 		return;
-	setenv("POCL_CACHE_DIR", path, 0);
+	if (cache_make_work_folder(cache_dir, path, sizeof path))
+		setenv("POCL_CACHE_DIR", path, 0);
+	snprintf(path, sizeof path, "%.4000s/nvidia", cache_dir);
 	setenv("CUDA_CACHE_PATH", path, 0);
 }
 
@@ -181,9 +193,7 @@ static enum error send_ready(const struct device *device, const struct worker *w
 	ready->memory = device->memory;
 	ready->lanes = worker_lanes(worker);
 	ready->startup_ms = (uint32_t)(now_ms() - started_ms);
-	programs_count(worker_programs(worker), &ready->compiled, &ready->cached);
-	log_info("%s (%s) is ready after %u ms: %u programs compiled, %u from the cache",
-	         device->name, device->driver, ready->startup_ms, ready->compiled, ready->cached);
+	log_info("%s (%s) is ready after %u ms", device->name, device->driver, ready->startup_ms);
 	return wire_send(WORKER_SOCKET, &message, NULL);
 }
 
@@ -191,11 +201,10 @@ static enum error serve(const struct options *options, uint64_t started_ms)
 {
 	struct device device = {0};
 	struct worker *worker = NULL;
-	enum error e = device_open(&device, options->platform, options->device);
+	enum error e = device_open(&device, options->worker.platform, options->worker.device);
 
 	if (!e)
-		e = worker_new(&device, options->kernel_dir, options->cache_dir, WORKER_SOCKET,
-		               &worker);
+		e = worker_new(&device, &options->worker, WORKER_SOCKET, &worker);
 	if (!e)
 		e = send_ready(&device, worker, started_ms);
 	if (!e)
@@ -207,14 +216,51 @@ static enum error serve(const struct options *options, uint64_t started_ms)
 	return e;
 }
 
+static void print_choice(const struct message_choice *choice)
+{
+	for (uint32_t i = 0; i < choice->count; i++) {
+		const char *name = kernel_name(choice->candidate[i].kernel);
+		double ns = (double)choice->candidate[i].ns;
+
+		printf("%c %-36s %-20s %5ux%-3u by %ux%-4u", i == choice->chosen ? '*' : ' ',
+		       choice->work, name, choice->candidate[i].x, choice->candidate[i].y,
+		       choice->candidate[i].group_x, choice->candidate[i].group_y);
+		if (ns > 0)
+			printf(" %10.1f us %8.4f ns/sample\n", ns * 1e-3,
+			       ns / (double)choice->samples);
+		else
+			puts("     failed");
+	}
+	fflush(stdout);
+}
+
+static enum error tune(const struct options *options)
+{
+	struct device device = {0};
+	struct worker *worker = NULL;
+	enum error e = device_open(&device, options->worker.platform, options->worker.device);
+
+	if (!e)
+		e = worker_new(&device, &options->worker, -1, &worker);
+	if (!e) {
+		printf("%s, %s\n", device.name, device.driver);
+		tuner_run(worker_tuner(worker), print_choice);
+	}
+	worker_free(&worker);
+	device_close(&device);
+	return e;
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t started_ms = now_ms();
 	struct options options = parse_options(argc, argv);
 
 	log_init("convolved-device", options.log_level);
+	set_folders(options.worker.cache_dir);
+	if (options.tune)
+		return tune(&options) ? 1 : 0;
 	set_signals();
-	set_work_folder(options.cache_dir);
 	if (fcntl(WORKER_SOCKET, F_GETFD) < 0) {
 		log_error("descriptor %d is not open: convolved starts this program",
 		          WORKER_SOCKET);

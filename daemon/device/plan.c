@@ -33,7 +33,7 @@ struct builder {
 	enum pixel_type type;
 	bool ycc;
 	uint32_t expand_x, expand_y;
-	uint32_t width;                 /* of the result */
+	uint32_t width; /* of the result */
 };
 
 /* The scratch buffer after one, that is not `busy`. */
@@ -104,10 +104,8 @@ static uint32_t kept_bands(const struct builder *b, const struct filter_call *ca
 	}
 }
 
-/* The kernel by table: the first that was made for this kind of device and work, else the general
- * one that applies. */
-static void choose_by_table(const struct device *device, const struct work *work,
-                            enum kernel *kernel, struct shape *shape)
+void plan_choose_by_table(const struct device *device, const struct work *work, enum kernel *kernel,
+                          struct shape *shape)
 {
 	for (int special = 1; special >= 0; special--)
 		for (enum kernel k = 0; k < KERNELS; k++) {
@@ -122,8 +120,7 @@ static void choose_by_table(const struct device *device, const struct work *work
 		}
 }
 
-/* The general kernel that always applies. */
-static enum kernel general_kernel(const struct device *device, const struct work *work)
+enum kernel plan_general_kernel(const struct device *device, const struct work *work)
 {
 	enum kernel k = 0;
 
@@ -134,17 +131,15 @@ static enum kernel general_kernel(const struct device *device, const struct work
 }
 
 /* Fills in what the operation says and the kernel needs. */
-static enum error fill_step(const struct builder *b, struct step *step, const struct work *work,
-                            double offset)
+static enum error fill_step(const struct device *device, struct step *step, const struct work *work)
 {
 	const struct operation *op = work->operation;
-	const double full = pixel_type_full_scale(b->plan->image.type);
+	const double full = pixel_type_full_scale(work->image_type);
 	const double log2_e = 1 / log(2);
 	bool as_matrix = kernel_row(step->kernel)->operations & 1u << OPERATION_MATRIX;
 
 	step->radius_x = op->radius_x;
 	step->radius_y = op->radius_y;
-	step->offset = offset;
 	step->keep = work->keep;
 	step->alpha = work->alpha;
 	step->output = op->output;
@@ -155,27 +150,39 @@ static enum error fill_step(const struct builder *b, struct step *step, const st
 		for (int i = 0; i < 3; i++)
 			step->smooth[i] = (float)op->coefficients[i];
 	if (op->kind == OPERATION_GRADIENT && op->output == GRADIENT_DIRECTION &&
-	    b->plan->image.type != PIXEL_F32) {
+	    work->image_type != PIXEL_F32) {
 		step->scale = (float)(full / (2 * M_PI));
 		step->offset += full / 2;
 	}
-	return weights_new(programs_device(b->programs), op, variant_get(step->kernel)->weights,
-	                   as_matrix, step->shape.y, &step->weights);
+	return weights_new(device, op, variant_get(step->kernel)->weights, as_matrix, step->shape.y,
+	                   &step->weights);
 }
 
-/* Makes the filter's step with one kernel. */
-static enum error make_step(const struct builder *b, struct step *step, const struct work *work,
-                            double offset, enum kernel kernel, struct shape shape,
-                            enum program_state *state)
+enum error plan_make_step(struct programs *programs, const struct work *work, enum kernel kernel,
+                          struct shape shape, struct step *step, enum program_state *state)
 {
 	enum error e;
 
-	*step = begin_step(b, kernel, b->type, b->type);
+	step->kernel = kernel;
 	step->shape = shape;
-	e = fill_step(b, step, work, offset);
+	step->program = step->src_type = step->dst_type = work->type;
+	step->bands = work->bands;
+	e = fill_step(programs_device(programs), step, work);
 	if (!e)
-		*state = programs_find(b->programs, step);
+		*state = programs_find(programs, step);
+	else
+		step_release(step);
 	return e;
+}
+
+/* The filter's step, with one kernel. */
+static enum error try_kernel(const struct builder *b, const struct work *work, double offset,
+                             enum kernel kernel, struct shape shape, struct step *step,
+                             enum program_state *state)
+{
+	*step = begin_step(b, kernel, b->type, b->type);
+	step->offset = offset;
+	return plan_make_step(b->programs, work, kernel, shape, step, state);
 }
 
 /* The filter itself, on pixels of the type that they have now. */
@@ -184,9 +191,9 @@ static enum error add_filter(struct builder *b, const struct operation *op, doub
 {
 	const struct device *device = programs_device(b->programs);
 	const struct image *image = &b->plan->image;
-	struct work work = {op, b->type, image->bands, keep, alpha, b->width};
-	enum kernel general = general_kernel(device, &work), kernel = general;
-	struct shape shape = variant_general_shape(device, general);
+	struct work work = {op, b->type, image->type, image->bands, keep, alpha, b->width};
+	enum kernel general = plan_general_kernel(device, &work), kernel = general;
+	struct shape general_shape = variant_general_shape(device, general), shape = general_shape;
 	enum kernel asked = b->plan->chain.variant ? b->plan->chain.variant - 1 : KERNELS;
 	bool forced = asked < KERNELS && variant_applies(asked, &work, device, true);
 	enum program_state state;
@@ -201,17 +208,14 @@ static enum error add_filter(struct builder *b, const struct operation *op, doub
 	} else if (b->choose) {
 		b->choose(b->user, &work, &kernel, &shape);
 	} else {
-		choose_by_table(device, &work, &kernel, &shape);
+		plan_choose_by_table(device, &work, &kernel, &shape);
 	}
-	e = make_step(b, &step, &work, offset, kernel, shape, &state);
+	e = try_kernel(b, &work, offset, kernel, shape, &step, &state);
 	if (!e && state != PROGRAM_READY && !forced) {
 		step_release(&step);
-		e = make_step(b, &step, &work, offset, general,
-		              variant_general_shape(device, general), &state);
+		e = try_kernel(b, &work, offset, general, general_shape, &step, &state);
 	}
-	if (e)
-		step_release(&step);
-	else
+	if (!e)
 		add_step(b, &step);
 	return e;
 }

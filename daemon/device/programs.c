@@ -47,7 +47,8 @@ struct programs {
 	pthread_cond_t change;
 	bool started, stop, keep; /* keep: the general programs are to be stored */
 	struct special *specials; /* newest first */
-	uint32_t count, pending, compiled, cached;
+	uint32_t count, pending;
+	struct message_programs built;
 	cl_command_queue queue; /* the builder's */
 };
 
@@ -56,11 +57,10 @@ const struct device *programs_device(const struct programs *programs)
 	return programs->source.device;
 }
 
-void programs_count(struct programs *programs, uint32_t *compiled, uint32_t *cached)
+void programs_count(struct programs *programs, struct message_programs *count)
 {
 	pthread_mutex_lock(&programs->lock);
-	*compiled = programs->compiled;
-	*cached = programs->cached;
+	*count = programs->built;
 	pthread_mutex_unlock(&programs->lock);
 }
 
@@ -73,7 +73,7 @@ static enum error build_general(struct programs *p, enum pixel_type type)
 
 	if (e)
 		return e;
-	*(general->cached ? &p->cached : &p->compiled) += 1;
+	*(general->cached ? &p->built.cached : &p->built.compiled) += 1;
 	for (enum kernel k = 0; !code && k < KERNELS; k++)
 		if (kernel_row(k)->origin == KERNEL_GENERAL)
 			general->function[k] =
@@ -154,7 +154,7 @@ static enum program_state build_special(struct programs *p, struct special *spec
 	if (!cached)
 		program_store(&p->source, file, special->options, special->type, special->program);
 	pthread_mutex_lock(&p->lock);
-	*(cached ? &p->cached : &p->compiled) += 1;
+	*(cached ? &p->built.cached : &p->built.compiled) += 1;
 	pthread_mutex_unlock(&p->lock);
 	log_debug("%s (%s) is %s", kernel_name(special->kernel), special->options,
 	          cached ? "loaded" : "compiled");
@@ -203,6 +203,7 @@ static void work_once(struct programs *p, struct special *special)
 		p->keep = false;
 	} else {
 		special->state = state;
+		p->built.failed += state == PROGRAM_FAILED;
 		step_release(&special->like);
 		p->pending--;
 		announce(p);

@@ -3,6 +3,7 @@
 #ifndef DEVICE_PROGRAMS_H
 #define DEVICE_PROGRAMS_H
 
+#include "common/wire.h"
 #include "device/program.h"
 #include "device/step.h"
 
@@ -19,8 +20,8 @@ enum error programs_new(struct programs **programs, const struct device *device,
 void programs_free(struct programs **programs);
 
 const struct device *programs_device(const struct programs *programs);
-/* Programs compiled, and those taken from the cache, until now. */
-void programs_count(struct programs *programs, uint32_t *compiled, uint32_t *cached);
+/* How many programs have been built until now. */
+void programs_count(struct programs *programs, struct message_programs *count);
 
 enum program_state { PROGRAM_READY, PROGRAM_PENDING, PROGRAM_FAILED };
 

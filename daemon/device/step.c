@@ -79,7 +79,7 @@ static struct region find_region(const struct step *step, const struct device *d
 	region.samples = region.width * step->bands;
 	if (step->kernel == KERNEL_EXTEND)
 		region.blocks = region.width / EXTEND_PIXELS + 1;
-	else if (kernel_row(step->kernel)->origin == KERNEL_CLASSIC)
+	else if (variant_get(step->kernel)->pixels)
 		region.blocks = divide_up(region.width, block);
 	else if (kernel_row(step->kernel)->origin == KERNEL_GENERAL)
 		region.blocks = max_u32(
@@ -176,6 +176,8 @@ static void set_helper(struct arguments *a, const struct step *step, const struc
 		set_u32(a, step->alpha);
 		break;
 	case KERNEL_UNPREMULTIPLY:
+	case KERNEL_TO_YCC:
+	case KERNEL_FROM_YCC:
 		set_float(a, (float)step->offset);
 		break;
 	case KERNEL_UNSHARP:

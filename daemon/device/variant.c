@@ -18,6 +18,8 @@ static const struct variant variants[KERNELS] = {
     [KERNEL_SEPARABLE] = {.weights = WEIGHTS_PADDED},
     [KERNEL_MATRIX] = {.weights = WEIGHTS_PADDED},
     [KERNEL_MATRIX_COMPENSATED] = {.weights = WEIGHTS_PAIRS},
+    [KERNEL_SEPARABLE_PACKED] =
+        {"cpu/separable_packed.cl", WEIGHTS_Q16, false, 64, {{2048, 64, 1, 1}, {1024, 32, 1, 1}}},
 };
 
 const struct variant *variant_get(enum kernel kernel)
@@ -110,12 +112,11 @@ static bool is_mean(const struct operation *op)
 	return fabs(row - 1) < 1e-9 && fabs(column - 1) < 1e-9;
 }
 
-/* The kernels that stand for floats sum plainly, but the compensated one. */
+/* What sums floats plainly is right for most coefficients; the compensated kernel for all. */
 static bool exact_enough(enum kernel kernel, const struct work *work)
 {
 	switch (variants[kernel].weights) {
 	case WEIGHTS_NONE:
-		return true;
 	case WEIGHTS_PAIRS:
 		return true;
 	case WEIGHTS_Q16:
@@ -126,6 +127,19 @@ static bool exact_enough(enum kernel kernel, const struct work *work)
 		       work->operation->radius_x > kernel_row(KERNEL_MATRIX_COMPENSATED)->radius ||
 		       work->operation->radius_y > kernel_row(KERNEL_MATRIX_COMPENSATED)->radius;
 	}
+}
+
+/* True if a kernel cannot be the best: products of two as a large matrix, pairs without need. */
+static bool is_hopeless(enum kernel kernel, const struct work *work)
+{
+	const struct operation *op = work->operation;
+	double width = 2.0 * op->radius_x + 1, height = 2.0 * op->radius_y + 1;
+
+	if (kernel == KERNEL_MATRIX_COMPENSATED)
+		return !needs_compensation(op, work->type);
+	return op->kind == OPERATION_SEPARABLE &&
+	       kernel_row(kernel)->operations & 1u << OPERATION_MATRIX &&
+	       width * height > 4 * (width + height);
 }
 
 bool variant_applies(enum kernel kernel, const struct work *work, const struct device *device,
@@ -140,7 +154,8 @@ bool variant_applies(enum kernel kernel, const struct work *work, const struct d
 		return false;
 	if (row->origin == KERNEL_CLASSIC && (work->keep || work->alpha))
 		return false;
-	if (!asked_for && (row->origin == KERNEL_CLASSIC || !shaped_for(kernel, device)))
+	if (!asked_for && (row->origin == KERNEL_CLASSIC || !shaped_for(kernel, device) ||
+	                   is_hopeless(kernel, work)))
 		return false;
 	return (row->device != KERNEL_FOR_NVIDIA || device->nvidia) && exact_enough(kernel, work);
 }

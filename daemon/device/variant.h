@@ -6,7 +6,7 @@
 #include "common/kernels.h"
 #include "device/opencl.h"
 
-/* How a launch is cut: a work-item makes x samples (of classic kernels: pixels) by y rows, a group
+/* How a launch is cut: a work-item makes x samples (or pixels) by y rows, a group
  * is group_x by group_y work-items. All 0: none. */
 struct shape {
 	uint16_t x, y, group_x, group_y;
@@ -27,6 +27,7 @@ enum weights {
 struct variant {
 	const char *file; /* below kernels/; NULL: one of the general kernels */
 	enum weights weights;
+	bool pixels;                    /* a work-item makes pixels, not samples, across */
 	uint32_t samples_min;           /* of a row */
 	struct shape shape[SHAPES_MAX]; /* that the tuner tries; the first until it has */
 };
@@ -39,7 +40,8 @@ struct shape variant_general_shape(const struct device *device, enum kernel kern
 /* A piece of work, in so far as variants differ in it. */
 struct work {
 	const struct operation *operation; /* the caller's */
-	enum pixel_type type;
+	enum pixel_type type;              /* of the samples now */
+	enum pixel_type image_type;        /* whose full scale the operation's numbers are of */
 	uint32_t bands;
 	uint32_t keep;  /* bit b: band b is not changed */
 	uint32_t alpha; /* the last band is alpha, and weighs (OPERATION_BILATERAL) */

@@ -40,8 +40,8 @@ static uint32_t half_bits(double value)
 	if (exponent > 16)
 		return sign | 0x7c00;
 	/* Rounding up to a power of two carries into the exponent, as it should. */
-	return sign | (((uint32_t)(exponent + 14) << 10) +
-	               (uint32_t)rint(ldexp(mantissa, 11) - 1024));
+	return sign |
+	       (((uint32_t)(exponent + 14) << 10) + (uint32_t)rint(ldexp(mantissa, 11) - 1024));
 }
 
 /* Writes `count` of them, from the first-th, as parts of 65536 that sum to it: what rounding leaves

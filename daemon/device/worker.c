@@ -16,7 +16,7 @@
 #include "device/lane.h"
 #include "device/warm.h"
 
-enum { LANES_SHARED = 2, LANES_OWN = 3, LANES_LIMIT = 3 };
+enum { LANES_SHARED = 2, LANES_OWN = 3, LANES_LIMIT = 3, TUNE_AFTER_MS = 100 };
 
 struct job_plan {
 	struct job_plan *next;
@@ -31,6 +31,8 @@ struct waiting_tile {
 
 struct worker {
 	struct programs *programs;
+	struct tuner *tuner;
+	struct message_programs built; /* as the front knows it */
 	const struct device *device;
 	int socket, notify_fd;
 	struct lane *lane[LANES_LIMIT];
@@ -46,8 +48,8 @@ uint32_t worker_lanes(const struct worker *worker)
 	return worker->lanes;
 }
 
-enum error worker_new(const struct device *device, const char *kernel_dir, const char *cache_dir,
-                      int socket, struct worker **worker)
+enum error worker_new(const struct device *device, const struct worker_options *options, int socket,
+                      struct worker **worker)
 {
 	struct worker *w = calloc(1, sizeof *w);
 	enum error e = ERR_OK;
@@ -62,13 +64,19 @@ enum error worker_new(const struct device *device, const char *kernel_dir, const
 	if (w->notify_fd < 0)
 		e = ERR_IO;
 	if (!e)
-		e = programs_new(&w->programs, device, kernel_dir, cache_dir, w->notify_fd);
+		e = programs_new(&w->programs, device, options->kernel_dir, options->cache_dir,
+		                 w->notify_fd);
 	while (!e && w->lanes < (device->unified ? LANES_SHARED : LANES_OWN)) {
 		e = lane_new(device, device->unified, w->notify_fd, &w->lane[w->lanes]);
 		w->lanes++;
 	}
 	if (!e)
 		e = warm_up(w->programs, w->lane[0], w->notify_fd);
+	if (!e) {
+		w->tuner = tuner_new(w->programs, options->state_dir, options->kernel_dir,
+		                     options->platform, options->device);
+		e = w->tuner ? ERR_OK : ERR_MEMORY;
+	}
 	if (e)
 		worker_free(worker);
 	else
@@ -76,9 +84,9 @@ enum error worker_new(const struct device *device, const char *kernel_dir, const
 	return e;
 }
 
-struct programs *worker_programs(const struct worker *worker)
+struct tuner *worker_tuner(const struct worker *worker)
 {
-	return worker->programs;
+	return worker->tuner;
 }
 
 static void plans_free(struct worker *w)
@@ -114,6 +122,7 @@ void worker_free(struct worker **worker)
 		device_arena_close(&w->arenas[i]);
 	plans_free(w);
 	waiting_free(w);
+	tuner_free(&w->tuner);
 	programs_free(&w->programs);
 	if (w->notify_fd >= 0)
 		close(w->notify_fd);
@@ -278,7 +287,8 @@ static enum error take_plan(struct worker *w, const struct message_plan *message
 	    (!chain_valid(chain) || !image_valid(&message->image) || *find_plan(w, message->job)))
 		e = ERR_INTERNAL;
 	if (!e)
-		e = plan_new(w->programs, chain, &message->image, NULL, NULL, &job->plan);
+		e = plan_new(w->programs, chain, &message->image, tuner_choose, w->tuner,
+		             &job->plan);
 	if (!e) {
 		job->job = message->job;
 		job->next = w->plans;
@@ -360,28 +370,84 @@ static enum error receive(struct worker *w, bool *closed)
 	}
 }
 
+/* True if no tile is here. */
+static bool is_idle(const struct worker *w)
+{
+	bool idle = !w->first;
+
+	for (uint32_t i = 0; i < w->lanes; i++)
+		idle &= lane_idle(w->lane[i]);
+	return idle;
+}
+
+static enum error send_choice(const struct worker *w, const struct message_choice *choice)
+{
+	struct message message = {.type = MSG_CHOICE, .choice = *choice};
+
+	return wire_send(w->socket, &message, NULL);
+}
+
+/* Tells the front of programs that have been built since. */
+static enum error send_programs(struct worker *w)
+{
+	struct message message = {.type = MSG_PROGRAMS};
+
+	programs_count(w->programs, &message.programs);
+	if (!memcmp(&message.programs, &w->built, sizeof w->built))
+		return ERR_OK;
+	w->built = message.programs;
+	return wire_send(w->socket, &message, NULL);
+}
+
+/* What the tuner remembers, for the front to show. */
+static enum error send_choices(const struct worker *w)
+{
+	struct message_choice choice;
+	enum error e = ERR_OK;
+
+	for (uint32_t i = 0; !e && tuner_get(w->tuner, i, &choice); i++)
+		e = send_choice(w, &choice);
+	return e;
+}
+
+/* Waits for a message or a tile. While there is none, the tuner has its turns: the first after a
+ * pause, each no longer than a launch. */
+static enum error wait_or_tune(struct worker *w, struct pollfd wait[2], bool *tuning)
+{
+	struct message_choice choice;
+	bool may_tune = is_idle(w) && tuner_ready(w->tuner);
+	int count = poll(wait, 2, !may_tune ? -1 : *tuning ? 0 : TUNE_AFTER_MS);
+
+	if (count < 0)
+		return errno == EINTR ? ERR_OK : ERR_IO;
+	*tuning = may_tune && count == 0;
+	if (*tuning && tuner_step(w->tuner, &choice))
+		return send_choice(w, &choice);
+	return ERR_OK;
+}
+
 enum error worker_run(struct worker *w)
 {
 	struct pollfd wait[2] = {{.fd = w->socket, .events = POLLIN},
 	                         {.fd = w->notify_fd, .events = POLLIN}};
-	bool closed = false;
-	enum error e = ERR_OK;
+	bool closed = false, tuning = false;
+	enum error e = send_choices(w);
 	uint64_t count;
 
 	while (!e && !closed) {
-		if (poll(wait, 2, -1) < 0) {
-			if (errno == EINTR)
-				continue;
-			return ERR_IO;
-		}
+		wait[0].revents = wait[1].revents = 0;
+		e = wait_or_tune(w, wait, &tuning);
 		if (wait[1].revents && read(w->notify_fd, &count, sizeof count) < 0 &&
 		    errno != EAGAIN)
 			return ERR_IO;
-		e = finish_tiles(w);
+		if (!e)
+			e = finish_tiles(w);
 		if (!e && wait[0].revents)
 			e = receive(w, &closed);
 		if (!e)
 			e = start_tiles(w);
+		if (!e)
+			e = send_programs(w);
 	}
 	return e;
 }

@@ -90,8 +90,7 @@ static void device_up(struct worker *worker, const struct message_ready *ready)
 	d->startup_ms = ready->startup_ms;
 	d->window = ready->lanes + 1 < WINDOW_MAX ? ready->lanes + 1 : WINDOW_MAX;
 	metric_set(METRIC_DEVICE_MEMORY, d->label, NULL, (double)d->memory);
-	metric_add(METRIC_PROGRAM_BUILDS, "compiled", NULL, ready->compiled);
-	metric_add(METRIC_PROGRAM_BUILDS, "cached", NULL, ready->cached);
+	d->programs = (struct message_programs){0};
 	log_info("%s is up: %s, %s, ready after %u ms", d->label, d->name, d->driver,
 	         d->startup_ms);
 	publish(d);
@@ -168,18 +167,56 @@ static bool tile_done_valid(const struct message_tile_done *done)
 	return true;
 }
 
-static void device_message(struct worker *worker, const struct message *message)
+static bool choice_valid(const struct message_choice *choice)
 {
-	struct device *d = device_of(worker);
-	const struct message_tile_done *done = &message->tile_done;
-	struct task *task = NULL;
+	if (choice->count < 1 || choice->count > CANDIDATES_MAX ||
+	    choice->chosen >= choice->count || !memchr(choice->work, 0, sizeof choice->work))
+		return false;
+	for (unsigned i = 0; i < choice->count; i++)
+		if (choice->candidate[i].kernel >= KERNELS)
+			return false;
+	return true;
+}
 
-	if (message->type == MSG_TILE_DONE && tile_done_valid(done))
-		task = take_held(d, done->job, done->index);
-	if (!task) {
-		worker_kill(worker, "protocol");
+/* Remembers what a device's tuner chose, in the place of an earlier choice for the same work. */
+static void take_choice(struct device *d, const struct message_choice *choice)
+{
+	unsigned i = 0;
+	struct message_choice *grown;
+
+	while (i < d->choice_count && strcmp(d->choices[i].work, choice->work))
+		i++;
+	if (i == CHOICES_MAX)
 		return;
+	if (i == d->choice_count) {
+		grown = reallocarray(d->choices, i + 1, sizeof *grown);
+		if (!grown)
+			return;
+		d->choices = grown;
+		d->choice_count++;
 	}
+	d->choices[i] = *choice;
+}
+
+/* Counts the programs built since the device last said how many there are. */
+static void count_programs(struct device *d, const struct message_programs *now)
+{
+	const struct message_programs *old = &d->programs;
+
+	metric_add(METRIC_PROGRAM_BUILDS, "compiled", NULL, now->compiled - old->compiled);
+	metric_add(METRIC_PROGRAM_BUILDS, "cached", NULL, now->cached - old->cached);
+	metric_add(METRIC_PROGRAM_BUILDS, "failed", NULL, now->failed - old->failed);
+	d->programs = *now;
+}
+
+static bool programs_valid(const struct device *d, const struct message_programs *now)
+{
+	return now->compiled >= d->programs.compiled && now->cached >= d->programs.cached &&
+	       now->failed >= d->programs.failed;
+}
+
+static void take_tile(struct device *d, struct task *task, const struct message_tile_done *done)
+{
 	if (done->error)
 		log_warning("%s: tile %u of job %llu: %s (OpenCL %d)", d->label, done->index,
 		            (unsigned long long)done->job, error_title(done->error),
@@ -189,6 +226,27 @@ static void device_message(struct worker *worker, const struct message *message)
 	publish(d);
 	owner->task_done(task, done);
 	owner->room();
+}
+
+static void device_message(struct worker *worker, const struct message *message)
+{
+	struct device *d = device_of(worker);
+	struct task *task = NULL;
+
+	if (message->type == MSG_CHOICE && choice_valid(&message->choice)) {
+		take_choice(d, &message->choice);
+		return;
+	}
+	if (message->type == MSG_PROGRAMS && programs_valid(d, &message->programs)) {
+		count_programs(d, &message->programs);
+		return;
+	}
+	if (message->type == MSG_TILE_DONE && tile_done_valid(&message->tile_done))
+		task = take_held(d, message->tile_done.job, message->tile_done.index);
+	if (task)
+		take_tile(d, task, &message->tile_done);
+	else
+		worker_kill(worker, "protocol");
 }
 
 static void device_down(struct worker *worker, const char *reason)
@@ -215,6 +273,8 @@ static void common_arguments(struct worker *w)
 	w->argv[n++] = strdup(config->log_level);
 	w->argv[n++] = strdup("--cache-dir");
 	w->argv[n++] = strdup(config->cache_dir);
+	w->argv[n++] = strdup("--state-dir");
+	w->argv[n++] = strdup(config->state_dir);
 	if (*config->kernel_dir) {
 		w->argv[n++] = strdup("--kernel-dir");
 		w->argv[n++] = strdup(config->kernel_dir);

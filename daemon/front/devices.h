@@ -10,7 +10,7 @@
 #include "front/job.h"
 #include "front/supervisor.h"
 
-enum { DEVICES_MAX = 64, WINDOW_MAX = 8 };
+enum { DEVICES_MAX = 64, WINDOW_MAX = 8, CHOICES_MAX = 256 };
 
 struct device {
 	struct worker worker;
@@ -27,8 +27,11 @@ struct device {
 	/* The job in each arena whose plan the device holds, 0 if none: an arena has one job at a
 	 * time. */
 	uint64_t plan[CODECS_MAX];
-	double ns_per_unit; /* running estimate of its speed */
-	uint64_t tiles;     /* filtered since the start of the service */
+	double ns_per_unit;               /* running estimate of its speed */
+	uint64_t tiles;                   /* filtered since the start of the service */
+	struct message_programs programs; /* that its worker has built */
+	struct message_choice *choices;   /* of its tuner */
+	unsigned choice_count;
 };
 
 /* What the scheduler wants to know. */

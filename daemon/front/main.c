@@ -121,7 +121,7 @@ static enum error start(void)
 		return e;
 	spool_init(config.max_memory, config.spool_size, config.cache_dir);
 	routes_init(&config);
-	e = supervisor_init(config.cache_dir);
+	e = supervisor_init();
 	if (!e)
 		e = http_init(&config);
 	if (!e)

@@ -157,14 +157,56 @@ static json_t *describe_kernel(const struct metric_summary *s)
 	                 s->total > 0 ? bytes / s->total * 1e-9 : 0.0);
 }
 
+static json_t *describe_candidate(const struct message_choice *c, unsigned i)
+{
+	double ns = (double)c->candidate[i].ns;
+	char shape[48];
+
+	snprintf(shape, sizeof shape, "%ux%u by %ux%u", c->candidate[i].x, c->candidate[i].y,
+	         c->candidate[i].group_x, c->candidate[i].group_y);
+	return json_pack("{s:s, s:s, s:o}", "variant", kernel_name(c->candidate[i].kernel), "shape",
+	                 shape, "ns_per_sample",
+	                 ns > 0 && c->samples ? json_real(ns / (double)c->samples) : json_null());
+}
+
+/* What a device's tuner chose for one kind of work, and the times that say why. */
+static json_t *describe_choice(const struct device *d, const struct message_choice *c)
+{
+	json_t *candidates = json_array();
+
+	for (unsigned i = 0; i < c->count; i++)
+		json_array_append_new(candidates, describe_candidate(c, i));
+	return json_pack("{s:s, s:s, s:s, s:i, s:o}", "device", d->label, "work", c->work,
+	                 "variant", kernel_name(c->candidate[c->chosen].kernel), "chosen",
+	                 (int)c->chosen, "candidates", candidates);
+}
+
+static json_t *describe_variant(enum kernel kernel)
+{
+	static const char *const origins[] = {"general", "special", "classic"};
+	const struct kernel_row *row = kernel_row(kernel);
+
+	return json_pack("{s:s, s:s, s:s}", "name", row->name, "origin", origins[row->origin],
+	                 "text", row->text);
+}
+
 static void get_kernels(struct request *r)
 {
 	struct metric_summary s;
-	json_t *list = json_array();
+	json_t *kernels = json_array(), *choices = json_array(), *variants = json_array();
 
 	for (size_t i = 0; metric_summary(METRIC_KERNEL_DURATION, i, &s); i++)
-		json_array_append_new(list, describe_kernel(&s));
-	answer_json(&r->answer, 200, json_pack("{s:o}", "kernels", list));
+		json_array_append_new(kernels, describe_kernel(&s));
+	for (unsigned i = 0; i < devices_count(); i++)
+		for (unsigned j = 0; j < device_get(i)->choice_count; j++)
+			json_array_append_new(
+			    choices, describe_choice(device_get(i), &device_get(i)->choices[j]));
+	for (enum kernel k = 0; k < KERNELS; k++)
+		if (kernel_row(k)->operations)
+			json_array_append_new(variants, describe_variant(k));
+	answer_json(&r->answer, 200,
+	            json_pack("{s:o, s:o, s:o}", "kernels", kernels, "choices", choices, "variants",
+	                      variants));
 }
 
 static void get_metrics(struct request *r)

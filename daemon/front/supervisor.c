@@ -24,7 +24,7 @@ extern char **environ;
 
 static char program_dir[PATH_MAX];
 
-enum error supervisor_init(const char *cache_dir)
+enum error supervisor_init(void)
 {
 	char path[PATH_MAX];
 	ssize_t length = readlink("/proc/self/exe", program_dir, sizeof program_dir - 1);
@@ -38,9 +38,7 @@ enum error supervisor_init(const char *cache_dir)
 	snprintf(path, sizeof path, "%.*s/convolved-codec", (int)sizeof path - 32, program_dir);
 	if (access(path, X_OK))
 		snprintf(program_dir, sizeof program_dir, "%s", LIBEXECDIR);
-	/* PoCL keeps compiled kernels in $HOME, or, without one, where everybody can write. */
-	snprintf(path, sizeof path, "%.*s/pocl", (int)sizeof path - 32, cache_dir);
-	return setenv("POCL_CACHE_DIR", path, 0) ? ERR_IO : ERR_OK;
+	return ERR_OK;
 }
 
 /* Starts the process with its end of the socket pair as descriptor WORKER_SOCKET. */

@@ -47,7 +47,7 @@ struct worker {
 
 /* cache_dir: for the environment of the workers. Looks for their programs beside this one, else
  * in the installed place. */
-enum error supervisor_init(const char *cache_dir) MUST_CHECK;
+enum error supervisor_init(void) MUST_CHECK;
 
 /* Starts a worker whose first four members and argv are set. It is started again, sooner or later,
  * whenever it ends. */

@@ -1,0 +1,610 @@
+/* Measuring: all candidates for a kind of work in turn, several rounds, so that a busy moment of
+ * the host does not fall on one alone; the least median wins. A step is one launch, so a tile that
+ * comes meanwhile waits for no more than that. Launches are sized to take some milliseconds.
+ *
+ * The file is JSON and written anew, as a whole, after each choice. It names device, driver and the
+ * kernels' sources; if any of them is another now, all is measured again. */
+#include "device/tuner.h"
+
+#include <errno.h>
+#include <glib.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "device/source.h"
+
+enum { ROUNDS = 7, ENTRIES_MAX = 256, WIDTH = 2048 };
+
+/* Multiply-adds and samples of a launch, at most. */
+static const struct {
+	double work, samples;
+} budget[] = {
+    [DEVICE_CPU] = {1.5e9, 2e6}, [DEVICE_GPU] = {2e11, 3e7}, [DEVICE_ACCELERATOR] = {1e9, 1e6}};
+
+/* A kernel and shape that is measured. */
+struct candidate {
+	enum kernel kernel;
+	struct shape shape;
+	struct step step;
+	enum program_state state;
+	double ns[ROUNDS + 1]; /* the first warms up */
+	double median;
+};
+
+/* The measuring of one kind of work. */
+struct trial {
+	struct work work;
+	struct operation operation; /* a copy of ours */
+	struct tile tile;
+	struct view views[PLACES];
+	cl_mem src, dst;
+	struct candidate candidate[CANDIDATES_MAX];
+	uint32_t count, next; /* next: launch, of count * (ROUNDS + 1) */
+	bool started;
+};
+
+struct entry {
+	char work[64];
+	struct trial *trial;          /* NULL once it is settled */
+	struct message_choice choice; /* count 0: not settled */
+};
+
+struct tuner {
+	struct programs *programs;
+	cl_command_queue queue;
+	char path[4096], sources[65]; /* path: empty if nothing is remembered */
+	uint32_t count;
+	struct entry entry[ENTRIES_MAX];
+};
+
+static bool is_mean(const struct operation *op)
+{
+	double sum = 0;
+
+	if (op->kind != OPERATION_SEPARABLE || op->offset != 0)
+		return false;
+	for (uint32_t i = 0; i < 2 * (op->radius_x + op->radius_y) + 2; i++) {
+		if (op->coefficients[i] < 0)
+			return false;
+		sum += op->coefficients[i];
+	}
+	return fabs(sum - 2) < 1e-9;
+}
+
+/* Says what distinguishes a kind of work for the tuner. */
+static void describe(const struct work *work, char text[64])
+{
+	static const char *const kinds[] = {"separable", "matrix", "gradient", "bilateral",
+	                                    "unsharp"};
+	static const char *const outputs[] = {" magnitude", " x", " y", " direction"};
+	const struct operation *op = work->operation;
+	char kept[24] = "";
+
+	if (work->keep)
+		snprintf(kept, sizeof kept, " keep %u", work->keep);
+	snprintf(text, 64, "%s%s %ux%u %s x%u%s%s%s", kinds[op->kind],
+	         op->kind == OPERATION_GRADIENT ? outputs[op->output] : "", 2 * op->radius_x + 1,
+	         2 * op->radius_y + 1, pixel_type_name(work->type), work->bands,
+	         is_mean(op) ? " mean" : "", work->alpha ? " alpha" : "", kept);
+}
+
+static struct entry *find_entry(struct tuner *t, const char *work)
+{
+	for (uint32_t i = 0; i < t->count; i++)
+		if (!strcmp(t->entry[i].work, work))
+			return &t->entry[i];
+	return NULL;
+}
+
+/* ---- what is remembered ---- */
+
+static json_t *choice_json(const struct message_choice *c)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < c->count; i++)
+		json_array_append_new(
+		    list,
+		    json_pack("{s:s, s:[i,i,i,i], s:I}", "kernel",
+		              kernel_name(c->candidate[i].kernel), "shape", (int)c->candidate[i].x,
+		              (int)c->candidate[i].y, (int)c->candidate[i].group_x,
+		              (int)c->candidate[i].group_y, "ns", (json_int_t)c->candidate[i].ns));
+	return json_pack("{s:s, s:i, s:I, s:o}", "work", c->work, "chosen", (int)c->chosen,
+	                 "samples", (json_int_t)c->samples, "candidates", list);
+}
+
+static void save(const struct tuner *t)
+{
+	const struct device *device = programs_device(t->programs);
+	json_t *choices = json_array(), *all;
+	char path[sizeof t->path + 8];
+
+	for (uint32_t i = 0; i < t->count; i++)
+		if (t->entry[i].choice.count)
+			json_array_append_new(choices, choice_json(&t->entry[i].choice));
+	all = json_pack("{s:s, s:s, s:s, s:o}", "device", device->name, "driver", device->driver,
+	                "kernels", t->sources, "choices", choices);
+	snprintf(path, sizeof path, "%s.new", t->path);
+	if (*t->path &&
+	    (json_dump_file(all, path, JSON_INDENT(1) | JSON_COMPACT) || rename(path, t->path)))
+		log_warning("cannot write %s: %s", path, strerror(errno));
+	json_decref(all);
+}
+
+/* Reads one candidate; false if it is none of ours. */
+static bool read_candidate(json_t *json, struct message_choice *c, uint32_t i)
+{
+	const char *name;
+	int x, y, group_x, group_y;
+	json_int_t ns;
+
+	if (json_unpack(json, "{s:s, s:[i,i,i,i], s:I}", "kernel", &name, "shape", &x, &y, &group_x,
+	                &group_y, "ns", &ns))
+		return false;
+	c->candidate[i].kernel = kernel_parse(name);
+	c->candidate[i].x = (uint16_t)x;
+	c->candidate[i].y = (uint16_t)y;
+	c->candidate[i].group_x = (uint16_t)group_x;
+	c->candidate[i].group_y = (uint16_t)group_y;
+	c->candidate[i].ns = (uint64_t)ns;
+	return c->candidate[i].kernel < KERNELS && x > 0 && y > 0 && group_x > 0 && group_y > 0 &&
+	       ns >= 0;
+}
+
+static bool read_choice(json_t *json, struct message_choice *c)
+{
+	json_t *list, *item;
+	const char *work;
+	int chosen;
+	json_int_t samples;
+	size_t i;
+
+	*c = (struct message_choice){0};
+	if (json_unpack(json, "{s:s, s:i, s:I, s:o}", "work", &work, "chosen", &chosen, "samples",
+	                &samples, "candidates", &list) ||
+	    !json_is_array(list) || json_array_size(list) > CANDIDATES_MAX || chosen < 0 ||
+	    (size_t)chosen >= json_array_size(list))
+		return false;
+	snprintf(c->work, sizeof c->work, "%s", work);
+	c->chosen = (uint32_t)chosen;
+	c->count = (uint32_t)json_array_size(list);
+	c->samples = (uint64_t)samples;
+	json_array_foreach(list, i, item) if (!read_candidate(item, c, (uint32_t)i)) return false;
+	return true;
+}
+
+/* Takes over what was measured on the same device with the same driver and kernels. */
+static void load(struct tuner *t)
+{
+	const struct device *device = programs_device(t->programs);
+	json_error_t error;
+	json_t *all = json_load_file(t->path, 0, &error), *choices, *item;
+	const char *name, *driver, *sources;
+	size_t i;
+
+	if (!all) {
+		if (access(t->path, F_OK) == 0)
+			log_warning("%s: %s: all is measured again", t->path, error.text);
+		return;
+	}
+	if (json_unpack(all, "{s:s, s:s, s:s, s:o}", "device", &name, "driver", &driver, "kernels",
+	                &sources, "choices", &choices)) {
+		log_warning("%s is not of this program: all is measured again", t->path);
+	} else if (strcmp(name, device->name) || strcmp(driver, device->driver) ||
+	           strcmp(sources, t->sources)) {
+		log_info("%s is of another device, driver or kernels: all is measured again",
+		         t->path);
+	} else {
+		json_array_foreach(choices, i, item)
+		{
+			struct entry *e = &t->entry[t->count];
+
+			if (t->count < ENTRIES_MAX && read_choice(item, &e->choice) &&
+			    !find_entry(t, e->choice.work)) {
+				memcpy(e->work, e->choice.work, sizeof e->work);
+				t->count++;
+			}
+		}
+	}
+	json_decref(all);
+}
+
+/* The SHA-256 of all kernel sources. */
+static bool digest_sources(const char *kernel_dir, char text[65])
+{
+	GChecksum *sum = g_checksum_new(G_CHECKSUM_SHA256);
+	bool complete = true;
+
+	for (size_t i = 0; i < kernels_embedded_count; i++) {
+		char *source = source_load(kernel_dir, kernels_embedded[i].name);
+
+		complete &= source != NULL;
+		if (source)
+			g_checksum_update(sum, (const guchar *)source, -1);
+		free(source);
+	}
+	snprintf(text, 65, "%s", g_checksum_get_string(sum));
+	g_checksum_free(sum);
+	return complete;
+}
+
+struct tuner *tuner_new(struct programs *programs, const char *state_dir, const char *kernel_dir,
+                        unsigned platform, unsigned index)
+{
+	const struct device *device = programs_device(programs);
+	struct tuner *t = calloc(1, sizeof *t);
+	cl_int code;
+
+	if (!t)
+		return NULL;
+	t->programs = programs;
+	t->queue =
+	    clCreateCommandQueue(device->context, device->id, CL_QUEUE_PROFILING_ENABLE, &code);
+	if (code || !digest_sources(kernel_dir, t->sources)) {
+		tuner_free(&t);
+		return NULL;
+	}
+	if (state_dir && mkdir(state_dir, 0700) && errno != EEXIST)
+		log_warning("cannot make the folder %s: %s", state_dir, strerror(errno));
+	if (state_dir) {
+		snprintf(t->path, sizeof t->path, "%.4000s/tuning-%u-%u.json", state_dir, platform,
+		         index);
+		load(t);
+	}
+	return t;
+}
+
+static void trial_free(struct trial **trial)
+{
+	struct trial *r = *trial;
+
+	if (!r)
+		return;
+	for (uint32_t i = 0; i < r->count; i++)
+		step_release(&r->candidate[i].step);
+	if (r->src)
+		clReleaseMemObject(r->src);
+	if (r->dst)
+		clReleaseMemObject(r->dst);
+	operation_fini(&r->operation);
+	free(r);
+	*trial = NULL;
+}
+
+void tuner_free(struct tuner **tuner)
+{
+	struct tuner *t = *tuner;
+
+	if (!t)
+		return;
+	for (uint32_t i = 0; i < t->count; i++)
+		trial_free(&t->entry[i].trial);
+	if (t->queue)
+		clReleaseCommandQueue(t->queue);
+	free(t);
+	*tuner = NULL;
+}
+
+/* ---- trials ---- */
+
+static bool copy_operation(const struct operation *from, struct operation *to)
+{
+	size_t width = 2 * (size_t)from->radius_x + 1, height = 2 * (size_t)from->radius_y + 1;
+	size_t count = from->kind == OPERATION_MATRIX     ? width * height
+	               : from->kind == OPERATION_GRADIENT ? 3
+	                                                  : width + height;
+
+	*to = *from;
+	to->coefficients = calloc(count, sizeof *to->coefficients);
+	if (to->coefficients)
+		memcpy(to->coefficients, from->coefficients, count * sizeof *to->coefficients);
+	return to->coefficients != NULL;
+}
+
+static void add_candidate(struct trial *r, enum kernel kernel, struct shape shape)
+{
+	if (r->count < CANDIDATES_MAX)
+		r->candidate[r->count++] = (struct candidate){.kernel = kernel, .shape = shape};
+}
+
+static void add_candidates(struct trial *r, const struct device *device)
+{
+	for (enum kernel k = 0; k < KERNELS; k++) {
+		const struct shape *shape = variant_get(k)->shape;
+
+		if (!variant_applies(k, &r->work, device, false))
+			continue;
+		if (kernel_row(k)->origin == KERNEL_GENERAL)
+			add_candidate(r, k, variant_general_shape(device, k));
+		else
+			for (int i = 0; i < SHAPES_MAX && shape[i].x; i++)
+				add_candidate(r, k, shape[i]);
+	}
+}
+
+static double taps(const struct operation *op)
+{
+	double width = 2.0 * op->radius_x + 1, height = 2.0 * op->radius_y + 1;
+
+	if (op->kind == OPERATION_BILATERAL)
+		return 10 * width * height;
+	return op->kind == OPERATION_SEPARABLE ? width + height : width * height;
+}
+
+/* Notes a kind of work to be measured. */
+static struct entry *add_entry(struct tuner *t, const struct work *work, const char *text)
+{
+	const struct device *device = programs_device(t->programs);
+	struct entry *e = &t->entry[t->count];
+	struct trial *r;
+
+	if (t->count == ENTRIES_MAX)
+		return NULL;
+	r = calloc(1, sizeof *r);
+	if (!r || !copy_operation(work->operation, &r->operation)) {
+		free(r);
+		return NULL;
+	}
+	r->work = *work;
+	r->work.operation = &r->operation;
+	add_candidates(r, device);
+	*e = (struct entry){.trial = r};
+	snprintf(e->work, sizeof e->work, "%s", text);
+	t->count++;
+	return e;
+}
+
+void tuner_choose(void *tuner, const struct work *work, enum kernel *kernel, struct shape *shape)
+{
+	struct tuner *t = tuner;
+	const struct device *device = programs_device(t->programs);
+	struct entry *e;
+	char text[64];
+
+	describe(work, text);
+	e = find_entry(t, text);
+	if (!e)
+		e = add_entry(t, work, text);
+	if (e && e->choice.count) {
+		enum kernel chosen = e->choice.candidate[e->choice.chosen].kernel;
+
+		if (variant_applies(chosen, work, device, false)) {
+			*kernel = chosen;
+			*shape = (struct shape){e->choice.candidate[e->choice.chosen].x,
+			                        e->choice.candidate[e->choice.chosen].y,
+			                        e->choice.candidate[e->choice.chosen].group_x,
+			                        e->choice.candidate[e->choice.chosen].group_y};
+			return;
+		}
+	}
+	plan_choose_by_table(device, work, kernel, shape);
+}
+
+/* Buffers with some pattern in them, and the region that a launch makes. */
+static cl_int prepare_buffers(const struct tuner *t, struct trial *r)
+{
+	const struct device *device = programs_device(t->programs);
+	const struct operation *op = &r->operation;
+	uint64_t sample = pixel_type_size(r->work.type), bands = r->work.bands;
+	double samples = fmin(budget[device->type].samples, budget[device->type].work / taps(op));
+	uint32_t width = WIDTH / r->work.bands, height;
+	uint64_t lead = (op->radius_x * bands * sample + 63) & ~UINT64_C(63);
+	uint64_t pitch = (2 * lead + width * bands * sample + 63) & ~UINT64_C(63), size;
+	const uint32_t pattern = 0x3d813d02;
+	cl_int code;
+
+	height = (uint32_t)fmax(samples / (width * (double)bands), 32) & ~31u;
+	size = pitch * (height + 2 * (uint64_t)op->radius_y);
+	r->tile = (struct tile){.width = width, .height = height};
+	r->src = clCreateBuffer(device->context, CL_MEM_READ_WRITE, size, NULL, &code);
+	if (!code)
+		code = clEnqueueFillBuffer(t->queue, r->src, &pattern, sizeof pattern, 0,
+		                           size & ~UINT64_C(3), 0, NULL, NULL);
+	if (!code)
+		r->dst = clCreateBuffer(device->context, CL_MEM_READ_WRITE, size, NULL, &code);
+	r->views[PLACE_IN] = (struct view){r->src, lead + op->radius_y * pitch, (uint32_t)pitch};
+	r->views[PLACE_OUT] = (struct view){r->dst, 0, (uint32_t)pitch};
+	return code;
+}
+
+/* Asks for the program of every candidate, and makes the buffers. */
+static void start_trial(struct tuner *t, struct trial *r)
+{
+	cl_int code = prepare_buffers(t, r);
+
+	r->started = true;
+	for (uint32_t i = 0; i < r->count; i++) {
+		struct candidate *c = &r->candidate[i];
+
+		c->step = (struct step){.src = PLACE_IN, .dst = PLACE_OUT};
+		if (code ||
+		    plan_make_step(t->programs, &r->work, c->kernel, c->shape, &c->step, &c->state))
+			c->state = PROGRAM_FAILED;
+	}
+}
+
+/* Asks again for what is pending; true if nothing is any more. */
+static bool all_built(struct tuner *t, struct trial *r)
+{
+	bool built = true;
+
+	for (uint32_t i = 0; i < r->count; i++) {
+		struct candidate *c = &r->candidate[i];
+
+		if (c->state == PROGRAM_PENDING)
+			c->state = programs_find(t->programs, &c->step);
+		built &= c->state != PROGRAM_PENDING;
+	}
+	return built;
+}
+
+static struct entry *first_unsettled(struct tuner *t)
+{
+	for (uint32_t i = 0; i < t->count; i++)
+		if (t->entry[i].trial)
+			return &t->entry[i];
+	return NULL;
+}
+
+bool tuner_ready(struct tuner *t)
+{
+	struct entry *e = first_unsettled(t);
+
+	return e && (!e->trial->started || all_built(t, e->trial));
+}
+
+/* Nanoseconds of one launch by the device's clock; NAN if it failed. */
+static double measure(const struct tuner *t, struct trial *r, const struct candidate *c)
+{
+	cl_ulong start = 0, end = 0;
+	cl_event event = NULL;
+	cl_int code = step_launch(&c->step, programs_device(t->programs), &r->tile, t->queue,
+	                          r->views, &event);
+
+	if (!code)
+		code = clFinish(t->queue);
+	if (!code)
+		code = clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start,
+		                               &start, NULL);
+	if (!code)
+		code = clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end,
+		                               NULL);
+	if (event)
+		clReleaseEvent(event);
+	return code ? NAN : (double)(end - start);
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Chooses the least median. */
+static void settle(struct tuner *t, struct entry *e)
+{
+	struct trial *r = e->trial;
+	struct message_choice *choice = &e->choice;
+	double least = INFINITY;
+
+	memcpy(choice->work, e->work, sizeof choice->work);
+	choice->count = r->count;
+	choice->samples = (uint64_t)r->tile.width * r->tile.height * r->work.bands;
+	for (uint32_t i = 0; i < r->count; i++) {
+		struct candidate *c = &r->candidate[i];
+
+		qsort(c->ns + 1, ROUNDS, sizeof *c->ns, compare_doubles);
+		choice->candidate[i].kernel = c->kernel;
+		choice->candidate[i].x = c->shape.x;
+		choice->candidate[i].y = c->shape.y;
+		choice->candidate[i].group_x = c->shape.group_x;
+		choice->candidate[i].group_y = c->shape.group_y;
+		choice->candidate[i].ns =
+		    c->state == PROGRAM_READY ? (uint64_t)c->ns[1 + ROUNDS / 2] : 0;
+		if (choice->candidate[i].ns && c->ns[1 + ROUNDS / 2] < least) {
+			least = c->ns[1 + ROUNDS / 2];
+			choice->chosen = i;
+		}
+	}
+	log_info("%s: %s, %.0f ns of %u candidates", e->work,
+	         kernel_name(choice->candidate[choice->chosen].kernel), least, choice->count);
+	trial_free(&e->trial);
+	save(t);
+}
+
+bool tuner_step(struct tuner *t, struct message_choice *choice)
+{
+	struct entry *e = first_unsettled(t);
+	struct trial *r = e ? e->trial : NULL;
+	struct candidate *c;
+
+	if (!r)
+		return false;
+	if (!r->started) {
+		start_trial(t, r);
+		return false;
+	}
+	c = &r->candidate[r->next % r->count];
+	if (c->state == PROGRAM_READY) {
+		double ns = measure(t, r, c);
+
+		if (isnan(ns))
+			c->state = PROGRAM_FAILED;
+		c->ns[r->next / r->count] = ns;
+	}
+	if (++r->next < r->count * (ROUNDS + 1))
+		return false;
+	settle(t, e);
+	*choice = e->choice;
+	return true;
+}
+
+bool tuner_get(struct tuner *t, uint32_t i, struct message_choice *choice)
+{
+	for (uint32_t j = 0; j < t->count; j++)
+		if (t->entry[j].choice.count && i-- == 0) {
+			*choice = t->entry[j].choice;
+			return true;
+		}
+	return false;
+}
+
+/* The chains that a first start is tuned for. */
+static const char *const usual[] = {
+    "gaussian=size=3",
+    "gaussian=size=5",
+    "gaussian=sigma=2",
+    "gaussian=sigma=5",
+    "box=size=3",
+    "sobel",
+    "sobel=output=x",
+    "laplacian",
+    "sharpen",
+    "emboss",
+    "bilateral=radius=4",
+    "unsharp",
+    "convolve=kernel=1 2 3 4 5;2 9 4 7 6;3 1 8 0 7;4 4 2 7 1;5 6 7 8 0",
+};
+
+static void note_usual(struct tuner *t, struct chain *chain, const struct image *image)
+{
+	struct problem problem;
+	struct plan *plan;
+
+	for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
+		chain_init(chain);
+		if (chain_parse(chain, usual[i], &problem) ||
+		    plan_new(t->programs, chain, image, tuner_choose, t, &plan))
+			log_error("%s cannot be tuned", usual[i]);
+		else
+			plan_free(&plan);
+	}
+}
+
+void tuner_run(struct tuner *t, void (*report)(const struct message_choice *choice))
+{
+	struct chain *chain = malloc(sizeof *chain);
+	struct message_choice choice;
+
+	for (uint32_t kind = 0; chain && kind < 9; kind++) {
+		static const uint32_t bands[3] = {1, 3, 4};
+		struct image image = {
+		    .width = WIDTH, .height = WIDTH, .bands = bands[kind % 3], .type = kind / 3};
+
+		note_usual(t, chain, &image);
+	}
+	free(chain);
+	while (first_unsettled(t)) {
+		if (!tuner_ready(t))
+			programs_wait(t->programs);
+		else if (tuner_step(t, &choice))
+			report(&choice);
+	}
+}

@@ -1,0 +1,37 @@
+/* The tuner: measures which kernel, in which shape, does a kind of work soonest on this device, and
+ * remembers it. */
+#ifndef DEVICE_TUNER_H
+#define DEVICE_TUNER_H
+
+#include "common/wire.h"
+#include "device/plan.h"
+
+struct tuner;
+
+/* Makes a tuner. state_dir: where choices are remembered, or NULL; what is there is used if it was
+ * measured on this device with this driver and these kernels. index: the device's, to tell the
+ * files of several apart. The programs must outlive it. NULL if there is no memory. */
+struct tuner *tuner_new(struct programs *programs, const char *state_dir, const char *kernel_dir,
+                        unsigned platform, unsigned index);
+/* NULL is allowed; the pointer becomes NULL. */
+void tuner_free(struct tuner **tuner);
+
+/* Chooses for a plan (a plan_chooser; user: the tuner): what was measured, or the best by table of
+ * work that has not been measured yet, of which it takes note. */
+void tuner_choose(void *tuner, const struct work *work, enum kernel *kernel, struct shape *shape);
+
+/* True if tuner_step() has something to do: not while it waits for programs. */
+bool tuner_ready(struct tuner *tuner);
+
+/* Does one step: at most one launch of one kernel, and waits for it. When that settled a choice it
+ * fills in the message for the front and returns true. */
+bool tuner_step(struct tuner *tuner, struct message_choice *choice);
+
+/* The i-th of the choices made; false after the last. */
+bool tuner_get(struct tuner *tuner, uint32_t i, struct message_choice *choice);
+
+/* Takes note of every kind of work that the filters' usual parameters come to, then measures until
+ * all is settled. Each choice is handed to `report`. */
+void tuner_run(struct tuner *tuner, void (*report)(const struct message_choice *choice));
+
+#endif
