@@ -127,3 +127,19 @@ FORCE_INLINE int16 band_lanes(uint x, uint bands, uint mask)
 		band = select(third, third - 3, third > 2);
 	return -(((int16)((int)mask) >> band) & 1);
 }
+
+/* One sample and four, rounded and saturated as PIXEL_ROUND does. */
+#ifdef PIXEL_MAX
+#define PIXEL_ROUND_1(v) CONVERT(PIXEL, )(convert_int_rte(clamp(v, 0.0f, PIXEL_MAX)))
+#define PIXEL_ROUND_4(v) CONVERT(PIXEL, 4)(convert_int4_rte(clamp(v, 0.0f, PIXEL_MAX)))
+#else
+#define PIXEL_ROUND_1(v) (v)
+#define PIXEL_ROUND_4(v) (v)
+#endif
+
+/* Four channels of an image of pixels; integers come as they are, not as shares of full scale. */
+#ifdef PIXEL_MAX
+#define IMAGE_READ(image, sampler, at) convert_float4(read_imageui(image, sampler, at))
+#else
+#define IMAGE_READ(image, sampler, at) read_imagef(image, sampler, at)
+#endif

@@ -13,6 +13,9 @@ enum {
 	ALL_TYPES = (1 << PIXEL_TYPES) - 1,
 	ALL_BANDS = (1 << (BANDS_MAX + 1)) - 2,
 	COLOR_BANDS = 1 << 3 | 1 << 4,
+	ONE_BAND = 1 << 1,
+	FOUR_BANDS = 1 << 4,
+	IMAGE_BANDS = ONE_BAND | FOUR_BANDS, /* an image object has channels of one or four */
 };
 
 static const struct kernel_row rows[KERNELS + 1] = {

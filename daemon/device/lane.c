@@ -110,20 +110,6 @@ static uint64_t row_bytes(const struct lane *lane, uint64_t x, enum pixel_type t
 	return (lane->tile.width + 2 * x) * lane->plan->image.bands * pixel_type_size(type);
 }
 
-/* A view of rows packed from a buffer's start, around the tile's result by x and y pixels, such
- * that pixel (x0, y0) is aligned. Returns the bytes that it needs. */
-static uint64_t view_pack(const struct lane *lane, struct view *view, uint32_t x, uint32_t y,
-                          enum pixel_type type)
-{
-	uint64_t align = ROW_ALIGNMENT - 1;
-	uint64_t around = (row_bytes(lane, x, type) - row_bytes(lane, 0, type)) / 2;
-	uint64_t lead = (around + align) & ~align;
-
-	view->pitch = (uint32_t)((lead + row_bytes(lane, 0, type) + around + align) & ~align);
-	view->origin = lead + (uint64_t)y * view->pitch;
-	return (uint64_t)view->pitch * (lane->tile.height + 2 * (uint64_t)y);
-}
-
 /* The part of the arena's input that the tile reads: from its first byte to its last. */
 static void input_span(const struct lane *lane, uint64_t *before, uint64_t *size)
 {
@@ -180,8 +166,7 @@ static cl_int reserve_scratch(struct lane *lane)
 	for (uint32_t i = 0; i < lane->plan->count; i++) {
 		const struct step *step = &lane->plan->step[i];
 		struct view view;
-		uint64_t needed =
-		    view_pack(lane, &view, step->expand_x, step->expand_y, step->dst_type);
+		uint64_t needed = step_pack(step, &lane->tile, &view);
 
 		if (step->dst >= PLACE_A && needed > size[step->dst - PLACE_A])
 			size[step->dst - PLACE_A] = needed;
@@ -223,8 +208,7 @@ static cl_int enqueue_steps(struct lane *lane)
 		if (!plan_step_needed(lane->plan, step, &lane->tile))
 			continue;
 		if (step->dst >= PLACE_A && step->kernel != KERNEL_EXTEND)
-			view_pack(lane, &lane->view[step->dst], step->expand_x, step->expand_y,
-			          step->dst_type);
+			step_pack(step, &lane->tile, &lane->view[step->dst]);
 		code = step_launch(step, lane->device, &lane->tile, lane->queue, lane->view,
 		                   &command->event);
 		if (code)

@@ -144,12 +144,12 @@ static uint64_t device_number(cl_device_id id, cl_device_info what)
 	return number;
 }
 
-static bool device_is_unified(const struct device *device)
+static bool device_flag(cl_device_id id, cl_device_info what)
 {
-	cl_bool unified = CL_FALSE;
+	cl_bool flag = CL_FALSE;
 
-	clGetDeviceInfo(device->id, CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof unified, &unified, NULL);
-	return unified || device->type == DEVICE_CPU;
+	clGetDeviceInfo(id, what, sizeof flag, &flag, NULL);
+	return flag;
 }
 
 static void device_describe(struct device *device, cl_platform_id platform)
@@ -157,7 +157,9 @@ static void device_describe(struct device *device, cl_platform_id platform)
 	char platform_name[40], version[40];
 
 	device->type = device_type(device->id);
-	device->unified = device_is_unified(device);
+	device->unified =
+	    device->type == DEVICE_CPU || device_flag(device->id, CL_DEVICE_HOST_UNIFIED_MEMORY);
+	device->images = device_flag(device->id, CL_DEVICE_IMAGE_SUPPORT);
 	device->memory = device_number(device->id, CL_DEVICE_GLOBAL_MEM_SIZE);
 	device->local_memory = device_number(device->id, CL_DEVICE_LOCAL_MEM_SIZE);
 	device_text(device->id, CL_DEVICE_NAME, device->name, sizeof device->name);

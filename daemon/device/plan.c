@@ -185,6 +185,20 @@ static enum error try_kernel(const struct builder *b, const struct work *work, d
 	return plan_make_step(b->programs, work, kernel, shape, step, state);
 }
 
+/* Adds the two launches of sep_two_pass: across, into floats written transposed, and down. */
+static void split_passes(struct builder *b, const struct step *step)
+{
+	struct step first = *step, second = *step;
+
+	step_retain(&second);
+	first.dst_type = second.src_type = PIXEL_F32;
+	second.src = first.dst;
+	second.dst = next_scratch(first.dst, PLACE_IN);
+	second.pass = 1;
+	add_step(b, &first);
+	add_step(b, &second);
+}
+
 /* The filter itself, on pixels of the type that they have now. */
 static enum error add_filter(struct builder *b, const struct operation *op, double offset,
                              uint32_t keep, uint32_t alpha)
@@ -215,7 +229,9 @@ static enum error add_filter(struct builder *b, const struct operation *op, doub
 		step_release(&step);
 		e = try_kernel(b, &work, offset, general, general_shape, &step, &state);
 	}
-	if (!e)
+	if (!e && step.kernel == KERNEL_SEP_TWO_PASS)
+		split_passes(b, &step);
+	else if (!e)
 		add_step(b, &step);
 	return e;
 }

@@ -108,19 +108,22 @@ static cl_int launch_once(struct programs *p, struct special *special)
 	uint32_t pitch = (uint32_t)((tile.width + 2 * step.radius_x + 64) * sample + 63) & ~63u;
 	uint64_t lead = (step.radius_x * sample + 63) & ~UINT64_C(63);
 	uint64_t size = (uint64_t)pitch * (tile.height + 2 * step.radius_y + 1);
-	struct view views[PLACES] = {0};
+	struct view views[PLACES] = {0}, packed;
 	cl_context context = p->source.device->context;
 	cl_event event = NULL;
 	cl_int code;
-	cl_mem src = clCreateBuffer(context, CL_MEM_READ_WRITE, size, NULL, &code);
-	cl_mem dst = code ? NULL : clCreateBuffer(context, CL_MEM_READ_WRITE, size, NULL, &code);
+	cl_mem src = clCreateBuffer(context, CL_MEM_READ_WRITE, size, NULL, &code), dst = NULL;
 
 	step.function = special->function;
 	step.expand_x = step.expand_y = 0;
+	if (!code)
+		dst = clCreateBuffer(context, CL_MEM_READ_WRITE, step_pack(&step, &tile, &packed),
+		                     NULL, &code);
 	step.src = PLACE_IN;
 	step.dst = PLACE_OUT;
 	views[PLACE_IN] = (struct view){src, lead + (uint64_t)step.radius_y * pitch, pitch};
-	views[PLACE_OUT] = (struct view){dst, 0, pitch};
+	packed.buffer = dst;
+	views[PLACE_OUT] = packed;
 	if (!code)
 		code = step_launch(&step, p->source.device, &tile, p->queue, views, &event);
 	if (!code)

@@ -1,6 +1,10 @@
 /* Kernel launches. Kernels take their region's place as a byte offset into a whole buffer, then
- * what their operation needs; the first failed argument is remembered and the launch not made. */
+ * what their operation needs; the first failed argument is remembered and the launch not made.
+ *
+ * What reads an image object has the pixels that it may read copied into one, in the same queue. */
 #include "device/step.h"
+
+#include <string.h>
 
 enum {
 	BLOCK_MIN = 32, /* see block_span() in common.cl */
@@ -67,6 +71,11 @@ static uint32_t divide_up(uint32_t a, uint32_t b)
 	return (a + b - 1) / b;
 }
 
+static bool is_classic(const struct step *step)
+{
+	return kernel_row(step->kernel)->origin == KERNEL_CLASSIC;
+}
+
 static struct region find_region(const struct step *step, const struct device *device,
                                  const struct tile *tile)
 {
@@ -79,7 +88,7 @@ static struct region find_region(const struct step *step, const struct device *d
 	region.samples = region.width * step->bands;
 	if (step->kernel == KERNEL_EXTEND)
 		region.blocks = region.width / EXTEND_PIXELS + 1;
-	else if (variant_get(step->kernel)->pixels)
+	else if (variant_get(step->kernel)->needs & VARIANT_PIXELS)
 		region.blocks = divide_up(region.width, block);
 	else if (kernel_row(step->kernel)->origin == KERNEL_GENERAL)
 		region.blocks = max_u32(
@@ -204,26 +213,123 @@ static void set_operation(struct arguments *a, const struct step *step, const st
 }
 
 /* The pixels that a classic kernel may read, relative to its region's first. */
-static void set_reach(struct arguments *a, const struct step *step, const struct region *region)
+static cl_int4 find_reach(const struct step *step, const struct region *region)
 {
 	cl_int4 reach = {{-(cl_int)step->radius_x, -(cl_int)step->radius_y,
 	                  (cl_int)(region->width - 1 + step->radius_x),
 	                  (cl_int)(region->rows - 1 + step->radius_y)}};
 
-	set(a, sizeof reach, &reach);
+	return step->reach ? *step->reach : reach;
+}
+
+/* Copies these pixels, packed, into a buffer of their own. */
+static cl_int pack_reach(const struct step *step, const struct view *src, const cl_int4 *reach,
+                         const struct device *device, cl_command_queue queue, cl_mem *packed)
+{
+	const size_t pixel = step->bands * pixel_type_size(step->src_type);
+	const size_t row = (size_t)(reach->s[2] - reach->s[0] + 1) * pixel;
+	const size_t rows = (size_t)(reach->s[3] - reach->s[1] + 1);
+	const int64_t from = (int64_t)src->origin +
+	                     (reach->s[1] - (int64_t)step->expand_y) * src->pitch +
+	                     (reach->s[0] - (int64_t)step->expand_x) * (int64_t)pixel;
+	const size_t origin[3] = {(size_t)from % src->pitch, (size_t)from / src->pitch, 0};
+	const size_t zero[3] = {0, 0, 0}, size[3] = {row, rows, 1};
+	cl_int code;
+
+	*packed = clCreateBuffer(device->context, CL_MEM_READ_WRITE, row * rows, NULL, &code);
+	if (code)
+		return code;
+	if (origin[0] + row <= src->pitch)
+		return clEnqueueCopyBufferRect(queue, src->buffer, *packed, origin, zero, size,
+		                               src->pitch, 0, row, 0, 0, NULL, NULL);
+	for (size_t y = 0; !code && y < rows; y++) /* rows that cross the pitch */
+		code =
+		    clEnqueueCopyBuffer(queue, src->buffer, *packed, (size_t)from + y * src->pitch,
+		                        y * row, row, 0, NULL, NULL);
+	return code;
+}
+
+/* Makes an image object of them. */
+static cl_int make_image(const struct step *step, const struct view *src, const cl_int4 *reach,
+                         const struct device *device, cl_command_queue queue, cl_mem *image)
+{
+	static const cl_channel_type types[PIXEL_TYPES] = {CL_UNSIGNED_INT8, CL_UNSIGNED_INT16,
+	                                                   CL_FLOAT};
+	const cl_image_format format = {step->bands == 4 ? CL_RGBA : CL_R, types[step->src_type]};
+	const cl_image_desc desc = {.image_type = CL_MEM_OBJECT_IMAGE2D,
+	                            .image_width = (size_t)(reach->s[2] - reach->s[0] + 1),
+	                            .image_height = (size_t)(reach->s[3] - reach->s[1] + 1)};
+	const size_t zero[3] = {0, 0, 0}, size[3] = {desc.image_width, desc.image_height, 1};
+	cl_mem packed = NULL;
+	cl_int code = pack_reach(step, src, reach, device, queue, &packed);
+
+	*image = NULL;
+	if (!code)
+		*image =
+		    clCreateImage(device->context, CL_MEM_READ_ONLY, &format, &desc, NULL, &code);
+	if (!code)
+		code =
+		    clEnqueueCopyBufferToImage(queue, packed, *image, 0, zero, size, 0, NULL, NULL);
+	if (packed)
+		clReleaseMemObject(packed); /* lives as long as the commands that use it */
+	return code;
+}
+
+/* Sets the source as an image; the object is the caller's. */
+static void set_image(struct arguments *a, const struct step *step, const struct view *src,
+                      const cl_int4 *reach, const struct device *device, cl_command_queue queue,
+                      cl_mem *image)
+{
+	const cl_int origin[2] = {-reach->s[0], -reach->s[1]};
+
+	if (!a->code)
+		a->code = make_image(step, src, reach, device, queue, image);
+	set(a, sizeof *image, image);
+	set(a, sizeof origin, origin);
+}
+
+/* Work-items across and down, before they are rounded up to groups. */
+static void find_items(const struct step *step, const struct region *region, size_t items[2])
+{
+	items[0] = region->blocks;
+	items[1] = divide_up(region->rows, step->shape.y);
+	if (step->kernel != KERNEL_SEP_TWO_PASS)
+		return;
+	items[0] = step->pass ? region->rows : region->samples;
+	items[1] = step->pass ? region->samples : region->rows + 2 * step->radius_y;
 }
 
 static cl_int enqueue(const struct step *step, const struct region *region, cl_command_queue queue,
                       cl_event *event)
 {
-	const struct shape *shape = &step->shape;
-	size_t local[2] = {shape->group_x, shape->group_y};
-	size_t global[2] = {(size_t)divide_up(region->blocks, shape->group_x) * shape->group_x,
-	                    (size_t)divide_up(divide_up(region->rows, shape->y), shape->group_y) *
-	                        shape->group_y};
+	size_t local[2] = {step->shape.group_x, step->shape.group_y}, global[2];
 
+	find_items(step, region, global);
+	for (int i = 0; i < 2; i++)
+		global[i] = (global[i] + local[i] - 1) / local[i] * local[i];
 	return clEnqueueNDRangeKernel(queue, step->function, 2, NULL, global, local, 0, NULL,
 	                              event);
+}
+
+/* True if a view is the intermediate of sep_two_pass, which has no place for what lies around. */
+static bool is_transposed(const struct step *step, bool dst)
+{
+	return step->kernel == KERNEL_SEP_TWO_PASS && step->pass == !dst;
+}
+
+static void set_region_view(struct arguments *a, const struct step *step, const struct view *views,
+                            bool dst)
+{
+	const struct view *view = &views[dst ? step->dst : step->src];
+	cl_ulong none = 0;
+
+	if (!is_transposed(step, dst)) {
+		set_view(a, view, step, dst ? step->dst_type : step->src_type);
+		return;
+	}
+	set(a, sizeof view->buffer, &view->buffer);
+	set(a, sizeof none, &none);
+	set_u32(a, view->pitch);
 }
 
 cl_int step_launch(const struct step *step, const struct device *device, const struct tile *tile,
@@ -231,12 +337,17 @@ cl_int step_launch(const struct step *step, const struct device *device, const s
 {
 	struct arguments a = {.kernel = step->function};
 	struct region region = find_region(step, device, tile);
+	cl_int4 reach = find_reach(step, &region);
+	cl_mem image = NULL;
 
 	if (step->kernel == KERNEL_EXTEND) {
 		set_extend(&a, step, tile, &region, &views[step->dst]);
 	} else {
-		set_view(&a, &views[step->src], step, step->src_type);
-		set_view(&a, &views[step->dst], step, step->dst_type);
+		if (variant_get(step->kernel)->needs & VARIANT_IMAGE)
+			set_image(&a, step, &views[step->src], &reach, device, queue, &image);
+		else
+			set_region_view(&a, step, views, false);
+		set_region_view(&a, step, views, true);
 		set_u32(&a, region.samples);
 		set_u32(&a, region.rows);
 		set_u32(&a, step->bands);
@@ -245,9 +356,35 @@ cl_int step_launch(const struct step *step, const struct device *device, const s
 	}
 	if (step->kernel == KERNEL_SEPARABLE)
 		set(&a, scratch_size(step, &region), NULL);
-	if (kernel_row(step->kernel)->origin == KERNEL_CLASSIC)
-		set_reach(&a, step, &region);
-	return a.code ? a.code : enqueue(step, &region, queue, event);
+	if (is_classic(step))
+		set(&a, sizeof reach, &reach);
+	if (step->kernel == KERNEL_SEP_TWO_PASS)
+		set_u32(&a, step->pass);
+	if (!a.code)
+		a.code = enqueue(step, &region, queue, event);
+	if (image)
+		clReleaseMemObject(image);
+	return a.code;
+}
+
+uint64_t step_pack(const struct step *step, const struct tile *tile, struct view *view)
+{
+	const uint64_t align = ROW_ALIGNMENT - 1,
+	               pixel = step->bands * pixel_type_size(step->dst_type);
+	const uint64_t width = tile->width + 2 * (uint64_t)step->expand_x;
+	const uint64_t rows = tile->height + 2 * (uint64_t)step->expand_y;
+	const uint64_t lead = (step->expand_x * pixel + align) & ~align;
+
+	if (is_transposed(step, true)) {
+		view->pitch =
+		    (uint32_t)(((rows + 2 * step->radius_y) * sizeof(float) + align) & ~align);
+		view->origin = 0;
+		return view->pitch * width * step->bands;
+	}
+	view->pitch =
+	    (uint32_t)((lead + (tile->width + (uint64_t)step->expand_x) * pixel + align) & ~align);
+	view->origin = lead + (uint64_t)step->expand_y * view->pitch;
+	return view->pitch * rows;
 }
 
 /* Pixels of the tile's result, larger by x and y on each side. */

@@ -36,7 +36,10 @@ struct step {
 		uint32_t mode, image_width, image_height;
 		float pixel[BANDS_MAX];
 	} border;      /* extend */
-	uint32_t pass; /* sep_two_pass: 0, 1 */
+	uint32_t pass; /* sep_two_pass: 0 writes its result transposed, 1 reads that */
+	/* What a classic kernel may read: pixels relative to the region's first, all inclusive.
+	 * NULL: the region and the radius around it. */
+	const cl_int4 *reach;
 };
 
 /* Pixels in a buffer: `origin` is the bytes from its start to the tile's first pixel (x0, y0). */
@@ -45,6 +48,10 @@ struct view {
 	uint64_t origin;
 	uint32_t pitch; /* bytes */
 };
+
+/* How a step's result lies in a buffer of its own: rows packed from the start such that pixel
+ * (x0, y0) is aligned. Returns the bytes that it takes. The buffer is not set. */
+uint64_t step_pack(const struct step *step, const struct tile *tile, struct view *view);
 
 /* Enqueues a step on a tile; views[] has the places that it reads and writes. The event becomes the
  * caller's. Returns an OpenCL code; on failure nothing is enqueued. */

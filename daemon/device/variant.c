@@ -14,12 +14,15 @@ enum {
 	SEPARABLE_REACH = 2 * 300 * BANDS_MAX, /* samples on both sides that must find room */
 };
 
+enum { PIXELS = VARIANT_PIXELS, IMAGE = VARIANT_IMAGE, ONLY_3X3 = VARIANT_ONLY_3X3 };
+
 static const struct variant variants[KERNELS] = {
-    [KERNEL_SEPARABLE] = {.weights = WEIGHTS_PADDED},
-    [KERNEL_MATRIX] = {.weights = WEIGHTS_PADDED},
-    [KERNEL_MATRIX_COMPENSATED] = {.weights = WEIGHTS_PAIRS},
-    [KERNEL_SEPARABLE_PACKED] =
-        {"cpu/separable_packed.cl", WEIGHTS_Q16, false, 64, {{2048, 64, 1, 1}, {1024, 32, 1, 1}}},
+#define S(...) {__VA_ARGS__},
+#define VARIANT(symbol, file, weights, samples, needs, shapes)                                     \
+	[KERNEL_##symbol] = {file, WEIGHTS_##weights, samples, needs, {shapes}},
+#include "variants.def"
+#undef VARIANT
+#undef S
 };
 
 const struct variant *variant_get(enum kernel kernel)
@@ -129,6 +132,21 @@ static bool exact_enough(enum kernel kernel, const struct work *work)
 	}
 }
 
+/* The studies' kernels change all bands, and know one Sobel only. */
+static bool classic_applies(enum kernel kernel, const struct work *work,
+                            const struct device *device)
+{
+	const struct operation *op = work->operation;
+
+	if (work->keep || work->alpha || (variants[kernel].needs & VARIANT_IMAGE && !device->images))
+		return false;
+	if (variants[kernel].needs & VARIANT_ONLY_3X3 && (op->radius_x != 1 || op->radius_y != 1))
+		return false;
+	return op->kind != OPERATION_GRADIENT ||
+	       (op->output == GRADIENT_MAGNITUDE && op->coefficients[0] == 1 &&
+	        op->coefficients[1] == 2);
+}
+
 /* True if a kernel cannot be the best: products of two as a large matrix, pairs without need. */
 static bool is_hopeless(enum kernel kernel, const struct work *work)
 {
@@ -152,7 +170,7 @@ bool variant_applies(enum kernel kernel, const struct work *work, const struct d
 	    !(row->bands & 1u << work->bands) || op->radius_x > row->radius ||
 	    op->radius_y > row->radius || work->width * work->bands < variants[kernel].samples_min)
 		return false;
-	if (row->origin == KERNEL_CLASSIC && (work->keep || work->alpha))
+	if (row->origin == KERNEL_CLASSIC && !classic_applies(kernel, work, device))
 		return false;
 	if (!asked_for && (row->origin == KERNEL_CLASSIC || !shaped_for(kernel, device) ||
 	                   is_hopeless(kernel, work)))

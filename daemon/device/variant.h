@@ -24,11 +24,19 @@ enum weights {
 	WEIGHTS_HALF2,  /* uint: each as two equal half floats in one word; order as PLAIN */
 };
 
+/* What a kernel needs of the host or of its work. */
+enum {
+	VARIANT_PIXELS = 1,   /* a work-item makes pixels, not samples, across */
+	VARIANT_IMAGE = 2,    /* reads an image object */
+	VARIANT_ONLY_3X3 = 4, /* neither less nor more */
+};
+
+/* Rows: variants.def. */
 struct variant {
 	const char *file; /* below kernels/; NULL: one of the general kernels */
 	enum weights weights;
-	bool pixels;                    /* a work-item makes pixels, not samples, across */
 	uint32_t samples_min;           /* of a row */
+	uint32_t needs;                 /* VARIANT_… */
 	struct shape shape[SHAPES_MAX]; /* that the tuner tries; the first until it has */
 };
 

@@ -1,0 +1,256 @@
+/* The command line of convolved-bench. */
+#include "bench/options.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/wire.h"
+
+#ifndef PACKAGE_VERSION
+#define PACKAGE_VERSION "unknown"
+#endif
+
+static const char help[] =
+    "Usage: convolved-bench [OPTION]... [IMAGE]\n"
+    "Times every kernel of convolved that applies, and checks what it makes.\n"
+    "\n"
+    "  -p, --platform N        OpenCL platform by number (any)\n"
+    "  -t, --type TYPE         devices: all, cpu, gpu, acc or default (default: GPUs, else the "
+    "rest)\n"
+    "  -d, --device NAME       device by number, or by part of its name (all of that type)\n"
+    "  -W, --width N           pixels (256, 512, 2048, 4096 and 8192 in turn)\n"
+    "  -H, --height N          pixels (as the width)\n"
+    "  -i, --iterations N      timed runs (50)\n"
+    "      --warmup N          runs before them (10)\n"
+    "      --budget SECONDS    a variant is run no longer than this, but 3 times at least (10)\n"
+    "      --filter CHAIN      one filter as in a request, say gaussian=sigma=2 (a set of seven)\n"
+    "      --pixels TYPE       u8, u16 or f32, with bands as in u8x4 (u8, u8x4, f32)\n"
+    "      --variant NAME      only this one (all)\n"
+    "      --source-roi X,Y,W,H  pixels that may be read; what lies outside is made by "
+    "replication\n"
+    "      --target-roi X,Y,W,H  where the result goes, of the same size\n"
+    "      --verify            compare every pixel with the reference, not only windows\n"
+    "      --kernel-dir DIR    read the kernels' sources there\n"
+    "      --cache-dir DIR     keep compiled kernels there\n"
+    "      --json              print one JSON object a device\n"
+    "      --list              print the variants and what they are, and exit\n"
+    "      --help, --version\n"
+    "\n"
+    "IMAGE is a file that libvips reads; without it pixels are random. A time is the median of "
+    "the\n"
+    "runs, by the device's clock, over buffers used in turn. All variants of a filter run in "
+    "turn.\n";
+
+enum {
+	WARMUP = 256,
+	BUDGET,
+	FILTER,
+	PIXELS,
+	VARIANT,
+	SOURCE_ROI,
+	TARGET_ROI,
+	VERIFY,
+	KERNEL_DIR,
+	CACHE_DIR,
+	JSON,
+	LIST,
+	HELP,
+	VERSION
+};
+
+static const struct option long_options[] = {
+    {"platform", required_argument, NULL, 'p'},
+    {"type", required_argument, NULL, 't'},
+    {"device", required_argument, NULL, 'd'},
+    {"width", required_argument, NULL, 'W'},
+    {"height", required_argument, NULL, 'H'},
+    {"iterations", required_argument, NULL, 'i'},
+    {"warmup", required_argument, NULL, WARMUP},
+    {"budget", required_argument, NULL, BUDGET},
+    {"filter", required_argument, NULL, FILTER},
+    {"pixels", required_argument, NULL, PIXELS},
+    {"variant", required_argument, NULL, VARIANT},
+    {"source-roi", required_argument, NULL, SOURCE_ROI},
+    {"target-roi", required_argument, NULL, TARGET_ROI},
+    {"verify", no_argument, NULL, VERIFY},
+    {"kernel-dir", required_argument, NULL, KERNEL_DIR},
+    {"cache-dir", required_argument, NULL, CACHE_DIR},
+    {"json", no_argument, NULL, JSON},
+    {"list", no_argument, NULL, LIST},
+    {"help", no_argument, NULL, HELP},
+    {"version", no_argument, NULL, VERSION},
+    {0},
+};
+
+static void refuse(const char *option, const char *value, const char *valid)
+{
+	fprintf(stderr, "convolved-bench: %s '%s': %s\n", option, value, valid);
+	exit(2);
+}
+
+static uint32_t parse_count(const char *option, const char *text, uint32_t least, uint32_t most)
+{
+	char valid[64], *end;
+	unsigned long number = strtoul(text, &end, 10);
+
+	snprintf(valid, sizeof valid, "a whole number from %u to %u is wanted", least, most);
+	if (!*text || *text == '-' || *end || number < least || number > most)
+		refuse(option, text, valid);
+	return (uint32_t)number;
+}
+
+static double parse_seconds(const char *text)
+{
+	char *end;
+	double seconds = strtod(text, &end);
+
+	if (!*text || *end || !(seconds > 0))
+		refuse("--budget", text, "a number of seconds above 0 is wanted");
+	return seconds;
+}
+
+static struct rectangle parse_rectangle(const char *option, const char *text)
+{
+	struct rectangle r;
+	char rest;
+
+	if (sscanf(text, "%7u,%7u,%7u,%7u%c", &r.x, &r.y, &r.width, &r.height, &rest) != 4 ||
+	    !r.width || !r.height)
+		refuse(option, text, "X,Y,WIDTH,HEIGHT in pixels is wanted, as 0,0,640,480");
+	return r;
+}
+
+static void parse_type(struct bench_options *o, const char *text)
+{
+	static const struct {
+		const char *name;
+		enum device_type type;
+	} types[] = {{"all", DEVICE_NONE},
+	             {"cpu", DEVICE_CPU},
+	             {"gpu", DEVICE_GPU},
+	             {"acc", DEVICE_ACCELERATOR}};
+
+	if (!strcmp(text, "default"))
+		return;
+	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+		if (!strcmp(text, types[i].name)) {
+			o->device_type = types[i].type;
+			o->type_given = true;
+			return;
+		}
+	refuse("--type", text, "all, cpu, gpu, acc or default is wanted");
+}
+
+static void list_variants(void)
+{
+	for (enum kernel k = 0; k < KERNELS; k++)
+		if (kernel_row(k)->operations)
+			printf("%-22s %s\n", kernel_name(k), kernel_row(k)->text);
+	printf("%-22s %s\n", "reference", "plain C in double precision, one thread");
+	exit(0);
+}
+
+static void parse_long(struct bench_options *o, int c)
+{
+	switch (c) {
+	case WARMUP:
+		o->warmup = parse_count("--warmup", optarg, 0, 10000);
+		break;
+	case BUDGET:
+		o->budget = parse_seconds(optarg);
+		break;
+	case FILTER:
+		o->filter = optarg;
+		break;
+	case PIXELS:
+		o->pixels = optarg;
+		break;
+	case VARIANT:
+		if (kernel_parse(optarg) == KERNELS && strcmp(optarg, "reference"))
+			refuse("--variant", optarg, "there is no such variant; see --list");
+		o->variant = optarg;
+		break;
+	case SOURCE_ROI:
+		o->source_roi = parse_rectangle("--source-roi", optarg);
+		break;
+	case TARGET_ROI:
+		o->target_roi = parse_rectangle("--target-roi", optarg);
+		break;
+	case VERIFY:
+		o->verify = true;
+		break;
+	case KERNEL_DIR:
+		o->kernel_dir = optarg;
+		break;
+	case CACHE_DIR:
+		o->cache_dir = optarg;
+		break;
+	case JSON:
+		o->json = true;
+		break;
+	case LIST:
+		list_variants();
+		break;
+	case HELP:
+		fputs(help, stdout);
+		exit(0);
+	case VERSION:
+		puts("convolved-bench " PACKAGE_VERSION);
+		exit(0);
+	default:
+		exit(2);
+	}
+}
+
+static void parse_short(struct bench_options *o, int c)
+{
+	switch (c) {
+	case 'p':
+		o->platform = (int)parse_count("--platform", optarg, 0, 1000);
+		break;
+	case 't':
+		parse_type(o, optarg);
+		break;
+	case 'd':
+		o->device = optarg;
+		break;
+	case 'W':
+		o->width = parse_count("--width", optarg, 1, 65536);
+		break;
+	case 'H':
+		o->height = parse_count("--height", optarg, 1, 65536);
+		break;
+	case 'i':
+		o->iterations = parse_count("--iterations", optarg, 1, 10000);
+		break;
+	default:
+		parse_long(o, c);
+		break;
+	}
+}
+
+void bench_options_parse(struct bench_options *o, int argc, char **argv)
+{
+	int c;
+
+	*o = (struct bench_options){.platform = -1, .iterations = 50, .warmup = 10, .budget = 10};
+	while ((c = getopt_long(argc, argv, "p:t:d:W:H:i:", long_options, NULL)) != -1)
+		parse_short(o, c);
+	if (optind < argc)
+		o->file = argv[optind++];
+	if (optind < argc)
+		refuse("argument", argv[optind], "one image at most");
+	if (!o->width != !o->height)
+		o->width = o->height = o->width + o->height;
+	if (o->target_roi.width && !o->source_roi.width)
+		refuse("--target-roi", "", "it needs --source-roi");
+	if (!o->source_roi.width)
+		return;
+	if (!o->target_roi.width)
+		o->target_roi = o->source_roi;
+	if (o->target_roi.width != o->source_roi.width ||
+	    o->target_roi.height != o->source_roi.height)
+		refuse("--target-roi", "", "it must be of the size of --source-roi");
+}

@@ -1,0 +1,320 @@
+/* classic/tiled.cl: separable convolution in the three structures of "Tiled Convolution" (AMD APP
+ * SDK sample, about 2013), by which it shows what each trip to global memory costs. Its plain starting
+ * point is conv_naive.
+ *
+ * out(x, y) = sum over j of column[j] * (sum over i of row[i] * in(x + i - rx, y + j - ry)) + offset
+ *
+ *                  a work-item makes    reads and writes of global memory for a sample (3x3)
+ *   sep_two_pass   1 sample, twice      6 + 2
+ *   sep_one_pass   1 sample             about 1 + 1: a 16x16 group shares its block in local memory
+ *   sep_tiled      4x4 samples          24 / 16 + 1: an 8x8 group makes 32x32
+ *
+ * The sample filters a matrix of floats; here its elements are the samples of interleaved rows, whose
+ * neighbours lie BANDS (or `bands`) apart. weights: the row, then the column. Sources are read inside
+ * `reach` only, coordinates outside being clamped into it. All filter every band, whatever `keep`
+ * says. `rx` and `ry` count in sep_two_pass alone; the others are compiled for their radii. */
+
+/* Samples of a pixel, for sep_one_pass and sep_tiled. */
+#ifndef BANDS
+#define BANDS 1
+#endif
+
+/* Radii for which sep_one_pass (0 to 8) and sep_tiled (across 0 to 8, down 0 to 2; the sample's are 1
+ * and 2, both alike) are compiled. */
+#ifndef RADIUS_X
+#define RADIUS_X 1
+#endif
+#ifndef RADIUS_Y
+#define RADIUS_Y 1
+#endif
+
+/* Terms that sep_two_pass adds directly. Sums of more are made of such sums, so that rounding errors
+ * do not grow with the radius. */
+#ifndef TWO_PASS_TERMS
+#define TWO_PASS_TERMS 32
+#endif
+
+/* The samples of the window that BANDS and the radius span to either side of a sample. */
+enum { SPAN_X = RADIUS_X * BANDS };
+
+/* ---- sep_two_pass: one kernel, launched twice ----
+ *
+ * Each pass filters along the rows of what it reads and writes the result transposed, so that the
+ * second restores the orientation. Work-item (u, v) reads around place u of row v and writes place v
+ * of row u. samples, rows, bands and weights are the same in both passes.
+ *
+ *   pass 0: u < samples, v < rows + 2 * ry: row v is source row v - ry, clamped into reach. dst is the
+ *           intermediate: `samples` rows of rows + 2 * ry floats; dst_offset is that of its first
+ *           float, dst_pitch the bytes from row to row. Its row x holds sample x of all source rows.
+ *   pass 1: u < rows, v < samples: src is the intermediate, src_offset and src_pitch what dst_offset
+ *           and dst_pitch were; dst, dst_offset and dst_pitch are the target's. reach is not used. */
+
+/* Adds up the taps of a window whose sample i is READ(i). */
+#define TWO_PASS_SUM(total, weights, taps, READ)                                                   \
+	for (int first = 0; first < (taps); first += TWO_PASS_TERMS) {                             \
+		const int end = min((taps), first + TWO_PASS_TERMS);                               \
+		float sum = 0.0f;                                                                  \
+                                                                                                   \
+		for (int i = first; i < end; i++)                                                  \
+			sum = fma(READ(i), (weights)[i], sum);                                     \
+		total += sum;                                                                      \
+	}
+
+/* Sample x of the source row p, filtered along it. */
+FORCE_INLINE float two_pass_across(source_row p, uint x, uint bands, constant float *weights, int rx,
+                                   int4 reach)
+{
+	const int left = (int)(x / bands) - rx;
+	const uint band = x % bands;
+	float total = 0.0f;
+
+#define SOURCE_SAMPLE(i) convert_float(p[(long)clamp(left + (i), reach.x, reach.z) * bands + band])
+	TWO_PASS_SUM(total, weights, 2 * rx + 1, SOURCE_SAMPLE)
+#undef SOURCE_SAMPLE
+	return total;
+}
+
+/* As much from p on. */
+FORCE_INLINE float two_pass_down(const global float *p, constant float *weights, int ry)
+{
+	float total = 0.0f;
+
+#define INTERMEDIATE_SAMPLE(i) p[i]
+	TWO_PASS_SUM(total, weights, 2 * ry + 1, INTERMEDIATE_SAMPLE)
+#undef INTERMEDIATE_SAMPLE
+	return total;
+}
+
+kernel void sep_two_pass(REGION_ARGUMENTS, constant float *weights, uint rx, uint ry, float offset,
+                         uint keep, int4 reach, uint pass)
+{
+	const uint u = get_global_id(0), v = get_global_id(1);
+
+	if (pass == 0) {
+		if (u < samples && v < rows + 2 * ry) {
+			const int y = clamp((int)v - (int)ry, reach.y, reach.w);
+			global float *out =
+			    (global float *)(dst + dst_offset + (ulong)u * dst_pitch);
+
+			out[v] = two_pass_across(SOURCE_ROW(y), u, bands, weights, rx, reach);
+		}
+	} else if (u < rows && v < samples) {
+		const global float *in =
+		    (const global float *)(src + src_offset + (ulong)v * src_pitch);
+		const float sum = two_pass_down(in + u, weights + 2 * rx + 1, ry);
+
+		TARGET_ROW(u)[v] = PIXEL_ROUND_1(sum + offset);
+	}
+}
+
+/* ---- sep_one_pass: a 16x16 group, a sample a work-item, the block with its halo in local memory ---- */
+
+enum {
+	ONE_PASS_SIDE = 16,
+	ONE_PASS_WIDTH = ONE_PASS_SIDE + 2 * SPAN_X,
+	ONE_PASS_HEIGHT = ONE_PASS_SIDE + 2 * RADIUS_Y
+};
+
+/* The sample x samples right of the region's first in row y, read inside reach. x >= -SPAN_X. */
+FORCE_INLINE float source_sample(const global uchar *src, ulong src_offset, uint src_pitch, int x,
+                                 int y, int4 reach)
+{
+	const uint shifted = x + SPAN_X; /* to divide what is never negative */
+	const int column = (int)(shifted / BANDS) - RADIUS_X;
+	source_row p = SOURCE_ROW(clamp(y, reach.y, reach.w));
+
+	return convert_float(p[(long)clamp(column, reach.x, reach.z) * BANDS + shifted % BANDS]);
+}
+
+kernel __attribute__((reqd_work_group_size(ONE_PASS_SIDE, ONE_PASS_SIDE, 1))) void
+sep_one_pass(REGION_ARGUMENTS, constant float *weights, uint rx, uint ry, float offset, uint keep,
+             int4 reach)
+{
+	local float raw[ONE_PASS_HEIGHT][ONE_PASS_WIDTH];
+	local float across[ONE_PASS_HEIGHT][ONE_PASS_SIDE];
+	constant float *column = weights + 2 * RADIUS_X + 1;
+	const int lx = get_local_id(0), ly = get_local_id(1);
+	const int x0 = get_group_id(0) * ONE_PASS_SIDE, y0 = get_group_id(1) * ONE_PASS_SIDE;
+	float sum = 0.0f;
+
+	for (int r = ly; r < ONE_PASS_HEIGHT; r += ONE_PASS_SIDE)
+		for (int c = lx; c < ONE_PASS_WIDTH; c += ONE_PASS_SIDE)
+			raw[r][c] = source_sample(src, src_offset, src_pitch, x0 + c - SPAN_X,
+			                          y0 + r - RADIUS_Y, reach);
+	barrier(CLK_LOCAL_MEM_FENCE);
+	for (int r = ly; r < ONE_PASS_HEIGHT; r += ONE_PASS_SIDE) {
+		float part = 0.0f;
+
+#pragma unroll
+		for (int i = 0; i <= 2 * RADIUS_X; i++)
+			part = fma(raw[r][lx + i * BANDS], weights[i], part);
+		across[r][lx] = part;
+	}
+	barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll
+	for (int j = 0; j <= 2 * RADIUS_Y; j++)
+		sum = fma(across[ly + j][lx], column[j], sum);
+	if (x0 + lx < samples && y0 + ly < rows)
+		TARGET_ROW(y0 + ly)[x0 + lx] = PIXEL_ROUND_1(sum + offset);
+}
+
+/* ---- sep_tiled: an 8x8 group, 4x4 samples a work-item, 32x32 a group ----
+ *
+ * A work-item filters its own four rows across, four results from the raw samples of each that are
+ * four and the window wide; items side by side find each other's raw samples in the first level
+ * cache. Then it filters down. What it needs of the rows above and below its own, the items there
+ * have filtered already: their last and first RADIUS_Y rows go through local memory. Nobody is above
+ * and below the group, so its outer items filter those rows too.
+ *
+ * Groups fall into classes, so that only those at the perimeter pay for checks; all of a group decide
+ * alike. On read: free if the tile and its halo are inside the source ROI; otherwise the group first
+ * reads its whole raw block into local memory, clamped, and goes on from there as a free one does.
+ * On write: free if the tile is inside the target region; otherwise a sample that falls outside is
+ * replaced, value and place, by the group's first one, which is always inside, so that no branch
+ * diverges. The filtered rows use the local memory of the raw block. */
+#if RADIUS_Y <= 2
+
+enum {
+	TILED_GROUP = 8,
+	TILED_SIDE = 32,
+	TILED_BLOCK = 4, /* a work-item's rows, and samples of a row */
+	TILED_WINDOW = TILED_BLOCK + 2 * SPAN_X,
+	TILED_LINES = TILED_BLOCK + 2 * RADIUS_Y,
+	TILED_RAW_WIDTH = TILED_SIDE + 2 * SPAN_X,
+	TILED_RAW_HEIGHT = TILED_SIDE + 2 * RADIUS_Y
+};
+
+/* Defines the filter across: four results, p being the first one's first tap. */
+#define TILED_ACROSS(name, pointer)                                                                \
+	FORCE_INLINE float4 name(pointer p, constant float *weights)                               \
+	{                                                                                          \
+		float raw[TILED_WINDOW];                                                           \
+		float4 sum = 0.0f;                                                                 \
+                                                                                                   \
+		_Pragma("unroll") for (int i = 0; i < TILED_WINDOW; i++) raw[i] =                  \
+		    convert_float(p[i]);                                                           \
+		_Pragma("unroll") for (int i = 0; i <= 2 * RADIUS_X; i++) sum =                    \
+		    fma(vload4(0, raw + i * BANDS), (float4)(weights[i]), sum);                    \
+		return sum;                                                                        \
+	}
+
+TILED_ACROSS(tiled_across_source, source_row)
+TILED_ACROSS(tiled_across_raw, const local float *)
+
+/* Whether a work-item filters this one of its lines itself: its own rows, and what is above and below
+ * the group. */
+FORCE_INLINE bool tiled_is_own(int line, int ly)
+{
+	return (line >= RADIUS_Y || ly == 0) &&
+	       (line < RADIUS_Y + TILED_BLOCK || ly == TILED_GROUP - 1);
+}
+
+/* The tile at (x0, y0) and its halo are inside the source ROI. */
+FORCE_INLINE bool tiled_free_on_read(int x0, int y0, int4 reach)
+{
+	return x0 - SPAN_X >= reach.x * BANDS && y0 - RADIUS_Y >= reach.y &&
+	       x0 + TILED_SIDE + SPAN_X <= (reach.z + 1) * BANDS &&
+	       y0 + TILED_SIDE + RADIUS_Y <= reach.w + 1;
+}
+
+/* Where in local memory filtered row r of a work-item's first (side 0) or last RADIUS_Y rows is. */
+FORCE_INLINE local float *tiled_shared(local float *memory, int lx, int ly, int side, int r)
+{
+	return memory + ((2 * ly + side) * RADIUS_Y + r) * TILED_SIDE + lx * TILED_BLOCK;
+}
+
+/* Completes the lines of a work-item with those of its neighbours above and below. */
+FORCE_INLINE void tiled_share(float4 line[TILED_LINES], local float *memory, int lx, int ly)
+{
+#pragma unroll
+	for (int r = 0; r < RADIUS_Y; r++) {
+		vstore4(line[RADIUS_Y + r], 0, tiled_shared(memory, lx, ly, 0, r));
+		vstore4(line[TILED_BLOCK + r], 0, tiled_shared(memory, lx, ly, 1, r));
+	}
+	barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll
+	for (int r = 0; r < RADIUS_Y; r++) {
+		if (ly > 0)
+			line[r] = vload4(0, tiled_shared(memory, lx, ly - 1, 1, r));
+		if (ly < TILED_GROUP - 1)
+			line[RADIUS_Y + TILED_BLOCK + r] =
+			    vload4(0, tiled_shared(memory, lx, ly + 1, 0, r));
+	}
+}
+
+/* Row r of a work-item's block, sample by sample; what is outside becomes `first` at (x0, y0). */
+FORCE_INLINE void tiled_store_checked(float4 v, float first, int x, int y, int x0, int y0,
+                                      global uchar *dst, ulong dst_offset, uint dst_pitch,
+                                      uint samples, uint rows)
+{
+	float part[TILED_BLOCK];
+
+	vstore4(v, 0, part);
+#pragma unroll
+	for (int c = 0; c < TILED_BLOCK; c++) {
+		const bool inside = x + c < samples && y < rows;
+		const int column = inside ? x + c : x0, row = inside ? y : y0;
+		const float value = inside ? part[c] : first;
+
+		TARGET_ROW(row)[column] = PIXEL_ROUND_1(value);
+	}
+}
+
+kernel __attribute__((reqd_work_group_size(TILED_GROUP, TILED_GROUP, 1))) void
+sep_tiled(REGION_ARGUMENTS, constant float *weights, uint rx, uint ry, float offset, uint keep,
+          int4 reach)
+{
+	local float memory[TILED_RAW_HEIGHT * TILED_RAW_WIDTH];
+	local float first;
+	constant float *column = weights + 2 * RADIUS_X + 1;
+	const int lx = get_local_id(0), ly = get_local_id(1);
+	const int x0 = get_group_id(0) * TILED_SIDE, y0 = get_group_id(1) * TILED_SIDE;
+	const int x = x0 + lx * TILED_BLOCK, y = y0 + ly * TILED_BLOCK;
+	float4 line[TILED_LINES], out[TILED_BLOCK];
+
+	if (tiled_free_on_read(x0, y0, reach)) {
+#pragma unroll
+		for (int k = 0; k < TILED_LINES; k++)
+			if (tiled_is_own(k, ly))
+				line[k] = tiled_across_source(
+				    SOURCE_ROW(y + k - RADIUS_Y) + x - SPAN_X, weights);
+	} else {
+		for (int r = ly; r < TILED_RAW_HEIGHT; r += TILED_GROUP)
+			for (int c = lx; c < TILED_RAW_WIDTH; c += TILED_GROUP)
+				memory[r * TILED_RAW_WIDTH + c] =
+				    source_sample(src, src_offset, src_pitch, x0 + c - SPAN_X,
+				                  y0 + r - RADIUS_Y, reach);
+		barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll
+		for (int k = 0; k < TILED_LINES; k++)
+			if (tiled_is_own(k, ly))
+				line[k] = tiled_across_raw(
+				    memory + (ly * TILED_BLOCK + k) * TILED_RAW_WIDTH +
+				        lx * TILED_BLOCK,
+				    weights);
+		barrier(CLK_LOCAL_MEM_FENCE);
+	}
+	tiled_share(line, memory, lx, ly);
+#pragma unroll
+	for (int r = 0; r < TILED_BLOCK; r++) {
+		out[r] = offset;
+#pragma unroll
+		for (int j = 0; j <= 2 * RADIUS_Y; j++)
+			out[r] = fma(line[r + j], (float4)(column[j]), out[r]);
+	}
+	if (x0 + TILED_SIDE <= samples && y0 + TILED_SIDE <= rows) {
+#pragma unroll
+		for (int r = 0; r < TILED_BLOCK; r++)
+			vstore4(PIXEL_ROUND_4(out[r]), 0, TARGET_ROW(y + r) + x);
+	} else {
+		if (lx == 0 && ly == 0)
+			first = out[0].x;
+		barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll
+		for (int r = 0; r < TILED_BLOCK; r++)
+			tiled_store_checked(out[r], first, x, y + r, x0, y0, dst, dst_offset,
+			                    dst_pitch, samples, rows);
+	}
+}
+
+#endif
