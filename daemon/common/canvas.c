@@ -12,7 +12,7 @@
 
 #include "common/bilateral.h"
 
-enum error canvas_init(struct canvas *c, const struct area *at, uint32_t bands)
+enum error canvas_init(struct canvas *c, const struct region *at, uint32_t bands)
 {
 	*c = (struct canvas){.at = *at, .bands = bands};
 	c->value = calloc(canvas_samples(c), sizeof *c->value);

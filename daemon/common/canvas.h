@@ -11,15 +11,15 @@
 #include "filters.h"
 
 /* A rectangle in pixels of the whole image; it may reach outside the image. */
-struct area {
+struct region {
 	int x, y;
 	uint32_t width, height;
 };
 
-/* An area's samples, interleaved, as pixel values; and for each how far a result that is not wrong
+/* A region's samples, interleaved, as pixel values; and for each how far a result that is not wrong
  * may be from it. */
 struct canvas {
-	struct area at;
+	struct region at;
 	uint32_t bands;
 	bool exact; /* slack is 0 everywhere */
 	double *value, *slack;
@@ -40,7 +40,7 @@ struct scale {
 #define FLOAT_NOISE     1e-6
 
 /* All samples and slacks 0. canvas_fini() also after a failure. */
-enum error canvas_init(struct canvas *canvas, const struct area *at, uint32_t bands) MUST_CHECK;
+enum error canvas_init(struct canvas *canvas, const struct region *at, uint32_t bands) MUST_CHECK;
 void canvas_fini(struct canvas *canvas);
 
 /* The index of the first sample of a pixel inside the canvas. */

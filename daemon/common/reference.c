@@ -48,13 +48,13 @@ static void round_to_type(enum pixel_type type, double *value, double *slack)
 static enum error load(struct progress *p, const struct window *w, const void *pixels, size_t pitch)
 {
 	struct canvas *c = &p->canvas;
-	struct area at;
+	struct region at;
 	uint32_t halo_x, halo_y;
 	enum error e;
 
 	chain_halo(p->chain, &halo_x, &halo_y);
-	at = (struct area){(int)w->x0 - (int)halo_x, (int)w->y0 - (int)halo_y,
-	                   w->width + 2 * halo_x, w->height + 2 * halo_y};
+	at = (struct region){(int)w->x0 - (int)halo_x, (int)w->y0 - (int)halo_y,
+	                     w->width + 2 * halo_x, w->height + 2 * halo_y};
 	e = canvas_init(c, &at, p->image->bands);
 	if (e)
 		return e;
@@ -127,14 +127,13 @@ static bool in_ycc(const struct image *image, const struct filter_call *call)
 	       (call->channels == CHANNELS_LUMA || call->channels == CHANNELS_CHROMA);
 }
 
-/* True if alpha weighs the colours. Alpha or one colour alone are plain samples. */
+/* True if alpha weighs the colours. Alpha, one colour, luma or chroma alone are plain samples. */
 static bool is_weighed(const struct image *image, const struct filter_call *call,
                        const struct operation *op)
 {
-	bool colour = call->channels == CHANNELS_ALL || call->channels == CHANNELS_COLOR ||
-	              call->channels == CHANNELS_LUMA || call->channels == CHANNELS_CHROMA;
-
-	return image->alpha && colour && (op->smoothing || op->kind == OPERATION_UNSHARP);
+	return image->alpha &&
+	       (call->channels == CHANNELS_ALL || call->channels == CHANNELS_COLOR) &&
+	       (op->smoothing || op->kind == OPERATION_UNSHARP);
 }
 
 /* Makes a canvas of the bands whose bits are set. */
@@ -176,49 +175,39 @@ static void widen_seam(double value, double *slack, double least, double most)
 		*slack = most - least;
 }
 
-/* Adds the offset to one pixel's colours. Where they have no alpha there is no colour to shift:
- * black, which is the middle of the range for CHROMA. */
-static void add_offset(double *colour, uint32_t n, double offset, bool nothing, double black)
+/* The offset, added neither to an alpha that weighs nor to colours that have none; and rounding. */
+static void finish(const struct progress *p, const struct operation *op, bool weighed,
+                   struct canvas *c)
 {
-	for (uint32_t b = 0; b < n; b++)
-		colour[b] = nothing ? colour[b] + black : colour[b] + offset;
-}
-
-/* The offset, never added to an alpha that weighs; and rounding. */
-static void finish(const struct progress *p, const struct filter_call *call,
-                   const struct operation *op, bool weighed, struct canvas *c)
-{
-	double middle = pixel_type_midpoint(p->image->type);
-	double offset = op->offset + (op->signed_output ? middle : 0);
-	double black = p->ycc && call->channels == CHANNELS_CHROMA ? middle : 0;
-	double slack = p->scale.whole ? 0 : 1e-5 * fabs(offset);
+	double offset = op->offset + (op->signed_output ? pixel_type_midpoint(p->image->type) : 0);
+	double slack = p->scale.whole ? 0 : FLOAT_TOLERANCE * fabs(offset);
 	uint32_t colours = c->bands - weighed;
 
-	for (size_t i = 0; i < canvas_samples(c); i += c->bands) {
-		if (op->kind != OPERATION_UNSHARP)
-			add_offset(&c->value[i], colours, offset,
-			           weighed && c->value[i + colours] <= 0, black);
-		for (uint32_t b = 0; b < c->bands; b++) {
-			c->slack[i + b] += b < colours ? slack : 0;
-			if (!p->ycc)
-				round_to_type(p->image->type, &c->value[i + b], &c->slack[i + b]);
-		}
+	for (size_t i = 0; i < canvas_samples(c); i++) {
+		size_t band = i % c->bands, alpha = i - band + colours;
+
+		if (band < colours && !(weighed && c->value[alpha] <= 0))
+			c->value[i] += offset;
+		if (band < colours)
+			c->slack[i] += slack;
+		if (!p->ycc)
+			round_to_type(p->image->type, &c->value[i], &c->slack[i]);
 	}
 }
 
 /* The part of an area that is inside the image. */
-static struct area inside(const struct area *a, const struct image *image)
+static struct region inside(const struct region *a, const struct image *image)
 {
 	int x0 = a->x > 0 ? a->x : 0, y0 = a->y > 0 ? a->y : 0;
 	int x1 = a->x + (int)a->width, y1 = a->y + (int)a->height;
 
 	x1 = x1 < (int)image->width ? x1 : (int)image->width;
 	y1 = y1 < (int)image->height ? y1 : (int)image->height;
-	return (struct area){x0, y0, (uint32_t)(x1 - x0), (uint32_t)(y1 - y0)};
+	return (struct region){x0, y0, (uint32_t)(x1 - x0), (uint32_t)(y1 - y0)};
 }
 
 /* Makes what lies outside the image from what `made`, the part inside, holds. */
-static void extend(const struct progress *p, const struct area *made, struct canvas *c)
+static void extend(const struct progress *p, const struct region *made, struct canvas *c)
 {
 	int mode = (int)p->chain->border, end = c->at.y + (int)c->at.height;
 	bool constant = p->chain->border == BORDER_CONSTANT;
@@ -244,7 +233,7 @@ static void extend(const struct progress *p, const struct area *made, struct can
 
 /* The bands that a call changes, filtered: on the part of the canvas `out` that is `made`. */
 static enum error filter_bands(const struct progress *p, const struct filter_call *call,
-                               const struct operation *op, const struct area *made,
+                               const struct operation *op, const struct region *made,
                                struct canvas *out)
 {
 	uint32_t bands = bands_changed(p->image, call, op->smoothing);
@@ -261,7 +250,7 @@ static enum error filter_bands(const struct progress *p, const struct filter_cal
 	if (!e)
 		e = canvas_apply(op, &p->scale, weighed, &from, &to);
 	if (!e) {
-		finish(p, call, op, weighed, &to);
+		finish(p, op, weighed, &to);
 		put_back(&to, bands, out);
 	}
 	canvas_fini(&from);
@@ -305,7 +294,7 @@ static enum error apply(struct progress *p, const struct filter_call *call,
 {
 	bool direction = op->kind == OPERATION_GRADIENT && op->output == GRADIENT_DIRECTION;
 	bool open = p->chain->border == BORDER_WRAP || p->chain->border == BORDER_CROP;
-	struct area at = p->canvas.at, made;
+	struct region at = p->canvas.at, made;
 	struct canvas out;
 	enum error e;
 
