@@ -10,7 +10,7 @@ struct difference {
 	uint64_t samples;    /* compared */
 	uint64_t mismatches; /* farther off than their slack */
 	uint64_t beyond_1;   /* farther off than 1 */
-	double largest;
+	double largest;      /* difference, but where anything may be right */
 	/* The first mismatch, in pixels of the whole image. */
 	uint32_t x, y, band;
 	double got, wanted, slack;

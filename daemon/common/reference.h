@@ -24,9 +24,9 @@ struct reference {
 	/* Bit of each band that holds directions, where one end of the range is the other. */
 	uint32_t circular;
 	void *pixels;
-	/* How far each sample may be off: the number format's rounding (a count; of floats 1e-5 of
-	 * the largest magnitude in the window, times the gain), and what comes of it where a later
-	 * filter enlarges it, or divides, decides or turns by it. */
+	/* How far each sample may be off, up to anything: the number format's rounding (a count; of
+	 * floats 1e-5 of the largest magnitude in the window, times the gain), and what comes of it
+	 * where a later filter enlarges it, or divides, decides or turns by it. */
 	float *slack;
 };
 
