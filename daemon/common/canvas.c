@@ -270,7 +270,7 @@ static void turn(const struct scale *scale, double gx, double gy, double off, do
 	double arc = off <= 0 ? 0 : off < length ? asin(off / length) : M_PI;
 
 	/* Whole numbers: the circle is the whole range. */
-	*value = scale->whole ? (angle + M_PI) / (2 * M_PI) * scale->full : angle;
+	*value = scale->whole ? angle / (2 * M_PI) * scale->full + scale->full / 2 : angle;
 	*slack = scale->whole ? arc / (2 * M_PI) * scale->full : arc + FLOAT_TOLERANCE * M_PI;
 }
 

@@ -139,8 +139,8 @@ def test_share_is_checked(launch):
 
 @pytest.fixture(scope="module")
 def wrong_kernels(tmp_path_factory):
-    """The kernels, of which the gradient is a little wrong at one edge of large images: in the
-    columns from 200 on the left neighbour is the pixel itself."""
+    """The kernels, of which the gradient is wrong in some rows: there a work-item takes the pixel for
+    its left neighbour."""
     folder = tmp_path_factory.mktemp("wrong") / "kernels"
     shutil.copytree(REPOSITORY / "kernels", folder)
     source = (folder / "gradient.cl").read_text()
