@@ -108,6 +108,9 @@ static void *encode_thread(void *data)
 
 	if (e)
 		tiles_stop(&job->tiles, e, &problem);
+	else if (!tiles_stopped(
+	             &job->tiles)) /* what no row has pushed out is still to be verified */
+		tiles_free_above(&job->tiles, job->tiles.tiling.height);
 	vips_thread_shutdown();
 	return NULL;
 }
@@ -196,8 +199,7 @@ enum error job_start(struct job **job, const struct job_place *place,
 	new->body = fds[0];
 	new->answer_file = -1;
 	new->start_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-	tiles_init(&new->tiles, message->job, place->socket, &new->place.arena,
-	           place->arena_number);
+	tiles_init(&new->tiles, &new->message, &new->chain, place->socket, &new->place.arena);
 	if (sealed_read(fds[1], &new->chain, sizeof new->chain) || !chain_valid(&new->chain) ||
 	    !message_valid(message))
 		e = problem_set(problem, ERR_INTERNAL, "the job's description is not valid");
@@ -257,14 +259,16 @@ static void describe_answer(const struct job *job, struct message_job_done *done
 void job_finish(struct job **job, struct message_job_done *done)
 {
 	struct job *j = *job;
-	uint64_t busy_ns;
+	uint64_t busy_ns, other_ns;
 
 	pthread_join(j->thread, NULL);
 	busy_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - j->start_ns;
 	*done = (struct message_job_done){.job = j->message.job};
 	done->input_format = j->decoded.format;
 	done->decode_ns = j->decode_ns;
-	done->encode_ns = busy_ns > j->decode_ns ? busy_ns - j->decode_ns : 0;
+	done->verify_ns = j->tiles.verify.busy_ns;
+	other_ns = done->decode_ns + done->verify_ns;
+	done->encode_ns = busy_ns > other_ns ? busy_ns - other_ns : 0;
 	describe_answer(j, done);
 	if ((uint64_t)j->decoded.image.width * j->decoded.image.height >= TRIM_PIXELS)
 		malloc_trim(0);

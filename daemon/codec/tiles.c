@@ -12,14 +12,15 @@
 
 #include "common/log.h"
 
-void tiles_init(struct tiles *tiles, uint64_t job, int socket, const struct arena *arena,
-                uint32_t arena_number)
+void tiles_init(struct tiles *tiles, const struct message_job *job, const struct chain *chain,
+                int socket, const struct arena *arena)
 {
 	memset(tiles, 0, sizeof *tiles);
-	tiles->job = job;
+	tiles->job = job->job;
 	tiles->socket = socket;
 	tiles->arena = arena;
-	tiles->arena_number = arena_number;
+	tiles->arena_number = job->arena;
+	verify_init(&tiles->verify, job, chain, arena, socket);
 	pthread_mutex_init(&tiles->lock, NULL);
 	pthread_cond_init(&tiles->change, NULL);
 }
@@ -127,16 +128,24 @@ bool tiles_await(struct tiles *tiles, uint32_t i)
 	return !stopped;
 }
 
+static bool verify_stopped(void *context)
+{
+	return tiles_stopped(context);
+}
+
+/* Only the encoding side changes `freed`, and so may read it without the lock. */
 void tiles_free_above(struct tiles *tiles, uint32_t row)
 {
 	const struct tiling *t = &tiles->tiling;
 	uint32_t whole = row >= t->height ? t->count : row / t->rows;
 
-	pthread_mutex_lock(&tiles->lock);
-	for (; tiles->freed < whole; tiles->freed++)
-		tiles->filtered &= ~slot_bit(tiles, tiles->freed);
-	pthread_cond_broadcast(&tiles->change);
-	pthread_mutex_unlock(&tiles->lock);
+	while (tiles->freed < whole) {
+		verify_tile(&tiles->verify, t, tiles->freed, verify_stopped, tiles);
+		pthread_mutex_lock(&tiles->lock);
+		tiles->filtered &= ~slot_bit(tiles, tiles->freed++);
+		pthread_cond_broadcast(&tiles->change);
+		pthread_mutex_unlock(&tiles->lock);
+	}
 }
 
 uint8_t *tiles_in_row(const struct tiles *tiles, uint32_t i, uint32_t row)

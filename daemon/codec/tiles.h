@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "codec/verify.h"
 #include "common/arena.h"
 #include "common/error.h"
 #include "common/tile.h"
@@ -16,6 +17,7 @@ struct tiles {
 	int socket; /* to the front */
 	uint32_t arena_number;
 	const struct arena *arena;
+	struct verify verify; /* of the encoding side */
 	struct tiling tiling; /* fixed once tiles_start() has been called */
 
 	/* Below, all is guarded by the lock; `change` is signalled whenever any of it changes. */
@@ -29,9 +31,10 @@ struct tiles {
 	struct problem problem;
 };
 
-/* Prepares for a job; no tile can be cut before tiles_start(). The arena stays the caller's. */
-void tiles_init(struct tiles *tiles, uint64_t job, int socket, const struct arena *arena,
-                uint32_t arena_number);
+/* Prepares for a job; no tile can be cut before tiles_start(). Job, chain and arena stay the
+ * caller's. */
+void tiles_init(struct tiles *tiles, const struct message_job *job, const struct chain *chain,
+                int socket, const struct arena *arena);
 void tiles_start(struct tiles *tiles, const struct tiling *tiling);
 void tiles_fini(struct tiles *tiles);
 
@@ -50,7 +53,8 @@ void tiles_done(struct tiles *tiles, const struct message_tile_done *done);
 
 /* Encoding side. Waits until tile i is filtered; false if the job was stopped. */
 bool tiles_await(struct tiles *tiles, uint32_t i) MUST_CHECK;
-/* Gives back the slots of all tiles whose last row is above this row of the result. */
+/* Gives back the slots of all tiles whose last row is above this row of the result; those that are
+ * to be verified are, before that. */
 void tiles_free_above(struct tiles *tiles, uint32_t row);
 
 /* The start of a row of tile i's input area: row 0 is the topmost halo row. */

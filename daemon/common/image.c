@@ -99,6 +99,23 @@ bool image_parse(const char *text, struct image *image)
 	return image_valid(image);
 }
 
+double image_get_sample(const void *pixels, size_t i, enum pixel_type type)
+{
+	return type == PIXEL_U8    ? ((const uint8_t *)pixels)[i]
+	       : type == PIXEL_U16 ? ((const uint16_t *)pixels)[i]
+	                           : ((const float *)pixels)[i];
+}
+
+void image_put_sample(void *pixels, size_t i, enum pixel_type type, double value)
+{
+	if (type == PIXEL_U8)
+		((uint8_t *)pixels)[i] = (uint8_t)value;
+	else if (type == PIXEL_U16)
+		((uint16_t *)pixels)[i] = (uint16_t)value;
+	else
+		((float *)pixels)[i] = (float)value;
+}
+
 const char *format_name(enum format format)
 {
 	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)

@@ -57,6 +57,10 @@ size_t image_pixel_size(const struct image *image);
 size_t image_row_size(const struct image *image);
 uint64_t image_size(const struct image *image);
 
+/* The i-th of an array of samples. A value to be stored is one that the type can hold. */
+double image_get_sample(const void *samples, size_t i, enum pixel_type type);
+void image_put_sample(void *samples, size_t i, enum pixel_type type, double value);
+
 /* True if every field is within its limits. */
 bool image_valid(const struct image *image);
 

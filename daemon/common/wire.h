@@ -56,6 +56,10 @@ struct message_job {
 	uint64_t pixels_max;          /* of an image whose rows can be decoded in order */
 	uint64_t buffered_pixels_max; /* of one that must be decoded whole */
 	uint64_t samples_max;         /* of a tile's result, see tiling_init() */
+	uint32_t verify;              /* 1: every tile is compared with the reference, whole */
+	uint32_t unused;
+	double verify_share;  /* else: of how many of the tiles a window is, from 0 to 1 */
+	uint64_t verify_taps; /* and how large: see reference_cost() */
 };
 
 struct message_image {
@@ -105,6 +109,16 @@ struct message_tile_done {
 	} launch[LAUNCHES_MAX];
 };
 
+struct message_verified {
+	uint64_t job;
+	uint32_t index; /* of the tile */
+	/* The first mismatch, where there is one: a place in the filtered image. */
+	uint32_t band, x, y;
+	double got, wanted, slack;
+	uint64_t samples, mismatches;
+	double largest; /* difference */
+};
+
 struct message_cancel {
 	uint64_t job;
 };
@@ -117,6 +131,7 @@ struct message_job_done {
 	uint32_t input_format;         /* enum format of the body, FORMAT_NONE if unknown */
 	uint64_t answer_size;          /* bytes */
 	uint64_t decode_ns, encode_ns; /* busy time, waits for tiles not counted */
+	uint64_t verify_ns;            /* likewise */
 	struct problem problem;        /* where error is not ERR_OK */
 };
 

@@ -120,6 +120,8 @@ static void add_timing(struct answer *answer, const struct job *job, uint64_t re
 			add_time(text, sizeof text, &used, kernel_name(k), t->kernel[k]);
 	add_time(text, sizeof text, &used, "download", t->download);
 	add_time(text, sizeof text, &used, "encode", t->encode);
+	if (t->verify)
+		add_time(text, sizeof text, &used, "verify", t->verify);
 	add_time(text, sizeof text, &used, "total", received_ns + t->finished - t->accepted);
 	answer_header(answer, "Server-Timing", "%s", text);
 }
@@ -138,6 +140,15 @@ static void add_devices(struct answer *answer, const struct job *job)
 		answer_header(answer, "X-Device", "%s", text);
 }
 
+static void add_verified(struct answer *answer, const struct job *job)
+{
+	answer_header(answer, "X-Verify-Samples", "%llu",
+	              (unsigned long long)job->verified.samples);
+	answer_header(answer, "X-Verify-Max-Difference", "%.9g", job->verified.largest);
+	answer_header(answer, "X-Verify-Mismatches", "%llu",
+	              (unsigned long long)job->verified.mismatches);
+}
+
 void answer_job(struct answer *answer, const struct job *job, uint64_t received_ns)
 {
 	if (job->error) {
@@ -151,6 +162,8 @@ void answer_job(struct answer *answer, const struct job *job, uint64_t received_
 		              job->result.height, job->result.bands,
 		              pixel_type_name(job->result.type));
 		add_devices(answer, job);
+		if (job->options.verify)
+			add_verified(answer, job);
 	}
 	add_timing(answer, job, received_ns);
 }

@@ -15,6 +15,7 @@
 #include "front/loop.h"
 #include "front/metrics.h"
 #include "front/supervisor.h"
+#include "front/verified.h"
 
 enum { CHECK_MS = 200 };
 
@@ -25,6 +26,7 @@ struct codec {
 	unsigned tasks;     /* that are not back */
 	uint64_t last_job;  /* whose tasks these are */
 	uint32_t next_tile; /* index that the next MSG_TILE must have */
+	struct verified_tiles verified;
 };
 
 static const struct config *config;
@@ -50,9 +52,12 @@ static void codec_start_job(struct codec *c, struct job *job)
 
 	message.job.arena = c->worker.number;
 	message.job.samples_max = owner->samples_max(job->chain);
+	message.job.verify_share = config->verify_share;
+	message.job.verify_taps = config->verify_taps;
 	c->job = job;
 	c->last_job = job->id;
 	c->next_tile = 0;
+	c->verified = (struct verified_tiles){0};
 	job->codec = c;
 	job_hold(job);
 	job->times.started = loop_now();
@@ -116,6 +121,7 @@ static void codec_task_done(struct task *task, const struct message_tile_done *d
 
 	c->tasks--;
 	if (c->job == job) {
+		verified_expect(&c->verified, task, done);
 		worker_send(&c->worker, &message, NULL);
 	}
 	free(task);
@@ -203,6 +209,7 @@ static bool take_done(struct codec *c, const struct message_job_done *m)
 	job->result = m->image;
 	job->times.decode = m->decode_ns;
 	job->times.encode = m->encode_ns;
+	job->times.verify = m->verify_ns;
 	if (!m->error)
 		spool_settle(&job->answer, m->answer_size);
 	if (job->answer_error)
@@ -220,6 +227,9 @@ static void codec_message(struct worker *worker, const struct message *message)
 		taken = take_image(c, &message->image);
 	else if (message->type == MSG_TILE)
 		taken = take_tile(c, &message->tile.tile);
+	else if (message->type == MSG_VERIFIED)
+		taken = c->job && message->verified.job == c->job->id &&
+		        verified_take(&c->verified, c->job, &message->verified);
 	else if (message->type == MSG_JOB_DONE)
 		taken = take_done(c, &message->job_done);
 	if (!taken) {

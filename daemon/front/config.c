@@ -14,7 +14,14 @@
 #include "common/log.h"
 #include "front/listener.h"
 
-enum option_type { OPTION_TEXT, OPTION_LIST, OPTION_SIZE, OPTION_COUNT, OPTION_SECONDS };
+enum option_type {
+	OPTION_TEXT,
+	OPTION_LIST,
+	OPTION_SIZE,
+	OPTION_COUNT,
+	OPTION_SECONDS,
+	OPTION_SHARE,
+};
 
 static const struct option_row {
 	const char *name;
@@ -35,7 +42,7 @@ enum { FLAG_CONFIG = 1000, FLAG_CHECK, FLAG_PRINT, FLAG_HELP, FLAG_VERSION };
 
 static const char *const kinds[] = {
     [OPTION_TEXT] = "TEXT",   [OPTION_LIST] = "TEXT",       [OPTION_SIZE] = "SIZE",
-    [OPTION_COUNT] = "COUNT", [OPTION_SECONDS] = "SECONDS",
+    [OPTION_COUNT] = "COUNT", [OPTION_SECONDS] = "SECONDS", [OPTION_SHARE] = "SHARE",
 };
 
 /* Reads a whole number, for sizes with a suffix K, M or G (powers of 1024). */
@@ -63,6 +70,16 @@ static bool parse_count(const char *text, bool suffix, uint64_t *number)
 	return !*end;
 }
 
+static bool parse_share(const char *text, double *share)
+{
+	char *end;
+
+	if (!*text || text[strspn(text, "0123456789.e-")])
+		return false;
+	*share = strtod(text, &end);
+	return !*end && *share >= 0 && *share <= 1;
+}
+
 /* Checks a value and stores it; `where` is the flag or the file and line for the message. */
 static bool option_set(struct config *config, const struct option_row *row, const char *value,
                        const char *where)
@@ -83,6 +100,12 @@ static bool option_set(struct config *config, const struct option_row *row, cons
 		}
 		fprintf(stderr, "convolved: %s: %s is given more than %d times\n", where, row->name,
 		        CONFIG_LIST_MAX);
+		return false;
+	case OPTION_SHARE:
+		if (parse_share(value, place))
+			return true;
+		fprintf(stderr, "convolved: %s: %s=%s: valid is a number from 0 to 1\n", where,
+		        row->name, value);
 		return false;
 	default:
 		if (!parse_count(value, row->type == OPTION_SIZE, &number) || number < row->least ||

@@ -20,6 +20,7 @@ struct config {
 #define CONFIG_SIZE                                             uint64_t
 #define CONFIG_COUNT                                            uint64_t
 #define CONFIG_SECONDS                                          uint64_t
+#define CONFIG_SHARE                                            double
 #define OPTION(member, name, type, standard, least, most, text) CONFIG_##type member;
 #include "options.def"
 #undef OPTION

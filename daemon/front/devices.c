@@ -442,6 +442,7 @@ bool device_send(struct device *d, struct task *task)
 	if (!send_plan(d, task) || !worker_send(&d->worker, &message, NULL))
 		return false;
 	task->attempts++;
+	task->device = d->worker.number;
 	task->sent = loop_now();
 	d->held[d->held_count++] = task;
 	d->held_units += task->units;

@@ -16,6 +16,7 @@ struct task {
 	struct tile tile;
 	struct job *job;
 	unsigned attempts; /* how many devices have had it */
+	unsigned device;   /* number of the last of them */
 	uint64_t sent;     /* loop_now() when a device got it */
 	double units;      /* predicted work: samples times multiply-adds a sample */
 	struct task *next;
@@ -24,7 +25,7 @@ struct task {
 /* Times in nanoseconds; stages overlap, so they may add up to more than the whole. */
 struct job_times {
 	uint64_t accepted, started, finished; /* loop_now() */
-	uint64_t decode, encode, upload, download;
+	uint64_t decode, encode, verify, upload, download;
 	uint64_t kernel[KERNELS];
 };
 
@@ -46,6 +47,10 @@ struct job {
 	uint32_t tiles;
 	uint64_t devices_used; /* bit of each device that filtered a tile */
 	struct job_times times;
+	struct {
+		uint64_t samples, mismatches;
+		double largest;
+	} verified; /* sums over its tiles */
 
 	enum error error; /* how it ended, and why */
 	struct problem problem;

@@ -134,6 +134,8 @@ static enum error parse_common(const char *name, const char *text, struct chain 
 		return parse_quality(text, &options->quality, problem);
 	if (!strcmp(name, "strip"))
 		return parse_switch(name, text, &options->strip, problem);
+	if (!strcmp(name, "verify"))
+		return parse_switch(name, text, &options->verify, problem);
 	if (!strcmp(name, "alpha"))
 		return parse_switch(name, text, &options->raw_image.alpha, problem);
 	if (!strcmp(name, "format")) {
@@ -177,7 +179,7 @@ static enum error parse_parameter(const char *name, const char *text, bool one_f
 	return problem_set_parameter(
 	    problem, ERR_BAD_PARAMETER, name, text,
 	    "a chain takes filters, border, border_value, format, quality, "
-	    "raw, alpha and strip");
+	    "raw, alpha, strip and verify");
 }
 
 static bool given_before(const struct request *r, unsigned i)

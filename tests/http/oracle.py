@@ -117,6 +117,10 @@ class Gradient:
     radius_x: int = 1
     gain: float = field(init=False)
 
+    @property
+    def circular(self):
+        return self.output == "direction"
+
     def __post_init__(self):
         matrix = np.outer(self.smooth, (-1.0, 0.0, 1.0))
         self.X, self.Y = Linear(matrix=matrix), Linear(matrix=matrix.T)
@@ -130,6 +134,32 @@ class Gradient:
 
     def joined(self, x, y):
         return {"x": x, "y": y, "magnitude": np.hypot(x, y)}[self.output]
+
+
+@dataclass
+class Unsharp:
+    """in + amount (in - blurred), unless the difference is below the threshold (in shares of full
+    scale)."""
+    blur: Linear
+    amount: float
+    threshold: float
+    smoothing: bool = False  # alpha is kept, though it weighs the blur
+
+    def __post_init__(self):
+        self.radius_y, self.radius_x = self.blur.radius_y, self.blur.radius_x
+        self.gain = 1 + 2 * self.amount
+
+
+@dataclass
+class Bilateral:
+    radius: int
+    sigma_space: float
+    sigma_range: float  # in shares of full scale
+    smoothing: bool = True
+    gain: float = 1.0
+
+    def __post_init__(self):
+        self.radius_y = self.radius_x = self.radius
 
 
 def correlate_matrix(padded, matrix):
@@ -195,6 +225,13 @@ def operation(name, parameters):
         matrix = -amount * np.outer(taps, taps)
         matrix[1, 1] += 1 + amount
         return Linear(matrix=matrix)
+    if name == "unsharp":
+        taps = gaussian_taps(parameters.get("sigma", 1.0))
+        return Unsharp(Linear(row=taps, column=taps), parameters.get("amount", 1.0),
+                       parameters.get("threshold", 0.0))
+    if name == "bilateral":
+        return Bilateral(parameters.get("radius", 4), parameters.get("sigma_space", 3.0),
+                         parameters.get("sigma_range", 0.1))
     raise ValueError(name)
 
 
@@ -206,11 +243,12 @@ class Estimate:
     value: np.ndarray
     hard: np.ndarray
     tight: np.ndarray
+    period: np.ndarray = np.inf  # of each band: directions begin again after so much
 
 
 def offset_of(op, kind):
     if isinstance(op, Gradient):
-        return 0.0 if op.output == "magnitude" else MIDPOINT[kind]
+        return MIDPOINT[kind] if op.output in ("x", "y") else 0.0
     return op.offset + (MIDPOINT[kind] if op.signed else 0.0)
 
 
@@ -235,6 +273,92 @@ def filter_plain(planes, op, kind):
     value = op.correlate(planes.value) + offset_of(op, kind)
     hard, tight = float_errors(planes.value, op, kind)
     return Estimate(value, op.magnified(planes.hard) + hard, op.magnified(planes.tight) + tight)
+
+
+def inner(plane, op):
+    """What a padded plane was made from."""
+    return plane[op.radius_y:plane.shape[0] - op.radius_y, op.radius_x:plane.shape[1] - op.radius_x]
+
+
+def filter_direction(planes, op, kind):
+    """atan2(y, x) over the type's range. The shorter the gradient, the less is known of its angle."""
+    x, y = op.X.correlate(planes.value) + 0.0, op.Y.correlate(planes.value) + 0.0
+    length, full = np.hypot(x, y), FULL_SCALE[kind]
+    noise = F32_TOLERANCE * op.gain * largest_around(planes.value, op) if kind == "f32" else 0.0
+    errors = []
+    for error in (planes.hard, planes.tight):
+        off = np.hypot(op.X.magnified(error), op.Y.magnified(error)) + noise
+        with np.errstate(invalid="ignore", divide="ignore"):
+            angle = np.where(off == 0, 0, np.where(off < length, np.arcsin(np.minimum(
+                off / length, 1)), np.pi))
+        errors.append(angle)
+    value = np.arctan2(y, x)
+    if kind == "f32":
+        return Estimate(value, *(e + F32_TOLERANCE * np.pi for e in errors))
+    turn = full / (2 * np.pi)
+    return Estimate(value * turn + full / 2, *(e * turn + FLOAT32_ERROR * full for e in errors))
+
+
+def filter_unsharp(colour, mask, op, kind, total):
+    """mask, total: the padded alpha and what it comes to blurred, if there is one."""
+    plain = Estimate(*(inner(getattr(colour, part), op) for part in ("value", "hard", "tight")))
+    if mask is None:
+        blurred = filter_plain(colour, op.blur, kind)
+    else:
+        blurred = filter_premultiplied(colour, mask, op.blur, kind, total)
+        nothing = total.value <= 0
+        blurred.value = np.where(nothing, plain.value, blurred.value)
+        blurred.hard, blurred.tight = (np.where(nothing, 0, e)
+                                       for e in (blurred.hard, blurred.tight))
+    difference = plain.value - blurred.value
+    limit = op.threshold * FULL_SCALE[kind]
+    flat = np.abs(difference) < limit
+    value = np.where(flat, plain.value, plain.value + op.amount * difference)
+    errors = []
+    for before, after in ((plain.hard, blurred.hard), (plain.tight, blurred.tight)):
+        off = before + after
+        # What is next to the threshold may be on either side of it.
+        near = (op.threshold > 0) & (np.abs(np.abs(difference) - limit)
+                                     <= off + 1e-5 * FULL_SCALE[kind])
+        errors.append(before + op.amount * np.where(near, np.abs(difference) + off,
+                                                    np.where(flat, 0, off)))
+    return Estimate(value, *errors)
+
+
+def filter_bilateral(colours, mask, op, kind):
+    """All bands of colour at once, as the weights are the same; of exact samples only. Returns them
+    and alpha, if there is one."""
+    r, full = op.radius, FULL_SCALE[kind]
+    centre = np.stack([inner(c.value, op) for c in colours])
+    height, width = centre.shape[1:]
+    assert not any(c.hard.any() for c in colours), "a bilateral filter comes first in a chain"
+    weights, weighed, sums = np.zeros((height, width)), np.zeros((height, width)), 0.0
+    for dy in range(-r, r + 1):
+        for dx in range(-r, r + 1):
+            if dx * dx + dy * dy > r * r:
+                continue
+            here = np.s_[r + dy:r + dy + height, r + dx:r + dx + width]
+            there = np.stack([c.value[here] for c in colours])
+            e2 = (((there - centre) / full) ** 2).sum(axis=0)
+            w = np.exp(-(dx * dx + dy * dy) / (2 * op.sigma_space ** 2)
+                       - e2 / (2 * op.sigma_range ** 2))
+            a = 1.0 if mask is None else mask.value[here]
+            weights += w
+            weighed += w * a
+            sums = sums + w * a * there
+    colour = np.where(weighed > 0, sums / np.where(weighed > 0, weighed, 1), 0)
+    # Among transparent pixels all weights may be too small for float32, or of large exponents.
+    faint = np.log(np.maximum(full / np.maximum(weighed, 1e-300), 1)) * (mask is not None)
+    slack = np.where((weighed > 0) & (weighed < 1e-30 * full), np.inf, faint * FLOAT32_ERROR * full)
+    done = []
+    for c, value in zip(colours, colour):
+        hard, tight = float_errors(c.value, op, kind)
+        done.append(Estimate(value, hard + slack, tight + slack))
+    if mask is not None:
+        hard, tight = float_errors(mask.value, op, kind)
+        value = weighed / weights
+        done.append(Estimate(value, hard + 0 * value, tight + 0 * value))
+    return done
 
 
 def filter_premultiplied(colour, alpha, op, kind, total):
@@ -278,37 +402,38 @@ def quantised(estimate, kind):
     return Estimate(value, np.minimum(np.floor(estimate.hard) + 1, full), tight)
 
 
+def filter_bands(colours, mask, op, kind):
+    """The padded bands of colour, and alpha (mask, if there is one) where the filter changes that."""
+    if isinstance(op, Bilateral):
+        return filter_bilateral(colours, mask, op, kind)
+    if isinstance(op, Unsharp):
+        total = filter_plain(mask, op.blur, kind) if mask else None
+        return [filter_unsharp(c, mask, op, kind, total) for c in colours]
+    if getattr(op, "circular", False):
+        return [filter_direction(c, op, kind) for c in colours]
+    if not mask or not op.smoothing:
+        return [filter_plain(c, op, kind) for c in colours]
+    total = filter_plain(mask, op, kind)
+    total.value = total.value - op.offset
+    return [filter_premultiplied(c, mask, op, kind, total) for c in colours] + [total]
+
+
 def filter_once(image, op, border, constants, alpha, kind):
     """One filter on all bands of an estimate."""
     bands = image.value.shape[2]
 
-    def padded(band, inner=False):
+    def padded(band):
         def one(plane, constant):
-            if inner:
-                return plane
             return pad(plane, op.radius_y, op.radius_x, border, constant)
         return Estimate(one(image.value[:, :, band], constants[band]),
                         one(image.hard[:, :, band], 0), one(image.tight[:, :, band], 0))
 
-    colours = range(bands - alpha)
-    if not alpha:
-        done = [quantised(filter_plain(padded(b), op, kind), kind) for b in colours]
-    elif op.smoothing:
-        mask = padded(bands - 1)
-        total = filter_plain(mask, op, kind)
-        if op.offset:
-            total.value = total.value - op.offset
-        done = [quantised(filter_premultiplied(padded(b), mask, op, kind, total), kind)
-                for b in colours]
-        done.append(quantised(total, kind))
-    else:
-        done = [quantised(filter_plain(padded(b), op, kind), kind) for b in colours]
-        kept = padded(bands - 1, inner=True)
-        if border == "crop":
-            height, width = kept.value.shape
-            inside = np.s_[op.radius_y:height - op.radius_y, op.radius_x:width - op.radius_x]
-            kept = Estimate(kept.value[inside], kept.hard[inside], kept.tight[inside])
-        done.append(kept)
+    colours = [padded(b) for b in range(bands - alpha)]
+    mask = padded(bands - 1) if alpha else None
+    done = [quantised(e, kind) for e in filter_bands(colours, mask, op, kind)]
+    if alpha and not op.smoothing:
+        done.append(Estimate(*(inner(getattr(mask, part), op)
+                               for part in ("value", "hard", "tight"))))
     return Estimate(*(np.stack([getattr(d, part) for d in done], axis=2)
                       for part in ("value", "hard", "tight")))
 
@@ -320,7 +445,12 @@ def filtered(pixels, filters, border="replicate", border_value=None, alpha=False
     image = Estimate(pixels.astype(np.float64), zero, zero)
     constants = border_pixel(border_value, pixels.shape[2], int(alpha), kind)
     for name, parameters in filters:
-        image = filter_once(image, operation(name, parameters), border, constants, int(alpha), kind)
+        assert np.isinf(image.period).all(), "a direction comes last in a chain"
+        op = operation(name, parameters)
+        image = filter_once(image, op, border, constants, int(alpha), kind)
+        if getattr(op, "circular", False):
+            turn = 2 * np.pi if kind == "f32" else FULL_SCALE[kind]
+            image.period = np.array([turn] * (pixels.shape[2] - alpha) + [np.inf] * alpha)
     return image
 
 
@@ -330,6 +460,7 @@ def check(answer, expected, share=0.99):
     got = answer.astype(np.float64)
     assert np.isfinite(got).all(), "not all samples are finite"
     difference = np.abs(got - expected.value)
+    difference = np.minimum(difference, np.abs(expected.period - difference))
     excess = difference - expected.hard
     worst = np.unravel_index(np.argmax(excess), excess.shape)
     assert excess[worst] <= 0, (

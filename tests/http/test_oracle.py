@@ -95,6 +95,87 @@ def test_sobel_by_hand():
     assert oracle.filtered(ramp, [("sobel", {})]).value[2, 3, 0] == 80
 
 
+def test_direction_by_hand():
+    ramp = np.tile(np.arange(8, dtype=np.uint8) * 10, (5, 1))[:, :, None]
+
+    def at(pixels, *place):
+        return oracle.filtered(pixels, [("sobel", {"output": "direction"})]).value[place][0]
+
+    assert at(ramp, 2, 3) == 128  # to the right: 0, the middle
+    assert at(ramp[:, ::-1], 2, 3) == 255  # to the left: pi
+    assert at(ramp.swapaxes(0, 1), 3, 2) == 191  # down: pi / 2
+    assert at(np.full((3, 3, 1), 7, np.uint8), 1, 1) == 128
+    floats = ramp.swapaxes(0, 1)[::-1].astype(np.float32)
+    assert at(floats, 3, 2) == pytest.approx(-np.pi / 2)
+
+
+def test_direction_is_a_circle():
+    ramp = np.tile(np.arange(8, 0, -1).astype(np.uint8) * 10, (5, 1))[:, :, None]
+    expected = oracle.filtered(ramp, [("sobel", {"output": "direction"})])
+    answer = expected.value.astype(np.uint8)
+    assert answer[2, 3, 0] == 255
+    answer[2, 3, 0] = 0
+    oracle.check(answer, expected)
+    answer[2, 3, 0] = 3
+    with pytest.raises(AssertionError):
+        oracle.check(answer, expected)
+
+
+def test_unsharp_by_hand():
+    row = np.array([[[10], [50], [110]]], np.uint8)
+    t = np.exp(-1 / 0.18)  # sigma 0.3: radius 1
+    blurred = (50 + t * 120) / (1 + 2 * t)
+
+    def middle(pixels, alpha=False, **parameters):
+        return oracle.filtered(pixels, [("unsharp", {"sigma": 0.3, **parameters})],
+                               alpha=alpha).value[0, 1]
+
+    assert middle(row, amount=10)[0] == np.rint(50 + 10 * (50 - blurred))
+    assert middle(row, amount=10, threshold=0.01)[0] == 50
+    pairs = np.array([[[0.2, 1], [0.5, 0.5], [1, 0]]], np.float32)
+    blurred = (0.25 + t * 0.2) / (0.5 + t)
+    assert middle(pairs, True, amount=2) == pytest.approx([0.5 + 2 * (0.5 - blurred), 0.5])
+
+
+def test_unsharp_without_threshold_is_a_matrix():
+    pixels = RNG.normal(size=(19, 23, 2)).astype(np.float32)
+    taps = oracle.gaussian_taps(sigma=0.8)
+    matrix = -1.5 * np.outer(taps, taps)
+    matrix[3, 3] += 2.5
+    same = oracle.filtered(pixels, [("convolve", {"kernel": matrix, "scale": 1})], "reflect")
+    got = oracle.filtered(pixels, [("unsharp", {"sigma": 0.8, "amount": 1.5})], "reflect")
+    assert np.allclose(got.value, same.value, atol=1e-6)
+
+
+def test_bilateral_by_hand():
+    row = np.array([[[0.2], [0.5], [1]]], np.float32)
+    one = ("bilateral", {"radius": 1, "sigma_space": 1, "sigma_range": 0.5})
+    a, b, c = np.exp(-0.5 - 0.18), np.exp(-0.5 - 0.5), 1 + 2 * np.exp(-0.5)
+    assert oracle.filtered(row, [one]).value[0, 1, 0] == pytest.approx(
+        (0.5 * c + 0.2 * a + b) / (a + b + c))
+    pairs = np.array([[[0.2, 1], [0.5, 0.5], [1, 0]]], np.float32)
+    assert oracle.filtered(pairs, [one], alpha=True).value[0, 1] == pytest.approx(
+        [(0.25 * c + 0.2 * a) / (0.5 * c + a), (0.5 * c + a) / (a + b + c)])
+
+
+def test_bilateral_keeps_edges_and_smooths_noise():
+    step = np.zeros((20, 20, 1), np.uint8)
+    step[:, 10:] = 200
+    assert np.array_equal(oracle.filtered(step, [("bilateral", {})]).value, step)
+    flat = RNG.normal(0.5, 0.02, (60, 60, 1)).astype(np.float32)
+    assert oracle.filtered(flat, [("bilateral", {})]).value.std() < flat.std() / 3
+
+
+def test_bilateral_of_equal_weights_is_a_mean():
+    """So wide a range that only the circle is left."""
+    pixels = RNG.random((15, 17, 3)).astype(np.float32)
+    circle = np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]])
+    same = oracle.filtered(pixels, [("convolve", {"kernel": circle})])
+    got = oracle.filtered(pixels, [("bilateral", {"radius": 1, "sigma_space": 1e9,
+                                                  "sigma_range": 1e9})])
+    assert np.allclose(got.value, same.value, atol=1e-6)
+
+
 def test_matrix_is_not_flipped():
     dot = np.zeros((5, 5, 1), np.uint8)
     dot[2, 2] = 100

@@ -256,6 +256,23 @@ def test_named_matrices(service, one, kind):
         agrees(service, pixels, [one], "reflect101", alpha=alpha)
 
 
+NEW = [("unsharp", {}), ("unsharp", {"sigma": 3.0, "amount": 2.5}),
+       ("unsharp", {"sigma": 1.5, "amount": 4, "threshold": 0.1}),
+       ("bilateral", {}), ("bilateral", {"radius": 1, "sigma_range": 0.5}),
+       ("bilateral", {"radius": 7, "sigma_space": 10, "sigma_range": 0.3}),
+       ("sobel", {"output": "direction"}), ("scharr", {"output": "direction"}),
+       ("prewitt", {"output": "direction"})]
+
+
+@pytest.mark.parametrize("kind", oracle.TYPES)
+@pytest.mark.parametrize("one", NEW, ids=str)
+def test_unsharp_bilateral_direction(service, one, kind):
+    for (bands, alpha), border in zip(BANDS, oracle.BORDERS):
+        pixels = random_pixels(seed_of(str(one), kind, bands), 131, 57, bands, kind, alpha)
+        value = BORDER_VALUES[kind] if border == "constant" else None
+        agrees(service, pixels, [one], border, value, alpha)
+
+
 @pytest.mark.parametrize("kind", ["u8", "u16"])
 def test_sobel_is_exact(service, kind):
     """Whole numbers all the way: x and y have no rounding to be off by."""

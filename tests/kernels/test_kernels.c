@@ -13,15 +13,15 @@
 #include <string.h>
 
 #include "bench.h"
+#include "common/difference.h"
 #include "common/log.h"
-#include "device/reference.h"
 #include "harness.h"
 
 enum { ARENA_SIZE = 1 << 26 };
 
-/* How far results of float may be off; and, in a chain, how much of the result further than 1,
- * because an intermediate result was off by 1 and the next filter enlarged that. */
-static const double FLOAT_TOLERANCE = 1e-5, SHARE_BEYOND_1 = 0.1;
+/* In a chain, how much of the result may be off by more than 1, because an intermediate result was
+ * off by 1 and the next filter enlarged that. */
+static const double SHARE_BEYOND_1 = 0.1;
 
 struct group {
 	const char *name;
@@ -134,35 +134,6 @@ static void *random_image(const struct image *image, bool alpha_large)
 	return pixels;
 }
 
-static double sample_value(const void *pixels, size_t i, enum pixel_type type)
-{
-	return type == PIXEL_U8    ? ((const uint8_t *)pixels)[i]
-	       : type == PIXEL_U16 ? ((const uint16_t *)pixels)[i]
-	                           : ((const float *)pixels)[i];
-}
-
-/* How much a result may differ: each filter enlarges what was off before it. */
-static double tolerance(const struct chain *chain, const struct image *image)
-{
-	double off = 0, largest = 1;
-
-	for (uint32_t i = 0; i < chain->count; i++) {
-		struct operation op;
-		double gain;
-
-		if (filter_lower(&chain->call[i], chain->coefficient, &op))
-			abort();
-		gain = fmax(1, op.gain);
-		off *= image->alpha && op.smoothing ? 4 * gain : gain;
-		off += image->type == PIXEL_F32
-		           ? FLOAT_TOLERANCE * (gain * largest + fabs(op.offset))
-		           : 1;
-		largest = largest * gain + fabs(op.offset);
-		operation_fini(&op);
-	}
-	return off;
-}
-
 /* One image: everything that can be varied. */
 struct trial {
 	const struct group *group;
@@ -181,32 +152,24 @@ static void report(const struct trial *t, const char *what)
 }
 
 /* Compares all samples; reports the first that is off, and how many are off by more than 1. */
-static bool compare(const struct trial *t, const struct chain *chain, const void *got,
-                    const void *wanted, uint32_t width, uint32_t height)
+static bool compare(const struct trial *t, const struct reference *wanted, const void *got)
 {
-	size_t count = (size_t)width * height * t->image.bands, beyond = 0;
-	double allowed = tolerance(chain, &t->image);
+	size_t pitch = wanted->window.width * image_pixel_size(&t->image);
+	struct difference d = {0};
 	char text[160];
 
-	for (size_t i = 0; i < count; i++) {
-		double a = sample_value(got, i, t->image.type);
-		double b = sample_value(wanted, i, t->image.type);
-
-		if (!isfinite(b) && !isfinite(a))
-			continue;
-		if (!(fabs(a - b) <= allowed)) {
-			size_t pixel = i / t->image.bands;
-
-			snprintf(text, sizeof text, "at %zu,%zu band %zu: %.9g is not %.9g",
-			         pixel % width, pixel / width, i % t->image.bands, a, b);
-			report(t, text);
-			return false;
-		}
-		beyond += fabs(a - b) > 1;
+	difference_add(&d, wanted, got, pitch);
+	if (d.mismatches) {
+		snprintf(text, sizeof text, "at %u,%u band %u: %.9g is not %.9g +- %.3g", d.x, d.y,
+		         d.band, d.got, d.wanted, d.slack);
+		report(t, text);
+		return false;
 	}
-	if (t->image.type == PIXEL_F32 || (double)beyond <= SHARE_BEYOND_1 * (double)count + 8)
+	if (t->image.type == PIXEL_F32 ||
+	    (double)d.beyond_1 <= SHARE_BEYOND_1 * (double)d.samples + 8)
 		return true;
-	snprintf(text, sizeof text, "%zu of %zu samples are off by more than 1", beyond, count);
+	snprintf(text, sizeof text, "%llu of %llu samples are off by more than 1",
+	         (unsigned long long)d.beyond_1, (unsigned long long)d.samples);
 	report(t, text);
 	return false;
 }
@@ -214,13 +177,11 @@ static bool compare(const struct trial *t, const struct chain *chain, const void
 static bool try_plan(struct harness *h, const struct trial *t, const struct plan *plan,
                      const void *in)
 {
-	struct problem problem;
-	uint32_t width, height;
-	void *got = malloc((size_t)image_size(&t->image)), *wanted = NULL;
+	struct reference wanted;
+	void *got = malloc((size_t)image_size(&t->image));
 	bool ok = false;
 
-	if (!got || chain_output_size(&plan->chain, &t->image, &width, &height, &problem) ||
-	    reference_filter(&plan->chain, &t->image, in, &wanted))
+	if (!got || reference_filter(&plan->chain, &t->image, in, &wanted))
 		abort();
 
 	struct outcome outcome = harness_filter(h, t->mode, plan, in, t->tile_rows, got);
@@ -231,9 +192,9 @@ static bool try_plan(struct harness *h, const struct trial *t, const struct plan
 	else if (outcome.guard_broken)
 		report(t, "bytes outside the result were written");
 	else
-		ok = compare(t, &plan->chain, got, wanted, width, height);
+		ok = compare(t, &wanted, got);
 	free(got);
-	free(wanted);
+	reference_fini(&wanted);
 	return ok;
 }
 

@@ -18,6 +18,7 @@
 #include "border.h"
 #include "common/arena.h"
 #include "common/chain.h"
+#include "common/difference.h"
 #include "common/tile.h"
 #include "common/wire.h"
 
@@ -163,7 +164,7 @@ static void test_chain_hostile(void **state)
 	BAD(border_values, BANDS_MAX + 1, 0);
 	BAD(call[0].filter, FILTERS, FILTER_SOBEL);
 	BAD(call[0].value[0], NAN, 0);
-	BAD(call[0].value[0], 3, 0);
+	BAD(call[0].value[0], 4, 0);
 	BAD(call[1].value[1], 0, NAN);
 	BAD(call[1].matrix_width, 2, 1);
 	BAD(call[1].matrix_height, 65, 1);
@@ -471,17 +472,352 @@ static void test_memory(void **state)
 	close(fd);
 }
 
+static uint32_t random_below(uint32_t n)
+{
+	static uint64_t seed = 1;
+
+	seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (uint32_t)((seed >> 33) % n);
+}
+
+/* Noise; of alpha a part is 0. */
+static void *random_pixels(const struct image *image)
+{
+	size_t count = (size_t)image->width * image->height * image->bands;
+	float *pixels = malloc(count * sizeof *pixels); /* room for any type */
+
+	for (size_t i = 0; i < count; i++) {
+		bool alpha = image->alpha && i % image->bands == image->bands - 1;
+		double share = random_below(65536) / 65535.0;
+
+		share = alpha && random_below(4) == 0 ? 0 : share;
+		image_put_sample(pixels, i, image->type,
+		                 image->type == PIXEL_F32
+		                     ? share
+		                     : floor(share * pixel_type_full_scale(image->type)));
+	}
+	return pixels;
+}
+
+/* What the reference is tried on: chains of which each call may have its own channels. */
+static struct chain *random_chain(const struct image *image)
+{
+	static const char *const links[] = {"gaussian=sigma=0.6",
+	                                    "box=size=5",
+	                                    "sobel",
+	                                    "sobel=output=x",
+	                                    "scharr=output=direction",
+	                                    "laplacian",
+	                                    "sharpen=amount=2",
+	                                    "unsharp=sigma=0.7:threshold=0.1",
+	                                    "bilateral=radius=2:sigma_space=2",
+	                                    "convolve=kernel=1 -2 3 4 -5:offset=3",
+	                                    "convolve=kernel=1;2;5",
+	                                    "convolve=kernel=0 1 2;3 -4 5;6 7 -9"};
+	char text[256] = "";
+	struct chain *chain;
+
+	for (uint32_t n = 1 + random_below(3); n; n--) {
+		strcat(text, *text ? "," : "");
+		strcat(text, links[random_below(sizeof links / sizeof *links)]);
+	}
+	chain = chain_of(text);
+	chain->border = random_below(BORDERS);
+	if (image->type != PIXEL_F32 && random_below(2)) {
+		chain->border_values = 1;
+		chain->border_value[0] = random_below(256);
+	}
+	for (uint32_t i = 0; i < chain->count; i++)
+		if (random_below(2))
+			chain->call[i].channels = random_below(CHANNELS);
+	return chain;
+}
+
+static struct image random_image(uint32_t least, uint32_t range)
+{
+	static const struct image kinds[] = {{.bands = 1},
+	                                     {.bands = 2, .alpha = 1},
+	                                     {.bands = 3},
+	                                     {.bands = 4},
+	                                     {.bands = 4, .alpha = 1}};
+	struct image image = kinds[random_below(5)];
+
+	image.type = random_below(PIXEL_TYPES);
+	image.width = least + random_below(range);
+	image.height = least + random_below(range);
+	return image;
+}
+
+/* A window of the result from the padded image that reference_filter() would make, as a tile's
+ * input area has it: no more than the window and its halo may be looked at. */
+static void window_of(const struct chain *chain, const struct image *image, const uint8_t *pixels,
+                      const struct window *w, struct reference *r)
+{
+	size_t pixel = image_pixel_size(image), width, height, pitch;
+	uint32_t halo_x, halo_y;
+	double outside[BANDS_MAX];
+	uint8_t *area, *at;
+
+	chain_halo(chain, &halo_x, &halo_y);
+	width = w->width + 2 * halo_x;
+	height = w->height + 2 * halo_y;
+	pitch = width * pixel + 64;
+	area = malloc(pitch * height);
+	assert_int_equal(chain_border_pixel(chain, image, outside, &problem), ERR_OK);
+	for (size_t i = 0; i < width * height; i++) {
+		int x = (int)(w->x0 + i % width) - (int)halo_x;
+		int y = (int)(w->y0 + i / width) - (int)halo_y;
+		bool inside = x >= 0 && y >= 0 && x < (int)image->width && y < (int)image->height;
+
+		at = area + i / width * pitch + i % width * pixel;
+		if (!inside && chain->border == BORDER_CONSTANT) {
+			for (uint32_t b = 0; b < image->bands; b++)
+				image_put_sample(at, b, image->type, outside[b]);
+			continue;
+		}
+		x = border_map(x, (int)image->width, (int)chain->border);
+		y = border_map(y, (int)image->height, (int)chain->border);
+		memcpy(at, pixels + ((size_t)y * image->width + (size_t)x) * pixel, pixel);
+	}
+	assert_int_equal(
+	    reference_window(chain, image, w, area + halo_y * pitch + halo_x * pixel, pitch, r),
+	    ERR_OK);
+	free(area);
+}
+
+/* Any window equals the same part of the whole result, to the bit. */
+static void test_reference_window(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2000; i++) {
+		struct image image = random_image(1, 24);
+		struct chain *chain = random_chain(&image);
+		uint8_t *pixels = random_pixels(&image);
+		struct reference whole, part;
+		struct window w;
+		size_t pixel = image_pixel_size(&image);
+
+		if (reference_filter(chain, &image, pixels, &whole)) {
+			assert_int_equal(chain->border, BORDER_CROP);
+			goto next;
+		}
+		w.width = 1 + random_below(whole.window.width);
+		w.height = 1 + random_below(whole.window.height);
+		w.x0 = whole.window.x0 + random_below(whole.window.width - w.width + 1);
+		w.y0 = whole.window.y0 + random_below(whole.window.height - w.height + 1);
+		window_of(chain, &image, pixels, &w, &part);
+		assert_int_equal(part.circular, whole.circular);
+		for (uint32_t y = 0; y < w.height; y++) {
+			size_t from = (size_t)(w.y0 - whole.window.y0 + y) * whole.window.width +
+			              (w.x0 - whole.window.x0);
+
+			assert_memory_equal((uint8_t *)part.pixels + y * w.width * pixel,
+			                    (uint8_t *)whole.pixels + from * pixel,
+			                    w.width * pixel);
+		}
+		reference_fini(&part);
+		reference_fini(&whole);
+	next:
+		free(pixels);
+		free(chain);
+	}
+}
+
+/* A chain equals its filters in turn, also where an intermediate result is a count off (of a float:
+ * a millionth): then the slack says how far the end may be off. */
+static void test_reference_slack(void **state)
+{
+	uint64_t samples = 0, free_samples = 0;
+
+	(void)state;
+	for (int i = 0; i < 2000; i++) {
+		struct image image = random_image(12, 12);
+		struct chain *chain = random_chain(&image), *one = malloc(sizeof *one);
+		void *pixels = random_pixels(&image);
+		struct difference d = {0};
+		struct reference whole, step;
+
+		/* Between calls on YCbCr nothing is rounded: they are no filters in turn. */
+		for (uint32_t k = 0; k < chain->count; k++)
+			if (chain->call[k].channels >= CHANNELS_LUMA && k)
+				chain->call[k].channels = CHANNELS_ALL;
+		chain->border = random_below(BORDER_CROP);
+		assert_int_equal(reference_filter(chain, &image, pixels, &whole), ERR_OK);
+		for (uint32_t k = 0; k < chain->count; k++) {
+			size_t count = (size_t)image.width * image.height * image.bands;
+
+			*one = *chain;
+			one->count = 1;
+			one->call[0] = chain->call[k];
+			assert_int_equal(reference_filter(one, &image, pixels, &step), ERR_OK);
+			memcpy(pixels, step.pixels, (size_t)image_size(&image));
+			for (size_t n = 0; n < count; n++) {
+				double v = image_get_sample(pixels, n, image.type);
+				double full = pixel_type_full_scale(image.type);
+
+				if (image.type == PIXEL_F32)
+					v +=
+					    (random_below(3) - 1.0) * fmin(step.slack[n] / 2, 1e-6);
+				else if (k == 0 && step.slack[n] >= 1)
+					v = fmin(full, fmax(0, v + (int)random_below(3) - 1));
+				image_put_sample(pixels, n, image.type, v);
+			}
+			reference_fini(&step);
+		}
+		difference_add(&d, &whole, pixels, image_row_size(&image));
+		if (d.mismatches)
+			print_error("%s, %s, border %s: %u,%u band %u is %g, not %g +- %g\n",
+			            filter_name(chain->call[0].filter),
+			            chain->count > 1 ? filter_name(chain->call[1].filter) : "",
+			            border_name(chain->border), d.x, d.y, d.band, d.got, d.wanted,
+			            d.slack);
+		assert_int_equal(d.mismatches, 0);
+		for (size_t n = 0; n < d.samples; n++)
+			free_samples += whole.slack[n] >= pixel_type_full_scale(image.type) / 4;
+		samples += d.samples;
+		reference_fini(&whole);
+		free(pixels);
+		free(one);
+		free(chain);
+	}
+	/* If everything were allowed the rest would say nothing. */
+	print_message("%.3f of the samples may be anything\n",
+	              (double)free_samples / (double)samples);
+}
+
+/* One pixel of the result of a filter on a small image. */
+static void check_pixel(const char *text, uint32_t channels, const struct image *image,
+                        const void *pixels, size_t at, const double *wanted)
+{
+	struct chain *chain = chain_of(text);
+	struct reference r;
+
+	chain->call[0].channels = channels;
+	assert_int_equal(reference_filter(chain, image, pixels, &r), ERR_OK);
+	for (uint32_t b = 0; b < image->bands; b++) {
+		double got = image_get_sample(r.pixels, at * image->bands + b, image->type);
+
+		if (fabs(got - wanted[b]) > 1e-6 * fabs(wanted[b]))
+			fail_msg("%s: band %u is %.9g, not %.9g", text, b, got, wanted[b]);
+	}
+	reference_fini(&r);
+	free(chain);
+}
+
+/* Worked out by hand. */
+static void test_reference_bilateral(void **state)
+{
+	const struct image grey = {3, 1, 1, PIXEL_F32, 0}, with_alpha = {3, 1, 2, PIXEL_F32, 1};
+	const float row[] = {0.2f, 0.5f, 1}, pairs[] = {0.2f, 1, 0.5f, 0.5f, 1, 0};
+	/* sigma_space 1, sigma_range 0.5: exp(-1/2 - e²/0.5); beside it, above and below: itself.
+	 */
+	double a = exp(-0.5 - 0.09 / 0.5), b = exp(-0.5 - 0.25 / 0.5), c = 1 + 2 * exp(-0.5);
+
+	(void)state;
+	check_pixel("bilateral=radius=1:sigma_space=1:sigma_range=0.5", 0, &grey, row, 1,
+	            (double[]){(c * 0.5 + a * 0.2 + b) / (c + a + b)});
+	check_pixel(
+	    "bilateral=radius=1:sigma_space=1:sigma_range=0.5", 0, &with_alpha, pairs, 1,
+	    (double[]){(c * 0.5 * 0.5 + a * 0.2) / (c * 0.5 + a), (c * 0.5 + a) / (c + a + b)});
+	check_pixel("bilateral=radius=1:sigma_space=1:sigma_range=0.5", CHANNELS_COLOR, &with_alpha,
+	            pairs, 1, (double[]){(c * 0.5 * 0.5 + a * 0.2) / (c * 0.5 + a), 0.5});
+}
+
+static void test_reference_unsharp(void **state)
+{
+	const struct image grey = {3, 1, 1, PIXEL_U8, 0}, with_alpha = {3, 1, 2, PIXEL_F32, 1};
+	const uint8_t row[] = {10, 50, 110};
+	const float pairs[] = {0.2f, 1, 0.5f, 0.5f, 1, 0};
+	/* sigma 0.3: radius 1, weights t, 1, t over 1 + 2t. */
+	double t = exp(-1 / 0.18), blur = (50 + t * 120) / (1 + 2 * t), alpha;
+
+	(void)state;
+	check_pixel("unsharp=sigma=0.3:amount=10", 0, &grey, row, 1,
+	            (double[]){rint(50 + 10 * (50 - blur))});
+	check_pixel("unsharp=sigma=0.3:amount=10:threshold=0.01", 0, &grey, row, 1, (double[]){50});
+	blur = (0.25 + t * 0.2) / (1 + 2 * t);
+	alpha = (0.5 + t) / (1 + 2 * t);
+	check_pixel("unsharp=sigma=0.3:amount=2", 0, &with_alpha, pairs, 1,
+	            (double[]){0.5 + 2 * (0.5 - blur / alpha), 0.5});
+	blur = (0.5 + t * 1) / (1 + 2 * t);
+	check_pixel("unsharp=sigma=0.3:amount=2", CHANNELS_ALPHA, &with_alpha, pairs, 1,
+	            (double[]){0.5, 0.5 + 2 * (0.5 - blur)});
+}
+
+static void test_reference_direction(void **state)
+{
+	const struct image grey = {3, 3, 1, PIXEL_U8, 0}, f32 = {3, 3, 1, PIXEL_F32, 0};
+	const uint8_t flat[9] = {7, 7, 7, 7, 7, 7, 7, 7, 7}, left[9] = {2, 1, 0, 2, 1, 0, 2, 1, 0};
+	const float down[9] = {0, 0, 0, 1, 1, 1, 2, 2, 2};
+	struct chain *chain = chain_of("sobel=output=direction");
+	struct difference d = {0};
+	struct reference r;
+	uint8_t other[9];
+
+	(void)state;
+	check_pixel("sobel=output=direction", 0, &grey, flat, 4, (double[]){128}); /* 127.5 */
+	check_pixel("sobel=output=direction", 0, &grey, left, 4, (double[]){255}); /* pi */
+	check_pixel("sobel=output=direction", 0, &f32, down, 4, (double[]){acos(-1) / 2});
+	assert_int_equal(reference_filter(chain, &grey, left, &r), ERR_OK);
+	memset(other, 0, sizeof other); /* -pi is the same direction */
+	difference_add(&d, &r, other, 3);
+	assert_true(d.samples == 9 && d.mismatches == 0 && d.largest == 0);
+	other[5] = 3;
+	difference_add(&d, &r, other, 3);
+	assert_true(d.mismatches == 1 && d.largest == 3 && d.x == 2 && d.y == 1 && d.wanted == 255);
+	reference_fini(&r);
+	free(chain);
+}
+
+/* Which samples change, and what YCbCr is. */
+static void test_reference_channels(void **state)
+{
+	const struct image rgba = {2, 1, 4, PIXEL_U8, 1}, rgb = {2, 1, 3, PIXEL_U8, 0};
+	const uint8_t row[8] = {10, 20, 30, 255, 110, 220, 130, 55};
+	const uint8_t colours[6] = {255, 0, 0, 0, 0, 255};
+	const char *const half = "convolve=kernel=1 1 0:scale=2";
+
+	(void)state;
+	check_pixel(half, CHANNELS_RED, &rgba, row, 1, (double[]){60, 220, 130, 55});
+	check_pixel(half, CHANNELS_BLUE, &rgba, row, 1, (double[]){110, 220, 80, 55});
+	check_pixel(half, CHANNELS_ALPHA, &rgba, row, 1, (double[]){110, 220, 130, 155});
+	check_pixel(half, CHANNELS_COLOR, &rgba, row, 1,
+	            (double[]){rint((10 * 255 + 110 * 55) / 310.0),
+	                       rint((20 * 255 + 220 * 55) / 310.0),
+	                       rint((30 * 255 + 130 * 55) / 310.0), 55});
+	/* Y of red 76.245, of blue 29.07: blue becomes lighter by 23.5875, but for saturation. */
+	check_pixel(half, CHANNELS_LUMA, &rgb, colours, 1, (double[]){24, 24, 255});
+	/* Cb and Cr in the middle between both; Y stays 29.07. */
+	check_pixel(half, CHANNELS_CHROMA, &rgb, colours, 1,
+	            (double[]){rint(29.07 + (255 - 76.245 - 29.07) / 2), 0,
+	                       rint(29.07 + (255 - 29.07 - 76.245) / 2)});
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_border_map),     cmocka_unit_test(test_parse_valid),
-	    cmocka_unit_test(test_parse_invalid),  cmocka_unit_test(test_matrix_limits),
-	    cmocka_unit_test(test_lower_gaussian), cmocka_unit_test(test_lower_matrix),
-	    cmocka_unit_test(test_border_value),   cmocka_unit_test(test_tiling),
-	    cmocka_unit_test(test_tiling_crop),    cmocka_unit_test(test_tiling_largest_width),
-	    cmocka_unit_test(test_tile_hostile),   cmocka_unit_test(test_image_parse),
-	    cmocka_unit_test(test_wire),           cmocka_unit_test(test_lower_named),
-	    cmocka_unit_test(test_chain_hostile),  cmocka_unit_test(test_memory),
+	    cmocka_unit_test(test_border_map),
+	    cmocka_unit_test(test_parse_valid),
+	    cmocka_unit_test(test_parse_invalid),
+	    cmocka_unit_test(test_matrix_limits),
+	    cmocka_unit_test(test_lower_gaussian),
+	    cmocka_unit_test(test_lower_matrix),
+	    cmocka_unit_test(test_border_value),
+	    cmocka_unit_test(test_tiling),
+	    cmocka_unit_test(test_tiling_crop),
+	    cmocka_unit_test(test_tiling_largest_width),
+	    cmocka_unit_test(test_tile_hostile),
+	    cmocka_unit_test(test_image_parse),
+	    cmocka_unit_test(test_wire),
+	    cmocka_unit_test(test_lower_named),
+	    cmocka_unit_test(test_chain_hostile),
+	    cmocka_unit_test(test_memory),
+	    cmocka_unit_test(test_reference_window),
+	    cmocka_unit_test(test_reference_slack),
+	    cmocka_unit_test(test_reference_bilateral),
+	    cmocka_unit_test(test_reference_unsharp),
+	    cmocka_unit_test(test_reference_direction),
+	    cmocka_unit_test(test_reference_channels),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,482 @@
+/* The reference: chains. It shares only border_map() and filter_lower() with the kernels' path.
+ *
+ * As on the devices (device/plan.c), each filter works on the window enlarged by what the later
+ * ones reach, and what lies outside the image is made anew between them; here that is a canvas that
+ * shrinks by a radius with every filter. With wrap the outside is filtered like the inside and
+ * comes out right by itself; with crop there is no outside.
+ *
+ * A filter sees the samples that it changes, and alpha if that weighs them, as an image of their
+ * own. LUMA and CHROMA of other than three colours are all colours and none. */
+#include "common/reference.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "border.h"
+#include "common/canvas.h"
+#include "common/ycc.h"
+
+/* A chain on its way. */
+struct progress {
+	const struct chain *chain;
+	const struct image *image;
+	struct scale scale;
+	bool ycc; /* the colours are now YCbCr, not rounded */
+	double border_pixel[BANDS_MAX];
+	uint32_t circular;
+	struct canvas canvas;
+};
+
+/* What a pixel of the image's type can hold of a value, and what the slack becomes by that. */
+static void round_to_type(enum pixel_type type, double *value, double *slack)
+{
+	double full = pixel_type_full_scale(type), v = rint(*value);
+
+	if (!(*slack <= SLACK_UNLIMITED))
+		*slack = SLACK_UNLIMITED;
+	if (type == PIXEL_F32) {
+		*value = (float)*value;
+		*slack += isfinite(*value) ? fabs(*value) * 1e-7 : 0;
+		return;
+	}
+	*value = v < 0 ? 0 : v > full ? full : v;
+	*slack = fmin(full, floor(*slack + 0.5) + 1);
+}
+
+/* Reads the window and the halo around it. */
+static enum error load(struct progress *p, const struct window *w, const void *pixels, size_t pitch)
+{
+	struct canvas *c = &p->canvas;
+	struct region at;
+	uint32_t halo_x, halo_y;
+	enum error e;
+
+	chain_halo(p->chain, &halo_x, &halo_y);
+	at = (struct region){(int)w->x0 - (int)halo_x, (int)w->y0 - (int)halo_y,
+	                     w->width + 2 * halo_x, w->height + 2 * halo_y};
+	e = canvas_init(c, &at, p->image->bands);
+	if (e)
+		return e;
+	c->exact = true;
+	for (uint32_t y = 0; y < at.height; y++) {
+		const uint8_t *row = (const uint8_t *)pixels +
+		                     ((ptrdiff_t)y - (ptrdiff_t)halo_y) * (ptrdiff_t)pitch -
+		                     halo_x * image_pixel_size(p->image);
+		size_t span = (size_t)at.width * c->bands;
+
+		for (size_t k = 0; k < span; k++)
+			c->value[y * span + k] = image_get_sample(row, k, p->image->type);
+	}
+	return ERR_OK;
+}
+
+static void enter_ycc(struct progress *p)
+{
+	double middle = pixel_type_midpoint(p->image->type);
+
+	ycc_convert(&p->canvas, middle);
+	ycc_from_rgb(p->border_pixel, middle);
+	p->ycc = true;
+	p->scale.whole = false;
+}
+
+/* Leaves YCbCr by rounding; the constant outside is what it was. */
+static enum error leave_ycc(struct progress *p)
+{
+	struct canvas *c = &p->canvas;
+	struct problem problem;
+
+	if (!p->ycc)
+		return ERR_OK;
+	ycc_convert_back(c, pixel_type_midpoint(p->image->type));
+	for (size_t i = 0; i < canvas_samples(c); i++)
+		if (i % c->bands < 3)
+			round_to_type(p->image->type, &c->value[i], &c->slack[i]);
+	p->ycc = false;
+	p->scale.whole = p->image->type != PIXEL_F32;
+	return chain_border_pixel(p->chain, p->image, p->border_pixel, &problem);
+}
+
+/* Bits of the bands that a call changes. */
+static uint32_t bands_changed(const struct image *image, const struct filter_call *call,
+                              bool filters_alpha)
+{
+	uint32_t colours = image->bands - image->alpha, colour = (1u << colours) - 1;
+	uint32_t all = (1u << image->bands) - 1;
+
+	switch ((enum channels)call->channels) {
+	case CHANNELS_ALPHA:
+		return all & ~colour;
+	case CHANNELS_RED:
+	case CHANNELS_GREEN:
+	case CHANNELS_BLUE:
+		return colour & 1u << (call->channels - CHANNELS_RED);
+	case CHANNELS_LUMA:
+		return colours == 3 ? 1 : colour;
+	case CHANNELS_CHROMA:
+		return colours == 3 ? 6 : 0;
+	default:
+		return filters_alpha && call->channels == CHANNELS_ALL ? all : colour;
+	}
+}
+
+static bool in_ycc(const struct image *image, const struct filter_call *call)
+{
+	return image->bands - image->alpha == 3 &&
+	       (call->channels == CHANNELS_LUMA || call->channels == CHANNELS_CHROMA);
+}
+
+/* True if alpha weighs the colours. Alpha, one colour, luma or chroma alone are plain samples. */
+static bool is_weighed(const struct image *image, const struct filter_call *call,
+                       const struct operation *op)
+{
+	return image->alpha &&
+	       (call->channels == CHANNELS_ALL || call->channels == CHANNELS_COLOR) &&
+	       (op->smoothing || op->kind == OPERATION_UNSHARP);
+}
+
+/* Makes a canvas of the bands whose bits are set. */
+static enum error pick(const struct canvas *from, uint32_t bands, struct canvas *to)
+{
+	enum error e = canvas_init(to, &from->at, (uint32_t)__builtin_popcount(bands));
+	size_t k = 0;
+
+	to->exact = from->exact;
+	for (size_t i = 0; !e && i < canvas_samples(from); i++) {
+		if (!(bands >> i % from->bands & 1))
+			continue;
+		to->value[k] = from->value[i];
+		to->slack[k++] = from->slack[i];
+	}
+	return e;
+}
+
+/* The reverse, for the first bands of a canvas that lies inside. */
+static void put_back(const struct canvas *from, uint32_t bands, struct canvas *to)
+{
+	for (int y = from->at.y; y < from->at.y + (int)from->at.height; y++)
+		for (int x = from->at.x; x < from->at.x + (int)from->at.width; x++) {
+			size_t i = canvas_index(to, x, y), k = canvas_index(from, x, y);
+
+			for (uint32_t b = 0; b < to->bands; b++) {
+				if (!(bands >> b & 1))
+					continue;
+				to->value[i + b] = from->value[k];
+				to->slack[i + b] = from->slack[k++];
+			}
+		}
+}
+
+/* A direction next to one end of the range may as well be at the other. */
+static void widen_seam(double value, double *slack, double least, double most)
+{
+	if (value - *slack < least || value + *slack > most)
+		*slack = most - least;
+}
+
+/* The offset, added neither to an alpha that weighs nor to colours that have none; and rounding. */
+static void finish(const struct progress *p, const struct operation *op, bool weighed,
+                   struct canvas *c)
+{
+	double offset = op->offset + (op->signed_output ? pixel_type_midpoint(p->image->type) : 0);
+	double slack = p->scale.whole ? 0 : FLOAT_TOLERANCE * fabs(offset);
+	uint32_t colours = c->bands - weighed;
+
+	for (size_t i = 0; i < canvas_samples(c); i++) {
+		size_t band = i % c->bands, alpha = i - band + colours;
+
+		if (band < colours && !(weighed && c->value[alpha] <= 0))
+			c->value[i] += offset;
+		if (band < colours)
+			c->slack[i] += slack;
+		if (!p->ycc)
+			round_to_type(p->image->type, &c->value[i], &c->slack[i]);
+	}
+}
+
+/* The part of an area that is inside the image. */
+static struct region inside(const struct region *a, const struct image *image)
+{
+	int x0 = a->x > 0 ? a->x : 0, y0 = a->y > 0 ? a->y : 0;
+	int x1 = a->x + (int)a->width, y1 = a->y + (int)a->height;
+
+	x1 = x1 < (int)image->width ? x1 : (int)image->width;
+	y1 = y1 < (int)image->height ? y1 : (int)image->height;
+	return (struct region){x0, y0, (uint32_t)(x1 - x0), (uint32_t)(y1 - y0)};
+}
+
+/* Makes what lies outside the image from what `made`, the part inside, holds. */
+static void extend(const struct progress *p, const struct region *made, struct canvas *c)
+{
+	int mode = (int)p->chain->border, end = c->at.y + (int)c->at.height;
+	bool constant = p->chain->border == BORDER_CONSTANT;
+
+	for (int y = c->at.y; y < end; y++)
+		for (int x = c->at.x; x < c->at.x + (int)c->at.width; x++) {
+			bool is_made = x >= made->x && x < made->x + (int)made->width &&
+			               y >= made->y && y < made->y + (int)made->height;
+			size_t to = canvas_index(c, x, y), from = to;
+
+			if (is_made)
+				continue;
+			if (!constant)
+				from = canvas_index(c, border_map(x, (int)p->image->width, mode),
+				                    border_map(y, (int)p->image->height, mode));
+			for (uint32_t b = 0; b < c->bands; b++) {
+				c->value[to + b] =
+				    constant ? p->border_pixel[b] : c->value[from + b];
+				c->slack[to + b] = constant ? 0 : c->slack[from + b];
+			}
+		}
+}
+
+/* The bands that a call changes, filtered: on the part of the canvas `out` that is `made`. */
+static enum error filter_bands(const struct progress *p, const struct filter_call *call,
+                               const struct operation *op, const struct region *made,
+                               struct canvas *out)
+{
+	uint32_t bands = bands_changed(p->image, call, op->smoothing);
+	bool weighed = is_weighed(p->image, call, op);
+	uint32_t seen = bands | (weighed ? 1u << (p->image->bands - 1) : 0);
+	struct canvas from = {0}, to = {0};
+	enum error e;
+
+	if (!bands)
+		return ERR_OK;
+	e = pick(&p->canvas, seen, &from);
+	if (!e)
+		e = canvas_init(&to, made, from.bands);
+	if (!e)
+		e = canvas_apply(op, &p->scale, weighed, &from, &to);
+	if (!e) {
+		finish(p, op, weighed, &to);
+		put_back(&to, bands, out);
+	}
+	canvas_fini(&from);
+	canvas_fini(&to);
+	return e;
+}
+
+/* Copies what both canvases cover. */
+static void keep(const struct canvas *from, struct canvas *to)
+{
+	size_t span = (size_t)to->at.width * to->bands * sizeof *to->value;
+
+	for (uint32_t y = 0; y < to->at.height; y++) {
+		size_t i = canvas_index(from, to->at.x, to->at.y + (int)y);
+		size_t k = (size_t)y * to->at.width * to->bands;
+
+		memcpy(&to->value[k], &from->value[i], span);
+		memcpy(&to->slack[k], &from->slack[i], span);
+	}
+}
+
+/* Notes that directions are circular; or, where more follows, allows for the seam. */
+static void note_direction(struct progress *p, const struct filter_call *call, bool last,
+                           struct canvas *c)
+{
+	uint32_t bands = bands_changed(p->image, call, false);
+	bool whole = p->image->type != PIXEL_F32;
+	double most = whole ? p->scale.full : M_PI, least = whole ? 0 : -M_PI;
+
+	if (last && !p->ycc) {
+		p->circular = bands;
+		return;
+	}
+	for (size_t i = 0; i < canvas_samples(c); i++)
+		if (bands >> i % c->bands & 1)
+			widen_seam(c->value[i], &c->slack[i], least, most);
+}
+
+static enum error apply(struct progress *p, const struct filter_call *call,
+                        const struct operation *op, bool last)
+{
+	bool direction = op->kind == OPERATION_GRADIENT && op->output == GRADIENT_DIRECTION;
+	bool open = p->chain->border == BORDER_WRAP || p->chain->border == BORDER_CROP;
+	struct region at = p->canvas.at, made;
+	struct canvas out;
+	enum error e;
+
+	at.x += (int)op->radius_x;
+	at.y += (int)op->radius_y;
+	at.width -= 2 * op->radius_x;
+	at.height -= 2 * op->radius_y;
+	made = open ? at : inside(&at, p->image);
+	e = canvas_init(&out, &at, p->image->bands);
+	if (!e) {
+		keep(&p->canvas, &out);
+		e = filter_bands(p, call, op, &made, &out);
+	}
+	if (!e && direction)
+		note_direction(p, call, last, &out);
+	if (!e)
+		extend(p, &made, &out);
+	canvas_fini(&p->canvas);
+	p->canvas = out;
+	return e;
+}
+
+static enum error apply_call(struct progress *p, uint32_t i)
+{
+	const struct filter_call *call = &p->chain->call[i];
+	struct operation op;
+	enum error e = ERR_OK;
+
+	if (in_ycc(p->image, call) && !p->ycc)
+		enter_ycc(p);
+	else if (!in_ycc(p->image, call))
+		e = leave_ycc(p);
+	if (!e)
+		e = filter_lower(call, p->chain->coefficient, &op);
+	if (e)
+		return e;
+	e = apply(p, call, &op, i + 1 == p->chain->count);
+	operation_fini(&op);
+	return e;
+}
+
+static enum error store(const struct progress *p, struct reference *r)
+{
+	size_t count = canvas_samples(&p->canvas);
+
+	r->bands = p->image->bands;
+	r->type = p->image->type;
+	r->circular = p->circular;
+	r->pixels = malloc(count * pixel_type_size(p->image->type));
+	r->slack = malloc(count * sizeof *r->slack);
+	if (!r->pixels || !r->slack) {
+		reference_fini(r);
+		return ERR_MEMORY;
+	}
+	for (size_t i = 0; i < count; i++) {
+		image_put_sample(r->pixels, i, p->image->type, p->canvas.value[i]);
+		/* Up, where a float cannot hold it. */
+		r->slack[i] = (float)(p->canvas.slack[i] * (1 + 1e-6));
+	}
+	return ERR_OK;
+}
+
+enum error reference_window(const struct chain *chain, const struct image *image,
+                            const struct window *window, const void *pixels, size_t pitch,
+                            struct reference *r)
+{
+	struct progress p = {.chain = chain, .image = image};
+	struct problem problem;
+	enum error e = chain_border_pixel(chain, image, p.border_pixel, &problem);
+
+	*r = (struct reference){.window = *window};
+	p.scale.full = pixel_type_full_scale(image->type);
+	p.scale.whole = image->type != PIXEL_F32;
+	if (!e)
+		e = load(&p, window, pixels, pitch);
+	for (uint32_t i = 0; !e && i < chain->count; i++)
+		e = apply_call(&p, i);
+	if (!e)
+		e = leave_ycc(&p);
+	if (!e)
+		e = store(&p, r);
+	canvas_fini(&p.canvas);
+	return e;
+}
+
+void reference_fini(struct reference *r)
+{
+	free(r->pixels);
+	free(r->slack);
+	r->pixels = NULL;
+	r->slack = NULL;
+}
+
+/* A copy of the image with the halo around it. */
+static enum error pad(const struct chain *chain, const struct image *image, const uint8_t *in,
+                      uint32_t halo_x, uint32_t halo_y, uint8_t **padded)
+{
+	size_t pixel = image_pixel_size(image), width = image->width + 2 * (size_t)halo_x;
+	size_t height = image->height + 2 * (size_t)halo_y;
+	uint8_t *to = malloc(width * height * pixel);
+	float outside[BANDS_MAX]; /* or smaller samples */
+	struct problem problem;
+	double border_pixel[BANDS_MAX];
+	enum error e = chain_border_pixel(chain, image, border_pixel, &problem);
+
+	*padded = to;
+	if (!to || e)
+		return e ? e : ERR_MEMORY;
+	for (uint32_t b = 0; b < image->bands; b++)
+		image_put_sample(outside, b, image->type, border_pixel[b]);
+	for (size_t i = 0; i < width * height; i++, to += pixel) {
+		int x = (int)(i % width) - (int)halo_x, y = (int)(i / width) - (int)halo_y;
+		bool is_inside =
+		    x >= 0 && x < (int)image->width && y >= 0 && y < (int)image->height;
+		const uint8_t *from = (const uint8_t *)outside;
+
+		if (is_inside || chain->border != BORDER_CONSTANT) {
+			x = border_map(x, (int)image->width, (int)chain->border);
+			y = border_map(y, (int)image->height, (int)chain->border);
+			from = in + ((size_t)y * image->width + (size_t)x) * pixel;
+		}
+		memcpy(to, from, pixel);
+	}
+	return ERR_OK;
+}
+
+enum error reference_filter(const struct chain *chain, const struct image *image, const void *in,
+                            struct reference *r)
+{
+	struct window window = {0};
+	struct problem problem;
+	uint32_t halo_x, halo_y, width = image->width;
+	uint8_t *padded = NULL;
+	const uint8_t *first = in;
+	enum error e = chain_output_size(chain, image, &window.width, &window.height, &problem);
+
+	*r = (struct reference){0};
+	chain_halo(chain, &halo_x, &halo_y);
+	if (chain->border == BORDER_CROP) {
+		window.x0 = halo_x;
+		window.y0 = halo_y;
+	} else if (!e) {
+		e = pad(chain, image, in, halo_x, halo_y, &padded);
+		first = padded;
+		width += 2 * halo_x;
+	}
+	if (!e)
+		e = reference_window(chain, image, &window,
+		                     first + ((size_t)halo_y * width + halo_x) *
+		                                 image_pixel_size(image),
+		                     width * image_pixel_size(image), r);
+	free(padded);
+	return e;
+}
+
+/* Multiply-adds a sample of one filter; an exponential counts as some. */
+static double call_cost(const struct filter_call *call, uint32_t radius_x, uint32_t radius_y)
+{
+	double width = 2.0 * radius_x + 1, height = 2.0 * radius_y + 1;
+
+	if (call->filter == FILTER_BILATERAL)
+		return 10 * width * height;
+	if (call->filter == FILTER_CONVOLVE || radius_x == 1)
+		return 2 * width * height;
+	return width + height;
+}
+
+double reference_cost(const struct chain *chain, const struct image *image, uint32_t width,
+                      uint32_t height)
+{
+	double cost = 0, w = width, h = height;
+
+	for (uint32_t i = chain->count; i-- > 0;) {
+		uint32_t x, y;
+
+		filter_radius(&chain->call[i], &x, &y);
+		/* Beside the sums: what every sample costs, and the rows above and below that a
+		 * separable filter also sums across. */
+		cost += (w * h * 10 + (w + 2.0 * x) * h * call_cost(&chain->call[i], x, y)) *
+		        (i ? 2 : 1);
+		w += 2.0 * x;
+		h += 2.0 * y;
+	}
+	return (cost + w * h * 2) * image->bands;
+}

@@ -1,0 +1,191 @@
+"""Results that the service checks itself: asked for by verify=1, and now and then on its own; and a
+kernel that is made wrong, which both must find."""
+import shutil
+
+import numpy as np
+import pytest
+
+import imagefiles
+import oracle
+from service import ONE_DEVICE, REPOSITORY, poll
+from test_results import BANDS, BORDER_VALUES, random_pixels, seed_of
+
+ALL = [("gaussian", {"sigma": 1.3}), ("gaussian", {"size": 1}), ("box", {"size": 9}),
+       ("convolve", {"kernel": [[1, -2, 3], [4, 5, -6], [-7, 8, 9]], "offset": 3.0}),
+       ("convolve", {"kernel": [[-1, 0, 1]], "scale": 2.0, "offset": 5.0}),
+       ("sobel", {}), ("scharr", {"output": "x"}), ("prewitt", {"output": "y"}),
+       ("laplacian", {}), ("emboss", {}), ("sharpen", {"amount": 3})]
+NEW = [("unsharp", {"sigma": 1.2, "amount": 2.5}), ("unsharp", {"sigma": 2, "threshold": 0.05}),
+       ("bilateral", {}), ("bilateral", {"radius": 2, "sigma_space": 5, "sigma_range": 0.3}),
+       ("sobel", {"output": "direction"}), ("scharr", {"output": "direction"})]
+CHAINS = [[("gaussian", {"sigma": 1.4}), ("sobel", {})],
+          [("box", {"size": 5}), ("sharpen", {}), ("gaussian", {"sigma": 2.0})],
+          [("sobel", {"output": "y"}), ("convolve", {"kernel": [[1], [2], [4]]}),
+           ("laplacian", {"connectivity": 8}), ("box", {"size": 3})]]
+
+
+def verdict(answer):
+    """(samples, largest difference, mismatches) as the answer's headers say."""
+    assert answer.status == 200, answer
+    return tuple(kind(answer.headers[f"X-Verify-{name}"]) for name, kind in
+                 (("Samples", int), ("Max-Difference", float), ("Mismatches", int)))
+
+
+def verified(service, pixels, filters, **options):
+    """Filters with verify=1: every sample was compared, and none is wrong."""
+    answer = service.filter(pixels, filters, verify=1, **options)
+    samples, largest, mismatches = verdict(answer)
+    assert mismatches == 0, (filters, options, answer.headers.items(), service.tail())
+    assert samples == answer.pixels.size
+    if len(filters) == 1 and pixels.dtype != np.float32 and not options.get("alpha"):
+        assert largest <= 1
+    return answer
+
+
+@pytest.mark.parametrize("border", oracle.BORDERS)
+@pytest.mark.parametrize("kind", oracle.TYPES)
+def test_all_filters(service, border, kind):
+    for bands, alpha in BANDS:
+        pixels = random_pixels(seed_of(border, kind, bands), 61, 43, bands, kind, alpha)
+        options = {"border": border, "alpha": 1 if alpha else None,
+                   "border_value": BORDER_VALUES[kind] if border == "constant" else None}
+        for filters in [[one] for one in ALL] + CHAINS:
+            verified(service, pixels, filters, **options)
+
+
+@pytest.mark.parametrize("border", oracle.BORDERS)
+@pytest.mark.parametrize("kind", oracle.TYPES)
+def test_new_filters(service, border, kind):
+    for bands, alpha in BANDS:
+        pixels = random_pixels(seed_of(border, kind, bands), 61, 43, bands, kind, alpha)
+        for one in NEW:
+            verified(service, pixels, [one], border=border, alpha=1 if alpha else None)
+
+
+def test_many_tiles(service):
+    """Pieces, tiles and their seams; the answer is what it is without verify."""
+    pixels = random_pixels(1, 2100, 1300, 3, "u8")
+    for filters in CHAINS[:2]:
+        answer = verified(service, pixels, filters, border="reflect101")
+        assert answer.body == service.filter(pixels, filters, border="reflect101").body
+    answer = verified(service, random_pixels(2, 700, 4001, 1, "u16"), [("box", {"size": 201})])
+    assert "verify;dur=" in answer.headers["Server-Timing"]
+
+
+def test_one_pixel(service):
+    verified(service, random_pixels(3, 1, 1, 3, "u8"), [("gaussian", {"sigma": 3.0})])
+
+
+@pytest.mark.parametrize("form", ["png", "jpeg", "webp", "tiff", "ppm", "gif"])
+def test_formats(service, form):
+    """What is compared is the filters' result, before the format makes of it what it can hold."""
+    body = imagefiles.write_png(random_pixels(4, 333, 222, 3, "u8"))
+    answer = service.post(f"/v1/filters/gaussian?sigma=2&verify=1&format={form}", body)
+    samples, largest, mismatches = verdict(answer)
+    assert (samples, mismatches) == (333 * 222 * 3, 0) and largest <= 1
+
+
+def test_only_when_asked(service):
+    pixels = random_pixels(5, 40, 30, 1, "u8")
+    for options in ({}, {"verify": 0}):
+        headers = service.filter(pixels, ALL[:1], **options).headers
+        assert not [name for name in headers if name.startswith("X-Verify")]
+    problem = service.filter(pixels, ALL[:1], verify=2).refused(400, "bad-parameter")
+    assert problem["parameter"] == "verify"
+
+
+def test_counted(launch):
+    with launch("--verify-share", "0", environment=ONE_DEVICE) as service:
+        pixels = random_pixels(6, 90, 70, 3, "u8")
+        service.filter(pixels, ALL[:1])
+        assert service.metrics().total("convolved_verified_samples_total") == 0
+        for count in (1, 2):
+            verified(service, pixels, CHAINS[0])
+            metrics = service.metrics()
+            assert metrics.total("convolved_verified_samples_total", device="cpu0") \
+                == count * pixels.size
+            assert metrics.total("convolved_verify_mismatches_total") == 0
+        assert metrics.total("convolved_verify_mismatches_total", kernel="gradient",
+                             device="cpu0") == 0  # it is there
+
+
+def test_samples_on_its_own(launch):
+    """A share of tiles, a window of each: of a share of 1 every tile, of a budget of 0 none."""
+    pixels = random_pixels(7, 1100, 900, 3, "u8")
+    filters = [("gaussian", {"sigma": 1.3}), ("sobel", {})]
+    with launch("--verify-share", "1", environment=ONE_DEVICE) as service:
+        answer = service.filter(pixels, filters)
+        assert not [name for name in answer.headers if name.startswith("X-Verify")]
+        samples = service.metrics().total("convolved_verified_samples_total")
+        assert 0 < samples < pixels.size
+        for border in oracle.BORDERS:  # windows at edges too
+            for one in ALL:
+                service.filter(random_pixels(8, 31, 27, 3, "u8"), [one], border=border)
+        assert service.metrics().total("convolved_verify_mismatches_total") == 0, service.tail()
+    with launch("--verify-share", "1", "--verify-taps", "0", environment=ONE_DEVICE) as service:
+        service.filter(pixels, filters)
+        assert service.metrics().total("convolved_verified_samples_total") == 0
+
+
+def test_share_is_checked(launch):
+    for value in ("1.5", "-0.1", "x", ""):
+        service = launch("--verify-share", value)
+        service.start(ready=False)
+        assert service.process.wait(10) == 2
+        assert "valid is a number from 0 to 1" in service.tail()
+
+
+# A wrong kernel -----------------------------------------------------------------------------------
+
+@pytest.fixture(scope="module")
+def wrong_kernels(tmp_path_factory):
+    """The kernels, of which the gradient is wrong in some rows: there a work-item takes the pixel for
+    its left neighbour."""
+    folder = tmp_path_factory.mktemp("wrong") / "kernels"
+    shutil.copytree(REPOSITORY / "kernels", folder)
+    source = (folder / "gradient.cl").read_text()
+    right = "pixel_load(p - bands, width)"
+    assert source.count(right) == 1
+    (folder / "gradient.cl").write_text(source.replace(
+        right, "pixel_load(get_global_id(1) == 1 ? p : p - bands, width)"))
+    return folder
+
+
+def wrong(service, **labels):
+    return service.metrics().total("convolved_verify_mismatches_total", **labels)
+
+
+def test_wrong_kernel_found(launch, wrong_kernels):
+    pixels = random_pixels(9, 230, 120, 3, "u8")
+    with launch("--kernel-dir", str(wrong_kernels), "--verify-share", "0",
+                environment=ONE_DEVICE) as service:
+        right = oracle.filtered(pixels, [("sobel", {})]).value
+        answer = service.filter(pixels, [("sobel", {})], verify=1)
+        off = np.abs(answer.pixels - right)
+        samples, largest, mismatches = verdict(answer)
+        assert samples == pixels.size
+        assert 0 < (off > 1).sum() == mismatches
+        assert largest == off.max()
+        row, column, band = np.argwhere(off > 1)[0]
+        line = next(text for text in service.tail().splitlines() if "samples are wrong" in text)
+        assert f"at {column},{row} band {band}: {answer.pixels[row, column, band]} " in line
+        assert "tile 0 by cpu0 (gradient)" in line and f"{mismatches} of {samples}" in line
+        assert wrong(service, kernel="gradient", device="cpu0") == mismatches
+        # The blur is right, and a chain of both names both.
+        assert verdict(service.filter(pixels, [("gaussian", {"sigma": 1})], verify=1))[2] == 0
+        found = verdict(service.filter(pixels, [("gaussian", {"sigma": 1}), ("sobel", {})],
+                                       verify=1))[2]
+        assert found > 0
+        assert wrong(service, kernel="gradient") == mismatches + found
+        assert wrong(service) == mismatches + 2 * found
+
+
+def test_wrong_kernel_found_on_its_own(launch, wrong_kernels):
+    pixels = random_pixels(10, 230, 120, 3, "u8")
+    with launch("--kernel-dir", str(wrong_kernels), "--verify-share", "1",
+                environment=ONE_DEVICE) as service:
+        def found():
+            assert service.filter(pixels, [("sobel", {})]).status == 200
+            return wrong(service, kernel="gradient", device="cpu0") > 0
+        poll(found, 30, "a mismatch")
+        assert "samples are wrong" in service.tail()
