@@ -44,20 +44,20 @@ static const char help[] =
     "turn.\n";
 
 enum {
-	WARMUP = 256,
-	BUDGET,
-	FILTER,
-	PIXELS,
-	VARIANT,
-	SOURCE_ROI,
-	TARGET_ROI,
-	VERIFY,
-	KERNEL_DIR,
-	CACHE_DIR,
-	JSON,
-	LIST,
-	HELP,
-	VERSION
+	OPTION_WARMUP = 256,
+	OPTION_BUDGET,
+	OPTION_FILTER,
+	OPTION_PIXELS,
+	OPTION_VARIANT,
+	OPTION_SOURCE_ROI,
+	OPTION_TARGET_ROI,
+	OPTION_VERIFY,
+	OPTION_KERNEL_DIR,
+	OPTION_CACHE_DIR,
+	OPTION_JSON,
+	OPTION_LIST,
+	OPTION_HELP,
+	OPTION_VERSION
 };
 
 static const struct option long_options[] = {
@@ -67,20 +67,20 @@ static const struct option long_options[] = {
     {"width", required_argument, NULL, 'W'},
     {"height", required_argument, NULL, 'H'},
     {"iterations", required_argument, NULL, 'i'},
-    {"warmup", required_argument, NULL, WARMUP},
-    {"budget", required_argument, NULL, BUDGET},
-    {"filter", required_argument, NULL, FILTER},
-    {"pixels", required_argument, NULL, PIXELS},
-    {"variant", required_argument, NULL, VARIANT},
-    {"source-roi", required_argument, NULL, SOURCE_ROI},
-    {"target-roi", required_argument, NULL, TARGET_ROI},
-    {"verify", no_argument, NULL, VERIFY},
-    {"kernel-dir", required_argument, NULL, KERNEL_DIR},
-    {"cache-dir", required_argument, NULL, CACHE_DIR},
-    {"json", no_argument, NULL, JSON},
-    {"list", no_argument, NULL, LIST},
-    {"help", no_argument, NULL, HELP},
-    {"version", no_argument, NULL, VERSION},
+    {"warmup", required_argument, NULL, OPTION_WARMUP},
+    {"budget", required_argument, NULL, OPTION_BUDGET},
+    {"filter", required_argument, NULL, OPTION_FILTER},
+    {"pixels", required_argument, NULL, OPTION_PIXELS},
+    {"variant", required_argument, NULL, OPTION_VARIANT},
+    {"source-roi", required_argument, NULL, OPTION_SOURCE_ROI},
+    {"target-roi", required_argument, NULL, OPTION_TARGET_ROI},
+    {"verify", no_argument, NULL, OPTION_VERIFY},
+    {"kernel-dir", required_argument, NULL, OPTION_KERNEL_DIR},
+    {"cache-dir", required_argument, NULL, OPTION_CACHE_DIR},
+    {"json", no_argument, NULL, OPTION_JSON},
+    {"list", no_argument, NULL, OPTION_LIST},
+    {"help", no_argument, NULL, OPTION_HELP},
+    {"version", no_argument, NULL, OPTION_VERSION},
     {0},
 };
 
@@ -155,48 +155,48 @@ static void list_variants(void)
 static void parse_long(struct bench_options *o, int c)
 {
 	switch (c) {
-	case WARMUP:
+	case OPTION_WARMUP:
 		o->warmup = parse_count("--warmup", optarg, 0, 10000);
 		break;
-	case BUDGET:
+	case OPTION_BUDGET:
 		o->budget = parse_seconds(optarg);
 		break;
-	case FILTER:
+	case OPTION_FILTER:
 		o->filter = optarg;
 		break;
-	case PIXELS:
+	case OPTION_PIXELS:
 		o->pixels = optarg;
 		break;
-	case VARIANT:
+	case OPTION_VARIANT:
 		if (kernel_parse(optarg) == KERNELS && strcmp(optarg, "reference"))
 			refuse("--variant", optarg, "there is no such variant; see --list");
 		o->variant = optarg;
 		break;
-	case SOURCE_ROI:
+	case OPTION_SOURCE_ROI:
 		o->source_roi = parse_rectangle("--source-roi", optarg);
 		break;
-	case TARGET_ROI:
+	case OPTION_TARGET_ROI:
 		o->target_roi = parse_rectangle("--target-roi", optarg);
 		break;
-	case VERIFY:
+	case OPTION_VERIFY:
 		o->verify = true;
 		break;
-	case KERNEL_DIR:
+	case OPTION_KERNEL_DIR:
 		o->kernel_dir = optarg;
 		break;
-	case CACHE_DIR:
+	case OPTION_CACHE_DIR:
 		o->cache_dir = optarg;
 		break;
-	case JSON:
+	case OPTION_JSON:
 		o->json = true;
 		break;
-	case LIST:
+	case OPTION_LIST:
 		list_variants();
 		break;
-	case HELP:
+	case OPTION_HELP:
 		fputs(help, stdout);
 		exit(0);
-	case VERSION:
+	case OPTION_VERSION:
 		puts("convolved-bench " PACKAGE_VERSION);
 		exit(0);
 	default:

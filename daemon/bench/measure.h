@@ -1,0 +1,42 @@
+/* Measuring: all variants of one filter on one image, in turn, on one device. */
+#ifndef BENCH_MEASURE_H
+#define BENCH_MEASURE_H
+
+#include "bench/options.h"
+#include "common/chain.h"
+#include "device/plan.h"
+
+/* What one variant came to. */
+struct measured {
+	const char *variant;
+	struct shape shape;   /* 0: has none */
+	uint32_t runs;        /* timed; of `reference` 1, of a part */
+	double median_ms;     /* of the whole image */
+	double gb_per_s;      /* bytes read once and written once, of the whole image */
+	double share_of_copy; /* of the bandwidth of a copy on the device in the same rounds */
+	uint64_t verified;    /* samples that were compared with the reference */
+	uint64_t mismatches;
+	double max_difference;
+};
+
+enum { MEASURED_MAX = 48 };
+
+struct bench_case {
+	struct chain chain; /* of one filter */
+	struct image image;
+	const void *pixels; /* packed; the caller's */
+	double taps;        /* of the filter's window */
+};
+
+struct bench_result {
+	struct measured measured[MEASURED_MAX];
+	uint32_t count;
+	double copy_gb_per_s, copy_ms;
+};
+
+/* Measures every variant that applies (options->variant: only that), `reference` last. ERR_MEMORY
+ * or ERR_DEVICE if the device has no room for the case, said on standard error. */
+enum error measure_case(struct programs *programs, const struct bench_options *options,
+                        const struct bench_case *c, struct bench_result *result) MUST_CHECK;
+
+#endif
