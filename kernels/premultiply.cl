@@ -3,7 +3,8 @@
  * premultiply: pixels to float; with alpha, colour becomes colour * alpha, and alpha stays. (Division by full scale
  * is left out: the factor is the same above and below the line when colour is divided by alpha.)
  * unpremultiply: filtered floats to pixels; colour becomes colour / alpha + offset, rounded once,
- * and 0 where alpha is 0 or less; alpha is rounded, without the offset.
+ * and 0 where alpha is 0 or less; alpha is rounded, without the offset. Bands in `keep` are those of
+ * `original`, the pixels before they were multiplied.
  *
  * With alpha, bands is 2 or 4, and alpha the last. A work-item makes one row of a block. These two have one side in
  * float and one in PIXEL, whatever the program's type. */
@@ -39,12 +40,15 @@ kernel void premultiply(REGION_ARGUMENTS, uint alpha)
 	}
 }
 
-kernel void unpremultiply(REGION_ARGUMENTS, float offset)
+kernel void unpremultiply(REGION_ARGUMENTS, global const uchar *original, ulong original_offset,
+                          uint original_pitch, float offset, uint keep)
 {
 	const uint2 span = block_span(samples, blocks, min((uint)get_global_id(0), blocks - 1));
 	const uint y = get_global_id(1), width = min(samples, (uint)VECTOR);
 	const uint alpha_band = 1u << (bands - 1);
 	const global float *in = (const global float *)(src + src_offset + (ulong)y * src_pitch);
+	const source_row before =
+	    (source_row)(original + original_offset + (ulong)y * original_pitch);
 	const target_row out = TARGET_ROW(y);
 
 	if (get_global_id(0) >= blocks)
@@ -54,7 +58,11 @@ kernel void unpremultiply(REGION_ARGUMENTS, float offset)
 		const float16 v = float_load(in + at, width);
 		const float16 alpha = alpha_spread(v, bands);
 		const float16 colour = select((float16)(0.0f), v / alpha + offset, alpha > 0.0f);
+		float16 result = select(colour, v, band_lanes(at, bands, alpha_band));
 
-		pixel_store(select(colour, v, band_lanes(at, bands, alpha_band)), out + at, width);
+		if (keep)
+			result = select(result, pixel_load(before + at, width),
+			                band_lanes(at, bands, keep));
+		pixel_store(result, out + at, width);
 	}
 }

@@ -78,29 +78,44 @@ static void add_general(struct builder *b, struct step *step)
 	add_step(b, step);
 }
 
+/* True if alpha weighs the colours. A single band, luma or chroma are plain samples. */
+static bool is_weighed(const struct image *image, const struct filter_call *call,
+                       const struct operation *op)
+{
+	return image->alpha &&
+	       (call->channels == CHANNELS_ALL || call->channels == CHANNELS_COLOR) &&
+	       (op->smoothing || op->kind == OPERATION_UNSHARP);
+}
+
+static bool wants_ycc(const struct image *image, const struct filter_call *call)
+{
+	return image->bands - image->alpha == 3 &&
+	       (call->channels == CHANNELS_LUMA || call->channels == CHANNELS_CHROMA);
+}
+
 /* The bands that a call leaves as they are. */
-static uint32_t kept_bands(const struct builder *b, const struct filter_call *call,
+static uint32_t kept_bands(const struct image *image, const struct filter_call *call,
                            const struct operation *op)
 {
-	const struct image *image = &b->plan->image;
-	const uint32_t all = (1u << image->bands) - 1, alpha = image->alpha ? (all + 1) / 2 : 0;
+	const uint32_t all = (1u << image->bands) - 1;
+	const uint32_t colour = (1u << (image->bands - image->alpha)) - 1;
+	const bool ycc = wants_ycc(image, call);
 
 	switch ((enum channels)call->channels) {
-	case CHANNELS_COLOR:
-		return alpha;
 	case CHANNELS_ALPHA:
-		return all & ~alpha;
+		return colour;
 	case CHANNELS_RED:
-	case CHANNELS_LUMA:
-		return all & ~1u;
 	case CHANNELS_GREEN:
-		return all & ~2u;
 	case CHANNELS_BLUE:
-		return all & ~4u;
+		return all & ~(1u << (call->channels - CHANNELS_RED));
+	case CHANNELS_LUMA:
+		return all & ~(ycc ? 1u : colour);
 	case CHANNELS_CHROMA:
-		return all & ~6u;
+		return all & ~(ycc ? 6u : 0);
+	case CHANNELS_COLOR:
+		return all & ~colour;
 	default:
-		return op->smoothing ? 0 : alpha;
+		return op->smoothing ? 0 : all & ~colour;
 	}
 }
 
@@ -236,34 +251,50 @@ static enum error add_filter(struct builder *b, const struct operation *op, doub
 	return e;
 }
 
-/* Pixels to floats, colour times alpha if they have it, on what a filter of this radius reads. */
-static void add_premultiply(struct builder *b, const struct operation *op)
+/* Pixels to floats, colour times alpha if that weighs, on what a filter of this radius reads. */
+static void add_premultiply(struct builder *b, const struct operation *op, bool weighed)
 {
 	struct step step = begin_step(b, KERNEL_PREMULTIPLY, b->type, PIXEL_F32);
 
 	step.expand_x += op->radius_x;
 	step.expand_y += op->radius_y;
-	step.alpha = b->plan->image.alpha;
+	step.alpha = weighed;
 	add_general(b, &step);
 }
 
+/* A step that makes pixels of floats, with an eye on the pixels that they come from. */
+static struct step begin_last(const struct builder *b, enum kernel kernel, enum place original,
+                              enum pixel_type type, uint32_t keep)
+{
+	struct step step = begin_step(b, kernel, type, type);
+
+	step.dst = next_scratch(b->at, original);
+	step.original = original;
+	step.original_type = type;
+	step.keep = keep;
+	return step;
+}
+
 /* Premultiplied, filtered in float, divided. */
-static enum error add_premultiplied(struct builder *b, const struct operation *op, double offset)
+static enum error add_premultiplied(struct builder *b, const struct operation *op, double offset,
+                                    uint32_t keep)
 {
 	enum pixel_type type = b->type;
+	enum place original = b->at;
 	struct step step;
 	enum error e;
 
-	add_premultiply(b, op);
+	add_premultiply(b, op, true);
 	e = add_filter(b, op, 0, 0, 0);
-	step = begin_step(b, KERNEL_UNPREMULTIPLY, type, type);
+	step = begin_last(b, KERNEL_UNPREMULTIPLY, original, type, keep);
 	step.offset = offset;
 	add_general(b, &step);
 	return e;
 }
 
 /* Blurred in float, and the difference added to what was blurred. */
-static enum error add_unsharp(struct builder *b, const struct operation *op, uint32_t keep)
+static enum error add_unsharp(struct builder *b, const struct operation *op, uint32_t keep,
+                              bool weighed)
 {
 	enum pixel_type type = b->type;
 	enum place original = b->at;
@@ -272,16 +303,12 @@ static enum error add_unsharp(struct builder *b, const struct operation *op, uin
 	enum error e;
 
 	blur.kind = OPERATION_SEPARABLE;
-	add_premultiply(b, op);
+	add_premultiply(b, op, weighed);
 	e = add_filter(b, &blur, 0, 0, 0);
-	step = begin_step(b, KERNEL_UNSHARP, type, type);
-	step.dst = next_scratch(b->at, original);
-	step.original = original;
-	step.original_type = type;
+	step = begin_last(b, KERNEL_UNSHARP, original, type, keep);
 	step.amount = (float)op->amount;
 	step.threshold = (float)(op->threshold * pixel_type_full_scale(b->plan->image.type));
-	step.alpha = b->plan->image.alpha;
-	step.keep = keep;
+	step.alpha = weighed;
 	add_general(b, &step);
 	return e;
 }
@@ -331,11 +358,6 @@ static void convert_to(struct builder *b, bool ycc)
 	b->ycc = ycc;
 }
 
-static bool wants_ycc(const struct filter_call *call)
-{
-	return call->channels == CHANNELS_LUMA || call->channels == CHANNELS_CHROMA;
-}
-
 /* One filter of the chain. Whatever leads to its pixels is on the region that it reads. */
 static enum error add_call(struct builder *b, const struct filter_call *call)
 {
@@ -343,23 +365,23 @@ static enum error add_call(struct builder *b, const struct filter_call *call)
 	struct operation op;
 	double offset;
 	uint32_t keep;
+	bool weighed;
 	enum error e = filter_lower(call, b->plan->chain.coefficient, &op);
 
 	if (e)
 		return e;
-	convert_to(b, wants_ycc(call));
+	convert_to(b, wants_ycc(image, call));
 	b->expand_x -= op.radius_x;
 	b->expand_y -= op.radius_y;
-	keep = kept_bands(b, call, &op);
+	keep = kept_bands(image, call, &op);
+	weighed = is_weighed(image, call, &op);
 	offset = op.offset + (op.signed_output ? pixel_type_midpoint(image->type) : 0);
 	if (op.kind == OPERATION_UNSHARP)
-		e = add_unsharp(b, &op, keep);
-	else if (op.kind == OPERATION_BILATERAL)
-		e = add_filter(b, &op, offset, keep, image->alpha && !keep);
-	else if (image->alpha && op.smoothing && !keep)
-		e = add_premultiplied(b, &op, offset);
+		e = add_unsharp(b, &op, keep, weighed);
+	else if (weighed && op.kind != OPERATION_BILATERAL)
+		e = add_premultiplied(b, &op, offset, keep);
 	else
-		e = add_filter(b, &op, offset, keep, 0);
+		e = add_filter(b, &op, offset, keep, weighed);
 	operation_fini(&op);
 	return e;
 }

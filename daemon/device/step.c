@@ -169,6 +169,14 @@ static void set_bilateral(struct arguments *a, const struct step *step)
 	set_u32(a, step->keep);
 }
 
+static void set_unpremultiply(struct arguments *a, const struct step *step,
+                              const struct view *views)
+{
+	set_view(a, &views[step->original], step, step->original_type);
+	set_float(a, (float)step->offset);
+	set_u32(a, step->keep);
+}
+
 static void set_unsharp(struct arguments *a, const struct step *step, const struct view *views)
 {
 	set_view(a, &views[step->original], step, step->original_type);
@@ -185,6 +193,8 @@ static void set_helper(struct arguments *a, const struct step *step, const struc
 		set_u32(a, step->alpha);
 		break;
 	case KERNEL_UNPREMULTIPLY:
+		set_unpremultiply(a, step, views);
+		break;
 	case KERNEL_TO_YCC:
 	case KERNEL_FROM_YCC:
 		set_float(a, (float)step->offset);
