@@ -128,7 +128,8 @@ static void free_above(struct encoder *encoder, uint32_t row)
 }
 
 /* Gives libvips a rectangle of the result. A request for rows says that those above it are done
- * with; one of full width says so of its own. */
+ * with; in one of full width a row is done with once it is copied, and must be: a few rows may be
+ * all that the slots hold. */
 static int generate(VipsRegion *out, void *sequence, void *a, void *b, gboolean *stop)
 {
 	struct encoder *encoder = a;
@@ -149,9 +150,9 @@ static int generate(VipsRegion *out, void *sequence, void *a, void *b, gboolean 
 		                tiles_out_row(encoder->tiles, (uint32_t)y) + skip,
 		                answer->result.type, samples);
 		to += VIPS_REGION_LSKIP(out);
+		if (r->width == (int)answer->result.width)
+			free_above(encoder, (uint32_t)y + 1);
 	}
-	if (r->width == (int)answer->result.width)
-		free_above(encoder, (uint32_t)(r->top + r->height));
 	return 0;
 }
 
