@@ -17,6 +17,7 @@
 #include <vips/vips.h>
 
 #include "codec/answer.h"
+#include "codec/compose.h"
 #include "codec/cut.h"
 #include "codec/decode.h"
 #include "codec/encode.h"
@@ -35,6 +36,7 @@ struct job {
 	struct decoded decoded;
 	struct decoder *decoder;
 	struct answer answer;
+	struct composer *composer;
 	struct encoder *encoder;
 	uint64_t start_ns, decode_ns; /* of the process's processor time */
 };
@@ -56,6 +58,7 @@ static enum error send_image(const struct job *job)
 
 	message.image.job = job->message.job;
 	message.image.image = job->decoded.image;
+	message.image.answer = job->answer.result;
 	message.image.input_format = job->decoded.format;
 	message.image.tiles = job->tiles.tiling.count;
 	return wire_send(job->place.socket, &message, NULL);
@@ -65,6 +68,7 @@ static enum error send_image(const struct job *job)
 static enum error prepare(struct job *job, struct problem *problem)
 {
 	struct tiling tiling = {0};
+	uint32_t width, height;
 	enum error e;
 
 	e = decode_open(&job->decoder, &job->decoded, &job->message, job->body, problem);
@@ -75,10 +79,14 @@ static enum error prepare(struct job *job, struct problem *problem)
 		e = tiling_init(&tiling, &job->chain, &job->decoded.image, job->place.arena.in_size,
 		                job->place.arena.out_size, job->message.samples_max, problem);
 	if (!e)
-		e = answer_choose(&job->answer, &job->message, &job->decoded, tiling.width,
-		                  tiling.height, problem);
+		e = compose_size(&job->message, &job->decoded, &tiling, &width, &height, problem);
 	if (!e)
-		e = encode_open(&job->encoder, &job->answer, &job->tiles,
+		e = answer_choose(&job->answer, &job->message, &job->decoded, width, height,
+		                  problem);
+	if (!e)
+		e = compose_open(&job->composer, &job->message, job->body, &job->tiles, problem);
+	if (!e)
+		e = encode_open(&job->encoder, &job->answer, job->composer,
 		                decode_metadata(job->decoder), problem);
 	if (e)
 		return e;
@@ -154,6 +162,7 @@ static void *job_thread(void *data)
 	if (e)
 		tiles_stop(&job->tiles, e, &problem);
 	encode_close(&job->encoder);
+	compose_close(&job->composer);
 	decode_close(&job->decoder);
 	vips_error_clear();
 	vips_thread_shutdown();
@@ -266,7 +275,7 @@ void job_finish(struct job **job, struct message_job_done *done)
 	done->decode_ns = j->decode_ns;
 	done->encode_ns = busy_ns > j->decode_ns ? busy_ns - j->decode_ns : 0;
 	describe_answer(j, done);
-	if ((uint64_t)j->decoded.image.width * j->decoded.image.height >= TRIM_PIXELS)
+	if ((uint64_t)j->decoded.whole.width * j->decoded.whole.height >= TRIM_PIXELS)
 		malloc_trim(0);
 	job_free(job);
 }

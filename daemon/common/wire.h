@@ -54,6 +54,11 @@ struct message_job {
 	uint32_t strip;       /* 1: drop the metadata */
 	uint32_t raw;         /* 1: the body is bare pixels as raw_image says */
 	struct image raw_image;
+	struct area roi; /* filtered as if it were the image; width 0: all is */
+	uint32_t
+	    has_target; /* 1: the result is placed on the image, its first pixel at target_x, */
+	uint32_t target_x, target_y; /* target_y */
+	uint32_t unused;
 	uint64_t body_size;           /* bytes */
 	uint64_t pixels_max;          /* of an image whose rows can be decoded in order */
 	uint64_t buffered_pixels_max; /* of one that must be decoded whole */
@@ -62,10 +67,10 @@ struct message_job {
 
 struct message_image {
 	uint64_t job;
-	struct image image;    /* after orientation */
+	struct image image;    /* that is filtered, after orientation: the ROI, if there is one */
+	struct image answer;   /* before what its format makes of it */
 	uint32_t input_format; /* enum format */
 	uint32_t tiles;        /* how many will come */
-	uint32_t unused;
 };
 
 /* An empty file, to be written from 0. It comes only now, for only the size of the image says
