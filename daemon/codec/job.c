@@ -22,6 +22,7 @@
 #include "codec/decode.h"
 #include "codec/encode.h"
 #include "codec/tiles.h"
+#include "common/chain_check.h"
 #include "common/log.h"
 
 struct job {
@@ -75,6 +76,8 @@ static enum error prepare(struct job *job, struct problem *problem)
 	if (!e)
 		e = chain_border_pixel(&job->chain, &job->decoded.image, job->border_pixel,
 		                       problem);
+	if (!e)
+		e = chain_check_image(&job->chain, &job->decoded.image, job->decoded.cmyk, problem);
 	if (!e)
 		e = tiling_init(&tiling, &job->chain, &job->decoded.image, job->place.arena.in_size,
 		                job->place.arena.out_size, job->message.samples_max, problem);
