@@ -278,7 +278,7 @@ def quantised(estimate, kind):
     return Estimate(value, np.minimum(np.floor(estimate.hard) + 1, full), tight)
 
 
-def filter_once(image, op, border, constants, alpha, kind):
+def filter_once(image, op, border, constants, alpha, kind, quantised=quantised):
     """One filter on all bands of an estimate."""
     bands = image.value.shape[2]
 
@@ -313,15 +313,99 @@ def filter_once(image, op, border, constants, alpha, kind):
                       for part in ("value", "hard", "tight")))
 
 
-def filtered(pixels, filters, border="replicate", border_value=None, alpha=False):
-    """The estimate for pixels (height, width, bands) after filters [(name, parameters), …]."""
+# Channels -----------------------------------------------------------------------------------------
+
+# JPEG's YCbCr (BT.601, full range) with chroma around 0: the filters that are tried on it keep
+# constants as they are, so that it does not matter where the middle is.
+TO_YCBCR = np.array([[0.299, 0.587, 0.114],
+                     [-0.299 / 1.772, -0.587 / 1.772, 0.886 / 1.772],
+                     [0.701 / 1.402, -0.587 / 1.402, -0.114 / 1.402]])
+FROM_YCBCR = np.linalg.inv(TO_YCBCR)
+
+
+def mixed(image, matrix):
+    """The first three bands times a matrix; the others as they are."""
+    def one(part, m):
+        return np.concatenate([part[:, :, :3] @ m.T, part[:, :, 3:]], axis=2)
+    return Estimate(one(image.value, matrix), one(image.hard, np.abs(matrix)),
+                    one(image.tight, np.abs(matrix)))
+
+
+def inside(image, op, border):
+    """What a filter that changes nothing would leave."""
+    if border != "crop":
+        return image
+    height, width = image.value.shape[:2]
+    part = np.s_[op.radius_y:height - op.radius_y, op.radius_x:width - op.radius_x]
+    return Estimate(image.value[part], image.hard[part], image.tight[part])
+
+
+def with_bands(image, other, bands):
+    """The image with these bands of another."""
+    def one(a, b):
+        a = a.copy()
+        a[:, :, bands] = b[:, :, bands]
+        return a
+    return Estimate(*(one(getattr(image, part), getattr(other, part))
+                      for part in ("value", "hard", "tight")))
+
+
+def filter_ycbcr(image, op, border, constants, alpha, kind, bands):
+    """One filter on some bands of YCbCr; rounded only when it is RGB again."""
+    constants = [*(TO_YCBCR @ constants[:3]), *constants[3:]]
+    ycbcr = mixed(image, TO_YCBCR)
+    done = filter_once(ycbcr, op, border, constants, alpha, kind, lambda e, kind: e)
+    done = with_bands(inside(ycbcr, op, border), done, bands)
+    done = mixed(done, FROM_YCBCR)
+    error = (F32_TOLERANCE if kind == "f32" else FLOAT32_ERROR) * 4 * np.abs(image.value).max()
+    done = quantised(Estimate(done.value, done.hard + error, done.tight + error), kind)
+    others = list(range(3, image.value.shape[2]))
+    return with_bands(done, inside(image, op, border), others)
+
+
+def filter_channels(image, op, border, constants, alpha, kind, channels):
+    """One filter on the samples that `channels` names; the others are kept."""
+    bands = image.value.shape[2]
+    if channels == "all":
+        return filter_once(image, op, border, constants, alpha, kind)
+    if channels in ("luma", "chroma"):
+        return filter_ycbcr(image, op, border, constants, alpha, kind,
+                            [0] if channels == "luma" else [1, 2])
+    changed = {"color": list(range(bands - alpha)), "alpha": [bands - 1], "red": [0],
+               "green": [1], "blue": [2]}[channels]
+    done = filter_once(image, op, border, constants, alpha, kind)
+    return with_bands(inside(image, op, border), done, changed)
+
+
+def filtered(pixels, filters, border="replicate", border_value=None, alpha=False, roi=None,
+             target=None, channels="all", luma=(), chroma=()):
+    """The estimate for pixels (height, width, bands) after filters [(name, parameters), …]: of the
+    part roi (x, y, width, height), placed at target (x, y) of the pixels."""
     kind = type_name(pixels.dtype)
-    zero = np.zeros(pixels.shape)
-    image = Estimate(pixels.astype(np.float64), zero, zero)
+    whole = exactly(pixels)
+    image = whole
+    if roi is not None:
+        x, y, width, height = roi
+        image = exactly(pixels[y:y + height, x:x + width])
     constants = border_pixel(border_value, pixels.shape[2], int(alpha), kind)
-    for name, parameters in filters:
-        image = filter_once(image, operation(name, parameters), border, constants, int(alpha), kind)
-    return image
+    calls = [(*call, c) for calls, c in ((filters, channels), (luma, "luma"), (chroma, "chroma"))
+             for call in calls]
+    for name, parameters, which in calls:
+        image = filter_channels(image, operation(name, parameters), border, constants, int(alpha),
+                                kind, which)
+    return image if target is None else placed(image, whole, target)
+
+
+def exactly(pixels):
+    return Estimate(pixels.astype(np.float64), np.zeros(pixels.shape), np.zeros(pixels.shape))
+
+
+def placed(image, whole, target):
+    x, y = target
+    height, width = image.value.shape[:2]
+    for part in ("value", "hard", "tight"):
+        getattr(whole, part)[y:y + height, x:x + width] = getattr(image, part)
+    return whole
 
 
 def check(answer, expected, share=0.99):
