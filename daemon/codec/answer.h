@@ -9,7 +9,7 @@
 
 struct answer {
 	enum format format;
-	struct image result; /* as it comes from the devices */
+	struct image result; /* as it is composed */
 	struct image image;  /* as it is written: type and bands may differ */
 	bool cmyk;
 	uint32_t quality; /* 1 to 100 */

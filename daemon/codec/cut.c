@@ -19,7 +19,7 @@ struct cutter {
 	const struct cut_source *source;
 	struct problem *problem;
 	enum border border;
-	uint32_t height;       /* of the image */
+	uint32_t height;       /* of the image: the ROI, if there is one */
 	size_t pixel;          /* bytes */
 	size_t margin;         /* bytes of halo on each side of a row */
 	uint32_t lead;         /* bytes from a slot row's start to the image's first column */
@@ -98,16 +98,14 @@ static enum error read_rows(const struct cutter *c, struct decoder *decoder, uin
 	return e;
 }
 
-/* Reads past `count` rows; a slot serves as the place to drop them. */
-static enum error skip_rows(const struct cutter *c, struct decoder *decoder, uint32_t count)
+/* Reads past the rows above row y. */
+static enum error skip_rows(const struct cutter *c, struct decoder *decoder, uint32_t y)
 {
 	enum error e = ERR_OK;
+	bool more = true;
 
-	for (uint32_t y = 0, step; !e && y < count && !tiles_stopped(c->tiles); y += step) {
-		step = count - y < c->tiling->rows ? count - y : c->tiling->rows;
-		e = decode_rows(decoder, y, step, tiles_in_row(c->tiles, 0, 0) + c->lead,
-		                c->tiling->in_pitch, c->problem);
-	}
+	while (!e && more && !tiles_stopped(c->tiles))
+		e = decode_skip(decoder, y, &more, c->problem);
 	return e;
 }
 
@@ -121,11 +119,10 @@ static enum error read_bottom(struct cutter *c)
 	uint32_t y = c->height - c->kept;
 	enum error e = ERR_OK;
 
-	if (!s->decoded->any_order) {
+	if (!s->decoded->any_order)
 		e = decode_open(&decoder, &decoded, s->job, s->body, c->problem);
-		if (!e)
-			e = skip_rows(c, decoder, y);
-	}
+	if (!e)
+		e = skip_rows(c, decoder, y);
 	if (!e && !tiles_stopped(c->tiles))
 		e = read_rows(c, decoder, y, c->kept, c->bottom);
 	if (!s->decoded->any_order)
@@ -254,6 +251,8 @@ enum error cut_run(struct tiles *tiles, const struct cut_source *source, const s
 		e = problem_set(problem, ERR_MEMORY, "no memory for the rows outside the image");
 	if (!e && c.kept)
 		e = read_bottom(&c);
+	if (!e)
+		e = skip_rows(&c, source->decoder, 0);
 	if (!e)
 		e = cut_tiles(&c);
 	free(c.columns);

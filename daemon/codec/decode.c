@@ -19,9 +19,13 @@
 
 struct decoder {
 	enum format format;
-	struct image image;
-	int body;  /* bare pixels are read straight from here */
-	void *map; /* the whole body otherwise */
+	struct image image; /* the area */
+	struct area area;   /* of the file's image, after orientation */
+	bool any_order;
+	uint32_t width; /* of the file's image */
+	uint32_t next;  /* row of the file, unless any_order: those above have been read */
+	int body;       /* bare pixels are read straight from here */
+	void *map;      /* the whole body otherwise */
 	size_t map_size;
 	VipsSource *source;
 	VipsImage *vips;
@@ -58,14 +62,18 @@ static enum error check_raw(const struct message_job *job, struct problem *probl
 static enum error check_pixels(const struct message_job *job, const struct decoded *decoded,
                                struct problem *problem)
 {
-	const struct image *image = &decoded->image;
+	const struct image *image = &decoded->whole;
 	uint64_t pixels = (uint64_t)image->width * image->height;
+	uint64_t buffered_limit = job->buffered_pixels_max / (job->has_target ? 2 : 1);
 	uint64_t limit = job->pixels_max;
 	const char *kind = "";
 
-	if (decoded->buffered && job->buffered_pixels_max < limit) {
-		limit = job->buffered_pixels_max;
-		kind = " for a file that cannot be decoded row by row";
+	if (decoded->buffered && buffered_limit < limit) {
+		limit = buffered_limit;
+		kind = job->has_target
+		           ? " for a file that cannot be decoded row by row and, for target, "
+		             "is decoded twice"
+		           : " for a file that cannot be decoded row by row";
 	}
 	if (pixels > limit)
 		return problem_set(problem, ERR_TOO_MANY_PIXELS,
@@ -189,7 +197,7 @@ static enum error check_kind(const VipsImage *vips, struct problem *problem)
 
 static void describe(const VipsImage *vips, struct decoded *decoded)
 {
-	decoded->image = (struct image){
+	decoded->whole = (struct image){
 	    .width = (uint32_t)vips->Xsize,
 	    .height = (uint32_t)vips->Ysize,
 	    .bands = (uint32_t)vips->Bands,
@@ -288,7 +296,7 @@ static enum error open_file(struct decoder *d, struct decoded *decoded,
 	if (!e)
 		e = check_kind(d->vips, problem);
 	if (!e)
-		e = check_text(d, &decoded->image, problem);
+		e = check_text(d, &decoded->whole, problem);
 	if (!e)
 		e = apply_orientation(d, problem);
 	if (!e)
@@ -296,7 +304,7 @@ static enum error open_file(struct decoder *d, struct decoded *decoded,
 	if (e)
 		return e;
 	describe(d->vips, decoded);
-	note_sample_max(d, &decoded->image);
+	note_sample_max(d, &decoded->whole);
 	return ERR_OK;
 }
 
@@ -306,9 +314,32 @@ static enum error open_raw(struct decoded *decoded, const struct message_job *jo
 	enum error e = check_raw(job, problem);
 
 	decoded->format = FORMAT_RAW;
-	decoded->image = job->raw_image;
+	decoded->whole = job->raw_image;
 	decoded->any_order = true;
 	return e ? e : check_pixels(job, decoded, problem);
+}
+
+/* Narrows the image to the job's ROI. */
+static enum error choose_area(struct decoder *d, struct decoded *decoded,
+                              const struct message_job *job, struct problem *problem)
+{
+	const struct image *whole = &decoded->whole;
+	const struct area *roi = &job->roi;
+	char value[64];
+
+	d->area = (struct area){.width = whole->width, .height = whole->height};
+	if (roi->width)
+		d->area = *roi;
+	decoded->image = *whole;
+	decoded->image.width = d->area.width;
+	decoded->image.height = d->area.height;
+	if (area_inside(&d->area, whole))
+		return ERR_OK;
+	snprintf(value, sizeof value, "%u,%u,%u,%u", roi->x, roi->y, roi->width, roi->height);
+	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "roi", value,
+	                             "roi is x,y,width,height and lies inside the image, which is "
+	                             "%ux%u",
+	                             whole->width, whole->height);
 }
 
 enum error decode_open(struct decoder **decoder, struct decoded *decoded,
@@ -323,7 +354,11 @@ enum error decode_open(struct decoder **decoder, struct decoded *decoded,
 		return problem_set(problem, ERR_MEMORY, "no memory to decode");
 	d->body = body;
 	e = job->raw ? open_raw(decoded, job, problem) : open_file(d, decoded, job, problem);
+	if (!e)
+		e = choose_area(d, decoded, job, problem);
 	d->format = decoded->format;
+	d->any_order = decoded->any_order;
+	d->width = decoded->whole.width;
 	d->image = decoded->image;
 	*decoder = d;
 	if (e)
@@ -363,10 +398,11 @@ static enum error read_fully(int fd, uint8_t *to, size_t size, uint64_t offset)
 static enum error raw_rows(const struct decoder *d, uint32_t y, uint32_t count, uint8_t *to,
                            size_t pitch, struct problem *problem)
 {
-	size_t row = image_row_size(&d->image);
+	size_t size = image_row_size(&d->image), pixel = image_pixel_size(&d->image);
+	uint64_t at = (d->area.y + (uint64_t)y) * d->width * pixel + d->area.x * (uint64_t)pixel;
 
-	for (uint32_t i = 0; i < count; i++)
-		if (read_fully(d->body, to + i * pitch, row, (uint64_t)(y + i) * row))
+	for (uint32_t i = 0; i < count; i++, at += (uint64_t)d->width * pixel)
+		if (read_fully(d->body, to + i * pitch, size, at))
 			return problem_set(problem, ERR_IO, "the body cannot be read");
 	return ERR_OK;
 }
@@ -388,20 +424,31 @@ static void stretch_samples(const struct decoder *d, uint8_t *row)
 	}
 }
 
+/* Has libvips make a part of the file's image. */
+static enum error prepare_part(struct decoder *d, const VipsRect *part, struct problem *problem)
+{
+	if (!d->region)
+		d->region = vips_region_new(d->vips);
+	if (!d->region || vips_region_prepare(d->region, part))
+		return complaint_take(problem, ERR_UNDECODABLE, decoders[d->format].who);
+	d->next = (uint32_t)(part->top + part->height);
+	return ERR_OK;
+}
+
 static enum error file_rows(struct decoder *d, uint32_t y, uint32_t count, uint8_t *to,
                             size_t pitch, struct problem *problem)
 {
-	VipsRect rows = {0, (int)y, d->vips->Xsize, (int)count};
+	VipsRect rows = {(int)d->area.x, (int)(d->area.y + y), (int)d->area.width, (int)count};
 	size_t size = image_row_size(&d->image);
+	enum error e = prepare_part(d, &rows, problem);
 	const uint8_t *from;
 
-	if (!d->region)
-		d->region = vips_region_new(d->vips);
-	if (!d->region || vips_region_prepare(d->region, &rows))
-		return complaint_take(problem, ERR_UNDECODABLE, decoders[d->format].who);
-	/* The region may begin above the rows. */
+	if (e)
+		return e;
+	/* The region may be larger than was asked for. */
 	from = VIPS_REGION_ADDR_TOPLEFT(d->region) +
-	       (y - (size_t)d->region->valid.top) * (size_t)VIPS_REGION_LSKIP(d->region);
+	       (size_t)(rows.top - d->region->valid.top) * (size_t)VIPS_REGION_LSKIP(d->region) +
+	       (size_t)(rows.left - d->region->valid.left) * image_pixel_size(&d->image);
 	for (uint32_t i = 0; i < count; i++) {
 		memcpy(to + i * pitch, from + i * (size_t)VIPS_REGION_LSKIP(d->region), size);
 		if (d->sample_max)
@@ -414,12 +461,17 @@ enum error decode_begin(struct decoder *d, struct problem *problem)
 {
 	const VipsRect corner = {0, 0, 1, 1};
 
-	if (!d->vips)
-		return ERR_OK;
-	d->region = vips_region_new(d->vips);
-	if (!d->region || vips_region_prepare(d->region, &corner))
-		return complaint_take(problem, ERR_UNDECODABLE, decoders[d->format].who);
-	return ERR_OK;
+	return d->vips ? prepare_part(d, &corner, problem) : ERR_OK;
+}
+
+/* libvips would do it by itself, but all at once and in one piece of memory. */
+enum error decode_skip(struct decoder *d, uint32_t y, bool *more, struct problem *problem)
+{
+	uint32_t row = d->area.y + y, ahead = row > d->next ? row - d->next : 0;
+	VipsRect part = {0, (int)d->next, 1, ahead < DECODE_STEP ? (int)ahead : DECODE_STEP};
+
+	*more = ahead > 0 && d->vips && !d->any_order;
+	return *more ? prepare_part(d, &part, problem) : ERR_OK;
 }
 
 enum error decode_rows(struct decoder *d, uint32_t y, uint32_t count, uint8_t *to, size_t pitch,
@@ -437,6 +489,11 @@ enum error decode_rows(struct decoder *d, uint32_t y, uint32_t count, uint8_t *t
 		to += step * pitch;
 	}
 	return e;
+}
+
+void decode_leave(struct decoder *d)
+{
+	g_clear_object(&d->region);
 }
 
 VipsImage *decode_metadata(const struct decoder *d)

@@ -16,15 +16,16 @@ struct _VipsImage;
 /* What the header says. */
 struct decoded {
 	enum format format; /* of the body; FORMAT_RAW for bare pixels */
-	struct image image; /* after orientation */
+	struct image whole; /* after orientation */
+	struct image image; /* what rows are read of: the job's ROI, or all of it */
 	bool cmyk;          /* four bands that are inks */
 	bool any_order;     /* rows can be read in any order, again and again */
 	bool buffered;      /* the decoder holds the whole image in memory */
 };
 
-/* Reads the header of the body and checks all that the header can tell, before any pixel is
- * decoded. The descriptor stays the caller's and open until decode_close(). On failure the problem
- * says why, decoded->format is set if it was recognised, and there is nothing to close. */
+/* Reads the header of the body and checks all that the header can tell, the ROI too, before any
+ * pixel is decoded. The descriptor stays the caller's and open until decode_close(). On failure the
+ * problem says why, decoded->format is set if it was recognised, and there is nothing to close. */
 enum error decode_open(struct decoder **decoder, struct decoded *decoded,
                        const struct message_job *job, int body, struct problem *problem) MUST_CHECK;
 void decode_close(struct decoder **decoder);
@@ -33,10 +34,19 @@ void decode_close(struct decoder **decoder);
  * give to threads of its own. */
 enum error decode_begin(struct decoder *decoder, struct problem *problem) MUST_CHECK;
 
-/* Decodes rows y to y + count - 1 to `to`, pitch bytes apart. Rows must not go back unless they can
- * be read in any order. After a failure no more rows can be read. */
+/* Reads past a few of the rows that come before row y in the file. *more is false once there are
+ * none: row y can then be decoded without others being held in memory. */
+enum error decode_skip(struct decoder *decoder, uint32_t y, bool *more,
+                       struct problem *problem) MUST_CHECK;
+
+/* Decodes rows y to y + count - 1 of decoded->image to `to`, pitch bytes apart. Rows must not go
+ * back unless they can be read in any order. After a failure no more rows can be read. */
 enum error decode_rows(struct decoder *decoder, uint32_t y, uint32_t count, uint8_t *to,
                        size_t pitch, struct problem *problem) MUST_CHECK;
+
+/* Lets another thread be the next to decode, or to close: libvips ties what it holds to a thread.
+ */
+void decode_leave(struct decoder *decoder);
 
 enum { DECODE_STEP = 64 }; /* rows that are decoded at a time */
 

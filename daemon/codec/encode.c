@@ -1,6 +1,6 @@
 /* Encoding with libvips: the last stage of a job. It runs in the job's encoding thread, save for
- * generate(), which libvips calls in a thread of its own; both touch only the encoder, and the
- * tiles through their lock.
+ * generate(), which libvips calls in a thread of its own; both touch only the encoder and its
+ * composer, and the tiles through their lock.
  *
  * The hard part is that libvips asks for pixels while the image is still being decoded. Its worker
  * is a single thread (vips_concurrency_set(1) in main.c), so it asks for rows from top to bottom,
@@ -18,9 +18,8 @@
 
 struct encoder {
 	const struct answer *answer;
-	struct tiles *tiles;
-	VipsImage *vips; /* the result, as its rows come; NULL where libvips is not needed */
-	uint32_t freed;  /* rows above are gone, with their tiles */
+	struct composer *composer;
+	VipsImage *vips; /* the answer, as its rows come; NULL where libvips is not needed */
 };
 
 /* What describes the file that was decoded, and not the image: wrong or useless in the answer. */
@@ -108,27 +107,9 @@ static VipsInterpretation interpretation(const struct answer *answer)
 	}
 }
 
-/* Waits until the row is there; false if the job was stopped. */
-static bool await_row(struct encoder *encoder, uint32_t row)
-{
-	return row >= encoder->freed &&
-	       tiles_await(encoder->tiles, row / encoder->tiles->tiling.rows);
-}
-
-static void free_above(struct encoder *encoder, uint32_t row)
-{
-	const struct tiling *t = &encoder->tiles->tiling;
-
-	if (row < t->height)
-		row -= row % t->rows;
-	if (row <= encoder->freed)
-		return;
-	encoder->freed = row;
-	tiles_free_above(encoder->tiles, row);
-}
-
-/* Gives libvips a rectangle of the result. A request for rows says that those above it are done
- * with; one of full width says so of its own. */
+/* Gives libvips a rectangle of the answer. A request for rows says that those above it are done
+ * with; in one of full width a row is done with once it is copied, and must be: a few rows may be
+ * all that the slots hold. */
 static int generate(VipsRegion *out, void *sequence, void *a, void *b, gboolean *stop)
 {
 	struct encoder *encoder = a;
@@ -139,19 +120,35 @@ static int generate(VipsRegion *out, void *sequence, void *a, void *b, gboolean 
 	size_t samples = (uint32_t)r->width * answer->result.bands;
 
 	(void)sequence, (void)b, (void)stop;
-	free_above(encoder, (uint32_t)r->top);
+	compose_free_above(encoder->composer, (uint32_t)r->top);
 	for (int y = r->top; y < r->top + r->height; y++) {
-		if (!await_row(encoder, (uint32_t)y)) {
+		const uint8_t *row = compose_row(encoder->composer, (uint32_t)y);
+
+		if (!row) {
 			vips_error("encode", "row %d is not there", y);
 			return -1;
 		}
-		convert_samples(to, answer->image.type,
-		                tiles_out_row(encoder->tiles, (uint32_t)y) + skip,
-		                answer->result.type, samples);
+		convert_samples(to, answer->image.type, row + skip, answer->result.type, samples);
 		to += VIPS_REGION_LSKIP(out);
+		if (r->width == (int)answer->result.width)
+			compose_free_above(encoder->composer, (uint32_t)y + 1);
 	}
-	if (r->width == (int)answer->result.width)
-		free_above(encoder, (uint32_t)(r->top + r->height));
+	return 0;
+}
+
+/* libvips calls these in the thread that generates, before the first and after the last rows. */
+static void *begin_rows(VipsImage *out, void *a, void *b)
+{
+	(void)out, (void)b;
+	return a;
+}
+
+static int end_rows(void *sequence, void *a, void *b)
+{
+	struct encoder *encoder = a;
+
+	(void)sequence, (void)b;
+	compose_leave(encoder->composer);
 	return 0;
 }
 
@@ -166,7 +163,7 @@ static enum error make_image(struct encoder *encoder, VipsImage *metadata, struc
 	                       VIPS_CODING_NONE, interpretation(answer),
 	                       metadata ? metadata->Xres : 1, metadata ? metadata->Yres : 1);
 	if (vips_image_pipelinev(vips, VIPS_DEMAND_STYLE_FATSTRIP, NULL) ||
-	    vips_image_generate(vips, NULL, generate, NULL, encoder, NULL))
+	    vips_image_generate(vips, begin_rows, generate, end_rows, encoder, NULL))
 		return complaint_take(problem, ERR_INTERNAL, "the encoder");
 	if (metadata)
 		vips_image_map(metadata, copy_field, encoder);
@@ -175,8 +172,8 @@ static enum error make_image(struct encoder *encoder, VipsImage *metadata, struc
 	return ERR_OK;
 }
 
-enum error encode_open(struct encoder **encoder, const struct answer *answer, struct tiles *tiles,
-                       VipsImage *metadata, struct problem *problem)
+enum error encode_open(struct encoder **encoder, const struct answer *answer,
+                       struct composer *composer, VipsImage *metadata, struct problem *problem)
 {
 	struct encoder *new = calloc(1, sizeof *new);
 	enum error e = ERR_OK;
@@ -185,7 +182,7 @@ enum error encode_open(struct encoder **encoder, const struct answer *answer, st
 	if (!new)
 		return problem_set(problem, ERR_MEMORY, "no memory to encode");
 	new->answer = answer;
-	new->tiles = tiles;
+	new->composer = composer;
 	if (answer->format != FORMAT_RAW && answer->format != FORMAT_PNM)
 		e = make_image(new, metadata, problem);
 	if (e)
@@ -235,12 +232,13 @@ enum error encode_run(struct encoder *encoder, int file, struct problem *problem
 	enum error e = ERR_OK;
 
 	if (!encoder->vips)
-		return plain_run(answer, encoder->tiles, file, problem);
+		return plain_run(answer, encoder->composer, file, problem);
 	target = vips_target_new_to_descriptor(file);
 	if (!target || save(encoder, target)) {
 		snprintf(who, sizeof who, "the %s encoder", format_name(answer->format));
-		e = tiles_stopped(encoder->tiles) ? ERR_OK
-		                                  : complaint_take(problem, ERR_UNENCODABLE, who);
+		e = compose_stopped(encoder->composer)
+		        ? ERR_OK
+		        : complaint_take(problem, ERR_UNENCODABLE, who);
 	}
 	g_clear_object(&target);
 	return e;

@@ -1,19 +1,20 @@
-/* Encoding: from the result's rows to the answer's bytes. */
+/* Encoding: from the answer's rows to the answer's bytes. */
 #ifndef CODEC_ENCODE_H
 #define CODEC_ENCODE_H
 
 #include "codec/answer.h"
-#include "codec/tiles.h"
+#include "codec/compose.h"
 #include "common/error.h"
 
 struct encoder;
 struct _VipsImage;
 
-/* Prepares to write the result of `tiles`. Takes over what it needs of metadata (an image, or
- * NULL), which may be decoded afterwards. Tiles and answer stay the caller's and must outlive the
- * encoder. */
-enum error encode_open(struct encoder **encoder, const struct answer *answer, struct tiles *tiles,
-                       struct _VipsImage *metadata, struct problem *problem) MUST_CHECK;
+/* Prepares to write what the composer gives. Takes over what it needs of metadata (an image, or
+ * NULL), which may be decoded afterwards. Composer and answer stay the caller's and must outlive
+ * the encoder. */
+enum error encode_open(struct encoder **encoder, const struct answer *answer,
+                       struct composer *composer, struct _VipsImage *metadata,
+                       struct problem *problem) MUST_CHECK;
 void encode_close(struct encoder **encoder);
 
 /* Writes the whole answer to an empty file, waiting for tiles and freeing their slots. If the job

@@ -17,10 +17,12 @@
 #include <vips/vips.h>
 
 #include "codec/answer.h"
+#include "codec/compose.h"
 #include "codec/cut.h"
 #include "codec/decode.h"
 #include "codec/encode.h"
 #include "codec/tiles.h"
+#include "common/chain_check.h"
 #include "common/log.h"
 
 struct job {
@@ -35,6 +37,7 @@ struct job {
 	struct decoded decoded;
 	struct decoder *decoder;
 	struct answer answer;
+	struct composer *composer;
 	struct encoder *encoder;
 	uint64_t start_ns, decode_ns; /* of the process's processor time */
 };
@@ -56,6 +59,7 @@ static enum error send_image(const struct job *job)
 
 	message.image.job = job->message.job;
 	message.image.image = job->decoded.image;
+	message.image.answer = job->answer.result;
 	message.image.input_format = job->decoded.format;
 	message.image.tiles = job->tiles.tiling.count;
 	return wire_send(job->place.socket, &message, NULL);
@@ -65,6 +69,7 @@ static enum error send_image(const struct job *job)
 static enum error prepare(struct job *job, struct problem *problem)
 {
 	struct tiling tiling = {0};
+	uint32_t width, height;
 	enum error e;
 
 	e = decode_open(&job->decoder, &job->decoded, &job->message, job->body, problem);
@@ -72,13 +77,19 @@ static enum error prepare(struct job *job, struct problem *problem)
 		e = chain_border_pixel(&job->chain, &job->decoded.image, job->border_pixel,
 		                       problem);
 	if (!e)
+		e = chain_check_image(&job->chain, &job->decoded.image, job->decoded.cmyk, problem);
+	if (!e)
 		e = tiling_init(&tiling, &job->chain, &job->decoded.image, job->place.arena.in_size,
 		                job->place.arena.out_size, job->message.samples_max, problem);
 	if (!e)
-		e = answer_choose(&job->answer, &job->message, &job->decoded, tiling.width,
-		                  tiling.height, problem);
+		e = compose_size(&job->message, &job->decoded, &tiling, &width, &height, problem);
 	if (!e)
-		e = encode_open(&job->encoder, &job->answer, &job->tiles,
+		e = answer_choose(&job->answer, &job->message, &job->decoded, width, height,
+		                  problem);
+	if (!e)
+		e = compose_open(&job->composer, &job->message, job->body, &job->tiles, problem);
+	if (!e)
+		e = encode_open(&job->encoder, &job->answer, job->composer,
 		                decode_metadata(job->decoder), problem);
 	if (e)
 		return e;
@@ -157,6 +168,7 @@ static void *job_thread(void *data)
 	if (e)
 		tiles_stop(&job->tiles, e, &problem);
 	encode_close(&job->encoder);
+	compose_close(&job->composer);
 	decode_close(&job->decoder);
 	vips_error_clear();
 	vips_thread_shutdown();
@@ -270,7 +282,7 @@ void job_finish(struct job **job, struct message_job_done *done)
 	other_ns = done->decode_ns + done->verify_ns;
 	done->encode_ns = busy_ns > other_ns ? busy_ns - other_ns : 0;
 	describe_answer(j, done);
-	if ((uint64_t)j->decoded.image.width * j->decoded.image.height >= TRIM_PIXELS)
+	if ((uint64_t)j->decoded.whole.width * j->decoded.whole.height >= TRIM_PIXELS)
 		malloc_trim(0);
 	job_free(job);
 }

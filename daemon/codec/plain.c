@@ -15,7 +15,7 @@ struct plain {
 	int file;
 	uint64_t header; /* bytes */
 	size_t row_size;
-	uint8_t *rows; /* those of the result that are not yet written */
+	uint8_t *rows; /* those that are not yet written */
 	uint32_t rows_max, first, count;
 };
 
@@ -83,40 +83,34 @@ static enum error flush(struct plain *p)
 	                   p->header + (uint64_t)place * p->row_size);
 }
 
-/* Takes rows y to end - 1, which are there, into the buffer and writes it. */
-static enum error write_rows(struct plain *p, const struct tiles *tiles, uint32_t y, uint32_t end)
+/* Takes as many of the next rows as there is room for; false if the job was stopped. */
+static bool take_rows(struct plain *p, struct composer *composer)
 {
-	enum error e = ERR_OK;
+	uint32_t left = p->answer->image.height - p->first;
 
-	while (!e && y < end) {
-		p->first = y;
-		p->count = end - y < p->rows_max ? end - y : p->rows_max;
-		for (uint32_t i = 0; i < p->count; i++) {
-			uint32_t place = bottom_up(p) ? p->count - 1 - i : i;
+	p->count = left < p->rows_max ? left : p->rows_max;
+	for (uint32_t i = 0; i < p->count; i++) {
+		uint32_t place = bottom_up(p) ? p->count - 1 - i : i;
+		const uint8_t *row = compose_row(composer, p->first + i);
 
-			copy_row(p, p->rows + place * p->row_size, tiles_out_row(tiles, y + i));
-		}
-		y += p->count;
-		e = flush(p);
+		if (!row)
+			return false;
+		copy_row(p, p->rows + place * p->row_size, row);
+		compose_free_above(composer, p->first + i + 1);
 	}
-	return e;
+	return true;
 }
 
-static enum error write_tiles(struct plain *p, struct tiles *tiles)
+static enum error write_rows(struct plain *p, struct composer *composer)
 {
-	const struct tiling *t = &tiles->tiling;
 	enum error e = write_header(p);
 
-	for (uint32_t i = 0; !e && i < t->count && tiles_await(tiles, i); i++) {
-		uint32_t y = i * t->rows, end = t->height - y < t->rows ? t->height : y + t->rows;
-
-		e = write_rows(p, tiles, y, end);
-		tiles_free_above(tiles, end);
-	}
+	while (!e && p->first < p->answer->image.height && take_rows(p, composer))
+		e = flush(p);
 	return e;
 }
 
-enum error plain_run(const struct answer *answer, struct tiles *tiles, int file,
+enum error plain_run(const struct answer *answer, struct composer *composer, int file,
                      struct problem *problem)
 {
 	struct plain p = {
@@ -127,7 +121,8 @@ enum error plain_run(const struct answer *answer, struct tiles *tiles, int file,
 	p.rows = malloc(p.rows_max * p.row_size);
 	if (!p.rows)
 		return problem_set(problem, ERR_MEMORY, "no memory to write the answer");
-	e = write_tiles(&p, tiles);
+	e = write_rows(&p, composer);
+	compose_leave(composer);
 	free(p.rows);
 	return e ? problem_set(problem, e, "the answer cannot be written") : ERR_OK;
 }

@@ -3,11 +3,11 @@
 #define CODEC_PLAIN_H
 
 #include "codec/answer.h"
-#include "codec/tiles.h"
+#include "codec/compose.h"
 #include "common/error.h"
 
-/* Writes the result to an empty file as FORMAT_PNM or FORMAT_RAW; as encode_run(). */
-enum error plain_run(const struct answer *answer, struct tiles *tiles, int file,
+/* Writes what the composer gives to an empty file as FORMAT_PNM or FORMAT_RAW; as encode_run(). */
+enum error plain_run(const struct answer *answer, struct composer *composer, int file,
                      struct problem *problem) MUST_CHECK;
 
 #endif

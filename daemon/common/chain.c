@@ -230,13 +230,18 @@ static enum error parse_link(struct chain *chain, char *link, struct problem *pr
 	return e;
 }
 
-enum error chain_parse(struct chain *chain, const char *text, struct problem *problem)
+enum error chain_parse_for(struct chain *chain, enum channels channels, const char *parameter,
+                           const char *text, struct problem *problem)
 {
+	uint32_t before = chain->count;
 	char *copy, *link, *next;
 	enum error e = ERR_OK;
 
 	if (!*text)
-		return ERR_OK; /* chain_check() says that there is no filter */
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, parameter, text,
+		                             "%s names at least one filter, as in "
+		                             "%s=gaussian=sigma=1.4,sobel",
+		                             parameter, parameter);
 	copy = strdup(text);
 	if (!copy)
 		return problem_set(problem, ERR_MEMORY, "no memory for the chain");
@@ -245,7 +250,22 @@ enum error chain_parse(struct chain *chain, const char *text, struct problem *pr
 		e = parse_link(chain, link, problem);
 	}
 	free(copy);
+	for (uint32_t i = before; i < chain->count; i++)
+		chain->call[i].channels = channels;
+	if (e && !strcmp(problem->parameter, "filters"))
+		snprintf(problem->parameter, sizeof problem->parameter, "%s", parameter);
 	return e;
+}
+
+enum error chain_parse(struct chain *chain, const char *text, struct problem *problem)
+{
+	return chain_parse_for(chain, CHANNELS_ALL, "filters", text, problem);
+}
+
+void chain_set_channels(struct chain *chain, enum channels channels)
+{
+	for (uint32_t i = 0; i < chain->count; i++)
+		chain->call[i].channels = channels;
 }
 
 enum error chain_set_border(struct chain *chain, const char *text, struct problem *problem)
@@ -296,8 +316,8 @@ enum error chain_check(const struct chain *chain, struct problem *problem)
 
 	if (!chain->count)
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "filters", "",
-		                             "filters names at least one filter, as in "
-		                             "filters=gaussian=sigma=1.4,sobel");
+		                             "filters, luma or chroma names at least one filter, "
+		                             "as in filters=gaussian=sigma=1.4,sobel");
 	for (uint32_t i = 0; !e && i < chain->count; i++)
 		e = check_call(&chain->call[i], problem);
 	return e;
@@ -331,10 +351,16 @@ static bool call_valid(const struct filter_call *call)
 	           CHAIN_COEFFICIENTS_MAX - call->matrix_first;
 }
 
+static bool variant_valid(uint32_t variant)
+{
+	return variant == VARIANT_ANY || variant == VARIANT_REFERENCE ||
+	       (variant < VARIANT_REFERENCE && kernel_row(variant - 1)->operations);
+}
+
 bool chain_valid(const struct chain *chain)
 {
 	if (chain->count < 1 || chain->count > CHAIN_FILTERS_MAX || chain->border >= BORDERS ||
-	    chain->border_values > BANDS_MAX)
+	    chain->border_values > BANDS_MAX || !variant_valid(chain->variant))
 		return false;
 	for (uint32_t i = 0; i < chain->count; i++)
 		if (!call_valid(&chain->call[i]))
@@ -354,17 +380,28 @@ void chain_halo(const struct chain *chain, uint32_t *halo_x, uint32_t *halo_y)
 	}
 }
 
+/* A weight of the bilateral filter costs about as much as ten terms of a sum; the way to YCbCr and
+ * back about as much as six. */
+static double call_cost(const struct filter_call *call)
+{
+	bool ycbcr = call->channels == CHANNELS_LUMA || call->channels == CHANNELS_CHROMA;
+	double window, cost;
+	uint32_t x, y;
+
+	filter_radius(call, &x, &y);
+	window = (2.0 * x + 1) * (2.0 * y + 1);
+	cost = call->filter == FILTER_CONVOLVE    ? window
+	       : call->filter == FILTER_BILATERAL ? 10 * window
+	                                          : 2.0 * x + 2.0 * y + 2;
+	return cost + (ycbcr ? 6 : 0);
+}
+
 double chain_cost(const struct chain *chain)
 {
 	double cost = 0;
 
-	for (uint32_t i = 0; i < chain->count; i++) {
-		uint32_t x, y;
-
-		filter_radius(&chain->call[i], &x, &y);
-		cost += chain->call[i].filter == FILTER_CONVOLVE ? (2.0 * x + 1) * (2.0 * y + 1)
-		                                                 : 2.0 * x + 2.0 * y + 2;
-	}
+	for (uint32_t i = 0; i < chain->count; i++)
+		cost += call_cost(&chain->call[i]);
 	return cost;
 }
 
@@ -408,7 +445,7 @@ enum error chain_output_size(const struct chain *chain, const struct image *imag
 	if (image->width <= 2 * halo_x || image->height <= 2 * halo_y)
 		return problem_set_parameter(
 		    problem, ERR_IMAGE_TOO_SMALL, "border", "crop",
-		    "the image is %ux%u and the filter's window %ux%u: crop "
+		    "the image (or roi) is %ux%u and the filter's window %ux%u: crop "
 		    "leaves nothing; choose another border",
 		    image->width, image->height, 2 * halo_x + 1, 2 * halo_y + 1);
 	*width = image->width - 2 * halo_x;

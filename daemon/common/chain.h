@@ -9,6 +9,10 @@
 #include "error.h"
 #include "filters.h"
 #include "image.h"
+#include "kernels.h"
+
+/* For `variant` of a chain, beside an enum kernel + 1. */
+enum { VARIANT_ANY, VARIANT_REFERENCE = KERNELS + 1 };
 
 enum { CHAIN_FILTERS_MAX = 8, CHAIN_COEFFICIENTS_MAX = 4 * MATRIX_SIDE_MAX * MATRIX_SIDE_MAX };
 
@@ -18,6 +22,8 @@ struct chain {
 	/* For BORDER_CONSTANT: 1 value for all bands (alpha: opaque), or one a band; 0 given: 0. */
 	uint32_t border_values;
 	uint32_t coefficients_used;
+	uint32_t variant; /* enum kernel + 1 that does the filters it can do, or VARIANT_… */
+	uint32_t unused;
 	double border_value[BANDS_MAX];
 	struct filter_call call[CHAIN_FILTERS_MAX];
 	double coefficient[CHAIN_COEFFICIENTS_MAX]; /* of the matrices */
@@ -41,6 +47,13 @@ bool chain_knows_parameter(const struct chain *chain, const char *name);
 /* Appends the filters of "NAME=key=value:key=value,NAME…" (a matrix's columns separated by spaces).
  */
 enum error chain_parse(struct chain *chain, const char *text, struct problem *problem) MUST_CHECK;
+
+/* The same for filters of these channels; `parameter` is the one that the text came in. */
+enum error chain_parse_for(struct chain *chain, enum channels channels, const char *parameter,
+                           const char *text, struct problem *problem) MUST_CHECK;
+
+/* Sets the channels of all filters that the chain has by now. */
+void chain_set_channels(struct chain *chain, enum channels channels);
 
 /* Sets border and border_value from text ("replicate", …; "0" or "255,0,0"). */
 enum error chain_set_border(struct chain *chain, const char *text,

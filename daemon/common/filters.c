@@ -25,6 +25,26 @@ static const struct parameter parameters[] = {
 #undef PARAMETER
 };
 
+static const char *const channels[CHANNELS] = {
+    [CHANNELS_ALL] = "all",   [CHANNELS_COLOR] = "color",   [CHANNELS_ALPHA] = "alpha",
+    [CHANNELS_RED] = "red",   [CHANNELS_GREEN] = "green",   [CHANNELS_BLUE] = "blue",
+    [CHANNELS_LUMA] = "luma", [CHANNELS_CHROMA] = "chroma",
+};
+
+const char *channels_name(enum channels which)
+{
+	return channels[which];
+}
+
+enum channels channels_parse(const char *name)
+{
+	enum channels which = 0;
+
+	while (which < CHANNELS && strcmp(name, channels[which]))
+		which++;
+	return which;
+}
+
 const char *filter_name(enum filter filter)
 {
 	return filters[filter].name;

@@ -61,6 +61,10 @@ struct filter_call {
 	double value[FILTER_PARAMETERS_MAX];
 };
 
+const char *channels_name(enum channels channels);
+/* The channels of a name, or CHANNELS. */
+enum channels channels_parse(const char *name);
+
 const char *filter_name(enum filter filter);
 const char *filter_text(enum filter filter);
 /* The filter of a name, or FILTERS. */

@@ -116,6 +116,23 @@ void image_put_sample(void *pixels, size_t i, enum pixel_type type, double value
 		((float *)pixels)[i] = (float)value;
 }
 
+bool area_parse(const char *text, struct area *area)
+{
+	char rest;
+
+	return strspn(text, "0123456789,") == strlen(text) &&
+	       sscanf(text, "%7u,%7u,%7u,%7u%c", &area->x, &area->y, &area->width, &area->height,
+	              &rest) == 4 &&
+	       area->width >= 1 && area->width <= IMAGE_SIDE_MAX && area->height >= 1 &&
+	       area->height <= IMAGE_SIDE_MAX;
+}
+
+bool area_inside(const struct area *area, const struct image *image)
+{
+	return area->width <= image->width && area->height <= image->height &&
+	       area->x <= image->width - area->width && area->y <= image->height - area->height;
+}
+
 const char *format_name(enum format format)
 {
 	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)

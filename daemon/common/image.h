@@ -22,6 +22,11 @@ struct image {
 	uint32_t alpha;         /* 0 or 1 */
 };
 
+/* A rectangle of an image, in pixels. */
+struct area {
+	uint32_t x, y, width, height;
+};
+
 /* File formats; FORMAT_NONE stands for "as the input". Rows in image.c. */
 enum format {
 	FORMAT_NONE,
@@ -67,6 +72,12 @@ bool image_valid(const struct image *image);
 /* Reads "WIDTHxHEIGHTxBANDS:TYPE", say "640x480x3:u8". Returns false if the text is not of that
  * form or a number is out of its limits; *image is then undefined. */
 bool image_parse(const char *text, struct image *image) MUST_CHECK;
+
+/* Reads "X,Y,WIDTH,HEIGHT". Returns false if the text is not of that form, or a side is not 1 to
+ * IMAGE_SIDE_MAX; *area is then undefined. */
+bool area_parse(const char *text, struct area *area) MUST_CHECK;
+/* True if all of the area lies within the image; of any numbers. */
+bool area_inside(const struct area *area, const struct image *image);
 
 const char *format_name(enum format format);
 const char *format_media_type(enum format format);

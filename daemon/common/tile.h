@@ -26,7 +26,7 @@ struct tile {
 	uint64_t job;    /* the front's number of the job */
 	uint32_t index;  /* of the tile in the image, from 0, top to bottom */
 	uint32_t arena;  /* number of the arena, as MSG_ARENA gave it */
-	uint32_t x0, y0; /* place of the result's first pixel in the whole image, in pixels */
+	uint32_t x0, y0; /* place of its result's first pixel in the filtered image, in pixels */
 	uint32_t width, height; /* of the result, in pixels */
 	uint64_t in;            /* bytes from the input arena's start to pixel (x0, y0) */
 	uint64_t out; /* bytes from the output arena's start to the result's first pixel */

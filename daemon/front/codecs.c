@@ -145,9 +145,9 @@ static void codec_up(struct worker *worker, const struct message_ready *ready)
 
 /* Opens the answer, and tells the worker. It lies in memory if it would do so as bare pixels, with
  * the body's metadata: a coded image is hardly ever larger. */
-static void send_answer_file(struct codec *c, struct job *job)
+static void send_answer_file(struct codec *c, struct job *job, const struct image *answer)
 {
-	uint64_t size = image_size(&job->image) + job->options.body_size;
+	uint64_t size = image_size(answer) + job->options.body_size;
 	struct message message = {.type = MSG_ANSWER, .answer = {job->id}};
 
 	job->answer_error = spool_open_anywhere(&job->answer, size);
@@ -161,12 +161,13 @@ static bool take_image(struct codec *c, const struct message_image *m)
 {
 	struct job *job = c->job;
 
-	if (!job || m->job != job->id || job->image_known || !image_valid(&m->image) || !m->tiles)
+	if (!job || m->job != job->id || job->image_known || !image_valid(&m->image) ||
+	    !image_valid(&m->answer) || !m->tiles)
 		return false;
 	job->image = m->image;
 	job->image_known = true;
 	job->tiles = m->tiles;
-	send_answer_file(c, job);
+	send_answer_file(c, job, &m->answer);
 	return true;
 }
 

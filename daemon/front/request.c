@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "common/chain_check.h"
 #include "front/loop.h"
 
 struct request *request_new(const char *method, const char *path)
@@ -100,6 +101,15 @@ enum error request_write(struct request *r, const void *data, size_t size, uint6
 	return e ? problem_set(problem, e, "there is no room for the body now") : ERR_OK;
 }
 
+/* Parameters on their way into a chain and options. What comes to filters is kept as text: filters
+ * are to stand in an order of their own, and some of it is about all of them. */
+struct reading {
+	struct chain *chain;
+	struct message_job *options;
+	const char *filters, *luma, *chroma, *variant; /* NULL: not given */
+	const char *channels;
+};
+
 static enum error parse_switch(const char *name, const char *text, uint32_t *value,
                                struct problem *problem)
 {
@@ -110,8 +120,88 @@ static enum error parse_switch(const char *name, const char *text, uint32_t *val
 	return ERR_OK;
 }
 
-static enum error parse_quality(const char *text, uint32_t *quality, struct problem *problem)
+static enum error parse_filters(struct reading *r, const char *text, struct problem *problem)
 {
+	(void)problem;
+	r->filters = text;
+	return ERR_OK;
+}
+
+static enum error parse_luma(struct reading *r, const char *text, struct problem *problem)
+{
+	(void)problem;
+	r->luma = text;
+	return ERR_OK;
+}
+
+static enum error parse_chroma(struct reading *r, const char *text, struct problem *problem)
+{
+	(void)problem;
+	r->chroma = text;
+	return ERR_OK;
+}
+
+static enum error parse_border(struct reading *r, const char *text, struct problem *problem)
+{
+	return chain_set_border(r->chain, text, problem);
+}
+
+static enum error parse_border_value(struct reading *r, const char *text, struct problem *problem)
+{
+	return chain_set_border_value(r->chain, text, problem);
+}
+
+static enum error parse_roi(struct reading *r, const char *text, struct problem *problem)
+{
+	if (area_parse(text, &r->options->roi))
+		return ERR_OK;
+	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "roi", text,
+	                             "roi is x,y,width,height in pixels, the last two at least 1, "
+	                             "as in 100,50,640,480");
+}
+
+static enum error parse_target(struct reading *r, const char *text, struct problem *problem)
+{
+	char rest;
+
+	r->options->has_target = 1;
+	if (strspn(text, "0123456789,") == strlen(text) &&
+	    sscanf(text, "%7u,%7u%c", &r->options->target_x, &r->options->target_y, &rest) == 2)
+		return ERR_OK;
+	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "target", text,
+	                             "target is x,y in pixels, as in 100,50");
+}
+
+static enum error parse_channels(struct reading *r, const char *text, struct problem *problem)
+{
+	r->channels = text;
+	if (channels_parse(text) != CHANNELS)
+		return ERR_OK;
+	return problem_set_parameter(
+	    problem, ERR_BAD_PARAMETER, "channels", text,
+	    "channels is one of all, color, alpha, red, green, blue, luma, chroma");
+}
+
+static enum error parse_variant(struct reading *r, const char *text, struct problem *problem)
+{
+	(void)problem;
+	r->variant = text;
+	return ERR_OK;
+}
+
+static enum error parse_format(struct reading *r, const char *text, struct problem *problem)
+{
+	r->options->format = format_parse(text);
+	if (r->options->format)
+		return ERR_OK;
+	return problem_set_parameter(
+	    problem, ERR_BAD_PARAMETER, "format", text,
+	    "format is one of jpeg, png, webp, tiff, gif, ppm, pgm, pfm, raw");
+}
+
+static enum error parse_quality(struct reading *r, const char *text, struct problem *problem)
+{
+	uint32_t *quality = &r->options->quality;
 	char rest;
 
 	if (text[0] < '0' || text[0] > '9' || sscanf(text, "%3u%c", quality, &rest) != 1 ||
@@ -121,65 +211,101 @@ static enum error parse_quality(const char *text, uint32_t *quality, struct prob
 	return ERR_OK;
 }
 
-/* The parameters that every filter takes. *known is false if this is none of them. */
-static enum error parse_common(const char *name, const char *text, struct chain *chain,
-                               struct message_job *options, bool *known, struct problem *problem)
+static enum error parse_raw(struct reading *r, const char *text, struct problem *problem)
 {
-	*known = true;
-	if (!strcmp(name, "border"))
-		return chain_set_border(chain, text, problem);
-	if (!strcmp(name, "border_value"))
-		return chain_set_border_value(chain, text, problem);
-	if (!strcmp(name, "quality"))
-		return parse_quality(text, &options->quality, problem);
-	if (!strcmp(name, "strip"))
-		return parse_switch(name, text, &options->strip, problem);
-	if (!strcmp(name, "verify"))
-		return parse_switch(name, text, &options->verify, problem);
-	if (!strcmp(name, "alpha"))
-		return parse_switch(name, text, &options->raw_image.alpha, problem);
-	if (!strcmp(name, "format")) {
-		options->format = format_parse(text);
-		if (!options->format)
-			return problem_set_parameter(
-			    problem, ERR_BAD_PARAMETER, name, text,
-			    "format is one of jpeg, png, webp, tiff, gif, ppm, pgm, pfm, raw");
-		return ERR_OK;
-	}
-	if (!strcmp(name, "raw")) {
-		options->raw = 1;
-		if (!image_parse(text, &options->raw_image))
-			return problem_set_parameter(
-			    problem, ERR_BAD_PARAMETER, name, text,
-			    "raw is WIDTHxHEIGHTxBANDS:TYPE, with 1 to %d bands "
-			    "of u8, u16 or f32, as in 640x480x3:u8",
-			    BANDS_MAX);
-		return ERR_OK;
-	}
-	*known = false;
+	uint32_t alpha = r->options->raw_image.alpha; /* alpha= may have come before */
+
+	r->options->raw = 1;
+	if (!image_parse(text, &r->options->raw_image))
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "raw", text,
+		                             "raw is WIDTHxHEIGHTxBANDS:TYPE, with 1 to %d bands "
+		                             "of u8, u16 or f32, as in 640x480x3:u8",
+		                             BANDS_MAX);
+	r->options->raw_image.alpha = alpha;
 	return ERR_OK;
 }
 
-static enum error parse_parameter(const char *name, const char *text, bool one_filter,
-                                  struct chain *chain, struct message_job *options,
-                                  struct problem *problem)
+static enum error parse_alpha(struct reading *r, const char *text, struct problem *problem)
 {
-	bool known;
-	enum error e;
+	return parse_switch("alpha", text, &r->options->raw_image.alpha, problem);
+}
 
-	if (one_filter && chain_knows_parameter(chain, name))
-		return chain_set_parameter(chain, name, text, problem);
-	if (!one_filter && !strcmp(name, "filters"))
-		return chain_parse(chain, text, problem);
-	e = parse_common(name, text, chain, options, &known, problem);
-	if (e || known)
-		return e;
+static enum error parse_strip(struct reading *r, const char *text, struct problem *problem)
+{
+	return parse_switch("strip", text, &r->options->strip, problem);
+}
+
+static enum error parse_verify(struct reading *r, const char *text, struct problem *problem)
+{
+	return parse_switch("verify", text, &r->options->verify, problem);
+}
+
+/* The parameters that a chain takes, and every filter but for the first few. */
+static const struct common {
+	const char *name;
+	bool for_chain;
+	enum error (*parse)(struct reading *r, const char *text, struct problem *problem);
+	const char *text;
+} commons[] = {
+    {"filters", true, parse_filters, "The filters of a chain, as gaussian=sigma=1.4,sobel"},
+    {"luma", true, parse_luma, "A chain for the luma alone, after that of filters"},
+    {"chroma", true, parse_chroma, "A chain for the chroma alone, after that of luma"},
+    {"border", false, parse_border,
+     "What lies outside: replicate (the default), reflect, reflect101, wrap or constant; crop: the "
+     "answer is smaller"},
+    {"border_value", false, parse_border_value, "For border=constant; one value, or one a band"},
+    {"roi", false, parse_roi,
+     "x,y,width,height: filter this part as if it were the image; without target it is the answer"},
+    {"target", false, parse_target,
+     "x,y: answer with the whole image, the result placed there and the rest kept"},
+    {"channels", false, parse_channels,
+     "What the filters change: all (the default), color, alpha, red, green, blue, luma or chroma"},
+    {"variant", false, parse_variant, "The kernel that does the filters it can do; or reference"},
+    {"format", false, parse_format,
+     "jpeg, png, webp, tiff, gif, ppm or raw; the body's by default"},
+    {"quality", false, parse_quality, "1 to 100, of JPEG and WebP"},
+    {"raw", false, parse_raw, "The body is bare pixels, WIDTHxHEIGHTxBANDS:u8|u16|f32"},
+    {"alpha", false, parse_alpha, "1: the last band of raw pixels is alpha"},
+    {"strip", false, parse_strip, "1: drop the metadata"},
+    {"verify", false, parse_verify,
+     "1: compare every sample of the result with the reference; X-Verify-* headers say more"},
+};
+
+enum { COMMONS = sizeof commons / sizeof *commons };
+
+bool request_common_parameter(size_t i, const char **name, const char **text, bool *for_chain)
+{
+	if (i >= COMMONS)
+		return false;
+	*name = commons[i].name;
+	*text = commons[i].text;
+	*for_chain = commons[i].for_chain;
+	return true;
+}
+
+static enum error unknown_parameter(const char *name, const char *text, struct problem *problem)
+{
+	char list[160] = "";
+	size_t used = 0;
+
+	for (size_t i = 0; i < COMMONS && used < sizeof list; i++)
+		used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "",
+		                         commons[i].name);
+	return problem_set_parameter(problem, ERR_BAD_PARAMETER, name, text, "a chain takes %s",
+	                             list);
+}
+
+static enum error parse_parameter(struct reading *r, bool one_filter, const char *name,
+                                  const char *text, struct problem *problem)
+{
+	if (one_filter && chain_knows_parameter(r->chain, name))
+		return chain_set_parameter(r->chain, name, text, problem);
+	for (size_t i = 0; i < COMMONS; i++)
+		if (!strcmp(commons[i].name, name) && !(one_filter && commons[i].for_chain))
+			return commons[i].parse(r, text, problem);
 	if (one_filter) /* says which there are */
-		return chain_set_parameter(chain, name, text, problem);
-	return problem_set_parameter(
-	    problem, ERR_BAD_PARAMETER, name, text,
-	    "a chain takes filters, border, border_value, format, quality, "
-	    "raw, alpha, strip and verify");
+		return chain_set_parameter(r->chain, name, text, problem);
+	return unknown_parameter(name, text, problem);
 }
 
 static bool given_before(const struct request *r, unsigned i)
@@ -188,6 +314,30 @@ static bool given_before(const struct request *r, unsigned i)
 		if (!strcmp(r->parameter[j].name, r->parameter[i].name))
 			return true;
 	return false;
+}
+
+/* Puts the filters into the chain, in the order in which they are applied. */
+static enum error add_filters(const struct reading *r, struct problem *problem)
+{
+	enum error e = ERR_OK;
+
+	if (r->filters)
+		e = chain_parse(r->chain, r->filters, problem);
+	if (!e && r->channels && !r->chain->count)
+		e = problem_set_parameter(problem, ERR_BAD_PARAMETER, "channels", r->channels,
+		                          "channels is for the filters of filters=, and there are "
+		                          "none");
+	if (!e && r->channels)
+		chain_set_channels(r->chain, channels_parse(r->channels));
+	if (!e && r->luma)
+		e = chain_parse_for(r->chain, CHANNELS_LUMA, "luma", r->luma, problem);
+	if (!e && r->chroma)
+		e = chain_parse_for(r->chain, CHANNELS_CHROMA, "chroma", r->chroma, problem);
+	if (!e)
+		e = chain_check(r->chain, problem);
+	if (!e && r->variant)
+		e = chain_set_variant(r->chain, r->variant, problem);
+	return e;
 }
 
 /* Checks what single parameters cannot tell. */
@@ -209,8 +359,8 @@ static enum error check_options(const struct message_job *options, struct proble
 enum error request_parse(const struct request *r, const char *filter, struct chain *chain,
                          struct message_job *options, struct problem *problem)
 {
+	struct reading reading = {.chain = chain, .options = options};
 	enum error e = ERR_OK;
-	uint32_t alpha;
 
 	chain_init(chain);
 	*options = (struct message_job){0};
@@ -222,13 +372,10 @@ enum error request_parse(const struct request *r, const char *filter, struct cha
 		if (given_before(r, i))
 			return problem_set_parameter(problem, ERR_BAD_PARAMETER, name, value,
 			                             "%s is given more than once", name);
-		/* raw= fills the whole image, so what alpha= said is kept aside. */
-		alpha = options->raw_image.alpha;
-		e = parse_parameter(name, value, filter != NULL, chain, options, problem);
-		options->raw_image.alpha |= alpha;
+		e = parse_parameter(&reading, filter != NULL, name, value, problem);
 	}
 	if (!e)
-		e = chain_check(chain, problem);
+		e = add_filters(&reading, problem);
 	if (!e)
 		e = check_options(options, problem);
 	if (!e)

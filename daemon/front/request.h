@@ -55,6 +55,10 @@ enum error request_write(struct request *request, const void *data, size_t size,
 enum error request_parse(const struct request *request, const char *filter, struct chain *chain,
                          struct message_job *options, struct problem *problem) MUST_CHECK;
 
+/* The i-th parameter that every filter takes, or (for_chain) that only a chain takes, and what it
+ * means. False after the last. */
+bool request_common_parameter(size_t i, const char **name, const char **text, bool *for_chain);
+
 /* Reads an Accept header into bits of formats and the best of them. NULL or an empty text accepts
  * all. ERR_NOT_ACCEPTABLE if nothing that can be written is accepted. */
 enum error request_parse_accept(const char *accept, uint32_t *formats, uint32_t *best,

@@ -94,13 +94,27 @@ static json_t *describe_filter(enum filter filter)
 	                 filter_text(filter), "parameters", parameters);
 }
 
+/* The parameters beside those of single filters. */
+static json_t *describe_common(void)
+{
+	json_t *list = json_array();
+	const char *name, *text;
+	bool for_chain;
+
+	for (size_t i = 0; request_common_parameter(i, &name, &text, &for_chain); i++)
+		json_array_append_new(list, json_pack("{s:s, s:s, s:b}", "name", name, "text", text,
+		                                      "chain_only", for_chain));
+	return list;
+}
+
 static void get_filters(struct request *r)
 {
 	json_t *list = json_array();
 
 	for (enum filter f = 0; f < FILTERS; f++)
 		json_array_append_new(list, describe_filter(f));
-	answer_json(&r->answer, 200, json_pack("{s:o}", "filters", list));
+	answer_json(&r->answer, 200,
+	            json_pack("{s:o, s:o}", "filters", list, "common", describe_common()));
 }
 
 /* Answers that there is no such filter, and which name is near. */

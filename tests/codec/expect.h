@@ -23,5 +23,6 @@ void expect_alive(const char *after);
 void test_round_trips(void);
 void test_conversions(void);
 void test_failures(void);
+void test_regions(void);
 
 #endif

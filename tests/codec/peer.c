@@ -248,6 +248,12 @@ static void make_job(const struct request *request, struct message *message)
 	message->job.accept_best = FORMAT_PNG;
 	message->job.quality = request->quality;
 	message->job.strip = request->strip;
+	message->job.roi = request->roi;
+	if (request->target) {
+		message->job.has_target = 1;
+		message->job.target_x = request->target[0];
+		message->job.target_y = request->target[1];
+	}
 	if (request->raw) {
 		message->job.raw = 1;
 		message->job.raw_image = *request->raw;

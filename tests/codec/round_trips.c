@@ -181,6 +181,36 @@ static void test_arena_sizes(void)
 	picture_fini(&p);
 }
 
+/* Slots of one row: fewer than an encoder asks for at a time. */
+static void test_narrow_slots(void)
+{
+	static const enum format formats[] = {FORMAT_JPEG, FORMAT_PNG, FORMAT_TIFF, FORMAT_WEBP,
+	                                      FORMAT_PNM};
+	struct picture p;
+	struct reply reply;
+
+	picture_make(&p, 5000, 70, 3, PIXEL_U8, false);
+	peer_stop(&peer);
+	peer_start(&peer, program, 64 << 10, 64 << 10);
+	for (size_t i = 0; i < G_N_ELEMENTS(formats); i++) {
+		struct request request = {.body = p.pixels,
+		                          .body_size = image_size(&p.image),
+		                          .raw = &p.image,
+		                          .filters = "box=size=1",
+		                          .format = formats[i],
+		                          .expected = &p};
+
+		if (run_well(&request, &reply, format_name(formats[i]))) {
+			expect(reply.header.tiles == p.image.height, "%s: %u tiles",
+			       format_name(formats[i]), reply.header.tiles);
+			reply_fini(&reply);
+		}
+	}
+	peer_stop(&peer);
+	peer_start(&peer, program, 64 << 20, 64 << 20);
+	picture_fini(&p);
+}
+
 static void test_orientations(void)
 {
 	struct picture p;
@@ -261,6 +291,7 @@ void test_round_trips(void)
 	test_kinds();
 	test_large_halo();
 	test_arena_sizes();
+	test_narrow_slots();
 	test_orientations();
 	test_metadata();
 }

@@ -89,6 +89,7 @@ int main(int argc, char **argv)
 		test_round_trips();
 		test_conversions();
 		test_failures();
+		test_regions();
 	}
 	expect(peer_stop(&peer) == 0, "exit status at the end");
 	printf("%u passed, %u failed\n", passed, failed);

@@ -243,7 +243,11 @@ class Estimate:
     value: np.ndarray
     hard: np.ndarray
     tight: np.ndarray
-    period: np.ndarray = np.inf  # of each band: directions begin again after so much
+    period: np.ndarray = None  # of each band: directions begin again after so much; None: never
+
+    def __post_init__(self):
+        if self.period is None:
+            self.period = np.full(self.value.shape[2:], np.inf)
 
 
 def offset_of(op, kind):
@@ -418,7 +422,7 @@ def filter_bands(colours, mask, op, kind):
     return [filter_premultiplied(c, mask, op, kind, total) for c in colours] + [total]
 
 
-def filter_once(image, op, border, constants, alpha, kind):
+def filter_once(image, op, border, constants, alpha, kind, quantised=quantised):
     """One filter on all bands of an estimate."""
     bands = image.value.shape[2]
 
@@ -434,24 +438,121 @@ def filter_once(image, op, border, constants, alpha, kind):
     if alpha and not op.smoothing:
         done.append(Estimate(*(inner(getattr(mask, part), op)
                                for part in ("value", "hard", "tight"))))
-    return Estimate(*(np.stack([getattr(d, part) for d in done], axis=2)
+    done = Estimate(*(np.stack([getattr(d, part) for d in done], axis=2)
                       for part in ("value", "hard", "tight")))
+    if getattr(op, "circular", False):
+        done.period[:bands - alpha] = 2 * np.pi if kind == "f32" else FULL_SCALE[kind]
+    return done
 
 
-def filtered(pixels, filters, border="replicate", border_value=None, alpha=False):
-    """The estimate for pixels (height, width, bands) after filters [(name, parameters), …]."""
+# Channels -----------------------------------------------------------------------------------------
+
+# JPEG's YCbCr (BT.601, full range); chroma is stored around the middle.
+TO_YCBCR = np.array([[0.299, 0.587, 0.114],
+                     [-0.299 / 1.772, -0.587 / 1.772, 0.886 / 1.772],
+                     [0.701 / 1.402, -0.587 / 1.402, -0.114 / 1.402]])
+FROM_YCBCR = np.linalg.inv(TO_YCBCR)
+
+
+def mixed(image, matrix):
+    """The first three bands times a matrix; the others as they are."""
+    def one(part, m):
+        return np.concatenate([part[:, :, :3] @ m.T, part[:, :, 3:]], axis=2)
+    return Estimate(one(image.value, matrix), one(image.hard, np.abs(matrix)),
+                    one(image.tight, np.abs(matrix)))
+
+
+def inside(image, op, border):
+    """What a filter that changes nothing would leave."""
+    if border != "crop":
+        return image
+    height, width = image.value.shape[:2]
+    part = np.s_[op.radius_y:height - op.radius_y, op.radius_x:width - op.radius_x]
+    return Estimate(image.value[part], image.hard[part], image.tight[part])
+
+
+def with_bands(image, other, bands):
+    """The image with these bands from one of only them."""
+    def one(a, b):
+        a = a.copy()
+        a[:, :, bands] = b
+        return a
+    done = Estimate(*(one(getattr(image, part), getattr(other, part))
+                      for part in ("value", "hard", "tight")))
+    done.period[bands] = other.period
+    return done
+
+
+def only(image, bands):
+    """An image of these bands."""
+    return Estimate(image.value[:, :, bands], image.hard[:, :, bands], image.tight[:, :, bands],
+                    image.period[bands])
+
+
+def filter_ycbcr(image, op, border, constants, kind, bands):
+    """One filter on some bands of YCbCr, as an image of their own; rounded only when it is RGB
+    again."""
+    middle = np.array([0.0, 1, 1] + [0.0] * (image.value.shape[2] - 3)) * MIDPOINT[kind]
+    constants = TO_YCBCR @ constants[:3] + middle[:3]
+    ycbcr = mixed(image, TO_YCBCR)
+    ycbcr.value = ycbcr.value + middle
+    done = filter_once(only(ycbcr, bands), op, border, constants[bands], 0, kind, lambda e, kind: e)
+    done = with_bands(inside(ycbcr, op, border), done, bands)
+    done.value = done.value - middle
+    done = mixed(done, FROM_YCBCR)
+    error = (F32_TOLERANCE if kind == "f32" else FLOAT32_ERROR) * 4 * np.abs(image.value).max()
+    done = quantised(Estimate(done.value, done.hard + error, done.tight + error), kind)
+    others = list(range(3, image.value.shape[2]))
+    return with_bands(done, only(inside(image, op, border), others), others)
+
+
+def filter_channels(image, op, border, constants, alpha, kind, channels):
+    """One filter on the samples that `channels` names, as an image of their own, but that alpha
+    weighs all colours together; the others are kept."""
+    bands = image.value.shape[2]
+    assert np.isinf(image.period).all(), "a direction comes last in a chain"
+    if channels in ("all", "color"):
+        done = filter_once(image, op, border, constants, alpha, kind)
+        changed = list(range(bands if channels == "all" else bands - alpha))
+        return with_bands(inside(image, op, border), only(done, changed), changed)
+    if channels in ("luma", "chroma"):
+        return filter_ycbcr(image, op, border, constants, kind,
+                            [0] if channels == "luma" else [1, 2])
+    changed = [{"alpha": bands - 1, "red": 0, "green": 1, "blue": 2}[channels]]
+    done = filter_once(only(image, changed), op, border, [constants[c] for c in changed], 0, kind)
+    return with_bands(inside(image, op, border), done, changed)
+
+
+def filtered(pixels, filters, border="replicate", border_value=None, alpha=False, roi=None,
+             target=None, channels="all", luma=(), chroma=()):
+    """The estimate for pixels (height, width, bands) after filters [(name, parameters), …]: of the
+    part roi (x, y, width, height), placed at target (x, y) of the pixels."""
     kind = type_name(pixels.dtype)
-    zero = np.zeros(pixels.shape)
-    image = Estimate(pixels.astype(np.float64), zero, zero)
+    whole = exactly(pixels)
+    image = whole
+    if roi is not None:
+        x, y, width, height = roi
+        image = exactly(pixels[y:y + height, x:x + width])
     constants = border_pixel(border_value, pixels.shape[2], int(alpha), kind)
-    for name, parameters in filters:
-        assert np.isinf(image.period).all(), "a direction comes last in a chain"
-        op = operation(name, parameters)
-        image = filter_once(image, op, border, constants, int(alpha), kind)
-        if getattr(op, "circular", False):
-            turn = 2 * np.pi if kind == "f32" else FULL_SCALE[kind]
-            image.period = np.array([turn] * (pixels.shape[2] - alpha) + [np.inf] * alpha)
-    return image
+    calls = [(*call, c) for calls, c in ((filters, channels), (luma, "luma"), (chroma, "chroma"))
+             for call in calls]
+    for name, parameters, which in calls:
+        image = filter_channels(image, operation(name, parameters), border, constants, int(alpha),
+                                kind, which)
+    return image if target is None else placed(image, whole, target)
+
+
+def exactly(pixels):
+    return Estimate(pixels.astype(np.float64), np.zeros(pixels.shape), np.zeros(pixels.shape))
+
+
+def placed(image, whole, target):
+    x, y = target
+    height, width = image.value.shape[:2]
+    for part in ("value", "hard", "tight"):
+        getattr(whole, part)[y:y + height, x:x + width] = getattr(image, part)
+    whole.period = image.period
+    return whole
 
 
 def check(answer, expected, share=0.99):

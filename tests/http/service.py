@@ -76,8 +76,11 @@ def chain_text(filters):
 
 
 def target_of(filters, **options):
-    """The request target that asks for these filters."""
-    if len(filters) == 1:
+    """The request target that asks for these filters; luma and chroma are lists of filters too."""
+    options = {k: chain_text(v) if k in ("luma", "chroma") else v for k, v in options.items()}
+    if not filters:
+        path, query = "/v1/chain", {}
+    elif len(filters) == 1 and not {"luma", "chroma"} & options.keys():
         path, query = f"/v1/filters/{filters[0][0]}", dict(filters[0][1])
     else:
         path, query = "/v1/chain", {"filters": chain_text(filters)}

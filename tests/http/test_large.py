@@ -187,6 +187,43 @@ def test_large_exact(large, capsys):
         oracle.check(pixels[top:top + 40, :, None], part)
 
 
+def test_large_target(large, capsys):
+    """A part from the bottom placed at the top: the image is decoded twice at once, and neither
+    decoder keeps rows, though one first reads past most of them."""
+    x, y, width, height = 7001, 18003, 9999, 1501
+    left, top = 3, 5
+    body = bytearray(f"P5\n{SIDE} {SIDE}\n255\n".encode())
+    for row in range(0, SIDE, 500):
+        body += texture(row, row + 500, SIDE).tobytes()
+    answer, memory = measured(large, f"part of a PGM moved {SIDE}×{SIDE}", capsys, FILTER +
+                              f"&format=raw&roi={x},{y},{width},{height}&target={left},{top}",
+                              bytes(body))
+    bounded(memory)
+    pixels = answer.pixels[:, :, 0]
+    part = texture(y, y + height, SIDE)[:, x:x + width, None]
+    expected = oracle.filtered(part, [("gaussian", {"sigma": 2.0})])
+    oracle.check(pixels[top:top + height, left:left + width, None], expected)
+    for row in range(0, SIDE, 500):
+        same = pixels[row:row + 500] == texture(row, row + 500, SIDE)
+        inside = np.zeros_like(same)
+        inside[max(top - row, 0):max(top + height - row, 0), left:left + width] = True
+        assert (same | inside).all(), "the rest is not kept"
+
+
+def test_large_part(large, tmp_path, capsys):
+    """The end of a JPEG: what lies above is decoded, and dropped."""
+    body = jpeg(SMALLER * 2, tmp_path / "large.jpg")
+    left, top = SMALLER, SMALLER * 2 - 900
+    roi = f"roi={left},{top},1201,900"
+    answer, memory = measured(large, "part of a JPEG", capsys, f"{FILTER}&format=raw&{roi}", body)
+    bounded(memory)
+    part = large.identity(body, roi=roi[4:], format="raw").pixels
+    Image.MAX_IMAGE_PIXELS = None
+    picture = Image.open(tmp_path / "large.jpg").crop((left, top, left + 1201, top + 900))
+    assert np.abs(np.asarray(picture).astype(int) - part).mean() < 2
+    oracle.check(answer.pixels, oracle.filtered(part, [("gaussian", {"sigma": 2.0})]))
+
+
 def test_nothing_is_kept(large):
     """Bodies and answers are gone when their requests are."""
     front = Process(large.process.pid)

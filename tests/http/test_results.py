@@ -36,12 +36,13 @@ def random_matrix(rng, rows, columns):
 
 
 def agrees(service, pixels, filters, border="replicate", border_value=None, alpha=False,
-           share=0.99):
+           share=0.99, **more):
     """Filters the pixels by HTTP and by the oracle; returns the answer."""
-    options = {"border": border, "border_value": border_value, "alpha": 1 if alpha else None}
+    options = {"border": border, "border_value": border_value, "alpha": 1 if alpha else None,
+               **more}
     answer = service.filter(pixels, filters, **options)
     assert answer.status == 200, (filters, pixels.shape, answer)
-    expected = oracle.filtered(pixels, filters, border, border_value, alpha)
+    expected = oracle.filtered(pixels, filters, border, border_value, alpha, **more)
     got = answer.pixels
     assert got.dtype == pixels.dtype
     try:

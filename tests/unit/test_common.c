@@ -18,6 +18,7 @@
 #include "border.h"
 #include "common/arena.h"
 #include "common/chain.h"
+#include "common/chain_check.h"
 #include "common/difference.h"
 #include "common/tile.h"
 #include "common/wire.h"
@@ -165,6 +166,9 @@ static void test_chain_hostile(void **state)
 	BAD(call[0].filter, FILTERS, FILTER_SOBEL);
 	BAD(call[0].value[0], NAN, 0);
 	BAD(call[0].value[0], 4, 0);
+	BAD(call[0].channels, CHANNELS, CHANNELS_ALL);
+	BAD(variant, KERNEL_EXTEND + 1, VARIANT_REFERENCE);
+	BAD(variant, VARIANT_REFERENCE + 1, KERNEL_MATRIX + 1);
 	BAD(call[1].value[1], 0, NAN);
 	BAD(call[1].matrix_width, 2, 1);
 	BAD(call[1].matrix_height, 65, 1);
@@ -283,6 +287,126 @@ static void test_border_value(void **state)
 	assert_int_equal(chain_border_pixel(chain, &grey, pixel, &problem), ERR_BAD_PARAMETER);
 	assert_int_equal(chain_set_border_value(chain, "x", &problem), ERR_BAD_PARAMETER);
 	free(chain);
+}
+
+static void test_area(void **state)
+{
+	static const char *const bad[] = {"",          "1,2,3",        "1,2,0,4", "1,2,3,0",
+	                                  "1,2,3,4,",  "-1,2,3,4",     "1,2,3,x", "1, 2,3,4",
+	                                  "1.5,2,3,4", "0,0,1000001,1"};
+	const struct image image = {100, 50, 1, PIXEL_U8, 0};
+	struct area area;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		assert_false(area_parse(bad[i], &area));
+	assert_true(area_parse("99,49,1,1", &area));
+	assert_true(area_inside(&area, &image));
+	assert_true(area_parse("0,0,100,50", &area));
+	assert_true(area_inside(&area, &image));
+	assert_true(area_parse("1,0,100,50", &area) && !area_inside(&area, &image));
+	assert_true(area_parse("0,1,100,50", &area) && !area_inside(&area, &image));
+	assert_true(area_parse("0,0,101,1", &area) && !area_inside(&area, &image));
+	area = (struct area){UINT32_MAX, UINT32_MAX, 2, 2};
+	assert_false(area_inside(&area, &image));
+}
+
+static void test_channels(void **state)
+{
+	static const struct {
+		struct image image;
+		bool cmyk;
+		const char *fitting; /* names with spaces around */
+	} rows[] = {
+	    {{5, 5, 1, PIXEL_U8, 0}, false, " all color red "},
+	    {{5, 5, 2, PIXEL_F32, 1}, false, " all color red alpha "},
+	    {{5, 5, 3, PIXEL_U16, 0}, false, " all color red green blue luma chroma "},
+	    {{5, 5, 4, PIXEL_U8, 1}, false, " all color red green blue luma chroma alpha "},
+	    {{5, 5, 4, PIXEL_U8, 0}, true, " all color "},
+	};
+	struct chain *chain = chain_of("box,sobel");
+	char name[16];
+
+	(void)state;
+	assert_int_equal(channels_parse("colour"), CHANNELS);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		for (enum channels c = 0; c < CHANNELS; c++) {
+			enum error e;
+
+			assert_int_equal(channels_parse(channels_name(c)), c);
+			chain->call[1].channels = c;
+			e = chain_check_image(chain, &rows[i].image, rows[i].cmyk, &problem);
+			snprintf(name, sizeof name, " %s ", channels_name(c));
+			assert_int_equal(e, strstr(rows[i].fitting, name) ? ERR_OK
+			                                                  : ERR_BAD_PARAMETER);
+			if (e)
+				assert_string_equal(problem.value, channels_name(c));
+		}
+	free(chain);
+}
+
+static void test_luma_and_chroma(void **state)
+{
+	struct chain *chain = chain_of("box=size=3");
+	uint32_t x, y;
+
+	(void)state;
+	chain_set_channels(chain, CHANNELS_RED);
+	assert_int_equal(
+	    chain_parse_for(chain, CHANNELS_LUMA, "luma", "gaussian=size=5,sobel", &problem),
+	    ERR_OK);
+	assert_int_equal(chain_parse_for(chain, CHANNELS_CHROMA, "chroma", "box=size=9", &problem),
+	                 ERR_OK);
+	assert_int_equal(chain->count, 4);
+	assert_int_equal(chain->call[0].channels, CHANNELS_RED);
+	assert_int_equal(chain->call[2].channels, CHANNELS_LUMA);
+	assert_int_equal(chain->call[3].channels, CHANNELS_CHROMA);
+	assert_true(chain_valid(chain));
+	chain_halo(chain, &x, &y);
+	assert_int_equal(x, 1 + 2 + 1 + 4);
+	assert_int_equal(chain_parse_for(chain, CHANNELS_LUMA, "luma", "", &problem),
+	                 ERR_BAD_PARAMETER);
+	assert_string_equal(problem.parameter, "luma");
+	assert_int_equal(chain_parse_for(chain, CHANNELS_LUMA, "luma", "box=3", &problem),
+	                 ERR_BAD_PARAMETER);
+	assert_string_equal(problem.parameter, "luma");
+	free(chain);
+}
+
+static void test_variant(void **state)
+{
+	static const struct {
+		const char *filters, *variant;
+		const char *detail; /* of the refusal; NULL: there is none */
+	} rows[] = {
+	    {"gaussian", "separable", NULL},
+	    {"gaussian", "matrix", NULL},
+	    {"sobel,gaussian", "separable", NULL},
+	    {"sobel", "reference", NULL},
+	    {"bilateral", "reference", NULL},
+	    {"gaussian", "matrx", "for gaussian: separable, "},
+	    {"sobel,gaussian", "none", "for sobel: gradient"},
+	    {"gaussian", "extend", "for gaussian"},
+	    {"gaussian", "gradient", "it does sobel, scharr, prewitt"},
+	    {"sobel,emboss", "separable", "it does gaussian, box, convolve"},
+	    {"gaussian=sigma=11", "matrix", "radius up to 31; that of gaussian is 33"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct chain *chain = chain_of(rows[i].filters);
+		enum error e = chain_set_variant(chain, rows[i].variant, &problem);
+
+		assert_int_equal(e, rows[i].detail ? ERR_BAD_PARAMETER : ERR_OK);
+		if (e) {
+			assert_non_null(strstr(problem.detail, rows[i].detail));
+			assert_string_equal(problem.parameter, "variant");
+			assert_string_equal(problem.value, rows[i].variant);
+		} else {
+			assert_true(chain_valid(chain));
+		}
+		free(chain);
+	}
 }
 
 /* Every tile of an image lies in its arenas, in a slot of its own, and the tiles cover the result.
@@ -812,6 +936,10 @@ int main(void)
 	    cmocka_unit_test(test_lower_named),
 	    cmocka_unit_test(test_chain_hostile),
 	    cmocka_unit_test(test_memory),
+	    cmocka_unit_test(test_area),
+	    cmocka_unit_test(test_channels),
+	    cmocka_unit_test(test_luma_and_chroma),
+	    cmocka_unit_test(test_variant),
 	    cmocka_unit_test(test_reference_window),
 	    cmocka_unit_test(test_reference_slack),
 	    cmocka_unit_test(test_reference_bilateral),

@@ -135,6 +135,14 @@ static void test_request_invalid(void **state)
 	    {{"border_value", ""}},
 	    {{"strip", "yes"}},
 	    {{"filters", "box"}},
+	    {{"luma", "box"}},
+	    {{"roi", "1,2,3"}},
+	    {{"roi", "1,2,0,4"}},
+	    {{"target", "1"}},
+	    {{"target", "1,-2"}},
+	    {{"channels", "grey"}},
+	    {{"variant", "fast"}},
+	    {{"variant", "gradient"}},
 	};
 	struct chain *chain = malloc(sizeof *chain);
 	struct message_job options;
@@ -146,6 +154,58 @@ static void test_request_invalid(void **state)
 		assert_int_equal(request_parse(r, "gaussian", chain, &options, &problem),
 		                 ERR_BAD_PARAMETER);
 		assert_true(*problem.parameter && *problem.detail);
+		request_free(r);
+	}
+	free(chain);
+}
+
+static void test_request_parts(void **state)
+{
+	static const char *const parameters[][2] = {
+	    {"roi", "1,2,30,40"},       {"variant", "matrix"},
+	    {"chroma", "box=size=9"},   {"target", "5,6"},
+	    {"luma", "gaussian,sobel"}, {"channels", "color"},
+	    {"filters", "box"},         {NULL, NULL}};
+	static const enum channels expected[] = {CHANNELS_COLOR, CHANNELS_LUMA, CHANNELS_LUMA,
+	                                         CHANNELS_CHROMA};
+	struct request *r = request_with(parameters);
+	struct chain *chain = malloc(sizeof *chain);
+	struct message_job options;
+
+	(void)state;
+	assert_int_equal(request_parse(r, NULL, chain, &options, &problem), ERR_OK);
+	assert_int_equal(options.roi.y, 2);
+	assert_int_equal(options.roi.height, 40);
+	assert_int_equal(options.has_target, 1);
+	assert_int_equal(options.target_y, 6);
+	assert_int_equal(chain->variant, KERNEL_MATRIX + 1);
+	assert_int_equal(chain->count, 4);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(chain->call[i].channels, expected[i]);
+	request_free(r);
+	free(chain);
+}
+
+/* luma and chroma do without filters, but channels does not. */
+static void test_request_no_filters(void **state)
+{
+	static const char *const luma[][2] = {{"luma", "box"}, {NULL, NULL}};
+	static const char *const bad[][3][2] = {{{"luma", "box"}, {"channels", "red"}},
+	                                        {{"luma", "box"}, {"filters", ""}},
+	                                        {{"luma", ""}},
+	                                        {{"border", "wrap"}}};
+	struct request *r = request_with(luma);
+	struct chain *chain = malloc(sizeof *chain);
+	struct message_job options;
+
+	(void)state;
+	assert_int_equal(request_parse(r, NULL, chain, &options, &problem), ERR_OK);
+	assert_int_equal(chain->count, 1);
+	request_free(r);
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		r = request_with(bad[i]);
+		assert_int_equal(request_parse(r, NULL, chain, &options, &problem),
+		                 ERR_BAD_PARAMETER);
 		request_free(r);
 	}
 	free(chain);
@@ -305,6 +365,7 @@ int main(void)
 	    cmocka_unit_test(test_request_invalid), cmocka_unit_test(test_accept),
 	    cmocka_unit_test(test_admission),       cmocka_unit_test(test_spool),
 	    cmocka_unit_test(test_metrics),         cmocka_unit_test(test_loop_unwatch),
+	    cmocka_unit_test(test_request_parts),   cmocka_unit_test(test_request_no_filters),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

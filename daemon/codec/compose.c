@@ -1,0 +1,165 @@
+/* The answer's rows: the result's own, or, with a target, those of the whole image with the result
+ * placed on it. Runs in the thread that encodes.
+ *
+ * The hard part is that a result which is moved down or up needs the image's rows at another time
+ * than the decoding thread has them. So the image is decoded a second time, here, as the encoder
+ * asks for rows: nothing is kept, and nothing waits for the other decoder but through the tiles. */
+#include "codec/compose.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct composer {
+	struct tiles *tiles;
+	uint32_t freed;             /* rows of the result that are gone, with their tiles */
+	uint32_t x, y;              /* of the result's first pixel in the answer */
+	struct decoder *background; /* NULL: the answer is the result */
+	struct image image;         /* that is decoded there */
+	uint8_t *rows;              /* of it: first to first + count - 1 */
+	uint32_t rows_max, first, count;
+};
+
+enum { ROWS_SIZE = 256 << 10 }; /* bytes of background that are decoded at a time */
+
+enum error compose_size(const struct message_job *job, const struct decoded *decoded,
+                        const struct tiling *tiling, uint32_t *width, uint32_t *height,
+                        struct problem *problem)
+{
+	const struct image *whole = &decoded->whole;
+	const struct area place = {job->target_x, job->target_y, tiling->width, tiling->height};
+	char value[32];
+
+	*width = job->has_target ? whole->width : tiling->width;
+	*height = job->has_target ? whole->height : tiling->height;
+	if (!job->has_target || area_inside(&place, whole))
+		return ERR_OK;
+	snprintf(value, sizeof value, "%u,%u", place.x, place.y);
+	return problem_set_parameter(
+	    problem, ERR_BAD_PARAMETER, "target", value,
+	    "the result is %ux%u and the image %ux%u: for target x is at most %u and y at most %u",
+	    place.width, place.height, whole->width, whole->height, whole->width - place.width,
+	    whole->height - place.height);
+}
+
+static enum error open_background(struct composer *c, const struct message_job *job, int body,
+                                  struct problem *problem)
+{
+	struct message_job whole = *job;
+	struct decoded decoded;
+	enum error e;
+
+	whole.roi = (struct area){0};
+	e = decode_open(&c->background, &decoded, &whole, body, problem);
+	if (e)
+		return e;
+	c->x = job->target_x;
+	c->y = job->target_y;
+	c->image = decoded.image;
+	c->rows_max = (uint32_t)(ROWS_SIZE / image_row_size(&c->image)) + 1;
+	c->rows = malloc(c->rows_max * image_row_size(&c->image));
+	return c->rows ? ERR_OK : problem_set(problem, ERR_MEMORY, "no memory for the image");
+}
+
+enum error compose_open(struct composer **composer, const struct message_job *job, int body,
+                        struct tiles *tiles, struct problem *problem)
+{
+	struct composer *c = calloc(1, sizeof *c);
+	enum error e = ERR_OK;
+
+	*composer = c;
+	if (!c)
+		return problem_set(problem, ERR_MEMORY, "no memory to compose");
+	c->tiles = tiles;
+	if (job->has_target)
+		e = open_background(c, job, body, problem);
+	if (e)
+		compose_close(composer);
+	return e;
+}
+
+void compose_close(struct composer **composer)
+{
+	if (!*composer)
+		return;
+	decode_close(&(*composer)->background);
+	free((*composer)->rows);
+	free(*composer);
+	*composer = NULL;
+}
+
+/* Waits for a row of the result. */
+static const uint8_t *result_row(struct composer *c, uint32_t row)
+{
+	if (row < c->freed || !tiles_await(c->tiles, row / c->tiles->tiling.rows))
+		return NULL;
+	return tiles_out_row(c->tiles, row);
+}
+
+/* Decodes the next rows of the image, from y on; stops the job if that fails. */
+static bool read_background(struct composer *c, uint32_t y)
+{
+	uint32_t left = c->image.height - y;
+	struct problem problem = {0};
+	enum error e;
+
+	if (tiles_stopped(c->tiles))
+		return false;
+	c->first = y;
+	c->count = left < c->rows_max ? left : c->rows_max;
+	e = decode_rows(c->background, y, c->count, c->rows, image_row_size(&c->image), &problem);
+	if (e)
+		tiles_stop(c->tiles, e, &problem);
+	return !e;
+}
+
+/* Lays the row of the result that belongs there, if one does, over the image's. */
+static bool lay_over(struct composer *c, uint32_t y, uint8_t *to)
+{
+	const struct tiling *t = &c->tiles->tiling;
+	size_t pixel = image_pixel_size(&c->image);
+	const uint8_t *result;
+
+	if (y < c->y || y - c->y >= t->height)
+		return true;
+	result = result_row(c, y - c->y);
+	if (result)
+		memcpy(to + c->x * pixel, result, t->width * pixel);
+	return result != NULL;
+}
+
+const uint8_t *compose_row(struct composer *c, uint32_t y)
+{
+	uint8_t *row;
+
+	if (!c->background)
+		return result_row(c, y);
+	if (y < c->first || (y >= c->first + c->count && !read_background(c, y)))
+		return NULL;
+	row = c->rows + (y - c->first) * image_row_size(&c->image);
+	return lay_over(c, y, row) ? row : NULL;
+}
+
+void compose_free_above(struct composer *c, uint32_t y)
+{
+	const struct tiling *t = &c->tiles->tiling;
+	uint32_t row = y > c->y ? y - c->y : 0;
+
+	if (row < t->height)
+		row -= row % t->rows;
+	if (row <= c->freed)
+		return;
+	c->freed = row;
+	tiles_free_above(c->tiles, row);
+}
+
+void compose_leave(struct composer *c)
+{
+	if (c->background)
+		decode_leave(c->background);
+}
+
+bool compose_stopped(const struct composer *c)
+{
+	return tiles_stopped(c->tiles);
+}

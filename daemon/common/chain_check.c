@@ -1,0 +1,203 @@
+/* What of a chain depends on the image, and on which kernels there are. */
+#include "chain_check.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Appends words to a list: "a, b". */
+static void list_add(char *list, size_t size, const char *word)
+{
+	size_t used = strlen(list);
+
+	snprintf(list + used, size - used, "%s%s", used ? ", " : "", word);
+}
+
+/* The kinds of operation that a filter may come to, as bits. */
+static uint32_t filter_operations(enum filter filter)
+{
+	struct filter_call call = {.filter = filter};
+	const struct parameter *p;
+	struct operation op;
+	uint32_t bits = 0;
+
+	if (filter == FILTER_CONVOLVE)
+		return 1u << OPERATION_MATRIX | 1u << OPERATION_SEPARABLE;
+	for (size_t i = 0; (p = filter_parameter(filter, i)); i++)
+		call.value[i] = p->standard;
+	if (!filter_lower(&call, NULL, &op))
+		bits = 1u << op.kind;
+	operation_fini(&op);
+	return bits;
+}
+
+static enum error unknown_variant(const struct chain *chain, const char *name,
+                                  const struct operation *first, struct problem *problem)
+{
+	char list[224] = "";
+
+	for (enum kernel k = 0; k < KERNELS; k++)
+		if (kernel_row(k)->operations >> first->kind & 1)
+			list_add(list, sizeof list, kernel_name(k));
+	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant", name,
+	                             "for %s: %s, reference", filter_name(chain->call[0].filter),
+	                             list);
+}
+
+/* The kernel does nothing of the chain. */
+static enum error idle_variant(enum kernel kernel, struct problem *problem)
+{
+	char list[160] = "";
+
+	for (enum filter f = 0; f < FILTERS; f++)
+		if (kernel_row(kernel)->operations & filter_operations(f))
+			list_add(list, sizeof list, filter_name(f));
+	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant", kernel_name(kernel),
+	                             "%s does no filter that is asked for; it does %s",
+	                             kernel_name(kernel), *list ? list : "none by itself");
+}
+
+static enum error lower(const struct chain *chain, uint32_t i, struct operation *op,
+                        struct problem *problem)
+{
+	return filter_lower(&chain->call[i], chain->coefficient, op)
+	           ? problem_set(problem, ERR_MEMORY, "no memory for a filter")
+	           : ERR_OK;
+}
+
+static enum error check_radius(enum kernel kernel, const struct chain *chain, uint32_t i,
+                               const struct operation *op, struct problem *problem)
+{
+	const struct kernel_row *row = kernel_row(kernel);
+	uint32_t radius = op->radius_x > op->radius_y ? op->radius_x : op->radius_y;
+
+	if (radius <= row->radius)
+		return ERR_OK;
+	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant", row->name,
+	                             "%s does windows of radius up to %u; that of %s is %u",
+	                             row->name, row->radius, filter_name(chain->call[i].filter),
+	                             radius);
+}
+
+static enum error check_kernel(const struct chain *chain, enum kernel kernel,
+                               struct problem *problem)
+{
+	bool idle = true;
+	enum error e = ERR_OK;
+
+	for (uint32_t i = 0; !e && i < chain->count; i++) {
+		struct operation op = {0};
+
+		e = lower(chain, i, &op, problem);
+		if (!e && kernel_row(kernel)->operations >> op.kind & 1) {
+			idle = false;
+			e = check_radius(kernel, chain, i, &op, problem);
+		}
+		operation_fini(&op);
+	}
+	return e || !idle ? e : idle_variant(kernel, problem);
+}
+
+enum error chain_set_variant(struct chain *chain, const char *name, struct problem *problem)
+{
+	enum kernel kernel = kernel_parse(name);
+	struct operation op = {0};
+	enum error e;
+
+	if (!strcmp(name, "reference")) {
+		chain->variant = VARIANT_REFERENCE;
+		return ERR_OK;
+	}
+	chain->variant = kernel + 1;
+	if (kernel < KERNELS && kernel_row(kernel)->operations)
+		return check_kernel(chain, kernel, problem);
+	e = lower(chain, 0, &op, problem);
+	if (!e)
+		e = unknown_variant(chain, name, &op, problem);
+	operation_fini(&op);
+	return e;
+}
+
+static bool channels_there(enum channels channels, const struct image *image, bool cmyk)
+{
+	switch (channels) {
+	case CHANNELS_ALPHA:
+		return image->alpha;
+	case CHANNELS_RED:
+		return !cmyk;
+	case CHANNELS_GREEN:
+	case CHANNELS_BLUE:
+	case CHANNELS_LUMA:
+	case CHANNELS_CHROMA:
+		return image->bands - image->alpha >= 3 && !cmyk;
+	default:
+		return true;
+	}
+}
+
+static enum error check_channels(enum channels channels, const struct image *image, bool cmyk,
+                                 struct problem *problem)
+{
+	char has[48];
+
+	if (channels_there(channels, image, cmyk))
+		return ERR_OK;
+	snprintf(has, sizeof has, "has %u band%s%s", image->bands, image->bands > 1 ? "s" : "",
+	         image->alpha ? ", one of them alpha" : "");
+	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "channels",
+	                             channels_name(channels), "%s needs an image %s; this one %s",
+	                             channels_name(channels),
+	                             channels == CHANNELS_ALPHA ? "with alpha"
+	                             : channels == CHANNELS_RED ? "in RGB or grey"
+	                                                        : "in RGB",
+	                             cmyk ? "is in CMYK" : has);
+}
+
+/* Kernels see floats where alpha is premultiplied, and in YCbCr. */
+static enum pixel_type type_seen(const struct filter_call *call, const struct operation *op,
+                                 const struct image *image)
+{
+	bool floats = (image->alpha && op->smoothing) || call->channels == CHANNELS_LUMA ||
+	              call->channels == CHANNELS_CHROMA;
+
+	return floats ? PIXEL_F32 : image->type;
+}
+
+static enum error check_pixels(const struct chain *chain, uint32_t i, const struct image *image,
+                               struct problem *problem)
+{
+	const struct kernel_row *row = kernel_row(chain->variant - 1);
+	struct operation op = {0};
+	enum error e = lower(chain, i, &op, problem);
+	enum pixel_type type = type_seen(&chain->call[i], &op, image);
+	char types[32] = "";
+
+	if (e || !(row->operations >> op.kind & 1) ||
+	    (row->types >> type & 1 && row->bands >> image->bands & 1))
+		goto out;
+	for (enum pixel_type t = 0; t < PIXEL_TYPES; t++)
+		if (row->types >> t & 1)
+			list_add(types, sizeof types, pixel_type_name(t));
+	e = problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant", row->name,
+	                          "%s does %s of%s%s%s%s bands; %s has to do %u bands of %s here",
+	                          row->name, types, row->bands & 2 ? " 1" : "",
+	                          row->bands & 4 ? " 2" : "", row->bands & 8 ? " 3" : "",
+	                          row->bands & 16 ? " 4" : "", filter_name(chain->call[i].filter),
+	                          image->bands, pixel_type_name(type));
+out:
+	operation_fini(&op);
+	return e;
+}
+
+enum error chain_check_image(const struct chain *chain, const struct image *image, bool cmyk,
+                             struct problem *problem)
+{
+	bool kernel = chain->variant != VARIANT_ANY && chain->variant != VARIANT_REFERENCE;
+	enum error e = ERR_OK;
+
+	for (uint32_t i = 0; !e && i < chain->count; i++) {
+		e = check_channels(chain->call[i].channels, image, cmyk, problem);
+		if (!e && kernel)
+			e = check_pixels(chain, i, image, problem);
+	}
+	return e;
+}

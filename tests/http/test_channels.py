@@ -1,0 +1,205 @@
+"""channels, luma and chroma: filters that change some samples of a pixel and keep the others; and
+variant, which kernel does it."""
+import numpy as np
+import pytest
+from PIL import Image
+
+import imagefiles
+import oracle
+from service import target_of
+from test_formats import smooth
+from test_results import agrees, random_pixels, seed_of
+
+GAUSSIAN = ("gaussian", {"sigma": 1.3})
+BOX = ("box", {"size": 5})
+SHARPEN = ("sharpen", {"amount": 2})
+SOBEL = ("sobel", {})
+OUTPUT_X = ("sobel", {"output": "x"})
+
+
+def visible(pixels):
+    """With alpha, but never 0, so that colours are known everywhere."""
+    pixels = pixels.copy()
+    least = 1 if pixels.dtype != np.float32 else 0.25
+    pixels[:, :, -1] = np.maximum(np.abs(pixels[:, :, -1]), least)
+    return pixels
+
+
+@pytest.mark.parametrize("kind", oracle.TYPES)
+@pytest.mark.parametrize("border", ["reflect101", "wrap", "constant", "crop"])
+@pytest.mark.parametrize("channels, bands, alpha", [
+    ("all", 3, False), ("all", 4, True), ("color", 3, False), ("color", 4, True),
+    ("color", 2, True), ("color", 4, False), ("alpha", 4, True), ("alpha", 2, True),
+    ("red", 3, False), ("red", 1, False), ("red", 4, True), ("green", 3, False),
+    ("green", 4, True), ("blue", 3, False), ("blue", 4, True),
+])
+def test_bands(service, channels, bands, alpha, border, kind):
+    pixels = random_pixels(seed_of(channels, kind, bands), 61, 43, bands, kind, alpha)
+    for filters in ([GAUSSIAN], [BOX, SHARPEN], [SOBEL]):
+        if filters == [SOBEL] and channels == "alpha":
+            continue  # which leaves alpha alone by itself
+        agrees(service, pixels, filters, border, alpha=alpha, share=0.98, channels=channels)
+
+
+def test_others_are_kept(service):
+    """To the bit, whatever they are."""
+    pixels = random_pixels(3, 50, 40, 3, "f32")
+    pixels[::3, ::3, 1:] = np.nan
+    got = service.filter(pixels, [GAUSSIAN], channels="red").pixels
+    assert np.array_equal(got[:, :, 1:].view(np.uint32), pixels[:, :, 1:].view(np.uint32))
+    assert np.isfinite(got[:, :, 0]).all() and not np.array_equal(got[:, :, 0], pixels[:, :, 0])
+
+
+@pytest.mark.parametrize("kind", oracle.TYPES)
+@pytest.mark.parametrize("border", ["replicate", "wrap", "constant", "crop"])
+@pytest.mark.parametrize("bands, alpha", [(3, False), (4, True)])
+def test_luma(service, bands, alpha, border, kind):
+    """By channels= and by luma=, which is the same."""
+    pixels = random_pixels(seed_of(border, kind), 61, 43, bands, kind, alpha)
+    pixels = visible(pixels) if alpha else pixels
+    value = {"u8": 77, "u16": 40000, "f32": 0.75}[kind] if border == "constant" else None
+    for one in (GAUSSIAN, SHARPEN, SOBEL, OUTPUT_X):
+        got = agrees(service, pixels, [one], border, value, alpha, 0.97, channels="luma")
+        same = agrees(service, pixels, [], border, value, alpha, 0.97, luma=[one])
+        assert np.array_equal(got, same)
+
+
+@pytest.mark.parametrize("kind", oracle.TYPES)
+@pytest.mark.parametrize("border", ["replicate", "wrap", "constant", "crop"])
+@pytest.mark.parametrize("bands, alpha", [(3, False), (4, True)])
+def test_chroma(service, bands, alpha, border, kind):
+    pixels = random_pixels(seed_of(border, kind), 61, 43, bands, kind, alpha)
+    pixels = visible(pixels) if alpha else pixels
+    value = {"u8": (7, 70, 170), "u16": (40, 4000, 60000), "f32": (0.75, 0, 0.25)}[kind]
+    for one in (GAUSSIAN, BOX, SHARPEN):
+        got = agrees(service, pixels, [one], border, value if border == "constant" else None,
+                     alpha, 0.97, channels="chroma")
+        same = agrees(service, pixels, [], border, value if border == "constant" else None,
+                      alpha, 0.97, chroma=[one])
+        assert np.array_equal(got, same)
+
+
+@pytest.mark.parametrize("kind", oracle.TYPES)
+@pytest.mark.parametrize("border", ["reflect", "wrap", "crop"])
+def test_chains(service, border, kind):
+    """5x5 on the intensity, 3x3 on the colours; after what filters= says. Samples may be rounded
+    between them or not, so only the bounds hold."""
+    pixels = random_pixels(seed_of(border, kind), 91, 67, 3, kind)
+    for filters, luma, chroma in (([], [("gaussian", {"size": 5})], [("box", {"size": 3})]),
+                                  ([SHARPEN], [BOX], [GAUSSIAN]),
+                                  ([BOX, GAUSSIAN], [SHARPEN, BOX], [BOX])):
+        agrees(service, pixels, filters, border, share=0, luma=luma, chroma=chroma)
+
+
+@pytest.mark.parametrize("border", oracle.BORDERS)
+def test_chain_is_its_parts_in_turn(service, border):
+    """Within a count: what lies between may be rounded or not."""
+    pixels = random_pixels(seed_of(border), 203, 157, 3, "u8")
+    at_once = service.filter(pixels, [BOX], border=border, luma=[GAUSSIAN], chroma=[BOX]).pixels
+    for filters, channels in (([BOX], None), ([GAUSSIAN], "luma"), ([BOX], "chroma")):
+        pixels = service.filter(pixels, filters, border=border, channels=channels).pixels
+    assert at_once.shape == pixels.shape
+    assert np.abs(at_once.astype(int) - pixels).max() <= 2
+
+
+def test_channels_leave_luma_alone(service):
+    """channels= is for filters= only."""
+    pixels = random_pixels(4, 61, 43, 3, "u8")
+    agrees(service, pixels, [BOX], share=0, channels="red", luma=[GAUSSIAN])
+
+
+def test_luma_of_grey_colours(service):
+    """Where there is no colour, none comes of it, and chroma has nothing to do."""
+    grey = np.repeat(random_pixels(5, 61, 43, 1, "u8"), 3, axis=2)
+    got = service.filter(grey, [GAUSSIAN], channels="luma").pixels
+    assert (got == got[:, :, :1]).all()
+    oracle.check(got, oracle.filtered(grey, [GAUSSIAN]))
+    assert np.array_equal(service.filter(grey, [GAUSSIAN], channels="chroma").pixels, grey)
+
+
+def test_with_roi_and_target(service):
+    pixels = random_pixels(6, 91, 67, 3, "u8")
+    for channels in ("blue", "luma", "chroma"):
+        agrees(service, pixels, [GAUSSIAN], "wrap", share=0.97, channels=channels,
+               roi=(11, 13, 41, 29), target=(49, 3))
+
+
+# Refusals -----------------------------------------------------------------------------------------
+
+RGB = imagefiles.write_png(smooth(21, 17, 3))
+GREY = imagefiles.write_png(smooth(21, 17, 1))
+
+
+@pytest.mark.parametrize("channels, file, says", [
+    ("alpha", RGB, "with alpha"), ("alpha", GREY, "1 band"), ("green", GREY, "RGB"),
+    ("luma", GREY, "RGB"), ("chroma", GREY, "RGB"), ("colour", RGB, "color"), ("", RGB, "luma"),
+])
+def test_channels_refused(service, channels, file, says):
+    for path in ("/v1/filters/box?", "/v1/chain?filters=box,sobel&"):
+        answer = service.post(f"{path}channels={channels}", file)
+        problem = answer.refused(400, "bad-parameter")
+        assert problem["parameter"] == "channels" and problem["value"] == channels
+        assert says in problem["detail"], problem
+
+
+def test_cmyk_has_no_luma(service):
+    body = imagefiles.written(Image.fromarray(smooth(21, 17, 4), "CMYK"), "JPEG")
+    for channels in ("red", "luma", "blue"):
+        problem = service.post(f"/v1/filters/box?channels={channels}", body).refused(
+            400, "bad-parameter")
+        assert "CMYK" in problem["detail"]
+    assert service.post("/v1/filters/box?channels=color", body).status == 200
+
+
+@pytest.mark.parametrize("query, parameter", [
+    ("luma=", "luma"), ("chroma=", "chroma"), ("luma=box=3", "luma"), ("luma=boxx", "filter"),
+    ("luma=box=size=4", "size"), ("chroma=" + ",".join(["box"] * 9), "chroma"),
+    ("filters=box,box,box,box,box&luma=box,box,box,box", "luma"), ("channels=red", "channels"),
+    ("luma=box&channels=red", "channels"), ("border=wrap", "filters"),
+])
+def test_chains_refused(service, query, parameter):
+    answer = service.post(f"/v1/chain?{query}", RGB)
+    problem = answer.refused(404 if parameter == "filter" else 400,
+                             "unknown-filter" if parameter == "filter" else "bad-parameter")
+    assert problem["parameter"] == parameter, problem
+
+
+def test_luma_is_for_chains(service):
+    problem = service.post("/v1/filters/box?luma=box", RGB).refused(400, "bad-parameter")
+    assert problem["parameter"] == "luma"
+
+
+@pytest.mark.parametrize("path, variant, says", [
+    ("/v1/filters/gaussian?", "fast", "for gaussian: separable, "),
+    ("/v1/filters/sobel?", "", "for sobel: gradient"), ("/v1/filters/sobel?", "extend", "gradient"),
+    ("/v1/filters/gaussian?", "gradient", "it does sobel"),
+    ("/v1/chain?filters=sobel,gaussian&", "fast", "for sobel"),
+    ("/v1/filters/gaussian?sigma=11&", "matrix", "radius"),
+])
+def test_variant_refused(service, path, variant, says):
+    problem = service.post(f"{path}variant={variant}", RGB).refused(400, "bad-parameter")
+    assert problem["parameter"] == "variant" and problem["value"] == variant
+    assert says in problem["detail"], problem
+
+
+def test_variants_agree(service):
+    """The same pixels from each that does the filter."""
+    pixels = random_pixels(7, 91, 67, 3, "u8")
+    expected = oracle.filtered(pixels, [GAUSSIAN])
+    for variant in (None, "separable", "matrix", "reference"):
+        answer = service.filter(pixels, [GAUSSIAN], variant=variant)
+        oracle.check(answer.pixels, expected)
+        if variant and variant != "reference":
+            assert variant in answer.timing, answer.timing
+
+
+def test_catalogue_lists_them(service):
+    common = {row["name"]: row for row in service.get("/v1/filters").json()["common"]}
+    for name in ("border", "roi", "target", "channels", "variant", "format", "luma", "chroma"):
+        assert len(common[name]["text"]) > 10
+    assert common["luma"]["chain_only"] and not common["roi"]["chain_only"]
+
+
+def test_chain_target():
+    """The helper's own: a chain of luma alone has no filters."""
+    assert target_of([], luma=[BOX]) == "/v1/chain?luma=box=size=5"
