@@ -243,7 +243,11 @@ class Estimate:
     value: np.ndarray
     hard: np.ndarray
     tight: np.ndarray
-    period: np.ndarray = np.inf  # of each band: directions begin again after so much
+    period: np.ndarray = None  # of each band: directions begin again after so much; None: never
+
+    def __post_init__(self):
+        if self.period is None:
+            self.period = np.full(self.value.shape[2:], np.inf)
 
 
 def offset_of(op, kind):
@@ -418,80 +422,125 @@ def filter_bands(colours, mask, op, kind):
     return [filter_premultiplied(c, mask, op, kind, total) for c in colours] + [total]
 
 
-def padded_bands(image, op, border, constants, bands):
-    def one(plane, constant):
-        return pad(plane, op.radius_y, op.radius_x, border, constant)
-    return [Estimate(one(image.value[:, :, b], constants[b]), one(image.hard[:, :, b], 0),
-                     one(image.tight[:, :, b], 0)) for b in bands]
+def filter_once(image, op, border, constants, alpha, kind, quantised=quantised):
+    """One filter on all bands of an estimate."""
+    bands = image.value.shape[2]
+
+    def padded(band):
+        def one(plane, constant):
+            return pad(plane, op.radius_y, op.radius_x, border, constant)
+        return Estimate(one(image.value[:, :, band], constants[band]),
+                        one(image.hard[:, :, band], 0), one(image.tight[:, :, band], 0))
+
+    colours = [padded(b) for b in range(bands - alpha)]
+    mask = padded(bands - 1) if alpha else None
+    done = [quantised(e, kind) for e in filter_bands(colours, mask, op, kind)]
+    if alpha and not op.smoothing:
+        done.append(Estimate(*(inner(getattr(mask, part), op)
+                               for part in ("value", "hard", "tight"))))
+    done = Estimate(*(np.stack([getattr(d, part) for d in done], axis=2)
+                      for part in ("value", "hard", "tight")))
+    if getattr(op, "circular", False):
+        done.period[:bands - alpha] = 2 * np.pi if kind == "f32" else FULL_SCALE[kind]
+    return done
 
 
-def kept(image, op, border):
-    """What a filter that changes nothing leaves."""
-    if border != "crop":
-        return image
-    return Estimate(*(inner(getattr(image, part), op) for part in ("value", "hard", "tight")))
+# Channels -----------------------------------------------------------------------------------------
 
-
-def replaced(image, bands, planes):
-    """The image with other planes for some bands."""
-    def one(part):
-        samples = getattr(image, part).copy()
-        for band, plane in zip(bands, planes):
-            samples[:, :, band] = getattr(plane, part)
-        return samples
-    return Estimate(*(one(part) for part in ("value", "hard", "tight")))
-
-
-def filter_once(image, op, border, constants, alpha, kind, channels="all"):
-    """One filter on the samples that `channels` names; the others are kept. Alpha weighs colours that
-    are filtered together; one band alone, luma and chroma are plain samples."""
-    count = image.value.shape[2]
-    colours = list(range(count - alpha))
-    bands = {"all": colours, "color": colours, "alpha": [count - 1], "red": [0], "green": [1],
-             "blue": [2], "luma": [0], "chroma": [1, 2]}[channels]
-    mask = None
-    if alpha and channels in ("all", "color"):
-        mask, = padded_bands(image, op, border, constants, [count - 1])
-    done = filter_bands(padded_bands(image, op, border, constants, bands), mask, op, kind)
-    if channels not in ("luma", "chroma"):
-        done = [quantised(e, kind) for e in done]
-    if channels == "all":
-        bands = list(range(count))  # of which the last is there if the filter changes alpha
-    return replaced(kept(image, op, border), bands, done)
-
-
-# Colours ------------------------------------------------------------------------------------------
-
+# JPEG's YCbCr (BT.601, full range); chroma is stored around the middle.
 TO_YCBCR = np.array([[0.299, 0.587, 0.114],
                      [-0.299 / 1.772, -0.587 / 1.772, 0.886 / 1.772],
                      [0.701 / 1.402, -0.587 / 1.402, -0.114 / 1.402]])
 FROM_YCBCR = np.linalg.inv(TO_YCBCR)
 
 
-def mixed(image, matrix, before, after):
-    """The first three bands, less `before`, times a matrix, and `after` added; the others as they
-    are."""
-    def one(part, m, before, after):
-        return np.concatenate([(part[:, :, :3] - before) @ m.T + after, part[:, :, 3:]], axis=2)
-    return Estimate(one(image.value, matrix, before, after),
-                    one(image.hard, np.abs(matrix), 0, 0), one(image.tight, np.abs(matrix), 0, 0))
+def mixed(image, matrix):
+    """The first three bands times a matrix; the others as they are."""
+    def one(part, m):
+        return np.concatenate([part[:, :, :3] @ m.T, part[:, :, 3:]], axis=2)
+    return Estimate(one(image.value, matrix), one(image.hard, np.abs(matrix)),
+                    one(image.tight, np.abs(matrix)))
 
 
-def to_ycbcr(image, kind):
-    return mixed(image, TO_YCBCR, 0, [0, MIDPOINT[kind], MIDPOINT[kind]])
+def inside(image, op, border):
+    """What a filter that changes nothing would leave."""
+    if border != "crop":
+        return image
+    height, width = image.value.shape[:2]
+    part = np.s_[op.radius_y:height - op.radius_y, op.radius_x:width - op.radius_x]
+    return Estimate(image.value[part], image.hard[part], image.tight[part])
 
 
-def from_ycbcr(image, kind):
-    """Rounded, for the first time since to_ycbcr()."""
-    done = mixed(image, FROM_YCBCR, [0, MIDPOINT[kind], MIDPOINT[kind]], 0)
-    error = 4 * (F32_TOLERANCE if kind == "f32" else FLOAT32_ERROR) * np.abs(image.value).max()
-    colours = Estimate(done.value, done.hard + error, done.tight + error)
-    colours = quantised(colours, kind)
-    return replaced(image, [0, 1, 2], [Estimate(*(getattr(colours, part)[:, :, band] for part in (
-        "value", "hard", "tight"))) for band in range(3)])
+def with_bands(image, other, bands):
+    """The image with these bands from one of only them."""
+    def one(a, b):
+        a = a.copy()
+        a[:, :, bands] = b
+        return a
+    done = Estimate(*(one(getattr(image, part), getattr(other, part))
+                      for part in ("value", "hard", "tight")))
+    done.period[bands] = other.period
+    return done
 
 
-# Images -------------------------------------------------------------------------------------------
+def only(image, bands):
+    """An image of these bands."""
+    return Estimate(image.value[:, :, bands], image.hard[:, :, bands], image.tight[:, :, bands],
+                    image.period[bands])
+
+
+def filter_ycbcr(image, op, border, constants, kind, bands):
+    """One filter on some bands of YCbCr, as an image of their own; rounded only when it is RGB
+    again."""
+    middle = np.array([0.0, 1, 1] + [0.0] * (image.value.shape[2] - 3)) * MIDPOINT[kind]
+    constants = TO_YCBCR @ constants[:3] + middle[:3]
+    ycbcr = mixed(image, TO_YCBCR)
+    ycbcr.value = ycbcr.value + middle
+    done = filter_once(only(ycbcr, bands), op, border, constants[bands], 0, kind, lambda e, kind: e)
+    done = with_bands(inside(ycbcr, op, border), done, bands)
+    done.value = done.value - middle
+    done = mixed(done, FROM_YCBCR)
+    error = (F32_TOLERANCE if kind == "f32" else FLOAT32_ERROR) * 4 * np.abs(image.value).max()
+    done = quantised(Estimate(done.value, done.hard + error, done.tight + error), kind)
+    others = list(range(3, image.value.shape[2]))
+    return with_bands(done, only(inside(image, op, border), others), others)
+
+
+def filter_channels(image, op, border, constants, alpha, kind, channels):
+    """One filter on the samples that `channels` names, as an image of their own, but that alpha
+    weighs all colours together; the others are kept."""
+    bands = image.value.shape[2]
+    assert np.isinf(image.period).all(), "a direction comes last in a chain"
+    if channels in ("all", "color"):
+        done = filter_once(image, op, border, constants, alpha, kind)
+        changed = list(range(bands if channels == "all" else bands - alpha))
+        return with_bands(inside(image, op, border), only(done, changed), changed)
+    if channels in ("luma", "chroma"):
+        return filter_ycbcr(image, op, border, constants, kind,
+                            [0] if channels == "luma" else [1, 2])
+    changed = [{"alpha": bands - 1, "red": 0, "green": 1, "blue": 2}[channels]]
+    done = filter_once(only(image, changed), op, border, [constants[c] for c in changed], 0, kind)
+    return with_bands(inside(image, op, border), done, changed)
+
+
+def filtered(pixels, filters, border="replicate", border_value=None, alpha=False, roi=None,
+             target=None, channels="all", luma=(), chroma=()):
+    """The estimate for pixels (height, width, bands) after filters [(name, parameters), …]: of the
+    part roi (x, y, width, height), placed at target (x, y) of the pixels."""
+    kind = type_name(pixels.dtype)
+    whole = exactly(pixels)
+    image = whole
+    if roi is not None:
+        x, y, width, height = roi
+        image = exactly(pixels[y:y + height, x:x + width])
+    constants = border_pixel(border_value, pixels.shape[2], int(alpha), kind)
+    calls = [(*call, c) for calls, c in ((filters, channels), (luma, "luma"), (chroma, "chroma"))
+             for call in calls]
+    for name, parameters, which in calls:
+        image = filter_channels(image, operation(name, parameters), border, constants, int(alpha),
+                                kind, which)
+    return image if target is None else placed(image, whole, target)
+
 
 def exactly(pixels):
     return Estimate(pixels.astype(np.float64), np.zeros(pixels.shape), np.zeros(pixels.shape))
@@ -504,39 +553,6 @@ def placed(image, whole, target):
         getattr(whole, part)[y:y + height, x:x + width] = getattr(image, part)
     whole.period = image.period
     return whole
-
-
-def filtered(pixels, filters, border="replicate", border_value=None, alpha=False, roi=None,
-             target=None, channels="all", luma=(), chroma=()):
-    """The estimate for pixels (height, width, bands) after filters [(name, parameters), …]: of the
-    part roi (x, y, width, height), placed at target (x, y) of the pixels."""
-    kind = type_name(pixels.dtype)
-    image = whole = exactly(pixels)
-    if roi is not None:
-        x, y, width, height = roi
-        image = exactly(pixels[y:y + height, x:x + width])
-    rgb = border_pixel(border_value, pixels.shape[2], int(alpha), kind)
-    calls = [(*call, c) for calls, c in ((filters, channels), (luma, "luma"), (chroma, "chroma"))
-             for call in calls]
-    ycbcr = False
-    for name, parameters, which in calls:
-        assert np.isinf(image.period).all(), "a direction comes last in a chain"
-        op = operation(name, parameters)
-        if ycbcr != (which in ("luma", "chroma")):
-            image = from_ycbcr(image, kind) if ycbcr else to_ycbcr(image, kind)
-            ycbcr = not ycbcr
-        constants = rgb
-        if ycbcr:
-            pixel = to_ycbcr(exactly(np.reshape(np.asarray(rgb, float), (1, 1, -1))), kind)
-            constants = pixel.value[0, 0]
-        image = filter_once(image, op, border, constants, int(alpha), kind, which)
-        if getattr(op, "circular", False):
-            assert which == "all"
-            turn = 2 * np.pi if kind == "f32" else FULL_SCALE[kind]
-            image.period = np.array([turn] * (pixels.shape[2] - alpha) + [np.inf] * alpha)
-    if ycbcr:
-        image = from_ycbcr(image, kind)
-    return image if target is None else placed(image, whole, target)
 
 
 def check(answer, expected, share=0.99):

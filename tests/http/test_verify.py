@@ -76,6 +76,16 @@ def test_one_pixel(service):
     verified(service, random_pixels(3, 1, 1, 3, "u8"), [("gaussian", {"sigma": 3.0})])
 
 
+def test_part(service):
+    """What is compared is what was filtered, wherever it is placed."""
+    pixels = random_pixels(11, 200, 150, 3, "u8")
+    for target in (None, (7, 70)):
+        answer = service.filter(pixels, ALL[:1], verify=1, roi=(50, 40, 90, 60), target=target,
+                                border="reflect")
+        assert verdict(answer)[::2] == (90 * 60 * 3, 0)
+        assert answer.kind[:2] == ((200, 150) if target else (90, 60))
+
+
 @pytest.mark.parametrize("form", ["png", "jpeg", "webp", "tiff", "ppm", "gif"])
 def test_formats(service, form):
     """What is compared is the filters' result, before the format makes of it what it can hold."""
@@ -160,7 +170,7 @@ def test_wrong_kernel_found(launch, wrong_kernels):
     with launch("--kernel-dir", str(wrong_kernels), "--verify-share", "0",
                 environment=ONE_DEVICE) as service:
         right = oracle.filtered(pixels, [("sobel", {})]).value
-        answer = service.filter(pixels, [("sobel", {})], verify=1)
+        answer = service.filter(pixels, [("sobel", {})], verify=1, variant="gradient")
         off = np.abs(answer.pixels - right)
         samples, largest, mismatches = verdict(answer)
         assert samples == pixels.size
@@ -174,7 +184,7 @@ def test_wrong_kernel_found(launch, wrong_kernels):
         # The blur is right, and a chain of both names both.
         assert verdict(service.filter(pixels, [("gaussian", {"sigma": 1})], verify=1))[2] == 0
         found = verdict(service.filter(pixels, [("gaussian", {"sigma": 1}), ("sobel", {})],
-                                       verify=1))[2]
+                                       verify=1, variant="gradient"))[2]
         assert found > 0
         assert wrong(service, kernel="gradient") == mismatches + found
         assert wrong(service) == mismatches + 2 * found
@@ -185,7 +195,7 @@ def test_wrong_kernel_found_on_its_own(launch, wrong_kernels):
     with launch("--kernel-dir", str(wrong_kernels), "--verify-share", "1",
                 environment=ONE_DEVICE) as service:
         def found():
-            assert service.filter(pixels, [("sobel", {})]).status == 200
+            assert service.filter(pixels, [("sobel", {})], variant="gradient").status == 200
             return wrong(service, kernel="gradient", device="cpu0") > 0
         poll(found, 30, "a mismatch")
         assert "samples are wrong" in service.tail()
