@@ -116,11 +116,14 @@ FORCE_INLINE void pixel_store(float16 v, target_row p, uint width)
 			p[i] = part[i];                                                            \
 	}
 
-/* True (-1) in the lanes of alpha, the last of 2 or 4 bands, of 16 samples from sample x. */
-FORCE_INLINE int16 alpha_lanes(uint x, uint bands)
+/* True (-1) in those of 16 samples from sample x whose bands are in the mask. */
+FORCE_INLINE int16 band_lanes(uint x, uint bands, uint mask)
 {
 	const int16 lane = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-	const int last = (int)bands - 1;
+	const int16 third = (int16)(0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0) + (int)(x % 3);
+	int16 band = (lane + (int)x) & (int)(bands - 1);
 
-	return ((lane + (int)x) & last) == last;
+	if (bands == 3)
+		band = select(third, third - 3, third > 2);
+	return -(((int16)((int)mask) >> band) & 1);
 }

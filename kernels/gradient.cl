@@ -1,7 +1,7 @@
 /* gradient.cl: the gradient of a 3x3 window (Sobel and its kin).
  *
  * gx = sum over j of smooth[j] * (in(x + 1, y + j - 1) - in(x - 1, y + j - 1)), gy its transpose;
- * out = sqrt(gx² + gy²), gx or gy, + offset
+ * out = sqrt(gx² + gy²), gx, gy or atan2(gy, gx) * scale, + offset
  *
  * A work-item makes a block of GRADIENT_ROWS rows. Down a column of vectors it reads each source row
  * once, three vectors wide, and makes of it what all three windows need: the difference across and
@@ -12,7 +12,7 @@
 #define GRADIENT_ROWS 8
 #endif
 
-enum { GRADIENT_MAGNITUDE, GRADIENT_X, GRADIENT_Y };
+enum { GRADIENT_MAGNITUDE, GRADIENT_X, GRADIENT_Y, GRADIENT_DIRECTION };
 
 /* What one source row contributes. */
 struct line {
@@ -47,8 +47,22 @@ FORCE_INLINE float16 gradient_magnitude(float16 gx, float16 gy)
 #endif
 }
 
-FORCE_INLINE void gradient_block(REGION_ARGUMENTS, float3 weights, uint output, float offset,
-                                 uint keep_alpha, uint width)
+FORCE_INLINE float16 gradient_output(float16 gx, float16 gy, uint output, float scale)
+{
+	switch (output) {
+	case GRADIENT_MAGNITUDE:
+		return gradient_magnitude(gx, gy);
+	case GRADIENT_X:
+		return gx;
+	case GRADIENT_Y:
+		return gy;
+	default:
+		return atan2(gy, gx) * scale;
+	}
+}
+
+FORCE_INLINE void gradient_block(REGION_ARGUMENTS, float3 weights, uint output, float scale,
+                                 float offset, uint keep, uint width)
 {
 	const uint2 span = block_span(samples, blocks, get_global_id(0));
 	const uint y = get_global_id(1) * GRADIENT_ROWS;
@@ -67,14 +81,11 @@ FORCE_INLINE void gradient_block(REGION_ARGUMENTS, float3 weights, uint output, 
 			        fma(here_line.difference, (float16)(weights.y),
 			            below.difference * weights.z));
 			const float16 gy = below.smooth - above.smooth;
-			float16 result = output == GRADIENT_MAGNITUDE ? gradient_magnitude(gx, gy)
-			                 : output == GRADIENT_X       ? gx
-			                                              : gy;
+			float16 result = gradient_output(gx, gy, output, scale) + offset;
 
-			result += offset;
-			if (keep_alpha)
+			if (keep)
 				result = select(result, pixel_load(SOURCE_ROW(y + r) + at, width),
-				                alpha_lanes(at, bands));
+				                band_lanes(at, bands, keep));
 			pixel_store(result, TARGET_ROW(y + r) + at, width);
 			above = here_line;
 			here_line = below;
@@ -83,7 +94,7 @@ FORCE_INLINE void gradient_block(REGION_ARGUMENTS, float3 weights, uint output, 
 }
 
 kernel void gradient(REGION_ARGUMENTS, float smooth0, float smooth1, float smooth2, uint output,
-                     float offset, uint keep_alpha)
+                     float scale, float offset, uint keep)
 {
 	const float3 weights = (float3)(smooth0, smooth1, smooth2);
 
@@ -91,11 +102,12 @@ kernel void gradient(REGION_ARGUMENTS, float smooth0, float smooth1, float smoot
 		return;
 	if (samples < VECTOR)
 		gradient_block(src, src_offset, src_pitch, dst, dst_offset, dst_pitch, samples, rows,
-		               bands, blocks, weights, output, offset, keep_alpha, samples);
+		               bands, blocks, weights, output, scale, offset, keep, samples);
 	else if (output == GRADIENT_MAGNITUDE)
 		gradient_block(src, src_offset, src_pitch, dst, dst_offset, dst_pitch, samples, rows,
-		               bands, blocks, weights, GRADIENT_MAGNITUDE, offset, keep_alpha, VECTOR);
+		               bands, blocks, weights, GRADIENT_MAGNITUDE, scale, offset, keep,
+		               VECTOR);
 	else
 		gradient_block(src, src_offset, src_pitch, dst, dst_offset, dst_pitch, samples, rows,
-		               bands, blocks, weights, output, offset, keep_alpha, VECTOR);
+		               bands, blocks, weights, output, scale, offset, keep, VECTOR);
 }

@@ -47,15 +47,15 @@ FORCE_INLINE void matrix_vector(source_row p, ulong pitch, uint count, uint band
 }
 
 FORCE_INLINE float16 matrix_finish(float16 result, source_row centre, uint x, uint bands,
-                                   uint keep_alpha, uint width)
+                                   uint keep, uint width)
 {
-	if (!keep_alpha)
+	if (!keep)
 		return result;
-	return select(result, pixel_load(centre, width), alpha_lanes(x, bands));
+	return select(result, pixel_load(centre, width), band_lanes(x, bands, keep));
 }
 
 FORCE_INLINE void matrix_block(REGION_ARGUMENTS, constant float *weights, uint rx, uint ry,
-                               float offset, uint keep_alpha, uint width)
+                               float offset, uint keep, uint width)
 {
 	const uint2 span = block_span(samples, blocks, get_global_id(0));
 	const uint y = get_global_id(1) * MATRIX_ROWS;
@@ -71,22 +71,22 @@ FORCE_INLINE void matrix_block(REGION_ARGUMENTS, constant float *weights, uint r
 		for (int r = 0; r < MATRIX_ROWS; r++)
 			if (r < here)
 				pixel_store(matrix_finish(total[r] + offset, SOURCE_ROW(y + r) + at,
-				                          at, bands, keep_alpha, width),
+				                          at, bands, keep, width),
 				            TARGET_ROW(y + r) + at, width);
 	}
 }
 
 kernel void matrix(REGION_ARGUMENTS, constant float *weights, uint rx, uint ry, float offset,
-                   uint keep_alpha)
+                   uint keep)
 {
 	if (get_global_id(0) >= blocks)
 		return;
 	if (samples >= VECTOR)
 		matrix_block(src, src_offset, src_pitch, dst, dst_offset, dst_pitch, samples, rows,
-		             bands, blocks, weights, rx, ry, offset, keep_alpha, VECTOR);
+		             bands, blocks, weights, rx, ry, offset, keep, VECTOR);
 	else
 		matrix_block(src, src_offset, src_pitch, dst, dst_offset, dst_pitch, samples, rows,
-		             bands, blocks, weights, rx, ry, offset, keep_alpha, samples);
+		             bands, blocks, weights, rx, ry, offset, keep, samples);
 }
 
 /* A sum as the pair high + low. */
@@ -111,7 +111,7 @@ FORCE_INLINE struct pair pair_add(struct pair sum, float high, float low, float1
 
 FORCE_INLINE void matrix_compensated_block(REGION_ARGUMENTS, constant float *weights, uint rx,
                                            uint ry, float offset, float offset_low,
-                                           uint keep_alpha, uint width)
+                                           uint keep, uint width)
 {
 	const uint2 span = block_span(samples, blocks, get_global_id(0));
 	const uint y = get_global_id(1), taps = 2 * rx + 1;
@@ -131,22 +131,22 @@ FORCE_INLINE void matrix_compensated_block(REGION_ARGUMENTS, constant float *wei
 			}
 		}
 		pixel_store(matrix_finish(sum.high + sum.low, SOURCE_ROW(y) + at, at, bands,
-		                          keep_alpha, width),
+		                          keep, width),
 		            TARGET_ROW(y) + at, width);
 	}
 }
 
 kernel void matrix_compensated(REGION_ARGUMENTS, constant float *weights, uint rx, uint ry,
-                               float offset, float offset_low, uint keep_alpha)
+                               float offset, float offset_low, uint keep)
 {
 	if (get_global_id(0) >= blocks)
 		return;
 	if (samples >= VECTOR)
 		matrix_compensated_block(src, src_offset, src_pitch, dst, dst_offset, dst_pitch,
 		                         samples, rows, bands, blocks, weights, rx, ry, offset,
-		                         offset_low, keep_alpha, VECTOR);
+		                         offset_low, keep, VECTOR);
 	else
 		matrix_compensated_block(src, src_offset, src_pitch, dst, dst_offset, dst_pitch,
 		                         samples, rows, bands, blocks, weights, rx, ry, offset,
-		                         offset_low, keep_alpha, samples);
+		                         offset_low, keep, samples);
 }

@@ -20,6 +20,7 @@ kernel void premultiply(REGION_ARGUMENTS)
 {
 	const uint2 span = block_span(samples, blocks, min((uint)get_global_id(0), blocks - 1));
 	const uint y = get_global_id(1), width = min(samples, (uint)VECTOR);
+	const uint alpha_band = 1u << (bands - 1);
 	const source_row in = SOURCE_ROW(y);
 	global float *out = (global float *)(dst + dst_offset + (ulong)y * dst_pitch);
 
@@ -29,8 +30,9 @@ kernel void premultiply(REGION_ARGUMENTS)
 		const uint at = min(x, span.y - width);
 		const float16 v = pixel_load(in + at, width);
 
-		float_store(select(v * alpha_spread(v, bands), v, alpha_lanes(at, bands)), out + at,
-		            width);
+		float_store(
+		    select(v * alpha_spread(v, bands), v, band_lanes(at, bands, alpha_band)),
+		    out + at, width);
 	}
 }
 
@@ -38,6 +40,7 @@ kernel void unpremultiply(REGION_ARGUMENTS, float offset)
 {
 	const uint2 span = block_span(samples, blocks, min((uint)get_global_id(0), blocks - 1));
 	const uint y = get_global_id(1), width = min(samples, (uint)VECTOR);
+	const uint alpha_band = 1u << (bands - 1);
 	const global float *in = (const global float *)(src + src_offset + (ulong)y * src_pitch);
 	const target_row out = TARGET_ROW(y);
 
@@ -49,6 +52,6 @@ kernel void unpremultiply(REGION_ARGUMENTS, float offset)
 		const float16 alpha = alpha_spread(v, bands);
 		const float16 colour = select((float16)(0.0f), v / alpha + offset, alpha > 0.0f);
 
-		pixel_store(select(colour, v, alpha_lanes(at, bands)), out + at, width);
+		pixel_store(select(colour, v, band_lanes(at, bands, alpha_band)), out + at, width);
 	}
 }

@@ -103,19 +103,19 @@ FORCE_INLINE void separable_across(float16 *total, const local float *p, uint ba
 }
 
 FORCE_INLINE void separable_finish(float16 total, float offset, source_row in, target_row out, uint x,
-                                   uint bands, uint keep_alpha, uint width)
+                                   uint bands, uint keep, uint width)
 {
 	float16 result = total + offset;
 
-	if (keep_alpha)
-		result = select(result, pixel_load(in + x, width), alpha_lanes(x, bands));
+	if (keep)
+		result = select(result, pixel_load(in + x, width), band_lanes(x, bands, keep));
 	pixel_store(result, out + x, width);
 }
 
 /* One row of the block, samples [start, end); p: the first tap of sample `start`. */
 FORCE_INLINE void separable_row(const local float *p, uint start, uint end, source_row in,
                                 target_row out, uint bands, uint taps, constant float *weights,
-                                float offset, uint keep_alpha, uint width)
+                                float offset, uint keep, uint width)
 {
 	float16 total[SEPARABLE_VECTORS];
 	uint x = start;
@@ -126,18 +126,18 @@ FORCE_INLINE void separable_row(const local float *p, uint start, uint end, sour
 #pragma unroll
 		for (int v = 0; v < SEPARABLE_VECTORS; v++)
 			separable_finish(total[v], offset, in, out, x + v * VECTOR, bands,
-			                 keep_alpha, VECTOR);
+			                 keep, VECTOR);
 	}
 	for (; x < end; x += VECTOR) {
 		const uint at = min(x, end - width);
 
 		separable_across(total, p + (at - start), bands, taps, weights, 1, width);
-		separable_finish(total[0], offset, in, out, at, bands, keep_alpha, width);
+		separable_finish(total[0], offset, in, out, at, bands, keep, width);
 	}
 }
 
 kernel void separable(REGION_ARGUMENTS, constant float *weights, uint rx, uint ry, float offset,
-                      uint keep_alpha, local float *scratch)
+                      uint keep, local float *scratch)
 {
 	const uint2 span = block_span(samples, blocks, get_global_id(0));
 	const uint y = get_global_id(1) * SEPARABLE_ROWS;
@@ -164,9 +164,9 @@ kernel void separable(REGION_ARGUMENTS, constant float *weights, uint rx, uint r
 
 		if (samples >= VECTOR)
 			separable_row(p, span.x, span.y, SOURCE_ROW(y + r), TARGET_ROW(y + r), bands,
-			              2 * rx + 1, row, offset, keep_alpha, VECTOR);
+			              2 * rx + 1, row, offset, keep, VECTOR);
 		else
 			separable_row(p, span.x, span.y, SOURCE_ROW(y + r), TARGET_ROW(y + r), bands,
-			              2 * rx + 1, row, offset, keep_alpha, samples);
+			              2 * rx + 1, row, offset, keep, samples);
 	}
 }
