@@ -39,7 +39,7 @@
 
 enum { PACKED_VECTOR = 64 };
 
-/* Every other of 64 samples, two of these, and every fourth; 64 bytes anywhere in memory. */
+/* Every other of 64 samples, signed and not; 64 bytes anywhere in memory. */
 typedef short lanes __attribute__((ext_vector_type(32)));
 typedef ushort squares __attribute__((ext_vector_type(32)));
 typedef lanes bytes_anywhere __attribute__((aligned(1)));
@@ -56,8 +56,9 @@ struct line {
 FORCE_INLINE struct pair packed_load(const global uchar *p)
 {
 	const lanes v = *(const global bytes_anywhere *)p;
+	const squares odd = __builtin_astype(v, squares) >> 8;
 
-	return (struct pair){v & (short)0xff, __builtin_astype(__builtin_astype(v, squares) >> 8, lanes)};
+	return (struct pair){v & (short)0xff, __builtin_astype(odd, lanes)};
 }
 
 FORCE_INLINE lanes packed_smooth(lanes a, lanes b, lanes c)
@@ -93,7 +94,7 @@ FORCE_INLINE squares packed_sum(lanes gx, lanes gy)
 	return a + (b < room ? b : room);
 }
 
-/* The roots of the lower or the upper halves, rounded, in the last byte of each lane. */
+/* The roots, rounded. */
 FORCE_INLINE uint16 packed_root(uint16 v)
 {
 	return as_uint16(sqrt(convert_float16(as_int16(v))) + 12582912.0f) & 0xff;
@@ -120,7 +121,7 @@ FORCE_INLINE lanes packed_keep(uint x)
 	return *(const private bytes_anywhere *)(bytes + x % BANDS);
 }
 
-/* The 64 columns from sample x on, rows [y, end). */
+/* `count` rows of the 64 columns from `in` on, sample x of their rows. */
 FORCE_INLINE void packed_columns(const global uchar *in, uint in_pitch, global uchar *out,
                                  uint out_pitch, uint x, uint count)
 {

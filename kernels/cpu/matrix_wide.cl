@@ -115,7 +115,7 @@ FORCE_INLINE void matrix_store(float16 result, source_row in, target_row out, ui
 		PIXEL_VSTORE(PIXEL_ROUND(result), out);
 }
 
-/* MATRIX_SAMPLES samples from the one whose first tap is sample x of the lines, of MATRIX_ROWS rows. */
+/* MATRIX_SAMPLES sums of each row; x is the first tap of the first in the lines. */
 FORCE_INLINE void matrix_sums(wide sum[MATRIX_ROWS], private float *const *line, uint x,
                               constant float *weights, float offset)
 {

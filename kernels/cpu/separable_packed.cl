@@ -20,10 +20,10 @@
 
 /* Samples and rows that a work-item makes. */
 #ifndef BLOCK_X
-#define BLOCK_X 2048
+#define BLOCK_X 4096
 #endif
 #ifndef BLOCK_Y
-#define BLOCK_Y 64
+#define BLOCK_Y 16
 #endif
 
 /* Rows that share a source vector. */
@@ -34,6 +34,11 @@
 /* Vectors that share a weight across. */
 #ifndef PACKED_VECTORS
 #define PACKED_VECTORS 2
+#endif
+
+/* Whether results are written past the cache. */
+#ifndef STREAM
+#define STREAM 1
 #endif
 
 /* Up to so many taps loops are unrolled, so that weights stay in registers. */
@@ -152,12 +157,15 @@ FORCE_INLINE void packed_across(private ushort *sums, uint x, const private lane
 #pragma unroll
 		for (int v = 0; v < vectors; v++) {
 			const private ushort *p = same + v * 32, *q = other + v * 32;
+			const private ushort *next_even = (BANDS & 1 ? q : p) + n;
+			const private ushort *next_odd = BANDS & 1 ? p + n + 1 : q + n;
 
 			even[v] += packed_multiply(LANES(const private, p + m), row[2 * i]);
 			odd[v] += packed_multiply(LANES(const private, q + m), row[2 * i]);
-			even[v] += packed_multiply(LANES(const private, (BANDS & 1 ? q : p) + n), row[2 * i + 1]);
-			odd[v] += packed_multiply(LANES(const private, BANDS & 1 ? p + n + 1 : q + n),
-			                          row[2 * i + 1]);
+			even[v] +=
+			    packed_multiply(LANES(const private, next_even), row[2 * i + 1]);
+			odd[v] +=
+			    packed_multiply(LANES(const private, next_odd), row[2 * i + 1]);
 		}
 	}
 #pragma unroll
@@ -200,7 +208,7 @@ FORCE_INLINE void packed_store(const global uchar *in, global uchar *out, uint s
 
 			result[v] = (result[v] & ~mask) | (LANES(const global, in + at) & mask);
 		}
-		if (whole)
+		if (STREAM && whole)
 			__builtin_nontemporal_store(result[v], (global lanes *)(out + at));
 		else
 			LANES(global, out + at) = result[v];

@@ -14,10 +14,10 @@
 
 /* Samples and rows that a work-item makes. */
 #ifndef BLOCK_X
-#define BLOCK_X 1024
+#define BLOCK_X 4096
 #endif
 #ifndef BLOCK_Y
-#define BLOCK_Y 64
+#define BLOCK_Y 16
 #endif
 
 /* Rows that share a source vector. */
