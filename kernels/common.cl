@@ -65,14 +65,25 @@ FORCE_INLINE float16 pixel_load(source_row p, uint width)
 #define WINDOW_HAS(j, taps) ((uint)(j) < (taps))
 #endif
 
-#define PASTE(a, b, c) a##b##c
+#define PASTE_AGAIN(a, b, c) a##b##c
+#define PASTE(a, b, c) PASTE_AGAIN(a, b, c)
 #define CONVERT(type, suffix) PASTE(convert_, type, suffix)
 
-/* Rounds to nearest even and saturates where pixels are integers. */
+/* Rounds to nearest even and saturates where pixels are integers: 1.5 * 2^23 + n ends with the bits
+ * of n. */
 #ifdef PIXEL_MAX
-#define PIXEL_ROUND(v) CONVERT(PIXEL, 16)(convert_int16_rte(clamp(v, 0.0f, PIXEL_MAX)))
+#define PIXEL_ROUND(v) \
+	CONVERT(PIXEL, 16)(as_int16(clamp(v, 0.0f, PIXEL_MAX) + 12582912.0f) & 0xffff)
 #else
 #define PIXEL_ROUND(v) (v)
+#endif
+
+/* Stores 16 pixels anywhere. PoCL's vstore16() writes bytes one by one. */
+#ifdef __x86_64__
+typedef PASTE(PIXEL, 16, ) pixels_anywhere __attribute__((aligned(sizeof(PIXEL))));
+#define PIXEL_VSTORE(v, p) (*(global pixels_anywhere *)(p) = (v))
+#else
+#define PIXEL_VSTORE(v, p) vstore16(v, 0, p)
 #endif
 
 /* Stores the first `width` of 16 samples. */
@@ -81,7 +92,7 @@ FORCE_INLINE void pixel_store(float16 v, target_row p, uint width)
 	PIXEL part[VECTOR];
 
 	if (width == VECTOR) {
-		vstore16(PIXEL_ROUND(v), 0, p);
+		PIXEL_VSTORE(PIXEL_ROUND(v), p);
 		return;
 	}
 	vstore16(PIXEL_ROUND(v), 0, part);

@@ -1,0 +1,165 @@
+/* separable_wide.cl: a column filter and a row filter of sizes known at compile time, in wide vectors
+ * of floats, for CPUs.
+ *
+ * out(x, y) = sum over i of row[i] * (sum over j of column[j] * in(x + i - rx, y + j - ry)) + offset
+ *
+ * A work-item makes a block of BLOCK_Y rows, WIDE_ROWS at a time. First down: each source vector is
+ * loaded and converted once for all of these rows; their sums go to private lines. Then across, from
+ * there. Only weights inside the window are used (0 * NaN is NaN).
+ *
+ * Terms are added one after the other, so that radii are limited to 31: 2 * 63 roundings are less
+ * than 1e-5.
+ *
+ * weights: float, row, then column. At least 64 samples a row. */
+
+/* Samples and rows that a work-item makes. */
+#ifndef BLOCK_X
+#define BLOCK_X 4096
+#endif
+#ifndef BLOCK_Y
+#define BLOCK_Y 16
+#endif
+
+/* Rows that share a source vector. */
+#ifndef WIDE_ROWS
+#define WIDE_ROWS 8
+#endif
+
+/* Whether results are written past the cache. */
+#ifndef STREAM
+#define STREAM 1
+#endif
+
+#ifndef BANDS
+#define BANDS 1
+#endif
+#ifndef RADIUS_X
+#define RADIUS_X 1
+#endif
+#ifndef RADIUS_Y
+#define RADIUS_Y 1
+#endif
+#ifndef KEEP
+#define KEEP 0
+#endif
+
+enum {
+	WIDE_ACROSS = 2 * RADIUS_X + 1,
+	WIDE_DOWN = 2 * RADIUS_Y + 1,
+	WIDE_HALO = RADIUS_X * BANDS,
+	/* A block of block_span() is less than 16 samples larger than BLOCK_X. */
+	WIDE_LINE = (BLOCK_X + 16 + 2 * WIDE_HALO + 15) / 16 * 16,
+	WIDE_LINES = WIDE_DOWN + WIDE_ROWS - 1,
+	/* The source rows [FULL, WIDE_DOWN), if any, are in all rows' windows. */
+	WIDE_FULL = WIDE_ROWS - 1,
+	WIDE_PARTIAL = WIDE_DOWN > WIDE_FULL ? WIDE_DOWN : WIDE_FULL,
+	WIDE_UNROLL = WIDE_ACROSS <= 9 ? WIDE_ACROSS : 4,
+	WIDE_DOWN_SAMPLES = 32,
+	WIDE_ACROSS_SAMPLES = 64,
+};
+
+/* Sums down and sums across; these and pixels anywhere in memory. */
+typedef float down __attribute__((ext_vector_type(WIDE_DOWN_SAMPLES)));
+typedef float across __attribute__((ext_vector_type(WIDE_ACROSS_SAMPLES)));
+typedef down down_anywhere __attribute__((aligned(4)));
+typedef across across_anywhere __attribute__((aligned(4)));
+typedef PIXEL pixels_down
+    __attribute__((ext_vector_type(WIDE_DOWN_SAMPLES), aligned(sizeof(PIXEL))));
+typedef PASTE(PIXEL, 16, ) pixels;
+
+typedef float line[WIDE_LINE];
+
+/* Adds the vector at p, of source row j, to the rows that have it in their windows. */
+FORCE_INLINE void wide_add(down sum[WIDE_ROWS], const global uchar *p, int j,
+                           constant float *column, const bool all)
+{
+	const down v = __builtin_convertvector(*(const global pixels_down *)p, down);
+
+#pragma unroll
+	for (int r = 0; r < WIDE_ROWS; r++)
+		if (all || (j >= r && j - r < WIDE_DOWN))
+			sum[r] += v * column[j - r];
+}
+
+/* The sums down of the columns from sample x of the lines on. p: their first source row, of which
+ * there are `count`; rows that would need more become anything. */
+FORCE_INLINE void wide_down(line *lines, uint x, const global uchar *p, ulong pitch, int count,
+                            constant float *column)
+{
+	down sum[WIDE_ROWS];
+
+#pragma unroll
+	for (int r = 0; r < WIDE_ROWS; r++)
+		sum[r] = 0.0f;
+#pragma unroll
+	for (int j = 0; j < WIDE_FULL; j++)
+		wide_add(sum, p + min(j, count - 1) * pitch, j, column, false);
+#pragma unroll 1
+	for (int j = WIDE_FULL; j < WIDE_DOWN; j++)
+		wide_add(sum, p + min(j, count - 1) * pitch, j, column, true);
+#pragma unroll
+	for (int j = WIDE_PARTIAL; j < WIDE_LINES; j++)
+		wide_add(sum, p + min(j, count - 1) * pitch, j, column, false);
+#pragma unroll
+	for (int r = 0; r < WIDE_ROWS; r++)
+		*(private down_anywhere *)(lines[r] + x) = sum[r];
+}
+
+/* Sixteen results for the samples from `out` on, the first of which is sample x of its row. */
+FORCE_INLINE void wide_store(float16 result, source_row in, target_row out, uint x)
+{
+	if (KEEP)
+		result = select(result, pixel_load(in, VECTOR), band_lanes(x, BANDS, KEEP));
+	if (STREAM && ((ulong)out & (sizeof(pixels) - 1)) == 0)
+		__builtin_nontemporal_store(PIXEL_ROUND(result), (global pixels *)out);
+	else
+		PIXEL_VSTORE(PIXEL_ROUND(result), out);
+}
+
+/* The sums across whose first tap is at p. */
+FORCE_INLINE void wide_across(const private float *p, constant float *row, float offset,
+                              source_row in, target_row out, uint x)
+{
+	float16 result[WIDE_ACROSS_SAMPLES / VECTOR];
+	across sum = offset;
+
+#pragma unroll WIDE_UNROLL
+	for (int i = 0; i < WIDE_ACROSS; i++)
+		sum += *(const private across_anywhere *)(p + i * BANDS) * row[i];
+	*(private across *)result = sum;
+#pragma unroll
+	for (int k = 0; k < WIDE_ACROSS_SAMPLES / VECTOR; k++)
+		wide_store(result[k], in + k * VECTOR, out + k * VECTOR, x + k * VECTOR);
+}
+
+kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+separable_wide(REGION_ARGUMENTS, constant float *weights, uint rx, uint ry, float offset, uint keep)
+{
+	const uint2 span = block_span(samples, blocks, get_global_id(0));
+	const uint width = span.y - span.x, columns = width + 2 * WIDE_HALO;
+	const uint start = get_global_id(1) * BLOCK_Y, end = min(start + BLOCK_Y, rows);
+	line lines[WIDE_ROWS] __attribute__((aligned(64)));
+
+	for (uint y = start; y < end; y += WIDE_ROWS) {
+		const uint here = min(end - y, (uint)WIDE_ROWS);
+		const source_row top = SOURCE_ROW((long)y - RADIUS_Y) + span.x - WIDE_HALO;
+
+		for (uint i = 0; i < columns; i += WIDE_DOWN_SAMPLES) {
+			const uint x = min(i, columns - WIDE_DOWN_SAMPLES);
+
+			wide_down(lines, x, (const global uchar *)(top + x), src_pitch,
+			          here + WIDE_DOWN - 1, weights + WIDE_ACROSS);
+		}
+		for (uint r = 0; r < here; r++) {
+			const source_row in = SOURCE_ROW(y + r) + span.x;
+			const target_row out = TARGET_ROW(y + r) + span.x;
+
+			for (uint i = 0; i < width; i += WIDE_ACROSS_SAMPLES) {
+				const uint x = min(i, width - WIDE_ACROSS_SAMPLES);
+
+				wide_across(lines[r] + x, weights, offset, in + x, out + x,
+				            span.x + x);
+			}
+		}
+	}
+}
