@@ -252,6 +252,7 @@ HALF2_FUNCTION(half2_add, "add.rn.f16x2")
 HALF2_FUNCTION(half2_sub, "sub.rn.f16x2")
 HALF2_FUNCTION(half2_mul, "mul.rn.f16x2")
 HALF2_FUNCTION(half2_min, "min.f16x2")
+HALF2_FUNCTION(half2_max, "max.f16x2")
 
 FORCE_INLINE uint half2_fma(uint a, uint b, uint c)
 {
@@ -309,6 +310,7 @@ HALF2_FUNCTION(half2_add, a + b)
 HALF2_FUNCTION(half2_sub, a - b)
 HALF2_FUNCTION(half2_mul, a * b)
 HALF2_FUNCTION(half2_min, fmin(a, b))
+HALF2_FUNCTION(half2_max, fmax(a, b))
 
 FORCE_INLINE uint half2_fma(uint a, uint b, uint c)
 {
