@@ -19,8 +19,6 @@
 #define OUTPUT 0
 #endif
 
-enum { PAIRS = 2 * MIDDLE };
-
 /* smooth[0] * a + smooth[1] * b + smooth[2] * c */
 FORCE_INLINE uint gradient_smooth(uint a, uint b, uint c, const uint *smooth)
 {
@@ -30,18 +28,6 @@ FORCE_INLINE uint gradient_smooth(uint a, uint b, uint c, const uint *smooth)
 	return half2_fma(b, smooth[1], half2_fma(a, smooth[0], half2_mul(c, smooth[2])));
 }
 
-#ifdef __NV_CL_C_VERSION
-FORCE_INLINE float gradient_root(float v)
-{
-	float root;
-
-	asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(v));
-	return root;
-}
-#else
-#define gradient_root(v) sqrt(v)
-#endif
-
 /* The magnitude, in units of 2^-9, of a gradient in units of 2^-24; at most 255. */
 FORCE_INLINE uint gradient_magnitude(uint gx, uint gy)
 {
@@ -49,27 +35,36 @@ FORCE_INLINE uint gradient_magnitude(uint gx, uint gy)
 	const uint square = half2_fma(x, x, half2_mul(y, y));
 	const float2 v = half2_float(half2_min(square, 0x33F033F0)); /* 255² * 2^-18 */
 
-	return float_half2((float2)(gradient_root(v.x), gradient_root(v.y)));
+	return float_half2((float2)(fast_sqrt(v.x), fast_sqrt(v.y)));
 }
 
 FORCE_INLINE void gradient_half_block(const global uchar *in, uint src_pitch, global uchar *out,
                                       uint dst_pitch, uint x, uint width, uint height,
                                       const uint *smooth, uint base, const bool free)
 {
+	const int count = free ? ROWS_IN : min((int)height + 2, (int)ROWS_IN);
+	const global uchar *top = in - (long)src_pitch;
 	uint difference[3][PAIRS], line[3][PAIRS], centre[2][WINDOW];
+	struct rows rows;
 
 #pragma unroll
-	for (int r = -2; r < BLOCK_Y; r++) {
-		const int last = (r + 2) % 3;
-		uint words[WINDOW], pair[2 * WINDOW], result[MIDDLE];
+	for (int s = 0; s < AHEAD; s++)
+		rows_load(&rows, s, count, top, src_pitch, width, free);
 
-		if (!free && r > 0 && (uint)r >= height)
+#pragma unroll
+	for (int s = 0; s < ROWS_IN; s++) {
+		const int r = s - 2, last = s % 3;
+		const uint *words;
+		uint pair[2 * WINDOW], result[MIDDLE];
+
+		if (s >= count)
 			return;
-		window_load(words, in + (long)(r + 1) * (long)src_pitch, width, free);
+		rows_load(&rows, s + AHEAD, count, top, src_pitch, width, free);
+		words = rows.words[s % (AHEAD + 1)];
 		window_pairs(pair, words);
 #pragma unroll
 		for (int i = 0; i < WINDOW; i++)
-			centre[(r + 2) % 2][i] = words[i];
+			centre[s % 2][i] = words[i];
 #pragma unroll
 		for (int i = 0; i < PAIRS; i++) {
 			const uint left = window_pair(pair, FIRST + 2 * i - BANDS);

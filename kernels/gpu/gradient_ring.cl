@@ -20,7 +20,7 @@
 FORCE_INLINE float gradient_magnitude(float gx, float gy)
 {
 #ifdef PIXEL_MAX
-	return native_sqrt(fma(gx, gx, gy * gy));
+	return fast_sqrt(fma(gx, gx, gy * gy));
 #else
 	const bool swap = fabs(gy) > fabs(gx); /* not fmax(), which would lose NaN */
 	const float large = fabs(swap ? gy : gx);
@@ -47,19 +47,28 @@ FORCE_INLINE void gradient_ring_block(const global uchar *in, uint src_pitch, gl
 {
 	float difference[3][BLOCK_X], line[3][BLOCK_X];
 	uint centre[2][WINDOW];
+	const int count = free ? ROWS_IN : min((int)height + 2, (int)ROWS_IN);
+	const global uchar *top = in - (long)src_pitch;
+	struct rows rows;
 
 #pragma unroll
-	for (int r = -2; r < BLOCK_Y; r++) {
-		const int last = (r + 2) % 3;
-		uint words[WINDOW], result[MIDDLE];
+	for (int s = 0; s < AHEAD; s++)
+		rows_load(&rows, s, count, top, src_pitch, width, free);
+
+#pragma unroll
+	for (int s = 0; s < ROWS_IN; s++) {
+		const int r = s - 2, last = s % 3;
+		const uint *words;
+		uint result[MIDDLE];
 		float v[BLOCK_X];
 
-		if (!free && r > 0 && (uint)r >= height)
+		if (s >= count)
 			return;
-		window_load(words, in + (long)(r + 1) * (long)src_pitch, width, free);
+		rows_load(&rows, s + AHEAD, count, top, src_pitch, width, free);
+		words = rows.words[s % (AHEAD + 1)];
 #pragma unroll
 		for (int i = 0; i < WINDOW; i++)
-			centre[(r + 2) % 2][i] = words[i];
+			centre[s % 2][i] = words[i];
 #pragma unroll
 		for (int i = 0; i < BLOCK_X; i++) {
 			const float left = window_float(words, FIRST + i - BANDS);

@@ -23,7 +23,7 @@
 #define MATRIX_UNROLLED 49
 #endif
 
-enum { LARGE = (2 * RADIUS_X + 1) * (2 * RADIUS_Y + 1) > MATRIX_UNROLLED, PAIRS = 2 * MIDDLE };
+enum { LARGE = (2 * RADIUS_X + 1) * (2 * RADIUS_Y + 1) > MATRIX_UNROLLED };
 
 /* The block's sums: floats of large matrices, else pairs of halves; in units of 2^-9. */
 struct matrix_sums {

@@ -1,11 +1,10 @@
 /* gpu/separable_half.cl: a column filter and a row filter in one kernel, bytes in pairs of half floats.
  *
- * out(x, y) = sum over i of row[i] * (sum over j of column[j] * in(x + i - rx, y + j - ry))
+ * out(x, y) = sum over j of column[j] * (sum over i of row[i] * in(x + i - rx, y + j - ry))
  *
- * A work-item makes BLOCK_X samples of BLOCK_Y rows. It keeps the last 2 ry + 1 rows of its window,
- * spread into pairs of halves, in registers; the loop over rows is unrolled, so that the ring's
- * places are known to the compiler, and its loads may be issued early. For each row it makes, it
- * first filters down, the window wide, then across.
+ * A work-item makes BLOCK_X samples of BLOCK_Y rows. It filters each row of its window across, and
+ * keeps the last 2 ry + 1 results in registers, from which it filters down; the loop over rows is
+ * unrolled, so that the ring's places are known to the compiler.
  *
  * For weights >= 0 of sum 1, offset 0; each weight as a half float, twice in a word (HALF2). Sums are
  * taken from the outer taps to the centre. The error before the rounding to bytes is at most, for each of
@@ -20,42 +19,48 @@ FORCE_INLINE void separable_half_block(const global uchar *in, uint src_pitch, g
                                        uint dst_pitch, uint x, uint width, uint height,
                                        const uint *row, const uint *column, const bool free)
 {
-	uint ring[TAPS_Y][2 * WINDOW], centre[RADIUS_Y + 1][WINDOW];
+	const int count = free ? ROWS_IN : min((int)height + 2 * RADIUS_Y, (int)ROWS_IN);
+	const global uchar *top = in - (long)RADIUS_Y * (long)src_pitch;
+	uint ring[TAPS_Y][PAIRS], centre[RADIUS_Y + 1][WINDOW];
+	struct rows rows;
 
 #pragma unroll
-	for (int r = -2 * RADIUS_Y; r < BLOCK_Y; r++) {
-		const int at = (r + 2 * RADIUS_Y) % TAPS_Y;
-		uint down[2 * WINDOW], across[2 * MIDDLE], result[MIDDLE], words[WINDOW];
+	for (int s = 0; s < AHEAD; s++)
+		rows_load(&rows, s, count, top, src_pitch, width, free);
+#pragma unroll
+	for (int s = 0; s < ROWS_IN; s++) {
+		const int r = s - 2 * RADIUS_Y;
+		uint pair[2 * WINDOW], down[PAIRS], result[MIDDLE];
 
-		if (!free && r > 0 && (uint)r >= height)
-			break;
-		window_load(words, in + (long)(r + RADIUS_Y) * (long)src_pitch, width, free);
-		window_pairs(ring[at], words);
+		if (s >= count)
+			return;
+		rows_load(&rows, s + AHEAD, count, top, src_pitch, width, free);
+		window_pairs(pair, rows.words[s % (AHEAD + 1)]);
 #pragma unroll
 		for (int i = 0; i < WINDOW; i++)
-			centre[(r + 2 * RADIUS_Y) % (RADIUS_Y + 1)][i] = words[i];
+			centre[s % (RADIUS_Y + 1)][i] = rows.words[s % (AHEAD + 1)][i];
+#pragma unroll
+		for (int i = 0; i < PAIRS; i++) {
+			const int first = FIRST + 2 * i - REACH;
+			uint across = half2_mul(window_pair(pair, first), row[0]);
+
+#pragma unroll
+			for (int k = 1; k < TAPS_X; k++)
+				across = half2_fma(window_pair(pair, first + TAP(k, TAPS_X) * BANDS),
+				                   row[TAP(k, TAPS_X)], across);
+			ring[s % TAPS_Y][i] = across;
+		}
 		if (r < 0)
 			continue;
 #pragma unroll
-		for (int i = 0; i < 2 * WINDOW; i++) {
+		for (int i = 0; i < PAIRS; i++) {
 			down[i] = half2_mul(ring[r % TAPS_Y][i], column[0]);
 #pragma unroll
 			for (int k = 1; k < TAPS_Y; k++)
 				down[i] = half2_fma(ring[(r + TAP(k, TAPS_Y)) % TAPS_Y][i],
 				                    column[TAP(k, TAPS_Y)], down[i]);
 		}
-#pragma unroll
-		for (int i = 0; i < 2 * MIDDLE; i++) {
-			const int first = FIRST + 2 * i - REACH;
-
-			across[i] = half2_mul(window_pair(down, first), row[0]);
-#pragma unroll
-			for (int k = 1; k < TAPS_X; k++)
-				across[i] = half2_fma(
-				    window_pair(down, first + TAP(k, TAPS_X) * BANDS),
-				    row[TAP(k, TAPS_X)], across[i]);
-		}
-		window_pack_pairs(result, across);
+		window_pack_pairs(result, down);
 		window_keep(result, centre[(r + RADIUS_Y) % (RADIUS_Y + 1)], x);
 		window_store(result, out + (ulong)r * dst_pitch, width, free);
 	}
@@ -69,13 +74,13 @@ GPU_KERNEL separable_half(REGION_ARGUMENTS, constant uint *weights, uint rx, uin
 	BLOCK_PLACE
 	if (width == 0 || height == 0)
 		return;
-	/* Down: from v * 2^-24 to v * 2^-9; across: to v. */
+	/* Across: from v * 2^-24 to v * 2^-9; down: to v. */
 #pragma unroll
 	for (int i = 0; i < TAPS_X; i++)
-		row[i] = half2_mul(weights[i], HALF2_SCALE(9));
+		row[i] = half2_mul(weights[i], HALF2_SCALE(15));
 #pragma unroll
 	for (int i = 0; i < TAPS_Y; i++)
-		column[i] = half2_mul(weights[TAPS_X + i], HALF2_SCALE(15));
+		column[i] = half2_mul(weights[TAPS_X + i], HALF2_SCALE(9));
 	if (window_free(in, src_pitch, out, dst_pitch, width, height))
 		separable_half_block(in, src_pitch, out, dst_pitch, x, width, height, row, column, true);
 	else

@@ -38,6 +38,12 @@
 #define GROUP_Y 1
 #endif
 
+/* Rows whose loads are issued before the row they are next needed for is worked on: a row's store
+ * would otherwise hold up the loads after it. */
+#ifndef AHEAD
+#define AHEAD (RADIUS_Y < 2 ? 3 : 4)
+#endif
+
 #define GPU_KERNEL kernel __attribute__((reqd_work_group_size(GROUP_X, GROUP_Y, 1))) void
 
 enum {
@@ -47,10 +53,12 @@ enum {
 	SIDE = (REACH * SIZE + 3) / 4,
 	MIDDLE = BLOCK_X * SIZE / 4,
 	WINDOW = SIDE + MIDDLE + SIDE,
+	PAIRS = 2 * MIDDLE, /* of bytes */
 	FIRST = SIDE * PER_WORD, /* the window's sample that is the block's first */
 	WIDE = MIDDLE % 4 == 0,
 	TAPS_X = 2 * RADIUS_X + 1,
-	TAPS_Y = 2 * RADIUS_Y + 1
+	TAPS_Y = 2 * RADIUS_Y + 1,
+	ROWS_IN = BLOCK_Y + 2 * RADIUS_Y
 };
 
 /* Loads n words, as wide as n and the blocks' alignment, 16 or 8 bytes, allow. */
@@ -124,6 +132,19 @@ FORCE_INLINE void window_load(uint *w, const global uchar *p, uint width, const 
 		w[i] = (uint)(((ulong)next << 32 | last) >> (8 * shift));
 		last = next;
 	}
+}
+
+/* The windows of the block's row s and of those that follow it, in a ring. */
+struct rows {
+	uint words[AHEAD + 1][WINDOW];
+};
+
+/* Loads row s of the `count` that the block needs, if it does; the first is at p. */
+FORCE_INLINE void rows_load(struct rows *rows, int s, int count, const global uchar *p, uint pitch,
+                            uint width, const bool free)
+{
+	if (s < count)
+		window_load(rows->words[s % (AHEAD + 1)], p + (ulong)s * pitch, width, free);
 }
 
 /* True where the result's sample i, of a block that begins at sample x, is the source's. */
@@ -232,6 +253,23 @@ FORCE_INLINE void window_pack(uint *result, const float *v)
 			    0x5410);
 	}
 }
+
+/* The hardware's root and power of two, as NVIDIA's native functions take care of denormals. */
+#ifdef __NV_CL_C_VERSION
+#define FLOAT_FUNCTION(name, instruction)                                                          \
+	FORCE_INLINE float name(float v)                                                           \
+	{                                                                                          \
+		float d;                                                                           \
+                                                                                                   \
+		asm(instruction " %0, %1;" : "=f"(d) : "f"(v));                                    \
+		return d;                                                                          \
+	}
+FLOAT_FUNCTION(fast_sqrt, "sqrt.approx.ftz.f32")
+FLOAT_FUNCTION(fast_exp2, "ex2.approx.ftz.f32")
+#else
+#define fast_sqrt(v) native_sqrt(v)
+#define fast_exp2(v) native_exp2(v)
+#endif
 
 /* Pairs of half floats in a word, NVIDIA's by PTX, as its OpenCL C has no half arithmetic. What
  * stands in for it elsewhere is slow, and there for tests only.
