@@ -2,7 +2,7 @@
  *
  * out = sum of w in(x + i, y + j) / sum of w over i² + j² <= radius², with
  * w = exp2(space (i² + j²) + range e²), 0 below 2^-100; e² sums the squared differences of the colour
- * bands to those at (x, y). With alpha, the last band, w for colour is w times alpha there; colour is
+ * bands that are not kept to those at (x, y). With alpha, the last band, w for colour is w times alpha there; colour is
  * 0 where these sum to 0.
  * Tomasi and Manduchi, "Bilateral Filtering for Gray and Color Images", 1998.
  *
@@ -46,7 +46,7 @@ struct window {
 
 /* Adds the pixels at p, which lie at a distance that weighs 2^space. */
 FORCE_INLINE void window_add(struct window *sum, const float16 centre[BANDS_MAX], source_row p,
-                             uint bands, uint alpha, float space, float range, uint width)
+                             uint bands, uint alpha, uint keep, float space, float range, uint width)
 {
 	float16 v[BANDS_MAX], e = 0.0f, w;
 
@@ -55,7 +55,7 @@ FORCE_INLINE void window_add(struct window *sum, const float16 centre[BANDS_MAX]
 		v[b] = b < bands ? band_load(p, bands, b, width) : 0.0f;
 #pragma unroll
 	for (uint b = 0; b < BANDS_MAX; b++)
-		if (b + alpha < bands)
+		if (b + alpha < bands && !(keep >> b & 1))
 			e = fma(v[b] - centre[b], v[b] - centre[b], e);
 	e = fma(e, (float16)(range), (float16)(space));
 	w = select((float16)(0.0f), exp2(e), e >= BILATERAL_LEAST);
@@ -84,7 +84,7 @@ FORCE_INLINE void bilateral_pixels(source_row in, uint pitch, target_row out, ui
 
 		for (int i = -radius; i <= radius; i++)
 			if (i * i + j * j <= radius * radius)
-				window_add(&sum, centre, row + i * (int)bands, bands, alpha,
+				window_add(&sum, centre, row + i * (int)bands, bands, alpha, keep,
 				           space * (i * i + j * j), range, width);
 	}
 #pragma unroll

@@ -1,5 +1,6 @@
 /* Sources: found by name and put one after the other. Files in folders of their own (cpu/, gpu/,
- * classic/) are compiled each by itself; those beside them are the general kernels. */
+ * classic/) are compiled each by itself, those of gpu/ after gpu/window.cl; those beside the folders
+ * are the general kernels. */
 #include "device/source.h"
 
 #include <stdbool.h>
@@ -74,6 +75,8 @@ char *source_load(const char *kernel_dir, const char *file)
 
 	for (size_t i = 0; text && i < FIRST; i++)
 		append(&text, kernel_dir, first[i]);
+	if (text && file && !strncmp(file, "gpu/", 4))
+		append(&text, kernel_dir, "gpu/window.cl");
 	if (text && file)
 		append(&text, kernel_dir, file);
 	for (size_t i = 0; text && !file && i < kernels_embedded_count; i++)

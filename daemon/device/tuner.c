@@ -63,20 +63,6 @@ struct tuner {
 	struct entry entry[ENTRIES_MAX];
 };
 
-static bool is_mean(const struct operation *op)
-{
-	double sum = 0;
-
-	if (op->kind != OPERATION_SEPARABLE || op->offset != 0)
-		return false;
-	for (uint32_t i = 0; i < 2 * (op->radius_x + op->radius_y) + 2; i++) {
-		if (op->coefficients[i] < 0)
-			return false;
-		sum += op->coefficients[i];
-	}
-	return fabs(sum - 2) < 1e-9;
-}
-
 /* Says what distinguishes a kind of work for the tuner. */
 static void describe(const struct work *work, char text[64])
 {
@@ -91,7 +77,7 @@ static void describe(const struct work *work, char text[64])
 	snprintf(text, 64, "%s%s %ux%u %s x%u%s%s%s", kinds[op->kind],
 	         op->kind == OPERATION_GRADIENT ? outputs[op->output] : "", 2 * op->radius_x + 1,
 	         2 * op->radius_y + 1, pixel_type_name(work->type), work->bands,
-	         is_mean(op) ? " mean" : "", work->alpha ? " alpha" : "", kept);
+	         work_is_mean(op) ? " mean" : "", work->alpha ? " alpha" : "", kept);
 }
 
 static struct entry *find_entry(struct tuner *t, const char *work)

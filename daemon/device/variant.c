@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "device/bound.h"
+
 enum {
 	/* Samples of a work-item's block. On a CPU, enough to make calling it cheap; for
 	 * `separable` such that its rows stay in the second-level cache. */
@@ -14,7 +16,16 @@ enum {
 	SEPARABLE_REACH = 2 * 300 * BANDS_MAX, /* samples on both sides that must find room */
 };
 
-enum { PIXELS = VARIANT_PIXELS, IMAGE = VARIANT_IMAGE, ONLY_3X3 = VARIANT_ONLY_3X3 };
+enum {
+	PIXELS = VARIANT_PIXELS,
+	IMAGE = VARIANT_IMAGE,
+	ONLY_3X3 = VARIANT_ONLY_3X3,
+	MEAN = VARIANT_MEAN,
+	EXACT = VARIANT_EXACT,
+	WHOLE_SMOOTH = VARIANT_WHOLE_SMOOTH,
+	MAGNITUDE = VARIANT_MAGNITUDE,
+	NO_KEEP = VARIANT_NO_KEEP,
+};
 
 static const struct variant variants[KERNELS] = {
 #define S(...) {__VA_ARGS__},
@@ -100,7 +111,7 @@ static bool needs_compensation(const struct operation *op, enum pixel_type type)
 }
 
 /* True if row and column are weights of a mean: none negative, their sum 1. */
-static bool is_mean(const struct operation *op)
+bool work_is_mean(const struct operation *op)
 {
 	size_t width = 2 * (size_t)op->radius_x + 1, height = 2 * (size_t)op->radius_y + 1;
 	double row = 0, column = 0;
@@ -115,21 +126,54 @@ static bool is_mean(const struct operation *op)
 	return fabs(row - 1) < 1e-9 && fabs(column - 1) < 1e-9;
 }
 
-/* What sums floats plainly is right for most coefficients; the compensated kernel for all. */
+/* What sums floats plainly is right for most coefficients; the compensated kernel for all; halves and
+ * fixed point by their own rules. */
 static bool exact_enough(enum kernel kernel, const struct work *work)
 {
+	const struct operation *op = work->operation;
+
 	switch (variants[kernel].weights) {
 	case WEIGHTS_NONE:
 	case WEIGHTS_PAIRS:
-		return true;
 	case WEIGHTS_Q16:
+		return true;
 	case WEIGHTS_HALF2:
-		return is_mean(work->operation);
+		return bound_of_halves(kernel, op) < 1;
 	default:
-		return !needs_compensation(work->operation, work->type) ||
-		       work->operation->radius_x > kernel_row(KERNEL_MATRIX_COMPENSATED)->radius ||
-		       work->operation->radius_y > kernel_row(KERNEL_MATRIX_COMPENSATED)->radius;
+		return !needs_compensation(op, work->type) ||
+		       op->radius_x > kernel_row(KERNEL_MATRIX_COMPENSATED)->radius ||
+		       op->radius_y > kernel_row(KERNEL_MATRIX_COMPENSATED)->radius;
 	}
+}
+
+/* True if a gradient's weights are whole and so small that bytes' sums fit 16 bits and halves. */
+static bool smooth_is_whole(const struct operation *op)
+{
+	double sum = 0;
+
+	for (int i = 0; i < 3; i++) {
+		if (op->coefficients[i] < 0 || op->coefficients[i] != floor(op->coefficients[i]))
+			return false;
+		sum += op->coefficients[i];
+	}
+	return 255 * sum <= 2048 && op->output != GRADIENT_DIRECTION;
+}
+
+static bool has_what_it_needs(uint32_t needs, const struct work *work)
+{
+	const struct operation *op = work->operation;
+	const uint32_t alpha_band = 1u << (work->bands - 1);
+
+	if (needs & VARIANT_ONLY_3X3 && (op->radius_x != 1 || op->radius_y != 1))
+		return false;
+	if (needs & VARIANT_MEAN && !work_is_mean(op))
+		return false;
+	if (needs & VARIANT_WHOLE_SMOOTH && !smooth_is_whole(op))
+		return false;
+	if (needs & VARIANT_MAGNITUDE && op->output != GRADIENT_MAGNITUDE)
+		return false;
+	return !(needs & VARIANT_NO_KEEP) || !work->keep ||
+	       (work->alpha && work->keep == alpha_band);
 }
 
 /* The studies' kernels change all bands, and know one Sobel only. */
@@ -139,8 +183,6 @@ static bool classic_applies(enum kernel kernel, const struct work *work,
 	const struct operation *op = work->operation;
 
 	if (work->keep || work->alpha || (variants[kernel].needs & VARIANT_IMAGE && !device->images))
-		return false;
-	if (variants[kernel].needs & VARIANT_ONLY_3X3 && (op->radius_x != 1 || op->radius_y != 1))
 		return false;
 	return op->kind != OPERATION_GRADIENT ||
 	       (op->output == GRADIENT_MAGNITUDE && op->coefficients[0] == 1 &&
@@ -175,5 +217,6 @@ bool variant_applies(enum kernel kernel, const struct work *work, const struct d
 	if (!asked_for && (row->origin == KERNEL_CLASSIC || !shaped_for(kernel, device) ||
 	                   is_hopeless(kernel, work)))
 		return false;
-	return (row->device != KERNEL_FOR_NVIDIA || device->nvidia) && exact_enough(kernel, work);
+	return (row->device != KERNEL_FOR_NVIDIA || device->nvidia) &&
+	       has_what_it_needs(variants[kernel].needs, work) && exact_enough(kernel, work);
 }

@@ -29,6 +29,11 @@ enum {
 	VARIANT_PIXELS = 1,   /* a work-item makes pixels, not samples, across */
 	VARIANT_IMAGE = 2,    /* reads an image object */
 	VARIANT_ONLY_3X3 = 4, /* neither less nor more */
+	VARIANT_MEAN = 8,     /* separable: no weight negative, their sum 1, no offset */
+	VARIANT_EXACT = 16,   /* sums of halves that bound.h finds exact enough */
+	VARIANT_WHOLE_SMOOTH = 32, /* gradient: small whole weights, no direction */
+	VARIANT_MAGNITUDE = 64,    /* gradient: no other output */
+	VARIANT_NO_KEEP = 128,     /* bilateral: all bands of colour are changed */
 };
 
 /* Rows: variants.def. */
@@ -55,6 +60,9 @@ struct work {
 	uint32_t alpha; /* the last band is alpha, and weighs (OPERATION_BILATERAL) */
 	uint32_t width; /* pixels of the narrowest region */
 };
+
+/* True if row and column are weights of a mean. */
+bool work_is_mean(const struct operation *operation);
 
 /* True if the kernel does the work, exactly enough, on this device. A kernel shaped for another
  * kind of device counts only if it was asked for. */

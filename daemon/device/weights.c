@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "device/bound.h"
 
 /* The coefficients in the order in which they are written: a row and a column, or a matrix. */
 struct list {
@@ -26,22 +27,6 @@ static double list_get(const struct list *l, size_t i)
 	if (!l->matrix || l->operation->kind == OPERATION_MATRIX)
 		return c[i];
 	return c[i % l->width] * c[l->width + i / l->width];
-}
-
-/* The bits of the nearest half float; what is too large becomes infinite, too small 0. */
-static uint32_t half_bits(double value)
-{
-	int exponent;
-	double mantissa = frexp(fabs(value), &exponent); /* in [0.5, 1) */
-	uint32_t sign = signbit(value) ? 0x8000 : 0;
-
-	if (exponent < -13) /* subnormal: multiples of 2^-24 */
-		return sign | (uint32_t)rint(ldexp(fabs(value), 24));
-	if (exponent > 16)
-		return sign | 0x7c00;
-	/* Rounding up to a power of two carries into the exponent, as it should. */
-	return sign |
-	       (((uint32_t)(exponent + 14) << 10) + (uint32_t)rint(ldexp(mantissa, 11) - 1024));
 }
 
 /* Writes `count` of them, from the first-th, as parts of 65536 that sum to it: what rounding leaves

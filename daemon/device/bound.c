@@ -1,0 +1,134 @@
+/* Worst cases, worked out from the weights: how far each is from its half float, and half an ulp for
+ * every sum that is rounded, of bytes that are all 255 where weights are of one sign. */
+#include "device/bound.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+uint32_t half_bits(double value)
+{
+	int exponent;
+	double mantissa = frexp(fabs(value), &exponent); /* in [0.5, 1) */
+	uint32_t sign = signbit(value) ? 0x8000 : 0;
+
+	if (exponent < -13) /* subnormal: multiples of 2^-24 */
+		return sign | (uint32_t)rint(ldexp(fabs(value), 24));
+	if (exponent > 16)
+		return sign | 0x7c00;
+	/* Rounding up to a power of two carries into the exponent, as it should. */
+	return sign |
+	       (((uint32_t)(exponent + 14) << 10) + (uint32_t)rint(ldexp(mantissa, 11) - 1024));
+}
+
+/* How much a value changes when it becomes a half float. */
+static double half_error(double value)
+{
+	int exponent;
+
+	if (value == 0)
+		return 0;
+	frexp(value, &exponent);
+	exponent = exponent < -13 ? -24 : exponent - 11; /* of the last place */
+	return ldexp(rint(ldexp(value, -exponent)), exponent) - value;
+}
+
+/* Half an ulp of a half float of this magnitude. */
+static double half_ulp(double v)
+{
+	return v > 0 ? exp2(floor(log2(v)) - 11) : 0;
+}
+
+static double max_double(double a, double b)
+{
+	return a > b ? a : b;
+}
+
+/* What the weights' own rounding can do, in levels. */
+static double weights_bound(const double *weights, size_t count)
+{
+	double up = 0, down = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		double error = half_error(weights[i]);
+
+		*(error > 0 ? &up : &down) += fabs(error);
+	}
+	return 255 * max_double(up, down);
+}
+
+/* The i-th of `count`, in the order first, last, second, last but one … */
+static double from_outside(const double *weights, size_t count, size_t i)
+{
+	return weights[i % 2 ? count - 1 - i / 2 : i / 2];
+}
+
+/* Half an ulp of each partial sum of a row of weights. */
+static double sums_bound(const double *weights, size_t count)
+{
+	double plus = 0, minus = 0, bound = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		double w = from_outside(weights, count, i);
+
+		*(w > 0 ? &plus : &minus) += fabs(w);
+		bound += half_ulp(255 * max_double(plus, minus));
+	}
+	return bound;
+}
+
+static double separable_bound(const struct operation *op)
+{
+	const size_t width = 2 * (size_t)op->radius_x + 1, height = 2 * (size_t)op->radius_y + 1;
+	const double *column = op->coefficients + width;
+
+	return weights_bound(op->coefficients, width) + sums_bound(op->coefficients, width) +
+	       weights_bound(column, height) + sums_bound(column, height) +
+	       (double)(width + height) * 0x1p-16;
+}
+
+static double mma_bound(const struct operation *op)
+{
+	const size_t width = 2 * (size_t)op->radius_x + 1, height = 2 * (size_t)op->radius_y + 1;
+
+	return weights_bound(op->coefficients, width) +
+	       weights_bound(op->coefficients + width, height) + 2 * 0x1p-4 + 0.01;
+}
+
+static double matrix_bound(const struct operation *op)
+{
+	enum { UNROLLED = 49 }; /* MATRIX_UNROLLED in gpu/matrix_half.cl */
+	const size_t width = 2 * (size_t)op->radius_x + 1, height = 2 * (size_t)op->radius_y + 1;
+	double plus = 0, minus = 0;
+	double bound = weights_bound(op->coefficients, width * height) +
+	               (double)(width * height) * 0x1p-16;
+
+	if (op->offset != floor(op->offset) || op->offset < 0 || op->offset > 1023)
+		return INFINITY;
+	for (size_t j = 0; j < height; j++) {
+		const double *row = op->coefficients + j * width;
+
+		bound += sums_bound(row, width);
+		for (size_t i = 0; i < width; i++) {
+			if (fabs(row[i]) >= 2)
+				return INFINITY;
+			*(row[i] > 0 ? &plus : &minus) += fabs(row[i]);
+		}
+		if (j > 0 && width * height <= UNROLLED)
+			bound += half_ulp(255 * max_double(plus, minus));
+	}
+	return bound;
+}
+
+double bound_of_halves(enum kernel kernel, const struct operation *op)
+{
+	switch (kernel) {
+	case KERNEL_SEPARABLE_HALF:
+		return separable_bound(op);
+	case KERNEL_SEPARABLE_MMA:
+		return mma_bound(op);
+	case KERNEL_MATRIX_HALF:
+		return op->kind == OPERATION_MATRIX ? matrix_bound(op) : INFINITY;
+	default:
+		return INFINITY;
+	}
+}
