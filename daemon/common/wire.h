@@ -53,18 +53,16 @@ struct message_job {
 	uint32_t raw;         /* 1: the body is bare pixels as raw_image says */
 	struct image raw_image;
 	struct area roi; /* filtered as if it were the image; width 0: all is */
-	uint32_t
-	    has_target; /* 1: the result is placed on the image, its first pixel at target_x, */
-	uint32_t target_x, target_y; /* target_y */
-	uint32_t unused;
+	/* 1: the result is placed on the image, its first pixel at (target_x, target_y). */
+	uint32_t has_target;
+	uint32_t target_x, target_y;
+	uint32_t verify;              /* 1: every tile is compared with the reference, whole */
 	uint64_t body_size;           /* bytes */
 	uint64_t pixels_max;          /* of an image whose rows can be decoded in order */
 	uint64_t buffered_pixels_max; /* of one that must be decoded whole */
 	uint64_t samples_max;         /* of a tile's result, see tiling_init() */
-	uint32_t verify;              /* 1: every tile is compared with the reference, whole */
-	uint32_t unused;
-	double verify_share;  /* else: of how many of the tiles a window is, from 0 to 1 */
-	uint64_t verify_taps; /* and how large: see reference_cost() */
+	double verify_share;          /* else: of how many of the tiles a window is, from 0 to 1 */
+	uint64_t verify_taps;         /* and how large: see reference_cost() */
 };
 
 struct message_image {
