@@ -12,6 +12,12 @@ static void list_add(char *list, size_t size, const char *word)
 	snprintf(list + used, size - used, "%s%s", used ? ", " : "", word);
 }
 
+/* The bit of the kind of operation that a kernel is wanted for; of unsharp that is the blur. */
+static uint32_t wanted(const struct operation *op)
+{
+	return 1u << (op->kind == OPERATION_UNSHARP ? OPERATION_SEPARABLE : op->kind);
+}
+
 /* The kinds of operation that a filter may come to, as bits. */
 static uint32_t filter_operations(enum filter filter)
 {
@@ -25,7 +31,7 @@ static uint32_t filter_operations(enum filter filter)
 	for (size_t i = 0; (p = filter_parameter(filter, i)); i++)
 		call.value[i] = p->standard;
 	if (!filter_lower(&call, NULL, &op))
-		bits = 1u << op.kind;
+		bits = wanted(&op);
 	operation_fini(&op);
 	return bits;
 }
@@ -36,7 +42,7 @@ static enum error unknown_variant(const struct chain *chain, const char *name,
 	char list[224] = "";
 
 	for (enum kernel k = 0; k < KERNELS; k++)
-		if (kernel_row(k)->operations >> first->kind & 1)
+		if (kernel_row(k)->operations & wanted(first))
 			list_add(list, sizeof list, kernel_name(k));
 	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant", name,
 	                             "for %s: %s, reference", filter_name(chain->call[0].filter),
@@ -88,7 +94,7 @@ static enum error check_kernel(const struct chain *chain, enum kernel kernel,
 		struct operation op = {0};
 
 		e = lower(chain, i, &op, problem);
-		if (!e && kernel_row(kernel)->operations >> op.kind & 1) {
+		if (!e && kernel_row(kernel)->operations & wanted(&op)) {
 			idle = false;
 			e = check_radius(kernel, chain, i, &op, problem);
 		}
@@ -126,9 +132,10 @@ static bool channels_there(enum channels channels, const struct image *image, bo
 		return !cmyk;
 	case CHANNELS_GREEN:
 	case CHANNELS_BLUE:
+		return image->bands - image->alpha >= 3 && !cmyk;
 	case CHANNELS_LUMA:
 	case CHANNELS_CHROMA:
-		return image->bands - image->alpha >= 3 && !cmyk;
+		return image->bands - image->alpha == 3;
 	default:
 		return true;
 	}
@@ -152,14 +159,18 @@ static enum error check_channels(enum channels channels, const struct image *ima
 	                             cmyk ? "is in CMYK" : has);
 }
 
-/* Kernels see floats where alpha is premultiplied, and in YCbCr. */
+/* Kernels see floats in YCbCr, where alpha is premultiplied (the bilateral filter does that by
+ * itself), and to blur for unsharp. */
 static enum pixel_type type_seen(const struct filter_call *call, const struct operation *op,
                                  const struct image *image)
 {
-	bool floats = (image->alpha && op->smoothing) || call->channels == CHANNELS_LUMA ||
-	              call->channels == CHANNELS_CHROMA;
+	bool together = call->channels == CHANNELS_ALL || call->channels == CHANNELS_COLOR;
+	bool premultiplied = image->alpha && op->smoothing && together;
 
-	return floats ? PIXEL_F32 : image->type;
+	if (call->channels == CHANNELS_LUMA || call->channels == CHANNELS_CHROMA ||
+	    op->kind == OPERATION_UNSHARP || (premultiplied && op->kind != OPERATION_BILATERAL))
+		return PIXEL_F32;
+	return image->type;
 }
 
 static enum error check_pixels(const struct chain *chain, uint32_t i, const struct image *image,
@@ -171,7 +182,7 @@ static enum error check_pixels(const struct chain *chain, uint32_t i, const stru
 	enum pixel_type type = type_seen(&chain->call[i], &op, image);
 	char types[32] = "";
 
-	if (e || !(row->operations >> op.kind & 1) ||
+	if (e || !(row->operations & wanted(&op)) ||
 	    (row->types >> type & 1 && row->bands >> image->bands & 1))
 		goto out;
 	for (enum pixel_type t = 0; t < PIXEL_TYPES; t++)

@@ -384,11 +384,12 @@ static void test_variant(void **state)
 	    {"sobel,gaussian", "separable", NULL},
 	    {"sobel", "reference", NULL},
 	    {"bilateral", "reference", NULL},
+	    {"unsharp", "separable", NULL},
 	    {"gaussian", "matrx", "for gaussian: separable, "},
 	    {"sobel,gaussian", "none", "for sobel: gradient"},
 	    {"gaussian", "extend", "for gaussian"},
 	    {"gaussian", "gradient", "it does sobel, scharr, prewitt"},
-	    {"sobel,emboss", "separable", "it does gaussian, box, convolve"},
+	    {"sobel,emboss", "separable", "it does gaussian, box, convolve, unsharp"},
 	    {"gaussian=sigma=11", "matrix", "radius up to 31; that of gaussian is 33"},
 	};
 
