@@ -61,14 +61,14 @@ enum { SPAN_X = RADIUS_X * BANDS };
 	}
 
 /* Sample x of the source row p, filtered along it. */
-FORCE_INLINE float two_pass_across(source_row p, uint x, uint bands, constant float *weights, int rx,
+FORCE_INLINE float two_pass_across(source_row p, int x, int bands, constant float *weights, int rx,
                                    int4 reach)
 {
-	const int left = (int)(x / bands) - rx;
-	const uint band = x % bands;
+	const int band = x % bands, left = x - rx * bands;
+	const int lowest = reach.x * bands + band, highest = reach.z * bands + band;
 	float total = 0.0f;
 
-#define SOURCE_SAMPLE(i) convert_float(p[(long)clamp(left + (i), reach.x, reach.z) * bands + band])
+#define SOURCE_SAMPLE(i) convert_float(p[clamp(left + (i) * bands, lowest, highest)])
 	TWO_PASS_SUM(total, weights, 2 * rx + 1, SOURCE_SAMPLE)
 #undef SOURCE_SAMPLE
 	return total;
@@ -119,11 +119,10 @@ enum {
 FORCE_INLINE float source_sample(const global uchar *src, ulong src_offset, uint src_pitch, int x,
                                  int y, int4 reach)
 {
-	const uint shifted = x + SPAN_X; /* to divide what is never negative */
-	const int column = (int)(shifted / BANDS) - RADIUS_X;
-	source_row p = SOURCE_ROW(clamp(y, reach.y, reach.w));
+	const int band = (uint)(x + SPAN_X) % BANDS;
 
-	return convert_float(p[(long)clamp(column, reach.x, reach.z) * BANDS + shifted % BANDS]);
+	x = clamp(x, reach.x * BANDS + band, reach.z * BANDS + band);
+	return convert_float(SOURCE_ROW(clamp(y, reach.y, reach.w))[x]);
 }
 
 kernel __attribute__((reqd_work_group_size(ONE_PASS_SIDE, ONE_PASS_SIDE, 1))) void
@@ -184,22 +183,30 @@ enum {
 	TILED_RAW_HEIGHT = TILED_SIDE + 2 * RADIUS_Y
 };
 
-/* Defines the filter across: four results, p being the first one's first tap. */
-#define TILED_ACROSS(name, pointer)                                                                \
-	FORCE_INLINE float4 name(pointer p, constant float *weights)                               \
-	{                                                                                          \
-		float raw[TILED_WINDOW];                                                           \
-		float4 sum = 0.0f;                                                                 \
-                                                                                                   \
-		_Pragma("unroll") for (int i = 0; i < TILED_WINDOW; i++) raw[i] =                  \
-		    convert_float(p[i]);                                                           \
-		_Pragma("unroll") for (int i = 0; i <= 2 * RADIUS_X; i++) sum =                    \
-		    fma(vload4(0, raw + i * BANDS), (float4)(weights[i]), sum);                    \
-		return sum;                                                                        \
-	}
+FORCE_INLINE void tiled_load_source(float raw[TILED_WINDOW], source_row p)
+{
+#pragma unroll
+	for (int i = 0; i < TILED_WINDOW; i++)
+		raw[i] = convert_float(p[i]);
+}
 
-TILED_ACROSS(tiled_across_source, source_row)
-TILED_ACROSS(tiled_across_raw, const local float *)
+FORCE_INLINE void tiled_load_block(float raw[TILED_WINDOW], const local float *p)
+{
+#pragma unroll
+	for (int i = 0; i < TILED_WINDOW; i++)
+		raw[i] = p[i];
+}
+
+/* The filter across: four results. */
+FORCE_INLINE float4 tiled_across(const float raw[TILED_WINDOW], constant float *weights)
+{
+	float4 sum = 0.0f;
+
+#pragma unroll
+	for (int i = 0; i <= 2 * RADIUS_X; i++)
+		sum = fma(vload4(0, raw + i * BANDS), (float4)(weights[i]), sum);
+	return sum;
+}
 
 /* Whether a work-item filters this one of its lines itself: its own rows, and what is above and below
  * the group. */
@@ -215,6 +222,17 @@ FORCE_INLINE bool tiled_free_on_read(int x0, int y0, int4 reach)
 	return x0 - SPAN_X >= reach.x * BANDS && y0 - RADIUS_Y >= reach.y &&
 	       x0 + TILED_SIDE + SPAN_X <= (reach.z + 1) * BANDS &&
 	       y0 + TILED_SIDE + RADIUS_Y <= reach.w + 1;
+}
+
+/* Reads the group's raw block, clamped. */
+FORCE_INLINE void tiled_fetch(local float *memory, const global uchar *src, ulong src_offset,
+                              uint src_pitch, int x0, int y0, int4 reach)
+{
+	for (int r = get_local_id(1); r < TILED_RAW_HEIGHT; r += TILED_GROUP)
+		for (int c = get_local_id(0); c < TILED_RAW_WIDTH; c += TILED_GROUP)
+			memory[r * TILED_RAW_WIDTH + c] =
+			    source_sample(src, src_offset, src_pitch, x0 + c - SPAN_X,
+			                  y0 + r - RADIUS_Y, reach);
 }
 
 /* Where in local memory filtered row r of a work-item's first (side 0) or last RADIUS_Y rows is. */
@@ -270,28 +288,25 @@ sep_tiled(REGION_ARGUMENTS, constant float *weights, uint rx, uint ry, float off
 	const int lx = get_local_id(0), ly = get_local_id(1);
 	const int x0 = get_group_id(0) * TILED_SIDE, y0 = get_group_id(1) * TILED_SIDE;
 	const int x = x0 + lx * TILED_BLOCK, y = y0 + ly * TILED_BLOCK;
+	float raw[TILED_WINDOW];
 	float4 line[TILED_LINES], out[TILED_BLOCK];
 
 	if (tiled_free_on_read(x0, y0, reach)) {
 #pragma unroll
 		for (int k = 0; k < TILED_LINES; k++)
-			if (tiled_is_own(k, ly))
-				line[k] = tiled_across_source(
-				    SOURCE_ROW(y + k - RADIUS_Y) + x - SPAN_X, weights);
+			if (tiled_is_own(k, ly)) {
+				tiled_load_source(raw, SOURCE_ROW(y + k - RADIUS_Y) + x - SPAN_X);
+				line[k] = tiled_across(raw, weights);
+			}
 	} else {
-		for (int r = ly; r < TILED_RAW_HEIGHT; r += TILED_GROUP)
-			for (int c = lx; c < TILED_RAW_WIDTH; c += TILED_GROUP)
-				memory[r * TILED_RAW_WIDTH + c] =
-				    source_sample(src, src_offset, src_pitch, x0 + c - SPAN_X,
-				                  y0 + r - RADIUS_Y, reach);
+		tiled_fetch(memory, src, src_offset, src_pitch, x0, y0, reach);
 		barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll
 		for (int k = 0; k < TILED_LINES; k++)
-			if (tiled_is_own(k, ly))
-				line[k] = tiled_across_raw(
-				    memory + (ly * TILED_BLOCK + k) * TILED_RAW_WIDTH +
-				        lx * TILED_BLOCK,
-				    weights);
+			if (tiled_is_own(k, ly)) {
+				tiled_load_block(raw, memory + (y - y0 + k) * TILED_RAW_WIDTH + x - x0);
+				line[k] = tiled_across(raw, weights);
+			}
 		barrier(CLK_LOCAL_MEM_FENCE);
 	}
 	tiled_share(line, memory, lx, ly);
