@@ -6,13 +6,14 @@
  *
  *   bilateral_naive     a buffer, two nested loops, the radius an argument
  *   bilateral_image     the same through an image; the sampler clamps to the edge
- *   bilateral_unrolled  what the study proposes and did not try: compiled for a radius, loops unrolled,
- *                       so that the window's shape and every place in it are constants
+ *   bilateral_unrolled  what the study proposes and did not try: compiled for a radius, loops
+ *                       unrolled, so that the window's shape is a constant
  *
  * Layout of work: one pixel a work-item, any group, no local memory. naive and unrolled take 1 to 4
- * bands and read inside `reach` only, coordinates outside being clamped into it. image takes 1 (CL_R)
- * or 4 (CL_RGBA), the image holding the source ROI and nothing else; `origin` is the place in it of
- * the target region's first pixel. All count every band as colour, whatever `alpha` and `keep` say. */
+ * bands and read inside `reach` only, coordinates outside being clamped into it. image takes 1
+ * (CL_R) or 4 (CL_RGBA), the image holding the source ROI and nothing else; `origin` is the place in
+ * it of the target region's first pixel. All count every band as colour, whatever `alpha` and `keep`
+ * say. */
 
 /* Samples of a pixel, for bilateral_unrolled. */
 #ifndef BANDS

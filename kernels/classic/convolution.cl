@@ -12,8 +12,8 @@
  *   conv_local_single   60                  one work-item reads the group's 10x6 pixels
  *   conv_local_coop     60                  30 work-items read two of them each
  *
- * Layout of work: conv_naive, one sample a work-item, any group; the others, one pixel of four bands
- * a work-item, groups of 8x4.
+ * Layout of work: conv_naive, one sample a work-item, any group; the others, one pixel of four
+ * bands a work-item, groups of 8x4.
  *
  * conv_naive reads a buffer, clamped into `reach`. The others read an image that holds the source
  * ROI and nothing else, so that the sampler's clamping to the edge keeps them inside it and `reach`

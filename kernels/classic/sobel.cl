@@ -7,9 +7,9 @@
  *
  *                       a work-item makes   reads
  *   sobel_uchar         1 byte              8 bytes
- *   sobel_uchar4        4 bytes             of each row a uchar4, and the bytes left and right of it
- *   sobel_float16_tile  16 rows of 16       of each row three vectors of 16, one byte apart; nine for
- *                                           the first row, then three a row
+ *   sobel_uchar4        4 bytes             of each row a uchar4, and the bytes beside it
+ *   sobel_float16_tile  16 rows of 16       of each row three vectors of 16, one byte apart: nine
+ *                                           for the first row, then three a row
  *
  * Layout of work: as the table, any group, no local memory, no tunables.
  *
@@ -156,7 +156,8 @@ kernel void sobel_float16_tile(REGION_ARGUMENTS, float s0, float s1, float s2, u
 
 		for (uint r = y; r < min(rows, y + 16); r++) {
 			const struct sobel_row16 c = sobel_read16(SOURCE_ROW((long)r + 1) + x);
-			const float16 gx = fma(b.difference, (float16)(2.0f), a.difference + c.difference);
+			const float16 gx = fma(b.difference, (float16)(2.0f),
+			                       a.difference + c.difference);
 			const float16 gy = c.smooth - a.smooth;
 
 			vstore16(PIXEL_ROUND(sqrt(fma(gx, gx, gy * gy))), 0, TARGET_ROW(r) + x);

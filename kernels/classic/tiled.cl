@@ -1,26 +1,28 @@
 /* classic/tiled.cl: separable convolution in the three structures of "Tiled Convolution" (AMD APP
- * SDK sample, about 2013), by which it shows what each trip to global memory costs. Its plain starting
- * point is conv_naive.
+ * SDK sample, about 2013), by which it shows what each trip to global memory costs. The plain
+ * kernel that it starts from is conv_naive.
  *
- * out(x, y) = sum over j of column[j] * (sum over i of row[i] * in(x + i - rx, y + j - ry)) + offset
+ * out(x, y) = sum over j of column[j] * (sum over i of row[i] * in(x + i - rx, y + j - ry))
+ *             + offset
  *
  *                  a work-item makes    reads and writes of global memory for a sample (3x3)
  *   sep_two_pass   1 sample, twice      6 + 2
  *   sep_one_pass   1 sample             about 1 + 1: a 16x16 group shares its block in local memory
  *   sep_tiled      4x4 samples          24 / 16 + 1: an 8x8 group makes 32x32
  *
- * The sample filters a matrix of floats; here its elements are the samples of interleaved rows, whose
- * neighbours lie BANDS (or `bands`) apart. weights: the row, then the column. Sources are read inside
- * `reach` only, coordinates outside being clamped into it. All filter every band, whatever `keep`
- * says. `rx` and `ry` count in sep_two_pass alone; the others are compiled for their radii. */
+ * The sample filters a matrix of floats; here its elements are the samples of interleaved rows,
+ * whose neighbours lie BANDS (or `bands`) apart. weights: the row, then the column. Sources are
+ * read inside `reach` only, coordinates outside being clamped into it. All filter every band,
+ * whatever `keep` says. `rx` and `ry` count in sep_two_pass alone; the others are compiled for
+ * their radii. */
 
 /* Samples of a pixel, for sep_one_pass and sep_tiled. */
 #ifndef BANDS
 #define BANDS 1
 #endif
 
-/* Radii for which sep_one_pass (0 to 8) and sep_tiled (across 0 to 8, down 0 to 2; the sample's are 1
- * and 2, both alike) are compiled. */
+/* Radii for which sep_one_pass (0 to 8) and sep_tiled (across 0 to 8, down 0 to 2; the sample's
+ * are 1 and 2, both alike) are compiled. */
 #ifndef RADIUS_X
 #define RADIUS_X 1
 #endif
@@ -28,8 +30,8 @@
 #define RADIUS_Y 1
 #endif
 
-/* Terms that sep_two_pass adds directly. Sums of more are made of such sums, so that rounding errors
- * do not grow with the radius. */
+/* Terms that sep_two_pass adds directly. Sums of more are made of such sums, so that rounding
+ * errors do not grow with the radius. */
 #ifndef TWO_PASS_TERMS
 #define TWO_PASS_TERMS 32
 #endif
@@ -40,14 +42,14 @@ enum { SPAN_X = RADIUS_X * BANDS };
 /* ---- sep_two_pass: one kernel, launched twice ----
  *
  * Each pass filters along the rows of what it reads and writes the result transposed, so that the
- * second restores the orientation. Work-item (u, v) reads around place u of row v and writes place v
- * of row u. samples, rows, bands and weights are the same in both passes.
+ * second restores the orientation. Work-item (u, v) reads around place u of row v and writes place
+ * v of row u. samples, rows, bands and weights are the same in both passes.
  *
- *   pass 0: u < samples, v < rows + 2 * ry: row v is source row v - ry, clamped into reach. dst is the
- *           intermediate: `samples` rows of rows + 2 * ry floats; dst_offset is that of its first
- *           float, dst_pitch the bytes from row to row. Its row x holds sample x of all source rows.
+ *   pass 0: u < samples, v < rows + 2 * ry: row v is source row v - ry, clamped into reach. dst is
+ *           the intermediate: `samples` rows of rows + 2 * ry floats, at dst_offset, dst_pitch bytes
+ *           from row to row. Its row x holds sample x of all those source rows.
  *   pass 1: u < rows, v < samples: src is the intermediate, src_offset and src_pitch what dst_offset
- *           and dst_pitch were; dst, dst_offset and dst_pitch are the target's. reach is not used. */
+ *           and dst_pitch were; dst, dst_offset and dst_pitch are the target's. reach is ignored. */
 
 /* Adds up the taps of a window whose sample i is READ(i). */
 #define TWO_PASS_SUM(total, weights, taps, READ)                                                   \
@@ -107,7 +109,9 @@ kernel void sep_two_pass(REGION_ARGUMENTS, constant float *weights, uint rx, uin
 	}
 }
 
-/* ---- sep_one_pass: a 16x16 group, a sample a work-item, the block with its halo in local memory ---- */
+/* ---- sep_one_pass: a 16x16 group, a sample a work-item ----
+ *
+ * The group's raw block with its halo goes into local memory, so does the block filtered across. */
 
 enum {
 	ONE_PASS_SIDE = 16,
@@ -159,18 +163,19 @@ sep_one_pass(REGION_ARGUMENTS, constant float *weights, uint rx, uint ry, float 
 
 /* ---- sep_tiled: an 8x8 group, 4x4 samples a work-item, 32x32 a group ----
  *
- * A work-item filters its own four rows across, four results from the raw samples of each that are
- * four and the window wide; items side by side find each other's raw samples in the first level
- * cache. Then it filters down. What it needs of the rows above and below its own, the items there
- * have filtered already: their last and first RADIUS_Y rows go through local memory. Nobody is above
- * and below the group, so its outer items filter those rows too.
+ * A work-item filters its own four rows across, each from the raw samples of its four results'
+ * windows; items side by side find each other's in the first level cache. Then it filters down. What
+ * it needs of the rows above and below its own, the items there have filtered already: their last
+ * and first RADIUS_Y rows go through local memory. Nobody is above and below the group, so its outer
+ * items filter those rows too.
  *
- * Groups fall into classes, so that only those at the perimeter pay for checks; all of a group decide
- * alike. On read: free if the tile and its halo are inside the source ROI; otherwise the group first
- * reads its whole raw block into local memory, clamped, and goes on from there as a free one does.
- * On write: free if the tile is inside the target region; otherwise a sample that falls outside is
- * replaced, value and place, by the group's first one, which is always inside, so that no branch
- * diverges. The filtered rows use the local memory of the raw block. */
+ * Groups fall into classes, so that only those at the perimeter pay for checks; all of a group
+ * decide alike. On read: free if the tile and its halo are inside the source ROI; otherwise the
+ * group first reads its whole raw block into local memory, clamped, and goes on from there as a free
+ * one does. On write: free if the tile is inside the target region; otherwise a sample that falls
+ * outside is replaced, value and place, by the group's first one, which is always inside, so that no
+ * branch diverges: the one place where work-items write the same sample, with the same value. The
+ * filtered rows use the local memory of the raw block. */
 #if RADIUS_Y <= 2
 
 enum {
@@ -208,8 +213,8 @@ FORCE_INLINE float4 tiled_across(const float raw[TILED_WINDOW], constant float *
 	return sum;
 }
 
-/* Whether a work-item filters this one of its lines itself: its own rows, and what is above and below
- * the group. */
+/* Whether a work-item filters this one of its lines itself: its own rows, and what is above and
+ * below the group. */
 FORCE_INLINE bool tiled_is_own(int line, int ly)
 {
 	return (line >= RADIUS_Y || ly == 0) &&
@@ -304,7 +309,8 @@ sep_tiled(REGION_ARGUMENTS, constant float *weights, uint rx, uint ry, float off
 #pragma unroll
 		for (int k = 0; k < TILED_LINES; k++)
 			if (tiled_is_own(k, ly)) {
-				tiled_load_block(raw, memory + (y - y0 + k) * TILED_RAW_WIDTH + x - x0);
+				tiled_load_block(raw, memory + (y - y0 + k) * TILED_RAW_WIDTH +
+				                          x - x0);
 				line[k] = tiled_across(raw, weights);
 			}
 		barrier(CLK_LOCAL_MEM_FENCE);
