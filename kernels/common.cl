@@ -134,6 +134,7 @@ FORCE_INLINE int16 alpha_lanes(uint x, uint bands)
 #define PIXEL_ROUND_4(v) (v)
 #endif
 
+#ifdef __IMAGE_SUPPORT__
 /* A pixel of an image, or outside it the nearest; integers come as they are, not as shares of full
  * scale. */
 FORCE_INLINE float4 image_read(read_only image2d_t image, int2 at)
@@ -147,3 +148,4 @@ FORCE_INLINE float4 image_read(read_only image2d_t image, int2 at)
 	return read_imagef(image, nearest, at);
 #endif
 }
+#endif
