@@ -148,9 +148,18 @@ FORCE_INLINE int16 band_lanes(uint x, uint bands, uint mask)
 #define PIXEL_ROUND_4(v) (v)
 #endif
 
-/* Four channels of an image of pixels; integers come as they are, not as shares of full scale. */
+#ifdef __IMAGE_SUPPORT__
+/* A pixel of an image, or outside it the nearest; integers come as they are, not as shares of full
+ * scale. */
+FORCE_INLINE float4 image_read(read_only image2d_t image, int2 at)
+{
+	const sampler_t nearest =
+	    CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP_TO_EDGE | CLK_FILTER_NEAREST;
+
 #ifdef PIXEL_MAX
-#define IMAGE_READ(image, sampler, at) convert_float4(read_imageui(image, sampler, at))
+	return convert_float4(read_imageui(image, nearest, at));
 #else
-#define IMAGE_READ(image, sampler, at) read_imagef(image, sampler, at)
+	return read_imagef(image, nearest, at);
+#endif
+}
 #endif

@@ -6,13 +6,14 @@
  *
  *   bilateral_naive     a buffer, two nested loops, the radius an argument
  *   bilateral_image     the same through an image; the sampler clamps to the edge
- *   bilateral_unrolled  what the study proposes and did not try: compiled for a radius, loops unrolled,
- *                       so that the window's shape and every place in it are constants
+ *   bilateral_unrolled  what the study proposes and did not try: compiled for a radius, loops
+ *                       unrolled, so that the window's shape is a constant
  *
  * Layout of work: one pixel a work-item, any group, no local memory. naive and unrolled take 1 to 4
- * bands and read inside `reach` only, coordinates outside being clamped into it. image takes 1 (CL_R)
- * or 4 (CL_RGBA), the image holding the source ROI and nothing else; `origin` is the place in it of
- * the target region's first pixel. All count every band as colour, whatever `alpha` and `keep` say. */
+ * bands and read inside `reach` only, coordinates outside being clamped into it. image takes 1
+ * (CL_R) or 4 (CL_RGBA), the image holding the source ROI and nothing else; `origin` is the place in
+ * it of the target region's first pixel. All count every band as colour, whatever `alpha` and `keep`
+ * say. */
 
 /* Samples of a pixel, for bilateral_unrolled. */
 #ifndef BANDS
@@ -32,17 +33,6 @@ FORCE_INLINE float4 pixel_read(source_row p, uint bands)
 	                bands > 3 ? convert_float(p[3]) : 0.0f);
 }
 
-FORCE_INLINE void pixel_write(float4 v, target_row p, uint bands)
-{
-	p[0] = PIXEL_ROUND_1(v.x);
-	if (bands > 1)
-		p[1] = PIXEL_ROUND_1(v.y);
-	if (bands > 2)
-		p[2] = PIXEL_ROUND_1(v.z);
-	if (bands > 3)
-		p[3] = PIXEL_ROUND_1(v.w);
-}
-
 /* Weighted sums of the window so far. */
 struct bilateral {
 	float4 colour;
@@ -57,6 +47,17 @@ FORCE_INLINE void bilateral_add(struct bilateral *sum, float4 pixel, float4 cent
 
 	sum->colour = fma(pixel, (float4)(weight), sum->colour);
 	sum->weight += weight;
+}
+
+FORCE_INLINE void bilateral_write(const struct bilateral *sum, target_row p, uint bands)
+{
+	p[0] = PIXEL_ROUND_1(sum->colour.x / sum->weight);
+	if (bands > 1)
+		p[1] = PIXEL_ROUND_1(sum->colour.y / sum->weight);
+	if (bands > 2)
+		p[2] = PIXEL_ROUND_1(sum->colour.z / sum->weight);
+	if (bands > 3)
+		p[3] = PIXEL_ROUND_1(sum->colour.w / sum->weight);
 }
 
 kernel void bilateral_naive(REGION_ARGUMENTS, uint radius, float space, float range, uint alpha,
@@ -82,11 +83,8 @@ kernel void bilateral_naive(REGION_ARGUMENTS, uint radius, float space, float ra
 				              i * i + j * j, space, range);
 			}
 	}
-	pixel_write(sum.colour / sum.weight, TARGET_ROW(y) + (long)x * bands, bands);
+	bilateral_write(&sum, TARGET_ROW(y) + (long)x * bands, bands);
 }
-
-constant sampler_t nearest =
-    CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP_TO_EDGE | CLK_FILTER_NEAREST;
 
 kernel void bilateral_image(read_only image2d_t source, int2 origin, global uchar *dst,
                             ulong dst_offset, uint dst_pitch, uint samples, uint rows, uint bands,
@@ -100,13 +98,13 @@ kernel void bilateral_image(read_only image2d_t source, int2 origin, global ucha
 
 	if (x * bands >= samples || y >= rows)
 		return;
-	centre = IMAGE_READ(source, nearest, at);
+	centre = image_read(source, at);
 	for (int j = -n; j <= n; j++)
 		for (int i = -n; i <= n; i++)
 			if (i * i + j * j <= n * n)
-				bilateral_add(&sum, IMAGE_READ(source, nearest, at + (int2)(i, j)),
+				bilateral_add(&sum, image_read(source, at + (int2)(i, j)),
 				              centre, i * i + j * j, space, range);
-	pixel_write(sum.colour / sum.weight, TARGET_ROW(y) + (long)x * bands, bands);
+	bilateral_write(&sum, TARGET_ROW(y) + (long)x * bands, bands);
 }
 
 kernel void bilateral_unrolled(REGION_ARGUMENTS, uint radius, float space, float range, uint alpha,
@@ -134,5 +132,5 @@ kernel void bilateral_unrolled(REGION_ARGUMENTS, uint radius, float space, float
 				              i * i + j * j, space, range);
 			}
 	}
-	pixel_write(sum.colour / sum.weight, TARGET_ROW(y) + (long)x * BANDS, BANDS);
+	bilateral_write(&sum, TARGET_ROW(y) + (long)x * BANDS, BANDS);
 }

@@ -12,8 +12,8 @@
  *   conv_local_single   60                  one work-item reads the group's 10x6 pixels
  *   conv_local_coop     60                  30 work-items read two of them each
  *
- * Layout of work: conv_naive, one sample a work-item, any group; the others, one pixel of four bands
- * a work-item, groups of 8x4.
+ * Layout of work: conv_naive, one sample a work-item, any group; the others, one pixel of four
+ * bands a work-item, groups of 8x4.
  *
  * conv_naive reads a buffer, clamped into `reach`. The others read an image that holds the source
  * ROI and nothing else, so that the sampler's clamping to the edge keeps them inside it and `reach`
@@ -23,9 +23,9 @@
 kernel void conv_naive(REGION_ARGUMENTS, constant float *weights, uint rx, uint ry, float offset,
                        uint keep, int4 reach)
 {
-	const uint x = get_global_id(0), y = get_global_id(1);
-	const int left = (int)(x / bands) - (int)rx;
-	const int top = (int)y - (int)ry;
+	const int x = get_global_id(0), y = get_global_id(1), step = bands;
+	const int band = x % bands, left = x - (int)rx * step, top = y - (int)ry;
+	const int first = reach.x * step + band, last = reach.z * step + band;
 	float total = 0.0f;
 
 	if (x >= samples || y >= rows)
@@ -34,11 +34,9 @@ kernel void conv_naive(REGION_ARGUMENTS, constant float *weights, uint rx, uint 
 		source_row p = SOURCE_ROW(clamp(top + j, reach.y, reach.w));
 		float sum = 0.0f;
 
-		for (int i = 0; i <= 2 * (int)rx; i++) {
-			const long column = clamp(left + i, reach.x, reach.z);
-
-			sum = fma(convert_float(p[column * bands + x % bands]), *weights++, sum);
-		}
+		for (int i = 0; i <= 2 * (int)rx; i++)
+			sum = fma(convert_float(p[clamp(left + i * step, first, last)]),
+			          *weights++, sum);
 		total += sum;
 	}
 	TARGET_ROW(y)[x] = PIXEL_ROUND_1(total + offset);
@@ -53,9 +51,6 @@ kernel void conv_naive(REGION_ARGUMENTS, constant float *weights, uint rx, uint 
 enum { GROUP_WIDTH = 8, GROUP_HEIGHT = 4, LOCAL_WIDTH = 10, LOCAL_HEIGHT = 6 };
 
 #define ROGUE_GROUP __attribute__((reqd_work_group_size(GROUP_WIDTH, GROUP_HEIGHT, 1)))
-
-constant sampler_t nearest =
-    CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP_TO_EDGE | CLK_FILTER_NEAREST;
 
 /* Writes a work-item's pixel, unless its place is outside the target region. */
 FORCE_INLINE void conv_store(float4 v, global uchar *dst, ulong dst_offset, uint dst_pitch,
@@ -75,7 +70,7 @@ kernel ROGUE_GROUP void conv_image(IMAGE_REGION_ARGUMENTS, constant float *weigh
 
 	for (int j = 0; j < 3; j++)
 		for (int i = 0; i < 3; i++)
-			sum = fma(IMAGE_READ(source, nearest, centre + (int2)(i - 1, j - 1)),
+			sum = fma(image_read(source, centre + (int2)(i - 1, j - 1)),
 			          (float4)(weights[3 * j + i]), sum);
 	conv_store(sum, dst, dst_offset, dst_pitch, samples, rows);
 }
@@ -109,7 +104,7 @@ kernel ROGUE_GROUP void conv_local_single(IMAGE_REGION_ARGUMENTS, constant float
 		for (int row = 0; row < LOCAL_HEIGHT; row++)
 			for (int column = 0; column < LOCAL_WIDTH; column++)
 				block[row][column] =
-				    IMAGE_READ(source, nearest, first + (int2)(column, row));
+				    image_read(source, first + (int2)(column, row));
 	barrier(CLK_LOCAL_MEM_FENCE);
 	conv_store(conv_block_sum(block, weights, offset), dst, dst_offset, dst_pitch, samples,
 	           rows);
@@ -125,11 +120,11 @@ kernel ROGUE_GROUP void conv_local_coop(IMAGE_REGION_ARGUMENTS, constant float *
 
 	/* One pixel of the block's upper half, and the one as far down in the lower. */
 	if (id < LOCAL_WIDTH * half_height) {
-		const int row = id / LOCAL_WIDTH, column = id % LOCAL_WIDTH;
+		const int row = id / LOCAL_WIDTH, column = id - row * LOCAL_WIDTH;
 
-		block[row][column] = IMAGE_READ(source, nearest, first + (int2)(column, row));
+		block[row][column] = image_read(source, first + (int2)(column, row));
 		block[row + half_height][column] =
-		    IMAGE_READ(source, nearest, first + (int2)(column, row + half_height));
+		    image_read(source, first + (int2)(column, row + half_height));
 	}
 	barrier(CLK_LOCAL_MEM_FENCE);
 	conv_store(conv_block_sum(block, weights, offset), dst, dst_offset, dst_pitch, samples,

@@ -7,9 +7,9 @@
  *
  *                       a work-item makes   reads
  *   sobel_uchar         1 byte              8 bytes
- *   sobel_uchar4        4 bytes             of each row a uchar4, and the bytes left and right of it
- *   sobel_float16_tile  16 rows of 16       of each row three vectors of 16, one byte apart; nine for
- *                                           the first row, then three a row
+ *   sobel_uchar4        4 bytes             of each row a uchar4, and the bytes beside it
+ *   sobel_float16_tile  16 rows of 16       of each row three vectors of 16, one byte apart: nine
+ *                                           for the first row, then three a row
  *
  * Layout of work: as the table, any group, no local memory, no tunables.
  *
@@ -25,12 +25,22 @@ FORCE_INLINE bool sobel_padded(int4 reach, uint samples, uint rows)
 	return reach.x < 0 && reach.y < 0 && reach.z >= (int)samples && reach.w >= (int)rows;
 }
 
-/* From the rows above, here and below: of places left and right of the pixel, and at it. */
-FORCE_INLINE PIXEL sobel_byte(int3 left, int3 centre, int3 right)
+/* What one row contributes: the difference across, and the smoothed row. */
+struct sobel_row {
+	int difference, smooth;
+};
+
+FORCE_INLINE struct sobel_row sobel_row_of(int left, int centre, int right)
 {
-	const int3 across = right - left;
-	const int gx = across.x + 2 * across.y + across.z;
-	const int gy = left.z + 2 * centre.z + right.z - left.x - 2 * centre.x - right.x;
+	struct sobel_row row = {right - left, left + 2 * centre + right};
+
+	return row;
+}
+
+FORCE_INLINE PIXEL sobel_magnitude(struct sobel_row above, int difference, struct sobel_row below)
+{
+	const int gx = above.difference + 2 * difference + below.difference;
+	const int gy = below.smooth - above.smooth;
 
 	return PIXEL_ROUND_1(sqrt((float)(gx * gx + gy * gy)));
 }
@@ -45,9 +55,9 @@ FORCE_INLINE PIXEL sobel_clamped(const global uchar *src, ulong src_offset, uint
 	const int left = clamp(x - 1, reach.x, reach.z), centre = clamp(x, reach.x, reach.z);
 	const int right = clamp(x + 1, reach.x, reach.z);
 
-	return sobel_byte((int3)(above[left], here[left], below[left]),
-	                  (int3)(above[centre], 0, below[centre]),
-	                  (int3)(above[right], here[right], below[right]));
+	return sobel_magnitude(sobel_row_of(above[left], above[centre], above[right]),
+	                       here[right] - here[left],
+	                       sobel_row_of(below[left], below[centre], below[right]));
 }
 
 /* The block of width x height bytes at (x, y), as much of it as is inside the region. */
@@ -73,16 +83,16 @@ kernel void sobel_uchar(REGION_ARGUMENTS, float s0, float s1, float s2, uint out
 		source_row below = SOURCE_ROW((long)y + 1) + x;
 
 		TARGET_ROW(y)[x] =
-		    sobel_byte((int3)(above[-1], here[-1], below[-1]),
-		               (int3)(above[0], 0, below[0]),
-		               (int3)(above[1], here[1], below[1]));
+		    sobel_magnitude(sobel_row_of(above[-1], above[0], above[1]),
+		                    here[1] - here[-1],
+		                    sobel_row_of(below[-1], below[0], below[1]));
 	} else {
 		sobel_block_clamped(src, src_offset, src_pitch, dst, dst_offset, dst_pitch, samples,
 		                    rows, x, y, 1, 1, reach);
 	}
 }
 
-/* What a row contributes to four gradients: the difference across, and the smoothed row. */
+/* The same of four bytes side by side, and of sixteen. */
 struct sobel_row4 {
 	int4 difference, smooth;
 };
@@ -90,7 +100,8 @@ struct sobel_row4 {
 FORCE_INLINE struct sobel_row4 sobel_read4(source_row p)
 {
 	const int4 centre = convert_int4(vload4(0, p));
-	const int4 left = (int4)(p[-1], centre.xyz), right = (int4)(centre.yzw, p[4]);
+	const int4 left = (int4)(p[-1], centre.x, centre.y, centre.z);
+	const int4 right = (int4)(centre.y, centre.z, centre.w, p[4]);
 	struct sobel_row4 row = {right - left, left + 2 * centre + right};
 
 	return row;
@@ -145,7 +156,8 @@ kernel void sobel_float16_tile(REGION_ARGUMENTS, float s0, float s1, float s2, u
 
 		for (uint r = y; r < min(rows, y + 16); r++) {
 			const struct sobel_row16 c = sobel_read16(SOURCE_ROW((long)r + 1) + x);
-			const float16 gx = fma(b.difference, (float16)(2.0f), a.difference + c.difference);
+			const float16 gx = fma(b.difference, (float16)(2.0f),
+			                       a.difference + c.difference);
 			const float16 gy = c.smooth - a.smooth;
 
 			vstore16(PIXEL_ROUND(sqrt(fma(gx, gx, gy * gy))), 0, TARGET_ROW(r) + x);

@@ -1,26 +1,28 @@
 /* classic/tiled.cl: separable convolution in the three structures of "Tiled Convolution" (AMD APP
- * SDK sample, about 2013), by which it shows what each trip to global memory costs. Its plain starting
- * point is conv_naive.
+ * SDK sample, about 2013), by which it shows what each trip to global memory costs. The plain
+ * kernel that it starts from is conv_naive.
  *
- * out(x, y) = sum over j of column[j] * (sum over i of row[i] * in(x + i - rx, y + j - ry)) + offset
+ * out(x, y) = sum over j of column[j] * (sum over i of row[i] * in(x + i - rx, y + j - ry))
+ *             + offset
  *
  *                  a work-item makes    reads and writes of global memory for a sample (3x3)
  *   sep_two_pass   1 sample, twice      6 + 2
  *   sep_one_pass   1 sample             about 1 + 1: a 16x16 group shares its block in local memory
  *   sep_tiled      4x4 samples          24 / 16 + 1: an 8x8 group makes 32x32
  *
- * The sample filters a matrix of floats; here its elements are the samples of interleaved rows, whose
- * neighbours lie BANDS (or `bands`) apart. weights: the row, then the column. Sources are read inside
- * `reach` only, coordinates outside being clamped into it. All filter every band, whatever `keep`
- * says. `rx` and `ry` count in sep_two_pass alone; the others are compiled for their radii. */
+ * The sample filters a matrix of floats; here its elements are the samples of interleaved rows,
+ * whose neighbours lie BANDS (or `bands`) apart. weights: the row, then the column. Sources are
+ * read inside `reach` only, coordinates outside being clamped into it. All filter every band,
+ * whatever `keep` says. `rx` and `ry` count in sep_two_pass alone; the others are compiled for
+ * their radii. */
 
 /* Samples of a pixel, for sep_one_pass and sep_tiled. */
 #ifndef BANDS
 #define BANDS 1
 #endif
 
-/* Radii for which sep_one_pass (0 to 8) and sep_tiled (across 0 to 8, down 0 to 2; the sample's are 1
- * and 2, both alike) are compiled. */
+/* Radii for which sep_one_pass (0 to 8) and sep_tiled (across 0 to 8, down 0 to 2; the sample's
+ * are 1 and 2, both alike) are compiled. */
 #ifndef RADIUS_X
 #define RADIUS_X 1
 #endif
@@ -28,8 +30,8 @@
 #define RADIUS_Y 1
 #endif
 
-/* Terms that sep_two_pass adds directly. Sums of more are made of such sums, so that rounding errors
- * do not grow with the radius. */
+/* Terms that sep_two_pass adds directly. Sums of more are made of such sums, so that rounding
+ * errors do not grow with the radius. */
 #ifndef TWO_PASS_TERMS
 #define TWO_PASS_TERMS 32
 #endif
@@ -40,14 +42,14 @@ enum { SPAN_X = RADIUS_X * BANDS };
 /* ---- sep_two_pass: one kernel, launched twice ----
  *
  * Each pass filters along the rows of what it reads and writes the result transposed, so that the
- * second restores the orientation. Work-item (u, v) reads around place u of row v and writes place v
- * of row u. samples, rows, bands and weights are the same in both passes.
+ * second restores the orientation. Work-item (u, v) reads around place u of row v and writes place
+ * v of row u. samples, rows, bands and weights are the same in both passes.
  *
- *   pass 0: u < samples, v < rows + 2 * ry: row v is source row v - ry, clamped into reach. dst is the
- *           intermediate: `samples` rows of rows + 2 * ry floats; dst_offset is that of its first
- *           float, dst_pitch the bytes from row to row. Its row x holds sample x of all source rows.
+ *   pass 0: u < samples, v < rows + 2 * ry: row v is source row v - ry, clamped into reach. dst is
+ *           the intermediate: `samples` rows of rows + 2 * ry floats, at dst_offset, dst_pitch bytes
+ *           from row to row. Its row x holds sample x of all those source rows.
  *   pass 1: u < rows, v < samples: src is the intermediate, src_offset and src_pitch what dst_offset
- *           and dst_pitch were; dst, dst_offset and dst_pitch are the target's. reach is not used. */
+ *           and dst_pitch were; dst, dst_offset and dst_pitch are the target's. reach is ignored. */
 
 /* Adds up the taps of a window whose sample i is READ(i). */
 #define TWO_PASS_SUM(total, weights, taps, READ)                                                   \
@@ -61,14 +63,14 @@ enum { SPAN_X = RADIUS_X * BANDS };
 	}
 
 /* Sample x of the source row p, filtered along it. */
-FORCE_INLINE float two_pass_across(source_row p, uint x, uint bands, constant float *weights, int rx,
+FORCE_INLINE float two_pass_across(source_row p, int x, int bands, constant float *weights, int rx,
                                    int4 reach)
 {
-	const int left = (int)(x / bands) - rx;
-	const uint band = x % bands;
+	const int band = x % bands, left = x - rx * bands;
+	const int lowest = reach.x * bands + band, highest = reach.z * bands + band;
 	float total = 0.0f;
 
-#define SOURCE_SAMPLE(i) convert_float(p[(long)clamp(left + (i), reach.x, reach.z) * bands + band])
+#define SOURCE_SAMPLE(i) convert_float(p[clamp(left + (i) * bands, lowest, highest)])
 	TWO_PASS_SUM(total, weights, 2 * rx + 1, SOURCE_SAMPLE)
 #undef SOURCE_SAMPLE
 	return total;
@@ -107,7 +109,9 @@ kernel void sep_two_pass(REGION_ARGUMENTS, constant float *weights, uint rx, uin
 	}
 }
 
-/* ---- sep_one_pass: a 16x16 group, a sample a work-item, the block with its halo in local memory ---- */
+/* ---- sep_one_pass: a 16x16 group, a sample a work-item ----
+ *
+ * The group's raw block with its halo goes into local memory, so does the block filtered across. */
 
 enum {
 	ONE_PASS_SIDE = 16,
@@ -119,11 +123,10 @@ enum {
 FORCE_INLINE float source_sample(const global uchar *src, ulong src_offset, uint src_pitch, int x,
                                  int y, int4 reach)
 {
-	const uint shifted = x + SPAN_X; /* to divide what is never negative */
-	const int column = (int)(shifted / BANDS) - RADIUS_X;
-	source_row p = SOURCE_ROW(clamp(y, reach.y, reach.w));
+	const int band = (uint)(x + SPAN_X) % BANDS;
 
-	return convert_float(p[(long)clamp(column, reach.x, reach.z) * BANDS + shifted % BANDS]);
+	x = clamp(x, reach.x * BANDS + band, reach.z * BANDS + band);
+	return convert_float(SOURCE_ROW(clamp(y, reach.y, reach.w))[x]);
 }
 
 kernel __attribute__((reqd_work_group_size(ONE_PASS_SIDE, ONE_PASS_SIDE, 1))) void
@@ -160,18 +163,19 @@ sep_one_pass(REGION_ARGUMENTS, constant float *weights, uint rx, uint ry, float 
 
 /* ---- sep_tiled: an 8x8 group, 4x4 samples a work-item, 32x32 a group ----
  *
- * A work-item filters its own four rows across, four results from the raw samples of each that are
- * four and the window wide; items side by side find each other's raw samples in the first level
- * cache. Then it filters down. What it needs of the rows above and below its own, the items there
- * have filtered already: their last and first RADIUS_Y rows go through local memory. Nobody is above
- * and below the group, so its outer items filter those rows too.
+ * A work-item filters its own four rows across, each from the raw samples of its four results'
+ * windows; items side by side find each other's in the first level cache. Then it filters down. What
+ * it needs of the rows above and below its own, the items there have filtered already: their last
+ * and first RADIUS_Y rows go through local memory. Nobody is above and below the group, so its outer
+ * items filter those rows too.
  *
- * Groups fall into classes, so that only those at the perimeter pay for checks; all of a group decide
- * alike. On read: free if the tile and its halo are inside the source ROI; otherwise the group first
- * reads its whole raw block into local memory, clamped, and goes on from there as a free one does.
- * On write: free if the tile is inside the target region; otherwise a sample that falls outside is
- * replaced, value and place, by the group's first one, which is always inside, so that no branch
- * diverges. The filtered rows use the local memory of the raw block. */
+ * Groups fall into classes, so that only those at the perimeter pay for checks; all of a group
+ * decide alike. On read: free if the tile and its halo are inside the source ROI; otherwise the
+ * group first reads its whole raw block into local memory, clamped, and goes on from there as a free
+ * one does. On write: free if the tile is inside the target region; otherwise a sample that falls
+ * outside is replaced, value and place, by the group's first one, which is always inside, so that no
+ * branch diverges: the one place where work-items write the same sample, with the same value. The
+ * filtered rows use the local memory of the raw block. */
 #if RADIUS_Y <= 2
 
 enum {
@@ -184,25 +188,33 @@ enum {
 	TILED_RAW_HEIGHT = TILED_SIDE + 2 * RADIUS_Y
 };
 
-/* Defines the filter across: four results, p being the first one's first tap. */
-#define TILED_ACROSS(name, pointer)                                                                \
-	FORCE_INLINE float4 name(pointer p, constant float *weights)                               \
-	{                                                                                          \
-		float raw[TILED_WINDOW];                                                           \
-		float4 sum = 0.0f;                                                                 \
-                                                                                                   \
-		_Pragma("unroll") for (int i = 0; i < TILED_WINDOW; i++) raw[i] =                  \
-		    convert_float(p[i]);                                                           \
-		_Pragma("unroll") for (int i = 0; i <= 2 * RADIUS_X; i++) sum =                    \
-		    fma(vload4(0, raw + i * BANDS), (float4)(weights[i]), sum);                    \
-		return sum;                                                                        \
-	}
+FORCE_INLINE void tiled_load_source(float raw[TILED_WINDOW], source_row p)
+{
+#pragma unroll
+	for (int i = 0; i < TILED_WINDOW; i++)
+		raw[i] = convert_float(p[i]);
+}
 
-TILED_ACROSS(tiled_across_source, source_row)
-TILED_ACROSS(tiled_across_raw, const local float *)
+FORCE_INLINE void tiled_load_block(float raw[TILED_WINDOW], const local float *p)
+{
+#pragma unroll
+	for (int i = 0; i < TILED_WINDOW; i++)
+		raw[i] = p[i];
+}
 
-/* Whether a work-item filters this one of its lines itself: its own rows, and what is above and below
- * the group. */
+/* The filter across: four results. */
+FORCE_INLINE float4 tiled_across(const float raw[TILED_WINDOW], constant float *weights)
+{
+	float4 sum = 0.0f;
+
+#pragma unroll
+	for (int i = 0; i <= 2 * RADIUS_X; i++)
+		sum = fma(vload4(0, raw + i * BANDS), (float4)(weights[i]), sum);
+	return sum;
+}
+
+/* Whether a work-item filters this one of its lines itself: its own rows, and what is above and
+ * below the group. */
 FORCE_INLINE bool tiled_is_own(int line, int ly)
 {
 	return (line >= RADIUS_Y || ly == 0) &&
@@ -215,6 +227,17 @@ FORCE_INLINE bool tiled_free_on_read(int x0, int y0, int4 reach)
 	return x0 - SPAN_X >= reach.x * BANDS && y0 - RADIUS_Y >= reach.y &&
 	       x0 + TILED_SIDE + SPAN_X <= (reach.z + 1) * BANDS &&
 	       y0 + TILED_SIDE + RADIUS_Y <= reach.w + 1;
+}
+
+/* Reads the group's raw block, clamped. */
+FORCE_INLINE void tiled_fetch(local float *memory, const global uchar *src, ulong src_offset,
+                              uint src_pitch, int x0, int y0, int4 reach)
+{
+	for (int r = get_local_id(1); r < TILED_RAW_HEIGHT; r += TILED_GROUP)
+		for (int c = get_local_id(0); c < TILED_RAW_WIDTH; c += TILED_GROUP)
+			memory[r * TILED_RAW_WIDTH + c] =
+			    source_sample(src, src_offset, src_pitch, x0 + c - SPAN_X,
+			                  y0 + r - RADIUS_Y, reach);
 }
 
 /* Where in local memory filtered row r of a work-item's first (side 0) or last RADIUS_Y rows is. */
@@ -270,28 +293,26 @@ sep_tiled(REGION_ARGUMENTS, constant float *weights, uint rx, uint ry, float off
 	const int lx = get_local_id(0), ly = get_local_id(1);
 	const int x0 = get_group_id(0) * TILED_SIDE, y0 = get_group_id(1) * TILED_SIDE;
 	const int x = x0 + lx * TILED_BLOCK, y = y0 + ly * TILED_BLOCK;
+	float raw[TILED_WINDOW];
 	float4 line[TILED_LINES], out[TILED_BLOCK];
 
 	if (tiled_free_on_read(x0, y0, reach)) {
 #pragma unroll
 		for (int k = 0; k < TILED_LINES; k++)
-			if (tiled_is_own(k, ly))
-				line[k] = tiled_across_source(
-				    SOURCE_ROW(y + k - RADIUS_Y) + x - SPAN_X, weights);
+			if (tiled_is_own(k, ly)) {
+				tiled_load_source(raw, SOURCE_ROW(y + k - RADIUS_Y) + x - SPAN_X);
+				line[k] = tiled_across(raw, weights);
+			}
 	} else {
-		for (int r = ly; r < TILED_RAW_HEIGHT; r += TILED_GROUP)
-			for (int c = lx; c < TILED_RAW_WIDTH; c += TILED_GROUP)
-				memory[r * TILED_RAW_WIDTH + c] =
-				    source_sample(src, src_offset, src_pitch, x0 + c - SPAN_X,
-				                  y0 + r - RADIUS_Y, reach);
+		tiled_fetch(memory, src, src_offset, src_pitch, x0, y0, reach);
 		barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll
 		for (int k = 0; k < TILED_LINES; k++)
-			if (tiled_is_own(k, ly))
-				line[k] = tiled_across_raw(
-				    memory + (ly * TILED_BLOCK + k) * TILED_RAW_WIDTH +
-				        lx * TILED_BLOCK,
-				    weights);
+			if (tiled_is_own(k, ly)) {
+				tiled_load_block(raw, memory + (y - y0 + k) * TILED_RAW_WIDTH +
+				                          x - x0);
+				line[k] = tiled_across(raw, weights);
+			}
 		barrier(CLK_LOCAL_MEM_FENCE);
 	}
 	tiled_share(line, memory, lx, ly);

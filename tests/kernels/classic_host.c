@@ -97,8 +97,8 @@ static cl_program build(const char *file, const char *options)
 	texts[0] = read_source("border.h");
 	texts[1] = read_source("common.cl");
 	texts[2] = read_source(name);
-	program = clCreateProgramWithSource(host.context, SOURCES, (const char **)texts, NULL,
-	                                    &code);
+	program =
+	    clCreateProgramWithSource(host.context, SOURCES, (const char **)texts, NULL, &code);
 	check(code, "clCreateProgramWithSource");
 	for (int i = 0; i < SOURCES; i++)
 		free(texts[i]);
@@ -155,9 +155,8 @@ cl_mem host_buffer(const void *bytes, size_t size)
 cl_mem host_image(const void *pixels, size_t width, size_t height, bool rgba, cl_channel_type type)
 {
 	const cl_image_format format = {rgba ? CL_RGBA : CL_R, type};
-	const cl_image_desc desc = {.image_type = CL_MEM_OBJECT_IMAGE2D,
-	                            .image_width = width,
-	                            .image_height = height};
+	const cl_image_desc desc = {
+	    .image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = width, .image_height = height};
 	cl_int code;
 	cl_mem image = clCreateImage(host.context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, &format,
 	                             &desc, (void *)(size_t)pixels, &code);

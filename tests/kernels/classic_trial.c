@@ -1,4 +1,5 @@
-/* The reference is the plain definition in double precision, reading clamped into the source ROI. */
+/* The reference is the plain definition in double precision, reading clamped into the source ROI.
+ */
 #include "classic_trial.h"
 
 #include <math.h>
@@ -136,8 +137,8 @@ static void place(struct trial *t, int width, int height, struct rect *source, s
 	t->from = (struct rect){t->roi.x + left, t->roi.y + top, width, height};
 }
 
-/* Random samples; now and then flat areas at both ends of the range, and among floats a few that are
- * not numbers: they must not spread further than the window. */
+/* Random samples; now and then flat areas at both ends of the range, and among floats a few that
+ * are not numbers: they must not spread further than the window. */
 static void fill(struct trial *t)
 {
 	size_t count = (size_t)t->roi.width * (size_t)t->roi.height * (size_t)t->bands;

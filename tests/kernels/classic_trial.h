@@ -36,8 +36,8 @@ struct rect {
 };
 
 /* How the source ROI lies around the region that is read at first: it is the whole matrix; it is
- * larger by the radius; it is anywhere in a matrix, and so is the target; the region is a part of it,
- * as when an image is made in strips. */
+ * larger by the radius; it is anywhere in a matrix, and so is the target; the region is a part of
+ * it, as when an image is made in strips. */
 enum layout { LAYOUT_WHOLE, LAYOUT_PADDED, LAYOUT_ROI, LAYOUT_STRIP, LAYOUTS };
 
 struct trial {
@@ -46,12 +46,12 @@ struct trial {
 	int bands, rx, ry;
 	enum layout layout;
 
-	struct rect roi;          /* of the source matrix */
-	struct rect from, to;     /* the region in the source and in the target matrix; one size */
+	struct rect roi;      /* of the source matrix */
+	struct rect from, to; /* the region in the source and in the target matrix; one size */
 	struct matrix source, target;
-	double *pixels;           /* the ROI's samples */
+	double *pixels; /* the ROI's samples */
 	float weights[WEIGHTS_MOST], offset;
-	double gain;              /* by which the operation can enlarge the largest magnitude */
+	double gain; /* by which the operation can enlarge the largest magnitude */
 	float space, range;
 };
 
