@@ -127,6 +127,8 @@ FORCE_INLINE void pixel_store(float16 v, target_row p, uint width)
 			p[i] = part[i];                                                            \
 	}
 
+FLOAT_ACCESS(float_load, float_store, global)
+
 /* True (-1) in those of 16 samples from sample x whose bands are in the mask. */
 FORCE_INLINE int16 band_lanes(uint x, uint bands, uint mask)
 {

@@ -15,8 +15,6 @@ FORCE_INLINE float16 alpha_spread(float16 v, uint bands)
 	return bands == 4 ? v.s33337777bbbbffff : v.s1133557799bbddff;
 }
 
-FLOAT_ACCESS(float_load, float_store, global)
-
 kernel void premultiply(REGION_ARGUMENTS, uint alpha)
 {
 	const uint2 span = block_span(samples, blocks, min((uint)get_global_id(0), blocks - 1));

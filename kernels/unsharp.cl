@@ -6,8 +6,6 @@
  * multiplied by alpha. Where the blurred alpha is 0 or less colour stays; alpha itself always does.
  * `original` is the image before, in pixels. A work-item makes one row of a block. */
 
-FLOAT_ACCESS(float_load, float_store, global)
-
 /* The blurred colour of `in`'s pixels. */
 FORCE_INLINE float16 unsharp_colour(float16 blurred, float16 in, uint bands)
 {

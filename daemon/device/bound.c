@@ -1,5 +1,5 @@
-/* Worst cases, worked out from the weights: how far each is from its half float, and half an ulp for
- * every sum that is rounded, of bytes that are all 255 where weights are of one sign. */
+/* Worst cases, worked out from the weights: how far each is from its half float, and half an ulp
+ * for every sum that is rounded, of bytes that are all 255 where weights are of one sign. */
 #include "device/bound.h"
 
 #include <math.h>
@@ -99,8 +99,8 @@ static double matrix_bound(const struct operation *op)
 	enum { UNROLLED = 49 }; /* MATRIX_UNROLLED in gpu/matrix_half.cl */
 	const size_t width = 2 * (size_t)op->radius_x + 1, height = 2 * (size_t)op->radius_y + 1;
 	double plus = 0, minus = 0;
-	double bound = weights_bound(op->coefficients, width * height) +
-	               (double)(width * height) * 0x1p-16;
+	double bound =
+	    weights_bound(op->coefficients, width * height) + (double)(width * height) * 0x1p-16;
 
 	if (op->offset != floor(op->offset) || op->offset < 0 || op->offset > 1023)
 		return INFINITY;

@@ -4,9 +4,9 @@
 
 #include "common/kernels.h"
 
-/* The most, in levels of bytes, by which a kernel that sums halves (WEIGHTS_HALF2) can be off before
- * its last rounding, as its file derives it; below 1, no result is wrong by more than 1. Infinite for
- * what it cannot do at all. */
+/* The most, in levels of bytes, by which a kernel that sums halves (WEIGHTS_HALF2) can be off
+ * before its last rounding, as its file derives it; below 1, no result is wrong by more than 1.
+ * Infinite for what it cannot do at all. */
 double bound_of_halves(enum kernel kernel, const struct operation *operation);
 
 /* The half float nearest to a value, as its bits. What is too large becomes infinite. */

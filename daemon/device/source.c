@@ -1,6 +1,6 @@
 /* Sources: found by name and put one after the other. Files in folders of their own (cpu/, gpu/,
- * classic/) are compiled each by itself, those of gpu/ after gpu/window.cl; those beside the folders
- * are the general kernels. */
+ * classic/) are compiled each by itself, those of gpu/ after gpu/window.cl; those beside the
+ * folders are the general kernels. */
 #include "device/source.h"
 
 #include <stdbool.h>

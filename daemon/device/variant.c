@@ -126,8 +126,8 @@ bool work_is_mean(const struct operation *op)
 	return fabs(row - 1) < 1e-9 && fabs(column - 1) < 1e-9;
 }
 
-/* What sums floats plainly is right for most coefficients; the compensated kernel for all; halves and
- * fixed point by their own rules. */
+/* What sums floats plainly is right for most coefficients; the compensated kernel for all; halves
+ * and fixed point by their own rules. */
 static bool exact_enough(enum kernel kernel, const struct work *work)
 {
 	const struct operation *op = work->operation;
@@ -182,7 +182,8 @@ static bool classic_applies(enum kernel kernel, const struct work *work,
 {
 	const struct operation *op = work->operation;
 
-	if (work->keep || work->alpha || (variants[kernel].needs & VARIANT_IMAGE && !device->images))
+	if (work->keep || work->alpha ||
+	    (variants[kernel].needs & VARIANT_IMAGE && !device->images))
 		return false;
 	return op->kind != OPERATION_GRADIENT ||
 	       (op->output == GRADIENT_MAGNITUDE && op->coefficients[0] == 1 &&
