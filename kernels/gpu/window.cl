@@ -61,6 +61,9 @@ enum {
 	ROWS_IN = BLOCK_Y + 2 * RADIUS_Y
 };
 
+/* Fails to compile for a BLOCK_X too small. */
+typedef char window_check[MIDDLE % 2 == 0 ? 1 : -1];
+
 /* Loads n words, as wide as n and the blocks' alignment, 16 or 8 bytes, allow. */
 FORCE_INLINE void words_load(uint *w, const global uchar *p, const int n)
 {
