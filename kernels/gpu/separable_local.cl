@@ -18,8 +18,8 @@
 #endif
 
 enum {
-	CHUNK_WORDS = SIZE == 4 ? 4 : 2,
-	CHUNK = CHUNK_WORDS * PER_WORD,
+	CHUNK = 8,
+	CHUNK_WORDS = CHUNK / PER_WORD,
 	LEFT = (REACH + 7) / 8 * 8, /* a row's samples before the tile's first */
 	ACROSS = GROUP_X * BLOCK_X,
 	STRIDE = ACROSS + 2 * LEFT,
@@ -28,34 +28,52 @@ enum {
 	WINDOW_SKIP = (LEFT - REACH) & 3
 };
 
-/* Loads the chunk `at` bytes from p, of which those in [low, high] are needed. */
-FORCE_INLINE void chunk_load(float *v, const global uchar *p, int at, int low, int high,
-                             const bool aligned)
+/* Loads the chunk `at` bytes from p, of which those in [low, high] are needed. `free`: p is aligned to
+ * chunks, or to 16 bytes. */
+FORCE_INLINE void chunk_load(uint *words, const global uchar *p, int at, int low, int high,
+                             const bool free)
 {
-	const uint shift = aligned ? 0 : (uint)(size_t)p & 3;
+	const uint shift = free ? 0 : (uint)(size_t)p & 3;
 	const global uchar *base = p - shift;
-	uint words[CHUNK_WORDS];
 
+	if (free && at >= low && at + CHUNK * SIZE - 1 <= high) {
+		p += at;
+		if (CHUNK_WORDS == 2) {
+			const uint2 v = *(const global uint2 *)p;
+
+			words[0] = v.x, words[1] = v.y;
+			return;
+		}
+#pragma unroll
+		for (int i = 0; i + 4 <= CHUNK_WORDS; i += 4) {
+			const uint4 v = *(const global uint4 *)(p + 4 * i);
+
+			words[i] = v.x, words[i + 1] = v.y, words[i + 2] = v.z, words[i + 3] = v.w;
+		}
+		return;
+	}
 	low += (int)shift, high += (int)shift;
 #pragma unroll
 	for (int i = 0; i < CHUNK_WORDS; i++) {
 		words[i] = *(const global uint *)(base + (clamp(at + 4 * i, low, high) & ~3));
-		if (!aligned) {
+		if (!free) {
 			const uint next =
 			    *(const global uint *)(base + (clamp(at + 4 * i + 4, low, high) & ~3));
 
 			words[i] = (uint)(((ulong)next << 32 | words[i]) >> (8 * shift));
 		}
 	}
-#pragma unroll
-	for (int i = 0; i < CHUNK; i++)
-		v[i] = window_float(words, i);
 }
 
 /* Adds source row s of a chunk to its sums; `checked`: only to those whose windows it is in. */
-FORCE_INLINE void down_add(float sum[BLOCK_Y][CHUNK], int s, const float *v, constant float *column,
+FORCE_INLINE void down_add(float sum[BLOCK_Y][CHUNK], int s, const uint *words, constant float *column,
                            const bool checked)
 {
+	float v[CHUNK];
+
+#pragma unroll
+	for (int i = 0; i < CHUNK; i++)
+		v[i] = window_float(words, i);
 #pragma unroll
 	for (int r = 0; r < BLOCK_Y; r++)
 		if (!checked || (uint)(s - r) < TAPS_Y) {
@@ -67,17 +85,26 @@ FORCE_INLINE void down_add(float sum[BLOCK_Y][CHUNK], int s, const float *v, con
 		}
 }
 
+/* Issues the load of the next row, then adds row s. */
+#define DOWN_STEP(checked)                                                                         \
+	for (int i = 0; i < CHUNK_WORDS; i++)                                                      \
+		words[i] = next[i];                                                                \
+	chunk_load(next, top + (ulong)min(s + 1, count - 1) * pitch, at, low, high, free);         \
+	down_add(sum, s, words, column, checked);
+
 /* The sums down of a chunk, BLOCK_Y rows of them, to local memory. */
 FORCE_INLINE void down(local float *to, const global uchar *top, uint pitch, int at, int low, int high,
-                       int count, constant float *column, const bool aligned)
+                       int count, constant float *column, const bool free)
 {
-	float total[BLOCK_Y][CHUNK], sum[BLOCK_Y][CHUNK], v[CHUNK];
+	float total[BLOCK_Y][CHUNK], sum[BLOCK_Y][CHUNK];
+	uint words[CHUNK_WORDS], next[CHUNK_WORDS];
 
 #pragma unroll
 	for (int r = 0; r < BLOCK_Y; r++)
 #pragma unroll
 		for (int i = 0; i < CHUNK; i++)
 			total[r][i] = sum[r][i] = 0.0f;
+	chunk_load(next, top, at, low, high, free);
 #pragma unroll 1
 	for (int first = 0; first < count; first += SEPARABLE_TERMS) {
 		const int end = TAPS_Y <= SEPARABLE_TERMS ? count : min(count, first + SEPARABLE_TERMS);
@@ -86,18 +113,15 @@ FORCE_INLINE void down(local float *to, const global uchar *top, uint pitch, int
 
 #pragma unroll 1
 		for (; s < min(end, inner); s++) {
-			chunk_load(v, top + (ulong)s * pitch, at, low, high, aligned);
-			down_add(sum, s, v, column, true);
+			DOWN_STEP(true)
 		}
 #pragma unroll 2
 		for (; s < outer; s++) {
-			chunk_load(v, top + (ulong)s * pitch, at, low, high, aligned);
-			down_add(sum, s, v, column, false);
+			DOWN_STEP(false)
 		}
 #pragma unroll 1
 		for (; s < end; s++) {
-			chunk_load(v, top + (ulong)s * pitch, at, low, high, aligned);
-			down_add(sum, s, v, column, true);
+			DOWN_STEP(true)
 		}
 		if (TAPS_Y <= SEPARABLE_TERMS)
 			break;
@@ -167,13 +191,13 @@ GPU_KERNEL separable_local(REGION_ARGUMENTS, constant float *weights, uint rx, u
 	const int low = -REACH * SIZE;
 	const int high = (int)(min(samples - left, (uint)ACROSS) + REACH) * SIZE - 1;
 	const int count = (int)min(height, (uint)BLOCK_Y) + 2 * RADIUS_Y;
-	const bool aligned = (((uint)(size_t)top | src_pitch) & 3) == 0;
+	const bool wide = (((uint)(size_t)top | src_pitch) & (SIZE == 1 ? 7 : 15)) == 0;
 
 	if (height != 0)
 		for (int c = get_local_id(0); c < CHUNKS; c += GROUP_X) {
 			const int at = (c * CHUNK - LEFT) * SIZE;
 
-			if (aligned)
+			if (wide)
 				down(mine + c * CHUNK, top, src_pitch, at, low, high, count,
 				     weights + TAPS_X, true);
 			else

@@ -26,7 +26,13 @@
 
 #ifdef __NV_CL_C_VERSION
 
+/* Steps whose loads are issued before they are needed. */
+#ifndef STEPS_AHEAD
+#define STEPS_AHEAD 1
+#endif
+
 enum {
+	LANES = GROUP_X * GROUP_Y,
 	STEP = 32,                          /* samples */
 	REACH_UP = (REACH + 15) / 16 * 16,  /* from a step's first sample to its first D's */
 	BLOCKS = 1 + (2 * REACH_UP + 31) / 32,
@@ -81,29 +87,46 @@ FORCE_INLINE void bands_load(struct bands *m, const local uint *row, const local
 				}
 }
 
-/* The lane's words of a step: rows at `offset` from p, which is the row's sample `at` away from the strip's
- * first; those outside the samples needed, [-REACH, last], are of no account, but must not be read. */
-FORCE_INLINE void step_load(uint *words, const global uchar *p, int at, int last, const uint *offset,
-                            const bool free)
+/* Where a lane's words are: in rows `offset` bytes from p, the lane's row i being row_of(i) or, if that is
+ * not needed, the last that is. Samples outside [-REACH, last] of the strip are of no account, but must
+ * not be read. */
+struct place {
+	const global uchar *p;
+	uint pitch, last_row, offset[4 * DEPTH];
+	int last, t, count; /* count: 4 * DEPTH, unknown to the compiler */
+	local uint *scratch; /* 4 * DEPTH words of this lane's, LANES apart */
+};
+
+FORCE_INLINE uint place_row(const struct place *place, int i)
+{
+	return min((uint)(i / 4 * 16 + 2 * place->t + i % 2 + 8 * (i / 2 % 2)), place->last_row);
+}
+
+/* The lane's words of a step, from sample `at` of the strip on. Those that are not aligned take a loop that
+ * is not unrolled, so that it needs few registers, and local memory. */
+FORCE_INLINE void step_load(uint *words, const struct place *place, int at, const bool free)
 {
 	if (free) {
-		p += clamp(at, -REACH & ~3, last & ~3);
+		const global uchar *p = place->p + clamp(at, -REACH & ~3, place->last & ~3);
+
 #pragma unroll
 		for (int i = 0; i < 4 * DEPTH; i++)
-			words[i] = *(const global uint *)(p + offset[i]);
+			words[i] = *(const global uint *)(p + place->offset[i]);
 		return;
 	}
-#pragma unroll
-	for (int i = 0; i < 4 * DEPTH; i++) {
-		const global uchar *q = p + offset[i];
-		const int shift = (int)((uint)(size_t)q & 3);
-		const global uchar *base = q - shift;
-		const int low = shift - REACH, high = shift + last;
-		const uint first = *(const global uint *)(base + (clamp(at, low, high) & ~3));
-		const uint next = *(const global uint *)(base + (clamp(at + 4, low, high) & ~3));
+#pragma unroll 1
+	for (int i = 0; i < place->count; i++) {
+		const global uchar *p = place->p + (ulong)place_row(place, i) * place->pitch;
+		const int shift = (int)((uint)(size_t)p & 3);
+		const int low = shift - REACH, high = shift + place->last;
+		const uint first = *(const global uint *)(p - shift + (clamp(at, low, high) & ~3));
+		const uint next = *(const global uint *)(p - shift + (clamp(at + 4, low, high) & ~3));
 
-		words[i] = (uint)(((ulong)next << 32 | first) >> (8 * shift));
+		place->scratch[i * LANES] = (uint)(((ulong)next << 32 | first) >> (8 * shift));
 	}
+#pragma unroll
+	for (int i = 0; i < 4 * DEPTH; i++)
+		words[i] = place->scratch[i * LANES];
 }
 
 /* The products down, rounded to halves: the two left-hand sides of the products across. */
@@ -200,34 +223,42 @@ FORCE_INLINE void step_store(uint *result, const global uchar *in, global uchar 
 /* One strip: 16 rows, `width` samples to the right, `height` rows down being inside the region. */
 FORCE_INLINE void strip_filter(const global uchar *in, uint src_pitch, global uchar *out,
                                uint dst_pitch, uint x, uint width, uint height,
-                               const struct bands *m, int g, int t, const bool free)
+                               const struct bands *m, int g, int t, int count, local uint *scratch,
+                               const bool free)
 {
-	const global uchar *top = in - (long)RADIUS_Y * (long)src_pitch;
-	const int last = (int)min(width, 32u * BLOCK_X + 64) - 1 + REACH;
+	struct place place = {.p = in - (long)RADIUS_Y * (long)src_pitch,
+	                      .pitch = src_pitch,
+	                      .last_row = min(height, 16u) - 1 + 2 * RADIUS_Y,
+	                      .last = (int)min(width, 32u * BLOCK_X + 64) - 1 + REACH,
+	                      .t = t,
+	                      .count = count,
+	                      .scratch = scratch};
 	const int steps = (int)(min(width, 32u * BLOCK_X) + STEP - 1) / STEP;
 	const uint here = min(width, 32u * BLOCK_X);
-	uint offset[4 * DEPTH], words[4 * DEPTH], next[4 * DEPTH], left[BLOCKS][2][4];
+	uint words[STEPS_AHEAD + 1][4 * DEPTH], left[BLOCKS][2][4];
 
 #pragma unroll
 	for (int i = 0; i < 4 * DEPTH; i++)
-		offset[i] = min((uint)(i / 4 * 16 + 2 * t + i % 2 + 8 * (i / 2 % 2)),
-		                min(height, 16u) - 1 + 2 * RADIUS_Y) *
-		            src_pitch;
-	step_load(next, top, 4 * g - REACH_UP, last, offset, free);
+		place.offset[i] = place_row(&place, i) * src_pitch;
+#pragma unroll
+	for (int i = 0; i < STEPS_AHEAD; i++)
+		step_load(words[i + 1], &place, STEP * i + 4 * g - REACH_UP, free);
 #pragma unroll 1
 	for (int b = 0; b < steps + BLOCKS - 1; b++) {
 		uint result[2][2];
 
 #pragma unroll
 		for (int i = 0; i < 4 * DEPTH; i++)
-			words[i] = next[i];
-		step_load(next, top, STEP * (b + 1) + 4 * g - REACH_UP, last, offset, free);
+#pragma unroll
+			for (int k = 0; k < STEPS_AHEAD; k++)
+				words[k][i] = words[k + 1][i];
+		step_load(words[STEPS_AHEAD], &place, STEP * (b + STEPS_AHEAD) + 4 * g - REACH_UP, free);
 #pragma unroll
 		for (int i = 0; i < BLOCKS - 1; i++)
 #pragma unroll
 			for (int k = 0; k < 8; k++)
 				left[i][k / 4][k % 4] = left[i + 1][k / 4][k % 4];
-		step_down(left[BLOCKS - 1], words, m);
+		step_down(left[BLOCKS - 1], words[0], m);
 		if (b < BLOCKS - 1)
 			continue;
 		step_across(result, left, m);
@@ -244,9 +275,11 @@ GPU_KERNEL separable_mma(REGION_ARGUMENTS, constant uint *weights, uint rx, uint
                          uint keep)
 {
 	local uint row[2 * PAD + 2 * REACH + 1], column[2 * PAD + TAPS_Y];
+	local uint scratch[4 * DEPTH * LANES];
 	const uint item = get_local_id(1) * GROUP_X + get_local_id(0);
 	const uint x = get_group_id(0) * 32 * BLOCK_X, first = get_global_id(1) * BLOCK_Y;
 	const int g = get_local_id(0) / 4, t = get_local_id(0) % 4;
+	const int count = 4 * (int)((16 + 2 * ry + 15) / 16);
 	struct bands m;
 
 	for (uint i = item; i < 2 * PAD + 2 * REACH + 1; i += GROUP_X * GROUP_Y) {
@@ -272,10 +305,10 @@ GPU_KERNEL separable_mma(REGION_ARGUMENTS, constant uint *weights, uint rx, uint
 
 		if (places == 0 && (((uint)(size_t)in | src_pitch) & 3) == 0)
 			strip_filter(in, src_pitch, out, dst_pitch, x, samples - x, rows - y, &m, g, t,
-			             true);
+			             count, scratch + item, true);
 		else
 			strip_filter(in, src_pitch, out, dst_pitch, x, samples - x, rows - y, &m, g, t,
-			             false);
+			             count, scratch + item, false);
 	}
 }
 

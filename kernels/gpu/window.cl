@@ -390,8 +390,10 @@ FORCE_INLINE void window_pack_pairs(uint *result, const uint *v)
 /* The order of taps: first, last, second, last but one ..., so that sums grow late. */
 #define TAP(k, taps) ((k) % 2 ? (taps) - 1 - (k) / 2 : (k) / 2)
 
-/* A work-item's place: its block's first sample and row, and how many are left of the region. */
+/* A work-item's place: its block's first sample and row, and how many are left of the region. Fails to
+ * compile for a BLOCK_X too small. */
 #define BLOCK_PLACE                                                                                \
+	typedef char block_check[MIDDLE % 2 == 0 ? 1 : -1];                                        \
 	const uint x = get_global_id(0) * BLOCK_X, y = get_global_id(1) * BLOCK_Y;                 \
 	const uint width = x < samples ? samples - x : 0, height = y < rows ? rows - y : 0;        \
 	const global uchar *in = src + src_offset + (long)(y * (ulong)src_pitch + x * SIZE);       \
