@@ -367,7 +367,7 @@ enum error reference_window(const struct chain *chain, const struct image *image
 
 	*r = (struct reference){.window = *window};
 	p.scale.full = pixel_type_full_scale(image->type);
-	p.scale.whole = image->type != PIXEL_F32;
+	p.scale.whole = p.scale.integers = image->type != PIXEL_F32;
 	if (!e)
 		e = load(&p, window, pixels, pitch);
 	for (uint32_t i = 0; !e && i < chain->count; i++)
