@@ -164,7 +164,7 @@ static void bench_fini(struct bench *b)
 /* What a plan's choice is to be. */
 struct wish {
 	enum kernel kernel;
-	struct shape shape;
+	uint32_t number; /* of the shape among those that fit */
 	bool applies;
 	const struct device *device;
 };
@@ -175,18 +175,21 @@ static void choose_wish(void *user, const struct work *work, enum kernel *kernel
 	struct wish *wish = user;
 	bool classic = kernel_row(wish->kernel)->origin == KERNEL_CLASSIC;
 
-	wish->applies = variant_applies(wish->kernel, work, wish->device, classic);
+	struct shape shapes[SHAPES_MAX];
+
+	wish->applies = variant_applies(wish->kernel, work, wish->device, classic) &&
+	                wish->number < variant_shapes(wish->kernel, work, wish->device, shapes);
 	if (!wish->applies)
 		return;
 	*kernel = wish->kernel;
-	*shape = wish->shape;
+	*shape = shapes[wish->number];
 }
 
-/* Adds a runner for a kernel in a shape, if it applies. The first plan asks for the program; only
- * the second, when it has been built, has it. */
-static void add_runner(struct bench *b, enum kernel kernel, struct shape shape)
+/* Adds a runner for a kernel in one of its shapes, if it applies. The first plan asks for the
+ * program; only the second, when it has been built, has it. */
+static void add_runner(struct bench *b, enum kernel kernel, uint32_t number)
 {
-	struct wish wish = {kernel, shape, false, b->device};
+	struct wish wish = {kernel, number, false, b->device};
 	struct runner *r = &b->runner[b->count];
 
 	if (b->count == MEASURED_MAX)
@@ -218,16 +221,11 @@ static void add_runner(struct bench *b, enum kernel kernel, struct shape shape)
 
 static void add_kernel(struct bench *b, enum kernel kernel)
 {
-	const struct shape *shape = variant_get(kernel)->shape;
-
 	if (!kernel_row(kernel)->operations ||
 	    (b->options->variant && strcmp(b->options->variant, kernel_name(kernel))))
 		return;
-	if (kernel_row(kernel)->origin == KERNEL_GENERAL)
-		add_runner(b, kernel, variant_general_shape(b->device, kernel));
-	else
-		for (int i = 0; i < SHAPES_MAX && shape[i].x; i++)
-			add_runner(b, kernel, shape[i]);
+	for (uint32_t i = 0; i < SHAPES_MAX; i++)
+		add_runner(b, kernel, i);
 }
 
 /* ---- runs ---- */

@@ -99,7 +99,7 @@ static void bilateral_pixel(struct bilateral b, int x, int y, double *value, dou
 	b.centre = canvas_index(b.in, x, y);
 	each_in_window(&b, x, y, NULL);
 	for (uint32_t k = 0; k < b.colours; k++)
-		value[k] = b.colour_weights > 0 ? b.sum[k] / b.colour_weights : 0;
+		value[k] = b.colour_weights <= 0 ? 0 : b.sum[k] / b.colour_weights; /* or NaN */
 	if (b.weighed)
 		value[b.colours] = b.colour_weights / b.weights;
 	if (!b.in->exact) {

@@ -230,16 +230,16 @@ static enum error add_filter(struct builder *b, const struct operation *op, doub
 	enum kernel general = plan_general_kernel(device, &work), kernel = general;
 	struct shape general_shape = variant_general_shape(device, general), shape = general_shape;
 	enum kernel asked = b->plan->chain.variant ? b->plan->chain.variant - 1 : KERNELS;
+	struct shape shapes[SHAPES_MAX];
 	bool forced = asked < KERNELS && variant_applies(asked, &work, device, true);
 	enum program_state state;
 	struct step step;
 	enum error e;
 
 	if (forced) {
+		variant_shapes(asked, &work, device, shapes);
 		kernel = asked;
-		shape = kernel_row(asked)->origin == KERNEL_GENERAL
-		            ? variant_general_shape(device, asked)
-		            : variant_get(asked)->shape[0];
+		shape = shapes[0];
 	} else if (b->choose) {
 		b->choose(b->user, &work, &kernel, &shape);
 	} else {

@@ -80,6 +80,7 @@ static bool shaped_for(enum kernel kernel, const struct device *device)
 	case KERNEL_FOR_GPU:
 		return device->type == DEVICE_GPU;
 	case KERNEL_FOR_NVIDIA:
+	case KERNEL_FOR_ONLY_NVIDIA:
 		return device->nvidia;
 	default:
 		return true;
@@ -203,11 +204,61 @@ static bool is_hopeless(enum kernel kernel, const struct work *work)
 	       width * height > 4 * (width + height);
 }
 
+/* Bytes of local memory that a group takes, as the kernels' files say; 0 if little. */
+static uint64_t local_bytes(enum kernel kernel, const struct shape *shape, const struct work *work)
+{
+	const uint64_t reach = (uint64_t)work->operation->radius_x * work->bands;
+	const uint64_t rows = (uint64_t)shape->group_y * shape->y;
+	const uint64_t down = 2 * (uint64_t)work->operation->radius_y;
+
+	if (kernel == KERNEL_SEPARABLE_LOCAL)
+		return rows * ((uint64_t)shape->group_x * shape->x + 2 * ((reach + 7) / 8 * 8)) * 4;
+	if (kernel == KERNEL_MATRIX_MMA) /* words of a row: its samples and its reach, with slack */
+		return (32 * (uint64_t)shape->group_y + down) * (32 + 2 * reach + 48) +
+		       (down + 1) * (2 * reach + 64) * 4;
+	return 0;
+}
+
+/* True if a kernel for GPUs can be compiled in a shape: see gpu/window.cl. */
+static bool shape_fits(enum kernel kernel, const struct shape *shape, const struct work *work,
+                       const struct device *device)
+{
+	const uint64_t bytes = shape->x * pixel_type_size(work->type);
+	const bool windows = kernel_row(kernel)->device >= KERNEL_FOR_GPU;
+
+	if (local_bytes(kernel, shape, work) > device->local_memory)
+		return false;
+	if (kernel == KERNEL_SEPARABLE_LOCAL)
+		return shape->x % (work->type == PIXEL_U8 ? 8 : 4) == 0;
+	if (kernel == KERNEL_BILATERAL_WIDE && shape->x % work->bands)
+		return false;
+	if (kernel == KERNEL_SEPARABLE_MMA || kernel == KERNEL_MATRIX_MMA)
+		return (uint64_t)work->operation->radius_x * work->bands <= 64;
+	return !windows || bytes % 8 == 0;
+}
+
+uint32_t variant_shapes(enum kernel kernel, const struct work *work, const struct device *device,
+                        struct shape shapes[SHAPES_MAX])
+{
+	const struct shape *shape = variants[kernel].shape;
+	uint32_t count = 0;
+
+	if (kernel_row(kernel)->origin == KERNEL_GENERAL) {
+		shapes[0] = variant_general_shape(device, kernel);
+		return 1;
+	}
+	for (int i = 0; i < SHAPES_MAX && shape[i].x; i++)
+		if (shape_fits(kernel, &shape[i], work, device))
+			shapes[count++] = shape[i];
+	return count;
+}
+
 bool variant_applies(enum kernel kernel, const struct work *work, const struct device *device,
                      bool asked_for)
 {
 	const struct kernel_row *row = kernel_row(kernel);
 	const struct operation *op = work->operation;
+	struct shape shapes[SHAPES_MAX];
 
 	if (!(row->operations & 1u << op->kind) || !(row->types & 1u << work->type) ||
 	    !(row->bands & 1u << work->bands) || op->radius_x > row->radius ||
@@ -218,6 +269,7 @@ bool variant_applies(enum kernel kernel, const struct work *work, const struct d
 	if (!asked_for && (row->origin == KERNEL_CLASSIC || !shaped_for(kernel, device) ||
 	                   is_hopeless(kernel, work)))
 		return false;
-	return (row->device != KERNEL_FOR_NVIDIA || device->nvidia) &&
+	return (row->device != KERNEL_FOR_ONLY_NVIDIA || device->nvidia) &&
+	       variant_shapes(kernel, work, device, shapes) > 0 &&
 	       has_what_it_needs(variants[kernel].needs, work) && exact_enough(kernel, work);
 }

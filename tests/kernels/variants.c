@@ -5,8 +5,9 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { IMAGES = 6, SPECIAL_SKIPPED = 3 };
+enum { IMAGES = 6 };
 
 /* The filters that a variant is tried on, by its operation; the first are those of small radii. */
 static const struct group separables[] = {
@@ -64,7 +65,8 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 struct progress {
 	struct harness *h;
 	enum kernel kernel;
-	bool prepare; /* only ask for programs */
+	bool prepare;   /* only ask for programs */
+	uint64_t first; /* where to begin leaving out */
 	int counts[2];
 };
 
@@ -96,12 +98,19 @@ static void run_kind(struct progress *p, const struct group *group, enum pixel_t
 	}
 }
 
-/* All that the kernel can do. Of the kinds of pixels some are left out, each time others, where
- * every one would cost a program. */
+/* Of how many combinations one is tried, where each costs a program; the seed says which. */
+static size_t sparseness(const struct kernel_row *row)
+{
+	if (row->origin == KERNEL_GENERAL)
+		return 1;
+	return row->device >= KERNEL_FOR_GPU ? 10 : 5;
+}
+
+/* All that the kernel can do. */
 static void run_all(struct progress *p)
 {
 	const struct kernel_row *row = kernel_row(p->kernel);
-	size_t turn = 0;
+	size_t turn = (size_t)p->first;
 
 	for (size_t operation = 0; operation < sizeof sets / sizeof *sets; operation++) {
 		if (!(row->operations >> operation & 1))
@@ -109,25 +118,30 @@ static void run_all(struct progress *p)
 		for (size_t g = 0; g < sets[operation].count; g++)
 			for (enum pixel_type type = 0; type < PIXEL_TYPES; type++)
 				for (size_t kind = 0; kind < KINDS; kind++)
-					if (row->origin == KERNEL_GENERAL ||
-					    turn++ % SPECIAL_SKIPPED == 0)
+					if (turn++ % sparseness(row) == 0)
 						run_kind(p, &sets[operation].group[g], type, kind);
 	}
 }
 
-void variants_run(struct harness *h, size_t number, int totals[2])
+static bool is_wanted(enum kernel kernel, const char *only)
 {
-	struct progress p[2] = {{.h = h, .prepare = true}, {.h = h}};
+	return kernel_row(kernel)->operations && (!only || !strcmp(only, kernel_name(kernel)));
+}
+
+void variants_run(struct harness *h, const char *only, size_t number, int totals[2])
+{
+	const uint64_t first = trial_seed;
+	struct progress p[2] = {{.h = h, .prepare = true, .first = first}, {.h = h}};
 
 	for (enum kernel k = 0; k < KERNELS; k++)
-		if (kernel_row(k)->operations) {
+		if (is_wanted(k, only)) {
 			p[0].kernel = k;
 			run_all(&p[0]);
 		}
 	for (enum kernel k = 0; k < KERNELS; k++) {
-		if (!kernel_row(k)->operations)
+		if (!is_wanted(k, only))
 			continue;
-		p[1] = (struct progress){.h = h, .kernel = k};
+		p[1] = (struct progress){.h = h, .kernel = k, .first = first};
 		run_all(&p[1]);
 		printf("%s %zu - variant %s (%d images)\n", p[1].counts[0] ? "not ok" : "ok",
 		       number++, kernel_name(k), p[1].counts[0] + p[1].counts[1]);

@@ -4,8 +4,9 @@
 
 #include "trial.h"
 
-/* Prints a line a variant, numbered from `number` on, and adds to the totals of failed and passed.
+/* Tries all variants, or only one. Prints a line a variant, numbered from `number` on, and adds to
+ * the totals of failed and passed.
  */
-void variants_run(struct harness *h, size_t number, int totals[2]);
+void variants_run(struct harness *h, const char *only, size_t number, int totals[2]);
 
 #endif
