@@ -86,8 +86,7 @@ static enum error make_padded(struct bench *b)
 	const uint64_t pixel = image_pixel_size(&b->c->image), align = ROW_ALIGNMENT - 1;
 	const uint64_t lead = (b->halo_x * pixel + align) & ~align;
 
-	b->padded_view.pitch =
-	    (uint32_t)((lead + (b->source.width + b->halo_x) * pixel + align) & ~align);
+	b->padded_view.pitch = (uint32_t)row_pitch(lead + (b->source.width + b->halo_x) * pixel);
 	b->padded_view.origin = lead + (uint64_t)b->halo_y * b->padded_view.pitch;
 	b->padded_size = b->padded_view.pitch * (uint64_t)(b->source.height + 2 * b->halo_y);
 	b->padded = calloc(1, b->padded_size);
@@ -117,7 +116,7 @@ static enum error make_buffers(struct bench *b)
 
 	b->bare_view.pitch = (uint32_t)image_row_size(&b->c->image);
 	b->bare_view.origin = (uint64_t)b->source.y * b->bare_view.pitch + b->source.x * pixel;
-	b->target_view.pitch = (uint32_t)((image_row_size(&b->c->image) + 63) & ~UINT64_C(63));
+	b->target_view.pitch = (uint32_t)row_pitch(image_row_size(&b->c->image));
 	b->target_view.origin = (uint64_t)b->target.y * b->target_view.pitch + b->target.x * pixel;
 	b->bare_size = image_size(&b->c->image);
 	for (int i = 0; i < PAIRS; i++) {

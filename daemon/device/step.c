@@ -386,13 +386,11 @@ uint64_t step_pack(const struct step *step, const struct tile *tile, struct view
 	const uint64_t lead = (step->expand_x * pixel + align) & ~align;
 
 	if (is_transposed(step, true)) {
-		view->pitch =
-		    (uint32_t)(((rows + 2 * step->radius_y) * sizeof(float) + align) & ~align);
+		view->pitch = (uint32_t)row_pitch((rows + 2 * step->radius_y) * sizeof(float));
 		view->origin = 0;
 		return view->pitch * width * step->bands;
 	}
-	view->pitch =
-	    (uint32_t)((lead + (tile->width + (uint64_t)step->expand_x) * pixel + align) & ~align);
+	view->pitch = (uint32_t)row_pitch(lead + (tile->width + (uint64_t)step->expand_x) * pixel);
 	view->origin = lead + (uint64_t)step->expand_y * view->pitch;
 	return view->pitch * rows;
 }

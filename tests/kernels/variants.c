@@ -52,6 +52,8 @@ static const struct {
     [OPERATION_BILATERAL] = {bilaterals, sizeof bilaterals / sizeof *bilaterals},
 };
 
+enum { SETS = sizeof sets / sizeof *sets };
+
 /* The kinds of pixels: bands, alpha, and the channels that are filtered. */
 static const struct {
 	uint32_t bands, alpha, channels;
@@ -98,29 +100,53 @@ static void run_kind(struct progress *p, const struct group *group, enum pixel_t
 	}
 }
 
-/* Of how many combinations one is tried, where each costs a program; the seed says which. */
+/* True if the kernel's row allows this kind of pixels. */
+static bool is_allowed(const struct kernel_row *row, enum pixel_type type, size_t kind)
+{
+	return row->types >> type & 1 && row->bands >> kinds[kind].bands & 1;
+}
+
+/* How many combinations of filter, type and kind of pixels there are. */
+static size_t combinations(const struct kernel_row *row)
+{
+	size_t groups = 0, allowed = 0;
+
+	for (size_t operation = 0; operation < SETS; operation++)
+		groups += row->operations >> operation & 1 ? sets[operation].count : 0;
+	for (enum pixel_type type = 0; type < PIXEL_TYPES; type++)
+		for (size_t kind = 0; kind < KINDS; kind++)
+			allowed += is_allowed(row, type, kind);
+	return groups * allowed;
+}
+
+/* Of how many combinations one is tried, where each costs a program, and more so if it is made for
+ * GPUs and compiled for a CPU. The seed says which. */
 static size_t sparseness(const struct kernel_row *row)
 {
-	if (row->origin == KERNEL_GENERAL)
-		return 1;
-	return row->device >= KERNEL_FOR_GPU ? 10 : 5;
+	size_t wanted = row->device >= KERNEL_FOR_GPU ? 8 : 16, all = combinations(row);
+
+	return row->origin == KERNEL_GENERAL || all < wanted ? 1 : all / wanted;
+}
+
+static void run_set(struct progress *p, size_t operation, size_t *turn)
+{
+	const struct kernel_row *row = kernel_row(p->kernel);
+
+	for (size_t g = 0; g < sets[operation].count; g++)
+		for (enum pixel_type type = 0; type < PIXEL_TYPES; type++)
+			for (size_t kind = 0; kind < KINDS; kind++)
+				if (is_allowed(row, type, kind) && (*turn)++ % sparseness(row) == 0)
+					run_kind(p, &sets[operation].group[g], type, kind);
 }
 
 /* All that the kernel can do. */
 static void run_all(struct progress *p)
 {
-	const struct kernel_row *row = kernel_row(p->kernel);
 	size_t turn = (size_t)p->first;
 
-	for (size_t operation = 0; operation < sizeof sets / sizeof *sets; operation++) {
-		if (!(row->operations >> operation & 1))
-			continue;
-		for (size_t g = 0; g < sets[operation].count; g++)
-			for (enum pixel_type type = 0; type < PIXEL_TYPES; type++)
-				for (size_t kind = 0; kind < KINDS; kind++)
-					if (turn++ % sparseness(row) == 0)
-						run_kind(p, &sets[operation].group[g], type, kind);
-	}
+	for (size_t operation = 0; operation < SETS; operation++)
+		if (kernel_row(p->kernel)->operations >> operation & 1)
+			run_set(p, operation, &turn);
 }
 
 static bool is_wanted(enum kernel kernel, const char *only)
