@@ -24,6 +24,8 @@ struct runner {
 	struct plan *plan;
 	cl_int4 reach;
 	bool bare, failed;
+	cl_int code;
+	cl_event event[2]; /* of a run: sep_two_pass has two launches */
 	double *ms;
 	uint32_t runs;
 	double spent; /* seconds */
@@ -244,61 +246,80 @@ static double event_ms(cl_event event, cl_int *code)
 	return (double)(end - start) * 1e-6;
 }
 
-/* All launches of a variant, on the pair of buffers whose turn it is. */
-static double run_once(struct bench *b, struct runner *r, cl_int *code)
+/* Enqueues all launches of a variant, on the pair of buffers whose turn it is. */
+static cl_int enqueue_once(struct bench *b, struct runner *r)
 {
 	struct view views[PLACES] = {0};
-	cl_event events[STEPS_MAX] = {0};
 	uint32_t pair = b->turn++ % PAIRS;
-	double ms = 0;
+	cl_int code = CL_SUCCESS;
 
 	views[PLACE_IN] = r->bare ? b->bare_view : b->padded_view;
 	views[PLACE_IN].buffer = r->bare ? b->bare_buffer[pair] : b->padded_buffer[pair];
 	views[PLACE_OUT] = b->target_view;
 	views[PLACE_OUT].buffer = b->target_buffer[pair];
-	for (uint32_t i = 0; !*code && i < r->plan->count; i++) {
+	for (uint32_t i = 0; !code && i < r->plan->count; i++) {
 		const struct step *step = &r->plan->step[i];
 
 		if (step->dst >= PLACE_A) {
 			step_pack(step, &b->tile, &views[step->dst]);
 			views[step->dst].buffer = b->scratch;
 		}
-		*code = step_launch(step, b->device, &b->tile, b->queue, views, &events[i]);
+		code = step_launch(step, b->device, &b->tile, b->queue, views, &r->event[i]);
 	}
-	if (!*code)
-		*code = clFinish(b->queue);
-	for (uint32_t i = 0; i < r->plan->count; i++)
-		ms += event_ms(events[i], code);
+	return code;
+}
+
+/* The time of what enqueue_once() enqueued, which is through. */
+static double collect(struct runner *r, cl_int *code)
+{
+	double ms = 0;
+
+	for (uint32_t i = 0; i < r->plan->count; i++) {
+		ms += event_ms(r->event[i], code);
+		r->event[i] = NULL;
+	}
 	return ms;
 }
 
+/* True if the runner has a run to do; what is slow and has used its time does none. */
+static bool is_due(const struct bench *b, const struct runner *r)
+{
+	return !r->failed && r->runs < b->options->iterations + b->options->warmup &&
+	       (r->spent <= b->options->budget || r->runs < 4);
+}
+
+/* Everything is enqueued before any of it is waited for, as in service. */
 static void run_round(struct bench *b)
 {
-	const uint32_t most = b->options->iterations + b->options->warmup;
-	cl_event event = NULL;
-	cl_int code = CL_SUCCESS;
+	cl_event copy = NULL;
+	cl_int code, finished;
 	uint32_t pair = b->turn++ % PAIRS;
+	bool due[MEASURED_MAX];
 
 	for (uint32_t i = 0; i < b->count; i++) {
-		struct runner *r = &b->runner[i];
-		double begun = now();
-
-		if (r->failed || r->runs == most || (r->spent > b->options->budget && r->runs >= 4))
-			continue;
-		code = CL_SUCCESS;
-		r->ms[r->runs++] = run_once(b, r, &code);
-		r->spent += now() - begun;
-		if (code) {
-			r->failed = true;
-			fprintf(stderr, "convolved-bench: %s: %s\n", kernel_name(r->kernel),
-			        opencl_error_name(code));
-		}
+		due[i] = is_due(b, &b->runner[i]);
+		b->runner[i].code = due[i] ? enqueue_once(b, &b->runner[i]) : CL_SUCCESS;
 	}
 	code = clEnqueueCopyBuffer(b->queue, b->bare_buffer[pair], b->target_buffer[pair], 0, 0,
-	                           b->bare_size, 0, NULL, &event);
+	                           b->bare_size, 0, NULL, &copy);
+	finished = clFinish(b->queue);
+	for (uint32_t i = 0; i < b->count; i++) {
+		struct runner *r = &b->runner[i];
+
+		if (!due[i])
+			continue;
+		if (!r->code)
+			r->code = finished;
+		r->ms[r->runs] = collect(r, &r->code);
+		r->spent += r->ms[r->runs++] * 1e-3;
+		r->failed = r->code != CL_SUCCESS;
+		if (r->failed)
+			fprintf(stderr, "convolved-bench: %s: %s\n", kernel_name(r->kernel),
+			        opencl_error_name(r->code));
+	}
 	if (!code)
-		code = clFinish(b->queue);
-	b->copy_ms[b->copies++] = event_ms(event, &code);
+		code = finished;
+	b->copy_ms[b->copies++] = event_ms(copy, &code);
 }
 
 static int compare_doubles(const void *a, const void *b)
@@ -383,7 +404,10 @@ static enum error verify(struct bench *b, struct runner *r, struct measured *m)
 		code = clEnqueueFillBuffer(b->queue, b->target_buffer[i], &poison, 1, 0, size, 0,
 		                           NULL, NULL);
 	if (!code)
-		run_once(b, r, &code);
+		code = enqueue_once(b, r);
+	if (!code)
+		code = clFinish(b->queue);
+	collect(r, &code);
 	if (!e && !code)
 		code = clEnqueueReadBuffer(b->queue, b->target_buffer[(b->turn - 1) % PAIRS],
 		                           CL_TRUE, 0, size, target, 0, NULL, NULL);

@@ -1,7 +1,7 @@
 /* Every kernel against the reference: random images of all types, bands and borders, sizes from
  * 1x1, tiles of several heights, by both modes of a lane.
  *
- * test_kernels [--bench] [--seed N] [--most SAMPLES] [--copy] [--device N]
+ * test_kernels [--bench] [--seed N] [--most SAMPLES] [--copy] [--platform N] [--device N]
  *              [--kernel-dir DIR] [--variant NAME]
  * --most bounds the images' size, for runs under a checker that is slow; --copy has all tiles
  * copied, for one that does not see what the host writes into shared memory.
@@ -154,7 +154,7 @@ int main(int argc, char **argv)
 	    {"variant", required_argument, NULL, 'v'}, {0}};
 	const char *kernel_dir = NULL, *variant = NULL;
 	struct harness h;
-	unsigned device = 0;
+	unsigned platform = 0, device = 0;
 	bool bench = false;
 	int c, status = 0;
 
@@ -167,6 +167,8 @@ int main(int argc, char **argv)
 			trial_samples_most = strtod(optarg, NULL);
 		else if (c == 'c')
 			trial_only_copy = true;
+		else if (c == 'p')
+			platform = (unsigned)strtoul(optarg, NULL, 10);
 		else if (c == 'd')
 			device = (unsigned)strtoul(optarg, NULL, 10);
 		else if (c == 'k')
@@ -176,7 +178,8 @@ int main(int argc, char **argv)
 		else
 			return 2;
 	log_init("test_kernels", LOG_LEVEL_WARNING);
-	if (!harness_init(&h, device, bench ? bench_arena_size() : ARENA_SIZE, kernel_dir))
+	if (!harness_init(&h, platform, device, bench ? bench_arena_size() : ARENA_SIZE,
+	                  kernel_dir))
 		return 1;
 	if (bench)
 		bench_run(&h);
