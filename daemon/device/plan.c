@@ -32,6 +32,7 @@ struct builder {
 	enum place at;
 	enum pixel_type type;
 	bool ycc;
+	bool asked; /* a step is done by the variant that was asked for */
 	uint32_t expand_x, expand_y;
 	uint32_t width; /* of the result */
 };
@@ -230,6 +231,7 @@ static enum error add_filter(struct builder *b, const struct operation *op, doub
 	enum error e;
 
 	if (forced) {
+		b->asked = true;
 		kernel = asked;
 		shape = kernel_row(asked)->origin == KERNEL_GENERAL
 		            ? variant_general_shape(device, asked)
@@ -429,6 +431,8 @@ enum error plan_new(struct programs *programs, const struct chain *chain, const 
 	e = chain_border_pixel(chain, image, b.plan->border_pixel, &problem);
 	if (!e)
 		e = add_calls(&b);
+	if (!e && !b.asked && chain->variant != VARIANT_ANY && chain->variant != VARIANT_REFERENCE)
+		e = ERR_BAD_PARAMETER;
 	if (e)
 		plan_free(&b.plan);
 	*plan = b.plan;

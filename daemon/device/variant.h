@@ -69,4 +69,7 @@ bool work_is_mean(const struct operation *operation);
 bool variant_applies(enum kernel kernel, const struct work *work, const struct device *device,
                      bool asked_for);
 
+/* Says what a kernel is and what it needs: "NAME (TEXT), which needs …". */
+void variant_describe(enum kernel kernel, char *text, size_t size);
+
 #endif
