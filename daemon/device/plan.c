@@ -120,6 +120,12 @@ static uint32_t kept_bands(const struct image *image, const struct filter_call *
 	}
 }
 
+void plan_choose_general(void *user, const struct work *work, enum kernel *kernel,
+                         struct shape *shape)
+{
+	(void)user, (void)work, (void)kernel, (void)shape;
+}
+
 void plan_choose_by_table(const struct device *device, const struct work *work, enum kernel *kernel,
                           struct shape *shape)
 {

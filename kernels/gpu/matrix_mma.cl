@@ -2,23 +2,27 @@
  *
  * out(x, y) = sum over j, i of m[j][i] * in(x + i - rx, y + j - ry) + offset
  *
- * Each row of the matrix is a product with a banded matrix, made by mma.m16n8k16 of halves into floats
+ * Each row of the matrix is a product with a banded matrix, made by mma.m16n8k16 of halves into
+ * floats
  * ("PTX ISA", section 9.7.14, has its layouts; lane = 4 g + t):
  *
- * E(16 rows, 8 samples) += bytes(16 rows from row j on, K samples) * row j's weights(K samples, 8 samples)
+ * E(16 rows, 8 samples) += bytes(16 rows from row j on, K samples) * row j's weights(K samples, 8
+ * samples)
  *
- * A warp makes 32 rows by 32 * BLOCK_X samples, in steps of 32 samples, from the group's tile in local
- * memory, whose stride keeps lanes out of each other's banks. A step is two halves of 16 samples; of each half
- * product p makes the samples 4 t + 2 p + (0, 1), so that a lane has a word of neighbours. Of the 16
- * samples of a left-hand side, k = 2 t, 2 t + 1, 2 t + 8, 2 t + 9 are the samples 4 t .. 4 t + 3, a word too. The halves'
- * weights are the same, 16 samples apart.
+ * A warp makes 32 rows by 32 * BLOCK_X samples, in steps of 32 samples, from the group's tile in
+ * local memory, whose stride keeps lanes out of each other's banks. A step is two halves of 16
+ * samples; of each half product p makes the samples 4 t + 2 p + (0, 1), so that a lane has a word
+ * of neighbours. Of the 16 samples of a left-hand side, k = 2 t, 2 t + 1, 2 t + 8, 2 t + 9 are the
+ * samples 4 t .. 4 t + 3, a word too. The halves' weights are the same, 16 samples apart.
  *
- * Bytes are the halves with the same bits (see half2_ in window.cl), weights are times 2^15. For weights of
- * magnitude below 2, each as a half float, twice in a word (HALF2). GROUP_X is 32, BLOCK_Y 32. Local
- * memory: (32 * GROUP_Y + 2 ry) * STRIDE + TAPS_Y * PAIRS_STRIDE words. The error before the rounding to
- * bytes is at most
- *     255 * (the larger of: sum of the weights' positive rounding errors, sum of the negative ones)
- *   + 255 * sum of the weights' magnitudes * (weights + 2) * 2^-23 (sums in floats)
+ * Bytes are the halves with the same bits (see half2_ in window.cl), weights are times 2^12. For
+ * weights of magnitude below 15.9, each as a half float, twice in a word (HALF2); any offset.
+ * GROUP_X is 32, BLOCK_Y 32. Local memory: (32 * GROUP_Y + 2 ry) * STRIDE + TAPS_Y * PAIRS_STRIDE
+ * words. The error before the rounding to bytes is at most the sum of
+ *
+ *   - 255 * the larger of the sums of the weights' positive and of their negative rounding errors
+ *   - 255 * sum of the weights' magnitudes * (weights + 2) * 2^-23 (sums in floats)
+ *
  * If it is less than 1, no result is wrong by more than 1. */
 
 #ifdef __NV_CL_C_VERSION
@@ -44,8 +48,8 @@ FORCE_INLINE void mma(float *sum, const uint *left, const uint *right)
 	               "r"(right[1]));
 }
 
-/* Loads the tile whose first result is at `in`, of which `width` samples and `height` rows are inside the
- * region. */
+/* Loads the tile whose first result is at `in`, of which `width` samples and `height` rows are
+ * inside the region. */
 FORCE_INLINE void tile_load(local uint *tile, const global uchar *in, uint pitch, uint width,
                             uint height, uint item)
 {
@@ -71,7 +75,8 @@ FORCE_INLINE void tile_load(local uint *tile, const global uchar *in, uint pitch
 	}
 }
 
-/* Lays out the weights: pairs of neighbours in a row, BANDS - 1 zeros between any two, zeros around. */
+/* Lays out the weights: pairs of neighbours in a row, BANDS - 1 zeros between any two, zeros
+ * around. */
 FORCE_INLINE void pairs_load(local uint *pairs, constant uint *weights, uint item)
 {
 	for (uint i = item; i < TAPS_Y * PAIRS_STRIDE; i += LANES) {
@@ -82,9 +87,10 @@ FORCE_INLINE void pairs_load(local uint *pairs, constant uint *weights, uint ite
 		for (int k = 0; k < 2; k++) {
 			const int d = (int)(i % PAIRS_STRIDE) - PAD + k;
 
-			pair[k] = d >= 0 && d <= 2 * REACH && d % BANDS == 0
-			              ? half2_mul(weights[row * TAPS_X + d / BANDS], HALF2_SCALE(15))
-			              : 0;
+			pair[k] =
+			    d >= 0 && d <= 2 * REACH && d % BANDS == 0
+			        ? half2_mul(weights[row * TAPS_X + d / BANDS], HALF2_SCALE(12))
+			        : 0;
 		}
 		pairs[i] = permute(pair[0], pair[1], 0x5410);
 	}
@@ -95,7 +101,8 @@ struct sums {
 	float of[2][2][2][4];
 };
 
-/* Adds a row of the matrix. p: the lane's first word of the tile, pairs: its place among the row's. */
+/* Adds a row of the matrix. p: the lane's first word of the tile, pairs: its place among the row's.
+ */
 FORCE_INLINE void step_add(struct sums *sums, const local uint *p, const local uint *pairs)
 {
 	uint right[PRODUCTS][2][2];
@@ -146,6 +153,7 @@ FORCE_INLINE void word_store(uint v, global uchar *p, int width)
 GPU_KERNEL matrix_mma(REGION_ARGUMENTS, constant uint *weights, uint rx, uint ry, float offset,
                       uint keep)
 {
+	typedef char shape_check[GROUP_X == 32 && BLOCK_Y == 32 && SIZE == 1 ? 1 : -1];
 	local uint tile[TILE_ROWS * STRIDE], pairs[TAPS_Y * PAIRS_STRIDE];
 	const uint item = get_local_id(1) * GROUP_X + get_local_id(0);
 	const uint x = get_group_id(0) * 32 * BLOCK_X, top = get_group_id(1) * GROUP_Y * 32;
@@ -154,8 +162,8 @@ GPU_KERNEL matrix_mma(REGION_ARGUMENTS, constant uint *weights, uint rx, uint ry
 	const local uint *first = tile + (down + g) * STRIDE + t;
 	const local uint *lane_pairs = pairs + PAD - SPAN + REACH + 4 * t - (4 * (g / 2) + g % 2);
 
-	tile_load(tile, src + src_offset + (ulong)top * src_pitch + x, src_pitch, samples - x, rows - top,
-	          item);
+	tile_load(tile, src + src_offset + (ulong)top * src_pitch + x, src_pitch, samples - x,
+	          rows - top, item);
 	pairs_load(pairs, weights, item);
 	barrier(CLK_LOCAL_MEM_FENCE);
 	if (y >= rows)
@@ -173,7 +181,8 @@ GPU_KERNEL matrix_mma(REGION_ARGUMENTS, constant uint *weights, uint rx, uint ry
 #pragma unroll
 		for (int i = 0; i < 8; i++) {
 			const int r = i / 4, half_row = i / 2 % 2, h = i % 2;
-			const uint row = y + 16 * r + 8 * half_row + g, at = x + 32 * s + 16 * h + 4 * t;
+			const uint row = y + 16 * r + 8 * half_row + g,
+			           at = x + 32 * s + 16 * h + 4 * t;
 			const uint own = first[(16 * r + 8 * half_row + RADIUS_Y) * STRIDE + 8 * s +
 			                       SPAN / 4 + 4 * h];
 			uint v[4];
@@ -182,7 +191,7 @@ GPU_KERNEL matrix_mma(REGION_ARGUMENTS, constant uint *weights, uint rx, uint ry
 			for (int k = 0; k < 4; k++) {
 				const float sum = sums.of[r][h][k / 2][2 * half_row + k % 2];
 
-				v[k] = SAMPLE_ROUND(fma(sum, 512.0f, offset));
+				v[k] = SAMPLE_ROUND(fma(sum, 4096.0f, offset));
 				if (KEEP != 0 && (KEEP >> ((at + k) % BANDS) & 1) != 0)
 					v[k] = own >> 8 * k;
 			}

@@ -912,6 +912,9 @@ static void test_reference_channels(void **state)
 	                       rint((30 * 255 + 130 * 55) / 310.0), 55});
 	/* Y of red 76.245, of blue 29.07: blue becomes lighter by 23.5875, but for saturation. */
 	check_pixel(half, CHANNELS_LUMA, &rgb, colours, 1, (double[]){24, 24, 255});
+	/* Nothing is lit from anywhere: Y is in the middle of the range, 127.5, Cb and Cr stay. */
+	check_pixel("sobel=output=direction", CHANNELS_LUMA, &rgb, (uint8_t[]){9, 9, 9, 9, 9, 9}, 1,
+	            (double[]){128, 128, 128});
 	/* Cb and Cr in the middle between both; Y stays 29.07. */
 	check_pixel(half, CHANNELS_CHROMA, &rgb, colours, 1,
 	            (double[]){rint(29.07 + (255 - 76.245 - 29.07) / 2), 0,

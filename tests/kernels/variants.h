@@ -1,0 +1,11 @@
+/* Every variant, wherever it applies. */
+#ifndef TESTS_VARIANTS_H
+#define TESTS_VARIANTS_H
+
+#include "trial.h"
+
+/* Prints a line a variant, numbered from `number` on, and adds to the totals of failed and passed.
+ */
+void variants_run(struct harness *h, size_t number, int totals[2]);
+
+#endif
