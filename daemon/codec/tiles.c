@@ -143,11 +143,10 @@ enum error tiles_send(struct tiles *tiles, uint32_t i)
 static void describe_failure(const struct tiles *tiles, const struct message_tile_done *done,
                              struct problem *problem)
 {
-	enum kernel variant = tiles->chain->variant - 1;
 
 	if (done->error == ERR_BAD_PARAMETER)
-		problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant", kernel_name(variant),
-		                      "%s", done->reason);
+		problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant",
+		                      kernel_name(chain_kernel(tiles->chain)), "%s", done->reason);
 	else if (*done->reason)
 		problem_set(problem, ERR_DEVICE, "tile %u: %s", done->index, done->reason);
 	else

@@ -185,7 +185,7 @@ static enum error answer_unbuilt(struct worker *w, const struct tile *tile, cons
 	char reason[sizeof(((struct message_tile_done *)0)->reason)];
 
 	snprintf(reason, sizeof reason, "%s cannot be compiled on %s; the service's log says why",
-	         kernel_name(plan->chain.variant - 1), w->device->name);
+	         kernel_name(chain_kernel(&plan->chain)), w->device->name);
 	return answer_error(w, tile, ERR_DEVICE, CL_BUILD_PROGRAM_FAILURE, reason);
 }
 
@@ -302,7 +302,7 @@ static void describe_failure(const struct worker *w, const struct chain *chain,
 		job->error = ERR_INTERNAL;
 		return;
 	}
-	variant_describe(chain->variant - 1, what, sizeof what);
+	variant_describe(chain_kernel(chain), what, sizeof what);
 	snprintf(job->reason, sizeof job->reason, "on %.40s nothing here can be done by %s",
 	         w->device->name, what);
 }
