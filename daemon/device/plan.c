@@ -32,6 +32,7 @@ struct builder {
 	enum place at;
 	enum pixel_type type;
 	bool ycc;
+	bool asked; /* a step is done by the variant that was asked for */
 	uint32_t expand_x, expand_y;
 	uint32_t width; /* of the result */
 };
@@ -73,7 +74,7 @@ static void add_step(struct builder *b, const struct step *step)
 /* Appends a step of a general kernel. */
 static void add_general(struct builder *b, struct step *step)
 {
-	if (programs_find(b->programs, step) != PROGRAM_READY)
+	if (programs_find(b->programs, step, false) != PROGRAM_READY)
 		log_error("%s is not there", kernel_name(step->kernel));
 	add_step(b, step);
 }
@@ -190,7 +191,7 @@ enum error plan_make_step(struct programs *programs, const struct work *work, en
 	step->bands = work->bands;
 	e = fill_step(programs_device(programs), step, work);
 	if (!e)
-		*state = programs_find(programs, step);
+		*state = programs_find(programs, step, false);
 	else
 		step_release(step);
 	return e;
@@ -229,7 +230,7 @@ static enum error add_filter(struct builder *b, const struct operation *op, doub
 	struct work work = {op, b->type, image->type, image->bands, keep, alpha, b->width};
 	enum kernel general = plan_general_kernel(device, &work), kernel = general;
 	struct shape general_shape = variant_general_shape(device, general), shape = general_shape;
-	enum kernel asked = b->plan->chain.variant ? b->plan->chain.variant - 1 : KERNELS;
+	enum kernel asked = chain_kernel(&b->plan->chain);
 	struct shape shapes[SHAPES_MAX];
 	bool forced = asked < KERNELS && variant_applies(asked, &work, device, true);
 	enum program_state state;
@@ -238,8 +239,11 @@ static enum error add_filter(struct builder *b, const struct operation *op, doub
 
 	if (forced) {
 		variant_shapes(asked, &work, device, shapes);
+		b->asked = true;
 		kernel = asked;
 		shape = shapes[0];
+	} else if (b->plan->chain.variant == VARIANT_GENERAL) {
+		b->asked = true;
 	} else if (b->choose) {
 		b->choose(b->user, &work, &kernel, &shape);
 	} else {
@@ -435,6 +439,8 @@ enum error plan_new(struct programs *programs, const struct chain *chain, const 
 	e = chain_border_pixel(chain, image, b.plan->border_pixel, &problem);
 	if (!e)
 		e = add_calls(&b);
+	if (!e && !b.asked && chain->variant != VARIANT_ANY)
+		e = ERR_BAD_PARAMETER;
 	if (e)
 		plan_free(&b.plan);
 	*plan = b.plan;
@@ -449,7 +455,7 @@ enum program_state plan_resolve(struct plan *plan, struct programs *programs)
 		return state;
 	for (uint32_t i = 0; state == PROGRAM_READY && i < plan->count; i++)
 		if (!plan->step[i].function)
-			state = programs_find(programs, &plan->step[i]);
+			state = programs_find(programs, &plan->step[i], true);
 	plan->resolved = state == PROGRAM_READY;
 	return state;
 }

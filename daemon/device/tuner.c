@@ -423,7 +423,7 @@ static bool all_built(struct tuner *t, struct trial *r)
 		struct candidate *c = &r->candidate[i];
 
 		if (c->state == PROGRAM_PENDING)
-			c->state = programs_find(t->programs, &c->step);
+			c->state = programs_find(t->programs, &c->step, false);
 		built &= c->state != PROGRAM_PENDING;
 	}
 	return built;

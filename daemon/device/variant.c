@@ -2,6 +2,8 @@
 #include "device/variant.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "device/bound.h"
 
@@ -272,4 +274,49 @@ bool variant_applies(enum kernel kernel, const struct work *work, const struct d
 	return (row->device != KERNEL_FOR_ONLY_NVIDIA || device->nvidia) &&
 	       variant_shapes(kernel, work, device, shapes) > 0 &&
 	       has_what_it_needs(variants[kernel].needs, work) && exact_enough(kernel, work);
+}
+
+/* Appends a need to the list. */
+static void add_need(char *text, size_t size, const char *need)
+{
+	size_t used = strlen(text);
+
+	snprintf(text + used, size - used, "%s%s", text[used - 1] == ')' ? ", which needs " : ", ",
+	         need);
+}
+
+void variant_describe(enum kernel kernel, char *text, size_t size)
+{
+	static const struct {
+		uint32_t need;
+		const char *text;
+	} words[] = {
+	    {VARIANT_IMAGE, "image objects"},
+	    {VARIANT_ONLY_3X3, "a window of 3x3"},
+	    {VARIANT_MEAN, "weights of a mean, no offset"},
+	    {VARIANT_EXACT, "weights that fit half floats"},
+	    {VARIANT_WHOLE_SMOOTH, "small whole weights, no direction"},
+	    {VARIANT_MAGNITUDE, "output=magnitude"},
+	    {VARIANT_NO_KEEP, "all bands of colour"},
+	};
+	const struct kernel_row *row = kernel_row(kernel);
+	const struct variant *variant = &variants[kernel];
+	char rows[32];
+
+	snprintf(text, size, "%s (%s)", row->name, row->text);
+	if (row->device == KERNEL_FOR_NVIDIA)
+		add_need(text, size, "an NVIDIA GPU");
+	if (row->types == 1u << PIXEL_U8)
+		add_need(text, size, "bytes");
+	if (variant->samples_min) {
+		snprintf(rows, sizeof rows, "rows of %u samples", variant->samples_min);
+		add_need(text, size, rows);
+	}
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (variant->needs & words[i].need)
+			add_need(text, size, words[i].text);
+	if (row->origin == KERNEL_CLASSIC && row->operations & 1u << OPERATION_GRADIENT)
+		add_need(text, size, "sobel's magnitude");
+	if (row->origin == KERNEL_CLASSIC)
+		add_need(text, size, "all bands, unweighed by alpha");
 }

@@ -74,4 +74,7 @@ bool variant_applies(enum kernel kernel, const struct work *work, const struct d
 uint32_t variant_shapes(enum kernel kernel, const struct work *work, const struct device *device,
                         struct shape shapes[SHAPES_MAX]);
 
+/* Says what a kernel is and what it needs: "NAME (TEXT), which needs …". */
+void variant_describe(enum kernel kernel, char *text, size_t size);
+
 #endif

@@ -168,7 +168,7 @@ static void test_chain_hostile(void **state)
 	BAD(call[0].value[0], 4, 0);
 	BAD(call[0].channels, CHANNELS, CHANNELS_ALL);
 	BAD(variant, KERNEL_EXTEND + 1, VARIANT_REFERENCE);
-	BAD(variant, VARIANT_REFERENCE + 1, KERNEL_MATRIX + 1);
+	BAD(variant, VARIANT_GENERAL + 1, KERNEL_MATRIX + 1);
 	BAD(call[1].value[1], 0, NAN);
 	BAD(call[1].matrix_width, 2, 1);
 	BAD(call[1].matrix_height, 65, 1);
