@@ -148,18 +148,15 @@ static void raise_row(double *to, const double *from, size_t count)
 		to[k] = to[k] > finite_magnitude(from[k]) ? to[k] : finite_magnitude(from[k]);
 }
 
-/* Adds to the slack a share of the largest magnitude in each sample's window: what is promised of
- * floats. Whole numbers have their half count instead. */
-static enum error allow_float(const struct operation *op, const struct scale *scale, double share,
-                              const struct canvas *in, struct canvas *out)
+/* Adds to the slack a share of the largest magnitude in each sample's window. */
+static enum error allow_share(const struct operation *op, double share, const struct canvas *in,
+                              struct canvas *out)
 {
 	int rx = (int)op->radius_x, ry = (int)op->radius_y;
 	size_t span = (size_t)out->at.width * out->bands, reach = span + 2 * (size_t)rx * in->bands;
 	double *column, *window, *slack = out->slack, factor = share * fmax(1, op->gain);
 	int end = out->at.y + (int)out->at.height;
 
-	if (scale->whole)
-		return ERR_OK;
 	column = malloc((reach + span) * sizeof *column);
 	if (!column)
 		return ERR_MEMORY;
@@ -178,12 +175,30 @@ static enum error allow_float(const struct operation *op, const struct scale *sc
 	return ERR_OK;
 }
 
+/* What is promised of floats. Whole numbers have their half count instead. */
+static enum error allow_float(const struct operation *op, const struct scale *scale, double share,
+                              const struct canvas *in, struct canvas *out)
+{
+	return scale->whole ? ERR_OK : allow_share(op, share, in, out);
+}
+
+/* What is promised of a Gaussian on a lattice, of the range of values: floats may be negative. */
+static enum error allow_lattice(const struct operation *op, const struct scale *scale,
+                                const struct canvas *in, struct canvas *out)
+{
+	if (!op->lattice.stride)
+		return ERR_OK;
+	return allow_share(op, scale->whole ? LATTICE_ERROR : 2 * LATTICE_ERROR, in, out);
+}
+
 static enum error linear(const struct operation *op, const struct scale *scale,
                          const struct canvas *in, struct canvas *out)
 {
 	struct taps taps = taps_of(op);
 	enum error e = correlate_both(&taps, in, out);
 
+	if (!e)
+		e = allow_lattice(op, scale, in, out);
 	return e ? e : allow_float(op, scale, FLOAT_TOLERANCE, in, out);
 }
 
@@ -250,6 +265,8 @@ static enum error weighed_linear(const struct operation *op, const struct scale 
 		e = ERR_MEMORY;
 	if (!e)
 		e = correlate_both(&taps, &product, out);
+	if (!e)
+		e = allow_lattice(op, scale, &product, out);
 	for (size_t k = 0; !e && k < canvas_samples(&product); k++)
 		product.value[k] = fabs(product.value[k]);
 	if (!e)

@@ -388,11 +388,15 @@ void chain_halo(const struct chain *chain, uint32_t *halo_x, uint32_t *halo_y)
 	}
 }
 
+/* What a Gaussian on a lattice costs, in terms of a sum: about the same whatever its sigma. */
+static const double LATTICE_COST = 40;
+
 /* A weight of the bilateral filter costs about as much as ten terms of a sum; the way to YCbCr and
  * back about as much as six. */
 static double call_cost(const struct filter_call *call)
 {
 	bool ycbcr = call->channels == CHANNELS_LUMA || call->channels == CHANNELS_CHROMA;
+	struct lattice lattice = filter_lattice(call);
 	double window, cost;
 	uint32_t x, y;
 
@@ -401,6 +405,8 @@ static double call_cost(const struct filter_call *call)
 	cost = call->filter == FILTER_CONVOLVE    ? window
 	       : call->filter == FILTER_BILATERAL ? 10 * window
 	                                          : 2.0 * x + 2.0 * y + 2;
+	if (lattice.stride)
+		cost = LATTICE_COST;
 	return cost + (ycbcr ? 6 : 0);
 }
 

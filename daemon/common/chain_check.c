@@ -76,6 +76,8 @@ static enum error check_radius(enum kernel kernel, const struct chain *chain, ui
 	const struct kernel_row *row = kernel_row(kernel);
 	uint32_t radius = op->radius_x > op->radius_y ? op->radius_x : op->radius_y;
 
+	if (op->lattice.stride)
+		radius = op->lattice.radius;
 	if (radius <= row->radius)
 		return ERR_OK;
 	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant", row->name,
@@ -161,7 +163,7 @@ static enum error check_channels(enum channels channels, const struct image *ima
 }
 
 /* Kernels see floats in YCbCr, where alpha is premultiplied (the bilateral filter does that by
- * itself), and to blur for unsharp. */
+ * itself), on a lattice, and to blur for unsharp. */
 static enum pixel_type type_seen(const struct filter_call *call, const struct operation *op,
                                  const struct image *image)
 {
@@ -169,7 +171,7 @@ static enum pixel_type type_seen(const struct filter_call *call, const struct op
 	bool premultiplied = image->alpha && op->smoothing && together;
 
 	if (call->channels == CHANNELS_LUMA || call->channels == CHANNELS_CHROMA ||
-	    op->kind == OPERATION_UNSHARP || (premultiplied && op->kind != OPERATION_BILATERAL))
+	    op->kind == OPERATION_UNSHARP || op->lattice.stride || (premultiplied && op->kind != OPERATION_BILATERAL))
 		return PIXEL_F32;
 	return image->type;
 }

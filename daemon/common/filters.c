@@ -105,6 +105,14 @@ const struct parameter *filter_parameter(enum filter filter, size_t i)
 	return NULL;
 }
 
+/* The radius of a Gaussian of which only sigma is given. */
+static uint32_t sigma_radius(double sigma)
+{
+	struct lattice lattice = lattice_for(sigma);
+
+	return lattice.stride ? lattice.reach : (uint32_t)ceil(3 * sigma);
+}
+
 /* The two parameters of `gaussian`, each worked out from the other where it is not given. */
 static void gaussian_shape(const struct filter_call *call, double *sigma, uint32_t *radius)
 {
@@ -112,11 +120,20 @@ static void gaussian_shape(const struct filter_call *call, double *sigma, uint32
 
 	if (isnan(size)) {
 		*sigma = isnan(given_sigma) ? 1 : given_sigma;
-		*radius = (uint32_t)ceil(3 * *sigma);
+		*radius = sigma_radius(*sigma);
 	} else {
 		*sigma = isnan(given_sigma) ? 0.3 * ((size - 1) / 2 - 1) + 0.8 : given_sigma;
 		*radius = ((uint32_t)size - 1) / 2;
 	}
+}
+
+struct lattice filter_lattice(const struct filter_call *call)
+{
+	bool by_sigma = call->filter == FILTER_UNSHARP ||
+	                (call->filter == FILTER_GAUSSIAN && !isnan(call->value[0]) &&
+	                 isnan(call->value[1]));
+
+	return lattice_for(by_sigma ? call->value[0] : 0);
 }
 
 void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t *radius_y)
@@ -132,7 +149,7 @@ void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t 
 		*radius_x = *radius_y = ((uint32_t)call->value[0] - 1) / 2;
 		break;
 	case FILTER_UNSHARP:
-		*radius_x = *radius_y = (uint32_t)ceil(3 * call->value[0]);
+		*radius_x = *radius_y = sigma_radius(call->value[0]);
 		break;
 	case FILTER_BILATERAL:
 		*radius_x = *radius_y = (uint32_t)call->value[0];
@@ -310,6 +327,8 @@ enum error filter_lower(const struct filter_call *call, const double *coefficien
 	op->coefficients = calloc(count, sizeof *op->coefficients);
 	if (!op->coefficients)
 		return ERR_MEMORY;
+	op->lattice = filter_lattice(call);
+	op->sigma = op->lattice.stride ? call->value[0] : 0;
 	switch ((enum filter)call->filter) {
 	case FILTER_GAUSSIAN:
 		gaussian_shape(call, &sigma, &radius);

@@ -8,6 +8,7 @@
 
 #include "error.h"
 #include "image.h"
+#include "lattice.h"
 
 enum filter {
 #define FILTER(symbol, name, text) FILTER_##symbol,
@@ -109,6 +110,10 @@ struct operation {
 	/* Separable: row (2 radius_x + 1), then column (2 radius_y + 1). Matrix: row after row.
 	 * Gradient: smooth (3). Scale is already divided out. Owned; operation_fini() frees it. */
 	double *coefficients;
+	/* Separable and unsharp, with a stride: what the device computes on a lattice instead, for
+	 * a Gaussian of this sigma, of which the coefficients are all that is in reach. */
+	struct lattice lattice;
+	double sigma;
 	double space, range;      /* OPERATION_BILATERAL: both negative; range for full scale 1 */
 	double amount, threshold; /* OPERATION_UNSHARP; threshold in shares of full scale */
 	/* Sum of the products of absolute coefficients: how much the operation can enlarge a value.
@@ -118,6 +123,9 @@ struct operation {
 
 /* The radius of a call, without the work of filter_lower(). */
 void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t *radius_y);
+
+/* The lattice that a call is computed on; its stride is 0 if it is not. */
+struct lattice filter_lattice(const struct filter_call *call);
 
 /* Works out a call whose values are valid; coefficients: the chain's, for a matrix. A matrix of
  * rank 1 (to 1e-12 of its largest coefficient) becomes separable. Returns ERR_MEMORY if there is

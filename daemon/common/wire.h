@@ -94,7 +94,7 @@ struct message_tile {
 	struct tile tile;
 };
 
-enum { LAUNCHES_MAX = 40 };
+enum { LAUNCHES_MAX = 81 };
 
 /* Times are of the device's clock, from OpenCL events. */
 struct message_tile_done {

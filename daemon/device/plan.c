@@ -12,7 +12,9 @@
  * would without alpha, and leaves opacity alone.
  *
  * Luma and chroma: from the first filter of either to the last in a row, pixels are floats of
- * YCbCr, rounded only when they become colours again. */
+ * YCbCr, rounded only when they become colours again.
+ *
+ * Large sigma: the Gaussian is computed on a lattice (common/lattice.h), in five steps. */
 #include "device/plan.h"
 
 #include <math.h>
@@ -31,10 +33,12 @@ struct builder {
 	struct plan *plan;
 	enum place at;
 	enum pixel_type type;
+	enum place busy; /* holds pixels that are still needed; PLACE_IN, which always stays: none */
 	bool ycc;
 	bool asked; /* a step is done by the variant that was asked for */
 	uint32_t expand_x, expand_y;
-	uint32_t width; /* of the result */
+	struct step_points points;
+	uint32_t width; /* of the result, in pixels or points */
 };
 
 /* The scratch buffer after one, that is not `busy`. */
@@ -54,12 +58,13 @@ static struct step begin_step(const struct builder *b, enum kernel kernel, enum 
 	    .shape = variant_general_shape(programs_device(b->programs), kernel),
 	    .program = program,
 	    .src = b->at,
-	    .dst = next_scratch(b->at, PLACE_IN),
+	    .dst = next_scratch(b->at, b->busy),
 	    .src_type = b->type,
 	    .dst_type = to,
 	    .bands = b->plan->image.bands,
 	    .expand_x = b->expand_x,
 	    .expand_y = b->expand_y,
+	    .points = b->points,
 	};
 }
 
@@ -215,7 +220,7 @@ static void split_passes(struct builder *b, const struct step *step)
 	step_retain(&second);
 	first.dst_type = second.src_type = PIXEL_F32;
 	second.src = first.dst;
-	second.dst = next_scratch(first.dst, PLACE_IN);
+	second.dst = next_scratch(first.dst, b->busy);
 	second.pass = 1;
 	add_step(b, &first);
 	add_step(b, &second);
@@ -261,6 +266,107 @@ static enum error add_filter(struct builder *b, const struct operation *op, doub
 	return e;
 }
 
+/* The columns or rows of the steps to come are points, larger by `points` on each side; or again
+ * the pixels of the filter's result. */
+static void set_columns(struct builder *b, bool across, uint32_t points)
+{
+	b->points.across = across;
+	b->expand_x = across ? points : b->points.grow_x;
+}
+
+static void set_rows(struct builder *b, bool down, uint32_t points)
+{
+	b->points.down = down;
+	b->expand_y = down ? points : b->points.grow_y;
+}
+
+static enum error add_shrink(struct builder *b, enum kernel kernel)
+{
+	struct step step = begin_step(b, kernel, b->type, PIXEL_F32);
+	enum error e = weights_new_spline(programs_device(b->programs), &b->points.lattice,
+	                                  &step.weights);
+
+	if (!e)
+		add_general(b, &step);
+	return e;
+}
+
+static enum error add_grow(struct builder *b, enum kernel kernel, enum pixel_type to,
+                           enum place original, uint32_t keep)
+{
+	struct step step = begin_step(b, kernel, to, to);
+	enum error e =
+	    weights_new_grow(programs_device(b->programs), &b->points.lattice, &step.weights);
+
+	step.original = original;
+	step.original_type = to;
+	step.keep = keep;
+	if (!e)
+		add_general(b, &step);
+	return e;
+}
+
+/* The filter between the points. */
+static enum error add_between(struct builder *b, const struct operation *op)
+{
+	double filter[2 * (2 * LATTICE_RADIUS_MAX + 1)];
+	const uint32_t radius = op->lattice.radius, width = b->width;
+	struct operation between = {.kind = OPERATION_SEPARABLE,
+	                            .radius_x = radius,
+	                            .radius_y = radius,
+	                            .smoothing = true,
+	                            .coefficients = filter,
+	                            .gain = 1};
+	enum error e;
+
+	lattice_filter(&op->lattice, op->sigma, filter);
+	memcpy(filter + 2 * radius + 1, filter, (2 * radius + 1) * sizeof *filter);
+	b->width = width < op->lattice.stride ? 1 : width / op->lattice.stride;
+	e = add_filter(b, &between, 0, 0, 0);
+	b->width = width;
+	return e;
+}
+
+/* A Gaussian of large sigma; see common/lattice.h. */
+static enum error add_lattice(struct builder *b, const struct operation *op, uint32_t keep)
+{
+	const enum pixel_type type = b->type;
+	const enum place original = b->at, busy = b->busy;
+	const uint32_t radius = op->lattice.radius;
+	enum error e;
+
+	b->points = (struct step_points){op->lattice, b->expand_x, b->expand_y, false, false};
+	if (busy == PLACE_IN && keep)
+		b->busy = original;
+	b->expand_x += op->radius_x;
+	set_rows(b, true, radius);
+	e = add_shrink(b, KERNEL_SHRINK_DOWN);
+	set_columns(b, true, radius);
+	if (!e)
+		e = add_shrink(b, KERNEL_SHRINK_ACROSS);
+	set_rows(b, true, 0);
+	set_columns(b, true, 0);
+	if (!e)
+		e = add_between(b, op);
+	set_columns(b, false, 0);
+	if (!e)
+		e = add_grow(b, KERNEL_GROW_ACROSS, PIXEL_F32, original, 0);
+	set_rows(b, false, 0);
+	if (!e)
+		e = add_grow(b, KERNEL_GROW_DOWN, type, original, keep);
+	b->points = (struct step_points){0};
+	b->busy = busy;
+	return e;
+}
+
+/* A filter by the way that it takes. */
+static enum error add_operation(struct builder *b, const struct operation *op, double offset,
+                                uint32_t keep, uint32_t alpha)
+{
+	return op->lattice.stride ? add_lattice(b, op, keep)
+	                          : add_filter(b, op, offset, keep, alpha);
+}
+
 /* Pixels to floats, colour times alpha if that weighs, on what a filter of this radius reads. */
 static void add_premultiply(struct builder *b, const struct operation *op, bool weighed)
 {
@@ -294,8 +400,10 @@ static enum error add_premultiplied(struct builder *b, const struct operation *o
 	struct step step;
 	enum error e;
 
+	b->busy = original;
 	add_premultiply(b, op, true);
-	e = add_filter(b, op, 0, 0, 0);
+	e = add_operation(b, op, 0, 0, 0);
+	b->busy = PLACE_IN;
 	step = begin_last(b, KERNEL_UNPREMULTIPLY, original, type, keep);
 	step.offset = offset;
 	add_general(b, &step);
@@ -313,8 +421,10 @@ static enum error add_unsharp(struct builder *b, const struct operation *op, uin
 	enum error e;
 
 	blur.kind = OPERATION_SEPARABLE;
+	b->busy = original;
 	add_premultiply(b, op, weighed);
-	e = add_filter(b, &blur, 0, 0, 0);
+	e = add_operation(b, &blur, 0, 0, 0);
+	b->busy = PLACE_IN;
 	step = begin_last(b, KERNEL_UNSHARP, original, type, keep);
 	step.amount = (float)op->amount;
 	step.threshold = (float)(op->threshold * pixel_type_full_scale(b->plan->image.type));
@@ -391,7 +501,7 @@ static enum error add_call(struct builder *b, const struct filter_call *call)
 	else if (weighed && op.kind != OPERATION_BILATERAL)
 		e = add_premultiplied(b, &op, offset, keep);
 	else
-		e = add_filter(b, &op, offset, keep, weighed);
+		e = add_operation(b, &op, offset, keep, weighed);
 	operation_fini(&op);
 	return e;
 }
@@ -420,6 +530,7 @@ enum error plan_new(struct programs *programs, const struct chain *chain, const 
 	                    .choose = choose,
 	                    .user = user,
 	                    .at = PLACE_IN,
+	                    .busy = PLACE_IN,
 	                    .type = image->type};
 	struct problem problem;
 	uint32_t height;

@@ -8,7 +8,9 @@
 #include "device/programs.h"
 #include "device/step.h"
 
-enum { STEPS_MAX = 5 * CHAIN_FILTERS_MAX };
+/* A filter takes at most ten: to YCbCr, premultiply, down to the lattice (2), filter (2), back (2),
+ * unpremultiply or unsharp, extend; and at the end there is a from YCbCr. */
+enum { STEPS_MAX = 10 * CHAIN_FILTERS_MAX + 1 };
 _Static_assert((int)STEPS_MAX <= (int)LAUNCHES_MAX, "a message has room for every launch");
 
 struct plan {

@@ -117,6 +117,7 @@ static cl_int launch_once(struct programs *p, struct special *special)
 
 	step.function = special->function;
 	step.expand_x = step.expand_y = 0;
+	step.points = (struct step_points){0};
 	if (!code)
 		dst = clCreateBuffer(context, CL_MEM_READ_WRITE, step_pack(&step, &tile, &packed),
 		                     NULL, &code);

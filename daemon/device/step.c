@@ -76,12 +76,43 @@ static bool is_classic(const struct step *step)
 	return kernel_row(step->kernel)->origin == KERNEL_CLASSIC;
 }
 
+/* The points that the tile's columns are made from. */
+static struct lattice_span points_across(const struct step *step, const struct tile *tile)
+{
+	return lattice_span(&step->points.lattice,
+	                    (int32_t)tile->x0 - (int32_t)step->points.grow_x,
+	                    tile->width + 2 * step->points.grow_x);
+}
+
+/* The points that its rows are made from. */
+static struct lattice_span points_down(const struct step *step, const struct tile *tile)
+{
+	return lattice_span(&step->points.lattice,
+	                    (int32_t)tile->y0 - (int32_t)step->points.grow_y,
+	                    tile->height + 2 * step->points.grow_y);
+}
+
+/* Columns and rows of the target region, in pixels or points. */
+static uint32_t columns_of(const struct step *step, const struct tile *tile)
+{
+	uint32_t inner = step->points.across ? points_across(step, tile).count : tile->width;
+
+	return inner + 2 * step->expand_x;
+}
+
+static uint32_t rows_of(const struct step *step, const struct tile *tile)
+{
+	uint32_t inner = step->points.down ? points_down(step, tile).count : tile->height;
+
+	return inner + 2 * step->expand_y;
+}
+
 static struct region find_region(const struct step *step, const struct device *device,
                                  const struct tile *tile)
 {
 	struct region region = {
-	    .width = tile->width + 2 * step->expand_x,
-	    .rows = tile->height + 2 * step->expand_y,
+	    .width = columns_of(step, tile),
+	    .rows = rows_of(step, tile),
 	};
 	uint32_t block = block_samples(step, device);
 
@@ -98,16 +129,42 @@ static struct region find_region(const struct step *step, const struct device *d
 	return region;
 }
 
-/* Where the step's region begins in a view. */
-static void set_view(struct arguments *a, const struct view *view, const struct step *step,
-                     enum pixel_type type)
+/* A place in a view, in columns and rows from what its origin stands for. */
+static void set_place(struct arguments *a, const struct view *view, int64_t x, int64_t y,
+                      uint64_t pixel)
 {
-	cl_ulong offset = view->origin - (uint64_t)step->expand_y * view->pitch -
-	                  (uint64_t)step->expand_x * step->bands * pixel_type_size(type);
+	cl_ulong offset = (cl_ulong)((int64_t)view->origin + y * view->pitch + x * (int64_t)pixel);
 
 	set(a, sizeof view->buffer, &view->buffer);
 	set(a, sizeof offset, &offset);
 	set_u32(a, view->pitch);
+}
+
+/* Where the step's region begins in a view. */
+static void set_view(struct arguments *a, const struct view *view, const struct step *step,
+                     enum pixel_type type)
+{
+	set_place(a, view, -(int64_t)step->expand_x, -(int64_t)step->expand_y,
+	          step->bands * pixel_type_size(type));
+}
+
+/* Where the source of a shrinking or growing step begins. */
+static void set_source_of_points(struct arguments *a, const struct view *view,
+                                 const struct step *step, const struct tile *tile)
+{
+	const struct lattice *l = &step->points.lattice;
+	const int64_t stride = l->stride, half = l->half;
+	int64_t x = -(int64_t)step->expand_x, y = -(int64_t)step->expand_y;
+
+	if (step->kernel == KERNEL_SHRINK_ACROSS)
+		x = (points_across(step, tile).first + x) * stride - half - tile->x0;
+	else if (step->kernel == KERNEL_SHRINK_DOWN)
+		y = (points_down(step, tile).first + y) * stride - half - tile->y0;
+	else if (step->kernel == KERNEL_GROW_ACROSS)
+		x = 0;
+	else
+		y = 0;
+	set_place(a, view, x, y, step->bands * pixel_type_size(step->src_type));
 }
 
 static void set_extend(struct arguments *a, const struct step *step, const struct tile *tile,
@@ -186,7 +243,47 @@ static void set_unsharp(struct arguments *a, const struct step *step, const stru
 	set_u32(a, step->keep);
 }
 
-static void set_helper(struct arguments *a, const struct step *step, const struct view *views)
+static bool is_shrink(const struct step *step)
+{
+	return step->kernel == KERNEL_SHRINK_DOWN || step->kernel == KERNEL_SHRINK_ACROSS;
+}
+
+static bool is_grow(const struct step *step)
+{
+	return step->kernel == KERNEL_GROW_DOWN || step->kernel == KERNEL_GROW_ACROSS;
+}
+
+static void set_shrink(struct arguments *a, const struct step *step)
+{
+	const struct lattice *l = &step->points.lattice;
+
+	set(a, sizeof step->weights, &step->weights);
+	set_u32(a, 2 * l->half + 1);
+	set_u32(a, l->stride);
+	if (step->kernel == KERNEL_SHRINK_ACROSS)
+		return;
+	set_u32(a, l->taps);
+	set_u32(a, step->shape.y);
+}
+
+static void set_grow(struct arguments *a, const struct step *step, const struct tile *tile,
+                     const struct view *views)
+{
+	bool across = step->kernel == KERNEL_GROW_ACROSS;
+
+	set(a, sizeof step->weights, &step->weights);
+	set_u32(a, step->points.lattice.stride);
+	set_u32(a, step->points.lattice.taps);
+	set_u32(a, (across ? points_across(step, tile) : points_down(step, tile)).phase);
+	if (across)
+		return;
+	set_u32(a, step->shape.y);
+	set_view(a, &views[step->original], step, step->original_type);
+	set_u32(a, step->keep);
+}
+
+static void set_helper(struct arguments *a, const struct step *step, const struct tile *tile,
+                       const struct view *views)
 {
 	switch (step->kernel) {
 	case KERNEL_PREMULTIPLY:
@@ -202,18 +299,27 @@ static void set_helper(struct arguments *a, const struct step *step, const struc
 	case KERNEL_UNSHARP:
 		set_unsharp(a, step, views);
 		break;
+	case KERNEL_SHRINK_DOWN:
+	case KERNEL_SHRINK_ACROSS:
+		set_shrink(a, step);
+		break;
+	case KERNEL_GROW_DOWN:
+	case KERNEL_GROW_ACROSS:
+		set_grow(a, step, tile, views);
+		break;
 	default:
 		break;
 	}
 }
 
 /* What the operation needs: the same for all kernels that do it. */
-static void set_operation(struct arguments *a, const struct step *step, const struct view *views)
+static void set_operation(struct arguments *a, const struct step *step, const struct tile *tile,
+                          const struct view *views)
 {
 	uint32_t operations = kernel_row(step->kernel)->operations;
 
 	if (!operations)
-		set_helper(a, step, views);
+		set_helper(a, step, tile, views);
 	else if (operations & (1 << OPERATION_GRADIENT))
 		set_gradient(a, step);
 	else if (operations & (1 << OPERATION_BILATERAL))
@@ -355,6 +461,8 @@ cl_int step_launch(const struct step *step, const struct device *device, const s
 	} else {
 		if (variant_get(step->kernel)->needs & VARIANT_IMAGE)
 			set_image(&a, step, &views[step->src], &reach, device, queue, &image);
+		else if (is_shrink(step) || is_grow(step))
+			set_source_of_points(&a, &views[step->src], step, tile);
 		else
 			set_region_view(&a, step, views, false);
 		set_region_view(&a, step, views, true);
@@ -362,7 +470,7 @@ cl_int step_launch(const struct step *step, const struct device *device, const s
 		set_u32(&a, region.rows);
 		set_u32(&a, step->bands);
 		set_u32(&a, region.blocks);
-		set_operation(&a, step, views);
+		set_operation(&a, step, tile, views);
 	}
 	if (step->kernel == KERNEL_SEPARABLE)
 		set(&a, scratch_size(step, &region), NULL);
@@ -381,8 +489,7 @@ uint64_t step_pack(const struct step *step, const struct tile *tile, struct view
 {
 	const uint64_t align = ROW_ALIGNMENT - 1,
 	               pixel = step->bands * pixel_type_size(step->dst_type);
-	const uint64_t width = tile->width + 2 * (uint64_t)step->expand_x;
-	const uint64_t rows = tile->height + 2 * (uint64_t)step->expand_y;
+	const uint64_t width = columns_of(step, tile), rows = rows_of(step, tile);
 	const uint64_t lead = (step->expand_x * pixel + align) & ~align;
 
 	if (is_transposed(step, true)) {
@@ -390,7 +497,7 @@ uint64_t step_pack(const struct step *step, const struct tile *tile, struct view
 		view->origin = 0;
 		return view->pitch * width * step->bands;
 	}
-	view->pitch = (uint32_t)row_pitch(lead + (tile->width + (uint64_t)step->expand_x) * pixel);
+	view->pitch = (uint32_t)row_pitch(lead + (width - step->expand_x) * pixel);
 	view->origin = lead + (uint64_t)step->expand_y * view->pitch;
 	return view->pitch * rows;
 }
@@ -401,16 +508,38 @@ static uint64_t expanded_pixels(const struct tile *tile, uint64_t x, uint64_t y)
 	return (tile->width + 2 * x) * (tile->height + 2 * y);
 }
 
+/* Pixels or points that a step on the way to a lattice or back reads. */
+static uint64_t points_read(const struct step *step, const struct tile *tile)
+{
+	const struct lattice *l = &step->points.lattice;
+	uint64_t columns = columns_of(step, tile), rows = rows_of(step, tile);
+
+	switch (step->kernel) {
+	case KERNEL_SHRINK_DOWN:
+		return columns * ((rows - 1) * l->stride + 2 * l->half + 1);
+	case KERNEL_SHRINK_ACROSS:
+		return ((columns - 1) * l->stride + 2 * l->half + 1) * rows;
+	case KERNEL_GROW_ACROSS:
+		return (uint64_t)points_across(step, tile).count * rows;
+	case KERNEL_GROW_DOWN:
+		return columns * points_down(step, tile).count;
+	default:
+		return (columns + 2 * step->radius_x) * (rows + 2 * step->radius_y);
+	}
+}
+
 uint64_t step_bytes(const struct step *step, const struct tile *tile)
 {
 	uint64_t x = step->expand_x, y = step->expand_y;
 	uint64_t read = expanded_pixels(tile, x + step->radius_x, y + step->radius_y);
-	uint64_t written = expanded_pixels(tile, x, y), bytes;
+	uint64_t written = (uint64_t)columns_of(step, tile) * rows_of(step, tile), bytes;
 
 	if (step->kernel == KERNEL_EXTEND) {
 		written -= expanded_pixels(tile, 0, 0); /* about what lies outside */
 		read = written;
 	}
+	if (step->points.lattice.stride)
+		read = points_read(step, tile);
 	bytes = read * pixel_type_size(step->src_type) + written * pixel_type_size(step->dst_type);
 	if (step->kernel == KERNEL_UNSHARP)
 		bytes += written * pixel_type_size(step->original_type);

@@ -10,6 +10,15 @@
 enum place { PLACE_IN, PLACE_OUT, PLACE_A, PLACE_B, PLACE_C, PLACES };
 enum { SCRATCHES = PLACES - PLACE_A };
 
+/* On the way to a lattice and back. Where across (down) is set, the target region's columns (rows)
+ * are the points that the tile's result, larger by grow_x and grow_y pixels on each side, is made
+ * from, and the step's expand_x (expand_y) is in points. */
+struct step_points {
+	struct lattice lattice;
+	uint32_t grow_x, grow_y;
+	bool across, down;
+};
+
 /* One launch. Its target region is the tile's result, larger by expand_x and expand_y pixels on
  * each side: by what the filters after it reach. Fields that the kernel takes no heed of are 0. */
 struct step {
@@ -18,7 +27,7 @@ struct step {
 	enum pixel_type program; /* the type that PIXEL is in its program */
 	cl_kernel function;      /* retained; NULL until its program is built */
 	enum place src, dst;     /* equal for KERNEL_EXTEND, which works in place */
-	enum place original;     /* KERNEL_UNSHARP: where the pixels are that were blurred */
+	enum place original;     /* where the pixels are that were blurred, or that `keep` means */
 	enum pixel_type src_type, dst_type, original_type;
 	uint32_t bands;
 	uint32_t expand_x, expand_y;
@@ -36,13 +45,15 @@ struct step {
 		uint32_t mode, image_width, image_height;
 		float pixel[BANDS_MAX];
 	} border;      /* extend */
+	struct step_points points;
 	uint32_t pass; /* sep_two_pass: 0 writes its result transposed, 1 reads that */
 	/* What a classic kernel may read: pixels relative to the region's first, all inclusive.
 	 * NULL: the region and the radius around it. */
 	const cl_int4 *reach;
 };
 
-/* Pixels in a buffer: `origin` is the bytes from its start to the tile's first pixel (x0, y0). */
+/* Pixels in a buffer: `origin` is the bytes from its start to the tile's first pixel (x0, y0), or
+ * where columns (rows) are points of a lattice, to the first that the tile is made from. */
 struct view {
 	cl_mem buffer;
 	uint64_t origin;

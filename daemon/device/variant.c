@@ -69,6 +69,10 @@ struct shape variant_general_shape(const struct device *device, enum kernel kern
 	case KERNEL_GRADIENT:
 		shape.y = 8;
 		return shape;
+	case KERNEL_SHRINK_DOWN:
+	case KERNEL_GROW_DOWN:
+		shape.y = cpu ? 16 : 8;
+		return shape;
 	default:
 		return shape;
 	}

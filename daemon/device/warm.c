@@ -9,12 +9,12 @@
 
 #include "common/log.h"
 
-enum { SIDE = 32, ARENA_SIZE = 1 << 18 };
+enum { SIDE = 32, ARENA_SIZE = 1 << 21 };
 
 /* The second matrix is so large that its sums need compensation. The last call of each is on luma.
  */
 static const char *const chains[] = {
-    "gaussian=size=3,sobel,convolve=kernel=1 2 3;4 5 6;7 8 0",
+    "gaussian=size=3,gaussian=sigma=9,sobel,convolve=kernel=1 2 3;4 5 6;7 8 0",
     "convolve=kernel=1e9 2 3;4 5 6;7 8 0:scale=1,bilateral=radius=1,unsharp=sigma=0.3,box",
 };
 

@@ -101,6 +101,43 @@ static size_t write_format(const struct list *l, enum weights format, size_t mar
 	}
 }
 
+static enum error store(const struct device *device, void *data, size_t words, cl_mem *buffer)
+{
+	cl_int code;
+
+	*buffer = clCreateBuffer(device->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
+	                         words * sizeof(uint32_t), data, &code);
+	if (!code)
+		return ERR_OK;
+	log_error("cannot store %zu weights: %s", words, opencl_error_name(code));
+	return ERR_DEVICE;
+}
+
+enum error weights_new_spline(const struct device *device, const struct lattice *lattice,
+                              cl_mem *buffer)
+{
+	double spline[LATTICE_SPLINE_MAX];
+	float data[LATTICE_SPLINE_MAX];
+	size_t count = 2 * (size_t)lattice->half + 1;
+
+	lattice_spline(lattice, spline);
+	for (size_t i = 0; i < count; i++)
+		data[i] = (float)spline[i];
+	return store(device, data, count, buffer);
+}
+
+enum error weights_new_grow(const struct device *device, const struct lattice *lattice,
+                            cl_mem *buffer)
+{
+	double weight[LATTICE_TAPS_MAX][LATTICE_STRIDE_MAX];
+	float data[LATTICE_TAPS_MAX * LATTICE_STRIDE_MAX];
+
+	lattice_grow(lattice, weight);
+	for (size_t i = 0; i < sizeof data / sizeof *data; i++)
+		data[i] = (float)weight[i / LATTICE_STRIDE_MAX][i % LATTICE_STRIDE_MAX];
+	return store(device, data, sizeof data / sizeof *data, buffer);
+}
+
 enum error weights_new(const struct device *device, const struct operation *op, enum weights format,
                        bool as_matrix, uint32_t rows, cl_mem *buffer)
 {
@@ -112,7 +149,7 @@ enum error weights_new(const struct device *device, const struct operation *op, 
 	};
 	size_t words;
 	uint32_t *data;
-	cl_int code;
+	enum error e;
 
 	*buffer = NULL;
 	if (format == WEIGHTS_NONE)
@@ -122,11 +159,7 @@ enum error weights_new(const struct device *device, const struct operation *op, 
 	if (!data)
 		return ERR_MEMORY;
 	write_format(&list, format, rows - 1, data);
-	*buffer = clCreateBuffer(device->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
-	                         words * sizeof *data, data, &code);
+	e = store(device, data, words, buffer);
 	free(data);
-	if (!code)
-		return ERR_OK;
-	log_error("cannot store %zu weights: %s", words, opencl_error_name(code));
-	return ERR_DEVICE;
+	return e;
 }

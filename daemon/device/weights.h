@@ -11,4 +11,11 @@ enum error weights_new(const struct device *device, const struct operation *oper
                        enum weights format, bool as_matrix, uint32_t rows,
                        cl_mem *buffer) MUST_CHECK;
 
+/* The weights of the kernels that shrink: the spline. And of those that grow:
+ * weight[LATTICE_TAPS_MAX][LATTICE_STRIDE_MAX]. *buffer is the caller's. ERR_DEVICE. */
+enum error weights_new_spline(const struct device *device, const struct lattice *lattice,
+                              cl_mem *buffer) MUST_CHECK;
+enum error weights_new_grow(const struct device *device, const struct lattice *lattice,
+                            cl_mem *buffer) MUST_CHECK;
+
 #endif

@@ -26,7 +26,14 @@ static const struct group groups[] = {
     {"separable, radius 1", "gaussian=size=3", 3e5},
     {"separable, radius 5", "gaussian=sigma=1.4", 2e5},
     {"separable, radius 31", "box=size=63", 5e4},
-    {"separable, radius 300", "gaussian=sigma=100", 2e3},
+    {"separable, radius 300", "gaussian=sigma=100:size=601", 2e3},
+    {"lattice of 3", "gaussian=sigma=8.5", 2e4},
+    {"lattice of 3, unsharp", "unsharp=sigma=20", 1e4},
+    {"lattice of 4", "gaussian=sigma=23.7", 1e4},
+    {"lattice of 5", "gaussian=sigma=45", 5e3},
+    {"lattice of 6", "gaussian=sigma=66", 3e3},
+    {"lattice of 8", "gaussian=sigma=100", 2e3},
+    {"lattice in a chain", "sobel,gaussian=sigma=9,box,gaussian=sigma=10", 5e3},
     {"separable, box of 601", "box=size=601", 2e3},
     {"separable, 3 x 5", "convolve=kernel=1 2 3;2 4 6;3 6 9;2 4 6;1 2 3", 2e5},
     {"separable, 7 x 3", "convolve=kernel=1 2 3 4 3 2 1;2 4 6 8 6 4 2;1 2 3 4 3 2 1", 2e5},
@@ -73,6 +80,8 @@ static uint32_t crop_extra(const struct group *group, enum border border)
 {
 	if (border != BORDER_CROP)
 		return 0;
+	if (strstr(group->name, "lattice"))
+		return strstr(group->chain, ",") ? 250 : strstr(group->chain, "=8.5") ? 116 : 0;
 	return strstr(group->name, "63") || strstr(group->name, "31") ? 62 : 20;
 }
 
