@@ -390,7 +390,9 @@ static void test_variant(void **state)
 	    {"gaussian", "extend", "for gaussian"},
 	    {"gaussian", "gradient", "it does sobel, scharr, prewitt"},
 	    {"sobel,emboss", "separable", "it does gaussian, box, convolve, unsharp"},
-	    {"gaussian=sigma=11", "matrix", "radius up to 31; that of gaussian is 33"},
+	    {"gaussian=sigma=11", "separable_wide", NULL}, /* on a lattice */
+	    {"gaussian=sigma=11:size=67", "matrix",
+	     "radius up to 31; that of gaussian is 33"},
 	};
 
 	(void)state;
