@@ -24,6 +24,8 @@ struct runner {
 	struct plan *plan;
 	cl_int4 reach;
 	bool bare, failed;
+	cl_int code;
+	cl_event event[2]; /* of a run: sep_two_pass has two launches */
 	double *ms;
 	uint32_t runs;
 	double spent; /* seconds */
@@ -86,8 +88,7 @@ static enum error make_padded(struct bench *b)
 	const uint64_t pixel = image_pixel_size(&b->c->image), align = ROW_ALIGNMENT - 1;
 	const uint64_t lead = (b->halo_x * pixel + align) & ~align;
 
-	b->padded_view.pitch =
-	    (uint32_t)((lead + (b->source.width + b->halo_x) * pixel + align) & ~align);
+	b->padded_view.pitch = (uint32_t)row_pitch(lead + (b->source.width + b->halo_x) * pixel);
 	b->padded_view.origin = lead + (uint64_t)b->halo_y * b->padded_view.pitch;
 	b->padded_size = b->padded_view.pitch * (uint64_t)(b->source.height + 2 * b->halo_y);
 	b->padded = calloc(1, b->padded_size);
@@ -117,7 +118,7 @@ static enum error make_buffers(struct bench *b)
 
 	b->bare_view.pitch = (uint32_t)image_row_size(&b->c->image);
 	b->bare_view.origin = (uint64_t)b->source.y * b->bare_view.pitch + b->source.x * pixel;
-	b->target_view.pitch = (uint32_t)((image_row_size(&b->c->image) + 63) & ~UINT64_C(63));
+	b->target_view.pitch = (uint32_t)row_pitch(image_row_size(&b->c->image));
 	b->target_view.origin = (uint64_t)b->target.y * b->target_view.pitch + b->target.x * pixel;
 	b->bare_size = image_size(&b->c->image);
 	for (int i = 0; i < PAIRS; i++) {
@@ -164,7 +165,7 @@ static void bench_fini(struct bench *b)
 /* What a plan's choice is to be. */
 struct wish {
 	enum kernel kernel;
-	struct shape shape;
+	uint32_t number; /* of the shape among those that fit */
 	bool applies;
 	const struct device *device;
 };
@@ -175,18 +176,21 @@ static void choose_wish(void *user, const struct work *work, enum kernel *kernel
 	struct wish *wish = user;
 	bool classic = kernel_row(wish->kernel)->origin == KERNEL_CLASSIC;
 
-	wish->applies = variant_applies(wish->kernel, work, wish->device, classic);
+	struct shape shapes[SHAPES_MAX];
+
+	wish->applies = variant_applies(wish->kernel, work, wish->device, classic) &&
+	                wish->number < variant_shapes(wish->kernel, work, wish->device, shapes);
 	if (!wish->applies)
 		return;
 	*kernel = wish->kernel;
-	*shape = wish->shape;
+	*shape = shapes[wish->number];
 }
 
-/* Adds a runner for a kernel in a shape, if it applies. The first plan asks for the program; only
- * the second, when it has been built, has it. */
-static void add_runner(struct bench *b, enum kernel kernel, struct shape shape)
+/* Adds a runner for a kernel in one of its shapes, if it applies. The first plan asks for the
+ * program; only the second, when it has been built, has it. */
+static void add_runner(struct bench *b, enum kernel kernel, uint32_t number)
 {
-	struct wish wish = {kernel, shape, false, b->device};
+	struct wish wish = {kernel, number, false, b->device};
 	struct runner *r = &b->runner[b->count];
 
 	if (b->count == MEASURED_MAX)
@@ -218,16 +222,11 @@ static void add_runner(struct bench *b, enum kernel kernel, struct shape shape)
 
 static void add_kernel(struct bench *b, enum kernel kernel)
 {
-	const struct shape *shape = variant_get(kernel)->shape;
-
 	if (!kernel_row(kernel)->operations ||
 	    (b->options->variant && strcmp(b->options->variant, kernel_name(kernel))))
 		return;
-	if (kernel_row(kernel)->origin == KERNEL_GENERAL)
-		add_runner(b, kernel, variant_general_shape(b->device, kernel));
-	else
-		for (int i = 0; i < SHAPES_MAX && shape[i].x; i++)
-			add_runner(b, kernel, shape[i]);
+	for (uint32_t i = 0; i < SHAPES_MAX; i++)
+		add_runner(b, kernel, i);
 }
 
 /* ---- runs ---- */
@@ -247,61 +246,80 @@ static double event_ms(cl_event event, cl_int *code)
 	return (double)(end - start) * 1e-6;
 }
 
-/* All launches of a variant, on the pair of buffers whose turn it is. */
-static double run_once(struct bench *b, struct runner *r, cl_int *code)
+/* Enqueues all launches of a variant, on the pair of buffers whose turn it is. */
+static cl_int enqueue_once(struct bench *b, struct runner *r)
 {
 	struct view views[PLACES] = {0};
-	cl_event events[STEPS_MAX] = {0};
 	uint32_t pair = b->turn++ % PAIRS;
-	double ms = 0;
+	cl_int code = CL_SUCCESS;
 
 	views[PLACE_IN] = r->bare ? b->bare_view : b->padded_view;
 	views[PLACE_IN].buffer = r->bare ? b->bare_buffer[pair] : b->padded_buffer[pair];
 	views[PLACE_OUT] = b->target_view;
 	views[PLACE_OUT].buffer = b->target_buffer[pair];
-	for (uint32_t i = 0; !*code && i < r->plan->count; i++) {
+	for (uint32_t i = 0; !code && i < r->plan->count; i++) {
 		const struct step *step = &r->plan->step[i];
 
 		if (step->dst >= PLACE_A) {
 			step_pack(step, &b->tile, &views[step->dst]);
 			views[step->dst].buffer = b->scratch;
 		}
-		*code = step_launch(step, b->device, &b->tile, b->queue, views, &events[i]);
+		code = step_launch(step, b->device, &b->tile, b->queue, views, &r->event[i]);
 	}
-	if (!*code)
-		*code = clFinish(b->queue);
-	for (uint32_t i = 0; i < r->plan->count; i++)
-		ms += event_ms(events[i], code);
+	return code;
+}
+
+/* The time of what enqueue_once() enqueued, which is through. */
+static double collect(struct runner *r, cl_int *code)
+{
+	double ms = 0;
+
+	for (uint32_t i = 0; i < r->plan->count; i++) {
+		ms += event_ms(r->event[i], code);
+		r->event[i] = NULL;
+	}
 	return ms;
 }
 
+/* True if the runner has a run to do; what is slow and has used its time does none. */
+static bool is_due(const struct bench *b, const struct runner *r)
+{
+	return !r->failed && r->runs < b->options->iterations + b->options->warmup &&
+	       (r->spent <= b->options->budget || r->runs < 4);
+}
+
+/* Everything is enqueued before any of it is waited for, as in service. */
 static void run_round(struct bench *b)
 {
-	const uint32_t most = b->options->iterations + b->options->warmup;
-	cl_event event = NULL;
-	cl_int code = CL_SUCCESS;
+	cl_event copy = NULL;
+	cl_int code, finished;
 	uint32_t pair = b->turn++ % PAIRS;
+	bool due[MEASURED_MAX];
 
 	for (uint32_t i = 0; i < b->count; i++) {
-		struct runner *r = &b->runner[i];
-		double begun = now();
-
-		if (r->failed || r->runs == most || (r->spent > b->options->budget && r->runs >= 4))
-			continue;
-		code = CL_SUCCESS;
-		r->ms[r->runs++] = run_once(b, r, &code);
-		r->spent += now() - begun;
-		if (code) {
-			r->failed = true;
-			fprintf(stderr, "convolved-bench: %s: %s\n", kernel_name(r->kernel),
-			        opencl_error_name(code));
-		}
+		due[i] = is_due(b, &b->runner[i]);
+		b->runner[i].code = due[i] ? enqueue_once(b, &b->runner[i]) : CL_SUCCESS;
 	}
 	code = clEnqueueCopyBuffer(b->queue, b->bare_buffer[pair], b->target_buffer[pair], 0, 0,
-	                           b->bare_size, 0, NULL, &event);
+	                           b->bare_size, 0, NULL, &copy);
+	finished = clFinish(b->queue);
+	for (uint32_t i = 0; i < b->count; i++) {
+		struct runner *r = &b->runner[i];
+
+		if (!due[i])
+			continue;
+		if (!r->code)
+			r->code = finished;
+		r->ms[r->runs] = collect(r, &r->code);
+		r->spent += r->ms[r->runs++] * 1e-3;
+		r->failed = r->code != CL_SUCCESS;
+		if (r->failed)
+			fprintf(stderr, "convolved-bench: %s: %s\n", kernel_name(r->kernel),
+			        opencl_error_name(r->code));
+	}
 	if (!code)
-		code = clFinish(b->queue);
-	b->copy_ms[b->copies++] = event_ms(event, &code);
+		code = finished;
+	b->copy_ms[b->copies++] = event_ms(copy, &code);
 }
 
 static int compare_doubles(const void *a, const void *b)
@@ -386,7 +404,10 @@ static enum error verify(struct bench *b, struct runner *r, struct measured *m)
 		code = clEnqueueFillBuffer(b->queue, b->target_buffer[i], &poison, 1, 0, size, 0,
 		                           NULL, NULL);
 	if (!code)
-		run_once(b, r, &code);
+		code = enqueue_once(b, r);
+	if (!code)
+		code = clFinish(b->queue);
+	collect(r, &code);
 	if (!e && !code)
 		code = clEnqueueReadBuffer(b->queue, b->target_buffer[(b->turn - 1) % PAIRS],
 		                           CL_TRUE, 0, size, target, 0, NULL, NULL);

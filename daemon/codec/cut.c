@@ -206,8 +206,10 @@ static enum error cut_tiles(struct cutter *c)
 
 		if (e)
 			return e;
-		if (tiles_send(c->tiles, i))
-			return problem_set(c->problem, ERR_IO, "a tile cannot be sent");
+		e = tiles_send(c->tiles, i);
+		if (e)
+			return problem_set(c->problem, e,
+			                   "a tile cannot be passed on to be filtered");
 	}
 	return ERR_OK;
 }

@@ -138,7 +138,8 @@ static enum error decode(struct job *job, struct problem *problem)
 	thread_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	if (!e)
 		e = cut_run(&job->tiles, &source, &job->chain, job->border_pixel, problem);
-	job->decode_ns = begun_ns + clock_ns(CLOCK_THREAD_CPUTIME_ID) - thread_ns;
+	job->decode_ns =
+	    begun_ns + clock_ns(CLOCK_THREAD_CPUTIME_ID) - thread_ns - job->tiles.reference_ns;
 	return e;
 }
 
@@ -279,7 +280,8 @@ void job_finish(struct job **job, struct message_job_done *done)
 	done->input_format = j->decoded.format;
 	done->decode_ns = j->decode_ns;
 	done->verify_ns = j->tiles.verify.busy_ns;
-	other_ns = done->decode_ns + done->verify_ns;
+	done->reference_ns = j->tiles.reference_ns;
+	other_ns = done->decode_ns + done->verify_ns + done->reference_ns;
 	done->encode_ns = busy_ns > other_ns ? busy_ns - other_ns : 0;
 	describe_answer(j, done);
 	if ((uint64_t)j->decoded.whole.width * j->decoded.whole.height >= TRIM_PIXELS)

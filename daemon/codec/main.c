@@ -186,7 +186,8 @@ static enum error take_arena(struct worker *worker, const struct message_arena *
 
 	if (!worker->has_arena && message->in_size && message->out_size)
 		e = arena_map(&worker->place.arena, fds[0], message->in_size,
-		              PROT_READ | PROT_WRITE, fds[1], message->out_size, PROT_READ);
+		              PROT_READ | PROT_WRITE, fds[1], message->out_size,
+		              PROT_READ | PROT_WRITE);
 	close(fds[0]);
 	close(fds[1]);
 	worker->place.arena_number = message->arena;

@@ -9,7 +9,9 @@
 #include "codec/tiles.h"
 
 #include <string.h>
+#include <time.h>
 
+#include "codec/pieces.h"
 #include "common/log.h"
 
 void tiles_init(struct tiles *tiles, const struct message_job *job, const struct chain *chain,
@@ -18,6 +20,7 @@ void tiles_init(struct tiles *tiles, const struct message_job *job, const struct
 	memset(tiles, 0, sizeof *tiles);
 	tiles->job = job->job;
 	tiles->socket = socket;
+	tiles->chain = chain;
 	tiles->arena = arena;
 	tiles->arena_number = job->arena;
 	verify_init(&tiles->verify, job, chain, arena, socket);
@@ -73,17 +76,6 @@ bool tiles_await_slot(struct tiles *tiles, uint32_t i)
 	return !stopped;
 }
 
-enum error tiles_send(struct tiles *tiles, uint32_t i)
-{
-	struct message message = {.type = MSG_TILE};
-
-	tiling_tile(&tiles->tiling, i, tiles->job, tiles->arena_number, &message.tile.tile);
-	pthread_mutex_lock(&tiles->lock);
-	tiles->cut = i + 1;
-	pthread_mutex_unlock(&tiles->lock);
-	return wire_send(tiles->socket, &message, NULL);
-}
-
 static uint64_t slot_bit(const struct tiles *tiles, uint32_t i)
 {
 	return UINT64_C(1) << i % tiles->tiling.slots;
@@ -101,19 +93,77 @@ static void note_filtered(struct tiles *tiles, uint32_t i)
 	pthread_cond_broadcast(&tiles->change);
 }
 
+static void take_filtered(struct tiles *tiles, uint32_t i)
+{
+	pthread_mutex_lock(&tiles->lock);
+	note_filtered(tiles, i);
+	pthread_mutex_unlock(&tiles->lock);
+}
+
+static bool context_stopped(void *context)
+{
+	return tiles_stopped(context);
+}
+
+static uint64_t thread_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Does what a device would do. */
+static enum error filter_here(struct tiles *tiles, struct tile *tile)
+{
+	const struct piece_source source = {tiles->chain, tiles->arena, &tiles->tiling, tile};
+	uint64_t begun = thread_ns();
+	enum error e = pieces_compute(&source, context_stopped, tiles, piece_write, tile);
+
+	tiles->reference_ns += thread_ns() - begun;
+	if (!e)
+		take_filtered(tiles, tile->index);
+	return e;
+}
+
+enum error tiles_send(struct tiles *tiles, uint32_t i)
+{
+	struct message message = {.type = MSG_TILE};
+
+	tiling_tile(&tiles->tiling, i, tiles->job, tiles->arena_number, &message.tile.tile);
+	pthread_mutex_lock(&tiles->lock);
+	tiles->cut = i + 1;
+	pthread_mutex_unlock(&tiles->lock);
+	if (tiles->chain->variant == VARIANT_REFERENCE)
+		return filter_here(tiles, &message.tile.tile);
+	return wire_send(tiles->socket, &message, NULL);
+}
+
+/* What is refused is so for the variant: all else has been checked before. */
+static void describe_failure(const struct tiles *tiles, const struct message_tile_done *done,
+                             struct problem *problem)
+{
+
+	if (done->error == ERR_BAD_PARAMETER)
+		problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant",
+		                      kernel_name(chain_kernel(tiles->chain)), "%s", done->reason);
+	else if (*done->reason)
+		problem_set(problem, ERR_DEVICE, "tile %u: %s", done->index, done->reason);
+	else
+		problem_set(problem, ERR_DEVICE, "the device failed on tile %u (OpenCL error %d)",
+		            done->index, done->cl_error);
+}
+
 void tiles_done(struct tiles *tiles, const struct message_tile_done *done)
 {
 	struct problem problem;
 
-	if (done->error != ERR_OK) {
-		problem_set(&problem, ERR_DEVICE, "the device failed on tile %u (OpenCL error %d)",
-		            done->index, done->cl_error);
-		tiles_stop(tiles, done->error, &problem);
+	if (done->error == ERR_OK) {
+		take_filtered(tiles, done->index);
 		return;
 	}
-	pthread_mutex_lock(&tiles->lock);
-	note_filtered(tiles, done->index);
-	pthread_mutex_unlock(&tiles->lock);
+	describe_failure(tiles, done, &problem);
+	tiles_stop(tiles, done->error, &problem);
 }
 
 bool tiles_await(struct tiles *tiles, uint32_t i)
@@ -128,11 +178,6 @@ bool tiles_await(struct tiles *tiles, uint32_t i)
 	return !stopped;
 }
 
-static bool verify_stopped(void *context)
-{
-	return tiles_stopped(context);
-}
-
 /* Only the encoding side changes `freed`, and so may read it without the lock. */
 void tiles_free_above(struct tiles *tiles, uint32_t row)
 {
@@ -140,7 +185,7 @@ void tiles_free_above(struct tiles *tiles, uint32_t row)
 	uint32_t whole = row >= t->height ? t->count : row / t->rows;
 
 	while (tiles->freed < whole) {
-		verify_tile(&tiles->verify, t, tiles->freed, verify_stopped, tiles);
+		verify_tile(&tiles->verify, t, tiles->freed, context_stopped, tiles);
 		pthread_mutex_lock(&tiles->lock);
 		tiles->filtered &= ~slot_bit(tiles, tiles->freed++);
 		pthread_cond_broadcast(&tiles->change);

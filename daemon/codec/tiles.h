@@ -17,8 +17,10 @@ struct tiles {
 	int socket; /* to the front */
 	uint32_t arena_number;
 	const struct arena *arena;
-	struct verify verify; /* of the encoding side */
-	struct tiling tiling; /* fixed once tiles_start() has been called */
+	const struct chain *chain;
+	struct verify verify;  /* of the encoding side */
+	uint64_t reference_ns; /* of the decoding side: processor time of filtering tiles here */
+	struct tiling tiling;  /* fixed once tiles_start() has been called */
 
 	/* Below, all is guarded by the lock; `change` is signalled whenever any of it changes. */
 	pthread_mutex_t lock;
@@ -45,7 +47,8 @@ bool tiles_stopped(struct tiles *tiles);
 
 /* Decoding side. Waits until the slot of tile i is free; false if the job was stopped. */
 bool tiles_await_slot(struct tiles *tiles, uint32_t i) MUST_CHECK;
-/* Hands tile i, complete in its slot, to the front. */
+/* Hands tile i, complete in its slot, to the front; or, for VARIANT_REFERENCE, filters it here,
+ * after which it has come back. */
 enum error tiles_send(struct tiles *tiles, uint32_t i) MUST_CHECK;
 
 /* Socket side. Takes note of a tile that came back. */

@@ -24,7 +24,8 @@ struct verify {
 void verify_init(struct verify *verify, const struct message_job *job, const struct chain *chain,
                  const struct arena *arena, int socket);
 
-/* Compares a tile that a device has filtered, if it is to be, and sends MSG_VERIFIED. `stopped` is
+/* Compares a tile that a device has filtered, if it is to be (of VARIANT_REFERENCE none is), and
+ * sends MSG_VERIFIED. `stopped` is
  * asked now and then; once it is true the rest is left out. Its failures are logged and have no
  * other effect. */
 void verify_tile(struct verify *verify, const struct tiling *tiling, uint32_t index,

@@ -4,8 +4,11 @@
 
 #include <math.h>
 
-/* Weights below this may be 0 in float32. */
+/* Sums of weights below this may be 0 in float32. */
 static const double FLOAT_SMALLEST = 1e-30;
+/* Kernels leave out weights below 2^-100 (and a little above, where they round). That matters only
+ * where the weights' sum is small. */
+static const double LEAST_WEIGHT = 0x1.1p-100, SMALL_SUM = 1e-20;
 
 /* One pixel of the bilateral filter: sums over its window. */
 struct bilateral {
@@ -58,6 +61,8 @@ static void doubt_pixel(struct bilateral *b, size_t at, double d2, const double 
 	double more = fmin(w * exp(-b->op->range * off), exp(b->op->space * d2));
 	double less = w * exp(b->op->range * off), v = more * (fabs(a) + sa) - w * fabs(a);
 
+	if (w < LEAST_WEIGHT)
+		less = 0;
 	v = fmax(v, w * fabs(a) - less * (fabs(a) - sa));
 	b->least += less;
 	b->least_colour += w * a - v;
@@ -99,10 +104,10 @@ static void bilateral_pixel(struct bilateral b, int x, int y, double *value, dou
 	b.centre = canvas_index(b.in, x, y);
 	each_in_window(&b, x, y, NULL);
 	for (uint32_t k = 0; k < b.colours; k++)
-		value[k] = b.colour_weights > 0 ? b.sum[k] / b.colour_weights : 0;
+		value[k] = b.colour_weights <= 0 ? 0 : b.sum[k] / b.colour_weights; /* or NaN */
 	if (b.weighed)
 		value[b.colours] = b.colour_weights / b.weights;
-	if (!b.in->exact) {
+	if (!b.in->exact || (b.weighed && b.colour_weights < SMALL_SUM * b.full)) {
 		double mean[BANDS_MAX + 1] = {0};
 
 		for (uint32_t k = 0; k < b.colours; k++)

@@ -285,10 +285,10 @@ static void turn(const struct scale *scale, double gx, double gy, double off, do
 	double length = hypot(gx, gy);
 	double angle = atan2(gy + 0.0, gx + 0.0); /* no negative zeros: (0, 0) is 0 */
 	double arc = off <= 0 ? 0 : off < length ? asin(off / length) : M_PI;
+	double circle = scale->integers ? scale->full : 2 * M_PI;
 
-	/* Whole numbers: the circle is the whole range. */
-	*value = scale->whole ? angle / (2 * M_PI) * scale->full + scale->full / 2 : angle;
-	*slack = scale->whole ? arc / (2 * M_PI) * scale->full : arc + FLOAT_TOLERANCE * M_PI;
+	*value = angle / (2 * M_PI) * circle + (scale->integers ? scale->full / 2 : 0);
+	*slack = arc / (2 * M_PI) * circle + (scale->whole ? 0 : FLOAT_TOLERANCE * circle / 2);
 }
 
 /* x: the result, which so far holds the gradient's x, and its slack; y likewise. */

@@ -27,9 +27,10 @@ struct canvas {
 
 /* The numbers that results are. */
 struct scale {
-	double full; /* scale */
-	bool whole;  /* rounded to whole numbers after each operation, so that half a count of
-	                error is allowed anyway */
+	double full;   /* scale */
+	bool integers; /* of the image: the circle of directions is the whole range, not radians */
+	bool whole;    /* rounded to whole numbers after each operation, so that half a count of
+	                  error is allowed anyway */
 };
 
 /* A slack that allows everything, yet can be multiplied by any weight. */

@@ -351,9 +351,17 @@ static bool call_valid(const struct filter_call *call)
 	           CHAIN_COEFFICIENTS_MAX - call->matrix_first;
 }
 
+enum kernel chain_kernel(const struct chain *chain)
+{
+	bool named = chain->variant != VARIANT_ANY && chain->variant < VARIANT_REFERENCE;
+
+	return named ? chain->variant - 1 : KERNELS;
+}
+
 static bool variant_valid(uint32_t variant)
 {
 	return variant == VARIANT_ANY || variant == VARIANT_REFERENCE ||
+	       variant == VARIANT_GENERAL ||
 	       (variant < VARIANT_REFERENCE && kernel_row(variant - 1)->operations);
 }
 

@@ -12,7 +12,7 @@
 #include "kernels.h"
 
 /* For `variant` of a chain, beside an enum kernel + 1. */
-enum { VARIANT_ANY, VARIANT_REFERENCE = KERNELS + 1 };
+enum { VARIANT_ANY, VARIANT_REFERENCE = KERNELS + 1, VARIANT_GENERAL };
 
 enum { CHAIN_FILTERS_MAX = 8, CHAIN_COEFFICIENTS_MAX = 4 * MATRIX_SIDE_MAX * MATRIX_SIDE_MAX };
 
@@ -64,6 +64,9 @@ enum error chain_set_border_value(struct chain *chain, const char *text,
 /* Checks what only the whole can tell: a required parameter that is missing, and no filter at all.
  */
 enum error chain_check(const struct chain *chain, struct problem *problem) MUST_CHECK;
+
+/* The kernel that the chain's variant names, or KERNELS. */
+enum kernel chain_kernel(const struct chain *chain);
 
 /* True if a chain that came from another process is within all limits. */
 bool chain_valid(const struct chain *chain);

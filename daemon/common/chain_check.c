@@ -45,8 +45,8 @@ static enum error unknown_variant(const struct chain *chain, const char *name,
 		if (kernel_row(k)->operations & wanted(first))
 			list_add(list, sizeof list, kernel_name(k));
 	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant", name,
-	                             "for %s: %s, reference", filter_name(chain->call[0].filter),
-	                             list);
+	                             "for %s: %s, general, reference",
+	                             filter_name(chain->call[0].filter), list);
 }
 
 /* The kernel does nothing of the chain. */
@@ -111,10 +111,11 @@ enum error chain_set_variant(struct chain *chain, const char *name, struct probl
 	struct operation op = {0};
 	enum error e;
 
-	if (!strcmp(name, "reference")) {
-		chain->variant = VARIANT_REFERENCE;
+	chain->variant = !strcmp(name, "reference") ? VARIANT_REFERENCE
+	                 : !strcmp(name, "general") ? VARIANT_GENERAL
+	                                            : VARIANT_ANY;
+	if (chain->variant != VARIANT_ANY)
 		return ERR_OK;
-	}
 	chain->variant = kernel + 1;
 	if (kernel < KERNELS && kernel_row(kernel)->operations)
 		return check_kernel(chain, kernel, problem);
@@ -170,7 +171,8 @@ static enum pixel_type type_seen(const struct filter_call *call, const struct op
 	bool premultiplied = image->alpha && op->smoothing && together;
 
 	if (call->channels == CHANNELS_LUMA || call->channels == CHANNELS_CHROMA ||
-	    op->kind == OPERATION_UNSHARP || op->lattice.stride || (premultiplied && op->kind != OPERATION_BILATERAL))
+	    op->kind == OPERATION_UNSHARP || op->lattice.stride ||
+	    (premultiplied && op->kind != OPERATION_BILATERAL))
 		return PIXEL_F32;
 	return image->type;
 }
@@ -178,7 +180,7 @@ static enum pixel_type type_seen(const struct filter_call *call, const struct op
 static enum error check_pixels(const struct chain *chain, uint32_t i, const struct image *image,
                                struct problem *problem)
 {
-	const struct kernel_row *row = kernel_row(chain->variant - 1);
+	const struct kernel_row *row = kernel_row(chain_kernel(chain));
 	struct operation op = {0};
 	enum error e = lower(chain, i, &op, problem);
 	enum pixel_type type = type_seen(&chain->call[i], &op, image);
@@ -204,7 +206,7 @@ out:
 enum error chain_check_image(const struct chain *chain, const struct image *image, bool cmyk,
                              struct problem *problem)
 {
-	bool kernel = chain->variant != VARIANT_ANY && chain->variant != VARIANT_REFERENCE;
+	bool kernel = chain_kernel(chain) < KERNELS;
 	enum error e = ERR_OK;
 
 	for (uint32_t i = 0; !e && i < chain->count; i++) {

@@ -8,7 +8,8 @@
 #include "error.h"
 #include "image.h"
 
-/* Sets the variant of a chain that has all its filters from the name of a kernel, or "reference".
+/* Sets the variant of a chain that has all its filters from the name of a kernel, "reference"
+ * (no device), or "general" (of all kernels those that are always there).
  * ERR_BAD_PARAMETER lists those for the first filter if there is none of this name, and says what
  * the kernel does if that is nothing of the chain, or not with windows of this size. */
 enum error chain_set_variant(struct chain *chain, const char *name,

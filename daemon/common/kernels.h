@@ -15,8 +15,15 @@ enum kernel {
 
 enum kernel_origin { KERNEL_GENERAL, KERNEL_SPECIAL, KERNEL_CLASSIC };
 
-/* What a kernel is shaped for. KERNEL_FOR_NVIDIA: for its GPUs, by instructions of theirs. */
-enum kernel_device { KERNEL_FOR_ANY, KERNEL_FOR_CPU, KERNEL_FOR_GPU, KERNEL_FOR_NVIDIA };
+/* What a kernel is shaped for; it runs elsewhere too, but for KERNEL_FOR_ONLY_NVIDIA. Those for
+ * NVIDIA use instructions of its GPUs (compute capability 8.0 and up). */
+enum kernel_device {
+	KERNEL_FOR_ANY,
+	KERNEL_FOR_CPU,
+	KERNEL_FOR_GPU,
+	KERNEL_FOR_NVIDIA,
+	KERNEL_FOR_ONLY_NVIDIA
+};
 
 struct kernel_row {
 	const char *name;

@@ -22,8 +22,8 @@ struct progress {
 	const struct chain *chain;
 	const struct image *image;
 	struct scale scale;
-	bool ycc; /* the colours are now YCbCr, not rounded */
-	double border_pixel[BANDS_MAX];
+	bool ycc;                       /* the colours are now YCbCr, not rounded */
+	double border_pixel[BANDS_MAX]; /* as the colours are now */
 	uint32_t circular;
 	struct canvas canvas;
 };
@@ -82,20 +82,22 @@ static void enter_ycc(struct progress *p)
 }
 
 /* Leaves YCbCr by rounding; the constant outside is what it was. */
-static enum error leave_ycc(struct progress *p)
+static void leave_ycc(struct progress *p)
 {
 	struct canvas *c = &p->canvas;
-	struct problem problem;
+	double slack = 0;
 
 	if (!p->ycc)
-		return ERR_OK;
+		return;
 	ycc_convert_back(c, pixel_type_midpoint(p->image->type));
 	for (size_t i = 0; i < canvas_samples(c); i++)
 		if (i % c->bands < 3)
 			round_to_type(p->image->type, &c->value[i], &c->slack[i]);
 	p->ycc = false;
 	p->scale.whole = p->image->type != PIXEL_F32;
-	return chain_border_pixel(p->chain, p->image, p->border_pixel, &problem);
+	ycc_to_rgb(p->border_pixel, pixel_type_midpoint(p->image->type));
+	for (uint32_t b = 0; b < 3; b++)
+		round_to_type(p->image->type, &p->border_pixel[b], &slack);
 }
 
 /* Bits of the bands that a call changes. */
@@ -321,14 +323,13 @@ static enum error apply_call(struct progress *p, uint32_t i)
 {
 	const struct filter_call *call = &p->chain->call[i];
 	struct operation op;
-	enum error e = ERR_OK;
+	enum error e;
 
 	if (in_ycc(p->image, call) && !p->ycc)
 		enter_ycc(p);
 	else if (!in_ycc(p->image, call))
-		e = leave_ycc(p);
-	if (!e)
-		e = filter_lower(call, p->chain->coefficient, &op);
+		leave_ycc(p);
+	e = filter_lower(call, p->chain->coefficient, &op);
 	if (e)
 		return e;
 	e = apply(p, call, &op, i + 1 == p->chain->count);
@@ -367,15 +368,15 @@ enum error reference_window(const struct chain *chain, const struct image *image
 
 	*r = (struct reference){.window = *window};
 	p.scale.full = pixel_type_full_scale(image->type);
-	p.scale.whole = image->type != PIXEL_F32;
+	p.scale.whole = p.scale.integers = image->type != PIXEL_F32;
 	if (!e)
 		e = load(&p, window, pixels, pitch);
 	for (uint32_t i = 0; !e && i < chain->count; i++)
 		e = apply_call(&p, i);
-	if (!e)
-		e = leave_ycc(&p);
-	if (!e)
+	if (!e) {
+		leave_ycc(&p);
 		e = store(&p, r);
+	}
 	canvas_fini(&p.canvas);
 	return e;
 }

@@ -18,14 +18,21 @@ static uint64_t min_u64(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+uint64_t row_pitch(uint64_t bytes)
+{
+	uint64_t pitch = align_up(bytes, ROW_ALIGNMENT);
+
+	return pitch % SLOT_ALIGNMENT ? pitch : pitch + ROW_ALIGNMENT;
+}
+
 /* Pitches and lead of rows `width` pixels wide. */
 static void tiling_set_width(struct tiling *t, uint32_t width)
 {
 	uint64_t pixel = image_pixel_size(&t->image), halo = t->halo_x * pixel;
 
 	t->lead = (uint32_t)align_up(halo, ROW_ALIGNMENT);
-	t->in_pitch = (uint32_t)align_up(t->lead + width * pixel + halo, ROW_ALIGNMENT);
-	t->out_pitch = (uint32_t)align_up(width * pixel, ROW_ALIGNMENT);
+	t->in_pitch = (uint32_t)row_pitch(t->lead + width * pixel + halo);
+	t->out_pitch = (uint32_t)row_pitch(width * pixel);
 }
 
 static void tiling_set_rows(struct tiling *t, uint32_t rows)

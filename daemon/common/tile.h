@@ -16,7 +16,7 @@
 #include "image.h"
 
 enum {
-	ROW_ALIGNMENT = 64,
+	ROW_ALIGNMENT = 128, /* a line of a GPU's cache */
 	SLOT_ALIGNMENT = 4096,
 	SLOTS_MIN = 3, /* one read, one filtered, one written */
 	SLOTS_MAX = 64,
@@ -53,6 +53,10 @@ struct tiling {
 enum error tiling_init(struct tiling *tiling, const struct chain *chain, const struct image *image,
                        uint64_t in_arena, uint64_t out_arena, uint64_t samples_max,
                        struct problem *problem) MUST_CHECK;
+
+/* Bytes from row to row for rows of so many: aligned, and no multiple of a page, where the samples
+ * of a column would compete for the same few places of a cache. */
+uint64_t row_pitch(uint64_t bytes);
 
 /* The i-th tile (i < count) of a job in an arena. */
 void tiling_tile(const struct tiling *tiling, uint32_t i, uint64_t job, uint32_t arena,

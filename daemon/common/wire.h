@@ -110,6 +110,7 @@ struct message_tile_done {
 		uint32_t ns;
 		uint64_t bytes; /* read once and written once */
 	} launch[LAUNCHES_MAX];
+	char reason[256]; /* where error is not ERR_OK: why, in words; may be empty */
 };
 
 struct message_verified {
@@ -135,6 +136,7 @@ struct message_job_done {
 	uint64_t answer_size;          /* bytes */
 	uint64_t decode_ns, encode_ns; /* busy time, waits for tiles not counted */
 	uint64_t verify_ns;            /* likewise */
+	uint64_t reference_ns;         /* likewise, of filtering by VARIANT_REFERENCE */
 	struct problem problem;        /* where error is not ERR_OK */
 };
 

@@ -20,8 +20,8 @@ uint32_t half_bits(double value)
 	       (((uint32_t)(exponent + 14) << 10) + (uint32_t)rint(ldexp(mantissa, 11) - 1024));
 }
 
-/* How much a value changes when it becomes a half float. */
-static double half_error(double value)
+/* A value as a half float. */
+static double half_round(double value)
 {
 	int exponent;
 
@@ -29,7 +29,7 @@ static double half_error(double value)
 		return 0;
 	frexp(value, &exponent);
 	exponent = exponent < -13 ? -24 : exponent - 11; /* of the last place */
-	return ldexp(rint(ldexp(value, -exponent)), exponent) - value;
+	return ldexp(rint(ldexp(value, -exponent)), exponent);
 }
 
 /* Half an ulp of a half float of this magnitude. */
@@ -49,7 +49,7 @@ static double weights_bound(const double *weights, size_t count)
 	double up = 0, down = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		double error = half_error(weights[i]);
+		double error = half_round(weights[i]) - weights[i];
 
 		*(error > 0 ? &up : &down) += fabs(error);
 	}
@@ -68,7 +68,7 @@ static double sums_bound(const double *weights, size_t count)
 	double plus = 0, minus = 0, bound = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		double w = from_outside(weights, count, i);
+		double w = half_round(from_outside(weights, count, i));
 
 		*(w > 0 ? &plus : &minus) += fabs(w);
 		bound += half_ulp(255 * max_double(plus, minus));
@@ -91,7 +91,7 @@ static double mma_bound(const struct operation *op)
 	const size_t width = 2 * (size_t)op->radius_x + 1, height = 2 * (size_t)op->radius_y + 1;
 
 	return weights_bound(op->coefficients, width) +
-	       weights_bound(op->coefficients + width, height) + 2 * 0x1p-4 + 0.01;
+	       weights_bound(op->coefficients + width, height) + 0.135;
 }
 
 static double matrix_bound(const struct operation *op)
@@ -100,7 +100,7 @@ static double matrix_bound(const struct operation *op)
 	const size_t width = 2 * (size_t)op->radius_x + 1, height = 2 * (size_t)op->radius_y + 1;
 	double plus = 0, minus = 0;
 	double bound =
-	    weights_bound(op->coefficients, width * height) + (double)(width * height) * 0x1p-16;
+	    weights_bound(op->coefficients, width * height) + (double)(width * height) * 0x1p-13;
 
 	if (op->offset != floor(op->offset) || op->offset < 0 || op->offset > 1023)
 		return INFINITY;
@@ -109,7 +109,7 @@ static double matrix_bound(const struct operation *op)
 
 		bound += sums_bound(row, width);
 		for (size_t i = 0; i < width; i++) {
-			if (fabs(row[i]) >= 2)
+			if (fabs(row[i]) >= 15.9)
 				return INFINITY;
 			*(row[i] > 0 ? &plus : &minus) += fabs(row[i]);
 		}
@@ -117,6 +117,19 @@ static double matrix_bound(const struct operation *op)
 			bound += half_ulp(255 * max_double(plus, minus));
 	}
 	return bound;
+}
+
+static double matrix_mma_bound(const struct operation *op)
+{
+	const size_t count = (2 * (size_t)op->radius_x + 1) * (2 * (size_t)op->radius_y + 1);
+	double sum = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (fabs(op->coefficients[i]) >= 15.9)
+			return INFINITY;
+		sum += fabs(op->coefficients[i]);
+	}
+	return weights_bound(op->coefficients, count) + 255 * sum * ((double)count + 2) * 0x1p-23;
 }
 
 double bound_of_halves(enum kernel kernel, const struct operation *op)
@@ -128,6 +141,8 @@ double bound_of_halves(enum kernel kernel, const struct operation *op)
 		return mma_bound(op);
 	case KERNEL_MATRIX_HALF:
 		return op->kind == OPERATION_MATRIX ? matrix_bound(op) : INFINITY;
+	case KERNEL_MATRIX_MMA:
+		return op->kind == OPERATION_MATRIX ? matrix_mma_bound(op) : INFINITY;
 	default:
 		return INFINITY;
 	}

@@ -152,6 +152,16 @@ static bool device_flag(cl_device_id id, cl_device_info what)
 	return flag;
 }
 
+/* The major number of NVIDIA's compute capability (cl_nv_device_attribute_query), 0 elsewhere. */
+static unsigned compute_capability(cl_device_id id)
+{
+	enum { COMPUTE_CAPABILITY_MAJOR_NV = 0x4000 };
+	cl_uint major = 0;
+
+	clGetDeviceInfo(id, COMPUTE_CAPABILITY_MAJOR_NV, sizeof major, &major, NULL);
+	return major;
+}
+
 static void device_describe(struct device *device, cl_platform_id platform)
 {
 	char platform_name[40], version[40];
@@ -165,7 +175,8 @@ static void device_describe(struct device *device, cl_platform_id platform)
 	device_text(device->id, CL_DEVICE_NAME, device->name, sizeof device->name);
 	device_text(device->id, CL_DRIVER_VERSION, version, sizeof version);
 	platform_text(platform, platform_name, sizeof platform_name);
-	device->nvidia = device->type == DEVICE_GPU && !strncmp(platform_name, "NVIDIA", 6);
+	device->nvidia =
+	    !strncmp(platform_name, "NVIDIA", 6) && compute_capability(device->id) >= 8;
 	snprintf(device->driver, sizeof device->driver, "%.31s %.31s", platform_name, version);
 }
 

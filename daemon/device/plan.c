@@ -33,8 +33,10 @@ struct builder {
 	struct plan *plan;
 	enum place at;
 	enum pixel_type type;
-	enum place busy; /* holds pixels that are still needed; PLACE_IN, which always stays: none */
+	enum place
+	    busy; /* holds pixels that are still needed; PLACE_IN, which always stays: none */
 	bool ycc;
+	bool asked; /* a step is done by the variant that was asked for */
 	uint32_t expand_x, expand_y;
 	struct step_points points;
 	uint32_t width; /* of the result, in pixels or points */
@@ -78,7 +80,7 @@ static void add_step(struct builder *b, const struct step *step)
 /* Appends a step of a general kernel. */
 static void add_general(struct builder *b, struct step *step)
 {
-	if (programs_find(b->programs, step) != PROGRAM_READY)
+	if (programs_find(b->programs, step, false) != PROGRAM_READY)
 		log_error("%s is not there", kernel_name(step->kernel));
 	add_step(b, step);
 }
@@ -122,6 +124,12 @@ static uint32_t kept_bands(const struct image *image, const struct filter_call *
 	default:
 		return op->smoothing ? 0 : all & ~colour;
 	}
+}
+
+void plan_choose_general(void *user, const struct work *work, enum kernel *kernel,
+                         struct shape *shape)
+{
+	(void)user, (void)work, (void)kernel, (void)shape;
 }
 
 void plan_choose_by_table(const struct device *device, const struct work *work, enum kernel *kernel,
@@ -189,7 +197,7 @@ enum error plan_make_step(struct programs *programs, const struct work *work, en
 	step->bands = work->bands;
 	e = fill_step(programs_device(programs), step, work);
 	if (!e)
-		*state = programs_find(programs, step);
+		*state = programs_find(programs, step, false);
 	else
 		step_release(step);
 	return e;
@@ -228,17 +236,20 @@ static enum error add_filter(struct builder *b, const struct operation *op, doub
 	struct work work = {op, b->type, image->type, image->bands, keep, alpha, b->width};
 	enum kernel general = plan_general_kernel(device, &work), kernel = general;
 	struct shape general_shape = variant_general_shape(device, general), shape = general_shape;
-	enum kernel asked = b->plan->chain.variant ? b->plan->chain.variant - 1 : KERNELS;
+	enum kernel asked = chain_kernel(&b->plan->chain);
+	struct shape shapes[SHAPES_MAX];
 	bool forced = asked < KERNELS && variant_applies(asked, &work, device, true);
 	enum program_state state;
 	struct step step;
 	enum error e;
 
 	if (forced) {
+		variant_shapes(asked, &work, device, shapes);
+		b->asked = true;
 		kernel = asked;
-		shape = kernel_row(asked)->origin == KERNEL_GENERAL
-		            ? variant_general_shape(device, asked)
-		            : variant_get(asked)->shape[0];
+		shape = shapes[0];
+	} else if (b->plan->chain.variant == VARIANT_GENERAL) {
+		b->asked = true;
 	} else if (b->choose) {
 		b->choose(b->user, &work, &kernel, &shape);
 	} else {
@@ -273,8 +284,8 @@ static void set_rows(struct builder *b, bool down, uint32_t points)
 static enum error add_shrink(struct builder *b, enum kernel kernel)
 {
 	struct step step = begin_step(b, kernel, b->type, PIXEL_F32);
-	enum error e = weights_new_spline(programs_device(b->programs), &b->points.lattice,
-	                                  &step.weights);
+	enum error e =
+	    weights_new_spline(programs_device(b->programs), &b->points.lattice, &step.weights);
 
 	if (!e)
 		add_general(b, &step);
@@ -540,6 +551,8 @@ enum error plan_new(struct programs *programs, const struct chain *chain, const 
 	e = chain_border_pixel(chain, image, b.plan->border_pixel, &problem);
 	if (!e)
 		e = add_calls(&b);
+	if (!e && !b.asked && chain->variant != VARIANT_ANY)
+		e = ERR_BAD_PARAMETER;
 	if (e)
 		plan_free(&b.plan);
 	*plan = b.plan;
@@ -554,7 +567,7 @@ enum program_state plan_resolve(struct plan *plan, struct programs *programs)
 		return state;
 	for (uint32_t i = 0; state == PROGRAM_READY && i < plan->count; i++)
 		if (!plan->step[i].function)
-			state = programs_find(programs, &plan->step[i]);
+			state = programs_find(programs, &plan->step[i], true);
 	plan->resolved = state == PROGRAM_READY;
 	return state;
 }

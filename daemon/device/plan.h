@@ -23,7 +23,8 @@ struct plan {
 	bool resolved; /* every step has its function */
 };
 
-/* Chooses the kernel and shape for a piece of work, where several can do it. */
+/* Chooses the kernel and shape for a piece of work, where several can do it. Before, they are the
+ * general ones. */
 typedef void plan_chooser(void *user, const struct work *work, enum kernel *kernel,
                           struct shape *shape);
 
@@ -38,6 +39,10 @@ enum error plan_new(struct programs *programs, const struct chain *chain, const 
  * one that applies. */
 void plan_choose_by_table(const struct device *device, const struct work *work, enum kernel *kernel,
                           struct shape *shape);
+
+/* A plan_chooser that leaves each piece of work to the general kernel. */
+void plan_choose_general(void *user, const struct work *work, enum kernel *kernel,
+                         struct shape *shape);
 
 /* The general kernel that does a piece of work; there is always one. */
 enum kernel plan_general_kernel(const struct device *device, const struct work *work);

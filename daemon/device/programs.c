@@ -17,7 +17,7 @@
 
 #include "common/log.h"
 
-enum { OPTIONS_SIZE = 320, SPECIALS_MAX = 512, WARM_WIDTH = 256 };
+enum { OPTIONS_SIZE = 320, SPECIALS_MAX = 512, PENDING_MAX = 32, WARM_WIDTH = 256 };
 
 struct special {
 	struct special *next;
@@ -25,6 +25,7 @@ struct special {
 	enum pixel_type type;
 	char options[OPTIONS_SIZE];
 	enum program_state state;
+	bool urgent; /* a tile waits for it */
 	cl_program program;
 	cl_kernel function;
 	struct step like; /* the step that asked first, for the first launch */
@@ -165,15 +166,15 @@ static enum program_state build_special(struct programs *p, struct special *spec
 	return PROGRAM_READY;
 }
 
-/* The special that has been waiting longest. */
+/* The special that has been waiting longest, of those that are urgent if any is. */
 static struct special *next_pending(const struct programs *p)
 {
-	struct special *oldest = NULL;
+	struct special *next = NULL;
 
 	for (struct special *s = p->specials; s; s = s->next)
-		if (s->state == PROGRAM_PENDING)
-			oldest = s;
-	return oldest;
+		if (s->state == PROGRAM_PENDING && (!next || s->urgent || !next->urgent))
+			next = s;
+	return next;
 }
 
 static void keep_general(struct programs *p)
@@ -373,7 +374,7 @@ static struct special *add_special(struct programs *p, const struct step *step, 
 	return s;
 }
 
-enum program_state programs_find(struct programs *p, struct step *step)
+enum program_state programs_find(struct programs *p, struct step *step, bool urgent)
 {
 	char options[OPTIONS_SIZE];
 	struct special *s;
@@ -387,10 +388,14 @@ enum program_state programs_find(struct programs *p, struct step *step)
 	write_options(step, options);
 	pthread_mutex_lock(&p->lock);
 	s = find_special(p, step, options);
-	if (!s)
+	if (!s && !urgent && p->pending >= PENDING_MAX)
+		state = PROGRAM_PENDING;
+	else if (!s)
 		s = add_special(p, step, options);
-	if (s)
+	if (s) {
+		s->urgent |= urgent;
 		state = s->state;
+	}
 	if (state == PROGRAM_READY) {
 		step->function = s->function;
 		clRetainKernel(step->function);

@@ -26,8 +26,10 @@ void programs_count(struct programs *programs, struct message_programs *count);
 enum program_state { PROGRAM_READY, PROGRAM_PENDING, PROGRAM_FAILED };
 
 /* Gives a step, complete but for its function, the function for it; the step holds it. A general
- * kernel is always ready. Another is pending the first time, and being built. */
-enum program_state programs_find(struct programs *programs, struct step *step) MUST_CHECK;
+ * kernel is always ready. Another is pending the first time, and being built; or, if too many are
+ * already, it waits until it is asked for again. urgent: before all that are not. */
+enum program_state programs_find(struct programs *programs, struct step *step,
+                                 bool urgent) MUST_CHECK;
 
 /* Waits until nothing is pending. */
 void programs_wait(struct programs *programs);

@@ -301,16 +301,15 @@ static void add_candidate(struct trial *r, enum kernel kernel, struct shape shap
 
 static void add_candidates(struct trial *r, const struct device *device)
 {
-	for (enum kernel k = 0; k < KERNELS; k++) {
-		const struct shape *shape = variant_get(k)->shape;
+	struct shape shapes[SHAPES_MAX];
 
-		if (!variant_applies(k, &r->work, device, false))
-			continue;
-		if (kernel_row(k)->origin == KERNEL_GENERAL)
-			add_candidate(r, k, variant_general_shape(device, k));
-		else
-			for (int i = 0; i < SHAPES_MAX && shape[i].x; i++)
-				add_candidate(r, k, shape[i]);
+	for (enum kernel k = 0; k < KERNELS; k++) {
+		uint32_t count = variant_applies(k, &r->work, device, false)
+		                     ? variant_shapes(k, &r->work, device, shapes)
+		                     : 0;
+
+		for (uint32_t i = 0; i < count; i++)
+			add_candidate(r, k, shapes[i]);
 	}
 }
 
@@ -424,7 +423,7 @@ static bool all_built(struct tuner *t, struct trial *r)
 		struct candidate *c = &r->candidate[i];
 
 		if (c->state == PROGRAM_PENDING)
-			c->state = programs_find(t->programs, &c->step);
+			c->state = programs_find(t->programs, &c->step, false);
 		built &= c->state != PROGRAM_PENDING;
 	}
 	return built;

@@ -2,6 +2,8 @@
 #include "device/variant.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "device/bound.h"
 
@@ -84,6 +86,7 @@ static bool shaped_for(enum kernel kernel, const struct device *device)
 	case KERNEL_FOR_GPU:
 		return device->type == DEVICE_GPU;
 	case KERNEL_FOR_NVIDIA:
+	case KERNEL_FOR_ONLY_NVIDIA:
 		return device->nvidia;
 	default:
 		return true;
@@ -207,11 +210,61 @@ static bool is_hopeless(enum kernel kernel, const struct work *work)
 	       width * height > 4 * (width + height);
 }
 
+/* Bytes of local memory that a group takes, as the kernels' files say; 0 if little. */
+static uint64_t local_bytes(enum kernel kernel, const struct shape *shape, const struct work *work)
+{
+	const uint64_t reach = (uint64_t)work->operation->radius_x * work->bands;
+	const uint64_t rows = (uint64_t)shape->group_y * shape->y;
+	const uint64_t down = 2 * (uint64_t)work->operation->radius_y;
+
+	if (kernel == KERNEL_SEPARABLE_LOCAL)
+		return rows * ((uint64_t)shape->group_x * shape->x + 2 * ((reach + 7) / 8 * 8)) * 4;
+	if (kernel == KERNEL_MATRIX_MMA) /* words of a row: its samples and its reach, with slack */
+		return (32 * (uint64_t)shape->group_y + down) * (32 + 2 * reach + 48) +
+		       (down + 1) * (2 * reach + 64) * 4;
+	return 0;
+}
+
+/* True if a kernel for GPUs can be compiled in a shape: see gpu/window.cl. */
+static bool shape_fits(enum kernel kernel, const struct shape *shape, const struct work *work,
+                       const struct device *device)
+{
+	const uint64_t bytes = shape->x * pixel_type_size(work->type);
+	const bool windows = kernel_row(kernel)->device >= KERNEL_FOR_GPU;
+
+	if (local_bytes(kernel, shape, work) > device->local_memory)
+		return false;
+	if (kernel == KERNEL_SEPARABLE_LOCAL)
+		return shape->x % (work->type == PIXEL_U8 ? 8 : 4) == 0;
+	if (kernel == KERNEL_BILATERAL_WIDE && shape->x % work->bands)
+		return false;
+	if (kernel == KERNEL_SEPARABLE_MMA || kernel == KERNEL_MATRIX_MMA)
+		return (uint64_t)work->operation->radius_x * work->bands <= 64;
+	return !windows || bytes % 8 == 0;
+}
+
+uint32_t variant_shapes(enum kernel kernel, const struct work *work, const struct device *device,
+                        struct shape shapes[SHAPES_MAX])
+{
+	const struct shape *shape = variants[kernel].shape;
+	uint32_t count = 0;
+
+	if (kernel_row(kernel)->origin == KERNEL_GENERAL) {
+		shapes[0] = variant_general_shape(device, kernel);
+		return 1;
+	}
+	for (int i = 0; i < SHAPES_MAX && shape[i].x; i++)
+		if (shape_fits(kernel, &shape[i], work, device))
+			shapes[count++] = shape[i];
+	return count;
+}
+
 bool variant_applies(enum kernel kernel, const struct work *work, const struct device *device,
                      bool asked_for)
 {
 	const struct kernel_row *row = kernel_row(kernel);
 	const struct operation *op = work->operation;
+	struct shape shapes[SHAPES_MAX];
 
 	if (!(row->operations & 1u << op->kind) || !(row->types & 1u << work->type) ||
 	    !(row->bands & 1u << work->bands) || op->radius_x > row->radius ||
@@ -222,6 +275,52 @@ bool variant_applies(enum kernel kernel, const struct work *work, const struct d
 	if (!asked_for && (row->origin == KERNEL_CLASSIC || !shaped_for(kernel, device) ||
 	                   is_hopeless(kernel, work)))
 		return false;
-	return (row->device != KERNEL_FOR_NVIDIA || device->nvidia) &&
+	return (row->device != KERNEL_FOR_ONLY_NVIDIA || device->nvidia) &&
+	       variant_shapes(kernel, work, device, shapes) > 0 &&
 	       has_what_it_needs(variants[kernel].needs, work) && exact_enough(kernel, work);
+}
+
+/* Appends a need to the list. */
+static void add_need(char *text, size_t size, const char *need)
+{
+	size_t used = strlen(text);
+
+	snprintf(text + used, size - used, "%s%s", text[used - 1] == ')' ? ", which needs " : ", ",
+	         need);
+}
+
+void variant_describe(enum kernel kernel, char *text, size_t size)
+{
+	static const struct {
+		uint32_t need;
+		const char *text;
+	} words[] = {
+	    {VARIANT_IMAGE, "image objects"},
+	    {VARIANT_ONLY_3X3, "a window of 3x3"},
+	    {VARIANT_MEAN, "weights of a mean, no offset"},
+	    {VARIANT_EXACT, "weights that fit half floats"},
+	    {VARIANT_WHOLE_SMOOTH, "small whole weights, no direction"},
+	    {VARIANT_MAGNITUDE, "output=magnitude"},
+	    {VARIANT_NO_KEEP, "all bands of colour"},
+	};
+	const struct kernel_row *row = kernel_row(kernel);
+	const struct variant *variant = &variants[kernel];
+	char rows[32];
+
+	snprintf(text, size, "%s (%s)", row->name, row->text);
+	if (row->device == KERNEL_FOR_NVIDIA)
+		add_need(text, size, "an NVIDIA GPU");
+	if (row->types == 1u << PIXEL_U8)
+		add_need(text, size, "bytes");
+	if (variant->samples_min) {
+		snprintf(rows, sizeof rows, "rows of %u samples", variant->samples_min);
+		add_need(text, size, rows);
+	}
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (variant->needs & words[i].need)
+			add_need(text, size, words[i].text);
+	if (row->origin == KERNEL_CLASSIC && row->operations & 1u << OPERATION_GRADIENT)
+		add_need(text, size, "sobel's magnitude");
+	if (row->origin == KERNEL_CLASSIC)
+		add_need(text, size, "all bands, unweighed by alpha");
 }

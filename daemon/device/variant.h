@@ -69,4 +69,12 @@ bool work_is_mean(const struct operation *operation);
 bool variant_applies(enum kernel kernel, const struct work *work, const struct device *device,
                      bool asked_for);
 
+/* The shapes in which a kernel that applies can do the work, the best by table first. Returns how
+ * many, at least 1. */
+uint32_t variant_shapes(enum kernel kernel, const struct work *work, const struct device *device,
+                        struct shape shapes[SHAPES_MAX]);
+
+/* Says what a kernel is and what it needs: "NAME (TEXT), which needs …". */
+void variant_describe(enum kernel kernel, char *text, size_t size);
+
 #endif

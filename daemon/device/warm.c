@@ -18,13 +18,6 @@ static const char *const chains[] = {
     "convolve=kernel=1e9 2 3;4 5 6;7 8 0:scale=1,bilateral=radius=1,unsharp=sigma=0.3,box",
 };
 
-/* Leaves each piece of work to the general kernel, which it has been given already. */
-static void choose_general(void *user, const struct work *work, enum kernel *kernel,
-                           struct shape *shape)
-{
-	(void)user, (void)work, (void)kernel, (void)shape;
-}
-
 static enum error run_tile(const struct plan *plan, struct lane *lane, int notify_fd,
                            const struct device_arena *arena)
 {
@@ -68,7 +61,7 @@ static enum error run_chain(struct programs *programs, struct lane *lane, int no
 	}
 	if (!e) {
 		chain->call[chain->count - 1].channels = CHANNELS_LUMA;
-		e = plan_new(programs, chain, image, choose_general, NULL, &plan);
+		e = plan_new(programs, chain, image, plan_choose_general, NULL, &plan);
 	}
 	if (!e)
 		e = run_tile(plan, lane, notify_fd, arena);

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -21,7 +22,9 @@ enum { LANES_SHARED = 2, LANES_OWN = 3, LANES_LIMIT = 3, TUNE_AFTER_MS = 100 };
 struct job_plan {
 	struct job_plan *next;
 	uint64_t job;
-	struct plan *plan;
+	struct plan *plan; /* NULL if it could not be made: then the answer to its tiles */
+	enum error error;
+	char reason[sizeof(((struct message_tile_done *)0)->reason)];
 };
 
 struct waiting_tile {
@@ -165,13 +168,25 @@ static enum error answer(struct worker *w, const struct message_tile_done *done)
 	return ERR_OK;
 }
 
+/* reason: for the client, or NULL. */
 static enum error answer_error(struct worker *w, const struct tile *tile, enum error error,
-                               cl_int code)
+                               cl_int code, const char *reason)
 {
 	struct message_tile_done done = {
 	    .job = tile->job, .index = tile->index, .error = error, .cl_error = code};
 
+	snprintf(done.reason, sizeof done.reason, "%s", reason ? reason : "");
 	return answer(w, &done);
+}
+
+/* A program that the plan insists on cannot be built. */
+static enum error answer_unbuilt(struct worker *w, const struct tile *tile, const struct plan *plan)
+{
+	char reason[sizeof(((struct message_tile_done *)0)->reason)];
+
+	snprintf(reason, sizeof reason, "%s cannot be compiled on %s; the service's log says why",
+	         kernel_name(chain_kernel(&plan->chain)), w->device->name);
+	return answer_error(w, tile, ERR_DEVICE, CL_BUILD_PROGRAM_FAILURE, reason);
 }
 
 /* Starts a tile on an idle lane, or answers why not. */
@@ -182,19 +197,21 @@ static enum error start_tile(struct worker *w, struct lane *lane, const struct t
 	enum error e;
 	cl_int code;
 
+	if (job && !job->plan)
+		return answer_error(w, tile, job->error, 0, job->reason);
 	if (!job || !arena ||
 	    !tile_valid(tile, &job->plan->image, &job->plan->chain, arena->memory.in_size,
 	                arena->memory.out_size)) {
 		log_error("job %llu tile %u: no such plan or arena, or not within it",
 		          (unsigned long long)tile->job, tile->index);
-		return answer_error(w, tile, ERR_INTERNAL, 0);
+		return answer_error(w, tile, ERR_INTERNAL, 0, NULL);
 	}
 	if (plan_resolve(job->plan, w->programs) != PROGRAM_READY)
-		return answer_error(w, tile, ERR_INTERNAL, 0);
+		return answer_unbuilt(w, tile, job->plan);
 	code = lane_start(lane, job->plan, tile, arena);
 	if (!code)
 		return ERR_OK;
-	e = answer_error(w, tile, ERR_DEVICE, code);
+	e = answer_error(w, tile, ERR_DEVICE, code, NULL);
 	return opencl_error_fatal(code) ? ERR_DEVICE : e;
 }
 
@@ -211,7 +228,7 @@ static bool must_wait(struct worker *w, const struct tile *tile)
 {
 	const struct job_plan *job = *find_plan(w, tile->job);
 
-	return job && plan_resolve(job->plan, w->programs) == PROGRAM_PENDING;
+	return job && job->plan && plan_resolve(job->plan, w->programs) == PROGRAM_PENDING;
 }
 
 /* Gives waiting tiles to idle lanes. */
@@ -273,8 +290,25 @@ static enum error take_arena(struct worker *w, const struct message_arena *messa
 	return e;
 }
 
-/* Makes a job's plan. A job whose plan cannot be made has none, and so its tiles are answered with
- * an error; only what no front would send is returned. */
+/* Says why a job has no plan. That a variant can do nothing of it is for the client to know. */
+static void describe_failure(const struct worker *w, const struct chain *chain,
+                             struct job_plan *job)
+{
+	char what[sizeof job->reason - 72];
+
+	if (job->error != ERR_BAD_PARAMETER || chain->variant == VARIANT_ANY) {
+		log_error("job %llu has no plan: %s", (unsigned long long)job->job,
+		          error_slug(job->error));
+		job->error = ERR_INTERNAL;
+		return;
+	}
+	variant_describe(chain_kernel(chain), what, sizeof what);
+	snprintf(job->reason, sizeof job->reason, "on %.40s nothing here can be done by %s",
+	         w->device->name, what);
+}
+
+/* Makes a job's plan. If that fails its tiles are answered with the error; only what no front would
+ * send is returned. */
 static enum error take_plan(struct worker *w, const struct message_plan *message, int chain_fd)
 {
 	struct chain *chain = malloc(sizeof *chain);
@@ -286,21 +320,19 @@ static enum error take_plan(struct worker *w, const struct message_plan *message
 	if (!e &&
 	    (!chain_valid(chain) || !image_valid(&message->image) || *find_plan(w, message->job)))
 		e = ERR_INTERNAL;
-	if (!e)
-		e = plan_new(w->programs, chain, &message->image, tuner_choose, w->tuner,
-		             &job->plan);
 	if (!e) {
 		job->job = message->job;
+		job->error = plan_new(w->programs, chain, &message->image, tuner_choose, w->tuner,
+		                      &job->plan);
+		if (job->error)
+			describe_failure(w, chain, job);
 		job->next = w->plans;
 		w->plans = job;
 		job = NULL;
-	} else {
-		log_error("job %llu has no plan: %s", (unsigned long long)message->job,
-		          error_slug(e));
 	}
 	free(job);
 	free(chain);
-	return ERR_OK;
+	return e;
 }
 
 static void drop_plan(struct worker *w, uint64_t job)

@@ -118,6 +118,8 @@ static void add_timing(struct answer *answer, const struct job *job, uint64_t re
 	for (enum kernel k = 0; k < KERNELS; k++)
 		if (t->kernel[k])
 			add_time(text, sizeof text, &used, kernel_name(k), t->kernel[k]);
+	if (t->reference)
+		add_time(text, sizeof text, &used, "reference", t->reference);
 	add_time(text, sizeof text, &used, "download", t->download);
 	add_time(text, sizeof text, &used, "encode", t->encode);
 	if (t->verify)

@@ -211,6 +211,7 @@ static bool take_done(struct codec *c, const struct message_job_done *m)
 	job->times.decode = m->decode_ns;
 	job->times.encode = m->encode_ns;
 	job->times.verify = m->verify_ns;
+	job->times.reference = m->reference_ns;
 	if (!m->error)
 		spool_settle(&job->answer, m->answer_size);
 	if (job->answer_error)

@@ -159,7 +159,8 @@ static void record_tile(struct device *d, struct task *task, const struct messag
 
 static bool tile_done_valid(const struct message_tile_done *done)
 {
-	if (done->error >= ERR_COUNT || done->launches > LAUNCHES_MAX)
+	if (done->error >= ERR_COUNT || done->launches > LAUNCHES_MAX ||
+	    !memchr(done->reason, 0, sizeof done->reason))
 		return false;
 	for (unsigned i = 0; i < done->launches; i++)
 		if (done->launch[i].kernel >= KERNELS)
@@ -217,11 +218,11 @@ static bool programs_valid(const struct device *d, const struct message_programs
 
 static void take_tile(struct device *d, struct task *task, const struct message_tile_done *done)
 {
-	if (done->error)
+	if (error_status(done->error) >= 500)
 		log_warning("%s: tile %u of job %llu: %s (OpenCL %d)", d->label, done->index,
 		            (unsigned long long)done->job, error_title(done->error),
 		            done->cl_error);
-	else
+	if (!done->error)
 		record_tile(d, task, done);
 	publish(d);
 	owner->task_done(task, done);

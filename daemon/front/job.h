@@ -25,7 +25,7 @@ struct task {
 /* Times in nanoseconds; stages overlap, so they may add up to more than the whole. */
 struct job_times {
 	uint64_t accepted, started, finished; /* loop_now() */
-	uint64_t decode, encode, verify, upload, download;
+	uint64_t decode, encode, verify, reference, upload, download;
 	uint64_t kernel[KERNELS];
 };
 

@@ -260,7 +260,9 @@ static const struct common {
      "x,y: answer with the whole image, the result placed there and the rest kept"},
     {"channels", false, parse_channels,
      "What the filters change: all (the default), color, alpha, red, green, blue, luma or chroma"},
-    {"variant", false, parse_variant, "The kernel that does the filters it can do; or reference"},
+    {"variant", false, parse_variant,
+     "The kernel that does the filters it can do; or general (those that are always "
+     "there: the same bytes each time); or reference (no device)"},
     {"format", false, parse_format,
      "jpeg, png, webp, tiff, gif, ppm or raw; the body's by default"},
     {"quality", false, parse_quality, "1 to 100, of JPEG and WebP"},

@@ -1,13 +1,14 @@
 /* gpu/bilateral_wide.cl: the bilateral filter, for a radius known to the compiler.
  *
  * out = c + sum of w * (p - c) / sum of w, over the p within RADIUS_X of c, with
- * w = exp2(space * (i² + j²) + range * e2), e2 being the squared difference summed over the colour bands.
- * ALPHA: the last band is alpha, and w * alpha takes w's place; it itself is filtered with w.
+ * w = exp2(space * (i² + j²) + range * e2), e2 being the squared difference summed over the colour
+ * bands. ALPHA: the last band is alpha, and w * alpha takes w's place; it itself is filtered with
+ * w.
  *
- * A work-item makes BLOCK_X samples, whole pixels, of BLOCK_Y rows. It goes down its source rows; each is
- * loaded and converted once for all rows of the block. Only this loop is not unrolled; which taps lie in
- * the circle is the same for all work-items at once, so that the branches cost little. Bound by the
- * exponentials, of which a multiprocessor makes 16 a cycle. */
+ * A work-item makes BLOCK_X samples, whole pixels, of BLOCK_Y rows. It goes down its source rows;
+ * each is loaded and converted once for all rows of the block. Only this loop is not unrolled;
+ * which taps lie in the circle is the same for all work-items at once, so that the branches cost
+ * little. Bound by the exponentials, of which a multiprocessor makes 16 a cycle. */
 
 #ifndef ALPHA
 #define ALPHA 0
@@ -15,12 +16,14 @@
 
 enum { PIXELS = BLOCK_X / BANDS, COLOURS = BANDS - ALPHA };
 
-/* What a pixel's window adds up to: the bands' differences, the weights, the weights times alpha. */
+/* What a pixel's window adds up to: the bands' differences, the weights, the weights times alpha.
+ */
 struct bilateral_sums {
 	float band[BLOCK_Y][PIXELS * BANDS], weight[BLOCK_Y][PIXELS], alpha[BLOCK_Y][PIXELS];
 };
 
-/* Adds the tap i columns away, in a row whose samples are v, to the row of the block whose are c. */
+/* Adds the tap i columns away, in a row whose samples are v, to the row of the block whose are c.
+ */
 FORCE_INLINE void bilateral_tap(float *band, float *weight, float *alpha, const float *c,
                                 const float *v, int i, float space, float range)
 {
@@ -56,8 +59,9 @@ FORCE_INLINE void bilateral_finish(float *result, const struct bilateral_sums *s
 #pragma unroll
 		for (int b = 0; b < COLOURS; b++)
 			result[p * BANDS + b] =
-			    ALPHA && total == 0.0f ? 0.0f
-			                           : c[p * BANDS + b] + sums->band[r][p * BANDS + b] / total;
+			    ALPHA && total == 0.0f
+			        ? 0.0f
+			        : c[p * BANDS + b] + sums->band[r][p * BANDS + b] / total;
 		if (ALPHA)
 			result[p * BANDS + COLOURS] = total / sums->weight[r][p];
 	}
@@ -100,8 +104,8 @@ FORCE_INLINE void bilateral_wide_block(const global uchar *in, uint src_pitch, g
 			for (int i = -RADIUS_X; i <= RADIUS_X; i++)
 				if (i * i + j * j <= RADIUS_X * RADIUS_X)
 					bilateral_tap(sums.band[r], sums.weight[r], sums.alpha[r],
-					              centre[r], v, i, space * (float)(i * i + j * j),
-					              range);
+					              centre[r], v, i,
+					              space * (float)(i * i + j * j), range);
 		}
 	}
 #pragma unroll
@@ -128,7 +132,8 @@ GPU_KERNEL bilateral_wide(REGION_ARGUMENTS, uint radius, float space, float rang
 	if (width == 0 || height == 0)
 		return;
 	if (window_free(in, src_pitch, out, dst_pitch, width, height))
-		bilateral_wide_block(in, src_pitch, out, dst_pitch, x, width, height, space, range, true);
+		bilateral_wide_block(in, src_pitch, out, dst_pitch, x, width, height, space, range,
+		                     true);
 	else
 		bilateral_wide_block(in, src_pitch, out, dst_pitch, x, width, height, space, range,
 		                     false);

@@ -1,14 +1,16 @@
-/* gpu/gradient_half.cl: the gradient of a 3x3 window (Sobel and its kin), bytes in pairs of half floats.
+/* gpu/gradient_half.cl: the gradient of a 3x3 window (Sobel and its kin), bytes in pairs of half
+ * floats.
  *
  * gx = sum over j of smooth[j] * (in(x + 1, y + j - 1) - in(x - 1, y + j - 1)), gy its transpose;
  * out = sqrt(gx² + gy²), gx + offset or gy + offset (OUTPUT 0, 1, 2)
  *
- * A work-item makes BLOCK_X samples of BLOCK_Y rows. Of each row it makes the difference across and the
- * smoothed row, and keeps those of the last three rows in registers.
+ * A work-item makes BLOCK_X samples of BLOCK_Y rows. Of each row it makes the difference across and
+ * the smoothed row, and keeps those of the last three rows in registers.
  *
- * For integer smooth[] >= 0 with 255 * (smooth[0] + smooth[1] + smooth[2]) <= 2048, so that all sums are
- * exact, and integer offset from 0 to 1023, 0 for the magnitude. The magnitude's error before its rounding to
- * bytes is below 255 * 2^-11 (two roundings of the square, halved by the root) + 2^-4 (of the root) < 0.2. */
+ * For integer smooth[] >= 0 with 255 * (smooth[0] + smooth[1] + smooth[2]) <= 2048, so that all
+ * sums are exact, and integer offset from 0 to 1023, 0 for the magnitude. The magnitude's error
+ * before its rounding to bytes is below 255 * 2^-11 (two roundings of the square, halved by the
+ * root) + 2^-4 (of the root) < 0.2. */
 
 #ifndef SMOOTH0
 #define SMOOTH0 1.0f
@@ -116,7 +118,8 @@ GPU_KERNEL gradient_half(REGION_ARGUMENTS, float smooth0, float smooth1, float s
 	if (width == 0 || height == 0)
 		return;
 	if (window_free(in, src_pitch, out, dst_pitch, width, height))
-		gradient_half_block(in, src_pitch, out, dst_pitch, x, width, height, smooth, base, true);
+		gradient_half_block(in, src_pitch, out, dst_pitch, x, width, height, smooth, base,
+		                    true);
 	else
 		gradient_half_block(in, src_pitch, out, dst_pitch, x, width, height, smooth, base,
 		                    false);

@@ -3,8 +3,8 @@
  * gx = sum over j of smooth[j] * (in(x + 1, y + j - 1) - in(x - 1, y + j - 1)), gy its transpose;
  * out = sqrt(gx² + gy²), gx, gy or atan2(gy, gx) * scale (OUTPUT 0 to 3), + offset
  *
- * A work-item makes BLOCK_X samples of BLOCK_Y rows. Of each row it makes the difference across and the
- * smoothed row, and keeps those of the last three rows in registers. Any type, any smooth[]. */
+ * A work-item makes BLOCK_X samples of BLOCK_Y rows. Of each row it makes the difference across and
+ * the smoothed row, and keeps those of the last three rows in registers. Any type, any smooth[]. */
 
 #ifndef SMOOTH0
 #define SMOOTH0 1.0f
@@ -82,9 +82,9 @@ FORCE_INLINE void gradient_ring_block(const global uchar *in, uint src_pitch, gl
 			continue;
 #pragma unroll
 		for (int i = 0; i < BLOCK_X; i++) {
-			const float gx = fma(difference[(r + 1) % 3][i], SMOOTH1,
-			                     fma(difference[r % 3][i], SMOOTH0,
-			                         difference[last][i] * SMOOTH2));
+			const float gx =
+			    fma(difference[(r + 1) % 3][i], SMOOTH1,
+			        fma(difference[r % 3][i], SMOOTH0, difference[last][i] * SMOOTH2));
 
 			v[i] = gradient_result(gx, line[last][i] - line[r % 3][i], scale, offset);
 		}
@@ -101,7 +101,8 @@ GPU_KERNEL gradient_ring(REGION_ARGUMENTS, float smooth0, float smooth1, float s
 	if (width == 0 || height == 0)
 		return;
 	if (window_free(in, src_pitch, out, dst_pitch, width, height))
-		gradient_ring_block(in, src_pitch, out, dst_pitch, x, width, height, scale, offset, true);
+		gradient_ring_block(in, src_pitch, out, dst_pitch, x, width, height, scale, offset,
+		                    true);
 	else
 		gradient_ring_block(in, src_pitch, out, dst_pitch, x, width, height, scale, offset,
 		                    false);

@@ -4,18 +4,20 @@
  *
  * A work-item makes BLOCK_X samples of BLOCK_Y rows. Each source row's window is spread into pairs
  * once, for all rows of the block whose windows it is in. Each matrix row is summed by itself in
- * halves. Small matrices are unrolled and their rows added in halves too; of others only the rows of
- * the block and the columns of the matrix are unrolled, and their rows added in floats.
+ * halves. Small matrices are unrolled and their rows added in halves too; of others only the rows
+ * of the block and the columns of the matrix are unrolled, and their rows added in floats.
  *
- * For weights of magnitude below 2, each as a half float, twice in a word (HALF2), and integer offset from
- * 0 to 1023. With M(set) = 255 * the larger of the sums of its positive and of its negative weights'
- * magnitudes, and half an ulp of v being 2^(floor(log2(v)) - 11), the error before the rounding to
- * bytes is at most
- *     255 * (the larger of: sum of the weights' positive rounding errors, sum of the negative ones)
- *   + sum over j, k of half an ulp of M(row j's first k + 1 weights in the order first, last, second,
+ * For weights of magnitude below 15.9, each as a half float, twice in a word (HALF2), and integer
+ * offset from 0 to 1023. With M(set) = 255 * the larger of the sums of its positive and of its
+ * negative weights' magnitudes, and half an ulp of v being 2^(floor(log2(v)) - 11), the error
+ * before the rounding to bytes is at most the sum of
+ *
+ *   - 255 * the larger of the sums of the weights' positive and of their negative rounding errors
+ *   - over j, k: half an ulp of M(row j's first k + 1 weights in the order first, last, second,
  *     last but one ...)
- *   + for small matrices: sum over j > 0 of half an ulp of M(rows 0 to j)
- *   + weights * 2^-16
+ *   - for small matrices, over j > 0: half an ulp of M(rows 0 to j)
+ *   - weights * 2^-13 (products may be denormal)
+ *
  * If it is less than 1, no result is wrong by more than 1. */
 
 /* Matrices of more weights than this are large. */
@@ -25,15 +27,15 @@
 
 enum { LARGE = (2 * RADIUS_X + 1) * (2 * RADIUS_Y + 1) > MATRIX_UNROLLED };
 
-/* The block's sums: floats of large matrices, else pairs of halves; in units of 2^-9. */
+/* The block's sums: floats of large matrices, else pairs of halves; in units of 2^-12. */
 struct matrix_sums {
 	uint pair[BLOCK_Y][PAIRS];
 	float2 single[BLOCK_Y][PAIRS];
 };
 
 /* Adds source row s of the block's, the first being 0, to the block's rows. */
-FORCE_INLINE void matrix_half_row(struct matrix_sums *sums, int s, const global uchar *p, uint width,
-                                  constant uint *weights, const bool free)
+FORCE_INLINE void matrix_half_row(struct matrix_sums *sums, int s, const global uchar *p,
+                                  uint width, constant uint *weights, const bool free)
 {
 	uint words[WINDOW], pair[2 * WINDOW], odd[2 * WINDOW];
 
@@ -52,14 +54,15 @@ FORCE_INLINE void matrix_half_row(struct matrix_sums *sums, int s, const global 
 
 #pragma unroll
 		for (int k = 0; k < TAPS_X; k++) {
-			const uint weight = half2_mul(row[TAP(k, TAPS_X)], HALF2_SCALE(15));
+			const uint weight = half2_mul(row[TAP(k, TAPS_X)], HALF2_SCALE(12));
 			const int first = FIRST - REACH + TAP(k, TAPS_X) * BANDS;
 
 #pragma unroll
 			for (int i = 0; i < PAIRS; i++) {
 				const uint v = first % 2 ? odd[first / 2 + i] : pair[first / 2 + i];
 
-				part[i] = k == 0 ? half2_mul(v, weight) : half2_fma(v, weight, part[i]);
+				part[i] =
+				    k == 0 ? half2_mul(v, weight) : half2_fma(v, weight, part[i]);
 			}
 		}
 #pragma unroll
@@ -67,7 +70,8 @@ FORCE_INLINE void matrix_half_row(struct matrix_sums *sums, int s, const global 
 			if (LARGE)
 				sums->single[r][i] += half2_float(part[i]);
 			else
-				sums->pair[r][i] = s == r ? part[i] : half2_add(sums->pair[r][i], part[i]);
+				sums->pair[r][i] =
+				    s == r ? part[i] : half2_add(sums->pair[r][i], part[i]);
 	}
 }
 
@@ -93,7 +97,8 @@ FORCE_INLINE void matrix_half_block(const global uchar *in, uint src_pitch, glob
 #pragma unroll
 		for (int s = 0; s < BLOCK_Y + 2 * RADIUS_Y; s++)
 			if (free || s < count)
-				matrix_half_row(&sums, s, p + (ulong)s * src_pitch, width, weights, free);
+				matrix_half_row(&sums, s, p + (ulong)s * src_pitch, width, weights,
+				                free);
 	}
 #pragma unroll
 	for (int r = 0; r < BLOCK_Y; r++) {
@@ -105,20 +110,21 @@ FORCE_INLINE void matrix_half_block(const global uchar *in, uint src_pitch, glob
 		if (LARGE) {
 #pragma unroll
 			for (int i = 0; i < PAIRS; i++) {
-				v[2 * i] = fma(sums.single[r][i].x, 512.0f, offset);
-				v[2 * i + 1] = fma(sums.single[r][i].y, 512.0f, offset);
+				v[2 * i] = fma(sums.single[r][i].x, 4096.0f, offset);
+				v[2 * i + 1] = fma(sums.single[r][i].y, 4096.0f, offset);
 			}
 			window_pack(result, v);
 		} else {
 #pragma unroll
 			for (int i = 0; i < PAIRS; i++)
-				sums.pair[r][i] = half2_min(half2_max(half2_fma(sums.pair[r][i],
-				                                                HALF2_SCALE(9), base),
-				                                      HALF2_1024),
-				                            HALF2_1279);
+				sums.pair[r][i] = half2_min(
+				    half2_max(half2_fma(sums.pair[r][i], HALF2_SCALE(12), base),
+				              HALF2_1024),
+				    HALF2_1279);
 #pragma unroll
 			for (int k = 0; k < MIDDLE; k++)
-				result[k] = permute(sums.pair[r][2 * k], sums.pair[r][2 * k + 1], 0x6420);
+				result[k] =
+				    permute(sums.pair[r][2 * k], sums.pair[r][2 * k + 1], 0x6420);
 		}
 		if (KEEP != 0) {
 			window_load(words, in + (ulong)r * src_pitch, width, free);
@@ -135,7 +141,8 @@ GPU_KERNEL matrix_half(REGION_ARGUMENTS, constant uint *weights, uint rx, uint r
 	if (width == 0 || height == 0)
 		return;
 	if (window_free(in, src_pitch, out, dst_pitch, width, height))
-		matrix_half_block(in, src_pitch, out, dst_pitch, x, width, height, weights, offset, true);
+		matrix_half_block(in, src_pitch, out, dst_pitch, x, width, height, weights, offset,
+		                  true);
 	else
 		matrix_half_block(in, src_pitch, out, dst_pitch, x, width, height, weights, offset,
 		                  false);

@@ -2,12 +2,13 @@
  *
  * out(x, y) = sum over j, i of m[j][i] * in(x + i - rx, y + j - ry) + offset
  *
- * A work-item makes BLOCK_X samples of BLOCK_Y rows. Each source row's window is converted to floats
- * once, for all rows of the block whose windows it is in. Small matrices are unrolled; of others only
- * the rows of the block and the columns of the matrix are. Any type, any weights (PLAIN). */
+ * A work-item makes BLOCK_X samples of BLOCK_Y rows. Each source row's window is converted to
+ * floats once, for all rows of the block whose windows it is in. Small matrices are unrolled; of
+ * others only the rows of the block and the columns of the matrix are. Any type, any weights
+ * (PLAIN). */
 
-/* Matrices of more weights than this are not unrolled; each of their rows is summed by itself, so that
- * rounding errors grow with width + height and not with their product. */
+/* Matrices of more weights than this are not unrolled; each of their rows is summed by itself, so
+ * that rounding errors grow with width + height and not with their product. */
 #ifndef MATRIX_UNROLLED
 #define MATRIX_UNROLLED 81
 #endif
@@ -44,7 +45,8 @@ FORCE_INLINE void matrix_ring_row(float sum[BLOCK_Y][BLOCK_X], int s, const glob
 				if (!LARGE)
 					sum[r][i] = fma(sample, weight, sum[r][i]);
 				else
-					part[i] = k == 0 ? sample * weight : fma(sample, weight, part[i]);
+					part[i] =
+					    k == 0 ? sample * weight : fma(sample, weight, part[i]);
 			}
 		}
 		if (LARGE) {
@@ -76,7 +78,8 @@ FORCE_INLINE void matrix_ring_block(const global uchar *in, uint src_pitch, glob
 #pragma unroll
 		for (int s = 0; s < BLOCK_Y + 2 * RADIUS_Y; s++)
 			if (free || s < count)
-				matrix_ring_row(sum, s, p + (ulong)s * src_pitch, width, weights, free);
+				matrix_ring_row(sum, s, p + (ulong)s * src_pitch, width, weights,
+				                free);
 	}
 #pragma unroll
 	for (int r = 0; r < BLOCK_Y; r++) {
@@ -100,7 +103,8 @@ GPU_KERNEL matrix_ring(REGION_ARGUMENTS, constant float *weights, uint rx, uint 
 	if (width == 0 || height == 0)
 		return;
 	if (window_free(in, src_pitch, out, dst_pitch, width, height))
-		matrix_ring_block(in, src_pitch, out, dst_pitch, x, width, height, weights, offset, true);
+		matrix_ring_block(in, src_pitch, out, dst_pitch, x, width, height, weights, offset,
+		                  true);
 	else
 		matrix_ring_block(in, src_pitch, out, dst_pitch, x, width, height, weights, offset,
 		                  false);

@@ -1,4 +1,5 @@
-/* gpu/separable_half.cl: a column filter and a row filter in one kernel, bytes in pairs of half floats.
+/* gpu/separable_half.cl: a column filter and a row filter in one kernel, bytes in pairs of half
+ * floats.
  *
  * out(x, y) = sum over j of column[j] * (sum over i of row[i] * in(x + i - rx, y + j - ry))
  *
@@ -6,14 +7,17 @@
  * keeps the last 2 ry + 1 results in registers, from which it filters down; the loop over rows is
  * unrolled, so that the ring's places are known to the compiler.
  *
- * For weights >= 0 of sum 1, offset 0; each weight as a half float, twice in a word (HALF2). Sums are
- * taken from the outer taps to the centre. The error before the rounding to bytes is at most, for each of
- * the two passes,
- *     255 * (the larger of: sum of the weights' positive rounding errors, sum of the negative ones)
- *   + sum over k > 0 of half an ulp of 255 * (sum of the first k + 1 weights in that order)
- *   + half an ulp of 255 * the first weight + taps * 2^-16
- * where half an ulp of v is 2^(floor(log2(v)) - 11). If the two passes' sum is less than 1, no result
- * is wrong by more than 1: the rounding adds 1/2, the reference's takes 1/2. */
+ * For weights >= 0 of sum 1, offset 0; each weight as a half float, twice in a word (HALF2). Sums
+ * are taken from the outer taps to the centre. The error before the rounding to bytes is at most,
+ * for each of the two passes, the sum of
+ *
+ *   - 255 * the larger of the sums of the weights' positive and of their negative rounding errors
+ *   - over k: half an ulp of 255 * (sum of the first k + 1 weights in the order first, last,
+ *     second, last but one ...), where half an ulp of v is 2^(floor(log2(v)) - 11)
+ *   - taps * 2^-16
+ *
+ * If the two passes' sum is less than 1, no result is wrong by more than 1: the rounding adds 1/2,
+ * the reference's takes 1/2. */
 
 FORCE_INLINE void separable_half_block(const global uchar *in, uint src_pitch, global uchar *out,
                                        uint dst_pitch, uint x, uint width, uint height,
@@ -46,8 +50,9 @@ FORCE_INLINE void separable_half_block(const global uchar *in, uint src_pitch, g
 
 #pragma unroll
 			for (int k = 1; k < TAPS_X; k++)
-				across = half2_fma(window_pair(pair, first + TAP(k, TAPS_X) * BANDS),
-				                   row[TAP(k, TAPS_X)], across);
+				across =
+				    half2_fma(window_pair(pair, first + TAP(k, TAPS_X) * BANDS),
+				              row[TAP(k, TAPS_X)], across);
 			ring[s % TAPS_Y][i] = across;
 		}
 		if (r < 0)
@@ -74,7 +79,7 @@ GPU_KERNEL separable_half(REGION_ARGUMENTS, constant uint *weights, uint rx, uin
 	BLOCK_PLACE
 	if (width == 0 || height == 0)
 		return;
-	/* Across: from v * 2^-24 to v * 2^-9; down: to v. */
+		/* Across: from v * 2^-24 to v * 2^-9; down: to v. */
 #pragma unroll
 	for (int i = 0; i < TAPS_X; i++)
 		row[i] = half2_mul(weights[i], HALF2_SCALE(15));
@@ -82,7 +87,8 @@ GPU_KERNEL separable_half(REGION_ARGUMENTS, constant uint *weights, uint rx, uin
 	for (int i = 0; i < TAPS_Y; i++)
 		column[i] = half2_mul(weights[TAPS_X + i], HALF2_SCALE(9));
 	if (window_free(in, src_pitch, out, dst_pitch, width, height))
-		separable_half_block(in, src_pitch, out, dst_pitch, x, width, height, row, column, true);
+		separable_half_block(in, src_pitch, out, dst_pitch, x, width, height, row, column,
+		                     true);
 	else
 		separable_half_block(in, src_pitch, out, dst_pitch, x, width, height, row, column,
 		                     false);

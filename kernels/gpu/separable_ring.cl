@@ -1,10 +1,12 @@
 /* gpu/separable_ring.cl: a column filter and a row filter in one kernel, in floats, from registers.
  *
- * out(x, y) = sum over j of column[j] * (sum over i of row[i] * in(x + i - rx, y + j - ry)) + offset
+ * out(x, y) = sum over j of column[j] * (sum over i of row[i] * in(x + i - rx, y + j - ry)) +
+ * offset
  *
  * A work-item makes BLOCK_X samples of BLOCK_Y rows. It filters each row of its window across, and
  * keeps the last 2 ry + 1 results in registers, from which it filters down; the loop over rows is
- * unrolled, so that the ring's places are known to the compiler. Any type, any weights, for small radii. */
+ * unrolled, so that the ring's places are known to the compiler. Any type, any weights, for small
+ * radii. */
 
 FORCE_INLINE void separable_ring_block(const global uchar *in, uint src_pitch, global uchar *out,
                                        uint dst_pitch, uint x, uint width, uint height,

@@ -2,8 +2,8 @@
  *
  * These kernels are compiled for one set of BANDS, RADIUS_X, RADIUS_Y, KEEP. A work-item makes
  * BLOCK_X samples of BLOCK_Y rows, and holds the part of a source row that it needs, its window, as
- * 32-bit words: SIDE words that contain the radius to the left, MIDDLE words of its own samples, SIDE
- * words to the right. Which word and which byte of it a sample is, is known at compile time.
+ * 32-bit words: SIDE words that contain the radius to the left, MIDDLE words of its own samples,
+ * SIDE words to the right. Which word and which byte of it a sample is, is known at compile time.
  *
  * A block is `free` if it lies inside the region, and its samples and target are aligned to
  * 16 bytes: then the loads and stores are as wide as can be. Any other block reads the aligned
@@ -53,7 +53,7 @@ enum {
 	SIDE = (REACH * SIZE + 3) / 4,
 	MIDDLE = BLOCK_X * SIZE / 4,
 	WINDOW = SIDE + MIDDLE + SIDE,
-	PAIRS = 2 * MIDDLE, /* of bytes */
+	PAIRS = 2 * MIDDLE,      /* of bytes */
 	FIRST = SIDE * PER_WORD, /* the window's sample that is the block's first */
 	WIDE = MIDDLE % 4 == 0,
 	TAPS_X = 2 * RADIUS_X + 1,
@@ -121,7 +121,8 @@ FORCE_INLINE void window_load(uint *w, const global uchar *p, uint width, const 
 	const uint inside = min(width, (uint)BLOCK_X);
 	const uint shift = (uint)(size_t)p & 3;
 	const global uchar *base = p - shift; /* the words' places are counted from here */
-	const int low = (int)shift - REACH * SIZE, high = (int)(shift + (inside + REACH) * SIZE) - 1;
+	const int low = (int)shift - REACH * SIZE,
+	          high = (int)(shift + (inside + REACH) * SIZE) - 1;
 	uint last = *(const global uint *)(base + (max(-4 * SIDE, low) & ~3));
 
 #pragma unroll
@@ -167,7 +168,8 @@ FORCE_INLINE void window_keep(uint *result, const uint *window, uint x)
 #pragma unroll
 		for (int i = 0; i < PER_WORD; i++)
 			if (window_keeps(x, k * PER_WORD + i))
-				mask |= (SIZE == 4 ? ~0u : (1u << 8 * SIZE % 32) - 1) << 8 * SIZE * i;
+				mask |= (SIZE == 4 ? ~0u : (1u << 8 * SIZE % 32) - 1)
+				        << 8 * SIZE * i;
 		result[k] = (window[SIDE + k] & mask) | (result[k] & ~mask);
 	}
 }
@@ -216,8 +218,8 @@ FORCE_INLINE uint permute(uint a, uint b, const uint s)
 #endif
 }
 
-/* Sample i of a window as a float. Integers become floats by their place in the mantissa of 2^23, as
- * conversions are slow on GPUs. */
+/* Sample i of a window as a float. Integers become floats by their place in the mantissa of 2^23,
+ * as conversions are slow on GPUs. */
 FORCE_INLINE float window_float(const uint *w, int i)
 {
 	const uint word = w[i / PER_WORD];
@@ -245,11 +247,13 @@ FORCE_INLINE void window_pack(uint *result, const float *v)
 		if (SIZE == 4)
 			result[k] = SAMPLE_ROUND(s[0]);
 		else if (SIZE == 2)
-			result[k] = permute(SAMPLE_ROUND(s[0]), SAMPLE_ROUND(s[1 % PER_WORD]), 0x5410);
+			result[k] =
+			    permute(SAMPLE_ROUND(s[0]), SAMPLE_ROUND(s[1 % PER_WORD]), 0x5410);
 		else
 			result[k] = permute(
 			    permute(SAMPLE_ROUND(s[0]), SAMPLE_ROUND(s[1 % PER_WORD]), 0x0040),
-			    permute(SAMPLE_ROUND(s[2 % PER_WORD]), SAMPLE_ROUND(s[3 % PER_WORD]), 0x0040),
+			    permute(SAMPLE_ROUND(s[2 % PER_WORD]), SAMPLE_ROUND(s[3 % PER_WORD]),
+			            0x0040),
 			    0x5410);
 	}
 }
@@ -275,8 +279,8 @@ FLOAT_FUNCTION(fast_exp2, "ex2.approx.ftz.f32")
  * stands in for it elsewhere is slow, and there for tests only.
  *
  * A byte v as the half with the bits of v is the denormal v * 2^-24: sums of them, up to 2048 of
- * these units, are exact, and a product with a weight of up to 2^15 is a normal number. So bytes need
- * no conversion but the permutation that spreads them. */
+ * these units, are exact, and a product with a weight of up to 2^15 is a normal number. So bytes
+ * need no conversion but the permutation that spreads them. */
 #ifdef __NV_CL_C_VERSION
 #define HALF2_FUNCTION(name, instruction)                                                          \
 	FORCE_INLINE uint name(uint a, uint b)                                                     \
@@ -346,7 +350,7 @@ FORCE_INLINE uint float_half2(float2 a)
 	}
 HALF2_FUNCTION(half2_add, a + b)
 HALF2_FUNCTION(half2_sub, a - b)
-HALF2_FUNCTION(half2_mul, a * b)
+HALF2_FUNCTION(half2_mul, a *b)
 HALF2_FUNCTION(half2_min, fmin(a, b))
 HALF2_FUNCTION(half2_max, fmax(a, b))
 
@@ -358,8 +362,8 @@ FORCE_INLINE uint half2_fma(uint a, uint b, uint c)
 
 /* Powers of two, and 1024 and 1024 + 255, as pairs of halves. */
 #define HALF2_SCALE(e) ((uint)((e) + 15) << 10 | (uint)((e) + 15) << 26)
-#define HALF2_1024 0x64006400u
-#define HALF2_1279 0x64FF64FFu
+#define HALF2_1024     0x64006400u
+#define HALF2_1279     0x64FF64FFu
 
 /* The bytes of the window's words, as pairs of v * 2^-24. */
 FORCE_INLINE void window_pairs(uint *pair, const uint *w)
@@ -382,16 +386,18 @@ FORCE_INLINE void window_pack_pairs(uint *result, const uint *v)
 {
 #pragma unroll
 	for (int k = 0; k < MIDDLE; k++)
-		result[k] = permute(half2_min(half2_add(v[2 * k], HALF2_1024), HALF2_1279),
-		                    half2_min(half2_add(v[2 * k + 1], HALF2_1024), HALF2_1279),
-		                    0x6420);
+		result[k] =
+		    permute(half2_min(half2_add(v[2 * k], HALF2_1024), HALF2_1279),
+		            half2_min(half2_add(v[2 * k + 1], HALF2_1024), HALF2_1279), 0x6420);
 }
 
 /* The order of taps: first, last, second, last but one ..., so that sums grow late. */
-#define TAP(k, taps) ((k) % 2 ? (taps) - 1 - (k) / 2 : (k) / 2)
+#define TAP(k, taps) ((k) % 2 ? (taps)-1 - (k) / 2 : (k) / 2)
 
-/* A work-item's place: its block's first sample and row, and how many are left of the region. */
+/* A work-item's place: its block's first sample and row, and how many are left of the region. Fails
+ * to compile for a BLOCK_X too small. */
 #define BLOCK_PLACE                                                                                \
+	typedef char block_check[MIDDLE % 2 == 0 ? 1 : -1];                                        \
 	const uint x = get_global_id(0) * BLOCK_X, y = get_global_id(1) * BLOCK_Y;                 \
 	const uint width = x < samples ? samples - x : 0, height = y < rows ? rows - y : 0;        \
 	const global uchar *in = src + src_offset + (long)(y * (ulong)src_pitch + x * SIZE);       \

@@ -336,8 +336,10 @@ def test_orientation_exact(service, orientation):
     file = write_tiff(pixels, orientation=orientation)
     assert np.array_equal(decoded(service, file), turned)
     matrix = ("convolve", {"kernel": [[0, 2, 0], [1, 0, 0], [0, 0, 3]]})
-    got = service.post("/v1/filters/convolve?kernel=0,2,0;1,0,0;0,0,3&border=wrap&format=raw", file)
-    expected = service.filter(np.ascontiguousarray(turned), [matrix], border="wrap")
+    got = service.post("/v1/filters/convolve?kernel=0,2,0;1,0,0;0,0,3&border=wrap&format=raw"
+                       "&variant=general", file)
+    expected = service.filter(np.ascontiguousarray(turned), [matrix], border="wrap",
+                              variant="general")
     assert np.array_equal(got.pixels, expected.pixels)
 
 
@@ -412,12 +414,13 @@ def test_format_overrules_accept(service):
 # Forms --------------------------------------------------------------------------------------------
 
 def test_multipart(service):
-    plain = service.post("/v1/filters/gaussian?sigma=2", SOURCES["png"])
+    plain = service.post("/v1/filters/gaussian?sigma=2&variant=general", SOURCES["png"])
     for fields in ([("image", "in.png", SOURCES["png"])],
                    [("image", None, SOURCES["png"])],
                    [("image", "x", SOURCES["png"]), ("border", None, b"replicate")]):
         body, kind = multipart(fields)
-        answer = service.post("/v1/filters/gaussian?sigma=2", body, headers={"Content-Type": kind})
+        answer = service.post("/v1/filters/gaussian?sigma=2&variant=general", body,
+                              headers={"Content-Type": kind})
         assert answer.status == 200, answer
         assert answer.body == plain.body
 
@@ -443,9 +446,10 @@ def test_multipart_in_pieces(service):
     """However the network cuts it, a form is the same form."""
     small = write_png(random_pixels(3, 5, 4, 3, "u8"))
     body, kind = multipart([("border", None, b"reflect101"), ("kernel", None, b"1,2,1;2,4,2;1,2,1"),
-                            ("image", "x", small), ("scale", None, b"16.25")])
+                            ("image", "x", small), ("scale", None, b"16.25"),
+                            ("variant", None, b"general")])
     expected = service.post("/v1/filters/convolve?kernel=1,2,1;2,4,2;1,2,1&border=reflect101"
-                            "&scale=16.25", small)
+                            "&scale=16.25&variant=general", small)
     with service.socket() as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.sendall(f"POST /v1/filters/convolve HTTP/1.1\r\nHost: x\r\nContent-Type: {kind}"
@@ -474,6 +478,7 @@ def test_curl(service, tmp_path):
     source, target = tmp_path / "in.png", tmp_path / "out.png"
     source.write_bytes(write_png(random_pixels(1, 700, 500, 3, "u8")))
     assert source.stat().st_size > 1 << 20 and pixels.size
+    path = "/v1/filters/gaussian?sigma=2&variant=general"  # the same bytes each time
     address = f"http://{service.host}:{service.port}"
 
     def curl(*arguments):
@@ -482,14 +487,14 @@ def test_curl(service, tmp_path):
         assert (done.returncode, done.stdout) == (0, "200"), (done, target.read_bytes()[:300])
         return target.read_bytes()
 
-    expected = service.post("/v1/filters/gaussian?sigma=2", source.read_bytes()).body
-    assert curl("--data-binary", f"@{source}", f"{address}/v1/filters/gaussian?sigma=2") == expected
-    assert curl("-F", f"image=@{source}", f"{address}/v1/filters/gaussian?sigma=2") == expected
+    expected = service.post(path, source.read_bytes()).body
+    assert curl("--data-binary", f"@{source}", f"{address}{path}") == expected
+    assert curl("-F", f"image=@{source}", f"{address}{path}") == expected
     chain = curl("-F", f"image=@{source}",
                  f"{address}/v1/chain?filters=gaussian=sigma=1.4,sobel&format=png")
     assert read_pil(chain)[0].shape == (500, 700, 3)
     piped = subprocess.run(["curl", "-sS", "-T", "-", "-X", "POST",
-                            f"{address}/v1/filters/gaussian?sigma=2"], timeout=60,
+                            f"{address}{path}"], timeout=60,
                            input=source.read_bytes(), capture_output=True)
     assert piped.stdout == expected  # chunked
 

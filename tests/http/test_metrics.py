@@ -64,7 +64,7 @@ def test_work_is_counted(fresh):
     """Stages, kernels and tiles, from a known number of images."""
     before = fresh.metrics()
     for _ in range(6):
-        assert fresh.post("/v1/filters/gaussian?sigma=2", PNG).status == 200
+        assert fresh.post("/v1/filters/gaussian?sigma=2&variant=separable", PNG).status == 200
     after = fresh.metrics()
 
     def grown(name, **labels):
@@ -218,6 +218,6 @@ def test_live_and_ready(fresh):
 def test_restart_makes_no_programs_anew(launch):
     """The cache directory holds what was built before: a second start is quick and equal."""
     with launch("--codecs", "1") as first:
-        body = first.post("/v1/filters/gaussian?sigma=3", PNG).body
+        body = first.post("/v1/filters/gaussian?sigma=3&variant=general", PNG).body
     with launch("--codecs", "1") as second:
-        assert second.post("/v1/filters/gaussian?sigma=3", PNG).body == body
+        assert second.post("/v1/filters/gaussian?sigma=3&variant=general", PNG).body == body

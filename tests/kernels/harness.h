@@ -18,9 +18,10 @@ struct harness {
 	struct device_arena arena; /* the device's */
 };
 
-/* Opens device `index` of platform 0 with arenas of this many bytes each; false (with a line on
+/* Opens device `index` of a platform with arenas of this many bytes each; false (with a line on
  * standard error) if that fails. On a device with memory of its own both lanes copy. */
-bool harness_init(struct harness *h, unsigned index, uint64_t arena_size, const char *kernel_dir);
+bool harness_init(struct harness *h, unsigned platform, unsigned index, uint64_t arena_size,
+                  const char *kernel_dir);
 void harness_fini(struct harness *h);
 
 /* What became of an image. */

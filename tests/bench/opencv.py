@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Our kernels beside OpenCV on the CPU, both on the same processors, in turn.
+
+    opencv.py BENCH [--side N] [--rounds N] [--json]
+
+BENCH is the program convolved-bench. Each round runs every filter by OpenCV and by the variant that
+convolved-bench found fastest, 10 times each; the times are medians over all rounds, so the ratio
+holds also where the machine's speed drifts. Border (replicate), weights and types are the same;
+convolved-bench compares ours with its reference. Needs cv2 and numpy.
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import cv2
+import numpy as np
+
+EDGE = cv2.BORDER_REPLICATE
+
+
+def matrix(side):
+    weights = np.array([1 + i * i % 7 for i in range(side * side)], np.float64).reshape(side, side)
+    text = ";".join(" ".join(f"{w:g}" for w in row) for row in weights)
+    return (weights / weights.sum()).astype(np.float32), f"convolve=kernel={text}"
+
+
+def sobel_magnitude(image):
+    gx = cv2.Sobel(image, cv2.CV_32F, 1, 0, ksize=3, borderType=EDGE)
+    gy = cv2.Sobel(image, cv2.CV_32F, 0, 1, ksize=3, borderType=EDGE)
+    magnitude = cv2.magnitude(gx.reshape(gx.shape[0], -1), gy.reshape(gy.shape[0], -1)).reshape(gx.shape)
+    return magnitude if image.dtype == np.float32 else cv2.convertScaleAbs(magnitude)
+
+
+def gauss(size, sigma):
+    return lambda image: cv2.GaussianBlur(image, (size, size), sigma, borderType=EDGE)
+
+
+MATRIX5, TEXT5 = matrix(5)
+MATRIX15, TEXT15 = matrix(15)
+# name, our chain, OpenCV's call
+FILTERS = [
+    ("gaussian 3x3", "gaussian=size=3:sigma=0.8", gauss(3, 0.8)),
+    ("gaussian 5x5", "gaussian=size=5:sigma=1.1", gauss(5, 1.1)),
+    ("gaussian 31x31", "gaussian=size=31:sigma=5", gauss(31, 5)),
+    ("matrix 5x5", TEXT5, lambda image: cv2.filter2D(image, -1, MATRIX5, borderType=EDGE)),
+    ("matrix 15x15", TEXT15, lambda image: cv2.filter2D(image, -1, MATRIX15, borderType=EDGE)),
+    ("sobel", "sobel", sobel_magnitude),
+    ("bilateral 9x9", "bilateral=radius=4:sigma_space=5:sigma_range={range}",
+     lambda image: cv2.bilateralFilter(image, 9, 30 if image.dtype == np.uint8 else 30 / 255, 5,
+                                       borderType=EDGE)),
+]
+# OpenCV's bilateral filter takes one or three bands.
+PIXELS = [("u8", np.uint8, 1), ("u8x4", np.uint8, 4), ("f32", np.float32, 1)]
+
+
+def ours(bench, options, chain, pixels, variant=None, runs=10):
+    command = [bench, "-t", "cpu", "-W", str(options.side), "--pixels", pixels, "--filter", chain,
+               "-i", str(runs), "--warmup", "2", "--cache-dir", options.cache, "--json"]
+    if variant:
+        command += ["--variant", variant]
+    results = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)["results"]
+    results = [r for r in results if r["variant"] != "reference"]
+    assert all(r["verified"] for r in results), results
+    return min(results, key=lambda r: r["median_ms"])
+
+
+def theirs(run, image, runs=10):
+    run(image)
+    times = []
+    for _ in range(runs):
+        begun = time.perf_counter()
+        run(image)
+        times.append(time.perf_counter() - begun)
+    return statistics.median(times) * 1e3
+
+
+def compare(bench, options, name, chain, run, pixels, dtype, bands):
+    rng = np.random.default_rng(1)
+    shape = (options.side, options.side, bands) if bands > 1 else (options.side, options.side)
+    image = (rng.integers(0, 256, shape, dtype=np.uint8) if dtype == np.uint8
+             else rng.random(shape, dtype=np.float32))
+    chain = chain.format(range=30 / 255)
+    if name.startswith("bilateral") and bands == 4:
+        image, pixels = np.ascontiguousarray(image[:, :, :3]), "u8x3"
+    best = ours(bench, options, chain, pixels)
+    pairs = [(ours(bench, options, chain, pixels, best["variant"])["median_ms"], theirs(run, image))
+             for _ in range(options.rounds)]
+    mine, other = (statistics.median(p[i] for p in pairs) for i in (0, 1))
+    ratio = statistics.median(b / a for a, b in pairs)
+    return {"filter": name, "pixels": pixels, "variant": best["variant"], "ms": mine,
+            "opencv_ms": other, "ratio": ratio}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("bench")
+    parser.add_argument("--side", type=int, default=4096)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    cv2.setNumThreads(len(os.sched_getaffinity(0)))
+    cv2.ocl.setUseOpenCL(False)
+    rows = []
+    with tempfile.TemporaryDirectory() as options.cache:
+        for pixels, dtype, bands in PIXELS:
+            for name, chain, run in FILTERS:
+                row = compare(options.bench, options, name, chain, run, pixels, dtype, bands)
+                rows.append(row)
+                print(f"{row['filter']:15s} {row['pixels']:5s} {row['variant']:18s} "
+                      f"{row['ms']:9.2f} ms   OpenCV {cv2.__version__} {row['opencv_ms']:9.2f} ms   "
+                      f"{row['ratio']:6.2f} x", file=sys.stderr, flush=True)
+    if options.json:
+        json.dump(rows, sys.stdout)
+
+
+main()
