@@ -171,7 +171,8 @@ static enum pixel_type type_seen(const struct filter_call *call, const struct op
 	bool premultiplied = image->alpha && op->smoothing && together;
 
 	if (call->channels == CHANNELS_LUMA || call->channels == CHANNELS_CHROMA ||
-	    op->kind == OPERATION_UNSHARP || op->lattice.stride || (premultiplied && op->kind != OPERATION_BILATERAL))
+	    op->kind == OPERATION_UNSHARP || op->lattice.stride ||
+	    (premultiplied && op->kind != OPERATION_BILATERAL))
 		return PIXEL_F32;
 	return image->type;
 }

@@ -129,9 +129,9 @@ static void gaussian_shape(const struct filter_call *call, double *sigma, uint32
 
 struct lattice filter_lattice(const struct filter_call *call)
 {
-	bool by_sigma = call->filter == FILTER_UNSHARP ||
-	                (call->filter == FILTER_GAUSSIAN && !isnan(call->value[0]) &&
-	                 isnan(call->value[1]));
+	bool by_sigma =
+	    call->filter == FILTER_UNSHARP ||
+	    (call->filter == FILTER_GAUSSIAN && !isnan(call->value[0]) && isnan(call->value[1]));
 
 	return lattice_for(by_sigma ? call->value[0] : 0);
 }

@@ -70,8 +70,7 @@ void lattice_filter(const struct lattice *l, double sigma, double *filter)
 	for (int i = 0; i < FREQUENCIES; i++) {
 		double u = (double)i / FREQUENCIES - 0.5, angle = M_PI * u;
 		double mean = u == 0 ? 1 : sin(angle) / (s * sin(angle / s));
-		double wanted =
-		    exp(-2 * angle * angle * points * points) / pow(mean, 2 * SMOOTHS);
+		double wanted = exp(-2 * angle * angle * points * points) / pow(mean, 2 * SMOOTHS);
 
 		for (uint32_t k = 0; k <= 2 * l->radius; k++)
 			filter[k] += wanted * cos(2 * angle * ((double)k - l->radius));

@@ -41,8 +41,8 @@ void lattice_spline(const struct lattice *lattice, double *spline);
  * of the Gaussian. */
 void lattice_filter(const struct lattice *lattice, double sigma, double *filter);
 
-/* The weights of the `taps` points that a pixel is made from, by its phase (see lattice_span); those
- * of a phase sum to 1. */
+/* The weights of the `taps` points that a pixel is made from, by its phase (see lattice_span);
+ * those of a phase sum to 1. */
 void lattice_grow(const struct lattice *lattice,
                   double weight[LATTICE_TAPS_MAX][LATTICE_STRIDE_MAX]);
 

@@ -33,7 +33,8 @@ struct builder {
 	struct plan *plan;
 	enum place at;
 	enum pixel_type type;
-	enum place busy; /* holds pixels that are still needed; PLACE_IN, which always stays: none */
+	enum place
+	    busy; /* holds pixels that are still needed; PLACE_IN, which always stays: none */
 	bool ycc;
 	bool asked; /* a step is done by the variant that was asked for */
 	uint32_t expand_x, expand_y;
@@ -283,8 +284,8 @@ static void set_rows(struct builder *b, bool down, uint32_t points)
 static enum error add_shrink(struct builder *b, enum kernel kernel)
 {
 	struct step step = begin_step(b, kernel, b->type, PIXEL_F32);
-	enum error e = weights_new_spline(programs_device(b->programs), &b->points.lattice,
-	                                  &step.weights);
+	enum error e =
+	    weights_new_spline(programs_device(b->programs), &b->points.lattice, &step.weights);
 
 	if (!e)
 		add_general(b, &step);

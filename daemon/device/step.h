@@ -44,7 +44,7 @@ struct step {
 	struct {
 		uint32_t mode, image_width, image_height;
 		float pixel[BANDS_MAX];
-	} border;      /* extend */
+	} border; /* extend */
 	struct step_points points;
 	uint32_t pass; /* sep_two_pass: 0 writes its result transposed, 1 reads that */
 	/* What a classic kernel may read: pixels relative to the region's first, all inclusive.

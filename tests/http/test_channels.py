@@ -164,7 +164,7 @@ def test_luma_is_for_chains(service):
     ("/v1/filters/sobel?", "", "for sobel: gradient"), ("/v1/filters/sobel?", "extend", "gradient"),
     ("/v1/filters/gaussian?", "gradient", "it does sobel"),
     ("/v1/chain?filters=sobel,gaussian&", "fast", "for sobel"),
-    ("/v1/filters/gaussian?sigma=11&", "matrix", "radius"),
+    ("/v1/filters/gaussian?sigma=11&size=67&", "matrix", "radius"),
 ])
 def test_variant_refused(service, path, variant, says):
     problem = service.post(f"{path}variant={variant}", RGB).refused(400, "bad-parameter")

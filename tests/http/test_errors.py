@@ -306,7 +306,7 @@ def test_too_many_pixels(limited):
 
 def test_too_wide(limited):
     """The largest width that is named works, and one more does not."""
-    filters = [("gaussian", {"sigma": 20.0})]
+    filters = [("gaussian", {"sigma": 20.0, "size": 121})]
     answer = limited.filter(random_pixels(1, 9000, 10, 3, "u8"), filters)
     width = int(answer.refused(422, "does-not-fit")["detail"].rstrip(".").split()[-1])
     assert 100 < width < 9000

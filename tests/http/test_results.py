@@ -351,3 +351,32 @@ def test_same_answer_each_time(service):
     """By the same kernels, which may change from one request to the next unless they are named."""
     pixels = random_pixels(12, 700, 500, 3, "u8")
     assert len({service.filter(pixels, CHAINS["four"], variant="general").body for _ in range(4)}) == 1
+
+
+@pytest.mark.parametrize("sigma", [8.5, 20.0, 41.0, 100.0])
+@pytest.mark.parametrize("bands, alpha", [(1, False), (3, False), (4, True)])
+def test_large_sigma(service, sigma, bands, alpha):
+    """Gaussians above sigma 8 against the whole Gaussian; also of pictures with flat parts, where all
+    of the error shows."""
+    for kind, border in zip(oracle.TYPES, ("reflect", "constant", "replicate")):
+        pixels = random_pixels(seed_of(sigma, kind), 131, 97, bands, kind, alpha)
+        agrees(service, pixels, [("gaussian", {"sigma": sigma})], border, alpha=alpha)
+        pixels[:60, 30:, :bands - alpha] = 0
+        pixels[:, :15, :bands - alpha] = oracle.FULL_SCALE[kind]
+        agrees(service, pixels, [("gaussian", {"sigma": sigma})], border, alpha=alpha)
+        agrees(service, pixels, [("unsharp", {"sigma": sigma, "amount": 2.0})], border,
+               alpha=alpha)
+
+
+def test_large_sigma_cropped(service):
+    for sigma in (8.2, 21.0):
+        pixels = random_pixels(seed_of(sigma), 261, 240, 2, "u16")
+        agrees(service, pixels, [("gaussian", {"sigma": sigma})], "crop")
+        agrees(service, pixels, [("box", {}), ("gaussian", {"sigma": sigma})], "wrap")
+
+
+def test_large_sigma_keeps_constants(service):
+    for kind, value in (("u8", 37), ("u16", 12345), ("f32", 0.3)):
+        pixels = np.full((70, 90, 1), value, oracle.TYPES[kind])
+        got = service.filter(pixels, [("gaussian", {"sigma": 33.0})]).pixels
+        assert np.allclose(got, pixels, rtol=1e-6, atol=0)

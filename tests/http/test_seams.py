@@ -27,6 +27,7 @@ CASES = [
     (401, 299, 1, "f32", False, [("sobel", {"output": "x"}), ("box", {"size": 7})], "constant"),
     (450, 333, 3, "u8", False, [("gaussian", {"sigma": 2.0}), ("sobel", {})], "crop"),
     (31, 2003, 3, "u8", False, [("gaussian", {"sigma": 8.0})], "reflect"),
+    (40, 2003, 1, "u8", False, [("gaussian", {"sigma": 9.0})], "reflect"),
     (997, 41, 3, "u8", False, [("box", {"size": 9}), ("box", {"size": 9})], "reflect101"),
 ]
 

@@ -1,5 +1,5 @@
-/* The lattice against the Gaussian that it stands for: the impulse response of every phase, and from
- * it the most that any image could bring the result away from the whole Gaussian's.
+/* The lattice against the Gaussian that it stands for: the impulse response of every phase, and
+ * from it the most that any image could bring the result away from the whole Gaussian's.
  *
  * test_lattice --table prints the table of docs/architecture.md. */
 #include <math.h>
@@ -34,8 +34,8 @@ static void find_response(const struct lattice *l, double sigma, int pixel, doub
 			for (int t = -half; t <= half; t++) {
 				int at = (span.first + tap + k) * (int)l->stride + t - pixel;
 
-				response[MIDDLE + at] += weight[tap][span.phase] *
-				                         filter[k + radius] * spline[t + half];
+				response[MIDDLE + at] +=
+				    weight[tap][span.phase] * filter[k + radius] * spline[t + half];
 			}
 }
 
@@ -52,7 +52,8 @@ static double row_error(const double response[SIZE], double sigma)
 	return sum / 2;
 }
 
-/* The same of both directions together, over all phases; and that nothing beyond the reach counts. */
+/* The same of both directions together, over all phases; and that nothing beyond the reach counts.
+ */
 static double find_error(const struct lattice *l, double sigma)
 {
 	double response[SIZE], worst = 0;

@@ -1,0 +1,96 @@
+/* The arithmetic of a step's regions: how large they are, how they lie in a buffer of their own,
+ * and how many bytes they have. Along the lattice of a large Gaussian columns or rows are points.
+ */
+#include "device/region.h"
+
+struct lattice_span step_points_across(const struct step *step, const struct tile *tile)
+{
+	return lattice_span(&step->points.lattice, (int32_t)tile->x0 - (int32_t)step->points.grow_x,
+	                    tile->width + 2 * step->points.grow_x);
+}
+
+struct lattice_span step_points_down(const struct step *step, const struct tile *tile)
+{
+	return lattice_span(&step->points.lattice, (int32_t)tile->y0 - (int32_t)step->points.grow_y,
+	                    tile->height + 2 * step->points.grow_y);
+}
+
+uint32_t step_columns(const struct step *step, const struct tile *tile)
+{
+	uint32_t inner = step->points.across ? step_points_across(step, tile).count : tile->width;
+
+	return inner + 2 * step->expand_x;
+}
+
+uint32_t step_rows(const struct step *step, const struct tile *tile)
+{
+	uint32_t inner = step->points.down ? step_points_down(step, tile).count : tile->height;
+
+	return inner + 2 * step->expand_y;
+}
+
+bool step_is_transposed(const struct step *step, bool dst)
+{
+	return step->kernel == KERNEL_SEP_TWO_PASS && step->pass == !dst;
+}
+
+uint64_t step_pack(const struct step *step, const struct tile *tile, struct view *view)
+{
+	const uint64_t align = ROW_ALIGNMENT - 1,
+	               pixel = step->bands * pixel_type_size(step->dst_type);
+	const uint64_t width = step_columns(step, tile), rows = step_rows(step, tile);
+	const uint64_t lead = (step->expand_x * pixel + align) & ~align;
+
+	if (step_is_transposed(step, true)) {
+		view->pitch = (uint32_t)row_pitch((rows + 2 * step->radius_y) * sizeof(float));
+		view->origin = 0;
+		return view->pitch * width * step->bands;
+	}
+	view->pitch = (uint32_t)row_pitch(lead + (width - step->expand_x) * pixel);
+	view->origin = lead + (uint64_t)step->expand_y * view->pitch;
+	return view->pitch * rows;
+}
+
+/* Pixels of the tile's result, larger by x and y on each side. */
+static uint64_t expanded_pixels(const struct tile *tile, uint64_t x, uint64_t y)
+{
+	return (tile->width + 2 * x) * (tile->height + 2 * y);
+}
+
+/* Pixels or points that a step on the way to a lattice or back reads. */
+static uint64_t points_read(const struct step *step, const struct tile *tile)
+{
+	const struct lattice *l = &step->points.lattice;
+	uint64_t columns = step_columns(step, tile), rows = step_rows(step, tile);
+
+	switch (step->kernel) {
+	case KERNEL_SHRINK_DOWN:
+		return columns * ((rows - 1) * l->stride + 2 * l->half + 1);
+	case KERNEL_SHRINK_ACROSS:
+		return ((columns - 1) * l->stride + 2 * l->half + 1) * rows;
+	case KERNEL_GROW_ACROSS:
+		return (uint64_t)step_points_across(step, tile).count * rows;
+	case KERNEL_GROW_DOWN:
+		return columns * step_points_down(step, tile).count;
+	default:
+		return (columns + 2 * step->radius_x) * (rows + 2 * step->radius_y);
+	}
+}
+
+uint64_t step_bytes(const struct step *step, const struct tile *tile)
+{
+	uint64_t x = step->expand_x, y = step->expand_y;
+	uint64_t read = expanded_pixels(tile, x + step->radius_x, y + step->radius_y);
+	uint64_t written = (uint64_t)step_columns(step, tile) * step_rows(step, tile), bytes;
+
+	if (step->kernel == KERNEL_EXTEND) {
+		written -= expanded_pixels(tile, 0, 0); /* about what lies outside */
+		read = written;
+	}
+	if (step->points.lattice.stride)
+		read = points_read(step, tile);
+	bytes = read * pixel_type_size(step->src_type) + written * pixel_type_size(step->dst_type);
+	if (step->kernel == KERNEL_UNSHARP)
+		bytes += written * pixel_type_size(step->original_type);
+	return step->bands * bytes;
+}
