@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "device/region.h"
+
 enum {
 	BLOCK_MIN = 32, /* see block_span() in common.cl */
 	EXTEND_PIXELS = 256,
@@ -76,43 +78,12 @@ static bool is_classic(const struct step *step)
 	return kernel_row(step->kernel)->origin == KERNEL_CLASSIC;
 }
 
-/* The points that the tile's columns are made from. */
-static struct lattice_span points_across(const struct step *step, const struct tile *tile)
-{
-	return lattice_span(&step->points.lattice,
-	                    (int32_t)tile->x0 - (int32_t)step->points.grow_x,
-	                    tile->width + 2 * step->points.grow_x);
-}
-
-/* The points that its rows are made from. */
-static struct lattice_span points_down(const struct step *step, const struct tile *tile)
-{
-	return lattice_span(&step->points.lattice,
-	                    (int32_t)tile->y0 - (int32_t)step->points.grow_y,
-	                    tile->height + 2 * step->points.grow_y);
-}
-
-/* Columns and rows of the target region, in pixels or points. */
-static uint32_t columns_of(const struct step *step, const struct tile *tile)
-{
-	uint32_t inner = step->points.across ? points_across(step, tile).count : tile->width;
-
-	return inner + 2 * step->expand_x;
-}
-
-static uint32_t rows_of(const struct step *step, const struct tile *tile)
-{
-	uint32_t inner = step->points.down ? points_down(step, tile).count : tile->height;
-
-	return inner + 2 * step->expand_y;
-}
-
 static struct region find_region(const struct step *step, const struct device *device,
                                  const struct tile *tile)
 {
 	struct region region = {
-	    .width = columns_of(step, tile),
-	    .rows = rows_of(step, tile),
+	    .width = step_columns(step, tile),
+	    .rows = step_rows(step, tile),
 	};
 	uint32_t block = block_samples(step, device);
 
@@ -157,9 +128,9 @@ static void set_source_of_points(struct arguments *a, const struct view *view,
 	int64_t x = -(int64_t)step->expand_x, y = -(int64_t)step->expand_y;
 
 	if (step->kernel == KERNEL_SHRINK_ACROSS)
-		x = (points_across(step, tile).first + x) * stride - half - tile->x0;
+		x = (step_points_across(step, tile).first + x) * stride - half - tile->x0;
 	else if (step->kernel == KERNEL_SHRINK_DOWN)
-		y = (points_down(step, tile).first + y) * stride - half - tile->y0;
+		y = (step_points_down(step, tile).first + y) * stride - half - tile->y0;
 	else if (step->kernel == KERNEL_GROW_ACROSS)
 		x = 0;
 	else
@@ -274,7 +245,7 @@ static void set_grow(struct arguments *a, const struct step *step, const struct 
 	set(a, sizeof step->weights, &step->weights);
 	set_u32(a, step->points.lattice.stride);
 	set_u32(a, step->points.lattice.taps);
-	set_u32(a, (across ? points_across(step, tile) : points_down(step, tile)).phase);
+	set_u32(a, (across ? step_points_across(step, tile) : step_points_down(step, tile)).phase);
 	if (across)
 		return;
 	set_u32(a, step->shape.y);
@@ -427,19 +398,13 @@ static cl_int enqueue(const struct step *step, const struct region *region, cl_c
 	                              event);
 }
 
-/* True if a view is the intermediate of sep_two_pass, which has no place for what lies around. */
-static bool is_transposed(const struct step *step, bool dst)
-{
-	return step->kernel == KERNEL_SEP_TWO_PASS && step->pass == !dst;
-}
-
 static void set_region_view(struct arguments *a, const struct step *step, const struct view *views,
                             bool dst)
 {
 	const struct view *view = &views[dst ? step->dst : step->src];
 	cl_ulong none = 0;
 
-	if (!is_transposed(step, dst)) {
+	if (!step_is_transposed(step, dst)) {
 		set_view(a, view, step, dst ? step->dst_type : step->src_type);
 		return;
 	}
@@ -483,67 +448,6 @@ cl_int step_launch(const struct step *step, const struct device *device, const s
 	if (image)
 		clReleaseMemObject(image);
 	return a.code;
-}
-
-uint64_t step_pack(const struct step *step, const struct tile *tile, struct view *view)
-{
-	const uint64_t align = ROW_ALIGNMENT - 1,
-	               pixel = step->bands * pixel_type_size(step->dst_type);
-	const uint64_t width = columns_of(step, tile), rows = rows_of(step, tile);
-	const uint64_t lead = (step->expand_x * pixel + align) & ~align;
-
-	if (is_transposed(step, true)) {
-		view->pitch = (uint32_t)row_pitch((rows + 2 * step->radius_y) * sizeof(float));
-		view->origin = 0;
-		return view->pitch * width * step->bands;
-	}
-	view->pitch = (uint32_t)row_pitch(lead + (width - step->expand_x) * pixel);
-	view->origin = lead + (uint64_t)step->expand_y * view->pitch;
-	return view->pitch * rows;
-}
-
-/* Pixels of the tile's result, larger by x and y on each side. */
-static uint64_t expanded_pixels(const struct tile *tile, uint64_t x, uint64_t y)
-{
-	return (tile->width + 2 * x) * (tile->height + 2 * y);
-}
-
-/* Pixels or points that a step on the way to a lattice or back reads. */
-static uint64_t points_read(const struct step *step, const struct tile *tile)
-{
-	const struct lattice *l = &step->points.lattice;
-	uint64_t columns = columns_of(step, tile), rows = rows_of(step, tile);
-
-	switch (step->kernel) {
-	case KERNEL_SHRINK_DOWN:
-		return columns * ((rows - 1) * l->stride + 2 * l->half + 1);
-	case KERNEL_SHRINK_ACROSS:
-		return ((columns - 1) * l->stride + 2 * l->half + 1) * rows;
-	case KERNEL_GROW_ACROSS:
-		return (uint64_t)points_across(step, tile).count * rows;
-	case KERNEL_GROW_DOWN:
-		return columns * points_down(step, tile).count;
-	default:
-		return (columns + 2 * step->radius_x) * (rows + 2 * step->radius_y);
-	}
-}
-
-uint64_t step_bytes(const struct step *step, const struct tile *tile)
-{
-	uint64_t x = step->expand_x, y = step->expand_y;
-	uint64_t read = expanded_pixels(tile, x + step->radius_x, y + step->radius_y);
-	uint64_t written = (uint64_t)columns_of(step, tile) * rows_of(step, tile), bytes;
-
-	if (step->kernel == KERNEL_EXTEND) {
-		written -= expanded_pixels(tile, 0, 0); /* about what lies outside */
-		read = written;
-	}
-	if (step->points.lattice.stride)
-		read = points_read(step, tile);
-	bytes = read * pixel_type_size(step->src_type) + written * pixel_type_size(step->dst_type);
-	if (step->kernel == KERNEL_UNSHARP)
-		bytes += written * pixel_type_size(step->original_type);
-	return step->bands * bytes;
 }
 
 void step_retain(const struct step *step)
