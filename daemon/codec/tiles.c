@@ -148,7 +148,7 @@ static void describe_failure(const struct tiles *tiles, const struct message_til
 		problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant",
 		                      kernel_name(chain_kernel(tiles->chain)), "%s", done->reason);
 	else if (*done->reason)
-		problem_set(problem, ERR_DEVICE, "tile %u: %s", done->index, done->reason);
+		problem_set(problem, done->error, "%s", done->reason);
 	else
 		problem_set(problem, ERR_DEVICE, "the device failed on tile %u (OpenCL error %d)",
 		            done->index, done->cl_error);

@@ -45,7 +45,7 @@ static enum error unknown_variant(const struct chain *chain, const char *name,
 		if (kernel_row(k)->operations & wanted(first))
 			list_add(list, sizeof list, kernel_name(k));
 	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant", name,
-	                             "for %s: %s, general, reference",
+	                             "for %s: general, reference, %s",
 	                             filter_name(chain->call[0].filter), list);
 }
 

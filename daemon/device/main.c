@@ -20,10 +20,14 @@
 #define PACKAGE_VERSION "unknown"
 #endif
 
+enum { FILTERS_MAX = 64 };
+
 struct options {
 	struct worker_options worker;
 	enum log_level log_level;
 	bool probe, tune;
+	const char *filter[FILTERS_MAX]; /* to tune */
+	size_t filters;
 };
 
 static const char help[] =
@@ -39,6 +43,7 @@ static const char help[] =
     "  --log-level NAME  error, warning, notice, info or debug (notice)\n"
     "  --probe           tell convolved which devices there are, and exit\n"
     "  --tune            measure the kernels of the usual filters, print it, and exit\n"
+    "  --filter FILTER   tune this one (as gaussian=sigma=2); may be given several times\n"
     "  --help            print this and exit\n"
     "  --version         print the version and exit\n";
 
@@ -50,6 +55,7 @@ static const struct option long_options[] = {
     {"state-dir", required_argument, NULL, 's'},
     {"log-level", required_argument, NULL, 'l'},
     {"tune", no_argument, NULL, 't'},
+    {"filter", required_argument, NULL, 'f'},
     {"probe", no_argument, NULL, 'P'},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
@@ -101,6 +107,11 @@ static void parse_option(struct options *options, int c)
 		break;
 	case 't':
 		options->tune = true;
+		break;
+	case 'f':
+		if (options->filters == FILTERS_MAX)
+			usage_exit("--filter", optarg);
+		options->filter[options->filters++] = optarg;
 		break;
 	case 'l':
 		options->log_level = parse_level(optarg);
@@ -246,7 +257,8 @@ static enum error tune(const struct options *options)
 		e = worker_new(&device, &options->worker, -1, &worker);
 	if (!e) {
 		printf("%s, %s\n", device.name, device.driver);
-		tuner_run(worker_tuner(worker), print_choice);
+		e = tuner_run(worker_tuner(worker), options->filter, options->filters,
+		              print_choice);
 	}
 	worker_free(&worker);
 	device_close(&device);

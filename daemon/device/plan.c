@@ -135,6 +135,8 @@ void plan_choose_general(void *user, const struct work *work, enum kernel *kerne
 void plan_choose_by_table(const struct device *device, const struct work *work, enum kernel *kernel,
                           struct shape *shape)
 {
+	struct shape shapes[SHAPES_MAX];
+
 	for (int special = 1; special >= 0; special--)
 		for (enum kernel k = 0; k < KERNELS; k++) {
 			bool is_special = kernel_row(k)->origin == KERNEL_SPECIAL;
@@ -142,8 +144,8 @@ void plan_choose_by_table(const struct device *device, const struct work *work, 
 			if (is_special != special || !variant_applies(k, work, device, false))
 				continue;
 			*kernel = k;
-			*shape =
-			    special ? variant_get(k)->shape[0] : variant_general_shape(device, k);
+			variant_shapes(k, work, device, shapes);
+			*shape = shapes[0];
 			return;
 		}
 }

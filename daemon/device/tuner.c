@@ -139,8 +139,9 @@ static bool read_candidate(json_t *json, struct message_choice *c, uint32_t i)
 	c->candidate[i].group_x = (uint16_t)group_x;
 	c->candidate[i].group_y = (uint16_t)group_y;
 	c->candidate[i].ns = (uint64_t)ns;
-	return c->candidate[i].kernel < KERNELS && x > 0 && y > 0 && group_x > 0 && group_y > 0 &&
-	       ns >= 0;
+	return c->candidate[i].kernel < KERNELS && x > 0 && x <= UINT16_MAX && y > 0 &&
+	       y <= UINT16_MAX && group_x > 0 && group_x <= UINT16_MAX && group_y > 0 &&
+	       group_y <= UINT16_MAX && ns >= 0;
 }
 
 static bool read_choice(json_t *json, struct message_choice *c)
@@ -345,6 +346,30 @@ static struct entry *add_entry(struct tuner *t, const struct work *work, const c
 	return e;
 }
 
+/* The choice that was made, if it can do this piece of the kind of work, which another's weights
+ * may differ from; and if it is of this program's table. */
+static bool use_choice(const struct device *device, const struct message_choice *choice,
+                       const struct work *work, enum kernel *kernel, struct shape *shape)
+{
+	enum kernel chosen = choice->candidate[choice->chosen].kernel;
+	struct shape shapes[SHAPES_MAX],
+	    wanted = {choice->candidate[choice->chosen].x, choice->candidate[choice->chosen].y,
+	              choice->candidate[choice->chosen].group_x,
+	              choice->candidate[choice->chosen].group_y};
+	uint32_t count;
+
+	if (!variant_applies(chosen, work, device, false))
+		return false;
+	count = variant_shapes(chosen, work, device, shapes);
+	for (uint32_t i = 0; i < count; i++)
+		if (!memcmp(&shapes[i], &wanted, sizeof wanted)) {
+			*kernel = chosen;
+			*shape = wanted;
+			return true;
+		}
+	return false;
+}
+
 void tuner_choose(void *tuner, const struct work *work, enum kernel *kernel, struct shape *shape)
 {
 	struct tuner *t = tuner;
@@ -356,19 +381,8 @@ void tuner_choose(void *tuner, const struct work *work, enum kernel *kernel, str
 	e = find_entry(t, text);
 	if (!e)
 		e = add_entry(t, work, text);
-	if (e && e->choice.count) {
-		enum kernel chosen = e->choice.candidate[e->choice.chosen].kernel;
-
-		if (variant_applies(chosen, work, device, false)) {
-			*kernel = chosen;
-			*shape = (struct shape){e->choice.candidate[e->choice.chosen].x,
-			                        e->choice.candidate[e->choice.chosen].y,
-			                        e->choice.candidate[e->choice.chosen].group_x,
-			                        e->choice.candidate[e->choice.chosen].group_y};
-			return;
-		}
-	}
-	plan_choose_by_table(device, work, kernel, shape);
+	if (!e || !e->choice.count || !use_choice(device, &e->choice, work, kernel, shape))
+		plan_choose_by_table(device, work, kernel, shape);
 }
 
 /* Buffers with some pattern in them, and the region that a launch makes. */
@@ -558,38 +572,58 @@ static const char *const usual[] = {
     "convolve=kernel=1 2 3 4 5;2 9 4 7 6;3 1 8 0 7;4 4 2 7 1;5 6 7 8 0",
 };
 
-static void note_usual(struct tuner *t, struct chain *chain, const struct image *image)
+/* Takes note of the work that a filter comes to with an image. */
+static enum error note_filter(struct tuner *t, struct chain *chain, const char *filter,
+                              const struct image *image)
 {
 	struct problem problem;
-	struct plan *plan;
+	struct plan *plan = NULL;
+	enum error e;
 
-	for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
-		chain_init(chain);
-		if (chain_parse(chain, usual[i], &problem) ||
-		    plan_new(t->programs, chain, image, tuner_choose, t, &plan))
-			log_error("%s cannot be tuned", usual[i]);
-		else
-			plan_free(&plan);
-	}
+	chain_init(chain);
+	e = chain_parse(chain, filter, &problem);
+	if (!e)
+		e = chain_check(chain, &problem);
+	if (e)
+		log_error("%s cannot be tuned: %s", filter, problem.detail);
+	else
+		e = plan_new(t->programs, chain, image, tuner_choose, t, &plan);
+	plan_free(&plan);
+	return e;
 }
 
-void tuner_run(struct tuner *t, void (*report)(const struct message_choice *choice))
+/* The same of all filters with images of all types. */
+static enum error note_filters(struct tuner *t, const char *const *filters, size_t count)
 {
+	static const uint32_t bands[3] = {1, 3, 4};
 	struct chain *chain = malloc(sizeof *chain);
-	struct message_choice choice;
+	enum error e = chain ? ERR_OK : ERR_MEMORY;
 
-	for (uint32_t kind = 0; chain && kind < 9; kind++) {
-		static const uint32_t bands[3] = {1, 3, 4};
-		struct image image = {
-		    .width = WIDTH, .height = WIDTH, .bands = bands[kind % 3], .type = kind / 3};
+	for (enum pixel_type type = 0; !e && type < PIXEL_TYPES; type++)
+		for (size_t i = 0; !e && i < 3 * count; i++) {
+			struct image image = {.width = WIDTH,
+			                      .height = WIDTH,
+			                      .bands = bands[i / count],
+			                      .type = type};
 
-		note_usual(t, chain, &image);
-	}
+			e = note_filter(t, chain, filters[i % count], &image);
+		}
 	free(chain);
-	while (first_unsettled(t)) {
+	return e;
+}
+
+enum error tuner_run(struct tuner *t, const char *const *filters, size_t count,
+                     void (*report)(const struct message_choice *choice))
+{
+	struct message_choice choice;
+	enum error e = count ? note_filters(t, filters, count)
+	                     : note_filters(t, usual, sizeof usual / sizeof *usual);
+
+	while (!e && first_unsettled(t)) {
 		if (!tuner_ready(t))
 			programs_wait(t->programs);
 		else if (tuner_step(t, &choice))
 			report(&choice);
 	}
+	return e;
 }

@@ -30,8 +30,11 @@ bool tuner_step(struct tuner *tuner, struct message_choice *choice);
 /* The i-th of the choices made; false after the last. */
 bool tuner_get(struct tuner *tuner, uint32_t i, struct message_choice *choice);
 
-/* Takes note of every kind of work that the filters' usual parameters come to, then measures until
- * all is settled. Each choice is handed to `report`. */
-void tuner_run(struct tuner *tuner, void (*report)(const struct message_choice *choice));
+/* Takes note of every kind of work that these filters (count 0: the usual ones; each as in a
+ * request's chain) come to with images of all types, then measures until all is settled. Each
+ * choice is handed to `report`. ERR_BAD_PARAMETER or ERR_UNKNOWN_FILTER, logged, if a filter is
+ * none. */
+enum error tuner_run(struct tuner *tuner, const char *const *filters, size_t count,
+                     void (*report)(const struct message_choice *choice)) MUST_CHECK;
 
 #endif

@@ -308,7 +308,7 @@ void variant_describe(enum kernel kernel, char *text, size_t size)
 	char rows[32];
 
 	snprintf(text, size, "%s (%s)", row->name, row->text);
-	if (row->device == KERNEL_FOR_NVIDIA)
+	if (row->device == KERNEL_FOR_ONLY_NVIDIA)
 		add_need(text, size, "an NVIDIA GPU");
 	if (row->types == 1u << PIXEL_U8)
 		add_need(text, size, "bytes");

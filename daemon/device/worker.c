@@ -11,13 +11,21 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/log.h"
 #include "device/lane.h"
 #include "device/warm.h"
 
-enum { LANES_SHARED = 2, LANES_OWN = 3, LANES_LIMIT = 3, TUNE_AFTER_MS = 100 };
+enum {
+	LANES_SHARED = 2,
+	LANES_OWN = 3,
+	LANES_LIMIT = 3,
+	TUNE_AFTER_MS = 100,
+	WAIT_MS = 10000, /* for a program, at most: less than the front gives a tile */
+	WAIT_CHECK_MS = 500,
+};
 
 struct job_plan {
 	struct job_plan *next;
@@ -30,6 +38,7 @@ struct job_plan {
 struct waiting_tile {
 	struct waiting_tile *next;
 	struct tile tile;
+	uint64_t since_ms;
 };
 
 struct worker {
@@ -132,6 +141,14 @@ void worker_free(struct worker **worker)
 	*worker = NULL;
 }
 
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
 static const struct device_arena *find_arena(const struct worker *w, uint32_t number)
 {
 	for (uint32_t i = 0; i < w->arena_count; i++)
@@ -229,21 +246,33 @@ static bool must_wait(struct worker *w, const struct tile *tile)
 	return job && job->plan && plan_resolve(job->plan, w->programs) == PROGRAM_PENDING;
 }
 
+static enum error answer_late(struct worker *w, const struct tile *tile)
+{
+	char reason[sizeof(((struct message_tile_done *)0)->reason)];
+
+	snprintf(reason, sizeof reason, "%s is still being compiled on %s; ask again",
+	         kernel_name(chain_kernel(&(*find_plan(w, tile->job))->plan->chain)),
+	         w->device->name);
+	return answer_error(w, tile, ERR_NOT_READY, 0, reason);
+}
+
 /* Gives waiting tiles to idle lanes. */
 static enum error start_tiles(struct worker *w)
 {
 	struct waiting_tile **link = &w->first, *tile;
 	struct lane *lane;
+	bool late;
 	enum error e = ERR_OK;
 
 	while (!e && *link && (lane = idle_lane(w))) {
 		tile = *link;
-		if (must_wait(w, &tile->tile)) {
+		late = must_wait(w, &tile->tile);
+		if (late && now_ms() - tile->since_ms < WAIT_MS) {
 			link = &tile->next;
 			continue;
 		}
 		*link = tile->next;
-		e = start_tile(w, lane, &tile->tile);
+		e = late ? answer_late(w, &tile->tile) : start_tile(w, lane, &tile->tile);
 		free(tile);
 	}
 	for (w->last = &w->first; *w->last; w->last = &(*w->last)->next)
@@ -350,7 +379,7 @@ static enum error take_tile(struct worker *w, const struct tile *tile)
 
 	if (!waiting)
 		return ERR_MEMORY;
-	*waiting = (struct waiting_tile){.tile = *tile};
+	*waiting = (struct waiting_tile){.tile = *tile, .since_ms = now_ms()};
 	*w->last = waiting;
 	w->last = &waiting->next;
 	return ERR_OK;
@@ -446,7 +475,8 @@ static enum error wait_or_tune(struct worker *w, struct pollfd wait[2], bool *tu
 {
 	struct message_choice choice;
 	bool may_tune = is_idle(w) && tuner_ready(w->tuner);
-	int count = poll(wait, 2, !may_tune ? -1 : *tuning ? 0 : TUNE_AFTER_MS);
+	int pause = w->first ? WAIT_CHECK_MS : -1;
+	int count = poll(wait, 2, !may_tune ? pause : *tuning ? 0 : TUNE_AFTER_MS);
 
 	if (count < 0)
 		return errno == EINTR ? ERR_OK : ERR_IO;

@@ -403,14 +403,16 @@ def filter_premultiplied(colour, alpha, op, kind, total):
     weighted = filter_plain(product, op, kind)
     weighted.value = weighted.value - op.offset
     nothing = np.abs(total.value) <= 1e-12 * op.gain * FULL_SCALE[kind]
+    # Unless every term is 0, float32 may find a little more or less than that.
+    chance = nothing & (op.magnified(np.abs(alpha.value)) > 0)
     divisor = np.where(nothing, 1, total.value)
     value = np.where(nothing, 0, weighted.value / divisor)
     errors = []
     for part, whole in ((weighted.hard, total.hard), (weighted.tight, total.tight)):
         least = np.abs(divisor) - whole
         error = (part + np.abs(value) * whole) / np.where(least > 0, least, np.inf)
-        errors.append(np.where(nothing & (whole < 1e-3), 0,
-                               np.where(least > 0, error, np.inf)))
+        error = np.where(nothing & (whole < 1e-3), 0, np.where(least > 0, error, np.inf))
+        errors.append(np.where(chance, np.inf, error))
     # Where alpha comes to (nearly) nothing, no colour may be reported instead of the quotient.
     vague = (total.value < (0.5 if kind != "f32" else 0) + total.hard) & ~nothing
     if op.offset:

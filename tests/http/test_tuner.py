@@ -1,0 +1,196 @@
+"""The tuner: in idle time it measures the kernels for what was asked, and remembers."""
+import json
+import os
+import subprocess
+
+import pytest
+
+import oracle
+from service import BUILD, ONE_DEVICE, poll
+from test_results import random_pixels
+
+PIXELS = random_pixels(1, 400, 300, 3, "u8")
+FILTERS = [("gaussian", {"size": 3})]
+WORK = "separable 3x3 u8 x3 mean"
+WAIT = 120
+
+
+def choices(service):
+    return {c["work"]: c for c in service.get("/v1/kernels").json()["choices"]}
+
+
+def ask(service):
+    answer = service.filter(PIXELS, FILTERS)
+    assert answer.status == 200, answer
+    oracle.check(answer.pixels, oracle.filtered(PIXELS, FILTERS))
+    return answer
+
+
+def chosen(service):
+    """Asks, and waits for the choice."""
+    ask(service)
+    return poll(lambda: choices(service).get(WORK), WAIT, "a choice", 0.2)
+
+
+def state_file(service):
+    return next(service.state.glob("tuning-*.json"))
+
+
+@pytest.fixture(scope="module")
+def start(launch):
+    def started(*options, state=None):
+        service = launch("--codecs", "1", *options, environment=ONE_DEVICE)
+        if state is not None:
+            for file, text in state.items():
+                (service.state / file).write_text(text)
+        return service
+    return started
+
+
+@pytest.fixture(scope="module")
+def tuned(start):
+    """(the choice as the service shows it, {state file: text})"""
+    with start() as service:
+        choice = chosen(service)
+        assert ask(service).timing.get(choice["variant"])
+        file = state_file(service)
+        return choice, {file.name: file.read_text()}
+
+
+def test_choice(tuned):
+    """It names the quickest of what was measured, general kernels among them."""
+    choice, _ = tuned
+    candidates = choice["candidates"]
+    assert choice["device"] == "cpu0" and len(candidates) >= 3
+    assert {"separable", "separable_packed"} <= {c["variant"] for c in candidates}
+    times = [c["ns_per_sample"] for c in candidates]
+    measured = [t for t in times if t is not None]
+    assert all(t > 0 for t in measured)
+    assert times[choice["chosen"]] == min(measured)
+    assert choice["variant"] == candidates[choice["chosen"]]["variant"]
+
+
+def test_state_file(tuned):
+    (name, text), = tuned[1].items()
+    state = json.loads(text)
+    assert name == "tuning-0-0.json"
+    assert state["device"] and state["driver"] and len(state["kernels"]) == 64
+    assert WORK in [c["work"] for c in state["choices"]]
+
+
+def test_remembered(tuned, start):
+    """After a restart the choice is there at once, and nothing is measured again."""
+    choice, state = tuned
+    with start(state=state) as service:
+        assert poll(lambda: choices(service).get(WORK), 5, "the remembered choice") == choice
+        poll(lambda: choice["variant"] in ask(service).timing, WAIT, "the chosen kernel", 0.2)
+
+
+def changed(text, **changes):
+    return json.dumps({**json.loads(text), **changes})
+
+
+def with_choice(text, **changes):
+    state = json.loads(text)
+    state["choices"] = [{**c, **changes} for c in state["choices"]]
+    return json.dumps(state)
+
+
+def with_candidate(text, **changes):
+    state = json.loads(text)
+    for choice in state["choices"]:
+        choice["candidates"][choice["chosen"]].update(changes)
+    return json.dumps(state)
+
+
+SPOILT = {
+    "other driver": lambda text: changed(text, driver="another 1.0"),
+    "other device": lambda text: changed(text, device="another"),
+    "other kernels": lambda text: changed(text, kernels="0" * 64),
+    "cut": lambda text: text[:len(text) // 2],
+    "empty": lambda text: "",
+    "not json": lambda text: "\0\1\2 nothing",
+    "a list": lambda text: "[1, 2, 3]",
+    "no choices": lambda text: changed(text, choices=7),
+    "choices of numbers": lambda text: changed(text, choices=[1, None, "x", {}]),
+    "chosen out of range": lambda text: with_choice(text, chosen=99),
+    "chosen negative": lambda text: with_choice(text, chosen=-1),
+    "too many": lambda text: with_choice(text, candidates=[{}] * 1000),
+    "no candidates": lambda text: with_choice(text, candidates=[]),
+    "unknown kernel": lambda text: with_candidate(text, kernel="no_such"),
+    "no shape": lambda text: with_candidate(text, shape=[0, 0, 0, 0]),
+    "huge shape": lambda text: with_candidate(text, shape=[1 << 20, 1, 1, 1]),
+}
+
+
+@pytest.mark.parametrize("damage", SPOILT)
+def test_spoilt_state(tuned, start, damage):
+    """Measured again, and written anew; never fatal."""
+    choice, state = tuned
+    (name, text), = state.items()
+    with start(state={name: SPOILT[damage](text)}) as service:
+        assert WORK not in choices(service)
+        again = chosen(service)
+        assert {c["variant"] for c in again["candidates"]} == {c["variant"] for c in
+                                                               choice["candidates"]}
+        assert json.loads(state_file(service).read_text())["kernels"] == \
+            json.loads(text)["kernels"]
+        assert service.restarts() == 0, service.tail()
+
+
+@pytest.mark.parametrize("changes", [
+    {"kernel": "gradient"},            # there is such a kernel, but it does something else
+    {"kernel": "separable_mma"},       # not on this device
+    {"kernel": "extend"},              # no filter at all
+    {"shape": [3, 7, 1, 1]},           # in no table
+    {"shape": [65535, 65535, 1, 1]},
+])
+def test_misleading_state(tuned, start, changes):
+    """A choice that cannot be: answers stay right, by another kernel."""
+    (name, text), = tuned[1].items()
+    with start(state={name: with_candidate(text, **changes)}) as service:
+        for _ in range(3):
+            ask(service)
+        assert service.restarts() == 0, service.tail()
+
+
+def test_state_cannot_be_written(start):
+    """Said, and no more."""
+    with start() as service:
+        (service.state / "tuning-0-0.json.new").mkdir()
+        chosen(service)
+        poll(lambda: "cannot write" in service.tail(), 10, "a line of the log")
+        ask(service)
+
+
+def test_requests_while_tuning(start):
+    """They come first."""
+    with start() as service:
+        for i in range(60):
+            size = 3 + 2 * (i % 5)
+            answer = service.filter(PIXELS, [("box", {"size": size})])
+            assert answer.status == 200, answer
+            oracle.check(answer.pixels, oracle.filtered(PIXELS, [("box", {"size": size})]))
+        poll(lambda: len(choices(service)) >= 2, WAIT, "two choices", 0.2)
+        assert service.restarts() == 0
+
+
+def test_at_once(cache, tmp_path):
+    """convolved-device --tune prints what it measures and leaves it for the service."""
+    (tmp_path / "state").mkdir()
+    arguments = [BUILD / "convolved-device", "--tune", "--filter", "gaussian=size=3",
+                 "--filter", "sobel", "--cache-dir", cache, "--state-dir", tmp_path / "state"]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=600,
+                          env={**os.environ, **ONE_DEVICE})
+    assert done.returncode == 0, done
+    assert "* " + WORK in done.stdout and "us " in done.stdout
+    state = json.loads((tmp_path / "state" / "tuning-0-0.json").read_text())
+    works = {c["work"] for c in state["choices"]}
+    assert WORK in works and "gradient magnitude 3x3 u8 x3" in works
+    assert not [w for w in works if w.startswith("bilateral")]
+
+
+def test_at_once_refused():
+    done = subprocess.run([BUILD / "convolved-device", "--tune", "--filter", "no-such"],
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "no-such" in done.stderr

@@ -1,0 +1,196 @@
+"""variant=: every kernel by its name, on every image that it does, against the oracle and against the
+service's own reference; and a clear refusal of everything else."""
+import itertools
+
+import numpy as np
+import pytest
+
+import imagefiles
+import oracle
+from service import ONE_DEVICE, poll
+from test_results import random_pixels, seed_of
+
+# Filters by the kinds of operation that kernels do.
+SEPARABLE = [("gaussian", {"size": 5}), ("box", {"size": 3})]
+MATRIX = [("convolve", {"kernel": [[1, -2, 3], [4, 5, -6], [-7, 8, 9]]})]
+GRADIENT = [("sobel", {}), ("prewitt", {"output": "direction"})]
+BILATERAL = [("bilateral", {"radius": 2, "sigma_range": 0.3})]
+FILTERS = [*SEPARABLE, *MATRIX, *GRADIENT, *BILATERAL]
+IMAGES = [("u8", 1), ("u8", 4), ("u16", 3), ("f32", 4)]
+# Large enough for all: some kernels want a vector of samples a row.
+WIDTH, HEIGHT = 203, 57
+
+
+@pytest.fixture(scope="module")
+def service(launch):
+    """On PoCL alone, whatever else the host has."""
+    with launch("--codecs", "2", environment=ONE_DEVICE) as own:
+        yield own
+        assert own.restarts() == 0, own.tail()
+
+
+@pytest.fixture(scope="module")
+def variants(service):
+    return {v["name"]: v for v in service.get("/v1/kernels").json()["variants"]}
+
+
+def used(answer):
+    """The kernels that worked on it, as Server-Timing says."""
+    return set(answer.timing)
+
+
+def right(answer, pixels, filters, halves=False, **options):
+    """halves: the kernel sums half floats, and so rounds more samples wrongly, though by no more."""
+    assert answer.status == 200, answer
+    expected = oracle.filtered(pixels, filters, **options)
+    if halves:
+        expected.misrounded = 0.1
+    oracle.check(answer.pixels, expected)
+
+
+NAMES = ["separable", "matrix", "matrix_compensated", "gradient", "bilateral", "separable_packed",
+         "separable_wide", "matrix_wide", "gradient_packed", "bilateral_rows", "separable_half",
+         "separable_mma", "separable_ring", "separable_local", "matrix_half", "matrix_mma", "matrix_ring",
+         "gradient_half", "gradient_ring", "bilateral_wide", "conv_naive", "conv_image",
+         "conv_local_single", "conv_local_coop", "sep_two_pass", "sep_one_pass", "sep_tiled",
+         "bilateral_naive", "bilateral_image", "bilateral_unrolled", "sobel_uchar", "sobel_uchar4",
+         "sobel_float16_tile"]
+ONLY_NVIDIA = {"separable_mma", "matrix_half", "matrix_mma"}
+# Made for GPUs: PoCL takes many seconds to compile them.
+SLOW = {"separable_half", "separable_ring", "separable_local", "matrix_ring", "gradient_half",
+        "gradient_ring", "bilateral_wide"}
+
+
+def filtered(service, pixels, filters, **options):
+    """The answer, asked for again while its kernel is being compiled."""
+    def settled():
+        answer = service.filter(pixels, filters, **options)
+        if answer.status == 503:
+            assert answer.refused(503, "not-ready") and answer.headers["Retry-After"]
+            return None
+        return answer
+    return poll(settled, 300, "the kernel")
+
+
+def test_all_are_listed(variants):
+    """The tests below miss none; each says what it is."""
+    assert set(variants) >= set(NAMES)
+    for one in variants.values():
+        assert one["origin"] in ("general", "special", "classic") and one["text"], one
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_variant(service, name):
+    """What it does it does right, and nothing else in its place; what it does not is refused."""
+    done = 0
+    images = IMAGES[:1] if name in SLOW else IMAGES
+    for one, (kind, bands) in itertools.product(FILTERS, images):
+        pixels = random_pixels(seed_of(name, kind, bands), WIDTH, HEIGHT, bands, kind)
+        answer = filtered(service, pixels, [one], variant=name, border="reflect101", verify=1)
+        if answer.status != 200:
+            problem = answer.refused(400, "bad-parameter")
+            assert (problem["parameter"], problem["value"]) == ("variant", name), problem
+            assert name in problem["detail"]
+            continue
+        done += 1
+        right(answer, pixels, [one], name.endswith("_half"), border="reflect101")
+        assert name in used(answer), (one, kind, bands, used(answer))
+        assert answer.headers["X-Verify-Mismatches"] == "0"
+        assert int(answer.headers["X-Verify-Samples"]) == pixels.size
+    assert (done == 0) == (name in ONLY_NVIDIA), done
+
+
+@pytest.mark.parametrize("name", ["general", "reference"])
+def test_for_all(service, name):
+    for one, kind, (bands, alpha) in itertools.product(
+            [*FILTERS, ("unsharp", {})], oracle.TYPES, ((1, False), (3, False), (4, True))):
+        pixels = random_pixels(seed_of(name, kind, bands), WIDTH, HEIGHT, bands, kind, alpha)
+        answer = service.filter(pixels, [one], variant=name, alpha=int(alpha), border="wrap")
+        right(answer, pixels, [one], alpha=alpha, border="wrap")
+
+
+def test_reference(service):
+    """By the processor alone: many tiles, a chain, every border, and no device in the answer."""
+    filters = [("gaussian", {"sigma": 1.4}), ("sobel", {})]
+    pixels = random_pixels(3, 1501, 703, 3, "u8")
+    for border in oracle.BORDERS:
+        tiles = service.metrics().total("convolved_tiles_total")
+        answer = service.filter(pixels, filters, variant="reference", border=border, verify=1)
+        right(answer, pixels, filters, border=border)
+        assert answer.timing["reference"] > 0 and "X-Device" not in answer.headers
+        assert not used(answer) & set(NAMES)
+        assert answer.headers["X-Verify-Samples"] == "0", "it cannot check itself"
+        assert service.metrics().total("convolved_tiles_total") - tiles <= 2, "a canary at most"
+
+
+def test_reference_of_a_file(service):
+    body = imagefiles.write_png(random_pixels(4, 90, 70, 3, "u8"))
+    answer = service.post("/v1/filters/gaussian?sigma=2&variant=reference&roi=5,6,50,40&target=1,2",
+                          body)
+    assert answer.status == 200 and answer.type == "image/png"
+
+
+def test_reference_can_be_given_up(launch):
+    """A client's time ends, though one thread works on and on; the next is served."""
+    pixels = random_pixels(5, 3000, 2000, 4, "f32")
+    with launch("--codecs", "1", "--job-timeout", "2", environment=ONE_DEVICE) as own:
+        answer = own.filter(pixels, [("bilateral", {"radius": 16})], variant="reference")
+        assert answer.status == 504, answer
+        assert own.works()
+
+
+def test_unknown(service):
+    pixels = random_pixels(6, 20, 10, 1, "u8")
+    for name in ("no-such", "Separable", "extend", "unknown"):
+        problem = service.filter(pixels, [SEPARABLE[0]], variant=name).refused(400, "bad-parameter")
+        assert problem["parameter"] == "variant" and problem["value"] == name
+        assert "separable" in problem["detail"] and "reference" in problem["detail"]
+
+
+@pytest.mark.parametrize("name, filters, width, bands, options, says", [
+    # Found by the front: another filter, a window that is too large.
+    ("gradient", [SEPARABLE[0]], 200, 1, {}, "it does sobel"),
+    ("separable_wide", [("box", {"size": 101})], 200, 1, {}, "radius"),
+    # By the codec worker: the image's type and bands.
+    ("conv_image", [("box", {})], 200, 3, {}, "bands"),
+    ("separable_packed", [("unsharp", {})], 200, 3, {}, "f32"),
+    # By the device worker, in words that say what it would take and where.
+    ("separable_mma", [SEPARABLE[0]], 200, 3, {}, "NVIDIA GPU"),
+    ("separable_packed", [("convolve", {"kernel": [[1, -3, 1]] * 3})], 200, 3, {}, "weights of a mean"),
+    ("separable_packed", [SEPARABLE[0]], 9, 1, {}, "rows of 64 samples"),
+    ("gradient_packed", [("sobel", {"output": "x"})], 200, 1, {}, "output=magnitude"),
+    ("bilateral_rows", [("bilateral", {})], 200, 3, {"channels": "red"}, "all bands"),
+    ("sobel_uchar", [("scharr", {})], 200, 1, {}, "sobel's magnitude"),
+    ("conv_naive", [("box", {})], 200, 3, {"channels": "red"}, "all bands"),
+    ("conv_image", [("gaussian", {"size": 5})], 200, 4, {}, "radius"),
+])
+def test_refused(service, name, filters, width, bands, options, says):
+    """Never by another kernel instead, and at once."""
+    pixels = random_pixels(7, width, 40, bands, "u8")
+    answer = service.filter(pixels, filters, variant=name, **options)
+    problem = answer.refused(400, "bad-parameter")
+    assert (problem["parameter"], problem["value"]) == ("variant", name)
+    assert says in problem["detail"], problem
+    assert service.filter(pixels, filters, **options).status == 200
+
+
+def test_for_a_part_of_a_chain(service):
+    """The variant does what it can of a chain, other kernels the rest."""
+    filters = [SEPARABLE[0], ("sobel", {})]
+    pixels = random_pixels(8, WIDTH, HEIGHT, 3, "u8")
+    for name in ("separable_wide", "sep_tiled", "gradient_packed", "gradient"):
+        answer = service.filter(pixels, filters, variant=name)
+        right(answer, pixels, filters)
+        assert name in used(answer) and len(used(answer) & set(NAMES)) == 2, used(answer)
+
+
+def test_a_refusal_is_no_fault(service):
+    """Nothing is tried again elsewhere, and no device is blamed."""
+    before = service.metrics()
+    pixels = random_pixels(9, 900, 700, 3, "u8")
+    for _ in range(3):
+        service.filter(pixels, [SEPARABLE[0]], variant="separable_mma").refused(400,
+                                                                                "bad-parameter")
+    after = service.metrics()
+    for name in ("convolved_tile_retries_total", "convolved_worker_restarts_total"):
+        assert after.total(name) == before.total(name)
