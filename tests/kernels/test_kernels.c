@@ -28,7 +28,7 @@ static const struct group groups[] = {
     {"separable, radius 31", "box=size=63", 5e4},
     {"separable, radius 300", "gaussian=sigma=100:size=601", 2e3},
     {"lattice of 3", "gaussian=sigma=8.5", 2e4},
-    {"lattice of 3, unsharp", "unsharp=sigma=20", 1e4},
+    {"lattice of 4, unsharp", "unsharp=sigma=20", 1e4},
     {"lattice of 4", "gaussian=sigma=23.7", 1e4},
     {"lattice of 5", "gaussian=sigma=45", 5e3},
     {"lattice of 6", "gaussian=sigma=66", 3e3},
