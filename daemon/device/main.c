@@ -132,11 +132,13 @@ static struct options parse_options(int argc, char **argv)
 }
 
 /* Gives drivers folders of their own, unless the environment already does. What PoCL compiles is
- * kept by us (cache.h): nothing in its folder need outlive this process. */
-static void set_folders(const char *cache_dir)
+ * kept by us (cache.h): nothing in its folder need outlive this process. And it is to compile every
+ * kernel once, with the program: not again at a launch, for its local size, which gains nothing. */
+static void set_environment(const char *cache_dir)
 {
 	char path[4096];
 
+	setenv("POCL_WORK_GROUP_SPECIALIZATION", "0", 0);
 	if (!cache_dir)
 		return;
 	if (cache_make_work_folder(cache_dir, path, sizeof path))
@@ -257,7 +259,7 @@ int main(int argc, char **argv)
 	struct options options = parse_options(argc, argv);
 
 	log_init("convolved-device", options.log_level);
-	set_folders(options.worker.cache_dir);
+	set_environment(options.worker.cache_dir);
 	if (options.tune)
 		return tune(&options) ? 1 : 0;
 	set_signals();

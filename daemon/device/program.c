@@ -63,30 +63,34 @@ static void log_build(cl_program program, cl_device_id device)
 	free(text);
 }
 
-/* The program of a stored binary; NULL if there is none or the driver does not take it. */
-static cl_program load(const struct program_source *source, const struct unit *unit)
+/* The program of a binary; NULL if the driver does not take it. */
+static cl_program from_binary(const struct program_source *source, const struct unit *unit,
+                              const unsigned char *binary, size_t size)
 {
 	const struct device *device = source->device;
-	size_t size;
-	const unsigned char *binary =
-	    cache_load(source->cache, unit->key, strlen(unit->key), &size);
-	cl_program program = NULL;
 	cl_int status = CL_SUCCESS, code = CL_SUCCESS;
+	cl_program program = clCreateProgramWithBinary(device->context, 1, &device->id, &size,
+	                                               &binary, &status, &code);
 
-	if (!binary)
-		return NULL;
-	program = clCreateProgramWithBinary(device->context, 1, &device->id, &size, &binary,
-	                                    &status, &code);
 	if (program && !code && !status)
 		code = clBuildProgram(program, 1, &device->id, unit->options, NULL, NULL);
-	free((void *)binary);
 	if (!code && !status)
 		return program;
-	log_warning("the driver does not take a cached program (%s): it is compiled again",
+	log_warning("the driver does not take a program that it made (%s)",
 	            opencl_error_name(code ? code : status));
 	if (program)
 		clReleaseProgram(program);
 	return NULL;
+}
+
+static cl_program load(const struct program_source *source, const struct unit *unit)
+{
+	size_t size;
+	unsigned char *binary = cache_load(source->cache, unit->key, strlen(unit->key), &size);
+	cl_program program = binary ? from_binary(source, unit, binary, size) : NULL;
+
+	free(binary);
+	return program;
 }
 
 static cl_program compile(const struct program_source *source, const struct unit *unit)
@@ -108,6 +112,31 @@ static cl_program compile(const struct program_source *source, const struct unit
 	return NULL;
 }
 
+/* Keeps what was compiled, and has the driver load it as it will from then on. PoCL compiles only
+ * halfway before the first launch, which then holds up those of all other programs; but what is in
+ * a binary is complete. */
+static void settle(const struct program_source *source, const struct unit *unit,
+                   cl_program *program)
+{
+	cl_program loaded = NULL;
+	size_t size = 0;
+	unsigned char *binary;
+
+	clGetProgramInfo(*program, CL_PROGRAM_BINARY_SIZES, sizeof size, &size, NULL);
+	binary = size ? malloc(size) : NULL;
+	if (binary &&
+	    !clGetProgramInfo(*program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL)) {
+		cache_store(source->cache, unit->key, strlen(unit->key), binary, size);
+		if (source->device->type == DEVICE_CPU)
+			loaded = from_binary(source, unit, binary, size);
+	}
+	free(binary);
+	if (!loaded)
+		return;
+	clReleaseProgram(*program);
+	*program = loaded;
+}
+
 enum error program_build(const struct program_source *source, const char *file, const char *options,
                          enum pixel_type type, cl_program *program, bool *cached)
 {
@@ -121,23 +150,8 @@ enum error program_build(const struct program_source *source, const char *file, 
 	*cached = *program != NULL;
 	if (!*program)
 		*program = compile(source, &unit);
+	if (*program && !*cached)
+		settle(source, &unit, program);
 	unit_fini(&unit);
 	return *program ? ERR_OK : ERR_DEVICE;
-}
-
-void program_store(const struct program_source *source, const char *file, const char *options,
-                   enum pixel_type type, cl_program program)
-{
-	struct unit unit;
-	size_t size = 0;
-	unsigned char *binary;
-
-	if (!source->cache || unit_init(&unit, source, file, options, type))
-		return;
-	clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof size, &size, NULL);
-	binary = size ? malloc(size) : NULL;
-	if (binary && !clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL))
-		cache_store(source->cache, unit.key, strlen(unit.key), binary, size);
-	free(binary);
-	unit_fini(&unit);
 }

@@ -14,14 +14,9 @@ struct program_source {
 };
 
 /* Builds the program of a file of kernels/ (NULL: the general kernels) with these options, for
- * pixels of a type. *cached: it came from the cache. The log says why if that fails: ERR_DEVICE,
- * ERR_IO or ERR_MEMORY. The program becomes the caller's. */
+ * pixels of a type; what is compiled goes into the cache. *cached: it came from there. The log says
+ * why if that fails: ERR_DEVICE, ERR_IO or ERR_MEMORY. The program becomes the caller's. */
 enum error program_build(const struct program_source *source, const char *file, const char *options,
                          enum pixel_type type, cl_program *program, bool *cached) MUST_CHECK;
-
-/* Puts a program that program_build() made of the same into the cache. Best after its kernels have
- * been launched: some drivers compile only then, and what they compiled is kept as well. */
-void program_store(const struct program_source *source, const char *file, const char *options,
-                   enum pixel_type type, cl_program program);
 
 #endif

@@ -35,7 +35,6 @@ struct special {
 struct general {
 	cl_program program;
 	cl_kernel function[KERNELS];
-	bool cached;
 };
 
 struct programs {
@@ -46,7 +45,7 @@ struct programs {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t change;
-	bool started, stop, keep; /* keep: the general programs are to be stored */
+	bool started, stop;
 	struct special *specials; /* newest first */
 	uint32_t count, pending;
 	struct message_programs built;
@@ -69,12 +68,13 @@ static enum error build_general(struct programs *p, enum pixel_type type)
 {
 	struct general *general = &p->general[type];
 	cl_int code = CL_SUCCESS;
-	enum error e = program_build(&p->source, NULL, p->general_options, type, &general->program,
-	                             &general->cached);
+	bool cached;
+	enum error e =
+	    program_build(&p->source, NULL, p->general_options, type, &general->program, &cached);
 
 	if (e)
 		return e;
-	*(general->cached ? &p->built.cached : &p->built.compiled) += 1;
+	*(cached ? &p->built.cached : &p->built.compiled) += 1;
 	for (enum kernel k = 0; !code && k < KERNELS; k++)
 		if (kernel_row(k)->origin == KERNEL_GENERAL)
 			general->function[k] =
@@ -90,7 +90,7 @@ static void write_options(const struct step *step, char options[OPTIONS_SIZE])
 	const struct shape *s = &step->shape;
 
 	snprintf(options, OPTIONS_SIZE,
-	         "-DBANDS=%u -DRADIUS_X=%u -DRADIUS_Y=%u -DKEEP=%u -DALPHA=%u -DOUTPUT=%u "
+	         "-DBANDS=%u -DRADIUS_X=%u -DRADIUS_Y=%u -DKEEP=%uu -DALPHA=%u -DOUTPUT=%u "
 	         "-DSMOOTH0=%.9ef -DSMOOTH1=%.9ef -DSMOOTH2=%.9ef -DBLOCK_X=%u -DBLOCK_Y=%u "
 	         "-DGROUP_X=%u -DGROUP_Y=%u",
 	         step->bands, step->radius_x, step->radius_y, step->keep, step->alpha, step->output,
@@ -156,8 +156,6 @@ static enum program_state build_special(struct programs *p, struct special *spec
 		          special->options, opencl_error_name(code));
 		return PROGRAM_FAILED;
 	}
-	if (!cached)
-		program_store(&p->source, file, special->options, special->type, special->program);
 	pthread_mutex_lock(&p->lock);
 	*(cached ? &p->built.cached : &p->built.compiled) += 1;
 	pthread_mutex_unlock(&p->lock);
@@ -177,14 +175,6 @@ static struct special *next_pending(const struct programs *p)
 	return next;
 }
 
-static void keep_general(struct programs *p)
-{
-	for (enum pixel_type type = 0; type < PIXEL_TYPES; type++)
-		if (!p->general[type].cached)
-			program_store(&p->source, NULL, p->general_options, type,
-			              p->general[type].program);
-}
-
 static void announce(const struct programs *p)
 {
 	const uint64_t one = 1;
@@ -193,26 +183,19 @@ static void announce(const struct programs *p)
 		log_debug("the eventfd is full");
 }
 
-/* Does what has been asked for; the lock is held on entry and on return, but not in between. */
+/* The lock is held on entry and on return, but not in between. */
 static void work_once(struct programs *p, struct special *special)
 {
-	enum program_state state = PROGRAM_FAILED;
+	enum program_state state;
 
 	pthread_mutex_unlock(&p->lock);
-	if (special)
-		state = build_special(p, special);
-	else
-		keep_general(p);
+	state = build_special(p, special);
 	pthread_mutex_lock(&p->lock);
-	if (!special) {
-		p->keep = false;
-	} else {
-		special->state = state;
-		p->built.failed += state == PROGRAM_FAILED;
-		step_release(&special->like);
-		p->pending--;
-		announce(p);
-	}
+	special->state = state;
+	p->built.failed += state == PROGRAM_FAILED;
+	step_release(&special->like);
+	p->pending--;
+	announce(p);
 	pthread_cond_broadcast(&p->change);
 }
 
@@ -227,7 +210,7 @@ static void *builder(void *data)
 	while (!p->stop) {
 		struct special *special = next_pending(p);
 
-		if (special || p->keep)
+		if (special)
 			work_once(p, special);
 		else
 			pthread_cond_wait(&p->change, &p->lock);
@@ -407,15 +390,7 @@ enum program_state programs_find(struct programs *p, struct step *step, bool urg
 void programs_wait(struct programs *p)
 {
 	pthread_mutex_lock(&p->lock);
-	while (p->pending || p->keep)
+	while (p->pending)
 		pthread_cond_wait(&p->change, &p->lock);
-	pthread_mutex_unlock(&p->lock);
-}
-
-void programs_keep(struct programs *p)
-{
-	pthread_mutex_lock(&p->lock);
-	p->keep = true;
-	pthread_cond_broadcast(&p->change);
 	pthread_mutex_unlock(&p->lock);
 }

@@ -34,8 +34,4 @@ enum program_state programs_find(struct programs *programs, struct step *step,
 /* Waits until nothing is pending. */
 void programs_wait(struct programs *programs);
 
-/* Lets the thread put the general programs, if they were compiled, into the cache: once all their
- * kernels have been launched. */
-void programs_keep(struct programs *programs);
-
 #endif

@@ -82,8 +82,6 @@ enum error worker_new(const struct device *device, const struct worker_options *
 	}
 	if (e)
 		worker_free(worker);
-	else
-		programs_keep(w->programs);
 	return e;
 }
 

@@ -156,11 +156,15 @@ static int run_tests(struct harness *h, const char *variant)
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-	    {"bench", no_argument, NULL, 'b'},         {"seed", required_argument, NULL, 's'},
-	    {"most", required_argument, NULL, 'm'},    {"copy", no_argument, NULL, 'c'},
-	    {"device", required_argument, NULL, 'd'},  {"kernel-dir", required_argument, NULL, 'k'},
-	    {"variant", required_argument, NULL, 'v'}, {0}};
+	static const struct option options[] = {{"bench", no_argument, NULL, 'b'},
+	                                        {"seed", required_argument, NULL, 's'},
+	                                        {"most", required_argument, NULL, 'm'},
+	                                        {"copy", no_argument, NULL, 'c'},
+	                                        {"platform", required_argument, NULL, 'p'},
+	                                        {"device", required_argument, NULL, 'd'},
+	                                        {"kernel-dir", required_argument, NULL, 'k'},
+	                                        {"variant", required_argument, NULL, 'v'},
+	                                        {0}};
 	const char *kernel_dir = NULL, *variant = NULL;
 	struct harness h;
 	unsigned platform = 0, device = 0;

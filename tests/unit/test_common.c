@@ -951,10 +951,6 @@ int main(void)
 	    cmocka_unit_test(test_reference_unsharp),
 	    cmocka_unit_test(test_reference_direction),
 	    cmocka_unit_test(test_reference_channels),
-	    cmocka_unit_test(test_area),
-	    cmocka_unit_test(test_channels),
-	    cmocka_unit_test(test_luma_and_chroma),
-	    cmocka_unit_test(test_variant),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
