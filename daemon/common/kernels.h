@@ -15,7 +15,8 @@ enum kernel {
 
 enum kernel_origin { KERNEL_GENERAL, KERNEL_SPECIAL, KERNEL_CLASSIC };
 
-/* What a kernel is shaped for; it runs elsewhere too, but for KERNEL_FOR_ONLY_NVIDIA. Those for
+/* What a kernel is shaped for. Those for GPUs run elsewhere too, those for CPUs (by extensions of
+ * Clang) and KERNEL_FOR_ONLY_NVIDIA do not. Those for
  * NVIDIA use instructions of its GPUs (compute capability 8.0 and up). */
 enum kernel_device {
 	KERNEL_FOR_ANY,

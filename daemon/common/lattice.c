@@ -20,7 +20,7 @@ static const double CUT = 4.65;
  * that the filter on the lattice is no dearer than the rest. */
 static uint32_t choose_stride(double sigma)
 {
-	return sigma <= 20 ? 3 : sigma <= 40 ? 4 : sigma <= 64 ? 5 : sigma <= 80 ? 6 : 8;
+	return sigma <= 12 ? 3 : sigma <= 30 ? 4 : sigma <= 50 ? 5 : sigma <= 80 ? 6 : 8;
 }
 
 struct lattice lattice_for(double sigma)

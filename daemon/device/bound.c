@@ -11,6 +11,8 @@ uint32_t half_bits(double value)
 	double mantissa = frexp(fabs(value), &exponent); /* in [0.5, 1) */
 	uint32_t sign = signbit(value) ? 0x8000 : 0;
 
+	if (value == 0)
+		return sign;
 	if (exponent < -13) /* subnormal: multiples of 2^-24 */
 		return sign | (uint32_t)rint(ldexp(fabs(value), 24));
 	if (exponent > 16)

@@ -90,7 +90,7 @@ static void write_options(const struct step *step, char options[OPTIONS_SIZE])
 	const struct shape *s = &step->shape;
 
 	snprintf(options, OPTIONS_SIZE,
-	         "-DBANDS=%u -DRADIUS_X=%u -DRADIUS_Y=%u -DKEEP=%u -DALPHA=%u -DOUTPUT=%u "
+	         "-DBANDS=%u -DRADIUS_X=%u -DRADIUS_Y=%u -DKEEP=%uu -DALPHA=%u -DOUTPUT=%u "
 	         "-DSMOOTH0=%.9ef -DSMOOTH1=%.9ef -DSMOOTH2=%.9ef -DBLOCK_X=%u -DBLOCK_Y=%u "
 	         "-DGROUP_X=%u -DGROUP_Y=%u",
 	         step->bands, step->radius_x, step->radius_y, step->keep, step->alpha, step->output,

@@ -192,7 +192,7 @@ LARGE_SIGMA, LARGE_SIGMA_ERROR = 8, 6e-6
 
 def large_sigma_reach(sigma):
     """How far the Gaussian of a large sigma reaches; docs/architecture.md, "Large sigma"."""
-    stride = next(s for most, s in ((20, 3), (40, 4), (64, 5), (80, 6), (100, 8)) if sigma <= most)
+    stride = next(s for most, s in ((12, 3), (30, 4), (50, 5), (80, 6), (100, 8)) if sigma <= most)
     half = 3 * (stride - 1)
     spare = -(2 * half + 1) % stride
     radius = int(np.ceil(4.65 * np.sqrt((sigma / stride) ** 2 - 1 + 1 / stride ** 2)))

@@ -28,7 +28,7 @@ static const struct group groups[] = {
     {"separable, radius 31", "box=size=63", 5e4},
     {"separable, radius 300", "gaussian=sigma=100:size=601", 2e3},
     {"lattice of 3", "gaussian=sigma=8.5", 2e4},
-    {"lattice of 3, unsharp", "unsharp=sigma=20", 1e4},
+    {"lattice of 4, unsharp", "unsharp=sigma=20", 1e4},
     {"lattice of 4", "gaussian=sigma=23.7", 1e4},
     {"lattice of 5", "gaussian=sigma=45", 5e3},
     {"lattice of 6", "gaussian=sigma=66", 3e3},
@@ -156,11 +156,15 @@ static int run_tests(struct harness *h, const char *variant)
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-	    {"bench", no_argument, NULL, 'b'},         {"seed", required_argument, NULL, 's'},
-	    {"most", required_argument, NULL, 'm'},    {"copy", no_argument, NULL, 'c'},
-	    {"device", required_argument, NULL, 'd'},  {"kernel-dir", required_argument, NULL, 'k'},
-	    {"variant", required_argument, NULL, 'v'}, {0}};
+	static const struct option options[] = {{"bench", no_argument, NULL, 'b'},
+	                                        {"seed", required_argument, NULL, 's'},
+	                                        {"most", required_argument, NULL, 'm'},
+	                                        {"copy", no_argument, NULL, 'c'},
+	                                        {"platform", required_argument, NULL, 'p'},
+	                                        {"device", required_argument, NULL, 'd'},
+	                                        {"kernel-dir", required_argument, NULL, 'k'},
+	                                        {"variant", required_argument, NULL, 'v'},
+	                                        {0}};
 	const char *kernel_dir = NULL, *variant = NULL;
 	struct harness h;
 	unsigned platform = 0, device = 0;

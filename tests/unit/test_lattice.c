@@ -114,7 +114,7 @@ static void test_span(void **state)
 
 static void print_table(void)
 {
-	static const double sigmas[] = {8.01, 8.5, 10, 15, 20, 30, 40, 50, 64, 80, 100};
+	static const double sigmas[] = {8.01, 8.5, 10, 12, 12.01, 20, 30, 40, 50, 70, 80, 100};
 
 	for (size_t i = 0; i < sizeof sigmas / sizeof *sigmas; i++) {
 		struct lattice l = lattice_for(sigmas[i]);
