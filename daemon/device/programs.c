@@ -109,7 +109,7 @@ static cl_int launch_once(struct programs *p, struct special *special)
 	uint32_t pitch = (uint32_t)((tile.width + 2 * step.radius_x + 64) * sample + 63) & ~63u;
 	uint64_t lead = (step.radius_x * sample + 63) & ~UINT64_C(63);
 	uint64_t size = (uint64_t)pitch * (tile.height + 2 * step.radius_y + 1);
-	struct view views[PLACES] = {0}, packed;
+	struct view views[PLACES] = {0}, packed = {0};
 	cl_context context = p->source.device->context;
 	cl_event event = NULL;
 	cl_int code;

@@ -393,8 +393,9 @@ static cl_int prepare_buffers(const struct tuner *t, struct trial *r)
 	uint64_t sample = pixel_type_size(r->work.type), bands = r->work.bands;
 	double samples = fmin(budget[device->type].samples, budget[device->type].work / taps(op));
 	uint32_t width = WIDTH / r->work.bands, height;
-	uint64_t lead = (op->radius_x * bands * sample + 63) & ~UINT64_C(63);
-	uint64_t pitch = (2 * lead + width * bands * sample + 63) & ~UINT64_C(63), size;
+	uint64_t lead =
+	    (op->radius_x * bands * sample + ROW_ALIGNMENT - 1) & ~(uint64_t)(ROW_ALIGNMENT - 1);
+	uint64_t pitch = row_pitch(2 * lead + width * bands * sample), size;
 	const uint32_t pattern = 0x3d813d02;
 	cl_int code;
 
