@@ -3,9 +3,10 @@
  * ones, which clamp what they read into it (`reach`). Of each there are three copies, used in turn
  * with three targets, so that no run finds its pixels in a cache.
  *
- * A round runs every variant once, and the copy; the medians are over all rounds. The general and
- * the published kernels have their rounds after the special ones: they take so much longer that the
- * device would be too hot for its full clock when it comes to these. */
+ * A round runs every variant a few times in a row, as tiles of a job do (a large kernel that has
+ * not run for a while must first be fetched itself), and the copy; the medians are over all rounds.
+ * The general and the published kernels have their rounds after the special ones: they take so much
+ * longer that the device would be too hot for its full clock when it comes to these. */
 #include "bench/measure.h"
 
 #include <math.h>
@@ -18,7 +19,7 @@
 #include "common/difference.h"
 #include "common/log.h"
 
-enum { PAIRS = 3, WINDOWS = 24, WINDOW_SIDE = 96, REFERENCE_SIDE = 256, POISON = 0xa5 };
+enum { PAIRS = 3, WINDOWS = 24, WINDOW_SIDE = 96, REFERENCE_SIDE = 256, POISON = 0xa5, BATCH = 5 };
 
 /* A variant in one shape. */
 struct runner {
@@ -27,7 +28,8 @@ struct runner {
 	cl_int4 reach;
 	bool bare, failed;
 	cl_int code;
-	cl_event event[2]; /* of a run: sep_two_pass has two launches */
+	uint32_t batch;           /* runs that are enqueued */
+	cl_event event[BATCH][2]; /* theirs: sep_two_pass has two launches */
 	double *ms;
 	uint32_t runs;
 	double spent; /* seconds */
@@ -249,7 +251,7 @@ static double event_ms(cl_event event, cl_int *code)
 }
 
 /* Enqueues all launches of a variant, on the pair of buffers whose turn it is. */
-static cl_int enqueue_once(struct bench *b, struct runner *r)
+static cl_int enqueue_once(struct bench *b, struct runner *r, cl_event event[2])
 {
 	struct view views[PLACES] = {0};
 	uint32_t pair = b->turn++ % PAIRS;
@@ -266,19 +268,19 @@ static cl_int enqueue_once(struct bench *b, struct runner *r)
 			step_pack(step, &b->tile, &views[step->dst]);
 			views[step->dst].buffer = b->scratch;
 		}
-		code = step_launch(step, b->device, &b->tile, b->queue, views, &r->event[i]);
+		code = step_launch(step, b->device, &b->tile, b->queue, views, &event[i]);
 	}
 	return code;
 }
 
 /* The time of what enqueue_once() enqueued, which is through. */
-static double collect(struct runner *r, cl_int *code)
+static double collect(const struct runner *r, cl_event event[2], cl_int *code)
 {
 	double ms = 0;
 
 	for (uint32_t i = 0; i < r->plan->count; i++) {
-		ms += event_ms(r->event[i], code);
-		r->event[i] = NULL;
+		ms += event_ms(event[i], code);
+		event[i] = NULL;
 	}
 	return ms;
 }
@@ -291,35 +293,43 @@ static bool is_due(const struct bench *b, const struct runner *r, bool special)
 	       (r->spent <= b->options->budget || r->runs < 4);
 }
 
+/* Takes the times of a runner's batch, which is through. */
+static void collect_batch(struct runner *r, cl_int finished)
+{
+	if (!r->code)
+		r->code = finished;
+	for (uint32_t i = 0; i < r->batch; i++) {
+		r->ms[r->runs] = collect(r, r->event[i], &r->code);
+		r->spent += r->ms[r->runs++] * 1e-3;
+	}
+	r->failed = r->code != CL_SUCCESS;
+	if (r->failed)
+		fprintf(stderr, "convolved-bench: %s: %s\n", kernel_name(r->kernel),
+		        opencl_error_name(r->code));
+}
+
 /* Everything is enqueued before any of it is waited for, as in service. */
 static void run_round(struct bench *b, bool special)
 {
+	const uint32_t most = b->options->iterations + b->options->warmup;
 	cl_event copy = NULL;
 	cl_int code, finished;
 	uint32_t pair = b->turn++ % PAIRS;
-	bool due[MEASURED_MAX];
 
 	for (uint32_t i = 0; i < b->count; i++) {
-		due[i] = is_due(b, &b->runner[i], special);
-		b->runner[i].code = due[i] ? enqueue_once(b, &b->runner[i]) : CL_SUCCESS;
+		struct runner *r = &b->runner[i];
+
+		r->code = CL_SUCCESS;
+		for (r->batch = 0; !r->code && r->batch < BATCH && is_due(b, r, special) &&
+		                   r->runs + r->batch < most;)
+			r->code = enqueue_once(b, r, r->event[r->batch++]);
 	}
 	code = clEnqueueCopyBuffer(b->queue, b->bare_buffer[pair], b->target_buffer[pair], 0, 0,
 	                           b->bare_size, 0, NULL, &copy);
 	finished = clFinish(b->queue);
-	for (uint32_t i = 0; i < b->count; i++) {
-		struct runner *r = &b->runner[i];
-
-		if (!due[i])
-			continue;
-		if (!r->code)
-			r->code = finished;
-		r->ms[r->runs] = collect(r, &r->code);
-		r->spent += r->ms[r->runs++] * 1e-3;
-		r->failed = r->code != CL_SUCCESS;
-		if (r->failed)
-			fprintf(stderr, "convolved-bench: %s: %s\n", kernel_name(r->kernel),
-			        opencl_error_name(r->code));
-	}
+	for (uint32_t i = 0; i < b->count; i++)
+		if (b->runner[i].batch)
+			collect_batch(&b->runner[i], finished);
 	if (!code)
 		code = finished;
 	b->copy_ms[b->copies++] = event_ms(copy, &code);
@@ -407,10 +417,10 @@ static enum error verify(struct bench *b, struct runner *r, struct measured *m)
 		code = clEnqueueFillBuffer(b->queue, b->target_buffer[i], &poison, 1, 0, size, 0,
 		                           NULL, NULL);
 	if (!code)
-		code = enqueue_once(b, r);
+		code = enqueue_once(b, r, r->event[0]);
 	if (!code)
 		code = clFinish(b->queue);
-	collect(r, &code);
+	collect(r, r->event[0], &code);
 	if (!e && !code)
 		code = clEnqueueReadBuffer(b->queue, b->target_buffer[(b->turn - 1) % PAIRS],
 		                           CL_TRUE, 0, size, target, 0, NULL, NULL);
