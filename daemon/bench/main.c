@@ -104,6 +104,9 @@ static void print_result(const struct session *s, const char *filter, const stru
                          const struct bench_result *result)
 {
 	print_head(s, filter, c, result);
+	if (!result->count)
+		puts("  none: this filter is made of several kernels, and only single ones are "
+		     "timed");
 	for (uint32_t i = 0; i < result->count; i++)
 		print_row(&result->measured[i], result);
 	fflush(stdout);
