@@ -16,6 +16,7 @@ struct device {
 	cl_context context;
 	enum device_type type;
 	bool nvidia;  /* a GPU of NVIDIA by its own driver, of compute capability 8.0 or more */
+	bool pocl;    /* PoCL's */
 	bool images;  /* has image objects */
 	bool unified; /* shares the host's memory: tiles need no copy */
 	char name[64];

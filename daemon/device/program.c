@@ -127,7 +127,7 @@ static void settle(const struct program_source *source, const struct unit *unit,
 	if (binary &&
 	    !clGetProgramInfo(*program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL)) {
 		cache_store(source->cache, unit->key, strlen(unit->key), binary, size);
-		if (source->device->type == DEVICE_CPU)
+		if (source->device->pocl)
 			loaded = from_binary(source, unit, binary, size);
 	}
 	free(binary);

@@ -123,7 +123,7 @@ static size_t combinations(const struct kernel_row *row)
  * GPUs and compiled for a CPU. The seed says which. */
 static size_t sparseness(const struct kernel_row *row)
 {
-	size_t wanted = row->device >= KERNEL_FOR_GPU ? 8 : 16, all = combinations(row);
+	size_t wanted = row->device >= KERNEL_FOR_GPU ? 5 : 10, all = combinations(row);
 
 	return row->origin == KERNEL_GENERAL || all < wanted ? 1 : all / wanted;
 }
