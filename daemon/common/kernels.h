@@ -15,7 +15,8 @@ enum kernel {
 
 enum kernel_origin { KERNEL_GENERAL, KERNEL_SPECIAL, KERNEL_CLASSIC };
 
-/* What a kernel is shaped for. Those for GPUs run elsewhere too, those for CPUs (by extensions of
+/* What a kernel is shaped for. Those for GPUs run elsewhere too (in tests: they take
+ * minutes to be compiled for a CPU), those for CPUs (by extensions of
  * Clang) and KERNEL_FOR_ONLY_NVIDIA do not. Those for
  * NVIDIA use instructions of its GPUs (compute capability 8.0 and up). */
 enum kernel_device {

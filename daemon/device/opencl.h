@@ -17,6 +17,7 @@ struct device {
 	enum device_type type;
 	bool nvidia;  /* a GPU of NVIDIA by its own driver, of compute capability 8.0 or more */
 	bool pocl;    /* PoCL's */
+	bool foreign; /* kernels for GPUs may be asked for though it is none: in tests */
 	bool images;  /* has image objects */
 	bool unified; /* shares the host's memory: tiles need no copy */
 	char name[64];
