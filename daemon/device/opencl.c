@@ -199,6 +199,8 @@ enum error device_open(struct device *device, unsigned platform, unsigned index)
 		log_error("there is no OpenCL device %u on platform %u", index, platform);
 		return ERR_NO_DEVICE;
 	}
+	device->platform = platform;
+	device->index = index;
 	device->id = devices[index];
 	device_describe(device, platforms[platform]);
 	device->context = clCreateContext(NULL, 1, &device->id, context_notify, NULL, &code);
