@@ -13,6 +13,7 @@
 
 #include "common/log.h"
 #include "common/wire.h"
+#include "device/apart.h"
 #include "device/cache.h"
 #include "device/worker.h"
 
@@ -28,6 +29,7 @@ struct options {
 	bool probe, tune;
 	const char *filter[FILTERS_MAX]; /* to tune */
 	size_t filters;
+	struct apart compile; /* file NULL: nothing */
 };
 
 static const char help[] =
@@ -56,6 +58,9 @@ static const struct option long_options[] = {
     {"log-level", required_argument, NULL, 'l'},
     {"tune", no_argument, NULL, 't'},
     {"filter", required_argument, NULL, 'f'},
+    {"compile", required_argument, NULL, 'C'}, /* by itself: see apart.h */
+    {"options", required_argument, NULL, 'O'},
+    {"pixels", required_argument, NULL, 'X'},
     {"probe", no_argument, NULL, 'P'},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
@@ -112,6 +117,15 @@ static void parse_option(struct options *options, int c)
 		if (options->filters == FILTERS_MAX)
 			usage_exit("--filter", optarg);
 		options->filter[options->filters++] = optarg;
+		break;
+	case 'C':
+		options->compile.file = optarg;
+		break;
+	case 'O':
+		options->compile.options = optarg;
+		break;
+	case 'X':
+		options->compile.type = (int)parse_index("--pixels", optarg) % PIXEL_TYPES;
 		break;
 	case 'l':
 		options->log_level = parse_level(optarg);
@@ -210,11 +224,20 @@ static enum error send_ready(const struct device *device, const struct worker *w
 	return wire_send(WORKER_SOCKET, &message, NULL);
 }
 
+/* PoCL's compiler would be in the way of its kernels. */
+static enum error open_device(struct device *device, const struct options *options)
+{
+	enum error e = device_open(device, options->worker.platform, options->worker.device);
+
+	device->apart = !e && device->pocl;
+	return e;
+}
+
 static enum error serve(const struct options *options, uint64_t started_ms)
 {
 	struct device device = {0};
 	struct worker *worker = NULL;
-	enum error e = device_open(&device, options->worker.platform, options->worker.device);
+	enum error e = open_device(&device, options);
 
 	if (!e)
 		e = worker_new(&device, &options->worker, WORKER_SOCKET, &worker);
@@ -251,7 +274,7 @@ static enum error tune(const struct options *options)
 {
 	struct device device = {0};
 	struct worker *worker = NULL;
-	enum error e = device_open(&device, options->worker.platform, options->worker.device);
+	enum error e = open_device(&device, options);
 
 	if (!e)
 		e = worker_new(&device, &options->worker, -1, &worker);
@@ -271,6 +294,9 @@ int main(int argc, char **argv)
 	struct options options = parse_options(argc, argv);
 
 	log_init("convolved-device", options.log_level);
+	if (options.compile.file && options.compile.options)
+		return apart_serve(&options.compile, options.worker.platform, options.worker.device,
+		                   options.worker.kernel_dir);
 	set_environment(options.worker.cache_dir);
 	if (options.tune)
 		return tune(&options) ? 1 : 0;

@@ -175,6 +175,7 @@ static void device_describe(struct device *device, cl_platform_id platform)
 	device_text(device->id, CL_DEVICE_NAME, device->name, sizeof device->name);
 	device_text(device->id, CL_DRIVER_VERSION, version, sizeof version);
 	platform_text(platform, platform_name, sizeof platform_name);
+	device->pocl = !strcmp(platform_name, "Portable Computing Language");
 	device->nvidia =
 	    !strncmp(platform_name, "NVIDIA", 6) && compute_capability(device->id) >= 8;
 	snprintf(device->driver, sizeof device->driver, "%.31s %.31s", platform_name, version);
@@ -199,6 +200,8 @@ enum error device_open(struct device *device, unsigned platform, unsigned index)
 		log_error("there is no OpenCL device %u on platform %u", index, platform);
 		return ERR_NO_DEVICE;
 	}
+	device->platform = platform;
+	device->index = index;
 	device->id = devices[index];
 	device_describe(device, platforms[platform]);
 	device->context = clCreateContext(NULL, 1, &device->id, context_notify, NULL, &code);

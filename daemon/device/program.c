@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "device/apart.h"
 #include "device/source.h"
 
 static const char *const type_options[PIXEL_TYPES] = {
@@ -112,29 +113,80 @@ static cl_program compile(const struct program_source *source, const struct unit
 	return NULL;
 }
 
-/* Keeps what was compiled, and has the driver load it as it will from then on. PoCL compiles only
- * halfway before the first launch, which then holds up those of all other programs; but what is in
- * a binary is complete. */
-static void settle(const struct program_source *source, const struct unit *unit,
-                   cl_program *program)
+/* What a compiled program consists of, complete; NULL if it does not say. The caller frees it. */
+static unsigned char *binary_of(cl_program program, size_t *size)
 {
-	cl_program loaded = NULL;
-	size_t size = 0;
 	unsigned char *binary;
 
-	clGetProgramInfo(*program, CL_PROGRAM_BINARY_SIZES, sizeof size, &size, NULL);
-	binary = size ? malloc(size) : NULL;
+	*size = 0;
+	clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof *size, size, NULL);
+	binary = *size ? malloc(*size) : NULL;
 	if (binary &&
-	    !clGetProgramInfo(*program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL)) {
-		cache_store(source->cache, unit->key, strlen(unit->key), binary, size);
-		if (source->device->pocl)
-			loaded = from_binary(source, unit, binary, size);
+	    clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL)) {
+		free(binary);
+		binary = NULL;
 	}
+	return binary;
+}
+
+enum error program_compile(const struct program_source *source, const char *file,
+                           const char *options, enum pixel_type type, unsigned char **binary,
+                           size_t *size)
+{
+	struct unit unit;
+	cl_program program;
+	enum error e = unit_init(&unit, source, file, options, type);
+
+	*binary = NULL;
+	if (e)
+		return e;
+	program = compile(source, &unit);
+	if (program) {
+		*binary = binary_of(program, size);
+		clReleaseProgram(program);
+	}
+	unit_fini(&unit);
+	return *binary ? ERR_OK : ERR_DEVICE;
+}
+
+/* Keeps a new binary. PoCL then loads it, as it will from then on: it compiles only halfway before
+ * the first launch, but what is in a binary is complete. */
+static cl_program settle(const struct program_source *source, const struct unit *unit,
+                         const unsigned char *binary, size_t size)
+{
+	if (!binary)
+		return NULL;
+	cache_store(source->cache, unit->key, strlen(unit->key), binary, size);
+	return source->device->pocl ? from_binary(source, unit, binary, size) : NULL;
+}
+
+static cl_program compile_here(const struct program_source *source, const struct unit *unit)
+{
+	cl_program program = compile(source, unit), loaded;
+	unsigned char *binary;
+	size_t size;
+
+	if (!program)
+		return NULL;
+	binary = binary_of(program, &size);
+	loaded = settle(source, unit, binary, size);
 	free(binary);
 	if (!loaded)
-		return;
-	clReleaseProgram(*program);
-	*program = loaded;
+		return program;
+	clReleaseProgram(program);
+	return loaded;
+}
+
+/* The general kernels are compiled here if that fails: without them there is nothing. */
+static cl_program compile_apart(const struct program_source *source, const struct unit *unit,
+                                const char *file, const char *options, enum pixel_type type)
+{
+	size_t size = 0;
+	unsigned char *binary = apart_compile(source, file, options, type, &size);
+	cl_program program = settle(source, unit, binary, size);
+
+	free(binary);
+	return program || file ? program : compile_here(source, unit);
 }
 
 enum error program_build(const struct program_source *source, const char *file, const char *options,
@@ -148,10 +200,10 @@ enum error program_build(const struct program_source *source, const char *file, 
 		return e;
 	*program = load(source, &unit);
 	*cached = *program != NULL;
-	if (!*program)
-		*program = compile(source, &unit);
-	if (*program && !*cached)
-		settle(source, &unit, program);
+	if (!*program && source->device->apart)
+		*program = compile_apart(source, &unit, file, options, type);
+	else if (!*program)
+		*program = compile_here(source, &unit);
 	unit_fini(&unit);
 	return *program ? ERR_OK : ERR_DEVICE;
 }

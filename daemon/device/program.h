@@ -19,4 +19,9 @@ struct program_source {
 enum error program_build(const struct program_source *source, const char *file, const char *options,
                          enum pixel_type type, cl_program *program, bool *cached) MUST_CHECK;
 
+/* Compiles the same, without the cache, to a binary that the caller frees. */
+enum error program_compile(const struct program_source *source, const char *file,
+                           const char *options, enum pixel_type type, unsigned char **binary,
+                           size_t *size) MUST_CHECK;
+
 #endif

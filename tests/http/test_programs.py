@@ -1,5 +1,6 @@
 """Compiled programs: kept in the cache folder, whatever happens to it; and kernels for particular
 parameters, compiled while general ones do the work."""
+import concurrent.futures
 import contextlib
 import os
 import pathlib
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 import oracle
-from service import ONE_DEVICE, REPOSITORY, Service, poll, sanitized
+from service import ONE_DEVICE, REPOSITORY, Service, children, poll, sanitized
 from test_results import random_pixels
 
 PIXELS = random_pixels(1, 400, 300, 3, "u8")
@@ -293,6 +294,21 @@ def test_does_not_compile(start, kernels, tmp_path):
         assert "compiler: " in service.tail()
         assert service.restarts() == 0
         answers_right(service, variant=None)
+
+
+def test_compiler_killed(copy, start):
+    """It is a process of its own: who insists on what it was at is told, nobody else notices."""
+    with start(copy, "--codecs", "2") as service:
+        device = service.workers("device")[0]
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            insisting = pool.submit(service.filter, PIXELS, GAUSSIAN, variant="sep_two_pass")
+            compiler, = poll(lambda: [p for p in children(device.pid) if p.alive], 10,
+                             "a compiler", 0.002)
+            compiler.kill()
+            insisting.result(60).refused(500, "device-failed")
+        assert "a compiler ended by signal 9" in service.tail()
+        answers_right(service)
+        assert service.restarts() == 0 and device.alive
 
 
 def test_requests_beside_a_compilation(copy, start):
