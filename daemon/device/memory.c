@@ -2,6 +2,7 @@
 #include "device/memory.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -48,6 +49,22 @@ void device_arena_close(struct device_arena *arena)
 	*arena = (struct device_arena){0};
 }
 
+static cl_mem create_poisoned(const struct device *device, uint64_t size, cl_int *code)
+{
+	enum { POISON = 0xA7 };
+	void *poison = malloc(size);
+	cl_mem memory;
+
+	*code = CL_OUT_OF_HOST_MEMORY;
+	if (!poison)
+		return NULL;
+	memset(poison, POISON, size);
+	memory = clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, size,
+	                        poison, code);
+	free(poison);
+	return memory;
+}
+
 cl_int growing_buffer_reserve(struct growing_buffer *buffer, const struct device *device,
                               uint64_t size)
 {
@@ -57,7 +74,9 @@ cl_int growing_buffer_reserve(struct growing_buffer *buffer, const struct device
 		return CL_SUCCESS;
 	growing_buffer_free(buffer);
 	size += size / 8; /* tiles of one job differ a little: do not grow for each */
-	buffer->memory = clCreateBuffer(device->context, CL_MEM_READ_WRITE, size, NULL, &code);
+	buffer->memory =
+	    device->in_test ? create_poisoned(device, size, &code)
+	                    : clCreateBuffer(device->context, CL_MEM_READ_WRITE, size, NULL, &code);
 	buffer->size = code ? 0 : size;
 	return code;
 }

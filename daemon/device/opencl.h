@@ -17,9 +17,11 @@ struct device {
 	unsigned platform, index; /* as OpenCL lists them */
 	bool apart;               /* another process of this program compiles for it */
 	enum device_type type;
-	bool nvidia;  /* a GPU of NVIDIA by its own driver, of compute capability 8.0 or more */
-	bool pocl;    /* PoCL's */
-	bool foreign; /* kernels for GPUs may be asked for though it is none: in tests */
+	bool nvidia; /* a GPU of NVIDIA by its own driver, of compute capability 8.0 or more */
+	bool pocl;   /* PoCL's */
+	/* In tests: it takes kernels for GPUs though it is none, launches no kernel but the test's,
+	 * and new buffers are full of what no result may depend on. */
+	bool in_test;
 	bool images;  /* has image objects */
 	bool unified; /* shares the host's memory: tiles need no copy */
 	char name[64];

@@ -276,7 +276,7 @@ bool variant_applies(enum kernel kernel, const struct work *work, const struct d
 	                   is_hopeless(kernel, work)))
 		return false;
 	return (row->device != KERNEL_FOR_ONLY_NVIDIA || device->nvidia) &&
-	       (shaped_for(kernel, device) || (device->foreign && row->device != KERNEL_FOR_CPU)) &&
+	       (shaped_for(kernel, device) || (device->in_test && row->device != KERNEL_FOR_CPU)) &&
 	       variant_shapes(kernel, work, device, shapes) > 0 &&
 	       has_what_it_needs(variants[kernel].needs, work) && exact_enough(kernel, work);
 }

@@ -399,6 +399,6 @@ FORCE_INLINE void window_pack_pairs(uint *result, const uint *v)
 #define BLOCK_PLACE                                                                                \
 	typedef char block_check[MIDDLE % 2 == 0 ? 1 : -1];                                        \
 	const uint x = get_global_id(0) * BLOCK_X, y = get_global_id(1) * BLOCK_Y;                 \
-	const uint width = x < samples ? samples - x : 0, height = y < rows ? rows - y : 0;        \
+	const uint width = samples - min(x, samples), height = rows - min(y, rows);                \
 	const global uchar *in = src + src_offset + (long)(y * (ulong)src_pitch + x * SIZE);       \
 	global uchar *out = dst + dst_offset + (ulong)y * dst_pitch + x * SIZE;

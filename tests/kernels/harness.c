@@ -34,7 +34,7 @@ bool harness_init(struct harness *h, unsigned platform, unsigned index, uint64_t
 	*h = (struct harness){0};
 	h->notify_fd = eventfd(0, EFD_NONBLOCK);
 	if (h->notify_fd >= 0 && !device_open(&h->device, platform, index) &&
-	    (h->device.foreign = true) &&
+	    (h->device.in_test = true) &&
 	    !programs_new(&h->programs, &h->device, kernel_dir, getenv("CONVOLVED_CACHE"), -1) &&
 	    !lane_new(&h->device, h->device.unified, h->notify_fd, &h->lane[LANE_ZERO_COPY]) &&
 	    !lane_new(&h->device, false, h->notify_fd, &h->lane[LANE_COPY]) &&
