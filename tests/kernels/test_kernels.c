@@ -2,9 +2,10 @@
  * 1x1, tiles of several heights, by both modes of a lane.
  *
  * test_kernels [--bench] [--seed N] [--most SAMPLES] [--copy] [--platform N] [--device N]
- *              [--kernel-dir DIR] [--variant NAME]
+ *              [--kernel-dir DIR] [--variant NAME] [--share I/N]
  * --most bounds the images' size, for runs under a checker that is slow; --copy has all tiles
- * copied, for one that does not see what the host writes into shared memory.
+ * copied, for one that does not see what the host writes into shared memory; --share runs only
+ * every N-th group of the general kernels, for N processes at once.
  * Prints a line a group (TAP), a line a failure, and last "N passed, N failed". */
 #include <getopt.h>
 #include <math.h>
@@ -138,18 +139,24 @@ static void run_large(struct harness *h, size_t number, int totals[2])
 	totals[1] += counts[1];
 }
 
-static int run_tests(struct harness *h, const char *variant)
+/* The part of the groups of general kernels that one of several processes runs. */
+struct share {
+	unsigned index, count;
+};
+
+static int run_tests(struct harness *h, const char *variant, struct share share)
 {
 	int totals[2] = {0, 0};
 
 	write_matrix(matrix63, sizeof matrix63, 63, 1, 100, "");
 	write_matrix(matrix_gain, sizeof matrix_gain, 15, -20, 41, ":scale=1");
 	write_matrix(matrix_huge, sizeof matrix_huge, 5, -10000000, 20000001, ":scale=1");
-	for (size_t i = 0; !variant && i < GROUPS; i++)
+	for (size_t i = share.index; !variant && i < GROUPS; i += share.count)
 		run_group(h, &groups[i], i + 1, totals);
-	if (!variant && trial_samples_most > 1e6)
+	if (!variant && trial_samples_most > 1e6 && share.index == 0)
 		run_large(h, GROUPS + 1, totals);
-	variants_run(h, variant, GROUPS + 2, totals);
+	if (share.count == 1)
+		variants_run(h, variant, GROUPS + 2, totals);
 	printf("%d passed, %d failed\n", totals[1], totals[0]);
 	return totals[0] ? 1 : 0;
 }
@@ -164,10 +171,12 @@ int main(int argc, char **argv)
 	                                        {"device", required_argument, NULL, 'd'},
 	                                        {"kernel-dir", required_argument, NULL, 'k'},
 	                                        {"variant", required_argument, NULL, 'v'},
+	                                        {"share", required_argument, NULL, 'S'},
 	                                        {0}};
 	const char *kernel_dir = NULL, *variant = NULL;
 	struct harness h;
 	unsigned platform = 0, device = 0;
+	struct share share = {0, 1};
 	bool bench = false;
 	int c, status = 0;
 
@@ -188,6 +197,9 @@ int main(int argc, char **argv)
 			kernel_dir = optarg;
 		else if (c == 'v')
 			variant = optarg;
+		else if (c == 'S' && sscanf(optarg, "%u/%u", &share.index, &share.count) == 2 &&
+		         share.index < share.count)
+			continue;
 		else
 			return 2;
 	log_init("test_kernels", LOG_LEVEL_WARNING);
@@ -197,7 +209,7 @@ int main(int argc, char **argv)
 	if (bench)
 		bench_run(&h);
 	else
-		status = run_tests(&h, variant);
+		status = run_tests(&h, variant, share);
 	harness_fini(&h);
 	return status;
 }
