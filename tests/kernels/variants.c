@@ -121,9 +121,10 @@ static size_t combinations(const struct kernel_row *row)
 
 /* Of how many combinations one is tried, where each costs a program, and more so if it is made for
  * GPUs and compiled for a CPU. The seed says which. */
-static size_t sparseness(const struct kernel_row *row)
+static size_t sparseness(const struct device *device, const struct kernel_row *row)
 {
-	size_t wanted = row->device >= KERNEL_FOR_GPU ? 5 : 10, all = combinations(row);
+	size_t wanted = device->type != DEVICE_CPU ? 40 : row->device >= KERNEL_FOR_GPU ? 5 : 10;
+	size_t all = combinations(row);
 
 	return row->origin == KERNEL_GENERAL || all < wanted ? 1 : all / wanted;
 }
@@ -135,7 +136,8 @@ static void run_set(struct progress *p, size_t operation, size_t *turn)
 	for (size_t g = 0; g < sets[operation].count; g++)
 		for (enum pixel_type type = 0; type < PIXEL_TYPES; type++)
 			for (size_t kind = 0; kind < KINDS; kind++)
-				if (is_allowed(row, type, kind) && (*turn)++ % sparseness(row) == 0)
+				if (is_allowed(row, type, kind) &&
+				    (*turn)++ % sparseness(&p->h->device, row) == 0)
 					run_kind(p, &sets[operation].group[g], type, kind);
 }
 
