@@ -38,14 +38,19 @@ void answer_header(struct answer *answer, const char *name, const char *format, 
 	answer->header[answer->headers++].value = value;
 }
 
+void answer_piece(struct answer *answer, char *text, size_t size)
+{
+	free(answer->text);
+	answer->text = text;
+	answer->text_size = text ? size : 0;
+}
+
 void answer_text(struct answer *answer, int status, const char *content_type, char *text,
                  size_t size)
 {
 	answer->status = text ? status : 500;
 	answer->content_type = content_type;
-	free(answer->text);
-	answer->text = text;
-	answer->text_size = text ? size : 0;
+	answer_piece(answer, text, size);
 }
 
 void answer_json(struct answer *answer, int status, json_t *value)
@@ -74,7 +79,7 @@ static json_t *json_text(const char *text)
 	return json_string(ascii);
 }
 
-void answer_problem(struct answer *answer, enum error error, const struct problem *problem)
+json_t *answer_describe_problem(enum error error, const struct problem *problem)
 {
 	char type[64];
 	json_t *body;
@@ -89,7 +94,12 @@ void answer_problem(struct answer *answer, enum error error, const struct proble
 		json_object_set_new(body, "parameter", json_text(problem->parameter));
 		json_object_set_new(body, "value", json_text(problem->value));
 	}
-	answer_json(answer, error_status(error), body);
+	return body;
+}
+
+void answer_problem(struct answer *answer, enum error error, const struct problem *problem)
+{
+	answer_json(answer, error_status(error), answer_describe_problem(error, problem));
 	answer->content_type = "application/problem+json";
 	answer->reason = error_slug(error);
 	if (answer->status == 429 || answer->status == 503)

@@ -37,8 +37,14 @@ void answer_header(struct answer *answer, const char *name, const char *format, 
 void answer_text(struct answer *answer, int status, const char *content_type, char *text,
                  size_t size);
 
+/* Makes a text (owned from now on, NULL: none) the next piece of a body that comes by and by. */
+void answer_piece(struct answer *answer, char *text, size_t size);
+
 /* Makes it JSON; the value's reference is taken. */
 void answer_json(struct answer *answer, int status, json_t *value);
+
+/* The document of a problem (RFC 9457). problem may be NULL. */
+json_t *answer_describe_problem(enum error error, const struct problem *problem);
 
 /* Makes it a problem (RFC 9457), with Retry-After where coming again helps. problem may be NULL. */
 void answer_problem(struct answer *answer, enum error error, const struct problem *problem);

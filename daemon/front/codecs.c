@@ -120,6 +120,7 @@ static void codec_task_done(struct task *task, const struct message_tile_done *d
 	struct message message = {.type = MSG_TILE_DONE, .tile_done = *done};
 
 	c->tasks--;
+	job->tiles_done += !done->error;
 	if (c->job == job) {
 		verified_expect(&c->verified, task, done);
 		worker_send(&c->worker, &message, NULL);

@@ -31,6 +31,7 @@ enum {
 	CONNECTION_MEMORY = 128 << 10, /* bytes; larger is faster for large bodies */
 	CONNECTIONS_MAX = 1020,
 	FORM_BUFFER = 64 << 10,
+	STREAM_BLOCK = 4 << 10,
 };
 
 /* One request and its connection. */
@@ -42,6 +43,8 @@ struct exchange {
 	enum error form_error; /* met while a part of the form was read */
 	struct problem form_problem;
 	uint64_t discarded;
+	size_t sent;   /* bytes of the present piece of a stream */
+	bool complete; /* its body */
 	bool suspended, close, gone;
 };
 
@@ -63,7 +66,7 @@ static unsigned active; /* how many they are */
 /* How a message is framed, and what of its headers matters. */
 struct framing {
 	unsigned lengths, hosts;
-	bool chunked, expects, form;
+	bool chunked, expects, form, async;
 };
 
 static enum MHD_Result see_header(void *context, enum MHD_ValueKind kind, const char *name,
@@ -76,6 +79,7 @@ static enum MHD_Result see_header(void *context, enum MHD_ValueKind kind, const 
 	f->hosts += !strcasecmp(name, MHD_HTTP_HEADER_HOST);
 	f->chunked |= !strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING);
 	f->expects |= !strcasecmp(name, MHD_HTTP_HEADER_EXPECT);
+	f->async |= !strcasecmp(name, "Prefer") && value && request_prefers_async(value);
 	f->form |= !strcasecmp(name, MHD_HTTP_HEADER_CONTENT_TYPE) && value &&
 	           !strncasecmp(value, "multipart/form-data", 19);
 	return MHD_YES;
@@ -134,6 +138,23 @@ static struct client *client_of(struct MHD_Connection *connection)
 	    ->socket_context;
 }
 
+/* There is news for a request that may be suspended. */
+static void exchange_wake(void *context)
+{
+	struct exchange *x = context;
+
+	if (!x->suspended)
+		return;
+	x->suspended = false;
+	MHD_resume_connection(x->connection);
+}
+
+static void exchange_suspend(struct exchange *x)
+{
+	x->suspended = true;
+	MHD_suspend_connection(x->connection);
+}
+
 static struct exchange *exchange_new(struct MHD_Connection *connection, const char *method,
                                      const char *url)
 {
@@ -147,6 +168,8 @@ static struct exchange *exchange_new(struct MHD_Connection *connection, const ch
 		free(x);
 		return NULL;
 	}
+	x->request->waiter.wake = exchange_wake;
+	x->request->waiter.context = x;
 	x->next = exchanges;
 	x->link = &exchanges;
 	if (x->next)
@@ -177,12 +200,41 @@ static const char *header(struct exchange *x, const char *name)
 	return MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND, name);
 }
 
-/* The body of an answer: a file is sent from the kernel, a text from memory. */
-static struct MHD_Response *make_response(struct answer *a)
+/* Gives a stream's next bytes; as long as there are none the connection is suspended. */
+static ssize_t stream_read(void *context, uint64_t position, char *out, size_t room)
 {
+	struct exchange *x = context;
+	struct answer *a = &x->request->answer;
+	size_t size;
+
+	(void)position;
+	if (x->gone)
+		return MHD_CONTENT_READER_END_WITH_ERROR;
+	if (x->sent == a->text_size) {
+		answer_piece(a, NULL, 0);
+		x->sent = 0;
+		if (!x->request->stream(x->request))
+			return MHD_CONTENT_READER_END_OF_STREAM;
+		if (!a->text_size)
+			exchange_suspend(x);
+	}
+	size = a->text_size - x->sent < room ? a->text_size - x->sent : room;
+	if (size)
+		memcpy(out, a->text + x->sent, size);
+	x->sent += size;
+	return (ssize_t)size;
+}
+
+/* The body of an answer: a file is sent from the kernel, a text from memory. */
+static struct MHD_Response *make_response(struct exchange *x)
+{
+	struct answer *a = &x->request->answer;
 	struct MHD_Response *response;
 	int fd;
 
+	if (x->request->stream)
+		return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK,
+		                                         stream_read, x, NULL);
 	if (a->file < 0) {
 		response = MHD_create_response_from_buffer(a->text_size, a->text ? a->text : "",
 		                                           MHD_RESPMEM_MUST_COPY);
@@ -212,7 +264,7 @@ static enum MHD_Result exchange_send(struct exchange *x)
 {
 	struct request *r = x->request;
 	struct answer *a = &r->answer;
-	struct MHD_Response *response = make_response(a);
+	struct MHD_Response *response = make_response(x);
 	enum MHD_Result result;
 
 	if (!response)
@@ -260,6 +312,7 @@ static void read_headers(struct exchange *x, struct framing *f)
 		r->announced = 0;
 	r->accept = accept ? strdup(accept) : NULL;
 	r->multipart = f->form;
+	r->async = f->async;
 }
 
 /* The first call for a request: its headers are there, its body is not. */
@@ -275,7 +328,7 @@ static enum MHD_Result exchange_begin(struct exchange *x)
 	if (!r->answer.status)
 		routes_begin(r);
 	if (!r->answer.status) {
-		if (f.form)
+		if (f.form && r->wants_body)
 			x->form =
 			    MHD_create_post_processor(x->connection, FORM_BUFFER, see_part, x);
 		return MHD_YES;
@@ -295,7 +348,7 @@ static enum MHD_Result exchange_receive(struct exchange *x, const char *data, si
 	struct problem problem;
 	enum error e = ERR_OK;
 
-	if (r->answer.status) {
+	if (r->answer.status || !r->wants_body) {
 		x->discarded += size;
 		return x->discarded <= DISCARD_MAX ? MHD_YES : MHD_NO;
 	}
@@ -313,15 +366,17 @@ static enum MHD_Result exchange_receive(struct exchange *x, const char *data, si
 	return MHD_YES;
 }
 
-static void exchange_job_done(struct job *job, void *context)
+static void form_end(struct exchange *x)
 {
-	struct exchange *x = context;
+	struct answer *a = &x->request->answer;
 
-	(void)job;
-	if (x->suspended) {
-		x->suspended = false;
-		MHD_resume_connection(x->connection);
+	if (MHD_destroy_post_processor(x->form) != MHD_YES && !a->status) {
+		problem_set(&x->form_problem, ERR_BAD_REQUEST, "the form ends too early");
+		answer_problem(a, ERR_BAD_REQUEST, &x->form_problem);
 	}
+	x->form = NULL;
+	if (x->form_error && !a->status)
+		answer_problem(a, x->form_error, &x->form_problem);
 }
 
 /* The body is complete, or the connection has been resumed. */
@@ -331,23 +386,16 @@ static enum MHD_Result exchange_finish(struct exchange *x)
 
 	if (x->gone)
 		return MHD_NO;
-	if (x->form) {
-		if (MHD_destroy_post_processor(x->form) != MHD_YES && !r->answer.status) {
-			problem_set(&x->form_problem, ERR_BAD_REQUEST, "the form ends too early");
-			answer_problem(&x->request->answer, ERR_BAD_REQUEST, &x->form_problem);
-		}
-		x->form = NULL;
-		if (x->form_error && !r->answer.status)
-			answer_problem(&x->request->answer, x->form_error, &x->form_problem);
-	}
-	if (!r->answer.status && !r->job)
-		routes_finish(r, exchange_job_done, x);
-	if (!r->answer.status && r->job->finished)
-		routes_complete(r);
+	if (x->form)
+		form_end(x);
+	if (!r->answer.status && !x->complete)
+		routes_finish(r);
+	x->complete = true;
+	if (!r->answer.status)
+		routes_resume(r);
 	if (r->answer.status)
 		return exchange_send(x);
-	x->suspended = true;
-	MHD_suspend_connection(x->connection);
+	exchange_suspend(x);
 	return MHD_YES;
 }
 
@@ -391,9 +439,8 @@ static void client_left(void *context)
 		return;
 	}
 	x->gone = true;
-	x->suspended = false;
 	routes_abandon(x->request);
-	MHD_resume_connection(x->connection);
+	exchange_wake(x);
 }
 
 static void connection_changed(void *context, struct MHD_Connection *connection,
@@ -507,11 +554,11 @@ unsigned http_active(void)
 static void resume_all(void)
 {
 	for (struct exchange *x = exchanges; x; x = x->next) {
-		if (!x->suspended)
-			continue;
-		x->suspended = false;
-		answer_problem(&x->request->answer, ERR_DRAINING, NULL);
-		MHD_resume_connection(x->connection);
+		if (x->request->answer.status)
+			x->gone = true; /* a stream, which breaks off */
+		else if (x->suspended)
+			answer_problem(&x->request->answer, ERR_DRAINING, NULL);
+		exchange_wake(x);
 	}
 	http_turn();
 }

@@ -44,7 +44,7 @@ struct job {
 	bool second_try;     /* a worker died before it had looked at the image */
 	bool image_known;
 	struct image image; /* that is filtered, once image_known: the ROI, if there is one */
-	uint32_t tiles;
+	uint32_t tiles, tiles_done;
 	uint64_t devices_used; /* bit of each device that filtered a tile */
 	struct job_times times;
 	struct {

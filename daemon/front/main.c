@@ -18,6 +18,7 @@
 #include "front/routes.h"
 #include "front/scheduler.h"
 #include "front/spool.h"
+#include "front/store.h"
 #include "front/supervisor.h"
 
 enum { DRAIN_CHECK_MS = 20 };
@@ -121,7 +122,9 @@ static enum error start(void)
 		return e;
 	spool_init(config.max_memory, config.spool_size, config.cache_dir);
 	routes_init(&config);
-	e = supervisor_init();
+	e = store_init(&config, routes_job_ended);
+	if (!e)
+		e = supervisor_init();
 	if (!e)
 		e = http_init(&config);
 	if (!e)
@@ -135,6 +138,7 @@ static void finish(void)
 {
 	http_fini();
 	canary_fini();
+	store_fini();
 	scheduler_fini();
 	loop_timer_fini(&drain);
 	loop_fini();

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/random.h>
 
 #include "common/chain_check.h"
@@ -34,6 +35,7 @@ struct request *request_new(const char *method, const char *path)
 void request_free(struct request *r)
 {
 	answer_fini(&r->answer);
+	waiter_leave(&r->waiter);
 	if (r->job) {
 		job_forget(r->job);
 		job_release(r->job);
@@ -46,6 +48,7 @@ void request_free(struct request *r)
 	}
 	free(r->chain);
 	free(r->accept);
+	free(r->argument);
 	free(r->method);
 	free(r->path);
 	free(r);
@@ -81,6 +84,32 @@ bool request_extend_parameter(struct request *r, const char *data, size_t size)
 	longer[length + size] = '\0';
 	*value = longer;
 	return true;
+}
+
+/* What follows the next comma that is not within quotes. */
+static const char *next_preference(const char *at)
+{
+	bool quoted = false;
+
+	for (; *at && (quoted || *at != ','); at++) {
+		if (*at == '"')
+			quoted = !quoted;
+		else if (quoted && *at == '\\' && at[1])
+			at++;
+	}
+	return at;
+}
+
+bool request_prefers_async(const char *prefer)
+{
+	static const char name[] = "respond-async";
+
+	for (const char *at = prefer; *at; at = next_preference(at)) {
+		at += strspn(at, ", \t");
+		if (!strncasecmp(at, name, sizeof name - 1) && strchr(",; \t", at[sizeof name - 1]))
+			return true;
+	}
+	return false;
 }
 
 enum error request_write(struct request *r, const void *data, size_t size, uint64_t max_body,

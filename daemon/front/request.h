@@ -10,19 +10,29 @@
 #include "front/answer.h"
 #include "front/job.h"
 #include "front/spool.h"
+#include "front/store.h"
 
 enum { REQUEST_PARAMETERS_MAX = 64, REQUEST_ID_SIZE = 17, REQUEST_VALUE_MAX = 64 << 10 };
 
 struct route;
+
+/* What a client was last told of a job by a stream of events. */
+struct told {
+	uint64_t at; /* loop_now(); 0: nothing yet */
+	enum stored_state state;
+	uint32_t tiles;
+	bool end;
+};
 
 struct request {
 	char id[REQUEST_ID_SIZE];
 	char *method, *path; /* owned */
 	char *accept;        /* header, or NULL; owned */
 	bool multipart;
+	bool async; /* the client prefers that (RFC 7240) */
 	const struct route *route;
-	const char *argument; /* what follows the route in the path */
-	uint64_t arrived;     /* loop_now() */
+	char *argument;   /* the part of the path that the route leaves open, "" if none; owned */
+	uint64_t arrived; /* loop_now() */
 	struct {
 		char *name, *value; /* owned */
 	} parameter[REQUEST_PARAMETERS_MAX];
@@ -30,10 +40,16 @@ struct request {
 	struct chain *chain; /* once the parameters are read, until there is a job; owned */
 	struct message_job options;
 	uint64_t announced; /* Content-Length; UINT64_MAX if there is none */
+	bool wants_body;    /* it has been admitted */
 	bool has_body;      /* spool is open */
 	struct spool body;
 	struct job *job;
+	struct waiter waiter; /* for what its answer needs; wake and context are http.c's */
 	struct answer answer;
+	/* NULL, or: makes the next piece of the answer's body, or no text if there is none until
+	 * the waiter is woken. False: the body has ended. */
+	bool (*stream)(struct request *request);
+	struct told told; /* by the stream */
 };
 
 struct request *request_new(const char *method, const char *path);
@@ -45,6 +61,9 @@ bool request_add_parameter(struct request *request, const char *name, const char
 /* Lengthens the value of the last parameter, which comes in pieces. False: no memory, or it becomes
  * longer than REQUEST_VALUE_MAX. */
 bool request_extend_parameter(struct request *request, const char *data, size_t size);
+
+/* True if a Prefer header asks for an asynchronous answer. */
+bool request_prefers_async(const char *prefer);
 
 /* Appends to the body; an error, with its problem, is to be answered. */
 enum error request_write(struct request *request, const void *data, size_t size, uint64_t max_body,

@@ -1,5 +1,5 @@
-/* The routes. A row says method, path and what to do; a path that ends with '/' takes one more part
- * as its argument. */
+/* The routes. A row says method, path and what to do; the part of a path that stands in braces is
+ * the request's argument. */
 #include "front/routes.h"
 
 #include <math.h>
@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "front/async.h"
 #include "front/canary.h"
 #include "front/codecs.h"
 #include "front/devices.h"
@@ -16,14 +17,26 @@
 
 struct route {
 	const char *method;
-	const char *path;
-	const char *name; /* in metrics */
-	/* Answers a request without body; NULL: it carries an image. */
-	void (*get)(struct request *request);
+	const char *path; /* also in metrics */
+	/* Answers a request without body, or leaves it without an answer and is called again when
+	 * its waiter is woken. NULL: the request carries an image. */
+	void (*act)(struct request *request);
 };
 
 static const struct config *config;
 static bool draining;
+
+void routes_job_ended(const char *id, const struct job *job)
+{
+	if (job->error) {
+		log_info("request %s: %d %s: %s", id, error_status(job->error),
+		         error_slug(job->error), job->problem.detail);
+		return;
+	}
+	canary_success();
+	metric_observe(METRIC_STAGE_DURATION, "decode", NULL, (double)job->times.decode * 1e-9);
+	metric_observe(METRIC_STAGE_DURATION, "encode", NULL, (double)job->times.encode * 1e-9);
+}
 
 void routes_init(const struct config *c)
 {
@@ -269,37 +282,49 @@ static void get_index(struct request *r)
 	    "  curl --data-binary @in.jpg 'http://HOST/v1/filters/gaussian?sigma=2' -o out.jpg\n"
 	    "  curl -F image=@in.png 'http://HOST/v1/chain?filters=gaussian=sigma=1.4,sobel' -o "
 	    "out.png\n"
+	    "  curl -i -H 'Prefer: respond-async' --data-binary @in.jpg "
+	    "'http://HOST/v1/filters/gaussian'\n"
+	    "    GET or DELETE /v1/jobs/ID?wait=SECONDS, GET /v1/jobs/ID/result?wait=SECONDS, "
+	    "GET /v1/jobs/ID/events\n"
 	    "GET /v1/filters /v1/devices /v1/kernels /metrics /livez /readyz\n";
 
 	answer_text(&r->answer, 200, "text/plain; charset=utf-8", strdup(text), sizeof text - 1);
 }
 
 static const struct route routes[] = {
-    {"POST", "/v1/filters/", "/v1/filters/{name}", NULL},
-    {"POST", "/v1/chain", "/v1/chain", NULL},
-    {"GET", "/v1/filters", "/v1/filters", get_filters},
-    {"GET", "/v1/filters/", "/v1/filters/{name}", get_filter},
-    {"GET", "/v1/devices", "/v1/devices", get_devices},
-    {"GET", "/v1/kernels", "/v1/kernels", get_kernels},
-    {"GET", "/metrics", "/metrics", get_metrics},
-    {"GET", "/livez", "/livez", get_livez},
-    {"GET", "/readyz", "/readyz", get_readyz},
-    {"GET", "/", "/", get_index},
+    {"POST", "/v1/filters/{name}", NULL},
+    {"POST", "/v1/chain", NULL},
+    {"GET", "/v1/filters", get_filters},
+    {"GET", "/v1/filters/{name}", get_filter},
+    {"GET", "/v1/jobs/{id}", async_get_job},
+    {"DELETE", "/v1/jobs/{id}", async_delete_job},
+    {"GET", "/v1/jobs/{id}/result", async_get_result},
+    {"GET", "/v1/jobs/{id}/events", async_get_events},
+    {"GET", "/v1/devices", get_devices},
+    {"GET", "/v1/kernels", get_kernels},
+    {"GET", "/metrics", get_metrics},
+    {"GET", "/livez", get_livez},
+    {"GET", "/readyz", get_readyz},
+    {"GET", "/", get_index},
 };
 
 enum { ROUTES = sizeof routes / sizeof *routes };
 
-/* The argument of a path under a route ("" if it has none), or NULL if it is not the route's. */
-static const char *match(const struct route *route, const char *path)
+/* The argument in a path under a route and its length ("" if it has none), or NULL if it is not the
+ * route's. */
+static const char *match(const struct route *route, const char *path, size_t *length)
 {
-	size_t length = strlen(route->path);
+	size_t head = strcspn(route->path, "{");
+	const char *tail = strchr(route->path, '}');
 
-	if (!strcmp(route->path, path))
-		return route->path[length - 1] == '/' && length > 1 ? NULL : "";
-	if (length < 2 || route->path[length - 1] != '/' || strncmp(route->path, path, length) ||
-	    strchr(path + length, '/'))
+	*length = 0;
+	if (!tail)
+		return strcmp(route->path, path) ? NULL : "";
+	if (strncmp(route->path, path, head))
 		return NULL;
-	return path + length;
+	path += head;
+	*length = strcspn(path, "/");
+	return *length && !strcmp(path + *length, tail + 1) ? path : NULL;
 }
 
 static bool method_fits(const struct route *route, const char *method)
@@ -313,13 +338,13 @@ static void answer_no_route(struct request *r)
 {
 	struct problem problem;
 	char allow[64] = "";
-	size_t used = 0;
+	size_t used = 0, length;
 
 	for (int i = 0; i < ROUTES; i++)
-		if (match(&routes[i], r->path) && used < sizeof allow)
+		if (match(&routes[i], r->path, &length) && used < sizeof allow)
 			used += (size_t)snprintf(allow + used, sizeof allow - used, "%s%s%s",
 			                         used ? ", " : "", routes[i].method,
-			                         routes[i].get ? ", HEAD" : "");
+			                         method_fits(&routes[i], "HEAD") ? ", HEAD" : "");
 	if (used) {
 		problem_set(&problem, ERR_METHOD, "%s takes %s", r->path, allow);
 		answer_problem(&r->answer, ERR_METHOD, &problem);
@@ -333,7 +358,7 @@ static void answer_no_route(struct request *r)
 
 const char *routes_name(const struct request *r)
 {
-	return r->route ? r->route->name : "none";
+	return r->route ? r->route->path : "none";
 }
 
 static enum error empty_body(struct problem *problem)
@@ -383,22 +408,36 @@ static enum error parse(struct request *r, struct problem *problem)
 	return e;
 }
 
-void routes_begin(struct request *r)
+/* Finds the request's route and argument; without one, or without memory, it has its answer. */
+static void find_route(struct request *r)
 {
-	struct problem problem;
-	enum error e;
+	const char *argument = NULL;
+	size_t length;
 
 	for (int i = 0; i < ROUTES && !r->route; i++) {
-		r->argument = match(&routes[i], r->path);
-		if (r->argument && method_fits(&routes[i], r->method))
+		argument = match(&routes[i], r->path, &length);
+		if (argument && method_fits(&routes[i], r->method))
 			r->route = &routes[i];
 	}
 	if (!r->route) {
 		answer_no_route(r);
 		return;
 	}
-	if (r->route->get) {
-		r->route->get(r);
+	r->argument = strndup(argument, length);
+	if (!r->argument)
+		answer_problem(&r->answer, ERR_MEMORY, NULL);
+}
+
+void routes_begin(struct request *r)
+{
+	struct problem problem;
+	enum error e;
+
+	find_route(r);
+	if (r->answer.status)
+		return;
+	if (r->route->act) {
+		r->route->act(r);
 		return;
 	}
 	if (*r->argument && filter_parse(r->argument) == FILTERS) {
@@ -411,6 +450,7 @@ void routes_begin(struct request *r)
 		e = parse(r, &problem);
 	if (e)
 		answer_problem(&r->answer, e, &problem);
+	r->wants_body = !e;
 }
 
 static enum error make_job(struct request *r, struct problem *problem)
@@ -432,11 +472,21 @@ static enum error make_job(struct request *r, struct problem *problem)
 	return ERR_OK;
 }
 
-void routes_finish(struct request *r, void (*done)(struct job *job, void *context), void *context)
+static void job_done(struct job *job, void *context)
+{
+	struct request *r = context;
+
+	routes_job_ended(r->id, job);
+	waiter_wake(&r->waiter);
+}
+
+void routes_finish(struct request *r)
 {
 	struct problem problem;
 	enum error e = ERR_OK;
 
+	if (r->route->act)
+		return;
 	metric_observe(METRIC_STAGE_DURATION, "receive", NULL,
 	               (double)(loop_now() - r->arrived) * 1e-9);
 	if (!r->has_body || !r->body.size)
@@ -445,29 +495,27 @@ void routes_finish(struct request *r, void (*done)(struct job *job, void *contex
 		e = make_job(r, &problem);
 	if (e)
 		answer_problem(&r->answer, e, &problem);
+	else if (r->async)
+		async_accept(r);
 	else
-		job_submit(r->job, done, context);
+		job_submit(r->job, job_done, r);
+}
+
+void routes_resume(struct request *r)
+{
+	if (r->route->act)
+		r->route->act(r);
+	else if (r->job->finished)
+		answer_job(&r->answer, r->job, r->job->times.accepted - r->arrived);
 }
 
 void routes_abandon(struct request *r)
 {
+	waiter_leave(&r->waiter);
+	if (r->route->act) /* others may want what it waited for */
+		return;
 	log_info("request %s: the client has gone", r->id);
 	metric_add(METRIC_REQUESTS_REJECTED, "client-gone", NULL, 1);
 	job_forget(r->job);
 	codecs_cancel(r->job);
-}
-
-void routes_complete(struct request *r)
-{
-	const struct job *job = r->job;
-
-	answer_job(&r->answer, job, job->times.accepted - r->arrived);
-	if (job->error) {
-		log_info("request %s: %d %s: %s", r->id, error_status(job->error),
-		         error_slug(job->error), job->problem.detail);
-		return;
-	}
-	canary_success();
-	metric_observe(METRIC_STAGE_DURATION, "decode", NULL, (double)job->times.decode * 1e-9);
-	metric_observe(METRIC_STAGE_DURATION, "encode", NULL, (double)job->times.encode * 1e-9);
 }

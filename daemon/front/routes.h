@@ -9,23 +9,25 @@
 
 void routes_init(const struct config *config);
 
+/* Counts and logs how a request's job has ended. */
+void routes_job_ended(const char *id, const struct job *job);
+
 /* The service accepts no more work: requests with an image are refused with 503. */
 void routes_drain(void);
 
-/* Looks at a request whose headers and query are known. Afterwards it has its answer, or it wants
- * its body and then routes_finish(). */
+/* Looks at a request whose headers and query are known. Afterwards it has its answer; or it wants
+ * its body (wants_body), which is otherwise to be dropped. */
 void routes_begin(struct request *request);
 
-/* Acts on a request whose body is complete. Afterwards it has its answer, or a job of which `done`
- * is called later, from the loop. */
-void routes_finish(struct request *request, void (*done)(struct job *job, void *context),
-                   void *context);
+/* Acts on a request without an answer whose body is complete. Afterwards it has its answer, or its
+ * waiter is woken later, from the loop, for routes_resume(). */
+void routes_finish(struct request *request);
 
-/* The client has gone: gives the request's job up. */
+/* Looks whether there is now what the request waits for, and answers it then. */
+void routes_resume(struct request *request);
+
+/* The client has gone: gives up what was done for it alone. */
 void routes_abandon(struct request *request);
-
-/* Takes the outcome of the request's job into its answer. */
-void routes_complete(struct request *request);
 
 /* The name of the route, for the metrics. */
 const char *routes_name(const struct request *request);

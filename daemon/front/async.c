@@ -1,0 +1,229 @@
+/* Asynchronous jobs as clients see them: state, result, events. The store is looked up anew
+ * whenever a request is woken, so a job that is forgotten meanwhile is not there any more, and no
+ * more. */
+#include "front/async.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "front/loop.h"
+#include "front/store.h"
+
+enum { WAIT_MAX = 300 };                    /* seconds */
+static const uint64_t second = 1000000000u; /* in nanoseconds */
+/* Between two events of progress; of silence, before a comment shows whether the client is there.
+ */
+static const uint64_t event_ns = 200000000u, silence_ns = 5000000000u;
+
+static json_t *describe_progress(const struct stored *s)
+{
+	return json_pack("{s:I, s:o}", "tiles_done", (json_int_t)stored_tiles_done(s), "tiles",
+	                 s->job->image_known ? json_integer(s->job->tiles) : json_null());
+}
+
+static json_t *describe_time_left(const struct stored *s)
+{
+	uint64_t ns = 0;
+
+	return stored_time_left(s, &ns) ? json_real((double)ns * 1e-9) : json_null();
+}
+
+static json_t *describe_links(const struct stored *s)
+{
+	json_t *self = json_sprintf("/v1/jobs/%s", s->id);
+
+	return json_pack("{s:o, s:o, s:o}", "self", self, "result",
+	                 json_sprintf("/v1/jobs/%s/result", s->id), "events",
+	                 json_sprintf("/v1/jobs/%s/events", s->id));
+}
+
+static json_t *describe(const struct stored *s)
+{
+	static const char *const names[STORED_STATES] = {"waiting", "running", "done", "failed",
+	                                                 "cancelled"};
+	enum stored_state state = stored_state(s);
+	json_t *json = json_pack("{s:s, s:s, s:o, s:o, s:o}", "id", s->id, "state", names[state],
+	                         "progress", describe_progress(s), "seconds_left",
+	                         describe_time_left(s), "links", describe_links(s));
+
+	if (s->job->finished)
+		json_object_set_new(json, "kept_seconds",
+		                    json_integer((json_int_t)(stored_kept_for(s) / second)));
+	if (state == STORED_FAILED)
+		json_object_set_new(json, "problem",
+		                    answer_describe_problem(s->job->error, &s->job->problem));
+	return json;
+}
+
+void async_accept(struct request *r)
+{
+	struct stored *s = store_add(r->id, r->job, r->arrived);
+
+	r->job = NULL; /* the store's, or gone */
+	if (!s) {
+		answer_problem(&r->answer, ERR_MEMORY, NULL);
+		return;
+	}
+	answer_json(&r->answer, 202, describe(s));
+	answer_header(&r->answer, "Location", "/v1/jobs/%s", s->id);
+	answer_header(&r->answer, "Preference-Applied", "respond-async");
+}
+
+/* The job that is asked for; NULL: the request is told that there is none. */
+static struct stored *find(struct request *r)
+{
+	struct stored *s = store_find(r->argument);
+	struct problem problem;
+
+	if (s)
+		return s;
+	problem_set(&problem, ERR_NOT_FOUND,
+	            "there is no job of this id; results are kept for a limited time, and the "
+	            "oldest make room for new ones");
+	answer_problem(&r->answer, ERR_NOT_FOUND, &problem);
+	return NULL;
+}
+
+/* Reads wait=, for how many seconds the answer may wait for the end of the job; 0 without it. */
+static enum error read_wait(const struct request *r, unsigned *wait, struct problem *problem)
+{
+	char rest;
+
+	*wait = 0;
+	for (unsigned i = 0; i < r->parameters; i++) {
+		const char *text = r->parameter[i].value;
+
+		if (strcmp(r->parameter[i].name, "wait"))
+			continue;
+		if (text[0] < '0' || text[0] > '9' || sscanf(text, "%4u%c", wait, &rest) != 1 ||
+		    *wait > WAIT_MAX)
+			return problem_set_parameter(
+			    problem, ERR_BAD_PARAMETER, "wait", text,
+			    "wait is a whole number of seconds from 0 to %d", WAIT_MAX);
+	}
+	return ERR_OK;
+}
+
+/* The job that is asked for, when it has ended or has been waited for. NULL: the request has its
+ * answer, or waits. */
+static struct stored *find_and_wait(struct request *r)
+{
+	struct stored *s = find(r);
+	struct problem problem;
+	unsigned wait;
+	uint64_t due;
+
+	if (!s)
+		return NULL;
+	if (read_wait(r, &wait, &problem)) {
+		answer_problem(&r->answer, ERR_BAD_PARAMETER, &problem);
+		return NULL;
+	}
+	due = r->arrived + wait * second;
+	if (stored_ended(s) || loop_now() >= due)
+		return s;
+	store_wait(s, &r->waiter, due);
+	return NULL;
+}
+
+void async_get_job(struct request *r)
+{
+	struct stored *s = find_and_wait(r);
+
+	if (!s)
+		return;
+	answer_json(&r->answer, 200, describe(s));
+	answer_header(&r->answer, "Cache-Control", "no-store");
+}
+
+static void answer_not_finished(struct request *r, const struct stored *s)
+{
+	struct problem problem;
+	uint64_t ns = 0;
+
+	stored_time_left(s, &ns);
+	problem_set(&problem, ERR_NOT_FINISHED,
+	            "the job is waiting or running; wait=SECONDS waits for its end");
+	answer_problem(&r->answer, ERR_NOT_FINISHED, &problem);
+	answer_header(&r->answer, "Retry-After", "%llu", (unsigned long long)(ns / second + 1));
+}
+
+void async_get_result(struct request *r)
+{
+	struct stored *s = find_and_wait(r);
+	struct problem problem;
+
+	if (!s)
+		return;
+	if (!stored_ended(s)) {
+		answer_not_finished(r, s);
+	} else if (s->cancelled) {
+		problem_set(&problem, ERR_CANCELLED, "somebody has sent a DELETE for it");
+		answer_problem(&r->answer, ERR_CANCELLED, &problem);
+	} else {
+		r->job = s->job; /* it may be forgotten before all of it is sent */
+		job_hold(r->job);
+		answer_job(&r->answer, r->job, r->job->times.accepted - s->arrived);
+	}
+}
+
+void async_delete_job(struct request *r)
+{
+	struct stored *s = find(r);
+
+	if (!s)
+		return;
+	log_info("request %s: DELETE of the job", s->id);
+	store_delete(s);
+	r->answer.status = 204;
+}
+
+static void write_event(struct request *r, const struct stored *s, const char *name)
+{
+	json_t *json = describe(s);
+	char *data = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9)), *text = NULL;
+	int size = data ? asprintf(&text, "event: %s\ndata: %s\n\n", name, data) : -1;
+
+	free(data);
+	json_decref(json);
+	answer_piece(&r->answer, size < 0 ? NULL : text, size < 0 ? 0 : (size_t)size);
+}
+
+/* The next piece of a stream of events. What is new, or that nothing has been for long, is seen by
+ * comparing with what this client was last told. */
+static bool next_event(struct request *r)
+{
+	struct stored *s = store_find(r->argument);
+	struct told *told = &r->told;
+	uint64_t now = loop_now(), since = now - told->at;
+	bool news;
+
+	if (!s || told->end)
+		return false;
+	news = !told->at || told->state != stored_state(s) || told->tiles != stored_tiles_done(s);
+	told->end = stored_ended(s);
+	if (told->end) {
+		write_event(r, s, "end");
+	} else if (news && since >= event_ns) {
+		*told = (struct told){now, stored_state(s), stored_tiles_done(s), false};
+		write_event(r, s, "progress");
+	} else if (since >= silence_ns) {
+		told->at = now;
+		answer_piece(&r->answer, strdup(":\n\n"), 3);
+	} else {
+		store_wait(s, &r->waiter, told->at + (news ? event_ns : silence_ns));
+	}
+	return true;
+}
+
+void async_get_events(struct request *r)
+{
+	if (!find(r))
+		return;
+	r->stream = next_event;
+	r->answer.status = 200;
+	r->answer.content_type = "text/event-stream";
+	answer_header(&r->answer, "Cache-Control", "no-store");
+}
