@@ -375,7 +375,7 @@ static enum error parse(struct request *r, struct problem *problem)
 	r->chain = malloc(sizeof *r->chain);
 	if (!r->chain)
 		return problem_set(problem, ERR_MEMORY, "no memory for the chain");
-	e = request_parse(r, *r->argument ? r->argument : NULL, r->chain, &r->options, problem);
+	e = request_parse(r, *r->argument ? r->argument : NULL, r->chain, problem);
 	if (e) {
 		free(r->chain);
 		r->chain = NULL;
@@ -429,6 +429,7 @@ static enum error make_job(struct request *r, struct problem *problem)
 	r->has_body = false;
 	r->options.job = r->job->id;
 	r->job->options = r->options;
+	r->job->terms = r->terms;
 	return ERR_OK;
 }
 
@@ -443,10 +444,12 @@ void routes_finish(struct request *r, void (*done)(struct job *job, void *contex
 		e = empty_body(&problem);
 	if (!e)
 		e = make_job(r, &problem);
+	if (!e) {
+		e = job_submit(r->job, done, context);
+		problem_set(&problem, e, "no memory for the job");
+	}
 	if (e)
 		answer_problem(&r->answer, e, &problem);
-	else
-		job_submit(r->job, done, context);
 }
 
 void routes_abandon(struct request *r)
