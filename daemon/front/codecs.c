@@ -71,11 +71,28 @@ static bool codec_is_idle(const struct codec *c)
 	return c->worker.state == WORKER_UP && !c->job && !c->tasks;
 }
 
+/* Heavy jobs together leave one codec worker to the others. */
+static bool heavy_allowed(void)
+{
+	unsigned heavy = 0;
+
+	for (unsigned i = 0; i < codec_count; i++)
+		heavy += codecs[i].job && job_is_heavy(codecs[i].job);
+	return codec_count == 1 || heavy + 1 < codec_count;
+}
+
 void codecs_wake(void)
 {
-	for (unsigned i = 0; i < codec_count && jobs_waiting(); i++)
-		if (codec_is_idle(&codecs[i]))
-			codec_start_job(&codecs[i], job_next_waiting());
+	for (unsigned i = 0; i < codec_count && jobs_waiting(); i++) {
+		struct job *job;
+
+		if (!codec_is_idle(&codecs[i]))
+			continue;
+		job = job_next_waiting(!heavy_allowed());
+		if (!job)
+			return;
+		codec_start_job(&codecs[i], job);
+	}
 }
 
 /* The arena is free again when no task of the ended job is out. */
@@ -188,6 +205,7 @@ static bool take_tile(struct codec *c, const struct tile *tile)
 	task->job = job;
 	task->units =
 	    (double)tile->width * tile->height * job->image.bands * chain_cost(job->chain);
+	task->item.cost = task->units;
 	job_hold(job);
 	job->task_done = codec_task_done;
 	c->next_tile++;

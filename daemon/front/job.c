@@ -1,16 +1,26 @@
-/* Jobs: their life from submission to the end, and the queue of those that wait for a codec worker.
- */
+/* Jobs: their life from submission to the end, and the queue of those that wait for a codec worker,
+ * which is fair between clients. */
 #include "front/job.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "common/arena.h"
 #include "front/loop.h"
 #include "front/metrics.h"
 
-static struct job *queue_head, **queue_tail = &queue_head;
-static unsigned open_jobs, waiting_jobs;
+/* Classes of the queue. Batch jobs get a tenth while others wait. */
+enum { LIGHT, HEAVY, BATCH, CLASSES };
+
+static const double weights[CLASSES] = {[LIGHT] = 9, [HEAVY] = 9, [BATCH] = 2};
+
+/* A body from here on makes a job heavy; and what a job costs beside the bytes of its body. */
+enum { HEAVY_BODY = 4 << 20, JOB_COST = 64 << 10 };
+
+static struct fair queue;
+static bool queue_made;
+static unsigned open_jobs;
 static uint64_t last_id;
 static void (*on_waiting)(void);
 
@@ -26,13 +36,25 @@ unsigned jobs_open(void)
 
 unsigned jobs_waiting(void)
 {
-	return waiting_jobs;
+	return queue.count;
 }
 
 static void publish_counts(void)
 {
-	metric_set(METRIC_JOBS, "waiting", NULL, waiting_jobs);
-	metric_set(METRIC_JOBS, "running", NULL, open_jobs - waiting_jobs);
+	metric_set(METRIC_JOBS, "waiting", NULL, queue.count);
+	metric_set(METRIC_JOBS, "running", NULL, open_jobs - queue.count);
+}
+
+enum priority priority_parse(const char *text)
+{
+	return !strcmp(text, "interactive") ? PRIORITY_INTERACTIVE
+	       : !strcmp(text, "batch")     ? PRIORITY_BATCH
+	                                    : PRIORITIES;
+}
+
+bool job_is_heavy(const struct job *job)
+{
+	return job->terms.priority == PRIORITY_BATCH || job->options.body_size >= HEAVY_BODY;
 }
 
 struct job *job_new(struct chain *chain, struct spool *body)
@@ -71,27 +93,33 @@ void job_release(struct job *job)
 	free(job);
 }
 
-void job_submit(struct job *job, void (*done)(struct job *job, void *context), void *context)
+static unsigned class_of(const struct job *job)
 {
+	return job->terms.priority == PRIORITY_BATCH ? BATCH : job_is_heavy(job) ? HEAVY : LIGHT;
+}
+
+enum error job_submit(struct job *job, void (*done)(struct job *job, void *context), void *context)
+{
+	if (!queue_made)
+		fair_init(&queue, weights, CLASSES);
+	queue_made = true;
+	if (fair_open(&queue, &job->waiting, class_of(job), job->terms.client))
+		return ERR_MEMORY;
 	job_hold(job);
 	job->done = done;
 	job->context = context;
 	job->times.accepted = loop_now();
-	*queue_tail = job;
-	queue_tail = &job->next;
+	job->item.cost = JOB_COST + (double)job->options.body_size;
+	fair_push(&queue, &job->waiting, &job->item);
 	open_jobs++;
-	waiting_jobs++;
 	publish_counts();
 	on_waiting();
+	return ERR_OK;
 }
 
 void job_requeue(struct job *job)
 {
-	job->next = queue_head;
-	if (!queue_head)
-		queue_tail = &job->next;
-	queue_head = job;
-	waiting_jobs++;
+	fair_return(&queue, &job->waiting, &job->item);
 	publish_counts();
 }
 
@@ -102,28 +130,18 @@ void job_forget(struct job *job)
 
 bool job_leave_queue(struct job *job)
 {
-	struct job **at = &queue_head;
+	bool was_there = job->waiting.client && fair_take_all(&queue, &job->waiting);
 
-	while (*at && *at != job)
-		at = &(*at)->next;
-	if (!*at)
-		return false;
-	*at = job->next;
-	if (!*at)
-		queue_tail = at;
-	job->next = NULL;
-	waiting_jobs--;
 	publish_counts();
-	return true;
+	return was_there;
 }
 
-struct job *job_next_waiting(void)
+struct job *job_next_waiting(bool light_only)
 {
-	struct job *job = queue_head;
+	struct fair_item *item = fair_pop(&queue, light_only ? 1 << LIGHT : (1 << CLASSES) - 1);
 
-	if (job)
-		job_leave_queue(job);
-	return job;
+	publish_counts();
+	return item ? (struct job *)((char *)item - offsetof(struct job, item)) : NULL;
 }
 
 void job_finish(struct job *job, enum error error, const struct problem *problem)
@@ -135,6 +153,7 @@ void job_finish(struct job *job, enum error error, const struct problem *problem
 	if (problem)
 		job->problem = *problem;
 	job->times.finished = loop_now();
+	fair_close(&queue, &job->waiting);
 	open_jobs--;
 	publish_counts();
 	spool_close(&job->body);

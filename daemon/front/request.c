@@ -135,6 +135,7 @@ enum error request_write(struct request *r, const void *data, size_t size, uint6
 struct reading {
 	struct chain *chain;
 	struct message_job *options;
+	struct job_terms *terms;
 	const char *filters, *luma, *chroma, *variant; /* NULL: not given */
 	const char *channels;
 };
@@ -269,6 +270,15 @@ static enum error parse_verify(struct reading *r, const char *text, struct probl
 	return parse_switch("verify", text, &r->options->verify, problem);
 }
 
+static enum error parse_priority(struct reading *r, const char *text, struct problem *problem)
+{
+	r->terms->priority = priority_parse(text);
+	if (r->terms->priority != PRIORITIES)
+		return ERR_OK;
+	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "priority", text,
+	                             "priority is interactive or batch");
+}
+
 /* The parameters that a chain takes, and every filter but for the first few. */
 static const struct common {
 	const char *name;
@@ -299,6 +309,8 @@ static const struct common {
     {"alpha", false, parse_alpha, "1: the last band of raw pixels is alpha"},
     {"strip", false, parse_strip, "1: drop the metadata"},
     {"verify", false, parse_verify, "1: compare every sample with the reference"},
+    {"priority", false, parse_priority,
+     "interactive (the default), or batch: gets a tenth of the devices while other work waits"},
 };
 
 enum { COMMONS = sizeof commons / sizeof *commons };
@@ -386,14 +398,16 @@ static enum error check_options(const struct message_job *options, struct proble
 	return ERR_OK;
 }
 
-enum error request_parse(const struct request *r, const char *filter, struct chain *chain,
-                         struct message_job *options, struct problem *problem)
+enum error request_parse(struct request *r, const char *filter, struct chain *chain,
+                         struct problem *problem)
 {
-	struct reading reading = {.chain = chain, .options = options};
+	struct message_job *options = &r->options;
+	struct reading reading = {.chain = chain, .options = options, .terms = &r->terms};
 	enum error e = ERR_OK;
 
 	chain_init(chain);
 	*options = (struct message_job){0};
+	r->terms.priority = PRIORITY_INTERACTIVE;
 	if (filter)
 		e = chain_add_filter(chain, filter, problem);
 	for (unsigned i = 0; !e && i < r->parameters; i++) {

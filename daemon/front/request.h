@@ -39,6 +39,7 @@ struct request {
 	unsigned parameters;
 	struct chain *chain; /* once the parameters are read, until there is a job; owned */
 	struct message_job options;
+	struct job_terms terms;
 	uint64_t announced; /* Content-Length; UINT64_MAX if there is none */
 	bool wants_body;    /* it has been admitted */
 	bool has_body;      /* spool is open */
@@ -69,10 +70,10 @@ bool request_prefers_async(const char *prefer);
 enum error request_write(struct request *request, const void *data, size_t size, uint64_t max_body,
                          struct problem *problem) MUST_CHECK;
 
-/* Reads the parameters into a chain and the options of a job. filter: the one filter that is asked
- * for, or NULL for a chain. Touches nothing but the outputs. */
-enum error request_parse(const struct request *request, const char *filter, struct chain *chain,
-                         struct message_job *options, struct problem *problem) MUST_CHECK;
+/* Reads the parameters into a chain, and the options and terms of the request. filter: the one
+ * filter that is asked for, or NULL for a chain. */
+enum error request_parse(struct request *request, const char *filter, struct chain *chain,
+                         struct problem *problem) MUST_CHECK;
 
 /* The i-th parameter that every filter takes, or (for_chain) that only a chain takes, and what it
  * means. False after the last. */

@@ -400,7 +400,7 @@ static enum error parse(struct request *r, struct problem *problem)
 	r->chain = malloc(sizeof *r->chain);
 	if (!r->chain)
 		return problem_set(problem, ERR_MEMORY, "no memory for the chain");
-	e = request_parse(r, *r->argument ? r->argument : NULL, r->chain, &r->options, problem);
+	e = request_parse(r, *r->argument ? r->argument : NULL, r->chain, problem);
 	if (e) {
 		free(r->chain);
 		r->chain = NULL;
@@ -469,6 +469,7 @@ static enum error make_job(struct request *r, struct problem *problem)
 	r->has_body = false;
 	r->options.job = r->job->id;
 	r->job->options = r->options;
+	r->job->terms = r->terms;
 	return ERR_OK;
 }
 
@@ -493,12 +494,14 @@ void routes_finish(struct request *r)
 		e = empty_body(&problem);
 	if (!e)
 		e = make_job(r, &problem);
+	if (!e && r->async) {
+		async_accept(r);
+		return;
+	}
+	if (!e && job_submit(r->job, job_done, r))
+		e = problem_set(&problem, ERR_MEMORY, "no memory for the job");
 	if (e)
 		answer_problem(&r->answer, e, &problem);
-	else if (r->async)
-		async_accept(r);
-	else
-		job_submit(r->job, job_done, r);
 }
 
 void routes_resume(struct request *r)

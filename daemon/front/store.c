@@ -187,8 +187,11 @@ struct stored *store_add(const char *id, struct job *job, uint64_t arrived)
 	if (!first)
 		loop_timer_repeat(&tick, TICK_MS);
 	append(s);
+	if (job_submit(job, job_ended, s)) {
+		forget(s);
+		s = NULL;
+	}
 	publish();
-	job_submit(job, job_ended, s);
 	return s;
 }
 

@@ -100,18 +100,18 @@ static struct request *request_with(const char *const parameters[][2])
 static void test_request_parse(void **state)
 {
 	static const char *const parameters[][2] = {
-	    {"alpha", "1"},    {"sigma", "2"},    {"raw", "5x6x4:u16"}, {"border", "reflect101"},
-	    {"format", "png"}, {"quality", "33"}, {NULL, NULL}};
+	    {"alpha", "1"},    {"sigma", "2"},    {"raw", "5x6x4:u16"},  {"border", "reflect101"},
+	    {"format", "png"}, {"quality", "33"}, {"priority", "batch"}, {NULL, NULL}};
 	struct request *r = request_with(parameters);
 	struct chain *chain = malloc(sizeof *chain);
-	struct message_job options;
 
 	(void)state;
-	assert_int_equal(request_parse(r, "gaussian", chain, &options, &problem), ERR_OK);
-	assert_int_equal(options.raw_image.height, 6);
-	assert_int_equal(options.raw_image.alpha, 1);
-	assert_int_equal(options.format, FORMAT_PNG);
-	assert_int_equal(options.quality, 33);
+	assert_int_equal(request_parse(r, "gaussian", chain, &problem), ERR_OK);
+	assert_int_equal(r->options.raw_image.height, 6);
+	assert_int_equal(r->options.raw_image.alpha, 1);
+	assert_int_equal(r->options.format, FORMAT_PNG);
+	assert_int_equal(r->options.quality, 33);
+	assert_int_equal(r->terms.priority, PRIORITY_BATCH);
 	assert_int_equal(chain->border, BORDER_REFLECT101);
 	request_free(r);
 	free(chain);
@@ -143,16 +143,15 @@ static void test_request_invalid(void **state)
 	    {{"channels", "grey"}},
 	    {{"variant", "fast"}},
 	    {{"variant", "gradient"}},
+	    {{"priority", "high"}},
 	};
 	struct chain *chain = malloc(sizeof *chain);
-	struct message_job options;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		struct request *r = request_with(bad[i]);
 
-		assert_int_equal(request_parse(r, "gaussian", chain, &options, &problem),
-		                 ERR_BAD_PARAMETER);
+		assert_int_equal(request_parse(r, "gaussian", chain, &problem), ERR_BAD_PARAMETER);
 		assert_true(*problem.parameter && *problem.detail);
 		request_free(r);
 	}
@@ -170,14 +169,13 @@ static void test_request_parts(void **state)
 	                                         CHANNELS_CHROMA};
 	struct request *r = request_with(parameters);
 	struct chain *chain = malloc(sizeof *chain);
-	struct message_job options;
 
 	(void)state;
-	assert_int_equal(request_parse(r, NULL, chain, &options, &problem), ERR_OK);
-	assert_int_equal(options.roi.y, 2);
-	assert_int_equal(options.roi.height, 40);
-	assert_int_equal(options.has_target, 1);
-	assert_int_equal(options.target_y, 6);
+	assert_int_equal(request_parse(r, NULL, chain, &problem), ERR_OK);
+	assert_int_equal(r->options.roi.y, 2);
+	assert_int_equal(r->options.roi.height, 40);
+	assert_int_equal(r->options.has_target, 1);
+	assert_int_equal(r->options.target_y, 6);
 	assert_int_equal(chain->variant, KERNEL_MATRIX + 1);
 	assert_int_equal(chain->count, 4);
 	for (int i = 0; i < 4; i++)
@@ -196,16 +194,14 @@ static void test_request_no_filters(void **state)
 	                                        {{"border", "wrap"}}};
 	struct request *r = request_with(luma);
 	struct chain *chain = malloc(sizeof *chain);
-	struct message_job options;
 
 	(void)state;
-	assert_int_equal(request_parse(r, NULL, chain, &options, &problem), ERR_OK);
+	assert_int_equal(request_parse(r, NULL, chain, &problem), ERR_OK);
 	assert_int_equal(chain->count, 1);
 	request_free(r);
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		r = request_with(bad[i]);
-		assert_int_equal(request_parse(r, NULL, chain, &options, &problem),
-		                 ERR_BAD_PARAMETER);
+		assert_int_equal(request_parse(r, NULL, chain, &problem), ERR_BAD_PARAMETER);
 		request_free(r);
 	}
 	free(chain);
