@@ -180,7 +180,7 @@ void async_delete_job(struct request *r)
 	r->answer.status = 204;
 }
 
-static void write_event(struct request *r, const struct stored *s, const char *name)
+static bool write_event(struct request *r, const struct stored *s, const char *name)
 {
 	json_t *json = describe(s);
 	char *data = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9)), *text = NULL;
@@ -189,10 +189,11 @@ static void write_event(struct request *r, const struct stored *s, const char *n
 	free(data);
 	json_decref(json);
 	answer_piece(&r->answer, size < 0 ? NULL : text, size < 0 ? 0 : (size_t)size);
+	return size >= 0;
 }
 
 /* The next piece of a stream of events. What is new, or that nothing has been for long, is seen by
- * comparing with what this client was last told. */
+ * comparing with what this client was last told. Without memory the stream ends. */
 static bool next_event(struct request *r)
 {
 	struct stored *s = store_find(r->argument);
@@ -204,17 +205,18 @@ static bool next_event(struct request *r)
 		return false;
 	news = !told->at || told->state != stored_state(s) || told->tiles != stored_tiles_done(s);
 	told->end = stored_ended(s);
-	if (told->end) {
-		write_event(r, s, "end");
-	} else if (news && since >= event_ns) {
+	if (told->end)
+		return write_event(r, s, "end");
+	if (news && since >= event_ns) {
 		*told = (struct told){now, stored_state(s), stored_tiles_done(s), false};
-		write_event(r, s, "progress");
-	} else if (since >= silence_ns) {
+		return write_event(r, s, "progress");
+	}
+	if (since >= silence_ns) {
 		told->at = now;
 		answer_piece(&r->answer, strdup(":\n\n"), 3);
-	} else {
-		store_wait(s, &r->waiter, told->at + (news ? event_ns : silence_ns));
+		return r->answer.text;
 	}
+	store_wait(s, &r->waiter, told->at + (news ? event_ns : silence_ns));
 	return true;
 }
 

@@ -38,9 +38,9 @@ def bounded(launch):
         yield service
 
 
-def submit(service, pixels=SMALL, filters=(("box", {}),)):
+def submit(service, pixels=SMALL, filters=(("box", {}),), **options):
     """The path of a new job."""
-    target = target_of(list(filters), raw=raw_kind(pixels), format="raw")
+    target = target_of(list(filters), raw=raw_kind(pixels), format="raw", **options)
     answer = service.post(target, np.ascontiguousarray(pixels).tobytes(), headers=PREFER)
     assert answer.status == 202, answer
     return answer.headers["Location"]
@@ -545,7 +545,7 @@ def test_drain_waits(launch):
 def test_drain_ends(launch):
     """What is not finished in time is broken off, listeners and all."""
     with launch("--codecs", "1", "--drain-timeout", "1") as service:
-        job = submit(service, LONG, HEAVY)
+        job = submit(service, LONG, HEAVY, variant="reference")
         events = Events(service, job)
         with service.socket() as connection:
             connection.sendall(f"GET {job}?wait=300 HTTP/1.1\r\nHost: x\r\n\r\n".encode())
