@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "front/admission.h"
 #include "front/config.h"
 #include "front/loop.h"
 #include "front/metrics.h"
@@ -144,6 +145,9 @@ static void test_request_invalid(void **state)
 	    {{"variant", "fast"}},
 	    {{"variant", "gradient"}},
 	    {{"priority", "high"}},
+	    {{"deadline_ms", "0"}},
+	    {{"deadline_ms", "86400001"}},
+	    {{"deadline_ms", "5x"}},
 	};
 	struct chain *chain = malloc(sizeof *chain);
 
@@ -243,9 +247,10 @@ static int admission(const char *method, const char *path, uint64_t announced)
 
 static void test_admission(void **state)
 {
-	struct config config = {.max_body = 1000, .max_jobs = 1};
+	struct config config = {.max_body = 1000, .max_jobs = 1, .max_wait = 60};
 
 	(void)state;
+	admission_init(&config);
 	routes_init(&config);
 	assert_int_equal(admission("POST", "/v1/filters/gaussian", 1000), 0);
 	assert_int_equal(admission("POST", "/v1/filters/gaussian", UINT64_MAX), 0);
