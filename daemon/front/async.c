@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/log.h"
 #include "front/loop.h"
 #include "front/store.h"
 
@@ -153,20 +152,16 @@ static void answer_not_finished(struct request *r, const struct stored *s)
 void async_get_result(struct request *r)
 {
 	struct stored *s = find_and_wait(r);
-	struct problem problem;
 
 	if (!s)
 		return;
 	if (!stored_ended(s)) {
 		answer_not_finished(r, s);
-	} else if (s->cancelled) {
-		problem_set(&problem, ERR_CANCELLED, "somebody has sent a DELETE for it");
-		answer_problem(&r->answer, ERR_CANCELLED, &problem);
-	} else {
-		r->job = s->job; /* it may be forgotten before all of it is sent */
-		job_hold(r->job);
-		answer_job(&r->answer, r->job, r->job->times.accepted - s->arrived);
+		return;
 	}
+	r->job = s->job; /* it may be forgotten before all of it is sent */
+	job_hold(r->job);
+	answer_job(&r->answer, r->job, r->job->times.accepted - s->arrived);
 }
 
 void async_delete_job(struct request *r)
@@ -175,7 +170,6 @@ void async_delete_job(struct request *r)
 
 	if (!s)
 		return;
-	log_info("request %s: DELETE of the job", s->id);
 	store_delete(s);
 	r->answer.status = 204;
 }

@@ -118,16 +118,26 @@ static void codec_end_job(struct codec *c, enum error error, const struct proble
 	codec_check_idle(c);
 }
 
-void codecs_cancel(struct job *job)
+void codecs_cancel(struct job *job, enum error error, const struct problem *problem)
 {
 	struct message message = {.type = MSG_CANCEL, .cancel = {job->id}};
 
 	if (job->finished)
 		return;
-	if (job_leave_queue(job))
-		job_finish(job, ERR_TIMEOUT, NULL);
-	else
+	if (!job_leave_queue(job))
 		worker_send(&job->codec->worker, &message, NULL);
+	job_finish(job, error, problem);
+}
+
+static void job_late(struct job *job)
+{
+	struct problem problem;
+
+	codecs_cancel(job,
+	              problem_set(&problem, ERR_DEADLINE,
+	                          "the job was not done %.3f s after its image had come",
+	                          (double)(loop_now() - job->times.accepted) * 1e-9),
+	              &problem);
 }
 
 static void codec_task_done(struct task *task, const struct message_tile_done *done)
@@ -167,10 +177,13 @@ static void send_answer_file(struct codec *c, struct job *job, const struct imag
 {
 	uint64_t size = image_size(answer) + job->options.body_size;
 	struct message message = {.type = MSG_ANSWER, .answer = {job->id}};
+	struct problem problem;
+	enum error error;
 
-	job->answer_error = spool_open_anywhere(&job->answer, size);
-	if (job->answer_error)
-		codecs_cancel(job);
+	problem_set(&problem, ERR_IO, "there is no room for the answer");
+	error = spool_open_anywhere(&job->answer, size);
+	if (error)
+		codecs_cancel(job, error, &problem);
 	else
 		worker_send(&c->worker, &message, &job->answer.fd);
 }
@@ -185,7 +198,8 @@ static bool take_image(struct codec *c, const struct message_image *m)
 	job->image = m->image;
 	job->image_known = true;
 	job->tiles = m->tiles;
-	send_answer_file(c, job, &m->answer);
+	if (!job->finished)
+		send_answer_file(c, job, &m->answer);
 	return true;
 }
 
@@ -233,9 +247,7 @@ static bool take_done(struct codec *c, const struct message_job_done *m)
 	job->times.reference = m->reference_ns;
 	if (!m->error)
 		spool_settle(&job->answer, m->answer_size);
-	if (job->answer_error)
-		problem_set(&problem, job->answer_error, "there is no room for the answer");
-	codec_end_job(c, job->answer_error ? job->answer_error : (enum error)m->error, &problem);
+	codec_end_job(c, (enum error)m->error, &problem);
 	return true;
 }
 
@@ -283,6 +295,10 @@ static void codec_down(struct worker *worker, const char *reason)
 
 	if (!c->job)
 		return;
+	if (c->job->finished) {
+		codec_end_job(c, c->job->error, NULL);
+		return;
+	}
 	if (!c->job->image_known && !c->job->second_try && strcmp(reason, "timeout")) {
 		codec_return_job(c);
 		return;
@@ -343,13 +359,15 @@ static enum error codec_open(struct codec *c, unsigned number)
 	return worker_start(&c->worker);
 }
 
+static const struct job_owner job_owner = {codecs_wake, job_late};
+
 enum error codecs_init(const struct config *c, const struct codec_owner *o)
 {
 	enum error e;
 
 	config = c;
 	owner = o;
-	jobs_on_waiting(codecs_wake);
+	jobs_init(&job_owner);
 	codecs = calloc(config->codecs, sizeof *codecs);
 	if (!codecs)
 		return ERR_MEMORY;

@@ -350,7 +350,7 @@ static enum MHD_Result exchange_begin(struct exchange *x)
 	if (!r->answer.status)
 		routes_begin(r);
 	if (!r->answer.status) {
-		if (f.form && r->wants_body)
+		if (f.form && r->expected)
 			x->form =
 			    MHD_create_post_processor(x->connection, FORM_BUFFER, see_part, x);
 		return MHD_YES;
@@ -370,7 +370,7 @@ static enum MHD_Result exchange_receive(struct exchange *x, const char *data, si
 	struct problem problem;
 	enum error e = ERR_OK;
 
-	if (r->answer.status || !r->wants_body) {
+	if (r->answer.status || !r->expected) {
 		x->discarded += size;
 		return x->discarded <= DISCARD_MAX ? MHD_YES : MHD_NO;
 	}

@@ -7,26 +7,22 @@
 #include <unistd.h>
 
 #include "common/arena.h"
+#include "front/admission.h"
 #include "front/loop.h"
 #include "front/metrics.h"
 
-/* Classes of the queue. Batch jobs get a tenth while others wait. */
-enum { LIGHT, HEAVY, BATCH, CLASSES };
-
-static const double weights[CLASSES] = {[LIGHT] = 9, [HEAVY] = 9, [BATCH] = 2};
-
-/* A body from here on makes a job heavy; and what a job costs beside the bytes of its body. */
-enum { HEAVY_BODY = 4 << 20, JOB_COST = 64 << 10 };
+/* Batch jobs get a tenth while others wait. */
+static const double weights[WORK_CLASSES] = {[WORK_LIGHT] = 9, [WORK_HEAVY] = 9, [WORK_BATCH] = 2};
 
 static struct fair queue;
-static bool queue_made;
 static unsigned open_jobs;
 static uint64_t last_id;
-static void (*on_waiting)(void);
+static const struct job_owner *owner;
 
-void jobs_on_waiting(void (*callback)(void))
+void jobs_init(const struct job_owner *o)
 {
-	on_waiting = callback;
+	owner = o;
+	fair_init(&queue, weights, WORK_CLASSES);
 }
 
 unsigned jobs_open(void)
@@ -52,9 +48,14 @@ enum priority priority_parse(const char *text)
 	                                    : PRIORITIES;
 }
 
+static enum work_class class_of(const struct job *job)
+{
+	return work_class(job->terms.priority == PRIORITY_BATCH, job->options.body_size);
+}
+
 bool job_is_heavy(const struct job *job)
 {
-	return job->terms.priority == PRIORITY_BATCH || job->options.body_size >= HEAVY_BODY;
+	return class_of(job) != WORK_LIGHT;
 }
 
 struct job *job_new(struct chain *chain, struct spool *body)
@@ -93,27 +94,44 @@ void job_release(struct job *job)
 	free(job);
 }
 
-static unsigned class_of(const struct job *job)
+static void deadline_passed(void *context)
 {
-	return job->terms.priority == PRIORITY_BATCH ? BATCH : job_is_heavy(job) ? HEAVY : LIGHT;
+	owner->late(context);
+}
+
+/* Starts the timer of a job that has a deadline. */
+static enum error watch_deadline(struct job *job)
+{
+	uint64_t now = loop_now(), deadline = job->terms.deadline;
+	enum error e;
+
+	if (!deadline)
+		return ERR_OK;
+	e = loop_timer_init(&job->deadline, deadline_passed, job);
+	if (!e)
+		loop_timer_start(&job->deadline,
+		                 1 + (deadline > now ? deadline - now : 0) / 1000000);
+	return e;
 }
 
 enum error job_submit(struct job *job, void (*done)(struct job *job, void *context), void *context)
 {
-	if (!queue_made)
-		fair_init(&queue, weights, CLASSES);
-	queue_made = true;
 	if (fair_open(&queue, &job->waiting, class_of(job), job->terms.client))
 		return ERR_MEMORY;
+	if (watch_deadline(job)) {
+		fair_close(&queue, &job->waiting);
+		return ERR_MEMORY;
+	}
 	job_hold(job);
 	job->done = done;
 	job->context = context;
 	job->times.accepted = loop_now();
-	job->item.cost = JOB_COST + (double)job->options.body_size;
+	job->item.cost = work_cost(job->options.body_size);
+	admission_began(class_of(job), job->item.cost);
 	fair_push(&queue, &job->waiting, &job->item);
 	open_jobs++;
 	publish_counts();
-	on_waiting();
+	owner->waiting();
 	return ERR_OK;
 }
 
@@ -138,7 +156,8 @@ bool job_leave_queue(struct job *job)
 
 struct job *job_next_waiting(bool light_only)
 {
-	struct fair_item *item = fair_pop(&queue, light_only ? 1 << LIGHT : (1 << CLASSES) - 1);
+	struct fair_item *item =
+	    fair_pop(&queue, light_only ? 1 << WORK_LIGHT : (1 << WORK_CLASSES) - 1);
 
 	publish_counts();
 	return item ? (struct job *)((char *)item - offsetof(struct job, item)) : NULL;
@@ -154,6 +173,9 @@ void job_finish(struct job *job, enum error error, const struct problem *problem
 		job->problem = *problem;
 	job->times.finished = loop_now();
 	fair_close(&queue, &job->waiting);
+	if (job->terms.deadline)
+		loop_timer_fini(&job->deadline);
+	admission_ended(class_of(job), job->item.cost);
 	open_jobs--;
 	publish_counts();
 	spool_close(&job->body);

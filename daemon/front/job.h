@@ -7,6 +7,7 @@
 
 #include "common/wire.h"
 #include "front/fair.h"
+#include "front/loop.h"
 #include "front/spool.h"
 
 struct codec;
@@ -28,6 +29,7 @@ enum priority { PRIORITY_INTERACTIVE, PRIORITY_BATCH, PRIORITIES };
 /* How a job is to be treated, and whose it is. */
 struct job_terms {
 	enum priority priority;
+	uint64_t deadline; /* loop_now() by which the answer must be complete; 0: no matter when */
 	char client[FAIR_CLIENT_SIZE];
 };
 
@@ -45,13 +47,13 @@ struct job {
 	struct message_job
 	    options; /* what the codec worker is told; body_size and limits included */
 	struct job_terms terms;
-	struct fair_item item;    /* in the queue of jobs that wait for a codec worker */
-	struct fair_flow waiting; /* that item */
-	struct fair_flow tasks;   /* its tasks in the scheduler's queue */
+	struct loop_timer deadline; /* if the terms have one */
+	struct fair_item item;      /* in the queue of jobs that wait for a codec worker */
+	struct fair_flow waiting;   /* that item */
+	struct fair_flow tasks;     /* its tasks in the scheduler's queue */
 	struct chain *chain;
 	int chain_fd; /* the same, sealed */
 	struct spool body, answer;
-	enum error answer_error; /* why the answer could not be opened */
 
 	struct codec *codec; /* that works on it, NULL if none does */
 	bool second_try;     /* a worker died before it had looked at the image */
@@ -76,6 +78,16 @@ struct job {
 	 * called even if the job has finished meanwhile. */
 	void (*task_done)(struct task *task, const struct message_tile_done *done);
 };
+
+/* Who works on the jobs. */
+struct job_owner {
+	/* A job has been queued. */
+	void (*waiting)(void);
+	/* The job's deadline has passed, and it has not finished. */
+	void (*late)(struct job *job);
+};
+
+void jobs_init(const struct job_owner *owner);
 
 /* Makes a job of a checked chain (owned from now on, also on failure) and a body (its content moves
  * into the job; the spool is then empty). NULL without memory or descriptors. */
@@ -114,7 +126,4 @@ struct job *job_next_waiting(bool light_only);
 
 /* Ends a job: remembers the outcome and calls `done`. Only the first call counts. */
 void job_finish(struct job *job, enum error error, const struct problem *problem);
-
-/* Called when a job is queued. */
-void jobs_on_waiting(void (*callback)(void));
 #endif

@@ -13,6 +13,7 @@
 #include "front/store.h"
 
 enum { REQUEST_PARAMETERS_MAX = 64, REQUEST_ID_SIZE = 17, REQUEST_VALUE_MAX = 64 << 10 };
+enum { DEADLINE_MAX_MS = 86400000 };
 
 struct route;
 
@@ -41,7 +42,7 @@ struct request {
 	struct message_job options;
 	struct job_terms terms;
 	uint64_t announced; /* Content-Length; UINT64_MAX if there is none */
-	bool wants_body;    /* it has been admitted */
+	bool expected;      /* its body is wanted: admission knows that a job may come of it */
 	bool has_body;      /* spool is open */
 	struct spool body;
 	struct job *job;

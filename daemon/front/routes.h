@@ -16,7 +16,7 @@ void routes_job_ended(const char *id, const struct job *job);
 void routes_drain(void);
 
 /* Looks at a request whose headers and query are known. Afterwards it has its answer; or it wants
- * its body (wants_body), which is otherwise to be dropped. */
+ * its body (expected), which is otherwise to be dropped. */
 void routes_begin(struct request *request);
 
 /* Acts on a request without an answer whose body is complete. Afterwards it has its answer, or its

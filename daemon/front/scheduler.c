@@ -12,7 +12,7 @@
 enum { ATTEMPTS_MAX = 2, CHECK_MS = 500 };
 
 /* A tile should not hold a device for longer; nor be smaller than a launch is worth. */
-static const double tile_ns = 20e6, samples_least = 65536;
+static const double tile_ns = 5e6, samples_least = 65536;
 /* Tiles fail when no device has been up for so long. */
 static const uint64_t no_device_ns = 10000000000u;
 

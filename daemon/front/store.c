@@ -97,8 +97,8 @@ static void forget(struct stored *s)
 	detach(s);
 	if (s->job->finished) {
 		ended_count--;
-		bytes -= s->job->answer.size;
-		memory -= s->job->answer.reserved;
+		bytes -= s->bytes;
+		memory -= s->memory;
 	}
 	while (s->waiters)
 		waiter_wake(s->waiters);
@@ -126,7 +126,7 @@ static void make_room(const struct stored *newest)
 }
 
 /* Only a result that can be kept is one. */
-static void check_result(struct stored *s)
+static void take_result(struct stored *s)
 {
 	struct job *job = s->job;
 
@@ -135,24 +135,25 @@ static void check_result(struct stored *s)
 		                         "the result has %llu bytes; at most %llu are kept",
 		                         (unsigned long long)job->answer.size,
 		                         (unsigned long long)config->result_size);
-	if (job->error || s->cancelled)
+	if (job->error)
 		spool_close(&job->answer);
+	s->bytes = job->answer.size;
+	s->memory = job->answer.reserved;
 }
 
 static void job_ended(struct job *job, void *context)
 {
 	struct stored *s = context;
 
-	check_result(s);
+	take_result(s);
 	detach(s);
 	append(s);
 	ended_count++;
-	bytes += job->answer.size;
-	memory += job->answer.reserved;
+	bytes += s->bytes;
+	memory += s->memory;
 	make_room(s);
 	publish();
-	if (!s->cancelled)
-		on_end(s->id, job);
+	on_end(s->id, job);
 	tell_all(s);
 }
 
@@ -206,16 +207,16 @@ struct stored *store_find(const char *id)
 
 enum stored_state stored_state(const struct stored *s)
 {
-	if (s->cancelled)
-		return STORED_CANCELLED;
+	if (s->job->finished && s->job->error)
+		return s->job->error == ERR_CANCELLED ? STORED_CANCELLED : STORED_FAILED;
 	if (s->job->finished)
-		return s->job->error ? STORED_FAILED : STORED_DONE;
+		return STORED_DONE;
 	return s->job->codec ? STORED_RUNNING : STORED_WAITING;
 }
 
 bool stored_ended(const struct stored *s)
 {
-	return stored_state(s) >= STORED_DONE;
+	return s->job->finished;
 }
 
 uint32_t stored_tiles_done(const struct stored *s)
@@ -244,14 +245,15 @@ uint64_t stored_kept_for(const struct stored *s)
 
 void store_delete(struct stored *s)
 {
-	if (s->job->finished) {
-		forget(s);
-		publish();
-	} else if (!s->cancelled) {
-		s->cancelled = true;
-		tell_all(s);
-		codecs_cancel(s->job);
+	struct problem problem;
+	enum error e = problem_set(&problem, ERR_CANCELLED, "a DELETE has ended it");
+
+	if (!s->job->finished) {
+		codecs_cancel(s->job, e, &problem);
+		return;
 	}
+	forget(s);
+	publish();
 }
 
 enum error store_init(const struct config *c, void (*ended)(const char *id, const struct job *job))

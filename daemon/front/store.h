@@ -24,7 +24,7 @@ enum stored_state {
 	STORED_RUNNING,
 	STORED_DONE,
 	STORED_FAILED,
-	STORED_CANCELLED, /* from the moment when that is asked for */
+	STORED_CANCELLED,
 	STORED_STATES
 };
 
@@ -32,14 +32,15 @@ struct stored {
 	struct stored *next, **link;
 	struct job *job;
 	uint64_t arrived; /* loop_now() when its request came */
-	bool cancelled;
+	uint64_t bytes,
+	    memory; /* of its result, once it has ended, and what of that lies in memory */
 	struct waiter *waiters;
 	enum stored_state told_state; /* what the waiters last heard */
 	uint32_t told_tiles;
 	char id[];
 };
 
-/* ended: called when a job that nobody cancelled has ended. */
+/* ended: called when a job has ended, however it did. */
 enum error store_init(const struct config *config,
                       void (*ended)(const char *id, const struct job *job)) MUST_CHECK;
 void store_fini(void);
@@ -63,7 +64,7 @@ bool stored_time_left(const struct stored *s, uint64_t *ns);
 /* Nanoseconds for which an ended job is still kept, unless others need its place. */
 uint64_t stored_kept_for(const struct stored *s);
 
-/* Ends an open job at its next tile; forgets one that has ended. */
+/* Cancels an open job, of which no tile is begun any more; forgets one that has ended. */
 void store_delete(struct stored *s);
 
 /* Wakes the waiter, once, at the job's next news (its state or a tile, but at most four times a
