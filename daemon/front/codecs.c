@@ -199,6 +199,7 @@ static bool take_done(struct codec *c, const struct message_job_done *m)
 {
 	struct job *job = c->job;
 	struct problem problem = m->problem;
+	enum error error = (enum error)m->error;
 
 	if (!job || m->job != job->id || m->error >= ERR_COUNT || m->format >= FORMATS ||
 	    m->input_format >= FORMATS || (!m->error && !image_valid(&m->image)))
@@ -215,8 +216,12 @@ static bool take_done(struct codec *c, const struct message_job_done *m)
 	if (!m->error)
 		spool_settle(&job->answer, m->answer_size);
 	if (job->answer_error)
-		problem_set(&problem, job->answer_error, "there is no room for the answer");
-	codec_end_job(c, job->answer_error ? job->answer_error : (enum error)m->error, &problem);
+		error = problem_set(&problem, job->answer_error, "there is no room for the answer");
+	else if (!error && job->options.verify && job->verified.mismatches)
+		error = problem_set(&problem, ERR_DEVICE,
+		                    "verification found %llu wrong samples in the result",
+		                    (unsigned long long)job->verified.mismatches);
+	codec_end_job(c, error, &problem);
 	return true;
 }
 
@@ -316,6 +321,7 @@ static enum error codec_open(struct codec *c, unsigned number)
 	c->worker.kind = "codec";
 	c->worker.number = number;
 	c->worker.owner = &codec_worker;
+	c->worker.start_ms = config->start_timeout * 1000;
 	c->worker.argv[0] = strdup("convolved-codec");
 	c->worker.argv[1] = strdup("--log-level");
 	c->worker.argv[2] = strdup(config->log_level);
