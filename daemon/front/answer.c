@@ -1,6 +1,8 @@
 /* Answers: problems, JSON, and the results of jobs with their headers. */
 #include "front/answer.h"
 
+#include "front/admission.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,7 +94,9 @@ void answer_problem(struct answer *answer, enum error error, const struct proble
 	answer_json(answer, error_status(error), body);
 	answer->content_type = "application/problem+json";
 	answer->reason = error_slug(error);
-	if (answer->status == 429 || answer->status == 503)
+	if (answer->status == 429)
+		answer_header(answer, "Retry-After", "%u", admission_retry_after());
+	else if (answer->status == 503)
 		answer_header(answer, "Retry-After", "1");
 }
 

@@ -79,8 +79,12 @@ static enum error canary_start(void)
 	}
 	job->options.accept = 1u << FORMAT_PNM;
 	job->options.pixels_max = job->options.buffered_pixels_max = (uint64_t)SIDE * SIDE;
-	job_submit(job, canary_done, NULL);
-	return ERR_OK;
+	e = job_submit(job, canary_done, NULL);
+	if (e) {
+		job_release(job);
+		job = NULL;
+	}
+	return e;
 }
 
 /* Runs a canary when none is under way and no success is recent. */

@@ -71,11 +71,28 @@ static bool codec_is_idle(const struct codec *c)
 	return c->worker.state == WORKER_UP && !c->job && !c->tasks;
 }
 
+/* Heavy jobs together leave one codec worker to the others. */
+static bool heavy_allowed(void)
+{
+	unsigned heavy = 0;
+
+	for (unsigned i = 0; i < codec_count; i++)
+		heavy += codecs[i].job && job_is_heavy(codecs[i].job);
+	return codec_count == 1 || heavy + 1 < codec_count;
+}
+
 void codecs_wake(void)
 {
-	for (unsigned i = 0; i < codec_count && jobs_waiting(); i++)
-		if (codec_is_idle(&codecs[i]))
-			codec_start_job(&codecs[i], job_next_waiting());
+	for (unsigned i = 0; i < codec_count && jobs_waiting(); i++) {
+		struct job *job;
+
+		if (!codec_is_idle(&codecs[i]))
+			continue;
+		job = job_next_waiting(!heavy_allowed());
+		if (!job)
+			return;
+		codec_start_job(&codecs[i], job);
+	}
 }
 
 /* The arena is free again when no task of the ended job is out. */
@@ -101,16 +118,26 @@ static void codec_end_job(struct codec *c, enum error error, const struct proble
 	codec_check_idle(c);
 }
 
-void codecs_cancel(struct job *job)
+void codecs_cancel(struct job *job, enum error error, const struct problem *problem)
 {
 	struct message message = {.type = MSG_CANCEL, .cancel = {job->id}};
 
 	if (job->finished)
 		return;
-	if (job_leave_queue(job))
-		job_finish(job, ERR_TIMEOUT, NULL);
-	else
+	if (!job_leave_queue(job))
 		worker_send(&job->codec->worker, &message, NULL);
+	job_finish(job, error, problem);
+}
+
+static void job_late(struct job *job)
+{
+	struct problem problem;
+
+	codecs_cancel(job,
+	              problem_set(&problem, ERR_DEADLINE,
+	                          "the job was not done %.3f s after its image had come",
+	                          (double)(loop_now() - job->times.accepted) * 1e-9),
+	              &problem);
 }
 
 static void codec_task_done(struct task *task, const struct message_tile_done *done)
@@ -149,10 +176,13 @@ static void send_answer_file(struct codec *c, struct job *job, const struct imag
 {
 	uint64_t size = image_size(answer) + job->options.body_size;
 	struct message message = {.type = MSG_ANSWER, .answer = {job->id}};
+	struct problem problem;
+	enum error error;
 
-	job->answer_error = spool_open_anywhere(&job->answer, size);
-	if (job->answer_error)
-		codecs_cancel(job);
+	problem_set(&problem, ERR_IO, "there is no room for the answer");
+	error = spool_open_anywhere(&job->answer, size);
+	if (error)
+		codecs_cancel(job, error, &problem);
 	else
 		worker_send(&c->worker, &message, &job->answer.fd);
 }
@@ -187,6 +217,7 @@ static bool take_tile(struct codec *c, const struct tile *tile)
 	task->job = job;
 	task->units =
 	    (double)tile->width * tile->height * job->image.bands * chain_cost(job->chain);
+	task->item.cost = task->units;
 	job_hold(job);
 	job->task_done = codec_task_done;
 	c->next_tile++;
@@ -215,9 +246,7 @@ static bool take_done(struct codec *c, const struct message_job_done *m)
 	job->times.reference = m->reference_ns;
 	if (!m->error)
 		spool_settle(&job->answer, m->answer_size);
-	if (job->answer_error)
-		error = problem_set(&problem, job->answer_error, "there is no room for the answer");
-	else if (!error && job->options.verify && job->verified.mismatches)
+	if (!error && job->options.verify && job->verified.mismatches)
 		error = problem_set(&problem, ERR_DEVICE,
 		                    "verification found %llu wrong samples in the result",
 		                    (unsigned long long)job->verified.mismatches);
@@ -269,6 +298,10 @@ static void codec_down(struct worker *worker, const char *reason)
 
 	if (!c->job)
 		return;
+	if (c->job->finished) {
+		codec_end_job(c, c->job->error, NULL);
+		return;
+	}
 	if (!c->job->image_known && !c->job->second_try && strcmp(reason, "timeout")) {
 		codec_return_job(c);
 		return;
@@ -330,13 +363,15 @@ static enum error codec_open(struct codec *c, unsigned number)
 	return worker_start(&c->worker);
 }
 
+static const struct job_owner job_owner = {codecs_wake, job_late};
+
 enum error codecs_init(const struct config *c, const struct codec_owner *o)
 {
 	enum error e;
 
 	config = c;
 	owner = o;
-	jobs_on_waiting(codecs_wake);
+	jobs_init(&job_owner);
 	codecs = calloc(config->codecs, sizeof *codecs);
 	if (!codecs)
 		return ERR_MEMORY;

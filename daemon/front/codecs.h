@@ -34,8 +34,9 @@ void codecs_fini(void);
 unsigned codecs_count(void);
 const struct codec_arena *codec_arena(unsigned i);
 
-/* Nobody wants this job any more: it ends without an answer, soon. */
-void codecs_cancel(struct job *job);
+/* Ends a job with this error, at once for whoever waits for it; its codec worker and devices are
+ * rid of it soon. */
+void codecs_cancel(struct job *job, enum error error, const struct problem *problem);
 
 /* Gives waiting jobs to idle codec workers. */
 void codecs_wake(void);

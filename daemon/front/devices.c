@@ -2,6 +2,7 @@
  * its devices does no harm here; then one worker process each. */
 #include "front/devices.h"
 
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,8 @@ static const uint64_t forgiven_ns = 60000000000u;
 
 /* A guess for a new device, from one core with wide vectors; replaced by what events say. */
 static const double ns_per_unit_guess = 0.05;
+
+static const char *const types[] = {"device", "cpu", "gpu", "accelerator"};
 
 static const struct config *config;
 static const struct device_owner *owner;
@@ -402,7 +405,6 @@ static void append_number(struct worker *w, const char *flag, uint32_t number)
 
 static void device_create(const struct message_device *m, unsigned ordinal)
 {
-	static const char *const types[] = {"device", "cpu", "gpu", "accelerator"};
 	struct device *d = calloc(1, sizeof *d);
 
 	if (!d)
@@ -425,18 +427,50 @@ static void device_create(const struct message_device *m, unsigned ordinal)
 }
 
 /* All GPUs, or else everything that there is. */
-static void choose_devices(void)
+static bool chosen_by_default(const struct message_device *m)
 {
-	unsigned gpus = 0, ordinal = 0;
+	bool gpus = false;
 
 	for (unsigned i = 0; i < found_count; i++)
-		gpus += found[i].type == DEVICE_GPU;
-	for (unsigned i = 0; i < found_count; i++)
-		if (!gpus || found[i].type == DEVICE_GPU)
+		gpus |= found[i].type == DEVICE_GPU;
+	return !gpus || m->type == DEVICE_GPU;
+}
+
+static bool fits(const char *pattern, const struct message_device *m)
+{
+	char index[32], name[sizeof m->name], platform[sizeof m->platform_name];
+	const char *const texts[] = {types[m->type], index, name, platform};
+
+	if (!strcmp(pattern, "auto"))
+		return chosen_by_default(m);
+	snprintf(index, sizeof index, "%u:%u", m->platform, m->device);
+	snprintf(name, sizeof name, "%.*s", (int)sizeof name - 1, m->name);
+	snprintf(platform, sizeof platform, "%.*s", (int)sizeof platform - 1, m->platform_name);
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+		if (!fnmatch(pattern, texts[i], FNM_CASEFOLD))
+			return true;
+	return false;
+}
+
+/* The devices that any pattern fits. */
+static void choose_devices(void)
+{
+	unsigned ordinal = 0;
+
+	for (unsigned i = 0; i < found_count; i++) {
+		bool chosen = false;
+
+		for (unsigned p = 0; p < config->device.count; p++)
+			chosen |= fits(config->device.item[p], &found[i]);
+		log_info("%u:%u %.63s (%s, %.63s) is %s", found[i].platform, found[i].device,
+		         found[i].name, types[found[i].type], found[i].platform_name,
+		         chosen ? "used" : "not used");
+		if (chosen)
 			device_create(&found[i], ordinal++);
+	}
 	if (!device_count)
-		log_error("there is no OpenCL device; looking again in %d s",
-		          PROBE_AGAIN_MS / 1000);
+		log_error("there is no OpenCL device%s; looking again in %d s",
+		          found_count ? " that fits --device" : "", PROBE_AGAIN_MS / 1000);
 }
 
 static void probe_message(struct worker *worker, const struct message *message)

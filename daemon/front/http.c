@@ -8,8 +8,10 @@
  * clients do not look at the answer before they have sent everything. */
 #include "front/http.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <microhttpd.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -246,6 +248,25 @@ static void check_framing(struct exchange *x, const struct framing *f)
 	x->close = true;
 }
 
+/* Who the client is, for its fair share: its address, of IPv6 the half that is a network's. */
+static void name_client(struct MHD_Connection *connection, char name[FAIR_CLIENT_SIZE])
+{
+	const struct sockaddr *address =
+	    MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
+	struct in6_addr ip;
+
+	snprintf(name, FAIR_CLIENT_SIZE, "local");
+	if (address->sa_family == AF_INET)
+		inet_ntop(AF_INET, &((const struct sockaddr_in *)address)->sin_addr, name,
+		          FAIR_CLIENT_SIZE);
+	if (address->sa_family != AF_INET6)
+		return;
+	ip = ((const struct sockaddr_in6 *)address)->sin6_addr;
+	if (!IN6_IS_ADDR_V4MAPPED(&ip))
+		memset(&ip.s6_addr[8], 0, 8);
+	inet_ntop(AF_INET6, &ip, name, FAIR_CLIENT_SIZE);
+}
+
 static void read_headers(struct exchange *x, struct framing *f)
 {
 	struct request *r = x->request;
@@ -259,6 +280,7 @@ static void read_headers(struct exchange *x, struct framing *f)
 	else if (!f->chunked)
 		r->announced = 0;
 	r->accept = accept ? strdup(accept) : NULL;
+	name_client(x->connection, r->terms.client);
 	r->multipart = f->form;
 }
 

@@ -1,22 +1,28 @@
-/* Jobs: their life from submission to the end, and the queue of those that wait for a codec worker.
- */
+/* Jobs: their life from submission to the end, and the queue of those that wait for a codec worker,
+ * which is fair between clients. */
 #include "front/job.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "common/arena.h"
+#include "front/admission.h"
 #include "front/loop.h"
 #include "front/metrics.h"
 
-static struct job *queue_head, **queue_tail = &queue_head;
-static unsigned open_jobs, waiting_jobs;
-static uint64_t last_id;
-static void (*on_waiting)(void);
+/* Batch jobs get a tenth while others wait. */
+static const double weights[WORK_CLASSES] = {[WORK_LIGHT] = 9, [WORK_HEAVY] = 9, [WORK_BATCH] = 2};
 
-void jobs_on_waiting(void (*callback)(void))
+static struct fair queue;
+static unsigned open_jobs;
+static uint64_t last_id;
+static const struct job_owner *owner;
+
+void jobs_init(const struct job_owner *o)
 {
-	on_waiting = callback;
+	owner = o;
+	fair_init(&queue, weights, WORK_CLASSES);
 }
 
 unsigned jobs_open(void)
@@ -26,13 +32,30 @@ unsigned jobs_open(void)
 
 unsigned jobs_waiting(void)
 {
-	return waiting_jobs;
+	return queue.count;
 }
 
 static void publish_counts(void)
 {
-	metric_set(METRIC_JOBS, "waiting", NULL, waiting_jobs);
-	metric_set(METRIC_JOBS, "running", NULL, open_jobs - waiting_jobs);
+	metric_set(METRIC_JOBS, "waiting", NULL, queue.count);
+	metric_set(METRIC_JOBS, "running", NULL, open_jobs - queue.count);
+}
+
+enum priority priority_parse(const char *text)
+{
+	return !strcmp(text, "interactive") ? PRIORITY_INTERACTIVE
+	       : !strcmp(text, "batch")     ? PRIORITY_BATCH
+	                                    : PRIORITIES;
+}
+
+static enum work_class class_of(const struct job *job)
+{
+	return work_class(job->terms.priority == PRIORITY_BATCH, job->options.body_size);
+}
+
+bool job_is_heavy(const struct job *job)
+{
+	return class_of(job) != WORK_LIGHT;
 }
 
 struct job *job_new(struct chain *chain, struct spool *body)
@@ -71,27 +94,50 @@ void job_release(struct job *job)
 	free(job);
 }
 
-void job_submit(struct job *job, void (*done)(struct job *job, void *context), void *context)
+static void deadline_passed(void *context)
 {
+	owner->late(context);
+}
+
+/* Starts the timer of a job that has a deadline. */
+static enum error watch_deadline(struct job *job)
+{
+	uint64_t now = loop_now(), deadline = job->terms.deadline;
+	enum error e;
+
+	if (!deadline)
+		return ERR_OK;
+	e = loop_timer_init(&job->deadline, deadline_passed, job);
+	if (!e)
+		loop_timer_start(&job->deadline,
+		                 1 + (deadline > now ? deadline - now : 0) / 1000000);
+	return e;
+}
+
+enum error job_submit(struct job *job, void (*done)(struct job *job, void *context), void *context)
+{
+	if (fair_open(&queue, &job->waiting, class_of(job), job->terms.client))
+		return ERR_MEMORY;
+	if (watch_deadline(job)) {
+		fair_close(&queue, &job->waiting);
+		return ERR_MEMORY;
+	}
 	job_hold(job);
 	job->done = done;
 	job->context = context;
 	job->times.accepted = loop_now();
-	*queue_tail = job;
-	queue_tail = &job->next;
+	job->item.cost = work_cost(job->options.body_size);
+	admission_began(class_of(job), job->item.cost);
+	fair_push(&queue, &job->waiting, &job->item);
 	open_jobs++;
-	waiting_jobs++;
 	publish_counts();
-	on_waiting();
+	owner->waiting();
+	return ERR_OK;
 }
 
 void job_requeue(struct job *job)
 {
-	job->next = queue_head;
-	if (!queue_head)
-		queue_tail = &job->next;
-	queue_head = job;
-	waiting_jobs++;
+	fair_return(&queue, &job->waiting, &job->item);
 	publish_counts();
 }
 
@@ -102,28 +148,19 @@ void job_forget(struct job *job)
 
 bool job_leave_queue(struct job *job)
 {
-	struct job **at = &queue_head;
+	bool was_there = job->waiting.client && fair_take_all(&queue, &job->waiting);
 
-	while (*at && *at != job)
-		at = &(*at)->next;
-	if (!*at)
-		return false;
-	*at = job->next;
-	if (!*at)
-		queue_tail = at;
-	job->next = NULL;
-	waiting_jobs--;
 	publish_counts();
-	return true;
+	return was_there;
 }
 
-struct job *job_next_waiting(void)
+struct job *job_next_waiting(bool light_only)
 {
-	struct job *job = queue_head;
+	struct fair_item *item =
+	    fair_pop(&queue, light_only ? 1 << WORK_LIGHT : (1 << WORK_CLASSES) - 1);
 
-	if (job)
-		job_leave_queue(job);
-	return job;
+	publish_counts();
+	return item ? (struct job *)((char *)item - offsetof(struct job, item)) : NULL;
 }
 
 void job_finish(struct job *job, enum error error, const struct problem *problem)
@@ -135,6 +172,10 @@ void job_finish(struct job *job, enum error error, const struct problem *problem
 	if (problem)
 		job->problem = *problem;
 	job->times.finished = loop_now();
+	fair_close(&queue, &job->waiting);
+	if (job->terms.deadline)
+		loop_timer_fini(&job->deadline);
+	admission_ended(class_of(job), job->item.cost);
 	open_jobs--;
 	publish_counts();
 	spool_close(&job->body);

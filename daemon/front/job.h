@@ -6,6 +6,8 @@
 #include <stdint.h>
 
 #include "common/wire.h"
+#include "front/fair.h"
+#include "front/loop.h"
 #include "front/spool.h"
 
 struct codec;
@@ -13,13 +15,22 @@ struct job;
 
 /* One tile of a job, from the message that announced it until it is back with its codec worker. */
 struct task {
+	struct fair_item item; /* in the scheduler's queue; the cost is `units`, the first member */
 	struct tile tile;
 	struct job *job;
 	unsigned attempts; /* how many devices have had it */
 	unsigned device;   /* number of the last of them */
 	uint64_t sent;     /* loop_now() when a device got it */
 	double units;      /* predicted work: samples times multiply-adds a sample */
-	struct task *next;
+};
+
+enum priority { PRIORITY_INTERACTIVE, PRIORITY_BATCH, PRIORITIES };
+
+/* How a job is to be treated, and whose it is. */
+struct job_terms {
+	enum priority priority;
+	uint64_t deadline; /* loop_now() by which the answer must be complete; 0: no matter when */
+	char client[FAIR_CLIENT_SIZE];
 };
 
 /* Times in nanoseconds; stages overlap, so they may add up to more than the whole. */
@@ -35,10 +46,14 @@ struct job {
 	bool finished;
 	struct message_job
 	    options; /* what the codec worker is told; body_size and limits included */
+	struct job_terms terms;
+	struct loop_timer deadline; /* if the terms have one */
+	struct fair_item item;      /* in the queue of jobs that wait for a codec worker */
+	struct fair_flow waiting;   /* that item */
+	struct fair_flow tasks;     /* its tasks in the scheduler's queue */
 	struct chain *chain;
 	int chain_fd; /* the same, sealed */
 	struct spool body, answer;
-	enum error answer_error; /* why the answer could not be opened */
 
 	struct codec *codec; /* that works on it, NULL if none does */
 	bool second_try;     /* a worker died before it had looked at the image */
@@ -62,8 +77,17 @@ struct job {
 	/* Called when a task is back, filtered or failed; set by whoever submitted the task, and
 	 * called even if the job has finished meanwhile. */
 	void (*task_done)(struct task *task, const struct message_tile_done *done);
-	struct job *next; /* in the queue of jobs that wait for a codec worker */
 };
+
+/* Who works on the jobs. */
+struct job_owner {
+	/* A job has been queued. */
+	void (*waiting)(void);
+	/* The job's deadline has passed, and it has not finished. */
+	void (*late)(struct job *job);
+};
+
+void jobs_init(const struct job_owner *owner);
 
 /* Makes a job of a checked chain (owned from now on, also on failure) and a body (its content moves
  * into the job; the spool is then empty). NULL without memory or descriptors. */
@@ -75,9 +99,17 @@ void job_release(struct job *job);
 unsigned jobs_open(void);
 unsigned jobs_waiting(void);
 
-/* Queues the job. `done` is called once, from the loop, when it has finished, however it ended;
- * the caller keeps its reference. */
-void job_submit(struct job *job, void (*done)(struct job *job, void *context), void *context);
+/* A name of a priority, or PRIORITIES if it is none. */
+enum priority priority_parse(const char *text);
+
+/* True for a job of batch work or of a large body: together these leave one codec worker free. */
+bool job_is_heavy(const struct job *job);
+
+/* Queues the job, whose options and terms are set. `done` is called once, from the loop, when it
+ * has finished, however it ended; the caller keeps its reference. ERR_MEMORY: it is not queued, and
+ * `done` will not be called. */
+enum error job_submit(struct job *job, void (*done)(struct job *job, void *context),
+                      void *context) MUST_CHECK;
 
 /* Puts a job that was taken from the queue back, at its head. */
 void job_requeue(struct job *job);
@@ -88,12 +120,10 @@ void job_forget(struct job *job);
 /* Takes this job out of the queue; false if it is not waiting. */
 bool job_leave_queue(struct job *job);
 
-/* Takes the next waiting job out of the queue, or NULL. */
-struct job *job_next_waiting(void);
+/* Takes the next waiting job out of the queue, or (light_only) the next that is not heavy, or NULL.
+ */
+struct job *job_next_waiting(bool light_only);
 
 /* Ends a job: remembers the outcome and calls `done`. Only the first call counts. */
 void job_finish(struct job *job, enum error error, const struct problem *problem);
-
-/* Called when a job is queued. */
-void jobs_on_waiting(void (*callback)(void));
 #endif

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "front/admission.h"
 #include "front/canary.h"
 #include "front/config.h"
 #include "front/http.h"
@@ -120,6 +121,7 @@ static enum error start(void)
 	if (e)
 		return e;
 	spool_init(config.max_memory, config.spool_size, config.cache_dir);
+	admission_init(&config);
 	routes_init(&config);
 	e = supervisor_init();
 	if (!e)

@@ -8,6 +8,7 @@
 #include <sys/random.h>
 
 #include "common/chain_check.h"
+#include "front/admission.h"
 #include "front/loop.h"
 
 struct request *request_new(const char *method, const char *path)
@@ -34,6 +35,8 @@ struct request *request_new(const char *method, const char *path)
 void request_free(struct request *r)
 {
 	answer_fini(&r->answer);
+	if (r->expected)
+		admission_unexpect();
 	if (r->job) {
 		job_forget(r->job);
 		job_release(r->job);
@@ -106,6 +109,8 @@ enum error request_write(struct request *r, const void *data, size_t size, uint6
 struct reading {
 	struct chain *chain;
 	struct message_job *options;
+	struct job_terms *terms;
+	uint64_t arrived;
 	const char *filters, *luma, *chroma, *variant; /* NULL: not given */
 	const char *channels;
 };
@@ -240,6 +245,29 @@ static enum error parse_verify(struct reading *r, const char *text, struct probl
 	return parse_switch("verify", text, &r->options->verify, problem);
 }
 
+static enum error parse_priority(struct reading *r, const char *text, struct problem *problem)
+{
+	r->terms->priority = priority_parse(text);
+	if (r->terms->priority != PRIORITIES)
+		return ERR_OK;
+	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "priority", text,
+	                             "priority is interactive or batch");
+}
+
+static enum error parse_deadline(struct reading *r, const char *text, struct problem *problem)
+{
+	unsigned ms;
+	char rest;
+
+	if (text[0] < '0' || text[0] > '9' || sscanf(text, "%8u%c", &ms, &rest) != 1 || ms < 1 ||
+	    ms > DEADLINE_MAX_MS)
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "deadline_ms", text,
+		                             "deadline_ms is a whole number from 1 to %d",
+		                             DEADLINE_MAX_MS);
+	r->terms->deadline = r->arrived + ms * UINT64_C(1000000);
+	return ERR_OK;
+}
+
 /* The parameters that a chain takes, and every filter but for the first few. */
 static const struct common {
 	const char *name;
@@ -270,6 +298,11 @@ static const struct common {
     {"alpha", false, parse_alpha, "1: the last band of raw pixels is alpha"},
     {"strip", false, parse_strip, "1: drop the metadata"},
     {"verify", false, parse_verify, "1: compare every sample with the reference"},
+    {"deadline_ms", false, parse_deadline,
+     "Milliseconds from the first byte within which the answer is wanted: refused with 429 if that "
+     "cannot be, 504 when they are over"},
+    {"priority", false, parse_priority,
+     "interactive (the default), or batch: gets a tenth of the devices while other work waits"},
 };
 
 enum { COMMONS = sizeof commons / sizeof *commons };
@@ -357,14 +390,18 @@ static enum error check_options(const struct message_job *options, struct proble
 	return ERR_OK;
 }
 
-enum error request_parse(const struct request *r, const char *filter, struct chain *chain,
-                         struct message_job *options, struct problem *problem)
+enum error request_parse(struct request *r, const char *filter, struct chain *chain,
+                         struct problem *problem)
 {
-	struct reading reading = {.chain = chain, .options = options};
+	struct message_job *options = &r->options;
+	struct reading reading = {
+	    .chain = chain, .options = options, .terms = &r->terms, .arrived = r->arrived};
 	enum error e = ERR_OK;
 
 	chain_init(chain);
 	*options = (struct message_job){0};
+	r->terms.priority = PRIORITY_INTERACTIVE;
+	r->terms.deadline = 0;
 	if (filter)
 		e = chain_add_filter(chain, filter, problem);
 	for (unsigned i = 0; !e && i < r->parameters; i++) {

@@ -12,6 +12,7 @@
 #include "front/spool.h"
 
 enum { REQUEST_PARAMETERS_MAX = 64, REQUEST_ID_SIZE = 17, REQUEST_VALUE_MAX = 64 << 10 };
+enum { DEADLINE_MAX_MS = 86400000 };
 
 struct route;
 
@@ -29,7 +30,9 @@ struct request {
 	unsigned parameters;
 	struct chain *chain; /* once the parameters are read, until there is a job; owned */
 	struct message_job options;
+	struct job_terms terms;
 	uint64_t announced; /* Content-Length; UINT64_MAX if there is none */
+	bool expected;      /* admission knows that a job may come of it */
 	bool has_body;      /* spool is open */
 	struct spool body;
 	struct job *job;
@@ -50,10 +53,10 @@ bool request_extend_parameter(struct request *request, const char *data, size_t 
 enum error request_write(struct request *request, const void *data, size_t size, uint64_t max_body,
                          struct problem *problem) MUST_CHECK;
 
-/* Reads the parameters into a chain and the options of a job. filter: the one filter that is asked
- * for, or NULL for a chain. Touches nothing but the outputs. */
-enum error request_parse(const struct request *request, const char *filter, struct chain *chain,
-                         struct message_job *options, struct problem *problem) MUST_CHECK;
+/* Reads the parameters into a chain, and the options and terms of the request. filter: the one
+ * filter that is asked for, or NULL for a chain. */
+enum error request_parse(struct request *request, const char *filter, struct chain *chain,
+                         struct problem *problem) MUST_CHECK;
 
 /* The i-th parameter that every filter takes, or (for_chain) that only a chain takes, and what it
  * means. False after the last. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "front/admission.h"
 #include "front/canary.h"
 #include "front/codecs.h"
 #include "front/devices.h"
@@ -350,10 +351,6 @@ static enum error admit(const struct request *r, struct problem *problem)
 	if (!devices_up() && !devices_starting())
 		return problem_set(problem, ERR_NO_DEVICE,
 		                   "no device is up; they are being started again");
-	if (jobs_open() >= config->max_jobs)
-		return problem_set(problem, ERR_QUEUE_FULL,
-		                   "%u requests are being worked on, the most that are accepted",
-		                   jobs_open());
 	if (r->announced != UINT64_MAX && r->announced > config->max_body)
 		return problem_set(problem, ERR_BODY_TOO_LARGE,
 		                   "the body has %llu bytes; at most %llu are accepted",
@@ -362,6 +359,29 @@ static enum error admit(const struct request *r, struct problem *problem)
 	if (!r->announced)
 		return empty_body(problem);
 	return ERR_OK;
+}
+
+static enum work_class class_of(const struct request *r, uint64_t body_size)
+{
+	return work_class(r->terms.priority == PRIORITY_BATCH, body_size);
+}
+
+/* What is known of the body's size, while it comes and afterwards. */
+static uint64_t size_of(const struct request *r)
+{
+	return r->has_body ? r->body.size : r->announced == UINT64_MAX ? 0 : r->announced;
+}
+
+static enum error check_deadline(const struct request *r, struct problem *problem)
+{
+	uint64_t now = loop_now(), deadline = r->terms.deadline, size = size_of(r);
+	double wait = admission_predict(class_of(r, size), work_cost(size));
+	double left = deadline > now ? (double)(deadline - now) * 1e-9 : 0;
+
+	if (!deadline || wait <= left)
+		return ERR_OK;
+	return problem_set(problem, ERR_TOO_LATE,
+	                   "this request would take about %.3f s, and %.3f s are left", wait, left);
 }
 
 /* Reads the parameters into the request's chain and options, unless that is done. */
@@ -374,7 +394,9 @@ static enum error parse(struct request *r, struct problem *problem)
 	r->chain = malloc(sizeof *r->chain);
 	if (!r->chain)
 		return problem_set(problem, ERR_MEMORY, "no memory for the chain");
-	e = request_parse(r, *r->argument ? r->argument : NULL, r->chain, &r->options, problem);
+	e = request_parse(r, *r->argument ? r->argument : NULL, r->chain, problem);
+	if (!e)
+		e = check_deadline(r, problem);
 	if (e) {
 		free(r->chain);
 		r->chain = NULL;
@@ -408,8 +430,14 @@ void routes_begin(struct request *r)
 	/* What is wrong is refused before the body comes; in a form more parameters may follow. */
 	if (!e && !r->multipart)
 		e = parse(r, &problem);
-	if (e)
+	if (!e)
+		e = admission_check(class_of(r, size_of(r)), size_of(r), &problem);
+	if (e) {
 		answer_problem(&r->answer, e, &problem);
+		return;
+	}
+	r->expected = true;
+	admission_expect();
 }
 
 static enum error make_job(struct request *r, struct problem *problem)
@@ -428,6 +456,7 @@ static enum error make_job(struct request *r, struct problem *problem)
 	r->has_body = false;
 	r->options.job = r->job->id;
 	r->job->options = r->options;
+	r->job->terms = r->terms;
 	return ERR_OK;
 }
 
@@ -442,10 +471,15 @@ void routes_finish(struct request *r, void (*done)(struct job *job, void *contex
 		e = empty_body(&problem);
 	if (!e)
 		e = make_job(r, &problem);
+	if (r->expected)
+		admission_unexpect();
+	r->expected = false;
+	if (!e) {
+		e = job_submit(r->job, done, context);
+		problem_set(&problem, e, "no memory for the job");
+	}
 	if (e)
 		answer_problem(&r->answer, e, &problem);
-	else
-		job_submit(r->job, done, context);
 }
 
 void routes_abandon(struct request *r)
@@ -453,7 +487,7 @@ void routes_abandon(struct request *r)
 	log_info("request %s: the client has gone", r->id);
 	metric_add(METRIC_REQUESTS_REJECTED, "client-gone", NULL, 1);
 	job_forget(r->job);
-	codecs_cancel(r->job);
+	codecs_cancel(r->job, ERR_TIMEOUT, NULL);
 }
 
 void routes_complete(struct request *r)

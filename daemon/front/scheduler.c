@@ -1,5 +1,6 @@
-/* The scheduler. A tile goes to the device that would finish it first, counting what each already
- * holds; if that device is full the tile waits for it, so a slow device never delays an image. */
+/* The scheduler. Which tile is next is for a fair queue to say. It goes to the device that would
+ * finish it first, counting what each already holds; if that device is full the tile waits for it,
+ * so a slow device never delays an image. */
 #include "front/scheduler.h"
 
 #include "common/log.h"
@@ -11,40 +12,22 @@
 enum { ATTEMPTS_MAX = 2, CHECK_MS = 500 };
 
 /* A tile should not hold a device for longer; nor be smaller than a launch is worth. */
-static const double tile_ns = 20e6, samples_least = 65536;
+static const double tile_ns = 5e6, samples_least = 65536;
 /* Tiles fail when no device has been up for so long. */
 static const uint64_t no_device_ns = 10000000000u;
 
-static struct task *ready_head, **ready_tail = &ready_head;
-static unsigned ready_count;
+/* Batch work gets a tenth of the devices while other work waits. */
+static const double weights[PRIORITIES] = {[PRIORITY_INTERACTIVE] = 9, [PRIORITY_BATCH] = 1};
+
+enum { ALL_CLASSES = (1 << PRIORITIES) - 1 };
+
+static struct fair ready;
 static uint64_t last_up;
 static struct loop_timer check;
 
-static void count_ready(int change)
+static void count_ready(void)
 {
-	ready_count += (unsigned)change;
-	metric_set(METRIC_TILES_QUEUED, NULL, NULL, ready_count);
-}
-
-static struct task *ready_pop(void)
-{
-	struct task *task = ready_head;
-
-	ready_head = task->next;
-	if (!ready_head)
-		ready_tail = &ready_head;
-	task->next = NULL;
-	count_ready(-1);
-	return task;
-}
-
-static void ready_push_front(struct task *task)
-{
-	task->next = ready_head;
-	ready_head = task;
-	if (!task->next)
-		ready_tail = &task->next;
-	count_ready(1);
+	metric_set(METRIC_TILES_QUEUED, NULL, NULL, ready.count);
 }
 
 static void task_fail(struct task *task, enum error error)
@@ -75,23 +58,30 @@ static struct device *device_soonest(double units)
 
 static void dispatch(void)
 {
-	while (ready_head) {
-		struct device *d = device_soonest(ready_head->units);
-		struct task *task;
+	struct task *task;
+
+	while ((task = (struct task *)fair_peek(&ready, ALL_CLASSES))) {
+		struct device *d = device_soonest(task->units);
 
 		if (!d || !device_has_room(d))
-			return;
-		task = ready_pop();
+			break;
+		fair_pop(&ready, ALL_CLASSES);
 		if (!device_send(d, task))
-			ready_push_front(task);
+			fair_return(&ready, &task->job->tasks, &task->item);
 	}
+	count_ready();
 }
 
 static void task_ready(struct task *task)
 {
-	*ready_tail = task;
-	ready_tail = &task->next;
-	count_ready(1);
+	struct job *job = task->job;
+
+	if (!job->tasks.client &&
+	    fair_open(&ready, &job->tasks, job->terms.priority, job->terms.client)) {
+		task_fail(task, ERR_MEMORY);
+		return;
+	}
+	fair_push(&ready, &job->tasks, &task->item);
 	dispatch();
 }
 
@@ -101,7 +91,7 @@ static bool task_retry(struct task *task)
 	if (task->job->finished || task->attempts >= ATTEMPTS_MAX)
 		return false;
 	metric_add(METRIC_TILE_RETRIES, NULL, NULL, 1);
-	ready_push_front(task);
+	fair_return(&ready, &task->job->tasks, &task->item);
 	return true;
 }
 
@@ -118,30 +108,19 @@ static void task_lost(struct task *task)
 	dispatch();
 }
 
-/* Takes the tasks of a job out of the queue. A task that ends may free others' places, so the list
- * is cut first. */
+/* Takes the tasks of a job out of the queue. */
 static void job_ended(struct job *job)
 {
-	struct task **at = &ready_head, *ended = NULL;
+	struct fair_item *item, *next;
 
-	while (*at) {
-		struct task *task = *at;
-
-		if (task->job != job) {
-			at = &task->next;
-			continue;
-		}
-		*at = task->next;
-		task->next = ended;
-		ended = task;
-		count_ready(-1);
-	}
-	ready_tail = at;
-	while (ended) {
-		struct task *task = ended;
-
-		ended = task->next;
-		task_fail(task, ERR_DEVICE);
+	if (!job->tasks.client)
+		return;
+	item = fair_take_all(&ready, &job->tasks);
+	fair_close(&ready, &job->tasks);
+	count_ready();
+	for (; item; item = next) {
+		next = item->next;
+		task_fail((struct task *)item, ERR_DEVICE);
 	}
 }
 
@@ -162,8 +141,8 @@ static void check_devices(void *context)
 	if (devices_up() || devices_starting())
 		last_up = loop_now();
 	else if (loop_now() - last_up > no_device_ns)
-		while (ready_head)
-			task_fail(ready_pop(), ERR_NO_DEVICE);
+		while (ready.count)
+			task_fail((struct task *)fair_pop(&ready, ALL_CLASSES), ERR_NO_DEVICE);
 }
 
 static const struct codec_owner for_codecs = {samples_max, task_ready, job_ended,
@@ -174,6 +153,7 @@ enum error scheduler_init(const struct config *config)
 {
 	enum error e = loop_timer_init(&check, check_devices, NULL);
 
+	fair_init(&ready, weights, PRIORITIES);
 	last_up = loop_now();
 	if (!e)
 		e = codecs_init(config, &for_codecs);

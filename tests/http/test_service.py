@@ -156,3 +156,19 @@ def test_no_home(launch):
     nowhere = {"HOME": "/nonexistent", "TMPDIR": "/nonexistent"}
     with launch("--codecs", "1", environment=nowhere) as service:
         assert service.post("/v1/filters/gaussian", PNG).status == 200
+
+
+@pytest.mark.parametrize("pattern, count", [("auto", 2), ("cpu", 2), ("0:1", 1), ("pthread*", 2),
+                                            ("Portable *", 2), ("gpu", 0)])
+def test_device_patterns(launch, pattern, count):
+    """The devices that a pattern fits are used; if none does, the log says so."""
+    service = launch("--device", pattern, environment={"POCL_DEVICES": "pthread pthread"})
+    service.start(ready=False)
+    try:
+        poll(lambda: " used" in service.tail(), 30, "the search")
+        poll(lambda: len(service.get("/v1/devices").json()["devices"]) == count, 10, "devices")
+        if not count:
+            assert "that fits --device" in service.tail()
+            assert service.get("/readyz").status == 503
+    finally:
+        service.stop()

@@ -10,8 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "front/admission.h"
 #include "front/config.h"
 #include "front/loop.h"
 #include "front/metrics.h"
@@ -100,18 +102,18 @@ static struct request *request_with(const char *const parameters[][2])
 static void test_request_parse(void **state)
 {
 	static const char *const parameters[][2] = {
-	    {"alpha", "1"},    {"sigma", "2"},    {"raw", "5x6x4:u16"}, {"border", "reflect101"},
-	    {"format", "png"}, {"quality", "33"}, {NULL, NULL}};
+	    {"alpha", "1"},    {"sigma", "2"},    {"raw", "5x6x4:u16"},  {"border", "reflect101"},
+	    {"format", "png"}, {"quality", "33"}, {"priority", "batch"}, {NULL, NULL}};
 	struct request *r = request_with(parameters);
 	struct chain *chain = malloc(sizeof *chain);
-	struct message_job options;
 
 	(void)state;
-	assert_int_equal(request_parse(r, "gaussian", chain, &options, &problem), ERR_OK);
-	assert_int_equal(options.raw_image.height, 6);
-	assert_int_equal(options.raw_image.alpha, 1);
-	assert_int_equal(options.format, FORMAT_PNG);
-	assert_int_equal(options.quality, 33);
+	assert_int_equal(request_parse(r, "gaussian", chain, &problem), ERR_OK);
+	assert_int_equal(r->options.raw_image.height, 6);
+	assert_int_equal(r->options.raw_image.alpha, 1);
+	assert_int_equal(r->options.format, FORMAT_PNG);
+	assert_int_equal(r->options.quality, 33);
+	assert_int_equal(r->terms.priority, PRIORITY_BATCH);
 	assert_int_equal(chain->border, BORDER_REFLECT101);
 	request_free(r);
 	free(chain);
@@ -143,16 +145,18 @@ static void test_request_invalid(void **state)
 	    {{"channels", "grey"}},
 	    {{"variant", "fast"}},
 	    {{"variant", "gradient"}},
+	    {{"priority", "high"}},
+	    {{"deadline_ms", "0"}},
+	    {{"deadline_ms", "86400001"}},
+	    {{"deadline_ms", "5x"}},
 	};
 	struct chain *chain = malloc(sizeof *chain);
-	struct message_job options;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		struct request *r = request_with(bad[i]);
 
-		assert_int_equal(request_parse(r, "gaussian", chain, &options, &problem),
-		                 ERR_BAD_PARAMETER);
+		assert_int_equal(request_parse(r, "gaussian", chain, &problem), ERR_BAD_PARAMETER);
 		assert_true(*problem.parameter && *problem.detail);
 		request_free(r);
 	}
@@ -170,14 +174,13 @@ static void test_request_parts(void **state)
 	                                         CHANNELS_CHROMA};
 	struct request *r = request_with(parameters);
 	struct chain *chain = malloc(sizeof *chain);
-	struct message_job options;
 
 	(void)state;
-	assert_int_equal(request_parse(r, NULL, chain, &options, &problem), ERR_OK);
-	assert_int_equal(options.roi.y, 2);
-	assert_int_equal(options.roi.height, 40);
-	assert_int_equal(options.has_target, 1);
-	assert_int_equal(options.target_y, 6);
+	assert_int_equal(request_parse(r, NULL, chain, &problem), ERR_OK);
+	assert_int_equal(r->options.roi.y, 2);
+	assert_int_equal(r->options.roi.height, 40);
+	assert_int_equal(r->options.has_target, 1);
+	assert_int_equal(r->options.target_y, 6);
 	assert_int_equal(chain->variant, KERNEL_MATRIX + 1);
 	assert_int_equal(chain->count, 4);
 	for (int i = 0; i < 4; i++)
@@ -196,16 +199,14 @@ static void test_request_no_filters(void **state)
 	                                        {{"border", "wrap"}}};
 	struct request *r = request_with(luma);
 	struct chain *chain = malloc(sizeof *chain);
-	struct message_job options;
 
 	(void)state;
-	assert_int_equal(request_parse(r, NULL, chain, &options, &problem), ERR_OK);
+	assert_int_equal(request_parse(r, NULL, chain, &problem), ERR_OK);
 	assert_int_equal(chain->count, 1);
 	request_free(r);
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		r = request_with(bad[i]);
-		assert_int_equal(request_parse(r, NULL, chain, &options, &problem),
-		                 ERR_BAD_PARAMETER);
+		assert_int_equal(request_parse(r, NULL, chain, &problem), ERR_BAD_PARAMETER);
 		request_free(r);
 	}
 	free(chain);
@@ -247,9 +248,10 @@ static int admission(const char *method, const char *path, uint64_t announced)
 
 static void test_admission(void **state)
 {
-	struct config config = {.max_body = 1000, .max_jobs = 1};
+	struct config config = {.max_body = 1000, .max_jobs = 1, .max_wait = 60};
 
 	(void)state;
+	admission_init(&config);
 	routes_init(&config);
 	assert_int_equal(admission("POST", "/v1/filters/gaussian", 1000), 0);
 	assert_int_equal(admission("POST", "/v1/filters/gaussian", UINT64_MAX), 0);
@@ -265,6 +267,42 @@ static void test_admission(void **state)
 	assert_int_equal(admission("POST", "/v1/filters/gaussian", 10), 429);
 	routes_drain();
 	assert_int_equal(admission("POST", "/v1/filters/gaussian", 10), 503);
+}
+
+/* The time that one more job takes follows from how fast those before it were done. */
+static void test_drain_rate(void **state)
+{
+	struct config config = {.max_jobs = 10, .max_wait = 3};
+	const struct timespec pause = {.tv_nsec = 100000000};
+	double one;
+
+	(void)state;
+	admission_init(&config);
+	assert_int_equal(admission_check(WORK_LIGHT, 0, &problem), ERR_OK);
+	for (int i = 0; i < 9; i++)
+		admission_began(WORK_LIGHT, 1000);
+	assert_true(admission_predict(WORK_LIGHT, 1000) == 0); /* nothing is known yet */
+	nanosleep(&pause, NULL);
+	admission_ended(WORK_LIGHT, 1000);
+	/* At least a tenth of a second each, and eight before this one. */
+	one = admission_predict(WORK_LIGHT, 1000) / 9;
+	assert_true(one >= 0.1 && one < 2);
+	assert_true(admission_predict(WORK_BATCH, 1000) == 0);
+	/* Others take no part of max_jobs but their number. */
+	assert_int_equal(admission_check(WORK_BATCH, 0, &problem), ERR_OK);
+	admission_expect();
+	admission_expect();
+	assert_int_equal(admission_check(WORK_BATCH, 0, &problem), ERR_QUEUE_FULL);
+	admission_unexpect();
+	admission_unexpect();
+	/* A body that would take too long. */
+	assert_int_equal(admission_check(WORK_LIGHT, 1000000, &problem), ERR_QUEUE_FULL);
+	assert_in_range(admission_retry_after(), 1, 20);
+	/* Alone, any is let in. */
+	for (int i = 0; i < 8; i++)
+		admission_ended(WORK_LIGHT, 1000);
+	assert_int_equal(admission_check(WORK_LIGHT, 1000000, &problem), ERR_OK);
+	assert_int_equal(admission_retry_after(), 1);
 }
 
 static void test_spool(void **state)
@@ -360,12 +398,13 @@ static void test_loop_unwatch(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_config_flags),    cmocka_unit_test(test_config_invalid),
-	    cmocka_unit_test(test_config_file),     cmocka_unit_test(test_request_parse),
-	    cmocka_unit_test(test_request_invalid), cmocka_unit_test(test_accept),
-	    cmocka_unit_test(test_admission),       cmocka_unit_test(test_spool),
-	    cmocka_unit_test(test_metrics),         cmocka_unit_test(test_loop_unwatch),
-	    cmocka_unit_test(test_request_parts),   cmocka_unit_test(test_request_no_filters),
+	    cmocka_unit_test(test_config_flags),       cmocka_unit_test(test_config_invalid),
+	    cmocka_unit_test(test_config_file),        cmocka_unit_test(test_request_parse),
+	    cmocka_unit_test(test_request_invalid),    cmocka_unit_test(test_accept),
+	    cmocka_unit_test(test_admission),          cmocka_unit_test(test_spool),
+	    cmocka_unit_test(test_drain_rate),         cmocka_unit_test(test_metrics),
+	    cmocka_unit_test(test_loop_unwatch),       cmocka_unit_test(test_request_parts),
+	    cmocka_unit_test(test_request_no_filters),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,201 @@
+/* Fair queueing: a tree of four levels (root, class, client, flow), whose nodes keep their children
+ * that have something waiting in the order of their start tags. */
+#include "front/fair.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The flows of a client in a class; it goes with the last of them. */
+struct fair_client {
+	struct fair_node node;
+	RB_ENTRY(fair_client) place; /* among the clients of its class */
+	char name[FAIR_CLIENT_SIZE];
+	unsigned class, flows;
+};
+
+static int compare_nodes(const struct fair_node *a, const struct fair_node *b)
+{
+	if (a->start != b->start)
+		return a->start < b->start ? -1 : 1;
+	return a->order < b->order ? -1 : a->order > b->order;
+}
+
+static int compare_clients(const struct fair_client *a, const struct fair_client *b)
+{
+	return strcmp(a->name, b->name);
+}
+
+/* Not static: of those functions some would be unused. */
+RB_PROTOTYPE(fair_ready, fair_node, place, compare_nodes)
+RB_PROTOTYPE(fair_clients, fair_client, place, compare_clients)
+RB_GENERATE(fair_ready, fair_node, place, compare_nodes)
+RB_GENERATE(fair_clients, fair_client, place, compare_clients)
+
+static void node_init(struct fair_node *node, struct fair_node *parent, double weight)
+{
+	*node = (struct fair_node){.parent = parent, .weight = weight};
+	RB_INIT(&node->ready);
+}
+
+void fair_init(struct fair *fair, const double *weights, unsigned classes)
+{
+	*fair = (struct fair){0};
+	node_init(&fair->root, NULL, 1);
+	for (unsigned i = 0; i < classes; i++) {
+		node_init(&fair->classes[i], &fair->root, weights[i]);
+		RB_INIT(&fair->clients[i]);
+	}
+}
+
+static struct fair_client *find_client(struct fair *fair, unsigned class, const char *name)
+{
+	struct fair_client wanted, *client;
+
+	snprintf(wanted.name, sizeof wanted.name, "%s", name);
+	client = RB_FIND(fair_clients, &fair->clients[class], &wanted);
+	if (client)
+		return client;
+	client = calloc(1, sizeof *client);
+	if (!client)
+		return NULL;
+	memcpy(client->name, wanted.name, sizeof client->name);
+	client->class = class;
+	node_init(&client->node, &fair->classes[class], 1);
+	RB_INSERT(fair_clients, &fair->clients[class], client);
+	return client;
+}
+
+enum error fair_open(struct fair *fair, struct fair_flow *flow, unsigned class, const char *client)
+{
+	*flow = (struct fair_flow){.client = find_client(fair, class, client)};
+	if (!flow->client)
+		return ERR_MEMORY;
+	flow->client->flows++;
+	flow->tail = &flow->head;
+	node_init(&flow->node, &flow->client->node, 1);
+	return ERR_OK;
+}
+
+void fair_close(struct fair *fair, struct fair_flow *flow)
+{
+	struct fair_client *client = flow->client;
+
+	flow->client = NULL;
+	if (!client || --client->flows)
+		return;
+	RB_REMOVE(fair_clients, &fair->clients[client->class], client);
+	free(client);
+}
+
+/* Something waits below the node now: so it does below those above. */
+static void wake(struct fair *fair, struct fair_node *node)
+{
+	for (; node->parent && !node->waits; node = node->parent) {
+		if (node->start < node->parent->now)
+			node->start = node->parent->now;
+		node->order = ++fair->order;
+		node->waits = true;
+		RB_INSERT(fair_ready, &node->parent->ready, node);
+	}
+}
+
+static void rest(struct fair_node *node)
+{
+	node->waits = false;
+	RB_REMOVE(fair_ready, &node->parent->ready, node);
+}
+
+void fair_push(struct fair *fair, struct fair_flow *flow, struct fair_item *item)
+{
+	item->next = NULL;
+	*flow->tail = item;
+	flow->tail = &item->next;
+	flow->count++;
+	fair->count++;
+	wake(fair, &flow->node);
+}
+
+void fair_return(struct fair *fair, struct fair_flow *flow, struct fair_item *item)
+{
+	item->next = flow->head;
+	flow->head = item;
+	if (!item->next)
+		flow->tail = &item->next;
+	flow->count++;
+	fair->count++;
+	wake(fair, &flow->node);
+}
+
+static struct fair_node *first(const struct fair_node *node)
+{
+	return RB_MIN(fair_ready, (struct fair_ready *)&node->ready);
+}
+
+/* The flow whose turn it is among the classes of the mask. */
+static struct fair_flow *next_flow(const struct fair *fair, unsigned mask)
+{
+	struct fair_node *class = first(&fair->root);
+
+	while (class && !(mask >> (class - fair->classes) & 1))
+		class = RB_NEXT(fair_ready, NULL, class);
+	/* A flow begins with its node. */
+	return class ? (struct fair_flow *)first(first(class)) : NULL;
+}
+
+struct fair_item *fair_peek(const struct fair *fair, unsigned mask)
+{
+	struct fair_flow *flow = next_flow(fair, mask);
+
+	return flow ? flow->head : NULL;
+}
+
+struct fair_item *fair_pop(struct fair *fair, unsigned mask)
+{
+	struct fair_flow *flow = next_flow(fair, mask);
+	struct fair_item *item;
+	bool more;
+
+	if (!flow)
+		return NULL;
+	item = flow->head;
+	flow->head = item->next;
+	if (!flow->head)
+		flow->tail = &flow->head;
+	item->next = NULL;
+	flow->count--;
+	fair->count--;
+	more = flow->head;
+	for (struct fair_node *node = &flow->node; node->parent; node = node->parent) {
+		/* A class that a mask had left out may be behind: time does not go back. */
+		if (node->parent->now < node->start)
+			node->parent->now = node->start;
+		rest(node);
+		node->start += item->cost / node->weight;
+		if (more) {
+			node->order = ++fair->order;
+			node->waits = true;
+			RB_INSERT(fair_ready, &node->parent->ready, node);
+		}
+		more = !RB_EMPTY(&node->parent->ready);
+	}
+	return item;
+}
+
+struct fair_item *fair_take_all(struct fair *fair, struct fair_flow *flow)
+{
+	struct fair_item *all = flow->head;
+
+	if (!all)
+		return NULL;
+	fair->count -= flow->count;
+	flow->count = 0;
+	flow->head = NULL;
+	flow->tail = &flow->head;
+	for (struct fair_node *node = &flow->node; node->parent; node = node->parent) {
+		rest(node);
+		if (!RB_EMPTY(&node->parent->ready))
+			break;
+	}
+	return all;
+}

@@ -1,0 +1,78 @@
+/* A queue that shares: what waits is served in turn by class, within a class by client, within a
+ * client by flow (a job), each by the cost of what it has been served. Start-time fair queueing
+ * (P. Goyal, H. M. Vin, H. Cheng, 1996), once a level: of those that have something waiting, the
+ * one with the least start tag is served, and its tag then grows by cost / weight; one that has
+ * had nothing waiting begins at the tag last served, so it neither saves up turns nor owes any.
+ *
+ * Costs are in any one unit. No operation takes more than the logarithm of how many wait, and none
+ * but fair_open() can fail. */
+#ifndef FRONT_FAIR_H
+#define FRONT_FAIR_H
+
+#include <bsd/sys/tree.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+
+enum { FAIR_CLASSES_MAX = 4, FAIR_CLIENT_SIZE = 48 };
+
+struct fair_node;
+RB_HEAD(fair_ready, fair_node);
+struct fair_client;
+RB_HEAD(fair_clients, fair_client);
+
+/* The root, a class, a client or a flow. */
+struct fair_node {
+	RB_ENTRY(fair_node) place; /* among its parent's children with something waiting */
+	struct fair_node *parent;
+	struct fair_ready ready; /* such children of its own */
+	double start, weight;
+	double now;     /* start tag of the child last served */
+	uint64_t order; /* of two with the same tag the one that has waited longer is first */
+	bool waits;     /* is in its parent's `ready` */
+};
+
+/* What is queued; embedded where it is used, and its owner's. */
+struct fair_item {
+	struct fair_item *next;
+	double cost; /* above 0 */
+};
+
+/* The items of one job; embedded where it is used. */
+struct fair_flow {
+	struct fair_node node;
+	struct fair_client *client; /* NULL: not open */
+	struct fair_item *head, **tail;
+	unsigned count;
+};
+
+struct fair {
+	struct fair_node root, classes[FAIR_CLASSES_MAX];
+	struct fair_clients clients[FAIR_CLASSES_MAX];
+	uint64_t order;
+	unsigned count; /* of items */
+};
+
+/* An empty queue of classes with these weights. */
+void fair_init(struct fair *fair, const double *weights, unsigned classes);
+
+/* Opens a flow of a client (a name, cut at FAIR_CLIENT_SIZE) in a class. ERR_MEMORY. */
+enum error fair_open(struct fair *fair, struct fair_flow *flow, unsigned class,
+                     const char *client) MUST_CHECK;
+/* Closes it; it must be empty. One that is not open is left alone. */
+void fair_close(struct fair *fair, struct fair_flow *flow);
+
+/* Queues an item as the last, or (fair_return) as the first of its flow. */
+void fair_push(struct fair *fair, struct fair_flow *flow, struct fair_item *item);
+void fair_return(struct fair *fair, struct fair_flow *flow, struct fair_item *item);
+
+/* The item that is next among the classes of a mask, or NULL; and takes it. */
+struct fair_item *fair_peek(const struct fair *fair, unsigned mask);
+struct fair_item *fair_pop(struct fair *fair, unsigned mask);
+
+/* Takes all that the flow has: a list. */
+struct fair_item *fair_take_all(struct fair *fair, struct fair_flow *flow);
+
+#endif

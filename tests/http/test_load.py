@@ -1,0 +1,120 @@
+"""Many requests at a time: whose turn it is, deadlines, and what is counted."""
+import concurrent.futures
+import time
+
+import numpy as np
+import pytest
+
+import imagefiles
+from service import ONE_DEVICE, poll
+from test_results import random_pixels
+
+BOX = [("box", {"size": 3})]
+HEAVY = [("bilateral", {"radius": 16, "sigma_space": 8.0, "sigma_range": 0.2})]
+
+
+@pytest.fixture(scope="module")
+def busy(launch):
+    """One device, few codec workers."""
+    with launch("--codecs", "3", "--max-jobs", "40", environment=ONE_DEVICE) as service:
+        yield service
+        service.works()
+        assert service.restarts() == 0, service.tail()
+
+
+def seconds(function):
+    started = time.monotonic()
+    return function(), time.monotonic() - started
+
+
+def idle(service):
+    poll(lambda: service.metrics().total("convolved_tiles_in_flight") == 0, 30, "idle devices")
+    poll(lambda: service.metrics().total("convolved_jobs", state="running") == 0, 30, "no jobs")
+
+
+def test_small_beside_large(busy):
+    """Small images are answered while a large one of the same client is under way."""
+    large = np.zeros((1500, 1500, 3), np.uint8)
+    small = random_pixels(1, 64, 64, 3, "u8")
+    busy.filter(small, BOX)
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        under_way = pool.submit(busy.filter, large, HEAVY)
+        poll(lambda: busy.metrics().total("convolved_tiles_in_flight") > 0, 30, "tiles")
+        answered = 0
+        while not under_way.done():
+            assert busy.filter(small, BOX).status == 200
+            answered += not under_way.done()
+        assert under_way.result().status == 200
+    assert answered >= 5
+
+
+def test_heavy_jobs_leave_a_worker(busy):
+    """However many batch jobs there are, a codec worker is free for others; and they are done."""
+    pixels = np.zeros((700, 700, 3), np.uint8)
+    small = random_pixels(1, 64, 64, 3, "u8")
+    with concurrent.futures.ThreadPoolExecutor(12) as pool:
+        batch = [pool.submit(busy.filter, pixels, HEAVY, priority="batch") for _ in range(12)]
+        poll(lambda: busy.metrics().total("convolved_jobs", state="waiting") >= 5, 30, "a queue")
+        busy.filter(small, BOX)
+        done = sum(job.done() for job in batch)
+        assert all(job.result().status == 200 for job in batch)
+    assert done < 10, "the small image waited for the batch"
+
+
+def test_deadline_missed(busy):
+    """504 when it has passed, and nothing is left of the job."""
+    large = np.zeros((4000, 4000, 4), np.uint8)
+    answer, took = seconds(lambda: busy.filter(large, HEAVY, deadline_ms=2000))
+    problem = answer.refused(504, "deadline-missed")
+    assert "done" in problem["detail"] and took < 10
+    idle(busy)
+    assert busy.filter(random_pixels(1, 64, 64, 3, "u8"), BOX, deadline_ms=60000).status == 200
+
+
+def test_deadline_that_cannot_be_met(busy):
+    """429 at once, before the body, when the measured rate says so."""
+    pixels = np.zeros((500, 500, 3), np.uint8)
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        jobs = [pool.submit(busy.filter, pixels, HEAVY) for _ in range(16)]
+        poll(lambda: sum(job.done() for job in jobs) >= 3, 60, "some to be done")
+        answer = busy.filter(pixels, HEAVY, deadline_ms=1)
+        assert all(job.result().status == 200 for job in jobs)
+    answer.refused(429, "deadline-too-short")
+    assert int(answer.headers["Retry-After"]) >= 1
+    idle(busy)
+
+
+def test_wait_bound(launch):
+    """A request that would have to wait for longer than max-wait is refused, with a time to come
+    again that the drain rate gives."""
+    pixels = np.zeros((600, 600, 3), np.uint8)
+    with launch("--codecs", "2", "--max-wait", "1", environment=ONE_DEVICE) as service:
+        with concurrent.futures.ThreadPoolExecutor(24) as pool:
+            answers = list(pool.map(lambda _: service.filter(pixels, HEAVY), range(48)))
+        refused = [a for a in answers if a.status != 200]
+        assert refused and len(refused) < len(answers)
+        for answer in refused:
+            answer.refused(429, "queue-full")
+        assert any(int(answer.headers["Retry-After"]) >= 1 for answer in refused)
+        service.works()
+
+
+def test_counts(launch):
+    """What the metrics count is what the client has seen."""
+    body = imagefiles.write_png(random_pixels(4, 300, 300, 3, "u8"))
+    with launch("--codecs", "2", "--max-jobs", "4") as service:
+        with concurrent.futures.ThreadPoolExecutor(16) as pool:
+            answers = list(pool.map(
+                lambda i: service.post("/v1/filters/" + ("gaussian?sigma=2" if i % 5 else "none"),
+                                       body), range(200)))
+        seen = {}
+        for answer in answers:
+            seen[answer.status] = seen.get(answer.status, 0) + 1
+        assert set(seen) <= {200, 404, 429} and 200 in seen and 404 in seen
+        metrics = service.metrics()
+        for status, count in seen.items():
+            assert metrics.total("convolved_request_duration_seconds_count",
+                                 route="/v1/filters/{name}", code=str(status)) == count
+        assert metrics.total("convolved_requests_rejected_total",
+                             reason="queue-full") == seen.get(429, 0)
+        idle(service)

@@ -1,0 +1,203 @@
+/* The fair queue: who is served, in which order and how much. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "front/fair.h"
+
+enum { FIRST, SECOND, CLASSES, ALL = (1 << CLASSES) - 1, ITEMS = 4000 };
+
+static const double weights[CLASSES] = {9, 1};
+
+struct entry {
+	struct fair_item item;
+	unsigned flow;
+};
+
+static struct fair fair;
+static struct fair_flow flows[8];
+static struct entry entries[ITEMS];
+
+static void open_flow(unsigned i, unsigned class, const char *client)
+{
+	assert_int_equal(fair_open(&fair, &flows[i], class, client), ERR_OK);
+}
+
+static void push(struct entry *e, unsigned flow, double cost)
+{
+	*e = (struct entry){.item.cost = cost, .flow = flow};
+	fair_push(&fair, &flows[flow], &e->item);
+}
+
+/* Serves items until their costs reach a sum; adds each flow's part to `served`. */
+static void serve(double sum, double served[8])
+{
+	while (sum > 0) {
+		struct entry *e = (struct entry *)fair_pop(&fair, ALL);
+
+		assert_non_null(e);
+		served[e->flow] += e->item.cost;
+		sum -= e->item.cost;
+	}
+}
+
+static void close_all(unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		fair_take_all(&fair, &flows[i]);
+		fair_close(&fair, &flows[i]);
+	}
+	assert_int_equal(fair.count, 0);
+	assert_null(fair_peek(&fair, ALL));
+	for (unsigned i = 0; i < CLASSES; i++)
+		assert_true(RB_EMPTY(&fair.clients[i]));
+}
+
+/* Clients share alike, whatever their items cost and however many jobs they have. */
+static void test_clients(void **state)
+{
+	double served[8] = {0};
+
+	(void)state;
+	fair_init(&fair, weights, CLASSES);
+	open_flow(0, FIRST, "a");
+	open_flow(1, FIRST, "b");
+	open_flow(2, FIRST, "b");
+	for (int i = 0; i < 1000; i++) {
+		push(&entries[3 * i], 0, 1);
+		push(&entries[3 * i + 1], 1, 5);
+		push(&entries[3 * i + 2], 2, 2);
+	}
+	serve(1500, served);
+	assert_in_range((uintmax_t)served[0], 740, 760);
+	assert_in_range((uintmax_t)served[1], 365, 385);
+	assert_in_range((uintmax_t)served[2], 365, 385);
+	close_all(3);
+}
+
+/* A class gets its part and no more while the other has work, and all of it otherwise. */
+static void test_classes(void **state)
+{
+	double served[8] = {0};
+
+	(void)state;
+	fair_init(&fair, weights, CLASSES);
+	open_flow(0, FIRST, "a");
+	open_flow(1, SECOND, "a");
+	for (int i = 0; i < 1000; i++) {
+		push(&entries[2 * i], 0, 1);
+		push(&entries[2 * i + 1], 1, 1);
+	}
+	serve(1000, served);
+	assert_in_range((uintmax_t)served[0], 895, 905);
+	serve(1000, served);
+	assert_int_equal((int)served[0], 1000);
+	assert_int_equal((int)served[1], 1000);
+	close_all(2);
+}
+
+/* Who has had nothing waiting is next, but has saved up nothing; a client's own small job does not
+ * wait for its large one either. */
+static void test_newcomer(void **state)
+{
+	double served[8] = {0};
+
+	(void)state;
+	fair_init(&fair, weights, CLASSES);
+	open_flow(0, FIRST, "a");
+	open_flow(1, FIRST, "a");
+	open_flow(2, FIRST, "b");
+	for (int i = 0; i < 1000; i++)
+		push(&entries[i], 0, 1);
+	serve(500, served);
+	push(&entries[1000], 1, 1);
+	/* One of the large job may have the same tag. */
+	serve(1, served);
+	if (!served[1])
+		serve(1, served);
+	assert_int_equal((int)served[1], 1);
+	for (int i = 1001; i < 1101; i++)
+		push(&entries[i], 2, 1);
+	memset(served, 0, sizeof served);
+	serve(100, served);
+	assert_in_range((uintmax_t)served[2], 49, 51);
+	close_all(3);
+}
+
+/* Within a flow order is kept, also for what comes back. */
+static void test_order(void **state)
+{
+	(void)state;
+	fair_init(&fair, weights, CLASSES);
+	open_flow(0, FIRST, "a");
+	for (int i = 0; i < 3; i++)
+		push(&entries[i], 0, 1);
+	assert_ptr_equal(fair_pop(&fair, ALL), &entries[0].item);
+	fair_return(&fair, &flows[0], &entries[0].item);
+	for (int i = 0; i < 3; i++)
+		assert_ptr_equal(fair_pop(&fair, ALL), &entries[i].item);
+	assert_null(fair_pop(&fair, ALL));
+	close_all(1);
+}
+
+static void test_mask(void **state)
+{
+	(void)state;
+	fair_init(&fair, weights, CLASSES);
+	open_flow(0, FIRST, "a");
+	open_flow(1, SECOND, "a");
+	push(&entries[0], 0, 1);
+	assert_null(fair_peek(&fair, 1 << SECOND));
+	push(&entries[1], 1, 1);
+	assert_ptr_equal(fair_peek(&fair, 1 << SECOND), &entries[1].item);
+	assert_ptr_equal(fair_pop(&fair, 1 << SECOND), &entries[1].item);
+	assert_ptr_equal(fair_pop(&fair, 1 << FIRST), &entries[0].item);
+	close_all(2);
+}
+
+/* Whatever happens, all that is pushed comes out once, and each flow's in order. */
+static void test_random(void **state)
+{
+	static const char *const clients[] = {"a", "b", "c"};
+	unsigned pushed = 0, out = 0, last[8] = {0};
+
+	(void)state;
+	srand(1);
+	fair_init(&fair, weights, CLASSES);
+	for (unsigned i = 0; i < 8; i++)
+		open_flow(i, i % CLASSES, clients[i % 3]);
+	while (out < ITEMS) {
+		unsigned mask = rand() % 4 ? ALL : 1u << rand() % CLASSES;
+		struct entry *e;
+
+		if (pushed < ITEMS && rand() % 5 < 3) {
+			push(&entries[pushed], (unsigned)rand() % 8, 1 + rand() % 100);
+			pushed++;
+			continue;
+		}
+		e = (struct entry *)fair_peek(&fair, mask);
+		assert_ptr_equal(e, fair_pop(&fair, mask));
+		if (!e)
+			continue;
+		assert_true((unsigned)(e - entries) + 1 > last[e->flow]);
+		last[e->flow] = (unsigned)(e - entries) + 1;
+		out++;
+	}
+	close_all(8);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_clients),  cmocka_unit_test(test_classes),
+	    cmocka_unit_test(test_newcomer), cmocka_unit_test(test_order),
+	    cmocka_unit_test(test_mask),     cmocka_unit_test(test_random),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
