@@ -110,16 +110,24 @@ static uint64_t row_bytes(const struct lane *lane, uint64_t x, enum pixel_type t
 	return (lane->tile.width + 2 * x) * lane->plan->image.bands * pixel_type_size(type);
 }
 
-/* The part of the arena's input that the tile reads: from its first byte to its last. */
+static uint64_t align_up(uint64_t n)
+{
+	return (n + ROW_ALIGNMENT - 1) & ~(uint64_t)(ROW_ALIGNMENT - 1);
+}
+
+/* The part of the arena's input that the tile reads, out to where it is aligned: kernels load
+ * aligned words. `before` is how far ahead of the tile's first sample it begins. */
 static void input_span(const struct lane *lane, uint64_t *before, uint64_t *size)
 {
 	const struct plan *plan = lane->plan;
 	const struct tile *tile = &lane->tile;
+	uint64_t above = (uint64_t)plan->halo_y * tile->in_pitch;
 	uint64_t row = row_bytes(lane, plan->halo_x, plan->image.type);
+	uint64_t left = (row - row_bytes(lane, 0, plan->image.type)) / 2;
 
-	*before = (uint64_t)plan->halo_y * tile->in_pitch +
-	          (row - row_bytes(lane, 0, plan->image.type)) / 2;
-	*size = (tile->height + 2 * (uint64_t)plan->halo_y - 1) * tile->in_pitch + row;
+	*before = align_up(above + left);
+	*size =
+	    align_up(*before + (tile->height - 1) * (uint64_t)tile->in_pitch + above + row - left);
 }
 
 static uint64_t output_size(const struct lane *lane)
@@ -143,15 +151,14 @@ static void use_arena(struct lane *lane, const struct device_arena *arena)
 static cl_int use_buffers(struct lane *lane)
 {
 	const struct tile *tile = &lane->tile;
-	uint64_t before, size, lead;
+	uint64_t before, size;
 	cl_int code;
 
 	input_span(lane, &before, &size);
-	lead = (before + ROW_ALIGNMENT - 1) & ~(uint64_t)(ROW_ALIGNMENT - 1);
-	code = growing_buffer_reserve(&lane->in, lane->device, lead - before + size);
+	code = growing_buffer_reserve(&lane->in, lane->device, size);
 	if (!code)
 		code = growing_buffer_reserve(&lane->out, lane->device, output_size(lane));
-	lane->view[PLACE_IN] = (struct view){lane->in.memory, lead, tile->in_pitch};
+	lane->view[PLACE_IN] = (struct view){lane->in.memory, before, tile->in_pitch};
 	lane->view[PLACE_OUT] = (struct view){lane->out.memory, 0, tile->out_pitch};
 	return code;
 }
@@ -184,8 +191,7 @@ static cl_int enqueue_upload(struct lane *lane, const struct device_arena *arena
 	uint64_t before, size;
 
 	input_span(lane, &before, &size);
-	return clEnqueueWriteBuffer(lane->queue, lane->in.memory, CL_FALSE,
-	                            lane->view[PLACE_IN].origin - before, size,
+	return clEnqueueWriteBuffer(lane->queue, lane->in.memory, CL_FALSE, 0, size,
 	                            from + lane->tile.in - before, 0, NULL, &lane->upload.event);
 }
 

@@ -65,7 +65,7 @@ bool opencl_error_fatal(cl_int code)
 {
 	size_t i = find_error(code);
 
-	return i < ERRORS && errors[i].fatal;
+	return i == ERRORS || errors[i].fatal;
 }
 
 static cl_uint list_platforms(cl_platform_id platforms[PLATFORMS_MAX])

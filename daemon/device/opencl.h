@@ -42,7 +42,8 @@ size_t device_list(struct message_device *list, size_t room);
 /* The name of an OpenCL error code, as "CL_OUT_OF_RESOURCES". */
 const char *opencl_error_name(cl_int code);
 
-/* True if after this code nothing on the device can be relied upon. */
+/* True if after this code nothing on the device can be relied upon: of a code that is not of the
+ * standard nobody knows. */
 bool opencl_error_fatal(cl_int code);
 
 #endif

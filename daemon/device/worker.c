@@ -25,6 +25,7 @@ enum {
 	TUNE_AFTER_MS = 100,
 	WAIT_MS = 10000, /* for a program, at most: less than the front gives a tile */
 	WAIT_CHECK_MS = 500,
+	FAILED_MAX = 3, /* tiles one after another: then a fresh process may do better */
 };
 
 struct job_plan {
@@ -53,6 +54,7 @@ struct worker {
 	uint32_t arena_count;
 	struct job_plan *plans;
 	struct waiting_tile *first, **last; /* tiles without a lane */
+	unsigned failed;                    /* tiles since the last that was filtered */
 };
 
 uint32_t worker_lanes(const struct worker *worker)
@@ -227,7 +229,8 @@ static enum error start_tile(struct worker *w, struct lane *lane, const struct t
 	if (!code)
 		return ERR_OK;
 	e = answer_error(w, tile, ERR_DEVICE, code, NULL);
-	return opencl_error_fatal(code) ? ERR_DEVICE : e;
+	w->failed++;
+	return opencl_error_fatal(code) || w->failed == FAILED_MAX ? ERR_DEVICE : e;
 }
 
 static struct lane *idle_lane(const struct worker *w)
@@ -293,6 +296,7 @@ static enum error finish_tiles(struct worker *w)
 		e = answer(w, &done);
 		if (!e && done.error)
 			e = ERR_DEVICE;
+		w->failed = 0;
 	}
 	return e;
 }
@@ -335,7 +339,7 @@ static void describe_failure(const struct worker *w, const struct chain *chain,
 }
 
 /* Makes a job's plan. If that fails its tiles are answered with the error; only what no front would
- * send is returned. */
+ * send is returned, and the failure of a device that has no room for a few weights. */
 static enum error take_plan(struct worker *w, const struct message_plan *message, int chain_fd)
 {
 	struct chain *chain = malloc(sizeof *chain);
@@ -351,6 +355,7 @@ static enum error take_plan(struct worker *w, const struct message_plan *message
 		job->job = message->job;
 		job->error = plan_new(w->programs, chain, &message->image, tuner_choose, w->tuner,
 		                      &job->plan);
+		e = job->error == ERR_DEVICE ? ERR_DEVICE : ERR_OK;
 		if (job->error)
 			describe_failure(w, chain, job);
 		job->next = w->plans;

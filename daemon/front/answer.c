@@ -178,8 +178,8 @@ void answer_job(struct answer *answer, const struct job *job, uint64_t received_
 		              job->result.height, job->result.bands,
 		              pixel_type_name(job->result.type));
 		add_devices(answer, job);
-		if (job->options.verify)
-			add_verified(answer, job);
 	}
+	if (job->options.verify && (!job->error || job->verified.mismatches))
+		add_verified(answer, job);
 	add_timing(answer, job, received_ns);
 }

@@ -232,6 +232,7 @@ static bool take_done(struct codec *c, const struct message_job_done *m)
 {
 	struct job *job = c->job;
 	struct problem problem = m->problem;
+	enum error error = (enum error)m->error;
 
 	if (!job || m->job != job->id || m->error >= ERR_COUNT || m->format >= FORMATS ||
 	    m->input_format >= FORMATS || (!m->error && !image_valid(&m->image)))
@@ -247,7 +248,11 @@ static bool take_done(struct codec *c, const struct message_job_done *m)
 	job->times.reference = m->reference_ns;
 	if (!m->error)
 		spool_settle(&job->answer, m->answer_size);
-	codec_end_job(c, (enum error)m->error, &problem);
+	if (!error && job->options.verify && job->verified.mismatches)
+		error = problem_set(&problem, ERR_DEVICE,
+		                    "verification found %llu wrong samples in the result",
+		                    (unsigned long long)job->verified.mismatches);
+	codec_end_job(c, error, &problem);
 	return true;
 }
 
@@ -351,6 +356,7 @@ static enum error codec_open(struct codec *c, unsigned number)
 	c->worker.kind = "codec";
 	c->worker.number = number;
 	c->worker.owner = &codec_worker;
+	c->worker.start_ms = config->start_timeout * 1000;
 	c->worker.argv[0] = strdup("convolved-codec");
 	c->worker.argv[1] = strdup("--log-level");
 	c->worker.argv[2] = strdup(config->log_level);

@@ -11,7 +11,17 @@
 #include "front/codecs.h"
 #include "front/metrics.h"
 
-enum { PROBE_AGAIN_MS = 5000, CHECK_MS = 500, FOUND_MAX = DEVICES_MAX };
+enum {
+	PROBE_AGAIN_MS = 5000,
+	CHECK_MS = 500,
+	FOUND_MAX = DEVICES_MAX,
+	QUARANTINE_FIRST_MS = 1000,
+	QUARANTINE_STEPS = 6,
+	QUARANTINE_MAX_MS = 60000,
+};
+
+/* A failure after so long says nothing about those before. */
+static const uint64_t forgiven_ns = 60000000000u;
 
 /* A guess for a new device, from one core with wide vectors; replaced by what events say. */
 static const double ns_per_unit_guess = 0.05;
@@ -43,12 +53,31 @@ struct device *device_get(unsigned i)
 	return devices[i];
 }
 
+enum device_state device_state(const struct device *d)
+{
+	static const enum device_state states[][2] = {
+	    [WORKER_STOPPED] = {DEVICE_DOWN, DEVICE_QUARANTINED},
+	    [WORKER_STARTING] = {DEVICE_STARTING, DEVICE_PROBING},
+	    [WORKER_UP] = {DEVICE_UP, DEVICE_PROBING},
+	    [WORKER_DYING] = {DEVICE_DOWN, DEVICE_QUARANTINED},
+	};
+
+	return states[d->worker.state][d->quarantined];
+}
+
+const char *device_state_name(enum device_state state)
+{
+	static const char *const names[] = {"down", "starting", "up", "quarantined", "probing"};
+
+	return names[state];
+}
+
 unsigned devices_up(void)
 {
 	unsigned up = 0;
 
 	for (unsigned i = 0; i < device_count; i++)
-		up += devices[i]->worker.state == WORKER_UP;
+		up += device_state(devices[i]) == DEVICE_UP;
 	return up;
 }
 
@@ -62,7 +91,11 @@ bool devices_starting(void)
 
 static void publish(const struct device *d)
 {
-	metric_set(METRIC_DEVICE_UP, d->label, NULL, d->worker.state == WORKER_UP);
+	enum device_state state = device_state(d);
+
+	metric_set(METRIC_DEVICE_UP, d->label, NULL, state == DEVICE_UP);
+	for (enum device_state s = 0; s < DEVICE_STATES; s++)
+		metric_set(METRIC_DEVICE_STATE, d->label, device_state_name(s), s == state);
 	metric_set(METRIC_TILES_IN_FLIGHT, d->label, NULL, d->held_count);
 }
 
@@ -83,6 +116,39 @@ static bool send_arenas(struct device *d)
 	return sent;
 }
 
+/* From now on it takes tiles. */
+static void device_admit(struct device *d)
+{
+	d->quarantined = false;
+	d->up_since = loop_now();
+	publish(d);
+	if (send_arenas(d))
+		owner->room();
+}
+
+static void device_probe(struct device *d)
+{
+	publish(d);
+	d->proof = proof_new();
+	if (!d->proof)
+		worker_kill(&d->worker, "memory");
+	else
+		proof_send(d->proof, &d->worker); /* if that fails, down() follows */
+}
+
+static void take_proof(struct device *d, const struct message_tile_done *done)
+{
+	bool holds = proof_holds(d->proof, done);
+
+	proof_free(&d->proof);
+	if (holds) {
+		log_notice("%s has filtered the test tile rightly: it is up again", d->label);
+		device_admit(d);
+	} else {
+		worker_kill(&d->worker, "probe");
+	}
+}
+
 static void device_up(struct worker *worker, const struct message_ready *ready)
 {
 	struct device *d = device_of(worker);
@@ -94,11 +160,12 @@ static void device_up(struct worker *worker, const struct message_ready *ready)
 	d->window = ready->lanes + 1 < WINDOW_MAX ? ready->lanes + 1 : WINDOW_MAX;
 	metric_set(METRIC_DEVICE_MEMORY, d->label, NULL, (double)d->memory);
 	d->programs = (struct message_programs){0};
-	log_info("%s is up: %s, %s, ready after %u ms", d->label, d->name, d->driver,
-	         d->startup_ms);
-	publish(d);
-	if (send_arenas(d))
-		owner->room();
+	log_info("%s is %s: %s, %s, ready after %u ms", d->label,
+	         device_state_name(device_state(d)), d->name, d->driver, d->startup_ms);
+	if (d->quarantined)
+		device_probe(d);
+	else
+		device_admit(d);
 }
 
 /* Takes the task with this tile out of the window, or NULL. */
@@ -245,6 +312,10 @@ static void device_message(struct worker *worker, const struct message *message)
 		count_programs(d, &message->programs);
 		return;
 	}
+	if (message->type == MSG_TILE_DONE && tile_done_valid(&message->tile_done) && d->proof) {
+		take_proof(d, &message->tile_done);
+		return;
+	}
 	if (message->type == MSG_TILE_DONE && tile_done_valid(&message->tile_done))
 		task = take_held(d, message->tile_done.job, message->tile_done.index);
 	if (task)
@@ -253,15 +324,50 @@ static void device_message(struct worker *worker, const struct message *message)
 		worker_kill(worker, "protocol");
 }
 
+/* Failures within a short time end in quarantine: tries at growing intervals, and no tile of a
+ * client's until a test tile has come back right. */
+static void count_failure(struct device *d, const char *reason)
+{
+	unsigned limit = (unsigned)config->quarantine_failures, more;
+	uint64_t ms;
+
+	if (d->up_since && loop_now() - d->up_since > forgiven_ns && !d->quarantined)
+		d->failures = 0;
+	d->up_since = 0;
+	d->failures++;
+	if (d->quarantined && d->failures < limit)
+		d->failures = limit;
+	if (d->failures < limit)
+		return;
+	more = d->failures - limit;
+	ms = more < QUARANTINE_STEPS ? (uint64_t)QUARANTINE_FIRST_MS << more : QUARANTINE_MAX_MS;
+	d->quarantined = true;
+	log_error("%s is quarantined (%s, %u failures): tried again in %llu s", d->label, reason,
+	          d->failures, (unsigned long long)ms / 1000);
+	worker_restart_after(&d->worker, ms);
+}
+
+void device_distrust(struct device *d)
+{
+	if (d->quarantined)
+		return;
+	d->quarantined = true;
+	worker_kill(&d->worker, "mismatch");
+	publish(d);
+}
+
 static void device_down(struct worker *worker, const char *reason)
 {
 	struct device *d = device_of(worker);
 
 	log_warning("%s is down (%s) with %u tiles", d->label, reason, d->held_count);
+	memset(d->plan, 0, sizeof d->plan);
+	proof_free(&d->proof);
+	count_failure(d, reason);
+	d->held_units = 0;
+	publish(d);
 	while (d->held_count)
 		owner->task_lost(d->held[--d->held_count]);
-	d->held_units = 0;
-	memset(d->plan, 0, sizeof d->plan);
 	publish(d);
 }
 
@@ -310,6 +416,7 @@ static void device_create(const struct message_device *m, unsigned ordinal)
 	d->worker.kind = "device";
 	d->worker.number = device_count;
 	d->worker.owner = &device_worker;
+	d->worker.start_ms = config->start_timeout * 1000;
 	devices[device_count++] = d;
 	common_arguments(&d->worker);
 	append_number(&d->worker, "--platform", m->platform);
@@ -401,7 +508,10 @@ static void probe_start(void *context)
 	(void)context;
 	if (*probe.argv)
 		worker_fini(&probe);
-	probe = (struct worker){.kind = "probe", .owner = &probe_worker, .once = true};
+	probe = (struct worker){.kind = "probe",
+	                        .owner = &probe_worker,
+	                        .once = true,
+	                        .start_ms = config->start_timeout * 1000};
 	found_count = 0;
 	common_arguments(&probe);
 	for (int i = 0;; i++)
@@ -414,14 +524,19 @@ static void probe_start(void *context)
 }
 
 /* Kills the devices that hold a tile for too long. */
-static void check_tiles(void *context)
+static void check_devices(void *context)
 {
 	uint64_t limit = config->tile_timeout * 1000000000u, now = loop_now();
 
 	(void)context;
-	for (unsigned i = 0; i < device_count; i++)
-		if (devices[i]->held_count && now - devices[i]->held[0]->sent > limit)
-			worker_kill(&devices[i]->worker, "timeout");
+	for (unsigned i = 0; i < device_count; i++) {
+		struct device *d = devices[i];
+
+		if ((d->held_count && now - d->held[0]->sent > limit) ||
+		    (d->proof && now - proof_sent(d->proof) > limit))
+			worker_kill(&d->worker, "timeout");
+		publish(d);
+	}
 }
 
 enum error devices_init(const struct config *c, const struct device_owner *o)
@@ -432,7 +547,7 @@ enum error devices_init(const struct config *c, const struct device_owner *o)
 	owner = o;
 	e = loop_timer_init(&probe_again, probe_start, NULL);
 	if (!e)
-		e = loop_timer_init(&check, check_tiles, NULL);
+		e = loop_timer_init(&check, check_devices, NULL);
 	if (e)
 		return e;
 	loop_timer_repeat(&check, CHECK_MS);
@@ -445,6 +560,7 @@ void devices_fini(void)
 	worker_fini(&probe);
 	for (unsigned i = 0; i < device_count; i++) {
 		worker_fini(&devices[i]->worker);
+		proof_free(&devices[i]->proof);
 		free(devices[i]);
 	}
 	device_count = 0;
@@ -454,7 +570,7 @@ void devices_fini(void)
 
 bool device_has_room(const struct device *d)
 {
-	return d->worker.state == WORKER_UP && d->held_count < d->window;
+	return device_state(d) == DEVICE_UP && d->held_count < d->window;
 }
 
 static bool send_plan(struct device *d, const struct task *task)

@@ -8,9 +8,19 @@
 #include "front/codecs.h"
 #include "front/config.h"
 #include "front/job.h"
+#include "front/proof.h"
 #include "front/supervisor.h"
 
 enum { DEVICES_MAX = 64, WINDOW_MAX = 8, CHOICES_MAX = 256 };
+
+enum device_state {
+	DEVICE_DOWN, /* no process; it is started again */
+	DEVICE_STARTING,
+	DEVICE_UP,          /* takes tiles */
+	DEVICE_QUARANTINED, /* not to be trusted: no process until it is tried again */
+	DEVICE_PROBING,     /* the same, started and given a test tile */
+	DEVICE_STATES,
+};
 
 struct device {
 	struct worker worker;
@@ -32,6 +42,10 @@ struct device {
 	struct message_programs programs; /* that its worker has built */
 	struct message_choice *choices;   /* of its tuner */
 	unsigned choice_count;
+	unsigned failures;   /* each soon after the one before */
+	uint64_t up_since;   /* loop_now(); 0: not up */
+	bool quarantined;    /* until a test tile comes back right */
+	struct proof *proof; /* that it has, or NULL */
 };
 
 /* What the scheduler wants to know. */
@@ -54,6 +68,12 @@ unsigned devices_up(void);
 /* True while the first search for devices has not ended, or a first worker is still starting. */
 bool devices_starting(void);
 struct device *device_get(unsigned i);
+
+enum device_state device_state(const struct device *device);
+const char *device_state_name(enum device_state state);
+
+/* A result of this device was wrong: it is quarantined. */
+void device_distrust(struct device *device);
 
 /* True if it is up and its window is not full. */
 bool device_has_room(const struct device *device);

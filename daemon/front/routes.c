@@ -155,11 +155,10 @@ static void get_filter(struct request *r)
 static json_t *describe_device(const struct device *d)
 {
 	static const char *const types[] = {"none", "cpu", "gpu", "accelerator"};
-	static const char *const states[] = {"down", "starting", "up", "failing"};
 
 	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:i, s:i}", "id", d->label,
 	                 "name", d->name, "driver", d->driver, "type", types[d->type], "state",
-	                 states[d->worker.state], "memory_bytes", (json_int_t)d->memory,
+	                 device_state_name(device_state(d)), "memory_bytes", (json_int_t)d->memory,
 	                 "tiles_done", (json_int_t)d->tiles, "tiles_in_flight",
 	                 (json_int_t)d->held_count, "restarts", (json_int_t)d->worker.restarts,
 	                 "startup_ms", (int)d->startup_ms, "pid", (int)d->worker.pid);

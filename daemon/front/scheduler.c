@@ -48,7 +48,7 @@ static struct device *device_soonest(double units)
 		struct device *d = device_get(i);
 		double ns = (d->held_units + units) * d->ns_per_unit;
 
-		if (d->worker.state == WORKER_UP && (!best || ns < best_ns)) {
+		if (device_state(d) == DEVICE_UP && (!best || ns < best_ns)) {
 			best = d;
 			best_ns = ns;
 		}

@@ -18,7 +18,7 @@
 #include "common/log.h"
 #include "front/metrics.h"
 
-enum { BACKOFF_FIRST_MS = 20, BACKOFF_MAX_MS = 10000, STABLE_NS = 5000000000 };
+enum { BACKOFF_FIRST_MS = 20, BACKOFF_MAX_MS = 1000, STABLE_NS = 5000000000 };
 
 extern char **environ;
 
@@ -99,6 +99,7 @@ static enum error launch(struct worker *w)
 	}
 	w->state = WORKER_STARTING;
 	w->kill_reason = NULL;
+	loop_timer_start(&w->timer, w->start_ms);
 	w->started = loop_now();
 	return ERR_OK;
 }
@@ -108,14 +109,21 @@ static void schedule_restart(struct worker *w)
 	uint64_t ms = w->failures < 10 ? (uint64_t)BACKOFF_FIRST_MS << w->failures : BACKOFF_MAX_MS;
 
 	w->failures++;
-	loop_timer_start(&w->restart, ms < BACKOFF_MAX_MS ? ms : BACKOFF_MAX_MS);
+	loop_timer_start(&w->timer, ms < BACKOFF_MAX_MS ? ms : BACKOFF_MAX_MS);
 }
 
-static void restart_due(void *context)
+void worker_restart_after(struct worker *w, uint64_t ms)
+{
+	loop_timer_start(&w->timer, ms);
+}
+
+static void timer_due(void *context)
 {
 	struct worker *w = context;
 
-	if (launch(w))
+	if (w->state != WORKER_STOPPED)
+		worker_kill(w, "start-timeout");
+	else if (launch(w))
 		schedule_restart(w);
 }
 
@@ -125,7 +133,7 @@ enum error worker_start(struct worker *w)
 
 	w->socket.fd = w->process.fd = -1;
 	w->state = WORKER_STOPPED;
-	e = loop_timer_init(&w->restart, restart_due, w);
+	e = loop_timer_init(&w->timer, timer_due, w);
 	if (!e && launch(w))
 		schedule_restart(w);
 	return e;
@@ -181,6 +189,7 @@ static void worker_take(struct worker *w, const struct message *message)
 	if (w->state == WORKER_STARTING) {
 		w->state = WORKER_UP;
 		if (message->type == MSG_READY) {
+			loop_timer_start(&w->timer, 0);
 			log_debug("%s-%u is up after %u ms", w->kind, w->number,
 			          message->ready.startup_ms);
 			w->owner->up(w, &message->ready);
@@ -236,6 +245,7 @@ static void worker_ended(void *context)
 	reason = end_reason(w, status);
 	close_watch(&w->socket);
 	close_watch(&w->process);
+	loop_timer_start(&w->timer, 0);
 	w->state = WORKER_STOPPED;
 	if (!w->once) {
 		log_warning("%s-%u (pid %d) has ended: %s, %s %d", w->kind, w->number, (int)w->pid,
@@ -258,7 +268,7 @@ void worker_fini(struct worker *w)
 	}
 	close_watch(&w->socket);
 	close_watch(&w->process);
-	loop_timer_fini(&w->restart);
+	loop_timer_fini(&w->timer);
 	for (int i = 0; w->argv[i]; i++)
 		free(w->argv[i]);
 }

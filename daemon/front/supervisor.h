@@ -33,15 +33,16 @@ struct worker {
 	const char *kind; /* "codec", "device", "probe": for logs and metrics */
 	uint32_t number;
 	const struct worker_owner *owner;
-	char *argv[16]; /* argv[0]: the program's name; ends with NULL; owned */
-	bool once;      /* not started again */
+	char *argv[16];    /* argv[0]: the program's name; ends with NULL; owned */
+	bool once;         /* not started again */
+	uint64_t start_ms; /* it may take until READY (of the probe: until its end) */
 	enum worker_state state;
 	const char *kill_reason; /* why the front killed it, NULL if it did not */
 	pid_t pid;
 	struct loop_watch socket, process;
-	struct loop_timer restart;
-	unsigned failures; /* that followed each other quickly */
-	uint64_t started;  /* loop_now() */
+	struct loop_timer timer; /* the time to start it, or the end of the time it has to start */
+	unsigned failures;       /* that followed each other quickly */
+	uint64_t started;        /* loop_now() */
 	unsigned restarts;
 };
 
@@ -49,13 +50,16 @@ struct worker {
  * in the installed place. */
 enum error supervisor_init(void) MUST_CHECK;
 
-/* Starts a worker whose first four members and argv are set. It is started again, sooner or later,
- * whenever it ends. */
+/* Starts a worker whose first members, up to start_ms, are set. It is started again, sooner or
+ * later, whenever it ends. */
 enum error worker_start(struct worker *worker) MUST_CHECK;
 
 /* Sends a message to a worker that is up. One that does not read is killed; false is returned, and
  * down() will follow. */
 bool worker_send(struct worker *worker, const struct message *message, const int *fds);
+
+/* In down(): it is started again after so long, whatever the backoff says. */
+void worker_restart_after(struct worker *worker, uint64_t ms);
 
 /* Kills the process for a reason that is a static text (a label in the metrics): "timeout", … */
 void worker_kill(struct worker *worker, const char *reason);

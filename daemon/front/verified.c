@@ -46,6 +46,7 @@ bool verified_take(struct verified_tiles *tiles, struct job *job, const struct m
 {
 	uint32_t i = m->index % SLOTS_MAX;
 	uint64_t kernels = tiles->tile[i].kernels;
+	struct device *from;
 	const char *device;
 
 	if (!tiles->tile[i].known || tiles->tile[i].index != m->index || !m->samples ||
@@ -53,14 +54,17 @@ bool verified_take(struct verified_tiles *tiles, struct job *job, const struct m
 	    !(m->largest >= 0))
 		return false;
 	tiles->tile[i].known = false;
-	device = device_get(tiles->tile[i].device)->label;
+	from = device_get(tiles->tile[i].device);
+	device = from->label;
 	metric_add(METRIC_VERIFIED_SAMPLES, device, NULL, (double)m->samples);
 	for (enum kernel k = 0; k < KERNELS; k++)
 		if (kernels >> k & 1)
 			metric_add(METRIC_VERIFY_MISMATCHES, kernel_name(k), device,
 			           (double)m->mismatches);
-	if (m->mismatches)
+	if (m->mismatches) {
 		log_mismatch(m, device, kernels);
+		device_distrust(from);
+	}
 	job->verified.samples += m->samples;
 	job->verified.mismatches += m->mismatches;
 	job->verified.largest = fmax(job->verified.largest, m->largest);

@@ -2,10 +2,11 @@
  * 1x1, tiles of several heights, by both modes of a lane.
  *
  * test_kernels [--bench] [--seed N] [--most SAMPLES] [--copy] [--platform N] [--device N]
- *              [--kernel-dir DIR] [--variant NAME] [--share I/N]
- * --most bounds the images' size, for runs under a checker that is slow; --copy has all tiles
- * copied, for one that does not see what the host writes into shared memory; --share runs only
- * every N-th group of the general kernels, for N processes at once.
+ *              [--kernel-dir DIR] [--variant NAME] [--share I/N] [--every N] [--no-images]
+ * --most bounds the images' size, --every takes but each Nth trial of a filter, for runs under a
+ * checker that is slow; --copy has all tiles copied, for one that does not see what the host writes
+ * into shared memory; --no-images leaves out the kernels that read image objects, as in
+ * test_classic; --share runs only every N-th group of the general kernels, for N processes at once.
  * Prints a line a group (TAP), a line a failure, and last "N passed, N failed". */
 #include <getopt.h>
 #include <math.h>
@@ -18,7 +19,8 @@
 #include "trial.h"
 #include "variants.h"
 
-enum { ARENA_SIZE = 1 << 26 };
+/* Of a buffer's every byte Oclgrind keeps 50: less for small images. */
+enum { ARENA_SIZE = 1 << 26, ARENA_SMALL = 1 << 24, SAMPLES_SMALL = 1000 };
 
 static char matrix63[1 << 16], matrix_huge[4096], matrix_gain[8192];
 
@@ -92,7 +94,7 @@ static void run_group(struct harness *h, const struct group *group, size_t numbe
 	int counts[2] = {0, 0};
 	struct trial t = {.group = group};
 
-	for (int i = 0; i < (int)PIXEL_TYPES * 6 * (int)BORDERS; i++) {
+	for (int i = 0; i < (int)PIXEL_TYPES * 6 * (int)BORDERS; i += trial_every) {
 		static const uint32_t bands[6] = {1, 2, 3, 4, 2, 4};
 		int result;
 
@@ -172,12 +174,15 @@ int main(int argc, char **argv)
 	                                        {"kernel-dir", required_argument, NULL, 'k'},
 	                                        {"variant", required_argument, NULL, 'v'},
 	                                        {"share", required_argument, NULL, 'S'},
+	                                        {"every", required_argument, NULL, 'e'},
+	                                        {"no-images", no_argument, NULL, 'n'},
 	                                        {0}};
 	const char *kernel_dir = NULL, *variant = NULL;
 	struct harness h;
 	unsigned platform = 0, device = 0;
 	struct share share = {0, 1};
-	bool bench = false;
+	bool bench = false, images = true;
+	uint64_t arena_size;
 	int c, status = 0;
 
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
@@ -200,12 +205,19 @@ int main(int argc, char **argv)
 		else if (c == 'S' && sscanf(optarg, "%u/%u", &share.index, &share.count) == 2 &&
 		         share.index < share.count)
 			continue;
+		else if (c == 'e' && atoi(optarg) > 0)
+			trial_every = atoi(optarg);
+		else if (c == 'n')
+			images = false;
 		else
 			return 2;
 	log_init("test_kernels", LOG_LEVEL_WARNING);
-	if (!harness_init(&h, platform, device, bench ? bench_arena_size() : ARENA_SIZE,
-	                  kernel_dir))
+	arena_size = bench                                 ? bench_arena_size()
+	             : trial_samples_most <= SAMPLES_SMALL ? ARENA_SMALL
+	                                                   : ARENA_SIZE;
+	if (!harness_init(&h, platform, device, arena_size, kernel_dir))
 		return 1;
+	h.device.images = h.device.images && images;
 	if (bench)
 		bench_run(&h);
 	else

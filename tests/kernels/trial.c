@@ -14,6 +14,7 @@ static const double SHARE_BEYOND_1 = 0.1;
 
 uint64_t trial_seed = 1;
 double trial_samples_most = 1e9;
+int trial_every = 1;
 bool trial_only_copy;
 
 uint32_t random_below(uint32_t n)

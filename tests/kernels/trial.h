@@ -21,9 +21,11 @@ struct trial {
 	uint32_t channels; /* enum channels, of the first filter */
 };
 
-/* The state of random_below(), a bound on images' samples, and whether tiles are always copied. */
+/* The state of random_below(), a bound on images' samples, of how many trials one is made, and
+ * whether tiles are always copied. */
 extern uint64_t trial_seed;
 extern double trial_samples_most;
+extern int trial_every;
 extern bool trial_only_copy;
 
 uint32_t random_below(uint32_t n);

@@ -89,7 +89,7 @@ static void run_kind(struct progress *p, const struct group *group, enum pixel_t
 		trial_prepare(p->h, &t);
 		return;
 	}
-	for (int i = 0; i < IMAGES; i++) {
+	for (int i = 0; i < IMAGES; i += trial_every) {
 		int result;
 
 		t.border = (enum border)((size_t)i % BORDERS);

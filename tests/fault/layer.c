@@ -1,0 +1,273 @@
+/* An OpenCL layer that breaks one call, for tests: the loader puts it between a device worker and
+ * the driver (OPENCL_LAYERS).
+ *
+ * CONVOLVED_FAULT names a file that may come and go while the service runs. With ".N" at its end it
+ * is for the workers of device N, and says
+ *
+ *	FUNCTION NTH ACTION [keep]
+ *
+ * ACTION is what the NTH call from now on does: an error code that it returns; `lost` (it and all
+ * later calls return CL_OUT_OF_RESOURCES), `hang`, `abort`, `exit`; or `flip`: one bit of the
+ * result of a kernel or of a read is another. The file is gone when it has happened, unless it says
+ * `keep`.
+ *
+ * With CONVOLVED_FAULT_GPU set, devices say that they are GPUs with memory of their own, so that
+ * tiles are copied.
+ *
+ * All arguments are integers and pointers. In the ABIs of Linux each takes a word wherever it
+ * travels, and words more than a function has do no harm: so every wrapper has the same type. */
+#define CL_TARGET_OPENCL_VERSION 120
+#include <CL/cl_layer.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* All that a device worker calls: FUNCTION(name, which argument points to the code, or NONE). */
+#define FUNCTIONS                                                                                  \
+	FUNCTION(clBuildProgram, NONE)                                                             \
+	FUNCTION(clCreateBuffer, 4)                                                                \
+	FUNCTION(clCreateCommandQueue, 3)                                                          \
+	FUNCTION(clCreateContext, 5)                                                               \
+	FUNCTION(clCreateImage, 5)                                                                 \
+	FUNCTION(clCreateKernel, 2)                                                                \
+	FUNCTION(clCreateProgramWithBinary, 6)                                                     \
+	FUNCTION(clCreateProgramWithSource, 4)                                                     \
+	FUNCTION(clEnqueueCopyBuffer, NONE)                                                        \
+	FUNCTION(clEnqueueCopyBufferRect, NONE)                                                    \
+	FUNCTION(clEnqueueCopyBufferToImage, NONE)                                                 \
+	FUNCTION(clEnqueueFillBuffer, NONE)                                                        \
+	FUNCTION(clEnqueueNDRangeKernel, NONE)                                                     \
+	FUNCTION(clEnqueueReadBuffer, NONE)                                                        \
+	FUNCTION(clEnqueueWriteBuffer, NONE)                                                       \
+	FUNCTION(clFinish, NONE)                                                                   \
+	FUNCTION(clFlush, NONE)                                                                    \
+	FUNCTION(clGetDeviceIDs, NONE)                                                             \
+	FUNCTION(clGetDeviceInfo, NONE)                                                            \
+	FUNCTION(clGetEventProfilingInfo, NONE)                                                    \
+	FUNCTION(clGetPlatformIDs, NONE)                                                           \
+	FUNCTION(clGetPlatformInfo, NONE)                                                          \
+	FUNCTION(clGetProgramBuildInfo, NONE)                                                      \
+	FUNCTION(clGetProgramInfo, NONE)                                                           \
+	FUNCTION(clReleaseCommandQueue, NONE)                                                      \
+	FUNCTION(clReleaseContext, NONE)                                                           \
+	FUNCTION(clReleaseEvent, NONE)                                                             \
+	FUNCTION(clReleaseKernel, NONE)                                                            \
+	FUNCTION(clReleaseMemObject, NONE)                                                         \
+	FUNCTION(clReleaseProgram, NONE)                                                           \
+	FUNCTION(clRetainKernel, NONE)                                                             \
+	FUNCTION(clRetainMemObject, NONE)                                                          \
+	FUNCTION(clSetEventCallback, NONE)                                                         \
+	FUNCTION(clSetKernelArg, NONE)
+
+enum { NONE = -1, WORDS = 13, RESULTS_MAX = 128 };
+
+enum function {
+#define FUNCTION(name, code) AT_##name,
+	FUNCTIONS
+#undef FUNCTION
+};
+
+typedef intptr_t word;
+typedef word (*any_function)(word, word, word, word, word, word, word, word, word, word, word, word,
+                             word);
+
+static struct _cl_icd_dispatch driver, layer;
+static char file[4096]; /* empty: this process is not to be disturbed */
+static atomic_int calls, lost;
+
+/* The memory that results go to: that of arenas; and where the next launch of a thread will write
+ * in it, or NULL. */
+static struct {
+	word memory;
+	char *host;
+} results[RESULTS_MAX];
+static int result_count;
+static _Thread_local char *next_host, *next_result;
+
+/* What the file says of a function: true if now is the time. */
+static bool is_due(const char *name, const char *result, char action[16])
+{
+	char function[64], keep[8] = "";
+	int nth, fields;
+	FILE *f = *file ? fopen(file, "re") : NULL;
+
+	if (!f)
+		return false;
+	fields = fscanf(f, "%63s %d %15s %7s", function, &nth, action, keep);
+	fclose(f);
+	if (fields < 3 || strcmp(function, name) || (!strcmp(action, "flip") && !result))
+		return false;
+	if (atomic_fetch_add(&calls, 1) + 1 < nth)
+		return false;
+	calls = 0;
+	return *keep || !unlink(file);
+}
+
+/* The code to return at once; 0: the call is to be made. */
+static int disturb(const char *name, const char *result, bool *flip)
+{
+	char action[16];
+
+	if (lost || !is_due(name, result, action))
+		return lost;
+	fprintf(stderr, "layer: %s: %s\n", name, action);
+	if (!strcmp(action, "hang"))
+		for (;;)
+			pause();
+	if (!strcmp(action, "abort"))
+		abort();
+	if (!strcmp(action, "exit"))
+		_exit(0);
+	if (!strcmp(action, "lost"))
+		lost = CL_OUT_OF_RESOURCES;
+	*flip = !strcmp(action, "flip");
+	return lost ? lost : atoi(action);
+}
+
+/* Where this call writes a result, or NULL. */
+static char *result_of(enum function f, const word *a)
+{
+	char *result = next_result;
+
+	if (f == AT_clEnqueueReadBuffer)
+		return (char *)a[5];
+	if (f != AT_clEnqueueNDRangeKernel)
+		return NULL;
+	next_result = NULL;
+	return result;
+}
+
+static void know_memory(word memory, char *host)
+{
+	if (result_count < RESULTS_MAX) {
+		results[result_count].host = host;
+		results[result_count++].memory = memory;
+	}
+}
+
+static void forget_memory(word memory)
+{
+	for (int i = 0; i < result_count; i++)
+		if (results[i].memory == memory)
+			results[i] = results[--result_count];
+}
+
+/* A kernel's memory is an argument, followed by an offset. */
+static void know_argument(word value)
+{
+	if (next_host)
+		next_result = next_host + value;
+	next_host = NULL;
+	for (int i = 0; i < result_count; i++)
+		if (results[i].memory == value)
+			next_host = results[i].host;
+}
+
+static void pretend(word what, word value)
+{
+	if (what == CL_DEVICE_TYPE)
+		*(cl_device_type *)value = CL_DEVICE_TYPE_GPU;
+	if (what == CL_DEVICE_HOST_UNIFIED_MEMORY)
+		*(cl_bool *)value = CL_FALSE;
+}
+
+/* After a call that went well. */
+static void look(enum function f, const word *a, word returned)
+{
+	const word shared = CL_MEM_USE_HOST_PTR | CL_MEM_READ_WRITE;
+	word value;
+
+	if (f == AT_clCreateBuffer && (a[1] & shared) == shared)
+		know_memory(returned, (char *)a[3]);
+	if (f == AT_clReleaseMemObject)
+		forget_memory(a[0]);
+	if (f == AT_clGetDeviceInfo && a[3] && getenv("CONVOLVED_FAULT_GPU"))
+		pretend(a[1], a[3]);
+	if (f == AT_clSetKernelArg && a[2] == sizeof value && a[3]) {
+		memcpy(&value, (const void *)a[3], sizeof value);
+		know_argument(value);
+	}
+}
+
+static word call(enum function f, const char *name, int code_at, any_function real, const word *a)
+{
+	char *result = result_of(f, a);
+	bool flip = false;
+	int code = disturb(name, result, &flip);
+	word returned;
+
+	if (code && code_at == NONE)
+		return code;
+	if (code) {
+		if (a[code_at])
+			*(cl_int *)a[code_at] = code;
+		return 0;
+	}
+	returned =
+	    real(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12]);
+	look(f, a, returned);
+	if (flip) {
+		driver.clFinish((cl_command_queue)a[0]);
+		*result ^= 0x40;
+	}
+	return returned;
+}
+
+#define FUNCTION(name, code)                                                                       \
+	static word wrap_##name(word a, word b, word c, word d, word e, word f, word g, word h,    \
+	                        word i, word j, word k, word l, word m)                            \
+	{                                                                                          \
+		const word all[WORDS] = {a, b, c, d, e, f, g, h, i, j, k, l, m};                   \
+                                                                                                   \
+		return call(AT_##name, #name, code, (any_function)(void (*)(void))driver.name,     \
+		            all);                                                                  \
+	}
+FUNCTIONS
+#undef FUNCTION
+
+/* Which device this process is for: its --device. */
+static void choose_file(void)
+{
+	const char *path = getenv("CONVOLVED_FAULT");
+	char line[8192];
+	FILE *f = fopen("/proc/self/cmdline", "re");
+	size_t length = f ? fread(line, 1, sizeof line - 1, f) : 0;
+
+	if (f)
+		fclose(f);
+	line[length] = '\0';
+	for (size_t at = 0; path && at < length; at += strlen(line + at) + 1)
+		if (!strcmp(line + at, "--device"))
+			snprintf(file, sizeof file, "%.4000s.%.8s", path, line + at + 9);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t size, void *value,
+                                               size_t *size_ret)
+{
+	if (what != CL_LAYER_API_VERSION)
+		return CL_INVALID_VALUE;
+	if (value && size >= sizeof(cl_layer_api_version))
+		*(cl_layer_api_version *)value = CL_LAYER_API_VERSION_100;
+	if (size_ret)
+		*size_ret = sizeof(cl_layer_api_version);
+	return CL_SUCCESS;
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint entries, const cl_icd_dispatch *target,
+                                            cl_uint *entries_ret, const cl_icd_dispatch **dispatch)
+{
+	if (entries < sizeof layer / sizeof(void *))
+		return CL_INVALID_VALUE;
+	choose_file();
+	driver = layer = *target;
+#define FUNCTION(name, code) layer.name = (cl_api_##name)(void (*)(void))wrap_##name;
+	FUNCTIONS
+#undef FUNCTION
+	*entries_ret = sizeof layer / sizeof(void *);
+	*dispatch = &layer;
+	return CL_SUCCESS;
+}

@@ -1,0 +1,284 @@
+"""Every OpenCL call that a device worker makes, made to fail in every way (layer.c), under load: each
+answer is right or an honest error, nobody waits in vain, and the device comes back.
+
+Two devices; the fault is in the first. A case whose call is made at a start gets one: its worker is
+killed first. CALLED is what a worker calls that has its general programs in the cache."""
+import concurrent.futures
+import contextlib
+import os
+import re
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import service as service_module
+from service import BUILD, REPOSITORY, TWO_DEVICES, children, poll
+from test_results import random_pixels
+
+LAYER = BUILD / "fault_layer.so"
+FUNCTIONS = re.findall(r"^\tFUNCTION\((cl\w+)", (REPOSITORY / "tests/fault/layer.c").read_text(), re.M)
+ACTIONS = ("-30", "lost", "abort", "hang")  # -30: CL_INVALID_VALUE
+AT_START = {"clGetPlatformIDs", "clGetPlatformInfo", "clGetDeviceIDs", "clGetDeviceInfo",
+            "clCreateContext", "clCreateCommandQueue", "clCreateProgramWithBinary",
+            "clBuildProgram", "clCreateKernel", "clCreateBuffer"}
+CALLED = sorted(AT_START) + ["clEnqueueNDRangeKernel", "clFlush", "clGetEventProfilingInfo",
+                             "clReleaseEvent", "clReleaseMemObject", "clRetainKernel",
+                             "clSetEventCallback", "clSetKernelArg"]
+COPIES = ["clEnqueueReadBuffer", "clEnqueueWriteBuffer"]
+CLIENTS = 3
+TILE_TIMEOUT, START_TIMEOUT = 1, 3
+# Detection, backoff and a start or, where a compiled program is not taken, a compilation.
+RECOVERED = 12
+IMAGES = [(random_pixels(1, 61, 47, 3, "u8"), [("gaussian", {"sigma": 1.5}), ("sobel", {})]),
+          (random_pixels(2, 700, 500, 3, "u8"), [("gaussian", {"sigma": 3.0})]),
+          (random_pixels(3, 300, 200, 4, "u16"), [("unsharp", {}), ("sharpen", {})])]
+HONEST = {(500, "device-failed"), (503, "no-device"), (504, "timeout")}
+
+
+class Fault:
+    """The file through which layers are told what to break."""
+
+    def __init__(self, folder):
+        self.path = folder / "fault"
+
+    def file(self, device):
+        return self.path.with_name(f"fault.{device}")
+
+    def arm(self, text, device=0):
+        new = self.path.with_name("new")
+        new.write_text(text)
+        new.rename(self.file(device))
+
+    def armed(self, device=0):
+        return self.file(device).exists()
+
+    def disarm(self, device=0):
+        """True if it had not happened."""
+        try:
+            self.file(device).unlink()
+        except FileNotFoundError:
+            return False
+        return True
+
+    @property
+    def environment(self):
+        assert LAYER.exists(), f"{LAYER} is not built: make check TESTS="
+        return {**TWO_DEVICES, "OPENCL_LAYERS": str(LAYER), "CONVOLVED_FAULT": str(self.path)}
+
+
+@pytest.fixture
+def fault(tmp_path):
+    return Fault(tmp_path)
+
+
+class Load:
+    """Clients that ask for the images in turn. `refused`: statuses of honest errors."""
+
+    def __init__(self, service, clients=CLIENTS, honest=HONEST, **options):
+        self.service, self.honest = service, honest
+        self.options = {"variant": "general", **options}
+        self.right = [service.filter(*image, variant="general").body for image in IMAGES]
+        self.ended, self.served, self.refused = threading.Event(), 0, {}
+        self.pool = concurrent.futures.ThreadPoolExecutor(clients)
+        self.clients = [self.pool.submit(self.client, i) for i in range(clients)]
+
+    def client(self, number):
+        while not self.ended.is_set():
+            number = (number + 1) % len(IMAGES)
+            answer = self.service.filter(*IMAGES[number], timeout=30, **self.options)
+            if answer.status == 200:
+                assert answer.body == self.right[number], "wrong pixels"
+                self.served += 1
+                continue
+            kind = answer.status, answer.problem["type"].split("/")[-1]
+            assert kind in self.honest, answer
+            self.refused[kind] = self.refused.get(kind, 0) + 1
+            time.sleep(0.02)
+
+    def check(self):
+        """Raises what a client has met."""
+        for client in self.clients:
+            if client.done():
+                client.result()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        self.ended.set()
+        results = [client.exception(40) for client in self.clients]
+        self.pool.shutdown()
+        assert kind or not any(results), f"{results}\n{self.service.tail()}"
+
+
+def states(service):
+    return {d["id"]: d["state"] for d in service.get("/v1/devices").json()["devices"]}
+
+
+def pids(service):
+    return {d["id"]: d["pid"] for d in service.get("/v1/devices").json()["devices"]}
+
+
+def all_up(service, seconds=10):
+    poll(lambda: set(states(service).values()) == {"up"}, seconds, "all devices up", 0.01)
+
+
+def arguments(*options):
+    return ("--codecs", "3", "--verify-share", "0", "--tile-timeout", str(TILE_TIMEOUT), *options)
+
+
+@pytest.fixture(scope="module")
+def warm(launch):
+    """The cache has all general programs."""
+    with launch(environment=service_module.ONE_DEVICE):
+        pass
+
+
+def break_one(service, load, fault, function, action):
+    """One case; returns how long it took until all was well again."""
+    before = load.served
+    fault.arm(f"{function} 1 {action}")
+    if function in AT_START:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pids(service)["cpu0"], signal.SIGKILL)
+    poll(lambda: load.check() or not fault.armed(), 10, f"the call of {function}", 0.005)
+    begun = time.monotonic()
+    poll(lambda: load.check() or load.served >= before + 5, 20,
+         f"answers after {function} {action}", 0.005)
+    poll(lambda: load.check() or set(states(service).values()) == {"up"}, 20,
+         f"all devices up after {function} {action}", 0.01)
+    return time.monotonic() - begun
+
+
+def sweep(launch, fault, functions, actions, environment=None, **options):
+    with launch(*arguments("--quarantine-failures", "100000", "--start-timeout",
+                           str(START_TIMEOUT)),
+                environment={**fault.environment, **(environment or {})}) as service:
+        all_up(service)
+        with Load(service, **options) as load:
+            seconds = {(function, action): break_one(service, load, fault, function, action)
+                       for function in functions for action in actions}
+        assert load.served > 5 * len(functions)
+        assert set(pids(service)) == {"cpu0", "cpu1"} or environment
+    slowest = max(seconds, key=seconds.get)
+    assert seconds[slowest] < RECOVERED, (slowest, seconds[slowest])
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_calls_fail(launch, fault, warm, action):
+    sweep(launch, fault, CALLED, [action])
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_copies_fail(launch, fault, warm, action):
+    """On a device with memory of its own."""
+    sweep(launch, fault, COPIES, [action], environment={"CONVOLVED_FAULT_GPU": "1"})
+
+
+def test_table_is_whole():
+    """The layer has every OpenCL function that the device worker's sources name."""
+    sources = "".join(p.read_text() for p in (REPOSITORY / "daemon/device").glob("*.c"))
+    assert set(FUNCTIONS) == set(re.findall(r"\b(cl[A-Z]\w+)\(", sources))
+
+
+# Wrong pixels -------------------------------------------------------------------------------------
+
+def test_flipped_bit(launch, fault, warm):
+    """A client that asked for verification never gets it; the device is quarantined, filters a test
+    tile and is up again. The next time it waits longer."""
+    with launch(*arguments(), environment=fault.environment) as service:
+        all_up(service)
+        waited = []
+        for _ in range(2):
+            with Load(service, clients=2, verify=1) as load:
+                poll(lambda: load.check() or load.served >= 5, 20, "answers")
+                fault.arm("clEnqueueNDRangeKernel 1 flip")
+                poll(lambda: states(service)["cpu0"] == "quarantined", 10, "a quarantine", 0.005)
+                begun = time.monotonic()
+                assert service.metrics().total("convolved_device_up", device="cpu0") == 0
+                assert service.get("/readyz").status == 200, "the other device is up"
+                all_up(service, 20)
+                waited.append(time.monotonic() - begun)
+            assert load.refused.get((500, "device-failed"), 0) >= 1
+        assert 1 <= waited[0] < waited[1]
+        metrics = service.metrics()
+        assert metrics.total("convolved_worker_restarts_total", reason="mismatch") == 2
+        assert metrics.total("convolved_device_state", device="cpu0", state="up") == 1
+        assert "filtered the test tile rightly" in service.tail()
+
+
+def test_wrong_after_quarantine(launch, fault, warm):
+    """One that is always wrong stays in quarantine, and clients get the other's results."""
+    with launch(*arguments(), environment=fault.environment) as service:
+        all_up(service)
+        with Load(service, clients=2, verify=1) as load:
+            fault.arm("clEnqueueNDRangeKernel 1 flip keep")
+            poll(lambda: load.check() or states(service)["cpu0"] == "quarantined", 20,
+                 "a quarantine", 0.005)
+            refused = sum(load.refused.values())
+            poll(lambda: service.metrics().total("convolved_worker_restarts_total",
+                                                 reason="probe") >= 2, 20, "failed tests")
+            assert sum(load.refused.values()) <= refused + 3, "of requests under way, at most"
+            fault.disarm()
+            all_up(service, 20)
+
+
+def test_repeated_failures(launch, fault, warm):
+    """A device that fails again and again is quarantined, and tested before it is used."""
+    with launch(*arguments("--quarantine-failures", "3"), environment=fault.environment) as service:
+        all_up(service)
+        fault.arm("clFlush 5 lost keep")
+        with Load(service) as load:
+            poll(lambda: load.check() or states(service)["cpu0"] in ("quarantined", "probing"), 30,
+                 "a quarantine")
+            served = load.served
+            poll(lambda: load.check() or load.served > served + 20, 20, "answers")
+            fault.disarm()
+            all_up(service, 30)
+        assert "cpu0 is quarantined" in service.tail()
+
+
+def test_hangs_before_ready(launch, fault, warm):
+    with launch(*arguments("--start-timeout", "3"), environment=fault.environment) as service:
+        all_up(service)
+        fault.arm("clCreateContext 1 hang")
+        os.kill(pids(service)["cpu0"], signal.SIGKILL)
+        poll(lambda: service.metrics().total("convolved_worker_restarts_total",
+                                             reason="start-timeout") == 1, 10, "its end")
+        all_up(service)
+
+
+# Signals ------------------------------------------------------------------------------------------
+
+def test_signals_to_random_workers(launch, warm):
+    """Workers die and freeze all the time: every answer is right or an honest error."""
+    seconds = float(os.environ.get("CONVOLVED_FAULT_SECONDS", "15"))
+    signals = (signal.SIGKILL, signal.SIGSTOP, signal.SIGSEGV)
+    random = np.random.default_rng(int(seconds))
+    with launch(*arguments("--quarantine-failures", "100000", "--start-timeout", "3",
+                           "--job-timeout", "3"), environment=TWO_DEVICES) as service:
+        all_up(service)
+        with Load(service, honest=HONEST | {(422, "decoder-died"), (503, "not-ready")}) as load:
+            ends, sent = time.monotonic() + seconds, 0
+            while time.monotonic() < ends:
+                load.check()
+                workers = service.workers("codec") + service.workers("device")
+                if workers:
+                    with contextlib.suppress(ProcessLookupError):
+                        workers[random.integers(len(workers))].kill(
+                            signals[random.integers(len(signals))])
+                        sent += 1
+                time.sleep(0.05)
+            served = load.served
+            poll(lambda: load.check() or load.served > served + 20, 30, "answers afterwards")
+        assert sent > seconds
+        poll(lambda: set(states(service).values()) == {"up"}, 20, "all devices up")
+        poll(lambda: len(service.workers("codec")) == 3, 20, "all codec workers")
+        zombies = [p.pid for p in children(service.process.pid) if not p.alive]
+        assert not zombies, "dead workers that nobody has reaped"
+        metrics = service.metrics()
+        assert metrics.total("convolved_tiles_in_flight") == 0
+        assert metrics.total("convolved_tiles_queued") == 0
