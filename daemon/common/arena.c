@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -69,8 +70,9 @@ enum error sealed_read(int fd, void *data, size_t size)
 {
 	struct stat status;
 
-	if (fstat(fd, &status) || status.st_size != (off_t)size ||
-	    pread(fd, data, size, 0) != (ssize_t)size)
+	if (fstat(fd, &status) || status.st_size > (off_t)size ||
+	    pread(fd, data, size, 0) != (ssize_t)status.st_size)
 		return ERR_IO;
+	memset((char *)data + status.st_size, 0, size - (size_t)status.st_size);
 	return ERR_OK;
 }

@@ -28,7 +28,8 @@ void arena_unmap(struct arena *arena);
 /* Makes a memfd with a copy of these bytes, sealed against every change. */
 enum error sealed_create(const char *name, const void *data, size_t size, int *fd) MUST_CHECK;
 
-/* Reads exactly `size` bytes from the start of a descriptor; ERR_IO if it has another size. */
+/* Reads all that a descriptor has; the rest of the `size` bytes becomes 0. ERR_IO if it has more.
+ */
 enum error sealed_read(int fd, void *data, size_t size) MUST_CHECK;
 
 #endif

@@ -6,6 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+size_t chain_size(const struct chain *chain)
+{
+	return offsetof(struct chain, coefficient) +
+	       chain->coefficients_used * sizeof *chain->coefficient;
+}
+
 void chain_init(struct chain *chain)
 {
 	memset(chain, 0, sizeof *chain);

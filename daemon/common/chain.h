@@ -29,6 +29,9 @@ struct chain {
 	double coefficient[CHAIN_COEFFICIENTS_MAX]; /* of the matrices */
 };
 
+/* Bytes of the chain up to its last coefficient; what follows need not travel. */
+size_t chain_size(const struct chain *chain);
+
 /* Empties the chain: no filter, border replicate. */
 void chain_init(struct chain *chain);
 

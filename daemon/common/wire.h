@@ -41,7 +41,8 @@ struct message_arena {
 	uint64_t in_size, out_size; /* bytes */
 };
 
-/* Body: readable, its offset 0. Chain: a sealed memfd with one struct chain. */
+/* Body: readable, its offset 0. Chain: a sealed memfd with the chain_size() bytes of a struct
+ * chain. */
 struct message_job {
 	uint64_t job;
 	uint32_t arena;

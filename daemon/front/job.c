@@ -62,7 +62,7 @@ struct job *job_new(struct chain *chain, struct spool *body)
 {
 	struct job *job = calloc(1, sizeof *job);
 
-	if (!job || sealed_create("chain", chain, sizeof *chain, &job->chain_fd)) {
+	if (!job || sealed_create("chain", chain, chain_size(chain), &job->chain_fd)) {
 		free(job);
 		free(chain);
 		return NULL;

@@ -67,7 +67,7 @@ static enum error compute_expected(struct proof *p)
 /* What is opened is what is not -1, and mapped. */
 static enum error open_memory(struct proof *p)
 {
-	if (sealed_create("proof", &p->chain, sizeof p->chain, &p->chain_fd)) {
+	if (sealed_create("proof", &p->chain, chain_size(&p->chain), &p->chain_fd)) {
 		p->chain_fd = -1;
 		return ERR_IO;
 	}

@@ -289,7 +289,8 @@ bool peer_run(struct peer *peer, const struct request *request, struct reply *re
 	fds[0] = memfd_create("body", MFD_CLOEXEC);
 	reply->file = memfd_create("answer", MFD_CLOEXEC);
 	if (write(fds[0], request->body, request->body_size) != (ssize_t)request->body_size ||
-	    lseek(fds[0], 0, SEEK_SET) || sealed_create("chain", &chain, sizeof chain, &fds[1]))
+	    lseek(fds[0], 0, SEEK_SET) ||
+	    sealed_create("chain", &chain, chain_size(&chain), &fds[1]))
 		die("job");
 	ok = !wire_send(peer->socket, &message, fds) && converse(peer, request, &chain, reply) &&
 	     reply->done.job == message.job.job;

@@ -581,7 +581,7 @@ static void test_wire(void **state)
 static void test_memory(void **state)
 {
 	int fd, read_only;
-	char buffer[6];
+	char buffer[8];
 
 	(void)state;
 	assert_int_equal(arena_create("test", 8192, &fd), ERR_OK);
@@ -594,6 +594,9 @@ static void test_memory(void **state)
 	assert_true(pwrite(fd, "x", 1, 0) < 0);
 	assert_int_equal(sealed_read(fd, buffer, 6), ERR_OK);
 	assert_string_equal(buffer, "hello");
+	memset(buffer, 'x', sizeof buffer);
+	assert_int_equal(sealed_read(fd, buffer, 8), ERR_OK);
+	assert_memory_equal(buffer, "hello\0\0\0", 8);
 	assert_int_equal(sealed_read(fd, buffer, 5), ERR_IO);
 	close(fd);
 }
