@@ -1,0 +1,323 @@
+/* What the engine does a second: the scheduler, the device workers and their lanes as the service
+ * has them, fed from here instead of by codec workers and HTTP.
+ *
+ * bench_engine [-i IMAGE] [-f CHAIN] [-n STREAMS] [-s SECONDS] [-- OPTION...]
+ * IMAGE as "4096x4096x1:u8" (u8 or u16), CHAIN as "gaussian=size=5,sobel"; the options after -- are
+ * the service's (--device, --batch, --cache-dir, …).
+ *
+ * Each of the streams stands for a codec worker: it has an arena with random pixels and one job at
+ * a time, of which it announces tiles as slots become free; the next job follows at once. Costs
+ * next to nothing beside the scheduler, whose thread it shares: the last columns say how busy that
+ * thread and the device workers were. Before that, the first tiles of every stream are compared
+ * with the reference, and the bandwidth of copies to and from the first device is measured, each
+ * direction alone. */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "common/arena.h"
+#include "common/difference.h"
+#include "common/log.h"
+#include "front/codecs.h"
+#include "front/devices.h"
+#include "front/job.h"
+#include "front/loop.h"
+#include "front/scheduler.h"
+#include "front/supervisor.h"
+#include "transfers.h"
+
+enum { CHECK_MS = 20, WARM_MS = 2000, CHECKED = 3, START_MAX_S = 300 };
+
+struct stream {
+	struct codec_arena arena;
+	struct arena memory;
+	struct tiling tiling;
+	struct job *job;
+	uint32_t next, back; /* tiles announced, and back */
+	unsigned checked;
+};
+
+static const char *chain_text = "gaussian=size=5";
+static struct image image;
+static unsigned stream_count = 8, seconds = 5;
+static struct stream streams[CODECS_MAX];
+static struct config config;
+static const struct codec_owner *owner;
+static struct loop_timer timer;
+static enum { STARTING, WARMING, MEASURING } phase;
+static struct sample {
+	uint64_t time, images, tiles;
+	double front, workers; /* seconds of processor time */
+} now, before;
+
+static _Noreturn void die(const char *what)
+{
+	fprintf(stderr, "bench_engine: %s\n", what);
+	exit(1);
+}
+
+enum error codecs_init(const struct config *c, const struct codec_owner *o)
+{
+	(void)c;
+	owner = o;
+	return ERR_OK;
+}
+
+void codecs_fini(void)
+{
+}
+
+unsigned codecs_count(void)
+{
+	return stream_count;
+}
+
+const struct codec_arena *codec_arena(unsigned i)
+{
+	return &streams[i].arena;
+}
+
+void codecs_cancel(struct job *job, enum error error, const struct problem *problem)
+{
+	(void)job, (void)error, (void)problem;
+}
+
+void codecs_wake(void)
+{
+}
+
+static struct chain *parse_chain(void)
+{
+	struct chain *chain = malloc(sizeof *chain);
+	struct problem problem;
+
+	if (!chain)
+		die("no memory");
+	chain_init(chain);
+	if (chain_parse(chain, chain_text, &problem) || chain_check(chain, &problem))
+		die(problem.detail);
+	return chain;
+}
+
+static void check_tile(const struct stream *s, const struct tile *tile)
+{
+	struct window window = {tile->x0, tile->y0, tile->width, tile->height};
+	struct difference difference = {0};
+	struct reference expected;
+
+	if (reference_window(s->job->chain, &image, &window, (char *)s->memory.in + tile->in,
+	                     tile->in_pitch, &expected))
+		die("the reference failed");
+	difference_add(&difference, &expected, (char *)s->memory.out + tile->out, tile->out_pitch);
+	reference_fini(&expected);
+	if (difference.mismatches)
+		die("a result is wrong");
+}
+
+static void announce(struct stream *s)
+{
+	struct task *task = calloc(1, sizeof *task);
+
+	if (!task)
+		die("no memory");
+	tiling_tile(&s->tiling, s->next++, s->job->id, (uint32_t)(s - streams), &task->tile);
+	task->job = s->job;
+	task->units = chain_cost(s->job->chain) * task->tile.width * task->tile.height * image.bands;
+	owner->task_ready(task);
+}
+
+static void task_done(struct task *task, const struct message_tile_done *done);
+
+static void start_job(struct stream *s)
+{
+	struct spool none = {.fd = -1};
+	struct problem problem;
+
+	s->job = job_new(parse_chain(), &none);
+	if (!s->job)
+		die("no memory for a job");
+	s->job->task_done = task_done;
+	s->job->image = image;
+	s->job->image_known = true;
+	snprintf(s->job->terms.client, sizeof s->job->terms.client, "%td", s - streams);
+	if (tiling_init(&s->tiling, s->job->chain, &image, s->memory.in_size, s->memory.out_size,
+	                owner->samples_max(s->job->chain), &problem))
+		die(problem.detail);
+	s->next = s->back = 0;
+	while (s->next < s->tiling.slots)
+		announce(s);
+}
+
+static void end_job(struct stream *s)
+{
+	struct job *job = s->job;
+
+	owner->job_ended(job);
+	owner->job_gone(job->id, (unsigned)(s - streams));
+	job_release(job);
+	now.images++;
+}
+
+static void task_done(struct task *task, const struct message_tile_done *done)
+{
+	struct stream *s = &streams[task->tile.arena];
+
+	if (done->error)
+		die(error_title((enum error)done->error));
+	if (phase == STARTING && s->checked < CHECKED)
+		check_tile(s, &task->tile);
+	s->checked++;
+	now.tiles++;
+	s->back++;
+	free(task);
+	if (s->next < s->tiling.count)
+		announce(s);
+	if (s->back < s->tiling.count)
+		return;
+	end_job(s);
+	start_job(s);
+}
+
+static double processor_time(int pid)
+{
+	char path[64];
+	unsigned long user = 0, system = 0;
+	FILE *f;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", pid);
+	f = fopen(path, "re");
+	if (!f || fscanf(f, "%*d %*s %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
+	                 &system) != 2)
+		die("cannot read /proc");
+	fclose(f);
+	return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
+}
+
+static void take_sample(void)
+{
+	now.time = loop_now();
+	now.front = processor_time(getpid());
+	now.workers = 0;
+	for (unsigned i = 0; i < devices_count(); i++)
+		now.workers += processor_time(device_get(i)->worker.pid);
+}
+
+static void report(void)
+{
+	double s = (double)(now.time - before.time) * 1e-9;
+	double images = (double)(now.images - before.images) / s;
+	double tiles = (double)(now.tiles - before.tiles) / s;
+
+	printf("%u device%s  %-24s %ux%ux%u:%s  %2u streams  %9.1f images/s  %8.0f tiles/s  "
+	       "%7.2f GB/s each way  front %.2f  workers %.2f of a core\n",
+	       devices_count(), devices_count() == 1 ? " " : "s", chain_text, image.width,
+	       image.height, image.bands, pixel_type_name(image.type), stream_count, images, tiles,
+	       images * (double)image_size(&image) * 1e-9, (now.front - before.front) / s,
+	       (now.workers - before.workers) / s);
+}
+
+static void look(void *context)
+{
+	uint64_t waited = loop_now() - now.time;
+
+	(void)context;
+	if (phase == STARTING && now.tiles == 0 && devices_count() &&
+	    devices_up() == devices_count()) {
+		now.tiles = 1;
+		for (unsigned i = 0; i < stream_count; i++)
+			start_job(&streams[i]);
+	} else if (phase == STARTING && now.tiles > (uint64_t)CHECKED * stream_count) {
+		phase = WARMING;
+		take_sample();
+	} else if (phase == STARTING && waited > START_MAX_S * UINT64_C(1000000000)) {
+		die("no device came up");
+	} else if (phase == WARMING && waited > WARM_MS * UINT64_C(1000000)) {
+		phase = MEASURING;
+		take_sample();
+		before = now;
+	} else if (phase == MEASURING && waited > seconds * UINT64_C(1000000000)) {
+		take_sample();
+		report();
+		loop_stop();
+	}
+}
+
+static void open_stream(struct stream *s)
+{
+	uint64_t size = config.arena_size / SLOT_ALIGNMENT * SLOT_ALIGNMENT;
+	uint32_t state = (uint32_t)(s - streams) + 1;
+	uint32_t *word;
+
+	s->arena = (struct codec_arena){-1, -1, -1, size, size};
+	if (arena_create("tiles-in", size, &s->arena.in) ||
+	    arena_reopen_read_only(s->arena.in, &s->arena.in_read_only) ||
+	    arena_create("tiles-out", size, &s->arena.out) ||
+	    arena_map(&s->memory, s->arena.in, size, PROT_READ | PROT_WRITE, s->arena.out, size,
+	              PROT_READ))
+		die("no memory for an arena");
+	word = s->memory.in;
+	for (uint64_t i = 0; i < size / sizeof *word; i++) {
+		state = state * 1664525 + 1013904223; /* Knuth, TAOCP 3.3.4 */
+		word[i] = state ^ state >> 16;
+	}
+}
+
+static void read_arguments(int argc, char **argv)
+{
+	const char *image_text = "4096x4096x1:u8";
+	int option;
+
+	while ((option = getopt(argc, argv, "i:f:n:s:")) != -1)
+		switch (option) {
+		case 'i':
+			image_text = optarg;
+			break;
+		case 'f':
+			chain_text = optarg;
+			break;
+		case 'n':
+			stream_count = (unsigned)strtoul(optarg, NULL, 10);
+			break;
+		case 's':
+			seconds = (unsigned)strtoul(optarg, NULL, 10);
+			break;
+		default:
+			die("[-i IMAGE] [-f CHAIN] [-n STREAMS] [-s SECONDS] [-- OPTION...]");
+		}
+	if (!image_parse(image_text, &image) || image.type == PIXEL_F32)
+		die("-i takes WIDTHxHEIGHTxBANDS:TYPE of type u8 or u16");
+	if (!stream_count || stream_count > CODECS_MAX)
+		die("-n takes 1 to 64");
+	argc -= optind - 1;
+	argv += optind - 1;
+	*argv = "bench_engine";
+	optind = 0; /* getopt begins anew */
+	if (config_load(&config, argc, argv) != CONFIG_RUN)
+		die("the options after -- are not the service's");
+}
+
+static int wait_for_ever(void)
+{
+	return -1;
+}
+
+int main(int argc, char **argv)
+{
+	read_arguments(argc, argv);
+	log_init("bench_engine", (enum log_level)log_level_parse(config.log_level));
+	print_transfers();
+	for (unsigned i = 0; i < stream_count; i++)
+		open_stream(&streams[i]);
+	if (loop_init() || loop_timer_init(&timer, look, NULL) || supervisor_init() ||
+	    scheduler_init(&config))
+		die("cannot start");
+	now.time = loop_now();
+	loop_timer_repeat(&timer, CHECK_MS);
+	loop_run(wait_for_ever);
+	scheduler_fini();
+	loop_fini();
+	return 0;
+}
