@@ -122,8 +122,7 @@ static enum MHD_Result see_part(void *context, enum MHD_ValueKind kind, const ch
 		return MHD_YES;
 	if (is_image) {
 		if (size)
-			x->form_error = request_write(x->request, data, size, config->max_body,
-			                              &x->form_problem);
+			x->form_error = request_write(x->request, data, size, &x->form_problem);
 	} else if (!offset && !awaits_value(x->request, name)) {
 		see_parameter(x, kind, name, "");
 	}
@@ -157,6 +156,13 @@ static void exchange_suspend(struct exchange *x)
 	MHD_suspend_connection(x->connection);
 }
 
+/* A reload may have changed it since the connection was made, or since the daemon was. */
+static void set_timeout(struct MHD_Connection *connection)
+{
+	MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT,
+	                          (unsigned)config->idle_timeout);
+}
+
 static struct exchange *exchange_new(struct MHD_Connection *connection, const char *method,
                                      const char *url)
 {
@@ -180,6 +186,7 @@ static struct exchange *exchange_new(struct MHD_Connection *connection, const ch
 	active++;
 	if (client_of(connection))
 		client_of(connection)->exchange = x;
+	set_timeout(connection);
 	return x;
 }
 
@@ -381,7 +388,7 @@ static enum MHD_Result exchange_receive(struct exchange *x, const char *data, si
 		e = x->form_error;
 		problem = x->form_problem;
 	} else {
-		e = request_write(r, data, size, config->max_body, &problem);
+		e = request_write(r, data, size, &problem);
 	}
 	if (e)
 		answer_problem(&r->answer, e, &problem);
@@ -479,14 +486,15 @@ static void connection_changed(void *context, struct MHD_Connection *connection,
 		*socket_context = NULL;
 		return;
 	}
+	fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 	/* Without memory, or without a watch, its leaving is only noticed later. */
 	client = calloc(1, sizeof *client);
-	fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 	if (client && loop_watch(&client->watch, fd, EPOLLRDHUP | EPOLLET, client_left, client)) {
 		free(client);
 		client = NULL;
 	}
 	*socket_context = client;
+	set_timeout(connection);
 }
 
 static void log_mhd(void *context, const char *format, va_list args)

@@ -169,7 +169,8 @@ static void get_devices(struct request *r)
 	json_t *list = json_array();
 
 	for (unsigned i = 0; i < devices_count(); i++)
-		json_array_append_new(list, describe_device(device_get(i)));
+		if (device_state(device_get(i)) != DEVICE_REMOVED)
+			json_array_append_new(list, describe_device(device_get(i)));
 	answer_json(&r->answer, 200, json_pack("{s:o}", "devices", list));
 }
 
@@ -262,7 +263,7 @@ static void get_readyz(struct request *r)
 	if (verbose)
 		ready =
 		    asprintf(&text, "%c devices: %u of %u up\n%c image: %s\n%c accepting: %s\n%s\n",
-		             device ? '+' : '-', devices_up(), devices_count(), image ? '+' : '-',
+		             device ? '+' : '-', devices_up(), devices_wanted(), image ? '+' : '-',
 		             image ? "one has recently passed" : "none has recently passed",
 		             draining ? '-' : '+', draining ? "shutting down" : "yes",
 		             ready ? "ready" : "not ready") > 0 &&
@@ -476,6 +477,7 @@ void routes_begin(struct request *r)
 		return;
 	}
 	r->expected = true;
+	r->body_max = config->max_body;
 	admission_expect();
 }
 

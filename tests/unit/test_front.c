@@ -309,11 +309,12 @@ static void test_spool(void **state)
 {
 	char folder[] = "/tmp/convolved-test-XXXXXX", data[600], back[1200];
 	struct spool small, large, third;
+	struct config config = {.max_memory = 1500, .spool_size = 1000, .cache_dir = folder};
 
 	(void)state;
 	assert_non_null(mkdtemp(folder));
 	memset(data, 'x', sizeof data);
-	spool_init(1500, 1000, folder);
+	spool_init(&config);
 	assert_int_equal(spool_open(&small, 10), ERR_OK);
 	assert_int_equal(spool_write(&small, data, 600), ERR_OK);
 	assert_true(small.in_memory);
