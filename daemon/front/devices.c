@@ -102,6 +102,20 @@ bool devices_starting(void)
 	return !probed;
 }
 
+unsigned devices_next_try(void)
+{
+	uint64_t least = loop_timer_left(&probe_again);
+
+	for (unsigned i = 0; i < device_count; i++) {
+		const struct worker *w = &devices[i]->worker;
+		uint64_t left = w->state == WORKER_STOPPED ? loop_timer_left(&w->timer) : 0;
+
+		if (left && (!least || left < least))
+			least = left;
+	}
+	return least > 1000 ? (unsigned)((least + 999) / 1000) : 1;
+}
+
 /* A removed device has no gauges; its counters stay. */
 static void unpublish(const struct device *d)
 {

@@ -79,6 +79,8 @@ unsigned devices_up(void);
 /* True while the first search for devices has not ended, or a worker is starting whose device has
  * not failed since it was wanted. */
 bool devices_starting(void);
+/* Seconds until the next attempt to get a device up, at least 1. */
+unsigned devices_next_try(void);
 struct device *device_get(unsigned i);
 
 enum device_state device_state(const struct device *device);
