@@ -38,7 +38,7 @@ static void drain_check(void *context)
 	uint64_t waited = loop_now() - drain_started;
 
 	(void)context;
-	if (!http_active() && !jobs_open()) {
+	if (http_drained() && !jobs_open()) {
 		log_notice("stopped");
 		loop_stop();
 	} else if (waited > config.drain_timeout * 1000000000u) {

@@ -372,8 +372,9 @@ static enum error empty_body(struct problem *problem)
 /* Whether one more image can be taken now. */
 static enum error admit(const struct request *r, struct problem *problem)
 {
-	if (draining)
-		return problem_set(problem, ERR_DRAINING, "the service is shutting down");
+	if (draining && r->async)
+		return problem_set(problem, ERR_DRAINING,
+		                   "the service is shutting down, and its results with it");
 	if (!devices_up() && !devices_starting())
 		return problem_set(problem, ERR_NO_DEVICE,
 		                   "no device is up; they are being started again");

@@ -265,8 +265,9 @@ static void test_admission(void **state)
 	assert_int_equal(admission("HEAD", "/v1/filters", 0), 200);
 	config.max_jobs = 0;
 	assert_int_equal(admission("POST", "/v1/filters/gaussian", 10), 429);
+	config.max_jobs = 1;
 	routes_drain();
-	assert_int_equal(admission("POST", "/v1/filters/gaussian", 10), 503);
+	assert_int_equal(admission("POST", "/v1/filters/gaussian", 10), 0);
 }
 
 /* The time that one more job takes follows from how fast those before it were done. */
