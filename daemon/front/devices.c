@@ -694,6 +694,7 @@ void devices_fini(void)
 	for (unsigned i = 0; i < device_count; i++) {
 		worker_fini(&devices[i]->worker);
 		proof_free(&devices[i]->proof);
+		free(devices[i]->choices);
 		free(devices[i]);
 	}
 	device_count = 0;
