@@ -171,7 +171,6 @@ static void look_at_all(void *context)
 		else
 			tell_due(s, now);
 	}
-	make_room(NULL); /* a reload may have lowered the bounds */
 	publish();
 }
 
