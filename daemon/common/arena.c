@@ -17,6 +17,7 @@ enum error arena_create(const char *name, uint64_t size, int *fd)
 	if (ftruncate(*fd, (off_t)size) ||
 	    fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)) {
 		close(*fd);
+		*fd = -1;
 		return ERR_IO;
 	}
 	return ERR_OK;

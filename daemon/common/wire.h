@@ -41,6 +41,11 @@ struct message_arena {
 	uint64_t in_size, out_size; /* bytes */
 };
 
+/* Its number may be given to a new arena afterwards. */
+struct message_arena_drop {
+	uint32_t arena;
+};
+
 /* Body: readable, its offset 0. Chain: a sealed memfd with the chain_size() bytes of a struct
  * chain. */
 struct message_job {

@@ -321,6 +321,19 @@ static enum error take_arena(struct worker *w, const struct message_arena *messa
 	return e;
 }
 
+static enum error drop_arena(struct worker *w, uint32_t number)
+{
+	for (uint32_t i = 0; i < w->arena_count; i++) {
+		if (w->arenas[i].number != number)
+			continue;
+		device_arena_close(&w->arenas[i]);
+		w->arenas[i] = w->arenas[--w->arena_count];
+		return ERR_OK;
+	}
+	log_error("arena %u is not known", number);
+	return ERR_INTERNAL;
+}
+
 /* Says why a job has no plan. That a variant can do nothing of it is for the client to know. */
 static void describe_failure(const struct worker *w, const struct chain *chain,
                              struct job_plan *job)
@@ -396,6 +409,8 @@ static enum error handle(struct worker *w, const struct message *message, const 
 	switch ((enum message_type)message->type) {
 	case MSG_ARENA:
 		return take_arena(w, &message->arena, fds);
+	case MSG_ARENA_DROP:
+		return drop_arena(w, message->arena_drop.arena);
 	case MSG_PLAN:
 		return take_plan(w, &message->plan, fds[0]);
 	case MSG_PLAN_DROP:

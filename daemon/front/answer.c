@@ -107,7 +107,8 @@ void answer_problem(struct answer *answer, enum error error, const struct proble
 	if (answer->status == 429)
 		answer_header(answer, "Retry-After", "%u", admission_retry_after());
 	else if (answer->status == 503)
-		answer_header(answer, "Retry-After", "1");
+		answer_header(answer, "Retry-After", "%u",
+		              error == ERR_NO_DEVICE ? devices_next_try() : 1);
 }
 
 static void add_time(char *text, size_t size, size_t *used, const char *name, uint64_t ns)

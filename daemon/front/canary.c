@@ -11,10 +11,15 @@
 
 enum { CHECK_MS = 100, SIDE = 16 };
 
-static uint64_t interval; /* ns */
+static const struct config *config;
 static uint64_t last_success, last_try;
 static struct job *job; /* the one under way */
 static struct loop_timer timer;
+
+static uint64_t interval_ns(void)
+{
+	return config->canary_interval * 1000000000u;
+}
 
 void canary_success(void)
 {
@@ -23,7 +28,7 @@ void canary_success(void)
 
 bool canary_is_fresh(void)
 {
-	return last_success && loop_now() - last_success < 3 * interval;
+	return last_success && loop_now() - last_success < 3 * interval_ns();
 }
 
 static void canary_done(struct job *done, void *context)
@@ -92,10 +97,10 @@ static void canary_check(void *context)
 {
 	uint64_t now = loop_now();
 	/* Until the first success it is tried as soon as it can succeed. */
-	uint64_t wait = last_success ? interval : UINT64_C(100000000);
+	uint64_t wait = last_success ? interval_ns() : UINT64_C(100000000);
 
 	(void)context;
-	if (job || !devices_up() || now - last_success < interval || now - last_try < wait)
+	if (job || !devices_up() || now - last_success < interval_ns() || now - last_try < wait)
 		return;
 	last_try = now;
 	if (canary_start()) {
@@ -103,11 +108,11 @@ static void canary_check(void *context)
 	}
 }
 
-enum error canary_init(const struct config *config)
+enum error canary_init(const struct config *c)
 {
 	enum error e = loop_timer_init(&timer, canary_check, NULL);
 
-	interval = config->canary_interval * 1000000000u;
+	config = c;
 	if (!e)
 		loop_timer_repeat(&timer, CHECK_MS);
 	return e;

@@ -2,7 +2,10 @@
  *
  * The hard part is the end of a job. Its tiles may still be on a device, which writes into the
  * arena; so the arena has its next job only when every task is back, even if the codec process
- * that asked for them is long gone. */
+ * that asked for them is long gone.
+ *
+ * Workers come and go at the end of the array. One above the configured number takes no job, is
+ * ended when it has none, and its arena is closed when its process has been reaped. */
 #include "front/codecs.h"
 
 #include <stdio.h>
@@ -32,17 +35,23 @@ struct codec {
 static const struct config *config;
 static const struct codec_owner *owner;
 static struct codec *codecs;
-static unsigned codec_count;
+static unsigned codec_count; /* that have ever been started */
 static struct loop_timer check;
 
-unsigned codecs_count(void)
+/* How many of them take jobs. */
+static unsigned codecs_active(void)
 {
-	return codec_count;
+	return config->codecs < codec_count ? (unsigned)config->codecs : codec_count;
+}
+
+static bool codec_is_surplus(const struct codec *c)
+{
+	return c->worker.number >= config->codecs;
 }
 
 const struct codec_arena *codec_arena(unsigned i)
 {
-	return &codecs[i].arena;
+	return i < codec_count && codecs[i].arena.in >= 0 ? &codecs[i].arena : NULL;
 }
 
 static void codec_start_job(struct codec *c, struct job *job)
@@ -76,14 +85,14 @@ static bool heavy_allowed(void)
 {
 	unsigned heavy = 0;
 
-	for (unsigned i = 0; i < codec_count; i++)
+	for (unsigned i = 0; i < codecs_active(); i++)
 		heavy += codecs[i].job && job_is_heavy(codecs[i].job);
-	return codec_count == 1 || heavy + 1 < codec_count;
+	return codecs_active() == 1 || heavy + 1 < codecs_active();
 }
 
 void codecs_wake(void)
 {
-	for (unsigned i = 0; i < codec_count && jobs_waiting(); i++) {
+	for (unsigned i = 0; i < codecs_active() && jobs_waiting(); i++) {
 		struct job *job;
 
 		if (!codec_is_idle(&codecs[i]))
@@ -95,6 +104,29 @@ void codecs_wake(void)
 	}
 }
 
+/* What is not open is -1. */
+static void arena_close(struct codec_arena *arena)
+{
+	int *const fds[] = {&arena->in, &arena->in_read_only, &arena->out};
+
+	for (int i = 0; i < 3; i++) {
+		if (*fds[i] >= 0)
+			close(*fds[i]);
+		*fds[i] = -1;
+	}
+}
+
+/* Ends a codec worker that has no job and is to have none: first its process, then, called again,
+ * its arena. */
+static void codec_end(struct codec *c)
+{
+	worker_stop(&c->worker);
+	if (c->worker.state != WORKER_STOPPED || c->arena.in < 0)
+		return;
+	arena_close(&c->arena);
+	owner->arena_closed(c->worker.number);
+}
+
 /* The arena is free again when no task of the ended job is out. */
 static void codec_check_idle(struct codec *c)
 {
@@ -103,6 +135,8 @@ static void codec_check_idle(struct codec *c)
 	if (c->last_job)
 		owner->job_gone(c->last_job, c->worker.number);
 	c->last_job = 0;
+	if (codec_is_surplus(c))
+		codec_end(c);
 	codecs_wake();
 }
 
@@ -155,6 +189,17 @@ static void codec_task_done(struct task *task, const struct message_tile_done *d
 	free(task);
 	codec_check_idle(c);
 	job_release(job);
+}
+
+static void codec_prepare(struct worker *worker)
+{
+	char memory[32];
+
+	snprintf(memory, sizeof memory, "%llu", (unsigned long long)config->codec_memory);
+	worker->start_ms = config->start_timeout * 1000;
+	worker_argument(worker, "convolved-codec", NULL);
+	worker_argument(worker, "--log-level", config->log_level);
+	worker_argument(worker, "--memory", memory);
 }
 
 static void codec_up(struct worker *worker, const struct message_ready *ready)
@@ -289,7 +334,7 @@ static void codec_return_job(struct codec *c)
 	job->second_try = true;
 	job_requeue(job);
 	job_release(job);
-	codecs_wake();
+	codec_check_idle(c);
 }
 
 static void codec_down(struct worker *worker, const char *reason)
@@ -298,8 +343,10 @@ static void codec_down(struct worker *worker, const char *reason)
 	struct problem problem;
 	enum error error;
 
-	if (!c->job)
+	if (!c->job) {
+		codec_check_idle(c);
 		return;
+	}
 	if (c->job->finished) {
 		codec_end_job(c, c->job->error, NULL);
 		return;
@@ -320,7 +367,8 @@ static void codec_down(struct worker *worker, const char *reason)
 	codec_end_job(c, error, &problem);
 }
 
-static const struct worker_owner codec_worker = {codec_up, codec_message, codec_down};
+static const struct worker_owner codec_worker = {codec_prepare, codec_up, codec_message,
+                                                 codec_down};
 
 static void check_jobs(void *context)
 {
@@ -332,8 +380,9 @@ static void check_jobs(void *context)
 			worker_kill(&codecs[i].worker, "timeout");
 }
 
-static enum error arena_open(struct codec_arena *arena, uint64_t size)
+static enum error arena_open(struct codec_arena *arena)
 {
+	uint64_t size = config->arena_size / SLOT_ALIGNMENT * SLOT_ALIGNMENT;
 	enum error e;
 
 	*arena = (struct codec_arena){-1, -1, -1, size, size};
@@ -342,27 +391,38 @@ static enum error arena_open(struct codec_arena *arena, uint64_t size)
 		e = arena_reopen_read_only(arena->in, &arena->in_read_only);
 	if (!e)
 		e = arena_create("tiles-out", size, &arena->out);
+	if (e) {
+		log_error("there is no room for an arena: %m");
+		arena_close(arena);
+	}
 	return e;
 }
 
-static enum error codec_open(struct codec *c, unsigned number)
+/* One more codec worker, at the end of the array. */
+static enum error codec_add(void)
 {
-	char memory[32];
-	enum error e = arena_open(&c->arena, config->arena_size / SLOT_ALIGNMENT * SLOT_ALIGNMENT);
+	struct codec *c = &codecs[codec_count];
+	enum error e = arena_open(&c->arena);
 
 	if (e)
 		return e;
-	snprintf(memory, sizeof memory, "%llu", (unsigned long long)config->codec_memory);
 	c->worker.kind = "codec";
-	c->worker.number = number;
+	c->worker.number = codec_count;
 	c->worker.owner = &codec_worker;
-	c->worker.start_ms = config->start_timeout * 1000;
-	c->worker.argv[0] = strdup("convolved-codec");
-	c->worker.argv[1] = strdup("--log-level");
-	c->worker.argv[2] = strdup(config->log_level);
-	c->worker.argv[3] = strdup("--memory");
-	c->worker.argv[4] = strdup(memory);
+	codec_count++;
+	owner->arena_opened(c->worker.number);
 	return worker_start(&c->worker);
+}
+
+/* One that was ended is wanted again, perhaps before its process has been reaped. */
+static void codec_resume(struct codec *c)
+{
+	if (c->arena.in < 0) {
+		if (arena_open(&c->arena))
+			return;
+		owner->arena_opened(c->worker.number);
+	}
+	worker_resume(&c->worker);
 }
 
 static const struct job_owner job_owner = {codecs_wake, job_late};
@@ -374,25 +434,36 @@ enum error codecs_init(const struct config *c, const struct codec_owner *o)
 	config = c;
 	owner = o;
 	jobs_init(&job_owner);
-	codecs = calloc(config->codecs, sizeof *codecs);
+	codecs = calloc(CODECS_MAX, sizeof *codecs);
 	if (!codecs)
 		return ERR_MEMORY;
 	e = loop_timer_init(&check, check_jobs, NULL);
 	if (e)
 		return e;
 	loop_timer_repeat(&check, CHECK_MS);
-	for (; !e && codec_count < config->codecs; codec_count++)
-		e = codec_open(&codecs[codec_count], codec_count);
+	while (!e && codec_count < config->codecs)
+		e = codec_add();
 	return e;
+}
+
+void codecs_reload(void)
+{
+	for (unsigned i = 0; i < codec_count; i++)
+		if (codec_is_surplus(&codecs[i]))
+			codec_check_idle(&codecs[i]);
+		else if (codecs[i].worker.stopped)
+			codec_resume(&codecs[i]);
+	while (codec_count < config->codecs)
+		if (codec_add())
+			break;
+	codecs_wake();
 }
 
 void codecs_fini(void)
 {
 	for (unsigned i = 0; i < codec_count; i++) {
 		worker_fini(&codecs[i].worker);
-		close(codecs[i].arena.in);
-		close(codecs[i].arena.in_read_only);
-		close(codecs[i].arena.out);
+		arena_close(&codecs[i].arena);
 		if (codecs[i].job)
 			job_release(codecs[i].job);
 	}

@@ -10,7 +10,7 @@
 
 /* The memory of one codec worker, for the devices to map. The descriptors stay the codec's. */
 struct codec_arena {
-	int in, in_read_only, out;
+	int in, in_read_only, out;  /* -1: none of it is open */
 	uint64_t in_size, out_size; /* bytes */
 };
 
@@ -26,12 +26,19 @@ struct codec_owner {
 	void (*job_ended)(struct job *job);
 	/* All tasks of the job that was in this arena are back. */
 	void (*job_gone)(uint64_t job, unsigned arena);
+	/* An arena is there from now on; an arena is closed, and its number may be used again. */
+	void (*arena_opened)(unsigned arena);
+	void (*arena_closed)(unsigned arena);
 };
 
 enum error codecs_init(const struct config *config, const struct codec_owner *owner) MUST_CHECK;
 void codecs_fini(void);
 
-unsigned codecs_count(void);
+/* Makes the codec workers as many as are configured now: starts some, or ends some, those that have
+ * a job after that. */
+void codecs_reload(void);
+
+/* The i-th arena, NULL if it is not open; i is below CODECS_MAX. */
 const struct codec_arena *codec_arena(unsigned i);
 
 /* Ends a job with this error, at once for whoever waits for it; its codec worker and devices are

@@ -1,5 +1,9 @@
 /* The configuration. One table of options (options.def) makes the struct, the flags, the keys of
- * the file and the help; a value is text until option_set() has checked it. */
+ * the file and the help; a value is text until option_set() has checked it.
+ *
+ * A reload reads everything again into a second struct, so that an invalid value changes nothing,
+ * and then exchanges the live members: whoever reads the one struct sees the new values, and the
+ * old ones are freed with the second struct. */
 #include "front/config.h"
 
 #include <errno.h>
@@ -23,16 +27,27 @@ enum option_type {
 	OPTION_SHARE,
 };
 
+enum option_reload { OPTION_LIVE, OPTION_START };
+
 static const struct option_row {
 	const char *name;
 	enum option_type type;
-	size_t offset;
+	enum option_reload reload;
+	size_t offset, size;
 	const char *standard;
 	uint64_t least, most;
 	const char *text;
 } options[] = {
-#define OPTION(member, name, type, standard, least, most, text)                                    \
-	{name, OPTION_##type, offsetof(struct config, member), standard, least, most, text},
+#define OPTION(member, name, type, reload, standard, least, most, text)                            \
+	{name,                                                                                     \
+	 OPTION_##type,                                                                            \
+	 OPTION_##reload,                                                                          \
+	 offsetof(struct config, member),                                                          \
+	 sizeof(CONFIG_##type),                                                                    \
+	 standard,                                                                                 \
+	 least,                                                                                    \
+	 most,                                                                                     \
+	 text},
 #include "front/options.def"
 #undef OPTION
 };
@@ -43,6 +58,11 @@ enum { FLAG_CONFIG = 1000, FLAG_CHECK, FLAG_PRINT, FLAG_HELP, FLAG_VERSION };
 static const char *const kinds[] = {
     [OPTION_TEXT] = "TEXT",   [OPTION_LIST] = "TEXT",       [OPTION_SIZE] = "SIZE",
     [OPTION_COUNT] = "COUNT", [OPTION_SECONDS] = "SECONDS", [OPTION_SHARE] = "SHARE",
+};
+
+static const char *const reloads[] = {
+    [OPTION_LIVE] = "changed by a reload",
+    [OPTION_START] = "changed by a restart",
 };
 
 /* Reads a whole number, for sizes with a suffix K, M or G (powers of 1024). */
@@ -98,24 +118,20 @@ static bool option_set(struct config *config, const struct option_row *row, cons
 			list->item[list->count++] = strdup(value);
 			return true;
 		}
-		fprintf(stderr, "convolved: %s: %s is given more than %d times\n", where, row->name,
-		        CONFIG_LIST_MAX);
+		log_error("%s: %s is given more than %d times", where, row->name, CONFIG_LIST_MAX);
 		return false;
 	case OPTION_SHARE:
 		if (parse_share(value, place))
 			return true;
-		fprintf(stderr, "convolved: %s: %s=%s: valid is a number from 0 to 1\n", where,
-		        row->name, value);
+		log_error("%s: %s=%s: valid is a number from 0 to 1", where, row->name, value);
 		return false;
 	default:
 		if (!parse_count(value, row->type == OPTION_SIZE, &number) || number < row->least ||
 		    number > row->most) {
-			fprintf(
-			    stderr,
-			    "convolved: %s: %s=%s: valid is a whole number%s from %llu to %llu\n",
-			    where, row->name, value,
-			    row->type == OPTION_SIZE ? " of bytes (suffix K, M or G)" : "",
-			    (unsigned long long)row->least, (unsigned long long)row->most);
+			log_error("%s: %s=%s: valid is a whole number%s from %llu to %llu", where,
+			          row->name, value,
+			          row->type == OPTION_SIZE ? " of bytes (suffix K, M or G)" : "",
+			          (unsigned long long)row->least, (unsigned long long)row->most);
 			return false;
 		}
 		*(uint64_t *)place = number;
@@ -128,16 +144,19 @@ static void print_help(void)
 	printf("Usage: convolved [OPTION...]\n"
 	       "Serves image filters over HTTP from the OpenCL devices of this host.\n\n");
 	for (int i = 0; i < OPTIONS; i++)
-		printf("  --%s %s\n        %s (default: %s)\n", options[i].name,
+		printf("  --%s %s\n        %s (default: %s; %s)\n", options[i].name,
 		       kinds[options[i].type], options[i].text,
-		       *options[i].standard ? options[i].standard : "none");
+		       *options[i].standard ? options[i].standard : "none",
+		       reloads[options[i].reload]);
 	printf("  --config FILE\n        Configuration: the options above as keys of its group "
 	       "[convolved]\n"
 	       "  --check-config\n        Check flags and configuration, and exit: 0 if they are "
 	       "valid, else 2\n"
 	       "  --print-config\n        Print a configuration file with every option at its "
 	       "default\n"
-	       "  --help\n  --version\n");
+	       "  --help\n  --version\n\n"
+	       "SIGHUP reloads: flags and file are read again. What a reload does not change is "
+	       "named in the log.\n");
 }
 
 static void print_sample(void)
@@ -148,8 +167,9 @@ static void print_sample(void)
 	    "# Flags of the same names come before this file. SIZE: bytes, with suffix K, M or G.\n"
 	    "\n[convolved]\n");
 	for (int i = 0; i < OPTIONS; i++)
-		printf("\n# %s: %s.\n#%s=%s\n", kinds[options[i].type], options[i].text,
-		       options[i].name, options[i].standard);
+		printf("\n# %s, %s: %s.\n#%s=%s\n", kinds[options[i].type],
+		       reloads[options[i].reload], options[i].text, options[i].name,
+		       options[i].standard);
 }
 
 /* The flags of the command line; `given` marks the options that appeared. */
@@ -160,6 +180,7 @@ static enum config_result parse_flags(struct config *config, int argc, char **ar
 	char where[64];
 	int flag;
 
+	optind = 0; /* from the start, also at a reload */
 	for (int i = 0; i < OPTIONS; i++)
 		flags[i] = (struct option){options[i].name, required_argument, NULL, i};
 	flags[OPTIONS] = (struct option){"config", required_argument, NULL, FLAG_CONFIG};
@@ -185,7 +206,7 @@ static enum config_result parse_flags(struct config *config, int argc, char **ar
 			puts(PACKAGE_STRING);
 			return CONFIG_EXIT;
 		case '?':
-			fprintf(stderr, "convolved: --help lists the options\n");
+			log_error("--help lists the options");
 			return CONFIG_INVALID;
 		default:
 			snprintf(where, sizeof where, "--%s", options[flag].name);
@@ -195,7 +216,7 @@ static enum config_result parse_flags(struct config *config, int argc, char **ar
 		}
 	}
 	if (optind < argc) {
-		fprintf(stderr, "convolved: %s: not an option; --help lists them\n", argv[optind]);
+		log_error("%s: not an option; --help lists them", argv[optind]);
 		return CONFIG_INVALID;
 	}
 	return CONFIG_RUN;
@@ -237,9 +258,8 @@ static bool apply_key(struct config *config, GKeyFile *keys, const char *file, c
 
 	snprintf(where, sizeof where, "%s:%u", file, line_of_key(file, key));
 	if (!row) {
-		fprintf(stderr,
-		        "convolved: %s: %s: there is no such option; convolved --help lists them\n",
-		        where, key);
+		log_error("%s: %s: there is no such option; convolved --help lists them", where,
+		          key);
 		return false;
 	}
 	if (given[row - options])
@@ -265,14 +285,13 @@ static bool parse_file(struct config *config, const char *file, bool given[OPTIO
 	bool valid = false;
 
 	if (!g_key_file_load_from_file(keys, file, G_KEY_FILE_NONE, &error)) {
-		fprintf(stderr, "convolved: %s: %s\n", file, error->message);
+		log_error("%s: %s", file, error->message);
 		goto out;
 	}
 	groups = g_key_file_get_groups(keys, NULL);
 	for (gchar **group = groups; *group; group++)
 		if (strcmp(*group, "convolved")) {
-			fprintf(stderr, "convolved: %s: [%s]: the only group is [convolved]\n",
-			        file, *group);
+			log_error("%s: [%s]: the only group is [convolved]", file, *group);
 			goto out;
 		}
 	names = g_key_file_get_keys(keys, "convolved", NULL, NULL);
@@ -290,6 +309,33 @@ out:
 	return valid;
 }
 
+/* The texts that have a form of their own. */
+static bool texts_valid(const struct config *config)
+{
+	if (log_level_parse(config->log_level) < 0) {
+		log_error("log-level=%s: valid is error, warning, notice, info or debug",
+		          config->log_level);
+		return false;
+	}
+	for (unsigned i = 0; i < config->listen.count; i++) {
+		if (listener_valid(config->listen.item[i]))
+			continue;
+		log_error("listen=%s: valid is ADDRESS:PORT with a numeric address, "
+		          "[ADDRESS]:PORT or unix:PATH",
+		          config->listen.item[i]);
+		return false;
+	}
+	return true;
+}
+
+static uint64_t codecs_for_cores(void)
+{
+	uint64_t wanted = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN) + 1;
+	uint64_t most = option_find("codecs")->most;
+
+	return wanted < most ? wanted : most;
+}
+
 enum config_result config_load(struct config *config, int argc, char **argv)
 {
 	bool given[OPTIONS] = {false};
@@ -305,23 +351,10 @@ enum config_result config_load(struct config *config, int argc, char **argv)
 	for (int i = 0; i < OPTIONS; i++)
 		if (!given[i] && !option_set(config, &options[i], options[i].standard, "default"))
 			return CONFIG_INVALID;
-	if (log_level_parse(config->log_level) < 0) {
-		fprintf(stderr,
-		        "convolved: log-level=%s: valid is error, warning, notice, info or debug\n",
-		        config->log_level);
+	if (!texts_valid(config))
 		return CONFIG_INVALID;
-	}
-	for (unsigned i = 0; i < config->listen.count; i++) {
-		if (listener_valid(config->listen.item[i]))
-			continue;
-		fprintf(stderr,
-		        "convolved: listen=%s: valid is ADDRESS:PORT with a numeric address, "
-		        "[ADDRESS]:PORT or unix:PATH\n",
-		        config->listen.item[i]);
-		return CONFIG_INVALID;
-	}
 	if (!config->codecs)
-		config->codecs = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN) + 1;
+		config->codecs = codecs_for_cores();
 	return CONFIG_RUN;
 }
 
@@ -336,4 +369,92 @@ void config_fini(struct config *config)
 		for (unsigned j = 0; options[i].type == OPTION_LIST && j < list->count; j++)
 			free(list->item[j]);
 	}
+}
+
+/* The value of an option as it would stand in the file; cut where it does not fit. */
+static void option_print(const struct config *config, const struct option_row *row, char *text,
+                         size_t room)
+{
+	const void *place = (const char *)config + row->offset;
+	const struct config_list *list = place;
+	size_t used = 0;
+
+	*text = '\0';
+	switch (row->type) {
+	case OPTION_TEXT:
+		snprintf(text, room, "%s", *(char *const *)place);
+		return;
+	case OPTION_SHARE:
+		snprintf(text, room, "%g", *(const double *)place);
+		return;
+	case OPTION_LIST:
+		for (unsigned i = 0; i < list->count && used < room; i++)
+			used += (size_t)snprintf(text + used, room - used, "%s%s", i ? ";" : "",
+			                         list->item[i]);
+		return;
+	default:
+		snprintf(text, room, "%llu", (unsigned long long)*(const uint64_t *)place);
+	}
+}
+
+static bool lists_equal(const struct config_list *a, const struct config_list *b)
+{
+	bool equal = a->count == b->count;
+
+	for (unsigned i = 0; equal && i < a->count; i++)
+		equal = !strcmp(a->item[i], b->item[i]);
+	return equal;
+}
+
+static bool option_equal(const struct config *a, const struct config *b,
+                         const struct option_row *row)
+{
+	const void *x = (const char *)a + row->offset, *y = (const char *)b + row->offset;
+
+	switch (row->type) {
+	case OPTION_TEXT:
+		return !strcmp(*(char *const *)x, *(char *const *)y);
+	case OPTION_LIST:
+		return lists_equal(x, y);
+	default:
+		return !memcmp(x, y, row->size);
+	}
+}
+
+static void option_exchange(struct config *a, struct config *b, const struct option_row *row)
+{
+	char *x = (char *)a + row->offset, *y = (char *)b + row->offset;
+	char kept[sizeof(struct config_list)];
+
+	memcpy(kept, x, row->size);
+	memcpy(x, y, row->size);
+	memcpy(y, kept, row->size);
+}
+
+/* Takes an option over from the configuration that has been read, or says that it cannot be. */
+static void option_reload(struct config *config, struct config *read, const struct option_row *row)
+{
+	char old[256], new[256];
+
+	if (option_equal(config, read, row))
+		return;
+	option_print(config, row, old, sizeof old);
+	option_print(read, row, new, sizeof new);
+	if (row->reload == OPTION_START) {
+		log_warning("%s stays %s: a restart makes it %s", row->name, old, new);
+		return;
+	}
+	log_notice("%s: %s -> %s", row->name, old, new);
+	option_exchange(config, read, row);
+}
+
+bool config_reload(struct config *config, int argc, char **argv)
+{
+	struct config read;
+	bool valid = config_load(&read, argc, argv) == CONFIG_RUN;
+
+	for (int i = 0; valid && i < OPTIONS; i++)
+		option_reload(config, &read, &options[i]);
+	config_fini(&read);
+	return valid;
 }

@@ -1,5 +1,8 @@
 /* Devices: found by a probe process, so that a driver that hangs or crashes when it is asked for
- * its devices does no harm here; then one worker process each. */
+ * its devices does no harm here; then one worker process each.
+ *
+ * A reload may find that a device is no longer wanted. It then leaves: it gets no new tile, and
+ * when the last one is back its worker is ended. Its place in the array is kept for its return. */
 #include "front/devices.h"
 
 #include <fnmatch.h>
@@ -48,6 +51,15 @@ unsigned devices_count(void)
 	return device_count;
 }
 
+unsigned devices_wanted(void)
+{
+	unsigned wanted = 0;
+
+	for (unsigned i = 0; i < device_count; i++)
+		wanted += !devices[i]->unwanted;
+	return wanted;
+}
+
 struct device *device_get(unsigned i)
 {
 	return devices[i];
@@ -55,19 +67,20 @@ struct device *device_get(unsigned i)
 
 enum device_state device_state(const struct device *d)
 {
-	static const enum device_state states[][2] = {
-	    [WORKER_STOPPED] = {DEVICE_DOWN, DEVICE_QUARANTINED},
-	    [WORKER_STARTING] = {DEVICE_STARTING, DEVICE_PROBING},
-	    [WORKER_UP] = {DEVICE_UP, DEVICE_PROBING},
-	    [WORKER_DYING] = {DEVICE_DOWN, DEVICE_QUARANTINED},
+	static const enum device_state states[][3] = {
+	    [WORKER_STOPPED] = {DEVICE_DOWN, DEVICE_QUARANTINED, DEVICE_REMOVED},
+	    [WORKER_STARTING] = {DEVICE_STARTING, DEVICE_PROBING, DEVICE_LEAVING},
+	    [WORKER_UP] = {DEVICE_UP, DEVICE_PROBING, DEVICE_LEAVING},
+	    [WORKER_DYING] = {DEVICE_DOWN, DEVICE_QUARANTINED, DEVICE_LEAVING},
 	};
 
-	return states[d->worker.state][d->quarantined];
+	return states[d->worker.state][d->unwanted ? 2 : d->quarantined];
 }
 
 const char *device_state_name(enum device_state state)
 {
-	static const char *const names[] = {"down", "starting", "up", "quarantined", "probing"};
+	static const char *const names[] = {"down",    "starting", "up",     "quarantined",
+	                                    "probing", "leaving",  "removed"};
 
 	return names[state];
 }
@@ -84,42 +97,97 @@ unsigned devices_up(void)
 bool devices_starting(void)
 {
 	for (unsigned i = 0; i < device_count; i++)
-		if (devices[i]->worker.state == WORKER_STARTING && !devices[i]->worker.restarts)
+		if (devices[i]->fresh && !devices[i]->unwanted)
 			return true;
 	return !probed;
+}
+
+unsigned devices_next_try(void)
+{
+	uint64_t least = loop_timer_left(&probe_again);
+
+	for (unsigned i = 0; i < device_count; i++) {
+		const struct worker *w = &devices[i]->worker;
+		uint64_t left = w->state == WORKER_STOPPED ? loop_timer_left(&w->timer) : 0;
+
+		if (left && (!least || left < least))
+			least = left;
+	}
+	return least > 1000 ? (unsigned)((least + 999) / 1000) : 1;
+}
+
+/* A removed device has no gauges; its counters stay. */
+static void unpublish(const struct device *d)
+{
+	metric_forget(METRIC_DEVICE_UP, d->label);
+	metric_forget(METRIC_DEVICE_STATE, d->label);
+	metric_forget(METRIC_DEVICE_MEMORY, d->label);
+	metric_forget(METRIC_TILES_IN_FLIGHT, d->label);
 }
 
 static void publish(const struct device *d)
 {
 	enum device_state state = device_state(d);
 
+	if (state == DEVICE_REMOVED) {
+		unpublish(d);
+		return;
+	}
 	metric_set(METRIC_DEVICE_UP, d->label, NULL, state == DEVICE_UP);
 	for (enum device_state s = 0; s < DEVICE_STATES; s++)
 		metric_set(METRIC_DEVICE_STATE, d->label, device_state_name(s), s == state);
 	metric_set(METRIC_TILES_IN_FLIGHT, d->label, NULL, d->held_count);
 }
 
+static bool send_arena(struct device *d, unsigned i)
+{
+	const struct codec_arena *arena = codec_arena(i);
+	int fds[] = {d->type == DEVICE_CPU ? arena->in_read_only : arena->in, arena->out};
+	struct message message = {
+	    .type = MSG_ARENA,
+	    .arena = {.arena = i, .in_size = arena->in_size, .out_size = arena->out_size}};
+
+	return worker_send(&d->worker, &message, fds);
+}
+
 /* Tells the worker of every codec's arena. */
 static bool send_arenas(struct device *d)
 {
-	struct message message = {.type = MSG_ARENA};
 	bool sent = true;
 
-	for (unsigned i = 0; sent && i < codecs_count(); i++) {
-		const struct codec_arena *arena = codec_arena(i);
-		int fds[] = {d->type == DEVICE_CPU ? arena->in_read_only : arena->in, arena->out};
-
-		message.arena = (struct message_arena){
-		    .arena = i, .in_size = arena->in_size, .out_size = arena->out_size};
-		sent = worker_send(&d->worker, &message, fds);
-	}
+	for (unsigned i = 0; sent && i < CODECS_MAX; i++)
+		if (codec_arena(i))
+			sent = send_arena(d, i);
 	return sent;
+}
+
+/* True if its worker knows the arenas: one that is not trusted gets them when it is again. */
+static bool has_arenas(const struct device *d)
+{
+	return d->worker.state == WORKER_UP && !d->quarantined;
+}
+
+void devices_add_arena(unsigned arena)
+{
+	for (unsigned i = 0; i < device_count; i++)
+		if (has_arenas(devices[i]))
+			send_arena(devices[i], arena);
+}
+
+void devices_drop_arena(unsigned arena)
+{
+	struct message message = {.type = MSG_ARENA_DROP, .arena_drop = {arena}};
+
+	for (unsigned i = 0; i < device_count; i++)
+		if (has_arenas(devices[i]))
+			worker_send(&devices[i]->worker, &message, NULL);
 }
 
 /* From now on it takes tiles. */
 static void device_admit(struct device *d)
 {
 	d->quarantined = false;
+	d->fresh = false;
 	d->up_since = loop_now();
 	publish(d);
 	if (send_arenas(d))
@@ -286,6 +354,13 @@ static bool programs_valid(const struct device *d, const struct message_programs
 	       now->failed >= d->programs.failed;
 }
 
+/* Ends the worker of a device that is not wanted, once it has no tile. */
+static void leave_if_idle(struct device *d)
+{
+	if (d->unwanted && !d->held_count)
+		worker_stop(&d->worker);
+}
+
 static void take_tile(struct device *d, struct task *task, const struct message_tile_done *done)
 {
 	if (error_status(done->error) >= 500)
@@ -297,6 +372,7 @@ static void take_tile(struct device *d, struct task *task, const struct message_
 	publish(d);
 	owner->task_done(task, done);
 	owner->room();
+	leave_if_idle(d);
 }
 
 static void device_message(struct worker *worker, const struct message *message)
@@ -334,6 +410,7 @@ static void count_failure(struct device *d, const char *reason)
 	if (d->up_since && loop_now() - d->up_since > forgiven_ns && !d->quarantined)
 		d->failures = 0;
 	d->up_since = 0;
+	d->fresh = false;
 	d->failures++;
 	if (d->quarantined && d->failures < limit)
 		d->failures = limit;
@@ -360,70 +437,113 @@ static void device_down(struct worker *worker, const char *reason)
 {
 	struct device *d = device_of(worker);
 
-	log_warning("%s is down (%s) with %u tiles", d->label, reason, d->held_count);
 	memset(d->plan, 0, sizeof d->plan);
 	proof_free(&d->proof);
-	count_failure(d, reason);
+	if (reason == WORKER_STOPPING) {
+		log_info("%s has left", d->label);
+	} else {
+		log_warning("%s is down (%s) with %u tiles", d->label, reason, d->held_count);
+		count_failure(d, reason);
+	}
 	d->held_units = 0;
 	publish(d);
 	while (d->held_count)
 		owner->task_lost(d->held[--d->held_count]);
+	leave_if_idle(d);
 	publish(d);
 }
-
-static const struct worker_owner device_worker = {device_up, device_message, device_down};
 
 /* The arguments that every device process has. */
 static void common_arguments(struct worker *w)
 {
-	int n = 0;
-
-	w->argv[n++] = strdup("convolved-device");
-	w->argv[n++] = strdup("--log-level");
-	w->argv[n++] = strdup(config->log_level);
-	w->argv[n++] = strdup("--cache-dir");
-	w->argv[n++] = strdup(config->cache_dir);
-	w->argv[n++] = strdup("--state-dir");
-	w->argv[n++] = strdup(config->state_dir);
-	if (*config->kernel_dir) {
-		w->argv[n++] = strdup("--kernel-dir");
-		w->argv[n++] = strdup(config->kernel_dir);
-	}
+	w->start_ms = config->start_timeout * 1000;
+	worker_argument(w, "convolved-device", NULL);
+	worker_argument(w, "--log-level", config->log_level);
+	worker_argument(w, "--cache-dir", config->cache_dir);
+	worker_argument(w, "--state-dir", config->state_dir);
+	if (*config->kernel_dir)
+		worker_argument(w, "--kernel-dir", config->kernel_dir);
 }
 
-static void append_number(struct worker *w, const char *flag, uint32_t number)
+static void number_argument(struct worker *w, const char *argument, uint32_t number)
 {
 	char text[16];
-	int n = 0;
 
-	while (w->argv[n])
-		n++;
 	snprintf(text, sizeof text, "%u", number);
-	w->argv[n++] = strdup(flag);
-	w->argv[n] = strdup(text);
+	worker_argument(w, argument, text);
 }
 
-static void device_create(const struct message_device *m, unsigned ordinal)
+static void device_prepare(struct worker *worker)
 {
-	struct device *d = calloc(1, sizeof *d);
+	const struct message_device *m = &device_of(worker)->found;
 
-	if (!d)
+	common_arguments(worker);
+	number_argument(worker, "--platform", m->platform);
+	number_argument(worker, "--device", m->device);
+}
+
+static const struct worker_owner device_worker = {device_prepare, device_up, device_message,
+                                                  device_down};
+
+static void device_create(const struct message_device *m)
+{
+	struct device *d = device_count < DEVICES_MAX ? calloc(1, sizeof *d) : NULL;
+
+	if (!d) {
+		log_error("there is no room for another device");
 		return;
-	snprintf(d->label, sizeof d->label, "%s%u", types[m->type], ordinal);
+	}
+	snprintf(d->label, sizeof d->label, "%s%u", types[m->type], device_count);
 	snprintf(d->name, sizeof d->name, "%.*s", (int)sizeof m->name - 1, m->name);
+	d->found = *m;
 	d->type = m->type;
 	d->ns_per_unit = ns_per_unit_guess;
+	d->fresh = true;
 	d->worker.kind = "device";
 	d->worker.number = device_count;
 	d->worker.owner = &device_worker;
-	d->worker.start_ms = config->start_timeout * 1000;
 	devices[device_count++] = d;
-	common_arguments(&d->worker);
-	append_number(&d->worker, "--platform", m->platform);
-	append_number(&d->worker, "--device", m->device);
 	if (worker_start(&d->worker))
 		log_error("%s cannot be started", d->label);
 	publish(d);
+}
+
+/* The device that was found as this one before, or NULL. */
+static struct device *device_known(const struct message_device *m)
+{
+	for (unsigned i = 0; i < device_count; i++) {
+		const struct message_device *known = &devices[i]->found;
+
+		if (known->platform == m->platform && known->device == m->device &&
+		    known->type == m->type && !strncmp(known->name, m->name, sizeof m->name))
+			return devices[i];
+	}
+	return NULL;
+}
+
+static void device_leave(struct device *d)
+{
+	if (d->unwanted)
+		return;
+	d->unwanted = true;
+	log_notice("%s is not wanted any more: it leaves, with %u tiles to finish", d->label,
+	           d->held_count);
+	leave_if_idle(d);
+	publish(d);
+}
+
+static void device_return(struct device *d)
+{
+	if (!d->unwanted)
+		return;
+	d->unwanted = false;
+	log_notice("%s is wanted again", d->label);
+	if (d->worker.stopped) {
+		d->fresh = true;
+		worker_resume(&d->worker);
+	}
+	publish(d);
+	owner->room();
 }
 
 /* All GPUs, or else everything that there is. */
@@ -452,25 +572,42 @@ static bool fits(const char *pattern, const struct message_device *m)
 	return false;
 }
 
-/* The devices that any pattern fits. */
+static bool chosen(const struct message_device *m)
+{
+	bool fit = false;
+
+	for (unsigned p = 0; p < config->device.count; p++)
+		fit |= fits(config->device.item[p], m);
+	return fit;
+}
+
+/* Uses the devices that any pattern fits, and no other. */
 static void choose_devices(void)
 {
-	unsigned ordinal = 0;
-
 	for (unsigned i = 0; i < found_count; i++) {
-		bool chosen = false;
+		const struct message_device *m = &found[i];
+		struct device *known = device_known(m);
 
-		for (unsigned p = 0; p < config->device.count; p++)
-			chosen |= fits(config->device.item[p], &found[i]);
-		log_info("%u:%u %.63s (%s, %.63s) is %s", found[i].platform, found[i].device,
-		         found[i].name, types[found[i].type], found[i].platform_name,
-		         chosen ? "used" : "not used");
-		if (chosen)
-			device_create(&found[i], ordinal++);
+		log_info("%u:%u %.63s (%s, %.63s) is %s", m->platform, m->device, m->name,
+		         types[m->type], m->platform_name, chosen(m) ? "used" : "not used");
+		if (!chosen(m) && known)
+			device_leave(known);
+		else if (chosen(m) && known)
+			device_return(known);
+		else if (chosen(m))
+			device_create(m);
 	}
-	if (!device_count)
-		log_error("there is no OpenCL device%s; looking again in %d s",
-		          found_count ? " that fits --device" : "", PROBE_AGAIN_MS / 1000);
+	if (devices_wanted())
+		return;
+	log_error("there is no OpenCL device%s; looking again in %d s",
+	          found_count ? " that fits --device" : "", PROBE_AGAIN_MS / 1000);
+	loop_timer_start(&probe_again, PROBE_AGAIN_MS);
+}
+
+void devices_reload(void)
+{
+	if (probed)
+		choose_devices();
 }
 
 static void probe_message(struct worker *worker, const struct message *message)
@@ -495,30 +632,26 @@ static void probe_down(struct worker *worker, const char *reason)
 {
 	if (worker->kill_reason || strcmp(reason, "exit"))
 		log_error("the search for OpenCL devices failed: %s", reason);
-	choose_devices();
 	probed = true;
-	if (!device_count)
-		loop_timer_start(&probe_again, PROBE_AGAIN_MS);
+	choose_devices();
 }
 
-static const struct worker_owner probe_worker = {probe_up, probe_message, probe_down};
+static void probe_prepare(struct worker *worker)
+{
+	common_arguments(worker);
+	worker_argument(worker, "--probe", NULL);
+}
+
+static const struct worker_owner probe_worker = {probe_prepare, probe_up, probe_message,
+                                                 probe_down};
 
 static void probe_start(void *context)
 {
 	(void)context;
 	if (*probe.argv)
 		worker_fini(&probe);
-	probe = (struct worker){.kind = "probe",
-	                        .owner = &probe_worker,
-	                        .once = true,
-	                        .start_ms = config->start_timeout * 1000};
+	probe = (struct worker){.kind = "probe", .owner = &probe_worker, .once = true};
 	found_count = 0;
-	common_arguments(&probe);
-	for (int i = 0;; i++)
-		if (!probe.argv[i]) {
-			probe.argv[i] = strdup("--probe");
-			break;
-		}
 	if (worker_start(&probe))
 		loop_timer_start(&probe_again, PROBE_AGAIN_MS);
 }
@@ -561,6 +694,7 @@ void devices_fini(void)
 	for (unsigned i = 0; i < device_count; i++) {
 		worker_fini(&devices[i]->worker);
 		proof_free(&devices[i]->proof);
+		free(devices[i]->choices);
 		free(devices[i]);
 	}
 	device_count = 0;

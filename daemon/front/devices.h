@@ -19,12 +19,19 @@ enum device_state {
 	DEVICE_UP,          /* takes tiles */
 	DEVICE_QUARANTINED, /* not to be trusted: no process until it is tried again */
 	DEVICE_PROBING,     /* the same, started and given a test tile */
+	DEVICE_LEAVING,     /* no pattern fits it any more: it finishes the tiles that it has */
+	DEVICE_REMOVED,     /* and then has no process */
 	DEVICE_STATES,
 };
 
+/* One that has been used. It keeps its place and its label for the life of the service, also when
+ * it is removed: tiles, jobs and metrics know it by them. */
 struct device {
 	struct worker worker;
-	char label[16]; /* "gpu0", "cpu1": unique */
+	struct message_device found; /* as the probe described it */
+	bool unwanted;               /* no pattern fits it */
+	bool fresh;                  /* wanted, and since then neither up nor failed */
+	char label[16];              /* "gpu0", "cpu1": unique */
 	char name[64];
 	char driver[64];
 	enum device_type type;
@@ -62,11 +69,18 @@ struct device_owner {
 enum error devices_init(const struct config *config, const struct device_owner *owner) MUST_CHECK;
 void devices_fini(void);
 
-/* Devices that there are; and those that are up. */
+/* Chooses among the devices again, by the patterns that are configured now. */
+void devices_reload(void);
+
+/* Devices for device_get(), removed ones too; those that are wanted; those that are up. */
 unsigned devices_count(void);
+unsigned devices_wanted(void);
 unsigned devices_up(void);
-/* True while the first search for devices has not ended, or a first worker is still starting. */
+/* True while the first search for devices has not ended, or a worker is starting whose device has
+ * not failed since it was wanted. */
 bool devices_starting(void);
+/* Seconds until the next attempt to get a device up, at least 1. */
+unsigned devices_next_try(void);
 struct device *device_get(unsigned i);
 
 enum device_state device_state(const struct device *device);
@@ -81,6 +95,10 @@ bool device_has_room(const struct device *device);
 /* Gives the device a task of a job whose image is known. False if the device failed on that: the
  * task is then still the caller's. */
 bool device_send(struct device *device, struct task *task);
+
+/* Tells the devices of an arena that has been opened, or closed. */
+void devices_add_arena(unsigned arena);
+void devices_drop_arena(unsigned arena);
 
 /* Tells the devices to forget a job that was in this arena and of which they hold no tile. */
 void devices_drop_plan(uint64_t job, unsigned arena);

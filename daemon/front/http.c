@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
@@ -36,6 +37,9 @@ enum {
 	STREAM_BLOCK = 4 << 10,
 };
 
+/* A client that has connected so long ago and said nothing is not about to send a request. */
+static const uint64_t silent_ns = 5000000000u;
+
 /* One request and its connection. */
 struct exchange {
 	struct exchange *next, **link; /* of all exchanges */
@@ -52,8 +56,11 @@ struct exchange {
 
 /* A client's socket, and the request that is under way on it. */
 struct client {
+	struct client *next, **link; /* of all clients */
 	struct loop_watch watch;
 	struct exchange *exchange;
+	uint64_t since; /* loop_now() */
+	bool served;    /* it has sent a request */
 };
 
 static const struct config *config;
@@ -64,6 +71,9 @@ static struct {
 static unsigned daemon_count;
 static struct exchange *exchanges;
 static unsigned active; /* how many they are */
+static struct client *clients;
+static bool passed; /* the sockets were: who comes in a drain is for the next process */
+static bool draining;
 
 /* How a message is framed, and what of its headers matters. */
 struct framing {
@@ -122,8 +132,7 @@ static enum MHD_Result see_part(void *context, enum MHD_ValueKind kind, const ch
 		return MHD_YES;
 	if (is_image) {
 		if (size)
-			x->form_error = request_write(x->request, data, size, config->max_body,
-			                              &x->form_problem);
+			x->form_error = request_write(x->request, data, size, &x->form_problem);
 	} else if (!offset && !awaits_value(x->request, name)) {
 		see_parameter(x, kind, name, "");
 	}
@@ -157,6 +166,13 @@ static void exchange_suspend(struct exchange *x)
 	MHD_suspend_connection(x->connection);
 }
 
+/* A reload may have changed it since the connection was made, or since the daemon was. */
+static void set_timeout(struct MHD_Connection *connection)
+{
+	MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT,
+	                          (unsigned)config->idle_timeout);
+}
+
 static struct exchange *exchange_new(struct MHD_Connection *connection, const char *method,
                                      const char *url)
 {
@@ -178,8 +194,11 @@ static struct exchange *exchange_new(struct MHD_Connection *connection, const ch
 		x->next->link = &x->next;
 	exchanges = x;
 	active++;
-	if (client_of(connection))
+	if (client_of(connection)) {
 		client_of(connection)->exchange = x;
+		client_of(connection)->served = true;
+	}
+	set_timeout(connection);
 	return x;
 }
 
@@ -277,7 +296,7 @@ static enum MHD_Result exchange_send(struct exchange *x)
 	answer_header(a, "X-Request-Id", "%s", r->id);
 	if (a->content_type)
 		MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, a->content_type);
-	if (x->close)
+	if (x->close || draining)
 		MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
 	for (unsigned i = 0; i < a->headers; i++)
 		MHD_add_response_header(response, a->header[i].name, a->header[i].value);
@@ -381,7 +400,7 @@ static enum MHD_Result exchange_receive(struct exchange *x, const char *data, si
 		e = x->form_error;
 		problem = x->form_problem;
 	} else {
-		e = request_write(r, data, size, config->max_body, &problem);
+		e = request_write(r, data, size, &problem);
 	}
 	if (e)
 		answer_problem(&r->answer, e, &problem);
@@ -465,6 +484,34 @@ static void client_left(void *context)
 	exchange_wake(x);
 }
 
+static struct client *client_new(int fd)
+{
+	struct client *client = calloc(1, sizeof *client);
+
+	if (!client)
+		return NULL;
+	if (loop_watch(&client->watch, fd, EPOLLRDHUP | EPOLLET, client_left, client)) {
+		free(client);
+		return NULL;
+	}
+	client->since = loop_now();
+	client->next = clients;
+	client->link = &clients;
+	if (client->next)
+		client->next->link = &client->next;
+	clients = client;
+	return client;
+}
+
+static void client_free(struct client *client)
+{
+	loop_unwatch(&client->watch);
+	*client->link = client->next;
+	if (client->next)
+		client->next->link = client->link;
+	free(client);
+}
+
 static void connection_changed(void *context, struct MHD_Connection *connection,
                                void **socket_context, enum MHD_ConnectionNotificationCode code)
 {
@@ -474,19 +521,13 @@ static void connection_changed(void *context, struct MHD_Connection *connection,
 	(void)context;
 	if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
 		if (client)
-			loop_unwatch(&client->watch);
-		free(client);
+			client_free(client);
 		*socket_context = NULL;
 		return;
 	}
-	/* Without memory, or without a watch, its leaving is only noticed later. */
-	client = calloc(1, sizeof *client);
 	fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-	if (client && loop_watch(&client->watch, fd, EPOLLRDHUP | EPOLLET, client_left, client)) {
-		free(client);
-		client = NULL;
-	}
-	*socket_context = client;
+	*socket_context = client_new(fd); /* without one, its leaving is only noticed later */
+	set_timeout(connection);
 }
 
 static void log_mhd(void *context, const char *format, va_list args)
@@ -528,13 +569,14 @@ static enum error serve(int socket)
 
 enum error http_init(const struct config *c)
 {
-	int passed = sd_listen_fds(1), socket;
+	int count = sd_listen_fds(1), socket;
 	enum error e = ERR_OK;
 
 	config = c;
-	for (int i = 0; !e && i < passed && i < DAEMONS_MAX; i++)
+	passed = count > 0;
+	for (int i = 0; !e && i < count && i < DAEMONS_MAX; i++)
 		e = serve(SD_LISTEN_FDS_START + i);
-	for (unsigned i = 0; !e && passed <= 0 && i < config->listen.count; i++) {
+	for (unsigned i = 0; !e && !passed && i < config->listen.count; i++) {
 		e = listener_open(config->listen.item[i], &socket);
 		if (!e)
 			e = serve(socket);
@@ -559,6 +601,9 @@ int http_turn(void)
 
 void http_drain(void)
 {
+	if (!passed)
+		http_turn(); /* takes whom closing the sockets would turn away */
+	draining = true;
 	for (unsigned i = 0; i < daemon_count; i++) {
 		int socket = MHD_quiesce_daemon(daemons[i].mhd);
 
@@ -570,6 +615,26 @@ void http_drain(void)
 unsigned http_active(void)
 {
 	return active;
+}
+
+/* True if a request may yet come on a connection that has none: the client has only just connected,
+ * or has sent what has not been read. */
+static bool client_awaited(const struct client *client)
+{
+	int unread = 0;
+
+	if (!client->served && loop_now() - client->since < silent_ns)
+		return true;
+	return !client->exchange && !ioctl(client->watch.fd, FIONREAD, &unread) && unread > 0;
+}
+
+bool http_drained(void)
+{
+	bool awaited = false;
+
+	for (const struct client *client = clients; client && !awaited; client = client->next)
+		awaited = client_awaited(client);
+	return !active && !awaited;
 }
 
 /* A daemon cannot be stopped while one of its connections is suspended. */

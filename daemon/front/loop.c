@@ -103,6 +103,16 @@ void loop_timer_repeat(struct loop_timer *timer, uint64_t ms)
 	timer_set(timer, ms, ms);
 }
 
+uint64_t loop_timer_left(const struct loop_timer *timer)
+{
+	struct itimerspec spec;
+
+	if (timerfd_gettime(timer->watch.fd, &spec))
+		return 0;
+	return (uint64_t)spec.it_value.tv_sec * 1000 +
+	       ((uint64_t)spec.it_value.tv_nsec + 999999) / 1000000;
+}
+
 void loop_run(int (*turn)(void))
 {
 	running = true;

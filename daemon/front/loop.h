@@ -40,6 +40,9 @@ void loop_timer_fini(struct loop_timer *timer);
 void loop_timer_start(struct loop_timer *timer, uint64_t ms);
 void loop_timer_repeat(struct loop_timer *timer, uint64_t ms);
 
+/* Milliseconds until it calls back, 0 if it is stopped. */
+uint64_t loop_timer_left(const struct loop_timer *timer);
+
 /* Runs until loop_stop(). Before each wait `turn` does what is due and returns how many
  * milliseconds the wait may last, -1 for any time. */
 void loop_run(int (*turn)(void));

@@ -11,7 +11,9 @@
 #include "common/log.h"
 #include "front/admission.h"
 #include "front/canary.h"
+#include "front/codecs.h"
 #include "front/config.h"
+#include "front/devices.h"
 #include "front/http.h"
 #include "front/job.h"
 #include "front/loop.h"
@@ -25,6 +27,8 @@
 enum { DRAIN_CHECK_MS = 20 };
 
 static struct config config;
+static int argument_count;
+static char **arguments;
 static struct loop_watch signals;
 static struct loop_timer drain;
 static uint64_t drain_started;
@@ -34,7 +38,7 @@ static void drain_check(void *context)
 	uint64_t waited = loop_now() - drain_started;
 
 	(void)context;
-	if (!http_active() && !jobs_open()) {
+	if (http_drained() && !jobs_open()) {
 		log_notice("stopped");
 		loop_stop();
 	} else if (waited > config.drain_timeout * 1000000000u) {
@@ -55,6 +59,23 @@ static void start_drain(void)
 	loop_timer_repeat(&drain, DRAIN_CHECK_MS);
 }
 
+/* Takes over what has changed in the configuration. Nothing that has been accepted is dropped for
+ * it: limits are for what comes, workers that are too many finish what they have. */
+static void reload(void)
+{
+	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)(loop_now() / 1000));
+	log_notice("SIGHUP: reading the configuration again");
+	if (config_reload(&config, argument_count, arguments)) {
+		log_init("convolved", (enum log_level)log_level_parse(config.log_level));
+		codecs_reload();
+		devices_reload();
+		log_notice("the configuration has been read again");
+	} else {
+		log_error("the configuration stays as it was");
+	}
+	sd_notify(0, "READY=1");
+}
+
 static void signal_received(void *context)
 {
 	struct signalfd_siginfo info;
@@ -62,16 +83,16 @@ static void signal_received(void *context)
 	(void)context;
 	if (read(signals.fd, &info, sizeof info) != sizeof info)
 		return;
-	if (info.ssi_signo == SIGHUP)
-		log_notice("SIGHUP: the configuration is read only at start; restart to apply it");
-	else
+	if (info.ssi_signo != SIGHUP)
 		start_drain();
+	else if (!drain_started)
+		reload();
 }
 
-static enum error signals_init(void)
+/* From the first moment on: a signal that comes while the service starts is seen after that. */
+static sigset_t block_signals(void)
 {
 	sigset_t set;
-	int fd;
 
 	signal(SIGPIPE, SIG_IGN);
 	sigemptyset(&set);
@@ -79,7 +100,14 @@ static enum error signals_init(void)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return set;
+}
+
+static enum error signals_init(void)
+{
+	sigset_t set = block_signals();
+	int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+
 	if (fd < 0)
 		return ERR_IO;
 	return loop_watch(&signals, fd, EPOLLIN, signal_received, NULL);
@@ -121,7 +149,7 @@ static enum error start(void)
 		e = loop_timer_init(&drain, drain_check, NULL);
 	if (e)
 		return e;
-	spool_init(config.max_memory, config.spool_size, config.cache_dir);
+	spool_init(&config);
 	admission_init(&config);
 	routes_init(&config);
 	e = store_init(&config, routes_job_ended);
@@ -149,9 +177,14 @@ static void finish(void)
 
 int main(int argc, char **argv)
 {
-	enum config_result result = config_load(&config, argc, argv);
+	enum config_result result;
 	enum error e = ERR_OK;
 
+	block_signals();
+	argument_count = argc;
+	arguments = argv;
+	log_init("convolved", LOG_LEVEL_INFO);
+	result = config_load(&config, argc, argv);
 	if (result == CONFIG_RUN && !config.check_only) {
 		log_init("convolved", (enum log_level)log_level_parse(config.log_level));
 		raise_limits();

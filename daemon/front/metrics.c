@@ -99,6 +99,18 @@ void metric_set(enum metric metric, const char *label1, const char *label2, doub
 		s->value = value;
 }
 
+void metric_forget(enum metric metric, const char *label1)
+{
+	for (struct series **at = &first[metric], *s; (s = *at);) {
+		if (strncmp(s->label[0], label1, LABEL_SIZE - 1)) {
+			at = &s->next;
+			continue;
+		}
+		*at = s->next;
+		free(s);
+	}
+}
+
 void metric_observe(enum metric metric, const char *label1, const char *label2, double seconds)
 {
 	struct series *s = series_get(metric, label1, label2);

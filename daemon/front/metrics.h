@@ -18,6 +18,8 @@ void metrics_fini(void);
  * value is lost. */
 void metric_add(enum metric metric, const char *label1, const char *label2, double value);
 void metric_set(enum metric metric, const char *label1, const char *label2, double value);
+/* Takes away all series of this metric whose first label has this value. */
+void metric_forget(enum metric metric, const char *label1);
 void metric_observe(enum metric metric, const char *label1, const char *label2, double seconds);
 
 /* What a histogram's series has seen; the percentiles are of its last 1024 values. */

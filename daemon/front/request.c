@@ -115,14 +115,13 @@ bool request_prefers_async(const char *prefer)
 	return false;
 }
 
-enum error request_write(struct request *r, const void *data, size_t size, uint64_t max_body,
-                         struct problem *problem)
+enum error request_write(struct request *r, const void *data, size_t size, struct problem *problem)
 {
 	enum error e = ERR_OK;
 
-	if (r->body.size + size > max_body)
+	if (r->body.size + size > r->body_max)
 		return problem_set(problem, ERR_BODY_TOO_LARGE, "a body has at most %llu bytes",
-		                   (unsigned long long)max_body);
+		                   (unsigned long long)r->body_max);
 	if (!r->has_body) {
 		/* A multipart body also holds the parts' headers: only an estimate. */
 		e = spool_open(&r->body, r->announced != UINT64_MAX ? r->announced : size);

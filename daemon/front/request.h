@@ -43,6 +43,7 @@ struct request {
 	struct job_terms terms;
 	uint64_t announced; /* Content-Length; UINT64_MAX if there is none */
 	bool expected;      /* its body is wanted: admission knows that a job may come of it */
+	uint64_t body_max;  /* as configured when it was admitted */
 	bool has_body;      /* spool is open */
 	struct spool body;
 	struct job *job;
@@ -68,7 +69,7 @@ bool request_extend_parameter(struct request *request, const char *data, size_t 
 bool request_prefers_async(const char *prefer);
 
 /* Appends to the body; an error, with its problem, is to be answered. */
-enum error request_write(struct request *request, const void *data, size_t size, uint64_t max_body,
+enum error request_write(struct request *request, const void *data, size_t size,
                          struct problem *problem) MUST_CHECK;
 
 /* Reads the parameters into a chain, and the options and terms of the request. filter: the one

@@ -169,7 +169,8 @@ static void get_devices(struct request *r)
 	json_t *list = json_array();
 
 	for (unsigned i = 0; i < devices_count(); i++)
-		json_array_append_new(list, describe_device(device_get(i)));
+		if (device_state(device_get(i)) != DEVICE_REMOVED)
+			json_array_append_new(list, describe_device(device_get(i)));
 	answer_json(&r->answer, 200, json_pack("{s:o}", "devices", list));
 }
 
@@ -262,7 +263,7 @@ static void get_readyz(struct request *r)
 	if (verbose)
 		ready =
 		    asprintf(&text, "%c devices: %u of %u up\n%c image: %s\n%c accepting: %s\n%s\n",
-		             device ? '+' : '-', devices_up(), devices_count(), image ? '+' : '-',
+		             device ? '+' : '-', devices_up(), devices_wanted(), image ? '+' : '-',
 		             image ? "one has recently passed" : "none has recently passed",
 		             draining ? '-' : '+', draining ? "shutting down" : "yes",
 		             ready ? "ready" : "not ready") > 0 &&
@@ -371,8 +372,9 @@ static enum error empty_body(struct problem *problem)
 /* Whether one more image can be taken now. */
 static enum error admit(const struct request *r, struct problem *problem)
 {
-	if (draining)
-		return problem_set(problem, ERR_DRAINING, "the service is shutting down");
+	if (draining && r->async)
+		return problem_set(problem, ERR_DRAINING,
+		                   "the service is shutting down, and its results with it");
 	if (!devices_up() && !devices_starting())
 		return problem_set(problem, ERR_NO_DEVICE,
 		                   "no device is up; they are being started again");
@@ -476,6 +478,7 @@ void routes_begin(struct request *r)
 		return;
 	}
 	r->expected = true;
+	r->body_max = config->max_body;
 	admission_expect();
 }
 

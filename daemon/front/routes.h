@@ -12,7 +12,8 @@ void routes_init(const struct config *config);
 /* Counts and logs how a request's job has ended. */
 void routes_job_ended(const char *id, const struct job *job);
 
-/* The service accepts no more work: requests with an image are refused with 503. */
+/* The service is about to end: it is not ready any more, and keeps no more results. Requests that
+ * still come are answered. */
 void routes_drain(void);
 
 /* Looks at a request whose headers and query are known. Afterwards it has its answer; or it wants

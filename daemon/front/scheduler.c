@@ -129,7 +129,7 @@ static uint64_t samples_max(const struct chain *chain)
 	double ns_per_unit = 0, samples;
 
 	for (unsigned i = 0; i < devices_count(); i++)
-		if (device_get(i)->ns_per_unit > ns_per_unit)
+		if (!device_get(i)->unwanted && device_get(i)->ns_per_unit > ns_per_unit)
 			ns_per_unit = device_get(i)->ns_per_unit;
 	samples = ns_per_unit > 0 ? tile_ns / (ns_per_unit * chain_cost(chain)) : samples_least;
 	return (uint64_t)(samples > samples_least ? samples : samples_least);
@@ -145,8 +145,8 @@ static void check_devices(void *context)
 			task_fail((struct task *)fair_pop(&ready, ALL_CLASSES), ERR_NO_DEVICE);
 }
 
-static const struct codec_owner for_codecs = {samples_max, task_ready, job_ended,
-                                              devices_drop_plan};
+static const struct codec_owner for_codecs = {
+    samples_max, task_ready, job_ended, devices_drop_plan, devices_add_arena, devices_drop_arena};
 static const struct device_owner for_devices = {task_done, task_lost, dispatch};
 
 enum error scheduler_init(const struct config *config)

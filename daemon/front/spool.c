@@ -9,23 +9,21 @@
 
 #include "common/log.h"
 
-static uint64_t memory_max, memory_used, spool_size;
-static const char *file_dir;
+static const struct config *config;
+static uint64_t memory_used;
 
-void spool_init(uint64_t max, uint64_t size, const char *dir)
+void spool_init(const struct config *c)
 {
-	memory_max = max;
+	config = c;
 	memory_used = 0;
-	spool_size = size;
-	file_dir = dir;
 }
 
 static enum error open_file(int *fd)
 {
-	*fd = open(file_dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	*fd = open(config->cache_dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	if (*fd >= 0)
 		return ERR_OK;
-	log_error("cannot make a file in %s: %m", file_dir);
+	log_error("cannot make a file in %s: %m", config->cache_dir);
 	return ERR_IO;
 }
 
@@ -33,8 +31,9 @@ static bool reserve(struct spool *spool, uint64_t size)
 {
 	uint64_t more = size > spool->reserved ? size - spool->reserved : 0;
 
-	/* An answer may have settled above what was reserved for it. */
-	if (memory_used > memory_max || more > memory_max - memory_used)
+	/* An answer may have settled above what was reserved for it, and a reload may have lowered
+	 * the bound; what has been reserved stays so. */
+	if (more && (memory_used > config->max_memory || more > config->max_memory - memory_used))
 		return false;
 	memory_used += more;
 	spool->reserved += more;
@@ -49,7 +48,7 @@ static void release(struct spool *spool)
 
 enum error spool_open(struct spool *spool, uint64_t expected)
 {
-	*spool = (struct spool){.fd = -1, .in_memory = expected <= spool_size};
+	*spool = (struct spool){.fd = -1, .in_memory = expected <= config->spool_size};
 	if (!spool->in_memory)
 		return open_file(&spool->fd);
 	if (!reserve(spool, expected))
@@ -97,7 +96,7 @@ enum error spool_write(struct spool *spool, const void *data, size_t size)
 	const char *at = data;
 	enum error e;
 
-	if (spool->in_memory && spool->size + size > spool_size) {
+	if (spool->in_memory && spool->size + size > config->spool_size) {
 		e = move_to_file(spool);
 		if (e)
 			return e;

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "front/config.h"
 
 struct spool {
 	int fd; /* -1: none */
@@ -16,8 +17,7 @@ struct spool {
 	uint64_t reserved; /* bytes counted against the bound */
 };
 
-/* memory_max: of all spools; spool_size: of one; dir: of the files. dir is kept, not copied. */
-void spool_init(uint64_t memory_max, uint64_t spool_size, const char *dir);
+void spool_init(const struct config *config);
 
 /* Makes an empty spool for about `expected` bytes. ERR_QUEUE_FULL if memory for them is not free
  * now, ERR_IO if no file can be made. */

@@ -2,6 +2,7 @@
  * and only then counted as down: until it is reaped it may still write to shared memory. */
 #include "front/supervisor.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -21,6 +22,8 @@
 enum { BACKOFF_FIRST_MS = 20, BACKOFF_MAX_MS = 1000, STABLE_NS = 5000000000 };
 
 extern char **environ;
+
+const char WORKER_STOPPING[] = "stopping";
 
 static char program_dir[PATH_MAX];
 
@@ -68,6 +71,26 @@ static enum error spawn(struct worker *w, int socket)
 	return failed ? ERR_IO : ERR_OK;
 }
 
+void worker_argument(struct worker *w, const char *argument, const char *value)
+{
+	int n = 0;
+
+	while (w->argv[n])
+		n++;
+	assert(n + 2 < (int)(sizeof w->argv / sizeof *w->argv));
+	w->argv[n] = strdup(argument);
+	if (w->argv[n] && value)
+		w->argv[n + 1] = strdup(value);
+}
+
+static void free_arguments(struct worker *w)
+{
+	for (int i = 0; w->argv[i]; i++) {
+		free(w->argv[i]);
+		w->argv[i] = NULL;
+	}
+}
+
 static void worker_readable(void *context);
 static void worker_ended(void *context);
 
@@ -76,6 +99,8 @@ static enum error launch(struct worker *w)
 {
 	int pair[2], pidfd;
 
+	free_arguments(w);
+	w->owner->prepare(w);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
 		return ERR_IO;
 	/* The worker's end blocks. */
@@ -110,6 +135,22 @@ static void schedule_restart(struct worker *w)
 
 	w->failures++;
 	loop_timer_start(&w->timer, ms < BACKOFF_MAX_MS ? ms : BACKOFF_MAX_MS);
+}
+
+void worker_stop(struct worker *w)
+{
+	w->stopped = true;
+	if (w->state == WORKER_STOPPED)
+		loop_timer_start(&w->timer, 0);
+	else
+		worker_kill(w, WORKER_STOPPING);
+}
+
+void worker_resume(struct worker *w)
+{
+	w->stopped = false;
+	if (w->state == WORKER_STOPPED)
+		loop_timer_start(&w->timer, 1);
 }
 
 void worker_restart_after(struct worker *w, uint64_t ms)
@@ -234,6 +275,19 @@ static const char *end_reason(const struct worker *w, int status)
 	return WEXITSTATUS(status) ? "error" : "exit";
 }
 
+/* It has ended by itself, or for what it did or did not do. */
+static void worker_failed(struct worker *w, const char *reason, int status)
+{
+	log_warning("%s-%u (pid %d) has ended: %s, %s %d", w->kind, w->number, (int)w->pid, reason,
+	            WIFSIGNALED(status) ? "signal" : "status",
+	            WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+	metric_add(METRIC_WORKER_RESTARTS, w->kind, reason, 1);
+	w->restarts++;
+	if (loop_now() - w->started > STABLE_NS)
+		w->failures = 0;
+	schedule_restart(w);
+}
+
 static void worker_ended(void *context)
 {
 	struct worker *w = context;
@@ -247,28 +301,21 @@ static void worker_ended(void *context)
 	close_watch(&w->process);
 	loop_timer_start(&w->timer, 0);
 	w->state = WORKER_STOPPED;
-	if (!w->once) {
-		log_warning("%s-%u (pid %d) has ended: %s, %s %d", w->kind, w->number, (int)w->pid,
-		            reason, WIFSIGNALED(status) ? "signal" : "status",
-		            WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-		metric_add(METRIC_WORKER_RESTARTS, w->kind, reason, 1);
-		w->restarts++;
-		if (loop_now() - w->started > STABLE_NS)
-			w->failures = 0;
-		schedule_restart(w);
-	}
+	if (!w->stopped && reason == WORKER_STOPPING)
+		worker_resume(w); /* asked for meanwhile */
+	else if (!w->stopped && !w->once)
+		worker_failed(w, reason, status);
 	w->owner->down(w, reason);
 }
 
 void worker_fini(struct worker *w)
 {
 	if (w->state != WORKER_STOPPED) {
-		worker_kill(w, "stopping");
+		worker_kill(w, WORKER_STOPPING);
 		waitpid(w->pid, NULL, 0);
 	}
 	close_watch(&w->socket);
 	close_watch(&w->process);
 	loop_timer_fini(&w->timer);
-	for (int i = 0; w->argv[i]; i++)
-		free(w->argv[i]);
+	free_arguments(w);
 }

@@ -21,6 +21,9 @@ struct worker;
 
 /* What the owner of a worker wants to know. */
 struct worker_owner {
+	/* The process is about to be started, also again: sets start_ms, and the arguments by
+	 * worker_argument(), first the program's name. */
+	void (*prepare)(struct worker *worker);
 	/* READY has come: the worker takes messages. */
 	void (*up)(struct worker *worker, const struct message_ready *ready);
 	/* Another message has come; it is of the right size, its fields are unchecked. */
@@ -33,8 +36,9 @@ struct worker {
 	const char *kind; /* "codec", "device", "probe": for logs and metrics */
 	uint32_t number;
 	const struct worker_owner *owner;
-	char *argv[16];    /* argv[0]: the program's name; ends with NULL; owned */
 	bool once;         /* not started again */
+	bool stopped;      /* by worker_stop() */
+	char *argv[16];    /* ends with NULL; owned */
 	uint64_t start_ms; /* it may take until READY (of the probe: until its end) */
 	enum worker_state state;
 	const char *kill_reason; /* why the front killed it, NULL if it did not */
@@ -50,9 +54,12 @@ struct worker {
  * in the installed place. */
 enum error supervisor_init(void) MUST_CHECK;
 
-/* Starts a worker whose first members, up to start_ms, are set. It is started again, sooner or
- * later, whenever it ends. */
+/* Starts a worker whose first members, up to `once`, are set. It is started again, sooner or later,
+ * whenever it ends. */
 enum error worker_start(struct worker *worker) MUST_CHECK;
+
+/* In prepare(): adds an argument, and its value if there is one (else NULL). */
+void worker_argument(struct worker *worker, const char *argument, const char *value);
 
 /* Sends a message to a worker that is up. One that does not read is killed; false is returned, and
  * down() will follow. */
@@ -60,6 +67,12 @@ bool worker_send(struct worker *worker, const struct message *message, const int
 
 /* In down(): it is started again after so long, whatever the backoff says. */
 void worker_restart_after(struct worker *worker, uint64_t ms);
+
+/* Ends the process, which is not a failure and which down() calls WORKER_STOPPING, and does not
+ * start it again until worker_resume(), which may come before it has ended. */
+extern const char WORKER_STOPPING[];
+void worker_stop(struct worker *worker);
+void worker_resume(struct worker *worker);
 
 /* Kills the process for a reason that is a static text (a label in the metrics): "timeout", … */
 void worker_kill(struct worker *worker, const char *reason);

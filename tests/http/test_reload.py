@@ -1,0 +1,247 @@
+"""SIGHUP: the configuration is read again, and what can change changes without a request noticing."""
+import contextlib
+import re
+import signal
+import socket
+import subprocess
+import threading
+
+import pytest
+
+import oracle
+from service import PROGRAM, TWO_DEVICES, poll
+from test_results import random_pixels
+
+FILTERS = [("gaussian", {"size": 5})]
+IMAGES = [random_pixels(seed, 120 + 40 * seed, 90, 3, "u8") for seed in range(3)]
+
+
+@pytest.fixture
+def reloadable(launch, tmp_path):
+    """reloadable(text, environment={}) starts a service by a configuration file of this text."""
+    file = tmp_path / "convolved.conf"
+
+    @contextlib.contextmanager
+    def start(text, *options, environment=None):
+        file.write_text("[convolved]\n" + text)
+        with launch("--config", str(file), *options,
+                    environment={**TWO_DEVICES, **(environment or {})}) as service:
+            service.file = file
+            yield service
+    return start
+
+
+def reload(service, text, says="has been read again"):
+    """Writes the file, sends SIGHUP and waits for what the log says; returns the log since then."""
+    before = len(service.log.read_text())
+    service.file.write_text("[convolved]\n" + text)
+    service.process.send_signal(signal.SIGHUP)
+
+    def news():
+        return service.log.read_text()[before:]
+    poll(lambda: says in news(), 20, says)
+    return news()
+
+
+def devices(service):
+    return {d["id"]: d["state"] for d in service.get("/v1/devices").json()["devices"]}
+
+
+class Load:
+    """Clients that post without a pause, a connection each request, and check every answer."""
+
+    def __init__(self, service, clients=3):
+        self.service, self.done, self.problems = service, 0, []
+        self.right = [oracle.filtered(image, FILTERS) for image in IMAGES]
+        self.stop = threading.Event()
+        self.threads = [threading.Thread(target=self.run, args=(i,)) for i in range(clients)]
+
+    def run(self, turn):
+        while not self.stop.is_set():
+            i = turn % len(IMAGES)
+            turn += 1
+            try:
+                oracle.check(self.service.filter(IMAGES[i], FILTERS).pixels, self.right[i])
+            except Exception as error:  # whatever a client meets is a request that failed
+                self.problems.append(repr(error))
+            self.done += 1
+
+    def more(self, count=20):
+        """Waits until so many more requests have been answered."""
+        goal = self.done + count
+        poll(lambda: self.done >= goal, 120, "answers")
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop.set()
+        for thread in self.threads:
+            thread.join()
+        assert not self.problems, self.problems[:3]
+
+
+def test_under_load(reloadable):
+    """Limits, codec workers and devices come and go, and every request is answered rightly."""
+    both = {"cpu0": "up", "cpu1": "up"}
+    with reloadable("codecs=2\n") as service:
+        poll(lambda: devices(service) == both, 120, "both devices")
+        restarts = service.restarts()
+        with Load(service) as load:
+            load.more()
+            for codecs in (4, 1, 3):
+                log = reload(service, f"codecs={codecs}\nmax-jobs={50 + codecs}\n")
+                assert "codecs: " in log and f"-> {codecs}" in log and "max-jobs: " in log
+                poll(lambda: len(service.workers("codec")) == codecs, 30, "codec workers")
+                load.more()
+            for pattern, left in (("0:0", "cpu0"), ("0:1", "cpu1"), ("0:0", "cpu0")):
+                log = reload(service, f"codecs=3\nmax-jobs=53\ndevice={pattern}\n")
+                assert "device: " in log and f"-> {pattern}" in log
+                poll(lambda: devices(service) == {left: "up"}, 120, f"{left} alone")
+                poll(lambda: len(service.workers("device")) == 1, 30, "one device worker")
+                load.more()
+                families = service.metrics()
+                assert families.total("convolved_device_up") == 1
+                assert {labels["device"] for labels, _ in
+                        families.samples("convolved_device_state")} == {left}
+            reload(service, "codecs=2\nverify-share=1\ntile-timeout=20\ncanary-interval=1\n")
+            poll(lambda: devices(service) == both, 120, "both devices again")
+            load.more(40)
+        assert load.done > 100
+        assert service.restarts() == restarts, service.tail()
+        assert service.metrics().total("convolved_tile_retries_total") == 0
+        assert len(service.workers("codec")) == 2 and len(service.workers("device")) == 2
+
+
+def test_new_device(reloadable):
+    """A device that was never used gets a label of its own; the others keep theirs."""
+    with reloadable("codecs=1\ndevice=0:1\n") as service:
+        assert devices(service) == {"cpu0": "up"}
+        reload(service, "codecs=1\n")
+        poll(lambda: devices(service) == {"cpu0": "up", "cpu1": "up"}, 120, "both devices")
+        reload(service, "codecs=1\ndevice=0:0\n")
+        poll(lambda: devices(service) == {"cpu1": "up"}, 30, "the other device")
+        assert service.filter(IMAGES[0], FILTERS).headers["X-Device"].startswith("cpu1 ")
+
+
+def test_no_device_left(reloadable):
+    """A pattern that fits nothing is what it is at start: 503, until another fits."""
+    with reloadable("codecs=1\n") as service:
+        log = reload(service, "codecs=1\ndevice=gpu\n")
+        assert "that fits --device" in log
+        poll(lambda: devices(service) == {}, 30, "no device")
+        answer = service.filter(IMAGES[0], FILTERS)
+        answer.refused(503, "no-device")
+        assert 2 <= int(answer.headers["Retry-After"]) <= 5  # the next search
+        reload(service, "codecs=1\n")
+        assert service.filter(IMAGES[0], FILTERS).status == 200  # waits for the device
+
+
+def test_limits(reloadable):
+    """A limit holds for the next request; one that has been admitted is not dropped for it."""
+    pixels = IMAGES[0].tobytes()
+    target = "/v1/filters/box?raw=120x90x3:u8&format=raw"
+    with reloadable("codecs=1\n") as service:
+        with service.socket() as connection:
+            connection.sendall(f"POST {target} HTTP/1.1\r\nHost: x\r\nContent-Length: "
+                               f"{len(pixels)}\r\n\r\n".encode() + pixels[:100])
+            poll(lambda: service.metrics().total("convolved_spool_memory_bytes") > 0, 20, "body")
+            log = reload(service, "codecs=1\nmax-body=1000\nmax-memory=1M\nspool-size=10\n")
+            assert "max-body: 268435456 -> 1000" in log
+            service.post(target, pixels).refused(413, "body-too-large")
+            connection.sendall(pixels[100:])
+            assert connection.recv(100).startswith(b"HTTP/1.1 200 ")
+        reload(service, "codecs=1\n")
+        assert service.post(target, pixels).status == 200
+        reload(service, "codecs=1\nmax-pixels=10\n")
+        assert service.post(target, pixels).status == 422
+
+
+def test_idle_timeout(reloadable):
+    with reloadable("codecs=1\nidle-timeout=300\n") as service:
+        reload(service, "codecs=1\nidle-timeout=1\n")
+        with service.socket(timeout=20) as connection:
+            connection.sendall(b"GET / HT")
+            assert connection.recv(100) == b"" or b" 408 " in connection.recv(1)
+
+
+def test_log_level(reloadable):
+    """Of this process at once, of workers when they start."""
+    with reloadable("codecs=1\n") as service:
+        assert "debug: " not in service.tail()
+        reload(service, "codecs=2\nlog-level=debug\n")
+        poll(lambda: "codec-1 is up" in service.tail(), 20, "a debug line")
+        arguments = [p.read("cmdline").split("\0") for p in service.workers("codec")]
+        assert sorted(a[a.index("--log-level") + 1] for a in arguments) == ["debug", "info"]
+
+
+@pytest.mark.parametrize("text, says", [
+    ("codecs=lots\n", "convolved.conf:2: codecs=lots"), ("max-body=1000\ncodex=2\n", "codex"),
+    ("max-body=1000\nlog-level=loud\n", "loud"), ("max-body=1000\n[other]\n", "other"),
+])
+def test_invalid(reloadable, text, says):
+    """It is said what is wrong, and nothing changes."""
+    with reloadable("codecs=1\nmax-jobs=7\n") as service:
+        log = reload(service, text, "stays as it was")
+        assert says in log and "->" not in log
+        assert service.filter(IMAGES[0], FILTERS).status == 200
+        log = reload(service, "codecs=1\nmax-jobs=8\n")
+        assert re.findall(r"(\S+): \S+ -> (\S+)", log) == [("max-jobs", "8")]
+
+
+def test_missing_file(reloadable):
+    with reloadable("codecs=1\n") as service:
+        service.file.unlink()
+        service.process.send_signal(signal.SIGHUP)
+        poll(lambda: "stays as it was" in service.tail(), 20, "the error")
+        assert service.filter(IMAGES[0], FILTERS).status == 200
+
+
+def test_needs_a_restart(reloadable):
+    """Named, with what it is and what it would be; the rest is taken over."""
+    with reloadable("codecs=1\n") as service:
+        log = reload(service, "codecs=1\narena-size=1M\nmax-jobs=9\n")
+        assert re.search(r"arena-size stays 67108864.*restart.*1048576", log), log
+        assert "max-jobs: 64 -> 9" in log
+        log = reload(service, "codecs=1\nmax-jobs=9\n")
+        assert "arena-size" not in log and "->" not in log
+
+
+def test_flags_stay_nearer(reloadable):
+    with reloadable("codecs=1\n", "--max-body", "2000") as service:
+        log = reload(service, "codecs=1\nmax-body=10\n")
+        assert "max-body" not in log
+        assert service.post("/v1/filters/box?raw=10x10x1:u8&format=raw", b"x" * 100).status == 200
+
+
+def test_tells_systemd(reloadable, tmp_path):
+    """RELOADING with the time, then READY (sd_notify(3))."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.settimeout(20)
+        with reloadable("codecs=1\n", environment={"NOTIFY_SOCKET": str(tmp_path / "notify")}) as \
+                service:
+            assert b"READY=1" in manager.recv(1000)
+            reload(service, "codecs=1\nmax-jobs=5\n")
+            assert re.fullmatch(rb"RELOADING=1\nMONOTONIC_USEC=\d+", manager.recv(1000))
+            assert manager.recv(1000) == b"READY=1"
+            reload(service, "codecs=x\n", "stays as it was")
+            assert manager.recv(1000).startswith(b"RELOADING=1")
+            assert manager.recv(1000) == b"READY=1"
+
+
+def test_every_option_says(tmp_path):
+    """The help and the sample say of each option what a reload does."""
+    def text(flag):
+        return subprocess.run([PROGRAM, flag], capture_output=True, text=True).stdout
+    sample = text("--print-config")
+    options = re.findall(r"^#([a-z-]+)=", sample, re.M)
+    assert len(options) > 20
+    for option in options:
+        entry = re.search(rf"^  --{option} .*\n(.*)", text("--help"), re.M)[1]
+        comment = re.search(rf"^# (.*)\n#{option}=", sample, re.M)[1]
+        for change in ("changed by a reload", "changed by a restart"):
+            assert (change in entry) == (change in comment)
+        assert "changed by a re" in entry

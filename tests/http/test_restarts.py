@@ -1,0 +1,174 @@
+"""Restarts under load: with sockets that the service is passed (systemd.socket(5)) no request is
+lost. What it has accepted it answers; who comes later waits for the next process.
+
+CONVOLVED_RESTARTS says how many restarts there are."""
+import os
+import random
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+import pytest
+
+import oracle
+from service import ONE_DEVICE, Client, Process, poll, read_answer
+from test_jobs import HEAVY, MEDIUM, submit
+from test_results import random_pixels
+
+RESTARTS = int(os.environ.get("CONVOLVED_RESTARTS", "10"))
+FILTERS = [("box", {"size": 3})]
+IMAGES = [random_pixels(seed, 100 + 30 * seed, 80, 3, "u8") for seed in range(3)]
+RIGHT = [oracle.filtered(image, FILTERS) for image in IMAGES]
+
+# Passes descriptor $1 as systemd does, and becomes the service.
+PASS = 'exec 3<&"$1"; shift; LISTEN_PID=$$ LISTEN_FDS=1 exec "$@"'
+
+
+@pytest.fixture
+def activated(launch):
+    """A service, not yet started, whose listening socket is the test's own."""
+    service = launch("--codecs", "2", environment=ONE_DEVICE)
+    at = service.arguments.index("--listen")
+    del service.arguments[at:at + 2]
+    with socket.create_server((service.host, 0), backlog=1024) as listener:
+        service.port = listener.getsockname()[1]
+        service.listener = listener
+        yield service
+        service.kill()
+
+
+def start(service):
+    with service.log.open("ab") as log:
+        service.process = subprocess.Popen(
+            ["/bin/bash", "-c", PASS, "bash", str(service.listener.fileno()), *service.arguments],
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=service.environment,
+            pass_fds=[service.listener.fileno()])
+
+
+class Clients:
+    """They post and check without a pause: a fresh connection each request, no second try."""
+
+    def __init__(self, service, count=4):
+        self.client = Client(service.host, service.port)
+        self.done, self.problems, self.slowest = 0, [], 0
+        self.end = threading.Event()
+        self.threads = [threading.Thread(target=self.run, args=(i,)) for i in range(count)]
+
+    def run(self, turn):
+        while not self.end.is_set():
+            turn += 1
+            began = time.monotonic()
+            try:
+                answer = self.client.filter(IMAGES[turn % 3], FILTERS)
+                oracle.check(answer.pixels, RIGHT[turn % 3])
+            except Exception as error:  # whatever a client meets is a request that failed
+                self.problems.append(repr(error))
+            self.slowest = max(self.slowest, time.monotonic() - began)
+            self.done += 1
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.end.set()
+        for thread in self.threads:
+            thread.join()
+
+
+def test_nothing_is_lost(activated):
+    """However soon after its start the service is told to end."""
+    wait = random.Random(1)
+    start(activated)
+    activated.wait_ready()
+    with Clients(activated) as clients:
+        began = time.monotonic()
+        for turn in range(RESTARTS):
+            seen = clients.done
+            if turn % 4 != 3:
+                poll(lambda: clients.done > seen + 10, 120, "answers")
+            # Once the program has begun, and not only the shell, it sees to the signal itself.
+            poll(lambda: Process(activated.process.pid).name == "convolved", 10, "the program")
+            time.sleep(wait.uniform(0.05, 0.3))
+            assert activated.stop(60) == 0, activated.tail()
+            start(activated)
+        seconds = time.monotonic() - began
+        seen = clients.done
+        poll(lambda: clients.done > seen + 10, 120, "answers")
+    print(f"{RESTARTS} restarts in {seconds:.0f} s, {clients.done} requests, "
+          f"{len(clients.problems)} failed, the slowest took {clients.slowest:.1f} s")
+    assert not clients.problems, (len(clients.problems), clients.problems[:3], activated.tail())
+    assert activated.stop() == 0
+
+
+REQUEST = (f"POST /v1/filters/box?raw=100x80x3:u8&format=raw HTTP/1.1\r\nHost: x\r\n"
+           f"Content-Length: {IMAGES[0].nbytes}\r\n\r\n").encode()
+
+
+@pytest.fixture
+def running(launch):
+    with launch("--codecs", "1", environment=ONE_DEVICE) as service:
+        yield service
+
+
+def stopping(service):
+    service.process.send_signal(signal.SIGTERM)
+    poll(lambda: "stopping: " in service.tail(), 20, "the drain")
+
+
+@pytest.mark.parametrize("before", [0, 20, len(REQUEST), len(REQUEST) + 5000])
+def test_accepted_is_served(running, before):
+    """A connection that was there before SIGTERM, however much of its request had come."""
+    message = REQUEST + IMAGES[0].tobytes()
+    with running.socket() as connection:
+        connection.sendall(message[:before])
+        assert running.get("/livez").status == 200  # so the connection before it is accepted
+        stopping(running)
+        time.sleep(0.2)
+        connection.sendall(message[before:])
+        answer = read_answer(connection)
+        oracle.check(answer.pixels, oracle.filtered(IMAGES[0], [("box", {})]))
+        assert answer.headers["Connection"].lower() == "close"
+        assert connection.recv(1) == b""
+    assert running.process.wait(20) == 0, running.tail()
+
+
+def test_silent_connections_do_not_hold_it(running):
+    """Neither one that is kept alive, nor one that never asks for anything, for long."""
+    with running.socket() as kept, running.socket():
+        kept.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert read_answer(kept).status == 200
+        assert running.stop(15) == 0
+
+
+def test_no_more_connections(running):
+    """While it finishes what it has, nobody is let in who would not be answered."""
+    with running.socket() as connection:
+        connection.sendall(REQUEST + IMAGES[0].tobytes()[:100])
+        poll(lambda: running.metrics().total("convolved_spool_memory_bytes") > 0, 20, "the body")
+        stopping(running)
+        with pytest.raises(ConnectionRefusedError), running.socket():
+            pass
+        connection.sendall(IMAGES[0].tobytes()[100:])
+        assert read_answer(connection).status == 200
+    assert running.process.wait(20) == 0
+
+
+def test_asynchronous(running):
+    """A job that was accepted is finished; one more is refused, for its result could not be kept."""
+    with running.socket() as waits, running.socket() as late:
+        job = submit(running, MEDIUM, HEAVY)
+        waits.sendall(f"GET {job}/result?wait=60 HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        late.sendall(b"POST ")
+        poll(lambda: running.get(job).json()["state"] == "running", 20, "the job")
+        stopping(running)
+        late.sendall(REQUEST[5:].replace(b"Host: x", b"Host: x\r\nPrefer: respond-async")
+                     + IMAGES[0].tobytes())
+        refused = read_answer(late)
+        refused.refused(503, "draining")
+        assert refused.headers["Retry-After"] == "1"
+        assert read_answer(waits).status == 200
+    assert running.process.wait(30) == 0, running.tail()
