@@ -64,6 +64,7 @@ static struct {
 static unsigned daemon_count;
 static struct exchange *exchanges;
 static unsigned active; /* how many they are */
+static unsigned connections;
 
 /* How a message is framed, and what of its headers matters. */
 struct framing {
@@ -157,6 +158,12 @@ static void exchange_suspend(struct exchange *x)
 	MHD_suspend_connection(x->connection);
 }
 
+static void publish(void)
+{
+	metric_set(METRIC_REQUESTS, NULL, NULL, active);
+	metric_set(METRIC_CONNECTIONS, NULL, NULL, connections);
+}
+
 static struct exchange *exchange_new(struct MHD_Connection *connection, const char *method,
                                      const char *url)
 {
@@ -178,6 +185,7 @@ static struct exchange *exchange_new(struct MHD_Connection *connection, const ch
 		x->next->link = &x->next;
 	exchanges = x;
 	active++;
+	publish();
 	if (client_of(connection))
 		client_of(connection)->exchange = x;
 	return x;
@@ -195,6 +203,7 @@ static void exchange_free(struct exchange *x)
 	request_free(x->request);
 	free(x);
 	active--;
+	publish();
 }
 
 static const char *header(struct exchange *x, const char *name)
@@ -472,6 +481,8 @@ static void connection_changed(void *context, struct MHD_Connection *connection,
 	int fd;
 
 	(void)context;
+	connections = code == MHD_CONNECTION_NOTIFY_STARTED ? connections + 1 : connections - 1;
+	publish();
 	if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
 		if (client)
 			loop_unwatch(&client->watch);
