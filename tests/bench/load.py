@@ -3,10 +3,12 @@ busy, each asking anew when it has its answer. Then an open loop: requests at 0.
 rate, at random (Poisson) times whatever is answered. `./dev bench load`.
 
 The client is one thread around an epoll, which sends prepared bytes and looks only at status and length
-of answers. It shares the processors with the service and so is a part of what is measured; how late
-it sent, and how much of a processor it took, is printed beside. Others use this machine too, so the
-measurements take turns, and medians are compared. Latencies count from the time at which
-a request was due, not from when the client came to send it."""
+of answers. It shares the processors with the service and so is a part of what is measured; how late it
+sent, and how much of a processor it took, is printed beside. Where it may (as root) it goes before the
+service, as a client elsewhere does not wait for these processors. Others use this machine too, so the
+measurements take turns, and medians are compared; `a job` is the time of a processor, in ms, that workers
+take for one: where that is alike, goodput was lost only to asking, refusing and others. Latencies count
+from the time at which a request was due, not from when the client came to send it."""
 import argparse
 import collections
 import contextlib
@@ -268,7 +270,7 @@ def processor_of(service):
     return np.array([used[0], sum(used)])
 
 
-Row = collections.namedtuple("Row", "goodput latency refused refusals late client front service pss "
+Row = collections.namedtuple("Row", "goodput latency refused refusals late client front service job pss "
                              "spools sent problems")
 
 
@@ -284,14 +286,15 @@ def measured(service, content, ask):
         front, whole = (processor_of(service) - service_used) / took
     done = generator.done
     generator.close()
+    good = goodput(done, start)
     problems = [f"{what}: the service counted {a:.0f}, the client {b}" for what, (a, b) in
                 differences(before, counted(service), statuses(done)).items()]
     refused = [x.ended - x.due for x in done if x.status == 429]
-    return Row(goodput(done, start),
+    return Row(good,
                percentiles([x.ended - x.due for x in done if x.status == 200], 50, 90, 99),
                len(refused), percentiles(refused, 50, 99),
-               *percentiles([x.sent - x.due for x in done], 99), used, front, whole, most["pss"],
-               most["spools"], len(done), problems + [f"{missing} without an answer"] * bool(missing))
+               *percentiles([x.sent - x.due for x in done], 99), used, front, whole,
+               (whole - front) / good * 1e3 if good else 0.0, most["pss"], most["spools"], len(done), problems + [f"{missing} without an answer"] * bool(missing))
 
 
 def median(rows):
@@ -303,16 +306,25 @@ def median(rows):
 def show(name, r):
     print(f"{name:8}{r.sent:7.0f}{r.goodput:9.1f}/s" + "".join(f"{v:8.1f}" for v in r.latency)
           + f"{r.refused:9.0f}" + "".join(f"{v:8.2f}" for v in r.refusals)
-          + f"{r.late:9.2f}{r.client:9.0%}{r.front:7.0%}{r.service:8.0%}"
+          + f"{r.late:9.2f}{r.client:9.0%}{r.front:7.0%}{r.service:8.0%}{r.job:8.2f}"
           f"{r.pss / 1e6:8.0f}{r.spools / 1e6:8.1f}")
     for problem in r.problems:
         print("     " + problem)
 
 
+def go_first():
+    """True if this thread's priority is now above the service's."""
+    try:
+        os.setpriority(os.PRIO_PROCESS, 0, -10)
+    except PermissionError:
+        return False
+    return True
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition(". ")[0])
-    parser.add_argument("--seconds", type=float, default=5, help="of each measurement")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=3, help="of each measurement")
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--side", type=int, default=512)
     options = parser.parse_args()
     cache = os.path.join(os.path.expanduser("~"), ".cache", "convolved")
@@ -324,6 +336,7 @@ def main():
         def saturate(generator):
             return generator.closed_loop(CONNECTIONS, options.seconds)
 
+        first = go_first()
         measured(service, content, saturate)
         service.rest()
         for _ in range(options.rounds):
@@ -333,16 +346,19 @@ def main():
                 rows[f"{factor} x"].append(measured(
                     service, content, lambda g: g.open_loop(factor * capacity, options.seconds)))
     medians = {name: median(of) for name, of in rows.items()}
-    print(f"{options.side}x{options.side} JPEG, {len(content) / 1e3:.0f} kB; medians of "
+    print(f"client {'before' if first else 'beside'} the service; "
+          f"{options.side}x{options.side} JPEG, {len(content) / 1e3:.0f} kB; medians of "
           f"{options.rounds}, interleaved; ms, shares of a core, MB\n"
           "rate       sent    goodput     p50     p90     p99  refused     p50     p99     late   "
-          "client  front service     PSS  spools")
+          "client  front service   a job     PSS  spools")
     for name, row in medians.items():
         show(name, row)
-    most, last = medians["closed"], medians[f"{FACTORS[-1]} x"]
-    print(f"at {FACTORS[-1]} x the capacity ({most.goodput:.0f} requests/s over {CONNECTIONS} "
-          f"connections): goodput {last.goodput / most.goodput:.1%} of it (aim: 95 %), refusals within "
-          f"{last.refusals[1]:.1f} ms (p99, aim: 10 ms)")
+    over = f"{FACTORS[-1]} x"
+    shares = [b.goodput / a.goodput for a, b in zip(rows["closed"], rows[over])]
+    print(f"at {over} the capacity ({medians['closed'].goodput:.0f} requests/s over {CONNECTIONS} "
+          f"connections): goodput {np.median(shares):.1%} of it (aim: 95 %; rounds "
+          f"{min(shares):.0%} to {max(shares):.0%}), refusals within {medians[over].refusals[1]:.1f} ms "
+          "(p99, aim: 10 ms)")
     sys.exit(any(row.problems for row in medians.values()))
 
 
