@@ -14,6 +14,7 @@
 #include "error.h"
 #include "image.h"
 #include "kernels.h"
+#include "objects.h"
 #include "tile.h"
 
 enum { WORKER_SOCKET = 3, MESSAGE_FDS_MAX = 3 };
@@ -166,6 +167,10 @@ struct message_choice {
 struct message_programs {
 	uint32_t compiled, cached, failed;
 	uint32_t unused;
+};
+
+struct message_objects {
+	uint32_t live[OBJECTS];
 };
 
 struct message_device {

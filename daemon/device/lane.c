@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "device/live.h"
 
 enum { STATE_IDLE = 2, STATE_RUNNING = 1, STATE_DONE = CL_COMPLETE }; /* < 0: failed */
 
@@ -46,7 +47,8 @@ enum error lane_new(const struct device *device, bool zero_copy, int notify_fd, 
 	(*lane)->notify_fd = notify_fd;
 	(*lane)->state = STATE_IDLE;
 	(*lane)->queue =
-	    clCreateCommandQueue(device->context, device->id, CL_QUEUE_PROFILING_ENABLE, &code);
+	    live_add(OBJECT_QUEUE, clCreateCommandQueue(device->context, device->id,
+	                                                CL_QUEUE_PROFILING_ENABLE, &code));
 	if (!code)
 		return ERR_OK;
 	log_error("cannot make a queue: %s", opencl_error_name(code));
@@ -56,8 +58,7 @@ enum error lane_new(const struct device *device, bool zero_copy, int notify_fd, 
 
 static void command_release(struct command *command)
 {
-	if (command->event)
-		clReleaseEvent(command->event);
+	live_release(OBJECT_EVENT, command->event);
 	*command = (struct command){0};
 }
 
@@ -84,7 +85,7 @@ void lane_free(struct lane **lane)
 		while (l->state == STATE_RUNNING) /* the callback may still be on its way */
 			usleep(100);
 		lane_reset(l);
-		clReleaseCommandQueue(l->queue);
+		live_release(OBJECT_QUEUE, l->queue);
 	}
 	growing_buffer_free(&l->in);
 	growing_buffer_free(&l->out);
@@ -189,18 +190,24 @@ static cl_int enqueue_upload(struct lane *lane, const struct device_arena *arena
 {
 	const char *from = arena->memory.in;
 	uint64_t before, size;
+	cl_int code;
 
 	input_span(lane, &before, &size);
-	return clEnqueueWriteBuffer(lane->queue, lane->in.memory, CL_FALSE, 0, size,
+	code = clEnqueueWriteBuffer(lane->queue, lane->in.memory, CL_FALSE, 0, size,
 	                            from + lane->tile.in - before, 0, NULL, &lane->upload.event);
+	live_add(OBJECT_EVENT, lane->upload.event);
+	return code;
 }
 
 static cl_int enqueue_download(struct lane *lane, const struct device_arena *arena)
 {
 	char *to = arena->memory.out;
+	cl_int code =
+	    clEnqueueReadBuffer(lane->queue, lane->out.memory, CL_FALSE, 0, output_size(lane),
+	                        to + lane->tile.out, 0, NULL, &lane->download.event);
 
-	return clEnqueueReadBuffer(lane->queue, lane->out.memory, CL_FALSE, 0, output_size(lane),
-	                           to + lane->tile.out, 0, NULL, &lane->download.event);
+	live_add(OBJECT_EVENT, lane->download.event);
+	return code;
 }
 
 static cl_int enqueue_steps(struct lane *lane)
@@ -219,6 +226,7 @@ static cl_int enqueue_steps(struct lane *lane)
 		                   &command->event);
 		if (code)
 			break;
+		live_add(OBJECT_EVENT, command->event);
 		command->step = step;
 		lane->launches++;
 	}

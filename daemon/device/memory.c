@@ -7,11 +7,13 @@
 #include <sys/mman.h>
 
 #include "common/log.h"
+#include "device/live.h"
 
 static cl_mem register_memory(const struct device *device, void *memory, uint64_t size,
                               cl_mem_flags access, cl_int *code)
 {
-	return clCreateBuffer(device->context, access | CL_MEM_USE_HOST_PTR, size, memory, code);
+	return live_add(OBJECT_BUFFER, clCreateBuffer(device->context, access | CL_MEM_USE_HOST_PTR,
+	                                              size, memory, code));
 }
 
 enum error device_arena_open(struct device_arena *arena, const struct device *device, int in_fd,
@@ -41,10 +43,8 @@ enum error device_arena_open(struct device_arena *arena, const struct device *de
 
 void device_arena_close(struct device_arena *arena)
 {
-	if (arena->in)
-		clReleaseMemObject(arena->in);
-	if (arena->out)
-		clReleaseMemObject(arena->out);
+	live_release(OBJECT_BUFFER, arena->in);
+	live_release(OBJECT_BUFFER, arena->out);
 	arena_unmap(&arena->memory);
 	*arena = (struct device_arena){0};
 }
@@ -77,13 +77,13 @@ cl_int growing_buffer_reserve(struct growing_buffer *buffer, const struct device
 	buffer->memory =
 	    device->in_test ? create_poisoned(device, size, &code)
 	                    : clCreateBuffer(device->context, CL_MEM_READ_WRITE, size, NULL, &code);
+	live_add(OBJECT_BUFFER, buffer->memory);
 	buffer->size = code ? 0 : size;
 	return code;
 }
 
 void growing_buffer_free(struct growing_buffer *buffer)
 {
-	if (buffer->memory)
-		clReleaseMemObject(buffer->memory);
+	live_release(OBJECT_BUFFER, buffer->memory);
 	*buffer = (struct growing_buffer){0};
 }

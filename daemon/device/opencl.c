@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "device/live.h"
 
 enum { PLATFORMS_MAX = 16, DEVICES_MAX = 64 };
 
@@ -204,7 +205,8 @@ enum error device_open(struct device *device, unsigned platform, unsigned index)
 	device->index = index;
 	device->id = devices[index];
 	device_describe(device, platforms[platform]);
-	device->context = clCreateContext(NULL, 1, &device->id, context_notify, NULL, &code);
+	device->context = live_add(
+	    OBJECT_CONTEXT, clCreateContext(NULL, 1, &device->id, context_notify, NULL, &code));
 	if (code) {
 		log_error("cannot open %s: %s", device->name, opencl_error_name(code));
 		return ERR_NO_DEVICE;
@@ -214,7 +216,6 @@ enum error device_open(struct device *device, unsigned platform, unsigned index)
 
 void device_close(struct device *device)
 {
-	if (device->context)
-		clReleaseContext(device->context);
+	live_release(OBJECT_CONTEXT, device->context);
 	*device = (struct device){0};
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "device/live.h"
 #include "device/apart.h"
 #include "device/source.h"
 
@@ -70,8 +71,9 @@ static cl_program from_binary(const struct program_source *source, const struct 
 {
 	const struct device *device = source->device;
 	cl_int status = CL_SUCCESS, code = CL_SUCCESS;
-	cl_program program = clCreateProgramWithBinary(device->context, 1, &device->id, &size,
-	                                               &binary, &status, &code);
+	cl_program program =
+	    live_add(OBJECT_PROGRAM, clCreateProgramWithBinary(device->context, 1, &device->id,
+	                                                       &size, &binary, &status, &code));
 
 	if (program && !code && !status)
 		code = clBuildProgram(program, 1, &device->id, unit->options, NULL, NULL);
@@ -79,8 +81,7 @@ static cl_program from_binary(const struct program_source *source, const struct 
 		return program;
 	log_warning("the driver does not take a program that it made (%s)",
 	            opencl_error_name(code ? code : status));
-	if (program)
-		clReleaseProgram(program);
+	live_release(OBJECT_PROGRAM, program);
 	return NULL;
 }
 
@@ -99,7 +100,8 @@ static cl_program compile(const struct program_source *source, const struct unit
 	const struct device *device = source->device;
 	const char *text = unit->text;
 	cl_int code;
-	cl_program program = clCreateProgramWithSource(device->context, 1, &text, NULL, &code);
+	cl_program program = live_add(
+	    OBJECT_PROGRAM, clCreateProgramWithSource(device->context, 1, &text, NULL, &code));
 
 	if (!code)
 		code = clBuildProgram(program, 1, &device->id, unit->options, NULL, NULL);
@@ -108,8 +110,7 @@ static cl_program compile(const struct program_source *source, const struct unit
 	if (code == CL_BUILD_PROGRAM_FAILURE)
 		log_build(program, device->id);
 	log_error("cannot compile kernels for %s: %s", device->name, opencl_error_name(code));
-	if (program)
-		clReleaseProgram(program);
+	live_release(OBJECT_PROGRAM, program);
 	return NULL;
 }
 
@@ -143,7 +144,7 @@ enum error program_compile(const struct program_source *source, const char *file
 	program = compile(source, &unit);
 	if (program) {
 		*binary = binary_of(program, size);
-		clReleaseProgram(program);
+		live_release(OBJECT_PROGRAM, program);
 	}
 	unit_fini(&unit);
 	return *binary ? ERR_OK : ERR_DEVICE;
@@ -173,7 +174,7 @@ static cl_program compile_here(const struct program_source *source, const struct
 	free(binary);
 	if (!loaded)
 		return program;
-	clReleaseProgram(program);
+	live_release(OBJECT_PROGRAM, program);
 	return loaded;
 }
 

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "device/live.h"
 
 enum { OPTIONS_SIZE = 320, SPECIALS_MAX = 512, PENDING_MAX = 32, WARM_WIDTH = 256 };
 
@@ -77,8 +78,8 @@ static enum error build_general(struct programs *p, enum pixel_type type)
 	*(cached ? &p->built.cached : &p->built.compiled) += 1;
 	for (enum kernel k = 0; !code && k < KERNELS; k++)
 		if (kernel_row(k)->origin == KERNEL_GENERAL)
-			general->function[k] =
-			    clCreateKernel(general->program, kernel_name(k), &code);
+			general->function[k] = live_add(
+			    OBJECT_KERNEL, clCreateKernel(general->program, kernel_name(k), &code));
 	if (code)
 		log_error("cannot make the kernels: %s", opencl_error_name(code));
 	return code ? ERR_DEVICE : ERR_OK;
@@ -113,14 +114,16 @@ static cl_int launch_once(struct programs *p, struct special *special)
 	cl_context context = p->source.device->context;
 	cl_event event = NULL;
 	cl_int code;
-	cl_mem src = clCreateBuffer(context, CL_MEM_READ_WRITE, size, NULL, &code), dst = NULL;
+	cl_mem dst = NULL, src = live_add(OBJECT_BUFFER, clCreateBuffer(context, CL_MEM_READ_WRITE,
+	                                                                size, NULL, &code));
 
 	step.function = special->function;
 	step.expand_x = step.expand_y = 0;
 	step.points = (struct step_points){0};
 	if (!code)
-		dst = clCreateBuffer(context, CL_MEM_READ_WRITE, step_pack(&step, &tile, &packed),
-		                     NULL, &code);
+		dst = live_add(OBJECT_BUFFER,
+		               clCreateBuffer(context, CL_MEM_READ_WRITE,
+		                              step_pack(&step, &tile, &packed), NULL, &code));
 	step.src = PLACE_IN;
 	step.dst = PLACE_OUT;
 	views[PLACE_IN] = (struct view){src, lead + (uint64_t)step.radius_y * pitch, pitch};
@@ -128,14 +131,12 @@ static cl_int launch_once(struct programs *p, struct special *special)
 	views[PLACE_OUT] = packed;
 	if (!code)
 		code = step_launch(&step, p->source.device, &tile, p->queue, views, &event);
+	live_add(OBJECT_EVENT, event);
 	if (!code)
 		code = clFinish(p->queue);
-	if (event)
-		clReleaseEvent(event);
-	if (src)
-		clReleaseMemObject(src);
-	if (dst)
-		clReleaseMemObject(dst);
+	live_release(OBJECT_EVENT, event);
+	live_release(OBJECT_BUFFER, src);
+	live_release(OBJECT_BUFFER, dst);
 	return code;
 }
 
@@ -148,7 +149,8 @@ static enum program_state build_special(struct programs *p, struct special *spec
 	if (program_build(&p->source, file, special->options, special->type, &special->program,
 	                  &cached))
 		return PROGRAM_FAILED;
-	special->function = clCreateKernel(special->program, kernel_name(special->kernel), &code);
+	special->function = live_add(
+	    OBJECT_KERNEL, clCreateKernel(special->program, kernel_name(special->kernel), &code));
 	if (!code && !p->source.device->in_test)
 		code = launch_once(p, special);
 	if (code) {
@@ -224,7 +226,8 @@ static enum error start_builder(struct programs *p)
 	const struct device *device = p->source.device;
 	cl_int code;
 
-	p->queue = clCreateCommandQueue(device->context, device->id, 0, &code);
+	p->queue =
+	    live_add(OBJECT_QUEUE, clCreateCommandQueue(device->context, device->id, 0, &code));
 	if (code) {
 		log_error("cannot make a queue: %s", opencl_error_name(code));
 		return ERR_DEVICE;
@@ -265,20 +268,16 @@ enum error programs_new(struct programs **programs, const struct device *device,
 static void special_free(struct special *s)
 {
 	step_release(&s->like);
-	if (s->function)
-		clReleaseKernel(s->function);
-	if (s->program)
-		clReleaseProgram(s->program);
+	live_release(OBJECT_KERNEL, s->function);
+	live_release(OBJECT_PROGRAM, s->program);
 	free(s);
 }
 
 static void general_free(struct general *general)
 {
 	for (enum kernel k = 0; k < KERNELS; k++)
-		if (general->function[k])
-			clReleaseKernel(general->function[k]);
-	if (general->program)
-		clReleaseProgram(general->program);
+		live_release(OBJECT_KERNEL, general->function[k]);
+	live_release(OBJECT_PROGRAM, general->program);
 }
 
 void programs_free(struct programs **programs)
@@ -300,8 +299,7 @@ void programs_free(struct programs **programs)
 	}
 	for (enum pixel_type type = 0; type < PIXEL_TYPES; type++)
 		general_free(&p->general[type]);
-	if (p->queue)
-		clReleaseCommandQueue(p->queue);
+	live_release(OBJECT_QUEUE, p->queue);
 	cache_close(&p->source.cache);
 	pthread_cond_destroy(&p->change);
 	pthread_mutex_destroy(&p->lock);
@@ -365,7 +363,7 @@ enum program_state programs_find(struct programs *p, struct step *step, bool urg
 
 	if (kernel_row(step->kernel)->origin == KERNEL_GENERAL) {
 		step->function = p->general[step->program].function[step->kernel];
-		clRetainKernel(step->function);
+		step_retain_kernel(step);
 		return PROGRAM_READY;
 	}
 	write_options(step, options);
@@ -381,7 +379,7 @@ enum program_state programs_find(struct programs *p, struct step *step, bool urg
 	}
 	if (state == PROGRAM_READY) {
 		step->function = s->function;
-		clRetainKernel(step->function);
+		step_retain_kernel(step);
 	}
 	pthread_mutex_unlock(&p->lock);
 	return state;

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "device/live.h"
 #include "device/region.h"
 
 enum {
@@ -323,7 +324,8 @@ static cl_int pack_reach(const struct step *step, const struct view *src, const 
 	const size_t zero[3] = {0, 0, 0}, size[3] = {row, rows, 1};
 	cl_int code;
 
-	*packed = clCreateBuffer(device->context, CL_MEM_READ_WRITE, row * rows, NULL, &code);
+	*packed = live_add(OBJECT_IMAGE, clCreateBuffer(device->context, CL_MEM_READ_WRITE,
+	                                                row * rows, NULL, &code));
 	if (code)
 		return code;
 	if (origin[0] + row <= src->pitch)
@@ -352,13 +354,12 @@ static cl_int make_image(const struct step *step, const struct view *src, const 
 
 	*image = NULL;
 	if (!code)
-		*image =
-		    clCreateImage(device->context, CL_MEM_READ_ONLY, &format, &desc, NULL, &code);
+		*image = live_add(OBJECT_IMAGE, clCreateImage(device->context, CL_MEM_READ_ONLY,
+		                                              &format, &desc, NULL, &code));
 	if (!code)
 		code =
 		    clEnqueueCopyBufferToImage(queue, packed, *image, 0, zero, size, 0, NULL, NULL);
-	if (packed)
-		clReleaseMemObject(packed); /* lives as long as the commands that use it */
+	live_release(OBJECT_IMAGE, packed); /* lives as long as the commands that use it */
 	return code;
 }
 
@@ -445,24 +446,27 @@ cl_int step_launch(const struct step *step, const struct device *device, const s
 		set_u32(&a, step->pass);
 	if (!a.code)
 		a.code = enqueue(step, &region, queue, event);
-	if (image)
-		clReleaseMemObject(image);
+	live_release(OBJECT_IMAGE, image);
 	return a.code;
+}
+
+void step_retain_kernel(const struct step *step)
+{
+	clRetainKernel(live_add(OBJECT_STEP_KERNEL, step->function));
 }
 
 void step_retain(const struct step *step)
 {
 	if (step->function)
-		clRetainKernel(step->function);
+		step_retain_kernel(step);
 	if (step->weights)
 		clRetainMemObject(step->weights);
+	live_add(OBJECT_STEP_WEIGHTS, step->weights);
 }
 
 void step_release(struct step *step)
 {
-	if (step->function)
-		clReleaseKernel(step->function);
-	if (step->weights)
-		clReleaseMemObject(step->weights);
+	live_release(OBJECT_STEP_KERNEL, step->function);
+	live_release(OBJECT_STEP_WEIGHTS, step->weights);
 	*step = (struct step){0};
 }

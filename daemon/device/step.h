@@ -73,6 +73,9 @@ cl_int step_launch(const struct step *step, const struct device *device, const s
 /* The bytes of the regions that the step reads and writes, each once. */
 uint64_t step_bytes(const struct step *step, const struct tile *tile);
 
+/* Another hold on its kernel alone. */
+void step_retain_kernel(const struct step *step);
+
 /* Another hold on what a step holds; step_release() lets go of it and empties the step. */
 void step_retain(const struct step *step);
 void step_release(struct step *step);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "device/live.h"
 #include "device/source.h"
 
 enum { ROUNDS = 7, ENTRIES_MAX = 256, WIDTH = 2048 };
@@ -231,8 +232,8 @@ struct tuner *tuner_new(struct programs *programs, const char *state_dir, const 
 	if (!t)
 		return NULL;
 	t->programs = programs;
-	t->queue =
-	    clCreateCommandQueue(device->context, device->id, CL_QUEUE_PROFILING_ENABLE, &code);
+	t->queue = live_add(OBJECT_QUEUE, clCreateCommandQueue(device->context, device->id,
+	                                                       CL_QUEUE_PROFILING_ENABLE, &code));
 	if (code || !digest_sources(kernel_dir, t->sources)) {
 		tuner_free(&t);
 		return NULL;
@@ -255,10 +256,8 @@ static void trial_free(struct trial **trial)
 		return;
 	for (uint32_t i = 0; i < r->count; i++)
 		step_release(&r->candidate[i].step);
-	if (r->src)
-		clReleaseMemObject(r->src);
-	if (r->dst)
-		clReleaseMemObject(r->dst);
+	live_release(OBJECT_BUFFER, r->src);
+	live_release(OBJECT_BUFFER, r->dst);
 	operation_fini(&r->operation);
 	free(r);
 	*trial = NULL;
@@ -272,8 +271,7 @@ void tuner_free(struct tuner **tuner)
 		return;
 	for (uint32_t i = 0; i < t->count; i++)
 		trial_free(&t->entry[i].trial);
-	if (t->queue)
-		clReleaseCommandQueue(t->queue);
+	live_release(OBJECT_QUEUE, t->queue);
 	free(t);
 	*tuner = NULL;
 }
@@ -402,12 +400,14 @@ static cl_int prepare_buffers(const struct tuner *t, struct trial *r)
 	height = (uint32_t)fmax(samples / (width * (double)bands), 32) & ~31u;
 	size = pitch * (height + 2 * (uint64_t)op->radius_y);
 	r->tile = (struct tile){.width = width, .height = height};
-	r->src = clCreateBuffer(device->context, CL_MEM_READ_WRITE, size, NULL, &code);
+	r->src = live_add(OBJECT_BUFFER,
+	                  clCreateBuffer(device->context, CL_MEM_READ_WRITE, size, NULL, &code));
 	if (!code)
 		code = clEnqueueFillBuffer(t->queue, r->src, &pattern, sizeof pattern, 0,
 		                           size & ~UINT64_C(3), 0, NULL, NULL);
 	if (!code)
-		r->dst = clCreateBuffer(device->context, CL_MEM_READ_WRITE, size, NULL, &code);
+		r->dst = live_add(OBJECT_BUFFER, clCreateBuffer(device->context, CL_MEM_READ_WRITE,
+		                                                size, NULL, &code));
 	r->views[PLACE_IN] = (struct view){r->src, lead + op->radius_y * pitch, (uint32_t)pitch};
 	r->views[PLACE_OUT] = (struct view){r->dst, 0, (uint32_t)pitch};
 	return code;
@@ -467,6 +467,7 @@ static double measure(const struct tuner *t, struct trial *r, const struct candi
 	cl_int code = step_launch(&c->step, programs_device(t->programs), &r->tile, t->queue,
 	                          r->views, &event);
 
+	live_add(OBJECT_EVENT, event);
 	if (!code)
 		code = clFinish(t->queue);
 	if (!code)
@@ -475,8 +476,7 @@ static double measure(const struct tuner *t, struct trial *r, const struct candi
 	if (!code)
 		code = clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end,
 		                               NULL);
-	if (event)
-		clReleaseEvent(event);
+	live_release(OBJECT_EVENT, event);
 	return code ? NAN : (double)(end - start);
 }
 

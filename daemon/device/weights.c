@@ -7,6 +7,7 @@
 
 #include "common/log.h"
 #include "device/bound.h"
+#include "device/live.h"
 
 /* The coefficients in the order in which they are written: a row and a column, or a matrix. */
 struct list {
@@ -105,8 +106,9 @@ static enum error store(const struct device *device, void *data, size_t words, c
 {
 	cl_int code;
 
-	*buffer = clCreateBuffer(device->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
-	                         words * sizeof(uint32_t), data, &code);
+	*buffer = live_add(OBJECT_STEP_WEIGHTS,
+	                   clCreateBuffer(device->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
+	                                  words * sizeof(uint32_t), data, &code));
 	if (!code)
 		return ERR_OK;
 	log_error("cannot store %zu weights: %s", words, opencl_error_name(code));

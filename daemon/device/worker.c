@@ -16,6 +16,7 @@
 
 #include "common/log.h"
 #include "device/lane.h"
+#include "device/live.h"
 #include "device/warm.h"
 
 enum {
@@ -25,7 +26,8 @@ enum {
 	TUNE_AFTER_MS = 100,
 	WAIT_MS = 10000, /* for a program, at most: less than the front gives a tile */
 	WAIT_CHECK_MS = 500,
-	FAILED_MAX = 3, /* tiles one after another: then a fresh process may do better */
+	OBJECTS_MS = 1000, /* while busy */
+	FAILED_MAX = 3,    /* tiles one after another: then a fresh process may do better */
 };
 
 struct job_plan {
@@ -45,7 +47,9 @@ struct waiting_tile {
 struct worker {
 	struct programs *programs;
 	struct tuner *tuner;
-	struct message_programs built; /* as the front knows it */
+	struct message_programs built;  /* as the front knows it */
+	struct message_objects objects; /* likewise */
+	uint64_t objects_ms;            /* when it was told */
 	const struct device *device;
 	int socket, notify_fd;
 	struct lane *lane[LANES_LIMIT];
@@ -108,7 +112,7 @@ static void plans_free(struct worker *w)
 	for (struct job_plan *p = w->plans; p; p = next) {
 		next = p->next;
 		plan_free(&p->plan);
-		free(p);
+		live_release(OBJECT_PLAN, p);
 	}
 }
 
@@ -118,7 +122,7 @@ static void waiting_free(struct worker *w)
 
 	for (struct waiting_tile *t = w->first; t; t = next) {
 		next = t->next;
-		free(t);
+		live_release(OBJECT_TILE, t);
 	}
 }
 
@@ -276,7 +280,7 @@ static enum error start_tiles(struct worker *w)
 		}
 		*link = tile->next;
 		e = late ? answer_late(w, &tile->tile) : start_tile(w, lane, &tile->tile);
-		free(tile);
+		live_release(OBJECT_TILE, tile);
 	}
 	for (w->last = &w->first; *w->last; w->last = &(*w->last)->next)
 		;
@@ -356,7 +360,7 @@ static void describe_failure(const struct worker *w, const struct chain *chain,
 static enum error take_plan(struct worker *w, const struct message_plan *message, int chain_fd)
 {
 	struct chain *chain = malloc(sizeof *chain);
-	struct job_plan *job = calloc(1, sizeof *job);
+	struct job_plan *job = live_add(OBJECT_PLAN, calloc(1, sizeof *job));
 	enum error e = chain && job ? ERR_OK : ERR_MEMORY;
 
 	if (!e)
@@ -375,7 +379,7 @@ static enum error take_plan(struct worker *w, const struct message_plan *message
 		w->plans = job;
 		job = NULL;
 	}
-	free(job);
+	live_release(OBJECT_PLAN, job);
 	free(chain);
 	return e;
 }
@@ -388,12 +392,12 @@ static void drop_plan(struct worker *w, uint64_t job)
 		return;
 	*link = plan->next;
 	plan_free(&plan->plan);
-	free(plan);
+	live_release(OBJECT_PLAN, plan);
 }
 
 static enum error take_tile(struct worker *w, const struct tile *tile)
 {
-	struct waiting_tile *waiting = malloc(sizeof *waiting);
+	struct waiting_tile *waiting = live_add(OBJECT_TILE, malloc(sizeof *waiting));
 
 	if (!waiting)
 		return ERR_MEMORY;
@@ -478,6 +482,27 @@ static enum error send_programs(struct worker *w)
 	return wire_send(w->socket, &message, NULL);
 }
 
+/* Tells the front of the objects that live here: when nothing is left of requests, so that it is
+ * not told of every job, but after a while in any case. *due: milliseconds until then, or -1. */
+static enum error send_objects(struct worker *w, int *due)
+{
+	struct message message = {.type = MSG_OBJECTS};
+	uint64_t since;
+
+	*due = -1;
+	live_count(&message.objects);
+	if (!memcmp(&message.objects, &w->objects, sizeof w->objects))
+		return ERR_OK;
+	since = now_ms() - w->objects_ms;
+	if (!live_only_lasting(&message.objects) && since < OBJECTS_MS) {
+		*due = (int)(OBJECTS_MS - since);
+		return ERR_OK;
+	}
+	w->objects = message.objects;
+	w->objects_ms += since;
+	return wire_send(w->socket, &message, NULL);
+}
+
 /* What the tuner remembers, for the front to show. */
 static enum error send_choices(const struct worker *w)
 {
@@ -490,12 +515,13 @@ static enum error send_choices(const struct worker *w)
 }
 
 /* Waits for a message or a tile. While there is none, the tuner has its turns: the first after a
- * pause, each no longer than a launch. */
-static enum error wait_or_tune(struct worker *w, struct pollfd wait[2], bool *tuning)
+ * pause, each no longer than a launch. due: milliseconds until there is something to tell, or -1.
+ */
+static enum error wait_or_tune(struct worker *w, struct pollfd wait[2], int due, bool *tuning)
 {
 	struct message_choice choice;
 	bool may_tune = is_idle(w) && tuner_ready(w->tuner);
-	int pause = w->first ? WAIT_CHECK_MS : -1;
+	int pause = w->first && (due < 0 || due > WAIT_CHECK_MS) ? WAIT_CHECK_MS : due;
 	int count = poll(wait, 2, !may_tune ? pause : *tuning ? 0 : TUNE_AFTER_MS);
 
 	if (count < 0)
@@ -513,10 +539,11 @@ enum error worker_run(struct worker *w)
 	bool closed = false, tuning = false;
 	enum error e = send_choices(w);
 	uint64_t count;
+	int due = 0;
 
 	while (!e && !closed) {
 		wait[0].revents = wait[1].revents = 0;
-		e = wait_or_tune(w, wait, &tuning);
+		e = wait_or_tune(w, wait, due, &tuning);
 		if (wait[1].revents && read(w->notify_fd, &count, sizeof count) < 0 &&
 		    errno != EAGAIN)
 			return ERR_IO;
@@ -528,6 +555,8 @@ enum error worker_run(struct worker *w)
 			e = start_tiles(w);
 		if (!e)
 			e = send_programs(w);
+		if (!e)
+			e = send_objects(w, &due);
 	}
 	return e;
 }

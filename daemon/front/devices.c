@@ -348,6 +348,18 @@ static void count_programs(struct device *d, const struct message_programs *now)
 	d->programs = *now;
 }
 
+static void publish_objects(const struct device *d, const struct message_objects *now)
+{
+	static const char *const kinds[OBJECTS] = {
+#define OBJECT(symbol, name, ...) name,
+#include "common/objects.def"
+#undef OBJECT
+	};
+
+	for (enum object kind = 0; kind < OBJECTS; kind++)
+		metric_set(METRIC_OPENCL_OBJECTS, d->label, kinds[kind], now->live[kind]);
+}
+
 static bool programs_valid(const struct device *d, const struct message_programs *now)
 {
 	return now->compiled >= d->programs.compiled && now->cached >= d->programs.cached &&
@@ -386,6 +398,10 @@ static void device_message(struct worker *worker, const struct message *message)
 	}
 	if (message->type == MSG_PROGRAMS && programs_valid(d, &message->programs)) {
 		count_programs(d, &message->programs);
+		return;
+	}
+	if (message->type == MSG_OBJECTS) {
+		publish_objects(d, &message->objects);
 		return;
 	}
 	if (message->type == MSG_TILE_DONE && tile_done_valid(&message->tile_done) && d->proof) {
@@ -438,6 +454,7 @@ static void device_down(struct worker *worker, const char *reason)
 	struct device *d = device_of(worker);
 
 	memset(d->plan, 0, sizeof d->plan);
+	publish_objects(d, &(struct message_objects){0});
 	proof_free(&d->proof);
 	if (reason == WORKER_STOPPING) {
 		log_info("%s has left", d->label);

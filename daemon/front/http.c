@@ -74,6 +74,7 @@ static unsigned active; /* how many they are */
 static struct client *clients;
 static bool passed; /* the sockets were: who comes in a drain is for the next process */
 static bool draining;
+static unsigned connections;
 
 /* How a message is framed, and what of its headers matters. */
 struct framing {
@@ -173,6 +174,12 @@ static void set_timeout(struct MHD_Connection *connection)
 	                          (unsigned)config->idle_timeout);
 }
 
+static void publish(void)
+{
+	metric_set(METRIC_REQUESTS, NULL, NULL, active);
+	metric_set(METRIC_CONNECTIONS, NULL, NULL, connections);
+}
+
 static struct exchange *exchange_new(struct MHD_Connection *connection, const char *method,
                                      const char *url)
 {
@@ -194,6 +201,7 @@ static struct exchange *exchange_new(struct MHD_Connection *connection, const ch
 		x->next->link = &x->next;
 	exchanges = x;
 	active++;
+	publish();
 	if (client_of(connection)) {
 		client_of(connection)->exchange = x;
 		client_of(connection)->served = true;
@@ -214,6 +222,7 @@ static void exchange_free(struct exchange *x)
 	request_free(x->request);
 	free(x);
 	active--;
+	publish();
 }
 
 static const char *header(struct exchange *x, const char *name)
@@ -519,6 +528,8 @@ static void connection_changed(void *context, struct MHD_Connection *connection,
 	int fd;
 
 	(void)context;
+	connections = code == MHD_CONNECTION_NOTIFY_STARTED ? connections + 1 : connections - 1;
+	publish();
 	if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
 		if (client)
 			client_free(client);

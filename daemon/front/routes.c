@@ -243,6 +243,8 @@ static void get_metrics(struct request *r)
 	char *text;
 
 	metric_set(METRIC_SPOOL_BYTES, NULL, NULL, (double)spool_memory());
+	metric_set(METRIC_SPOOLS, "memory", NULL, spool_count(true));
+	metric_set(METRIC_SPOOLS, "file", NULL, spool_count(false));
 	text = metrics_text(&size);
 	answer_text(&r->answer, 200, "text/plain; version=0.0.4; charset=utf-8", text, size);
 }

@@ -11,6 +11,7 @@
 
 static const struct config *config;
 static uint64_t memory_used;
+static unsigned counts[2]; /* of open ones: in files, in memory */
 
 void spool_init(const struct config *c)
 {
@@ -21,6 +22,7 @@ void spool_init(const struct config *c)
 static enum error open_file(int *fd)
 {
 	*fd = open(config->cache_dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	counts[false] += *fd >= 0;
 	if (*fd >= 0)
 		return ERR_OK;
 	log_error("cannot make a file in %s: %m", config->cache_dir);
@@ -54,6 +56,7 @@ enum error spool_open(struct spool *spool, uint64_t expected)
 	if (!reserve(spool, expected))
 		return ERR_QUEUE_FULL;
 	spool->fd = memfd_create("spool", MFD_CLOEXEC);
+	counts[true] += spool->fd >= 0;
 	if (spool->fd >= 0)
 		return ERR_OK;
 	release(spool);
@@ -82,9 +85,11 @@ static enum error move_to_file(struct spool *spool)
 	while (offset < (off_t)spool->size)
 		if (sendfile(file, spool->fd, &offset, spool->size - (uint64_t)offset) <= 0) {
 			close(file);
+			counts[false]--;
 			return ERR_IO;
 		}
 	close(spool->fd);
+	counts[true]--;
 	spool->fd = file;
 	spool->in_memory = false;
 	release(spool);
@@ -130,12 +135,19 @@ void spool_settle(struct spool *spool, uint64_t size)
 void spool_close(struct spool *spool)
 {
 	release(spool);
-	if (spool->fd >= 0)
+	if (spool->fd >= 0) {
 		close(spool->fd);
+		counts[spool->in_memory]--;
+	}
 	*spool = (struct spool){.fd = -1};
 }
 
 uint64_t spool_memory(void)
 {
 	return memory_used;
+}
+
+unsigned spool_count(bool in_memory)
+{
+	return counts[in_memory];
 }

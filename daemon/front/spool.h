@@ -38,4 +38,7 @@ void spool_close(struct spool *spool);
 /* Bytes of memory that all spools hold. */
 uint64_t spool_memory(void);
 
+/* How many are open, in memory or in files. */
+unsigned spool_count(bool in_memory);
+
 #endif

@@ -165,6 +165,34 @@ def multipart(fields):
     return body + f"--{boundary}--\r\n".encode(), f"multipart/form-data; boundary={boundary}"
 
 
+# Kinds of a device worker's live objects that belong to jobs, tiles and measurements.
+PASSING = ("image", "event", "step_kernel", "step_weights", "plan", "tile")
+
+
+def left_over(metrics, requests=1):
+    """Gauges of what belongs to requests that are not zero, {name and labels: value}. `requests`:
+    those under way, the one for the metrics among them. What is stored has been asked for."""
+    gauges = [(name, labels, value) for name in (
+        "jobs", "tiles_queued", "tiles_in_flight", "requests", "connections")
+        for labels, value in metrics.samples(f"convolved_{name}")]
+    if not metrics.total("convolved_stored_jobs"):
+        gauges += [(name, labels, value) for name in ("spools", "spool_memory_bytes", "stored_bytes")
+                   for labels, value in metrics.samples(f"convolved_{name}")]
+    gauges += [("opencl_objects", labels, value)
+               for labels, value in metrics.samples("convolved_opencl_objects")
+               if labels["kind"] in PASSING]
+    allowed = {"requests": requests, "connections": requests}
+    return {f"{name} {labels}": value for name, labels, value in gauges
+            if value != allowed.get(name, 0)}
+
+
+def lasting(metrics):
+    """{(device, kind): number} of the objects that a device worker keeps."""
+    return {(labels["device"], labels["kind"]): value
+            for labels, value in metrics.samples("convolved_opencl_objects")
+            if labels["kind"] not in PASSING}
+
+
 class Client:
     """Requests to one address, a connection each."""
 
@@ -207,6 +235,24 @@ class Client:
         answer = self.get("/metrics")
         assert answer.status == 200, answer
         return exposition.parse(answer.body.decode())
+
+    def rest(self, seconds=60):
+        """Waits until all devices are up, nothing is left of any request, and tuning has ended;
+        returns the metrics."""
+        found = {}
+
+        def resting():
+            metrics = found["metrics"] = self.metrics()
+            found["left"] = left_over(metrics)
+            for labels, _ in metrics.samples("convolved_device_up"):
+                if not metrics.total("convolved_opencl_objects", **labels):
+                    found["left"][labels["device"]] = "is not up"
+            return not found["left"]
+        try:
+            poll(resting, seconds, "rest", 0.2)
+        except AssertionError:
+            raise AssertionError(f"no rest: {found['left']}") from None
+        return found["metrics"]
 
     def works(self):
         """True if an image passes; for polls while the service recovers."""

@@ -1,5 +1,7 @@
 """Many requests at a time: whose turn it is, deadlines, and what is counted."""
 import concurrent.futures
+import pathlib
+import sys
 import time
 
 import numpy as np
@@ -8,6 +10,10 @@ import pytest
 import imagefiles
 from service import ONE_DEVICE, poll
 from test_results import random_pixels
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "bench"))
+
+import load  # noqa: E402
 
 BOX = [("box", {"size": 3})]
 HEAVY = [("bilateral", {"radius": 16, "sigma_space": 8.0, "sigma_range": 0.2})]
@@ -118,3 +124,27 @@ def test_counts(launch):
         assert metrics.total("convolved_requests_rejected_total",
                              reason="queue-full") == seen.get(429, 0)
         idle(service)
+
+
+def test_overload(launch):
+    """Three times the requests that can be done, sent at random times whatever is answered: each gets
+    an answer, done or refused; all is counted, and memory stays within its bound."""
+    content = load.request(load.picture(300))
+    bound = 1 << 20
+    with launch("--codecs", "2", "--max-jobs", "12", "--max-memory", str(bound)) as service:
+        address = service.host, service.port
+        warm = load.Generator(address, content)
+        assert not warm.closed_loop(4, 2)
+        capacity = load.statuses(warm.done)[200] / 2
+        warm.close()
+        generator = load.Generator(address, content)
+        before = load.counted(service)
+        with load.Watch(service, 0.1) as most:
+            missing = generator.open_loop(3 * capacity, 4)
+        generator.close()
+        seen = load.statuses(generator.done)
+        assert not missing and set(seen) == {200, 429}, (missing, seen)
+        assert not load.differences(before, load.counted(service), seen)
+        assert 0 < most["spools"] <= bound
+        metrics = service.rest()
+        assert metrics.total("convolved_worker_restarts_total") == 0

@@ -1,0 +1,98 @@
+"""Live objects: what belongs to requests is gone when they are, what a worker keeps stays as it is."""
+import concurrent.futures
+import contextlib
+
+import numpy as np
+import pytest
+
+import imagefiles
+from service import ONE_DEVICE, PASSING, SMALL, TWO_DEVICES, lasting, poll
+from test_results import random_pixels
+
+HEAVY = [("bilateral", {"radius": 16, "sigma_space": 8.0, "sigma_range": 0.2})]
+LARGE = np.zeros((1500, 1500, 3), np.uint8)
+IMAGE = random_pixels(1, 700, 500, 3, "u8")
+PNG = imagefiles.write_png(IMAGE)
+
+
+@pytest.fixture(scope="module")
+def counted(launch):
+    with launch("--codecs", "3", "--canary-interval", "3600", environment=TWO_DEVICES) as service:
+        yield service
+
+
+def leave(service, target, body):
+    """A client that goes when it has sent everything."""
+    with service.socket() as connection:
+        connection.sendall(f"POST {target} HTTP/1.1\r\nHost: x\r\n"
+                           f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
+
+
+def every_kind(service):
+    """Requests that end in every way."""
+    for variant in (None, "general", "conv_naive", "sep_two_pass"):
+        service.filter(IMAGE, [("gaussian", {"sigma": 2.0})], variant=variant)
+    assert service.filter(IMAGE, [("gaussian", {"sigma": 20.0}), ("sobel", {})]).status == 200
+    assert service.filter(IMAGE, [("unsharp", {})], verify=1).status == 200
+    assert service.post("/v1/filters/box", PNG[:-2000]).status == 422
+    assert service.filter(SMALL, [("box", {"size": 2})]).status == 400
+    assert service.filter(LARGE, HEAVY, deadline_ms=5).status in (429, 504)
+    leave(service, "/v1/filters/box", PNG)
+    accepted = service.post("/v1/filters/box", PNG,
+                            headers={"Prefer": "respond-async"})
+    assert accepted.status == 202
+    location = accepted.headers["Location"]
+    assert service.get(location + "?wait=30").status == 200
+    assert service.request("DELETE", location).status in (200, 204)
+
+
+def test_kinds(counted):
+    """Every device has every kind, and holds what it cannot do without."""
+    found = counted.rest()
+    for device in ("cpu0", "cpu1"):
+        kinds = {labels["kind"]: value for labels, value in
+                 found.samples("convolved_opencl_objects", device=device)}
+        assert set(kinds) == {"context", "queue", "program", "kernel", "buffer", *PASSING}
+        assert kinds["context"] == 1 and kinds["queue"] == 4  # two lanes, builder, tuner
+        assert kinds["buffer"] >= 2 * 3  # both parts of the arenas
+        assert kinds["program"] >= 3 and kinds["kernel"] >= kinds["program"]
+
+
+def test_seen_while_busy(counted):
+    """A job that runs for long shows in the gauges, and is gone from them when it has ended."""
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        under_way = pool.submit(counted.filter, LARGE, HEAVY)
+        for gauge, labels in (("opencl_objects", {"kind": "plan"}),
+                              ("opencl_objects", {"kind": "step_kernel"}),
+                              ("spools", {"place": "memory"}), ("spool_memory_bytes", {})):
+            poll(lambda: counted.metrics().total(f"convolved_{gauge}", **labels) > 0, 10,
+                 f"{gauge} {labels}")
+        assert counted.metrics().total("convolved_connections") == 2
+        assert counted.metrics().total("convolved_requests") == 2
+        assert under_way.result().status == 200
+    counted.rest()
+
+
+def test_nothing_is_left(counted):
+    """After requests that ended in every way nothing of them is there; and what workers keep comes to
+    an end: they learn of the first rounds which programs they need, a leak would add to every one."""
+    kept = None
+    for _ in range(6):
+        every_kind(counted)
+        before, kept = kept, lasting(counted.rest())
+        if kept == before:
+            return
+    raise AssertionError(f"every round adds to what is kept: {before}, {kept}")
+
+
+def test_killed(launch):
+    """A worker that has ended has no objects; the next one's are counted from the start."""
+    with launch("--codecs", "2", environment=ONE_DEVICE) as service:
+        before = lasting(service.rest())
+        with contextlib.suppress(ProcessLookupError):
+            service.workers("device")[0].kill()
+        poll(lambda: service.metrics().total("convolved_opencl_objects") == 0, 10, "no objects", 0)
+        poll(service.works, 30, "the service")
+        service.rest()
+        after = lasting(service.metrics())
+        assert after["cpu0", "context"] == 1 and after["cpu0", "queue"] == before["cpu0", "queue"]

@@ -1,0 +1,41 @@
+"""A minute of the soak; and that it would notice what it is for."""
+import pathlib
+import random
+import sys
+
+import pytest
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "bench"))
+
+import soak  # noqa: E402
+
+MINUTES = [i / 100 for i in range(100)]
+
+
+def noisy(value):
+    """A size in bytes at a time in minutes, with the noise of requests that come and go."""
+    rng = random.Random(1)
+    return [value(at) + rng.gauss(0, 3e6) for at in MINUTES]
+
+
+@pytest.mark.parametrize("grows, value", [
+    (False, lambda at: 50e6),
+    (False, lambda at: 50e6 + (at % 0.2) * 30e6),       # freed again and again
+    (False, lambda at: 50e6 + (at > 0.1) * 20e6),       # grew once, early
+    (False, lambda at: 60e6 - at * 20e6),
+    (True, lambda at: 50e6 + at * 20e6),
+])
+def test_judged(grows, value):
+    assert soak.judge(MINUTES, noisy(value), soak.FLOORS["pss"]).grows == grows
+
+
+def test_one_by_one():
+    """A descriptor lost now and then is seen; one that was opened once is not."""
+    assert soak.judge(MINUTES, [int(at * 12) for at in MINUTES], soak.FLOORS["fds"]).grows
+    assert not soak.judge(MINUTES, [7 + (at > 0.5) for at in MINUTES], soak.FLOORS["fds"]).grows
+
+
+def test_a_minute(tmp_path, cache):
+    lines = []
+    wrong = soak.run(tmp_path, cache, 1, lines.append)
+    assert not wrong, "\n".join(lines)
