@@ -2,17 +2,28 @@
  * a chain, from those inside (or with a constant).
  *
  * In place: reads only pixels inside the image and writes only pixels outside it. A work-item has
- * one row of one of `blocks` equal parts of the region's width. Needs border.h. */
+ * one row of one of `blocks` equal parts of the region's width; the third dimension counts the
+ * tiles of a stack. Needs border.h. */
 
 enum { EXTEND_CONSTANT = 4 };
 
-/* x0, y0: the place of the region's first pixel in the image, negative where that is outside.
- * offset: bytes from the buffer's start to that pixel. width, rows: of the region, in pixels. */
+/* x0, y0[tile]: the place of the region's first pixel in the image, negative where that is outside.
+ * offset: bytes from the buffer's start to that pixel of the first tile; distance: rows from one tile
+ * to the next. width, rows: of the region, in pixels. */
 kernel void extend(global uchar *buffer, ulong offset, uint pitch, uint width, uint rows, uint bands,
-                   uint blocks, int x0, int y0, int image_width, int image_height, int mode,
-                   float4 constant_pixel)
+                   uint blocks, int x0, int16 y0s, uint distance, int image_width, int image_height,
+                   int mode, float4 constant_pixel)
 {
-	const uint i = get_global_id(0), row = get_global_id(1);
+	const uint i = get_global_id(0), row = get_global_id(1), tile = get_global_id(2);
+	union {
+		int16 all;
+		int each[16];
+	} first_rows;
+
+	first_rows.all = y0s;
+	offset += (ulong)tile * distance * pitch;
+
+	const int y0 = first_rows.each[tile];
 	const int y = y0 + (int)row;
 	const bool row_inside = y >= 0 && y < image_height;
 	const float value[4] = {constant_pixel.x, constant_pixel.y, constant_pixel.z,

@@ -268,7 +268,7 @@ static cl_int enqueue_once(struct bench *b, struct runner *r, cl_event event[2])
 			step_pack(step, &b->tile, &views[step->dst]);
 			views[step->dst].buffer = b->scratch;
 		}
-		code = step_launch(step, b->device, &b->tile, b->queue, views, &event[i]);
+		code = step_launch(step, b->device, &b->tile, NULL, b->queue, views, &event[i]);
 	}
 	return code;
 }

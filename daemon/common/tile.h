@@ -20,6 +20,7 @@ enum {
 	SLOT_ALIGNMENT = 4096,
 	SLOTS_MIN = 3, /* one read, one filtered, one written */
 	SLOTS_MAX = 64,
+	STACK_MAX = 16, /* tiles that share a launch */
 };
 
 struct tile {

@@ -30,8 +30,10 @@ struct message_ready {
 	char name[64];       /* device: its name; codec: empty */
 	char driver[64];     /* device: platform and driver version */
 	uint64_t memory;     /* device: bytes of global memory */
-	uint32_t lanes;      /* device: tiles that it can work on at once */
+	uint32_t lanes;      /* device: tiles that it can work on at once, one a launch */
+	uint32_t stack_most; /* device: tiles of a kind that may share a launch */
 	uint32_t startup_ms; /* from exec to here */
+	uint32_t unused;
 };
 
 /* Sent once for each arena, before anything that names it. A device with memory of its own gets
@@ -86,19 +88,20 @@ struct message_answer {
 	uint64_t job;
 };
 
-/* Chain: as for MSG_JOB. */
+/* What tiles are to go through; jobs that ask for the same share it. Chain: as for MSG_JOB. */
 struct message_plan {
-	uint64_t job;
+	uint64_t plan; /* the front's number of it */
 	struct image image;
 	uint32_t unused;
 };
 
 struct message_plan_drop {
-	uint64_t job;
+	uint64_t plan;
 };
 
 struct message_tile {
 	struct tile tile;
+	uint64_t plan; /* for a device: the number of a plan that it has */
 };
 
 enum { LAUNCHES_MAX = 81 };
@@ -106,16 +109,18 @@ enum { LAUNCHES_MAX = 81 };
 /* Times are of the device's clock, from OpenCL events. */
 struct message_tile_done {
 	uint64_t job;
-	uint32_t index;                        /* of the tile */
-	uint32_t error;                        /* enum error */
-	int32_t cl_error;                      /* OpenCL's code where error is ERR_DEVICE, else 0 */
-	uint32_t launches;                     /* how many of `launch` are filled */
+	uint32_t index;        /* of the tile */
+	uint32_t error;        /* enum error */
+	int32_t cl_error;      /* OpenCL's code where error is ERR_DEVICE, else 0 */
+	uint32_t stack, place; /* tiles that shared the launches; which it was */
+	uint32_t launches;     /* how many of `launch` are filled */
+	uint32_t unused;
 	uint64_t upload_ns, download_ns;       /* 0 where the device shares the host's memory */
 	uint64_t upload_bytes, download_bytes; /* likewise */
 	struct {
 		uint32_t kernel; /* enum kernel */
 		uint32_t ns;
-		uint64_t bytes; /* read once and written once */
+		uint64_t bytes; /* read once and written once, of all tiles */
 	} launch[LAUNCHES_MAX];
 	char reason[256]; /* where error is not ERR_OK: why, in words; may be empty */
 };

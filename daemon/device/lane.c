@@ -1,77 +1,108 @@
-/* Lanes: a tile's commands, enqueued all at once on an in-order queue: upload, the plan's launches,
- * download. Nothing here waits; the last command's event says when the tile is through.
+/* Lanes: the commands of some tiles, enqueued all at once: upload, the plan's launches, download.
+ * Nothing here waits; the last commands' events say when the tiles are through, to who asks. To be
+ * called back instead would be no cheaper: NVIDIA's driver does that by a thread that keeps others
+ * waiting for as long as copies run.
  *
- * Threads: OpenCL calls lane_notify() from a thread of its own. It touches `state` and the eventfd
- * and nothing else; all the rest belongs to the worker's one thread. */
+ * Several tiles go as a stack (step.h). Those whose slots are neighbours in one arena are one
+ * rectangular copy; each other run of them is one more. The first run is copied on the queue of the
+ * kernels, which takes times. That costs more than a small copy itself, so all other runs are
+ * copied on a queue without, and the first run's time stands for theirs. */
 #include "device/lane.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "common/log.h"
 #include "device/live.h"
 
-enum { STATE_IDLE = 2, STATE_RUNNING = 1, STATE_DONE = CL_COMPLETE }; /* < 0: failed */
-
-/* A command of the lane's tile. */
+/* A command of the lane's tiles. */
 struct command {
 	cl_event event;
 	const struct step *step; /* NULL: a copy */
 };
 
+/* Tiles of which each lies as far from the one before it as the second from the first. */
+struct run {
+	uint32_t first, count;
+	uint64_t in_stride, out_stride; /* bytes; of one tile: 0 */
+};
+
 struct lane {
 	const struct device *device;
-	cl_command_queue queue;
 	bool zero_copy;
-	int notify_fd;
-	_Atomic int state;
+	cl_command_queue queue;        /* takes the times of its commands */
+	cl_command_queue quiet;        /* does not; NULL if zero_copy */
 	struct growing_buffer in, out; /* unless zero_copy */
 	struct growing_buffer scratch[SCRATCHES];
-	struct view view[PLACES]; /* of the tile that is under way */
+	struct view view[PLACES]; /* of the tiles that are under way */
 	const struct plan *plan;
-	struct tile tile;
+	struct lane_tile tiles[STACK_MAX];
+	uint32_t count; /* 0: idle */
+	struct stack stack;
+	struct tile high; /* the first tile, as high as all of the stack */
+	struct run runs[STACK_MAX];
+	uint32_t run_count;
+	cl_event last, last_quiet; /* when these have happened, all is through; NULL: no need */
+	cl_int status;             /* of the first of them that failed */
 	struct command upload, download, launch[LAUNCHES_MAX];
 	uint32_t launches;
 };
 
-enum error lane_new(const struct device *device, bool zero_copy, int notify_fd, struct lane **lane)
+static cl_int make_queue(const struct lane *lane, cl_command_queue_properties properties,
+                         cl_command_queue *queue)
 {
 	cl_int code;
 
-	*lane = calloc(1, sizeof **lane);
-	if (!*lane)
+	*queue = live_add(OBJECT_QUEUE, clCreateCommandQueue(lane->device->context,
+	                                                     lane->device->id, properties, &code));
+	if (code)
+		log_error("cannot make a queue: %s", opencl_error_name(code));
+	return code;
+}
+
+enum error lane_new(const struct device *device, bool zero_copy, struct lane **lane)
+{
+	struct lane *l = calloc(1, sizeof *l);
+	cl_int code;
+
+	*lane = l;
+	if (!l)
 		return ERR_MEMORY;
-	(*lane)->device = device;
-	(*lane)->zero_copy = zero_copy;
-	(*lane)->notify_fd = notify_fd;
-	(*lane)->state = STATE_IDLE;
-	(*lane)->queue =
-	    live_add(OBJECT_QUEUE, clCreateCommandQueue(device->context, device->id,
-	                                                CL_QUEUE_PROFILING_ENABLE, &code));
+	l->device = device;
+	l->zero_copy = zero_copy;
+	code = make_queue(l, CL_QUEUE_PROFILING_ENABLE, &l->queue);
+	if (!code && !zero_copy)
+		code = make_queue(l, 0, &l->quiet);
 	if (!code)
 		return ERR_OK;
-	log_error("cannot make a queue: %s", opencl_error_name(code));
 	lane_free(lane);
 	return ERR_DEVICE;
 }
 
-static void command_release(struct command *command)
+static void event_release(cl_event *event)
 {
-	live_release(OBJECT_EVENT, command->event);
-	*command = (struct command){0};
+	live_release(OBJECT_EVENT, *event);
+	*event = NULL;
 }
 
-/* Lets go of the tile. */
+/* Lets go of the tiles. */
 static void lane_reset(struct lane *lane)
 {
-	command_release(&lane->upload);
-	command_release(&lane->download);
+	event_release(&lane->last);
+	event_release(&lane->last_quiet);
+	event_release(&lane->upload.event);
+	event_release(&lane->download.event);
 	for (uint32_t i = 0; i < lane->launches; i++)
-		command_release(&lane->launch[i]);
+		event_release(&lane->launch[i].event);
 	lane->launches = 0;
 	lane->plan = NULL;
-	lane->state = STATE_IDLE;
+	lane->count = 0;
+}
+
+void lane_wait(struct lane *lane)
+{
+	clFinish(lane->queue);
+	if (lane->quiet)
+		clFinish(lane->quiet);
 }
 
 void lane_free(struct lane **lane)
@@ -81,12 +112,11 @@ void lane_free(struct lane **lane)
 	if (!l)
 		return;
 	if (l->queue) {
-		clFinish(l->queue);
-		while (l->state == STATE_RUNNING) /* the callback may still be on its way */
-			usleep(100);
+		lane_wait(l);
 		lane_reset(l);
 		live_release(OBJECT_QUEUE, l->queue);
 	}
+	live_release(OBJECT_QUEUE, l->quiet);
 	growing_buffer_free(&l->in);
 	growing_buffer_free(&l->out);
 	for (int i = 0; i < SCRATCHES; i++)
@@ -97,18 +127,35 @@ void lane_free(struct lane **lane)
 
 bool lane_idle(const struct lane *lane)
 {
-	return lane->state == STATE_IDLE;
+	return !lane->count;
 }
 
-bool lane_finished(const struct lane *lane)
+/* True once the event has happened. */
+static bool has_happened(struct lane *lane, cl_event event)
 {
-	return lane->state <= STATE_DONE;
+	cl_int status = CL_COMPLETE, code;
+
+	if (!event)
+		return true;
+	code =
+	    clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL);
+	if (code)
+		status = code;
+	if (status < 0 && !lane->status)
+		lane->status = status;
+	return status <= CL_COMPLETE;
 }
 
-/* Bytes of a row of the tile's result, larger by x pixels on each side. */
+bool lane_finished(struct lane *lane)
+{
+	return lane->count && has_happened(lane, lane->last) &&
+	       has_happened(lane, lane->last_quiet);
+}
+
+/* Bytes of a row of the tiles' results, larger by x pixels on each side. */
 static uint64_t row_bytes(const struct lane *lane, uint64_t x, enum pixel_type type)
 {
-	return (lane->tile.width + 2 * x) * lane->plan->image.bands * pixel_type_size(type);
+	return (lane->high.width + 2 * x) * lane->plan->image.bands * pixel_type_size(type);
 }
 
 static uint64_t align_up(uint64_t n)
@@ -116,51 +163,72 @@ static uint64_t align_up(uint64_t n)
 	return (n + ROW_ALIGNMENT - 1) & ~(uint64_t)(ROW_ALIGNMENT - 1);
 }
 
-/* The part of the arena's input that the tile reads, out to where it is aligned: kernels load
+/* The part of the arena's input that a tile reads, out to where it is aligned: kernels load
  * aligned words. `before` is how far ahead of the tile's first sample it begins. */
 static void input_span(const struct lane *lane, uint64_t *before, uint64_t *size)
 {
 	const struct plan *plan = lane->plan;
-	const struct tile *tile = &lane->tile;
-	uint64_t above = (uint64_t)plan->halo_y * tile->in_pitch;
+	uint64_t pitch = lane->high.in_pitch, above = (uint64_t)plan->halo_y * pitch;
 	uint64_t row = row_bytes(lane, plan->halo_x, plan->image.type);
 	uint64_t left = (row - row_bytes(lane, 0, plan->image.type)) / 2;
 
 	*before = align_up(above + left);
-	*size =
-	    align_up(*before + (tile->height - 1) * (uint64_t)tile->in_pitch + above + row - left);
+	*size = align_up(*before + (lane->stack.height - 1) * pitch + above + row - left);
 }
 
-static uint64_t output_size(const struct lane *lane)
+/* The part of the arena's output that a tile writes. */
+static uint64_t output_span(const struct lane *lane)
 {
-	const struct tile *tile = &lane->tile;
-
-	return (uint64_t)(tile->height - 1) * tile->out_pitch +
+	return (uint64_t)(lane->stack.height - 1) * lane->high.out_pitch +
 	       row_bytes(lane, 0, lane->plan->image.type);
 }
 
-/* Input and output in the arena itself. */
-static void use_arena(struct lane *lane, const struct device_arena *arena)
+bool lane_stacks(const struct plan *plan, const struct tile *a, const struct tile *b)
 {
-	const struct tile *tile = &lane->tile;
+	return plan->stacks && 2 * plan->halo_y <= a->height && a->x0 == b->x0 &&
+	       a->width == b->width && a->height == b->height && a->in_pitch == b->in_pitch &&
+	       a->out_pitch == b->out_pitch;
+}
+
+/* Rows from tile to tile: the halo on both sides, and one for what aligns the spans. */
+static void make_stack(struct lane *lane)
+{
+	struct stack *stack = &lane->stack;
+	const struct tile *first = &lane->tiles[0].tile;
+
+	stack->count = lane->count;
+	stack->height = first->height;
+	stack->distance = first->height + 2 * lane->plan->halo_y + 1;
+	for (uint32_t i = 0; i < lane->count; i++)
+		stack->y0[i] = lane->tiles[i].tile.y0;
+	lane->high = *first;
+	lane->high.height += (lane->count - 1) * stack->distance;
+}
+
+/* Input and output in the arena itself. */
+static void use_arena(struct lane *lane)
+{
+	const struct tile *tile = &lane->tiles[0].tile;
+	const struct device_arena *arena = lane->tiles[0].arena;
 
 	lane->view[PLACE_IN] = (struct view){arena->in, tile->in, tile->in_pitch};
 	lane->view[PLACE_OUT] = (struct view){arena->out, tile->out, tile->out_pitch};
 }
 
-/* Input and output in the lane's own buffers, laid out as in the arena. */
+/* Input and output in the lane's own buffers, rows as far apart as in the arenas. */
 static cl_int use_buffers(struct lane *lane)
 {
-	const struct tile *tile = &lane->tile;
-	uint64_t before, size;
+	const struct tile *high = &lane->high;
+	uint64_t before, size, rows = (uint64_t)(lane->count - 1) * lane->stack.distance;
 	cl_int code;
 
 	input_span(lane, &before, &size);
-	code = growing_buffer_reserve(&lane->in, lane->device, size);
+	code = growing_buffer_reserve(&lane->in, lane->device, rows * high->in_pitch + size);
 	if (!code)
-		code = growing_buffer_reserve(&lane->out, lane->device, output_size(lane));
-	lane->view[PLACE_IN] = (struct view){lane->in.memory, before, tile->in_pitch};
-	lane->view[PLACE_OUT] = (struct view){lane->out.memory, 0, tile->out_pitch};
+		code = growing_buffer_reserve(&lane->out, lane->device,
+		                              rows * high->out_pitch + output_span(lane));
+	lane->view[PLACE_IN] = (struct view){lane->in.memory, before, high->in_pitch};
+	lane->view[PLACE_OUT] = (struct view){lane->out.memory, 0, high->out_pitch};
 	return code;
 }
 
@@ -174,7 +242,7 @@ static cl_int reserve_scratch(struct lane *lane)
 	for (uint32_t i = 0; i < lane->plan->count; i++) {
 		const struct step *step = &lane->plan->step[i];
 		struct view view;
-		uint64_t needed = step_pack(step, &lane->tile, &view);
+		uint64_t needed = step_pack(step, &lane->high, &view);
 
 		if (step->dst >= PLACE_A && needed > size[step->dst - PLACE_A])
 			size[step->dst - PLACE_A] = needed;
@@ -186,43 +254,135 @@ static cl_int reserve_scratch(struct lane *lane)
 	return code;
 }
 
-static cl_int enqueue_upload(struct lane *lane, const struct device_arena *arena)
+/* Whether tile i continues the run: the next one after equal strides, in the same arena. */
+static bool continues(const struct lane *lane, const struct run *run, uint32_t i)
 {
-	const char *from = arena->memory.in;
-	uint64_t before, size;
-	cl_int code;
+	const struct lane_tile *first = &lane->tiles[run->first], *t = &lane->tiles[i];
+	uint64_t before, size, in = t->tile.in - lane->tiles[i - 1].tile.in,
+	                       out = t->tile.out - lane->tiles[i - 1].tile.out;
 
 	input_span(lane, &before, &size);
-	code = clEnqueueWriteBuffer(lane->queue, lane->in.memory, CL_FALSE, 0, size,
-	                            from + lane->tile.in - before, 0, NULL, &lane->upload.event);
+	if (t->arena != first->arena || t->tile.in < first->tile.in ||
+	    t->tile.out < first->tile.out || in < size || out < output_span(lane))
+		return false;
+	return run->count == 1 || (in == run->in_stride && out == run->out_stride);
+}
+
+static void find_runs(struct lane *lane)
+{
+	struct run *run = lane->runs;
+
+	*run = (struct run){.count = 1};
+	for (uint32_t i = 1; i < lane->count; i++) {
+		if (!continues(lane, run, i)) {
+			*++run = (struct run){.first = i, .count = 1};
+			continue;
+		}
+		run->in_stride = lane->tiles[i].tile.in - lane->tiles[i - 1].tile.in;
+		run->out_stride = lane->tiles[i].tile.out - lane->tiles[i - 1].tile.out;
+		run->count++;
+	}
+	lane->run_count = (uint32_t)(run - lane->runs) + 1;
+}
+
+static cl_int enqueue_write(struct lane *lane, const struct run *run, cl_command_queue queue,
+                            cl_event *event)
+{
+	const struct lane_tile *first = &lane->tiles[run->first];
+	const uint64_t apart = (uint64_t)lane->stack.distance * lane->high.in_pitch;
+	uint64_t before, size;
+	const char *from;
+
+	input_span(lane, &before, &size);
+	from = (const char *)first->arena->memory.in + first->tile.in - before;
+	if (run->count == 1)
+		return clEnqueueWriteBuffer(queue, lane->in.memory, CL_FALSE, run->first * apart,
+		                            size, from, 0, NULL, event);
+
+	const size_t to[3] = {0, run->first, 0}, zero[3] = {0, 0, 0},
+	             region[3] = {size, run->count, 1};
+
+	return clEnqueueWriteBufferRect(queue, lane->in.memory, CL_FALSE, to, zero, region, apart,
+	                                0, run->in_stride, 0, from, 0, NULL, event);
+}
+
+/* after: an event to wait for, or NULL. */
+static cl_int enqueue_read(struct lane *lane, const struct run *run, cl_command_queue queue,
+                           cl_event after, cl_event *event)
+{
+	const struct lane_tile *first = &lane->tiles[run->first];
+	const uint64_t apart = (uint64_t)lane->stack.distance * lane->high.out_pitch;
+	char *to = (char *)first->arena->memory.out + first->tile.out;
+	cl_uint waits = after ? 1 : 0;
+
+	if (run->count == 1)
+		return clEnqueueReadBuffer(queue, lane->out.memory, CL_FALSE, run->first * apart,
+		                           output_span(lane), to, waits, waits ? &after : NULL,
+		                           event);
+
+	const size_t from[3] = {0, run->first, 0}, zero[3] = {0, 0, 0},
+	             region[3] = {output_span(lane), run->count, 1};
+
+	return clEnqueueReadBufferRect(queue, lane->out.memory, CL_FALSE, from, zero, region, apart,
+	                               0, run->out_stride, 0, to, waits, waits ? &after : NULL,
+	                               event);
+}
+
+/* Uploads all runs; what comes next on the lane's queue finds them there. */
+static cl_int enqueue_upload(struct lane *lane)
+{
+	cl_int code = enqueue_write(lane, &lane->runs[0], lane->queue, &lane->upload.event);
+	cl_event last = NULL;
+
 	live_add(OBJECT_EVENT, lane->upload.event);
+	for (uint32_t i = 1; !code && i < lane->run_count; i++)
+		code = enqueue_write(lane, &lane->runs[i], lane->quiet,
+		                     i + 1 == lane->run_count ? &last : NULL);
+	live_add(OBJECT_EVENT, last);
+	if (!code && last)
+		code = clFlush(lane->quiet);
+	if (!code && last)
+		code = clEnqueueMarkerWithWaitList(lane->queue, 1, &last, NULL);
+	event_release(&last);
 	return code;
 }
 
-static cl_int enqueue_download(struct lane *lane, const struct device_arena *arena)
+static cl_int enqueue_download(struct lane *lane)
 {
-	char *to = arena->memory.out;
-	cl_int code =
-	    clEnqueueReadBuffer(lane->queue, lane->out.memory, CL_FALSE, 0, output_size(lane),
-	                        to + lane->tile.out, 0, NULL, &lane->download.event);
+	cl_event made = lane->launch[lane->launches - 1].event;
+	cl_int code = enqueue_read(lane, &lane->runs[0], lane->queue, NULL, &lane->download.event);
 
 	live_add(OBJECT_EVENT, lane->download.event);
+	for (uint32_t i = 1; !code && i < lane->run_count; i++)
+		code = enqueue_read(lane, &lane->runs[i], lane->quiet, i == 1 ? made : NULL,
+		                    i + 1 == lane->run_count ? &lane->last_quiet : NULL);
+	live_add(OBJECT_EVENT, lane->last_quiet);
 	return code;
+}
+
+/* True if some tile needs this step. */
+static bool step_needed(const struct lane *lane, const struct step *step)
+{
+	for (uint32_t i = 0; i < lane->count; i++)
+		if (plan_step_needed(lane->plan, step, &lane->tiles[i].tile))
+			return true;
+	return false;
 }
 
 static cl_int enqueue_steps(struct lane *lane)
 {
+	const struct stack *stack = lane->count > 1 ? &lane->stack : NULL;
 	cl_int code = CL_SUCCESS;
 
 	for (uint32_t i = 0; !code && i < lane->plan->count; i++) {
 		const struct step *step = &lane->plan->step[i];
 		struct command *command = &lane->launch[lane->launches];
 
-		if (!plan_step_needed(lane->plan, step, &lane->tile))
+		if (!step_needed(lane, step))
 			continue;
 		if (step->dst >= PLACE_A && step->kernel != KERNEL_EXTEND)
-			step_pack(step, &lane->tile, &lane->view[step->dst]);
-		code = step_launch(step, lane->device, &lane->tile, lane->queue, lane->view,
+			step_pack(step, &lane->high, &lane->view[step->dst]);
+		code = step_launch(step, lane->device, &lane->high, stack, lane->queue, lane->view,
 		                   &command->event);
 		if (code)
 			break;
@@ -233,55 +393,46 @@ static cl_int enqueue_steps(struct lane *lane)
 	return code;
 }
 
-static void CL_CALLBACK lane_notify(cl_event event, cl_int status, void *user)
-{
-	struct lane *lane = user;
-	int fd = lane->notify_fd;
-	uint64_t one = 1;
-
-	(void)event;
-	lane->state = status < 0 ? status : STATE_DONE; /* the lane may be reused from here on */
-	if (write(fd, &one, sizeof one) < 0)
-		log_error("cannot write to the eventfd");
-}
-
-static cl_int enqueue_tile(struct lane *lane, const struct device_arena *arena)
+static cl_int enqueue_tiles(struct lane *lane)
 {
 	cl_int code = lane->zero_copy ? CL_SUCCESS : use_buffers(lane);
-	cl_event last;
 
 	if (lane->zero_copy)
-		use_arena(lane, arena);
+		use_arena(lane);
 	if (!code)
 		code = reserve_scratch(lane);
 	if (!code && !lane->zero_copy)
-		code = enqueue_upload(lane, arena);
+		code = enqueue_upload(lane);
 	if (!code)
 		code = enqueue_steps(lane);
 	if (!code && !lane->zero_copy)
-		code = enqueue_download(lane, arena);
+		code = enqueue_download(lane);
 	if (code)
 		return code;
-	last = lane->zero_copy ? lane->launch[lane->launches - 1].event : lane->download.event;
-	lane->state = STATE_RUNNING;
-	code = clSetEventCallback(last, CL_COMPLETE, lane_notify, lane);
-	if (code)
-		return code;
-	/* A failure here comes when the callback may already be on its way: say so with a code that
-	 * ends the worker. */
-	return clFlush(lane->queue) ? CL_INVALID_COMMAND_QUEUE : CL_SUCCESS;
+	lane->last =
+	    lane->zero_copy ? lane->launch[lane->launches - 1].event : lane->download.event;
+	clRetainEvent(live_add(OBJECT_EVENT, lane->last));
+	code = clFlush(lane->queue);
+	if (!code && lane->last_quiet)
+		code = clFlush(lane->quiet);
+	return code;
 }
 
-cl_int lane_start(struct lane *lane, const struct plan *plan, const struct tile *tile,
-                  const struct device_arena *arena)
+cl_int lane_start(struct lane *lane, const struct plan *plan, const struct lane_tile *tiles,
+                  uint32_t count)
 {
 	cl_int code;
 
 	lane->plan = plan;
-	lane->tile = *tile;
-	code = enqueue_tile(lane, arena);
+	lane->count = count;
+	lane->status = CL_SUCCESS;
+	for (uint32_t i = 0; i < count; i++)
+		lane->tiles[i] = tiles[i];
+	make_stack(lane);
+	find_runs(lane);
+	code = enqueue_tiles(lane);
 	if (code) {
-		clFinish(lane->queue);
+		lane_wait(lane);
 		lane_reset(lane);
 	}
 	return code;
@@ -302,6 +453,8 @@ static uint64_t command_time(const struct command *command)
 
 static void report_launches(const struct lane *lane, struct message_tile_done *done)
 {
+	const struct tile *tile = &lane->tiles[0].tile;
+
 	done->launches = lane->launches;
 	for (uint32_t i = 0; i < lane->launches; i++) {
 		const struct command *command = &lane->launch[i];
@@ -309,7 +462,7 @@ static void report_launches(const struct lane *lane, struct message_tile_done *d
 
 		done->launch[i].kernel = command->step->kernel;
 		done->launch[i].ns = ns > UINT32_MAX ? UINT32_MAX : (uint32_t)ns;
-		done->launch[i].bytes = step_bytes(command->step, &lane->tile);
+		done->launch[i].bytes = lane->count * step_bytes(command->step, tile);
 	}
 }
 
@@ -318,23 +471,31 @@ static void report_copies(const struct lane *lane, struct message_tile_done *don
 	uint64_t before;
 
 	input_span(lane, &before, &done->upload_bytes);
-	done->download_bytes = output_size(lane);
-	done->upload_ns = command_time(&lane->upload);
-	done->download_ns = command_time(&lane->download);
+	done->download_bytes = output_span(lane);
+	done->upload_ns = command_time(&lane->upload) / lane->runs[0].count;
+	done->download_ns = command_time(&lane->download) / lane->runs[0].count;
 }
 
-void lane_finish(struct lane *lane, struct message_tile_done *done)
+uint32_t lane_finish(struct lane *lane, struct message_tile_done done[STACK_MAX])
 {
-	int state = lane->state;
+	uint32_t count = lane->count;
 
-	*done = (struct message_tile_done){.job = lane->tile.job, .index = lane->tile.index};
-	if (state < 0) {
-		done->error = ERR_DEVICE;
-		done->cl_error = state;
+	done[0] = (struct message_tile_done){.stack = count};
+	if (lane->status) {
+		done[0].error = ERR_DEVICE;
+		done[0].cl_error = lane->status;
 	} else {
-		report_launches(lane, done);
+		report_launches(lane, &done[0]);
 		if (!lane->zero_copy)
-			report_copies(lane, done);
+			report_copies(lane, &done[0]);
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		if (i)
+			done[i] = done[0];
+		done[i].place = i;
+		done[i].job = lane->tiles[i].tile.job;
+		done[i].index = lane->tiles[i].tile.index;
 	}
 	lane_reset(lane);
+	return count;
 }

@@ -1,4 +1,5 @@
-/* A lane: one tile at a time on its way through the device. Lanes overlap with each other. */
+/* A lane: tiles of one plan, one or a stack of them, on their way through the device. Lanes overlap
+ * with each other. */
 #ifndef DEVICE_LANE_H
 #define DEVICE_LANE_H
 
@@ -8,28 +9,40 @@
 
 struct lane;
 
+/* A tile, and the arena that it lies in. */
+struct lane_tile {
+	struct tile tile;
+	const struct device_arena *arena;
+};
+
 /* Makes a lane on a device, which must outlive it. zero_copy: kernels work in
- * the registered arenas themselves, else tiles are copied to the device and back. notify_fd: an
- * eventfd that is written when a tile is through. ERR_DEVICE or ERR_MEMORY on failure. */
-enum error lane_new(const struct device *device, bool zero_copy, int notify_fd,
-                    struct lane **lane) MUST_CHECK;
-/* Waits for a tile that is under way, whose answer is then lost. NULL is allowed; the pointer
+ * the registered arenas themselves, else tiles are copied to the device and back. ERR_DEVICE or
+ * ERR_MEMORY on failure. */
+enum error lane_new(const struct device *device, bool zero_copy, struct lane **lane) MUST_CHECK;
+/* Waits for tiles that are under way, whose answers are then lost. NULL is allowed; the pointer
  * becomes NULL. */
 void lane_free(struct lane **lane);
 
-/* True if the lane has no tile. */
+/* True if the lane has no tiles. */
 bool lane_idle(const struct lane *lane);
 
-/* Starts a tile that tile_valid() has passed; plan and arena must stay until it is finished.
- * Returns an OpenCL code; on failure the lane is idle again and nothing is under way. Between the
- * rows of the result the bytes up to out_pitch are undefined unless zero_copy. */
-cl_int lane_start(struct lane *lane, const struct plan *plan, const struct tile *tile,
-                  const struct device_arena *arena) MUST_CHECK;
+/* True if both tiles, of one plan, may go into one stack. */
+bool lane_stacks(const struct plan *plan, const struct tile *a, const struct tile *b);
 
-/* True if the lane's tile is through, or has failed. */
-bool lane_finished(const struct lane *lane);
+/* Starts tiles that tile_valid() has passed: one, or up to STACK_MAX that may go into one stack, of
+ * a lane that copies. Plan and arenas must stay until they are finished. Returns an OpenCL code; on
+ * failure the lane is idle again and nothing is under way. Between the rows of a result the bytes
+ * up to out_pitch are undefined unless zero_copy. */
+cl_int lane_start(struct lane *lane, const struct plan *plan, const struct lane_tile *tiles,
+                  uint32_t count) MUST_CHECK;
 
-/* Fills in the answer for a finished tile; the lane is then idle. */
-void lane_finish(struct lane *lane, struct message_tile_done *done);
+/* Asks the driver whether the lane's tiles are through, or have failed. */
+bool lane_finished(struct lane *lane);
+
+/* Waits for that. */
+void lane_wait(struct lane *lane);
+
+/* Fills in the answer for each finished tile; returns how many. The lane is then idle. */
+uint32_t lane_finish(struct lane *lane, struct message_tile_done done[STACK_MAX]);
 
 #endif

@@ -42,6 +42,7 @@ static const char help[] =
     "  --kernel-dir DIR  read the kernels' sources there instead of those built in\n"
     "  --cache-dir DIR   where compiled kernels are kept\n"
     "  --state-dir DIR   where it is kept which kernels are fastest\n"
+    "  --stack N         most tiles of a kind that share a launch, 1 to 16 (16)\n"
     "  --log-level NAME  error, warning, notice, info or debug (notice)\n"
     "  --probe           tell convolved which devices there are, and exit\n"
     "  --tune            measure the kernels of the usual filters, print it, and exit\n"
@@ -55,6 +56,7 @@ static const struct option long_options[] = {
     {"kernel-dir", required_argument, NULL, 'k'},
     {"cache-dir", required_argument, NULL, 'c'},
     {"state-dir", required_argument, NULL, 's'},
+    {"stack", required_argument, NULL, 'S'},
     {"log-level", required_argument, NULL, 'l'},
     {"tune", no_argument, NULL, 't'},
     {"filter", required_argument, NULL, 'f'},
@@ -110,6 +112,11 @@ static void parse_option(struct options *options, int c)
 	case 's':
 		options->worker.state_dir = optarg;
 		break;
+	case 'S':
+		options->worker.stack_most = parse_index("--stack", optarg);
+		if (!options->worker.stack_most || options->worker.stack_most > STACK_MAX)
+			usage_exit("--stack", optarg);
+		break;
 	case 't':
 		options->tune = true;
 		break;
@@ -146,7 +153,7 @@ static void parse_option(struct options *options, int c)
 
 static struct options parse_options(int argc, char **argv)
 {
-	struct options options = {.log_level = LOG_LEVEL_NOTICE};
+	struct options options = {.log_level = LOG_LEVEL_NOTICE, .worker.stack_most = STACK_MAX};
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", long_options, NULL)) != -1)
@@ -219,6 +226,7 @@ static enum error send_ready(const struct device *device, const struct worker *w
 	memcpy(ready->driver, device->driver, sizeof ready->driver);
 	ready->memory = device->memory;
 	ready->lanes = worker_lanes(worker);
+	ready->stack_most = worker_stack_most(worker);
 	ready->startup_ms = (uint32_t)(now_ms() - started_ms);
 	log_info("%s (%s) is ready after %u ms", device->name, device->driver, ready->startup_ms);
 	return wire_send(WORKER_SOCKET, &message, NULL);

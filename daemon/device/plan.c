@@ -555,6 +555,9 @@ enum error plan_new(struct programs *programs, const struct chain *chain, const 
 		e = add_calls(&b);
 	if (!e && !b.asked && chain->variant != VARIANT_ANY)
 		e = ERR_BAD_PARAMETER;
+	b.plan->stacks = true;
+	for (uint32_t i = 0; i < b.plan->count; i++)
+		b.plan->stacks &= step_stacks(&b.plan->step[i]);
 	if (e)
 		plan_free(&b.plan);
 	*plan = b.plan;

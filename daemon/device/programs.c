@@ -130,7 +130,7 @@ static cl_int launch_once(struct programs *p, struct special *special)
 	packed.buffer = dst;
 	views[PLACE_OUT] = packed;
 	if (!code)
-		code = step_launch(&step, p->source.device, &tile, p->queue, views, &event);
+		code = step_launch(&step, p->source.device, &tile, NULL, p->queue, views, &event);
 	live_add(OBJECT_EVENT, event);
 	if (!code)
 		code = clFinish(p->queue);

@@ -140,11 +140,15 @@ static void set_source_of_points(struct arguments *a, const struct view *view,
 }
 
 static void set_extend(struct arguments *a, const struct step *step, const struct tile *tile,
-                       const struct region *region, const struct view *view)
+                       const struct stack *stack, const struct region *region,
+                       const struct view *view)
 {
 	cl_int x0 = (cl_int)tile->x0 - (cl_int)step->expand_x;
-	cl_int y0 = (cl_int)tile->y0 - (cl_int)step->expand_y;
+	cl_int16 y0 = {{0}};
 
+	_Static_assert(sizeof y0 / sizeof *y0.s == STACK_MAX, "one for each tile");
+	for (uint32_t i = 0; i < stack->count; i++)
+		y0.s[i] = (cl_int)stack->y0[i] - (cl_int)step->expand_y;
 	set_view(a, view, step, step->dst_type);
 	set_u32(a, region->width);
 	set_u32(a, region->rows);
@@ -152,6 +156,7 @@ static void set_extend(struct arguments *a, const struct step *step, const struc
 	set_u32(a, region->blocks);
 	set(a, sizeof x0, &x0);
 	set(a, sizeof y0, &y0);
+	set_u32(a, stack->distance);
 	set_u32(a, step->border.image_width);
 	set_u32(a, step->border.image_height);
 	set_u32(a, step->border.mode);
@@ -387,16 +392,16 @@ static void find_items(const struct step *step, const struct region *region, siz
 	items[1] = step->pass ? region->samples : region->rows + 2 * step->radius_y;
 }
 
-static cl_int enqueue(const struct step *step, const struct region *region, cl_command_queue queue,
-                      cl_event *event)
+static cl_int enqueue(const struct step *step, const struct region *region, uint32_t tiles,
+                      cl_command_queue queue, cl_event *event)
 {
-	size_t local[2] = {step->shape.group_x, step->shape.group_y}, global[2];
+	size_t local[3] = {step->shape.group_x, step->shape.group_y, 1}, global[3] = {0, 0, tiles};
 
 	find_items(step, region, global);
 	for (int i = 0; i < 2; i++)
 		global[i] = (global[i] + local[i] - 1) / local[i] * local[i];
-	return clEnqueueNDRangeKernel(queue, step->function, 2, NULL, global, local, 0, NULL,
-	                              event);
+	return clEnqueueNDRangeKernel(queue, step->function, tiles > 1 ? 3 : 2, NULL, global, local,
+	                              0, NULL, event);
 }
 
 static void set_region_view(struct arguments *a, const struct step *step, const struct view *views,
@@ -414,30 +419,52 @@ static void set_region_view(struct arguments *a, const struct step *step, const 
 	set_u32(a, view->pitch);
 }
 
+bool step_stacks(const struct step *step)
+{
+	return !is_classic(step) && !is_shrink(step) && !is_grow(step);
+}
+
+/* Extends each tile of a stack by itself, all in one launch. */
+static cl_int launch_extend(const struct step *step, const struct device *device,
+                            const struct tile *tile, const struct stack *stack,
+                            cl_command_queue queue, const struct view *view, cl_event *event)
+{
+	struct stack alone = {.count = 1, .height = tile->height, .y0 = {tile->y0}};
+	struct arguments a = {.kernel = step->function};
+	struct tile one = *tile;
+	struct region region;
+
+	if (!stack)
+		stack = &alone;
+	one.height = stack->height;
+	region = find_region(step, device, &one);
+	set_extend(&a, step, tile, stack, &region, view);
+	return a.code ? a.code : enqueue(step, &region, stack->count, queue, event);
+}
+
 cl_int step_launch(const struct step *step, const struct device *device, const struct tile *tile,
-                   cl_command_queue queue, const struct view views[PLACES], cl_event *event)
+                   const struct stack *stack, cl_command_queue queue,
+                   const struct view views[PLACES], cl_event *event)
 {
 	struct arguments a = {.kernel = step->function};
 	struct region region = find_region(step, device, tile);
 	cl_int4 reach = find_reach(step, &region);
 	cl_mem image = NULL;
 
-	if (step->kernel == KERNEL_EXTEND) {
-		set_extend(&a, step, tile, &region, &views[step->dst]);
-	} else {
-		if (variant_get(step->kernel)->needs & VARIANT_IMAGE)
-			set_image(&a, step, &views[step->src], &reach, device, queue, &image);
-		else if (is_shrink(step) || is_grow(step))
-			set_source_of_points(&a, &views[step->src], step, tile);
-		else
-			set_region_view(&a, step, views, false);
-		set_region_view(&a, step, views, true);
-		set_u32(&a, region.samples);
-		set_u32(&a, region.rows);
-		set_u32(&a, step->bands);
-		set_u32(&a, region.blocks);
-		set_operation(&a, step, tile, views);
-	}
+	if (step->kernel == KERNEL_EXTEND)
+		return launch_extend(step, device, tile, stack, queue, &views[step->dst], event);
+	if (variant_get(step->kernel)->needs & VARIANT_IMAGE)
+		set_image(&a, step, &views[step->src], &reach, device, queue, &image);
+	else if (is_shrink(step) || is_grow(step))
+		set_source_of_points(&a, &views[step->src], step, tile);
+	else
+		set_region_view(&a, step, views, false);
+	set_region_view(&a, step, views, true);
+	set_u32(&a, region.samples);
+	set_u32(&a, region.rows);
+	set_u32(&a, step->bands);
+	set_u32(&a, region.blocks);
+	set_operation(&a, step, tile, views);
 	if (step->kernel == KERNEL_SEPARABLE)
 		set(&a, scratch_size(step, &region), NULL);
 	if (is_classic(step))
@@ -445,7 +472,7 @@ cl_int step_launch(const struct step *step, const struct device *device, const s
 	if (step->kernel == KERNEL_SEP_TWO_PASS)
 		set_u32(&a, step->pass);
 	if (!a.code)
-		a.code = enqueue(step, &region, queue, event);
+		a.code = enqueue(step, &region, 1, queue, event);
 	live_release(OBJECT_IMAGE, image);
 	return a.code;
 }

@@ -60,15 +60,28 @@ struct view {
 	uint32_t pitch; /* bytes */
 };
 
+/* Tiles of one plan, of one width and height, that lie one below another in every place: the first
+ * rows of neighbours are `distance` rows apart, so far that no region meets the next one's. For a
+ * kernel that is one high tile. NULL where a function takes it: a tile alone. */
+struct stack {
+	uint32_t count, distance;
+	uint32_t height;        /* of each tile */
+	uint32_t y0[STACK_MAX]; /* where each lies in the filtered image */
+};
+
 /* How a step's result lies in a buffer of its own: rows packed from the start such that pixel
  * (x0, y0) is aligned. Returns the bytes that it takes. The buffer is not set. */
 uint64_t step_pack(const struct step *step, const struct tile *tile, struct view *view);
 
-/* Enqueues a step on a tile; views[] has the places that it reads and writes. The event becomes the
- * caller's. Returns an OpenCL code; on failure nothing is enqueued. */
+/* True if a stack can go through this step: it does not depend on where a row lies in the image. */
+bool step_stacks(const struct step *step);
+
+/* Enqueues a step on a tile (of a stack: as high as all of it); views[] has the places that it
+ * reads and writes. The event becomes the caller's. Returns an OpenCL code; on failure nothing is
+ * enqueued. */
 cl_int step_launch(const struct step *step, const struct device *device, const struct tile *tile,
-                   cl_command_queue queue, const struct view views[PLACES],
-                   cl_event *event) MUST_CHECK;
+                   const struct stack *stack, cl_command_queue queue,
+                   const struct view views[PLACES], cl_event *event) MUST_CHECK;
 
 /* The bytes of the regions that the step reads and writes, each once. */
 uint64_t step_bytes(const struct step *step, const struct tile *tile);

@@ -464,7 +464,7 @@ static double measure(const struct tuner *t, struct trial *r, const struct candi
 {
 	cl_ulong start = 0, end = 0;
 	cl_event event = NULL;
-	cl_int code = step_launch(&c->step, programs_device(t->programs), &r->tile, t->queue,
+	cl_int code = step_launch(&c->step, programs_device(t->programs), &r->tile, NULL, t->queue,
 	                          r->views, &event);
 
 	live_add(OBJECT_EVENT, event);

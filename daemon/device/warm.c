@@ -2,7 +2,6 @@
  */
 #include "device/warm.h"
 
-#include <poll.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -18,35 +17,32 @@ static const char *const chains[] = {
     "convolve=kernel=1e9 2 3;4 5 6;7 8 0:scale=1,bilateral=radius=1,unsharp=sigma=0.3,box",
 };
 
-static enum error run_tile(const struct plan *plan, struct lane *lane, int notify_fd,
+static enum error run_tile(const struct plan *plan, struct lane *lane,
                            const struct device_arena *arena)
 {
 	struct tiling tiling;
-	struct tile tile;
+	struct lane_tile tile = {.arena = arena};
 	struct problem problem;
-	struct message_tile_done done;
-	struct pollfd wait = {.fd = notify_fd, .events = POLLIN};
-	uint64_t count;
+	struct message_tile_done done[STACK_MAX];
 	cl_int code;
 
 	if (tiling_init(&tiling, &plan->chain, &plan->image, ARENA_SIZE, ARENA_SIZE, 1 << 20,
 	                &problem))
 		return ERR_INTERNAL;
-	tiling_tile(&tiling, 0, 0, 0, &tile);
-	code = lane_start(lane, plan, &tile, arena);
+	tiling_tile(&tiling, 0, 0, 0, &tile.tile);
+	code = lane_start(lane, plan, &tile, 1);
 	if (code) {
 		log_error("cannot launch the kernels: %s", opencl_error_name(code));
 		return ERR_DEVICE;
 	}
-	while (!lane_finished(lane))
-		poll(&wait, 1, -1);
-	if (read(notify_fd, &count, sizeof count) < 0)
-		log_debug("the eventfd was empty");
-	lane_finish(lane, &done);
-	return done.error;
+	lane_wait(lane);
+	if (!lane_finished(lane))
+		return ERR_DEVICE;
+	lane_finish(lane, done);
+	return done->error;
 }
 
-static enum error run_chain(struct programs *programs, struct lane *lane, int notify_fd,
+static enum error run_chain(struct programs *programs, struct lane *lane,
                             const struct device_arena *arena, const char *text,
                             const struct image *image)
 {
@@ -64,14 +60,14 @@ static enum error run_chain(struct programs *programs, struct lane *lane, int no
 		e = plan_new(programs, chain, image, plan_choose_general, NULL, &plan);
 	}
 	if (!e)
-		e = run_tile(plan, lane, notify_fd, arena);
+		e = run_tile(plan, lane, arena);
 	plan_free(&plan);
 	free(chain);
 	return e;
 }
 
 /* All chains for one type, with alpha and without. */
-static enum error run_type(struct programs *programs, struct lane *lane, int notify_fd,
+static enum error run_type(struct programs *programs, struct lane *lane,
                            const struct device_arena *arena, enum pixel_type type)
 {
 	enum error e = ERR_OK;
@@ -84,12 +80,12 @@ static enum error run_type(struct programs *programs, struct lane *lane, int not
 			                      .type = type,
 			                      .alpha = alpha};
 
-			e = run_chain(programs, lane, notify_fd, arena, chains[i], &image);
+			e = run_chain(programs, lane, arena, chains[i], &image);
 		}
 	return e;
 }
 
-enum error warm_up(struct programs *programs, struct lane *lane, int notify_fd)
+enum error warm_up(struct programs *programs, struct lane *lane)
 {
 	struct device_arena arena;
 	int fd;
@@ -102,7 +98,7 @@ enum error warm_up(struct programs *programs, struct lane *lane, int notify_fd)
 	if (e)
 		return e;
 	for (enum pixel_type type = 0; !e && type < PIXEL_TYPES; type++)
-		e = run_type(programs, lane, notify_fd, &arena, type);
+		e = run_type(programs, lane, &arena, type);
 	device_arena_close(&arena);
 	return e;
 }

@@ -4,8 +4,8 @@
 
 #include "device/lane.h"
 
-/* Launches every general kernel of every type on a small tile, on an idle lane that writes
- * notify_fd, and waits for it. */
-enum error warm_up(struct programs *programs, struct lane *lane, int notify_fd) MUST_CHECK;
+/* Launches every general kernel of every type on a small tile, on an idle lane, and waits for it.
+ */
+enum error warm_up(struct programs *programs, struct lane *lane) MUST_CHECK;
 
 #endif

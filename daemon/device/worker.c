@@ -1,4 +1,5 @@
-/* The worker's loop: one thread that waits for a message or for a tile to be through.
+/* The worker's loop: one thread that waits for a message, and looks at its lanes in between: the
+ * longer one has been at work, the less often.
  *
  * The front gives at most a few tiles more than there are lanes, so tiles wait here in a plain
  * list, in the order in which they came. What goes wrong with a tile is said in its answer; after
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,25 +25,39 @@ enum {
 	LANES_SHARED = 2,
 	LANES_OWN = 3,
 	LANES_LIMIT = 3,
+	IDLE_MS = 3600000,
 	TUNE_AFTER_MS = 100,
+	TIMER_SLACK_NS = 1000,
 	WAIT_MS = 10000, /* for a program, at most: less than the front gives a tile */
 	WAIT_CHECK_MS = 500,
-	OBJECTS_MS = 1000, /* while busy */
-	FAILED_MAX = 3,    /* tiles one after another: then a fresh process may do better */
+	OBJECTS_MS = 1000,     /* while busy */
+	FAILED_MAX = 3,        /* tiles one after another: then a fresh process may do better */
+	STACK_BYTES = 8 << 20, /* of tiles' input, at most: lanes are to overlap */
+	LOOK_NS_LEAST = 10000,
+	LOOK_NS_MOST = 500000,
+	LOOK_SHARE = 16, /* part of the time that a lane has been at work, until the next look */
 };
 
-struct job_plan {
-	struct job_plan *next;
-	uint64_t job;
-	struct plan *plan; /* NULL if it could not be made: then the answer to its tiles */
+struct known_plan {
+	struct known_plan *next;
+	uint64_t id;         /* 0: not to be used any more, but perhaps still by a lane */
+	uint64_t generation; /* what was known when it was made */
+	struct plan *plan;   /* NULL if it could not be made: then the answer to its tiles */
 	enum error error;
 	char reason[sizeof(((struct message_tile_done *)0)->reason)];
 };
 
 struct waiting_tile {
 	struct waiting_tile *next;
-	struct tile tile;
+	struct message_tile message;
 	uint64_t since_ms;
+};
+
+/* A lane, and when to look at it next. */
+struct watched_lane {
+	struct lane *lane;
+	const struct plan *plan;
+	uint64_t started, look; /* nanoseconds */
 };
 
 struct worker {
@@ -52,18 +68,26 @@ struct worker {
 	uint64_t objects_ms;            /* when it was told */
 	const struct device *device;
 	int socket, notify_fd;
-	struct lane *lane[LANES_LIMIT];
+	struct watched_lane lane[LANES_LIMIT];
 	uint32_t lanes;
+	uint32_t stack_most; /* tiles that may share a launch */
 	struct device_arena *arenas;
 	uint32_t arena_count;
-	struct job_plan *plans;
+	struct known_plan *plans;
+	uint64_t choices;                   /* that the tuner has made */
 	struct waiting_tile *first, **last; /* tiles without a lane */
-	unsigned failed;                    /* tiles since the last that was filtered */
+	uint32_t waiting;
+	unsigned failed; /* tiles since the last that was filtered */
 };
 
 uint32_t worker_lanes(const struct worker *worker)
 {
 	return worker->lanes;
+}
+
+uint32_t worker_stack_most(const struct worker *worker)
+{
+	return worker->stack_most;
 }
 
 enum error worker_new(const struct device *device, const struct worker_options *options, int socket,
@@ -78,6 +102,7 @@ enum error worker_new(const struct device *device, const struct worker_options *
 	w->device = device;
 	w->socket = socket;
 	w->last = &w->first;
+	w->stack_most = device->unified ? 1 : options->stack_most;
 	w->notify_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (w->notify_fd < 0)
 		e = ERR_IO;
@@ -85,11 +110,11 @@ enum error worker_new(const struct device *device, const struct worker_options *
 		e = programs_new(&w->programs, device, options->kernel_dir, options->cache_dir,
 		                 w->notify_fd);
 	while (!e && w->lanes < (device->unified ? LANES_SHARED : LANES_OWN)) {
-		e = lane_new(device, device->unified, w->notify_fd, &w->lane[w->lanes]);
+		e = lane_new(device, device->unified, &w->lane[w->lanes].lane);
 		w->lanes++;
 	}
 	if (!e)
-		e = warm_up(w->programs, w->lane[0], w->notify_fd);
+		e = warm_up(w->programs, w->lane[0].lane);
 	if (!e) {
 		w->tuner = tuner_new(w->programs, options->state_dir, options->kernel_dir,
 		                     options->platform, options->device);
@@ -107,9 +132,9 @@ struct tuner *worker_tuner(const struct worker *worker)
 
 static void plans_free(struct worker *w)
 {
-	struct job_plan *next;
+	struct known_plan *next;
 
-	for (struct job_plan *p = w->plans; p; p = next) {
+	for (struct known_plan *p = w->plans; p; p = next) {
 		next = p->next;
 		plan_free(&p->plan);
 		live_release(OBJECT_PLAN, p);
@@ -133,7 +158,7 @@ void worker_free(struct worker **worker)
 	if (!w)
 		return;
 	for (uint32_t i = 0; i < LANES_LIMIT; i++)
-		lane_free(&w->lane[i]);
+		lane_free(&w->lane[i].lane);
 	for (uint32_t i = 0; i < w->arena_count; i++)
 		device_arena_close(&w->arenas[i]);
 	plans_free(w);
@@ -147,12 +172,17 @@ void worker_free(struct worker **worker)
 	*worker = NULL;
 }
 
-static uint64_t now_ms(void)
+static uint64_t now_ns(void)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t now_ms(void)
+{
+	return now_ns() / 1000000;
 }
 
 static const struct device_arena *find_arena(const struct worker *w, uint32_t number)
@@ -163,14 +193,38 @@ static const struct device_arena *find_arena(const struct worker *w, uint32_t nu
 	return NULL;
 }
 
-/* The link that points to a job's plan, or the end of the list. */
-static struct job_plan **find_plan(struct worker *w, uint64_t job)
+/* The link that points to a plan, or the end of the list. */
+static struct known_plan **find_plan(struct worker *w, uint64_t id)
 {
-	struct job_plan **link = &w->plans;
+	struct known_plan **link = &w->plans;
 
-	while (*link && (*link)->job != job)
+	while (*link && (*link)->id != id)
 		link = &(*link)->next;
 	return link;
+}
+
+static bool is_in_use(const struct worker *w, const struct plan *plan)
+{
+	for (uint32_t i = 0; i < w->lanes; i++)
+		if (!lane_idle(w->lane[i].lane) && w->lane[i].plan == plan)
+			return true;
+	return false;
+}
+
+/* Frees the plans that were given up and that no lane uses. */
+static void sweep_plans(struct worker *w)
+{
+	struct known_plan **link = &w->plans, *known;
+
+	while ((known = *link)) {
+		if (known->id || is_in_use(w, known->plan)) {
+			link = &known->next;
+			continue;
+		}
+		*link = known->next;
+		plan_free(&known->plan);
+		live_release(OBJECT_PLAN, known);
+	}
 }
 
 /* Sends an answer; an error that leaves the device in doubt is returned. */
@@ -210,76 +264,168 @@ static enum error answer_unbuilt(struct worker *w, const struct tile *tile, cons
 	return answer_error(w, tile, ERR_DEVICE, CL_BUILD_PROGRAM_FAILURE, reason);
 }
 
-/* Starts a tile on an idle lane, or answers why not. */
-static enum error start_tile(struct worker *w, struct lane *lane, const struct tile *tile)
+/* Counts what a plan depends on: programs that are built and choices of the tuner. */
+static uint64_t generation(const struct worker *w)
 {
-	struct job_plan *job = *find_plan(w, tile->job);
-	const struct device_arena *arena = find_arena(w, tile->arena);
-	enum error e;
-	cl_int code;
+	struct message_programs built;
 
-	if (job && !job->plan)
-		return answer_error(w, tile, job->error, 0, job->reason);
-	if (!job || !arena ||
-	    !tile_valid(tile, &job->plan->image, &job->plan->chain, arena->memory.in_size,
-	                arena->memory.out_size)) {
-		log_error("job %llu tile %u: no such plan or arena, or not within it",
-		          (unsigned long long)tile->job, tile->index);
-		return answer_error(w, tile, ERR_INTERNAL, 0, NULL);
+	programs_count(w->programs, &built);
+	return (uint64_t)built.compiled + built.cached + built.failed + w->choices;
+}
+
+static enum error make_plan(struct worker *w, uint64_t id, const struct chain *chain,
+                            const struct image *image);
+
+/* The plan of a tile, or NULL; made anew if better kernels may be known by now. */
+static struct known_plan *current_plan(struct worker *w, uint64_t id)
+{
+	struct known_plan *known = *find_plan(w, id);
+
+	if (!known || !known->plan || known->generation == generation(w))
+		return known;
+	if (make_plan(w, id, &known->plan->chain, &known->plan->image))
+		return known;
+	known->id = 0;
+	return *find_plan(w, id);
+}
+
+/* True if the tile lies within the arena that it names, and fits the plan. */
+static bool is_sound(const struct worker *w, const struct plan *plan, const struct tile *tile)
+{
+	const struct device_arena *arena = find_arena(w, tile->arena);
+
+	return arena && tile_valid(tile, &plan->image, &plan->chain, arena->memory.in_size,
+	                           arena->memory.out_size);
+}
+
+/* How many tiles are to share a launch: no more than leaves each idle lane its part. */
+static uint32_t stack_size(const struct worker *w, const struct tile *tile)
+{
+	uint64_t bytes = (uint64_t)tile->in_pitch * tile->height;
+	uint32_t idle = 0, most = w->stack_most;
+
+	for (uint32_t i = 0; i < w->lanes; i++)
+		idle += lane_idle(w->lane[i].lane);
+	if (most > (w->waiting + idle) / idle) /* this tile and those that wait, rounded up */
+		most = (w->waiting + idle) / idle;
+	if (most > STACK_BYTES / bytes)
+		most = (uint32_t)(STACK_BYTES / bytes);
+	return most;
+}
+
+/* Takes tiles that may go with the first one out of the waiting ones; returns how many there are
+ * then. */
+static uint32_t gather(struct worker *w, uint64_t id, const struct plan *plan,
+                       struct lane_tile tiles[STACK_MAX])
+{
+	uint32_t count = 1, most = stack_size(w, &tiles[0].tile);
+	struct waiting_tile **link = &w->first, *waiting;
+
+	while (count < most && (waiting = *link)) {
+		const struct tile *tile = &waiting->message.tile;
+
+		if (waiting->message.plan != id || !lane_stacks(plan, &tiles[0].tile, tile) ||
+		    !is_sound(w, plan, tile)) {
+			link = &waiting->next;
+			continue;
+		}
+		tiles[count++] = (struct lane_tile){*tile, find_arena(w, tile->arena)};
+		*link = waiting->next;
+		live_release(OBJECT_TILE, waiting);
+		w->waiting--;
 	}
-	if (plan_resolve(job->plan, w->programs) != PROGRAM_READY)
-		return answer_unbuilt(w, tile, job->plan);
-	code = lane_start(lane, job->plan, tile, arena);
-	if (!code)
-		return ERR_OK;
-	e = answer_error(w, tile, ERR_DEVICE, code, NULL);
+	return count;
+}
+
+static enum error answer_failed(struct worker *w, const struct lane_tile *tiles, uint32_t count,
+                                cl_int code)
+{
+	enum error e = ERR_OK;
+
+	for (uint32_t i = 0; !e && i < count; i++)
+		e = answer_error(w, &tiles[i].tile, ERR_DEVICE, code, NULL);
 	w->failed++;
 	return opencl_error_fatal(code) || w->failed == FAILED_MAX ? ERR_DEVICE : e;
 }
 
-static struct lane *idle_lane(const struct worker *w)
+/* Starts a tile on an idle lane, with others that may go with it, or answers why not. */
+static enum error start_tile(struct worker *w, struct watched_lane *lane,
+                             const struct message_tile *message)
+{
+	struct known_plan *known = current_plan(w, message->plan);
+	struct lane_tile tiles[STACK_MAX] = {{message->tile, find_arena(w, message->tile.arena)}};
+	uint32_t count;
+	cl_int code;
+
+	if (known && !known->plan)
+		return answer_error(w, &message->tile, known->error, 0, known->reason);
+	if (!known || !is_sound(w, known->plan, &message->tile)) {
+		log_error("job %llu tile %u: no such plan or arena, or not within it",
+		          (unsigned long long)message->tile.job, message->tile.index);
+		return answer_error(w, &message->tile, ERR_INTERNAL, 0, NULL);
+	}
+	if (plan_resolve(known->plan, w->programs) != PROGRAM_READY)
+		return answer_unbuilt(w, &message->tile, known->plan);
+	count = gather(w, message->plan, known->plan, tiles);
+	code = lane_start(lane->lane, known->plan, tiles, count);
+	if (code)
+		return answer_failed(w, tiles, count, code);
+	lane->plan = known->plan;
+	lane->started = now_ns();
+	lane->look = lane->started + LOOK_NS_LEAST;
+	return ERR_OK;
+}
+
+static struct watched_lane *idle_lane(struct worker *w)
 {
 	for (uint32_t i = 0; i < w->lanes; i++)
-		if (lane_idle(w->lane[i]))
-			return w->lane[i];
+		if (lane_idle(w->lane[i].lane))
+			return &w->lane[i];
 	return NULL;
 }
 
 /* True if a tile has to wait for a program that its plan insists on. */
-static bool must_wait(struct worker *w, const struct tile *tile)
+static bool must_wait(struct worker *w, const struct message_tile *tile)
 {
-	const struct job_plan *job = *find_plan(w, tile->job);
+	const struct known_plan *known = *find_plan(w, tile->plan);
 
-	return job && job->plan && plan_resolve(job->plan, w->programs) == PROGRAM_PENDING;
+	return known && known->plan && plan_resolve(known->plan, w->programs) == PROGRAM_PENDING;
 }
 
-static enum error answer_late(struct worker *w, const struct tile *tile)
+static enum error answer_late(struct worker *w, const struct message_tile *tile)
 {
 	char reason[sizeof(((struct message_tile_done *)0)->reason)];
 
 	snprintf(reason, sizeof reason, "%s is still being compiled on %s; ask again",
-	         kernel_name(chain_kernel(&(*find_plan(w, tile->job))->plan->chain)),
+	         kernel_name(chain_kernel(&(*find_plan(w, tile->plan))->plan->chain)),
 	         w->device->name);
-	return answer_error(w, tile, ERR_NOT_READY, 0, reason);
+	return answer_error(w, &tile->tile, ERR_NOT_READY, 0, reason);
+}
+
+/* The first tile that need not wait for a program, or has waited for too long; taken out. */
+static struct waiting_tile *next_tile(struct worker *w, bool *late)
+{
+	for (struct waiting_tile **link = &w->first, *tile; (tile = *link); link = &tile->next) {
+		*late = must_wait(w, &tile->message);
+		if (*late && now_ms() - tile->since_ms < WAIT_MS)
+			continue;
+		*link = tile->next;
+		w->waiting--;
+		return tile;
+	}
+	return NULL;
 }
 
 /* Gives waiting tiles to idle lanes. */
 static enum error start_tiles(struct worker *w)
 {
-	struct waiting_tile **link = &w->first, *tile;
-	struct lane *lane;
+	struct waiting_tile *tile;
+	struct watched_lane *lane;
 	bool late;
 	enum error e = ERR_OK;
 
-	while (!e && *link && (lane = idle_lane(w))) {
-		tile = *link;
-		late = must_wait(w, &tile->tile);
-		if (late && now_ms() - tile->since_ms < WAIT_MS) {
-			link = &tile->next;
-			continue;
-		}
-		*link = tile->next;
-		e = late ? answer_late(w, &tile->tile) : start_tile(w, lane, &tile->tile);
+	while (!e && (lane = idle_lane(w)) && (tile = next_tile(w, &late))) {
+		e = late ? answer_late(w, &tile->message) : start_tile(w, lane, &tile->message);
 		live_release(OBJECT_TILE, tile);
 	}
 	for (w->last = &w->first; *w->last; w->last = &(*w->last)->next)
@@ -287,20 +433,47 @@ static enum error start_tiles(struct worker *w)
 	return e;
 }
 
-/* Answers for the tiles that are through. A command that failed while it ran is always fatal. */
+/* Answers for a lane's tiles. A command that failed while it ran is always fatal. */
+static enum error finish_lane(struct worker *w, struct lane *lane)
+{
+	struct message_tile_done done[STACK_MAX];
+	uint32_t count = lane_finish(lane, done);
+	enum error e = ERR_OK;
+
+	for (uint32_t i = 0; !e && i < count; i++)
+		e = answer(w, &done[i]);
+	if (!e && done->error)
+		e = ERR_DEVICE;
+	w->failed = 0;
+	sweep_plans(w);
+	return e;
+}
+
+/* When to look at a lane again that has not been through. */
+static uint64_t look_again(const struct watched_lane *lane, uint64_t now)
+{
+	uint64_t pause = (now - lane->started) / LOOK_SHARE;
+
+	if (pause < LOOK_NS_LEAST)
+		pause = LOOK_NS_LEAST;
+	return now + (pause < LOOK_NS_MOST ? pause : LOOK_NS_MOST);
+}
+
+/* Looks at the lanes for which it is time. */
 static enum error finish_tiles(struct worker *w)
 {
-	struct message_tile_done done;
+	uint64_t now = now_ns();
 	enum error e = ERR_OK;
 
 	for (uint32_t i = 0; !e && i < w->lanes; i++) {
-		if (!lane_finished(w->lane[i]))
+		struct watched_lane *lane = &w->lane[i];
+
+		if (lane_idle(lane->lane) || lane->look > now)
 			continue;
-		lane_finish(w->lane[i], &done);
-		e = answer(w, &done);
-		if (!e && done.error)
-			e = ERR_DEVICE;
-		w->failed = 0;
+		if (lane_finished(lane->lane))
+			e = finish_lane(w, lane->lane);
+		else
+			lane->look = look_again(lane, now);
 	}
 	return e;
 }
@@ -338,72 +511,79 @@ static enum error drop_arena(struct worker *w, uint32_t number)
 	return ERR_INTERNAL;
 }
 
-/* Says why a job has no plan. That a variant can do nothing of it is for the client to know. */
+/* Says why there is no plan. That a variant can do nothing of it is for the client to know. */
 static void describe_failure(const struct worker *w, const struct chain *chain,
-                             struct job_plan *job)
+                             struct known_plan *known)
 {
-	char what[sizeof job->reason - 72];
+	char what[sizeof known->reason - 72];
 
-	if (job->error != ERR_BAD_PARAMETER || chain->variant == VARIANT_ANY) {
-		log_error("job %llu has no plan: %s", (unsigned long long)job->job,
-		          error_slug(job->error));
-		job->error = ERR_INTERNAL;
+	if (known->error != ERR_BAD_PARAMETER || chain->variant == VARIANT_ANY) {
+		log_error("a chain has no plan: %s", error_slug(known->error));
+		known->error = ERR_INTERNAL;
 		return;
 	}
 	variant_describe(chain_kernel(chain), what, sizeof what);
-	snprintf(job->reason, sizeof job->reason, "on %.40s nothing here can be done by %s",
+	snprintf(known->reason, sizeof known->reason, "on %.40s nothing here can be done by %s",
 	         w->device->name, what);
 }
 
-/* Makes a job's plan. If that fails its tiles are answered with the error; only what no front would
- * send is returned, and the failure of a device that has no room for a few weights. */
+/* Makes a plan. If that fails its tiles are answered with the error; only ERR_MEMORY is returned,
+ * and the failure of a device that has no room for a few weights. */
+static enum error make_plan(struct worker *w, uint64_t id, const struct chain *chain,
+                            const struct image *image)
+{
+	struct known_plan *known = live_add(OBJECT_PLAN, calloc(1, sizeof *known));
+	enum error e;
+
+	if (!known)
+		return ERR_MEMORY;
+	known->id = id;
+	known->generation = generation(w);
+	known->error = plan_new(w->programs, chain, image, tuner_choose, w->tuner, &known->plan);
+	e = known->error == ERR_DEVICE ? ERR_DEVICE : ERR_OK;
+	if (known->error)
+		describe_failure(w, chain, known);
+	known->next = w->plans;
+	w->plans = known;
+	return e;
+}
+
+/* Only what no front would send is an error, besides those of make_plan(). */
 static enum error take_plan(struct worker *w, const struct message_plan *message, int chain_fd)
 {
 	struct chain *chain = malloc(sizeof *chain);
-	struct job_plan *job = live_add(OBJECT_PLAN, calloc(1, sizeof *job));
-	enum error e = chain && job ? ERR_OK : ERR_MEMORY;
+	enum error e = chain ? ERR_OK : ERR_MEMORY;
 
 	if (!e)
 		e = sealed_read(chain_fd, chain, sizeof *chain);
-	if (!e &&
-	    (!chain_valid(chain) || !image_valid(&message->image) || *find_plan(w, message->job)))
+	if (!e && (!message->plan || !chain_valid(chain) || !image_valid(&message->image) ||
+	           *find_plan(w, message->plan)))
 		e = ERR_INTERNAL;
-	if (!e) {
-		job->job = message->job;
-		job->error = plan_new(w->programs, chain, &message->image, tuner_choose, w->tuner,
-		                      &job->plan);
-		e = job->error == ERR_DEVICE ? ERR_DEVICE : ERR_OK;
-		if (job->error)
-			describe_failure(w, chain, job);
-		job->next = w->plans;
-		w->plans = job;
-		job = NULL;
-	}
-	live_release(OBJECT_PLAN, job);
+	if (!e)
+		e = make_plan(w, message->plan, chain, &message->image);
 	free(chain);
 	return e;
 }
 
-static void drop_plan(struct worker *w, uint64_t job)
+static void drop_plan(struct worker *w, uint64_t id)
 {
-	struct job_plan **link = find_plan(w, job), *plan = *link;
+	struct known_plan *known = *find_plan(w, id);
 
-	if (!plan)
-		return;
-	*link = plan->next;
-	plan_free(&plan->plan);
-	live_release(OBJECT_PLAN, plan);
+	if (known && id)
+		known->id = 0;
+	sweep_plans(w);
 }
 
-static enum error take_tile(struct worker *w, const struct tile *tile)
+static enum error take_tile(struct worker *w, const struct message_tile *tile)
 {
 	struct waiting_tile *waiting = live_add(OBJECT_TILE, malloc(sizeof *waiting));
 
 	if (!waiting)
 		return ERR_MEMORY;
-	*waiting = (struct waiting_tile){.tile = *tile, .since_ms = now_ms()};
+	*waiting = (struct waiting_tile){.message = *tile, .since_ms = now_ms()};
 	*w->last = waiting;
 	w->last = &waiting->next;
+	w->waiting++;
 	return ERR_OK;
 }
 
@@ -418,10 +598,10 @@ static enum error handle(struct worker *w, const struct message *message, const 
 	case MSG_PLAN:
 		return take_plan(w, &message->plan, fds[0]);
 	case MSG_PLAN_DROP:
-		drop_plan(w, message->plan_drop.job);
+		drop_plan(w, message->plan_drop.plan);
 		return ERR_OK;
 	case MSG_TILE:
-		return take_tile(w, &message->tile.tile);
+		return take_tile(w, &message->tile);
 	default:
 		log_error("message %s is not for a device", message_name(message->type));
 		return ERR_INTERNAL;
@@ -459,7 +639,7 @@ static bool is_idle(const struct worker *w)
 	bool idle = !w->first;
 
 	for (uint32_t i = 0; i < w->lanes; i++)
-		idle &= lane_idle(w->lane[i]);
+		idle &= lane_idle(w->lane[i].lane);
 	return idle;
 }
 
@@ -514,21 +694,42 @@ static enum error send_choices(const struct worker *w)
 	return e;
 }
 
-/* Waits for a message or a tile. While there is none, the tuner has its turns: the first after a
- * pause, each no longer than a launch. due: milliseconds until there is something to tell, or -1.
- */
+/* How long the next wait may last, in nanoseconds. */
+static uint64_t wait_limit(const struct worker *w, uint64_t pause_ms)
+{
+	uint64_t limit = pause_ms * 1000000, now = now_ns();
+
+	if (w->first && limit > WAIT_CHECK_MS * UINT64_C(1000000))
+		limit = WAIT_CHECK_MS * UINT64_C(1000000);
+	for (uint32_t i = 0; i < w->lanes; i++) {
+		const struct watched_lane *lane = &w->lane[i];
+
+		if (!lane_idle(lane->lane) && lane->look < now + limit)
+			limit = lane->look > now ? lane->look - now : 0;
+	}
+	return limit;
+}
+
+/* Waits for a message, or until it is time to look at a lane. While there is nothing to do, the
+ * tuner has its turns: the first after a pause, each no longer than a launch. due: milliseconds
+ * until there is something to tell, or -1. */
 static enum error wait_or_tune(struct worker *w, struct pollfd wait[2], int due, bool *tuning)
 {
 	struct message_choice choice;
 	bool may_tune = is_idle(w) && tuner_ready(w->tuner);
-	int pause = w->first && (due < 0 || due > WAIT_CHECK_MS) ? WAIT_CHECK_MS : due;
-	int count = poll(wait, 2, !may_tune ? pause : *tuning ? 0 : TUNE_AFTER_MS);
+	uint64_t idle = due < 0 ? IDLE_MS : (uint64_t)due;
+	uint64_t limit = wait_limit(w, !may_tune ? idle : *tuning ? 0 : TUNE_AFTER_MS);
+	struct timespec most = {.tv_sec = (time_t)(limit / 1000000000),
+	                        .tv_nsec = (long)(limit % 1000000000)};
+	int count = ppoll(wait, 2, &most, NULL);
 
 	if (count < 0)
 		return errno == EINTR ? ERR_OK : ERR_IO;
 	*tuning = may_tune && count == 0;
-	if (*tuning && tuner_step(w->tuner, &choice))
+	if (*tuning && tuner_step(w->tuner, &choice)) {
+		w->choices++;
 		return send_choice(w, &choice);
+	}
 	return ERR_OK;
 }
 
@@ -541,6 +742,7 @@ enum error worker_run(struct worker *w)
 	uint64_t count;
 	int due = 0;
 
+	prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS);
 	while (!e && !closed) {
 		wait[0].revents = wait[1].revents = 0;
 		e = wait_or_tune(w, wait, due, &tuning);

@@ -13,6 +13,7 @@ struct worker_options {
 	const char *kernel_dir;    /* sources to use instead of those in the program */
 	const char *cache_dir;     /* compiled programs */
 	const char *state_dir;     /* what was measured */
+	unsigned stack_most;       /* tiles that may share a launch, 1 to STACK_MAX */
 };
 
 /* Makes a worker for a device, which must outlive it, builds the general kernels and runs each
@@ -23,6 +24,8 @@ void worker_free(struct worker **worker);
 
 /* How many tiles it can work on at once. */
 uint32_t worker_lanes(const struct worker *worker);
+/* How many tiles of a kind may share a launch. */
+uint32_t worker_stack_most(const struct worker *worker);
 struct tuner *worker_tuner(const struct worker *worker);
 
 /* Serves messages until the front closes the socket (ERR_OK), or until the device or the socket

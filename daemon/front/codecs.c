@@ -27,7 +27,7 @@ struct codec {
 	struct codec_arena arena;
 	struct job *job;    /* that it works on; holds a reference */
 	unsigned tasks;     /* that are not back */
-	uint64_t last_job;  /* whose tasks these are */
+	struct plan *plan;  /* that these go through, or NULL */
 	uint32_t next_tile; /* index that the next MSG_TILE must have */
 	struct verified_tiles verified;
 };
@@ -57,14 +57,13 @@ const struct codec_arena *codec_arena(unsigned i)
 static void codec_start_job(struct codec *c, struct job *job)
 {
 	struct message message = {.type = MSG_JOB, .job = job->options};
-	int fds[] = {job->body.fd, job->chain_fd};
+	int fds[] = {job->body.fd, job->chain->fd};
 
 	message.job.arena = c->worker.number;
-	message.job.samples_max = owner->samples_max(job->chain);
+	message.job.samples_max = owner->samples_max(job->chain->chain);
 	message.job.verify_share = config->verify_share;
 	message.job.verify_taps = config->verify_taps;
 	c->job = job;
-	c->last_job = job->id;
 	c->next_tile = 0;
 	c->verified = (struct verified_tiles){0};
 	job->codec = c;
@@ -132,9 +131,9 @@ static void codec_check_idle(struct codec *c)
 {
 	if (c->job || c->tasks)
 		return;
-	if (c->last_job)
-		owner->job_gone(c->last_job, c->worker.number);
-	c->last_job = 0;
+	if (c->plan)
+		plan_release(c->plan);
+	c->plan = NULL;
 	if (codec_is_surplus(c))
 		codec_end(c);
 	codecs_wake();
@@ -242,6 +241,7 @@ static bool take_image(struct codec *c, const struct message_image *m)
 		return false;
 	job->image = m->image;
 	job->image_known = true;
+	c->plan = plan_use(job->chain, &job->image);
 	job->tiles = m->tiles;
 	if (!job->finished)
 		send_answer_file(c, job, &m->answer);
@@ -255,15 +255,16 @@ static bool take_tile(struct codec *c, const struct tile *tile)
 
 	if (!job || tile->job != job->id || !job->image_known || tile->arena != c->worker.number ||
 	    tile->index != c->next_tile || tile->index >= job->tiles || c->tasks >= SLOTS_MAX ||
-	    !tile_valid(tile, &job->image, job->chain, c->arena.in_size, c->arena.out_size))
+	    !tile_valid(tile, &job->image, job->chain->chain, c->arena.in_size, c->arena.out_size))
 		return false;
 	task = calloc(1, sizeof *task);
 	if (!task)
 		return false;
 	task->tile = *tile;
 	task->job = job;
+	task->plan = c->plan;
 	task->units =
-	    (double)tile->width * tile->height * job->image.bands * chain_cost(job->chain);
+	    (double)tile->width * tile->height * job->image.bands * chain_cost(job->chain->chain);
 	task->item.cost = task->units;
 	job_hold(job);
 	job->task_done = codec_task_done;
@@ -329,7 +330,6 @@ static void codec_return_job(struct codec *c)
 	struct job *job = c->job;
 
 	c->job = NULL;
-	c->last_job = 0;
 	job->codec = NULL;
 	job->second_try = true;
 	job_requeue(job);

@@ -24,8 +24,6 @@ struct codec_owner {
 	void (*task_ready)(struct task *task);
 	/* The job has ended: its tasks that no device holds yet are to come back at once. */
 	void (*job_ended)(struct job *job);
-	/* All tasks of the job that was in this arena are back. */
-	void (*job_gone)(uint64_t job, unsigned arena);
 	/* An arena is there from now on; an arena is closed, and its number may be used again. */
 	void (*arena_opened)(unsigned arena);
 	void (*arena_closed)(unsigned arena);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/tile.h"
 #include "front/listener.h"
 
 enum option_type {

@@ -23,6 +23,9 @@ enum {
 	QUARANTINE_MAX_MS = 60000,
 };
 
+/* How much work a device may have beyond a tile for each lane. */
+static const double window_ns = 2e6;
+
 /* A failure after so long says nothing about those before. */
 static const uint64_t forgiven_ns = 60000000000u;
 
@@ -226,6 +229,7 @@ static void device_up(struct worker *worker, const struct message_ready *ready)
 	d->memory = ready->memory;
 	d->startup_ms = ready->startup_ms;
 	d->window = ready->lanes + 1 < WINDOW_MAX ? ready->lanes + 1 : WINDOW_MAX;
+	d->stacks = ready->stack_most > 1;
 	metric_set(METRIC_DEVICE_MEMORY, d->label, NULL, (double)d->memory);
 	d->programs = (struct message_programs){0};
 	log_info("%s is %s: %s, %s, ready after %u ms", d->label,
@@ -271,19 +275,28 @@ static void record_transfer(const struct device *d, const char *direction, uint6
 	metric_add(METRIC_TRANSFER_BYTES, direction, d->label, (double)bytes);
 }
 
-/* Books a tile's times to the metrics and its job. */
+static void record_launch(const struct device *d, const struct message_tile_done *done, unsigned i)
+{
+	const char *name = kernel_name(done->launch[i].kernel);
+
+	metric_observe(METRIC_KERNEL_DURATION, name, d->label, done->launch[i].ns * 1e-9);
+	metric_add(METRIC_KERNEL_BYTES, name, d->label, (double)done->launch[i].bytes);
+}
+
+/* Books a tile's times to the metrics and its job: launches once, and to the job the tile's share
+ * of those that it had with others. */
 static void record_tile(struct device *d, struct task *task, const struct message_tile_done *done)
 {
 	struct job_times *times = &task->job->times;
 	uint64_t kernels_ns = 0;
 
 	for (unsigned i = 0; i < done->launches; i++) {
-		const char *name = kernel_name(done->launch[i].kernel);
+		uint64_t share = done->launch[i].ns / done->stack;
 
-		metric_observe(METRIC_KERNEL_DURATION, name, d->label, done->launch[i].ns * 1e-9);
-		metric_add(METRIC_KERNEL_BYTES, name, d->label, (double)done->launch[i].bytes);
-		times->kernel[done->launch[i].kernel] += done->launch[i].ns;
-		kernels_ns += done->launch[i].ns;
+		if (done->place == 0)
+			record_launch(d, done, i);
+		times->kernel[done->launch[i].kernel] += share;
+		kernels_ns += share;
 	}
 	record_transfer(d, "upload", done->upload_ns, done->upload_bytes);
 	record_transfer(d, "download", done->download_ns, done->download_bytes);
@@ -298,6 +311,7 @@ static void record_tile(struct device *d, struct task *task, const struct messag
 static bool tile_done_valid(const struct message_tile_done *done)
 {
 	if (done->error >= ERR_COUNT || done->launches > LAUNCHES_MAX ||
+	    (done->launches && !done->stack) || done->place > done->stack ||
 	    !memchr(done->reason, 0, sizeof done->reason))
 		return false;
 	for (unsigned i = 0; i < done->launches; i++)
@@ -497,6 +511,7 @@ static void device_prepare(struct worker *worker)
 	common_arguments(worker);
 	number_argument(worker, "--platform", m->platform);
 	number_argument(worker, "--device", m->device);
+	number_argument(worker, "--stack", (uint32_t)config->stack);
 }
 
 static const struct worker_owner device_worker = {device_prepare, device_up, device_message,
@@ -719,29 +734,32 @@ void devices_fini(void)
 	loop_timer_fini(&check);
 }
 
+/* Of small tiles it may have more than it has lanes for: those of a kind share a launch. */
 bool device_has_room(const struct device *d)
 {
-	return device_state(d) == DEVICE_UP && d->held_count < d->window;
+	return device_state(d) == DEVICE_UP &&
+	       (d->held_count < d->window || (d->stacks && d->held_count < WINDOW_MAX &&
+	                                      d->held_units * d->ns_per_unit < window_ns));
 }
 
-static bool send_plan(struct device *d, const struct task *task)
+static bool send_plan(struct device *d, const struct plan *plan)
 {
-	const struct job *job = task->job;
-	struct message message = {.type = MSG_PLAN, .plan = {.job = job->id, .image = job->image}};
+	struct message message = {.type = MSG_PLAN,
+	                          .plan = {.plan = plan->id, .image = plan->image}};
 
-	if (d->plan[task->tile.arena] == job->id)
+	if (d->plan[plan->place] == plan->id)
 		return true;
-	if (!worker_send(&d->worker, &message, &job->chain_fd))
+	if (!worker_send(&d->worker, &message, &plan->chain->fd))
 		return false;
-	d->plan[task->tile.arena] = job->id;
+	d->plan[plan->place] = plan->id;
 	return true;
 }
 
 bool device_send(struct device *d, struct task *task)
 {
-	struct message message = {.type = MSG_TILE, .tile = {task->tile}};
+	struct message message = {.type = MSG_TILE, .tile = {task->tile, task->plan->id}};
 
-	if (!send_plan(d, task) || !worker_send(&d->worker, &message, NULL))
+	if (!send_plan(d, task->plan) || !worker_send(&d->worker, &message, NULL))
 		return false;
 	task->attempts++;
 	task->device = d->worker.number;
@@ -752,14 +770,14 @@ bool device_send(struct device *d, struct task *task)
 	return true;
 }
 
-void devices_drop_plan(uint64_t job, unsigned arena)
+void devices_drop_plan(const struct plan *plan)
 {
-	struct message message = {.type = MSG_PLAN_DROP, .plan_drop = {job}};
+	struct message message = {.type = MSG_PLAN_DROP, .plan_drop = {plan->id}};
 
 	for (unsigned i = 0; i < device_count; i++) {
-		if (devices[i]->plan[arena] != job)
+		if (devices[i]->plan[plan->place] != plan->id)
 			continue;
-		devices[i]->plan[arena] = 0;
+		devices[i]->plan[plan->place] = 0;
 		worker_send(&devices[i]->worker, &message, NULL);
 	}
 }

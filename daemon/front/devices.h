@@ -11,7 +11,7 @@
 #include "front/proof.h"
 #include "front/supervisor.h"
 
-enum { DEVICES_MAX = 64, WINDOW_MAX = 8, CHOICES_MAX = 256 };
+enum { DEVICES_MAX = 64, WINDOW_MAX = 64, CHOICES_MAX = 256 };
 
 enum device_state {
 	DEVICE_DOWN, /* no process; it is started again */
@@ -37,13 +37,12 @@ struct device {
 	enum device_type type;
 	uint64_t memory; /* bytes */
 	uint32_t startup_ms;
-	unsigned window; /* tiles that it may hold */
+	unsigned window; /* tiles that it may hold, of any size */
+	bool stacks;     /* of small ones, more */
 	struct task *held[WINDOW_MAX];
 	unsigned held_count;
 	double held_units;
-	/* The job in each arena whose plan the device holds, 0 if none: an arena has one job at a
-	 * time. */
-	uint64_t plan[CODECS_MAX];
+	uint64_t plan[PLANS_MAX];         /* by place: the number of the plan that it knows, or 0 */
 	double ns_per_unit;               /* running estimate of its speed */
 	uint64_t tiles;                   /* filtered since the start of the service */
 	struct message_programs programs; /* that its worker has built */
@@ -100,7 +99,7 @@ bool device_send(struct device *device, struct task *task);
 void devices_add_arena(unsigned arena);
 void devices_drop_arena(unsigned arena);
 
-/* Tells the devices to forget a job that was in this arena and of which they hold no tile. */
-void devices_drop_plan(uint64_t job, unsigned arena);
+/* Tells the devices to forget a plan of which they hold no tile. */
+void devices_drop_plan(const struct plan *plan);
 
 #endif

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/arena.h"
 #include "front/admission.h"
 #include "front/loop.h"
 #include "front/metrics.h"
@@ -60,16 +59,17 @@ bool job_is_heavy(const struct job *job)
 
 struct job *job_new(struct chain *chain, struct spool *body)
 {
-	struct job *job = calloc(1, sizeof *job);
+	struct shared_chain *shared = chain_share(chain);
+	struct job *job = shared ? calloc(1, sizeof *job) : NULL;
 
-	if (!job || sealed_create("chain", chain, chain_size(chain), &job->chain_fd)) {
-		free(job);
-		free(chain);
+	if (!job) {
+		if (shared)
+			chain_release(shared);
 		return NULL;
 	}
 	job->id = ++last_id;
 	job->references = 1;
-	job->chain = chain;
+	job->chain = shared;
 	job->options.job = job->id;
 	job->options.body_size = body->size;
 	job->body = *body;
@@ -89,8 +89,7 @@ void job_release(struct job *job)
 		return;
 	spool_close(&job->body);
 	spool_close(&job->answer);
-	close(job->chain_fd);
-	free(job->chain);
+	chain_release(job->chain);
 	free(job);
 }
 

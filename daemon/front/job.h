@@ -8,6 +8,7 @@
 #include "common/wire.h"
 #include "front/fair.h"
 #include "front/loop.h"
+#include "front/plans.h"
 #include "front/spool.h"
 
 struct codec;
@@ -18,6 +19,7 @@ struct task {
 	struct fair_item item; /* in the scheduler's queue; the cost is `units`, the first member */
 	struct tile tile;
 	struct job *job;
+	const struct plan *plan;
 	unsigned attempts; /* how many devices have had it */
 	unsigned device;   /* number of the last of them */
 	uint64_t sent;     /* loop_now() when a device got it */
@@ -51,8 +53,7 @@ struct job {
 	struct fair_item item;      /* in the queue of jobs that wait for a codec worker */
 	struct fair_flow waiting;   /* that item */
 	struct fair_flow tasks;     /* its tasks in the scheduler's queue */
-	struct chain *chain;
-	int chain_fd; /* the same, sealed */
+	struct shared_chain *chain;
 	struct spool body, answer;
 
 	struct codec *codec; /* that works on it, NULL if none does */

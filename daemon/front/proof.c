@@ -142,8 +142,8 @@ bool proof_send(struct proof *p, struct worker *worker)
 {
 	struct message arena = {.type = MSG_ARENA,
 	                        .arena = {PROOF_ARENA, 0, ARENA_SIZE, ARENA_SIZE}};
-	struct message plan = {.type = MSG_PLAN, .plan = {.job = UINT64_MAX, .image = image}};
-	struct message tile = {.type = MSG_TILE, .tile = {p->tile}};
+	struct message plan = {.type = MSG_PLAN, .plan = {.plan = UINT64_MAX, .image = image}};
+	struct message tile = {.type = MSG_TILE, .tile = {p->tile, UINT64_MAX}};
 	int fds[] = {p->in, p->out};
 
 	p->sent = loop_now();

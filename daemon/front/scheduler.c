@@ -145,8 +145,8 @@ static void check_devices(void *context)
 			task_fail((struct task *)fair_pop(&ready, ALL_CLASSES), ERR_NO_DEVICE);
 }
 
-static const struct codec_owner for_codecs = {
-    samples_max, task_ready, job_ended, devices_drop_plan, devices_add_arena, devices_drop_arena};
+static const struct codec_owner for_codecs = {samples_max, task_ready, job_ended, devices_add_arena,
+                                              devices_drop_arena};
 static const struct device_owner for_devices = {task_done, task_lost, dispatch};
 
 enum error scheduler_init(const struct config *config)
@@ -168,5 +168,6 @@ void scheduler_fini(void)
 {
 	devices_fini();
 	codecs_fini();
+	plans_fini();
 	loop_timer_fini(&check);
 }

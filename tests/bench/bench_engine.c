@@ -36,6 +36,7 @@ struct stream {
 	struct arena memory;
 	struct tiling tiling;
 	struct job *job;
+	struct plan *plan;
 	uint32_t next, back; /* tiles announced, and back */
 	unsigned checked;
 };
@@ -50,7 +51,8 @@ static struct loop_timer timer;
 static enum { STARTING, WARMING, MEASURING } phase;
 static struct sample {
 	uint64_t time, images, tiles;
-	double front, workers; /* seconds of processor time */
+	uint64_t upload, kernel, download; /* nanoseconds by the devices' clocks */
+	double front, workers;             /* seconds of processor time */
 } now, before;
 
 static _Noreturn void die(const char *what)
@@ -70,14 +72,9 @@ void codecs_fini(void)
 {
 }
 
-unsigned codecs_count(void)
-{
-	return stream_count;
-}
-
 const struct codec_arena *codec_arena(unsigned i)
 {
-	return &streams[i].arena;
+	return i < stream_count ? &streams[i].arena : NULL;
 }
 
 void codecs_cancel(struct job *job, enum error error, const struct problem *problem)
@@ -108,7 +105,7 @@ static void check_tile(const struct stream *s, const struct tile *tile)
 	struct difference difference = {0};
 	struct reference expected;
 
-	if (reference_window(s->job->chain, &image, &window, (char *)s->memory.in + tile->in,
+	if (reference_window(s->job->chain->chain, &image, &window, (char *)s->memory.in + tile->in,
 	                     tile->in_pitch, &expected))
 		die("the reference failed");
 	difference_add(&difference, &expected, (char *)s->memory.out + tile->out, tile->out_pitch);
@@ -125,7 +122,9 @@ static void announce(struct stream *s)
 		die("no memory");
 	tiling_tile(&s->tiling, s->next++, s->job->id, (uint32_t)(s - streams), &task->tile);
 	task->job = s->job;
-	task->units = chain_cost(s->job->chain) * task->tile.width * task->tile.height * image.bands;
+	task->plan = s->plan;
+	task->units =
+	    chain_cost(s->plan->chain->chain) * task->tile.width * task->tile.height * image.bands;
 	owner->task_ready(task);
 }
 
@@ -142,9 +141,10 @@ static void start_job(struct stream *s)
 	s->job->task_done = task_done;
 	s->job->image = image;
 	s->job->image_known = true;
+	s->plan = plan_use(s->job->chain, &image);
 	snprintf(s->job->terms.client, sizeof s->job->terms.client, "%td", s - streams);
-	if (tiling_init(&s->tiling, s->job->chain, &image, s->memory.in_size, s->memory.out_size,
-	                owner->samples_max(s->job->chain), &problem))
+	if (tiling_init(&s->tiling, s->job->chain->chain, &image, s->memory.in_size,
+	                s->memory.out_size, owner->samples_max(s->job->chain->chain), &problem))
 		die(problem.detail);
 	s->next = s->back = 0;
 	while (s->next < s->tiling.slots)
@@ -156,9 +156,17 @@ static void end_job(struct stream *s)
 	struct job *job = s->job;
 
 	owner->job_ended(job);
-	owner->job_gone(job->id, (unsigned)(s - streams));
+	plan_release(s->plan);
 	job_release(job);
 	now.images++;
+}
+
+static void add_times(const struct message_tile_done *done)
+{
+	now.upload += done->upload_ns;
+	now.download += done->download_ns;
+	for (uint32_t i = 0; i < done->launches; i++)
+		now.kernel += done->launch[i].ns / done->stack;
 }
 
 static void task_done(struct task *task, const struct message_tile_done *done)
@@ -170,6 +178,7 @@ static void task_done(struct task *task, const struct message_tile_done *done)
 	if (phase == STARTING && s->checked < CHECKED)
 		check_tile(s, &task->tile);
 	s->checked++;
+	add_times(done);
 	now.tiles++;
 	s->back++;
 	free(task);
@@ -205,17 +214,25 @@ static void take_sample(void)
 		now.workers += processor_time(device_get(i)->worker.pid);
 }
 
+/* A time of the device, in microseconds a tile. */
+static double each(uint64_t ns)
+{
+	return (double)ns / (double)(now.tiles - before.tiles) * 1e-3;
+}
+
 static void report(void)
 {
 	double s = (double)(now.time - before.time) * 1e-9;
 	double images = (double)(now.images - before.images) / s;
-	double tiles = (double)(now.tiles - before.tiles) / s;
 
-	printf("%u device%s  %-24s %ux%ux%u:%s  %2u streams  %9.1f images/s  %8.0f tiles/s  "
-	       "%7.2f GB/s each way  front %.2f  workers %.2f of a core\n",
-	       devices_count(), devices_count() == 1 ? " " : "s", chain_text, image.width,
-	       image.height, image.bands, pixel_type_name(image.type), stream_count, images, tiles,
-	       images * (double)image_size(&image) * 1e-9, (now.front - before.front) / s,
+	printf("%u devices, %s, %ux%ux%u:%s, %u streams: %.1f images/s, %.0f tiles/s, %.2f GB/s "
+	       "each way; a tile: upload %.1f us, kernels %.1f, download %.1f; cores: front %.2f, "
+	       "workers %.2f\n",
+	       devices_count(), chain_text, image.width, image.height, image.bands,
+	       pixel_type_name(image.type), stream_count, images,
+	       (double)(now.tiles - before.tiles) / s, images * (double)image_size(&image) * 1e-9,
+	       each(now.upload - before.upload), each(now.kernel - before.kernel),
+	       each(now.download - before.download), (now.front - before.front) / s,
 	       (now.workers - before.workers) / s);
 }
 

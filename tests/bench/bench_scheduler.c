@@ -73,9 +73,9 @@ bool device_send(struct device *d, struct task *task)
 	return true;
 }
 
-void devices_drop_plan(uint64_t job, unsigned arena)
+void devices_drop_plan(const struct plan *plan)
 {
-	(void)job, (void)arena;
+	(void)plan;
 }
 
 void devices_add_arena(unsigned arena)

@@ -40,13 +40,17 @@
 	FUNCTION(clEnqueueCopyBufferRect, NONE)                                                    \
 	FUNCTION(clEnqueueCopyBufferToImage, NONE)                                                 \
 	FUNCTION(clEnqueueFillBuffer, NONE)                                                        \
+	FUNCTION(clEnqueueMarkerWithWaitList, NONE)                                                \
 	FUNCTION(clEnqueueNDRangeKernel, NONE)                                                     \
 	FUNCTION(clEnqueueReadBuffer, NONE)                                                        \
+	FUNCTION(clEnqueueReadBufferRect, NONE)                                                    \
 	FUNCTION(clEnqueueWriteBuffer, NONE)                                                       \
+	FUNCTION(clEnqueueWriteBufferRect, NONE)                                                   \
 	FUNCTION(clFinish, NONE)                                                                   \
 	FUNCTION(clFlush, NONE)                                                                    \
 	FUNCTION(clGetDeviceIDs, NONE)                                                             \
 	FUNCTION(clGetDeviceInfo, NONE)                                                            \
+	FUNCTION(clGetEventInfo, NONE)                                                             \
 	FUNCTION(clGetEventProfilingInfo, NONE)                                                    \
 	FUNCTION(clGetPlatformIDs, NONE)                                                           \
 	FUNCTION(clGetPlatformInfo, NONE)                                                          \
@@ -58,9 +62,9 @@
 	FUNCTION(clReleaseKernel, NONE)                                                            \
 	FUNCTION(clReleaseMemObject, NONE)                                                         \
 	FUNCTION(clReleaseProgram, NONE)                                                           \
+	FUNCTION(clRetainEvent, NONE)                                                              \
 	FUNCTION(clRetainKernel, NONE)                                                             \
 	FUNCTION(clRetainMemObject, NONE)                                                          \
-	FUNCTION(clSetEventCallback, NONE)                                                         \
 	FUNCTION(clSetKernelArg, NONE)
 
 enum { NONE = -1, WORDS = 13, RESULTS_MAX = 128 };

@@ -1,10 +1,9 @@
-/* The test's codec: pads by border_map(), one tile at a time, at the same place of the arena. */
+/* The test's codec: pads by border_map(); tiles one at a time at the arena's start, or as a stack.
+ */
 #include "harness.h"
 
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -32,13 +31,10 @@ bool harness_init(struct harness *h, unsigned platform, unsigned index, uint64_t
                   const char *kernel_dir)
 {
 	*h = (struct harness){0};
-	h->notify_fd = eventfd(0, EFD_NONBLOCK);
-	if (h->notify_fd >= 0 && !device_open(&h->device, platform, index) &&
-	    (h->device.in_test = true) &&
+	if (!device_open(&h->device, platform, index) && (h->device.in_test = true) &&
 	    !programs_new(&h->programs, &h->device, kernel_dir, getenv("CONVOLVED_CACHE"), -1) &&
-	    !lane_new(&h->device, h->device.unified, h->notify_fd, &h->lane[LANE_ZERO_COPY]) &&
-	    !lane_new(&h->device, false, h->notify_fd, &h->lane[LANE_COPY]) &&
-	    open_arena(h, arena_size))
+	    !lane_new(&h->device, h->device.unified, &h->lane[LANE_ZERO_COPY]) &&
+	    !lane_new(&h->device, false, &h->lane[LANE_COPY]) && open_arena(h, arena_size))
 		return true;
 	fprintf(stderr, "cannot set up the device\n");
 	return false;
@@ -52,25 +48,36 @@ void harness_fini(struct harness *h)
 	arena_unmap(&h->memory);
 	programs_free(&h->programs);
 	device_close(&h->device);
-	close(h->notify_fd);
+}
+
+/* Runs tiles that are already in the arena, as a stack if there are several. */
+static enum error run_tiles(struct harness *h, struct lane *lane, const struct plan *plan,
+                            const struct tile *tile, uint32_t count,
+                            struct message_tile_done done[STACK_MAX])
+{
+	struct lane_tile tiles[STACK_MAX];
+
+	for (uint32_t i = 0; i < count; i++)
+		tiles[i] = (struct lane_tile){tile[i], &h->arena};
+	done[0] = (struct message_tile_done){.error = ERR_DEVICE};
+	done->cl_error = lane_start(lane, plan, tiles, count);
+	if (done->cl_error)
+		return ERR_DEVICE;
+	lane_wait(lane);
+	while (!lane_finished(lane))
+		;
+	lane_finish(lane, done);
+	return done->error;
 }
 
 enum error harness_run_tile(struct harness *h, struct lane *lane, const struct plan *plan,
                             const struct tile *tile, struct message_tile_done *done)
 {
-	struct pollfd wait = {.fd = h->notify_fd, .events = POLLIN};
-	uint64_t count;
+	struct message_tile_done all[STACK_MAX];
+	enum error e = run_tiles(h, lane, plan, tile, 1, all);
 
-	*done = (struct message_tile_done){.error = ERR_DEVICE};
-	done->cl_error = lane_start(lane, plan, tile, &h->arena);
-	if (done->cl_error)
-		return ERR_DEVICE;
-	while (!lane_finished(lane))
-		poll(&wait, 1, -1);
-	while (read(h->notify_fd, &count, sizeof count) > 0)
-		;
-	lane_finish(lane, done);
-	return done->error;
+	*done = all[0];
+	return e;
 }
 
 static size_t align_row(size_t bytes)
@@ -126,15 +133,27 @@ static void pad_pixel(const struct plan *plan, const char *image, int x, int y, 
 	memcpy(to, image + ((size_t)y * plan->image.width + (size_t)x) * pixel, pixel);
 }
 
+/* Bytes of the arenas that a tile takes, with its guards on both sides. */
+static uint64_t in_size(const struct plan *plan, const struct tile *tile)
+{
+	return (uint64_t)tile->in_pitch * (tile->height + 2 * plan->halo_y) + 2 * GUARD;
+}
+
+static uint64_t out_size(const struct tile *tile)
+{
+	return (uint64_t)tile->out_pitch * tile->height + 2 * GUARD;
+}
+
 static void fill_input(struct harness *h, const struct plan *plan, const struct tile *tile,
                        const char *image)
 {
 	size_t pixel = image_pixel_size(&plan->image);
 	char *arena = h->memory.in;
 	int rx = (int)plan->halo_x, ry = (int)plan->halo_y;
-	size_t size = (size_t)tile->in_pitch * (tile->height + 2 * plan->halo_y) + 2 * GUARD;
+	uint64_t before =
+	    GUARD + align_row(plan->halo_x * pixel) + (uint64_t)plan->halo_y * tile->in_pitch;
 
-	memset(arena, POISON_IN, size);
+	memset(arena + tile->in - before, POISON_IN, in_size(plan, tile));
 	for (int y = -ry; y < (int)tile->height + ry; y++)
 		for (int x = -rx; x < (int)tile->width + rx; x++)
 			pad_pixel(plan, image, (int)tile->x0 + x, (int)tile->y0 + y,
@@ -164,29 +183,61 @@ static bool guards_intact(const struct harness *h, const struct tile *tile, size
 	return intact;
 }
 
-static void filter_tile(struct harness *h, enum lane_mode mode, const struct plan *plan,
-                        const struct tile *tile, const void *in, char *out, struct outcome *outcome)
+/* What became of a tile, into the whole result. */
+static void take_result(struct harness *h, bool direct, const struct plan *plan,
+                        const struct tile *tile, char *out, struct outcome *outcome)
 {
-	struct message_tile_done done;
 	size_t row = tile->width * image_pixel_size(&plan->image);
-	char *arena = h->memory.out;
-	bool direct = mode == LANE_ZERO_COPY && h->device.unified;
+	const char *from = (const char *)h->memory.out + tile->out;
 
-	fill_input(h, plan, tile, in);
-	memset(arena, POISON_OUT, (size_t)tile->out_pitch * tile->height + 2 * GUARD);
-	if (!tile_valid(tile, &plan->image, &plan->chain, h->memory.in_size, h->memory.out_size))
-		outcome->error = ERR_DOES_NOT_FIT;
-	else
-		outcome->error = harness_run_tile(h, h->lane[mode], plan, tile, &done);
+	outcome->guard_broken |= !guards_intact(h, tile, row, direct);
+	for (uint32_t y = 0; y < tile->height; y++)
+		memcpy(out + (tile->index + y) * row, from + (size_t)y * tile->out_pitch, row);
+}
+
+/* Filters these tiles, of which all lie in the arenas, at once. */
+static void filter_tiles(struct harness *h, enum lane_mode mode, const struct plan *plan,
+                         const struct tile *tiles, uint32_t count, const void *in, char *out,
+                         struct outcome *outcome)
+{
+	struct message_tile_done done[STACK_MAX];
+	char *arena = h->memory.out;
+
+	for (uint32_t i = 0; i < count; i++) {
+		fill_input(h, plan, &tiles[i], in);
+		memset(arena + tiles[i].out - GUARD, POISON_OUT, out_size(&tiles[i]));
+	}
+	outcome->error = run_tiles(h, h->lane[mode], plan, tiles, count, done);
 	if (outcome->error) {
-		outcome->code = done.cl_error;
+		outcome->code = done->cl_error;
 		return;
 	}
-	outcome->guard_broken |= !guards_intact(h, tile, row, direct);
-	for (uint32_t i = 0; i < done.launches; i++)
-		outcome->launch_ns += done.launch[i].ns;
-	for (uint32_t y = 0; y < tile->height; y++)
-		memcpy(out + y * row, arena + tile->out + (size_t)y * tile->out_pitch, row);
+	for (uint32_t i = 0; i < count; i++)
+		take_result(h, mode == LANE_ZERO_COPY && h->device.unified, plan, &tiles[i], out,
+		            outcome);
+	for (uint32_t i = 0; i < done->launches; i++)
+		outcome->launch_ns += done->launch[i].ns;
+}
+
+/* Puts a tile behind the `count` there are, if it may go into one stack with them and there is
+ * room: with some it lies as far from the one before as that from its, with some not. */
+static bool place_tile(const struct harness *h, enum lane_mode mode, const struct plan *plan,
+                       const struct tile *tiles, uint32_t count, struct tile *tile)
+{
+	const struct tile *before = &tiles[count - 1];
+
+	if (count) {
+		uint64_t gap = tile->index % 3 ? 0 : ROW_ALIGNMENT;
+
+		if (mode != LANE_COPY || count == STACK_MAX || !lane_stacks(plan, tiles, tile))
+			return false;
+		tile->in = before->in + align_row(in_size(plan, before)) + gap;
+		tile->out = before->out + align_row(out_size(before)) + gap;
+		if (tile->in + in_size(plan, tile) > h->memory.in_size ||
+		    tile->out + out_size(tile) > h->memory.out_size)
+			return false;
+	}
+	return tile_valid(tile, &plan->image, &plan->chain, h->memory.in_size, h->memory.out_size);
 }
 
 struct outcome harness_filter(struct harness *h, enum lane_mode mode, const struct plan *plan,
@@ -194,16 +245,26 @@ struct outcome harness_filter(struct harness *h, enum lane_mode mode, const stru
 {
 	struct outcome outcome = {0};
 	struct problem problem;
-	uint32_t width, height;
+	uint32_t width, height, y = 0;
 
 	outcome.error = chain_output_size(&plan->chain, &plan->image, &width, &height, &problem);
-	for (uint32_t y = 0; !outcome.error && y < height; y += tile_rows) {
-		uint32_t rows = height - y < tile_rows ? height - y : tile_rows;
-		struct tile tile = make_tile(plan, y, rows);
+	while (!outcome.error && y < height) {
+		struct tile tiles[STACK_MAX + 1];
+		uint32_t count = 0;
 
-		filter_tile(h, mode, plan, &tile, in,
-		            (char *)out + (size_t)y * width * image_pixel_size(&plan->image),
-		            &outcome);
+		while (y < height) {
+			uint32_t rows = height - y < tile_rows ? height - y : tile_rows;
+
+			tiles[count] = make_tile(plan, y, rows);
+			if (!place_tile(h, mode, plan, tiles, count, &tiles[count]))
+				break;
+			count++;
+			y += rows;
+		}
+		if (count)
+			filter_tiles(h, mode, plan, tiles, count, in, out, &outcome);
+		else
+			outcome.error = ERR_DOES_NOT_FIT;
 	}
 	return outcome;
 }

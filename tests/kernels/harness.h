@@ -12,7 +12,6 @@ enum lane_mode { LANE_ZERO_COPY, LANE_COPY, LANE_MODES };
 struct harness {
 	struct device device;
 	struct programs *programs;
-	int notify_fd;
 	struct lane *lane[LANE_MODES];
 	struct arena memory;       /* the codec's mapping */
 	struct device_arena arena; /* the device's */

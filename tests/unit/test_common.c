@@ -552,7 +552,7 @@ static void test_image_parse(void **state)
 
 static void test_wire(void **state)
 {
-	struct message out = {.type = MSG_PLAN, .plan = {.job = 7}}, in;
+	struct message out = {.type = MSG_PLAN, .plan = {.plan = 7}}, in;
 	int pair[2], fds[MESSAGE_FDS_MAX], extra;
 
 	(void)state;
@@ -561,7 +561,7 @@ static void test_wire(void **state)
 	assert_int_equal(wire_send(pair[0], &out, (int[]){pair[0]}), ERR_OK);
 	assert_int_equal(wire_receive(pair[1], &in, fds), WIRE_MESSAGE);
 	assert_int_equal(in.type, MSG_PLAN);
-	assert_int_equal(in.plan.job, 7);
+	assert_int_equal(in.plan.plan, 7);
 	assert_true(fcntl(fds[0], F_GETFD) & FD_CLOEXEC);
 	close(fds[0]);
 	extra = dup(0); /* the lowest free descriptor, to see that none leaks below */

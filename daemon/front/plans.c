@@ -1,0 +1,131 @@
+/* A list of chains, the latest first, and a table of plans. Both are short, and what was asked for
+ * last is likely to be asked for next. */
+#include "front/plans.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/arena.h"
+#include "front/devices.h"
+
+enum { UNUSED_MAX = 32 };
+
+static struct shared_chain *chains;
+static struct plan plans[PLANS_MAX];
+static uint64_t last_id, turn;
+
+static void unlink_chain(struct shared_chain *c)
+{
+	struct shared_chain **link = &chains;
+
+	while (*link != c)
+		link = &(*link)->next;
+	*link = c->next;
+}
+
+static void to_front(struct shared_chain *c)
+{
+	c->next = chains;
+	chains = c;
+}
+
+static struct shared_chain *find_chain(const struct chain *chain, size_t size)
+{
+	for (struct shared_chain *c = chains; c; c = c->next)
+		if (c->size == size && !memcmp(c->chain, chain, size))
+			return c;
+	return NULL;
+}
+
+struct shared_chain *chain_share(struct chain *chain)
+{
+	size_t size = chain_size(chain);
+	struct shared_chain *c = find_chain(chain, size);
+
+	if (c) {
+		free(chain);
+		unlink_chain(c);
+	} else {
+		c = calloc(1, sizeof *c);
+		if (!c || sealed_create("chain", chain, size, &c->fd)) {
+			free(c);
+			free(chain);
+			return NULL;
+		}
+		c->chain = chain;
+		c->size = size;
+	}
+	c->users++;
+	to_front(c);
+	return c;
+}
+
+static void free_chain(struct shared_chain *c)
+{
+	unlink_chain(c);
+	close(c->fd);
+	free(c->chain);
+	free(c);
+}
+
+void chain_release(struct shared_chain *chain)
+{
+	unsigned unused = 0;
+
+	chain->users--;
+	for (struct shared_chain *c = chains, *next; c; c = next) {
+		next = c->next;
+		if (!c->users && ++unused > UNUSED_MAX)
+			free_chain(c);
+	}
+}
+
+static void clear_place(struct plan *plan)
+{
+	if (!plan->id)
+		return;
+	devices_drop_plan(plan);
+	chain_release(plan->chain);
+	*plan = (struct plan){0};
+}
+
+struct plan *plan_use(struct shared_chain *chain, const struct image *image)
+{
+	struct plan *oldest = NULL;
+
+	for (struct plan *p = plans; p < plans + PLANS_MAX; p++) {
+		if (p->id && p->chain == chain && !memcmp(&p->image, image, sizeof *image)) {
+			p->users++;
+			p->used = ++turn;
+			return p;
+		}
+		if (!p->users && (!oldest || p->used < oldest->used))
+			oldest = p;
+	}
+	clear_place(oldest);
+	chain->users++;
+	*oldest = (struct plan){.id = ++last_id,
+	                        .place = (unsigned)(oldest - plans),
+	                        .users = 1,
+	                        .used = ++turn,
+	                        .chain = chain,
+	                        .image = *image};
+	return oldest;
+}
+
+void plan_release(struct plan *plan)
+{
+	plan->users--;
+}
+
+void plans_fini(void)
+{
+	for (struct plan *p = plans; p < plans + PLANS_MAX; p++)
+		clear_place(p);
+	for (struct shared_chain *c = chains, *next; c; c = next) {
+		next = c->next;
+		if (!c->users)
+			free_chain(c);
+	}
+}
