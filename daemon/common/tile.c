@@ -25,6 +25,11 @@ uint64_t row_pitch(uint64_t bytes)
 	return pitch % SLOT_ALIGNMENT ? pitch : pitch + ROW_ALIGNMENT;
 }
 
+uint32_t slot_rows(uint32_t rows, uint32_t halo_y)
+{
+	return rows + 2 * halo_y + 1;
+}
+
 /* Pitches and lead of rows `width` pixels wide. */
 static void tiling_set_width(struct tiling *t, uint32_t width)
 {
@@ -38,8 +43,8 @@ static void tiling_set_width(struct tiling *t, uint32_t width)
 static void tiling_set_rows(struct tiling *t, uint32_t rows)
 {
 	t->rows = rows;
-	t->in_slot = align_up((uint64_t)t->in_pitch * (rows + 2 * t->halo_y), SLOT_ALIGNMENT);
-	t->out_slot = align_up((uint64_t)t->out_pitch * rows, SLOT_ALIGNMENT);
+	t->in_slot = (uint64_t)t->in_pitch * slot_rows(rows, t->halo_y);
+	t->out_slot = (uint64_t)t->out_pitch * slot_rows(rows, t->halo_y);
 }
 
 static uint64_t slots_that_fit(const struct tiling *t, uint64_t in_arena, uint64_t out_arena)

@@ -3,10 +3,11 @@
  * called back instead would be no cheaper: NVIDIA's driver does that by a thread that keeps others
  * waiting for as long as copies run.
  *
- * Several tiles go as a stack (step.h). Those whose slots are neighbours in one arena are one
- * rectangular copy; each other run of them is one more. The first run is copied on the queue of the
- * kernels, which takes times. That costs more than a small copy itself, so all other runs are
- * copied on a queue without, and the first run's time stands for theirs. */
+ * Several tiles go as a stack (step.h). Those that lie at equal distances in one arena are one
+ * copy, and a plain one if their slots are neighbours; each other run of them is one more. The
+ * first run is copied on the queue of the kernels, which takes times. That costs more than a small
+ * copy itself, so all other runs are copied on a queue without, and the first run's time stands for
+ * theirs. */
 #include "device/lane.h"
 
 #include <stdlib.h>
@@ -190,7 +191,7 @@ bool lane_stacks(const struct plan *plan, const struct tile *a, const struct til
 	       a->out_pitch == b->out_pitch;
 }
 
-/* Rows from tile to tile: the halo on both sides, and one for what aligns the spans. */
+/* Tiles as far apart as slots are: no span is longer than that. */
 static void make_stack(struct lane *lane)
 {
 	struct stack *stack = &lane->stack;
@@ -198,7 +199,7 @@ static void make_stack(struct lane *lane)
 
 	stack->count = lane->count;
 	stack->height = first->height;
-	stack->distance = first->height + 2 * lane->plan->halo_y + 1;
+	stack->distance = slot_rows(first->height, lane->plan->halo_y);
 	for (uint32_t i = 0; i < lane->count; i++)
 		stack->y0[i] = lane->tiles[i].tile.y0;
 	lane->high = *first;
@@ -215,18 +216,18 @@ static void use_arena(struct lane *lane)
 	lane->view[PLACE_OUT] = (struct view){arena->out, tile->out, tile->out_pitch};
 }
 
-/* Input and output in the lane's own buffers, rows as far apart as in the arenas. */
+/* Input and output in the lane's own buffers, rows as far apart as in the arenas. The last tile has
+ * as much room as the others: some drivers want that of a rectangular copy. */
 static cl_int use_buffers(struct lane *lane)
 {
 	const struct tile *high = &lane->high;
-	uint64_t before, size, rows = (uint64_t)(lane->count - 1) * lane->stack.distance;
+	uint64_t before, size, rows = (uint64_t)lane->count * lane->stack.distance;
 	cl_int code;
 
 	input_span(lane, &before, &size);
-	code = growing_buffer_reserve(&lane->in, lane->device, rows * high->in_pitch + size);
+	code = growing_buffer_reserve(&lane->in, lane->device, rows * high->in_pitch);
 	if (!code)
-		code = growing_buffer_reserve(&lane->out, lane->device,
-		                              rows * high->out_pitch + output_span(lane));
+		code = growing_buffer_reserve(&lane->out, lane->device, rows * high->out_pitch);
 	lane->view[PLACE_IN] = (struct view){lane->in.memory, before, high->in_pitch};
 	lane->view[PLACE_OUT] = (struct view){lane->out.memory, 0, high->out_pitch};
 	return code;
@@ -295,9 +296,9 @@ static cl_int enqueue_write(struct lane *lane, const struct run *run, cl_command
 
 	input_span(lane, &before, &size);
 	from = (const char *)first->arena->memory.in + first->tile.in - before;
-	if (run->count == 1)
+	if (run->count == 1 || run->in_stride == apart)
 		return clEnqueueWriteBuffer(queue, lane->in.memory, CL_FALSE, run->first * apart,
-		                            size, from, 0, NULL, event);
+		                            (run->count - 1) * apart + size, from, 0, NULL, event);
 
 	const size_t to[3] = {0, run->first, 0}, zero[3] = {0, 0, 0},
 	             region[3] = {size, run->count, 1};
@@ -315,10 +316,10 @@ static cl_int enqueue_read(struct lane *lane, const struct run *run, cl_command_
 	char *to = (char *)first->arena->memory.out + first->tile.out;
 	cl_uint waits = after ? 1 : 0;
 
-	if (run->count == 1)
+	if (run->count == 1 || run->out_stride == apart)
 		return clEnqueueReadBuffer(queue, lane->out.memory, CL_FALSE, run->first * apart,
-		                           output_span(lane), to, waits, waits ? &after : NULL,
-		                           event);
+		                           (run->count - 1) * apart + output_span(lane), to, waits,
+		                           waits ? &after : NULL, event);
 
 	const size_t from[3] = {0, run->first, 0}, zero[3] = {0, 0, 0},
 	             region[3] = {output_span(lane), run->count, 1};

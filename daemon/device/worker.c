@@ -26,13 +26,14 @@ enum {
 	LANES_OWN = 3,
 	LANES_LIMIT = 3,
 	IDLE_MS = 3600000,
+	WAITING_MOST = 64, /* tiles, before some are started */
 	TUNE_AFTER_MS = 100,
 	TIMER_SLACK_NS = 1000,
 	WAIT_MS = 10000, /* for a program, at most: less than the front gives a tile */
 	WAIT_CHECK_MS = 500,
 	OBJECTS_MS = 1000,     /* while busy */
 	FAILED_MAX = 3,        /* tiles one after another: then a fresh process may do better */
-	STACK_BYTES = 8 << 20, /* of tiles' input, at most: lanes are to overlap */
+	STACK_BYTES = 16 << 20, /* of tiles' input, at most: lanes are to overlap */
 	LOOK_NS_LEAST = 10000,
 	LOOK_NS_MOST = 500000,
 	LOOK_SHARE = 16, /* part of the time that a lane has been at work, until the next look */
@@ -313,6 +314,17 @@ static uint32_t stack_size(const struct worker *w, const struct tile *tile)
 	return most;
 }
 
+/* By place: neighbours are copied together. */
+static int compare_places(const void *a, const void *b)
+{
+	const struct tile *x = &((const struct lane_tile *)a)->tile,
+	                  *y = &((const struct lane_tile *)b)->tile;
+
+	if (x->arena != y->arena)
+		return x->arena < y->arena ? -1 : 1;
+	return x->in < y->in ? -1 : x->in > y->in;
+}
+
 /* Takes tiles that may go with the first one out of the waiting ones; returns how many there are
  * then. */
 static uint32_t gather(struct worker *w, uint64_t id, const struct plan *plan,
@@ -334,6 +346,7 @@ static uint32_t gather(struct worker *w, uint64_t id, const struct plan *plan,
 		live_release(OBJECT_TILE, waiting);
 		w->waiting--;
 	}
+	qsort(tiles, count, sizeof *tiles, compare_places);
 	return count;
 }
 
@@ -633,6 +646,18 @@ static enum error receive(struct worker *w, bool *closed)
 	}
 }
 
+/* Receives what there is by now: tiles that have come together may go together. */
+static enum error receive_all(struct worker *w, bool *closed)
+{
+	struct pollfd more = {.fd = w->socket, .events = POLLIN};
+	enum error e;
+
+	do
+		e = receive(w, closed);
+	while (!e && !*closed && w->waiting < WAITING_MOST && poll(&more, 1, 0) > 0);
+	return e;
+}
+
 /* True if no tile is here. */
 static bool is_idle(const struct worker *w)
 {
@@ -752,7 +777,7 @@ enum error worker_run(struct worker *w)
 		if (!e)
 			e = finish_tiles(w);
 		if (!e && wait[0].revents)
-			e = receive(w, &closed);
+			e = receive_all(w, &closed);
 		if (!e)
 			e = start_tiles(w);
 		if (!e)

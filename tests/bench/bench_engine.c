@@ -29,7 +29,7 @@
 #include "front/supervisor.h"
 #include "transfers.h"
 
-enum { CHECK_MS = 20, WARM_MS = 2000, CHECKED = 3, START_MAX_S = 300 };
+enum { CHECK_MS = 20, WARM_MS = 4000, CHECKED = 3, START_MAX_S = 300 };
 
 struct stream {
 	struct codec_arena arena;

@@ -166,7 +166,7 @@ def multipart(fields):
 
 
 # Kinds of a device worker's live objects that belong to jobs, tiles and measurements.
-PASSING = ("image", "event", "step_kernel", "step_weights", "plan", "tile")
+PASSING = ("image", "event", "tile")
 
 
 def left_over(metrics, requests=1):

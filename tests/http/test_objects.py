@@ -52,7 +52,8 @@ def test_kinds(counted):
     for device in ("cpu0", "cpu1"):
         kinds = {labels["kind"]: value for labels, value in
                  found.samples("convolved_opencl_objects", device=device)}
-        assert set(kinds) == {"context", "queue", "program", "kernel", "buffer", *PASSING}
+        assert set(kinds) == {"context", "queue", "program", "kernel", "buffer", "step_kernel",
+                              "step_weights", "plan", *PASSING}
         assert kinds["context"] == 1 and kinds["queue"] == 4  # two lanes, builder, tuner
         assert kinds["buffer"] >= 2 * 3  # both parts of the arenas
         assert kinds["program"] >= 3 and kinds["kernel"] >= kinds["program"]
@@ -62,8 +63,7 @@ def test_seen_while_busy(counted):
     """A job that runs for long shows in the gauges, and is gone from them when it has ended."""
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         under_way = pool.submit(counted.filter, LARGE, HEAVY)
-        for gauge, labels in (("opencl_objects", {"kind": "plan"}),
-                              ("opencl_objects", {"kind": "step_kernel"}),
+        for gauge, labels in (("opencl_objects", {"kind": "event"}),
                               ("spools", {"place": "memory"}), ("spool_memory_bytes", {})):
             poll(lambda: counted.metrics().total(f"convolved_{gauge}", **labels) > 0, 10,
                  f"{gauge} {labels}")

@@ -144,6 +144,15 @@ static uint64_t out_size(const struct tile *tile)
 	return (uint64_t)tile->out_pitch * tile->height + 2 * GUARD;
 }
 
+static void poison(struct harness *h, const struct plan *plan, const struct tile *tile)
+{
+	uint64_t before = GUARD + align_row(plan->halo_x * image_pixel_size(&plan->image)) +
+	                  (uint64_t)plan->halo_y * tile->in_pitch;
+
+	memset((char *)h->memory.in + tile->in - before, POISON_IN, in_size(plan, tile));
+	memset((char *)h->memory.out + tile->out - GUARD, POISON_OUT, out_size(tile));
+}
+
 static void fill_input(struct harness *h, const struct plan *plan, const struct tile *tile,
                        const char *image)
 {
@@ -169,13 +178,22 @@ static bool all_poison(const char *bytes, size_t size)
 	return true;
 }
 
-/* Checks the bytes around the result; those between its rows only where kernels write it directly.
- */
-static bool guards_intact(const struct harness *h, const struct tile *tile, size_t row, bool direct)
+/* Some stacks lie in the arenas like neighbouring slots, with no guard between them. */
+static bool like_slots(const struct tile *first)
 {
+	return first->index % 2;
+}
+
+/* Checks the bytes ahead of the result and behind; those between its rows only where kernels write
+ * it directly. */
+static bool guards_intact(const struct harness *h, const struct plan *plan, const struct tile *tile,
+                          bool ahead, bool behind, bool direct)
+{
+	size_t row = tile->width * image_pixel_size(&plan->image);
 	const char *first = (const char *)h->memory.out + tile->out;
 	const char *end = first + (size_t)(tile->height - 1) * tile->out_pitch + row;
-	bool intact = all_poison(first - GUARD, GUARD) && all_poison(end, GUARD);
+	bool intact =
+	    (!ahead || all_poison(first - GUARD, GUARD)) && (!behind || all_poison(end, GUARD));
 
 	for (uint32_t y = 0; direct && intact && y + 1 < tile->height; y++)
 		intact =
@@ -184,13 +202,12 @@ static bool guards_intact(const struct harness *h, const struct tile *tile, size
 }
 
 /* What became of a tile, into the whole result. */
-static void take_result(struct harness *h, bool direct, const struct plan *plan,
-                        const struct tile *tile, char *out, struct outcome *outcome)
+static void take_result(struct harness *h, const struct plan *plan, const struct tile *tile,
+                        char *out)
 {
 	size_t row = tile->width * image_pixel_size(&plan->image);
 	const char *from = (const char *)h->memory.out + tile->out;
 
-	outcome->guard_broken |= !guards_intact(h, tile, row, direct);
 	for (uint32_t y = 0; y < tile->height; y++)
 		memcpy(out + (tile->index + y) * row, from + (size_t)y * tile->out_pitch, row);
 }
@@ -201,20 +218,22 @@ static void filter_tiles(struct harness *h, enum lane_mode mode, const struct pl
                          struct outcome *outcome)
 {
 	struct message_tile_done done[STACK_MAX];
-	char *arena = h->memory.out;
-
-	for (uint32_t i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < count; i++)
+		poison(h, plan, &tiles[i]);
+	for (uint32_t i = 0; i < count; i++)
 		fill_input(h, plan, &tiles[i], in);
-		memset(arena + tiles[i].out - GUARD, POISON_OUT, out_size(&tiles[i]));
-	}
 	outcome->error = run_tiles(h, h->lane[mode], plan, tiles, count, done);
 	if (outcome->error) {
 		outcome->code = done->cl_error;
 		return;
 	}
-	for (uint32_t i = 0; i < count; i++)
-		take_result(h, mode == LANE_ZERO_COPY && h->device.unified, plan, &tiles[i], out,
-		            outcome);
+	for (uint32_t i = 0; i < count; i++) {
+		outcome->guard_broken |=
+		    !guards_intact(h, plan, &tiles[i], i == 0 || !like_slots(tiles),
+		                   i + 1 == count || !like_slots(tiles),
+		                   mode == LANE_ZERO_COPY && h->device.unified);
+		take_result(h, plan, &tiles[i], out);
+	}
 	for (uint32_t i = 0; i < done->launches; i++)
 		outcome->launch_ns += done->launch[i].ns;
 }
@@ -233,6 +252,12 @@ static bool place_tile(const struct harness *h, enum lane_mode mode, const struc
 			return false;
 		tile->in = before->in + align_row(in_size(plan, before)) + gap;
 		tile->out = before->out + align_row(out_size(before)) + gap;
+		if (like_slots(tiles)) {
+			uint64_t rows = slot_rows(tile->height, plan->halo_y);
+
+			tile->in = before->in + rows * tile->in_pitch;
+			tile->out = before->out + rows * tile->out_pitch;
+		}
 		if (tile->in + in_size(plan, tile) > h->memory.in_size ||
 		    tile->out + out_size(tile) > h->memory.out_size)
 			return false;

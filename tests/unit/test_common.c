@@ -430,7 +430,7 @@ static void check_tiling(const struct chain *chain, const struct image *image, u
 		assert_true(tile_valid(&tile, image, chain, arena, arena));
 		assert_int_equal(tile.y0, t.y0 + row);
 		row += tile.height;
-		tile.in += arena - t.in_slot * t.slots + 4096;
+		tile.in += arena - t.in_slot * t.slots + 2 * t.in_pitch;
 		assert_false(tile_valid(&tile, image, chain, arena, arena) &&
 		             i % t.slots == t.slots - 1 && tile.height == t.rows);
 	}
