@@ -165,3 +165,15 @@ FORCE_INLINE float4 image_read(read_only image2d_t image, int2 at)
 #endif
 }
 #endif
+
+/* The alpha of each sample's pixel, in vectors that begin with a whole pixel. */
+FORCE_INLINE float16 alpha_spread(float16 v, uint bands)
+{
+#ifdef __x86_64__
+	return bands == 4 ? v.s33337777bbbbffff : v.s1133557799bbddff;
+#else /* for Oclgrind, which takes element 11 of a swizzle for an undefined one */
+	const ulong8 all = as_ulong8(v), alpha = (bands == 4 ? all.s11335577 : all) >> 32;
+
+	return as_float16(alpha << 32 | alpha);
+#endif
+}

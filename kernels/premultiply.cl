@@ -9,18 +9,6 @@
  * With alpha, bands is 2 or 4, and alpha the last. A work-item makes one row of a block. These two have one side in
  * float and one in PIXEL, whatever the program's type. */
 
-/* The alpha of each sample's pixel, in vectors that begin with a whole pixel. */
-FORCE_INLINE float16 alpha_spread(float16 v, uint bands)
-{
-#ifdef __x86_64__
-	return bands == 4 ? v.s33337777bbbbffff : v.s1133557799bbddff;
-#else /* for Oclgrind, which takes element 11 of a swizzle for an undefined one */
-	const ulong8 all = as_ulong8(v), alpha = (bands == 4 ? all.s11335577 : all) >> 32;
-
-	return as_float16(alpha << 32 | alpha);
-#endif
-}
-
 kernel void premultiply(REGION_ARGUMENTS, uint alpha)
 {
 	const uint2 span = block_span(samples, blocks, min((uint)get_global_id(0), blocks - 1));

@@ -9,8 +9,7 @@
 /* The blurred colour of `in`'s pixels. */
 FORCE_INLINE float16 unsharp_colour(float16 blurred, float16 in, uint bands)
 {
-	const float16 alpha =
-	    bands == 4 ? blurred.s33337777bbbbffff : blurred.s1133557799bbddff;
+	const float16 alpha = alpha_spread(blurred, bands);
 
 	return select(in, blurred / alpha, alpha > 0.0f);
 }
