@@ -59,9 +59,9 @@ enum error tiling_init(struct tiling *tiling, const struct chain *chain, const s
  * of a column would compete for the same few places of a cache. */
 uint64_t row_pitch(uint64_t bytes);
 
-/* Rows that a slot has for a tile of so many: the halo on both sides, and one to align spans in. The
- * output's has as many, so that neighbours lie as they would in a stack (device/step.h), and copying
- * several is copying once. */
+/* Rows that a slot has for a tile of so many: the halo on both sides, and one to align spans in.
+ * The output's has as many, so that neighbours lie as they would in a stack (device/step.h), and
+ * copying several is copying once. */
 uint32_t slot_rows(uint32_t rows, uint32_t halo_y);
 
 /* The i-th tile (i < count) of a job in an arena. */

@@ -128,6 +128,11 @@ static void unpublish(const struct device *d)
 	metric_forget(METRIC_TILES_IN_FLIGHT, d->label);
 }
 
+static void publish_held(const struct device *d)
+{
+	metric_set(METRIC_TILES_IN_FLIGHT, d->label, NULL, d->held_count);
+}
+
 static void publish(const struct device *d)
 {
 	enum device_state state = device_state(d);
@@ -139,7 +144,7 @@ static void publish(const struct device *d)
 	metric_set(METRIC_DEVICE_UP, d->label, NULL, state == DEVICE_UP);
 	for (enum device_state s = 0; s < DEVICE_STATES; s++)
 		metric_set(METRIC_DEVICE_STATE, d->label, device_state_name(s), s == state);
-	metric_set(METRIC_TILES_IN_FLIGHT, d->label, NULL, d->held_count);
+	publish_held(d);
 }
 
 static bool send_arena(struct device *d, unsigned i)
@@ -395,7 +400,7 @@ static void take_tile(struct device *d, struct task *task, const struct message_
 		            done->cl_error);
 	if (!done->error)
 		record_tile(d, task, done);
-	publish(d);
+	publish_held(d);
 	owner->task_done(task, done);
 	owner->room();
 	leave_if_idle(d);
@@ -766,7 +771,7 @@ bool device_send(struct device *d, struct task *task)
 	task->sent = loop_now();
 	d->held[d->held_count++] = task;
 	d->held_units += task->units;
-	publish(d);
+	publish_held(d);
 	return true;
 }
 

@@ -189,7 +189,7 @@ static void test_narrow_slots(void)
 	struct picture p;
 	struct reply reply;
 
-	picture_make(&p, 5000, 70, 3, PIXEL_U8, false);
+	picture_make(&p, 3500, 70, 3, PIXEL_U8, false);
 	peer_stop(&peer);
 	peer_start(&peer, program, 64 << 10, 64 << 10);
 	for (size_t i = 0; i < G_N_ELEMENTS(formats); i++) {

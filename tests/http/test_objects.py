@@ -63,8 +63,7 @@ def test_seen_while_busy(counted):
     """A job that runs for long shows in the gauges, and is gone from them when it has ended."""
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         under_way = pool.submit(counted.filter, LARGE, HEAVY)
-        for gauge, labels in (("opencl_objects", {"kind": "event"}),
-                              ("spools", {"place": "memory"}), ("spool_memory_bytes", {})):
+        for gauge, labels in (("spools", {"place": "memory"}), ("spool_memory_bytes", {})):
             poll(lambda: counted.metrics().total(f"convolved_{gauge}", **labels) > 0, 10,
                  f"{gauge} {labels}")
         assert counted.metrics().total("convolved_connections") == 2

@@ -6,7 +6,7 @@
  * --most bounds the images' size, --every takes but each Nth trial of a filter, for runs under a
  * checker that is slow; --copy has all tiles copied, for one that does not see what the host writes
  * into shared memory; --no-images leaves out the kernels that read image objects, as in
- * test_classic; --share runs only every N-th group of the general kernels, for N processes at once.
+ * test_classic; --share runs only every N-th group, for N processes at once.
  * Prints a line a group (TAP), a line a failure, and last "N passed, N failed". */
 #include <getopt.h>
 #include <math.h>
@@ -142,10 +142,6 @@ static void run_large(struct harness *h, size_t number, int totals[2])
 }
 
 /* The part of the groups of general kernels that one of several processes runs. */
-struct share {
-	unsigned index, count;
-};
-
 static int run_tests(struct harness *h, const char *variant, struct share share)
 {
 	int totals[2] = {0, 0};
@@ -157,8 +153,7 @@ static int run_tests(struct harness *h, const char *variant, struct share share)
 		run_group(h, &groups[i], i + 1, totals);
 	if (!variant && trial_samples_most > 1e6 && share.index == 0)
 		run_large(h, GROUPS + 1, totals);
-	if (share.count == 1)
-		variants_run(h, variant, GROUPS + 2, totals);
+	variants_run(h, variant, share, GROUPS + 2, totals);
 	printf("%d passed, %d failed\n", totals[1], totals[0]);
 	return totals[0] ? 1 : 0;
 }

@@ -23,6 +23,11 @@ struct trial {
 
 /* The state of random_below(), a bound on images' samples, of how many trials one is made, and
  * whether tiles are always copied. */
+/* Every count-th from the index-th on. */
+struct share {
+	unsigned index, count;
+};
+
 extern uint64_t trial_seed;
 extern double trial_samples_most;
 extern int trial_every;

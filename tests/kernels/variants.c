@@ -156,17 +156,18 @@ static bool is_wanted(enum kernel kernel, const char *only)
 	return kernel_row(kernel)->operations && (!only || !strcmp(only, kernel_name(kernel)));
 }
 
-void variants_run(struct harness *h, const char *only, size_t number, int totals[2])
+void variants_run(struct harness *h, const char *only, struct share share, size_t number,
+                  int totals[2])
 {
 	const uint64_t first = trial_seed;
 	struct progress p[2] = {{.h = h, .prepare = true, .first = first}, {.h = h}};
 
-	for (enum kernel k = 0; k < KERNELS; k++)
+	for (enum kernel k = share.index; k < KERNELS; k += share.count)
 		if (is_wanted(k, only)) {
 			p[0].kernel = k;
 			run_all(&p[0]);
 		}
-	for (enum kernel k = 0; k < KERNELS; k++) {
+	for (enum kernel k = share.index; k < KERNELS; k += share.count) {
 		if (!is_wanted(k, only))
 			continue;
 		p[1] = (struct progress){.h = h, .kernel = k, .first = first};
