@@ -37,7 +37,10 @@ static double half_round(double value)
 /* Half an ulp of a half float of this magnitude. */
 static double half_ulp(double v)
 {
-	return v > 0 ? exp2(floor(log2(v)) - 11) : 0;
+	int exponent;
+
+	frexp(v, &exponent);
+	return v > 0 ? ldexp(1, exponent - 12) : 0;
 }
 
 static double max_double(double a, double b)

@@ -31,8 +31,8 @@ enum {
 	TIMER_SLACK_NS = 1000,
 	WAIT_MS = 10000, /* for a program, at most: less than the front gives a tile */
 	WAIT_CHECK_MS = 500,
-	OBJECTS_MS = 1000,     /* while busy */
-	FAILED_MAX = 3,        /* tiles one after another: then a fresh process may do better */
+	OBJECTS_MS = 1000,      /* while busy */
+	FAILED_MAX = 3,         /* tiles one after another: then a fresh process may do better */
 	STACK_BYTES = 16 << 20, /* of tiles' input, at most: lanes are to overlap */
 	LOOK_NS_LEAST = 10000,
 	LOOK_NS_MOST = 500000,
@@ -303,12 +303,13 @@ static bool is_sound(const struct worker *w, const struct plan *plan, const stru
 static uint32_t stack_size(const struct worker *w, const struct tile *tile)
 {
 	uint64_t bytes = (uint64_t)tile->in_pitch * tile->height;
-	uint32_t idle = 0, most = w->stack_most;
+	uint32_t idle = 0, most = w->stack_most, part;
 
 	for (uint32_t i = 0; i < w->lanes; i++)
 		idle += lane_idle(w->lane[i].lane);
-	if (most > (w->waiting + idle) / idle) /* this tile and those that wait, rounded up */
-		most = (w->waiting + idle) / idle;
+	part = idle ? (w->waiting + idle) / idle : 1; /* of all, this tile too, rounded up */
+	if (most > part)
+		most = part;
 	if (most > STACK_BYTES / bytes)
 		most = (uint32_t)(STACK_BYTES / bytes);
 	return most;

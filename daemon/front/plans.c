@@ -2,6 +2,7 @@
  * last is likely to be asked for next. */
 #include "front/plans.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -103,6 +104,7 @@ struct plan *plan_use(struct shared_chain *chain, const struct image *image)
 		if (!p->users && (!oldest || p->used < oldest->used))
 			oldest = p;
 	}
+	assert(oldest); /* see PLANS_MAX */
 	clear_place(oldest);
 	chain->users++;
 	*oldest = (struct plan){.id = ++last_id,
