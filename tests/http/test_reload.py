@@ -4,11 +4,10 @@ import re
 import signal
 import socket
 import subprocess
-import threading
 
 import pytest
 
-import oracle
+from clients import Clients
 from service import PROGRAM, TWO_DEVICES, poll
 from test_results import random_pixels
 
@@ -47,61 +46,25 @@ def devices(service):
     return {d["id"]: d["state"] for d in service.get("/v1/devices").json()["devices"]}
 
 
-class Load:
-    """Clients that post without a pause, a connection each request, and check every answer."""
-
-    def __init__(self, service, clients=3):
-        self.service, self.done, self.problems = service, 0, []
-        self.right = [oracle.filtered(image, FILTERS) for image in IMAGES]
-        self.stop = threading.Event()
-        self.threads = [threading.Thread(target=self.run, args=(i,)) for i in range(clients)]
-
-    def run(self, turn):
-        while not self.stop.is_set():
-            i = turn % len(IMAGES)
-            turn += 1
-            try:
-                oracle.check(self.service.filter(IMAGES[i], FILTERS).pixels, self.right[i])
-            except Exception as error:  # whatever a client meets is a request that failed
-                self.problems.append(repr(error))
-            self.done += 1
-
-    def more(self, count=20):
-        """Waits until so many more requests have been answered."""
-        goal = self.done + count
-        poll(lambda: self.done >= goal, 120, "answers")
-
-    def __enter__(self):
-        for thread in self.threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.stop.set()
-        for thread in self.threads:
-            thread.join()
-        assert not self.problems, self.problems[:3]
-
-
 def test_under_load(reloadable):
     """Limits, codec workers and devices come and go, and every request is answered rightly."""
     both = {"cpu0": "up", "cpu1": "up"}
     with reloadable("codecs=2\n") as service:
         poll(lambda: devices(service) == both, 120, "both devices")
         restarts = service.restarts()
-        with Load(service) as load:
-            load.more()
+        with Clients(service, IMAGES, FILTERS, 3) as load:
+            load.more(20)
             for codecs in (4, 1, 3):
                 log = reload(service, f"codecs={codecs}\nmax-jobs={50 + codecs}\n")
                 assert "codecs: " in log and f"-> {codecs}" in log and "max-jobs: " in log
                 poll(lambda: len(service.workers("codec")) == codecs, 30, "codec workers")
-                load.more()
+                load.more(20)
             for pattern, left in (("0:0", "cpu0"), ("0:1", "cpu1"), ("0:0", "cpu0")):
                 log = reload(service, f"codecs=3\nmax-jobs=53\ndevice={pattern}\n")
                 assert "device: " in log and f"-> {pattern}" in log
                 poll(lambda: devices(service) == {left: "up"}, 120, f"{left} alone")
                 poll(lambda: len(service.workers("device")) == 1, 30, "one device worker")
-                load.more()
+                load.more(20)
                 families = service.metrics()
                 assert families.total("convolved_device_up") == 1
                 assert {labels["device"] for labels, _ in
@@ -109,6 +72,7 @@ def test_under_load(reloadable):
             reload(service, "codecs=2\nverify-share=1\ntile-timeout=20\ncanary-interval=1\n")
             poll(lambda: devices(service) == both, 120, "both devices again")
             load.more(40)
+        assert not load.problems, load.problems[:3]
         assert load.done > 100
         assert service.restarts() == restarts, service.tail()
         assert service.metrics().total("convolved_tile_retries_total") == 0

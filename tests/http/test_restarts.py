@@ -7,12 +7,12 @@ import random
 import signal
 import socket
 import subprocess
-import threading
 import time
 
 import pytest
 
 import oracle
+from clients import Clients
 from service import ONE_DEVICE, Client, Process, poll, read_answer
 from test_jobs import HEAVY, MEDIUM, submit
 from test_results import random_pixels
@@ -20,7 +20,6 @@ from test_results import random_pixels
 RESTARTS = int(os.environ.get("CONVOLVED_RESTARTS", "10"))
 FILTERS = [("box", {"size": 3})]
 IMAGES = [random_pixels(seed, 100 + 30 * seed, 80, 3, "u8") for seed in range(3)]
-RIGHT = [oracle.filtered(image, FILTERS) for image in IMAGES]
 
 # Passes descriptor $1 as systemd does, and becomes the service.
 PASS = 'exec 3<&"$1"; shift; LISTEN_PID=$$ LISTEN_FDS=1 exec "$@"'
@@ -47,57 +46,23 @@ def start(service):
             pass_fds=[service.listener.fileno()])
 
 
-class Clients:
-    """They post and check without a pause: a fresh connection each request, no second try."""
-
-    def __init__(self, service, count=4):
-        self.client = Client(service.host, service.port)
-        self.done, self.problems, self.slowest = 0, [], 0
-        self.end = threading.Event()
-        self.threads = [threading.Thread(target=self.run, args=(i,)) for i in range(count)]
-
-    def run(self, turn):
-        while not self.end.is_set():
-            turn += 1
-            began = time.monotonic()
-            try:
-                answer = self.client.filter(IMAGES[turn % 3], FILTERS)
-                oracle.check(answer.pixels, RIGHT[turn % 3])
-            except Exception as error:  # whatever a client meets is a request that failed
-                self.problems.append(repr(error))
-            self.slowest = max(self.slowest, time.monotonic() - began)
-            self.done += 1
-
-    def __enter__(self):
-        for thread in self.threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.end.set()
-        for thread in self.threads:
-            thread.join()
-
-
 def test_nothing_is_lost(activated):
     """However soon after its start the service is told to end."""
     wait = random.Random(1)
     start(activated)
     activated.wait_ready()
-    with Clients(activated) as clients:
+    with Clients(Client(activated.host, activated.port), IMAGES, FILTERS, 4) as clients:
         began = time.monotonic()
         for turn in range(RESTARTS):
-            seen = clients.done
             if turn % 4 != 3:
-                poll(lambda: clients.done > seen + 10, 120, "answers")
+                clients.more(11)
             # Once the program has begun, and not only the shell, it sees to the signal itself.
             poll(lambda: Process(activated.process.pid).name == "convolved", 10, "the program")
             time.sleep(wait.uniform(0.05, 0.3))
             assert activated.stop(60) == 0, activated.tail()
             start(activated)
         seconds = time.monotonic() - began
-        seen = clients.done
-        poll(lambda: clients.done > seen + 10, 120, "answers")
+        clients.more(11)
     print(f"{RESTARTS} restarts in {seconds:.0f} s, {clients.done} requests, "
           f"{len(clients.problems)} failed, the slowest took {clients.slowest:.1f} s")
     assert not clients.problems, (len(clients.problems), clients.problems[:3], activated.tail())
