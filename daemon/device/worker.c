@@ -280,14 +280,22 @@ static enum error make_plan(struct worker *w, uint64_t id, const struct chain *c
 /* The plan of a tile, or NULL; made anew if better kernels may be known by now. */
 static struct known_plan *current_plan(struct worker *w, uint64_t id)
 {
-	struct known_plan *known = *find_plan(w, id);
+	struct known_plan *known = *find_plan(w, id), *new;
 
 	if (!known || !known->plan || known->generation == generation(w))
 		return known;
+	known->generation = generation(w);
 	if (make_plan(w, id, &known->plan->chain, &known->plan->image))
+		log_warning("a plan cannot be made anew; the old one stays");
+	new = *find_plan(w, id);
+	if (new == known)
 		return known;
+	if (!new->plan) {
+		new->id = 0;
+		return known;
+	}
 	known->id = 0;
-	return *find_plan(w, id);
+	return new;
 }
 
 /* True if the tile lies within the arena that it names, and fits the plan. */
@@ -547,14 +555,15 @@ static enum error make_plan(struct worker *w, uint64_t id, const struct chain *c
                             const struct image *image)
 {
 	struct known_plan *known = live_add(OBJECT_PLAN, calloc(1, sizeof *known));
-	enum error e;
+	enum error e = ERR_OK;
 
 	if (!known)
 		return ERR_MEMORY;
 	known->id = id;
 	known->generation = generation(w);
 	known->error = plan_new(w->programs, chain, image, tuner_choose, w->tuner, &known->plan);
-	e = known->error == ERR_DEVICE ? ERR_DEVICE : ERR_OK;
+	if (known->error == ERR_DEVICE || known->error == ERR_MEMORY)
+		e = known->error; /* it may be made another time, so no tile is to meet this */
 	if (known->error)
 		describe_failure(w, chain, known);
 	known->next = w->plans;
