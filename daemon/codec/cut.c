@@ -22,7 +22,7 @@ struct cutter {
 	uint32_t height;       /* of the image: the ROI, if there is one */
 	size_t pixel;          /* bytes */
 	size_t margin;         /* bytes of halo on each side of a row */
-	uint32_t lead;         /* bytes from a slot row's start to the image's first column */
+	size_t first;          /* byte of a slot row at which the image's first column is */
 	bool sides;            /* columns outside the image are to be filled */
 	uint32_t next;         /* first row not yet decoded */
 	uint32_t *columns;     /* the columns that the 2 * halo_x columns outside are taken from */
@@ -49,7 +49,7 @@ static void fill_constant_row(struct cutter *c, const double border_pixel[BANDS_
 {
 	const struct image *image = &c->tiling->image;
 	size_t span = c->tiling->width * c->pixel + 2 * c->margin, sample = c->pixel / image->bands;
-	uint8_t *row = c->constant + c->tiling->lead - c->margin;
+	uint8_t *row = c->constant;
 
 	for (uint32_t b = 0; b < image->bands; b++)
 		put_sample(row + b * sample, image->type, border_pixel[b]);
@@ -70,17 +70,16 @@ static void map_columns(struct cutter *c)
 /* Fills the columns outside the image in one slot row. */
 static void pad_row(const struct cutter *c, uint8_t *row)
 {
-	uint8_t *first = row + c->lead, *right = first + c->tiling->image.width * c->pixel;
+	uint8_t *first = row + c->first, *right = first + c->tiling->image.width * c->pixel;
 	uint32_t halo = c->tiling->halo_x;
 
 	if (c->border == BORDER_CONSTANT) {
-		memcpy(first - c->margin, c->constant + c->lead - c->margin, c->margin);
-		memcpy(right, c->constant + c->lead, c->margin);
+		memcpy(row, c->constant, c->margin);
+		memcpy(right, c->constant, c->margin);
 		return;
 	}
 	for (uint32_t i = 0; i < halo; i++) {
-		memcpy(first - c->margin + i * c->pixel, first + c->columns[i] * c->pixel,
-		       c->pixel);
+		memcpy(row + i * c->pixel, first + c->columns[i] * c->pixel, c->pixel);
 		memcpy(right + i * c->pixel, first + c->columns[halo + i] * c->pixel, c->pixel);
 	}
 }
@@ -90,7 +89,7 @@ static enum error read_rows(const struct cutter *c, struct decoder *decoder, uin
                             uint32_t count, uint8_t *rows)
 {
 	size_t pitch = c->tiling->in_pitch;
-	enum error e = decode_rows(decoder, y, count, rows + c->lead, pitch, c->problem);
+	enum error e = decode_rows(decoder, y, count, rows + c->first, pitch, c->problem);
 
 	if (!e && c->sides)
 		for (uint32_t i = 0; i < count; i++)
@@ -221,8 +220,8 @@ static bool prepare(struct cutter *c, const double border_pixel[BANDS_MAX])
 
 	c->height = t->image.height;
 	c->pixel = image_pixel_size(&t->image);
-	c->margin = t->halo_x * c->pixel;
-	c->lead = t->lead - (uint32_t)(t->x0 * c->pixel);
+	c->margin = t->margin;
+	c->first = t->margin - t->x0 * c->pixel;
 	c->sides = t->halo_x && c->border != BORDER_CROP;
 	if (c->border == BORDER_WRAP)
 		c->kept = t->halo_y < c->height ? t->halo_y : c->height;

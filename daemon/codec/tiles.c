@@ -197,7 +197,7 @@ uint8_t *tiles_in_row(const struct tiles *tiles, uint32_t i, uint32_t row)
 {
 	const struct tiling *t = &tiles->tiling;
 
-	return (uint8_t *)tiles->arena->in + i % t->slots * t->in_slot +
+	return (uint8_t *)tiles->arena->in + i % t->slots * t->in_slot + t->start +
 	       (uint64_t)row * t->in_pitch;
 }
 

@@ -30,13 +30,14 @@ uint32_t slot_rows(uint32_t rows, uint32_t halo_y)
 	return rows + 2 * halo_y + 1;
 }
 
-/* Pitches and lead of rows `width` pixels wide. */
+/* Pitches of rows `width` pixels wide. */
 static void tiling_set_width(struct tiling *t, uint32_t width)
 {
-	uint64_t pixel = image_pixel_size(&t->image), halo = t->halo_x * pixel;
+	uint64_t pixel = image_pixel_size(&t->image);
 
-	t->lead = (uint32_t)align_up(halo, ROW_ALIGNMENT);
-	t->in_pitch = (uint32_t)row_pitch(t->lead + width * pixel + halo);
+	t->margin = (uint32_t)(t->halo_x * pixel);
+	t->start = (uint32_t)align_up(t->margin, ROW_ALIGNMENT) - t->margin;
+	t->in_pitch = (uint32_t)row_pitch(t->margin + width * pixel + t->margin);
 	t->out_pitch = (uint32_t)row_pitch(width * pixel);
 }
 
@@ -133,7 +134,7 @@ void tiling_tile(const struct tiling *t, uint32_t i, uint64_t job, uint32_t aren
 	    .y0 = t->y0 + first,
 	    .width = t->width,
 	    .height = t->height - first < t->rows ? t->height - first : t->rows,
-	    .in = slot * t->in_slot + (uint64_t)t->halo_y * t->in_pitch + t->lead,
+	    .in = slot * t->in_slot + t->start + (uint64_t)t->halo_y * t->in_pitch + t->margin,
 	    .out = slot * t->out_slot,
 	    .in_pitch = t->in_pitch,
 	    .out_pitch = t->out_pitch,

@@ -20,7 +20,7 @@ enum {
 	SLOT_ALIGNMENT = 4096,
 	SLOTS_MIN = 3, /* one read, one filtered, one written */
 	SLOTS_MAX = 64,
-	STACK_MAX = 16, /* tiles that share a launch */
+	STACK_MAX = 32, /* tiles that share a launch */
 };
 
 struct tile {
@@ -43,7 +43,8 @@ struct tiling {
 	uint32_t rows;          /* of the result in each tile but the last */
 	uint32_t count;         /* of tiles */
 	uint32_t slots;
-	uint32_t lead; /* bytes from a row's start to pixel x0, a multiple of ROW_ALIGNMENT */
+	uint32_t margin; /* bytes of halo at either side of a row; rows begin with one */
+	uint32_t start;  /* bytes from a slot's start to its first row: pixels x0 are aligned */
 	uint32_t in_pitch, out_pitch;
 	uint64_t in_slot, out_slot; /* bytes a slot takes of each arena */
 };

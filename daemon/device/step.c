@@ -144,18 +144,19 @@ static void set_extend(struct arguments *a, const struct step *step, const struc
                        const struct view *view)
 {
 	cl_int x0 = (cl_int)tile->x0 - (cl_int)step->expand_x;
-	cl_int16 y0 = {{0}};
+	cl_int16 y0[2] = {0};
 
-	_Static_assert(sizeof y0 / sizeof *y0.s == STACK_MAX, "one for each tile");
+	_Static_assert(sizeof y0 == STACK_MAX * sizeof(cl_int), "one for each tile");
 	for (uint32_t i = 0; i < stack->count; i++)
-		y0.s[i] = (cl_int)stack->y0[i] - (cl_int)step->expand_y;
+		y0[i / 16].s[i % 16] = (cl_int)stack->y0[i] - (cl_int)step->expand_y;
 	set_view(a, view, step, step->dst_type);
 	set_u32(a, region->width);
 	set_u32(a, region->rows);
 	set_u32(a, step->bands);
 	set_u32(a, region->blocks);
 	set(a, sizeof x0, &x0);
-	set(a, sizeof y0, &y0);
+	set(a, sizeof *y0, &y0[0]);
+	set(a, sizeof *y0, &y0[1]);
 	set_u32(a, stack->distance);
 	set_u32(a, step->border.image_width);
 	set_u32(a, step->border.image_height);

@@ -26,14 +26,14 @@ enum {
 	LANES_OWN = 3,
 	LANES_LIMIT = 3,
 	IDLE_MS = 3600000,
-	WAITING_MOST = 64, /* tiles, before some are started */
+	WAITING_MOST = 128, /* tiles, before some are started */
 	TUNE_AFTER_MS = 100,
 	TIMER_SLACK_NS = 1000,
 	WAIT_MS = 10000, /* for a program, at most: less than the front gives a tile */
 	WAIT_CHECK_MS = 500,
 	OBJECTS_MS = 1000,      /* while busy */
 	FAILED_MAX = 3,         /* tiles one after another: then a fresh process may do better */
-	STACK_BYTES = 16 << 20, /* of tiles' input, at most: lanes are to overlap */
+	STACK_BYTES = 32 << 20, /* of tiles' input, at most: lanes are to overlap */
 	LOOK_NS_LEAST = 10000,
 	LOOK_NS_MOST = 500000,
 	LOOK_SHARE = 16, /* part of the time that a lane has been at work, until the next look */

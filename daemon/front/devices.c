@@ -24,7 +24,7 @@ enum {
 };
 
 /* How much work a device may have beyond a tile for each lane. */
-static const double window_ns = 2e6;
+static const double window_ns = 8e6;
 
 /* A failure after so long says nothing about those before. */
 static const uint64_t forgiven_ns = 60000000000u;
@@ -37,6 +37,7 @@ static const char *const types[] = {"device", "cpu", "gpu", "accelerator"};
 static const struct config *config;
 static const struct device_owner *owner;
 static struct device *devices[DEVICES_MAX];
+struct load device_loads[DEVICES_MAX];
 static unsigned device_count;
 static struct worker probe;
 static struct loop_timer probe_again, check;
@@ -47,6 +48,11 @@ static unsigned found_count;
 static struct device *device_of(struct worker *worker)
 {
 	return devices[worker->number];
+}
+
+static struct load *load_of(const struct device *d)
+{
+	return &device_loads[d->worker.number];
 }
 
 unsigned devices_count(void)
@@ -197,6 +203,7 @@ static void device_admit(struct device *d)
 	d->quarantined = false;
 	d->fresh = false;
 	d->up_since = loop_now();
+	load_of(d)->takes = true;
 	publish(d);
 	if (send_arenas(d))
 		owner->room();
@@ -254,7 +261,7 @@ static struct task *take_held(struct device *d, uint64_t job, uint32_t index)
 		if (task->tile.job != job || task->tile.index != index)
 			continue;
 		memmove(&d->held[i], &d->held[i + 1], (--d->held_count - i) * sizeof *d->held);
-		d->held_units = d->held_count ? d->held_units - task->units : 0;
+		load_of(d)->units = d->held_count ? load_of(d)->units - task->units : 0;
 		return task;
 	}
 	return NULL;
@@ -264,11 +271,12 @@ static struct task *take_held(struct device *d, uint64_t job, uint32_t index)
  * was held up does not count for more than a few times what was expected. */
 static void learn_speed(struct device *d, const struct task *task, uint64_t ns)
 {
-	double measured = (double)ns / task->units, most = 4 * d->ns_per_unit;
+	double *speed = &load_of(d)->ns_per_unit;
+	double measured = (double)ns / task->units, most = 4 * *speed;
 	double weight = task->units / (task->units + 1e8);
 
 	if (ns)
-		d->ns_per_unit += weight * ((measured < most ? measured : most) - d->ns_per_unit);
+		*speed += weight * ((measured < most ? measured : most) - *speed);
 }
 
 static void record_transfer(const struct device *d, const char *direction, uint64_t ns,
@@ -481,7 +489,7 @@ static void device_down(struct worker *worker, const char *reason)
 		log_warning("%s is down (%s) with %u tiles", d->label, reason, d->held_count);
 		count_failure(d, reason);
 	}
-	d->held_units = 0;
+	load_of(d)->units = 0;
 	publish(d);
 	while (d->held_count)
 		owner->task_lost(d->held[--d->held_count]);
@@ -534,11 +542,11 @@ static void device_create(const struct message_device *m)
 	snprintf(d->name, sizeof d->name, "%.*s", (int)sizeof m->name - 1, m->name);
 	d->found = *m;
 	d->type = m->type;
-	d->ns_per_unit = ns_per_unit_guess;
 	d->fresh = true;
 	d->worker.kind = "device";
 	d->worker.number = device_count;
 	d->worker.owner = &device_worker;
+	device_loads[device_count] = (struct load){.ns_per_unit = ns_per_unit_guess};
 	devices[device_count++] = d;
 	if (worker_start(&d->worker))
 		log_error("%s cannot be started", d->label);
@@ -743,8 +751,9 @@ void devices_fini(void)
 bool device_has_room(const struct device *d)
 {
 	return device_state(d) == DEVICE_UP &&
-	       (d->held_count < d->window || (d->stacks && d->held_count < WINDOW_MAX &&
-	                                      d->held_units * d->ns_per_unit < window_ns));
+	       (d->held_count < d->window ||
+	        (d->stacks && d->held_count < WINDOW_MAX &&
+	         load_of(d)->units * load_of(d)->ns_per_unit < window_ns));
 }
 
 static bool send_plan(struct device *d, const struct plan *plan)
@@ -770,7 +779,7 @@ bool device_send(struct device *d, struct task *task)
 	task->device = d->worker.number;
 	task->sent = loop_now();
 	d->held[d->held_count++] = task;
-	d->held_units += task->units;
+	load_of(d)->units += task->units;
 	publish_held(d);
 	return true;
 }

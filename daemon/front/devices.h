@@ -11,7 +11,7 @@
 #include "front/proof.h"
 #include "front/supervisor.h"
 
-enum { DEVICES_MAX = 64, WINDOW_MAX = 64, CHOICES_MAX = 256 };
+enum { DEVICES_MAX = 64, WINDOW_MAX = 128, CHOICES_MAX = 256 };
 
 enum device_state {
 	DEVICE_DOWN, /* no process; it is started again */
@@ -23,6 +23,16 @@ enum device_state {
 	DEVICE_REMOVED,     /* and then has no process */
 	DEVICE_STATES,
 };
+
+/* What a device has to do and how fast it is: all side by side, since the scheduler looks through
+ * them for every tile. */
+struct load {
+	double units;       /* of the tiles that the device holds */
+	double ns_per_unit; /* running estimate of its speed */
+	bool takes;         /* tiles; the scheduler clears this when it finds that it is not up */
+};
+
+extern struct load device_loads[DEVICES_MAX];
 
 /* One that has been used. It keeps its place and its label for the life of the service, also when
  * it is removed: tiles, jobs and metrics know it by them. */
@@ -41,9 +51,7 @@ struct device {
 	bool stacks;     /* of small ones, more */
 	struct task *held[WINDOW_MAX];
 	unsigned held_count;
-	double held_units;
 	uint64_t plan[PLANS_MAX];         /* by place: the number of the plan that it knows, or 0 */
-	double ns_per_unit;               /* running estimate of its speed */
 	uint64_t tiles;                   /* filtered since the start of the service */
 	struct message_programs programs; /* that its worker has built */
 	struct message_choice *choices;   /* of its tuner */

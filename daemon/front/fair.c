@@ -132,8 +132,7 @@ static struct fair_node *first(const struct fair_node *node)
 	return RB_MIN(fair_ready, (struct fair_ready *)&node->ready);
 }
 
-/* The flow whose turn it is among the classes of the mask. */
-static struct fair_flow *next_flow(const struct fair *fair, unsigned mask)
+struct fair_flow *fair_next(const struct fair *fair, unsigned mask)
 {
 	struct fair_node *class = first(&fair->root);
 
@@ -143,22 +142,11 @@ static struct fair_flow *next_flow(const struct fair *fair, unsigned mask)
 	return class ? (struct fair_flow *)first(first(class)) : NULL;
 }
 
-struct fair_item *fair_peek(const struct fair *fair, unsigned mask)
+struct fair_item *fair_take(struct fair *fair, struct fair_flow *flow)
 {
-	struct fair_flow *flow = next_flow(fair, mask);
-
-	return flow ? flow->head : NULL;
-}
-
-struct fair_item *fair_pop(struct fair *fair, unsigned mask)
-{
-	struct fair_flow *flow = next_flow(fair, mask);
-	struct fair_item *item;
+	struct fair_item *item = flow->head;
 	bool more;
 
-	if (!flow)
-		return NULL;
-	item = flow->head;
 	flow->head = item->next;
 	if (!flow->head)
 		flow->tail = &flow->head;
@@ -167,7 +155,8 @@ struct fair_item *fair_pop(struct fair *fair, unsigned mask)
 	fair->count--;
 	more = flow->head;
 	for (struct fair_node *node = &flow->node; node->parent; node = node->parent) {
-		/* A class that a mask had left out may be behind: time does not go back. */
+		/* One may be served out of turn, or after a mask had left it out: time does not go
+		 * back. */
 		if (node->parent->now < node->start)
 			node->parent->now = node->start;
 		rest(node);
@@ -180,6 +169,13 @@ struct fair_item *fair_pop(struct fair *fair, unsigned mask)
 		more = !RB_EMPTY(&node->parent->ready);
 	}
 	return item;
+}
+
+struct fair_item *fair_pop(struct fair *fair, unsigned mask)
+{
+	struct fair_flow *flow = fair_next(fair, mask);
+
+	return flow ? fair_take(fair, flow) : NULL;
 }
 
 struct fair_item *fair_take_all(struct fair *fair, struct fair_flow *flow)

@@ -68,9 +68,12 @@ void fair_close(struct fair *fair, struct fair_flow *flow);
 void fair_push(struct fair *fair, struct fair_flow *flow, struct fair_item *item);
 void fair_return(struct fair *fair, struct fair_flow *flow, struct fair_item *item);
 
-/* The item that is next among the classes of a mask, or NULL; and takes it. */
-struct fair_item *fair_peek(const struct fair *fair, unsigned mask);
+/* The flow whose first item is next among the classes of a mask, or NULL; and takes that item. */
+struct fair_flow *fair_next(const struct fair *fair, unsigned mask);
 struct fair_item *fair_pop(struct fair *fair, unsigned mask);
+
+/* Takes the first item of a flow that has one, in turn or not: it is charged for it. */
+struct fair_item *fair_take(struct fair *fair, struct fair_flow *flow);
 
 /* Takes all that the flow has: a list. */
 struct fair_item *fair_take_all(struct fair *fair, struct fair_flow *flow);

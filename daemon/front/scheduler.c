@@ -3,6 +3,8 @@
  * so a slow device never delays an image. */
 #include "front/scheduler.h"
 
+#include <math.h>
+
 #include "common/log.h"
 #include "front/codecs.h"
 #include "front/devices.h"
@@ -12,7 +14,9 @@
 enum { ATTEMPTS_MAX = 2, CHECK_MS = 500 };
 
 /* A tile should not hold a device for longer; nor be smaller than a launch is worth. */
-static const double tile_ns = 5e6, samples_least = 65536;
+static const double tile_ns = 1e6, samples_least = 65536;
+/* A job's turn: tiles that lie side by side are copied to a device together. */
+static const double turn_ns = 5e5;
 /* Tiles fail when no device has been up for so long. */
 static const uint64_t no_device_ns = 10000000000u;
 
@@ -41,33 +45,52 @@ static void task_fail(struct task *task, enum error error)
 /* The device that would finish these units of work first, full or not; NULL if none is up. */
 static struct device *device_soonest(double units)
 {
-	struct device *best = NULL;
-	double best_ns = 0;
+	for (;;) {
+		unsigned count = devices_count(), best = count;
+		double least = INFINITY;
 
-	for (unsigned i = 0; i < devices_count(); i++) {
-		struct device *d = device_get(i);
-		double ns = (d->held_units + units) * d->ns_per_unit;
+		for (unsigned i = 0; i < count; i++) {
+			const struct load *load = &device_loads[i];
+			double ns =
+			    load->takes ? (load->units + units) * load->ns_per_unit : INFINITY;
 
-		if (device_state(d) == DEVICE_UP && (!best || ns < best_ns)) {
-			best = d;
-			best_ns = ns;
+			best = ns < least ? i : best;
+			least = ns < least ? ns : least;
+		}
+		if (best == count || device_state(device_get(best)) == DEVICE_UP)
+			return best < count ? device_get(best) : NULL;
+		device_loads[best].takes = false;
+	}
+}
+
+/* Gives a device the tile that is next, and then more of the same job for as long as its turn
+ * lasts, even if that is a little more than it had room for. */
+static void send_turn(struct device *d)
+{
+	struct fair_flow *flow = fair_next(&ready, ALL_CLASSES);
+	double units = turn_ns / device_loads[d->worker.number].ns_per_unit;
+
+	while (flow->head && units > 0 && d->held_count < WINDOW_MAX) {
+		struct task *task = (struct task *)fair_take(&ready, flow);
+
+		units -= task->units;
+		if (!device_send(d, task)) {
+			fair_return(&ready, flow, &task->item);
+			break;
 		}
 	}
-	return best;
 }
 
 static void dispatch(void)
 {
-	struct task *task;
+	struct fair_flow *flow;
 
-	while ((task = (struct task *)fair_peek(&ready, ALL_CLASSES))) {
-		struct device *d = device_soonest(task->units);
+	while ((flow = fair_next(&ready, ALL_CLASSES))) {
+		struct device *d = device_soonest(((struct task *)flow->head)->units);
 
 		if (!d || !device_has_room(d))
 			break;
-		fair_pop(&ready, ALL_CLASSES);
-		if (!device_send(d, task))
-			fair_return(&ready, &task->job->tasks, &task->item);
+		send_turn(d);
 	}
 	count_ready();
 }
@@ -126,12 +149,12 @@ static void job_ended(struct job *job)
 
 static uint64_t samples_max(const struct chain *chain)
 {
-	double ns_per_unit = 0, samples;
+	double slowest = 0, samples;
 
 	for (unsigned i = 0; i < devices_count(); i++)
-		if (!device_get(i)->unwanted && device_get(i)->ns_per_unit > ns_per_unit)
-			ns_per_unit = device_get(i)->ns_per_unit;
-	samples = ns_per_unit > 0 ? tile_ns / (ns_per_unit * chain_cost(chain)) : samples_least;
+		if (!device_get(i)->unwanted && device_loads[i].ns_per_unit > slowest)
+			slowest = device_loads[i].ns_per_unit;
+	samples = slowest > 0 ? tile_ns / (slowest * chain_cost(chain)) : samples_least;
 	return (uint64_t)(samples > samples_least ? samples : samples_least);
 }
 
@@ -142,7 +165,8 @@ static void check_devices(void *context)
 		last_up = loop_now();
 	else if (loop_now() - last_up > no_device_ns)
 		while (ready.count)
-			task_fail((struct task *)fair_pop(&ready, ALL_CLASSES), ERR_NO_DEVICE);
+			task_fail((struct task *)fair_take(&ready, fair_next(&ready, ALL_CLASSES)),
+			          ERR_NO_DEVICE);
 }
 
 static const struct codec_owner for_codecs = {samples_max, task_ready, job_ended, devices_add_arena,

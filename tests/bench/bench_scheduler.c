@@ -20,6 +20,7 @@ enum { JOB_TILES = 50, CLIENTS = 20, ROUNDS = 200000 };
 static const struct codec_owner *codec_owner;
 static const struct device_owner *device_owner;
 static struct device devices[DEVICES_MAX];
+struct load device_loads[DEVICES_MAX];
 static unsigned device_count;
 
 /* What the scheduler needs of devices.c and codecs.c. */
@@ -69,7 +70,7 @@ bool device_send(struct device *d, struct task *task)
 {
 	task->device = d->worker.number;
 	d->held[d->held_count++] = task;
-	d->held_units += task->units;
+	device_loads[d->worker.number].units += task->units;
 	return true;
 }
 
@@ -114,7 +115,7 @@ static void start_devices(unsigned count)
 		devices[i].worker.number = i;
 		devices[i].worker.state = WORKER_UP;
 		devices[i].window = 4;
-		devices[i].ns_per_unit = 0.05 * (1 + i % 5);
+		device_loads[i] = (struct load){0, 0.05 * (1 + i % 5), true};
 	}
 	device_count = count;
 }
@@ -144,7 +145,7 @@ static void finish_one(unsigned turn)
 	if (!d->held_count)
 		return;
 	memmove(&d->held[0], &d->held[1], --d->held_count * sizeof *d->held);
-	d->held_units -= task->units;
+	device_loads[d->worker.number].units -= task->units;
 	device_owner->task_done(task, &done);
 	device_owner->room();
 }

@@ -74,38 +74,64 @@ static void close_direction(struct direction *d)
 		clReleaseCommandQueue(d->queue);
 }
 
-static void measure_device(const struct message_device *listed)
-{
+/* A device with memory of the host for each direction. */
+struct peer {
 	struct device device;
 	struct device_arena arena;
-	struct direction direction[2] = {0};
+	struct direction direction[2];
 	int in, out;
+};
 
-	if (device_open(&device, listed->platform, listed->device))
-		return;
-	if (arena_create("in", ARENA_SIZE, &in) || arena_create("out", ARENA_SIZE, &out) ||
-	    device_arena_open(&arena, &device, in, ARENA_SIZE, out, ARENA_SIZE))
-		return;
-	if (open_direction(&direction[0], &device, arena.memory.in, true) &&
-	    open_direction(&direction[1], &device, arena.memory.out, false))
-		printf("%s: %.1f GB/s to the device, %.1f from it; both at once %.1f each\n",
-		       device.name, measure(&direction[0], 1), measure(&direction[1], 1),
-		       measure(direction, 2));
+static bool open_peer(struct peer *p, const struct message_device *listed)
+{
+	return !device_open(&p->device, listed->platform, listed->device) &&
+	       !arena_create("in", ARENA_SIZE, &p->in) &&
+	       !arena_create("out", ARENA_SIZE, &p->out) &&
+	       !device_arena_open(&p->arena, &p->device, p->in, ARENA_SIZE, p->out, ARENA_SIZE) &&
+	       open_direction(&p->direction[0], &p->device, p->arena.memory.in, true) &&
+	       open_direction(&p->direction[1], &p->device, p->arena.memory.out, false);
+}
+
+static void close_peer(struct peer *p)
+{
 	for (int i = 0; i < 2; i++)
-		close_direction(&direction[i]);
-	device_arena_close(&arena);
-	close(in);
-	close(out);
-	device_close(&device);
+		close_direction(&p->direction[i]);
+	device_arena_close(&p->arena);
+	close(p->in);
+	close(p->out);
+	device_close(&p->device);
+}
+
+static void print_peers(struct peer *peers, int count)
+{
+	struct direction all[2 * DEVICES_LISTED];
+
+	for (int i = 0; i < count; i++) {
+		struct peer *p = &peers[i];
+
+		printf("%s: %.1f GB/s to the device, %.1f from it; both at once %.1f each\n",
+		       p->device.name, measure(&p->direction[0], 1), measure(&p->direction[1], 1),
+		       measure(p->direction, 2));
+		all[2 * i] = p->direction[0];
+		all[2 * i + 1] = p->direction[1];
+	}
+	if (count > 1)
+		printf("all %d at once, both directions: %.1f GB/s each\n", count,
+		       measure(all, 2 * count));
 }
 
 void print_transfers(void)
 {
+	static struct peer peers[DEVICES_LISTED];
 	struct message_device list[DEVICES_LISTED];
-	size_t count = device_list(list, DEVICES_LISTED);
+	size_t listed = device_list(list, DEVICES_LISTED);
+	int count = 0;
 
-	for (size_t i = 0; i < count; i++)
-		if (list[i].type == DEVICE_GPU)
-			measure_device(&list[i]);
+	for (size_t i = 0; i < listed; i++)
+		if (list[i].type == DEVICE_GPU && open_peer(&peers[count], &list[i]))
+			count++;
+	print_peers(peers, count);
+	for (int i = 0; i < count; i++)
+		close_peer(&peers[i]);
 	fflush(stdout);
 }

@@ -97,7 +97,7 @@ static struct tile make_tile(const struct plan *plan, uint32_t first, uint32_t h
 	    .y0 = first + (crop ? plan->halo_y : 0),
 	    .width = width,
 	    .height = height,
-	    .in_pitch = (uint32_t)(align_row(align_row(halo) + width * pixel + halo)),
+	    .in_pitch = (uint32_t)align_row(halo + width * pixel + halo),
 	    .out_pitch = (uint32_t)align_row(width * pixel),
 	    .out = GUARD,
 	};

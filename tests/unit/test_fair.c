@@ -53,7 +53,7 @@ static void close_all(unsigned count)
 		fair_close(&fair, &flows[i]);
 	}
 	assert_int_equal(fair.count, 0);
-	assert_null(fair_peek(&fair, ALL));
+	assert_null(fair_next(&fair, ALL));
 	for (unsigned i = 0; i < CLASSES; i++)
 		assert_true(RB_EMPTY(&fair.clients[i]));
 }
@@ -145,6 +145,33 @@ static void test_order(void **state)
 	close_all(1);
 }
 
+/* Turns of several items: order within a flow, and the same shares in the end. */
+static void test_turns(void **state)
+{
+	double served[8] = {0};
+
+	(void)state;
+	fair_init(&fair, weights, CLASSES);
+	open_flow(0, FIRST, "a");
+	open_flow(1, FIRST, "b");
+	for (int i = 0; i < 2000; i++)
+		push(&entries[i], (unsigned)i / 1000, i < 1000 ? 1 : 2);
+	for (int turn = 0; turn < 150; turn++) {
+		struct fair_flow *flow = fair_next(&fair, ALL);
+
+		for (int i = 0; i < 5; i++) {
+			struct entry *e = (struct entry *)flow->head;
+
+			assert_ptr_equal(fair_take(&fair, flow), &e->item);
+			assert_ptr_equal(flow, &flows[e->flow]);
+			served[e->flow] += e->item.cost;
+		}
+	}
+	assert_in_range((uintmax_t)served[0], 490, 510);
+	assert_in_range((uintmax_t)served[1], 490, 510);
+	close_all(2);
+}
+
 static void test_mask(void **state)
 {
 	(void)state;
@@ -152,9 +179,9 @@ static void test_mask(void **state)
 	open_flow(0, FIRST, "a");
 	open_flow(1, SECOND, "a");
 	push(&entries[0], 0, 1);
-	assert_null(fair_peek(&fair, 1 << SECOND));
+	assert_null(fair_next(&fair, 1 << SECOND));
 	push(&entries[1], 1, 1);
-	assert_ptr_equal(fair_peek(&fair, 1 << SECOND), &entries[1].item);
+	assert_ptr_equal(fair_next(&fair, 1 << SECOND), &flows[1]);
 	assert_ptr_equal(fair_pop(&fair, 1 << SECOND), &entries[1].item);
 	assert_ptr_equal(fair_pop(&fair, 1 << FIRST), &entries[0].item);
 	close_all(2);
@@ -173,6 +200,7 @@ static void test_random(void **state)
 		open_flow(i, i % CLASSES, clients[i % 3]);
 	while (out < ITEMS) {
 		unsigned mask = rand() % 4 ? ALL : 1u << rand() % CLASSES;
+		struct fair_flow *flow;
 		struct entry *e;
 
 		if (pushed < ITEMS && rand() % 5 < 3) {
@@ -180,10 +208,13 @@ static void test_random(void **state)
 			pushed++;
 			continue;
 		}
-		e = (struct entry *)fair_peek(&fair, mask);
-		assert_ptr_equal(e, fair_pop(&fair, mask));
-		if (!e)
+		flow = fair_next(&fair, mask);
+		if (!flow) {
+			assert_null(fair_pop(&fair, mask));
 			continue;
+		}
+		e = (struct entry *)flow->head;
+		assert_ptr_equal(e, fair_pop(&fair, mask));
 		assert_true((unsigned)(e - entries) + 1 > last[e->flow]);
 		last[e->flow] = (unsigned)(e - entries) + 1;
 		out++;
@@ -197,6 +228,7 @@ int main(void)
 	    cmocka_unit_test(test_clients),  cmocka_unit_test(test_classes),
 	    cmocka_unit_test(test_newcomer), cmocka_unit_test(test_order),
 	    cmocka_unit_test(test_mask),     cmocka_unit_test(test_random),
+	    cmocka_unit_test(test_turns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
