@@ -459,13 +459,21 @@ void codecs_reload(void)
 	codecs_wake();
 }
 
+/* Jobs that are still open end here; nobody listens to them any more. */
 void codecs_fini(void)
 {
+	struct job *waiting;
+
+	while ((waiting = job_next_waiting(false)))
+		job_finish(waiting, ERR_DRAINING, NULL);
 	for (unsigned i = 0; i < codec_count; i++) {
 		worker_fini(&codecs[i].worker);
 		arena_close(&codecs[i].arena);
-		if (codecs[i].job)
-			job_release(codecs[i].job);
+		if (!codecs[i].job)
+			continue;
+		owner->job_ended(codecs[i].job);
+		job_finish(codecs[i].job, ERR_DRAINING, NULL);
+		job_release(codecs[i].job);
 	}
 	free(codecs);
 	codecs = NULL;

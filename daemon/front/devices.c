@@ -736,8 +736,12 @@ enum error devices_init(const struct config *c, const struct device_owner *o)
 void devices_fini(void)
 {
 	worker_fini(&probe);
-	for (unsigned i = 0; i < device_count; i++) {
+	for (unsigned i = 0; i < device_count; i++)
 		worker_fini(&devices[i]->worker);
+	for (unsigned i = 0; i < device_count; i++)
+		while (devices[i]->held_count)
+			owner->task_lost(devices[i]->held[--devices[i]->held_count]);
+	for (unsigned i = 0; i < device_count; i++) {
 		proof_free(&devices[i]->proof);
 		free(devices[i]->choices);
 		free(devices[i]);

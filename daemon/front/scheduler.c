@@ -158,15 +158,19 @@ static uint64_t samples_max(const struct chain *chain)
 	return (uint64_t)(samples > samples_least ? samples : samples_least);
 }
 
+static void fail_waiting(enum error error)
+{
+	while (ready.count)
+		task_fail((struct task *)fair_pop(&ready, ALL_CLASSES), error);
+}
+
 static void check_devices(void *context)
 {
 	(void)context;
 	if (devices_up() || devices_starting())
 		last_up = loop_now();
 	else if (loop_now() - last_up > no_device_ns)
-		while (ready.count)
-			task_fail((struct task *)fair_take(&ready, fair_next(&ready, ALL_CLASSES)),
-			          ERR_NO_DEVICE);
+		fail_waiting(ERR_NO_DEVICE);
 }
 
 static const struct codec_owner for_codecs = {samples_max, task_ready, job_ended, devices_add_arena,
@@ -191,6 +195,7 @@ enum error scheduler_init(const struct config *config)
 void scheduler_fini(void)
 {
 	devices_fini();
+	fail_waiting(ERR_DEVICE);
 	codecs_fini();
 	plans_fini();
 	loop_timer_fini(&check);

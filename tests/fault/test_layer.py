@@ -30,8 +30,10 @@ CALLED = sorted(AT_START) + ["clEnqueueNDRangeKernel", "clFlush", "clGetEventInf
 COPIES = ["clEnqueueReadBuffer", "clEnqueueWriteBuffer"]
 CLIENTS = 3
 TILE_TIMEOUT, START_TIMEOUT = 1, 3
-# Detection, backoff and a start or, where a compiled program is not taken, a compilation.
-RECOVERED = 12
+# Seconds until all is well again from when the front knows: backoff and a start; or, where no compiled
+# program is found or taken, a compilation.
+RECOVERED, COMPILED = 2, 15
+COMPILES = {"clBuildProgram", "clCreateProgramWithBinary", "clGetPlatformInfo"}
 IMAGES = [(random_pixels(1, 61, 47, 3, "u8"), [("gaussian", {"sigma": 1.5}), ("sobel", {})]),
           (random_pixels(2, 700, 500, 3, "u8"), [("gaussian", {"sigma": 3.0})]),
           (random_pixels(3, 300, 200, 4, "u16"), [("unsharp", {}), ("sharpen", {})])]
@@ -137,15 +139,21 @@ def warm(launch):
         pass
 
 
+def failures(service):
+    return service.metrics().total("convolved_worker_restarts_total", worker="device")
+
+
 def break_one(service, load, fault, function, action):
-    """One case; returns how long it took until all was well again."""
-    before = load.served
+    """One case; returns how long it took from the front's learning of it until all was well again."""
     fault.arm(f"{function} 1 {action}")
     if function in AT_START:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pids(service)["cpu0"], signal.SIGKILL)
     poll(lambda: load.check() or not fault.armed(), 10, f"the call of {function}", 0.005)
-    begun = time.monotonic()
+    known = failures(service)
+    if action == "hang":
+        poll(lambda: load.check() or failures(service) > known, 10, f"the end of {function}", 0.005)
+    begun, before = time.monotonic(), load.served
     poll(lambda: load.check() or load.served >= before + 5, 20,
          f"answers after {function} {action}", 0.005)
     poll(lambda: load.check() or set(states(service).values()) == {"up"}, 20,
@@ -163,8 +171,9 @@ def sweep(launch, fault, functions, actions, environment=None, **options):
                        for function in functions for action in actions}
         assert load.served > 5 * len(functions)
         assert set(pids(service)) == {"cpu0", "cpu1"} or environment
-    slowest = max(seconds, key=seconds.get)
-    assert seconds[slowest] < RECOVERED, (slowest, seconds[slowest])
+    late = {case: s for case, s in seconds.items()
+            if s > (COMPILED if case[0] in COMPILES else RECOVERED)}
+    assert not late
 
 
 @pytest.mark.parametrize("action", ACTIONS)
