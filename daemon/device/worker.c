@@ -19,6 +19,7 @@
 #include "common/log.h"
 #include "device/lane.h"
 #include "device/live.h"
+#include "device/plans.h"
 #include "device/warm.h"
 
 enum {
@@ -39,15 +40,6 @@ enum {
 	LOOK_SHARE = 16, /* part of the time that a lane has been at work, until the next look */
 };
 
-struct known_plan {
-	struct known_plan *next;
-	uint64_t id;         /* 0: not to be used any more, but perhaps still by a lane */
-	uint64_t generation; /* what was known when it was made */
-	struct plan *plan;   /* NULL if it could not be made: then the answer to its tiles */
-	enum error error;
-	char reason[sizeof(((struct message_tile_done *)0)->reason)];
-};
-
 struct waiting_tile {
 	struct waiting_tile *next;
 	struct message_tile message;
@@ -57,7 +49,7 @@ struct waiting_tile {
 /* A lane, and when to look at it next. */
 struct watched_lane {
 	struct lane *lane;
-	const struct plan *plan;
+	struct known_plan *plan;
 	uint64_t started, look; /* nanoseconds */
 };
 
@@ -74,8 +66,7 @@ struct worker {
 	uint32_t stack_most; /* tiles that may share a launch */
 	struct device_arena *arenas;
 	uint32_t arena_count;
-	struct known_plan *plans;
-	uint64_t choices;                   /* that the tuner has made */
+	struct plans *plans;
 	struct waiting_tile *first, **last; /* tiles without a lane */
 	uint32_t waiting;
 	unsigned failed; /* tiles since the last that was filtered */
@@ -119,7 +110,8 @@ enum error worker_new(const struct device *device, const struct worker_options *
 	if (!e) {
 		w->tuner = tuner_new(w->programs, options->state_dir, options->kernel_dir,
 		                     options->platform, options->device);
-		e = w->tuner ? ERR_OK : ERR_MEMORY;
+		w->plans = w->tuner ? plans_new(w->programs, w->tuner, device) : NULL;
+		e = w->plans ? ERR_OK : ERR_MEMORY;
 	}
 	if (e)
 		worker_free(worker);
@@ -129,17 +121,6 @@ enum error worker_new(const struct device *device, const struct worker_options *
 struct tuner *worker_tuner(const struct worker *worker)
 {
 	return worker->tuner;
-}
-
-static void plans_free(struct worker *w)
-{
-	struct known_plan *next;
-
-	for (struct known_plan *p = w->plans; p; p = next) {
-		next = p->next;
-		plan_free(&p->plan);
-		live_release(OBJECT_PLAN, p);
-	}
 }
 
 static void waiting_free(struct worker *w)
@@ -162,7 +143,7 @@ void worker_free(struct worker **worker)
 		lane_free(&w->lane[i].lane);
 	for (uint32_t i = 0; i < w->arena_count; i++)
 		device_arena_close(&w->arenas[i]);
-	plans_free(w);
+	plans_free(&w->plans);
 	waiting_free(w);
 	tuner_free(&w->tuner);
 	programs_free(&w->programs);
@@ -192,40 +173,6 @@ static const struct device_arena *find_arena(const struct worker *w, uint32_t nu
 		if (w->arenas[i].number == number)
 			return &w->arenas[i];
 	return NULL;
-}
-
-/* The link that points to a plan, or the end of the list. */
-static struct known_plan **find_plan(struct worker *w, uint64_t id)
-{
-	struct known_plan **link = &w->plans;
-
-	while (*link && (*link)->id != id)
-		link = &(*link)->next;
-	return link;
-}
-
-static bool is_in_use(const struct worker *w, const struct plan *plan)
-{
-	for (uint32_t i = 0; i < w->lanes; i++)
-		if (!lane_idle(w->lane[i].lane) && w->lane[i].plan == plan)
-			return true;
-	return false;
-}
-
-/* Frees the plans that were given up and that no lane uses. */
-static void sweep_plans(struct worker *w)
-{
-	struct known_plan **link = &w->plans, *known;
-
-	while ((known = *link)) {
-		if (known->id || is_in_use(w, known->plan)) {
-			link = &known->next;
-			continue;
-		}
-		*link = known->next;
-		plan_free(&known->plan);
-		live_release(OBJECT_PLAN, known);
-	}
 }
 
 /* Sends an answer; an error that leaves the device in doubt is returned. */
@@ -263,39 +210,6 @@ static enum error answer_unbuilt(struct worker *w, const struct tile *tile, cons
 	snprintf(reason, sizeof reason, "%s cannot be compiled on %s; the service's log says why",
 	         kernel_name(chain_kernel(&plan->chain)), w->device->name);
 	return answer_error(w, tile, ERR_DEVICE, CL_BUILD_PROGRAM_FAILURE, reason);
-}
-
-/* Counts what a plan depends on: programs that are built and choices of the tuner. */
-static uint64_t generation(const struct worker *w)
-{
-	struct message_programs built;
-
-	programs_count(w->programs, &built);
-	return (uint64_t)built.compiled + built.cached + built.failed + w->choices;
-}
-
-static enum error make_plan(struct worker *w, uint64_t id, const struct chain *chain,
-                            const struct image *image);
-
-/* The plan of a tile, or NULL; made anew if better kernels may be known by now. */
-static struct known_plan *current_plan(struct worker *w, uint64_t id)
-{
-	struct known_plan *known = *find_plan(w, id), *new;
-
-	if (!known || !known->plan || known->generation == generation(w))
-		return known;
-	known->generation = generation(w);
-	if (make_plan(w, id, &known->plan->chain, &known->plan->image))
-		log_warning("a plan cannot be made anew; the old one stays");
-	new = *find_plan(w, id);
-	if (new == known)
-		return known;
-	if (!new->plan) {
-		new->id = 0;
-		return known;
-	}
-	known->id = 0;
-	return new;
 }
 
 /* True if the tile lies within the arena that it names, and fits the plan. */
@@ -374,7 +288,7 @@ static enum error answer_failed(struct worker *w, const struct lane_tile *tiles,
 static enum error start_tile(struct worker *w, struct watched_lane *lane,
                              const struct message_tile *message)
 {
-	struct known_plan *known = current_plan(w, message->plan);
+	struct known_plan *known = plans_current(w->plans, message->plan);
 	struct lane_tile tiles[STACK_MAX] = {{message->tile, find_arena(w, message->tile.arena)}};
 	uint32_t count;
 	cl_int code;
@@ -392,7 +306,8 @@ static enum error start_tile(struct worker *w, struct watched_lane *lane,
 	code = lane_start(lane->lane, known->plan, tiles, count);
 	if (code)
 		return answer_failed(w, tiles, count, code);
-	lane->plan = known->plan;
+	lane->plan = known;
+	known->uses++;
 	lane->started = now_ns();
 	lane->look = lane->started + LOOK_NS_LEAST;
 	return ERR_OK;
@@ -409,7 +324,7 @@ static struct watched_lane *idle_lane(struct worker *w)
 /* True if a tile has to wait for a program that its plan insists on. */
 static bool must_wait(struct worker *w, const struct message_tile *tile)
 {
-	const struct known_plan *known = *find_plan(w, tile->plan);
+	const struct known_plan *known = plans_find(w->plans, tile->plan);
 
 	return known && known->plan && plan_resolve(known->plan, w->programs) == PROGRAM_PENDING;
 }
@@ -419,7 +334,7 @@ static enum error answer_late(struct worker *w, const struct message_tile *tile)
 	char reason[sizeof(((struct message_tile_done *)0)->reason)];
 
 	snprintf(reason, sizeof reason, "%s is still being compiled on %s; ask again",
-	         kernel_name(chain_kernel(&(*find_plan(w, tile->plan))->plan->chain)),
+	         kernel_name(chain_kernel(&plans_find(w->plans, tile->plan)->plan->chain)),
 	         w->device->name);
 	return answer_error(w, &tile->tile, ERR_NOT_READY, 0, reason);
 }
@@ -456,10 +371,10 @@ static enum error start_tiles(struct worker *w)
 }
 
 /* Answers for a lane's tiles. A command that failed while it ran is always fatal. */
-static enum error finish_lane(struct worker *w, struct lane *lane)
+static enum error finish_lane(struct worker *w, struct watched_lane *lane)
 {
 	struct message_tile_done done[STACK_MAX];
-	uint32_t count = lane_finish(lane, done);
+	uint32_t count = lane_finish(lane->lane, done);
 	enum error e = ERR_OK;
 
 	for (uint32_t i = 0; !e && i < count; i++)
@@ -467,7 +382,7 @@ static enum error finish_lane(struct worker *w, struct lane *lane)
 	if (!e && done->error)
 		e = ERR_DEVICE;
 	w->failed = 0;
-	sweep_plans(w);
+	plans_release(w->plans, lane->plan);
 	return e;
 }
 
@@ -493,7 +408,7 @@ static enum error finish_tiles(struct worker *w)
 		if (lane_idle(lane->lane) || lane->look > now)
 			continue;
 		if (lane_finished(lane->lane))
-			e = finish_lane(w, lane->lane);
+			e = finish_lane(w, lane);
 		else
 			lane->look = look_again(lane, now);
 	}
@@ -533,70 +448,6 @@ static enum error drop_arena(struct worker *w, uint32_t number)
 	return ERR_INTERNAL;
 }
 
-/* Says why there is no plan. That a variant can do nothing of it is for the client to know. */
-static void describe_failure(const struct worker *w, const struct chain *chain,
-                             struct known_plan *known)
-{
-	char what[sizeof known->reason - 72];
-
-	if (known->error != ERR_BAD_PARAMETER || chain->variant == VARIANT_ANY) {
-		log_error("a chain has no plan: %s", error_slug(known->error));
-		known->error = ERR_INTERNAL;
-		return;
-	}
-	variant_describe(chain_kernel(chain), what, sizeof what);
-	snprintf(known->reason, sizeof known->reason, "on %.40s nothing here can be done by %s",
-	         w->device->name, what);
-}
-
-/* Makes a plan. If that fails its tiles are answered with the error; only ERR_MEMORY is returned,
- * and the failure of a device that has no room for a few weights. */
-static enum error make_plan(struct worker *w, uint64_t id, const struct chain *chain,
-                            const struct image *image)
-{
-	struct known_plan *known = live_add(OBJECT_PLAN, calloc(1, sizeof *known));
-	enum error e = ERR_OK;
-
-	if (!known)
-		return ERR_MEMORY;
-	known->id = id;
-	known->generation = generation(w);
-	known->error = plan_new(w->programs, chain, image, tuner_choose, w->tuner, &known->plan);
-	if (known->error == ERR_DEVICE || known->error == ERR_MEMORY)
-		e = known->error; /* it may be made another time, so no tile is to meet this */
-	if (known->error)
-		describe_failure(w, chain, known);
-	known->next = w->plans;
-	w->plans = known;
-	return e;
-}
-
-/* Only what no front would send is an error, besides those of make_plan(). */
-static enum error take_plan(struct worker *w, const struct message_plan *message, int chain_fd)
-{
-	struct chain *chain = malloc(sizeof *chain);
-	enum error e = chain ? ERR_OK : ERR_MEMORY;
-
-	if (!e)
-		e = sealed_read(chain_fd, chain, sizeof *chain);
-	if (!e && (!message->plan || !chain_valid(chain) || !image_valid(&message->image) ||
-	           *find_plan(w, message->plan)))
-		e = ERR_INTERNAL;
-	if (!e)
-		e = make_plan(w, message->plan, chain, &message->image);
-	free(chain);
-	return e;
-}
-
-static void drop_plan(struct worker *w, uint64_t id)
-{
-	struct known_plan *known = *find_plan(w, id);
-
-	if (known && id)
-		known->id = 0;
-	sweep_plans(w);
-}
-
 static enum error take_tile(struct worker *w, const struct message_tile *tile)
 {
 	struct waiting_tile *waiting = live_add(OBJECT_TILE, malloc(sizeof *waiting));
@@ -619,9 +470,9 @@ static enum error handle(struct worker *w, const struct message *message, const 
 	case MSG_ARENA_DROP:
 		return drop_arena(w, message->arena_drop.arena);
 	case MSG_PLAN:
-		return take_plan(w, &message->plan, fds[0]);
+		return plans_take(w->plans, &message->plan, fds[0]);
 	case MSG_PLAN_DROP:
-		drop_plan(w, message->plan_drop.plan);
+		plans_drop(w->plans, message->plan_drop.plan);
 		return ERR_OK;
 	case MSG_TILE:
 		return take_tile(w, &message->tile);
@@ -762,7 +613,7 @@ static enum error wait_or_tune(struct worker *w, struct pollfd wait[2], int due,
 		return errno == EINTR ? ERR_OK : ERR_IO;
 	*tuning = may_tune && count == 0;
 	if (*tuning && tuner_step(w->tuner, &choice)) {
-		w->choices++;
+		plans_outdate(w->plans);
 		return send_choice(w, &choice);
 	}
 	return ERR_OK;

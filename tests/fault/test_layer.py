@@ -30,9 +30,9 @@ CALLED = sorted(AT_START) + ["clEnqueueNDRangeKernel", "clFlush", "clGetEventInf
 COPIES = ["clEnqueueReadBuffer", "clEnqueueWriteBuffer"]
 CLIENTS = 3
 TILE_TIMEOUT, START_TIMEOUT = 1, 3
-# Seconds until all is well again from when the front knows: backoff and a start; or, where no compiled
-# program is found or taken, a compilation.
-RECOVERED, COMPILED = 2, 15
+# Seconds until all is well again from when the front knows (backoff and a start), as a rule and at most on
+# a busy machine; or, where no compiled program is found or taken, with a compilation.
+RECOVERED, RECOVERED_BUSY, COMPILED = 2, 6, 20
 COMPILES = {"clBuildProgram", "clCreateProgramWithBinary", "clGetPlatformInfo"}
 IMAGES = [(random_pixels(1, 61, 47, 3, "u8"), [("gaussian", {"sigma": 1.5}), ("sobel", {})]),
           (random_pixels(2, 700, 500, 3, "u8"), [("gaussian", {"sigma": 3.0})]),
@@ -172,8 +172,9 @@ def sweep(launch, fault, functions, actions, environment=None, **options):
         assert load.served > 5 * len(functions)
         assert set(pids(service)) == {"cpu0", "cpu1"} or environment
     late = {case: s for case, s in seconds.items()
-            if s > (COMPILED if case[0] in COMPILES else RECOVERED)}
+            if s > (COMPILED if case[0] in COMPILES else RECOVERED_BUSY)}
     assert not late
+    assert np.median(list(seconds.values())) < RECOVERED, seconds
 
 
 @pytest.mark.parametrize("action", ACTIONS)

@@ -1,0 +1,170 @@
+/* A list: there are seldom more than a few. */
+#include "device/plans.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/arena.h"
+#include "common/log.h"
+#include "device/live.h"
+
+struct plans {
+	struct known_plan *first;
+	struct programs *programs;
+	struct tuner *tuner;
+	const struct device *device;
+	uint64_t choices; /* that the tuner has made */
+};
+
+struct plans *plans_new(struct programs *programs, struct tuner *tuner, const struct device *device)
+{
+	struct plans *plans = calloc(1, sizeof *plans);
+
+	if (plans)
+		*plans = (struct plans){.programs = programs, .tuner = tuner, .device = device};
+	return plans;
+}
+
+static void remove_first(struct known_plan **link)
+{
+	struct known_plan *known = *link;
+
+	*link = known->next;
+	plan_free(&known->plan);
+	live_release(OBJECT_PLAN, known);
+}
+
+void plans_free(struct plans **plans)
+{
+	if (!*plans)
+		return;
+	while ((*plans)->first)
+		remove_first(&(*plans)->first);
+	free(*plans);
+	*plans = NULL;
+}
+
+struct known_plan *plans_find(const struct plans *plans, uint64_t id)
+{
+	struct known_plan *known = plans->first;
+
+	while (known && known->id != id)
+		known = known->next;
+	return known;
+}
+
+/* Frees those that were given up and are not used. */
+static void sweep(struct plans *plans)
+{
+	struct known_plan **link = &plans->first;
+
+	while (*link)
+		if ((*link)->id || (*link)->uses)
+			link = &(*link)->next;
+		else
+			remove_first(link);
+}
+
+void plans_release(struct plans *plans, struct known_plan *known)
+{
+	known->uses--;
+	sweep(plans);
+}
+
+void plans_drop(struct plans *plans, uint64_t id)
+{
+	struct known_plan *known = plans_find(plans, id);
+
+	if (known)
+		known->id = 0;
+	sweep(plans);
+}
+
+void plans_outdate(struct plans *plans)
+{
+	plans->choices++;
+}
+
+/* Counts what a plan depends on: programs that are built and choices of the tuner. */
+static uint64_t generation(const struct plans *plans)
+{
+	struct message_programs built;
+
+	programs_count(plans->programs, &built);
+	return (uint64_t)built.compiled + built.cached + built.failed + plans->choices;
+}
+
+/* Says why there is no plan. That a variant can do nothing of it is for the client to know. */
+static void describe_failure(const struct plans *plans, const struct chain *chain,
+                             struct known_plan *known)
+{
+	char what[sizeof known->reason - 72];
+
+	if (known->error != ERR_BAD_PARAMETER || chain->variant == VARIANT_ANY) {
+		log_error("a chain has no plan: %s", error_slug(known->error));
+		known->error = ERR_INTERNAL;
+		return;
+	}
+	variant_describe(chain_kernel(chain), what, sizeof what);
+	snprintf(known->reason, sizeof known->reason, "on %.40s nothing here can be done by %s",
+	         plans->device->name, what);
+}
+
+/* Only ERR_MEMORY and ERR_DEVICE are returned: it may be made another time, so no tile is to meet
+ * them. */
+static enum error make(struct plans *plans, uint64_t id, const struct chain *chain,
+                       const struct image *image)
+{
+	struct known_plan *known = live_add(OBJECT_PLAN, calloc(1, sizeof *known));
+	enum error e = ERR_OK;
+
+	if (!known)
+		return ERR_MEMORY;
+	known->id = id;
+	known->generation = generation(plans);
+	known->error =
+	    plan_new(plans->programs, chain, image, tuner_choose, plans->tuner, &known->plan);
+	if (known->error == ERR_DEVICE || known->error == ERR_MEMORY)
+		e = known->error;
+	if (known->error)
+		describe_failure(plans, chain, known);
+	known->next = plans->first;
+	plans->first = known;
+	return e;
+}
+
+enum error plans_take(struct plans *plans, const struct message_plan *message, int chain_fd)
+{
+	struct chain *chain = malloc(sizeof *chain);
+	enum error e = chain ? ERR_OK : ERR_MEMORY;
+
+	if (!e)
+		e = sealed_read(chain_fd, chain, sizeof *chain);
+	if (!e && (!message->plan || !chain_valid(chain) || !image_valid(&message->image) ||
+	           plans_find(plans, message->plan)))
+		e = ERR_INTERNAL;
+	if (!e)
+		e = make(plans, message->plan, chain, &message->image);
+	free(chain);
+	return e;
+}
+
+struct known_plan *plans_current(struct plans *plans, uint64_t id)
+{
+	struct known_plan *known = plans_find(plans, id), *new;
+
+	if (!known || !known->plan || known->generation == generation(plans))
+		return known;
+	known->generation = generation(plans);
+	if (make(plans, id, &known->plan->chain, &known->plan->image))
+		log_warning("a plan cannot be made anew; the old one stays");
+	new = plans_find(plans, id);
+	if (new == known)
+		return known;
+	if (!new->plan) {
+		new->id = 0;
+		return known;
+	}
+	known->id = 0;
+	return new;
+}
