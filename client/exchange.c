@@ -189,7 +189,11 @@ static double pause_before_next(const struct exchange *e, CURLcode code, long st
 static void judge_failure(struct exchange *e, const struct server *server, CURLcode code)
 {
 	const char *why = *e->detail ? e->detail : curl_easy_strerror(code);
+	long number = 0;
 
+	curl_easy_getinfo(e->easy, CURLINFO_OS_ERRNO, &number);
+	if (code == CURLE_COULDNT_CONNECT && number > 0)
+		why = strerror((int)number);
 	e->outcome = OUTCOME_FAILED;
 	if (e->failure < 0)
 		say(e, "it became shorter while it was read");
@@ -209,12 +213,14 @@ static void judge_failure(struct exchange *e, const struct server *server, CURLc
 }
 
 /* Spread a little, or all that were refused together would come again together. */
-static void postpone(struct exchange *e, double seconds)
+static void postpone(struct exchange *e, CURLcode code, double seconds)
 {
 	e->attempts++;
 	e->due = report_now() + seconds * (1 + 0.2 * (double)random() / RAND_MAX);
-	if (seconds > 5)
-		report_remark("the service asks to wait for %.0f s", seconds);
+	if (code)
+		report_waiting("the service cannot be reached, trying again");
+	else
+		report_waiting("the service is busy, trying again in %.0f s", seconds);
 }
 
 void exchange_judge(struct exchange *e, const struct server *server, CURLcode code)
@@ -225,7 +231,7 @@ void exchange_judge(struct exchange *e, const struct server *server, CURLcode co
 	curl_easy_getinfo(e->easy, CURLINFO_RESPONSE_CODE, &status);
 	pause = pause_before_next(e, code, status);
 	if (pause >= 0 && e->attempts < server->retries) {
-		postpone(e, pause);
+		postpone(e, code, pause);
 	} else if (code) {
 		judge_failure(e, server, code);
 	} else if (status == 200) {

@@ -71,6 +71,7 @@ int main(int argc, char **argv)
 	} else {
 		status = run(&options);
 	}
+	report_clear();
 	if (fflush(stdout) || ferror(stdout)) {
 		report_error("standard output cannot be written");
 		status = status ? status : EXIT_SOME_FAILED;

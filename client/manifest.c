@@ -92,12 +92,12 @@ static int append(const struct manifest *m, const json_t *entry)
  * costs time and nothing else. */
 static void compact(const struct manifest *m)
 {
-	const char *output;
-	json_t *entry;
-
 	if (ftruncate(m->fd, 0))
 		return;
-	json_object_foreach(m->entries, output, entry) if (append(m, entry)) return;
+	for (void *at = json_object_iter(m->entries); at;
+	     at = json_object_iter_next(m->entries, at))
+		if (append(m, json_object_iter_value(at)))
+			return;
 }
 
 static void load(struct manifest *m)

@@ -23,7 +23,7 @@ void report_init(bool quiet)
 	terminal = isatty(STDERR_FILENO) == 1;
 }
 
-static void erase(void)
+void report_clear(void)
 {
 	if (drawn)
 		fputs("\r\033[K", stderr);
@@ -39,7 +39,7 @@ static void say(const char *format, va_list args)
 	for (char *c = text; *c; c++)
 		if ((unsigned char)*c < ' ' || *c == '\177')
 			*c = '?';
-	erase();
+	report_clear();
 	fprintf(stderr, "convolve: %s\n", text);
 	free(text);
 }
@@ -64,6 +64,19 @@ void report_remark(const char *format, ...)
 	va_end(args);
 }
 
+void report_waiting(const char *format, ...)
+{
+	va_list args;
+
+	if (silent || !terminal)
+		return;
+	report_clear();
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	drawn = true;
+}
+
 /* Minutes and seconds, or hours and minutes. */
 static void print_left(double seconds)
 {
@@ -82,7 +95,7 @@ static void draw(const struct progress *p, double elapsed)
 	size_t ended = p->done + p->failed + p->skipped;
 	int full = (int)(WIDTH * ended / p->count);
 
-	erase();
+	report_clear();
 	fprintf(stderr, "[%.*s%.*s] %zu/%zu", full, "########################", WIDTH - full,
 	        "------------------------", ended, p->count);
 	if (p->done && elapsed > 0)
@@ -110,7 +123,7 @@ void report_summary(const struct progress *p)
 {
 	double elapsed = report_now() - p->since;
 
-	erase();
+	report_clear();
 	if (silent || !terminal || p->count < 2)
 		return;
 	fprintf(stderr, "%zu done", p->done);

@@ -22,6 +22,10 @@ void report_init(bool quiet);
 void report_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same, unless quiet was asked for. */
 void report_remark(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Says on a terminal what is being waited for; whatever is said next takes its place. */
+void report_waiting(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Removes what stands in the last line and is to go. */
+void report_clear(void);
 /* Draws the line of progress, a few times a second, if standard error is a terminal. */
 void report_progress(const struct progress *progress);
 /* Removes it, and says in a line what came of the batch, on a terminal. */

@@ -41,6 +41,7 @@ static enum exit_code take(const struct server *server, struct look *look)
 	look->when = report_now();
 	if (status)
 		forget(look);
+	report_clear();
 	return status;
 }
 
@@ -106,12 +107,11 @@ static void print_service(FILE *file, const struct server *server, const struct 
 static const json_t *same(const json_t *list, const json_t *as, const char *one, const char *other)
 {
 	json_t *element;
-	size_t i;
 
-	json_array_foreach(
-	    list, i,
-	    element) if (!strcmp(views_text(element, one), views_text(as, one)) &&
-	                 !strcmp(views_text(element, other), views_text(as, other))) return element;
+	for (size_t i = 0; (element = json_array_get(list, i)); i++)
+		if (!strcmp(views_text(element, one), views_text(as, one)) &&
+		    !strcmp(views_text(element, other), views_text(as, other)))
+			return element;
 	return NULL;
 }
 
@@ -130,12 +130,11 @@ static double busy(const char *device, const struct look *now, const struct look
 	const json_t *was = json_object_get(before->kernels, "kernels");
 	double share = 0;
 	json_t *kernel;
-	size_t i;
 
-	json_array_foreach(json_object_get(now->kernels, "kernels"), i,
-	                   kernel) if (!strcmp(views_text(kernel, "device"), device)) share +=
-	    kernel_rate(kernel, same(was, kernel, "kernel", "device"), "total_s",
-	                now->when - before->when);
+	for (size_t i = 0; (kernel = views_element(now->kernels, "kernels", i)); i++)
+		if (!strcmp(views_text(kernel, "device"), device))
+			share += kernel_rate(kernel, same(was, kernel, "kernel", "device"),
+			                     "total_s", now->when - before->when);
 	return share;
 }
 
@@ -146,10 +145,8 @@ static void print_devices(FILE *file, const struct look *now, const struct look 
 	const json_t *was = json_object_get(before->devices, "devices");
 	struct table *table = table_new(headings);
 	json_t *device;
-	size_t i;
 
-	json_array_foreach(json_object_get(now->devices, "devices"), i, device)
-	{
+	for (size_t i = 0; (device = views_element(now->devices, "devices", i)); i++) {
 		const char *id = views_text(device, "id");
 
 		table_add(table, "%s", id);
@@ -174,10 +171,8 @@ static void print_kernels(FILE *file, const struct look *now, const struct look 
 	struct table *table = table_new(headings);
 	double seconds = now->when - before->when;
 	json_t *kernel;
-	size_t i;
 
-	json_array_foreach(json_object_get(now->kernels, "kernels"), i, kernel)
-	{
+	for (size_t i = 0; (kernel = views_element(now->kernels, "kernels", i)); i++) {
 		const json_t *was = same(list, kernel, "kernel", "device");
 		double share = kernel_rate(kernel, was, "total_s", seconds);
 		double bytes = kernel_rate(kernel, was, "bytes", seconds);

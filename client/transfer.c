@@ -23,9 +23,12 @@ static void begin(struct loop *loop, struct exchange *e)
 	curl_multi_add_handle(loop->multi, e->easy);
 }
 
-/* Hands the exchange back; its handle stays for the next one. */
+/* Hands the exchange back; its handle stays for the next one. What stopped the others is said once.
+ */
 static void hand_back(struct loop *loop, struct exchange *e)
 {
+	if (loop->stopped && e->outcome != OUTCOME_DONE)
+		e->outcome = OUTCOME_GIVEN_UP;
 	if (!loop->transfers->done(loop->transfers->context, e))
 		loop->ended = loop->stopped = true;
 	loop->taken[e - loop->slots] = false;
@@ -59,7 +62,7 @@ static int begin_due(struct loop *loop)
 	for (unsigned i = 0; i < loop->count; i++) {
 		struct exchange *e = &loop->slots[i];
 
-		if (!loop->taken[i] || !e->due)
+		if (!loop->taken[i] || e->due == 0)
 			continue;
 		if (e->due <= now)
 			begin(loop, e);
@@ -94,7 +97,7 @@ static void give_up(struct loop *loop)
 
 		if (!loop->taken[i])
 			continue;
-		if (!e->due)
+		if (e->due == 0)
 			curl_multi_remove_handle(loop->multi, e->easy);
 		e->outcome = OUTCOME_GIVEN_UP;
 		hand_back(loop, e);

@@ -16,6 +16,11 @@ const char *views_text(const json_t *object, const char *name)
 	return text ? text : "-";
 }
 
+json_t *views_element(const json_t *object, const char *name, size_t i)
+{
+	return json_array_get(json_object_get(object, name), i);
+}
+
 double views_number(const json_t *object, const char *name)
 {
 	const json_t *value = json_object_get(object, name);
@@ -67,17 +72,16 @@ static void print_catalogue(const json_t *json)
 	static const char *const common[] = {"PARAMETER", "OF ALL FILTERS", NULL};
 	struct table *table = table_new(headings);
 	json_t *filter, *parameter;
-	size_t i, j;
 
-	json_array_foreach(json_object_get(json, "filters"), i, filter)
-	{
+	for (size_t i = 0; (filter = views_element(json, "filters", i)); i++) {
 		char names[256] = "";
 		size_t used = 0;
 
-		json_array_foreach(json_object_get(filter, "parameters"), j,
-		                   parameter) if (used < sizeof names) used +=
-		    (size_t)snprintf(names + used, sizeof names - used, "%s%s", j ? ", " : "",
-		                     views_text(parameter, "name"));
+		for (size_t j = 0; (parameter = views_element(filter, "parameters", j)); j++)
+			if (used < sizeof names)
+				used +=
+				    (size_t)snprintf(names + used, sizeof names - used, "%s%s",
+				                     j ? ", " : "", views_text(parameter, "name"));
 		table_add(table, "%s", views_text(filter, "name"));
 		table_add(table, "%s", names);
 		table_add(table, "%s", views_text(filter, "text"));
@@ -85,8 +89,7 @@ static void print_catalogue(const json_t *json)
 	table_print(table, stdout);
 	putchar('\n');
 	table = table_new(common);
-	json_array_foreach(json_object_get(json, "common"), i, parameter)
-	{
+	for (size_t i = 0; (parameter = views_element(json, "common", i)); i++) {
 		table_add(table, "%s", views_text(parameter, "name"));
 		table_add(table, "%s%s", views_text(parameter, "text"),
 		          json_is_true(json_object_get(parameter, "chain_only")) ? " (of a chain)"
@@ -101,11 +104,13 @@ static void describe(const json_t *parameter, char *text, size_t size)
 	json_t *choices = json_object_get(parameter, "choices"), *choice;
 	double least = views_number(parameter, "least"), most = views_number(parameter, "most");
 	const char *type = views_text(parameter, "type");
-	size_t used = 0, i;
+	size_t used = 0;
 
 	*text = '\0';
-	json_array_foreach(choices, i, choice) if (used < size) used += (size_t)snprintf(
-	    text + used, size - used, "%s%s", i ? "|" : "", json_string_value(choice));
+	for (size_t i = 0; (choice = json_array_get(choices, i)); i++)
+		if (used < size)
+			used += (size_t)snprintf(text + used, size - used, "%s%s", i ? "|" : "",
+			                         json_string_value(choice));
 	if (!choices)
 		snprintf(text, size,
 		         !strcmp(type, "matrix") ? "%s, sides of %g to %g" : "%s, %g to %g", type,
@@ -118,10 +123,8 @@ static void print_filter(const json_t *filter)
 	struct table *table = table_new(headings);
 	json_t *parameter;
 	char text[160];
-	size_t i;
 
-	json_array_foreach(json_object_get(filter, "parameters"), i, parameter)
-	{
+	for (size_t i = 0; (parameter = views_element(filter, "parameters", i)); i++) {
 		double standard = views_number(parameter, "default");
 		const char *unit = views_text(parameter, "unit");
 
@@ -142,22 +145,19 @@ static void print_filter(const json_t *filter)
 static void print_filter_names(const json_t *json)
 {
 	json_t *filter;
-	size_t i;
 
-	json_array_foreach(json_object_get(json, "filters"), i, filter)
-	    puts(views_text(filter, "name"));
+	for (size_t i = 0; (filter = views_element(json, "filters", i)); i++)
+		puts(views_text(filter, "name"));
 }
 
 static void print_parameter_names(const json_t *list)
 {
 	json_t *parameter, *choice;
-	size_t i, j;
 
-	json_array_foreach(list, i, parameter)
-	{
+	for (size_t i = 0; (parameter = json_array_get(list, i)); i++) {
 		fputs(views_text(parameter, "name"), stdout);
-		json_array_foreach(json_object_get(parameter, "choices"), j, choice)
-		    printf(" %s", json_string_value(choice));
+		for (size_t j = 0; (choice = views_element(parameter, "choices", j)); j++)
+			printf(" %s", json_string_value(choice));
 		putchar('\n');
 	}
 }
@@ -167,7 +167,6 @@ static void print_parameter_names(const json_t *list)
 static enum exit_code print_names(const json_t *json, const char *name)
 {
 	json_t *filter;
-	size_t i;
 
 	if (!name) {
 		print_filter_names(json);
@@ -177,12 +176,11 @@ static enum exit_code print_names(const json_t *json, const char *name)
 		print_parameter_names(json_object_get(json, "common"));
 		return EXIT_DONE;
 	}
-	json_array_foreach(json_object_get(json, "filters"), i,
-	                   filter) if (!strcmp(views_text(filter, "name"), name))
-	{
-		print_parameter_names(json_object_get(filter, "parameters"));
-		return EXIT_DONE;
-	}
+	for (size_t i = 0; (filter = views_element(json, "filters", i)); i++)
+		if (!strcmp(views_text(filter, "name"), name)) {
+			print_parameter_names(json_object_get(filter, "parameters"));
+			return EXIT_DONE;
+		}
 	report_error("there is no filter %s", name);
 	return EXIT_SOME_FAILED;
 }
@@ -218,10 +216,8 @@ static void print_devices(const json_t *json)
 	                                       ">RESTARTS", ">START", "NAME",  NULL};
 	struct table *table = table_new(headings);
 	json_t *device;
-	size_t i;
 
-	json_array_foreach(json_object_get(json, "devices"), i, device)
-	{
+	for (size_t i = 0; (device = views_element(json, "devices", i)); i++) {
 		table_add(table, "%s", views_text(device, "id"));
 		table_add(table, "%s", views_text(device, "type"));
 		table_add(table, "%s", views_text(device, "state"));
@@ -243,10 +239,8 @@ static void print_kernels(const json_t *json)
 	static const char *const times[] = {"total_s", "min_s", "p50_s", "p90_s", "p99_s", "max_s"};
 	struct table *table = table_new(headings);
 	json_t *kernel;
-	size_t i;
 
-	json_array_foreach(json_object_get(json, "kernels"), i, kernel)
-	{
+	for (size_t i = 0; (kernel = views_element(json, "kernels", i)); i++) {
 		table_add(table, "%s", views_text(kernel, "kernel"));
 		table_add(table, "%s", views_text(kernel, "device"));
 		table_add(table, "%.0f", views_number(kernel, "count"));

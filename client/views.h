@@ -17,3 +17,5 @@ enum exit_code views_get(const struct server *server, const char *target, json_t
 /* A member's text or number; "-" and NAN if it is not there or null. */
 const char *views_text(const json_t *object, const char *name);
 double views_number(const json_t *object, const char *name);
+/* Element i of a member that is a list; NULL after the last. */
+json_t *views_element(const json_t *object, const char *name, size_t i);
