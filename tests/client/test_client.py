@@ -379,8 +379,9 @@ def test_interrupted(server, tree, tmp_path, number):
 
 def test_interrupted_while_it_reads(server):
     client = start(server().url, "box", stdin=subprocess.PIPE)
-    poll(lambda: pathlib.Path(f"/proc/{client.pid}/wchan").exists() and
-         len(os.listdir(f"/proc/{client.pid}/fd")) > 5, 30, "the temporary file")
+    folder = pathlib.Path(f"/proc/{client.pid}/fd")
+    poll(lambda: any("/convolve-" in os.readlink(fd) for fd in folder.glob("*")), 30,
+         "the temporary file")
     client.send_signal(signal.SIGINT)
     assert client.wait(30) == 130
 
@@ -499,14 +500,13 @@ def test_top(service, image, tmp_path):
 
 
 def test_top_counts_what_happens(service, image, tmp_path):
-    client = start(service.url, "top", "-n", 1, "-d", 3)
-    time.sleep(0.5)
-    for _ in range(6):
+    client = start(service.url, "top", "-n", 1, "-d", 2)
+    while client.poll() is None:
         run(service.url, "box", image, "-o", tmp_path / "out.ppm")
     shown = client.communicate(timeout=60)[0].decode()
     requests = float(re.search(r"^requests +([\d.]+)/s", shown, re.M)[1])
     tiles = float(re.search(r"^tiles .* ([\d.]+)/s", shown, re.M)[1])
-    assert requests > 1 and tiles > 1, shown
+    assert requests > 0.5 and tiles > 0.5, shown
 
 
 def on_terminal(url, *arguments):
@@ -536,7 +536,7 @@ def test_on_a_terminal(service, server, tree, tmp_path):
         return 200, {}, handler.body
 
     text, status = on_terminal(server(answer).url, "box", tree, "-o", tmp_path / "out", "-j", "1")
-    assert status == 0 and re.search(r"\[#+-+\] 2/4  [\d.]+ images/s  \d+:\d\d left", text), text
+    assert status == 0 and re.search(r"\[#+-+\] [123]/4  [\d.]+ images/s  \d+:\d\d left", text), text
     assert re.search(r"\r\033\[K4 done; [\d.]+ s, [\d.]+ images/s\r\n$", text), text
     text, status = on_terminal(server().url, "box", tree, "-o", tmp_path / "out", "-q", "--force")
     assert (text, status) == ("", 0)
