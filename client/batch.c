@@ -97,10 +97,11 @@ static int open_input(const char *path, struct stat *info)
 	return error ? -1 : fd;
 }
 
-static void fail(struct batch *b, const char *what, const char *why)
+static void fail(struct batch *b, const struct task *task, const char *what, const char *why)
 {
 	if (why)
 		report_error("%s: %s", strcmp(what, "-") ? what : "standard input", why);
+	b->progress.bytes -= (uint64_t)task->size;
 	b->progress.failed++;
 	b->status = EXIT_SOME_FAILED;
 }
@@ -122,11 +123,11 @@ static bool prepare(struct batch *b, struct work *w)
 
 	w->input = open_input(task->input, &w->info);
 	if (w->input < 0) {
-		fail(b, task->input, interrupt_number() ? NULL : strerror(errno));
+		fail(b, task, task->input, interrupt_number() ? NULL : strerror(errno));
 		return false;
 	}
 	if (!w->info.st_size) {
-		fail(b, task->input, "it is empty");
+		fail(b, task, task->input, "it is empty");
 		return false;
 	}
 	w->target = target_of(b->options, task->output);
@@ -138,7 +139,7 @@ static bool prepare(struct batch *b, struct work *w)
 	}
 	error = output_open(&w->output, task->output);
 	if (error)
-		fail(b, task->output, strerror(error));
+		fail(b, task, task->output, strerror(error));
 	return !error;
 }
 
@@ -184,7 +185,7 @@ static void keep_result(struct batch *b, struct work *w, const struct exchange *
 	int error = output_commit(&w->output, &result);
 
 	if (error) {
-		fail(b, w->task->output, strerror(error));
+		fail(b, w->task, w->task->output, strerror(error));
 		return;
 	}
 	b->progress.done++;
@@ -210,7 +211,7 @@ static bool image_done(void *context, struct exchange *e)
 	else if (outcome == OUTCOME_UNREACHABLE)
 		report_error("%s", e->text);
 	else if (outcome != OUTCOME_GIVEN_UP)
-		fail(b, w->task->input, e->text);
+		fail(b, w->task, w->task->input, e->text);
 	if (outcome == OUTCOME_UNREACHABLE)
 		b->status = EXIT_UNREACHABLE;
 	forget(w);

@@ -72,10 +72,20 @@ static double rate(double now, double before, double seconds)
 	return isnan(now) ? 0 : (now >= before ? now - before : now) / seconds;
 }
 
-static double metric_rate(const struct look *now, const struct look *before, const char *name)
+static double metric_rate(const struct look *now, const struct look *before, const char *name,
+                          const char *label)
 {
-	return rate(metric(now->metrics, name, NULL), metric(before->metrics, name, NULL),
+	return rate(metric(now->metrics, name, label), metric(before->metrics, name, label),
 	            now->when - before->when);
+}
+
+/* Images alone: what is asked by this very program would outnumber them. */
+static double image_rate(const struct look *now, const struct look *before)
+{
+	static const char name[] = "convolved_request_duration_seconds_count";
+
+	return metric_rate(now, before, name, "route=\"/v1/filters/{name}\"") +
+	       metric_rate(now, before, name, "route=\"/v1/chain\"");
 }
 
 static void print_service(FILE *file, const struct server *server, const struct look *now,
@@ -92,14 +102,14 @@ static void print_service(FILE *file, const struct server *server, const struct 
 	        metric(now->metrics, "convolved_jobs", "state=\"running\""),
 	        metric(now->metrics, "convolved_jobs", "state=\"waiting\""),
 	        metric(now->metrics, "convolved_connections", NULL));
-	fprintf(file, "requests  %.1f/s, %.1f/s of them refused or failed\n",
-	        metric_rate(now, before, "convolved_request_duration_seconds_count"),
-	        metric_rate(now, before, "convolved_requests_rejected_total"));
+	fprintf(file, "images    %.1f/s answered; %.1f requests/s refused or failed\n",
+	        image_rate(now, before),
+	        metric_rate(now, before, "convolved_requests_rejected_total", NULL));
 	fprintf(file,
 	        "tiles     %.0f queued, %.0f on devices, %.1f/s; %.1f MB of bodies and answers\n\n",
 	        metric(now->metrics, "convolved_tiles_queued", NULL),
 	        metric(now->metrics, "convolved_tiles_in_flight", NULL),
-	        metric_rate(now, before, "convolved_tiles_total"),
+	        metric_rate(now, before, "convolved_tiles_total", NULL),
 	        metric(now->metrics, "convolved_spool_memory_bytes", NULL) * 1e-6);
 }
 

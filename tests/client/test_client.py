@@ -504,9 +504,9 @@ def test_top_counts_what_happens(service, image, tmp_path):
     while client.poll() is None:
         run(service.url, "box", image, "-o", tmp_path / "out.ppm")
     shown = client.communicate(timeout=60)[0].decode()
-    requests = float(re.search(r"^requests +([\d.]+)/s", shown, re.M)[1])
+    images = float(re.search(r"^images +([\d.]+)/s", shown, re.M)[1])
     tiles = float(re.search(r"^tiles .* ([\d.]+)/s", shown, re.M)[1])
-    assert requests > 0.5 and tiles > 0.5, shown
+    assert images > 0.5 and tiles > 0.5, shown
 
 
 def on_terminal(url, *arguments):
