@@ -100,7 +100,11 @@ static int open_input(const char *path, struct stat *info)
 static void fail(struct batch *b, const struct task *task, const char *what, const char *why)
 {
 	if (why)
-		report_error("%s: %s", strcmp(what, "-") ? what : "standard input", why);
+		report_error("%s: %s",
+		             strcmp(what, "-")     ? what
+		             : what == task->input ? "standard input"
+		                                   : "standard output",
+		             why);
 	b->progress.bytes -= (uint64_t)task->size;
 	b->progress.failed++;
 	b->status = EXIT_SOME_FAILED;

@@ -102,6 +102,7 @@ void exchange_prepare(struct exchange *e, const struct server *server)
 	curl_easy_setopt(e->easy, CURLOPT_ERRORBUFFER, e->detail);
 	curl_easy_setopt(e->easy, CURLOPT_WRITEFUNCTION, take_answer);
 	curl_easy_setopt(e->easy, CURLOPT_WRITEDATA, e);
+	curl_easy_setopt(e->easy, CURLOPT_BUFFERSIZE, 128L << 10);
 	if (e->body < 0)
 		return;
 	curl_easy_setopt(e->easy, CURLOPT_POST, 1L);

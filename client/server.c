@@ -46,7 +46,8 @@ enum exit_code server_init(struct server *server, const struct options *options)
 {
 	size_t length = strlen(options->server);
 
-	*server = (struct server){.cacert = options->cacert, .retries = options->retries};
+	*server = (struct server){
+	    .cacert = options->cacert, .retries = options->retries, .multi = curl_multi_init()};
 	if (!strncmp(options->server, "unix:", 5)) {
 		server->socket = options->server + 5;
 		server->base = strdup("http://localhost");
@@ -55,13 +56,14 @@ enum exit_code server_init(struct server *server, const struct options *options)
 			length--;
 		server->base = strndup(options->server, length);
 	}
-	if (!server->base)
+	if (!server->base || !server->multi)
 		abort();
 	return options->token_file ? add_token(server, options->token_file) : EXIT_DONE;
 }
 
 void server_fini(struct server *server)
 {
+	curl_multi_cleanup(server->multi);
 	free(server->base);
 	curl_slist_free_all(server->heads);
 }

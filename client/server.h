@@ -11,6 +11,7 @@ struct server {
 	const char *cacert;       /* or NULL */
 	struct curl_slist *heads; /* headers of every request */
 	unsigned retries;
+	CURLM *multi; /* keeps the connections */
 };
 
 /* Returns EXIT_DONE, or EXIT_USAGE when it has said what is wrong. */

@@ -9,7 +9,6 @@
 struct loop {
 	const struct server *server;
 	const struct transfers *transfers;
-	CURLM *multi;
 	struct exchange *slots;
 	bool *taken;
 	unsigned count, active;
@@ -20,7 +19,7 @@ struct loop {
 static void begin(struct loop *loop, struct exchange *e)
 {
 	exchange_prepare(e, loop->server);
-	curl_multi_add_handle(loop->multi, e->easy);
+	curl_multi_add_handle(loop->server->multi, e->easy);
 }
 
 /* Hands the exchange back; its handle stays for the next one. What stopped the others is said once.
@@ -76,14 +75,14 @@ static void collect(struct loop *loop)
 {
 	int left;
 
-	for (CURLMsg *message; (message = curl_multi_info_read(loop->multi, &left));) {
+	for (CURLMsg *message; (message = curl_multi_info_read(loop->server->multi, &left));) {
 		CURLcode code = message->data.result;
 		struct exchange *e = NULL;
 
 		if (message->msg != CURLMSG_DONE)
 			continue;
 		curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &e);
-		curl_multi_remove_handle(loop->multi, message->easy_handle);
+		curl_multi_remove_handle(loop->server->multi, message->easy_handle);
 		exchange_judge(e, loop->server, code);
 		if (e->outcome)
 			hand_back(loop, e);
@@ -98,7 +97,7 @@ static void give_up(struct loop *loop)
 		if (!loop->taken[i])
 			continue;
 		if (e->due == 0)
-			curl_multi_remove_handle(loop->multi, e->easy);
+			curl_multi_remove_handle(loop->server->multi, e->easy);
 		e->outcome = OUTCOME_GIVEN_UP;
 		hand_back(loop, e);
 	}
@@ -115,12 +114,12 @@ static void run(struct loop *loop)
 		if (!loop->active || loop->stopped || interrupt_number())
 			break;
 		wait = begin_due(loop);
-		curl_multi_perform(loop->multi, &running);
+		curl_multi_perform(loop->server->multi, &running);
 		collect(loop);
 		if (loop->transfers->tick)
 			loop->transfers->tick(loop->transfers->context);
 		if (loop->active && (loop->ended || loop->active == loop->count))
-			curl_multi_poll(loop->multi, &signals, 1, wait, NULL);
+			curl_multi_poll(loop->server->multi, &signals, 1, wait, NULL);
 	}
 	give_up(loop);
 }
@@ -129,18 +128,16 @@ void transfer_run(const struct server *server, unsigned parallel, const struct t
 {
 	struct loop loop = {.server = server,
 	                    .transfers = transfers,
-	                    .multi = curl_multi_init(),
 	                    .slots = calloc(parallel, sizeof *loop.slots),
 	                    .taken = calloc(parallel, sizeof *loop.taken),
 	                    .count = parallel};
 
-	if (!loop.multi || !loop.slots || !loop.taken)
+	if (!loop.slots || !loop.taken)
 		abort();
-	curl_multi_setopt(loop.multi, CURLMOPT_MAXCONNECTS, (long)parallel);
+	curl_multi_setopt(server->multi, CURLMOPT_MAXCONNECTS, (long)parallel);
 	run(&loop);
 	for (unsigned i = 0; i < parallel; i++)
 		exchange_fini(&loop.slots[i]);
-	curl_multi_cleanup(loop.multi);
 	free(loop.slots);
 	free(loop.taken);
 }

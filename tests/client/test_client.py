@@ -138,6 +138,13 @@ def test_result_into_what_is_not_a_file(service, image, tmp_path):
     assert link.is_symlink() and target.read_bytes().startswith(b"P6")
 
 
+def test_a_full_disk(service, image):
+    with open("/dev/full", "wb") as full:
+        client = start(service.url, "box", image, "-o", "-", stdout=full)
+    assert client.communicate(timeout=60)[1] == (
+        b"convolve: standard output: No space left on device\n") and client.returncode == 1
+
+
 def test_verbose(service, image, tmp_path):
     _, said = run(service.url, "box", "-v", image, "-o", tmp_path / "out.ppm")
     assert "X-Image: 40x30x3:u8" in said and "Server-Timing: receive;dur=" in said
@@ -507,6 +514,15 @@ def test_top_counts_what_happens(service, image, tmp_path):
     images = float(re.search(r"^images +([\d.]+)/s", shown, re.M)[1])
     tiles = float(re.search(r"^tiles .* ([\d.]+)/s", shown, re.M)[1])
     assert images > 0.5 and tiles > 0.5, shown
+
+
+def test_looks_share_a_connection(server):
+    """Those of top: the service is not to be kept busy by being watched."""
+    answers = {"/v1/devices": b'{"devices": []}', "/v1/kernels": b'{"kernels": []}',
+               "/metrics": b""}
+    asked = server(lambda handler: (200, {}, answers[handler.path] or b"\n"))
+    run(asked.url, "top", "-n", 2, "-d", 0.1)
+    assert asked.connections == 1 and len(asked.requests) == 9
 
 
 def on_terminal(url, *arguments):
