@@ -1,0 +1,251 @@
+/* One request: its callbacks, and what its answer means. */
+#include "client/exchange.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/report.h"
+
+enum { TEXT_MAX = 64 << 20 };
+
+static size_t read_body(char *data, size_t size, size_t count, void *context)
+{
+	struct exchange *e = context;
+	ssize_t got;
+
+	if (e->sent == e->size)
+		return 0;
+	got = pread(e->body, data, size * count, e->sent);
+	if (got <= 0) {
+		e->failure = got < 0 ? errno : -1;
+		return CURL_READFUNC_ABORT;
+	}
+	if (got > e->size - e->sent)
+		got = (ssize_t)(e->size - e->sent);
+	e->sent += got;
+	return (size_t)got;
+}
+
+static int seek_body(void *context, curl_off_t offset, int origin)
+{
+	struct exchange *e = context;
+
+	if (origin != SEEK_SET)
+		return CURL_SEEKFUNC_CANTSEEK;
+	e->sent = offset;
+	return CURL_SEEKFUNC_OK;
+}
+
+static size_t keep_text(struct exchange *e, const char *data, size_t size)
+{
+	char *text =
+	    size <= TEXT_MAX - e->text_size ? realloc(e->text, e->text_size + size + 1) : NULL;
+
+	if (!text) {
+		e->failure = EMSGSIZE;
+		return 0;
+	}
+	e->text = text;
+	memcpy(text + e->text_size, data, size);
+	e->text_size += size;
+	text[e->text_size] = '\0';
+	return size;
+}
+
+static size_t take_answer(char *data, size_t size, size_t count, void *context)
+{
+	struct exchange *e = context;
+	long status = 0;
+
+	size *= count;
+	curl_easy_getinfo(e->easy, CURLINFO_RESPONSE_CODE, &status);
+	if (status != 200 || e->result < 0)
+		return keep_text(e, data, size);
+	for (size_t done = 0; done < size;) {
+		ssize_t put = write(e->result, data + done, size - done);
+
+		if (put < 0 && errno != EINTR) {
+			e->failure = errno;
+			return 0;
+		}
+		done += put > 0 ? (size_t)put : 0;
+	}
+	return size;
+}
+
+static void forget_text(struct exchange *e)
+{
+	free(e->text);
+	e->text = NULL;
+	e->text_size = 0;
+}
+
+void exchange_prepare(struct exchange *e, const struct server *server)
+{
+	if (!e->easy && !(e->easy = curl_easy_init()))
+		abort();
+	curl_easy_reset(e->easy);
+	forget_text(e);
+	e->sent = e->failure = 0;
+	e->due = 0;
+	*e->detail = '\0';
+	if (e->result >= 0 && (ftruncate(e->result, 0) || lseek(e->result, 0, SEEK_SET)))
+		e->failure = errno;
+	server_prepare(server, e->easy, e->target);
+	curl_easy_setopt(e->easy, CURLOPT_PRIVATE, e);
+	curl_easy_setopt(e->easy, CURLOPT_ERRORBUFFER, e->detail);
+	curl_easy_setopt(e->easy, CURLOPT_WRITEFUNCTION, take_answer);
+	curl_easy_setopt(e->easy, CURLOPT_WRITEDATA, e);
+	curl_easy_setopt(e->easy, CURLOPT_BUFFERSIZE, 128L << 10);
+	if (e->body < 0)
+		return;
+	curl_easy_setopt(e->easy, CURLOPT_POST, 1L);
+	curl_easy_setopt(e->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)e->size);
+	curl_easy_setopt(e->easy, CURLOPT_READFUNCTION, read_body);
+	curl_easy_setopt(e->easy, CURLOPT_READDATA, e);
+	curl_easy_setopt(e->easy, CURLOPT_SEEKFUNCTION, seek_body);
+	curl_easy_setopt(e->easy, CURLOPT_SEEKDATA, e);
+	curl_easy_setopt(e->easy, CURLOPT_UPLOAD_BUFFERSIZE, 256L << 10);
+}
+
+/* Replaces the text by a message. */
+static void __attribute__((format(printf, 2, 3))) say(struct exchange *e, const char *format, ...)
+{
+	va_list args;
+	char *text = NULL;
+
+	va_start(args, format);
+	if (vasprintf(&text, format, args) < 0)
+		abort();
+	va_end(args);
+	forget_text(e);
+	e->text = text;
+	e->text_size = strlen(text);
+}
+
+/* A problem document as a sentence: what is said of a parameter names it; of other problems the
+ * title says the half. */
+static void say_problem(struct exchange *e, long status)
+{
+	json_t *problem = e->text ? json_loads(e->text, 0, NULL) : NULL;
+	const char *type = json_string_value(json_object_get(problem, "type"));
+	const char *title = json_string_value(json_object_get(problem, "title"));
+	const char *detail = json_string_value(json_object_get(problem, "detail"));
+	const char *parameter = json_string_value(json_object_get(problem, "parameter"));
+	const char *value = json_string_value(json_object_get(problem, "value"));
+	bool alone = detail && type && !strcmp(type, "/problems/bad-parameter");
+
+	if (!title && !detail)
+		say(e, "status %ld, and not from a convolved: %.80s", status,
+		    e->text ? e->text : "");
+	else
+		say(e, "%s%s%s%s%s%s%s%s", alone || !title ? "" : title,
+		    alone || !title || !detail ? "" : ": ", detail ? detail : "",
+		    parameter ? " (" : "", parameter ? parameter : "",
+		    parameter && value ? "=" : "", parameter && value ? value : "",
+		    parameter ? ")" : "");
+	json_decref(problem);
+}
+
+/* Statuses that say no to whatever image comes next. */
+static bool for_all(long status)
+{
+	return status == 401 || status == 403 || status == 404 || status == 405;
+}
+
+/* The seconds until the next attempt; negative if none is worth it. Requests change nothing at the
+ * service, so that one that broke off may be sent again. */
+static double pause_before_next(const struct exchange *e, CURLcode code, long status)
+{
+	curl_off_t asked = 0;
+	double backoff = 0.1 * (double)(1u << (e->attempts < 4 ? e->attempts : 4));
+
+	if (e->failure)
+		return -1;
+	switch (code) {
+	case CURLE_OK:
+		if (status != 429 && status != 503)
+			return -1;
+		curl_easy_getinfo(e->easy, CURLINFO_RETRY_AFTER, &asked);
+		return asked > 0 ? (double)asked : 1;
+	case CURLE_COULDNT_CONNECT:
+	case CURLE_OPERATION_TIMEDOUT:
+	case CURLE_GOT_NOTHING:
+	case CURLE_PARTIAL_FILE:
+	case CURLE_RECV_ERROR:
+	case CURLE_SEND_ERROR:
+		return backoff < 1 ? backoff : 1;
+	default:
+		return -1;
+	}
+}
+
+/* Why there is no answer. */
+static void judge_failure(struct exchange *e, const struct server *server, CURLcode code)
+{
+	const char *why = *e->detail ? e->detail : curl_easy_strerror(code);
+	long number = 0;
+
+	curl_easy_getinfo(e->easy, CURLINFO_OS_ERRNO, &number);
+	if (code == CURLE_COULDNT_CONNECT && number > 0)
+		why = strerror((int)number);
+	e->outcome = OUTCOME_FAILED;
+	if (e->failure < 0)
+		say(e, "it became shorter while it was read");
+	else if (e->failure)
+		say(e, "%s: %s",
+		    code == CURLE_ABORTED_BY_CALLBACK ? "it cannot be read"
+		                                      : "the result cannot be kept",
+		    strerror(e->failure));
+	else if (code == CURLE_GOT_NOTHING || code == CURLE_PARTIAL_FILE ||
+	         code == CURLE_RECV_ERROR || code == CURLE_SEND_ERROR)
+		say(e, "the connection broke off: %s", why);
+	else {
+		e->outcome = OUTCOME_UNREACHABLE;
+		say(e, "%s%s cannot be reached: %s", server->socket ? "unix:" : "",
+		    server->socket ? server->socket : server->base, why);
+	}
+}
+
+/* Spread a little, or all that were refused together would come again together. */
+static void postpone(struct exchange *e, CURLcode code, double seconds)
+{
+	e->attempts++;
+	e->due = report_now() + seconds * (1 + 0.2 * (double)random() / RAND_MAX);
+	if (code)
+		report_waiting("the service cannot be reached, trying again");
+	else
+		report_waiting("the service is busy, trying again in %.0f s", seconds);
+}
+
+void exchange_judge(struct exchange *e, const struct server *server, CURLcode code)
+{
+	long status = 0;
+	double pause;
+
+	curl_easy_getinfo(e->easy, CURLINFO_RESPONSE_CODE, &status);
+	pause = pause_before_next(e, code, status);
+	if (pause >= 0 && e->attempts < server->retries) {
+		postpone(e, code, pause);
+	} else if (code) {
+		judge_failure(e, server, code);
+	} else if (status == 200) {
+		e->outcome = OUTCOME_DONE;
+	} else {
+		e->outcome = for_all(status) ? OUTCOME_REFUSED : OUTCOME_FAILED;
+		say_problem(e, status);
+	}
+}
+
+void exchange_fini(struct exchange *e)
+{
+	curl_easy_cleanup(e->easy);
+	e->easy = NULL;
+	forget_text(e);
+}

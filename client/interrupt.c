@@ -1,0 +1,43 @@
+/* Signals: the handler only leaves a note, in a flag and in a descriptor to wait on. */
+#include "client/interrupt.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t number;
+static int event = -1;
+
+static void caught(int signal)
+{
+	static const uint64_t one = 1;
+	int kept = errno;
+
+	number = signal;
+	if (write(event, &one, sizeof one) < 0)
+		number = signal; /* cannot fail: the counter is far from full */
+	errno = kept;
+}
+
+void interrupt_init(void)
+{
+	/* Without SA_RESTART: what blocks in a read comes back. */
+	struct sigaction action = {.sa_handler = caught, .sa_flags = (int)SA_RESETHAND};
+
+	event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+int interrupt_number(void)
+{
+	return number;
+}
+
+int interrupt_fd(void)
+{
+	return event;
+}

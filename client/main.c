@@ -1,0 +1,82 @@
+/* convolve: the command line client. A command looks at the service; everything else is a filter or
+ * a chain for images. The client knows no filter and no parameter: the service does. */
+#include <curl/curl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/batch.h"
+#include "client/interrupt.h"
+#include "client/options.h"
+#include "client/report.h"
+#include "client/server.h"
+#include "client/top.h"
+#include "client/views.h"
+
+static const struct command {
+	const char *name;
+	size_t operands; /* at most */
+	enum exit_code (*run)(const struct options *options, const struct server *server);
+} commands[] = {
+    {"filters", 1, views_filters},
+    {"devices", 0, views_devices},
+    {"kernels", 0, views_kernels},
+    {"top", 0, top_run},
+};
+
+static enum exit_code run_command(const struct command *command, const struct options *options,
+                                  const struct server *server)
+{
+	if (options->parameter_count || options->operand_count > command->operands) {
+		report_error("%s takes no %s; see convolve --help", command->name,
+		             options->parameter_count ? options->parameters[0].name
+		                                      : options->operands[command->operands]);
+		return EXIT_USAGE;
+	}
+	return command->run(options, server);
+}
+
+static enum exit_code run(const struct options *options)
+{
+	const struct command *command = commands;
+	const struct command *const end = commands + sizeof commands / sizeof *commands;
+	struct server server;
+	enum exit_code status = server_init(&server, options);
+
+	while (command < end && strcmp(command->name, options->command))
+		command++;
+	if (!status)
+		status = command < end ? run_command(command, options, &server)
+		                       : batch_run(options, &server);
+	server_fini(&server);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	struct options options;
+	enum exit_code status = options_parse(&options, argc, argv);
+
+	report_init(options.quiet);
+	interrupt_init();
+	curl_global_init(CURL_GLOBAL_DEFAULT);
+	if (status) {
+		/* It has been said. */
+	} else if (options.help) {
+		options_print_help();
+	} else if (options.version) {
+		puts("convolve " PACKAGE_VERSION);
+	} else if (!options.command) {
+		report_error("which filter? see convolve --help, or convolve filters");
+		status = EXIT_USAGE;
+	} else {
+		status = run(&options);
+	}
+	report_clear();
+	if (fflush(stdout) || ferror(stdout)) {
+		report_error("standard output cannot be written");
+		status = status ? status : EXIT_SOME_FAILED;
+	}
+	options_fini(&options);
+	curl_global_cleanup();
+	return interrupt_number() ? 128 + interrupt_number() : (int)status;
+}

@@ -1,0 +1,228 @@
+/* The command line: one table for parser and help. */
+#include "client/options.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/report.h"
+
+enum option_type { FLAG, TEXT, COUNT, SECONDS };
+
+static const struct row {
+	char letter;
+	const char *name;
+	enum option_type type;
+	size_t offset;
+	double least, most;
+	const char *argument, *text;
+} rows[] = {
+#define OPTION(letter, member, name, type, least, most, argument, text)                            \
+	{letter, name, type, offsetof(struct options, member), least, most, argument, text},
+#include "client/options.def"
+#undef OPTION
+};
+
+enum { ROW_COUNT = sizeof rows / sizeof *rows };
+
+/* What is left of the command line while it is read. */
+struct reading {
+	struct options *options;
+	char **next;
+};
+
+static const char usage[] =
+    "Usage: convolve FILTER [--PARAMETER VALUE]... [INPUT]... -o OUTPUT\n"
+    "       convolve CHAIN [--PARAMETER VALUE]... [INPUT]... -o OUTPUT\n"
+    "       convolve filters [FILTER] | devices | kernels | top\n"
+    "Filters images through a convolved service.\n"
+    "\n"
+    "  convolve gaussian --sigma 2 in.jpg -o out.jpg\n"
+    "  convolve gaussian=sigma=1.4,sobel --border reflect in.png -o edges.webp\n"
+    "  convolve chain --luma gaussian=size=5 --chroma box=size=3 - <in.jpg >out.jpg\n"
+    "  convolve sharpen -j 8 photographs -o sharper/\n"
+    "\n"
+    "INPUT is an image, - for standard input (also when there is none), or a folder, of\n"
+    "which all images are taken. Every option that is not listed here is a parameter of\n"
+    "the service: `convolve filters` lists them. The format is that of OUTPUT's suffix\n"
+    "unless --format says otherwise.\n"
+    "\n"
+    "In a folder of results the file .convolve.jsonl remembers how each was made; what is\n"
+    "there, of an unchanged input and by the same request, is not made again.\n"
+    "\n";
+
+static const char statuses[] =
+    "\n"
+    "Exit status: 0 all is done; 1 an image could not be filtered; 2 the command line is\n"
+    "wrong; 3 the service cannot be reached; 130 interrupted (128 and the signal's number).\n";
+
+void options_print_help(void)
+{
+	fputs(usage, stdout);
+	for (const struct row *row = rows; row < rows + ROW_COUNT; row++) {
+		char letter[] = "-?,", name[40];
+
+		letter[1] = row->letter;
+		snprintf(name, sizeof name, "--%s %s", row->name, row->argument);
+		printf("  %-3s %-20s", row->letter ? letter : "", name);
+		for (const char *text = row->text; *text;) {
+			size_t length = strcspn(text, "\n");
+
+			printf("%.*s\n%*s", (int)length, text, text[length] ? 26 : 0, "");
+			text += length + (text[length] == '\n');
+		}
+	}
+	fputs(statuses, stdout);
+}
+
+static enum exit_code wrong_number(const struct row *row, const char *value)
+{
+	report_error("--%s is a %s from %.9g to %.9g, not %s", row->name,
+	             row->type == COUNT ? "whole number" : "number", row->least, row->most, value);
+	return EXIT_USAGE;
+}
+
+static enum exit_code set(struct options *options, const struct row *row, const char *value)
+{
+	void *member = (char *)options + row->offset;
+	double number;
+	char *end;
+
+	if (row->type == FLAG) {
+		*(bool *)member = true;
+		return EXIT_DONE;
+	}
+	if (row->type == TEXT) {
+		*(const char **)member = value;
+		return EXIT_DONE;
+	}
+	number = strtod(value, &end);
+	if (end == value || *end || !(number >= row->least && number <= row->most) ||
+	    (row->type == COUNT && number != floor(number)))
+		return wrong_number(row, value);
+	if (row->type == COUNT)
+		*(unsigned *)member = (unsigned)number;
+	else
+		*(double *)member = number;
+	return EXIT_DONE;
+}
+
+/* A word that starts with two dashes: an option of ours, or else a parameter. */
+static enum exit_code read_long(struct reading *r, char *word)
+{
+	const struct row *row = rows;
+	char *value = strchr(word, '=');
+	size_t length = value ? (size_t)(value++ - word) : strlen(word);
+
+	while (row < rows + ROW_COUNT &&
+	       (strlen(row->name) != length || strncmp(row->name, word, length)))
+		row++;
+	if (row < rows + ROW_COUNT && row->type == FLAG) {
+		if (!value)
+			return set(r->options, row, NULL);
+		report_error("--%s takes no value", row->name);
+		return EXIT_USAGE;
+	}
+	if (!value && !(value = *r->next++)) {
+		report_error("--%s needs a value", word);
+		return EXIT_USAGE;
+	}
+	if (row < rows + ROW_COUNT)
+		return set(r->options, row, value);
+	r->options->parameters[r->options->parameter_count++] =
+	    (struct parameter){strndup(word, length), value};
+	return EXIT_DONE;
+}
+
+/* A word of letters after one dash; the value of the last may follow at once. */
+static enum exit_code read_short(struct reading *r, const char *word)
+{
+	for (; *word; word++) {
+		const struct row *row = rows;
+		const char *value;
+
+		while (row < rows + ROW_COUNT && row->letter != *word)
+			row++;
+		if (row == rows + ROW_COUNT) {
+			report_error("there is no option -%c; see convolve --help", *word);
+			return EXIT_USAGE;
+		}
+		if (row->type == FLAG) {
+			set(r->options, row, NULL);
+			continue;
+		}
+		value = word[1] ? word + 1 : *r->next++;
+		if (value)
+			return set(r->options, row, value);
+		report_error("-%c needs a value", *word);
+		return EXIT_USAGE;
+	}
+	return EXIT_DONE;
+}
+
+static void read_operand(struct options *options, const char *word)
+{
+	if (options->command)
+		options->operands[options->operand_count++] = word;
+	else
+		options->command = word;
+}
+
+static const char *environment(const char *name, const char *otherwise)
+{
+	const char *value = getenv(name);
+
+	return value && *value ? value : otherwise;
+}
+
+enum exit_code options_parse(struct options *options, int argc, char **argv)
+{
+	struct reading r = {options, argv + 1};
+	bool dashes = true;
+	enum exit_code status = EXIT_DONE;
+
+	*options = (struct options){
+	    .server = environment("CONVOLVED_URL", "http://127.0.0.1:8700"),
+	    .token_file = environment("CONVOLVED_TOKEN_FILE", NULL),
+	    .retries = 10,
+	    .jobs = 4,
+	    .interval = 0.5,
+	    .operands = calloc((size_t)argc + 1, sizeof *options->operands),
+	    .parameters = calloc((size_t)argc + 1, sizeof *options->parameters),
+	};
+	if (!options->operands || !options->parameters)
+		abort();
+	while (!status && r.next < argv + argc) {
+		char *word = *r.next++;
+
+		if (dashes && !strcmp(word, "--"))
+			dashes = false;
+		else if (dashes && !strncmp(word, "--", 2))
+			status = read_long(&r, word + 2);
+		else if (dashes && word[0] == '-' && word[1])
+			status = read_short(&r, word + 1);
+		else
+			read_operand(options, word);
+	}
+	return status;
+}
+
+void options_fini(struct options *options)
+{
+	for (size_t i = 0; i < options->parameter_count; i++)
+		free(options->parameters[i].name);
+	free(options->parameters);
+	free(options->operands);
+}
+
+const char *options_parameter(const struct options *options, const char *name)
+{
+	const char *value = NULL;
+
+	for (size_t i = 0; i < options->parameter_count; i++)
+		if (!strcmp(options->parameters[i].name, name))
+			value = options->parameters[i].value;
+	return value;
+}

@@ -1,0 +1,153 @@
+/* Results and their temporary files. */
+#include "client/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/interrupt.h"
+
+static char *format_path(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static char *format_path(const char *format, ...)
+{
+	va_list args;
+	char *path = NULL;
+
+	va_start(args, format);
+	if (vasprintf(&path, format, args) < 0)
+		abort();
+	va_end(args);
+	return path;
+}
+
+int output_nameless(void)
+{
+	const char *folder = getenv("TMPDIR");
+	char *path = format_path("%s/convolve-XXXXXX", folder && *folder ? folder : "/tmp");
+	int fd = mkostemp(path, O_CLOEXEC);
+
+	if (fd >= 0)
+		unlink(path);
+	free(path);
+	return fd;
+}
+
+int output_copy(int from, int to)
+{
+	static char buffer[1 << 18];
+	ssize_t got;
+
+	while ((got = read(from, buffer, sizeof buffer)) != 0) {
+		if (got < 0)
+			return errno;
+		for (ssize_t done = 0; done < got;) {
+			ssize_t put = write(to, buffer + done, (size_t)(got - done));
+
+			if (put < 0 && (errno != EINTR || interrupt_number()))
+				return errno;
+			done += put > 0 ? put : 0;
+		}
+	}
+	return 0;
+}
+
+int output_make_folders(char *path)
+{
+	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (mkdir(path, 0777) && errno != EEXIST) {
+			int error = errno;
+
+			*slash = '/';
+			return error;
+		}
+		*slash = '/';
+	}
+	return 0;
+}
+
+/* A temporary file in the folder of the place, so that it can be renamed to it. */
+static int open_beside(struct output *output)
+{
+	char *slash = strrchr(output->place, '/');
+	mode_t mask = umask(0);
+	int error;
+
+	umask(mask);
+	error = output_make_folders(output->place);
+	if (error)
+		return error;
+	output->temporary = format_path(
+	    "%.*s.convolve-XXXXXX", slash ? (int)(slash + 1 - output->place) : 0, output->place);
+	output->fd = mkostemp(output->temporary, O_CLOEXEC);
+	if (output->fd < 0) {
+		error = errno;
+		free(output->temporary);
+		output->temporary = NULL;
+		return error;
+	}
+	return fchmod(output->fd, 0666 & ~mask) ? errno : 0;
+}
+
+int output_open(struct output *output, const char *path)
+{
+	struct stat there;
+	int error = 0;
+
+	*output = (struct output){.fd = -1, .stream = -1};
+	if (!strcmp(path, "-")) {
+		output->stream = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	} else if (!stat(path, &there) && !S_ISREG(there.st_mode)) {
+		output->stream = open(path, O_WRONLY | O_CLOEXEC);
+	} else {
+		output->place = realpath(path, NULL); /* of a link, what it points to */
+		if (!output->place)
+			output->place = format_path("%s", path);
+		error = open_beside(output);
+		if (error)
+			output_discard(output);
+		return error;
+	}
+	if (output->stream >= 0)
+		output->fd = output_nameless();
+	if (output->fd < 0) {
+		error = errno;
+		output_discard(output);
+	}
+	return error;
+}
+
+int output_commit(struct output *output, struct stat *info)
+{
+	int error = 0;
+
+	if (output->stream >= 0) {
+		error = lseek(output->fd, 0, SEEK_SET) ? errno
+		                                       : output_copy(output->fd, output->stream);
+	} else if (fstat(output->fd, info) || rename(output->temporary, output->place)) {
+		error = errno;
+	} else {
+		free(output->temporary);
+		output->temporary = NULL;
+	}
+	output_discard(output);
+	return error;
+}
+
+void output_discard(struct output *output)
+{
+	if (output->temporary)
+		unlink(output->temporary);
+	if (output->fd >= 0)
+		close(output->fd);
+	if (output->stream >= 0)
+		close(output->stream);
+	free(output->temporary);
+	free(output->place);
+	*output = (struct output){.fd = -1, .stream = -1};
+}

@@ -1,0 +1,262 @@
+/* Rates are differences between two looks at the service's counters; a first look is not shown. */
+#include "client/top.h"
+
+#include <math.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/interrupt.h"
+#include "client/report.h"
+#include "client/table.h"
+#include "client/transfer.h"
+#include "client/views.h"
+
+/* What was seen at one time. */
+struct look {
+	double when;
+	json_t *devices, *kernels;
+	char *metrics;
+};
+
+static void forget(struct look *look)
+{
+	json_decref(look->devices);
+	json_decref(look->kernels);
+	free(look->metrics);
+	*look = (struct look){0};
+}
+
+static enum exit_code take(const struct server *server, struct look *look)
+{
+	enum exit_code status = views_get(server, "/v1/devices", &look->devices);
+
+	if (!status)
+		status = views_get(server, "/v1/kernels", &look->kernels);
+	if (!status)
+		status = transfer_get(server, "/metrics", &look->metrics);
+	look->when = report_now();
+	if (status)
+		forget(look);
+	report_clear();
+	return status;
+}
+
+/* The sum of a metric's samples, of those with this label ("state=\"up\"") if it is not NULL, in
+ * the text format of Prometheus: NAME{LABELS} VALUE, a line each. */
+static double metric(const char *text, const char *name, const char *label)
+{
+	size_t length = strlen(name);
+	double sum = 0;
+
+	for (const char *line = text, *end; *line; line = end + (*end == '\n')) {
+		const char *value, *found;
+
+		end = strchrnul(line, '\n');
+		if (strncmp(line, name, length) || (line[length] != '{' && line[length] != ' '))
+			continue;
+		value = memrchr(line, ' ', (size_t)(end - line));
+		found = label ? memmem(line, (size_t)(value - line), label, strlen(label)) : line;
+		if (found)
+			sum += strtod(value, NULL);
+	}
+	return sum;
+}
+
+/* What a counter has grown by in a second; a service that was started again counts from zero. */
+static double rate(double now, double before, double seconds)
+{
+	return isnan(now) ? 0 : (now >= before ? now - before : now) / seconds;
+}
+
+static double metric_rate(const struct look *now, const struct look *before, const char *name,
+                          const char *label)
+{
+	return rate(metric(now->metrics, name, label), metric(before->metrics, name, label),
+	            now->when - before->when);
+}
+
+/* Images alone: what is asked by this very program would outnumber them. */
+static double image_rate(const struct look *now, const struct look *before)
+{
+	static const char name[] = "convolved_request_duration_seconds_count";
+
+	return metric_rate(now, before, name, "route=\"/v1/filters/{name}\"") +
+	       metric_rate(now, before, name, "route=\"/v1/chain\"");
+}
+
+static void print_service(FILE *file, const struct server *server, const struct look *now,
+                          const struct look *before)
+{
+	char clock[16];
+	time_t wall = time(NULL);
+	struct tm local;
+
+	strftime(clock, sizeof clock, "%H:%M:%S", localtime_r(&wall, &local));
+	fprintf(file, "%s  %s%s\n", clock, server->socket ? "unix:" : "",
+	        server->socket ? server->socket : server->base);
+	fprintf(file, "jobs      %.0f running, %.0f waiting; %.0f connections\n",
+	        metric(now->metrics, "convolved_jobs", "state=\"running\""),
+	        metric(now->metrics, "convolved_jobs", "state=\"waiting\""),
+	        metric(now->metrics, "convolved_connections", NULL));
+	fprintf(file, "images    %.1f/s answered; %.1f requests/s refused or failed\n",
+	        image_rate(now, before),
+	        metric_rate(now, before, "convolved_requests_rejected_total", NULL));
+	fprintf(file,
+	        "tiles     %.0f queued, %.0f on devices, %.1f/s; %.1f MB of bodies and answers\n\n",
+	        metric(now->metrics, "convolved_tiles_queued", NULL),
+	        metric(now->metrics, "convolved_tiles_in_flight", NULL),
+	        metric_rate(now, before, "convolved_tiles_total", NULL),
+	        metric(now->metrics, "convolved_spool_memory_bytes", NULL) * 1e-6);
+}
+
+/* The element of a list whose two members are as the given one's, or NULL. */
+static const json_t *same(const json_t *list, const json_t *as, const char *one, const char *other)
+{
+	json_t *element;
+
+	for (size_t i = 0; (element = json_array_get(list, i)); i++)
+		if (!strcmp(views_text(element, one), views_text(as, one)) &&
+		    !strcmp(views_text(element, other), views_text(as, other)))
+			return element;
+	return NULL;
+}
+
+/* What a member of a kernel has grown by in a second. */
+static double kernel_rate(const json_t *kernel, const json_t *before, const char *name,
+                          double seconds)
+{
+	double was = before ? views_number(before, name) : 0;
+
+	return rate(views_number(kernel, name), was, seconds);
+}
+
+/* The share of the time in which the device ran kernels. */
+static double busy(const char *device, const struct look *now, const struct look *before)
+{
+	const json_t *was = json_object_get(before->kernels, "kernels");
+	double share = 0;
+	json_t *kernel;
+
+	for (size_t i = 0; (kernel = views_element(now->kernels, "kernels", i)); i++)
+		if (!strcmp(views_text(kernel, "device"), device))
+			share += kernel_rate(kernel, same(was, kernel, "kernel", "device"),
+			                     "total_s", now->when - before->when);
+	return share;
+}
+
+static void print_devices(FILE *file, const struct look *now, const struct look *before)
+{
+	static const char *const headings[] = {"DEVICE", "STATE",     ">BUSY", ">TILES/S",
+	                                       ">ON IT", ">RESTARTS", "NAME",  NULL};
+	const json_t *was = json_object_get(before->devices, "devices");
+	struct table *table = table_new(headings);
+	json_t *device;
+
+	for (size_t i = 0; (device = views_element(now->devices, "devices", i)); i++) {
+		const char *id = views_text(device, "id");
+
+		table_add(table, "%s", id);
+		table_add(table, "%s", views_text(device, "state"));
+		table_add(table, "%.0f %%", 100 * busy(id, now, before));
+		table_add(table, "%.1f",
+		          kernel_rate(device, same(was, device, "id", "id"), "tiles_done",
+		                      now->when - before->when));
+		table_add(table, "%.0f", views_number(device, "tiles_in_flight"));
+		table_add(table, "%.0f", views_number(device, "restarts"));
+		table_add(table, "%s", views_text(device, "name"));
+	}
+	table_print(table, file);
+	fputc('\n', file);
+}
+
+static void print_kernels(FILE *file, const struct look *now, const struct look *before)
+{
+	static const char *const headings[] = {"KERNEL", "DEVICE", ">RUNS/S", ">BUSY",
+	                                       ">GB/S",  ">P50",   ">P99",    NULL};
+	const json_t *list = json_object_get(before->kernels, "kernels");
+	struct table *table = table_new(headings);
+	double seconds = now->when - before->when;
+	json_t *kernel;
+
+	for (size_t i = 0; (kernel = views_element(now->kernels, "kernels", i)); i++) {
+		const json_t *was = same(list, kernel, "kernel", "device");
+		double share = kernel_rate(kernel, was, "total_s", seconds);
+		double bytes = kernel_rate(kernel, was, "bytes", seconds);
+
+		table_add(table, "%s", views_text(kernel, "kernel"));
+		table_add(table, "%s", views_text(kernel, "device"));
+		table_add(table, "%.1f", kernel_rate(kernel, was, "count", seconds));
+		table_add(table, "%.1f %%", 100 * share);
+		table_add(table, "%.2f", share > 0 ? bytes / share * 1e-9 : 0);
+		table_add_seconds(table, views_number(kernel, "p50_s"));
+		table_add_seconds(table, views_number(kernel, "p99_s"));
+	}
+	table_print(table, file);
+}
+
+/* On a terminal each line replaces the one that stood there, so that nothing flickers. */
+static void show(const char *text, bool terminal)
+{
+	if (!terminal) {
+		printf("%s\n", text);
+	} else {
+		fputs("\033[H", stdout);
+		for (const char *end; *text; text = end + 1) {
+			end = strchrnul(text, '\n');
+			printf("%.*s\033[K\n", (int)(end - text), text);
+			if (!*end)
+				break;
+		}
+		fputs("\033[J", stdout);
+	}
+	fflush(stdout);
+}
+
+static void print(const struct server *server, const struct look *now, const struct look *before,
+                  bool terminal)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *file = open_memstream(&text, &size);
+
+	if (!file)
+		abort();
+	print_service(file, server, now, before);
+	print_devices(file, now, before);
+	print_kernels(file, now, before);
+	if (fclose(file))
+		abort();
+	show(text, terminal);
+	free(text);
+}
+
+enum exit_code top_run(const struct options *options, const struct server *server)
+{
+	struct pollfd signals = {.fd = interrupt_fd(), .events = POLLIN};
+	bool terminal = isatty(STDOUT_FILENO) == 1;
+	struct look before = {0}, now;
+	enum exit_code status = take(server, &before);
+
+	if (!status && terminal)
+		fputs("\033[2J", stdout);
+	for (unsigned shown = 0; !status && !ferror(stdout);) {
+		poll(&signals, 1, (int)(options->interval * 1000));
+		if (interrupt_number())
+			break;
+		now = (struct look){0};
+		status = take(server, &now);
+		if (status)
+			break;
+		print(server, &now, &before, terminal);
+		forget(&before);
+		before = now;
+		if (++shown == options->count)
+			break;
+	}
+	forget(&before);
+	return status;
+}

@@ -1,0 +1,191 @@
+/* The loop. A slot is free, under way in the multi handle, or waiting until it is due again. */
+#include "client/transfer.h"
+
+#include <stdlib.h>
+
+#include "client/interrupt.h"
+#include "client/report.h"
+
+struct loop {
+	const struct server *server;
+	const struct transfers *transfers;
+	struct exchange *slots;
+	bool *taken;
+	unsigned count, active;
+	bool ended; /* no further exchange is wanted, or there is none */
+	bool stopped;
+};
+
+static void begin(struct loop *loop, struct exchange *e)
+{
+	exchange_prepare(e, loop->server);
+	curl_multi_add_handle(loop->server->multi, e->easy);
+}
+
+/* Hands the exchange back; its handle stays for the next one. What stopped the others is said once.
+ */
+static void hand_back(struct loop *loop, struct exchange *e)
+{
+	if (loop->stopped && e->outcome != OUTCOME_DONE)
+		e->outcome = OUTCOME_GIVEN_UP;
+	if (!loop->transfers->done(loop->transfers->context, e))
+		loop->ended = loop->stopped = true;
+	loop->taken[e - loop->slots] = false;
+	loop->active--;
+}
+
+static void fill(struct loop *loop)
+{
+	for (unsigned i = 0; i < loop->count && !loop->ended; i++) {
+		CURL *easy = loop->slots[i].easy;
+
+		if (loop->taken[i])
+			continue;
+		loop->slots[i].easy = NULL;
+		exchange_fini(&loop->slots[i]);
+		loop->slots[i] = (struct exchange){.body = -1, .result = -1, .easy = easy};
+		loop->ended = !loop->transfers->next(loop->transfers->context, &loop->slots[i]);
+		if (loop->ended)
+			return;
+		loop->taken[i] = true;
+		loop->active++;
+		begin(loop, &loop->slots[i]);
+	}
+}
+
+/* Begins again what is due; returns the milliseconds until the next will be, 200 at most. */
+static int begin_due(struct loop *loop)
+{
+	double now = report_now(), wait = 0.2;
+
+	for (unsigned i = 0; i < loop->count; i++) {
+		struct exchange *e = &loop->slots[i];
+
+		if (!loop->taken[i] || e->due == 0)
+			continue;
+		if (e->due <= now)
+			begin(loop, e);
+		else if (e->due - now < wait)
+			wait = e->due - now;
+	}
+	return (int)(wait * 1000) + 1;
+}
+
+static void collect(struct loop *loop)
+{
+	int left;
+
+	for (CURLMsg *message; (message = curl_multi_info_read(loop->server->multi, &left));) {
+		CURLcode code = message->data.result;
+		struct exchange *e = NULL;
+
+		if (message->msg != CURLMSG_DONE)
+			continue;
+		curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &e);
+		curl_multi_remove_handle(loop->server->multi, message->easy_handle);
+		exchange_judge(e, loop->server, code);
+		if (e->outcome)
+			hand_back(loop, e);
+	}
+}
+
+static void give_up(struct loop *loop)
+{
+	for (unsigned i = 0; i < loop->count; i++) {
+		struct exchange *e = &loop->slots[i];
+
+		if (!loop->taken[i])
+			continue;
+		if (e->due == 0)
+			curl_multi_remove_handle(loop->server->multi, e->easy);
+		e->outcome = OUTCOME_GIVEN_UP;
+		hand_back(loop, e);
+	}
+}
+
+static void run(struct loop *loop)
+{
+	struct curl_waitfd signals = {.fd = interrupt_fd(), .events = CURL_WAIT_POLLIN};
+
+	for (;;) {
+		int running, wait;
+
+		fill(loop);
+		if (!loop->active || loop->stopped || interrupt_number())
+			break;
+		wait = begin_due(loop);
+		curl_multi_perform(loop->server->multi, &running);
+		collect(loop);
+		if (loop->transfers->tick)
+			loop->transfers->tick(loop->transfers->context);
+		if (loop->active && (loop->ended || loop->active == loop->count))
+			curl_multi_poll(loop->server->multi, &signals, 1, wait, NULL);
+	}
+	give_up(loop);
+}
+
+void transfer_run(const struct server *server, unsigned parallel, const struct transfers *transfers)
+{
+	struct loop loop = {.server = server,
+	                    .transfers = transfers,
+	                    .slots = calloc(parallel, sizeof *loop.slots),
+	                    .taken = calloc(parallel, sizeof *loop.taken),
+	                    .count = parallel};
+
+	if (!loop.slots || !loop.taken)
+		abort();
+	curl_multi_setopt(server->multi, CURLMOPT_MAXCONNECTS, (long)parallel);
+	run(&loop);
+	for (unsigned i = 0; i < parallel; i++)
+		exchange_fini(&loop.slots[i]);
+	free(loop.slots);
+	free(loop.taken);
+}
+
+/* One GET
+ * ------------------------------------------------------------------------------------------ */
+
+struct get {
+	const char *target;
+	char *text;
+	enum outcome outcome;
+	bool asked;
+};
+
+static bool next_get(void *context, struct exchange *e)
+{
+	struct get *get = context;
+
+	if (get->asked)
+		return false;
+	get->asked = true;
+	e->target = (char *)get->target;
+	return true;
+}
+
+static bool done_get(void *context, struct exchange *e)
+{
+	struct get *get = context;
+
+	get->outcome = e->outcome;
+	get->text = e->text;
+	e->text = NULL;
+	e->text_size = 0;
+	return true;
+}
+
+enum exit_code transfer_get(const struct server *server, const char *target, char **text)
+{
+	struct get get = {.target = target};
+	struct transfers transfers = {next_get, done_get, NULL, &get};
+
+	transfer_run(server, 1, &transfers);
+	if (get.outcome == OUTCOME_DONE && get.text) {
+		*text = get.text;
+		return EXIT_DONE;
+	}
+	if (get.outcome != OUTCOME_GIVEN_UP)
+		report_error("%s", get.text ? get.text : "the answer is empty");
+	free(get.text);
+	return get.outcome == OUTCOME_UNREACHABLE ? EXIT_UNREACHABLE : EXIT_SOME_FAILED;
+}

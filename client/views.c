@@ -1,0 +1,262 @@
+/* Tables of filters, devices and kernels. */
+#include "client/views.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/report.h"
+#include "client/table.h"
+#include "client/transfer.h"
+
+const char *views_text(const json_t *object, const char *name)
+{
+	const char *text = json_string_value(json_object_get(object, name));
+
+	return text ? text : "-";
+}
+
+json_t *views_element(const json_t *object, const char *name, size_t i)
+{
+	return json_array_get(json_object_get(object, name), i);
+}
+
+double views_number(const json_t *object, const char *name)
+{
+	const json_t *value = json_object_get(object, name);
+
+	return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+enum exit_code views_get(const struct server *server, const char *target, json_t **json)
+{
+	char *text;
+	enum exit_code status = transfer_get(server, target, &text);
+
+	if (status)
+		return status;
+	*json = json_loads(text, 0, NULL);
+	free(text);
+	if (json_is_object(*json))
+		return EXIT_DONE;
+	json_decref(*json);
+	report_error("%s%s: the answer is not from a convolved", server->base, target);
+	return EXIT_SOME_FAILED;
+}
+
+/* The service's own words, or the document by `print`. */
+static enum exit_code show(const struct options *options, const struct server *server,
+                           const char *target, void (*print)(const json_t *json))
+{
+	json_t *json;
+	enum exit_code status = views_get(server, target, &json);
+
+	if (status)
+		return status;
+	if (options->json) {
+		json_dumpf(json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+		putchar('\n');
+	} else {
+		print(json);
+	}
+	json_decref(json);
+	return EXIT_DONE;
+}
+
+/* Filters
+ * ------------------------------------------------------------------------------------------ */
+
+static void print_catalogue(const json_t *json)
+{
+	static const char *const headings[] = {"FILTER", "PARAMETERS", "", NULL};
+	static const char *const common[] = {"PARAMETER", "OF ALL FILTERS", NULL};
+	struct table *table = table_new(headings);
+	json_t *filter, *parameter;
+
+	for (size_t i = 0; (filter = views_element(json, "filters", i)); i++) {
+		char names[256] = "";
+		size_t used = 0;
+
+		for (size_t j = 0; (parameter = views_element(filter, "parameters", j)); j++)
+			if (used < sizeof names)
+				used +=
+				    (size_t)snprintf(names + used, sizeof names - used, "%s%s",
+				                     j ? ", " : "", views_text(parameter, "name"));
+		table_add(table, "%s", views_text(filter, "name"));
+		table_add(table, "%s", names);
+		table_add(table, "%s", views_text(filter, "text"));
+	}
+	table_print(table, stdout);
+	putchar('\n');
+	table = table_new(common);
+	for (size_t i = 0; (parameter = views_element(json, "common", i)); i++) {
+		table_add(table, "%s", views_text(parameter, "name"));
+		table_add(table, "%s%s", views_text(parameter, "text"),
+		          json_is_true(json_object_get(parameter, "chain_only")) ? " (of a chain)"
+		                                                                 : "");
+	}
+	table_print(table, stdout);
+}
+
+/* What a parameter may be: choices, or bounds and unit. */
+static void describe(const json_t *parameter, char *text, size_t size)
+{
+	json_t *choices = json_object_get(parameter, "choices"), *choice;
+	double least = views_number(parameter, "least"), most = views_number(parameter, "most");
+	const char *type = views_text(parameter, "type");
+	size_t used = 0;
+
+	*text = '\0';
+	for (size_t i = 0; (choice = json_array_get(choices, i)); i++)
+		if (used < size)
+			used += (size_t)snprintf(text + used, size - used, "%s%s", i ? "|" : "",
+			                         json_string_value(choice));
+	if (!choices)
+		snprintf(text, size,
+		         !strcmp(type, "matrix") ? "%s, sides of %g to %g" : "%s, %g to %g", type,
+		         least, most);
+}
+
+static void print_filter(const json_t *filter)
+{
+	static const char *const headings[] = {"PARAMETER", "VALUE", "UNIT", "DEFAULT", "", NULL};
+	struct table *table = table_new(headings);
+	json_t *parameter;
+	char text[160];
+
+	for (size_t i = 0; (parameter = views_element(filter, "parameters", i)); i++) {
+		double standard = views_number(parameter, "default");
+		const char *unit = views_text(parameter, "unit");
+
+		table_add(table, "%s", views_text(parameter, "name"));
+		describe(parameter, text, sizeof text);
+		table_add(table, "%s", text);
+		table_add(table, "%s", *unit ? unit : "-");
+		if (isnan(standard))
+			table_add(table, "%s", views_text(parameter, "default"));
+		else
+			table_add(table, "%g", standard);
+		table_add(table, "%s", views_text(parameter, "text"));
+	}
+	printf("%s: %s\n\n", views_text(filter, "name"), views_text(filter, "text"));
+	table_print(table, stdout);
+}
+
+static void print_filter_names(const json_t *json)
+{
+	json_t *filter;
+
+	for (size_t i = 0; (filter = views_element(json, "filters", i)); i++)
+		puts(views_text(filter, "name"));
+}
+
+static void print_parameter_names(const json_t *list)
+{
+	json_t *parameter, *choice;
+
+	for (size_t i = 0; (parameter = json_array_get(list, i)); i++) {
+		fputs(views_text(parameter, "name"), stdout);
+		for (size_t j = 0; (choice = views_element(parameter, "choices", j)); j++)
+			printf(" %s", json_string_value(choice));
+		putchar('\n');
+	}
+}
+
+/* For scripts: the filters; or the parameters of one, each followed by its choices if it has any;
+ * or those that all filters and chains take. */
+static enum exit_code print_names(const json_t *json, const char *name)
+{
+	json_t *filter;
+
+	if (!name) {
+		print_filter_names(json);
+		return EXIT_DONE;
+	}
+	if (!strcmp(name, "chain")) {
+		print_parameter_names(json_object_get(json, "common"));
+		return EXIT_DONE;
+	}
+	for (size_t i = 0; (filter = views_element(json, "filters", i)); i++)
+		if (!strcmp(views_text(filter, "name"), name)) {
+			print_parameter_names(json_object_get(filter, "parameters"));
+			return EXIT_DONE;
+		}
+	report_error("there is no filter %s", name);
+	return EXIT_SOME_FAILED;
+}
+
+enum exit_code views_filters(const struct options *options, const struct server *server)
+{
+	const char *name = options->operand_count ? options->operands[0] : NULL;
+	char *escaped, target[256];
+	enum exit_code status;
+	json_t *json;
+
+	if (!options->names) {
+		escaped = name ? curl_easy_escape(NULL, name, 0) : NULL;
+		snprintf(target, sizeof target, "/v1/filters%s%s", name ? "/" : "",
+		         escaped ? escaped : "");
+		curl_free(escaped);
+		return show(options, server, target, name ? print_filter : print_catalogue);
+	}
+	status = views_get(server, "/v1/filters", &json);
+	if (status)
+		return status;
+	status = print_names(json, name);
+	json_decref(json);
+	return status;
+}
+
+/* Devices and kernels
+ * ------------------------------------------------------------------------------ */
+
+static void print_devices(const json_t *json)
+{
+	static const char *const headings[] = {"DEVICE",    "TYPE",   "STATE", ">MEMORY", ">TILES",
+	                                       ">RESTARTS", ">START", "NAME",  NULL};
+	struct table *table = table_new(headings);
+	json_t *device;
+
+	for (size_t i = 0; (device = views_element(json, "devices", i)); i++) {
+		table_add(table, "%s", views_text(device, "id"));
+		table_add(table, "%s", views_text(device, "type"));
+		table_add(table, "%s", views_text(device, "state"));
+		table_add(table, "%.1f GB", views_number(device, "memory_bytes") * 1e-9);
+		table_add(table, "%.0f", views_number(device, "tiles_done"));
+		table_add(table, "%.0f", views_number(device, "restarts"));
+		table_add_seconds(table, views_number(device, "startup_ms") * 1e-3);
+		table_add(table, "%s, %s", views_text(device, "name"),
+		          views_text(device, "driver"));
+	}
+	table_print(table, stdout);
+}
+
+static void print_kernels(const json_t *json)
+{
+	static const char *const headings[] = {"KERNEL", "DEVICE", ">RUNS", ">TOTAL",
+	                                       ">MIN",   ">P50",   ">P90",  ">P99",
+	                                       ">MAX",   ">GB/S",  NULL};
+	static const char *const times[] = {"total_s", "min_s", "p50_s", "p90_s", "p99_s", "max_s"};
+	struct table *table = table_new(headings);
+	json_t *kernel;
+
+	for (size_t i = 0; (kernel = views_element(json, "kernels", i)); i++) {
+		table_add(table, "%s", views_text(kernel, "kernel"));
+		table_add(table, "%s", views_text(kernel, "device"));
+		table_add(table, "%.0f", views_number(kernel, "count"));
+		for (size_t t = 0; t < sizeof times / sizeof *times; t++)
+			table_add_seconds(table, views_number(kernel, times[t]));
+		table_add(table, "%.2f", views_number(kernel, "gb_per_s"));
+	}
+	table_print(table, stdout);
+}
+
+enum exit_code views_devices(const struct options *options, const struct server *server)
+{
+	return show(options, server, "/v1/devices", print_devices);
+}
+
+enum exit_code views_kernels(const struct options *options, const struct server *server)
+{
+	return show(options, server, "/v1/kernels", print_kernels);
+}

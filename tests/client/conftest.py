@@ -1,0 +1,35 @@
+"""The client beside the service of ../http, and beside servers that answer as a test wants."""
+import contextlib
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "http"))
+
+import pytest  # noqa: E402
+
+import scripted  # noqa: E402
+import service as service_module  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory):
+    return service_module.shared_cache(tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory, cache):
+    """A service that listens on a Unix socket too, at `unix`."""
+    folder = tmp_path_factory.mktemp("service")
+    started = service_module.Service(folder, cache, "--listen", f"unix:{folder}/socket",
+                                     environment=service_module.ONE_DEVICE)
+    started.url, started.unix = f"http://{started.host}:{started.port}", f"unix:{folder}/socket"
+    with started:
+        yield started
+
+
+@pytest.fixture
+def server():
+    """server(answer, certificate=None) starts a scripted server; it ends with the test."""
+    with contextlib.ExitStack() as stack:
+        yield lambda *arguments, **options: stack.enter_context(
+            scripted.Server(*arguments, **options))

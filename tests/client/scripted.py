@@ -1,0 +1,78 @@
+"""A server that answers as a test wants, and remembers what it was asked."""
+import http.server
+import json
+import ssl
+import threading
+
+
+def problem(status, detail, slug="bad-parameter", **more):
+    """The answer with a problem document, as the service would give it."""
+    document = {"type": f"/problems/{slug}", "title": "It is not so", "status": status,
+                "detail": detail, **more}
+    return status, {"Content-Type": "application/problem+json"}, json.dumps(document).encode()
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def setup(self):
+        super().setup()
+        with self.server.lock:
+            self.server.connections += 1
+
+    def do_POST(self):
+        self.body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        with self.server.lock:
+            self.server.requests.append(self)
+            self.server.open += 1
+            self.server.most = max(self.server.most, self.server.open)
+        try:
+            answer = self.server.answer(self)
+        finally:
+            with self.server.lock:
+                self.server.open -= 1
+        if answer is None:  # it breaks off
+            self.close_connection = True
+            return
+        status, headers, body = answer
+        self.send_response(status)
+        for name, value in {"Content-Length": len(body), **headers}.items():
+            self.send_header(name, str(value))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_POST
+
+    def log_message(self, *_):
+        pass
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """`answer(handler)` returns (status, headers, body), or None to close the connection; the
+    handler has `path`, `headers` and `body`. Without it the body comes back, turned round."""
+    daemon_threads = True
+    allow_reuse_address = True
+
+    def __init__(self, answer=None, certificate=None, port=0):
+        super().__init__(("127.0.0.1", port), Handler)
+        self.answer = answer or (lambda handler: (200, {}, handler.body[::-1]))
+        self.requests, self.connections, self.open, self.most = [], 0, 0, 0
+        self.lock = threading.Lock()
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            self.socket = context.wrap_socket(self.socket, server_side=True)
+        self.url = f"http{'s' if certificate else ''}://127.0.0.1:{self.server_address[1]}"
+        self.thread = threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True)
+
+    def handle_error(self, *_):
+        pass  # clients that leave
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.shutdown()
+        self.server_close()

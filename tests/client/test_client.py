@@ -1,0 +1,600 @@
+"""The client as its user meets it: files in, files out, words on standard error, exit statuses."""
+import fcntl
+import json
+import os
+import pathlib
+import pty
+import re
+import select
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from scripted import Server, problem
+from service import BUILD, REPOSITORY, Process, free_port, poll, sanitized, target_of
+
+PROGRAM = BUILD / "convolve"
+COMPLETION = REPOSITORY / "client/completion/convolve"
+PHOTOGRAPH = REPOSITORY / "tests/photograph.jpg"
+
+
+def environment(url):
+    kept = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy")}
+    kept.pop("CONVOLVED_TOKEN_FILE", None)
+    return {**kept, "CONVOLVED_URL": url}
+
+
+def start(url, *arguments, **options):
+    return subprocess.Popen([PROGRAM, *map(str, arguments)], env=environment(url),
+                            **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE,
+                               "stderr": subprocess.PIPE, **options})
+
+
+def run(url, *arguments, status=0, **options):
+    """Runs the client, asserts its exit status, and returns (standard output, standard error)."""
+    options = {"stdin": subprocess.DEVNULL} if "input" not in options else {} | options
+    done = subprocess.run([PROGRAM, *map(str, arguments)], env=environment(url),
+                          capture_output=True, timeout=120, **options)
+    assert done.returncode == status, done
+    return done.stdout, done.stderr.decode()
+
+
+def ppm(seed=0, width=40, height=30):
+    pixels = np.random.default_rng(seed).integers(0, 256, (height, width, 3), np.uint8)
+    return b"P6\n%d %d\n255\n" % (width, height) + pixels.tobytes()
+
+
+@pytest.fixture
+def image(tmp_path):
+    path = tmp_path / "in.ppm"
+    path.write_bytes(ppm())
+    return path
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A folder with images in folders, and with what is not to be taken."""
+    root = tmp_path / "images"
+    for seed, name in enumerate(("a.ppm", "b.PPM", "sub/a.ppm", "sub/deep/c d.ppm")):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(ppm(seed))
+    for name in ("notes.txt", ".hidden.ppm", ".git/d.ppm"):
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_bytes(b"x")
+    return root
+
+
+def found(folder):
+    """The files in a folder, by their path there, without the manifest."""
+    return {str(p.relative_to(folder)): p.read_bytes() for p in pathlib.Path(folder).rglob("*")
+            if p.is_file() and p.name != ".convolve.jsonl"}
+
+
+# One image ----------------------------------------------------------------------------------------
+
+def test_filter(service, image, tmp_path):
+    out = tmp_path / "out.ppm"
+    assert run(service.url, "gaussian", "--sigma", 2, image, "-o", out) == (b"", "")
+    right = service.post(target_of([("gaussian", {"sigma": 2})]), image.read_bytes())
+    assert out.read_bytes() == right.body
+    assert out.stat().st_mode & 0o777 == 0o666 & ~mask()
+
+
+def mask():
+    old = os.umask(0)
+    os.umask(old)
+    return old
+
+
+def test_chain_and_format_by_suffix(service, tmp_path):
+    out = tmp_path / "new" / "edges.WEBP"  # the folder is made
+    run(service.url, "gaussian=sigma=1.4,sobel", "--border=reflect", PHOTOGRAPH, "-o", out)
+    right = service.post(target_of([("gaussian", {"sigma": 1.4}), ("sobel", {})],
+                                   border="reflect", format="webp"), PHOTOGRAPH.read_bytes())
+    assert out.read_bytes() == right.body and right.body[8:12] == b"WEBP"
+
+
+def test_luma_and_chroma_alone(service, image, tmp_path):
+    out = tmp_path / "out.ppm"
+    run(service.url, "chain", "--luma", "gaussian=size=5", "--chroma", "box=size=3", image,
+        "-o", out)
+    right = service.post(target_of([], luma=[("gaussian", {"size": 5})],
+                                   chroma=[("box", {"size": 3})]), image.read_bytes())
+    assert out.read_bytes() == right.body
+
+
+def test_matrix_with_a_negative_start(service, image, tmp_path):
+    out = tmp_path / "out.ppm"
+    kernel = "-2,-1,0;-1,1,1;0,1,2"
+    run(service.url, "convolve", "--kernel", kernel, image, f"-o{out}")
+    right = service.post(f"/v1/filters/convolve?kernel={kernel}", image.read_bytes())
+    assert out.read_bytes() == right.body
+
+
+def test_pipes_and_unix_socket(service, image):
+    right = service.post("/v1/filters/box?format=png", image.read_bytes()).body
+    assert run(service.unix, "box", "--format", "png", input=image.read_bytes())[0] == right
+    with image.open("rb") as file:  # a file that can be sent as it is
+        done = subprocess.run([PROGRAM, "box", "--format=png", "-", "-o", "-", "--server",
+                               service.url], stdin=file, capture_output=True, check=True)
+    assert done.stdout == right
+
+
+def test_result_into_what_is_not_a_file(service, image, tmp_path):
+    fifo = tmp_path / "fifo.ppm"
+    os.mkfifo(fifo)
+    client = start(service.url, "box", image, "-o", fifo)
+    assert fifo.read_bytes() == service.post("/v1/filters/box", image.read_bytes()).body
+    assert client.wait(30) == 0 and fifo.is_fifo()
+    link, target = tmp_path / "link.ppm", tmp_path / "target.ppm"
+    target.write_bytes(b"old")
+    link.symlink_to(target)
+    run(service.url, "box", image, "-o", link)
+    assert link.is_symlink() and target.read_bytes().startswith(b"P6")
+
+
+def test_a_full_disk(service, image):
+    with open("/dev/full", "wb") as full:
+        client = start(service.url, "box", image, "-o", "-", stdout=full)
+    assert client.communicate(timeout=60)[1] == (
+        b"convolve: standard output: No space left on device\n") and client.returncode == 1
+
+
+def test_verbose(service, image, tmp_path):
+    _, said = run(service.url, "box", "-v", image, "-o", tmp_path / "out.ppm")
+    assert "X-Image: 40x30x3:u8" in said and "Server-Timing: receive;dur=" in said
+
+
+def test_problems_are_one_line(service, image, tmp_path):
+    out = tmp_path / "out.ppm"
+    out.write_bytes(b"old")
+    assert run(service.url, "box", "--size", 4, image, "-o", out, status=1)[1] == (
+        f"convolve: {image}: size is an odd whole number from 1 to 601, in pixels (size=4)\n")
+    broken = tmp_path / "broken.jpg"
+    broken.write_bytes(PHOTOGRAPH.read_bytes()[:20000])
+    said = run(service.url, "box", broken, "-o", out, status=1)[1]
+    assert said.count("\n") == 1 and f"{broken}: The image cannot be decoded: " in said
+    said = run(service.url, "gausian", image, "-o", out, status=1)[1]
+    assert said.count("\n") == 1 and "did you mean gaussian?" in said
+    said = run(service.url, "box", image, "-o", tmp_path / "out.xyz", status=1)[1]
+    assert "format is one of jpeg, " in said
+    assert out.read_bytes() == b"old", "what was there stays until there is a result"
+    assert sorted(found(tmp_path)) == ["broken.jpg", "in.ppm", "out.ppm"], "nothing is left over"
+
+
+def test_what_is_not_to_be_trusted_in_answers(server, image, tmp_path):
+    asked = server(lambda handler: problem(422, "a\x1b[2Jb\nc", parameter="p\r", value="v"))
+    said = run(asked.url, "box", image, "-o", tmp_path / "out.ppm", status=1)[1]
+    assert said == f"convolve: {image}: a?[2Jb?c (p?=v)\n"
+    asked = server(lambda handler: (502, {}, b"<html>bad gateway"))
+    said = run(asked.url, "box", image, "-o", tmp_path / "out.ppm", status=1)[1]
+    assert "status 502, and not from a convolved: <html>bad gateway" in said
+
+
+@pytest.mark.parametrize("arguments, words", [
+    ((), "which filter?"),
+    (("box", "in.ppm"), "where is the result to go? -o FILE"),
+    (("box", "a.ppm", "b.ppm", "-o", "-"), "several images need a folder"),
+    (("box", "in.ppm", "-o", "x", "--output-dir", "y"), "give one of them"),
+    (("box", "in.ppm", "-o"), "-o needs a value"),
+    (("box", "--size"), "--size needs a value"),
+    (("box", "-x", "in.ppm"), "there is no option -x"),
+    (("box", "in.ppm", "-o", "x", "-j", "0"), "--jobs is a whole number from 1 to 256, not 0"),
+    (("box", "in.ppm", "-o", "x", "--quiet=1"), "--quiet takes no value"),
+    (("devices", "--sigma", "2"), "devices takes no sigma"),
+    (("top", "now"), "top takes no now"),
+    (("devices", "--token-file", "missing"), "the token cannot be read: No such file"),
+])
+def test_usage(arguments, words, tmp_path):
+    _, said = run("http://127.0.0.1:1", *arguments, status=2, cwd=tmp_path)
+    assert said.startswith("convolve: ") and words in said, said
+    assert said.count("\n") == 1
+
+
+def test_help_and_version():
+    text = run("http://127.0.0.1:1", "--help")[0].decode()
+    for words in ("Usage: convolve FILTER", "-o, --out PLACE", "--token-file FILE", "Exit status:",
+                  "3 the service cannot be reached", "130 interrupted"):
+        assert words in text
+    assert re.fullmatch(rb"convolve \d+\.\d+\.\d+\n", run("http://127.0.0.1:1", "--version")[0])
+
+
+# Batches ------------------------------------------------------------------------------------------
+
+def test_folders_keep_their_structure(service, tree, tmp_path):
+    out = tmp_path / "results"
+    assert run(service.url, "box", tree, "-o", f"{out}/", "-j", 3) == (b"", "")
+    right = {name: service.post("/v1/filters/box", body).body for name, body in found(tree).items()
+             if name.lower().endswith(".ppm") and not name.startswith(".")}
+    assert found(out) == right
+    again = tmp_path / "again"
+    run(service.url, "box", tree / "a.ppm", tree / "sub", "--output-dir", again, "--format", "png",
+        status=2)  # two files a.ppm
+    assert not again.exists()
+    run(service.url, "box", tree / "b.PPM", tree / "sub", "--output-dir", again, "--format", "png")
+    assert sorted(found(again)) == ["a.png", "b.png", "deep/c d.png"]
+
+
+def test_batches_resume(server, tree, tmp_path):
+    asked, out = server(), tmp_path / "out"
+
+    def made(*arguments):
+        before = len(asked.requests)
+        run(asked.url, "box", *arguments, tree, "-o", out)
+        return sorted(bytes(r.body) for r in asked.requests[before:])
+
+    bodies = {name: body for name, body in found(tree).items() if body != b"x"}
+    assert made() == sorted(bodies.values())
+    assert made() == []
+    (out / "sub/a.ppm").unlink()  # no longer there
+    (out / "a.ppm").write_bytes(b"something else")  # not what was made
+    (tree / "b.PPM").write_bytes(bodies["b.PPM"][:-1] + b"!")  # made of another input
+    assert made() == sorted([bodies["sub/a.ppm"], bodies["a.ppm"], (tree / "b.PPM").read_bytes()])
+    assert made() == []
+    assert found(out)["a.ppm"] == bodies["a.ppm"][::-1]
+    assert len(made("--size", 5)) == 4, "another request"
+    assert len(made("--size", 5)) == 0
+    assert len(made("--size", 5, "--force")) == 4
+    with (out / ".convolve.jsonl").open("ab") as manifest:
+        manifest.write(b'{"output": "a.p')  # as a full disk leaves it
+    (out / "a.ppm").unlink()
+    assert len(made("--size", 5)) == 1
+    assert len(made("--size", 5)) == 0
+
+
+def test_the_manifest_does_not_grow_for_ever(server, image, tmp_path):
+    asked, out = server(), tmp_path / "out"
+    run(asked.url, "box", image, "-o", f"{out}/")
+    manifest = out / ".convolve.jsonl"
+    line = manifest.read_bytes()
+    manifest.write_bytes(line * 3000)
+    run(asked.url, "box", image, "-o", f"{out}/")
+    assert manifest.read_bytes() == line and len(asked.requests) == 1
+
+
+def test_results_in_the_folder_of_inputs(server, tree):
+    asked = server()
+    said = run(asked.url, "box", tree, "-o", tree, status=2)[1]
+    assert "would be overwritten by its own result" in said and not asked.requests
+    for _ in range(2):  # the folder of results is not an input
+        run(asked.url, "box", tree, "-o", tree / "out")
+    assert len(asked.requests) == 4
+
+
+def test_one_failure_does_not_stop_a_batch(service, tree, tmp_path):
+    (tree / "sub/bad.png").write_bytes(b"this is no PNG")
+    (tree / "sub/empty.png").write_bytes(b"")
+    _, said = run(service.url, "box", tree, tmp_path / "missing.png", "-o", tmp_path / "out",
+                  status=1)
+    assert len(found(tmp_path / "out")) == 4
+    for words in (f"{tree}/sub/bad.png: The body is not an image", f"{tree}/sub/empty.png: it is",
+                  f"{tmp_path}/missing.png: No such file"):
+        assert words in said
+    assert said.count("\n") == 3
+
+
+def test_what_is_refused_for_all_stops_a_batch(server, tree, tmp_path):
+    asked = server(lambda handler: problem(401, "show a token", "unauthorized"))
+    _, said = run(asked.url, "box", tree, "-o", tmp_path / "out", "-j", 1, status=1)
+    assert len(asked.requests) == 1 and said.count("\n") == 1
+    assert said.endswith("It is not so: show a token\n")
+
+
+def test_jobs_share_connections(server, tmp_path):
+    folder = tmp_path / "images"
+    folder.mkdir()
+    for i in range(24):
+        (folder / f"{i}.ppm").write_bytes(ppm(i))
+    together = threading.Barrier(3)
+
+    def answer(handler):
+        together.wait(30)  # fails unless three are under way at a time
+        return 200, {}, handler.body
+
+    asked = server(answer)
+    run(asked.url, "box", folder, "-o", tmp_path / "out", "-j", 3)
+    assert asked.most == 3 and asked.connections == 3 and len(found(tmp_path / "out")) == 24
+
+
+# Patience -----------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_retries_as_the_service_says(server, image, tmp_path, status):
+    times = []
+
+    def answer(handler):
+        times.append(time.monotonic())
+        if len(times) > 2:
+            return 200, {}, handler.body
+        code, headers, body = problem(status, "the queue is full", "queue-full")
+        return code, {**headers, "Retry-After": 1}, body
+
+    asked = server(answer)
+    out = tmp_path / "out.ppm"
+    run(asked.url, "box", image, "-o", out, "--retries", 2)
+    assert out.read_bytes() == image.read_bytes()
+    assert all(1 <= later - earlier < 30 for earlier, later in zip(times, times[1:]))
+    times.clear()
+    _, said = run(asked.url, "box", image, "-o", out, "--retries", 0, status=1)
+    assert len(times) == 1 and said.endswith("It is not so: the queue is full\n")
+
+
+def test_waits_for_a_service_that_starts_again(image, tmp_path):
+    port = free_port()
+    client = start(f"http://127.0.0.1:{port}", "box", image, "-o", tmp_path / "out.ppm")
+    time.sleep(0.3)
+    with Server(port=port):
+        assert client.wait(60) == 0, client.stderr.read()
+    assert (tmp_path / "out.ppm").read_bytes() == image.read_bytes()[::-1]
+
+
+def test_nobody_there(tree, tmp_path):
+    url = f"http://127.0.0.1:{free_port()}"
+    _, said = run(url, "box", tree, "-o", tmp_path / "out", "--retries", 1, status=3)
+    assert said.startswith(f"convolve: {url} cannot be reached: ") and said.count("\n") == 1
+    _, said = run(f"unix:{tmp_path}/none", "devices", "--retries", 0, status=3)
+    assert f"unix:{tmp_path}/none cannot be reached" in said
+    run("http://no-such-host.invalid", "box", tree, "-o", tmp_path / "out", status=3)
+    assert found(tmp_path / "out") == {}
+
+
+def test_a_result_that_breaks_off(server, image, tmp_path):
+    def answer(handler):
+        if len(asked.requests) > 1:
+            return 200, {}, b"all of it"
+        handler.close_connection = True
+        return 200, {"Content-Length": 1000}, b"half of it"
+
+    asked = server(answer)
+    out = tmp_path / "out.ppm"
+    run(asked.url, "box", image, "-o", out, "--retries", 1)
+    assert out.read_bytes() == b"all of it"
+    asked.requests.clear()
+    out.unlink()
+    _, said = run(asked.url, "box", image, "-o", out, "--retries", 0, status=1)
+    assert "the connection broke off" in said and sorted(found(tmp_path)) == ["in.ppm"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted(server, tree, tmp_path, number):
+    end = threading.Event()
+
+    def answer(handler):
+        handler.send_response(200)
+        handler.send_header("Content-Length", "100000")
+        handler.end_headers()
+        handler.wfile.write(b"x" * 50000)
+        handler.wfile.flush()
+        end.wait(60)
+
+    asked, out = server(answer), tmp_path / "out"
+    client = start(asked.url, "box", tree, "-o", out, "-j", 2)
+    try:
+        poll(lambda: [body for body in found(out).values() if len(body) == 50000], 30, "results")
+        client.send_signal(number)
+        assert client.wait(30) == 128 + number
+    finally:
+        end.set()
+        client.kill()
+    assert found(out) == {} and client.stderr.read() == b""
+
+
+def test_interrupted_while_it_reads(server):
+    client = start(server().url, "box", stdin=subprocess.PIPE)
+    folder = pathlib.Path(f"/proc/{client.pid}/fd")
+    poll(lambda: any("/convolve-" in os.readlink(fd) for fd in folder.glob("*")), 30,
+         "the temporary file")
+    client.send_signal(signal.SIGINT)
+    assert client.wait(30) == 130
+
+
+# What goes over the wire --------------------------------------------------------------------------
+
+def test_token(server, image, tmp_path):
+    asked, token = server(), tmp_path / "token"
+    token.write_text("s3cret.token\n")
+    run(asked.url, "box", image, "-o", tmp_path / "out.ppm", "--token-file", token)
+    assert asked.requests[-1].headers["Authorization"] == "Bearer s3cret.token"
+    token.write_text("two words")
+    _, said = run(asked.url, "devices", "--token-file", token, status=2)
+    assert "a token is one word" in said and "two words" not in said
+
+
+def test_certificates(server, image, tmp_path):
+    certificate = tmp_path / "certificate.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                    "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
+                    "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout",
+                    certificate, "-out", tmp_path / "public.pem"], check=True, capture_output=True)
+    with certificate.open("ab") as both:
+        both.write((tmp_path / "public.pem").read_bytes())
+    asked, out = server(certificate=certificate), tmp_path / "out.ppm"
+    run(asked.url, "box", image, "-o", out, "--cacert", tmp_path / "public.pem")
+    assert out.read_bytes() == image.read_bytes()[::-1]
+    _, said = run(asked.url, "box", image, "-o", out, status=3)
+    assert "certificate" in said and len(asked.requests) == 1
+
+
+def test_a_refusal_comes_before_a_large_body(tmp_path):
+    large = tmp_path / "large.ppm"
+    with large.open("wb") as file:
+        file.truncate(40 << 20)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        client = start(f"http://127.0.0.1:{listener.getsockname()[1]}", "box", large, "-o",
+                       tmp_path / "out.ppm")
+        connection, _ = listener.accept()
+        with connection:
+            head = b""
+            while b"\r\n\r\n" not in head:
+                head += connection.recv(65536)
+            assert b"Expect: 100-continue" in head and head.endswith(b"\r\n\r\n")
+            _, headers, body = problem(413, "the body is too large", "body-too-large")
+            connection.sendall(b"HTTP/1.1 413 Content Too Large\r\nContent-Length: %d\r\n\r\n" %
+                               len(body) + body)
+            rest = b""
+            while chunk := connection.recv(65536):
+                rest += chunk
+            assert rest == b"", "nothing of the body was sent"
+    assert client.wait(30) == 1 and b"the body is too large" in client.stderr.read()
+
+
+@pytest.mark.skipif(sanitized(), reason="a sanitizer's memory says nothing")
+def test_bodies_are_not_kept_in_memory(server, tmp_path):
+    size = 200 << 20
+    large = tmp_path / "large.ppm"
+    with large.open("wb") as file:
+        file.truncate(size)
+    peak = []
+
+    def answer(handler):
+        peak.append(int(re.search(r"VmHWM:\s+(\d+) kB", Process(client.pid).read("status"))[1]))
+        return 200, {}, b"%d" % len(handler.body)
+
+    client = start(server(answer).url, "box", large, "-o", tmp_path / "out.ppm")
+    assert client.wait(60) == 0 and (tmp_path / "out.ppm").read_bytes() == b"%d" % size
+    assert peak[0] < 40 << 10, f"{peak} kB"
+
+
+# Looking at the service ---------------------------------------------------------------------------
+
+def rows(output):
+    return [re.split(r"  +", line.strip()) for line in output.decode().splitlines()]
+
+
+def test_tables(service, image, tmp_path):
+    run(service.url, "box", image, "-o", tmp_path / "out.ppm")
+    catalogue = service.get("/v1/filters").json()
+    table = rows(run(service.url, "filters")[0])
+    assert [row[0] for row in table[1:1 + len(catalogue["filters"])]] == [
+        f["name"] for f in catalogue["filters"]]
+    assert ["quality", "1 to 100, of JPEG and WebP"] in table
+    table = rows(run(service.url, "filters", "bilateral")[0])
+    assert ["radius", "integer, 1 to 16", "pixels", "4", "Radius of the circular window"] in table
+    devices = rows(run(service.unix, "devices")[0])
+    assert devices[0][:3] == ["DEVICE", "TYPE", "STATE"] and devices[1][:3] == ["cpu0", "cpu", "up"]
+    kernels = rows(run(service.url, "kernels")[0])
+    assert kernels[0][0] == "KERNEL" and len(kernels) > 1
+    assert {len(row) for row in kernels} == {10}
+    assert kernels[1][1] == "cpu0" and int(kernels[1][2]) > 0 and re.fullmatch(
+        r"[\d.]+ (s|ms|us|ns)", kernels[1][5])
+    documents = json.loads(run(service.url, "kernels", "--json")[0])
+    assert {"kernels", "choices", "variants"} <= documents.keys()
+    _, said = run(service.url, "filters", "boxx", status=1)
+    assert "did you mean box?" in said
+
+
+def test_names(service):
+    names = run(service.url, "filters", "--names")[0].decode().split()
+    assert "gaussian" in names and "bilateral" in names
+    assert run(service.url, "filters", "sobel", "--names")[0] == (
+        b"output magnitude x y direction\n")
+    assert b"border\n" in run(service.url, "filters", "chain", "--names")[0]
+    assert "there is no filter boxx" in run(service.url, "filters", "boxx", "--names", status=1)[1]
+
+
+def test_top(service, image, tmp_path):
+    run(service.url, "box", image, "-o", tmp_path / "out.ppm")
+    shown = run(service.url, "top", "-n", 2, "-d", 0.1)[0].decode()
+    assert "\033" not in shown and shown.count(service.url) == 2
+    assert shown.count("\nDEVICE ") == shown.count("\nKERNEL ") == 2
+    assert re.search(r"^cpu0 +up +\d+ % +[\d.]+ +\d+ +0 ", shown, re.M), shown
+    assert re.search(r"^jobs +\d+ running, \d+ waiting", shown, re.M)
+
+
+def test_top_counts_what_happens(service, image, tmp_path):
+    client = start(service.url, "top", "-n", 1, "-d", 2)
+    while client.poll() is None:
+        run(service.url, "box", image, "-o", tmp_path / "out.ppm")
+    shown = client.communicate(timeout=60)[0].decode()
+    images = float(re.search(r"^images +([\d.]+)/s", shown, re.M)[1])
+    tiles = float(re.search(r"^tiles .* ([\d.]+)/s", shown, re.M)[1])
+    assert images > 0.5 and tiles > 0.5, shown
+
+
+def test_looks_share_a_connection(server):
+    """Those of top: the service is not to be kept busy by being watched."""
+    answers = {"/v1/devices": b'{"devices": []}', "/v1/kernels": b'{"kernels": []}',
+               "/metrics": b""}
+    asked = server(lambda handler: (200, {}, answers[handler.path] or b"\n"))
+    run(asked.url, "top", "-n", 2, "-d", 0.1)
+    assert asked.connections == 1 and len(asked.requests) == 9
+
+
+def on_terminal(url, *arguments):
+    """What the client writes to a terminal of 80 columns, and its exit status."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, 0x5414, b"\x18\0\x50\0\0\0\0\0")  # TIOCSWINSZ
+    client = start(url, *arguments, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    text, deadline = b"", time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if not select.select([ours], [], [], 1)[0]:
+            continue
+        try:
+            text += os.read(ours, 65536)
+        except OSError:  # the other end has gone
+            break
+    os.close(ours)
+    return text.decode(), client.wait(30)
+
+
+def test_on_a_terminal(service, server, tree, tmp_path):
+    text, status = on_terminal(service.url, "top", "-n", 2, "-d", 0.1)
+    assert status == 0 and text.count("\033[H") == 2 and "\033[K" in text
+
+    def answer(handler):
+        time.sleep(0.15)
+        return 200, {}, handler.body
+
+    text, status = on_terminal(server(answer).url, "box", tree, "-o", tmp_path / "out", "-j", "1")
+    assert status == 0 and re.search(r"\[#+-+\] [123]/4  [\d.]+ images/s  \d+:\d\d left", text), text
+    assert re.search(r"\r\033\[K4 done; [\d.]+ s, [\d.]+ images/s\r\n$", text), text
+    text, status = on_terminal(server().url, "box", tree, "-o", tmp_path / "out", "-q", "--force")
+    assert (text, status) == ("", 0)
+    text, status = on_terminal(server().url, "box", tree / "a.ppm", "-o", "-")
+    assert status == 2 and "not read from a terminal" in text
+
+
+# Completion ---------------------------------------------------------------------------------------
+
+def completed(url, line):
+    """What bash would offer for the line."""
+    script = (f'PATH={BUILD}:$PATH; source {COMPLETION}; COMP_LINE=$1 COMP_POINT=${{#1}}; _convolve;'
+              'printf "%s\\n" "${COMPREPLY[@]}"')
+    done = subprocess.run(["bash", "-c", script, "bash", line], env=environment(url),
+                          capture_output=True, text=True, timeout=60)
+    assert done.stderr == "", done
+    return done.stdout.split()
+
+
+def test_completion(service):
+    for line, words in (
+            ("convolve ga", ["gaussian"]),
+            ("convolve -q -j 4 -o out.png ga", ["gaussian"]),
+            ("convolve to", ["top"]),
+            ("convolve gaussian=sig", ["sigma="]),
+            ("convolve gaussian=sigma=1.4,sob", ["1.4,sobel"]),
+            ("convolve box,unsharp=sigma=2:thr", ["threshold="]),
+            ("convolve sobel=output=m", ["magnitude"]),
+            ("convolve sobel --output ", ["magnitude", "x", "y", "direction"]),
+            ("convolve sobel --output=m", ["magnitude"]),
+            ("convolve gaussian --sig", ["--sigma"]),
+            ("convolve gaussian --outp", ["--output-dir"]),
+            ("convolve sobel --outp", ["--output-dir", "--output"]),
+            ("convolve gaussian,sobel --bor", ["--border", "--border_value"]),
+            ("convolve filters bil", ["bilateral"]),
+            (f"convolve --server {service.unix} bil", ["bilateral"]),
+            ("convolve gaussian in", [])):  # names of files are bash's own
+        assert completed(service.url, line) == words, line
+    assert {"gaussian", "devices", "chain"} <= set(completed(service.url, "convolve "))
+
+
+def test_completion_without_a_service():
+    nobody = f"http://127.0.0.1:{free_port()}"
+    assert completed(nobody, "convolve to") == ["top"]
+    assert completed(nobody, "convolve gaussian --tok") == ["--token-file"]
