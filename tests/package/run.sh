@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# run.sh FOLDER: tries the packages in FOLDER on a fresh Debian 12: debootstrap makes it, systemd-nspawn
+# boots it, inside.sh does the rest. As root. CONVOLVED_ROOT: a folder that keeps the fresh system for the
+# next time.
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+packages=$(cd "$1" && pwd)
+fresh=${CONVOLVED_ROOT:-$(mktemp -d)/fresh}
+
+# The mirror that this machine uses.
+# shellcheck disable=SC2016
+mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' 'Codename: bookworm' | head -n 1)
+if [ ! -d "$fresh" ]; then
+	debootstrap --variant=minbase --include=systemd,systemd-sysv,dbus,ca-certificates \
+		bookworm "$fresh.part" "$mirror" >"$packages/debootstrap.log"
+	mv "$fresh.part" "$fresh"
+fi
+
+root=$(mktemp -d)
+trap 'rm -rf "$root"' EXIT
+cp -a "$fresh/." "$root"
+cp -r /etc/apt/apt.conf.d/. "$root/etc/apt/apt.conf.d"
+cp /etc/resolv.conf "$root/etc/resolv.conf"
+cp "$here/inside.sh" "$here/../photograph.jpg" "$packages"
+cat >"$root/etc/systemd/system/try.service" <<'END'
+[Unit]
+After=multi-user.target
+[Service]
+Type=oneshot
+ExecStart=/bin/sh /packages/inside.sh
+ExecStopPost=/bin/systemctl poweroff --no-block
+StandardOutput=file:/packages/log
+StandardError=file:/packages/log
+[Install]
+WantedBy=multi-user.target
+END
+ln -s ../try.service "$root/etc/systemd/system/multi-user.target.wants/try.service"
+rm -f "$packages/outcome"
+scope=
+[ -e /run/systemd/system ] || scope=--keep-unit
+timeout 900 systemd-nspawn -q -D "$root" --bind="$packages:/packages" --register=no $scope \
+	--machine=convolved-package --console=pipe -b >"$packages/boot.log" 2>&1 || true
+cat "$packages/outcome" || { tail -n 30 "$packages/log"; exit 1; }
+grep -qx passed "$packages/outcome"
