@@ -1,4 +1,6 @@
 """The units in a booted systemd: what an administrator does to the service, and what befalls it."""
+import contextlib
+import os
 import re
 import stat
 import socket
@@ -27,6 +29,11 @@ def check_answer(client, pixels=SMALL[0], timeout=60):
     answer = client.filter(pixels, FILTERS, timeout=timeout)
     oracle.check(answer.pixels, oracle.filtered(pixels, FILTERS))
     return answer
+
+
+def inner_pid(pid):
+    """The number in the machine of a process that has this number here."""
+    return re.search(r"^NSpid:.*\s(\d+)$", Process(pid).read("status"), re.M)[1]
 
 
 def unix_get(machine, target):
@@ -89,8 +96,9 @@ def test_confined(running):
         assert status["NoNewPrivs"] == "1" and status["Seccomp"] == "2", (pid, status)
         assert int(status["CapEff"], 16) == int(status["CapBnd"], 16) == 0, (pid, status)
         assert "0" not in status["Uid"].split(), (pid, status)
-        links = Process(pid).read("net/dev").splitlines()[2:]
-        assert [link.split(":")[0].strip() for link in links] == ["lo"], links
+        for space in "net", "mnt", "user":
+            assert os.readlink(f"/proc/{pid}/ns/{space}") != os.readlink(
+                f"/proc/{running.leader}/ns/{space}"), (pid, space)
         devices = {entry.name for entry in running.root(pid, "/dev").iterdir()
                    if stat.S_IFMT(entry.lstat().st_mode) in (stat.S_IFCHR, stat.S_IFBLK)}
         assert devices <= {"null", "zero", "full", "random", "urandom", "tty", "ptmx"}, devices
@@ -179,31 +187,46 @@ def test_killed(running):
     assert not left, left
 
 
-@pytest.fixture
-def impatient(running):
-    """The service with a watchdog of seconds."""
-    drop_in = running.path("/run/systemd/system/convolved.service.d/watchdog.conf")
-    drop_in.parent.mkdir(parents=True)
-    drop_in.write_text("[Service]\nWatchdogSec=4\n")
-    running.systemctl("daemon-reload")
-    running.systemctl("restart", "convolved")
-    yield running
-    drop_in.unlink()
-    running.systemctl("daemon-reload")
-    running.systemctl("restart", "convolved")
+@contextlib.contextmanager
+def drop_in(machine, text):
+    """The service is started again with this in addition, and in the end again without it."""
+    file = machine.path("/run/systemd/system/convolved.service.d/test.conf")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    try:
+        machine.systemctl("daemon-reload")
+        machine.systemctl("restart", "convolved")
+        yield
+    finally:
+        file.unlink()
+        machine.systemctl("daemon-reload")
+        machine.systemctl("restart", "convolved")
 
 
-def test_watchdog(impatient):
+def test_watchdog(running):
     """It does not bite while the loop turns, and bites when that stands still."""
-    before, since = impatient.main_pid, impatient.position()
-    check_answer(impatient)
-    time.sleep(5)
-    assert impatient.main_pid == before
-    impatient.run("kill", "-STOP", str(before))
-    impatient.says("Watchdog timeout (limit 4s)!", since)
-    check_answer(impatient)
-    assert impatient.main_pid not in (0, before)
-    assert impatient.show("NRestarts") == "1"
+    with drop_in(running, "[Service]\nWatchdogSec=4\n"):
+        before, since = running.main_pid, running.position()
+        check_answer(running)
+        time.sleep(5)
+        assert running.main_pid == before
+        running.run("kill", "-STOP", str(before))
+        running.says("Watchdog timeout (limit 4s)!", since)
+        check_answer(running)
+        assert running.main_pid not in (0, before)
+        assert running.show("NRestarts") == "1"
+
+
+def test_gpu_drop_in(running):
+    """It is valid, has the groups of the devices' nodes, and the rest still works with it."""
+    example, = running.installed.rglob("examples/convolved.service.d/gpu.conf")
+    with drop_in(running, example.read_text()):
+        check_answer(running)
+        groups = {running.run("getent", "group", name).split(":")[2]
+                  for name in ("video", "render")}
+        worker, = running.processes()["convolved-devic"]
+        shown = running.run("cat", f"/proc/{inner_pid(worker)}/status")
+        assert groups <= set(re.search(r"^Groups:\s(.*)$", shown, re.M)[1].split()), shown
 
 
 def test_not_valid(running):
