@@ -584,37 +584,18 @@ static enum error serve(int socket)
 	return loop_watch(&daemons[daemon_count++].watch, info->epoll_fd, EPOLLIN, ready, NULL);
 }
 
-/* Serves the sockets that systemd has passed. */
-static enum error serve_passed(void)
+enum error http_init(const struct config *c)
 {
-	char **names = NULL;
-	int count = sd_listen_fds_with_names(1, &names);
+	int count = sd_listen_fds(1), socket;
 	enum error e = ERR_OK;
 
-	if (count < 0 || count > DAEMONS_MAX) {
-		log_error("the sockets that were passed cannot be taken: %s; at most %d are served",
-		          count < 0 ? strerror(-count) : "they are too many", DAEMONS_MAX);
-		e = ERR_IO;
-	}
+	config = c;
 	passed = count > 0;
-	for (int i = 0; !e && i < count; i++) {
-		e = listener_check(SD_LISTEN_FDS_START + i, names[i]);
+	for (int i = 0; !e && i < count && i < DAEMONS_MAX; i++) {
+		e = listener_check(SD_LISTEN_FDS_START + i);
 		if (!e)
 			e = serve(SD_LISTEN_FDS_START + i);
 	}
-	for (int i = 0; i < count; i++)
-		free(names[i]);
-	free(names);
-	return e;
-}
-
-enum error http_init(const struct config *c)
-{
-	enum error e;
-	int socket;
-
-	config = c;
-	e = serve_passed();
 	for (unsigned i = 0; !e && !passed && i < config->listen.count; i++) {
 		e = listener_open(config->listen.item[i], &socket);
 		if (!e)

@@ -142,17 +142,17 @@ static void describe(int fd, char *text, size_t room)
 		         port);
 }
 
-enum error listener_check(int fd, const char *name)
+enum error listener_check(int fd)
 {
 	char address[160];
 
 	if (sd_is_socket(fd, AF_UNSPEC, SOCK_STREAM, 1) <= 0) {
-		log_error("the socket %s that was passed cannot be served: it must be a stream "
-		          "socket that listens (ListenStream= with Accept=no)",
-		          name);
+		log_error("descriptor %d, which systemd has passed, cannot be served: it must be a "
+		          "stream socket that listens (ListenStream= with Accept=no)",
+		          fd);
 		return ERR_IO;
 	}
 	describe(fd, address, sizeof address);
-	log_info("listening on %s (%s)", address, name);
+	log_info("listening on %s, passed by systemd", address);
 	return ERR_OK;
 }

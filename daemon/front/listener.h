@@ -15,6 +15,6 @@ enum error listener_open(const char *address, int *fd) MUST_CHECK;
 
 /* Checks a socket that systemd has passed, and logs where it listens. An error, with a line in the
  * log, if clients cannot connect to it: it is no stream socket, or does not listen. */
-enum error listener_check(int fd, const char *name) MUST_CHECK;
+enum error listener_check(int fd) MUST_CHECK;
 
 #endif

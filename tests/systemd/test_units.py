@@ -13,7 +13,7 @@ import pytest
 import imagefiles
 import oracle
 from clients import Clients
-from service import Process, poll, read_answer
+from service import Client, Process, poll, read_answer
 from test_results import random_pixels
 
 FILTERS = [("box", {"size": 3})]
@@ -67,8 +67,8 @@ def test_activation(machine):
     assert machine.show("ActiveState") == "active"
     assert machine.get("/livez").status == 200
     text = machine.journal_text()
-    assert "listening on 127.0.0.1:8700 (convolved.socket)" in text
-    assert f"listening on unix:{SOCKET} (convolved.socket)" in text
+    assert "listening on 127.0.0.1:8700, passed by systemd" in text
+    assert f"listening on unix:{SOCKET}, passed by systemd" in text
     mode = machine.path(SOCKET).stat()
     assert mode.st_mode & 0o777 == 0o660
     assert mode.st_gid == machine.path("/var/lib/convolved").stat().st_gid != 0
@@ -215,6 +215,24 @@ def test_watchdog(running):
         check_answer(running)
         assert running.main_pid not in (0, before)
         assert running.show("NRestarts") == "1"
+
+
+def test_more_sockets(running):
+    """A second socket unit, as the example has it, is served beside the first."""
+    unit = running.path("/run/systemd/system/convolved-metrics.socket")
+    example, = running.installed.rglob("examples/convolved-metrics.socket")
+    unit.write_text(example.read_text())
+    running.systemctl("daemon-reload")
+    running.systemctl("stop", "convolved.service")
+    try:
+        running.systemctl("start", "convolved-metrics.socket")
+        assert Client("127.0.0.1", 9700).get("/livez").status == 200
+        assert b"convolved_build_info" in Client("127.0.0.1", 9700).get("/metrics").body
+        check_answer(running)
+    finally:
+        running.systemctl("stop", "convolved-metrics.socket", "convolved.service")
+        unit.unlink()
+        running.systemctl("daemon-reload")
 
 
 def test_gpu_drop_in(running):
