@@ -13,6 +13,7 @@
 
 enum { ITEMS_MAX = 32, ITEM_SIZE = 1100 };
 
+/* The front is one thread. */
 static struct {
 	char text[ITEMS_MAX][ITEM_SIZE];
 	struct iovec item[ITEMS_MAX];
