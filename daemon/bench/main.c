@@ -296,7 +296,7 @@ int main(int argc, char **argv)
 	enum error e = ERR_OK;
 
 	bench_options_parse(&options, argc, argv);
-	log_init("convolved-bench", LOG_LEVEL_WARNING);
+	log_init("convolved-bench", LOG_LEVEL_WARNING, LOG_FORMAT_AUTO);
 	write_matrix(matrix5, sizeof matrix5, 5);
 	write_matrix(matrix15, sizeof matrix15, 15);
 	count = device_list(list, ROOM);

@@ -32,6 +32,7 @@
 
 struct options {
 	enum log_level log_level;
+	enum log_format log_format;
 	uint64_t memory;
 };
 
@@ -46,6 +47,7 @@ static const char help[] =
     "Decodes and encodes images for convolved, which starts it.\n"
     "\n"
     "  --log-level NAME   error, warning, notice, info (the default) or debug\n"
+    "  --log-format NAME  auto (the default), plain or json\n"
     "  --memory BYTES     bound on the memory of its own (default 2147483648)\n"
     "  --help             print this and exit\n"
     "  --version          print the version and exit\n";
@@ -72,12 +74,13 @@ static void parse_options(struct options *options, int argc, char **argv)
 {
 	static const struct option known[] = {
 	    {"log-level", required_argument, NULL, 'l'},
+	    {"log-format", required_argument, NULL, 'f'},
 	    {"memory", required_argument, NULL, 'm'},
 	    {"help", no_argument, NULL, 'h'},
 	    {"version", no_argument, NULL, 'V'},
 	    {NULL, 0, NULL, 0},
 	};
-	int c, level;
+	int c, level, format;
 
 	*options = (struct options){.log_level = LOG_LEVEL_INFO, .memory = UINT64_C(2) << 30};
 	while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
@@ -87,6 +90,12 @@ static void parse_options(struct options *options, int argc, char **argv)
 			if (level < 0)
 				usage_error("no such log level", optarg);
 			options->log_level = (enum log_level)level;
+			break;
+		case 'f':
+			format = log_format_parse(optarg);
+			if (format < 0)
+				usage_error("no such log format", optarg);
+			options->log_format = (enum log_format)format;
 			break;
 		case 'm':
 			options->memory = parse_memory(optarg);
@@ -307,7 +316,7 @@ int main(int argc, char **argv)
 	int status;
 
 	parse_options(&options, argc, argv);
-	log_init("convolved-codec", options.log_level);
+	log_init("convolved-codec", options.log_level, options.log_format);
 	status = start(&worker, &options) ? 1 : serve(&worker);
 	/* Threads of a job may still run: nothing of theirs is waited for or freed. */
 	if (worker.job)

@@ -2,53 +2,236 @@
  * share standard error do not mix. */
 #include "log.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-static const char *const names[] = {
+enum { TEXT_SIZE = 1024, LINE_SIZE = 8192 };
+
+static const char *const levels[] = {
     [LOG_LEVEL_ERROR] = "error", [LOG_LEVEL_WARNING] = "warning", [LOG_LEVEL_NOTICE] = "notice",
     [LOG_LEVEL_INFO] = "info",   [LOG_LEVEL_DEBUG] = "debug",
 };
 
+static const char *const formats[] = {
+    [LOG_FORMAT_AUTO] = "auto",
+    [LOG_FORMAT_PLAIN] = "plain",
+    [LOG_FORMAT_JSON] = "json",
+};
+
+/* What is known of a field: where it lies in the struct, and what it holds. */
+static const struct {
+	const char *name;
+	size_t offset;
+	bool is_text;
+} known[] = {
+#define LOG_NUMBER                false
+#define LOG_TEXT                  true
+#define FIELD(member, type, name) {name, offsetof(struct log_fields, member), LOG_##type},
+#include "log_fields.def"
+#undef FIELD
+};
+
+/* A line that is being written; what does not fit is cut. */
+struct line {
+	char text[LINE_SIZE];
+	size_t length;
+};
+
 static const char *program_name = "convolved";
 static enum log_level threshold = LOG_LEVEL_INFO;
-static int journal;
+static enum log_format form;
+static bool to_journal;
+static log_journal *journal_entry;
 
-void log_init(const char *program, enum log_level level)
+/* True if standard error is the stream that the journal gave us, and not redirected since. */
+static bool stderr_is_journal(void)
+{
+	const char *stream = getenv("JOURNAL_STREAM");
+	unsigned long long device, inode;
+	struct stat status;
+
+	return stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 &&
+	       !fstat(STDERR_FILENO, &status) && status.st_dev == device && status.st_ino == inode;
+}
+
+void log_init(const char *program, enum log_level level, enum log_format format)
 {
 	program_name = program;
 	threshold = level;
-	journal = getenv("JOURNAL_STREAM") != NULL;
+	form = format;
+	to_journal = format == LOG_FORMAT_AUTO && stderr_is_journal();
+}
+
+void log_set_journal(log_journal *journal)
+{
+	journal_entry = journal;
 }
 
 int log_level_parse(const char *name)
 {
 	for (int level = LOG_LEVEL_ERROR; level <= LOG_LEVEL_DEBUG; level++)
-		if (!strcmp(name, names[level]))
+		if (!strcmp(name, levels[level]))
 			return level;
 	return -1;
 }
 
-void log_write(enum log_level level, const char *format, ...)
+int log_format_parse(const char *name)
 {
-	char line[1024];
-	const int limit = (int)sizeof line - 1;
+	for (int format = LOG_FORMAT_AUTO; format <= LOG_FORMAT_JSON; format++)
+		if (!strcmp(name, formats[format]))
+			return format;
+	return -1;
+}
+
+bool log_field_next(const struct log_fields *fields, size_t *i, struct log_field *field)
+{
+	for (; fields && *i < sizeof known / sizeof *known; ++*i) {
+		const void *place = (const char *)fields + known[*i].offset;
+
+		*field = (struct log_field){.name = known[*i].name};
+		if (known[*i].is_text)
+			field->text = *(const char *const *)place;
+		else
+			field->number = *(const uint64_t *)place;
+		if (field->text || field->number) {
+			++*i;
+			return true;
+		}
+	}
+	return false;
+}
+
+__attribute__((format(printf, 2, 3))) static void put(struct line *line, const char *format, ...)
+{
+	size_t room = sizeof line->text - 1 - line->length; /* less the newline */
 	va_list args;
 	int length;
 
+	va_start(args, format);
+	length = vsnprintf(line->text + line->length, room, format, args);
+	va_end(args);
+	if (length > 0)
+		line->length += (size_t)length < room ? (size_t)length : room - 1;
+}
+
+/* The bytes of the UTF-8 character at s (RFC 3629, section 4), 0 if there is none. */
+static int utf8_length(const unsigned char *s)
+{
+	static const struct {
+		unsigned char first, last, second_first, second_last;
+		int length;
+	} forms[] = {
+	    {0x01, 0x7f, 0x00, 0xff, 1}, {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
+	    {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
+	    {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
+	};
+
+	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+		int n = 2;
+
+		if (s[0] < forms[i].first || s[0] > forms[i].last || s[1] < forms[i].second_first ||
+		    s[1] > forms[i].second_last)
+			continue;
+		while (n < forms[i].length && (s[n] & 0xc0) == 0x80)
+			n++;
+		return n < forms[i].length ? 0 : forms[i].length;
+	}
+	return 0;
+}
+
+/* A JSON string (RFC 8259, section 7). What is no UTF-8 becomes the replacement character. */
+static void put_json(struct line *line, const char *text)
+{
+	const unsigned char *s = (const unsigned char *)text;
+
+	put(line, "\"");
+	while (*s) {
+		int length = utf8_length(s);
+
+		if (!length)
+			put(line, "\\ufffd");
+		else if (*s == '"' || *s == '\\')
+			put(line, "\\%c", *s);
+		else if (*s < 0x20)
+			put(line, "\\u%04x", *s);
+		else
+			put(line, "%.*s", length, (const char *)s);
+		s += length ? length : 1;
+	}
+	put(line, "\"");
+}
+
+static void put_json_name(struct line *line, const char *name)
+{
+	put(line, ",\"");
+	for (; *name; name++)
+		put(line, "%c", tolower((unsigned char)*name));
+	put(line, "\":");
+}
+
+static void put_object(struct line *line, enum log_level level, const char *text,
+                       const struct log_fields *fields)
+{
+	struct timespec now;
+	struct tm date;
+	struct log_field field;
+	char second[32];
+	size_t i = 0;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	strftime(second, sizeof second, "%Y-%m-%dT%H:%M:%S", gmtime_r(&now.tv_sec, &date));
+	put(line, "{\"time\":\"%s.%06ldZ\",\"level\":\"%s\",\"program\":\"%s\",\"pid\":%d", second,
+	    now.tv_nsec / 1000, levels[level], program_name, (int)getpid());
+	put_json_name(line, "MESSAGE");
+	put_json(line, text);
+	while (log_field_next(fields, &i, &field)) {
+		put_json_name(line, field.name);
+		if (field.text)
+			put_json(line, field.text);
+		else
+			put(line, "%llu", (unsigned long long)field.number);
+	}
+	put(line, "}");
+}
+
+/* An event is one line, whatever a client put into it. */
+static void flatten(char *text)
+{
+	for (; *text; text++)
+		if (iscntrl((unsigned char)*text))
+			*text = '?';
+}
+
+void log_event(enum log_level level, const struct log_fields *fields, const char *format, ...)
+{
+	struct line line;
+	char text[TEXT_SIZE];
+	va_list args;
+
 	if (level > threshold)
 		return;
-	length = journal ? snprintf(line, sizeof line, "<%d>", (int)level)
-	                 : snprintf(line, sizeof line, "%s: %s: ", program_name, names[level]);
 	va_start(args, format);
-	length += vsnprintf(line + length, (size_t)(limit - length), format, args);
+	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
-	if (length > limit - 1)
-		length = limit - 1;
-	line[length++] = '\n';
-	if (write(STDERR_FILENO, line, (size_t)length) < 0)
+	flatten(text);
+	if (to_journal && journal_entry) {
+		journal_entry(level, text, fields);
+		return;
+	}
+	line.length = 0;
+	if (to_journal)
+		put(&line, "<%d>%s: %s", (int)level, program_name, text);
+	else if (form == LOG_FORMAT_JSON)
+		put_object(&line, level, text, fields);
+	else
+		put(&line, "%s: %s: %s", program_name, levels[level], text);
+	line.text[line.length++] = '\n';
+	if (write(STDERR_FILENO, line.text, line.length) < 0)
 		return; /* nowhere left to say it */
 }

@@ -1,7 +1,17 @@
-/* Log lines on standard error: one event a line, with syslog levels. Under systemd each line
- * carries the level as a "<N>" prefix, which the journal takes off (sd-daemon(3)). */
+/* Log lines on standard error: one event a line, with syslog levels, and with fields that say what
+ * it is about. Where they go decides how they look:
+ *
+ *   plain    "PROGRAM: LEVEL: TEXT", for a terminal; the fields are not shown, as the text says it
+ *   json     one object a line: time, level, program, pid, message and the fields
+ *   journal  standard error is the journal's (JOURNAL_STREAM, systemd.exec(5)): entries with
+ *            fields, by whoever is set by log_set_journal(); without that, lines "<N>TEXT", whose
+ *            level the journal takes off (sd-daemon(3)) */
 #ifndef COMMON_LOG_H
 #define COMMON_LOG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "error.h"
 
@@ -13,19 +23,53 @@ enum log_level {
 	LOG_LEVEL_DEBUG = 7,
 };
 
-/* Sets the program's name, which starts every line, and the least urgent level that is written.
- * The name is kept, not copied. */
-void log_init(const char *program, enum log_level level);
+/* AUTO: journal if standard error is the journal's, else plain. */
+enum log_format { LOG_FORMAT_AUTO, LOG_FORMAT_PLAIN, LOG_FORMAT_JSON };
 
-/* The level of a name (error, warning, notice, info, debug), or -1. */
+struct log_fields {
+#define LOG_NUMBER                uint64_t
+#define LOG_TEXT                  const char *
+#define FIELD(member, type, name) LOG_##type member;
+#include "log_fields.def"
+#undef FIELD
+#undef LOG_NUMBER
+#undef LOG_TEXT
+};
+
+/* LOG_FIELDS(.job = 7, .device = "cpu0") */
+#define LOG_FIELDS(...) (&(const struct log_fields){__VA_ARGS__})
+
+/* A field that is set. */
+struct log_field {
+	const char *name;
+	const char *text; /* NULL: it is the number */
+	uint64_t number;
+};
+
+/* Sets the program's name, the least urgent level that is written, and the form. The name is kept,
+ * not copied. */
+void log_init(const char *program, enum log_level level, enum log_format format);
+
+/* Who makes the journal's entries, if not lines are to do. */
+typedef void log_journal(enum log_level level, const char *text, const struct log_fields *fields);
+void log_set_journal(log_journal *journal);
+
+/* The level of a name (error, warning, notice, info, debug), the form of one (auto, plain, json);
+ * or -1. */
 int log_level_parse(const char *name);
+int log_format_parse(const char *name);
 
-void log_write(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The next field that is set, from *i = 0 on; false after the last. */
+bool log_field_next(const struct log_fields *fields, size_t *i, struct log_field *field);
 
-#define log_error(...)   log_write(LOG_LEVEL_ERROR, __VA_ARGS__)
-#define log_warning(...) log_write(LOG_LEVEL_WARNING, __VA_ARGS__)
-#define log_notice(...)  log_write(LOG_LEVEL_NOTICE, __VA_ARGS__)
-#define log_info(...)    log_write(LOG_LEVEL_INFO, __VA_ARGS__)
-#define log_debug(...)   log_write(LOG_LEVEL_DEBUG, __VA_ARGS__)
+/* Writes an event; fields may be NULL. */
+void log_event(enum log_level level, const struct log_fields *fields, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#define log_error(...)   log_event(LOG_LEVEL_ERROR, NULL, __VA_ARGS__)
+#define log_warning(...) log_event(LOG_LEVEL_WARNING, NULL, __VA_ARGS__)
+#define log_notice(...)  log_event(LOG_LEVEL_NOTICE, NULL, __VA_ARGS__)
+#define log_info(...)    log_event(LOG_LEVEL_INFO, NULL, __VA_ARGS__)
+#define log_debug(...)   log_event(LOG_LEVEL_DEBUG, NULL, __VA_ARGS__)
 
 #endif

@@ -26,6 +26,7 @@ enum { FILTERS_MAX = 64 };
 struct options {
 	struct worker_options worker;
 	enum log_level log_level;
+	enum log_format log_format;
 	bool probe, tune;
 	const char *filter[FILTERS_MAX]; /* to tune */
 	size_t filters;
@@ -44,6 +45,7 @@ static const char help[] =
     "  --state-dir DIR   where it is kept which kernels are fastest\n"
     "  --stack N         most tiles of a kind that share a launch, 1 to 16 (16)\n"
     "  --log-level NAME  error, warning, notice, info or debug (notice)\n"
+    "  --log-format NAME auto, plain or json (auto)\n"
     "  --probe           tell convolved which devices there are, and exit\n"
     "  --tune            measure the kernels of the usual filters, print it, and exit\n"
     "  --filter FILTER   tune this one (as gaussian=sigma=2); may be given several times\n"
@@ -58,6 +60,7 @@ static const struct option long_options[] = {
     {"state-dir", required_argument, NULL, 's'},
     {"stack", required_argument, NULL, 'S'},
     {"log-level", required_argument, NULL, 'l'},
+    {"log-format", required_argument, NULL, 'F'},
     {"tune", no_argument, NULL, 't'},
     {"filter", required_argument, NULL, 'f'},
     {"compile", required_argument, NULL, 'C'}, /* by itself: see apart.h */
@@ -92,6 +95,15 @@ static enum log_level parse_level(const char *text)
 	if (level < 0)
 		usage_exit("--log-level", text);
 	return (enum log_level)level;
+}
+
+static enum log_format parse_format(const char *text)
+{
+	int format = log_format_parse(text);
+
+	if (format < 0)
+		usage_exit("--log-format", text);
+	return (enum log_format)format;
 }
 
 static void parse_option(struct options *options, int c)
@@ -136,6 +148,9 @@ static void parse_option(struct options *options, int c)
 		break;
 	case 'l':
 		options->log_level = parse_level(optarg);
+		break;
+	case 'F':
+		options->log_format = parse_format(optarg);
 		break;
 	case 'P':
 		options->probe = true;
@@ -301,7 +316,7 @@ int main(int argc, char **argv)
 	uint64_t started_ms = now_ms();
 	struct options options = parse_options(argc, argv);
 
-	log_init("convolved-device", options.log_level);
+	log_init("convolved-device", options.log_level, options.log_format);
 	if (options.compile.file && options.compile.options)
 		return apart_serve(&options.compile, options.worker.platform, options.worker.device,
 		                   options.worker.kernel_dir);

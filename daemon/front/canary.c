@@ -35,8 +35,10 @@ static void canary_done(struct job *done, void *context)
 {
 	(void)context;
 	if (done->error)
-		log_warning("the test image failed: %s: %s", error_title(done->error),
-		            done->problem.detail);
+		log_event(LOG_LEVEL_WARNING,
+		          LOG_FIELDS(.job = done->id, .error = error_slug(done->error)),
+		          "the test image failed: %s: %s", error_title(done->error),
+		          done->problem.detail);
 	else
 		canary_success();
 	job = NULL;

@@ -198,6 +198,7 @@ static void codec_prepare(struct worker *worker)
 	worker->start_ms = config->start_timeout * 1000;
 	worker_argument(worker, "convolved-codec", NULL);
 	worker_argument(worker, "--log-level", config->log_level);
+	worker_argument(worker, "--log-format", config->log_format);
 	worker_argument(worker, "--memory", memory);
 }
 

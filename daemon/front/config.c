@@ -318,6 +318,10 @@ static bool texts_valid(const struct config *config)
 		          config->log_level);
 		return false;
 	}
+	if (log_format_parse(config->log_format) < 0) {
+		log_error("log-format=%s: valid is auto, plain or json", config->log_format);
+		return false;
+	}
 	for (unsigned i = 0; i < config->listen.count; i++) {
 		if (listener_valid(config->listen.item[i]))
 			continue;

@@ -225,7 +225,8 @@ static void take_proof(struct device *d, const struct message_tile_done *done)
 
 	proof_free(&d->proof);
 	if (holds) {
-		log_notice("%s has filtered the test tile rightly: it is up again", d->label);
+		log_event(LOG_LEVEL_NOTICE, LOG_FIELDS(.device = d->label),
+		          "%s has filtered the test tile rightly: it is up again", d->label);
 		device_admit(d);
 	} else {
 		worker_kill(&d->worker, "probe");
@@ -244,8 +245,10 @@ static void device_up(struct worker *worker, const struct message_ready *ready)
 	d->stacks = ready->stack_most > 1;
 	metric_set(METRIC_DEVICE_MEMORY, d->label, NULL, (double)d->memory);
 	d->programs = (struct message_programs){0};
-	log_info("%s is %s: %s, %s, ready after %u ms", d->label,
-	         device_state_name(device_state(d)), d->name, d->driver, d->startup_ms);
+	log_event(LOG_LEVEL_INFO,
+	          LOG_FIELDS(.device = d->label, .duration_us = UINT64_C(1000) * d->startup_ms),
+	          "%s is %s: %s, %s, ready after %u ms", d->label,
+	          device_state_name(device_state(d)), d->name, d->driver, d->startup_ms);
 	if (d->quarantined)
 		device_probe(d);
 	else
@@ -403,9 +406,11 @@ static void leave_if_idle(struct device *d)
 static void take_tile(struct device *d, struct task *task, const struct message_tile_done *done)
 {
 	if (error_status(done->error) >= 500)
-		log_warning("%s: tile %u of job %llu: %s (OpenCL %d)", d->label, done->index,
-		            (unsigned long long)done->job, error_title(done->error),
-		            done->cl_error);
+		log_event(LOG_LEVEL_WARNING,
+		          LOG_FIELDS(.job = done->job, .device = d->label,
+		                     .error = error_slug(done->error)),
+		          "%s: tile %u of job %llu: %s (OpenCL %d)", d->label, done->index,
+		          (unsigned long long)done->job, error_title(done->error), done->cl_error);
 	if (!done->error)
 		record_tile(d, task, done);
 	publish_held(d);
@@ -462,7 +467,8 @@ static void count_failure(struct device *d, const char *reason)
 	more = d->failures - limit;
 	ms = more < QUARANTINE_STEPS ? (uint64_t)QUARANTINE_FIRST_MS << more : QUARANTINE_MAX_MS;
 	d->quarantined = true;
-	log_error("%s is quarantined (%s, %u failures): tried again in %llu s", d->label, reason,
+	log_event(LOG_LEVEL_ERROR, LOG_FIELDS(.device = d->label, .error = reason),
+	          "%s is quarantined (%s, %u failures): tried again in %llu s", d->label, reason,
 	          d->failures, (unsigned long long)ms / 1000);
 	worker_restart_after(&d->worker, ms);
 }
@@ -484,9 +490,11 @@ static void device_down(struct worker *worker, const char *reason)
 	publish_objects(d, &(struct message_objects){0});
 	proof_free(&d->proof);
 	if (reason == WORKER_STOPPING) {
-		log_info("%s has left", d->label);
+		log_event(LOG_LEVEL_INFO, LOG_FIELDS(.device = d->label), "%s has left", d->label);
 	} else {
-		log_warning("%s is down (%s) with %u tiles", d->label, reason, d->held_count);
+		log_event(LOG_LEVEL_WARNING,
+		          LOG_FIELDS(.device = d->label, .error = reason, .tiles = d->held_count),
+		          "%s is down (%s) with %u tiles", d->label, reason, d->held_count);
 		count_failure(d, reason);
 	}
 	load_of(d)->units = 0;
@@ -503,6 +511,7 @@ static void common_arguments(struct worker *w)
 	w->start_ms = config->start_timeout * 1000;
 	worker_argument(w, "convolved-device", NULL);
 	worker_argument(w, "--log-level", config->log_level);
+	worker_argument(w, "--log-format", config->log_format);
 	worker_argument(w, "--cache-dir", config->cache_dir);
 	worker_argument(w, "--state-dir", config->state_dir);
 	if (*config->kernel_dir)
@@ -571,8 +580,9 @@ static void device_leave(struct device *d)
 	if (d->unwanted)
 		return;
 	d->unwanted = true;
-	log_notice("%s is not wanted any more: it leaves, with %u tiles to finish", d->label,
-	           d->held_count);
+	log_event(LOG_LEVEL_NOTICE, LOG_FIELDS(.device = d->label, .tiles = d->held_count),
+	          "%s is not wanted any more: it leaves, with %u tiles to finish", d->label,
+	          d->held_count);
 	leave_if_idle(d);
 	publish(d);
 }
@@ -582,7 +592,7 @@ static void device_return(struct device *d)
 	if (!d->unwanted)
 		return;
 	d->unwanted = false;
-	log_notice("%s is wanted again", d->label);
+	log_event(LOG_LEVEL_NOTICE, LOG_FIELDS(.device = d->label), "%s is wanted again", d->label);
 	if (d->worker.stopped) {
 		d->fresh = true;
 		worker_resume(&d->worker);

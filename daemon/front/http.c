@@ -281,11 +281,17 @@ static struct MHD_Response *make_response(struct exchange *x)
 
 static void record(const struct request *r)
 {
+	uint64_t ns = loop_now() - r->arrived;
 	char code[8];
 
 	snprintf(code, sizeof code, "%d", r->answer.status);
-	metric_observe(METRIC_REQUEST_DURATION, routes_name(r), code,
-	               (double)(loop_now() - r->arrived) * 1e-9);
+	metric_observe(METRIC_REQUEST_DURATION, routes_name(r), code, (double)ns * 1e-9);
+	log_event(LOG_LEVEL_DEBUG,
+	          LOG_FIELDS(.request = r->id, .route = routes_name(r),
+	                     .status = (uint64_t)r->answer.status, .error = r->answer.reason,
+	                     .duration_us = ns / 1000),
+	          "request %s: %s %s: %d after %.3f ms", r->id, r->method, r->path,
+	          r->answer.status, (double)ns * 1e-6);
 	if (r->answer.reason)
 		metric_add(METRIC_REQUESTS_REJECTED, r->answer.reason, NULL, 1);
 }
@@ -585,8 +591,11 @@ enum error http_init(const struct config *c)
 
 	config = c;
 	passed = count > 0;
-	for (int i = 0; !e && i < count && i < DAEMONS_MAX; i++)
-		e = serve(SD_LISTEN_FDS_START + i);
+	for (int i = 0; !e && i < count && i < DAEMONS_MAX; i++) {
+		e = listener_check(SD_LISTEN_FDS_START + i);
+		if (!e)
+			e = serve(SD_LISTEN_FDS_START + i);
+	}
 	for (unsigned i = 0; !e && !passed && i < config->listen.count; i++) {
 		e = listener_open(config->listen.item[i], &socket);
 		if (!e)

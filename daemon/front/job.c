@@ -15,7 +15,7 @@ static const double weights[WORK_CLASSES] = {[WORK_LIGHT] = 9, [WORK_HEAVY] = 9,
 
 static struct fair queue;
 static unsigned open_jobs;
-static uint64_t last_id;
+static uint64_t last_id, ended;
 static const struct job_owner *owner;
 
 void jobs_init(const struct job_owner *o)
@@ -32,6 +32,11 @@ unsigned jobs_open(void)
 unsigned jobs_waiting(void)
 {
 	return queue.count;
+}
+
+uint64_t jobs_ended(void)
+{
+	return ended;
 }
 
 static void publish_counts(void)
@@ -176,6 +181,7 @@ void job_finish(struct job *job, enum error error, const struct problem *problem
 		loop_timer_fini(&job->deadline);
 	admission_ended(class_of(job), job->item.cost);
 	open_jobs--;
+	ended++;
 	publish_counts();
 	spool_close(&job->body);
 	if (job->done)

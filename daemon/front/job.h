@@ -96,9 +96,11 @@ struct job *job_new(struct chain *chain, struct spool *body);
 void job_hold(struct job *job);
 void job_release(struct job *job);
 
-/* How many jobs are waiting or running, and how many of them wait. */
+/* How many jobs are waiting or running, and how many of them wait; how many have ended since the
+ * start. */
 unsigned jobs_open(void);
 unsigned jobs_waiting(void);
+uint64_t jobs_ended(void);
 
 /* A name of a priority, or PRIORITIES if it is none. */
 enum priority priority_parse(const char *text);

@@ -2,12 +2,15 @@
 #include "front/listener.h"
 
 #include <errno.h>
+#include <net/if.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include "common/log.h"
@@ -116,5 +119,40 @@ enum error listener_open(const char *address, int *fd)
 		return ERR_IO;
 	}
 	log_info("listening on %s", address);
+	return ERR_OK;
+}
+
+/* An address in the words of listen=. */
+static void describe(int fd, char *text, size_t room)
+{
+	struct sockaddr_storage address = {0};
+	const struct sockaddr_un *path = (const struct sockaddr_un *)&address;
+	socklen_t size = sizeof address;
+	char host[INET6_ADDRSTRLEN + IF_NAMESIZE], port[8];
+
+	snprintf(text, room, "an address of an unknown kind");
+	if (getsockname(fd, (struct sockaddr *)&address, &size))
+		return;
+	if (address.ss_family == AF_UNIX)
+		snprintf(text, room, "unix:%s%.*s", *path->sun_path ? "" : "@",
+		         (int)sizeof path->sun_path - 1, path->sun_path + !*path->sun_path);
+	else if (!getnameinfo((const struct sockaddr *)&address, size, host, sizeof host, port,
+	                      sizeof port, NI_NUMERICHOST | NI_NUMERICSERV))
+		snprintf(text, room, address.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host,
+		         port);
+}
+
+enum error listener_check(int fd)
+{
+	char address[160];
+
+	if (sd_is_socket(fd, AF_UNSPEC, SOCK_STREAM, 1) <= 0) {
+		log_error("descriptor %d, which systemd has passed, cannot be served: it must be a "
+		          "stream socket that listens (ListenStream= with Accept=no)",
+		          fd);
+		return ERR_IO;
+	}
+	describe(fd, address, sizeof address);
+	log_info("listening on %s, passed by systemd", address);
 	return ERR_OK;
 }

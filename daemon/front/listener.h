@@ -13,4 +13,8 @@ bool listener_valid(const char *address);
  * replaced). The descriptor is the caller's. Writes to the log why it cannot. */
 enum error listener_open(const char *address, int *fd) MUST_CHECK;
 
+/* Checks a socket that systemd has passed, and logs where it listens. An error, with a line in the
+ * log, if clients cannot connect to it: it is no stream socket, or does not listen. */
+enum error listener_check(int fd) MUST_CHECK;
+
 #endif

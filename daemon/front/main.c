@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include "common/log.h"
@@ -16,8 +15,10 @@
 #include "front/devices.h"
 #include "front/http.h"
 #include "front/job.h"
+#include "front/journal.h"
 #include "front/loop.h"
 #include "front/metrics.h"
+#include "front/notify.h"
 #include "front/routes.h"
 #include "front/scheduler.h"
 #include "front/spool.h"
@@ -32,6 +33,12 @@ static char **arguments;
 static struct loop_watch signals;
 static struct loop_timer drain;
 static uint64_t drain_started;
+
+static void log_configure(void)
+{
+	log_init("convolved", (enum log_level)log_level_parse(config.log_level),
+	         (enum log_format)log_format_parse(config.log_format));
+}
 
 static void drain_check(void *context)
 {
@@ -52,7 +59,7 @@ static void start_drain(void)
 	if (drain_started)
 		return;
 	log_notice("stopping: %u requests to finish", http_active());
-	sd_notify(0, "STOPPING=1");
+	notify_stopping();
 	drain_started = loop_now();
 	routes_drain();
 	http_drain();
@@ -63,17 +70,17 @@ static void start_drain(void)
  * it: limits are for what comes, workers that are too many finish what they have. */
 static void reload(void)
 {
-	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)(loop_now() / 1000));
+	notify_reloading();
 	log_notice("SIGHUP: reading the configuration again");
 	if (config_reload(&config, argument_count, arguments)) {
-		log_init("convolved", (enum log_level)log_level_parse(config.log_level));
+		log_configure();
 		codecs_reload();
 		devices_reload();
 		log_notice("the configuration has been read again");
 	} else {
 		log_error("the configuration stays as it was");
 	}
-	sd_notify(0, "READY=1");
+	notify_ready();
 }
 
 static void signal_received(void *context)
@@ -161,12 +168,15 @@ static enum error start(void)
 		e = scheduler_init(&config);
 	if (!e)
 		e = canary_init(&config);
+	if (!e)
+		e = notify_init(&config);
 	return e;
 }
 
 static void finish(void)
 {
 	http_fini();
+	notify_fini();
 	canary_fini();
 	store_fini();
 	scheduler_fini();
@@ -183,16 +193,17 @@ int main(int argc, char **argv)
 	block_signals();
 	argument_count = argc;
 	arguments = argv;
-	log_init("convolved", LOG_LEVEL_INFO);
+	log_init("convolved", LOG_LEVEL_INFO, LOG_FORMAT_AUTO);
+	journal_init();
 	result = config_load(&config, argc, argv);
 	if (result == CONFIG_RUN && !config.check_only) {
-		log_init("convolved", (enum log_level)log_level_parse(config.log_level));
+		log_configure();
 		raise_limits();
 		e = start();
 		if (e) {
 			log_error("cannot start: %s", error_title(e));
 		} else {
-			sd_notify(0, "READY=1");
+			notify_ready();
 			loop_run(http_turn);
 			finish();
 		}

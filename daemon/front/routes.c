@@ -27,13 +27,42 @@ struct route {
 static const struct config *config;
 static bool draining;
 
+/* The labels of the devices that had a part in it. */
+static void name_devices(const struct job *job, char *text, size_t room)
+{
+	size_t used = 0;
+
+	*text = '\0';
+	for (unsigned i = 0; i < devices_count(); i++)
+		if (job->devices_used >> i & 1 && used < room)
+			used += (size_t)snprintf(text + used, room - used, "%s%s", used ? "," : "",
+			                         device_get(i)->label);
+}
+
+/* One line an image, however it ended. */
+static void log_job(const char *id, const struct job *job)
+{
+	uint64_t us = (job->times.finished - job->times.accepted) / 1000;
+	char devices[256];
+
+	name_devices(job, devices, sizeof devices);
+	log_event(LOG_LEVEL_INFO,
+	          LOG_FIELDS(.job = job->id, .request = id, .duration_us = us,
+	                     .device = *devices ? devices : NULL, .tiles = job->tiles_done,
+	                     .status = (uint64_t)(job->error ? error_status(job->error) : 200),
+	                     .error = job->error ? error_slug(job->error) : NULL),
+	          "request %s: job %llu %s%s after %.3f ms%s%s%s%s", id,
+	          (unsigned long long)job->id, job->error ? "has failed: " : "is done",
+	          job->error ? error_slug(job->error) : "", (double)us * 1e-3,
+	          *devices ? " on " : "", devices, job->error ? ": " : "",
+	          job->error ? job->problem.detail : "");
+}
+
 void routes_job_ended(const char *id, const struct job *job)
 {
-	if (job->error) {
-		log_info("request %s: %d %s: %s", id, error_status(job->error),
-		         error_slug(job->error), job->problem.detail);
+	log_job(id, job);
+	if (job->error)
 		return;
-	}
 	canary_success();
 	metric_observe(METRIC_STAGE_DURATION, "decode", NULL, (double)job->times.decode * 1e-9);
 	metric_observe(METRIC_STAGE_DURATION, "encode", NULL, (double)job->times.encode * 1e-9);
@@ -551,7 +580,8 @@ void routes_abandon(struct request *r)
 	waiter_leave(&r->waiter);
 	if (r->route->act) /* others may want what it waited for */
 		return;
-	log_info("request %s: the client has gone", r->id);
+	log_event(LOG_LEVEL_INFO, LOG_FIELDS(.request = r->id, .job = r->job->id),
+	          "request %s: the client has gone", r->id);
 	metric_add(METRIC_REQUESTS_REJECTED, "client-gone", NULL, 1);
 	job_forget(r->job);
 	codecs_cancel(r->job, ERR_TIMEOUT, NULL);

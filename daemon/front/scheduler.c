@@ -26,8 +26,18 @@ static const double weights[PRIORITIES] = {[PRIORITY_INTERACTIVE] = 9, [PRIORITY
 enum { ALL_CLASSES = (1 << PRIORITIES) - 1 };
 
 static struct fair ready;
-static uint64_t last_up;
+static uint64_t last_up, returned;
 static struct loop_timer check;
+
+unsigned scheduler_waiting(void)
+{
+	return ready.count;
+}
+
+uint64_t scheduler_returned(void)
+{
+	return returned;
+}
 
 static void count_ready(void)
 {
@@ -120,12 +130,14 @@ static bool task_retry(struct task *task)
 
 static void task_done(struct task *task, const struct message_tile_done *done)
 {
+	returned++;
 	if (done->error != ERR_DEVICE || !task_retry(task))
 		task->job->task_done(task, done);
 }
 
 static void task_lost(struct task *task)
 {
+	returned++;
 	if (!task_retry(task))
 		task_fail(task, ERR_DEVICE);
 	dispatch();

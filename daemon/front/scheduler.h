@@ -2,10 +2,17 @@
 #ifndef FRONT_SCHEDULER_H
 #define FRONT_SCHEDULER_H
 
+#include <stdint.h>
+
 #include "front/config.h"
 
 /* Starts codec workers and devices, and joins them. */
 enum error scheduler_init(const struct config *config) MUST_CHECK;
 void scheduler_fini(void);
+
+/* How many tiles wait for a device; how many have come back from one, filtered or not, or been lost
+ * with it, since the start. */
+unsigned scheduler_waiting(void);
+uint64_t scheduler_returned(void);
 
 #endif

@@ -278,9 +278,15 @@ static const char *end_reason(const struct worker *w, int status)
 /* It has ended by itself, or for what it did or did not do. */
 static void worker_failed(struct worker *w, const char *reason, int status)
 {
-	log_warning("%s-%u (pid %d) has ended: %s, %s %d", w->kind, w->number, (int)w->pid, reason,
-	            WIFSIGNALED(status) ? "signal" : "status",
-	            WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+	char name[32];
+
+	snprintf(name, sizeof name, "%s-%u", w->kind, w->number);
+	log_event(LOG_LEVEL_WARNING,
+	          LOG_FIELDS(.worker = name, .error = reason,
+	                     .duration_us = (loop_now() - w->started) / 1000),
+	          "%s (pid %d) has ended: %s, %s %d", name, (int)w->pid, reason,
+	          WIFSIGNALED(status) ? "signal" : "status",
+	          WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 	metric_add(METRIC_WORKER_RESTARTS, w->kind, reason, 1);
 	w->restarts++;
 	if (loop_now() - w->started > STABLE_NS)

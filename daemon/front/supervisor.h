@@ -38,7 +38,7 @@ struct worker {
 	const struct worker_owner *owner;
 	bool once;         /* not started again */
 	bool stopped;      /* by worker_stop() */
-	char *argv[16];    /* ends with NULL; owned */
+	char *argv[24];    /* ends with NULL; owned */
 	uint64_t start_ms; /* it may take until READY (of the probe: until its end) */
 	enum worker_state state;
 	const char *kill_reason; /* why the front killed it, NULL if it did not */

@@ -35,7 +35,8 @@ static void log_mismatch(const struct message_verified *m, const char *device, u
 		if (kernels >> k & 1 && used < sizeof names)
 			used += (size_t)snprintf(names + used, sizeof names - used, "%s%s",
 			                         used ? ", " : "", kernel_name(k));
-	log_error("job %llu: tile %u by %s (%s): %llu of %llu samples are wrong, by up to %g; the "
+	log_event(LOG_LEVEL_ERROR, LOG_FIELDS(.job = m->job, .device = device, .error = "mismatch"),
+	          "job %llu: tile %u by %s (%s): %llu of %llu samples are wrong, by up to %g; the "
 	          "first at %u,%u band %u: %.9g is not %.9g +- %.3g",
 	          (unsigned long long)m->job, m->index, device, names,
 	          (unsigned long long)m->mismatches, (unsigned long long)m->samples, m->largest,

@@ -324,7 +324,8 @@ static int wait_for_ever(void)
 int main(int argc, char **argv)
 {
 	read_arguments(argc, argv);
-	log_init("bench_engine", (enum log_level)log_level_parse(config.log_level));
+	log_init("bench_engine", (enum log_level)log_level_parse(config.log_level),
+	         LOG_FORMAT_AUTO);
 	print_transfers();
 	for (unsigned i = 0; i < stream_count; i++)
 		open_stream(&streams[i]);

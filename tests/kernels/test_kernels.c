@@ -206,7 +206,7 @@ int main(int argc, char **argv)
 			images = false;
 		else
 			return 2;
-	log_init("test_kernels", LOG_LEVEL_WARNING);
+	log_init("test_kernels", LOG_LEVEL_WARNING, LOG_FORMAT_AUTO);
 	arena_size = bench                                 ? bench_arena_size()
 	             : trial_samples_most <= SAMPLES_SMALL ? ARENA_SMALL
 	                                                   : ARENA_SIZE;

@@ -51,10 +51,11 @@ static void test_config_flags(void **state)
 
 static void test_config_invalid(void **state)
 {
-	static char *const bad[][2] = {
-	    {"--codecs", "x"},       {"--codecs", "65"},     {"--arena-size", "1"},
-	    {"--arena-size", "2T"},  {"--arena-size", "-1"}, {"--arena-size", "99999999999G"},
-	    {"--log-level", "loud"}, {"--nothing", "1"},     {"--config", "/nonexistent"}};
+	static char *const bad[][2] = {{"--codecs", "x"},       {"--codecs", "65"},
+	                               {"--arena-size", "1"},   {"--arena-size", "2T"},
+	                               {"--arena-size", "-1"},  {"--arena-size", "99999999999G"},
+	                               {"--log-level", "loud"}, {"--log-format", "xml"},
+	                               {"--nothing", "1"},      {"--config", "/nonexistent"}};
 	struct config config;
 
 	(void)state;

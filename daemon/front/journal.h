@@ -1,0 +1,9 @@
+/* Entries of the journal with fields of their own: MESSAGE, PRIORITY, and what log_fields.def
+ * lists, each behind CONVOLVED_. */
+#ifndef FRONT_JOURNAL_H
+#define FRONT_JOURNAL_H
+
+/* From now on, log lines go to the journal by its own protocol whenever standard error is it. */
+void journal_init(void);
+
+#endif

@@ -1,0 +1,131 @@
+/* Notes to systemd. Where it does not listen (no NOTIFY_SOCKET) they go nowhere. */
+#include "front/notify.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+
+#include "common/log.h"
+#include "front/devices.h"
+#include "front/job.h"
+#include "front/loop.h"
+#include "front/scheduler.h"
+
+enum { STATUS_MS = 1000, FEEDS = 4 /* within the watchdog's time */ };
+
+static const struct config *config;
+static struct loop_timer status_timer, watchdog;
+static struct progress progress;
+static bool stalled, stopping;
+static char status[160];
+static uint64_t last_ended, last_time;
+
+static struct work work_now(void)
+{
+	return (struct work){devices_up(), jobs_open(), scheduler_waiting(), scheduler_returned(),
+	                     jobs_ended()};
+}
+
+/* Whether what there is to do lies still since *since, and for too long. */
+static bool lies_still(uint64_t *since, bool moves, uint64_t now, uint64_t limit)
+{
+	if (moves)
+		*since = now;
+	return now - *since > limit;
+}
+
+bool progress_note(struct progress *p, const struct work *work, uint64_t now, uint64_t tile_limit,
+                   uint64_t job_limit)
+{
+	bool tiles = work->tiles_back != p->tiles_back;
+	bool jobs = work->jobs_ended != p->jobs_ended;
+	bool still;
+
+	still = lies_still(&p->tiles_since, tiles || !work->devices_up || !work->tiles_waiting, now,
+	                   tile_limit);
+	still |= lies_still(&p->jobs_since, tiles || jobs || !work->devices_up || !work->jobs, now,
+	                    job_limit);
+	p->tiles_back = work->tiles_back;
+	p->jobs_ended = work->jobs_ended;
+	return !still;
+}
+
+static void feed(void *context)
+{
+	struct work work = work_now();
+
+	(void)context;
+	if (progress_note(&progress, &work, loop_now(),
+	                  (config->tile_timeout + PROGRESS_MARGIN) * 1000000000u,
+	                  (config->job_timeout + PROGRESS_MARGIN) * 1000000000u)) {
+		stalled = false;
+		sd_notify(0, "WATCHDOG=1");
+		return;
+	}
+	if (!stalled)
+		log_error("work has stalled: %u jobs are open, %u tiles wait, %u devices are up, "
+		          "and nothing comes back; the watchdog is no longer fed",
+		          work.jobs, work.tiles_waiting, work.devices_up);
+	stalled = true;
+}
+
+/* Says how things are, if that is news. */
+static void tell_status(void *context)
+{
+	struct work work = work_now();
+	uint64_t now = loop_now();
+	double seconds = (double)(now - last_time) * 1e-9;
+	char line[sizeof status];
+
+	(void)context;
+	snprintf(line, sizeof line,
+	         "STATUS=%s%u of %u devices up, %u jobs (%u tiles waiting), %.1f images/s",
+	         stopping ? "Stopping: " : "", work.devices_up, devices_wanted(), work.jobs,
+	         work.tiles_waiting,
+	         seconds > 0 ? (double)(work.jobs_ended - last_ended) / seconds : 0);
+	last_ended = work.jobs_ended;
+	last_time = now;
+	if (!strcmp(line, status))
+		return;
+	memcpy(status, line, sizeof status);
+	sd_notify(0, status);
+}
+
+enum error notify_init(const struct config *c)
+{
+	uint64_t limit_us = 0;
+	enum error e = loop_timer_init(&status_timer, tell_status, NULL);
+
+	config = c;
+	if (!e)
+		e = loop_timer_init(&watchdog, feed, NULL);
+	if (e)
+		return e;
+	last_time = progress.tiles_since = progress.jobs_since = loop_now();
+	loop_timer_repeat(&status_timer, STATUS_MS);
+	if (sd_watchdog_enabled(0, &limit_us) > 0)
+		loop_timer_repeat(&watchdog, limit_us / FEEDS / 1000 + 1);
+	return ERR_OK;
+}
+
+void notify_fini(void)
+{
+	loop_timer_fini(&status_timer);
+	loop_timer_fini(&watchdog);
+}
+
+void notify_ready(void)
+{
+	sd_notify(0, "READY=1");
+}
+
+void notify_reloading(void)
+{
+	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)(loop_now() / 1000));
+}
+
+void notify_stopping(void)
+{
+	stopping = true;
+	sd_notify(0, "STOPPING=1");
+}

@@ -1,0 +1,283 @@
+"""The units in a booted systemd: what an administrator does to the service, and what befalls it."""
+import contextlib
+import os
+import re
+import stat
+import socket
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import imagefiles
+import oracle
+from clients import Clients
+from service import Client, Process, poll, read_answer
+from test_results import random_pixels
+
+FILTERS = [("box", {"size": 3})]
+HEAVY = [("bilateral", {"radius": 16})]
+SOCKET = "/run/convolved/convolved.sock"
+SMALL = [random_pixels(seed, 60 + 30 * seed, 80, 3, "u8") for seed in range(3)]
+MEDIUM = random_pixels(3, 500, 500, 3, "u8")   # some seconds
+# The first start compiles the kernels, beside other tests on a small machine.
+COLD = 300
+
+
+def check_answer(client, pixels=SMALL[0], timeout=60):
+    answer = client.filter(pixels, FILTERS, timeout=timeout)
+    oracle.check(answer.pixels, oracle.filtered(pixels, FILTERS))
+    return answer
+
+
+def inner_pid(pid):
+    """The number in the machine of a process that has this number here."""
+    return re.search(r"^NSpid:.*\s(\d+)$", Process(pid).read("status"), re.M)[1]
+
+
+def unix_get(machine, target):
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(60)
+        connection.connect(str(machine.path(SOCKET)))
+        connection.sendall(f"GET {target} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        return read_answer(connection)
+
+
+@pytest.fixture
+def running(machine):
+    """The machine with the service up, whatever a test before has left."""
+    machine.systemctl("start", "convolved.service")
+    poll(lambda: machine.get("/readyz").status == 200, COLD, "/readyz", 0.2)
+    return machine
+
+
+def test_valid(machine):
+    """Nothing in the units is unknown to systemd."""
+    result = machine.run("systemd-analyze", "verify", "--man=no", "convolved.service",
+                         "convolved.socket")
+    assert result == ""
+
+
+def test_activation(machine):
+    """The sockets are there from boot on; who first connects starts the service."""
+    assert machine.show("ActiveState", "convolved.socket") == "active"
+    assert machine.show("ActiveState") == "inactive"
+    assert unix_get(machine, "/livez").status == 200
+    assert machine.show("ActiveState") == "active"
+    assert machine.get("/livez").status == 200
+    text = machine.journal_text()
+    assert "listening on 127.0.0.1:8700, passed by systemd" in text
+    assert f"listening on unix:{SOCKET}, passed by systemd" in text
+    mode = machine.path(SOCKET).stat()
+    assert mode.st_mode & 0o777 == 0o660
+    assert mode.st_gid == machine.path("/var/lib/convolved").stat().st_gid != 0
+
+
+def test_answers(running):
+    """Within its bounds it compiles, filters, decodes and encodes; and says so."""
+    check_answer(running)
+    png = imagefiles.write_png(SMALL[1])
+    answer = running.identity(png, raw=None, format="raw")
+    np.testing.assert_array_equal(answer.pixels, SMALL[1])
+    assert running.identity(png, format="jpeg").type == "image/jpeg"
+    device, = running.get("/v1/devices").json()["devices"]
+    assert device["memory_bytes"] > 1 << 26
+    status = r"1 of 1 devices up, \d+ jobs \(\d+ tiles waiting\), \d+\.\d images/s"
+    poll(lambda: re.fullmatch(status, running.show("StatusText")), 10, "STATUS=", 0.2)
+
+
+def test_confined(running):
+    """No process of it has a privilege, a device or a network, nor may it write elsewhere."""
+    processes = running.processes()
+    assert {"convolved", "convolved-codec", "convolved-devic"} <= processes.keys()
+    for pid in sum(processes.values(), []):
+        status = dict(line.split(":\t", 1) for line in Process(pid).read("status").splitlines())
+        assert status["NoNewPrivs"] == "1" and status["Seccomp"] == "2", (pid, status)
+        assert int(status["CapEff"], 16) == int(status["CapBnd"], 16) == 0, (pid, status)
+        assert "0" not in status["Uid"].split(), (pid, status)
+        for space in "net", "mnt", "user":
+            assert os.readlink(f"/proc/{pid}/ns/{space}") != os.readlink(
+                f"/proc/{running.leader}/ns/{space}"), (pid, space)
+        devices = {entry.name for entry in running.root(pid, "/dev").iterdir()
+                   if stat.S_IFMT(entry.lstat().st_mode) in (stat.S_IFCHR, stat.S_IFBLK)}
+        assert devices <= {"null", "zero", "full", "random", "urandom", "tty", "ptmx"}, devices
+        writable = [line.split()[4] for line in Process(pid).read("mountinfo").splitlines()
+                    if line.split()[5].startswith("rw") and line.split()[4].startswith(
+                        ("/etc", "/usr", "/boot", "/root", "/home"))]
+        assert writable == [], writable
+    for folder in ("/var/lib/convolved", "/var/cache/convolved"):
+        assert running.path(folder).stat().st_mode & 0o777 == 0o700
+
+
+def test_journal(running):
+    """Entries say in fields which job, request and device they are about, and how long it took."""
+    good = check_answer(running)
+    bad = running.identity(imagefiles.write_png(SMALL[1])[:200])
+    assert bad.status == 422
+    fields = {}
+    for answer in good, bad:
+        entry, = poll(lambda: running.journal(
+            f"CONVOLVED_REQUEST_ID={answer.headers['X-Request-Id']}"), 10, "the entry", 0.2)
+        fields[answer.status] = entry
+        assert entry["PRIORITY"] == "6" and entry["SYSLOG_IDENTIFIER"] == "convolved"
+        assert entry["_SYSTEMD_UNIT"] == "convolved.service"
+        assert int(entry["CONVOLVED_JOB"]) > 0
+        assert 0 < int(entry["CONVOLVED_DURATION_USEC"]) < 60e6
+        assert entry["CONVOLVED_STATUS"] == str(answer.status)
+    assert fields[200]["CONVOLVED_DEVICE"] == "cpu0" and "CONVOLVED_ERROR" not in fields[200]
+    assert fields[422]["CONVOLVED_ERROR"] == bad.problem["type"].rpartition("/")[2]
+    assert f"job {fields[200]['CONVOLVED_JOB']} is done" in fields[200]["MESSAGE"]
+    up = [entry for entry in running.journal("CONVOLVED_DEVICE=cpu0") if
+          "cpu0 is up" in entry["MESSAGE"]]
+    assert up and int(up[-1]["CONVOLVED_DURATION_USEC"]) > 0
+    # The workers' lines have their level, too.
+    assert any(entry["MESSAGE"].startswith("convolved-device: ") and entry["PRIORITY"] == "6"
+               for entry in running.journal("_SYSTEMD_UNIT=convolved.service"))
+
+
+def configure(machine, text):
+    machine.configuration.write_text(f"[convolved]\n{text}\n")
+
+
+def test_reload(running):
+    """What has changed counts at once; what is invalid changes nothing; the process stays."""
+    before, since = running.main_pid, running.position()
+    try:
+        configure(running, "spool-size=0")
+        running.systemctl("reload", "convolved")
+        running.says("spool-size: 67108864 -> 0", since)
+        running.says("the configuration has been read again", since)
+        check_answer(running)  # now through files in the cache folder
+        configure(running, "max-jobs=none")
+        running.systemctl("reload", "convolved")
+        running.says("the configuration stays as it was", since)
+        poll(lambda: running.show("ActiveState") == "active", 10, "READY=1")
+        check_answer(running)
+    finally:
+        configure(running, "")
+        running.systemctl("reload", "convolved")
+    assert running.main_pid == before
+
+
+def test_restart_under_load(running):
+    """The socket keeps those who connect meanwhile: nobody is refused."""
+    with Clients(running, SMALL, FILTERS, 3) as clients:
+        for _ in range(3):
+            before = running.main_pid
+            clients.more(5)
+            running.systemctl("restart", "convolved")
+            assert running.main_pid != before
+        clients.more(5)
+    assert not clients.problems, (clients.problems[:3], running.journal_text())
+    assert running.show("Result") == "success"
+    assert running.show("NRestarts") == "0"
+
+
+def test_killed(running):
+    """A front that is killed is started again, its workers end, and who waits is served."""
+    before, workers = running.main_pid, running.processes()
+    since = running.position()
+    running.run("kill", "-KILL", str(before))
+    check_answer(running)
+    assert running.main_pid not in (0, before)
+    assert running.show("NRestarts") == "1"
+    running.says("status=9/KILL", since)
+    left = set(sum(workers.values(), [])) & set(sum(running.processes().values(), []))
+    assert not left, left
+
+
+@contextlib.contextmanager
+def drop_in(machine, text):
+    """The service is started again with this in addition, and in the end again without it."""
+    file = machine.path("/run/systemd/system/convolved.service.d/test.conf")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    try:
+        machine.systemctl("daemon-reload")
+        machine.systemctl("restart", "convolved")
+        yield
+    finally:
+        file.unlink()
+        machine.systemctl("daemon-reload")
+        machine.systemctl("restart", "convolved")
+
+
+def test_watchdog(running):
+    """It does not bite while the loop turns, and bites when that stands still."""
+    with drop_in(running, "[Service]\nWatchdogSec=4\n"):
+        before, since = running.main_pid, running.position()
+        check_answer(running)
+        time.sleep(5)
+        assert running.main_pid == before
+        running.run("kill", "-STOP", str(before))
+        running.says("Watchdog timeout (limit 4s)!", since)
+        check_answer(running)
+        assert running.main_pid not in (0, before)
+        assert running.show("NRestarts") == "1"
+
+
+def test_more_sockets(running):
+    """A second socket unit, as the example has it, is served beside the first."""
+    unit = running.path("/run/systemd/system/convolved-metrics.socket")
+    example, = running.installed.rglob("examples/convolved-metrics.socket")
+    unit.write_text(example.read_text())
+    running.systemctl("daemon-reload")
+    running.systemctl("stop", "convolved.service")
+    try:
+        running.systemctl("start", "convolved-metrics.socket")
+        assert Client("127.0.0.1", 9700).get("/livez").status == 200
+        assert b"convolved_build_info" in Client("127.0.0.1", 9700).get("/metrics").body
+        check_answer(running)
+    finally:
+        running.systemctl("stop", "convolved-metrics.socket", "convolved.service")
+        unit.unlink()
+        running.systemctl("daemon-reload")
+
+
+def test_gpu_drop_in(running):
+    """It is valid, has the groups of the devices' nodes, and the rest still works with it."""
+    example, = running.installed.rglob("examples/convolved.service.d/gpu.conf")
+    with drop_in(running, example.read_text()):
+        check_answer(running)
+        groups = {running.run("getent", "group", name).split(":")[2]
+                  for name in ("video", "render")}
+        worker, = running.processes()["convolved-devic"]
+        shown = running.run("cat", f"/proc/{inner_pid(worker)}/status")
+        assert groups <= set(re.search(r"^Groups:\s(.*)$", shown, re.M)[1].split()), shown
+
+
+def test_not_valid(running):
+    """With a configuration that is not valid it does not start, nor is it tried again."""
+    running.systemctl("stop", "convolved.socket", "convolved.service")
+    since = running.position()
+    configure(running, "max-jobs=none")
+    try:
+        running.systemctl("start", "convolved.service", check=False)
+        running.says("max-jobs=none", since)
+        poll(lambda: running.show("ActiveState") == "failed", 10, "failed")
+        assert running.show("ExecMainStatus") == "2"
+        assert running.show("NRestarts") == "0"
+    finally:
+        configure(running, "")
+        running.systemctl("reset-failed", "convolved.service", "convolved.socket")
+
+
+def test_stop(running):
+    """What has been accepted is finished, then everything is gone, sockets too."""
+    answers = []
+    client = threading.Thread(target=lambda: answers.append(running.filter(MEDIUM, HEAVY)))
+    client.start()
+    poll(lambda: running.metrics().total("convolved_tiles_queued") > 0, 60, "the job's tiles")
+    since = running.position()
+    running.systemctl("stop", "convolved.socket", "convolved.service")
+    client.join(60)
+    assert [answer.status for answer in answers] == [200]
+    messages = "\n".join(running.messages(since))
+    assert re.search(r"stopping: [1-9]\d* requests to finish", messages), messages
+    assert "stopped\n" in messages and "Deactivated successfully" in messages
+    assert running.show("Result") == "success"
+    assert not running.processes()
+    assert not running.path(SOCKET).exists()
+    with pytest.raises(ConnectionRefusedError):
+        running.get("/livez")
