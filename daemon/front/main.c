@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "front/access.h"
 #include "front/admission.h"
 #include "front/canary.h"
 #include "front/codecs.h"
@@ -65,7 +66,8 @@ static void reload(void)
 {
 	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)(loop_now() / 1000));
 	log_notice("SIGHUP: reading the configuration again");
-	if (config_reload(&config, argument_count, arguments)) {
+	if (config_reload(&config, argument_count, arguments, access_read)) {
+		access_commit();
 		log_init("convolved", (enum log_level)log_level_parse(config.log_level));
 		codecs_reload();
 		devices_reload();
@@ -149,6 +151,7 @@ static enum error start(void)
 		e = loop_timer_init(&drain, drain_check, NULL);
 	if (e)
 		return e;
+	access_commit();
 	spool_init(&config);
 	admission_init(&config);
 	routes_init(&config);
@@ -173,6 +176,7 @@ static void finish(void)
 	loop_timer_fini(&drain);
 	loop_fini();
 	metrics_fini();
+	access_fini();
 }
 
 int main(int argc, char **argv)
@@ -185,6 +189,8 @@ int main(int argc, char **argv)
 	arguments = argv;
 	log_init("convolved", LOG_LEVEL_INFO);
 	result = config_load(&config, argc, argv);
+	if (result == CONFIG_RUN && !access_read(&config, NULL))
+		result = CONFIG_INVALID;
 	if (result == CONFIG_RUN && !config.check_only) {
 		log_init("convolved", (enum log_level)log_level_parse(config.log_level));
 		raise_limits();

@@ -27,8 +27,10 @@ struct told {
 
 struct request {
 	char id[REQUEST_ID_SIZE];
-	char *method, *path; /* owned */
-	char *accept;        /* header, or NULL; owned */
+	char *method, *path;       /* owned */
+	char *accept;              /* header, or NULL; owned */
+	const char *authorization; /* header, or NULL; good during routes_begin() */
+	bool monitoring;           /* came by an address for metrics and health alone */
 	bool multipart;
 	bool async; /* the client prefers that (RFC 7240) */
 	const struct route *route;

@@ -1,6 +1,7 @@
 """The service as a client and its administrator see it: started, asked over HTTP, watched through
 /proc, stopped."""
 import contextlib
+import functools
 import http.client
 import json
 import os
@@ -334,6 +335,29 @@ def children(pid):
             if stat and int(stat[1]) == pid:
                 found.append(process)
     return found
+
+
+@functools.cache
+def sections():
+    """{option: section of the configuration file}, as the sample has them."""
+    found, section = {}, None
+    sample = subprocess.run([PROGRAM, "--print-config"], capture_output=True, text=True, check=True)
+    for line in sample.stdout.splitlines():
+        if line.startswith("["):
+            section = line
+        elif match := re.match(r"#([a-z-]+)=", line):
+            found[match[1]] = section
+    return found
+
+
+def configuration(text):
+    """A configuration file of lines KEY=VALUE, each in its section; unknown keys in the first."""
+    lines = {}
+    for line in text.splitlines():
+        section = sections().get(line.partition("=")[0], "[service]")
+        lines.setdefault(section, []).append(line)
+    return "".join(f"{section}\n" + "".join(f"{line}\n" for line in under)
+                   for section, under in lines.items())
 
 
 def free_port():

@@ -25,7 +25,7 @@ static struct entry entries[ITEMS];
 
 static void open_flow(unsigned i, unsigned class, const char *client)
 {
-	assert_int_equal(fair_open(&fair, &flows[i], class, client), ERR_OK);
+	assert_int_equal(fair_open(&fair, &flows[i], class, client, 1), ERR_OK);
 }
 
 static void push(struct entry *e, unsigned flow, double cost)

@@ -75,7 +75,9 @@ static void test_config_file(void **state)
 	FILE *f = fdopen(mkstemp(path), "w");
 
 	(void)state;
-	fputs("# a comment\n[convolved]\nlisten=127.0.0.1:1;unix:/b\ncodecs=5\njob-timeout=7\n", f);
+	fputs("# a comment\n[service]\nlisten=127.0.0.1:1;unix:/b\n[workers]\ncodecs=5\n"
+	      "[limits]\njob-timeout=7\n",
+	      f);
 	fclose(f);
 	assert_int_equal(load(&config, argv), CONFIG_RUN);
 	assert_int_equal(config.codecs, 2);
