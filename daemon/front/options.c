@@ -253,8 +253,8 @@ static bool parse_list(const char *text, bool (*fits)(const char *), struct conf
 			continue;
 		if (list->count == CONFIG_LIST_MAX)
 			return false;
-		list->item[list->count] = strndup(text, length);
-		if (fits && !fits(list->item[list->count++]))
+		list->item[list->count++] = strndup(text, length);
+		if (fits && !fits(list->item[list->count - 1]))
 			return false;
 	}
 	return true;

@@ -199,11 +199,20 @@ class Client:
 
     def __init__(self, host, port):
         self.host, self.port = host, port
+        self.headers = {}  # sent with every request
+        self.tls = None  # an ssl.SSLContext, or None for bare HTTP
+
+    def connect(self, timeout):
+        if self.tls:
+            return http.client.HTTPSConnection(self.host, self.port, timeout=timeout,
+                                               context=self.tls)
+        return http.client.HTTPConnection(self.host, self.port, timeout=timeout)
 
     def request(self, method, target, body=None, headers=None, timeout=120):
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=timeout)
+        connection = self.connect(timeout)
         try:
-            connection.request(method, target, body=body, headers=headers or {})
+            connection.request(method, target, body=body,
+                               headers={**self.headers, **(headers or {})})
             answer = connection.getresponse()
             return Response(answer.status, answer.reason, answer.headers, answer.read())
         finally:
