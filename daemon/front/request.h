@@ -1,5 +1,5 @@
 /* A request: what a client asks for, from its first header to its answer. Knows nothing of sockets;
- * http.c feeds it and sends what comes out. */
+ * exchange.c feeds it and sends what comes out. */
 #ifndef FRONT_REQUEST_H
 #define FRONT_REQUEST_H
 
@@ -49,7 +49,7 @@ struct request {
 	bool has_body;      /* spool is open */
 	struct spool body;
 	struct job *job;
-	struct waiter waiter; /* for what its answer needs; wake and context are http.c's */
+	struct waiter waiter; /* for what its answer needs; wake and context are exchange.c's */
 	struct answer answer;
 	/* NULL, or: makes the next piece of the answer's body, or no text if there is none until
 	 * the waiter is woken. False: the body has ended. */

@@ -285,6 +285,7 @@ def install(pair_of_files, places):
         place.chmod(0o600)
 
 
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
 def test_tls(encrypted, tmp_path):
     """By 1.2 and 1.3, large images too; not by 1.1, and not to who speaks bare HTTP."""
     secure, (certificate, _) = encrypted.secure, encrypted.pair

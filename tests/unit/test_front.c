@@ -15,6 +15,7 @@
 
 #include "front/admission.h"
 #include "front/config.h"
+#include "front/listener.h"
 #include "front/loop.h"
 #include "front/metrics.h"
 #include "front/request.h"
@@ -90,6 +91,32 @@ static void test_config_file(void **state)
 	assert_int_equal(load(&config, argv), CONFIG_INVALID);
 	config_fini(&config);
 	unlink(path);
+}
+
+/* The defaults are a loopback address and a Unix socket; there may be no place for that one, unless
+ * it was asked for. */
+static void test_listen(void **state)
+{
+	char *standard[] = {"convolved", NULL};
+	char *asked[] = {"convolved", "--listen", "unix:/nonexistent/socket", NULL};
+	struct listener list[LISTENERS_MAX];
+	struct config config;
+
+	(void)state;
+	assert_int_equal(load(&config, standard), CONFIG_RUN);
+	assert_int_equal(listener_list(&config, list), 2);
+	for (int i = 0; i < 2; i++)
+		assert_true(list[i].local && !list[i].tls && !list[i].metrics);
+	assert_string_equal(list[0].address, "127.0.0.1:8700");
+	assert_true(list[1].optional && !list[0].optional);
+	list[1].address = "unix:/nonexistent/socket";
+	assert_int_equal(listener_open(&list[1], 0660), ERR_OK);
+	assert_int_equal(list[1].fd, -1);
+	config_fini(&config);
+	assert_int_equal(load(&config, asked), CONFIG_RUN);
+	assert_int_equal(listener_list(&config, list), 1);
+	assert_int_equal(listener_open(&list[0], 0660), ERR_IO);
+	config_fini(&config);
 }
 
 static struct request *request_with(const char *const parameters[][2])
@@ -402,13 +429,13 @@ static void test_loop_unwatch(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_config_flags),       cmocka_unit_test(test_config_invalid),
-	    cmocka_unit_test(test_config_file),        cmocka_unit_test(test_request_parse),
-	    cmocka_unit_test(test_request_invalid),    cmocka_unit_test(test_accept),
-	    cmocka_unit_test(test_admission),          cmocka_unit_test(test_spool),
-	    cmocka_unit_test(test_drain_rate),         cmocka_unit_test(test_metrics),
-	    cmocka_unit_test(test_loop_unwatch),       cmocka_unit_test(test_request_parts),
-	    cmocka_unit_test(test_request_no_filters),
+	    cmocka_unit_test(test_config_flags),  cmocka_unit_test(test_config_invalid),
+	    cmocka_unit_test(test_config_file),   cmocka_unit_test(test_listen),
+	    cmocka_unit_test(test_request_parse), cmocka_unit_test(test_request_invalid),
+	    cmocka_unit_test(test_accept),        cmocka_unit_test(test_admission),
+	    cmocka_unit_test(test_spool),         cmocka_unit_test(test_drain_rate),
+	    cmocka_unit_test(test_metrics),       cmocka_unit_test(test_loop_unwatch),
+	    cmocka_unit_test(test_request_parts), cmocka_unit_test(test_request_no_filters),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
