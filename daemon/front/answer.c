@@ -104,6 +104,9 @@ void answer_problem(struct answer *answer, enum error error, const struct proble
 	answer_json(answer, error_status(error), answer_describe_problem(error, problem));
 	answer->content_type = "application/problem+json";
 	answer->reason = error_slug(error);
+	if (answer->status == 401)
+		answer_header(answer, "WWW-Authenticate", "Bearer realm=\"convolved\"%s",
+		              error == ERR_TOKEN_UNKNOWN ? ", error=\"invalid_token\"" : "");
 	if (answer->status == 429)
 		answer_header(answer, "Retry-After", "%u", admission_retry_after());
 	else if (answer->status == 503)

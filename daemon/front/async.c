@@ -70,13 +70,22 @@ void async_accept(struct request *r)
 	answer_header(&r->answer, "Preference-Applied", "respond-async");
 }
 
-/* The job that is asked for; NULL: the request is told that there is none. */
+/* A job belongs to the token that it was sent with; without tokens, to whoever knows its id. */
+static bool owns(const struct request *r, const struct stored *s)
+{
+	const struct job_terms *mine = &r->terms, *its = &s->job->terms;
+
+	return mine->named == its->named && (!mine->named || !strcmp(mine->client, its->client));
+}
+
+/* The job that is asked for; NULL: the request is told that there is none, as it is of a job of
+ * somebody else. */
 static struct stored *find(struct request *r)
 {
 	struct stored *s = store_find(r->argument);
 	struct problem problem;
 
-	if (s)
+	if (s && owns(r, s))
 		return s;
 	problem_set(&problem, ERR_NOT_FOUND,
 	            "there is no job of this id; results are kept for a limited time, and the "

@@ -66,11 +66,13 @@ static struct fair_client *find_client(struct fair *fair, unsigned class, const 
 	return client;
 }
 
-enum error fair_open(struct fair *fair, struct fair_flow *flow, unsigned class, const char *client)
+enum error fair_open(struct fair *fair, struct fair_flow *flow, unsigned class, const char *client,
+                     double weight)
 {
 	*flow = (struct fair_flow){.client = find_client(fair, class, client)};
 	if (!flow->client)
 		return ERR_MEMORY;
+	flow->client->node.weight = weight > 0 ? weight : 1;
 	flow->client->flows++;
 	flow->tail = &flow->head;
 	node_init(&flow->node, &flow->client->node, 1);

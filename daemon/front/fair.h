@@ -58,9 +58,10 @@ struct fair {
 /* An empty queue of classes with these weights. */
 void fair_init(struct fair *fair, const double *weights, unsigned classes);
 
-/* Opens a flow of a client (a name, cut at FAIR_CLIENT_SIZE) in a class. ERR_MEMORY. */
-enum error fair_open(struct fair *fair, struct fair_flow *flow, unsigned class,
-                     const char *client) MUST_CHECK;
+/* Opens a flow of a client (a name, cut at FAIR_CLIENT_SIZE) in a class. The client's weight beside
+ * others is from now on this one; 0 stands for 1. ERR_MEMORY. */
+enum error fair_open(struct fair *fair, struct fair_flow *flow, unsigned class, const char *client,
+                     double weight) MUST_CHECK;
 /* Closes it; it must be empty. One that is not open is left alone. */
 void fair_close(struct fair *fair, struct fair_flow *flow);
 

@@ -1,502 +1,63 @@
-/* HTTP over libmicrohttpd, run from the front's own loop.
+/* HTTP over libmicrohttpd, run from the front's own loop: a daemon for each socket to listen on,
+ * and the connections.
  *
  * A client that leaves is noticed by a second registration of its socket: libmicrohttpd does not
- * look at a suspended connection, nor at the end of one that is in the middle of a body.
- *
- * The hard part is refusing. A request that is refused is answered at once if the client waits for
- * that (Expect) or has much to send; otherwise a short body is read and dropped first, since some
- * clients do not look at the answer before they have sent everything. */
+ * look at a suspended connection, nor at the end of one that is in the middle of a body. */
 #include "front/http.h"
 
-#include <arpa/inet.h>
-#include <fcntl.h>
 #include <microhttpd.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include "common/log.h"
+#include "front/certificate.h"
+#include "front/exchange.h"
 #include "front/listener.h"
 #include "front/loop.h"
 #include "front/metrics.h"
-#include "front/request.h"
-#include "front/routes.h"
 
 enum {
-	DAEMONS_MAX = CONFIG_LIST_MAX,
-	DISCARD_MAX = 8 << 20,         /* bytes of a refused body */
 	CONNECTION_MEMORY = 128 << 10, /* bytes; larger is faster for large bodies */
 	CONNECTIONS_MAX = 1020,
-	FORM_BUFFER = 64 << 10,
-	STREAM_BLOCK = 4 << 10,
 };
+
+/* TLS 1.2 and 1.3, with ciphers of at least 128 bits. */
+static const char tls_versions[] = "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
 
 /* A client that has connected so long ago and said nothing is not about to send a request. */
 static const uint64_t silent_ns = 5000000000u;
 
-/* One request and its connection. */
-struct exchange {
-	struct exchange *next, **link; /* of all exchanges */
-	struct request *request;
-	struct MHD_Connection *connection;
-	struct MHD_PostProcessor *form;
-	enum error form_error; /* met while a part of the form was read */
-	struct problem form_problem;
-	uint64_t discarded;
-	size_t sent;   /* bytes of the present piece of a stream */
-	bool complete; /* its body */
-	bool suspended, close, gone;
-};
-
 /* A client's socket, and the request that is under way on it. */
 struct client {
+	struct peer peer;            /* first: the library's context is this */
 	struct client *next, **link; /* of all clients */
 	struct loop_watch watch;
-	struct exchange *exchange;
 	uint64_t since; /* loop_now() */
-	bool served;    /* it has sent a request */
 };
 
 static const struct config *config;
 static struct {
+	struct listener listener;
 	struct MHD_Daemon *mhd;
 	struct loop_watch watch;
-} daemons[DAEMONS_MAX];
+} daemons[LISTENERS_MAX];
 static unsigned daemon_count;
-static struct exchange *exchanges;
-static unsigned active; /* how many they are */
 static struct client *clients;
-static bool passed; /* the sockets were: who comes in a drain is for the next process */
-static bool draining;
+static bool passed; /* sockets were: who comes in a drain is for the next process */
 static unsigned connections;
 
-/* How a message is framed, and what of its headers matters. */
-struct framing {
-	unsigned lengths, hosts;
-	bool chunked, expects, form, async;
-};
-
-static enum MHD_Result see_header(void *context, enum MHD_ValueKind kind, const char *name,
-                                  const char *value)
-{
-	struct framing *f = context;
-
-	(void)kind;
-	f->lengths += !strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH);
-	f->hosts += !strcasecmp(name, MHD_HTTP_HEADER_HOST);
-	f->chunked |= !strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING);
-	f->expects |= !strcasecmp(name, MHD_HTTP_HEADER_EXPECT);
-	f->async |= !strcasecmp(name, "Prefer") && value && request_prefers_async(value);
-	f->form |= !strcasecmp(name, MHD_HTTP_HEADER_CONTENT_TYPE) && value &&
-	           !strncasecmp(value, "multipart/form-data", 19);
-	return MHD_YES;
-}
-
-static enum MHD_Result see_parameter(void *context, enum MHD_ValueKind kind, const char *name,
-                                     const char *value)
-{
-	struct exchange *x = context;
-
-	(void)kind;
-	if (!request_add_parameter(x->request, name, value))
-		x->form_error =
-		    problem_set(&x->form_problem, ERR_BAD_REQUEST,
-		                "a request has at most %d parameters", REQUEST_PARAMETERS_MAX);
-	return MHD_YES;
-}
-
-/* True if the last parameter is this one, and nothing of its value has come yet. */
-static bool awaits_value(const struct request *r, const char *name)
-{
-	unsigned last = r->parameters - 1;
-
-	return r->parameters && !strcmp(r->parameter[last].name, name) &&
-	       !*r->parameter[last].value;
-}
-
-/* Parts of a form, in pieces, the first of which may be empty: the image, and parameters. */
-static enum MHD_Result see_part(void *context, enum MHD_ValueKind kind, const char *name,
-                                const char *file_name, const char *type, const char *encoding,
-                                const char *data, uint64_t offset, size_t size)
-{
-	struct exchange *x = context;
-	bool is_image = file_name || !strcmp(name, "image");
-
-	(void)type, (void)encoding;
-	if (x->form_error)
-		return MHD_YES;
-	if (is_image) {
-		if (size)
-			x->form_error = request_write(x->request, data, size, &x->form_problem);
-	} else if (!offset && !awaits_value(x->request, name)) {
-		see_parameter(x, kind, name, "");
-	}
-	if (!x->form_error && !is_image && !request_extend_parameter(x->request, data, size))
-		x->form_error =
-		    problem_set_parameter(&x->form_problem, ERR_BAD_PARAMETER, name, "",
-		                          "a parameter has at most %d bytes", REQUEST_VALUE_MAX);
-	return MHD_YES;
-}
-
-static struct client *client_of(struct MHD_Connection *connection)
-{
-	return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)
-	    ->socket_context;
-}
-
-/* There is news for a request that may be suspended. */
-static void exchange_wake(void *context)
-{
-	struct exchange *x = context;
-
-	if (!x->suspended)
-		return;
-	x->suspended = false;
-	MHD_resume_connection(x->connection);
-}
-
-static void exchange_suspend(struct exchange *x)
-{
-	x->suspended = true;
-	MHD_suspend_connection(x->connection);
-}
-
-/* A reload may have changed it since the connection was made, or since the daemon was. */
-static void set_timeout(struct MHD_Connection *connection)
-{
-	MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT,
-	                          (unsigned)config->idle_timeout);
-}
-
-static void publish(void)
-{
-	metric_set(METRIC_REQUESTS, NULL, NULL, active);
-	metric_set(METRIC_CONNECTIONS, NULL, NULL, connections);
-}
-
-static struct exchange *exchange_new(struct MHD_Connection *connection, const char *method,
-                                     const char *url)
-{
-	struct exchange *x = calloc(1, sizeof *x);
-
-	if (!x)
-		return NULL;
-	x->connection = connection;
-	x->request = request_new(method, url);
-	if (!x->request) {
-		free(x);
-		return NULL;
-	}
-	x->request->waiter.wake = exchange_wake;
-	x->request->waiter.context = x;
-	x->next = exchanges;
-	x->link = &exchanges;
-	if (x->next)
-		x->next->link = &x->next;
-	exchanges = x;
-	active++;
-	publish();
-	if (client_of(connection)) {
-		client_of(connection)->exchange = x;
-		client_of(connection)->served = true;
-	}
-	set_timeout(connection);
-	return x;
-}
-
-static void exchange_free(struct exchange *x)
-{
-	if (client_of(x->connection))
-		client_of(x->connection)->exchange = NULL;
-	*x->link = x->next;
-	if (x->next)
-		x->next->link = x->link;
-	if (x->form)
-		MHD_destroy_post_processor(x->form);
-	request_free(x->request);
-	free(x);
-	active--;
-	publish();
-}
-
-static const char *header(struct exchange *x, const char *name)
-{
-	return MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND, name);
-}
-
-/* Gives a stream's next bytes; as long as there are none the connection is suspended. */
-static ssize_t stream_read(void *context, uint64_t position, char *out, size_t room)
-{
-	struct exchange *x = context;
-	struct answer *a = &x->request->answer;
-	size_t size;
-
-	(void)position;
-	if (x->gone)
-		return MHD_CONTENT_READER_END_WITH_ERROR;
-	if (x->sent == a->text_size) {
-		answer_piece(a, NULL, 0);
-		x->sent = 0;
-		if (!x->request->stream(x->request))
-			return MHD_CONTENT_READER_END_OF_STREAM;
-		if (!a->text_size)
-			exchange_suspend(x);
-	}
-	size = a->text_size - x->sent < room ? a->text_size - x->sent : room;
-	if (size)
-		memcpy(out, a->text + x->sent, size);
-	x->sent += size;
-	return (ssize_t)size;
-}
-
-/* The body of an answer: a file is sent from the kernel, a text from memory. */
-static struct MHD_Response *make_response(struct exchange *x)
-{
-	struct answer *a = &x->request->answer;
-	struct MHD_Response *response;
-	int fd;
-
-	if (x->request->stream)
-		return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK,
-		                                         stream_read, x, NULL);
-	if (a->file < 0) {
-		response = MHD_create_response_from_buffer(a->text_size, a->text ? a->text : "",
-		                                           MHD_RESPMEM_MUST_COPY);
-		return response;
-	}
-	fd = fcntl(a->file, F_DUPFD_CLOEXEC, 0);
-	if (fd < 0)
-		return NULL;
-	response = MHD_create_response_from_fd64(a->file_size, fd);
-	if (!response)
-		close(fd);
-	return response;
-}
-
-static void record(const struct request *r)
-{
-	uint64_t ns = loop_now() - r->arrived;
-	char code[8];
-
-	snprintf(code, sizeof code, "%d", r->answer.status);
-	metric_observe(METRIC_REQUEST_DURATION, routes_name(r), code, (double)ns * 1e-9);
-	log_event(LOG_LEVEL_DEBUG,
-	          LOG_FIELDS(.request = r->id, .route = routes_name(r),
-	                     .status = (uint64_t)r->answer.status, .error = r->answer.reason,
-	                     .duration_us = ns / 1000),
-	          "request %s: %s %s: %d after %.3f ms", r->id, r->method, r->path,
-	          r->answer.status, (double)ns * 1e-6);
-	if (r->answer.reason)
-		metric_add(METRIC_REQUESTS_REJECTED, r->answer.reason, NULL, 1);
-}
-
-static enum MHD_Result exchange_send(struct exchange *x)
-{
-	struct request *r = x->request;
-	struct answer *a = &r->answer;
-	struct MHD_Response *response = make_response(x);
-	enum MHD_Result result;
-
-	if (!response)
-		return MHD_NO;
-	if (!r->job)
-		answer_header(a, "Server-Timing", "total;dur=%.3f",
-		              (double)(loop_now() - r->arrived) * 1e-6);
-	answer_header(a, "X-Request-Id", "%s", r->id);
-	if (a->content_type)
-		MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, a->content_type);
-	if (x->close || draining)
-		MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
-	for (unsigned i = 0; i < a->headers; i++)
-		MHD_add_response_header(response, a->header[i].name, a->header[i].value);
-	result = MHD_queue_response(x->connection, (unsigned)a->status, response);
-	MHD_destroy_response(response);
-	record(r);
-	return result;
-}
-
-/* Two framings in one message let two readers see two messages. */
-static void check_framing(struct exchange *x, const struct framing *f)
-{
-	struct problem problem;
-
-	if (f->lengths <= 1 && f->hosts <= 1 && !(f->lengths && f->chunked))
-		return;
-	problem_set(&problem, ERR_BAD_REQUEST,
-	            "a request has one Host, and one Content-Length or a Transfer-Encoding");
-	answer_problem(&x->request->answer, ERR_BAD_REQUEST, &problem);
-	x->close = true;
-}
-
-/* Who the client is, for its fair share: its address, of IPv6 the half that is a network's. */
-static void name_client(struct MHD_Connection *connection, char name[FAIR_CLIENT_SIZE])
-{
-	const struct sockaddr *address =
-	    MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
-	struct in6_addr ip;
-
-	snprintf(name, FAIR_CLIENT_SIZE, "local");
-	if (address->sa_family == AF_INET)
-		inet_ntop(AF_INET, &((const struct sockaddr_in *)address)->sin_addr, name,
-		          FAIR_CLIENT_SIZE);
-	if (address->sa_family != AF_INET6)
-		return;
-	ip = ((const struct sockaddr_in6 *)address)->sin6_addr;
-	if (!IN6_IS_ADDR_V4MAPPED(&ip))
-		memset(&ip.s6_addr[8], 0, 8);
-	inet_ntop(AF_INET6, &ip, name, FAIR_CLIENT_SIZE);
-}
-
-static void read_headers(struct exchange *x, struct framing *f)
-{
-	struct request *r = x->request;
-	const char *length = header(x, MHD_HTTP_HEADER_CONTENT_LENGTH);
-	const char *accept = header(x, MHD_HTTP_HEADER_ACCEPT);
-
-	MHD_get_connection_values(x->connection, MHD_HEADER_KIND, see_header, f);
-	MHD_get_connection_values(x->connection, MHD_GET_ARGUMENT_KIND, see_parameter, x);
-	if (length)
-		r->announced = strtoull(length, NULL, 10);
-	else if (!f->chunked)
-		r->announced = 0;
-	r->accept = accept ? strdup(accept) : NULL;
-	name_client(x->connection, r->terms.client);
-	r->multipart = f->form;
-	r->async = f->async;
-}
-
-/* The first call for a request: its headers are there, its body is not. */
-static enum MHD_Result exchange_begin(struct exchange *x)
-{
-	struct request *r = x->request;
-	struct framing f = {0};
-
-	read_headers(x, &f);
-	check_framing(x, &f);
-	if (!r->answer.status && x->form_error)
-		answer_problem(&x->request->answer, x->form_error, &x->form_problem);
-	if (!r->answer.status)
-		routes_begin(r);
-	if (!r->answer.status) {
-		if (f.form && r->expected)
-			x->form =
-			    MHD_create_post_processor(x->connection, FORM_BUFFER, see_part, x);
-		return MHD_YES;
-	}
-	/* With a body that is not worth reading, the answer goes out now. Without one it waits for
-	 * the next call: an answer to the first makes libmicrohttpd close the connection. */
-	if ((r->announced && f.expects) || x->close ||
-	    (r->announced != UINT64_MAX && r->announced > DISCARD_MAX))
-		return exchange_send(x);
-	return MHD_YES;
-}
-
-/* A piece of the body. */
-static enum MHD_Result exchange_receive(struct exchange *x, const char *data, size_t size)
-{
-	struct request *r = x->request;
-	struct problem problem;
-	enum error e = ERR_OK;
-
-	if (r->answer.status || !r->expected) {
-		x->discarded += size;
-		return x->discarded <= DISCARD_MAX ? MHD_YES : MHD_NO;
-	}
-	if (x->form) {
-		if (MHD_post_process(x->form, data, size) != MHD_YES && !x->form_error)
-			x->form_error =
-			    problem_set(&x->form_problem, ERR_BAD_REQUEST, "the form is malformed");
-		e = x->form_error;
-		problem = x->form_problem;
-	} else {
-		e = request_write(r, data, size, &problem);
-	}
-	if (e)
-		answer_problem(&r->answer, e, &problem);
-	return MHD_YES;
-}
-
-static void form_end(struct exchange *x)
-{
-	struct answer *a = &x->request->answer;
-
-	if (MHD_destroy_post_processor(x->form) != MHD_YES && !a->status) {
-		problem_set(&x->form_problem, ERR_BAD_REQUEST, "the form ends too early");
-		answer_problem(a, ERR_BAD_REQUEST, &x->form_problem);
-	}
-	x->form = NULL;
-	if (x->form_error && !a->status)
-		answer_problem(a, x->form_error, &x->form_problem);
-}
-
-/* The body is complete, or the connection has been resumed. */
-static enum MHD_Result exchange_finish(struct exchange *x)
-{
-	struct request *r = x->request;
-
-	if (x->gone)
-		return MHD_NO;
-	if (x->form)
-		form_end(x);
-	if (!r->answer.status && !x->complete)
-		routes_finish(r);
-	x->complete = true;
-	if (!r->answer.status)
-		routes_resume(r);
-	if (r->answer.status)
-		return exchange_send(x);
-	exchange_suspend(x);
-	return MHD_YES;
-}
-
-static enum MHD_Result handle(void *context, struct MHD_Connection *connection, const char *url,
-                              const char *method, const char *version, const char *data,
-                              size_t *size, void **exchange)
-{
-	struct exchange *x = *exchange;
-	enum MHD_Result result;
-
-	(void)context, (void)version;
-	if (!x) {
-		*exchange = x = exchange_new(connection, method, url);
-		return x ? exchange_begin(x) : MHD_NO;
-	}
-	if (!*size)
-		return exchange_finish(x);
-	result = exchange_receive(x, data, *size);
-	*size = 0;
-	return result;
-}
-
-static void completed(void *context, struct MHD_Connection *connection, void **exchange,
-                      enum MHD_RequestTerminationCode code)
-{
-	(void)context, (void)connection, (void)code;
-	if (*exchange)
-		exchange_free(*exchange);
-	*exchange = NULL;
-}
-
-/* The client has closed its side. A request that is complete is given up; for one that is not,
- * libmicrohttpd is made to see the end. */
+/* The client has closed its side. For a request that is not complete libmicrohttpd is made to see
+ * the end. */
 static void client_left(void *context)
 {
 	struct client *client = context;
-	struct exchange *x = client->exchange;
 
-	if (!x || !x->suspended) {
+	if (!exchange_leave(client->peer.exchange))
 		shutdown(client->watch.fd, SHUT_RD);
-		return;
-	}
-	x->gone = true;
-	routes_abandon(x->request);
-	exchange_wake(x);
 }
 
 static struct client *client_new(int fd)
@@ -527,6 +88,18 @@ static void client_free(struct client *client)
 	free(client);
 }
 
+/* Frees certificates that have been followed by others when no handshake can need them any more. */
+static void forget_certificates(void)
+{
+	uint64_t oldest = UINT64_MAX;
+
+	if (!certificate_retired())
+		return;
+	for (const struct client *client = clients; client; client = client->next)
+		oldest = client->since < oldest ? client->since : oldest;
+	certificate_forget(oldest);
+}
+
 static void connection_changed(void *context, struct MHD_Connection *connection,
                                void **socket_context, enum MHD_ConnectionNotificationCode code)
 {
@@ -535,16 +108,17 @@ static void connection_changed(void *context, struct MHD_Connection *connection,
 
 	(void)context;
 	connections = code == MHD_CONNECTION_NOTIFY_STARTED ? connections + 1 : connections - 1;
-	publish();
+	metric_set(METRIC_CONNECTIONS, NULL, NULL, connections);
 	if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
 		if (client)
 			client_free(client);
 		*socket_context = NULL;
+		forget_certificates();
 		return;
 	}
 	fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 	*socket_context = client_new(fd); /* without one, its leaving is only noticed later */
-	set_timeout(connection);
+	exchange_set_timeout(connection);
 }
 
 static void log_mhd(void *context, const char *format, va_list args)
@@ -562,21 +136,32 @@ static void ready(void *context)
 	(void)context; /* http_turn() follows and runs every daemon */
 }
 
-/* Serves a listening socket, which is the daemon's from now on. */
-static enum error serve(int socket)
+/* Serves a listening socket, which is the daemon's from now on. With TLS the library asks for a
+ * certificate at each handshake. */
+static enum error serve(const struct listener *listener)
 {
 	const union MHD_DaemonInfo *info;
-	struct MHD_Daemon *mhd = MHD_start_daemon(
-	    MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL, handle,
-	    NULL, MHD_OPTION_EXTERNAL_LOGGER, log_mhd, NULL, MHD_OPTION_LISTEN_SOCKET, socket,
-	    MHD_OPTION_NOTIFY_COMPLETED, completed, NULL, MHD_OPTION_NOTIFY_CONNECTION,
-	    connection_changed, NULL, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
-	    MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
-	    MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
-	    (unsigned)config->idle_timeout, MHD_OPTION_END);
+	struct MHD_OptionItem tls[] = {
+	    {MHD_OPTION_HTTPS_CERT_CALLBACK, 0, (void *)certificate_finder()},
+	    {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)tls_versions},
+	    {MHD_OPTION_END, 0, NULL},
+	};
+	unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+	struct MHD_Daemon *mhd;
 
+	daemons[daemon_count].listener = *listener;
+	mhd = MHD_start_daemon(
+	    listener->tls ? flags | MHD_USE_TLS : flags, 0, NULL, NULL, exchange_handle,
+	    &daemons[daemon_count].listener, MHD_OPTION_EXTERNAL_LOGGER, log_mhd, NULL,
+	    MHD_OPTION_LISTEN_SOCKET, listener->fd, MHD_OPTION_NOTIFY_COMPLETED, exchange_completed,
+	    NULL, MHD_OPTION_NOTIFY_CONNECTION, connection_changed, NULL,
+	    MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+	    (size_t)CONNECTION_MEMORY, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
+	    MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)config->idle_timeout, MHD_OPTION_ARRAY,
+	    listener->tls ? tls : tls + 2, MHD_OPTION_END);
 	if (!mhd) {
-		close(socket);
+		log_error("%s cannot be served", listener->address);
+		close(listener->fd);
 		return ERR_IO;
 	}
 	daemons[daemon_count].mhd = mhd;
@@ -586,20 +171,17 @@ static enum error serve(int socket)
 
 enum error http_init(const struct config *c)
 {
-	int count = sd_listen_fds(1), socket;
+	struct listener list[LISTENERS_MAX];
+	unsigned count = listener_list(c, list);
 	enum error e = ERR_OK;
 
 	config = c;
-	passed = count > 0;
-	for (int i = 0; !e && i < count && i < DAEMONS_MAX; i++) {
-		e = listener_check(SD_LISTEN_FDS_START + i);
-		if (!e)
-			e = serve(SD_LISTEN_FDS_START + i);
-	}
-	for (unsigned i = 0; !e && !passed && i < config->listen.count; i++) {
-		e = listener_open(config->listen.item[i], &socket);
-		if (!e)
-			e = serve(socket);
+	exchanges_init(c);
+	for (unsigned i = 0; !e && i < count; i++) {
+		passed |= list[i].passed;
+		e = listener_open(&list[i], (unsigned)config->socket_mode);
+		if (!e && list[i].fd >= 0)
+			e = serve(&list[i]);
 	}
 	return e;
 }
@@ -623,7 +205,7 @@ void http_drain(void)
 {
 	if (!passed)
 		http_turn(); /* takes whom closing the sockets would turn away */
-	draining = true;
+	exchanges_drain();
 	for (unsigned i = 0; i < daemon_count; i++) {
 		int socket = MHD_quiesce_daemon(daemons[i].mhd);
 
@@ -634,7 +216,7 @@ void http_drain(void)
 
 unsigned http_active(void)
 {
-	return active;
+	return exchanges_active();
 }
 
 /* True if a request may yet come on a connection that has none: the client has only just connected,
@@ -643,9 +225,9 @@ static bool client_awaited(const struct client *client)
 {
 	int unread = 0;
 
-	if (!client->served && loop_now() - client->since < silent_ns)
+	if (!client->peer.served && loop_now() - client->since < silent_ns)
 		return true;
-	return !client->exchange && !ioctl(client->watch.fd, FIONREAD, &unread) && unread > 0;
+	return !client->peer.exchange && !ioctl(client->watch.fd, FIONREAD, &unread) && unread > 0;
 }
 
 bool http_drained(void)
@@ -654,25 +236,13 @@ bool http_drained(void)
 
 	for (const struct client *client = clients; client && !awaited; client = client->next)
 		awaited = client_awaited(client);
-	return !active && !awaited;
-}
-
-/* A daemon cannot be stopped while one of its connections is suspended. */
-static void resume_all(void)
-{
-	for (struct exchange *x = exchanges; x; x = x->next) {
-		if (x->request->answer.status)
-			x->gone = true; /* a stream, which breaks off */
-		else if (x->suspended)
-			answer_problem(&x->request->answer, ERR_DRAINING, NULL);
-		exchange_wake(x);
-	}
-	http_turn();
+	return !exchanges_active() && !awaited;
 }
 
 void http_fini(void)
 {
-	resume_all();
+	exchanges_end();
+	http_turn();
 	for (unsigned i = 0; i < daemon_count; i++) {
 		loop_unwatch(&daemons[i].watch);
 		MHD_stop_daemon(daemons[i].mhd);

@@ -120,7 +120,7 @@ static enum error watch_deadline(struct job *job)
 
 enum error job_submit(struct job *job, void (*done)(struct job *job, void *context), void *context)
 {
-	if (fair_open(&queue, &job->waiting, class_of(job), job->terms.client))
+	if (fair_open(&queue, &job->waiting, class_of(job), job->terms.client, job->terms.share))
 		return ERR_MEMORY;
 	if (watch_deadline(job)) {
 		fair_close(&queue, &job->waiting);

@@ -32,7 +32,10 @@ enum priority { PRIORITY_INTERACTIVE, PRIORITY_BATCH, PRIORITIES };
 struct job_terms {
 	enum priority priority;
 	uint64_t deadline; /* loop_now() by which the answer must be complete; 0: no matter when */
-	char client[FAIR_CLIENT_SIZE];
+	char client[FAIR_CLIENT_SIZE]; /* an address, or (named) what its token is called */
+	bool named;
+	enum priority best; /* the best priority that it may have */
+	double share;       /* its weight beside other clients; 0: 1 */
 };
 
 /* Times in nanoseconds; stages overlap, so they may add up to more than the whole. */

@@ -1,20 +1,35 @@
-/* Sockets to listen on, from the addresses of the configuration. */
+/* Sockets to listen on: addresses of the configuration, or what systemd has passed. */
 #ifndef FRONT_LISTENER_H
 #define FRONT_LISTENER_H
 
 #include <stdbool.h>
 
 #include "common/error.h"
+#include "front/config.h"
 
-/* True if an address has one of the forms that listener_open() takes. */
+enum { LISTENERS_MAX = 2 * CONFIG_LIST_MAX };
+
+struct listener {
+	const char *address; /* in words; the configuration's */
+	bool metrics;        /* serves metrics and health alone, without tokens */
+	bool tls;
+	bool local;    /* only processes of this host reach it */
+	bool optional; /* an address that nobody has asked for by name */
+	bool passed;   /* by systemd */
+	int fd;        /* once it is open; -1 before */
+};
+
+/* True if an address has one of the forms ADDRESS:PORT, [ADDRESS]:PORT, tls: before these, or
+ * unix:PATH. */
 bool listener_valid(const char *address);
 
-/* Opens "ADDRESS:PORT", "[ADDRESS]:PORT" or "unix:PATH" (a socket that nobody serves any more is
- * replaced). The descriptor is the caller's. Writes to the log why it cannot. */
-enum error listener_open(const char *address, int *fd) MUST_CHECK;
+/* Lists what a configuration wants served. Sockets that systemd has passed take the place of
+ * `listen`; of those, one that is named (FileDescriptorName=) `tls` or `metrics` is that. */
+unsigned listener_list(const struct config *config, struct listener list[LISTENERS_MAX]);
 
-/* Checks a socket that systemd has passed, and logs where it listens. An error, with a line in the
- * log, if clients cannot connect to it: it is no stream socket, or does not listen. */
-enum error listener_check(int fd) MUST_CHECK;
+/* Opens it, unless it was passed: the descriptor is the caller's. Writes to the log why it cannot.
+ * mode: of a Unix socket; one that nobody serves any more is replaced. ERR_OK with the descriptor
+ * -1: it is optional, and there is no place for it. */
+enum error listener_open(struct listener *listener, unsigned mode) MUST_CHECK;
 
 #endif

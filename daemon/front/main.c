@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "front/access.h"
 #include "front/admission.h"
 #include "front/canary.h"
 #include "front/codecs.h"
@@ -72,7 +73,8 @@ static void reload(void)
 {
 	notify_reloading();
 	log_notice("SIGHUP: reading the configuration again");
-	if (config_reload(&config, argument_count, arguments)) {
+	if (config_reload(&config, argument_count, arguments, access_read)) {
+		access_commit();
 		log_configure();
 		codecs_reload();
 		devices_reload();
@@ -156,6 +158,7 @@ static enum error start(void)
 		e = loop_timer_init(&drain, drain_check, NULL);
 	if (e)
 		return e;
+	access_commit();
 	spool_init(&config);
 	admission_init(&config);
 	routes_init(&config);
@@ -183,6 +186,7 @@ static void finish(void)
 	loop_timer_fini(&drain);
 	loop_fini();
 	metrics_fini();
+	access_fini();
 }
 
 int main(int argc, char **argv)
@@ -196,6 +200,8 @@ int main(int argc, char **argv)
 	log_init("convolved", LOG_LEVEL_INFO, LOG_FORMAT_AUTO);
 	journal_init();
 	result = config_load(&config, argc, argv);
+	if (result == CONFIG_RUN && !access_read(&config, NULL))
+		result = CONFIG_INVALID;
 	if (result == CONFIG_RUN && !config.check_only) {
 		log_configure();
 		raise_limits();

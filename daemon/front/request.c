@@ -276,10 +276,14 @@ static enum error parse_verify(struct reading *r, const char *text, struct probl
 static enum error parse_priority(struct reading *r, const char *text, struct problem *problem)
 {
 	r->terms->priority = priority_parse(text);
-	if (r->terms->priority != PRIORITIES)
-		return ERR_OK;
-	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "priority", text,
-	                             "priority is interactive or batch");
+	if (r->terms->priority == PRIORITIES)
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "priority", text,
+		                             "priority is interactive or batch");
+	if (r->terms->priority < r->terms->best)
+		return problem_set_parameter(problem, ERR_CLASS_FORBIDDEN, "priority", text,
+		                             "this token is for batch work: priority=batch, which "
+		                             "is its default");
+	return ERR_OK;
 }
 
 static enum error parse_deadline(struct reading *r, const char *text, struct problem *problem)
@@ -330,7 +334,8 @@ static const struct common {
      "Milliseconds from the first byte within which the answer is wanted: refused with 429 if that "
      "cannot be, 504 when they are over"},
     {"priority", false, parse_priority,
-     "interactive (the default), or batch: gets a tenth of the devices while other work waits"},
+     "interactive (the default, unless the token is for batch work), or batch: gets a tenth of the "
+     "devices while other work waits"},
 };
 
 enum { COMMONS = sizeof commons / sizeof *commons };
@@ -428,7 +433,7 @@ enum error request_parse(struct request *r, const char *filter, struct chain *ch
 
 	chain_init(chain);
 	*options = (struct message_job){0};
-	r->terms.priority = PRIORITY_INTERACTIVE;
+	r->terms.priority = r->terms.best;
 	r->terms.deadline = 0;
 	if (filter)
 		e = chain_add_filter(chain, filter, problem);

@@ -1,5 +1,5 @@
 /* A request: what a client asks for, from its first header to its answer. Knows nothing of sockets;
- * http.c feeds it and sends what comes out. */
+ * exchange.c feeds it and sends what comes out. */
 #ifndef FRONT_REQUEST_H
 #define FRONT_REQUEST_H
 
@@ -27,8 +27,10 @@ struct told {
 
 struct request {
 	char id[REQUEST_ID_SIZE];
-	char *method, *path; /* owned */
-	char *accept;        /* header, or NULL; owned */
+	char *method, *path;       /* owned */
+	char *accept;              /* header, or NULL; owned */
+	const char *authorization; /* header, or NULL; good during routes_begin() */
+	bool monitoring;           /* came by an address for metrics and health alone */
 	bool multipart;
 	bool async; /* the client prefers that (RFC 7240) */
 	const struct route *route;
@@ -47,7 +49,7 @@ struct request {
 	bool has_body;      /* spool is open */
 	struct spool body;
 	struct job *job;
-	struct waiter waiter; /* for what its answer needs; wake and context are http.c's */
+	struct waiter waiter; /* for what its answer needs; wake and context are exchange.c's */
 	struct answer answer;
 	/* NULL, or: makes the next piece of the answer's body, or no text if there is none until
 	 * the waiter is woken. False: the body has ended. */

@@ -15,6 +15,7 @@
 #include "front/devices.h"
 #include "front/loop.h"
 #include "front/metrics.h"
+#include "front/tokens.h"
 
 struct route {
 	const char *method;
@@ -342,6 +343,15 @@ static const struct route routes[] = {
 
 enum { ROUTES = sizeof routes / sizeof *routes };
 
+/* The routes that addresses for metrics and health serve, and no others; some need no token
+ * anywhere. */
+static const struct {
+	void (*act)(struct request *request);
+	bool open;
+} monitoring[] = {{get_metrics, false}, {get_livez, true}, {get_readyz, true}};
+
+enum { MONITORING = sizeof monitoring / sizeof *monitoring };
+
 /* The argument in a path under a route and its length ("" if it has none), or NULL if it is not the
  * route's. */
 static const char *match(const struct route *route, const char *path, size_t *length)
@@ -462,8 +472,8 @@ static enum error parse(struct request *r, struct problem *problem)
 	return e;
 }
 
-/* Finds the request's route and argument; without one, or without memory, it has its answer. */
-static void find_route(struct request *r)
+/* Finds the request's route and argument, if there is one. */
+static enum error find_route(struct request *r)
 {
 	const char *argument = NULL;
 	size_t length;
@@ -473,13 +483,23 @@ static void find_route(struct request *r)
 		if (argument && method_fits(&routes[i], r->method))
 			r->route = &routes[i];
 	}
-	if (!r->route) {
-		answer_no_route(r);
-		return;
-	}
-	r->argument = strndup(argument, length);
-	if (!r->argument)
-		answer_problem(&r->answer, ERR_MEMORY, NULL);
+	r->argument = r->route ? strndup(argument, length) : NULL;
+	return r->route && !r->argument ? ERR_MEMORY : ERR_OK;
+}
+
+/* Whether this client may come here by this address. */
+static enum error check_access(struct request *r, struct problem *problem)
+{
+	int i = 0;
+
+	while (i < MONITORING && (!r->route || r->route->act != monitoring[i].act))
+		i++;
+	if (r->monitoring && i == MONITORING)
+		return problem_set(problem, ERR_NOT_FOUND,
+		                   "this address serves GET /metrics, /livez and /readyz alone");
+	if (i < MONITORING && (r->monitoring || monitoring[i].open))
+		return ERR_OK;
+	return tokens_admit(r->authorization, &r->terms, problem);
 }
 
 void routes_begin(struct request *r)
@@ -487,9 +507,17 @@ void routes_begin(struct request *r)
 	struct problem problem;
 	enum error e;
 
-	find_route(r);
-	if (r->answer.status)
+	e = find_route(r);
+	if (!e)
+		e = check_access(r, &problem);
+	if (e) {
+		answer_problem(&r->answer, e, e == ERR_MEMORY ? NULL : &problem);
 		return;
+	}
+	if (!r->route) {
+		answer_no_route(r);
+		return;
+	}
 	if (r->route->act) {
 		r->route->act(r);
 		return;

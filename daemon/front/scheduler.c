@@ -109,8 +109,8 @@ static void task_ready(struct task *task)
 {
 	struct job *job = task->job;
 
-	if (!job->tasks.client &&
-	    fair_open(&ready, &job->tasks, job->terms.priority, job->terms.client)) {
+	if (!job->tasks.client && fair_open(&ready, &job->tasks, job->terms.priority,
+	                                    job->terms.client, job->terms.share)) {
 		task_fail(task, ERR_MEMORY);
 		return;
 	}

@@ -1,6 +1,7 @@
 """The service as a client and its administrator see it: started, asked over HTTP, watched through
 /proc, stopped."""
 import contextlib
+import functools
 import http.client
 import json
 import os
@@ -198,11 +199,20 @@ class Client:
 
     def __init__(self, host, port):
         self.host, self.port = host, port
+        self.headers = {}  # sent with every request
+        self.tls = None  # an ssl.SSLContext, or None for bare HTTP
+
+    def connect(self, timeout):
+        if self.tls:
+            return http.client.HTTPSConnection(self.host, self.port, timeout=timeout,
+                                               context=self.tls)
+        return http.client.HTTPConnection(self.host, self.port, timeout=timeout)
 
     def request(self, method, target, body=None, headers=None, timeout=120):
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=timeout)
+        connection = self.connect(timeout)
         try:
-            connection.request(method, target, body=body, headers=headers or {})
+            connection.request(method, target, body=body,
+                               headers={**self.headers, **(headers or {})})
             answer = connection.getresponse()
             return Response(answer.status, answer.reason, answer.headers, answer.read())
         finally:
@@ -334,6 +344,29 @@ def children(pid):
             if stat and int(stat[1]) == pid:
                 found.append(process)
     return found
+
+
+@functools.cache
+def sections():
+    """{option: section of the configuration file}, as the sample has them."""
+    found, section = {}, None
+    sample = subprocess.run([PROGRAM, "--print-config"], capture_output=True, text=True, check=True)
+    for line in sample.stdout.splitlines():
+        if line.startswith("["):
+            section = line
+        elif match := re.match(r"#([a-z-]+)=", line):
+            found[match[1]] = section
+    return found
+
+
+def configuration(text):
+    """A configuration file of lines KEY=VALUE, each in its section; unknown keys in the first."""
+    lines = {}
+    for line in text.splitlines():
+        section = sections().get(line.partition("=")[0], "[service]")
+        lines.setdefault(section, []).append(line)
+    return "".join(f"{section}\n" + "".join(f"{line}\n" for line in under)
+                   for section, under in lines.items())
 
 
 def free_port():

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from clients import Clients
-from service import PROGRAM, TWO_DEVICES, poll
+from service import PROGRAM, TWO_DEVICES, configuration, poll
 from test_results import random_pixels
 
 FILTERS = [("gaussian", {"size": 5})]
@@ -22,7 +22,7 @@ def reloadable(launch, tmp_path):
 
     @contextlib.contextmanager
     def start(text, *options, environment=None):
-        file.write_text("[convolved]\n" + text)
+        file.write_text(configuration(text))
         with launch("--config", str(file), *options,
                     environment={**TWO_DEVICES, **(environment or {})}) as service:
             service.file = file
@@ -33,7 +33,7 @@ def reloadable(launch, tmp_path):
 def reload(service, text, says="has been read again"):
     """Writes the file, sends SIGHUP and waits for what the log says; returns the log since then."""
     before = len(service.log.read_text())
-    service.file.write_text("[convolved]\n" + text)
+    service.file.write_text(configuration(text))
     service.process.send_signal(signal.SIGHUP)
 
     def news():
@@ -113,7 +113,7 @@ def test_limits(reloadable):
                                f"{len(pixels)}\r\n\r\n".encode() + pixels[:100])
             poll(lambda: service.metrics().total("convolved_spool_memory_bytes") > 0, 20, "body")
             log = reload(service, "codecs=1\nmax-body=1000\nmax-memory=1M\nspool-size=10\n")
-            assert "max-body: 268435456 -> 1000" in log
+            assert "max-body: 256M -> 1000" in log
             service.post(target, pixels).refused(413, "body-too-large")
             connection.sendall(pixels[100:])
             assert connection.recv(100).startswith(b"HTTP/1.1 200 ")
@@ -167,7 +167,7 @@ def test_needs_a_restart(reloadable):
     """Named, with what it is and what it would be; the rest is taken over."""
     with reloadable("codecs=1\n") as service:
         log = reload(service, "codecs=1\narena-size=1M\nmax-jobs=9\n")
-        assert re.search(r"arena-size stays 67108864.*restart.*1048576", log), log
+        assert re.search(r"arena-size stays 64M.*restart.*1M", log), log
         assert "max-jobs: 64 -> 9" in log
         log = reload(service, "codecs=1\nmax-jobs=9\n")
         assert "arena-size" not in log and "->" not in log
@@ -205,7 +205,7 @@ def test_every_option_says(tmp_path):
     assert len(options) > 20
     for option in options:
         entry = re.search(rf"^  --{option} .*\n(.*)", text("--help"), re.M)[1]
-        comment = re.search(rf"^# (.*)\n#{option}=", sample, re.M)[1]
+        comment = re.search(rf"^# Valid: (.*)\n#{option}=", sample, re.M)[1]
         for change in ("changed by a reload", "changed by a restart"):
             assert (change in entry) == (change in comment)
         assert "changed by a re" in entry

@@ -46,7 +46,7 @@ def test_bad_flags(arguments, says):
 
 def test_config_file(tmp_path, launch):
     config = tmp_path / "convolved.conf"
-    config.write_text("[convolved]\ncodecs=1\nmax-body=1000\n")
+    config.write_text("[workers]\ncodecs=1\n[limits]\nmax-body=1000\n")
     assert run("--check-config", "--config", str(config)).returncode == 0
     with launch("--config", str(config)) as service:
         assert len(service.workers("codec")) == 1
@@ -56,8 +56,8 @@ def test_config_file(tmp_path, launch):
 
 
 @pytest.mark.parametrize("text, says", [
-    ("[convolved]\ncodecs=lots\n", "lots"), ("[convolved]\ncodex=2\n", "codex"),
-    ("[convolved\n", "conf"), ("codecs=2\n", "conf"), ("[other]\ncodecs=2\n", "other"),
+    ("[workers]\ncodecs=lots\n", "lots"), ("[workers]\ncodex=2\n", "codex"),
+    ("[workers\n", "conf"), ("codecs=2\n", "conf"), ("[other]\ncodecs=2\n", "other"),
 ])
 def test_bad_config_file(tmp_path, text, says):
     config = tmp_path / "convolved.conf"

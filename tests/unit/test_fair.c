@@ -25,7 +25,12 @@ static struct entry entries[ITEMS];
 
 static void open_flow(unsigned i, unsigned class, const char *client)
 {
-	assert_int_equal(fair_open(&fair, &flows[i], class, client), ERR_OK);
+	assert_int_equal(fair_open(&fair, &flows[i], class, client, 1), ERR_OK);
+}
+
+static void open_weighted(unsigned i, const char *client, double weight)
+{
+	assert_int_equal(fair_open(&fair, &flows[i], FIRST, client, weight), ERR_OK);
 }
 
 static void push(struct entry *e, unsigned flow, double cost)
@@ -78,6 +83,33 @@ static void test_clients(void **state)
 	assert_in_range((uintmax_t)served[1], 365, 385);
 	assert_in_range((uintmax_t)served[2], 365, 385);
 	close_all(3);
+}
+
+/* A client's share counts beside others that work, for all its jobs together, and a change of it
+ * from its next job on. */
+static void test_shares(void **state)
+{
+	double served[8] = {0};
+
+	(void)state;
+	fair_init(&fair, weights, CLASSES);
+	open_weighted(0, "a", 3);
+	open_weighted(1, "b", 1);
+	open_weighted(2, "b", 1);
+	for (int i = 0; i < 1300; i++) {
+		push(&entries[3 * i], 0, 1);
+		push(&entries[3 * i + 1], 1, 1);
+		push(&entries[3 * i + 2], 2, 1);
+	}
+	serve(400, served);
+	assert_in_range((uintmax_t)served[0], 298, 302);
+	assert_in_range((uintmax_t)served[1], 48, 52);
+	open_weighted(3, "b", 3);
+	memset(served, 0, sizeof served);
+	serve(400, served);
+	assert_in_range((uintmax_t)served[0], 198, 202);
+	assert_in_range((uintmax_t)served[1], 98, 102);
+	close_all(4);
 }
 
 /* A class gets its part and no more while the other has work, and all of it otherwise. */
@@ -225,10 +257,10 @@ static void test_random(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_clients),  cmocka_unit_test(test_classes),
-	    cmocka_unit_test(test_newcomer), cmocka_unit_test(test_order),
-	    cmocka_unit_test(test_mask),     cmocka_unit_test(test_random),
-	    cmocka_unit_test(test_turns),
+	    cmocka_unit_test(test_clients), cmocka_unit_test(test_shares),
+	    cmocka_unit_test(test_classes), cmocka_unit_test(test_newcomer),
+	    cmocka_unit_test(test_order),   cmocka_unit_test(test_mask),
+	    cmocka_unit_test(test_random),  cmocka_unit_test(test_turns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

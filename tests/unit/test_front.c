@@ -15,11 +15,13 @@
 
 #include "front/admission.h"
 #include "front/config.h"
+#include "front/listener.h"
 #include "front/loop.h"
 #include "front/metrics.h"
 #include "front/request.h"
 #include "front/routes.h"
 #include "front/spool.h"
+#include "front/tokens.h"
 
 static struct problem problem;
 
@@ -76,7 +78,9 @@ static void test_config_file(void **state)
 	FILE *f = fdopen(mkstemp(path), "w");
 
 	(void)state;
-	fputs("# a comment\n[convolved]\nlisten=127.0.0.1:1;unix:/b\ncodecs=5\njob-timeout=7\n", f);
+	fputs("# a comment\n[service]\nlisten=127.0.0.1:1;unix:/b\n[workers]\ncodecs=5\n"
+	      "[limits]\njob-timeout=7\n",
+	      f);
 	fclose(f);
 	assert_int_equal(load(&config, argv), CONFIG_RUN);
 	assert_int_equal(config.codecs, 2);
@@ -89,6 +93,62 @@ static void test_config_file(void **state)
 	assert_int_equal(load(&config, argv), CONFIG_INVALID);
 	config_fini(&config);
 	unlink(path);
+}
+
+/* The defaults are a loopback address and a Unix socket; there may be no place for that one, unless
+ * it was asked for. */
+static void test_listen(void **state)
+{
+	char *standard[] = {"convolved", NULL};
+	char *asked[] = {"convolved", "--listen", "unix:/nonexistent/socket", NULL};
+	struct listener list[LISTENERS_MAX];
+	struct config config;
+
+	(void)state;
+	assert_int_equal(load(&config, standard), CONFIG_RUN);
+	assert_int_equal(listener_list(&config, list), 2);
+	for (int i = 0; i < 2; i++)
+		assert_true(list[i].local && !list[i].tls && !list[i].metrics);
+	assert_string_equal(list[0].address, "127.0.0.1:8700");
+	assert_true(list[1].optional && !list[0].optional);
+	list[1].address = "unix:/nonexistent/socket";
+	assert_int_equal(listener_open(&list[1], 0660), ERR_OK);
+	assert_int_equal(list[1].fd, -1);
+	config_fini(&config);
+	assert_int_equal(load(&config, asked), CONFIG_RUN);
+	assert_int_equal(listener_list(&config, list), 1);
+	assert_int_equal(listener_open(&list[0], 0660), ERR_IO);
+	config_fini(&config);
+}
+
+/* What a token says reaches the terms of its jobs; what is wrong leaves them alone. */
+static void test_tokens(void **state)
+{
+	static const char hash[] = /* of "a-token-of-some-length" */
+	    "4f0d205b316ab19696f52d3dc08107a4186c12b117a2a23581353b462001edee";
+	char path[] = "/tmp/convolved-test-XXXXXX";
+	struct config config = {.tokens = path};
+	struct job_terms terms = {0};
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(dprintf(fd, "[alice]\ntoken-sha256=%s\nclass=batch\nshare=2.5\n", hash) > 0);
+	close(fd);
+	assert_int_equal(tokens_admit(NULL, &terms, &problem), ERR_OK);
+	assert_true(tokens_read(&config));
+	assert_int_equal(tokens_admit(NULL, &terms, &problem), ERR_OK); /* not yet in force */
+	tokens_commit();
+	assert_int_equal(tokens_admit(NULL, &terms, &problem), ERR_TOKEN_MISSING);
+	assert_int_equal(tokens_admit("Bearer a-token-of-some-lengtH", &terms, &problem),
+	                 ERR_TOKEN_UNKNOWN);
+	assert_false(terms.named);
+	assert_int_equal(tokens_admit("Bearer a-token-of-some-length", &terms, &problem), ERR_OK);
+	assert_true(terms.named && terms.share == 2.5 && terms.best == PRIORITY_BATCH);
+	assert_string_equal(terms.client, "alice");
+	unlink(path);
+	assert_false(tokens_read(&config)); /* there is no file any more: the set stays */
+	assert_int_equal(tokens_admit(NULL, &terms, &problem), ERR_TOKEN_MISSING);
+	tokens_fini();
 }
 
 static struct request *request_with(const char *const parameters[][2])
@@ -401,12 +461,20 @@ static void test_loop_unwatch(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_config_flags),       cmocka_unit_test(test_config_invalid),
-	    cmocka_unit_test(test_config_file),        cmocka_unit_test(test_request_parse),
-	    cmocka_unit_test(test_request_invalid),    cmocka_unit_test(test_accept),
-	    cmocka_unit_test(test_admission),          cmocka_unit_test(test_spool),
-	    cmocka_unit_test(test_drain_rate),         cmocka_unit_test(test_metrics),
-	    cmocka_unit_test(test_loop_unwatch),       cmocka_unit_test(test_request_parts),
+	    cmocka_unit_test(test_config_flags),
+	    cmocka_unit_test(test_config_invalid),
+	    cmocka_unit_test(test_config_file),
+	    cmocka_unit_test(test_listen),
+	    cmocka_unit_test(test_tokens),
+	    cmocka_unit_test(test_request_parse),
+	    cmocka_unit_test(test_request_invalid),
+	    cmocka_unit_test(test_accept),
+	    cmocka_unit_test(test_admission),
+	    cmocka_unit_test(test_spool),
+	    cmocka_unit_test(test_drain_rate),
+	    cmocka_unit_test(test_metrics),
+	    cmocka_unit_test(test_loop_unwatch),
+	    cmocka_unit_test(test_request_parts),
 	    cmocka_unit_test(test_request_no_filters),
 	};
 

@@ -1,0 +1,19 @@
+/* Who may use the service: the tokens, the certificate, and the rule that what others can reach is
+ * not open to everyone by accident. All of it is read first and put in force only if all of it is
+ * valid. */
+#ifndef FRONT_ACCESS_H
+#define FRONT_ACCESS_H
+
+#include <stdbool.h>
+
+#include "front/config.h"
+
+/* Reads what the configuration says. running: the one whose addresses are being served, or NULL at
+ * the start. False: it is not valid, and the log says why. */
+bool access_read(const struct config *config, const struct config *running) MUST_CHECK;
+
+/* Puts in force what was read last. */
+void access_commit(void);
+void access_fini(void);
+
+#endif

@@ -1,0 +1,182 @@
+/* Certificates: the only file that knows GnuTLS. */
+#include "front/certificate.h"
+
+#include <gnutls/abstract.h>
+#include <gnutls/gnutls.h>
+#include <stdlib.h>
+
+#include "common/log.h"
+#include "front/loop.h"
+#include "front/secret.h"
+
+enum { CHAIN_MAX = 16 };
+
+struct pair {
+	struct pair *older;
+	uint64_t followed; /* loop_now() when it was no longer the newest */
+	gnutls_pcert_st chain[CHAIN_MAX];
+	unsigned count;
+	gnutls_privkey_t key;
+};
+
+static struct pair *next, *newest;
+
+static void pair_free(struct pair *p)
+{
+	if (!p)
+		return;
+	for (unsigned i = 0; i < p->count; i++)
+		gnutls_pcert_deinit(&p->chain[i]);
+	if (p->key)
+		gnutls_privkey_deinit(p->key);
+	free(p);
+}
+
+/* A file of the pair as it was read. */
+struct part {
+	const char *option;
+	char *path, *text;
+	size_t size;
+};
+
+static gnutls_datum_t datum(const struct part *p)
+{
+	return (gnutls_datum_t){(unsigned char *)p->text, (unsigned)p->size};
+}
+
+/* Zero, or what GnuTLS says is wrong with the two together. */
+static int check(const struct part *certificate, const struct part *key)
+{
+	gnutls_certificate_credentials_t credentials;
+	gnutls_datum_t c = datum(certificate), k = datum(key);
+	int failure = gnutls_certificate_allocate_credentials(&credentials);
+
+	if (failure < 0)
+		return failure;
+	failure = gnutls_certificate_set_x509_key_mem(credentials, &c, &k, GNUTLS_X509_FMT_PEM);
+	gnutls_certificate_free_credentials(credentials);
+	return failure < 0 ? failure : 0;
+}
+
+static int import(struct pair *p, const struct part *certificate, const struct part *key)
+{
+	gnutls_datum_t c = datum(certificate), k = datum(key);
+	unsigned count = CHAIN_MAX;
+	int failure = gnutls_privkey_init(&p->key);
+
+	if (!failure)
+		failure = gnutls_privkey_import_x509_raw(p->key, &k, GNUTLS_X509_FMT_PEM, NULL, 0);
+	if (!failure)
+		failure =
+		    gnutls_pcert_list_import_x509_raw(p->chain, &count, &c, GNUTLS_X509_FMT_PEM, 0);
+	p->count = failure ? 0 : count;
+	return failure;
+}
+
+static bool make_pair(const struct part *certificate, const struct part *key)
+{
+	int failure = check(certificate, key);
+
+	next = failure ? NULL : calloc(1, sizeof *next);
+	if (!failure)
+		failure = next ? import(next, certificate, key) : GNUTLS_E_MEMORY_ERROR;
+	if (!failure)
+		return true;
+	log_error("tls-certificate=%s and tls-key=%s: %s; they must be a certificate and the "
+	          "private key that belongs to it, as PEM",
+	          certificate->path, key->path, gnutls_strerror(failure));
+	pair_free(next);
+	next = NULL;
+	return false;
+}
+
+bool certificate_read(const struct config *config)
+{
+	struct part certificate = {.option = "tls-certificate"}, key = {.option = "tls-key"};
+	bool valid = true;
+
+	pair_free(next);
+	next = NULL;
+	certificate.path = secret_path(config->tls_certificate, certificate.option);
+	key.path = secret_path(config->tls_key, key.option);
+	if (!certificate.path != !key.path) {
+		log_error("%s is there but not %s: TLS needs both",
+		          certificate.path ? certificate.option : key.option,
+		          certificate.path ? key.option : certificate.option);
+		valid = false;
+	} else if (key.path) {
+		certificate.text =
+		    secret_read(certificate.option, certificate.path, false, &certificate.size);
+		key.text = secret_read(key.option, key.path, true, &key.size);
+		valid = certificate.text && key.text && make_pair(&certificate, &key);
+	}
+	secret_free(certificate.text, certificate.size);
+	secret_free(key.text, key.size);
+	free(certificate.path);
+	free(key.path);
+	return valid;
+}
+
+bool certificate_wanted(void)
+{
+	return next;
+}
+
+void certificate_commit(void)
+{
+	if (newest)
+		newest->followed = loop_now();
+	if (next) {
+		next->older = newest;
+		newest = next;
+	}
+	next = NULL;
+}
+
+bool certificate_retired(void)
+{
+	return newest && newest->older;
+}
+
+void certificate_forget(uint64_t time)
+{
+	struct pair **link = newest ? &newest->older : &newest;
+
+	while (*link) {
+		struct pair *p = *link;
+
+		if (p->followed < time) {
+			*link = p->older;
+			pair_free(p);
+		} else {
+			link = &p->older;
+		}
+	}
+}
+
+void certificate_fini(void)
+{
+	certificate_forget(UINT64_MAX);
+	pair_free(newest);
+	pair_free(next);
+	newest = next = NULL;
+}
+
+static int find(gnutls_session_t session, const gnutls_datum_t *authorities, int authority_count,
+                const gnutls_pk_algorithm_t *algorithms, int algorithm_count,
+                gnutls_pcert_st **chain, unsigned *count, gnutls_privkey_t *key)
+{
+	(void)session, (void)authorities, (void)authority_count;
+	(void)algorithms, (void)algorithm_count;
+	if (!newest)
+		return -1;
+	*chain = newest->chain;
+	*count = newest->count;
+	*key = newest->key;
+	return 0;
+}
+
+certificate_callback certificate_finder(void)
+{
+	return (certificate_callback)find;
+}

@@ -1,0 +1,492 @@
+/* Exchanges: what libmicrohttpd reads of a request goes into a struct request, and its answer comes
+ * out again.
+ *
+ * The hard part is refusing. A request that is refused is answered at once if the client waits for
+ * that (Expect) or has much to send; otherwise a short body is read and dropped first, since some
+ * clients do not look at the answer before they have sent everything. */
+#include "front/exchange.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "front/loop.h"
+#include "front/metrics.h"
+#include "front/request.h"
+#include "front/routes.h"
+
+enum {
+	DISCARD_MAX = 8 << 20, /* bytes of a refused body */
+	FORM_BUFFER = 64 << 10,
+	STREAM_BLOCK = 4 << 10,
+};
+
+/* One request and its connection. */
+struct exchange {
+	struct exchange *next, **link; /* of all exchanges */
+	struct request *request;
+	struct MHD_Connection *connection;
+	struct MHD_PostProcessor *form;
+	enum error form_error; /* met while a part of the form was read */
+	struct problem form_problem;
+	uint64_t discarded;
+	size_t sent;   /* bytes of the present piece of a stream */
+	bool complete; /* its body */
+	bool suspended, close, gone;
+};
+
+static const struct config *config;
+static struct exchange *exchanges;
+static unsigned active; /* how many they are */
+static bool draining;
+
+/* How a message is framed, and what of its headers matters. */
+struct framing {
+	unsigned lengths, hosts;
+	bool chunked, expects, form, async;
+};
+
+static enum MHD_Result see_header(void *context, enum MHD_ValueKind kind, const char *name,
+                                  const char *value)
+{
+	struct framing *f = context;
+
+	(void)kind;
+	f->lengths += !strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH);
+	f->hosts += !strcasecmp(name, MHD_HTTP_HEADER_HOST);
+	f->chunked |= !strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING);
+	f->expects |= !strcasecmp(name, MHD_HTTP_HEADER_EXPECT);
+	f->async |= !strcasecmp(name, "Prefer") && value && request_prefers_async(value);
+	f->form |= !strcasecmp(name, MHD_HTTP_HEADER_CONTENT_TYPE) && value &&
+	           !strncasecmp(value, "multipart/form-data", 19);
+	return MHD_YES;
+}
+
+static enum MHD_Result see_parameter(void *context, enum MHD_ValueKind kind, const char *name,
+                                     const char *value)
+{
+	struct exchange *x = context;
+
+	(void)kind;
+	if (!request_add_parameter(x->request, name, value))
+		x->form_error =
+		    problem_set(&x->form_problem, ERR_BAD_REQUEST,
+		                "a request has at most %d parameters", REQUEST_PARAMETERS_MAX);
+	return MHD_YES;
+}
+
+/* True if the last parameter is this one, and nothing of its value has come yet. */
+static bool awaits_value(const struct request *r, const char *name)
+{
+	unsigned last = r->parameters - 1;
+
+	return r->parameters && !strcmp(r->parameter[last].name, name) &&
+	       !*r->parameter[last].value;
+}
+
+/* Parts of a form, in pieces, the first of which may be empty: the image, and parameters. */
+static enum MHD_Result see_part(void *context, enum MHD_ValueKind kind, const char *name,
+                                const char *file_name, const char *type, const char *encoding,
+                                const char *data, uint64_t offset, size_t size)
+{
+	struct exchange *x = context;
+	bool is_image = file_name || !strcmp(name, "image");
+
+	(void)type, (void)encoding;
+	if (x->form_error)
+		return MHD_YES;
+	if (is_image) {
+		if (size)
+			x->form_error = request_write(x->request, data, size, &x->form_problem);
+	} else if (!offset && !awaits_value(x->request, name)) {
+		see_parameter(x, kind, name, "");
+	}
+	if (!x->form_error && !is_image && !request_extend_parameter(x->request, data, size))
+		x->form_error =
+		    problem_set_parameter(&x->form_problem, ERR_BAD_PARAMETER, name, "",
+		                          "a parameter has at most %d bytes", REQUEST_VALUE_MAX);
+	return MHD_YES;
+}
+
+static struct peer *peer_of(struct MHD_Connection *connection)
+{
+	return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)
+	    ->socket_context;
+}
+
+/* There is news for a request that may be suspended. */
+static void exchange_wake(void *context)
+{
+	struct exchange *x = context;
+
+	if (!x->suspended)
+		return;
+	x->suspended = false;
+	MHD_resume_connection(x->connection);
+}
+
+static void exchange_suspend(struct exchange *x)
+{
+	x->suspended = true;
+	MHD_suspend_connection(x->connection);
+}
+
+void exchanges_init(const struct config *c)
+{
+	config = c;
+}
+
+void exchange_set_timeout(struct MHD_Connection *connection)
+{
+	MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT,
+	                          (unsigned)config->idle_timeout);
+}
+
+static void publish(void)
+{
+	metric_set(METRIC_REQUESTS, NULL, NULL, active);
+}
+
+static struct exchange *exchange_new(const struct listener *listener,
+                                     struct MHD_Connection *connection, const char *method,
+                                     const char *url)
+{
+	struct exchange *x = calloc(1, sizeof *x);
+	struct peer *peer = peer_of(connection);
+
+	if (!x)
+		return NULL;
+	x->connection = connection;
+	x->request = request_new(method, url);
+	if (!x->request) {
+		free(x);
+		return NULL;
+	}
+	x->request->monitoring = listener->metrics;
+	x->request->waiter.wake = exchange_wake;
+	x->request->waiter.context = x;
+	x->next = exchanges;
+	x->link = &exchanges;
+	if (x->next)
+		x->next->link = &x->next;
+	exchanges = x;
+	active++;
+	publish();
+	exchange_set_timeout(connection);
+	if (peer)
+		*peer = (struct peer){.exchange = x, .served = true};
+	return x;
+}
+
+static void exchange_free(struct exchange *x)
+{
+	if (peer_of(x->connection))
+		peer_of(x->connection)->exchange = NULL;
+	*x->link = x->next;
+	if (x->next)
+		x->next->link = x->link;
+	if (x->form)
+		MHD_destroy_post_processor(x->form);
+	request_free(x->request);
+	free(x);
+	active--;
+	publish();
+}
+
+static const char *header(struct exchange *x, const char *name)
+{
+	return MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND, name);
+}
+
+/* Gives a stream's next bytes; as long as there are none the connection is suspended. */
+static ssize_t stream_read(void *context, uint64_t position, char *out, size_t room)
+{
+	struct exchange *x = context;
+	struct answer *a = &x->request->answer;
+	size_t size;
+
+	(void)position;
+	if (x->gone)
+		return MHD_CONTENT_READER_END_WITH_ERROR;
+	if (x->sent == a->text_size) {
+		answer_piece(a, NULL, 0);
+		x->sent = 0;
+		if (!x->request->stream(x->request))
+			return MHD_CONTENT_READER_END_OF_STREAM;
+		if (!a->text_size)
+			exchange_suspend(x);
+	}
+	size = a->text_size - x->sent < room ? a->text_size - x->sent : room;
+	if (size)
+		memcpy(out, a->text + x->sent, size);
+	x->sent += size;
+	return (ssize_t)size;
+}
+
+/* The body of an answer: a file is sent from the kernel, a text from memory. */
+static struct MHD_Response *make_response(struct exchange *x)
+{
+	struct answer *a = &x->request->answer;
+	struct MHD_Response *response;
+	int fd;
+
+	if (x->request->stream)
+		return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK,
+		                                         stream_read, x, NULL);
+	if (a->file < 0) {
+		response = MHD_create_response_from_buffer(a->text_size, a->text ? a->text : "",
+		                                           MHD_RESPMEM_MUST_COPY);
+		return response;
+	}
+	fd = fcntl(a->file, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		return NULL;
+	response = MHD_create_response_from_fd64(a->file_size, fd);
+	if (!response)
+		close(fd);
+	return response;
+}
+
+static void record(const struct request *r)
+{
+	uint64_t ns = loop_now() - r->arrived;
+	char code[8];
+
+	snprintf(code, sizeof code, "%d", r->answer.status);
+	metric_observe(METRIC_REQUEST_DURATION, routes_name(r), code, (double)ns * 1e-9);
+	log_event(LOG_LEVEL_DEBUG,
+	          LOG_FIELDS(.request = r->id, .route = routes_name(r),
+	                     .status = (uint64_t)r->answer.status, .error = r->answer.reason,
+	                     .duration_us = ns / 1000),
+	          "request %s: %s %s: %d after %.3f ms", r->id, r->method, r->path,
+	          r->answer.status, (double)ns * 1e-6);
+	if (r->answer.reason)
+		metric_add(METRIC_REQUESTS_REJECTED, r->answer.reason, NULL, 1);
+}
+
+static enum MHD_Result exchange_send(struct exchange *x)
+{
+	struct request *r = x->request;
+	struct answer *a = &r->answer;
+	struct MHD_Response *response = make_response(x);
+	enum MHD_Result result;
+
+	if (!response)
+		return MHD_NO;
+	if (!r->job)
+		answer_header(a, "Server-Timing", "total;dur=%.3f",
+		              (double)(loop_now() - r->arrived) * 1e-6);
+	answer_header(a, "X-Request-Id", "%s", r->id);
+	if (a->content_type)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, a->content_type);
+	if (x->close || draining)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+	for (unsigned i = 0; i < a->headers; i++)
+		MHD_add_response_header(response, a->header[i].name, a->header[i].value);
+	result = MHD_queue_response(x->connection, (unsigned)a->status, response);
+	MHD_destroy_response(response);
+	record(r);
+	return result;
+}
+
+/* Two framings in one message let two readers see two messages. */
+static void check_framing(struct exchange *x, const struct framing *f)
+{
+	struct problem problem;
+
+	if (f->lengths <= 1 && f->hosts <= 1 && !(f->lengths && f->chunked))
+		return;
+	problem_set(&problem, ERR_BAD_REQUEST,
+	            "a request has one Host, and one Content-Length or a Transfer-Encoding");
+	answer_problem(&x->request->answer, ERR_BAD_REQUEST, &problem);
+	x->close = true;
+}
+
+/* Who the client is, for its fair share: its address, of IPv6 the half that is a network's. */
+static void name_client(struct MHD_Connection *connection, char name[FAIR_CLIENT_SIZE])
+{
+	const struct sockaddr *address =
+	    MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
+	struct in6_addr ip;
+
+	snprintf(name, FAIR_CLIENT_SIZE, "local");
+	if (address->sa_family == AF_INET)
+		inet_ntop(AF_INET, &((const struct sockaddr_in *)address)->sin_addr, name,
+		          FAIR_CLIENT_SIZE);
+	if (address->sa_family != AF_INET6)
+		return;
+	ip = ((const struct sockaddr_in6 *)address)->sin6_addr;
+	if (!IN6_IS_ADDR_V4MAPPED(&ip))
+		memset(&ip.s6_addr[8], 0, 8);
+	inet_ntop(AF_INET6, &ip, name, FAIR_CLIENT_SIZE);
+}
+
+static void read_headers(struct exchange *x, struct framing *f)
+{
+	struct request *r = x->request;
+	const char *length = header(x, MHD_HTTP_HEADER_CONTENT_LENGTH);
+	const char *accept = header(x, MHD_HTTP_HEADER_ACCEPT);
+
+	MHD_get_connection_values(x->connection, MHD_HEADER_KIND, see_header, f);
+	MHD_get_connection_values(x->connection, MHD_GET_ARGUMENT_KIND, see_parameter, x);
+	if (length)
+		r->announced = strtoull(length, NULL, 10);
+	else if (!f->chunked)
+		r->announced = 0;
+	r->accept = accept ? strdup(accept) : NULL;
+	r->authorization = header(x, MHD_HTTP_HEADER_AUTHORIZATION);
+	name_client(x->connection, r->terms.client);
+	r->multipart = f->form;
+	r->async = f->async;
+}
+
+/* The first call for a request: its headers are there, its body is not. */
+static enum MHD_Result exchange_begin(struct exchange *x)
+{
+	struct request *r = x->request;
+	struct framing f = {0};
+
+	read_headers(x, &f);
+	check_framing(x, &f);
+	if (!r->answer.status && x->form_error)
+		answer_problem(&x->request->answer, x->form_error, &x->form_problem);
+	if (!r->answer.status)
+		routes_begin(r);
+	r->authorization = NULL;
+	if (!r->answer.status) {
+		if (f.form && r->expected)
+			x->form =
+			    MHD_create_post_processor(x->connection, FORM_BUFFER, see_part, x);
+		return MHD_YES;
+	}
+	/* With a body that is not worth reading, the answer goes out now. Without one it waits for
+	 * the next call: an answer to the first makes libmicrohttpd close the connection. */
+	if ((r->announced && f.expects) || x->close ||
+	    (r->announced != UINT64_MAX && r->announced > DISCARD_MAX))
+		return exchange_send(x);
+	return MHD_YES;
+}
+
+/* A piece of the body. */
+static enum MHD_Result exchange_receive(struct exchange *x, const char *data, size_t size)
+{
+	struct request *r = x->request;
+	struct problem problem;
+	enum error e = ERR_OK;
+
+	if (r->answer.status || !r->expected) {
+		x->discarded += size;
+		return x->discarded <= DISCARD_MAX ? MHD_YES : MHD_NO;
+	}
+	if (x->form) {
+		if (MHD_post_process(x->form, data, size) != MHD_YES && !x->form_error)
+			x->form_error =
+			    problem_set(&x->form_problem, ERR_BAD_REQUEST, "the form is malformed");
+		e = x->form_error;
+		problem = x->form_problem;
+	} else {
+		e = request_write(r, data, size, &problem);
+	}
+	if (e)
+		answer_problem(&r->answer, e, &problem);
+	return MHD_YES;
+}
+
+static void form_end(struct exchange *x)
+{
+	struct answer *a = &x->request->answer;
+
+	if (MHD_destroy_post_processor(x->form) != MHD_YES && !a->status) {
+		problem_set(&x->form_problem, ERR_BAD_REQUEST, "the form ends too early");
+		answer_problem(a, ERR_BAD_REQUEST, &x->form_problem);
+	}
+	x->form = NULL;
+	if (x->form_error && !a->status)
+		answer_problem(a, x->form_error, &x->form_problem);
+}
+
+/* The body is complete, or the connection has been resumed. */
+static enum MHD_Result exchange_finish(struct exchange *x)
+{
+	struct request *r = x->request;
+
+	if (x->gone)
+		return MHD_NO;
+	if (x->form)
+		form_end(x);
+	if (!r->answer.status && !x->complete)
+		routes_finish(r);
+	x->complete = true;
+	if (!r->answer.status)
+		routes_resume(r);
+	if (r->answer.status)
+		return exchange_send(x);
+	exchange_suspend(x);
+	return MHD_YES;
+}
+
+enum MHD_Result exchange_handle(void *context, struct MHD_Connection *connection, const char *url,
+                                const char *method, const char *version, const char *data,
+                                size_t *size, void **exchange)
+{
+	struct exchange *x = *exchange;
+	enum MHD_Result result;
+
+	(void)version;
+	if (!x) {
+		*exchange = x = exchange_new(context, connection, method, url);
+		return x ? exchange_begin(x) : MHD_NO;
+	}
+	if (!*size)
+		return exchange_finish(x);
+	result = exchange_receive(x, data, *size);
+	*size = 0;
+	return result;
+}
+
+void exchange_completed(void *context, struct MHD_Connection *connection, void **exchange,
+                        enum MHD_RequestTerminationCode code)
+{
+	(void)context, (void)connection, (void)code;
+	if (*exchange)
+		exchange_free(*exchange);
+	*exchange = NULL;
+}
+
+bool exchange_leave(struct exchange *x)
+{
+	if (!x || !x->suspended)
+		return false;
+	x->gone = true;
+	routes_abandon(x->request);
+	exchange_wake(x);
+	return true;
+}
+
+unsigned exchanges_active(void)
+{
+	return active;
+}
+
+void exchanges_drain(void)
+{
+	draining = true;
+}
+
+void exchanges_end(void)
+{
+	for (struct exchange *x = exchanges; x; x = x->next) {
+		if (x->request->answer.status)
+			x->gone = true; /* a stream, which breaks off */
+		else if (x->suspended)
+			answer_problem(&x->request->answer, ERR_DRAINING, NULL);
+		exchange_wake(x);
+	}
+}

@@ -1,0 +1,46 @@
+/* One request on a connection of libmicrohttpd, and its answer. Only this and http.c know that
+ * library. */
+#ifndef FRONT_EXCHANGE_H
+#define FRONT_EXCHANGE_H
+
+#include <microhttpd.h>
+#include <stdbool.h>
+
+#include "front/listener.h"
+
+struct exchange;
+
+/* What a connection knows of its requests; its socket context, if it has one, begins with this. */
+struct peer {
+	struct exchange *exchange; /* that is under way, or NULL */
+	bool served;               /* it has sent a request */
+};
+
+void exchanges_init(const struct config *config);
+
+/* Gives a connection the present idle-timeout: a reload may have changed it since the daemon, or
+ * the connection, was made. */
+void exchange_set_timeout(struct MHD_Connection *connection);
+
+/* For MHD_start_daemon(): the handler, whose context is the struct listener, and the end. */
+enum MHD_Result exchange_handle(void *context, struct MHD_Connection *connection, const char *url,
+                                const char *method, const char *version, const char *data,
+                                size_t *size, void **exchange);
+void exchange_completed(void *context, struct MHD_Connection *connection, void **exchange,
+                        enum MHD_RequestTerminationCode code);
+
+/* The client has closed its side. True if the request is complete, and is given up now; the
+ * exchange may be NULL. */
+bool exchange_leave(struct exchange *exchange);
+
+/* How many have begun and are not yet completely answered. */
+unsigned exchanges_active(void);
+
+/* From now on each answer closes its connection. */
+void exchanges_drain(void);
+
+/* Answers those that wait for something that they are too late: a daemon cannot be stopped while
+ * one of its connections is suspended. */
+void exchanges_end(void);
+
+#endif

@@ -1,0 +1,402 @@
+/* Options: one row each, made of options.def; and one row for each type of value. */
+#include "front/options.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/tile.h"
+#include "front/listener.h"
+
+#define SECTION(name, text)
+#define OPTION(member, name, type, reload, standard, least, most, text)                            \
+	{name,                                                                                     \
+	 OPTION_##type,                                                                            \
+	 OPTION_##reload,                                                                          \
+	 offsetof(struct config, member),                                                          \
+	 sizeof(CONFIG_##type),                                                                    \
+	 standard,                                                                                 \
+	 least,                                                                                    \
+	 most,                                                                                     \
+	 text},
+const struct option_row options[OPTIONS] = {
+#include "front/options.def"
+};
+#undef SECTION
+#undef OPTION
+
+/* A section's number is that of its first option: the name after it goes back by one. */
+enum section_start {
+#define SECTION(name, text)                                             SECTION_##name, SECTION_BEFORE_##name = SECTION_##name - 1,
+#define OPTION(member, name, type, reload, standard, least, most, text) SECTION_HOLDS_##member,
+#include "front/options.def"
+#undef SECTION
+#undef OPTION
+};
+
+static const struct section {
+	const char *name, *about;
+	enum section_start first;
+} sections[] = {
+#define SECTION(name, text) {#name, text, SECTION_##name},
+#define OPTION(member, name, type, reload, standard, least, most, text)
+#include "front/options.def"
+#undef SECTION
+#undef OPTION
+};
+
+enum { SECTIONS = sizeof sections / sizeof *sections };
+
+/* Reads a whole number; true if nothing but `suffix` may follow it, which is set to what does. */
+static bool parse_digits(const char *text, int base, uint64_t *number, const char **suffix)
+{
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	*number = strtoull(text, &end, base);
+	*suffix = end;
+	return !errno;
+}
+
+static bool parse_count(const char *text, uint64_t *number)
+{
+	const char *rest;
+
+	return parse_digits(text, 10, number, &rest) && !*rest;
+}
+
+static bool parse_mode(const char *text, uint64_t *number)
+{
+	const char *rest;
+
+	return parse_digits(text, 8, number, &rest) && !*rest;
+}
+
+static const char suffixes[] = "KMG"; /* powers of 1024 */
+
+static bool parse_size(const char *text, uint64_t *number)
+{
+	const char *rest, *at;
+	unsigned shift;
+
+	if (!parse_digits(text, 10, number, &rest))
+		return false;
+	if (!*rest)
+		return true;
+	at = strchr(suffixes, *rest);
+	shift = at ? 10 * (unsigned)(at - suffixes + 1) : 0;
+	if (!at || rest[1] || *number > UINT64_MAX >> shift)
+		return false;
+	*number <<= shift;
+	return true;
+}
+
+static bool parse_switch(const char *text, uint64_t *number)
+{
+	*number = !strcmp(text, "yes");
+	return *number || !strcmp(text, "no");
+}
+
+static bool is_level(const char *text)
+{
+	return log_level_parse(text) >= 0;
+}
+
+static bool is_format(const char *text)
+{
+	return log_format_parse(text) >= 0;
+}
+
+static void print_count(uint64_t number, char *text, size_t room)
+{
+	snprintf(text, room, "%llu", (unsigned long long)number);
+}
+
+static void print_size(uint64_t number, char *text, size_t room)
+{
+	int power = 0;
+
+	for (; number && number % 1024 == 0 && power < 3; power++)
+		number /= 1024;
+	snprintf(text, room, "%llu%.*s", (unsigned long long)number, power > 0,
+	         suffixes + (power ? power - 1 : 0));
+}
+
+static void print_mode(uint64_t number, char *text, size_t room)
+{
+	snprintf(text, room, "%04llo", (unsigned long long)number);
+}
+
+static void print_switch(uint64_t number, char *text, size_t room)
+{
+	snprintf(text, room, "%s", number ? "yes" : "no");
+}
+
+/* How values of a type are kept, read and written. A text or an item of a list is checked by
+ * `fits`, where there is that; a number by `parse` and by its row's bounds. */
+static const struct type {
+	const char *kind;
+	enum { KEEPS_TEXT, KEEPS_LIST, KEEPS_NUMBER, KEEPS_SHARE } keeps;
+	bool (*fits)(const char *text);
+	bool (*parse)(const char *text, uint64_t *number);
+	void (*print)(uint64_t number, char *text, size_t room);
+	const char *valid;
+	bool bounded; /* the bounds belong to what is valid */
+} types[] = {
+    [OPTION_TEXT] = {"TEXT", KEEPS_TEXT, NULL, NULL, NULL, "a text", false},
+    [OPTION_LIST] = {"LIST", KEEPS_LIST, NULL, NULL, NULL, "texts", false},
+    [OPTION_SIZE] = {"SIZE", KEEPS_NUMBER, NULL, parse_size, print_size,
+                     "a whole number of bytes (suffix K, M or G)", true},
+    [OPTION_COUNT] = {"COUNT", KEEPS_NUMBER, NULL, parse_count, print_count, "a whole number",
+                      true},
+    [OPTION_SECONDS] = {"SECONDS", KEEPS_NUMBER, NULL, parse_count, print_count,
+                        "a whole number of seconds", true},
+    [OPTION_SHARE] = {"SHARE", KEEPS_SHARE, NULL, NULL, NULL, "a number from 0 to 1", false},
+    [OPTION_SWITCH] = {"SWITCH", KEEPS_NUMBER, NULL, parse_switch, print_switch, "yes or no",
+                       false},
+    [OPTION_MODE] = {"MODE", KEEPS_NUMBER, NULL, parse_mode, print_mode,
+                     "file permissions in octal,", true},
+    [OPTION_LEVEL] = {"LEVEL", KEEPS_TEXT, is_level, NULL, NULL,
+                      "error, warning, notice, info or debug", false},
+    [OPTION_FORMAT] = {"FORMAT", KEEPS_TEXT, is_format, NULL, NULL, "auto, plain or json", false},
+    [OPTION_ADDRESSES] = {"LIST", KEEPS_LIST, listener_valid, NULL, NULL,
+                          "ADDRESS:PORT with a numeric address, "
+                          "[ADDRESS]:PORT (either with tls: before it for TLS) or unix:PATH",
+                          false},
+};
+
+static const struct type *type_of(const struct option_row *row)
+{
+	return &types[row->type];
+}
+
+const struct option_row *option_find(const char *name)
+{
+	for (int i = 0; i < OPTIONS; i++)
+		if (!strcmp(options[i].name, name))
+			return &options[i];
+	return NULL;
+}
+
+const char *option_section(const struct option_row *row, const char **about, bool *first)
+{
+	int i = SECTIONS - 1;
+
+	while (i > 0 && (ptrdiff_t)sections[i].first > row - options)
+		i--;
+	if (about)
+		*about = sections[i].about;
+	if (first)
+		*first = (ptrdiff_t)sections[i].first == row - options;
+	return sections[i].name;
+}
+
+bool option_section_known(const char *name)
+{
+	for (int i = 0; i < SECTIONS; i++)
+		if (!strcmp(sections[i].name, name))
+			return true;
+	return false;
+}
+
+const char *option_kind(const struct option_row *row)
+{
+	return type_of(row)->kind;
+}
+
+void option_describe(const struct option_row *row, char *text, size_t room)
+{
+	const struct type *type = type_of(row);
+	char least[32], most[32];
+
+	if (type->keeps == KEEPS_LIST) {
+		snprintf(text, room, "up to %d, with ; between them, of %s", CONFIG_LIST_MAX,
+		         type->valid);
+		return;
+	}
+	if (!type->bounded) {
+		snprintf(text, room, "%s", type->valid);
+		return;
+	}
+	type->print(row->least, least, sizeof least);
+	type->print(row->most, most, sizeof most);
+	snprintf(text, room, "%s from %s to %s", type->valid, least, most);
+}
+
+static bool parse_share(const char *text, double *share)
+{
+	char *end;
+
+	if (!*text || text[strspn(text, "0123456789.e-")])
+		return false;
+	*share = strtod(text, &end);
+	return !*end && *share >= 0 && *share <= 1;
+}
+
+static void list_clear(struct config_list *list)
+{
+	while (list->count)
+		free(list->item[--list->count]);
+}
+
+/* Adds the items of a text, without the spaces around them and without empty ones. */
+static bool parse_list(const char *text, bool (*fits)(const char *), struct config_list *list)
+{
+	for (const char *at = text; *at; at += *at == ';') {
+		size_t length;
+
+		at += strspn(at, " \t");
+		length = strcspn(at, ";");
+		text = at;
+		at += length;
+		while (length && strchr(" \t", text[length - 1]))
+			length--;
+		if (!length)
+			continue;
+		if (list->count == CONFIG_LIST_MAX)
+			return false;
+		list->item[list->count++] = strndup(text, length);
+		if (fits && !fits(list->item[list->count - 1]))
+			return false;
+	}
+	return true;
+}
+
+/* Reads a value; what it holds is the caller's, also on failure. */
+static bool parse(const struct option_row *row, const char *text, union option_value *value)
+{
+	const struct type *type = type_of(row);
+
+	*value = (union option_value){0};
+	switch (type->keeps) {
+	case KEEPS_TEXT:
+		value->text = strdup(text);
+		return !type->fits || type->fits(text);
+	case KEEPS_LIST:
+		return parse_list(text, type->fits, &value->list);
+	case KEEPS_SHARE:
+		return parse_share(text, &value->share);
+	default:
+		return type->parse(text, &value->number) && value->number >= row->least &&
+		       value->number <= row->most;
+	}
+}
+
+static void discard(const struct option_row *row, union option_value *value)
+{
+	if (type_of(row)->keeps == KEEPS_TEXT)
+		free(value->text);
+	else if (type_of(row)->keeps == KEEPS_LIST)
+		list_clear(&value->list);
+}
+
+/* As parse(), and says why it cannot be. */
+static bool read_value(const struct option_row *row, const char *text, const char *where,
+                       union option_value *value)
+{
+	char valid[256];
+
+	if (parse(row, text, value))
+		return true;
+	discard(row, value);
+	option_describe(row, valid, sizeof valid);
+	log_error("%s: %s=%s: valid is %s", where, row->name, text, valid);
+	return false;
+}
+
+bool option_check(const struct option_row *row, const char *text, const char *where)
+{
+	union option_value value;
+	bool valid = read_value(row, text, where, &value);
+
+	if (valid)
+		discard(row, &value);
+	return valid;
+}
+
+bool option_set(struct config *config, const struct option_row *row, const char *text,
+                const char *where)
+{
+	void *place = (char *)config + row->offset;
+	struct config_list *list = place;
+	union option_value value;
+
+	if (!read_value(row, text, where, &value))
+		return false;
+	if (type_of(row)->keeps != KEEPS_LIST) {
+		option_clear(config, row);
+		memcpy(place, &value, row->size);
+		return true;
+	}
+	if (list->count + value.list.count > CONFIG_LIST_MAX) {
+		log_error("%s: %s has more than %d items", where, row->name, CONFIG_LIST_MAX);
+		discard(row, &value);
+		return false;
+	}
+	memcpy(list->item + list->count, value.list.item, value.list.count * sizeof *list->item);
+	list->count += value.list.count;
+	return true;
+}
+
+void option_clear(struct config *config, const struct option_row *row)
+{
+	void *place = (char *)config + row->offset;
+
+	if (type_of(row)->keeps == KEEPS_LIST)
+		list_clear(place);
+	else if (type_of(row)->keeps == KEEPS_TEXT)
+		free(*(char **)place);
+	memset(place, 0, row->size);
+}
+
+void option_print(const struct config *config, const struct option_row *row, char *text,
+                  size_t room)
+{
+	const void *place = (const char *)config + row->offset;
+	const struct config_list *list = place;
+	size_t used = 0;
+
+	*text = '\0';
+	switch (type_of(row)->keeps) {
+	case KEEPS_TEXT:
+		snprintf(text, room, "%s", *(char *const *)place);
+		return;
+	case KEEPS_SHARE:
+		snprintf(text, room, "%g", *(const double *)place);
+		return;
+	case KEEPS_LIST:
+		for (unsigned i = 0; i < list->count && used < room; i++)
+			used += (size_t)snprintf(text + used, room - used, "%s%s", i ? ";" : "",
+			                         list->item[i]);
+		return;
+	default:
+		type_of(row)->print(*(const uint64_t *)place, text, room);
+	}
+}
+
+static bool lists_equal(const struct config_list *a, const struct config_list *b)
+{
+	bool equal = a->count == b->count;
+
+	for (unsigned i = 0; equal && i < a->count; i++)
+		equal = !strcmp(a->item[i], b->item[i]);
+	return equal;
+}
+
+bool option_equal(const struct config *a, const struct config *b, const struct option_row *row)
+{
+	const void *x = (const char *)a + row->offset, *y = (const char *)b + row->offset;
+
+	switch (type_of(row)->keeps) {
+	case KEEPS_TEXT:
+		return !strcmp(*(char *const *)x, *(char *const *)y);
+	case KEEPS_LIST:
+		return lists_equal(x, y);
+	default:
+		return !memcmp(x, y, row->size);
+	}
+}

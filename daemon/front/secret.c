@@ -1,0 +1,89 @@
+/* Files of secrets. */
+#include "front/secret.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/log.h"
+
+enum { SIZE_MAX_OF_SECRET = 1 << 20 };
+
+char *secret_path(const char *option, const char *credential)
+{
+	const char *folder = getenv("CREDENTIALS_DIRECTORY");
+	char *path = NULL;
+
+	if (*option)
+		return strdup(option);
+	if (!folder || asprintf(&path, "%s/%s", folder, credential) < 0)
+		return NULL;
+	if (!access(path, F_OK))
+		return path;
+	free(path);
+	return NULL;
+}
+
+/* Why a file cannot be a secret, or NULL. */
+static const char *unfit(const struct stat *status, bool is_private)
+{
+	if (!S_ISREG(status->st_mode))
+		return "it is not a file";
+	if (status->st_size > SIZE_MAX_OF_SECRET)
+		return "it has more than 1 MB";
+	if (is_private && status->st_mode & S_IRWXO)
+		return "others may read or write it: chmod o= takes that from them";
+	return NULL;
+}
+
+static char *read_all(int fd, size_t size)
+{
+	char *text = malloc(size + 1);
+	size_t done = 0;
+	ssize_t part = 1;
+
+	while (text && done < size && part > 0) {
+		part = read(fd, text + done, size - done);
+		done += part > 0 ? (size_t)part : 0;
+	}
+	if (text && done == size) {
+		text[size] = '\0';
+		return text;
+	}
+	if (text && !part)
+		errno = EAGAIN; /* it has become shorter meanwhile */
+	free(text);
+	return NULL;
+}
+
+char *secret_read(const char *option, const char *path, bool is_private, size_t *size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	const char *reason = NULL;
+	struct stat status;
+	char *text = NULL;
+
+	if (fd >= 0 && !fstat(fd, &status)) {
+		reason = unfit(&status, is_private);
+		*size = (size_t)status.st_size;
+		text = reason ? NULL : read_all(fd, *size);
+	}
+	if (reason)
+		log_error("%s=%s: %s", option, path, reason);
+	else if (!text)
+		log_error("%s=%s: %m", option, path);
+	if (fd >= 0)
+		close(fd);
+	return text;
+}
+
+void secret_free(char *text, size_t size)
+{
+	if (text)
+		explicit_bzero(text, size);
+	free(text);
+}

@@ -1,0 +1,282 @@
+/* Tokens: their file, and who shows which. */
+#include "front/tokens.h"
+
+#include <glib.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "front/keyfile.h"
+#include "front/secret.h"
+
+enum { DIGEST = 32, LEAST_LENGTH = 20, MOST_LENGTH = 1024 };
+
+struct token {
+	char name[FAIR_CLIENT_SIZE];
+	uint8_t digest[DIGEST];
+	bool hashed; /* there is a digest */
+	enum priority best;
+	double share;
+};
+
+struct set {
+	struct token *token;
+	unsigned count;
+};
+
+static struct set next, current;
+
+static void set_clear(struct set *set)
+{
+	free(set->token);
+	*set = (struct set){0};
+}
+
+static void digest_of(const char *text, size_t length, uint8_t digest[DIGEST])
+{
+	GChecksum *sum = g_checksum_new(G_CHECKSUM_SHA256);
+	gsize size = DIGEST;
+
+	g_checksum_update(sum, (const guchar *)text, (gssize)length);
+	g_checksum_get_digest(sum, digest, &size);
+	g_checksum_free(sum);
+}
+
+/* In a time that does not tell where they differ. */
+static bool digests_equal(const uint8_t *a, const uint8_t *b)
+{
+	volatile uint8_t differs = 0;
+
+	for (int i = 0; i < DIGEST; i++)
+		differs = (uint8_t)(differs | (a[i] ^ b[i]));
+	return !differs;
+}
+
+static const struct token *find(const struct set *set, const uint8_t digest[DIGEST])
+{
+	const struct token *found = NULL;
+
+	for (unsigned i = 0; i < set->count; i++)
+		if (digests_equal(set->token[i].digest, digest))
+			found = &set->token[i];
+	return found;
+}
+
+static bool parse_digest(struct token *t, const char *text)
+{
+	t->hashed = strlen(text) == (size_t)2 * DIGEST;
+	for (int i = 0; i < DIGEST && t->hashed; i++) {
+		int high = g_ascii_xdigit_value(text[2 * i]);
+		int low = g_ascii_xdigit_value(text[2 * i + 1]);
+
+		t->hashed = high >= 0 && low >= 0;
+		t->digest[i] = (uint8_t)(high << 4 | low);
+	}
+	return t->hashed && !find(&(struct set){next.token, next.count - 1}, t->digest);
+}
+
+static bool parse_class(struct token *t, const char *text)
+{
+	t->best = priority_parse(text);
+	return t->best != PRIORITIES;
+}
+
+static bool parse_share(struct token *t, const char *text)
+{
+	char *end;
+
+	t->share = text[strspn(text, "0123456789.")] ? 0 : g_ascii_strtod(text, &end);
+	return t->share >= 0.01 && t->share <= 100;
+}
+
+static const struct key {
+	const char *name;
+	bool (*parse)(struct token *t, const char *text);
+	const char *valid;
+} keys[] = {
+    {"token-sha256", parse_digest,
+     "64 hexadecimal digits, the SHA-256 of a token that no other section has (convolved "
+     "--hash-token)"},
+    {"class", parse_class, "interactive or batch"},
+    {"share", parse_share, "a number from 0.01 to 100"},
+};
+
+enum { KEYS = sizeof keys / sizeof *keys };
+
+static bool name_valid(const char *name)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	                              "0123456789._-";
+
+	return strlen(name) < FAIR_CLIENT_SIZE && !name[strspn(name, letters)];
+}
+
+static bool add_token(const struct keyfile_entry *entry)
+{
+	struct token *longer = realloc(next.token, (next.count + 1) * sizeof *longer);
+
+	if (!longer) {
+		log_error("%s: no memory", entry->where);
+		return false;
+	}
+	next.token = longer;
+	longer[next.count] = (struct token){.share = 1};
+	snprintf(longer[next.count++].name, FAIR_CLIENT_SIZE, "%s", entry->section);
+	if (name_valid(entry->section))
+		return true;
+	log_error("%s: [%s]: a name has up to %d letters, digits, dots, dashes and underscores",
+	          entry->where, entry->section, FAIR_CLIENT_SIZE - 1);
+	return false;
+}
+
+/* Values are not repeated in messages: one may be a token, by mistake. */
+static bool see_entry(void *context, const struct keyfile_entry *entry)
+{
+	(void)context;
+	if (!entry->key)
+		return add_token(entry);
+	for (int i = 0; i < KEYS; i++) {
+		if (strcmp(keys[i].name, entry->key))
+			continue;
+		if (keys[i].parse(&next.token[next.count - 1], entry->value))
+			return true;
+		log_error("%s: %s of [%s]: valid is %s", entry->where, entry->key, entry->section,
+		          keys[i].valid);
+		return false;
+	}
+	log_error("%s: %s: the keys of a token are token-sha256, class and share", entry->where,
+	          entry->key);
+	return false;
+}
+
+static bool complete(const char *path)
+{
+	bool valid = true;
+
+	if (!next.count)
+		log_error("%s: there is no token in it: each is a section, [NAME]", path);
+	for (unsigned i = 0; i < next.count; i++) {
+		if (next.token[i].hashed)
+			continue;
+		log_error("%s: [%s] has no valid token-sha256; convolved --hash-token prints one",
+		          path, next.token[i].name);
+		valid = false;
+	}
+	return valid && next.count;
+}
+
+bool tokens_read(const struct config *config)
+{
+	char *path = secret_path(config->tokens, "tokens"), *text;
+	bool valid;
+	size_t size = 0;
+
+	set_clear(&next);
+	if (!path)
+		return true;
+	text = secret_read("tokens", path, true, &size);
+	valid = text && keyfile_read(path, text, see_entry, NULL);
+	if (text)
+		valid &= complete(path);
+	secret_free(text, size);
+	free(path);
+	if (!valid)
+		set_clear(&next);
+	return valid;
+}
+
+bool tokens_wanted(void)
+{
+	return next.count;
+}
+
+void tokens_commit(void)
+{
+	set_clear(&current);
+	current = next;
+	next = (struct set){0};
+	if (current.count)
+		log_info("%u tokens", current.count);
+}
+
+void tokens_fini(void)
+{
+	set_clear(&current);
+	set_clear(&next);
+}
+
+/* The token in a header, or NULL. */
+static const char *token_in(const char *authorization)
+{
+	static const char scheme[] = "Bearer ";
+
+	if (!authorization || strncasecmp(authorization, scheme, sizeof scheme - 1))
+		return NULL;
+	authorization += sizeof scheme - 1;
+	return authorization + strspn(authorization, " ");
+}
+
+enum error tokens_admit(const char *authorization, struct job_terms *terms, struct problem *problem)
+{
+	const char *text = token_in(authorization);
+	const struct token *t;
+	uint8_t digest[DIGEST];
+
+	if (!current.count)
+		return ERR_OK;
+	if (!text)
+		return problem_set(problem, ERR_TOKEN_MISSING,
+		                   "send the header `Authorization: Bearer TOKEN`; who runs the "
+		                   "service gives out tokens");
+	digest_of(text, strcspn(text, " \t"), digest);
+	t = find(&current, digest);
+	if (!t)
+		return problem_set(
+		    problem, ERR_TOKEN_UNKNOWN,
+		    "the token in the header Authorization is none of the service's");
+	memcpy(terms->client, t->name, sizeof terms->client);
+	terms->named = true;
+	terms->best = t->best;
+	terms->share = t->share;
+	return ERR_OK;
+}
+
+/* RFC 6750, b64token. */
+static bool token_fit(const char *text)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	                              "0123456789-._~+/";
+	size_t length = strspn(text, letters);
+
+	return length >= LEAST_LENGTH && !text[length + strspn(text + length, "=")];
+}
+
+bool tokens_print_hash(void)
+{
+	char text[MOST_LENGTH + 2] = "";
+	uint8_t digest[DIGEST];
+	bool fit;
+
+	if (isatty(STDIN_FILENO))
+		fputs("Token: ", stderr);
+	if (!fgets(text, sizeof text, stdin))
+		*text = '\0';
+	text[strcspn(text, "\r\n")] = '\0';
+	fit = strlen(text) <= MOST_LENGTH && token_fit(text);
+	if (fit) {
+		digest_of(text, strlen(text), digest);
+		printf("token-sha256=");
+		for (int i = 0; i < DIGEST; i++)
+			printf("%02x", digest[i]);
+		puts("");
+	} else {
+		log_error("--hash-token: a token is a line of %d to %d random letters, digits and "
+		          "-._~+/ (openssl rand -hex 32 makes one)",
+		          LEAST_LENGTH, MOST_LENGTH);
+	}
+	explicit_bzero(text, sizeof text);
+	return fit;
+}

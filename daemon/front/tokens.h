@@ -1,0 +1,38 @@
+/* The tokens that clients show (Authorization: Bearer, RFC 6750), from a key file with one section
+ * each, named by the client:
+ *
+ *   [alice]
+ *   token-sha256=…   the token's SHA-256 in hexadecimal (convolved --hash-token prints this line)
+ *   class=batch      the best class that it may ask for: interactive (the default) or batch
+ *   share=3          its part of the service beside others that work: 0.01 to 100, 1 by default
+ *
+ * Only hashes are kept, here too. Tokens are long random texts, so a plain hash serves. */
+#ifndef FRONT_TOKENS_H
+#define FRONT_TOKENS_H
+
+#include <stdbool.h>
+
+#include "common/error.h"
+#include "front/config.h"
+#include "front/job.h"
+
+/* Reads the file of the configuration, or the credential, as the next set. False: it is invalid,
+ * and the log says why. */
+bool tokens_read(const struct config *config) MUST_CHECK;
+
+/* True if the set that was read last has a token. */
+bool tokens_wanted(void);
+
+/* Puts that set in force. */
+void tokens_commit(void);
+void tokens_fini(void);
+
+/* Names the client by the token in an Authorization header (NULL: there is none), and says what it
+ * may have. Without tokens in force it lets everyone pass. ERR_TOKEN_MISSING, ERR_TOKEN_UNKNOWN. */
+enum error tokens_admit(const char *authorization, struct job_terms *terms,
+                        struct problem *problem) MUST_CHECK;
+
+/* Reads a token from standard input and prints its line of the file. False: it is not fit. */
+bool tokens_print_hash(void) MUST_CHECK;
+
+#endif
