@@ -40,6 +40,14 @@ void answer_header(struct answer *answer, const char *name, const char *format, 
 	answer->header[answer->headers++].value = value;
 }
 
+bool answer_has(const struct answer *answer, const char *name)
+{
+	for (unsigned i = 0; i < answer->headers; i++)
+		if (!strcmp(answer->header[i].name, name))
+			return true;
+	return false;
+}
+
 void answer_piece(struct answer *answer, char *text, size_t size)
 {
 	free(answer->text);

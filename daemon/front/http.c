@@ -49,9 +49,10 @@ struct exchange {
 	enum error form_error; /* met while a part of the form was read */
 	struct problem form_problem;
 	uint64_t discarded;
-	size_t sent;   /* bytes of the present piece of a stream */
-	bool complete; /* its body */
-	bool suspended, close, gone;
+	uint64_t heard; /* loop_now() when the last of it came */
+	size_t sent;    /* bytes of the present piece of a stream */
+	bool complete;  /* its body */
+	bool answered, suspended, close, gone;
 };
 
 /* A client's socket, and the request that is under way on it. */
@@ -71,6 +72,7 @@ static struct {
 static unsigned daemon_count;
 static struct exchange *exchanges;
 static unsigned active; /* how many they are */
+static struct loop_timer stalls;
 static struct client *clients;
 static bool passed; /* the sockets were: who comes in a drain is for the next process */
 static bool draining;
@@ -78,7 +80,8 @@ static unsigned connections;
 
 /* How a message is framed, and what of its headers matters. */
 struct framing {
-	unsigned lengths, hosts;
+	unsigned lengths, hosts, traces;
+	const char *trace; /* the last of them */
 	bool chunked, expects, form, async;
 };
 
@@ -91,6 +94,10 @@ static enum MHD_Result see_header(void *context, enum MHD_ValueKind kind, const 
 	f->lengths += !strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH);
 	f->hosts += !strcasecmp(name, MHD_HTTP_HEADER_HOST);
 	f->chunked |= !strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING);
+	if (!strcasecmp(name, "traceparent") && value) {
+		f->trace = value;
+		f->traces++;
+	}
 	f->expects |= !strcasecmp(name, MHD_HTTP_HEADER_EXPECT);
 	f->async |= !strcasecmp(name, "Prefer") && value && request_prefers_async(value);
 	f->form |= !strcasecmp(name, MHD_HTTP_HEADER_CONTENT_TYPE) && value &&
@@ -167,11 +174,10 @@ static void exchange_suspend(struct exchange *x)
 	MHD_suspend_connection(x->connection);
 }
 
-/* A reload may have changed it since the connection was made, or since the daemon was. */
-static void set_timeout(struct MHD_Connection *connection)
+/* Of silence, after which libmicrohttpd closes the connection; 0: never. */
+static void set_timeout(struct MHD_Connection *connection, uint64_t seconds)
 {
-	MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT,
-	                          (unsigned)config->idle_timeout);
+	MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, (unsigned)seconds);
 }
 
 static void publish(void)
@@ -206,7 +212,10 @@ static struct exchange *exchange_new(struct MHD_Connection *connection, const ch
 		client_of(connection)->exchange = x;
 		client_of(connection)->served = true;
 	}
-	set_timeout(connection);
+	x->heard = loop_now();
+	set_timeout(connection, 0);
+	if (!loop_timer_left(&stalls))
+		loop_timer_start(&stalls, 1000);
 	return x;
 }
 
@@ -290,6 +299,15 @@ static void record(const struct request *r)
 		metric_add(METRIC_REQUESTS_REJECTED, r->answer.reason, NULL, 1);
 }
 
+/* The headers of every answer. */
+static void complete_headers(struct request *r)
+{
+	if (!answer_has(&r->answer, "Server-Timing"))
+		answer_header(&r->answer, "Server-Timing", "total;dur=%.3f",
+		              (double)(loop_now() - r->arrived) * 1e-6);
+	answer_header(&r->answer, "X-Request-Id", "%s", r->id);
+}
+
 static enum MHD_Result exchange_send(struct exchange *x)
 {
 	struct request *r = x->request;
@@ -299,10 +317,9 @@ static enum MHD_Result exchange_send(struct exchange *x)
 
 	if (!response)
 		return MHD_NO;
-	if (!r->job)
-		answer_header(a, "Server-Timing", "total;dur=%.3f",
-		              (double)(loop_now() - r->arrived) * 1e-6);
-	answer_header(a, "X-Request-Id", "%s", r->id);
+	x->answered = true;
+	set_timeout(x->connection, config->idle_timeout);
+	complete_headers(r);
 	if (a->content_type)
 		MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, a->content_type);
 	if (x->close || draining)
@@ -313,6 +330,70 @@ static enum MHD_Result exchange_send(struct exchange *x)
 	MHD_destroy_response(response);
 	record(r);
 	return result;
+}
+
+/* Answers a request in the middle of its body, where libmicrohttpd takes no answer: past it, which
+ * is possible as nothing else is being sent then. The connection ends with it. (Of TLS only the
+ * library could write a record: there the connection is only closed.) */
+static void answer_past(struct exchange *x)
+{
+	struct request *r = x->request;
+	struct answer *a = &r->answer;
+	bool tls = MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+	int fd =
+	    MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+
+	x->answered = true;
+	complete_headers(r);
+	record(r);
+	if (out) {
+		fprintf(out, "HTTP/1.1 %d %s\r\nConnection: close\r\nContent-Type: %s\r\n",
+		        a->status, MHD_get_reason_phrase_for((unsigned)a->status), a->content_type);
+		for (unsigned i = 0; i < a->headers; i++)
+			fprintf(out, "%s: %s\r\n", a->header[i].name, a->header[i].value);
+		fprintf(out, "Content-Length: %zu\r\n\r\n%s", a->text_size, a->text ? a->text : "");
+		if (!fclose(out) && !tls && send(fd, text, size, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+			log_debug("http: the answer %d could not be sent: %m", a->status);
+	}
+	free(text);
+	shutdown(fd, SHUT_RD); /* libmicrohttpd sees the end of it, and closes */
+}
+
+/* Its body has not ended, and no answer has gone out. */
+static bool is_receiving(const struct exchange *x)
+{
+	return !x->complete && !x->answered && !x->suspended && !x->gone;
+}
+
+/* Answers those whose body has stopped coming. libmicrohttpd's own timeout, which would close the
+ * connection without a word, is off while a body comes. */
+static void check_stalls(void *context)
+{
+	uint64_t now = loop_now(), limit = config->idle_timeout * 1000000000u, next = limit;
+	struct problem problem;
+
+	(void)context;
+	for (struct exchange *x = exchanges; x; x = x->next) {
+		uint64_t left = x->heard + limit > now ? x->heard + limit - now : 0;
+
+		if (!is_receiving(x))
+			continue;
+		next = left && left < next ? left : next;
+		if (left)
+			continue;
+		problem_set(&problem, ERR_BODY_TIMEOUT,
+		            "nothing has come for %llu s, and the body is not complete",
+		            (unsigned long long)config->idle_timeout);
+		if (!x->request->answer.status) /* else it was only to be sent after the body */
+			answer_problem(&x->request->answer, ERR_BODY_TIMEOUT, &problem);
+		answer_past(x);
+	}
+	/* A reload may shorten the time at any moment. */
+	if (active)
+		loop_timer_start(&stalls, next / 1000000 < 1000 ? next / 1000000 + 1 : 1000);
 }
 
 /* Two framings in one message let two readers see two messages. */
@@ -361,6 +442,8 @@ static void read_headers(struct exchange *x, struct framing *f)
 		r->announced = 0;
 	r->accept = accept ? strdup(accept) : NULL;
 	name_client(x->connection, r->terms.client);
+	if (f->traces == 1)
+		trace_parse(f->trace, &r->terms.trace);
 	r->multipart = f->form;
 	r->async = f->async;
 }
@@ -398,6 +481,7 @@ static enum MHD_Result exchange_receive(struct exchange *x, const char *data, si
 	struct problem problem;
 	enum error e = ERR_OK;
 
+	x->heard = loop_now();
 	if (r->answer.status || !r->expected) {
 		x->discarded += size;
 		return x->discarded <= DISCARD_MAX ? MHD_YES : MHD_NO;
@@ -538,7 +622,8 @@ static void connection_changed(void *context, struct MHD_Connection *connection,
 	}
 	fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 	*socket_context = client_new(fd); /* without one, its leaving is only noticed later */
-	set_timeout(connection);
+	/* A reload may have changed it since the daemon was made. */
+	set_timeout(connection, config->idle_timeout);
 }
 
 static void log_mhd(void *context, const char *format, va_list args)
@@ -581,7 +666,7 @@ static enum error serve(int socket)
 enum error http_init(const struct config *c)
 {
 	int count = sd_listen_fds(1), socket;
-	enum error e = ERR_OK;
+	enum error e = loop_timer_init(&stalls, check_stalls, NULL);
 
 	config = c;
 	passed = count > 0;
@@ -669,4 +754,5 @@ void http_fini(void)
 		MHD_stop_daemon(daemons[i].mhd);
 	}
 	daemon_count = 0;
+	loop_timer_fini(&stalls);
 }

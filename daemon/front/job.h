@@ -10,6 +10,7 @@
 #include "front/loop.h"
 #include "front/plans.h"
 #include "front/spool.h"
+#include "front/trace.h"
 
 struct codec;
 struct job;
@@ -33,6 +34,7 @@ struct job_terms {
 	enum priority priority;
 	uint64_t deadline; /* loop_now() by which the answer must be complete; 0: no matter when */
 	char client[FAIR_CLIENT_SIZE];
+	struct trace trace; /* for the log */
 };
 
 /* Times in nanoseconds; stages overlap, so they may add up to more than the whole. */

@@ -14,6 +14,7 @@
 #include "front/codecs.h"
 #include "front/config.h"
 #include "front/devices.h"
+#include "front/gauges.h"
 #include "front/http.h"
 #include "front/job.h"
 #include "front/loop.h"
@@ -63,9 +64,13 @@ static void start_drain(void)
  * it: limits are for what comes, workers that are too many finish what they have. */
 static void reload(void)
 {
+	bool valid;
+
 	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)(loop_now() / 1000));
 	log_notice("SIGHUP: reading the configuration again");
-	if (config_reload(&config, argument_count, arguments)) {
+	valid = config_reload(&config, argument_count, arguments);
+	gauges_reloaded(valid);
+	if (valid) {
 		log_init("convolved", (enum log_level)log_level_parse(config.log_level));
 		codecs_reload();
 		devices_reload();
@@ -151,6 +156,7 @@ static enum error start(void)
 		return e;
 	spool_init(&config);
 	admission_init(&config);
+	gauges_init(&config);
 	routes_init(&config);
 	e = store_init(&config, routes_job_ended);
 	if (!e)

@@ -3,6 +3,7 @@
 #include "front/routes.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "front/canary.h"
 #include "front/codecs.h"
 #include "front/devices.h"
+#include "front/gauges.h"
 #include "front/loop.h"
 #include "front/metrics.h"
 
@@ -27,22 +29,53 @@ struct route {
 static const struct config *config;
 static bool draining;
 
+/* A line of the log about a request, with the trace that it belongs to. */
+__attribute__((format(printf, 3, 4))) static void
+log_request(const char *id, const struct trace *trace, const char *format, ...)
+{
+	char text[512], span[TRACE_TEXT_SIZE];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	log_info("request %s%s: %s", id, trace_text(trace, span), text);
+}
+
+/* Stages that the job did not have, as the transfers of a device without memory of its own, are not
+ * counted. */
+static void observe_stages(const struct job_times *t)
+{
+	uint64_t filter = t->reference;
+
+	for (enum kernel k = 0; k < KERNELS; k++)
+		filter += t->kernel[k];
+	const struct {
+		const char *name;
+		uint64_t ns;
+	} stages[] = {{"decode", t->decode},     {"upload", t->upload}, {"filter", filter},
+	              {"download", t->download}, {"encode", t->encode}, {"verify", t->verify}};
+
+	for (size_t i = 0; i < sizeof stages / sizeof *stages; i++)
+		if (stages[i].ns)
+			metric_observe(METRIC_STAGE_DURATION, stages[i].name, NULL,
+			               (double)stages[i].ns * 1e-9);
+}
+
 void routes_job_ended(const char *id, const struct job *job)
 {
 	if (job->error) {
-		log_info("request %s: %d %s: %s", id, error_status(job->error),
-		         error_slug(job->error), job->problem.detail);
+		log_request(id, &job->terms.trace, "%d %s: %s", error_status(job->error),
+		            error_slug(job->error), job->problem.detail);
 		return;
 	}
 	canary_success();
-	metric_observe(METRIC_STAGE_DURATION, "decode", NULL, (double)job->times.decode * 1e-9);
-	metric_observe(METRIC_STAGE_DURATION, "encode", NULL, (double)job->times.encode * 1e-9);
+	observe_stages(&job->times);
 }
 
 void routes_init(const struct config *c)
 {
 	config = c;
-	metric_set(METRIC_BUILD_INFO, PACKAGE_VERSION, NULL, 1);
 }
 
 void routes_drain(void)
@@ -242,9 +275,7 @@ static void get_metrics(struct request *r)
 	size_t size = 0;
 	char *text;
 
-	metric_set(METRIC_SPOOL_BYTES, NULL, NULL, (double)spool_memory());
-	metric_set(METRIC_SPOOLS, "memory", NULL, spool_count(true));
-	metric_set(METRIC_SPOOLS, "file", NULL, spool_count(false));
+	gauges_update(devices_up() > 0 && canary_is_fresh() && !draining);
 	text = metrics_text(&size);
 	answer_text(&r->answer, 200, "text/plain; version=0.0.4; charset=utf-8", text, size);
 }
@@ -551,7 +582,7 @@ void routes_abandon(struct request *r)
 	waiter_leave(&r->waiter);
 	if (r->route->act) /* others may want what it waited for */
 		return;
-	log_info("request %s: the client has gone", r->id);
+	log_request(r->id, &r->terms.trace, "the client has gone");
 	metric_add(METRIC_REQUESTS_REJECTED, "client-gone", NULL, 1);
 	job_forget(r->job);
 	codecs_cancel(r->job, ERR_TIMEOUT, NULL);
