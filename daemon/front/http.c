@@ -133,7 +133,8 @@ static enum MHD_Result see_part(void *context, enum MHD_ValueKind kind, const ch
                                 const char *data, uint64_t offset, size_t size)
 {
 	struct exchange *x = context;
-	bool is_image = file_name || !strcmp(name, "image");
+	/* With curl -F chain=@FILE the parameter has a file's name. */
+	bool is_image = file_name ? strcmp(name, "chain") : !strcmp(name, "image");
 
 	(void)type, (void)encoding;
 	if (x->form_error)

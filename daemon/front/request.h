@@ -81,9 +81,4 @@ enum error request_parse(struct request *request, const char *filter, struct cha
  * means. False after the last. */
 bool request_common_parameter(size_t i, const char **name, const char **text, bool *for_chain);
 
-/* Reads an Accept header into bits of formats and the best of them. NULL or an empty text accepts
- * all. ERR_NOT_ACCEPTABLE if nothing that can be written is accepted. */
-enum error request_parse_accept(const char *accept, uint32_t *formats, uint32_t *best,
-                                struct problem *problem) MUST_CHECK;
-
 #endif

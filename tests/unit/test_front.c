@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "front/accept.h"
 #include "front/admission.h"
 #include "front/config.h"
 #include "front/loop.h"
@@ -248,18 +249,18 @@ static void test_accept(void **state)
 	uint32_t formats, best;
 
 	(void)state;
-	assert_int_equal(request_parse_accept(NULL, &formats, &best, &problem), ERR_OK);
+	assert_int_equal(accept_parse(NULL, &formats, &best, &problem), ERR_OK);
 	assert_int_equal(formats, all);
-	assert_int_equal(request_parse_accept("*/*", &formats, &best, &problem), ERR_OK);
+	assert_int_equal(accept_parse("*/*", &formats, &best, &problem), ERR_OK);
 	assert_int_equal(formats, all);
-	assert_int_equal(request_parse_accept("text/html, image/webp;q=0.5 , image/png;q=0.8",
-	                                      &formats, &best, &problem),
+	assert_int_equal(accept_parse("text/html, image/webp;q=0.5 , image/png;q=0.8", &formats,
+	                              &best, &problem),
 	                 ERR_OK);
 	assert_int_equal(formats, 1u << FORMAT_WEBP | 1u << FORMAT_PNG);
 	assert_int_equal(best, FORMAT_PNG);
-	assert_int_equal(request_parse_accept("image/png;q=0", &formats, &best, &problem),
+	assert_int_equal(accept_parse("image/png;q=0", &formats, &best, &problem),
 	                 ERR_NOT_ACCEPTABLE);
-	assert_int_equal(request_parse_accept("application/json", &formats, &best, &problem),
+	assert_int_equal(accept_parse("application/json", &formats, &best, &problem),
 	                 ERR_NOT_ACCEPTABLE);
 }
 
