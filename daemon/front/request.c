@@ -306,54 +306,21 @@ static enum error parse_deadline(struct reading *r, const char *text, struct pro
 }
 
 /* The parameters that a chain takes, and every filter but for the first few. */
-static const struct common {
-	const char *name;
-	bool for_chain;
-	enum error (*parse)(struct reading *r, const char *text, struct problem *problem);
-	const char *text;
-} commons[] = {
-    {"filters", true, parse_filters, "The filters of a chain, as gaussian=sigma=1.4,sobel"},
-    {"chain", true, parse_json,
-     "The same as JSON, best as a part of a form: [{\"filter\":\"gaussian\",\"sigma\":1.4}]"},
-    {"luma", true, parse_luma, "A chain for the luma alone, after that of filters"},
-    {"chroma", true, parse_chroma, "A chain for the chroma alone, after that of luma"},
-    {"border", false, parse_border,
-     "What lies outside: replicate (the default), reflect, reflect101, wrap or constant; crop: the "
-     "answer is smaller"},
-    {"border_value", false, parse_border_value, "For border=constant; one value, or one a band"},
-    {"roi", false, parse_roi,
-     "x,y,width,height: filter this part as if it were the image; without target it is the answer"},
-    {"target", false, parse_target,
-     "x,y: answer with the whole image, the result placed there and the rest kept"},
-    {"channels", false, parse_channels,
-     "What the filters change: all (the default), color, alpha, red, green, blue, luma or chroma"},
-    {"variant", false, parse_variant,
-     "The kernel that does the filters it can do; or general (those that are always "
-     "there: the same bytes each time); or reference (no device)"},
-    {"format", false, parse_format,
-     "jpeg, png, webp, tiff, gif, ppm or raw; the body's by default"},
-    {"quality", false, parse_quality, "1 to 100, of JPEG and WebP"},
-    {"raw", false, parse_raw, "The body is bare pixels, WIDTHxHEIGHTxBANDS:u8|u16|f32"},
-    {"alpha", false, parse_alpha, "1: the last band of raw pixels is alpha"},
-    {"strip", false, parse_strip, "1: drop the metadata"},
-    {"verify", false, parse_verify, "1: compare every sample with the reference"},
-    {"deadline_ms", false, parse_deadline,
-     "Milliseconds from the first byte within which the answer is wanted: refused with 429 if that "
-     "cannot be, 504 when they are over"},
-    {"priority", false, parse_priority,
-     "interactive (the default), or batch: gets a tenth of the devices while other work waits"},
+static const struct common_parameter commons[] = {
+#define CHAIN                                    true
+#define ANY                                      false
+#define COMMON(name, chain, parse, schema, text) {name, chain, parse, schema, text},
+#include "front/common.def"
+#undef COMMON
+#undef CHAIN
+#undef ANY
 };
 
 enum { COMMONS = sizeof commons / sizeof *commons };
 
-bool request_common_parameter(size_t i, const char **name, const char **text, bool *for_chain)
+const struct common_parameter *request_common_parameter(size_t i)
 {
-	if (i >= COMMONS)
-		return false;
-	*name = commons[i].name;
-	*text = commons[i].text;
-	*for_chain = commons[i].for_chain;
-	return true;
+	return i < COMMONS ? &commons[i] : NULL;
 }
 
 static enum error unknown_parameter(const char *name, const char *text, struct problem *problem)

@@ -26,7 +26,7 @@ REQUESTS = [
     ("GET", "/", b"", 200), ("GET", "/v1/filters", b"", 200), ("GET", "/v1/filters/box", b"", 200),
     ("HEAD", "/v1/filters", b"", 200), ("GET", "/v1/devices", b"", 200),
     ("GET", "/v1/kernels", b"", 200), ("GET", "/metrics", b"", 200), ("GET", "/livez", b"", 200),
-    ("GET", "/readyz?verbose", b"", 200),
+    ("GET", "/readyz?verbose", b"", 200), ("GET", "/openapi.json", b"", 200),
     ("GET", "/nowhere", b"", 404), ("PUT", "/v1/chain", PNG, 405),
     ("GET", "/v1/filters/none", b"", 404), ("GET", "/v1/jobs/0123456789abcdef", b"", 404),
     ("POST", "/v1/filters/box?size=2", PNG, 400), ("POST", "/v1/filters/none", PNG, 404),
