@@ -411,14 +411,21 @@ static json_t *route_parameters(const struct route *route, enum filter filter)
 	return list;
 }
 
+static void to_lower(char *text)
+{
+	for (; *text; text++)
+		*text = (char)tolower((unsigned char)*text);
+}
+
 /* The method and the path with only letters and digits, the rest as '-'. */
 static json_t *operation_id(const struct route *route, const char *path)
 {
 	char id[96];
 
 	snprintf(id, sizeof id, "%s%s", route->method, path);
+	to_lower(id);
 	for (char *at = id; *at; at++)
-		*at = isalnum((unsigned char)*at) ? (char)tolower((unsigned char)*at) : '-';
+		*at = isalnum((unsigned char)*at) ? *at : '-';
 	return json_string(id);
 }
 
@@ -429,32 +436,39 @@ static json_t *route_tag(const char *path)
 	return json_pack("[o]", json_stringn(first, strcspn(first, "/")));
 }
 
+static json_t *make_operation(const struct route *route, const char *path, enum filter filter)
+{
+	bool image = !route->act;
+	json_t *operation =
+	    json_pack("{s:o, s:s, s:o, s:o, s:o}", "operationId", operation_id(route, path),
+	              "summary", image && filter < FILTERS ? filter_text(filter) : route->summary,
+	              "tags", route_tag(path), "parameters", route_parameters(route, filter),
+	              "responses", route_answers(route));
+
+	if (image)
+		json_object_set_new(operation, "requestBody", image_body(filter == FILTERS));
+	return operation;
+}
+
+/* filter: that stands for {name} in the route's path, FILTERS if there is none. */
 static void add_operation(json_t *paths, const struct route *route, enum filter filter)
 {
-	const char *tail = strchr(route->path, '}'),
-	           *name = filter < FILTERS ? filter_name(filter) : "";
-	json_t *operation, *item;
-	char path[96], method[16] = "";
+	const char *tail = strchr(route->path, '}');
+	char path[96], method[16];
+	json_t *item;
 
+	snprintf(method, sizeof method, "%s", route->method);
+	to_lower(method);
 	snprintf(path, sizeof path, "%s", route->path);
 	if (filter < FILTERS)
 		snprintf(path, sizeof path, "%.*s%s%s", (int)strcspn(route->path, "{"), route->path,
-		         name, tail + 1);
-	for (size_t i = 0; route->method[i] && i < sizeof method - 1; i++)
-		method[i] = (char)tolower((unsigned char)route->method[i]);
-	operation = json_pack(
-	    "{s:o, s:s, s:o, s:o, s:o}", "operationId", operation_id(route, path), "summary",
-	    filter < FILTERS && !route->act ? filter_text(filter) : route->summary, "tags",
-	    route_tag(path), "parameters", route_parameters(route, filter), "responses",
-	    route_answers(route));
-	if (!route->act)
-		json_object_set_new(operation, "requestBody", image_body(filter == FILTERS));
+		         filter_name(filter), tail + 1);
 	item = json_object_get(paths, path);
 	if (!item) {
 		item = json_object();
 		json_object_set_new(paths, path, item);
 	}
-	json_object_set_new(item, method, operation);
+	json_object_set_new(item, method, make_operation(route, path, filter));
 }
 
 static json_t *make_paths(void)
