@@ -339,27 +339,20 @@ static enum MHD_Result exchange_send(struct exchange *x)
 static void answer_past(struct exchange *x)
 {
 	struct request *r = x->request;
-	struct answer *a = &r->answer;
 	bool tls = MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
 	int fd =
 	    MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-	char *text = NULL;
+	char *message;
 	size_t size = 0;
-	FILE *out = open_memstream(&text, &size);
 
 	x->answered = true;
 	complete_headers(r);
 	record(r);
-	if (out) {
-		fprintf(out, "HTTP/1.1 %d %s\r\nConnection: close\r\nContent-Type: %s\r\n",
-		        a->status, MHD_get_reason_phrase_for((unsigned)a->status), a->content_type);
-		for (unsigned i = 0; i < a->headers; i++)
-			fprintf(out, "%s: %s\r\n", a->header[i].name, a->header[i].value);
-		fprintf(out, "Content-Length: %zu\r\n\r\n%s", a->text_size, a->text ? a->text : "");
-		if (!fclose(out) && !tls && send(fd, text, size, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-			log_debug("http: the answer %d could not be sent: %m", a->status);
-	}
-	free(text);
+	message = answer_message(&r->answer, MHD_get_reason_phrase_for((unsigned)r->answer.status),
+	                         &size);
+	if (message && !tls && send(fd, message, size, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+		log_debug("http: the answer %d could not be sent: %m", r->answer.status);
+	free(message);
 	shutdown(fd, SHUT_RD); /* libmicrohttpd sees the end of it, and closes */
 }
 

@@ -23,8 +23,9 @@ static const struct config *config;
 static bool draining;
 
 /* A line of the log about a request, with the trace that it belongs to. */
-__attribute__((format(printf, 3, 4))) static void
-log_request(const char *id, const struct trace *trace, const char *format, ...)
+__attribute__((format(printf, 4, 5))) static void log_request(enum log_level level, const char *id,
+                                                              const struct trace *trace,
+                                                              const char *format, ...)
 {
 	char text[512], span[TRACE_TEXT_SIZE];
 	va_list args;
@@ -32,7 +33,7 @@ log_request(const char *id, const struct trace *trace, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
-	log_info("request %s%s: %s", id, trace_text(trace, span), text);
+	log_write(level, "request %s%s: %s", id, trace_text(trace, span), text);
 }
 
 /* Stages that the job did not have, as the transfers of a device without memory of its own, are not
@@ -58,12 +59,16 @@ static void observe_stages(const struct job_times *t)
 void routes_job_ended(const char *id, const struct job *job)
 {
 	if (job->error) {
-		log_request(id, &job->terms.trace, "%d %s: %s", error_status(job->error),
-		            error_slug(job->error), job->problem.detail);
+		log_request(LOG_LEVEL_INFO, id, &job->terms.trace, "%d %s: %s",
+		            error_status(job->error), error_slug(job->error), job->problem.detail);
 		return;
 	}
 	canary_success();
 	observe_stages(&job->times);
+	log_request(LOG_LEVEL_DEBUG, id, &job->terms.trace, "%ux%ux%u %s done in %.3f ms",
+	            job->result.width, job->result.height, job->result.bands,
+	            format_name(job->format),
+	            (double)(job->times.finished - job->times.accepted) * 1e-6);
 }
 
 void routes_init(const struct config *c)
@@ -405,7 +410,7 @@ void routes_abandon(struct request *r)
 	waiter_leave(&r->waiter);
 	if (r->route->act) /* others may want what it waited for */
 		return;
-	log_request(r->id, &r->terms.trace, "the client has gone");
+	log_request(LOG_LEVEL_INFO, r->id, &r->terms.trace, "the client has gone");
 	metric_add(METRIC_REQUESTS_REJECTED, "client-gone", NULL, 1);
 	job_forget(r->job);
 	codecs_cancel(r->job, ERR_TIMEOUT, NULL);

@@ -16,7 +16,8 @@ TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 @pytest.fixture(scope="module")
 def impatient(launch):
     """Who says nothing for a second has lost."""
-    with launch("--idle-timeout", "1", "--codecs", "2", "--max-body", "100000") as service:
+    with launch("--idle-timeout", "1", "--codecs", "2", "--max-body", "100000",
+                "--log-level", "debug") as service:
         yield service
 
 
@@ -60,13 +61,15 @@ def test_server_timing_async(impatient):
 # Traces -------------------------------------------------------------------------------------------
 
 def log_line(service, answer):
-    """The line about the request that has failed."""
+    """The line about the request."""
     number = answer.headers["X-Request-Id"]
-    return poll(lambda: re.search(f".*request {number}.*", service.tail()), 10, "its line")[0]
+    return poll(lambda: re.search(f".*request {number}.*", service.log.read_text()), 10,
+                "its line")[0]
 
 
-def test_trace_is_logged(impatient):
-    answer = impatient.post("/v1/filters/box", b"text",
+@pytest.mark.parametrize("body", [PNG, b"text"])
+def test_trace_is_logged(impatient, body):
+    answer = impatient.post("/v1/filters/box", body,
                             headers={"traceparent": f"00-{TRACE}-{SPAN}-01"})
     assert f" trace={TRACE} span={SPAN}:" in log_line(impatient, answer)
 

@@ -65,7 +65,7 @@ class Prometheus:
         self.port = free_port()
         config = folder / "prometheus.yml"
         config.write_text(json.dumps({
-            "global": {"scrape_interval": "500ms", "evaluation_interval": "1s"},
+            "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
             "rule_files": [str(RULES)],
             "scrape_configs": [{"job_name": "convolved",
                                 "static_configs": [{"targets": [target]}]}]}))
@@ -129,7 +129,7 @@ def panels():
 
 def substituted(expression):
     """As Grafana asks, with everything chosen."""
-    for name, value in (("$__rate_interval", "5s"), ("$instance", ".*"), ("$device", ".*")):
+    for name, value in (("$__rate_interval", "10s"), ("$instance", ".*"), ("$device", ".*")):
         expression = expression.replace(name, value)
     assert "$" not in expression, f"{expression}: a variable that there is not"
     return expression
@@ -202,8 +202,7 @@ def test_rules_are_evaluated(observed):
     assert {rule["name"] for rule in rules} == set(alerts())
     for rule in rules:
         assert rule["health"] == "ok", rule
-        assert rule["state"] == "inactive" or rule["name"] in (
-            "ConvolvedDiskFilling",), rule  # of the machine that the tests run on
+        assert rule["state"] != "firing", rule
 
 
 def test_prometheus_likes_the_metrics(observed):
