@@ -99,6 +99,8 @@ bool log_field_next(const struct log_fields *fields, size_t *i, struct log_field
 			field->text = *(const char *const *)place;
 		else
 			field->number = *(const uint64_t *)place;
+		if (field->text && !*field->text)
+			field->text = NULL;
 		if (field->text || field->number) {
 			++*i;
 			return true;

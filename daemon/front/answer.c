@@ -40,6 +40,33 @@ void answer_header(struct answer *answer, const char *name, const char *format, 
 	answer->header[answer->headers++].value = value;
 }
 
+bool answer_has(const struct answer *answer, const char *name)
+{
+	for (unsigned i = 0; i < answer->headers; i++)
+		if (!strcmp(answer->header[i].name, name))
+			return true;
+	return false;
+}
+
+char *answer_message(const struct answer *answer, const char *reason, size_t *size)
+{
+	char *text = NULL;
+	FILE *out = open_memstream(&text, size);
+
+	if (!out)
+		return NULL;
+	fprintf(out, "HTTP/1.1 %d %s\r\nConnection: close\r\nContent-Type: %s\r\n", answer->status,
+	        reason, answer->content_type);
+	for (unsigned i = 0; i < answer->headers; i++)
+		fprintf(out, "%s: %s\r\n", answer->header[i].name, answer->header[i].value);
+	fprintf(out, "Content-Length: %zu\r\n\r\n%s", answer->text_size,
+	        answer->text ? answer->text : "");
+	if (!fclose(out))
+		return text;
+	free(text);
+	return NULL;
+}
+
 void answer_piece(struct answer *answer, char *text, size_t size)
 {
 	free(answer->text);

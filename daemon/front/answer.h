@@ -3,6 +3,7 @@
 #define FRONT_ANSWER_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,6 +33,13 @@ void answer_fini(struct answer *answer);
 /* Adds a header; the name is kept, the value (printf-style) is copied. */
 void answer_header(struct answer *answer, const char *name, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* True if it has a header of this name. */
+bool answer_has(const struct answer *answer, const char *name);
+
+/* An answer with a text as bytes of HTTP/1.1 that end the connection; the caller frees them.
+ * reason: the phrase of the status. NULL without memory. */
+char *answer_message(const struct answer *answer, const char *reason, size_t *size);
 
 /* Makes it a text; the text (malloc'ed, may be NULL: no memory) is owned from now on. */
 void answer_text(struct answer *answer, int status, const char *content_type, char *text,

@@ -153,6 +153,20 @@ static void publish(const struct device *d)
 	publish_held(d);
 }
 
+/* What is known when the device is up, and the counters whose first increase is to be seen. */
+static void publish_new(const struct device *d)
+{
+	static const char *const directions[] = {"upload", "download"};
+
+	metric_set(METRIC_DEVICE_MEMORY, d->label, NULL, (double)d->memory);
+	metric_add(METRIC_TILES, d->label, NULL, 0);
+	metric_add(METRIC_VERIFIED_SAMPLES, d->label, NULL, 0);
+	for (int i = 0; i < 2; i++) {
+		metric_add(METRIC_TRANSFER_DURATION, directions[i], d->label, 0);
+		metric_add(METRIC_TRANSFER_BYTES, directions[i], d->label, 0);
+	}
+}
+
 static bool send_arena(struct device *d, unsigned i)
 {
 	const struct codec_arena *arena = codec_arena(i);
@@ -243,7 +257,7 @@ static void device_up(struct worker *worker, const struct message_ready *ready)
 	d->startup_ms = ready->startup_ms;
 	d->window = ready->lanes + 1 < WINDOW_MAX ? ready->lanes + 1 : WINDOW_MAX;
 	d->stacks = ready->stack_most > 1;
-	metric_set(METRIC_DEVICE_MEMORY, d->label, NULL, (double)d->memory);
+	publish_new(d);
 	d->programs = (struct message_programs){0};
 	log_event(LOG_LEVEL_INFO,
 	          LOG_FIELDS(.device = d->label, .duration_us = UINT64_C(1000) * d->startup_ms),

@@ -37,19 +37,22 @@ struct exchange {
 	enum error form_error; /* met while a part of the form was read */
 	struct problem form_problem;
 	uint64_t discarded;
-	size_t sent;   /* bytes of the present piece of a stream */
-	bool complete; /* its body */
-	bool suspended, close, gone;
+	uint64_t heard; /* loop_now() when the last of it came */
+	size_t sent;    /* bytes of the present piece of a stream */
+	bool complete;  /* its body */
+	bool answered, suspended, close, gone;
 };
 
 static const struct config *config;
 static struct exchange *exchanges;
 static unsigned active; /* how many they are */
+static struct loop_timer stalls;
 static bool draining;
 
 /* How a message is framed, and what of its headers matters. */
 struct framing {
-	unsigned lengths, hosts;
+	unsigned lengths, hosts, traces;
+	const char *trace; /* the last of them */
 	bool chunked, expects, form, async;
 };
 
@@ -62,6 +65,10 @@ static enum MHD_Result see_header(void *context, enum MHD_ValueKind kind, const 
 	f->lengths += !strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH);
 	f->hosts += !strcasecmp(name, MHD_HTTP_HEADER_HOST);
 	f->chunked |= !strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING);
+	if (!strcasecmp(name, "traceparent") && value) {
+		f->trace = value;
+		f->traces++;
+	}
 	f->expects |= !strcasecmp(name, MHD_HTTP_HEADER_EXPECT);
 	f->async |= !strcasecmp(name, "Prefer") && value && request_prefers_async(value);
 	f->form |= !strcasecmp(name, MHD_HTTP_HEADER_CONTENT_TYPE) && value &&
@@ -97,7 +104,8 @@ static enum MHD_Result see_part(void *context, enum MHD_ValueKind kind, const ch
                                 const char *data, uint64_t offset, size_t size)
 {
 	struct exchange *x = context;
-	bool is_image = file_name || !strcmp(name, "image");
+	/* With curl -F chain=@FILE the parameter has a file's name. */
+	bool is_image = file_name ? strcmp(name, "chain") : !strcmp(name, "image");
 
 	(void)type, (void)encoding;
 	if (x->form_error)
@@ -138,15 +146,15 @@ static void exchange_suspend(struct exchange *x)
 	MHD_suspend_connection(x->connection);
 }
 
-void exchanges_init(const struct config *c)
+/* Of silence, after which libmicrohttpd closes the connection; 0: never. */
+static void set_timeout(struct MHD_Connection *connection, uint64_t seconds)
 {
-	config = c;
+	MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, (unsigned)seconds);
 }
 
 void exchange_set_timeout(struct MHD_Connection *connection)
 {
-	MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT,
-	                          (unsigned)config->idle_timeout);
+	set_timeout(connection, config->idle_timeout);
 }
 
 static void publish(void)
@@ -179,7 +187,10 @@ static struct exchange *exchange_new(const struct listener *listener,
 	exchanges = x;
 	active++;
 	publish();
-	exchange_set_timeout(connection);
+	x->heard = loop_now();
+	set_timeout(connection, 0);
+	if (!loop_timer_left(&stalls))
+		loop_timer_start(&stalls, 1000);
 	if (peer)
 		*peer = (struct peer){.exchange = x, .served = true};
 	return x;
@@ -257,18 +268,28 @@ static struct MHD_Response *make_response(struct exchange *x)
 static void record(const struct request *r)
 {
 	uint64_t ns = loop_now() - r->arrived;
-	char code[8];
+	char code[8], span[TRACE_TEXT_SIZE];
 
 	snprintf(code, sizeof code, "%d", r->answer.status);
 	metric_observe(METRIC_REQUEST_DURATION, routes_name(r), code, (double)ns * 1e-9);
 	log_event(LOG_LEVEL_DEBUG,
 	          LOG_FIELDS(.request = r->id, .route = routes_name(r),
 	                     .status = (uint64_t)r->answer.status, .error = r->answer.reason,
-	                     .duration_us = ns / 1000),
-	          "request %s: %s %s: %d after %.3f ms", r->id, r->method, r->path,
-	          r->answer.status, (double)ns * 1e-6);
+	                     .duration_us = ns / 1000, .trace = r->terms.trace.id,
+	                     .span = r->terms.trace.parent),
+	          "request %s%s: %s %s: %d after %.3f ms", r->id, trace_text(&r->terms.trace, span),
+	          r->method, r->path, r->answer.status, (double)ns * 1e-6);
 	if (r->answer.reason)
 		metric_add(METRIC_REQUESTS_REJECTED, r->answer.reason, NULL, 1);
+}
+
+/* The headers of every answer. */
+static void complete_headers(struct request *r)
+{
+	if (!answer_has(&r->answer, "Server-Timing"))
+		answer_header(&r->answer, "Server-Timing", "total;dur=%.3f",
+		              (double)(loop_now() - r->arrived) * 1e-6);
+	answer_header(&r->answer, "X-Request-Id", "%s", r->id);
 }
 
 static enum MHD_Result exchange_send(struct exchange *x)
@@ -280,10 +301,9 @@ static enum MHD_Result exchange_send(struct exchange *x)
 
 	if (!response)
 		return MHD_NO;
-	if (!r->job)
-		answer_header(a, "Server-Timing", "total;dur=%.3f",
-		              (double)(loop_now() - r->arrived) * 1e-6);
-	answer_header(a, "X-Request-Id", "%s", r->id);
+	x->answered = true;
+	exchange_set_timeout(x->connection);
+	complete_headers(r);
 	if (a->content_type)
 		MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, a->content_type);
 	if (x->close || draining)
@@ -294,6 +314,63 @@ static enum MHD_Result exchange_send(struct exchange *x)
 	MHD_destroy_response(response);
 	record(r);
 	return result;
+}
+
+/* Answers a request in the middle of its body, where libmicrohttpd takes no answer: past it, which
+ * is possible as nothing else is being sent then. The connection ends with it. (Of TLS only the
+ * library could write a record: there the connection is only closed.) */
+static void answer_past(struct exchange *x)
+{
+	struct request *r = x->request;
+	bool tls = MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+	int fd =
+	    MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+	char *message;
+	size_t size = 0;
+
+	x->answered = true;
+	complete_headers(r);
+	record(r);
+	message = answer_message(&r->answer, MHD_get_reason_phrase_for((unsigned)r->answer.status),
+	                         &size);
+	if (message && !tls && send(fd, message, size, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+		log_debug("http: the answer %d could not be sent: %m", r->answer.status);
+	free(message);
+	shutdown(fd, SHUT_RD); /* libmicrohttpd sees the end of it, and closes */
+}
+
+/* Its body has not ended, and no answer has gone out. */
+static bool is_receiving(const struct exchange *x)
+{
+	return !x->complete && !x->answered && !x->suspended && !x->gone;
+}
+
+/* Answers those whose body has stopped coming. libmicrohttpd's own timeout, which would close the
+ * connection without a word, is off while a body comes. */
+static void check_stalls(void *context)
+{
+	uint64_t now = loop_now(), limit = config->idle_timeout * 1000000000u, next = limit;
+	struct problem problem;
+
+	(void)context;
+	for (struct exchange *x = exchanges; x; x = x->next) {
+		uint64_t left = x->heard + limit > now ? x->heard + limit - now : 0;
+
+		if (!is_receiving(x))
+			continue;
+		next = left && left < next ? left : next;
+		if (left)
+			continue;
+		problem_set(&problem, ERR_BODY_TIMEOUT,
+		            "nothing has come for %llu s, and the body is not complete",
+		            (unsigned long long)config->idle_timeout);
+		if (!x->request->answer.status) /* else it was only to be sent after the body */
+			answer_problem(&x->request->answer, ERR_BODY_TIMEOUT, &problem);
+		answer_past(x);
+	}
+	/* A reload may shorten the time at any moment. */
+	if (active)
+		loop_timer_start(&stalls, next / 1000000 < 1000 ? next / 1000000 + 1 : 1000);
 }
 
 /* Two framings in one message let two readers see two messages. */
@@ -343,6 +420,8 @@ static void read_headers(struct exchange *x, struct framing *f)
 	r->accept = accept ? strdup(accept) : NULL;
 	r->authorization = header(x, MHD_HTTP_HEADER_AUTHORIZATION);
 	name_client(x->connection, r->terms.client);
+	if (f->traces == 1)
+		trace_parse(f->trace, &r->terms.trace);
 	r->multipart = f->form;
 	r->async = f->async;
 }
@@ -381,6 +460,7 @@ static enum MHD_Result exchange_receive(struct exchange *x, const char *data, si
 	struct problem problem;
 	enum error e = ERR_OK;
 
+	x->heard = loop_now();
 	if (r->answer.status || !r->expected) {
 		x->discarded += size;
 		return x->discarded <= DISCARD_MAX ? MHD_YES : MHD_NO;
@@ -489,4 +569,15 @@ void exchanges_end(void)
 			answer_problem(&x->request->answer, ERR_DRAINING, NULL);
 		exchange_wake(x);
 	}
+}
+
+enum error exchanges_init(const struct config *c)
+{
+	config = c;
+	return loop_timer_init(&stalls, check_stalls, NULL);
+}
+
+void exchanges_fini(void)
+{
+	loop_timer_fini(&stalls);
 }

@@ -16,7 +16,8 @@ struct peer {
 	bool served;               /* it has sent a request */
 };
 
-void exchanges_init(const struct config *config);
+enum error exchanges_init(const struct config *config) MUST_CHECK;
+void exchanges_fini(void);
 
 /* Gives a connection the present idle-timeout: a reload may have changed it since the daemon, or
  * the connection, was made. */

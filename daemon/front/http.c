@@ -173,10 +173,9 @@ enum error http_init(const struct config *c)
 {
 	struct listener list[LISTENERS_MAX];
 	unsigned count = listener_list(c, list);
-	enum error e = ERR_OK;
+	enum error e = exchanges_init(c);
 
 	config = c;
-	exchanges_init(c);
 	for (unsigned i = 0; !e && i < count; i++) {
 		passed |= list[i].passed;
 		e = listener_open(&list[i], (unsigned)config->socket_mode);
@@ -248,4 +247,5 @@ void http_fini(void)
 		MHD_stop_daemon(daemons[i].mhd);
 	}
 	daemon_count = 0;
+	exchanges_fini();
 }

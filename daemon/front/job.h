@@ -10,6 +10,7 @@
 #include "front/loop.h"
 #include "front/plans.h"
 #include "front/spool.h"
+#include "front/trace.h"
 
 struct codec;
 struct job;
@@ -36,6 +37,7 @@ struct job_terms {
 	bool named;
 	enum priority best; /* the best priority that it may have */
 	double share;       /* its weight beside other clients; 0: 1 */
+	struct trace trace; /* for the log */
 };
 
 /* Times in nanoseconds; stages overlap, so they may add up to more than the whole. */

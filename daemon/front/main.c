@@ -14,6 +14,7 @@
 #include "front/codecs.h"
 #include "front/config.h"
 #include "front/devices.h"
+#include "front/gauges.h"
 #include "front/http.h"
 #include "front/job.h"
 #include "front/journal.h"
@@ -71,9 +72,13 @@ static void start_drain(void)
  * it: limits are for what comes, workers that are too many finish what they have. */
 static void reload(void)
 {
+	bool valid;
+
 	notify_reloading();
 	log_notice("SIGHUP: reading the configuration again");
-	if (config_reload(&config, argument_count, arguments, access_read)) {
+	valid = config_reload(&config, argument_count, arguments, access_read);
+	gauges_reloaded(valid);
+	if (valid) {
 		access_commit();
 		log_configure();
 		codecs_reload();
@@ -161,6 +166,7 @@ static enum error start(void)
 	access_commit();
 	spool_init(&config);
 	admission_init(&config);
+	gauges_init(&config);
 	routes_init(&config);
 	e = store_init(&config, routes_job_ended);
 	if (!e)

@@ -15,7 +15,8 @@ enum metric {
 void metrics_fini(void);
 
 /* Label values: NULL for a label that the metric does not have. Without memory for a new series the
- * value is lost. */
+ * value is lost. Adding 0 makes a series, of a histogram too, so that its first increase is seen.
+ */
 void metric_add(enum metric metric, const char *label1, const char *label2, double value);
 void metric_set(enum metric metric, const char *label1, const char *label2, double value);
 /* Takes away all series of this metric whose first label has this value. */

@@ -9,7 +9,9 @@
 #include <sys/random.h>
 
 #include "common/chain_check.h"
+#include "front/accept.h"
 #include "front/admission.h"
+#include "front/chain_json.h"
 #include "front/loop.h"
 
 struct request *request_new(const char *method, const char *path)
@@ -139,7 +141,7 @@ struct reading {
 	struct message_job *options;
 	struct job_terms *terms;
 	uint64_t arrived;
-	const char *filters, *luma, *chroma, *variant; /* NULL: not given */
+	const char *filters, *json, *luma, *chroma, *variant; /* NULL: not given */
 	const char *channels;
 };
 
@@ -157,6 +159,13 @@ static enum error parse_filters(struct reading *r, const char *text, struct prob
 {
 	(void)problem;
 	r->filters = text;
+	return ERR_OK;
+}
+
+static enum error parse_json(struct reading *r, const char *text, struct problem *problem)
+{
+	(void)problem;
+	r->json = text;
 	return ERR_OK;
 }
 
@@ -301,53 +310,21 @@ static enum error parse_deadline(struct reading *r, const char *text, struct pro
 }
 
 /* The parameters that a chain takes, and every filter but for the first few. */
-static const struct common {
-	const char *name;
-	bool for_chain;
-	enum error (*parse)(struct reading *r, const char *text, struct problem *problem);
-	const char *text;
-} commons[] = {
-    {"filters", true, parse_filters, "The filters of a chain, as gaussian=sigma=1.4,sobel"},
-    {"luma", true, parse_luma, "A chain for the luma alone, after that of filters"},
-    {"chroma", true, parse_chroma, "A chain for the chroma alone, after that of luma"},
-    {"border", false, parse_border,
-     "What lies outside: replicate (the default), reflect, reflect101, wrap or constant; crop: the "
-     "answer is smaller"},
-    {"border_value", false, parse_border_value, "For border=constant; one value, or one a band"},
-    {"roi", false, parse_roi,
-     "x,y,width,height: filter this part as if it were the image; without target it is the answer"},
-    {"target", false, parse_target,
-     "x,y: answer with the whole image, the result placed there and the rest kept"},
-    {"channels", false, parse_channels,
-     "What the filters change: all (the default), color, alpha, red, green, blue, luma or chroma"},
-    {"variant", false, parse_variant,
-     "The kernel that does the filters it can do; or general (those that are always "
-     "there: the same bytes each time); or reference (no device)"},
-    {"format", false, parse_format,
-     "jpeg, png, webp, tiff, gif, ppm or raw; the body's by default"},
-    {"quality", false, parse_quality, "1 to 100, of JPEG and WebP"},
-    {"raw", false, parse_raw, "The body is bare pixels, WIDTHxHEIGHTxBANDS:u8|u16|f32"},
-    {"alpha", false, parse_alpha, "1: the last band of raw pixels is alpha"},
-    {"strip", false, parse_strip, "1: drop the metadata"},
-    {"verify", false, parse_verify, "1: compare every sample with the reference"},
-    {"deadline_ms", false, parse_deadline,
-     "Milliseconds from the first byte within which the answer is wanted: refused with 429 if that "
-     "cannot be, 504 when they are over"},
-    {"priority", false, parse_priority,
-     "interactive (the default, unless the token is for batch work), or batch: gets a tenth of the "
-     "devices while other work waits"},
+static const struct common_parameter commons[] = {
+#define CHAIN                                    true
+#define ANY                                      false
+#define COMMON(name, chain, parse, schema, text) {name, chain, parse, schema, text},
+#include "front/common.def"
+#undef COMMON
+#undef CHAIN
+#undef ANY
 };
 
 enum { COMMONS = sizeof commons / sizeof *commons };
 
-bool request_common_parameter(size_t i, const char **name, const char **text, bool *for_chain)
+const struct common_parameter *request_common_parameter(size_t i)
 {
-	if (i >= COMMONS)
-		return false;
-	*name = commons[i].name;
-	*text = commons[i].text;
-	*for_chain = commons[i].for_chain;
-	return true;
+	return i < COMMONS ? &commons[i] : NULL;
 }
 
 static enum error unknown_parameter(const char *name, const char *text, struct problem *problem)
@@ -388,8 +365,14 @@ static enum error add_filters(const struct reading *r, struct problem *problem)
 {
 	enum error e = ERR_OK;
 
+	if (r->filters && r->json)
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "chain", r->json,
+		                             "filters and chain are two ways to say the same: give "
+		                             "one of them");
 	if (r->filters)
 		e = chain_parse(r->chain, r->filters, problem);
+	else if (r->json)
+		e = chain_parse_json(r->chain, r->json, problem);
 	if (!e && r->channels && !r->chain->count)
 		e = problem_set_parameter(problem, ERR_BAD_PARAMETER, "channels", r->channels,
 		                          "channels is for the filters of filters=, and there are "
@@ -450,56 +433,6 @@ enum error request_parse(struct request *r, const char *filter, struct chain *ch
 	if (!e)
 		e = check_options(options, problem);
 	if (!e)
-		e = request_parse_accept(r->accept, &options->accept, &options->accept_best,
-		                         problem);
+		e = accept_parse(r->accept, &options->accept, &options->accept_best, problem);
 	return e;
-}
-
-/* Writes the media type of one element of an Accept header, without parameters and spaces, and its
- * weight. Returns what follows the element. */
-static const char *next_media_range(const char *at, char type[64], double *weight)
-{
-	size_t element = strcspn(at, ","), length = strcspn(at, ",; \t");
-	const char *q = strstr(at, "q=");
-
-	snprintf(type, 64, "%.*s", (int)(length < 63 ? length : 63), at);
-	*weight = q && q < at + element ? strtod(q + 2, NULL) : 1;
-	at += element;
-	return at + strspn(at, ", \t");
-}
-
-enum error request_parse_accept(const char *accept, uint32_t *formats, uint32_t *best,
-                                struct problem *problem)
-{
-	const uint32_t all = (1u << FORMATS) - 2;
-	double best_weight = 0, weight;
-	char type[64];
-
-	*formats = 0;
-	*best = FORMAT_NONE;
-	if (!accept || !*accept) {
-		*formats = all;
-		return ERR_OK;
-	}
-	for (const char *at = accept + strspn(accept, ", \t"); *at;) {
-		enum format format;
-
-		at = next_media_range(at, type, &weight);
-		if (weight <= 0)
-			continue;
-		if (!strcmp(type, "*/*") || !strcmp(type, "image/*"))
-			*formats |= all;
-		format = format_parse_media_type(type);
-		*formats |= format ? 1u << format : 0;
-		if (format && weight > best_weight) {
-			best_weight = weight;
-			*best = format;
-		}
-	}
-	if (*formats)
-		return ERR_OK;
-	return problem_set_parameter(problem, ERR_NOT_ACCEPTABLE, "Accept", accept,
-	                             "answers are image/jpeg, image/png, image/webp, image/tiff, "
-	                             "image/gif, image/x-portable-anymap or "
-	                             "application/octet-stream (raw pixels)");
 }

@@ -79,13 +79,18 @@ enum error request_write(struct request *request, const void *data, size_t size,
 enum error request_parse(struct request *request, const char *filter, struct chain *chain,
                          struct problem *problem) MUST_CHECK;
 
-/* The i-th parameter that every filter takes, or (for_chain) that only a chain takes, and what it
- * means. False after the last. */
-bool request_common_parameter(size_t i, const char **name, const char **text, bool *for_chain);
+struct reading;
 
-/* Reads an Accept header into bits of formats and the best of them. NULL or an empty text accepts
- * all. ERR_NOT_ACCEPTABLE if nothing that can be written is accepted. */
-enum error request_parse_accept(const char *accept, uint32_t *formats, uint32_t *best,
-                                struct problem *problem) MUST_CHECK;
+/* A parameter that every filter takes, or (for_chain) that only a chain takes. */
+struct common_parameter {
+	const char *name;
+	bool for_chain;
+	enum error (*parse)(struct reading *reading, const char *text, struct problem *problem);
+	const char *schema; /* of its value: JSON Schema with ' for " */
+	const char *text;   /* what it means */
+};
+
+/* The i-th of them, or NULL after the last. */
+const struct common_parameter *request_common_parameter(size_t i);
 
 #endif

@@ -2,7 +2,7 @@
  * the request's argument. */
 #include "front/routes.h"
 
-#include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,19 +11,14 @@
 #include "front/admission.h"
 #include "front/async.h"
 #include "front/canary.h"
+#include "front/catalogue.h"
 #include "front/codecs.h"
 #include "front/devices.h"
+#include "front/gauges.h"
 #include "front/loop.h"
 #include "front/metrics.h"
+#include "front/openapi.h"
 #include "front/tokens.h"
-
-struct route {
-	const char *method;
-	const char *path; /* also in metrics */
-	/* Answers a request without body, or leaves it without an answer and is called again when
-	 * its waiter is woken. NULL: the request carries an image. */
-	void (*act)(struct request *request);
-};
 
 static const struct config *config;
 static bool draining;
@@ -44,19 +39,40 @@ static void name_devices(const struct job *job, char *text, size_t room)
 static void log_job(const char *id, const struct job *job)
 {
 	uint64_t us = (job->times.finished - job->times.accepted) / 1000;
-	char devices[256];
+	char devices[256], span[TRACE_TEXT_SIZE];
 
 	name_devices(job, devices, sizeof devices);
 	log_event(LOG_LEVEL_INFO,
 	          LOG_FIELDS(.job = job->id, .request = id, .duration_us = us,
 	                     .device = *devices ? devices : NULL, .tiles = job->tiles_done,
 	                     .status = (uint64_t)(job->error ? error_status(job->error) : 200),
-	                     .error = job->error ? error_slug(job->error) : NULL),
-	          "request %s: job %llu %s%s after %.3f ms%s%s%s%s", id,
-	          (unsigned long long)job->id, job->error ? "has failed: " : "is done",
-	          job->error ? error_slug(job->error) : "", (double)us * 1e-3,
-	          *devices ? " on " : "", devices, job->error ? ": " : "",
+	                     .error = job->error ? error_slug(job->error) : NULL,
+	                     .trace = job->terms.trace.id, .span = job->terms.trace.parent),
+	          "request %s%s: job %llu %s%s after %.3f ms%s%s%s%s", id,
+	          trace_text(&job->terms.trace, span), (unsigned long long)job->id,
+	          job->error ? "has failed: " : "is done", job->error ? error_slug(job->error) : "",
+	          (double)us * 1e-3, *devices ? " on " : "", devices, job->error ? ": " : "",
 	          job->error ? job->problem.detail : "");
+}
+
+/* Stages that the job did not have, as the transfers of a device without memory of its own, are not
+ * counted. */
+static void observe_stages(const struct job_times *t)
+{
+	uint64_t filter = t->reference;
+
+	for (enum kernel k = 0; k < KERNELS; k++)
+		filter += t->kernel[k];
+	const struct {
+		const char *name;
+		uint64_t ns;
+	} stages[] = {{"decode", t->decode},     {"upload", t->upload}, {"filter", filter},
+	              {"download", t->download}, {"encode", t->encode}, {"verify", t->verify}};
+
+	for (size_t i = 0; i < sizeof stages / sizeof *stages; i++)
+		if (stages[i].ns)
+			metric_observe(METRIC_STAGE_DURATION, stages[i].name, NULL,
+			               (double)stages[i].ns * 1e-9);
 }
 
 void routes_job_ended(const char *id, const struct job *job)
@@ -65,14 +81,12 @@ void routes_job_ended(const char *id, const struct job *job)
 	if (job->error)
 		return;
 	canary_success();
-	metric_observe(METRIC_STAGE_DURATION, "decode", NULL, (double)job->times.decode * 1e-9);
-	metric_observe(METRIC_STAGE_DURATION, "encode", NULL, (double)job->times.encode * 1e-9);
+	observe_stages(&job->times);
 }
 
 void routes_init(const struct config *c)
 {
 	config = c;
-	metric_set(METRIC_BUILD_INFO, PACKAGE_VERSION, NULL, 1);
 }
 
 void routes_drain(void)
@@ -80,201 +94,12 @@ void routes_drain(void)
 	draining = true;
 }
 
-/* A number that is not one (no default, no bound) is null in JSON. */
-static json_t *json_number_or_null(double number)
-{
-	return isfinite(number) ? json_real(number) : json_null();
-}
-
-/* A choice's default is its word, others' a number. */
-static json_t *parameter_default(const struct parameter *p)
-{
-	const char *word = p->unit;
-
-	if (p->type != PARAMETER_CHOICE)
-		return json_number_or_null(p->standard);
-	for (int i = (int)p->standard; i > 0; i--)
-		word += strcspn(word, "|") + 1;
-	return json_stringn(word, strcspn(word, "|"));
-}
-
-static json_t *parameter_choices(const struct parameter *p)
-{
-	json_t *choices = json_array();
-
-	for (const char *word = p->unit; *word;) {
-		size_t length = strcspn(word, "|");
-
-		json_array_append_new(choices, json_stringn(word, length));
-		word += length + (word[length] == '|');
-	}
-	return choices;
-}
-
-static json_t *describe_parameter(const struct parameter *p)
-{
-	static const char *const types[] = {"number", "integer", "odd", "choice", "matrix"};
-	json_t *json = json_pack("{s:s, s:s, s:s, s:o}", "name", p->name, "type", types[p->type],
-	                         "text", p->text, "default", parameter_default(p));
-
-	if (p->type == PARAMETER_CHOICE) {
-		json_object_set_new(json, "choices", parameter_choices(p));
-		return json;
-	}
-	json_object_set_new(json, "unit", json_string(p->unit));
-	json_object_set_new(json, "least", json_number_or_null(p->least));
-	json_object_set_new(json, "most", json_number_or_null(p->most));
-	return json;
-}
-
-static json_t *describe_filter(enum filter filter)
-{
-	json_t *parameters = json_array();
-	const struct parameter *p;
-
-	for (size_t i = 0; (p = filter_parameter(filter, i)); i++)
-		json_array_append_new(parameters, describe_parameter(p));
-	return json_pack("{s:s, s:s, s:o}", "name", filter_name(filter), "text",
-	                 filter_text(filter), "parameters", parameters);
-}
-
-/* The parameters beside those of single filters. */
-static json_t *describe_common(void)
-{
-	json_t *list = json_array();
-	const char *name, *text;
-	bool for_chain;
-
-	for (size_t i = 0; request_common_parameter(i, &name, &text, &for_chain); i++)
-		json_array_append_new(list, json_pack("{s:s, s:s, s:b}", "name", name, "text", text,
-		                                      "chain_only", for_chain));
-	return list;
-}
-
-static void get_filters(struct request *r)
-{
-	json_t *list = json_array();
-
-	for (enum filter f = 0; f < FILTERS; f++)
-		json_array_append_new(list, describe_filter(f));
-	answer_json(&r->answer, 200,
-	            json_pack("{s:o, s:o}", "filters", list, "common", describe_common()));
-}
-
-/* Answers that there is no such filter, and which name is near. */
-static void answer_unknown_filter(struct request *r)
-{
-	struct problem problem;
-
-	problem_set_parameter(&problem, ERR_UNKNOWN_FILTER, "filter", r->argument,
-	                      "did you mean %s? GET /v1/filters lists them all",
-	                      filter_name(filter_nearest(r->argument)));
-	answer_problem(&r->answer, ERR_UNKNOWN_FILTER, &problem);
-}
-
-static void get_filter(struct request *r)
-{
-	enum filter f = filter_parse(r->argument);
-
-	if (f == FILTERS)
-		answer_unknown_filter(r);
-	else
-		answer_json(&r->answer, 200, describe_filter(f));
-}
-
-static json_t *describe_device(const struct device *d)
-{
-	static const char *const types[] = {"none", "cpu", "gpu", "accelerator"};
-
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:i, s:i}", "id", d->label,
-	                 "name", d->name, "driver", d->driver, "type", types[d->type], "state",
-	                 device_state_name(device_state(d)), "memory_bytes", (json_int_t)d->memory,
-	                 "tiles_done", (json_int_t)d->tiles, "tiles_in_flight",
-	                 (json_int_t)d->held_count, "restarts", (json_int_t)d->worker.restarts,
-	                 "startup_ms", (int)d->startup_ms, "pid", (int)d->worker.pid);
-}
-
-static void get_devices(struct request *r)
-{
-	json_t *list = json_array();
-
-	for (unsigned i = 0; i < devices_count(); i++)
-		if (device_state(device_get(i)) != DEVICE_REMOVED)
-			json_array_append_new(list, describe_device(device_get(i)));
-	answer_json(&r->answer, 200, json_pack("{s:o}", "devices", list));
-}
-
-static json_t *describe_kernel(const struct metric_summary *s)
-{
-	double bytes = metric_value(METRIC_KERNEL_BYTES, s->label1, s->label2);
-
-	return json_pack("{s:s, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:f}", "kernel",
-	                 s->label1, "device", s->label2, "count", (json_int_t)s->count, "total_s",
-	                 s->total, "min_s", s->min, "p50_s", s->p50, "p90_s", s->p90, "p99_s",
-	                 s->p99, "max_s", s->max, "bytes", (json_int_t)bytes, "gb_per_s",
-	                 s->total > 0 ? bytes / s->total * 1e-9 : 0.0);
-}
-
-static json_t *describe_candidate(const struct message_choice *c, unsigned i)
-{
-	double ns = (double)c->candidate[i].ns;
-	char shape[48];
-
-	snprintf(shape, sizeof shape, "%ux%u by %ux%u", c->candidate[i].x, c->candidate[i].y,
-	         c->candidate[i].group_x, c->candidate[i].group_y);
-	return json_pack("{s:s, s:s, s:o}", "variant", kernel_name(c->candidate[i].kernel), "shape",
-	                 shape, "ns_per_sample",
-	                 ns > 0 && c->samples ? json_real(ns / (double)c->samples) : json_null());
-}
-
-/* What a device's tuner chose for one kind of work, and the times that say why. */
-static json_t *describe_choice(const struct device *d, const struct message_choice *c)
-{
-	json_t *candidates = json_array();
-
-	for (unsigned i = 0; i < c->count; i++)
-		json_array_append_new(candidates, describe_candidate(c, i));
-	return json_pack("{s:s, s:s, s:s, s:i, s:o}", "device", d->label, "work", c->work,
-	                 "variant", kernel_name(c->candidate[c->chosen].kernel), "chosen",
-	                 (int)c->chosen, "candidates", candidates);
-}
-
-static json_t *describe_variant(enum kernel kernel)
-{
-	static const char *const origins[] = {"general", "special", "classic"};
-	const struct kernel_row *row = kernel_row(kernel);
-
-	return json_pack("{s:s, s:s, s:s}", "name", row->name, "origin", origins[row->origin],
-	                 "text", row->text);
-}
-
-static void get_kernels(struct request *r)
-{
-	struct metric_summary s;
-	json_t *kernels = json_array(), *choices = json_array(), *variants = json_array();
-
-	for (size_t i = 0; metric_summary(METRIC_KERNEL_DURATION, i, &s); i++)
-		json_array_append_new(kernels, describe_kernel(&s));
-	for (unsigned i = 0; i < devices_count(); i++)
-		for (unsigned j = 0; j < device_get(i)->choice_count; j++)
-			json_array_append_new(
-			    choices, describe_choice(device_get(i), &device_get(i)->choices[j]));
-	for (enum kernel k = 0; k < KERNELS; k++)
-		if (kernel_row(k)->operations)
-			json_array_append_new(variants, describe_variant(k));
-	answer_json(&r->answer, 200,
-	            json_pack("{s:o, s:o, s:o}", "kernels", kernels, "choices", choices, "variants",
-	                      variants));
-}
-
 static void get_metrics(struct request *r)
 {
 	size_t size = 0;
 	char *text;
 
-	metric_set(METRIC_SPOOL_BYTES, NULL, NULL, (double)spool_memory());
-	metric_set(METRIC_SPOOLS, "memory", NULL, spool_count(true));
-	metric_set(METRIC_SPOOLS, "file", NULL, spool_count(false));
+	gauges_update(devices_up() > 0 && canary_is_fresh() && !draining);
 	text = metrics_text(&size);
 	answer_text(&r->answer, 200, "text/plain; version=0.0.4; charset=utf-8", text, size);
 }
@@ -319,26 +144,38 @@ static void get_index(struct request *r)
 	    "'http://HOST/v1/filters/gaussian'\n"
 	    "    GET or DELETE /v1/jobs/ID?wait=SECONDS, GET /v1/jobs/ID/result?wait=SECONDS, "
 	    "GET /v1/jobs/ID/events\n"
-	    "GET /v1/filters /v1/devices /v1/kernels /metrics /livez /readyz\n";
+	    "GET /v1/filters /v1/devices /v1/kernels /metrics /livez /readyz /openapi.json\n";
 
 	answer_text(&r->answer, 200, "text/plain; charset=utf-8", strdup(text), sizeof text - 1);
 }
 
 static const struct route routes[] = {
-    {"POST", "/v1/filters/{name}", NULL},
-    {"POST", "/v1/chain", NULL},
-    {"GET", "/v1/filters", get_filters},
-    {"GET", "/v1/filters/{name}", get_filter},
-    {"GET", "/v1/jobs/{id}", async_get_job},
-    {"DELETE", "/v1/jobs/{id}", async_delete_job},
-    {"GET", "/v1/jobs/{id}/result", async_get_result},
-    {"GET", "/v1/jobs/{id}/events", async_get_events},
-    {"GET", "/v1/devices", get_devices},
-    {"GET", "/v1/kernels", get_kernels},
-    {"GET", "/metrics", get_metrics},
-    {"GET", "/livez", get_livez},
-    {"GET", "/readyz", get_readyz},
-    {"GET", "/", get_index},
+    {"POST", "/v1/filters/{name}", NULL, "Filter an image by one filter", "", "Image Accepted",
+     "400 406 408 413 415 422 429 500 503 504"},
+    {"POST", "/v1/chain", NULL, "Filter an image by several filters, one after another", "",
+     "Image Accepted", "400 404 406 408 413 415 422 429 500 503 504"},
+    {"GET", "/v1/filters", catalogue_get_filters, "All filters and their parameters", "", "Filters",
+     ""},
+    {"GET", "/v1/filters/{name}", catalogue_get_filter, "One filter and its parameters", "",
+     "Filter", ""},
+    {"GET", "/v1/jobs/{id}", async_get_job, "State and progress of an asynchronous job", "wait",
+     "Job", "400 404"},
+    {"DELETE", "/v1/jobs/{id}", async_delete_job, "Cancel a job, or forget one that has ended", "",
+     "Deleted", "404"},
+    {"GET", "/v1/jobs/{id}/result", async_get_result, "What the POST would have been answered",
+     "wait", "Image", "400 404 409 410 415 422 500 503 504 507"},
+    {"GET", "/v1/jobs/{id}/events", async_get_events, "The job's progress as it happens", "",
+     "Events", "404"},
+    {"GET", "/v1/devices", catalogue_get_devices, "The OpenCL devices", "", "Devices", ""},
+    {"GET", "/v1/kernels", catalogue_get_kernels,
+     "Times of every kernel on every device, what the tuner chose, all variants", "", "Kernels",
+     ""},
+    {"GET", "/metrics", get_metrics, "Metrics in the text format of Prometheus", "", "Text", ""},
+    {"GET", "/livez", get_livez, "Whether the service lives", "", "Text", ""},
+    {"GET", "/readyz", get_readyz, "Whether an image has recently passed the whole way", "verbose",
+     "Text NotReady", ""},
+    {"GET", "/openapi.json", openapi_get, "This document", "", "Document", ""},
+    {"GET", "/", get_index, "A few words for whoever looks around", "", "Text", ""},
 };
 
 enum { ROUTES = sizeof routes / sizeof *routes };
@@ -351,6 +188,10 @@ static const struct {
 } monitoring[] = {{get_metrics, false}, {get_livez, true}, {get_readyz, true}};
 
 enum { MONITORING = sizeof monitoring / sizeof *monitoring };
+const struct route *routes_get(size_t i)
+{
+	return i < ROUTES ? &routes[i] : NULL;
+}
 
 /* The argument in a path under a route and its length ("" if it has none), or NULL if it is not the
  * route's. */
@@ -523,7 +364,7 @@ void routes_begin(struct request *r)
 		return;
 	}
 	if (*r->argument && filter_parse(r->argument) == FILTERS) {
-		answer_unknown_filter(r);
+		catalogue_unknown_filter(r);
 		return;
 	}
 	e = admit(r, &problem);
@@ -605,11 +446,16 @@ void routes_resume(struct request *r)
 
 void routes_abandon(struct request *r)
 {
+	char span[TRACE_TEXT_SIZE];
+
 	waiter_leave(&r->waiter);
 	if (r->route->act) /* others may want what it waited for */
 		return;
-	log_event(LOG_LEVEL_INFO, LOG_FIELDS(.request = r->id, .job = r->job->id),
-	          "request %s: the client has gone", r->id);
+	trace_text(&r->terms.trace, span);
+	log_event(LOG_LEVEL_INFO,
+	          LOG_FIELDS(.request = r->id, .job = r->job->id, .trace = r->terms.trace.id,
+	                     .span = r->terms.trace.parent),
+	          "request %s%s: the client has gone", r->id, span);
 	metric_add(METRIC_REQUESTS_REJECTED, "client-gone", NULL, 1);
 	job_forget(r->job);
 	codecs_cancel(r->job, ERR_TIMEOUT, NULL);

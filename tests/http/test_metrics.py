@@ -1,7 +1,11 @@
 """What the service says of itself, against what a client counted."""
 import math
+import os
+import pathlib
+import re
 import shutil
 import subprocess
+import time
 
 import pytest
 
@@ -109,7 +113,7 @@ def test_names(fresh):
                 "tiles_queued": "gauge", "tiles_in_flight": "gauge", "device_up": "gauge",
                 "device_memory_bytes": "gauge", "worker_restarts_total": "counter",
                 "tile_retries_total": "counter", "program_builds_total": "counter",
-                "build_info": "gauge"}
+                "verify_mismatches_total": "counter", "build_info": "gauge"}
     assert {name: types.get(name) for name in promised} == promised
     devices = {labels["device"] for labels, _ in metrics.samples("convolved_device_up")}
     assert len(devices) >= 1 and metrics.total("convolved_device_up") == len(devices)
@@ -118,6 +122,57 @@ def test_names(fresh):
     assert metrics.total("convolved_tile_retries_total") == 0
     info = metrics.samples("convolved_build_info")
     assert len(info) == 1 and info[0][1] == 1 and info[0][0]["version"]
+
+
+def test_processes(fresh):
+    """Those of the service and their memory, its descriptors and its age, as /proc has them."""
+    metrics = fresh.metrics()
+    workers = {kind: fresh.workers(kind) for kind in ("codec", "device")}
+    for kind, processes in {**workers, "front": [fresh]}.items():
+        assert metrics.total("convolved_processes", process=kind) == len(processes)
+        assert 100e3 < metrics.total("convolved_process_memory_bytes", process=kind) < 4e9
+    front = pathlib.Path(f"/proc/{fresh.process.pid}")
+    assert abs(metrics.total("convolved_process_open_fds") - len(os.listdir(front / "fd"))) <= 3
+    limit = int(re.search(r"Max open files +(\d+)", (front / "limits").read_text())[1])
+    assert metrics.total("convolved_process_max_fds") == limit
+    assert 0 < time.time() - metrics.total("convolved_process_start_time_seconds") < 3600
+    used = metrics.total("convolved_front_cpu_seconds_total")
+    assert 0 < used < 600
+    fresh.post("/v1/filters/box", PNG)
+    assert fresh.metrics().total("convolved_front_cpu_seconds_total") > used
+
+
+def test_a_killed_worker_is_missed(launch):
+    with launch("--codecs", "2") as service:
+        service.workers("codec")[0].kill()
+        poll(lambda: service.metrics().total("convolved_worker_restarts_total", worker="codec",
+                                             reason="killed") == 1, 20, "its end")
+        poll(lambda: service.metrics().total("convolved_processes", process="codec") == 2, 20,
+             "a new one")
+
+
+def test_limits_and_folders(fresh):
+    metrics = fresh.metrics()
+    assert metrics.total("convolved_ready") == 1
+    assert metrics.total("convolved_jobs_limit") == 64
+    assert metrics.total("convolved_spool_memory_limit_bytes") == 1 << 30
+    for folder, path in (("cache", fresh.cache), ("state", fresh.state)):
+        disk = shutil.disk_usage(path)
+        assert metrics.total("convolved_folder_size_bytes", folder=folder) == disk.total
+        assert math.isclose(metrics.total("convolved_folder_free_bytes", folder=folder), disk.free,
+                            rel_tol=0.2)
+
+
+def test_counters_start_at_zero(launch):
+    """Or the first increase would be seen by nobody's rate()."""
+    with launch("--codecs", "1") as service:
+        metrics = service.metrics()
+        for reason in ("bad-parameter", "queue-full", "input-output", "client-gone"):
+            assert metrics.samples("convolved_requests_rejected_total", reason=reason)[0][1] == 0
+        for device in service.get("/v1/devices").json()["devices"]:
+            for name in ("convolved_tiles_total", "convolved_verified_samples_total",
+                         "convolved_transfer_bytes_total"):
+                assert metrics.samples(name, device=device["id"]), name
 
 
 def test_transfers(fresh):

@@ -4,6 +4,7 @@ import re
 import signal
 import socket
 import subprocess
+import time
 
 import pytest
 
@@ -153,6 +154,24 @@ def test_invalid(reloadable, text, says):
         assert service.filter(IMAGES[0], FILTERS).status == 200
         log = reload(service, "codecs=1\nmax-jobs=8\n")
         assert re.findall(r"(\S+): \S+ -> (\S+)", log) == [("max-jobs", "8")]
+
+
+def test_metrics_say_how_it_went(reloadable):
+    """1 and the time of a good one; 0, and the time stays, after a bad one."""
+    def gauges(service):
+        metrics = service.metrics()
+        return (metrics.total("convolved_config_last_reload_successful"),
+                metrics.total("convolved_config_last_reload_success_timestamp_seconds"))
+
+    with reloadable("codecs=1\n") as service:
+        good, first = gauges(service)
+        assert good == 1 and abs(first - time.time()) < 120
+        reload(service, "codecs=x\n", "stays as it was")
+        assert gauges(service) == (0, first)
+        reload(service, "codecs=1\nmax-jobs=9\n")
+        good, last = gauges(service)
+        assert good == 1 and last > first
+        assert service.metrics().total("convolved_jobs_limit") == 9
 
 
 def test_missing_file(reloadable):

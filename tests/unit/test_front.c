@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "front/accept.h"
 #include "front/admission.h"
 #include "front/config.h"
 #include "front/listener.h"
@@ -273,24 +274,54 @@ static void test_request_no_filters(void **state)
 	free(chain);
 }
 
+static void test_trace(void **state)
+{
+	static const char id[] = "4bf92f3577b34da6a3ce929d0e0e4736", parent[] = "00f067aa0ba902b7";
+	static const char good[] = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+	struct trace trace;
+	char text[80], line[TRACE_TEXT_SIZE];
+
+	(void)state;
+	assert_true(trace_parse(good, &trace));
+	assert_string_equal(trace.id, id);
+	assert_string_equal(trace.parent, parent);
+	assert_string_equal(trace_text(&trace, line),
+	                    " trace=4bf92f3577b34da6a3ce929d0e0e4736 span=00f067aa0ba902b7");
+	/* A later version may go on; this one may not. */
+	snprintf(text, sizeof text, "cc%s-what-comes", good + 2);
+	assert_true(trace_parse(text, &trace));
+	snprintf(text, sizeof text, "cc%s.what-comes", good + 2);
+	assert_false(trace_parse(text, &trace));
+	snprintf(text, sizeof text, "%s-", good);
+	assert_false(trace_parse(text, &trace));
+	for (size_t i = 0; i < sizeof good - 1; i++) {
+		snprintf(text, sizeof text, "%s", good);
+		text[i] = text[i] == '-' ? '0' : 'g';
+		assert_false(trace_parse(text, &trace));
+		snprintf(text, sizeof text, "%.*s", (int)i, good);
+		assert_false(trace_parse(text, &trace));
+	}
+	assert_string_equal(trace_text(&trace, line), "");
+}
+
 static void test_accept(void **state)
 {
 	const uint32_t all = (1u << FORMATS) - 2;
 	uint32_t formats, best;
 
 	(void)state;
-	assert_int_equal(request_parse_accept(NULL, &formats, &best, &problem), ERR_OK);
+	assert_int_equal(accept_parse(NULL, &formats, &best, &problem), ERR_OK);
 	assert_int_equal(formats, all);
-	assert_int_equal(request_parse_accept("*/*", &formats, &best, &problem), ERR_OK);
+	assert_int_equal(accept_parse("*/*", &formats, &best, &problem), ERR_OK);
 	assert_int_equal(formats, all);
-	assert_int_equal(request_parse_accept("text/html, image/webp;q=0.5 , image/png;q=0.8",
-	                                      &formats, &best, &problem),
+	assert_int_equal(accept_parse("text/html, image/webp;q=0.5 , image/png;q=0.8", &formats,
+	                              &best, &problem),
 	                 ERR_OK);
 	assert_int_equal(formats, 1u << FORMAT_WEBP | 1u << FORMAT_PNG);
 	assert_int_equal(best, FORMAT_PNG);
-	assert_int_equal(request_parse_accept("image/png;q=0", &formats, &best, &problem),
+	assert_int_equal(accept_parse("image/png;q=0", &formats, &best, &problem),
 	                 ERR_NOT_ACCEPTABLE);
-	assert_int_equal(request_parse_accept("application/json", &formats, &best, &problem),
+	assert_int_equal(accept_parse("application/json", &formats, &best, &problem),
 	                 ERR_NOT_ACCEPTABLE);
 }
 
@@ -461,21 +492,14 @@ static void test_loop_unwatch(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_config_flags),
-	    cmocka_unit_test(test_config_invalid),
-	    cmocka_unit_test(test_config_file),
-	    cmocka_unit_test(test_listen),
-	    cmocka_unit_test(test_tokens),
-	    cmocka_unit_test(test_request_parse),
-	    cmocka_unit_test(test_request_invalid),
-	    cmocka_unit_test(test_accept),
-	    cmocka_unit_test(test_admission),
-	    cmocka_unit_test(test_spool),
-	    cmocka_unit_test(test_drain_rate),
-	    cmocka_unit_test(test_metrics),
-	    cmocka_unit_test(test_loop_unwatch),
-	    cmocka_unit_test(test_request_parts),
-	    cmocka_unit_test(test_request_no_filters),
+	    cmocka_unit_test(test_config_flags),    cmocka_unit_test(test_config_invalid),
+	    cmocka_unit_test(test_config_file),     cmocka_unit_test(test_listen),
+	    cmocka_unit_test(test_tokens),          cmocka_unit_test(test_request_parse),
+	    cmocka_unit_test(test_request_invalid), cmocka_unit_test(test_trace),
+	    cmocka_unit_test(test_accept),          cmocka_unit_test(test_admission),
+	    cmocka_unit_test(test_spool),           cmocka_unit_test(test_drain_rate),
+	    cmocka_unit_test(test_metrics),         cmocka_unit_test(test_loop_unwatch),
+	    cmocka_unit_test(test_request_parts),   cmocka_unit_test(test_request_no_filters),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,193 @@
+/* The catalogue: what there is, made from the tables of filters, devices and kernels. */
+#include "front/catalogue.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "front/devices.h"
+#include "front/metrics.h"
+
+/* A number that is not one (no default, no bound) is null in JSON. */
+static json_t *json_number_or_null(double number)
+{
+	return isfinite(number) ? json_real(number) : json_null();
+}
+
+json_t *catalogue_default(const struct parameter *p)
+{
+	const char *word = p->unit;
+
+	if (p->type != PARAMETER_CHOICE)
+		return json_number_or_null(p->standard);
+	for (int i = (int)p->standard; i > 0; i--)
+		word += strcspn(word, "|") + 1;
+	return json_stringn(word, strcspn(word, "|"));
+}
+
+json_t *catalogue_choices(const struct parameter *p)
+{
+	json_t *choices = json_array();
+
+	for (const char *word = p->unit; *word;) {
+		size_t length = strcspn(word, "|");
+
+		json_array_append_new(choices, json_stringn(word, length));
+		word += length + (word[length] == '|');
+	}
+	return choices;
+}
+
+static json_t *describe_parameter(const struct parameter *p)
+{
+	static const char *const types[] = {"number", "integer", "odd", "choice", "matrix"};
+	json_t *json = json_pack("{s:s, s:s, s:s, s:o}", "name", p->name, "type", types[p->type],
+	                         "text", p->text, "default", catalogue_default(p));
+
+	if (p->type == PARAMETER_CHOICE) {
+		json_object_set_new(json, "choices", catalogue_choices(p));
+		return json;
+	}
+	json_object_set_new(json, "unit", json_string(p->unit));
+	json_object_set_new(json, "least", json_number_or_null(p->least));
+	json_object_set_new(json, "most", json_number_or_null(p->most));
+	return json;
+}
+
+static json_t *describe_filter(enum filter filter)
+{
+	json_t *parameters = json_array();
+	const struct parameter *p;
+
+	for (size_t i = 0; (p = filter_parameter(filter, i)); i++)
+		json_array_append_new(parameters, describe_parameter(p));
+	return json_pack("{s:s, s:s, s:o}", "name", filter_name(filter), "text",
+	                 filter_text(filter), "parameters", parameters);
+}
+
+/* The parameters beside those of single filters. */
+static json_t *describe_common(void)
+{
+	json_t *list = json_array();
+	const struct common_parameter *p;
+
+	for (size_t i = 0; (p = request_common_parameter(i)); i++)
+		json_array_append_new(list, json_pack("{s:s, s:s, s:b}", "name", p->name, "text",
+		                                      p->text, "chain_only", p->for_chain));
+	return list;
+}
+
+void catalogue_get_filters(struct request *r)
+{
+	json_t *list = json_array();
+
+	for (enum filter f = 0; f < FILTERS; f++)
+		json_array_append_new(list, describe_filter(f));
+	answer_json(&r->answer, 200,
+	            json_pack("{s:o, s:o}", "filters", list, "common", describe_common()));
+}
+
+void catalogue_unknown_filter(struct request *r)
+{
+	struct problem problem;
+
+	problem_set_parameter(&problem, ERR_UNKNOWN_FILTER, "filter", r->argument,
+	                      "did you mean %s? GET /v1/filters lists them all",
+	                      filter_name(filter_nearest(r->argument)));
+	answer_problem(&r->answer, ERR_UNKNOWN_FILTER, &problem);
+}
+
+void catalogue_get_filter(struct request *r)
+{
+	enum filter f = filter_parse(r->argument);
+
+	if (f == FILTERS)
+		catalogue_unknown_filter(r);
+	else
+		answer_json(&r->answer, 200, describe_filter(f));
+}
+
+static json_t *describe_device(const struct device *d)
+{
+	static const char *const types[] = {"none", "cpu", "gpu", "accelerator"};
+
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:i, s:i}", "id", d->label,
+	                 "name", d->name, "driver", d->driver, "type", types[d->type], "state",
+	                 device_state_name(device_state(d)), "memory_bytes", (json_int_t)d->memory,
+	                 "tiles_done", (json_int_t)d->tiles, "tiles_in_flight",
+	                 (json_int_t)d->held_count, "restarts", (json_int_t)d->worker.restarts,
+	                 "startup_ms", (int)d->startup_ms, "pid", (int)d->worker.pid);
+}
+
+void catalogue_get_devices(struct request *r)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < devices_count(); i++)
+		if (device_state(device_get(i)) != DEVICE_REMOVED)
+			json_array_append_new(list, describe_device(device_get(i)));
+	answer_json(&r->answer, 200, json_pack("{s:o}", "devices", list));
+}
+
+static json_t *describe_kernel(const struct metric_summary *s)
+{
+	double bytes = metric_value(METRIC_KERNEL_BYTES, s->label1, s->label2);
+
+	return json_pack("{s:s, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:f}", "kernel",
+	                 s->label1, "device", s->label2, "count", (json_int_t)s->count, "total_s",
+	                 s->total, "min_s", s->min, "p50_s", s->p50, "p90_s", s->p90, "p99_s",
+	                 s->p99, "max_s", s->max, "bytes", (json_int_t)bytes, "gb_per_s",
+	                 s->total > 0 ? bytes / s->total * 1e-9 : 0.0);
+}
+
+static json_t *describe_candidate(const struct message_choice *c, unsigned i)
+{
+	double ns = (double)c->candidate[i].ns;
+	char shape[48];
+
+	snprintf(shape, sizeof shape, "%ux%u by %ux%u", c->candidate[i].x, c->candidate[i].y,
+	         c->candidate[i].group_x, c->candidate[i].group_y);
+	return json_pack("{s:s, s:s, s:o}", "variant", kernel_name(c->candidate[i].kernel), "shape",
+	                 shape, "ns_per_sample",
+	                 ns > 0 && c->samples ? json_real(ns / (double)c->samples) : json_null());
+}
+
+/* What a device's tuner chose for one kind of work, and the times that say why. */
+static json_t *describe_choice(const struct device *d, const struct message_choice *c)
+{
+	json_t *candidates = json_array();
+
+	for (unsigned i = 0; i < c->count; i++)
+		json_array_append_new(candidates, describe_candidate(c, i));
+	return json_pack("{s:s, s:s, s:s, s:i, s:o}", "device", d->label, "work", c->work,
+	                 "variant", kernel_name(c->candidate[c->chosen].kernel), "chosen",
+	                 (int)c->chosen, "candidates", candidates);
+}
+
+static json_t *describe_variant(enum kernel kernel)
+{
+	static const char *const origins[] = {"general", "special", "classic"};
+	const struct kernel_row *row = kernel_row(kernel);
+
+	return json_pack("{s:s, s:s, s:s}", "name", row->name, "origin", origins[row->origin],
+	                 "text", row->text);
+}
+
+void catalogue_get_kernels(struct request *r)
+{
+	struct metric_summary s;
+	json_t *kernels = json_array(), *choices = json_array(), *variants = json_array();
+
+	for (size_t i = 0; metric_summary(METRIC_KERNEL_DURATION, i, &s); i++)
+		json_array_append_new(kernels, describe_kernel(&s));
+	for (unsigned i = 0; i < devices_count(); i++)
+		for (unsigned j = 0; j < device_get(i)->choice_count; j++)
+			json_array_append_new(
+			    choices, describe_choice(device_get(i), &device_get(i)->choices[j]));
+	for (enum kernel k = 0; k < KERNELS; k++)
+		if (kernel_row(k)->operations)
+			json_array_append_new(variants, describe_variant(k));
+	answer_json(&r->answer, 200,
+	            json_pack("{s:o, s:o, s:o}", "kernels", kernels, "choices", choices, "variants",
+	                      variants));
+}

@@ -1,0 +1,23 @@
+/* The catalogue: what there is, as JSON. */
+#ifndef FRONT_CATALOGUE_H
+#define FRONT_CATALOGUE_H
+
+#include <jansson.h>
+
+#include "front/request.h"
+
+/* Routes. */
+void catalogue_get_filters(struct request *request);
+void catalogue_get_filter(struct request *request);
+void catalogue_get_devices(struct request *request);
+void catalogue_get_kernels(struct request *request);
+
+/* Answers that there is no such filter, and which name is near. */
+void catalogue_unknown_filter(struct request *request);
+
+/* A parameter's default, of a choice its word; null if there is none. */
+json_t *catalogue_default(const struct parameter *parameter);
+/* The words of a choice. */
+json_t *catalogue_choices(const struct parameter *parameter);
+
+#endif

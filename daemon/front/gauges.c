@@ -1,0 +1,169 @@
+/* Gauges of what the front only needs to know when it is asked: limits, folders, processes. */
+#include "front/gauges.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "front/admission.h"
+#include "front/metrics.h"
+#include "front/spool.h"
+
+static const struct config *config;
+
+static double now_seconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+void gauges_reloaded(bool valid)
+{
+	metric_set(METRIC_RELOAD_SUCCESSFUL, NULL, NULL, valid);
+	if (valid)
+		metric_set(METRIC_RELOAD_TIME, NULL, NULL, now_seconds());
+}
+
+void gauges_init(const struct config *c)
+{
+	config = c;
+	metric_set(METRIC_BUILD_INFO, PACKAGE_VERSION, NULL, 1);
+	metric_set(METRIC_START_TIME, NULL, NULL, now_seconds());
+	gauges_reloaded(true);
+	for (enum error e = ERR_OK + 1; e < ERR_COUNT; e++)
+		metric_add(METRIC_REQUESTS_REJECTED, error_slug(e), NULL, 0);
+	metric_add(METRIC_REQUESTS_REJECTED, "client-gone", NULL, 0);
+}
+
+static void update_limits(void)
+{
+	static const char *const classes[WORK_CLASSES] = {"light", "heavy", "batch"};
+
+	metric_set(METRIC_JOBS_LIMIT, NULL, NULL, (double)config->max_jobs);
+	metric_set(METRIC_SPOOL_LIMIT, NULL, NULL, (double)config->max_memory);
+	metric_set(METRIC_STORED_LIMIT, NULL, NULL, (double)config->result_size);
+	for (enum work_class class = 0; class < WORK_CLASSES; class ++)
+		metric_set(METRIC_ADMISSION_WAIT, classes[class], NULL,
+		           admission_predict(class, work_cost(0)));
+}
+
+static void update_spools(void)
+{
+	metric_set(METRIC_SPOOL_BYTES, NULL, NULL, (double)spool_memory());
+	metric_set(METRIC_SPOOLS, "memory", NULL, spool_count(true));
+	metric_set(METRIC_SPOOLS, "file", NULL, spool_count(false));
+}
+
+/* A folder that cannot be looked at has no gauges. */
+static void update_folder(const char *name, const char *path)
+{
+	struct statvfs fs;
+
+	metric_forget(METRIC_FOLDER_FREE, name);
+	metric_forget(METRIC_FOLDER_SIZE, name);
+	if (statvfs(path, &fs))
+		return;
+	metric_set(METRIC_FOLDER_FREE, name, NULL, (double)fs.f_bavail * (double)fs.f_frsize);
+	metric_set(METRIC_FOLDER_SIZE, name, NULL, (double)fs.f_blocks * (double)fs.f_frsize);
+}
+
+static unsigned count_open_files(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	unsigned count = 0;
+
+	if (!folder)
+		return 0;
+	while (readdir(folder))
+		count++;
+	closedir(folder);
+	return count - 3; /* ".", "..", and the folder's own */
+}
+
+static void update_front(void)
+{
+	struct rlimit limit = {0};
+	struct rusage usage = {0};
+	double seconds;
+
+	getrusage(RUSAGE_SELF, &usage);
+	seconds = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+	          (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
+	metric_set(METRIC_FRONT_CPU, NULL, NULL, seconds);
+	getrlimit(RLIMIT_NOFILE, &limit);
+	metric_set(METRIC_OPEN_FDS, NULL, NULL, count_open_files());
+	metric_set(METRIC_MAX_FDS, NULL, NULL, (double)limit.rlim_cur);
+}
+
+/* Adds a process to the gauges of its kind. */
+static void add_process(const char *kind, long pid)
+{
+	unsigned long resident = 0, shared = 0;
+	char path[48];
+	FILE *file;
+
+	snprintf(path, sizeof path, "/proc/%ld/statm", pid);
+	file = fopen(path, "re");
+	if (!file)
+		return; /* it has ended */
+	if (fscanf(file, "%*u %lu %lu", &resident, &shared) == 2) {
+		metric_add(METRIC_PROCESSES, kind, NULL, 1);
+		metric_add(METRIC_PROCESS_MEMORY, kind, NULL,
+		           (double)(resident - shared) * (double)sysconf(_SC_PAGESIZE));
+	}
+	fclose(file);
+}
+
+/* The kind of one of the front's processes by its name, of which Linux keeps 15 bytes. */
+static const char *kind_of(long pid)
+{
+	char path[48], name[32] = "";
+	FILE *file;
+
+	snprintf(path, sizeof path, "/proc/%ld/comm", pid);
+	file = fopen(path, "re");
+	if (!file)
+		return NULL;
+	if (!fgets(name, sizeof name, file))
+		name[0] = '\0';
+	fclose(file);
+	return !strncmp(name, "convolved-codec", 15)   ? "codec"
+	       : !strncmp(name, "convolved-devic", 15) ? "device"
+	                                               : NULL;
+}
+
+static void update_processes(void)
+{
+	static const char *const kinds[] = {"front", "codec", "device"};
+	FILE *children = fopen("/proc/thread-self/children", "re");
+	long pid;
+
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		metric_set(METRIC_PROCESSES, kinds[i], NULL, 0);
+		metric_set(METRIC_PROCESS_MEMORY, kinds[i], NULL, 0);
+	}
+	add_process("front", getpid());
+	if (!children)
+		return;
+	while (fscanf(children, "%ld", &pid) == 1)
+		if (kind_of(pid))
+			add_process(kind_of(pid), pid);
+	fclose(children);
+}
+
+void gauges_update(bool ready)
+{
+	metric_set(METRIC_READY, NULL, NULL, ready);
+	update_limits();
+	update_spools();
+	update_folder("cache", config->cache_dir);
+	update_folder("state", config->state_dir);
+	update_front();
+	update_processes();
+}

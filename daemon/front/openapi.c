@@ -1,0 +1,509 @@
+/* OpenAPI 3.1 (https://spec.openapis.org/oas/v3.1.0). A route becomes an operation; one that has
+ * {name} in its path becomes one for each filter, as each has parameters of its own. What several
+ * operations share (parameters, answers, problems, schemas) are components that they refer to. */
+#include "front/openapi.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "front/catalogue.h"
+#include "front/routes.h"
+
+/* Schemas of objects: "member:type", in the manner of describe_…() in catalogue.c and async.c. A
+ * type is one of JSON's or the name of another schema; "[]" makes it a list, "?" says that the
+ * member may be missing, "~" that it may be null. */
+static const struct {
+	const char *name, *members;
+} objects[] = {
+    {"Parameter", "name:string type:string text:string default:any~ unit:string? least:number?~ "
+                  "most:number?~ choices:string[]?"},
+    {"Filter", "name:string text:string parameters:Parameter[]"},
+    {"Common", "name:string text:string chain_only:boolean"},
+    {"Filters", "filters:Filter[] common:Common[]"},
+    {"Progress", "tiles_done:integer tiles:integer~"},
+    {"Links", "self:string result:string events:string"},
+    {"Job", "id:string state:string progress:Progress seconds_left:number~ links:Links "
+            "kept_seconds:integer? problem:Problem?"},
+    {"Device", "id:string name:string driver:string type:string state:string memory_bytes:integer "
+               "tiles_done:integer tiles_in_flight:integer restarts:integer startup_ms:integer "
+               "pid:integer"},
+    {"Devices", "devices:Device[]"},
+    {"Kernel", "kernel:string device:string count:integer total_s:number min_s:number p50_s:number "
+               "p90_s:number p99_s:number max_s:number bytes:integer gb_per_s:number"},
+    {"Candidate", "variant:string shape:string ns_per_sample:number~"},
+    {"Choice", "device:string work:string variant:string chosen:integer candidates:Candidate[]"},
+    {"Variant", "name:string origin:string text:string"},
+    {"Kernels", "kernels:Kernel[] choices:Choice[] variants:Variant[]"},
+    {"Problem", "type:string title:string status:integer detail:string? parameter:string? "
+                "value:string?"},
+};
+
+/* What a route may answer; media "" is an image in any format, NULL nothing. */
+static const struct {
+	const char *name, *status, *text, *media, *schema;
+} answers[] = {
+    {"Image", "200",
+     "The filtered image, in the format of the body unless format or Accept say otherwise", "",
+     NULL},
+    {"Accepted", "202", "With Prefer: respond-async; Location is the job's", "application/json",
+     "Job"},
+    {"Job", "200", "The job", "application/json", "Job"},
+    {"Deleted", "204", "It is cancelled or forgotten", NULL, NULL},
+    {"Events", "200", "Events `progress`, whose data is the job as JSON, and `end`",
+     "text/event-stream", NULL},
+    {"Filters", "200", "The filters", "application/json", "Filters"},
+    {"Filter", "200", "The filter", "application/json", "Filter"},
+    {"Devices", "200", "The devices", "application/json", "Devices"},
+    {"Kernels", "200", "The kernels", "application/json", "Kernels"},
+    {"Document", "200", "The document", "application/json", NULL},
+    {"Text", "200", "A text", "text/plain", NULL},
+    {"NotReady", "503", "It is not ready; verbose says why", "text/plain", NULL},
+};
+
+/* Parameters of single routes, and headers. */
+static const struct {
+	const char *name, *in, *schema, *text;
+} parameters[] = {
+    {"wait", "query", "{'type':'integer','minimum':0,'maximum':300,'default':0}",
+     "Seconds for which the answer may wait for the end of the job"},
+    {"verbose", "query", "{'type':'string'}", "Says which conditions hold"},
+    {"Prefer", "header", "{'type':'string','examples':['respond-async']}",
+     "respond-async: 202 as soon as the body is there (RFC 7240)"},
+    {"traceparent", "header",
+     "{'type':'string','pattern':'^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}'}",
+     "The trace that the request belongs to, for the log (W3C Trace Context)"},
+};
+
+/* Headers of every answer. */
+static const struct {
+	const char *name, *text;
+} headers[] = {
+    {"Server-Timing", "Milliseconds of every stage and kernel; stages overlap"},
+    {"X-Request-Id", "Names the request in the log"},
+};
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static json_t *reference(const char *kind, const char *name)
+{
+	return json_pack("{s:o}", "$ref", json_sprintf("#/components/%s/%s", kind, name));
+}
+
+/* JSON that was written with ' for ". */
+static json_t *parse_schema(const char *text)
+{
+	char *copy = strdup(text);
+	json_t *schema;
+
+	for (char *at = copy; at && (at = strchr(at, '\'')); at++)
+		*at = '"';
+	schema = copy ? json_loads(copy, 0, NULL) : NULL;
+	free(copy);
+	return schema;
+}
+
+/* The next word of a list that spaces separate; NULL after the last. */
+static const char *next_word(const char **list, char word[64])
+{
+	size_t length = strcspn(*list, " ");
+
+	if (!length)
+		return NULL;
+	snprintf(word, 64, "%.*s", (int)length, *list);
+	*list += length + ((*list)[length] == ' ');
+	return word;
+}
+
+/* Schemas ------------------------------------------------------------------------------------- */
+
+static json_t *member_schema(const char *type, const char *suffix)
+{
+	char name[32];
+	json_t *schema;
+
+	snprintf(name, sizeof name, "%.*s", (int)(suffix - type), type);
+	if (!strcmp(name, "any"))
+		return json_object();
+	schema = isupper((unsigned char)*name) ? reference("schemas", name)
+	         : strchr(suffix, '~')         ? json_pack("{s:[s, s]}", "type", name, "null")
+	                                       : json_pack("{s:s}", "type", name);
+	return strstr(suffix, "[]") ? json_pack("{s:s, s:o}", "type", "array", "items", schema)
+	                            : schema;
+}
+
+static json_t *object_schema(const char *members)
+{
+	json_t *required = json_array(), *properties = json_object();
+	char word[64];
+
+	while (next_word(&members, word)) {
+		char *type = strchr(word, ':');
+		const char *suffix;
+
+		*type++ = '\0';
+		suffix = type + strcspn(type, "[?~");
+		if (!strchr(suffix, '?'))
+			json_array_append_new(required, json_string(word));
+		json_object_set_new(properties, word, member_schema(type, suffix));
+	}
+	return json_pack("{s:s, s:o, s:o}", "type", "object", "required", required, "properties",
+	                 properties);
+}
+
+static void set_limit(json_t *schema, const char *key, double limit, bool whole)
+{
+	json_object_set_new(schema, key,
+	                    whole ? json_integer((json_int_t)limit) : json_real(limit));
+}
+
+/* A filter's parameter as a query holds it. */
+static json_t *parameter_schema(const struct parameter *p)
+{
+	bool whole = p->type == PARAMETER_INTEGER || p->type == PARAMETER_ODD;
+	json_t *schema, *standard = catalogue_default(p);
+
+	if (p->type == PARAMETER_CHOICE) {
+		schema = json_pack("{s:o}", "enum", catalogue_choices(p));
+	} else if (p->type == PARAMETER_MATRIX) {
+		schema = parse_schema("{'type':'string','examples':['1,2,1;2,4,2;1,2,1']}");
+	} else {
+		schema = json_pack("{s:s}", "type", whole ? "integer" : "number");
+		set_limit(schema, "minimum", p->least, whole);
+		set_limit(schema, "maximum", p->most, whole);
+		if (!json_is_null(standard))
+			set_limit(schema, "default", p->standard, whole);
+	}
+	if (p->type == PARAMETER_ODD)
+		json_object_set_new(schema, "not", json_pack("{s:i}", "multipleOf", 2));
+	if (p->type == PARAMETER_CHOICE)
+		json_object_set(schema, "default", standard);
+	json_decref(standard);
+	return schema;
+}
+
+/* A filter as an element of a JSON chain. */
+static json_t *link_schema(enum filter filter)
+{
+	json_t *properties = json_pack("{s:{s:[s]}}", "filter", "enum", filter_name(filter));
+	json_t *required = json_pack("[s]", "filter");
+	const struct parameter *p;
+
+	for (size_t i = 0; (p = filter_parameter(filter, i)); i++) {
+		json_t *schema = parameter_schema(p);
+
+		if (p->type == PARAMETER_MATRIX) {
+			json_array_append_new(required, json_string(p->name));
+			schema = json_pack("{s:[o, o]}", "oneOf", schema,
+			                   parse_schema("{'type':'array','items':{'type':'array',"
+			                                "'items':{'type':'number'}}}"));
+		}
+		json_object_set_new(properties, p->name, schema);
+	}
+	return json_pack("{s:s, s:s, s:o, s:o, s:b}", "type", "object", "description",
+	                 filter_text(filter), "required", required, "properties", properties,
+	                 "additionalProperties", 0);
+}
+
+static json_t *chain_schema(void)
+{
+	json_t *links = json_array();
+
+	for (enum filter f = 0; f < FILTERS; f++)
+		json_array_append_new(links, link_schema(f));
+	return json_pack("{s:s, s:i, s:i, s:{s:o}}", "type", "array", "minItems", 1, "maxItems",
+	                 CHAIN_FILTERS_MAX, "items", "oneOf", links);
+}
+
+/* The types of problem that there are. */
+static json_t *problem_types(void)
+{
+	json_t *types = json_array();
+
+	for (enum error e = ERR_OK + 1; e < ERR_COUNT; e++)
+		json_array_append_new(types, json_sprintf("/problems/%s", error_slug(e)));
+	return json_pack("{s:o}", "enum", types);
+}
+
+static json_t *make_schemas(void)
+{
+	json_t *schemas = json_object(), *problem;
+
+	for (size_t i = 0; i < COUNT(objects); i++)
+		json_object_set_new(schemas, objects[i].name, object_schema(objects[i].members));
+	problem = json_object_get(json_object_get(schemas, "Problem"), "properties");
+	json_object_set_new(problem, "type", problem_types());
+	json_object_set_new(schemas, "Chain", chain_schema());
+	return schemas;
+}
+
+/* Answers -------------------------------------------------------------------------------------- */
+
+static json_t *answer_headers(void)
+{
+	json_t *list = json_object();
+
+	for (size_t i = 0; i < COUNT(headers); i++)
+		json_object_set_new(list, headers[i].name, reference("headers", headers[i].name));
+	return list;
+}
+
+static json_t *image_media(void)
+{
+	json_t *media = json_object();
+
+	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++)
+		json_object_set_new(media, format_media_type(f), json_object());
+	return media;
+}
+
+static json_t *make_answer(size_t i)
+{
+	json_t *answer =
+	    json_pack("{s:s, s:o}", "description", answers[i].text, "headers", answer_headers());
+	json_t *type = answers[i].schema
+	                   ? json_pack("{s:o}", "schema", reference("schemas", answers[i].schema))
+	                   : json_object();
+
+	if (answers[i].media && *answers[i].media)
+		json_object_set_new(answer, "content", json_pack("{s:o}", answers[i].media, type));
+	else
+		json_decref(type);
+	if (answers[i].media && !*answers[i].media)
+		json_object_set_new(answer, "content", image_media());
+	return answer;
+}
+
+/* The answer to whatever goes wrong with this status: the titles of all such errors. 0: any. */
+static json_t *make_problem(int status)
+{
+	char text[1024] = "";
+	size_t used = 0;
+
+	for (enum error e = ERR_OK + 1; e < ERR_COUNT; e++)
+		if (error_status(e) == status && used < sizeof text)
+			used += (size_t)snprintf(text + used, sizeof text - used, "%s%s",
+			                         used ? "; " : "", error_title(e));
+	return json_pack("{s:s, s:o, s:{s:{s:o}}}", "description",
+	                 status ? text : "Something else went wrong", "headers", answer_headers(),
+	                 "content", "application/problem+json", "schema",
+	                 reference("schemas", "Problem"));
+}
+
+static json_t *make_answers(void)
+{
+	json_t *list = json_object();
+	char name[32];
+
+	for (size_t i = 0; i < COUNT(answers); i++)
+		json_object_set_new(list, answers[i].name, make_answer(i));
+	for (enum error e = ERR_OK + 1; e < ERR_COUNT; e++) {
+		snprintf(name, sizeof name, "Problem%d", error_status(e));
+		if (!json_object_get(list, name))
+			json_object_set_new(list, name, make_problem(error_status(e)));
+	}
+	json_object_set_new(list, "Problem", make_problem(0));
+	return list;
+}
+
+static json_t *route_answers(const struct route *route)
+{
+	json_t *list = json_pack("{s:o}", "default", reference("responses", "Problem"));
+	const char *names = route->answers, *problems = route->problems;
+	char word[64], name[72];
+
+	while (next_word(&names, word))
+		for (size_t i = 0; i < COUNT(answers); i++)
+			if (!strcmp(answers[i].name, word))
+				json_object_set_new(list, answers[i].status,
+				                    reference("responses", word));
+	while (next_word(&problems, word)) {
+		snprintf(name, sizeof name, "Problem%s", word);
+		json_object_set_new(list, word, reference("responses", name));
+	}
+	return list;
+}
+
+/* Operations ----------------------------------------------------------------------------------- */
+
+static json_t *make_parameter(const char *name, const char *in, const char *text, json_t *schema,
+                              bool required)
+{
+	return json_pack("{s:s, s:s, s:s, s:b, s:o}", "name", name, "in", in, "description", text,
+	                 "required", required, "schema", schema);
+}
+
+static json_t *make_parameters(void)
+{
+	const struct common_parameter *p;
+	json_t *list = json_object();
+
+	for (size_t i = 0; (p = request_common_parameter(i)); i++)
+		json_object_set_new(
+		    list, p->name,
+		    make_parameter(p->name, "query", p->text, parse_schema(p->schema), false));
+	for (size_t i = 0; i < COUNT(parameters); i++)
+		json_object_set_new(list, parameters[i].name,
+		                    make_parameter(parameters[i].name, parameters[i].in,
+		                                   parameters[i].text,
+		                                   parse_schema(parameters[i].schema), false));
+	return list;
+}
+
+static bool filter_has(enum filter filter, const char *name)
+{
+	const struct parameter *p;
+
+	for (size_t i = 0; filter < FILTERS && (p = filter_parameter(filter, i)); i++)
+		if (!strcmp(p->name, name))
+			return true;
+	return false;
+}
+
+/* The parameters of an image's route; filter FILTERS: of a chain. */
+static void add_image_parameters(json_t *list, enum filter filter)
+{
+	const struct common_parameter *common;
+	const struct parameter *p;
+
+	for (size_t i = 0; filter < FILTERS && (p = filter_parameter(filter, i)); i++)
+		json_array_append_new(list,
+		                      make_parameter(p->name, "query", p->text, parameter_schema(p),
+		                                     p->type == PARAMETER_MATRIX));
+	for (size_t i = 0; (common = request_common_parameter(i)); i++)
+		if (!(common->for_chain && filter < FILTERS) && !filter_has(filter, common->name))
+			json_array_append_new(list, reference("parameters", common->name));
+	json_array_append_new(list, reference("parameters", "Prefer"));
+}
+
+static json_t *image_body(bool chain)
+{
+	json_t *part = parse_schema("{'type':'object','required':['image'],'properties':"
+	                            "{'image':{'type':'string','format':'binary'}},'description':"
+	                            "'Parameters may be parts of the form, too'}");
+
+	if (chain)
+		json_object_set_new(json_object_get(part, "properties"), "chain",
+		                    reference("schemas", "Chain"));
+	return json_pack("{s:b, s:s, s:{s:{}, s:{}, s:{s:o}}}", "required", 1, "description",
+	                 "The image, known by its content, whatever its declared type", "content",
+	                 "image/*", "application/octet-stream", "multipart/form-data", "schema",
+	                 part);
+}
+
+static json_t *route_parameters(const struct route *route, enum filter filter)
+{
+	json_t *list = json_array();
+	const char *query = route->query;
+	char word[64];
+
+	if (strstr(route->path, "{id}"))
+		json_array_append_new(
+		    list, make_parameter(
+		              "id", "path", "The job's, as Location says",
+		              parse_schema("{'type':'string','pattern':'^[0-9a-f]{16}$'}"), true));
+	while (next_word(&query, word))
+		json_array_append_new(list, reference("parameters", word));
+	if (!route->act)
+		add_image_parameters(list, filter);
+	json_array_append_new(list, reference("parameters", "traceparent"));
+	return list;
+}
+
+static void to_lower(char *text)
+{
+	for (; *text; text++)
+		*text = (char)tolower((unsigned char)*text);
+}
+
+/* The method and the path with only letters and digits, the rest as '-'. */
+static json_t *operation_id(const struct route *route, const char *path)
+{
+	char id[96];
+
+	snprintf(id, sizeof id, "%s%s", route->method, path);
+	to_lower(id);
+	for (char *at = id; *at; at++)
+		*at = isalnum((unsigned char)*at) ? *at : '-';
+	return json_string(id);
+}
+
+static json_t *route_tag(const char *path)
+{
+	const char *first = strncmp(path, "/v1/", 4) ? "service" : path + 4;
+
+	return json_pack("[o]", json_stringn(first, strcspn(first, "/")));
+}
+
+static json_t *make_operation(const struct route *route, const char *path, enum filter filter)
+{
+	bool image = !route->act;
+	json_t *operation =
+	    json_pack("{s:o, s:s, s:o, s:o, s:o}", "operationId", operation_id(route, path),
+	              "summary", image && filter < FILTERS ? filter_text(filter) : route->summary,
+	              "tags", route_tag(path), "parameters", route_parameters(route, filter),
+	              "responses", route_answers(route));
+
+	if (image)
+		json_object_set_new(operation, "requestBody", image_body(filter == FILTERS));
+	return operation;
+}
+
+/* filter: that stands for {name} in the route's path, FILTERS if there is none. */
+static void add_operation(json_t *paths, const struct route *route, enum filter filter)
+{
+	const char *tail = strchr(route->path, '}');
+	char path[96], method[16];
+	json_t *item;
+
+	snprintf(method, sizeof method, "%s", route->method);
+	to_lower(method);
+	snprintf(path, sizeof path, "%s", route->path);
+	if (filter < FILTERS)
+		snprintf(path, sizeof path, "%.*s%s%s", (int)strcspn(route->path, "{"), route->path,
+		         filter_name(filter), tail + 1);
+	item = json_object_get(paths, path);
+	if (!item) {
+		item = json_object();
+		json_object_set_new(paths, path, item);
+	}
+	json_object_set_new(item, method, make_operation(route, path, filter));
+}
+
+static json_t *make_paths(void)
+{
+	json_t *paths = json_object();
+	const struct route *route;
+
+	for (size_t i = 0; (route = routes_get(i)); i++)
+		if (strstr(route->path, "{name}"))
+			for (enum filter f = 0; f < FILTERS; f++)
+				add_operation(paths, route, f);
+		else
+			add_operation(paths, route, FILTERS);
+	return paths;
+}
+
+static json_t *make_headers(void)
+{
+	json_t *list = json_object();
+
+	for (size_t i = 0; i < COUNT(headers); i++)
+		json_object_set_new(list, headers[i].name,
+		                    json_pack("{s:s, s:{s:s}}", "description", headers[i].text,
+		                              "schema", "type", "string"));
+	return list;
+}
+
+void openapi_get(struct request *r)
+{
+	answer_json(&r->answer, 200,
+	            json_pack("{s:s, s:{s:s, s:s, s:s}, s:[{s:s}], s:o, s:{s:o, s:o, s:o, s:o}}",
+	                      "openapi", "3.1.0", "info", "title", "convolved", "version",
+	                      PACKAGE_VERSION, "description",
+	                      "Filters images on OpenCL devices. Every GET may be a HEAD.",
+	                      "servers", "url", "/", "paths", make_paths(), "components", "schemas",
+	                      make_schemas(), "parameters", make_parameters(), "responses",
+	                      make_answers(), "headers", make_headers()));
+}

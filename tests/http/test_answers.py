@@ -1,0 +1,149 @@
+"""What every answer carries, the trace that a request belongs to, and clients that fall silent."""
+import re
+import time
+
+import pytest
+
+import imagefiles
+from service import multipart, poll, read_answer
+from test_results import random_pixels
+
+PIXELS = random_pixels(5, 40, 30, 3, "u8")
+PNG = imagefiles.write_png(PIXELS)
+TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+
+
+@pytest.fixture(scope="module")
+def impatient(launch):
+    """Who says nothing for a second has lost."""
+    with launch("--idle-timeout", "1", "--codecs", "2", "--max-body", "100000",
+                "--log-level", "debug") as service:
+        yield service
+
+
+# Server-Timing ------------------------------------------------------------------------------------
+
+REQUESTS = [
+    ("GET", "/", b"", 200), ("GET", "/v1/filters", b"", 200), ("GET", "/v1/filters/box", b"", 200),
+    ("HEAD", "/v1/filters", b"", 200), ("GET", "/v1/devices", b"", 200),
+    ("GET", "/v1/kernels", b"", 200), ("GET", "/metrics", b"", 200), ("GET", "/livez", b"", 200),
+    ("GET", "/readyz?verbose", b"", 200), ("GET", "/openapi.json", b"", 200),
+    ("GET", "/nowhere", b"", 404), ("PUT", "/v1/chain", PNG, 405),
+    ("GET", "/v1/filters/none", b"", 404), ("GET", "/v1/jobs/0123456789abcdef", b"", 404),
+    ("POST", "/v1/filters/box?size=2", PNG, 400), ("POST", "/v1/filters/none", PNG, 404),
+    ("POST", "/v1/filters/box", b"text", 415), ("POST", "/v1/filters/box", PNG[:-99], 422),
+    ("POST", "/v1/filters/box", b"", 400), ("POST", "/v1/filters/box", bytes(100001), 413),
+    ("POST", "/v1/filters/box", PNG, 200), ("POST", "/v1/chain?filters=box,sobel", PNG, 200),
+]
+
+
+@pytest.mark.parametrize("method, target, body, status", REQUESTS)
+def test_server_timing(impatient, method, target, body, status):
+    answer = impatient.request(method, target, body)
+    assert answer.status == status, answer
+    assert answer.timing["total"] >= 0, answer.headers
+    assert re.fullmatch("[0-9a-f]{16}", answer.headers["X-Request-Id"])
+    assert len(answer.headers.get_all("Server-Timing")) == 1
+
+
+def test_server_timing_async(impatient):
+    accepted = impatient.post("/v1/filters/box", PNG, headers={"Prefer": "respond-async"})
+    job = accepted.headers["Location"]
+    result = impatient.get(f"{job}/result?wait=30")
+    events = impatient.get(f"{job}/events")
+    deleted = impatient.request("DELETE", job)
+    assert [a.status for a in (accepted, result, events, deleted)] == [202, 200, 200, 204]
+    for answer in (accepted, result, events, deleted):
+        assert "total" in answer.timing, answer.headers
+    assert {"receive", "queue", "decode", "encode"} <= result.timing.keys()
+
+
+# Traces -------------------------------------------------------------------------------------------
+
+def log_line(service, answer):
+    """The line about the request."""
+    number = answer.headers["X-Request-Id"]
+    return poll(lambda: re.search(f".*request {number}.*", service.log.read_text()), 10,
+                "its line")[0]
+
+
+@pytest.mark.parametrize("body", [PNG, b"text"])
+def test_trace_is_logged(impatient, body):
+    answer = impatient.post("/v1/filters/box", body,
+                            headers={"traceparent": f"00-{TRACE}-{SPAN}-01"})
+    assert f" trace={TRACE} span={SPAN}:" in log_line(impatient, answer)
+
+
+def test_trace_stays_with_its_job(impatient):
+    answer = impatient.post("/v1/filters/box", b"text", headers={
+        "traceparent": f"00-{TRACE}-{SPAN}-00", "Prefer": "respond-async"})
+    assert answer.status == 202
+    assert f" trace={TRACE} span={SPAN}:" in log_line(impatient, answer)
+
+
+@pytest.mark.parametrize("header", [
+    f"ff-{TRACE}-{SPAN}-01", f"00-{TRACE}-{SPAN}", f"00-{TRACE.upper()}-{SPAN}-01",
+    f"00-{'0' * 32}-{SPAN}-01", f"00-{TRACE}-{'0' * 16}-01", f"00-{TRACE}-{SPAN}-01-more", "x"])
+def test_invalid_trace_is_ignored(impatient, header):
+    answer = impatient.post("/v1/filters/box", b"text", headers={"traceparent": header})
+    assert answer.status == 415
+    assert "trace=" not in log_line(impatient, answer)
+
+
+# Silence ------------------------------------------------------------------------------------------
+
+def head(length, *lines):
+    return "\r\n".join(["POST /v1/filters/box HTTP/1.1", "Host: a", f"Content-Length: {length}",
+                        *lines, "", ""]).encode()
+
+
+FORM, FORM_TYPE = multipart([("image", "a.png", PNG)])
+
+
+@pytest.mark.parametrize("sent", [
+    head(len(PNG)), head(len(PNG)) + PNG[:100], head(len(PNG), "Expect: 100-continue"),
+    head(len(FORM), f"Content-Type: {FORM_TYPE}") + FORM[:150]])
+def test_stalled_body(impatient, sent):
+    """408, the connection ends, and nothing is left of the request."""
+    before = impatient.metrics().total("convolved_requests_rejected_total",
+                                       reason="request-timeout")
+    with impatient.socket(timeout=20) as connection:
+        began = time.monotonic()
+        connection.sendall(sent)
+        answer = read_answer(connection)
+        assert 0.9 < time.monotonic() - began < 15
+        assert connection.recv(1) == b""
+    answer.refused(408, "request-timeout")
+    assert answer.headers["Connection"] == "close"
+    assert "total" in answer.timing and answer.headers["X-Request-Id"]
+    metrics = impatient.rest()
+    assert metrics.total("convolved_requests_rejected_total",
+                         reason="request-timeout") == before + 1
+
+
+def test_stalled_refused_body(impatient):
+    """What is refused, and dropped as it comes, is answered when nothing more comes."""
+    with impatient.socket(timeout=20) as connection:
+        connection.sendall(head(5000).replace(b"/box", b"/none") + b"abc")
+        read_answer(connection).refused(404, "unknown-filter")
+
+
+def test_slow_body_is_served(impatient):
+    """Silences that are shorter than that, and longer together, are no reason."""
+    with impatient.socket(timeout=30) as connection:
+        connection.sendall(head(len(PNG)))
+        step = len(PNG) // 4
+        for i in range(0, len(PNG), step):
+            time.sleep(0.4)
+            connection.sendall(PNG[i:i + step])
+        assert read_answer(connection).status == 200
+
+
+def test_silence_between_requests(impatient):
+    """A connection that is kept alive may rest as long, and is then closed without a word."""
+    with impatient.socket(timeout=20) as connection:
+        connection.sendall(head(len(PNG)) + PNG)
+        assert read_answer(connection).status == 200
+        connection.sendall(b"GET /livez HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert read_answer(connection).status == 200
+        assert connection.recv(1) == b""

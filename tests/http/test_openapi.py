@@ -1,0 +1,308 @@
+"""/openapi.json: valid, and true of the service that gave it."""
+import json
+import pathlib
+import re
+import urllib.parse
+
+import jsonschema
+import numpy as np
+import pytest
+
+import imagefiles
+from service import multipart, poll
+
+PIXELS = np.arange(24 * 32 * 4, dtype=np.uint32).reshape(24, 32, 4).astype(np.uint8)
+PNG = imagefiles.write_png(PIXELS)
+METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
+# The schema of OpenAPI 3.0 (of 3.1 there is none in Debian), of the package openapi-specification.
+OFFICIAL = pathlib.Path("/usr/share/openapi-specification/schemas/v3.0/schema.json")
+
+
+@pytest.fixture(scope="module")
+def document(shared):
+    answer = shared.get("/openapi.json")
+    assert answer.status == 200 and answer.type == "application/json"
+    return answer.json()
+
+
+def resolve(document, node):
+    while "$ref" in node:
+        assert node["$ref"].startswith("#/"), node
+        target = document
+        for step in node["$ref"][2:].split("/"):
+            target = target[step]
+        node = target
+    return node
+
+
+def walk(node):
+    if isinstance(node, dict):
+        yield node
+    for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from walk(child)
+
+
+def operations(document):
+    """(method, path, operation)"""
+    return [(method, path, operation) for path, item in document["paths"].items()
+            for method, operation in item.items() if method in METHODS]
+
+
+def schemas(document):
+    """All schemas: those of components, and those that stand elsewhere."""
+    yield from document["components"]["schemas"].values()
+    for node in walk({k: v for k, v in document.items()}):
+        if isinstance(node.get("schema"), dict):
+            yield node["schema"]
+
+
+def conforms(document, value, name):
+    schema = {"$ref": f"#/components/schemas/{name}", "components": document["components"]}
+    jsonschema.Draft202012Validator(schema).validate(value)
+
+
+# Validity -----------------------------------------------------------------------------------------
+
+def as_3_0(node):
+    """The same in the words of 3.0: what 3.1 has of JSON Schema beyond that is respelt."""
+    if isinstance(node, list):
+        return [as_3_0(child) for child in node]
+    if not isinstance(node, dict):
+        return node
+    node = {key: as_3_0(value) for key, value in node.items()
+            if key not in ("examples", "contentMediaType")}
+    if isinstance(node.get("type"), list):
+        types = [t for t in node["type"] if t != "null"]
+        node.update(type=types[0], nullable=True)
+    return node
+
+
+def test_official_schema(document):
+    old = as_3_0(document)
+    assert document["openapi"] == "3.1.0"
+    old["openapi"] = "3.0.3"
+    jsonschema.Draft4Validator(json.loads(OFFICIAL.read_text())).validate(old)
+
+
+def test_the_official_schema_is_looked_at(document):
+    """A test that cannot fail would be worth nothing."""
+    wrong = as_3_0(document) | {"openapi": "3.0.3"}
+    del wrong["paths"]["/v1/chain"]["post"]["responses"]
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.Draft4Validator(json.loads(OFFICIAL.read_text())).validate(wrong)
+
+
+def test_schemas_are_json_schema(document):
+    count = 0
+    for schema in schemas(document):
+        jsonschema.Draft202012Validator.check_schema(schema)
+        for example in schema.get("examples", []):
+            jsonschema.validate(example, schema)
+        if "default" in schema:
+            jsonschema.validate(schema["default"], schema)
+        count += 1
+    assert count > 50
+
+
+def test_references(document):
+    """Each leads somewhere, and no component is unused."""
+    found = {node["$ref"] for node in walk(document) if "$ref" in node}
+    for target in found:
+        assert resolve(document, {"$ref": target})
+    kept = {f"#/components/{kind}/{name}" for kind, items in document["components"].items()
+            for name in items}
+    idle = {target for target in kept - found if not target.startswith("#/components/responses/")}
+    assert not idle
+
+
+def test_operations_are_well_formed(document):
+    ids = []
+    for _, path, operation in operations(document):
+        ids.append(operation["operationId"])
+        places = [(p["in"], p["name"]) for p in
+                  (resolve(document, p) for p in operation["parameters"])]
+        assert len(set(places)) == len(places), path
+        assert {name for place, name in places if place == "path"} == set(
+            re.findall(r"\{(\w+)\}", path)), path
+        assert operation["summary"] and operation["tags"]
+        assert any(status.startswith("2") for status in operation["responses"])
+    assert len(set(ids)) == len(ids)
+    assert all(re.fullmatch("[a-z0-9-]+", one) for one in ids)
+
+
+# Truth --------------------------------------------------------------------------------------------
+
+def test_filters_are_those_of_the_catalogue(document, shared):
+    for one in shared.get("/v1/filters").json()["filters"]:
+        operation = document["paths"][f"/v1/filters/{one['name']}"]["post"]
+        described = {p["name"]: p["schema"] for p in operation["parameters"] if "$ref" not in p}
+        assert set(described) == {p["name"] for p in one["parameters"]}
+        for parameter in one["parameters"]:
+            schema = described[parameter["name"]]
+            if parameter["type"] == "choice":
+                assert schema["enum"] == parameter["choices"]
+            elif parameter["type"] != "matrix":
+                assert (schema["minimum"], schema["maximum"]) == (parameter["least"],
+                                                                  parameter["most"])
+            assert schema.get("default") == parameter["default"]
+
+
+def test_problems(document, service):
+    """Every problem that is met is of a type that is named, and described for its operation."""
+    for target, body, status in (("/v1/filters/box?size=2", PNG, "400"),
+                                 ("/v1/filters/box", b"text", "415"),
+                                 ("/v1/filters/box", PNG[:-99], "422"),
+                                 ("/v1/chain?filters=bux", PNG, "404")):
+        problem = service.post(target, body).problem
+        assert str(problem["status"]) == status
+        assert status in document["paths"][target.partition("?")[0]]["post"]["responses"]
+        conforms(document, problem, "Problem")
+
+
+@pytest.fixture(scope="module")
+def job(shared):
+    """The path of a job that has ended, and that of one that has failed."""
+    paths = []
+    for body in (PNG, b"text"):
+        answer = shared.post("/v1/filters/box", body, headers={"Prefer": "respond-async"})
+        path = answer.headers["Location"]
+        poll(lambda: shared.get(path).json()["state"] in ("done", "failed"), 30, "the job")
+        paths.append(path)
+    return paths
+
+
+def check_answer(document, operation, answer):
+    """The answer is one of those that are described."""
+    status = str(answer.status)
+    assert status in operation["responses"], (status, operation["operationId"])
+    response = resolve(document, operation["responses"][status])
+    for name in response["headers"]:
+        assert answer.headers[name], (name, operation["operationId"])
+    content = response.get("content")
+    assert content is None and not answer.body or answer.type in content, answer
+    schema = (content or {}).get(answer.type, {}).get("schema")
+    if schema:
+        conforms(document, answer.json(), schema["$ref"].rpartition("/")[2])
+
+
+def test_every_get(document, service, job):
+    service.post("/v1/filters/box", PNG)
+    seen = 0
+    for method, path, operation in operations(document):
+        if method != "get":
+            continue
+        for one in job if "{id}" in path else job[:1]:
+            answer = service.get(path.replace("{id}", one.rpartition("/")[2]))
+            check_answer(document, operation, answer)
+        seen += 1
+    assert seen > 20
+
+
+def test_delete(document, service):
+    answer = service.post("/v1/filters/box", PNG, headers={"Prefer": "respond-async"})
+    check_answer(document, document["paths"]["/v1/filters/box"]["post"], answer)
+    answer = service.request("DELETE", answer.headers["Location"])
+    check_answer(document, document["paths"]["/v1/jobs/{id}"]["delete"], answer)
+
+
+def test_index_names_them_all(document, service):
+    index = service.get("/").body.decode()
+    for path in document["paths"]:
+        known = [line for line in index.split() if line.strip("'").rstrip("?,").startswith(
+            re.sub(r"/v1/filters/\w+", "/v1/filters", path).replace("{id}", "ID"))]
+        assert known or path == "/v1/chain", path
+
+
+def good_values(schema):
+    return (schema.get("enum", []) + schema.get("examples", [])
+            + [schema[key] for key in ("minimum", "maximum", "default") if key in schema])
+
+
+def bad_values(schema):
+    if "enum" in schema or "pattern" in schema:
+        return ["no-such-thing"]
+    return [schema["minimum"] - 1, schema["maximum"] + 1, "x"] if "minimum" in schema else []
+
+
+# What some parameters cannot do without.
+NEEDS = {"border_value": {"border": "constant"}, "alpha": {"raw": "4x3x2:u8"},
+         "target": {"roi": "1,2,16,8"}, "chain": {}, "luma": {}, "chroma": {}}
+BODIES = {"raw": bytes(24), "alpha": bytes(24)}
+
+
+def ask(service, path, values, body, headers=None):
+    query = urllib.parse.urlencode(values, safe=",;:=")
+    return service.post(f"{path}?{query}", body, headers=headers or {})
+
+
+def try_parameters(document, service, path):
+    """Every value that is described is taken, and what is not described is not."""
+    operation = document["paths"][path]["post"]
+    described = [resolve(document, p) for p in operation["parameters"]]
+    required = {p["name"]: p["schema"]["examples"][0] for p in described if p["required"]}
+    tried = 0
+    for parameter in described:
+        name, schema = parameter["name"], parameter["schema"]
+        if parameter["in"] != "query":
+            continue
+        base = {**required, **NEEDS.get(name, {})}
+        if path == "/v1/chain" and name not in ("filters", "chain", "luma", "chroma"):
+            base["filters"] = "box"
+        body = BODIES.get(name, PNG)
+        for value in good_values(schema):
+            answer = ask(service, path, {**base, name: value}, body)
+            # Whether it fits this image (alpha in a JPEG, green in raw grey) is another question.
+            if not (answer.status == 400 and answer.problem["parameter"] != name):
+                assert answer.status in (200, 422, 429, 504), (path, name, value,
+                                                                    answer)
+            check_answer(document, operation, answer)
+            tried += 1
+        for value in bad_values(schema):
+            problem = ask(service, path, {**base, name: value}, body).refused(400, "bad-parameter")
+            assert problem["parameter"] == name, (path, name, value)
+            tried += 1
+    return tried
+
+
+def test_common_parameters(document, service):
+    assert try_parameters(document, service, "/v1/chain") > 50
+
+
+@pytest.mark.parametrize("name", ["convolve", "laplacian", "unsharp", "bilateral"])
+def test_parameters_of_filters(document, service, name):
+    """The others' limits are tried with the catalogue."""
+    operation = document["paths"][f"/v1/filters/{name}"]["post"]
+    own = [p for p in operation["parameters"] if "$ref" not in p]
+    alone = {**document, "paths": {f"/v1/filters/{name}": {"post": {**operation,
+                                                                    "parameters": own}}}}
+    assert try_parameters(alone, service, f"/v1/filters/{name}") >= 4
+
+
+def test_every_post(document, service):
+    for method, path, operation in operations(document):
+        if method != "post":
+            continue
+        values = {"filters": "box"} if path == "/v1/chain" else {
+            p["name"]: p["schema"]["examples"][0] for p in operation["parameters"]
+            if p.get("required")}
+        answer = ask(service, path, values, PNG)
+        assert answer.status == 200, (path, answer)
+        check_answer(document, operation, answer)
+
+
+def test_chain_schema(document, service):
+    """What the schema of a JSON chain takes the service takes, and so for what it does not."""
+    link = [{"filter": "gaussian", "sigma": 2}, {"filter": "convolve", "kernel": [[1, 2, 1]]}]
+    wrong = [[], [{"filter": "bux"}], [{"filter": "box", "size": 700}], [{"size": 3}],
+             [{"filter": "box", "sigma": 3}], [{"filter": "box", "size": 4}],
+             [{"filter": "convolve"}], link * 5]
+    for chain, status in [(link, 200)] + [(one, 400) for one in wrong]:
+        body, kind = multipart([("image", "a.png", PNG),
+                                ("chain", None, json.dumps(chain).encode())])
+        answer = ask(service, "/v1/chain", {}, body, {"Content-Type": kind})
+        assert answer.status == status or (status, answer.status) == (400, 404), (chain, answer)
+        if status == 200:
+            conforms(document, chain, "Chain")
+        else:
+            with pytest.raises(jsonschema.ValidationError):
+                conforms(document, chain, "Chain")
