@@ -87,7 +87,7 @@ def test_json(told):
     told.listener.awaits("READY=1")
     poll(lambda: "is used" in told.tail(), 30, "the search for devices")
     assert told.stop() == 0
-    entries = [json.loads(line) for line in told.tail().splitlines()]
+    entries = [json.loads(line) for line in told.log.read_text().splitlines()]
     assert [entry["message"] for entry in entries][-1] == "stopped"
     assert {entry["pid"] for entry in entries if entry["program"] == "convolved"} == {
         told.process.pid}
