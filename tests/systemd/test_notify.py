@@ -69,7 +69,8 @@ def test_notes(told):
 
     since = len(listener.read())
     assert told.stop() == 0
-    listener.awaits("STOPPING=1", since)
+    _, note = listener.awaits("STOPPING=1", since)
+    assert note[1] == "EXTEND_TIMEOUT_USEC=45000000"  # the drain limit's 30 s, and some
 
 
 def test_status_is_news(told):
