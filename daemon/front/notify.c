@@ -11,7 +11,11 @@
 #include "front/loop.h"
 #include "front/scheduler.h"
 
-enum { STATUS_MS = 1000, FEEDS = 4 /* within the watchdog's time */ };
+enum {
+	STOP_MARGIN = 15 /* seconds */,
+	STATUS_MS = 1000,
+	FEEDS = 4 /* within the watchdog's time */
+};
 
 static const struct config *config;
 static struct loop_timer status_timer, watchdog;
@@ -126,6 +130,9 @@ void notify_reloading(void)
 
 void notify_stopping(void)
 {
+	uint64_t seconds = config->drain_timeout + STOP_MARGIN;
+
 	stopping = true;
-	sd_notify(0, "STOPPING=1");
+	sd_notifyf(0, "STOPPING=1\nEXTEND_TIMEOUT_USEC=%llu",
+	           (unsigned long long)seconds * 1000000);
 }

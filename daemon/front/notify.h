@@ -45,6 +45,7 @@ void notify_fini(void);
 
 void notify_ready(void);
 void notify_reloading(void);
+/* Asks for as much time as drain-timeout allows, whatever the unit says. */
 void notify_stopping(void);
 
 #endif

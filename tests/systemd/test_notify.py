@@ -69,7 +69,8 @@ def test_notes(told):
 
     since = len(listener.read())
     assert told.stop() == 0
-    listener.awaits("STOPPING=1", since)
+    _, note = listener.awaits("STOPPING=1", since)
+    assert note[1] == "EXTEND_TIMEOUT_USEC=45000000"  # the drain limit's 30 s, and some
 
 
 def test_status_is_news(told):
@@ -87,7 +88,7 @@ def test_json(told):
     told.listener.awaits("READY=1")
     poll(lambda: "is used" in told.tail(), 30, "the search for devices")
     assert told.stop() == 0
-    entries = [json.loads(line) for line in told.tail().splitlines()]
+    entries = [json.loads(line) for line in told.log.read_text().splitlines()]
     assert [entry["message"] for entry in entries][-1] == "stopped"
     assert {entry["pid"] for entry in entries if entry["program"] == "convolved"} == {
         told.process.pid}

@@ -20,7 +20,7 @@ FILTERS = [("box", {"size": 3})]
 HEAVY = [("bilateral", {"radius": 16})]
 SOCKET = "/run/convolved/convolved.sock"
 SMALL = [random_pixels(seed, 60 + 30 * seed, 80, 3, "u8") for seed in range(3)]
-MEDIUM = random_pixels(3, 500, 500, 3, "u8")   # some seconds
+MEDIUM = random_pixels(3, 500, 500, 3, "u8")   # some seconds of one core, by the reference
 # The first start compiles the kernels, beside other tests on a small machine.
 COLD = 300
 
@@ -263,15 +263,26 @@ def test_not_valid(running):
         running.systemctl("reset-failed", "convolved.service", "convolved.socket")
 
 
-def test_stop(running):
+@pytest.fixture
+def hurried(running):
+    """The service with a unit that has less patience than the drain limit."""
+    with drop_in(running, "[Service]\nTimeoutStopSec=1\n"):
+        poll(lambda: running.get("/readyz").status == 200, 60, "/readyz", 0.2)
+        yield running
+
+
+def test_stop(hurried):
     """What has been accepted is finished, then everything is gone, sockets too."""
-    answers = []
-    client = threading.Thread(target=lambda: answers.append(running.filter(MEDIUM, HEAVY)))
+    running, answers = hurried, []
+    client = threading.Thread(target=lambda: answers.append(
+        running.filter(MEDIUM, HEAVY, variant="reference")))
     client.start()
-    poll(lambda: running.metrics().total("convolved_tiles_queued") > 0, 60, "the job's tiles")
-    since = running.position()
+    poll(lambda: running.metrics().total("convolved_spool_memory_bytes") >= MEDIUM.nbytes, 60,
+         "the job")
+    since, began = running.position(), time.monotonic()
     running.systemctl("stop", "convolved.socket", "convolved.service")
     client.join(60)
+    assert time.monotonic() - began > 1, "it was done before the unit's patience was at an end"
     assert [answer.status for answer in answers] == [200]
     messages = "\n".join(running.messages(since))
     assert re.search(r"stopping: [1-9]\d* requests to finish", messages), messages
