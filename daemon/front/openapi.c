@@ -498,12 +498,15 @@ static json_t *make_headers(void)
 
 void openapi_get(struct request *r)
 {
-	answer_json(&r->answer, 200,
-	            json_pack("{s:s, s:{s:s, s:s, s:s}, s:[{s:s}], s:o, s:{s:o, s:o, s:o, s:o}}",
-	                      "openapi", "3.1.0", "info", "title", "convolved", "version",
-	                      PACKAGE_VERSION, "description",
-	                      "Filters images on OpenCL devices. Every GET may be a HEAD.",
-	                      "servers", "url", "/", "paths", make_paths(), "components", "schemas",
-	                      make_schemas(), "parameters", make_parameters(), "responses",
-	                      make_answers(), "headers", make_headers()));
+	answer_json(
+	    &r->answer, 200,
+	    json_pack("{s:s, s:{s:s, s:s, s:s}, s:[{s:s}], s:[{}, {s:[]}], s:o, s:{s:o, s:o, s:o, "
+	              "s:o, s:{s:{s:s, s:s, s:s}}}}",
+	              "openapi", "3.1.0", "info", "title", "convolved", "version", PACKAGE_VERSION,
+	              "description", "Filters images on OpenCL devices. Every GET may be a HEAD.",
+	              "servers", "url", "/", "security", "token", "paths", make_paths(),
+	              "components", "schemas", make_schemas(), "parameters", make_parameters(),
+	              "responses", make_answers(), "headers", make_headers(), "securitySchemes",
+	              "token", "type", "http", "scheme", "bearer", "description",
+	              "Where tokens are configured; /livez and /readyz need none"));
 }

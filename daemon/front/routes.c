@@ -151,31 +151,31 @@ static void get_index(struct request *r)
 
 static const struct route routes[] = {
     {"POST", "/v1/filters/{name}", NULL, "Filter an image by one filter", "", "Image Accepted",
-     "400 406 408 413 415 422 429 500 503 504"},
+     "400 401 403 406 408 413 415 422 429 500 503 504"},
     {"POST", "/v1/chain", NULL, "Filter an image by several filters, one after another", "",
-     "Image Accepted", "400 404 406 408 413 415 422 429 500 503 504"},
+     "Image Accepted", "400 401 403 404 406 408 413 415 422 429 500 503 504"},
     {"GET", "/v1/filters", catalogue_get_filters, "All filters and their parameters", "", "Filters",
-     ""},
+     "401"},
     {"GET", "/v1/filters/{name}", catalogue_get_filter, "One filter and its parameters", "",
-     "Filter", ""},
+     "Filter", "401"},
     {"GET", "/v1/jobs/{id}", async_get_job, "State and progress of an asynchronous job", "wait",
-     "Job", "400 404"},
+     "Job", "400 401 404"},
     {"DELETE", "/v1/jobs/{id}", async_delete_job, "Cancel a job, or forget one that has ended", "",
-     "Deleted", "404"},
+     "Deleted", "401 404"},
     {"GET", "/v1/jobs/{id}/result", async_get_result, "What the POST would have been answered",
-     "wait", "Image", "400 404 409 410 415 422 500 503 504 507"},
+     "wait", "Image", "400 401 404 409 410 415 422 500 503 504 507"},
     {"GET", "/v1/jobs/{id}/events", async_get_events, "The job's progress as it happens", "",
-     "Events", "404"},
-    {"GET", "/v1/devices", catalogue_get_devices, "The OpenCL devices", "", "Devices", ""},
+     "Events", "401 404"},
+    {"GET", "/v1/devices", catalogue_get_devices, "The OpenCL devices", "", "Devices", "401"},
     {"GET", "/v1/kernels", catalogue_get_kernels,
      "Times of every kernel on every device, what the tuner chose, all variants", "", "Kernels",
-     ""},
-    {"GET", "/metrics", get_metrics, "Metrics in the text format of Prometheus", "", "Text", ""},
+     "401"},
+    {"GET", "/metrics", get_metrics, "Metrics in the text format of Prometheus", "", "Text", "401"},
     {"GET", "/livez", get_livez, "Whether the service lives", "", "Text", ""},
     {"GET", "/readyz", get_readyz, "Whether an image has recently passed the whole way", "verbose",
      "Text NotReady", ""},
-    {"GET", "/openapi.json", openapi_get, "This document", "", "Document", ""},
-    {"GET", "/", get_index, "A few words for whoever looks around", "", "Text", ""},
+    {"GET", "/openapi.json", openapi_get, "This document", "", "Document", "401"},
+    {"GET", "/", get_index, "A few words for whoever looks around", "", "Text", "401"},
 };
 
 enum { ROUTES = sizeof routes / sizeof *routes };
@@ -188,6 +188,7 @@ static const struct {
 } monitoring[] = {{get_metrics, false}, {get_livez, true}, {get_readyz, true}};
 
 enum { MONITORING = sizeof monitoring / sizeof *monitoring };
+
 const struct route *routes_get(size_t i)
 {
 	return i < ROUTES ? &routes[i] : NULL;
