@@ -111,6 +111,8 @@ def test_references(document):
         assert resolve(document, {"$ref": target})
     kept = {f"#/components/{kind}/{name}" for kind, items in document["components"].items()
             for name in items}
+    # Security schemes are referred to by their names.
+    found |= {f"#/components/securitySchemes/{name}" for way in document["security"] for name in way}
     idle = {target for target in kept - found if not target.startswith("#/components/responses/")}
     assert not idle
 

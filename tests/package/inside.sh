@@ -16,7 +16,8 @@ apt-get update -qq
 apt-get install -y -qq --no-install-recommends curl /packages/convolved_*.deb /packages/convolve_*.deb ||
 	fail "the packages cannot be installed"
 
-systemctl is-enabled -q convolved || fail "the service is not enabled"
+systemctl is-enabled -q convolved.socket || fail "the socket is not enabled"
+systemctl is-active -q convolved.socket || fail "the socket does not listen"
 # The first start compiles the kernels.
 for _ in $(seq 180); do
 	curl -sf http://127.0.0.1:8700/readyz >/dev/null && break
@@ -38,5 +39,7 @@ systemctl is-active -q convolved && fail "it still runs after its removal"
 [ -e /etc/convolved/convolved.conf ] || fail "removal has taken the configuration"
 apt-get purge -y -qq convolved convolve || fail "the packages cannot be purged"
 left=$(files | grep -v -e '^/var/cache/apt' -e '^/var/lib/apt' -e '^/var/log' -e '^/run' || true)
+getent passwd convolved && fail "the user is left after the purge"
+getent group convolved && fail "the group is left after the purge"
 [ -z "$left" ] || fail "this is left after the purge: $left"
 echo passed >/packages/outcome
