@@ -13,7 +13,7 @@ import pytest
 import imagefiles
 import oracle
 from clients import Clients
-from service import Client, Process, poll, read_answer
+from service import Client, Process, configuration, poll, read_answer
 from test_results import random_pixels
 
 FILTERS = [("box", {"size": 3})]
@@ -137,7 +137,7 @@ def test_journal(running):
 
 
 def configure(machine, text):
-    machine.configuration.write_text(f"[convolved]\n{text}\n")
+    machine.configuration.write_text(configuration(text))
 
 
 def test_reload(running):
@@ -146,7 +146,7 @@ def test_reload(running):
     try:
         configure(running, "spool-size=0")
         running.systemctl("reload", "convolved")
-        running.says("spool-size: 67108864 -> 0", since)
+        running.says("spool-size: 64M -> 0", since)
         running.says("the configuration has been read again", since)
         check_answer(running)  # now through files in the cache folder
         configure(running, "max-jobs=none")
