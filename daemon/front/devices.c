@@ -1,11 +1,9 @@
-/* Devices: found by a probe process, so that a driver that hangs or crashes when it is asked for
- * its devices does no harm here; then one worker process each.
+/* Devices: one worker process each.
  *
  * A reload may find that a device is no longer wanted. It then leaves: it gets no new tile, and
  * when the last one is back its worker is ended. Its place in the array is kept for its return. */
 #include "front/devices.h"
 
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,11 +11,10 @@
 #include "common/log.h"
 #include "front/codecs.h"
 #include "front/metrics.h"
+#include "front/search.h"
 
 enum {
-	PROBE_AGAIN_MS = 5000,
 	CHECK_MS = 500,
-	FOUND_MAX = DEVICES_MAX,
 	QUARANTINE_FIRST_MS = 1000,
 	QUARANTINE_STEPS = 6,
 	QUARANTINE_MAX_MS = 60000,
@@ -32,18 +29,12 @@ static const uint64_t forgiven_ns = 60000000000u;
 /* A guess for a new device, from one core with wide vectors; replaced by what events say. */
 static const double ns_per_unit_guess = 0.05;
 
-static const char *const types[] = {"device", "cpu", "gpu", "accelerator"};
-
 static const struct config *config;
 static const struct device_owner *owner;
 static struct device *devices[DEVICES_MAX];
 struct load device_loads[DEVICES_MAX];
 static unsigned device_count;
-static struct worker probe;
-static struct loop_timer probe_again, check;
-static bool probed;
-static struct message_device found[FOUND_MAX];
-static unsigned found_count;
+static struct loop_timer check;
 
 static struct device *device_of(struct worker *worker)
 {
@@ -108,12 +99,12 @@ bool devices_starting(void)
 	for (unsigned i = 0; i < device_count; i++)
 		if (devices[i]->fresh && !devices[i]->unwanted)
 			return true;
-	return !probed;
+	return !search_done();
 }
 
 unsigned devices_next_try(void)
 {
-	uint64_t least = loop_timer_left(&probe_again);
+	uint64_t least = search_next_try();
 
 	for (unsigned i = 0; i < device_count; i++) {
 		const struct worker *w = &devices[i]->worker;
@@ -519,19 +510,6 @@ static void device_down(struct worker *worker, const char *reason)
 	publish(d);
 }
 
-/* The arguments that every device process has. */
-static void common_arguments(struct worker *w)
-{
-	w->start_ms = config->start_timeout * 1000;
-	worker_argument(w, "convolved-device", NULL);
-	worker_argument(w, "--log-level", config->log_level);
-	worker_argument(w, "--log-format", config->log_format);
-	worker_argument(w, "--cache-dir", config->cache_dir);
-	worker_argument(w, "--state-dir", config->state_dir);
-	if (*config->kernel_dir)
-		worker_argument(w, "--kernel-dir", config->kernel_dir);
-}
-
 static void number_argument(struct worker *w, const char *argument, uint32_t number)
 {
 	char text[16];
@@ -544,7 +522,7 @@ static void device_prepare(struct worker *worker)
 {
 	const struct message_device *m = &device_of(worker)->found;
 
-	common_arguments(worker);
+	search_arguments(worker);
 	number_argument(worker, "--platform", m->platform);
 	number_argument(worker, "--device", m->device);
 	number_argument(worker, "--stack", (uint32_t)config->stack);
@@ -561,7 +539,7 @@ static void device_create(const struct message_device *m)
 		log_error("there is no room for another device");
 		return;
 	}
-	snprintf(d->label, sizeof d->label, "%s%u", types[m->type], device_count);
+	snprintf(d->label, sizeof d->label, "%s%u", search_type_name(m->type), device_count);
 	snprintf(d->name, sizeof d->name, "%.*s", (int)sizeof m->name - 1, m->name);
 	d->found = *m;
 	d->type = m->type;
@@ -615,114 +593,17 @@ static void device_return(struct device *d)
 	owner->room();
 }
 
-/* All GPUs, or else everything that there is. */
-static bool chosen_by_default(const struct message_device *m)
+/* One that the search has found, and whether any pattern fits it. */
+static void device_found(const struct message_device *m, bool wanted)
 {
-	bool gpus = false;
+	struct device *known = device_known(m);
 
-	for (unsigned i = 0; i < found_count; i++)
-		gpus |= found[i].type == DEVICE_GPU;
-	return !gpus || m->type == DEVICE_GPU;
-}
-
-static bool fits(const char *pattern, const struct message_device *m)
-{
-	char index[32], name[sizeof m->name], platform[sizeof m->platform_name];
-	const char *const texts[] = {types[m->type], index, name, platform};
-
-	if (!strcmp(pattern, "auto"))
-		return chosen_by_default(m);
-	snprintf(index, sizeof index, "%u:%u", m->platform, m->device);
-	snprintf(name, sizeof name, "%.*s", (int)sizeof name - 1, m->name);
-	snprintf(platform, sizeof platform, "%.*s", (int)sizeof platform - 1, m->platform_name);
-	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-		if (!fnmatch(pattern, texts[i], FNM_CASEFOLD))
-			return true;
-	return false;
-}
-
-static bool chosen(const struct message_device *m)
-{
-	bool fit = false;
-
-	for (unsigned p = 0; p < config->device.count; p++)
-		fit |= fits(config->device.item[p], m);
-	return fit;
-}
-
-/* Uses the devices that any pattern fits, and no other. */
-static void choose_devices(void)
-{
-	for (unsigned i = 0; i < found_count; i++) {
-		const struct message_device *m = &found[i];
-		struct device *known = device_known(m);
-
-		log_info("%u:%u %.63s (%s, %.63s) is %s", m->platform, m->device, m->name,
-		         types[m->type], m->platform_name, chosen(m) ? "used" : "not used");
-		if (!chosen(m) && known)
-			device_leave(known);
-		else if (chosen(m) && known)
-			device_return(known);
-		else if (chosen(m))
-			device_create(m);
-	}
-	if (devices_wanted())
-		return;
-	log_error("there is no OpenCL device%s; looking again in %d s",
-	          found_count ? " that fits --device" : "", PROBE_AGAIN_MS / 1000);
-	loop_timer_start(&probe_again, PROBE_AGAIN_MS);
-}
-
-void devices_reload(void)
-{
-	if (probed)
-		choose_devices();
-}
-
-static void probe_message(struct worker *worker, const struct message *message)
-{
-	const struct message_device *m = &message->device;
-
-	if (message->type != MSG_DEVICE || m->type > DEVICE_ACCELERATOR) {
-		worker_kill(worker, "protocol");
-		return;
-	}
-	if (m->type != DEVICE_NONE && found_count < FOUND_MAX)
-		found[found_count++] = *m;
-}
-
-static void probe_up(struct worker *worker, const struct message_ready *ready)
-{
-	(void)ready;
-	worker_kill(worker, "protocol");
-}
-
-static void probe_down(struct worker *worker, const char *reason)
-{
-	if (worker->kill_reason || strcmp(reason, "exit"))
-		log_error("the search for OpenCL devices failed: %s", reason);
-	probed = true;
-	choose_devices();
-}
-
-static void probe_prepare(struct worker *worker)
-{
-	common_arguments(worker);
-	worker_argument(worker, "--probe", NULL);
-}
-
-static const struct worker_owner probe_worker = {probe_prepare, probe_up, probe_message,
-                                                 probe_down};
-
-static void probe_start(void *context)
-{
-	(void)context;
-	if (*probe.argv)
-		worker_fini(&probe);
-	probe = (struct worker){.kind = "probe", .owner = &probe_worker, .once = true};
-	found_count = 0;
-	if (worker_start(&probe))
-		loop_timer_start(&probe_again, PROBE_AGAIN_MS);
+	if (!wanted && known)
+		device_leave(known);
+	else if (wanted && known)
+		device_return(known);
+	else if (wanted)
+		device_create(m);
 }
 
 /* Kills the devices that hold a tile for too long. */
@@ -747,19 +628,16 @@ enum error devices_init(const struct config *c, const struct device_owner *o)
 
 	config = c;
 	owner = o;
-	e = loop_timer_init(&probe_again, probe_start, NULL);
-	if (!e)
-		e = loop_timer_init(&check, check_devices, NULL);
+	e = loop_timer_init(&check, check_devices, NULL);
 	if (e)
 		return e;
 	loop_timer_repeat(&check, CHECK_MS);
-	probe_start(NULL);
-	return ERR_OK;
+	return search_init(c, device_found);
 }
 
 void devices_fini(void)
 {
-	worker_fini(&probe);
+	search_fini();
 	for (unsigned i = 0; i < device_count; i++)
 		worker_fini(&devices[i]->worker);
 	for (unsigned i = 0; i < device_count; i++)
@@ -771,7 +649,6 @@ void devices_fini(void)
 		free(devices[i]);
 	}
 	device_count = 0;
-	loop_timer_fini(&probe_again);
 	loop_timer_fini(&check);
 }
 

@@ -1,4 +1,4 @@
-/* The devices as the front sees them: one worker each, found by a probe, with a window of tiles. */
+/* The devices as the front sees them: one worker each, with a window of tiles. */
 #ifndef FRONT_DEVICES_H
 #define FRONT_DEVICES_H
 
@@ -75,9 +75,6 @@ struct device_owner {
 /* Looks for devices and starts a worker for each: for all GPUs, else for the CPUs. */
 enum error devices_init(const struct config *config, const struct device_owner *owner) MUST_CHECK;
 void devices_fini(void);
-
-/* Chooses among the devices again, by the patterns that are configured now. */
-void devices_reload(void);
 
 /* Devices for device_get(), removed ones too; those that are wanted; those that are up. */
 unsigned devices_count(void);

@@ -23,6 +23,7 @@
 #include "front/notify.h"
 #include "front/routes.h"
 #include "front/scheduler.h"
+#include "front/search.h"
 #include "front/spool.h"
 #include "front/store.h"
 #include "front/supervisor.h"
@@ -82,7 +83,7 @@ static void reload(void)
 		access_commit();
 		log_configure();
 		codecs_reload();
-		devices_reload();
+		search_reload();
 		log_notice("the configuration has been read again");
 	} else {
 		log_error("the configuration stays as it was");

@@ -1,0 +1,174 @@
+/* The probe lists what there is in messages of its own, and exits. */
+#include "front/search.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "front/loop.h"
+
+enum { AGAIN_MS = 5000, FOUND_MAX = 64 };
+
+static const struct config *config;
+static void (*see)(const struct message_device *found, bool wanted);
+static struct worker probe;
+static struct loop_timer again;
+static bool probed;
+static struct message_device found[FOUND_MAX];
+static unsigned found_count;
+
+const char *search_type_name(enum device_type type)
+{
+	static const char *const names[] = {"device", "cpu", "gpu", "accelerator"};
+
+	return names[type];
+}
+
+void search_arguments(struct worker *w)
+{
+	w->start_ms = config->start_timeout * 1000;
+	worker_argument(w, "convolved-device", NULL);
+	worker_argument(w, "--log-level", config->log_level);
+	worker_argument(w, "--log-format", config->log_format);
+	worker_argument(w, "--cache-dir", config->cache_dir);
+	worker_argument(w, "--state-dir", config->state_dir);
+	if (*config->kernel_dir)
+		worker_argument(w, "--kernel-dir", config->kernel_dir);
+}
+
+/* All GPUs, or else everything that there is. */
+static bool chosen_by_default(const struct message_device *m)
+{
+	bool gpus = false;
+
+	for (unsigned i = 0; i < found_count; i++)
+		gpus |= found[i].type == DEVICE_GPU;
+	return !gpus || m->type == DEVICE_GPU;
+}
+
+static bool fits(const char *pattern, const struct message_device *m)
+{
+	char index[32], name[sizeof m->name], platform[sizeof m->platform_name];
+	const char *const texts[] = {search_type_name(m->type), index, name, platform};
+
+	if (!strcmp(pattern, "auto"))
+		return chosen_by_default(m);
+	snprintf(index, sizeof index, "%u:%u", m->platform, m->device);
+	snprintf(name, sizeof name, "%.*s", (int)sizeof name - 1, m->name);
+	snprintf(platform, sizeof platform, "%.*s", (int)sizeof platform - 1, m->platform_name);
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+		if (!fnmatch(pattern, texts[i], FNM_CASEFOLD))
+			return true;
+	return false;
+}
+
+static bool chosen(const struct message_device *m)
+{
+	bool fit = false;
+
+	for (unsigned p = 0; p < config->device.count; p++)
+		fit |= fits(config->device.item[p], m);
+	return fit;
+}
+
+static void choose(void)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < found_count; i++) {
+		const struct message_device *m = &found[i];
+		bool wanted = chosen(m);
+
+		any |= wanted;
+		log_info("%u:%u %.63s (%s, %.63s) is %s", m->platform, m->device, m->name,
+		         search_type_name(m->type), m->platform_name, wanted ? "used" : "not used");
+		see(m, wanted);
+	}
+	if (any)
+		return;
+	log_error("there is no OpenCL device%s; looking again in %d s",
+	          found_count ? " that fits --device" : "", AGAIN_MS / 1000);
+	loop_timer_start(&again, AGAIN_MS);
+}
+
+void search_reload(void)
+{
+	if (probed)
+		choose();
+}
+
+static void probe_message(struct worker *worker, const struct message *message)
+{
+	const struct message_device *m = &message->device;
+
+	if (message->type != MSG_DEVICE || m->type > DEVICE_ACCELERATOR) {
+		worker_kill(worker, "protocol");
+		return;
+	}
+	if (m->type != DEVICE_NONE && found_count < FOUND_MAX)
+		found[found_count++] = *m;
+}
+
+static void probe_up(struct worker *worker, const struct message_ready *ready)
+{
+	(void)ready;
+	worker_kill(worker, "protocol");
+}
+
+static void probe_down(struct worker *worker, const char *reason)
+{
+	if (worker->kill_reason || strcmp(reason, "exit"))
+		log_error("the search for OpenCL devices failed: %s", reason);
+	probed = true;
+	choose();
+}
+
+static void probe_prepare(struct worker *worker)
+{
+	search_arguments(worker);
+	worker_argument(worker, "--probe", NULL);
+}
+
+static const struct worker_owner probe_worker = {probe_prepare, probe_up, probe_message,
+                                                 probe_down};
+
+static void probe_start(void *context)
+{
+	(void)context;
+	if (*probe.argv)
+		worker_fini(&probe);
+	probe = (struct worker){.kind = "probe", .owner = &probe_worker, .once = true};
+	found_count = 0;
+	if (worker_start(&probe))
+		loop_timer_start(&again, AGAIN_MS);
+}
+
+bool search_done(void)
+{
+	return probed;
+}
+
+uint64_t search_next_try(void)
+{
+	return loop_timer_left(&again);
+}
+
+enum error search_init(const struct config *c,
+                       void (*handler)(const struct message_device *found, bool wanted))
+{
+	enum error e;
+
+	config = c;
+	see = handler;
+	e = loop_timer_init(&again, probe_start, NULL);
+	if (!e)
+		probe_start(NULL);
+	return e;
+}
+
+void search_fini(void)
+{
+	worker_fini(&probe);
+	loop_timer_fini(&again);
+}
