@@ -6,7 +6,9 @@ static uint64_t align_up(uint64_t n, uint64_t alignment)
 	return (n + alignment - 1) / alignment * alignment;
 }
 
-enum { TILES_WANTED = 16, SAMPLES_WANTED = 1 << 18 };
+/* HALO_SHARE: the halo, above and below, is to be no more than one part in so many of a tile's
+ * result. */
+enum { TILES_WANTED = 16, SAMPLES_WANTED = 1 << 18, HALO_SHARE = 2 };
 
 static uint64_t max_u64(uint64_t a, uint64_t b)
 {
@@ -81,7 +83,7 @@ static uint32_t choose_rows(struct tiling *t, uint64_t in_arena, uint64_t out_ar
 	uint64_t rows = max_u64(t->height / TILES_WANTED, SAMPLES_WANTED / row);
 
 	rows = align_up(min_u64(rows, samples_max / row), 8);
-	rows = max_u64(rows, t->halo_y);
+	rows = max_u64(rows, (uint64_t)t->halo_y * 2 * HALO_SHARE);
 	rows = min_u64(rows, t->height);
 	for (; rows > 1; rows = rows > 8 ? (rows - 1) / 8 * 8 : rows - 1) {
 		tiling_set_rows(t, (uint32_t)rows);
