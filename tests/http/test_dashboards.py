@@ -87,6 +87,8 @@ class Prometheus:
     def up(self):
         assert self.process.poll() is None, pathlib.Path(self.log.name).read_text()
         try:
+            # Until it is ready this is refused, like the connection, and queries are 503.
+            urllib.request.urlopen(f"http://127.0.0.1:{self.port}/-/ready", timeout=30).close()
             return self.ask("/api/v1/query", query="up == 1")["result"]
         except OSError:
             return None
