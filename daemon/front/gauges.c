@@ -142,6 +142,7 @@ static void update_processes(void)
 {
 	static const char *const kinds[] = {"front", "codec", "device"};
 	FILE *children = fopen("/proc/thread-self/children", "re");
+	const char *kind;
 	long pid;
 
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
@@ -152,8 +153,8 @@ static void update_processes(void)
 	if (!children)
 		return;
 	while (fscanf(children, "%ld", &pid) == 1)
-		if (kind_of(pid))
-			add_process(kind_of(pid), pid);
+		if ((kind = kind_of(pid)))
+			add_process(kind, pid);
 	fclose(children);
 }
 

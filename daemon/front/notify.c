@@ -2,6 +2,7 @@
 #include "front/notify.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <systemd/sd-daemon.h>
 
@@ -106,7 +107,8 @@ enum error notify_init(const struct config *c)
 	if (e)
 		return e;
 	last_time = progress.tiles_since = progress.jobs_since = loop_now();
-	loop_timer_repeat(&status_timer, STATUS_MS);
+	if (getenv("NOTIFY_SOCKET"))
+		loop_timer_repeat(&status_timer, STATUS_MS);
 	if (sd_watchdog_enabled(0, &limit_us) > 0)
 		loop_timer_repeat(&watchdog, limit_us / FEEDS / 1000 + 1);
 	return ERR_OK;

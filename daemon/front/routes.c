@@ -2,7 +2,6 @@
  * the request's argument. */
 #include "front/routes.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +44,7 @@ static void log_job(const char *id, const struct job *job)
 	log_event(LOG_LEVEL_INFO,
 	          LOG_FIELDS(.job = job->id, .request = id, .duration_us = us,
 	                     .device = *devices ? devices : NULL, .tiles = job->tiles_done,
-	                     .status = (uint64_t)(job->error ? error_status(job->error) : 200),
+	                     .status = (uint64_t)error_status(job->error),
 	                     .error = job->error ? error_slug(job->error) : NULL,
 	                     .trace = job->terms.trace.id, .span = job->terms.trace.parent),
 	          "request %s%s: job %llu %s%s after %.3f ms%s%s%s%s", id,
