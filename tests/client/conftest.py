@@ -9,11 +9,7 @@ import pytest  # noqa: E402
 
 import scripted  # noqa: E402
 import service as service_module  # noqa: E402
-
-
-@pytest.fixture(scope="session")
-def cache(tmp_path_factory):
-    return service_module.shared_cache(tmp_path_factory)
+from fixtures import cache  # noqa: E402, F401
 
 
 @pytest.fixture(scope="session")

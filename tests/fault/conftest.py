@@ -7,11 +7,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "http"))
 import pytest  # noqa: E402
 
 import service as service_module  # noqa: E402
-
-
-@pytest.fixture(scope="session")
-def cache(tmp_path_factory):
-    return service_module.shared_cache(tmp_path_factory)
+from fixtures import cache  # noqa: E402, F401
 
 
 @pytest.fixture(scope="session")
