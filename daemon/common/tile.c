@@ -27,11 +27,6 @@ uint64_t row_pitch(uint64_t bytes)
 	return pitch % SLOT_ALIGNMENT ? pitch : pitch + ROW_ALIGNMENT;
 }
 
-uint32_t slot_rows(uint32_t rows, uint32_t halo_y)
-{
-	return rows + 2 * halo_y + 1;
-}
-
 /* Pitches of rows `width` pixels wide. */
 static void tiling_set_width(struct tiling *t, uint32_t width)
 {
@@ -40,14 +35,15 @@ static void tiling_set_width(struct tiling *t, uint32_t width)
 	t->margin = (uint32_t)(t->halo_x * pixel);
 	t->start = (uint32_t)align_up(t->margin, ROW_ALIGNMENT) - t->margin;
 	t->in_pitch = (uint32_t)row_pitch(t->margin + width * pixel + t->margin);
-	t->out_pitch = (uint32_t)row_pitch(width * pixel);
+	t->out_pitch = (uint32_t)align_up(width * pixel, ROW_ALIGNMENT);
 }
 
 static void tiling_set_rows(struct tiling *t, uint32_t rows)
 {
 	t->rows = rows;
-	t->in_slot = (uint64_t)t->in_pitch * slot_rows(rows, t->halo_y);
-	t->out_slot = (uint64_t)t->out_pitch * slot_rows(rows, t->halo_y);
+	t->in_slot =
+	    align_up(t->start + (uint64_t)t->in_pitch * (rows + 2 * t->halo_y), ROW_ALIGNMENT);
+	t->out_slot = (uint64_t)t->out_pitch * rows;
 }
 
 static uint64_t slots_that_fit(const struct tiling *t, uint64_t in_arena, uint64_t out_arena)

@@ -4,7 +4,8 @@
  * A slot is an area of the codec worker's input arena together with one of its output arena. In the
  * input area lie the rows y0 - halo_y to y0 + height + halo_y, in_pitch bytes apart, each with
  * halo_x pixels before x0 and after x0 + width; pixels outside the image are filled in by the
- * border rule. In the output area lie `height` rows of `width` pixels, out_pitch bytes apart. */
+ * border rule. In the output area lie `height` rows of `width` pixels, out_pitch bytes apart. Both
+ * are as small as alignment allows: on the way to a GPU every byte between rows costs time. */
 #ifndef COMMON_TILE_H
 #define COMMON_TILE_H
 
@@ -16,7 +17,7 @@
 #include "image.h"
 
 enum {
-	ROW_ALIGNMENT = 128, /* a line of a GPU's cache */
+	ROW_ALIGNMENT = 64, /* a line of a processor's cache, two sectors of a GPU's */
 	SLOT_ALIGNMENT = 4096,
 	SLOTS_MIN = 3, /* one read, one filtered, one written */
 	SLOTS_MAX = 64,
@@ -59,11 +60,6 @@ enum error tiling_init(struct tiling *tiling, const struct chain *chain, const s
 /* Bytes from row to row for rows of so many: aligned, and no multiple of a page, where the samples
  * of a column would compete for the same few places of a cache. */
 uint64_t row_pitch(uint64_t bytes);
-
-/* Rows that a slot has for a tile of so many: the halo on both sides, and one to align spans in.
- * The output's has as many, so that neighbours lie as they would in a stack (device/step.h), and
- * copying several is copying once. */
-uint32_t slot_rows(uint32_t rows, uint32_t halo_y);
 
 /* The i-th tile (i < count) of a job in an arena. */
 void tiling_tile(const struct tiling *tiling, uint32_t i, uint64_t job, uint32_t arena,

@@ -4,10 +4,9 @@
  * waiting for as long as copies run.
  *
  * Several tiles go as a stack (step.h). Those that lie at equal distances in one arena are one
- * copy, and a plain one if their slots are neighbours; each other run of them is one more. The
- * first run is copied on the queue of the kernels, which takes times. That costs more than a small
- * copy itself, so all other runs are copied on a queue without, and the first run's time stands for
- * theirs. */
+ * (rectangular) copy; each other run of them is one more. The first run is copied on the queue of
+ * the kernels, which takes times. That costs more than a small copy itself, so all other runs are
+ * copied on a queue without, and the first run's time stands for theirs. */
 #include "device/lane.h"
 
 #include <stdlib.h>
@@ -191,7 +190,8 @@ bool lane_stacks(const struct plan *plan, const struct tile *a, const struct til
 	       a->out_pitch == b->out_pitch;
 }
 
-/* Tiles as far apart as slots are: no span is longer than that. */
+/* Tiles as far apart as they must be: no span is longer than that, with its halo on both sides and
+ * up to a row more to where it is aligned. */
 static void make_stack(struct lane *lane)
 {
 	struct stack *stack = &lane->stack;
@@ -199,7 +199,7 @@ static void make_stack(struct lane *lane)
 
 	stack->count = lane->count;
 	stack->height = first->height;
-	stack->distance = slot_rows(first->height, lane->plan->halo_y);
+	stack->distance = first->height + 2 * lane->plan->halo_y + 1;
 	for (uint32_t i = 0; i < lane->count; i++)
 		stack->y0[i] = lane->tiles[i].tile.y0;
 	lane->high = *first;
@@ -290,21 +290,17 @@ static cl_int enqueue_write(struct lane *lane, const struct run *run, cl_command
                             cl_event *event)
 {
 	const struct lane_tile *first = &lane->tiles[run->first];
-	const uint64_t apart = (uint64_t)lane->stack.distance * lane->high.in_pitch;
+	const size_t apart = (size_t)lane->stack.distance * lane->high.in_pitch;
 	uint64_t before, size;
-	const char *from;
 
 	input_span(lane, &before, &size);
-	from = (const char *)first->arena->memory.in + first->tile.in - before;
-	if (run->count == 1 || run->in_stride == apart)
-		return clEnqueueWriteBuffer(queue, lane->in.memory, CL_FALSE, run->first * apart,
-		                            (run->count - 1) * apart + size, from, 0, NULL, event);
 
 	const size_t to[3] = {0, run->first, 0}, zero[3] = {0, 0, 0},
 	             region[3] = {size, run->count, 1};
 
-	return clEnqueueWriteBufferRect(queue, lane->in.memory, CL_FALSE, to, zero, region, apart,
-	                                0, run->in_stride, 0, from, 0, NULL, event);
+	return clEnqueueWriteBufferRect(
+	    queue, lane->in.memory, CL_FALSE, to, zero, region, apart, 0, run->in_stride, 0,
+	    (const char *)first->arena->memory.in + first->tile.in - before, 0, NULL, event);
 }
 
 /* after: an event to wait for, or NULL. */
@@ -312,21 +308,14 @@ static cl_int enqueue_read(struct lane *lane, const struct run *run, cl_command_
                            cl_event after, cl_event *event)
 {
 	const struct lane_tile *first = &lane->tiles[run->first];
-	const uint64_t apart = (uint64_t)lane->stack.distance * lane->high.out_pitch;
-	char *to = (char *)first->arena->memory.out + first->tile.out;
-	cl_uint waits = after ? 1 : 0;
-
-	if (run->count == 1 || run->out_stride == apart)
-		return clEnqueueReadBuffer(queue, lane->out.memory, CL_FALSE, run->first * apart,
-		                           (run->count - 1) * apart + output_span(lane), to, waits,
-		                           waits ? &after : NULL, event);
-
+	const size_t apart = (size_t)lane->stack.distance * lane->high.out_pitch;
 	const size_t from[3] = {0, run->first, 0}, zero[3] = {0, 0, 0},
 	             region[3] = {output_span(lane), run->count, 1};
 
 	return clEnqueueReadBufferRect(queue, lane->out.memory, CL_FALSE, from, zero, region, apart,
-	                               0, run->out_stride, 0, to, waits, waits ? &after : NULL,
-	                               event);
+	                               0, run->out_stride, 0,
+	                               (char *)first->arena->memory.out + first->tile.out,
+	                               after ? 1 : 0, after ? &after : NULL, event);
 }
 
 /* Uploads all runs; what comes next on the lane's queue finds them there. */

@@ -48,7 +48,7 @@ static struct stream streams[CODECS_MAX];
 static struct config config;
 static const struct codec_owner *owner;
 static struct loop_timer timer;
-static enum { STARTING, WARMING, MEASURING } phase;
+static enum { STARTING, WARMING, MEASURING, ENDED } phase;
 static struct sample {
 	uint64_t time, images, tiles;
 	uint64_t upload, kernel, download; /* nanoseconds by the devices' clocks */
@@ -173,6 +173,10 @@ static void task_done(struct task *task, const struct message_tile_done *done)
 {
 	struct stream *s = &streams[task->tile.arena];
 
+	if (phase == ENDED) {
+		free(task);
+		return;
+	}
 	if (done->error)
 		die(error_title((enum error)done->error));
 	if (phase == STARTING && s->checked < CHECKED)
@@ -258,6 +262,7 @@ static void look(void *context)
 	} else if (phase == MEASURING && waited > seconds * UINT64_C(1000000000)) {
 		take_sample();
 		report();
+		phase = ENDED;
 		loop_stop();
 	}
 }

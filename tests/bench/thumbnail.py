@@ -1,5 +1,6 @@
 """How long a thumbnail takes while a 20000x20000 image is under way on the same device, beside how long it
-takes alone. `./dev bench thumbnail [SIDE]`.
+takes alone. `./dev bench thumbnail [SIDE] [-- OPTION...]`: the options are the service's (`--device`, …); without any it
+is one device of PoCL's.
 
 Two clients: one posts the large image again and again, one small images with pauses, over a connection
 that is kept. Where it may (as root) the client goes before the service, as one elsewhere does not wait for
@@ -75,13 +76,15 @@ def while_busy(service, large, measure):
 
 
 def main():
-    side = int(sys.argv[1]) if len(sys.argv) > 1 else 256
+    arguments = sys.argv[1:]
+    options = arguments[arguments.index("--") + 1:] if "--" in arguments else []
+    side = int(arguments[0]) if arguments and arguments[0] != "--" else 256
     cache = os.path.join(os.path.expanduser("~"), ".cache", "convolved")
     os.makedirs(cache, exist_ok=True)
     small = picture(side)
     with tempfile.TemporaryDirectory(prefix="convolved-thumbnail-") as folder, \
             Service(folder, cache, "--log-level", "warning", "--max-body", "1G", "--max-memory", "4G",
-                    environment=ONE_DEVICE) as service:
+                    *options, environment=None if options else ONE_DEVICE) as service:
         large = large_picture(folder)
         go_first()
         client = Client(service)

@@ -178,8 +178,8 @@ static bool all_poison(const char *bytes, size_t size)
 	return true;
 }
 
-/* Some stacks lie in the arenas like neighbouring slots, with no guard between them. */
-static bool like_slots(const struct tile *first)
+/* The results of some stacks lie as close as slots may, with no guard between them. */
+static bool close_together(const struct tile *first)
 {
 	return first->index % 2;
 }
@@ -229,8 +229,8 @@ static void filter_tiles(struct harness *h, enum lane_mode mode, const struct pl
 	}
 	for (uint32_t i = 0; i < count; i++) {
 		outcome->guard_broken |=
-		    !guards_intact(h, plan, &tiles[i], i == 0 || !like_slots(tiles),
-		                   i + 1 == count || !like_slots(tiles),
+		    !guards_intact(h, plan, &tiles[i], i == 0 || !close_together(tiles),
+		                   i + 1 == count || !close_together(tiles),
 		                   mode == LANE_ZERO_COPY && h->device.unified);
 		take_result(h, plan, &tiles[i], out);
 	}
@@ -252,12 +252,8 @@ static bool place_tile(const struct harness *h, enum lane_mode mode, const struc
 			return false;
 		tile->in = before->in + align_row(in_size(plan, before)) + gap;
 		tile->out = before->out + align_row(out_size(before)) + gap;
-		if (like_slots(tiles)) {
-			uint64_t rows = slot_rows(tile->height, plan->halo_y);
-
-			tile->in = before->in + rows * tile->in_pitch;
-			tile->out = before->out + rows * tile->out_pitch;
-		}
+		if (close_together(tiles))
+			tile->out = before->out + (uint64_t)before->height * before->out_pitch;
 		if (tile->in + in_size(plan, tile) > h->memory.in_size ||
 		    tile->out + out_size(tile) > h->memory.out_size)
 			return false;

@@ -460,6 +460,23 @@ static void test_tiling(void **state)
 		free(chains[c]);
 }
 
+/* What travels to a device and back is hardly more than the pixels and their halo. */
+static void test_tiling_dense(void **state)
+{
+	struct chain *chain = chain_of("gaussian=size=5");
+	struct image image = {4096, 4096, 1, PIXEL_U8, 0};
+	uint64_t rows;
+	struct tiling t;
+
+	(void)state;
+	assert_int_equal(tiling_init(&t, chain, &image, 1 << 26, 1 << 26, 1 << 20, &problem),
+	                 ERR_OK);
+	rows = t.rows + 4;
+	assert_int_equal(t.out_slot, (uint64_t)t.rows * 4096);
+	assert_in_range(t.in_slot, rows * 4100, rows * 4160 + ROW_ALIGNMENT);
+	free(chain);
+}
+
 static void test_tiling_crop(void **state)
 {
 	struct chain *chain = chain_of("box=size=5,sobel");
@@ -936,6 +953,7 @@ int main(void)
 	    cmocka_unit_test(test_lower_matrix),
 	    cmocka_unit_test(test_border_value),
 	    cmocka_unit_test(test_tiling),
+	    cmocka_unit_test(test_tiling_dense),
 	    cmocka_unit_test(test_tiling_crop),
 	    cmocka_unit_test(test_tiling_largest_width),
 	    cmocka_unit_test(test_tile_hostile),
