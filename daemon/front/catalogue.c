@@ -110,13 +110,16 @@ void catalogue_get_filter(struct request *r)
 static json_t *describe_device(const struct device *d)
 {
 	static const char *const types[] = {"none", "cpu", "gpu", "accelerator"};
+	char index[32];
 
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:i, s:i}", "id", d->label,
-	                 "name", d->name, "driver", d->driver, "type", types[d->type], "state",
-	                 device_state_name(device_state(d)), "memory_bytes", (json_int_t)d->memory,
-	                 "tiles_done", (json_int_t)d->tiles, "tiles_in_flight",
-	                 (json_int_t)d->held_count, "restarts", (json_int_t)d->worker.restarts,
-	                 "startup_ms", (int)d->startup_ms, "pid", (int)d->worker.pid);
+	snprintf(index, sizeof index, "%u:%u", d->found.platform, d->found.device);
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:i, s:i}", "id",
+	                 d->label, "index", index, "name", d->name, "driver", d->driver, "type",
+	                 types[d->type], "state", device_state_name(device_state(d)),
+	                 "memory_bytes", (json_int_t)d->memory, "tiles_done", (json_int_t)d->tiles,
+	                 "tiles_in_flight", (json_int_t)d->held_count, "restarts",
+	                 (json_int_t)d->worker.restarts, "startup_ms", (int)d->startup_ms, "pid",
+	                 (int)d->worker.pid);
 }
 
 void catalogue_get_devices(struct request *r)

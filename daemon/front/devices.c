@@ -4,6 +4,7 @@
  * when the last one is back its worker is ended. Its place in the array is kept for its return. */
 #include "front/devices.h"
 
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,6 +93,44 @@ unsigned devices_up(void)
 	for (unsigned i = 0; i < device_count; i++)
 		up += device_state(devices[i]) == DEVICE_UP;
 	return up;
+}
+
+bool devices_hopeful(uint64_t which)
+{
+	for (unsigned i = 0; i < device_count; i++) {
+		const struct device *d = devices[i];
+
+		if (which >> i & 1 && !d->unwanted && (device_state(d) == DEVICE_UP || d->fresh))
+			return true;
+	}
+	return false;
+}
+
+uint64_t devices_fitting(const char *pattern)
+{
+	uint64_t fitting = 0;
+
+	for (unsigned i = 0; i < device_count; i++)
+		if (!devices[i]->unwanted && (search_fits(pattern, &devices[i]->found) ||
+		                              !fnmatch(pattern, devices[i]->label, FNM_CASEFOLD)))
+			fitting |= UINT64_C(1) << i;
+	return fitting;
+}
+
+void devices_describe(char *text, size_t size)
+{
+	size_t used = 0;
+
+	*text = '\0';
+	for (unsigned i = 0; i < device_count && used < size; i++) {
+		const struct device *d = devices[i];
+
+		if (!d->unwanted)
+			used += (size_t)snprintf(text + used, size - used, "%s%s (%u:%u, %.*s)",
+			                         used ? ", " : "", d->label, d->found.platform,
+			                         d->found.device, (int)sizeof d->found.name,
+			                         d->found.name);
+	}
 }
 
 bool devices_starting(void)

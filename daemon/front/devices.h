@@ -87,6 +87,14 @@ bool devices_starting(void);
 unsigned devices_next_try(void);
 struct device *device_get(unsigned i);
 
+/* Those that are wanted and that a pattern fits, as one of the option `device` or by their labels:
+ * bit i for device_get(i). */
+uint64_t devices_fitting(const char *pattern);
+/* True if one of these is up, or starting and has not failed since it was wanted. */
+bool devices_hopeful(uint64_t devices);
+/* Labels, places and names of those that are wanted, as a sentence's list, cut at the size. */
+void devices_describe(char *text, size_t size);
+
 enum device_state device_state(const struct device *device);
 const char *device_state_name(enum device_state state);
 

@@ -108,6 +108,37 @@ static void rest(struct fair_node *node)
 	RB_REMOVE(fair_ready, &node->parent->ready, node);
 }
 
+/* Nothing waits below the node any more; perhaps nothing does below those above. */
+static void rest_all(struct fair_node *node)
+{
+	for (; node->parent; node = node->parent) {
+		rest(node);
+		if (!RB_EMPTY(&node->parent->ready))
+			break;
+	}
+}
+
+static void flow_wake(struct fair *fair, struct fair_flow *flow)
+{
+	if (flow->parked)
+		LIST_REMOVE(flow, place);
+	flow->parked = false;
+	wake(fair, &flow->node);
+}
+
+void fair_park(struct fair *fair, struct fair_flow *flow)
+{
+	rest_all(&flow->node);
+	flow->parked = true;
+	LIST_INSERT_HEAD(&fair->parked, flow, place);
+}
+
+void fair_unpark(struct fair *fair)
+{
+	while (!LIST_EMPTY(&fair->parked))
+		flow_wake(fair, LIST_FIRST(&fair->parked));
+}
+
 void fair_push(struct fair *fair, struct fair_flow *flow, struct fair_item *item)
 {
 	item->next = NULL;
@@ -115,7 +146,7 @@ void fair_push(struct fair *fair, struct fair_flow *flow, struct fair_item *item
 	flow->tail = &item->next;
 	flow->count++;
 	fair->count++;
-	wake(fair, &flow->node);
+	flow_wake(fair, flow);
 }
 
 void fair_return(struct fair *fair, struct fair_flow *flow, struct fair_item *item)
@@ -126,7 +157,7 @@ void fair_return(struct fair *fair, struct fair_flow *flow, struct fair_item *it
 		flow->tail = &item->next;
 	flow->count++;
 	fair->count++;
-	wake(fair, &flow->node);
+	flow_wake(fair, flow);
 }
 
 static struct fair_node *first(const struct fair_node *node)
@@ -190,10 +221,10 @@ struct fair_item *fair_take_all(struct fair *fair, struct fair_flow *flow)
 	flow->count = 0;
 	flow->head = NULL;
 	flow->tail = &flow->head;
-	for (struct fair_node *node = &flow->node; node->parent; node = node->parent) {
-		rest(node);
-		if (!RB_EMPTY(&node->parent->ready))
-			break;
-	}
+	if (flow->parked)
+		LIST_REMOVE(flow, place);
+	else
+		rest_all(&flow->node);
+	flow->parked = false;
 	return all;
 }

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "common/error.h"
 
@@ -22,6 +23,8 @@ struct fair_node;
 RB_HEAD(fair_ready, fair_node);
 struct fair_client;
 RB_HEAD(fair_clients, fair_client);
+struct fair_flow;
+LIST_HEAD(fair_parked, fair_flow);
 
 /* The root, a class, a client or a flow. */
 struct fair_node {
@@ -46,13 +49,16 @@ struct fair_flow {
 	struct fair_client *client; /* NULL: not open */
 	struct fair_item *head, **tail;
 	unsigned count;
+	bool parked;
+	LIST_ENTRY(fair_flow) place; /* among those that are */
 };
 
 struct fair {
 	struct fair_node root, classes[FAIR_CLASSES_MAX];
 	struct fair_clients clients[FAIR_CLASSES_MAX];
+	struct fair_parked parked;
 	uint64_t order;
-	unsigned count; /* of items */
+	unsigned count; /* of items, parked ones too */
 };
 
 /* An empty queue of classes with these weights. */
@@ -76,7 +82,12 @@ struct fair_item *fair_pop(struct fair *fair, unsigned mask);
 /* Takes the first item of a flow that has one, in turn or not: it is charged for it. */
 struct fair_item *fair_take(struct fair *fair, struct fair_flow *flow);
 
-/* Takes all that the flow has: a list. */
+/* Passes over a flow that has something waiting until fair_unpark(), which lets all of them in
+ * again, or until more is queued in it. It is charged for nothing, and saves up no turns. */
+void fair_park(struct fair *fair, struct fair_flow *flow);
+void fair_unpark(struct fair *fair);
+
+/* Takes all that the flow has, parked or not: a list. */
 struct fair_item *fair_take_all(struct fair *fair, struct fair_flow *flow);
 
 #endif

@@ -37,6 +37,7 @@ struct job_terms {
 	bool named;
 	enum priority best; /* the best priority that it may have */
 	double share;       /* its weight beside other clients; 0: 1 */
+	uint64_t devices;   /* a bit for each that may be used; 0: any */
 	struct trace trace; /* for the log */
 };
 

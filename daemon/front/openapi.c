@@ -26,7 +26,8 @@ static const struct {
     {"Links", "self:string result:string events:string"},
     {"Job", "id:string state:string progress:Progress seconds_left:number~ links:Links "
             "kept_seconds:integer? problem:Problem?"},
-    {"Device", "id:string name:string driver:string type:string state:string memory_bytes:integer "
+    {"Device", "id:string index:string name:string driver:string type:string state:string "
+               "memory_bytes:integer "
                "tiles_done:integer tiles_in_flight:integer restarts:integer startup_ms:integer "
                "pid:integer"},
     {"Devices", "devices:Device[]"},

@@ -12,6 +12,7 @@
 #include "front/accept.h"
 #include "front/admission.h"
 #include "front/chain_json.h"
+#include "front/devices.h"
 #include "front/loop.h"
 
 struct request *request_new(const char *method, const char *path)
@@ -295,6 +296,22 @@ static enum error parse_priority(struct reading *r, const char *text, struct pro
 	return ERR_OK;
 }
 
+static enum error parse_device(struct reading *r, const char *text, struct problem *problem)
+{
+	char devices[160];
+
+	r->terms->devices = devices_fitting(text);
+	devices_describe(devices, sizeof devices);
+	if (!r->terms->devices && *devices)
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "device", text,
+		                             "device is a pattern that fits one of: %s", devices);
+	if (!devices_hopeful(r->terms->devices))
+		return problem_set_parameter(problem, ERR_NO_DEVICE, "device", text,
+		                             "no device that this fits is up; GET /v1/devices says "
+		                             "what they are at");
+	return ERR_OK;
+}
+
 static enum error parse_deadline(struct reading *r, const char *text, struct problem *problem)
 {
 	unsigned ms;
@@ -418,6 +435,7 @@ enum error request_parse(struct request *r, const char *filter, struct chain *ch
 	*options = (struct message_job){0};
 	r->terms.priority = r->terms.best;
 	r->terms.deadline = 0;
+	r->terms.devices = 0;
 	if (filter)
 		e = chain_add_filter(chain, filter, problem);
 	for (unsigned i = 0; !e && i < r->parameters; i++) {

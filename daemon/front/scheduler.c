@@ -1,9 +1,11 @@
 /* The scheduler. Which tile is next is for a fair queue to say. It goes to the device that would
  * finish it first, counting what each already holds; if that device is full the tile waits for it,
- * so a slow device never delays an image. */
+ * so a slow device never delays an image. The tiles of a job that may use only some of the devices
+ * wait aside for those, and others pass. */
 #include "front/scheduler.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "common/log.h"
 #include "front/codecs.h"
@@ -26,7 +28,9 @@ static const double weights[PRIORITIES] = {[PRIORITY_INTERACTIVE] = 9, [PRIORITY
 enum { ALL_CLASSES = (1 << PRIORITIES) - 1 };
 
 static struct fair ready;
-static uint64_t last_up, returned;
+static uint64_t returned;
+/* When each device, and any, was last seen up or about to be, or first looked at. */
+static uint64_t last_up[DEVICES_MAX], any_last_up;
 static struct loop_timer check;
 
 unsigned scheduler_waiting(void)
@@ -44,16 +48,19 @@ static void count_ready(void)
 	metric_set(METRIC_TILES_QUEUED, NULL, NULL, ready.count);
 }
 
-static void task_fail(struct task *task, enum error error)
+/* reason: for the client, or NULL. */
+static void task_fail(struct task *task, enum error error, const char *reason)
 {
 	struct message_tile_done done = {
 	    .job = task->tile.job, .index = task->tile.index, .error = error};
 
+	snprintf(done.reason, sizeof done.reason, "%s", reason ? reason : "");
 	task->job->task_done(task, &done);
 }
 
-/* The device that would finish these units of work first, full or not; NULL if none is up. */
-static struct device *device_soonest(double units)
+/* The device that would finish these units of work first, full or not; NULL if none is up. allowed:
+ * a bit for each that may be used, or 0 for any. */
+static struct device *device_soonest(double units, uint64_t allowed)
 {
 	for (;;) {
 		unsigned count = devices_count(), best = count;
@@ -61,8 +68,8 @@ static struct device *device_soonest(double units)
 
 		for (unsigned i = 0; i < count; i++) {
 			const struct load *load = &device_loads[i];
-			double ns =
-			    load->takes ? (load->units + units) * load->ns_per_unit : INFINITY;
+			bool may = load->takes && (!allowed || allowed >> i & 1);
+			double ns = may ? (load->units + units) * load->ns_per_unit : INFINITY;
 
 			best = ns < least ? i : best;
 			least = ns < least ? ns : least;
@@ -95,12 +102,18 @@ static void dispatch(void)
 {
 	struct fair_flow *flow;
 
+	fair_unpark(&ready);
 	while ((flow = fair_next(&ready, ALL_CLASSES))) {
-		struct device *d = device_soonest(((struct task *)flow->head)->units);
+		const struct task *task = (struct task *)flow->head;
+		uint64_t allowed = task->job->terms.devices;
+		struct device *d = device_soonest(task->units, allowed);
 
-		if (!d || !device_has_room(d))
+		if (d && device_has_room(d))
+			send_turn(d);
+		else if (allowed)
+			fair_park(&ready, flow);
+		else
 			break;
-		send_turn(d);
 	}
 	count_ready();
 }
@@ -111,7 +124,7 @@ static void task_ready(struct task *task)
 
 	if (!job->tasks.client && fair_open(&ready, &job->tasks, job->terms.priority,
 	                                    job->terms.client, job->terms.share)) {
-		task_fail(task, ERR_MEMORY);
+		task_fail(task, ERR_MEMORY, NULL);
 		return;
 	}
 	fair_push(&ready, &job->tasks, &task->item);
@@ -139,24 +152,28 @@ static void task_lost(struct task *task)
 {
 	returned++;
 	if (!task_retry(task))
-		task_fail(task, ERR_DEVICE);
+		task_fail(task, ERR_DEVICE, NULL);
 	dispatch();
+}
+
+static void fail_flow(struct fair_flow *flow, enum error error, const char *reason)
+{
+	struct fair_item *item = fair_take_all(&ready, flow), *next;
+
+	count_ready();
+	for (; item; item = next) {
+		next = item->next;
+		task_fail((struct task *)item, error, reason);
+	}
 }
 
 /* Takes the tasks of a job out of the queue. */
 static void job_ended(struct job *job)
 {
-	struct fair_item *item, *next;
-
 	if (!job->tasks.client)
 		return;
-	item = fair_take_all(&ready, &job->tasks);
+	fail_flow(&job->tasks, ERR_DEVICE, NULL);
 	fair_close(&ready, &job->tasks);
-	count_ready();
-	for (; item; item = next) {
-		next = item->next;
-		task_fail((struct task *)item, ERR_DEVICE);
-	}
 }
 
 static uint64_t samples_max(const struct chain *chain)
@@ -172,17 +189,47 @@ static uint64_t samples_max(const struct chain *chain)
 
 static void fail_waiting(enum error error)
 {
-	while (ready.count)
-		task_fail((struct task *)fair_pop(&ready, ALL_CLASSES), error);
+	struct fair_flow *flow;
+
+	fair_unpark(&ready);
+	while ((flow = fair_next(&ready, ALL_CLASSES)))
+		fail_flow(flow, error, NULL);
+}
+
+/* True if none of these devices has been up for too long. */
+static bool given_up(uint64_t allowed)
+{
+	for (unsigned i = 0; i < devices_count(); i++)
+		if (allowed >> i & 1 && loop_now() - last_up[i] <= no_device_ns)
+			return false;
+	return true;
+}
+
+/* A job that waits for such devices, or NULL. */
+static struct fair_flow *hopeless(void)
+{
+	struct fair_flow *flow;
+
+	LIST_FOREACH(flow, &ready.parked, place)
+	if (given_up(((struct task *)flow->head)->job->terms.devices))
+		return flow;
+	return NULL;
 }
 
 static void check_devices(void *context)
 {
+	struct fair_flow *flow;
+
 	(void)context;
+	for (unsigned i = 0; i < devices_count(); i++)
+		if (!last_up[i] || devices_hopeful(UINT64_C(1) << i))
+			last_up[i] = loop_now();
 	if (devices_up() || devices_starting())
-		last_up = loop_now();
-	else if (loop_now() - last_up > no_device_ns)
+		any_last_up = loop_now();
+	else if (loop_now() - any_last_up > no_device_ns)
 		fail_waiting(ERR_NO_DEVICE);
+	while ((flow = hopeless()))
+		fail_flow(flow, ERR_NO_DEVICE, "no device is up that the request may use");
 }
 
 static const struct codec_owner for_codecs = {samples_max, task_ready, job_ended, devices_add_arena,
@@ -194,7 +241,7 @@ enum error scheduler_init(const struct config *config)
 	enum error e = loop_timer_init(&check, check_devices, NULL);
 
 	fair_init(&ready, weights, PRIORITIES);
-	last_up = loop_now();
+	any_last_up = loop_now();
 	if (!e)
 		e = codecs_init(config, &for_codecs);
 	if (!e)

@@ -47,7 +47,7 @@ static bool chosen_by_default(const struct message_device *m)
 	return !gpus || m->type == DEVICE_GPU;
 }
 
-static bool fits(const char *pattern, const struct message_device *m)
+bool search_fits(const char *pattern, const struct message_device *m)
 {
 	char index[32], name[sizeof m->name], platform[sizeof m->platform_name];
 	const char *const texts[] = {search_type_name(m->type), index, name, platform};
@@ -68,7 +68,7 @@ static bool chosen(const struct message_device *m)
 	bool fit = false;
 
 	for (unsigned p = 0; p < config->device.count; p++)
-		fit |= fits(config->device.item[p], m);
+		fit |= search_fits(config->device.item[p], m);
 	return fit;
 }
 

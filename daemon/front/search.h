@@ -24,6 +24,9 @@ bool search_done(void);
 /* Milliseconds until the next search; 0: none is due. */
 uint64_t search_next_try(void);
 
+/* True if a pattern (see the option `device`) fits this device of the last search. */
+bool search_fits(const char *pattern, const struct message_device *found);
+
 /* cpu, gpu, accelerator or device. */
 const char *search_type_name(enum device_type type);
 

@@ -220,6 +220,42 @@ static void test_mask(void **state)
 }
 
 /* Whatever happens, all that is pushed comes out once, and each flow's in order. */
+/* A parked flow is passed over, keeps its place among others when it is let in again, and neither
+ * saves up turns meanwhile nor is lost when it is emptied. */
+static void test_parked(void **state)
+{
+	double served[8] = {0};
+
+	(void)state;
+	fair_init(&fair, weights, CLASSES);
+	open_flow(0, FIRST, "a");
+	open_flow(1, FIRST, "b");
+	open_flow(2, SECOND, "c");
+	for (int i = 0; i < 600; i++)
+		push(&entries[i], (unsigned)i % 2, 1);
+	push(&entries[600], 2, 1);
+	fair_park(&fair, &flows[0]);
+	fair_park(&fair, &flows[2]);
+	assert_int_equal(fair.count, 601);
+	serve(200, served);
+	assert_true(served[1] == 200);
+	fair_unpark(&fair);
+	serve(101, served);
+	assert_in_range((long)served[0], 49, 51);
+	assert_true(served[2] == 1);
+	assert_in_range((long)served[1], 249, 251);
+
+	fair_park(&fair, &flows[0]);
+	push(&entries[601], 0, 1);
+	serve(2, served);
+	assert_in_range((long)served[0], 50, 52);
+	fair_park(&fair, &flows[1]);
+	fair_park(&fair, &flows[0]);
+	assert_null(fair_next(&fair, ALL));
+	close_all(3);
+	assert_true(LIST_EMPTY(&fair.parked));
+}
+
 static void test_random(void **state)
 {
 	static const char *const clients[] = {"a", "b", "c"};
@@ -261,6 +297,7 @@ int main(void)
 	    cmocka_unit_test(test_classes), cmocka_unit_test(test_newcomer),
 	    cmocka_unit_test(test_order),   cmocka_unit_test(test_mask),
 	    cmocka_unit_test(test_random),  cmocka_unit_test(test_turns),
+	    cmocka_unit_test(test_parked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

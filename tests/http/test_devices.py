@@ -1,0 +1,119 @@
+"""device=: which devices may filter a request."""
+import concurrent.futures
+import signal
+import time
+
+import pytest
+
+from service import TWO_DEVICES, Process, poll
+from test_reload import devices, reload, reloadable  # noqa: F401
+from test_results import random_pixels
+
+FILTERS = [("gaussian", {"size": 5})]
+SMALL = random_pixels(1, 120, 90, 3, "u8")
+LARGE = random_pixels(2, 3000, 3000, 1, "u8")  # more tiles than a device holds
+BOTH = {"cpu0": "up", "cpu1": "up"}
+
+
+@pytest.fixture
+def pair(reloadable):  # noqa: F811
+    """A service with two devices; its option tile-timeout can be reloaded."""
+    with reloadable("codecs=3\ntile-timeout=60\n") as service:
+        poll(lambda: devices(service) == BOTH, 60, "both devices")
+        yield service
+
+
+def used(answer):
+    """The labels of the devices that filtered it."""
+    assert answer.status == 200, answer
+    return {device.split()[0] for device in answer.headers["X-Device"].split(", ")}
+
+
+def worker_of(service, label):
+    listed = service.get("/v1/devices").json()["devices"]
+    return Process(next(d["pid"] for d in listed if d["id"] == label))
+
+
+def filter_on(service, pixels, pattern):
+    return service.filter(pixels, FILTERS, device=pattern, variant="general")
+
+
+def test_patterns(pair):
+    """Labels, indices, types and names; the bytes are the same wherever they are made."""
+    expected = pair.filter(LARGE, FILTERS, variant="general").body
+    listed = pair.get("/v1/devices").json()["devices"]
+    assert [d["index"] for d in listed] == ["0:0", "0:1"]
+    for pattern, most in (("cpu0", {"cpu0"}), ("cpu1", {"cpu1"}), ("CPU1", {"cpu1"}),
+                          ("0:1", {"cpu1"}), ("?:0", {"cpu0"}), ("cpu", set(BOTH)),
+                          ("cpu*", set(BOTH)), ("pthread*", set(BOTH)), ("auto", set(BOTH))):
+        for _ in range(2):
+            answer = filter_on(pair, LARGE, pattern)
+            assert used(answer) <= most, pattern
+            assert answer.body == expected
+
+
+def test_no_such_device(pair):
+    for pattern in ("gpu", "cpu2", "", "0:2", "cpu0,cpu1"):
+        problem = filter_on(pair, SMALL, pattern).refused(400, "bad-parameter")
+        assert problem["parameter"] == "device" and problem["value"] == pattern
+        assert "cpu0 (0:0, " in problem["detail"] and "cpu1 (0:1, " in problem["detail"]
+
+
+def test_others_pass(pair):
+    """While a device is stuck, with the tiles of a request that may use no other, work for the other
+    device goes on; the first request ends when its device is there again."""
+    worker = worker_of(pair, "cpu1")
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        worker.kill(signal.SIGSTOP)
+        try:
+            stuck = pool.submit(filter_on, pair, LARGE, "cpu1")
+            poll(lambda: pair.metrics().total("convolved_tiles_queued") >= 1, 30, "a queued tile")
+            for _ in range(10):
+                assert used(filter_on(pair, SMALL, "cpu0")) == {"cpu0"}
+            assert used(filter_on(pair, LARGE, "cpu0")) == {"cpu0"}
+            assert not stuck.done()
+        finally:
+            worker.kill(signal.SIGCONT)
+        assert used(stuck.result()) == {"cpu1"}
+    assert pair.rest().total("convolved_tiles_queued") == 0
+
+
+def test_tried_again(pair):
+    """The tiles of a device that dies are tried again there, since the request may use no other."""
+    reload(pair, "codecs=3\ntile-timeout=2\n")
+    worker = worker_of(pair, "cpu1")
+    worker.kill(signal.SIGSTOP)
+    answer = filter_on(pair, LARGE, "cpu1")
+    assert used(answer) == {"cpu1"}
+    assert answer.body == filter_on(pair, LARGE, "cpu0").body
+    assert pair.restarts() == 1
+
+
+def test_gone(pair):
+    """Where none of its devices comes back the request is told, and a later one at once."""
+    worker = worker_of(pair, "cpu1")
+    worker.kill(signal.SIGSTOP)
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        stuck = pool.submit(filter_on, pair, LARGE, "cpu1")
+        poll(lambda: pair.metrics().total("convolved_tiles_queued") >= 1, 30, "a queued tile")
+        reload(pair, "codecs=3\ntile-timeout=2\ndevice=0:0\n")
+        begun = time.monotonic()
+        assert "may use" in stuck.result().refused(503, "no-device")["detail"]
+        assert time.monotonic() - begun > 5, "it may come back"
+    assert "cpu1" not in filter_on(pair, SMALL, "cpu1").refused(400, "bad-parameter")["detail"]
+    assert used(filter_on(pair, SMALL, "cpu")) == {"cpu0"}
+
+
+def test_not_up(pair):
+    """A device that is known but not up: 503 at once, with when to come again."""
+    worker = worker_of(pair, "cpu1")
+    worker.kill()
+    seen = poll(lambda: devices(pair)["cpu1"] not in ("up", "dying") and devices(pair), 10,
+                "the loss")
+    answer = filter_on(pair, SMALL, "cpu1")
+    if answer.status != 200:  # it may be back already
+        answer.refused(503, "no-device")
+        assert int(answer.headers["Retry-After"]) >= 1
+    assert seen["cpu0"] == "up" and used(filter_on(pair, SMALL, "cpu0")) == {"cpu0"}
+    poll(lambda: devices(pair) == BOTH, 60, "both devices again")
+    assert used(filter_on(pair, SMALL, "cpu1")) == {"cpu1"}
