@@ -17,6 +17,8 @@ enum { ATTEMPTS_MAX = 2, CHECK_MS = 500 };
 
 /* A tile should not hold a device for longer; nor be smaller than a launch is worth. */
 static const double tile_ns = 1e6, samples_least = 65536;
+/* So many times slower than the fastest: such a device does not make tiles small for all. */
+static const double too_slow = 16;
 /* A job's turn: tiles that lie side by side are copied to a device together. */
 static const double turn_ns = 5e5;
 /* Tiles fail when no device has been up for so long. */
@@ -176,15 +178,19 @@ static void job_ended(struct job *job)
 	fair_close(&ready, &job->tasks);
 }
 
+/* By the slowest device, but for those that are too slow to matter beside the fastest. */
 static uint64_t samples_max(const struct chain *chain)
 {
-	double slowest = 0, samples;
+	double fastest = INFINITY, slowest = 0, samples;
 
 	for (unsigned i = 0; i < devices_count(); i++)
-		if (!device_get(i)->unwanted && device_loads[i].ns_per_unit > slowest)
-			slowest = device_loads[i].ns_per_unit;
+		if (!device_get(i)->unwanted)
+			fastest = fmin(fastest, device_loads[i].ns_per_unit);
+	for (unsigned i = 0; i < devices_count(); i++)
+		if (!device_get(i)->unwanted && device_loads[i].ns_per_unit <= fastest * too_slow)
+			slowest = fmax(slowest, device_loads[i].ns_per_unit);
 	samples = slowest > 0 ? tile_ns / (slowest * chain_cost(chain)) : samples_least;
-	return (uint64_t)(samples > samples_least ? samples : samples_least);
+	return (uint64_t)fmax(samples, samples_least);
 }
 
 static void fail_waiting(enum error error)

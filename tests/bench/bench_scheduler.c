@@ -9,121 +9,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "front/codecs.h"
-#include "front/devices.h"
 #include "front/loop.h"
-#include "front/metrics.h"
 #include "front/scheduler.h"
+#include "simulated.h"
 
 enum { JOB_TILES = 50, CLIENTS = 20, ROUNDS = 200000 };
-
-static const struct codec_owner *codec_owner;
-static const struct device_owner *device_owner;
-static struct device devices[DEVICES_MAX];
-struct load device_loads[DEVICES_MAX];
-static unsigned device_count;
-
-/* What the scheduler needs of devices.c and codecs.c. */
-enum error devices_init(const struct config *config, const struct device_owner *owner)
-{
-	(void)config;
-	device_owner = owner;
-	return ERR_OK;
-}
-
-void devices_fini(void)
-{
-}
-
-unsigned devices_count(void)
-{
-	return device_count;
-}
-
-unsigned devices_up(void)
-{
-	return device_count;
-}
-
-bool devices_hopeful(uint64_t which)
-{
-	(void)which;
-	return true;
-}
-
-bool devices_starting(void)
-{
-	return false;
-}
-
-struct device *device_get(unsigned i)
-{
-	return &devices[i];
-}
-
-enum device_state device_state(const struct device *d)
-{
-	(void)d;
-	return DEVICE_UP;
-}
-
-bool device_has_room(const struct device *d)
-{
-	return d->held_count < d->window;
-}
-
-bool device_send(struct device *d, struct task *task)
-{
-	task->device = d->worker.number;
-	d->held[d->held_count++] = task;
-	device_loads[d->worker.number].units += task->units;
-	return true;
-}
-
-void devices_drop_plan(const struct plan *plan)
-{
-	(void)plan;
-}
-
-void devices_add_arena(unsigned arena)
-{
-	(void)arena;
-}
-
-void devices_drop_arena(unsigned arena)
-{
-	(void)arena;
-}
-
-enum error codecs_init(const struct config *config, const struct codec_owner *owner)
-{
-	(void)config;
-	codec_owner = owner;
-	return ERR_OK;
-}
-
-void codecs_fini(void)
-{
-}
 
 /* A tile that is done is wanted again: the queue stays as full as it is. */
 static void task_done(struct task *task, const struct message_tile_done *done)
 {
 	task->attempts = 0;
 	if (!done->error)
-		codec_owner->task_ready(task);
+		simulated_for_codecs->task_ready(task);
 }
 
 static void start_devices(unsigned count)
 {
-	memset(devices, 0, sizeof devices);
-	for (unsigned i = 0; i < count; i++) {
-		devices[i].worker.number = i;
-		devices[i].worker.state = WORKER_UP;
-		devices[i].window = 4;
-		device_loads[i] = (struct load){0, 0.05 * (1 + i % 5), true};
-	}
-	device_count = count;
+	double ns_per_unit[DEVICES_MAX];
+
+	for (unsigned i = 0; i < count; i++)
+		ns_per_unit[i] = 0.05 * (1 + i % 5);
+	simulated_devices(ns_per_unit, count);
 }
 
 static struct job *make_jobs(size_t count)
@@ -141,21 +47,6 @@ static struct job *make_jobs(size_t count)
 	return jobs;
 }
 
-/* The next device that finishes a tile; its oldest. */
-static void finish_one(unsigned turn)
-{
-	struct message_tile_done done = {0};
-	struct device *d = &devices[turn % device_count];
-	struct task *task = d->held[0];
-
-	if (!d->held_count)
-		return;
-	memmove(&d->held[0], &d->held[1], --d->held_count * sizeof *d->held);
-	device_loads[d->worker.number].units -= task->units;
-	device_owner->task_done(task, &done);
-	device_owner->room();
-}
-
 static double measure(unsigned count, size_t tiles)
 {
 	size_t job_count = (tiles + JOB_TILES - 1) / JOB_TILES;
@@ -169,14 +60,14 @@ static double measure(unsigned count, size_t tiles)
 	for (size_t i = 0; i < tiles; i++) {
 		tasks[i].job = &jobs[i / JOB_TILES];
 		tasks[i].units = tasks[i].item.cost = 1e6 + 1e3 * (double)(i % 100);
-		codec_owner->task_ready(&tasks[i]);
+		simulated_for_codecs->task_ready(&tasks[i]);
 	}
 	started = loop_now();
 	for (unsigned i = 0; i < ROUNDS; i++)
-		finish_one(i);
+		simulated_finish(i % count, ERR_OK);
 	started = loop_now() - started;
 	for (size_t i = 0; i < job_count; i++)
-		codec_owner->job_ended(&jobs[i]);
+		simulated_for_codecs->job_ended(&jobs[i]);
 	free(tasks);
 	free(jobs);
 	return (double)started / ROUNDS;

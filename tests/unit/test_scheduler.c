@@ -1,0 +1,221 @@
+/* The scheduler's decisions: who gets which tile, and what becomes of it, with simulated devices.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/filters.h"
+#include "front/loop.h"
+#include "front/scheduler.h"
+#include "simulated.h"
+
+enum { JOBS = 4, TILES = 200 };
+
+static struct job jobs[JOBS];
+static struct task tasks[TILES];
+static unsigned task_count;
+static struct {
+	unsigned filtered, failed;
+	enum error error;         /* of the last that failed */
+	unsigned on[DEVICES_MAX]; /* filtered by each device */
+	double end;               /* when the last was filtered */
+} outcome[JOBS];
+
+static void task_done(struct task *task, const struct message_tile_done *done)
+{
+	size_t job = (size_t)(task->job - jobs);
+
+	if (done->error) {
+		outcome[job].failed++;
+		outcome[job].error = (enum error)done->error;
+		return;
+	}
+	outcome[job].filtered++;
+	outcome[job].on[task->device]++;
+	outcome[job].end = simulated_time;
+}
+
+static void start(const double *ns_per_unit, unsigned count)
+{
+	struct config config = {0};
+
+	assert_int_equal(loop_init(), ERR_OK);
+	assert_int_equal(scheduler_init(&config), ERR_OK);
+	simulated_devices(ns_per_unit, count);
+	memset(jobs, 0, sizeof jobs);
+	memset(outcome, 0, sizeof outcome);
+	task_count = 0;
+	for (unsigned i = 0; i < JOBS; i++) {
+		jobs[i] = (struct job){.id = i + 1, .references = 1, .task_done = task_done};
+		snprintf(jobs[i].terms.client, sizeof jobs[i].terms.client, "client %u", i);
+	}
+}
+
+static void stop(void)
+{
+	for (unsigned i = 0; i < JOBS; i++)
+		simulated_for_codecs->job_ended(&jobs[i]);
+	assert_int_equal(scheduler_waiting(), 0);
+	scheduler_fini();
+	loop_fini();
+}
+
+static void add(unsigned job, unsigned count, double units)
+{
+	while (count--) {
+		struct task *task = &tasks[task_count++];
+
+		*task = (struct task){.job = &jobs[job], .item.cost = units, .units = units};
+		simulated_for_codecs->task_ready(task);
+	}
+}
+
+static void run(void)
+{
+	while (simulated_step())
+		;
+}
+
+/* The work of an image is shared by the devices' speeds. */
+static void test_shares(void **state)
+{
+	(void)state;
+	start((double[]){1, 1, 2}, 3);
+	add(0, 100, 1e6);
+	run();
+	assert_int_equal(outcome[0].filtered, 100);
+	assert_in_range(outcome[0].on[0], 38, 42);
+	assert_in_range(outcome[0].on[1], 38, 42);
+	assert_in_range(outcome[0].on[2], 18, 22);
+	stop();
+}
+
+/* Whatever the number of tiles and however slow the other device: the image does not end later than
+ * with the fast one alone. */
+static void test_slow_device(void **state)
+{
+	static const double slow[] = {1.5, 3, 10, 50, 1000};
+
+	(void)state;
+	for (unsigned count = 1; count <= 40; count++) {
+		double alone;
+
+		start((double[]){1}, 1);
+		add(0, count, 1e6);
+		run();
+		alone = outcome[0].end;
+		stop();
+		for (size_t i = 0; i < sizeof slow / sizeof *slow; i++) {
+			start((double[]){slow[i], 1}, 2);
+			add(0, count, 1e6);
+			run();
+			assert_int_equal(outcome[0].filtered, count);
+			assert_true(outcome[0].end <= alone);
+			stop();
+		}
+	}
+}
+
+/* A job that may use one device only waits for it while others pass, and is served when it is up.
+ */
+static void test_allowed(void **state)
+{
+	(void)state;
+	start((double[]){1, 1}, 2);
+	jobs[0].terms.devices = 2;
+	simulated_down(1);
+	add(0, 10, 1e6);
+	add(1, 10, 1e6);
+	run();
+	assert_int_equal(outcome[0].filtered, 0);
+	assert_int_equal(outcome[1].on[0], 10);
+	assert_int_equal(scheduler_waiting(), 10);
+	simulated_up(1);
+	add(2, 10, 1e6);
+	run();
+	assert_int_equal(outcome[0].on[1], 10);
+	assert_int_equal(outcome[2].filtered, 10);
+	stop();
+}
+
+/* One that ends while it waits for such a device is told of its tiles. */
+static void test_allowed_ends(void **state)
+{
+	(void)state;
+	start((double[]){1, 1}, 2);
+	jobs[0].terms.devices = 2;
+	simulated_down(1);
+	add(0, 10, 1e6);
+	simulated_for_codecs->job_ended(&jobs[0]);
+	assert_int_equal(outcome[0].failed, 10);
+	simulated_up(1);
+	run();
+	assert_int_equal(outcome[0].filtered, 0);
+	stop();
+}
+
+/* The tiles of a device that is lost are filtered by the other; one fails when it has failed twice.
+ */
+static void test_retries(void **state)
+{
+	(void)state;
+	start((double[]){1, 1}, 2);
+	add(0, 20, 1e6);
+	simulated_down(1);
+	run();
+	assert_int_equal(outcome[0].on[0], 20);
+	simulated_up(1);
+	add(1, 1, 1e6);
+	for (unsigned i = 0; i < 2; i++)
+		assert_true(simulated_finish(0, ERR_DEVICE) || simulated_finish(1, ERR_DEVICE));
+	assert_int_equal(outcome[1].failed, 1);
+	assert_int_equal(outcome[1].error, ERR_DEVICE);
+	assert_false(simulated_step());
+	stop();
+}
+
+/* A tile takes a device about a millisecond. One that is too slow to matter does not make tiles
+ * small for those that do the work. */
+static void test_tile_size(void **state)
+{
+	static const struct {
+		double ns_per_unit[2];
+		unsigned count;
+		double slowest;
+	} cases[] = {
+	    {{0.002}, 1, 0.002},      {{0.002, 0.001}, 2, 0.002}, {{0.001, 0.002}, 2, 0.002},
+	    {{0.001, 0.5}, 2, 0.001}, {{0.5, 0.001}, 2, 0.001},
+	};
+	struct chain chain;
+	struct problem problem;
+
+	(void)state;
+	chain_init(&chain);
+	assert_int_equal(chain_parse(&chain, "gaussian=size=5", &problem), ERR_OK);
+	assert_int_equal(chain_check(&chain, &problem), ERR_OK);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		double samples;
+
+		start(cases[i].ns_per_unit, cases[i].count);
+		samples = (double)simulated_for_codecs->samples_max(&chain);
+		assert_in_range((uint64_t)(samples * chain_cost(&chain) * cases[i].slowest), 999000,
+		                1000000);
+		stop();
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_shares),  cmocka_unit_test(test_slow_device),
+	    cmocka_unit_test(test_allowed), cmocka_unit_test(test_allowed_ends),
+	    cmocka_unit_test(test_retries), cmocka_unit_test(test_tile_size),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
