@@ -25,6 +25,24 @@
 
 #define FORCE_INLINE static inline __attribute__((always_inline))
 
+/* What a special program is compiled for: bands and radii, the mask of bands that are kept as they
+ * are, and whether a CPU writes results past its cache. */
+#ifndef BANDS
+#define BANDS 1
+#endif
+#ifndef RADIUS_X
+#define RADIUS_X 1
+#endif
+#ifndef RADIUS_Y
+#define RADIUS_Y 1
+#endif
+#ifndef KEEP
+#define KEEP 0u
+#endif
+#ifndef STREAM
+#define STREAM 1
+#endif
+
 enum { VECTOR = 16 };
 
 /* Rows of samples of the source and the target. */

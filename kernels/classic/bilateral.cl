@@ -15,16 +15,6 @@
  * it of the target region's first pixel. All count every band as colour, whatever `alpha` and `keep`
  * say. */
 
-/* Samples of a pixel, for bilateral_unrolled. */
-#ifndef BANDS
-#define BANDS 1
-#endif
-
-/* The radius for which bilateral_unrolled is compiled: (2 * RADIUS_X + 1)² copies of its body. */
-#ifndef RADIUS_X
-#define RADIUS_X 1
-#endif
-
 /* A pixel's samples; bands that it does not have are 0. */
 FORCE_INLINE float4 pixel_read(source_row p, uint bands)
 {

@@ -13,22 +13,9 @@
  * The sample filters a matrix of floats; here its elements are the samples of interleaved rows,
  * whose neighbours lie BANDS (or `bands`) apart. weights: the row, then the column. Sources are
  * read inside `reach` only, coordinates outside being clamped into it. All filter every band,
- * whatever `keep` says. `rx` and `ry` count in sep_two_pass alone; the others are compiled for
- * their radii. */
-
-/* Samples of a pixel, for sep_one_pass and sep_tiled. */
-#ifndef BANDS
-#define BANDS 1
-#endif
-
-/* Radii for which sep_one_pass (0 to 8) and sep_tiled (across 0 to 8, down 0 to 2; the sample's
- * are 1 and 2, both alike) are compiled. */
-#ifndef RADIUS_X
-#define RADIUS_X 1
-#endif
-#ifndef RADIUS_Y
-#define RADIUS_Y 1
-#endif
+ * whatever `keep` says. `rx` and `ry` count in sep_two_pass alone; sep_one_pass (radii 0 to 8) and
+ * sep_tiled (across 0 to 8, down 0 to 2; the sample's are 1 and 2, both alike) are compiled for
+ * BANDS, RADIUS_X and RADIUS_Y. */
 
 /* Terms that sep_two_pass adds directly. Sums of more are made of such sums, so that rounding
  * errors do not grow with the radius. */

@@ -24,15 +24,6 @@
 #define BILATERAL_PIXELS 32
 #endif
 
-#ifndef BANDS
-#define BANDS 1
-#endif
-#ifndef RADIUS_X
-#define RADIUS_X 4
-#endif
-#ifndef KEEP
-#define KEEP 0
-#endif
 #ifndef ALPHA
 #define ALPHA 0
 #endif

@@ -20,17 +20,6 @@
 #define BLOCK_Y 16
 #endif
 
-/* Whether results are written past the cache. */
-#ifndef STREAM
-#define STREAM 1
-#endif
-
-#ifndef BANDS
-#define BANDS 1
-#endif
-#ifndef KEEP
-#define KEEP 0
-#endif
 #ifndef SMOOTH0
 #define SMOOTH0 1
 #define SMOOTH1 2

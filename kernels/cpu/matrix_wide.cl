@@ -33,24 +33,6 @@
 #define MATRIX_TERMS 400
 #endif
 
-/* Whether results are written past the cache. */
-#ifndef STREAM
-#define STREAM 1
-#endif
-
-#ifndef BANDS
-#define BANDS 1
-#endif
-#ifndef RADIUS_X
-#define RADIUS_X 1
-#endif
-#ifndef RADIUS_Y
-#define RADIUS_Y 1
-#endif
-#ifndef KEEP
-#define KEEP 0
-#endif
-
 enum {
 	MATRIX_WIDTH = 2 * RADIUS_X + 1,
 	MATRIX_HEIGHT = 2 * RADIUS_Y + 1,

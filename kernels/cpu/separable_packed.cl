@@ -36,27 +36,9 @@
 #define PACKED_VECTORS 2
 #endif
 
-/* Whether results are written past the cache. */
-#ifndef STREAM
-#define STREAM 1
-#endif
-
 /* Up to so many taps loops are unrolled, so that weights stay in registers. */
 #ifndef PACKED_UNROLL
 #define PACKED_UNROLL 9
-#endif
-
-#ifndef BANDS
-#define BANDS 1
-#endif
-#ifndef RADIUS_X
-#define RADIUS_X 1
-#endif
-#ifndef RADIUS_Y
-#define RADIUS_Y 1
-#endif
-#ifndef KEEP
-#define KEEP 0
 #endif
 
 enum {

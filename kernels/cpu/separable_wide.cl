@@ -25,24 +25,6 @@
 #define WIDE_ROWS 8
 #endif
 
-/* Whether results are written past the cache. */
-#ifndef STREAM
-#define STREAM 1
-#endif
-
-#ifndef BANDS
-#define BANDS 1
-#endif
-#ifndef RADIUS_X
-#define RADIUS_X 1
-#endif
-#ifndef RADIUS_Y
-#define RADIUS_Y 1
-#endif
-#ifndef KEEP
-#define KEEP 0
-#endif
-
 enum {
 	WIDE_ACROSS = 2 * RADIUS_X + 1,
 	WIDE_DOWN = 2 * RADIUS_Y + 1,

@@ -9,19 +9,6 @@
  * 16 bytes: then the loads and stores are as wide as can be. Any other block reads the aligned
  * words that contain needed samples, shifts them into place, and writes no more than its share. */
 
-#ifndef BANDS
-#define BANDS 1
-#endif
-#ifndef RADIUS_X
-#define RADIUS_X 1
-#endif
-#ifndef RADIUS_Y
-#define RADIUS_Y 1
-#endif
-#ifndef KEEP
-#define KEEP 0u
-#endif
-
 /* Samples and rows a work-item makes; BLOCK_X samples fill a multiple of 8 bytes. */
 #ifndef BLOCK_X
 #define BLOCK_X 16

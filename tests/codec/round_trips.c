@@ -164,7 +164,7 @@ static void test_arena_sizes(void)
 		                          .border = "wrap"};
 
 		peer_stop(&peer);
-		peer_start(&peer, program, 64 << 10, 64 << 10);
+		peer_start(&peer, program, 48 << 10, 48 << 10);
 		both = run_well(&request, &small, suffixes[i]);
 		peer_stop(&peer);
 		peer_start(&peer, program, 64 << 20, 64 << 20);
@@ -191,7 +191,7 @@ static void test_narrow_slots(void)
 
 	picture_make(&p, 3500, 70, 3, PIXEL_U8, false);
 	peer_stop(&peer);
-	peer_start(&peer, program, 64 << 10, 64 << 10);
+	peer_start(&peer, program, 48 << 10, 48 << 10);
 	for (size_t i = 0; i < G_N_ELEMENTS(formats); i++) {
 		struct request request = {.body = p.pixels,
 		                          .body_size = image_size(&p.image),

@@ -42,9 +42,7 @@
 	FUNCTION(clEnqueueFillBuffer, NONE)                                                        \
 	FUNCTION(clEnqueueMarkerWithWaitList, NONE)                                                \
 	FUNCTION(clEnqueueNDRangeKernel, NONE)                                                     \
-	FUNCTION(clEnqueueReadBuffer, NONE)                                                        \
 	FUNCTION(clEnqueueReadBufferRect, NONE)                                                    \
-	FUNCTION(clEnqueueWriteBuffer, NONE)                                                       \
 	FUNCTION(clEnqueueWriteBufferRect, NONE)                                                   \
 	FUNCTION(clFinish, NONE)                                                                   \
 	FUNCTION(clFlush, NONE)                                                                    \
@@ -67,7 +65,7 @@
 	FUNCTION(clRetainMemObject, NONE)                                                          \
 	FUNCTION(clSetKernelArg, NONE)
 
-enum { NONE = -1, WORDS = 13, RESULTS_MAX = 128 };
+enum { NONE = -1, WORDS = 14, RESULTS_MAX = 128 };
 
 enum function {
 #define FUNCTION(name, code) AT_##name,
@@ -77,7 +75,7 @@ enum function {
 
 typedef intptr_t word;
 typedef word (*any_function)(word, word, word, word, word, word, word, word, word, word, word, word,
-                             word);
+                             word, word);
 
 static struct _cl_icd_dispatch driver, layer;
 static char file[4096]; /* empty: this process is not to be disturbed */
@@ -137,8 +135,8 @@ static char *result_of(enum function f, const word *a)
 {
 	char *result = next_result;
 
-	if (f == AT_clEnqueueReadBuffer)
-		return (char *)a[5];
+	if (f == AT_clEnqueueReadBufferRect)
+		return (char *)a[10];
 	if (f != AT_clEnqueueNDRangeKernel)
 		return NULL;
 	next_result = NULL;
@@ -211,8 +209,8 @@ static word call(enum function f, const char *name, int code_at, any_function re
 			*(cl_int *)a[code_at] = code;
 		return 0;
 	}
-	returned =
-	    real(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12]);
+	returned = real(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11],
+	                a[12], a[13]);
 	look(f, a, returned);
 	if (flip) {
 		driver.clFinish((cl_command_queue)a[0]);
@@ -223,9 +221,9 @@ static word call(enum function f, const char *name, int code_at, any_function re
 
 #define FUNCTION(name, code)                                                                       \
 	static word wrap_##name(word a, word b, word c, word d, word e, word f, word g, word h,    \
-	                        word i, word j, word k, word l, word m)                            \
+	                        word i, word j, word k, word l, word m, word n)                    \
 	{                                                                                          \
-		const word all[WORDS] = {a, b, c, d, e, f, g, h, i, j, k, l, m};                   \
+		const word all[WORDS] = {a, b, c, d, e, f, g, h, i, j, k, l, m, n};                \
                                                                                                    \
 		return call(AT_##name, #name, code, (any_function)(void (*)(void))driver.name,     \
 		            all);                                                                  \

@@ -27,7 +27,7 @@ AT_START = {"clGetPlatformIDs", "clGetPlatformInfo", "clGetDeviceIDs", "clGetDev
             "clRetainKernel"}
 CALLED = sorted(AT_START) + ["clEnqueueNDRangeKernel", "clFlush", "clGetEventInfo", "clGetEventProfilingInfo",
                              "clReleaseEvent", "clRetainEvent", "clSetKernelArg"]
-COPIES = ["clEnqueueReadBuffer", "clEnqueueWriteBuffer"]
+COPIES = ["clEnqueueReadBufferRect", "clEnqueueWriteBufferRect"]
 CLIENTS = 3
 TILE_TIMEOUT, START_TIMEOUT = 1, 3
 # Seconds until all is well again from when the front knows (backoff and a start), as a rule and at most on
