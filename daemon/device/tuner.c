@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "device/builder.h"
 #include "device/choices.h"
 #include "device/live.h"
 
@@ -229,7 +230,7 @@ void tuner_choose(void *tuner, const struct work *work, enum kernel *kernel, str
 	if (!choice)
 		note_work(t, work, text);
 	if (!choice || !use_choice(device, choice, work, kernel, shape))
-		plan_choose_by_table(device, work, kernel, shape);
+		variant_choose_by_table(device, work, kernel, shape);
 }
 
 /* Buffers with some pattern in them, and the region that a launch makes. */
@@ -272,8 +273,8 @@ static void start_trial(struct tuner *t, struct trial *r)
 		struct candidate *c = &r->candidate[i];
 
 		c->step = (struct step){.src = PLACE_IN, .dst = PLACE_OUT};
-		if (code ||
-		    plan_make_step(t->programs, &r->work, c->kernel, c->shape, &c->step, &c->state))
+		if (code || builder_make_step(t->programs, &r->work, c->kernel, c->shape, &c->step,
+		                              &c->state))
 			c->state = PROGRAM_FAILED;
 	}
 }
