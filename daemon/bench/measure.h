@@ -2,8 +2,7 @@
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
 
-#include "bench/options.h"
-#include "common/chain.h"
+#include "bench/case.h"
 #include "device/plan.h"
 
 /* What one variant came to. */
@@ -20,13 +19,6 @@ struct measured {
 };
 
 enum { MEASURED_MAX = 48 };
-
-struct bench_case {
-	struct chain chain; /* of one filter */
-	struct image image;
-	const void *pixels; /* packed; the caller's */
-	double taps;        /* of the filter's window */
-};
 
 struct bench_result {
 	struct measured measured[MEASURED_MAX];

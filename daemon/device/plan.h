@@ -36,24 +36,10 @@ typedef void plan_chooser(void *user, const struct work *work, enum kernel *kern
  * ERR_MEMORY, or ERR_DEVICE. */
 enum error plan_new(struct programs *programs, const struct chain *chain, const struct image *image,
                     plan_chooser *choose, void *user, struct plan **plan) MUST_CHECK;
-/* The kernel by table: the first that was made for this kind of device and work, else the general
- * one that applies. */
-void plan_choose_by_table(const struct device *device, const struct work *work, enum kernel *kernel,
-                          struct shape *shape);
 
 /* A plan_chooser that leaves each piece of work to the general kernel. */
 void plan_choose_general(void *user, const struct work *work, enum kernel *kernel,
                          struct shape *shape);
-
-/* The general kernel that does a piece of work; there is always one. */
-enum kernel plan_general_kernel(const struct device *device, const struct work *work);
-
-/* Completes a step whose places, expansion and offset are set, to do a piece of work with one
- * kernel. On failure (ERR_MEMORY, ERR_DEVICE) the step is empty; else it is the caller's, and
- * *state says whether its program is there. */
-enum error plan_make_step(struct programs *programs, const struct work *work, enum kernel kernel,
-                          struct shape shape, struct step *step,
-                          enum program_state *state) MUST_CHECK;
 
 /* Gets what programs a plan still waits for. PROGRAM_READY once it can be run. */
 enum program_state plan_resolve(struct plan *plan, struct programs *programs) MUST_CHECK;

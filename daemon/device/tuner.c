@@ -1,26 +1,19 @@
 /* Measuring: all candidates for a kind of work in turn, several rounds, so that a busy moment of
  * the host does not fall on one alone; the least median wins. A step is one launch, so a tile that
- * comes meanwhile waits for no more than that. Launches are sized to take some milliseconds.
- *
- * The file is JSON and written anew, as a whole, after each choice. It names device, driver and the
- * kernels' sources; if any of them is another now, all is measured again. */
+ * comes meanwhile waits for no more than that. Launches are sized to take some milliseconds. */
 #include "device/tuner.h"
 
-#include <errno.h>
-#include <glib.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "common/log.h"
+#include "device/builder.h"
+#include "device/choices.h"
 #include "device/live.h"
-#include "device/source.h"
 
-enum { ROUNDS = 7, ENTRIES_MAX = 256, WIDTH = 2048 };
+enum { ROUNDS = 7, WIDTH = 2048 };
 
 /* Multiply-adds and samples of a launch, at most. */
 static const struct {
@@ -40,6 +33,8 @@ struct candidate {
 
 /* The measuring of one kind of work. */
 struct trial {
+	struct trial *next_trial;
+	char text[64]; /* the kind, as describe() says it */
 	struct work work;
 	struct operation operation; /* a copy of ours */
 	struct tile tile;
@@ -50,18 +45,12 @@ struct trial {
 	bool started;
 };
 
-struct entry {
-	char work[64];
-	struct trial *trial;          /* NULL once it is settled */
-	struct message_choice choice; /* count 0: not settled */
-};
-
 struct tuner {
 	struct programs *programs;
 	cl_command_queue queue;
-	char path[4096], sources[65]; /* path: empty if nothing is remembered */
-	uint32_t count;
-	struct entry entry[ENTRIES_MAX];
+	struct choices *choices;
+	struct trial *first, **last; /* of work that has no choice yet */
+	uint32_t trials;
 };
 
 /* Says what distinguishes a kind of work for the tuner. */
@@ -81,147 +70,6 @@ static void describe(const struct work *work, char text[64])
 	         work_is_mean(op) ? " mean" : "", work->alpha ? " alpha" : "", kept);
 }
 
-static struct entry *find_entry(struct tuner *t, const char *work)
-{
-	for (uint32_t i = 0; i < t->count; i++)
-		if (!strcmp(t->entry[i].work, work))
-			return &t->entry[i];
-	return NULL;
-}
-
-/* ---- what is remembered ---- */
-
-static json_t *choice_json(const struct message_choice *c)
-{
-	json_t *list = json_array();
-
-	for (uint32_t i = 0; i < c->count; i++)
-		json_array_append_new(
-		    list,
-		    json_pack("{s:s, s:[i,i,i,i], s:I}", "kernel",
-		              kernel_name(c->candidate[i].kernel), "shape", (int)c->candidate[i].x,
-		              (int)c->candidate[i].y, (int)c->candidate[i].group_x,
-		              (int)c->candidate[i].group_y, "ns", (json_int_t)c->candidate[i].ns));
-	return json_pack("{s:s, s:i, s:I, s:o}", "work", c->work, "chosen", (int)c->chosen,
-	                 "samples", (json_int_t)c->samples, "candidates", list);
-}
-
-static void save(const struct tuner *t)
-{
-	const struct device *device = programs_device(t->programs);
-	json_t *choices = json_array(), *all;
-	char path[sizeof t->path + 8];
-
-	for (uint32_t i = 0; i < t->count; i++)
-		if (t->entry[i].choice.count)
-			json_array_append_new(choices, choice_json(&t->entry[i].choice));
-	all = json_pack("{s:s, s:s, s:s, s:o}", "device", device->name, "driver", device->driver,
-	                "kernels", t->sources, "choices", choices);
-	snprintf(path, sizeof path, "%s.new", t->path);
-	if (*t->path &&
-	    (json_dump_file(all, path, JSON_INDENT(1) | JSON_COMPACT) || rename(path, t->path)))
-		log_warning("cannot write %s: %s", path, strerror(errno));
-	json_decref(all);
-}
-
-/* Reads one candidate; false if it is none of ours. */
-static bool read_candidate(json_t *json, struct message_choice *c, uint32_t i)
-{
-	const char *name;
-	int x, y, group_x, group_y;
-	json_int_t ns;
-
-	if (json_unpack(json, "{s:s, s:[i,i,i,i], s:I}", "kernel", &name, "shape", &x, &y, &group_x,
-	                &group_y, "ns", &ns))
-		return false;
-	c->candidate[i].kernel = kernel_parse(name);
-	c->candidate[i].x = (uint16_t)x;
-	c->candidate[i].y = (uint16_t)y;
-	c->candidate[i].group_x = (uint16_t)group_x;
-	c->candidate[i].group_y = (uint16_t)group_y;
-	c->candidate[i].ns = (uint64_t)ns;
-	return c->candidate[i].kernel < KERNELS && x > 0 && x <= UINT16_MAX && y > 0 &&
-	       y <= UINT16_MAX && group_x > 0 && group_x <= UINT16_MAX && group_y > 0 &&
-	       group_y <= UINT16_MAX && ns >= 0;
-}
-
-static bool read_choice(json_t *json, struct message_choice *c)
-{
-	json_t *list, *item;
-	const char *work;
-	int chosen;
-	json_int_t samples;
-	size_t i;
-
-	*c = (struct message_choice){0};
-	if (json_unpack(json, "{s:s, s:i, s:I, s:o}", "work", &work, "chosen", &chosen, "samples",
-	                &samples, "candidates", &list) ||
-	    !json_is_array(list) || json_array_size(list) > CANDIDATES_MAX || chosen < 0 ||
-	    (size_t)chosen >= json_array_size(list))
-		return false;
-	snprintf(c->work, sizeof c->work, "%s", work);
-	c->chosen = (uint32_t)chosen;
-	c->count = (uint32_t)json_array_size(list);
-	c->samples = (uint64_t)samples;
-	json_array_foreach(list, i, item) if (!read_candidate(item, c, (uint32_t)i)) return false;
-	return true;
-}
-
-/* Takes over what was measured on the same device with the same driver and kernels. */
-static void load(struct tuner *t)
-{
-	const struct device *device = programs_device(t->programs);
-	json_error_t error;
-	json_t *all = json_load_file(t->path, 0, &error), *choices, *item;
-	const char *name, *driver, *sources;
-	size_t i;
-
-	if (!all) {
-		if (access(t->path, F_OK) == 0)
-			log_warning("%s: %s: all is measured again", t->path, error.text);
-		return;
-	}
-	if (json_unpack(all, "{s:s, s:s, s:s, s:o}", "device", &name, "driver", &driver, "kernels",
-	                &sources, "choices", &choices)) {
-		log_warning("%s is not of this program: all is measured again", t->path);
-	} else if (strcmp(name, device->name) || strcmp(driver, device->driver) ||
-	           strcmp(sources, t->sources)) {
-		log_info("%s is of another device, driver or kernels: all is measured again",
-		         t->path);
-	} else {
-		json_array_foreach(choices, i, item)
-		{
-			struct entry *e = &t->entry[t->count];
-
-			if (t->count < ENTRIES_MAX && read_choice(item, &e->choice) &&
-			    !find_entry(t, e->choice.work)) {
-				memcpy(e->work, e->choice.work, sizeof e->work);
-				t->count++;
-			}
-		}
-	}
-	json_decref(all);
-}
-
-/* The SHA-256 of all kernel sources. */
-static bool digest_sources(const char *kernel_dir, char text[65])
-{
-	GChecksum *sum = g_checksum_new(G_CHECKSUM_SHA256);
-	bool complete = true;
-
-	for (size_t i = 0; i < kernels_embedded_count; i++) {
-		char *source = source_load(kernel_dir, kernels_embedded[i].name);
-
-		complete &= source != NULL;
-		if (source)
-			g_checksum_update(sum, (const guchar *)source, -1);
-		free(source);
-	}
-	snprintf(text, 65, "%s", g_checksum_get_string(sum));
-	g_checksum_free(sum);
-	return complete;
-}
-
 struct tuner *tuner_new(struct programs *programs, const char *state_dir, const char *kernel_dir,
                         unsigned platform, unsigned index)
 {
@@ -232,35 +80,31 @@ struct tuner *tuner_new(struct programs *programs, const char *state_dir, const 
 	if (!t)
 		return NULL;
 	t->programs = programs;
+	t->last = &t->first;
 	t->queue = live_add(OBJECT_QUEUE, clCreateCommandQueue(device->context, device->id,
 	                                                       CL_QUEUE_PROFILING_ENABLE, &code));
-	if (code || !digest_sources(kernel_dir, t->sources)) {
+	if (!code)
+		t->choices = choices_new(device, state_dir, kernel_dir, platform, index);
+	if (!t->choices)
 		tuner_free(&t);
-		return NULL;
-	}
-	if (state_dir && mkdir(state_dir, 0700) && errno != EEXIST)
-		log_warning("cannot make the folder %s: %s", state_dir, strerror(errno));
-	if (state_dir) {
-		snprintf(t->path, sizeof t->path, "%.4000s/tuning-%u-%u.json", state_dir, platform,
-		         index);
-		load(t);
-	}
 	return t;
 }
 
-static void trial_free(struct trial **trial)
+/* Frees the first trial, and takes it out. */
+static void remove_first(struct tuner *t)
 {
-	struct trial *r = *trial;
+	struct trial *r = t->first;
 
-	if (!r)
-		return;
+	t->first = r->next_trial;
+	if (!t->first)
+		t->last = &t->first;
+	t->trials--;
 	for (uint32_t i = 0; i < r->count; i++)
 		step_release(&r->candidate[i].step);
 	live_release(OBJECT_BUFFER, r->src);
 	live_release(OBJECT_BUFFER, r->dst);
 	operation_fini(&r->operation);
 	free(r);
-	*trial = NULL;
 }
 
 void tuner_free(struct tuner **tuner)
@@ -269,14 +113,13 @@ void tuner_free(struct tuner **tuner)
 
 	if (!t)
 		return;
-	for (uint32_t i = 0; i < t->count; i++)
-		trial_free(&t->entry[i].trial);
+	while (t->first)
+		remove_first(t);
+	choices_free(&t->choices);
 	live_release(OBJECT_QUEUE, t->queue);
 	free(t);
 	*tuner = NULL;
 }
-
-/* ---- trials ---- */
 
 static bool copy_operation(const struct operation *from, struct operation *to)
 {
@@ -321,27 +164,34 @@ static double taps(const struct operation *op)
 	return op->kind == OPERATION_SEPARABLE ? width + height : width * height;
 }
 
-/* Notes a kind of work to be measured. */
-static struct entry *add_entry(struct tuner *t, const struct work *work, const char *text)
+static bool is_noted(const struct tuner *t, const char *text)
 {
-	const struct device *device = programs_device(t->programs);
-	struct entry *e = &t->entry[t->count];
+	const struct trial *r = t->first;
+
+	while (r && strcmp(r->text, text))
+		r = r->next_trial;
+	return r != NULL;
+}
+
+/* Notes a kind of work to be measured. */
+static void note_work(struct tuner *t, const struct work *work, const char *text)
+{
 	struct trial *r;
 
-	if (t->count == ENTRIES_MAX)
-		return NULL;
+	if (is_noted(t, text) || choices_count(t->choices) + t->trials == CHOICES_MAX)
+		return;
 	r = calloc(1, sizeof *r);
 	if (!r || !copy_operation(work->operation, &r->operation)) {
 		free(r);
-		return NULL;
+		return;
 	}
 	r->work = *work;
 	r->work.operation = &r->operation;
-	add_candidates(r, device);
-	*e = (struct entry){.trial = r};
-	snprintf(e->work, sizeof e->work, "%s", text);
-	t->count++;
-	return e;
+	add_candidates(r, programs_device(t->programs));
+	snprintf(r->text, sizeof r->text, "%s", text);
+	*t->last = r;
+	t->last = &r->next_trial;
+	t->trials++;
 }
 
 /* The choice that was made, if it can do this piece of the kind of work, which another's weights
@@ -372,15 +222,15 @@ void tuner_choose(void *tuner, const struct work *work, enum kernel *kernel, str
 {
 	struct tuner *t = tuner;
 	const struct device *device = programs_device(t->programs);
-	struct entry *e;
+	const struct message_choice *choice;
 	char text[64];
 
 	describe(work, text);
-	e = find_entry(t, text);
-	if (!e)
-		e = add_entry(t, work, text);
-	if (!e || !e->choice.count || !use_choice(device, &e->choice, work, kernel, shape))
-		plan_choose_by_table(device, work, kernel, shape);
+	choice = choices_find(t->choices, text);
+	if (!choice)
+		note_work(t, work, text);
+	if (!choice || !use_choice(device, choice, work, kernel, shape))
+		variant_choose_by_table(device, work, kernel, shape);
 }
 
 /* Buffers with some pattern in them, and the region that a launch makes. */
@@ -423,8 +273,8 @@ static void start_trial(struct tuner *t, struct trial *r)
 		struct candidate *c = &r->candidate[i];
 
 		c->step = (struct step){.src = PLACE_IN, .dst = PLACE_OUT};
-		if (code ||
-		    plan_make_step(t->programs, &r->work, c->kernel, c->shape, &c->step, &c->state))
+		if (code || builder_make_step(t->programs, &r->work, c->kernel, c->shape, &c->step,
+		                              &c->state))
 			c->state = PROGRAM_FAILED;
 	}
 }
@@ -444,19 +294,9 @@ static bool all_built(struct tuner *t, struct trial *r)
 	return built;
 }
 
-static struct entry *first_unsettled(struct tuner *t)
-{
-	for (uint32_t i = 0; i < t->count; i++)
-		if (t->entry[i].trial)
-			return &t->entry[i];
-	return NULL;
-}
-
 bool tuner_ready(struct tuner *t)
 {
-	struct entry *e = first_unsettled(t);
-
-	return e && (!e->trial->started || all_built(t, e->trial));
+	return t->first && (!t->first->started || all_built(t, t->first));
 }
 
 /* Nanoseconds of one launch by the device's clock; NAN if it failed. */
@@ -488,13 +328,12 @@ static int compare_doubles(const void *a, const void *b)
 }
 
 /* Chooses the least median. */
-static void settle(struct tuner *t, struct entry *e)
+static void choose_least(struct trial *r, struct message_choice *choice)
 {
-	struct trial *r = e->trial;
-	struct message_choice *choice = &e->choice;
 	double least = INFINITY;
 
-	memcpy(choice->work, e->work, sizeof choice->work);
+	*choice = (struct message_choice){0};
+	memcpy(choice->work, r->text, sizeof choice->work);
 	choice->count = r->count;
 	choice->samples = (uint64_t)r->tile.width * r->tile.height * r->work.bands;
 	for (uint32_t i = 0; i < r->count; i++) {
@@ -513,16 +352,13 @@ static void settle(struct tuner *t, struct entry *e)
 			choice->chosen = i;
 		}
 	}
-	log_info("%s: %s, %.0f ns of %u candidates", e->work,
+	log_info("%s: %s, %.0f ns of %u candidates", choice->work,
 	         kernel_name(choice->candidate[choice->chosen].kernel), least, choice->count);
-	trial_free(&e->trial);
-	save(t);
 }
 
 bool tuner_step(struct tuner *t, struct message_choice *choice)
 {
-	struct entry *e = first_unsettled(t);
-	struct trial *r = e ? e->trial : NULL;
+	struct trial *r = t->first;
 	struct candidate *c;
 
 	if (!r)
@@ -541,19 +377,19 @@ bool tuner_step(struct tuner *t, struct message_choice *choice)
 	}
 	if (++r->next < r->count * (ROUNDS + 1))
 		return false;
-	settle(t, e);
-	*choice = e->choice;
+	choose_least(r, choice);
+	remove_first(t);
+	choices_add(t->choices, choice);
 	return true;
 }
 
 bool tuner_get(struct tuner *t, uint32_t i, struct message_choice *choice)
 {
-	for (uint32_t j = 0; j < t->count; j++)
-		if (t->entry[j].choice.count && i-- == 0) {
-			*choice = t->entry[j].choice;
-			return true;
-		}
-	return false;
+	const struct message_choice *found = choices_get(t->choices, i);
+
+	if (found)
+		*choice = *found;
+	return found != NULL;
 }
 
 /* The chains that a first start is tuned for. */
@@ -620,7 +456,7 @@ enum error tuner_run(struct tuner *t, const char *const *filters, size_t count,
 	enum error e = count ? note_filters(t, filters, count)
 	                     : note_filters(t, usual, sizeof usual / sizeof *usual);
 
-	while (!e && first_unsettled(t)) {
+	while (!e && t->first) {
 		if (!tuner_ready(t))
 			programs_wait(t->programs);
 		else if (tuner_step(t, &choice))

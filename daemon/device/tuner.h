@@ -1,5 +1,5 @@
 /* The tuner: measures which kernel, in which shape, does a kind of work soonest on this device, and
- * remembers it. */
+ * has that remembered. */
 #ifndef DEVICE_TUNER_H
 #define DEVICE_TUNER_H
 
@@ -8,9 +8,8 @@
 
 struct tuner;
 
-/* Makes a tuner. state_dir: where choices are remembered, or NULL; what is there is used if it was
- * measured on this device with this driver and these kernels. index: the device's, to tell the
- * files of several apart. The programs must outlive it. NULL if there is no memory. */
+/* Makes a tuner, which uses what choices_new() finds; folders and indices are those that it takes.
+ * The programs must outlive it. NULL if there is no memory or a kernel's source is not there. */
 struct tuner *tuner_new(struct programs *programs, const char *state_dir, const char *kernel_dir,
                         unsigned platform, unsigned index);
 /* NULL is allowed; the pointer becomes NULL. */

@@ -281,6 +281,34 @@ bool variant_applies(enum kernel kernel, const struct work *work, const struct d
 	       has_what_it_needs(variants[kernel].needs, work) && exact_enough(kernel, work);
 }
 
+void variant_choose_by_table(const struct device *device, const struct work *work,
+                             enum kernel *kernel, struct shape *shape)
+{
+	struct shape shapes[SHAPES_MAX];
+
+	for (int special = 1; special >= 0; special--)
+		for (enum kernel k = 0; k < KERNELS; k++) {
+			bool is_special = kernel_row(k)->origin == KERNEL_SPECIAL;
+
+			if (is_special != special || !variant_applies(k, work, device, false))
+				continue;
+			*kernel = k;
+			variant_shapes(k, work, device, shapes);
+			*shape = shapes[0];
+			return;
+		}
+}
+
+enum kernel variant_general_kernel(const struct device *device, const struct work *work)
+{
+	enum kernel k = 0;
+
+	while (k < KERNELS && (kernel_row(k)->origin != KERNEL_GENERAL ||
+	                       !variant_applies(k, work, device, false)))
+		k++;
+	return k;
+}
+
 /* Appends a need to the list. */
 static void add_need(char *text, size_t size, const char *need)
 {

@@ -74,6 +74,14 @@ bool variant_applies(enum kernel kernel, const struct work *work, const struct d
 uint32_t variant_shapes(enum kernel kernel, const struct work *work, const struct device *device,
                         struct shape shapes[SHAPES_MAX]);
 
+/* The kernel by table: the first that was made for this kind of device and work, else the general
+ * one that applies. */
+void variant_choose_by_table(const struct device *device, const struct work *work,
+                             enum kernel *kernel, struct shape *shape);
+
+/* The general kernel that does a piece of work; there is always one. */
+enum kernel variant_general_kernel(const struct device *device, const struct work *work);
+
 /* Says what a kernel is and what it needs: "NAME (TEXT), which needs …". */
 void variant_describe(enum kernel kernel, char *text, size_t size);
 

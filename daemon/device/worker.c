@@ -1,25 +1,24 @@
 /* The worker's loop: one thread that waits for a message, and looks at its lanes in between: the
  * longer one has been at work, the less often.
  *
- * The front gives at most a few tiles more than there are lanes, so tiles wait here in a plain
- * list, in the order in which they came. What goes wrong with a tile is said in its answer; after
- * an error that leaves the device in doubt the worker ends, and the front starts another. */
+ * What goes wrong with a tile is said in its answer; after an error that leaves the device in doubt
+ * the worker ends, and the front starts another. */
 #include "device/worker.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "common/log.h"
+#include "device/arenas.h"
 #include "device/lane.h"
-#include "device/live.h"
 #include "device/plans.h"
+#include "device/report.h"
+#include "device/waiting.h"
 #include "device/warm.h"
 
 enum {
@@ -30,20 +29,12 @@ enum {
 	WAITING_MOST = 128, /* tiles, before some are started */
 	TUNE_AFTER_MS = 100,
 	TIMER_SLACK_NS = 1000,
-	WAIT_MS = 10000, /* for a program, at most: less than the front gives a tile */
-	WAIT_CHECK_MS = 500,
-	OBJECTS_MS = 1000,      /* while busy */
+	WAIT_CHECK_MS = 500,    /* between looks at tiles that wait for a program */
 	FAILED_MAX = 3,         /* tiles one after another: then a fresh process may do better */
 	STACK_BYTES = 32 << 20, /* of tiles' input, at most: lanes are to overlap */
 	LOOK_NS_LEAST = 10000,
 	LOOK_NS_MOST = 500000,
 	LOOK_SHARE = 16, /* part of the time that a lane has been at work, until the next look */
-};
-
-struct waiting_tile {
-	struct waiting_tile *next;
-	struct message_tile message;
-	uint64_t since_ms;
 };
 
 /* A lane, and when to look at it next. */
@@ -56,19 +47,15 @@ struct watched_lane {
 struct worker {
 	struct programs *programs;
 	struct tuner *tuner;
-	struct message_programs built;  /* as the front knows it */
-	struct message_objects objects; /* likewise */
-	uint64_t objects_ms;            /* when it was told */
 	const struct device *device;
 	int socket, notify_fd;
+	struct report report;
 	struct watched_lane lane[LANES_LIMIT];
 	uint32_t lanes;
 	uint32_t stack_most; /* tiles that may share a launch */
-	struct device_arena *arenas;
-	uint32_t arena_count;
+	struct arenas arenas;
 	struct plans *plans;
-	struct waiting_tile *first, **last; /* tiles without a lane */
-	uint32_t waiting;
+	struct waiting waiting;
 	unsigned failed; /* tiles since the last that was filtered */
 };
 
@@ -93,7 +80,8 @@ enum error worker_new(const struct device *device, const struct worker_options *
 		return ERR_MEMORY;
 	w->device = device;
 	w->socket = socket;
-	w->last = &w->first;
+	report_init(&w->report, socket, device->name);
+	waiting_init(&w->waiting);
 	w->stack_most = device->unified ? 1 : options->stack_most;
 	w->notify_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (w->notify_fd < 0)
@@ -123,16 +111,6 @@ struct tuner *worker_tuner(const struct worker *worker)
 	return worker->tuner;
 }
 
-static void waiting_free(struct worker *w)
-{
-	struct waiting_tile *next;
-
-	for (struct waiting_tile *t = w->first; t; t = next) {
-		next = t->next;
-		live_release(OBJECT_TILE, t);
-	}
-}
-
 void worker_free(struct worker **worker)
 {
 	struct worker *w = *worker;
@@ -141,15 +119,13 @@ void worker_free(struct worker **worker)
 		return;
 	for (uint32_t i = 0; i < LANES_LIMIT; i++)
 		lane_free(&w->lane[i].lane);
-	for (uint32_t i = 0; i < w->arena_count; i++)
-		device_arena_close(&w->arenas[i]);
+	arenas_fini(&w->arenas);
 	plans_free(&w->plans);
-	waiting_free(w);
+	waiting_fini(&w->waiting);
 	tuner_free(&w->tuner);
 	programs_free(&w->programs);
 	if (w->notify_fd >= 0)
 		close(w->notify_fd);
-	free(w->arenas);
 	free(w);
 	*worker = NULL;
 }
@@ -167,60 +143,6 @@ static uint64_t now_ms(void)
 	return now_ns() / 1000000;
 }
 
-static const struct device_arena *find_arena(const struct worker *w, uint32_t number)
-{
-	for (uint32_t i = 0; i < w->arena_count; i++)
-		if (w->arenas[i].number == number)
-			return &w->arenas[i];
-	return NULL;
-}
-
-/* Sends an answer; an error that leaves the device in doubt is returned. */
-static enum error answer(struct worker *w, const struct message_tile_done *done)
-{
-	struct message message = {.type = MSG_TILE_DONE, .tile_done = *done};
-	enum error e = wire_send(w->socket, &message, NULL);
-
-	if (e) {
-		log_error("cannot send to the front: %s", strerror(errno));
-		return e;
-	}
-	if (done->error == ERR_DEVICE)
-		log_error("job %llu tile %u: %s (%d)", (unsigned long long)done->job, done->index,
-		          opencl_error_name(done->cl_error), done->cl_error);
-	return ERR_OK;
-}
-
-/* reason: for the client, or NULL. */
-static enum error answer_error(struct worker *w, const struct tile *tile, enum error error,
-                               cl_int code, const char *reason)
-{
-	struct message_tile_done done = {
-	    .job = tile->job, .index = tile->index, .error = error, .cl_error = code};
-
-	snprintf(done.reason, sizeof done.reason, "%s", reason ? reason : "");
-	return answer(w, &done);
-}
-
-/* A program that the plan insists on cannot be built. */
-static enum error answer_unbuilt(struct worker *w, const struct tile *tile, const struct plan *plan)
-{
-	char reason[sizeof(((struct message_tile_done *)0)->reason)];
-
-	snprintf(reason, sizeof reason, "%s cannot be compiled on %s; the service's log says why",
-	         kernel_name(chain_kernel(&plan->chain)), w->device->name);
-	return answer_error(w, tile, ERR_DEVICE, CL_BUILD_PROGRAM_FAILURE, reason);
-}
-
-/* True if the tile lies within the arena that it names, and fits the plan. */
-static bool is_sound(const struct worker *w, const struct plan *plan, const struct tile *tile)
-{
-	const struct device_arena *arena = find_arena(w, tile->arena);
-
-	return arena && tile_valid(tile, &plan->image, &plan->chain, arena->memory.in_size,
-	                           arena->memory.out_size);
-}
-
 /* How many tiles are to share a launch: no more than leaves each idle lane its part. */
 static uint32_t stack_size(const struct worker *w, const struct tile *tile)
 {
@@ -229,48 +151,12 @@ static uint32_t stack_size(const struct worker *w, const struct tile *tile)
 
 	for (uint32_t i = 0; i < w->lanes; i++)
 		idle += lane_idle(w->lane[i].lane);
-	part = idle ? (w->waiting + idle) / idle : 1; /* of all, this tile too, rounded up */
+	part = idle ? (w->waiting.count + idle) / idle : 1; /* of all, this tile too, rounded up */
 	if (most > part)
 		most = part;
 	if (most > STACK_BYTES / bytes)
 		most = (uint32_t)(STACK_BYTES / bytes);
 	return most;
-}
-
-/* By place: neighbours are copied together. */
-static int compare_places(const void *a, const void *b)
-{
-	const struct tile *x = &((const struct lane_tile *)a)->tile,
-	                  *y = &((const struct lane_tile *)b)->tile;
-
-	if (x->arena != y->arena)
-		return x->arena < y->arena ? -1 : 1;
-	return x->in < y->in ? -1 : x->in > y->in;
-}
-
-/* Takes tiles that may go with the first one out of the waiting ones; returns how many there are
- * then. */
-static uint32_t gather(struct worker *w, uint64_t id, const struct plan *plan,
-                       struct lane_tile tiles[STACK_MAX])
-{
-	uint32_t count = 1, most = stack_size(w, &tiles[0].tile);
-	struct waiting_tile **link = &w->first, *waiting;
-
-	while (count < most && (waiting = *link)) {
-		const struct tile *tile = &waiting->message.tile;
-
-		if (waiting->message.plan != id || !lane_stacks(plan, &tiles[0].tile, tile) ||
-		    !is_sound(w, plan, tile)) {
-			link = &waiting->next;
-			continue;
-		}
-		tiles[count++] = (struct lane_tile){*tile, find_arena(w, tile->arena)};
-		*link = waiting->next;
-		live_release(OBJECT_TILE, waiting);
-		w->waiting--;
-	}
-	qsort(tiles, count, sizeof *tiles, compare_places);
-	return count;
 }
 
 static enum error answer_failed(struct worker *w, const struct lane_tile *tiles, uint32_t count,
@@ -279,7 +165,7 @@ static enum error answer_failed(struct worker *w, const struct lane_tile *tiles,
 	enum error e = ERR_OK;
 
 	for (uint32_t i = 0; !e && i < count; i++)
-		e = answer_error(w, &tiles[i].tile, ERR_DEVICE, code, NULL);
+		e = report_error(&w->report, &tiles[i].tile, ERR_DEVICE, code, NULL);
 	w->failed++;
 	return opencl_error_fatal(code) || w->failed == FAILED_MAX ? ERR_DEVICE : e;
 }
@@ -288,22 +174,25 @@ static enum error answer_failed(struct worker *w, const struct lane_tile *tiles,
 static enum error start_tile(struct worker *w, struct watched_lane *lane,
                              const struct message_tile *message)
 {
+	const struct tile *tile = &message->tile;
 	struct known_plan *known = plans_current(w->plans, message->plan);
-	struct lane_tile tiles[STACK_MAX] = {{message->tile, find_arena(w, message->tile.arena)}};
+	struct plan *plan = known ? known->plan : NULL;
+	struct lane_tile tiles[STACK_MAX] = {{*tile, arenas_find(&w->arenas, tile->arena)}};
 	uint32_t count;
 	cl_int code;
 
-	if (known && !known->plan)
-		return answer_error(w, &message->tile, known->error, 0, known->reason);
-	if (!known || !is_sound(w, known->plan, &message->tile)) {
+	if (known && !plan)
+		return report_error(&w->report, tile, known->error, 0, known->reason);
+	if (!known || !arenas_hold(&w->arenas, tile, &plan->image, &plan->chain)) {
 		log_error("job %llu tile %u: no such plan or arena, or not within it",
-		          (unsigned long long)message->tile.job, message->tile.index);
-		return answer_error(w, &message->tile, ERR_INTERNAL, 0, NULL);
+		          (unsigned long long)tile->job, tile->index);
+		return report_error(&w->report, tile, ERR_INTERNAL, 0, NULL);
 	}
-	if (plan_resolve(known->plan, w->programs) != PROGRAM_READY)
-		return answer_unbuilt(w, &message->tile, known->plan);
-	count = gather(w, message->plan, known->plan, tiles);
-	code = lane_start(lane->lane, known->plan, tiles, count);
+	if (plan_resolve(plan, w->programs) != PROGRAM_READY)
+		return report_unbuilt(&w->report, tile, chain_kernel(&plan->chain));
+	count = waiting_gather(&w->waiting, &w->arenas, message->plan, plan, stack_size(w, tile),
+	                       tiles);
+	code = lane_start(lane->lane, plan, tiles, count);
 	if (code)
 		return answer_failed(w, tiles, count, code);
 	lane->plan = known;
@@ -321,52 +210,25 @@ static struct watched_lane *idle_lane(struct worker *w)
 	return NULL;
 }
 
-/* True if a tile has to wait for a program that its plan insists on. */
-static bool must_wait(struct worker *w, const struct message_tile *tile)
+/* A tile has waited too long for the program that its plan insists on. */
+static enum error answer_late(const struct worker *w, const struct message_tile *message)
 {
-	const struct known_plan *known = plans_find(w->plans, tile->plan);
+	const struct plan *plan = plans_find(w->plans, message->plan)->plan;
 
-	return known && known->plan && plan_resolve(known->plan, w->programs) == PROGRAM_PENDING;
-}
-
-static enum error answer_late(struct worker *w, const struct message_tile *tile)
-{
-	char reason[sizeof(((struct message_tile_done *)0)->reason)];
-
-	snprintf(reason, sizeof reason, "%s is still being compiled on %s; ask again",
-	         kernel_name(chain_kernel(&plans_find(w->plans, tile->plan)->plan->chain)),
-	         w->device->name);
-	return answer_error(w, &tile->tile, ERR_NOT_READY, 0, reason);
-}
-
-/* The first tile that need not wait for a program, or has waited for too long; taken out. */
-static struct waiting_tile *next_tile(struct worker *w, bool *late)
-{
-	for (struct waiting_tile **link = &w->first, *tile; (tile = *link); link = &tile->next) {
-		*late = must_wait(w, &tile->message);
-		if (*late && now_ms() - tile->since_ms < WAIT_MS)
-			continue;
-		*link = tile->next;
-		w->waiting--;
-		return tile;
-	}
-	return NULL;
+	return report_late(&w->report, &message->tile, chain_kernel(&plan->chain));
 }
 
 /* Gives waiting tiles to idle lanes. */
 static enum error start_tiles(struct worker *w)
 {
-	struct waiting_tile *tile;
+	struct message_tile tile;
 	struct watched_lane *lane;
 	bool late;
 	enum error e = ERR_OK;
 
-	while (!e && (lane = idle_lane(w)) && (tile = next_tile(w, &late))) {
-		e = late ? answer_late(w, &tile->message) : start_tile(w, lane, &tile->message);
-		live_release(OBJECT_TILE, tile);
-	}
-	for (w->last = &w->first; *w->last; w->last = &(*w->last)->next)
-		;
+	while (!e && (lane = idle_lane(w)) &&
+	       waiting_next(&w->waiting, w->plans, w->programs, now_ms(), &tile, &late))
+		e = late ? answer_late(w, &tile) : start_tile(w, lane, &tile);
 	return e;
 }
 
@@ -378,7 +240,7 @@ static enum error finish_lane(struct worker *w, struct watched_lane *lane)
 	enum error e = ERR_OK;
 
 	for (uint32_t i = 0; !e && i < count; i++)
-		e = answer(w, &done[i]);
+		e = report_tile(&w->report, &done[i]);
 	if (!e && done->error)
 		e = ERR_DEVICE;
 	w->failed = 0;
@@ -415,67 +277,21 @@ static enum error finish_tiles(struct worker *w)
 	return e;
 }
 
-static enum error take_arena(struct worker *w, const struct message_arena *message, const int *fds)
-{
-	struct device_arena *grown;
-	enum error e;
-
-	if (find_arena(w, message->arena)) {
-		log_error("arena %u is already known", message->arena);
-		return ERR_INTERNAL;
-	}
-	grown = reallocarray(w->arenas, w->arena_count + 1, sizeof *grown);
-	if (!grown)
-		return ERR_MEMORY;
-	w->arenas = grown;
-	e = device_arena_open(&grown[w->arena_count], w->device, fds[0], message->in_size, fds[1],
-	                      message->out_size);
-	if (!e)
-		grown[w->arena_count++].number = message->arena;
-	return e;
-}
-
-static enum error drop_arena(struct worker *w, uint32_t number)
-{
-	for (uint32_t i = 0; i < w->arena_count; i++) {
-		if (w->arenas[i].number != number)
-			continue;
-		device_arena_close(&w->arenas[i]);
-		w->arenas[i] = w->arenas[--w->arena_count];
-		return ERR_OK;
-	}
-	log_error("arena %u is not known", number);
-	return ERR_INTERNAL;
-}
-
-static enum error take_tile(struct worker *w, const struct message_tile *tile)
-{
-	struct waiting_tile *waiting = live_add(OBJECT_TILE, malloc(sizeof *waiting));
-
-	if (!waiting)
-		return ERR_MEMORY;
-	*waiting = (struct waiting_tile){.message = *tile, .since_ms = now_ms()};
-	*w->last = waiting;
-	w->last = &waiting->next;
-	w->waiting++;
-	return ERR_OK;
-}
-
 /* The descriptors stay the caller's. */
 static enum error handle(struct worker *w, const struct message *message, const int *fds)
 {
 	switch ((enum message_type)message->type) {
 	case MSG_ARENA:
-		return take_arena(w, &message->arena, fds);
+		return arenas_take(&w->arenas, w->device, &message->arena, fds);
 	case MSG_ARENA_DROP:
-		return drop_arena(w, message->arena_drop.arena);
+		return arenas_drop(&w->arenas, message->arena_drop.arena);
 	case MSG_PLAN:
 		return plans_take(w->plans, &message->plan, fds[0]);
 	case MSG_PLAN_DROP:
 		plans_drop(w->plans, message->plan_drop.plan);
 		return ERR_OK;
 	case MSG_TILE:
-		return take_tile(w, &message->tile);
+		return waiting_add(&w->waiting, &message->tile, now_ms());
 	default:
 		log_error("message %s is not for a device", message_name(message->type));
 		return ERR_INTERNAL;
@@ -515,69 +331,18 @@ static enum error receive_all(struct worker *w, bool *closed)
 
 	do
 		e = receive(w, closed);
-	while (!e && !*closed && w->waiting < WAITING_MOST && poll(&more, 1, 0) > 0);
+	while (!e && !*closed && w->waiting.count < WAITING_MOST && poll(&more, 1, 0) > 0);
 	return e;
 }
 
 /* True if no tile is here. */
 static bool is_idle(const struct worker *w)
 {
-	bool idle = !w->first;
+	bool idle = !w->waiting.count;
 
 	for (uint32_t i = 0; i < w->lanes; i++)
 		idle &= lane_idle(w->lane[i].lane);
 	return idle;
-}
-
-static enum error send_choice(const struct worker *w, const struct message_choice *choice)
-{
-	struct message message = {.type = MSG_CHOICE, .choice = *choice};
-
-	return wire_send(w->socket, &message, NULL);
-}
-
-/* Tells the front of programs that have been built since. */
-static enum error send_programs(struct worker *w)
-{
-	struct message message = {.type = MSG_PROGRAMS};
-
-	programs_count(w->programs, &message.programs);
-	if (!memcmp(&message.programs, &w->built, sizeof w->built))
-		return ERR_OK;
-	w->built = message.programs;
-	return wire_send(w->socket, &message, NULL);
-}
-
-/* Tells the front of the objects that live here: when nothing is left of requests, so that it is
- * not told of every job, but after a while in any case. *due: milliseconds until then, or -1. */
-static enum error send_objects(struct worker *w, int *due)
-{
-	struct message message = {.type = MSG_OBJECTS};
-	uint64_t since;
-
-	*due = -1;
-	live_count(&message.objects);
-	if (!memcmp(&message.objects, &w->objects, sizeof w->objects))
-		return ERR_OK;
-	since = now_ms() - w->objects_ms;
-	if (!live_only_lasting(&message.objects) && since < OBJECTS_MS) {
-		*due = (int)(OBJECTS_MS - since);
-		return ERR_OK;
-	}
-	w->objects = message.objects;
-	w->objects_ms += since;
-	return wire_send(w->socket, &message, NULL);
-}
-
-/* What the tuner remembers, for the front to show. */
-static enum error send_choices(const struct worker *w)
-{
-	struct message_choice choice;
-	enum error e = ERR_OK;
-
-	for (uint32_t i = 0; !e && tuner_get(w->tuner, i, &choice); i++)
-		e = send_choice(w, &choice);
-	return e;
 }
 
 /* How long the next wait may last, in nanoseconds. */
@@ -585,7 +350,7 @@ static uint64_t wait_limit(const struct worker *w, uint64_t pause_ms)
 {
 	uint64_t limit = pause_ms * 1000000, now = now_ns();
 
-	if (w->first && limit > WAIT_CHECK_MS * UINT64_C(1000000))
+	if (w->waiting.count && limit > WAIT_CHECK_MS * UINT64_C(1000000))
 		limit = WAIT_CHECK_MS * UINT64_C(1000000);
 	for (uint32_t i = 0; i < w->lanes; i++) {
 		const struct watched_lane *lane = &w->lane[i];
@@ -614,7 +379,7 @@ static enum error wait_or_tune(struct worker *w, struct pollfd wait[2], int due,
 	*tuning = may_tune && count == 0;
 	if (*tuning && tuner_step(w->tuner, &choice)) {
 		plans_outdate(w->plans);
-		return send_choice(w, &choice);
+		return report_choice(&w->report, &choice);
 	}
 	return ERR_OK;
 }
@@ -624,7 +389,7 @@ enum error worker_run(struct worker *w)
 	struct pollfd wait[2] = {{.fd = w->socket, .events = POLLIN},
 	                         {.fd = w->notify_fd, .events = POLLIN}};
 	bool closed = false, tuning = false;
-	enum error e = send_choices(w);
+	enum error e = report_choices(&w->report, w->tuner);
 	uint64_t count;
 	int due = 0;
 
@@ -642,9 +407,9 @@ enum error worker_run(struct worker *w)
 		if (!e)
 			e = start_tiles(w);
 		if (!e)
-			e = send_programs(w);
+			e = report_programs(&w->report, w->programs);
 		if (!e)
-			e = send_objects(w, &due);
+			e = report_objects(&w->report, now_ms(), &due);
 	}
 	return e;
 }

@@ -1,0 +1,158 @@
+/* What a step needs of the work that it does, and by which kernel a filter is done: while the
+ * program of a chosen one is being compiled the general kernel stands in, but a step of a variant
+ * that was asked for waits for its program (plan_resolve()). */
+#include "device/builder.h"
+
+#include <math.h>
+
+#include "common/log.h"
+#include "device/weights.h"
+
+/* The scratch buffer after one, that is not `busy`. */
+static enum place next_scratch(enum place at, enum place busy)
+{
+	enum place next = at < PLACE_A || at == PLACE_C ? PLACE_A : (enum place)(at + 1);
+
+	return next == busy ? next_scratch(next, PLACE_IN) : next;
+}
+
+struct step builder_begin_step(const struct builder *b, enum kernel kernel, enum pixel_type program,
+                               enum pixel_type to)
+{
+	return (struct step){
+	    .kernel = kernel,
+	    .shape = variant_general_shape(programs_device(b->programs), kernel),
+	    .program = program,
+	    .src = b->at,
+	    .dst = next_scratch(b->at, b->busy),
+	    .src_type = b->type,
+	    .dst_type = to,
+	    .bands = b->plan->image.bands,
+	    .expand_x = b->expand_x,
+	    .expand_y = b->expand_y,
+	    .points = b->points,
+	};
+}
+
+/* Appends a complete step, which the plan then holds. */
+static void add_step(struct builder *b, const struct step *step)
+{
+	b->plan->step[b->plan->count++] = *step;
+	b->at = step->dst;
+	b->type = step->dst_type;
+}
+
+void builder_add_general(struct builder *b, struct step *step)
+{
+	if (programs_find(b->programs, step, false) != PROGRAM_READY)
+		log_error("%s is not there", kernel_name(step->kernel));
+	add_step(b, step);
+}
+
+/* Fills in what the operation says and the kernel needs. */
+static enum error fill_step(const struct device *device, struct step *step, const struct work *work)
+{
+	const struct operation *op = work->operation;
+	const double full = pixel_type_full_scale(work->image_type);
+	const double log2_e = 1 / log(2);
+	bool as_matrix = kernel_row(step->kernel)->operations & 1u << OPERATION_MATRIX;
+
+	step->radius_x = op->radius_x;
+	step->radius_y = op->radius_y;
+	step->keep = work->keep;
+	step->alpha = work->alpha;
+	step->output = op->output;
+	step->scale = 1;
+	step->space = (float)(op->space * log2_e);
+	step->range = (float)(op->range / (full * full) * log2_e);
+	if (op->kind == OPERATION_GRADIENT)
+		for (int i = 0; i < 3; i++)
+			step->smooth[i] = (float)op->coefficients[i];
+	if (op->kind == OPERATION_GRADIENT && op->output == GRADIENT_DIRECTION &&
+	    work->image_type != PIXEL_F32) {
+		step->scale = (float)(full / (2 * M_PI));
+		step->offset += full / 2;
+	}
+	return weights_new(device, op, variant_get(step->kernel)->weights, as_matrix, step->shape.y,
+	                   &step->weights);
+}
+
+enum error builder_make_step(struct programs *programs, const struct work *work, enum kernel kernel,
+                             struct shape shape, struct step *step, enum program_state *state)
+{
+	enum error e;
+
+	step->kernel = kernel;
+	step->shape = shape;
+	step->program = step->src_type = step->dst_type = work->type;
+	step->bands = work->bands;
+	e = fill_step(programs_device(programs), step, work);
+	if (!e)
+		*state = programs_find(programs, step, false);
+	else
+		step_release(step);
+	return e;
+}
+
+/* The filter's step, with one kernel. */
+static enum error try_kernel(const struct builder *b, const struct work *work, double offset,
+                             enum kernel kernel, struct shape shape, struct step *step,
+                             enum program_state *state)
+{
+	*step = builder_begin_step(b, kernel, b->type, b->type);
+	step->offset = offset;
+	return builder_make_step(b->programs, work, kernel, shape, step, state);
+}
+
+/* Adds the two launches of sep_two_pass: across, into floats written transposed, and down. */
+static void split_passes(struct builder *b, const struct step *step)
+{
+	struct step first = *step, second = *step;
+
+	step_retain(&second);
+	first.dst_type = second.src_type = PIXEL_F32;
+	second.src = first.dst;
+	second.dst = next_scratch(first.dst, b->busy);
+	second.pass = 1;
+	add_step(b, &first);
+	add_step(b, &second);
+}
+
+enum error builder_add_filter(struct builder *b, const struct operation *op, double offset,
+                              uint32_t keep, uint32_t alpha)
+{
+	const struct device *device = programs_device(b->programs);
+	const struct image *image = &b->plan->image;
+	struct work work = {op, b->type, image->type, image->bands, keep, alpha, b->width};
+	enum kernel general = variant_general_kernel(device, &work), kernel = general;
+	struct shape general_shape = variant_general_shape(device, general), shape = general_shape;
+	enum kernel asked = chain_kernel(&b->plan->chain);
+	struct shape shapes[SHAPES_MAX];
+	bool forced = asked < KERNELS && variant_applies(asked, &work, device, true);
+	enum program_state state;
+	struct step step;
+	enum error e;
+
+	if (forced) {
+		variant_shapes(asked, &work, device, shapes);
+		b->asked = true;
+		kernel = asked;
+		shape = shapes[0];
+	} else if (b->plan->chain.variant == VARIANT_GENERAL) {
+		b->asked = true;
+	} else if (b->choose) {
+		b->choose(b->user, &work, &kernel, &shape);
+	} else {
+		variant_choose_by_table(device, &work, &kernel, &shape);
+	}
+	e = try_kernel(b, &work, offset, kernel, shape, &step, &state);
+	if (!e && state != PROGRAM_READY && !forced) {
+		step_release(&step);
+		e = try_kernel(b, &work, offset, general, general_shape, &step, &state);
+	}
+	if (!e && step.kernel == KERNEL_SEP_TWO_PASS)
+		split_passes(b, &step);
+	else if (!e)
+		add_step(b, &step);
+	return e;
+}

@@ -1,0 +1,34 @@
+/* What was chosen for a device: for each kind of work the best kernel and what was measured, and
+ * the file by which that outlives the process. */
+#ifndef DEVICE_CHOICES_H
+#define DEVICE_CHOICES_H
+
+#include "common/wire.h"
+#include "device/opencl.h"
+
+struct choices;
+
+enum { CHOICES_MAX = 256 };
+
+/* Makes the list. state_dir: where choices are remembered, or NULL; what is there is taken over if
+ * it was measured on this device with this driver and these kernels, else a warning or a line of
+ * the log says so. kernel_dir: where the kernels are read from instead of the program, or NULL.
+ * platform and index: the device's, to tell the files of several apart. The device must outlive the
+ * list. NULL if there is no memory or a kernel's source is not there. */
+struct choices *choices_new(const struct device *device, const char *state_dir,
+                            const char *kernel_dir, unsigned platform, unsigned index);
+/* NULL is allowed; the pointer becomes NULL. */
+void choices_free(struct choices **choices);
+
+uint32_t choices_count(const struct choices *choices);
+
+/* The i-th (in the order in which they were made), or that of a kind of work; NULL if there is
+ * none. They stay the list's. */
+const struct message_choice *choices_get(const struct choices *choices, uint32_t i);
+const struct message_choice *choices_find(const struct choices *choices, const char *work);
+
+/* Adds one of a kind of work that has none; there must be room. Writes the file anew; if that
+ * fails, it is logged. */
+void choices_add(struct choices *choices, const struct message_choice *choice);
+
+#endif

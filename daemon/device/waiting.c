@@ -1,0 +1,105 @@
+/* A plain list: the front gives at most a few tiles more than there are lanes. */
+#include "device/waiting.h"
+
+#include <stdlib.h>
+
+#include "device/live.h"
+
+enum { PROGRAM_MS = 10000 }; /* for a program, at most: less than the front gives a tile */
+
+struct waiting_tile {
+	struct waiting_tile *next;
+	struct message_tile message;
+	uint64_t since_ms;
+};
+
+void waiting_init(struct waiting *w)
+{
+	*w = (struct waiting){.last = &w->first};
+}
+
+/* Takes out what a link leads to. */
+static void take_out(struct waiting *w, struct waiting_tile **link)
+{
+	struct waiting_tile *tile = *link;
+
+	*link = tile->next;
+	if (!*link)
+		w->last = link;
+	w->count--;
+	live_release(OBJECT_TILE, tile);
+}
+
+void waiting_fini(struct waiting *w)
+{
+	while (w->first)
+		take_out(w, &w->first);
+}
+
+enum error waiting_add(struct waiting *w, const struct message_tile *tile, uint64_t now_ms)
+{
+	struct waiting_tile *waiting = live_add(OBJECT_TILE, malloc(sizeof *waiting));
+
+	if (!waiting)
+		return ERR_MEMORY;
+	*waiting = (struct waiting_tile){.message = *tile, .since_ms = now_ms};
+	*w->last = waiting;
+	w->last = &waiting->next;
+	w->count++;
+	return ERR_OK;
+}
+
+static bool lacks_program(const struct message_tile *tile, const struct plans *plans,
+                          struct programs *programs)
+{
+	const struct known_plan *known = plans_find(plans, tile->plan);
+
+	return known && known->plan && plan_resolve(known->plan, programs) == PROGRAM_PENDING;
+}
+
+bool waiting_next(struct waiting *w, const struct plans *plans, struct programs *programs,
+                  uint64_t now_ms, struct message_tile *tile, bool *late)
+{
+	for (struct waiting_tile **link = &w->first, *waiting; (waiting = *link);
+	     link = &waiting->next) {
+		*late = lacks_program(&waiting->message, plans, programs);
+		if (*late && now_ms - waiting->since_ms < PROGRAM_MS)
+			continue;
+		*tile = waiting->message;
+		take_out(w, link);
+		return true;
+	}
+	return false;
+}
+
+/* By place: neighbours are copied together. */
+static int compare_places(const void *a, const void *b)
+{
+	const struct tile *x = &((const struct lane_tile *)a)->tile,
+	                  *y = &((const struct lane_tile *)b)->tile;
+
+	if (x->arena != y->arena)
+		return x->arena < y->arena ? -1 : 1;
+	return x->in < y->in ? -1 : x->in > y->in;
+}
+
+uint32_t waiting_gather(struct waiting *w, const struct arenas *arenas, uint64_t id,
+                        const struct plan *plan, uint32_t most, struct lane_tile tiles[STACK_MAX])
+{
+	uint32_t count = 1;
+	struct waiting_tile **link = &w->first, *waiting;
+
+	while (count < most && (waiting = *link)) {
+		const struct tile *tile = &waiting->message.tile;
+
+		if (waiting->message.plan != id || !lane_stacks(plan, &tiles[0].tile, tile) ||
+		    !arenas_hold(arenas, tile, &plan->image, &plan->chain)) {
+			link = &waiting->next;
+			continue;
+		}
+		tiles[count++] = (struct lane_tile){*tile, arenas_find(arenas, tile->arena)};
+		take_out(w, link);
+	}
+	qsort(tiles, count, sizeof *tiles, compare_places);
+	return count;
+}

@@ -1,0 +1,39 @@
+/* Tiles that wait for a lane, in the order in which they came. Some wait longer: for a program that
+ * their plan insists on. */
+#ifndef DEVICE_WAITING_H
+#define DEVICE_WAITING_H
+
+#include "common/wire.h"
+#include "device/arenas.h"
+#include "device/lane.h"
+#include "device/plans.h"
+
+struct waiting_tile;
+
+struct waiting {
+	struct waiting_tile *first, **last;
+	uint32_t count;
+};
+
+/* None yet. */
+void waiting_init(struct waiting *waiting);
+/* Forgets all, without an answer. */
+void waiting_fini(struct waiting *waiting);
+
+/* Adds a tile that has come now, in milliseconds of a clock that is the same for all. ERR_MEMORY.
+ */
+enum error waiting_add(struct waiting *waiting, const struct message_tile *tile,
+                       uint64_t now_ms) MUST_CHECK;
+
+/* Takes out the first tile that need not wait for a program, or has waited too long for it: then
+ * *late. False if there is none. */
+bool waiting_next(struct waiting *waiting, const struct plans *plans, struct programs *programs,
+                  uint64_t now_ms, struct message_tile *tile, bool *late);
+
+/* Takes out tiles of a plan, whose number is id, that lie in an arena and may go into one stack
+ * with tiles[0]; adds them to it until there are `most`, ordered such that neighbours in an arena
+ * are neighbours here. Returns how many there are then, at least 1. */
+uint32_t waiting_gather(struct waiting *waiting, const struct arenas *arenas, uint64_t id,
+                        const struct plan *plan, uint32_t most, struct lane_tile tiles[STACK_MAX]);
+
+#endif
