@@ -1,18 +1,18 @@
 /* Devices: one worker process each.
  *
  * A reload may find that a device is no longer wanted. It then leaves: it gets no new tile, and
- * when the last one is back its worker is ended. Its place in the array is kept for its return. */
+ * when the last one is back its worker is ended. Its place in the roster is kept for its return. */
 #include "front/devices.h"
 
-#include <fnmatch.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/log.h"
 #include "front/codecs.h"
 #include "front/metrics.h"
+#include "front/proof.h"
 #include "front/reports.h"
+#include "front/roster.h"
 #include "front/search.h"
 
 enum {
@@ -33,127 +33,16 @@ static const double ns_per_unit_guess = 0.05;
 
 static const struct config *config;
 static const struct device_owner *owner;
-static struct device *devices[DEVICES_MAX];
-struct load device_loads[DEVICES_MAX];
-static unsigned device_count;
 static struct loop_timer check;
 
 static struct device *device_of(struct worker *worker)
 {
-	return devices[worker->number];
+	return device_get(worker->number);
 }
 
 static struct load *load_of(const struct device *d)
 {
 	return &device_loads[d->worker.number];
-}
-
-unsigned devices_count(void)
-{
-	return device_count;
-}
-
-unsigned devices_wanted(void)
-{
-	unsigned wanted = 0;
-
-	for (unsigned i = 0; i < device_count; i++)
-		wanted += !devices[i]->unwanted;
-	return wanted;
-}
-
-struct device *device_get(unsigned i)
-{
-	return devices[i];
-}
-
-enum device_state device_state(const struct device *d)
-{
-	static const enum device_state states[][3] = {
-	    [WORKER_STOPPED] = {DEVICE_DOWN, DEVICE_QUARANTINED, DEVICE_REMOVED},
-	    [WORKER_STARTING] = {DEVICE_STARTING, DEVICE_PROBING, DEVICE_LEAVING},
-	    [WORKER_UP] = {DEVICE_UP, DEVICE_PROBING, DEVICE_LEAVING},
-	    [WORKER_DYING] = {DEVICE_DOWN, DEVICE_QUARANTINED, DEVICE_LEAVING},
-	};
-
-	return states[d->worker.state][d->unwanted ? 2 : d->quarantined];
-}
-
-const char *device_state_name(enum device_state state)
-{
-	static const char *const names[] = {"down",    "starting", "up",     "quarantined",
-	                                    "probing", "leaving",  "removed"};
-
-	return names[state];
-}
-
-unsigned devices_up(void)
-{
-	unsigned up = 0;
-
-	for (unsigned i = 0; i < device_count; i++)
-		up += device_state(devices[i]) == DEVICE_UP;
-	return up;
-}
-
-bool devices_hopeful(uint64_t which)
-{
-	for (unsigned i = 0; i < device_count; i++) {
-		const struct device *d = devices[i];
-
-		if (which >> i & 1 && !d->unwanted && (device_state(d) == DEVICE_UP || d->fresh))
-			return true;
-	}
-	return false;
-}
-
-uint64_t devices_fitting(const char *pattern)
-{
-	uint64_t fitting = 0;
-
-	for (unsigned i = 0; i < device_count; i++)
-		if (!devices[i]->unwanted && (search_fits(pattern, &devices[i]->found) ||
-		                              !fnmatch(pattern, devices[i]->label, FNM_CASEFOLD)))
-			fitting |= UINT64_C(1) << i;
-	return fitting;
-}
-
-void devices_describe(char *text, size_t size)
-{
-	size_t used = 0;
-
-	*text = '\0';
-	for (unsigned i = 0; i < device_count && used < size; i++) {
-		const struct device *d = devices[i];
-
-		if (!d->unwanted)
-			used += (size_t)snprintf(text + used, size - used, "%s%s (%u:%u, %.*s)",
-			                         used ? ", " : "", d->label, d->found.platform,
-			                         d->found.device, (int)sizeof d->found.name,
-			                         d->found.name);
-	}
-}
-
-bool devices_starting(void)
-{
-	for (unsigned i = 0; i < device_count; i++)
-		if (devices[i]->fresh && !devices[i]->unwanted)
-			return true;
-	return !search_done();
-}
-
-unsigned devices_next_try(void)
-{
-	uint64_t least = search_next_try();
-
-	for (unsigned i = 0; i < device_count; i++) {
-		const struct worker *w = &devices[i]->worker;
-		uint64_t left = w->state == WORKER_STOPPED ? loop_timer_left(&w->timer) : 0;
-
-		if (left && (!least || left < least))
-			least = left;
-	}
-	return least > 1000 ? (unsigned)((least + 999) / 1000) : 1;
 }
 
 /* A removed device has no gauges; its counters stay. */
@@ -214,18 +103,18 @@ static bool has_arenas(const struct device *d)
 
 void devices_add_arena(unsigned arena)
 {
-	for (unsigned i = 0; i < device_count; i++)
-		if (has_arenas(devices[i]))
-			send_arena(devices[i], arena);
+	for (unsigned i = 0; i < devices_count(); i++)
+		if (has_arenas(device_get(i)))
+			send_arena(device_get(i), arena);
 }
 
 void devices_drop_arena(unsigned arena)
 {
 	struct message message = {.type = MSG_ARENA_DROP, .arena_drop = {arena}};
 
-	for (unsigned i = 0; i < device_count; i++)
-		if (has_arenas(devices[i]))
-			worker_send(&devices[i]->worker, &message, NULL);
+	for (unsigned i = 0; i < devices_count(); i++)
+		if (has_arenas(device_get(i)))
+			worker_send(&device_get(i)->worker, &message, NULL);
 }
 
 /* From now on it takes tiles. */
@@ -423,38 +312,19 @@ static const struct worker_owner device_worker = {device_prepare, device_up, dev
 
 static void device_create(const struct message_device *m)
 {
-	struct device *d = device_count < DEVICES_MAX ? calloc(1, sizeof *d) : NULL;
+	struct device *d = roster_add(m);
 
 	if (!d) {
 		log_error("there is no room for another device");
 		return;
 	}
-	snprintf(d->label, sizeof d->label, "%s%u", search_type_name(m->type), device_count);
-	snprintf(d->name, sizeof d->name, "%.*s", (int)sizeof m->name - 1, m->name);
-	d->found = *m;
-	d->type = m->type;
 	d->fresh = true;
 	d->worker.kind = "device";
-	d->worker.number = device_count;
 	d->worker.owner = &device_worker;
-	device_loads[device_count] = (struct load){.ns_per_unit = ns_per_unit_guess};
-	devices[device_count++] = d;
+	*load_of(d) = (struct load){.ns_per_unit = ns_per_unit_guess};
 	if (worker_start(&d->worker))
 		log_error("%s cannot be started", d->label);
 	publish(d);
-}
-
-/* The device that was found as this one before, or NULL. */
-static struct device *device_known(const struct message_device *m)
-{
-	for (unsigned i = 0; i < device_count; i++) {
-		const struct message_device *known = &devices[i]->found;
-
-		if (known->platform == m->platform && known->device == m->device &&
-		    known->type == m->type && !strncmp(known->name, m->name, sizeof m->name))
-			return devices[i];
-	}
-	return NULL;
 }
 
 static void device_leave(struct device *d)
@@ -486,7 +356,7 @@ static void device_return(struct device *d)
 /* One that the search has found, and whether any pattern fits it. */
 static void device_found(const struct message_device *m, bool wanted)
 {
-	struct device *known = device_known(m);
+	struct device *known = roster_find(m);
 
 	if (!wanted && known)
 		device_leave(known);
@@ -502,8 +372,8 @@ static void check_devices(void *context)
 	uint64_t limit = config->tile_timeout * 1000000000u, now = loop_now();
 
 	(void)context;
-	for (unsigned i = 0; i < device_count; i++) {
-		struct device *d = devices[i];
+	for (unsigned i = 0; i < devices_count(); i++) {
+		struct device *d = device_get(i);
 
 		if ((d->held_count && now - d->held[0]->sent > limit) ||
 		    (d->proof && now - proof_sent(d->proof) > limit))
@@ -528,17 +398,17 @@ enum error devices_init(const struct config *c, const struct device_owner *o)
 void devices_fini(void)
 {
 	search_fini();
-	for (unsigned i = 0; i < device_count; i++)
-		worker_fini(&devices[i]->worker);
-	for (unsigned i = 0; i < device_count; i++)
-		while (devices[i]->held_count)
-			owner->task_lost(devices[i]->held[--devices[i]->held_count]);
-	for (unsigned i = 0; i < device_count; i++) {
-		proof_free(&devices[i]->proof);
-		free(devices[i]->choices);
-		free(devices[i]);
+	for (unsigned i = 0; i < devices_count(); i++)
+		worker_fini(&device_get(i)->worker);
+	for (unsigned i = 0; i < devices_count(); i++) {
+		struct device *d = device_get(i);
+
+		while (d->held_count)
+			owner->task_lost(d->held[--d->held_count]);
 	}
-	device_count = 0;
+	for (unsigned i = 0; i < devices_count(); i++)
+		proof_free(&device_get(i)->proof);
+	roster_clear();
 	loop_timer_fini(&check);
 }
 
@@ -583,10 +453,12 @@ void devices_drop_plan(const struct plan *plan)
 {
 	struct message message = {.type = MSG_PLAN_DROP, .plan_drop = {plan->id}};
 
-	for (unsigned i = 0; i < device_count; i++) {
-		if (devices[i]->plan[plan->place] != plan->id)
+	for (unsigned i = 0; i < devices_count(); i++) {
+		struct device *d = device_get(i);
+
+		if (d->plan[plan->place] != plan->id)
 			continue;
-		devices[i]->plan[plan->place] = 0;
-		worker_send(&devices[i]->worker, &message, NULL);
+		d->plan[plan->place] = 0;
+		worker_send(&d->worker, &message, NULL);
 	}
 }

@@ -6,7 +6,8 @@
 
 #include <stdbool.h>
 
-#include "front/devices.h"
+#include "front/job.h"
+#include "front/roster.h"
 
 /* The worker has come up: what the process before it had built no longer counts. The device's
  * counters exist from now on, so that their first increase is seen. */

@@ -12,8 +12,8 @@
 #include "front/accept.h"
 #include "front/admission.h"
 #include "front/chain_json.h"
-#include "front/devices.h"
 #include "front/loop.h"
+#include "front/roster.h"
 
 struct request *request_new(const char *method, const char *path)
 {

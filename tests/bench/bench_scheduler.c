@@ -13,6 +13,7 @@
 #include "front/devices.h"
 #include "front/loop.h"
 #include "front/metrics.h"
+#include "front/roster.h"
 #include "front/scheduler.h"
 
 enum { JOB_TILES = 50, CLIENTS = 20, ROUNDS = 200000 };
@@ -23,7 +24,7 @@ static struct device devices[DEVICES_MAX];
 struct load device_loads[DEVICES_MAX];
 static unsigned device_count;
 
-/* What the scheduler needs of devices.c and codecs.c. */
+/* What the scheduler needs of roster.c, devices.c and codecs.c. */
 enum error devices_init(const struct config *config, const struct device_owner *owner)
 {
 	(void)config;
