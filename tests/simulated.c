@@ -8,10 +8,7 @@ enum { WINDOW = 4 };
 const struct codec_owner *simulated_for_codecs;
 const struct device_owner *simulated_for_devices;
 double simulated_time;
-struct load device_loads[DEVICES_MAX];
-static struct device devices[DEVICES_MAX];
 static double begun[DEVICES_MAX]; /* when the oldest tile was */
-static unsigned device_count;
 
 enum error devices_init(const struct config *config, const struct device_owner *owner)
 {
@@ -22,43 +19,7 @@ enum error devices_init(const struct config *config, const struct device_owner *
 
 void devices_fini(void)
 {
-}
-
-unsigned devices_count(void)
-{
-	return device_count;
-}
-
-unsigned devices_up(void)
-{
-	unsigned up = 0;
-
-	for (unsigned i = 0; i < device_count; i++)
-		up += device_state(&devices[i]) == DEVICE_UP;
-	return up;
-}
-
-bool devices_hopeful(uint64_t which)
-{
-	for (unsigned i = 0; i < device_count; i++)
-		if (which >> i & 1 && device_state(&devices[i]) == DEVICE_UP)
-			return true;
-	return false;
-}
-
-bool devices_starting(void)
-{
-	return false;
-}
-
-struct device *device_get(unsigned i)
-{
-	return &devices[i];
-}
-
-enum device_state device_state(const struct device *d)
-{
-	return d->worker.state == WORKER_UP ? DEVICE_UP : DEVICE_DOWN;
+	roster_clear();
 }
 
 bool device_has_room(const struct device *d)
@@ -103,51 +64,58 @@ void codecs_fini(void)
 {
 }
 
-void simulated_devices(const double *ns_per_unit, unsigned count)
+bool simulated_devices(const double *ns_per_unit, unsigned count)
 {
-	memset(devices, 0, sizeof devices);
+	const struct message_device found = {.type = DEVICE_CPU};
+
+	roster_clear();
 	simulated_time = 0;
-	device_count = count;
 	for (unsigned i = 0; i < count; i++) {
-		devices[i].worker.number = i;
-		devices[i].window = WINDOW;
+		struct device *d = roster_add(&found);
+
+		if (!d)
+			return false;
+		d->window = WINDOW;
+		d->worker.state = WORKER_UP;
 		device_loads[i] = (struct load){0, ns_per_unit[i], true};
-		devices[i].worker.state = WORKER_UP;
 	}
+	return true;
 }
 
 void simulated_up(unsigned device)
 {
-	devices[device].worker.state = WORKER_UP;
+	device_get(device)->worker.state = WORKER_UP;
 	device_loads[device].takes = true;
 	simulated_for_devices->room();
 }
 
-static struct task *take_oldest(unsigned device)
+static struct task *take_oldest(struct device *d)
 {
-	struct device *d = &devices[device];
 	struct task *task = d->held[0];
 
 	memmove(&d->held[0], &d->held[1], --d->held_count * sizeof *d->held);
-	device_loads[device].units -= task->units;
+	device_loads[d->worker.number].units -= task->units;
 	return task;
 }
 
 void simulated_down(unsigned device)
 {
-	devices[device].worker.state = WORKER_STOPPED;
-	while (devices[device].held_count)
-		simulated_for_devices->task_lost(take_oldest(device));
+	struct device *d = device_get(device);
+
+	d->worker.state = WORKER_STOPPED;
+	while (d->held_count)
+		simulated_for_devices->task_lost(take_oldest(d));
 }
 
 bool simulated_finish(unsigned device, enum error error)
 {
 	struct message_tile_done done = {.error = error};
+	struct device *d = device_get(device);
 
-	if (!devices[device].held_count)
+	if (!d->held_count)
 		return false;
 	begun[device] = simulated_time;
-	simulated_for_devices->task_done(take_oldest(device), &done);
+	simulated_for_devices->task_done(take_oldest(d), &done);
 	simulated_for_devices->room();
 	return true;
 }
@@ -157,14 +125,15 @@ bool simulated_step(void)
 	double soonest = INFINITY;
 	unsigned device = 0;
 
-	for (unsigned i = 0; i < device_count; i++) {
+	for (unsigned i = 0; i < devices_count(); i++) {
+		const struct device *d = device_get(i);
 		double end = begun[i];
 
-		if (!devices[i].held_count)
+		if (!d->held_count)
 			continue;
-		end += devices[i].held[0]->units * device_loads[i].ns_per_unit;
+		end += d->held[0]->units * device_loads[i].ns_per_unit;
 		device = end < soonest ? i : device;
-		soonest = end < soonest ? end : soonest;
+		soonest = fmin(soonest, end);
 	}
 	if (soonest == INFINITY)
 		return false;

@@ -1,11 +1,12 @@
 /* Devices and codec workers that are only simulated, for what the scheduler does with them: its
- * queues and decisions are the real ones, time is counted here. To be linked in the place of
- * devices.c and codecs.c. */
+ * queues, roster and decisions are the real ones, time is counted here. To be linked in the place
+ * of devices.c and codecs.c. */
 #ifndef TESTS_SIMULATED_H
 #define TESTS_SIMULATED_H
 
 #include "front/codecs.h"
 #include "front/devices.h"
+#include "front/roster.h"
 
 /* What the scheduler has told them. */
 extern const struct codec_owner *simulated_for_codecs;
@@ -15,8 +16,8 @@ extern const struct device_owner *simulated_for_devices;
 extern double simulated_time;
 
 /* So many devices from now on, up and idle, that hold four tiles each and filter one after another
- * at these speeds. */
-void simulated_devices(const double *ns_per_unit, unsigned count);
+ * at these speeds. False without memory. */
+bool simulated_devices(const double *ns_per_unit, unsigned count);
 
 /* A device goes down, with its tiles, or comes back. */
 void simulated_down(unsigned device);

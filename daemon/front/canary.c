@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "front/devices.h"
 #include "front/job.h"
 #include "front/loop.h"
+#include "front/roster.h"
 
 enum { CHECK_MS = 100, SIDE = 16 };
 

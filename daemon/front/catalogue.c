@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "front/devices.h"
 #include "front/metrics.h"
+#include "front/roster.h"
 
 /* A number that is not one (no default, no bound) is null in JSON. */
 static json_t *json_number_or_null(double number)

@@ -1,17 +1,18 @@
 /* Devices: one worker process each.
  *
  * A reload may find that a device is no longer wanted. It then leaves: it gets no new tile, and
- * when the last one is back its worker is ended. Its place in the array is kept for its return. */
+ * when the last one is back its worker is ended. Its place in the roster is kept for its return. */
 #include "front/devices.h"
 
-#include <fnmatch.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/log.h"
 #include "front/codecs.h"
 #include "front/metrics.h"
+#include "front/proof.h"
+#include "front/reports.h"
+#include "front/roster.h"
 #include "front/search.h"
 
 enum {
@@ -32,127 +33,16 @@ static const double ns_per_unit_guess = 0.05;
 
 static const struct config *config;
 static const struct device_owner *owner;
-static struct device *devices[DEVICES_MAX];
-struct load device_loads[DEVICES_MAX];
-static unsigned device_count;
 static struct loop_timer check;
 
 static struct device *device_of(struct worker *worker)
 {
-	return devices[worker->number];
+	return device_get(worker->number);
 }
 
 static struct load *load_of(const struct device *d)
 {
 	return &device_loads[d->worker.number];
-}
-
-unsigned devices_count(void)
-{
-	return device_count;
-}
-
-unsigned devices_wanted(void)
-{
-	unsigned wanted = 0;
-
-	for (unsigned i = 0; i < device_count; i++)
-		wanted += !devices[i]->unwanted;
-	return wanted;
-}
-
-struct device *device_get(unsigned i)
-{
-	return devices[i];
-}
-
-enum device_state device_state(const struct device *d)
-{
-	static const enum device_state states[][3] = {
-	    [WORKER_STOPPED] = {DEVICE_DOWN, DEVICE_QUARANTINED, DEVICE_REMOVED},
-	    [WORKER_STARTING] = {DEVICE_STARTING, DEVICE_PROBING, DEVICE_LEAVING},
-	    [WORKER_UP] = {DEVICE_UP, DEVICE_PROBING, DEVICE_LEAVING},
-	    [WORKER_DYING] = {DEVICE_DOWN, DEVICE_QUARANTINED, DEVICE_LEAVING},
-	};
-
-	return states[d->worker.state][d->unwanted ? 2 : d->quarantined];
-}
-
-const char *device_state_name(enum device_state state)
-{
-	static const char *const names[] = {"down",    "starting", "up",     "quarantined",
-	                                    "probing", "leaving",  "removed"};
-
-	return names[state];
-}
-
-unsigned devices_up(void)
-{
-	unsigned up = 0;
-
-	for (unsigned i = 0; i < device_count; i++)
-		up += device_state(devices[i]) == DEVICE_UP;
-	return up;
-}
-
-bool devices_hopeful(uint64_t which)
-{
-	for (unsigned i = 0; i < device_count; i++) {
-		const struct device *d = devices[i];
-
-		if (which >> i & 1 && !d->unwanted && (device_state(d) == DEVICE_UP || d->fresh))
-			return true;
-	}
-	return false;
-}
-
-uint64_t devices_fitting(const char *pattern)
-{
-	uint64_t fitting = 0;
-
-	for (unsigned i = 0; i < device_count; i++)
-		if (!devices[i]->unwanted && (search_fits(pattern, &devices[i]->found) ||
-		                              !fnmatch(pattern, devices[i]->label, FNM_CASEFOLD)))
-			fitting |= UINT64_C(1) << i;
-	return fitting;
-}
-
-void devices_describe(char *text, size_t size)
-{
-	size_t used = 0;
-
-	*text = '\0';
-	for (unsigned i = 0; i < device_count && used < size; i++) {
-		const struct device *d = devices[i];
-
-		if (!d->unwanted)
-			used += (size_t)snprintf(text + used, size - used, "%s%s (%u:%u, %.*s)",
-			                         used ? ", " : "", d->label, d->found.platform,
-			                         d->found.device, (int)sizeof d->found.name,
-			                         d->found.name);
-	}
-}
-
-bool devices_starting(void)
-{
-	for (unsigned i = 0; i < device_count; i++)
-		if (devices[i]->fresh && !devices[i]->unwanted)
-			return true;
-	return !search_done();
-}
-
-unsigned devices_next_try(void)
-{
-	uint64_t least = search_next_try();
-
-	for (unsigned i = 0; i < device_count; i++) {
-		const struct worker *w = &devices[i]->worker;
-		uint64_t left = w->state == WORKER_STOPPED ? loop_timer_left(&w->timer) : 0;
-
-		if (left && (!least || left < least))
-			least = left;
-	}
-	return least > 1000 ? (unsigned)((least + 999) / 1000) : 1;
 }
 
 /* A removed device has no gauges; its counters stay. */
@@ -181,20 +71,6 @@ static void publish(const struct device *d)
 	for (enum device_state s = 0; s < DEVICE_STATES; s++)
 		metric_set(METRIC_DEVICE_STATE, d->label, device_state_name(s), s == state);
 	publish_held(d);
-}
-
-/* What is known when the device is up, and the counters whose first increase is to be seen. */
-static void publish_new(const struct device *d)
-{
-	static const char *const directions[] = {"upload", "download"};
-
-	metric_set(METRIC_DEVICE_MEMORY, d->label, NULL, (double)d->memory);
-	metric_add(METRIC_TILES, d->label, NULL, 0);
-	metric_add(METRIC_VERIFIED_SAMPLES, d->label, NULL, 0);
-	for (int i = 0; i < 2; i++) {
-		metric_add(METRIC_TRANSFER_DURATION, directions[i], d->label, 0);
-		metric_add(METRIC_TRANSFER_BYTES, directions[i], d->label, 0);
-	}
 }
 
 static bool send_arena(struct device *d, unsigned i)
@@ -227,18 +103,18 @@ static bool has_arenas(const struct device *d)
 
 void devices_add_arena(unsigned arena)
 {
-	for (unsigned i = 0; i < device_count; i++)
-		if (has_arenas(devices[i]))
-			send_arena(devices[i], arena);
+	for (unsigned i = 0; i < devices_count(); i++)
+		if (has_arenas(device_get(i)))
+			send_arena(device_get(i), arena);
 }
 
 void devices_drop_arena(unsigned arena)
 {
 	struct message message = {.type = MSG_ARENA_DROP, .arena_drop = {arena}};
 
-	for (unsigned i = 0; i < device_count; i++)
-		if (has_arenas(devices[i]))
-			worker_send(&devices[i]->worker, &message, NULL);
+	for (unsigned i = 0; i < devices_count(); i++)
+		if (has_arenas(device_get(i)))
+			worker_send(&device_get(i)->worker, &message, NULL);
 }
 
 /* From now on it takes tiles. */
@@ -287,8 +163,8 @@ static void device_up(struct worker *worker, const struct message_ready *ready)
 	d->startup_ms = ready->startup_ms;
 	d->window = ready->lanes + 1 < WINDOW_MAX ? ready->lanes + 1 : WINDOW_MAX;
 	d->stacks = ready->stack_most > 1;
-	publish_new(d);
-	d->programs = (struct message_programs){0};
+	metric_set(METRIC_DEVICE_MEMORY, d->label, NULL, (double)d->memory);
+	reports_begin(d);
 	log_event(LOG_LEVEL_INFO,
 	          LOG_FIELDS(.device = d->label, .duration_us = UINT64_C(1000) * d->startup_ms),
 	          "%s is %s: %s, %s, ready after %u ms", d->label,
@@ -314,132 +190,6 @@ static struct task *take_held(struct device *d, uint64_t job, uint32_t index)
 	return NULL;
 }
 
-/* A tile counts by its size, since a small one's time is mostly that of its launch; and one that
- * was held up does not count for more than a few times what was expected. */
-static void learn_speed(struct device *d, const struct task *task, uint64_t ns)
-{
-	double *speed = &load_of(d)->ns_per_unit;
-	double measured = (double)ns / task->units, most = 4 * *speed;
-	double weight = task->units / (task->units + 1e8);
-
-	if (ns)
-		*speed += weight * ((measured < most ? measured : most) - *speed);
-}
-
-static void record_transfer(const struct device *d, const char *direction, uint64_t ns,
-                            uint64_t bytes)
-{
-	if (!bytes)
-		return;
-	metric_observe(METRIC_TRANSFER_DURATION, direction, d->label, (double)ns * 1e-9);
-	metric_add(METRIC_TRANSFER_BYTES, direction, d->label, (double)bytes);
-}
-
-static void record_launch(const struct device *d, const struct message_tile_done *done, unsigned i)
-{
-	const char *name = kernel_name(done->launch[i].kernel);
-
-	metric_observe(METRIC_KERNEL_DURATION, name, d->label, done->launch[i].ns * 1e-9);
-	metric_add(METRIC_KERNEL_BYTES, name, d->label, (double)done->launch[i].bytes);
-}
-
-/* Books a tile's times to the metrics and its job: launches once, and to the job the tile's share
- * of those that it had with others. */
-static void record_tile(struct device *d, struct task *task, const struct message_tile_done *done)
-{
-	struct job_times *times = &task->job->times;
-	uint64_t kernels_ns = 0;
-
-	for (unsigned i = 0; i < done->launches; i++) {
-		uint64_t share = done->launch[i].ns / done->stack;
-
-		if (done->place == 0)
-			record_launch(d, done, i);
-		times->kernel[done->launch[i].kernel] += share;
-		kernels_ns += share;
-	}
-	record_transfer(d, "upload", done->upload_ns, done->upload_bytes);
-	record_transfer(d, "download", done->download_ns, done->download_bytes);
-	times->upload += done->upload_ns;
-	times->download += done->download_ns;
-	learn_speed(d, task, kernels_ns + done->upload_ns + done->download_ns);
-	metric_add(METRIC_TILES, d->label, NULL, 1);
-	task->job->devices_used |= UINT64_C(1) << d->worker.number;
-	d->tiles++;
-}
-
-static bool tile_done_valid(const struct message_tile_done *done)
-{
-	if (done->error >= ERR_COUNT || done->launches > LAUNCHES_MAX ||
-	    (done->launches && !done->stack) || done->place > done->stack ||
-	    !memchr(done->reason, 0, sizeof done->reason))
-		return false;
-	for (unsigned i = 0; i < done->launches; i++)
-		if (done->launch[i].kernel >= KERNELS)
-			return false;
-	return true;
-}
-
-static bool choice_valid(const struct message_choice *choice)
-{
-	if (choice->count < 1 || choice->count > CANDIDATES_MAX ||
-	    choice->chosen >= choice->count || !memchr(choice->work, 0, sizeof choice->work))
-		return false;
-	for (unsigned i = 0; i < choice->count; i++)
-		if (choice->candidate[i].kernel >= KERNELS)
-			return false;
-	return true;
-}
-
-/* Remembers what a device's tuner chose, in the place of an earlier choice for the same work. */
-static void take_choice(struct device *d, const struct message_choice *choice)
-{
-	unsigned i = 0;
-	struct message_choice *grown;
-
-	while (i < d->choice_count && strcmp(d->choices[i].work, choice->work))
-		i++;
-	if (i == CHOICES_MAX)
-		return;
-	if (i == d->choice_count) {
-		grown = reallocarray(d->choices, i + 1, sizeof *grown);
-		if (!grown)
-			return;
-		d->choices = grown;
-		d->choice_count++;
-	}
-	d->choices[i] = *choice;
-}
-
-/* Counts the programs built since the device last said how many there are. */
-static void count_programs(struct device *d, const struct message_programs *now)
-{
-	const struct message_programs *old = &d->programs;
-
-	metric_add(METRIC_PROGRAM_BUILDS, "compiled", NULL, now->compiled - old->compiled);
-	metric_add(METRIC_PROGRAM_BUILDS, "cached", NULL, now->cached - old->cached);
-	metric_add(METRIC_PROGRAM_BUILDS, "failed", NULL, now->failed - old->failed);
-	d->programs = *now;
-}
-
-static void publish_objects(const struct device *d, const struct message_objects *now)
-{
-	static const char *const kinds[OBJECTS] = {
-#define OBJECT(symbol, name, ...) name,
-#include "common/objects.def"
-#undef OBJECT
-	};
-
-	for (enum object kind = 0; kind < OBJECTS; kind++)
-		metric_set(METRIC_OPENCL_OBJECTS, d->label, kinds[kind], now->live[kind]);
-}
-
-static bool programs_valid(const struct device *d, const struct message_programs *now)
-{
-	return now->compiled >= d->programs.compiled && now->cached >= d->programs.cached &&
-	       now->failed >= d->programs.failed;
-}
-
 /* Ends the worker of a device that is not wanted, once it has no tile. */
 static void leave_if_idle(struct device *d)
 {
@@ -456,7 +206,7 @@ static void take_tile(struct device *d, struct task *task, const struct message_
 		          "%s: tile %u of job %llu: %s (OpenCL %d)", d->label, done->index,
 		          (unsigned long long)done->job, error_title(done->error), done->cl_error);
 	if (!done->error)
-		record_tile(d, task, done);
+		reports_book(d, task, done);
 	publish_held(d);
 	owner->task_done(task, done);
 	owner->room();
@@ -468,23 +218,13 @@ static void device_message(struct worker *worker, const struct message *message)
 	struct device *d = device_of(worker);
 	struct task *task = NULL;
 
-	if (message->type == MSG_CHOICE && choice_valid(&message->choice)) {
-		take_choice(d, &message->choice);
+	if (reports_take(d, message))
 		return;
-	}
-	if (message->type == MSG_PROGRAMS && programs_valid(d, &message->programs)) {
-		count_programs(d, &message->programs);
-		return;
-	}
-	if (message->type == MSG_OBJECTS) {
-		publish_objects(d, &message->objects);
-		return;
-	}
-	if (message->type == MSG_TILE_DONE && tile_done_valid(&message->tile_done) && d->proof) {
+	if (message->type == MSG_TILE_DONE && reports_tile_valid(&message->tile_done) && d->proof) {
 		take_proof(d, &message->tile_done);
 		return;
 	}
-	if (message->type == MSG_TILE_DONE && tile_done_valid(&message->tile_done))
+	if (message->type == MSG_TILE_DONE && reports_tile_valid(&message->tile_done))
 		task = take_held(d, message->tile_done.job, message->tile_done.index);
 	if (task)
 		take_tile(d, task, &message->tile_done);
@@ -531,7 +271,7 @@ static void device_down(struct worker *worker, const char *reason)
 	struct device *d = device_of(worker);
 
 	memset(d->plan, 0, sizeof d->plan);
-	publish_objects(d, &(struct message_objects){0});
+	reports_end(d);
 	proof_free(&d->proof);
 	if (reason == WORKER_STOPPING) {
 		log_event(LOG_LEVEL_INFO, LOG_FIELDS(.device = d->label), "%s has left", d->label);
@@ -572,38 +312,19 @@ static const struct worker_owner device_worker = {device_prepare, device_up, dev
 
 static void device_create(const struct message_device *m)
 {
-	struct device *d = device_count < DEVICES_MAX ? calloc(1, sizeof *d) : NULL;
+	struct device *d = roster_add(m);
 
 	if (!d) {
 		log_error("there is no room for another device");
 		return;
 	}
-	snprintf(d->label, sizeof d->label, "%s%u", search_type_name(m->type), device_count);
-	snprintf(d->name, sizeof d->name, "%.*s", (int)sizeof m->name - 1, m->name);
-	d->found = *m;
-	d->type = m->type;
 	d->fresh = true;
 	d->worker.kind = "device";
-	d->worker.number = device_count;
 	d->worker.owner = &device_worker;
-	device_loads[device_count] = (struct load){.ns_per_unit = ns_per_unit_guess};
-	devices[device_count++] = d;
+	*load_of(d) = (struct load){.ns_per_unit = ns_per_unit_guess};
 	if (worker_start(&d->worker))
 		log_error("%s cannot be started", d->label);
 	publish(d);
-}
-
-/* The device that was found as this one before, or NULL. */
-static struct device *device_known(const struct message_device *m)
-{
-	for (unsigned i = 0; i < device_count; i++) {
-		const struct message_device *known = &devices[i]->found;
-
-		if (known->platform == m->platform && known->device == m->device &&
-		    known->type == m->type && !strncmp(known->name, m->name, sizeof m->name))
-			return devices[i];
-	}
-	return NULL;
 }
 
 static void device_leave(struct device *d)
@@ -635,7 +356,7 @@ static void device_return(struct device *d)
 /* One that the search has found, and whether any pattern fits it. */
 static void device_found(const struct message_device *m, bool wanted)
 {
-	struct device *known = device_known(m);
+	struct device *known = roster_find(m);
 
 	if (!wanted && known)
 		device_leave(known);
@@ -651,8 +372,8 @@ static void check_devices(void *context)
 	uint64_t limit = config->tile_timeout * 1000000000u, now = loop_now();
 
 	(void)context;
-	for (unsigned i = 0; i < device_count; i++) {
-		struct device *d = devices[i];
+	for (unsigned i = 0; i < devices_count(); i++) {
+		struct device *d = device_get(i);
 
 		if ((d->held_count && now - d->held[0]->sent > limit) ||
 		    (d->proof && now - proof_sent(d->proof) > limit))
@@ -677,17 +398,17 @@ enum error devices_init(const struct config *c, const struct device_owner *o)
 void devices_fini(void)
 {
 	search_fini();
-	for (unsigned i = 0; i < device_count; i++)
-		worker_fini(&devices[i]->worker);
-	for (unsigned i = 0; i < device_count; i++)
-		while (devices[i]->held_count)
-			owner->task_lost(devices[i]->held[--devices[i]->held_count]);
-	for (unsigned i = 0; i < device_count; i++) {
-		proof_free(&devices[i]->proof);
-		free(devices[i]->choices);
-		free(devices[i]);
+	for (unsigned i = 0; i < devices_count(); i++)
+		worker_fini(&device_get(i)->worker);
+	for (unsigned i = 0; i < devices_count(); i++) {
+		struct device *d = device_get(i);
+
+		while (d->held_count)
+			owner->task_lost(d->held[--d->held_count]);
 	}
-	device_count = 0;
+	for (unsigned i = 0; i < devices_count(); i++)
+		proof_free(&device_get(i)->proof);
+	roster_clear();
 	loop_timer_fini(&check);
 }
 
@@ -732,10 +453,12 @@ void devices_drop_plan(const struct plan *plan)
 {
 	struct message message = {.type = MSG_PLAN_DROP, .plan_drop = {plan->id}};
 
-	for (unsigned i = 0; i < device_count; i++) {
-		if (devices[i]->plan[plan->place] != plan->id)
+	for (unsigned i = 0; i < devices_count(); i++) {
+		struct device *d = device_get(i);
+
+		if (d->plan[plan->place] != plan->id)
 			continue;
-		devices[i]->plan[plan->place] = 0;
-		worker_send(&devices[i]->worker, &message, NULL);
+		d->plan[plan->place] = 0;
+		worker_send(&d->worker, &message, NULL);
 	}
 }

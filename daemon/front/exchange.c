@@ -6,17 +6,15 @@
  * clients do not look at the answer before they have sent everything. */
 #include "front/exchange.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/log.h"
+#include "front/headers.h"
 #include "front/loop.h"
 #include "front/metrics.h"
 #include "front/request.h"
@@ -49,46 +47,6 @@ static unsigned active; /* how many they are */
 static struct loop_timer stalls;
 static bool draining;
 
-/* How a message is framed, and what of its headers matters. */
-struct framing {
-	unsigned lengths, hosts, traces;
-	const char *trace; /* the last of them */
-	bool chunked, expects, form, async;
-};
-
-static enum MHD_Result see_header(void *context, enum MHD_ValueKind kind, const char *name,
-                                  const char *value)
-{
-	struct framing *f = context;
-
-	(void)kind;
-	f->lengths += !strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH);
-	f->hosts += !strcasecmp(name, MHD_HTTP_HEADER_HOST);
-	f->chunked |= !strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING);
-	if (!strcasecmp(name, "traceparent") && value) {
-		f->trace = value;
-		f->traces++;
-	}
-	f->expects |= !strcasecmp(name, MHD_HTTP_HEADER_EXPECT);
-	f->async |= !strcasecmp(name, "Prefer") && value && request_prefers_async(value);
-	f->form |= !strcasecmp(name, MHD_HTTP_HEADER_CONTENT_TYPE) && value &&
-	           !strncasecmp(value, "multipart/form-data", 19);
-	return MHD_YES;
-}
-
-static enum MHD_Result see_parameter(void *context, enum MHD_ValueKind kind, const char *name,
-                                     const char *value)
-{
-	struct exchange *x = context;
-
-	(void)kind;
-	if (!request_add_parameter(x->request, name, value))
-		x->form_error =
-		    problem_set(&x->form_problem, ERR_BAD_REQUEST,
-		                "a request has at most %d parameters", REQUEST_PARAMETERS_MAX);
-	return MHD_YES;
-}
-
 /* True if the last parameter is this one, and nothing of its value has come yet. */
 static bool awaits_value(const struct request *r, const char *name)
 {
@@ -107,14 +65,14 @@ static enum MHD_Result see_part(void *context, enum MHD_ValueKind kind, const ch
 	/* With curl -F chain=@FILE the parameter has a file's name. */
 	bool is_image = file_name ? strcmp(name, "chain") : !strcmp(name, "image");
 
-	(void)type, (void)encoding;
+	(void)kind, (void)type, (void)encoding;
 	if (x->form_error)
 		return MHD_YES;
 	if (is_image) {
 		if (size)
 			x->form_error = request_write(x->request, data, size, &x->form_problem);
 	} else if (!offset && !awaits_value(x->request, name)) {
-		see_parameter(x, kind, name, "");
+		x->form_error = request_add_parameter(x->request, name, "", &x->form_problem);
 	}
 	if (!x->form_error && !is_image && !request_extend_parameter(x->request, data, size))
 		x->form_error =
@@ -209,11 +167,6 @@ static void exchange_free(struct exchange *x)
 	free(x);
 	active--;
 	publish();
-}
-
-static const char *header(struct exchange *x, const char *name)
-{
-	return MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND, name);
 }
 
 /* Gives a stream's next bytes; as long as there are none the connection is suspended. */
@@ -373,81 +326,29 @@ static void check_stalls(void *context)
 		loop_timer_start(&stalls, next / 1000000 < 1000 ? next / 1000000 + 1 : 1000);
 }
 
-/* Two framings in one message let two readers see two messages. */
-static void check_framing(struct exchange *x, const struct framing *f)
-{
-	struct problem problem;
-
-	if (f->lengths <= 1 && f->hosts <= 1 && !(f->lengths && f->chunked))
-		return;
-	problem_set(&problem, ERR_BAD_REQUEST,
-	            "a request has one Host, and one Content-Length or a Transfer-Encoding");
-	answer_problem(&x->request->answer, ERR_BAD_REQUEST, &problem);
-	x->close = true;
-}
-
-/* Who the client is, for its fair share: its address, of IPv6 the half that is a network's. */
-static void name_client(struct MHD_Connection *connection, char name[FAIR_CLIENT_SIZE])
-{
-	const struct sockaddr *address =
-	    MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
-	struct in6_addr ip;
-
-	snprintf(name, FAIR_CLIENT_SIZE, "local");
-	if (address->sa_family == AF_INET)
-		inet_ntop(AF_INET, &((const struct sockaddr_in *)address)->sin_addr, name,
-		          FAIR_CLIENT_SIZE);
-	if (address->sa_family != AF_INET6)
-		return;
-	ip = ((const struct sockaddr_in6 *)address)->sin6_addr;
-	if (!IN6_IS_ADDR_V4MAPPED(&ip))
-		memset(&ip.s6_addr[8], 0, 8);
-	inet_ntop(AF_INET6, &ip, name, FAIR_CLIENT_SIZE);
-}
-
-static void read_headers(struct exchange *x, struct framing *f)
-{
-	struct request *r = x->request;
-	const char *length = header(x, MHD_HTTP_HEADER_CONTENT_LENGTH);
-	const char *accept = header(x, MHD_HTTP_HEADER_ACCEPT);
-
-	MHD_get_connection_values(x->connection, MHD_HEADER_KIND, see_header, f);
-	MHD_get_connection_values(x->connection, MHD_GET_ARGUMENT_KIND, see_parameter, x);
-	if (length)
-		r->announced = strtoull(length, NULL, 10);
-	else if (!f->chunked)
-		r->announced = 0;
-	r->accept = accept ? strdup(accept) : NULL;
-	r->authorization = header(x, MHD_HTTP_HEADER_AUTHORIZATION);
-	name_client(x->connection, r->terms.client);
-	if (f->traces == 1)
-		trace_parse(f->trace, &r->terms.trace);
-	r->multipart = f->form;
-	r->async = f->async;
-}
-
 /* The first call for a request: its headers are there, its body is not. */
 static enum MHD_Result exchange_begin(struct exchange *x)
 {
 	struct request *r = x->request;
-	struct framing f = {0};
+	struct framing framing;
+	struct problem problem;
+	enum error e = headers_read(x->connection, r, &framing, &problem);
 
-	read_headers(x, &f);
-	check_framing(x, &f);
-	if (!r->answer.status && x->form_error)
-		answer_problem(&x->request->answer, x->form_error, &x->form_problem);
-	if (!r->answer.status)
+	x->close = framing.ambiguous;
+	if (e)
+		answer_problem(&r->answer, e, &problem);
+	else
 		routes_begin(r);
 	r->authorization = NULL;
 	if (!r->answer.status) {
-		if (f.form && r->expected)
+		if (r->multipart && r->expected)
 			x->form =
 			    MHD_create_post_processor(x->connection, FORM_BUFFER, see_part, x);
 		return MHD_YES;
 	}
 	/* With a body that is not worth reading, the answer goes out now. Without one it waits for
 	 * the next call: an answer to the first makes libmicrohttpd close the connection. */
-	if ((r->announced && f.expects) || x->close ||
+	if ((r->announced && framing.expects) || x->close ||
 	    (r->announced != UINT64_MAX && r->announced > DISCARD_MAX))
 		return exchange_send(x);
 	return MHD_YES;

@@ -1,5 +1,5 @@
-/* One request on a connection of libmicrohttpd, and its answer. Only this and http.c know that
- * library. */
+/* One request on a connection of libmicrohttpd, and its answer. Only this, headers.c and http.c
+ * know that library. */
 #ifndef FRONT_EXCHANGE_H
 #define FRONT_EXCHANGE_H
 

@@ -13,7 +13,6 @@
 #include "front/canary.h"
 #include "front/codecs.h"
 #include "front/config.h"
-#include "front/devices.h"
 #include "front/gauges.h"
 #include "front/http.h"
 #include "front/job.h"

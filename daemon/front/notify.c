@@ -7,9 +7,9 @@
 #include <systemd/sd-daemon.h>
 
 #include "common/log.h"
-#include "front/devices.h"
 #include "front/job.h"
 #include "front/loop.h"
+#include "front/roster.h"
 #include "front/scheduler.h"
 
 enum {

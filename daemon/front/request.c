@@ -12,8 +12,8 @@
 #include "front/accept.h"
 #include "front/admission.h"
 #include "front/chain_json.h"
-#include "front/devices.h"
 #include "front/loop.h"
+#include "front/roster.h"
 
 struct request *request_new(const char *method, const char *path)
 {
@@ -60,16 +60,20 @@ void request_free(struct request *r)
 	free(r);
 }
 
-bool request_add_parameter(struct request *r, const char *name, const char *value)
+enum error request_add_parameter(struct request *r, const char *name, const char *value,
+                                 struct problem *problem)
 {
 	unsigned i = r->parameters;
 
-	if (i == REQUEST_PARAMETERS_MAX)
-		return false;
-	r->parameter[i].name = strdup(name);
-	r->parameter[i].value = strdup(value ? value : "");
-	r->parameters++;
-	return r->parameter[i].name && r->parameter[i].value;
+	if (i < REQUEST_PARAMETERS_MAX) {
+		r->parameter[i].name = strdup(name);
+		r->parameter[i].value = strdup(value ? value : "");
+		r->parameters++;
+		if (r->parameter[i].name && r->parameter[i].value)
+			return ERR_OK;
+	}
+	return problem_set(problem, ERR_BAD_REQUEST, "a request has at most %d parameters",
+	                   REQUEST_PARAMETERS_MAX);
 }
 
 bool request_extend_parameter(struct request *r, const char *data, size_t size)

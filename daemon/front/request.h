@@ -60,8 +60,9 @@ struct request {
 struct request *request_new(const char *method, const char *path);
 void request_free(struct request *request);
 
-/* Adds a parameter. False: too many, or no memory. */
-bool request_add_parameter(struct request *request, const char *name, const char *value);
+/* Adds a parameter. Too many, or no memory: an error, with its problem, is to be answered. */
+enum error request_add_parameter(struct request *request, const char *name, const char *value,
+                                 struct problem *problem) MUST_CHECK;
 
 /* Lengthens the value of the last parameter, which comes in pieces. False: no memory, or it becomes
  * longer than REQUEST_VALUE_MAX. */

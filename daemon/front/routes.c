@@ -12,11 +12,11 @@
 #include "front/canary.h"
 #include "front/catalogue.h"
 #include "front/codecs.h"
-#include "front/devices.h"
 #include "front/gauges.h"
 #include "front/loop.h"
 #include "front/metrics.h"
 #include "front/openapi.h"
+#include "front/roster.h"
 #include "front/tokens.h"
 
 static const struct config *config;

@@ -12,6 +12,7 @@
 #include "front/devices.h"
 #include "front/loop.h"
 #include "front/metrics.h"
+#include "front/roster.h"
 
 enum { ATTEMPTS_MAX = 2, CHECK_MS = 500 };
 

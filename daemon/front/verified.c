@@ -9,6 +9,7 @@
 #include "common/log.h"
 #include "front/devices.h"
 #include "front/metrics.h"
+#include "front/roster.h"
 
 _Static_assert(KERNELS <= 64, "a bit for each kernel");
 

@@ -29,7 +29,8 @@ static void start_devices(unsigned count)
 
 	for (unsigned i = 0; i < count; i++)
 		ns_per_unit[i] = 0.05 * (1 + i % 5);
-	simulated_devices(ns_per_unit, count);
+	if (!simulated_devices(ns_per_unit, count))
+		abort();
 }
 
 static struct job *make_jobs(size_t count)

@@ -157,7 +157,8 @@ static struct request *request_with(const char *const parameters[][2])
 	struct request *r = request_new("POST", "/v1/filters/gaussian");
 
 	for (size_t i = 0; parameters[i][0]; i++)
-		assert_true(request_add_parameter(r, parameters[i][0], parameters[i][1]));
+		assert_int_equal(
+		    request_add_parameter(r, parameters[i][0], parameters[i][1], &problem), ERR_OK);
 	return r;
 }
 

@@ -46,7 +46,7 @@ static void start(const double *ns_per_unit, unsigned count)
 
 	assert_int_equal(loop_init(), ERR_OK);
 	assert_int_equal(scheduler_init(&config), ERR_OK);
-	simulated_devices(ns_per_unit, count);
+	assert_true(simulated_devices(ns_per_unit, count));
 	memset(jobs, 0, sizeof jobs);
 	memset(outcome, 0, sizeof outcome);
 	task_count = 0;

@@ -1,0 +1,117 @@
+/* Headers and query of a request. What says where the message ends may come only once: two framings
+ * in one message let two readers see two messages. */
+#include "front/headers.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+/* What is seen of the headers, one after another. */
+struct seen {
+	unsigned lengths, hosts, traces;
+	const char *trace; /* the last of them */
+	bool chunked, expects, form, async;
+};
+
+/* Where the parameters of the query go, and the error met there. */
+struct query {
+	struct request *request;
+	struct problem *problem;
+	enum error error;
+};
+
+static enum MHD_Result see_header(void *context, enum MHD_ValueKind kind, const char *name,
+                                  const char *value)
+{
+	struct seen *seen = context;
+
+	(void)kind;
+	seen->lengths += !strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH);
+	seen->hosts += !strcasecmp(name, MHD_HTTP_HEADER_HOST);
+	seen->chunked |= !strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING);
+	if (!strcasecmp(name, "traceparent") && value) {
+		seen->trace = value;
+		seen->traces++;
+	}
+	seen->expects |= !strcasecmp(name, MHD_HTTP_HEADER_EXPECT);
+	seen->async |= !strcasecmp(name, "Prefer") && value && request_prefers_async(value);
+	seen->form |= !strcasecmp(name, MHD_HTTP_HEADER_CONTENT_TYPE) && value &&
+	              !strncasecmp(value, "multipart/form-data", 19);
+	return MHD_YES;
+}
+
+static enum MHD_Result see_parameter(void *context, enum MHD_ValueKind kind, const char *name,
+                                     const char *value)
+{
+	struct query *query = context;
+	enum error e = request_add_parameter(query->request, name, value, query->problem);
+
+	(void)kind;
+	if (e)
+		query->error = e;
+	return MHD_YES;
+}
+
+/* Who the client is, for its fair share: its address, of IPv6 the half that is a network's. */
+static void name_client(struct MHD_Connection *connection, char name[FAIR_CLIENT_SIZE])
+{
+	const struct sockaddr *address =
+	    MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
+	struct in6_addr ip;
+
+	snprintf(name, FAIR_CLIENT_SIZE, "local");
+	if (address->sa_family == AF_INET)
+		inet_ntop(AF_INET, &((const struct sockaddr_in *)address)->sin_addr, name,
+		          FAIR_CLIENT_SIZE);
+	if (address->sa_family != AF_INET6)
+		return;
+	ip = ((const struct sockaddr_in6 *)address)->sin6_addr;
+	if (!IN6_IS_ADDR_V4MAPPED(&ip))
+		memset(&ip.s6_addr[8], 0, 8);
+	inet_ntop(AF_INET6, &ip, name, FAIR_CLIENT_SIZE);
+}
+
+static const char *header(struct MHD_Connection *connection, const char *name)
+{
+	return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+}
+
+static void read_headers(struct MHD_Connection *connection, struct request *r, struct seen *seen)
+{
+	const char *length = header(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
+	const char *accept = header(connection, MHD_HTTP_HEADER_ACCEPT);
+
+	MHD_get_connection_values(connection, MHD_HEADER_KIND, see_header, seen);
+	if (length)
+		r->announced = strtoull(length, NULL, 10);
+	else if (!seen->chunked)
+		r->announced = 0;
+	r->accept = accept ? strdup(accept) : NULL;
+	r->authorization = header(connection, MHD_HTTP_HEADER_AUTHORIZATION);
+	name_client(connection, r->terms.client);
+	if (seen->traces == 1)
+		trace_parse(seen->trace, &r->terms.trace);
+	r->multipart = seen->form;
+	r->async = seen->async;
+}
+
+enum error headers_read(struct MHD_Connection *connection, struct request *r,
+                        struct framing *framing, struct problem *problem)
+{
+	struct seen seen = {0};
+	struct query query = {.request = r, .problem = problem};
+
+	read_headers(connection, r, &seen);
+	MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, see_parameter, &query);
+	framing->expects = seen.expects;
+	framing->ambiguous = seen.lengths > 1 || seen.hosts > 1 || (seen.lengths && seen.chunked);
+	if (framing->ambiguous)
+		return problem_set(
+		    problem, ERR_BAD_REQUEST,
+		    "a request has one Host, and one Content-Length or a Transfer-Encoding");
+	return query.error;
+}

@@ -1,0 +1,21 @@
+/* The head of a request as libmicrohttpd has it, headers and query, read into a struct request. */
+#ifndef FRONT_HEADERS_H
+#define FRONT_HEADERS_H
+
+#include <microhttpd.h>
+#include <stdbool.h>
+
+#include "front/request.h"
+
+/* How the message is to be dealt with. */
+struct framing {
+	bool expects;   /* the client waits to be asked for its body (Expect) */
+	bool ambiguous; /* two readers could see two messages: the connection is to be closed */
+};
+
+/* Reads what matters of the head, and who the client is; the framing is known also when the request
+ * is to be refused. request->authorization points into the connection. */
+enum error headers_read(struct MHD_Connection *connection, struct request *request,
+                        struct framing *framing, struct problem *problem) MUST_CHECK;
+
+#endif

@@ -1,0 +1,156 @@
+/* The list of devices only grows: a place in it is a device's number for good. */
+#include "front/roster.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "front/search.h"
+
+static struct device *devices[DEVICES_MAX];
+struct load device_loads[DEVICES_MAX];
+static unsigned device_count;
+
+struct device *roster_add(const struct message_device *m)
+{
+	struct device *d = device_count < DEVICES_MAX ? calloc(1, sizeof *d) : NULL;
+
+	if (!d)
+		return NULL;
+	snprintf(d->label, sizeof d->label, "%s%u", search_type_name(m->type), device_count);
+	snprintf(d->name, sizeof d->name, "%.*s", (int)sizeof m->name - 1, m->name);
+	d->found = *m;
+	d->type = m->type;
+	d->worker.number = device_count;
+	return devices[device_count++] = d;
+}
+
+struct device *roster_find(const struct message_device *m)
+{
+	for (unsigned i = 0; i < device_count; i++) {
+		const struct message_device *known = &devices[i]->found;
+
+		if (known->platform == m->platform && known->device == m->device &&
+		    known->type == m->type && !strncmp(known->name, m->name, sizeof m->name))
+			return devices[i];
+	}
+	return NULL;
+}
+
+void roster_clear(void)
+{
+	for (unsigned i = 0; i < device_count; i++) {
+		free(devices[i]->choices);
+		free(devices[i]);
+	}
+	device_count = 0;
+}
+
+unsigned devices_count(void)
+{
+	return device_count;
+}
+
+unsigned devices_wanted(void)
+{
+	unsigned wanted = 0;
+
+	for (unsigned i = 0; i < device_count; i++)
+		wanted += !devices[i]->unwanted;
+	return wanted;
+}
+
+struct device *device_get(unsigned i)
+{
+	return devices[i];
+}
+
+enum device_state device_state(const struct device *d)
+{
+	static const enum device_state states[][3] = {
+	    [WORKER_STOPPED] = {DEVICE_DOWN, DEVICE_QUARANTINED, DEVICE_REMOVED},
+	    [WORKER_STARTING] = {DEVICE_STARTING, DEVICE_PROBING, DEVICE_LEAVING},
+	    [WORKER_UP] = {DEVICE_UP, DEVICE_PROBING, DEVICE_LEAVING},
+	    [WORKER_DYING] = {DEVICE_DOWN, DEVICE_QUARANTINED, DEVICE_LEAVING},
+	};
+
+	return states[d->worker.state][d->unwanted ? 2 : d->quarantined];
+}
+
+const char *device_state_name(enum device_state state)
+{
+	static const char *const names[] = {"down",    "starting", "up",     "quarantined",
+	                                    "probing", "leaving",  "removed"};
+
+	return names[state];
+}
+
+unsigned devices_up(void)
+{
+	unsigned up = 0;
+
+	for (unsigned i = 0; i < device_count; i++)
+		up += device_state(devices[i]) == DEVICE_UP;
+	return up;
+}
+
+bool devices_hopeful(uint64_t which)
+{
+	for (unsigned i = 0; i < device_count; i++) {
+		const struct device *d = devices[i];
+
+		if (which >> i & 1 && !d->unwanted && (device_state(d) == DEVICE_UP || d->fresh))
+			return true;
+	}
+	return false;
+}
+
+uint64_t devices_fitting(const char *pattern)
+{
+	uint64_t fitting = 0;
+
+	for (unsigned i = 0; i < device_count; i++)
+		if (!devices[i]->unwanted && (search_fits(pattern, &devices[i]->found) ||
+		                              !fnmatch(pattern, devices[i]->label, FNM_CASEFOLD)))
+			fitting |= UINT64_C(1) << i;
+	return fitting;
+}
+
+void devices_describe(char *text, size_t size)
+{
+	size_t used = 0;
+
+	*text = '\0';
+	for (unsigned i = 0; i < device_count && used < size; i++) {
+		const struct device *d = devices[i];
+
+		if (!d->unwanted)
+			used += (size_t)snprintf(text + used, size - used, "%s%s (%u:%u, %.*s)",
+			                         used ? ", " : "", d->label, d->found.platform,
+			                         d->found.device, (int)sizeof d->found.name,
+			                         d->found.name);
+	}
+}
+
+bool devices_starting(void)
+{
+	for (unsigned i = 0; i < device_count; i++)
+		if (devices[i]->fresh && !devices[i]->unwanted)
+			return true;
+	return !search_done();
+}
+
+unsigned devices_next_try(void)
+{
+	uint64_t least = search_next_try();
+
+	for (unsigned i = 0; i < device_count; i++) {
+		const struct worker *w = &devices[i]->worker;
+		uint64_t left = w->state == WORKER_STOPPED ? loop_timer_left(&w->timer) : 0;
+
+		if (left && (!least || left < least))
+			least = left;
+	}
+	return least > 1000 ? (unsigned)((least + 999) / 1000) : 1;
+}
