@@ -52,6 +52,7 @@ static void unpublish(const struct device *d)
 	metric_forget(METRIC_DEVICE_STATE, d->label);
 	metric_forget(METRIC_DEVICE_MEMORY, d->label);
 	metric_forget(METRIC_TILES_IN_FLIGHT, d->label);
+	metric_forget(METRIC_OPENCL_OBJECTS, d->label);
 }
 
 static void publish_held(const struct device *d)
@@ -161,7 +162,7 @@ static void device_up(struct worker *worker, const struct message_ready *ready)
 	snprintf(d->driver, sizeof d->driver, "%.*s", (int)sizeof ready->driver - 1, ready->driver);
 	d->memory = ready->memory;
 	d->startup_ms = ready->startup_ms;
-	d->window = ready->lanes + 1 < WINDOW_MAX ? ready->lanes + 1 : WINDOW_MAX;
+	d->window = ready->lanes < WINDOW_MAX ? ready->lanes + 1 : WINDOW_MAX;
 	d->stacks = ready->stack_most > 1;
 	metric_set(METRIC_DEVICE_MEMORY, d->label, NULL, (double)d->memory);
 	reports_begin(d);

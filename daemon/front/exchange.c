@@ -326,6 +326,19 @@ static void check_stalls(void *context)
 		loop_timer_start(&stalls, next / 1000000 < 1000 ? next / 1000000 + 1 : 1000);
 }
 
+static void open_form(struct exchange *x)
+{
+	struct problem problem;
+
+	x->form = MHD_create_post_processor(x->connection, FORM_BUFFER, see_part, x);
+	if (x->form)
+		return;
+	problem_set(&problem, ERR_BAD_REQUEST,
+	            "the form's Content-Type has no boundary; send multipart/form-data; "
+	            "boundary=TEXT, as curl -F image=@FILE does");
+	answer_problem(&x->request->answer, ERR_BAD_REQUEST, &problem);
+}
+
 /* The first call for a request: its headers are there, its body is not. */
 static enum MHD_Result exchange_begin(struct exchange *x)
 {
@@ -340,12 +353,10 @@ static enum MHD_Result exchange_begin(struct exchange *x)
 	else
 		routes_begin(r);
 	r->authorization = NULL;
-	if (!r->answer.status) {
-		if (r->multipart && r->expected)
-			x->form =
-			    MHD_create_post_processor(x->connection, FORM_BUFFER, see_part, x);
+	if (!r->answer.status && r->multipart && r->expected)
+		open_form(x);
+	if (!r->answer.status)
 		return MHD_YES;
-	}
 	/* With a body that is not worth reading, the answer goes out now. Without one it waits for
 	 * the next call: an answer to the first makes libmicrohttpd close the connection. */
 	if ((r->announced && framing.expects) || x->close ||

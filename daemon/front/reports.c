@@ -76,7 +76,7 @@ void reports_book(struct device *d, struct task *task, const struct message_tile
 bool reports_tile_valid(const struct message_tile_done *done)
 {
 	if (done->error >= ERR_COUNT || done->launches > LAUNCHES_MAX ||
-	    (done->launches && !done->stack) || done->place > done->stack ||
+	    (done->launches && !done->stack) || (done->place && done->place >= done->stack) ||
 	    !memchr(done->reason, 0, sizeof done->reason))
 		return false;
 	for (unsigned i = 0; i < done->launches; i++)

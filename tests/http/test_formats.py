@@ -472,6 +472,12 @@ def test_multipart_without_an_image(service):
     assert answer.status in (400, 415) and answer.problem
 
 
+def test_multipart_without_a_boundary(service):
+    body, _ = multipart([("image", "a.png", write_png(smooth(9, 7, 1)))])
+    answer = service.post("/v1/filters/box", body, headers={"Content-Type": "multipart/form-data"})
+    assert "boundary" in answer.refused(400, "bad-request")["detail"]
+
+
 def test_curl(service, tmp_path):
     """The two commands that everyone tries first, with a file of some size."""
     pixels = smooth(700, 500, 3)

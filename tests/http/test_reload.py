@@ -68,8 +68,8 @@ def test_under_load(reloadable):
                 load.more(20)
                 families = service.metrics()
                 assert families.total("convolved_device_up") == 1
-                assert {labels["device"] for labels, _ in
-                        families.samples("convolved_device_state")} == {left}
+                for family in ("convolved_device_state", "convolved_opencl_objects"):
+                    assert {labels["device"] for labels, _ in families.samples(family)} == {left}
             reload(service, "codecs=2\nverify-share=1\ntile-timeout=20\ncanary-interval=1\n")
             poll(lambda: devices(service) == both, 120, "both devices again")
             load.more(40)
