@@ -38,9 +38,9 @@ bool device_send(struct device *d, struct task *task)
 	return true;
 }
 
-void devices_drop_plan(const struct plan *plan)
+void device_distrust(unsigned device)
 {
-	(void)plan;
+	(void)device;
 }
 
 void devices_add_arena(unsigned arena)

@@ -303,6 +303,18 @@ static bool take_done(struct codec *c, const struct message_job_done *m)
 	return true;
 }
 
+static bool take_verified(struct codec *c, const struct message_verified *found)
+{
+	unsigned device;
+
+	if (!c->job || found->job != c->job->id ||
+	    !verified_take(&c->verified, c->job, found, &device))
+		return false;
+	if (found->mismatches)
+		owner->distrusted(device);
+	return true;
+}
+
 static void codec_message(struct worker *worker, const struct message *message)
 {
 	struct codec *c = &codecs[worker->number];
@@ -313,8 +325,7 @@ static void codec_message(struct worker *worker, const struct message *message)
 	else if (message->type == MSG_TILE)
 		taken = take_tile(c, &message->tile.tile);
 	else if (message->type == MSG_VERIFIED)
-		taken = c->job && message->verified.job == c->job->id &&
-		        verified_take(&c->verified, c->job, &message->verified);
+		taken = take_verified(c, &message->verified);
 	else if (message->type == MSG_JOB_DONE)
 		taken = take_done(c, &message->job_done);
 	if (!taken) {

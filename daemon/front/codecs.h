@@ -22,6 +22,8 @@ struct codec_owner {
 	uint64_t (*samples_max)(const struct chain *chain);
 	/* A tile is ready to be filtered; task->job->task_done() will bring it back. */
 	void (*task_ready)(struct task *task);
+	/* A tile that this device has filtered is wrong. */
+	void (*distrusted)(unsigned device);
 	/* The job has ended: its tasks that no device holds yet are to come back at once. */
 	void (*job_ended)(struct job *job);
 	/* An arena is there from now on; an arena is closed, and its number may be used again. */

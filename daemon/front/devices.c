@@ -258,8 +258,10 @@ static void count_failure(struct device *d, const char *reason)
 	worker_restart_after(&d->worker, ms);
 }
 
-void device_distrust(struct device *d)
+void device_distrust(unsigned i)
 {
+	struct device *d = device_get(i);
+
 	if (d->quarantined)
 		return;
 	d->quarantined = true;
@@ -422,16 +424,20 @@ bool device_has_room(const struct device *d)
 	         load_of(d)->units * load_of(d)->ns_per_unit < window_ns));
 }
 
+/* Tells the device of a plan, unless it knows it, and to forget the one that had its place. */
 static bool send_plan(struct device *d, const struct plan *plan)
 {
+	uint64_t *known = &d->plan[plan->place];
 	struct message message = {.type = MSG_PLAN,
 	                          .plan = {.plan = plan->id, .image = plan->image}};
+	struct message drop = {.type = MSG_PLAN_DROP, .plan_drop = {*known}};
 
-	if (d->plan[plan->place] == plan->id)
+	if (*known == plan->id)
 		return true;
-	if (!worker_send(&d->worker, &message, &plan->chain->fd))
+	if ((*known && !worker_send(&d->worker, &drop, NULL)) ||
+	    !worker_send(&d->worker, &message, &plan->chain->fd))
 		return false;
-	d->plan[plan->place] = plan->id;
+	*known = plan->id;
 	return true;
 }
 
@@ -448,18 +454,4 @@ bool device_send(struct device *d, struct task *task)
 	load_of(d)->units += task->units;
 	publish_held(d);
 	return true;
-}
-
-void devices_drop_plan(const struct plan *plan)
-{
-	struct message message = {.type = MSG_PLAN_DROP, .plan_drop = {plan->id}};
-
-	for (unsigned i = 0; i < devices_count(); i++) {
-		struct device *d = device_get(i);
-
-		if (d->plan[plan->place] != plan->id)
-			continue;
-		d->plan[plan->place] = 0;
-		worker_send(&d->worker, &message, NULL);
-	}
 }

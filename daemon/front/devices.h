@@ -23,8 +23,8 @@ struct device_owner {
 enum error devices_init(const struct config *config, const struct device_owner *owner) MUST_CHECK;
 void devices_fini(void);
 
-/* A result of this device was wrong: it is quarantined. */
-void device_distrust(struct device *device);
+/* A result of the i-th device was wrong: it is quarantined. */
+void device_distrust(unsigned i);
 
 /* True if it is up and its window is not full. */
 bool device_has_room(const struct device *device);
@@ -36,8 +36,5 @@ bool device_send(struct device *device, struct task *task);
 /* Tells the devices of an arena that has been opened, or closed. */
 void devices_add_arena(unsigned arena);
 void devices_drop_arena(unsigned arena);
-
-/* Tells the devices to forget a plan of which they hold no tile. */
-void devices_drop_plan(const struct plan *plan);
 
 #endif

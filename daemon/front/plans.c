@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "common/arena.h"
-#include "front/devices.h"
 
 enum { UNUSED_MAX = 32 };
 
@@ -86,7 +85,6 @@ static void clear_place(struct plan *plan)
 {
 	if (!plan->id)
 		return;
-	devices_drop_plan(plan);
 	chain_release(plan->chain);
 	*plan = (struct plan){0};
 }

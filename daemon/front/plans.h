@@ -34,7 +34,7 @@ struct shared_chain *chain_share(struct chain *chain);
 void chain_release(struct shared_chain *chain);
 
 /* The plan for images of this kind. Never fails: no more are in use than there are codec workers.
- * A plan that has lost its place to another is forgotten by the devices. */
+ * A plan that has lost its place to another is forgotten by the devices that learn of that one. */
 struct plan *plan_use(struct shared_chain *chain, const struct image *image);
 /* No tile of it is out any more. */
 void plan_release(struct plan *plan);

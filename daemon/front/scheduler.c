@@ -239,8 +239,8 @@ static void check_devices(void *context)
 		fail_flow(flow, ERR_NO_DEVICE, "no device is up that the request may use");
 }
 
-static const struct codec_owner for_codecs = {samples_max, task_ready, job_ended, devices_add_arena,
-                                              devices_drop_arena};
+static const struct codec_owner for_codecs = {samples_max, task_ready,        device_distrust,
+                                              job_ended,   devices_add_arena, devices_drop_arena};
 static const struct device_owner for_devices = {task_done, task_lost, dispatch};
 
 enum error scheduler_init(const struct config *config)

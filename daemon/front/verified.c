@@ -7,7 +7,6 @@
 #include <stdio.h>
 
 #include "common/log.h"
-#include "front/devices.h"
 #include "front/metrics.h"
 #include "front/roster.h"
 
@@ -44,11 +43,11 @@ static void log_mismatch(const struct message_verified *m, const char *device, u
 	          m->x, m->y, m->band, m->got, m->wanted, m->slack);
 }
 
-bool verified_take(struct verified_tiles *tiles, struct job *job, const struct message_verified *m)
+bool verified_take(struct verified_tiles *tiles, struct job *job, const struct message_verified *m,
+                   unsigned *from)
 {
 	uint32_t i = m->index % SLOTS_MAX;
 	uint64_t kernels = tiles->tile[i].kernels;
-	struct device *from;
 	const char *device;
 
 	if (!tiles->tile[i].known || tiles->tile[i].index != m->index || !m->samples ||
@@ -56,17 +55,15 @@ bool verified_take(struct verified_tiles *tiles, struct job *job, const struct m
 	    !(m->largest >= 0))
 		return false;
 	tiles->tile[i].known = false;
-	from = device_get(tiles->tile[i].device);
-	device = from->label;
+	*from = tiles->tile[i].device;
+	device = device_get(*from)->label;
 	metric_add(METRIC_VERIFIED_SAMPLES, device, NULL, (double)m->samples);
 	for (enum kernel k = 0; k < KERNELS; k++)
 		if (kernels >> k & 1)
 			metric_add(METRIC_VERIFY_MISMATCHES, kernel_name(k), device,
 			           (double)m->mismatches);
-	if (m->mismatches) {
+	if (m->mismatches)
 		log_mismatch(m, device, kernels);
-		device_distrust(from);
-	}
 	job->verified.samples += m->samples;
 	job->verified.mismatches += m->mismatches;
 	job->verified.largest = fmax(job->verified.largest, m->largest);

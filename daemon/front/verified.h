@@ -22,9 +22,9 @@ struct verified_tiles {
 void verified_expect(struct verified_tiles *tiles, const struct task *task,
                      const struct message_tile_done *done);
 
-/* Books what was found to the metrics, the log and the job, and quarantines a device whose result
- * is wrong. False if it cannot be true. */
+/* Books what was found to the metrics, the log and the job. *device: who filtered the tile. False
+ * if it cannot be true. */
 bool verified_take(struct verified_tiles *tiles, struct job *job,
-                   const struct message_verified *found);
+                   const struct message_verified *found, unsigned *device);
 
 #endif
