@@ -215,12 +215,11 @@ static bool given_up(uint64_t allowed)
 /* A job that waits for such devices, or NULL. */
 static struct fair_flow *hopeless(void)
 {
-	struct fair_flow *flow;
+	struct fair_flow *flow = LIST_FIRST(&ready.parked);
 
-	LIST_FOREACH(flow, &ready.parked, place)
-	if (given_up(((struct task *)flow->head)->job->terms.devices))
-		return flow;
-	return NULL;
+	while (flow && !given_up(((struct task *)flow->head)->job->terms.devices))
+		flow = LIST_NEXT(flow, place);
+	return flow;
 }
 
 static void check_devices(void *context)
