@@ -20,6 +20,7 @@ struct batch {
 	struct inputs inputs;
 	struct manifest *manifest; /* NULL: a single result */
 	size_t next;
+	char *unsynced; /* folder whose latest results may not be on the disk yet, or NULL */
 	struct progress progress;
 	enum exit_code status;
 };
@@ -119,10 +120,19 @@ static void forget(struct work *w)
 	free(w);
 }
 
+/* Whether what is in the result's place is an image of the folder that is filtered: it has been
+ * left out of the inputs for a result. */
+static bool is_original(const struct batch *b, const struct task *task)
+{
+	return b->inputs.inside && !access(task->output, F_OK) &&
+	       !manifest_knows(b->manifest, task->output);
+}
+
 /* Makes an image ready to be sent; false if it failed, or is done already. */
 static bool prepare(struct batch *b, struct work *w)
 {
 	const struct task *task = w->task;
+	struct stat result;
 	int error;
 
 	w->input = open_input(task->input, &w->info);
@@ -134,11 +144,18 @@ static bool prepare(struct batch *b, struct work *w)
 		fail(b, task, task->input, "it is empty");
 		return false;
 	}
+	guard_add(&b->inputs.guard, &w->info, task->input);
 	w->target = target_of(b->options, task->output);
 	if (b->manifest && !b->options->force &&
-	    manifest_has(b->manifest, task->output, task->input, &w->info, w->target)) {
+	    manifest_has(b->manifest, task->output, &result, task->input, &w->info, w->target)) {
+		guard_add(&b->inputs.guard, &result, task->output);
 		b->progress.skipped++;
 		b->progress.bytes -= (uint64_t)task->size;
+		return false;
+	}
+	if (is_original(b, task)) {
+		fail(b, task, task->output,
+		     "it is there, but no result made here: choose another folder");
 		return false;
 	}
 	error = output_open(&w->output, task->output);
@@ -183,25 +200,63 @@ static void print_facts(const struct exchange *e, const struct task *task)
 			report_remark("  %s: %s", h->name, h->value);
 }
 
+/* Folders are synced when the results go elsewhere, and at the end: once for each result would be
+ * slow, and what has been promised is known when the client exits. */
+static void sync_folder(struct batch *b, char *next)
+{
+	int error;
+
+	if (b->unsynced && next && !strcmp(b->unsynced, next)) {
+		free(next);
+		return;
+	}
+	error = b->unsynced ? output_sync_folder(b->unsynced) : 0;
+	if (error) {
+		report_error("%s: %s", b->unsynced, strerror(error));
+		b->status = EXIT_SOME_FAILED;
+	}
+	free(b->unsynced);
+	b->unsynced = next;
+}
+
+/* The result takes its place, unless it would be that of an input or of another result. */
+static bool place_result(struct batch *b, struct work *w, struct stat *result)
+{
+	char *folder = output_folder(&w->output), *why = NULL;
+	const char *guarded;
+	int error = output_commit(&w->output, &b->inputs.guard, &guarded, result);
+
+	if (!error && folder) {
+		guard_add(&b->inputs.guard, result, w->task->output);
+		sync_folder(b, folder);
+		return true;
+	}
+	free(folder);
+	if (guarded && asprintf(&why, "it is the same file as %s, which is kept", guarded) < 0)
+		abort();
+	if (error)
+		fail(b, w->task, w->task->output, why ? why : strerror(error));
+	free(why);
+	return !error;
+}
+
 static void keep_result(struct batch *b, struct work *w, const struct exchange *e)
 {
 	struct stat result;
-	int error = output_commit(&w->output, &result);
+	const char *wrong;
 
-	if (error) {
-		fail(b, w->task, w->task->output, strerror(error));
+	if (!place_result(b, w, &result))
 		return;
-	}
 	b->progress.done++;
 	b->progress.bytes_done += (uint64_t)w->task->size;
 	if (b->options->verbose)
 		print_facts(e, w->task);
-	error = b->manifest ? manifest_add(b->manifest, w->task->output, &result, w->task->input,
+	wrong = b->manifest ? manifest_add(b->manifest, w->task->output, &result, w->task->input,
 	                                   &w->info, w->target)
-	                    : 0;
-	if (error)
+	                    : NULL;
+	if (wrong)
 		report_remark("%s will be made again: the manifest cannot be written: %s",
-		              w->task->output, strerror(error));
+		              w->task->output, wrong);
 }
 
 static bool image_done(void *context, struct exchange *e)
@@ -233,18 +288,17 @@ static enum exit_code run(struct batch *b, const struct server *server)
 {
 	const struct transfers transfers = {next_image, image_done, tick, b};
 
-	if (b->inputs.folder && b->inputs.count) {
+	if (b->inputs.several && b->inputs.count) {
 		b->manifest = manifest_open(b->inputs.folder);
-		if (!b->manifest) {
-			report_error("%s: %s", b->inputs.folder, strerror(errno));
+		if (!b->manifest)
 			return EXIT_SOME_FAILED;
-		}
 	}
 	b->status = b->inputs.failed ? EXIT_SOME_FAILED : EXIT_DONE;
 	b->progress = (struct progress){.count = b->inputs.count, .since = report_now()};
 	for (size_t i = 0; i < b->inputs.count; i++)
 		b->progress.bytes += (uint64_t)b->inputs.tasks[i].size;
 	transfer_run(server, b->options->jobs, &transfers);
+	sync_folder(b, NULL);
 	report_summary(&b->progress);
 	manifest_close(b->manifest);
 	return b->status;

@@ -12,7 +12,10 @@
 
 #include "client/report.h"
 
-enum { TEXT_MAX = 64 << 20 };
+enum {
+	TEXT_MAX = 64 << 20,
+	LOOK_SECONDS = 30, /* of silence; what is no image is answered at once */
+};
 
 static size_t read_body(char *data, size_t size, size_t count, void *context)
 {
@@ -86,6 +89,11 @@ static void forget_text(struct exchange *e)
 	e->text_size = 0;
 }
 
+static unsigned silence_allowed(const struct exchange *e, const struct server *server)
+{
+	return e->body < 0 && server->timeout > LOOK_SECONDS ? LOOK_SECONDS : server->timeout;
+}
+
 void exchange_prepare(struct exchange *e, const struct server *server)
 {
 	if (!e->easy && !(e->easy = curl_easy_init()))
@@ -103,6 +111,8 @@ void exchange_prepare(struct exchange *e, const struct server *server)
 	curl_easy_setopt(e->easy, CURLOPT_WRITEFUNCTION, take_answer);
 	curl_easy_setopt(e->easy, CURLOPT_WRITEDATA, e);
 	curl_easy_setopt(e->easy, CURLOPT_BUFFERSIZE, 128L << 10);
+	curl_easy_setopt(e->easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
+	curl_easy_setopt(e->easy, CURLOPT_LOW_SPEED_TIME, (long)silence_allowed(e, server));
 	if (e->body < 0)
 		return;
 	curl_easy_setopt(e->easy, CURLOPT_POST, 1L);
@@ -140,8 +150,12 @@ static void say_problem(struct exchange *e, long status)
 	const char *parameter = json_string_value(json_object_get(problem, "parameter"));
 	const char *value = json_string_value(json_object_get(problem, "value"));
 	bool alone = detail && type && !strcmp(type, "/problems/bad-parameter");
+	const char *elsewhere = NULL;
 
-	if (!title && !detail)
+	curl_easy_getinfo(e->easy, CURLINFO_REDIRECT_URL, &elsewhere);
+	if (elsewhere)
+		say(e, "the service is said to be at %s: give that if you trust it", elsewhere);
+	else if (!title && !detail)
 		say(e, "status %ld, and not from a convolved: %.80s", status,
 		    e->text ? e->text : "");
 	else
@@ -156,7 +170,17 @@ static void say_problem(struct exchange *e, long status)
 /* Statuses that say no to whatever image comes next. */
 static bool for_all(long status)
 {
-	return status == 401 || status == 403 || status == 404 || status == 405;
+	return status / 100 == 3 || status == 401 || status == 403 || status == 404 ||
+	       status == 405;
+}
+
+/* Timed out, though the connection had been made. */
+static bool fell_silent(const struct exchange *e, CURLcode code)
+{
+	curl_off_t connected = 0;
+
+	curl_easy_getinfo(e->easy, CURLINFO_PRETRANSFER_TIME_T, &connected);
+	return code == CURLE_OPERATION_TIMEDOUT && connected > 0;
 }
 
 /* The seconds until the next attempt; negative if none is worth it. Requests change nothing at the
@@ -166,7 +190,7 @@ static double pause_before_next(const struct exchange *e, CURLcode code, long st
 	curl_off_t asked = 0;
 	double backoff = 0.1 * (double)(1u << (e->attempts < 4 ? e->attempts : 4));
 
-	if (e->failure)
+	if (e->failure || fell_silent(e, code))
 		return -1;
 	switch (code) {
 	case CURLE_OK:
@@ -208,9 +232,50 @@ static void judge_failure(struct exchange *e, const struct server *server, CURLc
 		say(e, "the connection broke off: %s", why);
 	else {
 		e->outcome = OUTCOME_UNREACHABLE;
-		say(e, "%s%s cannot be reached: %s", server->socket ? "unix:" : "",
-		    server->socket ? server->socket : server->base, why);
+		say(e, "%s%s %s: %s", server->socket ? "unix:" : "",
+		    server->socket ? server->socket : server->base,
+		    fell_silent(e, code) ? "has fallen silent, see --timeout" : "cannot be reached",
+		    why);
 	}
+}
+
+static const char *header(const struct exchange *e, const char *name)
+{
+	struct curl_header *found;
+
+	return curl_easy_header(e->easy, name, 0, CURLH_HEADER, -1, &found) ? NULL : found->value;
+}
+
+/* Whether the end of the answer could be told from a connection that broke off. */
+static bool has_end(const struct exchange *e)
+{
+	curl_off_t length = -1;
+	long version = 0;
+
+	curl_easy_getinfo(e->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+	curl_easy_getinfo(e->easy, CURLINFO_HTTP_VERSION, &version);
+	return length >= 0 || version >= CURL_HTTP_VERSION_2_0 || header(e, "Transfer-Encoding");
+}
+
+/* A 200 with a body that is to be a result: only an image from a convolved is one, not the page of
+ * whoever else answers there. */
+static void judge_result(struct exchange *e, const struct server *server)
+{
+	const char *type = header(e, "Content-Type");
+	curl_off_t size = 0;
+
+	curl_easy_getinfo(e->easy, CURLINFO_SIZE_DOWNLOAD_T, &size);
+	e->outcome = OUTCOME_REFUSED;
+	if (!type || !header(e, "X-Image") ||
+	    (strncasecmp(type, "image/", 6) && strcasecmp(type, "application/octet-stream")))
+		say(e, "the answer is no result (its type is %s): is there a convolved at %s?",
+		    type ? type : "not said", server->socket ? server->socket : server->base);
+	else if (!size || !has_end(e)) {
+		e->outcome = OUTCOME_FAILED;
+		say(e, size ? "the end of the result is not marked: it may be cut short"
+		            : "the result is empty");
+	} else
+		e->outcome = OUTCOME_DONE;
 }
 
 /* Spread a little, or all that were refused together would come again together. */
@@ -235,6 +300,8 @@ void exchange_judge(struct exchange *e, const struct server *server, CURLcode co
 		postpone(e, code, pause);
 	} else if (code) {
 		judge_failure(e, server, code);
+	} else if (status == 200 && e->result >= 0) {
+		judge_result(e, server);
 	} else if (status == 200) {
 		e->outcome = OUTCOME_DONE;
 	} else {

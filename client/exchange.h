@@ -10,10 +10,10 @@
 
 enum outcome {
 	OUTCOME_NONE,        /* not yet */
-	OUTCOME_DONE,        /* 200 */
+	OUTCOME_DONE,        /* 200, and a result if one was to be */
 	OUTCOME_FAILED,      /* not for this image */
-	OUTCOME_REFUSED,     /* not for any: no such filter, no right to it */
-	OUTCOME_UNREACHABLE, /* nobody is there */
+	OUTCOME_REFUSED,     /* not for any: no such filter, no right to it, no convolved */
+	OUTCOME_UNREACHABLE, /* nobody is there, or nobody answers */
 	OUTCOME_GIVEN_UP,    /* because of a signal, or of what came of another */
 };
 

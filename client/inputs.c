@@ -42,16 +42,20 @@ static char *place_of(const struct inputs *inputs, const char *name, const char 
 	return place;
 }
 
-static void add(struct inputs *inputs, const char *input, char *output, int64_t size)
+/* `info` is NULL if the input cannot be looked at: what is wrong is said when it is opened. */
+static void add(struct inputs *inputs, const char *input, char *output, const struct stat *info)
 {
 	if (!(inputs->count & (inputs->count + 1))) /* full: 0, 1, 3, 7 … */
 		inputs->tasks =
 		    reallocarray(inputs->tasks, 2 * inputs->count + 1, sizeof *inputs->tasks);
 	if (!inputs->tasks)
 		abort();
-	inputs->tasks[inputs->count] = (struct task){strdup(input), output, size};
-	if (!inputs->tasks[inputs->count].input)
+	inputs->tasks[inputs->count] =
+	    (struct task){strdup(input), output, info ? info->st_size : 0};
+	if (!inputs->tasks[inputs->count].input || !output)
 		abort();
+	if (info)
+		guard_add(&inputs->guard, info, inputs->tasks[inputs->count].input);
 	inputs->count++;
 }
 
@@ -73,19 +77,21 @@ static void add_entry(struct inputs *inputs, FTS *tree, FTSENT *entry, size_t ro
                       const struct stat *results, const char *format)
 {
 	const char *name = entry->fts_path + root;
+	bool is_results;
 
 	switch (entry->fts_info) {
 	case FTS_D:
-		if (entry->fts_level > 0 &&
-		    (entry->fts_name[0] == '.' || (entry->fts_statp->st_dev == results->st_dev &&
-		                                   entry->fts_statp->st_ino == results->st_ino)))
+		is_results = entry->fts_statp->st_dev == results->st_dev &&
+		             entry->fts_statp->st_ino == results->st_ino;
+		if (entry->fts_level > 0 && (entry->fts_name[0] == '.' || is_results)) {
+			inputs->inside |= is_results;
 			fts_set(tree, entry, FTS_SKIP);
+		}
 		break;
 	case FTS_F:
 		if (is_image(entry->fts_name))
 			add(inputs, entry->fts_path,
-			    place_of(inputs, name + strspn(name, "/"), format),
-			    entry->fts_statp->st_size);
+			    place_of(inputs, name + strspn(name, "/"), format), entry->fts_statp);
 		break;
 	case FTS_DNR:
 	case FTS_ERR:
@@ -120,13 +126,19 @@ static int by_output(const void *one, const void *other)
 	return strcmp((*a)->output, (*b)->output);
 }
 
-/* No two results may have the same place, and none that of its input: it would not be known
- * afterwards which is which. */
+/* Looks at what an input or an output is now; `standard` is what "-" stands for. */
+static bool look_at(const char *path, int standard, struct stat *info)
+{
+	return !(strcmp(path, "-") ? stat(path, info) : fstat(standard, info));
+}
+
+/* No two results may have the same place, and none that of an input. */
 static enum exit_code check_places(const struct inputs *inputs)
 {
 	const struct task **sorted = calloc(inputs->count + 1, sizeof *sorted);
 	enum exit_code status = EXIT_DONE;
-	struct stat in, out;
+	const char *input;
+	struct stat there;
 
 	if (!sorted)
 		abort();
@@ -138,11 +150,10 @@ static enum exit_code check_places(const struct inputs *inputs)
 			report_error("%s and %s would both become %s", sorted[i - 1]->input,
 			             sorted[i]->input, sorted[i]->output);
 			status = EXIT_USAGE;
-		} else if (!stat(sorted[i]->output, &out) && !stat(sorted[i]->input, &in) &&
-		           in.st_dev == out.st_dev && in.st_ino == out.st_ino) {
-			report_error("%s would be overwritten by its own result: choose another "
-			             "folder",
-			             sorted[i]->input);
+		} else if (look_at(sorted[i]->output, STDOUT_FILENO, &there) &&
+		           (input = guard_find(&inputs->guard, &there))) {
+			report_error("the result of %s would overwrite %s: choose another place",
+			             sorted[i]->input, input);
 			status = EXIT_USAGE;
 		}
 	}
@@ -158,6 +169,7 @@ static enum exit_code find_folder(struct inputs *inputs, const struct options *o
 	               (options->operand_count && is_folder(options->operands[0]));
 	size_t length = out ? strlen(out) : 0;
 
+	inputs->several = options->operand_count > 1;
 	if (out && folder) {
 		report_error("-o and --output-dir say the same thing: give one of them");
 		return EXIT_USAGE;
@@ -186,7 +198,7 @@ static enum exit_code find_folder(struct inputs *inputs, const struct options *o
 /* Standard input and output take the places that were not named, unless those are a terminal. */
 static enum exit_code add_single(struct inputs *inputs, const char *input, const char *output)
 {
-	struct stat info = {0};
+	struct stat info;
 
 	if (!output && !strcmp(input, "-"))
 		output = "-";
@@ -201,40 +213,34 @@ static enum exit_code add_single(struct inputs *inputs, const char *input, const
 		    "--help");
 		return EXIT_USAGE;
 	}
-	if (stat(input, &info))
-		info.st_size = 0; /* what is wrong is said when it is opened */
-	add(inputs, input, strdup(output), info.st_size);
+	add(inputs, input, strdup(output), look_at(input, STDIN_FILENO, &info) ? &info : NULL);
 	return EXIT_DONE;
 }
 
 static enum exit_code add_operand(struct inputs *inputs, const char *input, const char *format)
 {
 	const char *slash = strrchr(input, '/');
-	struct stat info = {0};
+	struct stat info;
 
 	if (!strcmp(input, "-")) {
 		report_error("standard input has no name in a folder: give -o FILE");
 		return EXIT_USAGE;
 	}
 	if (is_folder(input)) {
+		inputs->several = true;
 		add_folder(inputs, input, format);
 		return EXIT_DONE;
 	}
-	if (stat(input, &info))
-		info.st_size = 0;
-	add(inputs, input, place_of(inputs, slash ? slash + 1 : input, format), info.st_size);
+	add(inputs, input, place_of(inputs, slash ? slash + 1 : input, format),
+	    stat(input, &info) ? NULL : &info);
 	return EXIT_DONE;
 }
 
-enum exit_code inputs_find(struct inputs *inputs, const struct options *options)
+static enum exit_code add_all(struct inputs *inputs, const struct options *options)
 {
 	const char *format = options_parameter(options, "format");
-	enum exit_code status;
+	enum exit_code status = EXIT_DONE;
 
-	*inputs = (struct inputs){0};
-	status = find_folder(inputs, options);
-	if (status)
-		return status;
 	if (!inputs->folder)
 		return add_single(inputs, options->operand_count ? options->operands[0] : "-",
 		                  options->output);
@@ -244,6 +250,17 @@ enum exit_code inputs_find(struct inputs *inputs, const struct options *options)
 	}
 	for (size_t i = 0; i < options->operand_count && !status; i++)
 		status = add_operand(inputs, options->operands[i], format);
+	return status;
+}
+
+enum exit_code inputs_find(struct inputs *inputs, const struct options *options)
+{
+	enum exit_code status;
+
+	*inputs = (struct inputs){0};
+	status = find_folder(inputs, options);
+	if (!status)
+		status = add_all(inputs, options);
 	if (!status)
 		status = check_places(inputs);
 	if (!status && !inputs->count && !inputs->failed)
@@ -259,4 +276,5 @@ void inputs_fini(struct inputs *inputs)
 	}
 	free(inputs->tasks);
 	free(inputs->folder);
+	guard_fini(&inputs->guard);
 }

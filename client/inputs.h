@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "client/guard.h"
 #include "client/options.h"
 
 struct task {
@@ -17,7 +18,11 @@ struct inputs {
 	struct task *tasks;
 	size_t count;
 	char *folder; /* of the results; NULL if there is but one result, with a name of its own */
+	bool several; /* a folder of images, or more than one operand */
+	bool inside;  /* the folder of results lies in one of images, and what is there was left out
+	               */
 	bool failed;  /* something could not be read; it has been said */
+	struct guard guard; /* the inputs; named by what stays until inputs_fini() */
 };
 
 /* Returns EXIT_DONE, or EXIT_USAGE when it has said what is wrong. */

@@ -23,13 +23,19 @@ static void caught(int signal)
 
 void interrupt_init(void)
 {
+	static const int ends[] = {SIGHUP, SIGINT, SIGTERM};
 	/* Without SA_RESTART: what blocks in a read comes back. */
-	struct sigaction action = {.sa_handler = caught, .sa_flags = (int)SA_RESETHAND};
+	struct sigaction action = {.sa_handler = caught}, old;
 
 	event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+		/* Of a terminal that goes, both the kernel and the shell tell. */
+		action.sa_flags = ends[i] == SIGHUP ? 0 : (int)SA_RESETHAND;
+		if (!sigaction(ends[i], NULL, &old) && old.sa_handler != SIG_IGN)
+			sigaction(ends[i], &action, NULL);
+	}
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
 }
 
 int interrupt_number(void)
@@ -40,4 +46,12 @@ int interrupt_number(void)
 int interrupt_fd(void)
 {
 	return event;
+}
+
+void interrupt_end(void)
+{
+	if (!number)
+		return;
+	signal(number, SIG_DFL);
+	raise(number);
 }

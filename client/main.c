@@ -78,5 +78,6 @@ int main(int argc, char **argv)
 	}
 	options_fini(&options);
 	curl_global_cleanup();
-	return interrupt_number() ? 128 + interrupt_number() : (int)status;
+	interrupt_end();
+	return (int)status;
 }

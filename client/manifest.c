@@ -13,9 +13,15 @@
 #include <unistd.h>
 
 #include "client/output.h"
+#include "client/report.h"
+
+static const char head[] = "{\"convolve\":\"manifest\",\"version\":1}\n";
+
+enum { HEAD_SIZE = sizeof head - 1 };
 
 struct manifest {
-	int fd;
+	int fd; /* -1: to be opened */
+	char *path;
 	size_t prefix; /* of outputs: the folder and the slash, which are not noted */
 	json_t *entries;
 };
@@ -88,90 +94,187 @@ static int append(const struct manifest *m, const json_t *entry)
 	return error;
 }
 
-/* When most lines have been overtaken by later ones. What is lost if the process ends meanwhile
- * costs time and nothing else. */
-static void compact(const struct manifest *m)
+/* Makes sure that the file, which is locked, is a manifest; an empty one becomes one. */
+static int check_head(int fd)
 {
-	if (ftruncate(m->fd, 0))
-		return;
-	for (void *at = json_object_iter(m->entries); at;
-	     at = json_object_iter_next(m->entries, at))
-		if (append(m, json_object_iter_value(at)))
-			return;
+	char first[HEAD_SIZE];
+	ssize_t got = pread(fd, first, sizeof first, 0);
+
+	if (got < 0)
+		return errno;
+	if (got)
+		return got == HEAD_SIZE && !memcmp(first, head, HEAD_SIZE) ? 0 : EBADMSG;
+	if (write(fd, head, HEAD_SIZE) == HEAD_SIZE)
+		return 0;
+	return ftruncate(fd, 0) ? errno : ENOSPC;
 }
 
-static void load(struct manifest *m)
+static int open_file(struct manifest *m)
 {
-	int fd = fcntl(m->fd, F_DUPFD_CLOEXEC, 3);
+	struct stat info;
+	int error = 0;
+
+	m->fd = open(m->path,
+	             O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+	             0666);
+	if (m->fd < 0 || fstat(m->fd, &info))
+		error = errno;
+	else if (!S_ISREG(info.st_mode))
+		error = EBADMSG;
+	return error;
+}
+
+static void close_file(struct manifest *m)
+{
+	if (m->fd >= 0)
+		close(m->fd);
+	m->fd = -1;
+}
+
+/* Takes the lock of the file that has the name: another process may have renewed it meanwhile. */
+static int lock(struct manifest *m)
+{
+	struct stat ours, named;
+
+	for (unsigned attempts = 0; attempts < 10; attempts++) {
+		int error = m->fd < 0 ? open_file(m) : 0;
+
+		if (error)
+			return error;
+		flock(m->fd, LOCK_EX);
+		if (!fstat(m->fd, &ours) && !lstat(m->path, &named) &&
+		    ours.st_dev == named.st_dev && ours.st_ino == named.st_ino)
+			return check_head(m->fd);
+		close_file(m);
+	}
+	return ESTALE;
+}
+
+/* Writes all entries anew, to a file that takes the manifest's place. */
+static int write_anew(const struct manifest *m, int fd)
+{
+	struct manifest copy = {.fd = fd};
+	struct stat info;
+	int error = fstat(m->fd, &info) || fchmod(fd, info.st_mode & 0777) ? errno : check_head(fd);
+
+	for (void *at = json_object_iter(m->entries); at && !error;
+	     at = json_object_iter_next(m->entries, at))
+		error = append(&copy, json_object_iter_value(at));
+	return error || !fsync(fd) ? error : errno;
+}
+
+/* When most lines have been overtaken by later ones. If it fails the manifest stays as it is. */
+static void renew(struct manifest *m)
+{
+	char *path = NULL;
+	int fd = asprintf(&path, "%s-XXXXXX", m->path) < 0 ? -1 : mkostemp(path, O_CLOEXEC);
+
+	if (fd < 0)
+		free(path);
+	if (fd < 0)
+		return;
+	if (write_anew(m, fd) || rename(path, m->path))
+		unlink(path);
+	else
+		close_file(m);
+	close(fd);
+	free(path);
+}
+
+static int load(struct manifest *m)
+{
+	int error = lock(m), fd = error ? -1 : fcntl(m->fd, F_DUPFD_CLOEXEC, 3);
 	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+	bool stale;
 
 	if (!file)
-		return;
-	flock(m->fd, LOCK_EX);
-	if (read_lines(m, file) > 1000 + 2 * json_object_size(m->entries))
-		compact(m);
-	flock(m->fd, LOCK_UN);
+		return error ? error : errno;
+	stale = !fseek(file, HEAD_SIZE, SEEK_SET) &&
+	        read_lines(m, file) > 1000 + 2 * json_object_size(m->entries);
 	fclose(file);
+	if (stale)
+		renew(m);
+	if (m->fd >= 0)
+		flock(m->fd, LOCK_UN);
+	return 0;
+}
+
+static const char *explain(int error)
+{
+	return error == EBADMSG ? "it is not a manifest of this convolve: move it away"
+	       : error == ELOOP ? "a manifest is not written through a link: move it away"
+	                        : strerror(error);
 }
 
 struct manifest *manifest_open(const char *folder)
 {
 	struct manifest *m = calloc(1, sizeof *m);
-	char *path = NULL;
 	int error;
 
-	if (!m || asprintf(&path, "%s/.convolve.jsonl", folder) < 0)
+	if (!m || asprintf(&m->path, "%s/.convolve.jsonl", folder) < 0)
 		abort();
-	error = output_make_folders(path);
 	m->prefix = strlen(folder) + 1;
-	m->fd = error ? -1 : open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-	free(path);
-	if (m->fd < 0) {
-		error = error ? error : errno;
-		free(m);
-		errno = error;
-		return NULL;
-	}
+	m->fd = -1;
 	m->entries = json_object();
-	load(m);
-	return m;
+	error = output_make_folders(m->path);
+	if (!error)
+		error = load(m);
+	if (!error)
+		return m;
+	report_error("%s: %s", m->path, explain(error));
+	manifest_close(m);
+	return NULL;
 }
 
 void manifest_close(struct manifest *m)
 {
 	if (!m)
 		return;
-	close(m->fd);
+	close_file(m);
 	json_decref(m->entries);
+	free(m->path);
 	free(m);
 }
 
-bool manifest_has(const struct manifest *m, const char *output, const char *input,
-                  const struct stat *info, const char *request)
+static json_t *find(const struct manifest *m, const char *output)
 {
-	struct stat result;
-	json_t *name = text_of(output + m->prefix), *known, *now;
+	json_t *name = text_of(output + m->prefix);
+	json_t *entry = json_object_get(m->entries, json_string_value(name));
+
+	json_decref(name);
+	return entry;
+}
+
+bool manifest_knows(const struct manifest *m, const char *output)
+{
+	return find(m, output) != NULL;
+}
+
+bool manifest_has(const struct manifest *m, const char *output, struct stat *result,
+                  const char *input, const struct stat *info, const char *request)
+{
+	json_t *known = find(m, output), *now;
 	bool same;
 
-	known = json_object_get(m->entries, json_string_value(name));
-	json_decref(name);
-	if (!known || stat(output, &result))
+	if (!known || stat(output, result))
 		return false;
-	now = entry_of(output + m->prefix, &result, input, info, request);
+	now = entry_of(output + m->prefix, result, input, info, request);
 	same = json_equal(known, now) == 1;
 	json_decref(now);
 	return same;
 }
 
-int manifest_add(struct manifest *m, const char *output, const struct stat *result,
-                 const char *input, const struct stat *info, const char *request)
+const char *manifest_add(struct manifest *m, const char *output, const struct stat *result,
+                         const char *input, const struct stat *info, const char *request)
 {
 	json_t *entry = entry_of(output + m->prefix, result, input, info, request);
 	int error;
 
-	flock(m->fd, LOCK_EX);
-	error = append(m, entry);
-	flock(m->fd, LOCK_UN);
+	error = lock(m);
+	if (!error)
+		error = append(m, entry);
+	if (m->fd >= 0)
+		flock(m->fd, LOCK_UN);
 	json_object_set_new(m->entries, json_string_value(json_object_get(entry, "output")), entry);
-	return error;
+	return error ? explain(error) : NULL;
 }

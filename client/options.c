@@ -56,7 +56,7 @@ static const char usage[] =
 static const char statuses[] =
     "\n"
     "Exit status: 0 all is done; 1 an image could not be filtered; 2 the command line is\n"
-    "wrong; 3 the service cannot be reached; 130 interrupted (128 and the signal's number).\n";
+    "wrong; 3 the service cannot be reached; 130 interrupted.\n";
 
 void options_print_help(void)
 {
@@ -187,6 +187,7 @@ enum exit_code options_parse(struct options *options, int argc, char **argv)
 	    .server = environment("CONVOLVED_URL", "http://127.0.0.1:8700"),
 	    .token_file = environment("CONVOLVED_TOKEN_FILE", NULL),
 	    .retries = 10,
+	    .timeout = 600,
 	    .jobs = 4,
 	    .interval = 0.5,
 	    .operands = calloc((size_t)argc + 1, sizeof *options->operands),

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The exit statuses; one that a signal ended has 128 and the signal's number. */
+/* The exit statuses; what a signal ends, ends by that signal. */
 enum exit_code { EXIT_DONE, EXIT_SOME_FAILED, EXIT_USAGE, EXIT_UNREACHABLE };
 
 struct parameter {

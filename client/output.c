@@ -122,20 +122,73 @@ int output_open(struct output *output, const char *path)
 	return error;
 }
 
-int output_commit(struct output *output, struct stat *info)
+/* A full disk or a quota may show only now: network file systems write when they must. */
+static int close_synced(int *fd)
 {
-	int error = 0;
+	int error = fsync(*fd) ? errno : 0;
 
+	if (close(*fd) && !error)
+		error = errno;
+	*fd = -1;
+	return error;
+}
+
+/* What is in the place is looked at last: links and letter case may have led elsewhere than it
+ * seemed before the folders were there. */
+static int take_place(struct output *output, const struct guard *guard, const char **guarded)
+{
+	struct stat there;
+
+	*guarded = lstat(output->place, &there) ? NULL : guard_find(guard, &there);
+	if (*guarded)
+		return EEXIST;
+	if (rename(output->temporary, output->place))
+		return errno;
+	free(output->temporary);
+	output->temporary = NULL;
+	return 0;
+}
+
+int output_commit(struct output *output, const struct guard *guard, const char **guarded,
+                  struct stat *info)
+{
+	int error;
+
+	*guarded = NULL;
 	if (output->stream >= 0) {
 		error = lseek(output->fd, 0, SEEK_SET) ? errno
 		                                       : output_copy(output->fd, output->stream);
-	} else if (fstat(output->fd, info) || rename(output->temporary, output->place)) {
-		error = errno;
+		if (close(output->stream) && !error)
+			error = errno;
+		output->stream = -1;
 	} else {
-		free(output->temporary);
-		output->temporary = NULL;
+		error = fstat(output->fd, info) ? errno : close_synced(&output->fd);
+		if (!error)
+			error = take_place(output, guard, guarded);
 	}
 	output_discard(output);
+	return error;
+}
+
+char *output_folder(const struct output *output)
+{
+	const char *slash = output->place ? strrchr(output->place, '/') : NULL;
+
+	if (!output->place)
+		return NULL;
+	return slash ? format_path("%.*s", (int)(slash + 1 - output->place), output->place)
+	             : format_path(".");
+}
+
+int output_sync_folder(const char *folder)
+{
+	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), error = 0;
+
+	if (fd < 0)
+		return errno == EACCES ? 0 : errno; /* results may be put there, but not listed */
+	if (fsync(fd) && errno != EINVAL)           /* of a file system that knows no such thing */
+		error = errno;
+	close(fd);
 	return error;
 }
 

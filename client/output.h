@@ -2,7 +2,7 @@
  * there is never half a result, and what was there before stays until then. */
 #pragma once
 
-#include <sys/stat.h>
+#include "client/guard.h"
 
 struct output {
 	int fd;          /* to write to; -1: not open */
@@ -16,9 +16,17 @@ struct output {
  * complete. Returns 0 or an errno. */
 int output_open(struct output *output, const char *path);
 
-/* The result is complete: `info` becomes that of the file. Returns 0 or an errno. Either way the
- * output is closed and no temporary file is left. */
-int output_commit(struct output *output, struct stat *info);
+/* The result is complete: it is on the disk when it takes its place, and `info` becomes that of the
+ * file. Returns 0 or an errno: EEXIST if a guarded file, whose name is `guarded` then, has the
+ * place. Either way the output is closed and no temporary file is left. */
+int output_commit(struct output *output, const struct guard *guard, const char **guarded,
+                  struct stat *info);
+
+/* Where the result will be: its folder, which the caller frees; NULL if it is copied. */
+char *output_folder(const struct output *output);
+
+/* What has been renamed into the folder is on the disk afterwards. Returns 0 or an errno. */
+int output_sync_folder(const char *folder);
 
 /* There is no result. */
 void output_discard(struct output *output);

@@ -1,11 +1,13 @@
 /* The service's address, token and certificates. */
 #include "client/server.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "client/report.h"
 
@@ -42,23 +44,75 @@ static enum exit_code add_token(struct server *server, const char *path)
 	return EXIT_DONE;
 }
 
+/* Whether the host's name means this host, without asking anybody; an IPv6 address is in brackets.
+ */
+static bool is_loopback(const char *host)
+{
+	static const char suffix[] = ".localhost";
+	size_t length = strlen(host);
+	struct in_addr v4;
+
+	return !strcasecmp(host, "localhost") || !strcmp(host, "[::1]") ||
+	       (length >= sizeof suffix &&
+	        !strcasecmp(host + length + 1 - sizeof suffix, suffix)) ||
+	       (inet_pton(AF_INET, host, &v4) == 1 && ntohl(v4.s_addr) >> 24 == 127);
+}
+
+/* The service's URL, taken apart by the library that will use it. */
+static enum exit_code set_url(struct server *server, const char *url, bool *clear)
+{
+	CURLU *parts = curl_url();
+	char *scheme = NULL, *host = NULL;
+	int length = (int)strlen(url);
+	CURLUcode code;
+
+	while (length && url[length - 1] == '/')
+		length--;
+	if (!parts ||
+	    asprintf(&server->base, "%s%.*s", strstr(url, "://") ? "" : "http://", length, url) < 0)
+		abort();
+	code = curl_url_set(parts, CURLUPART_URL, server->base, 0);
+	if (!code)
+		code = curl_url_get(parts, CURLUPART_HOST, &host, 0);
+	if (!code)
+		code = curl_url_get(parts, CURLUPART_SCHEME, &scheme, 0);
+	if (code)
+		report_error("%s is no address of a service: %s", url, curl_url_strerror(code));
+	server->local = !code && is_loopback(host);
+	*clear = !code && strcmp(scheme, "https") != 0;
+	curl_free(host);
+	curl_free(scheme);
+	curl_url_cleanup(parts);
+	return code ? EXIT_USAGE : EXIT_DONE;
+}
+
 enum exit_code server_init(struct server *server, const struct options *options)
 {
-	size_t length = strlen(options->server);
+	enum exit_code status = EXIT_DONE;
+	bool clear = false;
 
-	*server = (struct server){
-	    .cacert = options->cacert, .retries = options->retries, .multi = curl_multi_init()};
+	*server = (struct server){.cacert = options->cacert,
+	                          .retries = options->retries,
+	                          .timeout = options->timeout,
+	                          .multi = curl_multi_init()};
+	if (!server->multi)
+		abort();
 	if (!strncmp(options->server, "unix:", 5)) {
 		server->socket = options->server + 5;
-		server->base = strdup("http://localhost");
+		server->local = true;
+		if (!(server->base = strdup("http://localhost")))
+			abort();
 	} else {
-		while (length && options->server[length - 1] == '/')
-			length--;
-		server->base = strndup(options->server, length);
+		status = set_url(server, options->server, &clear);
 	}
-	if (!server->base || !server->multi)
-		abort();
-	return options->token_file ? add_token(server, options->token_file) : EXIT_DONE;
+	if (status || !options->token_file)
+		return status;
+	if (!clear || server->local || options->insecure_token)
+		return add_token(server, options->token_file);
+	report_error("%s: whoever is on the way could read the token: use https://, or "
+	             "--insecure-token if that is no matter",
+	             server->base);
+	return EXIT_USAGE;
 }
 
 void server_fini(struct server *server)
@@ -76,14 +130,20 @@ void server_prepare(const struct server *server, CURL *easy, const char *target)
 		abort();
 	curl_easy_setopt(easy, CURLOPT_URL, url);
 	free(url);
-	curl_easy_setopt(easy, CURLOPT_DEFAULT_PROTOCOL, "http");
 	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, server->socket);
-	if (server->cacert)
+	if (server->local)
+		curl_easy_setopt(easy, CURLOPT_PROXY, ""); /* whatever the environment says */
+	if (server->cacert) {
 		curl_easy_setopt(easy, CURLOPT_CAINFO, server->cacert);
+		curl_easy_setopt(easy, CURLOPT_CAPATH, NULL); /* else the system's stay */
+	}
 	curl_easy_setopt(easy, CURLOPT_HTTPHEADER, server->heads);
 	curl_easy_setopt(easy, CURLOPT_USERAGENT, "convolve/" PACKAGE_VERSION);
 	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, 10L);
+	/* A host that has gone is noticed within two minutes. */
 	curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+	curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, 30L);
+	curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, 10L);
 	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
 }

@@ -8,10 +8,12 @@
 struct server {
 	char *base;               /* scheme, host and port, perhaps the start of a path */
 	const char *socket;       /* path of a Unix socket, or NULL */
+	bool local;               /* this host, by loopback or socket */
 	const char *cacert;       /* or NULL */
 	struct curl_slist *heads; /* headers of every request */
 	unsigned retries;
-	CURLM *multi; /* keeps the connections */
+	unsigned timeout; /* seconds of silence */
+	CURLM *multi;     /* keeps the connections */
 };
 
 /* Returns EXIT_DONE, or EXIT_USAGE when it has said what is wrong. */

@@ -9,6 +9,7 @@ import pytest  # noqa: E402
 
 import scripted  # noqa: E402
 import service as service_module  # noqa: E402
+from client import ppm  # noqa: E402
 from fixtures import cache  # noqa: E402, F401
 
 
@@ -29,3 +30,23 @@ def server():
     with contextlib.ExitStack() as stack:
         yield lambda *arguments, **options: stack.enter_context(
             scripted.Server(*arguments, **options))
+
+
+@pytest.fixture
+def image(tmp_path):
+    path = tmp_path / "in.ppm"
+    path.write_bytes(ppm())
+    return path
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A folder with images in folders, and with what is not to be taken."""
+    root = tmp_path / "images"
+    for seed, name in enumerate(("a.ppm", "b.PPM", "sub/a.ppm", "sub/deep/c d.ppm")):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(ppm(seed))
+    for name in ("notes.txt", ".hidden.ppm", ".git/d.ppm"):
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_bytes(b"x")
+    return root

@@ -36,9 +36,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.close_connection = True
             return
         status, headers, body = answer
+        usual = {"Content-Length": len(body)}
+        if self.command == "POST" and status == 200:
+            usual |= {"Content-Type": "image/x-portable-pixmap", "X-Image": "40x30x3:u8"}
         self.send_response(status)
-        for name, value in {"Content-Length": len(body), **headers}.items():
-            self.send_header(name, str(value))
+        for name, value in {**usual, **headers}.items():
+            if value is not None:
+                self.send_header(name, str(value))
         self.end_headers()
         self.wfile.write(body)
 
@@ -50,7 +54,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 class Server(http.server.ThreadingHTTPServer):
     """`answer(handler)` returns (status, headers, body), or None to close the connection; the
-    handler has `path`, `headers` and `body`. Without it the body comes back, turned round."""
+    handler has `path`, `headers` and `body`. Headers of a result are added; those that are None are
+    left out. Without `answer` the body comes back, turned round."""
     daemon_threads = True
     allow_reuse_address = True
 

@@ -1,0 +1,56 @@
+"""The client as its user starts it, and files for it."""
+import os
+import pathlib
+import subprocess
+
+import numpy as np
+import pytest
+
+from service import BUILD
+
+PROGRAM = BUILD / "convolve"
+
+
+def environment(url):
+    kept = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy")}
+    kept.pop("CONVOLVED_TOKEN_FILE", None)
+    return {**kept, "CONVOLVED_URL": url}
+
+
+def start(url, *arguments, **options):
+    return subprocess.Popen([PROGRAM, *map(str, arguments)], env=environment(url),
+                            **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE,
+                               "stderr": subprocess.PIPE, **options})
+
+
+def run(url, *arguments, status=0, **options):
+    """Runs the client, asserts its exit status, and returns (standard output, standard error)."""
+    options = options if "input" in options else {"stdin": subprocess.DEVNULL} | options
+    done = subprocess.run([PROGRAM, *map(str, arguments)], env=environment(url),
+                          capture_output=True, timeout=120, **options)
+    assert done.returncode == status, done
+    return done.stdout, done.stderr.decode()
+
+
+def in_namespace(url, script, *arguments):
+    """Runs a script in which file systems may be mounted, as nobody else sees; "$@" is the client
+    with the arguments."""
+    apart = ["unshare", "-m" if os.geteuid() == 0 else "-Urm"]
+    tried = subprocess.run([*apart, "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True,
+                           text=True)
+    if tried.returncode:
+        pytest.skip(f"no file system can be mounted: {tried.stderr.strip()}")
+    return subprocess.run([*apart, "sh", "-euc", script, "sh", PROGRAM,
+                           *map(str, arguments)], env=environment(url), stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=120)
+
+
+def ppm(seed=0, width=40, height=30):
+    pixels = np.random.default_rng(seed).integers(0, 256, (height, width, 3), np.uint8)
+    return b"P6\n%d %d\n255\n" % (width, height) + pixels.tobytes()
+
+
+def found(folder):
+    """The files in a folder, by their path there, without the manifest."""
+    return {str(p.relative_to(folder)): p.read_bytes() for p in pathlib.Path(folder).rglob("*")
+            if p.is_file() and p.name != ".convolve.jsonl"}

@@ -1,0 +1,275 @@
+"""What the client does to the user's files, and what it must never do."""
+import json
+import os
+import resource
+import signal
+import subprocess
+import threading
+
+import pytest
+
+from client import PROGRAM, environment, found, in_namespace, ppm, run, start
+from service import poll
+
+MANIFEST = ".convolve.jsonl"
+HEAD = b'{"convolve":"manifest","version":1}\n'
+
+# Originals ----------------------------------------------------------------------------------------
+
+def test_no_result_takes_the_place_of_an_input(server, tmp_path):
+    """Of any input, whatever its path is called."""
+    asked, d = server(), tmp_path / "d"
+    for i, name in enumerate(("a.ppm", "sub/b.ppm", "sub/sub/b.ppm", "other/c.png", "other/c.ppm")):
+        (d / name).parent.mkdir(parents=True, exist_ok=True)
+        (d / name).write_bytes(ppm(i))
+    (d / "link.ppm").symlink_to("a.ppm")
+    (d / "hard.ppm").hardlink_to(d / "a.ppm")
+    (d / "folder").symlink_to("sub")
+    before = found(d)
+
+    def refused(*arguments, **options):
+        _, said = run(asked.url, "box", *arguments, status=2, **options)
+        assert " would overwrite " in said and said.count("\n") == 1, said
+
+    refused(d / "sub", "-o", d)  # the result of sub/sub/b.ppm is sub/b.ppm
+    refused(d / "sub/sub", "-o", d / "folder", d / "sub/b.ppm")
+    refused("--format", "png", d / "other", "-o", d / "other")
+    refused(d / "a.ppm", "-o", d / "a.ppm")
+    refused(d / "a.ppm", "-o", d / "link.ppm")
+    refused(d / "a.ppm", "-o", d / "hard.ppm")
+    refused(d / "link.ppm", "-o", f"{d}/sub/../a.ppm")
+    with (d / "a.ppm").open("rb") as file:
+        refused("-", "-o", d / "hard.ppm", stdin=file)
+    with (d / "a.ppm").open("ab") as file:
+        client = start(asked.url, "box", d / "link.ppm", "-o", "-", stdout=file)
+        assert b" would overwrite " in client.communicate(timeout=60)[1] and client.returncode == 2
+    assert found(d) == before and not asked.requests
+
+
+def test_originals_in_the_folder_of_results(server, tmp_path):
+    """It lies in the folder of images and is left out for that of results, but not all there is one."""
+    asked, d = server(), tmp_path / "d"
+    for i, name in enumerate(("a.ppm", "b.ppm", "sub/b.ppm")):
+        (d / name).parent.mkdir(exist_ok=True)
+        (d / name).write_bytes(ppm(i))
+    for force in ((), ("--force",)):
+        _, said = run(asked.url, "box", d, "-o", d / "sub", *force, status=1)
+        assert said == (f"convolve: {d}/sub/b.ppm: it is there, but no result made here: choose "
+                        "another folder\n")
+        assert found(d / "sub") == {"a.ppm": ppm(0)[::-1], "b.ppm": ppm(2)}
+    (d / "sub/b.ppm").unlink()
+    run(asked.url, "box", d, "-o", d / "sub")
+    run(asked.url, "box", d, "-o", d / "sub", "--force")
+    assert found(d / "sub") == {"a.ppm": ppm(0)[::-1], "b.ppm": ppm(1)[::-1]}
+
+
+def test_inputs_through_a_mount(server, tmp_path):
+    for name in ("in", "out"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "in/a.ppm").write_bytes(ppm())
+    done = in_namespace(server().url, f'mount --bind {tmp_path}/in {tmp_path}/out; exec "$@"',
+                        "box", tmp_path / "in", "-o", tmp_path / "out")
+    assert done.returncode == 2 and " would overwrite " in done.stderr, done
+
+
+def test_two_results_in_one_place(server, tmp_path):
+    """Which only shows when the first of them is there."""
+    asked, images, out = server(), tmp_path / "images", tmp_path / "out"
+    for i, name in enumerate(("l/a.ppm", "m/a.ppm")):
+        (images / name).parent.mkdir(parents=True)
+        (images / name).write_bytes(ppm(i))
+    (out / "m").mkdir(parents=True)
+    (out / "l").symlink_to("m")
+    for _ in range(2):  # also when the first is not made again
+        _, said = run(asked.url, "box", images, "-o", out, "-j", 1, status=1)
+        assert said == (f"convolve: {out}/m/a.ppm: it is the same file as {out}/l/a.ppm, which is "
+                        "kept\n")
+        assert found(out / "m") == {"a.ppm": ppm(0)[::-1]}
+
+
+def test_what_becomes_an_input_meanwhile(server, tmp_path):
+    images, out = tmp_path / "images", tmp_path / "out"
+    images.mkdir()
+    (images / "a.ppm").write_bytes(ppm())
+
+    def answer(handler):
+        (out / "a.ppm").hardlink_to(images / "a.ppm")
+        return 200, {}, handler.body[::-1]
+
+    _, said = run(server(answer).url, "box", images, "-o", out, status=1)
+    assert said.endswith(f"it is the same file as {images}/a.ppm, which is kept\n")
+    assert (out / "a.ppm").samefile(images / "a.ppm") and found(images) == {"a.ppm": ppm()}
+
+
+# The manifest -------------------------------------------------------------------------------------
+
+def test_what_is_no_manifest_is_left_alone(server, tree, tmp_path):
+    asked, out, precious = server(), tmp_path / "out", tmp_path / "precious"
+    manifest = out / MANIFEST
+    out.mkdir()
+
+    def refused(words):
+        _, said = run(asked.url, "box", tree, "-o", out, status=1)
+        assert said == f"convolve: {manifest}: {words}: move it away\n"
+
+    for text in (b"a diary\n", HEAD[:-1], HEAD[:-3] + b"2}\n", b'{"output": "a.ppm"}\n' * 3000):
+        manifest.write_bytes(text)
+        refused("it is not a manifest of this convolve")
+        assert manifest.read_bytes() == text
+    manifest.unlink()
+    os.mkfifo(manifest)
+    refused("it is not a manifest of this convolve")
+    manifest.unlink()
+    for target in (b"", HEAD, None):
+        if target is not None:
+            precious.write_bytes(target)
+        manifest.symlink_to(precious)
+        refused("a manifest is not written through a link")
+        assert target is None or precious.read_bytes() == target
+        manifest.unlink()
+        precious.unlink(missing_ok=True)
+    assert not asked.requests and found(out) == {}
+
+
+def test_one_image_has_no_manifest(server, image, tmp_path):
+    out = tmp_path / "out"
+    run(server().url, "box", image, "-o", f"{out}/")
+    assert os.listdir(out) == ["in.ppm"]
+
+
+def test_the_manifest_is_renewed(server, tree, tmp_path):
+    """When most of it is out of date; another process that works in the folder loses nothing."""
+    out, going = tmp_path / "out", threading.Event()
+    manifest = out / MANIFEST
+
+    def answer(handler):
+        if "slow=1" in handler.path:
+            going.wait(60)
+        return 200, {}, handler.body
+
+    asked = server(answer)
+    run(asked.url, "box", tree, "-o", out)
+    head, *lines = manifest.read_bytes().splitlines(True)
+    assert head == HEAD and len(lines) == 4
+    before, slow = manifest.stat(), tmp_path / "slow"
+    slow.mkdir()
+    for name in ("x.ppm", "y.ppm"):
+        (slow / name).write_bytes(ppm(7))
+    other = start(asked.url, "box", "--slow", "1", slow, "-o", out)
+    try:
+        poll(lambda: len(asked.requests) == 6, 30, "the other's requests")
+        with manifest.open("ab") as file:
+            file.write(b"".join(lines) * 1000)
+        run(asked.url, "box", tree, "-o", out)
+    finally:
+        going.set()
+        assert other.wait(30) == 0
+    after = manifest.read_bytes().splitlines(True)
+    assert after[0] == HEAD and sorted(after[1:5]) == sorted(lines) and len(after) == 7
+    assert {json.loads(line)["output"] for line in after[5:]} == {"x.ppm", "y.ppm"}
+    assert manifest.stat().st_ino != before.st_ino and len(asked.requests) == 6
+    assert manifest.stat().st_mode == before.st_mode
+    assert sorted(os.listdir(out)) == [MANIFEST, "a.ppm", "b.PPM", "sub", "x.ppm", "y.ppm"]
+
+
+# Disks --------------------------------------------------------------------------------------------
+
+@pytest.fixture(scope="session")
+def failing(tmp_path_factory):
+    library = tmp_path_factory.mktemp("preloaded") / "fail.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-D_GNU_SOURCE", "-o", library,
+                    os.path.join(os.path.dirname(__file__), "fail.c"), "-ldl"], check=True)
+    return library
+
+
+@pytest.mark.parametrize("call, why", [("fsync", "Input/output error"),
+                                       ("close", "Disk quota exceeded")])
+def test_what_the_disk_did_not_take_is_no_result(server, image, tmp_path, failing, call, why):
+    out = tmp_path / "out.ppm"
+    out.write_bytes(b"old")
+    done = subprocess.run([PROGRAM, "box", image, "-o", out], stdin=subprocess.DEVNULL,
+                          env={**environment(server().url), "LD_PRELOAD": str(failing),
+                               "FAIL": call, "ASAN_OPTIONS": "verify_asan_link_order=0"},
+                          capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (1, f"convolve: {out}: {why}\n")
+    assert sorted(found(tmp_path)) == ["in.ppm", "out.ppm"] and out.read_bytes() == b"old"
+
+
+def test_folders_are_synced(server, tree, tmp_path, failing):
+    done = subprocess.run([PROGRAM, "box", tree, "-o", tmp_path / "out", "-j", "1"],
+                          env={**environment(server().url), "LD_PRELOAD": str(failing),
+                               "FAIL_FOLDERS": "1", "ASAN_OPTIONS": "verify_asan_link_order=0"},
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and sorted(done.stderr.splitlines()) == [
+        f"convolve: {tmp_path}/out/{name}: Input/output error" for name in ("", "sub/", "sub/deep/")]
+    assert len(found(tmp_path / "out")) == 4
+
+
+def test_a_disk_without_space(server, tmp_path):
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    asked = server(lambda handler: (200, {}, b"x" * (1 << 20)))
+    (tmp_path / "in.ppm").write_bytes(ppm())
+    done = in_namespace(asked.url, f'mount -t tmpfs -o size=64k none {folder}; '
+                        f'"$@" || echo "status $?"; ls -A {folder}', "box", tmp_path / "in.ppm",
+                        "-o", folder / "out.ppm")
+    assert done.stdout == "status 1\n" and done.stderr == (
+        f"convolve: {tmp_path}/in.ppm: the result cannot be kept: No space left on device\n")
+    assert len(asked.requests) == 1, "it is not tried again"
+
+
+def test_a_file_that_may_not_be_so_large(server, image, tmp_path):
+    """By ulimit -f, whose signal would leave the hidden file."""
+    asked = server(lambda handler: (200, {}, b"x" * (1 << 20)))
+    client = start(asked.url, "box", image, "-o", tmp_path / "out.ppm",
+                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536)))
+    said = client.communicate(timeout=60)[1].decode()
+    assert (client.returncode, said) == (
+        1, f"convolve: {image}: the result cannot be kept: File too large\n")
+    assert os.listdir(tmp_path) == ["in.ppm"]
+
+
+def test_folders_that_cannot_be_made(server, tree, tmp_path):
+    asked, out = server(), tmp_path / "out"
+    _, said = run(asked.url, "box", tree / "a.ppm", "-o", tree / "b.PPM/x/y.ppm", status=1)
+    assert said == f"convolve: {tree}/b.PPM/x/y.ppm: Not a directory\n" and not asked.requests
+    out.mkdir()
+    (out / "sub").write_bytes(b"a file")
+    _, said = run(asked.url, "box", tree, "-o", out, status=1)
+    assert sorted(said.splitlines()) == [f"convolve: {out}/sub/a.ppm: Not a directory",
+                                         f"convolve: {out}/sub/deep/c d.ppm: Not a directory"]
+    assert sorted(found(out)) == ["a.ppm", "b.PPM", "sub"]
+    done = in_namespace(asked.url, f'mount -t tmpfs -o ro none {out}; exec "$@"', "box",
+                        tree / "a.ppm", "-o", out / "new/a.ppm")
+    assert (done.returncode, done.stderr) == (
+        1, f"convolve: {out}/new/a.ppm: Read-only file system\n")
+
+
+# Signals ------------------------------------------------------------------------------------------
+
+def test_signals_that_are_ignored_stay_so(server, image, tmp_path):
+    """As nohup wants it."""
+    going = threading.Event()
+    asked = server(lambda handler: going.wait(60) and (200, {}, handler.body))
+    client = start(asked.url, "box", image, "-o", tmp_path / "out.ppm",
+                   preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    poll(lambda: asked.requests, 30, "the request")
+    client.send_signal(signal.SIGHUP)
+    going.set()
+    assert client.wait(30) == 0, client.stderr.read()
+
+
+def test_an_interrupt_ends_the_loop_of_a_shell(server, image, tmp_path):
+    asked = server(lambda handler: threading.Event().wait(60))
+    script = 'for i in 1 2 3; do "$@"; done; echo after'
+    shell = subprocess.Popen(["bash", "-c", script, "bash", PROGRAM, "box", image, "-o",
+                              tmp_path / "out.ppm"], env=environment(asked.url), text=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0)
+    try:
+        poll(lambda: asked.requests, 30, "the request")
+        os.killpg(shell.pid, signal.SIGINT)
+        assert shell.communicate(timeout=30) == ("", "") and shell.returncode == -signal.SIGINT
+    finally:
+        if shell.poll() is None:
+            os.killpg(shell.pid, signal.SIGKILL)
+    assert len(asked.requests) == 1 and os.listdir(tmp_path) == ["in.ppm"]

@@ -1,0 +1,294 @@
+"""Whom the client believes, what it shows to whom, and how it deals with bad connections."""
+import contextlib
+import socket
+import subprocess
+import threading
+
+import pytest
+
+from client import PROGRAM, environment, found, in_namespace, ppm, run, start
+
+
+@contextlib.contextmanager
+def listening(serve):
+    """Calls serve(connection) for one connection after another; gives the URL and a list to which
+    connections are added as they come."""
+    came = []
+    with socket.create_server(("127.0.0.1", 0)) as listener, contextlib.ExitStack() as stack:
+        def accept():
+            with contextlib.suppress(OSError):
+                while True:
+                    came.append(stack.enter_context(listener.accept()[0]))
+                    serve(came[-1])
+
+        thread = threading.Thread(target=accept, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}", came
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join(30)
+
+
+def head_of(connection):
+    """Reads the head of a request, and what came with it of the body."""
+    got = b""
+    while b"\r\n\r\n" not in got:
+        more = connection.recv(65536)
+        assert more, got
+        got += more
+    return got.split(b"\r\n\r\n", 1)
+
+
+def body_of(connection, size, got=b""):
+    while len(got) < size:
+        more = connection.recv(1 << 20)
+        if not more:
+            break
+        got += more
+    return got
+
+
+def answer(body, *headers):
+    """A result as the service sends it."""
+    lines = ["HTTP/1.1 200 OK", "Content-Type: image/x-portable-pixmap", "X-Image: 40x30x3:u8",
+             *headers]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+# Tokens -------------------------------------------------------------------------------------------
+
+@pytest.fixture
+def token(tmp_path):
+    path = tmp_path / "token"
+    path.write_text("s3cret.token\n")
+    return path
+
+
+def test_token(server, image, tmp_path, token):
+    asked = server()
+    run(asked.url, "box", image, "-o", tmp_path / "out.ppm", "--token-file", token)
+    assert asked.requests[-1].headers["Authorization"] == "Bearer s3cret.token"
+    token.write_text("two words")
+    _, said = run(asked.url, "devices", "--token-file", token, status=2)
+    assert "a token is one word" in said and "two words" not in said
+
+
+@pytest.mark.parametrize("address", [
+    "http://192.0.2.1", "192.0.2.1:8700", "http://localhost.example", "http://127.0.0.1.example",
+    "http://127.0.0.1@192.0.2.1", "http://[2001:db8::1]:8700", "HTTP://192.0.2.1/localhost",
+    "http://notlocalhost"])
+def test_no_token_in_clear(token, address):
+    _, said = run(address, "devices", "--token-file", token, status=2)
+    assert "whoever is on the way could read the token" in said and said.count("\n") == 1
+
+
+def test_a_token_in_clear_where_that_is_well(server, tmp_path, token):
+    """At this host; and elsewhere by consent: 0.0.0.0 leads here, but is not among what is known."""
+    asked = server(lambda handler: (200, {}, b'{"devices": []}'))
+    port = asked.server_address[1]
+    for host in ("127.0.0.1", "localhost", "LOCALHOST", "a.localhost", "127.1"):
+        run(f"http://{host}:{port}", "devices", "--token-file", token)
+    run(f"127.0.0.1:{port}", "devices", "--token-file", token)
+    run(f"http://0.0.0.0:{port}", "devices", "--token-file", token, status=2)
+    assert len(asked.requests) == 6
+    run(f"http://0.0.0.0:{port}", "devices", "--token-file", token, "--insecure-token")
+    assert {r.headers["Authorization"] for r in asked.requests} == {"Bearer s3cret.token"}
+    run(f"unix:{tmp_path}/none", "devices", "--token-file", token, "--retries", 0, status=3)
+
+
+def test_redirections_are_not_followed(server, image, tmp_path, token):
+    elsewhere = server()
+    asked = server(lambda handler: (307, {"Location": f"{elsewhere.url}/v1"}, b""))
+    _, said = run(asked.url, "box", image, "-o", tmp_path / "out.ppm", "--token-file", token,
+                  status=1)
+    assert said == (f"convolve: {image}: the service is said to be at {elsewhere.url}/v1: give that "
+                    "if you trust it\n")
+    assert elsewhere.connections == 0 and found(tmp_path).keys() == {"in.ppm", "token"}
+
+
+@pytest.mark.parametrize("name", ["http_proxy", "ALL_PROXY"])
+def test_proxies_are_not_for_this_host(server, service, image, name):
+    proxy, asked = server(), server(lambda handler: (200, {}, b'{"devices": []}'))
+    for url in (asked.url, asked.url.replace("127.0.0.1", "localhost"), service.unix):
+        done = subprocess.run([PROGRAM, "devices", "--retries", "0"], capture_output=True,
+                              env={**environment(url), name: proxy.url}, timeout=60)
+        assert done.returncode == 0, done
+    assert proxy.connections == 0
+    done = subprocess.run([PROGRAM, "devices"], capture_output=True, timeout=60,
+                          env={**environment("http://192.0.2.1"), name: proxy.url})
+    assert proxy.requests[0].path == "http://192.0.2.1/v1/devices", done
+
+
+# Certificates -------------------------------------------------------------------------------------
+
+def make_certificate(folder, name):
+    """Paths of a certificate with its key, and of the certificate alone."""
+    both, public = folder / f"{name}-key.pem", folder / f"{name}.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                    "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
+                    f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout",
+                    both, "-out", public], check=True, capture_output=True)
+    with both.open("ab") as file:
+        file.write(public.read_bytes())
+    return both, public
+
+
+def test_certificates(server, image, tmp_path):
+    """Those given are trusted instead of the system's, which are the server's here."""
+    both, public = make_certificate(tmp_path, "theirs")
+    _, other = make_certificate(tmp_path, "other")
+    system = tmp_path / "system"
+    system.mkdir()
+    for name in ("theirs.pem", "ca-certificates.crt"):
+        (system / name).write_bytes(public.read_bytes())
+    subprocess.run(["openssl", "rehash", system], check=True)
+    asked, out = server(certificate=both), tmp_path / "out.ppm"
+
+    def with_system(*arguments):
+        return in_namespace(asked.url, f'mount --bind {system} /etc/ssl/certs; exec "$@"', "box",
+                            image, "-o", out, *arguments)
+
+    run(asked.url, "box", image, "-o", out, "--cacert", public)
+    assert out.read_bytes() == image.read_bytes()[::-1]
+    assert with_system().returncode == 0, "the system's certificates are there"
+    _, said = run(asked.url, "box", image, "-o", out, status=3)
+    assert "certificate" in said and len(asked.requests) == 2
+    done = with_system("--cacert", other)
+    assert done.returncode == 3 and "certificate" in done.stderr and len(asked.requests) == 2, done
+
+
+# What is no result --------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("headers, body, words", [
+    ({"Content-Type": "text/html; charset=utf-8", "X-Image": None}, b"<html>Welcome!",
+     "the answer is no result (its type is text/html; charset=utf-8): is there a convolved at "),
+    ({"Content-Type": "text/html"}, b"<html>", "is no result (its type is text/html)"),
+    ({"X-Image": None}, b"P6", "is no result (its type is image/x-portable-pixmap)"),
+    ({"Content-Type": None}, b"P6", "is no result (its type is not said)"),
+    ({}, b"", "the result is empty"),
+])
+def test_what_is_no_result(server, image, tmp_path, headers, body, words):
+    out = tmp_path / "out.ppm"
+    out.write_bytes(b"old")
+    asked = server(lambda handler: (200, headers, body))
+    _, said = run(asked.url, "box", image, "-o", out, status=1)
+    assert words in said and said.count("\n") == 1
+    assert out.read_bytes() == b"old" and len(asked.requests) == 1
+    assert found(tmp_path).keys() == {"in.ppm", "out.ppm"}
+
+
+def test_no_batch_for_another_service(server, tree, tmp_path):
+    asked = server(lambda handler: (200, {"Content-Type": "text/html"}, b"<html>"))
+    run(asked.url, "box", tree, "-o", tmp_path / "out", "-j", 1, status=1)
+    assert len(asked.requests) == 1 and found(tmp_path / "out") == {}
+
+
+def test_bare_pixels_are_a_result(service, image, tmp_path):
+    run(service.url, "box", "--format", "raw", image, "-o", tmp_path / "out")
+    assert (tmp_path / "out").stat().st_size == 40 * 30 * 3
+
+
+@pytest.mark.parametrize("sent", [
+    answer(b"half of it"),  # its end is that of the connection
+    answer(b"half of it", "Content-Length: 100"),
+    answer(b"a\r\nhalf of it\r\n", "Transfer-Encoding: chunked"),
+    answer(b"6\r\nhalf o", "Transfer-Encoding: chunked"),
+], ids=["unmarked", "length", "chunks", "chunk"])
+def test_a_result_that_is_cut_short(image, tmp_path, sent):
+    def serve(connection):
+        head, body = head_of(connection)
+        body_of(connection, len(ppm()), body)
+        connection.sendall(sent)
+        connection.shutdown(socket.SHUT_RDWR)
+
+    with listening(serve) as (url, _):
+        _, said = run(url, "box", image, "-o", tmp_path / "out.ppm", "--retries", 0, status=1)
+    assert "cut short" in said or "the connection broke off" in said
+    assert found(tmp_path).keys() == {"in.ppm"}
+
+
+def test_a_result_in_chunks(image, tmp_path):
+    def serve(connection):
+        head, body = head_of(connection)
+        body_of(connection, len(ppm()), body)
+        connection.sendall(answer(b"9\r\nall of it\r\n0\r\n\r\n", "Transfer-Encoding: chunked"))
+
+    with listening(serve) as (url, _):
+        run(url, "box", image, "-o", tmp_path / "out.ppm")
+    assert (tmp_path / "out.ppm").read_bytes() == b"all of it"
+
+
+# Silence ------------------------------------------------------------------------------------------
+
+def test_a_service_that_is_silent(tmp_path, image):
+    """It takes the request and says nothing; or takes nothing of it, or stops in the middle."""
+    (tmp_path / "large.ppm").write_bytes(bytes(40 << 20))
+
+    def says_half(connection):
+        head, body = head_of(connection)
+        body_of(connection, len(ppm()), body)
+        connection.sendall(answer(b"half of it", "Content-Length: 100"))
+
+    with contextlib.ExitStack() as stack:
+        clients = []
+        for serve, arguments in ((lambda connection: None, ("devices",)),
+                                 (lambda connection: None, ("box", tmp_path / "large.ppm", "-o-")),
+                                 (head_of, ("box", image, "-o-")),
+                                 (says_half, ("box", image, "-o-"))):
+            url, came = stack.enter_context(listening(serve))
+            client = stack.enter_context(start(url, *arguments, "--timeout", 1))
+            stack.callback(client.kill)
+            clients.append((client, url, came))
+        for client, url, came in clients:
+            written, said = client.communicate(timeout=60)
+            assert said.decode().startswith(
+                f"convolve: {url} has fallen silent, see --timeout: ") and said.count(b"\n") == 1
+            assert (client.returncode, written, len(came)) == (3, b"", 1)
+
+
+# Bodies -------------------------------------------------------------------------------------------
+
+def test_a_body_is_sent_again_from_its_start(tmp_path):
+    """By the library, over a new connection, since the one that was kept has gone meanwhile."""
+    images, bodies = tmp_path / "images", []
+    images.mkdir()
+    size = 900 << 10  # not so large that the service is asked first
+    for name in "ab":
+        (images / f"{name}.ppm").write_bytes(name.encode() * size)
+
+    def serve(connection):
+        for turn in range(2):
+            head, body = head_of(connection)
+            if turn and len(came) == 1:
+                body_of(connection, size, body)  # all: what breaks off a sending is an error
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+                connection.close()  # a reset
+                return
+            bodies.append(body_of(connection, size, body))
+            connection.sendall(answer(b"result", "Content-Length: 6"))
+            if len(bodies) == 2:
+                return
+
+    with listening(serve) as (url, came):
+        run(url, "box", images, "-o", tmp_path / "out", "-j", 1, "--retries", 0, "--timeout", 9)
+    assert bodies == [b"a" * size, b"b" * size] and len(came) == 2
+    assert found(tmp_path / "out") == {"a.ppm": b"result", "b.ppm": b"result"}
+
+
+def test_an_input_that_shrinks(tmp_path):
+    large = tmp_path / "large.ppm"
+    with large.open("wb") as file:
+        file.truncate(40 << 20)
+
+    def serve(connection):
+        head_of(connection)  # the body waits for leave to come
+        with large.open("r+b") as file:
+            file.truncate(1 << 20)
+        connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+        body_of(connection, 40 << 20)
+
+    with listening(serve) as (url, came):
+        _, said = run(url, "box", large, "-o", tmp_path / "out.ppm", status=1)
+    assert said == f"convolve: {large}: it became shorter while it was read\n" and len(came) == 1
+    assert found(tmp_path).keys() == {"large.ppm"}
