@@ -11,7 +11,10 @@
  * matrix_compensated: for matrices whose terms are so large, against the result's last place, that
  * float sums could be wrong by more than 1. Weights and sums are pairs of floats (Dekker,
  * "A floating-point technique for extending the available precision", 1971), products exact by fma.
- * One row a work-item. weights: pairs of leading part and remainder. */
+ * One row a work-item. weights: pairs of leading part and remainder.
+ * alpha: the last of 2 or 4 bands weighs the others. A product of colour and alpha that were rounded to
+ * one float would be off by as much as the largest weight makes of that, so the multiplication and the
+ * division are of pairs too, and done here. Where alpha comes to 0 or less colour is 0. */
 
 /* Rows of a block: conversions saved against products with 0. */
 #ifndef MATRIX_ROWS
@@ -109,44 +112,90 @@ FORCE_INLINE struct pair pair_add(struct pair sum, float high, float low, float1
 	return sum;
 }
 
+/* Adds weight * v * alpha, but weight * v to the alphas (lanes `is_alpha`) themselves. */
+FORCE_INLINE struct pair pair_add_weighted(struct pair sum, float high, float low, float16 v,
+                                           uint bands, int16 is_alpha)
+{
+#pragma OPENCL FP_CONTRACT OFF
+	const float16 factor = select(alpha_spread(v, bands), (float16)(1.0f), is_alpha);
+	const float16 product = v * factor;
+
+	sum = pair_add(sum, high, low, product);
+	sum.low = fma(fma(v, factor, -product), (float16)(high), sum.low);
+	return sum;
+}
+
+/* The low part made smaller than the high one's last place. */
+FORCE_INLINE struct pair pair_normal(struct pair sum)
+{
+#pragma OPENCL FP_CONTRACT OFF
+	const float16 high = sum.high + sum.low;
+	const float16 shift = high - sum.high;
+
+	sum.low = (sum.high - (high - shift)) + (sum.low - shift);
+	sum.high = high;
+	return sum;
+}
+
+/* Sums of colour * alpha divided by those of alpha, which stay. */
+FORCE_INLINE float16 pair_divide(struct pair sum, float offset, float offset_low, uint bands,
+                                 int16 is_alpha)
+{
+#pragma OPENCL FP_CONTRACT OFF
+	const struct pair s = pair_normal(sum);
+	const float16 high = alpha_spread(s.high, bands), low = alpha_spread(s.low, bands);
+	const float16 quotient = s.high / high;
+	const float16 rest = fma(-quotient, high, s.high) + (s.low - quotient * low);
+	const float16 colour = quotient + offset + (rest / high + offset_low);
+
+	return select(select((float16)(0.0f), colour, high > 0.0f), s.high, is_alpha);
+}
+
 FORCE_INLINE void matrix_compensated_block(REGION_ARGUMENTS, constant float *weights, uint rx,
                                            uint ry, float offset, float offset_low,
-                                           uint keep, uint width)
+                                           uint keep, uint alpha, uint width)
 {
 	const uint2 span = block_span(samples, blocks, get_global_id(0));
 	const uint y = get_global_id(1), taps = 2 * rx + 1;
 
 	for (uint x = span.x; x < span.y; x += VECTOR) {
 		const uint at = min(x, span.y - width);
-		struct pair sum = {offset, offset_low};
+		const int16 is_alpha = band_lanes(at, bands, 1u << (bands - 1));
+		struct pair sum = {alpha ? 0.0f : offset, alpha ? 0.0f : offset_low};
+		float16 result;
 
 		for (uint j = 0; j < 2 * ry + 1; j++) {
 			const source_row p = SOURCE_ROW((long)y + j - ry) + at - (long)(rx * bands);
 
 			for (uint i = 0; i < taps; i++) {
 				constant float *weight = weights + 2 * (j * taps + i);
+				const float16 v = pixel_load(p + i * bands, width);
 
-				sum = pair_add(sum, weight[0], weight[1],
-				               pixel_load(p + i * bands, width));
+				if (alpha)
+					sum = pair_add_weighted(sum, weight[0], weight[1], v, bands,
+					                        is_alpha);
+				else
+					sum = pair_add(sum, weight[0], weight[1], v);
 			}
 		}
-		pixel_store(matrix_finish(sum.high + sum.low, SOURCE_ROW(y) + at, at, bands,
-		                          keep, width),
+		result = alpha ? pair_divide(sum, offset, offset_low, bands, is_alpha)
+		               : sum.high + sum.low;
+		pixel_store(matrix_finish(result, SOURCE_ROW(y) + at, at, bands, keep, width),
 		            TARGET_ROW(y) + at, width);
 	}
 }
 
 kernel void matrix_compensated(REGION_ARGUMENTS, constant float *weights, uint rx, uint ry,
-                               float offset, float offset_low, uint keep)
+                               float offset, float offset_low, uint keep, uint alpha)
 {
 	if (get_global_id(0) >= blocks)
 		return;
 	if (samples >= VECTOR)
 		matrix_compensated_block(src, src_offset, src_pitch, dst, dst_offset, dst_pitch,
 		                         samples, rows, bands, blocks, weights, rx, ry, offset,
-		                         offset_low, keep, VECTOR);
+		                         offset_low, keep, alpha, VECTOR);
 	else
 		matrix_compensated_block(src, src_offset, src_pitch, dst, dst_offset, dst_pitch,
 		                         samples, rows, bands, blocks, weights, rx, ry, offset,
-		                         offset_low, keep, samples);
+		                         offset_low, keep, alpha, samples);
 }

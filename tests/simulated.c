@@ -38,9 +38,14 @@ bool device_send(struct device *d, struct task *task)
 	return true;
 }
 
-void device_distrust(unsigned device)
+void device_examine(unsigned device, const struct plan *plan, uint64_t kernels)
 {
-	(void)device;
+	(void)device, (void)plan, (void)kernels;
+}
+
+void device_distrust(unsigned device, const struct plan *plan, uint64_t kernels)
+{
+	(void)device, (void)plan, (void)kernels;
 }
 
 void devices_add_arena(unsigned arena)

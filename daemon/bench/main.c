@@ -12,6 +12,7 @@
 #include "bench/measure.h"
 #include "bench/picture.h"
 #include "common/log.h"
+#include "common/signals.h"
 #include "common/wire.h"
 
 /* The standard set. The matrices are no products of two. */
@@ -253,7 +254,7 @@ static enum error run_device(const struct bench_options *options, const struct m
 	enum error e = device_open(&s.device, m->platform, m->device);
 
 	if (!e)
-		e = programs_new(&s.programs, &s.device, options->kernel_dir, options->cache_dir,
+		e = programs_new(&s.programs, &s.device, options->kernel_dir, options->cache_dir, 0,
 		                 -1);
 	if (!e)
 		e = run_cases(&s, right);
@@ -296,6 +297,7 @@ int main(int argc, char **argv)
 	enum error e = ERR_OK;
 
 	bench_options_parse(&options, argc, argv);
+	signals_reset();
 	log_init("convolved-bench", LOG_LEVEL_WARNING, LOG_FORMAT_AUTO);
 	write_matrix(matrix5, sizeof matrix5, 5);
 	write_matrix(matrix15, sizeof matrix15, 15);

@@ -165,26 +165,26 @@ static void pad_rows(const struct cutter *c, uint8_t *slot, int64_t top, int64_t
 		memcpy(slot + (uint64_t)(y - top) * pitch, outside_row(c, y, slot, top), pitch);
 }
 
-/* Makes tile i complete in its slot, which is free. */
-static enum error fill_tile(struct cutter *c, uint32_t i)
+/* Makes a strip complete in its slot, which is free. */
+static enum error fill_strip(struct cutter *c, uint32_t strip)
 {
-	uint8_t *slot = tiles_in_row(c->tiles, i, 0);
+	uint8_t *slot = tiles_in_row(c->tiles, strip, 0);
 	size_t pitch = c->tiling->in_pitch;
 	struct tile tile;
 	int64_t top, end;
 	uint32_t first, last; /* rows of the tile that are inside the image: first to last - 1 */
 	enum error e;
 
-	tiling_tile(c->tiling, i, 0, 0, &tile);
+	tiling_tile(c->tiling, strip * c->tiling->columns, 0, 0, &tile);
 	top = (int64_t)tile.y0 - c->tiling->halo_y;
 	end = (int64_t)tile.y0 + tile.height + c->tiling->halo_y;
 	first = top > 0 ? (uint32_t)top : 0;
 	last = end < c->height ? (uint32_t)end : c->height;
-	if (i > 0 && c->next > first) {
+	if (strip > 0 && c->next > first) {
 		uint32_t above = first - (tile.y0 - c->tiling->rows) + c->tiling->halo_y;
 
-		memcpy(slot + (uint64_t)(first - top) * pitch, tiles_in_row(c->tiles, i - 1, above),
-		       (c->next - first) * pitch);
+		memcpy(slot + (uint64_t)(first - top) * pitch,
+		       tiles_in_row(c->tiles, strip - 1, above), (c->next - first) * pitch);
 		first = c->next;
 	}
 	e = read_rows(c, c->source->decoder, first, last - first,
@@ -200,12 +200,15 @@ static enum error fill_tile(struct cutter *c, uint32_t i)
 
 static enum error cut_tiles(struct cutter *c)
 {
-	for (uint32_t i = 0; i < c->tiling->count && tiles_await_slot(c->tiles, i); i++) {
-		enum error e = fill_tile(c, i);
+	const struct tiling *t = c->tiling;
+
+	for (uint32_t strip = 0; strip < t->strips && tiles_await_slot(c->tiles, strip); strip++) {
+		enum error e = fill_strip(c, strip);
 
 		if (e)
 			return e;
-		e = tiles_send(c->tiles, i);
+		for (uint32_t i = 0; !e && i < t->columns; i++)
+			e = tiles_send(c->tiles, strip * t->columns + i);
 		if (e)
 			return problem_set(c->problem, e,
 			                   "a tile cannot be passed on to be filtered");

@@ -1,7 +1,7 @@
 /* Decoding with libvips: the first stage of a job. All of it runs in the job's decoding thread.
  *
  * The hard part is memory. Most files can be decoded row by row, and then nothing here is larger
- * than a few rows; what cannot (see decode_open()'s `buffered`) has a limit of its own, and both
+ * than a few rows; what cannot (see buffered_size()) has a limit of its own, and both
  * limits are checked on the header alone. The body is mapped, not read, so that it can be decoded
  * twice and several decoders do not share a file offset. */
 #include "codec/decode.h"
@@ -14,6 +14,7 @@
 
 #include <vips/vips.h>
 
+#include "codec/bounds.h"
 #include "codec/complaint.h"
 #include "codec/sniff.h"
 
@@ -59,27 +60,78 @@ static enum error check_raw(const struct message_job *job, struct problem *probl
 	                             (unsigned long long)size, (unsigned long long)job->body_size);
 }
 
-static enum error check_pixels(const struct message_job *job, const struct decoded *decoded,
+static bool has_number(VipsImage *vips, const char *name)
+{
+	int number;
+
+	return vips_image_get_typeof(vips, name) && !vips_image_get_int(vips, name, &number) &&
+	       number;
+}
+
+/* Orientations 1 and 2 keep the order of the rows. */
+static bool turns_rows(VipsImage *vips)
+{
+	return vips_image_get_orientation(vips) > 2;
+}
+
+/* Whether the format's decoder hands out rows as it reads on. */
+static bool streams(const struct decoder *d)
+{
+	return d->format != FORMAT_WEBP && d->format != FORMAT_GIF &&
+	       !has_number(d->vips, "jpeg-multiscan") && !has_number(d->vips, "interlaced");
+}
+
+static bool halves_chroma(VipsImage *vips)
+{
+	const char *subsampling;
+
+	return vips_image_get_typeof(vips, "jpeg-chroma-subsample") &&
+	       !vips_image_get_string(vips, "jpeg-chroma-subsample", &subsampling) &&
+	       !strcmp(subsampling, "4:2:0");
+}
+
+/* What a decoder that holds the whole image needs for it, in bytes a pixel: of its own, as
+ * measured, and for the image once it is decoded, and again once it is turned. */
+static uint64_t buffered_size(const struct decoder *d, const struct image *image)
+{
+	static const uint64_t own[FORMATS] = {[FORMAT_WEBP] = 6, [FORMAT_GIF] = 4};
+	uint64_t pixels = (uint64_t)image->width * image->height, size = own[d->format];
+	size_t kept = image_pixel_size(image);
+
+	if (has_number(d->vips, "jpeg-multiscan")) /* coefficients of 16 bits */
+		size += halves_chroma(d->vips) ? 3 : 2 * (uint64_t)image->bands;
+	else if (d->format != FORMAT_JPEG && !streams(d))
+		size += kept;
+	if (turns_rows(d->vips))
+		size += kept;
+	return pixels * size;
+}
+
+static enum error check_buffered(const struct decoder *d, const struct message_job *job,
+                                 const struct image *image, struct problem *problem)
+{
+	uint64_t size = buffered_size(d, image) * (job->has_target ? 2 : 1);
+
+	if (size <= job->buffered_size_max)
+		return ERR_OK;
+	return problem_set(problem, ERR_TOO_MANY_PIXELS,
+	                   "the image is %ux%u and cannot be decoded row by row, which takes %llu "
+	                   "bytes of memory%s; the limit is %llu",
+	                   image->width, image->height, (unsigned long long)size,
+	                   job->has_target ? ", as for target it is decoded twice" : "",
+	                   (unsigned long long)job->buffered_size_max);
+}
+
+static enum error check_pixels(const struct message_job *job, const struct image *image,
                                struct problem *problem)
 {
-	const struct image *image = &decoded->whole;
 	uint64_t pixels = (uint64_t)image->width * image->height;
-	uint64_t buffered_limit = job->buffered_pixels_max / (job->has_target ? 2 : 1);
-	uint64_t limit = job->pixels_max;
-	const char *kind = "";
 
-	if (decoded->buffered && buffered_limit < limit) {
-		limit = buffered_limit;
-		kind = job->has_target
-		           ? " for a file that cannot be decoded row by row and, for target, "
-		             "is decoded twice"
-		           : " for a file that cannot be decoded row by row";
-	}
-	if (pixels > limit)
+	if (pixels > job->pixels_max)
 		return problem_set(problem, ERR_TOO_MANY_PIXELS,
-		                   "the image is %ux%u, %llu pixels; the limit%s is %llu",
-		                   image->width, image->height, (unsigned long long)pixels, kind,
-		                   (unsigned long long)limit);
+		                   "the image is %ux%u, %llu pixels; the limit is %llu",
+		                   image->width, image->height, (unsigned long long)pixels,
+		                   (unsigned long long)job->pixels_max);
 	if (image->width > IMAGE_SIDE_MAX || image->height > IMAGE_SIDE_MAX)
 		return problem_set(problem, ERR_TOO_MANY_PIXELS,
 		                   "the image is %ux%u; the longest side allowed is %d",
@@ -98,7 +150,7 @@ static enum error map_body(struct decoder *d, const struct message_job *job,
 	if (!job->body_size)
 		return problem_set(problem, ERR_EMPTY_BODY,
 		                   "the body is empty; send an image in it");
-	map = mmap(NULL, job->body_size, PROT_READ, MAP_SHARED, d->body, 0);
+	map = mmap(NULL, job->body_size, PROT_READ, MAP_PRIVATE, d->body, 0);
 	if (map == MAP_FAILED)
 		return problem_set(problem, ERR_MEMORY, "no memory to read the body");
 	d->map = map;
@@ -207,26 +259,6 @@ static void describe(const VipsImage *vips, struct decoded *decoded)
 	decoded->cmyk = vips->Type == VIPS_INTERPRETATION_CMYK && vips->Bands == 4;
 }
 
-static bool has_number(VipsImage *vips, const char *name)
-{
-	int number;
-
-	return vips_image_get_typeof(vips, name) && !vips_image_get_int(vips, name, &number) &&
-	       number;
-}
-
-/* Orientations 1 and 2 keep the order of the rows. */
-static bool turns_rows(VipsImage *vips)
-{
-	return vips_image_get_orientation(vips) > 2;
-}
-
-static bool must_buffer(const struct decoder *d)
-{
-	return d->format == FORMAT_WEBP || d->format == FORMAT_GIF || turns_rows(d->vips) ||
-	       has_number(d->vips, "jpeg-multiscan") || has_number(d->vips, "interlaced");
-}
-
 /* Puts a step of libvips's in place of the image that it reads from. */
 static enum error replace(struct decoder *d, int failed, VipsImage *const *out,
                           struct problem *problem)
@@ -286,15 +318,18 @@ static enum error open_file(struct decoder *d, struct decoded *decoded,
 		e = recognise(d, problem);
 	decoded->format = d->format;
 	if (!e)
+		e = bounds_check(d->format, d->map, d->map_size, problem);
+	if (!e)
 		e = load(d, VIPS_ACCESS_SEQUENTIAL, problem);
 	if (e)
 		return e;
-	decoded->buffered = must_buffer(d);
 	decoded->any_order = turns_rows(d->vips) || vips_image_get_typeof(d->vips, "pfm-scale");
 	describe(d->vips, decoded);
-	e = check_pixels(job, decoded, problem);
+	e = check_pixels(job, &decoded->whole, problem);
 	if (!e)
 		e = check_kind(d->vips, problem);
+	if (!e && (turns_rows(d->vips) || !streams(d)))
+		e = check_buffered(d, job, &decoded->whole, problem);
 	if (!e)
 		e = check_text(d, &decoded->whole, problem);
 	if (!e)
@@ -316,7 +351,7 @@ static enum error open_raw(struct decoded *decoded, const struct message_job *jo
 	decoded->format = FORMAT_RAW;
 	decoded->whole = job->raw_image;
 	decoded->any_order = true;
-	return e ? e : check_pixels(job, decoded, problem);
+	return e ? e : check_pixels(job, &decoded->whole, problem);
 }
 
 /* Narrows the image to the job's ROI. */

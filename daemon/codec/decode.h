@@ -20,7 +20,6 @@ struct decoded {
 	struct image image; /* what rows are read of: the job's ROI, or all of it */
 	bool cmyk;          /* four bands that are inks */
 	bool any_order;     /* rows can be read in any order, again and again */
-	bool buffered;      /* the decoder holds the whole image in memory */
 };
 
 /* Reads the header of the body and checks all that the header can tell, the ROI too, before any

@@ -42,8 +42,9 @@ struct job {
 	uint64_t start_ns, decode_ns; /* of the process's processor time */
 };
 
-/* Images from here on leave the heap large enough that it is worth being handed back. */
-static const uint64_t TRIM_PIXELS = 16000000;
+/* Images from here on leave the heap large enough that it is worth being handed back, and are long
+ * enough in work that the front may want another worker for them, or another time. */
+static const uint64_t LARGE_PIXELS = 16000000;
 
 static uint64_t clock_ns(clockid_t clock)
 {
@@ -58,6 +59,7 @@ static enum error send_image(const struct job *job)
 	struct message message = {.type = MSG_IMAGE};
 
 	message.image.job = job->message.job;
+	message.image.whole = job->decoded.whole;
 	message.image.image = job->decoded.image;
 	message.image.answer = job->answer.result;
 	message.image.input_format = job->decoded.format;
@@ -119,21 +121,29 @@ static void *encode_thread(void *data)
 
 	if (e)
 		tiles_stop(&job->tiles, e, &problem);
-	else if (!tiles_stopped(
-	             &job->tiles)) /* what no row has pushed out is still to be verified */
+	else if (!tiles_stopped(&job->tiles)) /* nobody is to wait for what no row has pushed out */
 		tiles_free_above(&job->tiles, job->tiles.tiling.height);
 	vips_thread_shutdown();
 	return NULL;
 }
 
-/* Until the first rows are there the whole process decodes, in whichever threads; from then on only
- * this one. */
+static bool is_large(const struct decoded *decoded)
+{
+	return (uint64_t)decoded->whole.width * decoded->whole.height >= LARGE_PIXELS;
+}
+
+/* A large image is decoded only when the front has agreed to that, by its answer's file. Until the
+ * first rows are there the whole process decodes, in whichever threads; from then on only this one.
+ */
 static enum error decode(struct job *job, struct problem *problem)
 {
 	struct cut_source source = {job->decoder, &job->decoded, &job->message, job->body};
 	uint64_t begun_ns, thread_ns;
-	enum error e = decode_begin(job->decoder, problem);
+	enum error e;
 
+	if (is_large(&job->decoded) && await_answer_file(job) < 0)
+		return ERR_OK;
+	e = decode_begin(job->decoder, problem);
 	begun_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - job->start_ns;
 	thread_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	if (!e)
@@ -284,7 +294,7 @@ void job_finish(struct job **job, struct message_job_done *done)
 	other_ns = done->decode_ns + done->verify_ns + done->reference_ns;
 	done->encode_ns = busy_ns > other_ns ? busy_ns - other_ns : 0;
 	describe_answer(j, done);
-	if ((uint64_t)j->decoded.whole.width * j->decoded.whole.height >= TRIM_PIXELS)
+	if (is_large(&j->decoded))
 		malloc_trim(0);
 	job_free(job);
 }

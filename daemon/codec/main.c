@@ -32,8 +32,7 @@
 
 struct options {
 	enum log_level log_level;
-	enum log_format log_format;
-	uint64_t memory;
+	struct sandbox_limits limits;
 };
 
 struct worker {
@@ -46,11 +45,11 @@ static const char help[] =
     "Usage: convolved-codec [OPTION]...\n"
     "Decodes and encodes images for convolved, which starts it.\n"
     "\n"
-    "  --log-level NAME   error, warning, notice, info (the default) or debug\n"
-    "  --log-format NAME  auto (the default), plain or json\n"
-    "  --memory BYTES     bound on the memory of its own (default 2147483648)\n"
-    "  --help             print this and exit\n"
-    "  --version          print the version and exit\n";
+    "  --log-level NAME  error, warning, notice, info (the default) or debug\n"
+    "  --memory BYTES    bound on the memory of its own (default 2147483648)\n"
+    "  --file-size BYTES bound on the size of an answer (default 68719476736)\n"
+    "  --help            print this and exit\n"
+    "  --version         print the version and exit\n";
 
 static void usage_error(const char *what, const char *value)
 {
@@ -58,7 +57,7 @@ static void usage_error(const char *what, const char *value)
 	exit(2);
 }
 
-static uint64_t parse_memory(const char *text)
+static uint64_t parse_bytes(const char *text, const char *expected)
 {
 	char *end;
 	unsigned long long bytes;
@@ -66,23 +65,21 @@ static uint64_t parse_memory(const char *text)
 	errno = 0;
 	bytes = strtoull(text, &end, 10);
 	if (errno || *end || text[strspn(text, "0123456789")] || bytes < (64 << 20))
-		usage_error("--memory takes a number of bytes, at least 67108864", text);
+		usage_error(expected, text);
 	return bytes;
 }
 
 static void parse_options(struct options *options, int argc, char **argv)
 {
 	static const struct option known[] = {
-	    {"log-level", required_argument, NULL, 'l'},
-	    {"log-format", required_argument, NULL, 'f'},
-	    {"memory", required_argument, NULL, 'm'},
-	    {"help", no_argument, NULL, 'h'},
-	    {"version", no_argument, NULL, 'V'},
-	    {NULL, 0, NULL, 0},
+	    {"log-level", required_argument, NULL, 'l'}, {"memory", required_argument, NULL, 'm'},
+	    {"file-size", required_argument, NULL, 's'}, {"help", no_argument, NULL, 'h'},
+	    {"version", no_argument, NULL, 'V'},         {NULL, 0, NULL, 0},
 	};
-	int c, level, format;
+	int c, level;
 
-	*options = (struct options){.log_level = LOG_LEVEL_INFO, .memory = UINT64_C(2) << 30};
+	*options = (struct options){.log_level = LOG_LEVEL_INFO,
+	                            .limits = {UINT64_C(2) << 30, UINT64_C(64) << 30}};
 	while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
 		switch (c) {
 		case 'l':
@@ -91,14 +88,13 @@ static void parse_options(struct options *options, int argc, char **argv)
 				usage_error("no such log level", optarg);
 			options->log_level = (enum log_level)level;
 			break;
-		case 'f':
-			format = log_format_parse(optarg);
-			if (format < 0)
-				usage_error("no such log format", optarg);
-			options->log_format = (enum log_format)format;
-			break;
 		case 'm':
-			options->memory = parse_memory(optarg);
+			options->limits.memory = parse_bytes(
+			    optarg, "--memory takes a number of bytes, at least 67108864");
+			break;
+		case 's':
+			options->limits.file = parse_bytes(
+			    optarg, "--file-size takes a number of bytes, at least 67108864");
 			break;
 		case 'h':
 			fputs(help, stdout);
@@ -177,7 +173,7 @@ static enum error start(struct worker *worker, const struct options *options)
 	if (worker->place.finished < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
 		return ERR_INTERNAL;
 	e = start_vips();
-	if (!e && sandbox_enter(options->memory)) {
+	if (!e && sandbox_enter(&options->limits)) {
 		log_error("the sandbox cannot be entered: %s", strerror(errno));
 		e = ERR_INTERNAL;
 	}
@@ -316,7 +312,7 @@ int main(int argc, char **argv)
 	int status;
 
 	parse_options(&options, argc, argv);
-	log_init("convolved-codec", options.log_level, options.log_format);
+	log_init("convolved-codec", options.log_level, LOG_FORMAT_AUTO);
 	status = start(&worker, &options) ? 1 : serve(&worker);
 	/* Threads of a job may still run: nothing of theirs is waited for or freed. */
 	if (worker.job)

@@ -1,29 +1,36 @@
-/* The sandbox: limits, and a seccomp filter.
+/* The sandbox: limits, Landlock where the kernel has it, and a seccomp filter.
  *
  * The hard part is what happens on a forbidden call. It fails with EACCES and does not kill: GLib,
  * malloc and the codecs try to open files of configuration, and live without. clone3 fails with
  * ENOSYS, whereupon the C library falls back to clone, whose flags a filter can see: threads, but
- * no processes. */
+ * no processes.
+ *
+ * A filter sees numbers, not what pointers point to. So a call that takes a path is forbidden,
+ * though the C library needs one, and calls that act on other processes or through a descriptor are
+ * allowed with this process's and the socket's number alone. */
 #include "codec/sandbox.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
 #include <sched.h>
+#include <signal.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <seccomp.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZER 1
-#endif
-#endif
-#ifndef SANITIZER
-#define SANITIZER 0
-#endif
+#include "common/landlock.h"
+#include "common/log.h"
+#include "common/sanitizer.h"
+#include "common/wire.h"
+
+enum { DESCRIPTORS_MAX = 64, THREADS_MAX = 8192 };
 
 static const int allowed[] = {
     SCMP_SYS(read),
@@ -32,7 +39,6 @@ static const int allowed[] = {
     SCMP_SYS(pwrite64),
     SCMP_SYS(lseek),
     SCMP_SYS(fstat),
-    SCMP_SYS(newfstatat),
     SCMP_SYS(futex),
     SCMP_SYS(munmap),
     SCMP_SYS(madvise),
@@ -43,45 +49,72 @@ static const int allowed[] = {
     SCMP_SYS(rt_sigprocmask),
     SCMP_SYS(rt_sigreturn),
     SCMP_SYS(rt_sigaction),
+    SCMP_SYS(restart_syscall),
     SCMP_SYS(exit),
     SCMP_SYS(exit_group),
     SCMP_SYS(getrandom),
     SCMP_SYS(sched_yield),
-    SCMP_SYS(sched_getaffinity),
-    SCMP_SYS(prctl),
     SCMP_SYS(clock_nanosleep),
     SCMP_SYS(clock_gettime),
     SCMP_SYS(close),
     SCMP_SYS(dup),
-    SCMP_SYS(fcntl),
-    SCMP_SYS(ftruncate),
     SCMP_SYS(sysinfo),
     SCMP_SYS(gettid),
     SCMP_SYS(getpid),
-    SCMP_SYS(tgkill),
-    SCMP_SYS(sendmsg),
-    SCMP_SYS(recvmsg),
-    SCMP_SYS(sendto),
-    SCMP_SYS(recvfrom),
     SCMP_SYS(poll),
     SCMP_SYS(ppoll),
-    SCMP_SYS(epoll_wait),
 };
+
+/* Calls of which an argument must have a value. */
+static const struct {
+	int call;
+	unsigned argument;
+	uint64_t mask, value;
+} restricted[] = {
+    {SCMP_SYS(mmap), 2, PROT_EXEC, 0},
+    {SCMP_SYS(mprotect), 2, PROT_EXEC, 0},
+    {SCMP_SYS(sendmsg), 0, UINT32_MAX, WORKER_SOCKET},
+    {SCMP_SYS(recvmsg), 0, UINT32_MAX, WORKER_SOCKET},
+    {SCMP_SYS(prctl), 0, UINT32_MAX, PR_SET_NAME},
+    {SCMP_SYS(sched_getaffinity), 0, UINT32_MAX, 0},
+    /* Flags of an open file are shared with the process that passed it. */
+    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_GETFL},
+    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_GETFD},
+    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_SETFD},
+    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_DUPFD_CLOEXEC},
+    /* What pthread_create() asks for, and nothing else: no process, no namespace. */
+    {SCMP_SYS(clone), 0, UINT64_MAX,
+     CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SYSVSEM | CLONE_SIGHAND | CLONE_THREAD |
+         CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID},
+};
+
+/* The C library's ask for a path, the empty one, which a filter cannot tell from another. Those of
+ * the program take their place for its libraries, too. */
+int fstat(int fd, struct stat *status)
+{
+	return (int)syscall(SYS_fstat, fd, status);
+}
+
+int fstat64(int fd, struct stat64 *status)
+{
+	return (int)syscall(SYS_fstat, fd, status);
+}
 
 static int add_rules(scmp_filter_ctx filter)
 {
-	const unsigned thread = CLONE_VM | CLONE_THREAD;
 	int failed = 0;
 
 	for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
 		failed |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0);
-	failed |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
-	                           SCMP_A0(SCMP_CMP_MASKED_EQ, thread, thread));
+	for (size_t i = 0; i < sizeof restricted / sizeof *restricted; i++)
+		failed |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, restricted[i].call, 1,
+		                           SCMP_CMP(restricted[i].argument, SCMP_CMP_MASKED_EQ,
+		                                    restricted[i].mask, restricted[i].value));
+	/* abort(), and no other process. */
+	failed |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 2,
+	                           SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid(), 0),
+	                           SCMP_A2(SCMP_CMP_EQ, SIGABRT, 0));
 	failed |= seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
-	failed |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
-	                           SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
-	failed |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
-	                           SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
 	return failed;
 }
 
@@ -100,19 +133,46 @@ static enum error enter_filter(void)
 	return failed ? ERR_INTERNAL : ERR_OK;
 }
 
+/* Lowers a limit; one that is lower already stays. */
 static int limit(int resource, uint64_t value)
 {
-	const struct rlimit both = {value, value};
+	struct rlimit both;
 
+	if (getrlimit((__rlimit_resource_t)resource, &both))
+		return -1;
+	if (both.rlim_max > value)
+		both.rlim_max = value;
+	if (both.rlim_cur > both.rlim_max)
+		both.rlim_cur = both.rlim_max;
 	return setrlimit((__rlimit_resource_t)resource, &both);
 }
 
-enum error sandbox_enter(uint64_t memory)
+static int drop_capabilities(void)
 {
-	if (limit(RLIMIT_CORE, 0) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct held[_LINUX_CAPABILITY_U32S_3];
+	static const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3];
+
+	/* A service manager has dropped them, and perhaps forbidden capset(). */
+	if (syscall(SYS_capget, &header, held))
+		return -1;
+	return memcmp(held, none, sizeof none) ? (int)syscall(SYS_capset, &header, none) : 0;
+}
+
+enum error sandbox_enter(const struct sandbox_limits *limits)
+{
+	int abi;
+
+	signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit fails */
+	if (limit(RLIMIT_CORE, 0) || limit(RLIMIT_FSIZE, limits->file) ||
+	    limit(RLIMIT_NOFILE, DESCRIPTORS_MAX) || limit(RLIMIT_NPROC, THREADS_MAX) ||
+	    drop_capabilities() || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return ERR_INTERNAL;
 	/* Sanitizers reserve terabytes, and read their own /proc. */
 	if (SANITIZER)
 		return ERR_OK;
-	return limit(RLIMIT_DATA, memory) ? ERR_INTERNAL : enter_filter();
+	if (limit(RLIMIT_DATA, limits->memory) || landlock_enter(NULL, 0, &abi) || enter_filter())
+		return ERR_INTERNAL;
+	log_debug("in a sandbox: limits, seccomp, %s%d", abi ? "Landlock " : "no Landlock: ", abi);
+	return ERR_OK;
 }

@@ -6,10 +6,17 @@
 
 #include "common/error.h"
 
-/* Takes from the process, for good: memory of its own beyond this many bytes (arenas and bodies are
- * shared memory and do not count), core dumps, new privileges, and every system call that decoding
- * and encoding do not need. All files but those that are passed in must be open. Returns
- * ERR_INTERNAL, with errno set, if the kernel refuses. */
-enum error sandbox_enter(uint64_t memory) MUST_CHECK;
+/* Bytes. */
+struct sandbox_limits {
+	uint64_t memory; /* of its own: arenas and bodies are shared memory and do not count */
+	uint64_t file;   /* largest that it may write */
+};
+
+/* Takes from the process, for good: what is beyond the limits, core dumps, capabilities, new
+ * privileges, all files but those that are open or passed to it, and every system call that
+ * decoding and encoding do not need: what is left acts on no other process, but by messages through
+ * WORKER_SOCKET. No thread may have been started. Returns ERR_INTERNAL, with errno set, if the
+ * kernel refuses. */
+enum error sandbox_enter(const struct sandbox_limits *limits) MUST_CHECK;
 
 #endif

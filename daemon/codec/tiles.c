@@ -64,12 +64,13 @@ bool tiles_stopped(struct tiles *tiles)
 	return stopped;
 }
 
-bool tiles_await_slot(struct tiles *tiles, uint32_t i)
+bool tiles_await_slot(struct tiles *tiles, uint32_t strip)
 {
 	bool stopped;
 
 	pthread_mutex_lock(&tiles->lock);
-	while (!tiles->stopped && i >= tiles->freed + tiles->tiling.slots)
+	while (!tiles->stopped &&
+	       strip >= tiles->freed / tiles->tiling.columns + tiles->tiling.slots)
 		pthread_cond_wait(&tiles->change, &tiles->lock);
 	stopped = tiles->stopped;
 	pthread_mutex_unlock(&tiles->lock);
@@ -78,7 +79,7 @@ bool tiles_await_slot(struct tiles *tiles, uint32_t i)
 
 static uint64_t slot_bit(const struct tiles *tiles, uint32_t i)
 {
-	return UINT64_C(1) << i % tiles->tiling.slots;
+	return UINT64_C(1) << i % (tiles->tiling.slots * tiles->tiling.columns);
 }
 
 /* The lock is held. */
@@ -93,9 +94,10 @@ static void note_filtered(struct tiles *tiles, uint32_t i)
 	pthread_cond_broadcast(&tiles->change);
 }
 
-static void take_filtered(struct tiles *tiles, uint32_t i)
+static void take_filtered(struct tiles *tiles, uint32_t i, bool others)
 {
 	pthread_mutex_lock(&tiles->lock);
+	tiles->others |= others;
 	note_filtered(tiles, i);
 	pthread_mutex_unlock(&tiles->lock);
 }
@@ -122,7 +124,7 @@ static enum error filter_here(struct tiles *tiles, struct tile *tile)
 
 	tiles->reference_ns += thread_ns() - begun;
 	if (!e)
-		take_filtered(tiles, tile->index);
+		take_filtered(tiles, tile->index, false);
 	return e;
 }
 
@@ -159,33 +161,74 @@ void tiles_done(struct tiles *tiles, const struct message_tile_done *done)
 	struct problem problem;
 
 	if (done->error == ERR_OK) {
-		take_filtered(tiles, done->index);
+		take_filtered(tiles, done->index, done->others);
 		return;
 	}
 	describe_failure(tiles, done, &problem);
 	tiles_stop(tiles, done->error, &problem);
 }
 
-bool tiles_await(struct tiles *tiles, uint32_t i)
+/* The lock is held. */
+static void wait_filtered(struct tiles *tiles, uint32_t i)
 {
+	while (!tiles->stopped && !(i < tiles->cut && tiles->filtered & slot_bit(tiles, i)))
+		pthread_cond_wait(&tiles->change, &tiles->lock);
+}
+
+/* Other tiles may come back meanwhile, but only one that is run again says anything of others. */
+static bool run_again(void *context, const struct message *verified, bool *others)
+{
+	struct tiles *tiles = context;
+	uint32_t i = verified->verified.index;
 	bool stopped;
 
 	pthread_mutex_lock(&tiles->lock);
-	while (!tiles->stopped && !(i < tiles->cut && tiles->filtered & slot_bit(tiles, i)))
-		pthread_cond_wait(&tiles->change, &tiles->lock);
+	tiles->filtered &= ~slot_bit(tiles, i);
+	tiles->others = false;
+	pthread_mutex_unlock(&tiles->lock);
+	if (wire_send(tiles->socket, verified, NULL))
+		return false;
+	pthread_mutex_lock(&tiles->lock);
+	wait_filtered(tiles, i);
 	stopped = tiles->stopped;
+	*others = tiles->others;
 	pthread_mutex_unlock(&tiles->lock);
 	return !stopped;
 }
 
-/* Only the encoding side changes `freed`, and so may read it without the lock. */
+/* Only the encoding side changes `freed` and `verified`, and so may read them without the lock. */
+static bool await_tile(struct tiles *tiles, uint32_t i)
+{
+	static const struct verify_owner owner = {context_stopped, run_again};
+	bool stopped;
+
+	pthread_mutex_lock(&tiles->lock);
+	wait_filtered(tiles, i);
+	stopped = tiles->stopped;
+	pthread_mutex_unlock(&tiles->lock);
+	if (stopped || i < tiles->verified)
+		return !stopped;
+	tiles->verified = i + 1;
+	verify_tile(&tiles->verify, &tiles->tiling, i, &owner, tiles);
+	return !tiles_stopped(tiles);
+}
+
+bool tiles_await(struct tiles *tiles, uint32_t strip)
+{
+	const uint32_t columns = tiles->tiling.columns;
+	bool there = true;
+
+	for (uint32_t i = strip * columns; there && i < (strip + 1) * columns; i++)
+		there = await_tile(tiles, i);
+	return there;
+}
+
 void tiles_free_above(struct tiles *tiles, uint32_t row)
 {
 	const struct tiling *t = &tiles->tiling;
-	uint32_t whole = row >= t->height ? t->count : row / t->rows;
+	uint32_t whole = row >= t->height ? t->count : row / t->rows * t->columns;
 
 	while (tiles->freed < whole) {
-		verify_tile(&tiles->verify, t, tiles->freed, context_stopped, tiles);
 		pthread_mutex_lock(&tiles->lock);
 		tiles->filtered &= ~slot_bit(tiles, tiles->freed++);
 		pthread_cond_broadcast(&tiles->change);
@@ -193,11 +236,11 @@ void tiles_free_above(struct tiles *tiles, uint32_t row)
 	}
 }
 
-uint8_t *tiles_in_row(const struct tiles *tiles, uint32_t i, uint32_t row)
+uint8_t *tiles_in_row(const struct tiles *tiles, uint32_t strip, uint32_t row)
 {
 	const struct tiling *t = &tiles->tiling;
 
-	return (uint8_t *)tiles->arena->in + i % t->slots * t->in_slot + t->start +
+	return (uint8_t *)tiles->arena->in + strip % t->slots * t->in_slot + t->start +
 	       (uint64_t)row * t->in_pitch;
 }
 

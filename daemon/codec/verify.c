@@ -1,8 +1,14 @@
-/* Comparing tiles with the reference. Runs in the thread that encodes, when it is done with a tile
- * and before its slot is given back: only until then are the tile's input and output there. */
+/* Comparing tiles with the reference. Runs in the thread that encodes, before it reads the first
+ * row of a tile: so what is found wrong can still be put right.
+ *
+ * A mismatch may be the device's fault, or nobody's: an image can be such that sums of float32
+ * overflow, or differ by next to nothing. A tile that comes out the same, bit for bit, whenever it
+ * is run is what its device makes of it; whether that is right the front finds out by pixels of its
+ * own (front/proof.c). One that does not is wrong, and the reference's result takes its place; also
+ * where the request asked for verification, which promises right pixels. */
 #include "codec/verify.h"
 
-#include <math.h>
+#include <string.h>
 #include <sys/random.h>
 #include <time.h>
 
@@ -27,60 +33,127 @@ static uint32_t random_below(struct verify *v, uint32_t n)
 	return (uint32_t)((v->random >> 32) * n >> 32);
 }
 
-/* What a piece is compared for. */
-struct comparison {
-	const struct tile *tile;
-	struct difference *difference;
-};
-
-static void compare(void *user, const struct reference *piece, uint8_t *out)
-{
-	const struct comparison *c = user;
-
-	difference_add(c->difference, piece, out, c->tile->out_pitch);
-}
-
 static uint32_t least(uint32_t a, uint32_t b)
 {
 	return a < b ? a : b;
 }
 
-/* The largest window that the budget allows, somewhere in the tile; none if not even a pixel is. */
-static enum error compare_window(struct verify *v, const struct piece_source *source,
-                                 struct comparison *comparison)
-{
-	const struct tile *tile = source->tile;
-	struct window window = {tile->x0, tile->y0, 0, 0};
+/* A tile that is being verified. */
+struct subject {
+	struct verify *verify;
+	const struct piece_source *source;
+	struct window window; /* that is compared; of width 0: all of the tile */
+	const struct verify_owner *owner;
+	void *context;
+	struct difference difference; /* of the run that is there */
+	uint64_t first;               /* digest of the first run's result */
+	bool same;                    /* all runs gave the same */
+};
 
-	for (uint32_t side = WINDOW_MAX; side; side /= 2) {
-		window.width = least(side, tile->width);
-		window.height = least(side, tile->height);
-		if (reference_cost(v->chain, &source->tiling->image, window.width, window.height) >
-		    (double)v->job->verify_taps)
-			continue;
-		window.x0 += random_below(v, tile->width - window.width + 1);
-		window.y0 += random_below(v, tile->height - window.height + 1);
-		return piece_compute(source, &window, compare, comparison);
-	}
-	return ERR_OK;
+static void compare(void *user, const struct reference *piece, uint8_t *out)
+{
+	struct subject *s = user;
+
+	difference_add(&s->difference, piece, out, s->source->tile->out_pitch);
 }
 
-static enum error send(const struct verify *v, uint32_t index, const struct difference *d)
+/* FNV-1a over words, of what the tile's rows hold. */
+static uint64_t digest(const struct piece_source *source)
 {
-	struct message message = {.type = MSG_VERIFIED};
+	const struct tile *tile = source->tile;
+	size_t row = tile->width * image_pixel_size(&source->tiling->image);
+	const uint8_t *at = (const uint8_t *)source->arena->out + tile->out;
+	uint64_t sum = UINT64_C(0xcbf29ce484222325);
 
-	message.verified = (struct message_verified){.job = v->job->job,
-	                                             .index = index,
-	                                             .band = d->band,
-	                                             .x = d->x,
-	                                             .y = d->y,
-	                                             .got = d->got,
-	                                             .wanted = d->wanted,
-	                                             .slack = d->slack,
-	                                             .samples = d->samples,
-	                                             .mismatches = d->mismatches,
-	                                             .largest = d->largest};
-	return wire_send(v->socket, &message, NULL);
+	for (uint32_t y = 0; y < tile->height; y++, at += tile->out_pitch)
+		for (size_t i = 0; i < row; i += sizeof sum) {
+			uint64_t word = 0;
+
+			memcpy(&word, at + i, row - i < sizeof word ? row - i : sizeof word);
+			sum = (sum ^ word) * UINT64_C(0x100000001b3);
+			sum ^= sum >> 32;
+		}
+	return sum;
+}
+
+/* The largest window that the budget allows, somewhere in the tile. False if not even a pixel is.
+ */
+static bool choose_window(struct verify *v, const struct piece_source *source, struct window *w)
+{
+	const struct tile *tile = source->tile;
+
+	for (uint32_t side = WINDOW_MAX; side; side /= 2) {
+		w->width = least(side, tile->width);
+		w->height = least(side, tile->height);
+		if (reference_cost(v->chain, &source->tiling->image, w->width, w->height) >
+		    (double)v->job->verify_taps)
+			continue;
+		w->x0 = tile->x0 + random_below(v, tile->width - w->width + 1);
+		w->y0 = tile->y0 + random_below(v, tile->height - w->height + 1);
+		return true;
+	}
+	return false;
+}
+
+static enum error compare_run(struct subject *s)
+{
+	s->difference = (struct difference){0};
+	if (s->window.width)
+		return piece_compute(s->source, &s->window, compare, s);
+	return pieces_compute(s->source, s->owner->stopped, s->context, compare, s);
+}
+
+static void describe_run(const struct subject *s, uint32_t run, struct message *message)
+{
+	const struct difference *d = &s->difference;
+
+	*message = (struct message){.type = MSG_VERIFIED};
+	message->verified = (struct message_verified){.job = s->verify->job->job,
+	                                              .index = s->source->tile->index,
+	                                              .run = run,
+	                                              .same = s->same,
+	                                              .band = d->band,
+	                                              .x = d->x,
+	                                              .y = d->y,
+	                                              .got = d->got,
+	                                              .wanted = d->wanted,
+	                                              .slack = d->slack,
+	                                              .samples = d->samples,
+	                                              .mismatches = d->mismatches,
+	                                              .largest = d->largest};
+}
+
+/* Puts the reference's result in the place of the device's, unless that is what float32 comes to.
+ */
+static enum error replace(struct subject *s)
+{
+	if (s->same && s->window.width)
+		return ERR_OK;
+	return pieces_compute(s->source, s->owner->stopped, s->context, piece_write,
+	                      (void *)s->source->tile);
+}
+
+/* Compares, and has the tile run again: by the same device, then by another. */
+static enum error verify_runs(struct subject *s)
+{
+	bool others = true;
+	struct message message;
+	enum error e = compare_run(s);
+
+	s->same = true;
+	s->first = s->difference.mismatches ? digest(s->source) : 0;
+	for (uint32_t run = 0; !e && s->difference.samples; run++) {
+		describe_run(s, run, &message);
+		if (!s->difference.mismatches || !others)
+			return wire_send(s->verify->socket, &message, NULL) ? ERR_IO
+			       : s->difference.mismatches                   ? replace(s)
+			                                                    : ERR_OK;
+		if (!s->owner->again(s->context, &message, &others))
+			return ERR_OK;
+		s->same &= digest(s->source) == s->first;
+		e = compare_run(s);
+	}
+	return e;
 }
 
 static bool is_chosen(struct verify *v)
@@ -98,27 +171,22 @@ static uint64_t thread_ns(void)
 }
 
 void verify_tile(struct verify *v, const struct tiling *tiling, uint32_t index,
-                 bool (*stopped)(void *context), void *context)
+                 const struct verify_owner *owner, void *context)
 {
-	struct difference difference = {0};
 	uint64_t begun = thread_ns();
 	struct tile tile;
 	struct piece_source source = {v->chain, v->arena, tiling, &tile};
-	struct comparison comparison = {&tile, &difference};
+	struct subject s = {.verify = v, .source = &source, .owner = owner, .context = context};
 	enum error e;
 
 	if (v->chain->variant == VARIANT_REFERENCE || (!v->job->verify && !is_chosen(v)))
 		return;
 	tiling_tile(tiling, index, v->job->job, v->job->arena, &tile);
-	if (v->job->verify)
-		e = pieces_compute(&source, stopped, context, compare, &comparison);
-	else
-		e = compare_window(v, &source, &comparison);
+	if (!v->job->verify && !choose_window(v, &source, &s.window))
+		return;
+	e = verify_runs(&s);
 	if (e)
 		log_warning("job %llu: tile %u cannot be verified: %s",
 		            (unsigned long long)v->job->job, index, error_title(e));
-	if (difference.samples && send(v, index, &difference))
-		log_warning("job %llu: the verification of tile %u cannot be sent",
-		            (unsigned long long)v->job->job, index);
 	v->busy_ns += thread_ns() - begun;
 }

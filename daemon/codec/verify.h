@@ -11,6 +11,16 @@
 #include "common/tile.h"
 #include "common/wire.h"
 
+/* What verification wants of its caller, who knows the slots. */
+struct verify_owner {
+	/* Asked now and then; once it is true the rest is left out. */
+	bool (*stopped)(void *context);
+	/* Sends MSG_VERIFIED, upon which the front has the tile run again into its slot, and waits
+	 * until it is back: *others is then set if another device could run it as well. False if
+	 * the job was stopped. */
+	bool (*again)(void *context, const struct message *verified, bool *others);
+};
+
 struct verify {
 	const struct message_job *job;
 	const struct chain *chain;
@@ -25,10 +35,10 @@ void verify_init(struct verify *verify, const struct message_job *job, const str
                  const struct arena *arena, int socket);
 
 /* Compares a tile that a device has filtered, if it is to be (of VARIANT_REFERENCE none is), and
- * sends MSG_VERIFIED. `stopped` is
- * asked now and then; once it is true the rest is left out. Its failures are logged and have no
- * other effect. */
+ * sends MSG_VERIFIED. What is not as it should be runs again; what then differs from run to run, or
+ * was to be verified whole and stays as it is, the reference computes into the slot. Failures are
+ * logged and have no other effect. */
 void verify_tile(struct verify *verify, const struct tiling *tiling, uint32_t index,
-                 bool (*stopped)(void *context), void *context);
+                 const struct verify_owner *owner, void *context);
 
 #endif

@@ -1,14 +1,12 @@
-/* The bilateral filter, in double precision. Its slack needs a second pass over the window: what is
- * off in a sample also changes the weights, and by how much that matters depends on the mean. */
+/* The bilateral filter, in double precision. After another filter its slack needs a second pass
+ * over the window: what is off in a sample also changes the weights, and by how much that matters
+ * depends on the mean. Where alpha weights them too, nothing is demanded then. */
 #include "common/bilateral.h"
 
 #include <math.h>
 
-/* Sums of weights below this may be 0 in float32. */
-static const double FLOAT_SMALLEST = 1e-30;
-/* Kernels leave out weights below 2^-100 (and a little above, where they round). That matters only
- * where the weights' sum is small. */
-static const double LEAST_WEIGHT = 0x1.1p-100, SMALL_SUM = 1e-20;
+/* Kernels leave out weights below 2^-100. That matters only where the weights' sum is small. */
+static const double SMALL_SUM = 1e-20;
 
 /* One pixel of the bilateral filter: sums over its window. */
 struct bilateral {
@@ -18,10 +16,9 @@ struct bilateral {
 	uint32_t colours;
 	bool weighed;
 	size_t centre;
-	double weights, colour_weights;   /* sums of w; of w times alpha */
-	double sum[BANDS_MAX];            /* of w times alpha times colour */
-	double least, least_colour;       /* that the sums of weights may be */
-	double off[BANDS_MAX], alpha_off; /* see doubt_pixel() */
+	double weights, colour_weights; /* sums of w; of w times alpha */
+	double sum[BANDS_MAX];          /* of w times alpha times colour */
+	double least, off[BANDS_MAX];   /* see doubt_pixel() */
 };
 
 /* e² of two pixels, and by how much it may be off. */
@@ -40,10 +37,15 @@ static double distance(const struct bilateral *b, size_t at, double *off)
 	return e2;
 }
 
+static double weight(const struct bilateral *b, size_t at, double d2, double *off)
+{
+	return exp(b->op->space * d2 + b->op->range * distance(b, at, off));
+}
+
 static void add_pixel(struct bilateral *b, size_t at, double d2)
 {
 	double off, alpha = b->weighed ? b->in->value[at + b->colours] : 1;
-	double w = exp(b->op->space * d2 + b->op->range * distance(b, at, &off));
+	double w = weight(b, at, d2, &off);
 
 	b->weights += w;
 	b->colour_weights += w * alpha;
@@ -51,25 +53,17 @@ static void add_pixel(struct bilateral *b, size_t at, double d2)
 		b->sum[k] += w * alpha * b->in->value[at + k];
 }
 
-/* How far the quotients may be off: with weights u, of which each may be off by v, and samples c by
- * s, a mean r = sum(u c) / sum(u) is off by at most sum((u + v) s + v |c - r|) / sum(u - v). */
+/* How far the means may be off: weights w, each of which may be larger or smaller by a factor f,
+ * and samples c that are off by s make a mean r off by at most sum(w f s + w (f - 1) |c - r|) over
+ * sum(w / f). */
 static void doubt_pixel(struct bilateral *b, size_t at, double d2, const double *mean)
 {
-	double off, a = b->weighed ? b->in->value[at + b->colours] : 1;
-	double sa = b->weighed ? b->in->slack[at + b->colours] : 0;
-	double w = exp(b->op->space * d2 + b->op->range * distance(b, at, &off));
-	double more = fmin(w * exp(-b->op->range * off), exp(b->op->space * d2));
-	double less = w * exp(b->op->range * off), v = more * (fabs(a) + sa) - w * fabs(a);
+	double off, w = weight(b, at, d2, &off), factor = exp(-b->op->range * off);
 
-	if (w < LEAST_WEIGHT)
-		less = 0;
-	v = fmax(v, w * fabs(a) - less * (fabs(a) - sa));
-	b->least += less;
-	b->least_colour += w * a - v;
+	b->least += w / factor;
 	for (uint32_t k = 0; k < b->colours; k++)
-		b->off[k] += (w * fabs(a) + v) * b->in->slack[at + k] +
-		             v * fabs(b->in->value[at + k] - mean[k]);
-	b->alpha_off += more * sa + (more - less) * fabs(a - mean[b->colours]);
+		b->off[k] += w * factor * b->in->slack[at + k] +
+		             w * (factor - 1) * fabs(b->in->value[at + k] - mean[k]);
 }
 
 static void each_in_window(struct bilateral *b, int x, int y, const double *mean)
@@ -89,14 +83,14 @@ static void each_in_window(struct bilateral *b, int x, int y, const double *mean
 }
 
 /* Around transparent pixels there may be none but tiny weights, whose exponents are large and so
- * not exact in float32, or which float32 cannot hold at all. */
-static double colour_slack(const struct bilateral *b, double off)
+ * not exact in float32, or which kernels leave out. */
+static double weighed_slack(const struct bilateral *b)
 {
-	double exponent = b->weighed ? fmax(0, log(b->full / b->least_colour)) : 0;
-
-	if (b->least_colour > FLOAT_SMALLEST * b->full)
-		return off / b->least_colour + exponent * FLOAT_NOISE * b->full;
-	return b->least_colour < 0 || b->colour_weights > 0 ? SLACK_UNLIMITED : 0;
+	if (!b->in->exact)
+		return SLACK_UNLIMITED;
+	if (b->colour_weights > SMALL_SUM * b->full)
+		return fmax(0, log(b->full / b->colour_weights)) * FLOAT_NOISE * b->full;
+	return b->colour_weights != 0 ? SLACK_UNLIMITED : 0;
 }
 
 static void bilateral_pixel(struct bilateral b, int x, int y, double *value, double *slack)
@@ -107,21 +101,12 @@ static void bilateral_pixel(struct bilateral b, int x, int y, double *value, dou
 		value[k] = b.colour_weights <= 0 ? 0 : b.sum[k] / b.colour_weights; /* or NaN */
 	if (b.weighed)
 		value[b.colours] = b.colour_weights / b.weights;
-	if (!b.in->exact || (b.weighed && b.colour_weights < SMALL_SUM * b.full)) {
-		double mean[BANDS_MAX + 1] = {0};
-
-		for (uint32_t k = 0; k < b.colours; k++)
-			mean[k] = value[k];
-		mean[b.colours] = b.weighed ? value[b.colours] : 1;
-		each_in_window(&b, x, y, mean);
-	} else {
-		b.least = b.weights;
-		b.least_colour = b.colour_weights;
-	}
+	else if (!b.in->exact)
+		each_in_window(&b, x, y, value);
 	for (uint32_t k = 0; k < b.colours; k++)
-		slack[k] = colour_slack(&b, b.off[k]);
+		slack[k] = b.weighed ? weighed_slack(&b) : b.in->exact ? 0 : b.off[k] / b.least;
 	if (b.weighed)
-		slack[b.colours] = b.alpha_off / b.least;
+		slack[b.colours] = b.in->exact ? 0 : SLACK_UNLIMITED;
 }
 
 void canvas_bilateral(const struct operation *op, const struct scale *scale, bool weighed,

@@ -12,9 +12,17 @@ size_t chain_size(const struct chain *chain)
 	       chain->coefficients_used * sizeof *chain->coefficient;
 }
 
+struct chain *chain_trim(struct chain *chain)
+{
+	struct chain *trimmed = realloc(chain, chain_size(chain));
+
+	/* cppcheck-suppress memleak; realloc() that fails leaves what there was */
+	return trimmed ? trimmed : chain;
+}
+
 void chain_init(struct chain *chain)
 {
-	memset(chain, 0, sizeof *chain);
+	memset(chain, 0, offsetof(struct chain, coefficient));
 	chain->border = BORDER_REPLICATE;
 }
 
@@ -423,6 +431,24 @@ double chain_cost(const struct chain *chain)
 	for (uint32_t i = 0; i < chain->count; i++)
 		cost += call_cost(&chain->call[i]);
 	return cost;
+}
+
+double chain_work(const struct chain *chain, uint32_t width, uint32_t height)
+{
+	double across = width, down = height, work = 0;
+
+	for (uint32_t i = chain->count; i-- > 0;) {
+		const struct filter_call *call = &chain->call[i];
+		bool all_read = filter_lattice(call).stride; /* and each pixel only once */
+		double cost = call_cost(call), made = across * down;
+		uint32_t x, y;
+
+		filter_radius(call, &x, &y);
+		across += 2.0 * x;
+		down += 2.0 * y;
+		work += cost * (all_read ? across * down : made);
+	}
+	return work;
 }
 
 enum error chain_border_pixel(const struct chain *chain, const struct image *image,

@@ -32,7 +32,11 @@ struct chain {
 /* Bytes of the chain up to its last coefficient; what follows need not travel. */
 size_t chain_size(const struct chain *chain);
 
-/* Empties the chain: no filter, border replicate. */
+/* Gives back what a chain from malloc() has beyond these, nearly all where there is no matrix. It
+ * is complete then: nothing may be added, nor the struct be copied. Returns where it is now. */
+struct chain *chain_trim(struct chain *chain);
+
+/* Empties the chain: no filter, border replicate. Coefficients are as they were. */
 void chain_init(struct chain *chain);
 
 /* Appends a filter, its parameters at their defaults. ERR_UNKNOWN_FILTER names the nearest;
@@ -77,8 +81,12 @@ bool chain_valid(const struct chain *chain);
 /* The halo: sums of the filters' radii. */
 void chain_halo(const struct chain *chain, uint32_t *halo_x, uint32_t *halo_y);
 
-/* Multiply-adds a sample that the chain costs, to predict its time. */
+/* Multiply-adds a sample that the chain costs, to predict its time, not counting halos. */
 double chain_cost(const struct chain *chain);
+
+/* Multiply-adds for each band of a result of this size. Each filter makes the result larger by what
+ * the filters after it reach, so of a small result with large windows most is halo. */
+double chain_work(const struct chain *chain, uint32_t width, uint32_t height);
 
 /* The constant outside the image for each band of an image. ERR_BAD_PARAMETER if the number of
  * values does not fit its bands or one is out of its type's range. */

@@ -1,9 +1,10 @@
-/* Log lines: each is formatted whole and leaves in one write, so lines of several processes that
- * share standard error do not mix. */
+/* Log lines: each is formatted whole and leaves in one write, so lines of several threads or
+ * processes that share standard error do not mix. */
 #include "log.h"
 
 #include <ctype.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,8 +47,17 @@ struct line {
 static const char *program_name = "convolved";
 static enum log_level threshold = LOG_LEVEL_INFO;
 static enum log_format form;
-static bool to_journal;
+static bool to_journal, to_front;
 static log_journal *journal_entry;
+static atomic_uint lost; /* lines that the pipe to the front did not take, since it was last told */
+
+static void write_line(const char *line, size_t length)
+{
+	if (write(STDERR_FILENO, line, length) < 0)
+		return; /* nowhere left to say it */
+}
+
+static log_output *output = write_line;
 
 /* True if standard error is the stream that the journal gave us, and not redirected since. */
 static bool stderr_is_journal(void)
@@ -65,12 +75,18 @@ void log_init(const char *program, enum log_level level, enum log_format format)
 	program_name = program;
 	threshold = level;
 	form = format;
-	to_journal = format == LOG_FORMAT_AUTO && stderr_is_journal();
+	to_front = format == LOG_FORMAT_AUTO && getenv(LOG_RELAY);
+	to_journal = format == LOG_FORMAT_AUTO && !to_front && stderr_is_journal();
 }
 
 void log_set_journal(log_journal *journal)
 {
 	journal_entry = journal;
+}
+
+void log_set_output(log_output *o)
+{
+	output = o;
 }
 
 int log_level_parse(const char *name)
@@ -177,7 +193,13 @@ static void put_json_name(struct line *line, const char *name)
 	put(line, "\":");
 }
 
-static void put_object(struct line *line, enum log_level level, const char *text,
+/* Who says something. */
+struct speaker {
+	const char *program;
+	pid_t pid;
+};
+
+static void put_object(struct line *line, enum log_level level, struct speaker by, const char *text,
                        const struct log_fields *fields)
 {
 	struct timespec now;
@@ -189,7 +211,7 @@ static void put_object(struct line *line, enum log_level level, const char *text
 	clock_gettime(CLOCK_REALTIME, &now);
 	strftime(second, sizeof second, "%Y-%m-%dT%H:%M:%S", gmtime_r(&now.tv_sec, &date));
 	put(line, "{\"time\":\"%s.%06ldZ\",\"level\":\"%s\",\"program\":\"%s\",\"pid\":%d", second,
-	    now.tv_nsec / 1000, levels[level], program_name, (int)getpid());
+	    now.tv_nsec / 1000, levels[level], by.program, (int)by.pid);
 	put_json_name(line, "MESSAGE");
 	put_json(line, text);
 	while (log_field_next(fields, &i, &field)) {
@@ -210,9 +232,38 @@ static void flatten(char *text)
 			*text = '?';
 }
 
+/* To the front: at once or not at all, as the pipe does not block. */
+static void send_to_front(enum log_level level, const char *text)
+{
+	unsigned before = atomic_exchange(&lost, 0);
+	struct line line = {.length = 0};
+
+	if (before)
+		put(&line, "<%d,%u>%s", (int)level, before, text);
+	else
+		put(&line, "<%d>%s", (int)level, text);
+	line.text[line.length++] = '\n';
+	if (write(STDERR_FILENO, line.text, line.length) < 0)
+		atomic_fetch_add(&lost, before + 1);
+}
+
+static void send_line(enum log_level level, struct speaker by, const char *text,
+                      const struct log_fields *fields)
+{
+	struct line line = {.length = 0};
+
+	if (to_journal)
+		put(&line, "<%d>%s: %s", (int)level, by.program, text);
+	else if (form == LOG_FORMAT_JSON)
+		put_object(&line, level, by, text, fields);
+	else
+		put(&line, "%s: %s: %s", by.program, levels[level], text);
+	line.text[line.length++] = '\n';
+	output(line.text, line.length);
+}
+
 void log_event(enum log_level level, const struct log_fields *fields, const char *format, ...)
 {
-	struct line line;
 	char text[TEXT_SIZE];
 	va_list args;
 
@@ -222,18 +273,24 @@ void log_event(enum log_level level, const struct log_fields *fields, const char
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
 	flatten(text);
-	if (to_journal && journal_entry) {
+	if (to_front)
+		send_to_front(level, text);
+	else if (to_journal && journal_entry)
 		journal_entry(level, text, fields);
-		return;
-	}
-	line.length = 0;
-	if (to_journal)
-		put(&line, "<%d>%s: %s", (int)level, program_name, text);
-	else if (form == LOG_FORMAT_JSON)
-		put_object(&line, level, text, fields);
 	else
-		put(&line, "%s: %s: %s", program_name, levels[level], text);
-	line.text[line.length++] = '\n';
-	if (write(STDERR_FILENO, line.text, line.length) < 0)
-		return; /* nowhere left to say it */
+		send_line(level, (struct speaker){program_name, getpid()}, text, fields);
+}
+
+void log_relay(enum log_level level, const char *program, pid_t pid,
+               const struct log_fields *fields, const char *said)
+{
+	char text[TEXT_SIZE];
+	bool named = to_journal && journal_entry; /* else the line says by whom it is */
+
+	snprintf(text, sizeof text, "%s%s%s", named ? program : "", named ? ": " : "", said);
+	flatten(text);
+	if (named)
+		journal_entry(level, text, fields);
+	else
+		send_line(level, (struct speaker){program, pid}, text, fields);
 }

@@ -5,13 +5,16 @@
  *   json     one object a line: time, level, program, pid, message and the fields
  *   journal  standard error is the journal's (JOURNAL_STREAM, systemd.exec(5)): entries with
  *            fields, by whoever is set by log_set_journal(); without that, lines "<N>TEXT", whose
- *            level the journal takes off (sd-daemon(3)) */
+ *            level the journal takes off (sd-daemon(3))
+ *   relay    standard error is a pipe to the front, which writes the line in the form that it has
+ *            itself: "<N>TEXT", or "<N,M>TEXT" after M lines that the pipe did not take */
 #ifndef COMMON_LOG_H
 #define COMMON_LOG_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "error.h"
 
@@ -23,7 +26,8 @@ enum log_level {
 	LOG_LEVEL_DEBUG = 7,
 };
 
-/* AUTO: journal if standard error is the journal's, else plain. */
+/* AUTO: relay if the front says so in the environment; journal if standard error is the journal's;
+ * else plain. */
 enum log_format { LOG_FORMAT_AUTO, LOG_FORMAT_PLAIN, LOG_FORMAT_JSON };
 
 struct log_fields {
@@ -46,6 +50,9 @@ struct log_field {
 	uint64_t number;
 };
 
+/* Set in the environment of the front's workers. */
+#define LOG_RELAY "LOG_RELAY"
+
 /* Sets the program's name, the least urgent level that is written, and the form. The name is kept,
  * not copied. */
 void log_init(const char *program, enum log_level level, enum log_format format);
@@ -53,6 +60,10 @@ void log_init(const char *program, enum log_level level, enum log_format format)
 /* Who makes the journal's entries, if not lines are to do. */
 typedef void log_journal(enum log_level level, const char *text, const struct log_fields *fields);
 void log_set_journal(log_journal *journal);
+
+/* Who takes whole lines instead of standard error. */
+typedef void log_output(const char *line, size_t length);
+void log_set_output(log_output *output);
 
 /* The level of a name (error, warning, notice, info, debug), the form of one (auto, plain, json);
  * or -1. */
@@ -65,6 +76,10 @@ bool log_field_next(const struct log_fields *fields, size_t *i, struct log_field
 /* Writes an event; fields may be NULL. */
 void log_event(enum log_level level, const struct log_fields *fields, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* Writes what another process has said, whatever its level: that process has its own. */
+void log_relay(enum log_level level, const char *program, pid_t pid,
+               const struct log_fields *fields, const char *text);
 
 #define log_error(...)   log_event(LOG_LEVEL_ERROR, NULL, __VA_ARGS__)
 #define log_warning(...) log_event(LOG_LEVEL_WARNING, NULL, __VA_ARGS__)

@@ -10,6 +10,11 @@ static uint64_t align_up(uint64_t n, uint64_t alignment)
  * result. */
 enum { TILES_WANTED = 16, SAMPLES_WANTED = 1 << 18, HALO_SHARE = 2 };
 
+/* A strip of more than COLUMN_SHARE times samples_max is cut into columns. Their widths are
+ * multiples of COLUMN_STEP pixels, so that all tiles begin aligned, and none is narrower: no kernel
+ * needs so long a row (128 samples, which on a lattice are up to 8 pixels apart). */
+enum { COLUMN_SHARE = 4, COLUMN_STEP = 1024 };
+
 static uint64_t max_u64(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
@@ -69,16 +74,16 @@ static uint32_t largest_width(struct tiling t, uint64_t in_arena, uint64_t out_a
 	return fits;
 }
 
-/* Rows a tile: about a sixteenth of the image, so that its stages overlap; not less than is worth a
- * launch, nor so few that the halo is most of the work; within samples_max; then as many as fit
- * SLOTS_MIN times. */
+/* Rows a tile, at least 1: about a sixteenth of the image, so that its stages overlap; not less
+ * than is worth a launch, nor so few that the halo is most of the work; within samples_max; then as
+ * many as fit SLOTS_MIN times. A row may have more samples than any of these. */
 static uint32_t choose_rows(struct tiling *t, uint64_t in_arena, uint64_t out_arena,
                             uint64_t samples_max)
 {
 	uint64_t row = (uint64_t)t->width * t->image.bands;
 	uint64_t rows = max_u64(t->height / TILES_WANTED, SAMPLES_WANTED / row);
 
-	rows = align_up(min_u64(rows, samples_max / row), 8);
+	rows = align_up(max_u64(min_u64(rows, samples_max / row), 1), 8);
 	rows = max_u64(rows, (uint64_t)t->halo_y * 2 * HALO_SHARE);
 	rows = min_u64(rows, t->height);
 	for (; rows > 1; rows = rows > 8 ? (rows - 1) / 8 * 8 : rows - 1) {
@@ -87,6 +92,22 @@ static uint32_t choose_rows(struct tiling *t, uint64_t in_arena, uint64_t out_ar
 			break;
 	}
 	return (uint32_t)rows;
+}
+
+/* Cuts strips with much halo above and below into columns, of which again no more than a part may
+ * be halo. */
+static void set_columns(struct tiling *t, uint64_t samples_max)
+{
+	uint64_t across = t->width + 2 * (uint64_t)t->halo_x;
+	uint64_t strip = across * (t->rows + 2 * (uint64_t)t->halo_y) * t->image.bands;
+	uint64_t wanted = strip / max_u64(samples_max, SAMPLES_WANTED) / COLUMN_SHARE;
+	uint64_t width;
+
+	wanted = max_u64(min_u64(wanted, SLOTS_MAX / SLOTS_MIN), 1);
+	width = max_u64(t->width / wanted, (uint64_t)t->halo_x * 2 * HALO_SHARE);
+	t->column_width = (uint32_t)min_u64(align_up(max_u64(width, 1), COLUMN_STEP), t->width);
+	t->columns = t->width / t->column_width;
+	t->count = t->strips * t->columns;
 }
 
 enum error tiling_init(struct tiling *t, const struct chain *chain, const struct image *image,
@@ -113,27 +134,31 @@ enum error tiling_init(struct tiling *t, const struct chain *chain, const struct
 		    "pixels (%u x %s) the largest width is %u",
 		    t->width, 2 * t->halo_y + 1, image->bands, pixel_type_name(image->type),
 		    largest_width(*t, in_arena, out_arena));
-	t->count = (t->height + t->rows - 1) / t->rows;
-	t->slots =
-	    (uint32_t)min_u64(min_u64(slots_that_fit(t, in_arena, out_arena), SLOTS_MAX), t->count);
+	t->strips = (t->height + t->rows - 1) / t->rows;
+	set_columns(t, samples_max);
+	t->slots = (uint32_t)min_u64(
+	    min_u64(slots_that_fit(t, in_arena, out_arena), SLOTS_MAX / t->columns), t->strips);
 	return ERR_OK;
 }
 
 void tiling_tile(const struct tiling *t, uint32_t i, uint64_t job, uint32_t arena,
                  struct tile *tile)
 {
-	uint32_t slot = i % t->slots, first = i * t->rows;
+	uint32_t strip = i / t->columns, slot = strip % t->slots, first = strip * t->rows;
+	uint32_t x = i % t->columns * t->column_width;
+	uint64_t before = x * image_pixel_size(&t->image);
 
 	*tile = (struct tile){
 	    .job = job,
 	    .index = i,
 	    .arena = arena,
-	    .x0 = t->x0,
+	    .x0 = t->x0 + x,
 	    .y0 = t->y0 + first,
-	    .width = t->width,
+	    .width = (i + 1) % t->columns ? t->column_width : t->width - x,
 	    .height = t->height - first < t->rows ? t->height - first : t->rows,
-	    .in = slot * t->in_slot + t->start + (uint64_t)t->halo_y * t->in_pitch + t->margin,
-	    .out = slot * t->out_slot,
+	    .in = slot * t->in_slot + t->start + (uint64_t)t->halo_y * t->in_pitch + t->margin +
+	          before,
+	    .out = slot * t->out_slot + before,
 	    .in_pitch = t->in_pitch,
 	    .out_pitch = t->out_pitch,
 	};

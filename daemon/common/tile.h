@@ -1,5 +1,7 @@
-/* The tile: a full-width strip of rows with the halo its filters need, self-contained in one slot
- * of shared memory; and how an image is cut into tiles.
+/* The tile: a strip of rows with the halo its filters need, self-contained in one slot of shared
+ * memory; and how an image is cut into tiles. Where windows are so tall that a strip is much work
+ * for a device, the columns of a strip are several tiles that lie side by side in its slot and
+ * share their halos.
  *
  * A slot is an area of the codec worker's input arena together with one of its output arena. In the
  * input area lie the rows y0 - halo_y to y0 + height + halo_y, in_pitch bytes apart, each with
@@ -26,7 +28,7 @@ enum {
 
 struct tile {
 	uint64_t job;    /* the front's number of the job */
-	uint32_t index;  /* of the tile in the image, from 0, top to bottom */
+	uint32_t index;  /* of the tile in the image, from 0, left to right, top to bottom */
 	uint32_t arena;  /* number of the arena, as MSG_ARENA gave it */
 	uint32_t x0, y0; /* place of its result's first pixel in the filtered image, in pixels */
 	uint32_t width, height; /* of the result, in pixels */
@@ -35,14 +37,18 @@ struct tile {
 	uint32_t in_pitch, out_pitch; /* bytes from row to row */
 };
 
-/* How one job's image is cut. Tile i is target rows [i * rows, …) and lives in slot i % slots. */
+/* How one job's image is cut. Strip i is target rows [i * rows, …) and lives in slot i % slots; its
+ * tiles are i * columns to i * columns + columns - 1. At most SLOTS_MAX tiles have slots. */
 struct tiling {
 	struct image image;
 	uint32_t halo_x, halo_y;
 	uint32_t x0, y0; /* first pixel of the result in the image: the halo with crop, else 0 */
 	uint32_t width, height; /* of the whole result */
-	uint32_t rows;          /* of the result in each tile but the last */
-	uint32_t count;         /* of tiles */
+	uint32_t rows;          /* of the result in each strip but the last */
+	uint32_t strips;
+	uint32_t columns;      /* tiles of a strip */
+	uint32_t column_width; /* pixels of each but the last, which has the rest too */
+	uint32_t count;        /* of tiles */
 	uint32_t slots;
 	uint32_t margin; /* bytes of halo at either side of a row; rows begin with one */
 	uint32_t start;  /* bytes from a slot's start to its first row: pixels x0 are aligned */

@@ -23,6 +23,11 @@ union control {
 	struct cmsghdr align;
 };
 
+unsigned message_fds(enum message_type type)
+{
+	return (unsigned)messages[type].fds;
+}
+
 const char *message_name(enum message_type type)
 {
 	return type < MESSAGES ? messages[type].name : "unknown";
@@ -50,17 +55,28 @@ enum error wire_send(int socket, const struct message *message, const int *fds)
 	return sent < 0 ? ERR_IO : ERR_OK;
 }
 
-/* Takes the descriptors out of the control data; returns their number. */
+/* Takes the descriptors that came with a message, MESSAGE_FDS_MAX at most; the alignment of the
+ * control data leaves room for one more, which is closed. Returns how many came. */
 static size_t take_fds(struct msghdr *header, int fds[MESSAGE_FDS_MAX])
 {
-	struct cmsghdr *c = CMSG_FIRSTHDR(header);
-	size_t size;
+	size_t count = 0;
 
-	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-		return 0;
-	size = c->cmsg_len - CMSG_LEN(0);
-	memcpy(fds, CMSG_DATA(c), size);
-	return size / sizeof(int);
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t at = 0; at + sizeof(int) <= c->cmsg_len - CMSG_LEN(0);
+		     at += sizeof(int)) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(c) + at, sizeof fd);
+			if (count < MESSAGE_FDS_MAX)
+				fds[count] = fd;
+			else
+				close(fd);
+			count++;
+		}
+	}
+	return count;
 }
 
 enum wire_result wire_receive(int socket, struct message *message, int fds[MESSAGE_FDS_MAX])
@@ -85,7 +101,7 @@ enum wire_result wire_receive(int socket, struct message *message, int fds[MESSA
 	if (!(header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) && message->type < MESSAGES &&
 	    (size_t)size == messages[message->type].size && count == messages[message->type].fds)
 		return WIRE_MESSAGE;
-	while (count)
-		close(fds[--count]);
+	for (size_t i = 0; i < count && i < MESSAGE_FDS_MAX; i++)
+		close(fds[i]);
 	return WIRE_BROKEN;
 }

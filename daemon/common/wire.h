@@ -65,18 +65,19 @@ struct message_job {
 	/* 1: the result is placed on the image, its first pixel at (target_x, target_y). */
 	uint32_t has_target;
 	uint32_t target_x, target_y;
-	uint32_t verify;              /* 1: every tile is compared with the reference, whole */
-	uint64_t body_size;           /* bytes */
-	uint64_t pixels_max;          /* of an image whose rows can be decoded in order */
-	uint64_t buffered_pixels_max; /* of one that must be decoded whole */
-	uint64_t samples_max;         /* of a tile's result, see tiling_init() */
-	double verify_share;          /* else: of how many of the tiles a window is, from 0 to 1 */
-	uint64_t verify_taps;         /* and how large: see reference_cost() */
+	uint32_t verify;            /* 1: every tile is compared with the reference, whole */
+	uint64_t body_size;         /* bytes */
+	uint64_t pixels_max;        /* of an image whose rows can be decoded in order */
+	uint64_t buffered_size_max; /* bytes for one that must be decoded whole */
+	uint64_t samples_max;       /* of a tile's result, see tiling_init() */
+	double verify_share;        /* else: of how many of the tiles a window is, from 0 to 1 */
+	uint64_t verify_taps;       /* and how large: see reference_cost() */
 };
 
 struct message_image {
 	uint64_t job;
-	struct image image;    /* that is filtered, after orientation: the ROI, if there is one */
+	struct image whole;    /* that is decoded, after orientation */
+	struct image image;    /* that is filtered: the ROI, if there is one */
 	struct image answer;   /* before what its format makes of it */
 	uint32_t input_format; /* enum format */
 	uint32_t tiles;        /* how many will come */
@@ -92,7 +93,8 @@ struct message_answer {
 struct message_plan {
 	uint64_t plan; /* the front's number of it */
 	struct image image;
-	uint32_t unused;
+	uint32_t
+	    client; /* a number of the first that asked for it: whose share of compiling it is */
 };
 
 struct message_plan_drop {
@@ -114,8 +116,8 @@ struct message_tile_done {
 	int32_t cl_error;      /* OpenCL's code where error is ERR_DEVICE, else 0 */
 	uint32_t stack, place; /* tiles that shared the launches; which it was */
 	uint32_t launches;     /* how many of `launch` are filled */
-	uint32_t unused;
-	uint64_t upload_ns, download_ns;       /* 0 where the device shares the host's memory */
+	uint32_t others;       /* F → C: 1: another device could run the tile once more */
+	uint64_t upload_ns, download_ns;       /* 0 where the device works in place */
 	uint64_t upload_bytes, download_bytes; /* likewise */
 	struct {
 		uint32_t kernel; /* enum kernel */
@@ -125,9 +127,22 @@ struct message_tile_done {
 	char reason[256]; /* where error is not ERR_OK: why, in words; may be empty */
 };
 
+/* After a mismatch the codec worker waits for the tile to be run again: once by the device that ran
+ * it first, then, still with a mismatch, by another, if TILE_DONE has said that there is one. */
+/* How long a device lets a tile wait for a program, beyond what the tile takes. */
+enum { PROGRAM_WAIT_MS = 10000 };
+
+struct message_tile_waits {
+	uint64_t job;
+	uint32_t index; /* of the tile */
+	uint32_t unused;
+};
+
 struct message_verified {
 	uint64_t job;
 	uint32_t index; /* of the tile */
+	uint32_t run;   /* of this tile: 0, 1, 2 */
+	uint32_t same;  /* 1: bit for bit what the first run gave */
 	/* The first mismatch, where there is one: a place in the filtered image. */
 	uint32_t band, x, y;
 	double got, wanted, slack;
@@ -213,5 +228,7 @@ enum wire_result wire_receive(int socket, struct message *message,
                               int fds[MESSAGE_FDS_MAX]) MUST_CHECK;
 
 const char *message_name(enum message_type type);
+/* How many descriptors travel with it. */
+unsigned message_fds(enum message_type type);
 
 #endif

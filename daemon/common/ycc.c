@@ -22,27 +22,6 @@ void ycc_to_rgb(double *p, double middle)
 	p[2] = blue;
 }
 
-/* Slacks go through the magnitudes of the coefficients. */
-static void slack_from_rgb(double *s)
-{
-	double y = 0.299 * s[0] + 0.587 * s[1] + 0.114 * s[2];
-	double cb = 0.168736 * s[0] + 0.331264 * s[1] + 0.5 * s[2];
-	double cr = 0.5 * s[0] + 0.418688 * s[1] + 0.081312 * s[2];
-
-	s[0] = y;
-	s[1] = cb;
-	s[2] = cr;
-}
-
-static void slack_to_rgb(double *s)
-{
-	double y = s[0], cb = s[1], cr = s[2];
-
-	s[0] = y + 1.402 * cr;
-	s[1] = y + 0.344137 * cb + 0.714137 * cr;
-	s[2] = y + 1.772 * cb;
-}
-
 /* What the conversion of a pixel loses in float32. */
 static double noise_of(const double *p)
 {
@@ -51,26 +30,27 @@ static double noise_of(const double *p)
 	return isfinite(noise) ? noise : 0;
 }
 
-static void each_pixel(struct canvas *c, double middle, void (*value)(double *, double),
-                       void (*slack)(double *))
+/* factor: the largest sum of magnitudes of coefficients that make one sample. */
+static void each_pixel(struct canvas *c, double middle, void (*convert)(double *, double),
+                       double factor)
 {
 	for (size_t i = 0; i < canvas_samples(c); i += c->bands) {
-		double noise = noise_of(&c->value[i]);
+		double *s = &c->slack[i];
+		double slack = factor * fmax(s[0], fmax(s[1], s[2])) + noise_of(&c->value[i]);
 
-		value(&c->value[i], middle);
-		slack(&c->slack[i]);
+		convert(&c->value[i], middle);
 		for (size_t b = 0; b < 3; b++)
-			c->slack[i + b] += noise;
+			s[b] = slack;
 	}
 	c->exact = false;
 }
 
 void ycc_convert(struct canvas *c, double middle)
 {
-	each_pixel(c, middle, ycc_from_rgb, slack_from_rgb);
+	each_pixel(c, middle, ycc_from_rgb, 1);
 }
 
 void ycc_convert_back(struct canvas *c, double middle)
 {
-	each_pixel(c, middle, ycc_to_rgb, slack_to_rgb);
+	each_pixel(c, middle, ycc_to_rgb, 1 + 1.772);
 }

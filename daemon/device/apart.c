@@ -18,9 +18,10 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/stall.h"
 #include "common/wire.h"
 
-enum { APART_FD = WORKER_SOCKET, LIMIT_MS = 300000 };
+enum { APART_FD = WORKER_SOCKET, LIMIT_S = 300, TRIES_MAX = 2 };
 
 extern char **environ;
 
@@ -57,26 +58,40 @@ static bool start(pid_t *pid, const struct program_source *source, const char *f
 	return code == 0;
 }
 
-/* Waits for its end; one that takes too long is killed. True if it ended well. */
-static bool finish(pid_t pid)
+/* Waits until it ends, or stands still. True if it has ended. */
+static bool await_end(pid_t pid)
 {
 	struct pollfd wait = {.fd = pidfd_open(pid, 0), .events = POLLIN};
-	int status, ready;
+	const char *why = NULL;
+	struct stall stall;
 
-	do
-		ready = wait.fd < 0 ? 1 : poll(&wait, 1, LIMIT_MS);
-	while (ready < 0 && errno == EINTR);
-	if (ready != 1) {
-		log_error("a compiler takes more than %d s: it is ended", LIMIT_MS / 1000);
-		kill(pid, SIGKILL);
-	}
+	stall_init(&stall, pid);
+	while (!why && wait.fd >= 0 && poll(&wait, 1, STALL_LOOK_MS) <= 0)
+		why = stall_look(&stall, true);
 	if (wait.fd >= 0)
 		close(wait.fd);
+	if (why)
+		log_error("a compiler is %s: it is left to itself", why);
+	return !why;
+}
+
+/* True if it ended well. *again: what ended it may have had nothing to do with the program. One
+ * that stands still is not waited for: it ends with this process, which may kill nobody. */
+static bool finish(pid_t pid, bool *again)
+{
+	int status;
+
+	*again = !await_end(pid);
+	if (*again)
+		return false;
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return false;
+	*again = WIFSIGNALED(status) && WTERMSIG(status) != SIGALRM;
 	if (WIFSIGNALED(status))
-		log_error("a compiler ended by signal %d", WTERMSIG(status));
+		log_error(*again ? "a compiler ended by signal %d"
+		                 : "a compiler took more than %d s",
+		          *again ? WTERMSIG(status) : LIMIT_S);
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
@@ -96,20 +111,33 @@ static unsigned char *read_binary(int fd, size_t *size)
 	return binary;
 }
 
-unsigned char *apart_compile(const struct program_source *source, const char *file,
-                             const char *options, enum pixel_type type, size_t *size)
+/* One try; *again: another may do better. */
+static unsigned char *compile(const struct program_source *source, const char *file,
+                              const char *options, enum pixel_type type, size_t *size, bool *again)
 {
 	int fd = memfd_create("program", MFD_CLOEXEC);
 	unsigned char *binary = NULL;
 	pid_t pid;
 
+	*again = false;
 	if (fd < 0) {
 		log_error("cannot start a compiler: %s", strerror(errno));
 		return NULL;
 	}
-	if (start(&pid, source, file, options, type, fd) && finish(pid))
+	if (start(&pid, source, file, options, type, fd) && finish(pid, again))
 		binary = read_binary(fd, size);
 	close(fd);
+	return binary;
+}
+
+unsigned char *apart_compile(const struct program_source *source, const char *file,
+                             const char *options, enum pixel_type type, size_t *size)
+{
+	unsigned char *binary = NULL;
+	bool again = true;
+
+	for (int i = 0; !binary && again && i < TRIES_MAX; i++)
+		binary = compile(source, file, options, type, size, &again);
 	return binary;
 }
 
@@ -146,6 +174,7 @@ int apart_serve(const struct apart *apart, unsigned platform, unsigned index,
 	bool done = false, own = make_folder(folder, sizeof folder);
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	alarm(LIMIT_S); /* which ends it: its parent may not */
 	if (!own)
 		log_warning("there is no folder for a compiler: %s", strerror(errno));
 	else if (!device_open(&device, platform, index) &&

@@ -1,6 +1,10 @@
 /* Compiled programs on disk: one file each, named by the SHA-256 of its key, with a head that says
  * what follows. Files appear under their name only when they are complete, so a reader sees all of
- * one or nothing; whatever else happens to a file is found by its checksum. */
+ * one or nothing; whatever else happens to a file is found by its checksum.
+ *
+ * Several processes share the folder, and each may remove any file: whoever has one open still
+ * reads it, and to the others it is as if it had never been compiled. A file that is being written
+ * has another name and is locked; so one that is not locked belongs to a process that is gone. */
 #include "device/cache.h"
 
 #include <dirent.h>
@@ -32,6 +36,7 @@ struct head {
 
 struct cache {
 	int directory;
+	uint64_t size_max; /* bytes; 0: no bound */
 };
 
 static void digest(const void *data, size_t size, uint8_t out[DIGEST])
@@ -50,7 +55,89 @@ static void name_of(const uint8_t key[DIGEST], char name[HEX])
 		snprintf(name + 2 * i, 3, "%02x", key[i]);
 }
 
-struct cache *cache_open(const char *directory)
+/* A file of the cache. */
+struct kept {
+	char name[HEX];
+	uint64_t size;
+	struct timespec used;
+};
+
+/* Removes what a process was writing that is gone. */
+static void remove_unfinished(const struct cache *cache, const char *name)
+{
+	int fd = openat(cache->directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+	if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB))
+		unlinkat(cache->directory, name, 0);
+	if (fd >= 0)
+		close(fd);
+}
+
+/* Looks at an entry of the folder; true if it is a file of the cache. */
+static bool look_at(const struct cache *cache, const char *name, struct kept *kept)
+{
+	size_t digits = strspn(name, "0123456789abcdef");
+	struct stat status;
+
+	if (digits == HEX - 1 && name[digits] == '.')
+		remove_unfinished(cache, name);
+	if (digits != HEX - 1 || name[digits] ||
+	    fstatat(cache->directory, name, &status, AT_SYMLINK_NOFOLLOW) ||
+	    !S_ISREG(status.st_mode))
+		return false;
+	memcpy(kept->name, name, HEX);
+	kept->size = (uint64_t)status.st_size;
+	kept->used = status.st_mtim;
+	return true;
+}
+
+static int compare_used(const void *a, const void *b)
+{
+	const struct timespec *x = &((const struct kept *)a)->used,
+	                      *y = &((const struct kept *)b)->used;
+
+	if (x->tv_sec != y->tv_sec)
+		return x->tv_sec < y->tv_sec ? -1 : 1;
+	return (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
+}
+
+/* Lists the files of the cache, those first that were not used for longest. */
+static GArray *list_files(const struct cache *cache)
+{
+	GArray *files = g_array_new(FALSE, FALSE, sizeof(struct kept));
+	int fd = openat(cache->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *list = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+	struct kept kept;
+
+	while (list && (entry = readdir(list)))
+		if (look_at(cache, entry->d_name, &kept))
+			g_array_append_val(files, kept);
+	if (list)
+		closedir(list);
+	else if (fd >= 0)
+		close(fd);
+	g_array_sort(files, compare_used);
+	return files;
+}
+
+static void trim(const struct cache *cache)
+{
+	GArray *files = list_files(cache);
+	const struct kept *kept = (const struct kept *)(void *)files->data;
+	uint64_t sum = 0;
+
+	for (guint i = 0; i < files->len; i++)
+		sum += kept[i].size;
+	for (guint i = 0; cache->size_max && i < files->len && sum > cache->size_max; i++) {
+		sum -= kept[i].size;
+		unlinkat(cache->directory, kept[i].name, 0);
+		log_debug("cached program %.12s makes room", kept[i].name);
+	}
+	g_array_free(files, TRUE);
+}
+
+struct cache *cache_open(const char *directory, uint64_t size_max)
 {
 	struct cache *cache;
 
@@ -68,6 +155,8 @@ struct cache *cache_open(const char *directory)
 		free(cache);
 		return NULL;
 	}
+	cache->size_max = size_max;
+	trim(cache);
 	return cache;
 }
 
@@ -145,6 +234,7 @@ void *cache_load(struct cache *cache, const void *key, size_t key_size, size_t *
 	if (fd < 0)
 		return NULL;
 	binary = read_checked(fd, key_digest, size);
+	futimens(fd, NULL); /* it has been used now */
 	close(fd);
 	if (!binary) {
 		log_warning("cached program %.12s is damaged: it is compiled again", name);
@@ -169,13 +259,16 @@ void cache_store(struct cache *cache, const void *key, size_t key_size, const vo
 	name_of(head.key, name);
 	snprintf(new_name, sizeof new_name, "%s.%ld", name, (long)getpid());
 	fd = openat(cache->directory, new_name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	written = fd >= 0 && write_all(fd, &head, sizeof head) && write_all(fd, binary, size);
-	if (fd >= 0 && close(fd))
-		written = false;
+	/* Locked until it has its name: see remove_unfinished(). */
+	written = fd >= 0 && !flock(fd, LOCK_EX) && write_all(fd, &head, sizeof head) &&
+	          write_all(fd, binary, size);
 	if (!written || renameat(cache->directory, new_name, cache->directory, name)) {
 		log_warning("a compiled program cannot be kept: %s", strerror(errno));
 		unlinkat(cache->directory, new_name, 0);
 	}
+	if (fd >= 0)
+		close(fd);
+	trim(cache);
 }
 
 static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *walk)

@@ -4,14 +4,17 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "common/error.h"
 
 struct cache;
 
 /* Opens the cache in a folder, which is made if it is not there. NULL is a cache that keeps
- * nothing: what no folder, or one that cannot be written, gives (the latter is logged). */
-struct cache *cache_open(const char *directory);
+ * nothing: what no folder, or one that cannot be written, gives (the latter is logged). When its
+ * files, of other versions and processes too, have more than size_max bytes together, those go that
+ * were not used for longest; 0: no bound. */
+struct cache *cache_open(const char *directory, uint64_t size_max);
 void cache_close(struct cache **cache);
 
 /* The binary that was stored under a key (any bytes that say all that it depends on), or NULL. A

@@ -14,10 +14,11 @@
 #include "common/log.h"
 #include "device/live.h"
 
-/* A command of the lane's tiles. */
+/* A step on its way, in pieces. */
 struct command {
-	cl_event event;
-	const struct step *step; /* NULL: a copy */
+	const struct step *step;
+	cl_event events[PIECES_MAX];
+	uint32_t count;
 };
 
 /* Tiles of which each lies as far from the one before it as the second from the first. */
@@ -37,13 +38,15 @@ struct lane {
 	const struct plan *plan;
 	struct lane_tile tiles[STACK_MAX];
 	uint32_t count; /* 0: idle */
+	bool narrow;    /* it is one tile, beside which others lie in its slot */
 	struct stack stack;
 	struct tile high; /* the first tile, as high as all of the stack */
 	struct run runs[STACK_MAX];
 	uint32_t run_count;
 	cl_event last, last_quiet; /* when these have happened, all is through; NULL: no need */
 	cl_int status;             /* of the first of them that failed */
-	struct command upload, download, launch[LAUNCHES_MAX];
+	cl_event upload, download;
+	struct command launch[LAUNCHES_MAX];
 	uint32_t launches;
 };
 
@@ -89,10 +92,11 @@ static void lane_reset(struct lane *lane)
 {
 	event_release(&lane->last);
 	event_release(&lane->last_quiet);
-	event_release(&lane->upload.event);
-	event_release(&lane->download.event);
+	event_release(&lane->upload);
+	event_release(&lane->download);
 	for (uint32_t i = 0; i < lane->launches; i++)
-		event_release(&lane->launch[i].event);
+		for (uint32_t j = 0; j < lane->launch[i].count; j++)
+			event_release(&lane->launch[i].events[j]);
 	lane->launches = 0;
 	lane->plan = NULL;
 	lane->count = 0;
@@ -183,11 +187,19 @@ static uint64_t output_span(const struct lane *lane)
 	       row_bytes(lane, 0, lane->plan->image.type);
 }
 
+/* True if others lie beside the tile in its slot. */
+static bool is_narrow(const struct plan *plan, const struct tile *tile)
+{
+	return tile->width < (plan->chain.border == BORDER_CROP
+	                          ? plan->image.width - 2 * plan->halo_x
+	                          : plan->image.width);
+}
+
 bool lane_stacks(const struct plan *plan, const struct tile *a, const struct tile *b)
 {
-	return plan->stacks && 2 * plan->halo_y <= a->height && a->x0 == b->x0 &&
-	       a->width == b->width && a->height == b->height && a->in_pitch == b->in_pitch &&
-	       a->out_pitch == b->out_pitch;
+	return plan->stacks && !is_narrow(plan, a) && 2 * plan->halo_y <= a->height &&
+	       a->x0 == b->x0 && a->width == b->width && a->height == b->height &&
+	       a->in_pitch == b->in_pitch && a->out_pitch == b->out_pitch;
 }
 
 /* Tiles as far apart as they must be: no span is longer than that, with its halo on both sides and
@@ -286,6 +298,34 @@ static void find_runs(struct lane *lane)
 	lane->run_count = (uint32_t)(run - lane->runs) + 1;
 }
 
+/* A tile that shares its slot comes and goes by itself, and no byte beside it. */
+static cl_int write_narrow(struct lane *lane)
+{
+	const struct lane_tile *t = &lane->tiles[0];
+	const size_t pitch = lane->high.in_pitch, above = lane->plan->halo_y;
+	const size_t row = row_bytes(lane, lane->plan->halo_x, lane->plan->image.type);
+	const size_t left = (row - row_bytes(lane, 0, lane->plan->image.type)) / 2;
+	const size_t before = above * pitch + left;
+	const size_t to[3] = {lane->view[PLACE_IN].origin - before, 0, 0}, zero[3] = {0, 0, 0},
+	             region[3] = {row, lane->stack.height + 2 * above, 1};
+
+	return clEnqueueWriteBufferRect(
+	    lane->queue, lane->in.memory, CL_FALSE, to, zero, region, pitch, 0, pitch, 0,
+	    (const char *)t->arena->memory.in + t->tile.in - before, 0, NULL, &lane->upload);
+}
+
+static cl_int read_narrow(struct lane *lane)
+{
+	const struct lane_tile *t = &lane->tiles[0];
+	const size_t pitch = lane->high.out_pitch, zero[3] = {0, 0, 0},
+	             region[3] = {row_bytes(lane, 0, lane->plan->image.type), lane->stack.height,
+	                          1};
+
+	return clEnqueueReadBufferRect(
+	    lane->queue, lane->out.memory, CL_FALSE, zero, zero, region, pitch, 0, pitch, 0,
+	    (char *)t->arena->memory.out + t->tile.out, 0, NULL, &lane->download);
+}
+
 static cl_int enqueue_write(struct lane *lane, const struct run *run, cl_command_queue queue,
                             cl_event *event)
 {
@@ -321,10 +361,12 @@ static cl_int enqueue_read(struct lane *lane, const struct run *run, cl_command_
 /* Uploads all runs; what comes next on the lane's queue finds them there. */
 static cl_int enqueue_upload(struct lane *lane)
 {
-	cl_int code = enqueue_write(lane, &lane->runs[0], lane->queue, &lane->upload.event);
+	cl_int code = lane->narrow
+	                  ? write_narrow(lane)
+	                  : enqueue_write(lane, &lane->runs[0], lane->queue, &lane->upload);
 	cl_event last = NULL;
 
-	live_add(OBJECT_EVENT, lane->upload.event);
+	live_add(OBJECT_EVENT, lane->upload);
 	for (uint32_t i = 1; !code && i < lane->run_count; i++)
 		code = enqueue_write(lane, &lane->runs[i], lane->quiet,
 		                     i + 1 == lane->run_count ? &last : NULL);
@@ -337,12 +379,22 @@ static cl_int enqueue_upload(struct lane *lane)
 	return code;
 }
 
+/* The event of the last piece of the last step. */
+static cl_event last_launch(const struct lane *lane)
+{
+	const struct command *last = &lane->launch[lane->launches - 1];
+
+	return last->events[last->count - 1];
+}
+
 static cl_int enqueue_download(struct lane *lane)
 {
-	cl_event made = lane->launch[lane->launches - 1].event;
-	cl_int code = enqueue_read(lane, &lane->runs[0], lane->queue, NULL, &lane->download.event);
+	cl_event made = last_launch(lane);
+	cl_int code = lane->narrow
+	                  ? read_narrow(lane)
+	                  : enqueue_read(lane, &lane->runs[0], lane->queue, NULL, &lane->download);
 
-	live_add(OBJECT_EVENT, lane->download.event);
+	live_add(OBJECT_EVENT, lane->download);
 	for (uint32_t i = 1; !code && i < lane->run_count; i++)
 		code = enqueue_read(lane, &lane->runs[i], lane->quiet, i == 1 ? made : NULL,
 		                    i + 1 == lane->run_count ? &lane->last_quiet : NULL);
@@ -372,12 +424,11 @@ static cl_int enqueue_steps(struct lane *lane)
 			continue;
 		if (step->dst >= PLACE_A && step->kernel != KERNEL_EXTEND)
 			step_pack(step, &lane->high, &lane->view[step->dst]);
-		code = step_launch(step, lane->device, &lane->high, stack, lane->queue, lane->view,
-		                   &command->event);
-		if (code)
-			break;
-		live_add(OBJECT_EVENT, command->event);
 		command->step = step;
+		code = step_launch_pieces(step, lane->device, &lane->high, stack, lane->queue,
+		                          lane->view, command->events, &command->count);
+		for (uint32_t j = 0; j < command->count; j++)
+			live_add(OBJECT_EVENT, command->events[j]);
 		lane->launches++;
 	}
 	return code;
@@ -399,8 +450,7 @@ static cl_int enqueue_tiles(struct lane *lane)
 		code = enqueue_download(lane);
 	if (code)
 		return code;
-	lane->last =
-	    lane->zero_copy ? lane->launch[lane->launches - 1].event : lane->download.event;
+	lane->last = lane->zero_copy ? last_launch(lane) : lane->download;
 	clRetainEvent(live_add(OBJECT_EVENT, lane->last));
 	code = clFlush(lane->queue);
 	if (!code && lane->last_quiet)
@@ -418,6 +468,7 @@ cl_int lane_start(struct lane *lane, const struct plan *plan, const struct lane_
 	lane->status = CL_SUCCESS;
 	for (uint32_t i = 0; i < count; i++)
 		lane->tiles[i] = tiles[i];
+	lane->narrow = is_narrow(plan, &tiles[0].tile);
 	make_stack(lane);
 	find_runs(lane);
 	code = enqueue_tiles(lane);
@@ -429,16 +480,25 @@ cl_int lane_start(struct lane *lane, const struct plan *plan, const struct lane_
 }
 
 /* How long a command ran, by the device's clock. */
-static uint64_t command_time(const struct command *command)
+static uint64_t event_time(cl_event event)
 {
 	cl_ulong start = 0, end = 0;
 
-	if (!command->event)
+	if (!event)
 		return 0;
-	clGetEventProfilingInfo(command->event, CL_PROFILING_COMMAND_START, sizeof start, &start,
-	                        NULL);
-	clGetEventProfilingInfo(command->event, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL);
+	clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start, &start, NULL);
+	clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL);
 	return end > start ? end - start : 0;
+}
+
+/* Without what came between its pieces. */
+static uint64_t command_time(const struct command *command)
+{
+	uint64_t ns = 0;
+
+	for (uint32_t i = 0; i < command->count; i++)
+		ns += event_time(command->events[i]);
+	return ns;
 }
 
 static void report_launches(const struct lane *lane, struct message_tile_done *done)
@@ -462,8 +522,8 @@ static void report_copies(const struct lane *lane, struct message_tile_done *don
 
 	input_span(lane, &before, &done->upload_bytes);
 	done->download_bytes = output_span(lane);
-	done->upload_ns = command_time(&lane->upload) / lane->runs[0].count;
-	done->download_ns = command_time(&lane->download) / lane->runs[0].count;
+	done->upload_ns = event_time(lane->upload) / lane->runs[0].count;
+	done->download_ns = event_time(lane->download) / lane->runs[0].count;
 }
 
 uint32_t lane_finish(struct lane *lane, struct message_tile_done done[STACK_MAX])

@@ -12,9 +12,11 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/signals.h"
 #include "common/wire.h"
 #include "device/apart.h"
 #include "device/cache.h"
+#include "device/confine.h"
 #include "device/worker.h"
 
 #ifndef PACKAGE_VERSION
@@ -26,8 +28,7 @@ enum { FILTERS_MAX = 64 };
 struct options {
 	struct worker_options worker;
 	enum log_level log_level;
-	enum log_format log_format;
-	bool probe, tune;
+	bool probe, tune, unconfined;
 	const char *filter[FILTERS_MAX]; /* to tune */
 	size_t filters;
 	struct apart compile; /* file NULL: nothing */
@@ -42,10 +43,11 @@ static const char help[] =
     "  --device N        index of the device on it (0)\n"
     "  --kernel-dir DIR  read the kernels' sources there instead of those built in\n"
     "  --cache-dir DIR   where compiled kernels are kept\n"
+    "  --cache-size N    most bytes of them; those unused for longest go (0: no bound)\n"
     "  --state-dir DIR   where it is kept which kernels are fastest\n"
     "  --stack N         most tiles of a kind that share a launch, 1 to 16 (16)\n"
     "  --log-level NAME  error, warning, notice, info or debug (notice)\n"
-    "  --log-format NAME auto, plain or json (auto)\n"
+    "  --unconfined      may do all that the user may, should a driver need it\n"
     "  --probe           tell convolved which devices there are, and exit\n"
     "  --tune            measure the kernels of the usual filters, print it, and exit\n"
     "  --filter FILTER   tune this one (as gaussian=sigma=2); may be given several times\n"
@@ -57,15 +59,16 @@ static const struct option long_options[] = {
     {"device", required_argument, NULL, 'd'},
     {"kernel-dir", required_argument, NULL, 'k'},
     {"cache-dir", required_argument, NULL, 'c'},
+    {"cache-size", required_argument, NULL, 'z'},
     {"state-dir", required_argument, NULL, 's'},
     {"stack", required_argument, NULL, 'S'},
     {"log-level", required_argument, NULL, 'l'},
-    {"log-format", required_argument, NULL, 'F'},
     {"tune", no_argument, NULL, 't'},
     {"filter", required_argument, NULL, 'f'},
     {"compile", required_argument, NULL, 'C'}, /* by itself: see apart.h */
     {"options", required_argument, NULL, 'O'},
     {"pixels", required_argument, NULL, 'X'},
+    {"unconfined", no_argument, NULL, 'U'},
     {"probe", no_argument, NULL, 'P'},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
@@ -88,6 +91,16 @@ static unsigned parse_index(const char *name, const char *text)
 	return (unsigned)index;
 }
 
+static uint64_t parse_size(const char *name, const char *text)
+{
+	char *end;
+	unsigned long long size = strtoull(text, &end, 10);
+
+	if (*text < '0' || *text > '9' || *end)
+		usage_exit(name, text);
+	return size;
+}
+
 static enum log_level parse_level(const char *text)
 {
 	int level = log_level_parse(text);
@@ -95,15 +108,6 @@ static enum log_level parse_level(const char *text)
 	if (level < 0)
 		usage_exit("--log-level", text);
 	return (enum log_level)level;
-}
-
-static enum log_format parse_format(const char *text)
-{
-	int format = log_format_parse(text);
-
-	if (format < 0)
-		usage_exit("--log-format", text);
-	return (enum log_format)format;
 }
 
 static void parse_option(struct options *options, int c)
@@ -120,6 +124,9 @@ static void parse_option(struct options *options, int c)
 		break;
 	case 'c':
 		options->worker.cache_dir = optarg;
+		break;
+	case 'z':
+		options->worker.cache_size = parse_size("--cache-size", optarg);
 		break;
 	case 's':
 		options->worker.state_dir = optarg;
@@ -149,8 +156,8 @@ static void parse_option(struct options *options, int c)
 	case 'l':
 		options->log_level = parse_level(optarg);
 		break;
-	case 'F':
-		options->log_format = parse_format(optarg);
+	case 'U':
+		options->unconfined = true;
 		break;
 	case 'P':
 		options->probe = true;
@@ -316,7 +323,8 @@ int main(int argc, char **argv)
 	uint64_t started_ms = now_ms();
 	struct options options = parse_options(argc, argv);
 
-	log_init("convolved-device", options.log_level, options.log_format);
+	signals_reset();
+	log_init("convolved-device", options.log_level, LOG_FORMAT_AUTO);
 	if (options.compile.file && options.compile.options)
 		return apart_serve(&options.compile, options.worker.platform, options.worker.device,
 		                   options.worker.kernel_dir);
@@ -328,6 +336,12 @@ int main(int argc, char **argv)
 		log_error("descriptor %d is not open: convolved starts this program",
 		          WORKER_SOCKET);
 		return 2;
+	}
+	if (options.unconfined) {
+		log_notice("not confined");
+	} else if (confine(options.worker.cache_dir, options.worker.state_dir)) {
+		log_error("cannot be confined: %s", strerror(errno));
+		return 1;
 	}
 	if (options.probe)
 		return probe();

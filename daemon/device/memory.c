@@ -19,7 +19,7 @@ static cl_mem register_memory(const struct device *device, void *memory, uint64_
 enum error device_arena_open(struct device_arena *arena, const struct device *device, int in_fd,
                              uint64_t in_size, int out_fd, uint64_t out_size)
 {
-	int in_protection = device->unified ? PROT_READ : PROT_READ | PROT_WRITE;
+	int in_protection = device->in_place ? PROT_READ : PROT_READ | PROT_WRITE;
 	struct arena *memory = &arena->memory;
 	cl_int code;
 

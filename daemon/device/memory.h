@@ -5,15 +5,15 @@
 #include "common/arena.h"
 #include "device/opencl.h"
 
-/* An arena, mapped, whose both parts are registered with the device: where it shares the host's
- * memory, kernels work in them; elsewhere that pins them, and copies run at full speed. */
+/* An arena, mapped, whose both parts are registered with the device: on a CPU kernels work in them;
+ * elsewhere that pins them, and copies run at full speed. */
 struct device_arena {
 	uint32_t number;
 	struct arena memory;
 	cl_mem in, out;
 };
 
-/* Maps and registers; the input read-only on a device that shares the host's memory. The
+/* Maps and registers; the input read-only on a device that works in place. The
  * descriptors stay the caller's. On failure (ERR_IO, ERR_DEVICE) nothing is kept. */
 enum error device_arena_open(struct device_arena *arena, const struct device *device, int in_fd,
                              uint64_t in_size, int out_fd, uint64_t out_size) MUST_CHECK;

@@ -168,9 +168,10 @@ static void device_describe(struct device *device, cl_platform_id platform)
 	char platform_name[40], version[40];
 
 	device->type = device_type(device->id);
-	device->unified =
-	    device->type == DEVICE_CPU || device_flag(device->id, CL_DEVICE_HOST_UNIFIED_MEMORY);
+	device->in_place = device->type == DEVICE_CPU;
 	device->images = device_flag(device->id, CL_DEVICE_IMAGE_SUPPORT);
+	clGetDeviceInfo(device->id, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof device->units,
+	                &device->units, NULL);
 	device->memory = device_number(device->id, CL_DEVICE_GLOBAL_MEM_SIZE);
 	device->local_memory = device_number(device->id, CL_DEVICE_LOCAL_MEM_SIZE);
 	device_text(device->id, CL_DEVICE_NAME, device->name, sizeof device->name);

@@ -22,10 +22,13 @@ struct device {
 	/* In tests: it takes kernels for GPUs though it is none, launches no kernel but the test's,
 	 * and new buffers are full of what no result may depend on. */
 	bool in_test;
-	bool images;  /* has image objects */
-	bool unified; /* shares the host's memory: tiles need no copy */
+	bool images; /* has image objects */
+	/* Kernels work in the host's memory: on CPUs alone. A GPU may share that memory too, but
+	 * what it writes there the host need not see before it is mapped. */
+	bool in_place;
 	char name[64];
 	char driver[64];       /* platform and driver version */
+	uint32_t units;        /* that compute beside each other: of a CPU, its threads */
 	uint64_t memory;       /* bytes of global memory */
 	uint64_t local_memory; /* bytes that one work-group can have */
 };

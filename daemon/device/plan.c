@@ -7,7 +7,8 @@
  * inside. With `wrap` a filter's result outside the image is already what the rule would put there;
  * with `crop` no region crosses the edge.
  *
- * Alpha: a smoothing filter works on premultiplied floats (premultiply, filter, unpremultiply).
+ * Alpha: a smoothing filter works on premultiplied floats (premultiply, filter, unpremultiply),
+ * unless its kernel weights by alpha itself.
  * An offset is added to the colour after the division, and never to alpha: it shifts colours as it
  * would without alpha, and leaves opacity alone.
  *
@@ -128,6 +129,7 @@ static enum error add_unsharp(struct builder *b, const struct operation *op, uin
 	enum error e;
 
 	blur.kind = OPERATION_SEPARABLE;
+	blur.gain = 1;
 	b->busy = original;
 	add_premultiply(b, op, weighed);
 	e = add_operation(b, &blur, 0, 0, 0);
@@ -206,7 +208,7 @@ static enum error add_call(struct builder *b, const struct filter_call *call)
 	offset = op.offset + (op.signed_output ? pixel_type_midpoint(image->type) : 0);
 	if (op.kind == OPERATION_UNSHARP)
 		e = add_unsharp(b, &op, keep, weighed);
-	else if (weighed && op.kind != OPERATION_BILATERAL)
+	else if (weighed && !variant_weights_by_alpha(&op, image->type))
 		e = add_premultiplied(b, &op, offset, keep);
 	else
 		e = add_operation(b, &op, offset, keep, weighed);
@@ -275,6 +277,7 @@ enum program_state plan_resolve(struct plan *plan, struct programs *programs)
 
 	if (plan->resolved)
 		return state;
+	programs_for(programs, plan->client);
 	for (uint32_t i = 0; state == PROGRAM_READY && i < plan->count; i++)
 		if (!plan->step[i].function)
 			state = programs_find(programs, &plan->step[i], true);

@@ -14,6 +14,7 @@ enum { STEPS_MAX = 10 * CHAIN_FILTERS_MAX + 1 };
 _Static_assert((int)STEPS_MAX <= (int)LAUNCHES_MAX, "a message has room for every launch");
 
 struct plan {
+	uint32_t client; /* for programs_for() when it is resolved */
 	struct image image;
 	struct chain chain;
 	uint32_t halo_x, halo_y;

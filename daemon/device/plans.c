@@ -113,7 +113,7 @@ static void describe_failure(const struct plans *plans, const struct chain *chai
 /* Only ERR_MEMORY and ERR_DEVICE are returned: it may be made another time, so no tile is to meet
  * them. */
 static enum error make(struct plans *plans, uint64_t id, const struct chain *chain,
-                       const struct image *image)
+                       const struct image *image, uint32_t client)
 {
 	struct known_plan *known = live_add(OBJECT_PLAN, calloc(1, sizeof *known));
 	enum error e = ERR_OK;
@@ -122,8 +122,11 @@ static enum error make(struct plans *plans, uint64_t id, const struct chain *cha
 		return ERR_MEMORY;
 	known->id = id;
 	known->generation = generation(plans);
+	programs_for(plans->programs, client);
 	known->error =
 	    plan_new(plans->programs, chain, image, tuner_choose, plans->tuner, &known->plan);
+	if (!known->error)
+		known->plan->client = client;
 	if (known->error == ERR_DEVICE || known->error == ERR_MEMORY)
 		e = known->error;
 	if (known->error)
@@ -144,7 +147,7 @@ enum error plans_take(struct plans *plans, const struct message_plan *message, i
 	           plans_find(plans, message->plan)))
 		e = ERR_INTERNAL;
 	if (!e)
-		e = make(plans, message->plan, chain, &message->image);
+		e = make(plans, message->plan, chain, &message->image, message->client);
 	free(chain);
 	return e;
 }
@@ -156,7 +159,7 @@ struct known_plan *plans_current(struct plans *plans, uint64_t id)
 	if (!known || !known->plan || known->generation == generation(plans))
 		return known;
 	known->generation = generation(plans);
-	if (make(plans, id, &known->plan->chain, &known->plan->image))
+	if (make(plans, id, &known->plan->chain, &known->plan->image, known->plan->client))
 		log_warning("a plan cannot be made anew; the old one stays");
 	new = plans_find(plans, id);
 	if (new == known)

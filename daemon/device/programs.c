@@ -18,7 +18,14 @@
 #include "common/log.h"
 #include "device/live.h"
 
-enum { OPTIONS_SIZE = 320, SPECIALS_MAX = 512, PENDING_MAX = 32, WARM_WIDTH = 256 };
+/* PENDING_SHARE: of those that wait to be compiled, one client's. We ask for a few at a time. */
+enum {
+	OPTIONS_SIZE = 320,
+	SPECIALS_MAX = 512,
+	PENDING_MAX = 32,
+	PENDING_SHARE = 8,
+	WARM_WIDTH = 256
+};
 
 struct special {
 	struct special *next;
@@ -26,7 +33,9 @@ struct special {
 	enum pixel_type type;
 	char options[OPTIONS_SIZE];
 	enum program_state state;
-	bool urgent; /* a tile waits for it */
+	bool urgent;   /* a tile waits for it */
+	bool building; /* the builder has it */
+	uint32_t client;
 	cl_program program;
 	cl_kernel function;
 	struct step like; /* the step that asked first, for the first launch */
@@ -47,8 +56,10 @@ struct programs {
 	pthread_mutex_t lock;
 	pthread_cond_t change;
 	bool started, stop;
-	struct special *specials; /* newest first */
+	struct special *specials; /* last asked for first, of those that are not pending */
 	uint32_t count, pending;
+	uint32_t client; /* that asks now */
+	uint32_t served; /* the client whose program was built last */
 	struct message_programs built;
 	cl_command_queue queue; /* the builder's */
 };
@@ -166,13 +177,20 @@ static enum program_state build_special(struct programs *p, struct special *spec
 	return PROGRAM_READY;
 }
 
-/* The special that has been waiting longest, of those that are urgent if any is. */
+/* How soon it is to be built: before others if it is urgent, then if its client was not served
+ * last. */
+static int rank(const struct programs *p, const struct special *s)
+{
+	return 2 * s->urgent + (s->client != p->served);
+}
+
+/* The special that has been waiting longest, of those of the highest rank. */
 static struct special *next_pending(const struct programs *p)
 {
 	struct special *next = NULL;
 
 	for (struct special *s = p->specials; s; s = s->next)
-		if (s->state == PROGRAM_PENDING && (!next || s->urgent || !next->urgent))
+		if (s->state == PROGRAM_PENDING && (!next || rank(p, s) >= rank(p, next)))
 			next = s;
 	return next;
 }
@@ -190,6 +208,8 @@ static void work_once(struct programs *p, struct special *special)
 {
 	enum program_state state;
 
+	special->building = true;
+	p->served = special->client;
 	pthread_mutex_unlock(&p->lock);
 	state = build_special(p, special);
 	pthread_mutex_lock(&p->lock);
@@ -239,7 +259,8 @@ static enum error start_builder(struct programs *p)
 }
 
 enum error programs_new(struct programs **programs, const struct device *device,
-                        const char *kernel_dir, const char *cache_dir, int notify_fd)
+                        const char *kernel_dir, const char *cache_dir, uint64_t cache_size,
+                        int notify_fd)
 {
 	struct programs *p = calloc(1, sizeof *p);
 	enum error e = ERR_OK;
@@ -250,7 +271,7 @@ enum error programs_new(struct programs **programs, const struct device *device,
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->change, NULL);
 	p->notify_fd = notify_fd;
-	p->source = (struct program_source){device, kernel_dir, cache_open(cache_dir)};
+	p->source = (struct program_source){device, kernel_dir, cache_open(cache_dir, cache_size)};
 	snprintf(p->general_options, sizeof p->general_options,
 	         "-DSEPARABLE_ROWS=%u -DMATRIX_ROWS=%u -DGRADIENT_ROWS=%u",
 	         variant_general_shape(device, KERNEL_SEPARABLE).y,
@@ -307,30 +328,74 @@ void programs_free(struct programs **programs)
 	*programs = NULL;
 }
 
-static struct special *find_special(const struct programs *p, const struct step *step,
+static struct special *find_special(struct programs *p, const struct step *step,
                                     const char *options)
 {
-	for (struct special *s = p->specials; s; s = s->next)
-		if (s->kernel == step->kernel && s->type == step->program &&
-		    !strcmp(s->options, options))
-			return s;
+	for (struct special **link = &p->specials, *s; (s = *link); link = &s->next) {
+		if (s->kernel != step->kernel || s->type != step->program ||
+		    strcmp(s->options, options))
+			continue;
+		if (s->state != PROGRAM_PENDING) { /* those keep their order */
+			*link = s->next;
+			s->next = p->specials;
+			p->specials = s;
+		}
+		return s;
+	}
 	return NULL;
 }
 
-/* Lets go of the oldest special that is not pending; steps that use it hold it on. */
+void programs_for(struct programs *p, uint32_t client)
+{
+	p->client = client;
+}
+
+static void forget(struct programs *p, struct special **link)
+{
+	struct special *gone = *link;
+
+	*link = gone->next;
+	p->count--;
+	p->pending -= gone->state == PROGRAM_PENDING;
+	special_free(gone);
+}
+
+/* Lets go of the special that was not asked for for longest and is not pending; steps that use it
+ * hold it on. */
 static void forget_oldest(struct programs *p)
 {
-	struct special **oldest = NULL, *gone;
+	struct special **oldest = NULL;
 
 	for (struct special **link = &p->specials; *link; link = &(*link)->next)
 		if ((*link)->state != PROGRAM_PENDING)
 			oldest = link;
-	if (!oldest)
-		return;
-	gone = *oldest;
-	*oldest = gone->next;
-	special_free(gone);
-	p->count--;
+	if (oldest)
+		forget(p, oldest);
+}
+
+/* Lets go of the newest that is pending and for which no tile waits: it is asked for again. */
+static void forget_patient(struct programs *p)
+{
+	struct special **link = &p->specials;
+
+	while (*link && ((*link)->state != PROGRAM_PENDING || (*link)->urgent || (*link)->building))
+		link = &(*link)->next;
+	if (*link)
+		forget(p, link);
+}
+
+/* Whether the client that asks may have one more compiled: urgent or not, within all bounds. */
+static bool may_ask(struct programs *p, bool urgent)
+{
+	unsigned own = 0;
+
+	for (const struct special *s = p->specials; s; s = s->next)
+		own += s->state == PROGRAM_PENDING && s->client == p->client;
+	if (p->client && own >= PENDING_SHARE)
+		return false;
+	if (urgent && p->pending >= PENDING_MAX)
+		forget_patient(p);
+	return p->pending < PENDING_MAX;
 }
 
 static struct special *add_special(struct programs *p, const struct step *step, const char *options)
@@ -344,6 +409,7 @@ static struct special *add_special(struct programs *p, const struct step *step, 
 	s->kernel = step->kernel;
 	s->type = step->program;
 	s->state = PROGRAM_PENDING;
+	s->client = p->client;
 	s->like = *step;
 	step_retain(&s->like);
 	snprintf(s->options, sizeof s->options, "%s", options);
@@ -369,7 +435,7 @@ enum program_state programs_find(struct programs *p, struct step *step, bool urg
 	write_options(step, options);
 	pthread_mutex_lock(&p->lock);
 	s = find_special(p, step, options);
-	if (!s && !urgent && p->pending >= PENDING_MAX)
+	if (!s && !may_ask(p, urgent))
 		state = PROGRAM_PENDING;
 	else if (!s)
 		s = add_special(p, step, options);

@@ -11,11 +11,13 @@ struct programs;
 
 /* Builds the general kernels for all types, and starts the thread. kernel_dir: a folder to read the
  * sources from instead of those in the program, or NULL; cache_dir: where compiled programs are
- * kept, or NULL; notify_fd: an eventfd that is written when a program has been built, or -1. The
- * device must outlive them. On failure ERR_DEVICE (or ERR_IO, ERR_MEMORY), the reason in the log.
+ * kept, or NULL, at most cache_size bytes of them (0: no bound); notify_fd: an eventfd that is
+ * written when a program has been built, or -1. The device must outlive them. On failure ERR_DEVICE
+ * (or ERR_IO, ERR_MEMORY), the reason in the log.
  */
 enum error programs_new(struct programs **programs, const struct device *device,
-                        const char *kernel_dir, const char *cache_dir, int notify_fd) MUST_CHECK;
+                        const char *kernel_dir, const char *cache_dir, uint64_t cache_size,
+                        int notify_fd) MUST_CHECK;
 /* Waits for what the thread is at. NULL is allowed; the pointer becomes NULL. */
 void programs_free(struct programs **programs);
 
@@ -28,6 +30,10 @@ enum program_state { PROGRAM_READY, PROGRAM_PENDING, PROGRAM_FAILED };
 /* Gives a step, complete but for its function, the function for it; the step holds it. A general
  * kernel is always ready. Another is pending the first time, and being built; or, if too many are
  * already, it waits until it is asked for again. urgent: before all that are not. */
+/* Whose requests follow: a client's number, or 0 for our own. The list of what is to be compiled is
+ * bounded, and each has only a part of it; the builder serves them in turn. */
+void programs_for(struct programs *programs, uint32_t client);
+
 enum program_state programs_find(struct programs *programs, struct step *step,
                                  bool urgent) MUST_CHECK;
 

@@ -58,6 +58,14 @@ enum error report_late(const struct report *r, const struct tile *tile, enum ker
 	return report_error(r, tile, ERR_NOT_READY, 0, reason);
 }
 
+enum error report_waits(const struct report *r, const struct tile *tile)
+{
+	struct message message = {.type = MSG_TILE_WAITS,
+	                          .tile_waits = {.job = tile->job, .index = tile->index}};
+
+	return wire_send(r->socket, &message, NULL);
+}
+
 enum error report_choice(const struct report *r, const struct message_choice *choice)
 {
 	struct message message = {.type = MSG_CHOICE, .choice = *choice};

@@ -33,6 +33,9 @@ enum error report_unbuilt(const struct report *report, const struct tile *tile,
 enum error report_late(const struct report *report, const struct tile *tile,
                        enum kernel kernel) MUST_CHECK;
 
+/* A tile that waits for the program that it insists on. */
+enum error report_waits(const struct report *report, const struct tile *tile) MUST_CHECK;
+
 /* A choice that the tuner has made, and all that it remembers, for the front to show. */
 enum error report_choice(const struct report *report,
                          const struct message_choice *choice) MUST_CHECK;

@@ -15,6 +15,9 @@ enum {
 	VECTOR = 16,
 };
 
+/* Multiply-adds of a piece of a launch, for each thread of a CPU: about a millisecond. */
+static const double piece_work = 4e7;
+
 /* Arguments being set, in order. */
 struct arguments {
 	cl_kernel kernel;
@@ -183,6 +186,8 @@ static void set_weights(struct arguments *a, const struct step *step)
 	if (step->kernel == KERNEL_MATRIX_COMPENSATED)
 		set_float(a, (float)(step->offset - (float)step->offset));
 	set_u32(a, step->keep);
+	if (step->kernel == KERNEL_MATRIX_COMPENSATED)
+		set_u32(a, step->alpha);
 }
 
 static void set_gradient(struct arguments *a, const struct step *step)
@@ -393,16 +398,80 @@ static void find_items(const struct step *step, const struct region *region, siz
 	items[1] = step->pass ? region->samples : region->rows + 2 * step->radius_y;
 }
 
-static cl_int enqueue(const struct step *step, const struct region *region, uint32_t tiles,
-                      cl_command_queue queue, cl_event *event)
-{
-	size_t local[3] = {step->shape.group_x, step->shape.group_y, 1}, global[3] = {0, 0, tiles};
+/* Where a launch goes. */
+struct destination {
+	cl_command_queue queue;
+	cl_event *events;     /* one for each piece */
+	uint32_t most, count; /* pieces: how many may be, and how many have been, enqueued */
+};
 
-	find_items(step, region, global);
+/* Multiply-adds that a step comes to. */
+static double step_work(const struct step *step, const struct region *region)
+{
+	const uint32_t operations = kernel_row(step->kernel)->operations;
+	double across = 2.0 * step->radius_x + 1, down = 2.0 * step->radius_y + 1, taps = 8;
+
+	if (operations & 1u << OPERATION_MATRIX)
+		taps = across * down;
+	else if (operations & 1u << OPERATION_BILATERAL)
+		taps = 10 * across * down;
+	else if (operations & 1u << OPERATION_SEPARABLE)
+		taps = across + down;
+	return taps * region->samples * region->rows;
+}
+
+/* True if a piece of a launch knows its place: those for GPUs and the published ones go by the
+ * numbers of groups, which begin at 0 in each piece. */
+static bool has_pieces(const struct step *step, const struct device *device)
+{
+	return device->type == DEVICE_CPU && !is_classic(step) &&
+	       kernel_row(step->kernel)->device <= KERNEL_FOR_CPU;
+}
+
+/* How a launch of so many groups is cut into pieces, across and down. Each has a group for every
+ * thread, or some would be idle. In tests there are as many as can be. */
+static void cut(const struct step *step, const struct device *device, const struct region *region,
+                uint32_t most, const size_t groups[2], size_t pieces[2])
+{
+	const uint32_t threads = device->in_test ? 1 : max_u32(device->units, 1);
+	double wanted = step_work(step, region) / (piece_work * threads);
+	size_t count = groups[0] * groups[1] / threads;
+
+	if (count > most)
+		count = most;
+	if ((double)count > wanted && !device->in_test)
+		count = (size_t)wanted;
+	if (!count || !has_pieces(step, device))
+		count = 1;
+	pieces[1] = count < groups[1] ? count : groups[1];
+	pieces[0] = count / pieces[1] < groups[0] ? count / pieces[1] : groups[0];
+}
+
+/* Kernels go by their global numbers, which a piece has as in the whole. */
+static cl_int enqueue(const struct step *step, const struct device *device,
+                      const struct region *region, uint32_t tiles, struct destination *to)
+{
+	const size_t local[3] = {step->shape.group_x, step->shape.group_y, 1};
+	size_t items[2], groups[2], pieces[2];
+	cl_int code = CL_SUCCESS;
+
+	find_items(step, region, items);
 	for (int i = 0; i < 2; i++)
-		global[i] = (global[i] + local[i] - 1) / local[i] * local[i];
-	return clEnqueueNDRangeKernel(queue, step->function, tiles > 1 ? 3 : 2, NULL, global, local,
-	                              0, NULL, event);
+		groups[i] = (items[i] + local[i] - 1) / local[i];
+	cut(step, device, region, to->most, groups, pieces);
+	for (size_t p = 0; !code && p < pieces[0] * pieces[1]; p++) {
+		const size_t place[2] = {p % pieces[0], p / pieces[0]};
+		size_t offset[3] = {0, 0, 0}, global[3] = {0, 0, tiles};
+
+		for (int i = 0; i < 2; i++) {
+			offset[i] = groups[i] * place[i] / pieces[i] * local[i];
+			global[i] = groups[i] * (place[i] + 1) / pieces[i] * local[i] - offset[i];
+		}
+		code = clEnqueueNDRangeKernel(to->queue, step->function, tiles > 1 ? 3 : 2, offset,
+		                              global, local, 0, NULL, &to->events[to->count]);
+		to->count += !code;
+	}
+	return code;
 }
 
 static void set_region_view(struct arguments *a, const struct step *step, const struct view *views,
@@ -428,7 +497,7 @@ bool step_stacks(const struct step *step)
 /* Extends each tile of a stack by itself, all in one launch. */
 static cl_int launch_extend(const struct step *step, const struct device *device,
                             const struct tile *tile, const struct stack *stack,
-                            cl_command_queue queue, const struct view *view, cl_event *event)
+                            const struct view *view, struct destination *to)
 {
 	struct stack alone = {.count = 1, .height = tile->height, .y0 = {tile->y0}};
 	struct arguments a = {.kernel = step->function};
@@ -440,12 +509,12 @@ static cl_int launch_extend(const struct step *step, const struct device *device
 	one.height = stack->height;
 	region = find_region(step, device, &one);
 	set_extend(&a, step, tile, stack, &region, view);
-	return a.code ? a.code : enqueue(step, &region, stack->count, queue, event);
+	return a.code ? a.code : enqueue(step, device, &region, stack->count, to);
 }
 
-cl_int step_launch(const struct step *step, const struct device *device, const struct tile *tile,
-                   const struct stack *stack, cl_command_queue queue,
-                   const struct view views[PLACES], cl_event *event)
+static cl_int launch(const struct step *step, const struct device *device, const struct tile *tile,
+                     const struct stack *stack, const struct view views[PLACES],
+                     struct destination *to)
 {
 	struct arguments a = {.kernel = step->function};
 	struct region region = find_region(step, device, tile);
@@ -453,9 +522,9 @@ cl_int step_launch(const struct step *step, const struct device *device, const s
 	cl_mem image = NULL;
 
 	if (step->kernel == KERNEL_EXTEND)
-		return launch_extend(step, device, tile, stack, queue, &views[step->dst], event);
+		return launch_extend(step, device, tile, stack, &views[step->dst], to);
 	if (variant_get(step->kernel)->needs & VARIANT_IMAGE)
-		set_image(&a, step, &views[step->src], &reach, device, queue, &image);
+		set_image(&a, step, &views[step->src], &reach, device, to->queue, &image);
 	else if (is_shrink(step) || is_grow(step))
 		set_source_of_points(&a, &views[step->src], step, tile);
 	else
@@ -473,9 +542,30 @@ cl_int step_launch(const struct step *step, const struct device *device, const s
 	if (step->kernel == KERNEL_SEP_TWO_PASS)
 		set_u32(&a, step->pass);
 	if (!a.code)
-		a.code = enqueue(step, &region, 1, queue, event);
+		a.code = enqueue(step, device, &region, 1, to);
 	live_release(OBJECT_IMAGE, image);
 	return a.code;
+}
+
+cl_int step_launch(const struct step *step, const struct device *device, const struct tile *tile,
+                   const struct stack *stack, cl_command_queue queue,
+                   const struct view views[PLACES], cl_event *event)
+{
+	struct destination to = {.queue = queue, .events = event, .most = 1};
+
+	return launch(step, device, tile, stack, views, &to);
+}
+
+cl_int step_launch_pieces(const struct step *step, const struct device *device,
+                          const struct tile *tile, const struct stack *stack,
+                          cl_command_queue queue, const struct view views[PLACES],
+                          cl_event events[PIECES_MAX], uint32_t *count)
+{
+	struct destination to = {.queue = queue, .events = events, .most = PIECES_MAX};
+	cl_int code = launch(step, device, tile, stack, views, &to);
+
+	*count = to.count;
+	return code;
 }
 
 void step_retain_kernel(const struct step *step)

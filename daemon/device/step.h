@@ -10,6 +10,8 @@
 enum place { PLACE_IN, PLACE_OUT, PLACE_A, PLACE_B, PLACE_C, PLACES };
 enum { SCRATCHES = PLACES - PLACE_A };
 
+enum { PIECES_MAX = 256 }; /* of a launch */
+
 /* On the way to a lattice and back. Where across (down) is set, the target region's columns (rows)
  * are the points that the tile's result, larger by grow_x and grow_y pixels on each side, is made
  * from, and the step's expand_x (expand_y) is in points. */
@@ -82,6 +84,14 @@ bool step_stacks(const struct step *step);
 cl_int step_launch(const struct step *step, const struct device *device, const struct tile *tile,
                    const struct stack *stack, cl_command_queue queue,
                    const struct view views[PLACES], cl_event *event) MUST_CHECK;
+
+/* The same in pieces, one below another, each with an event: a CPU runs one kernel at a time, so a
+ * long one would hold up those of other tiles, which now come between its pieces. A GPU shares
+ * itself among queues: there all is one piece. On failure those of `count` are enqueued. */
+cl_int step_launch_pieces(const struct step *step, const struct device *device,
+                          const struct tile *tile, const struct stack *stack,
+                          cl_command_queue queue, const struct view views[PLACES],
+                          cl_event events[PIECES_MAX], uint32_t *count) MUST_CHECK;
 
 /* The bytes of the regions that the step reads and writes, each once. */
 uint64_t step_bytes(const struct step *step, const struct tile *tile);

@@ -287,8 +287,10 @@ static bool all_built(struct tuner *t, struct trial *r)
 	for (uint32_t i = 0; i < r->count; i++) {
 		struct candidate *c = &r->candidate[i];
 
-		if (c->state == PROGRAM_PENDING)
+		if (c->state == PROGRAM_PENDING) {
+			programs_for(t->programs, 0);
 			c->state = programs_find(t->programs, &c->step, false);
+		}
 		built &= c->state != PROGRAM_PENDING;
 	}
 	return built;

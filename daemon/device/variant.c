@@ -101,20 +101,40 @@ static double separable_roundings(double count)
 	return fmin(count, TERMS) + count / TERMS;
 }
 
-/* True if sums of floats may be wrong by about 1 in a pixel of integer type. Every rounding loses
- * up to 2^-25 of the largest sum that can arise. Floats are judged by the size of what is summed,
- * so for them plain sums always suffice. */
-static bool needs_compensation(const struct operation *op, enum pixel_type type)
+static bool is_linear(const struct operation *op)
+{
+	return op->kind == OPERATION_MATRIX || op->kind == OPERATION_SEPARABLE;
+}
+
+/* True if sums of floats may be wrong by about 1 in a pixel of an image of integers, whatever the
+ * samples are on the way. Every rounding loses up to 2^-25 of the largest sum that can arise.
+ * weighted: colour was multiplied by alpha, and is divided by a sum that is off as much. Images of
+ * floats are judged by the size of what is summed, so for them plain sums always suffice. */
+static bool needs_compensation(const struct operation *op, enum pixel_type image_type,
+                               bool weighted)
 {
 	double width = 2.0 * op->radius_x + 1, height = 2.0 * op->radius_y + 1;
-	double largest = op->gain * pixel_type_full_scale(type) + fabs(op->offset);
+	double largest = op->gain * pixel_type_full_scale(image_type) + fabs(op->offset);
 	double roundings = op->kind == OPERATION_MATRIX
 	                       ? width + height
 	                       : separable_roundings(width) + separable_roundings(height);
+	double lost = (weighted ? 2 * (roundings + 3) : roundings + 2) * largest * 0x1p-25;
 
-	if (type == PIXEL_F32 || (op->kind != OPERATION_MATRIX && op->kind != OPERATION_SEPARABLE))
-		return false;
-	return (roundings + 2) * largest * 0x1p-25 > 0.5;
+	return is_linear(op) && image_type != PIXEL_F32 && lost > 0.5;
+}
+
+/* True if the compensated kernel's window is as large. */
+static bool can_compensate(const struct operation *op)
+{
+	uint32_t most = kernel_row(KERNEL_MATRIX_COMPENSATED)->radius;
+
+	return op->radius_x <= most && op->radius_y <= most;
+}
+
+bool variant_weights_by_alpha(const struct operation *op, enum pixel_type image_type)
+{
+	return op->kind == OPERATION_BILATERAL ||
+	       (needs_compensation(op, image_type, true) && can_compensate(op));
 }
 
 /* True if row and column are weights of a mean: none negative, their sum 1. */
@@ -147,9 +167,8 @@ static bool exact_enough(enum kernel kernel, const struct work *work)
 	case WEIGHTS_HALF2:
 		return bound_of_halves(kernel, op) < 1;
 	default:
-		return !needs_compensation(op, work->type) ||
-		       op->radius_x > kernel_row(KERNEL_MATRIX_COMPENSATED)->radius ||
-		       op->radius_y > kernel_row(KERNEL_MATRIX_COMPENSATED)->radius;
+		return !needs_compensation(op, work->image_type, work->alpha) ||
+		       !can_compensate(op);
 	}
 }
 
@@ -204,7 +223,7 @@ static bool is_hopeless(enum kernel kernel, const struct work *work)
 	double width = 2.0 * op->radius_x + 1, height = 2.0 * op->radius_y + 1;
 
 	if (kernel == KERNEL_MATRIX_COMPENSATED)
-		return !needs_compensation(op, work->type);
+		return !needs_compensation(op, work->image_type, work->alpha);
 	return op->kind == OPERATION_SEPARABLE &&
 	       kernel_row(kernel)->operations & 1u << OPERATION_MATRIX &&
 	       width * height > 4 * (width + height);
@@ -271,6 +290,8 @@ bool variant_applies(enum kernel kernel, const struct work *work, const struct d
 	    op->radius_y > row->radius || work->width * work->bands < variants[kernel].samples_min)
 		return false;
 	if (row->origin == KERNEL_CLASSIC && !classic_applies(kernel, work, device))
+		return false;
+	if (work->alpha && is_linear(op) && kernel != KERNEL_MATRIX_COMPENSATED)
 		return false;
 	if (!asked_for && (row->origin == KERNEL_CLASSIC || !shaped_for(kernel, device) ||
 	                   is_hopeless(kernel, work)))

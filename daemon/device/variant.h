@@ -57,12 +57,16 @@ struct work {
 	enum pixel_type image_type;        /* whose full scale the operation's numbers are of */
 	uint32_t bands;
 	uint32_t keep;  /* bit b: band b is not changed */
-	uint32_t alpha; /* the last band is alpha, and weighs (OPERATION_BILATERAL) */
+	uint32_t alpha; /* the last band is alpha, and weights the others: in the kernel */
 	uint32_t width; /* pixels of the narrowest region */
 };
 
 /* True if row and column are weights of a mean. */
 bool work_is_mean(const struct operation *operation);
+
+/* True if alpha's weighting is the kernel's own: bilateral, and sums so large that colour
+ * multiplied by alpha beforehand, in float, would be too far off. */
+bool variant_weights_by_alpha(const struct operation *operation, enum pixel_type image_type);
 
 /* True if the kernel does the work, exactly enough, on this device. A kernel shaped for another
  * kind of device counts only if it was asked for. */

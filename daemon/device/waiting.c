@@ -5,12 +5,11 @@
 
 #include "device/live.h"
 
-enum { PROGRAM_MS = 10000 }; /* for a program, at most: less than the front gives a tile */
-
 struct waiting_tile {
 	struct waiting_tile *next;
 	struct message_tile message;
 	uint64_t since_ms;
+	bool lacks_program, told;
 };
 
 void waiting_init(struct waiting *w)
@@ -63,13 +62,27 @@ bool waiting_next(struct waiting *w, const struct plans *plans, struct programs 
 	for (struct waiting_tile **link = &w->first, *waiting; (waiting = *link);
 	     link = &waiting->next) {
 		*late = lacks_program(&waiting->message, plans, programs);
-		if (*late && now_ms - waiting->since_ms < PROGRAM_MS)
+		waiting->lacks_program = *late;
+		if (*late && now_ms - waiting->since_ms < PROGRAM_WAIT_MS)
 			continue;
 		*tile = waiting->message;
 		take_out(w, link);
 		return true;
 	}
 	return false;
+}
+
+bool waiting_lacking(struct waiting *w, struct message_tile *tile)
+{
+	struct waiting_tile *waiting = w->first;
+
+	while (waiting && (!waiting->lacks_program || waiting->told))
+		waiting = waiting->next;
+	if (!waiting)
+		return false;
+	waiting->told = true;
+	*tile = waiting->message;
+	return true;
 }
 
 /* By place: neighbours are copied together. */

@@ -30,6 +30,10 @@ enum error waiting_add(struct waiting *waiting, const struct message_tile *tile,
 bool waiting_next(struct waiting *waiting, const struct plans *plans, struct programs *programs,
                   uint64_t now_ms, struct message_tile *tile, bool *late);
 
+/* A tile that has been found to wait for a program; each is told of once. False if there is none.
+ */
+bool waiting_lacking(struct waiting *waiting, struct message_tile *tile);
+
 /* Takes out tiles of a plan, whose number is id, that lie in an arena and may go into one stack
  * with tiles[0]; adds them to it until there are `most`, ordered such that neighbours in an arena
  * are neighbours here. Returns how many there are then, at least 1. */

@@ -82,15 +82,15 @@ enum error worker_new(const struct device *device, const struct worker_options *
 	w->socket = socket;
 	report_init(&w->report, socket, device->name);
 	waiting_init(&w->waiting);
-	w->stack_most = device->unified ? 1 : options->stack_most;
+	w->stack_most = device->in_place ? 1 : options->stack_most;
 	w->notify_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (w->notify_fd < 0)
 		e = ERR_IO;
 	if (!e)
 		e = programs_new(&w->programs, device, options->kernel_dir, options->cache_dir,
-		                 w->notify_fd);
-	while (!e && w->lanes < (device->unified ? LANES_SHARED : LANES_OWN)) {
-		e = lane_new(device, device->unified, &w->lane[w->lanes].lane);
+		                 options->cache_size, w->notify_fd);
+	while (!e && w->lanes < (device->in_place ? LANES_SHARED : LANES_OWN)) {
+		e = lane_new(device, device->in_place, &w->lane[w->lanes].lane);
 		w->lanes++;
 	}
 	if (!e)
@@ -229,6 +229,8 @@ static enum error start_tiles(struct worker *w)
 	while (!e && (lane = idle_lane(w)) &&
 	       waiting_next(&w->waiting, w->plans, w->programs, now_ms(), &tile, &late))
 		e = late ? answer_late(w, &tile) : start_tile(w, lane, &tile);
+	while (!e && waiting_lacking(&w->waiting, &tile))
+		e = report_waits(&w->report, &tile.tile);
 	return e;
 }
 

@@ -12,6 +12,7 @@ struct worker_options {
 	unsigned platform, device; /* indices, as OpenCL lists them */
 	const char *kernel_dir;    /* sources to use instead of those in the program */
 	const char *cache_dir;     /* compiled programs */
+	uint64_t cache_size;       /* of which there are so many bytes at most; 0: no bound */
 	const char *state_dir;     /* what was measured */
 	unsigned stack_most;       /* tiles that may share a launch, 1 to STACK_MAX */
 };

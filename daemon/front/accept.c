@@ -8,15 +8,20 @@
 #include "common/image.h"
 
 /* Writes the media type of one element of an Accept header, without parameters and spaces, and its
- * weight. Returns what follows the element. */
+ * weight. Returns what follows the element, beyond which it has not looked: a header may be long.
+ */
 static const char *next_media_range(const char *at, char type[64], double *weight)
 {
-	size_t element = strcspn(at, ","), length = strcspn(at, ",; \t");
-	const char *q = strstr(at, "q=");
+	size_t length = strcspn(at, ",; \t");
 
 	snprintf(type, 64, "%.*s", (int)(length < 63 ? length : 63), at);
-	*weight = q && q < at + element ? strtod(q + 2, NULL) : 1;
-	at += element;
+	*weight = 1;
+	for (at += length; *at && *at != ','; at++) {
+		const char *name = at + 1 + strspn(at + 1, " \t");
+
+		if (*at == ';' && (*name == 'q' || *name == 'Q') && name[1] == '=')
+			*weight = strtod(name + 2, NULL);
+	}
 	return at + strspn(at, ", \t");
 }
 

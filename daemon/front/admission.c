@@ -5,9 +5,12 @@
 #include <math.h>
 
 #include "front/loop.h"
+#include "front/shares.h"
 
-/* A body from here on makes a job heavy; what a job costs beside the bytes of its body. */
-enum { HEAVY_BODY = 4 << 20, JOB_COST = 64 << 10 };
+/* A body from here on makes a job heavy; what a job costs beside the bytes of its body. A
+ * photograph has some 32 bytes of pixels for a byte of its file, decoded and encoded together; and
+ * in the time that these take (about 0.1 µs) a device can do as much. */
+enum { HEAVY_BODY = 4 << 20, JOB_COST = 64 << 10, PIXEL_BYTES = 32, DEVICE_NS = 100 };
 
 /* Seconds after which what was measured counts for a third; and how much of them is enough. */
 static const double fade = 10, enough = 0.05;
@@ -21,24 +24,29 @@ struct demand {
 
 static const struct config *config;
 static struct demand demands[WORK_CLASSES];
-static unsigned expected; /* requests that are arriving */
 
 void admission_init(const struct config *c)
 {
 	config = c;
 	for (enum work_class i = 0; i < WORK_CLASSES; i++)
 		demands[i] = (struct demand){0};
-	expected = 0;
-}
-
-enum work_class work_class(bool batch, uint64_t body_size)
-{
-	return batch ? WORK_BATCH : body_size >= HEAVY_BODY ? WORK_HEAVY : WORK_LIGHT;
 }
 
 double work_cost(uint64_t body_size)
 {
 	return JOB_COST + (double)body_size;
+}
+
+double work_cost_known(uint64_t body_size, uint64_t pixel_bytes, double device_ns)
+{
+	double pixels = (double)pixel_bytes / PIXEL_BYTES;
+
+	return JOB_COST + fmax((double)body_size, pixels) + device_ns / DEVICE_NS;
+}
+
+enum work_class work_class(bool batch, double cost)
+{
+	return batch ? WORK_BATCH : cost >= JOB_COST + HEAVY_BODY ? WORK_HEAVY : WORK_LIGHT;
 }
 
 /* Counts the time since the last change. */
@@ -63,14 +71,24 @@ void admission_began(enum work_class class, double cost)
 	d->backlog += cost;
 }
 
-void admission_ended(enum work_class class, double cost)
+/* A job leaves the class. */
+static void leave(struct demand *d, double cost)
 {
-	struct demand *d = &demands[class];
-
 	update(d);
 	d->jobs--;
 	d->backlog = d->jobs ? d->backlog - cost : 0;
-	d->done += cost;
+}
+
+void admission_changed(enum work_class from, double old, enum work_class to, double cost)
+{
+	admission_began(to, cost);
+	leave(&demands[from], old);
+}
+
+void admission_ended(enum work_class class, double cost)
+{
+	leave(&demands[class], cost);
+	demands[class].done += cost;
 }
 
 double admission_predict(enum work_class class, double cost)
@@ -83,33 +101,14 @@ double admission_predict(enum work_class class, double cost)
 	return (d->backlog + cost) * d->busy / d->done;
 }
 
-void admission_expect(void)
-{
-	expected++;
-}
-
-void admission_unexpect(void)
-{
-	expected--;
-}
-
-static unsigned jobs(void)
-{
-	unsigned sum = expected;
-
-	for (enum work_class i = 0; i < WORK_CLASSES; i++)
-		sum += demands[i].jobs;
-	return sum;
-}
-
-enum error admission_check(enum work_class class, uint64_t body_size, struct problem *problem)
+enum error admission_check(const char *client, enum work_class class, uint64_t body_size,
+                           struct problem *problem)
 {
 	double wait = admission_predict(class, work_cost(body_size));
+	enum share_outcome outcome = share_ask(SHARE_JOBS, client, 1, config->max_jobs);
 
-	if (jobs() >= config->max_jobs)
-		return problem_set(problem, ERR_QUEUE_FULL,
-		                   "%u requests are being worked on, the most that are accepted",
-		                   jobs());
+	if (outcome)
+		return share_problem(outcome, SHARE_JOBS, client, config->max_jobs, problem);
 	if (wait > (double)config->max_wait)
 		return problem_set(
 		    problem, ERR_QUEUE_FULL,

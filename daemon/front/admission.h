@@ -1,6 +1,7 @@
 /* Admission: what has been accepted and not yet finished, how fast such work gets done, and from
  * both how long one more job would take. Light, heavy and batch jobs are kept apart, as they do not
- * wait for each other. The unit of work is a byte of body; a job counts for some beside. */
+ * wait for each other. The unit of work is a byte of body; a job counts for some beside. Once the
+ * image's header has been read, pixels and the work on them count, in terms of such bytes. */
 #ifndef FRONT_ADMISSION_H
 #define FRONT_ADMISSION_H
 
@@ -13,24 +14,25 @@ enum work_class { WORK_LIGHT, WORK_HEAVY, WORK_BATCH, WORK_CLASSES };
 
 void admission_init(const struct config *config);
 
-/* The class and the cost of a job with so large a body. */
-enum work_class work_class(bool batch, uint64_t body_size);
+/* What a job with so large a body costs; and one of which is known how many bytes of pixels are
+ * decoded and encoded, and for how long it will be on devices. */
 double work_cost(uint64_t body_size);
+double work_cost_known(uint64_t body_size, uint64_t pixel_bytes, double device_ns);
+/* The class of a job of such a cost. */
+enum work_class work_class(bool batch, double cost);
 
-/* A job has been accepted; has ended. */
+/* A job has been accepted; has turned out to be of another class and cost; has ended. */
 void admission_began(enum work_class class, double cost);
+void admission_changed(enum work_class from, double old, enum work_class to, double cost);
 void admission_ended(enum work_class class, double cost);
 
 /* Seconds until a job that came now would be done, after those of its class; 0 if there are none,
  * or nothing of the class has been measured. */
 double admission_predict(enum work_class class, double cost);
 
-/* A request has been accepted, whose job is still to come; or will not come any more. */
-void admission_expect(void);
-void admission_unexpect(void);
-
-/* Whether one more job may come: ERR_QUEUE_FULL if there are too many, or the wait is too long. */
-enum error admission_check(enum work_class class, uint64_t body_size,
+/* Whether one more job of this client may come: ERR_QUEUE_FULL if it has, or all have, too many, or
+ * the wait is too long. */
+enum error admission_check(const char *client, enum work_class class, uint64_t body_size,
                            struct problem *problem) MUST_CHECK;
 
 /* Whole seconds after which a refused job may find room, at least 1. */

@@ -97,7 +97,7 @@ void answer_json(struct answer *answer, int status, json_t *value)
 static json_t *json_text(const char *text)
 {
 	json_t *json = json_string(text);
-	char ascii[128];
+	char ascii[256];
 	size_t i;
 
 	if (json)
@@ -117,9 +117,8 @@ json_t *answer_describe_problem(enum error error, const struct problem *problem)
 	body = json_pack("{s:s, s:s, s:i}", "type", type, "title", error_title(error), "status",
 	                 error_status(error));
 	if (problem && *problem->detail)
-		json_object_set_new(body, "detail", json_string(problem->detail));
+		json_object_set_new(body, "detail", json_text(problem->detail));
 	if (problem && *problem->parameter) {
-		/* Either may be any bytes; JSON takes only UTF-8. */
 		json_object_set_new(body, "parameter", json_text(problem->parameter));
 		json_object_set_new(body, "value", json_text(problem->value));
 	}

@@ -50,7 +50,7 @@ static enum error write_body(struct spool *body)
 {
 	static const char header[] = "P5\n16 16\n255\n";
 	unsigned char pixels[SIDE * SIDE];
-	enum error e = spool_open(body, sizeof header + sizeof pixels);
+	enum error e = spool_open_memory(body, sizeof header + sizeof pixels);
 
 	for (unsigned i = 0; i < sizeof pixels; i++)
 		pixels[i] = (unsigned char)i;
@@ -85,7 +85,7 @@ static enum error canary_start(void)
 		return ERR_MEMORY;
 	}
 	job->options.accept = 1u << FORMAT_PNM;
-	job->options.pixels_max = job->options.buffered_pixels_max = (uint64_t)SIDE * SIDE;
+	job->options.pixels_max = (uint64_t)SIDE * SIDE;
 	e = job_submit(job, canary_done, NULL);
 	if (e) {
 		job_release(job);
@@ -102,7 +102,8 @@ static void canary_check(void *context)
 	uint64_t wait = last_success ? interval_ns() : UINT64_C(100000000);
 
 	(void)context;
-	if (job || !devices_up() || now - last_success < interval_ns() || now - last_try < wait)
+	if (job || !devices_up() || now - last_try < wait ||
+	    (last_success && now - last_success < interval_ns()))
 		return;
 	last_try = now;
 	if (canary_start()) {

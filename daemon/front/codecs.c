@@ -1,8 +1,15 @@
 /* Codec workers: each has an arena for life and one job at a time.
  *
+ * What a job costs is known once its image's header has been read. One that turns out to be heavy
+ * while other heavy jobs have all the workers that they may have gives way: its worker is told to
+ * drop it, having decoded nothing yet, and it waits for its turn among the heavy ones.
+ *
  * The hard part is the end of a job. Its tiles may still be on a device, which writes into the
  * arena; so the arena has its next job only when every task is back, even if the codec process
  * that asked for them is long gone.
+ *
+ * A job whose worker dies runs once more, from its body. Each run has a number of its own, which
+ * all messages carry.
  *
  * Workers come and go at the end of the array. One above the configured number takes no job, is
  * ended when it has none, and its arena is closed when its process has been reaped. */
@@ -20,15 +27,23 @@
 #include "front/supervisor.h"
 #include "front/verified.h"
 
-enum { CHECK_MS = 200 };
+enum {
+	CHECK_MS = 200,
+	DEATHS_MAX = 2,  /* workers that a job may take with it */
+	DEATHS_MOST = 8, /* with those that somebody else killed */
+	CANCEL_MS = 2000 /* that a worker has to let go of a job that has ended */
+};
 
 struct codec {
 	struct worker worker;
 	struct codec_arena arena;
-	struct job *job;    /* that it works on; holds a reference */
-	unsigned tasks;     /* that are not back */
-	struct plan *plan;  /* that these go through, or NULL */
-	uint32_t next_tile; /* index that the next MSG_TILE must have */
+	struct job *job;     /* that it works on; holds a reference */
+	uint64_t dropped;    /* run of a job that has given way, until the worker has left it */
+	uint64_t dropped_at; /* loop_now() */
+	bool ending;         /* its last job is done, but for the end of the process */
+	unsigned tasks;      /* that are not back */
+	struct plan *plan;   /* that these go through, or NULL */
+	uint32_t next_tile;  /* index that the next MSG_TILE must have */
 	struct verified_tiles verified;
 };
 
@@ -76,17 +91,22 @@ static void codec_start_job(struct codec *c, struct job *job)
 
 static bool codec_is_idle(const struct codec *c)
 {
-	return c->worker.state == WORKER_UP && !c->job && !c->tasks;
+	return c->worker.state == WORKER_UP && !c->job && !c->tasks && !c->dropped;
 }
 
-/* Heavy jobs together leave one codec worker to the others. */
-static bool heavy_allowed(void)
+static unsigned heavy_jobs(void)
 {
 	unsigned heavy = 0;
 
 	for (unsigned i = 0; i < codecs_active(); i++)
 		heavy += codecs[i].job && job_is_heavy(codecs[i].job);
-	return codecs_active() == 1 || heavy + 1 < codecs_active();
+	return heavy;
+}
+
+/* Heavy jobs together leave one codec worker to the others. */
+static unsigned heavy_most(void)
+{
+	return codecs_active() > 1 ? codecs_active() - 1 : 1;
 }
 
 void codecs_wake(void)
@@ -96,7 +116,7 @@ void codecs_wake(void)
 
 		if (!codec_is_idle(&codecs[i]))
 			continue;
-		job = job_next_waiting(!heavy_allowed());
+		job = job_next_waiting(heavy_jobs() >= heavy_most());
 		if (!job)
 			return;
 		codec_start_job(&codecs[i], job);
@@ -126,17 +146,73 @@ static void codec_end(struct codec *c)
 	owner->arena_closed(c->worker.number);
 }
 
-/* The arena is free again when no task of the ended job is out. */
+static enum error arena_open(struct codec_arena *arena)
+{
+	uint64_t size = config->arena_size / SLOT_ALIGNMENT * SLOT_ALIGNMENT;
+	enum error e;
+
+	*arena = (struct codec_arena){-1, -1, -1, size, size};
+	e = arena_create("tiles-in", size, &arena->in);
+	if (!e)
+		e = arena_reopen_read_only(arena->in, &arena->in_read_only);
+	if (!e)
+		e = arena_create("tiles-out", size, &arena->out);
+	if (e) {
+		log_error("there is no room for an arena: %m");
+		arena_close(arena);
+	}
+	return e;
+}
+
+/* One that was ended is wanted again: with a new arena. */
+static void codec_resume(struct codec *c)
+{
+	if (arena_open(&c->arena))
+		return;
+	owner->arena_opened(c->worker.number);
+	worker_resume(&c->worker);
+}
+
+/* The arena is free again when no task of the ended job is out. One that is stopped though it is
+ * not surplus gets a new one. */
 static void codec_check_idle(struct codec *c)
 {
-	if (c->job || c->tasks)
+	if (c->job || c->tasks || c->dropped)
 		return;
 	if (c->plan)
 		plan_release(c->plan);
 	c->plan = NULL;
-	if (codec_is_surplus(c))
+	if (codec_is_surplus(c) || c->worker.stopped)
 		codec_end(c);
+	if (!codec_is_surplus(c) && c->worker.stopped && c->arena.in < 0)
+		codec_resume(c);
 	codecs_wake();
+}
+
+/* Puts the worker's job back into the queue, to run from the start; devices may yet hold tiles of
+ * this run. */
+static void codec_return_job(struct codec *c)
+{
+	struct job *job = c->job;
+
+	c->job = NULL;
+	job->codec = NULL;
+	owner->job_ended(job);
+	job_restart(job);
+	job_release(job);
+	codec_check_idle(c);
+}
+
+/* Takes the job, of which nothing but the header has been read, from its worker. */
+static void codec_give_way(struct codec *c)
+{
+	struct message message = {.type = MSG_CANCEL, .cancel = {c->job->options.job}};
+	struct job *job = c->job;
+
+	c->dropped = job->options.job;
+	c->dropped_at = loop_now();
+	codec_return_job(c);
+	worker_send(&c->worker, &message, NULL);
 }
 
 static void codec_end_job(struct codec *c, enum error error, const struct problem *problem)
@@ -153,7 +229,7 @@ static void codec_end_job(struct codec *c, enum error error, const struct proble
 
 void codecs_cancel(struct job *job, enum error error, const struct problem *problem)
 {
-	struct message message = {.type = MSG_CANCEL, .cancel = {job->id}};
+	struct message message = {.type = MSG_CANCEL, .cancel = {job->options.job}};
 
 	if (job->finished)
 		return;
@@ -180,9 +256,9 @@ static void codec_task_done(struct task *task, const struct message_tile_done *d
 	struct message message = {.type = MSG_TILE_DONE, .tile_done = *done};
 
 	c->tasks--;
-	job->tiles_done += !done->error;
-	if (c->job == job) {
-		verified_expect(&c->verified, task, done);
+	if (c->job == job) { /* the same run: the next begins when all tasks are back */
+		job->tiles_done += !done->error && !task->prefer;
+		verified_expect(&c->verified, task, &message.tile_done);
 		worker_send(&c->worker, &message, NULL);
 	}
 	free(task);
@@ -190,16 +266,24 @@ static void codec_task_done(struct task *task, const struct message_tile_done *d
 	job_release(job);
 }
 
+/* No answer is larger: a pixel takes 16 bytes, and some more where they cannot be packed; metadata
+ * is the body's. */
+static uint64_t largest_answer(void)
+{
+	return config->max_pixels * 18 + config->max_body + (64 << 20);
+}
+
 static void codec_prepare(struct worker *worker)
 {
-	char memory[32];
+	char memory[32], file[32];
 
 	snprintf(memory, sizeof memory, "%llu", (unsigned long long)config->codec_memory);
+	snprintf(file, sizeof file, "%llu", (unsigned long long)largest_answer());
 	worker->start_ms = config->start_timeout * 1000;
 	worker_argument(worker, "convolved-codec", NULL);
 	worker_argument(worker, "--log-level", config->log_level);
-	worker_argument(worker, "--log-format", config->log_format);
 	worker_argument(worker, "--memory", memory);
+	worker_argument(worker, "--file-size", file);
 }
 
 static void codec_up(struct worker *worker, const struct message_ready *ready)
@@ -216,62 +300,154 @@ static void codec_up(struct worker *worker, const struct message_ready *ready)
 		codecs_wake();
 }
 
+/* The answer is there to be written, if the job still wants one. */
+static void answer_opened(void *context)
+{
+	struct job *job = context;
+	struct message message = {.type = MSG_ANSWER, .answer = {job->options.job}};
+	struct problem problem;
+
+	if (job->finished || !job->codec)
+		return;
+	if (spool_take_file(&job->answer))
+		codecs_cancel(job, problem_set(&problem, ERR_IO, "there is no file for the answer"),
+		              &problem);
+	else
+		worker_send(&job->codec->worker, &message, &job->answer.fd);
+}
+
 /* Opens the answer, and tells the worker. It lies in memory if it would do so as bare pixels, with
  * the body's metadata: a coded image is hardly ever larger. */
-static void send_answer_file(struct codec *c, struct job *job, const struct image *answer)
+static void open_answer(struct job *job, const struct image *answer)
 {
 	uint64_t size = image_size(answer) + job->options.body_size;
-	struct message message = {.type = MSG_ANSWER, .answer = {job->id}};
+	enum error error = spool_open_answer(&job->answer, size);
 	struct problem problem;
-	enum error error;
 
-	problem_set(&problem, ERR_IO, "there is no room for the answer");
-	error = spool_open_anywhere(&job->answer, size);
 	if (error)
-		codecs_cancel(job, error, &problem);
-	else
-		worker_send(&c->worker, &message, &job->answer.fd);
+		codecs_cancel(job, problem_set(&problem, error, "there is no room for the answer"),
+		              &problem);
+	else if (!spool_await(&job->answer, answer_opened, job))
+		answer_opened(job);
+}
+
+/* What the job costs, now that the image is known. */
+static double job_cost_known(const struct job *job, const struct message_image *m)
+{
+	double units =
+	    chain_work(job->chain->chain, m->image.width, m->image.height) * m->image.bands;
+
+	return work_cost_known(job->options.body_size,
+	                       image_size(&m->whole) + image_size(&m->answer),
+	                       owner->device_ns(units));
+}
+
+/* Charges the job for what it costs. True if it has become one of too many heavy ones. */
+static bool reckon(struct codec *c, const struct message_image *m)
+{
+	bool was_heavy = job_is_heavy(c->job);
+
+	if (job_reckon(c->job, job_cost_known(c->job, m)))
+		codecs_cancel(c->job, ERR_MEMORY, NULL);
+	return !c->job->finished && !was_heavy && job_is_heavy(c->job) &&
+	       heavy_jobs() > heavy_most();
+}
+
+static uint64_t pixels(const struct image *image)
+{
+	return (uint64_t)image->width * image->height;
+}
+
+/* True if this may be said of an image: what the job costs others is reckoned from it. */
+static bool image_fits(const struct job *job, const struct message_image *m)
+{
+	return image_valid(&m->whole) && image_valid(&m->image) && image_valid(&m->answer) &&
+	       pixels(&m->whole) <= job->options.pixels_max &&
+	       pixels(&m->image) <= pixels(&m->whole) && pixels(&m->answer) <= pixels(&m->whole) &&
+	       m->tiles && m->tiles <= pixels(&m->image);
 }
 
 static bool take_image(struct codec *c, const struct message_image *m)
 {
 	struct job *job = c->job;
 
-	if (!job || m->job != job->id || job->image_known || !image_valid(&m->image) ||
-	    !image_valid(&m->answer) || !m->tiles)
+	if (!job || m->job != job->options.job || job->image_known || !image_fits(job, m))
 		return false;
+	if (!job->finished && reckon(c, m)) {
+		codec_give_way(c);
+		return true;
+	}
 	job->image = m->image;
 	job->image_known = true;
 	c->plan = plan_use(job->chain, &job->image);
 	job->tiles = m->tiles;
 	if (!job->finished)
-		send_answer_file(c, job, &m->answer);
+		open_answer(job, &m->answer);
+	return true;
+}
+
+/* Hands a tile to the scheduler. */
+static bool codec_run_tile(struct codec *c, const struct tile *tile, uint64_t prefer)
+{
+	struct job *job = c->job;
+	struct task *task = calloc(1, sizeof *task);
+
+	if (!task)
+		return false;
+	task->tile = *tile;
+	task->job = job;
+	task->plan = c->plan;
+	task->prefer = prefer;
+	task->units = chain_work(job->chain->chain, tile->width, tile->height) * job->image.bands;
+	task->item.cost = task->units;
+	job_hold(job);
+	job->task_done = codec_task_done;
+	c->tasks++;
+	owner->task_ready(task);
 	return true;
 }
 
 static bool take_tile(struct codec *c, const struct tile *tile)
 {
 	struct job *job = c->job;
-	struct task *task;
 
-	if (!job || tile->job != job->id || !job->image_known || tile->arena != c->worker.number ||
-	    tile->index != c->next_tile || tile->index >= job->tiles || c->tasks >= SLOTS_MAX ||
+	if (!job || tile->job != job->options.job || !job->image_known ||
+	    tile->arena != c->worker.number || tile->index != c->next_tile ||
+	    tile->index >= job->tiles || c->tasks >= SLOTS_MAX ||
 	    !tile_valid(tile, &job->image, job->chain->chain, c->arena.in_size, c->arena.out_size))
 		return false;
-	task = calloc(1, sizeof *task);
-	if (!task)
-		return false;
-	task->tile = *tile;
-	task->job = job;
-	task->plan = c->plan;
-	task->units =
-	    (double)tile->width * tile->height * job->image.bands * chain_cost(job->chain->chain);
-	task->item.cost = task->units;
-	job_hold(job);
-	job->task_done = codec_task_done;
 	c->next_tile++;
-	c->tasks++;
-	owner->task_ready(task);
+	return codec_run_tile(c, tile, 0);
+}
+
+/* No worker has more threads at work, so its processor time is no longer than that of so many. */
+static bool times_fit(const struct job *job, const struct message_job_done *m)
+{
+	enum { THREADS_MAX = 64 };
+	uint64_t most = (loop_now() - job->times.started + 1000000000) * THREADS_MAX;
+
+	return m->decode_ns <= most && m->encode_ns <= most && m->verify_ns <= most &&
+	       m->reference_ns <= most;
+}
+
+/* True if this may be said of the job now. That the answer is as large as it says is for
+ * spool_settle() to see. */
+static bool done_fits(const struct job *job, const struct message_job_done *m)
+{
+	return job && m->job == job->options.job && m->error < ERR_COUNT && m->format < FORMATS &&
+	       m->input_format < FORMATS && times_fit(job, m) &&
+	       (m->error || (m->format != FORMAT_NONE && image_valid(&m->image) &&
+	                     (job->answer.fd >= 0 || job->finished)));
+}
+
+/* Ends a job that its worker has done, if its answer is there. */
+static bool codec_settle_job(struct codec *c)
+{
+	struct job *job = c->job;
+
+	if (!job->finished && spool_settle(&job->answer, job->answer_size))
+		return false;
+	codec_end_job(c, ERR_OK, NULL);
 	return true;
 }
 
@@ -279,40 +455,58 @@ static bool take_done(struct codec *c, const struct message_job_done *m)
 {
 	struct job *job = c->job;
 	struct problem problem = m->problem;
-	enum error error = (enum error)m->error;
 
-	if (!job || m->job != job->id || m->error >= ERR_COUNT || m->format >= FORMATS ||
-	    m->input_format >= FORMATS || (!m->error && !image_valid(&m->image)))
+	if (!done_fits(job, m))
 		return false;
-	problem.parameter[sizeof problem.parameter - 1] = '\0';
-	problem.value[sizeof problem.value - 1] = '\0';
-	problem.detail[sizeof problem.detail - 1] = '\0';
 	job->format = m->format;
 	job->result = m->image;
+	job->answer_size = m->answer_size;
 	job->times.decode = m->decode_ns;
 	job->times.encode = m->encode_ns;
 	job->times.verify = m->verify_ns;
 	job->times.reference = m->reference_ns;
-	if (!m->error)
-		spool_settle(&job->answer, m->answer_size);
-	if (!error && job->options.verify && job->verified.mismatches)
-		error = problem_set(&problem, ERR_DEVICE,
-		                    "verification found %llu wrong samples in the result",
-		                    (unsigned long long)job->verified.mismatches);
-	codec_end_job(c, error, &problem);
+	if (!m->error && (job->finished || job->answer.in_memory))
+		return codec_settle_job(c);
+	if (!m->error) {
+		/* A file cannot be sealed: it is an answer when nobody can write to it. */
+		c->ending = true;
+		worker_stop(&c->worker);
+		worker_resume(&c->worker);
+		return true;
+	}
+	problem.parameter[sizeof problem.parameter - 1] = '\0';
+	problem.value[sizeof problem.value - 1] = '\0';
+	problem.detail[sizeof problem.detail - 1] = '\0';
+	codec_end_job(c, (enum error)m->error, &problem);
 	return true;
 }
 
 static bool take_verified(struct codec *c, const struct message_verified *found)
 {
-	unsigned device;
+	struct finding finding;
 
-	if (!c->job || found->job != c->job->id ||
-	    !verified_take(&c->verified, c->job, found, &device))
+	if (!c->job || found->job != c->job->options.job ||
+	    !verified_take(&c->verified, c->job, found, &finding))
 		return false;
-	if (found->mismatches)
-		owner->distrusted(device);
-	return true;
+	if (finding.doubtful)
+		owner->doubted(finding.device, c->plan, finding.kernels);
+	if (finding.differs)
+		owner->distrusted(finding.device, c->plan, finding.kernels);
+	return !finding.again || c->job->finished ||
+	       codec_run_tile(c, finding.again, finding.prefer);
+}
+
+/* The last words of a worker on a job that has given way. */
+static bool take_dropped(struct codec *c, const struct message *message)
+{
+	bool tile = message->type == MSG_TILE && message->tile.tile.job == c->dropped;
+	bool done = message->type == MSG_JOB_DONE && message->job_done.job == c->dropped;
+
+	if (done) {
+		c->dropped = 0;
+		codec_check_idle(c);
+	}
+	return tile || done;
 }
 
 static void codec_message(struct worker *worker, const struct message *message)
@@ -320,7 +514,9 @@ static void codec_message(struct worker *worker, const struct message *message)
 	struct codec *c = &codecs[worker->number];
 	bool taken = false;
 
-	if (message->type == MSG_IMAGE)
+	if (c->dropped)
+		taken = take_dropped(c, message);
+	else if (message->type == MSG_IMAGE)
 		taken = take_image(c, &message->image);
 	else if (message->type == MSG_TILE)
 		taken = take_tile(c, &message->tile.tile);
@@ -335,79 +531,107 @@ static void codec_message(struct worker *worker, const struct message *message)
 	}
 }
 
-/* The worker died before it had read the header, perhaps before it had even seen the job: another
- * may try, once. */
-static void codec_return_job(struct codec *c)
+/* True if the job has not yet taken too many workers with it, this one too. */
+static bool may_run_again(struct job *job, const char *reason)
+{
+	job->deaths++;
+	job->excused += worker_was_killed(reason);
+	return job->deaths - job->excused < DEATHS_MAX && job->deaths < DEATHS_MOST;
+}
+
+/* The worker has died with its job. That is the image's fault if it happens twice and nobody else
+ * killed it, or if the worker had all the time that a job may take. */
+static void codec_lose_job(struct codec *c, const char *reason)
 {
 	struct job *job = c->job;
+	struct problem problem;
+	bool late = !strcmp(reason, "timeout");
 
-	c->job = NULL;
-	job->codec = NULL;
-	job->second_try = true;
-	job_requeue(job);
-	job_release(job);
-	codec_check_idle(c);
+	if (job->finished) {
+		codec_end_job(c, job->error, NULL);
+	} else if (late) {
+		codec_end_job(c,
+		              problem_set(&problem, ERR_TIMEOUT, "the job was ended after %llu s",
+		                          (unsigned long long)config->job_timeout),
+		              &problem);
+	} else if (may_run_again(job, reason)) {
+		log_notice("job %llu: codec-%u has ended (%s): it runs once more",
+		           (unsigned long long)job->id, c->worker.number, reason);
+		codec_return_job(c);
+	} else {
+		codec_end_job(
+		    c,
+		    problem_set(
+		        &problem, ERR_DECODER_DIED,
+		        "the process that decoded this image ended (%s), and so did the one "
+		        "before; the image may be damaged or made to do harm",
+		        reason),
+		    &problem);
+	}
 }
 
 static void codec_down(struct worker *worker, const char *reason)
 {
 	struct codec *c = &codecs[worker->number];
-	struct problem problem;
-	enum error error;
+	bool settled = c->job && c->ending && reason != WORKER_LOST && codec_settle_job(c);
 
-	if (!c->job) {
-		codec_check_idle(c);
-		return;
-	}
-	if (c->job->finished) {
-		codec_end_job(c, c->job->error, NULL);
-		return;
-	}
-	if (!c->job->image_known && !c->job->second_try && strcmp(reason, "timeout")) {
-		codec_return_job(c);
-		return;
-	}
-	if (!strcmp(reason, "timeout"))
-		error = problem_set(&problem, ERR_TIMEOUT, "the job was ended after %llu s",
-		                    (unsigned long long)config->job_timeout);
+	if (reason == WORKER_LOST)
+		worker_stop(worker); /* until its arena has been replaced */
+	c->dropped = 0;
+	c->ending = false;
+	if (c->job && !settled)
+		codec_lose_job(c, reason);
 	else
-		error =
-		    problem_set(&problem, ERR_DECODER_DIED,
-		                "the process that decoded this image ended (%s); the image may be "
-		                "damaged or made to do harm",
-		                reason);
-	codec_end_job(c, error, &problem);
+		codec_check_idle(c);
 }
 
-static const struct worker_owner codec_worker = {codec_prepare, codec_up, codec_message,
-                                                 codec_down};
+void codecs_retire(unsigned arena)
+{
+	struct codec *c = &codecs[arena];
+
+	if (c->worker.stopped)
+		return;
+	log_warning("the arena of codec-%u may yet be written to: it gets another", arena);
+	worker_stop(&c->worker);
+	if (c->job && !c->job->finished)
+		codec_return_job(c);
+}
+
+/* When it waits for tiles it is others' turn. */
+static bool codec_busy(const struct worker *worker)
+{
+	const struct codec *c = &codecs[worker->number];
+
+	return c->dropped || (c->job && !c->tasks);
+}
+
+static const struct worker_owner codec_worker = {codec_prepare, codec_up, codec_message, codec_down,
+                                                 codec_busy};
+
+/* True if it had time enough to let go of a job that it is to do no more. */
+static bool holds_on(const struct codec *c, uint64_t now)
+{
+	uint64_t since = now - CANCEL_MS * UINT64_C(1000000);
+
+	return (c->dropped && c->dropped_at < since) ||
+	       (c->job && c->job->finished && c->job->times.finished < since);
+}
 
 static void check_jobs(void *context)
 {
 	uint64_t limit = config->job_timeout * 1000000000u, now = loop_now();
 
 	(void)context;
-	for (unsigned i = 0; i < codec_count; i++)
-		if (codecs[i].job && now - codecs[i].job->times.started > limit)
-			worker_kill(&codecs[i].worker, "timeout");
-}
+	for (unsigned i = 0; i < codec_count; i++) {
+		struct codec *c = &codecs[i];
 
-static enum error arena_open(struct codec_arena *arena)
-{
-	uint64_t size = config->arena_size / SLOT_ALIGNMENT * SLOT_ALIGNMENT;
-	enum error e;
-
-	*arena = (struct codec_arena){-1, -1, -1, size, size};
-	e = arena_create("tiles-in", size, &arena->in);
-	if (!e)
-		e = arena_reopen_read_only(arena->in, &arena->in_read_only);
-	if (!e)
-		e = arena_create("tiles-out", size, &arena->out);
-	if (e) {
-		log_error("there is no room for an arena: %m");
-		arena_close(arena);
+		if (holds_on(c, now))
+			worker_kill(&c->worker, "cancelled");
+		else if (c->job && now - c->job->times.started > limit)
+			worker_kill(&c->worker, "timeout");
+		else if (c->worker.stopped) /* an arena could not be opened */
+			codec_check_idle(c);
 	}
-	return e;
 }
 
 /* One more codec worker, at the end of the array. */
@@ -424,17 +648,6 @@ static enum error codec_add(void)
 	codec_count++;
 	owner->arena_opened(c->worker.number);
 	return worker_start(&c->worker);
-}
-
-/* One that was ended is wanted again, perhaps before its process has been reaped. */
-static void codec_resume(struct codec *c)
-{
-	if (c->arena.in < 0) {
-		if (arena_open(&c->arena))
-			return;
-		owner->arena_opened(c->worker.number);
-	}
-	worker_resume(&c->worker);
 }
 
 static const struct job_owner job_owner = {codecs_wake, job_late};
@@ -461,10 +674,8 @@ enum error codecs_init(const struct config *c, const struct codec_owner *o)
 void codecs_reload(void)
 {
 	for (unsigned i = 0; i < codec_count; i++)
-		if (codec_is_surplus(&codecs[i]))
+		if (codec_is_surplus(&codecs[i]) || codecs[i].worker.stopped)
 			codec_check_idle(&codecs[i]);
-		else if (codecs[i].worker.stopped)
-			codec_resume(&codecs[i]);
 	while (codec_count < config->codecs)
 		if (codec_add())
 			break;

@@ -20,10 +20,14 @@ enum { CODECS_MAX = 64 };
 struct codec_owner {
 	/* The most samples that a tile of this chain may have. */
 	uint64_t (*samples_max)(const struct chain *chain);
+	/* Nanoseconds that the devices together need for so many multiply-adds. */
+	double (*device_ns)(double units);
 	/* A tile is ready to be filtered; task->job->task_done() will bring it back. */
 	void (*task_ready)(struct task *task);
-	/* A tile that this device has filtered is wrong. */
-	void (*distrusted)(unsigned device);
+	/* A tile of this plan that this device has filtered by these kernels is not as it should
+	 * be; has come out of it in two ways. */
+	void (*doubted)(unsigned device, const struct plan *plan, uint64_t kernels);
+	void (*distrusted)(unsigned device, const struct plan *plan, uint64_t kernels);
 	/* The job has ended: its tasks that no device holds yet are to come back at once. */
 	void (*job_ended)(struct job *job);
 	/* An arena is there from now on; an arena is closed, and its number may be used again. */
@@ -40,6 +44,10 @@ void codecs_reload(void);
 
 /* The i-th arena, NULL if it is not open; i is below CODECS_MAX. */
 const struct codec_arena *codec_arena(unsigned i);
+
+/* A process that cannot be ended may yet write to this arena: it is replaced by another. The job
+ * that uses it runs once more, from the start. */
+void codecs_retire(unsigned arena);
 
 /* Ends a job with this error, at once for whoever waits for it; its codec worker and devices are
  * rid of it soon. */

@@ -4,6 +4,7 @@
  * when the last one is back its worker is ended. Its place in the roster is kept for its return. */
 #include "front/devices.h"
 
+#include <glib.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,11 +23,18 @@ enum {
 	QUARANTINE_MAX_MS = 60000,
 };
 
+/* A codec worker, which may lie, has a device tested no more often, and taken from its clients no
+ * more often than that: so long that it has been forgiven by the next time. */
+static const uint64_t examined_ns = 1000000000u, distrusted_ns = 120000000000u;
+
 /* How much work a device may have beyond a tile for each lane. */
 static const double window_ns = 8e6;
 
 /* A failure after so long says nothing about those before. */
 static const uint64_t forgiven_ns = 60000000000u;
+
+/* A GPU that takes so many times longer than predicted, and so much more, hangs. */
+static const double hung_factor = 100, hung_ns = 4e9;
 
 /* A guess for a new device, from one core with wide vectors; replaced by what events say. */
 static const double ns_per_unit_guess = 0.05;
@@ -82,6 +90,7 @@ static bool send_arena(struct device *d, unsigned i)
 	    .type = MSG_ARENA,
 	    .arena = {.arena = i, .in_size = arena->in_size, .out_size = arena->out_size}};
 
+	d->measured = false;
 	return worker_send(&d->worker, &message, fds);
 }
 
@@ -133,24 +142,50 @@ static void device_admit(struct device *d)
 static void device_probe(struct device *d)
 {
 	publish(d);
-	d->proof = proof_new();
+	if (!d->proof)
+		d->proof = proof_new(NULL, 0);
 	if (!d->proof)
 		worker_kill(&d->worker, "memory");
 	else
 		proof_send(d->proof, &d->worker); /* if that fails, down() follows */
 }
 
-static void take_proof(struct device *d, const struct message_tile_done *done)
+static void proof_passed(struct device *d)
 {
-	bool holds = proof_holds(d->proof, done);
-
+	proof_withdraw(d->proof, &d->worker);
 	proof_free(&d->proof);
-	if (holds) {
+	if (d->quarantined) {
 		log_event(LOG_LEVEL_NOTICE, LOG_FIELDS(.device = d->label),
 		          "%s has filtered the test tile rightly: it is up again", d->label);
 		device_admit(d);
 	} else {
-		worker_kill(&d->worker, "probe");
+		log_event(LOG_LEVEL_INFO, LOG_FIELDS(.device = d->label),
+		          "%s was in doubt and has filtered the test tile rightly", d->label);
+	}
+}
+
+/* The proof stays for the next try. */
+static void proof_failed(struct device *d)
+{
+	bool was_up = !d->quarantined;
+
+	metric_add(METRIC_DEVICE_SUSPECTED, d->label, "test", 1);
+	d->quarantined = true;
+	worker_kill(&d->worker, was_up ? "mismatch" : "probe");
+	publish(d);
+}
+
+static void take_proof(struct device *d, const struct message_tile_done *done)
+{
+	switch (proof_take(d->proof, done)) {
+	case PROOF_OPEN:
+		break;
+	case PROOF_RIGHT:
+		proof_passed(d);
+		break;
+	case PROOF_WRONG:
+		proof_failed(d);
+		break;
 	}
 }
 
@@ -174,6 +209,20 @@ static void device_up(struct worker *worker, const struct message_ready *ready)
 		device_probe(d);
 	else
 		device_admit(d);
+}
+
+/* Notes that a tile waits for its program. */
+static bool take_waits(struct device *d, const struct message_tile_waits *waits)
+{
+	for (unsigned i = 0; i < d->held_count; i++) {
+		struct task *task = d->held[i];
+
+		if (task->tile.job != waits->job || task->tile.index != waits->index)
+			continue;
+		task->waits = true;
+		return true;
+	}
+	return waits->job == PROOF_JOB && d->proof;
 }
 
 /* Takes the task with this tile out of the window, or NULL. */
@@ -208,6 +257,7 @@ static void take_tile(struct device *d, struct task *task, const struct message_
 		          (unsigned long long)done->job, error_title(done->error), done->cl_error);
 	if (!done->error)
 		reports_book(d, task, done);
+	d->measured |= !done->error;
 	publish_held(d);
 	owner->task_done(task, done);
 	owner->room();
@@ -221,7 +271,8 @@ static void device_message(struct worker *worker, const struct message *message)
 
 	if (reports_take(d, message))
 		return;
-	if (message->type == MSG_TILE_DONE && reports_tile_valid(&message->tile_done) && d->proof) {
+	if (message->type == MSG_TILE_DONE && reports_tile_valid(&message->tile_done) && d->proof &&
+	    message->tile_done.job == PROOF_JOB) {
 		take_proof(d, &message->tile_done);
 		return;
 	}
@@ -229,7 +280,7 @@ static void device_message(struct worker *worker, const struct message *message)
 		task = take_held(d, message->tile_done.job, message->tile_done.index);
 	if (task)
 		take_tile(d, task, &message->tile_done);
-	else
+	else if (message->type != MSG_TILE_WAITS || !take_waits(d, &message->tile_waits))
 		worker_kill(worker, "protocol");
 }
 
@@ -258,12 +309,33 @@ static void count_failure(struct device *d, const char *reason)
 	worker_restart_after(&d->worker, ms);
 }
 
-void device_distrust(unsigned i)
+void device_examine(unsigned i, const struct plan *plan, uint64_t kernels)
 {
 	struct device *d = device_get(i);
 
+	if (device_state(d) != DEVICE_UP || d->proof ||
+	    (d->examined && loop_now() - d->examined < examined_ns))
+		return;
+	d->examined = loop_now();
+	d->proof = proof_new(plan, kernels);
+	if (d->proof)
+		proof_send(d->proof, &d->worker); /* if that fails, down() follows */
+}
+
+void device_distrust(unsigned i, const struct plan *plan, uint64_t kernels)
+{
+	struct device *d = device_get(i);
+
+	metric_add(METRIC_DEVICE_SUSPECTED, d->label, "repetition", 1);
 	if (d->quarantined)
 		return;
+	if (d->distrusted && loop_now() - d->distrusted < distrusted_ns) {
+		device_examine(i, plan, kernels);
+		return;
+	}
+	d->distrusted = loop_now();
+	if (!d->proof)
+		d->proof = proof_new(plan, kernels);
 	d->quarantined = true;
 	worker_kill(&d->worker, "mismatch");
 	publish(d);
@@ -275,7 +347,8 @@ static void device_down(struct worker *worker, const char *reason)
 
 	memset(d->plan, 0, sizeof d->plan);
 	reports_end(d);
-	proof_free(&d->proof);
+	if (d->proof)
+		proof_lost(d->proof);
 	if (reason == WORKER_STOPPING) {
 		log_event(LOG_LEVEL_INFO, LOG_FIELDS(.device = d->label), "%s has left", d->label);
 	} else {
@@ -286,8 +359,12 @@ static void device_down(struct worker *worker, const char *reason)
 	}
 	load_of(d)->units = 0;
 	publish(d);
-	while (d->held_count)
-		owner->task_lost(d->held[--d->held_count]);
+	for (unsigned i = 0; reason == WORKER_LOST && i < d->held_count; i++)
+		codecs_retire(d->held[i]->tile.arena);
+	while (d->held_count) {
+		d->held[--d->held_count]->excused += worker_was_killed(reason);
+		owner->task_lost(d->held[d->held_count]);
+	}
 	leave_if_idle(d);
 	publish(d);
 }
@@ -310,8 +387,16 @@ static void device_prepare(struct worker *worker)
 	number_argument(worker, "--stack", (uint32_t)config->stack);
 }
 
+/* While it has a tile it looks at it, again and again. */
+static bool device_busy(const struct worker *worker)
+{
+	const struct device *d = device_get(worker->number);
+
+	return d->held_count || (d->proof && proof_sent(d->proof));
+}
+
 static const struct worker_owner device_worker = {device_prepare, device_up, device_message,
-                                                  device_down};
+                                                  device_down, device_busy};
 
 static void device_create(const struct message_device *m)
 {
@@ -369,17 +454,42 @@ static void device_found(const struct message_device *m, bool wanted)
 		device_create(m);
 }
 
+/* What a device may take for what it holds. On a GPU a kernel that hangs uses no less processor
+ * time here than one that runs; so there it is what the tiles should take, with much room. Of a
+ * device that has yet to pin its arenas, some seconds for many of them, nothing is predicted. */
+static uint64_t time_limit(const struct device *d)
+{
+	uint64_t limit = config->tile_timeout * 1000000000u;
+	double predicted = load_of(d)->units * load_of(d)->ns_per_unit * hung_factor + hung_ns;
+
+	return d->type != DEVICE_CPU && d->measured && predicted < (double)limit
+	           ? (uint64_t)predicted
+	           : limit;
+}
+
+static bool holds_too_long(const struct device *d)
+{
+	const uint64_t program_ns = PROGRAM_WAIT_MS * UINT64_C(1000000);
+	uint64_t limit = time_limit(d), now = loop_now();
+	uint64_t proof_limit = config->tile_timeout * 1000000000u + program_ns;
+	bool late = d->proof && proof_sent(d->proof) && now - proof_sent(d->proof) > proof_limit;
+
+	for (unsigned i = 0; !late && i < d->held_count; i++)
+		late = now - d->held[i]->sent > limit + (d->held[i]->waits ? program_ns : 0);
+	return late;
+}
+
 /* Kills the devices that hold a tile for too long. */
 static void check_devices(void *context)
 {
-	uint64_t limit = config->tile_timeout * 1000000000u, now = loop_now();
+	static uint64_t looked;
+	bool blind = loop_held_up(&looked, CHECK_MS);
 
 	(void)context;
 	for (unsigned i = 0; i < devices_count(); i++) {
 		struct device *d = device_get(i);
 
-		if ((d->held_count && now - d->held[0]->sent > limit) ||
-		    (d->proof && now - proof_sent(d->proof) > limit))
+		if (!blind && holds_too_long(d))
 			worker_kill(&d->worker, "timeout");
 		publish(d);
 	}
@@ -425,11 +535,14 @@ bool device_has_room(const struct device *d)
 }
 
 /* Tells the device of a plan, unless it knows it, and to forget the one that had its place. */
-static bool send_plan(struct device *d, const struct plan *plan)
+static bool send_plan(struct device *d, const struct task *task)
 {
+	const struct plan *plan = task->plan;
 	uint64_t *known = &d->plan[plan->place];
 	struct message message = {.type = MSG_PLAN,
-	                          .plan = {.plan = plan->id, .image = plan->image}};
+	                          .plan = {.plan = plan->id,
+	                                   .image = plan->image,
+	                                   .client = g_str_hash(task->job->terms.client)}};
 	struct message drop = {.type = MSG_PLAN_DROP, .plan_drop = {*known}};
 
 	if (*known == plan->id)
@@ -445,11 +558,12 @@ bool device_send(struct device *d, struct task *task)
 {
 	struct message message = {.type = MSG_TILE, .tile = {task->tile, task->plan->id}};
 
-	if (!send_plan(d, task->plan) || !worker_send(&d->worker, &message, NULL))
+	if (!send_plan(d, task) || !worker_send(&d->worker, &message, NULL))
 		return false;
 	task->attempts++;
 	task->device = d->worker.number;
 	task->sent = loop_now();
+	task->waits = false;
 	d->held[d->held_count++] = task;
 	load_of(d)->units += task->units;
 	publish_held(d);

@@ -23,8 +23,14 @@ struct device_owner {
 enum error devices_init(const struct config *config, const struct device_owner *owner) MUST_CHECK;
 void devices_fini(void);
 
-/* A result of the i-th device was wrong: it is quarantined. */
-void device_distrust(unsigned i);
+/* A result of the i-th device on this plan, by these kernels (a bit of each), is not as it should
+ * be, by a comparison whose input a client chose: while it goes on, it is given test tiles, and
+ * quarantined if one comes back wrong. At most once a second; without a device that is up, not at
+ * all. */
+void device_examine(unsigned i, const struct plan *plan, uint64_t kernels);
+/* The same tile has come out of it in two ways, as a codec worker says: it is quarantined; but not
+ * again within two minutes, in which it is examined. */
+void device_distrust(unsigned i, const struct plan *plan, uint64_t kernels);
 
 /* True if it is up and its window is not full. */
 bool device_has_room(const struct device *device);

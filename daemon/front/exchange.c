@@ -14,15 +14,16 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "front/form.h"
 #include "front/headers.h"
 #include "front/loop.h"
 #include "front/metrics.h"
 #include "front/request.h"
 #include "front/routes.h"
+#include "front/unread.h"
 
 enum {
 	DISCARD_MAX = 8 << 20, /* bytes of a refused body */
-	FORM_BUFFER = 64 << 10,
 	STREAM_BLOCK = 4 << 10,
 };
 
@@ -31,13 +32,13 @@ struct exchange {
 	struct exchange *next, **link; /* of all exchanges */
 	struct request *request;
 	struct MHD_Connection *connection;
-	struct MHD_PostProcessor *form;
-	enum error form_error; /* met while a part of the form was read */
-	struct problem form_problem;
+	struct form *form;        /* that its body is, or NULL */
+	bool has_image, in_image; /* of its form, a part */
 	uint64_t discarded;
 	uint64_t heard; /* loop_now() when the last of it came */
 	size_t sent;    /* bytes of the present piece of a stream */
-	bool complete;  /* its body */
+	struct unread unread;
+	bool complete; /* its body */
 	bool answered, suspended, close, gone;
 };
 
@@ -45,40 +46,37 @@ static const struct config *config;
 static struct exchange *exchanges;
 static unsigned active; /* how many they are */
 static struct loop_timer stalls;
-static bool draining;
+static bool draining, ended;
 
-/* True if the last parameter is this one, and nothing of its value has come yet. */
-static bool awaits_value(const struct request *r, const char *name)
-{
-	unsigned last = r->parameters - 1;
-
-	return r->parameters && !strcmp(r->parameter[last].name, name) &&
-	       !*r->parameter[last].value;
-}
-
-/* Parts of a form, in pieces, the first of which may be empty: the image, and parameters. */
-static enum MHD_Result see_part(void *context, enum MHD_ValueKind kind, const char *name,
-                                const char *file_name, const char *type, const char *encoding,
-                                const char *data, uint64_t offset, size_t size)
+/* A part of a form begins: the image, or a parameter. */
+static enum error begin_part(void *context, const char *name, bool file, struct problem *problem)
 {
 	struct exchange *x = context;
-	/* With curl -F chain=@FILE the parameter has a file's name. */
-	bool is_image = file_name ? strcmp(name, "chain") : !strcmp(name, "image");
 
-	(void)kind, (void)type, (void)encoding;
-	if (x->form_error)
-		return MHD_YES;
-	if (is_image) {
-		if (size)
-			x->form_error = request_write(x->request, data, size, &x->form_problem);
-	} else if (!offset && !awaits_value(x->request, name)) {
-		x->form_error = request_add_parameter(x->request, name, "", &x->form_problem);
-	}
-	if (!x->form_error && !is_image && !request_extend_parameter(x->request, data, size))
-		x->form_error =
-		    problem_set_parameter(&x->form_problem, ERR_BAD_PARAMETER, name, "",
-		                          "a parameter has at most %d bytes", REQUEST_VALUE_MAX);
-	return MHD_YES;
+	/* With curl -F chain=@FILE the parameter has a file's name. */
+	x->in_image = file ? strcmp(name, "chain") : !strcmp(name, "image");
+	if (!x->in_image)
+		return request_add_parameter(x->request, name, "", problem);
+	if (x->has_image)
+		return problem_set_parameter(problem, ERR_BAD_REQUEST, name, "",
+		                             "the form has two images; send one a request");
+	x->has_image = true;
+	return ERR_OK;
+}
+
+static enum error take_part(void *context, const char *data, size_t size, struct problem *problem)
+{
+	struct exchange *x = context;
+
+	return x->in_image ? request_write(x->request, data, size, problem)
+	                   : request_extend_parameter(x->request, data, size, problem);
+}
+
+static const struct form_calls form_calls = {begin_part, take_part};
+
+static int socket_of(struct MHD_Connection *connection)
+{
+	return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 }
 
 static struct peer *peer_of(struct MHD_Connection *connection)
@@ -95,13 +93,34 @@ static void exchange_wake(void *context)
 	if (!x->suspended)
 		return;
 	x->suspended = false;
+	x->heard = loop_now(); /* nothing could be heard of it */
 	MHD_resume_connection(x->connection);
 }
 
-static void exchange_suspend(struct exchange *x)
+/* Gives up a request that waits for its answer: the client will not read it. */
+static void exchange_abandon(struct exchange *x)
+{
+	x->gone = true;
+	routes_abandon(x->request);
+}
+
+static void suspend(struct exchange *x)
 {
 	x->suspended = true;
 	MHD_suspend_connection(x->connection);
+}
+
+/* Lets it wait for news; false: the client has left, or there will be no news. */
+static bool exchange_suspend(struct exchange *x)
+{
+	const struct peer *peer = peer_of(x->connection);
+
+	if (ended || (peer && peer->left)) {
+		exchange_abandon(x);
+		return false;
+	}
+	suspend(x);
+	return true;
 }
 
 /* Of silence, after which libmicrohttpd closes the connection; 0: never. */
@@ -150,7 +169,7 @@ static struct exchange *exchange_new(const struct listener *listener,
 	if (!loop_timer_left(&stalls))
 		loop_timer_start(&stalls, 1000);
 	if (peer)
-		*peer = (struct peer){.exchange = x, .served = true};
+		*peer = (struct peer){.exchange = x, .served = true, .left = peer->left};
 	return x;
 }
 
@@ -161,8 +180,8 @@ static void exchange_free(struct exchange *x)
 	*x->link = x->next;
 	if (x->next)
 		x->next->link = x->link;
-	if (x->form)
-		MHD_destroy_post_processor(x->form);
+	unread_end(&x->unread);
+	form_free(x->form);
 	request_free(x->request);
 	free(x);
 	active--;
@@ -184,8 +203,8 @@ static ssize_t stream_read(void *context, uint64_t position, char *out, size_t r
 		x->sent = 0;
 		if (!x->request->stream(x->request))
 			return MHD_CONTENT_READER_END_OF_STREAM;
-		if (!a->text_size)
-			exchange_suspend(x);
+		if (!a->text_size && !exchange_suspend(x))
+			return MHD_CONTENT_READER_END_WITH_ERROR;
 	}
 	size = a->text_size - x->sent < room ? a->text_size - x->sent : room;
 	if (size)
@@ -255,6 +274,7 @@ static enum MHD_Result exchange_send(struct exchange *x)
 	if (!response)
 		return MHD_NO;
 	x->answered = true;
+	request_drop_body(r);
 	exchange_set_timeout(x->connection);
 	complete_headers(r);
 	if (a->content_type)
@@ -266,30 +286,49 @@ static enum MHD_Result exchange_send(struct exchange *x)
 	result = MHD_queue_response(x->connection, (unsigned)a->status, response);
 	MHD_destroy_response(response);
 	record(r);
+	if (a->file >= 0)
+		unread_begin(&x->unread, r->id, r->terms.client, socket_of(x->connection),
+		             a->file_size);
 	return result;
 }
 
-/* Answers a request in the middle of its body, where libmicrohttpd takes no answer: past it, which
- * is possible as nothing else is being sent then. The connection ends with it. (Of TLS only the
- * library could write a record: there the connection is only closed.) */
-static void answer_past(struct exchange *x)
+/* Sends an answer where libmicrohttpd takes none: past it, which is possible as nothing else is
+ * being sent then. The connection ends with it. (Of TLS only the library could write a record:
+ * there the connection is only closed.) */
+static void send_past(struct MHD_Connection *connection, const struct answer *answer)
 {
-	struct request *r = x->request;
-	bool tls = MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
-	int fd =
-	    MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-	char *message;
+	bool tls = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+	int fd = socket_of(connection);
 	size_t size = 0;
+	char *message =
+	    answer_message(answer, MHD_get_reason_phrase_for((unsigned)answer->status), &size);
 
-	x->answered = true;
-	complete_headers(r);
-	record(r);
-	message = answer_message(&r->answer, MHD_get_reason_phrase_for((unsigned)r->answer.status),
-	                         &size);
 	if (message && !tls && send(fd, message, size, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-		log_debug("http: the answer %d could not be sent: %m", r->answer.status);
+		log_debug("http: the answer %d could not be sent: %m", answer->status);
 	free(message);
 	shutdown(fd, SHUT_RD); /* libmicrohttpd sees the end of it, and closes */
+}
+
+/* Answers a request in the middle of its body. */
+static void answer_past(struct exchange *x)
+{
+	x->answered = true;
+	complete_headers(x->request);
+	record(x->request);
+	send_past(x->connection, &x->request->answer);
+}
+
+void exchange_refuse(struct MHD_Connection *connection, enum error error,
+                     const struct problem *problem)
+{
+	struct answer answer;
+
+	answer_init(&answer);
+	answer_problem(&answer, error, problem);
+	send_past(connection, &answer);
+	answer_fini(&answer);
+	metric_add(METRIC_REQUESTS_REJECTED, error_slug(error), NULL, 1);
+	peer_of(connection)->refused = true;
 }
 
 /* Its body has not ended, and no answer has gone out. */
@@ -328,15 +367,13 @@ static void check_stalls(void *context)
 
 static void open_form(struct exchange *x)
 {
+	const char *type = MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND,
+	                                               MHD_HTTP_HEADER_CONTENT_TYPE);
 	struct problem problem;
+	enum error e = form_new(&x->form, type, &form_calls, x, &problem);
 
-	x->form = MHD_create_post_processor(x->connection, FORM_BUFFER, see_part, x);
-	if (x->form)
-		return;
-	problem_set(&problem, ERR_BAD_REQUEST,
-	            "the form's Content-Type has no boundary; send multipart/form-data; "
-	            "boundary=TEXT, as curl -F image=@FILE does");
-	answer_problem(&x->request->answer, ERR_BAD_REQUEST, &problem);
+	if (e)
+		answer_problem(&x->request->answer, e, &problem);
 }
 
 /* The first call for a request: its headers are there, its body is not. */
@@ -370,38 +407,43 @@ static enum MHD_Result exchange_receive(struct exchange *x, const char *data, si
 {
 	struct request *r = x->request;
 	struct problem problem;
-	enum error e = ERR_OK;
+	enum error e;
 
 	x->heard = loop_now();
 	if (r->answer.status || !r->expected) {
 		x->discarded += size;
 		return x->discarded <= DISCARD_MAX ? MHD_YES : MHD_NO;
 	}
-	if (x->form) {
-		if (MHD_post_process(x->form, data, size) != MHD_YES && !x->form_error)
-			x->form_error =
-			    problem_set(&x->form_problem, ERR_BAD_REQUEST, "the form is malformed");
-		e = x->form_error;
-		problem = x->form_problem;
-	} else {
-		e = request_write(r, data, size, &problem);
-	}
-	if (e)
+	e = x->form ? form_read(x->form, data, size, &problem)
+	            : request_write(r, data, size, &problem);
+	if (e) {
 		answer_problem(&r->answer, e, &problem);
+		request_drop_body(r); /* it may take its time to come */
+	}
+	/* More would have to wait in memory. */
+	if (!x->suspended && !ended && spool_await(&r->body, exchange_wake, x))
+		suspend(x);
 	return MHD_YES;
 }
 
-static void form_end(struct exchange *x)
+static void end_form(struct exchange *x)
 {
-	struct answer *a = &x->request->answer;
+	struct problem problem;
+	enum error e = form_finish(x->form, &problem);
 
-	if (MHD_destroy_post_processor(x->form) != MHD_YES && !a->status) {
-		problem_set(&x->form_problem, ERR_BAD_REQUEST, "the form ends too early");
-		answer_problem(a, ERR_BAD_REQUEST, &x->form_problem);
-	}
-	x->form = NULL;
-	if (x->form_error && !a->status)
-		answer_problem(a, x->form_error, &x->form_problem);
+	if (e)
+		answer_problem(&x->request->answer, e, &problem);
+}
+
+/* The service ends before the request could be done. */
+static void answer_too_late(struct exchange *x)
+{
+	struct problem problem;
+
+	problem_set(&problem, ERR_DRAINING,
+	            "the service has been stopped, and the time to finish is over; send the "
+	            "request again");
+	answer_problem(&x->request->answer, ERR_DRAINING, &problem);
 }
 
 /* The body is complete, or the connection has been resumed. */
@@ -411,8 +453,10 @@ static enum MHD_Result exchange_finish(struct exchange *x)
 
 	if (x->gone)
 		return MHD_NO;
-	if (x->form)
-		form_end(x);
+	if (x->form && !r->answer.status && !x->complete)
+		end_form(x);
+	if (ended && !r->answer.status)
+		answer_too_late(x);
 	if (!r->answer.status && !x->complete)
 		routes_finish(r);
 	x->complete = true;
@@ -420,8 +464,7 @@ static enum MHD_Result exchange_finish(struct exchange *x)
 		routes_resume(r);
 	if (r->answer.status)
 		return exchange_send(x);
-	exchange_suspend(x);
-	return MHD_YES;
+	return exchange_suspend(x) ? MHD_YES : MHD_NO;
 }
 
 enum MHD_Result exchange_handle(void *context, struct MHD_Connection *connection, const char *url,
@@ -432,6 +475,8 @@ enum MHD_Result exchange_handle(void *context, struct MHD_Connection *connection
 	enum MHD_Result result;
 
 	(void)version;
+	if (!x && peer_of(connection) && peer_of(connection)->refused)
+		return MHD_NO;
 	if (!x) {
 		*exchange = x = exchange_new(context, connection, method, url);
 		return x ? exchange_begin(x) : MHD_NO;
@@ -452,14 +497,12 @@ void exchange_completed(void *context, struct MHD_Connection *connection, void *
 	*exchange = NULL;
 }
 
-bool exchange_leave(struct exchange *x)
+void exchange_leave(struct exchange *x)
 {
-	if (!x || !x->suspended)
-		return false;
-	x->gone = true;
-	routes_abandon(x->request);
+	if (!x->suspended || !x->complete)
+		return;
+	exchange_abandon(x);
 	exchange_wake(x);
-	return true;
 }
 
 unsigned exchanges_active(void)
@@ -474,11 +517,12 @@ void exchanges_drain(void)
 
 void exchanges_end(void)
 {
+	ended = true;
 	for (struct exchange *x = exchanges; x; x = x->next) {
 		if (x->request->answer.status)
 			x->gone = true; /* a stream, which breaks off */
 		else if (x->suspended)
-			answer_problem(&x->request->answer, ERR_DRAINING, NULL);
+			answer_too_late(x);
 		exchange_wake(x);
 	}
 }

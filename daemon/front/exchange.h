@@ -14,6 +14,8 @@ struct exchange;
 struct peer {
 	struct exchange *exchange; /* that is under way, or NULL */
 	bool served;               /* it has sent a request */
+	bool left;                 /* the client has closed its side */
+	bool refused;              /* no request is read */
 };
 
 enum error exchanges_init(const struct config *config) MUST_CHECK;
@@ -23,6 +25,10 @@ void exchanges_fini(void);
  * the connection, was made. */
 void exchange_set_timeout(struct MHD_Connection *connection);
 
+/* Answers a connection, whose peer is known, before it has sent a request. It ends with that. */
+void exchange_refuse(struct MHD_Connection *connection, enum error error,
+                     const struct problem *problem);
+
 /* For MHD_start_daemon(): the handler, whose context is the struct listener, and the end. */
 enum MHD_Result exchange_handle(void *context, struct MHD_Connection *connection, const char *url,
                                 const char *method, const char *version, const char *data,
@@ -30,9 +36,9 @@ enum MHD_Result exchange_handle(void *context, struct MHD_Connection *connection
 void exchange_completed(void *context, struct MHD_Connection *connection, void **exchange,
                         enum MHD_RequestTerminationCode code);
 
-/* The client has closed its side. True if the request is complete, and is given up now; the
- * exchange may be NULL. */
-bool exchange_leave(struct exchange *exchange);
+/* The client has closed its side (peer->left). A request that waits for its answer is given up; one
+ * that is being answered is not. */
+void exchange_leave(struct exchange *exchange);
 
 /* How many have begun and are not yet completely answered. */
 unsigned exchanges_active(void);
@@ -40,8 +46,8 @@ unsigned exchanges_active(void);
 /* From now on each answer closes its connection. */
 void exchanges_drain(void);
 
-/* Answers those that wait for something that they are too late: a daemon cannot be stopped while
- * one of its connections is suspended. */
+/* Answers those that wait for something, or would from now on, that they are too late: a daemon
+ * cannot be stopped while one of its connections is suspended. */
 void exchanges_end(void);
 
 #endif

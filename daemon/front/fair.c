@@ -204,6 +204,25 @@ struct fair_item *fair_take(struct fair *fair, struct fair_flow *flow)
 	return item;
 }
 
+void fair_charge(struct fair *fair, struct fair_flow *flow, double cost)
+{
+	for (struct fair_node *node = &flow->node; node->parent; node = node->parent) {
+		bool waits = node->waits;
+
+		if (waits)
+			rest(node);
+		/* What it was not charged for in time begins where it would be served now. */
+		if (node->start < node->parent->now)
+			node->start = node->parent->now;
+		node->start += cost / node->weight;
+		if (!waits)
+			continue;
+		node->order = ++fair->order;
+		node->waits = true;
+		RB_INSERT(fair_ready, &node->parent->ready, node);
+	}
+}
+
 struct fair_item *fair_pop(struct fair *fair, unsigned mask)
 {
 	struct fair_flow *flow = fair_next(fair, mask);

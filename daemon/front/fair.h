@@ -82,6 +82,10 @@ struct fair_item *fair_pop(struct fair *fair, unsigned mask);
 /* Takes the first item of a flow that has one, in turn or not: it is charged for it. */
 struct fair_item *fair_take(struct fair *fair, struct fair_flow *flow);
 
+/* Charges a flow, which may have nothing waiting, for what it has been served beyond the costs of
+ * its items. */
+void fair_charge(struct fair *fair, struct fair_flow *flow, double cost);
+
 /* Passes over a flow that has something waiting until fair_unpark(), which lets all of them in
  * again, or until more is queued in it. It is charged for nothing, and saves up no turns. */
 void fair_park(struct fair *fair, struct fair_flow *flow);

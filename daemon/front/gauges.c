@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include "front/admission.h"
+#include "front/log_writer.h"
 #include "front/metrics.h"
+#include "front/shares.h"
 #include "front/spool.h"
 
 static const struct config *config;
@@ -39,6 +41,8 @@ void gauges_init(const struct config *c)
 	for (enum error e = ERR_OK + 1; e < ERR_COUNT; e++)
 		metric_add(METRIC_REQUESTS_REJECTED, error_slug(e), NULL, 0);
 	metric_add(METRIC_REQUESTS_REJECTED, "client-gone", NULL, 0);
+	metric_add(METRIC_LOG_LOST, "codec", NULL, 0);
+	metric_add(METRIC_LOG_LOST, "device", NULL, 0);
 }
 
 static void update_limits(void)
@@ -47,6 +51,7 @@ static void update_limits(void)
 
 	metric_set(METRIC_JOBS_LIMIT, NULL, NULL, (double)config->max_jobs);
 	metric_set(METRIC_SPOOL_LIMIT, NULL, NULL, (double)config->max_memory);
+	metric_set(METRIC_UNREAD_LIMIT, NULL, NULL, (double)config->unread_size);
 	metric_set(METRIC_STORED_LIMIT, NULL, NULL, (double)config->result_size);
 	for (enum work_class class = 0; class < WORK_CLASSES; class ++)
 		metric_set(METRIC_ADMISSION_WAIT, classes[class], NULL,
@@ -55,6 +60,7 @@ static void update_limits(void)
 
 static void update_spools(void)
 {
+	metric_set(METRIC_UNREAD, NULL, NULL, (double)share_total(SHARE_ANSWERS));
 	metric_set(METRIC_SPOOL_BYTES, NULL, NULL, (double)spool_memory());
 	metric_set(METRIC_SPOOLS, "memory", NULL, spool_count(true));
 	metric_set(METRIC_SPOOLS, "file", NULL, spool_count(false));
@@ -95,6 +101,7 @@ static void update_front(void)
 	getrusage(RUSAGE_SELF, &usage);
 	seconds = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
 	          (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
+	metric_set(METRIC_LOG_LOST, "front", NULL, (double)log_writer_lost());
 	metric_set(METRIC_FRONT_CPU, NULL, NULL, seconds);
 	getrlimit(RLIMIT_NOFILE, &limit);
 	metric_set(METRIC_OPEN_FDS, NULL, NULL, count_open_files());

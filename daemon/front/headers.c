@@ -10,6 +10,8 @@
 #include <strings.h>
 #include <sys/socket.h>
 
+#include "front/form.h"
+
 /* What is seen of the headers, one after another. */
 struct seen {
 	unsigned lengths, hosts, traces;
@@ -39,8 +41,8 @@ static enum MHD_Result see_header(void *context, enum MHD_ValueKind kind, const 
 	}
 	seen->expects |= !strcasecmp(name, MHD_HTTP_HEADER_EXPECT);
 	seen->async |= !strcasecmp(name, "Prefer") && value && request_prefers_async(value);
-	seen->form |= !strcasecmp(name, MHD_HTTP_HEADER_CONTENT_TYPE) && value &&
-	              !strncasecmp(value, "multipart/form-data", 19);
+	seen->form |=
+	    !strcasecmp(name, MHD_HTTP_HEADER_CONTENT_TYPE) && value && form_is_one(value);
 	return MHD_YES;
 }
 
@@ -56,14 +58,17 @@ static enum MHD_Result see_parameter(void *context, enum MHD_ValueKind kind, con
 	return MHD_YES;
 }
 
-/* Who the client is, for its fair share: its address, of IPv6 the half that is a network's. */
-static void name_client(struct MHD_Connection *connection, char name[FAIR_CLIENT_SIZE])
+void headers_name_client(struct MHD_Connection *connection, char name[FAIR_CLIENT_SIZE])
 {
 	const struct sockaddr *address =
 	    MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
+	int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+	struct ucred user = {.uid = (uid_t)-1};
+	socklen_t size = sizeof user;
 	struct in6_addr ip;
 
-	snprintf(name, FAIR_CLIENT_SIZE, "local");
+	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &user, &size);
+	snprintf(name, FAIR_CLIENT_SIZE, "user %u", user.uid);
 	if (address->sa_family == AF_INET)
 		inet_ntop(AF_INET, &((const struct sockaddr_in *)address)->sin_addr, name,
 		          FAIR_CLIENT_SIZE);
@@ -92,7 +97,7 @@ static void read_headers(struct MHD_Connection *connection, struct request *r, s
 		r->announced = 0;
 	r->accept = accept ? strdup(accept) : NULL;
 	r->authorization = header(connection, MHD_HTTP_HEADER_AUTHORIZATION);
-	name_client(connection, r->terms.client);
+	headers_name_client(connection, r->terms.client);
 	if (seen->traces == 1)
 		trace_parse(seen->trace, &r->terms.trace);
 	r->multipart = seen->form;

@@ -7,6 +7,10 @@
 
 #include "front/request.h"
 
+/* Writes who the client is, for its fair share: its address, of IPv6 the half that is a network's;
+ * who comes by a Unix socket is known by the user. */
+void headers_name_client(struct MHD_Connection *connection, char name[FAIR_CLIENT_SIZE]);
+
 /* How the message is to be dealt with. */
 struct framing {
 	bool expects;   /* the client waits to be asked for its body (Expect) */

@@ -10,19 +10,23 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/log.h"
 #include "front/certificate.h"
 #include "front/exchange.h"
+#include "front/headers.h"
 #include "front/listener.h"
 #include "front/loop.h"
 #include "front/metrics.h"
+#include "front/shares.h"
 
 enum {
 	CONNECTION_MEMORY = 128 << 10, /* bytes; larger is faster for large bodies */
-	CONNECTIONS_MAX = 1020,
+	CONNECTIONS_MAX = 1 << 20,     /* of a daemon; max-connections is less, and of all */
+	END_MS = 10,
 };
 
 /* TLS 1.2 and 1.3, with ciphers of at least 128 bits. */
@@ -36,7 +40,9 @@ struct client {
 	struct peer peer;            /* first: the library's context is this */
 	struct client *next, **link; /* of all clients */
 	struct loop_watch watch;
-	uint64_t since; /* loop_now() */
+	struct share place;
+	uint64_t since;           /* loop_now() */
+	LIST_ENTRY(client) leave; /* among those whose end libmicrohttpd has not been shown */
 };
 
 static const struct config *config;
@@ -47,17 +53,52 @@ static struct {
 } daemons[LISTENERS_MAX];
 static unsigned daemon_count;
 static struct client *clients;
+static LIST_HEAD(client_list, client) leaving;
+static struct loop_timer ends;
 static bool passed; /* sockets were: who comes in a drain is for the next process */
 static unsigned connections;
 
-/* The client has closed its side. For a request that is not complete libmicrohttpd is made to see
- * the end. */
+/* Bytes that have come and that libmicrohttpd has not taken. */
+static int unread(const struct client *client)
+{
+	int bytes = 0;
+
+	return ioctl(client->watch.fd, FIONREAD, &bytes) ? 0 : bytes;
+}
+
+/* The client has closed its side. */
 static void client_left(void *context)
 {
 	struct client *client = context;
 
-	if (!exchange_leave(client->peer.exchange))
+	if (client->peer.left) /* show_ends() wakes this again */
+		return;
+	client->peer.left = true;
+	LIST_INSERT_HEAD(&leaving, client, leave);
+	if (!loop_timer_left(&ends))
+		loop_timer_start(&ends, END_MS);
+	if (client->peer.exchange)
+		exchange_leave(client->peer.exchange);
+}
+
+/* Makes libmicrohttpd see the ends of clients that have left. It does not look again at a socket
+ * whose last bytes it got together with the end, so it is woken when it has taken these; and only
+ * once, for as long as it sends an answer it does not look at all. */
+static void show_ends(void *context)
+{
+	struct client *client, *next;
+
+	(void)context;
+	for (client = LIST_FIRST(&leaving); client; client = next) {
+		next = LIST_NEXT(client, leave);
+		if (unread(client))
+			continue;
 		shutdown(client->watch.fd, SHUT_RD);
+		LIST_REMOVE(client, leave);
+		client->leave.le_prev = NULL;
+	}
+	if (!LIST_EMPTY(&leaving))
+		loop_timer_start(&ends, END_MS);
 }
 
 static struct client *client_new(int fd)
@@ -82,6 +123,9 @@ static struct client *client_new(int fd)
 static void client_free(struct client *client)
 {
 	loop_unwatch(&client->watch);
+	if (client->leave.le_prev)
+		LIST_REMOVE(client, leave);
+	share_give_all(&client->place);
 	*client->link = client->next;
 	if (client->next)
 		client->next->link = client->link;
@@ -100,13 +144,30 @@ static void forget_certificates(void)
 	certificate_forget(oldest);
 }
 
+/* A client that has too many connections is told so. */
+static void take_place(struct client *client, struct MHD_Connection *connection)
+{
+	char name[FAIR_CLIENT_SIZE];
+	struct problem problem;
+	enum share_outcome outcome;
+
+	headers_name_client(connection, name);
+	outcome = share_take(&client->place, SHARE_CONNECTIONS, name, 1, config->max_connections);
+	if (!outcome)
+		return;
+	exchange_refuse(
+	    connection,
+	    share_problem(outcome, SHARE_CONNECTIONS, name, config->max_connections, &problem),
+	    &problem);
+}
+
 static void connection_changed(void *context, struct MHD_Connection *connection,
                                void **socket_context, enum MHD_ConnectionNotificationCode code)
 {
+	const struct listener *listener = context;
 	struct client *client = *socket_context;
 	int fd;
 
-	(void)context;
 	connections = code == MHD_CONNECTION_NOTIFY_STARTED ? connections + 1 : connections - 1;
 	metric_set(METRIC_CONNECTIONS, NULL, NULL, connections);
 	if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
@@ -117,8 +178,10 @@ static void connection_changed(void *context, struct MHD_Connection *connection,
 		return;
 	}
 	fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-	*socket_context = client_new(fd); /* without one, its leaving is only noticed later */
+	*socket_context = client = client_new(fd); /* without one, its leaving is noticed later */
 	exchange_set_timeout(connection);
+	if (client && !listener->metrics)
+		take_place(client, connection);
 }
 
 static void log_mhd(void *context, const char *format, va_list args)
@@ -154,7 +217,7 @@ static enum error serve(const struct listener *listener)
 	    listener->tls ? flags | MHD_USE_TLS : flags, 0, NULL, NULL, exchange_handle,
 	    &daemons[daemon_count].listener, MHD_OPTION_EXTERNAL_LOGGER, log_mhd, NULL,
 	    MHD_OPTION_LISTEN_SOCKET, listener->fd, MHD_OPTION_NOTIFY_COMPLETED, exchange_completed,
-	    NULL, MHD_OPTION_NOTIFY_CONNECTION, connection_changed, NULL,
+	    NULL, MHD_OPTION_NOTIFY_CONNECTION, connection_changed, &daemons[daemon_count].listener,
 	    MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
 	    (size_t)CONNECTION_MEMORY, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
 	    MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)config->idle_timeout, MHD_OPTION_ARRAY,
@@ -176,6 +239,8 @@ enum error http_init(const struct config *c)
 	enum error e = exchanges_init(c);
 
 	config = c;
+	if (!e)
+		e = loop_timer_init(&ends, show_ends, NULL);
 	for (unsigned i = 0; !e && i < count; i++) {
 		passed |= list[i].passed;
 		e = listener_open(&list[i], (unsigned)config->socket_mode);
@@ -222,11 +287,9 @@ unsigned http_active(void)
  * or has sent what has not been read. */
 static bool client_awaited(const struct client *client)
 {
-	int unread = 0;
-
 	if (!client->peer.served && loop_now() - client->since < silent_ns)
 		return true;
-	return !client->peer.exchange && !ioctl(client->watch.fd, FIONREAD, &unread) && unread > 0;
+	return !client->peer.exchange && unread(client);
 }
 
 bool http_drained(void)
@@ -247,5 +310,6 @@ void http_fini(void)
 		MHD_stop_daemon(daemons[i].mhd);
 	}
 	daemon_count = 0;
+	loop_timer_fini(&ends);
 	exchanges_fini();
 }

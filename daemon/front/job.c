@@ -52,20 +52,15 @@ enum priority priority_parse(const char *text)
 	                                    : PRIORITIES;
 }
 
-static enum work_class class_of(const struct job *job)
-{
-	return work_class(job->terms.priority == PRIORITY_BATCH, job->options.body_size);
-}
-
 bool job_is_heavy(const struct job *job)
 {
-	return class_of(job) != WORK_LIGHT;
+	return job->class != WORK_LIGHT;
 }
 
 struct job *job_new(struct chain *chain, struct spool *body)
 {
 	struct shared_chain *shared = chain_share(chain);
-	struct job *job = shared ? calloc(1, sizeof *job) : NULL;
+	struct job *job = shared && !spool_seal(body) ? calloc(1, sizeof *job) : NULL;
 
 	if (!job) {
 		if (shared)
@@ -93,6 +88,7 @@ void job_release(struct job *job)
 	if (--job->references)
 		return;
 	spool_close(&job->body);
+	share_give_all(&job->memory);
 	spool_close(&job->answer);
 	chain_release(job->chain);
 	free(job);
@@ -118,11 +114,25 @@ static enum error watch_deadline(struct job *job)
 	return e;
 }
 
+/* Sets what the job costs, and its class by that. */
+static void set_cost(struct job *job, double cost)
+{
+	job->cost = cost;
+	job->class = work_class(job->terms.priority == PRIORITY_BATCH, cost);
+}
+
+static enum error open_flow(struct job *job)
+{
+	return fair_open(&queue, &job->waiting, job->class, job->terms.client, job->terms.share);
+}
+
 enum error job_submit(struct job *job, void (*done)(struct job *job, void *context), void *context)
 {
-	if (fair_open(&queue, &job->waiting, class_of(job), job->terms.client, job->terms.share))
+	set_cost(job, work_cost(job->options.body_size));
+	if (open_flow(job))
 		return ERR_MEMORY;
-	if (watch_deadline(job)) {
+	if (share_force(&job->place, SHARE_JOBS, job->terms.client, 1) || watch_deadline(job)) {
+		share_give_all(&job->place);
 		fair_close(&queue, &job->waiting);
 		return ERR_MEMORY;
 	}
@@ -130,8 +140,8 @@ enum error job_submit(struct job *job, void (*done)(struct job *job, void *conte
 	job->done = done;
 	job->context = context;
 	job->times.accepted = loop_now();
-	job->item.cost = work_cost(job->options.body_size);
-	admission_began(class_of(job), job->item.cost);
+	job->item.cost = job->cost;
+	admission_began(job->class, job->cost);
 	fair_push(&queue, &job->waiting, &job->item);
 	open_jobs++;
 	publish_counts();
@@ -139,8 +149,39 @@ enum error job_submit(struct job *job, void (*done)(struct job *job, void *conte
 	return ERR_OK;
 }
 
-void job_requeue(struct job *job)
+/* What it was charged in the class that it leaves stays: so much was known then. */
+enum error job_reckon(struct job *job, double cost)
 {
+	enum work_class class = job->class;
+	double old = job->cost, owed = cost - old;
+
+	set_cost(job, cost);
+	admission_changed(class, old, job->class, cost);
+	if (job->class != class) {
+		fair_close(&queue, &job->waiting);
+		if (open_flow(job))
+			return ERR_MEMORY;
+		owed = cost;
+	}
+	fair_charge(&queue, &job->waiting, owed);
+	return ERR_OK;
+}
+
+bool task_is_current(const struct task *task)
+{
+	return !task->job->finished && task->tile.job == task->job->options.job;
+}
+
+void job_restart(struct job *job)
+{
+	job->options.job = ++last_id;
+	job->image_known = false;
+	job->tiles = job->tiles_done = 0;
+	job->devices_used = 0;
+	job->times = (struct job_times){.accepted = job->times.accepted};
+	memset(&job->verified, 0, sizeof job->verified);
+	spool_close(&job->answer);
+	job->item.cost = 1; /* it has been charged */
 	fair_return(&queue, &job->waiting, &job->item);
 	publish_counts();
 }
@@ -179,11 +220,13 @@ void job_finish(struct job *job, enum error error, const struct problem *problem
 	fair_close(&queue, &job->waiting);
 	if (job->terms.deadline)
 		loop_timer_fini(&job->deadline);
-	admission_ended(class_of(job), job->item.cost);
+	admission_ended(job->class, job->cost);
 	open_jobs--;
 	ended++;
 	publish_counts();
 	spool_close(&job->body);
+	share_give_all(&job->memory);
+	share_give_all(&job->place);
 	if (job->done)
 		job->done(job, job->context);
 	job_release(job);

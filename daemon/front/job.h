@@ -6,9 +6,11 @@
 #include <stdint.h>
 
 #include "common/wire.h"
+#include "front/admission.h"
 #include "front/fair.h"
 #include "front/loop.h"
 #include "front/plans.h"
+#include "front/shares.h"
 #include "front/spool.h"
 #include "front/trace.h"
 
@@ -22,9 +24,12 @@ struct task {
 	struct job *job;
 	const struct plan *plan;
 	unsigned attempts; /* how many devices have had it */
+	unsigned excused;  /* of these: that somebody else killed */
+	uint64_t prefer;   /* bits of the devices that are to have it if one is up; 0: any */
 	unsigned device;   /* number of the last of them */
+	bool waits;        /* there, for a program */
 	uint64_t sent;     /* loop_now() when a device got it */
-	double units;      /* predicted work: samples times multiply-adds a sample */
+	double units;      /* predicted work: multiply-adds of all bands, those of halos too */
 };
 
 enum priority { PRIORITY_INTERACTIVE, PRIORITY_BATCH, PRIORITIES };
@@ -52,18 +57,24 @@ struct job {
 	uint64_t id;
 	unsigned references;
 	bool finished;
-	struct message_job
-	    options; /* what the codec worker is told; body_size and limits included */
+	/* What the codec worker is told; body_size and limits included. `job` is the number of the
+	 * run, the first of which has the job's id: what a worker says of an earlier run is old. */
+	struct message_job options;
 	struct job_terms terms;
 	struct loop_timer deadline; /* if the terms have one */
-	struct fair_item item;      /* in the queue of jobs that wait for a codec worker */
-	struct fair_flow waiting;   /* that item */
-	struct fair_flow tasks;     /* its tasks in the scheduler's queue */
+	enum work_class class;
+	double cost;              /* as admission counts it */
+	struct fair_item item;    /* in the queue of jobs that wait for a codec worker */
+	struct fair_flow waiting; /* that item */
+	struct fair_flow tasks;   /* its tasks in the scheduler's queue */
 	struct shared_chain *chain;
 	struct spool body, answer;
+	struct share place;  /* while it waits or runs */
+	struct share memory; /* of its body */
 
 	struct codec *codec; /* that works on it, NULL if none does */
-	bool second_try;     /* a worker died before it had looked at the image */
+	unsigned deaths;     /* of workers that had it */
+	unsigned excused;    /* of these: that somebody else killed */
 	bool image_known;
 	struct image image; /* that is filtered, once image_known: the ROI, if there is one */
 	uint32_t tiles, tiles_done;
@@ -78,6 +89,7 @@ struct job {
 	struct problem problem;
 	enum format format;
 	struct image result;
+	uint64_t answer_size; /* bytes, as its worker says */
 
 	void (*done)(struct job *job, void *context);
 	void *context;
@@ -111,8 +123,12 @@ uint64_t jobs_ended(void);
 /* A name of a priority, or PRIORITIES if it is none. */
 enum priority priority_parse(const char *text);
 
-/* True for a job of batch work or of a large body: together these leave one codec worker free. */
+/* True for a job of batch work or of much work: together these leave one codec worker free. */
 bool job_is_heavy(const struct job *job);
+
+/* More is known of what the job costs than the size of its body: it is charged for the rest, and
+ * may now be of another class. ERR_MEMORY: it cannot be queued again, and is to be ended. */
+enum error job_reckon(struct job *job, double cost) MUST_CHECK;
 
 /* Queues the job, whose options and terms are set. `done` is called once, from the loop, when it
  * has finished, however it ended; the caller keeps its reference. ERR_MEMORY: it is not queued, and
@@ -120,8 +136,13 @@ bool job_is_heavy(const struct job *job);
 enum error job_submit(struct job *job, void (*done)(struct job *job, void *context),
                       void *context) MUST_CHECK;
 
-/* Puts a job that was taken from the queue back, at its head. */
-void job_requeue(struct job *job);
+/* Forgets all that its run has led to, and puts it back into the queue, at its head. No codec
+ * worker may have it, and no task of it wait in the scheduler's queue; those that devices hold are
+ * of an old run from now on. */
+void job_restart(struct job *job);
+
+/* True if the run of the job that the task belongs to still goes on. */
+bool task_is_current(const struct task *task);
 
 /* The caller no longer wants to hear of the job. */
 void job_forget(struct job *job);

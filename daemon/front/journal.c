@@ -1,5 +1,5 @@
-/* Log lines as entries of the journal. Only the front knows libsystemd, and it is the one that
- * learns what came of jobs, tiles and devices; its workers write lines. */
+/* Log lines as entries of the journal. Only the front knows libsystemd: its workers' lines come to
+ * it by pipes. */
 #include "front/journal.h"
 
 #include <stdarg.h>
@@ -10,47 +10,77 @@
 #include <systemd/sd-journal.h>
 
 #include "common/log.h"
+#include "front/log_writer.h"
 
-enum { ITEMS_MAX = 32, ITEM_SIZE = 1100 };
+enum { ITEMS_MAX = 32, ITEM_SIZE = 1100, ENTRY_SIZE = 8192 };
 
-/* The front is one thread. */
-static struct {
-	char text[ITEMS_MAX][ITEM_SIZE];
-	struct iovec item[ITEMS_MAX];
-	int count;
-} entry;
+struct entry {
+	char text[ENTRY_SIZE];
+	size_t length;
+};
 
-__attribute__((format(printf, 1, 2))) static void add(const char *format, ...)
+/* Adds a line, unless there is no room for it. No value has a newline: log.c sees to that for the
+ * text, and fields are cut at one here. */
+__attribute__((format(printf, 2, 3))) static void add(struct entry *entry, const char *format, ...)
 {
-	char *text = entry.text[entry.count];
+	char item[ITEM_SIZE];
+	size_t length;
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(text, ITEM_SIZE, format, args);
+	vsnprintf(item, sizeof item, format, args);
 	va_end(args);
-	entry.item[entry.count++] = (struct iovec){text, strlen(text)};
+	length = strcspn(item, "\n");
+	if (length >= sizeof entry->text - entry->length)
+		return;
+	memcpy(entry->text + entry->length, item, length);
+	entry->length += length;
+	entry->text[entry->length++] = '\n';
 }
 
-static void send_entry(enum log_level level, const char *text, const struct log_fields *fields)
+static void make_entry(enum log_level level, const char *text, const struct log_fields *fields)
 {
+	struct entry entry = {.length = 0};
 	struct log_field field;
 	size_t i = 0;
 
-	entry.count = 0;
-	add("MESSAGE=%s", text);
-	add("PRIORITY=%d", (int)level);
-	add("SYSLOG_IDENTIFIER=convolved");
-	while (entry.count < ITEMS_MAX && log_field_next(fields, &i, &field)) {
+	add(&entry, "MESSAGE=%s", text);
+	add(&entry, "PRIORITY=%d", (int)level);
+	add(&entry, "SYSLOG_IDENTIFIER=convolved");
+	while (log_field_next(fields, &i, &field)) {
 		if (field.text)
-			add("CONVOLVED_%s=%s", field.name, field.text);
+			add(&entry, "CONVOLVED_%s=%s", field.name, field.text);
 		else
-			add("CONVOLVED_%s=%llu", field.name, (unsigned long long)field.number);
+			add(&entry, "CONVOLVED_%s=%llu", field.name,
+			    (unsigned long long)field.number);
 	}
-	if (sd_journal_sendv(entry.item, entry.count) < 0)
-		fprintf(stderr, "<%d>%s\n", (int)level, text);
+	log_writer_put(LOG_TO_JOURNAL, entry.text, entry.length);
+}
+
+/* The same as a line for standard error, which is the journal's too: "<PRIORITY>MESSAGE". */
+static bool send_line(const struct iovec item[2])
+{
+	static const size_t message = sizeof "MESSAGE=" - 1, priority = sizeof "PRIORITY=" - 1;
+
+	return fprintf(stderr, "<%.*s>%.*s\n", (int)(item[1].iov_len - priority),
+	               (const char *)item[1].iov_base + priority, (int)(item[0].iov_len - message),
+	               (const char *)item[0].iov_base + message) > 0;
+}
+
+bool journal_send(const char *entry, size_t length)
+{
+	struct iovec item[ITEMS_MAX];
+	const char *at = entry, *end;
+	int count = 0;
+
+	while (count < ITEMS_MAX && (end = memchr(at, '\n', length - (size_t)(at - entry)))) {
+		item[count++] = (struct iovec){(void *)at, (size_t)(end - at)};
+		at = end + 1;
+	}
+	return sd_journal_sendv(item, count) >= 0 || send_line(item);
 }
 
 void journal_init(void)
 {
-	log_set_journal(send_entry);
+	log_set_journal(make_entry);
 }

@@ -140,3 +140,12 @@ uint64_t loop_now(void)
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
+
+bool loop_held_up(uint64_t *looked, uint64_t period_ms)
+{
+	enum { HELD_UP_MS = 1000 };
+	uint64_t before = *looked;
+
+	*looked = loop_now();
+	return before && *looked - before > (period_ms + HELD_UP_MS) * 1000000;
+}

@@ -2,6 +2,7 @@
 #ifndef FRONT_LOOP_H
 #define FRONT_LOOP_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/epoll.h>
 
@@ -50,5 +51,10 @@ void loop_stop(void);
 
 /* The monotonic clock, in nanoseconds. */
 uint64_t loop_now(void);
+
+/* For what is looked at every period_ms: true if this look comes much too late after the one before
+ * (`looked`, which is set). The loop itself was held up then, and what others have done meanwhile
+ * may not have been read yet: nobody is to be blamed before the next look. */
+bool loop_held_up(uint64_t *looked, uint64_t period_ms);
 
 #endif

@@ -8,24 +8,29 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/signals.h"
 #include "front/access.h"
 #include "front/admission.h"
 #include "front/canary.h"
 #include "front/codecs.h"
 #include "front/config.h"
+#include "front/errand.h"
 #include "front/gauges.h"
 #include "front/http.h"
 #include "front/job.h"
 #include "front/journal.h"
+#include "front/log_writer.h"
 #include "front/loop.h"
 #include "front/metrics.h"
 #include "front/notify.h"
 #include "front/routes.h"
 #include "front/scheduler.h"
 #include "front/search.h"
+#include "front/shares.h"
 #include "front/spool.h"
 #include "front/store.h"
 #include "front/supervisor.h"
+#include "front/unread.h"
 
 enum { DRAIN_CHECK_MS = 20 };
 
@@ -158,14 +163,21 @@ static enum error start(void)
 	if (!e)
 		e = loop_init();
 	if (!e)
+		e = log_writer_init();
+	if (!e)
 		e = signals_init();
 	if (!e)
 		e = loop_timer_init(&drain, drain_check, NULL);
 	if (e)
 		return e;
 	access_commit();
+	e = errands_init();
+	if (e)
+		return e;
 	spool_init(&config);
 	admission_init(&config);
+	shares_init(&config);
+	unread_init(&config);
 	gauges_init(&config);
 	routes_init(&config);
 	e = store_init(&config, routes_job_ended);
@@ -189,10 +201,21 @@ static void finish(void)
 	canary_fini();
 	store_fini();
 	scheduler_fini();
+	supervisor_fini();
+	errands_fini();
 	loop_timer_fini(&drain);
 	loop_fini();
 	metrics_fini();
 	access_fini();
+}
+
+/* What every turn of the loop begins with. */
+static int turn(void)
+{
+	int wait = http_turn();
+
+	errands_turn(); /* answers that have ended have been closed by the library, too */
+	return wait;
 }
 
 int main(int argc, char **argv)
@@ -200,6 +223,7 @@ int main(int argc, char **argv)
 	enum config_result result;
 	enum error e = ERR_OK;
 
+	signals_reset();
 	block_signals();
 	argument_count = argc;
 	arguments = argv;
@@ -216,9 +240,10 @@ int main(int argc, char **argv)
 			log_error("cannot start: %s", error_title(e));
 		} else {
 			notify_ready();
-			loop_run(http_turn);
+			loop_run(turn);
 			finish();
 		}
+		log_writer_fini();
 	}
 	config_fini(&config);
 	return result == CONFIG_INVALID ? 2 : e ? 1 : 0;

@@ -1,9 +1,16 @@
-/* The test tile: a small image through filters of every kind, compared whole with the reference. It
- * is small enough to be made and compared here, in a few milliseconds: no codec worker is needed,
- * and none can vouch for a device. */
+/* Test tiles. They are small enough to be made and compared here, in a few milliseconds: no codec
+ * worker is needed, and none can vouch for a device.
+ *
+ * A plan in doubt is a client's: its filters may be such that a right result is far from the
+ * reference's (an overflow, a difference of sums that is next to nothing). So each is tried alone,
+ * by the kernel that did it, on opaque pixels in the middle of the range, and a matrix with
+ * coefficients of our own: there what is promised holds. What would take the one thread too long is
+ * left out. */
 #include "front/proof.h"
 
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -12,104 +19,225 @@
 #include "common/log.h"
 #include "front/loop.h"
 
-enum { SIDE = 64, BANDS = 3, ARENA_SIZE = 1 << 18 };
+enum { TESTS_MAX = 1 + CHAIN_FILTERS_MAX, AREA = 1 << 20 };
+
+/* Multiply-adds that the expected results of all filters in doubt may take: some milliseconds. */
+static const double cost_most = 1e7;
 
 /* In this order no filter makes much more of what one before it may be off. */
 static const char filters[] =
     "sobel,bilateral=radius=1,gaussian=size=5,convolve=kernel=0 1 0;1 4 1;0 1 0";
 
-static const struct image image = {.width = SIDE, .height = SIDE, .bands = BANDS, .type = PIXEL_U8};
+static const struct image standard = {.width = 64, .height = 64, .bands = 3, .type = PIXEL_U8};
 
-struct proof {
-	struct chain chain;
-	struct arena memory;
-	int in, out, chain_fd;
-	bool mapped;
+struct test {
+	struct image image;
+	int chain_fd;
 	struct tile tile;
 	struct reference expected;
+	bool waits; /* for it to come back */
+};
+
+struct proof {
+	struct test test[TESTS_MAX];
+	unsigned count;
+	bool wrong;
+	struct arena memory;
+	int in, out;
+	bool mapped;
 	uint64_t sent;
 };
 
-static int clamp(int i)
+static int clamp(int i, uint32_t size)
 {
-	return i < 0 ? 0 : i < SIDE ? i : SIDE - 1;
+	return i < 0 ? 0 : i < (int)size ? i : (int)size - 1;
 }
 
 /* Neighbours differ, but not by so much that most gradients are out of range. */
-static uint8_t sample(int x, int y, int band)
+static double sample(const struct image *image, int x, int y, int band)
 {
-	return (uint8_t)(x * 5 + y * 3 + x * y % 8 * 4 + band * 40);
+	double full = pixel_type_full_scale(image->type);
+	uint8_t value = (uint8_t)(x * 5 + y * 3 + x * y % 8 * 4 + band * 40);
+
+	if (image->alpha && band == (int)image->bands - 1)
+		return full;
+	return image->type == PIXEL_F32 ? value / 255.0 : floor(value / 255.0 * full);
 }
 
-/* The tile's input with its halo, the image's edge repeated. */
-static void fill_input(struct proof *p, int halo_x, int halo_y)
+/* The image with its edge repeated around it; at: the first pixel inside. */
+static void fill(const struct image *image, int halo_x, int halo_y, uint8_t *at, uint64_t pitch)
 {
-	uint8_t *in = (uint8_t *)p->memory.in + p->tile.in;
+	size_t pixel = image_pixel_size(image);
 
-	for (int y = -halo_y; y < SIDE + halo_y; y++)
-		for (int i = -halo_x * BANDS; i < (SIDE + halo_x) * BANDS; i++) {
-			int x = (i + halo_x * BANDS) / BANDS - halo_x;
-
-			in[y * (int)p->tile.in_pitch + i] =
-			    sample(clamp(x), clamp(y), i - x * BANDS);
-		}
+	for (int y = -halo_y; y < (int)image->height + halo_y; y++)
+		for (int x = -halo_x; x < (int)image->width + halo_x; x++)
+			for (int b = 0; b < (int)image->bands; b++)
+				image_put_sample(at + y * (int64_t)pitch + x * (int64_t)pixel,
+				                 (size_t)b, image->type,
+				                 sample(image, clamp(x, image->width),
+				                        clamp(y, image->height), b));
 }
 
-static enum error compute_expected(struct proof *p)
+static enum error compute_expected(struct test *test, const struct chain *chain)
 {
-	uint8_t pixels[SIDE * SIDE * BANDS];
+	uint8_t *pixels = malloc((size_t)image_size(&test->image));
+	enum error e = ERR_MEMORY;
 
-	for (int i = 0; i < SIDE * SIDE * BANDS; i++)
-		pixels[i] = sample(i / BANDS % SIDE, i / BANDS / SIDE, i % BANDS);
-	return reference_filter(&p->chain, &image, pixels, &p->expected);
+	if (pixels) {
+		fill(&test->image, 0, 0, pixels, image_row_size(&test->image));
+		e = reference_filter(chain, &test->image, pixels, &test->expected);
+	}
+	free(pixels);
+	return e;
+}
+
+/* Adds a test of this chain in its area of the arena. ERR_DOES_NOT_FIT if that is too small. */
+static enum error add_test(struct proof *p, const struct chain *chain, const struct image *image)
+{
+	struct test *test = &p->test[p->count];
+	uint64_t area = (uint64_t)p->count * AREA;
+	struct tiling tiling;
+	struct problem problem;
+	enum error e = tiling_init(&tiling, chain, image, AREA, AREA, AREA, &problem);
+
+	if (e || tiling.count > 1)
+		return ERR_DOES_NOT_FIT;
+	*test = (struct test){.image = *image};
+	tiling_tile(&tiling, 0, PROOF_JOB, PROOF_ARENA, &test->tile);
+	test->tile.index = p->count;
+	test->tile.in += area;
+	test->tile.out += area;
+	e = compute_expected(test, chain);
+	if (e)
+		return e;
+	if (sealed_create("proof", chain, chain_size(chain), &test->chain_fd)) {
+		reference_fini(&test->expected);
+		return ERR_IO;
+	}
+	fill(image, (int)tiling.halo_x, (int)tiling.halo_y, (uint8_t *)p->memory.in + test->tile.in,
+	     test->tile.in_pitch);
+	p->count++;
+	return ERR_OK;
 }
 
 /* What is opened is what is not -1, and mapped. */
 static enum error open_memory(struct proof *p)
 {
-	if (sealed_create("proof", &p->chain, chain_size(&p->chain), &p->chain_fd)) {
-		p->chain_fd = -1;
-		return ERR_IO;
-	}
-	if (arena_create("proof-in", ARENA_SIZE, &p->in)) {
+	const uint64_t size = (uint64_t)TESTS_MAX * AREA;
+
+	p->in = p->out = -1;
+	if (arena_create("proof-in", size, &p->in)) {
 		p->in = -1;
 		return ERR_IO;
 	}
-	if (arena_create("proof-out", ARENA_SIZE, &p->out)) {
+	if (arena_create("proof-out", size, &p->out)) {
 		p->out = -1;
 		return ERR_IO;
 	}
-	p->mapped = !arena_map(&p->memory, p->in, ARENA_SIZE, PROT_READ | PROT_WRITE, p->out,
-	                       ARENA_SIZE, PROT_READ);
+	p->mapped =
+	    !arena_map(&p->memory, p->in, size, PROT_READ | PROT_WRITE, p->out, size, PROT_READ);
 	return p->mapped ? ERR_OK : ERR_IO;
 }
 
-static enum error proof_open(struct proof *p)
+static enum error add_standard(struct proof *p, struct chain *chain)
 {
-	struct tiling tiling;
 	struct problem problem;
 	enum error e;
 
-	p->in = p->out = p->chain_fd = -1;
-	chain_init(&p->chain);
-	e = chain_parse(&p->chain, filters, &problem);
-	if (!e)
-		e = tiling_init(&tiling, &p->chain, &image, ARENA_SIZE, ARENA_SIZE, ARENA_SIZE,
-		                &problem);
-	if (!e)
-		e = open_memory(p);
-	if (e)
-		return e;
-	tiling_tile(&tiling, 0, UINT64_MAX, PROOF_ARENA, &p->tile);
-	fill_input(p, (int)tiling.halo_x, (int)tiling.halo_y);
-	return compute_expected(p);
+	chain_init(chain);
+	e = chain_parse(chain, filters, &problem);
+	return e ? e : add_test(p, chain, &standard);
 }
 
-struct proof *proof_new(void)
+/* Coefficients of our own in place of a client's, of as many taps and, where those are, of rank 1.
+ */
+static void replace_matrix(struct chain *chain, bool rank_1)
+{
+	struct filter_call *call = &chain->call[0];
+	double *to = &chain->coefficient[call->matrix_first];
+
+	for (uint32_t j = 0; j < call->matrix_height; j++)
+		for (uint32_t i = 0; i < call->matrix_width; i++)
+			*to++ = rank_1 ? (1 + i % 3) * (1 + j % 2) : 1 + (5 * i + 3 * j) % 7;
+	call->value[1] = NAN;
+	call->value[2] = 0;
+}
+
+/* The variant that names the first of these kernels (a bit of each) that does the operation. */
+static uint32_t variant_of(uint64_t kernels, enum operation_kind kind)
+{
+	uint32_t operation = kind == OPERATION_UNSHARP ? OPERATION_SEPARABLE : kind;
+
+	for (enum kernel k = 0; k < KERNELS; k++)
+		if (kernels >> k & 1 && kernel_row(k)->operations >> operation & 1)
+			return k + 1;
+	return VARIANT_ANY;
+}
+
+/* Makes a chain of the i-th filter of a plan in doubt, by the kernel that did it. Derivatives leave
+ * alpha alone, which our coefficients do not. */
+static enum error isolate(const struct plan *plan, uint64_t kernels, uint32_t i,
+                          struct chain *chain, struct image *image)
+{
+	struct operation op;
+	enum error e;
+
+	memcpy(chain, plan->chain->chain, plan->chain->size);
+	chain->call[0] = chain->call[i];
+	chain->count = 1;
+	chain->border = BORDER_REPLICATE;
+	e = filter_lower(&chain->call[0], chain->coefficient, &op);
+	if (e)
+		return e;
+	chain->variant = variant_of(kernels, op.kind);
+	*image = plan->image;
+	if (chain->call[0].filter == FILTER_CONVOLVE) {
+		image->alpha = image->alpha && op.smoothing;
+		replace_matrix(chain, op.kind == OPERATION_SEPARABLE);
+	}
+	operation_fini(&op);
+	return ERR_OK;
+}
+
+/* Tests the i-th filter of a plan in doubt on as large an image of its kind as is soon computed. */
+static void add_doubted(struct proof *p, const struct plan *plan, uint64_t kernels, uint32_t i,
+                        struct chain *chain)
+{
+	static const struct {
+		uint32_t width, height;
+	} sizes[] = {{256, 16}, {128, 8}, {64, 4}, {64, 1}};
+	const double calls = plan->chain->chain->count;
+	struct image image;
+
+	if (isolate(plan, kernels, i, chain, &image))
+		return;
+	for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+		image.width = sizes[s].width;
+		image.height = sizes[s].height;
+		if (reference_cost(chain, &image, image.width, image.height) * calls < cost_most &&
+		    !add_test(p, chain, &image))
+			return;
+	}
+}
+
+static enum error proof_open(struct proof *p, const struct plan *plan, uint64_t kernels)
+{
+	struct chain *chain = calloc(1, sizeof *chain);
+	enum error e = chain ? open_memory(p) : ERR_MEMORY;
+
+	if (!e)
+		e = add_standard(p, chain);
+	for (uint32_t i = 0; !e && plan && i < plan->chain->chain->count; i++)
+		add_doubted(p, plan, kernels, i, chain);
+	free(chain);
+	return e;
+}
+
+struct proof *proof_new(const struct plan *plan, uint64_t kernels)
 {
 	struct proof *p = calloc(1, sizeof *p);
 
-	if (p && proof_open(p)) {
+	if (p && proof_open(p, plan, kernels)) {
 		log_error("there is no room for a test tile");
 		proof_free(&p);
 	}
@@ -128,27 +256,67 @@ void proof_free(struct proof **proof)
 
 	if (!p)
 		return;
-	reference_fini(&p->expected);
+	for (unsigned i = 0; i < p->count; i++) {
+		reference_fini(&p->test[i].expected);
+		close(p->test[i].chain_fd);
+	}
 	if (p->mapped)
 		arena_unmap(&p->memory);
 	close_if_open(p->in);
 	close_if_open(p->out);
-	close_if_open(p->chain_fd);
 	free(p);
 	*proof = NULL;
 }
 
+/* The number of a test's plan. */
+static uint64_t plan_of(const struct test *test)
+{
+	return UINT64_MAX - test->tile.index;
+}
+
+static bool send_test(struct test *test, struct worker *worker)
+{
+	struct message plan = {.type = MSG_PLAN, .plan = {.plan = plan_of(test)}};
+	struct message tile = {.type = MSG_TILE, .tile = {test->tile, plan_of(test)}};
+
+	plan.plan.image = test->image;
+	test->waits = true;
+	return worker_send(worker, &plan, &test->chain_fd) && worker_send(worker, &tile, NULL);
+}
+
 bool proof_send(struct proof *p, struct worker *worker)
 {
-	struct message arena = {.type = MSG_ARENA,
-	                        .arena = {PROOF_ARENA, 0, ARENA_SIZE, ARENA_SIZE}};
-	struct message plan = {.type = MSG_PLAN, .plan = {.plan = UINT64_MAX, .image = image}};
-	struct message tile = {.type = MSG_TILE, .tile = {p->tile, UINT64_MAX}};
+	const uint64_t size = (uint64_t)TESTS_MAX * AREA;
+	struct message arena = {.type = MSG_ARENA, .arena = {PROOF_ARENA, 0, size, size}};
 	int fds[] = {p->in, p->out};
+	bool sent = worker_send(worker, &arena, fds);
 
 	p->sent = loop_now();
-	return worker_send(worker, &arena, fds) && worker_send(worker, &plan, &p->chain_fd) &&
-	       worker_send(worker, &tile, NULL);
+	p->wrong = false;
+	for (unsigned i = 0; sent && i < p->count; i++)
+		sent = send_test(&p->test[i], worker);
+	return sent;
+}
+
+void proof_withdraw(const struct proof *p, struct worker *worker)
+{
+	struct message arena = {.type = MSG_ARENA_DROP, .arena_drop = {PROOF_ARENA}};
+	bool sent = true;
+
+	for (unsigned i = 0; sent && i < p->count; i++) {
+		struct message plan = {.type = MSG_PLAN_DROP, .plan_drop = {plan_of(&p->test[i])}};
+
+		sent = worker_send(worker, &plan, NULL);
+	}
+	if (sent)
+		worker_send(worker, &arena, NULL);
+}
+
+void proof_lost(struct proof *p)
+{
+	p->sent = 0;
+	for (unsigned i = 0; i < p->count; i++)
+		p->test[i].waits = false;
 }
 
 uint64_t proof_sent(const struct proof *p)
@@ -156,21 +324,40 @@ uint64_t proof_sent(const struct proof *p)
 	return p->sent;
 }
 
-bool proof_holds(const struct proof *p, const struct message_tile_done *done)
+static bool is_right(const struct proof *p, const struct test *test,
+                     const struct message_tile_done *done)
 {
 	struct difference difference = {0};
 
-	if (done->job != p->tile.job || done->index != p->tile.index)
-		return false;
+	if (done->error == ERR_BAD_PARAMETER || done->error == ERR_NOT_READY)
+		return true;
 	if (done->error) {
-		log_warning("the test tile failed: %s (OpenCL %d)",
+		log_warning("test tile %u failed: %s (OpenCL %d)", test->tile.index,
 		            error_title((enum error)done->error), done->cl_error);
 		return false;
 	}
-	difference_add(&difference, &p->expected, (const uint8_t *)p->memory.out + p->tile.out,
-	               p->tile.out_pitch);
+	difference_add(&difference, &test->expected,
+	               (const uint8_t *)p->memory.out + test->tile.out, test->tile.out_pitch);
 	if (difference.mismatches)
-		log_warning("the test tile has %llu wrong samples",
-		            (unsigned long long)difference.mismatches);
+		log_warning("test tile %u has %llu wrong samples; the first at %u,%u band %u: %.9g "
+		            "is not %.9g +- %.3g",
+		            test->tile.index, (unsigned long long)difference.mismatches,
+		            difference.x, difference.y, difference.band, difference.got,
+		            difference.wanted, difference.slack);
 	return !difference.mismatches;
+}
+
+enum proof_result proof_take(struct proof *p, const struct message_tile_done *done)
+{
+	struct test *test = done->index < p->count ? &p->test[done->index] : NULL;
+
+	if (!test || !test->waits)
+		return PROOF_WRONG;
+	test->waits = false;
+	p->wrong |= !is_right(p, test, done);
+	for (unsigned i = 0; i < p->count; i++)
+		if (p->test[i].waits)
+			return PROOF_OPEN;
+	p->sent = 0;
+	return p->wrong ? PROOF_WRONG : PROOF_RIGHT;
 }

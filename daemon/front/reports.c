@@ -14,6 +14,8 @@ void reports_begin(struct device *d)
 	d->programs = (struct message_programs){0};
 	metric_add(METRIC_TILES, d->label, NULL, 0);
 	metric_add(METRIC_VERIFIED_SAMPLES, d->label, NULL, 0);
+	metric_add(METRIC_DEVICE_SUSPECTED, d->label, "repetition", 0);
+	metric_add(METRIC_DEVICE_SUSPECTED, d->label, "test", 0);
 	for (int i = 0; i < 2; i++) {
 		metric_add(METRIC_TRANSFER_DURATION, directions[i], d->label, 0);
 		metric_add(METRIC_TRANSFER_BYTES, directions[i], d->label, 0);
@@ -49,10 +51,12 @@ static void record_launch(const struct device *d, const struct message_tile_done
 	metric_add(METRIC_KERNEL_BYTES, name, d->label, (double)done->launch[i].bytes);
 }
 
-/* Launches are booked once, and to the job the tile's share of those that it had with others. */
+/* Launches are booked once, and to the job the tile's share of those that it had with others. Of a
+ * run that has been given up nothing is booked to the job. */
 void reports_book(struct device *d, struct task *task, const struct message_tile_done *done)
 {
-	struct job_times *times = &task->job->times;
+	bool current = task_is_current(task);
+	struct job_times unwanted, *times = current ? &task->job->times : &unwanted;
 	uint64_t kernels_ns = 0;
 
 	for (unsigned i = 0; i < done->launches; i++) {
@@ -69,7 +73,8 @@ void reports_book(struct device *d, struct task *task, const struct message_tile
 	times->download += done->download_ns;
 	learn_speed(d, task, kernels_ns + done->upload_ns + done->download_ns);
 	metric_add(METRIC_TILES, d->label, NULL, 1);
-	task->job->devices_used |= UINT64_C(1) << d->worker.number;
+	if (current)
+		task->job->devices_used |= UINT64_C(1) << d->worker.number;
 	d->tiles++;
 }
 

@@ -36,18 +36,23 @@ struct request *request_new(const char *method, const char *path)
 	return r;
 }
 
+void request_drop_body(struct request *r)
+{
+	spool_close(&r->body);
+	r->has_body = false;
+	share_give_all(&r->place);
+	share_give_all(&r->memory);
+}
+
 void request_free(struct request *r)
 {
 	answer_fini(&r->answer);
 	waiter_leave(&r->waiter);
-	if (r->expected)
-		admission_unexpect();
 	if (r->job) {
 		job_forget(r->job);
 		job_release(r->job);
 	}
-	if (r->has_body)
-		spool_close(&r->body);
+	request_drop_body(r);
 	for (unsigned i = 0; i < r->parameters; i++) {
 		free(r->parameter[i].name);
 		free(r->parameter[i].value);
@@ -76,24 +81,26 @@ enum error request_add_parameter(struct request *r, const char *name, const char
 	                   REQUEST_PARAMETERS_MAX);
 }
 
-bool request_extend_parameter(struct request *r, const char *data, size_t size)
+enum error request_extend_parameter(struct request *r, const char *data, size_t size,
+                                    struct problem *problem)
 {
-	char **value, *longer;
-	size_t length;
+	const char *name = r->parameter[r->parameters - 1].name;
+	char **value = &r->parameter[r->parameters - 1].value, *longer;
+	size_t length = strlen(*value);
 
-	if (!r->parameters)
-		return false;
-	value = &r->parameter[r->parameters - 1].value;
-	length = strlen(*value);
-	if (length + size > REQUEST_VALUE_MAX)
-		return false;
+	if (size > REQUEST_VALUE_MAX - length)
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, name, "",
+		                             "a parameter has at most %d bytes", REQUEST_VALUE_MAX);
+	if (memchr(data, '\0', size))
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, name, *value,
+		                             "a parameter is text, without NUL");
 	longer = realloc(*value, length + size + 1);
 	if (!longer)
-		return false;
+		return problem_set(problem, ERR_MEMORY, "no memory for the parameters");
 	memcpy(longer + length, data, size);
 	longer[length + size] = '\0';
 	*value = longer;
-	return true;
+	return ERR_OK;
 }
 
 /* What follows the next comma that is not within quotes. */
@@ -122,8 +129,21 @@ bool request_prefers_async(const char *prefer)
 	return false;
 }
 
+/* Books what the body takes of memory on its client. */
+static enum share_outcome book_memory(struct request *r)
+{
+	uint64_t reserved = r->body.reserved, held = r->memory.amount;
+
+	if (reserved > held)
+		return share_take(&r->memory, SHARE_BODY_MEMORY, r->terms.client, reserved - held,
+		                  r->memory_max);
+	share_give(&r->memory, held - reserved);
+	return SHARE_TAKEN;
+}
+
 enum error request_write(struct request *r, const void *data, size_t size, struct problem *problem)
 {
+	enum share_outcome outcome;
 	enum error e = ERR_OK;
 
 	if (r->body.size + size > r->body_max)
@@ -136,7 +156,12 @@ enum error request_write(struct request *r, const void *data, size_t size, struc
 	}
 	if (!e)
 		e = spool_write(&r->body, data, size);
-	return e ? problem_set(problem, e, "there is no room for the body now") : ERR_OK;
+	if (e)
+		return problem_set(problem, e, "there is no room for the body now");
+	outcome = book_memory(r);
+	return outcome ? share_problem(outcome, SHARE_BODY_MEMORY, r->terms.client, r->memory_max,
+	                               problem)
+	               : ERR_OK;
 }
 
 /* Parameters on their way into a chain and options. What comes to filters is kept as text: filters

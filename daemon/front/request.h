@@ -9,6 +9,7 @@
 
 #include "front/answer.h"
 #include "front/job.h"
+#include "front/shares.h"
 #include "front/spool.h"
 #include "front/store.h"
 
@@ -45,8 +46,10 @@ struct request {
 	struct job_terms terms;
 	uint64_t announced; /* Content-Length; UINT64_MAX if there is none */
 	bool expected;      /* its body is wanted: admission knows that a job may come of it */
-	uint64_t body_max;  /* as configured when it was admitted */
-	bool has_body;      /* spool is open */
+	uint64_t body_max, memory_max; /* as configured when it was admitted */
+	struct share place;            /* among the bodies, while it is expected */
+	struct share memory;           /* of its body, until there is a job */
+	bool has_body;                 /* spool is open */
 	struct spool body;
 	struct job *job;
 	struct waiter waiter; /* for what its answer needs; wake and context are exchange.c's */
@@ -60,13 +63,17 @@ struct request {
 struct request *request_new(const char *method, const char *path);
 void request_free(struct request *request);
 
+/* Gives back what the body holds: it will not be used. */
+void request_drop_body(struct request *request);
+
 /* Adds a parameter. Too many, or no memory: an error, with its problem, is to be answered. */
 enum error request_add_parameter(struct request *request, const char *name, const char *value,
                                  struct problem *problem) MUST_CHECK;
 
-/* Lengthens the value of the last parameter, which comes in pieces. False: no memory, or it becomes
- * longer than REQUEST_VALUE_MAX. */
-bool request_extend_parameter(struct request *request, const char *data, size_t size);
+/* Lengthens the value of the last parameter, of which there is one: it comes in pieces. At most
+ * REQUEST_VALUE_MAX bytes, and no NUL. */
+enum error request_extend_parameter(struct request *request, const char *data, size_t size,
+                                    struct problem *problem) MUST_CHECK;
 
 /* True if a Prefer header asks for an asynchronous answer. */
 bool request_prefers_async(const char *prefer);

@@ -57,10 +57,13 @@ struct device {
 	struct message_programs programs; /* that its worker has built */
 	struct message_choice *choices;   /* of its tuner */
 	unsigned choice_count;
-	unsigned failures;   /* each soon after the one before */
-	uint64_t up_since;   /* loop_now(); 0: not up */
-	bool quarantined;    /* until a test tile comes back right */
-	struct proof *proof; /* that it has, or NULL */
+	unsigned failures; /* each soon after the one before */
+	uint64_t up_since; /* loop_now(); 0: not up */
+	bool quarantined;  /* until a test tile comes back right */
+	bool measured;     /* it has filtered a tile since it last got an arena */
+	/* Test tiles that it has or, quarantined, is to have; or NULL. */
+	struct proof *proof;
+	uint64_t examined, distrusted; /* loop_now() when it last was, or 0 */
 };
 
 /* Devices for device_get(), removed ones too; those that are wanted; those that are up. */

@@ -272,7 +272,7 @@ static enum error admit(const struct request *r, struct problem *problem)
 
 static enum work_class class_of(const struct request *r, uint64_t body_size)
 {
-	return work_class(r->terms.priority == PRIORITY_BATCH, body_size);
+	return work_class(r->terms.priority == PRIORITY_BATCH, work_cost(body_size));
 }
 
 /* What is known of the body's size, while it comes and afterwards. */
@@ -309,6 +309,8 @@ static enum error parse(struct request *r, struct problem *problem)
 	if (e) {
 		free(r->chain);
 		r->chain = NULL;
+	} else {
+		r->chain = chain_trim(r->chain);
 	}
 	return e;
 }
@@ -343,6 +345,21 @@ static enum error check_access(struct request *r, struct problem *problem)
 	return tokens_admit(r->authorization, &r->terms, problem);
 }
 
+/* The body may come. It is no job yet: however slowly bodies come, they keep none out. */
+static enum error expect_body(struct request *r, struct problem *problem)
+{
+	enum share_outcome outcome =
+	    share_take(&r->place, SHARE_BODIES, r->terms.client, 1, config->max_bodies);
+
+	if (outcome)
+		return share_problem(outcome, SHARE_BODIES, r->terms.client, config->max_bodies,
+		                     problem);
+	r->expected = true;
+	r->body_max = config->max_body;
+	r->memory_max = config->max_memory;
+	return ERR_OK;
+}
+
 void routes_begin(struct request *r)
 {
 	struct problem problem;
@@ -372,24 +389,26 @@ void routes_begin(struct request *r)
 	if (!e && !r->multipart)
 		e = parse(r, &problem);
 	if (!e)
-		e = admission_check(class_of(r, size_of(r)), size_of(r), &problem);
-	if (e) {
+		e = admission_check(r->terms.client, class_of(r, size_of(r)), size_of(r), &problem);
+	if (!e)
+		e = expect_body(r, &problem);
+	if (e)
 		answer_problem(&r->answer, e, &problem);
-		return;
-	}
-	r->expected = true;
-	r->body_max = config->max_body;
-	admission_expect();
 }
 
 static enum error make_job(struct request *r, struct problem *problem)
 {
 	enum error e = parse(r, problem);
 
+	if (!e)
+		e = admission_check(r->terms.client, class_of(r, r->body.size), r->body.size,
+		                    problem);
 	if (e)
 		return e;
+	if (spool_error(&r->body))
+		return problem_set(problem, ERR_IO, "the body could not be written to a file");
 	r->options.pixels_max = config->max_pixels;
-	r->options.buffered_pixels_max = config->max_buffered_pixels;
+	r->options.buffered_size_max = config->max_buffered_size;
 	r->options.body_size = r->body.size;
 	r->job = job_new(r->chain, &r->body);
 	r->chain = NULL; /* the job's, or gone */
@@ -399,6 +418,8 @@ static enum error make_job(struct request *r, struct problem *problem)
 	r->options.job = r->job->id;
 	r->job->options = r->options;
 	r->job->terms = r->terms;
+	r->job->memory = r->memory;
+	r->memory = (struct share){0};
 	return ERR_OK;
 }
 
@@ -423,8 +444,7 @@ void routes_finish(struct request *r)
 		e = empty_body(&problem);
 	if (!e)
 		e = make_job(r, &problem);
-	if (r->expected)
-		admission_unexpect();
+	share_give_all(&r->place);
 	r->expected = false;
 	if (!e && r->async) {
 		async_accept(r);

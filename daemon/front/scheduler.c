@@ -14,7 +14,11 @@
 #include "front/metrics.h"
 #include "front/roster.h"
 
-enum { ATTEMPTS_MAX = 2, CHECK_MS = 500 };
+enum {
+	ATTEMPTS_MAX = 2,
+	ATTEMPTS_MOST = 8, /* with those that failed by somebody else's doing */
+	CHECK_MS = 500
+};
 
 /* A tile should not hold a device for longer; nor be smaller than a launch is worth. */
 static const double tile_ns = 1e6, samples_least = 65536;
@@ -22,8 +26,11 @@ static const double tile_ns = 1e6, samples_least = 65536;
 static const double too_slow = 16;
 /* A job's turn: tiles that lie side by side are copied to a device together. */
 static const double turn_ns = 5e5;
+/* A tile that is predicted to take longer, as those of tall windows do however few their samples
+ * are, is a long one: of these a device has so few that others are beside them. */
+static const double long_ns = 1e7;
 /* Tiles fail when no device has been up for so long. */
-static const uint64_t no_device_ns = 10000000000u;
+static const uint64_t no_device_ns = 4000000000u;
 
 /* Batch work gets a tenth of the devices while other work waits. */
 static const double weights[PRIORITIES] = {[PRIORITY_INTERACTIVE] = 9, [PRIORITY_BATCH] = 1};
@@ -83,6 +90,40 @@ static struct device *device_soonest(double units, uint64_t allowed)
 	}
 }
 
+static bool is_long(const struct device *d, const struct task *task)
+{
+	return task->units * device_loads[d->worker.number].ns_per_unit > long_ns;
+}
+
+/* True if the device may have this tile now. A window is a tile more than the device has lanes:
+ * this leaves a lane to short tiles, whose launches come between the pieces of a long one's. */
+static bool has_room(const struct device *d, const struct task *task)
+{
+	unsigned held = 0, most = d->window > 3 ? d->window - 2 : 1;
+
+	if (!device_has_room(d))
+		return false;
+	if (!is_long(d, task))
+		return true;
+	for (unsigned i = 0; i < d->held_count; i++)
+		held += is_long(d, d->held[i]);
+	return held < most;
+}
+
+/* The device for a task, full or not, and among which it was chosen (0: any). Those that it is to
+ * prefer count only while one of them is up, and for the first attempt. */
+static struct device *device_for(const struct task *task, uint64_t *allowed)
+{
+	struct device *d;
+
+	*allowed = task->attempts ? 0 : task->prefer;
+	d = *allowed ? device_soonest(task->units, *allowed) : NULL;
+	if (d)
+		return d;
+	*allowed = task->job->terms.devices;
+	return device_soonest(task->units, *allowed);
+}
+
 /* Gives a device the tile that is next, and then more of the same job for as long as its turn
  * lasts, even if that is a little more than it had room for. */
 static void send_turn(struct device *d)
@@ -98,6 +139,8 @@ static void send_turn(struct device *d)
 			fair_return(&ready, flow, &task->item);
 			break;
 		}
+		if (flow->head && ((struct task *)flow->head)->prefer)
+			break; /* perhaps another device */
 	}
 }
 
@@ -108,12 +151,12 @@ static void dispatch(void)
 	fair_unpark(&ready);
 	while ((flow = fair_next(&ready, ALL_CLASSES))) {
 		const struct task *task = (struct task *)flow->head;
-		uint64_t allowed = task->job->terms.devices;
-		struct device *d = device_soonest(task->units, allowed);
+		uint64_t allowed;
+		struct device *d = device_for(task, &allowed);
 
-		if (d && device_has_room(d))
+		if (d && has_room(d, task))
 			send_turn(d);
-		else if (allowed)
+		else if (allowed || (d && device_has_room(d)))
 			fair_park(&ready, flow);
 		else
 			break;
@@ -130,14 +173,18 @@ static void task_ready(struct task *task)
 		task_fail(task, ERR_MEMORY, NULL);
 		return;
 	}
-	fair_push(&ready, &job->tasks, &task->item);
+	if (task->prefer) /* a repetition, which the encoder waits for */
+		fair_return(&ready, &job->tasks, &task->item);
+	else
+		fair_push(&ready, &job->tasks, &task->item);
 	dispatch();
 }
 
 /* A tile that its device could not filter is tried once more, elsewhere if there is another. */
 static bool task_retry(struct task *task)
 {
-	if (task->job->finished || task->attempts >= ATTEMPTS_MAX)
+	if (!task_is_current(task) || task->attempts - task->excused >= ATTEMPTS_MAX ||
+	    task->attempts >= ATTEMPTS_MOST)
 		return false;
 	metric_add(METRIC_TILE_RETRIES, NULL, NULL, 1);
 	fair_return(&ready, &task->job->tasks, &task->item);
@@ -194,6 +241,16 @@ static uint64_t samples_max(const struct chain *chain)
 	return (uint64_t)fmax(samples, samples_least);
 }
 
+static double device_ns(double units)
+{
+	double speed = 0;
+
+	for (unsigned i = 0; i < devices_count(); i++)
+		if (device_loads[i].takes)
+			speed += 1 / device_loads[i].ns_per_unit;
+	return speed > 0 ? units / speed : 0;
+}
+
 static void fail_waiting(enum error error)
 {
 	struct fair_flow *flow;
@@ -217,20 +274,26 @@ static struct fair_flow *hopeless(void)
 {
 	struct fair_flow *flow = LIST_FIRST(&ready.parked);
 
-	while (flow && !given_up(((struct task *)flow->head)->job->terms.devices))
-		flow = LIST_NEXT(flow, place);
+	for (; flow; flow = LIST_NEXT(flow, place)) {
+		uint64_t allowed = ((struct task *)flow->head)->job->terms.devices;
+
+		if (allowed && given_up(allowed))
+			break;
+	}
 	return flow;
 }
 
 static void check_devices(void *context)
 {
+	static uint64_t looked;
+	bool blind = loop_held_up(&looked, CHECK_MS);
 	struct fair_flow *flow;
 
 	(void)context;
 	for (unsigned i = 0; i < devices_count(); i++)
-		if (!last_up[i] || devices_hopeful(UINT64_C(1) << i))
+		if (blind || !last_up[i] || devices_hopeful(UINT64_C(1) << i))
 			last_up[i] = loop_now();
-	if (devices_up() || devices_starting())
+	if (blind || devices_up() || devices_starting())
 		any_last_up = loop_now();
 	else if (loop_now() - any_last_up > no_device_ns)
 		fail_waiting(ERR_NO_DEVICE);
@@ -238,8 +301,9 @@ static void check_devices(void *context)
 		fail_flow(flow, ERR_NO_DEVICE, "no device is up that the request may use");
 }
 
-static const struct codec_owner for_codecs = {samples_max, task_ready,        device_distrust,
-                                              job_ended,   devices_add_arena, devices_drop_arena};
+static const struct codec_owner for_codecs = {samples_max,       device_ns,         task_ready,
+                                              device_examine,    device_distrust,   job_ended,
+                                              devices_add_arena, devices_drop_arena};
 static const struct device_owner for_devices = {task_done, task_lost, dispatch};
 
 enum error scheduler_init(const struct config *config)

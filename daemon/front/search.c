@@ -27,12 +27,17 @@ const char *search_type_name(enum device_type type)
 
 void search_arguments(struct worker *w)
 {
+	char size[32];
+
+	snprintf(size, sizeof size, "%llu", (unsigned long long)config->cache_size);
 	w->start_ms = config->start_timeout * 1000;
 	worker_argument(w, "convolved-device", NULL);
 	worker_argument(w, "--log-level", config->log_level);
-	worker_argument(w, "--log-format", config->log_format);
 	worker_argument(w, "--cache-dir", config->cache_dir);
+	worker_argument(w, "--cache-size", size);
 	worker_argument(w, "--state-dir", config->state_dir);
+	if (!config->confine_devices)
+		worker_argument(w, "--unconfined", NULL);
 	if (*config->kernel_dir)
 		worker_argument(w, "--kernel-dir", config->kernel_dir);
 }
@@ -130,8 +135,15 @@ static void probe_prepare(struct worker *worker)
 	worker_argument(worker, "--probe", NULL);
 }
 
-static const struct worker_owner probe_worker = {probe_prepare, probe_up, probe_message,
-                                                 probe_down};
+/* It starts a driver, which may well sleep. */
+static bool probe_busy(const struct worker *worker)
+{
+	(void)worker;
+	return false;
+}
+
+static const struct worker_owner probe_worker = {probe_prepare, probe_up, probe_message, probe_down,
+                                                 probe_busy};
 
 static void probe_start(void *context)
 {

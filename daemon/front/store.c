@@ -18,9 +18,7 @@ static const struct config *config;
 static void (*on_end)(const char *id, const struct job *job);
 static struct stored *first, **last = &first;
 static struct loop_timer tick;
-static unsigned count, ended_count;
-static uint64_t bytes;  /* of results */
-static uint64_t memory; /* the part of them that lies in memory */
+static unsigned count;
 
 void waiter_leave(struct waiter *w)
 {
@@ -68,9 +66,11 @@ static void tell_due(struct stored *s, uint64_t now)
 
 static void publish(void)
 {
-	metric_set(METRIC_STORED_JOBS, "open", NULL, count - ended_count);
-	metric_set(METRIC_STORED_JOBS, "ended", NULL, ended_count);
-	metric_set(METRIC_STORED_BYTES, NULL, NULL, (double)bytes);
+	double ended = (double)share_total(SHARE_RESULTS);
+
+	metric_set(METRIC_STORED_JOBS, "open", NULL, count - ended);
+	metric_set(METRIC_STORED_JOBS, "ended", NULL, ended);
+	metric_set(METRIC_STORED_BYTES, NULL, NULL, (double)share_total(SHARE_RESULT_SIZE));
 }
 
 static void append(struct stored *s)
@@ -95,11 +95,9 @@ static void detach(struct stored *s)
 static void forget(struct stored *s)
 {
 	detach(s);
-	if (s->job->finished) {
-		ended_count--;
-		bytes -= s->bytes;
-		memory -= s->memory;
-	}
+	share_give_all(&s->place);
+	share_give_all(&s->size);
+	share_give_all(&s->memory);
 	while (s->waiters)
 		waiter_wake(s->waiters);
 	job_forget(s->job);
@@ -109,48 +107,89 @@ static void forget(struct stored *s)
 		loop_timer_repeat(&tick, 0);
 }
 
-/* Results in memory take the place of the bodies of new requests, so they get half of it. */
-static bool too_much(void)
+static void set_error(struct job *job, const char *why, uint64_t most)
 {
-	return ended_count > config->result_count || bytes > config->result_size ||
-	       memory > config->max_memory / 2;
+	job->error = problem_set(
+	    &job->problem, ERR_RESULT_TOO_LARGE, "the result has %llu bytes; %s%llu are kept",
+	    (unsigned long long)job->answer.size, why, (unsigned long long)most);
+	spool_close(&job->answer);
 }
 
-static void make_room(const struct stored *newest)
+/* The share of a kind that a result has. */
+static const struct share *share_in(const struct stored *s, enum share_kind kind)
 {
-	for (struct stored *s = first, *next; s && too_much(); s = next) {
-		next = s->next;
-		if (s->job->finished && s != newest)
-			forget(s);
+	return kind == SHARE_RESULTS       ? &s->place
+	       : kind == SHARE_RESULT_SIZE ? &s->size
+	                                   : &s->memory;
+}
+
+/* Of those who hold most of a kind, the oldest result that is part of it, but not this one; NULL if
+ * they hold no other. */
+static struct stored *find_oldest(enum share_kind kind, const struct stored *but)
+{
+	uint64_t most = share_of(kind, share_greatest(kind));
+
+	for (struct stored *s = first; s; s = s->next)
+		if (s != but && share_in(s, kind)->amount && share_held(share_in(s, kind)) == most)
+			return s;
+	return NULL;
+}
+
+/* Takes from whoever holds most until no more than this is held. If that is the newest result
+ * alone, it stays. */
+static void reduce(enum share_kind kind, uint64_t most, const struct stored *newest)
+{
+	while (share_total(kind) > most) {
+		struct stored *oldest = find_oldest(kind, newest);
+
+		if (!oldest)
+			return;
+		forget(oldest);
 	}
 }
 
-/* Only a result that can be kept is one. */
-static void take_result(struct stored *s)
+/* Results in memory take the place of the bodies of new requests, so they get half of it. */
+static void make_room(struct stored *newest)
+{
+	struct job *job = newest->job;
+
+	reduce(SHARE_RESULTS, config->result_count, newest);
+	reduce(SHARE_RESULT_MEMORY, config->max_memory / 2, newest);
+	reduce(SHARE_RESULT_SIZE, config->result_size, newest);
+	if (share_total(SHARE_RESULT_SIZE) <= config->result_size)
+		return;
+	set_error(job, "beside other clients' at most ",
+	          config->result_size - (share_total(SHARE_RESULT_SIZE) - newest->size.amount));
+	share_give_all(&newest->size);
+	share_give_all(&newest->memory);
+}
+
+/* Only a result that can be kept is one. False: no memory to say whose it is. */
+static bool take_result(struct stored *s)
 {
 	struct job *job = s->job;
+	const char *client = job->terms.client;
 
 	if (!job->error && job->answer.size > config->result_size)
-		job->error = problem_set(&job->problem, ERR_RESULT_TOO_LARGE,
-		                         "the result has %llu bytes; at most %llu are kept",
-		                         (unsigned long long)job->answer.size,
-		                         (unsigned long long)config->result_size);
-	if (job->error)
+		set_error(job, "at most ", config->result_size);
+	else if (job->error)
 		spool_close(&job->answer);
-	s->bytes = job->answer.size;
-	s->memory = job->answer.reserved;
+	return !share_force(&s->place, SHARE_RESULTS, client, 1) &&
+	       !share_force(&s->size, SHARE_RESULT_SIZE, client, job->answer.size) &&
+	       !share_force(&s->memory, SHARE_RESULT_MEMORY, client, job->answer.reserved);
 }
 
 static void job_ended(struct job *job, void *context)
 {
 	struct stored *s = context;
 
-	take_result(s);
 	detach(s);
 	append(s);
-	ended_count++;
-	bytes += s->bytes;
-	memory += s->memory;
+	if (!take_result(s)) {
+		on_end(s->id, job);
+		forget(s);
+		return;
+	}
 	make_room(s);
 	publish();
 	on_end(s->id, job);

@@ -1,7 +1,7 @@
 /* The asynchronous jobs, open and ended, by id, and those who wait for news of them.
  *
- * An ended job is kept, with its result, for `result-time`; the oldest make room for new ones when
- * there are more of them, or larger ones, than the configuration allows. */
+ * An ended job is kept, with its result, for `result-time`. When there are more of them, or larger
+ * ones, than the configuration allows, the oldest of the client that holds most make room. */
 #ifndef FRONT_STORE_H
 #define FRONT_STORE_H
 
@@ -10,6 +10,7 @@
 
 #include "front/config.h"
 #include "front/job.h"
+#include "front/shares.h"
 
 /* Somebody who waits for news; embedded where it is used. */
 struct waiter {
@@ -32,8 +33,8 @@ struct stored {
 	struct stored *next, **link;
 	struct job *job;
 	uint64_t arrived; /* loop_now() when its request came */
-	uint64_t bytes,
-	    memory; /* of its result, once it has ended, and what of that lies in memory */
+	/* Once it has ended: 1, the bytes of its result, and what of them lies in memory. */
+	struct share place, size, memory;
 	struct waiter *waiters;
 	enum stored_state told_state; /* what the waiters last heard */
 	uint32_t told_tiles;

@@ -19,13 +19,50 @@
 #include "common/log.h"
 #include "front/metrics.h"
 
-enum { BACKOFF_FIRST_MS = 20, BACKOFF_MAX_MS = 1000, STABLE_NS = 5000000000 };
+enum {
+	BACKOFF_FIRST_MS = 20,
+	BACKOFF_MAX_MS = 1000,
+	STABLE_NS = 5000000000,
+	MESSAGES_A_TURN = 32,
+	REAP_MS = 2000,          /* that a process may take to end once it is killed */
+	MESSAGES_LEFT_MAX = 1024 /* more than a socket holds of a process that has ended */
+};
 
 extern char **environ;
 
-const char WORKER_STOPPING[] = "stopping";
+const char WORKER_STOPPING[] = "stopping", WORKER_LOST[] = "unkillable";
+
+/* A process that did not end when it was killed: in a system call that cannot be interrupted. It
+ * ends some time, and is then reaped. */
+struct lost {
+	struct lost *next;
+	pid_t pid;
+};
 
 static char program_dir[PATH_MAX];
+static char **environment; /* of the workers */
+static LIST_HEAD(worker_list, worker) workers = LIST_HEAD_INITIALIZER(workers);
+static struct lost *lost;
+static struct loop_timer check;
+static uint64_t fini_until; /* loop_now(); 0: no process has been waited for */
+
+static void check_workers(void *context);
+
+/* Ours, and what tells workers how to log: to us that must not be told. */
+static enum error copy_environment(void)
+{
+	static char relay[] = LOG_RELAY "=1";
+	size_t count = 0;
+
+	while (environ[count])
+		count++;
+	environment = calloc(count + 2, sizeof *environment);
+	if (!environment)
+		return ERR_MEMORY;
+	memcpy(environment, environ, count * sizeof *environment);
+	environment[count] = relay;
+	return ERR_OK;
+}
 
 enum error supervisor_init(void)
 {
@@ -41,11 +78,30 @@ enum error supervisor_init(void)
 	snprintf(path, sizeof path, "%.*s/convolved-codec", (int)sizeof path - 32, program_dir);
 	if (access(path, X_OK))
 		snprintf(program_dir, sizeof program_dir, "%s", LIBEXECDIR);
-	return ERR_OK;
+	if (copy_environment())
+		return ERR_MEMORY;
+	if (loop_timer_init(&check, check_workers, NULL))
+		return ERR_IO;
+	loop_timer_repeat(&check, STALL_LOOK_MS);
+	return relay_init();
 }
 
-/* Starts the process with its end of the socket pair as descriptor WORKER_SOCKET. */
-static enum error spawn(struct worker *w, int socket)
+void supervisor_fini(void)
+{
+	struct lost *next;
+
+	for (; lost; lost = next) {
+		next = lost->next;
+		free(lost);
+	}
+	loop_timer_fini(&check);
+	relay_fini();
+	free(environment);
+}
+
+/* Starts the process with its end of the socket pair as descriptor WORKER_SOCKET, and its end of
+ * the log's pipe as standard output and error. */
+static enum error spawn(struct worker *w, int socket, int log)
 {
 	char path[PATH_MAX];
 	posix_spawn_file_actions_t actions;
@@ -60,10 +116,13 @@ static enum error spawn(struct worker *w, int socket)
 	posix_spawn_file_actions_init(&actions);
 	posix_spawnattr_init(&attributes);
 	posix_spawn_file_actions_adddup2(&actions, socket, WORKER_SOCKET);
+	posix_spawn_file_actions_adddup2(&actions, log, STDOUT_FILENO);
+	posix_spawn_file_actions_adddup2(&actions, log, STDERR_FILENO);
+	posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 	posix_spawnattr_setsigmask(&attributes, &none);
 	posix_spawnattr_setsigdefault(&attributes, &defaults);
 	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-	failed = posix_spawn(&w->pid, path, &actions, &attributes, w->argv, environ);
+	failed = posix_spawn(&w->pid, path, &actions, &attributes, w->argv, environment);
 	posix_spawnattr_destroy(&attributes);
 	posix_spawn_file_actions_destroy(&actions);
 	if (failed)
@@ -94,36 +153,58 @@ static void free_arguments(struct worker *w)
 static void worker_readable(void *context);
 static void worker_ended(void *context);
 
-/* Starts the process and watches it. On failure nothing is left running or open. */
-static enum error launch(struct worker *w)
+/* Starts the process with a socket and a pipe to us, of which its ends are then its alone. */
+static enum error spawn_connected(struct worker *w, int *socket)
 {
-	int pair[2], pidfd;
+	int pair[2], log;
+	enum error e;
 
-	free_arguments(w);
-	w->owner->prepare(w);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
 		return ERR_IO;
 	/* The worker's end blocks. */
 	fcntl(pair[1], F_SETFL, fcntl(pair[1], F_GETFL) & ~O_NONBLOCK);
-	if (spawn(w, pair[1])) {
-		close(pair[0]);
-		close(pair[1]);
-		return ERR_IO;
+	w->relay.kind = w->kind;
+	w->relay.number = w->number;
+	w->relay.program = w->argv[0];
+	e = relay_open(&w->relay, &log);
+	if (!e) {
+		e = spawn(w, pair[1], log);
+		close(log);
+		w->relay.pid = w->pid;
+		if (e)
+			relay_close(&w->relay);
 	}
 	close(pair[1]);
+	if (e)
+		close(pair[0]);
+	*socket = pair[0];
+	return e;
+}
+
+/* Starts the process and watches it. On failure nothing is left running or open. */
+static enum error launch(struct worker *w)
+{
+	int socket, pidfd;
+
+	free_arguments(w);
+	w->owner->prepare(w);
+	if (spawn_connected(w, &socket))
+		return ERR_IO;
 	pidfd = pidfd_open(w->pid, 0);
 	if (pidfd < 0 || loop_watch(&w->process, pidfd, EPOLLIN, worker_ended, w) ||
-	    loop_watch(&w->socket, pair[0], EPOLLIN, worker_readable, w)) {
+	    loop_watch(&w->socket, socket, EPOLLIN, worker_readable, w)) {
 		kill(w->pid, SIGKILL);
 		waitpid(w->pid, NULL, 0);
 		loop_unwatch(&w->process);
 		if (pidfd >= 0)
 			close(pidfd);
-		close(pair[0]);
+		close(socket);
+		relay_close(&w->relay);
 		return ERR_IO;
 	}
 	w->state = WORKER_STARTING;
 	w->kill_reason = NULL;
+	stall_init(&w->stall, w->pid);
 	loop_timer_start(&w->timer, w->start_ms);
 	w->started = loop_now();
 	return ERR_OK;
@@ -158,25 +239,44 @@ void worker_restart_after(struct worker *w, uint64_t ms)
 	loop_timer_start(&w->timer, ms);
 }
 
+static void count_end(struct worker *w, const char *reason)
+{
+	metric_add(METRIC_WORKER_RESTARTS, w->kind, reason, 1);
+	w->restarts++;
+	schedule_restart(w);
+}
+
+static void launch_or_fail(struct worker *w)
+{
+	static const char reason[] = "exec";
+
+	if (!launch(w))
+		return;
+	if (!w->once)
+		count_end(w, reason);
+	w->owner->down(w, reason);
+}
+
 static void timer_due(void *context)
 {
 	struct worker *w = context;
 
 	if (w->state != WORKER_STOPPED)
 		worker_kill(w, "start-timeout");
-	else if (launch(w))
-		schedule_restart(w);
+	else
+		launch_or_fail(w);
 }
 
 enum error worker_start(struct worker *w)
 {
 	enum error e;
 
-	w->socket.fd = w->process.fd = -1;
+	w->socket.fd = w->process.fd = w->relay.fd = -1;
 	w->state = WORKER_STOPPED;
 	e = loop_timer_init(&w->timer, timer_due, w);
-	if (!e && launch(w))
-		schedule_restart(w);
+	LIST_INSERT_HEAD(&workers, w, place);
+	if (!e)
+		launch_or_fail(w);
 	return e;
 }
 
@@ -189,14 +289,24 @@ static void close_watch(struct loop_watch *watch)
 		close(fd);
 }
 
+/* It has ended, or is about to; if not it is killed soon. */
+static void expect_end(struct worker *w)
+{
+	if (w->state != WORKER_DYING)
+		w->dying_since = loop_now();
+	w->state = WORKER_DYING;
+	close_watch(&w->socket);
+}
+
 void worker_kill(struct worker *w, const char *reason)
 {
 	if (w->state == WORKER_STOPPED)
 		return;
-	if (!w->kill_reason)
+	expect_end(w);
+	if (!w->kill_reason) {
 		w->kill_reason = reason;
-	w->state = WORKER_DYING;
-	close_watch(&w->socket);
+		w->dying_since = loop_now();
+	}
 	kill(w->pid, SIGKILL);
 }
 
@@ -206,21 +316,18 @@ bool worker_send(struct worker *w, const struct message *message, const int *fds
 		return false;
 	if (!wire_send(w->socket.fd, message, fds))
 		return true;
-	log_error("%s-%u does not take %s: %m", w->kind, w->number, message_name(message->type));
-	worker_kill(w, errno == EAGAIN ? "stuck" : "socket");
+	log_notice("%s-%u does not take %s: %m", w->kind, w->number, message_name(message->type));
+	if (errno == EAGAIN)
+		worker_kill(w, "stuck");
+	else
+		expect_end(w);
 	return false;
 }
 
+/* No message to the front carries descriptors, but a broken worker may send some. */
 static void close_fds(const struct message *message, const int fds[MESSAGE_FDS_MAX])
 {
-	/* No message to the front carries descriptors, but a broken worker may send some. */
-	static const int counts[MESSAGES] = {
-#define MESSAGE(symbol, member, count) count,
-#include "common/messages.def"
-#undef MESSAGE
-	};
-
-	for (int i = 0; i < counts[message->type]; i++)
+	for (unsigned i = 0; i < message_fds(message->type); i++)
 		close(fds[i]);
 }
 
@@ -240,13 +347,13 @@ static void worker_take(struct worker *w, const struct message *message)
 	w->owner->message(w, message);
 }
 
-static void worker_readable(void *context)
+/* Takes some of the messages that wait. */
+static void worker_take_some(struct worker *w, unsigned most)
 {
-	struct worker *w = context;
 	struct message message;
 	int fds[MESSAGE_FDS_MAX];
 
-	while (w->socket.fd >= 0) {
+	for (unsigned i = 0; i < most && w->socket.fd >= 0; i++) {
 		switch (wire_receive(w->socket.fd, &message, fds)) {
 		case WIRE_MESSAGE:
 			close_fds(&message, fds);
@@ -255,14 +362,24 @@ static void worker_readable(void *context)
 		case WIRE_NOTHING:
 			return;
 		case WIRE_CLOSED:
-			/* Its end follows; what it was doing is known only then. */
-			close_watch(&w->socket);
+			expect_end(w);
 			return;
 		case WIRE_BROKEN:
 			worker_kill(w, "protocol");
 			return;
 		}
 	}
+}
+
+/* A worker that sends without end gets its turn and no more: the loop comes back to it. */
+static void worker_readable(void *context)
+{
+	worker_take_some(context, MESSAGES_A_TURN);
+}
+
+bool worker_was_killed(const char *reason)
+{
+	return !strcmp(reason, "killed") || !strcmp(reason, "stopped");
 }
 
 /* How a process ended, in a word for the metrics. */
@@ -287,11 +404,18 @@ static void worker_failed(struct worker *w, const char *reason, int status)
 	          "%s (pid %d) has ended: %s, %s %d", name, (int)w->pid, reason,
 	          WIFSIGNALED(status) ? "signal" : "status",
 	          WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-	metric_add(METRIC_WORKER_RESTARTS, w->kind, reason, 1);
-	w->restarts++;
 	if (loop_now() - w->started > STABLE_NS)
 		w->failures = 0;
-	schedule_restart(w);
+	count_end(w, reason);
+}
+
+static void close_process(struct worker *w)
+{
+	close_watch(&w->socket);
+	close_watch(&w->process);
+	relay_close(&w->relay);
+	loop_timer_start(&w->timer, 0);
+	w->state = WORKER_STOPPED;
 }
 
 static void worker_ended(void *context)
@@ -300,13 +424,15 @@ static void worker_ended(void *context)
 	const char *reason;
 	int status = 0;
 
-	if (waitpid(w->pid, &status, WNOHANG) != w->pid)
+	worker_take_some(w, MESSAGES_LEFT_MAX);
+	if (waitpid(w->pid, &status, WNOHANG) != w->pid) {
+		/* Somebody traces it, who reaps it first. */
+		close_watch(&w->process);
+		expect_end(w);
 		return;
+	}
 	reason = end_reason(w, status);
-	close_watch(&w->socket);
-	close_watch(&w->process);
-	loop_timer_start(&w->timer, 0);
-	w->state = WORKER_STOPPED;
+	close_process(w);
 	if (!w->stopped && reason == WORKER_STOPPING)
 		worker_resume(w); /* asked for meanwhile */
 	else if (!w->stopped && !w->once)
@@ -314,14 +440,88 @@ static void worker_ended(void *context)
 	w->owner->down(w, reason);
 }
 
+/* Its end is no longer waited for: its owner goes on without what it shared with the process. */
+static void worker_abandon(struct worker *w)
+{
+	struct lost *process = malloc(sizeof *process);
+
+	if (!process)
+		return;
+	*process = (struct lost){lost, w->pid};
+	lost = process;
+	log_error("%s-%u (pid %d) has not ended %d s after it was killed: it is left to itself",
+	          w->kind, w->number, (int)w->pid, REAP_MS / 1000);
+	close_process(w);
+	if (!w->stopped && !w->once)
+		count_end(w, WORKER_LOST);
+	w->owner->down(w, WORKER_LOST);
+}
+
+/* One that has not ended though its socket is closed is killed. */
+static void check_dying(struct worker *w)
+{
+	uint64_t dying_ms = (loop_now() - w->dying_since) / 1000000;
+
+	if (w->process.fd < 0)
+		worker_ended(w);
+	if (w->state == WORKER_DYING && !w->kill_reason && dying_ms > REAP_MS / 2)
+		worker_kill(w, "socket");
+	if (w->state == WORKER_DYING && dying_ms > REAP_MS)
+		worker_abandon(w);
+}
+
+static void reap_lost(void)
+{
+	for (struct lost **link = &lost, *process; (process = *link);) {
+		if (waitpid(process->pid, NULL, WNOHANG) == 0) {
+			link = &process->next;
+			continue;
+		}
+		log_notice("process %d has ended at last", (int)process->pid);
+		*link = process->next;
+		free(process);
+	}
+}
+
+static void check_workers(void *context)
+{
+	struct worker *w;
+	const char *reason;
+
+	(void)context;
+	reap_lost();
+	LIST_FOREACH(w, &workers, place)
+	{
+		if (w->state == WORKER_DYING) {
+			check_dying(w);
+		} else if (w->state != WORKER_STOPPED) {
+			reason = stall_look(&w->stall, w->state == WORKER_UP && w->owner->busy(w));
+			if (reason)
+				worker_kill(w, reason);
+		}
+	}
+}
+
+static void await_end(pid_t pid)
+{
+	const struct timespec pause = {.tv_nsec = 1000000};
+
+	if (!fini_until)
+		fini_until = loop_now() + REAP_MS * UINT64_C(1000000);
+	while (waitpid(pid, NULL, WNOHANG) == 0 && loop_now() < fini_until)
+		nanosleep(&pause, NULL);
+}
+
 void worker_fini(struct worker *w)
 {
 	if (w->state != WORKER_STOPPED) {
 		worker_kill(w, WORKER_STOPPING);
-		waitpid(w->pid, NULL, 0);
+		await_end(w->pid);
 	}
 	close_watch(&w->socket);
 	close_watch(&w->process);
+	relay_close(&w->relay);
 	loop_timer_fini(&w->timer);
+	LIST_REMOVE(w, place);
 	free_arguments(w);
 }

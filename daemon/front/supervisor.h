@@ -1,14 +1,19 @@
-/* The worker processes: started, listened to, reaped, started again with backoff. What their
- * messages mean is for the modules that own them (codecs, devices). */
+/* The worker processes: started, listened to, watched, reaped, started again with backoff. What
+ * their messages mean is for the modules that own them (codecs, devices). One that is stopped, or
+ * uses no processor time though it has something to do, is noticed within two seconds and killed.
+ */
 #ifndef FRONT_SUPERVISOR_H
 #define FRONT_SUPERVISOR_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <sys/types.h>
 
+#include "common/stall.h"
 #include "common/wire.h"
 #include "front/loop.h"
+#include "front/relay.h"
 
 enum worker_state {
 	WORKER_STOPPED,  /* no process; a restart may be due */
@@ -28,8 +33,12 @@ struct worker_owner {
 	void (*up)(struct worker *worker, const struct message_ready *ready);
 	/* Another message has come; it is of the right size, its fields are unchecked. */
 	void (*message)(struct worker *worker, const struct message *message);
-	/* The process has been reaped: nothing of it runs any more. */
+	/* The process has been reaped: nothing of it runs any more. Or (WORKER_LOST) it has not,
+	 * two seconds after it was killed: what it shares it may yet write to. Or it could not be
+	 * started at all. */
 	void (*down)(struct worker *worker, const char *reason);
+	/* True if it has something to do now, for which it needs the processor. */
+	bool (*busy)(const struct worker *worker);
 };
 
 struct worker {
@@ -44,15 +53,19 @@ struct worker {
 	const char *kill_reason; /* why the front killed it, NULL if it did not */
 	pid_t pid;
 	struct loop_watch socket, process;
-	struct loop_timer timer; /* the time to start it, or the end of the time it has to start */
-	unsigned failures;       /* that followed each other quickly */
-	uint64_t started;        /* loop_now() */
+	struct relay relay;       /* what it says */
+	struct stall stall;       /* of the process */
+	uint64_t dying_since;     /* loop_now() */
+	LIST_ENTRY(worker) place; /* among all */
+	struct loop_timer timer;  /* the time to start it, or the end of the time it has to start */
+	unsigned failures;        /* that followed each other quickly */
+	uint64_t started;         /* loop_now() */
 	unsigned restarts;
 };
 
-/* cache_dir: for the environment of the workers. Looks for their programs beside this one, else
- * in the installed place. */
+/* Looks for the workers' programs beside this one, else in the installed place. */
 enum error supervisor_init(void) MUST_CHECK;
+void supervisor_fini(void);
 
 /* Starts a worker whose first members, up to `once`, are set. It is started again, sooner or later,
  * whenever it ends. */
@@ -70,14 +83,17 @@ void worker_restart_after(struct worker *worker, uint64_t ms);
 
 /* Ends the process, which is not a failure and which down() calls WORKER_STOPPING, and does not
  * start it again until worker_resume(), which may come before it has ended. */
-extern const char WORKER_STOPPING[];
+extern const char WORKER_STOPPING[], WORKER_LOST[];
+/* In down(): true if somebody else killed or stopped the process, whatever it was doing. */
+bool worker_was_killed(const char *reason);
 void worker_stop(struct worker *worker);
 void worker_resume(struct worker *worker);
 
 /* Kills the process for a reason that is a static text (a label in the metrics): "timeout", … */
 void worker_kill(struct worker *worker, const char *reason);
 
-/* Ends a worker for good, waits for the process, frees what it holds. */
+/* Ends a worker for good, waits for the process (two seconds in all, for all of them), frees what
+ * it holds. */
 void worker_fini(struct worker *worker);
 
 #endif

@@ -1,71 +1,131 @@
-/* Verification: who filtered a tile, and what was found in it. A codec worker has at most SLOTS_MAX
- * tiles, one after another, and reports on one before it frees its slot; so a tile's place here is
- * its index modulo that number. */
+/* Verification: who filtered a tile, what was found in it, and what follows.
+ *
+ * A comparison with the reference has an input that a client chose, and says nothing against a
+ * device by itself: some inputs have no right result in float32. So a doubtful tile runs again, and
+ * only two results of the same kernels on the same device prove something. Whatever else is
+ * doubtful makes the device filter pixels that we chose (proof.h).
+ *
+ * A codec worker has at most SLOTS_MAX tiles, one after another, and reports on one before it frees
+ * its slot; so a tile's place here is its index modulo that number. */
 #include "front/verified.h"
 
 #include <math.h>
 #include <stdio.h>
 
 #include "common/log.h"
+#include "front/loop.h"
 #include "front/metrics.h"
 #include "front/roster.h"
 
 _Static_assert(KERNELS <= 64, "a bit for each kernel");
 
-void verified_expect(struct verified_tiles *tiles, const struct task *task,
-                     const struct message_tile_done *done)
+static const uint64_t log_pause_ns = 1000000000u;
+
+static uint64_t kernels_of(const struct message_tile_done *done)
 {
 	uint64_t kernels = 0;
 
 	for (unsigned i = 0; i < done->launches; i++)
 		if (kernel_row(done->launch[i].kernel)->operations)
 			kernels |= UINT64_C(1) << done->launch[i].kernel;
-	tiles->tile[task->tile.index % SLOTS_MAX].known = !done->error;
-	tiles->tile[task->tile.index % SLOTS_MAX].index = task->tile.index;
-	tiles->tile[task->tile.index % SLOTS_MAX].device = task->device;
-	tiles->tile[task->tile.index % SLOTS_MAX].kernels = kernels;
+	return kernels;
 }
 
+/* Those that are up and that the job may use, but this one. */
+static uint64_t other_devices(const struct job *job, unsigned device)
+{
+	uint64_t others = 0;
+
+	for (unsigned i = 0; i < devices_count(); i++)
+		if (i != device && device_state(device_get(i)) == DEVICE_UP)
+			others |= UINT64_C(1) << i;
+	return job->terms.devices ? others & job->terms.devices : others;
+}
+
+void verified_expect(struct verified_tiles *tiles, const struct task *task,
+                     struct message_tile_done *done)
+{
+	struct verified_tile *t = &tiles->tile[task->tile.index % SLOTS_MAX];
+	bool again = t->out && t->tile.index == task->tile.index;
+
+	if (!again)
+		*t = (struct verified_tile){
+		    .tile = task->tile, .device = task->device, .kernels = kernels_of(done)};
+	t->known = !done->error;
+	t->out = false;
+	t->run += again;
+	t->repeated = again && task->device == t->device && kernels_of(done) == t->kernels;
+	t->others = t->run == 1 && other_devices(task->job, t->device);
+	done->others = t->others;
+}
+
+/* At most a line a second: a client can have as many of these as it likes. */
 static void log_mismatch(const struct message_verified *m, const char *device, uint64_t kernels)
 {
+	static uint64_t logged;
+	static unsigned silent;
 	char names[256] = "";
 	size_t used = 0;
 
+	if (logged && loop_now() - logged < log_pause_ns) {
+		silent++;
+		return;
+	}
 	for (enum kernel k = 0; k < KERNELS; k++)
 		if (kernels >> k & 1 && used < sizeof names)
 			used += (size_t)snprintf(names + used, sizeof names - used, "%s%s",
 			                         used ? ", " : "", kernel_name(k));
-	log_event(LOG_LEVEL_ERROR, LOG_FIELDS(.job = m->job, .device = device, .error = "mismatch"),
-	          "job %llu: tile %u by %s (%s): %llu of %llu samples are wrong, by up to %g; the "
-	          "first at %u,%u band %u: %.9g is not %.9g +- %.3g",
-	          (unsigned long long)m->job, m->index, device, names,
-	          (unsigned long long)m->mismatches, (unsigned long long)m->samples, m->largest,
-	          m->x, m->y, m->band, m->got, m->wanted, m->slack);
+	log_event(
+	    LOG_LEVEL_WARNING, LOG_FIELDS(.job = m->job, .device = device, .error = "mismatch"),
+	    "job %llu: tile %u by %s (%s) is doubtful: %llu of %llu samples are off by up to "
+	    "%g; the first at %u,%u band %u: %.9g is not %.9g +- %.3g (%u such tiles since the "
+	    "last line)",
+	    (unsigned long long)m->job, m->index, device, names, (unsigned long long)m->mismatches,
+	    (unsigned long long)m->samples, m->largest, m->x, m->y, m->band, m->got, m->wanted,
+	    m->slack, silent);
+	logged = loop_now();
+	silent = 0;
 }
 
-bool verified_take(struct verified_tiles *tiles, struct job *job, const struct message_verified *m,
-                   unsigned *from)
+/* The first run's comparison: that of what the device made of it unasked. */
+static void book(struct job *job, const struct verified_tile *t, const struct message_verified *m)
 {
-	uint32_t i = m->index % SLOTS_MAX;
-	uint64_t kernels = tiles->tile[i].kernels;
-	const char *device;
+	const char *device = device_get(t->device)->label;
 
-	if (!tiles->tile[i].known || tiles->tile[i].index != m->index || !m->samples ||
-	    m->samples > image_size(&job->image) || m->mismatches > m->samples ||
-	    !(m->largest >= 0))
-		return false;
-	tiles->tile[i].known = false;
-	*from = tiles->tile[i].device;
-	device = device_get(*from)->label;
 	metric_add(METRIC_VERIFIED_SAMPLES, device, NULL, (double)m->samples);
 	for (enum kernel k = 0; k < KERNELS; k++)
-		if (kernels >> k & 1)
+		if (t->kernels >> k & 1)
 			metric_add(METRIC_VERIFY_MISMATCHES, kernel_name(k), device,
 			           (double)m->mismatches);
 	if (m->mismatches)
-		log_mismatch(m, device, kernels);
+		log_mismatch(m, device, t->kernels);
 	job->verified.samples += m->samples;
 	job->verified.mismatches += m->mismatches;
 	job->verified.largest = fmax(job->verified.largest, m->largest);
+}
+
+bool verified_take(struct verified_tiles *tiles, struct job *job, const struct message_verified *m,
+                   struct finding *finding)
+{
+	struct verified_tile *t = &tiles->tile[m->index % SLOTS_MAX];
+
+	if (!t->known || t->out || t->tile.index != m->index || m->run != t->run || !m->samples ||
+	    m->samples > image_size(&job->image) || m->mismatches > m->samples ||
+	    !(m->largest >= 0))
+		return false;
+	*finding = (struct finding){.device = t->device,
+	                            .kernels = t->kernels,
+	                            .doubtful = m->run == 0 && m->mismatches,
+	                            .differs = m->run == 1 && t->repeated && !m->same};
+	if (m->run == 0)
+		book(job, t, m);
+	if (m->mismatches && (m->run == 0 || t->others)) {
+		t->out = true;
+		finding->again = &t->tile;
+		finding->prefer =
+		    m->run == 0 ? UINT64_C(1) << t->device : other_devices(job, t->device);
+	} else {
+		t->known = false;
+	}
 	return true;
 }

@@ -10,21 +10,35 @@
 
 /* Who filtered the tiles that a codec worker still holds: it may yet say what it found in them. */
 struct verified_tiles {
-	struct {
+	struct verified_tile {
 		bool known;
-		uint32_t index;
-		unsigned device;
-		uint64_t kernels; /* bit of each */
+		bool out; /* to be run again */
+		struct tile tile;
+		uint32_t run;     /* that came back last: 0, 1, 2 */
+		bool others;      /* as the codec worker was told: another device could run it */
+		unsigned device;  /* that ran it first */
+		uint64_t kernels; /* bit of each that did */
+		bool repeated;    /* the last run was by that device and by those kernels */
 	} tile[SLOTS_MAX];
 };
 
-/* Notes a tile on its way back from a device. */
+/* Notes a tile on its way back from a device, and sets done->others. */
 void verified_expect(struct verified_tiles *tiles, const struct task *task,
-                     const struct message_tile_done *done);
+                     struct message_tile_done *done);
 
-/* Books what was found to the metrics, the log and the job. *device: who filtered the tile. False
- * if it cannot be true. */
+/* What follows from a comparison. */
+struct finding {
+	const struct tile
+	    *again;       /* is to run once more, NULL: is not; the struct verified_tiles' */
+	uint64_t prefer;  /* by one of these devices if possible */
+	unsigned device;  /* that ran it first: */
+	uint64_t kernels; /* by these, a bit of each; */
+	bool doubtful;    /* and may be wrong, or can do no better */
+	bool differs;     /* and gave two results for one tile */
+};
+
+/* Books what was found to the metrics, the log and the job. False if it cannot be true. */
 bool verified_take(struct verified_tiles *tiles, struct job *job,
-                   const struct message_verified *found, unsigned *device);
+                   const struct message_verified *found, struct finding *finding);
 
 #endif

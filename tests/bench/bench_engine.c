@@ -29,7 +29,7 @@
 #include "front/supervisor.h"
 #include "transfers.h"
 
-enum { CHECK_MS = 20, WARM_MS = 4000, CHECKED = 3, START_MAX_S = 300 };
+enum { CHECK_MS = 20, WARM_S = 4, CHECKED = 3, START_MAX_S = 300 };
 
 struct stream {
 	struct codec_arena arena;
@@ -82,6 +82,11 @@ void codecs_cancel(struct job *job, enum error error, const struct problem *prob
 	(void)job, (void)error, (void)problem;
 }
 
+void codecs_retire(unsigned arena)
+{
+	(void)arena;
+}
+
 void codecs_wake(void)
 {
 }
@@ -124,7 +129,7 @@ static void announce(struct stream *s)
 	task->job = s->job;
 	task->plan = s->plan;
 	task->units =
-	    chain_cost(s->plan->chain->chain) * task->tile.width * task->tile.height * image.bands;
+	    chain_work(s->plan->chain->chain, task->tile.width, task->tile.height) * image.bands;
 	owner->task_ready(task);
 }
 
@@ -147,7 +152,7 @@ static void start_job(struct stream *s)
 	                s->memory.out_size, owner->samples_max(s->job->chain->chain), &problem))
 		die(problem.detail);
 	s->next = s->back = 0;
-	while (s->next < s->tiling.slots)
+	while (s->next < s->tiling.slots * s->tiling.columns)
 		announce(s);
 }
 
@@ -243,6 +248,7 @@ static void report(void)
 static void look(void *context)
 {
 	uint64_t waited = loop_now() - now.time;
+	unsigned warm_s = seconds < WARM_S ? seconds : WARM_S;
 
 	(void)context;
 	if (phase == STARTING && now.tiles == 0 && devices_count() &&
@@ -255,7 +261,7 @@ static void look(void *context)
 		take_sample();
 	} else if (phase == STARTING && waited > START_MAX_S * UINT64_C(1000000000)) {
 		die("no device came up");
-	} else if (phase == WARMING && waited > WARM_MS * UINT64_C(1000000)) {
+	} else if (phase == WARMING && waited > warm_s * UINT64_C(1000000000)) {
 		phase = MEASURING;
 		take_sample();
 		before = now;

@@ -117,10 +117,10 @@ def interleaved(rounds, **actions):
     return {name: statistics.median(t) for name, t in times.items()}
 
 
-def large_image(folder, rounds):
-    """4096x4096 JPEG in, JPEG out: the service by curl against the command of libvips."""
+def large_image(folder, side, rounds):
+    """JPEG in, JPEG out: the service by curl against the command of libvips."""
     source, result = os.path.join(folder, "in.jpg"), os.path.join(folder, "out.jpg")
-    photograph(source, 4096)
+    photograph(source, side)
     figures = {"bytes": os.path.getsize(source)}
 
     def curl(sigma):
@@ -174,13 +174,14 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--seconds", type=int, default=10)
+    parser.add_argument("--side", type=int, default=4096, help="of the large image")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     folder = tempfile.mkdtemp(prefix="convolved-bench-")
     service = Service()
     try:
         idle = {f"{name} {pid}": pss(pid) for name, pid in service.processes()}
-        large = large_image(folder, options.rounds)
+        large = large_image(folder, options.side, options.rounds)
         small = small_images(folder, options.seconds)
     finally:
         service.stop()
@@ -189,7 +190,7 @@ def main():
         json.dump({"large": large, "small": small, "idle_pss_bytes": idle}, sys.stdout, indent=2)
         print()
         return
-    print(f"4096x4096 JPEG ({large['bytes'] / 1e6:.1f} MB, quality 85, 4:2:0) in, JPEG out; median of"
+    print(f"{options.side}x{options.side} JPEG ({large['bytes'] / 1e6:.1f} MB, quality 85, 4:2:0) in, JPEG out; median of"
           f" {options.rounds}, interleaved")
     print(f"{'gaussian':12}{'service':>10}{'gaussblur':>11}{'copy':>9}{'/gaussblur':>12}{'/copy':>8}")
     for sigma in ("sigma 1.1", "sigma 10"):

@@ -238,16 +238,17 @@ def judge(minutes, values, floor):
 
 
 def warm_up(service, every):
-    """Every case in every way, until tuning adds no more programs."""
-    kept = None
-    for _ in range(5):
+    """Every case in every way, until tuning has added no programs for 10 s; for 3 minutes at most."""
+    kept, started = None, time.monotonic()
+    changed = started
+    while time.monotonic() - changed < 10 and time.monotonic() - started < 180:
         rng = random.Random(0)
         for case in every:
             for kind, _ in MIX:
                 kind(service, case, rng)
         before, kept = kept, lasting(service.rest(180))
-        if kept == before:
-            break
+        if kept != before:
+            changed = time.monotonic()
 
 
 def measure(service, every, minutes):

@@ -1,9 +1,11 @@
-"""How long a thumbnail takes while a 20000x20000 image is under way on the same device, beside how long it
-takes alone. `./dev bench thumbnail [SIDE] [-- OPTION...]`: the options are the service's (`--device`, …); without any it
-is one device of PoCL's.
+"""How long a thumbnail takes beside what another client asks for on the same device, and how long it takes
+alone: beside a 20000x20000 image, six small files of 11000x11000 pixels under a large matrix, and one column
+of pixels under six tall windows. `./dev bench thumbnail [SIDE] [-- OPTION...]`: the options are the service's
+(`--device`, …); without any it is one device of PoCL's. CASES=tall (or large, files) in the environment: only that;
+COUNT=N: so many small images.
 
-Two clients: one posts the large image again and again, one small images with pauses, over a connection
-that is kept. Where it may (as root) the client goes before the service, as one elsewhere does not wait for
+Two clients, of two addresses: one posts its images again and again, one small images with pauses, over a
+connection that is kept. Where it may (as root) the client goes before the service, as one elsewhere does not wait for
 these processors."""
 import http.client
 import os
@@ -22,7 +24,10 @@ from load import go_first, picture  # noqa: E402
 from service import ONE_DEVICE, Service  # noqa: E402
 
 TARGET = "/v1/filters/gaussian?sigma=2"
-LARGE, COUNT, PAUSE = 20000, 100, 0.02
+MATRIX = ";".join([",".join(str(1 + (3 * x + 5 * y) % 7) for x in range(63)) for y in range(63)])
+TALL = "/v1/chain?raw=1x2400x1:u8&filters=" + ",".join(["gaussian=size=601"] * 6)
+LARGE, PAUSE = 20000, 0.02
+COUNT = int(os.environ.get("COUNT", "100"))
 
 
 def large_picture(folder):
@@ -34,14 +39,24 @@ def large_picture(folder):
     return pathlib.Path(whole).read_bytes()
 
 
+def matrix_file(folder):
+    """A PNG of some 200 kB."""
+    path = f"{folder}/file.png"
+    subprocess.run(["vips", "black", path + "[compression=9]", "11000", "11000"], check=True)
+    subprocess.run(["vips", "cast", path, f"{folder}/file16.png[compression=9]", "ushort"], check=True)
+    return pathlib.Path(f"{folder}/file16.png").read_bytes()
+
+
 class Client:
-    def __init__(self, service):
-        self.connection = http.client.HTTPConnection(service.host, service.port, timeout=600)
+    def __init__(self, service, target=TARGET, address="127.0.0.1"):
+        self.connection = http.client.HTTPConnection(service.host, service.port, timeout=600,
+                                                     source_address=(address, 0))
+        self.target = target
 
     def post(self, body):
         """Seconds until the answer is there."""
         begun = time.monotonic()
-        self.connection.request("POST", TARGET, body)
+        self.connection.request("POST", self.target, body)
         answer = self.connection.getresponse()
         content = answer.read()
         assert answer.status == 200, content
@@ -55,24 +70,32 @@ class Client:
         return np.array(seconds) * 1e3
 
 
-def while_busy(service, large, measure):
-    """What measure() returns while the large image is under way."""
+def while_busy(service, others, measure):
+    """What measure() returns while others = (body, target, how many at a time) are under way."""
+    body, target, count = others
     ended = threading.Event()
     seconds = []
 
     def work():
-        client = Client(service)
+        client = Client(service, target, "127.0.0.2")
         while not ended.is_set():
-            seconds.append(client.post(large))
+            seconds.append(client.post(body))
 
-    thread = threading.Thread(target=work)
-    thread.start()
+    threads = [threading.Thread(target=work) for _ in range(count)]
+    for thread in threads:
+        thread.start()
     time.sleep(1)
     result = measure()
     ended.set()
-    thread.join()
-    print(f"the large image takes {np.median(seconds):.2f} s ({len(seconds)} times)")
+    for thread in threads:
+        thread.join()
+    print(f"  the other client's images take {np.median(seconds):.2f} s ({len(seconds)} times)")
     return result
+
+
+def report(name, times):
+    print(f"{name}: " + ", ".join(
+        f"p{share} {np.percentile(times, share):.1f} ms" for share in (50, 90, 99)), flush=True)
 
 
 def main():
@@ -85,16 +108,22 @@ def main():
     with tempfile.TemporaryDirectory(prefix="convolved-thumbnail-") as folder, \
             Service(folder, cache, "--log-level", "warning", "--max-body", "1G", "--max-memory", "4G",
                     *options, environment=None if options else ONE_DEVICE) as service:
-        large = large_picture(folder)
+        cases = {
+            "large": lambda: (large_picture(folder), TARGET, 1),
+            "files": lambda: (matrix_file(folder), f"/v1/filters/convolve?kernel={MATRIX}", 6),
+            "tall": lambda: (os.urandom(2400), TALL, 1),
+        }
+        chosen = os.environ.get("CASES", "").split() or list(cases)
+        others = {name: cases[name]() for name in chosen}
         go_first()
         client = Client(service)
         client.posts(small, 20)
         alone = client.posts(small, COUNT)
-        busy = while_busy(service, large, lambda: client.posts(small, COUNT))
-    for name, times in (("alone", alone), ("beside it", busy)):
-        print(f"{side}x{side}, {name}: " + ", ".join(
-            f"p{share} {np.percentile(times, share):.1f} ms" for share in (50, 90, 99)))
-    print(f"median {np.median(busy) / np.median(alone):.1f} times as long (aim: 3)")
+        report(f"{side}x{side}, alone", alone)
+        for name, other in others.items():
+            busy = while_busy(service, other, lambda: client.posts(small, COUNT))
+            report(f"{side}x{side}, beside {name}", busy)
+            print(f"  median {np.median(busy) / np.median(alone):.1f} times as long (aim: 3)")
 
 
 if __name__ == "__main__":

@@ -116,7 +116,7 @@ static void test_limits(void)
 		struct request request = {.body = file.bytes,
 		                          .body_size = file.size,
 		                          .filters = "box=size=3",
-		                          .buffered_pixels_max = 9999};
+		                          .buffered_size_max = 9999};
 
 		expect_error(&request, ERR_TOO_MANY_PIXELS, buffered[i]);
 		file_fini(&file);
@@ -125,7 +125,7 @@ static void test_limits(void)
 	struct request request = {.body = file.bytes,
 	                          .body_size = file.size,
 	                          .filters = "box=size=3",
-	                          .buffered_pixels_max = 9999,
+	                          .buffered_size_max = 9999,
 	                          .pixels_max = 10000};
 	if (run_well(&request, &reply, "baseline JPEG at the limit"))
 		reply_fini(&reply);

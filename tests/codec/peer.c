@@ -260,8 +260,8 @@ static void make_job(const struct request *request, struct message *message)
 	}
 	message->job.body_size = request->body_size;
 	message->job.pixels_max = request->pixels_max ? request->pixels_max : plenty;
-	message->job.buffered_pixels_max =
-	    request->buffered_pixels_max ? request->buffered_pixels_max : plenty;
+	message->job.buffered_size_max =
+	    request->buffered_size_max ? request->buffered_size_max : plenty;
 	message->job.samples_max = request->samples_max ? request->samples_max : 1 << 22;
 }
 

@@ -31,10 +31,10 @@ struct request {
 	const char *border, *border_value;
 	enum format format;
 	uint32_t quality, strip;
-	struct area roi;                                       /* width 0: none */
-	const uint32_t *target;                                /* x, y; NULL: none */
-	const struct image *raw;                               /* NULL: the body is a file */
-	uint64_t pixels_max, buffered_pixels_max, samples_max; /* 0: plenty */
+	struct area roi;                                     /* width 0: none */
+	const uint32_t *target;                              /* x, y; NULL: none */
+	const struct image *raw;                             /* NULL: the body is a file */
+	uint64_t pixels_max, buffered_size_max, samples_max; /* 0: plenty */
 	const struct picture *expected; /* tiles are compared with it (the ROI); NULL: not */
 	int fail_at, cancel_at;         /* tile, from 1; 0: none */
 	bool reverse;                   /* tiles come back in reverse where several are waiting */

@@ -301,12 +301,12 @@ static void test_budget(void)
 	struct request request = {.body = file.bytes,
 	                          .body_size = file.size,
 	                          .filters = "box=size=3",
-	                          .buffered_pixels_max = 19999};
+	                          .buffered_size_max = 59999};
 	if (run_well(&request, &reply, "progressive, no target"))
 		reply_fini(&reply);
 	request.target = target;
 	expect_error(&request, ERR_TOO_MANY_PIXELS, "progressive and target");
-	request.buffered_pixels_max = 20000;
+	request.buffered_size_max = 60000;
 	if (run_well(&request, &reply, "progressive and target at the limit"))
 		reply_fini(&reply);
 	file_fini(&file);

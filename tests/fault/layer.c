@@ -7,12 +7,13 @@
  *	FUNCTION NTH ACTION [keep]
  *
  * ACTION is what the NTH call from now on does: an error code that it returns; `lost` (it and all
- * later calls return CL_OUT_OF_RESOURCES), `hang`, `abort`, `exit`; or `flip`: one bit of the
- * result of a kernel or of a read is another. The file is gone when it has happened, unless it says
+ * later calls return CL_OUT_OF_RESOURCES), `hang`, `abort`, `exit`; `slow` (it works for some
+ * seconds first); `endless` (no command ends any more); or `flip`: one bit of the result of a
+ * kernel or of a read is another. The file is gone when it has happened, unless it says
  * `keep`.
  *
- * With CONVOLVED_FAULT_GPU set, devices say that they are GPUs with memory of their own, so that
- * tiles are copied.
+ * With CONVOLVED_FAULT_GPU set, devices say that they are GPUs, which share the host's memory:
+ * tiles are copied all the same.
  *
  * All arguments are integers and pointers. In the ABIs of Linux each takes a word wherever it
  * travels, and words more than a function has do no harm: so every wrapper has the same type. */
@@ -24,6 +25,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* All that a device worker calls: FUNCTION(name, which argument points to the code, or NONE). */
@@ -79,7 +81,7 @@ typedef word (*any_function)(word, word, word, word, word, word, word, word, wor
 
 static struct _cl_icd_dispatch driver, layer;
 static char file[4096]; /* empty: this process is not to be disturbed */
-static atomic_int calls, lost;
+static atomic_int calls, lost, endless;
 
 /* The memory that results go to: that of arenas; and where the next launch of a thread will write
  * in it, or NULL. */
@@ -124,6 +126,11 @@ static int disturb(const char *name, const char *result, bool *flip)
 		abort();
 	if (!strcmp(action, "exit"))
 		_exit(0);
+	if (!strcmp(action, "slow"))
+		for (time_t ends = time(NULL) + 4; time(NULL) < ends;)
+			;
+	if (!strcmp(action, "endless"))
+		endless = true;
 	if (!strcmp(action, "lost"))
 		lost = CL_OUT_OF_RESOURCES;
 	*flip = !strcmp(action, "flip");
@@ -174,7 +181,7 @@ static void pretend(word what, word value)
 	if (what == CL_DEVICE_TYPE)
 		*(cl_device_type *)value = CL_DEVICE_TYPE_GPU;
 	if (what == CL_DEVICE_HOST_UNIFIED_MEMORY)
-		*(cl_bool *)value = CL_FALSE;
+		*(cl_bool *)value = CL_TRUE;
 }
 
 /* After a call that went well. */
@@ -185,6 +192,8 @@ static void look(enum function f, const word *a, word returned)
 
 	if (f == AT_clCreateBuffer && (a[1] & shared) == shared)
 		know_memory(returned, (char *)a[3]);
+	if (f == AT_clGetEventInfo && endless && a[1] == CL_EVENT_COMMAND_EXECUTION_STATUS)
+		*(cl_int *)a[3] = CL_RUNNING;
 	if (f == AT_clReleaseMemObject)
 		forget_memory(a[0]);
 	if (f == AT_clGetDeviceInfo && a[3] && getenv("CONVOLVED_FAULT_GPU"))

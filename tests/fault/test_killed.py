@@ -2,6 +2,8 @@
 next is served as if nothing had happened. Where bytes are compared, variant=general keeps the kernels
 the same."""
 import concurrent.futures
+import contextlib
+import os
 import signal
 import threading
 import time
@@ -20,6 +22,10 @@ SLOW = [("gaussian", {"sigma": 20.0}), ("box", {"size": 101}), ("gaussian", {"si
         ("sobel", {})]
 SMALL = random_pixels(2, 61, 47, 3, "u8")
 PNG = imagefiles.write_png(SMALL)
+
+
+# Seconds after which a worker that stands still is gone, on a busy machine; two are meant.
+NOTICED = 6
 
 
 def works(service):
@@ -91,21 +97,63 @@ def gone(process):
 
 # Codec workers ------------------------------------------------------------------------------------
 
-def test_codec_killed_in_the_middle(launch):
+def test_codec_killed_in_the_middle(launch, expected):
+    """That is not the image's fault: it is filtered again, from the start, on another worker."""
     with launch("--codecs", "2") as service:
-        for _ in range(2):
-            before = restarts(service, "codec")
+        for round_ in range(2):
             job = InFlight(service)
             job.codec.kill()
-            job.result().refused(422, "decoder-died")
+            answer = job.result()
+            assert answer.status == 200, answer
+            assert answer.body == expected
             works(service)
             poll(lambda: len(service.workers("codec")) == 2, 10, "two codec workers")
-            assert restarts(service, "codec") == before + 1
+            assert restarts(service, "codec") == round_ + 1
         assert restarts(service, "device") == 0
         poll(lambda: service.metrics().total("convolved_tiles_in_flight") == 0, 30, "idle devices")
 
 
-def test_codec_killed_beside_others(launch):
+@pytest.mark.parametrize("number", (signal.SIGSEGV, signal.SIGKILL))
+def test_codec_killed_twice(launch, expected, number):
+    """An image that takes two workers with it is not tried on a third, unless somebody else killed
+    them."""
+    with launch("--codecs", "2") as service:
+        job = InFlight(service)
+        first = job.codec
+        first.kill(number)
+        gone(first)
+        poll(lambda: any(job.size in p.open_sizes for p in service.workers("codec")), 30,
+             "the second worker to have the job")
+        job.codec.kill(number)
+        if number == signal.SIGSEGV:
+            job.result().refused(422, "decoder-died")
+        else:
+            answer = job.result()
+            assert (answer.status, answer.body) == (200, expected)
+        works(service)
+        assert restarts(service, "codec") == 2
+        service.rest()
+
+
+def test_codec_killed_with_an_answer_in_a_file(launch, expected):
+    """What the first run has written is not in the answer of the second; and a worker that has
+    written to a file ends before that is an answer."""
+    with launch("--codecs", "2", "--spool-size", "1M") as service:
+        first = service.workers("codec")
+        job = InFlight(service)
+        worker = job.codec
+        worker.kill()
+        answer = job.result()
+        assert answer.status == 200, answer
+        assert answer.body == expected
+        assert restarts(service, "codec") == 1, "an end that was asked for is no failure"
+        poll(lambda: len(service.workers("codec")) == 2, 10, "two codec workers")
+        assert len({p.pid for p in first} & {p.pid for p in service.workers("codec")}) <= 1
+        works(service)
+        service.rest()
+
+
+def test_codec_killed_beside_others(launch, expected):
     """Requests of other clients do not notice."""
     with launch("--codecs", "3") as service:
         job = InFlight(service)
@@ -120,7 +168,8 @@ def test_codec_killed_beside_others(launch):
                 return count
             others = pool.submit(others)
             job.codec.kill()
-            job.result().refused(422, "decoder-died")
+            answer = job.result()
+            assert (answer.status, answer.body) == (200, expected)
             ended.set()
             assert others.result(60) >= 5
 
@@ -137,28 +186,40 @@ def test_idle_codecs_killed(launch):
             works(service)
 
 
-def test_only_codec_killed(launch):
-    """With one codec worker the next request waits for its successor."""
+def test_only_codec_killed(launch, expected):
+    """With one codec worker all wait for its successor."""
     with launch("--codecs", "1") as service:
         job = InFlight(service)
         job.codec.kill()
-        job.result().refused(422, "decoder-died")
+        answer = job.result()
+        assert (answer.status, answer.body) == (200, expected)
         works(service)
 
 
-def test_codec_hangs(launch, expected):
-    """One that stops answering is ended with its job's time; the others go on."""
-    with launch("--codecs", "2", "--job-timeout", "8") as service:
+def test_codec_stopped(launch, expected):
+    """It is ended, and its job runs on another; no limit of time is waited for."""
+    with launch("--codecs", "2") as service:
         job = InFlight(service)
         worker = job.codec
         worker.kill(signal.SIGSTOP)
+        begun = time.monotonic()
+        gone(worker)
+        assert time.monotonic() - begun < NOTICED
         works(service)
         answer = job.result()
-        assert answer.status in (422, 504), answer
-        assert answer.problem["type"] in ("/problems/decoder-died", "/problems/timeout")
-        gone(worker)
-        poll(lambda: len(service.workers("codec")) == 2, 10, "two codec workers")
-        works(service)
+        assert (answer.status, answer.body) == (200, expected)
+        assert service.metrics().total("convolved_worker_restarts_total", worker="codec",
+                                       reason="stopped") == 1
+
+
+def test_idle_workers_stopped(launch):
+    with launch("--codecs", "2") as service:
+        workers = service.workers("codec") + service.workers("device")
+        for worker in workers:
+            worker.kill(signal.SIGSTOP)
+        for worker in workers:
+            gone(worker)
+        recovers(service)
 
 
 # Device workers -----------------------------------------------------------------------------------
@@ -194,20 +255,23 @@ def test_one_of_two_devices_killed(launch, expected):
         assert restarts(service, "device") == 1
 
 
-def test_device_hangs(launch, expected):
-    """A kernel that does not come back: the worker is ended after tile-timeout."""
-    with launch("--codecs", "2", "--tile-timeout", "2") as service:
+def test_device_stopped(launch, expected):
+    """The only one: its tiles wait for its successor."""
+    with launch("--codecs", "2") as service:
         job = InFlight(service)
         worker = service.workers("device")[0]
         worker.kill(signal.SIGSTOP)
+        begun = time.monotonic()
+        gone(worker)
+        assert time.monotonic() - begun < NOTICED
         answer = job.result()
         if answer.status == 200:
             assert answer.body == expected
         else:
-            assert answer.status in (500, 503, 504) and answer.problem, answer
-        gone(worker)
+            answer.refused(503, "no-device")  # its successor took too long
         recovers(service)
-        assert restarts(service, "device") >= 1
+        assert service.metrics().total("convolved_worker_restarts_total", worker="device",
+                                       reason="stopped") == 1
 
 
 def test_idle_device_killed(launch):
@@ -291,6 +355,52 @@ def test_killed_under_load(launch):
         assert metrics.total("convolved_tiles_queued") == 0
         zombies = [p.pid for p in children(service.process.pid) if not p.alive]
         assert not zombies, "dead workers that nobody has reaped"
+
+
+def test_storm(launch):
+    """Workers are killed and stopped all the time, from outside: that is nobody's image's fault. All are
+    served, or told to come again where no device is left; nobody waits for a limit of time."""
+    seconds, longest = float(os.environ.get("CONVOLVED_FAULT_SECONDS", "12")), 10
+    images = [random_pixels(i, 300 + 200 * i, 200, 3, "u8") for i in range(3)]
+    filters = [("gaussian", {"sigma": 3.0}), ("sobel", {})]
+    with launch("--codecs", "3", "--quarantine-failures", "100000",
+                environment=TWO_DEVICES) as service:
+        right = [service.filter(image, filters, variant="general").body for image in images]
+        ended, random = threading.Event(), np.random.default_rng(3)
+
+        def client(i):
+            taken, refused = [], 0
+            while not ended.is_set():
+                begun = time.monotonic()
+                answer = service.filter(images[i], filters, variant="general", timeout=60)
+                if answer.status == 200:
+                    assert answer.body == right[i], "wrong pixels"
+                else:
+                    answer.refused(503, "no-device")
+                    refused += 1
+                    time.sleep(0.05)
+                taken.append(time.monotonic() - begun)
+            return taken, refused
+
+        with concurrent.futures.ThreadPoolExecutor(3) as pool:
+            clients = [pool.submit(client, i) for i in range(3)]
+            sent, ends = 0, time.monotonic() + seconds
+            while time.monotonic() < ends and not any(c.done() for c in clients):
+                workers = service.workers("codec") + service.workers("device")
+                if workers:
+                    with contextlib.suppress(ProcessLookupError):
+                        workers[random.integers(len(workers))].kill(
+                            (signal.SIGKILL, signal.SIGSTOP)[sent % 2])
+                    sent += 1
+                time.sleep(0.3)
+            ended.set()
+            results = [c.result(70) for c in clients]
+        taken = np.concatenate([r[0] for r in results])
+        print(f"{sent} signals, {len(taken)} requests, {sum(r[1] for r in results)} refused; seconds: "
+              f"median {np.median(taken):.3f}, longest {taken.max():.2f}")
+        assert taken.max() < longest
+        recovers(service)
+        service.rest()
 
 
 # The end of the service ---------------------------------------------------------------------------

@@ -184,8 +184,22 @@ def test_calls_fail(launch, fault, warm, action):
 
 @pytest.mark.parametrize("action", ACTIONS)
 def test_copies_fail(launch, fault, warm, action):
-    """On a device with memory of its own."""
+    """On a GPU."""
     sweep(launch, fault, COPIES, [action], environment={"CONVOLVED_FAULT_GPU": "1"})
+
+
+def test_unified_memory_is_copied(launch, fault, warm):
+    """A GPU that shares the host's memory gets copies, as any other: OpenCL promises nobody that the
+    host sees what a kernel wrote into memory that was never mapped."""
+    with launch("--verify-share", "0",
+                environment={**fault.environment, **service_module.ONE_DEVICE,
+                             "CONVOLVED_FAULT_GPU": "1"}) as service:
+        pixels, filters = IMAGES[0]
+        assert service.filter(pixels, filters, verify=1).status == 200
+        assert list(states(service)) == ["gpu0"]
+        for direction in ("upload", "download"):
+            assert service.metrics().total("convolved_transfer_bytes_total", device="gpu0",
+                                           direction=direction) >= pixels.nbytes
 
 
 def test_table_is_whole():
@@ -198,27 +212,51 @@ def test_table_is_whole():
 # Wrong pixels -------------------------------------------------------------------------------------
 
 def test_flipped_bit(launch, fault, warm):
-    """A client that asked for verification never gets it; the device is quarantined, filters a test
-    tile and is up again. The next time it waits longer."""
+    """A client that asked for verification never gets it, for the tile is run again. As that comes out
+    otherwise the device is quarantined, filters a test tile and is up again. The next time within
+    two minutes it has only to filter a test tile: whether the tile came out otherwise is a codec
+    worker's word, and that is not to keep a device away."""
     with launch(*arguments(), environment=fault.environment) as service:
         all_up(service)
-        waited = []
-        for _ in range(2):
-            with Load(service, clients=2, verify=1) as load:
-                poll(lambda: load.check() or load.served >= 5, 20, "answers")
-                fault.arm("clEnqueueNDRangeKernel 1 flip")
-                poll(lambda: states(service)["cpu0"] == "quarantined", 10, "a quarantine", 0.005)
-                begun = time.monotonic()
-                assert service.metrics().total("convolved_device_up", device="cpu0") == 0
-                assert service.get("/readyz").status == 200, "the other device is up"
-                all_up(service, 20)
-                waited.append(time.monotonic() - begun)
-            assert load.refused.get((500, "device-failed"), 0) >= 1
-        assert 1 <= waited[0] < waited[1]
+        with Load(service, clients=2, verify=1) as load:
+            poll(lambda: load.check() or load.served >= 5, 20, "answers")
+            fault.arm("clEnqueueNDRangeKernel 1 flip")
+            poll(lambda: load.check() or states(service)["cpu0"] == "quarantined", 10,
+                 "a quarantine", 0.005)
+            assert service.metrics().total("convolved_device_up", device="cpu0") == 0
+            assert service.get("/readyz").status == 200, "the other device is up"
+            all_up(service, 20)
+            fault.arm("clEnqueueNDRangeKernel 1 flip")
+            poll(lambda: load.check() or "was in doubt" in service.tail(), 20, "a test", 0.02)
+            served = load.served
+            poll(lambda: load.check() or load.served >= served + 5, 20, "answers")
+            all_up(service, 20)
+        assert not load.refused
         metrics = service.metrics()
-        assert metrics.total("convolved_worker_restarts_total", reason="mismatch") == 2
+        assert metrics.total("convolved_device_suspected_total", reason="repetition",
+                             device="cpu0") == 2
+        assert metrics.total("convolved_worker_restarts_total", reason="mismatch") == 1
         assert metrics.total("convolved_device_state", device="cpu0", state="up") == 1
-        assert "filtered the test tile rightly" in service.tail()
+        service.says("filtered the test tile rightly")
+
+
+def test_same_flip_each_time(launch, fault, warm):
+    """A device that is always wrong alike: its tile comes out right of the other, and a test tile
+    finds it out."""
+    image = random_pixels(4, 61, 47, 3, "u8"), [("gaussian", {"sigma": 1.5})]
+    with launch(*arguments("--verify-share", "1"), environment=fault.environment) as service:
+        all_up(service)
+        right = service.filter(*image, variant="general").body
+        fault.arm("clEnqueueNDRangeKernel 1 flip keep")
+        def quarantined():
+            assert service.filter(*image, variant="general").body == right
+            return states(service)["cpu0"] == "quarantined"
+        poll(quarantined, 20, "a quarantine", 0)
+        metrics = service.metrics()
+        assert metrics.total("convolved_device_suspected_total", reason="test") >= 1
+        assert metrics.total("convolved_device_suspected_total", reason="repetition") == 0
+        fault.disarm()
+        all_up(service, 20)
 
 
 def test_wrong_after_quarantine(launch, fault, warm):
@@ -232,7 +270,7 @@ def test_wrong_after_quarantine(launch, fault, warm):
             refused = sum(load.refused.values())
             poll(lambda: service.metrics().total("convolved_worker_restarts_total",
                                                  reason="probe") >= 2, 20, "failed tests")
-            assert sum(load.refused.values()) <= refused + 3, "of requests under way, at most"
+            assert sum(load.refused.values()) == refused == 0
             fault.disarm()
             all_up(service, 20)
 
@@ -249,7 +287,7 @@ def test_repeated_failures(launch, fault, warm):
             poll(lambda: load.check() or load.served > served + 20, 20, "answers")
             fault.disarm()
             all_up(service, 30)
-        assert "cpu0 is quarantined" in service.tail()
+        service.says("cpu0 is quarantined")
 
 
 def test_hangs_before_ready(launch, fault, warm):
@@ -260,6 +298,33 @@ def test_hangs_before_ready(launch, fault, warm):
         poll(lambda: service.metrics().total("convolved_worker_restarts_total",
                                              reason="start-timeout") == 1, 10, "its end")
         all_up(service)
+
+
+def test_endless_on_a_gpu(launch, fault, warm):
+    """Its worker looks and looks, and no command ends: what was predicted is the limit, long before
+    tile-timeout."""
+    with launch("--codecs", "3", "--tile-timeout", "300",
+                environment={**fault.environment, "CONVOLVED_FAULT_GPU": "1"}) as service:
+        poll(lambda: len(pids(service)) == 2, 30, "two devices")
+        all_up(service, 30)
+        for label in "gpu0", "gpu1":  # before its first tile a device may be pinning arenas
+            assert service.filter(*IMAGES[1], device=label).status == 200
+        with Load(service):
+            fault.arm("clFlush 1 endless")
+            poll(lambda: not fault.armed(), 20, "a command")
+            poll(lambda: service.metrics().total("convolved_worker_restarts_total", worker="device",
+                                                 reason="timeout") == 1, 20, "its end; 4 s are meant")
+
+
+def test_slow_compiler(launch, fault, warm):
+    """A tile that waits for the program that its request insists on is not held up by its device."""
+    with launch(*arguments(), environment=fault.environment) as service:
+        all_up(service)
+        fault.arm("clBuildProgram 1 slow")
+        answer = service.filter(*IMAGES[1], variant="separable_wide", device="cpu0", timeout=60)
+        assert answer.status == 200, answer
+        assert not fault.armed()
+        assert failures(service) == 0
 
 
 # Signals ------------------------------------------------------------------------------------------

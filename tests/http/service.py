@@ -201,12 +201,20 @@ class Client:
         self.host, self.port = host, port
         self.headers = {}  # sent with every request
         self.tls = None  # an ssl.SSLContext, or None for bare HTTP
+        self.source = None  # the address (with a port, or 0) from which it comes
 
     def connect(self, timeout):
         if self.tls:
             return http.client.HTTPSConnection(self.host, self.port, timeout=timeout,
-                                               context=self.tls)
-        return http.client.HTTPConnection(self.host, self.port, timeout=timeout)
+                                               source_address=self.source, context=self.tls)
+        return http.client.HTTPConnection(self.host, self.port, timeout=timeout,
+                                          source_address=self.source)
+
+    def neighbour(self, address="127.0.0.2"):
+        """Another client of the same service: clients are told apart by their addresses."""
+        other = Client(self.host, self.port)
+        other.source = (address, 0)
+        return other
 
     def request(self, method, target, body=None, headers=None, timeout=120):
         connection = self.connect(timeout)
@@ -398,7 +406,7 @@ class Service(Client):
             self.wait_ready()
         return self
 
-    def wait_ready(self, seconds=60):
+    def wait_ready(self, seconds=180):
         def ready():
             assert self.process.poll() is None, f"the service ended:\n{self.tail()}"
             try:
@@ -414,6 +422,13 @@ class Service(Client):
         """The end of the log, less the lines on images that went well."""
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
         return re.sub(r"^.*: request \w+: job \d+ is done .*\n", "", text, flags=re.M)[-6000:]
+
+    def says(self, text):
+        """Waits for this in the log, which is written while the service goes on."""
+        try:
+            poll(lambda: text in self.tail(), 10, text)
+        except AssertionError:
+            raise AssertionError(f"{text!r} is not said:\n{self.tail()}") from None
 
     def request(self, *arguments, **options):
         """As a client's; says so if there is nobody any more."""
@@ -449,6 +464,16 @@ class Service(Client):
             raise
 
     def __exit__(self, kind, *_):
+        self.end(kind)
+        assert kind or not (report := self.sanitizer_report()), report
+
+    def sanitizer_report(self):
+        """What a sanitizer said of any of its processes: one that ends by it is started again."""
+        text = self.log.read_text(errors="replace") if self.log.exists() else ""
+        found = re.search(r"(ERROR|WARNING): (Address|Leak|Thread)Sanitizer|: runtime error: ", text)
+        return found and text[max(found.start() - 300, 0):found.start() + 4000]
+
+    def end(self, kind):
         if self.process.poll() is not None:
             assert kind or self.process.returncode == 0, f"the service ended:\n{self.tail()}"
             return
@@ -472,8 +497,10 @@ class Service(Client):
 
 
 def shared_cache(tmp_path_factory):
-    """One cache folder for all services of a test run: programs are built once."""
-    folder = tmp_path_factory.getbasetemp() / "cache"
+    """One cache directory for all services of a test run, of which this may be a part: programs are
+    built once."""
+    folder = os.environ.get("TEST_CACHE") or tmp_path_factory.getbasetemp() / "cache"
+    folder = pathlib.Path(folder)
     folder.mkdir(exist_ok=True)
     return folder
 

@@ -102,7 +102,8 @@ FORM, FORM_TYPE = multipart([("image", "a.png", PNG)])
 
 @pytest.mark.parametrize("sent", [
     head(len(PNG)), head(len(PNG)) + PNG[:100], head(len(PNG), "Expect: 100-continue"),
-    head(len(FORM), f"Content-Type: {FORM_TYPE}") + FORM[:150]])
+    head(len(FORM), f"Content-Type: {FORM_TYPE}") + FORM[:150]],
+    ids=["head", "part", "expect", "form"])
 def test_stalled_body(impatient, sent):
     """408, the connection ends, and nothing is left of the request."""
     before = impatient.metrics().total("convolved_requests_rejected_total",

@@ -1,11 +1,12 @@
 """device=: which devices may filter a request."""
 import concurrent.futures
+import contextlib
 import signal
 import time
 
 import pytest
 
-from service import TWO_DEVICES, Process, poll
+from service import Process, poll
 from test_reload import devices, reload, reloadable  # noqa: F401
 from test_results import random_pixels
 
@@ -61,7 +62,8 @@ def test_no_such_device(pair):
 
 def test_others_pass(pair):
     """While a device is stuck, with the tiles of a request that may use no other, work for the other
-    device goes on; the first request ends when its device is there again."""
+    device goes on; the first request ends when its device is there again: this process of it, or, if
+    its stop has been noticed by then, the next."""
     worker = worker_of(pair, "cpu1")
     with concurrent.futures.ThreadPoolExecutor() as pool:
         worker.kill(signal.SIGSTOP)
@@ -71,9 +73,9 @@ def test_others_pass(pair):
             for _ in range(10):
                 assert used(filter_on(pair, SMALL, "cpu0")) == {"cpu0"}
             assert used(filter_on(pair, LARGE, "cpu0")) == {"cpu0"}
-            assert not stuck.done()
         finally:
-            worker.kill(signal.SIGCONT)
+            with contextlib.suppress(ProcessLookupError):
+                worker.kill(signal.SIGCONT)
         assert used(stuck.result()) == {"cpu1"}
     assert pair.rest().total("convolved_tiles_queued") == 0
 
@@ -99,7 +101,7 @@ def test_gone(pair):
         reload(pair, "codecs=3\ntile-timeout=2\ndevice=0:0\n")
         begun = time.monotonic()
         assert "may use" in stuck.result().refused(503, "no-device")["detail"]
-        assert time.monotonic() - begun > 5, "it may come back"
+        assert time.monotonic() - begun > 2, "it may come back"
     assert "cpu1" not in filter_on(pair, SMALL, "cpu1").refused(400, "bad-parameter")["detail"]
     assert used(filter_on(pair, SMALL, "cpu")) == {"cpu0"}
 

@@ -284,7 +284,7 @@ def test_zero_sized(service):
 @pytest.fixture(scope="module")
 def limited(launch):
     """A service with narrow limits."""
-    with launch("--max-body", "1M", "--max-pixels", "1000000", "--max-buffered-pixels", "10000",
+    with launch("--max-body", "1M", "--max-pixels", "1000000", "--max-buffered-size", "80000",
                 "--arena-size", "256K", "--codecs", "2", "--max-jobs", "3") as service:
         yield service
         works(service)

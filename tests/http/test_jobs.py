@@ -22,6 +22,7 @@ PNG = imagefiles.write_png(PIXELS)
 LONG = random_pixels(2, 3000, 3000, 3, "u8")   # nobody waits for its end
 MEDIUM = random_pixels(3, 500, 500, 3, "u8")   # some seconds
 HEAVY = [("bilateral", {"radius": 16})]
+SLOWLY = {"variant": "general"}  # whatever has been compiled before
 UNKNOWN = "/v1/jobs/0123456789abcdef"
 
 
@@ -61,7 +62,7 @@ def ended(service, job):
 @contextlib.contextmanager
 def busy(service):
     """A job that keeps the codec worker, and has done its first tile."""
-    job = submit(service, LONG, HEAVY)
+    job = submit(service, LONG, HEAVY, **SLOWLY)
     try:
         poll(lambda: look(service, job)["progress"]["tiles_done"], 60, "the first tile")
         yield job
@@ -168,7 +169,7 @@ def test_preference_where_there_is_nothing_to_do_later(one):
 def test_counts_as_a_job(launch):
     """Those that are open are bounded by max-jobs, as all are."""
     with launch("--codecs", "1", "--max-jobs", "2") as service:
-        jobs = [submit(service, LONG, HEAVY) for _ in range(2)]
+        jobs = [submit(service, LONG, HEAVY, **SLOWLY) for _ in range(2)]
         answer = service.post("/v1/filters/box", PNG, headers=PREFER)
         answer.refused(429, "queue-full")
         assert int(answer.headers["Retry-After"]) >= 1
@@ -484,6 +485,44 @@ def test_bounded_by_number(bounded):
     for job in jobs:  # they end in this order
         bounded.get(f"{job}?wait=120")
     assert kept(bounded, jobs) == [False, False, True, True, True, True]
+
+
+def test_results_of_others_stay(bounded):
+    """Whoever keeps most makes room, however much it sends: by number, and by size."""
+    other = bounded.neighbour()
+    theirs = [submit(other), submit(other)]
+    mine = [submit(bounded) for _ in range(6)]
+    for job in theirs + mine:
+        bounded.get(f"{job}?wait=120")
+    assert kept(other, theirs) == [True, True]
+    assert kept(bounded, mine) == [False] * 4 + [True, True]
+    # Two hold as many now, so the oldest goes; then who holds most.
+    theirs.append(submit(other))
+    other.get(f"{theirs[-1]}?wait=120")
+    assert kept(bounded, mine[4:]) == [True, True]
+    assert kept(other, theirs) == [False, True, True]
+
+    pixels = random_pixels(4, 200, 200, 1, "u8")
+    mine = [submit(bounded, pixels) for _ in range(3)]
+    for job in mine:
+        bounded.get(f"{job}?wait=120")
+    assert kept(bounded, mine) == [False, True, True]
+    assert kept(other, theirs[1:]) == [True, True]
+    for job in theirs[1:]:
+        assert other.request("DELETE", job).status == 204
+
+
+def test_result_that_leaves_no_room(bounded):
+    """One that fits only without the others' is not kept."""
+    other = bounded.neighbour()
+    theirs = submit(other, random_pixels(4, 200, 200, 1, "u8"))
+    other.get(f"{theirs}?wait=120")
+    mine = submit(bounded, random_pixels(4, 300, 300, 1, "u8"))
+    assert ended(bounded, mine)["state"] == "failed"
+    problem = bounded.get(f"{mine}/result").refused(507, "result-too-large")
+    assert "90000 bytes; beside other clients' at most 62" in problem["detail"]
+    assert kept(other, [theirs]) == [True]
+    assert other.request("DELETE", theirs).status == 204
 
 
 def test_larger_than_the_store(bounded):

@@ -67,6 +67,30 @@ def test_heavy_jobs_leave_a_worker(busy):
     assert done < 10, "the small image waited for the batch"
 
 
+def running(service):
+    return service.metrics().total("convolved_jobs", state="running")
+
+
+def test_small_files_of_large_images(busy):
+    """What a job costs is known from the image's header. Files of 65 kB with many pixels hold no
+    more codec workers than large files do: one gives way that had a worker already."""
+    file = imagefiles.write_png(np.zeros((8200, 8200, 1), np.uint8))
+    small = random_pixels(1, 64, 64, 3, "u8")
+    target = "/v1/filters/box?size=31&variant=reference"
+    jobs = [busy.post(target, file, headers={"Prefer": "respond-async"}) for _ in range(4)]
+    places = [job.headers["Location"] for job in jobs]
+    try:
+        poll(lambda: running(busy) == 2, 30, "two heavy jobs at a time")
+        for _ in range(5):
+            assert busy.filter(small, BOX).status == 200
+        assert running(busy) == 2
+        assert all(busy.get(place).json()["state"] != "done" for place in places)
+    finally:
+        for place in places:
+            busy.request("DELETE", place)
+    idle(busy)
+
+
 def test_deadline_missed(busy):
     """504 when it has passed, and nothing is left of the job."""
     large = np.zeros((4000, 4000, 4), np.uint8)

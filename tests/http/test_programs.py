@@ -5,6 +5,7 @@ import contextlib
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import threading
 import time
@@ -148,7 +149,7 @@ def test_damaged(copy, start, damages):
         answers_right(service)
         compiled, cached, failed = builds(service)
         assert compiled >= 1 and compiled + cached == TYPES and failed == 0
-        assert service.tail().count("is damaged") == compiled, service.tail()
+        poll(lambda: service.tail().count("is damaged") == compiled, 10, "the damage")
         assert service.restarts() == 0
     with start(copy) as service:
         answers_right(service)
@@ -202,7 +203,7 @@ def test_read_only(filled, start, tmp_path):
             answers_right(service)
             assert builds(service) == (0, 2 * TYPES, 0)
             answers_right(service, variant="separable_wide")
-            assert "cannot be kept" in service.tail()
+            service.says("cannot be kept")
             assert service.restarts() == 1
 
 
@@ -211,7 +212,7 @@ def test_full_disk(start, tmp_path):
     with small_disk(tmp_path / "cache", "64K") as folder:
         with start(folder, environment={"POCL_CACHE_DIR": str(tmp_path / "pocl")}) as service:
             answers_right(service)
-            assert "cannot be kept" in service.tail()
+            service.says("cannot be kept")
             assert service.restarts() == 0
             assert not programs(folder), "half a program"
 
@@ -291,22 +292,31 @@ def test_does_not_compile(start, kernels, tmp_path):
         problem = service.filter(PIXELS, GAUSSIAN, variant="separable_packed").refused(
             500, "device-failed")
         assert "separable_packed" in problem["detail"] and "compile" in problem["detail"]
-        assert "compiler: " in service.tail()
+        service.says("compiler: ")
         assert service.restarts() == 0
         answers_right(service, variant=None)
 
 
-def test_compiler_killed(copy, start):
-    """It is a process of its own: who insists on what it was at is told, nobody else notices."""
+@pytest.mark.parametrize("number, times", ((signal.SIGKILL, 1), (signal.SIGSTOP, 1),
+                                           (signal.SIGKILL, 2)))
+def test_compiler_killed(copy, start, number, times):
+    """It is a process of its own: another takes its place, once; then who insists on what it was at is
+    told, and nobody else notices."""
     with start(copy, "--codecs", "2") as service:
-        device = service.workers("device")[0]
+        device, seen = service.workers("device")[0], set()
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             insisting = pool.submit(service.filter, PIXELS, GAUSSIAN, variant="sep_two_pass")
-            compiler, = poll(lambda: [p for p in children(device.pid) if p.alive], 10,
-                             "a compiler", 0.002)
-            compiler.kill()
-            insisting.result(60).refused(500, "device-failed")
-        assert "a compiler ended by signal 9" in service.tail()
+            for _ in range(times):
+                compiler, = poll(lambda: [p for p in children(device.pid)
+                                          if p.alive and p.pid not in seen], 20, "a compiler", 0.002)
+                seen.add(compiler.pid)
+                compiler.kill(number)
+            if times == 1:
+                assert insisting.result(60).status == 200
+            else:
+                insisting.result(60).refused(500, "device-failed")
+        said = "is stopped" if number == signal.SIGSTOP else "ended by signal 9"
+        poll(lambda: f"a compiler {said}" in service.tail(), 10, "the log")
         answers_right(service)
         assert service.restarts() == 0 and device.alive
 
@@ -331,3 +341,22 @@ def test_requests_beside_a_compilation(copy, start):
             thread.join()
         assert not failures, failures[0]
         assert service.restarts() == 0
+
+
+def test_shares_of_compiling(copy, start):
+    """A client that asks for ever new programs does not keep others from theirs."""
+    pixels = random_pixels(3, 200, 200, 1, "u8")
+    sizes = [(w, h) for w in range(3, 15, 2) for h in range(3, 15, 2) if w != h]
+    wanted = [("convolve", {"kernel": np.arange(85).reshape(5, 17) % 7})]
+    with start(copy) as service:
+        for width, height in sizes:
+            kernel = np.arange(width * height).reshape(height, width) % 5
+            assert service.filter(pixels, [("convolve", {"kernel": kernel})]).status == 200
+        before = sum(builds(service))
+
+        def special():
+            answer = service.neighbour().filter(pixels, wanted)
+            assert answer.status == 200, answer
+            return "matrix" not in answer.timing
+        poll(special, 100, "a program of its own", interval=0.2)
+        assert sum(builds(service)) - before <= 15

@@ -129,7 +129,7 @@ def test_idle_timeout(reloadable):
         reload(service, "codecs=1\nidle-timeout=1\n")
         with service.socket(timeout=20) as connection:
             connection.sendall(b"GET / HT")
-            assert connection.recv(100) == b"" or b" 408 " in connection.recv(1)
+            assert connection.recv(100) == b""  # of a head that has not come, no answer
 
 
 def test_log_level(reloadable):

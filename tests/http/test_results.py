@@ -71,6 +71,52 @@ def test_borders_types_bands(service, border, kind, bands, alpha):
         agrees(service, pixels, [one], border, value, alpha)
 
 
+def high_pass(size):
+    """The pixel, less all that differs from it around: large weights of both signs, a sum of 1."""
+    matrix = -np.ones((size, size))
+    matrix[size // 2, size // 2] = size * size
+    return matrix
+
+
+def signed_rank_1(size):
+    """Runs separably; of sum 1, with weights whose magnitudes come to thousands."""
+    row = np.where(np.arange(size) % 2, -3.0, 4.0)
+    row[0] += 1 - row.sum()
+    return np.outer(row, row)
+
+
+LARGE_GAINS = [("convolve", {"kernel": high_pass(31)}), ("convolve", {"kernel": high_pass(63)}),
+               ("convolve", {"kernel": high_pass(31), "offset": 100.25}),
+               ("convolve", {"kernel": signed_rank_1(31)}),
+               ("sharpen", {"amount": 10}), ("unsharp", {"sigma": 5, "amount": 10})]
+
+
+@pytest.mark.parametrize("alpha", ["opaque", "noise", "holes"])
+@pytest.mark.parametrize("bands", [2, 4])
+@pytest.mark.parametrize("kind", ["u8", "u16"])
+def test_large_gain_with_alpha(service, kind, bands, alpha):
+    """Large sums lose no count of 65535, though colour is multiplied and divided by alpha: exact to
+    1 wherever the sums of alpha are not as good as 0."""
+    full = int(oracle.FULL_SCALE[kind])
+    pixels = random_pixels(seed_of(kind, bands, alpha), 70, 45, bands, kind)
+    # Nearly flat, so that the differences do not all saturate.
+    pixels[:, :, :-1] = pixels[:, :, :-1] // 500 + full // 2
+    if alpha == "opaque":
+        pixels[:, :, -1] = full
+    elif alpha == "noise":
+        pixels[:, :, -1] = full - pixels[:, :, -1] // 200
+    else:
+        pixels[:, :, -1] = np.where(pixels[:, :, -1] < full // 500, 0, full)
+    for one in LARGE_GAINS:
+        got = service.filter(pixels, [one], alpha=1).pixels.astype(float)
+        wanted = oracle.filtered(pixels, [one], alpha=True).value
+        inside = (wanted > 0) & (wanted < full)
+        assert alpha != "opaque" or inside[:, :, :-1].mean() > 0.05, one[0]
+        off = np.abs(got - wanted)
+        off[wanted[:, :, -1] == 0] = 0  # the oracle's sum of alpha is not as exact
+        assert off.max() <= 1, (one[0], off.max())
+
+
 @pytest.mark.parametrize("kind", oracle.TYPES)
 def test_border_value_a_band(service, kind):
     value = (np.array([0.1, 0.5, 0.9, 0.25]) * oracle.FULL_SCALE[kind]).astype(oracle.TYPES[kind])

@@ -45,6 +45,65 @@ def test_arena_sizes(shared, small_arena):
     assert small_arena.restarts() == 0
 
 
+@pytest.mark.parametrize("width, height, bands, filters", [
+    (300000, 1, 1, [("box", {"size": 1})]),
+    (100000, 17, 4, [("convolve", {"kernel": np.ones((1, 63))})] * 4),
+])
+def test_rows_longer_than_a_tile_is_to_be(service, width, height, bands, filters):
+    """A row alone has more samples than a tile without vertical halo is meant to have."""
+    pixels = random_pixels(width, width, height, bands, "u8")
+    answer = service.filter(pixels, filters)
+    assert answer.status == 200, answer
+    if len(filters) == 1:
+        assert np.array_equal(answer.pixels, pixels)
+
+
+@pytest.mark.parametrize("kind, filters", [
+    ("u16", [("convolve", {"kernel": np.arange(63 * 63).reshape(63, 63) % 11 + 1})]),
+    ("u8", [("gaussian", {"size": 301}), ("gaussian", {"size": 201})]),
+])
+def test_launches_in_pieces(service, kind, filters):
+    """A launch that a CPU takes long for is cut into pieces."""
+    pixels = random_pixels(9, 1021, 611, 2, kind)
+    answer = service.filter(pixels, filters)
+    assert answer.status == 200, answer
+    oracle.check(answer.pixels, oracle.filtered(pixels, filters))
+
+
+TALL = [("gaussian", {"size": 101}), ("box", {"size": 101})]
+COLUMNS = [
+    (TALL, {"border": "replicate"}), (TALL, {"border": "reflect"}), (TALL, {"border": "wrap"}),
+    (TALL, {"border": "constant"}), (TALL, {"border": "crop", "verify": 1}),
+    (TALL, {"border": "reflect101", "variant": "reference"}),
+    ([("gaussian", {"sigma": 20.0}), ("box", {"size": 51})], {"border": "reflect101"}),
+]
+
+
+@pytest.mark.parametrize("filters, options", COLUMNS,
+                         ids=[f"{f[0][1]} {o['border']}" for f, o in COLUMNS])
+def test_columns(service, filters, options):
+    """Under tall windows a strip of rows is several tiles beside each other."""
+    pixels = random_pixels(5, 5200, 400, 2, "u8")
+    before = service.metrics().total("convolved_tiles_total")
+    answer = service.filter(pixels, filters, **{"variant": "general", **options})
+    assert answer.status == 200, answer
+    oracle.check(answer.pixels, oracle.filtered(pixels, filters, options["border"]))
+    if "variant" not in options:  # the reference needs no device
+        assert service.metrics().total("convolved_tiles_total") - before >= 2
+
+
+def test_columns_in_place(service):
+    """The result of a region, put back somewhere else."""
+    pixels = random_pixels(6, 4300, 500, 2, "u8")
+    answer = service.filter(pixels, TALL, roi="103,20,4100,450", target="7,3", variant="general")
+    assert answer.status == 200, answer
+    expected = pixels.copy()
+    expected[3:453, 7:4107] = answer.pixels[3:453, 7:4107]
+    assert np.array_equal(answer.pixels, expected)
+    oracle.check(answer.pixels[3:453, 7:4107],
+                 oracle.filtered(pixels[20:470, 103:4203], TALL))
+
+
 def test_files_through_small_arenas(shared, small_arena):
     """Decoder and encoder go through the same seams."""
     pixels = random_pixels(2, 480, 720, 3, "u8")

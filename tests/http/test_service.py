@@ -1,5 +1,6 @@
 """The program as its administrator starts it: flags, configuration file, sockets, signals."""
 import http.client
+import pathlib
 import signal
 import socket
 import subprocess
@@ -7,7 +8,7 @@ import subprocess
 import pytest
 
 import imagefiles
-from service import PROGRAM, REPOSITORY, Service, free_port, poll
+from service import PROGRAM, REPOSITORY, Service, children, free_port, poll
 from test_results import random_pixels
 
 PNG = imagefiles.write_png(random_pixels(1, 30, 20, 3, "u8"))
@@ -101,7 +102,7 @@ def test_port_in_use(launch, shared):
     other.start(ready=False)
     try:
         assert other.process.wait(30) not in (0, -6, -11)
-        assert str(shared.port) in other.tail()
+        other.says(str(shared.port))
     finally:
         other.kill()
 
@@ -126,6 +127,44 @@ def test_ends_soon_after_clients_that_left(launch):
                 for piece in request:
                     connection.sendall(piece)
         assert service.stop(10) == 0
+
+
+def test_inherited_signals(launch):
+    """What the parent ignored or blocked: workers that end are seen to, and signals end the service."""
+    service = launch("--codecs", "1")
+    service.arguments[:0] = ["env", "--ignore-signal", "--block-signal=CHLD,TERM"]
+    with service:
+        worker = service.workers("codec")[0]
+        worker.kill()
+        poll(lambda: not pathlib.Path(f"/proc/{worker.pid}").exists(), 30, "the worker reaped")
+        assert poll(service.works)
+        assert service.restarts() == 1
+
+
+def test_machine_just_booted(launch):
+    """It is ready although no time to wait for has passed since the clock began."""
+    service = launch("--codecs", "1", "--canary-interval", "3600")
+    up = int(float(pathlib.Path("/proc/uptime").read_text().split()[0])) - 5
+    if subprocess.run(["unshare", "--time", "true"], check=False).returncode:
+        pytest.skip("no clock of its own can be made")
+    service.arguments[:0] = ["unshare", "--time", "--fork", f"--monotonic=-{up}", f"--boottime=-{up}"]
+    with service:
+        children(service.process.pid)[0].kill(signal.SIGTERM)
+        assert service.process.wait(30) == 0
+
+
+@pytest.mark.parametrize("line, found", [
+    ("convolved: info: listening", False),
+    ("==7==ERROR: LeakSanitizer: detected memory leaks", True),
+    ("==7==ERROR: AddressSanitizer: heap-use-after-free", True),
+    ("WARNING: ThreadSanitizer: data race", True),
+    ("tile.c:9:3: runtime error: division by zero", True),
+])
+def test_sanitizer_report(tmp_path, line, found):
+    """A test fails if a sanitizer ended one of its service's workers, although another took over."""
+    service = Service(tmp_path, tmp_path)
+    service.log.write_text(f"convolved: info: started\n{line}\nconvolved: info: cpu0 is up\n")
+    assert bool(service.sanitizer_report()) == found
 
 
 def test_missing_folder_is_made(tmp_path, cache):
@@ -168,7 +207,7 @@ def test_device_patterns(launch, pattern, count):
         poll(lambda: " used" in service.tail(), 30, "the search")
         poll(lambda: len(service.get("/v1/devices").json()["devices"]) == count, 10, "devices")
         if not count:
-            assert "that fits --device" in service.tail()
+            service.says("that fits --device")
             assert service.get("/readyz").status == 503
     finally:
         service.stop()

@@ -2,7 +2,6 @@
 service's own reference; and a clear refusal of everything else."""
 import itertools
 
-import numpy as np
 import pytest
 
 import imagefiles

@@ -119,11 +119,13 @@ static size_t combinations(const struct kernel_row *row)
 	return groups * allowed;
 }
 
-/* Of how many combinations one is tried, where each costs a program, and more so if it is made for
- * GPUs and compiled for a CPU. The seed says which. */
+/* Of how many combinations one is tried, where each costs a program: fewer if it is made for GPUs
+ * and compiled for a CPU, which takes longer, or has a test of its own, test_classic. The seed says
+ * which. */
 static size_t sparseness(const struct device *device, const struct kernel_row *row)
 {
-	size_t wanted = device->type != DEVICE_CPU ? 40 : row->device >= KERNEL_FOR_GPU ? 5 : 10;
+	bool fewer = row->device >= KERNEL_FOR_GPU || row->origin == KERNEL_CLASSIC;
+	size_t wanted = device->type != DEVICE_CPU ? 40 : fewer ? 5 : 10;
 	size_t all = combinations(row);
 
 	return row->origin == KERNEL_GENERAL || all < wanted ? 1 : all / wanted;

@@ -16,7 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "http"))
 
 import pytest  # noqa: E402
 
-from service import BUILD, Client, poll, sanitized  # noqa: E402
+from service import BUILD, Client, Process, poll, sanitized  # noqa: E402
 
 CLONE_NEWNET, PR_SET_PDEATHSIG = 0x40000000, 1
 BOOT = ["systemd-nspawn", "--quiet", "--directory=/", "--volatile=yes", "--boot",
@@ -107,16 +107,25 @@ class Machine(Client):
 
     def processes(self):
         """{name: [number here]} of the service's processes."""
+        return {name: [process.pid for process in found]
+                for name, found in self.everything().items() if name.startswith("convolved")}
+
+    def named(self, name):
+        """All processes of this name (its first 15 bytes)."""
+        return self.everything().get(name, [])
+
+    def everything(self):
+        """{name: [process]} of all in the machine."""
         found = {}
         group = os.readlink(f"/proc/{self.leader}/ns/pid")
         for entry in pathlib.Path("/proc").glob("[0-9]*"):
             try:
                 if os.readlink(entry / "ns/pid") == group:
                     name = (entry / "comm").read_text().strip()
-                    found.setdefault(name, []).append(int(entry.name))
+                    found.setdefault(name, []).append(Process(int(entry.name)))
             except OSError:
                 continue  # it has ended
-        return {name: pids for name, pids in found.items() if name.startswith("convolved")}
+        return found
 
     def journal(self, *matches):
         """Entries as dictionaries; matches as journalctl takes them."""

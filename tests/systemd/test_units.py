@@ -2,6 +2,7 @@
 import contextlib
 import os
 import re
+import signal
 import stat
 import socket
 import threading
@@ -233,6 +234,34 @@ def test_more_sockets(running):
         running.systemctl("stop", "convolved-metrics.socket", "convolved.service")
         unit.unlink()
         running.systemctl("daemon-reload")
+
+
+def test_journal_that_hangs(running):
+    """Nobody waits for it; what it did not take is counted, and said when it is back."""
+    def configured(text):
+        since = running.position()
+        configure(running, text)
+        running.systemctl("reload", "convolved")
+        running.says("the configuration has been read again", since)
+
+    since = running.position()
+    configured("log-level=debug")
+    journal, = running.named("systemd-journal")
+    journal.kill(signal.SIGSTOP)
+    try:
+        connection = running.connect(20)
+
+        def more_is_lost():
+            for _ in range(1000):
+                connection.request("GET", "/" + "x" * 900)
+                assert connection.getresponse().read()
+            return running.metrics().total("convolved_log_lines_lost_total", process="front")
+        poll(more_is_lost, 120, "more than fits into any buffer")
+    finally:
+        journal.kill(signal.SIGCONT)
+        configured("")
+    poll(lambda: any(re.match(r"\d+ lines of the log were lost", message)
+                     for message in running.messages(since)), 60, "the gap", 0.5)
 
 
 def test_gpu_drop_in(running):

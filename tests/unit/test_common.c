@@ -13,6 +13,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "border.h"
@@ -21,6 +25,7 @@
 #include "common/chain_check.h"
 #include "common/difference.h"
 #include "common/tile.h"
+#include "common/stall.h"
 #include "common/wire.h"
 
 static struct problem problem;
@@ -413,50 +418,62 @@ static void test_variant(void **state)
 
 /* Every tile of an image lies in its arenas, in a slot of its own, and the tiles cover the result.
  */
-static void check_tiling(const struct chain *chain, const struct image *image, uint64_t arena)
+static void check_tiling(const struct chain *chain, const struct image *image, uint64_t arena,
+                         uint64_t samples_max)
 {
 	struct tiling t;
 	struct tile tile;
-	uint32_t row = 0;
+	uint32_t row = 0, column = 0;
 
-	if (tiling_init(&t, chain, image, arena, arena, 1 << 20, &problem)) {
+	if (tiling_init(&t, chain, image, arena, arena, samples_max, &problem)) {
 		assert_non_null(strstr(problem.detail, "largest width"));
 		return;
 	}
-	assert_true(t.slots >= SLOTS_MIN || t.slots == t.count);
+	assert_in_range(t.rows, 1, t.height);
+	assert_true(t.slots >= SLOTS_MIN || t.slots == t.strips);
+	assert_true(t.slots * t.columns <= SLOTS_MAX && t.count == t.strips * t.columns);
 	assert_true(t.slots * t.in_slot <= arena && t.slots * t.out_slot <= arena);
 	for (uint32_t i = 0; i < t.count; i++) {
 		tiling_tile(&t, i, 5, 6, &tile);
 		assert_true(tile_valid(&tile, image, chain, arena, arena));
 		assert_int_equal(tile.y0, t.y0 + row);
+		assert_int_equal(tile.x0, t.x0 + column);
+		column += tile.width;
+		if (column < t.width)
+			continue;
+		assert_int_equal(column, t.width);
+		column = 0;
 		row += tile.height;
 		tile.in += arena - t.in_slot * t.slots + 2 * t.in_pitch;
 		assert_false(tile_valid(&tile, image, chain, arena, arena) &&
-		             i % t.slots == t.slots - 1 && tile.height == t.rows);
+		             i / t.columns % t.slots == t.slots - 1 && tile.height == t.rows);
 	}
 	assert_int_equal(row, t.height);
 }
 
 static void test_tiling(void **state)
 {
-	static const uint32_t widths[] = {1, 2, 63, 64, 65, 1000, 20000};
+	static const uint32_t widths[] = {1, 2, 63, 64, 65, 1000, 20000, 300000};
 	static const uint32_t heights[] = {1, 2, 17, 500, 20000};
 	static const uint64_t arenas[] = {1 << 16, 1 << 20, 1 << 26};
+	static const uint64_t most[] = {1, 1 << 16, 1 << 20}; /* samples of a tile */
 	struct chain *chains[] = {chain_of("box=size=1"), chain_of("gaussian=sigma=10"),
+	                          chain_of("convolve=kernel=1 1 1 1 1"),
 	                          chain_of("convolve=kernel=1 1 1 1 1,sobel")};
 
 	(void)state;
-	for (size_t c = 0; c < 3; c++)
-		for (uint32_t w = 0; w < 7; w++)
+	for (size_t c = 0; c < 4; c++)
+		for (uint32_t w = 0; w < 8; w++)
 			for (uint32_t h = 0; h < 5; h++)
 				for (uint32_t type = 0; type < PIXEL_TYPES; type++)
 					for (size_t a = 0; a < 3; a++) {
 						struct image image = {widths[w], heights[h], 3,
 						                      type, 0};
 
-						check_tiling(chains[c], &image, arenas[a]);
+						check_tiling(chains[c], &image, arenas[a], most[a]);
+						check_tiling(chains[c], &image, arenas[a], most[2]);
 					}
-	for (size_t c = 0; c < 3; c++)
+	for (size_t c = 0; c < 4; c++)
 		free(chains[c]);
 }
 
@@ -475,6 +492,22 @@ static void test_tiling_dense(void **state)
 	assert_int_equal(t.out_slot, (uint64_t)t.rows * 4096);
 	assert_in_range(t.in_slot, rows * 4100, rows * 4160 + ROW_ALIGNMENT);
 	free(chain);
+}
+
+/* Work counts halos: those of small results are most of it. */
+static void test_work(void **state)
+{
+	struct chain *plain = chain_of("convolve=kernel=1 1 1 1 1"),
+	             *two = chain_of("box=size=3,box=size=5"),
+	             *tall = chain_of("gaussian=size=601,gaussian=size=601");
+
+	(void)state;
+	assert_true(chain_work(plain, 100, 10) == 5.0 * 100 * 10);
+	assert_true(chain_work(two, 100, 10) == 10.0 * 100 * 10 + 6.0 * 104 * 14);
+	assert_true(chain_work(tall, 1, 2400) > 1202.0 * 601 * 3000);
+	free(plain);
+	free(two);
+	free(tall);
 }
 
 static void test_tiling_crop(void **state)
@@ -593,6 +626,103 @@ static void test_wire(void **state)
 	close(pair[0]);
 	assert_int_equal(wire_receive(pair[1], &in, fds), WIRE_CLOSED);
 	close(pair[1]);
+}
+
+/* A message with so many descriptors, whatever its type has. */
+static void send_fds(int socket, const struct message *message, size_t size, unsigned count)
+{
+	union {
+		char bytes[CMSG_SPACE(64 * sizeof(int))];
+		struct cmsghdr align;
+	} control = {0};
+	struct iovec part = {(void *)(uintptr_t)message, size};
+	struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
+
+	header.msg_control = control.bytes;
+	header.msg_controllen = CMSG_SPACE(count * sizeof(int));
+	control.align.cmsg_level = SOL_SOCKET;
+	control.align.cmsg_type = SCM_RIGHTS;
+	control.align.cmsg_len = CMSG_LEN(count * sizeof(int));
+	for (unsigned i = 0; i < count; i++)
+		memcpy(CMSG_DATA(&control.align) + i * sizeof socket, &socket, sizeof socket);
+	assert_true(sendmsg(socket, &header, 0) > 0);
+}
+
+/* What comes with a message beyond its type's descriptors is closed, and never written past the
+ * caller's array. */
+static void test_wire_descriptors(void **state)
+{
+	const struct message cancel = {.type = MSG_CANCEL}, job = {.type = MSG_JOB};
+	struct message in;
+	struct {
+		int fds[MESSAGE_FDS_MAX], behind[64];
+	} room;
+	int pair[2], lowest;
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair), 0);
+	lowest = dup(0);
+	close(lowest);
+	memset(&room, 0xa5, sizeof room);
+	for (unsigned count = 1; count <= 64; count++) {
+		send_fds(pair[0], &cancel, 8 + sizeof cancel.cancel, count);
+		assert_int_equal(wire_receive(pair[1], &in, room.fds), WIRE_BROKEN);
+		if (count == message_fds(MSG_JOB))
+			continue;
+		send_fds(pair[0], &job, 8 + sizeof job.job, count);
+		assert_int_equal(wire_receive(pair[1], &in, room.fds), WIRE_BROKEN);
+	}
+	for (size_t i = 0; i < 64; i++)
+		assert_int_equal((unsigned)room.behind[i], 0xa5a5a5a5);
+	assert_int_equal(dup(0), lowest);
+	close(lowest);
+	close(pair[0]);
+	close(pair[1]);
+}
+
+enum child { SLEEPS, WORKS, STOPPED, TRACED };
+
+static void child_run(enum child kind)
+{
+	if (kind == TRACED)
+		ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+	if (kind == TRACED || kind == STOPPED)
+		raise(SIGSTOP);
+	for (;;)
+		if (kind != WORKS)
+			pause();
+}
+
+/* What six looks at a child say in the end. */
+static const char *looked_at(enum child kind, bool busy)
+{
+	const struct timespec pause = {.tv_nsec = 50000000};
+	const char *word = NULL;
+	pid_t pid = fork();
+	struct stall stall;
+
+	if (!pid)
+		child_run(kind);
+	nanosleep(&pause, NULL); /* until it is where it stays */
+	stall_init(&stall, pid);
+	for (int i = 0; i < 6; i++) {
+		word = stall_look(&stall, busy);
+		nanosleep(&pause, NULL);
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	return word;
+}
+
+static void test_stall(void **state)
+{
+	(void)state;
+	assert_null(looked_at(WORKS, true));
+	assert_null(looked_at(SLEEPS, false));
+	assert_string_equal(looked_at(SLEEPS, true), "stuck");
+	assert_string_equal(looked_at(STOPPED, true), "stopped");
+	assert_string_equal(looked_at(STOPPED, false), "stopped");
+	assert_null(looked_at(TRACED, false)); /* its debugger's business */
 }
 
 static void test_memory(void **state)
@@ -954,11 +1084,14 @@ int main(void)
 	    cmocka_unit_test(test_border_value),
 	    cmocka_unit_test(test_tiling),
 	    cmocka_unit_test(test_tiling_dense),
+	    cmocka_unit_test(test_work),
 	    cmocka_unit_test(test_tiling_crop),
 	    cmocka_unit_test(test_tiling_largest_width),
 	    cmocka_unit_test(test_tile_hostile),
 	    cmocka_unit_test(test_image_parse),
 	    cmocka_unit_test(test_wire),
+	    cmocka_unit_test(test_wire_descriptors),
+	    cmocka_unit_test(test_stall),
 	    cmocka_unit_test(test_lower_named),
 	    cmocka_unit_test(test_chain_hostile),
 	    cmocka_unit_test(test_memory),

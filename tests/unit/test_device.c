@@ -6,8 +6,18 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "device/bound.h"
+#include "device/cache.h"
 
 /* The value of a half float's bits. */
 static double half_value(uint32_t bits)
@@ -52,10 +62,106 @@ static void test_bound(void **state)
 	assert_true(bound_of_halves(KERNEL_SEPARABLE_MMA, &op) < 1);
 }
 
+enum { KEPT = 1000 };
+
+static char folder[] = "/tmp/convolved-cache-XXXXXX";
+
+/* Counts the files; with `used`, all were used so many seconds ago. */
+static unsigned count_files(time_t used)
+{
+	DIR *list = opendir(folder);
+	struct dirent *entry;
+	unsigned count = 0;
+
+	while ((entry = readdir(list))) {
+		const struct timespec then[2] = {{.tv_sec = time(NULL) - used},
+		                                 {.tv_sec = time(NULL) - used}};
+
+		if (*entry->d_name == '.')
+			continue;
+		count++;
+		if (used)
+			assert_int_equal(utimensat(dirfd(list), entry->d_name, then, 0), 0);
+	}
+	closedir(list);
+	return count;
+}
+
+static void store(struct cache *cache, const char *key)
+{
+	char binary[KEPT];
+
+	memset(binary, *key, sizeof binary);
+	cache_store(cache, key, strlen(key), binary, sizeof binary);
+}
+
+static bool has(struct cache *cache, const char *key)
+{
+	size_t size = 0;
+	char *binary = cache_load(cache, key, strlen(key), &size);
+	bool there = binary && size == KEPT && binary[KEPT - 1] == *key;
+
+	free(binary);
+	return there;
+}
+
+static void make_file(const char *name, bool lock, int *fd)
+{
+	char path[200];
+
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	*fd = open(path, O_RDWR | O_CREAT, 0600);
+	assert_true(*fd >= 0 && write(*fd, path, sizeof path) > 0);
+	if (lock)
+		assert_int_equal(flock(*fd, LOCK_EX), 0);
+}
+
+/* What was not used for longest goes, whoever made it; what another process is writing stays, and
+ * what one has left unfinished does not. */
+static void test_cache_size(void **state)
+{
+	char digits[65] = "", name[80];
+	struct cache *cache;
+	int writer, other;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	memset(digits, 'a', 64);
+	make_file(digits, false, &other); /* as of another version */
+	snprintf(name, sizeof name, "%s.17", digits);
+	make_file(name, true, &writer);
+	snprintf(name, sizeof name, "%s.18", digits);
+	make_file(name, false, &other);
+	make_file("not ours", false, &other);
+	assert_int_equal(count_files(100), 4);
+	cache = cache_open(folder, 3 * KEPT + 400);
+	assert_int_equal(count_files(0), 3); /* the unfinished one has gone */
+	store(cache, "first");
+	store(cache, "second");
+	count_files(50);
+	assert_true(has(cache, "first"));
+	store(cache, "third");
+	assert_int_equal(count_files(0), 5); /* that of another version was the oldest */
+	store(cache, "fourth");
+	assert_int_equal(count_files(0), 5);
+	assert_true(has(cache, "first") && has(cache, "third") && has(cache, "fourth"));
+	assert_false(has(cache, "second"));
+	count_files(50);
+	assert_true(has(cache, "fourth"));
+	cache_close(&cache);
+	cache = cache_open(folder, KEPT + 500); /* a smaller one holds at once */
+	assert_int_equal(count_files(0), 3);
+	assert_true(has(cache, "fourth"));
+	cache_close(&cache);
+	snprintf(name, sizeof name, "rm -r %s", folder);
+	assert_int_equal(system(name), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_half),
-	                                   cmocka_unit_test(test_bound)};
+	                                   cmocka_unit_test(test_bound),
+	                                   cmocka_unit_test(test_cache_size)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -290,6 +290,36 @@ static void test_random(void **state)
 	close_all(8);
 }
 
+/* Who turned out to cost more than was known when it was served makes up for it, whether it has
+ * something waiting or not. */
+static void test_charge(void **state)
+{
+	double served[8] = {0};
+
+	(void)state;
+	fair_init(&fair, weights, CLASSES);
+	open_flow(0, FIRST, "a");
+	open_flow(1, FIRST, "b");
+	for (int i = 0; i < 100; i++) {
+		push(&entries[2 * i], 0, 1);
+		push(&entries[2 * i + 1], 1, 1);
+	}
+	serve(20, served);
+	fair_charge(&fair, &flows[0], 50);
+	serve(50, served);
+	assert_in_range((unsigned)served[1], 58, 62);
+	serve(20, served);
+	assert_in_range((unsigned)served[0], 18, 22);
+	close_all(2);
+	open_flow(0, FIRST, "a");
+	open_flow(1, FIRST, "b");
+	fair_charge(&fair, &flows[0], 10);
+	push(&entries[0], 0, 1);
+	push(&entries[1], 1, 1);
+	assert_ptr_equal(fair_pop(&fair, ALL), &entries[1].item);
+	close_all(2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -297,7 +327,7 @@ int main(void)
 	    cmocka_unit_test(test_classes), cmocka_unit_test(test_newcomer),
 	    cmocka_unit_test(test_order),   cmocka_unit_test(test_mask),
 	    cmocka_unit_test(test_random),  cmocka_unit_test(test_turns),
-	    cmocka_unit_test(test_parked),
+	    cmocka_unit_test(test_parked),  cmocka_unit_test(test_charge),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,10 +5,13 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdio.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,13 +19,16 @@
 #include "front/accept.h"
 #include "front/admission.h"
 #include "front/config.h"
+#include "front/errand.h"
 #include "front/listener.h"
 #include "front/loop.h"
 #include "front/metrics.h"
 #include "front/request.h"
+#include "front/roster.h"
 #include "front/routes.h"
 #include "front/spool.h"
 #include "front/tokens.h"
+#include "front/verified.h"
 
 static struct problem problem;
 
@@ -324,6 +330,35 @@ static void test_accept(void **state)
 	                 ERR_NOT_ACCEPTABLE);
 	assert_int_equal(accept_parse("application/json", &formats, &best, &problem),
 	                 ERR_NOT_ACCEPTABLE);
+	assert_int_equal(
+	    accept_parse("image/png; a=b ;\tQ=0.2 , image/webp ;charset=q=1;q=0.1, */x", &formats,
+	                 &best, &problem),
+	    ERR_OK);
+	assert_int_equal(best, FORMAT_PNG);
+}
+
+/* The time that a header takes grows as its length. */
+static void test_long_accept(void **state)
+{
+	static const char element[] = "a/b;c;", end[] = ",image/png";
+	enum { COUNT = 500000, LENGTH = sizeof element - 1 };
+	char *header = malloc(COUNT * LENGTH + sizeof end);
+	uint32_t formats, best;
+
+	(void)state;
+	for (char last = ';'; last != 'x'; last = last == ';' ? ',' : 'x') {
+		clock_t began = clock();
+
+		for (size_t i = 0; i < COUNT; i++) {
+			memcpy(header + i * LENGTH, element, LENGTH);
+			header[(i + 1) * LENGTH - 1] = last;
+		}
+		memcpy(header + COUNT * LENGTH, end, sizeof end);
+		assert_int_equal(accept_parse(header, &formats, &best, &problem), ERR_OK);
+		assert_int_equal(best, FORMAT_PNG);
+		assert_true(clock() - began < 2 * CLOCKS_PER_SEC);
+	}
+	free(header);
 }
 
 /* What routes_begin() answers to a request before its body; 0: it wants the body. */
@@ -341,9 +376,10 @@ static int admission(const char *method, const char *path, uint64_t announced)
 
 static void test_admission(void **state)
 {
-	struct config config = {.max_body = 1000, .max_jobs = 1, .max_wait = 60};
+	struct config config = {.max_body = 1000, .max_jobs = 1, .max_bodies = 1, .max_wait = 60};
 
 	(void)state;
+	shares_init(&config);
 	admission_init(&config);
 	routes_init(&config);
 	assert_int_equal(admission("POST", "/v1/filters/gaussian", 1000), 0);
@@ -363,16 +399,34 @@ static void test_admission(void **state)
 	assert_int_equal(admission("POST", "/v1/filters/gaussian", 10), 0);
 }
 
+/* A request's chain takes as much memory as it has filters and matrices. */
+static void test_chain_memory(void **state)
+{
+	struct config config = {.max_body = 1000, .max_jobs = 1, .max_wait = 60};
+	struct request *r = request_new("POST", "/v1/filters/gaussian");
+
+	(void)state;
+	admission_init(&config);
+	routes_init(&config);
+	r->announced = 100;
+	routes_begin(r);
+	assert_non_null(r->chain);
+	assert_in_range(malloc_usable_size(r->chain), chain_size(r->chain), 2000);
+	request_free(r);
+}
+
 /* The time that one more job takes follows from how fast those before it were done. */
 static void test_drain_rate(void **state)
 {
 	struct config config = {.max_jobs = 10, .max_wait = 3};
 	const struct timespec pause = {.tv_nsec = 100000000};
+	struct share jobs = {0};
 	double one;
 
 	(void)state;
+	shares_init(&config);
 	admission_init(&config);
-	assert_int_equal(admission_check(WORK_LIGHT, 0, &problem), ERR_OK);
+	assert_int_equal(admission_check("a", WORK_LIGHT, 0, &problem), ERR_OK);
 	for (int i = 0; i < 9; i++)
 		admission_began(WORK_LIGHT, 1000);
 	assert_true(admission_predict(WORK_LIGHT, 1000) == 0); /* nothing is known yet */
@@ -383,20 +437,42 @@ static void test_drain_rate(void **state)
 	assert_true(one >= 0.1 && one < 2);
 	assert_true(admission_predict(WORK_BATCH, 1000) == 0);
 	/* Others take no part of max_jobs but their number. */
-	assert_int_equal(admission_check(WORK_BATCH, 0, &problem), ERR_OK);
-	admission_expect();
-	admission_expect();
-	assert_int_equal(admission_check(WORK_BATCH, 0, &problem), ERR_QUEUE_FULL);
-	admission_unexpect();
-	admission_unexpect();
+	assert_int_equal(admission_check("a", WORK_BATCH, 0, &problem), ERR_OK);
+	assert_int_equal(share_force(&jobs, SHARE_JOBS, "b", 10), SHARE_TAKEN);
+	assert_int_equal(admission_check("a", WORK_BATCH, 0, &problem), ERR_QUEUE_FULL);
+	share_give_all(&jobs);
 	/* A body that would take too long. */
-	assert_int_equal(admission_check(WORK_LIGHT, 1000000, &problem), ERR_QUEUE_FULL);
+	assert_int_equal(admission_check("a", WORK_LIGHT, 1000000, &problem), ERR_QUEUE_FULL);
 	assert_in_range(admission_retry_after(), 1, 20);
 	/* Alone, any is let in. */
 	for (int i = 0; i < 8; i++)
 		admission_ended(WORK_LIGHT, 1000);
-	assert_int_equal(admission_check(WORK_LIGHT, 1000000, &problem), ERR_OK);
+	assert_int_equal(admission_check("a", WORK_LIGHT, 1000000, &problem), ERR_OK);
 	assert_int_equal(admission_retry_after(), 1);
+}
+
+/* A job is of the class that its pixels and its work make it, and counts there alone. */
+static void test_reckoned(void **state)
+{
+	struct config config = {.max_jobs = 10, .max_wait = 3};
+	const double light = work_cost(235000),
+	             heavy = work_cost_known(235000, UINT64_C(4) * 11000 * 11000, 0);
+
+	(void)state;
+	admission_init(&config);
+	assert_int_equal(work_class(false, light), WORK_LIGHT);
+	assert_int_equal(work_class(false, work_cost_known(235000, 2 * 235000, 1e6)), WORK_LIGHT);
+	assert_int_equal(work_class(false, heavy), WORK_HEAVY);
+	assert_int_equal(work_class(false, work_cost_known(2400, 4800, 5e8)), WORK_HEAVY);
+	assert_int_equal(work_class(false, work_cost(4 << 20)), WORK_HEAVY);
+	assert_int_equal(work_class(true, light), WORK_BATCH);
+	assert_true(work_cost_known(5000, 10, 0) >= work_cost(5000));
+	admission_began(WORK_LIGHT, light);
+	admission_changed(WORK_LIGHT, light, WORK_HEAVY, heavy);
+	admission_changed(WORK_HEAVY, heavy, WORK_HEAVY, heavy + 1);
+	admission_ended(WORK_HEAVY, heavy + 1);
+	config.max_jobs = 1;
+	assert_int_equal(admission_check("a", WORK_LIGHT, 0, &problem), ERR_OK);
 }
 
 static void test_spool(void **state)
@@ -420,16 +496,78 @@ static void test_spool(void **state)
 	assert_int_equal(spool_write(&large, data, 600), ERR_OK);
 	assert_false(large.in_memory);
 	assert_int_equal(spool_memory(), 600);
+	assert_int_equal(spool_seal(&large), ERR_OK);
 	assert_int_equal(pread(large.fd, back, sizeof back, 0), 1200);
 	assert_memory_equal(back + 600, data, 600);
-	spool_settle(&small, 1600);
+	assert_int_equal(ftruncate(small.fd, 1600), 0);
+	assert_int_equal(spool_settle(&small, 1600), ERR_OK);
 	assert_int_equal(spool_open(&third, 1), ERR_QUEUE_FULL);
-	assert_int_equal(spool_open_anywhere(&third, 1), ERR_OK);
+	assert_int_equal(spool_open_answer(&third, 1), ERR_OK);
 	assert_false(third.in_memory);
+	spool_close(&third);
+	spool_close(&small);
+	/* Answers leave a quarter to bodies. */
+	assert_int_equal(spool_open_answer(&small, 900), ERR_OK);
+	assert_true(small.in_memory);
+	assert_int_equal(spool_open_answer(&third, 300), ERR_OK);
+	assert_false(third.in_memory);
+	spool_close(&third);
+	assert_int_equal(spool_open(&third, 300), ERR_OK);
+	assert_true(third.in_memory);
 	spool_close(&third);
 	spool_close(&small);
 	spool_close(&large);
 	spool_close(&large);
+	assert_int_equal(spool_memory(), 0);
+	rmdir(folder);
+}
+
+static bool can_change(int fd)
+{
+	return pwrite(fd, "y", 1, 0) >= 0 || !ftruncate(fd, 1) || !ftruncate(fd, 10000) ||
+	       mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) != MAP_FAILED;
+}
+
+/* What is sealed nobody changes, in memory or in a file, nor an answer that has been settled. */
+static void test_spool_sealed(void **state)
+{
+	char folder[] = "/tmp/convolved-test-XXXXXX", data[600], back[600];
+	struct config config = {.max_memory = 10000, .spool_size = 1000, .cache_dir = folder};
+	struct spool spool;
+	void *map;
+	int worker;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	memset(data, 'x', sizeof data);
+	spool_init(&config);
+	for (int large = 0; large < 2; large++) {
+		assert_int_equal(spool_open(&spool, large ? 5000 : 600), ERR_OK);
+		assert_int_equal(spool_write(&spool, data, 600), ERR_OK);
+		assert_int_equal(spool_seal(&spool), ERR_OK);
+		assert_false(can_change(spool.fd));
+		assert_int_equal(pread(spool.fd, back, 600, 0), 600);
+		assert_memory_equal(back, data, 600);
+		spool_close(&spool);
+	}
+	assert_int_equal(spool_open(&spool, 600), ERR_OK);
+	worker = dup(spool.fd);
+	assert_int_equal(pwrite(worker, data, 600, 0), 600);
+	assert_int_equal(spool_settle(&spool, UINT64_C(1) << 62), ERR_IO);
+	assert_int_equal(spool_settle(&spool, 601), ERR_IO);
+	assert_int_equal(spool_memory(), 600);
+	assert_int_equal(spool_settle(&spool, 600), ERR_OK);
+	assert_false(can_change(worker));
+	spool_close(&spool);
+	close(worker);
+	/* An answer that its worker could yet change is none. */
+	assert_int_equal(spool_open(&spool, 600), ERR_OK);
+	assert_int_equal(pwrite(spool.fd, data, 600, 0), 600);
+	map = mmap(NULL, 600, PROT_READ | PROT_WRITE, MAP_SHARED, spool.fd, 0);
+	assert_true(map != MAP_FAILED);
+	assert_int_equal(spool_settle(&spool, 600), ERR_IO);
+	munmap(map, 600);
+	spool_close(&spool);
 	assert_int_equal(spool_memory(), 0);
 	rmdir(folder);
 }
@@ -474,6 +612,55 @@ static int no_wait_limit(void)
 	return -1;
 }
 
+static bool is_open(int fd)
+{
+	return fcntl(fd, F_GETFD) >= 0;
+}
+
+static int large_fd;
+
+static int stop_when_closed(void)
+{
+	errands_turn();
+	if (!is_open(large_fd))
+		loop_stop();
+	return 1;
+}
+
+/* Of looks every 0.5 s, the one after a pause of the loop itself is known as such; no other is. */
+static void test_loop_held_up(void **state)
+{
+	uint64_t looked = 0;
+
+	(void)state;
+	assert_false(loop_held_up(&looked, 500));
+	assert_false(loop_held_up(&looked, 500));
+	looked -= 1000000000u;
+	assert_false(loop_held_up(&looked, 500));
+	looked -= 5000000000u;
+	assert_true(loop_held_up(&looked, 500));
+	assert_false(loop_held_up(&looked, 500));
+}
+
+/* A large file is closed by a thread, and only after the turn of the loop. */
+static void test_errand_close(void **state)
+{
+	int small = memfd_create("small", 0);
+
+	(void)state;
+	assert_int_equal(loop_init(), ERR_OK);
+	assert_int_equal(errands_init(), ERR_OK);
+	large_fd = memfd_create("large", 0);
+	assert_int_equal(fallocate(large_fd, 0, 0, 8 << 20), 0);
+	errand_close(small);
+	errand_close(large_fd);
+	assert_false(is_open(small));
+	assert_true(is_open(large_fd));
+	loop_run(stop_when_closed);
+	errands_fini();
+	loop_fini();
+}
+
 /* An event of a watch that an earlier callback of the same batch took away is not delivered. */
 static void test_loop_unwatch(void **state)
 {
@@ -490,6 +677,75 @@ static void test_loop_unwatch(void **state)
 	loop_fini();
 }
 
+/* A run of tile 5 of a job is back from a device, by a kernel. Returns what the codec worker hears.
+ */
+static bool run_of_tile(struct verified_tiles *tiles, struct job *job, unsigned device,
+                        enum kernel kernel)
+{
+	struct task task = {.job = job, .device = device, .tile = {.index = 5}};
+	struct message_tile_done done = {.launches = 1, .launch = {{.kernel = kernel}}};
+
+	verified_expect(tiles, &task, &done);
+	return done.others;
+}
+
+static bool comparison(struct verified_tiles *tiles, struct job *job, uint32_t run, bool same,
+                       uint64_t mismatches, struct finding *finding)
+{
+	struct message_verified m = {
+	    .index = 5, .run = run, .same = same, .samples = 100, .mismatches = mismatches};
+
+	return verified_take(tiles, job, &m, finding);
+}
+
+/* What repetitions prove, and what a codec worker that lies can have of them. */
+static void test_verified(void **state)
+{
+	struct message_device found = {.type = DEVICE_CPU};
+	struct verified_tiles tiles = {0};
+	struct job job = {.image = {.width = 100, .height = 1, .bands = 1}};
+	struct finding f;
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++) {
+		found.device = i;
+		roster_add(&found)->worker.state = WORKER_UP;
+	}
+	assert_false(comparison(&tiles, &job, 0, true, 1, &f)); /* no tile has come back */
+
+	/* Always the same: again by the same device, then by the other; nothing is proved. */
+	assert_false(run_of_tile(&tiles, &job, 0, KERNEL_MATRIX));
+	assert_false(comparison(&tiles, &job, 1, true, 1, &f));
+	assert_false(comparison(&tiles, &job, 0, true, 101, &f));
+	assert_true(comparison(&tiles, &job, 0, true, 3, &f));
+	assert_true(f.doubtful && !f.differs && f.again->index == 5 && f.prefer == 1);
+	assert_false(comparison(&tiles, &job, 0, true, 3, &f)); /* it is under way */
+	assert_true(run_of_tile(&tiles, &job, 0, KERNEL_MATRIX));
+	assert_true(comparison(&tiles, &job, 1, true, 3, &f));
+	assert_true(!f.doubtful && !f.differs && f.again && f.prefer == 2);
+	assert_false(run_of_tile(&tiles, &job, 1, KERNEL_MATRIX));
+	assert_true(comparison(&tiles, &job, 2, false, 3, &f));
+	assert_true(!f.doubtful && !f.differs && !f.again);
+	assert_false(comparison(&tiles, &job, 2, false, 3, &f));
+	assert_int_equal(job.verified.mismatches, 3); /* of the first run */
+
+	/* Two results by one kernel of one device are a proof; by two kernels they are none. */
+	for (int i = 0; i < 2; i++) {
+		run_of_tile(&tiles, &job, 0, KERNEL_MATRIX);
+		assert_true(comparison(&tiles, &job, 0, true, 3, &f));
+		run_of_tile(&tiles, &job, 0, i ? KERNEL_MATRIX_WIDE : KERNEL_MATRIX);
+		assert_true(comparison(&tiles, &job, 1, false, 0, &f));
+		assert_true(f.differs == !i && !f.again && f.device == 0);
+	}
+
+	/* A tile that is as it should be is done with. */
+	run_of_tile(&tiles, &job, 1, KERNEL_MATRIX);
+	assert_true(comparison(&tiles, &job, 0, true, 0, &f));
+	assert_true(!f.again && !f.doubtful && f.device == 1);
+	assert_false(comparison(&tiles, &job, 0, true, 1, &f));
+	roster_clear();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -497,10 +753,14 @@ int main(void)
 	    cmocka_unit_test(test_config_file),     cmocka_unit_test(test_listen),
 	    cmocka_unit_test(test_tokens),          cmocka_unit_test(test_request_parse),
 	    cmocka_unit_test(test_request_invalid), cmocka_unit_test(test_trace),
-	    cmocka_unit_test(test_accept),          cmocka_unit_test(test_admission),
-	    cmocka_unit_test(test_spool),           cmocka_unit_test(test_drain_rate),
-	    cmocka_unit_test(test_metrics),         cmocka_unit_test(test_loop_unwatch),
+	    cmocka_unit_test(test_accept),          cmocka_unit_test(test_long_accept),
+	    cmocka_unit_test(test_admission),       cmocka_unit_test(test_spool),
+	    cmocka_unit_test(test_spool_sealed),    cmocka_unit_test(test_drain_rate),
+	    cmocka_unit_test(test_chain_memory),    cmocka_unit_test(test_reckoned),
+	    cmocka_unit_test(test_errand_close),    cmocka_unit_test(test_metrics),
+	    cmocka_unit_test(test_loop_unwatch),    cmocka_unit_test(test_loop_held_up),
 	    cmocka_unit_test(test_request_parts),   cmocka_unit_test(test_request_no_filters),
+	    cmocka_unit_test(test_verified),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -147,6 +147,38 @@ static void test_journal(void **state)
 	}
 }
 
+/* To the front lines go by a pipe that does not block, with the number of those before that did not
+ * fit. */
+static void test_relay(void **state)
+{
+	char line[64], *text;
+	unsigned sent = 0, lost;
+
+	(void)state;
+	catch_stderr();
+	fcntl(STDERR_FILENO, F_SETFL, O_NONBLOCK);
+	setenv(LOG_RELAY, "1", 1);
+	log_init("test", LOG_LEVEL_INFO, LOG_FORMAT_AUTO);
+	unsetenv(LOG_RELAY);
+	log_notice("a\n");
+	assert_int_equal(read(pipe_ends[0], line, sizeof line), 6);
+	assert_memory_equal(line, "<5>a?\n", 6);
+	while (fcntl(pipe_ends[0], F_GETPIPE_SZ) > (int)(sent * 1024))
+		log_notice("%01019d", ++sent);
+	log_notice("lost");
+	log_notice("lost");
+	for (unsigned i = 0; i < sent; i++)
+		assert_true(read(pipe_ends[0], (char[1024]){0}, 1024) > 0);
+	log_error("b");
+	log_error("c");
+	text = strdup(caught());
+	lost = 0;
+	assert_int_equal(sscanf(text, "<3,%u>b\n", &lost), 1);
+	assert_true(lost >= 2);
+	assert_non_null(strstr(text, "b\n<3>c\n"));
+	free(text);
+}
+
 static void test_names(void **state)
 {
 	(void)state;
@@ -214,10 +246,11 @@ static void test_progress_again(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_plain),       cmocka_unit_test(test_json),
-	    cmocka_unit_test(test_json_fields), cmocka_unit_test(test_long),
-	    cmocka_unit_test(test_journal),     cmocka_unit_test(test_names),
-	    cmocka_unit_test(test_progress),    cmocka_unit_test(test_progress_again),
+	    cmocka_unit_test(test_plain),          cmocka_unit_test(test_json),
+	    cmocka_unit_test(test_json_fields),    cmocka_unit_test(test_long),
+	    cmocka_unit_test(test_journal),        cmocka_unit_test(test_relay),
+	    cmocka_unit_test(test_names),          cmocka_unit_test(test_progress),
+	    cmocka_unit_test(test_progress_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -179,6 +179,31 @@ static void test_retries(void **state)
 	stop();
 }
 
+/* However many long tiles there are, a lane is left for short ones, which pass; and once one has
+ * ended the next is taken. */
+static void test_long_tiles(void **state)
+{
+	const struct device *d;
+
+	(void)state;
+	start((double[]){1}, 1);
+	d = device_get(0);
+	add(0, 5, 1e8);
+	assert_int_equal(d->held_count, d->window - 2);
+	add(1, 1, 1e6);
+	assert_int_equal(d->held_count, d->window - 1);
+	assert_ptr_equal(d->held[d->held_count - 1]->job, &jobs[1]);
+	assert_int_equal(scheduler_waiting(), 3);
+	assert_true(simulated_finish(0, ERR_OK));
+	assert_int_equal(d->held_count, d->window - 1);
+	simulated_down(0);
+	simulated_up(0);
+	run();
+	assert_int_equal(outcome[0].filtered, 5);
+	assert_int_equal(outcome[1].filtered, 1);
+	stop();
+}
+
 /* A tile takes a device about a millisecond. One that is too slow to matter does not make tiles
  * small for those that do the work. */
 static void test_tile_size(void **state)
@@ -212,9 +237,10 @@ static void test_tile_size(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_shares),  cmocka_unit_test(test_slow_device),
-	    cmocka_unit_test(test_allowed), cmocka_unit_test(test_allowed_ends),
-	    cmocka_unit_test(test_retries), cmocka_unit_test(test_tile_size),
+	    cmocka_unit_test(test_shares),     cmocka_unit_test(test_slow_device),
+	    cmocka_unit_test(test_allowed),    cmocka_unit_test(test_allowed_ends),
+	    cmocka_unit_test(test_retries),    cmocka_unit_test(test_tile_size),
+	    cmocka_unit_test(test_long_tiles),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,385 @@
+/* Bombs are refused here, before a decoder sees them: a file of kilobytes that names the same data
+ * again and again, or deflates gigabytes.
+ *
+ * The hard part is to see no less than the decoder will. A walk reads the same structure in the
+ * same order, and where it cannot go on the decoder cannot either. It never allocates, and it does
+ * no more work than the size of the file and the limits together: whatever could be visited twice
+ * is counted on each visit, and the walk ends at the first limit that is passed. */
+#include "codec/bounds.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include <zlib.h>
+
+enum bound {
+	SCANS,
+	FRAMES,
+	TEXTS,
+	TEXT_BYTES,
+	PROFILE_BYTES,
+	EXIF_DIRECTORIES,
+	EXIF_ENTRIES,
+	PAGES,
+	TIFF_TAGS,
+	METADATA_BYTES,
+	BOUNDS
+};
+
+/* Files in use have a tenth of these at most, but for frames and pages. */
+static const struct {
+	uint64_t limit;
+	const char *what;
+} bounds[BOUNDS] = {
+    [SCANS] = {100, "scans"},
+    [FRAMES] = {10000, "frames"},
+    [TEXTS] = {1000, "text chunks"},
+    [TEXT_BYTES] = {16 << 20, "bytes of text"},
+    [PROFILE_BYTES] = {16 << 20, "bytes of ICC profile"},
+    [EXIF_DIRECTORIES] = {64, "EXIF directories"},
+    [EXIF_ENTRIES] = {4096, "EXIF entries"},
+    [PAGES] = {20000, "pages"},
+    [TIFF_TAGS] = {1000000, "TIFF tags"},
+    [METADATA_BYTES] = {64 << 20, "bytes of metadata"},
+};
+
+struct walk {
+	const uint8_t *body;
+	size_t size;
+	uint64_t count[BOUNDS];
+	enum bound passed; /* BOUNDS: none */
+};
+
+/* Returns false once a limit is passed. */
+static bool add(struct walk *w, enum bound bound, uint64_t amount)
+{
+	w->count[bound] += amount < UINT64_MAX / 2 ? amount : UINT64_MAX / 2;
+	if (w->count[bound] > bounds[bound].limit && w->passed == BOUNDS)
+		w->passed = bound;
+	return w->passed == BOUNDS;
+}
+
+static uint64_t number(const uint8_t *at, size_t size, bool big_endian)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < size; i++)
+		n = n << 8 | at[big_endian ? i : size - 1 - i];
+	return n;
+}
+
+/* TIFF, and EXIF, which is one ----------------------------------------------------------------- */
+
+struct tiff {
+	const uint8_t *at;
+	size_t size;
+	bool big_endian;
+	bool exif;
+	size_t number, entry; /* bytes of an offset and of an entry: BigTIFF's are longer */
+};
+
+static bool points_to_directory(uint64_t tag)
+{
+	return tag == 0x8769 || tag == 0x8825 || tag == 0xa005;
+}
+
+static uint64_t value_size(uint64_t type, uint64_t count)
+{
+	static const uint8_t sizes[] = {1, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 1, 1, 8, 8, 8};
+	uint64_t bytes;
+
+	if (type >= sizeof sizes || __builtin_mul_overflow(count, (uint64_t)sizes[type], &bytes))
+		return 0; /* no decoder takes it */
+	return bytes;
+}
+
+static bool walk_directory(struct walk *w, const struct tiff *t, uint64_t offset, uint64_t *next);
+
+/* Decoders read a value wherever it lies within the file, even where another lies already. */
+static bool walk_entry(struct walk *w, const struct tiff *t, const uint8_t *entry)
+{
+	uint64_t tag = number(entry, 2, t->big_endian);
+	uint64_t count = number(entry + 4, t->number, t->big_endian);
+	uint64_t value = number(entry + 4 + t->number, t->number, t->big_endian);
+	uint64_t bytes = value_size(number(entry + 2, 2, t->big_endian), count);
+
+	if (!add(w, t->exif ? EXIF_ENTRIES : TIFF_TAGS, 1))
+		return false;
+	if (t->exif && points_to_directory(tag))
+		return walk_directory(w, t, value, &value);
+	if (bytes <= t->number || bytes > t->size)
+		return true;
+	return add(w, tag == 0x8773 ? PROFILE_BYTES : METADATA_BYTES, bytes);
+}
+
+/* Sets *next to the offset of the directory that follows, 0 if none does. The limit on directories
+ * bounds the recursion. */
+static bool walk_directory(struct walk *w, const struct tiff *t, uint64_t offset, uint64_t *next)
+{
+	size_t head = t->number == 8 ? 8 : 2;
+	uint64_t entries, room;
+	const uint8_t *at;
+
+	*next = 0;
+	if (!add(w, t->exif ? EXIF_DIRECTORIES : PAGES, 1))
+		return false;
+	if (offset > t->size || t->size - offset < head)
+		return true;
+	at = t->at + offset + head;
+	entries = number(at - head, head, t->big_endian);
+	room = (t->size - offset - head) / t->entry;
+	for (uint64_t i = 0; i < entries && i < room; i++, at += t->entry)
+		if (!walk_entry(w, t, at))
+			return false;
+	if (entries <= room && (size_t)(t->at + t->size - at) >= t->number)
+		*next = number(at, t->number, t->big_endian);
+	return true;
+}
+
+/* Sets *first to the offset of the first directory. */
+static bool tiff_open(struct tiff *t, const uint8_t *at, size_t size, uint64_t *first)
+{
+	bool big_endian = size && *at == 'M';
+	bool big = size >= 16 && number(at + 2, 2, big_endian) == 43;
+
+	if (size < 8 || (memcmp(at, "II", 2) && memcmp(at, "MM", 2)))
+		return false;
+	*t = (struct tiff){.at = at,
+	                   .size = size,
+	                   .big_endian = big_endian,
+	                   .number = big ? 8 : 4,
+	                   .entry = big ? 20 : 12};
+	*first = number(at + t->number, t->number, big_endian);
+	return true;
+}
+
+static bool walk_pages(struct walk *w)
+{
+	struct tiff t;
+	uint64_t page;
+
+	if (!tiff_open(&t, w->body, w->size, &page))
+		return true;
+	while (page)
+		if (!walk_directory(w, &t, page, &page))
+			return false;
+	return true;
+}
+
+/* The directories of the image and of its thumbnail. */
+static bool walk_exif_tiff(struct walk *w, const uint8_t *at, size_t size)
+{
+	struct tiff t;
+	uint64_t next;
+
+	if (!tiff_open(&t, at, size, &next))
+		return true;
+	t.exif = true;
+	return walk_directory(w, &t, next, &next) && (!next || walk_directory(w, &t, next, &next));
+}
+
+/* The decoder looks for the mark in the block, if that does not begin with it. */
+static bool walk_exif(struct walk *w, const uint8_t *at, size_t size)
+{
+	static const uint8_t mark[] = {'E', 'x', 'i', 'f', 0, 0};
+	const uint8_t *end = at + size;
+
+	if (!add(w, METADATA_BYTES, size) || !walk_exif_tiff(w, at, size))
+		return false;
+	while ((at = memmem(at, (size_t)(end - at), mark, sizeof mark))) {
+		at += sizeof mark;
+		if (!walk_exif_tiff(w, at, (size_t)(end - at)))
+			return false;
+	}
+	return true;
+}
+
+/* JPEG ------------------------------------------------------------------------------------------
+ */
+
+static bool begins(const uint8_t *at, size_t size, const char *mark, size_t mark_size)
+{
+	return size >= mark_size && !memcmp(at, mark, mark_size);
+}
+
+static bool walk_segment(struct walk *w, uint8_t marker, const uint8_t *at, size_t size)
+{
+	if (marker == 0xda)
+		return add(w, SCANS, 1);
+	if (marker == 0xe1 && begins(at, size, "Exif", 4))
+		return walk_exif(w, at, size);
+	if (marker == 0xe2 && begins(at, size, "ICC_PROFILE", 12))
+		return add(w, PROFILE_BYTES, size);
+	if ((marker & 0xf0) == 0xe0 || marker == 0xfe)
+		return add(w, METADATA_BYTES, size);
+	return true;
+}
+
+/* What lies between segments, pixels too, is passed over up to the next marker. */
+static bool walk_jpeg(struct walk *w)
+{
+	const uint8_t *at = w->body, *end = w->body + w->size;
+	size_t length;
+
+	while ((at = memchr(at, 0xff, (size_t)(end - at)))) {
+		uint8_t marker;
+
+		while (at < end && *at == 0xff)
+			at++;
+		if (at == end || *at == 0xd9)
+			return true;
+		marker = *at++;
+		if (marker < 2 || (marker >= 0xd0 && marker <= 0xd8))
+			continue;
+		if (end - at < 2)
+			return true;
+		length = number(at, 2, true);
+		if (length < 2 || (size_t)(end - at) < length)
+			length = (size_t)(end - at);
+		if (!walk_segment(w, marker, at + 2, length - 2))
+			return false;
+		at += length;
+	}
+	return true;
+}
+
+/* PNG -------------------------------------------------------------------------------------------
+ */
+
+/* Passes over a text and its end; returns NULL if it has none. */
+static const uint8_t *skip_text(const uint8_t *at, const uint8_t *end)
+{
+	const uint8_t *zero = at ? memchr(at, 0, (size_t)(end - at)) : NULL;
+
+	return zero ? zero + 1 : NULL;
+}
+
+/* Inflates to nowhere, up to the limit. */
+static bool add_inflated(struct walk *w, enum bound bound, const uint8_t *at, size_t size)
+{
+	uint8_t out[16384];
+	z_stream stream = {.next_in = (Bytef *)(uintptr_t)at, .avail_in = (uInt)size};
+	bool fits = true;
+	int status;
+
+	if (inflateInit(&stream) != Z_OK)
+		return true;
+	do {
+		stream.next_out = out;
+		stream.avail_out = sizeof out;
+		status = inflate(&stream, Z_SYNC_FLUSH);
+		fits = add(w, bound, sizeof out - stream.avail_out);
+	} while (fits && status == Z_OK && stream.avail_out < sizeof out);
+	inflateEnd(&stream);
+	return fits;
+}
+
+static bool walk_text(struct walk *w, const uint8_t *name, const uint8_t *at, size_t size)
+{
+	const uint8_t *end = at + size, *text = skip_text(at, end);
+	bool deflated = *name == 'z';
+
+	if (!add(w, TEXTS, 1))
+		return false;
+	if (*name == 'i' && text && end - text > 2) {
+		deflated = *text;
+		text = skip_text(skip_text(text + 2, end), end);
+	} else if (deflated && text && text < end) {
+		text++;
+	}
+	return deflated && text ? add_inflated(w, TEXT_BYTES, text, (size_t)(end - text))
+	                        : add(w, TEXT_BYTES, size);
+}
+
+static bool walk_profile(struct walk *w, const uint8_t *at, size_t size)
+{
+	const uint8_t *end = at + size, *deflated = skip_text(at, end);
+
+	if (!add(w, TEXTS, 1))
+		return false;
+	return !deflated || deflated == end ||
+	       add_inflated(w, PROFILE_BYTES, deflated + 1, (size_t)(end - deflated - 1));
+}
+
+static bool walk_png_chunk(struct walk *w, const uint8_t *name, const uint8_t *at, size_t size)
+{
+	if (!memcmp(name, "eXIf", 4))
+		return walk_exif(w, at, size);
+	if (!memcmp(name, "iCCP", 4))
+		return walk_profile(w, at, size);
+	if (!memcmp(name, "tEXt", 4) || !memcmp(name, "zTXt", 4) || !memcmp(name, "iTXt", 4))
+		return walk_text(w, name, at, size);
+	return true;
+}
+
+static bool walk_png(struct walk *w)
+{
+	const uint8_t *at = w->body + 8, *end = w->body + w->size;
+
+	while (end - at >= 8) {
+		uint64_t size = number(at, 4, true), room = (uint64_t)(end - at) - 8;
+
+		if (!walk_png_chunk(w, at + 4, at + 8, size < room ? size : room))
+			return false;
+		if (room < size + 4)
+			return true;
+		at += size + 12;
+	}
+	return true;
+}
+
+/* WebP ------------------------------------------------------------------------------------------
+ */
+
+static bool walk_webp_chunk(struct walk *w, const uint8_t *name, const uint8_t *at, size_t size)
+{
+	if (!memcmp(name, "EXIF", 4))
+		return walk_exif(w, at, size);
+	if (!memcmp(name, "ICCP", 4))
+		return add(w, PROFILE_BYTES, size);
+	if (!memcmp(name, "XMP ", 4))
+		return add(w, METADATA_BYTES, size);
+	return memcmp(name, "ANMF", 4) != 0 || add(w, FRAMES, 1);
+}
+
+static bool walk_webp(struct walk *w)
+{
+	const uint8_t *at = w->body + 12, *end = w->body + w->size;
+
+	while (end - at >= 8) {
+		uint64_t size = number(at + 4, 4, false), room = (uint64_t)(end - at) - 8;
+
+		if (!walk_webp_chunk(w, at, at + 8, size < room ? size : room))
+			return false;
+		if (room < size + (size & 1))
+			return true;
+		at += 8 + size + (size & 1);
+	}
+	return true;
+}
+
+static bool walk_nothing(struct walk *w)
+{
+	(void)w;
+	return true;
+}
+
+/* A GIF's decoder goes through it once, and keeps nothing of its comments. */
+static bool (*const walks[FORMATS])(struct walk *w) = {
+    [FORMAT_NONE] = walk_nothing, [FORMAT_RAW] = walk_nothing, [FORMAT_JPEG] = walk_jpeg,
+    [FORMAT_PNG] = walk_png,      [FORMAT_WEBP] = walk_webp,   [FORMAT_TIFF] = walk_pages,
+    [FORMAT_GIF] = walk_nothing,  [FORMAT_PNM] = walk_nothing,
+};
+
+enum error bounds_check(enum format format, const uint8_t *body, size_t size,
+                        struct problem *problem)
+{
+	struct walk w = {.body = body, .size = size, .passed = BOUNDS};
+
+	if (size < 12 || walks[format](&w))
+		return ERR_OK;
+	return problem_set(problem, ERR_TOO_COMPLEX,
+	                   "the file has %llu %s or more; the limit is %llu",
+	                   (unsigned long long)w.count[w.passed], bounds[w.passed].what,
+	                   (unsigned long long)bounds[w.passed].limit);
+}

@@ -1,0 +1,197 @@
+/* Errands and their threads, one a kind, so that a disk that hangs does not keep memory.
+ *
+ * A thread touches nothing but the errands that it was sent. They travel in stacks whose tops are
+ * exchanged atomically in place of a lock: any number may be put on one, and who takes takes all.
+ */
+#include "front/errand.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "front/loop.h"
+
+/* Less is given back within some microseconds. */
+enum { QUICK_BLOCKS = (1 << 20) / 512, LAST_WAIT_S = 1 };
+
+typedef struct errand *_Atomic errand_stack;
+
+static struct runner {
+	errand_stack sent;
+	int wake; /* eventfd: there are some, or the end has come */
+	pthread_t thread;
+	bool running;
+} runners[ERRAND_KINDS];
+
+static errand_stack finished;
+static struct loop_watch finish = {.fd = -1}; /* eventfd: there are some */
+static atomic_bool stopping;
+
+static void push(errand_stack *stack, struct errand *errand)
+{
+	errand->next = atomic_load(stack);
+	while (!atomic_compare_exchange_weak(stack, &errand->next, errand))
+		continue;
+}
+
+/* All that are there, in the order in which they came. */
+static struct errand *take_all(errand_stack *stack)
+{
+	struct errand *errand = atomic_exchange(stack, NULL), *first = NULL;
+
+	while (errand) {
+		struct errand *next = errand->next;
+
+		errand->next = first;
+		first = errand;
+		errand = next;
+	}
+	return first;
+}
+
+static void post(int fd)
+{
+	static const uint64_t one = 1;
+
+	if (write(fd, &one, sizeof one) < 0)
+		return; /* its count is at the top: it is awake */
+}
+
+static void await(int fd)
+{
+	uint64_t count;
+
+	while (read(fd, &count, sizeof count) < 0 && errno == EINTR)
+		continue;
+}
+
+static void *run(void *context)
+{
+	struct runner *runner = context;
+
+	while (!atomic_load(&stopping)) {
+		struct errand *errand = take_all(&runner->sent);
+
+		if (!errand)
+			await(runner->wake);
+		while (errand) {
+			struct errand *next = errand->next;
+
+			errand->run(errand);
+			push(&finished, errand);
+			post(finish.fd);
+			errand = next;
+		}
+	}
+	return NULL;
+}
+
+static void finish_all(void *context)
+{
+	struct errand *errand;
+
+	(void)context;
+	await(finish.fd);
+	errand = take_all(&finished);
+	while (errand) {
+		struct errand *next = errand->next;
+
+		errand->done(errand);
+		errand = next;
+	}
+}
+
+void errand_send(enum errand_kind kind, struct errand *errand)
+{
+	if (!runners[kind].running) {
+		errand->run(errand);
+		errand->done(errand);
+		return;
+	}
+	push(&runners[kind].sent, errand);
+	post(runners[kind].wake);
+}
+
+struct closing {
+	struct errand errand; /* first: they are freed as one */
+	int fd;
+};
+
+static struct errand *closings; /* that wait for the end of the turn */
+
+static void close_now(struct errand *errand)
+{
+	close(((struct closing *)errand)->fd);
+}
+
+static void closed(struct errand *errand)
+{
+	free(errand);
+}
+
+void errand_close(int fd)
+{
+	struct closing *c;
+	struct stat status;
+
+	if (fstat(fd, &status) || status.st_blocks <= QUICK_BLOCKS || !(c = malloc(sizeof *c))) {
+		close(fd);
+		return;
+	}
+	*c = (struct closing){{closings, close_now, closed}, fd};
+	closings = &c->errand;
+}
+
+void errands_turn(void)
+{
+	while (closings) {
+		struct errand *errand = closings;
+
+		closings = errand->next;
+		errand_send(ERRAND_CLOSE, errand);
+	}
+}
+
+static enum error runner_start(struct runner *runner)
+{
+	runner->wake = eventfd(0, EFD_CLOEXEC);
+	if (runner->wake < 0 || pthread_create(&runner->thread, NULL, run, runner))
+		return ERR_IO;
+	runner->running = true;
+	return ERR_OK;
+}
+
+enum error errands_init(void)
+{
+	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	enum error e = fd < 0 ? ERR_IO : loop_watch(&finish, fd, EPOLLIN, finish_all, NULL);
+
+	for (int kind = 0; !e && kind < ERRAND_KINDS; kind++)
+		e = runner_start(&runners[kind]);
+	return e;
+}
+
+void errands_fini(void)
+{
+	struct timespec until;
+
+	errands_turn();
+	atomic_store(&stopping, true);
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += LAST_WAIT_S;
+	for (int kind = 0; kind < ERRAND_KINDS; kind++) {
+		if (!runners[kind].running)
+			continue;
+		post(runners[kind].wake);
+		if (!pthread_timedjoin_np(runners[kind].thread, NULL, &until))
+			runners[kind].running = false;
+	}
+}

@@ -1,0 +1,213 @@
+/* The log's way out.
+ *
+ * Only a thread can wait for every kind of standard error without the loop: a pipe that nobody
+ * reads, a file on a disk that hangs, the journal's socket. O_NONBLOCK would do nothing for files,
+ * and would be set on a description that the shell and others share.
+ *
+ * The thread owns standard error, and of the ring what lies between `tail` and `head`; it touches
+ * nothing else. The loop alone puts in and the thread alone takes out, so the two positions, each
+ * written by one side, stand for a lock. Positions only grow; a place is a position modulo the
+ * ring's size. */
+#include "front/log_writer.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "front/journal.h"
+#include "front/loop.h"
+
+enum { RING_SIZE = 1 << 20, TEXT_MAX = 16 << 10, LAST_WAIT_S = 1 };
+
+struct head {
+	uint32_t kind, length; /* of the text that follows */
+};
+
+static unsigned char ring[RING_SIZE];
+static _Atomic size_t head, tail;
+static _Atomic uint64_t lost;     /* and not yet said */
+static _Atomic size_t first_lost; /* where the ring ended when the first of them was */
+static _Atomic uint64_t lost_ever;
+static atomic_bool stopping;
+static bool running;
+static int work = -1;                      /* eventfd: there is something to write */
+static struct loop_watch gap = {.fd = -1}; /* eventfd: lines were lost, and others get through */
+static pthread_t thread;
+
+static void lose(void)
+{
+	if (!atomic_load(&lost))
+		atomic_store(&first_lost, atomic_load(&head));
+	atomic_fetch_add(&lost, 1);
+	atomic_fetch_add(&lost_ever, 1);
+}
+
+/* Copies to or from the ring, round its end. */
+static void ring_put(size_t at, const void *data, size_t size)
+{
+	size_t place = at % RING_SIZE, first = RING_SIZE - place < size ? RING_SIZE - place : size;
+
+	memcpy(ring + place, data, first);
+	memcpy(ring, (const char *)data + first, size - first);
+}
+
+static void ring_get(size_t at, void *data, size_t size)
+{
+	size_t place = at % RING_SIZE, first = RING_SIZE - place < size ? RING_SIZE - place : size;
+
+	memcpy(data, ring + place, first);
+	memcpy((char *)data + first, ring, size - first);
+}
+
+static void post(int fd)
+{
+	static const uint64_t one = 1;
+
+	if (write(fd, &one, sizeof one) < 0)
+		return; /* its count is at the top: it is awake */
+}
+
+static void await(int fd)
+{
+	uint64_t count;
+
+	while (read(fd, &count, sizeof count) < 0 && errno == EINTR)
+		continue;
+}
+
+/* True if all of it was written. */
+static bool write_stderr(const char *text, size_t length)
+{
+	struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+	while (length) {
+		ssize_t written = write(STDERR_FILENO, text, length);
+
+		if (written > 0) {
+			text += written;
+			length -= (size_t)written;
+		} else if (written < 0 && errno == EAGAIN) {
+			poll(&room, 1,
+			     -1); /* somebody else has made it so that it does not block */
+		} else if (written == 0 || errno != EINTR) {
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool (*const outputs[])(const char *text, size_t length) = {
+    [LOG_TO_STDERR] = write_stderr,
+    [LOG_TO_JOURNAL] = journal_send,
+};
+
+/* Writes the oldest; false if there is none. */
+static bool write_next(void)
+{
+	char text[TEXT_MAX];
+	struct head h;
+	size_t at = atomic_load(&tail);
+
+	if (at == atomic_load(&head))
+		return false;
+	ring_get(at, &h, sizeof h);
+	ring_get(at + sizeof h, text, h.length);
+	at += sizeof h + h.length;
+	atomic_store(&tail, at);
+	if (!outputs[h.kind](text, h.length))
+		lose();
+	else if (atomic_load(&lost) && at >= atomic_load(&first_lost))
+		post(gap.fd);
+	return true;
+}
+
+static void *run(void *context)
+{
+	(void)context;
+	while (!atomic_load(&stopping)) {
+		while (write_next())
+			continue;
+		await(work);
+	}
+	while (write_next())
+		continue;
+	return NULL;
+}
+
+static void say_lost(void *context)
+{
+	uint64_t count = 0;
+
+	(void)context;
+	if (gap.fd >= 0)
+		await(gap.fd);
+	count = atomic_exchange(&lost, 0);
+	if (count)
+		log_warning("%llu lines of the log were lost: it was not read fast enough, or "
+		            "could not be written",
+		            (unsigned long long)count);
+}
+
+void log_writer_put(enum log_output_kind kind, const char *text, size_t length)
+{
+	struct head h = {kind, (uint32_t)(length < TEXT_MAX ? length : TEXT_MAX)};
+	size_t at = atomic_load(&head);
+
+	if (!running) {
+		outputs[kind](text, length);
+		return;
+	}
+	if (RING_SIZE - (at - atomic_load(&tail)) < sizeof h + h.length) {
+		lose();
+		return;
+	}
+	ring_put(at, &h, sizeof h);
+	ring_put(at + sizeof h, text, h.length);
+	atomic_store(&head, at + sizeof h + h.length);
+	post(work);
+}
+
+uint64_t log_writer_lost(void)
+{
+	return atomic_load(&lost_ever);
+}
+
+static void put_line(const char *line, size_t length)
+{
+	log_writer_put(LOG_TO_STDERR, line, length);
+}
+
+enum error log_writer_init(void)
+{
+	int lines = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+
+	work = eventfd(0, EFD_CLOEXEC);
+	log_set_output(put_line);
+	if (work < 0 || lines < 0 || loop_watch(&gap, lines, EPOLLIN, say_lost, NULL) ||
+	    pthread_create(&thread, NULL, run, NULL))
+		return ERR_IO;
+	running = true;
+	return ERR_OK;
+}
+
+void log_writer_fini(void)
+{
+	struct timespec until;
+
+	if (!running)
+		return;
+	say_lost(NULL);
+	atomic_store(&stopping, true);
+	post(work);
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += LAST_WAIT_S;
+	if (!pthread_timedjoin_np(thread, NULL, &until))
+		running = false; /* else what is still said goes into the ring, and ends with us */
+}

@@ -1,0 +1,188 @@
+/* Workers' lines. They come from processes that may have been taken over: who says it and how often
+ * is not theirs to choose, and a line is text without control characters. */
+#include "front/relay.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "front/metrics.h"
+
+/* A step is a line, or a piece of one that is read: of each worker at most 640 a second. The last
+ * lines of one that ends are those in the pipe. */
+enum { STEPS_A_TURN = 64, TURN_MS = 100, LAST_STEPS = 2048 };
+
+static struct relay *paused;
+static struct loop_timer turn;
+
+/* The level of a line "<N>TEXT" or "<N,M>TEXT", of which *text is moved to TEXT, and M; a line of
+ * another form (from a library, say) is a warning. */
+static enum log_level parse_level(const char **text, uint32_t *lost)
+{
+	unsigned level;
+	int length = 0;
+
+	*lost = 0;
+	if (sscanf(*text, "<%1u>%n", &level, &length) != 1 || !length)
+		if (sscanf(*text, "<%1u,%9u>%n", &level, lost, &length) != 2 || !length)
+			level = UINT_MAX;
+	if (level < LOG_LEVEL_ERROR || level > LOG_LEVEL_DEBUG) {
+		*lost = 0;
+		return LOG_LEVEL_WARNING;
+	}
+	*text += length;
+	return (enum log_level)level;
+}
+
+static void say(struct relay *r, const char *text)
+{
+	char name[32], gap[64];
+	uint32_t lost;
+	enum log_level level = parse_level(&text, &lost);
+	struct log_fields fields = {.worker = name};
+
+	snprintf(name, sizeof name, "%s-%u", r->kind, r->number);
+	if (lost) {
+		metric_add(METRIC_LOG_LOST, r->kind, NULL, lost);
+		snprintf(gap, sizeof gap, "%u lines of %s were lost", lost, name);
+		log_relay(LOG_LEVEL_WARNING, r->program, r->pid, &fields, gap);
+	}
+	log_relay(level, r->program, r->pid, &fields, text);
+}
+
+/* Says the first line that is complete, or (all) what there is; false if there is none. */
+static bool say_line(struct relay *r, bool all)
+{
+	char *end = memchr(r->text, '\n', r->length);
+	size_t length = end ? (size_t)(end - r->text) : r->length, used;
+
+	if (!length && !end)
+		return false;
+	if (!end && !all && r->length < sizeof r->text - 1)
+		return false;
+	used = end ? length + 1 : length;
+	r->text[length] = '\0';
+	if (length)
+		say(r, r->text);
+	memmove(r->text, r->text + used, r->length - used);
+	r->length -= used;
+	return true;
+}
+
+/* Reads and says what there is, in at most so many steps, which it counts; false at the end. */
+static bool take_lines(struct relay *r, unsigned most)
+{
+	while (r->steps < most) {
+		ssize_t got;
+
+		r->steps++;
+		if (say_line(r, false))
+			continue;
+		got = read(r->fd, r->text + r->length, sizeof r->text - 1 - r->length);
+		if (got <= 0)
+			return got < 0;
+		r->length += (size_t)got;
+	}
+	return true;
+}
+
+static void relay_readable(void *context);
+
+static enum error listen_to(struct relay *r)
+{
+	return loop_watch(&r->watch, r->fd, EPOLLIN, relay_readable, r);
+}
+
+static void leave_paused(struct relay *r)
+{
+	if (!r->link)
+		return;
+	*r->link = r->next;
+	if (r->next)
+		r->next->link = r->link;
+	r->link = NULL;
+}
+
+static void pause_relay(struct relay *r)
+{
+	if (!paused)
+		loop_timer_start(&turn, TURN_MS);
+	loop_unwatch(&r->watch);
+	r->next = paused;
+	r->link = &paused;
+	if (r->next)
+		r->next->link = &r->next;
+	paused = r;
+}
+
+static void relay_readable(void *context)
+{
+	struct relay *r = context;
+	uint64_t now = loop_now();
+
+	if (now - r->began > TURN_MS * 1000000u) {
+		r->began = now;
+		r->steps = 0;
+	}
+	if (!take_lines(r, STEPS_A_TURN) || r->steps == STEPS_A_TURN)
+		pause_relay(r);
+}
+
+static void next_turn(void *context)
+{
+	(void)context;
+	while (paused) {
+		struct relay *r = paused;
+
+		leave_paused(r);
+		if (listen_to(r))
+			relay_close(r);
+	}
+}
+
+enum error relay_open(struct relay *r, int *end)
+{
+	int ends[2];
+
+	r->link = NULL;
+	r->length = 0;
+	r->steps = 0;
+	r->began = 0;
+	r->fd = r->watch.fd = -1;
+	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK))
+		return ERR_IO;
+	r->fd = ends[0];
+	*end = ends[1];
+	if (!listen_to(r))
+		return ERR_OK;
+	relay_close(r);
+	close(ends[1]);
+	return ERR_IO;
+}
+
+void relay_close(struct relay *r)
+{
+	if (r->fd < 0)
+		return;
+	r->steps = 0;
+	take_lines(r, LAST_STEPS);
+	say_line(r, true);
+	loop_unwatch(&r->watch);
+	leave_paused(r);
+	close(r->fd);
+	r->fd = -1;
+}
+
+enum error relay_init(void)
+{
+	return loop_timer_init(&turn, next_turn, NULL);
+}
+
+void relay_fini(void)
+{
+	loop_timer_fini(&turn);
+}

@@ -1,0 +1,279 @@
+/* A codec worker that has been taken over: it does what CONVOLVED_HOSTILE says. The tests put it in
+ * the place of convolved-codec.
+ *
+ * Only bare pixels are understood. All but `honest` do something that an honest worker does not. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/arena.h"
+#include "common/chain.h"
+#include "common/tile.h"
+#include "common/wire.h"
+
+static const char *mode;
+static struct message_arena arena;
+static struct message_job job;
+static struct chain chain;
+static struct tiling tiling;
+static int body, answer = -1;
+
+static bool is(const char *name)
+{
+	return !strcmp(mode, name);
+}
+
+static void die(const char *what)
+{
+	fprintf(stderr, "hostile: %s: %s\n", what, strerror(errno));
+	_exit(1);
+}
+
+static void say(struct message *message, enum message_type type)
+{
+	message->type = type;
+	if (wire_send(WORKER_SOCKET, message, NULL))
+		die("send");
+}
+
+/* A message with more descriptors than any has. */
+static void say_with_descriptors(const struct message *message, size_t size, unsigned count)
+{
+	union {
+		char bytes[CMSG_SPACE(16 * sizeof(int))];
+		struct cmsghdr align;
+	} control = {0};
+	struct iovec part = {(void *)(uintptr_t)message, size};
+	struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
+	const int fd = 0;
+
+	header.msg_control = control.bytes;
+	header.msg_controllen = CMSG_SPACE(count * sizeof fd);
+	control.align.cmsg_level = SOL_SOCKET;
+	control.align.cmsg_type = SCM_RIGHTS;
+	control.align.cmsg_len = CMSG_LEN(count * sizeof fd);
+	for (unsigned i = 0; i < count; i++)
+		memcpy(CMSG_DATA(&control.align) + i * sizeof fd, &fd, sizeof fd);
+	if (sendmsg(WORKER_SOCKET, &header, MSG_NOSIGNAL) < 0)
+		die("sendmsg");
+}
+
+/* Waits for a message; keeps what is of use later. */
+static enum message_type hear(void)
+{
+	static struct message message;
+	int fds[MESSAGE_FDS_MAX];
+
+	if (wire_receive(WORKER_SOCKET, &message, fds) != WIRE_MESSAGE)
+		die("receive");
+	if (message.type == MSG_ARENA) {
+		arena = message.arena;
+	} else if (message.type == MSG_JOB) {
+		job = message.job;
+		body = fds[0];
+		if (sealed_read(fds[1], &chain, sizeof chain))
+			die("chain");
+	} else if (message.type == MSG_ANSWER) {
+		answer = fds[0];
+	}
+	return message.type;
+}
+
+static void hear_until(enum message_type type)
+{
+	while (hear() != type)
+		;
+}
+
+static void say_image(void)
+{
+	struct message message = {0};
+	struct message_image *m = &message.image;
+	struct problem problem;
+
+	if (tiling_init(&tiling, &chain, &job.raw_image, arena.in_size, arena.out_size,
+	                job.samples_max, &problem))
+		die("tiling");
+	m->job = job.job;
+	m->whole = m->image = m->answer = job.raw_image;
+	m->tiles = is("flood") ? job.raw_image.width * job.raw_image.height : tiling.count;
+	if (is("huge"))
+		m->whole.width = m->whole.height = m->image.width = m->image.height =
+		    IMAGE_SIDE_MAX;
+	say(&message, MSG_IMAGE);
+}
+
+static void say_tile(uint32_t index)
+{
+	struct message message = {0};
+
+	tiling_tile(&tiling, 0, job.job, job.arena, &message.tile.tile);
+	message.tile.tile.index = index;
+	say(&message, MSG_TILE);
+}
+
+static void say_done(uint64_t size)
+{
+	struct message message = {0};
+	struct message_job_done *m = &message.job_done;
+
+	m->job = job.job;
+	m->format = m->input_format = FORMAT_RAW;
+	m->image = job.raw_image;
+	m->answer_size = size;
+	if (!job.raw) {
+		m->error = ERR_NOT_AN_IMAGE;
+	} else if (is("times")) {
+		m->decode_ns = UINT64_MAX;
+	} else if (is("text")) {
+		m->error = ERR_UNDECODABLE;
+		memset(&m->problem, 0xfe, sizeof m->problem);
+	}
+	say(&message, MSG_JOB_DONE);
+}
+
+/* What a body and an answer allow that they should not. */
+static void try_files(void)
+{
+	char byte = 'x';
+
+	if (pwrite(body, &byte, 1, 0) >= 0 || !ftruncate(body, 1) ||
+	    mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_SHARED, body, 0) != MAP_FAILED)
+		fprintf(stderr, "hostile: THE BODY CAN BE CHANGED\n");
+}
+
+static uint64_t random_number(uint64_t n)
+{
+	static uint64_t state;
+
+	if (!state)
+		state = (uint64_t)time(NULL) * 1000 + (uint64_t)getpid();
+	state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (state >> 33) % n;
+}
+
+/* Messages of every type that are right in some places and anything in others. */
+static void say_anything(void)
+{
+	static const uint64_t numbers[] = {0, 1, 2, 64, 255, UINT32_MAX, UINT64_MAX, 1ull << 62};
+	struct message message = {0};
+	uint64_t *words = (uint64_t *)(void *)&message.tile;
+
+	message.type = (uint32_t)random_number(MESSAGES + 1);
+	if (random_number(2)) {
+		tiling_tile(&tiling, 0, job.job, job.arena, &message.tile.tile);
+		message.type = random_number(2) ? MSG_TILE : message.type;
+	}
+	if (message.type == MSG_IMAGE)
+		message.image = (struct message_image){job.job,       job.raw_image, job.raw_image,
+		                                       job.raw_image, FORMAT_RAW,    tiling.count};
+	if (message.type == MSG_JOB_DONE)
+		message.job_done = (struct message_job_done){
+		    .job = job.job, .format = FORMAT_RAW, .image = job.raw_image};
+	for (uint64_t i = random_number(4); i; i--)
+		words[random_number(24)] =
+		    random_number(2) ? numbers[random_number(8)] : random_number(UINT32_MAX);
+	if (random_number(4))
+		words[0] = job.job;
+	if (message.type >= MESSAGES || !random_number(16))
+		say_with_descriptors(&message, 8 + (size_t)random_number(sizeof message - 8),
+		                     1 + (unsigned)random_number(8));
+	else if (message_fds(message.type))
+		say_with_descriptors(&message, 8 + sizeof message.arena, 2);
+	else
+		say(&message, message.type);
+}
+
+static void flood(void)
+{
+	uint32_t next = 0, back = 0;
+
+	for (;;) {
+		while (next - back < SLOTS_MAX)
+			say_tile(next++);
+		back += hear() == MSG_TILE_DONE;
+	}
+}
+
+static void filter_honestly(void)
+{
+	const struct timespec pause = {.tv_nsec = 300000000};
+	void *map;
+
+	say_image();
+	hear_until(MSG_ANSWER);
+	if (is("flood"))
+		flood();
+	if (pwrite(answer, "0123456789", 10, 0) != 10)
+		die("answer");
+	map = is("mapped") ? mmap(NULL, 10, PROT_READ | PROT_WRITE, MAP_SHARED, answer, 0) : NULL;
+	if (map == MAP_FAILED)
+		die("mmap");
+	say_done(is("size") ? UINT64_C(1) << 62 : is("more") ? 11 : 10);
+	if (!is("later"))
+		return;
+	nanosleep(&pause, NULL); /* until the front has believed it */
+	if (ftruncate(answer, 1) == 0 || pwrite(answer, "x", 1, 0) > 0)
+		fprintf(stderr, "hostile: THE ANSWER CAN BE CHANGED\n");
+}
+
+static void misbehave(void)
+{
+	struct message message = {.type = MSG_CANCEL};
+
+	try_files();
+	if (is("early")) {
+		say_done(0);
+	} else if (is("descriptors")) {
+		say_with_descriptors(&message, 8 + sizeof message.cancel, 4);
+	} else if (is("closes")) {
+		close(WORKER_SOCKET);
+		pause();
+	} else if (is("sleeps")) {
+		pause();
+	} else if (is("spins")) {
+		for (;;)
+			;
+	} else if (is("random")) {
+		struct problem problem;
+
+		if (tiling_init(&tiling, &chain, &job.raw_image, arena.in_size, arena.out_size,
+		                job.samples_max, &problem))
+			die("tiling");
+		if (random_number(2))
+			say_image();
+		for (;;)
+			say_anything();
+	} else {
+		filter_honestly();
+	}
+}
+
+int main(void)
+{
+	struct message ready = {0};
+
+	mode = getenv("CONVOLVED_HOSTILE");
+	if (!mode)
+		return 2;
+	signal(SIGPIPE, SIG_IGN);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	say(&ready, MSG_READY);
+	for (;;) {
+		hear_until(MSG_JOB);
+		if (job.raw)
+			misbehave();
+		else
+			say_done(0); /* the canary's */
+	}
+}

@@ -1,0 +1,128 @@
+"""Codec workers that have been taken over (hostile.c): whatever they send, the service goes on, believes
+nothing that cannot be, and nobody but their own client is the worse for it."""
+import json
+import os
+import shutil
+import time
+
+import pytest
+
+import service as service_module
+from service import BUILD, ONE_DEVICE, poll
+
+HOSTILE = BUILD / "hostile_codec"
+BODY = bytes(range(100))
+TARGET = "/v1/filters/box?size=3&raw=10x10x1:u8&format=raw"
+
+
+@pytest.fixture
+def hostile(launch, tmp_path, monkeypatch):
+    """hostile(mode, *options): a service all of whose codec workers are."""
+    assert HOSTILE.exists(), f"{HOSTILE} is not built: make check TESTS="
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    for name in ("convolved", "convolved-device"):
+        shutil.copy(BUILD / name, folder / name)
+    shutil.copy(HOSTILE, folder / "convolved-codec")
+    monkeypatch.setattr(service_module, "PROGRAM", folder / "convolved")
+
+    def started(mode, *options):
+        service = launch("--canary-interval", "3600", *options,
+                         environment={**ONE_DEVICE, "CONVOLVED_HOSTILE": mode})
+        service.wait_ready = lambda: poll(lambda: "is up" in service.tail(), 60, "a device")
+        return service
+    return started
+
+
+def tells(service, text):
+    return text in service.log.read_text(errors="replace")
+
+
+def test_honest(hostile):
+    """The program can do what it is asked, and changes neither body nor answer."""
+    with hostile("later", "--codecs", "1") as service:
+        for _ in range(3):
+            answer = service.post(TARGET, BODY)
+            assert (answer.status, answer.body) == (200, b"0123456789")
+        assert not tells(service, "CAN BE CHANGED")
+
+
+def test_files(hostile):
+    """The same where bodies and answers lie in files: an answer there counts when its worker has ended."""
+    with hostile("later", "--codecs", "1", "--spool-size", "0") as service:
+        for _ in range(3):
+            answer = service.post(TARGET, BODY)
+            assert (answer.status, answer.body) == (200, b"0123456789")
+        assert not tells(service, "CAN BE CHANGED")
+
+
+@pytest.mark.parametrize("mode", ("size", "more", "early", "mapped", "times", "descriptors", "huge",
+                                  "closes"))
+def test_refused(hostile, mode):
+    """It is ended, and what it said books no memory and no time."""
+    with hostile(mode, "--codecs", "2") as service:
+        begun = time.monotonic()
+        service.post(TARGET, BODY).refused(422, "decoder-died")
+        assert time.monotonic() - begun < 20
+        assert service.get("/livez").status == 200
+        poll(lambda: service.metrics().total("convolved_spool_memory_bytes") == 0, 10, "no memory")
+        metrics = service.metrics()
+        assert metrics.total("convolved_worker_restarts_total", worker="codec") == 2, \
+            service.tail()
+        assert metrics.total("convolved_stage_duration_seconds_sum") < 100
+
+
+def test_text(hostile):
+    with hostile("text", "--codecs", "1") as service:
+        problem = service.post(TARGET, BODY).refused(422, "undecodable")
+        assert json.dumps(problem).isascii()
+
+
+def test_sleeps(hostile):
+    """One that does nothing at all is noticed, whatever time a job may take."""
+    with hostile("sleeps", "--codecs", "1") as service:
+        begun = time.monotonic()
+        service.post(TARGET, BODY).refused(422, "decoder-died")
+        assert time.monotonic() - begun < 20, "twice two seconds are meant"
+        assert service.metrics().total("convolved_worker_restarts_total", worker="codec",
+                                       reason="stuck") == 2
+
+
+def test_spins(hostile):
+    """One that goes on when its client has left is ended."""
+    with hostile("spins", "--codecs", "1") as service:
+        with service.socket() as connection:
+            connection.sendall(f"POST {TARGET} HTTP/1.1\r\nHost: a\r\nContent-Length: {len(BODY)}\r\n"
+                               "\r\n".encode() + BODY)
+            poll(lambda: any(len(BODY) in p.open_sizes for p in service.workers("codec")), 10, "the job")
+        poll(lambda: service.metrics().total("convolved_worker_restarts_total", worker="codec",
+                                             reason="cancelled") == 1, 20, "its end")
+
+
+def test_flood(hostile):
+    """Tiles without end: others have their turn."""
+    with hostile("flood", "--codecs", "1", "--job-timeout", "4") as service:
+        body = bytes(1000 * 1000)
+        with service.socket() as connection:
+            connection.sendall(b"POST /v1/filters/box?size=3&raw=1000x1000x1:u8&format=raw HTTP/1.1\r\n"
+                               b"Host: a\r\nContent-Length: 1000000\r\n\r\n" + body)
+            poll(lambda: service.metrics().total("convolved_tiles_total") > 100, 20, "a flood")
+            taken = []
+            for _ in range(20):
+                begun = time.monotonic()
+                assert service.get("/livez").status == 200
+                taken.append(time.monotonic() - begun)
+            assert sorted(taken)[10] < 0.5
+
+
+def test_anything(hostile):
+    """Random messages for some seconds: the front stands, and books nothing."""
+    with hostile("random", "--codecs", "3") as service:
+        ends = time.monotonic() + float(os.environ.get("CONVOLVED_FAULT_SECONDS", "5"))
+        answers = []
+        while time.monotonic() < ends:
+            answers.append(service.post(TARGET, BODY, timeout=60).status)
+        assert len(answers) > 3 and set(answers) <= {200, 400, 401, 403, 404, 405, 406, 408, 413, 415, 417,
+                                                     422, 429, 500, 503, 504}, answers
+        assert service.get("/livez").status == 200
+        poll(lambda: not service_module.left_over(service.metrics()), 30, "nothing left over")

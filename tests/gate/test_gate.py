@@ -1,0 +1,124 @@
+"""The gate itself: what ./dev test counts as passed, failed and skipped, given programs that lie."""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+import pytest
+
+GATE = pathlib.Path(__file__).resolve().with_name("gate.sh")
+TESTS = GATE.parents[1]
+REPOSITORY = GATE.parents[2]
+
+CMOCKA = """echo '[==========] Running 2 test(s).'
+echo '[ RUN      ] test_a'; echo '[       OK ] test_a'
+echo '[ RUN      ] test_b'; {b}
+echo '[==========] 2 test(s) run.'"""
+OK = "echo '[       OK ] test_b'"
+
+
+def judged(tmp_path, *programs, after="", **environment):
+    """(passed, failed, skipped, what was said) of shell scripts, run as test programs."""
+    script = f"set -eu\nlogs={tmp_path}\n. {GATE}\n"
+    for number, program in enumerate(programs):
+        path = tmp_path / f"program{number}"
+        path.write_text(f"#!/usr/bin/env bash\n{program}\n")
+        path.chmod(0o755)
+        script += f"start {path.name} {path}\n"
+    script += f"judge_all\n{after}\necho $passed $failed $skipped"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True,
+                          timeout=60, env={**os.environ, **environment})
+    return (*map(int, done.stdout.split()), done.stderr)
+
+
+@pytest.mark.parametrize("program, counts", [
+    (CMOCKA.format(b=OK), (2, 0, 0)),
+    (CMOCKA.format(b=OK) + "; exit 1", (2, 1, 0)),
+    (CMOCKA.format(b=OK) + "; echo 'ERROR: LeakSanitizer: detected memory leaks' >&2; exit 23",
+     (2, 1, 0)),
+    (CMOCKA.format(b="echo '[  FAILED  ] test_b'") + "; exit 1", (1, 1, 0)),
+    (CMOCKA.format(b="echo '[  FAILED  ] test_b'"), (1, 1, 0)),
+    (CMOCKA.format(b="echo '[  SKIPPED ] test_b'"), (1, 1, 0)),
+    (CMOCKA.format(b="kill -SEGV $$"), (1, 1, 0)),
+    ("echo '[==========] 0 test(s) run.'", (0, 1, 0)),
+    ("echo 1 passed, 0 failed", (1, 0, 0)),
+    ("echo 1 passed, 0 failed; exit 1", (1, 1, 0)),
+    ("echo 1 passed, 2 failed", (1, 2, 0)),
+    ("echo 0 passed, 0 failed", (0, 1, 0)),
+    ("echo 1 passed, 0 failed, 1 skipped", (1, 1, 0)),
+    ("echo 9 passed; echo 3 passed, 0 failed; kill -KILL $$", (3, 1, 0)),
+    ("true", (0, 1, 0)),
+    ("exec /no/such/program", (0, 1, 0)),
+])
+def test_programs(tmp_path, program, counts):
+    assert judged(tmp_path, program)[:3] == counts
+
+
+def test_several(tmp_path):
+    """They run side by side, and what one of them says is not another's."""
+    *counts, said = judged(tmp_path, "sleep 0.3; echo 1 passed, 0 failed", "exit 3",
+                           "echo 10 passed, 0 failed", CMOCKA.format(b=OK))
+    assert counts == [13, 1, 0]
+    assert "program1: exit status 3" in said
+    assert "program0: exit" not in said
+
+
+def test_forgotten(tmp_path):
+    """A program that is built and that nothing runs is a failure."""
+    *counts, said = judged(tmp_path, "echo 1 passed, 0 failed",
+                           after="judge_ran program0; judge_ran test_forgotten")
+    assert counts == [1, 1, 0]
+    assert "test_forgotten is built" in said
+
+
+def test_the_end(tmp_path):
+    """What still runs is ended with all that it started; what is gone already changes no status."""
+    done = subprocess.run(["bash", "-c", f"""set -eu
+        logs={tmp_path}; . {GATE}; set -m; trap end_jobs EXIT
+        jobs() {{ builtin jobs "$@"; [ "$1" != -p ] || echo 2147483646; }}
+        start lasting bash -c 'echo $$ >{tmp_path}/own; sleep 60'
+        until [ -s {tmp_path}/own ]; do sleep 0.01; done"""], timeout=30, check=False)
+    assert done.returncode == 0
+    own = pathlib.Path(f"/proc/{(tmp_path / 'own').read_text().strip()}/stat")
+    deadline = time.monotonic() + 10
+    while own.exists() and own.read_text().split(") ")[1][0] != "Z":
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_all_are_known():
+    """No test lies about that neither Makefile nor ./dev knows of."""
+    makefile, dev = ((REPOSITORY / name).read_text() for name in ("Makefile.am", "dev"))
+    for source in TESTS.glob("*/test_*.c"):
+        assert str(source.relative_to(REPOSITORY)) in makefile, source
+    for source in TESTS.glob("fuzz/*.c"):
+        assert f"[{source.stem}]=" in dev, source
+    for folder in {source.parent for source in TESTS.glob("*/test_*.py")}:
+        assert re.search(rf"tests/{folder.name}\b|tests/{{[\w,]*\b{folder.name}\b", dev), folder
+
+
+SANITIZER = "a sanitizer's memory says nothing"
+
+
+@pytest.mark.parametrize("text, counts, sanitized", [
+    ("def test(): pass", (1, 0, 0), ""),
+    ("def test(): assert False", (0, 1, 0), ""),
+    ("import no_such_module", (0, 1, 0), ""),
+    ("def no_test(): pass", (0, 1, 0), ""),
+    ("import os\ndef test(): os._exit(0)", (0, 1, 0), ""),
+    ("import os\ndef test(): pass\ndef test_crash(): os.abort()", (0, 1, 0), ""),
+    ("import pytest\ndef test(): pass\ndef test_skip(): pytest.skip('it is late')", (1, 1, 0), ""),
+    (f"import pytest\ndef test(): pytest.skip(\"{SANITIZER}\")", (0, 1, 0), ""),
+    (f"import pytest\ndef test(): pytest.skip(\"{SANITIZER}\")", (0, 0, 1), "yes"),
+    (f"import pytest\n@pytest.mark.parametrize('n', [1, 2])\n"
+     f"def test(n): pytest.skip(\"{SANITIZER}\" if n else '')\n"
+     "def test_other(): pytest.skip('it is late')", (0, 1, 2), "yes"),
+    ("import pytest\n@pytest.fixture\ndef broken(): yield; assert False\n"
+     "def test(broken): pass", (1, 1, 0), ""),
+])
+def test_pytest(tmp_path, text, counts, sanitized):
+    (tmp_path / "test_it.py").write_text(text)
+    assert judged(tmp_path, f"{sys.executable} -m pytest -q -rs --no-header -p no:cacheprovider "
+                  f"{tmp_path}", sanitized=sanitized)[:3] == counts

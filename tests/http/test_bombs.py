@@ -1,0 +1,238 @@
+"""Small files that ask for much: each is refused by name, or done, soon and in little memory."""
+import struct
+import time
+import zlib
+
+import numpy as np
+import pytest
+
+import imagefiles
+from imagefiles import png_chunk, png_header, write_png
+from service import sanitized
+
+SMALL = np.arange(16 * 16 * 3, dtype=np.uint8).reshape(16, 16, 3)
+MEGABYTE = 1 << 20
+
+
+def deflated(megabytes):
+    return zlib.compress(b"a" * (megabytes * MEGABYTE), 9)
+
+
+def png_texts(count, content, name=b"zTXt"):
+    return write_png(SMALL, [(name, b"key%d\0" % i + content) for i in range(count)])
+
+
+# JPEG ---------------------------------------------------------------------------------------------
+
+def segment(marker, content):
+    return b"\xff" + bytes([marker]) + struct.pack(">H", len(content) + 2) + content
+
+
+def jpeg_scans(count, side=4000):
+    """A grey progressive JPEG. Its scans of 60 bytes each go over all coefficients and change none:
+    every code says that the next blocks, 32767 at most, are zero."""
+    def table(kind, symbol):  # one code, of one bit
+        return segment(0xc4, bytes([kind, 1]) + bytes(15) + bytes([symbol]))
+
+    blocks, bits = (side // 8) ** 2, ""
+    while blocks:
+        run = min(blocks, 32767)
+        assert run >= 16384, "the one code's runs are not shorter"
+        bits += f"0{run - 16384:014b}"
+        blocks -= run
+    bits += "1" * (-len(bits) % 8)
+    data = int(bits, 2).to_bytes(len(bits) // 8, "big").replace(b"\xff", b"\xff\0")
+    first = segment(0xda, b"\1\1\0\0\0\0") + bytes((side // 8) ** 2 // 8 + 1)
+    scan = segment(0xda, b"\1\1\0\1\x3f\0") + data
+    return (b"\xff\xd8" + segment(0xdb, b"\0" + b"\1" * 64)
+            + segment(0xc2, struct.pack(">BHHB", 8, side, side, 1) + b"\1\x11\0")
+            + table(0, 0) + table(0x10, 0xe0) + first + scan * count + b"\xff\xd9")
+
+
+def with_segments(*segments):
+    body = imagefiles.written(imagefiles.pil(SMALL), "JPEG")
+    return body[:2] + b"".join(segments) + body[2:]
+
+
+# EXIF and TIFF ------------------------------------------------------------------------------------
+
+def directory(entries, following=0):
+    """entries: (tag, type, count, value)."""
+    return (struct.pack("<H", len(entries))
+            + b"".join(struct.pack("<HHII", *entry) for entry in entries)
+            + struct.pack("<I", following))
+
+
+EXIF_POINTER, GPS_POINTER = 0x8769, 0x8825
+FIRST = b"II*\0" + struct.pack("<I", 8)
+
+
+def exif_directories(count, nested):
+    """A directory of pointers, each to a directory of pointers, each to an empty one."""
+    inner = 8 + len(directory([(0, 0, 0, 0)] * count))
+    empty = inner + len(directory([(0, 0, 0, 0)] * nested))
+    return (FIRST + directory([(EXIF_POINTER, 4, 1, inner)] * count)
+            + directory([(GPS_POINTER, 4, 1, empty)] * nested) + directory([]))
+
+
+def exif_overlapping(count, size):
+    """Entries with one value, all the same bytes."""
+    at = 8 + len(directory([(0, 0, 0, 0)] * count))
+    return (FIRST + directory([(0x9000 + i % 4096, 2, size, at) for i in range(count)])
+            + b"a" * size)
+
+
+def exif_loop():
+    return FIRST + directory([(EXIF_POINTER, 4, 1, 8)] * 3, 8)
+
+
+def exif_jpeg(exif):
+    return with_segments(segment(0xe1, b"Exif\0\0" + exif))
+
+
+def exif_png(exif):
+    return write_png(SMALL, [(b"eXIf", exif)])
+
+
+def tiff_pages(count, size):
+    """Pages of one pixel, each with the same long description."""
+    page = [(256, 3, 1, 1), (257, 3, 1, 1), (258, 3, 1, 8), (259, 3, 1, 1), (262, 3, 1, 1),
+            (270, 2, size, 0), (273, 4, 1, 8), (277, 3, 1, 1), (278, 3, 1, 1), (279, 4, 1, 1)]
+    length = len(directory(page))
+    start, text = 10, 10 + count * length
+    page[5] = (270, 2, size, text)
+    pages = b"".join(directory(page, start + (i + 1) * length if i + 1 < count else 0)
+                     for i in range(count))
+    return b"II*\0" + struct.pack("<I", start) + b"\0\0" + pages + b"a" * size
+
+
+def tiff_loop():
+    body = bytearray(tiff_pages(1, 8))
+    struct.pack_into("<I", body, 10 + 2 + 10 * 12, 10)
+    return bytes(body)
+
+
+def tiff_profile(size):
+    return imagefiles.write_tiff(SMALL, icc=b"a" * size)
+
+
+# WebP, GIF ----------------------------------------------------------------------------------------
+
+def riff(*chunks):
+    content = b"WEBP" + b"".join(name + struct.pack("<I", len(body)) + body + b"\0" * (len(body) % 2)
+                                 for name, body in chunks)
+    return b"RIFF" + struct.pack("<I", len(content)) + content
+
+
+def one_pixel_webp():
+    return imagefiles.written(imagefiles.pil(SMALL[:1, :1]), "WEBP", lossless=True)[12:]
+
+
+def webp_frames(count):
+    image = one_pixel_webp()
+    frame = (b"ANMF", bytes(16) + image)
+    return riff((b"VP8X", b"\2" + bytes(9)), (b"ANIM", bytes(6)), *[frame] * count)
+
+
+def webp_profile(size):
+    image = one_pixel_webp()
+    return riff((b"VP8X", b"\x20" + bytes(9)), (b"ICCP", b"a" * size), (image[:4], image[8:]))
+
+
+def webp_of_one_colour(side):
+    """Lossless, 8 bits of codes in all: 9900 x 9900 in some 40 bytes."""
+    bits = (f"{0x2f:08b}"[::-1] + f"{side - 1:014b}"[::-1] * 2 + "0000"  # size, no alpha, version
+            + "000"  # neither transforms, nor a cache, nor groups of codes
+            + ("1" + "0" + "0" + "0") * 5)  # each code: simple, one symbol, of one bit: 0
+    bits += "0" * (-len(bits) % 8)
+    data = bytes(int(bits[i:i + 8][::-1], 2) for i in range(0, len(bits), 8)) + bytes(8)
+    return riff((b"VP8L", data))
+
+
+def gif_frames(count):
+    frame = b"," + struct.pack("<HHHHB", 0, 0, 1, 1, 0) + b"\2\2D\1\0"
+    return (b"GIF89a" + struct.pack("<HHBBB", 1, 1, 0x80, 0, 0) + b"\0\0\0\xff\xff\xff"
+            + frame * count + b";")
+
+
+# ----------------------------------------------------------------------------------------------------
+
+BOMBS = {
+    "JPEG scans": (jpeg_scans(5000), "101 scans"),
+    "PNG deflated texts": (png_texts(20, b"\0" + deflated(50)), "bytes of text"),
+    "PNG deflated international texts": (
+        png_texts(20, b"\1\0en\0name\0" + deflated(50), b"iTXt"), "bytes of text"),
+    "PNG texts": (png_texts(100000, b"x", b"tEXt"), "1001 text chunks"),
+    "PNG profile": (write_png(SMALL, [(b"iCCP", b"icc\0\0" + deflated(100))]),
+                    "bytes of ICC profile"),
+    "PNG profiles": (write_png(SMALL, [(b"iCCP", b"icc\0\0")] * 100000), "1001 text chunks"),
+    "JPEG EXIF directories": (exif_jpeg(exif_directories(2700, 2700)), "65 EXIF directories"),
+    "PNG EXIF directories": (exif_png(exif_directories(5000, 5000)), "65 EXIF directories"),
+    "EXIF loop": (exif_jpeg(exif_loop()), "EXIF directories"),
+    "EXIF elsewhere": (exif_png(b"\xff\xd8\xff\xe1\xff\0Exif\0\0" + exif_directories(5000, 5000)),
+                       "65 EXIF directories"),
+    "JPEG EXIF overlapping": (exif_jpeg(exif_overlapping(2500, 35000)), "bytes of metadata"),
+    "PNG EXIF overlapping": (exif_png(exif_overlapping(4000, MEGABYTE)), "bytes of metadata"),
+    "EXIF entries": (exif_png(exif_overlapping(60000, 4)), "4097 EXIF entries"),
+    "TIFF pages": (tiff_pages(60000, 1000000), "bytes of metadata"),
+    "TIFF short pages": (tiff_pages(60000, 5), "20001 pages"),
+    "TIFF loop": (tiff_loop(), "20001 pages"),
+    "TIFF profile": (tiff_profile(20 * MEGABYTE), "bytes of ICC profile"),
+    "WebP profile": (webp_profile(20 * MEGABYTE), "bytes of ICC profile"),
+    "WebP frames": (webp_frames(100000), "10001 frames"),
+    "WebP of one colour": (webp_of_one_colour(9900), "bytes of memory"),
+    "GIF frames": (gif_frames(500000), None),
+}
+
+
+@pytest.fixture(scope="module")
+def narrow(launch):
+    """One codec worker, that is looked at, and must survive."""
+    with launch("--codecs", "1", "--log-level", "warning") as service:
+        assert service.identity(write_png(SMALL)).status == 200
+        yield service
+        assert service.restarts() == 0, service.tail()
+
+
+def most_memory(service):
+    worker, = service.workers("codec")
+    line, = (l for l in worker.read("status").splitlines() if l.startswith("VmHWM"))
+    return int(line.split()[1]) * 1024
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_bomb(narrow, name):
+    body, says = BOMBS[name]
+    before, started = most_memory(narrow), time.monotonic()
+    answer = narrow.identity(body)
+    took = time.monotonic() - started
+    print(f"{name}: {len(body)} bytes, {answer.status}, {took:.2f} s, "
+          f"+{(most_memory(narrow) - before) / 1e6:.0f} MB, {answer.body[:300]}")
+    if says:
+        slug = "too-many-pixels" if says == "bytes of memory" else "too-complex"
+        detail = answer.refused(422, slug)["detail"]
+        assert says in detail and "the limit is" in detail
+    else:
+        assert answer.status in (200, 422), answer
+    assert took < 10  # 1 s where nothing else runs
+    assert sanitized() or most_memory(narrow) - before < 256e6
+
+
+def test_no_bombs(narrow):
+    """What files in use have passes."""
+    exif = FIRST + directory([(0x10e, 2, 60000, 8 + 18)]) + b"a" * 60000
+    for body in (
+            jpeg_scans(90, 1448), png_texts(900, b"\0" + zlib.compress(b"a" * 1000)),
+            png_texts(3, b"\0" + deflated(5)), exif_jpeg(exif), exif_png(exif), webp_frames(100),
+            webp_of_one_colour(100), tiff_pages(1000, 100), gif_frames(1000),
+            with_segments(*[segment(0xe2, b"ICC_PROFILE\0" + bytes(60000))] * 100)):
+        answer = narrow.identity(body, format="png")
+        assert answer.status == 200, answer
+
+
+def test_body_of_chunks(narrow):
+    """A file of nothing but small chunks."""
+    body = png_header(10, 10) + png_chunk(b"prIv", b"") * 1000000
+    started = time.monotonic()
+    assert narrow.identity(body).status == 422
+    assert time.monotonic() - started < 10

@@ -1,0 +1,171 @@
+"""The log's way out: whoever reads it, however slowly, the service goes on."""
+import fcntl
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+
+import imagefiles
+from service import ONE_DEVICE, SMALL, Service, poll
+
+LONG = "/" + "x" * 900  # nearly all that fits into a line
+
+
+class Logged(Service):
+    """A service whose standard error is this descriptor."""
+
+    def start_logging_to(self, descriptor):
+        self.process = subprocess.Popen(self.arguments, stdin=subprocess.DEVNULL, stderr=descriptor,
+                                        env=self.environment)
+        return self
+
+    def __enter__(self):
+        return self
+
+    def lost(self, process="front"):
+        return self.metrics().total("convolved_log_lines_lost_total", process=process)
+
+
+@pytest.fixture
+def logged(tmp_path, cache):
+    """One device and one codec worker, and every line."""
+    with Logged(tmp_path, cache, "--log-level", "debug", "--codecs", "1",
+                environment=ONE_DEVICE) as service:
+        yield service
+
+
+def ask(service, count):
+    """Requests that leave a line of a kilobyte each."""
+    connection = http.client.HTTPConnection(service.host, service.port, timeout=20)
+    for _ in range(count):
+        connection.request("GET", LONG)
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.status == 404
+    connection.close()
+
+
+def small_pipe():
+    reading, writing = os.pipe()
+    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
+    return reading, writing
+
+
+def test_unread_pipe(logged):
+    """Nobody reads for a while: no request waits, and how many lines were lost is said later."""
+    reading, writing = small_pipe()
+    logged.start_logging_to(writing)
+    os.close(writing)
+    text = []
+
+    def read():
+        with open(reading, encoding="utf-8") as lines:
+            text.extend(lines)
+    reader = threading.Thread(target=read)
+    ask_until = time.monotonic() + 60
+    logged.wait_ready()
+    logged.process.send_signal(signal.SIGHUP)  # sets the log up once more
+    while not logged.lost():
+        assert time.monotonic() < ask_until
+        ask(logged, 500)
+    ask(logged, 500)
+    lost = logged.lost()
+    assert lost >= 500
+    reader.start()
+    said = poll(lambda: [int(match[1]) for line in list(text) if (match := re.match(
+        r"convolved: warning: (\d+) lines of the log were lost", line))], 30, "the gap")
+    assert said[0] >= lost
+    before = logged.lost()
+    ask(logged, 20)
+    assert logged.lost() == before
+    assert logged.stop() == 0
+    reader.join()
+    assert text[-1] == "convolved: notice: stopped\n"
+
+
+def test_stopped_reader(logged):
+    """A reader that hangs is waited for a second at the end, and no longer."""
+    reading, writing = small_pipe()
+    reader = subprocess.Popen(["cat"], stdin=reading, stdout=subprocess.DEVNULL)
+    try:
+        os.close(reading)
+        reader.send_signal(signal.SIGSTOP)
+        logged.start_logging_to(writing)
+        os.close(writing)
+        logged.wait_ready()
+        ask(logged, 200)
+        assert logged.stop() == 0
+    finally:
+        reader.kill()
+        reader.wait()
+
+
+def test_reader_gone(logged):
+    """Broken pipe: the service neither ends nor spins."""
+    reading, writing = small_pipe()
+    logged.start_logging_to(writing)
+    os.close(writing)
+    os.close(reading)
+    logged.wait_ready()
+    ask(logged, 20)
+    assert logged.lost() >= 20
+    before = logged.metrics().total("convolved_front_cpu_seconds_total")
+    time.sleep(1)
+    assert logged.metrics().total("convolved_front_cpu_seconds_total") - before < 0.5
+    assert logged.stop() == 0
+
+
+def test_full_disk(logged):
+    with open("/dev/full", "w", encoding="ascii") as full:
+        logged.start_logging_to(full)
+    logged.wait_ready()
+    ask(logged, 20)
+    assert logged.lost() >= 20
+    assert logged.stop() == 0
+
+
+def test_workers_lines(logged):
+    """A worker's line has its level, its program and its process, though the front writes it."""
+    logged.arguments += ["--log-format", "json"]
+    with logged.log.open("wb") as log:
+        logged.start_logging_to(log)
+    logged.wait_ready()
+    codec, = logged.workers("codec")
+    assert logged.identity(imagefiles.write_png(SMALL)[:-20]).status == 422
+
+    def lines():
+        entries = [json.loads(line) for line in logged.log.read_text().splitlines()]
+        return [entry for entry in entries if entry["program"] == "convolved-codec"]
+    line = poll(lines, 10, "a line of the codec worker")[-1]
+    assert line["pid"] == codec.pid
+    assert line["level"] == "debug"
+    assert line["worker"] == "codec-0"
+    assert logged.stop() == 0
+
+
+def test_worker_floods(logged):
+    """What a worker writes is bounded, is told from the front's lines, and holds nobody up."""
+    with logged.log.open("wb") as log:
+        logged.start_logging_to(log)
+    logged.wait_ready()
+    codec, = logged.workers("codec")
+    end = time.monotonic() + 2
+    with open(f"/proc/{codec.pid}/fd/2", "wb", buffering=0,
+              opener=lambda path, flags: os.open(path, os.O_WRONLY | os.O_NONBLOCK)) as flood:
+        while time.monotonic() < end:
+            while flood.write(b"<3>convolved: error: \x1b[2J a forged line\n<4,17>more\n"):
+                pass
+            assert logged.get("/livez", timeout=5).status == 200
+    poll(lambda: logged.lost("codec") >= 17, 10, "the count of lost lines")
+    lines = [line for line in logged.log.read_text().splitlines() if "forged" in line]
+    assert 10 < len(lines) < 4000
+    assert all(line.startswith("convolved-codec: error: convolved: error: ?[2J") for line in lines)
+    logged.says("codec: warning: 17 lines of codec-0 were lost")
+    assert logged.works()
+    assert logged.stop() == 0

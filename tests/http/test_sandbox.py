@@ -1,0 +1,48 @@
+"""What workers have given up, as the kernel shows it."""
+import pathlib
+import re
+
+import pytest
+
+from service import ONE_DEVICE, Process, sanitized
+
+
+def status(task):
+    text = Process(task).read("status")
+    return dict(re.findall(r"^(\w+):\s+(.*)$", text, re.M))
+
+
+def tasks(process):
+    return [f"{process.pid}/task/{task.name}"
+            for task in pathlib.Path(f"/proc/{process.pid}/task").iterdir()]
+
+
+@pytest.mark.parametrize("kind", ["codec", "device"])
+def test_every_thread_is_confined(service, kind):
+    """No thread of a worker has been left out, not those of libraries either."""
+    service.rest()
+    for worker in service.workers(kind):
+        for task in tasks(worker):
+            found = status(task)
+            assert found["NoNewPrivs"] == "1"
+            assert found["Seccomp"] == ("0" if sanitized() else "2")
+            if kind == "codec":
+                assert int(found["CapEff"], 16) == int(found["CapPrm"], 16) == 0
+        limits = worker.read("limits")
+        assert re.search(r"Max core file size +0 +0 ", limits)
+
+
+def test_devices_may_be_left_as_they_are(launch):
+    """For a driver that needs what is taken: it is said in the log, not done in silence."""
+    with launch("--confine-devices", "no", "--log-level", "info",
+                environment=ONE_DEVICE) as service:
+        assert service.works()
+        worker, = service.workers("device")
+        assert status(worker.pid)["Seccomp"] == status(service.process.pid)["Seccomp"]
+        log = service.log.read_text()
+        assert "not confined" in log and " confined: " not in log
+
+
+def test_log_says_what_protects_devices(launch):
+    with launch("--log-level", "info", environment=ONE_DEVICE) as service:
+        assert sanitized() or re.search(r"confined: seccomp, (no )?Landlock", service.log.read_text())

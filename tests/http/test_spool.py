@@ -1,0 +1,183 @@
+"""Large bodies and answers: where they lie, and that the front's one thread neither writes them to a
+disk nor reads others' share of memory."""
+import contextlib
+import http.client
+import pathlib
+import socket
+
+import numpy as np
+import pytest
+
+import imagefiles
+from service import ONE_DEVICE, poll, raw_kind
+
+SPOOL = 1 << 20
+SIDE = 1500
+PIXELS = np.random.default_rng(5).integers(0, 256, (SIDE, SIDE, 3), np.uint8)  # 6.75 MB
+TARGET = f"/v1/filters/box?size=1&raw={raw_kind(PIXELS)}&format=raw"
+
+
+@pytest.fixture(scope="module")
+def spooling(launch):
+    """A service that keeps a megabyte of a body in memory."""
+    with launch("--codecs", "1", "--spool-size", str(SPOOL), environment=ONE_DEVICE) as service:
+        yield service
+
+
+def written_by_loop(service):
+    """Bytes that the front's first thread has given to write() and the like."""
+    text = pathlib.Path(f"/proc/{service.process.pid}/task/{service.process.pid}/io").read_text()
+    return int(text.split("wchar: ")[1].split()[0])
+
+
+def chunked(body, size=60000):
+    for at in range(0, len(body), size):
+        yield body[at:at + size]
+
+
+@pytest.mark.parametrize("way", ["announced", "chunked"])
+def test_files_are_not_written_by_the_loop(spooling, way):
+    """Of a body that goes to a file it writes only what lay in memory before."""
+    body = PIXELS.tobytes()
+    before = written_by_loop(spooling)
+    answer = spooling.post(TARGET, body if way == "announced" else chunked(body))
+    assert np.array_equal(answer.pixels, PIXELS)
+    sent = len(answer.body)  # sendfile() counts
+    assert written_by_loop(spooling) - before < sent + SPOOL + (1 << 19)
+
+
+def test_form_in_a_file(spooling):
+    """Parts come in many pieces, and the boundary may lie anywhere."""
+    boundary = "x" * 30
+    for cut in (1000, 100001):
+        head = (f"--{boundary}\r\nContent-Disposition: form-data; name=image\r\n\r\n").encode()
+        body = head + PIXELS.tobytes() + f"\r\n--{boundary}--\r\n".encode()
+        answer = spooling.request("POST", TARGET, chunked(body, cut), headers={
+            "Content-Type": f"multipart/form-data; boundary={boundary}"})
+        assert np.array_equal(answer.pixels, PIXELS)
+
+
+def test_half_closed(spooling):
+    """A client that has closed its side while its body is still written is answered."""
+    body = PIXELS.tobytes()
+    with spooling.socket() as connection:
+        connection.sendall(f"POST {TARGET} HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body)}\r\n"
+                           "Connection: close\r\n\r\n".encode() + body)
+        connection.shutdown(socket.SHUT_WR)
+        # Whether it is answered or given up, nothing of it stays.
+        connection.settimeout(30)
+        while connection.recv(1 << 20):
+            pass
+    spooling.rest()
+
+
+def test_clients_that_leave(spooling):
+    """In the middle of a body that goes to a file: nothing stays."""
+    body = PIXELS.tobytes()
+    for part in (SPOOL - 1000, SPOOL + 1000, 3 * SPOOL):
+        with spooling.socket() as connection:
+            connection.sendall(f"POST {TARGET} HTTP/1.1\r\nHost: a\r\n"
+                               "Transfer-Encoding: chunked\r\n\r\n".encode())
+            connection.sendall(b"%x\r\n" % len(body) + body[:part])
+    spooling.rest()
+
+
+def test_no_file(launch, cache, tmp_path):
+    """A folder in which nothing can be made is an error of ours, which the log explains."""
+    folder = tmp_path / "cache"
+    folder.symlink_to(cache)
+    with launch("--codecs", "1", "--spool-size", str(SPOOL), "--cache-dir", str(folder),
+                environment=ONE_DEVICE) as service:
+        folder.unlink()
+        for body in (PIXELS.tobytes(), chunked(PIXELS.tobytes())):
+            service.post(TARGET, body).refused(500, "input-output")
+        black = imagefiles.write_png(np.zeros((SIDE, SIDE, 3), np.uint8))
+        assert len(black) < SPOOL // 2
+        service.identity(black, format="raw").refused(500, "input-output")
+        service.rest()
+        poll(lambda: "cannot be made: No such file" in service.log.read_text(), 10, "the reason")
+
+
+# Answers that nobody reads ------------------------------------------------------------------------
+
+UNREAD, UNREAD_CLIENT = 60 << 20, 30 << 20
+ANSWER = PIXELS.nbytes
+
+
+@pytest.fixture(scope="module")
+def read_slowly(launch):
+    with launch("--codecs", "2", "--unread-size", str(UNREAD),
+                "--unread-client-size", str(UNREAD_CLIENT), environment=ONE_DEVICE) as service:
+        yield service
+
+
+@contextlib.contextmanager
+def slow_readers(service, count, address):
+    """Connections from this address on each of which an answer is ready that is not read."""
+    with contextlib.ExitStack() as stack:
+        connections = []
+        for _ in range(count):
+            connection = http.client.HTTPConnection(service.host, service.port, timeout=60,
+                                                    source_address=(address, 0))
+            stack.callback(connection.close)
+            connection.connect()
+            # The kernel's buffers would hold whole answers.
+            connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+            connection.request("POST", TARGET, PIXELS.tobytes())
+            connections.append((connection, connection.getresponse()))
+        yield connections
+
+
+def held(service):
+    metrics = service.metrics()
+    return (metrics.total("convolved_unread_bytes"),
+            metrics.total("convolved_unread_ended_total", bound="client"),
+            metrics.total("convolved_unread_ended_total", bound="all"))
+
+
+def whole(connections):
+    """How many of these answers come to their end."""
+    count = 0
+    for _, answer in connections:
+        with contextlib.suppress(http.client.IncompleteRead, ConnectionError):
+            count += len(answer.read()) == ANSWER
+    return count
+
+
+def test_slow_readers_of_a_client(read_slowly):
+    """One client's answers are bounded; another's come, and the last to be ended are the newest."""
+    room = UNREAD_CLIENT // ANSWER
+    before = held(read_slowly)
+    with slow_readers(read_slowly, 12, "127.0.0.2") as connections:
+        answer = read_slowly.post(TARGET, PIXELS.tobytes())
+        assert np.array_equal(answer.pixels, PIXELS)
+        poll(lambda: held(read_slowly)[0] <= UNREAD_CLIENT, 10, "the bound")
+        now = held(read_slowly)
+        assert now[1] - before[1] == 12 - room
+        assert now[2] == before[2]
+        assert whole(connections[:-room]) == 0
+        assert whole(connections[-room:]) == room
+    read_slowly.rest()
+
+
+def test_slow_readers_of_many_clients(read_slowly):
+    """Nobody is above the bound of a client: the slowest of all goes."""
+    before = held(read_slowly)
+    with contextlib.ExitStack() as stack:
+        many = [stack.enter_context(slow_readers(read_slowly, 3, f"127.0.0.{i}"))
+                for i in range(3, 7)]
+        answer = read_slowly.post(TARGET, PIXELS.tobytes())
+        assert np.array_equal(answer.pixels, PIXELS)
+        poll(lambda: held(read_slowly)[0] <= UNREAD, 10, "the bound")
+        now = held(read_slowly)
+        assert now[1] == before[1] and now[2] - before[2] >= 3
+        assert whole(many[0]) == 0
+        assert whole(many[3]) == 3
+    read_slowly.rest()
+
+
+def test_one_answer_is_always_allowed(launch):
+    """However large it is, whoever reads it."""
+    with launch("--codecs", "1", "--unread-size", "1M", "--unread-client-size", "1M",
+                environment=ONE_DEVICE) as service:
+        assert np.array_equal(service.post(TARGET, PIXELS.tobytes()).pixels, PIXELS)

@@ -1,0 +1,392 @@
+/* What workers may not do, tried from inside: each call in a process of its own that has entered
+ * the sandbox. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sockios.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "codec/sandbox.h"
+#include "common/landlock.h"
+#include "common/sanitizer.h"
+#include "common/wire.h"
+#include "device/confine.h"
+
+enum { FILE_FD = 10, PIPE_FD, OTHER_SOCKET, FILE_LIMIT = 1 << 20 };
+
+static char directory[] = "/tmp/test_sandbox.XXXXXX";
+static pid_t parent;
+
+/* Descriptors as a worker has them, and some that it should not have. */
+static void prepare(void)
+{
+	int pair[2], ends[2];
+
+	parent = getppid();
+	if (chdir(directory) || socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) || pipe(ends) ||
+	    dup2(memfd_create("file", 0), FILE_FD) < 0 || ftruncate(FILE_FD, 4096) ||
+	    dup2(pair[1], OTHER_SOCKET) < 0 || dup2(ends[1], PIPE_FD) < 0 ||
+	    dup2(pair[0], WORKER_SOCKET) < 0)
+		_exit(200);
+}
+
+static long message(int socket)
+{
+	struct iovec part = {"x", 1};
+	struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
+
+	return sendmsg(socket, &header, MSG_NOSIGNAL);
+}
+
+static void *nothing(void *data)
+{
+	return data;
+}
+
+/* The calls. Each returns below 0, with errno set, if it is refused. ----------------------------
+ */
+
+#define TRY(name, expression)                                                                      \
+	static long name(void)                                                                     \
+	{                                                                                          \
+		return (long)(expression);                                                         \
+	}
+
+TRY(kill_parent, kill(parent, 0))
+TRY(tgkill_parent, syscall(SYS_tgkill, parent, parent, 0))
+TRY(tgkill_parent_abort, syscall(SYS_tgkill, parent, parent, SIGABRT))
+TRY(tgkill_self_other, syscall(SYS_tgkill, getpid(), gettid(), SIGSTOP))
+TRY(tkill_parent, syscall(SYS_tkill, parent, 0))
+TRY(sigqueue_parent, syscall(SYS_rt_sigqueueinfo, parent, SIGUSR1, &(siginfo_t){.si_code = -1}))
+TRY(pidfd_parent, syscall(SYS_pidfd_open, parent, 0))
+TRY(set_owner, fcntl(OTHER_SOCKET, F_SETOWN, parent))
+TRY(set_owner_ex, fcntl(OTHER_SOCKET, F_SETOWN_EX, &(struct f_owner_ex){F_OWNER_PID, parent}))
+TRY(set_owner_ioctl, ioctl(OTHER_SOCKET, FIOSETOWN, &parent))
+TRY(set_signal, fcntl(PIPE_FD, F_SETSIG, SIGKILL))
+TRY(set_async, fcntl(PIPE_FD, F_SETFL, O_ASYNC))
+TRY(set_nonblock, fcntl(PIPE_FD, F_SETFL, O_NONBLOCK))
+TRY(set_lease, fcntl(FILE_FD, F_SETLEASE, F_RDLCK))
+TRY(notify, fcntl(FILE_FD, F_NOTIFY, DN_MODIFY))
+TRY(add_seals, fcntl(FILE_FD, F_ADD_SEALS, F_SEAL_SEAL))
+TRY(get_flags, fcntl(FILE_FD, F_GETFL))
+TRY(dumpable, prctl(PR_SET_DUMPABLE, 1))
+TRY(death_signal, prctl(PR_SET_PDEATHSIG, 0))
+TRY(ptracer, prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY))
+TRY(thread_name, prctl(PR_SET_NAME, "name"))
+TRY(stat_path, syscall(SYS_newfstatat, AT_FDCWD, "/etc/passwd", &(struct stat){0}, 0))
+TRY(stat_empty_path, syscall(SYS_newfstatat, FILE_FD, "", &(struct stat){0}, AT_EMPTY_PATH))
+TRY(stat_file, fstat(FILE_FD, &(struct stat){0}))
+TRY(stat_extended, syscall(SYS_statx, AT_FDCWD, "/etc/passwd", 0, 0, (char[256]){0}))
+TRY(accessible, access("/etc/passwd", F_OK))
+TRY(truncate_file, ftruncate(FILE_FD, 0))
+TRY(open_read, open("/etc/passwd", O_RDONLY))
+TRY(open_create, open("file", O_RDWR | O_CREAT, 0600))
+TRY(make_directory, mkdir("directory", 0700))
+TRY(remove_file, unlink("there"))
+TRY(rename_file, rename("there", "elsewhere"))
+TRY(anonymous_file, memfd_create("more", 0))
+TRY(inet_socket, socket(AF_INET, SOCK_STREAM, 0))
+TRY(netlink_socket, socket(AF_NETLINK, SOCK_RAW, 0))
+TRY(unix_socket, socket(AF_UNIX, SOCK_STREAM, 0))
+TRY(send_to_front, message(WORKER_SOCKET))
+TRY(send_elsewhere, message(OTHER_SOCKET))
+TRY(sendto_elsewhere, sendto(OTHER_SOCKET, "x", 1, 0, NULL, 0))
+TRY(shut_down, shutdown(OTHER_SOCKET, SHUT_RDWR))
+TRY(map, mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))
+TRY(map_code, mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))
+TRY(make_code, mprotect(mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 4096,
+                        PROT_READ | PROT_EXEC))
+TRY(fork_plain, syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0))
+TRY(fork_shared, syscall(SYS_clone, CLONE_VM | CLONE_VFORK | SIGCHLD, 0, 0, 0, 0))
+TRY(new_user_space, syscall(SYS_unshare, CLONE_NEWUSER))
+TRY(run_program, execl("/bin/true", "true", NULL))
+TRY(trace_parent, ptrace(PTRACE_ATTACH, parent, 0, 0))
+TRY(read_parent,
+    syscall(SYS_process_vm_readv, parent, &(struct iovec){0}, 1, &(struct iovec){0}, 1, 0))
+TRY(open_parent,
+    open((snprintf(directory, sizeof directory, "/proc/%d/mem", parent), directory), O_RDWR))
+TRY(affinity_parent, syscall(SYS_sched_getaffinity, parent, 128, (char[128]){0}))
+TRY(raise_limit, setrlimit(RLIMIT_CORE, &(struct rlimit){1, 1}))
+TRY(ring, syscall(SYS_io_uring_setup, 1, (char[256]){0}))
+TRY(bpf, syscall(SYS_bpf, 0, NULL, 0))
+TRY(performance, syscall(SYS_perf_event_open, (char[256]){0}, 0, -1, -1, 0))
+TRY(fault_handler, syscall(SYS_userfaultfd, 0))
+TRY(keys, syscall(SYS_keyctl, 0, -3, 0, 0, 0))
+TRY(mount_something, syscall(SYS_mount, "none", directory, "tmpfs", 0, NULL))
+TRY(change_root, chroot(directory))
+TRY(write_beyond, pwrite(FILE_FD, "x", 1, FILE_LIMIT))
+TRY(write_within, pwrite(FILE_FD, "x", 1, FILE_LIMIT - 1))
+
+static long start_thread(void)
+{
+	pthread_t thread;
+
+	errno = pthread_create(&thread, NULL, nothing, NULL);
+	return errno ? -1 : pthread_join(thread, NULL);
+}
+
+static long many_descriptors(void)
+{
+	for (int i = 0; i < 100; i++)
+		if (dup(FILE_FD) < 0)
+			return -1;
+	return 0;
+}
+
+static long abort_self(void)
+{
+	signal(SIGABRT, SIG_DFL);
+	abort();
+}
+
+static long dump_core(void)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_CORE, &limit) || limit.rlim_max ? -1 : 0;
+}
+
+/* ------------------------------------------------------------------------------------------------
+ */
+
+enum outcome { OK = 0, ABORTED = -SIGABRT };
+
+struct row {
+	const char *name;
+	long (*call)(void);
+	int codec, device; /* 0, the errno, or a signal below 0 */
+};
+
+enum { ANY = 1000 }; /* not tried */
+
+#define ROW(call, codec, device)                                                                   \
+	{                                                                                          \
+#call, call, codec, device                                                         \
+	}
+
+static const struct row rows[] = {
+    ROW(kill_parent, EACCES, EPERM),
+    ROW(tgkill_parent, EACCES, EPERM),
+    ROW(tgkill_parent_abort, EACCES, EPERM),
+    ROW(tgkill_self_other, EACCES, ANY),
+    ROW(tkill_parent, EACCES, EPERM),
+    ROW(sigqueue_parent, EACCES, EPERM),
+    ROW(pidfd_parent, EACCES, ANY),
+    ROW(set_owner, EACCES, EPERM),
+    ROW(set_owner_ex, EACCES, EPERM),
+    ROW(set_owner_ioctl, EACCES, EPERM),
+    ROW(set_signal, EACCES, EPERM),
+    ROW(set_async, EACCES, ANY),
+    ROW(set_nonblock, EACCES, OK),
+    ROW(set_lease, EACCES, EPERM),
+    ROW(notify, EACCES, EPERM),
+    ROW(add_seals, EACCES, ANY),
+    ROW(get_flags, OK, OK),
+    ROW(dumpable, EACCES, ANY),
+    ROW(death_signal, EACCES, ANY),
+    ROW(ptracer, EACCES, ANY),
+    ROW(thread_name, OK, OK),
+    ROW(stat_path, EACCES, OK),
+    ROW(stat_empty_path, EACCES, OK),
+    ROW(stat_file, OK, OK),
+    ROW(stat_extended, EACCES, OK),
+    ROW(accessible, EACCES, OK),
+    ROW(truncate_file, EACCES, OK),
+    ROW(open_read, EACCES, OK),
+    ROW(open_create, EACCES, EACCES),
+    ROW(make_directory, EACCES, EACCES),
+    ROW(remove_file, EACCES, EACCES),
+    ROW(rename_file, EACCES, EACCES),
+    ROW(anonymous_file, EACCES, OK),
+    ROW(inet_socket, EACCES, EAFNOSUPPORT),
+    ROW(netlink_socket, EACCES, EAFNOSUPPORT),
+    ROW(unix_socket, EACCES, OK),
+    ROW(send_to_front, OK, OK),
+    ROW(send_elsewhere, EACCES, OK),
+    ROW(sendto_elsewhere, EACCES, OK),
+    ROW(shut_down, EACCES, OK),
+    ROW(map, OK, OK),
+    ROW(map_code, EACCES, OK),
+    ROW(make_code, EACCES, OK),
+    ROW(start_thread, OK, OK),
+    ROW(fork_plain, EACCES, ANY),
+    ROW(fork_shared, EACCES, ANY),
+    ROW(new_user_space, EACCES, EPERM),
+    ROW(run_program, EACCES, OK),
+    ROW(trace_parent, EACCES, EPERM),
+    ROW(read_parent, EACCES, EPERM),
+    ROW(open_parent, EACCES, EACCES),
+    ROW(affinity_parent, EACCES, OK),
+    ROW(raise_limit, EACCES, ANY),
+    ROW(ring, EACCES, EPERM),
+    ROW(bpf, EACCES, EPERM),
+    ROW(performance, EACCES, EPERM),
+    ROW(fault_handler, EACCES, EPERM),
+    ROW(keys, EACCES, EPERM),
+    ROW(mount_something, EACCES, EPERM),
+    ROW(change_root, EACCES, EPERM),
+    ROW(write_beyond, EFBIG, ANY),
+    ROW(write_within, OK, ANY),
+    ROW(many_descriptors, EMFILE, ANY),
+    ROW(abort_self, ABORTED, ABORTED),
+    ROW(dump_core, EACCES, OK),
+};
+
+static enum error enter_codec(void)
+{
+	const struct sandbox_limits limits = {UINT64_C(1) << 30, FILE_LIMIT};
+
+	return sandbox_enter(&limits);
+}
+
+static enum error enter_device(void)
+{
+	setenv("TMPDIR", "/nonexistent", 1);
+	unsetenv("POCL_CACHE_DIR");
+	unsetenv("CUDA_CACHE_PATH");
+	return confine("cache", "state");
+}
+
+/* Returns the errno of a call, 0, or the signal that ended it, below 0. */
+static int attempt(enum error (*enter)(void), long (*call)(void))
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		alarm(20);
+		prepare();
+		if (enter())
+			_exit(201);
+		_exit(call() < 0 ? errno : 0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static void expect(const struct row *row, const char *who, int found, int expected)
+{
+	if (found != expected)
+		fail_msg("%s: %s gives %d (%s), not %d", who, row->name, found,
+		         found > 0 ? strerror(found) : "", expected);
+}
+
+/* A sanitizer's build has no sandbox, but what is allowed must be. */
+static bool expected_here(int expected)
+{
+	return expected != ANY && (!SANITIZER || expected == OK);
+}
+
+static void test_codec(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (expected_here(rows[i].codec))
+			expect(&rows[i], "codec", attempt(enter_codec, rows[i].call),
+			       rows[i].codec);
+}
+
+static bool has_landlock(void)
+{
+	return syscall(SYS_landlock_create_ruleset, NULL, 0, 1) > 0;
+}
+
+static void test_device(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (expected_here(rows[i].device) && (rows[i].device != EACCES || has_landlock()))
+			expect(&rows[i], "device", attempt(enter_device, rows[i].call),
+			       rows[i].device);
+}
+
+/* What a device worker keeps must remain its own to change. */
+TRY(cache_file, open("cache/file", O_RDWR | O_CREAT | O_TRUNC, 0600))
+TRY(state_file, rename("state/there", "state/renamed"))
+TRY(null_device, open("/dev/null", O_RDWR))
+
+static void test_device_directories(void **state)
+{
+	(void)state;
+	assert_int_equal(attempt(enter_device, cache_file), 0);
+	assert_int_equal(attempt(enter_device, state_file), 0);
+	assert_int_equal(attempt(enter_device, null_device), 0);
+}
+
+/* Landlock by itself, without the filter that would refuse before it. */
+static enum error enter_landlock(void)
+{
+	int abi;
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return ERR_INTERNAL;
+	return landlock_enter(NULL, 0, &abi);
+}
+
+static void test_landlock(void **state)
+{
+	(void)state;
+	if (!has_landlock())
+		return;
+	assert_int_equal(attempt(enter_landlock, open_read), EACCES);
+	assert_int_equal(attempt(enter_landlock, open_create), EACCES);
+	assert_int_equal(attempt(enter_landlock, run_program), EACCES);
+	assert_int_equal(attempt(enter_landlock, stat_file), 0);
+}
+
+static int make_directory_tree(void **state)
+{
+	char path[64];
+
+	(void)state;
+	if (!mkdtemp(directory) || chdir(directory) || mkdir("cache", 0700) || mkdir("state", 0700))
+		return -1;
+	snprintf(path, sizeof path, "%s/state/there", directory);
+	return close(open(path, O_CREAT | O_WRONLY, 0600)) ||
+	       close(open("there", O_CREAT | O_WRONLY, 0600));
+}
+
+static int remove_directory_tree(void **state)
+{
+	char command[64];
+
+	(void)state;
+	snprintf(command, sizeof command, "rm -rf %s", directory);
+	return chdir("/") || system(command);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_codec),
+	    cmocka_unit_test(test_device),
+	    cmocka_unit_test(test_device_directories),
+	    cmocka_unit_test(test_landlock),
+	};
+
+	return cmocka_run_group_tests(tests, make_directory_tree, remove_directory_tree);
+}
