@@ -150,7 +150,7 @@ static void test_newcomer(void **state)
 	push(&entries[1000], 1, 1);
 	/* One of the large job may have the same tag. */
 	serve(1, served);
-	if (!served[1])
+	if (served[1] == 0)
 		serve(1, served);
 	assert_int_equal((int)served[1], 1);
 	for (int i = 1001; i < 1101; i++)
