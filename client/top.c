@@ -104,7 +104,8 @@ static void print_service(FILE *file, const struct server *server, const struct 
 	        metric(now->metrics, "convolved_connections", NULL));
 	fprintf(file, "images    %.1f/s answered; %.1f requests/s refused or failed\n",
 	        image_rate(now, before),
-	        metric_rate(now, before, "convolved_requests_rejected_total", NULL));
+	        metric_rate(now, before, "convolved_requests_rejected_total", NULL) +
+	            metric_rate(now, before, "convolved_jobs_failed_total", NULL));
 	fprintf(file,
 	        "tiles     %.0f queued, %.0f on devices, %.1f/s; %.1f MB of bodies and answers\n\n",
 	        metric(now->metrics, "convolved_tiles_queued", NULL),
@@ -144,7 +145,7 @@ static double busy(const char *device, const struct look *now, const struct look
 	for (size_t i = 0; (kernel = views_element(now->kernels, "kernels", i)); i++)
 		if (!strcmp(views_text(kernel, "device"), device))
 			share += kernel_rate(kernel, same(was, kernel, "kernel", "device"),
-			                     "total_s", now->when - before->when);
+			                     "total_seconds", now->when - before->when);
 	return share;
 }
 
@@ -184,7 +185,7 @@ static void print_kernels(FILE *file, const struct look *now, const struct look 
 
 	for (size_t i = 0; (kernel = views_element(now->kernels, "kernels", i)); i++) {
 		const json_t *was = same(list, kernel, "kernel", "device");
-		double share = kernel_rate(kernel, was, "total_s", seconds);
+		double share = kernel_rate(kernel, was, "total_seconds", seconds);
 		double bytes = kernel_rate(kernel, was, "bytes", seconds);
 
 		table_add(table, "%s", views_text(kernel, "kernel"));
@@ -192,8 +193,8 @@ static void print_kernels(FILE *file, const struct look *now, const struct look 
 		table_add(table, "%.1f", kernel_rate(kernel, was, "count", seconds));
 		table_add(table, "%.1f %%", 100 * share);
 		table_add(table, "%.2f", share > 0 ? bytes / share * 1e-9 : 0);
-		table_add_seconds(table, views_number(kernel, "p50_s"));
-		table_add_seconds(table, views_number(kernel, "p99_s"));
+		table_add_seconds(table, views_number(kernel, "p50_seconds"));
+		table_add_seconds(table, views_number(kernel, "p99_seconds"));
 	}
 	table_print(table, file);
 }

@@ -224,7 +224,7 @@ static void print_devices(const json_t *json)
 		table_add(table, "%.1f GB", views_number(device, "memory_bytes") * 1e-9);
 		table_add(table, "%.0f", views_number(device, "tiles_done"));
 		table_add(table, "%.0f", views_number(device, "restarts"));
-		table_add_seconds(table, views_number(device, "startup_ms") * 1e-3);
+		table_add_seconds(table, views_number(device, "startup_seconds"));
 		table_add(table, "%s, %s", views_text(device, "name"),
 		          views_text(device, "driver"));
 	}
@@ -236,7 +236,8 @@ static void print_kernels(const json_t *json)
 	static const char *const headings[] = {"KERNEL", "DEVICE", ">RUNS", ">TOTAL",
 	                                       ">MIN",   ">P50",   ">P90",  ">P99",
 	                                       ">MAX",   ">GB/S",  NULL};
-	static const char *const times[] = {"total_s", "min_s", "p50_s", "p90_s", "p99_s", "max_s"};
+	static const char *const times[] = {"total_seconds", "min_seconds", "p50_seconds",
+	                                    "p90_seconds",   "p99_seconds", "max_seconds"};
 	struct table *table = table_new(headings);
 	json_t *kernel;
 
@@ -246,7 +247,7 @@ static void print_kernels(const json_t *json)
 		table_add(table, "%.0f", views_number(kernel, "count"));
 		for (size_t t = 0; t < sizeof times / sizeof *times; t++)
 			table_add_seconds(table, views_number(kernel, times[t]));
-		table_add(table, "%.2f", views_number(kernel, "gb_per_s"));
+		table_add(table, "%.2f", views_number(kernel, "bytes_per_second") * 1e-9);
 	}
 	table_print(table, stdout);
 }

@@ -123,9 +123,9 @@ static void add_result(const struct session *s, const char *filter, const struct
 	              "variant", m->variant, "filter", filter, "type",
 	              pixel_type_name(c->image.type), "bands", (int)c->image.bands, "width",
 	              (int)c->image.width, "height", (int)c->image.height, "taps", (int)c->taps,
-	              "median_ms", m->median_ms, "gb_per_s", m->gb_per_s, "share_of_copy",
-	              m->share_of_copy, "verified", m->verified && !m->mismatches, "max_difference",
-	              m->max_difference, "runs", (int)m->runs, "verified_samples",
+	              "median_seconds", m->median_ms * 1e-3, "bytes_per_second", m->gb_per_s * 1e9,
+	              "share_of_copy", m->share_of_copy, "verified", m->verified && !m->mismatches,
+	              "max_difference", m->max_difference, "runs", (int)m->runs, "verified_samples",
 	              (json_int_t)m->verified, "shape", (int)m->shape.x, (int)m->shape.y,
 	              (int)m->shape.group_x, (int)m->shape.group_y));
 }
@@ -259,7 +259,7 @@ static enum error run_device(const struct bench_options *options, const struct m
 	if (!e)
 		e = run_cases(&s, right);
 	all = json_pack("{s:s, s:s, s:f, s:o}", "device", s.device.name, "driver", s.device.driver,
-	                "copy_gb_per_s", s.copy, "results", s.results);
+	                "copy_bytes_per_second", s.copy * 1e9, "results", s.results);
 	if (!e && options->json) {
 		json_dumpf(all, stdout, JSON_COMPACT);
 		putchar('\n');

@@ -57,13 +57,40 @@ static const char *kind_text(unsigned kind)
 	}
 }
 
-static enum format choose_format(const struct message_job *job, const struct decoded *decoded)
+/* True if a format can hold an image at all. */
+static bool holds(const struct rule *r, const struct image *image, unsigned kind)
 {
+	return r->kinds & kind && image->width <= r->side_max && image->height <= r->side_max;
+}
+
+/* How a format ranks among those that the client accepts; 0: it does not accept it. First comes
+ * that it can hold the image (of those that cannot, the best is there to say so), then the client's
+ * weight, then that it is the body's own, then that it keeps type and alpha. */
+static uint32_t rank(const struct message_job *job, enum format format, enum format own,
+                     const struct image *image, unsigned kind)
+{
+	const struct rule *r = &rules[format];
+	bool keeps = r->types >> image->type & 1 && !(r->flattens && image->alpha);
+
+	if (!job->accept[format])
+		return 0;
+	return (holds(r, image, kind) ? 1u << 20 : 0) + job->accept[format] * 4u +
+	       (format == own ? 2 : keeps);
+}
+
+/* FORMAT_NONE: the client accepts none. */
+static enum format choose_format(const struct message_job *job, const struct decoded *decoded,
+                                 const struct image *image)
+{
+	enum format own = job->raw ? FORMAT_RAW : decoded->format, best = FORMAT_NONE;
+	unsigned kind = kind_of(image, decoded->cmyk);
+
 	if (job->format)
 		return job->format;
-	if (job->raw)
-		return FORMAT_RAW;
-	return job->accept >> decoded->format & 1 ? decoded->format : job->accept_best;
+	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++)
+		if (rank(job, f, own, image, kind) > rank(job, best, own, image, kind))
+			best = f;
+	return best;
 }
 
 /* Lists the other formats that could take this image: "png, tiff". */
@@ -75,8 +102,7 @@ static void list_others(char *list, size_t size, const struct image *image, unsi
 	for (enum format f = FORMAT_JPEG; f < FORMATS; f++) {
 		const struct rule *r = &rules[f];
 
-		if (r->kinds & kind && !(r->flattens && image->alpha) &&
-		    image->width <= r->side_max && image->height <= r->side_max && used < size)
+		if (holds(r, image, kind) && !(r->flattens && image->alpha) && used < size)
 			used += (size_t)snprintf(list + used, size - used, "%s%s", used ? ", " : "",
 			                         format_name(f));
 	}
@@ -114,18 +140,18 @@ enum error answer_choose(struct answer *answer, const struct message_job *job,
                          const struct decoded *decoded, uint32_t width, uint32_t height,
                          struct problem *problem)
 {
-	enum format format = choose_format(job, decoded);
+	enum format format;
 	const struct rule *r;
 	enum error e;
 
-	*answer =
-	    (struct answer){.format = format, .result = decoded->image, .cmyk = decoded->cmyk};
+	*answer = (struct answer){.result = decoded->image, .cmyk = decoded->cmyk};
+	answer->result.width = width;
+	answer->result.height = height;
+	format = answer->format = choose_format(job, decoded, &answer->result);
 	if (format == FORMAT_NONE || format >= FORMATS)
 		return problem_set(problem, ERR_NOT_ACCEPTABLE,
 		                   "none of the formats that can be written is accepted");
 	r = &rules[format];
-	answer->result.width = width;
-	answer->result.height = height;
 	answer->image = answer->result;
 	e = check_rule(r, format, &answer->result, kind_of(&answer->result, decoded->cmyk),
 	               problem);

@@ -17,7 +17,7 @@ struct answer {
 };
 
 /* Chooses the format and all that follows from it for a result of this size. Without a format asked
- * for, the body's is taken if it is accepted, else the best accepted. ERR_UNENCODABLE says which
+ * for, it is that with the greatest weight, and among equals the body's. ERR_UNENCODABLE says which
  * formats would do. */
 enum error answer_choose(struct answer *answer, const struct message_job *job,
                          const struct decoded *decoded, uint32_t width, uint32_t height,

@@ -191,8 +191,7 @@ static void *job_thread(void *data)
 
 static bool message_valid(const struct message_job *message)
 {
-	return message->format < FORMATS && message->accept_best < FORMATS &&
-	       (!message->raw || image_valid(&message->raw_image));
+	return message->format < FORMATS && (!message->raw || image_valid(&message->raw_image));
 }
 
 static void job_free(struct job **job)

@@ -49,17 +49,19 @@ struct message_arena_drop {
 	uint32_t arena;
 };
 
+/* Of a format that the client likes as well as any. */
+enum { ACCEPT_MOST = 1000 };
+
 /* Body: readable, its offset 0. Chain: a sealed memfd with the chain_size() bytes of a struct
  * chain. */
 struct message_job {
 	uint64_t job;
 	uint32_t arena;
-	uint32_t format;      /* enum format asked for; FORMAT_NONE: the input's, if accepted */
-	uint32_t accept;      /* bit (1 << format) for each that the client accepts */
-	uint32_t accept_best; /* enum format to write if the input's is not accepted */
-	uint32_t quality;     /* 1 to 100; 0: the format's default */
-	uint32_t strip;       /* 1: drop the metadata */
-	uint32_t raw;         /* 1: the body is bare pixels as raw_image says */
+	uint32_t format; /* enum format asked for; FORMAT_NONE: that with the greatest weight */
+	uint16_t accept[FORMATS]; /* the client's weights, up to ACCEPT_MOST; 0: not accepted */
+	uint32_t quality;         /* 1 to 100; 0: the format's default */
+	uint32_t strip;           /* 1: drop the metadata */
+	uint32_t raw;             /* 1: the body is bare pixels as raw_image says */
 	struct image raw_image;
 	struct area roi; /* filtered as if it were the image; width 0: all is */
 	/* 1: the result is placed on the image, its first pixel at (target_x, target_y). */

@@ -1,62 +1,114 @@
-/* The Accept header (RFC 9110, 12.5.1), of which formats without wildcards and weights matter. */
+/* Lists of what a client accepts, with weights. Of what fits several elements the most specific
+ * counts, wherever it stands. */
 #include "front/accept.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
-#include "common/image.h"
+enum { NAME_SIZE = 64 };
 
-/* Writes the media type of one element of an Accept header, without parameters and spaces, and its
- * weight. Returns what follows the element, beyond which it has not looked: a header may be long.
- */
-static const char *next_media_range(const char *at, char type[64], double *weight)
+/* How closely an element describes something; the order is that of precedence. */
+enum fit { FIT_NONE, FIT_ANY, FIT_TYPE, FIT_EXACT };
+
+/* What is known so far of how something is accepted. */
+struct verdict {
+	enum fit fit;
+	uint16_t weight;
+};
+
+static uint16_t parse_weight(const char *text)
+{
+	double q = strtod(text, NULL);
+
+	return q > 0 ? (uint16_t)(q < 1 ? q * ACCEPT_MOST : ACCEPT_MOST) : 0; /* NaN: 0 */
+}
+
+/* Writes one element of a list, without parameters and spaces, and its weight. Returns what follows
+ * the element, beyond which it has not looked: a header may be long. */
+static const char *next_element(const char *at, char name[NAME_SIZE], uint16_t *weight)
 {
 	size_t length = strcspn(at, ",; \t");
 
-	snprintf(type, 64, "%.*s", (int)(length < 63 ? length : 63), at);
-	*weight = 1;
+	snprintf(name, NAME_SIZE, "%.*s", (int)(length < NAME_SIZE - 1 ? length : NAME_SIZE - 1),
+	         at);
+	*weight = ACCEPT_MOST;
 	for (at += length; *at && *at != ','; at++) {
-		const char *name = at + 1 + strspn(at + 1, " \t");
+		const char *parameter = at + 1 + strspn(at + 1, " \t");
 
-		if (*at == ';' && (*name == 'q' || *name == 'Q') && name[1] == '=')
-			*weight = strtod(name + 2, NULL);
+		if (*at == ';' && (*parameter == 'q' || *parameter == 'Q') && parameter[1] == '=')
+			*weight = parse_weight(parameter + 2);
 	}
 	return at + strspn(at, ", \t");
 }
 
-enum error accept_parse(const char *accept, uint32_t *formats, uint32_t *best,
-                        struct problem *problem)
+static const char *first_element(const char *list)
 {
-	const uint32_t all = (1u << FORMATS) - 2;
-	double best_weight = 0, weight;
-	char type[64];
+	return list + strspn(list, ", \t");
+}
 
-	*formats = 0;
-	*best = FORMAT_NONE;
-	if (!accept || !*accept) {
-		*formats = all;
-		return ERR_OK;
-	}
-	for (const char *at = accept + strspn(accept, ", \t"); *at;) {
-		enum format format;
+static void judge(struct verdict *verdict, enum fit fit, uint16_t weight)
+{
+	if (fit > verdict->fit || (fit == verdict->fit && weight > verdict->weight))
+		*verdict = (struct verdict){fit, weight};
+}
 
-		at = next_media_range(at, type, &weight);
-		if (weight <= 0)
-			continue;
-		if (!strcmp(type, "*/*") || !strcmp(type, "image/*"))
-			*formats |= all;
-		format = format_parse_media_type(type);
-		*formats |= format ? 1u << format : 0;
-		if (format && weight > best_weight) {
-			best_weight = weight;
-			*best = format;
-		}
+static void judge_formats(struct verdict verdicts[FORMATS], const char *range, uint16_t weight)
+{
+	enum format named = format_parse_media_type(range);
+	size_t stem = strcspn(range, "*"); /* "image/" of image/<any> */
+
+	if (named)
+		judge(&verdicts[named], FIT_EXACT, weight);
+	else if (!strcmp(range, "*/*"))
+		for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++)
+			judge(&verdicts[f], FIT_ANY, weight);
+	else if (stem && range[stem - 1] == '/' && !strcmp(range + stem, "*"))
+		for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++)
+			if (!strncasecmp(format_media_type(f), range, stem))
+				judge(&verdicts[f], FIT_TYPE, weight);
+}
+
+enum error accept_parse(const char *accept, uint16_t weights[FORMATS], struct problem *problem)
+{
+	struct verdict verdicts[FORMATS] = {0};
+	char range[NAME_SIZE];
+	uint16_t weight;
+	bool any = false;
+
+	if (!accept || !*accept)
+		accept = "*/*";
+	for (const char *at = first_element(accept); *at;) {
+		at = next_element(at, range, &weight);
+		judge_formats(verdicts, range, weight);
 	}
-	if (*formats)
+	for (enum format f = FORMAT_NONE; f < FORMATS; f++) {
+		weights[f] = verdicts[f].weight;
+		any |= weights[f] > 0;
+	}
+	if (any)
 		return ERR_OK;
 	return problem_set_parameter(problem, ERR_NOT_ACCEPTABLE, "Accept", accept,
 	                             "answers are image/jpeg, image/png, image/webp, image/tiff, "
 	                             "image/gif, image/x-portable-anymap or "
 	                             "application/octet-stream (raw pixels)");
+}
+
+bool accept_gzip(const char *accept_encoding)
+{
+	struct verdict gzip = {0};
+	char coding[NAME_SIZE];
+	uint16_t weight;
+
+	if (!accept_encoding)
+		return false;
+	for (const char *at = first_element(accept_encoding); *at;) {
+		at = next_element(at, coding, &weight);
+		if (!strcasecmp(coding, "gzip"))
+			judge(&gzip, FIT_EXACT, weight);
+		else if (!strcmp(coding, "*"))
+			judge(&gzip, FIT_ANY, weight);
+	}
+	return gzip.weight > 0;
 }

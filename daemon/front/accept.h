@@ -1,14 +1,21 @@
-/* Which formats a client accepts. */
+/* What a client accepts: Accept and Accept-Encoding (RFC 9110, 12.5.1 and 12.5.3). */
 #ifndef FRONT_ACCEPT_H
 #define FRONT_ACCEPT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/error.h"
+#include "common/image.h"
+#include "common/wire.h"
 
-/* Reads an Accept header into bits of formats and the best of them. NULL or an empty text accepts
- * all. ERR_NOT_ACCEPTABLE if nothing that can be written is accepted. */
-enum error accept_parse(const char *accept, uint32_t *formats, uint32_t *best,
+/* Reads an Accept header into the weight of each format, from 0 (not accepted) to ACCEPT_MOST,
+ * which is that of the most specific media range that it fits. NULL or an empty text accepts all
+ * alike. ERR_NOT_ACCEPTABLE if nothing that can be written is accepted. */
+enum error accept_parse(const char *accept, uint16_t weights[FORMATS],
                         struct problem *problem) MUST_CHECK;
+
+/* True if an Accept-Encoding header (NULL: there is none) takes gzip. */
+bool accept_gzip(const char *accept_encoding);
 
 #endif

@@ -10,7 +10,7 @@
 #include "common/error.h"
 #include "front/job.h"
 
-enum { ANSWER_HEADERS_MAX = 12 };
+enum { ANSWER_HEADERS_MAX = 20 };
 
 struct answer {
 	int status; /* HTTP; 0: there is no answer yet */
@@ -19,6 +19,7 @@ struct answer {
 	size_t text_size;
 	int file; /* of which bytes 0 to file_size are the body, or -1; the job's */
 	uint64_t file_size;
+	uint64_t version;   /* of what does not change, or rarely; 0: it may at any time */
 	const char *reason; /* slug of the error, NULL if there is none */
 	unsigned headers;
 	struct {
@@ -44,6 +45,9 @@ char *answer_message(const struct answer *answer, const char *reason, size_t *si
 /* Makes it a text; the text (malloc'ed, may be NULL: no memory) is owned from now on. */
 void answer_text(struct answer *answer, int status, const char *content_type, char *text,
                  size_t size);
+
+/* Gives an answer with a text that changes at most with the program a version, made of the text. */
+void answer_keep(struct answer *answer);
 
 /* Makes a text (owned from now on, NULL: none) the next piece of a body that comes by and by. */
 void answer_piece(struct answer *answer, char *text, size_t size);

@@ -44,7 +44,7 @@ static json_t *describe(const struct stored *s)
 	                                                 "cancelled"};
 	enum stored_state state = stored_state(s);
 	json_t *json = json_pack("{s:s, s:s, s:o, s:o, s:o}", "id", s->id, "state", names[state],
-	                         "progress", describe_progress(s), "seconds_left",
+	                         "progress", describe_progress(s), "left_seconds",
 	                         describe_time_left(s), "links", describe_links(s));
 
 	if (s->job->finished)
@@ -143,7 +143,6 @@ void async_get_job(struct request *r)
 	if (!s)
 		return;
 	answer_json(&r->answer, 200, describe(s));
-	answer_header(&r->answer, "Cache-Control", "no-store");
 }
 
 static void answer_not_finished(struct request *r, const struct stored *s)
@@ -171,6 +170,8 @@ void async_get_result(struct request *r)
 	r->job = s->job; /* it may be forgotten before all of it is sent */
 	job_hold(r->job);
 	answer_job(&r->answer, r->job, r->job->times.accepted - s->arrived);
+	if (!r->job->error)
+		r->answer.version = strtoull(s->id, NULL, 16);
 }
 
 void async_delete_job(struct request *r)
@@ -230,5 +231,4 @@ void async_get_events(struct request *r)
 	r->stream = next_event;
 	r->answer.status = 200;
 	r->answer.content_type = "text/event-stream";
-	answer_header(&r->answer, "Cache-Control", "no-store");
 }

@@ -84,7 +84,7 @@ static enum error canary_start(void)
 		spool_close(&body);
 		return ERR_MEMORY;
 	}
-	job->options.accept = 1u << FORMAT_PNM;
+	job->options.accept[FORMAT_PNM] = ACCEPT_MOST;
 	job->options.pixels_max = (uint64_t)SIDE * SIDE;
 	e = job_submit(job, canary_done, NULL);
 	if (e) {

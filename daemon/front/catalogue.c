@@ -85,6 +85,7 @@ void catalogue_get_filters(struct request *r)
 		json_array_append_new(list, describe_filter(f));
 	answer_json(&r->answer, 200,
 	            json_pack("{s:o, s:o}", "filters", list, "common", describe_common()));
+	answer_keep(&r->answer);
 }
 
 void catalogue_unknown_filter(struct request *r)
@@ -101,10 +102,12 @@ void catalogue_get_filter(struct request *r)
 {
 	enum filter f = filter_parse(r->argument);
 
-	if (f == FILTERS)
+	if (f == FILTERS) {
 		catalogue_unknown_filter(r);
-	else
-		answer_json(&r->answer, 200, describe_filter(f));
+		return;
+	}
+	answer_json(&r->answer, 200, describe_filter(f));
+	answer_keep(&r->answer);
 }
 
 static json_t *describe_device(const struct device *d)
@@ -113,13 +116,13 @@ static json_t *describe_device(const struct device *d)
 	char index[32];
 
 	snprintf(index, sizeof index, "%u:%u", d->found.platform, d->found.device);
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:i, s:i}", "id",
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:f, s:i}", "id",
 	                 d->label, "index", index, "name", d->name, "driver", d->driver, "type",
 	                 types[d->type], "state", device_state_name(device_state(d)),
 	                 "memory_bytes", (json_int_t)d->memory, "tiles_done", (json_int_t)d->tiles,
 	                 "tiles_in_flight", (json_int_t)d->held_count, "restarts",
-	                 (json_int_t)d->worker.restarts, "startup_ms", (int)d->startup_ms, "pid",
-	                 (int)d->worker.pid);
+	                 (json_int_t)d->worker.restarts, "startup_seconds", d->startup_ms * 1e-3,
+	                 "pid", (int)d->worker.pid);
 }
 
 void catalogue_get_devices(struct request *r)
@@ -137,10 +140,11 @@ static json_t *describe_kernel(const struct metric_summary *s)
 	double bytes = metric_value(METRIC_KERNEL_BYTES, s->label1, s->label2);
 
 	return json_pack("{s:s, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:f}", "kernel",
-	                 s->label1, "device", s->label2, "count", (json_int_t)s->count, "total_s",
-	                 s->total, "min_s", s->min, "p50_s", s->p50, "p90_s", s->p90, "p99_s",
-	                 s->p99, "max_s", s->max, "bytes", (json_int_t)bytes, "gb_per_s",
-	                 s->total > 0 ? bytes / s->total * 1e-9 : 0.0);
+	                 s->label1, "device", s->label2, "count", (json_int_t)s->count,
+	                 "total_seconds", s->total, "min_seconds", s->min, "p50_seconds", s->p50,
+	                 "p90_seconds", s->p90, "p99_seconds", s->p99, "max_seconds", s->max,
+	                 "bytes", (json_int_t)bytes, "bytes_per_second",
+	                 s->total > 0 ? bytes / s->total : 0.0);
 }
 
 static json_t *describe_candidate(const struct message_choice *c, unsigned i)
@@ -151,8 +155,9 @@ static json_t *describe_candidate(const struct message_choice *c, unsigned i)
 	snprintf(shape, sizeof shape, "%ux%u by %ux%u", c->candidate[i].x, c->candidate[i].y,
 	         c->candidate[i].group_x, c->candidate[i].group_y);
 	return json_pack("{s:s, s:s, s:o}", "variant", kernel_name(c->candidate[i].kernel), "shape",
-	                 shape, "ns_per_sample",
-	                 ns > 0 && c->samples ? json_real(ns / (double)c->samples) : json_null());
+	                 shape, "sample_seconds",
+	                 ns > 0 && c->samples ? json_real(ns * 1e-9 / (double)c->samples)
+	                                      : json_null());
 }
 
 /* What a device's tuner chose for one kind of work, and the times that say why. */

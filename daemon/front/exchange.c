@@ -18,6 +18,7 @@
 #include "front/headers.h"
 #include "front/loop.h"
 #include "front/metrics.h"
+#include "front/representation.h"
 #include "front/request.h"
 #include "front/routes.h"
 #include "front/unread.h"
@@ -237,21 +238,29 @@ static struct MHD_Response *make_response(struct exchange *x)
 	return response;
 }
 
+/* True for an answer that refuses: it says neither how a job has ended, nor only that it has not.
+ */
+static bool refuses(const struct request *r)
+{
+	return r->answer.reason && !(r->job && r->job->finished) && r->answer.status != 409;
+}
+
 static void record(const struct request *r)
 {
+	bool refused = refuses(r);
 	uint64_t ns = loop_now() - r->arrived;
 	char code[8], span[TRACE_TEXT_SIZE];
 
 	snprintf(code, sizeof code, "%d", r->answer.status);
 	metric_observe(METRIC_REQUEST_DURATION, routes_name(r), code, (double)ns * 1e-9);
-	log_event(LOG_LEVEL_DEBUG,
+	log_event(refused && r->answer.status >= 500 ? LOG_LEVEL_WARNING : LOG_LEVEL_DEBUG,
 	          LOG_FIELDS(.request = r->id, .route = routes_name(r),
 	                     .status = (uint64_t)r->answer.status, .error = r->answer.reason,
 	                     .duration_us = ns / 1000, .trace = r->terms.trace.id,
 	                     .span = r->terms.trace.parent),
 	          "request %s%s: %s %s: %d after %.3f ms", r->id, trace_text(&r->terms.trace, span),
 	          r->method, r->path, r->answer.status, (double)ns * 1e-6);
-	if (r->answer.reason)
+	if (refused)
 		metric_add(METRIC_REQUESTS_REJECTED, r->answer.reason, NULL, 1);
 }
 
@@ -262,21 +271,31 @@ static void complete_headers(struct request *r)
 		answer_header(&r->answer, "Server-Timing", "total;dur=%.3f",
 		              (double)(loop_now() - r->arrived) * 1e-6);
 	answer_header(&r->answer, "X-Request-Id", "%s", r->id);
+	representation_protect(&r->answer);
+	representation_vary(&r->answer, r->route && !r->route->act);
+}
+
+static const char *header(const struct exchange *x, const char *name)
+{
+	return MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND, name);
 }
 
 static enum MHD_Result exchange_send(struct exchange *x)
 {
 	struct request *r = x->request;
 	struct answer *a = &r->answer;
-	struct MHD_Response *response = make_response(x);
+	struct MHD_Response *response;
 	enum MHD_Result result;
 
+	complete_headers(r);
+	representation_revalidate(a, header(x, MHD_HTTP_HEADER_IF_NONE_MATCH));
+	representation_compress(a, header(x, MHD_HTTP_HEADER_ACCEPT_ENCODING));
+	response = make_response(x);
 	if (!response)
 		return MHD_NO;
 	x->answered = true;
 	request_drop_body(r);
 	exchange_set_timeout(x->connection);
-	complete_headers(r);
 	if (a->content_type)
 		MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, a->content_type);
 	if (x->close || draining)
@@ -325,6 +344,7 @@ void exchange_refuse(struct MHD_Connection *connection, enum error error,
 
 	answer_init(&answer);
 	answer_problem(&answer, error, problem);
+	representation_protect(&answer);
 	send_past(connection, &answer);
 	answer_fini(&answer);
 	metric_add(METRIC_REQUESTS_REJECTED, error_slug(error), NULL, 1);
@@ -367,10 +387,9 @@ static void check_stalls(void *context)
 
 static void open_form(struct exchange *x)
 {
-	const char *type = MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND,
-	                                               MHD_HTTP_HEADER_CONTENT_TYPE);
 	struct problem problem;
-	enum error e = form_new(&x->form, type, &form_calls, x, &problem);
+	enum error e =
+	    form_new(&x->form, header(x, MHD_HTTP_HEADER_CONTENT_TYPE), &form_calls, x, &problem);
 
 	if (e)
 		answer_problem(&x->request->answer, e, &problem);

@@ -38,9 +38,11 @@ void gauges_init(const struct config *c)
 	metric_set(METRIC_BUILD_INFO, PACKAGE_VERSION, NULL, 1);
 	metric_set(METRIC_START_TIME, NULL, NULL, now_seconds());
 	gauges_reloaded(true);
-	for (enum error e = ERR_OK + 1; e < ERR_COUNT; e++)
+	for (enum error e = ERR_OK + 1; e < ERR_COUNT; e++) {
 		metric_add(METRIC_REQUESTS_REJECTED, error_slug(e), NULL, 0);
-	metric_add(METRIC_REQUESTS_REJECTED, "client-gone", NULL, 0);
+		metric_add(METRIC_JOBS_FAILED, error_slug(e), NULL, 0);
+	}
+	metric_add(METRIC_JOBS_FAILED, "client-gone", NULL, 0);
 	metric_add(METRIC_LOG_LOST, "codec", NULL, 0);
 	metric_add(METRIC_LOG_LOST, "device", NULL, 0);
 }
@@ -49,6 +51,7 @@ static void update_limits(void)
 {
 	static const char *const classes[WORK_CLASSES] = {"light", "heavy", "batch"};
 
+	metric_set(METRIC_CONNECTIONS_LIMIT, NULL, NULL, (double)share_connections_most());
 	metric_set(METRIC_JOBS_LIMIT, NULL, NULL, (double)config->max_jobs);
 	metric_set(METRIC_SPOOL_LIMIT, NULL, NULL, (double)config->max_memory);
 	metric_set(METRIC_UNREAD_LIMIT, NULL, NULL, (double)config->unread_size);

@@ -16,6 +16,7 @@
 struct seen {
 	unsigned lengths, hosts, traces;
 	const char *trace; /* the last of them */
+	char *accept;      /* all of them as one list; owned */
 	bool chunked, expects, form, async;
 };
 
@@ -25,6 +26,17 @@ struct query {
 	struct problem *problem;
 	enum error error;
 };
+
+/* Several headers of a name are one list (RFC 9110, 5.3). Without memory it stays as it is. */
+static void add_to_list(char **list, const char *value)
+{
+	char *longer;
+
+	if (asprintf(&longer, "%s%s%s", *list ? *list : "", *list ? ", " : "", value) < 0)
+		return;
+	free(*list);
+	*list = longer;
+}
 
 static enum MHD_Result see_header(void *context, enum MHD_ValueKind kind, const char *name,
                                   const char *value)
@@ -39,6 +51,8 @@ static enum MHD_Result see_header(void *context, enum MHD_ValueKind kind, const 
 		seen->trace = value;
 		seen->traces++;
 	}
+	if (!strcasecmp(name, MHD_HTTP_HEADER_ACCEPT) && value)
+		add_to_list(&seen->accept, value);
 	seen->expects |= !strcasecmp(name, MHD_HTTP_HEADER_EXPECT);
 	seen->async |= !strcasecmp(name, "Prefer") && value && request_prefers_async(value);
 	seen->form |=
@@ -88,14 +102,13 @@ static const char *header(struct MHD_Connection *connection, const char *name)
 static void read_headers(struct MHD_Connection *connection, struct request *r, struct seen *seen)
 {
 	const char *length = header(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
-	const char *accept = header(connection, MHD_HTTP_HEADER_ACCEPT);
 
 	MHD_get_connection_values(connection, MHD_HEADER_KIND, see_header, seen);
 	if (length)
 		r->announced = strtoull(length, NULL, 10);
 	else if (!seen->chunked)
 		r->announced = 0;
-	r->accept = accept ? strdup(accept) : NULL;
+	r->accept = seen->accept;
 	r->authorization = header(connection, MHD_HTTP_HEADER_AUTHORIZATION);
 	headers_name_client(connection, r->terms.client);
 	if (seen->traces == 1)

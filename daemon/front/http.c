@@ -25,7 +25,7 @@
 
 enum {
 	CONNECTION_MEMORY = 128 << 10, /* bytes; larger is faster for large bodies */
-	CONNECTIONS_MAX = 1 << 20,     /* of a daemon; max-connections is less, and of all */
+	CONNECTIONS_MAX = 1 << 20, /* of a daemon; share_connections_most() is less, and of all */
 	END_MS = 10,
 };
 
@@ -149,16 +149,15 @@ static void take_place(struct client *client, struct MHD_Connection *connection)
 {
 	char name[FAIR_CLIENT_SIZE];
 	struct problem problem;
+	uint64_t most = share_connections_most();
 	enum share_outcome outcome;
 
 	headers_name_client(connection, name);
-	outcome = share_take(&client->place, SHARE_CONNECTIONS, name, 1, config->max_connections);
-	if (!outcome)
-		return;
-	exchange_refuse(
-	    connection,
-	    share_problem(outcome, SHARE_CONNECTIONS, name, config->max_connections, &problem),
-	    &problem);
+	outcome = share_take(&client->place, SHARE_CONNECTIONS, name, 1, most);
+	if (outcome)
+		exchange_refuse(connection,
+		                share_problem(outcome, SHARE_CONNECTIONS, name, most, &problem),
+		                &problem);
 }
 
 static void connection_changed(void *context, struct MHD_Connection *connection,

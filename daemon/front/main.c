@@ -73,6 +73,18 @@ static void start_drain(void)
 	loop_timer_repeat(&drain, DRAIN_CHECK_MS);
 }
 
+/* What is configured and cannot be had is said: connections are refused before descriptors end. */
+static void check_connections(void)
+{
+	uint64_t most = share_connections_most();
+
+	if (most < config.max_connections)
+		log_notice(
+		    "max-connections is %llu, but the limit of file descriptors (LimitNOFILE=, "
+		    "ulimit -n) allows %llu connections, half of it",
+		    (unsigned long long)config.max_connections, (unsigned long long)most);
+}
+
 /* Takes over what has changed in the configuration. Nothing that has been accepted is dropped for
  * it: limits are for what comes, workers that are too many finish what they have. */
 static void reload(void)
@@ -86,6 +98,7 @@ static void reload(void)
 	if (valid) {
 		access_commit();
 		log_configure();
+		check_connections();
 		codecs_reload();
 		search_reload();
 		log_notice("the configuration has been read again");
@@ -177,6 +190,7 @@ static enum error start(void)
 	spool_init(&config);
 	admission_init(&config);
 	shares_init(&config);
+	check_connections();
 	unread_init(&config);
 	gauges_init(&config);
 	routes_init(&config);

@@ -24,16 +24,18 @@ static const struct {
     {"Filters", "filters:Filter[] common:Common[]"},
     {"Progress", "tiles_done:integer tiles:integer~"},
     {"Links", "self:string result:string events:string"},
-    {"Job", "id:string state:string progress:Progress seconds_left:number~ links:Links "
+    {"Job", "id:string state:string progress:Progress left_seconds:number~ links:Links "
             "kept_seconds:integer? problem:Problem?"},
     {"Device", "id:string index:string name:string driver:string type:string state:string "
                "memory_bytes:integer "
-               "tiles_done:integer tiles_in_flight:integer restarts:integer startup_ms:integer "
+               "tiles_done:integer tiles_in_flight:integer restarts:integer startup_seconds:number "
                "pid:integer"},
     {"Devices", "devices:Device[]"},
-    {"Kernel", "kernel:string device:string count:integer total_s:number min_s:number p50_s:number "
-               "p90_s:number p99_s:number max_s:number bytes:integer gb_per_s:number"},
-    {"Candidate", "variant:string shape:string ns_per_sample:number~"},
+    {"Kernel", "kernel:string device:string count:integer total_seconds:number min_seconds:number "
+               "p50_seconds:number "
+               "p90_seconds:number p99_seconds:number max_seconds:number bytes:integer "
+               "bytes_per_second:number"},
+    {"Candidate", "variant:string shape:string sample_seconds:number~"},
     {"Choice", "device:string work:string variant:string chosen:integer candidates:Candidate[]"},
     {"Variant", "name:string origin:string text:string"},
     {"Kernels", "kernels:Kernel[] choices:Choice[] variants:Variant[]"},
@@ -510,4 +512,5 @@ void openapi_get(struct request *r)
 	              "responses", make_answers(), "headers", make_headers(), "securitySchemes",
 	              "token", "type", "http", "scheme", "bearer", "description",
 	              "Where tokens are configured; /livez and /readyz need none"));
+	answer_keep(&r->answer);
 }

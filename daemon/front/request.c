@@ -480,6 +480,6 @@ enum error request_parse(struct request *r, const char *filter, struct chain *ch
 	if (!e)
 		e = check_options(options, problem);
 	if (!e)
-		e = accept_parse(r->accept, &options->accept, &options->accept_best, problem);
+		e = accept_parse(r->accept, options->accept, problem);
 	return e;
 }

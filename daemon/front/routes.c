@@ -41,7 +41,7 @@ static void log_job(const char *id, const struct job *job)
 	char devices[256], span[TRACE_TEXT_SIZE];
 
 	name_devices(job, devices, sizeof devices);
-	log_event(LOG_LEVEL_INFO,
+	log_event(error_status(job->error) >= 500 ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO,
 	          LOG_FIELDS(.job = job->id, .request = id, .duration_us = us,
 	                     .device = *devices ? devices : NULL, .tiles = job->tiles_done,
 	                     .status = (uint64_t)error_status(job->error),
@@ -77,8 +77,10 @@ static void observe_stages(const struct job_times *t)
 void routes_job_ended(const char *id, const struct job *job)
 {
 	log_job(id, job);
-	if (job->error)
+	if (job->error) {
+		metric_add(METRIC_JOBS_FAILED, error_slug(job->error), NULL, 1);
 		return;
+	}
 	canary_success();
 	observe_stages(&job->times);
 }
@@ -146,6 +148,7 @@ static void get_index(struct request *r)
 	    "GET /v1/filters /v1/devices /v1/kernels /metrics /livez /readyz /openapi.json\n";
 
 	answer_text(&r->answer, 200, "text/plain; charset=utf-8", strdup(text), sizeof text - 1);
+	answer_keep(&r->answer);
 }
 
 static const struct route routes[] = {
@@ -476,7 +479,7 @@ void routes_abandon(struct request *r)
 	          LOG_FIELDS(.request = r->id, .job = r->job->id, .trace = r->terms.trace.id,
 	                     .span = r->terms.trace.parent),
 	          "request %s%s: the client has gone", r->id, span);
-	metric_add(METRIC_REQUESTS_REJECTED, "client-gone", NULL, 1);
+	metric_add(METRIC_JOBS_FAILED, "client-gone", NULL, 1);
 	job_forget(r->job);
 	codecs_cancel(r->job, ERR_TIMEOUT, NULL);
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 struct share_client {
 	RB_ENTRY(share_client) place;
@@ -148,6 +149,16 @@ void share_give(struct share *share, uint64_t amount)
 void share_give_all(struct share *share)
 {
 	share_give(share, share->amount);
+}
+
+uint64_t share_connections_most(void)
+{
+	struct rlimit descriptors;
+	uint64_t most = config->max_connections;
+
+	if (!getrlimit(RLIMIT_NOFILE, &descriptors) && descriptors.rlim_cur / 2 < most)
+		most = descriptors.rlim_cur / 2;
+	return most;
 }
 
 uint64_t share_held(const struct share *share)

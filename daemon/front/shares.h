@@ -63,6 +63,10 @@ enum error share_problem(enum share_outcome outcome, enum share_kind kind, const
 void share_give(struct share *share, uint64_t amount);
 void share_give_all(struct share *share);
 
+/* How many connections there may be now: `max-connections`, or half of the file descriptors if
+ * these are fewer. The other half is for what requests and workers open, and for the listeners. */
+uint64_t share_connections_most(void);
+
 /* What the client of a share holds of its kind, 0 if it is empty. */
 uint64_t share_held(const struct share *share);
 

@@ -212,8 +212,9 @@ def counted(service):
     counts = {int(labels["code"]): value for labels, value in
               metrics.samples("convolved_request_duration_seconds_count", route=ROUTE)}
     counts["jobs"] = metrics.total("convolved_stage_duration_seconds_count", stage="decode")
-    for labels, value in metrics.samples("convolved_requests_rejected_total"):
-        counts[labels["reason"]] = value
+    for name in ("requests_rejected", "jobs_failed"):
+        for labels, value in metrics.samples(f"convolved_{name}_total"):
+            counts[labels["reason"]] = counts.get(labels["reason"], 0) + value
     return counts
 
 

@@ -66,7 +66,7 @@ def ours(bench, options, chain, pixels, variant=None, runs=10):
     results = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)["results"]
     results = [r for r in results if r["variant"] != "reference"]
     assert all(r["verified"] for r in results), results
-    return min(results, key=lambda r: r["median_ms"])
+    return min(results, key=lambda r: r["median_seconds"])
 
 
 def theirs(run, image, runs=10):
@@ -88,7 +88,7 @@ def compare(bench, options, name, chain, run, pixels, dtype, bands):
     if name.startswith("bilateral") and bands == 4:
         image, pixels = np.ascontiguousarray(image[:, :, :3]), "u8x3"
     best = ours(bench, options, chain, pixels)
-    pairs = [(ours(bench, options, chain, pixels, best["variant"])["median_ms"], theirs(run, image))
+    pairs = [(ours(bench, options, chain, pixels, best["variant"])["median_seconds"] * 1e3, theirs(run, image))
              for _ in range(options.rounds)]
     mine, other = (statistics.median(p[i] for p in pairs) for i in (0, 1))
     ratio = statistics.median(b / a for a, b in pairs)

@@ -141,8 +141,8 @@ def large_image(folder, side, rounds):
         timing = post(f"/v1/filters/gaussian?sigma={sigma}&quality=85",
                       open(source, "rb").read()).headers["Server-Timing"]
         figures[f"sigma {sigma}"] = {
-            "service_s": medians["service"], "vips_gaussblur_s": medians["gaussblur"],
-            "vips_copy_s": medians["copy"],
+            "service_seconds": medians["service"], "vips_gaussblur_seconds": medians["gaussblur"],
+            "vips_copy_seconds": medians["copy"],
             "to_vips_gaussblur": medians["service"] / medians["gaussblur"],
             "to_decode_and_encode": medians["service"] / medians["copy"],
             "server_timing": timing}
@@ -166,7 +166,7 @@ def small_images(folder, seconds):
     if "Non-2xx" in text or "Socket errors" in text:
         raise SystemExit(text)
     return {"bytes": os.path.getsize(source),
-            "requests_per_s": float(re.search(r"Requests/sec:\s+([\d.]+)", text)[1]),
+            "requests_per_second": float(re.search(r"Requests/sec:\s+([\d.]+)", text)[1]),
             "p50": re.search(r"50%\s+(\S+)", text)[1], "p99": re.search(r"99%\s+(\S+)", text)[1]}
 
 

@@ -244,8 +244,8 @@ static void make_job(const struct request *request, struct message *message)
 	message->job.job = ++number;
 	message->job.arena = 7;
 	message->job.format = request->format;
-	message->job.accept = 0xff;
-	message->job.accept_best = FORMAT_PNG;
+	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++)
+		message->job.accept[f] = ACCEPT_MOST;
 	message->job.quality = request->quality;
 	message->job.strip = request->strip;
 	message->job.roi = request->roi;

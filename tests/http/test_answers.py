@@ -1,4 +1,5 @@
 """What every answer carries, the trace that a request belongs to, and clients that fall silent."""
+import gzip
 import re
 import time
 
@@ -19,6 +20,77 @@ def impatient(launch):
     with launch("--idle-timeout", "1", "--codecs", "2", "--max-body", "100000",
                 "--log-level", "debug") as service:
         yield service
+
+
+# What does not change, and gzip -------------------------------------------------------------------
+
+@pytest.mark.parametrize("path", ["/v1/filters", "/v1/filters/box", "/openapi.json", "/"])
+def test_not_modified(impatient, path):
+    whole = impatient.get(path)
+    etag = whole.headers["ETag"]
+    assert re.fullmatch('W/"[0-9a-f]{16}"', etag) and whole.status == 200
+    for method in ("GET", "HEAD"):
+        for known in (etag, etag[2:], f'"other", {etag}', f'"a",W/"b" ,{etag[2:]}', "*"):
+            answer = impatient.request(method, path, headers={"If-None-Match": known})
+            assert (answer.status, answer.body) == (304, b""), known
+            assert answer.headers["ETag"] == etag and "Vary" in answer.headers
+            protected(answer)
+    for other in ('"other"', etag[:-2] + '"', etag[3:-1], "", ",", 'W/""'):
+        answer = impatient.get(path, headers={"If-None-Match": other})
+        assert (answer.status, answer.body) == (200, whole.body), other
+
+
+@pytest.mark.parametrize("path", ["/v1/devices", "/v1/kernels", "/metrics", "/livez", "/readyz"])
+def test_what_changes(impatient, path):
+    answer = impatient.get(path, headers={"If-None-Match": "*"})
+    assert answer.status == 200 and "ETag" not in answer.headers
+
+
+def test_result_not_modified(impatient):
+    """A result never changes; a failed job's problem, and the job itself, have no version."""
+    links = impatient.post("/v1/filters/box", PNG,
+                           headers={"Prefer": "respond-async"}).json()["links"]
+    assert impatient.get(links["result"] + "?wait=30").status == 200
+    whole = impatient.get(links["result"])
+    again = impatient.get(links["result"], headers={"If-None-Match": whole.headers["ETag"]})
+    assert (again.status, again.body) == (304, b"")
+    assert "ETag" not in impatient.get(links["self"]).headers
+    links = impatient.post("/v1/filters/box", PNG[:-99],
+                           headers={"Prefer": "respond-async"}).json()["links"]
+    failed = impatient.get(links["result"] + "?wait=30", headers={"If-None-Match": "*"})
+    assert failed.status == 422 and "ETag" not in failed.headers
+
+
+@pytest.mark.parametrize("path", ["/v1/filters", "/openapi.json", "/metrics", "/v1/kernels"])
+def test_gzip(impatient, path):
+    plain = impatient.get(path, headers={"Accept-Encoding": "identity"})
+    packed = impatient.get(path, headers={"Accept-Encoding": "br, gzip;q=0.5"})
+    refused = impatient.get(path, headers={"Accept-Encoding": "gzip;q=0, *"})
+    assert packed.headers["Content-Encoding"] == "gzip" and packed.type == plain.type
+    assert "Content-Encoding" not in plain.headers and "Content-Encoding" not in refused.headers
+    assert len(packed.body) * 2 < len(plain.body)
+    text = gzip.decompress(packed.body)
+    if "ETag" in plain.headers:
+        assert text == plain.body and packed.headers["ETag"] == plain.headers["ETag"]
+    else:
+        assert text.splitlines()[0] == plain.body.splitlines()[0]
+    for answer in (plain, packed, refused):
+        assert answer.headers["Vary"] == "Accept-Encoding"
+        assert int(answer.headers["Content-Length"]) == len(answer.body)
+
+
+def test_not_gzipped(impatient):
+    """Images are compressed already, and a few words are not worth it."""
+    for answer in (impatient.post("/v1/filters/box", PNG, headers={"Accept-Encoding": "gzip"}),
+                   impatient.get("/livez", headers={"Accept-Encoding": "gzip"}),
+                   impatient.get("/v1/filters/none", headers={"Accept-Encoding": "gzip"})):
+        assert "Content-Encoding" not in answer.headers
+
+
+def test_vary(impatient):
+    assert impatient.post("/v1/filters/box", PNG).headers["Vary"] == "Accept"
+    refused = impatient.post("/v1/filters/box", PNG, headers={"Accept": "text/html"})
+    assert refused.status == 406 and refused.headers["Vary"] == "Accept, Accept-Encoding"
 
 
 # Server-Timing ------------------------------------------------------------------------------------
@@ -44,6 +116,16 @@ def test_server_timing(impatient, method, target, body, status):
     assert answer.timing["total"] >= 0, answer.headers
     assert re.fullmatch("[0-9a-f]{16}", answer.headers["X-Request-Id"])
     assert len(answer.headers.get_all("Server-Timing")) == 1
+    protected(answer)
+
+
+def protected(answer):
+    """No browser guesses what an answer is, or runs anything in it; caches ask first."""
+    for name, value in (("X-Content-Type-Options", "nosniff"),
+                        ("Content-Security-Policy", "default-src 'none'")):
+        assert answer.headers.get_all(name) == [value]
+    control, = answer.headers.get_all("Cache-Control")
+    assert control == ("private, no-cache" if "ETag" in answer.headers else "no-store")
 
 
 def test_server_timing_async(impatient):
@@ -55,6 +137,7 @@ def test_server_timing_async(impatient):
     assert [a.status for a in (accepted, result, events, deleted)] == [202, 200, 200, 204]
     for answer in (accepted, result, events, deleted):
         assert "total" in answer.timing, answer.headers
+        protected(answer)
     assert {"receive", "queue", "decode", "encode"} <= result.timing.keys()
 
 

@@ -3,6 +3,7 @@ import concurrent.futures
 import contextlib
 import http.client
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -69,10 +70,10 @@ def test_half_closed_between(service):
 
 def test_left_at_once(service):
     """A request whose client is gone before it has been read costs no more than a look."""
-    left = service.metrics().total("convolved_requests_rejected_total", reason="client-gone")
+    left = service.metrics().total("convolved_jobs_failed_total", reason="client-gone")
     with service.socket() as connection:
         connection.sendall(head(LARGE, filter_name="gaussian") + LARGE.tobytes())
-    poll(lambda: service.metrics().total("convolved_requests_rejected_total",
+    poll(lambda: service.metrics().total("convolved_jobs_failed_total",
                                          reason="client-gone") == left + 1, 30, "the end of it")
     service.rest()
 
@@ -183,6 +184,23 @@ def test_jobs_of_one_client(launch):
         assert other(service).works()
         assert all(job.result().status == 200 for job in jobs)
         assert service.works()
+
+
+def test_connections_follow_descriptors(launch):
+    """However many clients come, descriptors are left for the requests of those who are in."""
+    with launch() as service:
+        assert service.metrics().total("convolved_connections_limit") == 1000
+        resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE, (128, 128))
+        assert service.metrics().total("convolved_connections_limit") == 64
+        with contextlib.ExitStack() as stack:
+            for i in range(150):
+                connection = stack.enter_context(socket.create_connection(
+                    (service.host, service.port), source_address=(f"127.0.1.{i % 50 + 1}", 0)))
+            connection.settimeout(30)
+            problem = read_answer(connection).refused(429, "queue-full")
+            assert "of at most 64 connections" in problem["detail"] or (
+                "there are 64 connections" in problem["detail"]), problem
+        poll(service.works)
 
 
 def test_connections_of_one_client(launch):

@@ -13,7 +13,7 @@ from PIL import Image, ImageCms, ImageOps
 import imagefiles
 import oracle
 from imagefiles import read_pil, read_png, read_pnm, read_vips, write_png, write_pnm, write_tiff
-from service import multipart, read_answer
+from service import multipart, raw_kind, read_answer
 from test_results import random_pixels
 
 ALL = ("jpeg", "png", "webp", "tiff", "gif", "pnm", "raw")
@@ -392,12 +392,47 @@ def test_profile_survives_conversion(service):
     ("text/html, image/jpeg;q=0.5", "image/jpeg"),
     ("image/jpeg;q=0, */*", "image/png"),
     ("IMAGE/WEBP", "image/webp"),
-    ("image/webp, image/png", "image/png"),  # the input's, if it is among them
+    ("image/webp, image/png", "image/png"),  # the input's, if it is among the best
+    ("image/webp, image/png;q=0.9", "image/webp"),
+    ("image/webp, */*;q=0.1", "image/webp"),
+    ("*/*;q=0.1, image/*;q=0.2, image/png;q=0", "image/jpeg"),
+    ("image/png;q=0, image/x-portable-anymap;q=0.2, image/*;q=0.1", "image/x-portable-anymap"),
 ])
 def test_accept(service, accept, expected):
     answer = service.post("/v1/filters/box", SOURCES["png"], headers={"Accept": accept})
     assert answer.status == 200, answer
     assert answer.type == expected
+
+
+def test_accept_that_comes_in_pieces(service):
+    """Several headers are one list."""
+    with service.socket() as connection:
+        connection.sendall(
+            b"POST /v1/filters/box HTTP/1.1\r\nHost: x\r\nAccept: text/html\r\n"
+            b"Accept: image/webp;q=0.2\r\nAccept: image/tiff;q=0.3\r\n"
+            b"Content-Length: %d\r\n\r\n" % len(SOURCES["png"]) + SOURCES["png"])
+        assert read_answer(connection).type == "image/tiff"
+
+
+def test_accept_of_raw_pixels(service):
+    """They are one format of many, and no image/; a format that holds the pixels comes first."""
+    pixels = random_pixels(7, 9, 8, 3, "u16")
+    for accept, expected in (("*/*", "application/octet-stream"), ("image/*", "image/png"),
+                             ("image/jpeg", "image/jpeg"), ("image/tiff, */*;q=0.5", "image/tiff")):
+        answer = service.post(f"/v1/filters/box?raw={raw_kind(pixels)}", pixels.tobytes(),
+                              headers={"Accept": accept})
+        assert (answer.status, answer.type) == (200, expected), accept
+
+
+def test_accept_of_what_a_format_cannot_hold(service):
+    """What the client likes less, but can be written, comes before what cannot."""
+    wide = np.zeros((2, 20000, 3), np.uint8)
+
+    def answer(accept):
+        return service.post(f"/v1/filters/box?raw={raw_kind(wide)}", wide.tobytes(),
+                            headers={"Accept": accept})
+    assert answer("image/webp, image/png;q=0.1").type == "image/png"
+    assert "16383" in answer("image/webp").refused(422, "unencodable")["detail"]
 
 
 def test_not_acceptable(service):

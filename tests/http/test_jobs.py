@@ -226,11 +226,11 @@ def test_progress(one):
             assert before["progress"]["tiles_done"] <= after["progress"]["tiles_done"]
             assert before["progress"]["tiles"] == after["progress"]["tiles"]
         last = seen[-1]
-        assert last["state"] == "running" and last["seconds_left"] > 0
+        assert last["state"] == "running" and last["left_seconds"] > 0
         assert last["progress"]["tiles_done"] < last["progress"]["tiles"]
         assert "kept_seconds" not in last
         waiting = look(one, submit(one))
-        assert waiting["state"] == "waiting" and waiting["seconds_left"] is None
+        assert waiting["state"] == "waiting" and waiting["left_seconds"] is None
         assert waiting["progress"] == {"tiles_done": 0, "tiles": None}
 
 
@@ -251,7 +251,7 @@ def test_time_left_is_about_right(one):
     assert ended(one, job)["state"] == "done"
     took = time.monotonic() - began
     assert halfway["state"] == "running"
-    assert halfway["seconds_left"] / 5 - 1 < took < halfway["seconds_left"] * 5 + 1
+    assert halfway["left_seconds"] / 5 - 1 < took < halfway["left_seconds"] * 5 + 1
 
 
 # Long polling -------------------------------------------------------------------------------------
@@ -318,7 +318,7 @@ def test_leaving_cancels_nothing(one):
 
 def test_cancel_frees_the_worker(one):
     with busy(one) as job:
-        left = look(one, job)["seconds_left"]
+        left = look(one, job)["left_seconds"]
         answer = one.request("DELETE", job)
         assert (answer.status, answer.body) == (204, b"")
         began = time.monotonic()

@@ -9,6 +9,7 @@ import subprocess
 import threading
 import time
 
+import numpy as np
 import pytest
 
 import imagefiles
@@ -55,6 +56,23 @@ def small_pipe():
     reading, writing = os.pipe()
     fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
     return reading, writing
+
+
+def test_faults_are_warnings(logged):
+    """A 5xx is a fault of the service and not to be missed, at whatever level images are logged."""
+    logged.arguments += ["--log-level", "warning"]
+    with logged.log.open("wb") as log:
+        logged.start_logging_to(log)
+    logged.wait_ready()
+    assert logged.filter(SMALL, [("box", {})]).status == 200
+    assert logged.filter(SMALL, [("box", {"size": 2})]).status == 400
+    late = logged.filter(np.zeros((600, 600, 3), np.uint8), [("bilateral", {"radius": 16})],
+                         variant="reference", deadline_ms=300)
+    late.refused(504, "deadline-missed")
+    line, = [line for line in logged.log.read_text().splitlines() if "request" in line]
+    assert line.startswith(f"convolved: warning: request {late.headers['X-Request-Id']}")
+    assert "deadline-missed" in line
+    assert logged.stop() == 0
 
 
 def test_unread_pipe(logged):

@@ -88,16 +88,32 @@ def test_work_is_counted(fresh):
     assert after.total("convolved_tiles_queued") == 0
 
 
+def reasons(before, after, name):
+    """{reason: what its counter has grown by}, without those that have not."""
+    was = {labels["reason"]: value for labels, value in before.samples(name)}
+    return {labels["reason"]: value - was.get(labels["reason"], 0)
+            for labels, value in after.samples(name) if value != was.get(labels["reason"], 0)}
+
+
 def test_rejections_are_counted(fresh):
+    """Refusals are one thing, jobs that fail another, however often their end is asked for; that a
+    job has not ended is neither."""
     before = fresh.metrics()
     assert fresh.post("/v1/filters/box", PNG[:-2000]).status == 422
     assert fresh.post("/v1/filters/box?size=2", PNG).status == 400
+    late = {"Prefer": "respond-async"}
+    job = fresh.post("/v1/filters/box", PNG[:-2000], headers=late).json()["links"]["result"]
+    for _ in range(3):
+        assert fresh.get(f"{job}?wait=30").status == 422
+    slow = fresh.post("/v1/filters/bilateral?radius=16&variant=reference", PNG,
+                      headers=late).json()["links"]
+    assert fresh.get(slow["result"]).status == 409
+    assert fresh.request("DELETE", slow["self"]).status == 204
+    assert fresh.get(f"{slow['result']}?wait=30").status == 410
     after = fresh.metrics()
-    grown = (after.total("convolved_requests_rejected_total")
-             - before.total("convolved_requests_rejected_total"))
-    assert grown == 2
-    reasons = {labels["reason"] for labels, _ in after.samples("convolved_requests_rejected_total")}
-    assert {"undecodable", "bad-parameter"} <= reasons
+    assert reasons(before, after, "convolved_requests_rejected_total") == {"bad-parameter": 1}
+    assert reasons(before, after, "convolved_jobs_failed_total") == {"undecodable": 2,
+                                                                     "cancelled": 1}
 
 
 def test_names(fresh):
@@ -155,6 +171,7 @@ def test_limits_and_folders(fresh):
     metrics = fresh.metrics()
     assert metrics.total("convolved_ready") == 1
     assert metrics.total("convolved_jobs_limit") == 64
+    assert metrics.total("convolved_connections_limit") == 1000
     assert metrics.total("convolved_spool_memory_limit_bytes") == 1 << 30
     for folder, path in (("cache", fresh.cache), ("state", fresh.state)):
         disk = shutil.disk_usage(path)
@@ -167,8 +184,10 @@ def test_counters_start_at_zero(launch):
     """Or the first increase would be seen by nobody's rate()."""
     with launch("--codecs", "1") as service:
         metrics = service.metrics()
-        for reason in ("bad-parameter", "queue-full", "input-output", "client-gone"):
-            assert metrics.samples("convolved_requests_rejected_total", reason=reason)[0][1] == 0
+        for name, found in (("requests_rejected", ("bad-parameter", "queue-full", "input-output")),
+                            ("jobs_failed", ("undecodable", "input-output", "client-gone"))):
+            for reason in found:
+                assert metrics.samples(f"convolved_{name}_total", reason=reason)[0][1] == 0
         for device in service.get("/v1/devices").json()["devices"]:
             for name in ("convolved_tiles_total", "convolved_verified_samples_total",
                          "convolved_transfer_bytes_total"):
@@ -209,10 +228,10 @@ def test_kernels(fresh):
     for k in kernels:
         assert k["count"] == metrics.total("convolved_kernel_duration_seconds_count",
                                            kernel=k["kernel"], device=k["device"])
-        assert (0 <= k["min_s"] <= k["p50_s"] <= k["p90_s"] <= k["p99_s"] <= k["max_s"]
-                <= k["total_s"] * (1 + 1e-9)), k
-        assert k["count"] * k["min_s"] <= k["total_s"] * (1 + 1e-9), k
-        assert k["bytes"] > 0 and math.isclose(k["gb_per_s"], k["bytes"] / k["total_s"] / 1e9,
+        assert (0 <= k["min_seconds"] <= k["p50_seconds"] <= k["p90_seconds"] <= k["p99_seconds"] <= k["max_seconds"]
+                <= k["total_seconds"] * (1 + 1e-9)), k
+        assert k["count"] * k["min_seconds"] <= k["total_seconds"] * (1 + 1e-9), k
+        assert k["bytes"] > 0 and math.isclose(k["bytes_per_second"], k["bytes"] / k["total_seconds"],
                                                rel_tol=0.01)
 
 

@@ -63,7 +63,7 @@ def test_choice(tuned):
     candidates = choice["candidates"]
     assert choice["device"] == "cpu0" and len(candidates) >= 3
     assert {"separable", "separable_packed"} <= {c["variant"] for c in candidates}
-    times = [c["ns_per_sample"] for c in candidates]
+    times = [c["sample_seconds"] for c in candidates]
     measured = [t for t in times if t is not None]
     assert all(t > 0 for t in measured)
     assert times[choice["chosen"]] == min(measured)

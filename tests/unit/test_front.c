@@ -311,30 +311,62 @@ static void test_trace(void **state)
 	assert_string_equal(trace_text(&trace, line), "");
 }
 
+/* The weights that a header gives, by format. */
+static void expect_weights(const char *header, const uint16_t wanted[FORMATS])
+{
+	uint16_t weights[FORMATS];
+
+	assert_int_equal(accept_parse(header, weights, &problem), ERR_OK);
+	for (enum format f = FORMAT_NONE; f < FORMATS; f++)
+		if (weights[f] != wanted[f])
+			fail_msg("%s: %s has %u", header, format_name(f), weights[f]);
+}
+
+#define WEIGHTS(...) ((const uint16_t[FORMATS]){__VA_ARGS__})
+
 static void test_accept(void **state)
 {
-	const uint32_t all = (1u << FORMATS) - 2;
-	uint32_t formats, best;
+	static const char *const refused[] = {"image/png;q=0",   "application/json",
+	                                      "*/*;q=0",         "image/*; q=0, text/html",
+	                                      "image/svg*",      "*",
+	                                      "*/*;q=nan",       "image/png;q=-1",
+	                                      "image/png;q=none"};
+	uint16_t weights[FORMATS];
 
 	(void)state;
-	assert_int_equal(accept_parse(NULL, &formats, &best, &problem), ERR_OK);
-	assert_int_equal(formats, all);
-	assert_int_equal(accept_parse("*/*", &formats, &best, &problem), ERR_OK);
-	assert_int_equal(formats, all);
-	assert_int_equal(accept_parse("text/html, image/webp;q=0.5 , image/png;q=0.8", &formats,
-	                              &best, &problem),
-	                 ERR_OK);
-	assert_int_equal(formats, 1u << FORMAT_WEBP | 1u << FORMAT_PNG);
-	assert_int_equal(best, FORMAT_PNG);
-	assert_int_equal(accept_parse("image/png;q=0", &formats, &best, &problem),
-	                 ERR_NOT_ACCEPTABLE);
-	assert_int_equal(accept_parse("application/json", &formats, &best, &problem),
-	                 ERR_NOT_ACCEPTABLE);
-	assert_int_equal(
-	    accept_parse("image/png; a=b ;\tQ=0.2 , image/webp ;charset=q=1;q=0.1, */x", &formats,
-	                 &best, &problem),
-	    ERR_OK);
-	assert_int_equal(best, FORMAT_PNG);
+	for (int i = 0; i < 3; i++)
+		expect_weights(i ? i == 1 ? "" : "*/*" : NULL,
+		               WEIGHTS(0, 1000, 1000, 1000, 1000, 1000, 1000, 1000));
+	/* Raw pixels are no image/. */
+	expect_weights("image/*", WEIGHTS(0, 1000, 1000, 1000, 1000, 1000, 1000, 0));
+	expect_weights("text/html, image/webp;q=0.5 , image/png;q=0.8",
+	               WEIGHTS([FORMAT_WEBP] = 500, [FORMAT_PNG] = 800));
+	/* The most specific counts, wherever it stands. */
+	expect_weights("*/*;q=0.1, image/png;q=0, image/*;q=0.5, image/JPEG",
+	               WEIGHTS(0, 1000, 0, 500, 500, 500, 500, 100));
+	expect_weights("image/jpeg, image/*;q=0.5, image/png;q=0, */*;q=0.1",
+	               WEIGHTS(0, 1000, 0, 500, 500, 500, 500, 100));
+	expect_weights("image/png; a=b ;\tQ=0.2 , image/webp ;charset=q=1;q=0.1, */x",
+	               WEIGHTS([FORMAT_PNG] = 200, [FORMAT_WEBP] = 100));
+	expect_weights("image/png;q=7,image/webp;q=1e300,image/gif;q=0.0005,image/tiff;q=inf",
+	               WEIGHTS([FORMAT_PNG] = 1000, [FORMAT_WEBP] = 1000, [FORMAT_TIFF] = 1000));
+	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+		assert_int_equal(accept_parse(refused[i], weights, &problem), ERR_NOT_ACCEPTABLE);
+}
+
+static void test_accept_encoding(void **state)
+{
+	(void)state;
+	assert_false(accept_gzip(NULL));
+	assert_false(accept_gzip(""));
+	assert_false(accept_gzip("identity, br"));
+	assert_false(accept_gzip("gzip;q=0, *"));
+	assert_false(accept_gzip("*;q=0"));
+	assert_false(accept_gzip("gzipped"));
+	assert_true(accept_gzip("gzip"));
+	assert_true(accept_gzip("br;q=1.0, GZIP;q=0.001"));
+	assert_true(accept_gzip("*"));
+	assert_true(accept_gzip("*;q=0, gzip"));
 }
 
 /* The time that a header takes grows as its length. */
@@ -343,7 +375,7 @@ static void test_long_accept(void **state)
 	static const char element[] = "a/b;c;", end[] = ",image/png";
 	enum { COUNT = 500000, LENGTH = sizeof element - 1 };
 	char *header = malloc(COUNT * LENGTH + sizeof end);
-	uint32_t formats, best;
+	uint16_t weights[FORMATS];
 
 	(void)state;
 	for (char last = ';'; last != 'x'; last = last == ';' ? ',' : 'x') {
@@ -354,8 +386,8 @@ static void test_long_accept(void **state)
 			header[(i + 1) * LENGTH - 1] = last;
 		}
 		memcpy(header + COUNT * LENGTH, end, sizeof end);
-		assert_int_equal(accept_parse(header, &formats, &best, &problem), ERR_OK);
-		assert_int_equal(best, FORMAT_PNG);
+		assert_int_equal(accept_parse(header, weights, &problem), ERR_OK);
+		assert_int_equal(weights[FORMAT_PNG], 1000);
 		assert_true(clock() - began < 2 * CLOCKS_PER_SEC);
 	}
 	free(header);
@@ -749,17 +781,29 @@ static void test_verified(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_config_flags),    cmocka_unit_test(test_config_invalid),
-	    cmocka_unit_test(test_config_file),     cmocka_unit_test(test_listen),
-	    cmocka_unit_test(test_tokens),          cmocka_unit_test(test_request_parse),
-	    cmocka_unit_test(test_request_invalid), cmocka_unit_test(test_trace),
-	    cmocka_unit_test(test_accept),          cmocka_unit_test(test_long_accept),
-	    cmocka_unit_test(test_admission),       cmocka_unit_test(test_spool),
-	    cmocka_unit_test(test_spool_sealed),    cmocka_unit_test(test_drain_rate),
-	    cmocka_unit_test(test_chain_memory),    cmocka_unit_test(test_reckoned),
-	    cmocka_unit_test(test_errand_close),    cmocka_unit_test(test_metrics),
-	    cmocka_unit_test(test_loop_unwatch),    cmocka_unit_test(test_loop_held_up),
-	    cmocka_unit_test(test_request_parts),   cmocka_unit_test(test_request_no_filters),
+	    cmocka_unit_test(test_config_flags),
+	    cmocka_unit_test(test_config_invalid),
+	    cmocka_unit_test(test_config_file),
+	    cmocka_unit_test(test_listen),
+	    cmocka_unit_test(test_tokens),
+	    cmocka_unit_test(test_request_parse),
+	    cmocka_unit_test(test_request_invalid),
+	    cmocka_unit_test(test_trace),
+	    cmocka_unit_test(test_accept),
+	    cmocka_unit_test(test_accept_encoding),
+	    cmocka_unit_test(test_long_accept),
+	    cmocka_unit_test(test_admission),
+	    cmocka_unit_test(test_spool),
+	    cmocka_unit_test(test_spool_sealed),
+	    cmocka_unit_test(test_drain_rate),
+	    cmocka_unit_test(test_chain_memory),
+	    cmocka_unit_test(test_reckoned),
+	    cmocka_unit_test(test_errand_close),
+	    cmocka_unit_test(test_metrics),
+	    cmocka_unit_test(test_loop_unwatch),
+	    cmocka_unit_test(test_loop_held_up),
+	    cmocka_unit_test(test_request_parts),
+	    cmocka_unit_test(test_request_no_filters),
 	    cmocka_unit_test(test_verified),
 	};
 
