@@ -14,6 +14,7 @@
 
 #include "codec/complaint.h"
 #include "codec/convert.h"
+#include "codec/metadata.h"
 #include "codec/plain.h"
 
 struct encoder {
@@ -21,57 +22,6 @@ struct encoder {
 	struct composer *composer;
 	VipsImage *vips; /* the answer, as its rows come; NULL where libvips is not needed */
 };
-
-/* What describes the file that was decoded, and not the image: wrong or useless in the answer. */
-static const char *const dropped[] = {
-    VIPS_META_SEQUENTIAL,
-    VIPS_META_LOADER,
-    "n-pages",
-    "page-height",
-    "delay",
-    "loop",
-    "gif-delay",
-    "gif-loop",
-    "gif-palette",
-    "palette",
-    "background",
-    "interlaced",
-    "jpeg-multiscan",
-    "jpeg-chroma-subsample",
-    "jpeg-thumbnail-data",
-    "bits-per-sample",
-    "palette-bit-depth",
-    "ppm-max-value",
-    "pfm-scale",
-    "n-subifds",
-    /* libvips's own, in its history */
-    "width",
-    "height",
-    "bands",
-    "format",
-    "coding",
-    "interpretation",
-    "xoffset",
-    "yoffset",
-    "xres",
-    "yres",
-    "filename",
-};
-
-static void *copy_field(VipsImage *from, const char *name, GValue *value, void *data)
-{
-	struct encoder *encoder = data;
-
-	(void)from;
-	if (encoder->answer->strip && strcmp(name, VIPS_META_ICC_NAME) != 0 &&
-	    strcmp(name, VIPS_META_RESOLUTION_UNIT) != 0)
-		return NULL;
-	for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++)
-		if (!strcmp(name, dropped[i]))
-			return NULL;
-	vips_image_set(encoder->vips, name, value);
-	return NULL;
-}
 
 static VipsBandFormat band_format(enum pixel_type type)
 {
@@ -166,9 +116,7 @@ static enum error make_image(struct encoder *encoder, VipsImage *metadata, struc
 	    vips_image_generate(vips, begin_rows, generate, end_rows, encoder, NULL))
 		return complaint_take(problem, ERR_INTERNAL, "the encoder");
 	if (metadata)
-		vips_image_map(metadata, copy_field, encoder);
-	/* EXIF data has just been expanded into fields anew. */
-	vips_autorot_remove_angle(vips);
+		metadata_copy(metadata, vips, answer->strip);
 	return ERR_OK;
 }
 

@@ -1,0 +1,158 @@
+/* Which fields of libvips's an answer gets, and in what form.
+ *
+ * The hard part is EXIF: libvips keeps the block as it came, with the fields that it has read from
+ * it beside it. Its savers write the block anew, without what is no longer among the fields; so a
+ * field is dropped only once all are copied, as setting the block sets them all. */
+#include "codec/metadata.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <vips/vips.h>
+
+#include "codec/previews.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* What describes the file that was decoded, and not the image: wrong or useless in the answer. */
+static const char *const dropped[] = {
+    VIPS_META_SEQUENTIAL,
+    VIPS_META_LOADER,
+    "n-pages",
+    "page-height",
+    "delay",
+    "loop",
+    "gif-delay",
+    "gif-loop",
+    "gif-palette",
+    "palette",
+    "background",
+    "interlaced",
+    "jpeg-multiscan",
+    "jpeg-chroma-subsample",
+    "jpeg-thumbnail-data",
+    "bits-per-sample",
+    "palette-bit-depth",
+    "ppm-max-value",
+    "pfm-scale",
+    "n-subifds",
+    /* libvips's own, in its history */
+    "width",
+    "height",
+    "bands",
+    "format",
+    "coding",
+    "interpretation",
+    "xoffset",
+    "yoffset",
+    "xres",
+    "yres",
+    "filename",
+};
+
+/* Blocks that may hold pictures. */
+static const struct {
+	const char *name;
+	GByteArray *(*drop)(const uint8_t *block, size_t size);
+} cleaned[] = {
+    {VIPS_META_XMP_NAME, previews_drop_from_xmp},
+    {VIPS_META_IPTC_NAME, previews_drop_from_resources},
+    {VIPS_META_PHOTOSHOP_NAME, previews_drop_from_resources},
+};
+
+/* Of any directory of EXIF: previews, where they lie, and blocks that may hold some. A maker's note
+ * is of a form of its maker's own, often with a preview in it. */
+static const char *const exif_pictures[] = {
+    "MakerNote",
+    "XMLPacket",
+    "ImageResources",
+    "IPTC/NAA",
+    "SubIFDs",
+    "JPEGInterchangeFormat",
+    "JPEGInterchangeFormatLength",
+    "StripOffsets",
+    "StripByteCounts",
+};
+
+struct copy {
+	VipsImage *to;
+	bool strip;
+};
+
+/* Comments of PNG that hold, in hexadecimal, what has a chunk of its own since: "png-comment-", a
+ * number, '-' and the key. */
+static bool is_raw_profile(const char *name)
+{
+	return !strncmp(name, "png-comment-", 12) && strstr(name, "-Raw profile type ");
+}
+
+static bool wanted(const struct copy *copy, const char *name)
+{
+	if (copy->strip)
+		return !strcmp(name, VIPS_META_ICC_NAME) ||
+		       !strcmp(name, VIPS_META_RESOLUTION_UNIT);
+	for (size_t i = 0; i < COUNT(dropped); i++)
+		if (!strcmp(name, dropped[i]))
+			return false;
+	return !is_raw_profile(name);
+}
+
+static void copy_cleaned(VipsImage *from, VipsImage *to, size_t i)
+{
+	const void *block;
+	size_t size;
+	GByteArray *kept;
+
+	if (vips_image_get_blob(from, cleaned[i].name, &block, &size))
+		return;
+	kept = cleaned[i].drop(block, size);
+	if (!kept)
+		return;
+	vips_image_set_blob_copy(to, cleaned[i].name, kept->data, kept->len);
+	g_byte_array_unref(kept);
+}
+
+static void *copy_field(VipsImage *from, const char *name, GValue *value, void *data)
+{
+	struct copy *copy = data;
+
+	if (!wanted(copy, name))
+		return NULL;
+	for (size_t i = 0; i < COUNT(cleaned); i++)
+		if (!strcmp(name, cleaned[i].name)) {
+			copy_cleaned(from, copy->to, i);
+			return NULL;
+		}
+	vips_image_set(copy->to, name, value);
+	return NULL;
+}
+
+/* "exif-ifd", the number of a directory (1: of the thumbnail), '-' and a name. */
+static bool is_exif_picture(const char *name)
+{
+	if (strncmp(name, "exif-ifd", 8) || !name[8] || name[9] != '-')
+		return false;
+	for (size_t i = 0; i < COUNT(exif_pictures); i++)
+		if (!strcmp(name + 10, exif_pictures[i]))
+			return true;
+	return name[8] == '1';
+}
+
+static void drop_exif_pictures(VipsImage *image)
+{
+	char **fields = vips_image_get_fields(image);
+
+	for (char **field = fields; field && *field; field++)
+		if (is_exif_picture(*field) || !strcmp(*field, "jpeg-thumbnail-data"))
+			vips_image_remove(image, *field);
+	g_strfreev(fields);
+}
+
+void metadata_copy(VipsImage *from, VipsImage *to, bool strip)
+{
+	struct copy copy = {to, strip};
+
+	vips_image_map(from, copy_field, &copy);
+	drop_exif_pictures(to);
+	vips_autorot_remove_angle(to);
+}

@@ -1,0 +1,289 @@
+/* Dropping pictures from blocks of metadata. Every block is copied piece by piece: what is not
+ * understood is not copied. */
+#include "codec/previews.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static uint32_t number(const uint8_t *at, size_t size)
+{
+	uint32_t n = 0;
+
+	while (size--)
+		n = n << 8 | *at++;
+	return n;
+}
+
+static GByteArray *none_if_empty(GByteArray *kept)
+{
+	if (kept->len)
+		return kept;
+	g_byte_array_unref(kept);
+	return NULL;
+}
+
+/* IPTC-IIM: data sets of a mark, record, number, length and data ------------------------------- */
+
+/* The preview (2:200 its format, 2:202 itself) and the records of objects, which are pictures. */
+static bool data_set_is_picture(uint8_t record, uint8_t data_set)
+{
+	return (record == 2 && data_set >= 200 && data_set <= 202) || (record >= 7 && record <= 9);
+}
+
+/* The bytes of the data set at the start, 0 if there is none. A length with the highest bit set is
+ * that of the length that follows. */
+static size_t data_set_size(const uint8_t *at, size_t size)
+{
+	size_t length, extra = 0;
+
+	if (size < 5 || at[0] != 0x1c)
+		return 0;
+	length = number(at + 3, 2);
+	if (length & 0x8000) {
+		extra = length & 0x7fff;
+		if (extra > 4 || size < 5 + extra)
+			return 0;
+		length = number(at + 5, extra);
+	}
+	return length <= size - 5 - extra ? 5 + extra + length : 0;
+}
+
+static void copy_data_sets(GByteArray *kept, const uint8_t *at, size_t size)
+{
+	size_t length;
+
+	for (; (length = data_set_size(at, size)); at += length, size -= length)
+		if (!data_set_is_picture(at[1], at[2]))
+			g_byte_array_append(kept, at, (guint)length);
+}
+
+/* Photoshop's resources: a mark, number, name, size and data ----------------------------------- */
+
+struct resource {
+	unsigned id;
+	size_t head; /* bytes up to the data */
+	size_t size; /* of the data */
+	size_t all;  /* with what makes it even */
+};
+
+enum { RESOURCE_IPTC = 1028 };
+
+static bool resource_is_picture(unsigned id)
+{
+	static const struct {
+		unsigned first, last;
+	} pictures[] = {
+	    {1033, 1033},
+	    {1036, 1036}, /* thumbnails */
+	    {1058, 1060}, /* EXIF, and XMP: another copy of them */
+	    {4000, 4999}, /* of plug-ins: could be anything */
+	};
+
+	for (size_t i = 0; i < COUNT(pictures); i++)
+		if (id >= pictures[i].first && id <= pictures[i].last)
+			return true;
+	return false;
+}
+
+static bool resource_read(struct resource *r, const uint8_t *at, size_t size)
+{
+	static const char marks[][5] = {"8BIM", "MeSa", "AgHg", "PHUT", "DCSR"};
+	bool known = false;
+
+	for (size_t i = 0; i < COUNT(marks) && size >= 12; i++)
+		known |= !memcmp(at, marks[i], 4);
+	if (!known)
+		return false;
+	r->id = number(at + 4, 2);
+	r->head = 6 + (at[6] + 2u) / 2 * 2 + 4;
+	if (size < r->head)
+		return false;
+	r->size = number(at + r->head - 4, 4);
+	if (r->size > size - r->head)
+		return false;
+	r->all = r->head + r->size;
+	r->all += r->size % 2 && r->all < size;
+	return true;
+}
+
+/* The IPTC resource is written anew, with the size of what is left. */
+static void copy_iptc(GByteArray *kept, const struct resource *r, const uint8_t *at)
+{
+	guint start = kept->len + (guint)r->head, size;
+
+	g_byte_array_append(kept, at, (guint)r->head);
+	copy_data_sets(kept, at + r->head, r->size);
+	size = kept->len - start;
+	for (unsigned i = 0; i < 4; i++)
+		kept->data[start - 4 + i] = (uint8_t)(size >> (24 - 8 * i));
+	if (size % 2)
+		g_byte_array_append(kept, (const guint8 *)"", 1);
+}
+
+static void copy_resources(GByteArray *kept, const uint8_t *at, size_t size)
+{
+	struct resource r;
+
+	for (; resource_read(&r, at, size); at += r.all, size -= r.all) {
+		if (r.id == RESOURCE_IPTC)
+			copy_iptc(kept, &r, at);
+		else if (!resource_is_picture(r.id))
+			g_byte_array_append(kept, at, (guint)r.all);
+	}
+}
+
+GByteArray *previews_drop_from_resources(const uint8_t *block, size_t size)
+{
+	static const char title[] = "Photoshop 3.0"; /* its end belongs to it */
+	GByteArray *kept = g_byte_array_new();
+	bool titled = size >= sizeof title && !memcmp(block, title, sizeof title);
+	guint head = titled ? sizeof title : 0;
+
+	if (size > G_MAXINT)
+		return none_if_empty(kept);
+	g_byte_array_append(kept, block, head);
+	copy_resources(kept, block + head, size - head);
+	if (!kept->len)
+		copy_data_sets(kept, block, size);
+	if (kept->len == head)
+		g_byte_array_set_size(kept, 0);
+	return none_if_empty(kept);
+}
+
+/* XMP ------------------------------------------------------------------------------------------ */
+
+enum { XMP_SIZE_MAX = 16 << 20, DEPTH_MAX = 200, ENCODED_MIN = 256 };
+
+struct xmp {
+	GString *kept;
+	unsigned depth;
+	unsigned within; /* depth of the element that is left out with all in it; 0: none is */
+};
+
+/* xmp:Thumbnails, xmpGImg:image and GImage:Data, whatever stands for their namespaces. */
+static bool names_picture(const char *name)
+{
+	static const char *const pictures[] = {"Thumbnails", "image", "Data"};
+	const char *colon = strrchr(name, ':'), *local = colon ? colon + 1 : name;
+
+	for (size_t i = 0; i < COUNT(pictures); i++)
+		if (!strcmp(local, pictures[i]))
+			return true;
+	return false;
+}
+
+/* True of a run of base64 that is too long to be a word or a number; it may go over many lines, and
+ * they be indented. */
+static bool is_encoded(const char *text, size_t size)
+{
+	size_t run = 0;
+	bool between = true; /* lines */
+
+	for (size_t i = 0; i < size && run < ENCODED_MIN; i++) {
+		bool encoded = g_ascii_isalnum(text[i]) || (text[i] && strchr("+/=-_", text[i]));
+
+		between = !encoded && (between || text[i] == '\n' || text[i] == '\r');
+		run += encoded;
+		if (!encoded && !(between && g_ascii_isspace(text[i])))
+			run = 0;
+	}
+	return run >= ENCODED_MIN;
+}
+
+static void append_escaped(GString *to, const char *text, size_t size)
+{
+	char *escaped = g_markup_escape_text(text, (gssize)size);
+
+	g_string_append(to, escaped);
+	g_free(escaped);
+}
+
+static void start_element(GMarkupParseContext *context, const char *name, const char **names,
+                          const char **values, gpointer user, GError **error)
+{
+	struct xmp *x = user;
+
+	(void)context;
+	if (++x->depth > DEPTH_MAX)
+		g_set_error_literal(error, G_MARKUP_ERROR, G_MARKUP_ERROR_INVALID_CONTENT,
+		                    "too deep");
+	if (!x->within && names_picture(name))
+		x->within = x->depth;
+	if (x->within)
+		return;
+	g_string_append_printf(x->kept, "<%s", name);
+	for (; *names; names++, values++) {
+		if (names_picture(*names) || is_encoded(*values, strlen(*values)))
+			continue;
+		g_string_append_printf(x->kept, " %s=\"", *names);
+		append_escaped(x->kept, *values, strlen(*values));
+		g_string_append_c(x->kept, '"');
+	}
+	g_string_append_c(x->kept, '>');
+}
+
+static void end_element(GMarkupParseContext *context, const char *name, gpointer user,
+                        GError **error)
+{
+	struct xmp *x = user;
+
+	(void)context, (void)error;
+	if (!x->within)
+		g_string_append_printf(x->kept, "</%s>", name);
+	else if (x->within == x->depth)
+		x->within = 0;
+	x->depth--;
+}
+
+static void take_text(GMarkupParseContext *context, const char *text, gsize size, gpointer user,
+                      GError **error)
+{
+	struct xmp *x = user;
+
+	(void)context, (void)error;
+	if (!x->within && !is_encoded(text, size))
+		append_escaped(x->kept, text, size);
+}
+
+/* Of what is no element, the instructions that packets begin and end with are kept. */
+static void take_other(GMarkupParseContext *context, const char *text, gsize size, gpointer user,
+                       GError **error)
+{
+	struct xmp *x = user;
+
+	(void)context, (void)error;
+	if (!x->within && size > 9 && !memcmp(text, "<?xpacket", 9) && !is_encoded(text, size))
+		g_string_append_len(x->kept, text, (gssize)size);
+}
+
+static bool copy_xmp(struct xmp *x, const char *text, size_t size)
+{
+	static const GMarkupParser parser = {start_element, end_element, take_text, take_other,
+	                                     NULL};
+	GMarkupParseContext *context =
+	    g_markup_parse_context_new(&parser, G_MARKUP_TREAT_CDATA_AS_TEXT, x, NULL);
+	bool whole = g_markup_parse_context_parse(context, text, (gssize)size, NULL) &&
+	             g_markup_parse_context_end_parse(context, NULL);
+
+	g_markup_parse_context_free(context);
+	return whole;
+}
+
+GByteArray *previews_drop_from_xmp(const uint8_t *block, size_t size)
+{
+	struct xmp x = {.kept = g_string_new(NULL)};
+	GByteArray *kept = g_byte_array_new();
+
+	while (size && !block[size - 1])
+		size--;
+	if (size >= 3 && !memcmp(block, "\xef\xbb\xbf", 3)) {
+		block += 3;
+		size -= 3;
+	}
+	if (size && size <= XMP_SIZE_MAX && copy_xmp(&x, (const char *)block, size))
+		g_byte_array_append(kept, (const guint8 *)x.kept->str, (guint)x.kept->len);
+	g_string_free(x.kept, TRUE);
+	return none_if_empty(kept);
+}

@@ -1,0 +1,28 @@
+/* Any bytes as a block of metadata: nothing is left out again of what is left of it, so that it has
+ * the form of such a block. The first byte says of which kind it is. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "codec/previews.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static GByteArray *(*const drops[])(const uint8_t *block, size_t size) = {
+    previews_drop_from_xmp,
+    previews_drop_from_resources,
+};
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	unsigned kind = size ? data[0] % 2 : 0;
+	GByteArray *kept = size ? drops[kind](data + 1, size - 1) : NULL, *again;
+
+	if (!kept)
+		return 0;
+	again = drops[kind](kept->data, kept->len);
+	if (!again || again->len != kept->len || memcmp(again->data, kept->data, kept->len))
+		abort();
+	g_byte_array_unref(again);
+	g_byte_array_unref(kept);
+	return 0;
+}

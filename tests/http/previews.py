@@ -1,0 +1,271 @@
+"""Files with pictures in their metadata, each with a mark of its own, as cameras and editors write
+them, and a search for such a mark in an answer."""
+import base64
+import io
+import re
+import struct
+import zlib
+
+import numpy as np
+from PIL import Image, ImageCms
+
+import imagefiles
+
+PROFILE = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+
+
+def picture(mark):
+    """A small JPEG with the mark in a comment."""
+    noise = np.random.default_rng(len(mark)).integers(0, 256, (16, 16, 3)).astype(np.uint8)
+    file = imagefiles.written(imagefiles.pil(noise), "JPEG", quality=60)
+    return file[:2] + segment(0xFE, mark) + file[2:]
+
+
+def segment(marker, content):
+    return bytes((0xFF, marker)) + struct.pack(">H", len(content) + 2) + content
+
+
+def even(data):
+    return data + b"\0" * (len(data) % 2)
+
+
+def texts(file):
+    """The file, and all that is deflated in it."""
+    yield file
+    chunks = imagefiles.png_chunks(file) if file.startswith(imagefiles.PNG_SIGNATURE) else ()
+    for name, content in chunks:
+        for start in range(40 if name in (b"zTXt", b"iTXt") else 0):
+            try:
+                yield zlib.decompress(content[start:])
+            except zlib.error:
+                pass
+
+
+def holds(file, mark):
+    """True if the mark is there: as it is, in hexadecimal, in base64, or in something deflated."""
+    spellings = [mark, mark.hex().encode()]
+    for shift in range(3):  # what no neighbour has a part in
+        text = base64.b64encode(b"\0" * shift + mark)
+        spellings.append(text[(0, 2, 3)[shift]:len(text) // 4 * 4 - 4])
+    return any(spelling.lower() in re.sub(rb"\s", b"", text).lower()
+               for text in texts(file) for spelling in spellings)
+
+
+# EXIF ---------------------------------------------------------------------------------------------
+
+def text(tag, value):
+    return (tag, 2, len(value) + 1, value.encode() + b"\0")
+
+
+def block(tag, value, kind=7):
+    return (tag, kind, len(value), value)
+
+
+def directories(chain, linked=(), tail=b""):
+    """A TIFF of directories that follow one another and of those that entries link to: their value
+    is the number of the directory in all, or "tail" for where the bytes at the end begin."""
+    everything = [*chain, *linked]
+    starts, at = [], 8
+    for entries in everything:
+        starts.append(at)
+        at += 6 + 12 * len(entries) + sum(len(even(value)) for *_, value in entries
+                                          if isinstance(value, bytes) and len(value) > 4)
+    file = b"II*\0" + struct.pack("<I", 8)
+    for i, entries in enumerate(everything):
+        fields, values = b"", b""
+        beyond = starts[i] + 6 + 12 * len(entries)
+        for tag, kind, count, value in sorted(entries, key=lambda entry: entry[0]):
+            if isinstance(value, bytes) and len(value) > 4:
+                place, values = beyond + len(values), values + even(value)
+                value = struct.pack("<I", place)
+            elif not isinstance(value, bytes):
+                value = struct.pack("<I", at if value == "tail" else starts[value])
+            fields += struct.pack("<HHI", tag, kind, count) + value.ljust(4, b"\0")
+        follows = starts[i + 1] if i + 1 < len(chain) else 0
+        file += struct.pack("<H", len(entries)) + fields + struct.pack("<I", follows) + values
+    return file + tail
+
+
+CAMERA = [text(0x010F, "Maker of cameras"), text(0x0110, "Model 7")]
+PLACE = [(1, 2, 2, b"N\0"), (2, 5, 3, struct.pack("<6I", 52, 1, 30, 1, 12, 1))]
+EXPOSURE = (0x829A, 5, 1, struct.pack("<2I", 1, 125))
+
+
+def exif(thumbnail=(), tail=b"", image=(), private=()):
+    """thumbnail: entries of the second directory; image, private: more of the first, of EXIF's."""
+    linked = [[EXPOSURE, *private], PLACE]
+    chain = [[*CAMERA, *image], list(thumbnail)] if thumbnail else [[*CAMERA, *image]]
+    pointers = [(0x8769, 4, 1, len(chain)), (0x8825, 4, 1, len(chain) + 1)]
+    return directories([chain[0] + pointers, *chain[1:]], linked, tail)
+
+
+def jpeg_thumbnail(mark):
+    file = picture(mark)
+    return [(0x0103, 3, 1, struct.pack("<H", 6)), (0x0201, 4, 1, "tail"),
+            (0x0202, 4, 1, struct.pack("<I", len(file)))], file
+
+
+def exif_kinds(mark):
+    entries, file = jpeg_thumbnail(mark)
+    strip = [(0x0100, 4, 1, struct.pack("<I", 32)), (0x0101, 4, 1, struct.pack("<I", 2)),
+             (0x0103, 3, 1, struct.pack("<H", 1)), (0x0111, 4, 1, "tail"),
+             (0x0117, 4, 1, struct.pack("<I", 192))]
+    return {
+        "thumbnail": exif(entries, file),
+        "uncompressed": exif(strip, mark.ljust(192, b"\x55")),
+        "first-directory": exif((), file, entries[1:]),
+        "maker-note": exif(private=[block(0x927C, b"OLYMP\0\1\0" + file)]),
+        "packet": exif(image=[block(0x02BC, xmp_kinds(mark)["thumbnails"], 1)]),
+        "image-sources": exif(image=[block(0x8649, resource(1036, b"\0" * 28 + file))]),
+        "press": exif(image=[block(0x83BB, data_set(2, 202, file))]),
+    }
+
+
+# XMP ----------------------------------------------------------------------------------------------
+
+def xmp(inside="", attributes=""):
+    return f"""<?xpacket begin="\ufeff" id="W5M0MpCehiHzreSzNTczkc9d"?>
+<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF
+ xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"><rdf:Description rdf:about=""
+ xmlns:xmp="http://ns.adobe.com/xap/1.0/" xmlns:dc="http://purl.org/dc/elements/1.1/"
+ xmlns:xmpGImg="http://ns.adobe.com/xap/1.0/g/img/" xmlns:other="urn:other"
+ xmlns:GImage="http://ns.google.com/photos/1.0/image/" xmp:Rating="4" {attributes}>
+<dc:title>A title &amp; more</dc:title>{inside}</rdf:Description></rdf:RDF></x:xmpmeta>
+<?xpacket end="w"?>""".encode()
+
+
+def xmp_kinds(mark):
+    code = base64.b64encode(picture(mark)).decode()
+    lines = "\n      ".join(code[i:i + 76] for i in range(0, len(code), 76))
+    thumbnails = ("<xmp:Thumbnails><rdf:Alt><rdf:li rdf:parseType='Resource'>"
+                  "<xmpGImg:format>JPEG</xmpGImg:format><xmpGImg:image>{}</xmpGImg:image>"
+                  "</rdf:li></rdf:Alt></xmp:Thumbnails>")
+    return {
+        "thumbnails": xmp(thumbnails.format(code)),
+        "thumbnails-lines": xmp(thumbnails.format(code.replace("=", "&#61;") + "&#xA;")),
+        "image-attribute": xmp(f"<rdf:li xmpGImg:format='JPEG' xmpGImg:image='{code[:90]}'/>"),
+        "original": xmp(attributes=f"GImage:Mime='image/jpeg' GImage:Data='{code}'"),
+        "unknown-element": xmp(f"<other:Copy>\n      {lines}\n</other:Copy>"),
+        "unknown-attribute": xmp(attributes=f'other:Copy="{code}"'),
+        "unknown-cdata": xmp(f"<other:Copy><![CDATA[{code}]]></other:Copy>"),
+        "unknown-comment": xmp(f"<!-- {code} -->"),
+    }
+
+
+# Photoshop's resources, IPTC ----------------------------------------------------------------------
+
+def resource(number, data, name=b""):
+    return (b"8BIM" + struct.pack(">H", number) + even(bytes([len(name)]) + name)
+            + struct.pack(">I", len(data)) + even(data))
+
+
+def data_set(record, number, data):
+    return struct.pack(">BBBH", 0x1C, record, number, len(data)) + data
+
+
+CAPTION = data_set(2, 120, b"A caption")
+
+
+def resource_kinds(mark):
+    file = picture(mark)
+    kinds = {"thumbnail": resource(1036, b"\0" * 28 + file),
+             "old-thumbnail": resource(1033, b"\0" * 28 + file, b"named"),
+             "exif": resource(1058, exif_kinds(mark)["thumbnail"]),
+             "xmp": resource(1060, xmp_kinds(mark)["thumbnails"]),
+             "plug-in": resource(4003, file),
+             "preview": resource(1028, data_set(2, 202, file) + CAPTION)}
+    rest = resource(1028, CAPTION) + resource(1034, b"\1")
+    return {name: kind + rest for name, kind in kinds.items()}
+
+
+# Files --------------------------------------------------------------------------------------------
+
+def photograph():
+    y, x = np.mgrid[0:48, 0:64]
+    planes = [128 + 100 * np.sin(x / (7.0 + b)) * np.cos(y / (9.0 - b)) for b in range(3)]
+    return imagefiles.pil(np.rint(np.stack(planes, axis=2)).astype(np.uint8))
+
+
+def jpeg(*segments, after=b""):
+    file = imagefiles.written(photograph(), "JPEG", quality=95, icc_profile=PROFILE, dpi=(300, 300))
+    return file[:20] + b"".join(segments) + file[20:] + after  # after APP0
+
+
+def png(*chunks, frames=False):
+    options = {"save_all": True, "append_images": [photograph()]} if frames else {}
+    file = imagefiles.written(photograph(), "PNG", icc_profile=PROFILE, dpi=(300, 300), **options)
+    return file[:33] + b"".join(imagefiles.png_chunk(*chunk) for chunk in chunks) + file[33:]
+
+
+def webp(exif_block=b"", xmp_block=b"", more=b""):
+    file = imagefiles.written(photograph(), "WEBP", lossless=True, icc_profile=PROFILE,
+                              exif=exif_block, xmp=xmp_block) + more
+    return file[:4] + struct.pack("<I", len(file) - 8) + file[8:]
+
+
+def tiff(tags, pages=()):
+    return imagefiles.written(photograph(), "TIFF", icc_profile=PROFILE, dpi=(300, 300),
+                              tiffinfo=tags, save_all=bool(pages), append_images=list(pages))
+
+
+EXIF, XMP = b"Exif\0\0", b"http://ns.adobe.com/xap/1.0/\0"
+
+
+def raw_profile(name, data):
+    """As ImageMagick writes it."""
+    lines = data.hex()
+    lines = "\n".join(lines[i:i + 72] for i in range(0, len(lines), 72))
+    return b"Raw profile type " + name + b"\0\0" + zlib.compress(
+        f"\n{name.decode()}\n{len(data):8}\n{lines}\n".encode())
+
+
+def samples(mark):
+    """Files by name, each with the mark in a picture within its metadata."""
+    file, files = picture(mark), {}
+    for name, data in exif_kinds(mark).items():
+        files[f"jpeg-exif-{name}"] = jpeg(segment(0xE1, EXIF + data))
+        files[f"png-exif-{name}"] = png((b"eXIf", data))
+        files[f"webp-exif-{name}"] = webp(exif_block=EXIF + data)
+    for name, data in xmp_kinds(mark).items():
+        files[f"jpeg-xmp-{name}"] = jpeg(segment(0xE1, XMP + data))
+        files[f"png-xmp-{name}"] = png((b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + data))
+        files[f"webp-xmp-{name}"] = webp(xmp_block=data)
+        files[f"tiff-xmp-{name}"] = tiff({700: data})
+    for name, data in resource_kinds(mark).items():
+        files[f"jpeg-resources-{name}"] = jpeg(segment(0xED, b"Photoshop 3.0\0" + data))
+        files[f"tiff-resources-{name}"] = tiff({34377: data})
+    extension = b"http://ns.adobe.com/xmp/extension/\0" + b"0" * 32 + struct.pack(">2I", 9999, 0)
+    palette = bytes(768) + mark.ljust(100, b"\0")
+    deflated = b"\0\1\0\0\0" + zlib.compress(xmp_kinds(mark)["thumbnails"])
+    files |= {
+        "jpeg-jfif": jpeg(segment(0xE0, b"JFIF\0\1\2\1\x01\x2c\x01\x2c\x08\x08" + mark.ljust(192, b"\0"))),
+        "jpeg-jfxx-jpeg": jpeg(segment(0xE0, b"JFXX\0\x10" + file)),
+        "jpeg-jfxx-palette": jpeg(segment(0xE0, b"JFXX\0\x11\x0a\x0a" + palette)),
+        "jpeg-jfxx-rgb": jpeg(segment(0xE0, b"JFXX\0\x13\x08\x08" + mark.ljust(192, b"\0"))),
+        "jpeg-mpf": jpeg(segment(0xE2, b"MPF\0II*\0" + mark), after=file),
+        "jpeg-flashpix": jpeg(segment(0xE2, b"FPXR\0" + file)),
+        "jpeg-unknown": jpeg(segment(0xEB, b"HDR_RI" + file)),
+        "jpeg-xmp-extension": jpeg(segment(0xE1, extension + xmp_kinds(mark)["thumbnails"])),
+        "png-xmp-deflated": png((b"iTXt", b"XML:com.adobe.xmp" + deflated)),
+        "png-unknown": png((b"prVW", file)),
+        "png-frames": png((b"fdAT", b"\0\0\0\1" + file), frames=True),
+        "webp-unknown": webp(more=b"PrVW" + struct.pack("<I", len(even(file))) + even(file)),
+        "tiff-iptc": tiff({33723: data_set(2, 202, file) + CAPTION}),
+        "tiff-layers": tiff({37724: file}),
+        "tiff-unknown": tiff({65000: file}),
+    }
+    for name, data in (("exif", EXIF + exif_kinds(mark)["thumbnail"]),
+                       ("APP1", EXIF + exif_kinds(mark)["thumbnail"]),
+                       ("8bim", resource_kinds(mark)["thumbnail"]),
+                       ("iptc", data_set(2, 202, file))):
+        files[f"png-raw-profile-{name}"] = png((b"zTXt", raw_profile(name.encode(), data)))
+    page = Image.frombytes("RGB", (16, 16), mark.ljust(768, b"\0"))
+    files["tiff-page"] = tiff({}, [page])
+    return files
+
+
+def read(file):
+    """The picture in an answer, with all that is beside it."""
+    image = Image.open(io.BytesIO(file))
+    image.load()
+    return image
