@@ -24,11 +24,16 @@
 
 #include "codec/job.h"
 #include "codec/sandbox.h"
+#include "common/announce.h"
 #include "common/log.h"
 
 #ifndef PACKAGE_VERSION
 #define PACKAGE_VERSION "unknown"
 #endif
+
+/* The first to be killed where memory runs out: another decoder does its job, or one client is
+ * told. */
+enum { EXPENDABLE = 800 };
 
 struct options {
 	enum log_level log_level;
@@ -311,6 +316,7 @@ int main(int argc, char **argv)
 	struct worker worker;
 	int status;
 
+	announce("convolved-codec", EXPENDABLE);
 	parse_options(&options, argc, argv);
 	log_init("convolved-codec", options.log_level, LOG_FORMAT_AUTO);
 	status = start(&worker, &options) ? 1 : serve(&worker);

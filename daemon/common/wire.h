@@ -1,9 +1,10 @@
 /* The messages between the front and its workers: fixed structs over SOCK_SEQPACKET, with file
  * descriptors beside them. Pixels never travel here; they lie in the arenas.
  *
- * A worker finds its socket at descriptor WORKER_SOCKET. Both ends are of one build and one
- * machine, so structs travel as they are; the receiver still checks every field, since a worker may
- * have been taken over by what it decodes. */
+ * A worker finds its socket at descriptor WORKER_SOCKET. Both ends are of one build (a
+ * worker that is not is found out by its first message) and one machine, so structs travel as they
+ * are; the receiver still checks every field, since a worker may have been taken over by what it
+ * decodes. */
 #ifndef COMMON_WIRE_H
 #define COMMON_WIRE_H
 
@@ -24,6 +25,14 @@ enum message_type {
 #include "messages.def"
 #undef MESSAGE
 	MESSAGES
+};
+
+/* What all these messages are, and what is sent in them: PACKAGE_VERSION, and a checksum of what
+ * the programs share. */
+extern const char WIRE_VERSION[];
+
+struct message_hello {
+	char version[64]; /* WIRE_VERSION */
 };
 
 struct message_ready {

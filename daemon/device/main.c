@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/announce.h"
 #include "common/log.h"
 #include "common/signals.h"
 #include "common/wire.h"
@@ -23,7 +24,10 @@
 #define PACKAGE_VERSION "unknown"
 #endif
 
-enum { FILTERS_MAX = 64 };
+enum {
+	FILTERS_MAX = 64,
+	EXPENDABLE = 200 /* before the front, after decoders: its tiles run again */
+};
 
 struct options {
 	struct worker_options worker;
@@ -321,8 +325,10 @@ static enum error tune(const struct options *options)
 int main(int argc, char **argv)
 {
 	uint64_t started_ms = now_ms();
-	struct options options = parse_options(argc, argv);
+	struct options options;
 
+	announce("convolved-device", EXPENDABLE);
+	options = parse_options(argc, argv);
 	signals_reset();
 	log_init("convolved-device", options.log_level, LOG_FORMAT_AUTO);
 	if (options.compile.file && options.compile.options)

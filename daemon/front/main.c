@@ -256,6 +256,7 @@ int main(int argc, char **argv)
 			notify_ready();
 			loop_run(turn);
 			finish();
+			e = supervisor_mismatched() ? ERR_INTERNAL : ERR_OK;
 		}
 		log_writer_fini();
 	}

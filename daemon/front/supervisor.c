@@ -39,8 +39,14 @@ struct lost {
 	pid_t pid;
 };
 
-static char program_dir[PATH_MAX];
+/* The workers' programs, as they were when the front started. */
+static struct {
+	const char *name;
+	int fd;
+} programs[] = {{"convolved-codec", -1}, {"convolved-device", -1}};
+
 static char **environment; /* of the workers */
+static bool mismatched;
 static LIST_HEAD(worker_list, worker) workers = LIST_HEAD_INITIALIZER(workers);
 static struct lost *lost;
 static struct loop_timer check;
@@ -64,20 +70,55 @@ static enum error copy_environment(void)
 	return ERR_OK;
 }
 
-enum error supervisor_init(void)
+/* The folder of this program, or where the workers are installed. */
+static enum error find_programs(char folder[PATH_MAX])
 {
-	char path[PATH_MAX];
-	ssize_t length = readlink("/proc/self/exe", program_dir, sizeof program_dir - 1);
-	char *slash;
+	char path[PATH_MAX + 32];
+	ssize_t length = readlink("/proc/self/exe", folder, PATH_MAX - 1);
 
 	if (length < 0)
 		return ERR_IO;
-	program_dir[length] = '\0';
-	slash = strrchr(program_dir, '/');
-	*slash = '\0';
-	snprintf(path, sizeof path, "%.*s/convolved-codec", (int)sizeof path - 32, program_dir);
+	folder[length] = '\0';
+	*strrchr(folder, '/') = '\0';
+	snprintf(path, sizeof path, "%s/%s", folder, programs[0].name);
 	if (access(path, X_OK))
-		snprintf(program_dir, sizeof program_dir, "%s", LIBEXECDIR);
+		snprintf(folder, PATH_MAX, "%s", LIBEXECDIR);
+	return ERR_OK;
+}
+
+/* Above the descriptors that a worker is started with, which take their places before it is. */
+static int open_program(const char *path)
+{
+	int low = open(path, O_PATH | O_CLOEXEC), fd;
+
+	if (low < 0)
+		return -1;
+	fd = fcntl(low, F_DUPFD_CLOEXEC, WORKER_SOCKET + 1);
+	close(low);
+	return fd;
+}
+
+static enum error open_programs(void)
+{
+	char folder[PATH_MAX], path[PATH_MAX + 32];
+
+	if (find_programs(folder))
+		return ERR_IO;
+	for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
+		snprintf(path, sizeof path, "%s/%s", folder, programs[i].name);
+		programs[i].fd = open_program(path);
+		if (programs[i].fd < 0) {
+			log_error("cannot open %s: %m", path);
+			return ERR_IO;
+		}
+	}
+	return ERR_OK;
+}
+
+enum error supervisor_init(void)
+{
+	if (open_programs())
+		return ERR_IO;
 	if (copy_environment())
 		return ERR_MEMORY;
 	if (loop_timer_init(&check, check_workers, NULL))
@@ -94,16 +135,32 @@ void supervisor_fini(void)
 		next = lost->next;
 		free(lost);
 	}
+	for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
+		close(programs[i].fd);
 	loop_timer_fini(&check);
 	relay_fini();
 	free(environment);
+}
+
+bool supervisor_mismatched(void)
+{
+	return mismatched;
+}
+
+static int program_fd(const char *name)
+{
+	size_t i = 0;
+
+	while (strcmp(programs[i].name, name))
+		i++;
+	return programs[i].fd;
 }
 
 /* Starts the process with its end of the socket pair as descriptor WORKER_SOCKET, and its end of
  * the log's pipe as standard output and error. */
 static enum error spawn(struct worker *w, int socket, int log)
 {
-	char path[PATH_MAX];
+	char path[32];
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
 	sigset_t none, defaults;
@@ -112,7 +169,7 @@ static enum error spawn(struct worker *w, int socket, int log)
 	sigemptyset(&none);
 	sigemptyset(&defaults);
 	sigaddset(&defaults, SIGPIPE);
-	snprintf(path, sizeof path, "%.*s/%s", (int)sizeof path - 64, program_dir, w->argv[0]);
+	snprintf(path, sizeof path, "/proc/self/fd/%d", program_fd(w->argv[0]));
 	posix_spawn_file_actions_init(&actions);
 	posix_spawnattr_init(&attributes);
 	posix_spawn_file_actions_adddup2(&actions, socket, WORKER_SOCKET);
@@ -126,7 +183,7 @@ static enum error spawn(struct worker *w, int socket, int log)
 	posix_spawnattr_destroy(&attributes);
 	posix_spawn_file_actions_destroy(&actions);
 	if (failed)
-		log_error("cannot start %s: %s", path, strerror(failed));
+		log_error("cannot start %s: %s", w->argv[0], strerror(failed));
 	return failed ? ERR_IO : ERR_OK;
 }
 
@@ -203,6 +260,7 @@ static enum error launch(struct worker *w)
 		return ERR_IO;
 	}
 	w->state = WORKER_STARTING;
+	w->greeted = false;
 	w->kill_reason = NULL;
 	stall_init(&w->stall, w->pid);
 	loop_timer_start(&w->timer, w->start_ms);
@@ -331,9 +389,34 @@ static void close_fds(const struct message *message, const int fds[MESSAGE_FDS_M
 		close(fds[i]);
 }
 
-/* One message. The first must be READY (of the probe: DEVICE) and READY comes only once. */
+/* The first message must be of this version: no other can be read, or means something else. The
+ * program stays what it is, so there is no worker to be had: who starts the service again has it
+ * look for one again. */
+static void worker_greets(struct worker *w, const struct message *message)
+{
+	if (message->type != MSG_HELLO) {
+		worker_kill(w, "protocol");
+		return;
+	}
+	w->greeted = true;
+	if (!strncmp(message->hello.version, WIRE_VERSION, sizeof message->hello.version))
+		return;
+	log_error("%s is of version %.63s, convolved of version %s: stopping, since these cannot "
+	          "work together (an upgrade that is under way, or incomplete?)",
+	          w->argv[0], message->hello.version, WIRE_VERSION);
+	mismatched = true;
+	worker_kill(w, "version");
+	loop_stop();
+}
+
+/* One message. After HELLO the first must be READY (of the probe: DEVICE); READY comes only once.
+ */
 static void worker_take(struct worker *w, const struct message *message)
 {
+	if (!w->greeted) {
+		worker_greets(w, message);
+		return;
+	}
 	if (w->state == WORKER_STARTING) {
 		w->state = WORKER_UP;
 		if (message->type == MSG_READY) {

@@ -47,6 +47,7 @@ struct worker {
 	const struct worker_owner *owner;
 	bool once;         /* not started again */
 	bool stopped;      /* by worker_stop() */
+	bool greeted;      /* HELLO has come */
 	char *argv[24];    /* ends with NULL; owned */
 	uint64_t start_ms; /* it may take until READY (of the probe: until its end) */
 	enum worker_state state;
@@ -63,9 +64,12 @@ struct worker {
 	unsigned restarts;
 };
 
-/* Looks for the workers' programs beside this one, else in the installed place. */
+/* Opens the workers' programs, beside this one or else in the installed place. What takes their
+ * place later, in an upgrade, is for the next front. */
 enum error supervisor_init(void) MUST_CHECK;
 void supervisor_fini(void);
+/* True after a worker of another version than the front's, which has stopped the loop. */
+bool supervisor_mismatched(void);
 
 /* Starts a worker whose first members, up to `once`, are set. It is started again, sooner or later,
  * whenever it ends. */

@@ -30,6 +30,15 @@ static void run_program(const char *program, int socket)
 	die(program);
 }
 
+static void expect_type(struct peer *peer, enum message_type type)
+{
+	struct message message;
+	int fds[MESSAGE_FDS_MAX];
+
+	if (wire_receive(peer->socket, &message, fds) != WIRE_MESSAGE || message.type != type)
+		die(message_name(type));
+}
+
 void peer_start(struct peer *peer, const char *program, uint64_t in_size, uint64_t out_size)
 {
 	struct message message;
@@ -42,8 +51,8 @@ void peer_start(struct peer *peer, const char *program, uint64_t in_size, uint64
 		run_program(program, sockets[1]);
 	close(sockets[1]);
 	peer->socket = sockets[0];
-	if (wire_receive(peer->socket, &message, fds) != WIRE_MESSAGE || message.type != MSG_READY)
-		die("no MSG_READY");
+	expect_type(peer, MSG_HELLO);
+	expect_type(peer, MSG_READY);
 	if (arena_create("in", in_size, &fds[0]) || arena_create("out", out_size, &fds[1]) ||
 	    arena_map(&peer->arena, fds[0], in_size, PROT_READ, fds[1], out_size,
 	              PROT_READ | PROT_WRITE))

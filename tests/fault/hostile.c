@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/announce.h"
 #include "common/arena.h"
 #include "common/chain.h"
 #include "common/tile.h"
@@ -268,6 +269,7 @@ int main(void)
 		return 2;
 	signal(SIGPIPE, SIG_IGN);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	announce("convolved-codec", 0);
 	say(&ready, MSG_READY);
 	for (;;) {
 		hear_until(MSG_JOB);

@@ -3,6 +3,7 @@ cannot be started any more."""
 import contextlib
 import ctypes
 import os
+import re
 import shutil
 import signal
 import time
@@ -93,17 +94,36 @@ def test_at_the_end(launch):
             assert time.monotonic() - begun < 8, "2 s are meant, for all of them"
 
 
-# Programs that are gone ---------------------------------------------------------------------------
+# Programs that cannot be started, or are others --------------------------------------------------------
+
+WORKERS = ("convolved-codec", "convolved-device")
+
 
 @pytest.fixture
 def programs(tmp_path, monkeypatch):
     """A folder of the programs, to be changed."""
     folder = tmp_path / "programs"
     folder.mkdir()
-    for name in ("convolved", "convolved-codec", "convolved-device"):
+    for name in ("convolved", *WORKERS):
         shutil.copy(BUILD / name, folder / name)
     monkeypatch.setattr(service_module, "PROGRAM", folder / "convolved")
     return folder
+
+
+def replace(program, content):
+    """As a package manager does it: the file that is there stays whole for those who have it open."""
+    new = program.with_suffix(".new")
+    new.write_bytes(content)
+    new.chmod(0o755)
+    new.rename(program)
+
+
+def of_another_version(program):
+    """The program, but for what it says that it is."""
+    content, count = re.subn(rb"(\d+\.\d+\.\d+) \(\d+\)\0",
+                             lambda found: found[0][:-3] + b"?)\0", program.read_bytes())
+    assert count == 1, f"{count} versions in {program}"
+    return content
 
 
 def refused_soon(service):
@@ -115,13 +135,13 @@ def refused_soon(service):
 
 def test_no_device_program(launch, programs):
     """The search for devices has failed: requests are refused, not kept for ever."""
-    (programs / "convolved-device").rename(programs / "gone")
+    (programs / "convolved-device").chmod(0o600)
     service = launch("--codecs", "1")
     try:
         service.start(ready=False)
         poll(lambda: "cannot start" in service.tail(), 20, "a failed start")
         refused_soon(service)
-        (programs / "gone").rename(programs / "convolved-device")
+        (programs / "convolved-device").chmod(0o700)
         service.wait_ready()
         works(service)
         assert service.stop() == 0
@@ -137,11 +157,54 @@ def test_device_program_goes(launch, programs, tmp_path):
         file.write_text("[workers]\ndevice=none of these\n")
         service.process.send_signal(signal.SIGHUP)
         poll(lambda: not service.workers("device"), 20, "the device's end")
-        (programs / "convolved-device").rename(programs / "gone")
+        (programs / "convolved-device").chmod(0o600)
         file.write_text("[workers]\ndevice=*\n")
         service.process.send_signal(signal.SIGHUP)
         poll(lambda: restarts(service, "device") >= 1, 20, "a failed start")
         refused_soon(service)
-        (programs / "gone").rename(programs / "convolved-device")
+        (programs / "convolved-device").chmod(0o700)
         poll(lambda: service.get("/readyz").status == 200, 60, "/readyz")
         works(service)
+
+
+@pytest.mark.parametrize("name", WORKERS)
+def test_missing_program(launch, programs, name):
+    """Without one of them there is no service, and it says which one."""
+    (programs / name).unlink()
+    service = launch("--codecs", "1")
+    try:
+        service.start(ready=False)
+        assert service.process.wait(20) == 1
+        assert f"{name}: No such file" in service.tail()
+    finally:
+        service.kill()
+
+
+def test_upgrade(launch, programs):
+    """A service goes on with the programs that it began with, whatever lies in their place."""
+    with launch("--codecs", "2") as service:
+        works(service)
+        for name in WORKERS:
+            replace(programs / name, of_another_version(programs / name))
+        replace(programs / "convolved", b"not a program")
+        before = {p.pid for p in service.workers("codec") + service.workers("device")}
+        for pid in before:
+            os.kill(pid, signal.SIGKILL)
+        poll(lambda: restarts(service, "codec") == 2 and restarts(service, "device") == 1, 20, "restarts")
+        poll(service.works, 60, "an image that passes")
+        after = {p.pid for p in service.workers("codec") + service.workers("device")}
+        assert len(after) == 3 and not before & after
+        assert restarts(service, "codec") == 2 and restarts(service, "device") == 1, service.tail()
+
+
+@pytest.mark.parametrize("name", WORKERS)
+def test_other_version(launch, programs, name):
+    """A worker of another version is not listened to: the service says so once, and ends."""
+    replace(programs / name, of_another_version(programs / name))
+    service = launch("--codecs", "1")
+    try:
+        service.start(ready=False)
+        assert service.process.wait(20) == 1
+        assert service.tail().count(f"{name} is of version") == 1, service.tail()
+    finally:
+        service.kill()
