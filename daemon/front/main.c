@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include "common/log.h"
@@ -261,5 +262,5 @@ int main(int argc, char **argv)
 		log_writer_fini();
 	}
 	config_fini(&config);
-	return result == CONFIG_INVALID ? 2 : e ? 1 : 0;
+	return result == CONFIG_INVALID ? EX_CONFIG : e ? 1 : 0;
 }

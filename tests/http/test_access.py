@@ -14,7 +14,7 @@ import pytest
 
 from clients import Clients
 from service import PROGRAM, SMALL, Client, configuration, free_port, poll, read_answer, tool
-from test_config import run
+from test_config import INVALID, run
 from test_results import random_pixels
 
 NAMES = ("alice", "bob", "carol")
@@ -199,7 +199,7 @@ def test_hash_token():
     assert hashed("a-token-of-some-length") == f"token-sha256={known}\n"
     for unfit in ("", "short", "with spaces in between it", "x" * 1025):
         done = run("--hash-token", text=unfit)
-        assert done.returncode == 2 and "openssl rand" in done.stderr and not done.stdout
+        assert done.returncode == INVALID and "openssl rand" in done.stderr and not done.stdout
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0:1", "[::]:1", "192.0.2.1:1", "[::ffff:192.0.2.1]:1"])
@@ -207,14 +207,14 @@ def test_other_hosts(address, tmp_path, lines):
     """What they can reach needs tokens or a word; the refusal says all ways out."""
     listen = ("--check-config", "--listen", address)
     done = run(*listen)
-    assert done.returncode == 2
+    assert done.returncode == INVALID
     for way in (address, "tokens=", "allow-anonymous=yes", "127.0.0.1"):
         assert way in done.stderr, done.stderr
     assert run(*listen, "--allow-anonymous", "yes").returncode == 0
     file = token_file(tmp_path / "tokens", {"alice": lines["alice"]})
     done = run(*listen, "--tokens", file)
     assert done.returncode == 0 and "not encrypted" in done.stderr, done.stderr
-    assert run(*listen[1:]).returncode == 2  # a start, too
+    assert run(*listen[1:]).returncode == INVALID  # a start, too
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "127.8.9.1:1", "[::1]:1", "unix:/x", "[::ffff:127.0.0.1]:1"])
@@ -234,7 +234,7 @@ def test_credentials(tmp_path, lines, pairs):
     assert done.returncode == 0 and not done.stderr, done.stderr
     (tmp_path / "tls-key").unlink()
     done = run(*listen, environment=folder)
-    assert done.returncode == 2 and "tls-certificate is there but not tls-key" in done.stderr
+    assert done.returncode == INVALID and "tls-certificate is there but not tls-key" in done.stderr
 
 
 def test_pairs_that_do_not_fit(tmp_path, pairs):
@@ -249,7 +249,7 @@ def test_pairs_that_do_not_fit(tmp_path, pairs):
                           ((first, tmp_path / "none"), ["tls-key", "No such file"])):
         flags = zip(("--tls-certificate", "--tls-key"), options)
         done = run(*listen, *(word for flag in flags for word in flag))
-        assert done.returncode == 2
+        assert done.returncode == INVALID
         assert all(word in done.stderr for word in says), done.stderr
 
 
@@ -364,8 +364,8 @@ PASS = ('exec 3<&"$2"; LISTEN_FDNAMES=$1; shift 2; '
 
 
 @pytest.mark.parametrize("name, host, status", [
-    ("convolved.socket", "0.0.0.0", 2), ("convolved.socket", "127.0.0.1", 0),
-    ("metrics", "0.0.0.0", 0), ("tls", "127.0.0.1", 2)])
+    ("convolved.socket", "0.0.0.0", INVALID), ("convolved.socket", "127.0.0.1", 0),
+    ("metrics", "0.0.0.0", 0), ("tls", "127.0.0.1", INVALID)])
 def test_passed_sockets(name, host, status):
     """The same rules hold for sockets of systemd, whose names say what they are."""
     with socket.create_server((host, 0)) as listener:

@@ -8,6 +8,8 @@ import pytest
 
 from service import PROGRAM, configuration, sections
 
+INVALID = os.EX_CONFIG  # the exit status
+
 
 def run(*arguments, environment=None, text=None):
     return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=60,
@@ -37,7 +39,7 @@ def test_every_error_of_a_file(file):
                 "log-level=loud\nsocket-mode=999\n[service]\n[access]\nallow-anonymous=perhaps\n"
                 "[supervision]\nverify-share=2\n")
     status, said = check("--config", path)
-    assert status == 2
+    assert status == INVALID
     lines = {int(m[1]): m[2] for m in re.finditer(rf"{re.escape(str(path))}:(\d+): (.*)", said)}
     for number, words in {
             1: ["[SECTION]"], 4: ["max-body=10X", "bytes", "from 1 to 1024G"],
@@ -64,7 +66,7 @@ def test_every_error_of_a_file(file):
 ])
 def test_flags_in_our_words(arguments, says):
     status, said = check(*arguments)
-    assert status == 2
+    assert status == INVALID
     assert all(word in said for word in says), said
     assert all(line.startswith("convolved: error: ") for line in said.splitlines()), said
 
@@ -72,7 +74,7 @@ def test_flags_in_our_words(arguments, says):
 def test_all_errors_of_all_sources(file):
     status, said = check("--max-jobs", "x", "--config", file("[limits]\nmax-jobs=y\nmax-wait=z\n"),
                          environment={"CONVOLVED_MAX_JOBS": "v", "CONVOLVED_MAX_BODY": "w"})
-    assert status == 2
+    assert status == INVALID
     for value in ("max-jobs=x", "max-jobs=v", "max-body=w", "max-jobs=y", "max-wait=z"):
         assert value in said, said
 

@@ -97,6 +97,12 @@ class Machine(Client):
     def systemctl(self, *arguments, check=True):
         return self.run("systemctl", "--no-pager", *arguments, check=check)
 
+    def systemctl_fails(self, *arguments):
+        """True if this command exits with an error."""
+        done = subprocess.run(["nsenter", "-t", str(self.leader), "-a", "systemctl", *arguments],
+                              stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        return done.returncode != 0
+
     def show(self, name, unit="convolved.service"):
         return self.systemctl("show", "--value", "-p", name, unit)
 

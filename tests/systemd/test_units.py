@@ -1,6 +1,8 @@
 """The units in a booted systemd: what an administrator does to the service, and what befalls it."""
 import contextlib
+import io
 import os
+import pathlib
 import re
 import signal
 import stat
@@ -10,11 +12,13 @@ import time
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import imagefiles
 import oracle
 from clients import Clients
 from service import Client, Process, configuration, poll, read_answer
+from test_access import hashed
 from test_results import random_pixels
 
 FILTERS = [("box", {"size": 3})]
@@ -142,7 +146,8 @@ def configure(machine, text):
 
 
 def test_reload(running):
-    """What has changed counts at once; what is invalid changes nothing; the process stays."""
+    """What has changed counts at once; what is invalid changes nothing, and is a failure of the reload
+    that metrics show, too; the process stays."""
     before, since = running.main_pid, running.position()
     try:
         configure(running, "spool-size=0")
@@ -150,10 +155,14 @@ def test_reload(running):
         running.says("spool-size: 64M -> 0", since)
         running.says("the configuration has been read again", since)
         check_answer(running)  # now through files in the cache folder
+        since = running.position()
         configure(running, "max-jobs=none")
-        running.systemctl("reload", "convolved")
+        assert running.systemctl_fails("reload", "convolved")
         running.says("the configuration stays as it was", since)
+        words = [m for m in running.messages(since) if "max-jobs=none" in m]
+        assert len(words) == 2, words  # of the service, and of the failed command
         poll(lambda: running.show("ActiveState") == "active", 10, "READY=1")
+        assert running.metrics().total("convolved_config_last_reload_successful") == 0
         check_answer(running)
     finally:
         configure(running, "")
@@ -218,22 +227,90 @@ def test_watchdog(running):
         assert running.show("NRestarts") == "1"
 
 
-def test_more_sockets(running):
-    """A second socket unit, as the example has it, is served beside the first."""
-    unit = running.path("/run/systemd/system/convolved-metrics.socket")
+@contextlib.contextmanager
+def memory_limit(machine, size):
+    """The service's processes get so much memory in addition. Without the unified hierarchy the machine's
+    systemd has no say about memory: they are put into a group of this system."""
+    groups = pathlib.Path("/sys/fs/cgroup/memory")
+    if not groups.is_dir():
+        used = int(machine.show("MemoryCurrent"))
+        with drop_in(machine, f"[Service]\nMemoryMax={used + size}\n"):
+            poll(lambda: machine.get("/readyz").status == 200, 60, "/readyz", 0.2)
+            yield
+        return
+    group = groups / f"convolved-test-{os.getpid()}"
+    group.mkdir()
+    try:
+        (group / "memory.limit_in_bytes").write_text(str(size))
+        for pid in sum(machine.processes().values(), []):
+            (group / "cgroup.procs").write_text(str(pid))
+        yield
+    finally:
+        machine.systemctl("restart", "convolved")  # which begins in its own group
+        poll(lambda: not (group / "cgroup.procs").read_text(), 20, "an empty group")
+        group.rmdir()
+
+
+def progressive_jpeg(width, height):
+    """Small as a file; its coefficients take six bytes a pixel."""
+    file = io.BytesIO()
+    Image.new("RGB", (width, height)).save(file, "JPEG", progressive=True, subsampling=0)
+    return file.getvalue()
+
+
+def test_out_of_memory(running):
+    """The kernel takes decoders first, whoever is larger; the service goes on."""
+    check_answer(running)
+    before, devices = running.main_pid, running.processes()["convolved-devic"]
+    assert running.show("OOMPolicy") == "continue"
+    for name, score in ("convolved", 0), ("convolved-codec", 800), ("convolved-devic", 200):
+        for pid in running.processes()[name]:
+            assert int(Process(pid).read("oom_score_adj")) == score, name
+    with memory_limit(running, 150 << 20):
+        answer = running.identity(progressive_jpeg(6000, 6000))
+        assert answer.status in (422, 503), answer
+        metrics = running.metrics()
+        assert metrics.total("convolved_worker_restarts_total", worker="codec", reason="killed") > 0
+        assert metrics.total("convolved_worker_restarts_total", worker="device") == 0
+        check_answer(running)
+        assert running.processes()["convolved-devic"] == devices
+        assert running.main_pid == before
+        assert (running.show("ActiveState"), running.show("NRestarts")) == ("active", "0")
+
+
+@pytest.fixture
+def metrics_socket(running):
+    """The example of a second socket unit, enabled as its text says."""
+    unit = running.path("/etc/systemd/system/convolved-metrics.socket")
     example, = running.installed.rglob("examples/convolved-metrics.socket")
     unit.write_text(example.read_text())
     running.systemctl("daemon-reload")
-    running.systemctl("stop", "convolved.service")
-    try:
-        running.systemctl("start", "convolved-metrics.socket")
-        assert Client("127.0.0.1", 9700).get("/livez").status == 200
-        assert b"convolved_build_info" in Client("127.0.0.1", 9700).get("/metrics").body
-        check_answer(running)
-    finally:
-        running.systemctl("stop", "convolved-metrics.socket", "convolved.service")
-        unit.unlink()
-        running.systemctl("daemon-reload")
+    running.systemctl("enable", "convolved-metrics.socket")
+    running.systemctl("restart", "convolved")
+    yield "convolved-metrics.socket"
+    running.systemctl("disable", "convolved-metrics.socket")
+    running.systemctl("stop", "convolved-metrics.socket", "convolved.service")
+    unit.unlink(missing_ok=True)
+    running.systemctl("daemon-reload")
+
+
+def metrics_answer():
+    other = Client("127.0.0.1", 9700)
+    assert other.get("/livez").status == 200
+    assert b"convolved_build_info" in other.get("/metrics").body
+
+
+def test_more_sockets(running, metrics_socket):
+    """It is served beside the first, and comes back with the service."""
+    metrics_answer()
+    check_answer(running)
+    running.systemctl("stop", metrics_socket, "convolved.socket", "convolved.service")
+    for client in running, Client("127.0.0.1", 9700):
+        with pytest.raises(ConnectionRefusedError):
+            client.get("/livez")
+    running.systemctl("start", "convolved")
+    metrics_answer()
+    check_answer(running)
 
 
 def test_journal_that_hangs(running):
@@ -264,32 +341,96 @@ def test_journal_that_hangs(running):
                      for message in running.messages(since)), 60, "the gap", 0.5)
 
 
+PERSISTENCED = """
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/bin/sleep 1
+"""
+
+
 def test_gpu_drop_in(running):
-    """It is valid, has the groups of the devices' nodes, and the rest still works with it."""
+    """It is valid, has the groups of the devices' nodes, waits for the drivers' own service, and the rest
+    still works with it."""
     example, = running.installed.rglob("examples/convolved.service.d/gpu.conf")
-    with drop_in(running, example.read_text()):
-        check_answer(running)
-        groups = {running.run("getent", "group", name).split(":")[2]
-                  for name in ("video", "render")}
-        worker, = running.processes()["convolved-devic"]
-        shown = running.run("cat", f"/proc/{inner_pid(worker)}/status")
-        assert groups <= set(re.search(r"^Groups:\s(.*)$", shown, re.M)[1].split()), shown
+    drivers = running.path("/run/systemd/system/nvidia-persistenced.service")
+    drivers.write_text(PERSISTENCED)
+    try:
+        with drop_in(running, example.read_text()):
+            result = running.run("systemd-analyze", "verify", "--man=no", "convolved.service")
+            assert result == ""
+            check_answer(running)
+            groups = {running.run("getent", "group", name).split(":")[2]
+                      for name in ("video", "render")}
+            worker, = running.processes()["convolved-devic"]
+            shown = running.run("cat", f"/proc/{inner_pid(worker)}/status")
+            assert groups <= set(re.search(r"^Groups:\s(.*)$", shown, re.M)[1].split()), shown
+            ready = int(running.show("ExecMainExitTimestampMonotonic", drivers.name))
+            assert 0 < ready <= int(running.show("ExecMainStartTimestampMonotonic"))
+    finally:
+        drivers.unlink()
+        running.systemctl("daemon-reload")
 
 
-def test_not_valid(running):
-    """With a configuration that is not valid it does not start, nor is it tried again."""
-    running.systemctl("stop", "convolved.socket", "convolved.service")
+def refused(host, port):
+    try:
+        socket.create_connection((host, port), timeout=10).close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+def test_not_valid(running, metrics_socket):
+    """Started by clients who do not cease with a configuration that is not valid, it is tried once, and
+    its sockets are closed: they are refused. What starts it again opens them."""
+    sockets = ["convolved.socket", metrics_socket]
+    running.systemctl("stop", "convolved.service")
     since = running.position()
     configure(running, "max-jobs=none")
     try:
-        running.systemctl("start", "convolved.service", check=False)
-        running.says("max-jobs=none", since)
+        waiting = [socket.create_connection((host, port), timeout=10)
+                   for host, port in [("127.0.0.1", 8700), ("127.0.0.1", 9700)] * 5]
         poll(lambda: running.show("ActiveState") == "failed", 10, "failed")
-        assert running.show("ExecMainStatus") == "2"
+        for port in 8700, 9700:
+            poll(lambda port=port: refused("127.0.0.1", port), 10, "a closed socket")
+        for connection in waiting:
+            with contextlib.suppress(ConnectionResetError):
+                assert connection.recv(1) == b""
+            connection.close()
+        assert len([m for m in running.messages(since) if "max-jobs=none" in m]) == 1
+        assert (running.show("Result"), running.show("ExecMainStatus")) == ("exit-code", "78")
         assert running.show("NRestarts") == "0"
+        for unit in sockets:
+            assert (running.show("ActiveState", unit), running.show("Result", unit)) == (
+                "inactive", "success"), unit
+        assert running.systemctl_fails("start", "convolved")  # and again, for as long as it is
+        configure(running, "")
+        running.systemctl("start", "convolved")
+        for unit in sockets:
+            assert running.show("ActiveState", unit) == "active", unit
+        assert running.show("ActiveState", "convolved-closed.target") == "inactive"
+        metrics_answer()
+        check_answer(running)
     finally:
         configure(running, "")
-        running.systemctl("reset-failed", "convolved.service", "convolved.socket")
+
+
+def test_credentials(running):
+    """What a reload checks sees the secrets that the service has: without tokens this address would be
+    an error."""
+    store = running.path("/etc/credstore")
+    store.mkdir(exist_ok=True)
+    try:
+        (store / "convolved.tokens").write_text(f"[alice]\n{hashed('a-token-of-some-length')}")
+        running.systemctl("restart", "convolved")
+        since = running.position()
+        configure(running, "listen=0.0.0.0:8701")
+        running.systemctl("reload", "convolved")
+        running.says("the configuration has been read again", since)
+    finally:
+        (store / "convolved.tokens").unlink()
+        configure(running, "")
+        running.systemctl("restart", "convolved")
 
 
 @pytest.fixture
