@@ -18,6 +18,7 @@ void answer_init(struct answer *answer)
 void answer_fini(struct answer *answer)
 {
 	free(answer->text);
+	free(answer->detail);
 	for (unsigned i = 0; i < answer->headers; i++)
 		free(answer->header[i].value);
 	answer_init(answer);
@@ -139,6 +140,8 @@ void answer_problem(struct answer *answer, enum error error, const struct proble
 	answer_json(answer, error_status(error), answer_describe_problem(error, problem));
 	answer->content_type = "application/problem+json";
 	answer->reason = error_slug(error);
+	free(answer->detail);
+	answer->detail = problem ? strdup(problem->detail) : NULL;
 	if (answer->status == 401)
 		answer_header(answer, "WWW-Authenticate", "Bearer realm=\"convolved\"%s",
 		              error == ERR_TOKEN_UNKNOWN ? ", error=\"invalid_token\"" : "");

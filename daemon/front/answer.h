@@ -21,6 +21,7 @@ struct answer {
 	uint64_t file_size;
 	uint64_t version;   /* of what does not change, or rarely; 0: it may at any time */
 	const char *reason; /* slug of the error, NULL if there is none */
+	char *detail;       /* of the error, in words; owned */
 	unsigned headers;
 	struct {
 		const char *name;

@@ -361,8 +361,8 @@ static uint64_t pixels(const struct image *image)
 /* True if this may be said of an image: what the job costs others is reckoned from it. */
 static bool image_fits(const struct job *job, const struct message_image *m)
 {
-	return image_valid(&m->whole) && image_valid(&m->image) && image_valid(&m->answer) &&
-	       pixels(&m->whole) <= job->options.pixels_max &&
+	return m->input_format < FORMATS && image_valid(&m->whole) && image_valid(&m->image) &&
+	       image_valid(&m->answer) && pixels(&m->whole) <= job->options.pixels_max &&
 	       pixels(&m->image) <= pixels(&m->whole) && pixels(&m->answer) <= pixels(&m->whole) &&
 	       m->tiles && m->tiles <= pixels(&m->image);
 }
@@ -377,7 +377,9 @@ static bool take_image(struct codec *c, const struct message_image *m)
 		codec_give_way(c);
 		return true;
 	}
+	job->whole = m->whole;
 	job->image = m->image;
+	job->input_format = m->input_format;
 	job->image_known = true;
 	c->plan = plan_use(job->chain, &job->image);
 	job->tiles = m->tiles;

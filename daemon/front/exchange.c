@@ -18,6 +18,7 @@
 #include "front/headers.h"
 #include "front/loop.h"
 #include "front/metrics.h"
+#include "front/refusals.h"
 #include "front/representation.h"
 #include "front/request.h"
 #include "front/routes.h"
@@ -238,32 +239,6 @@ static struct MHD_Response *make_response(struct exchange *x)
 	return response;
 }
 
-/* True for an answer that refuses: it says neither how a job has ended, nor only that it has not.
- */
-static bool refuses(const struct request *r)
-{
-	return r->answer.reason && !(r->job && r->job->finished) && r->answer.status != 409;
-}
-
-static void record(const struct request *r)
-{
-	bool refused = refuses(r);
-	uint64_t ns = loop_now() - r->arrived;
-	char code[8], span[TRACE_TEXT_SIZE];
-
-	snprintf(code, sizeof code, "%d", r->answer.status);
-	metric_observe(METRIC_REQUEST_DURATION, routes_name(r), code, (double)ns * 1e-9);
-	log_event(refused && r->answer.status >= 500 ? LOG_LEVEL_WARNING : LOG_LEVEL_DEBUG,
-	          LOG_FIELDS(.request = r->id, .route = routes_name(r),
-	                     .status = (uint64_t)r->answer.status, .error = r->answer.reason,
-	                     .duration_us = ns / 1000, .trace = r->terms.trace.id,
-	                     .span = r->terms.trace.parent),
-	          "request %s%s: %s %s: %d after %.3f ms", r->id, trace_text(&r->terms.trace, span),
-	          r->method, r->path, r->answer.status, (double)ns * 1e-6);
-	if (refused)
-		metric_add(METRIC_REQUESTS_REJECTED, r->answer.reason, NULL, 1);
-}
-
 /* The headers of every answer. */
 static void complete_headers(struct request *r)
 {
@@ -304,7 +279,7 @@ static enum MHD_Result exchange_send(struct exchange *x)
 		MHD_add_response_header(response, a->header[i].name, a->header[i].value);
 	result = MHD_queue_response(x->connection, (unsigned)a->status, response);
 	MHD_destroy_response(response);
-	record(r);
+	routes_answered(r);
 	if (a->file >= 0)
 		unread_begin(&x->unread, r->id, r->terms.client, socket_of(x->connection),
 		             a->file_size);
@@ -333,11 +308,11 @@ static void answer_past(struct exchange *x)
 {
 	x->answered = true;
 	complete_headers(x->request);
-	record(x->request);
+	routes_answered(x->request);
 	send_past(x->connection, &x->request->answer);
 }
 
-void exchange_refuse(struct MHD_Connection *connection, enum error error,
+void exchange_refuse(struct MHD_Connection *connection, const char *client, enum error error,
                      const struct problem *problem)
 {
 	struct answer answer;
@@ -346,8 +321,11 @@ void exchange_refuse(struct MHD_Connection *connection, enum error error,
 	answer_problem(&answer, error, problem);
 	representation_protect(&answer);
 	send_past(connection, &answer);
+	refusals_note(&(struct refusal){.client = client,
+	                                .reason = answer.reason,
+	                                .detail = answer.detail,
+	                                .status = answer.status});
 	answer_fini(&answer);
-	metric_add(METRIC_REQUESTS_REJECTED, error_slug(error), NULL, 1);
 	peer_of(connection)->refused = true;
 }
 

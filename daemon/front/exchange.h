@@ -25,8 +25,9 @@ void exchanges_fini(void);
  * the connection, was made. */
 void exchange_set_timeout(struct MHD_Connection *connection);
 
-/* Answers a connection, whose peer is known, before it has sent a request. It ends with that. */
-void exchange_refuse(struct MHD_Connection *connection, enum error error,
+/* Answers a connection of this client, whose peer is known, before it has sent a request. It ends
+ * with that. */
+void exchange_refuse(struct MHD_Connection *connection, const char *client, enum error error,
                      const struct problem *problem);
 
 /* For MHD_start_daemon(): the handler, whose context is the struct listener, and the end. */

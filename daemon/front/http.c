@@ -155,7 +155,7 @@ static void take_place(struct client *client, struct MHD_Connection *connection)
 	headers_name_client(connection, name);
 	outcome = share_take(&client->place, SHARE_CONNECTIONS, name, 1, most);
 	if (outcome)
-		exchange_refuse(connection,
+		exchange_refuse(connection, name,
 		                share_problem(outcome, SHARE_CONNECTIONS, name, most, &problem),
 		                &problem);
 }

@@ -43,7 +43,8 @@ struct job_terms {
 	enum priority best; /* the best priority that it may have */
 	double share;       /* its weight beside other clients; 0: 1 */
 	uint64_t devices;   /* a bit for each that may be used; 0: any */
-	struct trace trace; /* for the log */
+	struct trace trace; /* for the log, like the route */
+	const char *route;
 };
 
 /* Times in nanoseconds; stages overlap, so they may add up to more than the whole. */
@@ -76,7 +77,9 @@ struct job {
 	unsigned deaths;     /* of workers that had it */
 	unsigned excused;    /* of these: that somebody else killed */
 	bool image_known;
-	struct image image; /* that is filtered, once image_known: the ROI, if there is one */
+	/* Once image_known: what was decoded, and what of it is filtered (the ROI, or all). */
+	struct image whole, image;
+	enum format input_format;
 	uint32_t tiles, tiles_done;
 	uint64_t devices_used; /* bit of each device that filtered a tile */
 	struct job_times times;

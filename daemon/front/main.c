@@ -24,6 +24,8 @@
 #include "front/loop.h"
 #include "front/metrics.h"
 #include "front/notify.h"
+#include "front/outcome.h"
+#include "front/refusals.h"
 #include "front/routes.h"
 #include "front/scheduler.h"
 #include "front/search.h"
@@ -54,6 +56,7 @@ static void drain_check(void *context)
 
 	(void)context;
 	if (http_drained() && !jobs_open()) {
+		refusals_tell();
 		log_notice("stopped");
 		loop_stop();
 	} else if (waited > config.drain_timeout * 1000000000u) {
@@ -195,7 +198,9 @@ static enum error start(void)
 	unread_init(&config);
 	gauges_init(&config);
 	routes_init(&config);
-	e = store_init(&config, routes_job_ended);
+	e = refusals_init();
+	if (!e)
+		e = store_init(&config, outcome_record);
 	if (!e)
 		e = supervisor_init();
 	if (!e)
@@ -212,6 +217,7 @@ static enum error start(void)
 static void finish(void)
 {
 	http_fini();
+	refusals_fini();
 	notify_fini();
 	canary_fini();
 	store_fini();

@@ -16,74 +16,13 @@
 #include "front/loop.h"
 #include "front/metrics.h"
 #include "front/openapi.h"
+#include "front/outcome.h"
+#include "front/refusals.h"
 #include "front/roster.h"
 #include "front/tokens.h"
 
 static const struct config *config;
 static bool draining;
-
-/* The labels of the devices that had a part in it. */
-static void name_devices(const struct job *job, char *text, size_t room)
-{
-	size_t used = 0;
-
-	*text = '\0';
-	for (unsigned i = 0; i < devices_count(); i++)
-		if (job->devices_used >> i & 1 && used < room)
-			used += (size_t)snprintf(text + used, room - used, "%s%s", used ? "," : "",
-			                         device_get(i)->label);
-}
-
-/* One line an image, however it ended. */
-static void log_job(const char *id, const struct job *job)
-{
-	uint64_t us = (job->times.finished - job->times.accepted) / 1000;
-	char devices[256], span[TRACE_TEXT_SIZE];
-
-	name_devices(job, devices, sizeof devices);
-	log_event(error_status(job->error) >= 500 ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO,
-	          LOG_FIELDS(.job = job->id, .request = id, .duration_us = us,
-	                     .device = *devices ? devices : NULL, .tiles = job->tiles_done,
-	                     .status = (uint64_t)error_status(job->error),
-	                     .error = job->error ? error_slug(job->error) : NULL,
-	                     .trace = job->terms.trace.id, .span = job->terms.trace.parent),
-	          "request %s%s: job %llu %s%s after %.3f ms%s%s%s%s", id,
-	          trace_text(&job->terms.trace, span), (unsigned long long)job->id,
-	          job->error ? "has failed: " : "is done", job->error ? error_slug(job->error) : "",
-	          (double)us * 1e-3, *devices ? " on " : "", devices, job->error ? ": " : "",
-	          job->error ? job->problem.detail : "");
-}
-
-/* Stages that the job did not have, as the transfers of a device without memory of its own, are not
- * counted. */
-static void observe_stages(const struct job_times *t)
-{
-	uint64_t filter = t->reference;
-
-	for (enum kernel k = 0; k < KERNELS; k++)
-		filter += t->kernel[k];
-	const struct {
-		const char *name;
-		uint64_t ns;
-	} stages[] = {{"decode", t->decode},     {"upload", t->upload}, {"filter", filter},
-	              {"download", t->download}, {"encode", t->encode}, {"verify", t->verify}};
-
-	for (size_t i = 0; i < sizeof stages / sizeof *stages; i++)
-		if (stages[i].ns)
-			metric_observe(METRIC_STAGE_DURATION, stages[i].name, NULL,
-			               (double)stages[i].ns * 1e-9);
-}
-
-void routes_job_ended(const char *id, const struct job *job)
-{
-	log_job(id, job);
-	if (job->error) {
-		metric_add(METRIC_JOBS_FAILED, error_slug(job->error), NULL, 1);
-		return;
-	}
-	canary_success();
-	observe_stages(&job->times);
-}
 
 void routes_init(const struct config *c)
 {
@@ -245,6 +184,39 @@ static void answer_no_route(struct request *r)
 const char *routes_name(const struct request *r)
 {
 	return r->route ? r->route->path : "none";
+}
+
+/* True for an answer that refuses: it says neither how a job has ended, nor only that it has not.
+ */
+static bool refuses(const struct request *r)
+{
+	return r->answer.reason && !(r->job && r->job->finished) && r->answer.status != 409;
+}
+
+void routes_answered(const struct request *r)
+{
+	uint64_t ns = loop_now() - r->arrived;
+	char code[8], span[TRACE_TEXT_SIZE];
+
+	snprintf(code, sizeof code, "%d", r->answer.status);
+	metric_observe(METRIC_REQUEST_DURATION, routes_name(r), code, (double)ns * 1e-9);
+	log_event(LOG_LEVEL_DEBUG,
+	          LOG_FIELDS(.request = r->id, .client = r->terms.client, .route = routes_name(r),
+	                     .status = (uint64_t)r->answer.status, .error = r->answer.reason,
+	                     .duration_us = ns / 1000, .trace = r->terms.trace.id,
+	                     .span = r->terms.trace.parent),
+	          "request %s%s: %s %s: %d after %.3f ms", r->id, trace_text(&r->terms.trace, span),
+	          r->method, r->path, r->answer.status, (double)ns * 1e-6);
+	if (refuses(r))
+		refusals_note(&(struct refusal){.client = r->terms.client,
+		                                .reason = r->answer.reason,
+		                                .detail = r->answer.detail,
+		                                .status = r->answer.status,
+		                                .request = r->id,
+		                                .method = r->method,
+		                                .path = r->path,
+		                                .route = routes_name(r),
+		                                .trace = &r->terms.trace});
 }
 
 static enum error empty_body(struct problem *problem)
@@ -421,6 +393,7 @@ static enum error make_job(struct request *r, struct problem *problem)
 	r->options.job = r->job->id;
 	r->job->options = r->options;
 	r->job->terms = r->terms;
+	r->job->terms.route = r->route->path;
 	r->job->memory = r->memory;
 	r->memory = (struct share){0};
 	return ERR_OK;
@@ -430,7 +403,7 @@ static void job_done(struct job *job, void *context)
 {
 	struct request *r = context;
 
-	routes_job_ended(r->id, job);
+	outcome_record(r->id, job);
 	waiter_wake(&r->waiter);
 }
 
@@ -469,17 +442,10 @@ void routes_resume(struct request *r)
 
 void routes_abandon(struct request *r)
 {
-	char span[TRACE_TEXT_SIZE];
-
 	waiter_leave(&r->waiter);
 	if (r->route->act) /* others may want what it waited for */
 		return;
-	trace_text(&r->terms.trace, span);
-	log_event(LOG_LEVEL_INFO,
-	          LOG_FIELDS(.request = r->id, .job = r->job->id, .trace = r->terms.trace.id,
-	                     .span = r->terms.trace.parent),
-	          "request %s%s: the client has gone", r->id, span);
-	metric_add(METRIC_JOBS_FAILED, "client-gone", NULL, 1);
+	outcome_gone(r->id, r->job);
 	job_forget(r->job);
 	codecs_cancel(r->job, ERR_TIMEOUT, NULL);
 }

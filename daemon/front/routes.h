@@ -25,9 +25,6 @@ const struct route *routes_get(size_t i);
 
 void routes_init(const struct config *config);
 
-/* Counts and logs how a request's job has ended. */
-void routes_job_ended(const char *id, const struct job *job);
-
 /* The service is about to end: it is not ready any more, and keeps no more results. Requests that
  * still come are answered. */
 void routes_drain(void);
@@ -45,6 +42,9 @@ void routes_resume(struct request *request);
 
 /* The client has gone: gives up what was done for it alone. */
 void routes_abandon(struct request *request);
+
+/* Counts and logs a request's answer, which is on its way. */
+void routes_answered(const struct request *request);
 
 /* The name of the route, for the metrics. */
 const char *routes_name(const struct request *request);

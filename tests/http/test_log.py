@@ -75,6 +75,73 @@ def test_faults_are_warnings(logged):
     assert logged.stop() == 0
 
 
+@pytest.fixture
+def told(tmp_path, cache):
+    """The log as it is by default, each line an object."""
+    with Logged(tmp_path, cache, "--log-format", "json", "--codecs", "1",
+                environment=ONE_DEVICE) as service:
+        with service.log.open("wb") as log:
+            service.start_logging_to(log)
+        service.wait_ready()
+        yield service
+
+
+def lines_of(service, **fields):
+    """The lines that have these fields."""
+    lines = [json.loads(line) for line in service.log.read_text().splitlines()]
+    return [line for line in lines if fields.items() <= line.items()]
+
+
+def test_line_of_an_image(told):
+    """Whose it was, what was done to it, what it was and how large, whatever became of it."""
+    png = imagefiles.write_png(np.zeros((20, 30, 3), np.uint16))
+    done = told.neighbour().post("/v1/chain?filters=box,sobel&luma=gaussian&format=tiff", png)
+    line, = lines_of(told, request_id=done.headers["X-Request-Id"])
+    wanted = {"level": "info", "client": "127.0.0.2", "route": "/v1/chain",
+              "filters": "box,sobel,luma:gaussian", "format": "png", "image": "30x20x3:u16",
+              "bytes_in": len(png), "bytes_out": len(done.body), "status": 200}
+    assert wanted.items() <= line.items()
+    for word in ("127.0.0.2", wanted["filters"], "png 30x20x3:u16", f"{len(png)} bytes in",
+                 f"{len(done.body)} out"):
+        assert word in line["message"], line
+    failed = told.post("/v1/filters/box", png[:-30])
+    line, = lines_of(told, request_id=failed.headers["X-Request-Id"])
+    assert {"filters": "box", "error": "undecodable", "status": 422,
+            "client": "127.0.0.1"}.items() <= line.items()
+    assert "bytes_out" not in line
+    late = told.post("/v1/filters/box", png, headers={"Prefer": "respond-async"})
+    told.get(late.headers["Location"] + "?wait=30")
+    line, = lines_of(told, request_id=late.headers["X-Request-Id"])
+    assert {"route": "/v1/filters/{name}", "image": "30x20x3:u16"}.items() <= line.items()
+
+
+def test_refusals(told):
+    """One line a client and reason; what follows within a minute is counted and said together."""
+    for _ in range(30):
+        assert told.post("/v1/filters/box?size=2", b"x").status == 400
+        assert told.neighbour().post("/v1/filters/box?size=2", b"x").status == 400
+    assert told.get("/no%0Awhere").status == 404
+    for client in ("127.0.0.1", "127.0.0.2"):
+        line, = lines_of(told, client=client, error="bad-parameter")
+        assert {"level": "info", "status": 400, "route": "/v1/filters/{name}"}.items() <= line.items()
+        assert "size is an odd" in line["message"] and client in line["message"]
+    line, = lines_of(told, error="not-found")
+    assert "GET /no?where" in line["message"]
+    assert told.stop() == 0
+    for client in ("127.0.0.1", "127.0.0.2"):
+        line = lines_of(told, client=client, error="bad-parameter")[-1]
+        assert line["message"] == f"29 more of {client} were refused: bad-parameter"
+
+
+def test_many_who_are_refused(told):
+    """However many they are, they do not fill the log."""
+    for i in range(300):
+        told.neighbour(f"127.0.{1 + i // 250}.{1 + i % 250}").get("/nowhere")
+    assert len(lines_of(told, error="not-found")) == 256
+    assert told.stop() == 0
+    assert "44 more of other clients were refused" in told.log.read_text()
+
+
 def test_unread_pipe(logged):
     """Nobody reads for a while: no request waits, and how many lines were lost is said later."""
     reading, writing = small_pipe()

@@ -1,0 +1,120 @@
+/* The ends of jobs. One line says whose image it was, what became of it, and what it took. */
+#include "front/outcome.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "front/canary.h"
+#include "front/metrics.h"
+#include "front/roster.h"
+
+enum { FILTERS_SIZE = 256, IMAGE_SIZE = 48 };
+
+/* The labels of the devices that had a part in it. */
+static void name_devices(const struct job *job, char *text, size_t room)
+{
+	size_t used = 0;
+
+	*text = '\0';
+	for (unsigned i = 0; i < devices_count(); i++)
+		if (job->devices_used >> i & 1 && used < room)
+			used += (size_t)snprintf(text + used, room - used, "%s%s", used ? "," : "",
+			                         device_get(i)->label);
+}
+
+/* Its filters in their order, "gaussian,luma:sobel". */
+static void name_filters(const struct chain *chain, char text[FILTERS_SIZE])
+{
+	size_t used = 0;
+
+	*text = '\0';
+	for (uint32_t i = 0; i < chain->count && used < FILTERS_SIZE; i++) {
+		const struct filter_call *call = &chain->call[i];
+
+		used += (size_t)snprintf(text + used, FILTERS_SIZE - used, "%s%s%s%s", i ? "," : "",
+		                         call->channels ? channels_name(call->channels) : "",
+		                         call->channels ? ":" : "", filter_name(call->filter));
+	}
+}
+
+/* The image that was decoded, as far as it got. */
+static void name_image(const struct job *job, char text[IMAGE_SIZE])
+{
+	const struct image *image = &job->whole;
+
+	*text = '\0';
+	if (job->image_known)
+		snprintf(text, IMAGE_SIZE, "%ux%ux%u:%s", image->width, image->height, image->bands,
+		         pixel_type_name(image->type));
+}
+
+/* A line on the job; what it says of its end stands between who it was and of what image. */
+static void log_job(const char *id, const struct job *job, const char *end, enum log_level level)
+{
+	uint64_t us =
+	    ((job->finished ? job->times.finished : loop_now()) - job->times.accepted) / 1000;
+	char devices[256], span[TRACE_TEXT_SIZE], filters[FILTERS_SIZE], image[IMAGE_SIZE];
+	const char *format = job->image_known ? format_name(job->input_format) : "";
+
+	name_devices(job, devices, sizeof devices);
+	name_image(job, image);
+	name_filters(job->chain->chain, filters);
+	log_event(
+	    level,
+	    LOG_FIELDS(.job = job->id, .request = id, .route = job->terms.route,
+	               .client = job->terms.client, .filters = filters, .format = format,
+	               .image = image, .bytes_in = job->options.body_size,
+	               .bytes_out = job->answer_size, .duration_us = us, .device = devices,
+	               .tiles = job->tiles_done, .status = (uint64_t)error_status(job->error),
+	               .error = job->error ? error_slug(job->error) : NULL,
+	               .trace = job->terms.trace.id, .span = job->terms.trace.parent),
+	    "request %s%s: job %llu %s after %.3f ms%s%s, for %s: %s of %s%s%s, %llu bytes in, "
+	    "%llu out%s%s",
+	    id, trace_text(&job->terms.trace, span), (unsigned long long)job->id, end,
+	    (double)us * 1e-3, *devices ? " on " : "", devices, job->terms.client, filters,
+	    job->image_known ? format : "no known image", *image ? " " : "", image,
+	    (unsigned long long)job->options.body_size, (unsigned long long)job->answer_size,
+	    job->error ? ": " : "", job->error ? job->problem.detail : "");
+}
+
+/* Stages that the job did not have, as the transfers of a device without memory of its own, are not
+ * counted. */
+static void observe_stages(const struct job_times *t)
+{
+	uint64_t filter = t->reference;
+
+	for (enum kernel k = 0; k < KERNELS; k++)
+		filter += t->kernel[k];
+	const struct {
+		const char *name;
+		uint64_t ns;
+	} stages[] = {{"decode", t->decode},     {"upload", t->upload}, {"filter", filter},
+	              {"download", t->download}, {"encode", t->encode}, {"verify", t->verify}};
+
+	for (size_t i = 0; i < sizeof stages / sizeof *stages; i++)
+		if (stages[i].ns)
+			metric_observe(METRIC_STAGE_DURATION, stages[i].name, NULL,
+			               (double)stages[i].ns * 1e-9);
+}
+
+void outcome_record(const char *id, const struct job *job)
+{
+	char end[64] = "is done";
+
+	if (job->error)
+		snprintf(end, sizeof end, "has failed: %s", error_slug(job->error));
+	log_job(id, job, end, error_status(job->error) >= 500 ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO);
+	if (job->error) {
+		metric_add(METRIC_JOBS_FAILED, error_slug(job->error), NULL, 1);
+		return;
+	}
+	canary_success();
+	observe_stages(&job->times);
+}
+
+void outcome_gone(const char *id, const struct job *job)
+{
+	log_job(id, job, "is given up, as the client has gone,", LOG_LEVEL_INFO);
+	metric_add(METRIC_JOBS_FAILED, "client-gone", NULL, 1);
+}

@@ -1,0 +1,14 @@
+/* What the end of a client's job means to those who run the service: a line of the log, and counts.
+ */
+#ifndef FRONT_OUTCOME_H
+#define FRONT_OUTCOME_H
+
+#include "front/job.h"
+
+/* id: of the request that the job came with. */
+void outcome_record(const char *id, const struct job *job);
+
+/* The same of a job whose client has gone before its end. */
+void outcome_gone(const char *id, const struct job *job);
+
+#endif
