@@ -194,10 +194,10 @@ struct message_choice {
 	} candidate[CANDIDATES_MAX];
 };
 
-/* Programs built so far. */
+/* Programs built so far, and those that wait for it or are being built. */
 struct message_programs {
 	uint32_t compiled, cached, failed;
-	uint32_t unused;
+	uint32_t pending;
 };
 
 struct message_objects {

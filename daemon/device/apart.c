@@ -147,7 +147,9 @@ static int remove_entry(const char *path, const struct stat *status, int type, s
 	return remove(path);
 }
 
-/* PoCL's files are not for two processes: a folder within the worker's, which goes with that. */
+/* PoCL's files are not for two processes: a folder within the worker's, which goes with that. With
+ * POCL_KERNEL_CACHE the program's name in a folder, which is kept in its binary, comes from what it
+ * is made of, not from chance. */
 static bool make_folder(char *path, size_t size)
 {
 	const char *above = getenv("POCL_CACHE_DIR");
@@ -155,7 +157,8 @@ static bool make_folder(char *path, size_t size)
 	snprintf(path, size, "%s/apart-XXXXXX", above ? above : "/tmp");
 	if (above)
 		mkdir(above, 0700);
-	return mkdtemp(path) && !setenv("POCL_CACHE_DIR", path, 1);
+	return mkdtemp(path) && !setenv("POCL_CACHE_DIR", path, 1) &&
+	       !setenv("POCL_KERNEL_CACHE", "1", 1);
 }
 
 static bool write_binary(const unsigned char *binary, size_t size)

@@ -49,6 +49,7 @@ static const char help[] =
     "  --cache-dir DIR   where compiled kernels are kept\n"
     "  --cache-size N    most bytes of them; those unused for longest go (0: no bound)\n"
     "  --state-dir DIR   where it is kept which kernels are fastest\n"
+    "  --programs N      most special programs in memory beyond those in use (512)\n"
     "  --stack N         most tiles of a kind that share a launch, 1 to 16 (16)\n"
     "  --log-level NAME  error, warning, notice, info or debug (notice)\n"
     "  --unconfined      may do all that the user may, should a driver need it\n"
@@ -65,6 +66,7 @@ static const struct option long_options[] = {
     {"cache-dir", required_argument, NULL, 'c'},
     {"cache-size", required_argument, NULL, 'z'},
     {"state-dir", required_argument, NULL, 's'},
+    {"programs", required_argument, NULL, 'R'},
     {"stack", required_argument, NULL, 'S'},
     {"log-level", required_argument, NULL, 'l'},
     {"tune", no_argument, NULL, 't'},
@@ -135,6 +137,9 @@ static void parse_option(struct options *options, int c)
 	case 's':
 		options->worker.state_dir = optarg;
 		break;
+	case 'R':
+		options->worker.programs_most = parse_index("--programs", optarg);
+		break;
 	case 'S':
 		options->worker.stack_most = parse_index("--stack", optarg);
 		if (!options->worker.stack_most || options->worker.stack_most > STACK_MAX)
@@ -190,8 +195,10 @@ static struct options parse_options(int argc, char **argv)
 }
 
 /* Gives drivers folders of their own, unless the environment already does. What PoCL compiles is
- * kept by us (cache.h): nothing in its folder need outlive this process. And it is to compile every
- * kernel once, with the program: not again at a launch, for its local size, which gains nothing. */
+ * kept by us (cache.h): nothing in its folder need outlive this process, and a program's files go
+ * with the program (POCL_KERNEL_CACHE=0; not in a folder that may be others', too). And it is to
+ * compile every kernel once, with the program: not again at a launch, for its local size, which
+ * gains nothing. */
 static void set_environment(const char *cache_dir)
 {
 	char path[4096];
@@ -199,8 +206,10 @@ static void set_environment(const char *cache_dir)
 	setenv("POCL_WORK_GROUP_SPECIALIZATION", "0", 0);
 	if (!cache_dir)
 		return;
-	if (cache_make_work_folder(cache_dir, path, sizeof path))
+	if (!getenv("POCL_CACHE_DIR") && cache_make_work_folder(cache_dir, path, sizeof path)) {
 		setenv("POCL_CACHE_DIR", path, 0);
+		setenv("POCL_KERNEL_CACHE", "0", 0);
+	}
 	snprintf(path, sizeof path, "%.4000s/nvidia", cache_dir);
 	setenv("CUDA_CACHE_PATH", path, 0);
 }

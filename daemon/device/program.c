@@ -150,32 +150,21 @@ enum error program_compile(const struct program_source *source, const char *file
 	return *binary ? ERR_OK : ERR_DEVICE;
 }
 
-/* Keeps a new binary. PoCL then loads it, as it will from then on: it compiles only halfway before
- * the first launch, but what is in a binary is complete. */
-static cl_program settle(const struct program_source *source, const struct unit *unit,
-                         const unsigned char *binary, size_t size)
-{
-	if (!binary)
-		return NULL;
-	cache_store(source->cache, unit->key, strlen(unit->key), binary, size);
-	return source->device->pocl ? from_binary(source, unit, binary, size) : NULL;
-}
-
+/* PoCL compiles only halfway before the first launch; the rest is done when it is asked for the
+ * binary. */
 static cl_program compile_here(const struct program_source *source, const struct unit *unit)
 {
-	cl_program program = compile(source, unit), loaded;
+	cl_program program = compile(source, unit);
 	unsigned char *binary;
 	size_t size;
 
 	if (!program)
 		return NULL;
 	binary = binary_of(program, &size);
-	loaded = settle(source, unit, binary, size);
+	if (binary)
+		cache_store(source->cache, unit->key, strlen(unit->key), binary, size);
 	free(binary);
-	if (!loaded)
-		return program;
-	live_release(OBJECT_PROGRAM, program);
-	return loaded;
+	return program;
 }
 
 /* The general kernels are compiled here if that fails: without them there is nothing. */
@@ -184,8 +173,12 @@ static cl_program compile_apart(const struct program_source *source, const struc
 {
 	size_t size = 0;
 	unsigned char *binary = apart_compile(source, file, options, type, &size);
-	cl_program program = settle(source, unit, binary, size);
+	cl_program program = NULL;
 
+	if (binary) {
+		cache_store(source->cache, unit->key, strlen(unit->key), binary, size);
+		program = from_binary(source, unit, binary, size);
+	}
 	free(binary);
 	return program || file ? program : compile_here(source, unit);
 }

@@ -21,7 +21,7 @@
 /* PENDING_SHARE: of those that wait to be compiled, one client's. We ask for a few at a time. */
 enum {
 	OPTIONS_SIZE = 320,
-	SPECIALS_MAX = 512,
+	SPECIALS_MOST = 512,
 	PENDING_MAX = 32,
 	PENDING_SHARE = 8,
 	WARM_WIDTH = 256
@@ -57,7 +57,7 @@ struct programs {
 	pthread_cond_t change;
 	bool started, stop;
 	struct special *specials; /* last asked for first, of those that are not pending */
-	uint32_t count, pending;
+	uint32_t count, most, pending;
 	uint32_t client; /* that asks now */
 	uint32_t served; /* the client whose program was built last */
 	struct message_programs built;
@@ -73,6 +73,7 @@ void programs_count(struct programs *programs, struct message_programs *count)
 {
 	pthread_mutex_lock(&programs->lock);
 	*count = programs->built;
+	count->pending = programs->pending;
 	pthread_mutex_unlock(&programs->lock);
 }
 
@@ -96,18 +97,20 @@ static enum error build_general(struct programs *p, enum pixel_type type)
 	return code ? ERR_DEVICE : ERR_OK;
 }
 
-/* The options that a step's kernel is compiled with. */
+/* The options that a step's kernel is compiled with: no two specials have the same, though one file
+ * may have several kernels, for what PoCL keeps of a program in files goes with it. */
 static void write_options(const struct step *step, char options[OPTIONS_SIZE])
 {
 	const struct shape *s = &step->shape;
 
-	snprintf(options, OPTIONS_SIZE,
-	         "-DBANDS=%u -DRADIUS_X=%u -DRADIUS_Y=%u -DKEEP=%uu -DALPHA=%u -DOUTPUT=%u "
-	         "-DSMOOTH0=%.9ef -DSMOOTH1=%.9ef -DSMOOTH2=%.9ef -DBLOCK_X=%u -DBLOCK_Y=%u "
-	         "-DGROUP_X=%u -DGROUP_Y=%u",
-	         step->bands, step->radius_x, step->radius_y, step->keep, step->alpha, step->output,
-	         step->smooth[0], step->smooth[1], step->smooth[2], s->x, s->y, s->group_x,
-	         s->group_y);
+	snprintf(
+	    options, OPTIONS_SIZE,
+	    "-DKERNEL_%s -DBANDS=%u -DRADIUS_X=%u -DRADIUS_Y=%u -DKEEP=%uu -DALPHA=%u "
+	    "-DOUTPUT=%u -DSMOOTH0=%.9ef -DSMOOTH1=%.9ef -DSMOOTH2=%.9ef -DBLOCK_X=%u -DBLOCK_Y=%u "
+	    "-DGROUP_X=%u -DGROUP_Y=%u",
+	    kernel_name(step->kernel), step->bands, step->radius_x, step->radius_y, step->keep,
+	    step->alpha, step->output, step->smooth[0], step->smooth[1], step->smooth[2], s->x,
+	    s->y, s->group_x, s->group_y);
 }
 
 /* One launch on a small area of zeros. */
@@ -271,6 +274,7 @@ enum error programs_new(struct programs **programs, const struct device *device,
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->change, NULL);
 	p->notify_fd = notify_fd;
+	p->most = SPECIALS_MOST;
 	p->source = (struct program_source){device, kernel_dir, cache_open(cache_dir, cache_size)};
 	snprintf(p->general_options, sizeof p->general_options,
 	         "-DSEPARABLE_ROWS=%u -DMATRIX_ROWS=%u -DGRADIENT_ROWS=%u",
@@ -345,6 +349,11 @@ static struct special *find_special(struct programs *p, const struct step *step,
 	return NULL;
 }
 
+void programs_bound(struct programs *programs, uint32_t most)
+{
+	programs->most = most;
+}
+
 void programs_for(struct programs *p, uint32_t client)
 {
 	p->client = client;
@@ -360,17 +369,30 @@ static void forget(struct programs *p, struct special **link)
 	special_free(gone);
 }
 
-/* Lets go of the special that was not asked for for longest and is not pending; steps that use it
- * hold it on. */
-static void forget_oldest(struct programs *p)
+/* True if somebody else holds its kernel: a plan's step, or the tuner's. */
+static bool in_use(const struct special *s)
+{
+	cl_uint holders = 0;
+
+	if (s->function)
+		clGetKernelInfo(s->function, CL_KERNEL_REFERENCE_COUNT, sizeof holders, &holders,
+		                NULL);
+	return holders > 1;
+}
+
+/* Lets go of the special that was not asked for for longest, of those that are not pending and that
+ * nobody uses: it would be there twice when it is asked for again, and share its files. False if
+ * there is none. */
+static bool forget_oldest(struct programs *p)
 {
 	struct special **oldest = NULL;
 
 	for (struct special **link = &p->specials; *link; link = &(*link)->next)
-		if ((*link)->state != PROGRAM_PENDING)
+		if ((*link)->state != PROGRAM_PENDING && !in_use(*link))
 			oldest = link;
 	if (oldest)
 		forget(p, oldest);
+	return oldest != NULL;
 }
 
 /* Lets go of the newest that is pending and for which no tile waits: it is asked for again. */
@@ -404,8 +426,8 @@ static struct special *add_special(struct programs *p, const struct step *step, 
 
 	if (!s)
 		return NULL;
-	if (p->count >= SPECIALS_MAX)
-		forget_oldest(p);
+	while (p->count >= p->most && forget_oldest(p))
+		;
 	s->kernel = step->kernel;
 	s->type = step->program;
 	s->state = PROGRAM_PENDING;

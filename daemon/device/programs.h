@@ -22,8 +22,11 @@ enum error programs_new(struct programs **programs, const struct device *device,
 void programs_free(struct programs **programs);
 
 const struct device *programs_device(const struct programs *programs);
-/* How many programs have been built until now. */
+/* How many programs have been built until now, and how many are being built. */
 void programs_count(struct programs *programs, struct message_programs *count);
+
+/* How many special programs are kept in memory, beyond those that are in use (512). */
+void programs_bound(struct programs *programs, uint32_t most);
 
 enum program_state { PROGRAM_READY, PROGRAM_PENDING, PROGRAM_FAILED };
 

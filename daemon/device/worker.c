@@ -89,6 +89,8 @@ enum error worker_new(const struct device *device, const struct worker_options *
 	if (!e)
 		e = programs_new(&w->programs, device, options->kernel_dir, options->cache_dir,
 		                 options->cache_size, w->notify_fd);
+	if (!e && options->programs_most)
+		programs_bound(w->programs, options->programs_most);
 	while (!e && w->lanes < (device->in_place ? LANES_SHARED : LANES_OWN)) {
 		e = lane_new(device, device->in_place, &w->lane[w->lanes].lane);
 		w->lanes++;

@@ -15,6 +15,7 @@ struct worker_options {
 	uint64_t cache_size;       /* of which there are so many bytes at most; 0: no bound */
 	const char *state_dir;     /* what was measured */
 	unsigned stack_most;       /* tiles that may share a launch, 1 to STACK_MAX */
+	unsigned programs_most;    /* special programs in memory; 0: as many as usual */
 };
 
 /* Makes a worker for a device, which must outlive it, builds the general kernels and runs each

@@ -52,6 +52,7 @@
 	FUNCTION(clGetDeviceInfo, NONE)                                                            \
 	FUNCTION(clGetEventInfo, NONE)                                                             \
 	FUNCTION(clGetEventProfilingInfo, NONE)                                                    \
+	FUNCTION(clGetKernelInfo, NONE)                                                            \
 	FUNCTION(clGetPlatformIDs, NONE)                                                           \
 	FUNCTION(clGetPlatformInfo, NONE)                                                          \
 	FUNCTION(clGetProgramBuildInfo, NONE)                                                      \

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import oracle
-from service import ONE_DEVICE, REPOSITORY, Service, children, poll, sanitized
+from service import BUILD, ONE_DEVICE, REPOSITORY, Service, children, poll, sanitized
 from test_results import random_pixels
 
 PIXELS = random_pixels(1, 400, 300, 3, "u8")
@@ -268,6 +268,68 @@ def test_many_unseen(copy, start):
             oracle.check(answer.pixels, oracle.filtered(PIXELS[:40, :50], filters))
         answers_right(service, variant="separable_wide")  # before those that nobody waits for
         assert builds(service)[0] < 40
+        assert service.restarts() == 0
+
+
+def keeping(service, folder, most):
+    """The service with device workers that keep so many special programs in memory."""
+    folder.mkdir()
+    shutil.copy(service.arguments[0], folder)
+    (folder / "convolved-codec").symlink_to(BUILD / "convolved-codec")
+    device = folder / "convolved-device"
+    device.write_text(f'#!/bin/sh\nexec {BUILD}/convolved-device --programs {most} "$@"\n')
+    device.chmod(0o755)
+    service.arguments[0] = str(folder / "convolved")
+    return service
+
+
+@pytest.fixture
+def known(cache, tmp_path):
+    """A folder with what has been compiled in this run."""
+    folder = tmp_path / "cache"
+    folder.mkdir()
+    for file in programs(cache):
+        with contextlib.suppress(FileNotFoundError):
+            shutil.copy(file, folder)
+    return folder
+
+
+def test_driver_folder_is_bounded(known, start, tmp_path):
+    """The driver's folder has the files of the programs in memory and no others, however many there
+    have been; and all of theirs, also of one that was asked for, let go of and asked for again while
+    a plan had it all the time."""
+    plans, most = 128, 2
+    filters = [[("gaussian", {"sigma": 0.5 + i / 3})] for i in range(5)]
+
+    def loaded():
+        return sorted(p.parent for p in known.glob("driver-*/*/*/program.bc"))
+
+    def in_memory():
+        return service.metrics().total("convolved_opencl_objects", kind="program")
+
+    def special(one, width):
+        def built():
+            answer = service.filter(PIXELS[:40, :width], one, variant="separable_wide")
+            return answer.status == 200 and answer
+        answer = poll(built, 120, "a program")
+        oracle.check(answer.pixels, oracle.filtered(PIXELS[:40, :width], one))
+
+    def other_plans(least):
+        for i in range(plans):
+            assert service.filter(PIXELS[:9, :least + i], GAUSSIAN, variant="general").status == 200
+
+    with keeping(start(known, "--verify-share", "0"), tmp_path / "programs", most) as service:
+        for one in filters:
+            special(one, 50)
+        special(filters[0], 60)
+        other_plans(1)
+        special(filters[0], 390)
+        special([("gaussian", {"sigma": 2.9})], 50)
+        service.rest()
+        poll(lambda: in_memory() == len(loaded()), 10, "files as programs")
+        assert in_memory() <= TYPES + most + 2, "others than those in use are let go of"
+        assert all(any(folder.glob("*/*/*.so")) for folder in loaded())
+        special(filters[0], 100)
         assert service.restarts() == 0
 
 
