@@ -5,11 +5,20 @@
 
 enum { STILL_MOST = 3 };
 
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec now = {0};
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
 void stall_init(struct stall *s, pid_t pid)
 {
 	*s = (struct stall){.pid = pid};
 	if (clock_getcpuclockid(pid, &s->clock))
 		s->clock = CLOCK_MONOTONIC; /* never stands still */
+	s->looked_ns = clock_ns(CLOCK_MONOTONIC);
 }
 
 static bool is_stopped(pid_t pid)
@@ -20,19 +29,14 @@ static bool is_stopped(pid_t pid)
 	       info.si_pid == pid && info.si_code == CLD_STOPPED;
 }
 
-static uint64_t used_ns(const struct stall *s)
-{
-	struct timespec used = {0};
-
-	clock_gettime(s->clock, &used);
-	return (uint64_t)used.tv_sec * 1000000000 + (uint64_t)used.tv_nsec;
-}
-
 const char *stall_look(struct stall *s, bool busy)
 {
-	uint64_t used = used_ns(s);
+	uint64_t now = clock_ns(CLOCK_MONOTONIC), used = clock_ns(s->clock);
+	uint64_t passed = now - s->looked_ns, more = used - s->used_ns;
 
-	s->still = busy && used == s->used_ns ? s->still + 1 : 0;
+	s->still = busy && !more ? s->still + 1 : 0;
+	s->worked_ns += more < passed ? more : passed;
+	s->looked_ns = now;
 	s->used_ns = used;
 	if (is_stopped(s->pid))
 		return "stopped";

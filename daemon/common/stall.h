@@ -13,8 +13,11 @@ enum { STALL_LOOK_MS = 500 }; /* between two looks */
 
 struct stall {
 	pid_t pid;
-	clockid_t clock; /* of its processor time */
-	uint64_t used_ns;
+	clockid_t clock;             /* of its processor time */
+	uint64_t used_ns, looked_ns; /* at the last look: by that clock, and by that of the wall */
+	/* Time at which it had a processor, as far as looks can tell: what it used between two of
+	 * them, on however many processors, but no more than what passed. */
+	uint64_t worked_ns;
 	unsigned still; /* looks at which it had used no more, one after another */
 };
 

@@ -182,6 +182,7 @@ static enum error start_tile(struct worker *w, struct watched_lane *lane,
 	struct lane_tile tiles[STACK_MAX] = {{*tile, arenas_find(&w->arenas, tile->arena)}};
 	uint32_t count;
 	cl_int code;
+	enum error e;
 
 	if (known && !plan)
 		return report_error(&w->report, tile, known->error, 0, known->reason);
@@ -192,6 +193,10 @@ static enum error start_tile(struct worker *w, struct watched_lane *lane,
 	}
 	if (plan_resolve(plan, w->programs) != PROGRAM_READY)
 		return report_unbuilt(&w->report, tile, chain_kernel(&plan->chain));
+	/* What this plan has made the builder do may hold up the launch: it is said before. */
+	e = report_programs(&w->report, w->programs);
+	if (e)
+		return e;
 	count = waiting_gather(&w->waiting, &w->arenas, message->plan, plan, stack_size(w, tile),
 	                       tiles);
 	code = lane_start(lane->lane, plan, tiles, count);

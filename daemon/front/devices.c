@@ -17,7 +17,7 @@
 #include "front/search.h"
 
 enum {
-	CHECK_MS = 500,
+	CHECK_MS = 250,
 	QUARANTINE_FIRST_MS = 1000,
 	QUARANTINE_STEPS = 6,
 	QUARANTINE_MAX_MS = 60000,
@@ -33,8 +33,13 @@ static const double window_ns = 8e6;
 /* A failure after so long says nothing about those before. */
 static const uint64_t forgiven_ns = 60000000000u;
 
-/* A GPU that takes so many times longer than predicted, and so much more, hangs. */
-static const double hung_factor = 100, hung_ns = 4e9;
+/* A device that takes so many times longer than predicted, and so much more, hangs. On a CPU
+ * denormals alone make kernels 250 times slower. A driver that compiles in another thread can block
+ * launches for seconds. */
+static const struct {
+	double factor, ns;
+} hung_gpu = {100, 1.5e9}, hung_cpu = {500, 1e9};
+static const double hung_building_ns = 2.5e9;
 
 /* A guess for a new device, from one core with wide vectors; replaced by what events say. */
 static const double ns_per_unit_guess = 0.05;
@@ -454,28 +459,40 @@ static void device_found(const struct message_device *m, bool wanted)
 		device_create(m);
 }
 
-/* What a device may take for what it holds. On a GPU a kernel that hangs uses no less processor
- * time here than one that runs; so there it is what the tiles should take, with much room. Of a
- * device that has yet to pin its arenas, some seconds for many of them, nothing is predicted. */
-static uint64_t time_limit(const struct device *d)
+/* True if a tile is not back though what its device holds should take less by far. A CPU is judged
+ * by the time at which its worker had a processor: one that others keep from working does not hang.
+ * A GPU works without one; of one that has yet to pin its arenas, some seconds for many of them,
+ * nothing is predicted. */
+static bool is_overdue(const struct device *d, const struct task *task, uint64_t held)
 {
-	uint64_t limit = config->tile_timeout * 1000000000u;
-	double predicted = load_of(d)->units * load_of(d)->ns_per_unit * hung_factor + hung_ns;
+	const uint64_t worked = d->worker.stall.worked_ns - task->worked;
+	bool cpu = d->type == DEVICE_CPU,
+	     built = d->programs.pending || d->programs_at >= task->sent;
+	double predicted = load_of(d)->units * load_of(d)->ns_per_unit;
+	double most = cpu ? predicted * hung_cpu.factor + hung_cpu.ns
+	                  : predicted * hung_gpu.factor + hung_gpu.ns;
 
-	return d->type != DEVICE_CPU && d->measured && predicted < (double)limit
-	           ? (uint64_t)predicted
-	           : limit;
+	if (built)
+		most += hung_building_ns;
+	if (cpu && held > worked)
+		held = worked;
+	return (cpu || d->measured) && (double)held > most;
 }
 
 static bool holds_too_long(const struct device *d)
 {
 	const uint64_t program_ns = PROGRAM_WAIT_MS * UINT64_C(1000000);
-	uint64_t limit = time_limit(d), now = loop_now();
-	uint64_t proof_limit = config->tile_timeout * 1000000000u + program_ns;
-	bool late = d->proof && proof_sent(d->proof) && now - proof_sent(d->proof) > proof_limit;
+	uint64_t limit = config->tile_timeout * 1000000000u, now = loop_now();
+	bool late =
+	    d->proof && proof_sent(d->proof) && now - proof_sent(d->proof) > limit + program_ns;
 
-	for (unsigned i = 0; !late && i < d->held_count; i++)
-		late = now - d->held[i]->sent > limit + (d->held[i]->waits ? program_ns : 0);
+	for (unsigned i = 0; !late && i < d->held_count; i++) {
+		const struct task *task = d->held[i];
+		uint64_t held = now - task->sent, waited = task->waits ? program_ns : 0;
+
+		late =
+		    held > limit + waited || (held > waited && is_overdue(d, task, held - waited));
+	}
 	return late;
 }
 
@@ -563,6 +580,7 @@ bool device_send(struct device *d, struct task *task)
 	task->attempts++;
 	task->device = d->worker.number;
 	task->sent = loop_now();
+	task->worked = d->worker.stall.worked_ns;
 	task->waits = false;
 	d->held[d->held_count++] = task;
 	load_of(d)->units += task->units;

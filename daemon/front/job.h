@@ -29,6 +29,7 @@ struct task {
 	unsigned device;   /* number of the last of them */
 	bool waits;        /* there, for a program */
 	uint64_t sent;     /* loop_now() when a device got it */
+	uint64_t worked;   /* what its worker had worked by then (struct stall), at the last look */
 	double units;      /* predicted work: multiply-adds of all bands, those of halos too */
 };
 

@@ -136,6 +136,7 @@ static void count_programs(struct device *d, const struct message_programs *now)
 	metric_add(METRIC_PROGRAM_BUILDS, "cached", NULL, now->cached - old->cached);
 	metric_add(METRIC_PROGRAM_BUILDS, "failed", NULL, now->failed - old->failed);
 	d->programs = *now;
+	d->programs_at = loop_now();
 }
 
 static void publish_objects(const struct device *d, const struct message_objects *now)

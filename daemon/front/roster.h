@@ -54,7 +54,8 @@ struct device {
 	unsigned held_count;
 	uint64_t plan[PLANS_MAX];         /* by place: the number of the plan that it knows, or 0 */
 	uint64_t tiles;                   /* filtered since the start of the service */
-	struct message_programs programs; /* that its worker has built */
+	struct message_programs programs; /* that its worker has built and builds */
+	uint64_t programs_at;             /* loop_now() when it last said so */
 	struct message_choice *choices;   /* of its tuner */
 	unsigned choice_count;
 	unsigned failures; /* each soon after the one before */

@@ -8,9 +8,9 @@
  *
  * ACTION is what the NTH call from now on does: an error code that it returns; `lost` (it and all
  * later calls return CL_OUT_OF_RESOURCES), `hang`, `abort`, `exit`; `slow` (it works for some
- * seconds first); `endless` (no command ends any more); or `flip`: one bit of the result of a
- * kernel or of a read is another. The file is gone when it has happened, unless it says
- * `keep`.
+ * seconds first); `endless` (no command ends any more), `spin` (likewise, and a thread computes
+ * for ever); or `flip`: one bit of the result of a kernel or of a read is another. The file is gone
+ * when it has happened, unless it says `keep`.
  *
  * With CONVOLVED_FAULT_GPU set, devices say that they are GPUs, which share the host's memory:
  * tiles are copied all the same.
@@ -19,6 +19,7 @@
  * travels, and words more than a function has do no harm: so every wrapper has the same type. */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl_layer.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -112,10 +113,18 @@ static bool is_due(const char *name, const char *result, char action[16])
 	return *keep || !unlink(file);
 }
 
+static void *spin(void *unused)
+{
+	for (;;)
+		;
+	return unused;
+}
+
 /* The code to return at once; 0: the call is to be made. */
 static int disturb(const char *name, const char *result, bool *flip)
 {
 	char action[16];
+	pthread_t thread;
 
 	if (lost || !is_due(name, result, action))
 		return lost;
@@ -130,8 +139,10 @@ static int disturb(const char *name, const char *result, bool *flip)
 	if (!strcmp(action, "slow"))
 		for (time_t ends = time(NULL) + 4; time(NULL) < ends;)
 			;
-	if (!strcmp(action, "endless"))
+	if (!strcmp(action, "endless") || !strcmp(action, "spin"))
 		endless = true;
+	if (!strcmp(action, "spin") && !pthread_create(&thread, NULL, spin, NULL))
+		pthread_detach(thread);
 	if (!strcmp(action, "lost"))
 		lost = CL_OUT_OF_RESOURCES;
 	*flip = !strcmp(action, "flip");

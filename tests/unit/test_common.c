@@ -694,7 +694,7 @@ static void child_run(enum child kind)
 }
 
 /* What six looks at a child say in the end. */
-static const char *looked_at(enum child kind, bool busy)
+static const char *looked_at(enum child kind, bool busy, uint64_t *worked)
 {
 	const struct timespec pause = {.tv_nsec = 50000000};
 	const char *word = NULL;
@@ -711,18 +711,47 @@ static const char *looked_at(enum child kind, bool busy)
 	}
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
+	*worked = stall.worked_ns;
 	return word;
 }
 
 static void test_stall(void **state)
 {
+	struct timespec begun, ended;
+	uint64_t worked, most;
+
 	(void)state;
-	assert_null(looked_at(WORKS, true));
-	assert_null(looked_at(SLEEPS, false));
-	assert_string_equal(looked_at(SLEEPS, true), "stuck");
-	assert_string_equal(looked_at(STOPPED, true), "stopped");
-	assert_string_equal(looked_at(STOPPED, false), "stopped");
-	assert_null(looked_at(TRACED, false)); /* its debugger's business */
+	clock_gettime(CLOCK_MONOTONIC, &begun);
+	assert_null(looked_at(WORKS, true, &worked));
+	clock_gettime(CLOCK_MONOTONIC, &ended);
+	most = (uint64_t)(ended.tv_sec - begun.tv_sec + 1) * 1000000000;
+	assert_in_range(worked, 1000000, most);
+	assert_null(looked_at(SLEEPS, false, &worked));
+	assert_in_range(worked, 0, 50000000);
+	assert_string_equal(looked_at(SLEEPS, true, &worked), "stuck");
+	assert_string_equal(looked_at(STOPPED, true, &worked), "stopped");
+	assert_string_equal(looked_at(STOPPED, false, &worked), "stopped");
+	assert_null(looked_at(TRACED, false, &worked)); /* its debugger's business */
+}
+
+/* Between two looks nothing counts for more than the time that passed: of many threads, or of what
+ * a process had used before it was looked at. */
+static void test_worked(void **state)
+{
+	struct stall stall;
+	uint64_t used;
+
+	(void)state;
+	stall_init(&stall, getpid());
+	stall.looked_ns -= 1000000; /* 1 ms ago, in which this process used more */
+	assert_null(stall_look(&stall, true));
+	used = stall.used_ns;
+	assert_true(used > stall.worked_ns);
+	assert_in_range(stall.worked_ns, 1000000, used - 1);
+	stall.looked_ns -= 3000000000;
+	stall.worked_ns = 0;
+	assert_null(stall_look(&stall, true));
+	assert_int_equal(stall.worked_ns, stall.used_ns - used); /* not the 3 s that have passed */
 }
 
 static void test_memory(void **state)
@@ -1092,6 +1121,7 @@ int main(void)
 	    cmocka_unit_test(test_wire),
 	    cmocka_unit_test(test_wire_descriptors),
 	    cmocka_unit_test(test_stall),
+	    cmocka_unit_test(test_worked),
 	    cmocka_unit_test(test_lower_named),
 	    cmocka_unit_test(test_chain_hostile),
 	    cmocka_unit_test(test_memory),
