@@ -6,6 +6,9 @@
 
 /* Kinds of pixel by their bands. */
 enum { GREY = 1, GREY_ALPHA = 2, RGB = 4, RGB_ALPHA = 8, CMYK = 16, OTHER = 32, ALL = 63 };
+/* From this quality on libvips keeps the colours of a JPEG at full resolution. */
+enum { FULL_CHROMA_QUALITY = 90 };
+enum { LOSSY = 1 << LOSS_SAMPLES, PALETTE = 1 << LOSS_COLOURS };
 enum { U8 = 1 << PIXEL_U8, U16 = 1 << PIXEL_U16, F32 = 1 << PIXEL_F32 };
 
 static const struct rule {
@@ -15,20 +18,45 @@ static const struct rule {
 	uint32_t quality; /* unless one is asked for */
 	bool flattens;    /* alpha is blended onto black */
 	bool colours;     /* grey is written as RGB */
+	unsigned lossy;   /* bit (1 << enum loss) for each that its coding has */
 	const char *kinds_text;
 } rules[FORMATS] = {
-    [FORMAT_JPEG] = {GREY | GREY_ALPHA | RGB | RGB_ALPHA | CMYK, U8, 65535, 85, true, false,
-                     "grey, RGB and CMYK"},
-    [FORMAT_PNG] = {GREY | GREY_ALPHA | RGB | RGB_ALPHA, U8 | U16, IMAGE_SIDE_MAX, 85, false, false,
-                    "grey and RGB, with or without alpha"},
-    [FORMAT_WEBP] = {GREY | GREY_ALPHA | RGB | RGB_ALPHA, U8, 16383, 80, false, true,
-                     "grey and RGB, with or without alpha"},
-    [FORMAT_TIFF] = {ALL, U8 | U16 | F32, IMAGE_SIDE_MAX, 85, false, false, "all"},
-    [FORMAT_GIF] = {GREY | GREY_ALPHA | RGB | RGB_ALPHA, U8, 65535, 85, false, true,
-                    "grey and RGB, with or without alpha"},
-    [FORMAT_PNM] = {GREY | RGB, U8 | U16 | F32, IMAGE_SIDE_MAX, 85, false, false,
-                    "grey and RGB without alpha"},
-    [FORMAT_RAW] = {ALL, U8 | U16 | F32, IMAGE_SIDE_MAX, 85, false, false, "all"},
+    [FORMAT_JPEG] = {.kinds = GREY | GREY_ALPHA | RGB | RGB_ALPHA | CMYK,
+                     .types = U8,
+                     .side_max = 65535,
+                     .quality = 85,
+                     .flattens = true,
+                     .lossy = LOSSY,
+                     .kinds_text = "grey, RGB and CMYK"},
+    [FORMAT_PNG] = {.kinds = GREY | GREY_ALPHA | RGB | RGB_ALPHA,
+                    .types = U8 | U16,
+                    .side_max = IMAGE_SIDE_MAX,
+                    .kinds_text = "grey and RGB, with or without alpha"},
+    [FORMAT_WEBP] = {.kinds = GREY | GREY_ALPHA | RGB | RGB_ALPHA,
+                     .types = U8,
+                     .side_max = 16383,
+                     .quality = 80,
+                     .colours = true,
+                     .lossy = LOSSY,
+                     .kinds_text = "grey and RGB, with or without alpha"},
+    [FORMAT_TIFF] = {.kinds = ALL,
+                     .types = U8 | U16 | F32,
+                     .side_max = IMAGE_SIDE_MAX,
+                     .kinds_text = "all"},
+    [FORMAT_GIF] = {.kinds = GREY | GREY_ALPHA | RGB | RGB_ALPHA,
+                    .types = U8,
+                    .side_max = 65535,
+                    .colours = true,
+                    .lossy = PALETTE,
+                    .kinds_text = "grey and RGB, with or without alpha"},
+    [FORMAT_PNM] = {.kinds = GREY | RGB,
+                    .types = U8 | U16 | F32,
+                    .side_max = IMAGE_SIDE_MAX,
+                    .kinds_text = "grey and RGB without alpha"},
+    [FORMAT_RAW] = {.kinds = ALL,
+                    .types = U8 | U16 | F32,
+                    .side_max = IMAGE_SIDE_MAX,
+                    .kinds_text = "all"},
 };
 
 static unsigned kind_of(const struct image *image, bool cmyk)
@@ -136,6 +164,19 @@ static uint32_t choose_type(const struct rule *r, uint32_t type)
 	return type;
 }
 
+/* Of colours coded with loss WebP halves the resolution, and JPEG unless it keeps it. */
+static uint32_t losses(const struct rule *r, const struct answer *answer,
+                       const struct decoded *decoded)
+{
+	const struct image *from = &answer->result, *to = &answer->image;
+	bool colours = from->bands - from->alpha == 3;
+
+	return r->lossy | (decoded->more_frames ? 1u << LOSS_FRAMES : 0) |
+	       (from->alpha && !to->alpha ? 1u << LOSS_ALPHA : 0) |
+	       (from->type != to->type ? 1u << LOSS_BITS : 0) |
+	       (r->lossy & LOSSY && colours && !answer->full_chroma ? 1u << LOSS_CHROMA : 0);
+}
+
 enum error answer_choose(struct answer *answer, const struct message_job *job,
                          const struct decoded *decoded, uint32_t width, uint32_t height,
                          struct problem *problem)
@@ -164,5 +205,7 @@ enum error answer_choose(struct answer *answer, const struct message_job *job,
 	}
 	if (r->colours && answer->image.bands < 3)
 		answer->image.bands += 2;
+	answer->full_chroma = format == FORMAT_JPEG && answer->quality >= FULL_CHROMA_QUALITY;
+	answer->lost = losses(r, answer, decoded);
 	return e;
 }

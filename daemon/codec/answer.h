@@ -13,7 +13,9 @@ struct answer {
 	struct image image;  /* as it is written: type and bands may differ */
 	bool cmyk;
 	uint32_t quality; /* 1 to 100 */
+	bool full_chroma; /* of a JPEG */
 	bool strip;
+	uint32_t lost; /* bit (1 << enum loss) for each */
 };
 
 /* Chooses the format and all that follows from it for a result of this size. Without a format asked

@@ -16,6 +16,7 @@
 
 #include "codec/bounds.h"
 #include "codec/complaint.h"
+#include "codec/kind.h"
 #include "codec/sniff.h"
 
 struct decoder {
@@ -196,64 +197,13 @@ static enum error load(struct decoder *d, VipsAccess access, struct problem *pro
 	return ERR_OK;
 }
 
-/* Takes the pixel type, or PIXEL_TYPES if it is none of ours. */
-static enum pixel_type type_of(const VipsImage *vips)
-{
-	if (vips->Coding != VIPS_CODING_NONE)
-		return PIXEL_TYPES;
-	switch (vips->BandFmt) {
-	case VIPS_FORMAT_UCHAR:
-		return PIXEL_U8;
-	case VIPS_FORMAT_USHORT:
-		return PIXEL_U16;
-	case VIPS_FORMAT_FLOAT:
-		return PIXEL_F32;
-	default:
-		return PIXEL_TYPES;
-	}
-}
-
-/* Colour spaces whose bands are not amounts of light or ink would come out wrong from filters and
- * conversions. */
-static bool space_supported(const VipsImage *vips)
-{
-	switch (vips->Type) {
-	case VIPS_INTERPRETATION_MULTIBAND:
-	case VIPS_INTERPRETATION_B_W:
-	case VIPS_INTERPRETATION_GREY16:
-	case VIPS_INTERPRETATION_RGB:
-	case VIPS_INTERPRETATION_sRGB:
-	case VIPS_INTERPRETATION_RGB16:
-	case VIPS_INTERPRETATION_scRGB:
-	case VIPS_INTERPRETATION_CMYK:
-		return true;
-	default:
-		return false;
-	}
-}
-
-static enum error check_kind(const VipsImage *vips, struct problem *problem)
-{
-	if (type_of(vips) == PIXEL_TYPES || vips->Bands > BANDS_MAX || vips->Bands < 1)
-		return problem_set(
-		    problem, ERR_UNSUPPORTED_PIXELS,
-		    "the image has %d bands of type %s; 1 to %d bands of 8-bit or 16-bit "
-		    "unsigned integers or 32-bit floats are supported",
-		    vips->Bands, vips_enum_nick(VIPS_TYPE_BAND_FORMAT, vips->BandFmt), BANDS_MAX);
-	if (!space_supported(vips))
-		return problem_set(problem, ERR_UNSUPPORTED_PIXELS,
-		                   "the image's colours are %s; grey, RGB and CMYK are supported",
-		                   vips_enum_nick(VIPS_TYPE_INTERPRETATION, vips->Type));
-	return ERR_OK;
-}
-
 static void describe(const VipsImage *vips, struct decoded *decoded)
 {
 	decoded->whole = (struct image){
 	    .width = (uint32_t)vips->Xsize,
 	    .height = (uint32_t)vips->Ysize,
 	    .bands = (uint32_t)vips->Bands,
-	    .type = type_of(vips),
+	    .type = kind_type(vips),
 	    .alpha = vips->Bands % 2 == 0 && vips_image_hasalpha((VipsImage *)(uintptr_t)vips),
 	};
 	decoded->cmyk = vips->Type == VIPS_INTERPRETATION_CMYK && vips->Bands == 4;
@@ -309,6 +259,16 @@ static void note_sample_max(struct decoder *d, const struct image *image)
 		d->sample_max = (uint32_t)max;
 }
 
+static bool has_more_frames(const struct decoder *d)
+{
+	int pages;
+
+	if (d->format == FORMAT_PNG)
+		return sniff_animated_png(d->map, d->map_size);
+	return vips_image_get_typeof(d->vips, VIPS_META_N_PAGES) &&
+	       !vips_image_get_int(d->vips, VIPS_META_N_PAGES, &pages) && pages > 1;
+}
+
 static enum error open_file(struct decoder *d, struct decoded *decoded,
                             const struct message_job *job, struct problem *problem)
 {
@@ -324,10 +284,11 @@ static enum error open_file(struct decoder *d, struct decoded *decoded,
 	if (e)
 		return e;
 	decoded->any_order = turns_rows(d->vips) || vips_image_get_typeof(d->vips, "pfm-scale");
+	decoded->more_frames = has_more_frames(d);
 	describe(d->vips, decoded);
 	e = check_pixels(job, &decoded->whole, problem);
 	if (!e)
-		e = check_kind(d->vips, problem);
+		e = kind_check(d->vips, problem);
 	if (!e && (turns_rows(d->vips) || !streams(d)))
 		e = check_buffered(d, job, &decoded->whole, problem);
 	if (!e)

@@ -275,6 +275,7 @@ static void describe_answer(const struct job *job, struct message_job_done *done
 		return;
 	done->format = job->answer.format;
 	done->image = job->answer.image;
+	done->lost = job->answer.lost;
 	done->answer_size = (uint64_t)status.st_size;
 }
 

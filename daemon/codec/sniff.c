@@ -2,7 +2,6 @@
  * these signatures ever reaches a decoder. */
 #include "codec/sniff.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 /* '?' stands for any byte. */
@@ -111,6 +110,25 @@ uint64_t sniff_text_samples(const uint8_t *body, size_t size)
 		inside = digit;
 	}
 	return numbers > header ? numbers - header : 0;
+}
+
+static uint32_t number(const uint8_t *at)
+{
+	return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+bool sniff_animated_png(const uint8_t *body, size_t size)
+{
+	size_t at = 8;
+
+	while (at < size && size - at >= 16 && memcmp(body + at + 4, "IDAT", 4)) {
+		uint32_t length = number(body + at);
+
+		if (!memcmp(body + at + 4, "acTL", 4))
+			return number(body + at + 8) > 1;
+		at += 12 + (size_t)length;
+	}
+	return false;
 }
 
 const char *sniff_describe(const uint8_t *body, size_t size)

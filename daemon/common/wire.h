@@ -15,6 +15,7 @@
 #include "error.h"
 #include "image.h"
 #include "kernels.h"
+#include "losses.h"
 #include "objects.h"
 #include "tile.h"
 
@@ -171,6 +172,7 @@ struct message_job_done {
 	uint32_t format;               /* enum format of the answer */
 	struct image image;            /* of the answer */
 	uint32_t input_format;         /* enum format of the body, FORMAT_NONE if unknown */
+	uint32_t lost;                 /* bit (1 << enum loss) for each of the answer */
 	uint64_t answer_size;          /* bytes */
 	uint64_t decode_ns, encode_ns; /* busy time, waits for tiles not counted */
 	uint64_t verify_ns;            /* likewise */

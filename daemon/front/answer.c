@@ -198,6 +198,19 @@ static void add_devices(struct answer *answer, const struct job *job)
 		answer_header(answer, "X-Device", "%s", text);
 }
 
+static void add_lost(struct answer *answer, const struct job *job)
+{
+	char text[128] = "";
+	size_t used = 0;
+
+	for (enum loss l = 0; l < LOSSES; l++)
+		if (job->lost >> l & 1 && used < sizeof text)
+			used += (size_t)snprintf(text + used, sizeof text - used, "%s%s",
+			                         used ? ", " : "", loss_token(l));
+	if (used)
+		answer_header(answer, "X-Lost", "%s", text);
+}
+
 static void add_verified(struct answer *answer, const struct job *job)
 {
 	answer_header(answer, "X-Verify-Samples", "%llu",
@@ -219,6 +232,7 @@ void answer_job(struct answer *answer, const struct job *job, uint64_t received_
 		answer_header(answer, "X-Image", "%ux%ux%u:%s", job->result.width,
 		              job->result.height, job->result.bands,
 		              pixel_type_name(job->result.type));
+		add_lost(answer, job);
 		add_devices(answer, job);
 	}
 	if (job->options.verify && (!job->error || job->verified.mismatches))

@@ -38,6 +38,16 @@ static json_t *describe_links(const struct stored *s)
 	                 json_sprintf("/v1/jobs/%s/events", s->id));
 }
 
+static json_t *describe_lost(const struct job *job)
+{
+	json_t *list = json_array();
+
+	for (enum loss l = 0; l < LOSSES; l++)
+		if (job->lost >> l & 1)
+			json_array_append_new(list, json_string(loss_token(l)));
+	return list;
+}
+
 static json_t *describe(const struct stored *s)
 {
 	static const char *const names[STORED_STATES] = {"waiting", "running", "done", "failed",
@@ -50,6 +60,8 @@ static json_t *describe(const struct stored *s)
 	if (s->job->finished)
 		json_object_set_new(json, "kept_seconds",
 		                    json_integer((json_int_t)(stored_kept_for(s) / second)));
+	if (state == STORED_DONE)
+		json_object_set_new(json, "lost", describe_lost(s->job));
 	if (state == STORED_FAILED)
 		json_object_set_new(json, "problem",
 		                    answer_describe_problem(s->job->error, &s->job->problem));

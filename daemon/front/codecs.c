@@ -437,7 +437,7 @@ static bool times_fit(const struct job *job, const struct message_job_done *m)
 static bool done_fits(const struct job *job, const struct message_job_done *m)
 {
 	return job && m->job == job->options.job && m->error < ERR_COUNT && m->format < FORMATS &&
-	       m->input_format < FORMATS && times_fit(job, m) &&
+	       m->input_format < FORMATS && m->lost < 1u << LOSSES && times_fit(job, m) &&
 	       (m->error || (m->format != FORMAT_NONE && image_valid(&m->image) &&
 	                     (job->answer.fd >= 0 || job->finished)));
 }
@@ -462,6 +462,7 @@ static bool take_done(struct codec *c, const struct message_job_done *m)
 		return false;
 	job->format = m->format;
 	job->result = m->image;
+	job->lost = m->lost;
 	job->answer_size = m->answer_size;
 	job->times.decode = m->decode_ns;
 	job->times.encode = m->encode_ns;

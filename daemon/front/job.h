@@ -93,6 +93,7 @@ struct job {
 	struct problem problem;
 	enum format format;
 	struct image result;
+	uint32_t lost;        /* bit (1 << enum loss) for each */
 	uint64_t answer_size; /* bytes, as its worker says */
 
 	void (*done)(struct job *job, void *context);

@@ -25,7 +25,7 @@ static const struct {
     {"Progress", "tiles_done:integer tiles:integer~"},
     {"Links", "self:string result:string events:string"},
     {"Job", "id:string state:string progress:Progress left_seconds:number~ links:Links "
-            "kept_seconds:integer? problem:Problem?"},
+            "kept_seconds:integer? lost:string[]? problem:Problem?"},
     {"Device", "id:string index:string name:string driver:string type:string state:string "
                "memory_bytes:integer "
                "tiles_done:integer tiles_in_flight:integer restarts:integer startup_seconds:number "
@@ -79,12 +79,17 @@ static const struct {
      "The trace that the request belongs to, for the log (W3C Trace Context)"},
 };
 
-/* Headers of every answer. */
+/* Headers of every answer, or only of images; whether each of these has it. */
 static const struct {
 	const char *name, *text;
+	bool of_image, always;
 } headers[] = {
-    {"Server-Timing", "Milliseconds of every stage and kernel; stages overlap"},
-    {"X-Request-Id", "Names the request in the log"},
+    {"Server-Timing", "Milliseconds of every stage and kernel; stages overlap", false, true},
+    {"X-Request-Id", "Names the request in the log", false, true},
+    {"X-Image", "WIDTHxHEIGHTxBANDS:TYPE of the answer", true, true},
+    {"X-Device", "The devices that filtered it", true, false},
+    {"X-Lost", "What it has lost of the image by how it is written; without this header nothing",
+     true, false},
 };
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -243,12 +248,14 @@ static json_t *make_schemas(void)
 
 /* Answers -------------------------------------------------------------------------------------- */
 
-static json_t *answer_headers(void)
+static json_t *answer_headers(bool image)
 {
 	json_t *list = json_object();
 
 	for (size_t i = 0; i < COUNT(headers); i++)
-		json_object_set_new(list, headers[i].name, reference("headers", headers[i].name));
+		if (image || !headers[i].of_image)
+			json_object_set_new(list, headers[i].name,
+			                    reference("headers", headers[i].name));
 	return list;
 }
 
@@ -263,8 +270,9 @@ static json_t *image_media(void)
 
 static json_t *make_answer(size_t i)
 {
-	json_t *answer =
-	    json_pack("{s:s, s:o}", "description", answers[i].text, "headers", answer_headers());
+	bool image = answers[i].media && !*answers[i].media;
+	json_t *answer = json_pack("{s:s, s:o}", "description", answers[i].text, "headers",
+	                           answer_headers(image));
 	json_t *type = answers[i].schema
 	                   ? json_pack("{s:o}", "schema", reference("schemas", answers[i].schema))
 	                   : json_object();
@@ -273,7 +281,7 @@ static json_t *make_answer(size_t i)
 		json_object_set_new(answer, "content", json_pack("{s:o}", answers[i].media, type));
 	else
 		json_decref(type);
-	if (answers[i].media && !*answers[i].media)
+	if (image)
 		json_object_set_new(answer, "content", image_media());
 	return answer;
 }
@@ -289,8 +297,8 @@ static json_t *make_problem(int status)
 			used += (size_t)snprintf(text + used, sizeof text - used, "%s%s",
 			                         used ? "; " : "", error_title(e));
 	return json_pack("{s:s, s:o, s:{s:{s:o}}}", "description",
-	                 status ? text : "Something else went wrong", "headers", answer_headers(),
-	                 "content", "application/problem+json", "schema",
+	                 status ? text : "Something else went wrong", "headers",
+	                 answer_headers(false), "content", "application/problem+json", "schema",
 	                 reference("schemas", "Problem"));
 }
 
@@ -488,14 +496,27 @@ static json_t *make_paths(void)
 	return paths;
 }
 
+static json_t *lost_tokens(void)
+{
+	json_t *tokens = json_array();
+
+	for (enum loss l = 0; l < LOSSES; l++)
+		json_array_append_new(tokens, json_pack("{s:[s], s:s}", "enum", loss_token(l),
+		                                        "description", loss_text(l)));
+	return tokens;
+}
+
 static json_t *make_headers(void)
 {
-	json_t *list = json_object();
+	json_t *list = json_object(), *schema;
 
 	for (size_t i = 0; i < COUNT(headers); i++)
 		json_object_set_new(list, headers[i].name,
-		                    json_pack("{s:s, s:{s:s}}", "description", headers[i].text,
-		                              "schema", "type", "string"));
+		                    json_pack("{s:s, s:b, s:{s:s}}", "description", headers[i].text,
+		                              "required", headers[i].always, "schema", "type",
+		                              "string"));
+	schema = json_pack("{s:s, s:{s:o}}", "type", "array", "items", "oneOf", lost_tokens());
+	json_object_set_new(json_object_get(list, "X-Lost"), "schema", schema);
 	return list;
 }
 

@@ -136,6 +136,8 @@ static void say_done(uint64_t size)
 		m->error = ERR_NOT_AN_IMAGE;
 	} else if (is("times")) {
 		m->decode_ns = UINT64_MAX;
+	} else if (is("losses")) {
+		m->lost = 1u << LOSSES;
 	} else if (is("text")) {
 		m->error = ERR_UNDECODABLE;
 		memset(&m->problem, 0xfe, sizeof m->problem);

@@ -56,8 +56,8 @@ def test_files(hostile):
         assert not tells(service, "CAN BE CHANGED")
 
 
-@pytest.mark.parametrize("mode", ("size", "more", "early", "mapped", "times", "descriptors", "huge",
-                                  "closes"))
+@pytest.mark.parametrize("mode", ("size", "more", "early", "mapped", "times", "losses", "descriptors",
+                                  "huge", "closes"))
 def test_refused(hostile, mode):
     """It is ended, and what it said books no memory and no time."""
     with hostile(mode, "--codecs", "2") as service:

@@ -1,0 +1,89 @@
+/* Which of libvips's kinds of image are ours, and what is said of the others. */
+#include "codec/kind.h"
+
+#include <vips/vips.h>
+
+enum pixel_type kind_type(const VipsImage *vips)
+{
+	if (vips->Coding != VIPS_CODING_NONE)
+		return PIXEL_TYPES;
+	switch (vips->BandFmt) {
+	case VIPS_FORMAT_UCHAR:
+		return PIXEL_U8;
+	case VIPS_FORMAT_USHORT:
+		return PIXEL_U16;
+	case VIPS_FORMAT_FLOAT:
+		return PIXEL_F32;
+	default:
+		return PIXEL_TYPES;
+	}
+}
+
+/* The type in words, for one that is none of ours. */
+static const char *type_text(VipsBandFormat format)
+{
+	static const char *const texts[VIPS_FORMAT_LAST] = {
+	    [VIPS_FORMAT_UCHAR] = "8-bit unsigned integers",
+	    [VIPS_FORMAT_CHAR] = "8-bit signed integers",
+	    [VIPS_FORMAT_USHORT] = "16-bit unsigned integers",
+	    [VIPS_FORMAT_SHORT] = "16-bit signed integers",
+	    [VIPS_FORMAT_UINT] = "32-bit unsigned integers",
+	    [VIPS_FORMAT_INT] = "32-bit signed integers",
+	    [VIPS_FORMAT_FLOAT] = "32-bit floats",
+	    [VIPS_FORMAT_COMPLEX] = "complex numbers",
+	    [VIPS_FORMAT_DOUBLE] = "64-bit floats",
+	    [VIPS_FORMAT_DPCOMPLEX] = "complex numbers",
+	};
+
+	return format >= 0 && format < VIPS_FORMAT_LAST ? texts[format] : "an unknown type";
+}
+
+/* A colour space in words, for one that is none of ours. */
+static const char *space_text(VipsInterpretation space)
+{
+	switch (space) {
+	case VIPS_INTERPRETATION_LAB:
+	case VIPS_INTERPRETATION_LABQ:
+	case VIPS_INTERPRETATION_LABS:
+		return "CIELAB";
+	case VIPS_INTERPRETATION_XYZ:
+		return "CIE XYZ (as of LogLuv)";
+	default:
+		return vips_enum_nick(VIPS_TYPE_INTERPRETATION, space);
+	}
+}
+
+/* Colour spaces whose bands are not amounts of light or ink would come out wrong from filters and
+ * conversions. */
+static bool space_supported(const VipsImage *vips)
+{
+	switch (vips->Type) {
+	case VIPS_INTERPRETATION_MULTIBAND:
+	case VIPS_INTERPRETATION_B_W:
+	case VIPS_INTERPRETATION_GREY16:
+	case VIPS_INTERPRETATION_RGB:
+	case VIPS_INTERPRETATION_sRGB:
+	case VIPS_INTERPRETATION_RGB16:
+	case VIPS_INTERPRETATION_scRGB:
+	case VIPS_INTERPRETATION_CMYK:
+		return true;
+	default:
+		return false;
+	}
+}
+
+enum error kind_check(const VipsImage *vips, struct problem *problem)
+{
+	if (!space_supported(vips))
+		return problem_set(problem, ERR_UNSUPPORTED_PIXELS,
+		                   "the image's colours are %s; grey, RGB and CMYK are supported: "
+		                   "convert it to sRGB before it is sent",
+		                   space_text(vips->Type));
+	if (kind_type(vips) == PIXEL_TYPES || vips->Bands > BANDS_MAX || vips->Bands < 1)
+		return problem_set(
+		    problem, ERR_UNSUPPORTED_PIXELS,
+		    "the image has %d band%s of %s; 1 to %d bands of 8-bit or 16-bit unsigned "
+		    "integers or 32-bit floats are supported",
+		    vips->Bands, vips->Bands == 1 ? "" : "s", type_text(vips->BandFmt), BANDS_MAX);
+	return ERR_OK;
+}
