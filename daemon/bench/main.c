@@ -14,6 +14,7 @@
 #include "common/log.h"
 #include "common/signals.h"
 #include "common/wire.h"
+#include "device/environment.h"
 
 /* The standard set. The matrices are no products of two. */
 static char matrix5[256], matrix15[2048];
@@ -301,6 +302,7 @@ int main(int argc, char **argv)
 	log_init("convolved-bench", LOG_LEVEL_WARNING, LOG_FORMAT_AUTO);
 	write_matrix(matrix5, sizeof matrix5, 5);
 	write_matrix(matrix15, sizeof matrix15, 15);
+	environment_set(options.cache_dir);
 	count = device_list(list, ROOM);
 	for (size_t i = 0; i < count; i++)
 		any_gpu |= list[i].type == DEVICE_GPU;

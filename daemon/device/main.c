@@ -16,8 +16,8 @@
 #include "common/signals.h"
 #include "common/wire.h"
 #include "device/apart.h"
-#include "device/cache.h"
 #include "device/confine.h"
+#include "device/environment.h"
 #include "device/worker.h"
 
 #ifndef PACKAGE_VERSION
@@ -194,26 +194,6 @@ static struct options parse_options(int argc, char **argv)
 	return options;
 }
 
-/* Gives drivers folders of their own, unless the environment already does. What PoCL compiles is
- * kept by us (cache.h): nothing in its folder need outlive this process, and a program's files go
- * with the program (POCL_KERNEL_CACHE=0; not in a folder that may be others', too). And it is to
- * compile every kernel once, with the program: not again at a launch, for its local size, which
- * gains nothing. */
-static void set_environment(const char *cache_dir)
-{
-	char path[4096];
-
-	setenv("POCL_WORK_GROUP_SPECIALIZATION", "0", 0);
-	if (!cache_dir)
-		return;
-	if (!getenv("POCL_CACHE_DIR") && cache_make_work_folder(cache_dir, path, sizeof path)) {
-		setenv("POCL_CACHE_DIR", path, 0);
-		setenv("POCL_KERNEL_CACHE", "0", 0);
-	}
-	snprintf(path, sizeof path, "%.4000s/nvidia", cache_dir);
-	setenv("CUDA_CACHE_PATH", path, 0);
-}
-
 /* The worker ends with its parent. Signals to the whole group (a terminal's ^C, a service manager's
  * SIGTERM) are for the front, which first lets the work in flight finish. */
 static void set_signals(void)
@@ -343,7 +323,7 @@ int main(int argc, char **argv)
 	if (options.compile.file && options.compile.options)
 		return apart_serve(&options.compile, options.worker.platform, options.worker.device,
 		                   options.worker.kernel_dir);
-	set_environment(options.worker.cache_dir);
+	environment_set(options.worker.cache_dir);
 	if (options.tune)
 		return tune(&options) ? 1 : 0;
 	set_signals();

@@ -25,9 +25,10 @@ def run(*command, status=0, **environment):
 @pytest.fixture(scope="session")
 def bench(cache):
     """bench(*options, status=0) runs convolved-bench on one small image."""
-    def bench_with(*options, status=0):
+    def bench_with(*options, status=0, **environment):
         return run(BUILD / "convolved-bench", "--iterations", 2, "--warmup", 0, "--pixels", "u8",
-                   "--width", 300, "--height", 200, "--cache-dir", cache, *options, status=status)
+                   "--width", 300, "--height", 200, "--cache-dir", cache, *options, status=status,
+                   **environment)
     return bench_with
 
 
@@ -52,6 +53,13 @@ def test_json(bench):
     assert (row["variant"], row["width"], row["height"], row["taps"]) == ("gradient", 300, 200, 9)
     assert row["verified"] and row["verified_samples"] == 300 * 200
     assert device["copy_bytes_per_second"] > 1e7 and 0 < row["median_seconds"] < 60 and row["runs"] >= 2
+
+
+def test_compiled_as_in_the_service(bench, tmp_path):
+    """PoCL compiles no kernel a second time for the local size of its launches."""
+    bench("--filter", "box=size=3", "--variant", "separable", POCL_CACHE_DIR=str(tmp_path))
+    programs = [path.parent.name for path in tmp_path.rglob("separable.so")]
+    assert programs and set(programs) == {"0-0-0"}
 
 
 def test_table(bench):

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "border.h"
+#include "device/environment.h"
 
 /* Poison for input is NaN where pixels are floats. */
 enum { GUARD = 4096, POISON_IN = 0xFF, POISON_OUT = 0xA5 };
@@ -32,7 +33,7 @@ bool harness_init(struct harness *h, unsigned platform, unsigned index, uint64_t
                   const char *kernel_dir)
 {
 	*h = (struct harness){0};
-	setenv("POCL_WORK_GROUP_SPECIALIZATION", "0", 0); /* as the device worker does */
+	environment_set(NULL);
 	if (!device_open(&h->device, platform, index) && (h->device.in_test = true) &&
 	    !programs_new(&h->programs, &h->device, kernel_dir, getenv("CONVOLVED_CACHE"), 0, -1) &&
 	    !lane_new(&h->device, h->device.in_place, &h->lane[LANE_ZERO_COPY]) &&
