@@ -11,7 +11,6 @@
 #include "front/async.h"
 #include "front/canary.h"
 #include "front/catalogue.h"
-#include "front/codecs.h"
 #include "front/gauges.h"
 #include "front/loop.h"
 #include "front/metrics.h"
@@ -19,6 +18,7 @@
 #include "front/outcome.h"
 #include "front/refusals.h"
 #include "front/roster.h"
+#include "front/runs.h"
 #include "front/tokens.h"
 
 static const struct config *config;
@@ -447,5 +447,5 @@ void routes_abandon(struct request *r)
 		return;
 	outcome_gone(r->id, r->job);
 	job_forget(r->job);
-	codecs_cancel(r->job, ERR_TIMEOUT, NULL);
+	runs_cancel(r->job, ERR_TIMEOUT, NULL);
 }

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "front/codecs.h"
 #include "front/loop.h"
 #include "front/metrics.h"
+#include "front/runs.h"
 
 enum { TICK_MS = 250 };
 
@@ -288,7 +288,7 @@ void store_delete(struct stored *s)
 	enum error e = problem_set(&problem, ERR_CANCELLED, "a DELETE has ended it");
 
 	if (!s->job->finished) {
-		codecs_cancel(s->job, e, &problem);
+		runs_cancel(s->job, e, &problem);
 		return;
 	}
 	forget(s);

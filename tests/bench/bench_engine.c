@@ -77,7 +77,7 @@ const struct codec_arena *codec_arena(unsigned i)
 	return i < stream_count ? &streams[i].arena : NULL;
 }
 
-void codecs_cancel(struct job *job, enum error error, const struct problem *problem)
+void runs_cancel(struct job *job, enum error error, const struct problem *problem)
 {
 	(void)job, (void)error, (void)problem;
 }
@@ -87,7 +87,7 @@ void codecs_retire(unsigned arena)
 	(void)arena;
 }
 
-void codecs_wake(void)
+void runs_wake(void)
 {
 }
 

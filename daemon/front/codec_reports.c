@@ -1,0 +1,246 @@
+/* Codec workers decode what strangers send, and may have been taken over. What one says of its job
+ * is first compared with what is known of the job; what cannot be true is not taken, and codecs.c
+ * kills its sender. */
+#include "front/codec_reports.h"
+
+#include <stdlib.h>
+
+#include "front/loop.h"
+#include "front/supervisor.h"
+
+static const struct codec_owner *owner;
+
+void codec_reports_init(const struct codec_owner *o)
+{
+	owner = o;
+}
+
+/* The answer is there to be written, if the job still wants one. */
+static void answer_opened(void *context)
+{
+	struct job *job = context;
+	struct message message = {.type = MSG_ANSWER, .answer = {job->options.job}};
+	struct problem problem;
+
+	if (job->finished || !job->codec)
+		return;
+	if (spool_take_file(&job->answer))
+		runs_cancel(job, problem_set(&problem, ERR_IO, "there is no file for the answer"),
+		            &problem);
+	else
+		worker_send(&job->codec->worker, &message, &job->answer.fd);
+}
+
+/* Opens the answer, and tells the worker. It lies in memory if it would do so as bare pixels, with
+ * the body's metadata: a coded image is hardly ever larger. */
+static void open_answer(struct job *job, const struct image *answer)
+{
+	uint64_t size = image_size(answer) + job->options.body_size;
+	enum error error = spool_open_answer(&job->answer, size);
+	struct problem problem;
+
+	if (error)
+		runs_cancel(job, problem_set(&problem, error, "there is no room for the answer"),
+		            &problem);
+	else if (!spool_await(&job->answer, answer_opened, job))
+		answer_opened(job);
+}
+
+/* What the job costs, now that the image is known. */
+static double job_cost_known(const struct job *job, const struct message_image *m)
+{
+	double units =
+	    chain_work(job->chain->chain, m->image.width, m->image.height) * m->image.bands;
+
+	return work_cost_known(job->options.body_size,
+	                       image_size(&m->whole) + image_size(&m->answer),
+	                       owner->device_ns(units));
+}
+
+/* Charges the job for what it costs. True if it has become one of too many heavy ones. */
+static bool reckon(struct codec *c, const struct message_image *m)
+{
+	bool was_heavy = job_is_heavy(c->job);
+
+	if (job_reckon(c->job, job_cost_known(c->job, m)))
+		runs_cancel(c->job, ERR_MEMORY, NULL);
+	return !c->job->finished && !was_heavy && job_is_heavy(c->job) && runs_too_heavy();
+}
+
+static uint64_t pixels(const struct image *image)
+{
+	return (uint64_t)image->width * image->height;
+}
+
+/* True if this may be said of an image: what the job costs others is reckoned from it. */
+static bool image_fits(const struct job *job, const struct message_image *m)
+{
+	return m->input_format < FORMATS && image_valid(&m->whole) && image_valid(&m->image) &&
+	       image_valid(&m->answer) && pixels(&m->whole) <= job->options.pixels_max &&
+	       pixels(&m->image) <= pixels(&m->whole) && pixels(&m->answer) <= pixels(&m->whole) &&
+	       m->tiles && m->tiles <= pixels(&m->image);
+}
+
+static bool take_image(struct codec *c, const struct message_image *m)
+{
+	struct job *job = c->job;
+
+	if (!job || m->job != job->options.job || job->image_known || !image_fits(job, m))
+		return false;
+	if (!job->finished && reckon(c, m)) {
+		codec_give_way(c);
+		return true;
+	}
+	job->whole = m->whole;
+	job->image = m->image;
+	job->input_format = m->input_format;
+	job->image_known = true;
+	c->plan = plan_use(job->chain, &job->image);
+	job->tiles = m->tiles;
+	if (!job->finished)
+		open_answer(job, &m->answer);
+	return true;
+}
+
+static void codec_task_done(struct task *task, const struct message_tile_done *done)
+{
+	struct codec *c = codec_get(task->tile.arena);
+	struct job *job = task->job;
+	struct message message = {.type = MSG_TILE_DONE, .tile_done = *done};
+
+	c->tasks--;
+	if (c->job == job) { /* the same run: the next begins when all tasks are back */
+		job->tiles_done += !done->error && !task->prefer;
+		verified_expect(&c->verified, task, &message.tile_done);
+		worker_send(&c->worker, &message, NULL);
+	}
+	free(task);
+	codec_check_idle(c);
+	job_release(job);
+}
+
+/* Hands a tile to the scheduler. */
+static bool codec_run_tile(struct codec *c, const struct tile *tile, uint64_t prefer)
+{
+	struct job *job = c->job;
+	struct task *task = calloc(1, sizeof *task);
+
+	if (!task)
+		return false;
+	task->tile = *tile;
+	task->job = job;
+	task->plan = c->plan;
+	task->prefer = prefer;
+	task->units = chain_work(job->chain->chain, tile->width, tile->height) * job->image.bands;
+	task->item.cost = task->units;
+	job_hold(job);
+	job->task_done = codec_task_done;
+	c->tasks++;
+	owner->task_ready(task);
+	return true;
+}
+
+static bool take_tile(struct codec *c, const struct tile *tile)
+{
+	struct job *job = c->job;
+
+	if (!job || tile->job != job->options.job || !job->image_known ||
+	    tile->arena != c->worker.number || tile->index != c->next_tile ||
+	    tile->index >= job->tiles || c->tasks >= SLOTS_MAX ||
+	    !tile_valid(tile, &job->image, job->chain->chain, c->arena.in_size, c->arena.out_size))
+		return false;
+	c->next_tile++;
+	return codec_run_tile(c, tile, 0);
+}
+
+/* No worker has more threads at work, so its processor time is no longer than that of so many. */
+static bool times_fit(const struct job *job, const struct message_job_done *m)
+{
+	enum { THREADS_MAX = 64 };
+	uint64_t most = (loop_now() - job->times.started + 1000000000) * THREADS_MAX;
+
+	return m->decode_ns <= most && m->encode_ns <= most && m->verify_ns <= most &&
+	       m->reference_ns <= most;
+}
+
+/* True if this may be said of the job now. That the answer is as large as it says is for
+ * spool_settle() to see. */
+static bool done_fits(const struct job *job, const struct message_job_done *m)
+{
+	return job && m->job == job->options.job && m->error < ERR_COUNT && m->format < FORMATS &&
+	       m->input_format < FORMATS && m->lost < 1u << LOSSES && times_fit(job, m) &&
+	       (m->error || (m->format != FORMAT_NONE && image_valid(&m->image) &&
+	                     (job->answer.fd >= 0 || job->finished)));
+}
+
+static bool take_done(struct codec *c, const struct message_job_done *m)
+{
+	struct job *job = c->job;
+	struct problem problem = m->problem;
+
+	if (!done_fits(job, m))
+		return false;
+	job->format = m->format;
+	job->result = m->image;
+	job->lost = m->lost;
+	job->answer_size = m->answer_size;
+	job->times.decode = m->decode_ns;
+	job->times.encode = m->encode_ns;
+	job->times.verify = m->verify_ns;
+	job->times.reference = m->reference_ns;
+	if (!m->error && (job->finished || job->answer.in_memory))
+		return codec_settle_job(c);
+	if (!m->error) {
+		/* A file cannot be sealed: it is an answer when nobody can write to it. */
+		c->ending = true;
+		worker_stop(&c->worker);
+		worker_resume(&c->worker);
+		return true;
+	}
+	problem.parameter[sizeof problem.parameter - 1] = '\0';
+	problem.value[sizeof problem.value - 1] = '\0';
+	problem.detail[sizeof problem.detail - 1] = '\0';
+	codec_end_job(c, (enum error)m->error, &problem);
+	return true;
+}
+
+static bool take_verified(struct codec *c, const struct message_verified *found)
+{
+	struct finding finding;
+
+	if (!c->job || found->job != c->job->options.job ||
+	    !verified_take(&c->verified, c->job, found, &finding))
+		return false;
+	if (finding.doubtful)
+		owner->doubted(finding.device, c->plan, finding.kernels);
+	if (finding.differs)
+		owner->distrusted(finding.device, c->plan, finding.kernels);
+	return !finding.again || c->job->finished ||
+	       codec_run_tile(c, finding.again, finding.prefer);
+}
+
+/* The last words of a worker on a job that has given way. */
+static bool take_dropped(struct codec *c, const struct message *message)
+{
+	bool tile = message->type == MSG_TILE && message->tile.tile.job == c->dropped;
+	bool done = message->type == MSG_JOB_DONE && message->job_done.job == c->dropped;
+
+	if (done) {
+		c->dropped = 0;
+		codec_check_idle(c);
+	}
+	return tile || done;
+}
+
+bool codec_reports_take(struct codec *c, const struct message *message)
+{
+	if (c->dropped)
+		return take_dropped(c, message);
+	if (message->type == MSG_IMAGE)
+		return take_image(c, &message->image);
+	if (message->type == MSG_TILE)
+		return take_tile(c, &message->tile.tile);
+	if (message->type == MSG_VERIFIED)
+		return take_verified(c, &message->verified);
+	return message->type == MSG_JOB_DONE && take_done(c, &message->job_done);
+}

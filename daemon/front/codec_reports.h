@@ -1,0 +1,15 @@
+/* What a codec worker reports of its job: the image that it has found, each tile that is ready,
+ * what came of a verification, and the end. It goes to the job, tiles to the scheduler and back. */
+#ifndef FRONT_CODEC_REPORTS_H
+#define FRONT_CODEC_REPORTS_H
+
+#include <stdbool.h>
+
+#include "front/runs.h"
+
+void codec_reports_init(const struct codec_owner *owner);
+
+/* Takes what a worker says. False: the message is of another kind, or does not fit its job. */
+bool codec_reports_take(struct codec *codec, const struct message *message);
+
+#endif

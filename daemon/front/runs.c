@@ -1,0 +1,279 @@
+/* What a job costs is known once its image's header has been read. One that turns out to be heavy
+ * while other heavy jobs have all the workers that they may have gives way: its worker is told to
+ * drop it, having decoded nothing yet, and it waits for its turn among the heavy ones.
+ *
+ * The hard part is the end of a job. Its tiles may still be on a device, which writes into the
+ * arena; so the arena has its next job only when every task is back, even if the codec process
+ * that asked for them is long gone.
+ *
+ * Codec workers come and go at the end of the array. One above the configured number takes no job,
+ * is ended when it has none, and its arena is closed when its process has been reaped. */
+#include "front/runs.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "common/arena.h"
+#include "common/log.h"
+#include "front/loop.h"
+#include "front/metrics.h"
+
+static const struct config *config;
+static const struct codec_owner *owner;
+static struct codec *codecs;
+static unsigned codec_count; /* that have ever been started */
+
+unsigned codecs_count(void)
+{
+	return codec_count;
+}
+
+struct codec *codec_get(unsigned i)
+{
+	return &codecs[i];
+}
+
+/* How many of them take jobs. */
+static unsigned codecs_active(void)
+{
+	return config->codecs < codec_count ? (unsigned)config->codecs : codec_count;
+}
+
+bool codec_is_surplus(const struct codec *c)
+{
+	return c->worker.number >= config->codecs;
+}
+
+const struct codec_arena *codec_arena(unsigned i)
+{
+	return i < codec_count && codecs[i].arena.in >= 0 ? &codecs[i].arena : NULL;
+}
+
+static void codec_start_job(struct codec *c, struct job *job)
+{
+	struct message message = {.type = MSG_JOB, .job = job->options};
+	int fds[] = {job->body.fd, job->chain->fd};
+
+	message.job.arena = c->worker.number;
+	message.job.samples_max = owner->samples_max(job->chain->chain);
+	message.job.verify_share = config->verify_share;
+	message.job.verify_taps = config->verify_taps;
+	c->job = job;
+	c->next_tile = 0;
+	c->verified = (struct verified_tiles){0};
+	job->codec = c;
+	job_hold(job);
+	job->times.started = loop_now();
+	metric_observe(METRIC_STAGE_DURATION, "queue", NULL,
+	               (double)(job->times.started - job->times.accepted) * 1e-9);
+	worker_send(&c->worker, &message, fds); /* if that fails, down() follows */
+}
+
+static bool codec_is_idle(const struct codec *c)
+{
+	return c->worker.state == WORKER_UP && !c->job && !c->tasks && !c->dropped;
+}
+
+static unsigned heavy_jobs(void)
+{
+	unsigned heavy = 0;
+
+	for (unsigned i = 0; i < codecs_active(); i++)
+		heavy += codecs[i].job && job_is_heavy(codecs[i].job);
+	return heavy;
+}
+
+/* Heavy jobs together leave one codec worker to the others. */
+static unsigned heavy_most(void)
+{
+	return codecs_active() > 1 ? codecs_active() - 1 : 1;
+}
+
+bool runs_too_heavy(void)
+{
+	return heavy_jobs() > heavy_most();
+}
+
+void runs_wake(void)
+{
+	for (unsigned i = 0; i < codecs_active() && jobs_waiting(); i++) {
+		struct job *job;
+
+		if (!codec_is_idle(&codecs[i]))
+			continue;
+		job = job_next_waiting(heavy_jobs() >= heavy_most());
+		if (!job)
+			return;
+		codec_start_job(&codecs[i], job);
+	}
+}
+
+/* What is not open is -1. */
+static void arena_close(struct codec_arena *arena)
+{
+	int *const fds[] = {&arena->in, &arena->in_read_only, &arena->out};
+
+	for (int i = 0; i < 3; i++) {
+		if (*fds[i] >= 0)
+			close(*fds[i]);
+		*fds[i] = -1;
+	}
+}
+
+/* Ends a codec worker that has no job and is to have none: first its process, then, called again,
+ * its arena. */
+static void codec_end(struct codec *c)
+{
+	worker_stop(&c->worker);
+	if (c->worker.state != WORKER_STOPPED || c->arena.in < 0)
+		return;
+	arena_close(&c->arena);
+	owner->arena_closed(c->worker.number);
+}
+
+static enum error arena_open(struct codec_arena *arena)
+{
+	uint64_t size = config->arena_size / SLOT_ALIGNMENT * SLOT_ALIGNMENT;
+	enum error e;
+
+	*arena = (struct codec_arena){-1, -1, -1, size, size};
+	e = arena_create("tiles-in", size, &arena->in);
+	if (!e)
+		e = arena_reopen_read_only(arena->in, &arena->in_read_only);
+	if (!e)
+		e = arena_create("tiles-out", size, &arena->out);
+	if (e) {
+		log_error("there is no room for an arena: %m");
+		arena_close(arena);
+	}
+	return e;
+}
+
+/* One that was ended is wanted again: with a new arena. */
+static void codec_resume(struct codec *c)
+{
+	if (arena_open(&c->arena))
+		return;
+	owner->arena_opened(c->worker.number);
+	worker_resume(&c->worker);
+}
+
+void codec_check_idle(struct codec *c)
+{
+	if (c->job || c->tasks || c->dropped)
+		return;
+	if (c->plan)
+		plan_release(c->plan);
+	c->plan = NULL;
+	if (codec_is_surplus(c) || c->worker.stopped)
+		codec_end(c);
+	if (!codec_is_surplus(c) && c->worker.stopped && c->arena.in < 0)
+		codec_resume(c);
+	runs_wake();
+}
+
+void codec_return_job(struct codec *c)
+{
+	struct job *job = c->job;
+
+	c->job = NULL;
+	job->codec = NULL;
+	owner->job_ended(job);
+	job_restart(job);
+	job_release(job);
+	codec_check_idle(c);
+}
+
+void codec_give_way(struct codec *c)
+{
+	struct message message = {.type = MSG_CANCEL, .cancel = {c->job->options.job}};
+	struct job *job = c->job;
+
+	c->dropped = job->options.job;
+	c->dropped_at = loop_now();
+	codec_return_job(c);
+	worker_send(&c->worker, &message, NULL);
+}
+
+void codec_end_job(struct codec *c, enum error error, const struct problem *problem)
+{
+	struct job *job = c->job;
+
+	c->job = NULL;
+	job->codec = NULL;
+	owner->job_ended(job);
+	job_finish(job, error, problem);
+	job_release(job);
+	codec_check_idle(c);
+}
+
+bool codec_settle_job(struct codec *c)
+{
+	struct job *job = c->job;
+
+	if (!job->finished && spool_settle(&job->answer, job->answer_size))
+		return false;
+	codec_end_job(c, ERR_OK, NULL);
+	return true;
+}
+
+void runs_cancel(struct job *job, enum error error, const struct problem *problem)
+{
+	struct message message = {.type = MSG_CANCEL, .cancel = {job->options.job}};
+
+	if (job->finished)
+		return;
+	if (!job_leave_queue(job))
+		worker_send(&job->codec->worker, &message, NULL);
+	job_finish(job, error, problem);
+}
+
+static void job_late(struct job *job)
+{
+	struct problem problem;
+
+	runs_cancel(job,
+	            problem_set(&problem, ERR_DEADLINE,
+	                        "the job was not done %.3f s after its image had come",
+	                        (double)(loop_now() - job->times.accepted) * 1e-9),
+	            &problem);
+}
+
+enum error codec_open(struct codec **codec)
+{
+	struct codec *c = &codecs[codec_count];
+	enum error e = arena_open(&c->arena);
+
+	if (e)
+		return e;
+	*codec = c;
+	c->worker.number = codec_count++;
+	owner->arena_opened(c->worker.number);
+	return ERR_OK;
+}
+
+static const struct job_owner job_owner = {runs_wake, job_late};
+
+enum error runs_init(const struct config *c, const struct codec_owner *o)
+{
+	config = c;
+	owner = o;
+	jobs_init(&job_owner);
+	codecs = calloc(CODECS_MAX, sizeof *codecs);
+	return codecs ? ERR_OK : ERR_MEMORY;
+}
+
+void runs_fini(void)
+{
+	for (unsigned i = 0; i < codec_count; i++) {
+		arena_close(&codecs[i].arena);
+		if (!codecs[i].job)
+			continue;
+		owner->job_ended(codecs[i].job);
+		job_finish(codecs[i].job, ERR_DRAINING, NULL);
+		job_release(codecs[i].job);
+	}
+	free(codecs);
+	codecs = NULL;
+	codec_count = 0;
+}
