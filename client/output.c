@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,21 +38,37 @@ int output_nameless(void)
 	return fd;
 }
 
+/* A call has failed. Returns 0 if it is to be repeated: whoever shares a pipe may have made it one
+ * that does not block. */
+static int await(int fd, short events)
+{
+	struct pollfd waits[] = {{.fd = fd, .events = events},
+	                         {.fd = interrupt_fd(), .events = POLLIN}};
+	int error = errno;
+
+	if (error == EAGAIN)
+		poll(waits, 2, -1);
+	else if (error != EINTR)
+		return error;
+	return interrupt_number() ? EINTR : 0;
+}
+
 int output_copy(int from, int to)
 {
 	static char buffer[1 << 18];
 	ssize_t got;
+	int error;
 
 	while ((got = read(from, buffer, sizeof buffer)) != 0) {
-		if (got < 0)
-			return errno;
-		for (ssize_t done = 0; done < got;) {
+		error = got < 0 ? await(from, POLLIN) : 0;
+		for (ssize_t done = 0; !error && done < got;) {
 			ssize_t put = write(to, buffer + done, (size_t)(got - done));
 
-			if (put < 0 && (errno != EINTR || interrupt_number()))
-				return errno;
+			error = put < 0 ? await(to, POLLOUT) : 0;
 			done += put > 0 ? put : 0;
 		}
+		if (error)
+			return error;
 	}
 	return 0;
 }
@@ -91,7 +108,8 @@ static int open_beside(struct output *output)
 		output->temporary = NULL;
 		return error;
 	}
-	return fchmod(output->fd, 0666 & ~mask) ? errno : 0;
+	/* Where modes are not for the user to choose (FAT, CIFS), it has the one that it got. */
+	return fchmod(output->fd, 0666 & ~mask) && errno != EPERM ? errno : 0;
 }
 
 int output_open(struct output *output, const char *path)

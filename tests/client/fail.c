@@ -34,6 +34,16 @@ int fsync(int fd)
 	return -1;
 }
 
+int fchmod(int fd, mode_t mode)
+{
+	int (*next)(int, mode_t) = (int (*)(int, mode_t))dlsym(RTLD_NEXT, "fchmod");
+
+	if (!chosen("fchmod", fd))
+		return next(fd, mode);
+	errno = EPERM;
+	return -1;
+}
+
 int close(int fd)
 {
 	int (*next)(int) = (int (*)(int))dlsym(RTLD_NEXT, "close");

@@ -80,6 +80,28 @@ def test_pipes_and_unix_socket(service, image):
     assert done.stdout == right
 
 
+def test_pipes_that_do_not_block(server):
+    """As whoever shares them may have made them: the client waits all the same."""
+    ours, its_output = os.pipe()
+    its_input, to_it = os.pipe()
+    os.set_blocking(its_input, False)
+    os.set_blocking(its_output, False)
+    body = ppm(width=400, height=300)
+    client = start(server().url, "box", "--format=ppm", "-", "-o", "-", stdin=its_input, stdout=its_output)
+    os.close(its_input)
+    os.close(its_output)
+    with open(to_it, "wb") as file, open(ours, "rb") as result:
+        time.sleep(0.3)
+        for at in range(0, len(body), 50000):
+            file.write(body[at:at + 50000])
+            file.flush()
+            time.sleep(0.1)
+        file.close()
+        time.sleep(0.3)
+        assert result.read() == body[::-1]
+    assert client.communicate(timeout=60)[1] == b"" and client.returncode == 0
+
+
 def test_result_into_what_is_not_a_file(service, image, tmp_path):
     fifo = tmp_path / "fifo.ppm"
     os.mkfifo(fifo)

@@ -195,6 +195,16 @@ def test_what_the_disk_did_not_take_is_no_result(server, image, tmp_path, failin
     assert sorted(found(tmp_path)) == ["in.ppm", "out.ppm"] and out.read_bytes() == b"old"
 
 
+def test_modes_that_are_not_the_user_s(server, image, tmp_path, failing):
+    """On FAT or CIFS, whose files may be another's to change the mode of."""
+    out = tmp_path / "out.ppm"
+    done = subprocess.run([PROGRAM, "box", image, "-o", out], stdin=subprocess.DEVNULL,
+                          env={**environment(server().url), "LD_PRELOAD": str(failing),
+                               "FAIL": "fchmod", "ASAN_OPTIONS": "verify_asan_link_order=0"},
+                          capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "") and out.read_bytes() == image.read_bytes()[::-1]
+
+
 def test_folders_are_synced(server, tree, tmp_path, failing):
     done = subprocess.run([PROGRAM, "box", tree, "-o", tmp_path / "out", "-j", "1"],
                           env={**environment(server().url), "LD_PRELOAD": str(failing),
