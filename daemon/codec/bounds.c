@@ -95,7 +95,14 @@ static uint64_t value_size(uint64_t type, uint64_t count)
 
 static bool walk_directory(struct walk *w, const struct tiff *t, uint64_t offset, uint64_t *next);
 
-/* Decoders read a value wherever it lies within the file, even where another lies already. */
+/* Where the pieces of the image lie and how long they are: strips' and tiles'. */
+static bool lists_pieces(uint64_t tag)
+{
+	return tag == 0x111 || tag == 0x117 || tag == 0x144 || tag == 0x145;
+}
+
+/* Decoders read a value wherever it lies within the file, even where another lies already. One that
+ * is longer than the file they do not, but of pieces as many as they need. */
 static bool walk_entry(struct walk *w, const struct tiff *t, const uint8_t *entry)
 {
 	uint64_t tag = number(entry, 2, t->big_endian);
@@ -107,6 +114,8 @@ static bool walk_entry(struct walk *w, const struct tiff *t, const uint8_t *entr
 		return false;
 	if (t->exif && points_to_directory(tag))
 		return walk_directory(w, t, value, &value);
+	if (lists_pieces(tag) && bytes > t->size)
+		bytes = value < t->size ? t->size - value : 0;
 	if (bytes <= t->number || bytes > t->size)
 		return true;
 	return add(w, tag == 0x8773 ? PROFILE_BYTES : METADATA_BYTES, bytes);

@@ -106,6 +106,18 @@ def tiff_pages(count, size):
     return b"II*\0" + struct.pack("<I", start) + b"\0\0" + pages + b"a" * size
 
 
+def tiff_strips(count, strips):
+    """Pages that all list the same strips, and say that there are more than the file could name."""
+    page = [(256, 3, 1, 1), (257, 4, 1, strips), (258, 3, 1, 8), (259, 3, 1, 1), (262, 3, 1, 1),
+            (273, 4, 0x7fffffff, 0), (277, 3, 1, 1), (278, 4, 1, 1), (279, 4, 0x7fffffff, 0)]
+    length = len(directory(page))
+    start, where = 10, 10 + count * length
+    page[5], page[8] = (273, 4, 0x7fffffff, where), (279, 4, 0x7fffffff, where)
+    pages = b"".join(directory(page, start + (i + 1) * length if i + 1 < count else 0)
+                     for i in range(count))
+    return b"II*\0" + struct.pack("<I", start) + b"\0\0" + pages + struct.pack("<I", 1) * strips
+
+
 def tiff_loop():
     body = bytearray(tiff_pages(1, 8))
     struct.pack_into("<I", body, 10 + 2 + 10 * 12, 10)
@@ -176,6 +188,7 @@ BOMBS = {
     "EXIF entries": (exif_png(exif_overlapping(60000, 4)), "4097 EXIF entries"),
     "TIFF pages": (tiff_pages(60000, 1000000), "bytes of metadata"),
     "TIFF short pages": (tiff_pages(60000, 5), "20001 pages"),
+    "TIFF strips": (tiff_strips(500, 900000), "bytes of metadata"),
     "TIFF loop": (tiff_loop(), "20001 pages"),
     "TIFF profile": (tiff_profile(20 * MEGABYTE), "bytes of ICC profile"),
     "WebP profile": (webp_profile(20 * MEGABYTE), "bytes of ICC profile"),
