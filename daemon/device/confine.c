@@ -104,6 +104,9 @@ static int add_rules(scmp_filter_ctx filter)
 	    seccomp_rule_add(filter, refuse, SCMP_SYS(kill), 1, SCMP_A0(SCMP_CMP_NE, self, 0));
 	failed |=
 	    seccomp_rule_add(filter, refuse, SCMP_SYS(tgkill), 1, SCMP_A0(SCMP_CMP_NE, self, 0));
+	/* A limit on its processor time ends another process, as a signal does. */
+	failed |=
+	    seccomp_rule_add(filter, refuse, SCMP_SYS(prlimit64), 1, SCMP_A0(SCMP_CMP_NE, 0, 0));
 	failed |= seccomp_rule_add(filter, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1,
 	                           SCMP_A0(SCMP_CMP_NE, AF_UNIX, 0));
 	return failed;

@@ -131,6 +131,8 @@ TRY(open_parent,
     open((snprintf(directory, sizeof directory, "/proc/%d/mem", parent), directory), O_RDWR))
 TRY(affinity_parent, syscall(SYS_sched_getaffinity, parent, 128, (char[128]){0}))
 TRY(raise_limit, setrlimit(RLIMIT_CORE, &(struct rlimit){1, 1}))
+TRY(limit_parent, syscall(SYS_prlimit64, parent, RLIMIT_CORE, &(uint64_t[2]){0, 0}, NULL))
+TRY(get_limit, getrlimit(RLIMIT_NOFILE, &(struct rlimit){0}))
 TRY(ring, syscall(SYS_io_uring_setup, 1, (char[256]){0}))
 TRY(bpf, syscall(SYS_bpf, 0, NULL, 0))
 TRY(performance, syscall(SYS_perf_event_open, (char[256]){0}, 0, -1, -1, 0))
@@ -242,6 +244,8 @@ static const struct row rows[] = {
     ROW(open_parent, EACCES, EACCES),
     ROW(affinity_parent, EACCES, OK),
     ROW(raise_limit, EACCES, ANY),
+    ROW(limit_parent, EACCES, EPERM),
+    ROW(get_limit, ANY, OK),
     ROW(ring, EACCES, EPERM),
     ROW(bpf, EACCES, EPERM),
     ROW(performance, EACCES, EPERM),
