@@ -1,4 +1,5 @@
-/* Signals: blocked and ignored ones stay so across exec. */
+/* Signals: blocked and ignored ones stay so across exec. nohup and the shell rely on that for those
+ * by which a terminal ends programs. */
 #include "common/signals.h"
 
 #include <signal.h>
@@ -10,7 +11,8 @@ void signals_reset(void)
 	sigset_t none;
 
 	for (int i = 1; i < NSIG; i++)
-		if (!sigaction(i, NULL, &action) && action.sa_handler == SIG_IGN)
+		if (i != SIGHUP && i != SIGINT && i != SIGQUIT && !sigaction(i, NULL, &action) &&
+		    action.sa_handler == SIG_IGN)
 			signal(i, SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);

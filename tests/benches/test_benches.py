@@ -4,12 +4,13 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 
 import pytest
 
-from service import BUILD, ONE_DEVICE, REPOSITORY
+from service import BUILD, ONE_DEVICE, REPOSITORY, poll
 
 NUMBER = r"[1-9][\d.]*"
 
@@ -60,6 +61,19 @@ def test_compiled_as_in_the_service(bench, tmp_path):
     bench("--filter", "box=size=3", "--variant", "separable", POCL_CACHE_DIR=str(tmp_path))
     programs = [path.parent.name for path in tmp_path.rglob("separable.so")]
     assert programs and set(programs) == {"0-0-0"}
+
+
+def test_outlives_its_terminal(cache):
+    """With nohup it is not ended by a hangup."""
+    going = subprocess.Popen([BUILD / "convolved-bench", "--budget", "2", "--iterations", "10000", "--pixels",
+                              "u8", "--width", "300", "--height", "200", "--filter", "box=size=3",
+                              "--variant", "separable", "--cache-dir", cache, "--json"],
+                             env={**os.environ, **ONE_DEVICE}, stdout=subprocess.PIPE,
+                             preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    poll(lambda: len(os.listdir(f"/proc/{going.pid}/task")) > 1, 60, "threads of its driver")
+    going.send_signal(signal.SIGHUP)
+    assert json.loads(going.communicate(timeout=60)[0])["results"]
+    assert going.returncode == 0
 
 
 def test_table(bench):
