@@ -21,7 +21,9 @@ from service import BUILD, Client, Process, poll, sanitized  # noqa: E402
 CLONE_NEWNET, PR_SET_PDEATHSIG = 0x40000000, 1
 BOOT = ["systemd-nspawn", "--quiet", "--directory=/", "--volatile=yes", "--boot",
         "--private-network", "--register=no", "--console=pipe",
-        "--machine=convolved-test", "--bind-ro=/etc/OpenCL", "--bind-ro=/etc/alternatives"]
+        "--machine=convolved-test", "--bind-ro=/etc/OpenCL", "--bind-ro=/etc/alternatives",
+        # What the workers confine themselves with; systemd-nspawn's own filter does not know it.
+        "--system-call-filter=landlock_create_ruleset landlock_add_rule landlock_restrict_self"]
 if not os.path.exists("/run/systemd/system"):
     BOOT.append("--keep-unit")  # there is no systemd here to ask for a scope
 LOCK = pathlib.Path(tempfile.gettempdir()) / "convolved-machine.lock"

@@ -1,5 +1,6 @@
 """The units in a booted systemd: what an administrator does to the service, and what befalls it."""
 import contextlib
+import ctypes
 import io
 import os
 import pathlib
@@ -113,6 +114,27 @@ def test_confined(running):
         assert writable == [], writable
     for folder in ("/var/lib/convolved", "/var/cache/convolved"):
         assert running.path(folder).stat().st_mode & 0o777 == 0o700
+
+
+def landlock():
+    """The version of this kernel's Landlock, 0 if it has none."""
+    create_ruleset, ask_version = 444, 1
+    return max(ctypes.CDLL(None).syscall(create_ruleset, None, 0, ask_version), 0)
+
+
+def test_landlock(running):
+    """The unit's filter lets workers of both kinds enter Landlock, if the kernel has it."""
+    version = landlock()
+    text = f"seccomp, Landlock {version}" if version else "seccomp, no Landlock: 0"
+    since = running.position()
+    try:
+        configure(running, "log-level=debug")
+        running.systemctl("restart", "convolved")
+        running.says(f"convolved-codec: in a sandbox: limits, {text}", since)
+        running.says(f"convolved-device: confined: {text}", since)
+    finally:
+        configure(running, "")
+        running.systemctl("restart", "convolved")
 
 
 def test_journal(running):
