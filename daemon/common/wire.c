@@ -33,6 +33,14 @@ const char *message_name(enum message_type type)
 	return type < MESSAGES ? messages[type].name : "unknown";
 }
 
+void wire_text(char *text, size_t size)
+{
+	text[size - 1] = '\0';
+	for (; *text; text++)
+		if (*text < ' ' || *text > '~')
+			*text = '?';
+}
+
 enum error wire_send(int socket, const struct message *message, const int *fds)
 {
 	size_t fds_size = messages[message->type].fds * sizeof(int);

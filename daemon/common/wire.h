@@ -9,6 +9,7 @@
 #define COMMON_WIRE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "chain.h"
@@ -239,6 +240,9 @@ enum wire_result { WIRE_MESSAGE, WIRE_NOTHING, WIRE_CLOSED, WIRE_BROKEN };
  * nothing is to close. */
 enum wire_result wire_receive(int socket, struct message *message,
                               int fds[MESSAGE_FDS_MAX]) MUST_CHECK;
+
+/* Makes a text of a message one: ends it, and replaces every byte that is not printable ASCII. */
+void wire_text(char *text, size_t size);
 
 const char *message_name(enum message_type type);
 /* How many descriptors travel with it. */

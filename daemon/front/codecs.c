@@ -58,11 +58,8 @@ static void codec_up(struct worker *worker, const struct message_ready *ready)
 
 static void codec_message(struct worker *worker, const struct message *message)
 {
-	if (codec_reports_take(codec_get(worker->number), message))
-		return;
-	log_warning("codec-%u sent a %s that does not fit its job", worker->number,
-	            message_name(message->type));
-	worker_kill(worker, "protocol");
+	if (!codec_reports_take(codec_get(worker->number), message))
+		worker_refuse(worker, message_name(message->type));
 }
 
 /* True if the job has not yet taken too many workers with it, this one too. */

@@ -198,11 +198,17 @@ static void device_up(struct worker *worker, const struct message_ready *ready)
 {
 	struct device *d = device_of(worker);
 
-	snprintf(d->name, sizeof d->name, "%.*s", (int)sizeof ready->name - 1, ready->name);
-	snprintf(d->driver, sizeof d->driver, "%.*s", (int)sizeof ready->driver - 1, ready->driver);
+	if (!reports_ready_valid(d, ready)) {
+		worker_refuse(worker, message_name(MSG_READY));
+		return;
+	}
+	memcpy(d->name, ready->name, sizeof d->name);
+	memcpy(d->driver, ready->driver, sizeof d->driver);
+	wire_text(d->name, sizeof d->name);
+	wire_text(d->driver, sizeof d->driver);
 	d->memory = ready->memory;
 	d->startup_ms = ready->startup_ms;
-	d->window = ready->lanes < WINDOW_MAX ? ready->lanes + 1 : WINDOW_MAX;
+	d->window = ready->lanes + 1;
 	d->stacks = ready->stack_most > 1;
 	metric_set(METRIC_DEVICE_MEMORY, d->label, NULL, (double)d->memory);
 	reports_begin(d);
@@ -216,33 +222,34 @@ static void device_up(struct worker *worker, const struct message_ready *ready)
 		device_admit(d);
 }
 
+/* Its place in the window, or held_count. */
+static unsigned find_held(const struct device *d, uint64_t job, uint32_t index)
+{
+	unsigned i = 0;
+
+	while (i < d->held_count &&
+	       (d->held[i]->tile.job != job || d->held[i]->tile.index != index))
+		i++;
+	return i;
+}
+
 /* Notes that a tile waits for its program. */
 static bool take_waits(struct device *d, const struct message_tile_waits *waits)
 {
-	for (unsigned i = 0; i < d->held_count; i++) {
-		struct task *task = d->held[i];
+	unsigned i = find_held(d, waits->job, waits->index);
 
-		if (task->tile.job != waits->job || task->tile.index != waits->index)
-			continue;
-		task->waits = true;
-		return true;
-	}
-	return waits->job == PROOF_JOB && d->proof;
+	if (i < d->held_count)
+		d->held[i]->waits = true;
+	return i < d->held_count || (waits->job == PROOF_JOB && d->proof);
 }
 
-/* Takes the task with this tile out of the window, or NULL. */
-static struct task *take_held(struct device *d, uint64_t job, uint32_t index)
+/* Takes a task out of the window. */
+static void drop_held(struct device *d, unsigned i)
 {
-	for (unsigned i = 0; i < d->held_count; i++) {
-		struct task *task = d->held[i];
+	double units = d->held[i]->units;
 
-		if (task->tile.job != job || task->tile.index != index)
-			continue;
-		memmove(&d->held[i], &d->held[i + 1], (--d->held_count - i) * sizeof *d->held);
-		load_of(d)->units = d->held_count ? load_of(d)->units - task->units : 0;
-		return task;
-	}
-	return NULL;
+	memmove(&d->held[i], &d->held[i + 1], (--d->held_count - i) * sizeof *d->held);
+	load_of(d)->units = d->held_count ? load_of(d)->units - units : 0;
 }
 
 /* Ends the worker of a device that is not wanted, once it has no tile. */
@@ -269,24 +276,37 @@ static void take_tile(struct device *d, struct task *task, const struct message_
 	leave_if_idle(d);
 }
 
+/* A tile is back, one of ours or a client's that it has. */
+static bool take_done(struct device *d, const struct message_tile_done *done)
+{
+	unsigned i = find_held(d, done->job, done->index);
+	struct task *task = i < d->held_count ? d->held[i] : NULL;
+	bool proof = d->proof && done->job == PROOF_JOB;
+
+	if (!reports_tile_valid(done) || (!proof && (!task || !reports_cost_valid(task, done))))
+		return false;
+	if (proof) {
+		take_proof(d, done);
+	} else {
+		drop_held(d, i);
+		take_tile(d, task, done);
+	}
+	return true;
+}
+
 static void device_message(struct worker *worker, const struct message *message)
 {
 	struct device *d = device_of(worker);
-	struct task *task = NULL;
+	bool taken;
 
-	if (reports_take(d, message))
-		return;
-	if (message->type == MSG_TILE_DONE && reports_tile_valid(&message->tile_done) && d->proof &&
-	    message->tile_done.job == PROOF_JOB) {
-		take_proof(d, &message->tile_done);
-		return;
-	}
-	if (message->type == MSG_TILE_DONE && reports_tile_valid(&message->tile_done))
-		task = take_held(d, message->tile_done.job, message->tile_done.index);
-	if (task)
-		take_tile(d, task, &message->tile_done);
-	else if (message->type != MSG_TILE_WAITS || !take_waits(d, &message->tile_waits))
-		worker_kill(worker, "protocol");
+	if (message->type == MSG_TILE_DONE)
+		taken = take_done(d, &message->tile_done);
+	else if (message->type == MSG_TILE_WAITS)
+		taken = reports_in_bounds(d) && take_waits(d, &message->tile_waits);
+	else
+		taken = reports_in_bounds(d) && reports_take(d, message);
+	if (!taken)
+		worker_refuse(worker, message_name(message->type));
 }
 
 /* Failures within a short time end in quarantine: tries at growing intervals, and no tile of a

@@ -7,10 +7,39 @@
 
 #include "front/metrics.h"
 
+/* No device is beyond these, by far: its memory, the bytes that it moves in a nanosecond, a tuner's
+ * measurement and its samples, how many objects of a kind it has, how many programs a millisecond
+ * it builds, and how often it has something to say. */
+static const uint64_t memory_most = UINT64_C(1) << 50, bytes_a_ns = 100000,
+                      measured_ns_most = 60000000000u, samples_most = 1u << 31,
+                      objects_most = 1u << 20, programs_a_ms = 10, reports_a_s = 100;
+/* What may come at once. */
+static const uint64_t programs_first = 1000, reports_first = 1000;
+/* What a clock may be off, and what a message may take to be read. */
+static const uint64_t slack_ns = 1000000000;
+
+static uint64_t lived_ns(const struct device *d)
+{
+	return loop_now() - d->worker.started;
+}
+
+bool reports_ready_valid(const struct device *d, const struct message_ready *ready)
+{
+	return ready->lanes && ready->lanes < WINDOW_MAX && ready->stack_most <= WINDOW_MAX &&
+	       ready->memory <= memory_most &&
+	       ready->startup_ms * UINT64_C(1000000) <= lived_ns(d) + slack_ns;
+}
+
+bool reports_in_bounds(struct device *d)
+{
+	return ++d->reports <= reports_first + lived_ns(d) / 1000000 * reports_a_s / 1000;
+}
+
 void reports_begin(struct device *d)
 {
 	static const char *const directions[] = {"upload", "download"};
 
+	d->reports = 0;
 	d->programs = (struct message_programs){0};
 	metric_add(METRIC_TILES, d->label, NULL, 0);
 	metric_add(METRIC_VERIFIED_SAMPLES, d->label, NULL, 0);
@@ -78,10 +107,23 @@ void reports_book(struct device *d, struct task *task, const struct message_tile
 	d->tiles++;
 }
 
+/* True if that is a device's to say: it has no part in requests, images and files. */
+static bool error_valid(uint32_t error)
+{
+	static const enum error valid[] = {ERR_OK,     ERR_BAD_PARAMETER, ERR_INTERNAL,
+	                                   ERR_MEMORY, ERR_DEVICE,        ERR_NOT_READY};
+	size_t i = 0;
+
+	while (i < sizeof valid / sizeof *valid && valid[i] != error)
+		i++;
+	return i < sizeof valid / sizeof *valid;
+}
+
 bool reports_tile_valid(const struct message_tile_done *done)
 {
-	if (done->error >= ERR_COUNT || done->launches > LAUNCHES_MAX ||
-	    (done->launches && !done->stack) || (done->place && done->place >= done->stack) ||
+	if (!error_valid(done->error) || done->launches > LAUNCHES_MAX ||
+	    done->stack > WINDOW_MAX || (done->launches && !done->stack) ||
+	    (done->place && done->place >= done->stack) ||
 	    !memchr(done->reason, 0, sizeof done->reason))
 		return false;
 	for (unsigned i = 0; i < done->launches; i++)
@@ -90,13 +132,39 @@ bool reports_tile_valid(const struct message_tile_done *done)
 	return true;
 }
 
+/* Adds to a sum; false if that, or the sum, is above the limit. */
+static bool add_within(uint64_t *sum, uint64_t more, uint64_t limit)
+{
+	if (more > limit || *sum > limit - more)
+		return false;
+	*sum += more;
+	return true;
+}
+
+/* The commands of a tile come one after another. */
+bool reports_cost_valid(const struct task *task, const struct message_tile_done *done)
+{
+	uint64_t held_ns = loop_now() - task->sent, ns = 0, bytes = 0;
+	uint64_t ns_most = 2 * held_ns + slack_ns, bytes_most = (held_ns + slack_ns) * bytes_a_ns;
+	bool valid = add_within(&ns, done->upload_ns, ns_most) &&
+	             add_within(&ns, done->download_ns, ns_most) &&
+	             add_within(&bytes, done->upload_bytes, bytes_most) &&
+	             add_within(&bytes, done->download_bytes, bytes_most);
+
+	for (unsigned i = 0; valid && i < done->launches; i++)
+		valid = add_within(&ns, done->launch[i].ns, ns_most) &&
+		        add_within(&bytes, done->launch[i].bytes, bytes_most);
+	return valid;
+}
+
 static bool choice_valid(const struct message_choice *choice)
 {
 	if (choice->count < 1 || choice->count > CANDIDATES_MAX ||
-	    choice->chosen >= choice->count || !memchr(choice->work, 0, sizeof choice->work))
+	    choice->chosen >= choice->count || choice->samples > samples_most)
 		return false;
 	for (unsigned i = 0; i < choice->count; i++)
-		if (choice->candidate[i].kernel >= KERNELS)
+		if (choice->candidate[i].kernel >= KERNELS ||
+		    choice->candidate[i].ns > measured_ns_most)
 			return false;
 	return true;
 }
@@ -105,9 +173,10 @@ static bool choice_valid(const struct message_choice *choice)
 static void take_choice(struct device *d, const struct message_choice *choice)
 {
 	unsigned i = 0;
-	struct message_choice *grown;
+	struct message_choice *grown, taken = *choice;
 
-	while (i < d->choice_count && strcmp(d->choices[i].work, choice->work))
+	wire_text(taken.work, sizeof taken.work);
+	while (i < d->choice_count && strcmp(d->choices[i].work, taken.work))
 		i++;
 	if (i == CHOICES_MAX)
 		return;
@@ -118,13 +187,15 @@ static void take_choice(struct device *d, const struct message_choice *choice)
 		d->choices = grown;
 		d->choice_count++;
 	}
-	d->choices[i] = *choice;
+	d->choices[i] = taken;
 }
 
 static bool programs_valid(const struct device *d, const struct message_programs *now)
 {
 	return now->compiled >= d->programs.compiled && now->cached >= d->programs.cached &&
-	       now->failed >= d->programs.failed;
+	       now->failed >= d->programs.failed &&
+	       (uint64_t)now->compiled + now->cached + now->failed <=
+	           programs_first + lived_ns(d) / 1000000 * programs_a_ms;
 }
 
 /* Counts the programs built since the device last said how many there are. */
@@ -137,6 +208,14 @@ static void count_programs(struct device *d, const struct message_programs *now)
 	metric_add(METRIC_PROGRAM_BUILDS, "failed", NULL, now->failed - old->failed);
 	d->programs = *now;
 	d->programs_at = loop_now();
+}
+
+static bool objects_valid(const struct message_objects *now)
+{
+	for (enum object kind = 0; kind < OBJECTS; kind++)
+		if (now->live[kind] > objects_most)
+			return false;
+	return true;
 }
 
 static void publish_objects(const struct device *d, const struct message_objects *now)
@@ -162,7 +241,7 @@ bool reports_take(struct device *d, const struct message *message)
 		take_choice(d, &message->choice);
 	else if (message->type == MSG_PROGRAMS && programs_valid(d, &message->programs))
 		count_programs(d, &message->programs);
-	else if (message->type == MSG_OBJECTS)
+	else if (message->type == MSG_OBJECTS && objects_valid(&message->objects))
 		publish_objects(d, &message->objects);
 	else
 		return false;

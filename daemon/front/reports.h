@@ -9,6 +9,9 @@
 #include "front/job.h"
 #include "front/roster.h"
 
+/* True if a device may say this of itself. */
+bool reports_ready_valid(const struct device *device, const struct message_ready *ready);
+
 /* The worker has come up: what the process before it had built no longer counts. The device's
  * counters exist from now on, so that their first increase is seen. */
 void reports_begin(struct device *device);
@@ -19,8 +22,13 @@ void reports_end(const struct device *device);
 /* Takes what a worker says of itself. False: the message is of another kind, or cannot be true. */
 bool reports_take(struct device *device, const struct message *message);
 
-/* True if a device may say this of a tile. */
+/* Counts a message that is not of a tile's end. False: there are more than a worker has reason for.
+ */
+bool reports_in_bounds(struct device *device);
+
+/* True if a device may say this of a tile; and of this one, which it has. */
 bool reports_tile_valid(const struct message_tile_done *done);
+bool reports_cost_valid(const struct task *task, const struct message_tile_done *done);
 
 /* Books a tile that was filtered to the metrics and its job; the device's speed is learnt from it.
  */

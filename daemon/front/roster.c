@@ -19,7 +19,7 @@ struct device *roster_add(const struct message_device *m)
 	if (!d)
 		return NULL;
 	snprintf(d->label, sizeof d->label, "%s%u", search_type_name(m->type), device_count);
-	snprintf(d->name, sizeof d->name, "%.*s", (int)sizeof m->name - 1, m->name);
+	snprintf(d->name, sizeof d->name, "%s", m->name);
 	d->found = *m;
 	d->type = m->type;
 	d->worker.number = device_count;
@@ -32,7 +32,7 @@ struct device *roster_find(const struct message_device *m)
 		const struct message_device *known = &devices[i]->found;
 
 		if (known->platform == m->platform && known->device == m->device &&
-		    known->type == m->type && !strncmp(known->name, m->name, sizeof m->name))
+		    known->type == m->type && !strcmp(known->name, m->name))
 			return devices[i];
 	}
 	return NULL;
@@ -126,10 +126,9 @@ void devices_describe(char *text, size_t size)
 		const struct device *d = devices[i];
 
 		if (!d->unwanted)
-			used += (size_t)snprintf(text + used, size - used, "%s%s (%u:%u, %.*s)",
+			used += (size_t)snprintf(text + used, size - used, "%s%s (%u:%u, %s)",
 			                         used ? ", " : "", d->label, d->found.platform,
-			                         d->found.device, (int)sizeof d->found.name,
-			                         d->found.name);
+			                         d->found.device, d->found.name);
 	}
 }
 

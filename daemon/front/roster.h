@@ -58,6 +58,7 @@ struct device {
 	uint64_t programs_at;             /* loop_now() when it last said so */
 	struct message_choice *choices;   /* of its tuner */
 	unsigned choice_count;
+	uint64_t reports;  /* messages of its worker that were not of a tile's end */
 	unsigned failures; /* each soon after the one before */
 	uint64_t up_since; /* loop_now(); 0: not up */
 	bool quarantined;  /* until a test tile comes back right */

@@ -16,7 +16,7 @@ static struct worker probe;
 static struct loop_timer again;
 static bool probed;
 static struct message_device found[FOUND_MAX];
-static unsigned found_count;
+static unsigned found_count, heard;
 
 const char *search_type_name(enum device_type type)
 {
@@ -54,14 +54,12 @@ static bool chosen_by_default(const struct message_device *m)
 
 bool search_fits(const char *pattern, const struct message_device *m)
 {
-	char index[32], name[sizeof m->name], platform[sizeof m->platform_name];
-	const char *const texts[] = {search_type_name(m->type), index, name, platform};
+	char index[32];
+	const char *const texts[] = {search_type_name(m->type), index, m->name, m->platform_name};
 
 	if (!strcmp(pattern, "auto"))
 		return chosen_by_default(m);
 	snprintf(index, sizeof index, "%u:%u", m->platform, m->device);
-	snprintf(name, sizeof name, "%.*s", (int)sizeof name - 1, m->name);
-	snprintf(platform, sizeof platform, "%.*s", (int)sizeof platform - 1, m->platform_name);
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
 		if (!fnmatch(pattern, texts[i], FNM_CASEFOLD))
 			return true;
@@ -86,7 +84,7 @@ static void choose(void)
 		bool wanted = chosen(m);
 
 		any |= wanted;
-		log_info("%u:%u %.63s (%s, %.63s) is %s", m->platform, m->device, m->name,
+		log_info("%u:%u %s (%s, %s) is %s", m->platform, m->device, m->name,
 		         search_type_name(m->type), m->platform_name, wanted ? "used" : "not used");
 		see(m, wanted);
 	}
@@ -107,18 +105,23 @@ static void probe_message(struct worker *worker, const struct message *message)
 {
 	const struct message_device *m = &message->device;
 
-	if (message->type != MSG_DEVICE || m->type > DEVICE_ACCELERATOR) {
-		worker_kill(worker, "protocol");
+	if (message->type != MSG_DEVICE || m->type > DEVICE_ACCELERATOR || heard > FOUND_MAX) {
+		worker_refuse(worker, message_name(message->type));
 		return;
 	}
-	if (m->type != DEVICE_NONE && found_count < FOUND_MAX)
-		found[found_count++] = *m;
+	heard++;
+	if (m->type == DEVICE_NONE || found_count == FOUND_MAX)
+		return;
+	found[found_count] = *m;
+	wire_text(found[found_count].name, sizeof m->name);
+	wire_text(found[found_count].platform_name, sizeof m->platform_name);
+	found_count++;
 }
 
 static void probe_up(struct worker *worker, const struct message_ready *ready)
 {
 	(void)ready;
-	worker_kill(worker, "protocol");
+	worker_refuse(worker, message_name(MSG_READY));
 }
 
 static void probe_down(struct worker *worker, const char *reason)
@@ -151,7 +154,7 @@ static void probe_start(void *context)
 	if (*probe.argv)
 		worker_fini(&probe);
 	probe = (struct worker){.kind = "probe", .owner = &probe_worker, .once = true};
-	found_count = 0;
+	found_count = heard = 0;
 	if (worker_start(&probe))
 		loop_timer_start(&again, AGAIN_MS);
 }

@@ -389,13 +389,19 @@ static void close_fds(const struct message *message, const int fds[MESSAGE_FDS_M
 		close(fds[i]);
 }
 
+void worker_refuse(struct worker *w, const char *what)
+{
+	log_warning("%s-%u sent %s that cannot be from an honest worker", w->kind, w->number, what);
+	worker_kill(w, "protocol");
+}
+
 /* The first message must be of this version: no other can be read, or means something else. The
  * program stays what it is, so there is no worker to be had: who starts the service again has it
  * look for one again. */
 static void worker_greets(struct worker *w, const struct message *message)
 {
 	if (message->type != MSG_HELLO) {
-		worker_kill(w, "protocol");
+		worker_refuse(w, message_name(message->type));
 		return;
 	}
 	w->greeted = true;
@@ -413,21 +419,22 @@ static void worker_greets(struct worker *w, const struct message *message)
  */
 static void worker_take(struct worker *w, const struct message *message)
 {
+	bool first = w->state == WORKER_STARTING;
+
 	if (!w->greeted) {
 		worker_greets(w, message);
 		return;
 	}
-	if (w->state == WORKER_STARTING) {
-		w->state = WORKER_UP;
-		if (message->type == MSG_READY) {
-			loop_timer_start(&w->timer, 0);
-			log_debug("%s-%u is up after %u ms", w->kind, w->number,
-			          message->ready.startup_ms);
-			w->owner->up(w, &message->ready);
-			return;
-		}
+	w->state = WORKER_UP;
+	if (first && message->type == MSG_READY) {
+		loop_timer_start(&w->timer, 0);
+		log_debug("%s-%u is up after %u ms", w->kind, w->number, message->ready.startup_ms);
+		w->owner->up(w, &message->ready);
+	} else if (first && !w->once) {
+		worker_refuse(w, message_name(message->type));
+	} else {
+		w->owner->message(w, message);
 	}
-	w->owner->message(w, message);
 }
 
 /* Takes some of the messages that wait. */
@@ -448,7 +455,7 @@ static void worker_take_some(struct worker *w, unsigned most)
 			expect_end(w);
 			return;
 		case WIRE_BROKEN:
-			worker_kill(w, "protocol");
+			worker_refuse(w, "bytes or descriptors");
 			return;
 		}
 	}

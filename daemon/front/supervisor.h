@@ -96,6 +96,9 @@ void worker_resume(struct worker *worker);
 /* Kills the process for a reason that is a static text (a label in the metrics): "timeout", … */
 void worker_kill(struct worker *worker, const char *reason);
 
+/* Kills a worker for what it has sent, a message's name, and says so in the log. */
+void worker_refuse(struct worker *worker, const char *what);
+
 /* Ends a worker for good, waits for the process (two seconds in all, for all of them), frees what
  * it holds. */
 void worker_fini(struct worker *worker);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,6 +28,7 @@
 #include "front/roster.h"
 #include "front/routes.h"
 #include "front/spool.h"
+#include "front/supervisor.h"
 #include "front/tokens.h"
 #include "front/verified.h"
 
@@ -778,6 +780,87 @@ static void test_verified(void **state)
 	roster_clear();
 }
 
+/* A worker that sends without end: how many of its messages come in one turn of the loop, at most.
+ */
+static unsigned heard, heard_most, turns;
+static int flooding; /* its end of the socket */
+
+static void flood_prepare(struct worker *worker)
+{
+	worker->start_ms = 10000;
+	worker_argument(worker, "convolved-codec", NULL);
+}
+
+static void flood_up(struct worker *worker, const struct message_ready *ready)
+{
+	(void)worker;
+	(void)ready;
+}
+
+static void flood_message(struct worker *worker, const struct message *message)
+{
+	(void)worker;
+	(void)message;
+	heard++;
+}
+
+static void flood_down(struct worker *worker, const char *reason)
+{
+	(void)worker;
+	fail_msg("%s", reason);
+}
+
+static bool flood_busy(const struct worker *worker)
+{
+	(void)worker;
+	return false;
+}
+
+/* The socket is always full. */
+static int flood_turn(void)
+{
+	struct message message = {.type = MSG_OBJECTS};
+
+	heard_most = heard > heard_most ? heard : heard_most;
+	heard = 0;
+	while (!wire_send(flooding, &message, NULL))
+		;
+	if (++turns == 20)
+		loop_stop();
+	return 5000;
+}
+
+/* The socket to the process gives way to one that we write to. */
+static void test_flood(void **state)
+{
+	static const struct worker_owner owner = {flood_prepare, flood_up, flood_message,
+	                                          flood_down, flood_busy};
+	struct worker worker = {.kind = "codec", .owner = &owner};
+	struct message hello = {.type = MSG_HELLO};
+	struct message ready = {.type = MSG_READY};
+	int pair[2], other;
+
+	(void)state;
+	strcpy(hello.hello.version, WIRE_VERSION);
+	assert_false(loop_init());
+	assert_false(supervisor_init());
+	assert_false(worker_start(&worker));
+	assert_false(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair));
+	flooding = pair[1];
+	assert_false(wire_send(flooding, &hello, NULL) || wire_send(flooding, &ready, NULL));
+	other = worker.socket.fd;
+	loop_unwatch(&worker.socket);
+	assert_false(loop_watch(&worker.socket, pair[0], EPOLLIN, worker.socket.callback, &worker));
+	loop_run(flood_turn);
+	worker_fini(&worker);
+	supervisor_fini();
+	loop_fini();
+	metrics_fini();
+	close(other);
+	close(flooding);
+	assert_in_range(heard_most, 1, 50);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -805,6 +888,7 @@ int main(void)
 	    cmocka_unit_test(test_request_parts),
 	    cmocka_unit_test(test_request_no_filters),
 	    cmocka_unit_test(test_verified),
+	    cmocka_unit_test(test_flood),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,72 +2,24 @@
  * the place of convolved-codec.
  *
  * Only bare pixels are understood. All but `honest` do something that an honest worker does not. */
-#include <errno.h>
+#include "hostile.h"
+
 #include <fcntl.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "common/announce.h"
 #include "common/arena.h"
 #include "common/chain.h"
 #include "common/tile.h"
-#include "common/wire.h"
 
-static const char *mode;
 static struct message_arena arena;
 static struct message_job job;
 static struct chain chain;
 static struct tiling tiling;
 static int body, answer = -1;
-
-static bool is(const char *name)
-{
-	return !strcmp(mode, name);
-}
-
-static void die(const char *what)
-{
-	fprintf(stderr, "hostile: %s: %s\n", what, strerror(errno));
-	_exit(1);
-}
-
-static void say(struct message *message, enum message_type type)
-{
-	message->type = type;
-	if (wire_send(WORKER_SOCKET, message, NULL))
-		die("send");
-}
-
-/* A message with more descriptors than any has. */
-static void say_with_descriptors(const struct message *message, size_t size, unsigned count)
-{
-	union {
-		char bytes[CMSG_SPACE(16 * sizeof(int))];
-		struct cmsghdr align;
-	} control = {0};
-	struct iovec part = {(void *)(uintptr_t)message, size};
-	struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
-	const int fd = 0;
-
-	header.msg_control = control.bytes;
-	header.msg_controllen = CMSG_SPACE(count * sizeof fd);
-	control.align.cmsg_level = SOL_SOCKET;
-	control.align.cmsg_type = SCM_RIGHTS;
-	control.align.cmsg_len = CMSG_LEN(count * sizeof fd);
-	for (unsigned i = 0; i < count; i++)
-		memcpy(CMSG_DATA(&control.align) + i * sizeof fd, &fd, sizeof fd);
-	if (sendmsg(WORKER_SOCKET, &header, MSG_NOSIGNAL) < 0)
-		die("sendmsg");
-}
 
 /* Waits for a message; keeps what is of use later. */
 static enum message_type hear(void)
@@ -153,16 +105,6 @@ static void try_files(void)
 	if (pwrite(body, &byte, 1, 0) >= 0 || !ftruncate(body, 1) ||
 	    mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_SHARED, body, 0) != MAP_FAILED)
 		fprintf(stderr, "hostile: THE BODY CAN BE CHANGED\n");
-}
-
-static uint64_t random_number(uint64_t n)
-{
-	static uint64_t state;
-
-	if (!state)
-		state = (uint64_t)time(NULL) * 1000 + (uint64_t)getpid();
-	state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return (state >> 33) % n;
 }
 
 /* Messages of every type that are right in some places and anything in others. */

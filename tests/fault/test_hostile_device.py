@@ -1,0 +1,127 @@
+"""Device workers that have been taken over (hostile_device.c): whatever they send, they are ended for it,
+nothing that cannot be is booked, and another device serves on."""
+import math
+import os
+import shutil
+import time
+
+import numpy as np
+import pytest
+
+import service as service_module
+from service import BUILD, SMALL, poll
+
+HOSTILE = BUILD / "hostile_device"
+BOX = [("box", {"size": 3})]
+# What workers do unasked, and for which message they are then ended, again and again.
+UNASKED = {
+    "no-hello": "READY", "hello-twice": "HELLO",
+    "before-ready": "OBJECTS", "ready-lanes": "READY", "ready-no-lanes": "READY", "ready-stack": "READY",
+    "ready-memory": "READY", "ready-time": "READY", "ready-twice": "READY", "objects": "OBJECTS",
+    "programs": "PROGRAMS", "programs-back": "PROGRAMS", "choice-count": "CHOICE", "choice-none": "CHOICE",
+    "choice-chosen": "CHOICE", "choice-kernel": "CHOICE", "choice-time": "CHOICE",
+    "choice-samples": "CHOICE", "no-tile": "TILE_DONE", "codecs-word": "IMAGE", "descriptors": "bytes",
+    "truncated": "bytes", "oversized": "bytes", "tiny": "bytes", "unknown": "bytes", "flood": "OBJECTS"}
+# And when they have a tile, instead of what they should say of it.
+OF_A_TILE = (
+    "other-job", "test-job", "other-tile", "launch-times", "upload-time", "times-wrap", "launch-bytes",
+    "upload-bytes", "kernel", "launches", "stack", "stack-huge", "place", "error", "error-of-others",
+    "reason", "twice", "waits")
+HARMLESS = ("names", "choice-text")
+
+
+@pytest.fixture
+def hostile(launch, tmp_path, monkeypatch):
+    """hostile(word...): a service with so many devices, of which the workers do what the words say."""
+    assert HOSTILE.exists(), f"{HOSTILE} is not built: make check TESTS="
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    for name in ("convolved", "convolved-codec"):
+        shutil.copy(BUILD / name, folder / name)
+    shutil.copy(HOSTILE, folder / "convolved-device")
+    shutil.copy(BUILD / "convolved-device", folder / "honest-device")
+    monkeypatch.setattr(service_module, "PROGRAM", folder / "convolved")
+
+    def started(*words, options=()):
+        return launch("--codecs", "2", "--canary-interval", "3600", *options, environment={
+            "OCL_ICD_VENDORS": "pocl.icd", "POCL_DEVICES": " ".join(["pthread"] * len(words)),
+            "CONVOLVED_HOSTILE": ",".join(words)})
+    return started
+
+
+def log(service):
+    return service.log.read_text(errors="replace")
+
+
+def devices(service):
+    return service.get("/v1/devices").json()["devices"]
+
+
+def check_honest(service):
+    """The first device filters."""
+    answer = service.filter(SMALL, BOX, device="cpu0", timeout=30)
+    assert answer.status == 200 and np.shape(answer.pixels) == SMALL.shape, answer
+
+
+def check_metrics(service):
+    """Nothing in them is beyond what can be."""
+    metrics = service.metrics()
+    most = {"opencl_objects": 1e6, "program_builds_total": 1e5, "kernel_duration_seconds_sum": 100,
+            "transfer_duration_seconds_sum": 100, "kernel_bytes_total": 1e12, "transfer_bytes_total": 1e12}
+    for name, limit in most.items():
+        assert metrics.total(f"convolved_{name}") < limit, name
+    for line in service.get("/metrics").body.decode().splitlines():
+        value = float(line.rpartition(" ")[2]) if line[0] != "#" else 0
+        assert math.isfinite(value) and 0 <= value < 1e15, line
+
+
+def test_unasked(hostile):
+    """Each is ended, again and again, till it is quarantined; the log says what for."""
+    words = ("honest", *HARMLESS, *UNASKED)
+    with hostile(*words) as service:
+        check_honest(service)
+        assert len(devices(service)) == len(words)
+        poll(lambda: all(d["state"] in ("quarantined", "probing")
+                         for d in devices(service)[1 + len(HARMLESS):]), 20, "the quarantine")
+        for number, word in enumerate(words):
+            if word in UNASKED:
+                assert f"device-{number} sent {UNASKED[word]} " in log(service), word
+        assert devices(service)[1]["name"] == "?" * 63
+        assert "?" * 63 in [c["work"] for c in service.get("/v1/kernels").json()["choices"]]
+        check_metrics(service)
+        check_honest(service)
+
+
+def test_of_a_tile(hostile):
+    """Each is ended, whoever would have no other device is told, and others are served."""
+    with hostile("honest", *OF_A_TILE, options=("--quarantine-failures", "1000")) as service:
+        for number, word in enumerate(OF_A_TILE, 1):
+            poll(lambda: devices(service)[number]["state"] == "up", 10, word)
+            answer = service.filter(SMALL, BOX, device=f"cpu{number}", timeout=30)
+            if word != "twice":  # it was believed the first time
+                answer.refused(500, "device-failed")
+            message = "TILE_WAITS" if word == "waits" else "TILE_DONE"
+            poll(lambda: f"device-{number} sent {message} " in log(service), 10, word)
+        assert "CAN BE CHANGED" not in log(service)
+        check_metrics(service)
+        for _ in range(5):
+            check_honest(service)
+
+
+def test_probe(hostile):
+    """The probe may have been taken over, too."""
+    with hostile("probe") as service:
+        assert "probe-0 sent DEVICE " in log(service)
+        check_honest(service)
+
+
+def test_anything(hostile):
+    """Random messages for some seconds: the front stands, and books nothing."""
+    with hostile("honest", *["random"] * 3) as service:
+        ends = time.monotonic() + float(os.environ.get("CONVOLVED_FAULT_SECONDS", "3"))
+        answers = []
+        while time.monotonic() < ends:
+            answers.append(service.filter(SMALL, BOX, timeout=60).status)
+        assert len(answers) > 3 and set(answers) <= {200, 400, 500, 503}, answers
+        check_metrics(service)
+        check_honest(service)
