@@ -159,6 +159,9 @@ static int drop_capabilities(void)
 	return memcmp(held, none, sizeof none) ? (int)syscall(SYS_capset, &header, none) : 0;
 }
 
+/* The process stays dumpable (PR_SET_DUMPABLE): else, where /proc hides what may not be traced (the
+ * unit's ProtectProc=), the front could no longer see it, and its memory would not be counted. That
+ * device workers, of the same user, read nothing of it is Landlock's and their filter's doing. */
 enum error sandbox_enter(const struct sandbox_limits *limits)
 {
 	int abi;

@@ -129,6 +129,8 @@ TRY(read_parent,
     syscall(SYS_process_vm_readv, parent, &(struct iovec){0}, 1, &(struct iovec){0}, 1, 0))
 TRY(open_parent,
     open((snprintf(directory, sizeof directory, "/proc/%d/mem", parent), directory), O_RDWR))
+TRY(open_parent_to_read,
+    open((snprintf(directory, sizeof directory, "/proc/%d/mem", parent), directory), O_RDONLY))
 TRY(affinity_parent, syscall(SYS_sched_getaffinity, parent, 128, (char[128]){0}))
 TRY(raise_limit, setrlimit(RLIMIT_CORE, &(struct rlimit){1, 1}))
 TRY(limit_parent, syscall(SYS_prlimit64, parent, RLIMIT_CORE, &(uint64_t[2]){0, 0}, NULL))
@@ -242,6 +244,7 @@ static const struct row rows[] = {
     ROW(trace_parent, EACCES, EPERM),
     ROW(read_parent, EACCES, EPERM),
     ROW(open_parent, EACCES, EACCES),
+    ROW(open_parent_to_read, EACCES, EACCES),
     ROW(affinity_parent, EACCES, OK),
     ROW(raise_limit, EACCES, ANY),
     ROW(limit_parent, EACCES, EPERM),
