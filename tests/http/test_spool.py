@@ -2,7 +2,9 @@
 disk nor reads others' share of memory."""
 import contextlib
 import http.client
+import os
 import pathlib
+import re
 import socket
 
 import numpy as np
@@ -174,6 +176,30 @@ def test_slow_readers_of_many_clients(read_slowly):
         assert whole(many[0]) == 0
         assert whole(many[3]) == 3
     read_slowly.rest()
+
+
+def disk_taken(service):
+    """Bytes of the front's files that have no name any more: bodies and answers."""
+    files = {}
+    for fd in pathlib.Path(f"/proc/{service.process.pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            if re.search(r"^/(?!memfd:).*\(deleted\)$", os.readlink(fd)):
+                status = fd.stat()
+                files[status.st_dev, status.st_ino] = status.st_blocks * 512
+    return sum(files.values())
+
+
+def test_disk_of_slow_readers(launch):
+    """Where answers lie in files, the disk that they take is bounded, and given back in the end."""
+    with launch("--codecs", "2", "--unread-size", str(UNREAD), "--unread-client-size",
+                str(UNREAD_CLIENT), "--spool-size", "0", environment=ONE_DEVICE) as service:
+        with contextlib.ExitStack() as stack:
+            for i in range(3, 8):
+                stack.enter_context(slow_readers(service, 3, f"127.0.0.{i}"))
+                poll(lambda: disk_taken(service) <= UNREAD, 10, "the bound")
+            assert disk_taken(service) > UNREAD - ANSWER
+            assert held(service)[2] == 15 - UNREAD // ANSWER
+        poll(lambda: disk_taken(service) == 0, 10, "nothing on disk")
 
 
 def test_one_answer_is_always_allowed(launch):
