@@ -5,12 +5,10 @@
  */
 #include "front/errand.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
@@ -57,22 +55,6 @@ static struct errand *take_all(errand_stack *stack)
 	return first;
 }
 
-static void post(int fd)
-{
-	static const uint64_t one = 1;
-
-	if (write(fd, &one, sizeof one) < 0)
-		return; /* its count is at the top: it is awake */
-}
-
-static void await(int fd)
-{
-	uint64_t count;
-
-	while (read(fd, &count, sizeof count) < 0 && errno == EINTR)
-		continue;
-}
-
 static void *run(void *context)
 {
 	struct runner *runner = context;
@@ -81,13 +63,13 @@ static void *run(void *context)
 		struct errand *errand = take_all(&runner->sent);
 
 		if (!errand)
-			await(runner->wake);
+			loop_await(runner->wake);
 		while (errand) {
 			struct errand *next = errand->next;
 
 			errand->run(errand);
 			push(&finished, errand);
-			post(finish.fd);
+			loop_post(finish.fd);
 			errand = next;
 		}
 	}
@@ -99,7 +81,7 @@ static void finish_all(void *context)
 	struct errand *errand;
 
 	(void)context;
-	await(finish.fd);
+	loop_await(finish.fd);
 	errand = take_all(&finished);
 	while (errand) {
 		struct errand *next = errand->next;
@@ -117,7 +99,7 @@ void errand_send(enum errand_kind kind, struct errand *errand)
 		return;
 	}
 	push(&runners[kind].sent, errand);
-	post(runners[kind].wake);
+	loop_post(runners[kind].wake);
 }
 
 struct closing {
@@ -190,7 +172,7 @@ void errands_fini(void)
 	for (int kind = 0; kind < ERRAND_KINDS; kind++) {
 		if (!runners[kind].running)
 			continue;
-		post(runners[kind].wake);
+		loop_post(runners[kind].wake);
 		if (!pthread_timedjoin_np(runners[kind].thread, NULL, &until))
 			runners[kind].running = false;
 	}

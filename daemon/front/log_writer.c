@@ -66,22 +66,6 @@ static void ring_get(size_t at, void *data, size_t size)
 	memcpy((char *)data + first, ring, size - first);
 }
 
-static void post(int fd)
-{
-	static const uint64_t one = 1;
-
-	if (write(fd, &one, sizeof one) < 0)
-		return; /* its count is at the top: it is awake */
-}
-
-static void await(int fd)
-{
-	uint64_t count;
-
-	while (read(fd, &count, sizeof count) < 0 && errno == EINTR)
-		continue;
-}
-
 /* True if all of it was written. */
 static bool write_stderr(const char *text, size_t length)
 {
@@ -124,7 +108,7 @@ static bool write_next(void)
 	if (!outputs[h.kind](text, h.length))
 		lose();
 	else if (atomic_load(&lost) && at >= atomic_load(&first_lost))
-		post(gap.fd);
+		loop_post(gap.fd);
 	return true;
 }
 
@@ -134,7 +118,7 @@ static void *run(void *context)
 	while (!atomic_load(&stopping)) {
 		while (write_next())
 			continue;
-		await(work);
+		loop_await(work);
 	}
 	while (write_next())
 		continue;
@@ -147,7 +131,7 @@ static void say_lost(void *context)
 
 	(void)context;
 	if (gap.fd >= 0)
-		await(gap.fd);
+		loop_await(gap.fd);
 	count = atomic_exchange(&lost, 0);
 	if (count)
 		log_warning("%llu lines of the log were lost: it was not read fast enough, or "
@@ -171,7 +155,7 @@ void log_writer_put(enum log_output_kind kind, const char *text, size_t length)
 	ring_put(at, &h, sizeof h);
 	ring_put(at + sizeof h, text, h.length);
 	atomic_store(&head, at + sizeof h + h.length);
-	post(work);
+	loop_post(work);
 }
 
 uint64_t log_writer_lost(void)
@@ -205,7 +189,7 @@ void log_writer_fini(void)
 		return;
 	say_lost(NULL);
 	atomic_store(&stopping, true);
-	post(work);
+	loop_post(work);
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += LAST_WAIT_S;
 	if (!pthread_timedjoin_np(thread, NULL, &until))

@@ -2,6 +2,7 @@
  * same batch, so the batch is kept where loop_unwatch() can strike it out. */
 #include "front/loop.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/timerfd.h>
@@ -148,4 +149,20 @@ bool loop_held_up(uint64_t *looked, uint64_t period_ms)
 
 	*looked = loop_now();
 	return before && *looked - before > (period_ms + HELD_UP_MS) * 1000000;
+}
+
+void loop_post(int fd)
+{
+	static const uint64_t one = 1;
+
+	if (write(fd, &one, sizeof one) < 0)
+		return; /* its count is at the top: it is awake */
+}
+
+void loop_await(int fd)
+{
+	uint64_t count;
+
+	while (read(fd, &count, sizeof count) < 0 && errno == EINTR)
+		continue;
 }

@@ -57,4 +57,9 @@ uint64_t loop_now(void);
  * may not have been read yet: nobody is to be blamed before the next look. */
 bool loop_held_up(uint64_t *looked, uint64_t period_ms);
 
+/* The two ends of an eventfd, by which threads and the loop wake each other: posts to it; waits for
+ * a post (not if it is non-blocking) and takes all that there were. */
+void loop_post(int fd);
+void loop_await(int fd);
+
 #endif

@@ -661,21 +661,6 @@ static int stop_when_closed(void)
 	return 1;
 }
 
-/* Of looks every 0.5 s, the one after a pause of the loop itself is known as such; no other is. */
-static void test_loop_held_up(void **state)
-{
-	uint64_t looked = 0;
-
-	(void)state;
-	assert_false(loop_held_up(&looked, 500));
-	assert_false(loop_held_up(&looked, 500));
-	looked -= 1000000000u;
-	assert_false(loop_held_up(&looked, 500));
-	looked -= 5000000000u;
-	assert_true(loop_held_up(&looked, 500));
-	assert_false(loop_held_up(&looked, 500));
-}
-
 /* A large file is closed by a thread, and only after the turn of the loop. */
 static void test_errand_close(void **state)
 {
@@ -709,6 +694,21 @@ static void test_loop_unwatch(void **state)
 	loop_run(no_wait_limit);
 	assert_int_equal(called, 1);
 	loop_fini();
+}
+
+/* Of looks every 0.5 s, the one after a pause of the loop itself is known as such; no other is. */
+static void test_loop_held_up(void **state)
+{
+	uint64_t looked = 0;
+
+	(void)state;
+	assert_false(loop_held_up(&looked, 500));
+	assert_false(loop_held_up(&looked, 500));
+	looked -= 1000000000u;
+	assert_false(loop_held_up(&looked, 500));
+	looked -= 5000000000u;
+	assert_true(loop_held_up(&looked, 500));
+	assert_false(loop_held_up(&looked, 500));
 }
 
 /* A run of tile 5 of a job is back from a device, by a kernel. Returns what the codec worker hears.
