@@ -197,10 +197,13 @@ struct message_choice {
 	} candidate[CANDIDATES_MAX];
 };
 
-/* Programs built so far, and those that wait for it or are being built. */
+/* Programs built so far, and those that wait for it or are being built. What is told of in time is
+ * all that may hold up a tile. */
 struct message_programs {
 	uint32_t compiled, cached, failed;
 	uint32_t pending;
+	uint32_t tuning; /* 1: kernels are measured while there is no tile, one launch at a time */
+	uint32_t unused;
 };
 
 struct message_objects {

@@ -193,8 +193,8 @@ static enum error start_tile(struct worker *w, struct watched_lane *lane,
 	}
 	if (plan_resolve(plan, w->programs) != PROGRAM_READY)
 		return report_unbuilt(&w->report, tile, chain_kernel(&plan->chain));
-	/* What this plan has made the builder do may hold up the launch: it is said before. */
-	e = report_programs(&w->report, w->programs);
+	/* What this plan has made the builder do may hold up the launch: it is said before it. */
+	e = report_programs(&w->report, w->programs, tuner_ready(w->tuner));
 	if (e)
 		return e;
 	count = waiting_gather(&w->waiting, &w->arenas, message->plan, plan, stack_size(w, tile),
@@ -416,7 +416,7 @@ enum error worker_run(struct worker *w)
 		if (!e)
 			e = start_tiles(w);
 		if (!e)
-			e = report_programs(&w->report, w->programs);
+			e = report_programs(&w->report, w->programs, tuner_ready(w->tuner));
 		if (!e)
 			e = report_objects(&w->report, now_ms(), &due);
 	}

@@ -311,10 +311,11 @@ def test_spinning_kernel(launch, fault, warm, devices):
     """A kernel that computes for ever on a CPU is noticed by what was predicted, in processor time, long
     before tile-timeout; and its tile runs elsewhere, or there again."""
     with launch("--codecs", "3", "--tile-timeout", "300", "--verify-share", "0",
+                "--canary-interval", "3600",
                 environment={**fault.environment, **devices}) as service:
         all_up(service)
         right = service.filter(*IMAGES[1], variant="general").body
-        service.rest()  # nothing is compiled or measured beside it
+        service.rest()
         pid = pids(service)["cpu0"]
         before = used = used_seconds(pid)
         fault.arm("clEnqueueNDRangeKernel 1 spin")
@@ -328,7 +329,7 @@ def test_spinning_kernel(launch, fault, warm, devices):
         assert not fault.armed(), "it had a tile"
         assert answer.result().status == 200 and answer.result().body == right
         assert service.metrics().total("convolved_worker_restarts_total", reason="timeout") == 1
-        assert used - before < 3.5
+        assert used - before < 7, "1 s, 2.5 s more while kernels are measured, and 500 predictions"
         all_up(service, 30)
 
 

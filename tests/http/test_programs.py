@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import oracle
-from service import BUILD, ONE_DEVICE, REPOSITORY, Service, children, poll, sanitized
+from service import ONE_DEVICE, REPOSITORY, Service, children, poll, sanitized
 from test_results import random_pixels
 
 PIXELS = random_pixels(1, 400, 300, 3, "u8")
@@ -271,18 +271,6 @@ def test_many_unseen(copy, start):
         assert service.restarts() == 0
 
 
-def keeping(service, folder, most):
-    """The service with device workers that keep so many special programs in memory."""
-    folder.mkdir()
-    shutil.copy(service.arguments[0], folder)
-    (folder / "convolved-codec").symlink_to(BUILD / "convolved-codec")
-    device = folder / "convolved-device"
-    device.write_text(f'#!/bin/sh\nexec {BUILD}/convolved-device --programs {most} "$@"\n')
-    device.chmod(0o755)
-    service.arguments[0] = str(folder / "convolved")
-    return service
-
-
 @pytest.fixture
 def known(cache, tmp_path):
     """A folder with what has been compiled in this run."""
@@ -294,7 +282,7 @@ def known(cache, tmp_path):
     return folder
 
 
-def test_driver_folder_is_bounded(known, start, tmp_path):
+def test_driver_folder_is_bounded(known, start):
     """The driver's folder has the files of the programs in memory and no others, however many there
     have been; and all of theirs, also of one that was asked for, let go of and asked for again while
     a plan had it all the time."""
@@ -318,7 +306,7 @@ def test_driver_folder_is_bounded(known, start, tmp_path):
         for i in range(plans):
             assert service.filter(PIXELS[:9, :least + i], GAUSSIAN, variant="general").status == 200
 
-    with keeping(start(known, "--verify-share", "0"), tmp_path / "programs", most) as service:
+    with start(known, "--verify-share", "0", "--programs", str(most)) as service:
         for one in filters:
             special(one, 50)
         special(filters[0], 60)
