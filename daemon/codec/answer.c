@@ -6,7 +6,7 @@
 
 /* Kinds of pixel by their bands. */
 enum { GREY = 1, GREY_ALPHA = 2, RGB = 4, RGB_ALPHA = 8, CMYK = 16, OTHER = 32, ALL = 63 };
-/* From this quality on libvips keeps the colours of a JPEG at full resolution. */
+/* From this quality on the colours of a JPEG have full resolution. */
 enum { FULL_CHROMA_QUALITY = 90 };
 enum { LOSSY = 1 << LOSS_SAMPLES, PALETTE = 1 << LOSS_COLOURS };
 enum { U8 = 1 << PIXEL_U8, U16 = 1 << PIXEL_U16, F32 = 1 << PIXEL_F32 };
@@ -15,10 +15,13 @@ static const struct rule {
 	unsigned kinds;
 	unsigned types; /* others are converted to the widest of these */
 	uint32_t side_max;
-	uint32_t quality; /* unless one is asked for */
-	bool flattens;    /* alpha is blended onto black */
-	bool colours;     /* grey is written as RGB */
-	unsigned lossy;   /* bit (1 << enum loss) for each that its coding has */
+	uint32_t quality;             /* unless one is asked for */
+	bool flattens;                /* alpha is blended onto the background */
+	bool colours;                 /* grey is written as RGB */
+	unsigned lossy;               /* bit (1 << enum loss) for each that its coding has */
+	bool lossless;                /* unless it is asked to have none of them */
+	bool full_chroma;             /* it can keep the resolution of colour, though it be lossy */
+	enum compression first, last; /* COMPRESSION_DEFAULT: there is no choice */
 	const char *kinds_text;
 } rules[FORMATS] = {
     [FORMAT_JPEG] = {.kinds = GREY | GREY_ALPHA | RGB | RGB_ALPHA | CMYK,
@@ -27,10 +30,13 @@ static const struct rule {
                      .quality = 85,
                      .flattens = true,
                      .lossy = LOSSY,
+                     .full_chroma = true,
                      .kinds_text = "grey, RGB and CMYK"},
     [FORMAT_PNG] = {.kinds = GREY | GREY_ALPHA | RGB | RGB_ALPHA,
                     .types = U8 | U16,
                     .side_max = IMAGE_SIDE_MAX,
+                    .first = COMPRESSION_LEVEL,
+                    .last = COMPRESSION_LEVEL + 9,
                     .kinds_text = "grey and RGB, with or without alpha"},
     [FORMAT_WEBP] = {.kinds = GREY | GREY_ALPHA | RGB | RGB_ALPHA,
                      .types = U8,
@@ -38,10 +44,13 @@ static const struct rule {
                      .quality = 80,
                      .colours = true,
                      .lossy = LOSSY,
+                     .lossless = true,
                      .kinds_text = "grey and RGB, with or without alpha"},
     [FORMAT_TIFF] = {.kinds = ALL,
                      .types = U8 | U16 | F32,
                      .side_max = IMAGE_SIDE_MAX,
+                     .first = COMPRESSION_NONE,
+                     .last = COMPRESSION_ZSTD,
                      .kinds_text = "all"},
     [FORMAT_GIF] = {.kinds = GREY | GREY_ALPHA | RGB | RGB_ALPHA,
                     .types = U8,
@@ -164,17 +173,112 @@ static uint32_t choose_type(const struct rule *r, uint32_t type)
 	return type;
 }
 
-/* Of colours coded with loss WebP halves the resolution, and JPEG unless it keeps it. */
+/* Lists the formats that lose no sample by their coding. */
+static void list_lossless(char *list, size_t size)
+{
+	size_t used = 0;
+
+	for (enum format f = FORMAT_JPEG; f < FORMATS; f++)
+		if ((!rules[f].lossy || rules[f].lossless) && used < size)
+			used += (size_t)snprintf(list + used, size - used, "%s%s", used ? ", " : "",
+			                         format_name(f));
+}
+
+static enum error check_lossless(const struct rule *r, const struct answer *answer,
+                                 struct problem *problem)
+{
+	char others[64] = "";
+
+	if (!answer->coding.lossless || !r->lossy || r->lossless)
+		return ERR_OK;
+	list_lossless(others, sizeof others);
+	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "lossless", "1",
+	                             "%s has no lossless form; %s have one",
+	                             format_name(answer->format), others);
+}
+
+static enum error check_compression(const struct rule *r, const struct answer *answer,
+                                    struct problem *problem)
+{
+	enum compression c = answer->coding.compression;
+
+	if (c == COMPRESSION_DEFAULT || (c >= r->first && c <= r->last))
+		return ERR_OK;
+	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "compression", compression_name(c),
+	                             "the answer is %s; compression is a level from 0 to 9 for "
+	                             "png, and none, lzw, deflate or zstd for tiff",
+	                             format_name(answer->format));
+}
+
+static enum error check_subsample(const struct rule *r, const struct answer *answer,
+                                  struct problem *problem)
+{
+	enum subsample subsample = answer->coding.subsample;
+	bool halves = r->lossy & LOSSY && !answer->coding.lossless;
+
+	if (subsample == SUBSAMPLE_ON && !halves)
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "subsample", "on",
+		                             "the answer is %s, which keeps the resolution of "
+		                             "colour; jpeg and webp halve it",
+		                             format_name(answer->format));
+	if (subsample == SUBSAMPLE_OFF && halves && !r->full_chroma)
+		return problem_set_parameter(
+		    problem, ERR_BAD_PARAMETER, "subsample", "off",
+		    "%s halves the resolution of colour, unless lossless=1",
+		    format_name(answer->format));
+	return ERR_OK;
+}
+
+static enum error check_background(const struct answer *answer, struct problem *problem)
+{
+	const struct coding *c = &answer->coding;
+	char value[32];
+
+	if (c->backgrounds != 3 || answer->image.alpha == answer->result.alpha ||
+	    answer->image.bands == 3)
+		return ERR_OK;
+	snprintf(value, sizeof value, "%u,%u,%u", c->background[0], c->background[1],
+	         c->background[2]);
+	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "background", value,
+	                             "the result is grey: background is one value, 0 to 255");
+}
+
+/* Checks that the format can be coded as it is asked for. */
+static enum error check_coding(const struct rule *r, const struct answer *answer,
+                               struct problem *problem)
+{
+	enum error e = check_lossless(r, answer, problem);
+
+	if (!e)
+		e = check_compression(r, answer, problem);
+	if (!e)
+		e = check_subsample(r, answer, problem);
+	return e ? e : check_background(answer, problem);
+}
+
+/* JPEGs of full resolution keep it, and all of a quality where it would be seen. */
+static bool keeps_chroma(const struct rule *r, const struct answer *answer,
+                         const struct decoded *decoded)
+{
+	enum subsample subsample = answer->coding.subsample;
+
+	return r->full_chroma &&
+	       (subsample == SUBSAMPLE_OFF ||
+	        (subsample == SUBSAMPLE_AUTO &&
+	         (decoded->full_chroma || answer->coding.quality >= FULL_CHROMA_QUALITY)));
+}
+
 static uint32_t losses(const struct rule *r, const struct answer *answer,
                        const struct decoded *decoded)
 {
 	const struct image *from = &answer->result, *to = &answer->image;
 	bool colours = from->bands - from->alpha == 3;
+	unsigned lossy = answer->coding.lossless ? 0 : r->lossy;
 
-	return r->lossy | (decoded->more_frames ? 1u << LOSS_FRAMES : 0) |
+	return lossy | (decoded->more_frames ? 1u << LOSS_FRAMES : 0) |
 	       (from->alpha && !to->alpha ? 1u << LOSS_ALPHA : 0) |
 	       (from->type != to->type ? 1u << LOSS_BITS : 0) |
-	       (r->lossy & LOSSY && colours && !answer->full_chroma ? 1u << LOSS_CHROMA : 0);
+	       (lossy & LOSSY && colours && !answer->full_chroma ? 1u << LOSS_CHROMA : 0);
 }
 
 enum error answer_choose(struct answer *answer, const struct message_job *job,
@@ -196,7 +300,9 @@ enum error answer_choose(struct answer *answer, const struct message_job *job,
 	answer->image = answer->result;
 	e = check_rule(r, format, &answer->result, kind_of(&answer->result, decoded->cmyk),
 	               problem);
-	answer->quality = job->quality >= 1 && job->quality <= 100 ? job->quality : r->quality;
+	answer->coding = job->coding;
+	if (!answer->coding.quality)
+		answer->coding.quality = r->quality;
 	answer->strip = job->strip != 0;
 	answer->image.type = choose_type(r, answer->image.type);
 	if (r->flattens && answer->image.alpha) {
@@ -205,7 +311,7 @@ enum error answer_choose(struct answer *answer, const struct message_job *job,
 	}
 	if (r->colours && answer->image.bands < 3)
 		answer->image.bands += 2;
-	answer->full_chroma = format == FORMAT_JPEG && answer->quality >= FULL_CHROMA_QUALITY;
+	answer->full_chroma = keeps_chroma(r, answer, decoded);
 	answer->lost = losses(r, answer, decoded);
-	return e;
+	return e ? e : check_coding(r, answer, problem);
 }

@@ -12,15 +12,15 @@ struct answer {
 	struct image result; /* as it is composed */
 	struct image image;  /* as it is written: type and bands may differ */
 	bool cmyk;
-	uint32_t quality; /* 1 to 100 */
-	bool full_chroma; /* of a JPEG */
+	struct coding coding; /* with the quality that the format has by default */
+	bool full_chroma;     /* of a JPEG */
 	bool strip;
 	uint32_t lost; /* bit (1 << enum loss) for each */
 };
 
 /* Chooses the format and all that follows from it for a result of this size. Without a format asked
  * for, it is that with the greatest weight, and among equals the body's. ERR_UNENCODABLE says which
- * formats would do. */
+ * formats would do, ERR_BAD_PARAMETER what the format can be asked for. */
 enum error answer_choose(struct answer *answer, const struct message_job *job,
                          const struct decoded *decoded, uint32_t width, uint32_t height,
                          struct problem *problem) MUST_CHECK;

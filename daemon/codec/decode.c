@@ -82,13 +82,13 @@ static bool streams(const struct decoder *d)
 	       !has_number(d->vips, "jpeg-multiscan") && !has_number(d->vips, "interlaced");
 }
 
-static bool halves_chroma(VipsImage *vips)
+static bool samples_chroma(VipsImage *vips, const char *how)
 {
 	const char *subsampling;
 
 	return vips_image_get_typeof(vips, "jpeg-chroma-subsample") &&
 	       !vips_image_get_string(vips, "jpeg-chroma-subsample", &subsampling) &&
-	       !strcmp(subsampling, "4:2:0");
+	       !strcmp(subsampling, how);
 }
 
 /* What a decoder that holds the whole image needs for it, in bytes a pixel: of its own, as
@@ -100,7 +100,7 @@ static uint64_t buffered_size(const struct decoder *d, const struct image *image
 	size_t kept = image_pixel_size(image);
 
 	if (has_number(d->vips, "jpeg-multiscan")) /* coefficients of 16 bits */
-		size += halves_chroma(d->vips) ? 3 : 2 * (uint64_t)image->bands;
+		size += samples_chroma(d->vips, "4:2:0") ? 3 : 2 * (uint64_t)image->bands;
 	else if (d->format != FORMAT_JPEG && !streams(d))
 		size += kept;
 	if (turns_rows(d->vips))
@@ -284,6 +284,7 @@ static enum error open_file(struct decoder *d, struct decoded *decoded,
 	if (e)
 		return e;
 	decoded->any_order = turns_rows(d->vips) || vips_image_get_typeof(d->vips, "pfm-scale");
+	decoded->full_chroma = samples_chroma(d->vips, "4:4:4");
 	decoded->more_frames = has_more_frames(d);
 	describe(d->vips, decoded);
 	e = check_pixels(job, &decoded->whole, problem);

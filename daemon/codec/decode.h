@@ -19,6 +19,7 @@ struct decoded {
 	struct image whole; /* after orientation */
 	struct image image; /* what rows are read of: the job's ROI, or all of it */
 	bool cmyk;          /* four bands that are inks */
+	bool full_chroma;   /* of a JPEG: its colours have the resolution of the image */
 	bool more_frames;   /* or pages, of which the first is read */
 	bool any_order;     /* rows can be read in any order, again and again */
 };

@@ -147,6 +147,47 @@ void encode_close(struct encoder **encoder)
 	*encoder = NULL;
 }
 
+static int save_jpeg(const struct answer *answer, VipsImage *vips, VipsTarget *target)
+{
+	const struct coding *c = &answer->coding;
+	bool grey = c->backgrounds < 3;
+	double background[3] = {c->background[0], c->background[grey ? 0 : 1],
+	                        c->background[grey ? 0 : 2]};
+	VipsArrayDouble *colour = vips_array_double_new(background, (int)answer->image.bands);
+	int failed = vips_jpegsave_target(
+	    vips, target, "Q", (int)c->quality, "background", colour, "subsample_mode",
+	    answer->full_chroma ? VIPS_FOREIGN_SUBSAMPLE_OFF : VIPS_FOREIGN_SUBSAMPLE_ON, NULL);
+
+	vips_area_unref(VIPS_AREA(colour));
+	return failed;
+}
+
+static int save_png(const struct answer *answer, VipsImage *vips, VipsTarget *target)
+{
+	enum compression c = answer->coding.compression;
+	int level = c == COMPRESSION_DEFAULT ? 6 : (int)(c - COMPRESSION_LEVEL);
+
+	return vips_pngsave_target(vips, target, "compression", level, NULL);
+}
+
+static int save_tiff(const struct answer *answer, VipsImage *vips, VipsTarget *target)
+{
+	static const VipsForeignTiffCompression methods[COMPRESSION_LEVEL] = {
+	    [COMPRESSION_DEFAULT] = VIPS_FOREIGN_TIFF_COMPRESSION_NONE,
+	    [COMPRESSION_NONE] = VIPS_FOREIGN_TIFF_COMPRESSION_NONE,
+	    [COMPRESSION_LZW] = VIPS_FOREIGN_TIFF_COMPRESSION_LZW,
+	    [COMPRESSION_DEFLATE] = VIPS_FOREIGN_TIFF_COMPRESSION_DEFLATE,
+	    [COMPRESSION_ZSTD] = VIPS_FOREIGN_TIFF_COMPRESSION_ZSTD,
+	};
+
+	/* Offsets of 32 bits reach 4 GiB; some room is for metadata. */
+	return vips_tiffsave_target(
+	    vips, target, "compression", methods[answer->coding.compression], "predictor",
+	    answer->image.type == PIXEL_F32 ? VIPS_FOREIGN_TIFF_PREDICTOR_FLOAT
+	                                    : VIPS_FOREIGN_TIFF_PREDICTOR_HORIZONTAL,
+	    "bigtiff", image_size(&answer->image) > UINT64_C(4000000000), NULL);
+}
+
 static int save(const struct encoder *encoder, VipsTarget *target)
 {
 	const struct answer *answer = encoder->answer;
@@ -154,16 +195,14 @@ static int save(const struct encoder *encoder, VipsTarget *target)
 
 	switch (answer->format) {
 	case FORMAT_JPEG:
-		return vips_jpegsave_target(vips, target, "Q", (int)answer->quality, NULL);
+		return save_jpeg(answer, vips, target);
 	case FORMAT_PNG:
-		return vips_pngsave_target(vips, target, "compression", 6, NULL);
+		return save_png(answer, vips, target);
 	case FORMAT_WEBP:
-		return vips_webpsave_target(vips, target, "Q", (int)answer->quality, NULL);
+		return vips_webpsave_target(vips, target, "Q", (int)answer->coding.quality,
+		                            "lossless", answer->coding.lossless != 0, NULL);
 	case FORMAT_TIFF:
-		/* Offsets of 32 bits reach 4 GiB; some room is for metadata. */
-		return vips_tiffsave_target(vips, target, "bigtiff",
-		                            image_size(&answer->image) > UINT64_C(4000000000),
-		                            NULL);
+		return save_tiff(answer, vips, target);
 	case FORMAT_GIF:
 		return vips_gifsave_target(vips, target, NULL);
 	default:

@@ -191,7 +191,8 @@ static void *job_thread(void *data)
 
 static bool message_valid(const struct message_job *message)
 {
-	return message->format < FORMATS && (!message->raw || image_valid(&message->raw_image));
+	return message->format < FORMATS && coding_valid(&message->coding) &&
+	       (!message->raw || image_valid(&message->raw_image));
 }
 
 static void job_free(struct job **job)

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "chain.h"
+#include "coding.h"
 #include "error.h"
 #include "image.h"
 #include "kernels.h"
@@ -70,9 +71,9 @@ struct message_job {
 	uint32_t arena;
 	uint32_t format; /* enum format asked for; FORMAT_NONE: that with the greatest weight */
 	uint16_t accept[FORMATS]; /* the client's weights, up to ACCEPT_MOST; 0: not accepted */
-	uint32_t quality;         /* 1 to 100; 0: the format's default */
-	uint32_t strip;           /* 1: drop the metadata */
-	uint32_t raw;             /* 1: the body is bare pixels as raw_image says */
+	struct coding coding;
+	uint32_t strip; /* 1: drop the metadata */
+	uint32_t raw;   /* 1: the body is bare pixels as raw_image says */
 	struct image raw_image;
 	struct area roi; /* filtered as if it were the image; width 0: all is */
 	/* 1: the result is placed on the image, its first pixel at (target_x, target_y). */

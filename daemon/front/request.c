@@ -273,7 +273,7 @@ static enum error parse_format(struct reading *r, const char *text, struct probl
 
 static enum error parse_quality(struct reading *r, const char *text, struct problem *problem)
 {
-	uint32_t *quality = &r->options->quality;
+	uint32_t *quality = &r->options->coding.quality;
 	char rest;
 
 	if (text[0] < '0' || text[0] > '9' || sscanf(text, "%3u%c", quality, &rest) != 1 ||
@@ -281,6 +281,39 @@ static enum error parse_quality(struct reading *r, const char *text, struct prob
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "quality", text,
 		                             "quality is a whole number from 1 to 100");
 	return ERR_OK;
+}
+
+static enum error parse_lossless(struct reading *r, const char *text, struct problem *problem)
+{
+	return parse_switch("lossless", text, &r->options->coding.lossless, problem);
+}
+
+static enum error parse_compression(struct reading *r, const char *text, struct problem *problem)
+{
+	r->options->coding.compression = compression_parse(text);
+	if (r->options->coding.compression != COMPRESSIONS)
+		return ERR_OK;
+	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "compression", text,
+	                             "compression is a level from 0 to 9 for png, and none, lzw, "
+	                             "deflate or zstd for tiff");
+}
+
+static enum error parse_subsample(struct reading *r, const char *text, struct problem *problem)
+{
+	r->options->coding.subsample = subsample_parse(text);
+	if (r->options->coding.subsample != SUBSAMPLES)
+		return ERR_OK;
+	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "subsample", text,
+	                             "subsample is auto, on or off");
+}
+
+static enum error parse_background(struct reading *r, const char *text, struct problem *problem)
+{
+	if (background_parse(text, &r->options->coding))
+		return ERR_OK;
+	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "background", text,
+	                             "background is one value from 0 to 255, or three by commas, "
+	                             "red, green and blue, as in 255,255,255");
 }
 
 static enum error parse_raw(struct reading *r, const char *text, struct problem *problem)
@@ -375,7 +408,7 @@ const struct common_parameter *request_common_parameter(size_t i)
 
 static enum error unknown_parameter(const char *name, const char *text, struct problem *problem)
 {
-	char list[160] = "";
+	char list[256] = "";
 	size_t used = 0;
 
 	for (size_t i = 0; i < COMMONS && used < sizeof list; i++)
@@ -440,7 +473,13 @@ static enum error add_filters(const struct reading *r, struct problem *problem)
 static enum error check_options(const struct message_job *options, struct problem *problem)
 {
 	const struct image *raw = &options->raw_image;
+	char value[8];
 
+	snprintf(value, sizeof value, "%u", options->coding.quality);
+	if (options->coding.quality && options->coding.lossless)
+		return problem_set_parameter(
+		    problem, ERR_BAD_PARAMETER, "quality", value,
+		    "quality is of coding with loss: leave out lossless=1 or quality");
 	if (raw->alpha && !options->raw)
 		return problem_set_parameter(
 		    problem, ERR_BAD_PARAMETER, "alpha", "1",

@@ -255,7 +255,7 @@ static void make_job(const struct request *request, struct message *message)
 	message->job.format = request->format;
 	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++)
 		message->job.accept[f] = ACCEPT_MOST;
-	message->job.quality = request->quality;
+	message->job.coding.quality = request->quality;
 	message->job.strip = request->strip;
 	message->job.roi = request->roi;
 	if (request->target) {

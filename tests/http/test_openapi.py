@@ -229,7 +229,10 @@ def bad_values(schema):
 
 # What some parameters cannot do without.
 NEEDS = {"border_value": {"border": "constant"}, "alpha": {"raw": "4x3x2:u8"},
-         "target": {"roi": "1,2,16,8"}, "chain": {}, "luma": {}, "chroma": {}}
+         "target": {"roi": "1,2,16,8"}, "chain": {}, "luma": {}, "chroma": {},
+         "subsample": {"format": "jpeg"}}
+FORMATS = {("compression", method): {"format": "tiff"} for method in ("none", "lzw", "deflate",
+                                                                      "zstd")}
 BODIES = {"raw": bytes(24), "alpha": bytes(24)}
 
 
@@ -253,7 +256,8 @@ def try_parameters(document, service, path):
             base["filters"] = "box"
         body = BODIES.get(name, PNG)
         for value in good_values(schema):
-            answer = ask(service, path, {**base, name: value}, body)
+            answer = ask(service, path, {**base, **FORMATS.get((name, value), {}), name: value},
+                         body)
             # Whether it fits this image (alpha in a JPEG, green in raw grey) is another question.
             if not (answer.status == 400 and answer.problem["parameter"] != name):
                 assert answer.status in (200, 422, 429, 504), (path, name, value,

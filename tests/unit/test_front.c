@@ -183,7 +183,7 @@ static void test_request_parse(void **state)
 	assert_int_equal(r->options.raw_image.height, 6);
 	assert_int_equal(r->options.raw_image.alpha, 1);
 	assert_int_equal(r->options.format, FORMAT_PNG);
-	assert_int_equal(r->options.quality, 33);
+	assert_int_equal(r->options.coding.quality, 33);
 	assert_int_equal(r->terms.priority, PRIORITY_BATCH);
 	assert_int_equal(chain->border, BORDER_REFLECT101);
 	request_free(r);
