@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "front/metrics.h"
@@ -38,6 +39,18 @@ json_t *catalogue_choices(const struct parameter *p)
 	return choices;
 }
 
+json_t *catalogue_schema(const char *text)
+{
+	char *copy = strdup(text);
+	json_t *schema;
+
+	for (char *at = copy; at && (at = strchr(at, '\'')); at++)
+		*at = '"';
+	schema = copy ? json_loads(copy, 0, NULL) : NULL;
+	free(copy);
+	return schema;
+}
+
 static json_t *describe_parameter(const struct parameter *p)
 {
 	static const char *const types[] = {"number", "integer", "odd", "choice", "matrix"};
@@ -71,9 +84,17 @@ static json_t *describe_common(void)
 	json_t *list = json_array();
 	const struct common_parameter *p;
 
-	for (size_t i = 0; (p = request_common_parameter(i)); i++)
-		json_array_append_new(list, json_pack("{s:s, s:s, s:b}", "name", p->name, "text",
-		                                      p->text, "chain_only", p->for_chain));
+	for (size_t i = 0; (p = request_common_parameter(i)); i++) {
+		json_t *schema = catalogue_schema(p->schema),
+		       *choices = json_object_get(schema, "enum");
+		json_t *json = json_pack("{s:s, s:s, s:b}", "name", p->name, "text", p->text,
+		                         "chain_only", p->for_chain);
+
+		if (json_is_string(json_array_get(choices, 0))) /* words, and no switch */
+			json_object_set(json, "choices", choices);
+		json_array_append_new(list, json);
+		json_decref(schema);
+	}
 	return list;
 }
 

@@ -17,6 +17,9 @@ void catalogue_unknown_filter(struct request *request);
 
 /* A parameter's default, of a choice its word; null if there is none. */
 json_t *catalogue_default(const struct parameter *parameter);
+/* JSON that is written with ' for ", as the schemas of common parameters are. */
+json_t *catalogue_schema(const char *text);
+
 /* The words of a choice. */
 json_t *catalogue_choices(const struct parameter *parameter);
 

@@ -20,7 +20,7 @@ static const struct {
     {"Parameter", "name:string type:string text:string default:any~ unit:string? least:number?~ "
                   "most:number?~ choices:string[]?"},
     {"Filter", "name:string text:string parameters:Parameter[]"},
-    {"Common", "name:string text:string chain_only:boolean"},
+    {"Common", "name:string text:string chain_only:boolean choices:string[]?"},
     {"Filters", "filters:Filter[] common:Common[]"},
     {"Progress", "tiles_done:integer tiles:integer~"},
     {"Links", "self:string result:string events:string"},
@@ -43,7 +43,8 @@ static const struct {
                 "value:string?"},
 };
 
-/* What a route may answer; media "" is an image in any format, NULL nothing. */
+/* What a route may answer; media "" is an image in any format, NULL nothing.
+ * The schema is one of ours, or a type of JSON's. */
 static const struct {
 	const char *name, *status, *text, *media, *schema;
 } answers[] = {
@@ -53,16 +54,17 @@ static const struct {
     {"Accepted", "202", "With Prefer: respond-async; Location is the job's", "application/json",
      "Job"},
     {"Job", "200", "The job", "application/json", "Job"},
+    {"Unchanged", "304", "It is what If-None-Match names", NULL, NULL},
     {"Deleted", "204", "It is cancelled or forgotten", NULL, NULL},
     {"Events", "200", "Events `progress`, whose data is the job as JSON, and `end`",
-     "text/event-stream", NULL},
+     "text/event-stream", "string"},
     {"Filters", "200", "The filters", "application/json", "Filters"},
     {"Filter", "200", "The filter", "application/json", "Filter"},
     {"Devices", "200", "The devices", "application/json", "Devices"},
     {"Kernels", "200", "The kernels", "application/json", "Kernels"},
-    {"Document", "200", "The document", "application/json", NULL},
-    {"Text", "200", "A text", "text/plain", NULL},
-    {"NotReady", "503", "It is not ready; verbose says why", "text/plain", NULL},
+    {"Document", "200", "The document", "application/json", "object"},
+    {"Text", "200", "A text", "text/plain", "string"},
+    {"NotReady", "503", "It is not ready; verbose says why", "text/plain", "string"},
 };
 
 /* Parameters of single routes, and headers. */
@@ -75,8 +77,9 @@ static const struct {
     {"Prefer", "header", "{'type':'string','examples':['respond-async']}",
      "respond-async: 202 as soon as the body is there (RFC 7240)"},
     {"traceparent", "header",
-     "{'type':'string','pattern':'^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}'}",
-     "The trace that the request belongs to, for the log (W3C Trace Context)"},
+     "{'type':'string','examples':['00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01']}",
+     "The trace that the request belongs to, for the log (W3C Trace Context); any that is "
+     "malformed is ignored"},
 };
 
 /* Headers of every answer, or only of images; whether each of these has it. */
@@ -97,19 +100,6 @@ static const struct {
 static json_t *reference(const char *kind, const char *name)
 {
 	return json_pack("{s:o}", "$ref", json_sprintf("#/components/%s/%s", kind, name));
-}
-
-/* JSON that was written with ' for ". */
-static json_t *parse_schema(const char *text)
-{
-	char *copy = strdup(text);
-	json_t *schema;
-
-	for (char *at = copy; at && (at = strchr(at, '\'')); at++)
-		*at = '"';
-	schema = copy ? json_loads(copy, 0, NULL) : NULL;
-	free(copy);
-	return schema;
 }
 
 /* The next word of a list that spaces separate; NULL after the last. */
@@ -175,7 +165,7 @@ static json_t *parameter_schema(const struct parameter *p)
 	if (p->type == PARAMETER_CHOICE) {
 		schema = json_pack("{s:o}", "enum", catalogue_choices(p));
 	} else if (p->type == PARAMETER_MATRIX) {
-		schema = parse_schema("{'type':'string','examples':['1,2,1;2,4,2;1,2,1']}");
+		schema = catalogue_schema("{'type':'string','examples':['1,2,1;2,4,2;1,2,1']}");
 	} else {
 		schema = json_pack("{s:s}", "type", whole ? "integer" : "number");
 		set_limit(schema, "minimum", p->least, whole);
@@ -203,9 +193,10 @@ static json_t *link_schema(enum filter filter)
 
 		if (p->type == PARAMETER_MATRIX) {
 			json_array_append_new(required, json_string(p->name));
-			schema = json_pack("{s:[o, o]}", "oneOf", schema,
-			                   parse_schema("{'type':'array','items':{'type':'array',"
-			                                "'items':{'type':'number'}}}"));
+			schema =
+			    json_pack("{s:[o, o]}", "oneOf", schema,
+			              catalogue_schema("{'type':'array','items':{'type':'array',"
+			                               "'items':{'type':'number'}}}"));
 		}
 		json_object_set_new(properties, p->name, schema);
 	}
@@ -259,30 +250,41 @@ static json_t *answer_headers(bool image)
 	return list;
 }
 
+/* Bytes. (For 3.1 a media type without schema says that; generators know it by this.) */
+static json_t *binary_schema(void)
+{
+	return json_pack("{s:s, s:s}", "type", "string", "format", "binary");
+}
+
 static json_t *image_media(void)
 {
 	json_t *media = json_object();
 
 	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++)
-		json_object_set_new(media, format_media_type(f), json_object());
+		json_object_set_new(media, format_media_type(f),
+		                    json_pack("{s:o}", "schema", binary_schema()));
 	return media;
+}
+
+/* A schema of ours, which begins with a capital letter, or a type of JSON's. */
+static json_t *content_schema(const char *name)
+{
+	return isupper((unsigned char)*name) ? reference("schemas", name)
+	                                     : json_pack("{s:s}", "type", name);
 }
 
 static json_t *make_answer(size_t i)
 {
-	bool image = answers[i].media && !*answers[i].media;
+	const char *media = answers[i].media;
+	bool image = media && !*media;
 	json_t *answer = json_pack("{s:s, s:o}", "description", answers[i].text, "headers",
 	                           answer_headers(image));
-	json_t *type = answers[i].schema
-	                   ? json_pack("{s:o}", "schema", reference("schemas", answers[i].schema))
-	                   : json_object();
 
-	if (answers[i].media && *answers[i].media)
-		json_object_set_new(answer, "content", json_pack("{s:o}", answers[i].media, type));
-	else
-		json_decref(type);
-	if (image)
-		json_object_set_new(answer, "content", image_media());
+	if (media)
+		json_object_set_new(answer, "content",
+		                    image ? image_media()
+		                          : json_pack("{s:{s:o}}", media, "schema",
+		                                      content_schema(answers[i].schema)));
 	return answer;
 }
 
@@ -353,12 +355,12 @@ static json_t *make_parameters(void)
 	for (size_t i = 0; (p = request_common_parameter(i)); i++)
 		json_object_set_new(
 		    list, p->name,
-		    make_parameter(p->name, "query", p->text, parse_schema(p->schema), false));
+		    make_parameter(p->name, "query", p->text, catalogue_schema(p->schema), false));
 	for (size_t i = 0; i < COUNT(parameters); i++)
 		json_object_set_new(list, parameters[i].name,
 		                    make_parameter(parameters[i].name, parameters[i].in,
 		                                   parameters[i].text,
-		                                   parse_schema(parameters[i].schema), false));
+		                                   catalogue_schema(parameters[i].schema), false));
 	return list;
 }
 
@@ -390,17 +392,18 @@ static void add_image_parameters(json_t *list, enum filter filter)
 
 static json_t *image_body(bool chain)
 {
-	json_t *part = parse_schema("{'type':'object','required':['image'],'properties':"
-	                            "{'image':{'type':'string','format':'binary'}},'description':"
-	                            "'Parameters may be parts of the form, too'}");
+	json_t *part =
+	    catalogue_schema("{'type':'object','required':['image'],'properties':"
+	                     "{'image':{'type':'string','format':'binary'}},'description':"
+	                     "'Parameters may be parts of the form, too'}");
 
 	if (chain)
 		json_object_set_new(json_object_get(part, "properties"), "chain",
 		                    reference("schemas", "Chain"));
-	return json_pack("{s:b, s:s, s:{s:{}, s:{}, s:{s:o}}}", "required", 1, "description",
+	return json_pack("{s:b, s:s, s:{s:{s:o}, s:{s:o}, s:{s:o}}}", "required", 1, "description",
 	                 "The image, known by its content, whatever its declared type", "content",
-	                 "image/*", "application/octet-stream", "multipart/form-data", "schema",
-	                 part);
+	                 "application/octet-stream", "schema", binary_schema(), "image/*", "schema",
+	                 binary_schema(), "multipart/form-data", "schema", part);
 }
 
 static json_t *route_parameters(const struct route *route, enum filter filter)
@@ -411,9 +414,10 @@ static json_t *route_parameters(const struct route *route, enum filter filter)
 
 	if (strstr(route->path, "{id}"))
 		json_array_append_new(
-		    list, make_parameter(
-		              "id", "path", "The job's, as Location says",
-		              parse_schema("{'type':'string','pattern':'^[0-9a-f]{16}$'}"), true));
+		    list,
+		    make_parameter("id", "path", "The job's, as Location says",
+		                   catalogue_schema("{'type':'string','pattern':'^[0-9a-f]{16}$'}"),
+		                   true));
 	while (next_word(&query, word))
 		json_array_append_new(list, reference("parameters", word));
 	if (!route->act)

@@ -132,6 +132,21 @@ def test_operations_are_well_formed(document):
     assert all(re.fullmatch("[a-z0-9-]+", one) for one in ids)
 
 
+def test_bodies_are_bytes(document):
+    """Generators make bytes of what is binary, and drop what has no schema."""
+    for node in walk(document):
+        for media, content in node.get("content", {}).items() if "content" in node else ():
+            schema = resolve(document, content["schema"])
+            image = media.startswith("image/") or media == "application/octet-stream"
+            assert (schema == {"type": "string", "format": "binary"}) == image, (media, schema)
+    for method, path, operation in operations(document):
+        if method == "post":
+            assert {"application/octet-stream", "image/*", "multipart/form-data"} == set(
+                operation["requestBody"]["content"]), path
+            images = resolve(document, operation["responses"]["200"])["content"]
+            assert {"image/jpeg", "image/png", "application/octet-stream"} <= set(images)
+
+
 # Truth --------------------------------------------------------------------------------------------
 
 def test_filters_are_those_of_the_catalogue(document, shared):
@@ -147,6 +162,25 @@ def test_filters_are_those_of_the_catalogue(document, shared):
                 assert (schema["minimum"], schema["maximum"]) == (parameter["least"],
                                                                   parameter["most"])
             assert schema.get("default") == parameter["default"]
+
+
+def test_choices_of_common_parameters(document, shared):
+    """Those that are words stand in the catalogue, too, for completion and forms."""
+    common = {p["name"]: p for p in shared.get("/v1/filters").json()["common"]}
+    for name, parameter in document["components"]["parameters"].items():
+        words = [one for one in parameter["schema"].get("enum", []) if isinstance(one, str)]
+        if name in common:
+            assert common[name].get("choices", []) == words
+    for name in ("border", "format", "channels", "priority"):
+        assert len(common[name]["choices"]) > 1
+
+
+def test_traceparent_of_any_kind(document, service):
+    """What does not name a trace is ignored, and so it is described."""
+    schema = document["components"]["parameters"]["traceparent"]["schema"]
+    for value in ("", "nonsense", "ff-" + "0" * 32 + "-" + "0" * 16 + "-00", *schema["examples"]):
+        jsonschema.validate(value, schema)
+        assert service.post("/v1/filters/box", PNG, headers={"traceparent": value}).status == 200
 
 
 def test_problems(document, service):
@@ -184,8 +218,12 @@ def check_answer(document, operation, answer):
     content = response.get("content")
     assert content is None and not answer.body or answer.type in content, answer
     schema = (content or {}).get(answer.type, {}).get("schema")
-    if schema:
+    if "$ref" in (schema or {}):
         conforms(document, answer.json(), schema["$ref"].rpartition("/")[2])
+    elif schema == {"type": "object"}:
+        assert isinstance(answer.json(), dict)
+    elif schema:
+        assert schema["type"] == "string", schema
 
 
 def test_every_get(document, service, job):
