@@ -37,9 +37,7 @@ enum error chain_add_filter(struct chain *chain, const char *name, struct proble
 	const struct parameter *p;
 
 	if (filter == FILTERS)
-		return problem_set_parameter(problem, ERR_UNKNOWN_FILTER, "filter", name,
-		                             "did you mean %s? GET /v1/filters lists them all",
-		                             filter_name(filter_nearest(name)));
+		return filter_unknown(name, problem);
 	if (chain->count == CHAIN_FILTERS_MAX)
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "filters", name,
 		                             "a chain has at most %d filters", CHAIN_FILTERS_MAX);

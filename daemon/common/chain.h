@@ -39,8 +39,8 @@ struct chain *chain_trim(struct chain *chain);
 /* Empties the chain: no filter, border replicate. Coefficients are as they were. */
 void chain_init(struct chain *chain);
 
-/* Appends a filter, its parameters at their defaults. ERR_UNKNOWN_FILTER names the nearest;
- * ERR_BAD_PARAMETER if the chain is full. */
+/* Appends a filter, its parameters at their defaults. ERR_UNKNOWN_FILTER names what there is;
+ * ERR_BAD_PARAMETER if the chain is full, or the name empty. */
 enum error chain_add_filter(struct chain *chain, const char *name,
                             struct problem *problem) MUST_CHECK;
 

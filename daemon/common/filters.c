@@ -2,6 +2,7 @@
 #include "filters.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,15 +87,41 @@ static size_t edit_distance(const char *a, const char *b)
 	return row[n];
 }
 
-enum filter filter_nearest(const char *name)
+/* The filter whose name is nearest, FILTERS if none is near. */
+static enum filter nearest_filter(const char *name)
 {
-	enum filter nearest = 0;
+	enum filter nearest = FILTERS;
+	size_t least = 32;
 
-	for (enum filter f = 1; f < FILTERS; f++)
-		if (edit_distance(name, filters[f].name) <
-		    edit_distance(name, filters[nearest].name))
+	for (enum filter f = 0; f < FILTERS; f++) {
+		size_t distance = edit_distance(name, filters[f].name);
+
+		if (distance < least && distance <= (strlen(filters[f].name) + 1) / 3) {
 			nearest = f;
+			least = distance;
+		}
+	}
 	return nearest;
+}
+
+enum error filter_unknown(const char *name, struct problem *problem)
+{
+	enum filter near = nearest_filter(name);
+	char list[160] = "";
+	size_t used = 0;
+
+	for (enum filter f = 0; f < FILTERS && used < sizeof list; f++)
+		used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", f ? ", " : "",
+		                         filters[f].name);
+	if (!*name)
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "filter", name,
+		                             "a filter without a name; the filters are %s", list);
+	if (near == FILTERS)
+		return problem_set_parameter(problem, ERR_UNKNOWN_FILTER, "filter", name,
+		                             "the filters are %s", list);
+	return problem_set_parameter(problem, ERR_UNKNOWN_FILTER, "filter", name,
+	                             "did you mean %s? GET /v1/filters lists them all",
+	                             filters[near].name);
 }
 
 const struct parameter *filter_parameter(enum filter filter, size_t i)

@@ -70,8 +70,9 @@ const char *filter_name(enum filter filter);
 const char *filter_text(enum filter filter);
 /* The filter of a name, or FILTERS. */
 enum filter filter_parse(const char *name);
-/* The filter whose name is nearest (least edits) to one that is unknown. */
-enum filter filter_nearest(const char *name);
+/* Says of a name that is unknown which filter is near (by a third of its letters at most), or which
+ * there are. Returns ERR_UNKNOWN_FILTER; ERR_BAD_PARAMETER of an empty name. */
+enum error filter_unknown(const char *name, struct problem *problem) MUST_CHECK;
 
 /* The i-th parameter of a filter, or NULL after the last. */
 const struct parameter *filter_parameter(enum filter filter, size_t i);

@@ -112,11 +112,9 @@ void catalogue_get_filters(struct request *r)
 void catalogue_unknown_filter(struct request *r)
 {
 	struct problem problem;
+	enum error e = filter_unknown(r->argument, &problem);
 
-	problem_set_parameter(&problem, ERR_UNKNOWN_FILTER, "filter", r->argument,
-	                      "did you mean %s? GET /v1/filters lists them all",
-	                      filter_name(filter_nearest(r->argument)));
-	answer_problem(&r->answer, ERR_UNKNOWN_FILTER, &problem);
+	answer_problem(&r->answer, e, &problem);
 }
 
 void catalogue_get_filter(struct request *r)

@@ -12,12 +12,14 @@
 
 #include "front/form.h"
 
+static const char urlencoded[] = MHD_HTTP_POST_ENCODING_FORM_URLENCODED;
+
 /* What is seen of the headers, one after another. */
 struct seen {
 	unsigned lengths, hosts, traces;
 	const char *trace; /* the last of them */
 	char *accept;      /* all of them as one list; owned */
-	bool chunked, expects, form, async;
+	bool chunked, expects, form, urlencoded, async;
 };
 
 /* Where the parameters of the query go, and the error met there. */
@@ -55,8 +57,10 @@ static enum MHD_Result see_header(void *context, enum MHD_ValueKind kind, const 
 		add_to_list(&seen->accept, value);
 	seen->expects |= !strcasecmp(name, MHD_HTTP_HEADER_EXPECT);
 	seen->async |= !strcasecmp(name, "Prefer") && value && request_prefers_async(value);
-	seen->form |=
-	    !strcasecmp(name, MHD_HTTP_HEADER_CONTENT_TYPE) && value && form_is_one(value);
+	if (!strcasecmp(name, MHD_HTTP_HEADER_CONTENT_TYPE) && value) {
+		seen->form |= form_is_one(value);
+		seen->urlencoded |= !strncasecmp(value, urlencoded, sizeof urlencoded - 1);
+	}
 	return MHD_YES;
 }
 
@@ -114,6 +118,7 @@ static void read_headers(struct MHD_Connection *connection, struct request *r, s
 	if (seen->traces == 1)
 		trace_parse(seen->trace, &r->terms.trace);
 	r->multipart = seen->form;
+	r->urlencoded = seen->urlencoded;
 	r->async = seen->async;
 }
 

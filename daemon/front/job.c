@@ -216,6 +216,11 @@ void job_finish(struct job *job, enum error error, const struct problem *problem
 	job->error = error;
 	if (problem)
 		job->problem = *problem;
+	if (job->terms.stripped && (error == ERR_NOT_AN_IMAGE || error == ERR_UNDECODABLE))
+		problem_set(
+		    &job->problem, error,
+		    "the body has neither line ends nor zero bytes, which curl -d takes out of a "
+		    "file; curl --data-binary @FILE sends it as it is");
 	job->times.finished = loop_now();
 	fair_close(&queue, &job->waiting);
 	if (job->terms.deadline)

@@ -46,6 +46,7 @@ struct job_terms {
 	uint64_t devices;   /* a bit for each that may be used; 0: any */
 	struct trace trace; /* for the log, like the route */
 	const char *route;
+	bool stripped; /* its body has been spoilt by curl -d */
 };
 
 /* Times in nanoseconds; stages overlap, so they may add up to more than the whole. */

@@ -15,6 +15,8 @@
 #include "front/loop.h"
 #include "front/roster.h"
 
+enum { STRIPPED_LOOK = 64 };
+
 struct request *request_new(const char *method, const char *path)
 {
 	struct request *r = calloc(1, sizeof *r);
@@ -141,6 +143,18 @@ static enum share_outcome book_memory(struct request *r)
 	return SHARE_TAKEN;
 }
 
+/* True if a body begins as curl -d leaves it: without line ends and zero bytes, of which every
+ * image has some there. */
+static bool looks_stripped(const char *data, size_t size)
+{
+	size_t end = size < STRIPPED_LOOK ? size : STRIPPED_LOOK;
+
+	for (size_t i = 0; i < end; i++)
+		if (!data[i] || data[i] == '\n' || data[i] == '\r')
+			return false;
+	return size >= STRIPPED_LOOK;
+}
+
 enum error request_write(struct request *r, const void *data, size_t size, struct problem *problem)
 {
 	enum share_outcome outcome;
@@ -150,6 +164,7 @@ enum error request_write(struct request *r, const void *data, size_t size, struc
 		return problem_set(problem, ERR_BODY_TOO_LARGE, "a body has at most %llu bytes",
 		                   (unsigned long long)r->body_max);
 	if (!r->has_body) {
+		r->terms.stripped = r->urlencoded && looks_stripped(data, size);
 		/* A multipart body also holds the parts' headers: only an estimate. */
 		e = spool_open(&r->body, r->announced != UINT64_MAX ? r->announced : size);
 		r->has_body = !e;
@@ -452,7 +467,7 @@ static enum error add_filters(const struct reading *r, struct problem *problem)
 		e = chain_parse(r->chain, r->filters, problem);
 	else if (r->json)
 		e = chain_parse_json(r->chain, r->json, problem);
-	if (!e && r->channels && !r->chain->count)
+	if (!e && r->channels && channels_parse(r->channels) && !r->chain->count)
 		e = problem_set_parameter(problem, ERR_BAD_PARAMETER, "channels", r->channels,
 		                          "channels is for the filters of filters=, and there are "
 		                          "none");

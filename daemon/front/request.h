@@ -33,7 +33,8 @@ struct request {
 	const char *authorization; /* header, or NULL; good during routes_begin() */
 	bool monitoring;           /* came by an address for metrics and health alone */
 	bool multipart;
-	bool async; /* the client prefers that (RFC 7240) */
+	bool urlencoded; /* says its Content-Type, as curl does with -d and --data-binary */
+	bool async;      /* the client prefers that (RFC 7240) */
 	const struct route *route;
 	char *argument;   /* the part of the path that the route leaves open, "" if none; owned */
 	uint64_t arrived; /* loop_now() */

@@ -2,6 +2,7 @@
 right, and none disturbs the next request."""
 import concurrent.futures
 import http.client
+import io
 import socket
 import struct
 import time
@@ -9,6 +10,7 @@ import zlib
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import imagefiles
 import oracle
@@ -528,3 +530,48 @@ def test_one_byte_at_a_time(service):
             if i == len(request) // 2:
                 works(Client(service.host, service.port))
         oracle.check(read_answer(connection).pixels, oracle.filtered(PIXELS[:4, :4], [("box", {})]))
+
+
+# What curl does -----------------------------------------------------------------------------------
+
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+@pytest.mark.parametrize("kind, slug", [("PNG", "not-an-image"), ("JPEG", "undecodable")])
+def test_spoilt_by_curl(service, kind, slug):
+    """-d takes line ends and zero bytes out of a file, and says that the body is a form; so says
+    --data-binary, which leaves the file as it is."""
+    file = io.BytesIO()
+    Image.effect_noise((60, 50), 40).save(file, kind)
+    whole = file.getvalue()
+    spoilt = whole.translate(None, b"\r\n\0")
+    assert service.post("/v1/filters/box", whole, headers=FORM).status == 200
+    for prefer in ({}, {"Prefer": "respond-async"}):
+        answer = service.post("/v1/filters/box", spoilt, headers={**FORM, **prefer})
+        if prefer:
+            answer = service.get(answer.headers["Location"] + "/result?wait=30")
+        assert "--data-binary" in answer.refused(answer.status, slug)["detail"]
+    broken = service.post("/v1/filters/box", whole[:-900], headers=FORM)
+    assert "--data-binary" not in broken.refused(422, "undecodable")["detail"]
+    for body, headers in ((spoilt, {}), (b"no image", FORM)):
+        assert "--data-binary" not in service.post("/v1/filters/box", body,
+                                                   headers=headers).problem["detail"]
+
+
+def test_filter_without_a_name(service):
+    for filters in ("gaussian=sigma=1,,sobel", ",box", "box,", "=size=3"):
+        problem = service.post(f"/v1/chain?filters={filters}", PNG).refused(400, "bad-parameter")
+        assert problem["parameter"] == "filter"
+
+
+def test_filter_that_is_near_none(service):
+    for target in ("/v1/filters/median", "/v1/chain?filters=median"):
+        detail = service.post(target, PNG).refused(404, "unknown-filter")["detail"]
+        assert "did you mean" not in detail and "gaussian, box, " in detail
+        assert detail.endswith("bilateral"), "the list is whole"
+
+
+def test_defaults_may_be_said(service):
+    """As generated clients do, with a chain that has no filter for all bands, too."""
+    assert service.post("/v1/chain?luma=box&channels=all&border_value=0&alpha=0", PNG).status == 200
+    service.post("/v1/chain?luma=box&channels=red", PNG).refused(400, "bad-parameter")

@@ -103,8 +103,16 @@ static void test_parse_invalid(void **state)
 		const char *parameter, *detail;
 	} rows[] = {
 	    {"", ERR_BAD_PARAMETER, "filters", "at least one filter"},
-	    {"sobel,", ERR_UNKNOWN_FILTER, "filter", "did you mean"},
-	    {"gausian", ERR_UNKNOWN_FILTER, "filter", "gaussian"},
+	    {"sobel,", ERR_BAD_PARAMETER, "filter", "without a name"},
+	    {"gaussian=sigma=1,,sobel", ERR_BAD_PARAMETER, "filter", "without a name"},
+	    {"=size=3", ERR_BAD_PARAMETER, "filter", "without a name"},
+	    {"gausian", ERR_UNKNOWN_FILTER, "filter", "did you mean gaussian?"},
+	    {"guassian", ERR_UNKNOWN_FILTER, "filter", "did you mean gaussian?"},
+	    {"gauss", ERR_UNKNOWN_FILTER, "filter", "did you mean gaussian?"},
+	    {"sharpn", ERR_UNKNOWN_FILTER, "filter", "did you mean sharpen?"},
+	    {"median", ERR_UNKNOWN_FILTER, "filter", "the filters are gaussian, box, "},
+	    {"a-name-that-is-longer-than-any-of-them-by-far", ERR_UNKNOWN_FILTER, "filter",
+	     ", unsharp"},
 	    {"sobl", ERR_UNKNOWN_FILTER, "filter", "sobel"},
 	    {"gaussian=sigma=x", ERR_BAD_PARAMETER, "sigma", "number from 0.1 to 100"},
 	    {"gaussian=sigma=nan", ERR_BAD_PARAMETER, "sigma", "number"},
