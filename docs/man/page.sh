@@ -1,32 +1,7 @@
 #!/bin/sh
-# page.sh TEMPLATE VERSION SYSCONFDIR PROGRAM: a manual page from a template: the version, the folder, and in
-# the place of @OPTIONS@ what the program itself says of its options: by --print-manual-options (the daemon),
-# else in its --help.
+# page.sh TEMPLATE [OPTIONS]: a manual page from a template: the version $VERSION, the directory $SYSCONFDIR, and in
+# the place of @OPTIONS@ the file that options.sh has made.
 set -eu
 
-template=$1 version=$2 folder=$3 program=$4
-
-# Lines "  -o, --option VALUE   meaning", and deeper ones that go on with it, as paragraphs with tags.
-from_help() {
-	"$program" --help | awk '
-		function roff(text) { gsub(/\\/, "\\e", text); gsub(/-/, "\\-", text); return text }
-		match($0, /^ +(-[a-zA-Z], )?--[a-z-]+( [A-Z][A-Z,]*)?(, --[a-z]+)?/) {
-			tag = substr($0, 1, RLENGTH); text = substr($0, RLENGTH + 1)
-			sub(/^ +/, "", tag); sub(/^ +/, "", text)
-			print ".TP\n.B " roff(tag); print roff(text == "" ? "Say so, and exit." : text)
-			inside = 1; next
-		}
-		inside && match($0, /^ +/) && RLENGTH >= 20 { sub(/^ +/, ""); print roff($0); next }
-		{ inside = 0 }'
-}
-
-options=$(mktemp)
-trap 'rm -f "$options"' EXIT
-if grep -q '^@OPTIONS@' "$template"; then
-	case $program in
-	*/convolved) "$program" --print-manual-options ;;
-	*) from_help ;;
-	esac >"$options"
-fi
-sed -e "s,@VERSION@,$version,; s,@sysconfdir@,$folder," -e "/^@OPTIONS@/{r $options
-d}" "$template"
+sed -e "s,@VERSION@,$VERSION,; s,@sysconfdir@,$SYSCONFDIR," -e "/^@OPTIONS@/{r ${2-/dev/null}
+d}" "$1"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# run.sh FOLDER: tries the packages in FOLDER on a fresh Debian 12: debootstrap makes it, systemd-nspawn
+# run.sh FOLDER: tries the packages in FOLDER, and an upgrade to those in FOLDER/next, on a fresh Debian 12: debootstrap makes it, systemd-nspawn
 # boots it, inside.sh does the rest. As root. CONVOLVED_ROOT: a folder that keeps the fresh system for the
 # next time.
 set -eu
@@ -22,7 +22,7 @@ trap 'rm -rf "$root"' EXIT
 cp -a "$fresh/." "$root"
 cp -r /etc/apt/apt.conf.d/. "$root/etc/apt/apt.conf.d"
 cp /etc/resolv.conf "$root/etc/resolv.conf"
-cp "$here/inside.sh" "$here/../photograph.jpg" "$packages"
+cp "$here/inside.sh" "$here/../photograph.jpg" "$here/../../debian/tests/service" "$packages"
 cat >"$root/etc/systemd/system/try.service" <<'END'
 [Unit]
 After=multi-user.target
