@@ -7,6 +7,7 @@
 
 #include "common/log.h"
 #include "front/loop.h"
+#include "front/metrics.h"
 
 enum { AGAIN_MS = 5000, FOUND_MAX = 64 };
 
@@ -42,14 +43,18 @@ void search_arguments(struct worker *w)
 		worker_argument(w, "--kernel-dir", config->kernel_dir);
 }
 
+static bool any_gpu(void)
+{
+	for (unsigned i = 0; i < found_count; i++)
+		if (found[i].type == DEVICE_GPU)
+			return true;
+	return false;
+}
+
 /* All GPUs, or else everything that there is. */
 static bool chosen_by_default(const struct message_device *m)
 {
-	bool gpus = false;
-
-	for (unsigned i = 0; i < found_count; i++)
-		gpus |= found[i].type == DEVICE_GPU;
-	return !gpus || m->type == DEVICE_GPU;
+	return !any_gpu() || m->type == DEVICE_GPU;
 }
 
 bool search_fits(const char *pattern, const struct message_device *m)
@@ -75,6 +80,19 @@ static bool chosen(const struct message_device *m)
 	return fit;
 }
 
+/* Where there has never been a GPU this is no fault: whether there was one Prometheus remembers. */
+static void note_fallback(void)
+{
+	bool by_default = false;
+
+	for (unsigned p = 0; p < config->device.count; p++)
+		by_default |= !strcmp(config->device.item[p], "auto");
+	metric_set(METRIC_CPU_FALLBACK, NULL, NULL, by_default && !any_gpu());
+	if (by_default && !any_gpu())
+		log_warning("no GPU was found, so device=auto uses what there is "
+		            "(device=cpu says that it is meant so)");
+}
+
 static void choose(void)
 {
 	bool any = false;
@@ -88,6 +106,8 @@ static void choose(void)
 		         search_type_name(m->type), m->platform_name, wanted ? "used" : "not used");
 		see(m, wanted);
 	}
+	if (found_count)
+		note_fallback();
 	if (any)
 		return;
 	log_error("there is no OpenCL device%s; looking again in %d s",

@@ -119,3 +119,18 @@ def test_not_up(pair):
     assert seen["cpu0"] == "up" and used(filter_on(pair, SMALL, "cpu0")) == {"cpu0"}
     poll(lambda: devices(pair) == BOTH, 60, "both devices again")
     assert used(filter_on(pair, SMALL, "cpu1")) == {"cpu1"}
+
+
+def test_without_a_gpu(reloadable):  # noqa: F811
+    """That processors are used for want of a GPU is said, and measured, unless they are asked for."""
+    def fallback():
+        return service.metrics().total("convolved_cpu_fallback")
+
+    with reloadable("codecs=1\n") as service:
+        assert fallback() == 1
+        assert service.tail().count("warning: no GPU was found") == 1
+        reload(service, "codecs=1\ndevice=cpu\n")
+        assert fallback() == 0
+        reload(service, "codecs=1\n")
+        assert fallback() == 1
+        assert service.tail().count("warning: no GPU was found") == 2
