@@ -482,12 +482,13 @@ cl_int lane_start(struct lane *lane, const struct plan *plan, const struct lane_
 /* How long a command ran, by the device's clock. */
 static uint64_t event_time(cl_event event)
 {
-	cl_ulong start = 0, end = 0;
+	cl_ulong start, end;
 
-	if (!event)
+	if (!event ||
+	    clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start, &start,
+	                            NULL) ||
+	    clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL))
 		return 0;
-	clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start, &start, NULL);
-	clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL);
 	return end > start ? end - start : 0;
 }
 

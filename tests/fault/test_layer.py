@@ -170,6 +170,7 @@ def sweep(launch, fault, functions, actions, environment=None, **options):
             seconds = {(function, action): break_one(service, load, fault, function, action)
                        for function in functions for action in actions}
         assert load.served > 5 * len(functions)
+        assert "that cannot be" not in service.log.read_text(errors="replace")
         assert set(pids(service)) == {"cpu0", "cpu1"} or environment
     late = {case: s for case, s in seconds.items()
             if s > (COMPILED if case[0] in COMPILES else RECOVERED_BUSY)}
