@@ -14,6 +14,7 @@ enum { U8 = 1 << PIXEL_U8, U16 = 1 << PIXEL_U16, F32 = 1 << PIXEL_F32 };
 static const struct rule {
 	unsigned kinds;
 	unsigned types; /* others are converted to the widest of these */
+	bool inks;      /* CMYK is kept, and not written as sRGB */
 	uint32_t side_max;
 	uint32_t quality;             /* unless one is asked for */
 	bool flattens;                /* alpha is blended onto the background */
@@ -26,19 +27,20 @@ static const struct rule {
 } rules[FORMATS] = {
     [FORMAT_JPEG] = {.kinds = GREY | GREY_ALPHA | RGB | RGB_ALPHA | CMYK,
                      .types = U8,
+                     .inks = true,
                      .side_max = 65535,
                      .quality = 85,
                      .flattens = true,
                      .lossy = LOSSY,
                      .full_chroma = true,
                      .kinds_text = "grey, RGB and CMYK"},
-    [FORMAT_PNG] = {.kinds = GREY | GREY_ALPHA | RGB | RGB_ALPHA,
+    [FORMAT_PNG] = {.kinds = GREY | GREY_ALPHA | RGB | RGB_ALPHA | CMYK,
                     .types = U8 | U16,
                     .side_max = IMAGE_SIDE_MAX,
                     .first = COMPRESSION_LEVEL,
                     .last = COMPRESSION_LEVEL + 9,
                     .kinds_text = "grey and RGB, with or without alpha"},
-    [FORMAT_WEBP] = {.kinds = GREY | GREY_ALPHA | RGB | RGB_ALPHA,
+    [FORMAT_WEBP] = {.kinds = GREY | GREY_ALPHA | RGB | RGB_ALPHA | CMYK,
                      .types = U8,
                      .side_max = 16383,
                      .quality = 80,
@@ -48,22 +50,24 @@ static const struct rule {
                      .kinds_text = "grey and RGB, with or without alpha"},
     [FORMAT_TIFF] = {.kinds = ALL,
                      .types = U8 | U16 | F32,
+                     .inks = true,
                      .side_max = IMAGE_SIDE_MAX,
                      .first = COMPRESSION_NONE,
                      .last = COMPRESSION_ZSTD,
                      .kinds_text = "all"},
-    [FORMAT_GIF] = {.kinds = GREY | GREY_ALPHA | RGB | RGB_ALPHA,
+    [FORMAT_GIF] = {.kinds = GREY | GREY_ALPHA | RGB | RGB_ALPHA | CMYK,
                     .types = U8,
                     .side_max = 65535,
                     .colours = true,
                     .lossy = PALETTE,
                     .kinds_text = "grey and RGB, with or without alpha"},
-    [FORMAT_PNM] = {.kinds = GREY | RGB,
+    [FORMAT_PNM] = {.kinds = GREY | RGB | CMYK,
                     .types = U8 | U16 | F32,
                     .side_max = IMAGE_SIDE_MAX,
                     .kinds_text = "grey and RGB without alpha"},
     [FORMAT_RAW] = {.kinds = ALL,
                     .types = U8 | U16 | F32,
+                    .inks = true,
                     .side_max = IMAGE_SIDE_MAX,
                     .kinds_text = "all"},
 };
@@ -107,7 +111,8 @@ static uint32_t rank(const struct message_job *job, enum format format, enum for
                      const struct image *image, unsigned kind)
 {
 	const struct rule *r = &rules[format];
-	bool keeps = r->types >> image->type & 1 && !(r->flattens && image->alpha);
+	bool keeps = r->types >> image->type & 1 && !(r->flattens && image->alpha) &&
+	             (kind != CMYK || r->inks);
 
 	if (!job->accept[format])
 		return 0;
@@ -166,9 +171,12 @@ static enum error check_rule(const struct rule *r, enum format format, const str
 	return ERR_OK;
 }
 
-static uint32_t choose_type(const struct rule *r, uint32_t type)
+/* Profiles are of integers. */
+static uint32_t choose_type(const struct rule *r, uint32_t type, bool to_srgb)
 {
-	while (!(r->types >> type & 1))
+	unsigned types = to_srgb ? r->types & (U8 | U16) : r->types;
+
+	while (!(types >> type & 1))
 		type--; /* every format takes u8, which is 0 */
 	return type;
 }
@@ -272,11 +280,12 @@ static uint32_t losses(const struct rule *r, const struct answer *answer,
                        const struct decoded *decoded)
 {
 	const struct image *from = &answer->result, *to = &answer->image;
-	bool colours = from->bands - from->alpha == 3;
+	bool colours = from->bands - from->alpha == 3 || answer->to_srgb;
 	unsigned lossy = answer->coding.lossless ? 0 : r->lossy;
 
 	return lossy | (decoded->more_frames ? 1u << LOSS_FRAMES : 0) |
 	       (from->alpha && !to->alpha ? 1u << LOSS_ALPHA : 0) |
+	       (answer->to_srgb ? 1u << LOSS_INKS : 0) |
 	       (from->type != to->type ? 1u << LOSS_BITS : 0) |
 	       (lossy & LOSSY && colours && !answer->full_chroma ? 1u << LOSS_CHROMA : 0);
 }
@@ -304,7 +313,10 @@ enum error answer_choose(struct answer *answer, const struct message_job *job,
 	if (!answer->coding.quality)
 		answer->coding.quality = r->quality;
 	answer->strip = job->strip != 0;
-	answer->image.type = choose_type(r, answer->image.type);
+	answer->to_srgb = decoded->cmyk && !r->inks;
+	answer->image.type = choose_type(r, answer->image.type, answer->to_srgb);
+	if (answer->to_srgb)
+		answer->image.bands = 3;
 	if (r->flattens && answer->image.alpha) {
 		answer->image.bands--;
 		answer->image.alpha = 0;

@@ -12,6 +12,7 @@ struct answer {
 	struct image result; /* as it is composed */
 	struct image image;  /* as it is written: type and bands may differ */
 	bool cmyk;
+	bool to_srgb;         /* the format holds no CMYK, which the result is */
 	struct coding coding; /* with the quality that the format has by default */
 	bool full_chroma;     /* of a JPEG */
 	bool strip;

@@ -20,7 +20,9 @@
 struct encoder {
 	const struct answer *answer;
 	struct composer *composer;
-	VipsImage *vips; /* the answer, as its rows come; NULL where libvips is not needed */
+	VipsImage *vips;    /* the answer, as its rows come; NULL where libvips is not needed */
+	VipsRegion *region; /* of it, where rows are taken from it here */
+	bool failed;        /* to make the last of these */
 };
 
 static VipsBandFormat band_format(enum pixel_type type)
@@ -102,6 +104,22 @@ static int end_rows(void *sequence, void *a, void *b)
 	return 0;
 }
 
+/* Has the inks made colours, by the profile of the image or, without one of inks, by libvips's own.
+ * The image has the profile of sRGB from then on. */
+static enum error convert_inks(struct encoder *encoder, struct problem *problem)
+{
+	VipsImage *inks = encoder->vips;
+	int depth = encoder->answer->image.type == PIXEL_U8 ? 8 : 16;
+
+	encoder->vips = NULL;
+	if (vips_icc_transform(inks, &encoder->vips, "srgb", "embedded", TRUE, "input_profile",
+	                       "cmyk", "depth", depth, NULL))
+		encoder->vips = NULL;
+	g_object_unref(inks);
+	return encoder->vips ? ERR_OK
+	                     : complaint_take(problem, ERR_UNENCODABLE, "the conversion to sRGB");
+}
+
 static enum error make_image(struct encoder *encoder, VipsImage *metadata, struct problem *problem)
 {
 	const struct answer *answer = encoder->answer;
@@ -117,7 +135,7 @@ static enum error make_image(struct encoder *encoder, VipsImage *metadata, struc
 		return complaint_take(problem, ERR_INTERNAL, "the encoder");
 	if (metadata)
 		metadata_copy(metadata, vips, answer->strip);
-	return ERR_OK;
+	return answer->to_srgb ? convert_inks(encoder, problem) : ERR_OK;
 }
 
 enum error encode_open(struct encoder **encoder, const struct answer *answer,
@@ -131,7 +149,7 @@ enum error encode_open(struct encoder **encoder, const struct answer *answer,
 		return problem_set(problem, ERR_MEMORY, "no memory to encode");
 	new->answer = answer;
 	new->composer = composer;
-	if (answer->format != FORMAT_RAW && answer->format != FORMAT_PNM)
+	if ((answer->format != FORMAT_RAW && answer->format != FORMAT_PNM) || answer->to_srgb)
 		e = make_image(new, metadata, problem);
 	if (e)
 		encode_close(encoder);
@@ -211,22 +229,63 @@ static int save(const struct encoder *encoder, VipsTarget *target)
 	}
 }
 
-enum error encode_run(struct encoder *encoder, int file, struct problem *problem)
+/* Rows for plain_run(), one by one; in those that are asked for all above are done with. */
+static const uint8_t *composed_row(void *context, uint32_t y)
 {
-	const struct answer *answer = encoder->answer;
-	VipsTarget *target;
+	struct encoder *encoder = context;
+
+	compose_free_above(encoder->composer, y);
+	return compose_row(encoder->composer, y);
+}
+
+static const uint8_t *converted_row(void *context, uint32_t y)
+{
+	struct encoder *encoder = context;
+	const VipsRect row = {0, (int)y, (int)encoder->answer->image.width, 1};
+
+	if (!encoder->region)
+		encoder->region = vips_region_new(encoder->vips);
+	encoder->failed = !encoder->region || vips_region_prepare(encoder->region, &row);
+	if (encoder->failed)
+		return NULL;
+	return VIPS_REGION_ADDR_TOPLEFT(encoder->region) +
+	       (size_t)(row.top - encoder->region->valid.top) *
+	           (size_t)VIPS_REGION_LSKIP(encoder->region);
+}
+
+static enum error write_plain(struct encoder *encoder, int file, struct problem *problem)
+{
+	plain_row *row = encoder->vips ? converted_row : composed_row;
+	enum error e = plain_run(encoder->answer, row, encoder, file, problem);
+
+	if (!encoder->vips)
+		compose_leave(encoder->composer);
+	g_clear_object(&encoder->region); /* in the thread that it belongs to */
+	if (!e && encoder->failed && !compose_stopped(encoder->composer))
+		e = complaint_take(problem, ERR_UNENCODABLE, "the conversion to sRGB");
+	return e;
+}
+
+static enum error write_coded(struct encoder *encoder, int file, struct problem *problem)
+{
+	VipsTarget *target = vips_target_new_to_descriptor(file);
 	char who[32];
 	enum error e = ERR_OK;
 
-	if (!encoder->vips)
-		return plain_run(answer, encoder->composer, file, problem);
-	target = vips_target_new_to_descriptor(file);
 	if (!target || save(encoder, target)) {
-		snprintf(who, sizeof who, "the %s encoder", format_name(answer->format));
+		snprintf(who, sizeof who, "the %s encoder", format_name(encoder->answer->format));
 		e = compose_stopped(encoder->composer)
 		        ? ERR_OK
 		        : complaint_take(problem, ERR_UNENCODABLE, who);
 	}
 	g_clear_object(&target);
 	return e;
+}
+
+enum error encode_run(struct encoder *encoder, int file, struct problem *problem)
+{
+	enum format format = encoder->answer->format;
+
+	return format == FORMAT_RAW || format == FORMAT_PNM ? write_plain(encoder, file, problem)
+	                                                    : write_coded(encoder, file, problem);
 }

@@ -12,6 +12,8 @@
 
 struct plain {
 	const struct answer *answer;
+	plain_row *row;
+	void *context;
 	int file;
 	uint64_t header; /* bytes */
 	size_t row_size;
@@ -83,46 +85,47 @@ static enum error flush(struct plain *p)
 	                   p->header + (uint64_t)place * p->row_size);
 }
 
-/* Takes as many of the next rows as there is room for; false if the job was stopped. */
-static bool take_rows(struct plain *p, struct composer *composer)
+/* Takes as many of the next rows as there is room for; false if they end. */
+static bool take_rows(struct plain *p)
 {
 	uint32_t left = p->answer->image.height - p->first;
 
 	p->count = left < p->rows_max ? left : p->rows_max;
 	for (uint32_t i = 0; i < p->count; i++) {
 		uint32_t place = bottom_up(p) ? p->count - 1 - i : i;
-		const uint8_t *row = compose_row(composer, p->first + i);
+		const uint8_t *row = p->row(p->context, p->first + i);
 
 		if (!row)
 			return false;
 		copy_row(p, p->rows + place * p->row_size, row);
-		compose_free_above(composer, p->first + i + 1);
 	}
 	return true;
 }
 
-static enum error write_rows(struct plain *p, struct composer *composer)
+static enum error write_rows(struct plain *p)
 {
 	enum error e = write_header(p);
 
-	while (!e && p->first < p->answer->image.height && take_rows(p, composer))
+	while (!e && p->first < p->answer->image.height && take_rows(p))
 		e = flush(p);
 	return e;
 }
 
-enum error plain_run(const struct answer *answer, struct composer *composer, int file,
+enum error plain_run(const struct answer *answer, plain_row *row, void *context, int file,
                      struct problem *problem)
 {
-	struct plain p = {
-	    .answer = answer, .file = file, .row_size = image_row_size(&answer->image)};
+	struct plain p = {.answer = answer,
+	                  .row = row,
+	                  .context = context,
+	                  .file = file,
+	                  .row_size = image_row_size(&answer->image)};
 	enum error e;
 
 	p.rows_max = (uint32_t)((256 << 10) / p.row_size) + 1;
 	p.rows = malloc(p.rows_max * p.row_size);
 	if (!p.rows)
 		return problem_set(problem, ERR_MEMORY, "no memory to write the answer");
-	e = write_rows(&p, composer);
-	compose_leave(composer);
+	e = write_rows(&p);
 	free(p.rows);
 	return e ? problem_set(problem, e, "the answer cannot be written") : ERR_OK;
 }

@@ -3,11 +3,14 @@
 #define CODEC_PLAIN_H
 
 #include "codec/answer.h"
-#include "codec/compose.h"
 #include "common/error.h"
 
-/* Writes what the composer gives to an empty file as FORMAT_PNM or FORMAT_RAW; as encode_run(). */
-enum error plain_run(const struct answer *answer, struct composer *composer, int file,
+/* Gives a row of the answer, valid until the next call; NULL: there are no more. */
+typedef const uint8_t *plain_row(void *context, uint32_t y);
+
+/* Writes rows, taken one after another, to an empty file as FORMAT_PNM or FORMAT_RAW. That the rows
+ * end too early is no error of this. */
+enum error plain_run(const struct answer *answer, plain_row *row, void *context, int file,
                      struct problem *problem) MUST_CHECK;
 
 #endif

@@ -1,0 +1,144 @@
+"""CMYK in, and out as what the format has: inks, or sRGB by the image's profile."""
+import io
+import struct
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import imagefiles
+from imagefiles import read_pil, read_png, read_pnm, write_tiff
+from previews import PROFILE
+
+# Cyan, magenta, yellow, black, 0 to 1: and about what they look like on paper.
+INKS = {(0, 0, 0, 0): (255, 255, 255), (1, 0, 0, 0): (0, 158, 224), (0, 1, 0, 0): (230, 0, 126),
+        (0, 0, 1, 0): (255, 237, 0), (1, 1, 0, 0): (49, 39, 131), (0, 1, 1, 0): (227, 6, 19),
+        (0, 0, 0, 1): (29, 29, 27), (1, 1, 1, 1): (20, 20, 20)}
+EDGE = 32
+TYPES = {"u8": (np.uint8, 255), "u16": (np.uint16, 65535), "f32": (np.float32, 1)}
+
+
+def sheet(kind="u8"):
+    """A square of each colour, in a row."""
+    dtype, full = TYPES[kind]
+    row = np.array(list(INKS), float)[None] * full
+    return row.repeat(EDGE, 1).repeat(EDGE, 0).astype(dtype)
+
+
+def looks_printed(pixels, scale=1.0, slack=40):
+    """Of each square the middle, by its likeness on paper."""
+    middles = pixels[EDGE // 2, EDGE // 2::EDGE].astype(float) / scale
+    assert middles.shape == (len(INKS), 3)
+    assert abs(middles - np.array(list(INKS.values()))).max() < slack, middles
+
+
+def profile(lightness):
+    """A profile of CMYK by which each of the 16 corners of the inks is grey of this lightness."""
+    table = b"".join(bytes((lightness(corner), 128, 128)) for corner in range(16))
+    straight = bytes(range(256))
+    lut = (b"mft1" + bytes(4) + bytes((4, 3, 2, 0))
+           + struct.pack(">9i", *(0x10000 * (i % 4 == 0) for i in range(9)))
+           + straight * 4 + table + straight * 3)
+    text = b"text" + bytes(4) + b"public domain\0"
+    name = b"desc" + bytes(4) + struct.pack(">I", 2) + b"a\0" + bytes(79)
+    white = b"XYZ " + bytes(4) + struct.pack(">3i", 0xF6D6, 0x10000, 0xD32D)
+    tags, values, at = b"", b"", 128 + 4 + 12 * 5
+    for tag, value in ((b"A2B0", lut), (b"A2B1", lut), (b"cprt", text), (b"desc", name), (b"wtpt", white)):
+        tags += tag + struct.pack(">II", at + len(values), len(value))
+        values += value + bytes(-len(value) % 4)
+    body = struct.pack(">I", 5) + tags + values
+    header = (struct.pack(">I", 128 + len(body)) + b"lcms" + bytes((2, 0x20, 0, 0)) + b"prtrCMYKLab "
+              + struct.pack(">6H", 2020, 1, 1, 0, 0, 0) + b"acsp" + bytes(24)
+              + bytes(4) + struct.pack(">3i", 0xF6D6, 0x10000, 0xD32D))
+    return header.ljust(128, b"\0") + body
+
+
+BODIES = {
+    "tiff": write_tiff(sheet(), inks=True),
+    "jpeg": imagefiles.written(Image.fromarray(sheet(), "CMYK"), "JPEG", quality=98),
+}
+
+
+@pytest.mark.parametrize("source", BODIES)
+@pytest.mark.parametrize("name", ["png", "webp", "gif", "ppm"])
+def test_inks_become_colours(service, source, name):
+    answer = service.identity(BODIES[source], format=name)
+    assert answer.status == 200, answer
+    assert answer.kind == (EDGE * len(INKS), EDGE, 3, "u8")
+    assert "converted" in answer.headers["X-Lost"].split(", ")
+    image = Image.open(io.BytesIO(answer.body))
+    looks_printed(np.asarray(image.convert("RGB")))
+    if name in ("png", "webp"):
+        assert b"sRGB" in image.info["icc_profile"], "what it is now"
+
+
+@pytest.mark.parametrize("source", BODIES)
+@pytest.mark.parametrize("name, mode", [("jpeg", "CMYK"), ("tiff", "CMYK"), ("raw", None)])
+def test_inks_stay_inks(service, source, name, mode):
+    answer = service.identity(BODIES[source], format=name)
+    assert answer.status == 200 and answer.kind[2] == 4, answer
+    assert "converted" not in answer.headers.get("X-Lost", "")
+    if mode:
+        assert Image.open(io.BytesIO(answer.body)).mode == mode
+
+
+@pytest.mark.parametrize("kind, name, expected", [
+    ("u16", "png", "u16"), ("u16", "ppm", "u16"), ("u16", "webp", "u8"), ("f32", "png", "u16"),
+    ("f32", "ppm", "u16"), ("f32", "webp", "u8")])
+def test_more_bits(service, kind, name, expected):
+    """Colours of as many bits as there are of inks, where the format has them; no floats."""
+    answer = service.identity(write_tiff(sheet(kind), inks=True), format=name)
+    assert answer.status == 200 and answer.kind[3] == expected, answer
+    assert ("reduced" in answer.headers["X-Lost"]) == (kind != expected)
+    pixels = (read_png if name == "png" else read_pnm if name == "ppm"
+              else lambda body: read_pil(body)[0])(answer.body)
+    looks_printed(pixels, 257 if expected == "u16" else 1)
+
+
+@pytest.mark.parametrize("name", ["png", "ppm", "webp"])
+def test_own_profile(service, name):
+    """By which no ink at all is black, and all of it white."""
+    strange = profile(lambda corner: 255 if corner == 15 else 0)
+    answer = service.identity(write_tiff(sheet(), icc=strange, inks=True), format=name)
+    assert answer.status == 200, answer
+    pixels = np.asarray(Image.open(io.BytesIO(answer.body)).convert("RGB"))
+    middles = pixels[EDGE // 2, EDGE // 2::EDGE]
+    assert (middles[:-1] < 30).all() and (middles[-1] > 225).all(), middles
+    kept = service.identity(write_tiff(sheet(), icc=strange, inks=True))
+    assert Image.open(io.BytesIO(kept.body)).info["icc_profile"] == strange
+
+
+@pytest.mark.parametrize("icc", [PROFILE, b"no profile at all", profile(lambda corner: 0)[:300],
+                                 bytes(200), profile(lambda corner: 0)[:128] + b"\xff" * 400])
+def test_useless_profile(service, icc):
+    """One of other colours, or broken: as if there were none."""
+    answer = service.identity(write_tiff(sheet(), icc=icc, inks=True), format="png")
+    assert answer.status == 200, answer
+    looks_printed(read_png(answer.body))
+
+
+def test_parts(service):
+    """Of rows that come late, with a whole image around them, and of many tiles."""
+    whole = service.identity(BODIES["tiff"], format="png")
+    for name in ("png", "ppm"):
+        answer = service.identity(BODIES["tiff"], format=name, roi="20,3,70,9", target="20,3")
+        assert np.array_equal(read_pil(answer.body)[0], read_png(whole.body)), answer
+        answer = service.identity(BODIES["tiff"], format=name, roi="20,3,70,9")
+        assert np.array_equal(read_pil(answer.body)[0], read_png(whole.body)[3:12, 20:90])
+    large = np.tile(sheet(), (60, 8, 1))
+    for name in ("png", "ppm"):
+        answer = service.identity(write_tiff(large, inks=True), format=name)
+        assert np.array_equal(read_pil(answer.body)[0], np.tile(read_png(whole.body), (60, 8, 1)))
+
+
+def test_accept_prefers_inks(service):
+    """Of formats that are liked alike, one that keeps them."""
+    for accept, expected in (("image/png, image/tiff", "image/tiff"), ("image/png", "image/png"),
+                             ("image/png, image/tiff;q=0.9", "image/png")):
+        answer = service.post("/v1/filters/box", BODIES["jpeg"], headers={"Accept": accept})
+        assert answer.status == 200 and answer.type == expected, answer
+
+
+def test_bare_bands_are_no_inks(service):
+    pixels = np.zeros((9, 9, 4), np.uint8)
+    service.filter(pixels, [("box", {})], format="png").refused(422, "unencodable")
