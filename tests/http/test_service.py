@@ -167,13 +167,15 @@ def test_sanitizer_report(tmp_path, line, found):
     assert bool(service.sanitizer_report()) == found
 
 
-def test_missing_folder_is_made(tmp_path, cache):
-    """The cache folder, that is not there yet, nor the one above it."""
-    built = {"POCL_CACHE_DIR": str(cache / "pocl")}  # saves the building of programs
-    with Service(tmp_path / "own", tmp_path / "made" / "cache", "--codecs", "1",
-                 environment=built) as service:
-        assert service.post("/v1/filters/box", PNG).status == 200
-    assert (tmp_path / "made" / "cache").is_dir()
+def test_missing_folder_is_made(tmp_path):
+    """The cache folder, that is not there yet, nor the one above it; and a device's worker uses it."""
+    folder = tmp_path / "made" / "cache"
+    service = Service(tmp_path / "own", folder, "--codecs", "1").start(ready=False)
+    try:
+        poll(lambda: list(folder.glob("driver-*")), 30, "the folder of a worker's driver")
+        assert service.stop() == 0
+    finally:
+        service.kill()
 
 
 def test_log_names_the_request(launch):
