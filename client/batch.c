@@ -14,6 +14,7 @@
 #include "client/output.h"
 #include "client/report.h"
 #include "client/transfer.h"
+#include "client/views.h"
 
 struct batch {
 	const struct options *options;
@@ -23,6 +24,7 @@ struct batch {
 	char *unsynced; /* folder whose latest results may not be on the disk yet, or NULL */
 	struct progress progress;
 	enum exit_code status;
+	bool full; /* there is no room for further results */
 };
 
 /* An image under way. */
@@ -111,6 +113,13 @@ static void fail(struct batch *b, const struct task *task, const char *what, con
 	b->status = EXIT_SOME_FAILED;
 }
 
+/* A result could not be written; without room there will be none for the next, either. */
+static void fail_output(struct batch *b, const struct task *task, int error)
+{
+	b->full |= error == ENOSPC || error == EDQUOT;
+	fail(b, task, task->output, strerror(error));
+}
+
 static void forget(struct work *w)
 {
 	if (w->input >= 0)
@@ -160,7 +169,7 @@ static bool prepare(struct batch *b, struct work *w)
 	}
 	error = output_open(&w->output, task->output);
 	if (error)
-		fail(b, task, task->output, strerror(error));
+		fail_output(b, task, error);
 	return !error;
 }
 
@@ -168,7 +177,7 @@ static bool next_image(void *context, struct exchange *e)
 {
 	struct batch *b = context;
 
-	while (b->next < b->inputs.count && !interrupt_number()) {
+	while (b->next < b->inputs.count && !b->full && !interrupt_number()) {
 		struct work *w = calloc(1, sizeof *w);
 
 		if (!w)
@@ -182,6 +191,7 @@ static bool next_image(void *context, struct exchange *e)
 			e->body = w->input;
 			e->size = w->info.st_size;
 			e->result = w->output.fd;
+			e->own_format = !options_parameter(b->options, "format");
 			return true;
 		}
 		forget(w);
@@ -234,8 +244,10 @@ static bool place_result(struct batch *b, struct work *w, struct stat *result)
 	free(folder);
 	if (guarded && asprintf(&why, "it is the same file as %s, which is kept", guarded) < 0)
 		abort();
-	if (error)
-		fail(b, w->task, w->task->output, why ? why : strerror(error));
+	if (why)
+		fail(b, w->task, w->task->output, why);
+	else if (error)
+		fail_output(b, w->task, error);
 	free(why);
 	return !error;
 }
@@ -273,8 +285,12 @@ static bool image_done(void *context, struct exchange *e)
 		fail(b, w->task, w->task->input, e->text);
 	if (outcome == OUTCOME_UNREACHABLE)
 		b->status = EXIT_UNREACHABLE;
+	if (outcome == OUTCOME_WRONG)
+		b->status = EXIT_USAGE;
+	b->full |= e->failure == ENOSPC || e->failure == EDQUOT;
 	forget(w);
-	return outcome != OUTCOME_UNREACHABLE && outcome != OUTCOME_REFUSED;
+	return outcome != OUTCOME_UNREACHABLE && outcome != OUTCOME_REFUSED &&
+	       outcome != OUTCOME_WRONG && !b->full;
 }
 
 static void tick(void *context)
@@ -307,7 +323,10 @@ static enum exit_code run(struct batch *b, const struct server *server)
 enum exit_code batch_run(const struct options *options, const struct server *server)
 {
 	struct batch b = {.options = options};
-	enum exit_code status = inputs_find(&b.inputs, options);
+	enum exit_code status = views_check_parameters(options, server);
+
+	if (!status)
+		status = inputs_find(&b.inputs, options);
 
 	if (!status)
 		status = run(&b, server);

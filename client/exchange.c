@@ -139,6 +139,33 @@ static void __attribute__((format(printf, 2, 3))) say(struct exchange *e, const 
 	e->text_size = strlen(text);
 }
 
+static const char *header(const struct exchange *e, const char *name)
+{
+	struct curl_header *found;
+
+	return curl_easy_header(e->easy, name, 0, CURLH_HEADER, -1, &found) ? NULL : found->value;
+}
+
+static const char *member(const json_t *problem, const char *name)
+{
+	const char *text = json_string_value(json_object_get(problem, name));
+
+	return text ? text : "";
+}
+
+/* True if no image can be filtered so. A parameter may also not fit this image alone: its job has
+ * been worked on then, and its times say so. */
+static bool is_request_wrong(const struct exchange *e, const json_t *problem, long status)
+{
+	const char *times = header(e, "Server-Timing");
+
+	if (status == 404)
+		return !strcmp(member(problem, "type"), "/problems/unknown-filter");
+	return status == 400 && !strcmp(member(problem, "type"), "/problems/bad-parameter") &&
+	       !(times && strstr(times, "queue;")) &&
+	       !(e->own_format && !strcmp(member(problem, "parameter"), "format"));
+}
+
 /* A problem document as a sentence: what is said of a parameter names it; of other problems the
  * title says the half. */
 static void say_problem(struct exchange *e, long status)
@@ -152,6 +179,8 @@ static void say_problem(struct exchange *e, long status)
 	bool alone = detail && type && !strcmp(type, "/problems/bad-parameter");
 	const char *elsewhere = NULL;
 
+	if (is_request_wrong(e, problem, status))
+		e->outcome = OUTCOME_WRONG;
 	curl_easy_getinfo(e->easy, CURLINFO_REDIRECT_URL, &elsewhere);
 	if (elsewhere)
 		say(e, "the service is said to be at %s: give that if you trust it", elsewhere);
@@ -237,13 +266,6 @@ static void judge_failure(struct exchange *e, const struct server *server, CURLc
 		    fell_silent(e, code) ? "has fallen silent, see --timeout" : "cannot be reached",
 		    why);
 	}
-}
-
-static const char *header(const struct exchange *e, const char *name)
-{
-	struct curl_header *found;
-
-	return curl_easy_header(e->easy, name, 0, CURLH_HEADER, -1, &found) ? NULL : found->value;
 }
 
 /* Whether the end of the answer could be told from a connection that broke off. */

@@ -12,17 +12,19 @@ enum outcome {
 	OUTCOME_NONE,        /* not yet */
 	OUTCOME_DONE,        /* 200, and a result if one was to be */
 	OUTCOME_FAILED,      /* not for this image */
-	OUTCOME_REFUSED,     /* not for any: no such filter, no right to it, no convolved */
+	OUTCOME_WRONG,       /* not for any: there is no such filter, or a parameter is not valid */
+	OUTCOME_REFUSED,     /* not for any: no right to it, no convolved */
 	OUTCOME_UNREACHABLE, /* nobody is there, or nobody answers */
 	OUTCOME_GIVEN_UP,    /* because of a signal, or of what came of another */
 };
 
 struct exchange {
 	/* What is asked; whoever sets these releases them. */
-	char *target; /* path and query */
-	int body;     /* open file of the image; -1: a GET */
-	int64_t size; /* bytes of it */
-	int result;   /* open file for the body of a 200, empty; -1: it becomes `text` */
+	char *target;    /* path and query */
+	int body;        /* open file of the image; -1: a GET */
+	int64_t size;    /* bytes of it */
+	int result;      /* open file for the body of a 200, empty; -1: it becomes `text` */
+	bool own_format; /* its target asks for a format that its own output's name has */
 	void *owner;
 
 	/* What came of it. */

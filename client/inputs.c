@@ -161,6 +161,13 @@ static enum exit_code check_places(const struct inputs *inputs)
 	return status;
 }
 
+/* Whether a place that is not there yet looks like that of a single image. */
+static bool is_for_one(const char *place)
+{
+	return place[strlen(place) - 1] != '/' && access(place, F_OK) &&
+	       format_parse(suffix_of(place)) != FORMAT_NONE;
+}
+
 /* The folder of results that the options ask for, without slashes at its end, or NULL. */
 static enum exit_code find_folder(struct inputs *inputs, const struct options *options)
 {
@@ -176,6 +183,10 @@ static enum exit_code find_folder(struct inputs *inputs, const struct options *o
 	}
 	if (!folder && length && (several || out[length - 1] == '/' || is_folder(out)))
 		folder = out;
+	if (several && folder && folder == out && is_for_one(out)) {
+		report_error("several images, and one place: %s/ would be a folder", out);
+		return EXIT_USAGE;
+	}
 	if (several && (!folder || !strcmp(folder, "-"))) {
 		report_error("several images need a folder for their results: -o FOLDER/");
 		return EXIT_USAGE;

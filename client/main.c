@@ -27,7 +27,8 @@ static enum exit_code run_command(const struct command *command, const struct op
                                   const struct server *server)
 {
 	if (options->parameter_count || options->operand_count > command->operands) {
-		report_error("%s takes no %s; see convolve --help", command->name,
+		report_error("%s takes no %s%s; see convolve --help", command->name,
+		             options->parameter_count ? "--" : "",
 		             options->parameter_count ? options->parameters[0].name
 		                                      : options->operands[command->operands]);
 		return EXIT_USAGE;
@@ -61,7 +62,7 @@ int main(int argc, char **argv)
 	curl_global_init(CURL_GLOBAL_DEFAULT);
 	if (status) {
 		/* It has been said. */
-	} else if (options.help) {
+	} else if (options.help || (options.command && !strcmp(options.command, "help"))) {
 		options_print_help();
 	} else if (options.version) {
 		puts("convolve " PACKAGE_VERSION);

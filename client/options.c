@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/parameters.h"
 #include "client/report.h"
 
 enum option_type { FLAG, TEXT, COUNT, SECONDS };
@@ -36,7 +37,7 @@ struct reading {
 static const char usage[] =
     "Usage: convolve FILTER [--PARAMETER VALUE]... [INPUT]... -o OUTPUT\n"
     "       convolve CHAIN [--PARAMETER VALUE]... [INPUT]... -o OUTPUT\n"
-    "       convolve filters [FILTER] | devices | kernels | top\n"
+    "       convolve filters [FILTER] | devices | kernels | top | help\n"
     "Filters images through a convolved service.\n"
     "\n"
     "  convolve gaussian --sigma 2 in.jpg -o out.jpg\n"
@@ -56,7 +57,8 @@ static const char usage[] =
 static const char statuses[] =
     "\n"
     "Exit status: 0 all is done; 1 an image could not be filtered; 2 the command line is\n"
-    "wrong; 3 the service cannot be reached; 130 interrupted.\n";
+    "wrong, or the service refuses the filter or a parameter, which ends a batch at once;\n"
+    "3 the service cannot be reached; 130 interrupted.\n";
 
 void options_print_help(void)
 {
@@ -126,7 +128,10 @@ static enum exit_code read_long(struct reading *r, char *word)
 		return EXIT_USAGE;
 	}
 	if (!value && !(value = *r->next++)) {
-		report_error("--%s needs a value", word);
+		if (row < rows + ROW_COUNT || parameters_know(word))
+			report_error("--%s needs a value", word);
+		else
+			report_error("there is no option --%s; see convolve --help", word);
 		return EXIT_USAGE;
 	}
 	if (row < rows + ROW_COUNT)

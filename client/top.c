@@ -2,15 +2,13 @@
 #include "client/top.h"
 
 #include <math.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "client/interrupt.h"
 #include "client/report.h"
+#include "client/screen.h"
 #include "client/table.h"
 #include "client/transfer.h"
 #include "client/views.h"
@@ -199,26 +197,7 @@ static void print_kernels(FILE *file, const struct look *now, const struct look 
 	table_print(table, file);
 }
 
-/* On a terminal each line replaces the one that stood there, so that nothing flickers. */
-static void show(const char *text, bool terminal)
-{
-	if (!terminal) {
-		printf("%s\n", text);
-	} else {
-		fputs("\033[H", stdout);
-		for (const char *end; *text; text = end + 1) {
-			end = strchrnul(text, '\n');
-			printf("%.*s\033[K\n", (int)(end - text), text);
-			if (!*end)
-				break;
-		}
-		fputs("\033[J", stdout);
-	}
-	fflush(stdout);
-}
-
-static void print(const struct server *server, const struct look *now, const struct look *before,
-                  bool terminal)
+static void print(const struct server *server, const struct look *now, const struct look *before)
 {
 	char *text = NULL;
 	size_t size;
@@ -231,32 +210,42 @@ static void print(const struct server *server, const struct look *now, const str
 	print_kernels(file, now, before);
 	if (fclose(file))
 		abort();
-	show(text, terminal);
+	screen_show(text);
 	free(text);
 }
 
-enum exit_code top_run(const struct options *options, const struct server *server)
+/* Views, one after another, until as many were shown as were asked for, or the user ends it. */
+static enum exit_code show_views(const struct options *options, const struct server *server,
+                                 struct look *before)
 {
-	struct pollfd signals = {.fd = interrupt_fd(), .events = POLLIN};
-	bool terminal = isatty(STDOUT_FILENO) == 1;
-	struct look before = {0}, now;
-	enum exit_code status = take(server, &before);
+	enum exit_code status = EXIT_DONE;
+	struct look now;
 
-	if (!status && terminal)
-		fputs("\033[2J", stdout);
-	for (unsigned shown = 0; !status && !ferror(stdout);) {
-		poll(&signals, 1, (int)(options->interval * 1000));
-		if (interrupt_number())
+	for (unsigned shown = 0; !ferror(stdout);) {
+		if (screen_wait((int)(options->interval * 1000)))
 			break;
 		now = (struct look){0};
 		status = take(server, &now);
 		if (status)
 			break;
-		print(server, &now, &before, terminal);
-		forget(&before);
-		before = now;
+		print(server, &now, before);
+		forget(before);
+		*before = now;
 		if (++shown == options->count)
 			break;
+	}
+	return status;
+}
+
+enum exit_code top_run(const struct options *options, const struct server *server)
+{
+	struct look before = {0};
+	enum exit_code status = take(server, &before);
+
+	if (!status) {
+		screen_begin();
+		status = show_views(options, server, &before);
+		screen_end();
 	}
 	forget(&before);
 	return status;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/parameters.h"
 #include "client/report.h"
 #include "client/table.h"
 #include "client/transfer.h"
@@ -204,6 +205,50 @@ enum exit_code views_filters(const struct options *options, const struct server 
 		return status;
 	status = print_names(json, name);
 	json_decref(json);
+	return status;
+}
+
+static bool has_parameter(const json_t *list, const char *name)
+{
+	json_t *parameter;
+
+	for (size_t i = 0; (parameter = json_array_get(list, i)); i++)
+		if (!strcmp(views_text(parameter, "name"), name))
+			return true;
+	return false;
+}
+
+/* True if the parameters of all filters, or those of any, have this name. */
+static bool has_name(const json_t *catalogue, const char *name)
+{
+	json_t *filter;
+	bool found = has_parameter(json_object_get(catalogue, "common"), name);
+
+	for (size_t i = 0; !found && (filter = views_element(catalogue, "filters", i)); i++)
+		found = has_parameter(json_object_get(filter, "parameters"), name);
+	return found;
+}
+
+enum exit_code views_check_parameters(const struct options *options, const struct server *server)
+{
+	enum exit_code status = EXIT_DONE;
+	json_t *catalogue = NULL;
+
+	for (size_t i = 0; i < options->parameter_count && !status; i++) {
+		const char *name = options->parameters[i].name;
+
+		if (parameters_know(name))
+			continue;
+		if (!catalogue)
+			status = views_get(server, "/v1/filters", &catalogue);
+		if (!status && !has_name(catalogue, name)) {
+			report_error("there is no option --%s, nor a parameter of that name; see "
+			             "convolve --help and convolve filters",
+			             name);
+			status = EXIT_USAGE;
+		}
+	}
+	json_decref(catalogue);
 	return status;
 }
 

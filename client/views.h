@@ -11,6 +11,10 @@ enum exit_code views_filters(const struct options *options, const struct server 
 enum exit_code views_devices(const struct options *options, const struct server *server);
 enum exit_code views_kernels(const struct options *options, const struct server *server);
 
+/* Asks the service about the parameters that this client does not know: what it does not know
+ * either is no option, and is said. */
+enum exit_code views_check_parameters(const struct options *options, const struct server *server);
+
 /* Asks for a JSON document; says what is wrong if there is none. */
 enum exit_code views_get(const struct server *server, const char *target, json_t **json);
 

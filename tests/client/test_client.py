@@ -8,7 +8,9 @@ import re
 import select
 import signal
 import socket
+import struct
 import subprocess
+import termios
 import threading
 import time
 
@@ -130,13 +132,13 @@ def test_verbose(service, image, tmp_path):
 def test_problems_are_one_line(service, image, tmp_path):
     out = tmp_path / "out.ppm"
     out.write_bytes(b"old")
-    assert run(service.url, "box", "--size", 4, image, "-o", out, status=1)[1] == (
+    assert run(service.url, "box", "--size", 4, image, "-o", out, status=2)[1] == (
         f"convolve: {image}: size is an odd whole number from 1 to 601, in pixels (size=4)\n")
     broken = tmp_path / "broken.jpg"
     broken.write_bytes(PHOTOGRAPH.read_bytes()[:20000])
     said = run(service.url, "box", broken, "-o", out, status=1)[1]
     assert said.count("\n") == 1 and f"{broken}: The image cannot be decoded: " in said
-    said = run(service.url, "gausian", image, "-o", out, status=1)[1]
+    said = run(service.url, "gausian", image, "-o", out, status=2)[1]
     assert said.count("\n") == 1 and "did you mean gaussian?" in said
     said = run(service.url, "box", image, "-o", tmp_path / "out.xyz", status=1)[1]
     assert "format is one of jpeg, " in said
@@ -163,7 +165,10 @@ def test_what_is_not_to_be_trusted_in_answers(server, image, tmp_path):
     (("box", "-x", "in.ppm"), "there is no option -x"),
     (("box", "in.ppm", "-o", "x", "-j", "0"), "--jobs is a whole number from 1 to 256, not 0"),
     (("box", "in.ppm", "-o", "x", "--quiet=1"), "--quiet takes no value"),
-    (("devices", "--sigma", "2"), "devices takes no sigma"),
+    (("devices", "--sigma", "2"), "devices takes no --sigma"),
+    (("gaussian", "in.ppm", "in.ppm", "-o", "x.jpg"), "several images, and one place: x.jpg/"),
+    (("gaussian", ".", "-o", "x.JPEG"), "several images, and one place: x.JPEG/"),
+    (("box", "in.ppm", "-o", "x", "--quite"), "there is no option --quite"),
     (("top", "now"), "top takes no now"),
     (("devices", "--token-file", "missing"), "the token cannot be read: No such file"),
 ])
@@ -175,6 +180,8 @@ def test_usage(arguments, words, tmp_path):
 
 def test_help_and_version():
     text = run("http://127.0.0.1:1", "--help")[0].decode()
+    for asked in (("help",), ("-h",), ("help", "gaussian")):
+        assert run("http://127.0.0.1:1", *asked)[0].decode() == text
     for words in ("Usage: convolve FILTER", "-o, --out PLACE", "--token-file FILE", "Exit status:",
                   "3 the service cannot be reached", "130 interrupted"):
         assert words in text
@@ -243,6 +250,60 @@ def test_one_failure_does_not_stop_a_batch(service, tree, tmp_path):
                   f"{tmp_path}/missing.png: No such file"):
         assert words in said
     assert said.count("\n") == 3
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (("box", "--size", 4), "size is an odd whole number"), (("gausian",), "did you mean gaussian?"),
+    (("box", "--border", "none"), "border is one of"), (("box", "--format", "bmp"), "format is one of"),
+    (("gaussian,,box",), "without a name")])
+def test_what_is_wrong_for_all_stops_a_batch(service, tmp_path, arguments, words):
+    """At once, with one line, and with the status of a wrong command line."""
+    for i in range(60):
+        (tmp_path / f"{i}.ppm").write_bytes(ppm(i))
+    before = service.metrics()
+    _, said = run(service.url, *arguments, tmp_path, "-o", tmp_path / "out", status=2)
+    asked = sum(service.metrics().total(name) - before.total(name) for name in
+                ("convolved_requests_rejected_total", "convolved_jobs_failed_total"))
+    assert words in said and said.count("\n") == 1 and asked <= 4, (said, asked)
+    assert not found(tmp_path / "out")
+
+
+def test_what_is_wrong_for_one_stops_no_batch(service, tree, tmp_path):
+    """A parameter may not fit this image, or its own suffix be no format."""
+    (tree / "grey.ppm").write_bytes(b"P5\n40 30\n255\n" + bytes(1200))
+    _, said = run(service.url, "box", "--border", "constant", "--border_value", "1,2,3", tree,
+                  "-o", tmp_path / "out", "-j", 1, status=1)
+    assert said.startswith(f"convolve: {tree}/grey.ppm: ") and said.count("\n") == 1
+    assert len(found(tmp_path / "out")) == 4
+    (tree / "a.xyz").write_bytes(ppm())
+    _, said = run(service.url, "box", tree / "a.xyz", tree / "a.ppm", "-o", tmp_path / "two", "-j", 1,
+                  status=1)
+    assert "format is one of" in said and sorted(found(tmp_path / "two")) == ["a.ppm"]
+
+
+def test_unknown_options_swallow_nothing(service, image, tmp_path):
+    """What neither the client nor the service knows is no parameter, and what follows not its value."""
+    before = service.metrics().total("convolved_request_duration_seconds_count", code="400")
+    for arguments in (("--quite", image, "-o", tmp_path / "out.ppm"),
+                      (image, "-o", tmp_path / "out.ppm", "--quite=1"),
+                      (image, "--quite", "-o", tmp_path / "out.ppm")):
+        _, said = run(service.url, "box", *arguments, status=2)
+        assert "there is no option --quite" in said and said.count("\n") == 1
+    assert service.metrics().total("convolved_request_duration_seconds_count", code="400") == before
+
+
+def test_a_service_that_is_newer(server, image, tmp_path):
+    """It is asked about what the client does not know."""
+    paths = []
+
+    def answer(handler):
+        paths.append(handler.path)
+        if handler.path == "/v1/filters":
+            return 200, {}, json.dumps({"filters": [], "common": [{"name": "glow"}]}).encode()
+        return 200, {}, handler.body
+    asked = server(answer)
+    run(asked.url, "box", "--glow", 3, image, "-o", tmp_path / "out.ppm")
+    assert paths == ["/v1/filters", "/v1/filters/box?glow=3&format=ppm"]
 
 
 def test_what_is_refused_for_all_stops_a_batch(server, tree, tmp_path):
@@ -435,7 +496,7 @@ def test_names(service):
     assert "gaussian" in names and "bilateral" in names
     assert run(service.url, "filters", "sobel", "--names")[0] == (
         b"output magnitude x y direction\n")
-    assert b"border\n" in run(service.url, "filters", "chain", "--names")[0]
+    assert b"\nborder replicate reflect " in run(service.url, "filters", "chain", "--names")[0]
     assert "there is no filter boxx" in run(service.url, "filters", "boxx", "--names", status=1)[1]
 
 
@@ -446,6 +507,47 @@ def test_top(service, image, tmp_path):
     assert shown.count("\nDEVICE ") == shown.count("\nKERNEL ") == 2
     assert re.search(r"^cpu0 +up +\d+ % +[\d.]+ +\d+ +0 ", shown, re.M), shown
     assert re.search(r"^jobs +\d+ running, \d+ waiting", shown, re.M)
+
+
+def on_a_terminal(url, rows, columns, *arguments):
+    """The client on a terminal of this size: its process, and the terminal's other end."""
+    ours, its = pty.openpty()
+    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    process = subprocess.Popen([PROGRAM, *map(str, arguments)], env=environment(url), stdin=its,
+                               stdout=its, stderr=its, start_new_session=True, preexec_fn=lambda:
+                               fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+    return process, ours, its
+
+
+def read_until(descriptor, text, seconds=20):
+    read, end = b"", time.monotonic() + seconds
+    while text not in read:
+        assert time.monotonic() < end, read
+        if select.select([descriptor], [], [], 0.1)[0]:
+            read += os.read(descriptor, 1 << 16)
+    return read
+
+
+@pytest.mark.parametrize("key", [b"q", b"Q", b"\x03"])
+def test_top_on_a_terminal(service, image, tmp_path, key):
+    """It ends with q, fits, and leaves the terminal as it was."""
+    run(service.url, "box", image, "-o", tmp_path / "out.ppm")
+    process, ours, its = on_a_terminal(service.url, 6, 20, "top", "-d", 0.2)
+    try:
+        before = termios.tcgetattr(its)
+        seen = read_until(ours, b"\x1b[J")
+        assert termios.tcgetattr(its)[3] & (termios.ICANON | termios.ECHO) == 0
+        os.write(ours, b"x" + key)
+        assert process.wait(20) == (0 if key in b"qQ" else -signal.SIGINT)
+        assert termios.tcgetattr(its) == before
+        view = re.search(rb"\x1b\[H(.*?)\x1b\[J", seen, re.S)[1].decode()
+        lines = re.sub(r"\x1b\[K", "", view).replace("\r", "").split("\n")[:-1]
+        assert 3 <= len(lines) <= 5 and max(map(len, lines)) == 20, lines
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+        os.close(its)
 
 
 def test_top_counts_what_happens(service, image, tmp_path):
@@ -525,6 +627,10 @@ def test_completion(service):
             ("convolve sobel=output=m", ["magnitude"]),
             ("convolve sobel --output ", ["magnitude", "x", "y", "direction"]),
             ("convolve sobel --output=m", ["magnitude"]),
+            ("convolve gaussian --border w", ["wrap"]),
+            ("convolve gaussian,sobel --channels=l", ["luma"]),
+            ("convolve --priority ", ["interactive", "batch"]),
+            ("convolve he", ["help"]),
             ("convolve gaussian --sig", ["--sigma"]),
             ("convolve gaussian --outp", ["--output-dir"]),
             ("convolve sobel --outp", ["--output-dir", "--output"]),

@@ -101,6 +101,19 @@ def test_what_becomes_an_input_meanwhile(server, tmp_path):
     assert (out / "a.ppm").samefile(images / "a.ppm") and found(images) == {"a.ppm": ppm()}
 
 
+def test_full_disk_stops_a_batch(server, tmp_path):
+    """At once: there is no room for the next, either."""
+    asked, images = server(lambda handler: (200, {}, handler.body * 40)), tmp_path / "images"
+    images.mkdir()
+    for i in range(60):
+        (images / f"{i}.ppm").write_bytes(ppm(i))
+    (tmp_path / "out").mkdir()
+    done = in_namespace(asked.url, f'mount -t tmpfs -o size=400k none {tmp_path}/out; exec "$@"',
+                        "box", images, "-o", tmp_path / "out", "-j", 1)
+    assert done.returncode == 1 and "No space left on device" in done.stderr, done
+    assert done.stderr.count("\n") == 1 and len(asked.requests) < 10, done
+
+
 # The manifest -------------------------------------------------------------------------------------
 
 def test_what_is_no_manifest_is_left_alone(server, tree, tmp_path):
@@ -143,7 +156,7 @@ def test_the_manifest_is_renewed(server, tree, tmp_path):
     manifest = out / MANIFEST
 
     def answer(handler):
-        if "slow=1" in handler.path:
+        if "strip=1" in handler.path:
             going.wait(60)
         return 200, {}, handler.body
 
@@ -155,7 +168,7 @@ def test_the_manifest_is_renewed(server, tree, tmp_path):
     slow.mkdir()
     for name in ("x.ppm", "y.ppm"):
         (slow / name).write_bytes(ppm(7))
-    other = start(asked.url, "box", "--slow", "1", slow, "-o", out)
+    other = start(asked.url, "box", "--strip", "1", slow, "-o", out)
     try:
         poll(lambda: len(asked.requests) == 6, 30, "the other's requests")
         with manifest.open("ab") as file:

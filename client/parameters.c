@@ -1,0 +1,26 @@
+/* Made from the tables of the service, so as not to ask it about what is meant most of the time. */
+#include "client/parameters.h"
+
+#include <string.h>
+
+#include "common/filters.h"
+
+static const char *const common[] = {
+#define COMMON(name, chain, parse, schema, text) name,
+#include "front/common.def"
+#undef COMMON
+};
+
+bool parameters_know(const char *name)
+{
+	const struct parameter *p;
+
+	for (size_t i = 0; i < sizeof common / sizeof *common; i++)
+		if (!strcmp(common[i], name))
+			return true;
+	for (enum filter f = 0; f < FILTERS; f++)
+		for (size_t i = 0; (p = filter_parameter(f, i)); i++)
+			if (!strcmp(p->name, name))
+				return true;
+	return false;
+}
