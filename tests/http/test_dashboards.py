@@ -11,11 +11,12 @@ import urllib.request
 import pytest
 
 import imagefiles
-from service import REPOSITORY, free_port, poll, tool
+from service import BUILD, REPOSITORY, free_port, poll, tool
 from test_results import random_pixels
 
 RULES = REPOSITORY / "etc/prometheus/convolved.rules.yml"
 DASHBOARD = json.loads((REPOSITORY / "etc/grafana/convolved.json").read_text())
+RUNBOOKS = "file:///usr/share/doc/convolved/operations.md"
 PIXELS = random_pixels(3, 200, 100, 3, "u8")
 PNG = imagefiles.write_png(PIXELS)
 
@@ -42,11 +43,22 @@ def test_every_alert_is_tested_and_explained():
     for name, rule in alerts().items():
         assert f"- alertname: {name}\n" in tests, f"{name} is not seen to fire"
         assert f"{{alertname: {name}, " in tests, f"{name} is not seen to be quiet"
-        assert f"runbook_url: docs/operations.md#{name.lower()}\n" in rule
+        assert f"runbook_url: {RUNBOOKS}#{name.lower()}\n" in rule
         assert f"### {name}\n\n" in page, f"{name} is not explained"
         assert re.search(r"severity: (critical|warning)", rule)
         assert "summary:" in rule and "description:" in rule
     assert set(re.findall(r"^### (Convolved\w+)$", page, re.M)) == set(alerts())
+
+
+def test_runbooks_are_where_they_are_said_to_be():
+    """What is installed leads to the page that is installed, or to where configure was told."""
+    urls = re.findall(r"runbook_url: (.+)", (BUILD / "convolved.rules.yml").read_text())
+    assert len(urls) == len(alerts())
+    makefile = (BUILD / "Makefile").read_text()
+    base = re.search(r"^runbooks = (.+)$", makefile, re.M)[1]
+    docdir = re.search(r"^prefix = (.+)$", makefile, re.M)[1] + "/share/doc/convolved"
+    assert {url.partition("#")[0] for url in urls} == {base.replace("$(docdir)", docdir)}
+    assert all(re.match(r"\w+://", url) for url in urls)
 
 
 # What does ----------------------------------------------------------------------------------------
@@ -131,7 +143,8 @@ def panels():
 
 def substituted(expression):
     """As Grafana asks, with everything chosen."""
-    for name, value in (("$__rate_interval", "10s"), ("$instance", ".*"), ("$device", ".*")):
+    for name, value in (("$__rate_interval", "10s"), ("$job", "convolved"), ("$instance", ".*"),
+                        ("$device", ".*")):
         expression = expression.replace(name, value)
     assert "$" not in expression, f"{expression}: a variable that there is not"
     return expression
@@ -145,8 +158,8 @@ def test_dashboard_is_whole():
     rows = [panel["title"] for panel in DASHBOARD["panels"] if panel["type"] == "row"]
     assert rows == ["Traffic", "Stages", "Devices", "Kernels", "Queue and admission",
                     "Asynchronous jobs", "Workers and memory"]
-    assert [v["name"] for v in DASHBOARD["templating"]["list"]] == ["datasource", "instance",
-                                                                    "device"]
+    assert [v["name"] for v in DASHBOARD["templating"]["list"]] == [
+        "datasource", "job", "instance", "device"]
     assert len({panel["id"] for panel in DASHBOARD["panels"]}) == len(DASHBOARD["panels"])
     for panel in panels():
         assert panel["datasource"]["uid"] == "${datasource}"
@@ -157,6 +170,33 @@ def test_dashboard_is_whole():
                  for y in range(place["y"], place["y"] + place["h"])}
         assert not cells & taken and place["x"] + place["w"] <= 24, panel["title"]
         taken |= cells
+
+
+def shown(panel, value):
+    """(text, colour) that a value has, by its mapping or its thresholds."""
+    defaults = panel["fieldConfig"]["defaults"]
+    words = [m["options"] for m in defaults.get("mappings", []) if m["type"] == "value"]
+    step = [s for s in defaults["thresholds"]["steps"] if s["value"] is None or s["value"] <= value]
+    mapped = next((w[str(value)] for w in words if str(value) in w), {})
+    return mapped.get("text"), mapped.get("color", step[-1]["color"])
+
+
+def test_dashboard_says_what_is_good():
+    """Each panel says what it shows; what must not be is not green, as without thresholds all is; no
+    number is a date by accident."""
+    by_title = {panel["title"]: panel for panel in panels()}
+    for panel in panels():
+        assert len(panel["description"]) > 20, panel["title"]
+        assert panel["type"] != "stat" or panel["fieldConfig"]["defaults"]["thresholds"]["steps"]
+        if panel["fieldConfig"]["defaults"].get("unit") == "dateTimeAsIso":
+            assert all("_seconds" in t["expr"] and "* 1000" in t["expr"] for t in panel["targets"])
+        for one in panel["targets"]:
+            assert "convolved_" not in one["expr"] or 'job=~"$job"' in one["expr"], one
+    assert shown(by_title["Ready"], 0) == ("No", "red")
+    assert shown(by_title["Ready"], 1) == ("Yes", "green")
+    assert shown(by_title["Last reload"], 0)[1] == shown(by_title["Devices up"], 0)[1] == "red"
+    assert shown(by_title["Devices up"], 2)[1] == shown(by_title["Own errors"], 0)[1] == "green"
+    assert shown(by_title["Own errors"], 0.02)[1] == "red"
 
 
 @pytest.mark.parametrize("title, expression", EXPRESSIONS)
