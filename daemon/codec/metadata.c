@@ -70,6 +70,7 @@ static const char *const exif_pictures[] = {
     "SubIFDs",
     "JPEGInterchangeFormat",
     "JPEGInterchangeFormatLength",
+    "Padding",
     "StripOffsets",
     "StripByteCounts",
 };

@@ -117,6 +117,8 @@ def exif_kinds(mark):
         "maker-note": exif(private=[block(0x927C, b"OLYMP\0\1\0" + file)]),
         "packet": exif(image=[block(0x02BC, xmp_kinds(mark)["thumbnails"], 1)]),
         "image-sources": exif(image=[block(0x8649, resource(1036, b"\0" * 28 + file))]),
+        "padding": exif(image=[block(0xEA1C, file)]),
+        "unknown": exif(image=[block(0xC7D5, file)], private=[block(0x9999, file)]),
         "press": exif(image=[block(0x83BB, data_set(2, 202, file))]),
     }
 
