@@ -168,10 +168,9 @@ void encode_close(struct encoder **encoder)
 static int save_jpeg(const struct answer *answer, VipsImage *vips, VipsTarget *target)
 {
 	const struct coding *c = &answer->coding;
-	bool grey = c->backgrounds < 3;
-	double background[3] = {c->background[0], c->background[grey ? 0 : 1],
-	                        c->background[grey ? 0 : 2]};
-	VipsArrayDouble *colour = vips_array_double_new(background, (int)answer->image.bands);
+	double background[3] = {c->background[0], c->background[1], c->background[2]};
+	/* One value stands for all bands. */
+	VipsArrayDouble *colour = vips_array_double_new(background, c->backgrounds == 3 ? 3 : 1);
 	int failed = vips_jpegsave_target(
 	    vips, target, "Q", (int)c->quality, "background", colour, "subsample_mode",
 	    answer->full_chroma ? VIPS_FOREIGN_SUBSAMPLE_OFF : VIPS_FOREIGN_SUBSAMPLE_ON, NULL);
