@@ -280,7 +280,7 @@ static enum MHD_Result exchange_send(struct exchange *x)
 	result = MHD_queue_response(x->connection, (unsigned)a->status, response);
 	MHD_destroy_response(response);
 	routes_answered(r);
-	if (a->file >= 0)
+	if (a->file >= 0 && a->status != 304)
 		unread_begin(&x->unread, r->id, r->terms.client, socket_of(x->connection),
 		             a->file_size);
 	return result;

@@ -53,12 +53,8 @@ void representation_revalidate(struct answer *a, const char *if_none_match)
 		return;
 	snprintf(etag, sizeof etag, "W/\"%016llx\"", (unsigned long long)a->version);
 	answer_header(a, "ETag", "%s", etag);
-	if (!if_none_match || !names(if_none_match, etag))
-		return;
-	a->status = 304;
-	a->content_type = NULL;
-	a->file = -1;
-	answer_piece(a, NULL, 0);
+	if (if_none_match && names(if_none_match, etag))
+		a->status = 304;
 }
 
 /* The text as gzip (malloc'ed), or NULL. */

@@ -14,8 +14,8 @@ void representation_protect(struct answer *answer);
  * image. */
 void representation_vary(struct answer *answer, bool by_accept);
 
-/* Makes an answer that has a version 304, without a body, if If-None-Match (NULL: there is none)
- * names that version; before representation_compress(). */
+/* Makes an answer that has a version 304 if If-None-Match (NULL: there is none) names that version.
+ * It keeps what the headers are about; the library sends no body with that status. */
 void representation_revalidate(struct answer *answer, const char *if_none_match);
 
 /* Compresses a text that is long enough to gain by it, if Accept-Encoding takes gzip. Without

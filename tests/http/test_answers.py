@@ -34,10 +34,30 @@ def test_not_modified(impatient, path):
             answer = impatient.request(method, path, headers={"If-None-Match": known})
             assert (answer.status, answer.body) == (304, b""), known
             assert answer.headers["ETag"] == etag and "Vary" in answer.headers
+            assert answer.headers["Content-Length"] == whole.headers["Content-Length"]
             protected(answer)
     for other in ('"other"', etag[:-2] + '"', etag[3:-1], "", ",", 'W/""'):
         answer = impatient.get(path, headers={"If-None-Match": other})
         assert (answer.status, answer.body) == (200, whole.body), other
+
+
+def test_nothing_follows_not_modified(impatient):
+    """The length that is said is that of what there is; nothing is sent."""
+    links = impatient.post("/v1/filters/box", PNG,
+                           headers={"Prefer": "respond-async"}).json()["links"]
+    impatient.get(links["result"] + "?wait=30")
+    with impatient.socket(timeout=20) as connection:
+        for path in ("/v1/filters", "/openapi.json", links["result"]):
+            connection.sendall(f"GET {path} HTTP/1.1\r\nHost: a\r\nIf-None-Match: *\r\n"
+                               "Accept-Encoding: gzip\r\n\r\n".encode())
+        connection.sendall(b"GET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        text = b""
+        while more := connection.recv(1 << 16):
+            text += more
+    *unchanged, last = text.split(b"HTTP/1.1 ")[1:]
+    assert [one[:4] for one in unchanged] == 3 * [b"304 "] and last.startswith(b"200 ")
+    assert all(one.endswith(b"\r\n\r\n") and one.count(b"\r\n\r\n") == 1 for one in unchanged)
+    assert b"Content-Length: 0" not in text
 
 
 @pytest.mark.parametrize("path", ["/v1/devices", "/v1/kernels", "/metrics", "/livez", "/readyz"])
