@@ -127,6 +127,9 @@ def test_refusals(told):
         assert "size is an odd" in line["message"] and client in line["message"]
     line, = lines_of(told, error="not-found")
     assert "GET /no?where" in line["message"]
+    assert told.neighbour().get("/" + 5000 * "x").status == 404
+    line, = lines_of(told, error="not-found", client="127.0.0.2")
+    assert "refused to 127.0.0.2: not-found" in line["message"], "a long path hides no reason"
     assert told.stop() == 0
     for client in ("127.0.0.1", "127.0.0.2"):
         line = lines_of(told, client=client, error="bad-parameter")[-1]
