@@ -228,6 +228,33 @@ static void test_interruptions(void)
 	picture_fini(&p);
 }
 
+/* While inks become colours: in libvips's own thread, or in the one that writes rows. */
+static void test_interrupted_conversions(void)
+{
+	static const enum format formats[] = {FORMAT_PNG, FORMAT_PNM};
+	struct picture p;
+	struct file file;
+
+	picture_make(&p, 200, 900, 4, PIXEL_U8, false);
+	file = file_of_picture(&p, ".tif");
+	for (size_t i = 0; i < G_N_ELEMENTS(formats); i++) {
+		struct request request = {.body = file.bytes,
+		                          .body_size = file.size,
+		                          .filters = "box=size=3",
+		                          .format = formats[i],
+		                          .samples_max = 10000,
+		                          .fail_at = 5};
+
+		expect_error(&request, ERR_DEVICE, format_name(formats[i]));
+		request.fail_at = 0;
+		request.cancel_at = 5;
+		expect_error(&request, ERR_TIMEOUT, format_name(formats[i]));
+		expect_alive(format_name(formats[i]));
+	}
+	file_fini(&file);
+	picture_fini(&p);
+}
+
 /* The worker leaves when its front does, and when it is told nonsense. */
 static void test_ends(void)
 {
@@ -251,5 +278,6 @@ void test_failures(void)
 	test_limits();
 	test_refusals();
 	test_interruptions();
+	test_interrupted_conversions();
 	test_ends();
 }
