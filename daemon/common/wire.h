@@ -143,13 +143,14 @@ struct message_tile_done {
 
 /* After a mismatch the codec worker waits for the tile to be run again: once by the device that ran
  * it first, then, still with a mismatch, by another, if TILE_DONE has said that there is one. */
-/* How long a device lets a tile wait for a program, beyond what the tile takes. */
-enum { PROGRAM_WAIT_MS = 10000 };
+/* How long a device lets a tile wait for a program, beyond what the tile takes: for one that the
+ * request insists on, and for a general one, which there is no way around. */
+enum { PROGRAM_WAIT_MS = 10000, GENERAL_WAIT_MS = 120000 };
 
 struct message_tile_waits {
 	uint64_t job;
-	uint32_t index; /* of the tile */
-	uint32_t unused;
+	uint32_t index;   /* of the tile */
+	uint32_t most_ms; /* that it waits; 0: no more */
 };
 
 struct message_verified {
@@ -198,11 +199,12 @@ struct message_choice {
 	} candidate[CANDIDATES_MAX];
 };
 
-/* Programs built so far, and those that wait for it or are being built. What is told of in time is
- * all that may hold up a tile. */
+/* Programs built so far; and now: asked for but not there, of these such as a driver makes that may
+ * block launches meanwhile, and being compiled. What is told of in time is all that may hold up a
+ * tile. */
 struct message_programs {
 	uint32_t compiled, cached, failed;
-	uint32_t pending;
+	uint32_t pending, blocking, compiling;
 	uint32_t tuning; /* 1: kernels are measured while there is no tile, one launch at a time */
 	uint32_t unused;
 };

@@ -1,110 +1,247 @@
-/* The binary travels in a memfd, at descriptor APART_FD of the other process; it takes the place of
- * the socket to the front, which is none of its business. */
+/* The process has, at APART_MEMORY, in the place of the socket to the front, which is none of its
+ * business, a memfd that the worker has too: a page that says how long it is to stand back, then
+ * the binary. At APART_SOCKET it is asked.
+ *
+ * It looks at that page itself, after every few milliseconds of processor time, for the worker may
+ * send no signal to anybody (confine.h): a timer of its own interrupts the compiler, and the signal
+ * handler sleeps. */
 #include "device/apart.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/log.h"
 #include "common/stall.h"
 #include "common/wire.h"
 
-enum { APART_FD = WORKER_SOCKET, LIMIT_S = 300, TRIES_MAX = 2 };
+enum {
+	APART_MEMORY = WORKER_SOCKET,
+	APART_SOCKET,
+	PAGE = 4096,
+	LIMIT_S = 300,
+	TRIES_MAX = 2,
+	TURN_MS = 10,  /* of processor time between two looks */
+	ASIDE_MS = 90, /* that it stands back then, at most */
+	NAP_MS = 5
+};
+
+struct page {
+	_Atomic uint64_t aside_until; /* CLOCK_MONOTONIC, nanoseconds */
+};
+
+struct request {
+	char file[64], options[320]; /* as for program_compile() */
+	int32_t type;                /* enum pixel_type */
+};
+
+struct reply {
+	uint64_t size; /* of the binary; 0: it could not be compiled */
+};
+
+struct apart {
+	const struct program_source *source;
+	bool patient;
+	int stop_fd, memory;
+	struct page *page;
+	int socket; /* to the process; -1: none is asked any more */
+	pid_t pid;  /* of the last one, until it is reaped; 0: none */
+	struct stall stall;
+};
 
 extern char **environ;
 
-static bool start(pid_t *pid, const struct program_source *source, const char *file,
-                  const char *options, enum pixel_type type, int fd)
+/* The descriptor, moved to where it is in the way of none that the process begins with. */
+static int move_up(int fd)
 {
-	char platform[16], index[16], pixels[16];
+	int moved = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, APART_SOCKET + 1);
+
+	if (fd >= 0)
+		close(fd);
+	return moved;
+}
+
+struct apart *apart_new(const struct program_source *source, bool patient, int stop_fd)
+{
+	struct apart *a = calloc(1, sizeof *a);
+
+	if (!a)
+		return NULL;
+	*a = (struct apart){.source = source, .patient = patient, .stop_fd = stop_fd, .socket = -1};
+	a->memory = move_up(memfd_create("program", MFD_CLOEXEC));
+	a->page = a->memory < 0 || ftruncate(a->memory, PAGE)
+	              ? MAP_FAILED
+	              : mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, a->memory, 0);
+	if (a->page == MAP_FAILED) {
+		log_error("cannot prepare for a compiler: %s", strerror(errno));
+		a->page = NULL;
+		apart_free(&a);
+	}
+	return a;
+}
+
+void apart_free(struct apart **apart)
+{
+	struct apart *a = *apart;
+
+	if (!a)
+		return;
+	apart_rest(a);
+	if (a->page)
+		munmap(a->page, PAGE);
+	if (a->memory >= 0)
+		close(a->memory);
+	free(a);
+	*apart = NULL;
+}
+
+void apart_stand_back(struct apart *a, uint64_t until_ns)
+{
+	atomic_store(&a->page->aside_until, until_ns);
+}
+
+static bool spawn(struct apart *a, int socket)
+{
+	const struct device *device = a->source->device;
+	char platform[16], index[16];
 	const char *argv[] = {"convolved-device",
-	                      "--compile",
-	                      file ? file : "",
-	                      "--options",
-	                      options,
-	                      "--pixels",
-	                      pixels,
+	                      a->patient ? "--compile-patiently" : "--compile",
 	                      "--platform",
 	                      platform,
 	                      "--device",
 	                      index,
-	                      source->kernel_dir ? "--kernel-dir" : NULL,
-	                      source->kernel_dir,
+	                      a->source->kernel_dir ? "--kernel-dir" : NULL,
+	                      a->source->kernel_dir,
 	                      NULL};
 	posix_spawn_file_actions_t actions;
 	int code;
 
-	snprintf(platform, sizeof platform, "%u", source->device->platform);
-	snprintf(index, sizeof index, "%u", source->device->index);
-	snprintf(pixels, sizeof pixels, "%d", (int)type);
+	snprintf(platform, sizeof platform, "%u", device->platform);
+	snprintf(index, sizeof index, "%u", device->index);
 	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_adddup2(&actions, fd, APART_FD);
-	code = posix_spawn(pid, "/proc/self/exe", &actions, NULL, (char **)argv, environ);
+	posix_spawn_file_actions_adddup2(&actions, a->memory, APART_MEMORY);
+	posix_spawn_file_actions_adddup2(&actions, socket, APART_SOCKET);
+	code = posix_spawn(&a->pid, "/proc/self/exe", &actions, NULL, (char **)argv, environ);
 	posix_spawn_file_actions_destroy(&actions);
-	if (code)
+	if (code) {
 		log_error("cannot start a compiler: %s", strerror(code));
+		a->pid = 0;
+	}
 	return code == 0;
 }
 
-/* Waits until it ends, or stands still. True if it has ended. */
-static bool await_end(pid_t pid)
+/* Waits until it has answered or ended, or stands still. Returns false, and why where that is to be
+ * said, if there is nothing to wait for any more. */
+static bool await(struct apart *a, const char **why)
 {
-	struct pollfd wait = {.fd = pidfd_open(pid, 0), .events = POLLIN};
-	const char *why = NULL;
-	struct stall stall;
+	struct pollfd wait[2] = {{.fd = a->socket, .events = POLLIN},
+	                         {.fd = a->stop_fd, .events = POLLIN}};
 
-	stall_init(&stall, pid);
-	while (!why && wait.fd >= 0 && poll(&wait, 1, STALL_LOOK_MS) <= 0)
-		why = stall_look(&stall, true);
-	if (wait.fd >= 0)
-		close(wait.fd);
+	*why = NULL;
+	for (;;) {
+		int count = poll(wait, 2, STALL_LOOK_MS);
+
+		if (count > 0 && wait[1].revents)
+			return false;
+		if (count > 0)
+			return true;
+		/* The lowest priority may well mean no processor time for a while. */
+		*why = stall_look(&a->stall, !a->patient);
+		if (*why)
+			return false;
+	}
+}
+
+/* Takes note of its end. True if what ended it may have had nothing to do with the program. */
+static bool reap(struct apart *a)
+{
+	int status = 0;
+	bool killed;
+
+	close(a->socket);
+	a->socket = -1;
+	while (waitpid(a->pid, &status, 0) < 0)
+		if (errno != EINTR)
+			break;
+	a->pid = 0;
+	killed = WIFSIGNALED(status) && WTERMSIG(status) != SIGALRM;
+	if (WIFSIGNALED(status))
+		log_error(killed ? "a compiler ended by signal %d"
+		                 : "a compiler took more than %d s",
+		          killed ? WTERMSIG(status) : LIMIT_S);
+	return killed;
+}
+
+/* One that stands still is not waited for: it ends with this process, which may kill nobody. */
+static void abandon(struct apart *a, const char *why)
+{
 	if (why)
 		log_error("a compiler is %s: it is left to itself", why);
-	return !why;
+	close(a->socket);
+	a->socket = -1;
+	a->pid = 0;
 }
 
-/* True if it ended well. *again: what ended it may have had nothing to do with the program. One
- * that stands still is not waited for: it ends with this process, which may kill nobody. */
-static bool finish(pid_t pid, bool *again)
+/* Waits for the end of one that rests, so that there is one process. */
+static bool settle_last(struct apart *a)
 {
-	int status;
+	struct pollfd stop = {.fd = a->stop_fd, .events = POLLIN};
 
-	*again = !await_end(pid);
-	if (*again)
-		return false;
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
+	stall_init(&a->stall, a->pid);
+	while (a->pid && waitpid(a->pid, NULL, WNOHANG) == 0) {
+		if (poll(&stop, 1, NAP_MS) > 0)
 			return false;
-	*again = WIFSIGNALED(status) && WTERMSIG(status) != SIGALRM;
-	if (WIFSIGNALED(status))
-		log_error(*again ? "a compiler ended by signal %d"
-		                 : "a compiler took more than %d s",
-		          *again ? WTERMSIG(status) : LIMIT_S);
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+		if (stall_look(&a->stall, false))
+			break; /* stopped: it will end when it goes on */
+	}
+	a->pid = 0;
+	return true;
 }
 
-static unsigned char *read_binary(int fd, size_t *size)
+static bool start(struct apart *a)
 {
-	struct stat status;
-	unsigned char *binary;
+	int pair[2];
+	bool started;
 
-	if (fstat(fd, &status) || status.st_size <= 0)
-		return NULL;
-	*size = (size_t)status.st_size;
-	binary = malloc(*size);
-	if (binary && pread(fd, binary, *size, 0) != (ssize_t)*size) {
+	if (!settle_last(a))
+		return false;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {
+		log_error("cannot start a compiler: %s", strerror(errno));
+		return false;
+	}
+	pair[1] = move_up(pair[1]);
+	started = pair[1] >= 0 && spawn(a, pair[1]);
+	if (pair[1] >= 0)
+		close(pair[1]);
+	a->socket = started ? pair[0] : -1;
+	if (started)
+		stall_init(&a->stall, a->pid);
+	else
+		close(pair[0]);
+	return started;
+}
+
+static unsigned char *read_binary(const struct apart *a, size_t size)
+{
+	unsigned char *binary = malloc(size);
+
+	if (binary && pread(a->memory, binary, size, PAGE) != (ssize_t)size) {
 		free(binary);
 		binary = NULL;
 	}
@@ -112,33 +249,91 @@ static unsigned char *read_binary(int fd, size_t *size)
 }
 
 /* One try; *again: another may do better. */
-static unsigned char *compile(const struct program_source *source, const char *file,
-                              const char *options, enum pixel_type type, size_t *size, bool *again)
+static unsigned char *compile(struct apart *a, const struct request *request, size_t *size,
+                              bool *again)
 {
-	int fd = memfd_create("program", MFD_CLOEXEC);
-	unsigned char *binary = NULL;
-	pid_t pid;
+	struct reply reply = {0};
+	const char *why;
 
 	*again = false;
-	if (fd < 0) {
-		log_error("cannot start a compiler: %s", strerror(errno));
+	if (a->socket < 0 && !start(a))
+		return NULL;
+	if (send(a->socket, request, sizeof *request, MSG_NOSIGNAL) == sizeof *request &&
+	    !await(a, &why)) {
+		*again = why != NULL;
+		abandon(a, why);
 		return NULL;
 	}
-	if (start(&pid, source, file, options, type, fd) && finish(pid, again))
-		binary = read_binary(fd, size);
-	close(fd);
-	return binary;
+	if (recv(a->socket, &reply, sizeof reply, MSG_DONTWAIT) != sizeof reply) {
+		*again = reap(a);
+		return NULL;
+	}
+	*size = reply.size;
+	return reply.size ? read_binary(a, reply.size) : NULL;
 }
 
-unsigned char *apart_compile(const struct program_source *source, const char *file,
-                             const char *options, enum pixel_type type, size_t *size)
+unsigned char *apart_compile(struct apart *a, const char *file, const char *options,
+                             enum pixel_type type, size_t *size)
 {
+	struct request request = {.type = type};
 	unsigned char *binary = NULL;
 	bool again = true;
 
+	snprintf(request.file, sizeof request.file, "%s", file);
+	snprintf(request.options, sizeof request.options, "%s", options);
 	for (int i = 0; !binary && again && i < TRIES_MAX; i++)
-		binary = compile(source, file, options, type, size, &again);
+		binary = compile(a, &request, size, &again);
 	return binary;
+}
+
+void apart_rest(struct apart *a)
+{
+	if (a->socket >= 0)
+		close(a->socket);
+	a->socket = -1;
+}
+
+/* ---- the other side ---- */
+
+static const struct page *page;
+static int turns; /* of the compilation under way */
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* After a turn. The limit is then one of processor time. */
+static void look(int number)
+{
+	const struct timespec nap = {.tv_nsec = NAP_MS * 1000000};
+	int error = errno;
+
+	(void)number;
+	if (++turns < LIMIT_S * 1000 / TURN_MS)
+		alarm(LIMIT_S);
+	for (int ms = 0; ms < ASIDE_MS && now_ns() < atomic_load(&page->aside_until); ms += NAP_MS)
+		nanosleep(&nap, NULL);
+	errno = error;
+}
+
+/* Takes the lowest priority, which every thread of a driver then has, and looks at the page from
+ * now on. What cannot be had costs others time, but compiles. */
+static void become_patient(void)
+{
+	const struct sched_param none = {0};
+	const struct sigaction action = {.sa_handler = look, .sa_flags = SA_RESTART};
+	const struct itimerval turn = {{.tv_usec = TURN_MS * 1000}, {.tv_usec = TURN_MS * 1000}};
+
+	page = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, APART_MEMORY, 0);
+	if (sched_setscheduler(0, SCHED_IDLE, &none))
+		log_warning("a compiler cannot take the lowest priority: %s", strerror(errno));
+	if (page == MAP_FAILED || sigaction(SIGPROF, &action, NULL) ||
+	    setitimer(ITIMER_PROF, &turn, NULL))
+		log_warning("a compiler cannot stand back: %s", strerror(errno));
 }
 
 static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *walk)
@@ -163,29 +358,50 @@ static bool make_folder(char *path, size_t size)
 
 static bool write_binary(const unsigned char *binary, size_t size)
 {
-	return write(APART_FD, binary, size) == (ssize_t)size;
+	return pwrite(APART_MEMORY, binary, size, PAGE) == (ssize_t)size;
 }
 
-int apart_serve(const struct apart *apart, unsigned platform, unsigned index,
-                const char *kernel_dir)
+/* Answers one request; false if there are no more. An alarm ends a process that takes too long, for
+ * its parent may not. */
+static bool serve_one(const struct program_source *source)
+{
+	struct request request;
+	struct reply reply = {0};
+	unsigned char *binary = NULL;
+	size_t size = 0;
+
+	if (recv(APART_SOCKET, &request, sizeof request, 0) != sizeof request)
+		return false;
+	turns = 0;
+	alarm(LIMIT_S);
+	if (!program_compile(source, request.file, request.options, (enum pixel_type)request.type,
+	                     &binary, &size) &&
+	    write_binary(binary, size))
+		reply.size = size;
+	free(binary);
+	alarm(0);
+	return send(APART_SOCKET, &reply, sizeof reply, MSG_NOSIGNAL) == sizeof reply;
+}
+
+int apart_serve(bool patient, unsigned platform, unsigned index, const char *kernel_dir)
 {
 	struct device device = {0};
 	struct program_source source = {&device, kernel_dir, NULL};
 	char folder[4096];
-	unsigned char *binary = NULL;
-	size_t size = 0;
-	bool done = false, own = make_folder(folder, sizeof folder);
+	bool own, opened;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	alarm(LIMIT_S); /* which ends it: its parent may not */
+	fcntl(APART_SOCKET, F_SETFD, FD_CLOEXEC); /* no business of a compiler's linker */
+	fcntl(APART_MEMORY, F_SETFD, FD_CLOEXEC);
+	if (patient)
+		become_patient();
+	own = make_folder(folder, sizeof folder);
 	if (!own)
 		log_warning("there is no folder for a compiler: %s", strerror(errno));
-	else if (!device_open(&device, platform, index) &&
-	         !program_compile(&source, *apart->file ? apart->file : NULL, apart->options,
-	                          (enum pixel_type)apart->type, &binary, &size))
-		done = write_binary(binary, size);
-	free(binary);
+	opened = own && !device_open(&device, platform, index);
+	while (opened && serve_one(&source))
+		continue;
 	if (own)
 		nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
-	return done ? 0 : 1;
+	_exit(opened ? 0 : 1); /* a driver takes its time to end */
 }

@@ -1,5 +1,10 @@
 /* Compiling in a process of its own: what a compiler takes, breaks or holds up is then not the
- * worker's. PoCL's lets no kernel be launched while it compiles one, and stays in memory. */
+ * worker's. PoCL's lets no kernel be launched while it compiles one, and stays in memory. The
+ * process is started when it is first asked, and asked again and again: most of a short compilation
+ * is the start of the compiler.
+ *
+ * A patient one has the lowest priority (SCHED_IDLE), which no process can leave again, and stands
+ * back while there is work. */
 #ifndef DEVICE_APART_H
 #define DEVICE_APART_H
 
@@ -8,19 +13,29 @@
 #include "common/image.h"
 #include "device/program.h"
 
-/* What the other process is to compile: its arguments, beside those that every worker has. */
-struct apart {
-	const char *file, *options; /* as for program_build(); file: "" for the general kernels */
-	int type;                   /* enum pixel_type */
-};
+struct apart;
 
-/* Has a process of this program compile, and waits for it, some minutes at most. Returns the
- * binary, which the caller frees, or NULL; the log says why. */
-unsigned char *apart_compile(const struct program_source *source, const char *file,
-                             const char *options, enum pixel_type type, size_t *size) MUST_CHECK;
+/* Starts nothing yet. The source must outlive it. stop_fd: an eventfd that is readable once nothing
+ * is to be waited for any more. NULL: no memory or descriptors. */
+struct apart *apart_new(const struct program_source *source, bool patient, int stop_fd) MUST_CHECK;
+/* A process that is still at work ends with the thread that has asked it. NULL is allowed; the
+ * pointer becomes NULL. */
+void apart_free(struct apart **apart);
 
-/* The other side: compiles on the device, and hands over the binary. The exit status. */
-int apart_serve(const struct apart *apart, unsigned platform, unsigned index,
-                const char *kernel_dir);
+/* Until this moment (CLOCK_MONOTONIC, nanoseconds) a patient process stands back: it has a tenth of
+ * the time. Any thread may say so. */
+void apart_stand_back(struct apart *apart, uint64_t until_ns);
+
+/* Has the process compile, and waits for it, some minutes at most. Returns the binary, which the
+ * caller frees, or NULL; the log says why. */
+unsigned char *apart_compile(struct apart *apart, const char *file, const char *options,
+                             enum pixel_type type, size_t *size) MUST_CHECK;
+
+/* Nothing more is to be compiled for now: lets the process end. */
+void apart_rest(struct apart *apart);
+
+/* The other side: compiles on the device what it is asked to, until nobody asks any more. The exit
+ * status. */
+int apart_serve(bool patient, unsigned platform, unsigned index, const char *kernel_dir);
 
 #endif

@@ -1,6 +1,6 @@
 /* What a step needs of the work that it does, and by which kernel a filter is done: while the
- * program of a chosen one is being compiled the general kernel stands in, but a step of a variant
- * that was asked for waits for its program (plan_resolve()). */
+ * program of a chosen one is being compiled the general kernel stands in. For that, or a variant
+ * that was asked for, a step waits (plan_resolve()). */
 #include "device/builder.h"
 
 #include <math.h>
@@ -44,7 +44,7 @@ static void add_step(struct builder *b, const struct step *step)
 
 void builder_add_general(struct builder *b, struct step *step)
 {
-	if (programs_find(b->programs, step, false) != PROGRAM_READY)
+	if (programs_find(b->programs, step, false) == PROGRAM_FAILED)
 		log_error("%s is not there", kernel_name(step->kernel));
 	add_step(b, step);
 }

@@ -35,7 +35,7 @@ struct options {
 	bool probe, tune, unconfined;
 	const char *filter[FILTERS_MAX]; /* to tune */
 	size_t filters;
-	struct apart compile; /* file NULL: nothing */
+	bool compile, patient; /* see apart.h */
 };
 
 static const char help[] =
@@ -71,9 +71,8 @@ static const struct option long_options[] = {
     {"log-level", required_argument, NULL, 'l'},
     {"tune", no_argument, NULL, 't'},
     {"filter", required_argument, NULL, 'f'},
-    {"compile", required_argument, NULL, 'C'}, /* by itself: see apart.h */
-    {"options", required_argument, NULL, 'O'},
-    {"pixels", required_argument, NULL, 'X'},
+    {"compile", no_argument, NULL, 'C'}, /* by itself: see apart.h */
+    {"compile-patiently", no_argument, NULL, 'B'},
     {"unconfined", no_argument, NULL, 'U'},
     {"probe", no_argument, NULL, 'P'},
     {"help", no_argument, NULL, 'h'},
@@ -153,14 +152,12 @@ static void parse_option(struct options *options, int c)
 			usage_exit("--filter", optarg);
 		options->filter[options->filters++] = optarg;
 		break;
+	case 'B':
+		options->patient = true;
+		options->compile = true;
+		break;
 	case 'C':
-		options->compile.file = optarg;
-		break;
-	case 'O':
-		options->compile.options = optarg;
-		break;
-	case 'X':
-		options->compile.type = (int)parse_index("--pixels", optarg) % PIXEL_TYPES;
+		options->compile = true;
 		break;
 	case 'l':
 		options->log_level = parse_level(optarg);
@@ -247,12 +244,12 @@ static enum error send_ready(const struct device *device, const struct worker *w
 	return wire_send(WORKER_SOCKET, &message, NULL);
 }
 
-/* PoCL's compiler would be in the way of its kernels. */
+/* These compilers would be in the way of kernels. */
 static enum error open_device(struct device *device, const struct options *options)
 {
 	enum error e = device_open(device, options->worker.platform, options->worker.device);
 
-	device->apart = !e && device->pocl;
+	device->apart = !e && (device->pocl || device->nvidia);
 	return e;
 }
 
@@ -320,8 +317,8 @@ int main(int argc, char **argv)
 	options = parse_options(argc, argv);
 	signals_reset();
 	log_init("convolved-device", options.log_level, LOG_FORMAT_AUTO);
-	if (options.compile.file && options.compile.options)
-		return apart_serve(&options.compile, options.worker.platform, options.worker.device,
+	if (options.compile)
+		return apart_serve(options.patient, options.worker.platform, options.worker.device,
 		                   options.worker.kernel_dir);
 	environment_set(options.worker.cache_dir);
 	if (options.tune)

@@ -278,11 +278,34 @@ enum program_state plan_resolve(struct plan *plan, struct programs *programs)
 	if (plan->resolved)
 		return state;
 	programs_for(programs, plan->client);
-	for (uint32_t i = 0; state == PROGRAM_READY && i < plan->count; i++)
-		if (!plan->step[i].function)
-			state = programs_find(programs, &plan->step[i], true);
+	for (uint32_t i = 0; state != PROGRAM_FAILED && i < plan->count; i++) {
+		enum program_state found = plan->step[i].function
+		                               ? PROGRAM_READY
+		                               : programs_find(programs, &plan->step[i], true);
+
+		if (found != PROGRAM_READY)
+			state = found;
+	}
 	plan->resolved = state == PROGRAM_READY;
 	return state;
+}
+
+enum program_state plan_await(struct plan *plan, struct programs *programs)
+{
+	enum program_state state;
+
+	while ((state = plan_resolve(plan, programs)) == PROGRAM_PENDING)
+		programs_wait(programs);
+	return state;
+}
+
+enum kernel plan_lacks(const struct plan *plan)
+{
+	uint32_t i = 0;
+
+	while (i < plan->count && plan->step[i].function)
+		i++;
+	return i < plan->count ? plan->step[i].kernel : KERNELS;
 }
 
 void plan_free(struct plan **plan)

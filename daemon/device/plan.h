@@ -44,6 +44,10 @@ void plan_choose_general(void *user, const struct work *work, enum kernel *kerne
 
 /* Gets what programs a plan still waits for. PROGRAM_READY once it can be run. */
 enum program_state plan_resolve(struct plan *plan, struct programs *programs) MUST_CHECK;
+/* The same, but waits for them: never PROGRAM_PENDING. */
+enum program_state plan_await(struct plan *plan, struct programs *programs) MUST_CHECK;
+/* The first kernel that it still waits for, or KERNELS. */
+enum kernel plan_lacks(const struct plan *plan);
 /* NULL is allowed. The pointer becomes NULL. */
 void plan_free(struct plan **plan);
 

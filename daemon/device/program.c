@@ -1,4 +1,4 @@
-/* Programs: from the cache if it has them, else from source. The key is everything that the binary
+/* Programs: from the cache, or from source. The key is everything that the binary
  * depends on: device, driver, options, source. */
 #include "device/program.h"
 
@@ -150,54 +150,71 @@ enum error program_compile(const struct program_source *source, const char *file
 	return *binary ? ERR_OK : ERR_DEVICE;
 }
 
-/* PoCL compiles only halfway before the first launch; the rest is done when it is asked for the
- * binary. */
-static cl_program compile_here(const struct program_source *source, const struct unit *unit)
+cl_program program_load(const struct program_source *source, const char *file, const char *options,
+                        enum pixel_type type)
 {
-	cl_program program = compile(source, unit);
-	unsigned char *binary;
-	size_t size;
+	struct unit unit;
+	cl_program program;
 
-	if (!program)
+	if (unit_init(&unit, source, file, options, type))
 		return NULL;
-	binary = binary_of(program, &size);
-	if (binary)
-		cache_store(source->cache, unit->key, strlen(unit->key), binary, size);
-	free(binary);
+	program = load(source, &unit);
+	unit_fini(&unit);
 	return program;
 }
 
-/* The general kernels are compiled here if that fails: without them there is nothing. */
-static cl_program compile_apart(const struct program_source *source, const struct unit *unit,
-                                const char *file, const char *options, enum pixel_type type)
+static void keep(const struct program_source *source, const struct unit *unit,
+                 const unsigned char *binary, size_t size)
 {
-	size_t size = 0;
-	unsigned char *binary = apart_compile(source, file, options, type, &size);
-	cl_program program = NULL;
-
-	if (binary) {
+	if (binary)
 		cache_store(source->cache, unit->key, strlen(unit->key), binary, size);
-		program = from_binary(source, unit, binary, size);
-	}
-	free(binary);
-	return program || file ? program : compile_here(source, unit);
 }
 
-enum error program_build(const struct program_source *source, const char *file, const char *options,
-                         enum pixel_type type, cl_program *program, bool *cached)
+/* PoCL compiles only halfway before the first launch; the rest is done when it is asked for the
+ * binary. */
+cl_program program_build(const struct program_source *source, const char *file, const char *options,
+                         enum pixel_type type)
 {
 	struct unit unit;
-	enum error e = unit_init(&unit, source, file, options, type);
+	cl_program program;
+	unsigned char *binary = NULL;
+	size_t size;
 
-	*program = NULL;
-	if (e)
-		return e;
-	*program = load(source, &unit);
-	*cached = *program != NULL;
-	if (!*program && source->device->apart)
-		*program = compile_apart(source, &unit, file, options, type);
-	else if (!*program)
-		*program = compile_here(source, &unit);
+	if (unit_init(&unit, source, file, options, type))
+		return NULL;
+	program = compile(source, &unit);
+	if (program)
+		binary = binary_of(program, &size);
+	keep(source, &unit, binary, size);
+	free(binary);
 	unit_fini(&unit);
-	return *program ? ERR_OK : ERR_DEVICE;
+	return program;
+}
+
+unsigned char *program_compile_apart(const struct program_source *source, struct apart *apart,
+                                     const char *file, const char *options, enum pixel_type type,
+                                     size_t *size)
+{
+	struct unit unit;
+	unsigned char *binary;
+
+	if (unit_init(&unit, source, file, options, type))
+		return NULL;
+	binary = apart_compile(apart, file, options, type, size);
+	keep(source, &unit, binary, *size);
+	unit_fini(&unit);
+	return binary;
+}
+
+cl_program program_take(const struct program_source *source, const char *file, const char *options,
+                        enum pixel_type type, const unsigned char *binary, size_t size)
+{
+	struct unit unit;
+	cl_program program;
+
+	if (unit_init(&unit, source, file, options, type))
+		return NULL;
+	program = from_binary(source, &unit, binary, size);
+	unit_fini(&unit);
+	return program;
 }

@@ -1,4 +1,4 @@
-/* One program: compiled from source, or loaded from the cache. */
+/* One program: loaded from the cache, or compiled from source. */
 #ifndef DEVICE_PROGRAM_H
 #define DEVICE_PROGRAM_H
 
@@ -13,11 +13,23 @@ struct program_source {
 	struct cache *cache;    /* may be NULL */
 };
 
-/* Builds the program of a file of kernels/ (NULL: the general kernels) with these options, for
- * pixels of a type; what is compiled goes into the cache. *cached: it came from there. The log says
- * why if that fails: ERR_DEVICE, ERR_IO or ERR_MEMORY. The program becomes the caller's. */
-enum error program_build(const struct program_source *source, const char *file, const char *options,
-                         enum pixel_type type, cl_program *program, bool *cached) MUST_CHECK;
+struct apart;
+
+/* The program of a file of kernels/ with these options, for pixels of a type: loaded from the cache
+ * (NULL if it is not there), or compiled in this process. It goes into the cache, and becomes the
+ * caller's. NULL: the log says why. */
+cl_program program_load(const struct program_source *source, const char *file, const char *options,
+                        enum pixel_type type) MUST_CHECK;
+cl_program program_build(const struct program_source *source, const char *file, const char *options,
+                         enum pixel_type type) MUST_CHECK;
+
+/* Has another process compile it. The binary goes into the cache, and becomes the caller's. */
+unsigned char *program_compile_apart(const struct program_source *source, struct apart *apart,
+                                     const char *file, const char *options, enum pixel_type type,
+                                     size_t *size) MUST_CHECK;
+/* The program of such a binary, likewise. */
+cl_program program_take(const struct program_source *source, const char *file, const char *options,
+                        enum pixel_type type, const unsigned char *binary, size_t size) MUST_CHECK;
 
 /* Compiles the same, without the cache, to a binary that the caller frees. */
 enum error program_compile(const struct program_source *source, const char *file,

@@ -1,67 +1,81 @@
-/* Programs in memory. The general kernels of a type are one program. Every other is a program of
- * one kernel, told apart by the options it is compiled with.
+/* Programs, in memory or on their way there. The general kernels of a file are one for each pixel
+ * type. Every other is of one kernel, told apart by the options it is compiled with.
  *
- * Threads: the builder takes requests in order. A special is its own while it is pending; what it
- * builds it launches once, on a queue of its own, for some drivers compile only then. The worker's
- * thread does everything else. `lock` guards the lists and each special's state. */
+ * Threads: two makers. One makes what tiles wait for; the other all that is wanted beside that, by
+ * a patient process (apart.h), and stands back itself before it has something compiled. So both may
+ * have the same program compiled, and the first to have its binary counts; but only one of them
+ * gives it to the driver, since PoCL would share its files among both. A recipe does not change;
+ * what a maker builds it launches once, on a queue of its own. The worker's thread does everything
+ * else. `lock` guards the lists and each entry. */
 #include "device/programs.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/log.h"
 #include "device/live.h"
+#include "device/maker.h"
 
 /* PENDING_SHARE: of those that wait to be compiled, one client's. We ask for a few at a time. */
 enum {
-	OPTIONS_SIZE = 320,
 	SPECIALS_MOST = 512,
 	PENDING_MAX = 32,
 	PENDING_SHARE = 8,
-	WARM_WIDTH = 256
+	QUIET_MS = 250,       /* without work, before a compilation that nobody waits for */
+	STAND_BACK_MS = 5000, /* before each, at most: with work without end it goes on slowly */
+	LOOK_MS = 50,
+	LINGER_MS = 3000,   /* before a compiler that has nothing to do is let go */
+	STARVED_MS = 15000, /* in which the patient one has finished nothing */
 };
 
-struct special {
-	struct special *next;
-	enum kernel kernel;
-	enum pixel_type type;
-	char options[OPTIONS_SIZE];
+struct entry {
+	struct entry *next;
+	struct recipe recipe;
+	bool general;
+	bool wanted; /* a general one: pending as soon as it is */
 	enum program_state state;
-	bool urgent;   /* a tile waits for it */
-	bool building; /* the builder has it */
+	bool urgent;     /* a tile waits for it */
+	unsigned makers; /* that are at it */
+	bool entering;   /* one of them has the driver load or compile it in this process */
 	uint32_t client;
-	cl_program program;
-	cl_kernel function;
-	struct step like; /* the step that asked first, for the first launch */
+	struct product product;
 };
 
-/* Programs of general kernels. */
-struct general {
-	cl_program program;
-	cl_kernel function[KERNELS];
+enum { URGENT, PATIENT, MAKERS };
+
+struct making {
+	struct programs *programs;
+	struct maker maker;
+	pthread_t thread;
+	bool started;
 };
 
 struct programs {
 	struct program_source source;
-	int notify_fd;
-	char general_options[128];
-	struct general general[PIXEL_TYPES];
-	pthread_t thread;
+	int notify_fd, stop_fd;
+	struct making making[MAKERS];
 	pthread_mutex_t lock;
 	pthread_cond_t change;
-	bool started, stop;
-	struct special *specials; /* last asked for first, of those that are not pending */
-	uint32_t count, most, pending;
-	uint32_t client; /* that asks now */
-	uint32_t served; /* the client whose program was built last */
+	bool stop;
+	struct entry *general;  /* in the order in which they are made */
+	struct entry *specials; /* last asked for first, of those that are not pending */
+	uint32_t count, most;   /* of specials */
+	uint32_t pending;       /* of those */
+	uint32_t client;        /* that asks now */
+	uint32_t served;        /* the client whose program was built last */
 	struct message_programs built;
-	cl_command_queue queue; /* the builder's */
+	_Atomic uint64_t quiet_ns; /* CLOCK_MONOTONIC: no work since QUIET_MS */
+	uint64_t patient_ns; /* likewise: when last something not urgent was made or asked for */
+	bool at_work;
 };
 
 const struct device *programs_device(const struct programs *programs)
@@ -73,129 +87,100 @@ void programs_count(struct programs *programs, struct message_programs *count)
 {
 	pthread_mutex_lock(&programs->lock);
 	*count = programs->built;
-	count->pending = programs->pending;
+	if (!programs->source.device->apart || !programs->source.device->pocl)
+		count->blocking = count->pending;
 	pthread_mutex_unlock(&programs->lock);
 }
 
-static enum error build_general(struct programs *p, enum pixel_type type)
-{
-	struct general *general = &p->general[type];
-	cl_int code = CL_SUCCESS;
-	bool cached;
-	enum error e =
-	    program_build(&p->source, NULL, p->general_options, type, &general->program, &cached);
-
-	if (e)
-		return e;
-	*(cached ? &p->built.cached : &p->built.compiled) += 1;
-	for (enum kernel k = 0; !code && k < KERNELS; k++)
-		if (kernel_row(k)->origin == KERNEL_GENERAL)
-			general->function[k] = live_add(
-			    OBJECT_KERNEL, clCreateKernel(general->program, kernel_name(k), &code));
-	if (code)
-		log_error("cannot make the kernels: %s", opencl_error_name(code));
-	return code ? ERR_DEVICE : ERR_OK;
-}
-
-/* The options that a step's kernel is compiled with: no two specials have the same, though one file
- * may have several kernels, for what PoCL keeps of a program in files goes with it. */
+/* The options that a special step's kernel is compiled with: no two specials have the same, though
+ * one file may have several kernels, for what PoCL keeps of a program in files goes with it. */
 static void write_options(const struct step *step, char options[OPTIONS_SIZE])
 {
 	const struct shape *s = &step->shape;
 
 	snprintf(
 	    options, OPTIONS_SIZE,
-	    "-DKERNEL_%s -DBANDS=%u -DRADIUS_X=%u -DRADIUS_Y=%u -DKEEP=%uu -DALPHA=%u "
-	    "-DOUTPUT=%u -DSMOOTH0=%.9ef -DSMOOTH1=%.9ef -DSMOOTH2=%.9ef -DBLOCK_X=%u -DBLOCK_Y=%u "
+	    "-DKERNEL_%s -DBANDS=%u -DRADIUS_X=%u -DRADIUS_Y=%u -DKEEP=%uu -DALPHA=%u -DOUTPUT=%u "
+	    "-DSMOOTH0=%.9ef -DSMOOTH1=%.9ef -DSMOOTH2=%.9ef -DBLOCK_X=%u -DBLOCK_Y=%u "
 	    "-DGROUP_X=%u -DGROUP_Y=%u",
 	    kernel_name(step->kernel), step->bands, step->radius_x, step->radius_y, step->keep,
 	    step->alpha, step->output, step->smooth[0], step->smooth[1], step->smooth[2], s->x,
 	    s->y, s->group_x, s->group_y);
 }
 
-/* One launch on a small area of zeros. */
-static cl_int launch_once(struct programs *p, struct special *special)
-{
-	const struct step *like = &special->like;
-	const struct variant *variant = variant_get(special->kernel);
-	struct step step = *like;
-	struct tile tile = {.width = WARM_WIDTH + variant->samples_min, .height = 2 * step.shape.y};
-	uint64_t sample = sizeof(float) * step.bands;
-	uint32_t pitch = (uint32_t)((tile.width + 2 * step.radius_x + 64) * sample + 63) & ~63u;
-	uint64_t lead = (step.radius_x * sample + 63) & ~UINT64_C(63);
-	uint64_t size = (uint64_t)pitch * (tile.height + 2 * step.radius_y + 1);
-	struct view views[PLACES] = {0}, packed = {0};
-	cl_context context = p->source.device->context;
-	cl_event event = NULL;
-	cl_int code;
-	cl_mem dst = NULL, src = live_add(OBJECT_BUFFER, clCreateBuffer(context, CL_MEM_READ_WRITE,
-	                                                                size, NULL, &code));
+/* ---- the makers ---- */
 
-	step.function = special->function;
-	step.expand_x = step.expand_y = 0;
-	step.points = (struct step_points){0};
-	if (!code)
-		dst = live_add(OBJECT_BUFFER,
-		               clCreateBuffer(context, CL_MEM_READ_WRITE,
-		                              step_pack(&step, &tile, &packed), NULL, &code));
-	step.src = PLACE_IN;
-	step.dst = PLACE_OUT;
-	views[PLACE_IN] = (struct view){src, lead + (uint64_t)step.radius_y * pitch, pitch};
-	packed.buffer = dst;
-	views[PLACE_OUT] = packed;
-	if (!code)
-		code = step_launch(&step, p->source.device, &tile, NULL, p->queue, views, &event);
-	live_add(OBJECT_EVENT, event);
-	if (!code)
-		code = clFinish(p->queue);
-	live_release(OBJECT_EVENT, event);
-	live_release(OBJECT_BUFFER, src);
-	live_release(OBJECT_BUFFER, dst);
-	return code;
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-static enum program_state build_special(struct programs *p, struct special *special)
+/* Waits for a change, some milliseconds at most. */
+static void wait_change(struct programs *p, unsigned ms)
 {
-	const char *file = variant_get(special->kernel)->file;
-	bool cached;
-	cl_int code;
+	uint64_t until = now_ns() + ms * UINT64_C(1000000);
+	struct timespec time = {.tv_sec = (time_t)(until / 1000000000),
+	                        .tv_nsec = (long)(until % 1000000000)};
 
-	if (program_build(&p->source, file, special->options, special->type, &special->program,
-	                  &cached))
-		return PROGRAM_FAILED;
-	special->function = live_add(
-	    OBJECT_KERNEL, clCreateKernel(special->program, kernel_name(special->kernel), &code));
-	if (!code && !p->source.device->in_test)
-		code = launch_once(p, special);
-	if (code) {
-		log_error("cannot launch %s (%s): %s", kernel_name(special->kernel),
-		          special->options, opencl_error_name(code));
-		return PROGRAM_FAILED;
-	}
-	pthread_mutex_lock(&p->lock);
-	*(cached ? &p->built.cached : &p->built.compiled) += 1;
-	pthread_mutex_unlock(&p->lock);
-	log_debug("%s (%s) is %s", kernel_name(special->kernel), special->options,
-	          cached ? "loaded" : "compiled");
-	return PROGRAM_READY;
+	pthread_cond_timedwait(&p->change, &p->lock, &time);
 }
 
-/* How soon it is to be built: before others if it is urgent, then if its client was not served
- * last. */
-static int rank(const struct programs *p, const struct special *s)
+static bool is_pending(const struct entry *e)
 {
-	return 2 * s->urgent + (s->client != p->served);
+	return e->wanted && e->state == PROGRAM_PENDING;
 }
 
-/* The special that has been waiting longest, of those of the highest rank. */
-static struct special *next_pending(const struct programs *p)
+static bool is_patient(const struct making *m)
 {
-	struct special *next = NULL;
+	return m == &m->programs->making[PATIENT];
+}
 
-	for (struct special *s = p->specials; s; s = s->next)
-		if (s->state == PROGRAM_PENDING && (!next || rank(p, s) >= rank(p, next)))
-			next = s;
+/* What is to be made next, of that which is urgent or not, and that at most so many makers are at:
+ * a general program, else the special that has been waiting longest, of the clients' that was not
+ * served last if there is one. */
+static struct entry *next_of(const struct programs *p, bool urgent, unsigned makers)
+{
+	struct entry *next = NULL;
+
+	for (struct entry *e = p->general; e; e = e->next)
+		if (is_pending(e) && e->urgent == urgent && e->makers <= makers)
+			return e;
+	for (struct entry *e = p->specials; e; e = e->next)
+		if (is_pending(e) && e->urgent == urgent && e->makers <= makers &&
+		    (!next || next->client == p->served || e->client != p->served))
+			next = e;
 	return next;
+}
+
+/* True if the patient process gets nowhere: on a busy machine its priority may mean no processor
+ * time at all, and what it makes saves more than it costs. */
+static bool is_starved(const struct programs *p)
+{
+	return p->making[PATIENT].maker.apart && p->built.pending &&
+	       now_ns() - p->patient_ns > STARVED_MS * UINT64_C(1000000);
+}
+
+/* What a maker makes next; where the patient one is starved the other makes one of its programs. */
+static struct entry *next_for(const struct programs *p, const struct making *m)
+{
+	struct entry *next = is_patient(m) ? next_of(p, false, 0) : next_of(p, true, 1);
+
+	if (next || !m->maker.apart || !is_starved(p))
+		return next;
+	next = next_of(p, false, 0);
+	return next ? next : next_of(p, false, 1);
+}
+
+/* Waits while there is work, though not for ever. The lock is held. */
+static void stand_back(struct programs *p)
+{
+	for (unsigned ms = 0; ms < STAND_BACK_MS && !p->stop &&
+	                      (next_of(p, true, MAKERS) || now_ns() < atomic_load(&p->quiet_ns));
+	     ms += LOOK_MS)
+		wait_change(p, LOOK_MS);
 }
 
 static void announce(const struct programs *p)
@@ -206,59 +191,240 @@ static void announce(const struct programs *p)
 		log_debug("the eventfd is full");
 }
 
-/* The lock is held on entry and on return, but not in between. */
-static void work_once(struct programs *p, struct special *special)
+static void add_compiling(struct programs *p, int more)
 {
-	enum program_state state;
+	p->built.compiling += (uint32_t)more;
+	announce(p);
+}
 
-	special->building = true;
-	p->served = special->client;
+/* Whether it is still a maker's to make an entry. */
+static bool is_its(const struct making *m, const struct entry *e)
+{
+	return !m->programs->stop && e->state == PROGRAM_PENDING && !(e->urgent && is_patient(m));
+}
+
+static void count_pending(struct programs *p, const struct entry *e, int more)
+{
+	p->built.pending += (uint32_t)more;
+	if (!e->general)
+		p->pending += (uint32_t)more;
+}
+
+/* Takes note of what became of an entry that is still pending. */
+static void settle(struct programs *p, struct entry *e, enum program_state state, bool cached)
+{
+	e->state = state;
+	if (!e->urgent)
+		p->patient_ns = now_ns();
+	count_pending(p, e, -1);
+	*(state == PROGRAM_FAILED ? &p->built.failed
+	  : cached                ? &p->built.cached
+	                          : &p->built.compiled) += 1;
+	step_release(&e->recipe.like);
+	log_debug("%s (%s) is %s", kernel_name(e->recipe.kernel), e->recipe.options,
+	          state == PROGRAM_FAILED ? "not to be had"
+	          : cached                ? "loaded"
+	                                  : "compiled");
+}
+
+/* Nothing has come of it. A general program that nobody waits for is tried again when a tile does.
+ */
+static void fail(struct programs *p, struct entry *e)
+{
+	if (!e->general || e->urgent) {
+		settle(p, e, PROGRAM_FAILED, false);
+		return;
+	}
+	e->wanted = false;
+	p->patient_ns = now_ns();
+	p->built.failed++;
+	count_pending(p, e, -1);
+}
+
+/* How a product comes from the driver. */
+typedef bool enter(const struct maker *maker, const struct recipe *recipe,
+                   const struct binary *binary, struct product *product);
+
+/* Has the driver make an entry, which is ready then, unless that fails or it is there already. The
+ * lock is held on entry and on return, but not in between. */
+static bool enter_driver(struct making *m, struct entry *e, const struct recipe *recipe, enter *how,
+                         const struct binary *binary)
+{
+	struct programs *p = m->programs;
+	struct product product;
+	bool made;
+
+	while (e->entering)
+		wait_change(p, LOOK_MS);
+	if (p->stop || e->state != PROGRAM_PENDING)
+		return false;
+	e->entering = true;
 	pthread_mutex_unlock(&p->lock);
-	state = build_special(p, special);
+	made = how(&m->maker, recipe, binary, &product);
 	pthread_mutex_lock(&p->lock);
-	special->state = state;
-	p->built.failed += state == PROGRAM_FAILED;
-	step_release(&special->like);
-	p->pending--;
+	e->entering = false;
+	if (made) {
+		e->product = product;
+		settle(p, e, PROGRAM_READY, how == maker_load);
+	}
+	pthread_cond_broadcast(&p->change);
+	return made;
+}
+
+/* Has an entry compiled, in a process of its own where there is one. Without the general kernels
+ * there is nothing, and only PoCL's compiler may take the process with it: so they are compiled
+ * here, should another process fail. The lock is held on entry and on return, but not in between.
+ */
+static bool compile(struct making *m, struct entry *e, const struct recipe *recipe)
+{
+	struct programs *p = m->programs;
+	bool here = !m->maker.apart || !p->source.device->pocl || (e->general && e->urgent);
+	struct binary binary = {0};
+	bool made = false;
+
+	if (m->maker.apart) {
+		pthread_mutex_unlock(&p->lock);
+		maker_compile_apart(&m->maker, recipe, &binary);
+		pthread_mutex_lock(&p->lock);
+	}
+	if (binary.data)
+		made = enter_driver(m, e, recipe, maker_take, &binary);
+	if (!made && here && is_its(m, e))
+		made = enter_driver(m, e, recipe, maker_compile_here, NULL);
+	free(binary.data);
+	return made;
+}
+
+static void make(struct making *m, struct entry *e)
+{
+	struct programs *p = m->programs;
+	struct recipe recipe = e->recipe;
+	bool made;
+
+	step_retain(&recipe.like);
+	e->makers++;
+	p->served = e->client;
+	made = enter_driver(m, e, &recipe, maker_load, NULL);
+	if (!made && is_patient(m))
+		stand_back(p);
+	if (!made && is_its(m, e)) {
+		add_compiling(p, 1);
+		made = compile(m, e, &recipe);
+		add_compiling(p, -1);
+		if (!made && is_its(m, e))
+			fail(p, e);
+	}
+	e->makers--;
+	step_release(&recipe.like);
 	announce(p);
 	pthread_cond_broadcast(&p->change);
 }
 
-static void *builder(void *data)
+static void *run(void *data)
 {
-	struct programs *p = data;
+	struct making *m = data;
+	struct programs *p = m->programs;
+	uint64_t last = 0; /* when it made something; 0: its process is at rest */
 
-	/* Compiling gives way to everything else. */
-	if (setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 10))
-		log_debug("the builder runs at normal priority");
+	if (is_patient(m) && setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 10))
+		log_debug("compiling has normal priority");
 	pthread_mutex_lock(&p->lock);
 	while (!p->stop) {
-		struct special *special = next_pending(p);
+		struct entry *e = next_for(p, m);
 
-		if (special)
-			work_once(p, special);
-		else
+		if (e) {
+			make(m, e);
+			last = now_ns();
+		} else if (p->built.pending && (!m->maker.apart || !last)) {
+			wait_change(p, 1000);
+		} else if (!m->maker.apart || !last) {
 			pthread_cond_wait(&p->change, &p->lock);
+		} else if (now_ns() - last < LINGER_MS * UINT64_C(1000000)) {
+			wait_change(p, LOOK_MS);
+		} else {
+			apart_rest(m->maker.apart);
+			last = 0;
+		}
 	}
 	pthread_mutex_unlock(&p->lock);
 	return NULL;
 }
 
-static enum error start_builder(struct programs *p)
+/* ---- the worker's side ---- */
+
+static enum error start_making(struct programs *p, int i)
 {
 	const struct device *device = p->source.device;
-	cl_int code;
+	struct making *m = &p->making[i];
+	/* NVIDIA's driver takes long to start: what is urgent is compiled without another. */
+	bool apart = device->apart && (i == PATIENT || device->pocl);
+	enum error e;
 
-	p->queue =
-	    live_add(OBJECT_QUEUE, clCreateCommandQueue(device->context, device->id, 0, &code));
-	if (code) {
-		log_error("cannot make a queue: %s", opencl_error_name(code));
-		return ERR_DEVICE;
-	}
-	if (pthread_create(&p->thread, NULL, builder, p))
-		return ERR_MEMORY;
-	p->started = true;
+	m->programs = p;
+	m->maker = (struct maker){.source = &p->source};
+	e = maker_init(&m->maker, apart, i == PATIENT, p->stop_fd);
+	if (!e && pthread_create(&m->thread, NULL, run, m))
+		e = ERR_MEMORY;
+	m->started = !e;
+	return e;
+}
+
+static bool is_general(enum kernel kernel)
+{
+	return kernel_row(kernel)->origin == KERNEL_GENERAL;
+}
+
+static struct entry *find_general(const struct programs *p, enum kernel kernel,
+                                  enum pixel_type type)
+{
+	const char *file = variant_get(kernel)->file;
+	struct entry *e = p->general;
+
+	while (e && (e->recipe.type != type || strcmp(variant_get(e->recipe.kernel)->file, file)))
+		e = e->next;
+	return e;
+}
+
+/* Notes the programs of the general kernels; bytes are asked for most, and floats by what has
+ * alpha. */
+static enum error list_general(struct programs *p)
+{
+	static const enum pixel_type types[PIXEL_TYPES] = {PIXEL_U8, PIXEL_F32, PIXEL_U16};
+	const struct device *device = p->source.device;
+	struct entry **last = &p->general;
+
+	for (int i = 0; i < PIXEL_TYPES; i++)
+		for (enum kernel k = 0; k < KERNELS; k++) {
+			struct entry *e;
+
+			if (!is_general(k) || find_general(p, k, types[i]))
+				continue;
+			*last = e = calloc(1, sizeof *e);
+			if (!e)
+				return ERR_MEMORY;
+			last = &e->next;
+			e->general = true;
+			e->state = PROGRAM_PENDING;
+			e->recipe.kernel = k;
+			e->recipe.type = types[i];
+			snprintf(e->recipe.options, OPTIONS_SIZE,
+			         "-DSEPARABLE_ROWS=%u -DMATRIX_ROWS=%u -DGRADIENT_ROWS=%u",
+			         variant_general_shape(device, KERNEL_SEPARABLE).y,
+			         variant_general_shape(device, KERNEL_MATRIX).y,
+			         variant_general_shape(device, KERNEL_GRADIENT).y);
+		}
 	return ERR_OK;
+}
+
+static void init_lock(struct programs *p)
+{
+	pthread_condattr_t clock;
+
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_condattr_init(&clock);
+	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+	pthread_cond_init(&p->change, &clock);
+	pthread_condattr_destroy(&clock);
 }
 
 enum error programs_new(struct programs **programs, const struct device *device,
@@ -271,80 +437,78 @@ enum error programs_new(struct programs **programs, const struct device *device,
 	*programs = p;
 	if (!p)
 		return ERR_MEMORY;
-	pthread_mutex_init(&p->lock, NULL);
-	pthread_cond_init(&p->change, NULL);
+	init_lock(p);
 	p->notify_fd = notify_fd;
 	p->most = SPECIALS_MOST;
+	p->stop_fd = eventfd(0, EFD_CLOEXEC);
 	p->source = (struct program_source){device, kernel_dir, cache_open(cache_dir, cache_size)};
-	snprintf(p->general_options, sizeof p->general_options,
-	         "-DSEPARABLE_ROWS=%u -DMATRIX_ROWS=%u -DGRADIENT_ROWS=%u",
-	         variant_general_shape(device, KERNEL_SEPARABLE).y,
-	         variant_general_shape(device, KERNEL_MATRIX).y,
-	         variant_general_shape(device, KERNEL_GRADIENT).y);
-	for (enum pixel_type type = 0; !e && type < PIXEL_TYPES; type++)
-		e = build_general(p, type);
-	if (!e)
-		e = start_builder(p);
+	atomic_store(&p->quiet_ns, now_ns() + QUIET_MS * UINT64_C(1000000));
+	e = p->stop_fd < 0 ? ERR_MEMORY : list_general(p);
+	for (int i = 0; !e && i < MAKERS; i++)
+		e = start_making(p, i);
 	if (e)
 		programs_free(programs);
 	return e;
 }
 
-static void special_free(struct special *s)
+static void entry_free(struct entry *e)
 {
-	step_release(&s->like);
-	live_release(OBJECT_KERNEL, s->function);
-	live_release(OBJECT_PROGRAM, s->program);
-	free(s);
+	step_release(&e->recipe.like);
+	product_fini(&e->product);
+	free(e);
 }
 
-static void general_free(struct general *general)
+static void entries_free(struct entry *e)
 {
-	for (enum kernel k = 0; k < KERNELS; k++)
-		live_release(OBJECT_KERNEL, general->function[k]);
-	live_release(OBJECT_PROGRAM, general->program);
+	while (e) {
+		struct entry *next = e->next;
+
+		entry_free(e);
+		e = next;
+	}
 }
 
 void programs_free(struct programs **programs)
 {
+	const uint64_t one = 1;
 	struct programs *p = *programs;
-	struct special *next;
 
 	if (!p)
 		return;
 	pthread_mutex_lock(&p->lock);
 	p->stop = true;
+	if (p->stop_fd >= 0 && write(p->stop_fd, &one, sizeof one) < 0)
+		log_error("a compilation cannot be stopped: %s", strerror(errno));
 	pthread_cond_broadcast(&p->change);
 	pthread_mutex_unlock(&p->lock);
-	if (p->started)
-		pthread_join(p->thread, NULL);
-	for (struct special *s = p->specials; s; s = next) {
-		next = s->next;
-		special_free(s);
+	for (int i = 0; i < MAKERS; i++) {
+		if (p->making[i].started)
+			pthread_join(p->making[i].thread, NULL);
+		maker_fini(&p->making[i].maker);
 	}
-	for (enum pixel_type type = 0; type < PIXEL_TYPES; type++)
-		general_free(&p->general[type]);
-	live_release(OBJECT_QUEUE, p->queue);
+	entries_free(p->general);
+	entries_free(p->specials);
 	cache_close(&p->source.cache);
+	if (p->stop_fd >= 0)
+		close(p->stop_fd);
 	pthread_cond_destroy(&p->change);
 	pthread_mutex_destroy(&p->lock);
 	free(p);
 	*programs = NULL;
 }
 
-static struct special *find_special(struct programs *p, const struct step *step,
-                                    const char *options)
+static struct entry *find_special(struct programs *p, const struct step *step, const char *options)
 {
-	for (struct special **link = &p->specials, *s; (s = *link); link = &s->next) {
-		if (s->kernel != step->kernel || s->type != step->program ||
-		    strcmp(s->options, options))
+	for (struct entry **link = &p->specials, *e; (e = *link); link = &e->next) {
+		if (e->recipe.kernel != step->kernel || e->recipe.type != step->program ||
+		    strcmp(e->recipe.options, options))
 			continue;
-		if (s->state != PROGRAM_PENDING) { /* those keep their order */
-			*link = s->next;
-			s->next = p->specials;
-			p->specials = s;
+		if (e->state != PROGRAM_PENDING) { /* those keep their order */
+			*link = e->next;
+			e->next = p->specials;
+			p->specials = e;
 		}
-		return s;
+		return e;
 	}
 	return NULL;
 }
@@ -359,23 +523,25 @@ void programs_for(struct programs *p, uint32_t client)
 	p->client = client;
 }
 
-static void forget(struct programs *p, struct special **link)
+static void forget(struct programs *p, struct entry **link)
 {
-	struct special *gone = *link;
+	struct entry *gone = *link;
 
 	*link = gone->next;
 	p->count--;
-	p->pending -= gone->state == PROGRAM_PENDING;
-	special_free(gone);
+	if (gone->state == PROGRAM_PENDING)
+		count_pending(p, gone, -1);
+	entry_free(gone);
 }
 
 /* True if somebody else holds its kernel: a plan's step, or the tuner's. */
-static bool in_use(const struct special *s)
+static bool in_use(const struct entry *e)
 {
+	cl_kernel function = e->product.function[e->recipe.kernel];
 	cl_uint holders = 0;
 
-	if (s->function)
-		clGetKernelInfo(s->function, CL_KERNEL_REFERENCE_COUNT, sizeof holders, &holders,
+	if (function)
+		clGetKernelInfo(function, CL_KERNEL_REFERENCE_COUNT, sizeof holders, &holders,
 		                NULL);
 	return holders > 1;
 }
@@ -385,10 +551,10 @@ static bool in_use(const struct special *s)
  * there is none. */
 static bool forget_oldest(struct programs *p)
 {
-	struct special **oldest = NULL;
+	struct entry **oldest = NULL;
 
-	for (struct special **link = &p->specials; *link; link = &(*link)->next)
-		if ((*link)->state != PROGRAM_PENDING && !in_use(*link))
+	for (struct entry **link = &p->specials; *link; link = &(*link)->next)
+		if ((*link)->state != PROGRAM_PENDING && !(*link)->makers && !in_use(*link))
 			oldest = link;
 	if (oldest)
 		forget(p, oldest);
@@ -398,9 +564,9 @@ static bool forget_oldest(struct programs *p)
 /* Lets go of the newest that is pending and for which no tile waits: it is asked for again. */
 static void forget_patient(struct programs *p)
 {
-	struct special **link = &p->specials;
+	struct entry **link = &p->specials;
 
-	while (*link && ((*link)->state != PROGRAM_PENDING || (*link)->urgent || (*link)->building))
+	while (*link && ((*link)->state != PROGRAM_PENDING || (*link)->urgent || (*link)->makers))
 		link = &(*link)->next;
 	if (*link)
 		forget(p, link);
@@ -411,8 +577,8 @@ static bool may_ask(struct programs *p, bool urgent)
 {
 	unsigned own = 0;
 
-	for (const struct special *s = p->specials; s; s = s->next)
-		own += s->state == PROGRAM_PENDING && s->client == p->client;
+	for (const struct entry *e = p->specials; e; e = e->next)
+		own += e->state == PROGRAM_PENDING && e->client == p->client;
 	if (p->client && own >= PENDING_SHARE)
 		return false;
 	if (urgent && p->pending >= PENDING_MAX)
@@ -420,63 +586,98 @@ static bool may_ask(struct programs *p, bool urgent)
 	return p->pending < PENDING_MAX;
 }
 
-static struct special *add_special(struct programs *p, const struct step *step, const char *options)
+static struct entry *add_special(struct programs *p, const struct step *step, const char *options)
 {
-	struct special *s = calloc(1, sizeof *s);
+	struct entry *e = calloc(1, sizeof *e);
 
-	if (!s)
+	if (!e)
 		return NULL;
 	while (p->count >= p->most && forget_oldest(p))
 		;
-	s->kernel = step->kernel;
-	s->type = step->program;
-	s->state = PROGRAM_PENDING;
-	s->client = p->client;
-	s->like = *step;
-	step_retain(&s->like);
-	snprintf(s->options, sizeof s->options, "%s", options);
-	s->next = p->specials;
-	p->specials = s;
+	e->recipe.kernel = step->kernel;
+	e->recipe.type = step->program;
+	e->recipe.like = *step;
+	step_retain(&e->recipe.like);
+	snprintf(e->recipe.options, OPTIONS_SIZE, "%s", options);
+	e->state = PROGRAM_PENDING;
+	e->next = p->specials;
+	p->specials = e;
 	p->count++;
-	p->pending++;
+	return e;
+}
+
+/* Has an entry made, if it is not yet. */
+static void want(struct programs *p, struct entry *e, bool urgent)
+{
+	if (e->state != PROGRAM_PENDING || (e->wanted && e->urgent >= urgent))
+		return;
+	if (!e->wanted) {
+		if (!p->built.pending)
+			p->patient_ns = now_ns();
+		e->client = p->client;
+		count_pending(p, e, 1);
+	}
+	e->wanted = true;
+	e->urgent |= urgent;
 	pthread_cond_broadcast(&p->change);
-	return s;
+}
+
+static struct entry *find(struct programs *p, const struct step *step, bool urgent)
+{
+	char options[OPTIONS_SIZE];
+	struct entry *e;
+
+	if (is_general(step->kernel))
+		return find_general(p, step->kernel, step->program);
+	write_options(step, options);
+	e = find_special(p, step, options);
+	return e || !may_ask(p, urgent) ? e : add_special(p, step, options);
 }
 
 enum program_state programs_find(struct programs *p, struct step *step, bool urgent)
 {
-	char options[OPTIONS_SIZE];
-	struct special *s;
-	enum program_state state = PROGRAM_FAILED;
+	enum program_state state = PROGRAM_PENDING;
+	struct entry *e;
 
-	if (kernel_row(step->kernel)->origin == KERNEL_GENERAL) {
-		step->function = p->general[step->program].function[step->kernel];
-		step_retain_kernel(step);
-		return PROGRAM_READY;
-	}
-	write_options(step, options);
 	pthread_mutex_lock(&p->lock);
-	s = find_special(p, step, options);
-	if (!s && !may_ask(p, urgent))
-		state = PROGRAM_PENDING;
-	else if (!s)
-		s = add_special(p, step, options);
-	if (s) {
-		s->urgent |= urgent;
-		state = s->state;
+	e = find(p, step, urgent);
+	if (e) {
+		want(p, e, urgent);
+		state = e->state;
 	}
 	if (state == PROGRAM_READY) {
-		step->function = s->function;
+		step->function = e->product.function[step->kernel];
 		step_retain_kernel(step);
 	}
 	pthread_mutex_unlock(&p->lock);
 	return state;
 }
 
+void programs_prepare(struct programs *p)
+{
+	pthread_mutex_lock(&p->lock);
+	for (struct entry *e = p->general; e; e = e->next)
+		want(p, e, false);
+	pthread_mutex_unlock(&p->lock);
+}
+
+void programs_at_work(struct programs *p, bool at_work)
+{
+	struct apart *patient = p->making[PATIENT].maker.apart;
+	uint64_t until = at_work ? UINT64_MAX : now_ns() + QUIET_MS * UINT64_C(1000000);
+
+	if (at_work == p->at_work || !p->source.device->in_place)
+		return;
+	p->at_work = at_work;
+	atomic_store(&p->quiet_ns, until);
+	if (patient)
+		apart_stand_back(patient, until);
+}
+
 void programs_wait(struct programs *p)
 {
 	pthread_mutex_lock(&p->lock);
-	while (p->pending)
+	while (p->built.pending)
 		pthread_cond_wait(&p->change, &p->lock);
 	pthread_mutex_unlock(&p->lock);
 }

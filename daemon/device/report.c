@@ -58,10 +58,10 @@ enum error report_late(const struct report *r, const struct tile *tile, enum ker
 	return report_error(r, tile, ERR_NOT_READY, 0, reason);
 }
 
-enum error report_waits(const struct report *r, const struct tile *tile)
+enum error report_waits(const struct report *r, const struct tile *tile, uint32_t most_ms)
 {
 	struct message message = {.type = MSG_TILE_WAITS,
-	                          .tile_waits = {.job = tile->job, .index = tile->index}};
+	                          .tile_waits = {tile->job, tile->index, most_ms}};
 
 	return wire_send(r->socket, &message, NULL);
 }

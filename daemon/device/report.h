@@ -27,14 +27,15 @@ enum error report_tile(const struct report *report,
  * or NULL. */
 enum error report_error(const struct report *report, const struct tile *tile, enum error error,
                         cl_int code, const char *reason) MUST_CHECK;
-/* A tile whose plan insists on a kernel that cannot be built, or not in time. */
+/* A tile whose kernel cannot be built, or not in time. */
 enum error report_unbuilt(const struct report *report, const struct tile *tile,
                           enum kernel kernel) MUST_CHECK;
 enum error report_late(const struct report *report, const struct tile *tile,
                        enum kernel kernel) MUST_CHECK;
 
-/* A tile that waits for the program that it insists on. */
-enum error report_waits(const struct report *report, const struct tile *tile) MUST_CHECK;
+/* A tile that waits for a program, and milliseconds that it does so at most; 0: no more. */
+enum error report_waits(const struct report *report, const struct tile *tile,
+                        uint32_t most_ms) MUST_CHECK;
 
 /* A choice that the tuner has made, and all that it remembers, for the front to show. */
 enum error report_choice(const struct report *report,

@@ -1,6 +1,5 @@
-/* Sources: found by name and put one after the other. Files in folders of their own (cpu/, gpu/,
- * classic/) are compiled each by itself, those of gpu/ after gpu/window.cl; those beside the
- * folders are the general kernels. */
+/* Sources: found by name and put one after the other. Each file is compiled by itself, those of
+ * gpu/ after gpu/window.cl. */
 #include "device/source.h"
 
 #include <stdbool.h>
@@ -14,11 +13,6 @@
 static const char *const first[] = {"border.h", "common.cl"};
 
 enum { FIRST = sizeof first / sizeof *first };
-
-static bool comes_first(const char *name)
-{
-	return !strcmp(name, first[0]) || !strcmp(name, first[1]);
-}
 
 /* Reads a whole file as text; NULL if that fails. */
 static char *read_text(const char *directory, const char *name)
@@ -75,13 +69,9 @@ char *source_load(const char *kernel_dir, const char *file)
 
 	for (size_t i = 0; text && i < FIRST; i++)
 		append(&text, kernel_dir, first[i]);
-	if (text && file && !strncmp(file, "gpu/", 4))
+	if (text && !strncmp(file, "gpu/", 4))
 		append(&text, kernel_dir, "gpu/window.cl");
-	if (text && file)
+	if (text)
 		append(&text, kernel_dir, file);
-	for (size_t i = 0; text && !file && i < kernels_embedded_count; i++)
-		if (!strchr(kernels_embedded[i].name, '/') &&
-		    !comes_first(kernels_embedded[i].name))
-			append(&text, kernel_dir, kernels_embedded[i].name);
 	return text;
 }

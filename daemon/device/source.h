@@ -17,8 +17,8 @@ extern const struct kernel_source kernels_embedded[];
 extern const size_t kernels_embedded_count;
 
 /* The text of a file with what stands before every kernel (border.h, common.cl), which the caller
- * frees. file: NULL for all files of the general kernels together. kernel_dir: a folder to read
- * from instead of the program, or NULL. NULL if a file is not there; the reason is logged. */
+ * frees. kernel_dir: a folder to read from instead of the program, or NULL. NULL if a file is not
+ * there; the reason is logged. */
 char *source_load(const char *kernel_dir, const char *file) MUST_CHECK;
 
 #endif

@@ -38,7 +38,7 @@ enum {
 
 /* Rows: variants.def. */
 struct variant {
-	const char *file; /* below kernels/; NULL: one of the general kernels */
+	const char *file; /* below kernels/ */
 	enum weights weights;
 	uint32_t samples_min;           /* of a row */
 	uint32_t needs;                 /* VARIANT_… */

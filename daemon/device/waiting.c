@@ -9,7 +9,8 @@ struct waiting_tile {
 	struct waiting_tile *next;
 	struct message_tile message;
 	uint64_t since_ms;
-	bool lacks_program, told;
+	uint32_t wait_ms; /* for a program; 0: it does not */
+	bool told;
 };
 
 void waiting_init(struct waiting *w)
@@ -26,13 +27,34 @@ static void take_out(struct waiting *w, struct waiting_tile **link)
 	if (!*link)
 		w->last = link;
 	w->count--;
-	live_release(OBJECT_TILE, tile);
+	if (tile->told) {
+		tile->next = w->over;
+		w->over = tile;
+	} else {
+		live_release(OBJECT_TILE, tile);
+	}
+}
+
+bool waiting_over(struct waiting *w, struct message_tile *tile)
+{
+	struct waiting_tile *over = w->over;
+
+	if (!over)
+		return false;
+	w->over = over->next;
+	*tile = over->message;
+	live_release(OBJECT_TILE, over);
+	return true;
 }
 
 void waiting_fini(struct waiting *w)
 {
+	struct message_tile tile;
+
 	while (w->first)
 		take_out(w, &w->first);
+	while (waiting_over(w, &tile))
+		;
 }
 
 enum error waiting_add(struct waiting *w, const struct message_tile *tile, uint64_t now_ms)
@@ -48,22 +70,27 @@ enum error waiting_add(struct waiting *w, const struct message_tile *tile, uint6
 	return ERR_OK;
 }
 
-static bool lacks_program(const struct message_tile *tile, const struct plans *plans,
-                          struct programs *programs)
+/* Milliseconds that a tile may wait for what its plan lacks; 0: it lacks nothing, or cannot have
+ * it. */
+static uint32_t program_wait(const struct message_tile *tile, struct plans *plans,
+                             struct programs *programs)
 {
-	const struct known_plan *known = plans_find(plans, tile->plan);
+	const struct known_plan *known = plans_current(plans, tile->plan);
 
-	return known && known->plan && plan_resolve(known->plan, programs) == PROGRAM_PENDING;
+	if (!known || !known->plan || plan_resolve(known->plan, programs) != PROGRAM_PENDING)
+		return 0;
+	return kernel_row(plan_lacks(known->plan))->origin == KERNEL_GENERAL ? GENERAL_WAIT_MS
+	                                                                     : PROGRAM_WAIT_MS;
 }
 
-bool waiting_next(struct waiting *w, const struct plans *plans, struct programs *programs,
+bool waiting_next(struct waiting *w, struct plans *plans, struct programs *programs,
                   uint64_t now_ms, struct message_tile *tile, bool *late)
 {
 	for (struct waiting_tile **link = &w->first, *waiting; (waiting = *link);
 	     link = &waiting->next) {
-		*late = lacks_program(&waiting->message, plans, programs);
-		waiting->lacks_program = *late;
-		if (*late && now_ms - waiting->since_ms < PROGRAM_WAIT_MS)
+		waiting->wait_ms = program_wait(&waiting->message, plans, programs);
+		*late = waiting->wait_ms && now_ms - waiting->since_ms >= waiting->wait_ms;
+		if (waiting->wait_ms && !*late)
 			continue;
 		*tile = waiting->message;
 		take_out(w, link);
@@ -72,15 +99,16 @@ bool waiting_next(struct waiting *w, const struct plans *plans, struct programs 
 	return false;
 }
 
-bool waiting_lacking(struct waiting *w, struct message_tile *tile)
+bool waiting_lacking(struct waiting *w, struct message_tile *tile, uint32_t *wait_ms)
 {
 	struct waiting_tile *waiting = w->first;
 
-	while (waiting && (!waiting->lacks_program || waiting->told))
+	while (waiting && (!waiting->wait_ms || waiting->told))
 		waiting = waiting->next;
 	if (!waiting)
 		return false;
 	waiting->told = true;
+	*wait_ms = waiting->wait_ms;
 	*tile = waiting->message;
 	return true;
 }

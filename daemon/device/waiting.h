@@ -1,5 +1,4 @@
-/* Tiles that wait for a lane, in the order in which they came. Some wait longer: for a program that
- * their plan insists on. */
+/* Tiles that wait for a lane, in the order in which they came. Some wait longer: for a program. */
 #ifndef DEVICE_WAITING_H
 #define DEVICE_WAITING_H
 
@@ -12,6 +11,7 @@ struct waiting_tile;
 
 struct waiting {
 	struct waiting_tile *first, **last;
+	struct waiting_tile *over; /* taken out, of those that were told of */
 	uint32_t count;
 };
 
@@ -26,13 +26,17 @@ enum error waiting_add(struct waiting *waiting, const struct message_tile *tile,
                        uint64_t now_ms) MUST_CHECK;
 
 /* Takes out the first tile that need not wait for a program, or has waited too long for it: then
- * *late. False if there is none. */
-bool waiting_next(struct waiting *waiting, const struct plans *plans, struct programs *programs,
+ * *late. Its plan is then the current one. False if there is none. */
+bool waiting_next(struct waiting *waiting, struct plans *plans, struct programs *programs,
                   uint64_t now_ms, struct message_tile *tile, bool *late);
 
-/* A tile that has been found to wait for a program; each is told of once. False if there is none.
- */
-bool waiting_lacking(struct waiting *waiting, struct message_tile *tile);
+/* A tile that has been found to wait for a program, for so long at most; each is told of once.
+ * False if there is none. */
+bool waiting_lacking(struct waiting *waiting, struct message_tile *tile, uint32_t *wait_ms);
+
+/* A tile that was told of and has been taken out; each once, and before it is answered. False if
+ * there is none. */
+bool waiting_over(struct waiting *waiting, struct message_tile *tile);
 
 /* Takes out tiles of a plan, whose number is id, that lie in an arena and may go into one stack
  * with tiles[0]; adds them to it until there are `most`, ordered such that neighbours in an arena

@@ -19,7 +19,6 @@
 #include "device/plans.h"
 #include "device/report.h"
 #include "device/waiting.h"
-#include "device/warm.h"
 
 enum {
 	LANES_SHARED = 2,
@@ -95,8 +94,6 @@ enum error worker_new(const struct device *device, const struct worker_options *
 		e = lane_new(device, device->in_place, &w->lane[w->lanes].lane);
 		w->lanes++;
 	}
-	if (!e)
-		e = warm_up(w->programs, w->lane[0].lane);
 	if (!e) {
 		w->tuner = tuner_new(w->programs, options->state_dir, options->kernel_dir,
 		                     options->platform, options->device);
@@ -172,12 +169,33 @@ static enum error answer_failed(struct worker *w, const struct lane_tile *tiles,
 	return opencl_error_fatal(code) || w->failed == FAILED_MAX ? ERR_DEVICE : e;
 }
 
+/* Without its general kernels a device is of no use; another may do better, or another try. */
+static enum error answer_unbuilt(const struct worker *w, const struct tile *tile,
+                                 enum kernel kernel)
+{
+	if (kernel_row(kernel)->origin != KERNEL_GENERAL)
+		return report_unbuilt(&w->report, tile, kernel);
+	log_error("%s cannot be compiled", kernel_name(kernel));
+	return ERR_DEVICE;
+}
+
+/* Tells the front of tiles that wait for a program no more. */
+static enum error tell_over(struct worker *w)
+{
+	struct message_tile tile;
+	enum error e = ERR_OK;
+
+	while (!e && waiting_over(&w->waiting, &tile))
+		e = report_waits(&w->report, &tile.tile, 0);
+	return e;
+}
+
 /* Starts a tile on an idle lane, with others that may go with it, or answers why not. */
 static enum error start_tile(struct worker *w, struct watched_lane *lane,
                              const struct message_tile *message)
 {
 	const struct tile *tile = &message->tile;
-	struct known_plan *known = plans_current(w->plans, message->plan);
+	struct known_plan *known = plans_find(w->plans, message->plan);
 	struct plan *plan = known ? known->plan : NULL;
 	struct lane_tile tiles[STACK_MAX] = {{*tile, arenas_find(&w->arenas, tile->arena)}};
 	uint32_t count;
@@ -192,13 +210,16 @@ static enum error start_tile(struct worker *w, struct watched_lane *lane,
 		return report_error(&w->report, tile, ERR_INTERNAL, 0, NULL);
 	}
 	if (plan_resolve(plan, w->programs) != PROGRAM_READY)
-		return report_unbuilt(&w->report, tile, chain_kernel(&plan->chain));
+		return answer_unbuilt(w, tile, plan_lacks(plan));
 	/* What this plan has made the builder do may hold up the launch: it is said before it. */
 	e = report_programs(&w->report, w->programs, tuner_ready(w->tuner));
 	if (e)
 		return e;
 	count = waiting_gather(&w->waiting, &w->arenas, message->plan, plan, stack_size(w, tile),
 	                       tiles);
+	e = tell_over(w);
+	if (e)
+		return e;
 	code = lane_start(lane->lane, plan, tiles, count);
 	if (code)
 		return answer_failed(w, tiles, count, code);
@@ -217,12 +238,12 @@ static struct watched_lane *idle_lane(struct worker *w)
 	return NULL;
 }
 
-/* A tile has waited too long for the program that its plan insists on. */
+/* A tile has waited too long for a program. */
 static enum error answer_late(const struct worker *w, const struct message_tile *message)
 {
 	const struct plan *plan = plans_find(w->plans, message->plan)->plan;
 
-	return report_late(&w->report, &message->tile, chain_kernel(&plan->chain));
+	return report_late(&w->report, &message->tile, plan_lacks(plan));
 }
 
 /* Gives waiting tiles to idle lanes. */
@@ -230,14 +251,18 @@ static enum error start_tiles(struct worker *w)
 {
 	struct message_tile tile;
 	struct watched_lane *lane;
+	uint32_t wait_ms;
 	bool late;
 	enum error e = ERR_OK;
 
 	while (!e && (lane = idle_lane(w)) &&
-	       waiting_next(&w->waiting, w->plans, w->programs, now_ms(), &tile, &late))
-		e = late ? answer_late(w, &tile) : start_tile(w, lane, &tile);
-	while (!e && waiting_lacking(&w->waiting, &tile))
-		e = report_waits(&w->report, &tile.tile);
+	       waiting_next(&w->waiting, w->plans, w->programs, now_ms(), &tile, &late)) {
+		e = tell_over(w);
+		if (!e)
+			e = late ? answer_late(w, &tile) : start_tile(w, lane, &tile);
+	}
+	while (!e && waiting_lacking(&w->waiting, &tile, &wait_ms))
+		e = report_waits(&w->report, &tile.tile, wait_ms);
 	return e;
 }
 
@@ -403,6 +428,7 @@ enum error worker_run(struct worker *w)
 	int due = 0;
 
 	prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS);
+	programs_prepare(w->programs);
 	while (!e && !closed) {
 		wait[0].revents = wait[1].revents = 0;
 		e = wait_or_tune(w, wait, due, &tuning);
@@ -415,6 +441,7 @@ enum error worker_run(struct worker *w)
 			e = receive_all(w, &closed);
 		if (!e)
 			e = start_tiles(w);
+		programs_at_work(w->programs, tuning || !is_idle(w));
 		if (!e)
 			e = report_programs(&w->report, w->programs, tuner_ready(w->tuner));
 		if (!e)

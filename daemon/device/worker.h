@@ -18,8 +18,8 @@ struct worker_options {
 	unsigned programs_most;    /* special programs in memory; 0: as many as usual */
 };
 
-/* Makes a worker for a device, which must outlive it, builds the general kernels and runs each
- * once, so that nothing is left to be prepared when the first tile comes. */
+/* Makes a worker for a device, which must outlive it. Programs are made later: those that the first
+ * tile needs before all others. */
 enum error worker_new(const struct device *device, const struct worker_options *options, int socket,
                       struct worker **worker) MUST_CHECK;
 void worker_free(struct worker **worker);

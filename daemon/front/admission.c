@@ -1,5 +1,5 @@
 /* The drain rate is work done over busy time, both fading with a time constant. Busy is a class as
- * long as it has a job. */
+ * long as it has a job that does not wait for a program. */
 #include "front/admission.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ enum { HEAVY_BODY = 4 << 20, JOB_COST = 64 << 10, PIXEL_BYTES = 32, DEVICE_NS = 
 static const double fade = 10, enough = 0.05;
 
 struct demand {
-	unsigned jobs;
+	unsigned jobs, held;
 	double backlog;    /* cost of these */
 	double done, busy; /* cost, and seconds; fading */
 	uint64_t updated;  /* loop_now() */
@@ -56,7 +56,7 @@ static void update(struct demand *d)
 	double seconds = (double)(now - d->updated) * 1e-9, kept = exp(-seconds / fade);
 
 	d->updated = now;
-	if (!d->jobs)
+	if (d->jobs <= d->held)
 		return;
 	d->done *= kept;
 	d->busy = d->busy * kept + seconds;
@@ -89,6 +89,14 @@ void admission_ended(enum work_class class, double cost)
 {
 	leave(&demands[class], cost);
 	demands[class].done += cost;
+}
+
+void admission_held(enum work_class class, bool held)
+{
+	struct demand *d = &demands[class];
+
+	update(d);
+	d->held += held ? 1 : -1u;
 }
 
 double admission_predict(enum work_class class, double cost)

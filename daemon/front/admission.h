@@ -26,6 +26,10 @@ void admission_began(enum work_class class, double cost);
 void admission_changed(enum work_class from, double old, enum work_class to, double cost);
 void admission_ended(enum work_class class, double cost);
 
+/* A job waits for a program that is being compiled, or does so no more: that says nothing about how
+ * fast work gets done. */
+void admission_held(enum work_class class, bool held);
+
 /* Seconds until a job that came now would be done, after those of its class; 0 if there are none,
  * or nothing of the class has been measured. */
 double admission_predict(enum work_class class, double cost);

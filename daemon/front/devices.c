@@ -66,6 +66,8 @@ static void unpublish(const struct device *d)
 	metric_forget(METRIC_DEVICE_MEMORY, d->label);
 	metric_forget(METRIC_TILES_IN_FLIGHT, d->label);
 	metric_forget(METRIC_OPENCL_OBJECTS, d->label);
+	metric_forget(METRIC_PROGRAMS_PENDING, d->label);
+	metric_forget(METRIC_PROGRAMS_COMPILING, d->label);
 }
 
 static void publish_held(const struct device *d)
@@ -233,14 +235,53 @@ static unsigned find_held(const struct device *d, uint64_t job, uint32_t index)
 	return i;
 }
 
-/* Notes that a tile waits for its program. */
+static void set_wait(struct task *task, uint32_t ms)
+{
+	if (!ms != !task->wait_ms)
+		job_waits(task->job, ms ? 1 : -1);
+	task->wait_ms = ms;
+}
+
+/* The time that a device has for a tile begins. */
+static void begin_task(const struct device *d, struct task *task)
+{
+	task->sent = loop_now();
+	task->worked = d->worker.stall.worked_ns;
+}
+
+/* For a general program, as long as a worker may take to start; then its driver hangs. */
+static uint32_t limit_wait(uint32_t ms)
+{
+	uint64_t start_ms = config->start_timeout * 1000;
+
+	return ms > PROGRAM_WAIT_MS && ms > start_ms ? (uint32_t)start_ms : ms;
+}
+
+/* A tile waits for a program, for so long at most; or, with 0, does so no more. */
+static bool note_wait(const struct device *d, struct task *task, uint32_t ms)
+{
+	if (ms ? task->waited : !task->wait_ms)
+		return false;
+	if (!ms)
+		begin_task(d, task);
+	set_wait(task, limit_wait(ms));
+	task->waited = true;
+	return true;
+}
+
+/* Notes that a tile waits for a program, or has it. */
 static bool take_waits(struct device *d, const struct message_tile_waits *waits)
 {
 	unsigned i = find_held(d, waits->job, waits->index);
 
+	if (waits->most_ms > GENERAL_WAIT_MS)
+		return false;
 	if (i < d->held_count)
-		d->held[i]->waits = true;
-	return i < d->held_count || (waits->job == PROOF_JOB && d->proof);
+		return note_wait(d, d->held[i], waits->most_ms);
+	if (waits->job != PROOF_JOB || !d->proof)
+		return false;
+	proof_waits(d->proof, limit_wait(waits->most_ms));
+	return true;
 }
 
 /* Takes a task out of the window. */
@@ -248,6 +289,7 @@ static void drop_held(struct device *d, unsigned i)
 {
 	double units = d->held[i]->units;
 
+	set_wait(d->held[i], 0);
 	memmove(&d->held[i], &d->held[i + 1], (--d->held_count - i) * sizeof *d->held);
 	load_of(d)->units = d->held_count ? load_of(d)->units - units : 0;
 }
@@ -388,6 +430,7 @@ static void device_down(struct worker *worker, const char *reason)
 		codecs_retire(d->held[i]->tile.arena);
 	while (d->held_count) {
 		d->held[--d->held_count]->excused += worker_was_killed(reason);
+		set_wait(d->held[d->held_count], 0);
 		owner->task_lost(d->held[d->held_count]);
 	}
 	leave_if_idle(d);
@@ -488,7 +531,7 @@ static bool is_overdue(const struct device *d, const struct task *task, uint64_t
 {
 	const uint64_t worked = d->worker.stall.worked_ns - task->worked;
 	bool cpu = d->type == DEVICE_CPU,
-	     beside = d->programs.pending || d->programs.tuning || d->programs_at >= task->sent;
+	     beside = d->programs.blocking || d->programs.tuning || d->programs_at >= task->sent;
 	double predicted = load_of(d)->units * load_of(d)->ns_per_unit;
 	double most = cpu ? predicted * hung_cpu.factor + hung_cpu.ns
 	                  : predicted * hung_gpu.factor + hung_gpu.ns;
@@ -502,14 +545,14 @@ static bool is_overdue(const struct device *d, const struct task *task, uint64_t
 
 static bool holds_too_long(const struct device *d)
 {
-	const uint64_t program_ns = PROGRAM_WAIT_MS * UINT64_C(1000000);
+	const uint64_t ms = UINT64_C(1000000);
 	uint64_t limit = config->tile_timeout * 1000000000u, now = loop_now();
-	bool late =
-	    d->proof && proof_sent(d->proof) && now - proof_sent(d->proof) > limit + program_ns;
+	bool late = d->proof && proof_sent(d->proof) &&
+	            now - proof_sent(d->proof) > limit + proof_wait(d->proof) * ms;
 
 	for (unsigned i = 0; !late && i < d->held_count; i++) {
 		const struct task *task = d->held[i];
-		uint64_t held = now - task->sent, waited = task->waits ? program_ns : 0;
+		uint64_t held = now - task->sent, waited = task->wait_ms * ms;
 
 		late =
 		    held > limit + waited || (held > waited && is_overdue(d, task, held - waited));
@@ -600,9 +643,8 @@ bool device_send(struct device *d, struct task *task)
 		return false;
 	task->attempts++;
 	task->device = d->worker.number;
-	task->sent = loop_now();
-	task->worked = d->worker.stall.worked_ns;
-	task->waits = false;
+	task->waited = false;
+	begin_task(d, task);
 	d->held[d->held_count++] = task;
 	load_of(d)->units += task->units;
 	publish_held(d);

@@ -149,6 +149,22 @@ enum error job_submit(struct job *job, void (*done)(struct job *job, void *conte
 	return ERR_OK;
 }
 
+/* Tells admission whether the job waits for a program, as of now. */
+static void update_held(struct job *job)
+{
+	bool held = job->tiles_waiting && !job->finished;
+
+	if (held != job->held)
+		admission_held(job->class, held);
+	job->held = held;
+}
+
+void job_waits(struct job *job, int more)
+{
+	job->tiles_waiting += (unsigned)more;
+	update_held(job);
+}
+
 /* What it was charged in the class that it leaves stays: so much was known then. */
 enum error job_reckon(struct job *job, double cost)
 {
@@ -157,6 +173,10 @@ enum error job_reckon(struct job *job, double cost)
 
 	set_cost(job, cost);
 	admission_changed(class, old, job->class, cost);
+	if (job->held) {
+		admission_held(class, false);
+		admission_held(job->class, true);
+	}
 	if (job->class != class) {
 		fair_close(&queue, &job->waiting);
 		if (open_flow(job))
@@ -225,6 +245,7 @@ void job_finish(struct job *job, enum error error, const struct problem *problem
 	fair_close(&queue, &job->waiting);
 	if (job->terms.deadline)
 		loop_timer_fini(&job->deadline);
+	update_held(job);
 	admission_ended(job->class, job->cost);
 	open_jobs--;
 	ended++;

@@ -27,7 +27,8 @@ struct task {
 	unsigned excused;  /* of these: that somebody else killed */
 	uint64_t prefer;   /* bits of the devices that are to have it if one is up; 0: any */
 	unsigned device;   /* number of the last of them */
-	bool waits;        /* there, for a program */
+	uint32_t wait_ms;  /* there, for a program, at most; 0: for none */
+	bool waited;       /* it has, or has had to */
 	uint64_t sent;     /* loop_now() when a device got it */
 	uint64_t worked;   /* what its worker had worked by then (struct stall), at the last look */
 	double units;      /* predicted work: multiply-adds of all bands, those of halos too */
@@ -83,7 +84,9 @@ struct job {
 	struct image whole, image;
 	enum format input_format;
 	uint32_t tiles, tiles_done;
-	uint64_t devices_used; /* bit of each device that filtered a tile */
+	unsigned tiles_waiting; /* at devices, for a program */
+	bool held;              /* so admission counts it */
+	uint64_t devices_used;  /* bit of each device that filtered a tile */
 	struct job_times times;
 	struct {
 		uint64_t samples, mismatches;
@@ -149,6 +152,9 @@ void job_restart(struct job *job);
 
 /* True if the run of the job that the task belongs to still goes on. */
 bool task_is_current(const struct task *task);
+
+/* A tile of the job, of any run, waits for a program (1), or does so no more (-1). */
+void job_waits(struct job *job, int more);
 
 /* The caller no longer wants to hear of the job. */
 void job_forget(struct job *job);

@@ -46,6 +46,7 @@ struct proof {
 	int in, out;
 	bool mapped;
 	uint64_t sent;
+	uint32_t wait_ms;
 };
 
 static int clamp(int i, uint32_t size)
@@ -292,6 +293,7 @@ bool proof_send(struct proof *p, struct worker *worker)
 	bool sent = worker_send(worker, &arena, fds);
 
 	p->sent = loop_now();
+	p->wait_ms = 0;
 	p->wrong = false;
 	for (unsigned i = 0; sent && i < p->count; i++)
 		sent = send_test(&p->test[i], worker);
@@ -317,6 +319,17 @@ void proof_lost(struct proof *p)
 	p->sent = 0;
 	for (unsigned i = 0; i < p->count; i++)
 		p->test[i].waits = false;
+}
+
+void proof_waits(struct proof *p, uint32_t ms)
+{
+	if (ms > p->wait_ms)
+		p->wait_ms = ms;
+}
+
+uint32_t proof_wait(const struct proof *p)
+{
+	return p->wait_ms;
 }
 
 uint64_t proof_sent(const struct proof *p)

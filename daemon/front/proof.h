@@ -35,6 +35,9 @@ void proof_lost(struct proof *proof);
 
 /* loop_now() when the tiles were sent; 0 if none is out. */
 uint64_t proof_sent(const struct proof *proof);
+/* A tile waits for a program, for so many milliseconds at most; the most that any of them does. */
+void proof_waits(struct proof *proof, uint32_t ms);
+uint32_t proof_wait(const struct proof *proof);
 
 enum proof_result { PROOF_OPEN, PROOF_RIGHT, PROOF_WRONG };
 

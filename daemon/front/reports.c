@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/log.h"
+#include "front/loop.h"
 #include "front/metrics.h"
 
 /* No device is beyond these, by far: its memory, the bytes that it moves in a nanosecond, a tuner's
@@ -35,12 +37,23 @@ bool reports_in_bounds(struct device *d)
 	return ++d->reports <= reports_first + lived_ns(d) / 1000000 * reports_a_s / 1000;
 }
 
+/* Between two lines on what is being compiled. */
+static const uint64_t told_every_ns = 5000000000u;
+
+static void publish_programs(const struct device *d)
+{
+	metric_set(METRIC_PROGRAMS_PENDING, d->label, NULL, d->programs.pending);
+	metric_set(METRIC_PROGRAMS_COMPILING, d->label, NULL, d->programs.compiling);
+}
+
 void reports_begin(struct device *d)
 {
 	static const char *const directions[] = {"upload", "download"};
 
 	d->reports = 0;
 	d->programs = (struct message_programs){0};
+	d->programs_told = 0;
+	publish_programs(d);
 	metric_add(METRIC_TILES, d->label, NULL, 0);
 	metric_add(METRIC_VERIFIED_SAMPLES, d->label, NULL, 0);
 	metric_add(METRIC_DEVICE_SUSPECTED, d->label, "repetition", 0);
@@ -193,9 +206,29 @@ static void take_choice(struct device *d, const struct message_choice *choice)
 static bool programs_valid(const struct device *d, const struct message_programs *now)
 {
 	return now->compiled >= d->programs.compiled && now->cached >= d->programs.cached &&
-	       now->failed >= d->programs.failed &&
+	       now->failed >= d->programs.failed && now->pending <= programs_first &&
+	       now->compiling <= programs_first &&
 	       (uint64_t)now->compiled + now->cached + now->failed <=
 	           programs_first + lived_ns(d) / 1000000 * programs_a_ms;
+}
+
+/* What a user who waits wants to know: that something is being compiled, how much of it is there,
+ * and when all is. */
+static void tell_of_programs(struct device *d, const struct message_programs *now)
+{
+	uint32_t built = now->compiled + now->cached;
+
+	if (now->compiling &&
+	    (!d->programs_told || loop_now() - d->programs_told > told_every_ns)) {
+		d->programs_told = loop_now();
+		log_event(LOG_LEVEL_INFO, LOG_FIELDS(.device = d->label),
+		          "%s: compiling kernels for the first time: %u of %u programs are there",
+		          d->label, built, built + now->pending);
+	} else if (!now->pending && d->programs_told) {
+		d->programs_told = 0;
+		log_event(LOG_LEVEL_INFO, LOG_FIELDS(.device = d->label),
+		          "%s: all %u programs of kernels are there", d->label, built);
+	}
 }
 
 /* Counts the programs built since the device last said how many there are. */
@@ -206,8 +239,11 @@ static void count_programs(struct device *d, const struct message_programs *now)
 	metric_add(METRIC_PROGRAM_BUILDS, "compiled", NULL, now->compiled - old->compiled);
 	metric_add(METRIC_PROGRAM_BUILDS, "cached", NULL, now->cached - old->cached);
 	metric_add(METRIC_PROGRAM_BUILDS, "failed", NULL, now->failed - old->failed);
+	tell_of_programs(d, now);
+	if (now->blocking || old->blocking || now->tuning || old->tuning)
+		d->programs_at = loop_now();
 	d->programs = *now;
-	d->programs_at = loop_now();
+	publish_programs(d);
 }
 
 static bool objects_valid(const struct message_objects *now)
@@ -230,8 +266,10 @@ static void publish_objects(const struct device *d, const struct message_objects
 		metric_set(METRIC_OPENCL_OBJECTS, d->label, kinds[kind], now->live[kind]);
 }
 
-void reports_end(const struct device *d)
+void reports_end(struct device *d)
 {
+	d->programs.pending = d->programs.compiling = 0;
+	publish_programs(d);
 	publish_objects(d, &(struct message_objects){0});
 }
 

@@ -17,7 +17,7 @@ bool reports_ready_valid(const struct device *device, const struct message_ready
 void reports_begin(struct device *device);
 
 /* The process has ended, and with it every object. */
-void reports_end(const struct device *device);
+void reports_end(struct device *device);
 
 /* Takes what a worker says of itself. False: the message is of another kind, or cannot be true. */
 bool reports_take(struct device *device, const struct message *message);

@@ -95,6 +95,17 @@ unsigned devices_up(void)
 	return up;
 }
 
+void devices_count_programs(uint32_t *built, uint32_t *pending)
+{
+	*built = *pending = 0;
+	for (unsigned i = 0; i < device_count; i++) {
+		const struct message_programs *programs = &devices[i]->programs;
+
+		*built += programs->compiled + programs->cached;
+		*pending += programs->pending;
+	}
+}
+
 bool devices_hopeful(uint64_t which)
 {
 	for (unsigned i = 0; i < device_count; i++) {

@@ -54,9 +54,10 @@ struct device {
 	unsigned held_count;
 	uint64_t plan[PLANS_MAX];         /* by place: the number of the plan that it knows, or 0 */
 	uint64_t tiles;                   /* filtered since the start of the service */
-	struct message_programs programs; /* that its worker has built and builds */
-	uint64_t programs_at;             /* loop_now() when it last said so */
-	struct message_choice *choices;   /* of its tuner */
+	struct message_programs programs; /* that its worker has built, or is to build */
+	uint64_t programs_at;   /* loop_now() of the last news of what may hold up a launch */
+	uint64_t programs_told; /* loop_now() of the last line on them; 0: none is due */
+	struct message_choice *choices; /* of its tuner */
 	unsigned choice_count;
 	uint64_t reports;  /* messages of its worker that were not of a tile's end */
 	unsigned failures; /* each soon after the one before */
@@ -72,6 +73,8 @@ struct device {
 unsigned devices_count(void);
 unsigned devices_wanted(void);
 unsigned devices_up(void);
+/* How many programs all devices' workers have built, and are to build. */
+void devices_count_programs(uint32_t *built, uint32_t *pending);
 /* True while the first search for devices has not ended, or a worker is starting whose device has
  * not failed since it was wanted. */
 bool devices_starting(void);

@@ -49,20 +49,26 @@ static void get_livez(struct request *r)
 	answer_text(&r->answer, 200, "text/plain; charset=utf-8", strdup("ok\n"), 3);
 }
 
-/* One line a condition: "+" holds, "-" does not; the bare answer says only ok or not. */
+/* One line a condition: "+" holds, "-" does not; the bare answer says only ok or not. What is being
+ * compiled is no condition. */
 static void get_readyz(struct request *r)
 {
+	uint32_t built, pending;
 	bool device = devices_up() > 0, image = canary_is_fresh();
 	bool verbose = r->parameters && !strcmp(r->parameter[0].name, "verbose");
 	bool ready = device && image && !draining;
 	char *text = NULL;
 
+	devices_count_programs(&built, &pending);
 	if (verbose)
 		ready =
-		    asprintf(&text, "%c devices: %u of %u up\n%c image: %s\n%c accepting: %s\n%s\n",
+		    asprintf(&text,
+		             "%c devices: %u of %u up\n%c image: %s\n%c accepting: %s\n"
+		             "%c kernels: %u of %u programs are there\n%s\n",
 		             device ? '+' : '-', devices_up(), devices_wanted(), image ? '+' : '-',
 		             image ? "one has recently passed" : "none has recently passed",
 		             draining ? '-' : '+', draining ? "shutting down" : "yes",
+		             pending ? ' ' : '+', built, built + pending,
 		             ready ? "ready" : "not ready") > 0 &&
 		    ready;
 	else

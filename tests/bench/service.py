@@ -1,10 +1,12 @@
 """Figures of the service on this machine, as ratios within one run.
 
 Every pair is measured interleaved, A B A B …, and the median of each is compared: a machine that is
-shared drifts, and drifts for both alike. The service is warm (ten requests before the first that
-counts). `--json` prints the figures as JSON instead of a table.
+shared drifts, and drifts for both alike. The service is warm (all its programs are there, and ten requests
+before the first that counts), but for the first answers, which others of their own give.
+`--json` prints the figures as JSON instead of a table.
 """
 import argparse
+import contextlib
 import http.client
 import json
 import os
@@ -25,23 +27,40 @@ BUILD = os.environ.get("CONVOLVED_BUILD", os.path.join(TOP, "build"))
 PORT = 8709
 
 
+def wait_until(condition, seconds, complaint):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise SystemExit(complaint)
+        time.sleep(0.02)
+
+
 class Service:
     """The daemon on a port of its own; its cache is kept between runs, its state is not."""
 
-    def __init__(self, *flags):
+    def __init__(self, *flags, cache=None):
         self.folder = tempfile.mkdtemp(prefix="convolved-bench-")
-        cache = os.path.join(os.path.expanduser("~"), ".cache", "convolved")
+        cache = cache or os.path.join(os.path.expanduser("~"), ".cache", "convolved")
         self.process = subprocess.Popen(
             [os.path.join(BUILD, "convolved"), "--listen", f"127.0.0.1:{PORT}", "--cache-dir", cache,
              "--state-dir", self.folder, "--log-level", "warning", *flags])
-        deadline = time.monotonic() + 120
-        while time.monotonic() < deadline:
-            try:
-                if urllib.request.urlopen(f"http://127.0.0.1:{PORT}/readyz").status == 200:
-                    return
-            except OSError:
-                time.sleep(0.05)
-        raise SystemExit("the service did not become ready")
+
+    def ready(self):
+        def answers():
+            with contextlib.suppress(OSError):
+                return urllib.request.urlopen(f"http://127.0.0.1:{PORT}/readyz").status == 200
+        wait_until(answers, 120, "the service did not become ready")
+        return self
+
+    def settle(self):
+        """Waits until every program that has been asked for is there."""
+        wait_until(lambda: not self.pending(), 600, "the programs are still not all there")
+
+    def pending(self):
+        """How many programs are still to be made."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/metrics") as metrics:
+            found = re.findall(r"^convolved_programs_pending\{.*\} (\d+)", metrics.read().decode(), re.M)
+        return sum(map(int, found))
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
@@ -149,8 +168,8 @@ def large_image(folder, side, rounds):
     return figures
 
 
-def small_images(folder, seconds):
-    """256x256 JPEGs over eight connections, by wrk."""
+def small_image(folder):
+    """A 256x256 JPEG, and what has wrk post it over eight connections."""
     source = os.path.join(folder, "small.jpg")
     photograph(source, 256)
     script = os.path.join(folder, "post.lua")
@@ -158,16 +177,75 @@ def small_images(folder, seconds):
         f.write('wrk.method = "POST"\n'
                 f'local f = io.open("{source}", "rb")\n'
                 'wrk.body = f:read("*a")\n')
-    url = f"http://127.0.0.1:{PORT}/v1/filters/gaussian?sigma=1.1"
-    command = ["wrk", "-t1", "-c8", "--latency", "-s", script, url]
-    subprocess.run([*command, "-d2"], check=True, stdout=subprocess.DEVNULL)
+    return source, ["wrk", "-t1", "-c8", "--latency", "-s", script,
+                    f"http://127.0.0.1:{PORT}/v1/filters/gaussian?sigma=1.1"]
+
+
+def wrk(command, seconds):
+    """(requests a second, what it printed)."""
     text = subprocess.run([*command, f"-d{seconds}"], check=True, capture_output=True,
                           text=True).stdout
     if "Non-2xx" in text or "Socket errors" in text:
         raise SystemExit(text)
-    return {"bytes": os.path.getsize(source),
-            "requests_per_second": float(re.search(r"Requests/sec:\s+([\d.]+)", text)[1]),
+    return float(re.search(r"Requests/sec:\s+([\d.]+)", text)[1]), text
+
+
+def small_images(folder, seconds):
+    source, command = small_image(folder)
+    wrk(command, 2)
+    rate, text = wrk(command, seconds)
+    return {"bytes": os.path.getsize(source), "requests_per_second": rate,
             "p50": re.search(r"50%\s+(\S+)", text)[1], "p99": re.search(r"99%\s+(\S+)", text)[1]}
+
+
+def first_answers(folder):
+    """Seconds from the start of a service to its first answer, without any compiled program and with
+    that which the image needs."""
+    source, _ = small_image(folder)
+    with open(source, "rb") as f:
+        body = f.read()
+    cache, seconds = os.path.join(folder, "cache"), []
+
+    def answers():
+        with contextlib.suppress(OSError):
+            connection = http.client.HTTPConnection("127.0.0.1", PORT)
+            connection.request("POST", "/v1/filters/gaussian?sigma=1.1", body)
+            return connection.getresponse().status == 200
+    for _ in range(2):
+        begun = time.monotonic()
+        service = Service(cache=cache)
+        wait_until(answers, 120, "the service does not answer")
+        seconds.append(time.monotonic() - begun)
+        service.stop()
+    return dict(zip(("empty_seconds", "warm_seconds"), seconds))
+
+
+def ask_for_programs(random, count):
+    """Has so many special programs compiled, that most likely nobody has asked for before: each is one
+    of a thousand sizes of a matrix."""
+    pixels = bytes(64 * 64)
+    for _ in range(count):
+        width, height = random.choice(range(3, 64, 2)), random.choice(range(3, 64, 2))
+        row = ",".join(str(1 + i % 5) for i in range(width))
+        matrix = ";".join([row] * (height - 1) + ["1" + row[1:-1] + "9"])
+        post(f"/v1/filters/convolve?kernel={matrix}&raw=64x64x1:u8&format=raw", pixels)
+
+
+def while_compiling(service, folder, rounds, seconds):
+    """The small images, with nothing to compile and while special programs are compiled, in turns."""
+    random = numpy.random.default_rng()
+    _, command = small_image(folder)
+    rates = {"warm": [], "compiling": []}
+    for _ in range(rounds):
+        service.settle()
+        rates["warm"].append(wrk(command, seconds)[0])
+        ask_for_programs(random, 8)
+        rates["compiling"].append(wrk(command, seconds)[0])
+        if not service.pending():
+            raise SystemExit("everything was compiled before the measurement had ended")
+    warm, compiling = (statistics.median(rates[name]) for name in ("warm", "compiling"))
+    return {"warm_requests_per_second": warm, "compiling_requests_per_second": compiling,
+            "to_warm": compiling / warm}
 
 
 def main():
@@ -178,16 +256,20 @@ def main():
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     folder = tempfile.mkdtemp(prefix="convolved-bench-")
-    service = Service()
+    first = first_answers(folder)
+    service = Service().ready()
     try:
+        service.settle()
         idle = {f"{name} {pid}": pss(pid) for name, pid in service.processes()}
         large = large_image(folder, options.side, options.rounds)
         small = small_images(folder, options.seconds)
+        beside = while_compiling(service, folder, min(options.rounds, 5), min(options.seconds, 4))
     finally:
         service.stop()
         shutil.rmtree(folder)
     if options.json:
-        json.dump({"large": large, "small": small, "idle_pss_bytes": idle}, sys.stdout, indent=2)
+        json.dump({"first_answer": first, "large": large, "small": small,
+                   "while_compiling": beside, "idle_pss_bytes": idle}, sys.stdout, indent=2)
         print()
         return
     print(f"{options.side}x{options.side} JPEG ({large['bytes'] / 1e6:.1f} MB, quality 85, 4:2:0) in, JPEG out; median of"
@@ -195,12 +277,16 @@ def main():
     print(f"{'gaussian':12}{'service':>10}{'gaussblur':>11}{'copy':>9}{'/gaussblur':>12}{'/copy':>8}")
     for sigma in ("sigma 1.1", "sigma 10"):
         f = large[sigma]
-        print(f"{sigma:12}{f['service_s'] * 1e3:8.0f}ms{f['vips_gaussblur_s'] * 1e3:9.0f}ms"
-              f"{f['vips_copy_s'] * 1e3:7.0f}ms{f['to_vips_gaussblur']:12.2f}"
+        print(f"{sigma:12}{f['service_seconds'] * 1e3:8.0f}ms{f['vips_gaussblur_seconds'] * 1e3:9.0f}ms"
+              f"{f['vips_copy_seconds'] * 1e3:7.0f}ms{f['to_vips_gaussblur']:12.2f}"
               f"{f['to_decode_and_encode']:8.2f}")
         print("            " + f["server_timing"].replace(";dur=", " "))
     print(f"\n256x256 JPEG ({small['bytes'] / 1e3:.0f} kB), 8 connections: "
-          f"{small['requests_per_s']:.0f} requests/s, p50 {small['p50']}, p99 {small['p99']}")
+          f"{small['requests_per_second']:.0f} requests/s, p50 {small['p50']}, p99 {small['p99']}")
+    print(f"while special programs are compiled: {beside['compiling_requests_per_second']:.0f} requests/s,"
+          f" {beside['to_warm']:.2f} of the {beside['warm_requests_per_second']:.0f} when all are there")
+    print(f"\nfirst answer: {first['empty_seconds']:.2f} s after a start with an empty cache,"
+          f" {first['warm_seconds']:.2f} s with a warm one")
     print("\nidle memory (PSS) of each process, in MB")
     for name, size in idle.items():
         print(f"  {name:28}{size / 1e6:8.1f}")

@@ -135,6 +135,8 @@ def test_service(home):
                                 "--json"))
     assert figures["large"]["sigma 10"]["service_seconds"] > 0
     assert figures["small"]["requests_per_second"] > 0
+    assert 0 < figures["first_answer"]["warm_seconds"] and 0 < figures["first_answer"]["empty_seconds"]
+    assert figures["while_compiling"]["to_warm"] > 0
     assert any(name.startswith("convolved-codec") for name in figures["idle_pss_bytes"])
 
 

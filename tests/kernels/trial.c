@@ -228,6 +228,8 @@ int trial_run(struct harness *h, const struct trial *t)
 		trial_seed = before;
 		plan = make_plan(h, t, &chain);
 	}
+	if (plan_await(plan, h->programs) != PROGRAM_READY)
+		abort();
 	in = random_image(&t->image, chain.count > 1 || !group_alpha_is_stable(t->group));
 	if (!in)
 		abort();

@@ -27,7 +27,7 @@ HEAVY = [("bilateral", {"radius": 16})]
 SOCKET = "/run/convolved/convolved.sock"
 SMALL = [random_pixels(seed, 60 + 30 * seed, 80, 3, "u8") for seed in range(3)]
 MEDIUM = random_pixels(3, 500, 500, 3, "u8")   # some seconds of one core, by the reference
-# The first start compiles the kernels, beside other tests on a small machine.
+# The first start compiles a kernel, beside other tests on a small machine.
 COLD = 300
 
 

@@ -485,6 +485,25 @@ static void test_drain_rate(void **state)
 	assert_int_equal(admission_retry_after(), 1);
 }
 
+/* Jobs that wait for a program say nothing about how fast work gets done. */
+static void test_held(void **state)
+{
+	struct config config = {.max_jobs = 10, .max_wait = 3};
+	const struct timespec pause = {.tv_nsec = 300000000};
+
+	(void)state;
+	admission_init(&config);
+	for (int i = 0; i < 3; i++) {
+		admission_began(WORK_LIGHT, 1000);
+		admission_held(WORK_LIGHT, true);
+	}
+	nanosleep(&pause, NULL);
+	for (int i = 0; i < 3; i++)
+		admission_held(WORK_LIGHT, false);
+	admission_ended(WORK_LIGHT, 1000);
+	assert_true(admission_predict(WORK_LIGHT, 1000) < 0.3);
+}
+
 /* A job is of the class that its pixels and its work make it, and counts there alone. */
 static void test_reckoned(void **state)
 {
@@ -864,31 +883,19 @@ static void test_flood(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_config_flags),
-	    cmocka_unit_test(test_config_invalid),
-	    cmocka_unit_test(test_config_file),
-	    cmocka_unit_test(test_listen),
-	    cmocka_unit_test(test_tokens),
-	    cmocka_unit_test(test_request_parse),
-	    cmocka_unit_test(test_request_invalid),
-	    cmocka_unit_test(test_trace),
-	    cmocka_unit_test(test_accept),
-	    cmocka_unit_test(test_accept_encoding),
-	    cmocka_unit_test(test_long_accept),
-	    cmocka_unit_test(test_admission),
-	    cmocka_unit_test(test_spool),
-	    cmocka_unit_test(test_spool_sealed),
-	    cmocka_unit_test(test_drain_rate),
-	    cmocka_unit_test(test_chain_memory),
-	    cmocka_unit_test(test_reckoned),
-	    cmocka_unit_test(test_errand_close),
-	    cmocka_unit_test(test_metrics),
-	    cmocka_unit_test(test_loop_unwatch),
-	    cmocka_unit_test(test_loop_held_up),
-	    cmocka_unit_test(test_request_parts),
-	    cmocka_unit_test(test_request_no_filters),
-	    cmocka_unit_test(test_verified),
-	    cmocka_unit_test(test_flood),
+	    cmocka_unit_test(test_config_flags),    cmocka_unit_test(test_config_invalid),
+	    cmocka_unit_test(test_config_file),     cmocka_unit_test(test_listen),
+	    cmocka_unit_test(test_tokens),          cmocka_unit_test(test_request_parse),
+	    cmocka_unit_test(test_request_invalid), cmocka_unit_test(test_trace),
+	    cmocka_unit_test(test_accept),          cmocka_unit_test(test_accept_encoding),
+	    cmocka_unit_test(test_long_accept),     cmocka_unit_test(test_admission),
+	    cmocka_unit_test(test_spool),           cmocka_unit_test(test_spool_sealed),
+	    cmocka_unit_test(test_drain_rate),      cmocka_unit_test(test_held),
+	    cmocka_unit_test(test_chain_memory),    cmocka_unit_test(test_reckoned),
+	    cmocka_unit_test(test_errand_close),    cmocka_unit_test(test_metrics),
+	    cmocka_unit_test(test_loop_unwatch),    cmocka_unit_test(test_loop_held_up),
+	    cmocka_unit_test(test_request_parts),   cmocka_unit_test(test_request_no_filters),
+	    cmocka_unit_test(test_verified),        cmocka_unit_test(test_flood),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,175 @@
+#include "device/maker.h"
+
+#include <string.h>
+
+#include "common/log.h"
+#include "device/live.h"
+
+enum { WARM_WIDTH = 256 };
+
+enum error maker_init(struct maker *m, bool apart, bool patient, int stop_fd)
+{
+	const struct device *device = m->source->device;
+	cl_int code;
+
+	m->queue =
+	    live_add(OBJECT_QUEUE, clCreateCommandQueue(device->context, device->id, 0, &code));
+	if (code) {
+		log_error("cannot make a queue: %s", opencl_error_name(code));
+		return ERR_DEVICE;
+	}
+	if (apart)
+		m->apart = apart_new(m->source, patient, stop_fd);
+	return apart && !m->apart ? ERR_MEMORY : ERR_OK;
+}
+
+void maker_fini(struct maker *m)
+{
+	apart_free(&m->apart);
+	live_release(OBJECT_QUEUE, m->queue);
+	m->queue = NULL;
+}
+
+void product_fini(struct product *product)
+{
+	for (enum kernel k = 0; k < KERNELS; k++)
+		live_release(OBJECT_KERNEL, product->function[k]);
+	live_release(OBJECT_PROGRAM, product->program);
+	*product = (struct product){0};
+}
+
+static bool is_general(enum kernel kernel)
+{
+	return kernel_row(kernel)->origin == KERNEL_GENERAL;
+}
+
+/* One launch on a small area of zeros. */
+static cl_int launch_once(const struct maker *m, const struct recipe *recipe, cl_kernel function)
+{
+	const struct step *like = &recipe->like;
+	const struct variant *variant = variant_get(recipe->kernel);
+	struct step step = *like;
+	struct tile tile = {.width = WARM_WIDTH + variant->samples_min, .height = 2 * step.shape.y};
+	uint64_t sample = sizeof(float) * step.bands;
+	uint32_t pitch = (uint32_t)((tile.width + 2 * step.radius_x + 64) * sample + 63) & ~63u;
+	uint64_t lead = (step.radius_x * sample + 63) & ~UINT64_C(63);
+	uint64_t size = (uint64_t)pitch * (tile.height + 2 * step.radius_y + 1);
+	struct view views[PLACES] = {0}, packed = {0};
+	cl_context context = m->source->device->context;
+	cl_event event = NULL;
+	cl_int code;
+	cl_mem dst = NULL, src = live_add(OBJECT_BUFFER, clCreateBuffer(context, CL_MEM_READ_WRITE,
+	                                                                size, NULL, &code));
+
+	step.function = function;
+	step.expand_x = step.expand_y = 0;
+	step.points = (struct step_points){0};
+	if (!code)
+		dst = live_add(OBJECT_BUFFER,
+		               clCreateBuffer(context, CL_MEM_READ_WRITE,
+		                              step_pack(&step, &tile, &packed), NULL, &code));
+	step.src = PLACE_IN;
+	step.dst = PLACE_OUT;
+	views[PLACE_IN] = (struct view){src, lead + (uint64_t)step.radius_y * pitch, pitch};
+	packed.buffer = dst;
+	views[PLACE_OUT] = packed;
+	if (!code)
+		code = step_launch(&step, m->source->device, &tile, NULL, m->queue, views, &event);
+	live_add(OBJECT_EVENT, event);
+	if (!code)
+		code = clFinish(m->queue);
+	live_release(OBJECT_EVENT, event);
+	live_release(OBJECT_BUFFER, src);
+	live_release(OBJECT_BUFFER, dst);
+	return code;
+}
+
+static cl_int make_kernel(struct product *product, enum kernel kernel)
+{
+	cl_int code;
+
+	product->function[kernel] =
+	    live_add(OBJECT_KERNEL, clCreateKernel(product->program, kernel_name(kernel), &code));
+	return code;
+}
+
+/* All general kernels of the file. */
+static cl_int make_kernels(struct product *product, const char *file)
+{
+	cl_int code = CL_SUCCESS;
+
+	for (enum kernel k = 0; !code && k < KERNELS; k++)
+		if (is_general(k) && !strcmp(variant_get(k)->file, file))
+			code = make_kernel(product, k);
+	return code;
+}
+
+/* Completes a product that has its program; what has failed is released. */
+static bool make_functions(const struct maker *m, const struct recipe *recipe,
+                           struct product *product)
+{
+	enum kernel kernel = recipe->kernel;
+	cl_int code;
+
+	if (is_general(kernel)) {
+		code = make_kernels(product, variant_get(kernel)->file);
+	} else {
+		code = make_kernel(product, kernel);
+		if (!code && !m->source->device->in_test)
+			code = launch_once(m, recipe, product->function[kernel]);
+	}
+	if (!code)
+		return true;
+	log_error("cannot launch %s (%s): %s", kernel_name(kernel), recipe->options,
+	          opencl_error_name(code));
+	product_fini(product);
+	return false;
+}
+
+static const char *file_of(const struct recipe *recipe)
+{
+	return variant_get(recipe->kernel)->file;
+}
+
+void maker_compile_apart(const struct maker *m, const struct recipe *recipe, struct binary *binary)
+{
+	binary->data = program_compile_apart(m->source, m->apart, file_of(recipe), recipe->options,
+	                                     recipe->type, &binary->size);
+}
+
+/* Makes a product of its program, if there is one. */
+static bool complete(const struct maker *m, const struct recipe *recipe, cl_program program,
+                     struct product *product)
+{
+	*product = (struct product){.program = program};
+	return program && make_functions(m, recipe, product);
+}
+
+bool maker_load(const struct maker *m, const struct recipe *recipe, const struct binary *binary,
+                struct product *product)
+{
+	cl_program program =
+	    program_load(m->source, file_of(recipe), recipe->options, recipe->type);
+
+	(void)binary;
+	return complete(m, recipe, program, product);
+}
+
+bool maker_take(const struct maker *m, const struct recipe *recipe, const struct binary *binary,
+                struct product *product)
+{
+	cl_program program = program_take(m->source, file_of(recipe), recipe->options, recipe->type,
+	                                  binary->data, binary->size);
+
+	return complete(m, recipe, program, product);
+}
+
+bool maker_compile_here(const struct maker *m, const struct recipe *recipe,
+                        const struct binary *binary, struct product *product)
+{
+	cl_program program =
+	    program_build(m->source, file_of(recipe), recipe->options, recipe->type);
+
+	(void)binary;
+	return complete(m, recipe, program, product);
+}
