@@ -450,6 +450,16 @@ def test_does_not_compile(start, kernels, copy):
         answers_right(service, variant=None)
 
 
+def test_general_does_not_compile(start, kernels, copy):
+    """Who needs it is told, and the device, given up with it, comes back for all others."""
+    (kernels / "gradient.cl").write_text("this is no kernel\n")
+    with start(copy, "--kernel-dir", str(kernels)) as service:
+        answers_right(service)
+        service.filter(PIXELS, [("sobel", {})]).refused(500, "device-failed")
+        service.says("gradient cannot be compiled")
+        poll(service.works, 60, "a served request")
+
+
 @pytest.mark.parametrize("number, times", ((signal.SIGKILL, 1), (signal.SIGSTOP, 1),
                                            (signal.SIGKILL, 2)))
 def test_compiler_killed(copy, start, number, times):
