@@ -254,14 +254,16 @@ class Client:
         assert answer.status == 200, answer
         return exposition.parse(answer.body.decode())
 
-    def rest(self, seconds=60):
-        """Waits until all devices are up, nothing is left of any request, and tuning has ended;
-        returns the metrics."""
+    def rest(self, seconds=180):
+        """Waits until all devices are up, nothing is left of any request, all programs are there, and
+        tuning has ended; returns the metrics."""
         found = {}
 
         def resting():
             metrics = found["metrics"] = self.metrics()
             found["left"] = left_over(metrics)
+            if metrics.total("convolved_programs_pending"):
+                found["left"]["programs"] = metrics.total("convolved_programs_pending")
             for labels, _ in metrics.samples("convolved_device_up"):
                 if not metrics.total("convolved_opencl_objects", **labels):
                     found["left"][labels["device"]] = "is not up"

@@ -54,7 +54,7 @@ def test_kinds(counted):
                  found.samples("convolved_opencl_objects", device=device)}
         assert set(kinds) == {"context", "queue", "program", "kernel", "buffer", "step_kernel",
                               "step_weights", "plan", *PASSING}
-        assert kinds["context"] == 1 and kinds["queue"] == 4  # two lanes, builder, tuner
+        assert kinds["context"] == 1 and kinds["queue"] == 5  # two lanes, two makers, tuner
         assert kinds["buffer"] >= 2 * 3  # both parts of the arenas
         assert kinds["program"] >= 3 and kinds["kernel"] >= kinds["program"]
 
