@@ -275,7 +275,7 @@ static unsigned char *compile(struct apart *a, const struct request *request, si
 unsigned char *apart_compile(struct apart *a, const char *file, const char *options,
                              enum pixel_type type, size_t *size)
 {
-	struct request request = {.type = type};
+	struct request request = {.type = (int32_t)type};
 	unsigned char *binary = NULL;
 	bool again = true;
 

@@ -178,7 +178,7 @@ cl_program program_build(const struct program_source *source, const char *file, 
 	struct unit unit;
 	cl_program program;
 	unsigned char *binary = NULL;
-	size_t size;
+	size_t size = 0;
 
 	if (unit_init(&unit, source, file, options, type))
 		return NULL;
