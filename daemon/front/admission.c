@@ -103,8 +103,9 @@ double admission_predict(enum work_class class, double cost)
 {
 	const struct demand *d = &demands[class];
 
-	/* Who is alone is always let in: else an old measurement might keep all out for good. */
-	if (!d->jobs || d->busy < enough || d->done <= 0)
+	/* Who is alone, or finds only jobs that wait for programs, is always let in: else an old
+	 * measurement might keep all out for good. */
+	if (d->jobs <= d->held || d->busy < enough || d->done <= 0)
 		return 0;
 	return (d->backlog + cost) * d->busy / d->done;
 }

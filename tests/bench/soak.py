@@ -154,7 +154,7 @@ def ask_wrongly(service, case, rng):
     body, target, status = rng.choice((
         (png[:-500], "/v1/filters/box", 422), (b"no image", "/v1/filters/box", 415),
         (png, "/v1/filters/box?size=2", 400), (png, "/v1/filters/nothing", 404),
-        (b"", "/v1/filters/box", 400), (png, "/v1/chain?filters=box,,", 404)))
+        (b"", "/v1/filters/box", 400), (png, "/v1/chain?filters=box,,", 400)))
     answer = service.post(target, body)
     demand(answer.status == status, answer)
 

@@ -401,7 +401,8 @@ def test_interrupted(server, tree, tmp_path, number):
         end.wait(60)
 
     asked, out = server(answer), tmp_path / "out"
-    client = start(asked.url, "box", tree, "-o", out, "-j", 2)
+    client = start(asked.url, "box", tree, "-o", out, "-j", 2,
+                   preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))  # nohup ignores it
     try:
         poll(lambda: [body for body in found(out).values() if len(body) == 50000], 30, "results")
         client.send_signal(number)

@@ -253,8 +253,9 @@ def test_measures(large):
     """The measurement sees what a process holds: a memory file of its own, and its pages."""
     memory = Memory(large)
     memory.sample()
-    assert memory.parts["shared memory"] == sum(
-        memory_files(large.process.pid).values()), "the front has every memory file open"
+    files = sum(memory_files(large.process.pid).values())
+    assert files <= memory.parts["shared memory"] < files + (1 << 20), \
+        "the front has every memory file open, but what a device worker shares with its compiler"
     device = large.workers("device")[0]
     rss = int(device.read("status").split("RssAnon:")[1].split()[0]) * 1024
     assert memory.parts[f"{device.name}[{device.pid}]"] >= rss * 0.9

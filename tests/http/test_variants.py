@@ -180,7 +180,7 @@ def test_for_a_part_of_a_chain(service):
     filters = [SEPARABLE[0], ("sobel", {})]
     pixels = random_pixels(8, WIDTH, HEIGHT, 3, "u8")
     for name in ("separable_wide", "sep_tiled", "gradient_packed", "gradient"):
-        answer = service.filter(pixels, filters, variant=name)
+        answer = filtered(service, pixels, filters, variant=name)
         right(answer, pixels, filters)
         assert name in used(answer) and len(used(answer) & set(NAMES)) == 2, used(answer)
 

@@ -1,5 +1,6 @@
 """Results that the service checks itself: asked for by verify=1, and now and then on its own; and a
 kernel that is made wrong, which both must find."""
+import os
 import shutil
 
 import numpy as np
@@ -142,7 +143,7 @@ def test_share_is_checked(launch):
     for value in ("1.5", "-0.1", "x", ""):
         service = launch("--verify-share", value)
         service.start(ready=False)
-        assert service.process.wait(10) == 2
+        assert service.process.wait(10) == os.EX_CONFIG
         service.says("valid is a number from 0 to 1")
 
 

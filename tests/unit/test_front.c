@@ -502,6 +502,13 @@ static void test_held(void **state)
 		admission_held(WORK_LIGHT, false);
 	admission_ended(WORK_LIGHT, 1000);
 	assert_true(admission_predict(WORK_LIGHT, 1000) < 0.3);
+	nanosleep(&pause, NULL);
+	for (int i = 0; i < 2; i++)
+		admission_held(WORK_LIGHT, i == 0); /* busy until now */
+	assert_true(admission_predict(WORK_LIGHT, 1000) > 0.1);
+	for (int i = 0; i < 2; i++)
+		admission_held(WORK_LIGHT, true);
+	assert_true(admission_predict(WORK_LIGHT, 1000) == 0);
 }
 
 /* A job is of the class that its pixels and its work make it, and counts there alone. */
