@@ -26,6 +26,7 @@
 #include <seccomp.h>
 
 #include "common/landlock.h"
+#include "common/enter_seccomp.h"
 #include "common/log.h"
 #include "common/sanitizer.h"
 #include "common/wire.h"
@@ -118,21 +119,6 @@ static int add_rules(scmp_filter_ctx filter)
 	return failed;
 }
 
-static enum error enter_filter(void)
-{
-	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EACCES));
-	int failed;
-
-	if (!filter)
-		return ERR_INTERNAL;
-	failed = add_rules(filter);
-	if (!failed)
-		failed = seccomp_load(filter);
-	seccomp_release(filter);
-	errno = failed < 0 ? -failed : EINVAL;
-	return failed ? ERR_INTERNAL : ERR_OK;
-}
-
 /* Lowers a limit; one that is lower already stays. */
 static int limit(int resource, uint64_t value)
 {
@@ -174,7 +160,8 @@ enum error sandbox_enter(const struct sandbox_limits *limits)
 	/* Sanitizers reserve terabytes, and read their own /proc. */
 	if (SANITIZER)
 		return ERR_OK;
-	if (limit(RLIMIT_DATA, limits->memory) || landlock_enter(NULL, 0, &abi) || enter_filter())
+	if (limit(RLIMIT_DATA, limits->memory) || landlock_enter(NULL, 0, &abi) ||
+	    enter_seccomp(SCMP_ACT_ERRNO(EACCES), add_rules))
 		return ERR_INTERNAL;
 	log_debug("in a sandbox: limits, seccomp, %s%d", abi ? "Landlock " : "no Landlock: ", abi);
 	return ERR_OK;

@@ -18,6 +18,7 @@
 #include <seccomp.h>
 
 #include "common/landlock.h"
+#include "common/enter_seccomp.h"
 #include "common/log.h"
 #include "common/sanitizer.h"
 
@@ -112,21 +113,6 @@ static int add_rules(scmp_filter_ctx filter)
 	return failed;
 }
 
-static enum error enter_filter(void)
-{
-	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
-	int failed;
-
-	if (!filter)
-		return ERR_INTERNAL;
-	failed = add_rules(filter);
-	if (!failed)
-		failed = seccomp_load(filter);
-	seccomp_release(filter);
-	errno = failed < 0 ? -failed : EINVAL;
-	return failed ? ERR_INTERNAL : ERR_OK;
-}
-
 /* A driver's cache folder. The driver makes it where it is missing, but no longer can when only
  * what is there may be written to; so it is made now. */
 static const char *driver_folder(const char *variable)
@@ -158,7 +144,8 @@ enum error confine(const char *cache_dir, const char *state_dir)
 	/* LeakSanitizer traces its own process. */
 	if (SANITIZER)
 		return ERR_OK;
-	if (landlock_enter(writable, sizeof writable / sizeof *writable, &abi) || enter_filter())
+	if (landlock_enter(writable, sizeof writable / sizeof *writable, &abi) ||
+	    enter_seccomp(SCMP_ACT_ALLOW, add_rules))
 		return ERR_INTERNAL;
 	log_info("confined: seccomp, %s%d", abi ? "Landlock " : "no Landlock: ", abi);
 	return ERR_OK;

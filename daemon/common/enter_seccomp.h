@@ -1,0 +1,27 @@
+/* Entering a seccomp filter. In a header, so that only programs that have one need libseccomp. */
+#ifndef COMMON_ENTER_SECCOMP_H
+#define COMMON_ENTER_SECCOMP_H
+
+#include <errno.h>
+#include <seccomp.h>
+
+#include "common/error.h"
+
+/* From here on this process keeps to the rules that add_rules() adds (0 if it could), and what none
+ * of them names gets `otherwise`. On failure errno says why. */
+static inline enum error enter_seccomp(uint32_t otherwise, int (*add_rules)(scmp_filter_ctx filter))
+{
+	scmp_filter_ctx filter = seccomp_init(otherwise);
+	int failed;
+
+	if (!filter)
+		return ERR_INTERNAL;
+	failed = add_rules(filter);
+	if (!failed)
+		failed = seccomp_load(filter);
+	seccomp_release(filter);
+	errno = failed < 0 ? -failed : EINVAL;
+	return failed ? ERR_INTERNAL : ERR_OK;
+}
+
+#endif
