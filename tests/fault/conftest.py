@@ -1,5 +1,6 @@
 """The fixtures of ../http, whose modules these tests use too."""
 import pathlib
+import shutil
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "http"))
@@ -18,3 +19,14 @@ def launch(tmp_path_factory, cache):
         return service_module.Service(tmp_path_factory.mktemp("service"), cache, *options,
                                       environment=environment)
     return launched
+
+
+@pytest.fixture
+def programs(tmp_path, monkeypatch):
+    """A folder of the programs that services run, to be changed."""
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    for name in ("convolved", "convolved-codec", "convolved-device"):
+        shutil.copy(service_module.BUILD / name, folder / name)
+    monkeypatch.setattr(service_module, "PROGRAM", folder / "convolved")
+    return folder

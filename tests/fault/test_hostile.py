@@ -16,15 +16,9 @@ TARGET = "/v1/filters/box?size=3&raw=10x10x1:u8&format=raw"
 
 
 @pytest.fixture
-def hostile(launch, tmp_path, monkeypatch):
+def hostile(launch, programs):
     """hostile(mode, *options): a service all of whose codec workers are."""
-    assert HOSTILE.exists(), f"{HOSTILE} is not built: make check TESTS="
-    folder = tmp_path / "programs"
-    folder.mkdir()
-    for name in ("convolved", "convolved-device"):
-        shutil.copy(BUILD / name, folder / name)
-    shutil.copy(HOSTILE, folder / "convolved-codec")
-    monkeypatch.setattr(service_module, "PROGRAM", folder / "convolved")
+    shutil.copy(HOSTILE, programs / "convolved-codec")
 
     def started(mode, *options):
         service = launch("--canary-interval", "3600", *options,

@@ -8,7 +8,6 @@ import time
 import numpy as np
 import pytest
 
-import service as service_module
 from service import BUILD, SMALL, poll
 
 HOSTILE = BUILD / "hostile_device"
@@ -31,16 +30,10 @@ HARMLESS = ("names", "choice-text")
 
 
 @pytest.fixture
-def hostile(launch, tmp_path, monkeypatch):
+def hostile(launch, programs):
     """hostile(word...): a service with so many devices, of which the workers do what the words say."""
-    assert HOSTILE.exists(), f"{HOSTILE} is not built: make check TESTS="
-    folder = tmp_path / "programs"
-    folder.mkdir()
-    for name in ("convolved", "convolved-codec"):
-        shutil.copy(BUILD / name, folder / name)
-    shutil.copy(HOSTILE, folder / "convolved-device")
-    shutil.copy(BUILD / "convolved-device", folder / "honest-device")
-    monkeypatch.setattr(service_module, "PROGRAM", folder / "convolved")
+    shutil.copy(BUILD / "convolved-device", programs / "honest-device")
+    shutil.copy(HOSTILE, programs / "convolved-device")
 
     def started(*words, options=()):
         return launch("--codecs", "2", "--canary-interval", "3600", *options, environment={

@@ -4,14 +4,13 @@ import contextlib
 import ctypes
 import os
 import re
-import shutil
 import signal
 import time
 
 import pytest
 
 import service as service_module
-from service import BUILD, TWO_DEVICES, children, poll
+from service import TWO_DEVICES, children, poll
 from test_killed import LARGE, SLOW, InFlight, expected, restarts, works  # noqa: F401
 
 PTRACE_DETACH, PTRACE_SEIZE = 17, 0x4206
@@ -97,17 +96,6 @@ def test_at_the_end(launch):
 # Programs that cannot be started, or are others --------------------------------------------------------
 
 WORKERS = ("convolved-codec", "convolved-device")
-
-
-@pytest.fixture
-def programs(tmp_path, monkeypatch):
-    """A folder of the programs, to be changed."""
-    folder = tmp_path / "programs"
-    folder.mkdir()
-    for name in ("convolved", *WORKERS):
-        shutil.copy(BUILD / name, folder / name)
-    monkeypatch.setattr(service_module, "PROGRAM", folder / "convolved")
-    return folder
 
 
 def replace(program, content):
