@@ -8,6 +8,7 @@
 #include "front/job.h"
 #include "front/loop.h"
 #include "front/roster.h"
+#include "front/runs.h"
 
 enum { CHECK_MS = 100, SIDE = 16 };
 
@@ -121,12 +122,18 @@ enum error canary_init(const struct config *c)
 	return e;
 }
 
+void canary_stop(void)
+{
+	loop_timer_start(&timer, 0);
+	if (!job)
+		return;
+	job_forget(job);
+	runs_cancel(job, ERR_CANCELLED, NULL);
+	job_release(job);
+	job = NULL;
+}
+
 void canary_fini(void)
 {
 	loop_timer_fini(&timer);
-	if (job) {
-		job_forget(job);
-		job_release(job);
-	}
-	job = NULL;
 }

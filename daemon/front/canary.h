@@ -10,6 +10,10 @@
 enum error canary_init(const struct config *config) MUST_CHECK;
 void canary_fini(void);
 
+/* No more of them: the service is to end, and nobody waits for the one under way, which may itself
+ * wait for a program to be compiled. */
+void canary_stop(void);
+
 /* An image has passed the whole way. */
 void canary_success(void);
 

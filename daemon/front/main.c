@@ -72,6 +72,7 @@ static void start_drain(void)
 	log_notice("stopping: %u requests to finish", http_active());
 	notify_stopping();
 	drain_started = loop_now();
+	canary_stop();
 	routes_drain();
 	http_drain();
 	loop_timer_repeat(&drain, DRAIN_CHECK_MS);

@@ -69,7 +69,7 @@ def test_faults_are_warnings(logged):
     late = logged.filter(np.zeros((600, 600, 3), np.uint8), [("bilateral", {"radius": 16})],
                          variant="reference", deadline_ms=300)
     late.refused(504, "deadline-missed")
-    line, = [line for line in logged.log.read_text().splitlines() if "request" in line]
+    line, = poll(lambda: re.findall(".*request.*\n", logged.log.read_text()))
     assert line.startswith(f"convolved: warning: request {late.headers['X-Request-Id']}")
     assert "deadline-missed" in line
     assert logged.stop() == 0
@@ -87,9 +87,12 @@ def told(tmp_path, cache):
 
 
 def lines_of(service, **fields):
-    """The lines that have these fields."""
-    lines = [json.loads(line) for line in service.log.read_text().splitlines()]
-    return [line for line in lines if fields.items() <= line.items()]
+    """The lines that have these fields, once there is one: answers do not wait for the log."""
+    def found():
+        whole = service.log.read_text().rpartition("\n")[0]
+        lines = [json.loads(line) for line in whole.splitlines()]
+        return [line for line in lines if fields.items() <= line.items()]
+    return poll(found, what=f"a line with {fields}")
 
 
 def test_line_of_an_image(told):
@@ -140,7 +143,7 @@ def test_many_who_are_refused(told):
     """However many they are, they do not fill the log."""
     for i in range(300):
         told.neighbour(f"127.0.{1 + i // 250}.{1 + i % 250}").get("/nowhere")
-    assert len(lines_of(told, error="not-found")) == 256
+    poll(lambda: len(lines_of(told, error="not-found")) == 256, what="256 lines")
     assert told.stop() == 0
     assert "44 more of other clients were refused" in told.log.read_text()
 

@@ -131,6 +131,17 @@ def test_first_what_is_waited_for(start, tmp_path):
         assert service.stop() == 0
 
 
+def test_stopped_while_compiling(start, tmp_path):
+    """The end waits for work of clients, not for the service's own image nor its programs."""
+    service = start(tmp_path / "cache").start(ready=False)
+    try:
+        service.says("compiling kernels for the first time")
+        assert service.stop() == 0, service.tail()
+    finally:
+        service.kill()
+    assert not programs(tmp_path / "cache")
+
+
 def test_patient_compiler(start, tmp_path):
     """What nobody waits for is compiled by one process of the lowest priority, which stands back
     while there is work; what an image waits for, at the service's own."""
