@@ -3,7 +3,7 @@
 #define BENCH_CHECK_H
 
 #include "bench/case.h"
-#include "common/difference.h"
+#include "reference/difference.h"
 
 /* Compares a target, whose rows lie as on the device, with the reference: in some windows, or all
  * of it. Adds to the difference. ERR_MEMORY. */

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 
 #include "common/arena.h"
-#include "common/reference.h"
 #include "common/tile.h"
+#include "reference/reference.h"
 
 /* A tile in its slot. All pointers are the caller's. */
 struct piece_source {

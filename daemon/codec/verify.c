@@ -13,8 +13,8 @@
 #include <time.h>
 
 #include "codec/pieces.h"
-#include "common/difference.h"
 #include "common/log.h"
+#include "reference/difference.h"
 
 enum { WINDOW_MAX = 256 };
 

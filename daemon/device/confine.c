@@ -17,8 +17,8 @@
 
 #include <seccomp.h>
 
-#include "common/landlock.h"
 #include "common/enter_seccomp.h"
+#include "common/landlock.h"
 #include "common/log.h"
 #include "common/sanitizer.h"
 

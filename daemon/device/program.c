@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "device/live.h"
 #include "device/apart.h"
+#include "device/live.h"
 #include "device/source.h"
 
 static const char *const type_options[PIXEL_TYPES] = {

@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "common/arena.h"
-#include "common/difference.h"
 #include "common/log.h"
 #include "front/loop.h"
+#include "reference/difference.h"
 
 enum { TESTS_MAX = 1 + CHAIN_FILTERS_MAX, AREA = 1 << 20 };
 

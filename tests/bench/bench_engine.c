@@ -19,7 +19,6 @@
 #include <unistd.h>
 
 #include "common/arena.h"
-#include "common/difference.h"
 #include "common/log.h"
 #include "front/codecs.h"
 #include "front/job.h"
@@ -27,6 +26,7 @@
 #include "front/roster.h"
 #include "front/scheduler.h"
 #include "front/supervisor.h"
+#include "reference/difference.h"
 #include "transfers.h"
 
 enum { CHECK_MS = 20, WARM_S = 4, CHECKED = 3, START_MAX_S = 300 };

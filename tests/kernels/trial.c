@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/difference.h"
+#include "reference/difference.h"
 
 /* In a chain, how much of the result may be off by more than 1, because an intermediate result was
  * off by 1 and the next filter enlarged that. */

@@ -23,10 +23,10 @@
 #include "common/arena.h"
 #include "common/chain.h"
 #include "common/chain_check.h"
-#include "common/difference.h"
-#include "common/tile.h"
 #include "common/stall.h"
+#include "common/tile.h"
 #include "common/wire.h"
+#include "reference/difference.h"
 
 static struct problem problem;
 

@@ -1,8 +1,8 @@
 /* Results compared with the reference, sample by sample. */
-#ifndef COMMON_DIFFERENCE_H
-#define COMMON_DIFFERENCE_H
+#ifndef REFERENCE_DIFFERENCE_H
+#define REFERENCE_DIFFERENCE_H
 
-#include "common/reference.h"
+#include "reference/reference.h"
 
 /* What results differ in. Where the reference is NaN or infinite nothing is asked of a result: a
  * kernel may leave out a sample of weight 0. But where it is finite, a result must be. */

@@ -1,8 +1,8 @@
 /* The reference: what a chain of filters comes to, in plain C and double precision, by one thread
  * and without a device; and how far a result may be from that and still be right. The tests hold
  * the kernels against it, and the codec workers the devices. */
-#ifndef COMMON_REFERENCE_H
-#define COMMON_REFERENCE_H
+#ifndef REFERENCE_REFERENCE_H
+#define REFERENCE_REFERENCE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* Filters in double precision: what each operation comes to on a piece of an image, and how far a
  * right result in float32 may be from it. For the reference; see reference.h. */
-#ifndef COMMON_CANVAS_H
-#define COMMON_CANVAS_H
+#ifndef REFERENCE_CANVAS_H
+#define REFERENCE_CANVAS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* YCbCr, in double precision. */
-#include "common/ycc.h"
+#include "reference/ycc.h"
 
 #include <math.h>
 

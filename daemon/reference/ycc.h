@@ -1,9 +1,9 @@
 /* YCbCr of BT.601, full range, as in JPEG: the first three bands of pixels there and back, neither
  * rounded. middle: what Cb and Cr of grey are, the type's midpoint. */
-#ifndef COMMON_YCC_H
-#define COMMON_YCC_H
+#ifndef REFERENCE_YCC_H
+#define REFERENCE_YCC_H
 
-#include "common/canvas.h"
+#include "reference/canvas.h"
 
 void ycc_from_rgb(double *pixel, double middle);
 void ycc_to_rgb(double *pixel, double middle);

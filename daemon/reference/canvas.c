@@ -5,12 +5,12 @@
  * filter), so what leaves it may be off by the sum of that over the window, times the weights'
  * magnitudes; where the operation divides (alpha), decides (threshold) or turns (direction), a
  * small difference may become a large one, and only there the slack is large. */
-#include "common/canvas.h"
+#include "reference/canvas.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "common/bilateral.h"
+#include "reference/bilateral.h"
 
 enum error canvas_init(struct canvas *c, const struct region *at, uint32_t bands)
 {

@@ -1,9 +1,9 @@
 /* Comparing results with the reference. */
-#include "common/difference.h"
+#include "reference/difference.h"
 
 #include <math.h>
 
-#include "common/canvas.h"
+#include "reference/canvas.h"
 
 static double difference_of(double got, double wanted, enum pixel_type type, bool circular)
 {

@@ -1,8 +1,8 @@
 /* The bilateral filter on a canvas. */
-#ifndef COMMON_BILATERAL_H
-#define COMMON_BILATERAL_H
+#ifndef REFERENCE_BILATERAL_H
+#define REFERENCE_BILATERAL_H
 
-#include "common/canvas.h"
+#include "reference/canvas.h"
 
 /* As canvas_apply(), less the slack of float arithmetic. */
 void canvas_bilateral(const struct operation *operation, const struct scale *scale, bool weighed,

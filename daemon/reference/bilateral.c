@@ -1,7 +1,7 @@
 /* The bilateral filter, in double precision. After another filter its slack needs a second pass
  * over the window: what is off in a sample also changes the weights, and by how much that matters
  * depends on the mean. Where alpha weights them too, nothing is demanded then. */
-#include "common/bilateral.h"
+#include "reference/bilateral.h"
 
 #include <math.h>
 

@@ -7,15 +7,15 @@
  *
  * A filter sees the samples that it changes, and alpha if that weighs them, as an image of their
  * own. LUMA and CHROMA of other than three colours are all colours and none. */
-#include "common/reference.h"
+#include "reference/reference.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "border.h"
-#include "common/canvas.h"
-#include "common/ycc.h"
+#include "reference/canvas.h"
+#include "reference/ycc.h"
 
 /* A chain on its way. */
 struct progress {
