@@ -2,9 +2,9 @@
 #include "front/access.h"
 
 #include "common/log.h"
-#include "front/certificate.h"
-#include "front/listener.h"
 #include "front/tokens.h"
+#include "http/certificate.h"
+#include "http/listener.h"
 
 static bool may_serve(const struct listener *l, const struct config *config)
 {

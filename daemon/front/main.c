@@ -17,7 +17,6 @@
 #include "front/config.h"
 #include "front/errand.h"
 #include "front/gauges.h"
-#include "front/http.h"
 #include "front/job.h"
 #include "front/journal.h"
 #include "front/log_writer.h"
@@ -34,6 +33,7 @@
 #include "front/store.h"
 #include "front/supervisor.h"
 #include "front/unread.h"
+#include "http/http.h"
 
 enum { DRAIN_CHECK_MS = 20 };
 

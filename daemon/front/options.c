@@ -8,7 +8,7 @@
 
 #include "common/log.h"
 #include "common/tile.h"
-#include "front/listener.h"
+#include "http/listener.h"
 
 #define SECTION(name, text)
 #define OPTION(member, name, type, reload, standard, least, most, text)                            \

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "front/form.h"
+#include "http/form.h"
 
 /* What has been heard: names and data, with marks between them that no form can hold. */
 struct heard {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "front/form.h"
+#include "http/form.h"
 
 #define TYPE  "multipart/form-data; boundary=b"
 #define PART  "Content-Disposition: form-data; name=\"image\"\r\n\r\n"

@@ -21,7 +21,6 @@
 #include "front/admission.h"
 #include "front/config.h"
 #include "front/errand.h"
-#include "front/listener.h"
 #include "front/loop.h"
 #include "front/metrics.h"
 #include "front/request.h"
@@ -31,6 +30,7 @@
 #include "front/supervisor.h"
 #include "front/tokens.h"
 #include "front/verified.h"
+#include "http/listener.h"
 
 static struct problem problem;
 

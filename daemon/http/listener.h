@@ -1,6 +1,6 @@
 /* Sockets to listen on: addresses of the configuration, or what systemd has passed. */
-#ifndef FRONT_LISTENER_H
-#define FRONT_LISTENER_H
+#ifndef HTTP_LISTENER_H
+#define HTTP_LISTENER_H
 
 #include <stdbool.h>
 

@@ -3,7 +3,7 @@
  *
  * A client that leaves is noticed by a second registration of its socket: libmicrohttpd does not
  * look at a suspended connection, nor at the end of one that is in the middle of a body. */
-#include "front/http.h"
+#include "http/http.h"
 
 #include <microhttpd.h>
 #include <stdio.h>
@@ -15,13 +15,13 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "front/certificate.h"
-#include "front/exchange.h"
-#include "front/headers.h"
-#include "front/listener.h"
 #include "front/loop.h"
 #include "front/metrics.h"
 #include "front/shares.h"
+#include "http/certificate.h"
+#include "http/exchange.h"
+#include "http/headers.h"
+#include "http/listener.h"
 
 enum {
 	CONNECTION_MEMORY = 128 << 10, /* bytes; larger is faster for large bodies */

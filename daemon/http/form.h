@@ -4,8 +4,8 @@
  *
  * What does not fit the syntax is ERR_BAD_REQUEST, with a problem that says what would; nothing is
  * to be read of the form after an error, of its own or of a call. */
-#ifndef FRONT_FORM_H
-#define FRONT_FORM_H
+#ifndef HTTP_FORM_H
+#define HTTP_FORM_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,12 +1,12 @@
 /* One request on a connection of libmicrohttpd, and its answer. Only this, headers.c and http.c
  * know that library. */
-#ifndef FRONT_EXCHANGE_H
-#define FRONT_EXCHANGE_H
+#ifndef HTTP_EXCHANGE_H
+#define HTTP_EXCHANGE_H
 
 #include <microhttpd.h>
 #include <stdbool.h>
 
-#include "front/listener.h"
+#include "http/listener.h"
 
 struct exchange;
 

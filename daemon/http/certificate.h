@@ -1,7 +1,7 @@
 /* The certificate of TLS and its key. Connections ask for it one by one, so a renewed one holds for
  * those that come after a reload. */
-#ifndef FRONT_CERTIFICATE_H
-#define FRONT_CERTIFICATE_H
+#ifndef HTTP_CERTIFICATE_H
+#define HTTP_CERTIFICATE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* HTTP over libmicrohttpd, and nothing else: the only file that knows it. */
-#ifndef FRONT_HTTP_H
-#define FRONT_HTTP_H
+#ifndef HTTP_HTTP_H
+#define HTTP_HTTP_H
 
 #include <stdbool.h>
 

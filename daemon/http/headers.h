@@ -1,6 +1,6 @@
 /* The head of a request as libmicrohttpd has it, headers and query, read into a struct request. */
-#ifndef FRONT_HEADERS_H
-#define FRONT_HEADERS_H
+#ifndef HTTP_HEADERS_H
+#define HTTP_HEADERS_H
 
 #include <microhttpd.h>
 #include <stdbool.h>

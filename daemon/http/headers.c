@@ -1,6 +1,6 @@
 /* Headers and query of a request. What says where the message ends may come only once: two framings
  * in one message let two readers see two messages. */
-#include "front/headers.h"
+#include "http/headers.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -10,7 +10,7 @@
 #include <strings.h>
 #include <sys/socket.h>
 
-#include "front/form.h"
+#include "http/form.h"
 
 static const char urlencoded[] = MHD_HTTP_POST_ENCODING_FORM_URLENCODED;
 

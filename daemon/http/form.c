@@ -4,7 +4,7 @@
  * between parts is searched for the delimiter, CRLF--BOUNDARY. Its first byte occurs in it only
  * once, so where it does not go on, it can only begin anew: how much has matched is all that has to
  * be kept, and what has matched in vain is data whose bytes are known. */
-#include "front/form.h"
+#include "http/form.h"
 
 #include <stdlib.h>
 #include <string.h>

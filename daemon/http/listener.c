@@ -1,5 +1,5 @@
 /* Sockets to listen on. */
-#include "front/listener.h"
+#include "http/listener.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -4,7 +4,7 @@
  * The hard part is refusing. A request that is refused is answered at once if the client waits for
  * that (Expect) or has much to send; otherwise a short body is read and dropped first, since some
  * clients do not look at the answer before they have sent everything. */
-#include "front/exchange.h"
+#include "http/exchange.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,8 +14,6 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "front/form.h"
-#include "front/headers.h"
 #include "front/loop.h"
 #include "front/metrics.h"
 #include "front/refusals.h"
@@ -23,6 +21,8 @@
 #include "front/request.h"
 #include "front/routes.h"
 #include "front/unread.h"
+#include "http/form.h"
+#include "http/headers.h"
 
 enum {
 	DISCARD_MAX = 8 << 20, /* bytes of a refused body */

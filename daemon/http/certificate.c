@@ -1,5 +1,5 @@
 /* Certificates: the only file that knows GnuTLS. */
-#include "front/certificate.h"
+#include "http/certificate.h"
 
 #include <gnutls/abstract.h>
 #include <gnutls/gnutls.h>
