@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "front/loop.h"
+#include "front/base/loop.h"
 #include "front/shares.h"
 
 /* A body from here on makes a job heavy; what a job costs beside the bytes of its body. A

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "front/loop.h"
+#include "front/base/loop.h"
 #include "front/store.h"
 
 enum { WAIT_MAX = 300 };                    /* seconds */

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "front/base/loop.h"
 #include "front/job.h"
-#include "front/loop.h"
 #include "front/roster.h"
 #include "front/runs.h"
 

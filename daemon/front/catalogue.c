@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "front/metrics.h"
+#include "front/base/metrics.h"
 #include "front/roster.h"
 
 /* A number that is not one (no default, no bound) is null in JSON. */

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "front/loop.h"
+#include "front/base/loop.h"
 #include "front/supervisor.h"
 
 static const struct codec_owner *owner;

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "front/base/loop.h"
 #include "front/codec_reports.h"
-#include "front/loop.h"
 
 enum {
 	CHECK_MS = 200,

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "front/base/metrics.h"
 #include "front/codecs.h"
-#include "front/metrics.h"
 #include "front/proof.h"
 #include "front/reports.h"
 #include "front/roster.h"

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "front/admission.h"
-#include "front/log_writer.h"
-#include "front/metrics.h"
+#include "front/base/log_writer.h"
+#include "front/base/metrics.h"
 #include "front/shares.h"
 #include "front/spool.h"
 

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "front/admission.h"
-#include "front/loop.h"
-#include "front/metrics.h"
+#include "front/base/loop.h"
+#include "front/base/metrics.h"
 
 /* Batch jobs get a tenth while others wait. */
 static const double weights[WORK_CLASSES] = {[WORK_LIGHT] = 9, [WORK_HEAVY] = 9, [WORK_BATCH] = 2};

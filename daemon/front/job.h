@@ -7,8 +7,8 @@
 
 #include "common/wire.h"
 #include "front/admission.h"
+#include "front/base/loop.h"
 #include "front/fair.h"
-#include "front/loop.h"
 #include "front/plans.h"
 #include "front/shares.h"
 #include "front/spool.h"

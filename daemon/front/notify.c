@@ -7,8 +7,8 @@
 #include <systemd/sd-daemon.h>
 
 #include "common/log.h"
+#include "front/base/loop.h"
 #include "front/job.h"
-#include "front/loop.h"
 #include "front/roster.h"
 #include "front/scheduler.h"
 

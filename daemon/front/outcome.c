@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "front/base/metrics.h"
 #include "front/canary.h"
-#include "front/metrics.h"
 #include "front/roster.h"
 
 enum { FILTERS_SIZE = 256, IMAGE_SIZE = 48 };

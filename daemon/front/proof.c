@@ -16,7 +16,7 @@
 
 #include "common/arena.h"
 #include "common/log.h"
-#include "front/loop.h"
+#include "front/base/loop.h"
 #include "reference/difference.h"
 
 enum { TESTS_MAX = 1 + CHAIN_FILTERS_MAX, AREA = 1 << 20 };

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "front/base/loop.h"
+#include "front/base/metrics.h"
 #include "front/fair.h"
-#include "front/loop.h"
-#include "front/metrics.h"
 
 enum { PERIOD_S = 60, ROWS = 256 };
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "front/metrics.h"
+#include "front/base/metrics.h"
 
 /* A step is a line, or a piece of one that is read: of each worker at most 640 a second. The last
  * lines of one that ends are those in the pipe. */

@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 #include "common/error.h"
-#include "front/loop.h"
+#include "front/base/loop.h"
 
 /* Embedded where it is used. */
 struct relay {

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "front/loop.h"
-#include "front/metrics.h"
+#include "front/base/loop.h"
+#include "front/base/metrics.h"
 
 /* No device is beyond these, by far: its memory, the bytes that it moves in a nanosecond, a tuner's
  * measurement and its samples, how many objects of a kind it has, how many programs a millisecond

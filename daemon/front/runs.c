@@ -15,8 +15,8 @@
 
 #include "common/arena.h"
 #include "common/log.h"
-#include "front/loop.h"
-#include "front/metrics.h"
+#include "front/base/loop.h"
+#include "front/base/metrics.h"
 
 static const struct config *config;
 static const struct codec_owner *owner;

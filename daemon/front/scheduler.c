@@ -8,10 +8,10 @@
 #include <stdio.h>
 
 #include "common/log.h"
+#include "front/base/loop.h"
+#include "front/base/metrics.h"
 #include "front/codecs.h"
 #include "front/devices.h"
-#include "front/loop.h"
-#include "front/metrics.h"
 #include "front/roster.h"
 
 enum {

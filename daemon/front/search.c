@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "front/loop.h"
-#include "front/metrics.h"
+#include "front/base/loop.h"
+#include "front/base/metrics.h"
 
 enum { AGAIN_MS = 5000, FOUND_MAX = 64 };
 

@@ -16,7 +16,7 @@
 
 #include "common/arena.h"
 #include "common/log.h"
-#include "front/errand.h"
+#include "front/base/errand.h"
 
 struct buffer {
 	char *data;

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "front/loop.h"
-#include "front/metrics.h"
+#include "front/base/loop.h"
+#include "front/base/metrics.h"
 #include "front/runs.h"
 
 enum { TICK_MS = 250 };

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "front/metrics.h"
+#include "front/base/metrics.h"
 
 enum {
 	BACKOFF_FIRST_MS = 20,

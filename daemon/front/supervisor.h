@@ -12,7 +12,7 @@
 
 #include "common/stall.h"
 #include "common/wire.h"
-#include "front/loop.h"
+#include "front/base/loop.h"
 #include "front/relay.h"
 
 enum worker_state {

@@ -9,8 +9,8 @@
 #include <sys/socket.h>
 
 #include "common/log.h"
-#include "front/loop.h"
-#include "front/metrics.h"
+#include "front/base/loop.h"
+#include "front/base/metrics.h"
 
 /* What the sockets' buffers take though nobody reads. Whoever has just begun counts as fast. */
 static const double buffered = 4 << 20;

@@ -13,8 +13,8 @@
 #include <stdio.h>
 
 #include "common/log.h"
-#include "front/loop.h"
-#include "front/metrics.h"
+#include "front/base/loop.h"
+#include "front/base/metrics.h"
 #include "front/roster.h"
 
 _Static_assert(KERNELS <= 64, "a bit for each kernel");

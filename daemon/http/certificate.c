@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "common/log.h"
-#include "front/loop.h"
+#include "front/base/loop.h"
 #include "front/secret.h"
 
 enum { CHAIN_MAX = 16 };

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "front/loop.h"
-#include "front/metrics.h"
+#include "front/base/loop.h"
+#include "front/base/metrics.h"
 #include "front/refusals.h"
 #include "front/representation.h"
 #include "front/request.h"

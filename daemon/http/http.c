@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "front/loop.h"
-#include "front/metrics.h"
+#include "front/base/loop.h"
+#include "front/base/metrics.h"
 #include "front/shares.h"
 #include "http/certificate.h"
 #include "http/exchange.h"

@@ -20,9 +20,9 @@
 
 #include "common/arena.h"
 #include "common/log.h"
+#include "front/base/loop.h"
 #include "front/codecs.h"
 #include "front/job.h"
-#include "front/loop.h"
 #include "front/roster.h"
 #include "front/scheduler.h"
 #include "front/supervisor.h"

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "front/loop.h"
+#include "front/base/loop.h"
 #include "front/scheduler.h"
 #include "simulated.h"
 

@@ -19,10 +19,10 @@
 
 #include "front/accept.h"
 #include "front/admission.h"
+#include "front/base/errand.h"
+#include "front/base/loop.h"
+#include "front/base/metrics.h"
 #include "front/config.h"
-#include "front/errand.h"
-#include "front/loop.h"
-#include "front/metrics.h"
 #include "front/request.h"
 #include "front/roster.h"
 #include "front/routes.h"

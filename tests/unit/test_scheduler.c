@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "common/filters.h"
-#include "front/loop.h"
+#include "front/base/loop.h"
 #include "front/scheduler.h"
 #include "simulated.h"
 

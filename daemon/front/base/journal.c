@@ -1,6 +1,6 @@
 /* Log lines as entries of the journal. Only the front knows libsystemd: its workers' lines come to
  * it by pipes. */
-#include "front/journal.h"
+#include "front/base/journal.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include <systemd/sd-journal.h>
 
 #include "common/log.h"
-#include "front/log_writer.h"
+#include "front/base/log_writer.h"
 
 enum { ITEMS_MAX = 32, ITEM_SIZE = 1100, ENTRY_SIZE = 8192 };
 

@@ -1,6 +1,6 @@
 /* The metrics: series by label values, made when they are first touched; as Prometheus text. */
-#ifndef FRONT_METRICS_H
-#define FRONT_METRICS_H
+#ifndef FRONT_BASE_METRICS_H
+#define FRONT_BASE_METRICS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* Errands: what may take long, as it waits for a disk or gives much memory back to the system, and
  * so is not for the loop. Threads do them, those of a kind in the order in which they were sent. */
-#ifndef FRONT_ERRAND_H
-#define FRONT_ERRAND_H
+#ifndef FRONT_BASE_ERRAND_H
+#define FRONT_BASE_ERRAND_H
 
 #include "common/error.h"
 

@@ -8,7 +8,7 @@
  * nothing else. The loop alone puts in and the thread alone takes out, so the two positions, each
  * written by one side, stand for a lock. Positions only grow; a place is a position modulo the
  * ring's size. */
-#include "front/log_writer.h"
+#include "front/base/log_writer.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -21,8 +21,8 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "front/journal.h"
-#include "front/loop.h"
+#include "front/base/journal.h"
+#include "front/base/loop.h"
 
 enum { RING_SIZE = 1 << 20, TEXT_MAX = 16 << 10, LAST_WAIT_S = 1 };
 

@@ -1,7 +1,7 @@
 /* Entries of the journal with fields of their own: MESSAGE, PRIORITY, and what log_fields.def
  * lists, each behind CONVOLVED_. */
-#ifndef FRONT_JOURNAL_H
-#define FRONT_JOURNAL_H
+#ifndef FRONT_BASE_JOURNAL_H
+#define FRONT_BASE_JOURNAL_H
 
 #include <stdbool.h>
 #include <stddef.h>

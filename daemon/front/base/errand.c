@@ -3,7 +3,7 @@
  * A thread touches nothing but the errands that it was sent. They travel in stacks whose tops are
  * exchanged atomically in place of a lock: any number may be put on one, and who takes takes all.
  */
-#include "front/errand.h"
+#include "front/base/errand.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "front/loop.h"
+#include "front/base/loop.h"
 
 /* Less is given back within some microseconds. */
 enum { QUICK_BLOCKS = (1 << 20) / 512, LAST_WAIT_S = 1 };

@@ -1,8 +1,8 @@
 /* The front's log on its way out: lines wait in memory until standard error or the journal takes
  * them, and none of them holds up the loop. When that memory is full lines are lost; how many is
  * said in a line as soon as one gets through. */
-#ifndef FRONT_LOG_WRITER_H
-#define FRONT_LOG_WRITER_H
+#ifndef FRONT_BASE_LOG_WRITER_H
+#define FRONT_BASE_LOG_WRITER_H
 
 #include <stddef.h>
 #include <stdint.h>

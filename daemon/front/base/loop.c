@@ -1,6 +1,6 @@
 /* The event loop over epoll. The hard part: a callback may unwatch what has an event later in the
  * same batch, so the batch is kept where loop_unwatch() can strike it out. */
-#include "front/loop.h"
+#include "front/base/loop.h"
 
 #include <errno.h>
 #include <stdbool.h>

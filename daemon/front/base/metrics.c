@@ -1,5 +1,5 @@
 /* The metrics registry: one list of series a metric. There are few series, so a list is enough. */
-#include "front/metrics.h"
+#include "front/base/metrics.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static const struct {
 	const char *text;
 } rows[METRICS] = {
 #define METRIC(symbol, type, name, labels, text) {METRIC_##type, name, labels, text},
-#include "front/metrics.def"
+#include "front/base/metrics.def"
 #undef METRIC
 };
 

@@ -1,6 +1,6 @@
 /* The event loop: one thread, one epoll. Everything in the front happens in its callbacks. */
-#ifndef FRONT_LOOP_H
-#define FRONT_LOOP_H
+#ifndef FRONT_BASE_LOOP_H
+#define FRONT_BASE_LOOP_H
 
 #include <stdbool.h>
 #include <stdint.h>
