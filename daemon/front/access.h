@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "front/config.h"
+#include "front/config/config.h"
 
 /* Reads what the configuration says. running: the one whose addresses are being served, or NULL at
  * the start. False: it is not valid, and the log says why. */

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "front/config.h"
+#include "front/config/config.h"
 
 enum error canary_init(const struct config *config) MUST_CHECK;
 void canary_fini(void);

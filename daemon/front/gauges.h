@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "front/config.h"
+#include "front/config/config.h"
 
 /* The configuration has just been read for the first time. Every error that a request can be
  * answered with has its counter from now on, so that the first one is seen as an increase. */

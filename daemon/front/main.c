@@ -19,7 +19,7 @@
 #include "front/base/metrics.h"
 #include "front/canary.h"
 #include "front/codecs.h"
-#include "front/config.h"
+#include "front/config/config.h"
 #include "front/gauges.h"
 #include "front/job.h"
 #include "front/notify.h"

@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "front/config.h"
+#include "front/config/config.h"
 
 enum { PROGRESS_MARGIN = 15 }; /* seconds */
 

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "front/config.h"
+#include "front/config/config.h"
 #include "front/request.h"
 
 struct route {

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "front/config.h"
+#include "front/config/config.h"
 #include "front/job.h"
 #include "front/supervisor.h"
 #include "front/verified.h"

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "front/config.h"
+#include "front/config/config.h"
 
 /* Starts codec workers and devices, and joins them. */
 enum error scheduler_init(const struct config *config) MUST_CHECK;

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "front/config.h"
+#include "front/config/config.h"
 #include "front/supervisor.h"
 
 /* Begins to search. When that ends, and at each search_reload(), every device found is handed to

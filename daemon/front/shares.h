@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "front/config.h"
+#include "front/config/config.h"
 #include "front/fair.h"
 
 /* Of what there are only so many; in the unit in which it is taken. */

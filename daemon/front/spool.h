@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "front/config.h"
+#include "front/config/config.h"
 
 struct spill;
 

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "front/keyfile.h"
-#include "front/secret.h"
+#include "front/config/keyfile.h"
+#include "front/config/secret.h"
 
 enum { DIGEST = 32, LEAST_LENGTH = 20, MOST_LENGTH = 1024 };
 

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 
 #include "common/error.h"
-#include "front/config.h"
+#include "front/config/config.h"
 #include "front/job.h"
 
 /* Reads the file of the configuration, or the credential, as the next set. False: it is invalid,

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "front/config.h"
+#include "front/config/config.h"
 #include "front/shares.h"
 
 /* An answer on its way; embedded where it is sent. All zeros: none. */

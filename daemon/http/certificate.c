@@ -7,7 +7,7 @@
 
 #include "common/log.h"
 #include "front/base/loop.h"
-#include "front/secret.h"
+#include "front/config/secret.h"
 
 enum { CHAIN_MAX = 16 };
 

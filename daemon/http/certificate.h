@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "front/config.h"
+#include "front/config/config.h"
 
 /* Reads the pair of the configuration, or the credentials, as the next one. False: it is invalid,
  * and the log says why. */

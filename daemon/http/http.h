@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "front/config.h"
+#include "front/config/config.h"
 
 /* Opens every address to listen on, or takes the sockets that systemd has passed. Says on standard
  * error which address cannot be opened and why. */

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "common/error.h"
-#include "front/config.h"
+#include "front/config/config.h"
 
 enum { LISTENERS_MAX = 2 * CONFIG_LIST_MAX };
 

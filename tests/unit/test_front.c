@@ -22,7 +22,7 @@
 #include "front/base/errand.h"
 #include "front/base/loop.h"
 #include "front/base/metrics.h"
-#include "front/config.h"
+#include "front/config/config.h"
 #include "front/request.h"
 #include "front/roster.h"
 #include "front/routes.h"

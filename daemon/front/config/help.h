@@ -1,6 +1,6 @@
 /* What the table of options says to people: the help, the sample file, the manual. */
-#ifndef FRONT_HELP_H
-#define FRONT_HELP_H
+#ifndef FRONT_CONFIG_HELP_H
+#define FRONT_CONFIG_HELP_H
 
 /* A flag that is no option: its name, with what follows it, and what it does. */
 struct help_flag {

@@ -1,7 +1,7 @@
 /* Strict reading of key files (GLib's format: [SECTION], KEY=VALUE, # comments), line by line, so
  * that whatever is wrong can be named with its line. */
-#ifndef FRONT_KEYFILE_H
-#define FRONT_KEYFILE_H
+#ifndef FRONT_CONFIG_KEYFILE_H
+#define FRONT_CONFIG_KEYFILE_H
 
 #include <stdbool.h>
 

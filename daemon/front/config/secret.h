@@ -1,7 +1,7 @@
 /* Secrets in files: tokens and the key of TLS. They come no other way, since a command line and an
  * environment can be seen by others. */
-#ifndef FRONT_SECRET_H
-#define FRONT_SECRET_H
+#ifndef FRONT_CONFIG_SECRET_H
+#define FRONT_CONFIG_SECRET_H
 
 #include <stdbool.h>
 #include <stddef.h>

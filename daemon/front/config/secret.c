@@ -1,5 +1,5 @@
 /* Files of secrets. */
-#include "front/secret.h"
+#include "front/config/secret.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* Key files. GLib knows the syntax of a line but tells no line numbers and takes the last of two
  * equal keys without a word: so each line is given to it alone, and counted here. */
-#include "front/keyfile.h"
+#include "front/config/keyfile.h"
 
 #include <glib.h>
 #include <string.h>

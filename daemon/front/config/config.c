@@ -5,7 +5,7 @@
  * A reload reads everything again into a second struct, so that an invalid value changes nothing,
  * and then exchanges the live members: whoever reads the one struct sees the new values, and the
  * old ones are freed with the second struct. */
-#include "front/config.h"
+#include "front/config/config.h"
 
 #include <ctype.h>
 #include <getopt.h>
@@ -15,10 +15,10 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "front/help.h"
-#include "front/keyfile.h"
-#include "front/options.h"
-#include "front/secret.h"
+#include "front/config/help.h"
+#include "front/config/keyfile.h"
+#include "front/config/options.h"
+#include "front/config/secret.h"
 #include "front/tokens.h"
 
 enum source { SOURCE_NONE, SOURCE_FLAG, SOURCE_ENVIRONMENT, SOURCE_FILE, SOURCE_DEFAULT };

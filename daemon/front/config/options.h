@@ -1,16 +1,16 @@
 /* The table of options (options.def), and their values as text: read, checked and written. */
-#ifndef FRONT_OPTIONS_H
-#define FRONT_OPTIONS_H
+#ifndef FRONT_CONFIG_OPTIONS_H
+#define FRONT_CONFIG_OPTIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "front/config.h"
+#include "front/config/config.h"
 
 enum option_index {
 #define SECTION(name, text)
 #define OPTION(member, name, type, reload, standard, least, most, text) OPTION_OF_##member,
-#include "front/options.def"
+#include "front/config/options.def"
 #undef SECTION
 #undef OPTION
 	OPTIONS

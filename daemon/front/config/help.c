@@ -1,9 +1,9 @@
 /* Texts made from the table of options. */
-#include "front/help.h"
+#include "front/config/help.h"
 
 #include <stdio.h>
 
-#include "front/options.h"
+#include "front/config/options.h"
 
 /* What there is to know of an option beside its meaning. */
 struct facts {

@@ -1,5 +1,5 @@
 /* Options: one row each, made of options.def; and one row for each type of value. */
-#include "front/options.h"
+#include "front/config/options.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@
 	 most,                                                                                     \
 	 text},
 const struct option_row options[OPTIONS] = {
-#include "front/options.def"
+#include "front/config/options.def"
 };
 #undef SECTION
 #undef OPTION
@@ -31,7 +31,7 @@ const struct option_row options[OPTIONS] = {
 enum section_start {
 #define SECTION(name, text)                                             SECTION_##name, SECTION_BEFORE_##name = SECTION_##name - 1,
 #define OPTION(member, name, type, reload, standard, least, most, text) SECTION_HOLDS_##member,
-#include "front/options.def"
+#include "front/config/options.def"
 #undef SECTION
 #undef OPTION
 };
@@ -42,7 +42,7 @@ static const struct section {
 } sections[] = {
 #define SECTION(name, text) {#name, text, SECTION_##name},
 #define OPTION(member, name, type, reload, standard, least, most, text)
-#include "front/options.def"
+#include "front/config/options.def"
 #undef SECTION
 #undef OPTION
 };

@@ -1,7 +1,7 @@
 /* The configuration: flags before the environment before the file before the defaults, all from
  * options.def. */
-#ifndef FRONT_CONFIG_H
-#define FRONT_CONFIG_H
+#ifndef FRONT_CONFIG_CONFIG_H
+#define FRONT_CONFIG_CONFIG_H
 
 #include <stdbool.h>
 #include <stdint.h>
