@@ -1,7 +1,7 @@
 /* Answers: problems, JSON, and the results of jobs with their headers. */
 #include "front/answer.h"
 
-#include "front/admission.h"
+#include "front/jobs/admission.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "front/job.h"
+#include "front/jobs/job.h"
 
 enum { ANSWER_HEADERS_MAX = 20 };
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "front/base/loop.h"
-#include "front/store.h"
+#include "front/jobs/store.h"
 
 enum { WAIT_MAX = 300 };                    /* seconds */
 static const uint64_t second = 1000000000u; /* in nanoseconds */

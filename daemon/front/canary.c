@@ -6,7 +6,7 @@
 
 #include "common/log.h"
 #include "front/base/loop.h"
-#include "front/job.h"
+#include "front/jobs/job.h"
 #include "front/roster.h"
 #include "front/runs.h"
 

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "front/config/config.h"
-#include "front/job.h"
+#include "front/jobs/job.h"
 
 struct device;
 

@@ -9,11 +9,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "front/admission.h"
 #include "front/base/log_writer.h"
 #include "front/base/metrics.h"
-#include "front/shares.h"
-#include "front/spool.h"
+#include "front/jobs/admission.h"
+#include "front/jobs/shares.h"
+#include "front/jobs/spool.h"
 
 static const struct config *config;
 

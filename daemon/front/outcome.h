@@ -3,7 +3,7 @@
 #ifndef FRONT_OUTCOME_H
 #define FRONT_OUTCOME_H
 
-#include "front/job.h"
+#include "front/jobs/job.h"
 
 /* id: of the request that the job came with. */
 void outcome_record(const char *id, const struct job *job);

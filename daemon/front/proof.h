@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "common/wire.h"
-#include "front/plans.h"
+#include "front/jobs/plans.h"
 #include "front/supervisor.h"
 
 /* The tiles in an arena of their own, numbered PROOF_ARENA, and what must come of them: one through

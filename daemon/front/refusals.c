@@ -8,7 +8,7 @@
 #include "common/log.h"
 #include "front/base/loop.h"
 #include "front/base/metrics.h"
-#include "front/fair.h"
+#include "front/jobs/fair.h"
 
 enum { PERIOD_S = 60, ROWS = 256 };
 

@@ -5,7 +5,7 @@
 #define FRONT_REFUSALS_H
 
 #include "common/error.h"
-#include "front/trace.h"
+#include "front/jobs/trace.h"
 
 struct refusal {
 	const char *client;                          /* its address, or what its token is called */

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "front/job.h"
+#include "front/jobs/job.h"
 #include "front/roster.h"
 
 /* True if a device may say this of itself. */

@@ -10,9 +10,9 @@
 
 #include "common/chain_check.h"
 #include "front/accept.h"
-#include "front/admission.h"
 #include "front/base/loop.h"
 #include "front/chain_json.h"
+#include "front/jobs/admission.h"
 #include "front/roster.h"
 
 enum { STRIPPED_LOOK = 64 };

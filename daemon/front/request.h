@@ -8,10 +8,10 @@
 #include <stdint.h>
 
 #include "front/answer.h"
-#include "front/job.h"
-#include "front/shares.h"
-#include "front/spool.h"
-#include "front/store.h"
+#include "front/jobs/job.h"
+#include "front/jobs/shares.h"
+#include "front/jobs/spool.h"
+#include "front/jobs/store.h"
 
 enum { REQUEST_PARAMETERS_MAX = 64, REQUEST_ID_SIZE = 17, REQUEST_VALUE_MAX = 64 << 10 };
 enum { DEADLINE_MAX_MS = 86400000 };

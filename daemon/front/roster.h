@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "front/plans.h"
+#include "front/jobs/plans.h"
 #include "front/supervisor.h"
 
 struct proof;

@@ -7,13 +7,13 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "front/admission.h"
 #include "front/async.h"
 #include "front/base/loop.h"
 #include "front/base/metrics.h"
 #include "front/canary.h"
 #include "front/catalogue.h"
 #include "front/gauges.h"
+#include "front/jobs/admission.h"
 #include "front/openapi.h"
 #include "front/outcome.h"
 #include "front/refusals.h"

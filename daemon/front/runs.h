@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "front/config/config.h"
-#include "front/job.h"
+#include "front/jobs/job.h"
 #include "front/supervisor.h"
 #include "front/verified.h"
 

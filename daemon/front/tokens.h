@@ -14,7 +14,7 @@
 
 #include "common/error.h"
 #include "front/config/config.h"
-#include "front/job.h"
+#include "front/jobs/job.h"
 
 /* Reads the file of the configuration, or the credential, as the next set. False: it is invalid,
  * and the log says why. */

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "common/wire.h"
-#include "front/job.h"
+#include "front/jobs/job.h"
 
 /* Who filtered the tiles that a codec worker still holds: it may yet say what it found in them. */
 struct verified_tiles {

@@ -16,11 +16,11 @@
 #include "common/log.h"
 #include "front/base/loop.h"
 #include "front/base/metrics.h"
+#include "front/jobs/unread.h"
 #include "front/refusals.h"
 #include "front/representation.h"
 #include "front/request.h"
 #include "front/routes.h"
-#include "front/unread.h"
 #include "http/form.h"
 #include "http/headers.h"
 

@@ -17,7 +17,7 @@
 #include "common/log.h"
 #include "front/base/loop.h"
 #include "front/base/metrics.h"
-#include "front/shares.h"
+#include "front/jobs/shares.h"
 #include "http/certificate.h"
 #include "http/exchange.h"
 #include "http/headers.h"

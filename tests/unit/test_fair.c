@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "front/fair.h"
+#include "front/jobs/fair.h"
 
 enum { FIRST, SECOND, CLASSES, ALL = (1 << CLASSES) - 1, ITEMS = 4000 };
 

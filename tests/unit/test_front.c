@@ -18,15 +18,15 @@
 #include <unistd.h>
 
 #include "front/accept.h"
-#include "front/admission.h"
 #include "front/base/errand.h"
 #include "front/base/loop.h"
 #include "front/base/metrics.h"
 #include "front/config/config.h"
+#include "front/jobs/admission.h"
+#include "front/jobs/spool.h"
 #include "front/request.h"
 #include "front/roster.h"
 #include "front/routes.h"
-#include "front/spool.h"
 #include "front/supervisor.h"
 #include "front/tokens.h"
 #include "front/verified.h"

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "front/shares.h"
+#include "front/jobs/shares.h"
 
 enum { ALL = 100, HOLDERS = 400 };
 

@@ -1,6 +1,6 @@
 /* Fair queueing: a tree of four levels (root, class, client, flow), whose nodes keep their children
  * that have something waiting in the order of their start tags. */
-#include "front/fair.h"
+#include "front/jobs/fair.h"
 
 #include <stdio.h>
 #include <stdlib.h>

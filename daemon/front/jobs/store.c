@@ -3,7 +3,7 @@
  *
  * News are told by level, not by edge: a waiter is only woken, and then looks for itself what there
  * is. So nothing is lost or queued for a client that is slow. */
-#include "front/store.h"
+#include "front/jobs/store.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Trace Context, level 1 (https://www.w3.org/TR/trace-context/): version-trace_id-parent_id-flags,
  * all in lower-case hexadecimal. Of a later version only this beginning is read, as it asks. */
-#include "front/trace.h"
+#include "front/jobs/trace.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  *
  * What is to go to a file is a spill: it gathers in memory while an errand writes what came before,
  * and moves what a memfd holds. The loop touches what the errand has only when that is back. */
-#include "front/spool.h"
+#include "front/jobs/spool.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* Shares: a tree of clients, each with what it holds of every kind. */
-#include "front/shares.h"
+#include "front/jobs/shares.h"
 
 #include <stdio.h>
 #include <stdlib.h>

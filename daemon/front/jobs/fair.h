@@ -6,8 +6,8 @@
  *
  * Costs are in any one unit. No operation takes more than the logarithm of how many wait, and none
  * but fair_open() can fail. */
-#ifndef FRONT_FAIR_H
-#define FRONT_FAIR_H
+#ifndef FRONT_JOBS_FAIR_H
+#define FRONT_JOBS_FAIR_H
 
 #include <bsd/sys/tree.h>
 #include <stdbool.h>

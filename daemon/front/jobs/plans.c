@@ -1,6 +1,6 @@
 /* A list of chains, the latest first, and a table of plans. Both are short, and what was asked for
  * last is likely to be asked for next. */
-#include "front/plans.h"
+#include "front/jobs/plans.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* A body or an answer: bytes in a memfd, or, above a configured size, in an unlinked file of the
  * cache folder. What lies in memory is counted, and bounded over all spools together. Files are
  * written by a thread, for a disk may make its writers wait. */
-#ifndef FRONT_SPOOL_H
-#define FRONT_SPOOL_H
+#ifndef FRONT_JOBS_SPOOL_H
+#define FRONT_JOBS_SPOOL_H
 
 #include <stdbool.h>
 #include <stddef.h>

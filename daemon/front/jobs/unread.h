@@ -1,14 +1,14 @@
 /* Answers that lie here, in memory or files, until their clients have read them, which may take as
  * long as the clients please. What all of them hold is bounded, and what those of a client do: then
  * the connection of the slowest is ended, unless no other is left. */
-#ifndef FRONT_UNREAD_H
-#define FRONT_UNREAD_H
+#ifndef FRONT_JOBS_UNREAD_H
+#define FRONT_JOBS_UNREAD_H
 
 #include <stdint.h>
 #include <sys/queue.h>
 
 #include "front/config/config.h"
-#include "front/shares.h"
+#include "front/jobs/shares.h"
 
 /* An answer on its way; embedded where it is sent. All zeros: none. */
 struct unread {

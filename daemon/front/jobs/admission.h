@@ -2,8 +2,8 @@
  * both how long one more job would take. Light, heavy and batch jobs are kept apart, as they do not
  * wait for each other. The unit of work is a byte of body; a job counts for some beside. Once the
  * image's header has been read, pixels and the work on them count, in terms of such bytes. */
-#ifndef FRONT_ADMISSION_H
-#define FRONT_ADMISSION_H
+#ifndef FRONT_JOBS_ADMISSION_H
+#define FRONT_JOBS_ADMISSION_H
 
 #include <stdbool.h>
 #include <stdint.h>

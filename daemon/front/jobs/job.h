@@ -1,18 +1,18 @@
 /* A job: one image on its way through a codec worker and the devices. */
-#ifndef FRONT_JOB_H
-#define FRONT_JOB_H
+#ifndef FRONT_JOBS_JOB_H
+#define FRONT_JOBS_JOB_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "common/wire.h"
-#include "front/admission.h"
 #include "front/base/loop.h"
-#include "front/fair.h"
-#include "front/plans.h"
-#include "front/shares.h"
-#include "front/spool.h"
-#include "front/trace.h"
+#include "front/jobs/admission.h"
+#include "front/jobs/fair.h"
+#include "front/jobs/plans.h"
+#include "front/jobs/shares.h"
+#include "front/jobs/spool.h"
+#include "front/jobs/trace.h"
 
 struct codec;
 struct job;

@@ -1,7 +1,7 @@
 /* What jobs share: chains that are the same, and plans, which are a chain and a kind of image. Most
  * clients ask for the same few things, so a worker is told of each once. */
-#ifndef FRONT_PLANS_H
-#define FRONT_PLANS_H
+#ifndef FRONT_JOBS_PLANS_H
+#define FRONT_JOBS_PLANS_H
 
 #include <stdint.h>
 

@@ -1,14 +1,14 @@
 /* Jobs: their life from submission to the end, and the queue of those that wait for a codec worker,
  * which is fair between clients. */
-#include "front/job.h"
+#include "front/jobs/job.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "front/admission.h"
 #include "front/base/loop.h"
 #include "front/base/metrics.h"
+#include "front/jobs/admission.h"
 
 /* Batch jobs get a tenth while others wait. */
 static const double weights[WORK_CLASSES] = {[WORK_LIGHT] = 9, [WORK_HEAVY] = 9, [WORK_BATCH] = 2};

@@ -2,15 +2,15 @@
  *
  * An ended job is kept, with its result, for `result-time`. When there are more of them, or larger
  * ones, than the configuration allows, the oldest of the client that holds most make room. */
-#ifndef FRONT_STORE_H
-#define FRONT_STORE_H
+#ifndef FRONT_JOBS_STORE_H
+#define FRONT_JOBS_STORE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "front/config/config.h"
-#include "front/job.h"
-#include "front/shares.h"
+#include "front/jobs/job.h"
+#include "front/jobs/shares.h"
 
 /* Somebody who waits for news; embedded where it is used. */
 struct waiter {

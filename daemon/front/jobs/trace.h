@@ -1,7 +1,7 @@
 /* The trace that a client says its request belongs to: the header traceparent of the W3C's Trace
  * Context. It is not passed on to anybody, only named in the lines of the log. */
-#ifndef FRONT_TRACE_H
-#define FRONT_TRACE_H
+#ifndef FRONT_JOBS_TRACE_H
+#define FRONT_JOBS_TRACE_H
 
 #include <stdbool.h>
 

@@ -5,13 +5,13 @@
  * says, two get less each, and so on; one that holds nothing may take whatever is free.
  *
  * Memory is bounded by what is held: a client that holds nothing is not known. */
-#ifndef FRONT_SHARES_H
-#define FRONT_SHARES_H
+#ifndef FRONT_JOBS_SHARES_H
+#define FRONT_JOBS_SHARES_H
 
 #include <stdint.h>
 
 #include "front/config/config.h"
-#include "front/fair.h"
+#include "front/jobs/fair.h"
 
 /* Of what there are only so many; in the unit in which it is taken. */
 enum share_kind {

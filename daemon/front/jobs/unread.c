@@ -1,6 +1,6 @@
 /* Slow readers. How much a client has read only TCP says: those at Unix sockets count as having
  * read nothing, so of them the one that has been at it the longest goes first. */
-#include "front/unread.h"
+#include "front/jobs/unread.h"
 
 #include <linux/tcp.h>
 #include <netinet/in.h>

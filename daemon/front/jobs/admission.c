@@ -1,11 +1,11 @@
 /* The drain rate is work done over busy time, both fading with a time constant. Busy is a class as
  * long as it has a job that does not wait for a program. */
-#include "front/admission.h"
+#include "front/jobs/admission.h"
 
 #include <math.h>
 
 #include "front/base/loop.h"
-#include "front/shares.h"
+#include "front/jobs/shares.h"
 
 /* A body from here on makes a job heavy; what a job costs beside the bytes of its body. A
  * photograph has some 32 bytes of pixels for a byte of its file, decoded and encoded together; and
