@@ -4,9 +4,9 @@
 #ifndef TESTS_SIMULATED_H
 #define TESTS_SIMULATED_H
 
-#include "front/codecs.h"
-#include "front/devices.h"
-#include "front/roster.h"
+#include "front/workers/codecs.h"
+#include "front/workers/devices.h"
+#include "front/workers/roster.h"
 
 /* What the scheduler has told them. */
 extern const struct codec_owner *simulated_for_codecs;

@@ -16,8 +16,6 @@
 #include "front/base/log_writer.h"
 #include "front/base/loop.h"
 #include "front/base/metrics.h"
-#include "front/canary.h"
-#include "front/codecs.h"
 #include "front/config/config.h"
 #include "front/gauges.h"
 #include "front/jobs/admission.h"
@@ -30,9 +28,11 @@
 #include "front/outcome.h"
 #include "front/refusals.h"
 #include "front/routes.h"
-#include "front/scheduler.h"
-#include "front/search.h"
-#include "front/supervisor.h"
+#include "front/workers/canary.h"
+#include "front/workers/codecs.h"
+#include "front/workers/scheduler.h"
+#include "front/workers/search.h"
+#include "front/workers/supervisor.h"
 #include "http/http.h"
 
 enum { DRAIN_CHECK_MS = 20 };

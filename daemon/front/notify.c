@@ -9,8 +9,8 @@
 #include "common/log.h"
 #include "front/base/loop.h"
 #include "front/jobs/job.h"
-#include "front/roster.h"
-#include "front/scheduler.h"
+#include "front/workers/roster.h"
+#include "front/workers/scheduler.h"
 
 enum {
 	STOP_MARGIN = 15 /* seconds */,

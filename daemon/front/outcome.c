@@ -6,8 +6,8 @@
 
 #include "common/log.h"
 #include "front/base/metrics.h"
-#include "front/canary.h"
-#include "front/roster.h"
+#include "front/workers/canary.h"
+#include "front/workers/roster.h"
 
 enum { FILTERS_SIZE = 256, IMAGE_SIZE = 48 };
 

@@ -13,7 +13,7 @@
 #include "front/base/loop.h"
 #include "front/chain_json.h"
 #include "front/jobs/admission.h"
-#include "front/roster.h"
+#include "front/workers/roster.h"
 
 enum { STRIPPED_LOOK = 64 };
 

@@ -10,16 +10,16 @@
 #include "front/async.h"
 #include "front/base/loop.h"
 #include "front/base/metrics.h"
-#include "front/canary.h"
 #include "front/catalogue.h"
 #include "front/gauges.h"
 #include "front/jobs/admission.h"
 #include "front/openapi.h"
 #include "front/outcome.h"
 #include "front/refusals.h"
-#include "front/roster.h"
-#include "front/runs.h"
 #include "front/tokens.h"
+#include "front/workers/canary.h"
+#include "front/workers/roster.h"
+#include "front/workers/runs.h"
 
 static const struct config *config;
 static bool draining;

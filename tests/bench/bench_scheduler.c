@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "front/base/loop.h"
-#include "front/scheduler.h"
+#include "front/workers/scheduler.h"
 #include "simulated.h"
 
 enum { JOB_TILES = 50, CLIENTS = 20, ROUNDS = 200000 };

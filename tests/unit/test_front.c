@@ -25,11 +25,11 @@
 #include "front/jobs/admission.h"
 #include "front/jobs/spool.h"
 #include "front/request.h"
-#include "front/roster.h"
 #include "front/routes.h"
-#include "front/supervisor.h"
 #include "front/tokens.h"
-#include "front/verified.h"
+#include "front/workers/roster.h"
+#include "front/workers/supervisor.h"
+#include "front/workers/verified.h"
 #include "http/listener.h"
 
 static struct problem problem;

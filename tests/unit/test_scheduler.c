@@ -11,7 +11,7 @@
 
 #include "common/filters.h"
 #include "front/base/loop.h"
-#include "front/scheduler.h"
+#include "front/workers/scheduler.h"
 #include "simulated.h"
 
 enum { JOBS = 4, TILES = 200 };

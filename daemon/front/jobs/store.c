@@ -10,7 +10,7 @@
 
 #include "front/base/loop.h"
 #include "front/base/metrics.h"
-#include "front/runs.h"
+#include "front/workers/runs.h"
 
 enum { TICK_MS = 250 };
 

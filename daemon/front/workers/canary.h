@@ -1,7 +1,7 @@
 /* The canary: a small image that passes decoder, device and encoder when nothing else does, so that
  * readiness is always a fact and not a guess. */
-#ifndef FRONT_CANARY_H
-#define FRONT_CANARY_H
+#ifndef FRONT_WORKERS_CANARY_H
+#define FRONT_WORKERS_CANARY_H
 
 #include <stdbool.h>
 

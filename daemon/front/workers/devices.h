@@ -1,6 +1,6 @@
 /* The life of the devices: one worker each, with a window of tiles. */
-#ifndef FRONT_DEVICES_H
-#define FRONT_DEVICES_H
+#ifndef FRONT_WORKERS_DEVICES_H
+#define FRONT_WORKERS_DEVICES_H
 
 #include <stdbool.h>
 

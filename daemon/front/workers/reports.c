@@ -1,6 +1,6 @@
 /* Reports of device workers. Nothing that a worker says is trusted before it has been looked at: a
  * report that cannot be true is not taken, and devices.c kills its sender. */
-#include "front/reports.h"
+#include "front/workers/reports.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 /* Codec workers decode what strangers send, and may have been taken over. What one says of its job
  * is first compared with what is known of the job; what cannot be true is not taken, and codecs.c
  * kills its sender. */
-#include "front/codec_reports.h"
+#include "front/workers/codec_reports.h"
 
 #include <stdlib.h>
 
 #include "front/base/loop.h"
-#include "front/supervisor.h"
+#include "front/workers/supervisor.h"
 
 static const struct codec_owner *owner;
 

@@ -1,6 +1,6 @@
 /* What the codec workers find when they compare tiles with the reference. */
-#ifndef FRONT_VERIFIED_H
-#define FRONT_VERIFIED_H
+#ifndef FRONT_WORKERS_VERIFIED_H
+#define FRONT_WORKERS_VERIFIED_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,11 +1,11 @@
 /* What a codec worker reports of its job: the image that it has found, each tile that is ready,
  * what came of a verification, and the end. It goes to the job, tiles to the scheduler and back. */
-#ifndef FRONT_CODEC_REPORTS_H
-#define FRONT_CODEC_REPORTS_H
+#ifndef FRONT_WORKERS_CODEC_REPORTS_H
+#define FRONT_WORKERS_CODEC_REPORTS_H
 
 #include <stdbool.h>
 
-#include "front/runs.h"
+#include "front/workers/runs.h"
 
 void codec_reports_init(const struct codec_owner *owner);
 

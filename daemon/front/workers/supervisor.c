@@ -1,6 +1,6 @@
 /* The worker processes. A process that has failed is first killed, then reaped through its pidfd,
  * and only then counted as down: until it is reaped it may still write to shared memory. */
-#include "front/supervisor.h"
+#include "front/workers/supervisor.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* The probe lists what there is in messages of its own, and exits. */
-#include "front/search.h"
+#include "front/workers/search.h"
 
 #include <fnmatch.h>
 #include <stdio.h>

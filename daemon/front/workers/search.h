@@ -1,14 +1,14 @@
 /* The search for OpenCL devices, by a probe process, so that a driver that hangs or crashes when it
  * is asked for its devices does no harm here; and the choice among those found, by the patterns of
  * the option `device`. */
-#ifndef FRONT_SEARCH_H
-#define FRONT_SEARCH_H
+#ifndef FRONT_WORKERS_SEARCH_H
+#define FRONT_WORKERS_SEARCH_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "front/config/config.h"
-#include "front/supervisor.h"
+#include "front/workers/supervisor.h"
 
 /* Begins to search. When that ends, and at each search_reload(), every device found is handed to
  * `see`, with whether any pattern fits it. If none does, the search is repeated after a while. */

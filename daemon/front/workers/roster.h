@@ -1,13 +1,13 @@
 /* The roster: every device that has been used, what the front knows of it, and what others ask of
  * all of them. The devices are changed by devices.c, and by reports.c as their workers report. */
-#ifndef FRONT_ROSTER_H
-#define FRONT_ROSTER_H
+#ifndef FRONT_WORKERS_ROSTER_H
+#define FRONT_WORKERS_ROSTER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "front/jobs/plans.h"
-#include "front/supervisor.h"
+#include "front/workers/supervisor.h"
 
 struct proof;
 struct task;

@@ -1,5 +1,5 @@
 /* The canary: a 16x16 image through the ordinary path. */
-#include "front/canary.h"
+#include "front/workers/canary.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +7,8 @@
 #include "common/log.h"
 #include "front/base/loop.h"
 #include "front/jobs/job.h"
-#include "front/roster.h"
-#include "front/runs.h"
+#include "front/workers/roster.h"
+#include "front/workers/runs.h"
 
 enum { CHECK_MS = 100, SIDE = 16 };
 

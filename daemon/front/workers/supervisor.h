@@ -2,8 +2,8 @@
  * their messages mean is for the modules that own them (codecs, devices). One that is stopped, or
  * uses no processor time though it has something to do, is noticed within two seconds and killed.
  */
-#ifndef FRONT_SUPERVISOR_H
-#define FRONT_SUPERVISOR_H
+#ifndef FRONT_WORKERS_SUPERVISOR_H
+#define FRONT_WORKERS_SUPERVISOR_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,7 +13,7 @@
 #include "common/stall.h"
 #include "common/wire.h"
 #include "front/base/loop.h"
-#include "front/relay.h"
+#include "front/workers/relay.h"
 
 enum worker_state {
 	WORKER_STOPPED,  /* no process; a restart may be due */

@@ -1,15 +1,15 @@
 /* Runs of jobs: how a codec worker gets a job, how it is rid of it again, and when the arena that
  * the two shared is free. */
-#ifndef FRONT_RUNS_H
-#define FRONT_RUNS_H
+#ifndef FRONT_WORKERS_RUNS_H
+#define FRONT_WORKERS_RUNS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "front/config/config.h"
 #include "front/jobs/job.h"
-#include "front/supervisor.h"
-#include "front/verified.h"
+#include "front/workers/supervisor.h"
+#include "front/workers/verified.h"
 
 /* The memory of one codec worker, for the devices to map. The descriptors stay the codec's. */
 struct codec_arena {

@@ -1,8 +1,8 @@
 /* What a worker says on its standard output and error, by a pipe, and how it comes into the log. A
  * worker that says too much is not listened to for a while: the pipe fills, and it counts by itself
  * what does not fit. */
-#ifndef FRONT_RELAY_H
-#define FRONT_RELAY_H
+#ifndef FRONT_WORKERS_RELAY_H
+#define FRONT_WORKERS_RELAY_H
 
 #include <stddef.h>
 #include <stdint.h>

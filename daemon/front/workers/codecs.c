@@ -3,14 +3,14 @@
  *
  * A job whose worker dies runs once more, from its body. Each run has a number of its own, which
  * all messages carry. */
-#include "front/codecs.h"
+#include "front/workers/codecs.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "common/log.h"
 #include "front/base/loop.h"
-#include "front/codec_reports.h"
+#include "front/workers/codec_reports.h"
 
 enum {
 	CHECK_MS = 200,

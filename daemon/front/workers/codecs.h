@@ -1,8 +1,8 @@
 /* The codec workers as the front sees them: a process, an arena and at most one job each. */
-#ifndef FRONT_CODECS_H
-#define FRONT_CODECS_H
+#ifndef FRONT_WORKERS_CODECS_H
+#define FRONT_WORKERS_CODECS_H
 
-#include "front/runs.h"
+#include "front/workers/runs.h"
 
 enum error codecs_init(const struct config *config, const struct codec_owner *owner) MUST_CHECK;
 void codecs_fini(void);

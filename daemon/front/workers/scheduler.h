@@ -1,6 +1,6 @@
 /* The scheduler: one queue of tiles that are ready, and which device gets the next. */
-#ifndef FRONT_SCHEDULER_H
-#define FRONT_SCHEDULER_H
+#ifndef FRONT_WORKERS_SCHEDULER_H
+#define FRONT_WORKERS_SCHEDULER_H
 
 #include <stdint.h>
 

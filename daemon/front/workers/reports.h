@@ -1,13 +1,13 @@
 /* What a device's worker reports: of a tile how long everything took, of itself what its tuner has
  * chosen, what programs it has built and which OpenCL objects live. It goes to the metrics, to the
  * tile's job and to the device. */
-#ifndef FRONT_REPORTS_H
-#define FRONT_REPORTS_H
+#ifndef FRONT_WORKERS_REPORTS_H
+#define FRONT_WORKERS_REPORTS_H
 
 #include <stdbool.h>
 
 #include "front/jobs/job.h"
-#include "front/roster.h"
+#include "front/workers/roster.h"
 
 /* True if a device may say this of itself. */
 bool reports_ready_valid(const struct device *device, const struct message_ready *ready);

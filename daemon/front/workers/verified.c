@@ -7,7 +7,7 @@
  *
  * A codec worker has at most SLOTS_MAX tiles, one after another, and reports on one before it frees
  * its slot; so a tile's place here is its index modulo that number. */
-#include "front/verified.h"
+#include "front/workers/verified.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "common/log.h"
 #include "front/base/loop.h"
 #include "front/base/metrics.h"
-#include "front/roster.h"
+#include "front/workers/roster.h"
 
 _Static_assert(KERNELS <= 64, "a bit for each kernel");
 

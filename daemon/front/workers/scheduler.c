@@ -2,7 +2,7 @@
  * finish it first, counting what each already holds; if that device is full the tile waits for it,
  * so a slow device never delays an image. The tiles of a job that may use only some of the devices
  * wait aside for those, and others pass. */
-#include "front/scheduler.h"
+#include "front/workers/scheduler.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -10,9 +10,9 @@
 #include "common/log.h"
 #include "front/base/loop.h"
 #include "front/base/metrics.h"
-#include "front/codecs.h"
-#include "front/devices.h"
-#include "front/roster.h"
+#include "front/workers/codecs.h"
+#include "front/workers/devices.h"
+#include "front/workers/roster.h"
 
 enum {
 	ATTEMPTS_MAX = 2,

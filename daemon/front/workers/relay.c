@@ -1,6 +1,6 @@
 /* Workers' lines. They come from processes that may have been taken over: who says it and how often
  * is not theirs to choose, and a line is text without control characters. */
-#include "front/relay.h"
+#include "front/workers/relay.h"
 
 #include <fcntl.h>
 #include <limits.h>

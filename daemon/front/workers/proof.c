@@ -6,7 +6,7 @@
  * by the kernel that did it, on opaque pixels in the middle of the range, and a matrix with
  * coefficients of our own: there what is promised holds. What would take the one thread too long is
  * left out. */
-#include "front/proof.h"
+#include "front/workers/proof.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,14 +1,14 @@
 /* Test tiles: what a device must filter rightly to be trusted. Their pixels are of our own choice,
  * so that nobody outside can make one that a healthy device gets wrong. */
-#ifndef FRONT_PROOF_H
-#define FRONT_PROOF_H
+#ifndef FRONT_WORKERS_PROOF_H
+#define FRONT_WORKERS_PROOF_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "common/wire.h"
 #include "front/jobs/plans.h"
-#include "front/supervisor.h"
+#include "front/workers/supervisor.h"
 
 /* The tiles in an arena of their own, numbered PROOF_ARENA, and what must come of them: one through
  * filters of every kind, and, if a plan is in doubt, one through each of its filters alone, by the

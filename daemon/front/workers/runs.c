@@ -8,7 +8,7 @@
  *
  * Codec workers come and go at the end of the array. One above the configured number takes no job,
  * is ended when it has none, and its arena is closed when its process has been reaped. */
-#include "front/runs.h"
+#include "front/workers/runs.h"
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,12 +1,12 @@
 /* The list of devices only grows: a place in it is a device's number for good. */
-#include "front/roster.h"
+#include "front/workers/roster.h"
 
 #include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "front/search.h"
+#include "front/workers/search.h"
 
 static struct device *devices[DEVICES_MAX];
 struct load device_loads[DEVICES_MAX];

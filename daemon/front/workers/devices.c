@@ -2,7 +2,7 @@
  *
  * A reload may find that a device is no longer wanted. It then leaves: it gets no new tile, and
  * when the last one is back its worker is ended. Its place in the roster is kept for its return. */
-#include "front/devices.h"
+#include "front/workers/devices.h"
 
 #include <glib.h>
 #include <stdio.h>
@@ -10,11 +10,11 @@
 
 #include "common/log.h"
 #include "front/base/metrics.h"
-#include "front/codecs.h"
-#include "front/proof.h"
-#include "front/reports.h"
-#include "front/roster.h"
-#include "front/search.h"
+#include "front/workers/codecs.h"
+#include "front/workers/proof.h"
+#include "front/workers/reports.h"
+#include "front/workers/roster.h"
+#include "front/workers/search.h"
 
 enum {
 	CHECK_MS = 250,
