@@ -7,7 +7,7 @@
 
 static const char *const common[] = {
 #define COMMON(name, chain, parse, schema, text) name,
-#include "front/common.def"
+#include "front/api/common.def"
 #undef COMMON
 };
 

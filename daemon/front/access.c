@@ -2,7 +2,7 @@
 #include "front/access.h"
 
 #include "common/log.h"
-#include "front/tokens.h"
+#include "front/api/tokens.h"
 #include "http/certificate.h"
 #include "http/listener.h"
 

@@ -14,13 +14,13 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "front/api/refusals.h"
+#include "front/api/representation.h"
+#include "front/api/request.h"
+#include "front/api/routes.h"
 #include "front/base/loop.h"
 #include "front/base/metrics.h"
 #include "front/jobs/unread.h"
-#include "front/refusals.h"
-#include "front/representation.h"
-#include "front/request.h"
-#include "front/routes.h"
 #include "http/form.h"
 #include "http/headers.h"
 

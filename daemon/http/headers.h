@@ -5,7 +5,7 @@
 #include <microhttpd.h>
 #include <stdbool.h>
 
-#include "front/request.h"
+#include "front/api/request.h"
 
 /* Writes who the client is, for its fair share: its address, of IPv6 the half that is a network's;
  * who comes by a Unix socket is known by the user. */

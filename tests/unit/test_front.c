@@ -17,16 +17,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "front/accept.h"
+#include "front/api/accept.h"
+#include "front/api/request.h"
+#include "front/api/routes.h"
+#include "front/api/tokens.h"
 #include "front/base/errand.h"
 #include "front/base/loop.h"
 #include "front/base/metrics.h"
 #include "front/config/config.h"
 #include "front/jobs/admission.h"
 #include "front/jobs/spool.h"
-#include "front/request.h"
-#include "front/routes.h"
-#include "front/tokens.h"
 #include "front/workers/roster.h"
 #include "front/workers/supervisor.h"
 #include "front/workers/verified.h"

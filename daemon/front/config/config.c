@@ -15,11 +15,11 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "front/api/tokens.h"
 #include "front/config/help.h"
 #include "front/config/keyfile.h"
 #include "front/config/options.h"
 #include "front/config/secret.h"
-#include "front/tokens.h"
 
 enum source { SOURCE_NONE, SOURCE_FLAG, SOURCE_ENVIRONMENT, SOURCE_FILE, SOURCE_DEFAULT };
 

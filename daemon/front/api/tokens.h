@@ -7,8 +7,8 @@
  *   share=3          its part of the service beside others that work: 0.01 to 100, 1 by default
  *
  * Only hashes are kept, here too. Tokens are long random texts, so a plain hash serves. */
-#ifndef FRONT_TOKENS_H
-#define FRONT_TOKENS_H
+#ifndef FRONT_API_TOKENS_H
+#define FRONT_API_TOKENS_H
 
 #include <stdbool.h>
 

@@ -1,9 +1,9 @@
 /* The description of the API (OpenAPI 3.1), made from the tables of routes, filters, parameters,
  * formats and errors, so that it says what the service does. */
-#ifndef FRONT_OPENAPI_H
-#define FRONT_OPENAPI_H
+#ifndef FRONT_API_OPENAPI_H
+#define FRONT_API_OPENAPI_H
 
-#include "front/request.h"
+#include "front/api/request.h"
 
 /* Route: answers with the description. */
 void openapi_get(struct request *request);

@@ -1,10 +1,10 @@
 /* The catalogue: what there is, as JSON. */
-#ifndef FRONT_CATALOGUE_H
-#define FRONT_CATALOGUE_H
+#ifndef FRONT_API_CATALOGUE_H
+#define FRONT_API_CATALOGUE_H
 
 #include <jansson.h>
 
-#include "front/request.h"
+#include "front/api/request.h"
 
 /* Routes. */
 void catalogue_get_filters(struct request *request);

@@ -1,6 +1,6 @@
 /* JSON into the one struct chain: every value is turned into the text that a query would have held,
  * so that there is one reader of parameters and one set of limits. */
-#include "front/chain_json.h"
+#include "front/api/chain_json.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Gauges that nobody keeps up to date: they are looked at when the metrics are asked for. */
-#ifndef FRONT_GAUGES_H
-#define FRONT_GAUGES_H
+#ifndef FRONT_API_GAUGES_H
+#define FRONT_API_GAUGES_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* What a client accepts: Accept and Accept-Encoding (RFC 9110, 12.5.1 and 12.5.3). */
-#ifndef FRONT_ACCEPT_H
-#define FRONT_ACCEPT_H
+#ifndef FRONT_API_ACCEPT_H
+#define FRONT_API_ACCEPT_H
 
 #include <stdbool.h>
 #include <stdint.h>

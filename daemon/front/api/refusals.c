@@ -1,6 +1,6 @@
 /* A table of clients and reasons, emptied of those that were quiet for a whole period. When it is
  * full, one row more stands for all others. */
-#include "front/refusals.h"
+#include "front/api/refusals.h"
 
 #include <stdio.h>
 #include <string.h>

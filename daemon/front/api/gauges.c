@@ -1,5 +1,5 @@
 /* Gauges of what the front only needs to know when it is asked: limits, folders, processes. */
-#include "front/gauges.h"
+#include "front/api/gauges.h"
 
 #include <dirent.h>
 #include <stdio.h>

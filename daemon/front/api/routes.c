@@ -1,22 +1,22 @@
 /* The routes. A row says method, path and what to do; the part of a path that stands in braces is
  * the request's argument. */
-#include "front/routes.h"
+#include "front/api/routes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/log.h"
-#include "front/async.h"
+#include "front/api/async.h"
+#include "front/api/catalogue.h"
+#include "front/api/gauges.h"
+#include "front/api/openapi.h"
+#include "front/api/outcome.h"
+#include "front/api/refusals.h"
+#include "front/api/tokens.h"
 #include "front/base/loop.h"
 #include "front/base/metrics.h"
-#include "front/catalogue.h"
-#include "front/gauges.h"
 #include "front/jobs/admission.h"
-#include "front/openapi.h"
-#include "front/outcome.h"
-#include "front/refusals.h"
-#include "front/tokens.h"
 #include "front/workers/canary.h"
 #include "front/workers/roster.h"
 #include "front/workers/runs.h"

@@ -1,5 +1,5 @@
 /* Tokens: their file, and who shows which. */
-#include "front/tokens.h"
+#include "front/api/tokens.h"
 
 #include <glib.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* What HTTP says of the form of an answer, beside its content: who may keep it and how it is known
  * again (RFC 9110, 8.8.3 and 13), in what it is compressed, what it depends on; and what a browser
  * may make of it. */
-#ifndef FRONT_REPRESENTATION_H
-#define FRONT_REPRESENTATION_H
+#ifndef FRONT_API_REPRESENTATION_H
+#define FRONT_API_REPRESENTATION_H
 
-#include "front/answer.h"
+#include "front/api/answer.h"
 
 /* Adds the headers of every answer: no browser is to guess its type or to run anything in it, and
  * nothing is kept but what has a version; that is asked for anew. */

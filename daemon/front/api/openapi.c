@@ -1,15 +1,15 @@
 /* OpenAPI 3.1 (https://spec.openapis.org/oas/v3.1.0). A route becomes an operation; one that has
  * {name} in its path becomes one for each filter, as each has parameters of its own. What several
  * operations share (parameters, answers, problems, schemas) are components that they refer to. */
-#include "front/openapi.h"
+#include "front/api/openapi.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "front/catalogue.h"
-#include "front/routes.h"
+#include "front/api/catalogue.h"
+#include "front/api/routes.h"
 
 /* Schemas of objects: "member:type", in the manner of describe_…() in catalogue.c and async.c. A
  * type is one of JSON's or the name of another schema; "[]" makes it a list, "?" says that the

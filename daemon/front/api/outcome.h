@@ -1,7 +1,7 @@
 /* What the end of a client's job means to those who run the service: a line of the log, and counts.
  */
-#ifndef FRONT_OUTCOME_H
-#define FRONT_OUTCOME_H
+#ifndef FRONT_API_OUTCOME_H
+#define FRONT_API_OUTCOME_H
 
 #include "front/jobs/job.h"
 

@@ -1,5 +1,5 @@
 /* The ends of jobs. One line says whose image it was, what became of it, and what it took. */
-#include "front/outcome.h"
+#include "front/api/outcome.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* A chain of filters as JSON, [{"filter": "gaussian", "sigma": 1.4}, {"filter": "sobel"}]: another
  * spelling of what chain_parse() reads, with the same parameters, limits and errors. */
-#ifndef FRONT_CHAIN_JSON_H
-#define FRONT_CHAIN_JSON_H
+#ifndef FRONT_API_CHAIN_JSON_H
+#define FRONT_API_CHAIN_JSON_H
 
 #include "common/chain.h"
 

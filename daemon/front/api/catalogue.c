@@ -1,5 +1,5 @@
 /* The catalogue: what there is, made from the tables of filters, devices and kernels. */
-#include "front/catalogue.h"
+#include "front/api/catalogue.h"
 
 #include <math.h>
 #include <stdio.h>

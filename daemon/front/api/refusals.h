@@ -1,8 +1,8 @@
 /* Refusals, counted and in the log: who is refused, and why. The first of a client for a reason has
  * a line; what follows within a minute is counted, and said together at its end. However many
  * clients come, there are only so many lines a minute. */
-#ifndef FRONT_REFUSALS_H
-#define FRONT_REFUSALS_H
+#ifndef FRONT_API_REFUSALS_H
+#define FRONT_API_REFUSALS_H
 
 #include "common/error.h"
 #include "front/jobs/trace.h"

@@ -1,6 +1,6 @@
 /* An answer before it goes out: status, headers, and a text or a file. Knows nothing of sockets. */
-#ifndef FRONT_ANSWER_H
-#define FRONT_ANSWER_H
+#ifndef FRONT_API_ANSWER_H
+#define FRONT_API_ANSWER_H
 
 #include <jansson.h>
 #include <stdbool.h>

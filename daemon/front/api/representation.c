@@ -1,12 +1,12 @@
 /* ETag, Vary, gzip. ETags are weak: the same text may go out compressed or not. */
-#include "front/representation.h"
+#include "front/api/representation.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
-#include "front/accept.h"
+#include "front/api/accept.h"
 
 enum {
 	COMPRESS_MIN = 512, /* bytes; less fits into one packet anyway */

@@ -1,7 +1,7 @@
 /* Asynchronous jobs as clients see them: state, result, events. The store is looked up anew
  * whenever a request is woken, so a job that is forgotten meanwhile is not there any more, and no
  * more. */
-#include "front/async.h"
+#include "front/api/async.h"
 
 #include <stdio.h>
 #include <stdlib.h>

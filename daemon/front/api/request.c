@@ -1,6 +1,6 @@
 /* Requests: parameters read into a chain and the options of a job, with an answer for every way in
  * which they can be wrong. */
-#include "front/request.h"
+#include "front/api/request.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,9 +9,9 @@
 #include <sys/random.h>
 
 #include "common/chain_check.h"
-#include "front/accept.h"
+#include "front/api/accept.h"
+#include "front/api/chain_json.h"
 #include "front/base/loop.h"
-#include "front/chain_json.h"
 #include "front/jobs/admission.h"
 #include "front/workers/roster.h"
 
@@ -408,7 +408,7 @@ static const struct common_parameter commons[] = {
 #define CHAIN                                    true
 #define ANY                                      false
 #define COMMON(name, chain, parse, schema, text) {name, chain, parse, schema, text},
-#include "front/common.def"
+#include "front/api/common.def"
 #undef COMMON
 #undef CHAIN
 #undef ANY

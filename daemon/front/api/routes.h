@@ -1,11 +1,11 @@
 /* The routes: what the service answers to, and how. */
-#ifndef FRONT_ROUTES_H
-#define FRONT_ROUTES_H
+#ifndef FRONT_API_ROUTES_H
+#define FRONT_API_ROUTES_H
 
 #include <stdbool.h>
 
+#include "front/api/request.h"
 #include "front/config/config.h"
-#include "front/request.h"
 
 struct route {
 	const char *method;

@@ -1,5 +1,5 @@
 /* Answers: problems, JSON, and the results of jobs with their headers. */
-#include "front/answer.h"
+#include "front/api/answer.h"
 
 #include "front/jobs/admission.h"
 

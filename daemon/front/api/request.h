@@ -1,13 +1,13 @@
 /* A request: what a client asks for, from its first header to its answer. Knows nothing of sockets;
  * exchange.c feeds it and sends what comes out. */
-#ifndef FRONT_REQUEST_H
-#define FRONT_REQUEST_H
+#ifndef FRONT_API_REQUEST_H
+#define FRONT_API_REQUEST_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "front/answer.h"
+#include "front/api/answer.h"
 #include "front/jobs/job.h"
 #include "front/jobs/shares.h"
 #include "front/jobs/spool.h"

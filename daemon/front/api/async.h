@@ -1,8 +1,8 @@
 /* What the service answers about asynchronous jobs. */
-#ifndef FRONT_ASYNC_H
-#define FRONT_ASYNC_H
+#ifndef FRONT_API_ASYNC_H
+#define FRONT_API_ASYNC_H
 
-#include "front/request.h"
+#include "front/api/request.h"
 
 /* Hands the request's job to the store; answers with 202 and where to ask for it. */
 void async_accept(struct request *request);

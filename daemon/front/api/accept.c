@@ -1,6 +1,6 @@
 /* Lists of what a client accepts, with weights. Of what fits several elements the most specific
  * counts, wherever it stands. */
-#include "front/accept.h"
+#include "front/api/accept.h"
 
 #include <stdio.h>
 #include <stdlib.h>
