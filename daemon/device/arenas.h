@@ -5,7 +5,7 @@
 #include "common/chain.h"
 #include "common/tile.h"
 #include "common/wire.h"
-#include "device/memory.h"
+#include "device/cl/memory.h"
 
 /* All zero: none yet. */
 struct arenas {

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "device/source.h"
+#include "device/cl/source.h"
 
 struct choices {
 	const struct device *device;

@@ -4,7 +4,7 @@
 #define DEVICE_CHOICES_H
 
 #include "common/wire.h"
-#include "device/opencl.h"
+#include "device/cl/opencl.h"
 
 struct choices;
 

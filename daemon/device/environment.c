@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "device/cache.h"
+#include "device/cl/cache.h"
 
 void environment_set(const char *cache_dir)
 {

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "common/log.h"
-#include "device/live.h"
+#include "device/cl/live.h"
 
 /* A step on its way, in pieces. */
 struct command {

@@ -4,7 +4,7 @@
 #define DEVICE_LANE_H
 
 #include "common/wire.h"
-#include "device/memory.h"
+#include "device/cl/memory.h"
 #include "device/plan.h"
 
 struct lane;

@@ -15,7 +15,7 @@
 #include "common/log.h"
 #include "common/signals.h"
 #include "common/wire.h"
-#include "device/apart.h"
+#include "device/cl/apart.h"
 #include "device/confine.h"
 #include "device/environment.h"
 #include "device/worker.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "device/live.h"
+#include "device/cl/live.h"
 
 enum { WARM_WIDTH = 256 };
 

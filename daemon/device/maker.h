@@ -2,8 +2,8 @@
 #ifndef DEVICE_MAKER_H
 #define DEVICE_MAKER_H
 
-#include "device/apart.h"
-#include "device/program.h"
+#include "device/cl/apart.h"
+#include "device/cl/program.h"
 #include "device/step.h"
 
 enum { OPTIONS_SIZE = 320 };

@@ -6,7 +6,7 @@
 
 #include "common/arena.h"
 #include "common/log.h"
-#include "device/live.h"
+#include "device/cl/live.h"
 
 struct plans {
 	struct known_plan *first;

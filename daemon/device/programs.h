@@ -5,7 +5,7 @@
 #define DEVICE_PROGRAMS_H
 
 #include "common/wire.h"
-#include "device/program.h"
+#include "device/cl/program.h"
 #include "device/step.h"
 
 struct programs;

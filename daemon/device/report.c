@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "device/live.h"
+#include "device/cl/live.h"
 
 enum { OBJECTS_MS = 1000 }; /* while busy */
 

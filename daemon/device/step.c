@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "device/live.h"
+#include "device/cl/live.h"
 #include "device/region.h"
 
 enum {

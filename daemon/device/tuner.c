@@ -11,7 +11,7 @@
 #include "common/log.h"
 #include "device/builder.h"
 #include "device/choices.h"
-#include "device/live.h"
+#include "device/cl/live.h"
 
 enum { ROUNDS = 7, WIDTH = 2048 };
 

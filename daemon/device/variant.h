@@ -4,7 +4,7 @@
 #define DEVICE_VARIANT_H
 
 #include "common/kernels.h"
-#include "device/opencl.h"
+#include "device/cl/opencl.h"
 
 /* How a launch is cut: a work-item makes x samples (or pixels) by y rows, a group
  * is group_x by group_y work-items. All 0: none. */

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "device/live.h"
+#include "device/cl/live.h"
 
 struct waiting_tile {
 	struct waiting_tile *next;

@@ -7,7 +7,7 @@
 
 #include "common/log.h"
 #include "device/bound.h"
-#include "device/live.h"
+#include "device/cl/live.h"
 
 /* The coefficients in the order in which they are written: a row and a column, or a matrix. */
 struct list {

@@ -4,7 +4,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "device/memory.h"
+#include "device/cl/memory.h"
 
 enum { ARENA_SIZE = 128 << 20, ROUNDS = 20, DEVICES_LISTED = 64 };
 

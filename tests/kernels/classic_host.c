@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/source.h"
+#include "device/cl/source.h"
 
 enum { KERNELS_MOST = 512, OPTIONS_SIZE = 192, SOURCES = 3 };
 

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "device/bound.h"
-#include "device/cache.h"
+#include "device/cl/cache.h"
 
 /* The value of a half float's bits. */
 static double half_value(uint32_t bits)

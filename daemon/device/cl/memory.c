@@ -1,5 +1,5 @@
 /* Device memory: registering arenas, growing buffers. */
-#include "device/memory.h"
+#include "device/cl/memory.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 
 #include "common/log.h"
-#include "device/live.h"
+#include "device/cl/live.h"
 
 static cl_mem register_memory(const struct device *device, void *memory, uint64_t size,
                               cl_mem_flags access, cl_int *code)

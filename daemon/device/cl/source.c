@@ -1,6 +1,6 @@
 /* Sources: found by name and put one after the other. Each file is compiled by itself, those of
  * gpu/ after gpu/window.cl. */
-#include "device/source.h"
+#include "device/cl/source.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* One program: loaded from the cache, or compiled from source. */
-#ifndef DEVICE_PROGRAM_H
-#define DEVICE_PROGRAM_H
+#ifndef DEVICE_CL_PROGRAM_H
+#define DEVICE_CL_PROGRAM_H
 
 #include "common/image.h"
-#include "device/cache.h"
-#include "device/opencl.h"
+#include "device/cl/cache.h"
+#include "device/cl/opencl.h"
 
 /* What programs are made of and where they are kept. */
 struct program_source {

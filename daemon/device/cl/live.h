@@ -1,7 +1,7 @@
 /* Objects that live in this process, counted by kind. Whoever makes one says so, and releases it
  * here; so a leak shows as a number that grows. May be called from any thread. */
-#ifndef DEVICE_LIVE_H
-#define DEVICE_LIVE_H
+#ifndef DEVICE_CL_LIVE_H
+#define DEVICE_CL_LIVE_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* The kernels' sources: built into the program, or read from a folder. */
-#ifndef DEVICE_SOURCE_H
-#define DEVICE_SOURCE_H
+#ifndef DEVICE_CL_SOURCE_H
+#define DEVICE_CL_SOURCE_H
 
 #include <stddef.h>
 

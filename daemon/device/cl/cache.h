@@ -1,6 +1,6 @@
 /* The cache of compiled programs on disk, and the folder in which a driver may work. */
-#ifndef DEVICE_CACHE_H
-#define DEVICE_CACHE_H
+#ifndef DEVICE_CL_CACHE_H
+#define DEVICE_CL_CACHE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* Counters of live objects; objects.def says how each kind is released. */
-#include "device/live.h"
+#include "device/cl/live.h"
 
 #include <CL/cl.h>
 #include <stdatomic.h>

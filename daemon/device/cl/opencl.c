@@ -1,11 +1,11 @@
 /* OpenCL devices: listing and opening. */
-#include "device/opencl.h"
+#include "device/cl/opencl.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "common/log.h"
-#include "device/live.h"
+#include "device/cl/live.h"
 
 enum { PLATFORMS_MAX = 16, DEVICES_MAX = 64 };
 

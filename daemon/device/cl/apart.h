@@ -5,13 +5,13 @@
  *
  * A patient one has the lowest priority (SCHED_IDLE), which no process can leave again, and stands
  * back while there is work. */
-#ifndef DEVICE_APART_H
-#define DEVICE_APART_H
+#ifndef DEVICE_CL_APART_H
+#define DEVICE_CL_APART_H
 
 #include <stddef.h>
 
 #include "common/image.h"
-#include "device/program.h"
+#include "device/cl/program.h"
 
 struct apart;
 

@@ -1,6 +1,6 @@
 /* OpenCL devices: listing, opening, and what its error codes mean. */
-#ifndef DEVICE_OPENCL_H
-#define DEVICE_OPENCL_H
+#ifndef DEVICE_CL_OPENCL_H
+#define DEVICE_CL_OPENCL_H
 
 #include <CL/cl.h>
 #include <stdbool.h>

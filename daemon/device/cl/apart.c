@@ -5,7 +5,7 @@
  * It looks at that page itself, after every few milliseconds of processor time, for the worker may
  * send no signal to anybody (confine.h): a timer of its own interrupts the compiler, and the signal
  * handler sleeps. */
-#include "device/apart.h"
+#include "device/cl/apart.h"
 
 #include <errno.h>
 #include <fcntl.h>

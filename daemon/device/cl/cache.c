@@ -5,7 +5,7 @@
  * Several processes share the folder, and each may remove any file: whoever has one open still
  * reads it, and to the others it is as if it had never been compiled. A file that is being written
  * has another name and is locked; so one that is not locked belongs to a process that is gone. */
-#include "device/cache.h"
+#include "device/cl/cache.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* Device memory: arenas registered with a device, and buffers that grow. */
-#ifndef DEVICE_MEMORY_H
-#define DEVICE_MEMORY_H
+#ifndef DEVICE_CL_MEMORY_H
+#define DEVICE_CL_MEMORY_H
 
 #include "common/arena.h"
-#include "device/opencl.h"
+#include "device/cl/opencl.h"
 
 /* An arena, mapped, whose both parts are registered with the device: on a CPU kernels work in them;
  * elsewhere that pins them, and copies run at full speed. */

@@ -1,15 +1,15 @@
 /* Programs: from the cache, or from source. The key is everything that the binary
  * depends on: device, driver, options, source. */
-#include "device/program.h"
+#include "device/cl/program.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/log.h"
-#include "device/apart.h"
-#include "device/live.h"
-#include "device/source.h"
+#include "device/cl/apart.h"
+#include "device/cl/live.h"
+#include "device/cl/source.h"
 
 static const char *const type_options[PIXEL_TYPES] = {
     [PIXEL_U8] = "-DPIXEL=uchar -DPIXEL_MAX=255.0f",
