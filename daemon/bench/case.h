@@ -4,7 +4,7 @@
 
 #include "bench/options.h"
 #include "common/chain.h"
-#include "device/step.h"
+#include "device/plan/step.h"
 
 struct bench_case {
 	struct chain chain; /* of one filter */

@@ -3,7 +3,7 @@
 #define BENCH_MEASURE_H
 
 #include "bench/case.h"
-#include "device/plan.h"
+#include "device/plan/plan.h"
 
 /* What one variant came to. */
 struct measured {

@@ -5,7 +5,7 @@
 
 #include "common/wire.h"
 #include "device/cl/memory.h"
-#include "device/plan.h"
+#include "device/plan/plan.h"
 
 struct lane;
 

@@ -5,7 +5,7 @@
 #define DEVICE_PLANS_H
 
 #include "common/wire.h"
-#include "device/plan.h"
+#include "device/plan/plan.h"
 #include "device/tuner.h"
 
 struct plans;

@@ -6,7 +6,7 @@
 #define DEVICE_REPORT_H
 
 #include "common/wire.h"
-#include "device/programs.h"
+#include "device/plan/programs.h"
 #include "device/tuner.h"
 
 struct report {

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "device/builder.h"
 #include "device/choices.h"
 #include "device/cl/live.h"
+#include "device/plan/builder.h"
 
 enum { ROUNDS = 7, WIDTH = 2048 };
 

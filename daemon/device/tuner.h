@@ -4,7 +4,7 @@
 #define DEVICE_TUNER_H
 
 #include "common/wire.h"
-#include "device/plan.h"
+#include "device/plan/plan.h"
 
 struct tuner;
 

@@ -2,7 +2,7 @@
 #ifndef DEVICE_WORKER_H
 #define DEVICE_WORKER_H
 
-#include "device/programs.h"
+#include "device/plan/programs.h"
 #include "device/tuner.h"
 
 struct worker;

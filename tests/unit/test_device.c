@@ -16,8 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "device/bound.h"
 #include "device/cl/cache.h"
+#include "device/plan/bound.h"
 
 /* The value of a half float's bits. */
 static double half_value(uint32_t bits)

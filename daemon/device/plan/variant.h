@@ -1,7 +1,7 @@
 /* Variants: what the host must know of each kernel beyond common/kernels.def, and which of them can
  * do a given piece of work on a given device. */
-#ifndef DEVICE_VARIANT_H
-#define DEVICE_VARIANT_H
+#ifndef DEVICE_PLAN_VARIANT_H
+#define DEVICE_PLAN_VARIANT_H
 
 #include "common/kernels.h"
 #include "device/cl/opencl.h"

@@ -14,12 +14,12 @@
  *
  * Luma and chroma: from the first filter of either to the last in a row, pixels are floats of
  * YCbCr, rounded only when they become colours again. */
-#include "device/plan.h"
+#include "device/plan/plan.h"
 
 #include <stdlib.h>
 
-#include "device/builder.h"
-#include "device/large_sigma.h"
+#include "device/plan/builder.h"
+#include "device/plan/large_sigma.h"
 
 /* True if alpha weighs the colours. A single band, luma or chroma are plain samples. */
 static bool is_weighed(const struct image *image, const struct filter_call *call,

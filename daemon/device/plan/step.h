@@ -1,10 +1,10 @@
 /* The step: one kernel launch of a plan, with everything that it needs but the tile. */
-#ifndef DEVICE_STEP_H
-#define DEVICE_STEP_H
+#ifndef DEVICE_PLAN_STEP_H
+#define DEVICE_PLAN_STEP_H
 
 #include "common/filters.h"
 #include "common/tile.h"
-#include "device/variant.h"
+#include "device/plan/variant.h"
 
 /* Where a launch reads and writes: the tile's slot, or one of the lane's scratch buffers. */
 enum place { PLACE_IN, PLACE_OUT, PLACE_A, PLACE_B, PLACE_C, PLACES };

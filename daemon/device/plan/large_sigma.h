@@ -1,8 +1,8 @@
 /* Gaussians of large sigma, on a lattice of points (common/lattice.h). */
-#ifndef DEVICE_LARGE_SIGMA_H
-#define DEVICE_LARGE_SIGMA_H
+#ifndef DEVICE_PLAN_LARGE_SIGMA_H
+#define DEVICE_PLAN_LARGE_SIGMA_H
 
-#include "device/builder.h"
+#include "device/plan/builder.h"
 
 /* Appends the steps of an operation that has a lattice: to its points, the filter between them, and
  * back to pixels of the type that they have now. keep: bit b: band b stays as it is. ERR_MEMORY or

@@ -1,8 +1,8 @@
 /* Coefficients as kernels take them. */
-#ifndef DEVICE_WEIGHTS_H
-#define DEVICE_WEIGHTS_H
+#ifndef DEVICE_PLAN_WEIGHTS_H
+#define DEVICE_PLAN_WEIGHTS_H
 
-#include "device/variant.h"
+#include "device/plan/variant.h"
 
 /* Makes the buffer of an operation's coefficients in a format, for blocks of `rows` rows (a margin
  * of WEIGHTS_PADDED). as_matrix: a separable operation's as the matrix that they are the product

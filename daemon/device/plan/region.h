@@ -1,8 +1,8 @@
 /* The regions that a step reads and writes, of a tile. */
-#ifndef DEVICE_REGION_H
-#define DEVICE_REGION_H
+#ifndef DEVICE_PLAN_REGION_H
+#define DEVICE_PLAN_REGION_H
 
-#include "device/step.h"
+#include "device/plan/step.h"
 
 /* The points that the columns, or rows, of the tile's result (larger by grow_x, grow_y) are made
  * from. */

@@ -1,12 +1,12 @@
 /* The plan: a chain of filters worked out, for one kind of image, as a list of kernel launches that
  * every tile of a job goes through. */
-#ifndef DEVICE_PLAN_H
-#define DEVICE_PLAN_H
+#ifndef DEVICE_PLAN_PLAN_H
+#define DEVICE_PLAN_PLAN_H
 
 #include "common/chain.h"
 #include "common/tile.h"
-#include "device/programs.h"
-#include "device/step.h"
+#include "device/plan/programs.h"
+#include "device/plan/step.h"
 
 /* A filter takes at most ten: to YCbCr, premultiply, down to the lattice (2), filter (2), back (2),
  * unpremultiply or unsharp, extend; and at the end there is a from YCbCr. */

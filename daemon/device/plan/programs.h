@@ -1,12 +1,12 @@
 /* All programs of a device: those of the general kernels, one for each of their files and types of
  * pixels, and those compiled for particular parameters. Each is made when it is asked for, by
  * threads of their own: first what tiles wait for. */
-#ifndef DEVICE_PROGRAMS_H
-#define DEVICE_PROGRAMS_H
+#ifndef DEVICE_PLAN_PROGRAMS_H
+#define DEVICE_PLAN_PROGRAMS_H
 
 #include "common/wire.h"
 #include "device/cl/program.h"
-#include "device/step.h"
+#include "device/plan/step.h"
 
 struct programs;
 

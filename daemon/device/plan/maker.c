@@ -1,4 +1,4 @@
-#include "device/maker.h"
+#include "device/plan/maker.h"
 
 #include <string.h>
 

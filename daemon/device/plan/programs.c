@@ -7,7 +7,7 @@
  * gives it to the driver, since PoCL would share its files among both. A recipe does not change;
  * what a maker builds it launches once, on a queue of its own. The worker's thread does everything
  * else. `lock` guards the lists and each entry. */
-#include "device/programs.h"
+#include "device/plan/programs.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -23,7 +23,7 @@
 
 #include "common/log.h"
 #include "device/cl/live.h"
-#include "device/maker.h"
+#include "device/plan/maker.h"
 
 /* PENDING_SHARE: of those that wait to be compiled, one client's. We ask for a few at a time. */
 enum {

@@ -1,12 +1,12 @@
 /* What a step needs of the work that it does, and by which kernel a filter is done: while the
  * program of a chosen one is being compiled the general kernel stands in. For that, or a variant
  * that was asked for, a step waits (plan_resolve()). */
-#include "device/builder.h"
+#include "device/plan/builder.h"
 
 #include <math.h>
 
 #include "common/log.h"
-#include "device/weights.h"
+#include "device/plan/weights.h"
 
 /* The scratch buffer after one, that is not `busy`. */
 static enum place next_scratch(enum place at, enum place busy)

@@ -1,10 +1,10 @@
 /* A plan in the making: its steps are appended one after another, each on the pixels that the one
  * before has made. */
-#ifndef DEVICE_BUILDER_H
-#define DEVICE_BUILDER_H
+#ifndef DEVICE_PLAN_BUILDER_H
+#define DEVICE_PLAN_BUILDER_H
 
-#include "device/plan.h"
-#include "device/programs.h"
+#include "device/plan/plan.h"
+#include "device/plan/programs.h"
 
 /* What the pixels are and where, and what is still to be added around them. busy: where pixels are
  * that are still needed; PLACE_IN, which always stays: nowhere else. */

@@ -1,6 +1,6 @@
 /* How wrong sums of half floats can be. */
-#ifndef DEVICE_BOUND_H
-#define DEVICE_BOUND_H
+#ifndef DEVICE_PLAN_BOUND_H
+#define DEVICE_PLAN_BOUND_H
 
 #include "common/kernels.h"
 

@@ -1,11 +1,11 @@
 /* The host's table of kernels, and the rules by which they apply. */
-#include "device/variant.h"
+#include "device/plan/variant.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "device/bound.h"
+#include "device/plan/bound.h"
 
 enum {
 	/* Samples of a work-item's block. On a CPU, enough to make calling it cheap; for

@@ -1,11 +1,11 @@
 /* Five steps (or six, where the filter between the points takes two): the image is shrunk to points
  * down, then across; they are filtered; and pixels grow of them across, then down. Regions are
  * counted in points meanwhile, along the direction that has been shrunk. */
-#include "device/large_sigma.h"
+#include "device/plan/large_sigma.h"
 
 #include <string.h>
 
-#include "device/weights.h"
+#include "device/plan/weights.h"
 
 /* The columns or rows of the steps to come are points, larger by `points` on each side; or again
  * the pixels of the filter's result. */

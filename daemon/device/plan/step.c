@@ -2,12 +2,12 @@
  * what their operation needs; the first failed argument is remembered and the launch not made.
  *
  * What reads an image object has the pixels that it may read copied into one, in the same queue. */
-#include "device/step.h"
+#include "device/plan/step.h"
 
 #include <string.h>
 
 #include "device/cl/live.h"
-#include "device/region.h"
+#include "device/plan/region.h"
 
 enum {
 	BLOCK_MIN = 32, /* see block_span() in common.cl */

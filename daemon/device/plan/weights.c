@@ -1,13 +1,13 @@
 /* Formats of coefficients, written from the operation's doubles. */
-#include "device/weights.h"
+#include "device/plan/weights.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/log.h"
-#include "device/bound.h"
 #include "device/cl/live.h"
+#include "device/plan/bound.h"
 
 /* The coefficients in the order in which they are written: a row and a column, or a matrix. */
 struct list {

@@ -1,10 +1,10 @@
 /* What a thread makes programs with: a queue, and a process that compiles. */
-#ifndef DEVICE_MAKER_H
-#define DEVICE_MAKER_H
+#ifndef DEVICE_PLAN_MAKER_H
+#define DEVICE_PLAN_MAKER_H
 
 #include "device/cl/apart.h"
 #include "device/cl/program.h"
-#include "device/step.h"
+#include "device/plan/step.h"
 
 enum { OPTIONS_SIZE = 320 };
 

@@ -1,7 +1,7 @@
 /* The arithmetic of a step's regions: how large they are, how they lie in a buffer of their own,
  * and how many bytes they have. Along the lattice of a large Gaussian columns or rows are points.
  */
-#include "device/region.h"
+#include "device/plan/region.h"
 
 struct lattice_span step_points_across(const struct step *step, const struct tile *tile)
 {

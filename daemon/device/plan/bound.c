@@ -1,6 +1,6 @@
 /* Worst cases, worked out from the weights: how far each is from its half float, and half an ulp
  * for every sum that is rounded, of bytes that are all 255 where weights are of one sign. */
-#include "device/bound.h"
+#include "device/plan/bound.h"
 
 #include <math.h>
 #include <stdlib.h>
