@@ -85,7 +85,7 @@ def test_table(bench):
 def test_wrong_pixel(bench, tmp_path):
     """One wrong pixel of 60,000 is found."""
     shutil.copytree(REPOSITORY / "kernels", tmp_path / "kernels")
-    kernel = tmp_path / "kernels/gradient.cl"
+    kernel = tmp_path / "kernels/general/gradient.cl"
     store = "pixel_store(result, TARGET_ROW(y + r) + at, width);"
     assert store in kernel.read_text()
     kernel.write_text(kernel.read_text().replace(

@@ -22,8 +22,7 @@ from test_results import random_pixels
 PIXELS = random_pixels(1, 400, 300, 3, "u8")
 GAUSSIAN = [("gaussian", {"sigma": 2})]
 # The general programs: one of each file and type of pixels.
-PROGRAMS = len(oracle.TYPES) * len([f for f in (REPOSITORY / "kernels").glob("*.cl")
-                                    if f.name != "common.cl"])
+PROGRAMS = len(oracle.TYPES) * len(list((REPOSITORY / "kernels/general").iterdir()))
 
 
 @pytest.fixture(scope="module")
@@ -464,7 +463,7 @@ def test_does_not_compile(start, kernels, copy):
 
 def test_general_does_not_compile(start, kernels, copy):
     """Who needs it is told, and the device, given up with it, comes back for all others."""
-    (kernels / "gradient.cl").write_text("this is no kernel\n")
+    (kernels / "general/gradient.cl").write_text("this is no kernel\n")
     with start(copy, "--kernel-dir", str(kernels)) as service:
         answers_right(service)
         service.filter(PIXELS, [("sobel", {})]).refused(500, "device-failed")

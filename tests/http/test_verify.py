@@ -155,10 +155,10 @@ def wrong_kernels(tmp_path_factory):
     its left neighbour."""
     folder = tmp_path_factory.mktemp("wrong") / "kernels"
     shutil.copytree(REPOSITORY / "kernels", folder)
-    source = (folder / "gradient.cl").read_text()
+    source = (folder / "general/gradient.cl").read_text()
     right = "pixel_load(p - bands, width)"
     assert source.count(right) == 1
-    (folder / "gradient.cl").write_text(source.replace(
+    (folder / "general/gradient.cl").write_text(source.replace(
         right, "pixel_load(get_global_id(1) == 1 ? p : p - bands, width)"))
     return folder
 
