@@ -1,16 +1,11 @@
 """The client beside the service of ../http, and beside servers that answer as a test wants."""
 import contextlib
-import pathlib
-import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "http"))
+import pytest
 
-import pytest  # noqa: E402
-
-import scripted  # noqa: E402
-import service as service_module  # noqa: E402
-from client import ppm  # noqa: E402
-from fixtures import cache  # noqa: E402, F401
+import scripted
+import service as service_module
+from client import ppm
 
 
 @pytest.fixture(scope="session")

@@ -1,14 +1,9 @@
 """The fixtures of ../http, whose modules these tests use too."""
-import pathlib
 import shutil
-import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "http"))
+import pytest
 
-import pytest  # noqa: E402
-
-import service as service_module  # noqa: E402
-from fixtures import cache  # noqa: E402, F401
+import service as service_module
 
 
 @pytest.fixture(scope="session")

@@ -13,8 +13,8 @@ import pytest
 
 import imagefiles
 import oracle
+from pixels import random_pixels
 from service import TWO_DEVICES, Process, children, poll
-from test_results import random_pixels
 
 # Some seconds of work in many tiles.
 LARGE = random_pixels(1, 4000, 3000, 3, "u8")

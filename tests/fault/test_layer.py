@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import service as service_module
+from pixels import random_pixels
 from service import BUILD, REPOSITORY, TWO_DEVICES, children, poll
-from test_results import random_pixels
 
 LAYER = BUILD / "fault_layer.so"
 FUNCTIONS = re.findall(r"^\tFUNCTION\((cl\w+)", (REPOSITORY / "tests/fault/layer.c").read_text(), re.M)

@@ -4,7 +4,6 @@ import contextlib
 import pytest
 
 import service as service_module
-from fixtures import cache  # noqa: F401
 
 
 @pytest.fixture(scope="session")

@@ -13,9 +13,9 @@ import subprocess
 import pytest
 
 from clients import Clients
+from pixels import random_pixels
 from service import PROGRAM, SMALL, Client, configuration, free_port, poll, read_answer, tool
 from test_config import INVALID, run
-from test_results import random_pixels
 
 NAMES = ("alice", "bob", "carol")
 TOKENS = {name: secrets.token_urlsafe(32) for name in NAMES}

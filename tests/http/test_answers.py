@@ -6,8 +6,8 @@ import time
 import pytest
 
 import imagefiles
+from pixels import random_pixels
 from service import multipart, poll, read_answer
-from test_results import random_pixels
 
 PIXELS = random_pixels(5, 40, 30, 3, "u8")
 PNG = imagefiles.write_png(PIXELS)

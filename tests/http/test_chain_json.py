@@ -4,8 +4,8 @@ import json
 import pytest
 
 import imagefiles
+from pixels import random_pixels
 from service import multipart, target_of
-from test_results import random_pixels
 
 PIXELS = random_pixels(9, 50, 41, 3, "u8")
 PNG = imagefiles.write_png(PIXELS)

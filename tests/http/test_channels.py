@@ -6,9 +6,8 @@ from PIL import Image
 
 import imagefiles
 import oracle
+from pixels import agrees, random_pixels, seed_of, smooth
 from service import target_of
-from test_formats import smooth
-from test_results import agrees, random_pixels, seed_of
 
 GAUSSIAN = ("gaussian", {"sigma": 1.3})
 BOX = ("box", {"size": 5})

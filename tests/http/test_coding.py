@@ -10,8 +10,7 @@ from PIL import Image
 
 import imagefiles
 from imagefiles import read_pil, read_vips, write_png, write_tiff
-from test_formats import smooth
-from test_results import random_pixels
+from pixels import random_pixels, smooth
 
 COLOUR, GREY = random_pixels(1, 61, 47, 3, "u8"), random_pixels(2, 61, 47, 1, "u8")
 PNG, TIFF = write_png(COLOUR), write_tiff(COLOUR)

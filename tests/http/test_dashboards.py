@@ -11,8 +11,8 @@ import urllib.request
 import pytest
 
 import imagefiles
+from pixels import random_pixels
 from service import BUILD, REPOSITORY, free_port, poll, tool
-from test_results import random_pixels
 
 RULES = REPOSITORY / "etc/prometheus/convolved.rules.yml"
 DASHBOARD = json.loads((REPOSITORY / "etc/grafana/convolved.json").read_text())

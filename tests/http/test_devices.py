@@ -6,9 +6,9 @@ import time
 
 import pytest
 
+from pixels import random_pixels
 from service import Process, poll
 from test_reload import devices, reload, reloadable  # noqa: F401
-from test_results import random_pixels
 
 FILTERS = [("gaussian", {"size": 5})]
 SMALL = random_pixels(1, 120, 90, 3, "u8")

@@ -14,9 +14,8 @@ from PIL import Image
 
 import imagefiles
 import oracle
+from pixels import random_pixels, smooth
 from service import Client, multipart, poll, read_answer
-from test_formats import smooth
-from test_results import random_pixels
 
 PIXELS = random_pixels(1, 61, 47, 3, "u8")
 PNG = imagefiles.write_png(PIXELS)

@@ -13,23 +13,12 @@ from PIL import Image, ImageCms, ImageOps
 import imagefiles
 import oracle
 from imagefiles import read_pil, read_png, read_pnm, read_vips, write_png, write_pnm, write_tiff
+from pixels import random_pixels, smooth
 from service import multipart, raw_kind, read_answer
-from test_results import random_pixels
 
 ALL = ("jpeg", "png", "webp", "tiff", "gif", "pnm", "raw")
 MEDIA = {"jpeg": "image/jpeg", "png": "image/png", "webp": "image/webp", "tiff": "image/tiff",
          "gif": "image/gif", "raw": "application/octet-stream"}
-
-
-def smooth(width, height, bands, kind="u8"):
-    """What lossy formats keep well: gradients and waves."""
-    y, x = np.mgrid[0:height, 0:width]
-    planes = [0.5 + 0.4 * np.sin(x / (17.0 + 9 * b) + b) * np.cos(y / (23.0 - 4 * b))
-              for b in range(bands)]
-    full = {"u8": 255, "u16": 65535, "f32": 1}[kind]
-    planes = np.stack(planes, axis=2) * full
-    return (planes.astype(np.float32) if kind == "f32" else
-            np.rint(planes).astype({"u8": np.uint8, "u16": np.uint16}[kind]))
 
 
 def visible(pixels):

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import imagefiles
-from test_results import random_pixels
+from pixels import random_pixels
 
 
 @pytest.mark.parametrize("kind", ["u8", "u16"])

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import imagefiles
+from pixels import random_pixels
 from service import SMALL, multipart, poll, raw_kind, target_of, tool
-from test_results import random_pixels
 
 PREFER = {"Prefer": "respond-async"}
 OPEN = ("waiting", "running")

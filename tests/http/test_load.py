@@ -1,19 +1,14 @@
 """Many requests at a time: whose turn it is, deadlines, and what is counted."""
 import concurrent.futures
-import pathlib
-import sys
 import time
 
 import numpy as np
 import pytest
 
 import imagefiles
+import load
+from pixels import random_pixels
 from service import ONE_DEVICE, poll
-from test_results import random_pixels
-
-sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "bench"))
-
-import load  # noqa: E402
 
 BOX = [("box", {"size": 3})]
 HEAVY = [("bilateral", {"radius": 16, "sigma_space": 8.0, "sigma_range": 0.2})]

@@ -10,8 +10,8 @@ from PIL import Image
 
 import imagefiles
 from imagefiles import write_png, write_pnm, write_tiff
+from pixels import random_pixels
 from service import multipart
-from test_results import random_pixels
 
 COLOUR = random_pixels(1, 40, 30, 3, "u8")
 GREY, CLEAR = random_pixels(2, 40, 30, 1, "u8"), random_pixels(3, 40, 30, 4, "u8", True)

@@ -10,8 +10,8 @@ import time
 import pytest
 
 import imagefiles
+from pixels import random_pixels
 from service import poll
-from test_results import random_pixels
 
 IMAGE = random_pixels(1, 400, 300, 3, "u8")
 PNG = imagefiles.write_png(IMAGE)

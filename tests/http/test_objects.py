@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import imagefiles
+from pixels import random_pixels
 from service import ONE_DEVICE, PASSING, SMALL, TWO_DEVICES, lasting, poll
-from test_results import random_pixels
 
 HEAVY = [("bilateral", {"radius": 16, "sigma_space": 8.0, "sigma_range": 0.2})]
 LARGE = np.zeros((1500, 1500, 3), np.uint8)

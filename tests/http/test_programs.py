@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import oracle
+from pixels import random_pixels
 from service import ONE_DEVICE, REPOSITORY, Service, children, poll
-from test_results import random_pixels
 
 PIXELS = random_pixels(1, 400, 300, 3, "u8")
 GAUSSIAN = [("gaussian", {"sigma": 2})]

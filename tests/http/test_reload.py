@@ -9,8 +9,8 @@ import time
 import pytest
 
 from clients import Clients
+from pixels import random_pixels
 from service import PROGRAM, TWO_DEVICES, configuration, poll
-from test_results import random_pixels
 
 FILTERS = [("gaussian", {"size": 5})]
 IMAGES = [random_pixels(seed, 120 + 40 * seed, 90, 3, "u8") for seed in range(3)]

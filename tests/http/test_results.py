@@ -1,33 +1,9 @@
 """Pixels over HTTP against the oracle: every size, border, type, filter and chain."""
-import zlib
-
 import numpy as np
 import pytest
 
 import oracle
-
-BANDS = [(1, False), (2, False), (3, False), (4, False), (2, True), (4, True)]
-
-
-def seed_of(*things):
-    return zlib.crc32(repr(things).encode())
-
-
-def random_pixels(seed, width, height, bands, kind, alpha=False):
-    """Noise over the whole range; alpha with fully transparent places, some of them large."""
-    rng = np.random.default_rng(seed)
-    shape = (height, width, bands)
-    if kind == "f32":
-        pixels = rng.normal(size=shape).astype(np.float32)
-        if alpha:
-            pixels[:, :, -1] = rng.random(shape[:2])
-    else:
-        pixels = rng.integers(0, int(oracle.FULL_SCALE[kind]) + 1, shape).astype(
-            oracle.TYPES[kind])
-    if alpha:
-        pixels[:, :, -1][rng.random(shape[:2]) < 0.2] = 0
-        pixels[: height // 3, : width // 2, -1] = 0
-    return pixels
+from pixels import BANDS, BORDER_VALUES, agrees, random_pixels, seed_of
 
 
 def random_matrix(rng, rows, columns):
@@ -35,30 +11,9 @@ def random_matrix(rng, rows, columns):
     return rng.integers(-9, 10, (rows, columns)).astype(float)
 
 
-def agrees(service, pixels, filters, border="replicate", border_value=None, alpha=False,
-           **more):
-    """Filters the pixels by HTTP and by the oracle; returns the answer."""
-    options = {"border": border, "border_value": border_value, "alpha": 1 if alpha else None,
-               **more}
-    answer = service.filter(pixels, filters, **options)
-    assert answer.status == 200, (filters, pixels.shape, answer)
-    expected = oracle.filtered(pixels, filters, border, border_value, alpha, **more)
-    got = answer.pixels
-    assert got.dtype == pixels.dtype
-    try:
-        oracle.check(got, expected)
-    except AssertionError as error:
-        named = [(name, {k: "…" if np.size(v) > 50 else v for k, v in parameters.items()})
-                 for name, parameters in filters]
-        raise AssertionError(f"{named} of {pixels.shape} {pixels.dtype} {options}: {error}"
-                             ) from None
-    return got
-
-
 GAUSSIAN = ("gaussian", {"sigma": 1.3})
 MATRIX = ("convolve", {"kernel": [[1, -2, 3, 4, -5], [6, 7, -8, 9, 1], [2, -3, 4, 5, 6]],
                        "offset": 3.0})
-BORDER_VALUES = {"u8": 77, "u16": 40000, "f32": -0.75}
 
 
 @pytest.mark.parametrize("bands, alpha", BANDS)

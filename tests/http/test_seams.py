@@ -8,8 +8,8 @@ import pytest
 
 import oracle
 from imagefiles import read_pnm
+from pixels import random_pixels
 from service import ONE_DEVICE, TWO_DEVICES
-from test_results import random_pixels
 
 
 @pytest.fixture(scope="module", params=["256K", "1M"])

@@ -8,8 +8,8 @@ import subprocess
 import pytest
 
 import imagefiles
+from pixels import random_pixels
 from service import PROGRAM, REPOSITORY, Service, children, free_port, poll
-from test_results import random_pixels
 
 PNG = imagefiles.write_png(random_pixels(1, 30, 20, 3, "u8"))
 

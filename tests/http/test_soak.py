@@ -1,13 +1,9 @@
 """A minute of the soak; and that it would notice what it is for."""
-import pathlib
 import random
-import sys
 
 import pytest
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "bench"))
-
-import soak  # noqa: E402
+import soak
 
 MINUTES = [i / 100 for i in range(100)]
 

@@ -6,8 +6,8 @@ import subprocess
 import pytest
 
 import oracle
+from pixels import random_pixels
 from service import BUILD, ONE_DEVICE, poll
-from test_results import random_pixels
 
 PIXELS = random_pixels(1, 400, 300, 3, "u8")
 FILTERS = [("gaussian", {"size": 3})]

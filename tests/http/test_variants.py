@@ -6,8 +6,8 @@ import pytest
 
 import imagefiles
 import oracle
+from pixels import random_pixels, seed_of
 from service import ONE_DEVICE, poll
-from test_results import random_pixels, seed_of
 
 # Filters by the kinds of operation that kernels do.
 SEPARABLE = [("gaussian", {"size": 5}), ("box", {"size": 3})]

@@ -8,8 +8,8 @@ import pytest
 
 import imagefiles
 import oracle
+from pixels import BANDS, BORDER_VALUES, random_pixels, seed_of
 from service import ONE_DEVICE, REPOSITORY, TWO_DEVICES, poll
-from test_results import BANDS, BORDER_VALUES, random_pixels, seed_of
 
 ALL = [("gaussian", {"sigma": 1.3}), ("gaussian", {"size": 1}), ("box", {"size": 9}),
        ("convolve", {"kernel": [[1, -2, 3], [4, 5, -6], [-7, 8, 9]], "offset": 3.0}),

@@ -8,15 +8,12 @@ import pathlib
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "http"))
+import pytest
 
-import pytest  # noqa: E402
-
-from service import BUILD, Client, Process, poll, sanitized  # noqa: E402
+from service import BUILD, Client, Process, poll, sanitized
 
 CLONE_NEWNET, PR_SET_PDEATHSIG = 0x40000000, 1
 BOOT = ["systemd-nspawn", "--quiet", "--directory=/", "--volatile=yes", "--boot",

@@ -1,4 +1,4 @@
-"""Fixtures of several folders' tests: their conftest.py imports them."""
+"""What the tests of several directories use."""
 import pytest
 
 import service as service_module

@@ -1,0 +1,61 @@
+"""Pixels to filter, and what must become of them."""
+import zlib
+
+import numpy as np
+
+import oracle
+
+BANDS = [(1, False), (2, False), (3, False), (4, False), (2, True), (4, True)]
+BORDER_VALUES = {"u8": 77, "u16": 40000, "f32": -0.75}
+
+
+def seed_of(*things):
+    return zlib.crc32(repr(things).encode())
+
+
+def random_pixels(seed, width, height, bands, kind, alpha=False):
+    """Noise over the whole range; alpha with fully transparent places, some of them large."""
+    rng = np.random.default_rng(seed)
+    shape = (height, width, bands)
+    if kind == "f32":
+        pixels = rng.normal(size=shape).astype(np.float32)
+        if alpha:
+            pixels[:, :, -1] = rng.random(shape[:2])
+    else:
+        pixels = rng.integers(0, int(oracle.FULL_SCALE[kind]) + 1, shape).astype(
+            oracle.TYPES[kind])
+    if alpha:
+        pixels[:, :, -1][rng.random(shape[:2]) < 0.2] = 0
+        pixels[: height // 3, : width // 2, -1] = 0
+    return pixels
+
+
+def smooth(width, height, bands, kind="u8"):
+    """What lossy formats keep well: gradients and waves."""
+    y, x = np.mgrid[0:height, 0:width]
+    planes = [0.5 + 0.4 * np.sin(x / (17.0 + 9 * b) + b) * np.cos(y / (23.0 - 4 * b))
+              for b in range(bands)]
+    full = {"u8": 255, "u16": 65535, "f32": 1}[kind]
+    planes = np.stack(planes, axis=2) * full
+    return (planes.astype(np.float32) if kind == "f32" else
+            np.rint(planes).astype({"u8": np.uint8, "u16": np.uint16}[kind]))
+
+
+def agrees(service, pixels, filters, border="replicate", border_value=None, alpha=False,
+           **more):
+    """Filters the pixels by HTTP and by the oracle; returns the answer."""
+    options = {"border": border, "border_value": border_value, "alpha": 1 if alpha else None,
+               **more}
+    answer = service.filter(pixels, filters, **options)
+    assert answer.status == 200, (filters, pixels.shape, answer)
+    expected = oracle.filtered(pixels, filters, border, border_value, alpha, **more)
+    got = answer.pixels
+    assert got.dtype == pixels.dtype
+    try:
+        oracle.check(got, expected)
+    except AssertionError as error:
+        named = [(name, {k: "…" if np.size(v) > 50 else v for k, v in parameters.items()})
+                 for name, parameters in filters]
+        raise AssertionError(f"{named} of {pixels.shape} {pixels.dtype} {options}: {error}"
+                             ) from None
+    return got
