@@ -23,7 +23,7 @@
 #include "front/base/loop.h"
 #include "front/jobs/job.h"
 #include "front/workers/codecs.h"
-#include "front/workers/roster.h"
+#include "front/workers/device_table.h"
 #include "front/workers/scheduler.h"
 #include "front/workers/supervisor.h"
 #include "reference/difference.h"

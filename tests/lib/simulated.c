@@ -19,7 +19,7 @@ enum error devices_init(const struct config *config, const struct device_owner *
 
 void devices_fini(void)
 {
-	roster_clear();
+	device_table_clear();
 }
 
 bool device_has_room(const struct device *d)
@@ -73,10 +73,10 @@ bool simulated_devices(const double *ns_per_unit, unsigned count)
 {
 	const struct message_device found = {.type = DEVICE_CPU};
 
-	roster_clear();
+	device_table_clear();
 	simulated_time = 0;
 	for (unsigned i = 0; i < count; i++) {
-		struct device *d = roster_add(&found);
+		struct device *d = device_table_add(&found);
 
 		if (!d)
 			return false;

@@ -5,8 +5,8 @@
 #define TESTS_SIMULATED_H
 
 #include "front/workers/codecs.h"
+#include "front/workers/device_table.h"
 #include "front/workers/devices.h"
-#include "front/workers/roster.h"
 
 /* What the scheduler has told them. */
 extern const struct codec_owner *simulated_for_codecs;

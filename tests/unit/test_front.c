@@ -27,7 +27,7 @@
 #include "front/config/config.h"
 #include "front/jobs/admission.h"
 #include "front/jobs/spool.h"
-#include "front/workers/roster.h"
+#include "front/workers/device_table.h"
 #include "front/workers/supervisor.h"
 #include "front/workers/verified.h"
 #include "http/listener.h"
@@ -769,7 +769,7 @@ static void test_verified(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < 2; i++) {
 		found.device = i;
-		roster_add(&found)->worker.state = WORKER_UP;
+		device_table_add(&found)->worker.state = WORKER_UP;
 	}
 	assert_false(comparison(&tiles, &job, 0, true, 1, &f)); /* no tile has come back */
 
@@ -803,7 +803,7 @@ static void test_verified(void **state)
 	assert_true(comparison(&tiles, &job, 0, true, 0, &f));
 	assert_true(!f.again && !f.doubtful && f.device == 1);
 	assert_false(comparison(&tiles, &job, 0, true, 1, &f));
-	roster_clear();
+	device_table_clear();
 }
 
 /* A worker that sends without end: how many of its messages come in one turn of the loop, at most.

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "front/workers/roster.h"
+#include "front/workers/device_table.h"
 
 void answer_init(struct answer *answer)
 {

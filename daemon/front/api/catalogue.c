@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "front/base/metrics.h"
-#include "front/workers/roster.h"
+#include "front/workers/device_table.h"
 
 /* A number that is not one (no default, no bound) is null in JSON. */
 static json_t *json_number_or_null(double number)

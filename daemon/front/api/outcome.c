@@ -7,7 +7,7 @@
 #include "common/log.h"
 #include "front/base/metrics.h"
 #include "front/workers/canary.h"
-#include "front/workers/roster.h"
+#include "front/workers/device_table.h"
 
 enum { FILTERS_SIZE = 256, IMAGE_SIZE = 48 };
 

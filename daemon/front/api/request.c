@@ -13,7 +13,7 @@
 #include "front/api/chain_json.h"
 #include "front/base/loop.h"
 #include "front/jobs/admission.h"
-#include "front/workers/roster.h"
+#include "front/workers/device_table.h"
 
 enum { STRIPPED_LOOK = 64 };
 

@@ -18,7 +18,7 @@
 #include "front/base/metrics.h"
 #include "front/jobs/admission.h"
 #include "front/workers/canary.h"
-#include "front/workers/roster.h"
+#include "front/workers/device_table.h"
 #include "front/workers/runs.h"
 
 static const struct config *config;

@@ -7,7 +7,7 @@
 #include "common/log.h"
 #include "front/base/loop.h"
 #include "front/jobs/job.h"
-#include "front/workers/roster.h"
+#include "front/workers/device_table.h"
 #include "front/workers/runs.h"
 
 enum { CHECK_MS = 100, SIDE = 16 };

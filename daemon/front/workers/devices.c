@@ -1,7 +1,8 @@
 /* Devices: one worker process each.
  *
  * A reload may find that a device is no longer wanted. It then leaves: it gets no new tile, and
- * when the last one is back its worker is ended. Its place in the roster is kept for its return. */
+ * when the last one is back its worker is ended. Its place in the device table is kept for its
+ * return. */
 #include "front/workers/devices.h"
 
 #include <glib.h>
@@ -11,9 +12,9 @@
 #include "common/log.h"
 #include "front/base/metrics.h"
 #include "front/workers/codecs.h"
+#include "front/workers/device_table.h"
 #include "front/workers/proof.h"
 #include "front/workers/reports.h"
-#include "front/workers/roster.h"
 #include "front/workers/search.h"
 
 enum {
@@ -469,7 +470,7 @@ static const struct worker_owner device_worker = {device_prepare, device_up, dev
 
 static void device_create(const struct message_device *m)
 {
-	struct device *d = roster_add(m);
+	struct device *d = device_table_add(m);
 
 	if (!d) {
 		log_error("there is no room for another device");
@@ -513,7 +514,7 @@ static void device_return(struct device *d)
 /* One that the search has found, and whether any pattern fits it. */
 static void device_found(const struct message_device *m, bool wanted)
 {
-	struct device *known = roster_find(m);
+	struct device *known = device_table_find(m);
 
 	if (!wanted && known)
 		device_leave(known);
@@ -602,7 +603,7 @@ void devices_fini(void)
 	}
 	for (unsigned i = 0; i < devices_count(); i++)
 		proof_free(&device_get(i)->proof);
-	roster_clear();
+	device_table_clear();
 	loop_timer_fini(&check);
 }
 

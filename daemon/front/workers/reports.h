@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "front/jobs/job.h"
-#include "front/workers/roster.h"
+#include "front/workers/device_table.h"
 
 /* True if a device may say this of itself. */
 bool reports_ready_valid(const struct device *device, const struct message_ready *ready);

@@ -11,8 +11,8 @@
 #include "front/base/loop.h"
 #include "front/base/metrics.h"
 #include "front/workers/codecs.h"
+#include "front/workers/device_table.h"
 #include "front/workers/devices.h"
-#include "front/workers/roster.h"
 
 enum {
 	ATTEMPTS_MAX = 2,

@@ -15,7 +15,7 @@
 #include "common/log.h"
 #include "front/base/loop.h"
 #include "front/base/metrics.h"
-#include "front/workers/roster.h"
+#include "front/workers/device_table.h"
 
 _Static_assert(KERNELS <= 64, "a bit for each kernel");
 

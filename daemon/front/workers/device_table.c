@@ -1,5 +1,5 @@
 /* The list of devices only grows: a place in it is a device's number for good. */
-#include "front/workers/roster.h"
+#include "front/workers/device_table.h"
 
 #include <fnmatch.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@ static struct device *devices[DEVICES_MAX];
 struct load device_loads[DEVICES_MAX];
 static unsigned device_count;
 
-struct device *roster_add(const struct message_device *m)
+struct device *device_table_add(const struct message_device *m)
 {
 	struct device *d = device_count < DEVICES_MAX ? calloc(1, sizeof *d) : NULL;
 
@@ -26,7 +26,7 @@ struct device *roster_add(const struct message_device *m)
 	return devices[device_count++] = d;
 }
 
-struct device *roster_find(const struct message_device *m)
+struct device *device_table_find(const struct message_device *m)
 {
 	for (unsigned i = 0; i < device_count; i++) {
 		const struct message_device *known = &devices[i]->found;
@@ -38,7 +38,7 @@ struct device *roster_find(const struct message_device *m)
 	return NULL;
 }
 
-void roster_clear(void)
+void device_table_clear(void)
 {
 	for (unsigned i = 0; i < device_count; i++) {
 		free(devices[i]->choices);

@@ -1,7 +1,8 @@
-/* The roster: every device that has been used, what the front knows of it, and what others ask of
- * all of them. The devices are changed by devices.c, and by reports.c as their workers report. */
-#ifndef FRONT_WORKERS_ROSTER_H
-#define FRONT_WORKERS_ROSTER_H
+/* the device table: every device that has been used, what the front knows of it, and what others
+ * ask of all of them. The devices are changed by devices.c, and by reports.c as their workers
+ * report. */
+#ifndef FRONT_WORKERS_DEVICE_TABLE_H
+#define FRONT_WORKERS_DEVICE_TABLE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -96,8 +97,8 @@ const char *device_state_name(enum device_state state);
 /* For devices.c: lists a device that has been found, under the next number, with the label and the
  * names that follow from it; NULL without room or memory. Finds the one that was found as this one
  * before, or NULL. Frees all. */
-struct device *roster_add(const struct message_device *found);
-struct device *roster_find(const struct message_device *found);
-void roster_clear(void);
+struct device *device_table_add(const struct message_device *found);
+struct device *device_table_find(const struct message_device *found);
+void device_table_clear(void);
 
 #endif
