@@ -4,8 +4,8 @@
  * A mismatch may be the device's fault, or nobody's: an image can be such that sums of float32
  * overflow, or differ by next to nothing. A tile that comes out the same, bit for bit, whenever it
  * is run is what its device makes of it; whether that is right the front finds out by pixels of its
- * own (front/proof.c). One that does not is wrong, and the reference's result takes its place; also
- * where the request asked for verification, which promises right pixels. */
+ * own (front/self_test.c). One that does not is wrong, and the reference's result takes its place;
+ * also where the request asked for verification, which promises right pixels. */
 #include "codec/verify.h"
 
 #include <string.h>

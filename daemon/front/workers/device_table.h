@@ -10,7 +10,7 @@
 #include "front/jobs/plans.h"
 #include "front/workers/supervisor.h"
 
-struct proof;
+struct self_test;
 struct task;
 
 enum { DEVICES_MAX = 64, WINDOW_MAX = 128, CHOICES_MAX = 256 };
@@ -66,7 +66,7 @@ struct device {
 	bool quarantined;  /* until a test tile comes back right */
 	bool measured;     /* it has filtered a tile since it last got an arena */
 	/* Test tiles that it has or, quarantined, is to have; or NULL. */
-	struct proof *proof;
+	struct self_test *self_test;
 	uint64_t examined, distrusted; /* loop_now() when it last was, or 0 */
 };
 

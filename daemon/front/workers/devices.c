@@ -13,9 +13,9 @@
 #include "front/base/metrics.h"
 #include "front/workers/codecs.h"
 #include "front/workers/device_table.h"
-#include "front/workers/proof.h"
 #include "front/workers/reports.h"
 #include "front/workers/search.h"
+#include "front/workers/self_test.h"
 
 enum {
 	CHECK_MS = 250,
@@ -150,18 +150,18 @@ static void device_admit(struct device *d)
 static void device_probe(struct device *d)
 {
 	publish(d);
-	if (!d->proof)
-		d->proof = proof_new(NULL, 0);
-	if (!d->proof)
+	if (!d->self_test)
+		d->self_test = self_test_new(NULL, 0);
+	if (!d->self_test)
 		worker_kill(&d->worker, "memory");
 	else
-		proof_send(d->proof, &d->worker); /* if that fails, down() follows */
+		self_test_send(d->self_test, &d->worker); /* if that fails, down() follows */
 }
 
-static void proof_passed(struct device *d)
+static void self_test_passed(struct device *d)
 {
-	proof_withdraw(d->proof, &d->worker);
-	proof_free(&d->proof);
+	self_test_withdraw(d->self_test, &d->worker);
+	self_test_free(&d->self_test);
 	if (d->quarantined) {
 		log_event(LOG_LEVEL_NOTICE, LOG_FIELDS(.device = d->label),
 		          "%s has filtered the test tile rightly: it is up again", d->label);
@@ -173,7 +173,7 @@ static void proof_passed(struct device *d)
 }
 
 /* The proof stays for the next try. */
-static void proof_failed(struct device *d)
+static void self_test_failed(struct device *d)
 {
 	bool was_up = !d->quarantined;
 
@@ -185,14 +185,14 @@ static void proof_failed(struct device *d)
 
 static void take_proof(struct device *d, const struct message_tile_done *done)
 {
-	switch (proof_take(d->proof, done)) {
+	switch (self_test_take(d->self_test, done)) {
 	case PROOF_OPEN:
 		break;
 	case PROOF_RIGHT:
-		proof_passed(d);
+		self_test_passed(d);
 		break;
 	case PROOF_WRONG:
-		proof_failed(d);
+		self_test_failed(d);
 		break;
 	}
 }
@@ -279,9 +279,9 @@ static bool take_waits(struct device *d, const struct message_tile_waits *waits)
 		return false;
 	if (i < d->held_count)
 		return note_wait(d, d->held[i], waits->most_ms);
-	if (waits->job != PROOF_JOB || !d->proof)
+	if (waits->job != PROOF_JOB || !d->self_test)
 		return false;
-	proof_waits(d->proof, limit_wait(waits->most_ms));
+	self_test_waits(d->self_test, limit_wait(waits->most_ms));
 	return true;
 }
 
@@ -324,7 +324,7 @@ static bool take_done(struct device *d, const struct message_tile_done *done)
 {
 	unsigned i = find_held(d, done->job, done->index);
 	struct task *task = i < d->held_count ? d->held[i] : NULL;
-	bool proof = d->proof && done->job == PROOF_JOB;
+	bool proof = d->self_test && done->job == PROOF_JOB;
 
 	if (!reports_tile_valid(done) || (!proof && (!task || !reports_cost_valid(task, done))))
 		return false;
@@ -381,13 +381,13 @@ void device_examine(unsigned i, const struct plan *plan, uint64_t kernels)
 {
 	struct device *d = device_get(i);
 
-	if (device_state(d) != DEVICE_UP || d->proof ||
+	if (device_state(d) != DEVICE_UP || d->self_test ||
 	    (d->examined && loop_now() - d->examined < examined_ns))
 		return;
 	d->examined = loop_now();
-	d->proof = proof_new(plan, kernels);
-	if (d->proof)
-		proof_send(d->proof, &d->worker); /* if that fails, down() follows */
+	d->self_test = self_test_new(plan, kernels);
+	if (d->self_test)
+		self_test_send(d->self_test, &d->worker); /* if that fails, down() follows */
 }
 
 void device_distrust(unsigned i, const struct plan *plan, uint64_t kernels)
@@ -402,8 +402,8 @@ void device_distrust(unsigned i, const struct plan *plan, uint64_t kernels)
 		return;
 	}
 	d->distrusted = loop_now();
-	if (!d->proof)
-		d->proof = proof_new(plan, kernels);
+	if (!d->self_test)
+		d->self_test = self_test_new(plan, kernels);
 	d->quarantined = true;
 	worker_kill(&d->worker, "mismatch");
 	publish(d);
@@ -415,8 +415,8 @@ static void device_down(struct worker *worker, const char *reason)
 
 	memset(d->plan, 0, sizeof d->plan);
 	reports_end(d);
-	if (d->proof)
-		proof_lost(d->proof);
+	if (d->self_test)
+		self_test_lost(d->self_test);
 	if (reason == WORKER_STOPPING) {
 		log_event(LOG_LEVEL_INFO, LOG_FIELDS(.device = d->label), "%s has left", d->label);
 	} else {
@@ -462,7 +462,7 @@ static bool device_busy(const struct worker *worker)
 {
 	const struct device *d = device_get(worker->number);
 
-	return d->held_count || (d->proof && proof_sent(d->proof));
+	return d->held_count || (d->self_test && self_test_sent(d->self_test));
 }
 
 static const struct worker_owner device_worker = {device_prepare, device_up, device_message,
@@ -548,8 +548,8 @@ static bool holds_too_long(const struct device *d)
 {
 	const uint64_t ms = UINT64_C(1000000);
 	uint64_t limit = config->tile_timeout * 1000000000u, now = loop_now();
-	bool late = d->proof && proof_sent(d->proof) &&
-	            now - proof_sent(d->proof) > limit + proof_wait(d->proof) * ms;
+	bool late = d->self_test && self_test_sent(d->self_test) &&
+	            now - self_test_sent(d->self_test) > limit + self_test_wait(d->self_test) * ms;
 
 	for (unsigned i = 0; !late && i < d->held_count; i++) {
 		const struct task *task = d->held[i];
@@ -602,7 +602,7 @@ void devices_fini(void)
 			owner->task_lost(d->held[--d->held_count]);
 	}
 	for (unsigned i = 0; i < devices_count(); i++)
-		proof_free(&device_get(i)->proof);
+		self_test_free(&device_get(i)->self_test);
 	device_table_clear();
 	loop_timer_fini(&check);
 }

@@ -3,7 +3,7 @@
  * A comparison with the reference has an input that a client chose, and says nothing against a
  * device by itself: some inputs have no right result in float32. So a doubtful tile runs again, and
  * only two results of the same kernels on the same device prove something. Whatever else is
- * doubtful makes the device filter pixels that we chose (proof.h).
+ * doubtful makes the device filter pixels that we chose (self_test.h).
  *
  * A codec worker has at most SLOTS_MAX tiles, one after another, and reports on one before it frees
  * its slot; so a tile's place here is its index modulo that number. */

@@ -6,7 +6,7 @@
  * by the kernel that did it, on opaque pixels in the middle of the range, and a matrix with
  * coefficients of our own: there what is promised holds. What would take the one thread too long is
  * left out. */
-#include "front/workers/proof.h"
+#include "front/workers/self_test.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ struct test {
 	bool waits; /* for it to come back */
 };
 
-struct proof {
+struct self_test {
 	struct test test[TESTS_MAX];
 	unsigned count;
 	bool wrong;
@@ -93,7 +93,8 @@ static enum error compute_expected(struct test *test, const struct chain *chain)
 }
 
 /* Adds a test of this chain in its area of the arena. ERR_DOES_NOT_FIT if that is too small. */
-static enum error add_test(struct proof *p, const struct chain *chain, const struct image *image)
+static enum error add_test(struct self_test *p, const struct chain *chain,
+                           const struct image *image)
 {
 	struct test *test = &p->test[p->count];
 	uint64_t area = (uint64_t)p->count * AREA;
@@ -122,7 +123,7 @@ static enum error add_test(struct proof *p, const struct chain *chain, const str
 }
 
 /* What is opened is what is not -1, and mapped. */
-static enum error open_memory(struct proof *p)
+static enum error open_memory(struct self_test *p)
 {
 	const uint64_t size = (uint64_t)TESTS_MAX * AREA;
 
@@ -140,7 +141,7 @@ static enum error open_memory(struct proof *p)
 	return p->mapped ? ERR_OK : ERR_IO;
 }
 
-static enum error add_standard(struct proof *p, struct chain *chain)
+static enum error add_standard(struct self_test *p, struct chain *chain)
 {
 	struct problem problem;
 	enum error e;
@@ -201,7 +202,7 @@ static enum error isolate(const struct plan *plan, uint64_t kernels, uint32_t i,
 }
 
 /* Tests the i-th filter of a plan in doubt on as large an image of its kind as is soon computed. */
-static void add_doubted(struct proof *p, const struct plan *plan, uint64_t kernels, uint32_t i,
+static void add_doubted(struct self_test *p, const struct plan *plan, uint64_t kernels, uint32_t i,
                         struct chain *chain)
 {
 	static const struct {
@@ -221,7 +222,7 @@ static void add_doubted(struct proof *p, const struct plan *plan, uint64_t kerne
 	}
 }
 
-static enum error proof_open(struct proof *p, const struct plan *plan, uint64_t kernels)
+static enum error self_test_open(struct self_test *p, const struct plan *plan, uint64_t kernels)
 {
 	struct chain *chain = calloc(1, sizeof *chain);
 	enum error e = chain ? open_memory(p) : ERR_MEMORY;
@@ -234,13 +235,13 @@ static enum error proof_open(struct proof *p, const struct plan *plan, uint64_t 
 	return e;
 }
 
-struct proof *proof_new(const struct plan *plan, uint64_t kernels)
+struct self_test *self_test_new(const struct plan *plan, uint64_t kernels)
 {
-	struct proof *p = calloc(1, sizeof *p);
+	struct self_test *p = calloc(1, sizeof *p);
 
-	if (p && proof_open(p, plan, kernels)) {
+	if (p && self_test_open(p, plan, kernels)) {
 		log_error("there is no room for a test tile");
-		proof_free(&p);
+		self_test_free(&p);
 	}
 	return p;
 }
@@ -251,9 +252,9 @@ static void close_if_open(int fd)
 		close(fd);
 }
 
-void proof_free(struct proof **proof)
+void self_test_free(struct self_test **self_test)
 {
-	struct proof *p = *proof;
+	struct self_test *p = *self_test;
 
 	if (!p)
 		return;
@@ -266,7 +267,7 @@ void proof_free(struct proof **proof)
 	close_if_open(p->in);
 	close_if_open(p->out);
 	free(p);
-	*proof = NULL;
+	*self_test = NULL;
 }
 
 /* The number of a test's plan. */
@@ -285,7 +286,7 @@ static bool send_test(struct test *test, struct worker *worker)
 	return worker_send(worker, &plan, &test->chain_fd) && worker_send(worker, &tile, NULL);
 }
 
-bool proof_send(struct proof *p, struct worker *worker)
+bool self_test_send(struct self_test *p, struct worker *worker)
 {
 	const uint64_t size = (uint64_t)TESTS_MAX * AREA;
 	struct message arena = {.type = MSG_ARENA, .arena = {PROOF_ARENA, 0, size, size}};
@@ -300,7 +301,7 @@ bool proof_send(struct proof *p, struct worker *worker)
 	return sent;
 }
 
-void proof_withdraw(const struct proof *p, struct worker *worker)
+void self_test_withdraw(const struct self_test *p, struct worker *worker)
 {
 	struct message arena = {.type = MSG_ARENA_DROP, .arena_drop = {PROOF_ARENA}};
 	bool sent = true;
@@ -314,30 +315,30 @@ void proof_withdraw(const struct proof *p, struct worker *worker)
 		worker_send(worker, &arena, NULL);
 }
 
-void proof_lost(struct proof *p)
+void self_test_lost(struct self_test *p)
 {
 	p->sent = 0;
 	for (unsigned i = 0; i < p->count; i++)
 		p->test[i].waits = false;
 }
 
-void proof_waits(struct proof *p, uint32_t ms)
+void self_test_waits(struct self_test *p, uint32_t ms)
 {
 	if (ms > p->wait_ms)
 		p->wait_ms = ms;
 }
 
-uint32_t proof_wait(const struct proof *p)
+uint32_t self_test_wait(const struct self_test *p)
 {
 	return p->wait_ms;
 }
 
-uint64_t proof_sent(const struct proof *p)
+uint64_t self_test_sent(const struct self_test *p)
 {
 	return p->sent;
 }
 
-static bool is_right(const struct proof *p, const struct test *test,
+static bool is_right(const struct self_test *p, const struct test *test,
                      const struct message_tile_done *done)
 {
 	struct difference difference = {0};
@@ -360,7 +361,7 @@ static bool is_right(const struct proof *p, const struct test *test,
 	return !difference.mismatches;
 }
 
-enum proof_result proof_take(struct proof *p, const struct message_tile_done *done)
+enum self_test_result self_test_take(struct self_test *p, const struct message_tile_done *done)
 {
 	struct test *test = done->index < p->count ? &p->test[done->index] : NULL;
 
