@@ -30,8 +30,8 @@
 #include "front/notify.h"
 #include "front/workers/canary.h"
 #include "front/workers/codecs.h"
+#include "front/workers/discovery.h"
 #include "front/workers/scheduler.h"
-#include "front/workers/search.h"
 #include "front/workers/supervisor.h"
 #include "http/http.h"
 
@@ -105,7 +105,7 @@ static void reload(void)
 		log_configure();
 		check_connections();
 		codecs_reload();
-		search_reload();
+		discovery_reload();
 		log_notice("the configuration has been read again");
 	} else {
 		log_error("the configuration stays as it was");

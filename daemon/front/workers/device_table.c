@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "front/workers/search.h"
+#include "front/workers/discovery.h"
 
 static struct device *devices[DEVICES_MAX];
 struct load device_loads[DEVICES_MAX];
@@ -18,7 +18,7 @@ struct device *device_table_add(const struct message_device *m)
 
 	if (!d)
 		return NULL;
-	snprintf(d->label, sizeof d->label, "%s%u", search_type_name(m->type), device_count);
+	snprintf(d->label, sizeof d->label, "%s%u", discovery_type_name(m->type), device_count);
 	snprintf(d->name, sizeof d->name, "%s", m->name);
 	d->found = *m;
 	d->type = m->type;
@@ -122,7 +122,7 @@ uint64_t devices_fitting(const char *pattern)
 	uint64_t fitting = 0;
 
 	for (unsigned i = 0; i < device_count; i++)
-		if (!devices[i]->unwanted && (search_fits(pattern, &devices[i]->found) ||
+		if (!devices[i]->unwanted && (discovery_fits(pattern, &devices[i]->found) ||
 		                              !fnmatch(pattern, devices[i]->label, FNM_CASEFOLD)))
 			fitting |= UINT64_C(1) << i;
 	return fitting;
@@ -148,12 +148,12 @@ bool devices_starting(void)
 	for (unsigned i = 0; i < device_count; i++)
 		if (devices[i]->fresh && !devices[i]->unwanted)
 			return true;
-	return !search_done();
+	return !discovery_done();
 }
 
 unsigned devices_next_try(void)
 {
-	uint64_t least = search_next_try();
+	uint64_t least = discovery_next_try();
 
 	for (unsigned i = 0; i < device_count; i++) {
 		const struct worker *w = &devices[i]->worker;

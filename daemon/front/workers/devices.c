@@ -13,8 +13,8 @@
 #include "front/base/metrics.h"
 #include "front/workers/codecs.h"
 #include "front/workers/device_table.h"
+#include "front/workers/discovery.h"
 #include "front/workers/reports.h"
-#include "front/workers/search.h"
 #include "front/workers/self_test.h"
 
 enum {
@@ -450,7 +450,7 @@ static void device_prepare(struct worker *worker)
 {
 	const struct message_device *m = &device_of(worker)->found;
 
-	search_arguments(worker);
+	discovery_arguments(worker);
 	number_argument(worker, "--platform", m->platform);
 	number_argument(worker, "--device", m->device);
 	number_argument(worker, "--stack", (uint32_t)config->stack);
@@ -587,12 +587,12 @@ enum error devices_init(const struct config *c, const struct device_owner *o)
 	if (e)
 		return e;
 	loop_timer_repeat(&check, CHECK_MS);
-	return search_init(c, device_found);
+	return discovery_init(c, device_found);
 }
 
 void devices_fini(void)
 {
-	search_fini();
+	discovery_fini();
 	for (unsigned i = 0; i < devices_count(); i++)
 		worker_fini(&device_get(i)->worker);
 	for (unsigned i = 0; i < devices_count(); i++) {

@@ -1,5 +1,5 @@
 /* The probe lists what there is in messages of its own, and exits. */
-#include "front/workers/search.h"
+#include "front/workers/discovery.h"
 
 #include <fnmatch.h>
 #include <stdio.h>
@@ -19,14 +19,14 @@ static bool probed;
 static struct message_device found[FOUND_MAX];
 static unsigned found_count, heard;
 
-const char *search_type_name(enum device_type type)
+const char *discovery_type_name(enum device_type type)
 {
 	static const char *const names[] = {"device", "cpu", "gpu", "accelerator"};
 
 	return names[type];
 }
 
-void search_arguments(struct worker *w)
+void discovery_arguments(struct worker *w)
 {
 	char size[32];
 
@@ -57,10 +57,11 @@ static bool chosen_by_default(const struct message_device *m)
 	return !any_gpu() || m->type == DEVICE_GPU;
 }
 
-bool search_fits(const char *pattern, const struct message_device *m)
+bool discovery_fits(const char *pattern, const struct message_device *m)
 {
 	char index[32];
-	const char *const texts[] = {search_type_name(m->type), index, m->name, m->platform_name};
+	const char *const texts[] = {discovery_type_name(m->type), index, m->name,
+	                             m->platform_name};
 
 	if (!strcmp(pattern, "auto"))
 		return chosen_by_default(m);
@@ -76,7 +77,7 @@ static bool chosen(const struct message_device *m)
 	bool fit = false;
 
 	for (unsigned p = 0; p < config->device.count; p++)
-		fit |= search_fits(config->device.item[p], m);
+		fit |= discovery_fits(config->device.item[p], m);
 	return fit;
 }
 
@@ -103,7 +104,8 @@ static void choose(void)
 
 		any |= wanted;
 		log_info("%u:%u %s (%s, %s) is %s", m->platform, m->device, m->name,
-		         search_type_name(m->type), m->platform_name, wanted ? "used" : "not used");
+		         discovery_type_name(m->type), m->platform_name,
+		         wanted ? "used" : "not used");
 		see(m, wanted);
 	}
 	if (found_count)
@@ -115,7 +117,7 @@ static void choose(void)
 	loop_timer_start(&again, AGAIN_MS);
 }
 
-void search_reload(void)
+void discovery_reload(void)
 {
 	if (probed)
 		choose();
@@ -154,7 +156,7 @@ static void probe_down(struct worker *worker, const char *reason)
 
 static void probe_prepare(struct worker *worker)
 {
-	search_arguments(worker);
+	discovery_arguments(worker);
 	worker_argument(worker, "--probe", NULL);
 }
 
@@ -179,18 +181,18 @@ static void probe_start(void *context)
 		loop_timer_start(&again, AGAIN_MS);
 }
 
-bool search_done(void)
+bool discovery_done(void)
 {
 	return probed;
 }
 
-uint64_t search_next_try(void)
+uint64_t discovery_next_try(void)
 {
 	return loop_timer_left(&again);
 }
 
-enum error search_init(const struct config *c,
-                       void (*handler)(const struct message_device *found, bool wanted))
+enum error discovery_init(const struct config *c,
+                          void (*handler)(const struct message_device *found, bool wanted))
 {
 	enum error e;
 
@@ -202,7 +204,7 @@ enum error search_init(const struct config *c,
 	return e;
 }
 
-void search_fini(void)
+void discovery_fini(void)
 {
 	worker_fini(&probe);
 	loop_timer_fini(&again);
