@@ -15,7 +15,7 @@
 #include "common/log.h"
 #include "common/signals.h"
 #include "common/wire.h"
-#include "device/cl/apart.h"
+#include "device/cl/compile_process.h"
 #include "device/confine.h"
 #include "device/environment.h"
 #include "device/worker.h"
@@ -35,7 +35,7 @@ struct options {
 	bool probe, tune, unconfined;
 	const char *filter[FILTERS_MAX]; /* to tune */
 	size_t filters;
-	bool compile, patient; /* see apart.h */
+	bool compile, patient; /* see compile_process.h */
 };
 
 static const char help[] =
@@ -71,7 +71,7 @@ static const struct option long_options[] = {
     {"log-level", required_argument, NULL, 'l'},
     {"tune", no_argument, NULL, 't'},
     {"filter", required_argument, NULL, 'f'},
-    {"compile", no_argument, NULL, 'C'}, /* by itself: see apart.h */
+    {"compile", no_argument, NULL, 'C'}, /* by itself: see compile_process.h */
     {"compile-patiently", no_argument, NULL, 'B'},
     {"unconfined", no_argument, NULL, 'U'},
     {"probe", no_argument, NULL, 'P'},
@@ -318,8 +318,8 @@ int main(int argc, char **argv)
 	signals_reset();
 	log_init("convolved-device", options.log_level, LOG_FORMAT_AUTO);
 	if (options.compile)
-		return apart_serve(options.patient, options.worker.platform, options.worker.device,
-		                   options.worker.kernel_dir);
+		return compile_process_serve(options.patient, options.worker.platform,
+		                             options.worker.device, options.worker.kernel_dir);
 	environment_set(options.worker.cache_dir);
 	if (options.tune)
 		return tune(&options) ? 1 : 0;

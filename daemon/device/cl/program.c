@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "device/cl/apart.h"
+#include "device/cl/compile_process.h"
 #include "device/cl/live.h"
 #include "device/cl/source.h"
 
@@ -191,16 +191,16 @@ cl_program program_build(const struct program_source *source, const char *file, 
 	return program;
 }
 
-unsigned char *program_compile_apart(const struct program_source *source, struct apart *apart,
-                                     const char *file, const char *options, enum pixel_type type,
-                                     size_t *size)
+unsigned char *program_compile_apart(const struct program_source *source,
+                                     struct compile_process *apart, const char *file,
+                                     const char *options, enum pixel_type type, size_t *size)
 {
 	struct unit unit;
 	unsigned char *binary;
 
 	if (unit_init(&unit, source, file, options, type))
 		return NULL;
-	binary = apart_compile(apart, file, options, type, size);
+	binary = compile_process_compile(apart, file, options, type, size);
 	keep(source, &unit, binary, *size);
 	unit_fini(&unit);
 	return binary;

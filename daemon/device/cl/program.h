@@ -13,7 +13,7 @@ struct program_source {
 	struct cache *cache;    /* may be NULL */
 };
 
-struct apart;
+struct compile_process;
 
 /* The program of a file of kernels/ with these options, for pixels of a type: loaded from the cache
  * (NULL if it is not there), or compiled in this process. It goes into the cache, and becomes the
@@ -24,8 +24,9 @@ cl_program program_build(const struct program_source *source, const char *file, 
                          enum pixel_type type) MUST_CHECK;
 
 /* Has another process compile it. The binary goes into the cache, and becomes the caller's. */
-unsigned char *program_compile_apart(const struct program_source *source, struct apart *apart,
-                                     const char *file, const char *options, enum pixel_type type,
+unsigned char *program_compile_apart(const struct program_source *source,
+                                     struct compile_process *apart, const char *file,
+                                     const char *options, enum pixel_type type,
                                      size_t *size) MUST_CHECK;
 /* The program of such a binary, likewise. */
 cl_program program_take(const struct program_source *source, const char *file, const char *options,

@@ -19,13 +19,13 @@ enum error maker_init(struct maker *m, bool apart, bool patient, int stop_fd)
 		return ERR_DEVICE;
 	}
 	if (apart)
-		m->apart = apart_new(m->source, patient, stop_fd);
+		m->apart = compile_process_new(m->source, patient, stop_fd);
 	return apart && !m->apart ? ERR_MEMORY : ERR_OK;
 }
 
 void maker_fini(struct maker *m)
 {
-	apart_free(&m->apart);
+	compile_process_free(&m->apart);
 	live_release(OBJECT_QUEUE, m->queue);
 	m->queue = NULL;
 }

@@ -2,7 +2,7 @@
 #ifndef DEVICE_PLAN_MAKER_H
 #define DEVICE_PLAN_MAKER_H
 
-#include "device/cl/apart.h"
+#include "device/cl/compile_process.h"
 #include "device/cl/program.h"
 #include "device/plan/step.h"
 
@@ -10,7 +10,7 @@ enum { OPTIONS_SIZE = 320 };
 
 struct maker {
 	const struct program_source *source;
-	struct apart *apart; /* NULL: compiles here */
+	struct compile_process *apart; /* NULL: compiles here */
 	cl_command_queue queue;
 };
 
@@ -29,8 +29,9 @@ struct product {
 	cl_kernel function[KERNELS]; /* NULL where it has no such kernel */
 };
 
-/* Completes a maker whose source is set; stop_fd as for apart_new(). A process is patient, if there
- * is one. ERR_DEVICE or ERR_MEMORY, the reason in the log; maker_fini() is right in any case. */
+/* Completes a maker whose source is set; stop_fd as for compile_process_new(). A process is
+ * patient, if there is one. ERR_DEVICE or ERR_MEMORY, the reason in the log; maker_fini() is right
+ * in any case. */
 enum error maker_init(struct maker *maker, bool apart, bool patient, int stop_fd) MUST_CHECK;
 void maker_fini(struct maker *maker);
 

@@ -2,11 +2,11 @@
  * type. Every other is of one kernel, told apart by the options it is compiled with.
  *
  * Threads: two makers. One makes what tiles wait for; the other all that is wanted beside that, by
- * a patient process (apart.h), and stands back itself before it has something compiled. So both may
- * have the same program compiled, and the first to have its binary counts; but only one of them
- * gives it to the driver, since PoCL would share its files among both. A recipe does not change;
- * what a maker builds it launches once, on a queue of its own. The worker's thread does everything
- * else. `lock` guards the lists and each entry. */
+ * a patient process (compile_process.h), and stands back itself before it has something compiled.
+ * So both may have the same program compiled, and the first to have its binary counts; but only one
+ * of them gives it to the driver, since PoCL would share its files among both. A recipe does not
+ * change; what a maker builds it launches once, on a queue of its own. The worker's thread does
+ * everything else. `lock` guards the lists and each entry. */
 #include "device/plan/programs.h"
 
 #include <errno.h>
@@ -342,7 +342,7 @@ static void *run(void *data)
 		} else if (now_ns() - last < LINGER_MS * UINT64_C(1000000)) {
 			wait_change(p, LOOK_MS);
 		} else {
-			apart_rest(m->maker.apart);
+			compile_process_rest(m->maker.apart);
 			last = 0;
 		}
 	}
@@ -663,7 +663,7 @@ void programs_prepare(struct programs *p)
 
 void programs_at_work(struct programs *p, bool at_work)
 {
-	struct apart *patient = p->making[PATIENT].maker.apart;
+	struct compile_process *patient = p->making[PATIENT].maker.apart;
 	uint64_t until = at_work ? UINT64_MAX : now_ns() + QUIET_MS * UINT64_C(1000000);
 
 	if (at_work == p->at_work || !p->source.device->in_place)
@@ -671,7 +671,7 @@ void programs_at_work(struct programs *p, bool at_work)
 	p->at_work = at_work;
 	atomic_store(&p->quiet_ns, until);
 	if (patient)
-		apart_stand_back(patient, until);
+		compile_process_stand_back(patient, until);
 }
 
 void programs_wait(struct programs *p)

@@ -5,7 +5,7 @@
  * It looks at that page itself, after every few milliseconds of processor time, for the worker may
  * send no signal to anybody (confine.h): a timer of its own interrupts the compiler, and the signal
  * handler sleeps. */
-#include "device/cl/apart.h"
+#include "device/cl/compile_process.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -55,7 +55,7 @@ struct reply {
 	uint64_t size; /* of the binary; 0: it could not be compiled */
 };
 
-struct apart {
+struct compile_process {
 	const struct program_source *source;
 	bool patient;
 	int stop_fd, memory;
@@ -77,13 +77,15 @@ static int move_up(int fd)
 	return moved;
 }
 
-struct apart *apart_new(const struct program_source *source, bool patient, int stop_fd)
+struct compile_process *compile_process_new(const struct program_source *source, bool patient,
+                                            int stop_fd)
 {
-	struct apart *a = calloc(1, sizeof *a);
+	struct compile_process *a = calloc(1, sizeof *a);
 
 	if (!a)
 		return NULL;
-	*a = (struct apart){.source = source, .patient = patient, .stop_fd = stop_fd, .socket = -1};
+	*a = (struct compile_process){
+	    .source = source, .patient = patient, .stop_fd = stop_fd, .socket = -1};
 	a->memory = move_up(memfd_create("program", MFD_CLOEXEC));
 	a->page = a->memory < 0 || ftruncate(a->memory, PAGE)
 	              ? MAP_FAILED
@@ -91,18 +93,18 @@ struct apart *apart_new(const struct program_source *source, bool patient, int s
 	if (a->page == MAP_FAILED) {
 		log_error("cannot prepare for a compiler: %s", strerror(errno));
 		a->page = NULL;
-		apart_free(&a);
+		compile_process_free(&a);
 	}
 	return a;
 }
 
-void apart_free(struct apart **apart)
+void compile_process_free(struct compile_process **apart)
 {
-	struct apart *a = *apart;
+	struct compile_process *a = *apart;
 
 	if (!a)
 		return;
-	apart_rest(a);
+	compile_process_rest(a);
 	if (a->page)
 		munmap(a->page, PAGE);
 	if (a->memory >= 0)
@@ -111,12 +113,12 @@ void apart_free(struct apart **apart)
 	*apart = NULL;
 }
 
-void apart_stand_back(struct apart *a, uint64_t until_ns)
+void compile_process_stand_back(struct compile_process *a, uint64_t until_ns)
 {
 	atomic_store(&a->page->aside_until, until_ns);
 }
 
-static bool spawn(struct apart *a, int socket)
+static bool spawn(struct compile_process *a, int socket)
 {
 	const struct device *device = a->source->device;
 	char platform[16], index[16];
@@ -148,7 +150,7 @@ static bool spawn(struct apart *a, int socket)
 
 /* Waits until it has answered or ended, or stands still. Returns false, and why where that is to be
  * said, if there is nothing to wait for any more. */
-static bool await(struct apart *a, const char **why)
+static bool await(struct compile_process *a, const char **why)
 {
 	struct pollfd wait[2] = {{.fd = a->socket, .events = POLLIN},
 	                         {.fd = a->stop_fd, .events = POLLIN}};
@@ -169,7 +171,7 @@ static bool await(struct apart *a, const char **why)
 }
 
 /* Takes note of its end. True if what ended it may have had nothing to do with the program. */
-static bool reap(struct apart *a)
+static bool reap(struct compile_process *a)
 {
 	int status = 0;
 	bool killed;
@@ -189,7 +191,7 @@ static bool reap(struct apart *a)
 }
 
 /* One that stands still is not waited for: it ends with this process, which may kill nobody. */
-static void abandon(struct apart *a, const char *why)
+static void abandon(struct compile_process *a, const char *why)
 {
 	if (why)
 		log_error("a compiler is %s: it is left to itself", why);
@@ -199,7 +201,7 @@ static void abandon(struct apart *a, const char *why)
 }
 
 /* Waits for the end of one that rests, so that there is one process. */
-static bool settle_last(struct apart *a)
+static bool settle_last(struct compile_process *a)
 {
 	struct pollfd stop = {.fd = a->stop_fd, .events = POLLIN};
 
@@ -214,7 +216,7 @@ static bool settle_last(struct apart *a)
 	return true;
 }
 
-static bool start(struct apart *a)
+static bool start(struct compile_process *a)
 {
 	int pair[2];
 	bool started;
@@ -237,7 +239,7 @@ static bool start(struct apart *a)
 	return started;
 }
 
-static unsigned char *read_binary(const struct apart *a, size_t size)
+static unsigned char *read_binary(const struct compile_process *a, size_t size)
 {
 	unsigned char *binary = malloc(size);
 
@@ -249,8 +251,8 @@ static unsigned char *read_binary(const struct apart *a, size_t size)
 }
 
 /* One try; *again: another may do better. */
-static unsigned char *compile(struct apart *a, const struct request *request, size_t *size,
-                              bool *again)
+static unsigned char *compile(struct compile_process *a, const struct request *request,
+                              size_t *size, bool *again)
 {
 	struct reply reply = {0};
 	const char *why;
@@ -272,8 +274,8 @@ static unsigned char *compile(struct apart *a, const struct request *request, si
 	return reply.size ? read_binary(a, reply.size) : NULL;
 }
 
-unsigned char *apart_compile(struct apart *a, const char *file, const char *options,
-                             enum pixel_type type, size_t *size)
+unsigned char *compile_process_compile(struct compile_process *a, const char *file,
+                                       const char *options, enum pixel_type type, size_t *size)
 {
 	struct request request = {.type = (int32_t)type};
 	unsigned char *binary = NULL;
@@ -286,7 +288,7 @@ unsigned char *apart_compile(struct apart *a, const char *file, const char *opti
 	return binary;
 }
 
-void apart_rest(struct apart *a)
+void compile_process_rest(struct compile_process *a)
 {
 	if (a->socket >= 0)
 		close(a->socket);
@@ -383,7 +385,7 @@ static bool serve_one(const struct program_source *source)
 	return send(APART_SOCKET, &reply, sizeof reply, MSG_NOSIGNAL) == sizeof reply;
 }
 
-int apart_serve(bool patient, unsigned platform, unsigned index, const char *kernel_dir)
+int compile_process_serve(bool patient, unsigned platform, unsigned index, const char *kernel_dir)
 {
 	struct device device = {0};
 	struct program_source source = {&device, kernel_dir, NULL};
