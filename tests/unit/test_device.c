@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "device/cl/cache.h"
-#include "device/plan/bound.h"
+#include "device/plan/half_error.h"
 
 /* The value of a half float's bits. */
 static double half_value(uint32_t bits)
@@ -53,13 +53,13 @@ static void test_bound(void **state)
 
 	(void)state;
 	op.coefficients = small;
-	assert_true(bound_of_halves(KERNEL_SEPARABLE_HALF, &op) < 0.5);
+	assert_true(half_error_bound(KERNEL_SEPARABLE_HALF, &op) < 0.5);
 	for (int i = 0; i < 42; i++)
 		large[i] = 1 / 21.0;
 	op.radius_x = op.radius_y = 10;
 	op.coefficients = large;
-	assert_true(bound_of_halves(KERNEL_SEPARABLE_HALF, &op) > 1);
-	assert_true(bound_of_halves(KERNEL_SEPARABLE_MMA, &op) < 1);
+	assert_true(half_error_bound(KERNEL_SEPARABLE_HALF, &op) > 1);
+	assert_true(half_error_bound(KERNEL_SEPARABLE_MMA, &op) < 1);
 }
 
 enum { KEPT = 1000 };

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "device/plan/bound.h"
+#include "device/plan/half_error.h"
 
 enum {
 	/* Samples of a work-item's block. On a CPU, enough to make calling it cheap; for
@@ -165,7 +165,7 @@ static bool exact_enough(enum kernel kernel, const struct work *work)
 	case WEIGHTS_Q16:
 		return true;
 	case WEIGHTS_HALF2:
-		return bound_of_halves(kernel, op) < 1;
+		return half_error_bound(kernel, op) < 1;
 	default:
 		return !needs_compensation(op, work->image_type, work->alpha) ||
 		       !can_compensate(op);

@@ -30,7 +30,7 @@ enum {
 	VARIANT_IMAGE = 2,         /* reads an image object */
 	VARIANT_ONLY_3X3 = 4,      /* neither less nor more */
 	VARIANT_MEAN = 8,          /* separable: no weight negative, their sum 1, no offset */
-	VARIANT_EXACT = 16,        /* sums of halves that bound.h finds exact enough */
+	VARIANT_EXACT = 16,        /* sums of halves that half_error.h finds exact enough */
 	VARIANT_WHOLE_SMOOTH = 32, /* gradient: small whole weights, no direction */
 	VARIANT_MAGNITUDE = 64,    /* gradient: no other output */
 	VARIANT_NO_KEEP = 128,     /* bilateral: all bands of colour are changed */

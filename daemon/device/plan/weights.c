@@ -7,7 +7,7 @@
 
 #include "common/log.h"
 #include "device/cl/live.h"
-#include "device/plan/bound.h"
+#include "device/plan/half_error.h"
 
 /* The coefficients in the order in which they are written: a row and a column, or a matrix. */
 struct list {

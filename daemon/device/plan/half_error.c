@@ -1,6 +1,6 @@
 /* Worst cases, worked out from the weights: how far each is from its half float, and half an ulp
  * for every sum that is rounded, of bytes that are all 255 where weights are of one sign. */
-#include "device/plan/bound.h"
+#include "device/plan/half_error.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -137,7 +137,7 @@ static double matrix_mma_bound(const struct operation *op)
 	return weights_bound(op->coefficients, count) + 255 * sum * ((double)count + 2) * 0x1p-23;
 }
 
-double bound_of_halves(enum kernel kernel, const struct operation *op)
+double half_error_bound(enum kernel kernel, const struct operation *op)
 {
 	switch (kernel) {
 	case KERNEL_SEPARABLE_HALF:
