@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "common/log.h"
-#include "device/cl/live.h"
+#include "device/cl/object_counts.h"
 
 /* A step on its way, in pieces. */
 struct command {
@@ -55,8 +55,9 @@ static cl_int make_queue(const struct lane *lane, cl_command_queue_properties pr
 {
 	cl_int code;
 
-	*queue = live_add(OBJECT_QUEUE, clCreateCommandQueue(lane->device->context,
-	                                                     lane->device->id, properties, &code));
+	*queue =
+	    object_add(OBJECT_QUEUE, clCreateCommandQueue(lane->device->context, lane->device->id,
+	                                                  properties, &code));
 	if (code)
 		log_error("cannot make a queue: %s", opencl_error_name(code));
 	return code;
@@ -83,7 +84,7 @@ enum error lane_new(const struct device *device, bool zero_copy, struct lane **l
 
 static void event_release(cl_event *event)
 {
-	live_release(OBJECT_EVENT, *event);
+	object_release(OBJECT_EVENT, *event);
 	*event = NULL;
 }
 
@@ -118,9 +119,9 @@ void lane_free(struct lane **lane)
 	if (l->queue) {
 		lane_wait(l);
 		lane_reset(l);
-		live_release(OBJECT_QUEUE, l->queue);
+		object_release(OBJECT_QUEUE, l->queue);
 	}
-	live_release(OBJECT_QUEUE, l->quiet);
+	object_release(OBJECT_QUEUE, l->quiet);
 	growing_buffer_free(&l->in);
 	growing_buffer_free(&l->out);
 	for (int i = 0; i < SCRATCHES; i++)
@@ -366,11 +367,11 @@ static cl_int enqueue_upload(struct lane *lane)
 	                  : enqueue_write(lane, &lane->runs[0], lane->queue, &lane->upload);
 	cl_event last = NULL;
 
-	live_add(OBJECT_EVENT, lane->upload);
+	object_add(OBJECT_EVENT, lane->upload);
 	for (uint32_t i = 1; !code && i < lane->run_count; i++)
 		code = enqueue_write(lane, &lane->runs[i], lane->quiet,
 		                     i + 1 == lane->run_count ? &last : NULL);
-	live_add(OBJECT_EVENT, last);
+	object_add(OBJECT_EVENT, last);
 	if (!code && last)
 		code = clFlush(lane->quiet);
 	if (!code && last)
@@ -394,11 +395,11 @@ static cl_int enqueue_download(struct lane *lane)
 	                  ? read_narrow(lane)
 	                  : enqueue_read(lane, &lane->runs[0], lane->queue, NULL, &lane->download);
 
-	live_add(OBJECT_EVENT, lane->download);
+	object_add(OBJECT_EVENT, lane->download);
 	for (uint32_t i = 1; !code && i < lane->run_count; i++)
 		code = enqueue_read(lane, &lane->runs[i], lane->quiet, i == 1 ? made : NULL,
 		                    i + 1 == lane->run_count ? &lane->last_quiet : NULL);
-	live_add(OBJECT_EVENT, lane->last_quiet);
+	object_add(OBJECT_EVENT, lane->last_quiet);
 	return code;
 }
 
@@ -428,7 +429,7 @@ static cl_int enqueue_steps(struct lane *lane)
 		code = step_launch_pieces(step, lane->device, &lane->high, stack, lane->queue,
 		                          lane->view, command->events, &command->count);
 		for (uint32_t j = 0; j < command->count; j++)
-			live_add(OBJECT_EVENT, command->events[j]);
+			object_add(OBJECT_EVENT, command->events[j]);
 		lane->launches++;
 	}
 	return code;
@@ -451,7 +452,7 @@ static cl_int enqueue_tiles(struct lane *lane)
 	if (code)
 		return code;
 	lane->last = lane->zero_copy ? last_launch(lane) : lane->download;
-	clRetainEvent(live_add(OBJECT_EVENT, lane->last));
+	clRetainEvent(object_add(OBJECT_EVENT, lane->last));
 	code = clFlush(lane->queue);
 	if (!code && lane->last_quiet)
 		code = clFlush(lane->quiet);

@@ -6,7 +6,7 @@
 
 #include "common/arena.h"
 #include "common/log.h"
-#include "device/cl/live.h"
+#include "device/cl/object_counts.h"
 
 struct plans {
 	struct known_plan *first;
@@ -31,7 +31,7 @@ static void remove_first(struct known_plan **link)
 
 	*link = known->next;
 	plan_free(&known->plan);
-	live_release(OBJECT_PLAN, known);
+	object_release(OBJECT_PLAN, known);
 }
 
 void plans_free(struct plans **plans)
@@ -115,7 +115,7 @@ static void describe_failure(const struct plans *plans, const struct chain *chai
 static enum error make(struct plans *plans, uint64_t id, const struct chain *chain,
                        const struct image *image, uint32_t client)
 {
-	struct known_plan *known = live_add(OBJECT_PLAN, calloc(1, sizeof *known));
+	struct known_plan *known = object_add(OBJECT_PLAN, calloc(1, sizeof *known));
 	enum error e = ERR_OK;
 
 	if (!known)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "device/cl/live.h"
+#include "device/cl/object_counts.h"
 
 enum { OBJECTS_MS = 1000 }; /* while busy */
 
@@ -101,10 +101,10 @@ enum error report_objects(struct report *r, uint64_t now_ms, int *due)
 	uint64_t since = now_ms - r->objects_ms;
 
 	*due = -1;
-	live_count(&message.objects);
+	object_counts_get(&message.objects);
 	if (!memcmp(&message.objects, &r->objects, sizeof r->objects))
 		return ERR_OK;
-	if (!live_only_lasting(&message.objects) && since < OBJECTS_MS) {
+	if (!object_counts_only_lasting(&message.objects) && since < OBJECTS_MS) {
 		*due = (int)(OBJECTS_MS - since);
 		return ERR_OK;
 	}

@@ -10,7 +10,7 @@
 
 #include "common/log.h"
 #include "device/choices.h"
-#include "device/cl/live.h"
+#include "device/cl/object_counts.h"
 #include "device/plan/builder.h"
 
 enum { ROUNDS = 7, WIDTH = 2048 };
@@ -81,8 +81,8 @@ struct tuner *tuner_new(struct programs *programs, const char *state_dir, const 
 		return NULL;
 	t->programs = programs;
 	t->last = &t->first;
-	t->queue = live_add(OBJECT_QUEUE, clCreateCommandQueue(device->context, device->id,
-	                                                       CL_QUEUE_PROFILING_ENABLE, &code));
+	t->queue = object_add(OBJECT_QUEUE, clCreateCommandQueue(device->context, device->id,
+	                                                         CL_QUEUE_PROFILING_ENABLE, &code));
 	if (!code)
 		t->choices = choices_new(device, state_dir, kernel_dir, platform, index);
 	if (!t->choices)
@@ -101,8 +101,8 @@ static void remove_first(struct tuner *t)
 	t->trials--;
 	for (uint32_t i = 0; i < r->count; i++)
 		step_release(&r->candidate[i].step);
-	live_release(OBJECT_BUFFER, r->src);
-	live_release(OBJECT_BUFFER, r->dst);
+	object_release(OBJECT_BUFFER, r->src);
+	object_release(OBJECT_BUFFER, r->dst);
 	operation_fini(&r->operation);
 	free(r);
 }
@@ -116,7 +116,7 @@ void tuner_free(struct tuner **tuner)
 	while (t->first)
 		remove_first(t);
 	choices_free(&t->choices);
-	live_release(OBJECT_QUEUE, t->queue);
+	object_release(OBJECT_QUEUE, t->queue);
 	free(t);
 	*tuner = NULL;
 }
@@ -250,14 +250,15 @@ static cl_int prepare_buffers(const struct tuner *t, struct trial *r)
 	height = (uint32_t)fmax(samples / (width * (double)bands), 32) & ~31u;
 	size = pitch * (height + 2 * (uint64_t)op->radius_y);
 	r->tile = (struct tile){.width = width, .height = height};
-	r->src = live_add(OBJECT_BUFFER,
-	                  clCreateBuffer(device->context, CL_MEM_READ_WRITE, size, NULL, &code));
+	r->src = object_add(OBJECT_BUFFER,
+	                    clCreateBuffer(device->context, CL_MEM_READ_WRITE, size, NULL, &code));
 	if (!code)
 		code = clEnqueueFillBuffer(t->queue, r->src, &pattern, sizeof pattern, 0,
 		                           size & ~UINT64_C(3), 0, NULL, NULL);
 	if (!code)
-		r->dst = live_add(OBJECT_BUFFER, clCreateBuffer(device->context, CL_MEM_READ_WRITE,
-		                                                size, NULL, &code));
+		r->dst =
+		    object_add(OBJECT_BUFFER, clCreateBuffer(device->context, CL_MEM_READ_WRITE,
+		                                             size, NULL, &code));
 	r->views[PLACE_IN] = (struct view){r->src, lead + op->radius_y * pitch, (uint32_t)pitch};
 	r->views[PLACE_OUT] = (struct view){r->dst, 0, (uint32_t)pitch};
 	return code;
@@ -309,7 +310,7 @@ static double measure(const struct tuner *t, struct trial *r, const struct candi
 	cl_int code = step_launch(&c->step, programs_device(t->programs), &r->tile, NULL, t->queue,
 	                          r->views, &event);
 
-	live_add(OBJECT_EVENT, event);
+	object_add(OBJECT_EVENT, event);
 	if (!code)
 		code = clFinish(t->queue);
 	if (!code)
@@ -318,7 +319,7 @@ static double measure(const struct tuner *t, struct trial *r, const struct candi
 	if (!code)
 		code = clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end,
 		                               NULL);
-	live_release(OBJECT_EVENT, event);
+	object_release(OBJECT_EVENT, event);
 	return code ? NAN : (double)(end - start);
 }
 

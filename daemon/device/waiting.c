@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "device/cl/live.h"
+#include "device/cl/object_counts.h"
 
 struct waiting_tile {
 	struct waiting_tile *next;
@@ -31,7 +31,7 @@ static void take_out(struct waiting *w, struct waiting_tile **link)
 		tile->next = w->over;
 		w->over = tile;
 	} else {
-		live_release(OBJECT_TILE, tile);
+		object_release(OBJECT_TILE, tile);
 	}
 }
 
@@ -43,7 +43,7 @@ bool waiting_over(struct waiting *w, struct message_tile *tile)
 		return false;
 	w->over = over->next;
 	*tile = over->message;
-	live_release(OBJECT_TILE, over);
+	object_release(OBJECT_TILE, over);
 	return true;
 }
 
@@ -59,7 +59,7 @@ void waiting_fini(struct waiting *w)
 
 enum error waiting_add(struct waiting *w, const struct message_tile *tile, uint64_t now_ms)
 {
-	struct waiting_tile *waiting = live_add(OBJECT_TILE, malloc(sizeof *waiting));
+	struct waiting_tile *waiting = object_add(OBJECT_TILE, malloc(sizeof *waiting));
 
 	if (!waiting)
 		return ERR_MEMORY;

@@ -7,13 +7,14 @@
 #include <sys/mman.h>
 
 #include "common/log.h"
-#include "device/cl/live.h"
+#include "device/cl/object_counts.h"
 
 static cl_mem register_memory(const struct device *device, void *memory, uint64_t size,
                               cl_mem_flags access, cl_int *code)
 {
-	return live_add(OBJECT_BUFFER, clCreateBuffer(device->context, access | CL_MEM_USE_HOST_PTR,
-	                                              size, memory, code));
+	return object_add(
+	    OBJECT_BUFFER,
+	    clCreateBuffer(device->context, access | CL_MEM_USE_HOST_PTR, size, memory, code));
 }
 
 enum error device_arena_open(struct device_arena *arena, const struct device *device, int in_fd,
@@ -43,8 +44,8 @@ enum error device_arena_open(struct device_arena *arena, const struct device *de
 
 void device_arena_close(struct device_arena *arena)
 {
-	live_release(OBJECT_BUFFER, arena->in);
-	live_release(OBJECT_BUFFER, arena->out);
+	object_release(OBJECT_BUFFER, arena->in);
+	object_release(OBJECT_BUFFER, arena->out);
 	arena_unmap(&arena->memory);
 	*arena = (struct device_arena){0};
 }
@@ -77,13 +78,13 @@ cl_int growing_buffer_reserve(struct growing_buffer *buffer, const struct device
 	buffer->memory =
 	    device->in_test ? create_poisoned(device, size, &code)
 	                    : clCreateBuffer(device->context, CL_MEM_READ_WRITE, size, NULL, &code);
-	live_add(OBJECT_BUFFER, buffer->memory);
+	object_add(OBJECT_BUFFER, buffer->memory);
 	buffer->size = code ? 0 : size;
 	return code;
 }
 
 void growing_buffer_free(struct growing_buffer *buffer)
 {
-	live_release(OBJECT_BUFFER, buffer->memory);
+	object_release(OBJECT_BUFFER, buffer->memory);
 	*buffer = (struct growing_buffer){0};
 }

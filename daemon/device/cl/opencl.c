@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "device/cl/live.h"
+#include "device/cl/object_counts.h"
 
 enum { PLATFORMS_MAX = 16, DEVICES_MAX = 64 };
 
@@ -206,7 +206,7 @@ enum error device_open(struct device *device, unsigned platform, unsigned index)
 	device->index = index;
 	device->id = devices[index];
 	device_describe(device, platforms[platform]);
-	device->context = live_add(
+	device->context = object_add(
 	    OBJECT_CONTEXT, clCreateContext(NULL, 1, &device->id, context_notify, NULL, &code));
 	if (code) {
 		log_error("cannot open %s: %s", device->name, opencl_error_name(code));
@@ -217,6 +217,6 @@ enum error device_open(struct device *device, unsigned platform, unsigned index)
 
 void device_close(struct device *device)
 {
-	live_release(OBJECT_CONTEXT, device->context);
+	object_release(OBJECT_CONTEXT, device->context);
 	*device = (struct device){0};
 }

@@ -8,7 +8,7 @@
 
 #include "common/log.h"
 #include "device/cl/compile_process.h"
-#include "device/cl/live.h"
+#include "device/cl/object_counts.h"
 #include "device/cl/source.h"
 
 static const char *const type_options[PIXEL_TYPES] = {
@@ -72,8 +72,8 @@ static cl_program from_binary(const struct program_source *source, const struct 
 	const struct device *device = source->device;
 	cl_int status = CL_SUCCESS, code = CL_SUCCESS;
 	cl_program program =
-	    live_add(OBJECT_PROGRAM, clCreateProgramWithBinary(device->context, 1, &device->id,
-	                                                       &size, &binary, &status, &code));
+	    object_add(OBJECT_PROGRAM, clCreateProgramWithBinary(device->context, 1, &device->id,
+	                                                         &size, &binary, &status, &code));
 
 	if (program && !code && !status)
 		code = clBuildProgram(program, 1, &device->id, unit->options, NULL, NULL);
@@ -81,7 +81,7 @@ static cl_program from_binary(const struct program_source *source, const struct 
 		return program;
 	log_warning("the driver does not take a program that it made (%s)",
 	            opencl_error_name(code ? code : status));
-	live_release(OBJECT_PROGRAM, program);
+	object_release(OBJECT_PROGRAM, program);
 	return NULL;
 }
 
@@ -100,7 +100,7 @@ static cl_program compile(const struct program_source *source, const struct unit
 	const struct device *device = source->device;
 	const char *text = unit->text;
 	cl_int code;
-	cl_program program = live_add(
+	cl_program program = object_add(
 	    OBJECT_PROGRAM, clCreateProgramWithSource(device->context, 1, &text, NULL, &code));
 
 	if (!code)
@@ -110,7 +110,7 @@ static cl_program compile(const struct program_source *source, const struct unit
 	if (code == CL_BUILD_PROGRAM_FAILURE)
 		log_build(program, device->id);
 	log_error("cannot compile kernels for %s: %s", device->name, opencl_error_name(code));
-	live_release(OBJECT_PROGRAM, program);
+	object_release(OBJECT_PROGRAM, program);
 	return NULL;
 }
 
@@ -144,7 +144,7 @@ enum error program_compile(const struct program_source *source, const char *file
 	program = compile(source, &unit);
 	if (program) {
 		*binary = binary_of(program, size);
-		live_release(OBJECT_PROGRAM, program);
+		object_release(OBJECT_PROGRAM, program);
 	}
 	unit_fini(&unit);
 	return *binary ? ERR_OK : ERR_DEVICE;

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "device/cl/live.h"
+#include "device/cl/object_counts.h"
 
 enum { WARM_WIDTH = 256 };
 
@@ -13,7 +13,7 @@ enum error maker_init(struct maker *m, bool apart, bool patient, int stop_fd)
 	cl_int code;
 
 	m->queue =
-	    live_add(OBJECT_QUEUE, clCreateCommandQueue(device->context, device->id, 0, &code));
+	    object_add(OBJECT_QUEUE, clCreateCommandQueue(device->context, device->id, 0, &code));
 	if (code) {
 		log_error("cannot make a queue: %s", opencl_error_name(code));
 		return ERR_DEVICE;
@@ -26,15 +26,15 @@ enum error maker_init(struct maker *m, bool apart, bool patient, int stop_fd)
 void maker_fini(struct maker *m)
 {
 	compile_process_free(&m->apart);
-	live_release(OBJECT_QUEUE, m->queue);
+	object_release(OBJECT_QUEUE, m->queue);
 	m->queue = NULL;
 }
 
 void product_fini(struct product *product)
 {
 	for (enum kernel k = 0; k < KERNELS; k++)
-		live_release(OBJECT_KERNEL, product->function[k]);
-	live_release(OBJECT_PROGRAM, product->program);
+		object_release(OBJECT_KERNEL, product->function[k]);
+	object_release(OBJECT_PROGRAM, product->program);
 	*product = (struct product){0};
 }
 
@@ -58,16 +58,17 @@ static cl_int launch_once(const struct maker *m, const struct recipe *recipe, cl
 	cl_context context = m->source->device->context;
 	cl_event event = NULL;
 	cl_int code;
-	cl_mem dst = NULL, src = live_add(OBJECT_BUFFER, clCreateBuffer(context, CL_MEM_READ_WRITE,
-	                                                                size, NULL, &code));
+	cl_mem dst = NULL,
+	       src = object_add(OBJECT_BUFFER,
+	                        clCreateBuffer(context, CL_MEM_READ_WRITE, size, NULL, &code));
 
 	step.function = function;
 	step.expand_x = step.expand_y = 0;
 	step.points = (struct step_points){0};
 	if (!code)
-		dst = live_add(OBJECT_BUFFER,
-		               clCreateBuffer(context, CL_MEM_READ_WRITE,
-		                              step_pack(&step, &tile, &packed), NULL, &code));
+		dst = object_add(OBJECT_BUFFER,
+		                 clCreateBuffer(context, CL_MEM_READ_WRITE,
+		                                step_pack(&step, &tile, &packed), NULL, &code));
 	step.src = PLACE_IN;
 	step.dst = PLACE_OUT;
 	views[PLACE_IN] = (struct view){src, lead + (uint64_t)step.radius_y * pitch, pitch};
@@ -75,12 +76,12 @@ static cl_int launch_once(const struct maker *m, const struct recipe *recipe, cl
 	views[PLACE_OUT] = packed;
 	if (!code)
 		code = step_launch(&step, m->source->device, &tile, NULL, m->queue, views, &event);
-	live_add(OBJECT_EVENT, event);
+	object_add(OBJECT_EVENT, event);
 	if (!code)
 		code = clFinish(m->queue);
-	live_release(OBJECT_EVENT, event);
-	live_release(OBJECT_BUFFER, src);
-	live_release(OBJECT_BUFFER, dst);
+	object_release(OBJECT_EVENT, event);
+	object_release(OBJECT_BUFFER, src);
+	object_release(OBJECT_BUFFER, dst);
 	return code;
 }
 
@@ -89,7 +90,7 @@ static cl_int make_kernel(struct product *product, enum kernel kernel)
 	cl_int code;
 
 	product->function[kernel] =
-	    live_add(OBJECT_KERNEL, clCreateKernel(product->program, kernel_name(kernel), &code));
+	    object_add(OBJECT_KERNEL, clCreateKernel(product->program, kernel_name(kernel), &code));
 	return code;
 }
 

@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "device/cl/live.h"
+#include "device/cl/object_counts.h"
 #include "device/plan/maker.h"
 
 /* PENDING_SHARE: of those that wait to be compiled, one client's. We ask for a few at a time. */

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "device/cl/live.h"
+#include "device/cl/object_counts.h"
 #include "device/plan/region.h"
 
 enum {
@@ -335,8 +335,8 @@ static cl_int pack_reach(const struct step *step, const struct view *src, const 
 	const size_t zero[3] = {0, 0, 0}, size[3] = {row, rows, 1};
 	cl_int code;
 
-	*packed = live_add(OBJECT_IMAGE, clCreateBuffer(device->context, CL_MEM_READ_WRITE,
-	                                                row * rows, NULL, &code));
+	*packed = object_add(OBJECT_IMAGE, clCreateBuffer(device->context, CL_MEM_READ_WRITE,
+	                                                  row * rows, NULL, &code));
 	if (code)
 		return code;
 	if (origin[0] + row <= src->pitch)
@@ -365,12 +365,12 @@ static cl_int make_image(const struct step *step, const struct view *src, const 
 
 	*image = NULL;
 	if (!code)
-		*image = live_add(OBJECT_IMAGE, clCreateImage(device->context, CL_MEM_READ_ONLY,
-		                                              &format, &desc, NULL, &code));
+		*image = object_add(OBJECT_IMAGE, clCreateImage(device->context, CL_MEM_READ_ONLY,
+		                                                &format, &desc, NULL, &code));
 	if (!code)
 		code =
 		    clEnqueueCopyBufferToImage(queue, packed, *image, 0, zero, size, 0, NULL, NULL);
-	live_release(OBJECT_IMAGE, packed); /* lives as long as the commands that use it */
+	object_release(OBJECT_IMAGE, packed); /* lives as long as the commands that use it */
 	return code;
 }
 
@@ -543,7 +543,7 @@ static cl_int launch(const struct step *step, const struct device *device, const
 		set_u32(&a, step->pass);
 	if (!a.code)
 		a.code = enqueue(step, device, &region, 1, to);
-	live_release(OBJECT_IMAGE, image);
+	object_release(OBJECT_IMAGE, image);
 	return a.code;
 }
 
@@ -570,7 +570,7 @@ cl_int step_launch_pieces(const struct step *step, const struct device *device,
 
 void step_retain_kernel(const struct step *step)
 {
-	clRetainKernel(live_add(OBJECT_STEP_KERNEL, step->function));
+	clRetainKernel(object_add(OBJECT_STEP_KERNEL, step->function));
 }
 
 void step_retain(const struct step *step)
@@ -579,12 +579,12 @@ void step_retain(const struct step *step)
 		step_retain_kernel(step);
 	if (step->weights)
 		clRetainMemObject(step->weights);
-	live_add(OBJECT_STEP_WEIGHTS, step->weights);
+	object_add(OBJECT_STEP_WEIGHTS, step->weights);
 }
 
 void step_release(struct step *step)
 {
-	live_release(OBJECT_STEP_KERNEL, step->function);
-	live_release(OBJECT_STEP_WEIGHTS, step->weights);
+	object_release(OBJECT_STEP_KERNEL, step->function);
+	object_release(OBJECT_STEP_WEIGHTS, step->weights);
 	*step = (struct step){0};
 }

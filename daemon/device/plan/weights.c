@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "device/cl/live.h"
+#include "device/cl/object_counts.h"
 #include "device/plan/half_error.h"
 
 /* The coefficients in the order in which they are written: a row and a column, or a matrix. */
@@ -106,9 +106,10 @@ static enum error store(const struct device *device, void *data, size_t words, c
 {
 	cl_int code;
 
-	*buffer = live_add(OBJECT_STEP_WEIGHTS,
-	                   clCreateBuffer(device->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
-	                                  words * sizeof(uint32_t), data, &code));
+	*buffer =
+	    object_add(OBJECT_STEP_WEIGHTS,
+	               clCreateBuffer(device->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
+	                              words * sizeof(uint32_t), data, &code));
 	if (!code)
 		return ERR_OK;
 	log_error("cannot store %zu weights: %s", words, opencl_error_name(code));

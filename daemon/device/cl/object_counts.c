@@ -1,5 +1,5 @@
 /* Counters of live objects; objects.def says how each kind is released. */
-#include "device/cl/live.h"
+#include "device/cl/object_counts.h"
 
 #include <CL/cl.h>
 #include <stdatomic.h>
@@ -27,14 +27,14 @@ static const struct {
 
 static _Atomic uint32_t live[OBJECTS];
 
-void *live_add(enum object kind, void *object)
+void *object_add(enum object kind, void *object)
 {
 	if (object)
 		live[kind]++;
 	return object;
 }
 
-void live_release(enum object kind, void *object)
+void object_release(enum object kind, void *object)
 {
 	if (!object)
 		return;
@@ -42,14 +42,14 @@ void live_release(enum object kind, void *object)
 	live[kind]--;
 }
 
-void live_count(struct message_objects *count)
+void object_counts_get(struct message_objects *count)
 {
 	*count = (struct message_objects){0};
 	for (enum object kind = 0; kind < OBJECTS; kind++)
 		count->live[kind] = live[kind];
 }
 
-bool live_only_lasting(const struct message_objects *count)
+bool object_counts_only_lasting(const struct message_objects *count)
 {
 	uint32_t passing = 0;
 
