@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "device/choices.h"
 #include "device/cl/object_counts.h"
 #include "device/plan/builder.h"
+#include "device/tuning.h"
 
 enum { ROUNDS = 7, WIDTH = 2048 };
 
@@ -48,7 +48,7 @@ struct trial {
 struct tuner {
 	struct programs *programs;
 	cl_command_queue queue;
-	struct choices *choices;
+	struct tuning *tuning;
 	struct trial *first, **last; /* of work that has no choice yet */
 	uint32_t trials;
 };
@@ -84,8 +84,8 @@ struct tuner *tuner_new(struct programs *programs, const char *state_dir, const 
 	t->queue = object_add(OBJECT_QUEUE, clCreateCommandQueue(device->context, device->id,
 	                                                         CL_QUEUE_PROFILING_ENABLE, &code));
 	if (!code)
-		t->choices = choices_new(device, state_dir, kernel_dir, platform, index);
-	if (!t->choices)
+		t->tuning = tuning_new(device, state_dir, kernel_dir, platform, index);
+	if (!t->tuning)
 		tuner_free(&t);
 	return t;
 }
@@ -115,7 +115,7 @@ void tuner_free(struct tuner **tuner)
 		return;
 	while (t->first)
 		remove_first(t);
-	choices_free(&t->choices);
+	tuning_free(&t->tuning);
 	object_release(OBJECT_QUEUE, t->queue);
 	free(t);
 	*tuner = NULL;
@@ -178,7 +178,7 @@ static void note_work(struct tuner *t, const struct work *work, const char *text
 {
 	struct trial *r;
 
-	if (is_noted(t, text) || choices_count(t->choices) + t->trials == CHOICES_MAX)
+	if (is_noted(t, text) || tuning_count(t->tuning) + t->trials == CHOICES_MAX)
 		return;
 	r = calloc(1, sizeof *r);
 	if (!r || !copy_operation(work->operation, &r->operation)) {
@@ -226,7 +226,7 @@ void tuner_choose(void *tuner, const struct work *work, enum kernel *kernel, str
 	char text[64];
 
 	describe(work, text);
-	choice = choices_find(t->choices, text);
+	choice = tuning_find(t->tuning, text);
 	if (!choice)
 		note_work(t, work, text);
 	if (!choice || !use_choice(device, choice, work, kernel, shape))
@@ -382,13 +382,13 @@ bool tuner_step(struct tuner *t, struct message_choice *choice)
 		return false;
 	choose_least(r, choice);
 	remove_first(t);
-	choices_add(t->choices, choice);
+	tuning_add(t->tuning, choice);
 	return true;
 }
 
 bool tuner_get(struct tuner *t, uint32_t i, struct message_choice *choice)
 {
-	const struct message_choice *found = choices_get(t->choices, i);
+	const struct message_choice *found = tuning_get(t->tuning, i);
 
 	if (found)
 		*choice = *found;

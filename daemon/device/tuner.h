@@ -8,7 +8,7 @@
 
 struct tuner;
 
-/* Makes a tuner, which uses what choices_new() finds; folders and indices are those that it takes.
+/* Makes a tuner, which uses what tuning_new() finds; folders and indices are those that it takes.
  * The programs must outlive it. NULL if there is no memory or a kernel's source is not there. */
 struct tuner *tuner_new(struct programs *programs, const char *state_dir, const char *kernel_dir,
                         unsigned platform, unsigned index);

@@ -189,18 +189,18 @@ static void take_choice(struct device *d, const struct message_choice *choice)
 	struct message_choice *grown, taken = *choice;
 
 	wire_text(taken.work, sizeof taken.work);
-	while (i < d->choice_count && strcmp(d->choices[i].work, taken.work))
+	while (i < d->choice_count && strcmp(d->tuning[i].work, taken.work))
 		i++;
 	if (i == CHOICES_MAX)
 		return;
 	if (i == d->choice_count) {
-		grown = reallocarray(d->choices, i + 1, sizeof *grown);
+		grown = reallocarray(d->tuning, i + 1, sizeof *grown);
 		if (!grown)
 			return;
-		d->choices = grown;
+		d->tuning = grown;
 		d->choice_count++;
 	}
-	d->choices[i] = taken;
+	d->tuning[i] = taken;
 }
 
 static bool programs_valid(const struct device *d, const struct message_programs *now)

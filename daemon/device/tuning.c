@@ -1,6 +1,6 @@
 /* The file is JSON and written anew, as a whole, after each choice. It names device, driver and the
  * kernels' sources; if any of them is another now, all is measured again. */
-#include "device/choices.h"
+#include "device/tuning.h"
 
 #include <errno.h>
 #include <glib.h>
@@ -14,24 +14,24 @@
 #include "common/log.h"
 #include "device/cl/source.h"
 
-struct choices {
+struct tuning {
 	const struct device *device;
 	char path[4096], sources[65]; /* path: empty if nothing is remembered */
 	uint32_t count;
 	struct message_choice choice[CHOICES_MAX];
 };
 
-uint32_t choices_count(const struct choices *choices)
+uint32_t tuning_count(const struct tuning *tuning)
 {
 	return choices->count;
 }
 
-const struct message_choice *choices_get(const struct choices *choices, uint32_t i)
+const struct message_choice *tuning_get(const struct tuning *tuning, uint32_t i)
 {
 	return i < choices->count ? &choices->choice[i] : NULL;
 }
 
-const struct message_choice *choices_find(const struct choices *choices, const char *work)
+const struct message_choice *tuning_find(const struct tuning *tuning, const char *work)
 {
 	for (uint32_t i = 0; i < choices->count; i++)
 		if (!strcmp(choices->choice[i].work, work))
@@ -54,7 +54,7 @@ static json_t *choice_json(const struct message_choice *c)
 	                 "samples", (json_int_t)c->samples, "candidates", list);
 }
 
-static void save(const struct choices *c)
+static void save(const struct tuning *c)
 {
 	json_t *list = json_array(), *all;
 	char path[sizeof c->path + 8];
@@ -114,7 +114,7 @@ static bool read_choice(json_t *json, struct message_choice *c)
 }
 
 /* Takes over what was measured on the same device with the same driver and kernels. */
-static void load(struct choices *c)
+static void load(struct tuning *c)
 {
 	json_error_t error;
 	json_t *all = json_load_file(c->path, 0, &error), *list, *item;
@@ -139,7 +139,7 @@ static void load(struct choices *c)
 			struct message_choice *choice = &c->choice[c->count];
 
 			if (c->count < CHOICES_MAX && read_choice(item, choice) &&
-			    !choices_find(c, choice->work))
+			    !tuning_find(c, choice->work))
 				c->count++;
 		}
 	}
@@ -165,16 +165,16 @@ static bool digest_sources(const char *kernel_dir, char text[65])
 	return complete;
 }
 
-struct choices *choices_new(const struct device *device, const char *state_dir,
-                            const char *kernel_dir, unsigned platform, unsigned index)
+struct tuning *tuning_new(const struct device *device, const char *state_dir,
+                          const char *kernel_dir, unsigned platform, unsigned index)
 {
-	struct choices *c = calloc(1, sizeof *c);
+	struct tuning *c = calloc(1, sizeof *c);
 
 	if (!c)
 		return NULL;
 	c->device = device;
 	if (!digest_sources(kernel_dir, c->sources)) {
-		choices_free(&c);
+		tuning_free(&c);
 		return NULL;
 	}
 	if (state_dir && mkdir(state_dir, 0700) && errno != EEXIST)
@@ -187,13 +187,13 @@ struct choices *choices_new(const struct device *device, const char *state_dir,
 	return c;
 }
 
-void choices_free(struct choices **choices)
+void tuning_free(struct tuning **tuning)
 {
-	free(*choices);
-	*choices = NULL;
+	free(*tuning);
+	*tuning = NULL;
 }
 
-void choices_add(struct choices *choices, const struct message_choice *choice)
+void tuning_add(struct tuning *tuning, const struct message_choice *choice)
 {
 	choices->choice[choices->count++] = *choice;
 	save(choices);

@@ -1,12 +1,12 @@
 /* What was chosen for a device: for each kind of work the best kernel and what was measured, and
  * the file by which that outlives the process. */
-#ifndef DEVICE_CHOICES_H
-#define DEVICE_CHOICES_H
+#ifndef DEVICE_TUNING_H
+#define DEVICE_TUNING_H
 
 #include "common/wire.h"
 #include "device/cl/opencl.h"
 
-struct choices;
+struct tuning;
 
 enum { CHOICES_MAX = 256 };
 
@@ -15,20 +15,20 @@ enum { CHOICES_MAX = 256 };
  * the log says so. kernel_dir: where the kernels are read from instead of the program, or NULL.
  * platform and index: the device's, to tell the files of several apart. The device must outlive the
  * list. NULL if there is no memory or a kernel's source is not there. */
-struct choices *choices_new(const struct device *device, const char *state_dir,
-                            const char *kernel_dir, unsigned platform, unsigned index);
+struct tuning *tuning_new(const struct device *device, const char *state_dir,
+                          const char *kernel_dir, unsigned platform, unsigned index);
 /* NULL is allowed; the pointer becomes NULL. */
-void choices_free(struct choices **choices);
+void tuning_free(struct tuning **tuning);
 
-uint32_t choices_count(const struct choices *choices);
+uint32_t tuning_count(const struct tuning *tuning);
 
 /* The i-th (in the order in which they were made), or that of a kind of work; NULL if there is
  * none. They stay the list's. */
-const struct message_choice *choices_get(const struct choices *choices, uint32_t i);
-const struct message_choice *choices_find(const struct choices *choices, const char *work);
+const struct message_choice *tuning_get(const struct tuning *tuning, uint32_t i);
+const struct message_choice *tuning_find(const struct tuning *tuning, const char *work);
 
 /* Adds one of a kind of work that has none; there must be room. Writes the file anew; if that
  * fails, it is logged. */
-void choices_add(struct choices *choices, const struct message_choice *choice);
+void tuning_add(struct tuning *tuning, const struct message_choice *choice);
 
 #endif
