@@ -18,7 +18,7 @@
 #include "device/lane.h"
 #include "device/plans.h"
 #include "device/report.h"
-#include "device/waiting.h"
+#include "device/tile_queue.h"
 
 enum {
 	LANES_SHARED = 2,
@@ -54,7 +54,7 @@ struct worker {
 	uint32_t stack_most; /* tiles that may share a launch */
 	struct arenas arenas;
 	struct plans *plans;
-	struct waiting waiting;
+	struct tile_queue waiting;
 	unsigned failed; /* tiles since the last that was filtered */
 };
 
@@ -80,7 +80,7 @@ enum error worker_new(const struct device *device, const struct worker_options *
 	w->device = device;
 	w->socket = socket;
 	report_init(&w->report, socket, device->name);
-	waiting_init(&w->waiting);
+	tile_queue_init(&w->waiting);
 	w->stack_most = device->in_place ? 1 : options->stack_most;
 	w->notify_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (w->notify_fd < 0)
@@ -120,7 +120,7 @@ void worker_free(struct worker **worker)
 		lane_free(&w->lane[i].lane);
 	arenas_fini(&w->arenas);
 	plans_free(&w->plans);
-	waiting_fini(&w->waiting);
+	tile_queue_fini(&w->waiting);
 	tuner_free(&w->tuner);
 	programs_free(&w->programs);
 	if (w->notify_fd >= 0)
@@ -185,7 +185,7 @@ static enum error tell_over(struct worker *w)
 	struct message_tile tile;
 	enum error e = ERR_OK;
 
-	while (!e && waiting_over(&w->waiting, &tile))
+	while (!e && tile_queue_over(&w->waiting, &tile))
 		e = report_waits(&w->report, &tile.tile, 0);
 	return e;
 }
@@ -215,8 +215,8 @@ static enum error start_tile(struct worker *w, struct watched_lane *lane,
 	e = report_programs(&w->report, w->programs, tuner_ready(w->tuner));
 	if (e)
 		return e;
-	count = waiting_gather(&w->waiting, &w->arenas, message->plan, plan, stack_size(w, tile),
-	                       tiles);
+	count = tile_queue_gather(&w->waiting, &w->arenas, message->plan, plan, stack_size(w, tile),
+	                          tiles);
 	e = tell_over(w);
 	if (e)
 		return e;
@@ -256,12 +256,12 @@ static enum error start_tiles(struct worker *w)
 	enum error e = ERR_OK;
 
 	while (!e && (lane = idle_lane(w)) &&
-	       waiting_next(&w->waiting, w->plans, w->programs, now_ms(), &tile, &late)) {
+	       tile_queue_next(&w->waiting, w->plans, w->programs, now_ms(), &tile, &late)) {
 		e = tell_over(w);
 		if (!e)
 			e = late ? answer_late(w, &tile) : start_tile(w, lane, &tile);
 	}
-	while (!e && waiting_lacking(&w->waiting, &tile, &wait_ms))
+	while (!e && tile_queue_lacking(&w->waiting, &tile, &wait_ms))
 		e = report_waits(&w->report, &tile.tile, wait_ms);
 	return e;
 }
@@ -325,7 +325,7 @@ static enum error handle(struct worker *w, const struct message *message, const 
 		plans_drop(w->plans, message->plan_drop.plan);
 		return ERR_OK;
 	case MSG_TILE:
-		return waiting_add(&w->waiting, &message->tile, now_ms());
+		return tile_queue_add(&w->waiting, &message->tile, now_ms());
 	default:
 		log_error("message %s is not for a device", message_name(message->type));
 		return ERR_INTERNAL;

@@ -1,27 +1,27 @@
 /* A plain list: the front gives at most a few tiles more than there are lanes. */
-#include "device/waiting.h"
+#include "device/tile_queue.h"
 
 #include <stdlib.h>
 
 #include "device/cl/object_counts.h"
 
-struct waiting_tile {
-	struct waiting_tile *next;
+struct queued_tile {
+	struct queued_tile *next;
 	struct message_tile message;
 	uint64_t since_ms;
 	uint32_t wait_ms; /* for a program; 0: it does not */
 	bool told;
 };
 
-void waiting_init(struct waiting *w)
+void tile_queue_init(struct tile_queue *w)
 {
-	*w = (struct waiting){.last = &w->first};
+	*w = (struct tile_queue){.last = &w->first};
 }
 
 /* Takes out what a link leads to. */
-static void take_out(struct waiting *w, struct waiting_tile **link)
+static void take_out(struct tile_queue *w, struct queued_tile **link)
 {
-	struct waiting_tile *tile = *link;
+	struct queued_tile *tile = *link;
 
 	*link = tile->next;
 	if (!*link)
@@ -35,9 +35,9 @@ static void take_out(struct waiting *w, struct waiting_tile **link)
 	}
 }
 
-bool waiting_over(struct waiting *w, struct message_tile *tile)
+bool tile_queue_over(struct tile_queue *w, struct message_tile *tile)
 {
-	struct waiting_tile *over = w->over;
+	struct queued_tile *over = w->over;
 
 	if (!over)
 		return false;
@@ -47,23 +47,23 @@ bool waiting_over(struct waiting *w, struct message_tile *tile)
 	return true;
 }
 
-void waiting_fini(struct waiting *w)
+void tile_queue_fini(struct tile_queue *w)
 {
 	struct message_tile tile;
 
 	while (w->first)
 		take_out(w, &w->first);
-	while (waiting_over(w, &tile))
+	while (tile_queue_over(w, &tile))
 		;
 }
 
-enum error waiting_add(struct waiting *w, const struct message_tile *tile, uint64_t now_ms)
+enum error tile_queue_add(struct tile_queue *w, const struct message_tile *tile, uint64_t now_ms)
 {
-	struct waiting_tile *waiting = object_add(OBJECT_TILE, malloc(sizeof *waiting));
+	struct queued_tile *waiting = object_add(OBJECT_TILE, malloc(sizeof *waiting));
 
 	if (!waiting)
 		return ERR_MEMORY;
-	*waiting = (struct waiting_tile){.message = *tile, .since_ms = now_ms};
+	*waiting = (struct queued_tile){.message = *tile, .since_ms = now_ms};
 	*w->last = waiting;
 	w->last = &waiting->next;
 	w->count++;
@@ -83,10 +83,10 @@ static uint32_t program_wait(const struct message_tile *tile, struct plans *plan
 	                                                                     : PROGRAM_WAIT_MS;
 }
 
-bool waiting_next(struct waiting *w, struct plans *plans, struct programs *programs,
-                  uint64_t now_ms, struct message_tile *tile, bool *late)
+bool tile_queue_next(struct tile_queue *w, struct plans *plans, struct programs *programs,
+                     uint64_t now_ms, struct message_tile *tile, bool *late)
 {
-	for (struct waiting_tile **link = &w->first, *waiting; (waiting = *link);
+	for (struct queued_tile **link = &w->first, *waiting; (waiting = *link);
 	     link = &waiting->next) {
 		waiting->wait_ms = program_wait(&waiting->message, plans, programs);
 		*late = waiting->wait_ms && now_ms - waiting->since_ms >= waiting->wait_ms;
@@ -99,9 +99,9 @@ bool waiting_next(struct waiting *w, struct plans *plans, struct programs *progr
 	return false;
 }
 
-bool waiting_lacking(struct waiting *w, struct message_tile *tile, uint32_t *wait_ms)
+bool tile_queue_lacking(struct tile_queue *w, struct message_tile *tile, uint32_t *wait_ms)
 {
-	struct waiting_tile *waiting = w->first;
+	struct queued_tile *waiting = w->first;
 
 	while (waiting && (!waiting->wait_ms || waiting->told))
 		waiting = waiting->next;
@@ -124,11 +124,12 @@ static int compare_places(const void *a, const void *b)
 	return x->in < y->in ? -1 : x->in > y->in;
 }
 
-uint32_t waiting_gather(struct waiting *w, const struct arenas *arenas, uint64_t id,
-                        const struct plan *plan, uint32_t most, struct lane_tile tiles[STACK_MAX])
+uint32_t tile_queue_gather(struct tile_queue *w, const struct arenas *arenas, uint64_t id,
+                           const struct plan *plan, uint32_t most,
+                           struct lane_tile tiles[STACK_MAX])
 {
 	uint32_t count = 1;
-	struct waiting_tile **link = &w->first, *waiting;
+	struct queued_tile **link = &w->first, *waiting;
 
 	while (count < most && (waiting = *link)) {
 		const struct tile *tile = &waiting->message.tile;

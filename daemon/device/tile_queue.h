@@ -1,47 +1,48 @@
 /* Tiles that wait for a lane, in the order in which they came. Some wait longer: for a program. */
-#ifndef DEVICE_WAITING_H
-#define DEVICE_WAITING_H
+#ifndef DEVICE_TILE_QUEUE_H
+#define DEVICE_TILE_QUEUE_H
 
 #include "common/wire.h"
 #include "device/arenas.h"
 #include "device/lane.h"
 #include "device/plans.h"
 
-struct waiting_tile;
+struct queued_tile;
 
-struct waiting {
-	struct waiting_tile *first, **last;
-	struct waiting_tile *over; /* taken out, of those that were told of */
+struct tile_queue {
+	struct queued_tile *first, **last;
+	struct queued_tile *over; /* taken out, of those that were told of */
 	uint32_t count;
 };
 
 /* None yet. */
-void waiting_init(struct waiting *waiting);
+void tile_queue_init(struct tile_queue *waiting);
 /* Forgets all, without an answer. */
-void waiting_fini(struct waiting *waiting);
+void tile_queue_fini(struct tile_queue *waiting);
 
 /* Adds a tile that has come now, in milliseconds of a clock that is the same for all. ERR_MEMORY.
  */
-enum error waiting_add(struct waiting *waiting, const struct message_tile *tile,
-                       uint64_t now_ms) MUST_CHECK;
+enum error tile_queue_add(struct tile_queue *waiting, const struct message_tile *tile,
+                          uint64_t now_ms) MUST_CHECK;
 
 /* Takes out the first tile that need not wait for a program, or has waited too long for it: then
  * *late. Its plan is then the current one. False if there is none. */
-bool waiting_next(struct waiting *waiting, struct plans *plans, struct programs *programs,
-                  uint64_t now_ms, struct message_tile *tile, bool *late);
+bool tile_queue_next(struct tile_queue *waiting, struct plans *plans, struct programs *programs,
+                     uint64_t now_ms, struct message_tile *tile, bool *late);
 
 /* A tile that has been found to wait for a program, for so long at most; each is told of once.
  * False if there is none. */
-bool waiting_lacking(struct waiting *waiting, struct message_tile *tile, uint32_t *wait_ms);
+bool tile_queue_lacking(struct tile_queue *waiting, struct message_tile *tile, uint32_t *wait_ms);
 
 /* A tile that was told of and has been taken out; each once, and before it is answered. False if
  * there is none. */
-bool waiting_over(struct waiting *waiting, struct message_tile *tile);
+bool tile_queue_over(struct tile_queue *waiting, struct message_tile *tile);
 
 /* Takes out tiles of a plan, whose number is id, that lie in an arena and may go into one stack
  * with tiles[0]; adds them to it until there are `most`, ordered such that neighbours in an arena
  * are neighbours here. Returns how many there are then, at least 1. */
-uint32_t waiting_gather(struct waiting *waiting, const struct arenas *arenas, uint64_t id,
-                        const struct plan *plan, uint32_t most, struct lane_tile tiles[STACK_MAX]);
+uint32_t tile_queue_gather(struct tile_queue *waiting, const struct arenas *arenas, uint64_t id,
+                           const struct plan *plan, uint32_t most,
+                           struct lane_tile tiles[STACK_MAX]);
 
 #endif
