@@ -15,7 +15,7 @@
 #include "codec/complaint.h"
 #include "codec/convert.h"
 #include "codec/metadata.h"
-#include "codec/plain.h"
+#include "codec/pnm.h"
 
 struct encoder {
 	const struct answer *answer;
@@ -228,7 +228,7 @@ static int save(const struct encoder *encoder, VipsTarget *target)
 	}
 }
 
-/* Rows for plain_run(), one by one; in those that are asked for all above are done with. */
+/* Rows for pnm_write(), one by one; in those that are asked for all above are done with. */
 static const uint8_t *composed_row(void *context, uint32_t y)
 {
 	struct encoder *encoder = context;
@@ -254,8 +254,8 @@ static const uint8_t *converted_row(void *context, uint32_t y)
 
 static enum error write_plain(struct encoder *encoder, int file, struct problem *problem)
 {
-	plain_row *row = encoder->vips ? converted_row : composed_row;
-	enum error e = plain_run(encoder->answer, row, encoder, file, problem);
+	pnm_row *row = encoder->vips ? converted_row : composed_row;
+	enum error e = pnm_write(encoder->answer, row, encoder, file, problem);
 
 	if (!encoder->vips)
 		compose_leave(encoder->composer);

@@ -3,7 +3,7 @@
  *
  * PFM's rows run from bottom to top. Its size is known, so each row goes to its place in the file
  * as it comes. */
-#include "codec/plain.h"
+#include "codec/pnm.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 struct plain {
 	const struct answer *answer;
-	plain_row *row;
+	pnm_row *row;
 	void *context;
 	int file;
 	uint64_t header; /* bytes */
@@ -111,7 +111,7 @@ static enum error write_rows(struct plain *p)
 	return e;
 }
 
-enum error plain_run(const struct answer *answer, plain_row *row, void *context, int file,
+enum error pnm_write(const struct answer *answer, pnm_row *row, void *context, int file,
                      struct problem *problem)
 {
 	struct plain p = {.answer = answer,
