@@ -15,9 +15,9 @@
 #include <vips/vips.h>
 
 #include "codec/bounds.h"
-#include "codec/complaint.h"
 #include "codec/kind.h"
 #include "codec/sniff.h"
+#include "codec/vips_error.h"
 
 struct decoder {
 	enum format format;
@@ -193,7 +193,7 @@ static enum error load(struct decoder *d, VipsAccess access, struct problem *pro
 	/* GIF has no level between taking anything and taking no flaw at all; both end here. */
 	if (!d->source || vips_call(decoders[d->format].loader, d->source, &d->vips, "access",
 	                            access, "fail_on", VIPS_FAIL_ON_ERROR, NULL))
-		return complaint_take(problem, ERR_UNDECODABLE, decoders[d->format].who);
+		return vips_error_take(problem, ERR_UNDECODABLE, decoders[d->format].who);
 	return ERR_OK;
 }
 
@@ -214,7 +214,7 @@ static enum error replace(struct decoder *d, int failed, VipsImage *const *out,
                           struct problem *problem)
 {
 	if (failed)
-		return complaint_take(problem, ERR_UNDECODABLE, decoders[d->format].who);
+		return vips_error_take(problem, ERR_UNDECODABLE, decoders[d->format].who);
 	g_object_unref(d->vips);
 	d->vips = *out;
 	return ERR_OK;
@@ -427,7 +427,7 @@ static enum error prepare_part(struct decoder *d, const VipsRect *part, struct p
 	if (!d->region)
 		d->region = vips_region_new(d->vips);
 	if (!d->region || vips_region_prepare(d->region, part))
-		return complaint_take(problem, ERR_UNDECODABLE, decoders[d->format].who);
+		return vips_error_take(problem, ERR_UNDECODABLE, decoders[d->format].who);
 	d->next = (uint32_t)(part->top + part->height);
 	return ERR_OK;
 }

@@ -12,10 +12,10 @@
 
 #include <vips/vips.h>
 
-#include "codec/complaint.h"
 #include "codec/convert.h"
 #include "codec/metadata.h"
 #include "codec/pnm.h"
+#include "codec/vips_error.h"
 
 struct encoder {
 	const struct answer *answer;
@@ -117,7 +117,7 @@ static enum error convert_inks(struct encoder *encoder, struct problem *problem)
 		encoder->vips = NULL;
 	g_object_unref(inks);
 	return encoder->vips ? ERR_OK
-	                     : complaint_take(problem, ERR_UNENCODABLE, "the conversion to sRGB");
+	                     : vips_error_take(problem, ERR_UNENCODABLE, "the conversion to sRGB");
 }
 
 static enum error make_image(struct encoder *encoder, VipsImage *metadata, struct problem *problem)
@@ -132,7 +132,7 @@ static enum error make_image(struct encoder *encoder, VipsImage *metadata, struc
 	                       metadata ? metadata->Xres : 1, metadata ? metadata->Yres : 1);
 	if (vips_image_pipelinev(vips, VIPS_DEMAND_STYLE_FATSTRIP, NULL) ||
 	    vips_image_generate(vips, begin_rows, generate, end_rows, encoder, NULL))
-		return complaint_take(problem, ERR_INTERNAL, "the encoder");
+		return vips_error_take(problem, ERR_INTERNAL, "the encoder");
 	if (metadata)
 		metadata_copy(metadata, vips, answer->strip);
 	return answer->to_srgb ? convert_inks(encoder, problem) : ERR_OK;
@@ -261,7 +261,7 @@ static enum error write_plain(struct encoder *encoder, int file, struct problem 
 		compose_leave(encoder->composer);
 	g_clear_object(&encoder->region); /* in the thread that it belongs to */
 	if (!e && encoder->failed && !compose_stopped(encoder->composer))
-		e = complaint_take(problem, ERR_UNENCODABLE, "the conversion to sRGB");
+		e = vips_error_take(problem, ERR_UNENCODABLE, "the conversion to sRGB");
 	return e;
 }
 
@@ -275,7 +275,7 @@ static enum error write_coded(struct encoder *encoder, int file, struct problem 
 		snprintf(who, sizeof who, "the %s encoder", format_name(encoder->answer->format));
 		e = compose_stopped(encoder->composer)
 		        ? ERR_OK
-		        : complaint_take(problem, ERR_UNENCODABLE, who);
+		        : vips_error_take(problem, ERR_UNENCODABLE, who);
 	}
 	g_clear_object(&target);
 	return e;

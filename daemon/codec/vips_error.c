@@ -1,6 +1,6 @@
 /* libvips collects its errors as lines "module: text" in one buffer for the whole process; the
  * first line is the cause and the others follow from it. */
-#include "codec/complaint.h"
+#include "codec/vips_error.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -38,7 +38,7 @@ static enum error classify(enum error e, const char *text)
 	return strstr(text, "unix error") || strstr(text, "system error") ? ERR_IO : e;
 }
 
-enum error complaint_take(struct problem *problem, enum error e, const char *who)
+enum error vips_error_take(struct problem *problem, enum error e, const char *who)
 {
 	char *buffer = vips_error_buffer_copy();
 	char sentence[160];
