@@ -2,8 +2,8 @@
 #ifndef CODEC_ENCODE_H
 #define CODEC_ENCODE_H
 
-#include "codec/answer.h"
 #include "codec/compose.h"
+#include "codec/output_format.h"
 #include "common/error.h"
 
 struct encoder;

@@ -16,11 +16,11 @@
 
 #include <vips/vips.h>
 
-#include "codec/answer.h"
 #include "codec/compose.h"
 #include "codec/cut.h"
 #include "codec/decode.h"
 #include "codec/encode.h"
+#include "codec/output_format.h"
 #include "codec/tiles.h"
 #include "common/chain_check.h"
 #include "common/log.h"
@@ -86,8 +86,8 @@ static enum error prepare(struct job *job, struct problem *problem)
 	if (!e)
 		e = compose_size(&job->message, &job->decoded, &tiling, &width, &height, problem);
 	if (!e)
-		e = answer_choose(&job->answer, &job->message, &job->decoded, width, height,
-		                  problem);
+		e = output_format_choose(&job->answer, &job->message, &job->decoded, width, height,
+		                         problem);
 	if (!e)
 		e = compose_open(&job->composer, &job->message, job->body, &job->tiles, problem);
 	if (!e)

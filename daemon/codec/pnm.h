@@ -2,7 +2,7 @@
 #ifndef CODEC_PNM_H
 #define CODEC_PNM_H
 
-#include "codec/answer.h"
+#include "codec/output_format.h"
 #include "common/error.h"
 
 /* Gives a row of the answer, valid until the next call; NULL: there are no more. */

@@ -1,6 +1,6 @@
 /* Choosing how the answer is written. */
-#ifndef CODEC_ANSWER_H
-#define CODEC_ANSWER_H
+#ifndef CODEC_OUTPUT_FORMAT_H
+#define CODEC_OUTPUT_FORMAT_H
 
 #include "codec/decode.h"
 #include "common/error.h"
@@ -22,8 +22,8 @@ struct answer {
 /* Chooses the format and all that follows from it for a result of this size. Without a format asked
  * for, it is that with the greatest weight, and among equals the body's. ERR_UNENCODABLE says which
  * formats would do, ERR_BAD_PARAMETER what the format can be asked for. */
-enum error answer_choose(struct answer *answer, const struct message_job *job,
-                         const struct decoded *decoded, uint32_t width, uint32_t height,
-                         struct problem *problem) MUST_CHECK;
+enum error output_format_choose(struct answer *answer, const struct message_job *job,
+                                const struct decoded *decoded, uint32_t width, uint32_t height,
+                                struct problem *problem) MUST_CHECK;
 
 #endif

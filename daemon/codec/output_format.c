@@ -1,6 +1,6 @@
 /* What each file format can hold, and so how an image is written in it. All of it is decided on the
  * header, before a pixel is decoded. */
-#include "codec/answer.h"
+#include "codec/output_format.h"
 
 #include <stdio.h>
 
@@ -290,9 +290,9 @@ static uint32_t losses(const struct rule *r, const struct answer *answer,
 	       (lossy & LOSSY && colours && !answer->full_chroma ? 1u << LOSS_CHROMA : 0);
 }
 
-enum error answer_choose(struct answer *answer, const struct message_job *job,
-                         const struct decoded *decoded, uint32_t width, uint32_t height,
-                         struct problem *problem)
+enum error output_format_choose(struct answer *answer, const struct message_job *job,
+                                const struct decoded *decoded, uint32_t width, uint32_t height,
+                                struct problem *problem)
 {
 	enum format format;
 	const struct rule *r;
