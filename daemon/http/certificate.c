@@ -7,7 +7,7 @@
 
 #include "common/log.h"
 #include "front/base/loop.h"
-#include "front/config/secret.h"
+#include "front/config/textfile.h"
 
 enum { CHAIN_MAX = 16 };
 
@@ -106,12 +106,12 @@ bool certificate_read(const struct config *config)
 		valid = false;
 	} else if (key.path) {
 		certificate.text =
-		    secret_read(certificate.option, certificate.path, false, &certificate.size);
-		key.text = secret_read(key.option, key.path, true, &key.size);
+		    textfile_read(certificate.option, certificate.path, false, &certificate.size);
+		key.text = textfile_read(key.option, key.path, true, &key.size);
 		valid = certificate.text && key.text && make_pair(&certificate, &key);
 	}
-	secret_free(certificate.text, certificate.size);
-	secret_free(key.text, key.size);
+	textfile_free(certificate.text, certificate.size);
+	textfile_free(key.text, key.size);
 	free(certificate.path);
 	free(key.path);
 	return valid;

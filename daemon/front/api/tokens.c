@@ -10,7 +10,7 @@
 
 #include "common/log.h"
 #include "front/config/keyfile.h"
-#include "front/config/secret.h"
+#include "front/config/textfile.h"
 
 enum { DIGEST = 32, LEAST_LENGTH = 20, MOST_LENGTH = 1024 };
 
@@ -177,11 +177,11 @@ bool tokens_read(const struct config *config)
 	set_clear(&next);
 	if (!path)
 		return true;
-	text = secret_read("tokens", path, true, &size);
+	text = textfile_read("tokens", path, true, &size);
 	valid = text && keyfile_read(path, text, see_entry, NULL);
 	if (text)
 		valid &= complete(path);
-	secret_free(text, size);
+	textfile_free(text, size);
 	free(path);
 	if (!valid)
 		set_clear(&next);

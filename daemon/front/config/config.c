@@ -19,7 +19,7 @@
 #include "front/config/help.h"
 #include "front/config/keyfile.h"
 #include "front/config/options.h"
-#include "front/config/secret.h"
+#include "front/config/textfile.h"
 
 enum source { SOURCE_NONE, SOURCE_FLAG, SOURCE_ENVIRONMENT, SOURCE_FILE, SOURCE_DEFAULT };
 
@@ -250,11 +250,11 @@ static bool see_entry(void *context, const struct keyfile_entry *entry)
 static void read_file(struct reading *r)
 {
 	size_t size = 0;
-	char *text = secret_read("config", r->file, false, &size);
+	char *text = textfile_read("config", r->file, false, &size);
 
 	r->now = SOURCE_FILE;
 	r->valid &= text && keyfile_read(r->file, text, see_entry, r);
-	secret_free(text, size);
+	textfile_free(text, size);
 }
 
 static void read_defaults(struct reading *r)

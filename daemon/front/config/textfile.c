@@ -1,5 +1,5 @@
 /* Files of secrets. */
-#include "front/config/secret.h"
+#include "front/config/textfile.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -60,7 +60,7 @@ static char *read_all(int fd, size_t size)
 	return NULL;
 }
 
-char *secret_read(const char *option, const char *path, bool is_private, size_t *size)
+char *textfile_read(const char *option, const char *path, bool is_private, size_t *size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	const char *reason = NULL;
@@ -81,7 +81,7 @@ char *secret_read(const char *option, const char *path, bool is_private, size_t 
 	return text;
 }
 
-void secret_free(char *text, size_t size)
+void textfile_free(char *text, size_t size)
 {
 	if (text)
 		explicit_bzero(text, size);
