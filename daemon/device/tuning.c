@@ -23,19 +23,19 @@ struct tuning {
 
 uint32_t tuning_count(const struct tuning *tuning)
 {
-	return choices->count;
+	return tuning->count;
 }
 
 const struct message_choice *tuning_get(const struct tuning *tuning, uint32_t i)
 {
-	return i < choices->count ? &choices->choice[i] : NULL;
+	return i < tuning->count ? &tuning->choice[i] : NULL;
 }
 
 const struct message_choice *tuning_find(const struct tuning *tuning, const char *work)
 {
-	for (uint32_t i = 0; i < choices->count; i++)
-		if (!strcmp(choices->choice[i].work, work))
-			return &choices->choice[i];
+	for (uint32_t i = 0; i < tuning->count; i++)
+		if (!strcmp(tuning->choice[i].work, work))
+			return &tuning->choice[i];
 	return NULL;
 }
 
@@ -195,6 +195,6 @@ void tuning_free(struct tuning **tuning)
 
 void tuning_add(struct tuning *tuning, const struct message_choice *choice)
 {
-	choices->choice[choices->count++] = *choice;
-	save(choices);
+	tuning->choice[tuning->count++] = *choice;
+	save(tuning);
 }

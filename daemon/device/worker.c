@@ -54,7 +54,7 @@ struct worker {
 	uint32_t stack_most; /* tiles that may share a launch */
 	struct arenas arenas;
 	struct plans *plans;
-	struct tile_queue waiting;
+	struct tile_queue queue;
 	unsigned failed; /* tiles since the last that was filtered */
 };
 
@@ -80,7 +80,7 @@ enum error worker_new(const struct device *device, const struct worker_options *
 	w->device = device;
 	w->socket = socket;
 	report_init(&w->report, socket, device->name);
-	tile_queue_init(&w->waiting);
+	tile_queue_init(&w->queue);
 	w->stack_most = device->in_place ? 1 : options->stack_most;
 	w->notify_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (w->notify_fd < 0)
@@ -120,7 +120,7 @@ void worker_free(struct worker **worker)
 		lane_free(&w->lane[i].lane);
 	arenas_fini(&w->arenas);
 	plans_free(&w->plans);
-	tile_queue_fini(&w->waiting);
+	tile_queue_fini(&w->queue);
 	tuner_free(&w->tuner);
 	programs_free(&w->programs);
 	if (w->notify_fd >= 0)
@@ -150,7 +150,7 @@ static uint32_t stack_size(const struct worker *w, const struct tile *tile)
 
 	for (uint32_t i = 0; i < w->lanes; i++)
 		idle += lane_idle(w->lane[i].lane);
-	part = idle ? (w->waiting.count + idle) / idle : 1; /* of all, this tile too, rounded up */
+	part = idle ? (w->queue.count + idle) / idle : 1; /* of all, this tile too, rounded up */
 	if (most > part)
 		most = part;
 	if (most > STACK_BYTES / bytes)
@@ -185,7 +185,7 @@ static enum error tell_over(struct worker *w)
 	struct message_tile tile;
 	enum error e = ERR_OK;
 
-	while (!e && tile_queue_over(&w->waiting, &tile))
+	while (!e && tile_queue_over(&w->queue, &tile))
 		e = report_waits(&w->report, &tile.tile, 0);
 	return e;
 }
@@ -215,7 +215,7 @@ static enum error start_tile(struct worker *w, struct watched_lane *lane,
 	e = report_programs(&w->report, w->programs, tuner_ready(w->tuner));
 	if (e)
 		return e;
-	count = tile_queue_gather(&w->waiting, &w->arenas, message->plan, plan, stack_size(w, tile),
+	count = tile_queue_gather(&w->queue, &w->arenas, message->plan, plan, stack_size(w, tile),
 	                          tiles);
 	e = tell_over(w);
 	if (e)
@@ -256,12 +256,12 @@ static enum error start_tiles(struct worker *w)
 	enum error e = ERR_OK;
 
 	while (!e && (lane = idle_lane(w)) &&
-	       tile_queue_next(&w->waiting, w->plans, w->programs, now_ms(), &tile, &late)) {
+	       tile_queue_next(&w->queue, w->plans, w->programs, now_ms(), &tile, &late)) {
 		e = tell_over(w);
 		if (!e)
 			e = late ? answer_late(w, &tile) : start_tile(w, lane, &tile);
 	}
-	while (!e && tile_queue_lacking(&w->waiting, &tile, &wait_ms))
+	while (!e && tile_queue_lacking(&w->queue, &tile, &wait_ms))
 		e = report_waits(&w->report, &tile.tile, wait_ms);
 	return e;
 }
@@ -325,7 +325,7 @@ static enum error handle(struct worker *w, const struct message *message, const 
 		plans_drop(w->plans, message->plan_drop.plan);
 		return ERR_OK;
 	case MSG_TILE:
-		return tile_queue_add(&w->waiting, &message->tile, now_ms());
+		return tile_queue_add(&w->queue, &message->tile, now_ms());
 	default:
 		log_error("message %s is not for a device", message_name(message->type));
 		return ERR_INTERNAL;
@@ -365,14 +365,14 @@ static enum error receive_all(struct worker *w, bool *closed)
 
 	do
 		e = receive(w, closed);
-	while (!e && !*closed && w->waiting.count < WAITING_MOST && poll(&more, 1, 0) > 0);
+	while (!e && !*closed && w->queue.count < WAITING_MOST && poll(&more, 1, 0) > 0);
 	return e;
 }
 
 /* True if no tile is here. */
 static bool is_idle(const struct worker *w)
 {
-	bool idle = !w->waiting.count;
+	bool idle = !w->queue.count;
 
 	for (uint32_t i = 0; i < w->lanes; i++)
 		idle &= lane_idle(w->lane[i].lane);
@@ -384,7 +384,7 @@ static uint64_t wait_limit(const struct worker *w, uint64_t pause_ms)
 {
 	uint64_t limit = pause_ms * 1000000, now = now_ns();
 
-	if (w->waiting.count && limit > WAIT_CHECK_MS * UINT64_C(1000000))
+	if (w->queue.count && limit > WAIT_CHECK_MS * UINT64_C(1000000))
 		limit = WAIT_CHECK_MS * UINT64_C(1000000);
 	for (uint32_t i = 0; i < w->lanes; i++) {
 		const struct watched_lane *lane = &w->lane[i];
