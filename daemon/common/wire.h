@@ -12,20 +12,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "chain.h"
-#include "coding.h"
-#include "error.h"
-#include "image.h"
-#include "kernels.h"
-#include "losses.h"
-#include "objects.h"
-#include "tile.h"
+#include "common/chain.h"
+#include "common/coding.h"
+#include "common/error.h"
+#include "common/image.h"
+#include "common/kernels.h"
+#include "common/losses.h"
+#include "common/objects.h"
+#include "common/tile.h"
 
 enum { WORKER_SOCKET = 3, MESSAGE_FDS_MAX = 3 };
 
 enum message_type {
 #define MESSAGE(symbol, member, fds) MSG_##symbol,
-#include "messages.def"
+#include "common/messages.def"
 #undef MESSAGE
 	MESSAGES
 };
@@ -205,8 +205,6 @@ struct message_choice {
 struct message_programs {
 	uint32_t compiled, cached, failed;
 	uint32_t pending, blocking, compiling;
-	uint32_t tuning; /* 1: kernels are measured while there is no tile, one launch at a time */
-	uint32_t unused;
 };
 
 struct message_objects {
@@ -228,7 +226,7 @@ struct message {
 	uint32_t unused;
 	union {
 #define MESSAGE(symbol, member, fds) struct message_##member member;
-#include "messages.def"
+#include "common/messages.def"
 #undef MESSAGE
 	};
 };

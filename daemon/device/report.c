@@ -83,12 +83,11 @@ enum error report_choices(const struct report *r, struct tuner *tuner)
 	return e;
 }
 
-enum error report_programs(struct report *r, struct programs *programs, bool tuning)
+enum error report_programs(struct report *r, struct programs *programs)
 {
 	struct message message = {.type = MSG_PROGRAMS};
 
 	programs_count(programs, &message.programs);
-	message.programs.tuning = tuning;
 	if (!memcmp(&message.programs, &r->programs, sizeof r->programs))
 		return ERR_OK;
 	r->programs = message.programs;

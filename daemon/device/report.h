@@ -43,8 +43,7 @@ enum error report_choice(const struct report *report,
 enum error report_choices(const struct report *report, struct tuner *tuner) MUST_CHECK;
 
 /* How many programs have been built, if that is news. */
-enum error report_programs(struct report *report, struct programs *programs,
-                           bool tuning) MUST_CHECK;
+enum error report_programs(struct report *report, struct programs *programs) MUST_CHECK;
 
 /* How many objects live here, if that is news: when nothing is left of requests, so that the front
  * is not told of every job, but after a while in any case. *due: milliseconds until then, or -1.

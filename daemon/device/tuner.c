@@ -1,6 +1,7 @@
 /* Measuring: all candidates for a kind of work in turn, several rounds, so that a busy moment of
  * the host does not fall on one alone; the least median wins. A step is one launch, so a tile that
- * comes meanwhile waits for no more than that. Launches are sized to take some milliseconds. */
+ * comes meanwhile waits for no more than that. Launches are sized to take some milliseconds: small
+ * ones come first, and a candidate that is slower by far in these gets no others. */
 #include "device/tuner.h"
 
 #include <math.h>
@@ -13,7 +14,16 @@
 #include "device/plan/builder.h"
 #include "device/tuning.h"
 
-enum { ROUNDS = 7, WIDTH = 2048 };
+enum {
+	SMALL_ROUNDS = 3,
+	ROUNDS = 7,
+	ALL_ROUNDS = SMALL_ROUNDS + ROUNDS,
+	SMALL_PART = 16,
+	WIDTH = 2048
+};
+
+/* A candidate so many times slower than another in its best small launch is out of question. */
+static const double hopeless = 4;
 
 /* Multiply-adds and samples of a launch, at most. */
 static const struct {
@@ -27,8 +37,8 @@ struct candidate {
 	struct shape shape;
 	struct step step;
 	enum program_state state;
-	double ns[ROUNDS + 1]; /* the first warms up */
-	double median;
+	double small_ns; /* of the fastest small launch; INFINITY before it */
+	double ns[ROUNDS];
 };
 
 /* The measuring of one kind of work. */
@@ -41,7 +51,8 @@ struct trial {
 	struct view views[PLACES];
 	cl_mem src, dst;
 	struct candidate candidate[CANDIDATES_MAX];
-	uint32_t count, next; /* next: launch, of count * (ROUNDS + 1) */
+	uint32_t count, next; /* next: launch, of count * ALL_ROUNDS */
+	double least_small_ns;
 	bool started;
 };
 
@@ -138,7 +149,8 @@ static bool copy_operation(const struct operation *from, struct operation *to)
 static void add_candidate(struct trial *r, enum kernel kernel, struct shape shape)
 {
 	if (r->count < CANDIDATES_MAX)
-		r->candidate[r->count++] = (struct candidate){.kernel = kernel, .shape = shape};
+		r->candidate[r->count++] =
+		    (struct candidate){.kernel = kernel, .shape = shape, .small_ns = INFINITY};
 }
 
 static void add_candidates(struct trial *r, const struct device *device)
@@ -187,6 +199,7 @@ static void note_work(struct tuner *t, const struct work *work, const char *text
 	}
 	r->work = *work;
 	r->work.operation = &r->operation;
+	r->least_small_ns = INFINITY;
 	add_candidates(r, programs_device(t->programs));
 	snprintf(r->text, sizeof r->text, "%s", text);
 	*t->last = r;
@@ -302,12 +315,19 @@ bool tuner_ready(struct tuner *t)
 	return t->first && (!t->first->started || all_built(t, t->first));
 }
 
-/* Nanoseconds of one launch by the device's clock; NAN if it failed. */
-static double measure(const struct tuner *t, struct trial *r, const struct candidate *c)
+static uint32_t small_height(const struct trial *r)
 {
+	return (r->tile.height + SMALL_PART - 1) / SMALL_PART;
+}
+
+/* Nanoseconds of one launch by the device's clock; NAN if it failed. */
+static double measure(const struct tuner *t, struct trial *r, const struct candidate *c, bool small)
+{
+	struct tile tile = {.width = r->tile.width,
+	                    .height = small ? small_height(r) : r->tile.height};
 	cl_ulong start = 0, end = 0;
 	cl_event event = NULL;
-	cl_int code = step_launch(&c->step, programs_device(t->programs), &r->tile, NULL, t->queue,
+	cl_int code = step_launch(&c->step, programs_device(t->programs), &tile, NULL, t->queue,
 	                          r->views, &event);
 
 	object_add(OBJECT_EVENT, event);
@@ -330,7 +350,20 @@ static int compare_doubles(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Chooses the least median. */
+static bool is_hopeless(const struct trial *r, const struct candidate *c)
+{
+	return c->small_ns > hopeless * r->least_small_ns;
+}
+
+/* What the candidate takes for the trial's tile: the median, or what small launches come to. */
+static double time_of(const struct trial *r, struct candidate *c)
+{
+	if (is_hopeless(r, c))
+		return c->small_ns * r->tile.height / small_height(r);
+	qsort(c->ns, ROUNDS, sizeof *c->ns, compare_doubles);
+	return c->ns[ROUNDS / 2];
+}
+
 static void choose_least(struct trial *r, struct message_choice *choice)
 {
 	double least = INFINITY;
@@ -341,17 +374,16 @@ static void choose_least(struct trial *r, struct message_choice *choice)
 	choice->samples = (uint64_t)r->tile.width * r->tile.height * r->work.bands;
 	for (uint32_t i = 0; i < r->count; i++) {
 		struct candidate *c = &r->candidate[i];
+		double ns = c->state == PROGRAM_READY ? time_of(r, c) : 0;
 
-		qsort(c->ns + 1, ROUNDS, sizeof *c->ns, compare_doubles);
 		choice->candidate[i].kernel = c->kernel;
 		choice->candidate[i].x = c->shape.x;
 		choice->candidate[i].y = c->shape.y;
 		choice->candidate[i].group_x = c->shape.group_x;
 		choice->candidate[i].group_y = c->shape.group_y;
-		choice->candidate[i].ns =
-		    c->state == PROGRAM_READY ? (uint64_t)c->ns[1 + ROUNDS / 2] : 0;
-		if (choice->candidate[i].ns && c->ns[1 + ROUNDS / 2] < least) {
-			least = c->ns[1 + ROUNDS / 2];
+		choice->candidate[i].ns = (uint64_t)ns;
+		if (choice->candidate[i].ns && ns < least) {
+			least = ns;
 			choice->chosen = i;
 		}
 	}
@@ -359,10 +391,30 @@ static void choose_least(struct trial *r, struct message_choice *choice)
 	         kernel_name(choice->candidate[choice->chosen].kernel), least, choice->count);
 }
 
+/* The trial's next launch, if the candidate whose turn it is gets one. */
+static void launch_next(const struct tuner *t, struct trial *r)
+{
+	struct candidate *c = &r->candidate[r->next % r->count];
+	uint32_t round = r->next / r->count;
+	bool small = round < SMALL_ROUNDS;
+	double ns;
+
+	if (c->state != PROGRAM_READY || (!small && is_hopeless(r, c)))
+		return;
+	ns = measure(t, r, c, small);
+	if (isnan(ns))
+		c->state = PROGRAM_FAILED;
+	else if (small)
+		c->small_ns = fmin(c->small_ns, ns);
+	else
+		c->ns[round - SMALL_ROUNDS] = ns;
+	if (small)
+		r->least_small_ns = fmin(r->least_small_ns, c->small_ns);
+}
+
 bool tuner_step(struct tuner *t, struct message_choice *choice)
 {
 	struct trial *r = t->first;
-	struct candidate *c;
 
 	if (!r)
 		return false;
@@ -370,15 +422,8 @@ bool tuner_step(struct tuner *t, struct message_choice *choice)
 		start_trial(t, r);
 		return false;
 	}
-	c = &r->candidate[r->next % r->count];
-	if (c->state == PROGRAM_READY) {
-		double ns = measure(t, r, c);
-
-		if (isnan(ns))
-			c->state = PROGRAM_FAILED;
-		c->ns[r->next / r->count] = ns;
-	}
-	if (++r->next < r->count * (ROUNDS + 1))
+	launch_next(t, r);
+	if (++r->next < r->count * ALL_ROUNDS)
 		return false;
 	choose_least(r, choice);
 	remove_first(t);

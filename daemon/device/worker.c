@@ -212,7 +212,7 @@ static enum error start_tile(struct worker *w, struct watched_lane *lane,
 	if (plan_resolve(plan, w->programs) != PROGRAM_READY)
 		return answer_unbuilt(w, tile, plan_lacks(plan));
 	/* What this plan has made the builder do may hold up the launch: it is said before it. */
-	e = report_programs(&w->report, w->programs, tuner_ready(w->tuner));
+	e = report_programs(&w->report, w->programs);
 	if (e)
 		return e;
 	count = tile_queue_gather(&w->queue, &w->arenas, message->plan, plan, stack_size(w, tile),
@@ -443,7 +443,7 @@ enum error worker_run(struct worker *w)
 			e = start_tiles(w);
 		programs_at_work(w->programs, tuning || !is_idle(w));
 		if (!e)
-			e = report_programs(&w->report, w->programs, tuner_ready(w->tuner));
+			e = report_programs(&w->report, w->programs);
 		if (!e)
 			e = report_objects(&w->report, now_ms(), &due);
 	}

@@ -35,12 +35,13 @@ static const double window_ns = 8e6;
 static const uint64_t forgiven_ns = 60000000000u;
 
 /* A device that takes so many times longer than predicted, and so much more, hangs. On a CPU
- * denormals alone make kernels 250 times slower. A driver that compiles in another thread can block
- * launches for seconds, and a launch of the tuner's takes up to a second or two. */
+ * denormals alone make kernels 250 times slower. A launch of the tuner's, which a tile may have to
+ * wait for, takes a small part of that. A driver that compiles in another thread can block launches
+ * for seconds. */
 static const struct {
 	double factor, ns;
 } hung_gpu = {100, 1.5e9}, hung_cpu = {500, 1e9};
-static const double hung_beside_ns = 2.5e9;
+static const double hung_blocked_ns = 2.5e9;
 
 /* A guess for a new device, from one core with wide vectors; replaced by what events say. */
 static const double ns_per_unit_guess = 0.05;
@@ -532,13 +533,13 @@ static bool is_overdue(const struct device *d, const struct task *task, uint64_t
 {
 	const uint64_t worked = d->worker.stall.worked_ns - task->worked;
 	bool cpu = d->type == DEVICE_CPU,
-	     beside = d->programs.blocking || d->programs.tuning || d->programs_at >= task->sent;
+	     blocked = d->programs.blocking || d->programs_at >= task->sent;
 	double predicted = load_of(d)->units * load_of(d)->ns_per_unit;
 	double most = cpu ? predicted * hung_cpu.factor + hung_cpu.ns
 	                  : predicted * hung_gpu.factor + hung_gpu.ns;
 
-	if (beside)
-		most += hung_beside_ns;
+	if (blocked)
+		most += hung_blocked_ns;
 	if (cpu && held > worked)
 		held = worked;
 	return (cpu || d->measured) && (double)held > most;

@@ -189,18 +189,18 @@ static void take_choice(struct device *d, const struct message_choice *choice)
 	struct message_choice *grown, taken = *choice;
 
 	wire_text(taken.work, sizeof taken.work);
-	while (i < d->choice_count && strcmp(d->tuning[i].work, taken.work))
+	while (i < d->choice_count && strcmp(d->choices[i].work, taken.work))
 		i++;
 	if (i == CHOICES_MAX)
 		return;
 	if (i == d->choice_count) {
-		grown = reallocarray(d->tuning, i + 1, sizeof *grown);
+		grown = reallocarray(d->choices, i + 1, sizeof *grown);
 		if (!grown)
 			return;
-		d->tuning = grown;
+		d->choices = grown;
 		d->choice_count++;
 	}
-	d->tuning[i] = taken;
+	d->choices[i] = taken;
 }
 
 static bool programs_valid(const struct device *d, const struct message_programs *now)
@@ -240,7 +240,7 @@ static void count_programs(struct device *d, const struct message_programs *now)
 	metric_add(METRIC_PROGRAM_BUILDS, "cached", NULL, now->cached - old->cached);
 	metric_add(METRIC_PROGRAM_BUILDS, "failed", NULL, now->failed - old->failed);
 	tell_of_programs(d, now);
-	if (now->blocking || old->blocking || now->tuning || old->tuning)
+	if (now->blocking || old->blocking)
 		d->programs_at = loop_now();
 	d->programs = *now;
 	publish_programs(d);
