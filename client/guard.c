@@ -1,7 +1,7 @@
 /* A set of files. */
 #include "client/guard.h"
 
-#include <discovery.h>
+#include <search.h>
 #include <stdlib.h>
 
 struct guarded {

@@ -7,7 +7,7 @@
 
 static const char *const common[] = {
 #define COMMON(name, chain, parse, schema, text) name,
-#include "front/api/common.def"
+#include "common/parameters.def"
 #undef COMMON
 };
 

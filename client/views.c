@@ -102,7 +102,7 @@ static void print_catalogue(const json_t *json)
 /* What a parameter may be: choices, or bounds and unit. */
 static void describe(const json_t *parameter, char *text, size_t size)
 {
-	json_t *tuning = json_object_get(parameter, "choices"), *choice;
+	json_t *choices = json_object_get(parameter, "choices"), *choice;
 	double least = views_number(parameter, "least"), most = views_number(parameter, "most");
 	const char *type = views_text(parameter, "type");
 	size_t used = 0;

@@ -1,5 +1,5 @@
 /* Shared memory over memfds. */
-#include "arena.h"
+#include "common/arena.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* A chain of filters: parsed from text, one key at a time, and checked. */
-#include "chain.h"
+#include "common/chain.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -6,10 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "error.h"
-#include "filters.h"
-#include "image.h"
-#include "kernels.h"
+#include "common/error.h"
+#include "common/filters.h"
+#include "common/image.h"
+#include "common/kernels.h"
 
 /* For `variant` of a chain, beside an enum kernel + 1. */
 enum { VARIANT_ANY, VARIANT_REFERENCE = KERNELS + 1, VARIANT_GENERAL };

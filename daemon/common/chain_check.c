@@ -1,5 +1,5 @@
 /* What of a chain depends on the image, and on which kernels there are. */
-#include "chain_check.h"
+#include "common/chain_check.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,9 +4,9 @@
 
 #include <stdbool.h>
 
-#include "chain.h"
-#include "error.h"
-#include "image.h"
+#include "common/chain.h"
+#include "common/error.h"
+#include "common/image.h"
 
 /* Sets the variant of a chain that has all its filters from the name of a kernel, "reference"
  * (no device), or "general" (of all kernels those that are always there).

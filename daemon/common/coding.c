@@ -1,5 +1,5 @@
 /* Coding: names and limits. */
-#include "coding.h"
+#include "common/coding.h"
 
 #include <stdio.h>
 #include <string.h>

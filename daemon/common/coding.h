@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "error.h"
+#include "common/error.h"
 
 /* Methods are of TIFF; the levels of PNG, 0 to 9, come after them. */
 enum compression {

@@ -1,5 +1,5 @@
 /* Error codes: see error.def. */
-#include "error.h"
+#include "common/error.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@ static const struct {
 	const char *title;
 } errors[ERR_COUNT] = {
 #define ERROR(symbol, status, slug, title) {status, slug, title},
-#include "error.def"
+#include "common/error.def"
 #undef ERROR
 };
 

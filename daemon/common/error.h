@@ -4,7 +4,7 @@
 
 enum error {
 #define ERROR(symbol, status, slug, title) ERR_##symbol,
-#include "error.def"
+#include "common/error.def"
 #undef ERROR
 	ERR_COUNT
 };

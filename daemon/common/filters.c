@@ -1,5 +1,5 @@
 /* The filters: lookups in filters.def, and the coefficients of each filter. */
-#include "filters.h"
+#include "common/filters.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@ static const struct {
 } filters[FILTERS] = {
 #define FILTER(symbol, name, text) {name, text},
 #define PARAMETER(...)
-#include "filters.def"
+#include "common/filters.def"
 #undef FILTER
 #undef PARAMETER
 };
@@ -21,7 +21,7 @@ static const struct parameter parameters[] = {
 #define FILTER(symbol, name, text)
 #define PARAMETER(filter, name, type, least, most, standard, unit, text)                           \
 	{FILTER_##filter, name, PARAMETER_##type, least, most, standard, unit, text},
-#include "filters.def"
+#include "common/filters.def"
 #undef FILTER
 #undef PARAMETER
 };

@@ -6,14 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "error.h"
-#include "image.h"
-#include "lattice.h"
+#include "common/error.h"
+#include "common/image.h"
+#include "common/lattice.h"
 
 enum filter {
 #define FILTER(symbol, name, text) FILTER_##symbol,
 #define PARAMETER(...)
-#include "filters.def"
+#include "common/filters.def"
 #undef FILTER
 #undef PARAMETER
 	FILTERS

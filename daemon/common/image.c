@@ -1,5 +1,5 @@
 /* Pixels and images: the tables behind image.h. */
-#include "image.h"
+#include "common/image.h"
 
 #include <stdio.h>
 #include <string.h>

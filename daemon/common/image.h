@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "error.h"
+#include "common/error.h"
 
 /* Full scale is 255, 65535 and 1.0; the midpoint, which signed results are stored around, is 128,
  * 32768 and 0. */

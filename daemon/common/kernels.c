@@ -1,5 +1,5 @@
 /* Lookups in kernels.def. */
-#include "kernels.h"
+#include "common/kernels.h"
 
 #include <string.h>
 
@@ -21,7 +21,7 @@ enum {
 static const struct kernel_row rows[KERNELS + 1] = {
 #define KERNEL(symbol, name, operations, origin, device, types, bands, radius, text)               \
 	{name, operations, KERNEL_##origin, KERNEL_FOR_##device, types, bands, radius, text},
-#include "kernels.def"
+#include "common/kernels.def"
 #undef KERNEL
     {.name = "unknown"},
 };

@@ -2,13 +2,13 @@
 #ifndef COMMON_KERNELS_H
 #define COMMON_KERNELS_H
 
-#include "error.h"
-#include "filters.h"
-#include "image.h"
+#include "common/error.h"
+#include "common/filters.h"
+#include "common/image.h"
 
 enum kernel {
 #define KERNEL(symbol, ...) KERNEL_##symbol,
-#include "kernels.def"
+#include "common/kernels.def"
 #undef KERNEL
 	KERNELS
 };

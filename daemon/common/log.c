@@ -1,6 +1,6 @@
 /* Log lines: each is formatted whole and leaves in one write, so lines of several threads or
  * processes that share standard error do not mix. */
-#include "log.h"
+#include "common/log.h"
 
 #include <ctype.h>
 #include <stdarg.h>
@@ -34,7 +34,7 @@ static const struct {
 #define LOG_NUMBER                false
 #define LOG_TEXT                  true
 #define FIELD(member, type, name) {name, offsetof(struct log_fields, member), LOG_##type},
-#include "log_fields.def"
+#include "common/log_fields.def"
 #undef FIELD
 };
 

@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "error.h"
+#include "common/error.h"
 
 enum log_level {
 	LOG_LEVEL_ERROR = 3,
@@ -34,7 +34,7 @@ struct log_fields {
 #define LOG_NUMBER                uint64_t
 #define LOG_TEXT                  const char *
 #define FIELD(member, type, name) LOG_##type member;
-#include "log_fields.def"
+#include "common/log_fields.def"
 #undef FIELD
 #undef LOG_NUMBER
 #undef LOG_TEXT

@@ -1,11 +1,11 @@
 /* Losses: see losses.def. */
-#include "losses.h"
+#include "common/losses.h"
 
 static const struct {
 	const char *token, *text;
 } losses[LOSSES] = {
 #define LOSS(symbol, token, text) [LOSS_##symbol] = {token, text},
-#include "losses.def"
+#include "common/losses.def"
 #undef LOSS
 };
 

@@ -4,7 +4,7 @@
 
 enum loss {
 #define LOSS(symbol, token, text) LOSS_##symbol,
-#include "losses.def"
+#include "common/losses.def"
 #undef LOSS
 	LOSSES
 };

@@ -4,7 +4,7 @@
 
 enum object {
 #define OBJECT(symbol, ...) OBJECT_##symbol,
-#include "objects.def"
+#include "common/objects.def"
 #undef OBJECT
 	OBJECTS
 };

@@ -1,5 +1,5 @@
 /* Looks are counted, not seconds: a parent that was held up itself accuses nobody. */
-#include "stall.h"
+#include "common/stall.h"
 
 #include <sys/wait.h>
 

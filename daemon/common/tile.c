@@ -1,5 +1,5 @@
 /* Cutting an image into tiles: all the arithmetic of slots, pitches and offsets. */
-#include "tile.h"
+#include "common/tile.h"
 
 static uint64_t align_up(uint64_t n, uint64_t alignment)
 {

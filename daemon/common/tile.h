@@ -14,9 +14,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "chain.h"
-#include "error.h"
-#include "image.h"
+#include "common/chain.h"
+#include "common/error.h"
+#include "common/image.h"
 
 enum {
 	ROW_ALIGNMENT = 64, /* a line of a processor's cache, two sectors of a GPU's */

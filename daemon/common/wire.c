@@ -1,5 +1,5 @@
 /* Messages over SOCK_SEQPACKET: each is sent as its type's struct and no longer. */
-#include "wire.h"
+#include "common/wire.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@ static const struct {
 } messages[MESSAGES] = {
 #define MESSAGE(symbol, member, fds)                                                               \
 	{#symbol, offsetof(struct message, member) + sizeof(struct message_##member), fds},
-#include "messages.def"
+#include "common/messages.def"
 #undef MESSAGE
 };
 

@@ -82,7 +82,7 @@ void plans_drop(struct plans *plans, uint64_t id)
 
 void plans_outdate(struct plans *plans)
 {
-	plans->tuning++;
+	plans->choices++;
 }
 
 /* Counts what a plan depends on: programs that are built and choices of the tuner. */
@@ -91,7 +91,7 @@ static uint64_t generation(const struct plans *plans)
 	struct message_programs built;
 
 	programs_count(plans->programs, &built);
-	return (uint64_t)built.compiled + built.cached + built.failed + plans->tuning;
+	return (uint64_t)built.compiled + built.cached + built.failed + plans->choices;
 }
 
 /* Says why there is no plan. That a variant can do nothing of it is for the client to know. */

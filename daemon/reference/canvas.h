@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "error.h"
-#include "filters.h"
+#include "common/error.h"
+#include "common/filters.h"
 
 /* A rectangle in pixels of the whole image; it may reach outside the image. */
 struct region {

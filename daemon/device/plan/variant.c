@@ -33,7 +33,7 @@ static const struct variant variants[KERNELS] = {
 #define S(...) {__VA_ARGS__},
 #define VARIANT(symbol, file, weights, samples, needs, shapes)                                     \
 	[KERNEL_##symbol] = {file, WEIGHTS_##weights, samples, needs, {shapes}},
-#include "variants.def"
+#include "device/plan/variants.def"
 #undef VARIANT
 #undef S
 };

@@ -28,7 +28,7 @@ json_t *catalogue_default(const struct parameter *p)
 
 json_t *catalogue_choices(const struct parameter *p)
 {
-	json_t *tuning = json_array();
+	json_t *choices = json_array();
 
 	for (const char *word = p->unit; *word;) {
 		size_t length = strcspn(word, "|");
@@ -86,7 +86,7 @@ static json_t *describe_common(void)
 
 	for (size_t i = 0; (p = request_common_parameter(i)); i++) {
 		json_t *schema = catalogue_schema(p->schema),
-		       *tuning = json_object_get(schema, "enum");
+		       *choices = json_object_get(schema, "enum");
 		json_t *json = json_pack("{s:s, s:s, s:b}", "name", p->name, "text", p->text,
 		                         "chain_only", p->for_chain);
 
@@ -203,14 +203,14 @@ static json_t *describe_variant(enum kernel kernel)
 void catalogue_get_kernels(struct request *r)
 {
 	struct metric_summary s;
-	json_t *kernels = json_array(), *tuning = json_array(), *variants = json_array();
+	json_t *kernels = json_array(), *choices = json_array(), *variants = json_array();
 
 	for (size_t i = 0; metric_summary(METRIC_KERNEL_DURATION, i, &s); i++)
 		json_array_append_new(kernels, describe_kernel(&s));
 	for (unsigned i = 0; i < devices_count(); i++)
 		for (unsigned j = 0; j < device_get(i)->choice_count; j++)
 			json_array_append_new(
-			    choices, describe_choice(device_get(i), &device_get(i)->tuning[j]));
+			    choices, describe_choice(device_get(i), &device_get(i)->choices[j]));
 	for (enum kernel k = 0; k < KERNELS; k++)
 		if (kernel_row(k)->operations)
 			json_array_append_new(variants, describe_variant(k));

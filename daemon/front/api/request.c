@@ -408,7 +408,7 @@ static const struct common_parameter commons[] = {
 #define CHAIN                                    true
 #define ANY                                      false
 #define COMMON(name, chain, parse, schema, text) {name, chain, parse, schema, text},
-#include "front/api/common.def"
+#include "common/parameters.def"
 #undef COMMON
 #undef CHAIN
 #undef ANY

@@ -7,7 +7,7 @@
 
 enum metric {
 #define METRIC(symbol, type, name, labels, text) METRIC_##symbol,
-#include "metrics.def"
+#include "front/base/metrics.def"
 #undef METRIC
 	METRICS
 };

@@ -29,7 +29,7 @@ struct config {
 #define CONFIG_ADDRESSES struct config_list
 #define SECTION(name, text)
 #define OPTION(member, name, type, reload, standard, least, most, text) CONFIG_##type member;
-#include "options.def"
+#include "front/config/options.def"
 #undef OPTION
 #undef SECTION
 	bool listen_standard; /* `listen` is its default */

@@ -58,7 +58,7 @@ struct device {
 	struct message_programs programs; /* that its worker has built, or is to build */
 	uint64_t programs_at;   /* loop_now() of the last news of what may hold up a launch */
 	uint64_t programs_told; /* loop_now() of the last line on them; 0: none is due */
-	struct message_choice *tuning; /* of its tuner */
+	struct message_choice *choices; /* of its tuner */
 	unsigned choice_count;
 	uint64_t reports;  /* messages of its worker that were not of a tile's end */
 	unsigned failures; /* each soon after the one before */
