@@ -103,7 +103,7 @@ static void print_catalogue(const json_t *json)
 static void describe(const json_t *parameter, char *text, size_t size)
 {
 	json_t *choices = json_object_get(parameter, "choices"), *choice;
-	double least = views_number(parameter, "least"), most = views_number(parameter, "most");
+	double min = views_number(parameter, "minimum"), max = views_number(parameter, "maximum");
 	const char *type = views_text(parameter, "type");
 	size_t used = 0;
 
@@ -115,7 +115,7 @@ static void describe(const json_t *parameter, char *text, size_t size)
 	if (!choices)
 		snprintf(text, size,
 		         !strcmp(type, "matrix") ? "%s, sides of %g to %g" : "%s, %g to %g", type,
-		         least, most);
+		         min, max);
 }
 
 static void print_filter(const json_t *filter)
@@ -126,17 +126,17 @@ static void print_filter(const json_t *filter)
 	char text[160];
 
 	for (size_t i = 0; (parameter = views_element(filter, "parameters", i)); i++) {
-		double standard = views_number(parameter, "default");
+		double number = views_number(parameter, "default");
 		const char *unit = views_text(parameter, "unit");
 
 		table_add(table, "%s", views_text(parameter, "name"));
 		describe(parameter, text, sizeof text);
 		table_add(table, "%s", text);
 		table_add(table, "%s", *unit ? unit : "-");
-		if (isnan(standard))
+		if (isnan(number))
 			table_add(table, "%s", views_text(parameter, "default"));
 		else
-			table_add(table, "%g", standard);
+			table_add(table, "%g", number);
 		table_add(table, "%s", views_text(parameter, "text"));
 	}
 	printf("%s: %s\n\n", views_text(filter, "name"), views_text(filter, "text"));

@@ -256,8 +256,8 @@ def test_filters(fresh):
             assert {"name", "type", "default", "text"} <= set(parameter)
     by_name = {(f["name"], p["name"]): p for f in filters for p in f["parameters"]}
     sigma = by_name["gaussian", "sigma"]
-    assert (sigma["least"], sigma["most"], sigma["default"], sigma["unit"]) == (0.1, 100, None,
-                                                                               "pixels")
+    assert (sigma["minimum"], sigma["maximum"]) == (0.1, 100)
+    assert (sigma["default"], sigma["unit"]) == (None, "pixels")
     assert by_name["box", "size"]["default"] == 3
     assert "magnitude" in str(by_name["sobel", "output"])
 
@@ -271,8 +271,8 @@ def test_catalogue_is_what_is_accepted(fresh):
                 continue
             step = 0.01 if p["type"] == "number" else 2
             needed = "&kernel=1" if one["name"] == "convolve" else ""
-            for value, status in ((p["least"], 200), (p["least"] - step, 400), (p["most"], 200),
-                                  (p["most"] + step, 400)):
+            for value, status in ((p["minimum"], 200), (p["minimum"] - step, 400),
+                                  (p["maximum"], 200), (p["maximum"] + step, 400)):
                 answer = fresh.filter(IMAGE[:2, :2], [(one["name"], {p["name"]: value})]
                                       if not needed else
                                       [(one["name"], {"kernel": "1", p["name"]: value})])

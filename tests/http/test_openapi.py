@@ -159,8 +159,8 @@ def test_filters_are_those_of_the_catalogue(document, shared):
             if parameter["type"] == "choice":
                 assert schema["enum"] == parameter["choices"]
             elif parameter["type"] != "matrix":
-                assert (schema["minimum"], schema["maximum"]) == (parameter["least"],
-                                                                  parameter["most"])
+                assert (schema["minimum"], schema["maximum"]) == (parameter["minimum"],
+                                                                  parameter["maximum"])
             assert schema.get("default") == parameter["default"]
 
 

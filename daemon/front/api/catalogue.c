@@ -62,8 +62,8 @@ static json_t *describe_parameter(const struct parameter *p)
 		return json;
 	}
 	json_object_set_new(json, "unit", json_string(p->unit));
-	json_object_set_new(json, "least", json_number_or_null(p->least));
-	json_object_set_new(json, "most", json_number_or_null(p->most));
+	json_object_set_new(json, "minimum", json_number_or_null(p->least));
+	json_object_set_new(json, "maximum", json_number_or_null(p->most));
 	return json;
 }
 

@@ -17,8 +17,8 @@
 static const struct {
 	const char *name, *members;
 } objects[] = {
-    {"Parameter", "name:string type:string text:string default:any~ unit:string? least:number?~ "
-                  "most:number?~ choices:string[]?"},
+    {"Parameter", "name:string type:string text:string default:any~ unit:string? "
+                  "minimum:number?~ maximum:number?~ choices:string[]?"},
     {"Filter", "name:string text:string parameters:Parameter[]"},
     {"Common", "name:string text:string chain_only:boolean choices:string[]?"},
     {"Filters", "filters:Filter[] common:Common[]"},
@@ -160,7 +160,7 @@ static void set_limit(json_t *schema, const char *key, double limit, bool whole)
 static json_t *parameter_schema(const struct parameter *p)
 {
 	bool whole = p->type == PARAMETER_INTEGER || p->type == PARAMETER_ODD;
-	json_t *schema, *standard = catalogue_default(p);
+	json_t *schema, *value = catalogue_default(p);
 
 	if (p->type == PARAMETER_CHOICE) {
 		schema = json_pack("{s:o}", "enum", catalogue_choices(p));
@@ -170,14 +170,14 @@ static json_t *parameter_schema(const struct parameter *p)
 		schema = json_pack("{s:s}", "type", whole ? "integer" : "number");
 		set_limit(schema, "minimum", p->least, whole);
 		set_limit(schema, "maximum", p->most, whole);
-		if (!json_is_null(standard))
+		if (!json_is_null(value))
 			set_limit(schema, "default", p->standard, whole);
 	}
 	if (p->type == PARAMETER_ODD)
 		json_object_set_new(schema, "not", json_pack("{s:i}", "multipleOf", 2));
 	if (p->type == PARAMETER_CHOICE)
-		json_object_set(schema, "default", standard);
-	json_decref(standard);
+		json_object_set(schema, "default", value);
+	json_decref(value);
 	return schema;
 }
 
