@@ -14,6 +14,8 @@
 
 #include "bench/check.h"
 #include "common/log.h"
+#include "device/plan/launch.h"
+#include "device/plan/region.h"
 
 enum { REFERENCE_SIDE = 256, POISON = 0xa5, BATCH = 5 };
 
@@ -121,7 +123,7 @@ static void add_runner(struct bench *b, enum kernel kernel, uint32_t number)
 	r->ms = calloc(b->options->iterations + b->options->warmup, sizeof *r->ms);
 	for (uint32_t i = 0; i < r->plan->count; i++) {
 		struct view view;
-		uint64_t needed = step_pack(&r->plan->step[i], &b->tile, &view);
+		uint64_t needed = region_pack(&r->plan->step[i], &b->tile, &view);
 
 		r->plan->step[i].reach = &r->reach;
 		if (r->plan->step[i].dst >= PLACE_A && needed > b->scratch_size)
@@ -172,10 +174,10 @@ static cl_int enqueue_once(struct bench *b, struct runner *r, cl_event event[2])
 		const struct step *step = &r->plan->step[i];
 
 		if (step->dst >= PLACE_A) {
-			step_pack(step, &b->tile, &views[step->dst]);
+			region_pack(step, &b->tile, &views[step->dst]);
 			views[step->dst].buffer = b->scratch;
 		}
-		code = step_launch(step, b->device, &b->tile, NULL, b->queue, views, &event[i]);
+		code = launch_step(step, b->device, &b->tile, NULL, b->queue, views, &event[i]);
 	}
 	return code;
 }

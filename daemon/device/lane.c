@@ -13,6 +13,8 @@
 
 #include "common/log.h"
 #include "device/cl/object_counts.h"
+#include "device/plan/launch.h"
+#include "device/plan/region.h"
 
 /* A step on its way, in pieces. */
 struct command {
@@ -256,7 +258,7 @@ static cl_int reserve_scratch(struct lane *lane)
 	for (uint32_t i = 0; i < lane->plan->count; i++) {
 		const struct step *step = &lane->plan->step[i];
 		struct view view;
-		uint64_t needed = step_pack(step, &lane->high, &view);
+		uint64_t needed = region_pack(step, &lane->high, &view);
 
 		if (step->dst >= PLACE_A && needed > size[step->dst - PLACE_A])
 			size[step->dst - PLACE_A] = needed;
@@ -424,9 +426,9 @@ static cl_int enqueue_steps(struct lane *lane)
 		if (!step_needed(lane, step))
 			continue;
 		if (step->dst >= PLACE_A && step->kernel != KERNEL_EXTEND)
-			step_pack(step, &lane->high, &lane->view[step->dst]);
+			region_pack(step, &lane->high, &lane->view[step->dst]);
 		command->step = step;
-		code = step_launch_pieces(step, lane->device, &lane->high, stack, lane->queue,
+		code = launch_step_pieces(step, lane->device, &lane->high, stack, lane->queue,
 		                          lane->view, command->events, &command->count);
 		for (uint32_t j = 0; j < command->count; j++)
 			object_add(OBJECT_EVENT, command->events[j]);
@@ -514,7 +516,7 @@ static void report_launches(const struct lane *lane, struct message_tile_done *d
 
 		done->launch[i].kernel = command->step->kernel;
 		done->launch[i].ns = ns > UINT32_MAX ? UINT32_MAX : (uint32_t)ns;
-		done->launch[i].bytes = lane->count * step_bytes(command->step, tile);
+		done->launch[i].bytes = lane->count * region_bytes(command->step, tile);
 	}
 }
 

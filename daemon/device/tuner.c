@@ -12,6 +12,7 @@
 #include "common/log.h"
 #include "device/cl/object_counts.h"
 #include "device/plan/builder.h"
+#include "device/plan/launch.h"
 #include "device/tuning.h"
 
 enum {
@@ -327,7 +328,7 @@ static double measure(const struct tuner *t, struct trial *r, const struct candi
 	                    .height = small ? small_height(r) : r->tile.height};
 	cl_ulong start = 0, end = 0;
 	cl_event event = NULL;
-	cl_int code = step_launch(&c->step, programs_device(t->programs), &tile, NULL, t->queue,
+	cl_int code = launch_step(&c->step, programs_device(t->programs), &tile, NULL, t->queue,
 	                          r->views, &event);
 
 	object_add(OBJECT_EVENT, event);

@@ -4,6 +4,8 @@
 
 #include "common/log.h"
 #include "device/cl/object_counts.h"
+#include "device/plan/launch.h"
+#include "device/plan/region.h"
 
 enum { WARM_WIDTH = 256 };
 
@@ -68,14 +70,14 @@ static cl_int launch_once(const struct maker *m, const struct recipe *recipe, cl
 	if (!code)
 		dst = object_add(OBJECT_BUFFER,
 		                 clCreateBuffer(context, CL_MEM_READ_WRITE,
-		                                step_pack(&step, &tile, &packed), NULL, &code));
+		                                region_pack(&step, &tile, &packed), NULL, &code));
 	step.src = PLACE_IN;
 	step.dst = PLACE_OUT;
 	views[PLACE_IN] = (struct view){src, lead + (uint64_t)step.radius_y * pitch, pitch};
 	packed.buffer = dst;
 	views[PLACE_OUT] = packed;
 	if (!code)
-		code = step_launch(&step, m->source->device, &tile, NULL, m->queue, views, &event);
+		code = launch_step(&step, m->source->device, &tile, NULL, m->queue, views, &event);
 	object_add(OBJECT_EVENT, event);
 	if (!code)
 		code = clFinish(m->queue);

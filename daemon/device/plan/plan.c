@@ -20,6 +20,7 @@
 
 #include "device/plan/builder.h"
 #include "device/plan/large_sigma.h"
+#include "device/plan/launch.h"
 
 /* True if alpha weighs the colours. A single band, luma or chroma are plain samples. */
 static bool is_weighed(const struct image *image, const struct filter_call *call,
@@ -264,7 +265,7 @@ enum error plan_new(struct programs *programs, const struct chain *chain, const 
 		e = ERR_BAD_PARAMETER;
 	b.plan->stacks = true;
 	for (uint32_t i = 0; i < b.plan->count; i++)
-		b.plan->stacks &= step_stacks(&b.plan->step[i]);
+		b.plan->stacks &= launch_can_stack(&b.plan->step[i]);
 	if (e)
 		plan_free(&b.plan);
 	*plan = b.plan;

@@ -22,7 +22,7 @@ struct plan {
 	uint32_t count;
 	struct step step[STEPS_MAX];
 	bool resolved; /* every step has its function */
-	bool stacks;   /* step_stacks() holds for all of them */
+	bool stacks;   /* launch_can_stack() holds for all of them */
 };
 
 /* Chooses the kernel and shape for a piece of work, where several can do it. Before, they are the

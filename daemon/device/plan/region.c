@@ -3,45 +3,45 @@
  */
 #include "device/plan/region.h"
 
-struct lattice_span step_points_across(const struct step *step, const struct tile *tile)
+struct lattice_span region_points_across(const struct step *step, const struct tile *tile)
 {
 	return lattice_span(&step->points.lattice, (int32_t)tile->x0 - (int32_t)step->points.grow_x,
 	                    tile->width + 2 * step->points.grow_x);
 }
 
-struct lattice_span step_points_down(const struct step *step, const struct tile *tile)
+struct lattice_span region_points_down(const struct step *step, const struct tile *tile)
 {
 	return lattice_span(&step->points.lattice, (int32_t)tile->y0 - (int32_t)step->points.grow_y,
 	                    tile->height + 2 * step->points.grow_y);
 }
 
-uint32_t step_columns(const struct step *step, const struct tile *tile)
+uint32_t region_columns(const struct step *step, const struct tile *tile)
 {
-	uint32_t inner = step->points.across ? step_points_across(step, tile).count : tile->width;
+	uint32_t inner = step->points.across ? region_points_across(step, tile).count : tile->width;
 
 	return inner + 2 * step->expand_x;
 }
 
-uint32_t step_rows(const struct step *step, const struct tile *tile)
+uint32_t region_rows(const struct step *step, const struct tile *tile)
 {
-	uint32_t inner = step->points.down ? step_points_down(step, tile).count : tile->height;
+	uint32_t inner = step->points.down ? region_points_down(step, tile).count : tile->height;
 
 	return inner + 2 * step->expand_y;
 }
 
-bool step_is_transposed(const struct step *step, bool dst)
+bool region_is_transposed(const struct step *step, bool dst)
 {
 	return step->kernel == KERNEL_SEP_TWO_PASS && step->pass == !dst;
 }
 
-uint64_t step_pack(const struct step *step, const struct tile *tile, struct view *view)
+uint64_t region_pack(const struct step *step, const struct tile *tile, struct view *view)
 {
 	const uint64_t align = ROW_ALIGNMENT - 1,
 	               pixel = step->bands * pixel_type_size(step->dst_type);
-	const uint64_t width = step_columns(step, tile), rows = step_rows(step, tile);
+	const uint64_t width = region_columns(step, tile), rows = region_rows(step, tile);
 	const uint64_t lead = (step->expand_x * pixel + align) & ~align;
 
-	if (step_is_transposed(step, true)) {
+	if (region_is_transposed(step, true)) {
 		view->pitch = (uint32_t)row_pitch((rows + 2 * step->radius_y) * sizeof(float));
 		view->origin = 0;
 		return view->pitch * width * step->bands;
@@ -61,7 +61,7 @@ static uint64_t expanded_pixels(const struct tile *tile, uint64_t x, uint64_t y)
 static uint64_t points_read(const struct step *step, const struct tile *tile)
 {
 	const struct lattice *l = &step->points.lattice;
-	uint64_t columns = step_columns(step, tile), rows = step_rows(step, tile);
+	uint64_t columns = region_columns(step, tile), rows = region_rows(step, tile);
 
 	switch (step->kernel) {
 	case KERNEL_SHRINK_DOWN:
@@ -69,19 +69,19 @@ static uint64_t points_read(const struct step *step, const struct tile *tile)
 	case KERNEL_SHRINK_ACROSS:
 		return ((columns - 1) * l->stride + 2 * l->half + 1) * rows;
 	case KERNEL_GROW_ACROSS:
-		return (uint64_t)step_points_across(step, tile).count * rows;
+		return (uint64_t)region_points_across(step, tile).count * rows;
 	case KERNEL_GROW_DOWN:
-		return columns * step_points_down(step, tile).count;
+		return columns * region_points_down(step, tile).count;
 	default:
 		return (columns + 2 * step->radius_x) * (rows + 2 * step->radius_y);
 	}
 }
 
-uint64_t step_bytes(const struct step *step, const struct tile *tile)
+uint64_t region_bytes(const struct step *step, const struct tile *tile)
 {
 	uint64_t x = step->expand_x, y = step->expand_y;
 	uint64_t read = expanded_pixels(tile, x + step->radius_x, y + step->radius_y);
-	uint64_t written = (uint64_t)step_columns(step, tile) * step_rows(step, tile), bytes;
+	uint64_t written = (uint64_t)region_columns(step, tile) * region_rows(step, tile), bytes;
 
 	if (step->kernel == KERNEL_EXTEND) {
 		written -= expanded_pixels(tile, 0, 0); /* about what lies outside */

@@ -10,8 +10,6 @@
 enum place { PLACE_IN, PLACE_OUT, PLACE_A, PLACE_B, PLACE_C, PLACES };
 enum { SCRATCHES = PLACES - PLACE_A };
 
-enum { PIECES_MAX = 256 }; /* of a launch */
-
 /* On the way to a lattice and back. Where across (down) is set, the target region's columns (rows)
  * are the points that the tile's result, larger by grow_x and grow_y pixels on each side, is made
  * from, and the step's expand_x (expand_y) is in points. */
@@ -70,31 +68,6 @@ struct stack {
 	uint32_t height;        /* of each tile */
 	uint32_t y0[STACK_MAX]; /* where each lies in the filtered image */
 };
-
-/* How a step's result lies in a buffer of its own: rows packed from the start such that pixel
- * (x0, y0) is aligned. Returns the bytes that it takes. The buffer is not set. */
-uint64_t step_pack(const struct step *step, const struct tile *tile, struct view *view);
-
-/* True if a stack can go through this step: it does not depend on where a row lies in the image. */
-bool step_stacks(const struct step *step);
-
-/* Enqueues a step on a tile (of a stack: as high as all of it); views[] has the places that it
- * reads and writes. The event becomes the caller's. Returns an OpenCL code; on failure nothing is
- * enqueued. */
-cl_int step_launch(const struct step *step, const struct device *device, const struct tile *tile,
-                   const struct stack *stack, cl_command_queue queue,
-                   const struct view views[PLACES], cl_event *event) MUST_CHECK;
-
-/* The same in pieces, one below another, each with an event: a CPU runs one kernel at a time, so a
- * long one would hold up those of other tiles, which now come between its pieces. A GPU shares
- * itself among queues: there all is one piece. On failure those of `count` are enqueued. */
-cl_int step_launch_pieces(const struct step *step, const struct device *device,
-                          const struct tile *tile, const struct stack *stack,
-                          cl_command_queue queue, const struct view views[PLACES],
-                          cl_event events[PIECES_MAX], uint32_t *count) MUST_CHECK;
-
-/* The bytes of the regions that the step reads and writes, each once. */
-uint64_t step_bytes(const struct step *step, const struct tile *tile);
 
 /* Another hold on its kernel alone. */
 void step_retain_kernel(const struct step *step);

@@ -1,0 +1,570 @@
+/* Kernel launches. Kernels take their region's place as a byte offset into a whole buffer, then
+ * what their operation needs; the first failed argument is remembered and the launch not made.
+ *
+ * What reads an image object has the pixels that it may read copied into one, in the same queue. */
+#include "device/plan/launch.h"
+
+#include <string.h>
+
+#include "device/cl/object_counts.h"
+#include "device/plan/region.h"
+
+enum {
+	BLOCK_MIN = 32, /* see block_span() in common.cl */
+	EXTEND_PIXELS = 256,
+	VECTOR = 16,
+};
+
+/* Multiply-adds of a piece of a launch, for each thread of a CPU: about a millisecond. */
+static const double piece_work = 4e7;
+
+/* Arguments being set, in order. */
+struct arguments {
+	cl_kernel kernel;
+	cl_uint next;
+	cl_int code;
+};
+
+static void set(struct arguments *a, size_t size, const void *value)
+{
+	if (!a->code)
+		a->code = clSetKernelArg(a->kernel, a->next++, size, value);
+}
+
+static void set_u32(struct arguments *a, uint32_t value)
+{
+	set(a, sizeof value, &value);
+}
+
+static void set_float(struct arguments *a, float value)
+{
+	set(a, sizeof value, &value);
+}
+
+/* The region that a step writes, of a tile. */
+struct region {
+	uint32_t width, rows; /* pixels */
+	uint32_t samples;     /* of a row */
+	uint32_t blocks;      /* parts of a row that a work-item makes */
+};
+
+/* Samples of a work-item's block. What `separable` keeps of a block must fit into local memory. */
+static uint32_t block_samples(const struct step *step, const struct device *device)
+{
+	uint64_t room, reach;
+
+	if (step->kernel != KERNEL_SEPARABLE)
+		return step->shape.x;
+	room = device->local_memory / sizeof(float) / step->shape.y;
+	reach = 2 * (uint64_t)step->radius_x * step->bands + 2 * VECTOR;
+	if (room >= reach + step->shape.x)
+		return step->shape.x;
+	return room < reach + BLOCK_MIN ? BLOCK_MIN : (uint32_t)(room - reach);
+}
+
+static uint32_t max_u32(uint32_t a, uint32_t b)
+{
+	return a > b ? a : b;
+}
+
+static uint32_t min_u32(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint32_t divide_up(uint32_t a, uint32_t b)
+{
+	return (a + b - 1) / b;
+}
+
+static bool is_classic(const struct step *step)
+{
+	return kernel_row(step->kernel)->origin == KERNEL_CLASSIC;
+}
+
+static struct region find_region(const struct step *step, const struct device *device,
+                                 const struct tile *tile)
+{
+	struct region region = {
+	    .width = region_columns(step, tile),
+	    .rows = region_rows(step, tile),
+	};
+	uint32_t block = block_samples(step, device);
+
+	region.samples = region.width * step->bands;
+	if (step->kernel == KERNEL_EXTEND)
+		region.blocks = region.width / EXTEND_PIXELS + 1;
+	else if (variant_get(step->kernel)->needs & VARIANT_PIXELS)
+		region.blocks = divide_up(region.width, block);
+	else if (kernel_row(step->kernel)->origin == KERNEL_GENERAL)
+		region.blocks = max_u32(
+		    1, min_u32(divide_up(region.samples, block), region.samples / BLOCK_MIN));
+	else
+		region.blocks = divide_up(region.samples, block);
+	return region;
+}
+
+/* A place in a view, in columns and rows from what its origin stands for. */
+static void set_place(struct arguments *a, const struct view *view, int64_t x, int64_t y,
+                      uint64_t pixel)
+{
+	cl_ulong offset = (cl_ulong)((int64_t)view->origin + y * view->pitch + x * (int64_t)pixel);
+
+	set(a, sizeof view->buffer, &view->buffer);
+	set(a, sizeof offset, &offset);
+	set_u32(a, view->pitch);
+}
+
+/* Where the step's region begins in a view. */
+static void set_view(struct arguments *a, const struct view *view, const struct step *step,
+                     enum pixel_type type)
+{
+	set_place(a, view, -(int64_t)step->expand_x, -(int64_t)step->expand_y,
+	          step->bands * pixel_type_size(type));
+}
+
+/* Where the source of a shrinking or growing step begins. */
+static void set_source_of_points(struct arguments *a, const struct view *view,
+                                 const struct step *step, const struct tile *tile)
+{
+	const struct lattice *l = &step->points.lattice;
+	const int64_t stride = l->stride, half = l->half;
+	int64_t x = -(int64_t)step->expand_x, y = -(int64_t)step->expand_y;
+
+	if (step->kernel == KERNEL_SHRINK_ACROSS)
+		x = (region_points_across(step, tile).first + x) * stride - half - tile->x0;
+	else if (step->kernel == KERNEL_SHRINK_DOWN)
+		y = (region_points_down(step, tile).first + y) * stride - half - tile->y0;
+	else if (step->kernel == KERNEL_GROW_ACROSS)
+		x = 0;
+	else
+		y = 0;
+	set_place(a, view, x, y, step->bands * pixel_type_size(step->src_type));
+}
+
+static void set_extend(struct arguments *a, const struct step *step, const struct tile *tile,
+                       const struct stack *stack, const struct region *region,
+                       const struct view *view)
+{
+	cl_int x0 = (cl_int)tile->x0 - (cl_int)step->expand_x;
+	cl_int16 y0[2] = {0};
+
+	_Static_assert(sizeof y0 == STACK_MAX * sizeof(cl_int), "one for each tile");
+	for (uint32_t i = 0; i < stack->count; i++)
+		y0[i / 16].s[i % 16] = (cl_int)stack->y0[i] - (cl_int)step->expand_y;
+	set_view(a, view, step, step->dst_type);
+	set_u32(a, region->width);
+	set_u32(a, region->rows);
+	set_u32(a, step->bands);
+	set_u32(a, region->blocks);
+	set(a, sizeof x0, &x0);
+	set(a, sizeof *y0, &y0[0]);
+	set(a, sizeof *y0, &y0[1]);
+	set_u32(a, stack->distance);
+	set_u32(a, step->border.image_width);
+	set_u32(a, step->border.image_height);
+	set_u32(a, step->border.mode);
+	set(a, sizeof step->border.pixel, step->border.pixel);
+}
+
+/* Bytes of local memory for the block of a separable launch. */
+static size_t scratch_size(const struct step *step, const struct region *region)
+{
+	/* block_span() rounds both ends, so a block is up to 15 samples larger than its share. */
+	size_t block = divide_up(region->samples, region->blocks) + VECTOR;
+	size_t reach = 2 * (size_t)step->radius_x * step->bands;
+
+	return (block + reach + VECTOR - 1) / VECTOR * VECTOR * step->shape.y * sizeof(float);
+}
+
+static void set_weights(struct arguments *a, const struct step *step)
+{
+	set(a, sizeof step->weights, &step->weights);
+	set_u32(a, step->radius_x);
+	set_u32(a, step->radius_y);
+	set_float(a, (float)step->offset);
+	if (step->kernel == KERNEL_MATRIX_COMPENSATED)
+		set_float(a, (float)(step->offset - (float)step->offset));
+	set_u32(a, step->keep);
+	if (step->kernel == KERNEL_MATRIX_COMPENSATED)
+		set_u32(a, step->alpha);
+}
+
+static void set_gradient(struct arguments *a, const struct step *step)
+{
+	for (int i = 0; i < 3; i++)
+		set_float(a, step->smooth[i]);
+	set_u32(a, step->output);
+	set_float(a, step->scale);
+	set_float(a, (float)step->offset);
+	set_u32(a, step->keep);
+}
+
+static void set_bilateral(struct arguments *a, const struct step *step)
+{
+	set_u32(a, step->radius_x);
+	set_float(a, step->space);
+	set_float(a, step->range);
+	set_u32(a, step->alpha);
+	set_u32(a, step->keep);
+}
+
+static void set_unpremultiply(struct arguments *a, const struct step *step,
+                              const struct view *views)
+{
+	set_view(a, &views[step->original], step, step->original_type);
+	set_float(a, (float)step->offset);
+	set_u32(a, step->keep);
+}
+
+static void set_unsharp(struct arguments *a, const struct step *step, const struct view *views)
+{
+	set_view(a, &views[step->original], step, step->original_type);
+	set_float(a, step->amount);
+	set_float(a, step->threshold);
+	set_u32(a, step->alpha);
+	set_u32(a, step->keep);
+}
+
+static bool is_shrink(const struct step *step)
+{
+	return step->kernel == KERNEL_SHRINK_DOWN || step->kernel == KERNEL_SHRINK_ACROSS;
+}
+
+static bool is_grow(const struct step *step)
+{
+	return step->kernel == KERNEL_GROW_DOWN || step->kernel == KERNEL_GROW_ACROSS;
+}
+
+static void set_shrink(struct arguments *a, const struct step *step)
+{
+	const struct lattice *l = &step->points.lattice;
+
+	set(a, sizeof step->weights, &step->weights);
+	set_u32(a, 2 * l->half + 1);
+	set_u32(a, l->stride);
+	if (step->kernel == KERNEL_SHRINK_ACROSS)
+		return;
+	set_u32(a, l->taps);
+	set_u32(a, step->shape.y);
+}
+
+static void set_grow(struct arguments *a, const struct step *step, const struct tile *tile,
+                     const struct view *views)
+{
+	bool across = step->kernel == KERNEL_GROW_ACROSS;
+
+	set(a, sizeof step->weights, &step->weights);
+	set_u32(a, step->points.lattice.stride);
+	set_u32(a, step->points.lattice.taps);
+	set_u32(a,
+	        (across ? region_points_across(step, tile) : region_points_down(step, tile)).phase);
+	if (across)
+		return;
+	set_u32(a, step->shape.y);
+	set_view(a, &views[step->original], step, step->original_type);
+	set_u32(a, step->keep);
+}
+
+static void set_helper(struct arguments *a, const struct step *step, const struct tile *tile,
+                       const struct view *views)
+{
+	switch (step->kernel) {
+	case KERNEL_PREMULTIPLY:
+		set_u32(a, step->alpha);
+		break;
+	case KERNEL_UNPREMULTIPLY:
+		set_unpremultiply(a, step, views);
+		break;
+	case KERNEL_TO_YCC:
+	case KERNEL_FROM_YCC:
+		set_float(a, (float)step->offset);
+		break;
+	case KERNEL_UNSHARP:
+		set_unsharp(a, step, views);
+		break;
+	case KERNEL_SHRINK_DOWN:
+	case KERNEL_SHRINK_ACROSS:
+		set_shrink(a, step);
+		break;
+	case KERNEL_GROW_DOWN:
+	case KERNEL_GROW_ACROSS:
+		set_grow(a, step, tile, views);
+		break;
+	default:
+		break;
+	}
+}
+
+/* What the operation needs: the same for all kernels that do it. */
+static void set_operation(struct arguments *a, const struct step *step, const struct tile *tile,
+                          const struct view *views)
+{
+	uint32_t operations = kernel_row(step->kernel)->operations;
+
+	if (!operations)
+		set_helper(a, step, tile, views);
+	else if (operations & (1 << OPERATION_GRADIENT))
+		set_gradient(a, step);
+	else if (operations & (1 << OPERATION_BILATERAL))
+		set_bilateral(a, step);
+	else
+		set_weights(a, step);
+}
+
+/* The pixels that a classic kernel may read, relative to its region's first. */
+static cl_int4 find_reach(const struct step *step, const struct region *region)
+{
+	cl_int4 reach = {{-(cl_int)step->radius_x, -(cl_int)step->radius_y,
+	                  (cl_int)(region->width - 1 + step->radius_x),
+	                  (cl_int)(region->rows - 1 + step->radius_y)}};
+
+	return step->reach ? *step->reach : reach;
+}
+
+/* Copies these pixels, packed, into a buffer of their own. */
+static cl_int pack_reach(const struct step *step, const struct view *src, const cl_int4 *reach,
+                         const struct device *device, cl_command_queue queue, cl_mem *packed)
+{
+	const size_t pixel = step->bands * pixel_type_size(step->src_type);
+	const size_t row = (size_t)(reach->s[2] - reach->s[0] + 1) * pixel;
+	const size_t rows = (size_t)(reach->s[3] - reach->s[1] + 1);
+	const int64_t from = (int64_t)src->origin +
+	                     (reach->s[1] - (int64_t)step->expand_y) * src->pitch +
+	                     (reach->s[0] - (int64_t)step->expand_x) * (int64_t)pixel;
+	const size_t origin[3] = {(size_t)from % src->pitch, (size_t)from / src->pitch, 0};
+	const size_t zero[3] = {0, 0, 0}, size[3] = {row, rows, 1};
+	cl_int code;
+
+	*packed = object_add(OBJECT_IMAGE, clCreateBuffer(device->context, CL_MEM_READ_WRITE,
+	                                                  row * rows, NULL, &code));
+	if (code)
+		return code;
+	if (origin[0] + row <= src->pitch)
+		return clEnqueueCopyBufferRect(queue, src->buffer, *packed, origin, zero, size,
+		                               src->pitch, 0, row, 0, 0, NULL, NULL);
+	for (size_t y = 0; !code && y < rows; y++) /* rows that cross the pitch */
+		code =
+		    clEnqueueCopyBuffer(queue, src->buffer, *packed, (size_t)from + y * src->pitch,
+		                        y * row, row, 0, NULL, NULL);
+	return code;
+}
+
+/* Makes an image object of them. */
+static cl_int make_image(const struct step *step, const struct view *src, const cl_int4 *reach,
+                         const struct device *device, cl_command_queue queue, cl_mem *image)
+{
+	static const cl_channel_type types[PIXEL_TYPES] = {CL_UNSIGNED_INT8, CL_UNSIGNED_INT16,
+	                                                   CL_FLOAT};
+	const cl_image_format format = {step->bands == 4 ? CL_RGBA : CL_R, types[step->src_type]};
+	const cl_image_desc desc = {.image_type = CL_MEM_OBJECT_IMAGE2D,
+	                            .image_width = (size_t)(reach->s[2] - reach->s[0] + 1),
+	                            .image_height = (size_t)(reach->s[3] - reach->s[1] + 1)};
+	const size_t zero[3] = {0, 0, 0}, size[3] = {desc.image_width, desc.image_height, 1};
+	cl_mem packed = NULL;
+	cl_int code = pack_reach(step, src, reach, device, queue, &packed);
+
+	*image = NULL;
+	if (!code)
+		*image = object_add(OBJECT_IMAGE, clCreateImage(device->context, CL_MEM_READ_ONLY,
+		                                                &format, &desc, NULL, &code));
+	if (!code)
+		code =
+		    clEnqueueCopyBufferToImage(queue, packed, *image, 0, zero, size, 0, NULL, NULL);
+	object_release(OBJECT_IMAGE, packed); /* lives as long as the commands that use it */
+	return code;
+}
+
+/* Sets the source as an image; the object is the caller's. */
+static void set_image(struct arguments *a, const struct step *step, const struct view *src,
+                      const cl_int4 *reach, const struct device *device, cl_command_queue queue,
+                      cl_mem *image)
+{
+	const cl_int origin[2] = {-reach->s[0], -reach->s[1]};
+
+	if (!a->code)
+		a->code = make_image(step, src, reach, device, queue, image);
+	set(a, sizeof *image, image);
+	set(a, sizeof origin, origin);
+}
+
+/* Work-items across and down, before they are rounded up to groups. */
+static void find_items(const struct step *step, const struct region *region, size_t items[2])
+{
+	items[0] = region->blocks;
+	items[1] = divide_up(region->rows, step->shape.y);
+	if (step->kernel != KERNEL_SEP_TWO_PASS)
+		return;
+	items[0] = step->pass ? region->rows : region->samples;
+	items[1] = step->pass ? region->samples : region->rows + 2 * step->radius_y;
+}
+
+/* Where a launch goes. */
+struct destination {
+	cl_command_queue queue;
+	cl_event *events;     /* one for each piece */
+	uint32_t most, count; /* pieces: how many may be, and how many have been, enqueued */
+};
+
+/* Multiply-adds that a step comes to. */
+static double step_work(const struct step *step, const struct region *region)
+{
+	const uint32_t operations = kernel_row(step->kernel)->operations;
+	double across = 2.0 * step->radius_x + 1, down = 2.0 * step->radius_y + 1, taps = 8;
+
+	if (operations & 1u << OPERATION_MATRIX)
+		taps = across * down;
+	else if (operations & 1u << OPERATION_BILATERAL)
+		taps = 10 * across * down;
+	else if (operations & 1u << OPERATION_SEPARABLE)
+		taps = across + down;
+	return taps * region->samples * region->rows;
+}
+
+/* True if a piece of a launch knows its place: those for GPUs and the published ones go by the
+ * numbers of groups, which begin at 0 in each piece. */
+static bool has_pieces(const struct step *step, const struct device *device)
+{
+	return device->type == DEVICE_CPU && !is_classic(step) &&
+	       kernel_row(step->kernel)->device <= KERNEL_FOR_CPU;
+}
+
+/* How a launch of so many groups is cut into pieces, across and down. Each has a group for every
+ * thread, or some would be idle. In tests there are as many as can be. */
+static void cut(const struct step *step, const struct device *device, const struct region *region,
+                uint32_t most, const size_t groups[2], size_t pieces[2])
+{
+	const uint32_t threads = device->in_test ? 1 : max_u32(device->units, 1);
+	double wanted = step_work(step, region) / (piece_work * threads);
+	size_t count = groups[0] * groups[1] / threads;
+
+	if (count > most)
+		count = most;
+	if ((double)count > wanted && !device->in_test)
+		count = (size_t)wanted;
+	if (!count || !has_pieces(step, device))
+		count = 1;
+	pieces[1] = count < groups[1] ? count : groups[1];
+	pieces[0] = count / pieces[1] < groups[0] ? count / pieces[1] : groups[0];
+}
+
+/* Kernels go by their global numbers, which a piece has as in the whole. */
+static cl_int enqueue(const struct step *step, const struct device *device,
+                      const struct region *region, uint32_t tiles, struct destination *to)
+{
+	const size_t local[3] = {step->shape.group_x, step->shape.group_y, 1};
+	size_t items[2], groups[2], pieces[2];
+	cl_int code = CL_SUCCESS;
+
+	find_items(step, region, items);
+	for (int i = 0; i < 2; i++)
+		groups[i] = (items[i] + local[i] - 1) / local[i];
+	cut(step, device, region, to->most, groups, pieces);
+	for (size_t p = 0; !code && p < pieces[0] * pieces[1]; p++) {
+		const size_t place[2] = {p % pieces[0], p / pieces[0]};
+		size_t offset[3] = {0, 0, 0}, global[3] = {0, 0, tiles};
+
+		for (int i = 0; i < 2; i++) {
+			offset[i] = groups[i] * place[i] / pieces[i] * local[i];
+			global[i] = groups[i] * (place[i] + 1) / pieces[i] * local[i] - offset[i];
+		}
+		code = clEnqueueNDRangeKernel(to->queue, step->function, tiles > 1 ? 3 : 2, offset,
+		                              global, local, 0, NULL, &to->events[to->count]);
+		to->count += !code;
+	}
+	return code;
+}
+
+static void set_region_view(struct arguments *a, const struct step *step, const struct view *views,
+                            bool dst)
+{
+	const struct view *view = &views[dst ? step->dst : step->src];
+	cl_ulong none = 0;
+
+	if (!region_is_transposed(step, dst)) {
+		set_view(a, view, step, dst ? step->dst_type : step->src_type);
+		return;
+	}
+	set(a, sizeof view->buffer, &view->buffer);
+	set(a, sizeof none, &none);
+	set_u32(a, view->pitch);
+}
+
+bool launch_can_stack(const struct step *step)
+{
+	return !is_classic(step) && !is_shrink(step) && !is_grow(step);
+}
+
+/* Extends each tile of a stack by itself, all in one launch. */
+static cl_int launch_extend(const struct step *step, const struct device *device,
+                            const struct tile *tile, const struct stack *stack,
+                            const struct view *view, struct destination *to)
+{
+	struct stack alone = {.count = 1, .height = tile->height, .y0 = {tile->y0}};
+	struct arguments a = {.kernel = step->function};
+	struct tile one = *tile;
+	struct region region;
+
+	if (!stack)
+		stack = &alone;
+	one.height = stack->height;
+	region = find_region(step, device, &one);
+	set_extend(&a, step, tile, stack, &region, view);
+	return a.code ? a.code : enqueue(step, device, &region, stack->count, to);
+}
+
+static cl_int launch(const struct step *step, const struct device *device, const struct tile *tile,
+                     const struct stack *stack, const struct view views[PLACES],
+                     struct destination *to)
+{
+	struct arguments a = {.kernel = step->function};
+	struct region region = find_region(step, device, tile);
+	cl_int4 reach = find_reach(step, &region);
+	cl_mem image = NULL;
+
+	if (step->kernel == KERNEL_EXTEND)
+		return launch_extend(step, device, tile, stack, &views[step->dst], to);
+	if (variant_get(step->kernel)->needs & VARIANT_IMAGE)
+		set_image(&a, step, &views[step->src], &reach, device, to->queue, &image);
+	else if (is_shrink(step) || is_grow(step))
+		set_source_of_points(&a, &views[step->src], step, tile);
+	else
+		set_region_view(&a, step, views, false);
+	set_region_view(&a, step, views, true);
+	set_u32(&a, region.samples);
+	set_u32(&a, region.rows);
+	set_u32(&a, step->bands);
+	set_u32(&a, region.blocks);
+	set_operation(&a, step, tile, views);
+	if (step->kernel == KERNEL_SEPARABLE)
+		set(&a, scratch_size(step, &region), NULL);
+	if (is_classic(step))
+		set(&a, sizeof reach, &reach);
+	if (step->kernel == KERNEL_SEP_TWO_PASS)
+		set_u32(&a, step->pass);
+	if (!a.code)
+		a.code = enqueue(step, device, &region, 1, to);
+	object_release(OBJECT_IMAGE, image);
+	return a.code;
+}
+
+cl_int launch_step(const struct step *step, const struct device *device, const struct tile *tile,
+                   const struct stack *stack, cl_command_queue queue,
+                   const struct view views[PLACES], cl_event *event)
+{
+	struct destination to = {.queue = queue, .events = event, .most = 1};
+
+	return launch(step, device, tile, stack, views, &to);
+}
+
+cl_int launch_step_pieces(const struct step *step, const struct device *device,
+                          const struct tile *tile, const struct stack *stack,
+                          cl_command_queue queue, const struct view views[PLACES],
+                          cl_event events[PIECES_MAX], uint32_t *count)
+{
+	struct destination to = {.queue = queue, .events = events, .most = PIECES_MAX};
+	cl_int code = launch(step, device, tile, stack, views, &to);
+
+	*count = to.count;
+	return code;
+}
