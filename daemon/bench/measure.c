@@ -118,15 +118,15 @@ static void add_runner(struct bench *b, enum kernel kernel, uint32_t number)
 	}
 	r->kernel = kernel;
 	r->bare = kernel_row(kernel)->origin == KERNEL_CLASSIC;
-	r->failed = r->plan->step[0].kernel != kernel; /* its program could not be built */
+	r->failed = r->plan->list.step[0].kernel != kernel; /* its program could not be built */
 	r->reach = (cl_int4){{0, 0, (cl_int)b->tile.width - 1, (cl_int)b->tile.height - 1}};
 	r->ms = calloc(b->options->iterations + b->options->warmup, sizeof *r->ms);
-	for (uint32_t i = 0; i < r->plan->count; i++) {
+	for (uint32_t i = 0; i < r->plan->list.count; i++) {
 		struct view view;
-		uint64_t needed = region_pack(&r->plan->step[i], &b->tile, &view);
+		uint64_t needed = region_pack(&r->plan->list.step[i], &b->tile, &view);
 
-		r->plan->step[i].reach = &r->reach;
-		if (r->plan->step[i].dst >= PLACE_A && needed > b->scratch_size)
+		r->plan->list.step[i].reach = &r->reach;
+		if (r->plan->list.step[i].dst >= PLACE_A && needed > b->scratch_size)
 			b->scratch_size = needed;
 	}
 	b->count++;
@@ -170,8 +170,8 @@ static cl_int enqueue_once(struct bench *b, struct runner *r, cl_event event[2])
 	views[PLACE_IN].buffer = r->bare ? p->bare_buffer[pair] : p->padded_buffer[pair];
 	views[PLACE_OUT] = p->target_view;
 	views[PLACE_OUT].buffer = p->target_buffer[pair];
-	for (uint32_t i = 0; !code && i < r->plan->count; i++) {
-		const struct step *step = &r->plan->step[i];
+	for (uint32_t i = 0; !code && i < r->plan->list.count; i++) {
+		const struct step *step = &r->plan->list.step[i];
 
 		if (step->dst >= PLACE_A) {
 			region_pack(step, &b->tile, &views[step->dst]);
@@ -187,7 +187,7 @@ static double collect(const struct runner *r, cl_event event[2], cl_int *code)
 {
 	double ms = 0;
 
-	for (uint32_t i = 0; i < r->plan->count; i++) {
+	for (uint32_t i = 0; i < r->plan->list.count; i++) {
 		ms += event_ms(event[i], code);
 		event[i] = NULL;
 	}
@@ -325,7 +325,8 @@ static void add_measured(const struct bench *b, struct bench_result *result,
 
 static enum error finish_runner(struct bench *b, struct runner *r, struct bench_result *result)
 {
-	struct measured m = {.variant = kernel_name(r->kernel), .shape = r->plan->step[0].shape};
+	struct measured m = {.variant = kernel_name(r->kernel),
+	                     .shape = r->plan->list.step[0].shape};
 	enum error e;
 
 	if (r->failed)

@@ -255,8 +255,8 @@ static cl_int reserve_scratch(struct lane *lane)
 	uint64_t size[SCRATCHES] = {0};
 	cl_int code = CL_SUCCESS;
 
-	for (uint32_t i = 0; i < lane->plan->count; i++) {
-		const struct step *step = &lane->plan->step[i];
+	for (uint32_t i = 0; i < lane->plan->list.count; i++) {
+		const struct step *step = &lane->plan->list.step[i];
 		struct view view;
 		uint64_t needed = region_pack(step, &lane->high, &view);
 
@@ -419,8 +419,8 @@ static cl_int enqueue_steps(struct lane *lane)
 	const struct stack *stack = lane->count > 1 ? &lane->stack : NULL;
 	cl_int code = CL_SUCCESS;
 
-	for (uint32_t i = 0; !code && i < lane->plan->count; i++) {
-		const struct step *step = &lane->plan->step[i];
+	for (uint32_t i = 0; !code && i < lane->plan->list.count; i++) {
+		const struct step *step = &lane->plan->list.step[i];
 		struct command *command = &lane->launch[lane->launches];
 
 		if (!step_needed(lane, step))

@@ -15,8 +15,8 @@ struct tuner *tuner_new(struct programs *programs, const char *state_dir, const 
 /* NULL is allowed; the pointer becomes NULL. */
 void tuner_free(struct tuner **tuner);
 
-/* Chooses for a plan (a plan_chooser; user: the tuner): what was measured, or the best by table of
- * work that has not been measured yet, of which it takes note. */
+/* Chooses for a plan (a variant_chooser; user: the tuner): what was measured, or the best by table
+ * of work that has not been measured yet, of which it takes note. */
 void tuner_choose(void *tuner, const struct work *work, enum kernel *kernel, struct shape *shape);
 
 /* True if tuner_step() has something to do: not while it waits for programs. */

@@ -218,8 +218,8 @@ static void take_result(struct harness *h, const struct plan *plan, const struct
 /* True if some step works on points: columns for tests are too narrow for that. */
 static bool on_lattice(const struct plan *plan)
 {
-	for (uint32_t i = 0; i < plan->count; i++)
-		if (plan->step[i].points.lattice.stride)
+	for (uint32_t i = 0; i < plan->list.count; i++)
+		if (plan->list.step[i].points.lattice.stride)
 			return true;
 	return false;
 }

@@ -176,8 +176,8 @@ static struct plan *make_plan(struct harness *h, const struct trial *t, struct c
 
 	if (chain_output_size(chain, &t->image, &width, &height, &problem))
 		return NULL;
-	if (plan_new(h->programs, chain, &t->image, t->variant ? choose_wish : plan_choose_general,
-	             &wish, &plan))
+	if (plan_new(h->programs, chain, &t->image,
+	             t->variant ? choose_wish : variant_choose_general, &wish, &plan))
 		abort();
 	if (!wish.applies)
 		plan_free(&plan);
@@ -186,8 +186,8 @@ static struct plan *make_plan(struct harness *h, const struct trial *t, struct c
 
 static bool uses_variant(const struct plan *plan, uint32_t variant)
 {
-	for (uint32_t i = 0; i < plan->count; i++)
-		if (plan->step[i].kernel == variant - 1)
+	for (uint32_t i = 0; i < plan->list.count; i++)
+		if (plan->list.step[i].kernel == variant - 1)
 			return true;
 	return !variant;
 }

@@ -27,17 +27,17 @@ struct step builder_begin_step(const struct builder *b, enum kernel kernel, enum
 	    .dst = next_scratch(b->at, b->busy),
 	    .src_type = b->type,
 	    .dst_type = to,
-	    .bands = b->plan->image.bands,
+	    .bands = b->image->bands,
 	    .expand_x = b->expand_x,
 	    .expand_y = b->expand_y,
 	    .points = b->points,
 	};
 }
 
-/* Appends a complete step, which the plan then holds. */
+/* Appends a complete step, which the list then holds. */
 static void add_step(struct builder *b, const struct step *step)
 {
-	b->plan->step[b->plan->count++] = *step;
+	b->list->step[b->list->count++] = *step;
 	b->at = step->dst;
 	b->type = step->dst_type;
 }
@@ -122,11 +122,10 @@ enum error builder_add_filter(struct builder *b, const struct operation *op, dou
                               uint32_t keep, uint32_t alpha)
 {
 	const struct device *device = programs_device(b->programs);
-	const struct image *image = &b->plan->image;
-	struct work work = {op, b->type, image->type, image->bands, keep, alpha, b->width};
+	struct work work = {op, b->type, b->image->type, b->image->bands, keep, alpha, b->width};
 	enum kernel general = variant_general_kernel(device, &work), kernel = general;
 	struct shape general_shape = variant_general_shape(device, general), shape = general_shape;
-	enum kernel asked = chain_kernel(&b->plan->chain);
+	enum kernel asked = chain_kernel(b->chain);
 	struct shape shapes[SHAPES_MAX];
 	bool forced = asked < KERNELS && variant_applies(asked, &work, device, true);
 	enum program_state state;
@@ -138,7 +137,7 @@ enum error builder_add_filter(struct builder *b, const struct operation *op, dou
 		b->asked = true;
 		kernel = asked;
 		shape = shapes[0];
-	} else if (b->plan->chain.variant == VARIANT_GENERAL) {
+	} else if (b->chain->variant == VARIANT_GENERAL) {
 		b->asked = true;
 	} else if (b->choose) {
 		b->choose(b->user, &work, &kernel, &shape);

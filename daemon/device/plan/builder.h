@@ -3,16 +3,30 @@
 #ifndef DEVICE_PLAN_BUILDER_H
 #define DEVICE_PLAN_BUILDER_H
 
-#include "device/plan/plan.h"
+#include "common/chain.h"
 #include "device/plan/programs.h"
+#include "device/plan/step.h"
+
+/* A filter takes at most ten: to YCbCr, premultiply, down to the lattice (2), filter (2), back (2),
+ * unpremultiply or unsharp, extend; and at the end there is a from YCbCr. */
+enum { STEPS_MAX = 10 * CHAIN_FILTERS_MAX + 1 };
+_Static_assert((int)STEPS_MAX <= (int)LAUNCHES_MAX, "a message has room for every launch");
+
+/* Every step that a chain needs, in order. */
+struct step_list {
+	uint32_t count;
+	struct step step[STEPS_MAX];
+};
 
 /* What the pixels are and where, and what is still to be added around them. busy: where pixels are
  * that are still needed; PLACE_IN, which always stays: nowhere else. */
 struct builder {
 	struct programs *programs;
-	plan_chooser *choose; /* NULL: the best by table */
+	const struct chain *chain;
+	const struct image *image;
+	variant_chooser *choose; /* NULL: the best by table */
 	void *user;
-	struct plan *plan; /* has room for every step that its chain can need */
+	struct step_list *list;
 	enum place at, busy;
 	enum pixel_type type;
 	bool ycc;
@@ -27,7 +41,7 @@ struct builder {
 struct step builder_begin_step(const struct builder *builder, enum kernel kernel,
                                enum pixel_type program, enum pixel_type to);
 
-/* Appends a step of a general kernel, complete but for its function; the plan then holds it. */
+/* Appends a step of a general kernel, complete but for its function; the list then holds it. */
 void builder_add_general(struct builder *builder, struct step *step);
 
 /* Appends the filter itself, on pixels of the type that they have now: by the kernel that the chain

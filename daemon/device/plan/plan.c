@@ -18,7 +18,6 @@
 
 #include <stdlib.h>
 
-#include "device/plan/builder.h"
 #include "device/plan/large_sigma.h"
 #include "device/plan/launch.h"
 
@@ -61,12 +60,6 @@ static uint32_t kept_bands(const struct image *image, const struct filter_call *
 	default:
 		return op->smoothing ? 0 : all & ~colour;
 	}
-}
-
-void plan_choose_general(void *user, const struct work *work, enum kernel *kernel,
-                         struct shape *shape)
-{
-	(void)user, (void)work, (void)kernel, (void)shape;
 }
 
 /* A filter by the way that it takes. */
@@ -137,17 +130,17 @@ static enum error add_unsharp(struct builder *b, const struct operation *op, uin
 	step = begin_last(b, KERNEL_UNSHARP, original, type, keep);
 	b->busy = PLACE_IN;
 	step.amount = (float)op->amount;
-	step.threshold = (float)(op->threshold * pixel_type_full_scale(b->plan->image.type));
+	step.threshold = (float)(op->threshold * pixel_type_full_scale(b->image->type));
 	step.alpha = weighed;
 	builder_add_general(b, &step);
 	return e;
 }
 
 /* The constant outside the image, as the pixels are now. */
-static void set_border_pixel(const struct builder *b, float pixel[BANDS_MAX])
+static void set_border_pixel(const struct builder *b, const double p[BANDS_MAX],
+                             float pixel[BANDS_MAX])
 {
-	const double *p = b->plan->border_pixel;
-	double middle = pixel_type_midpoint(b->plan->image.type);
+	double middle = pixel_type_midpoint(b->image->type);
 	double luma = 0.299 * p[0] + 0.587 * p[1] + 0.114 * p[2];
 
 	for (int i = 0; i < BANDS_MAX; i++)
@@ -159,25 +152,25 @@ static void set_border_pixel(const struct builder *b, float pixel[BANDS_MAX])
 	pixel[2] = (float)((p[0] - luma) / 1.402 + middle);
 }
 
-static void add_extend(struct builder *b)
+static void add_extend(struct builder *b, const double border_pixel[BANDS_MAX])
 {
-	const struct chain *chain = &b->plan->chain;
+	const uint32_t border = b->chain->border;
 	struct step step = builder_begin_step(b, KERNEL_EXTEND, b->type, b->type);
 
-	if (chain->border == BORDER_WRAP || chain->border == BORDER_CROP)
+	if (border == BORDER_WRAP || border == BORDER_CROP)
 		return;
 	step.dst = b->at;
-	step.border.mode = chain->border;
-	step.border.image_width = b->plan->image.width;
-	step.border.image_height = b->plan->image.height;
-	set_border_pixel(b, step.border.pixel);
+	step.border.mode = border;
+	step.border.image_width = b->image->width;
+	step.border.image_height = b->image->height;
+	set_border_pixel(b, border_pixel, step.border.pixel);
 	builder_add_general(b, &step);
 }
 
 /* Makes the pixels YCbCr or colours again, if they are not. */
 static void convert_to(struct builder *b, bool ycc)
 {
-	enum pixel_type type = b->plan->image.type;
+	enum pixel_type type = b->image->type;
 	struct step step;
 
 	if (b->ycc == ycc)
@@ -192,12 +185,12 @@ static void convert_to(struct builder *b, bool ycc)
 /* One filter of the chain. Whatever leads to its pixels is on the region that it reads. */
 static enum error add_call(struct builder *b, const struct filter_call *call)
 {
-	const struct image *image = &b->plan->image;
+	const struct image *image = b->image;
 	struct operation op;
 	double offset;
 	uint32_t keep;
 	bool weighed;
-	enum error e = filter_lower(call, b->plan->chain.coefficient, &op);
+	enum error e = filter_lower(call, b->chain->coefficient, &op);
 
 	if (e)
 		return e;
@@ -217,27 +210,47 @@ static enum error add_call(struct builder *b, const struct filter_call *call)
 	return e;
 }
 
-static enum error add_calls(struct builder *b)
+static enum error add_calls(struct builder *b, const double border_pixel[BANDS_MAX])
 {
-	struct plan *plan = b->plan;
 	enum error e = ERR_OK;
 
-	for (uint32_t i = 0; !e && i < plan->chain.count; i++) {
+	for (uint32_t i = 0; !e && i < b->chain->count; i++) {
 		if (i)
-			add_extend(b);
-		e = add_call(b, &plan->chain.call[i]);
+			add_extend(b, border_pixel);
+		e = add_call(b, &b->chain->call[i]);
 	}
 	if (e)
 		return e;
 	convert_to(b, false);
-	plan->step[plan->count - 1].dst = PLACE_OUT;
+	b->list->step[b->list->count - 1].dst = PLACE_OUT;
 	return ERR_OK;
 }
 
+/* Fills in a plan that has its chain and image. */
+static enum error make_steps(struct plan *plan, struct builder *b)
+{
+	struct problem problem;
+	enum error e = chain_border_pixel(b->chain, b->image, plan->border_pixel, &problem);
+
+	chain_halo(b->chain, &plan->halo_x, &plan->halo_y);
+	b->expand_x = plan->halo_x;
+	b->expand_y = plan->halo_y;
+	if (!e)
+		e = add_calls(b, plan->border_pixel);
+	if (!e && !b->asked && b->chain->variant != VARIANT_ANY)
+		e = ERR_BAD_PARAMETER;
+	plan->stacks = true;
+	for (uint32_t i = 0; i < plan->list.count; i++)
+		plan->stacks &= launch_can_stack(&plan->list.step[i]);
+	return e;
+}
+
 enum error plan_new(struct programs *programs, const struct chain *chain, const struct image *image,
-                    plan_chooser *choose, void *user, struct plan **plan)
+                    variant_chooser *choose, void *user, struct plan **plan)
 {
 	struct builder b = {.programs = programs,
+	                    .chain = chain,
+	                    .image = image,
 	                    .choose = choose,
 	                    .user = user,
 	                    .at = PLACE_IN,
@@ -250,25 +263,15 @@ enum error plan_new(struct programs *programs, const struct chain *chain, const 
 	*plan = NULL;
 	if (e)
 		return e;
-	b.plan = calloc(1, sizeof *b.plan);
-	if (!b.plan)
+	*plan = calloc(1, sizeof **plan);
+	if (!*plan)
 		return ERR_MEMORY;
-	b.plan->image = *image;
-	b.plan->chain = *chain;
-	chain_halo(chain, &b.plan->halo_x, &b.plan->halo_y);
-	b.expand_x = b.plan->halo_x;
-	b.expand_y = b.plan->halo_y;
-	e = chain_border_pixel(chain, image, b.plan->border_pixel, &problem);
-	if (!e)
-		e = add_calls(&b);
-	if (!e && !b.asked && chain->variant != VARIANT_ANY)
-		e = ERR_BAD_PARAMETER;
-	b.plan->stacks = true;
-	for (uint32_t i = 0; i < b.plan->count; i++)
-		b.plan->stacks &= launch_can_stack(&b.plan->step[i]);
+	(*plan)->image = *image;
+	(*plan)->chain = *chain;
+	b.list = &(*plan)->list;
+	e = make_steps(*plan, &b);
 	if (e)
-		plan_free(&b.plan);
-	*plan = b.plan;
+		plan_free(plan);
 	return e;
 }
 
@@ -279,10 +282,10 @@ enum program_state plan_resolve(struct plan *plan, struct programs *programs)
 	if (plan->resolved)
 		return state;
 	programs_for(programs, plan->client);
-	for (uint32_t i = 0; state != PROGRAM_FAILED && i < plan->count; i++) {
-		enum program_state found = plan->step[i].function
+	for (uint32_t i = 0; state != PROGRAM_FAILED && i < plan->list.count; i++) {
+		enum program_state found = plan->list.step[i].function
 		                               ? PROGRAM_READY
-		                               : programs_find(programs, &plan->step[i], true);
+		                               : programs_find(programs, &plan->list.step[i], true);
 
 		if (found != PROGRAM_READY)
 			state = found;
@@ -304,17 +307,17 @@ enum kernel plan_lacks(const struct plan *plan)
 {
 	uint32_t i = 0;
 
-	while (i < plan->count && plan->step[i].function)
+	while (i < plan->list.count && plan->list.step[i].function)
 		i++;
-	return i < plan->count ? plan->step[i].kernel : KERNELS;
+	return i < plan->list.count ? plan->list.step[i].kernel : KERNELS;
 }
 
 void plan_free(struct plan **plan)
 {
 	if (!*plan)
 		return;
-	for (uint32_t i = 0; i < (*plan)->count; i++)
-		step_release(&(*plan)->step[i]);
+	for (uint32_t i = 0; i < (*plan)->list.count; i++)
+		step_release(&(*plan)->list.step[i]);
 	free(*plan);
 	*plan = NULL;
 }

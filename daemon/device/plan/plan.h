@@ -5,13 +5,7 @@
 
 #include "common/chain.h"
 #include "common/tile.h"
-#include "device/plan/programs.h"
-#include "device/plan/step.h"
-
-/* A filter takes at most ten: to YCbCr, premultiply, down to the lattice (2), filter (2), back (2),
- * unpremultiply or unsharp, extend; and at the end there is a from YCbCr. */
-enum { STEPS_MAX = 10 * CHAIN_FILTERS_MAX + 1 };
-_Static_assert((int)STEPS_MAX <= (int)LAUNCHES_MAX, "a message has room for every launch");
+#include "device/plan/builder.h"
 
 struct plan {
 	uint32_t client; /* for programs_for() when it is resolved */
@@ -19,16 +13,10 @@ struct plan {
 	struct chain chain;
 	uint32_t halo_x, halo_y;
 	double border_pixel[BANDS_MAX]; /* see chain_border_pixel() */
-	uint32_t count;
-	struct step step[STEPS_MAX];
+	struct step_list list;
 	bool resolved; /* every step has its function */
 	bool stacks;   /* launch_can_stack() holds for all of them */
 };
-
-/* Chooses the kernel and shape for a piece of work, where several can do it. Before, they are the
- * general ones. */
-typedef void plan_chooser(void *user, const struct work *work, enum kernel *kernel,
-                          struct shape *shape);
 
 /* Works a valid chain out for a valid image. Kernels are chosen by the chain's variant where it has
  * one (and such steps wait for their programs), else by `choose`, or the best by table where that
@@ -36,11 +24,7 @@ typedef void plan_chooser(void *user, const struct work *work, enum kernel *kern
  * ERR_BAD_PARAMETER if the border value does not fit the image or the variant does no step of it,
  * ERR_MEMORY, or ERR_DEVICE. */
 enum error plan_new(struct programs *programs, const struct chain *chain, const struct image *image,
-                    plan_chooser *choose, void *user, struct plan **plan) MUST_CHECK;
-
-/* A plan_chooser that leaves each piece of work to the general kernel. */
-void plan_choose_general(void *user, const struct work *work, enum kernel *kernel,
-                         struct shape *shape);
+                    variant_chooser *choose, void *user, struct plan **plan) MUST_CHECK;
 
 /* Gets what programs a plan still waits for. PROGRAM_READY once it can be run. */
 enum program_state plan_resolve(struct plan *plan, struct programs *programs) MUST_CHECK;

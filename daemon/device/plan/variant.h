@@ -78,6 +78,15 @@ bool variant_applies(enum kernel kernel, const struct work *work, const struct d
 uint32_t variant_shapes(enum kernel kernel, const struct work *work, const struct device *device,
                         struct shape shapes[SHAPES_MAX]);
 
+/* Chooses the kernel and shape for a piece of work, where several can do it. Before, they are the
+ * general ones. */
+typedef void variant_chooser(void *user, const struct work *work, enum kernel *kernel,
+                             struct shape *shape);
+
+/* A variant_chooser that leaves each piece of work to the general kernel. */
+void variant_choose_general(void *user, const struct work *work, enum kernel *kernel,
+                            struct shape *shape);
+
 /* The kernel by table: the first that was made for this kind of device and work, else the general
  * one that applies. */
 void variant_choose_by_table(const struct device *device, const struct work *work,
