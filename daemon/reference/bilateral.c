@@ -14,7 +14,7 @@ struct bilateral {
 	double full; /* scale */
 	const struct canvas *in;
 	uint32_t colours;
-	bool weighed;
+	bool alpha_weighted;
 	size_t centre;
 	double weights, colour_weights; /* sums of w; of w times alpha */
 	double sum[BANDS_MAX];          /* of w times alpha times colour */
@@ -44,7 +44,7 @@ static double weight(const struct bilateral *b, size_t at, double d2, double *of
 
 static void add_pixel(struct bilateral *b, size_t at, double d2)
 {
-	double off, alpha = b->weighed ? b->in->value[at + b->colours] : 1;
+	double off, alpha = b->alpha_weighted ? b->in->value[at + b->colours] : 1;
 	double w = weight(b, at, d2, &off);
 
 	b->weights += w;
@@ -84,7 +84,7 @@ static void each_in_window(struct bilateral *b, int x, int y, const double *mean
 
 /* Around transparent pixels there may be none but tiny weights, whose exponents are large and so
  * not exact in float32, or which kernels leave out. */
-static double weighed_slack(const struct bilateral *b)
+static double alpha_weighted_slack(const struct bilateral *b)
 {
 	if (!b->in->exact)
 		return SLACK_UNLIMITED;
@@ -99,24 +99,26 @@ static void bilateral_pixel(struct bilateral b, int x, int y, double *value, dou
 	each_in_window(&b, x, y, NULL);
 	for (uint32_t k = 0; k < b.colours; k++)
 		value[k] = b.colour_weights <= 0 ? 0 : b.sum[k] / b.colour_weights; /* or NaN */
-	if (b.weighed)
+	if (b.alpha_weighted)
 		value[b.colours] = b.colour_weights / b.weights;
 	else if (!b.in->exact)
 		each_in_window(&b, x, y, value);
 	for (uint32_t k = 0; k < b.colours; k++)
-		slack[k] = b.weighed ? weighed_slack(&b) : b.in->exact ? 0 : b.off[k] / b.least;
-	if (b.weighed)
+		slack[k] = b.alpha_weighted ? alpha_weighted_slack(&b)
+		           : b.in->exact    ? 0
+		                            : b.off[k] / b.least;
+	if (b.alpha_weighted)
 		slack[b.colours] = b.in->exact ? 0 : SLACK_UNLIMITED;
 }
 
-void canvas_bilateral(const struct operation *op, const struct scale *scale, bool weighed,
+void canvas_bilateral(const struct operation *op, const struct scale *scale, bool alpha_weighted,
                       const struct canvas *in, struct canvas *out)
 {
 	struct bilateral b = {.op = op,
 	                      .full = scale->full,
 	                      .in = in,
-	                      .colours = in->bands - weighed,
-	                      .weighed = weighed};
+	                      .colours = in->bands - alpha_weighted,
+	                      .alpha_weighted = alpha_weighted};
 	size_t i = 0;
 
 	for (int y = 0; y < (int)out->at.height; y++)

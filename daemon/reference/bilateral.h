@@ -5,7 +5,7 @@
 #include "reference/canvas.h"
 
 /* As canvas_apply(), less the slack of float arithmetic. */
-void canvas_bilateral(const struct operation *operation, const struct scale *scale, bool weighed,
-                      const struct canvas *in, struct canvas *out);
+void canvas_bilateral(const struct operation *operation, const struct scale *scale,
+                      bool alpha_weighted, const struct canvas *in, struct canvas *out);
 
 #endif

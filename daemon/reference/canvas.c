@@ -253,8 +253,8 @@ static void unpremultiply(const struct scale *scale, struct canvas *out, const d
 	}
 }
 
-static enum error weighed_linear(const struct operation *op, const struct scale *scale,
-                                 const struct canvas *in, struct canvas *out)
+static enum error alpha_weighted_linear(const struct operation *op, const struct scale *scale,
+                                        const struct canvas *in, struct canvas *out)
 {
 	struct taps taps = taps_of(op);
 	struct canvas product;
@@ -354,15 +354,16 @@ static void sharpen(const struct operation *op, const struct scale *scale, doubl
 	*slack = in_slack + op->amount * off;
 }
 
-static enum error unsharp(const struct operation *op, const struct scale *scale, bool weighed,
-                          const struct canvas *in, struct canvas *out)
+static enum error unsharp(const struct operation *op, const struct scale *scale,
+                          bool alpha_weighted, const struct canvas *in, struct canvas *out)
 {
 	struct operation blur = *op;
-	uint32_t colours = out->bands - weighed;
+	uint32_t colours = out->bands - alpha_weighted;
 	enum error e;
 
 	blur.gain = 1;
-	e = weighed ? weighed_linear(&blur, scale, in, out) : linear(&blur, scale, in, out);
+	e = alpha_weighted ? alpha_weighted_linear(&blur, scale, in, out)
+	                   : linear(&blur, scale, in, out);
 
 	for (size_t i = 0; !e && i < canvas_samples(out); i += out->bands) {
 		int x = out->at.x + (int)(i / out->bands % out->at.width);
@@ -372,7 +373,7 @@ static enum error unsharp(const struct operation *op, const struct scale *scale,
 		for (uint32_t b = 0; b < colours; b++) {
 			double value = in->value[from + b];
 
-			if (weighed && out->value[i + colours] <= 0)
+			if (alpha_weighted && out->value[i + colours] <= 0)
 				out->value[i + b] = value;
 			sharpen(op, scale, value, in->slack[from + b], &out->value[i + b],
 			        &out->slack[i + b]);
@@ -381,18 +382,19 @@ static enum error unsharp(const struct operation *op, const struct scale *scale,
 	return e;
 }
 
-enum error canvas_apply(const struct operation *op, const struct scale *scale, bool weighed,
+enum error canvas_apply(const struct operation *op, const struct scale *scale, bool alpha_weighted,
                         const struct canvas *in, struct canvas *out)
 {
 	switch (op->kind) {
 	case OPERATION_GRADIENT:
 		return gradient(op, scale, in, out);
 	case OPERATION_UNSHARP:
-		return unsharp(op, scale, weighed, in, out);
+		return unsharp(op, scale, alpha_weighted, in, out);
 	case OPERATION_BILATERAL:
-		canvas_bilateral(op, scale, weighed, in, out);
+		canvas_bilateral(op, scale, alpha_weighted, in, out);
 		return allow_float(op, scale, FLOAT_TOLERANCE, in, out);
 	default:
-		return weighed ? weighed_linear(op, scale, in, out) : linear(op, scale, in, out);
+		return alpha_weighted ? alpha_weighted_linear(op, scale, in, out)
+		                      : linear(op, scale, in, out);
 	}
 }

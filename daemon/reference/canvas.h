@@ -49,9 +49,10 @@ size_t canvas_index(const struct canvas *canvas, int x, int y);
 size_t canvas_samples(const struct canvas *canvas);
 
 /* Applies an operation, without offset and rounding; `in` reaches at least the operation's radius
- * further than `out` and has as many bands. weighed: the last band is alpha, which weighs the
- * others; where it comes to 0 or less they are 0 (OPERATION_UNSHARP: unchanged). ERR_MEMORY. */
-enum error canvas_apply(const struct operation *operation, const struct scale *scale, bool weighed,
-                        const struct canvas *in, struct canvas *out) MUST_CHECK;
+ * further than `out` and has as many bands. alpha_weighted: the last band is alpha, which weights
+ * the others; where it comes to 0 or less they are 0 (OPERATION_UNSHARP: unchanged). ERR_MEMORY. */
+enum error canvas_apply(const struct operation *operation, const struct scale *scale,
+                        bool alpha_weighted, const struct canvas *in,
+                        struct canvas *out) MUST_CHECK;
 
 #endif

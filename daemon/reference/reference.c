@@ -5,8 +5,8 @@
  * shrinks by a radius with every filter. With wrap the outside is filtered like the inside and
  * comes out right by itself; with crop there is no outside.
  *
- * A filter sees the samples that it changes, and alpha if that weighs them, as an image of their
- * own. LUMA and CHROMA of other than three colours are all colours and none. */
+ * A filter sees the samples that it changes, and alpha if they are alpha-weighted, as an image of
+ * their own. LUMA and CHROMA of other than three colours are all colours and none. */
 #include "reference/reference.h"
 
 #include <math.h>
@@ -129,9 +129,10 @@ static bool in_ycc(const struct image *image, const struct filter_call *call)
 	       (call->channels == CHANNELS_LUMA || call->channels == CHANNELS_CHROMA);
 }
 
-/* True if alpha weighs the colours. Alpha, one colour, luma or chroma alone are plain samples. */
-static bool is_weighed(const struct image *image, const struct filter_call *call,
-                       const struct operation *op)
+/* True if the colours are alpha-weighted. Alpha, one colour, luma or chroma alone are plain
+ * samples. */
+static bool is_alpha_weighted(const struct image *image, const struct filter_call *call,
+                              const struct operation *op)
 {
 	return image->alpha &&
 	       (call->channels == CHANNELS_ALL || call->channels == CHANNELS_COLOR) &&
@@ -177,18 +178,19 @@ static void widen_seam(double value, double *slack, double least, double most)
 		*slack = most - least;
 }
 
-/* The offset, added neither to an alpha that weighs nor to colours that have none; and rounding. */
-static void finish(const struct progress *p, const struct operation *op, bool weighed,
+/* The offset, added neither to an alpha that weights others nor to colours that have none; and
+ * rounding. */
+static void finish(const struct progress *p, const struct operation *op, bool alpha_weighted,
                    struct canvas *c)
 {
 	double offset = op->offset + (op->signed_output ? pixel_type_midpoint(p->image->type) : 0);
 	double slack = p->scale.whole ? 0 : FLOAT_TOLERANCE * fabs(offset);
-	uint32_t colours = c->bands - weighed;
+	uint32_t colours = c->bands - alpha_weighted;
 
 	for (size_t i = 0; i < canvas_samples(c); i++) {
 		size_t band = i % c->bands, alpha = i - band + colours;
 
-		if (band < colours && !(weighed && c->value[alpha] <= 0))
+		if (band < colours && !(alpha_weighted && c->value[alpha] <= 0))
 			c->value[i] += offset;
 		if (band < colours)
 			c->slack[i] += slack;
@@ -239,8 +241,8 @@ static enum error filter_bands(const struct progress *p, const struct filter_cal
                                struct canvas *out)
 {
 	uint32_t bands = bands_changed(p->image, call, op->smoothing);
-	bool weighed = is_weighed(p->image, call, op);
-	uint32_t seen = bands | (weighed ? 1u << (p->image->bands - 1) : 0);
+	bool alpha_weighted = is_alpha_weighted(p->image, call, op);
+	uint32_t seen = bands | (alpha_weighted ? 1u << (p->image->bands - 1) : 0);
 	struct canvas from = {0}, to = {0};
 	enum error e;
 
@@ -250,9 +252,9 @@ static enum error filter_bands(const struct progress *p, const struct filter_cal
 	if (!e)
 		e = canvas_init(&to, made, from.bands);
 	if (!e)
-		e = canvas_apply(op, &p->scale, weighed, &from, &to);
+		e = canvas_apply(op, &p->scale, alpha_weighted, &from, &to);
 	if (!e) {
-		finish(p, op, weighed, &to);
+		finish(p, op, alpha_weighted, &to);
 		put_back(&to, bands, out);
 	}
 	canvas_fini(&from);

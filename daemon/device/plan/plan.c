@@ -21,9 +21,9 @@
 #include "device/plan/large_sigma.h"
 #include "device/plan/launch.h"
 
-/* True if alpha weighs the colours. A single band, luma or chroma are plain samples. */
-static bool is_weighed(const struct image *image, const struct filter_call *call,
-                       const struct operation *op)
+/* True if the colours are alpha-weighted. A single band, luma or chroma are plain samples. */
+static bool is_alpha_weighted(const struct image *image, const struct filter_call *call,
+                              const struct operation *op)
 {
 	return image->alpha &&
 	       (call->channels == CHANNELS_ALL || call->channels == CHANNELS_COLOR) &&
@@ -70,14 +70,15 @@ static enum error add_operation(struct builder *b, const struct operation *op, d
 	                          : builder_add_filter(b, op, offset, keep, alpha);
 }
 
-/* Pixels to floats, colour times alpha if that weighs, on what a filter of this radius reads. */
-static void add_premultiply(struct builder *b, const struct operation *op, bool weighed)
+/* Pixels to floats, colour times alpha if that weights it, on what a filter of this radius reads.
+ */
+static void add_premultiply(struct builder *b, const struct operation *op, bool alpha_weighted)
 {
 	struct step step = builder_begin_step(b, KERNEL_PREMULTIPLY, b->type, PIXEL_F32);
 
 	step.expand_x += op->radius_x;
 	step.expand_y += op->radius_y;
-	step.alpha = weighed;
+	step.alpha = alpha_weighted;
 	builder_add_general(b, &step);
 }
 
@@ -114,7 +115,7 @@ static enum error add_premultiplied(struct builder *b, const struct operation *o
 
 /* Blurred in float, and the difference added to what was blurred. */
 static enum error add_unsharp(struct builder *b, const struct operation *op, uint32_t keep,
-                              bool weighed)
+                              bool alpha_weighted)
 {
 	enum pixel_type type = b->type;
 	enum place original = b->at;
@@ -125,13 +126,13 @@ static enum error add_unsharp(struct builder *b, const struct operation *op, uin
 	blur.kind = OPERATION_SEPARABLE;
 	blur.gain = 1;
 	b->busy = original;
-	add_premultiply(b, op, weighed);
+	add_premultiply(b, op, alpha_weighted);
 	e = add_operation(b, &blur, 0, 0, 0);
 	step = begin_last(b, KERNEL_UNSHARP, original, type, keep);
 	b->busy = PLACE_IN;
 	step.amount = (float)op->amount;
 	step.threshold = (float)(op->threshold * pixel_type_full_scale(b->image->type));
-	step.alpha = weighed;
+	step.alpha = alpha_weighted;
 	builder_add_general(b, &step);
 	return e;
 }
@@ -189,7 +190,7 @@ static enum error add_call(struct builder *b, const struct filter_call *call)
 	struct operation op;
 	double offset;
 	uint32_t keep;
-	bool weighed;
+	bool alpha_weighted;
 	enum error e = filter_lower(call, b->chain->coefficient, &op);
 
 	if (e)
@@ -198,14 +199,14 @@ static enum error add_call(struct builder *b, const struct filter_call *call)
 	b->expand_x -= op.radius_x;
 	b->expand_y -= op.radius_y;
 	keep = kept_bands(image, call, &op);
-	weighed = is_weighed(image, call, &op);
+	alpha_weighted = is_alpha_weighted(image, call, &op);
 	offset = op.offset + (op.signed_output ? pixel_type_midpoint(image->type) : 0);
 	if (op.kind == OPERATION_UNSHARP)
-		e = add_unsharp(b, &op, keep, weighed);
-	else if (weighed && !variant_weights_by_alpha(&op, image->type))
+		e = add_unsharp(b, &op, keep, alpha_weighted);
+	else if (alpha_weighted && !variant_weights_by_alpha(&op, image->type))
 		e = add_premultiplied(b, &op, offset, keep);
 	else
-		e = add_operation(b, &op, offset, keep, weighed);
+		e = add_operation(b, &op, offset, keep, alpha_weighted);
 	operation_fini(&op);
 	return e;
 }

@@ -378,5 +378,5 @@ void variant_describe(enum kernel kernel, char *text, size_t size)
 	if (row->origin == KERNEL_CLASSIC && row->operations & 1u << OPERATION_GRADIENT)
 		add_need(text, size, "sobel's magnitude");
 	if (row->origin == KERNEL_CLASSIC)
-		add_need(text, size, "all bands, unweighed by alpha");
+		add_need(text, size, "all bands, not alpha-weighted");
 }
