@@ -111,11 +111,11 @@ static void bilateral_pixel(struct bilateral b, int x, int y, double *value, dou
 		slack[b.colours] = b.in->exact ? 0 : SLACK_UNLIMITED;
 }
 
-void canvas_bilateral(const struct operation *op, const struct scale *scale, bool alpha_weighted,
-                      const struct canvas *in, struct canvas *out)
+void bilateral_apply(const struct operation *op, double full, bool alpha_weighted,
+                     const struct canvas *in, struct canvas *out)
 {
 	struct bilateral b = {.op = op,
-	                      .full = scale->full,
+	                      .full = full,
 	                      .in = in,
 	                      .colours = in->bands - alpha_weighted,
 	                      .alpha_weighted = alpha_weighted};

@@ -2,10 +2,11 @@
 #ifndef REFERENCE_BILATERAL_H
 #define REFERENCE_BILATERAL_H
 
+#include "common/filters.h"
 #include "reference/canvas.h"
 
-/* As canvas_apply(), less the slack of float arithmetic. */
-void canvas_bilateral(const struct operation *operation, const struct scale *scale,
-                      bool alpha_weighted, const struct canvas *in, struct canvas *out);
+/* As operations_apply(), of samples of this full scale, less the slack of float arithmetic. */
+void bilateral_apply(const struct operation *operation, double full, bool alpha_weighted,
+                     const struct canvas *in, struct canvas *out);
 
 #endif

@@ -1,5 +1,5 @@
-/* Filters in double precision: what each operation comes to on a piece of an image, and how far a
- * right result in float32 may be from it. For the reference; see reference.h. */
+/* Pieces of an image in double precision, with how far a right result in float32 may be from each
+ * sample. For the reference; see reference.h. */
 #ifndef REFERENCE_CANVAS_H
 #define REFERENCE_CANVAS_H
 
@@ -8,7 +8,6 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "common/filters.h"
 
 /* A rectangle in pixels of the whole image; it may reach outside the image. */
 struct region {
@@ -25,14 +24,6 @@ struct canvas {
 	double *value, *slack;
 };
 
-/* The numbers that results are. */
-struct scale {
-	double full;   /* scale */
-	bool integers; /* of the image: the circle of directions is the whole range, not radians */
-	bool whole;    /* rounded to whole numbers after each operation, so that half a count of
-	                  error is allowed anyway */
-};
-
 /* A slack that allows everything, yet can be multiplied by any weight. */
 #define SLACK_UNLIMITED 1e30
 
@@ -47,12 +38,5 @@ void canvas_fini(struct canvas *canvas);
 /* The index of the first sample of a pixel inside the canvas. */
 size_t canvas_index(const struct canvas *canvas, int x, int y);
 size_t canvas_samples(const struct canvas *canvas);
-
-/* Applies an operation, without offset and rounding; `in` reaches at least the operation's radius
- * further than `out` and has as many bands. alpha_weighted: the last band is alpha, which weights
- * the others; where it comes to 0 or less they are 0 (OPERATION_UNSHARP: unchanged). ERR_MEMORY. */
-enum error canvas_apply(const struct operation *operation, const struct scale *scale,
-                        bool alpha_weighted, const struct canvas *in,
-                        struct canvas *out) MUST_CHECK;
 
 #endif

@@ -1,9 +1,9 @@
 /* The reference: chains. It shares only border_map() and filter_lower() with the kernels' path.
  *
- * As on the devices (device/plan.c), each filter works on the window enlarged by what the later
- * ones reach, and what lies outside the image is made anew between them; here that is a canvas that
- * shrinks by a radius with every filter. With wrap the outside is filtered like the inside and
- * comes out right by itself; with crop there is no outside.
+ * As on the devices (device/plan/plan.c), each filter works on the window enlarged by what the
+ * later ones reach, and what lies outside the image is made anew between them; here that is a
+ * canvas that shrinks by a radius with every filter. With wrap the outside is filtered like the
+ * inside and comes out right by itself; with crop there is no outside.
  *
  * A filter sees the samples that it changes, and alpha if they are alpha-weighted, as an image of
  * their own. LUMA and CHROMA of other than three colours are all colours and none. */
@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "border.h"
-#include "reference/canvas.h"
+#include "reference/operations.h"
 #include "reference/ycc.h"
 
 /* A chain on its way. */
@@ -252,7 +252,7 @@ static enum error filter_bands(const struct progress *p, const struct filter_cal
 	if (!e)
 		e = canvas_init(&to, made, from.bands);
 	if (!e)
-		e = canvas_apply(op, &p->scale, alpha_weighted, &from, &to);
+		e = operations_apply(op, &p->scale, alpha_weighted, &from, &to);
 	if (!e) {
 		finish(p, op, alpha_weighted, &to);
 		put_back(&to, bands, out);

@@ -1,0 +1,375 @@
+/* The operations in double precision, as simple as they can be and still not too slow: every loop
+ * runs along rows of interleaved samples, whose neighbours lie `bands` apart.
+ *
+ * The hard part is the slack. What enters an operation may be off (by a count, after an earlier
+ * filter), so what leaves it may be off by the sum of that over the window, times the weights'
+ * magnitudes; where the operation divides (alpha), decides (threshold) or turns (direction), a
+ * small difference may become a large one, and only there the slack is large. */
+#include "reference/operations.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "reference/bilateral.h"
+
+/* Weights of a window: a matrix, or row and column. */
+struct taps {
+	int radius_x, radius_y;
+	const double *matrix; /* NULL: row and column */
+	const double *row, *column;
+	bool sparse; /* what has weight 0 is not looked at, and so may be NaN */
+};
+
+static struct taps taps_of(const struct operation *op)
+{
+	struct taps t = {.radius_x = (int)op->radius_x, .radius_y = (int)op->radius_y};
+
+	if (op->kind == OPERATION_MATRIX) {
+		t.matrix = op->coefficients;
+	} else {
+		t.row = op->coefficients;
+		t.column = op->coefficients + 2 * op->radius_x + 1;
+	}
+	return t;
+}
+
+static void add_row(double *to, const double *from, double weight, size_t count)
+{
+	for (size_t k = 0; k < count; k++)
+		to[k] += weight * from[k];
+}
+
+static void clear_row(double *row, size_t count)
+{
+	for (size_t k = 0; k < count; k++)
+		row[k] = 0;
+}
+
+/* `from` and `to` lie like the samples of the canvases `in` and `out`. */
+static void correlate_matrix(const struct taps *t, bool magnitudes, const struct canvas *in,
+                             const double *from, const struct canvas *out, double *to)
+{
+	size_t span = (size_t)out->at.width * out->bands;
+	int end = out->at.y + (int)out->at.height;
+
+	for (int y = out->at.y; y < end; y++, to += span) {
+		const double *m = t->matrix;
+
+		clear_row(to, span);
+		for (int j = -t->radius_y; j <= t->radius_y; j++)
+			for (int i = -t->radius_x; i <= t->radius_x; i++, m++)
+				if (*m != 0 || !t->sparse)
+					add_row(to, from + canvas_index(in, out->at.x + i, y + j),
+					        magnitudes ? fabs(*m) : *m, span);
+	}
+}
+
+/* Row by row: the sums of all columns that the row filter reaches, then the row filter. */
+static enum error correlate_separable(const struct taps *t, bool magnitudes,
+                                      const struct canvas *in, const double *from,
+                                      const struct canvas *out, double *to)
+{
+	size_t span = (size_t)out->at.width * out->bands;
+	size_t reach = span + 2 * (size_t)t->radius_x * in->bands;
+	double *sums = malloc(reach * sizeof *sums);
+	int end = out->at.y + (int)out->at.height;
+
+	if (!sums)
+		return ERR_MEMORY;
+	for (int y = out->at.y; y < end; y++, to += span) {
+		clear_row(sums, reach);
+		for (int j = -t->radius_y; j <= t->radius_y; j++) {
+			double w = t->column[j + t->radius_y];
+
+			add_row(sums, from + canvas_index(in, out->at.x - t->radius_x, y + j),
+			        magnitudes ? fabs(w) : w, reach);
+		}
+		clear_row(to, span);
+		for (int i = 0; i <= 2 * t->radius_x; i++)
+			add_row(to, sums + (size_t)i * in->bands,
+			        magnitudes ? fabs(t->row[i]) : t->row[i], span);
+	}
+	free(sums);
+	return ERR_OK;
+}
+
+static enum error correlate(const struct taps *t, bool magnitudes, const struct canvas *in,
+                            const double *from, const struct canvas *out, double *to)
+{
+	if (!t->matrix)
+		return correlate_separable(t, magnitudes, in, from, out, to);
+	correlate_matrix(t, magnitudes, in, from, out, to);
+	return ERR_OK;
+}
+
+/* Values, and what the slacks of the window come to. */
+static enum error correlate_both(const struct taps *t, const struct canvas *in, struct canvas *out)
+{
+	enum error e = correlate(t, false, in, in->value, out, out->value);
+
+	if (!e && !in->exact)
+		e = correlate(t, true, in, in->slack, out, out->slack);
+	return e;
+}
+
+static double finite_magnitude(double value)
+{
+	return isfinite(value) ? fabs(value) : 0;
+}
+
+static void raise_row(double *to, const double *from, size_t count)
+{
+	for (size_t k = 0; k < count; k++)
+		to[k] = to[k] > finite_magnitude(from[k]) ? to[k] : finite_magnitude(from[k]);
+}
+
+/* Adds to the slack a share of the largest magnitude in each sample's window. */
+static enum error allow_share(const struct operation *op, double share, const struct canvas *in,
+                              struct canvas *out)
+{
+	int rx = (int)op->radius_x, ry = (int)op->radius_y;
+	size_t span = (size_t)out->at.width * out->bands, reach = span + 2 * (size_t)rx * in->bands;
+	double *column, *window, *slack = out->slack, factor = share * fmax(1, op->gain);
+	int end = out->at.y + (int)out->at.height;
+
+	column = malloc((reach + span) * sizeof *column);
+	if (!column)
+		return ERR_MEMORY;
+	window = column + reach;
+	for (int y = out->at.y; y < end; y++, slack += span) {
+		clear_row(column, reach);
+		for (int j = -ry; j <= ry; j++)
+			raise_row(column, in->value + canvas_index(in, out->at.x - rx, y + j),
+			          reach);
+		clear_row(window, span);
+		for (int i = 0; i <= 2 * rx; i++)
+			raise_row(window, column + (size_t)i * in->bands, span);
+		add_row(slack, window, factor, span);
+	}
+	free(column);
+	return ERR_OK;
+}
+
+/* What is promised of floats. Whole numbers have their half count instead. */
+static enum error allow_float(const struct operation *op, const struct scale *scale, double share,
+                              const struct canvas *in, struct canvas *out)
+{
+	return scale->whole ? ERR_OK : allow_share(op, share, in, out);
+}
+
+/* What is promised of a Gaussian on a lattice, of the range of values: floats may be negative. */
+static enum error allow_lattice(const struct operation *op, const struct scale *scale,
+                                const struct canvas *in, struct canvas *out)
+{
+	if (!op->lattice.stride)
+		return ERR_OK;
+	return allow_share(op, scale->whole ? LATTICE_ERROR : 2 * LATTICE_ERROR, in, out);
+}
+
+static enum error linear(const struct operation *op, const struct scale *scale,
+                         const struct canvas *in, struct canvas *out)
+{
+	struct taps taps = taps_of(op);
+	enum error e = correlate_both(&taps, in, out);
+
+	if (!e)
+		e = allow_lattice(op, scale, in, out);
+	return e ? e : allow_float(op, scale, FLOAT_TOLERANCE, in, out);
+}
+
+/* Colour times alpha, beside alpha itself. */
+static enum error premultiply(const struct canvas *in, struct canvas *product)
+{
+	enum error e = canvas_init(product, &in->at, in->bands);
+
+	for (size_t i = 0; !e && i < canvas_samples(in); i += in->bands) {
+		size_t last = i + in->bands - 1;
+		double a = in->value[last], sa = in->slack[last];
+
+		for (size_t k = i; k < last; k++) {
+			double c = in->value[k], sc = in->slack[k];
+
+			product->value[k] = c * a;
+			product->slack[k] = fabs(c) * sa + fabs(a) * sc + sa * sc;
+		}
+		product->value[last] = a;
+		product->slack[last] = sa;
+	}
+	product->exact = in->exact;
+	return e;
+}
+
+/* One colour's sum divided by alpha's; `part` and `whole`: what either may be off by. */
+static void divide(double *value, double *slack, double part, double alpha, double whole)
+{
+	double quotient = alpha > 0 ? *value / alpha : 0;
+
+	if (fabs(alpha) > whole)
+		*slack = alpha > 0 ? (part + fabs(quotient) * whole) / (alpha - whole) : 0;
+	else
+		*slack = whole > 0 ? SLACK_UNLIMITED : 0;
+	*value = quotient;
+}
+
+/* terms: the sums of the magnitudes of what was summed. */
+static void unpremultiply(const struct scale *scale, struct canvas *out, const double *terms)
+{
+	double share = scale->whole ? FLOAT_NOISE : FLOAT_TOLERANCE;
+
+	for (size_t i = 0; i < canvas_samples(out); i += out->bands) {
+		size_t last = i + out->bands - 1;
+		double alpha = out->value[last], whole = out->slack[last] + share * terms[last];
+
+		for (size_t k = i; k < last; k++)
+			divide(&out->value[k], &out->slack[k], out->slack[k] + share * terms[k],
+			       alpha, whole);
+		if (!scale->whole)
+			out->slack[last] = whole;
+	}
+}
+
+static enum error alpha_weighted_linear(const struct operation *op, const struct scale *scale,
+                                        const struct canvas *in, struct canvas *out)
+{
+	struct taps taps = taps_of(op);
+	struct canvas product;
+	double *terms = malloc(canvas_samples(out) * sizeof *terms);
+	enum error e = premultiply(in, &product);
+
+	if (!terms)
+		e = ERR_MEMORY;
+	if (!e)
+		e = correlate_both(&taps, &product, out);
+	if (!e)
+		e = allow_lattice(op, scale, &product, out);
+	for (size_t k = 0; !e && k < canvas_samples(&product); k++)
+		product.value[k] = fabs(product.value[k]);
+	if (!e)
+		e = correlate(&taps, true, &product, product.value, out, terms);
+	if (!e)
+		unpremultiply(scale, out, terms);
+	free(terms);
+	canvas_fini(&product);
+	return e;
+}
+
+/* Where nothing is known of a gradient's direction: half of the circle. */
+static void turn(const struct scale *scale, double gx, double gy, double off, double *value,
+                 double *slack)
+{
+	double length = hypot(gx, gy);
+	double angle = atan2(gy + 0.0, gx + 0.0); /* no negative zeros: (0, 0) is 0 */
+	double arc = off <= 0 ? 0 : off < length ? asin(off / length) : M_PI;
+	double circle = scale->integers ? scale->full : 2 * M_PI;
+
+	*value = angle / (2 * M_PI) * circle + (scale->integers ? scale->full / 2 : 0);
+	*slack = arc / (2 * M_PI) * circle + (scale->whole ? 0 : FLOAT_TOLERANCE * circle / 2);
+}
+
+/* x: the result, which so far holds the gradient's x, and its slack; y likewise. */
+static void join_gradient(const struct operation *op, const struct scale *scale, struct canvas *x,
+                          const struct canvas *y)
+{
+	for (size_t k = 0; k < canvas_samples(x); k++) {
+		double gx = x->value[k], gy = y->value[k];
+
+		if (op->output == GRADIENT_DIRECTION) {
+			turn(scale, gx, gy, hypot(x->slack[k], y->slack[k]), &x->value[k],
+			     &x->slack[k]);
+		} else if (op->output == GRADIENT_Y) {
+			x->value[k] = gy;
+			x->slack[k] = y->slack[k];
+		} else if (op->output == GRADIENT_MAGNITUDE) {
+			x->value[k] = hypot(gx, gy);
+			x->slack[k] = hypot(x->slack[k], y->slack[k]);
+		}
+	}
+}
+
+static enum error gradient(const struct operation *op, const struct scale *scale,
+                           const struct canvas *in, struct canvas *out)
+{
+	bool direction = op->output == GRADIENT_DIRECTION;
+	double across[9], down[9];
+	struct taps tx = {1, 1, across, NULL, NULL, true}, ty = {1, 1, down, NULL, NULL, true};
+	struct canvas y;
+	enum error e = canvas_init(&y, &out->at, out->bands);
+
+	for (int i = 0; i < 9; i++) {
+		across[i] = op->coefficients[i / 3] * (i % 3 - 1);
+		down[i] = op->coefficients[i % 3] * (i / 3 - 1);
+	}
+	if (!e)
+		e = correlate_both(&tx, in, out);
+	if (!e)
+		e = correlate_both(&ty, in, &y);
+	if (!e && direction)
+		e = allow_float(op, scale, FLOAT_NOISE, in, out);
+	if (!e)
+		join_gradient(op, scale, out, &y);
+	if (!e && !direction)
+		e = allow_float(op, scale, FLOAT_TOLERANCE, in, out);
+	canvas_fini(&y);
+	return e;
+}
+
+/* out: the blurred sample and its slack, and then the result. */
+static void sharpen(const struct operation *op, const struct scale *scale, double in,
+                    double in_slack, double *out, double *slack)
+{
+	double d = in - *out, off = in_slack + *slack;
+	double doubt = fabs(fabs(d) - op->threshold * scale->full);
+	bool flat = fabs(d) < op->threshold * scale->full;
+
+	*out = flat ? in : in + op->amount * d;
+	if (op->threshold > 0 && doubt <= off + FLOAT_TOLERANCE * fmax(scale->full, fabs(in)))
+		off += fabs(d);
+	else if (flat)
+		off = 0;
+	*slack = in_slack + op->amount * off;
+}
+
+static enum error unsharp(const struct operation *op, const struct scale *scale,
+                          bool alpha_weighted, const struct canvas *in, struct canvas *out)
+{
+	struct operation blur = *op;
+	uint32_t colours = out->bands - alpha_weighted;
+	enum error e;
+
+	blur.gain = 1;
+	e = alpha_weighted ? alpha_weighted_linear(&blur, scale, in, out)
+	                   : linear(&blur, scale, in, out);
+
+	for (size_t i = 0; !e && i < canvas_samples(out); i += out->bands) {
+		int x = out->at.x + (int)(i / out->bands % out->at.width);
+		int y = out->at.y + (int)(i / out->bands / out->at.width);
+		size_t from = canvas_index(in, x, y);
+
+		for (uint32_t b = 0; b < colours; b++) {
+			double value = in->value[from + b];
+
+			if (alpha_weighted && out->value[i + colours] <= 0)
+				out->value[i + b] = value;
+			sharpen(op, scale, value, in->slack[from + b], &out->value[i + b],
+			        &out->slack[i + b]);
+		}
+	}
+	return e;
+}
+
+enum error operations_apply(const struct operation *op, const struct scale *scale,
+                            bool alpha_weighted, const struct canvas *in, struct canvas *out)
+{
+	switch (op->kind) {
+	case OPERATION_GRADIENT:
+		return gradient(op, scale, in, out);
+	case OPERATION_UNSHARP:
+		return unsharp(op, scale, alpha_weighted, in, out);
+	case OPERATION_BILATERAL:
+		bilateral_apply(op, scale->full, alpha_weighted, in, out);
+		return allow_float(op, scale, FLOAT_TOLERANCE, in, out);
+	default:
+		return alpha_weighted ? alpha_weighted_linear(op, scale, in, out)
+		                      : linear(op, scale, in, out);
+	}
+}
