@@ -21,10 +21,10 @@ struct batch {
 	struct inputs inputs;
 	struct manifest *manifest; /* NULL: a single result */
 	size_t next;
-	char *unsynced; /* folder whose latest results may not be on the disk yet, or NULL */
+	char *unsynced; /* directory whose latest results may not be on the disk yet, or NULL */
 	struct progress progress;
 	enum exit_code status;
-	bool full; /* there is no room for further results */
+	bool full; /* the disk is full: no further results */
 };
 
 /* An image under way. */
@@ -76,8 +76,8 @@ static char *target_of(const struct options *options, const char *output)
 	return text;
 }
 
-/* Opens an input. What is not a plain file, read from its start, becomes one, since a request may
- * have to be sent again. */
+/* Opens an input. Anything but a plain file at its start is first copied to one, since a request
+ * may have to be sent again. */
 static int open_input(const char *path, struct stat *info)
 {
 	int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC)
@@ -113,7 +113,7 @@ static void fail(struct batch *b, const struct task *task, const char *what, con
 	b->status = EXIT_SOME_FAILED;
 }
 
-/* A result could not be written; without room there will be none for the next, either. */
+/* A result could not be written. If the disk is full, the batch ends. */
 static void fail_output(struct batch *b, const struct task *task, int error)
 {
 	b->full |= error == ENOSPC || error == EDQUOT;
@@ -129,15 +129,15 @@ static void forget(struct work *w)
 	free(w);
 }
 
-/* Whether what is in the result's place is an image of the folder that is filtered: it has been
- * left out of the inputs for a result. */
+/* True if an earlier result is in the result's place, inside the input directory: inputs_init()
+ * left it out of the inputs. */
 static bool is_original(const struct batch *b, const struct task *task)
 {
 	return b->inputs.inside && !access(task->output, F_OK) &&
 	       !manifest_knows(b->manifest, task->output);
 }
 
-/* Makes an image ready to be sent; false if it failed, or is done already. */
+/* Prepares an image for sending; false if that failed, or its result exists already. */
 static bool prepare(struct batch *b, struct work *w)
 {
 	const struct task *task = w->task;
@@ -150,7 +150,7 @@ static bool prepare(struct batch *b, struct work *w)
 		return false;
 	}
 	if (!w->info.st_size) {
-		fail(b, task, task->input, "it is empty");
+		fail(b, task, task->input, "the file is empty");
 		return false;
 	}
 	guard_add(&b->inputs.guard, &w->info, task->input);
@@ -164,7 +164,7 @@ static bool prepare(struct batch *b, struct work *w)
 	}
 	if (is_original(b, task)) {
 		fail(b, task, task->output,
-		     "it is there, but no result made here: choose another folder");
+		     "a file is there that is no result of this command: choose another directory");
 		return false;
 	}
 	error = output_open(&w->output, task->output);
@@ -199,7 +199,7 @@ static bool next_image(void *context, struct exchange *e)
 	return false;
 }
 
-/* What the service says of a result, in headers of its own. */
+/* Prints the headers in which the service describes a result. */
 static void print_facts(const struct exchange *e, const struct task *task)
 {
 	struct curl_header *h = NULL;
@@ -210,9 +210,9 @@ static void print_facts(const struct exchange *e, const struct task *task)
 			report_remark("  %s: %s", h->name, h->value);
 }
 
-/* Folders are synced when the results go elsewhere, and at the end: once for each result would be
- * slow, and what has been promised is known when the client exits. */
-static void sync_folder(struct batch *b, char *next)
+/* Syncs a directory of results when the results start to go elsewhere, and at the end. Syncing
+ * after each result would be slow; the exit status promises no more than this. */
+static void sync_directory(struct batch *b, char *next)
 {
 	int error;
 
@@ -220,7 +220,7 @@ static void sync_folder(struct batch *b, char *next)
 		free(next);
 		return;
 	}
-	error = b->unsynced ? output_sync_folder(b->unsynced) : 0;
+	error = b->unsynced ? output_sync_directory(b->unsynced) : 0;
 	if (error) {
 		report_error("%s: %s", b->unsynced, strerror(error));
 		b->status = EXIT_SOME_FAILED;
@@ -229,20 +229,21 @@ static void sync_folder(struct batch *b, char *next)
 	b->unsynced = next;
 }
 
-/* The result takes its place, unless it would be that of an input or of another result. */
+/* Moves the result to its place, unless an input or another result is there. */
 static bool place_result(struct batch *b, struct work *w, struct stat *result)
 {
-	char *folder = output_folder(&w->output), *why = NULL;
+	char *directory = output_directory(&w->output), *why = NULL;
 	const char *guarded;
 	int error = output_commit(&w->output, &b->inputs.guard, &guarded, result);
 
-	if (!error && folder) {
+	if (!error && directory) {
 		guard_add(&b->inputs.guard, result, w->task->output);
-		sync_folder(b, folder);
+		sync_directory(b, directory);
 		return true;
 	}
-	free(folder);
-	if (guarded && asprintf(&why, "it is the same file as %s, which is kept", guarded) < 0)
+	free(directory);
+	if (guarded &&
+	    asprintf(&why, "it is the same file as %s, which is not overwritten", guarded) < 0)
 		abort();
 	if (why)
 		fail(b, w->task, w->task->output, why);
@@ -267,7 +268,7 @@ static void keep_result(struct batch *b, struct work *w, const struct exchange *
 	                                   &w->info, w->target)
 	                    : NULL;
 	if (wrong)
-		report_remark("%s will be made again: the manifest cannot be written: %s",
+		report_remark("%s will be made again next time: cannot write the manifest: %s",
 		              w->task->output, wrong);
 }
 
@@ -305,7 +306,7 @@ static enum exit_code run(struct batch *b, const struct server *server)
 	const struct transfers transfers = {next_image, image_done, tick, b};
 
 	if (b->inputs.several && b->inputs.count) {
-		b->manifest = manifest_open(b->inputs.folder);
+		b->manifest = manifest_open(b->inputs.directory);
 		if (!b->manifest)
 			return EXIT_SOME_FAILED;
 	}
@@ -314,7 +315,7 @@ static enum exit_code run(struct batch *b, const struct server *server)
 	for (size_t i = 0; i < b->inputs.count; i++)
 		b->progress.bytes += (uint64_t)b->inputs.tasks[i].size;
 	transfer_run(server, b->options->jobs, &transfers);
-	sync_folder(b, NULL);
+	sync_directory(b, NULL);
 	report_summary(&b->progress);
 	manifest_close(b->manifest);
 	return b->status;

@@ -1,7 +1,7 @@
-/* Images through the service: one or many, those left out that are done already. */
+/* Filters images through the service: one or many, skipping those whose results exist already. */
 #pragma once
 
 #include "client/server.h"
 
-/* Filters what the options name. Returns the exit status (that of a signal is the caller's). */
+/* Filters what the options name. Returns the exit status; a signal is left to the caller. */
 enum exit_code batch_run(const struct options *options, const struct server *server);

@@ -14,7 +14,7 @@
 
 enum {
 	TEXT_MAX = 64 << 20,
-	LOOK_SECONDS = 30, /* of silence; what is no image is answered at once */
+	LOOK_SECONDS = 30, /* of silence, for what is answered at once: all but images */
 };
 
 static size_t read_body(char *data, size_t size, size_t count, void *context)
@@ -153,8 +153,8 @@ static const char *member(const json_t *problem, const char *name)
 	return text ? text : "";
 }
 
-/* True if no image can be filtered so. A parameter may also not fit this image alone: its job has
- * been worked on then, and its times say so. */
+/* True if every image would be refused. A parameter may also be wrong for this image alone: then
+ * the answer has the times of a job. */
 static bool is_request_wrong(const struct exchange *e, const json_t *problem, long status)
 {
 	const char *times = header(e, "Server-Timing");
@@ -166,8 +166,8 @@ static bool is_request_wrong(const struct exchange *e, const json_t *problem, lo
 	       !(e->own_format && !strcmp(member(problem, "parameter"), "format"));
 }
 
-/* A problem document as a sentence: what is said of a parameter names it; of other problems the
- * title says the half. */
+/* A problem document as a sentence. The detail of a parameter's problem names the parameter; any
+ * other detail needs the title before it. */
 static void say_problem(struct exchange *e, long status)
 {
 	json_t *problem = e->text ? json_loads(e->text, 0, NULL) : NULL;
@@ -183,10 +183,9 @@ static void say_problem(struct exchange *e, long status)
 		e->outcome = OUTCOME_WRONG;
 	curl_easy_getinfo(e->easy, CURLINFO_REDIRECT_URL, &elsewhere);
 	if (elsewhere)
-		say(e, "the service is said to be at %s: give that if you trust it", elsewhere);
+		say(e, "the service redirects to %s: give that address if you trust it", elsewhere);
 	else if (!title && !detail)
-		say(e, "status %ld, and not from a convolved: %.80s", status,
-		    e->text ? e->text : "");
+		say(e, "status %ld, not from a convolved: %.80s", status, e->text ? e->text : "");
 	else
 		say(e, "%s%s%s%s%s%s%s%s", alone || !title ? "" : title,
 		    alone || !title || !detail ? "" : ": ", detail ? detail : "",
@@ -196,14 +195,14 @@ static void say_problem(struct exchange *e, long status)
 	json_decref(problem);
 }
 
-/* Statuses that say no to whatever image comes next. */
+/* Statuses that refuse every image. */
 static bool for_all(long status)
 {
 	return status / 100 == 3 || status == 401 || status == 403 || status == 404 ||
 	       status == 405;
 }
 
-/* Timed out, though the connection had been made. */
+/* True if it timed out after the connection was made. */
 static bool fell_silent(const struct exchange *e, CURLcode code)
 {
 	curl_off_t connected = 0;
@@ -212,8 +211,8 @@ static bool fell_silent(const struct exchange *e, CURLcode code)
 	return code == CURLE_OPERATION_TIMEDOUT && connected > 0;
 }
 
-/* The seconds until the next attempt; negative if none is worth it. Requests change nothing at the
- * service, so that one that broke off may be sent again. */
+/* Seconds until the next attempt; negative if none is worth it. A request changes nothing at the
+ * service, so one that broke off may be sent again. */
 static double pause_before_next(const struct exchange *e, CURLcode code, long status)
 {
 	curl_off_t asked = 0;
@@ -250,11 +249,11 @@ static void judge_failure(struct exchange *e, const struct server *server, CURLc
 		why = strerror((int)number);
 	e->outcome = OUTCOME_FAILED;
 	if (e->failure < 0)
-		say(e, "it became shorter while it was read");
+		say(e, "the file became shorter while it was read");
 	else if (e->failure)
 		say(e, "%s: %s",
-		    code == CURLE_ABORTED_BY_CALLBACK ? "it cannot be read"
-		                                      : "the result cannot be kept",
+		    code == CURLE_ABORTED_BY_CALLBACK ? "cannot read the file"
+		                                      : "cannot store the result",
 		    strerror(e->failure));
 	else if (code == CURLE_GOT_NOTHING || code == CURLE_PARTIAL_FILE ||
 	         code == CURLE_RECV_ERROR || code == CURLE_SEND_ERROR)
@@ -263,12 +262,11 @@ static void judge_failure(struct exchange *e, const struct server *server, CURLc
 		e->outcome = OUTCOME_UNREACHABLE;
 		say(e, "%s%s %s: %s", server->socket ? "unix:" : "",
 		    server->socket ? server->socket : server->base,
-		    fell_silent(e, code) ? "has fallen silent, see --timeout" : "cannot be reached",
-		    why);
+		    fell_silent(e, code) ? "timed out (see --timeout)" : "cannot be reached", why);
 	}
 }
 
-/* Whether the end of the answer could be told from a connection that broke off. */
+/* True if the answer marks its own end, so that a broken connection cannot look like one. */
 static bool has_end(const struct exchange *e)
 {
 	curl_off_t length = -1;
@@ -279,8 +277,8 @@ static bool has_end(const struct exchange *e)
 	return length >= 0 || version >= CURL_HTTP_VERSION_2_0 || header(e, "Transfer-Encoding");
 }
 
-/* A 200 with a body that is to be a result: only an image from a convolved is one, not the page of
- * whoever else answers there. */
+/* Judges a 200 whose body should be a result: only an image from a convolved is one, not a page of
+ * another server. */
 static void judge_result(struct exchange *e, const struct server *server)
 {
 	const char *type = header(e, "Content-Type");
@@ -290,23 +288,23 @@ static void judge_result(struct exchange *e, const struct server *server)
 	e->outcome = OUTCOME_REFUSED;
 	if (!type || !header(e, "X-Image") ||
 	    (strncasecmp(type, "image/", 6) && strcasecmp(type, "application/octet-stream")))
-		say(e, "the answer is no result (its type is %s): is there a convolved at %s?",
-		    type ? type : "not said", server->socket ? server->socket : server->base);
+		say(e, "the answer is not an image (its type is %s): is there a convolved at %s?",
+		    type ? type : "not given", server->socket ? server->socket : server->base);
 	else if (!size || !has_end(e)) {
 		e->outcome = OUTCOME_FAILED;
-		say(e, size ? "the end of the result is not marked: it may be cut short"
+		say(e, size ? "the result may be cut short: its end is not marked"
 		            : "the result is empty");
 	} else
 		e->outcome = OUTCOME_DONE;
 }
 
-/* Spread a little, or all that were refused together would come again together. */
+/* Attempts are spread a little: requests refused together would come back together. */
 static void postpone(struct exchange *e, CURLcode code, double seconds)
 {
 	e->attempts++;
 	e->due = report_now() + seconds * (1 + 0.2 * (double)random() / RAND_MAX);
 	if (code)
-		report_waiting("the service cannot be reached, trying again");
+		report_waiting("cannot reach the service, trying again");
 	else
 		report_waiting("the service is busy, trying again in %.0f s", seconds);
 }

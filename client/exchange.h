@@ -1,5 +1,5 @@
-/* One request and its answer: an image to the service and the result back, or something asked of
- * it. A body is read from its file as it is sent, a result written as it comes. */
+/* One request and its answer: sends an image and receives the result, or sends a GET. The body is
+ * read from its file while it is sent, and the result is written while it arrives. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,42 +10,42 @@
 
 enum outcome {
 	OUTCOME_NONE,        /* not yet */
-	OUTCOME_DONE,        /* 200, and a result if one was to be */
-	OUTCOME_FAILED,      /* not for this image */
-	OUTCOME_WRONG,       /* not for any: there is no such filter, or a parameter is not valid */
-	OUTCOME_REFUSED,     /* not for any: no right to it, no convolved */
-	OUTCOME_UNREACHABLE, /* nobody is there, or nobody answers */
-	OUTCOME_GIVEN_UP,    /* because of a signal, or of what came of another */
+	OUTCOME_DONE,        /* status 200, and a result if one was wanted */
+	OUTCOME_FAILED,      /* this image was refused */
+	OUTCOME_WRONG,       /* every image would be refused: unknown filter or invalid parameter */
+	OUTCOME_REFUSED,     /* every image would be refused: no permission, or not a convolved */
+	OUTCOME_UNREACHABLE, /* the service cannot be reached or does not answer */
+	OUTCOME_GIVEN_UP,    /* ended by a signal, or by the outcome of another exchange */
 };
 
 struct exchange {
-	/* What is asked; whoever sets these releases them. */
+	/* The request. The caller owns these and releases them. */
 	char *target;    /* path and query */
-	int body;        /* open file of the image; -1: a GET */
-	int64_t size;    /* bytes of it */
-	int result;      /* open file for the body of a 200, empty; -1: it becomes `text` */
-	bool own_format; /* its target asks for a format that its own output's name has */
+	int body;        /* open file of the image; -1: send a GET */
+	int64_t size;    /* bytes of the body */
+	int result;      /* open, empty file for the body of a 200; -1: the body becomes `text` */
+	bool own_format; /* the target asks for the format that the output's name has */
 	void *owner;
 
-	/* What came of it. */
+	/* The answer. */
 	enum outcome outcome;
-	char *text; /* the body, if it is not in `result`; else what was wrong; or NULL */
+	char *text; /* the body if `result` is -1; on failure the message; or NULL */
 	size_t text_size;
 
-	/* Between begin and end. */
+	/* Valid between begin and end. */
 	CURL *easy;
 	int64_t sent;
 	unsigned attempts;
-	double due;  /* when it is to begin again; 0: it is under way */
-	int failure; /* errno of our own reading or writing, or -1: the input is shorter now */
+	double due;  /* when it begins again; 0: under way */
+	int failure; /* errno of reading the body or writing the result; -1: a truncated body */
 	char detail[CURL_ERROR_SIZE];
 };
 
-/* Makes the easy handle ready; the body and the result from their starts. */
+/* Prepares the easy handle; body and result start from their beginnings. */
 void exchange_prepare(struct exchange *e, const struct server *server);
 
-/* Looks at what came: sets the outcome, or `due` if it is worth another attempt. */
+/* Evaluates what arrived: sets the outcome, or `due` if another attempt is worth it. */
 void exchange_judge(struct exchange *e, const struct server *server, CURLcode code);
 
-/* Releases handle and text. */
+/* Releases the handle's resources and the text. */
 void exchange_fini(struct exchange *e);

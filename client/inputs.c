@@ -1,4 +1,4 @@
-/* Inputs and the places of their results. */
+/* Finds the inputs and chooses the places of their results. */
 #include "client/inputs.h"
 
 #include <errno.h>
@@ -21,28 +21,28 @@ static const char *suffix_of(const char *path)
 	return dot && dot > name ? dot + 1 : "";
 }
 
-static bool is_folder(const char *path)
+static bool is_directory(const char *path)
 {
 	struct stat info;
 
 	return !stat(path, &info) && S_ISDIR(info.st_mode);
 }
 
-/* The place in the folder of results: the name there, with the suffix of the format if that was
- * asked for by name. */
+/* The path of a result in the output directory: the input's name there, with the suffix of the
+ * format that --format names. */
 static char *place_of(const struct inputs *inputs, const char *name, const char *format)
 {
 	const char *suffix = suffix_of(name);
 	size_t stem = format && *suffix ? (size_t)(suffix - 1 - name) : strlen(name);
 	char *place = NULL;
 
-	if (asprintf(&place, "%s/%.*s%s%s", inputs->folder, (int)stem, name, format ? "." : "",
+	if (asprintf(&place, "%s/%.*s%s%s", inputs->directory, (int)stem, name, format ? "." : "",
 	             format ? format : "") < 0)
 		abort();
 	return place;
 }
 
-/* `info` is NULL if the input cannot be looked at: what is wrong is said when it is opened. */
+/* Adds an input. `info` is NULL if stat() failed: opening the input then says why. */
 static void add(struct inputs *inputs, const char *input, char *output, const struct stat *info)
 {
 	if (!(inputs->count & (inputs->count + 1))) /* full: 0, 1, 3, 7 … */
@@ -64,7 +64,7 @@ static int by_name(const FTSENT **one, const FTSENT **other)
 	return strcmp((*one)->fts_name, (*other)->fts_name);
 }
 
-/* Whether a file's name says that it is an image. */
+/* True if a file's name says that it is an image. */
 static bool is_image(const char *name)
 {
 	enum format format = format_parse(suffix_of(name));
@@ -72,7 +72,7 @@ static bool is_image(const char *name)
 	return *name != '.' && format != FORMAT_NONE && format != FORMAT_RAW;
 }
 
-/* One thing in a folder. What is hidden, and the results of former runs, are left out. */
+/* Adds one entry of a directory. Hidden files and the results of former runs are left out. */
 static void add_entry(struct inputs *inputs, FTS *tree, FTSENT *entry, size_t root,
                       const struct stat *results, const char *format)
 {
@@ -104,7 +104,7 @@ static void add_entry(struct inputs *inputs, FTS *tree, FTSENT *entry, size_t ro
 	}
 }
 
-static void add_folder(struct inputs *inputs, const char *path, const char *format)
+static void add_directory(struct inputs *inputs, const char *path, const char *format)
 {
 	char *const roots[] = {(char *)path, NULL};
 	FTS *tree = fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, by_name);
@@ -112,8 +112,8 @@ static void add_folder(struct inputs *inputs, const char *path, const char *form
 
 	if (!tree)
 		abort();
-	if (stat(inputs->folder, &results))
-		results = (struct stat){0}; /* it will be made */
+	if (stat(inputs->directory, &results))
+		results = (struct stat){0}; /* it does not exist yet */
 	for (FTSENT *entry; !interrupt_number() && (entry = fts_read(tree));)
 		add_entry(inputs, tree, entry, strlen(path), &results, format);
 	fts_close(tree);
@@ -126,13 +126,13 @@ static int by_output(const void *one, const void *other)
 	return strcmp((*a)->output, (*b)->output);
 }
 
-/* Looks at what an input or an output is now; `standard` is what "-" stands for. */
+/* Gets the status of an input or output; "-" means the descriptor `standard`. */
 static bool look_at(const char *path, int standard, struct stat *info)
 {
 	return !(strcmp(path, "-") ? stat(path, info) : fstat(standard, info));
 }
 
-/* No two results may have the same place, and none that of an input. */
+/* Checks that no two results have the same place, and none has an input's. */
 static enum exit_code check_places(const struct inputs *inputs)
 {
 	const struct task **sorted = calloc(inputs->count + 1, sizeof *sorted);
@@ -152,7 +152,7 @@ static enum exit_code check_places(const struct inputs *inputs)
 			status = EXIT_USAGE;
 		} else if (look_at(sorted[i]->output, STDOUT_FILENO, &there) &&
 		           (input = guard_find(&inputs->guard, &there))) {
-			report_error("the result of %s would overwrite %s: choose another place",
+			report_error("the result of %s would overwrite %s: choose another output",
 			             sorted[i]->input, input);
 			status = EXIT_USAGE;
 		}
@@ -161,52 +161,54 @@ static enum exit_code check_places(const struct inputs *inputs)
 	return status;
 }
 
-/* Whether a place that is not there yet looks like that of a single image. */
+/* True if a path that does not exist yet looks like that of a single image. */
 static bool is_for_one(const char *place)
 {
 	return place[strlen(place) - 1] != '/' && access(place, F_OK) &&
 	       format_parse(suffix_of(place)) != FORMAT_NONE;
 }
 
-/* The folder of results that the options ask for, without slashes at its end, or NULL. */
-static enum exit_code find_folder(struct inputs *inputs, const struct options *options)
+/* The output directory that the options name, without slashes at its end; or NULL. */
+static enum exit_code find_directory(struct inputs *inputs, const struct options *options)
 {
-	const char *out = options->output, *folder = options->output_dir;
+	const char *out = options->output, *directory = options->output_dir;
 	bool several = options->operand_count > 1 ||
-	               (options->operand_count && is_folder(options->operands[0]));
+	               (options->operand_count && is_directory(options->operands[0]));
 	size_t length = out ? strlen(out) : 0;
 
 	inputs->several = options->operand_count > 1;
-	if (out && folder) {
-		report_error("-o and --output-dir say the same thing: give one of them");
+	if (out && directory) {
+		report_error("-o and --output-dir mean the same: give one of them");
 		return EXIT_USAGE;
 	}
-	if (!folder && length && (several || out[length - 1] == '/' || is_folder(out)))
-		folder = out;
-	if (several && folder && folder == out && is_for_one(out)) {
-		report_error("several images, and one place: %s/ would be a folder", out);
+	if (!directory && length && (several || out[length - 1] == '/' || is_directory(out)))
+		directory = out;
+	if (several && directory && directory == out && is_for_one(out)) {
+		report_error("several images, but -o %s names one file: end it with a slash to "
+		             "make a directory",
+		             out);
 		return EXIT_USAGE;
 	}
-	if (several && (!folder || !strcmp(folder, "-"))) {
-		report_error("several images need a folder for their results: -o FOLDER/");
+	if (several && (!directory || !strcmp(directory, "-"))) {
+		report_error("several images need an output directory: -o DIRECTORY/");
 		return EXIT_USAGE;
 	}
-	if (!folder)
+	if (!directory)
 		return EXIT_DONE;
-	length = strlen(folder);
-	while (length > 1 && folder[length - 1] == '/')
+	length = strlen(directory);
+	while (length > 1 && directory[length - 1] == '/')
 		length--;
-	inputs->folder = strndup(folder, length);
-	if (!inputs->folder)
+	inputs->directory = strndup(directory, length);
+	if (!inputs->directory)
 		abort();
-	if (!is_folder(inputs->folder) && !access(inputs->folder, F_OK)) {
-		report_error("%s is a file: several results need a folder", inputs->folder);
+	if (!is_directory(inputs->directory) && !access(inputs->directory, F_OK)) {
+		report_error("%s is a file: several results need a directory", inputs->directory);
 		return EXIT_USAGE;
 	}
 	return EXIT_DONE;
 }
 
-/* Standard input and output take the places that were not named, unless those are a terminal. */
+/* Standard input and output take the places that were not named, unless they are a terminal. */
 static enum exit_code add_single(struct inputs *inputs, const char *input, const char *output)
 {
 	struct stat info;
@@ -214,14 +216,13 @@ static enum exit_code add_single(struct inputs *inputs, const char *input, const
 	if (!output && !strcmp(input, "-"))
 		output = "-";
 	if (!output) {
-		report_error("where is the result to go? -o FILE, or -o - for standard output");
+		report_error("no output: give -o FILE, or -o - for standard output");
 		return EXIT_USAGE;
 	}
 	if ((!strcmp(input, "-") && isatty(STDIN_FILENO)) ||
 	    (!strcmp(output, "-") && isatty(STDOUT_FILENO))) {
-		report_error(
-		    "an image is not read from a terminal, nor written to it; see convolve "
-		    "--help");
+		report_error("cannot read an image from a terminal, or write one to it; see "
+		             "convolve --help");
 		return EXIT_USAGE;
 	}
 	add(inputs, input, strdup(output), look_at(input, STDIN_FILENO, &info) ? &info : NULL);
@@ -234,12 +235,13 @@ static enum exit_code add_operand(struct inputs *inputs, const char *input, cons
 	struct stat info;
 
 	if (!strcmp(input, "-")) {
-		report_error("standard input has no name in a folder: give -o FILE");
+		report_error(
+		    "standard input has no file name: give -o FILE instead of a directory");
 		return EXIT_USAGE;
 	}
-	if (is_folder(input)) {
+	if (is_directory(input)) {
 		inputs->several = true;
-		add_folder(inputs, input, format);
+		add_directory(inputs, input, format);
 		return EXIT_DONE;
 	}
 	add(inputs, input, place_of(inputs, slash ? slash + 1 : input, format),
@@ -252,11 +254,11 @@ static enum exit_code add_all(struct inputs *inputs, const struct options *optio
 	const char *format = options_parameter(options, "format");
 	enum exit_code status = EXIT_DONE;
 
-	if (!inputs->folder)
+	if (!inputs->directory)
 		return add_single(inputs, options->operand_count ? options->operands[0] : "-",
 		                  options->output);
 	if (!options->operand_count) {
-		report_error("which images? name them, or a folder");
+		report_error("no input: give image files, or a directory");
 		return EXIT_USAGE;
 	}
 	for (size_t i = 0; i < options->operand_count && !status; i++)
@@ -269,7 +271,7 @@ enum exit_code inputs_find(struct inputs *inputs, const struct options *options)
 	enum exit_code status;
 
 	*inputs = (struct inputs){0};
-	status = find_folder(inputs, options);
+	status = find_directory(inputs, options);
 	if (!status)
 		status = add_all(inputs, options);
 	if (!status)
@@ -286,6 +288,6 @@ void inputs_fini(struct inputs *inputs)
 		free(inputs->tasks[i].output);
 	}
 	free(inputs->tasks);
-	free(inputs->folder);
+	free(inputs->directory);
 	guard_fini(&inputs->guard);
 }

@@ -1,5 +1,5 @@
-/* What a batch is made of: the images named on the command line, those of the folders named there,
- * and the place of each result. */
+/* The inputs of a batch: the images named on the command line and those in the directories named
+ * there, with the place of each result. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,14 +17,14 @@ struct task {
 struct inputs {
 	struct task *tasks;
 	size_t count;
-	char *folder; /* of the results; NULL if there is but one result, with a name of its own */
-	bool several; /* a folder of images, or more than one operand */
-	bool inside;  /* the folder of results lies in one of images, and what is there was left out
-	               */
-	bool failed;  /* something could not be read; it has been said */
-	struct guard guard; /* the inputs; named by what stays until inputs_fini() */
+	char *directory; /* of the results; NULL if there is a single result, with a name of its own
+	                  */
+	bool several;    /* a directory of images, or more than one operand */
+	bool inside;     /* the output directory is in an input one; its files were left out */
+	bool failed;     /* something could not be read; the message has been printed */
+	struct guard guard; /* the inputs; their names live until inputs_fini() */
 };
 
-/* Returns EXIT_DONE, or EXIT_USAGE when it has said what is wrong. */
+/* Returns EXIT_DONE, or EXIT_USAGE after printing what is wrong. */
 enum exit_code inputs_find(struct inputs *inputs, const struct options *options);
 void inputs_fini(struct inputs *inputs);

@@ -1,4 +1,4 @@
-/* Signals: the handler only leaves a note, in a flag and in a descriptor to wait on. */
+/* Signals. The handler only sets a flag and writes to a descriptor that can be polled. */
 #include "client/interrupt.h"
 
 #include <errno.h>
@@ -24,12 +24,12 @@ static void caught(int signal)
 void interrupt_init(void)
 {
 	static const int ends[] = {SIGHUP, SIGINT, SIGTERM};
-	/* Without SA_RESTART: what blocks in a read comes back. */
+	/* Without SA_RESTART, so that a blocking read returns. */
 	struct sigaction action = {.sa_handler = caught}, old;
 
 	event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-		/* Of a terminal that goes, both the kernel and the shell tell. */
+		/* When a terminal closes, both the kernel and the shell send SIGHUP. */
 		action.sa_flags = ends[i] == SIGHUP ? 0 : (int)SA_RESETHAND;
 		if (!sigaction(ends[i], NULL, &old) && old.sa_handler != SIG_IGN)
 			sigaction(ends[i], &action, NULL);

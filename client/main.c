@@ -1,5 +1,5 @@
-/* convolve: the command line client. A command looks at the service; everything else is a filter or
- * a chain for images. The client knows no filter and no parameter: the service does. */
+/* convolve: the command line client. A command shows something about the service; everything else
+ * is a filter or a chain for images. The service alone knows filters and parameters. */
 #include <curl/curl.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 static const struct command {
 	const char *name;
-	size_t operands; /* at most */
+	size_t operands; /* maximum */
 	enum exit_code (*run)(const struct options *options, const struct server *server);
 } commands[] = {
     {"filters", 1, views_filters},
@@ -61,20 +61,20 @@ int main(int argc, char **argv)
 	interrupt_init();
 	curl_global_init(CURL_GLOBAL_DEFAULT);
 	if (status) {
-		/* It has been said. */
+		/* The message has been printed. */
 	} else if (options.help || (options.command && !strcmp(options.command, "help"))) {
 		options_print_help();
 	} else if (options.version) {
 		puts("convolve " PACKAGE_VERSION);
 	} else if (!options.command) {
-		report_error("which filter? see convolve --help, or convolve filters");
+		report_error("no filter given; see convolve --help, or convolve filters");
 		status = EXIT_USAGE;
 	} else {
 		status = run(&options);
 	}
 	report_clear();
 	if (fflush(stdout) || ferror(stdout)) {
-		report_error("standard output cannot be written");
+		report_error("cannot write to standard output");
 		status = status ? status : EXIT_SOME_FAILED;
 	}
 	options_fini(&options);

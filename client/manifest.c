@@ -1,5 +1,5 @@
-/* The manifest of a folder. Several processes may work in one folder: each takes the file's lock to
- * read it and to append to it. */
+/* The manifest of a directory. Several processes may work in one directory: each takes the file's
+ * lock to read it and to append to it. */
 #include "client/manifest.h"
 
 #include <curl/curl.h>
@@ -20,13 +20,13 @@ static const char head[] = "{\"convolve\":\"manifest\",\"version\":1}\n";
 enum { HEAD_SIZE = sizeof head - 1 };
 
 struct manifest {
-	int fd; /* -1: to be opened */
+	int fd; /* -1: not open yet */
 	char *path;
-	size_t prefix; /* of outputs: the folder and the slash, which are not noted */
+	size_t prefix; /* length of the directory and slash of outputs, which entries leave out */
 	json_t *entries;
 };
 
-/* A name as JSON; bytes that are not UTF-8 are escaped as in a URL. */
+/* A name as JSON; bytes that are not UTF-8 are percent-escaped, as in a URL. */
 static json_t *text_of(const char *name)
 {
 	json_t *text = json_string(name);
@@ -57,8 +57,8 @@ static json_t *entry_of(const char *output, const struct stat *result, const cha
 	return entry;
 }
 
-/* Keeps the last entry of each output; returns the number of lines. A line that is damaged, as the
- * last one of a disk that was full, is as if it were not there. */
+/* Reads the last entry of each output; returns the number of lines. A damaged line, such as the
+ * last one on a full disk, is ignored. */
 static size_t read_lines(struct manifest *m, FILE *file)
 {
 	char *line = NULL;
@@ -76,7 +76,7 @@ static size_t read_lines(struct manifest *m, FILE *file)
 	return lines;
 }
 
-/* One line; it starts on a line of its own even if the last one was cut off. */
+/* Appends one line; starts a new line first if the last one was cut off. */
 static int append(const struct manifest *m, const json_t *entry)
 {
 	char *json = json_dumps(entry, JSON_COMPACT), *line = NULL;
@@ -94,7 +94,7 @@ static int append(const struct manifest *m, const json_t *entry)
 	return error;
 }
 
-/* Makes sure that the file, which is locked, is a manifest; an empty one becomes one. */
+/* Checks that the locked file is a manifest; an empty file becomes one. */
 static int check_head(int fd)
 {
 	char first[HEAD_SIZE];
@@ -131,7 +131,7 @@ static void close_file(struct manifest *m)
 	m->fd = -1;
 }
 
-/* Takes the lock of the file that has the name: another process may have renewed it meanwhile. */
+/* Locks the file that has the name: another process may have replaced it meanwhile. */
 static int lock(struct manifest *m)
 {
 	struct stat ours, named;
@@ -150,7 +150,7 @@ static int lock(struct manifest *m)
 	return ESTALE;
 }
 
-/* Writes all entries anew, to a file that takes the manifest's place. */
+/* Writes all entries to a new file, which replaces the manifest. */
 static int write_anew(const struct manifest *m, int fd)
 {
 	struct manifest copy = {.fd = fd};
@@ -163,7 +163,7 @@ static int write_anew(const struct manifest *m, int fd)
 	return error || !fsync(fd) ? error : errno;
 }
 
-/* When most lines have been overtaken by later ones. If it fails the manifest stays as it is. */
+/* Rewrites the manifest when most of its lines are out of date. On failure it stays as it is. */
 static void renew(struct manifest *m)
 {
 	char *path = NULL;
@@ -201,22 +201,23 @@ static int load(struct manifest *m)
 
 static const char *explain(int error)
 {
-	return error == EBADMSG ? "it is not a manifest of this convolve: move it away"
-	       : error == ELOOP ? "a manifest is not written through a link: move it away"
+	return error == EBADMSG ? "the file is not a manifest of convolve: move it away"
+	       : error == ELOOP ? "the manifest is a symbolic link, which convolve does not write "
+	                          "through: move it away"
 	                        : strerror(error);
 }
 
-struct manifest *manifest_open(const char *folder)
+struct manifest *manifest_open(const char *directory)
 {
 	struct manifest *m = calloc(1, sizeof *m);
 	int error;
 
-	if (!m || asprintf(&m->path, "%s/.convolve.jsonl", folder) < 0)
+	if (!m || asprintf(&m->path, "%s/.convolve.jsonl", directory) < 0)
 		abort();
-	m->prefix = strlen(folder) + 1;
+	m->prefix = strlen(directory) + 1;
 	m->fd = -1;
 	m->entries = json_object();
-	error = output_make_folders(m->path);
+	error = output_make_directories(m->path);
 	if (!error)
 		error = load(m);
 	if (!error)

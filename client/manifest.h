@@ -1,9 +1,9 @@
-/* What a folder of results is known to hold: FOLDER/.convolve.jsonl has a first line that says what
- * it is, and then a line of JSON for each result, with the input that it was made from (path, size,
- * time), the request, and the result's own size and time. A file rather than extended attributes,
- * which network file systems, FAT and archives lose. Lines are only appended, after the result has
- * taken its place: whatever happens between the two costs one more run of that image. A file
- * without that first line, or a link, is somebody else's and is never written to. */
+/* The record of a directory of results: DIRECTORY/.convolve.jsonl. Its first line identifies it;
+ * each further line is JSON about one result: the input that it was made from (path, size, time),
+ * the request, and the result's own size and time. It is a file, not extended attributes, because
+ * network file systems, FAT and archives lose those. Lines are only appended, after the result has
+ * taken its place: a crash between the two costs one more run of that image. A file without the
+ * first line, or a symbolic link, is not ours and is never written to. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,18 +11,19 @@
 
 struct manifest;
 
-/* Opens the folder's manifest, makes both if need be. NULL if it has said what is wrong. */
-struct manifest *manifest_open(const char *folder);
+/* Opens the directory's manifest; creates both if necessary. Returns NULL after printing what is
+ * wrong. */
+struct manifest *manifest_open(const char *directory);
 void manifest_close(struct manifest *manifest);
 
-/* Whether the result is there, as it was made from this input by this request; `result` is what is
- * known of it then. */
+/* True if the result exists as this request made it from this input; `result` is then its
+ * status. */
 bool manifest_has(const struct manifest *manifest, const char *output, struct stat *result,
                   const char *input, const struct stat *info, const char *request);
 
-/* Whether the output's place is that of a result which was made here once. */
+/* True if a result was once made at the output's place. */
 bool manifest_knows(const struct manifest *manifest, const char *output);
 
-/* Notes that a result was made. Returns NULL, or why it could not. */
+/* Records that a result was made. Returns NULL, or why that failed. */
 const char *manifest_add(struct manifest *manifest, const char *output, const struct stat *result,
                          const char *input, const struct stat *info, const char *request);

@@ -17,18 +17,18 @@ static const struct row {
 	const char *name;
 	enum option_type type;
 	size_t offset;
-	double least, most;
+	double min, max;
 	const char *argument, *text;
 } rows[] = {
-#define OPTION(letter, member, name, type, least, most, argument, text)                            \
-	{letter, name, type, offsetof(struct options, member), least, most, argument, text},
+#define OPTION(letter, member, name, type, min, max, argument, text)                               \
+	{letter, name, type, offsetof(struct options, member), min, max, argument, text},
 #include "client/options.def"
 #undef OPTION
 };
 
 enum { ROW_COUNT = sizeof rows / sizeof *rows };
 
-/* What is left of the command line while it is read. */
+/* The rest of the command line while it is parsed. */
 struct reading {
 	struct options *options;
 	char **next;
@@ -45,18 +45,18 @@ static const char usage[] =
     "  convolve chain --luma gaussian=size=5 --chroma box=size=3 - <in.jpg >out.jpg\n"
     "  convolve sharpen -j 8 photographs -o sharper/\n"
     "\n"
-    "INPUT is an image, - for standard input (also when there is none), or a folder, of\n"
-    "which all images are taken. Every option that is not listed here is a parameter of\n"
-    "the service: `convolve filters` lists them. The format is that of OUTPUT's suffix\n"
-    "unless --format says otherwise.\n"
+    "INPUT is an image, - for standard input (also the default), or a directory: all\n"
+    "images in it are filtered. An option that is not listed here is a parameter of the\n"
+    "service: `convolve filters` lists them. The format is that of OUTPUT's suffix, unless\n"
+    "--format names one.\n"
     "\n"
-    "In a folder of results the file .convolve.jsonl remembers how each was made; what is\n"
-    "there, of an unchanged input and by the same request, is not made again.\n"
+    "A directory of results has a file .convolve.jsonl, which records how each was made.\n"
+    "A result that exists, from an unchanged input and the same request, is not made again.\n"
     "\n";
 
 static const char statuses[] =
     "\n"
-    "Exit status: 0 all is done; 1 an image could not be filtered; 2 the command line is\n"
+    "Exit status: 0 success; 1 an image could not be filtered; 2 the command line is\n"
     "wrong, or the service refuses the filter or a parameter, which ends a batch at once;\n"
     "3 the service cannot be reached; 130 interrupted.\n";
 
@@ -81,8 +81,8 @@ void options_print_help(void)
 
 static enum exit_code wrong_number(const struct row *row, const char *value)
 {
-	report_error("--%s is a %s from %.9g to %.9g, not %s", row->name,
-	             row->type == COUNT ? "whole number" : "number", row->least, row->most, value);
+	report_error("--%s: expected %s from %.9g to %.9g, not %s", row->name,
+	             row->type == COUNT ? "an integer" : "a number", row->min, row->max, value);
 	return EXIT_USAGE;
 }
 
@@ -101,7 +101,7 @@ static enum exit_code set(struct options *options, const struct row *row, const 
 		return EXIT_DONE;
 	}
 	number = strtod(value, &end);
-	if (end == value || *end || !(number >= row->least && number <= row->most) ||
+	if (end == value || *end || !(number >= row->min && number <= row->max) ||
 	    (row->type == COUNT && number != floor(number)))
 		return wrong_number(row, value);
 	if (row->type == COUNT)
@@ -111,7 +111,7 @@ static enum exit_code set(struct options *options, const struct row *row, const 
 	return EXIT_DONE;
 }
 
-/* A word that starts with two dashes: an option of ours, or else a parameter. */
+/* Parses a word that starts with two dashes: an option of the client, or else a parameter. */
 static enum exit_code read_long(struct reading *r, char *word)
 {
 	const struct row *row = rows;
@@ -131,7 +131,7 @@ static enum exit_code read_long(struct reading *r, char *word)
 		if (row < rows + ROW_COUNT || parameters_know(word))
 			report_error("--%s needs a value", word);
 		else
-			report_error("there is no option --%s; see convolve --help", word);
+			report_error("unknown option --%s; see convolve --help", word);
 		return EXIT_USAGE;
 	}
 	if (row < rows + ROW_COUNT)
@@ -141,7 +141,7 @@ static enum exit_code read_long(struct reading *r, char *word)
 	return EXIT_DONE;
 }
 
-/* A word of letters after one dash; the value of the last may follow at once. */
+/* Parses a word of letters after one dash; the last one's value may follow at once. */
 static enum exit_code read_short(struct reading *r, const char *word)
 {
 	for (; *word; word++) {
@@ -151,7 +151,7 @@ static enum exit_code read_short(struct reading *r, const char *word)
 		while (row < rows + ROW_COUNT && row->letter != *word)
 			row++;
 		if (row == rows + ROW_COUNT) {
-			report_error("there is no option -%c; see convolve --help", *word);
+			report_error("unknown option -%c; see convolve --help", *word);
 			return EXIT_USAGE;
 		}
 		if (row->type == FLAG) {

@@ -1,11 +1,11 @@
 /* The command line of convolve. Options that are not in the table are parameters of the service,
- * which alone knows them and says what is wrong with them. */
+ * which alone knows and checks them. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The exit statuses; what a signal ends, ends by that signal. */
+/* The exit statuses. A signal ends the process as that signal. */
 enum exit_code { EXIT_DONE, EXIT_SOME_FAILED, EXIT_USAGE, EXIT_UNREACHABLE };
 
 struct parameter {
@@ -19,24 +19,24 @@ struct options {
 #define OPTION_TEXT const char *
 #define OPTION_COUNT unsigned
 #define OPTION_SECONDS double
-#define OPTION(letter, member, name, type, least, most, argument, text) OPTION_##type member;
+#define OPTION(letter, member, name, type, min, max, argument, text) OPTION_##type member;
 #include "client/options.def"
 #undef OPTION
 	/* clang-format on */
 
 	const char *command;   /* the first operand: a command, a filter or a chain */
-	const char **operands; /* the others */
+	const char **operands; /* the other operands */
 	size_t operand_count;
-	struct parameter *parameters; /* of the service, in the order in which they were given */
+	struct parameter *parameters; /* parameters of the service, in the order given */
 	size_t parameter_count;
 };
 
-/* Reads the command line, and the environment where it says nothing; what it holds points into
- * both. Returns EXIT_DONE, or EXIT_USAGE when it has said what is wrong. */
+/* Parses the command line, and takes defaults from the environment; the result points into both.
+ * Returns EXIT_DONE, or EXIT_USAGE after printing what is wrong. */
 enum exit_code options_parse(struct options *options, int argc, char **argv);
 void options_fini(struct options *options);
 
-/* A parameter's value, or NULL if it is not given. */
+/* A parameter's value, or NULL if it was not given. */
 const char *options_parameter(const struct options *options, const char *name);
 
 void options_print_help(void);

@@ -28,8 +28,9 @@ static char *format_path(const char *format, ...)
 
 int output_nameless(void)
 {
-	const char *folder = getenv("TMPDIR");
-	char *path = format_path("%s/convolve-XXXXXX", folder && *folder ? folder : "/tmp");
+	const char *directory = getenv("TMPDIR");
+	char *path =
+	    format_path("%s/convolve-XXXXXX", directory && *directory ? directory : "/tmp");
 	int fd = mkostemp(path, O_CLOEXEC);
 
 	if (fd >= 0)
@@ -38,8 +39,8 @@ int output_nameless(void)
 	return fd;
 }
 
-/* A call has failed. Returns 0 if it is to be repeated: whoever shares a pipe may have made it one
- * that does not block. */
+/* After a failed call: 0 if it is to be repeated, else the errno. Another process that shares a
+ * pipe may have made it non-blocking. */
 static int await(int fd, short events)
 {
 	struct pollfd waits[] = {{.fd = fd, .events = events},
@@ -73,7 +74,7 @@ int output_copy(int from, int to)
 	return 0;
 }
 
-int output_make_folders(char *path)
+int output_make_directories(char *path)
 {
 	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
@@ -88,7 +89,7 @@ int output_make_folders(char *path)
 	return 0;
 }
 
-/* A temporary file in the folder of the place, so that it can be renamed to it. */
+/* Creates a temporary file in the output's directory, so that it can be renamed. */
 static int open_beside(struct output *output)
 {
 	char *slash = strrchr(output->place, '/');
@@ -96,7 +97,7 @@ static int open_beside(struct output *output)
 	int error;
 
 	umask(mask);
-	error = output_make_folders(output->place);
+	error = output_make_directories(output->place);
 	if (error)
 		return error;
 	output->temporary = format_path(
@@ -108,7 +109,7 @@ static int open_beside(struct output *output)
 		output->temporary = NULL;
 		return error;
 	}
-	/* Where modes are not for the user to choose (FAT, CIFS), it has the one that it got. */
+	/* Sets the mode; file systems without modes (FAT, CIFS) keep the one that they gave. */
 	return fchmod(output->fd, 0666 & ~mask) && errno != EPERM ? errno : 0;
 }
 
@@ -123,7 +124,7 @@ int output_open(struct output *output, const char *path)
 	} else if (!stat(path, &there) && !S_ISREG(there.st_mode)) {
 		output->stream = open(path, O_WRONLY | O_CLOEXEC);
 	} else {
-		output->place = realpath(path, NULL); /* of a link, what it points to */
+		output->place = realpath(path, NULL); /* for a symbolic link, its target */
 		if (!output->place)
 			output->place = format_path("%s", path);
 		error = open_beside(output);
@@ -140,7 +141,7 @@ int output_open(struct output *output, const char *path)
 	return error;
 }
 
-/* A full disk or a quota may show only now: network file systems write when they must. */
+/* A full disk or a quota may show only now: network file systems write late. */
 static int close_synced(int *fd)
 {
 	int error = fsync(*fd) ? errno : 0;
@@ -151,8 +152,8 @@ static int close_synced(int *fd)
 	return error;
 }
 
-/* What is in the place is looked at last: links and letter case may have led elsewhere than it
- * seemed before the folders were there. */
+/* The output's place is checked last: before its directories existed, links and letter case could
+ * not be resolved. */
 static int take_place(struct output *output, const struct guard *guard, const char **guarded)
 {
 	struct stat there;
@@ -188,7 +189,7 @@ int output_commit(struct output *output, const struct guard *guard, const char *
 	return error;
 }
 
-char *output_folder(const struct output *output)
+char *output_directory(const struct output *output)
 {
 	const char *slash = output->place ? strrchr(output->place, '/') : NULL;
 
@@ -198,13 +199,14 @@ char *output_folder(const struct output *output)
 	             : format_path(".");
 }
 
-int output_sync_folder(const char *folder)
+int output_sync_directory(const char *directory)
 {
-	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), error = 0;
+	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC), error = 0;
 
 	if (fd < 0)
-		return errno == EACCES ? 0 : errno; /* results may be put there, but not listed */
-	if (fsync(fd) && errno != EINVAL)           /* of a file system that knows no such thing */
+		return errno == EACCES ? 0
+		                       : errno; /* the directory may be writable but not readable */
+	if (fsync(fd) && errno != EINVAL)       /* the file system does not support it */
 		error = errno;
 	close(fd);
 	return error;

@@ -1,4 +1,4 @@
-/* Made from the tables of the service, so as not to ask it about what is meant most of the time. */
+/* Made from the service's tables, so that common parameters need no request. */
 #include "client/parameters.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* The service's parameters, as far as this client knows: a service may be newer. */
+/* The service's parameters as this client knows them; a newer service may have more. */
 #pragma once
 
 #include <stdbool.h>

@@ -88,7 +88,7 @@ static void print_left(double seconds)
 		fprintf(stderr, "  %luh%02lu left", whole / 3600, whole / 60 % 60);
 }
 
-/* Time goes with bytes rather than with images. */
+/* Time depends on bytes rather than on images. */
 static void draw(const struct progress *p, double elapsed)
 {
 	enum { WIDTH = 24 };
@@ -128,7 +128,7 @@ void report_summary(const struct progress *p)
 		return;
 	fprintf(stderr, "%zu done", p->done);
 	if (p->skipped)
-		fprintf(stderr, ", %zu there already", p->skipped);
+		fprintf(stderr, ", %zu done before", p->skipped);
 	if (p->failed)
 		fprintf(stderr, ", %zu failed", p->failed);
 	if (p->done)

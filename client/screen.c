@@ -1,5 +1,5 @@
-/* What is drawn is cut to the terminal's size at that moment: a line that is too long, or one line
- * too many, would scroll all others. */
+/* The text is cut to the terminal's current size: a line that is too long, or one line too many,
+ * would scroll all others. */
 #include "client/screen.h"
 
 #include <poll.h>
@@ -20,13 +20,13 @@ void screen_begin(void)
 	struct termios keys;
 
 	drawing = isatty(STDOUT_FILENO) == 1;
-	/* A terminal may be set by who is in its foreground; others it stops. */
+	/* Only the foreground process group may set a terminal; others would be stopped. */
 	reading =
 	    drawing && !tcgetattr(STDIN_FILENO, &before) && tcgetpgrp(STDIN_FILENO) == getpgrp();
 	if (reading) {
 		keys = before;
 		keys.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
-		keys.c_cc[VSUSP] = _POSIX_VDISABLE; /* the shell would find it so */
+		keys.c_cc[VSUSP] = _POSIX_VDISABLE; /* the shell would inherit it */
 		keys.c_cc[VMIN] = 1;
 		keys.c_cc[VTIME] = 0;
 		tcsetattr(STDIN_FILENO, TCSANOW, &keys);
@@ -42,7 +42,7 @@ void screen_end(void)
 	reading = false;
 }
 
-/* The bytes of as many characters (of UTF-8) as fit. */
+/* The number of bytes of so many UTF-8 characters. */
 static int fitting(const char *line, size_t length, unsigned columns)
 {
 	size_t i = 0;
@@ -64,7 +64,7 @@ void screen_show(const char *text)
 		return;
 	}
 	ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
-	rows = size.ws_row ? size.ws_row - 1u : 1000; /* the cursor has the last */
+	rows = size.ws_row ? size.ws_row - 1u : 1000; /* the last line holds the cursor */
 	columns = size.ws_col ? size.ws_col : 1000;
 	fputs("\033[H", stdout);
 	for (const char *end; *text && rows--; text = end + (*end == '\n')) {
@@ -84,7 +84,7 @@ bool screen_wait(int ms)
 
 	while (ms >= 0 && poll(sources, 2, ms) > 0 && !interrupt_number()) {
 		if (read(STDIN_FILENO, &key, 1) != 1)
-			sources[1].fd = -1; /* the terminal has gone */
+			sources[1].fd = -1; /* the terminal has closed */
 		else if (key == 'q' || key == 'Q')
 			return true;
 		ms = (int)((end - report_now()) * 1000);

@@ -1,16 +1,17 @@
-/* The terminal that a view is drawn on, again and again: its size, and the key that ends it. */
+/* The terminal that a view is drawn on repeatedly: its size, and the key that ends it. */
 #pragma once
 
 #include <stdbool.h>
 
-/* Takes over the terminal: it is cleared, and keys come at once, without an echo. Nothing happens
- * where standard output is none; keys are only read where standard input is one, too, and ours. */
+/* Takes over the terminal: clears it, and makes keys arrive at once and without echo. Does nothing
+ * if standard output is no terminal; reads keys only if standard input is a terminal, too, and this
+ * process is in its foreground. */
 void screen_begin(void);
 void screen_end(void);
 
-/* Draws a text over the one before, cut to what fits; without a terminal it is just written. */
+/* Replaces the text drawn before, cut to what fits; without a terminal just writes it. */
 void screen_show(const char *text);
 
-/* Waits so many milliseconds, less if a signal comes. True if the user wants to end: by q, or by
+/* Waits so many milliseconds, less if a signal arrives. True if the user wants to end: by q or by
  * the signal. */
 bool screen_wait(int ms);

@@ -15,7 +15,7 @@
 #define PACKAGE_VERSION "unknown"
 #endif
 
-/* Adds the token in the file; its name alone is told to others, never what is in it. */
+/* Adds the file's token. Messages name the file, never its contents. */
 static enum exit_code add_token(struct server *server, const char *path)
 {
 	char token[4096], header[sizeof token + 32];
@@ -23,7 +23,7 @@ static enum exit_code add_token(struct server *server, const char *path)
 	size_t size = file ? fread(token, 1, sizeof token, file) : 0;
 
 	if (!file || ferror(file)) {
-		report_error("%s: the token cannot be read: %s", path, strerror(errno));
+		report_error("%s: cannot read the token: %s", path, strerror(errno));
 		if (file)
 			fclose(file);
 		return EXIT_USAGE;
@@ -35,8 +35,8 @@ static enum exit_code add_token(struct server *server, const char *path)
 		if (!isgraph((unsigned char)token[i]))
 			size = 0;
 	if (!size || size == sizeof token) {
-		report_error("%s: a token is one word of printable ASCII, at most %zu bytes", path,
-		             sizeof token - 1);
+		report_error("%s: expected a token of one word of printable ASCII, up to %zu bytes",
+		             path, sizeof token - 1);
 		return EXIT_USAGE;
 	}
 	snprintf(header, sizeof header, "Authorization: Bearer %.*s", (int)size, token);
@@ -44,8 +44,7 @@ static enum exit_code add_token(struct server *server, const char *path)
 	return EXIT_DONE;
 }
 
-/* Whether the host's name means this host, without asking anybody; an IPv6 address is in brackets.
- */
+/* True if the host's name means this host, without a look-up; an IPv6 address is in brackets. */
 static bool is_loopback(const char *host)
 {
 	static const char suffix[] = ".localhost";
@@ -58,7 +57,7 @@ static bool is_loopback(const char *host)
 	       (inet_pton(AF_INET, host, &v4) == 1 && ntohl(v4.s_addr) >> 24 == 127);
 }
 
-/* The service's URL, taken apart by the library that will use it. */
+/* The service's URL, parsed by the library that will use it. */
 static enum exit_code set_url(struct server *server, const char *url, bool *clear)
 {
 	CURLU *parts = curl_url();
@@ -77,7 +76,8 @@ static enum exit_code set_url(struct server *server, const char *url, bool *clea
 	if (!code)
 		code = curl_url_get(parts, CURLUPART_SCHEME, &scheme, 0);
 	if (code)
-		report_error("%s is no address of a service: %s", url, curl_url_strerror(code));
+		report_error("%s is not the address of a service: %s", url,
+		             curl_url_strerror(code));
 	server->local = !code && is_loopback(host);
 	*clear = !code && strcmp(scheme, "https") != 0;
 	curl_free(host);
@@ -109,8 +109,8 @@ enum exit_code server_init(struct server *server, const struct options *options)
 		return status;
 	if (!clear || server->local || options->insecure_token)
 		return add_token(server, options->token_file);
-	report_error("%s: whoever is on the way could read the token: use https://, or "
-	             "--insecure-token if that is no matter",
+	report_error("%s: the token would travel unencrypted: use https://, or --insecure-token "
+	             "to send it anyway",
 	             server->base);
 	return EXIT_USAGE;
 }
@@ -133,10 +133,10 @@ void server_prepare(const struct server *server, CURL *easy, const char *target)
 	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, server->socket);
 	if (server->local)
-		curl_easy_setopt(easy, CURLOPT_PROXY, ""); /* whatever the environment says */
+		curl_easy_setopt(easy, CURLOPT_PROXY, ""); /* overrides the environment */
 	if (server->cacert) {
 		curl_easy_setopt(easy, CURLOPT_CAINFO, server->cacert);
-		curl_easy_setopt(easy, CURLOPT_CAPATH, NULL); /* else the system's stay */
+		curl_easy_setopt(easy, CURLOPT_CAPATH, NULL); /* otherwise the system's */
 	}
 	curl_easy_setopt(easy, CURLOPT_HTTPHEADER, server->heads);
 	curl_easy_setopt(easy, CURLOPT_USERAGENT, "convolve/" PACKAGE_VERSION);

@@ -54,7 +54,7 @@ void table_add(struct table *t, const char *format, ...)
 	va_end(args);
 	for (char *c = t->cell[t->cells]; *c; c++)
 		if ((unsigned char)*c < ' ' || *c == '\177')
-			*c = '?'; /* it comes from elsewhere */
+			*c = '?'; /* text of the service: untrusted */
 	if (*width < width_of(t->cell[t->cells]))
 		*width = width_of(t->cell[t->cells]);
 	t->cells++;

@@ -1,4 +1,5 @@
-/* Rates are differences between two looks at the service's counters; a first look is not shown. */
+/* Rates are differences between two readings of the service's counters; the first reading is not
+ * shown. */
 #include "client/top.h"
 
 #include <math.h>
@@ -13,7 +14,7 @@
 #include "client/transfer.h"
 #include "client/views.h"
 
-/* What was seen at one time. */
+/* One reading. */
 struct look {
 	double when;
 	json_t *devices, *kernels;
@@ -43,8 +44,8 @@ static enum exit_code take(const struct server *server, struct look *look)
 	return status;
 }
 
-/* The sum of a metric's samples, of those with this label ("state=\"up\"") if it is not NULL, in
- * the text format of Prometheus: NAME{LABELS} VALUE, a line each. */
+/* The sum of a metric's samples, or of those with this label ("state=\"up\"") if it is not NULL, in
+ * Prometheus's text format: NAME{LABELS} VALUE, one a line. */
 static double metric(const char *text, const char *name, const char *label)
 {
 	size_t length = strlen(name);
@@ -64,7 +65,7 @@ static double metric(const char *text, const char *name, const char *label)
 	return sum;
 }
 
-/* What a counter has grown by in a second; a service that was started again counts from zero. */
+/* The increase of a counter in a second; a restarted service counts from zero. */
 static double rate(double now, double before, double seconds)
 {
 	return isnan(now) ? 0 : (now >= before ? now - before : now) / seconds;
@@ -77,7 +78,7 @@ static double metric_rate(const struct look *now, const struct look *before, con
 	            now->when - before->when);
 }
 
-/* Images alone: what is asked by this very program would outnumber them. */
+/* Images alone: this program's own requests would outnumber them. */
 static double image_rate(const struct look *now, const struct look *before)
 {
 	static const char name[] = "convolved_request_duration_seconds_count";
@@ -112,7 +113,7 @@ static void print_service(FILE *file, const struct server *server, const struct 
 	        metric(now->metrics, "convolved_spool_memory_bytes", NULL) * 1e-6);
 }
 
-/* The element of a list whose two members are as the given one's, or NULL. */
+/* The list's element whose two members equal those of the given one, or NULL. */
 static const json_t *same(const json_t *list, const json_t *as, const char *one, const char *other)
 {
 	json_t *element;
@@ -124,7 +125,7 @@ static const json_t *same(const json_t *list, const json_t *as, const char *one,
 	return NULL;
 }
 
-/* What a member of a kernel has grown by in a second. */
+/* The increase of a member of a kernel in a second. */
 static double kernel_rate(const json_t *kernel, const json_t *before, const char *name,
                           double seconds)
 {
@@ -214,7 +215,7 @@ static void print(const struct server *server, const struct look *now, const str
 	free(text);
 }
 
-/* Views, one after another, until as many were shown as were asked for, or the user ends it. */
+/* Shows views until --count were shown, or the user ends it. */
 static enum exit_code show_views(const struct options *options, const struct server *server,
                                  struct look *before)
 {

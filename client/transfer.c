@@ -12,7 +12,7 @@ struct loop {
 	struct exchange *slots;
 	bool *taken;
 	unsigned count, active;
-	bool ended; /* no further exchange is wanted, or there is none */
+	bool ended; /* no further exchange is wanted, or none is left */
 	bool stopped;
 };
 
@@ -22,8 +22,8 @@ static void begin(struct loop *loop, struct exchange *e)
 	curl_multi_add_handle(loop->server->multi, e->easy);
 }
 
-/* Hands the exchange back; its handle stays for the next one. What stopped the others is said once.
- */
+/* Hands the exchange back and keeps its handle for the next one. The reason to stop is printed
+ * once. */
 static void hand_back(struct loop *loop, struct exchange *e)
 {
 	if (loop->stopped && e->outcome != OUTCOME_DONE)
@@ -53,7 +53,7 @@ static void fill(struct loop *loop)
 	}
 }
 
-/* Begins again what is due; returns the milliseconds until the next will be, 200 at most. */
+/* Begins again the exchanges that are due; returns the milliseconds until the next, 200 at most. */
 static int begin_due(struct loop *loop)
 {
 	double now = report_now(), wait = 0.2;

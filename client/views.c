@@ -45,7 +45,7 @@ enum exit_code views_get(const struct server *server, const char *target, json_t
 	return EXIT_SOME_FAILED;
 }
 
-/* The service's own words, or the document by `print`. */
+/* Prints the service's own JSON, or the document by `print`. */
 static enum exit_code show(const struct options *options, const struct server *server,
                            const char *target, void (*print)(const json_t *json))
 {
@@ -93,13 +93,14 @@ static void print_catalogue(const json_t *json)
 	for (size_t i = 0; (parameter = views_element(json, "common", i)); i++) {
 		table_add(table, "%s", views_text(parameter, "name"));
 		table_add(table, "%s%s", views_text(parameter, "text"),
-		          json_is_true(json_object_get(parameter, "chain_only")) ? " (of a chain)"
-		                                                                 : "");
+		          json_is_true(json_object_get(parameter, " (of a chain)"))
+		              ? " (of a chain)"
+		              : "");
 	}
 	table_print(table, stdout);
 }
 
-/* What a parameter may be: choices, or bounds and unit. */
+/* The values that a parameter takes: its choices, or its range. */
 static void describe(const json_t *parameter, char *text, size_t size)
 {
 	json_t *choices = json_object_get(parameter, "choices"), *choice;
@@ -114,7 +115,7 @@ static void describe(const json_t *parameter, char *text, size_t size)
 			                         json_string_value(choice));
 	if (!choices)
 		snprintf(text, size,
-		         !strcmp(type, "matrix") ? "%s, sides of %g to %g" : "%s, %g to %g", type,
+		         !strcmp(type, "matrix") ? "%s, sides from %g to %g" : "%s, %g to %g", type,
 		         min, max);
 }
 
@@ -163,8 +164,8 @@ static void print_parameter_names(const json_t *list)
 	}
 }
 
-/* For scripts: the filters; or the parameters of one, each followed by its choices if it has any;
- * or those that all filters and chains take. */
+/* For scripts: the filters; or the parameters of one, each followed by its choices; or those that
+ * all filters and chains take. */
 static enum exit_code print_names(const json_t *json, const char *name)
 {
 	json_t *filter;
@@ -182,7 +183,7 @@ static enum exit_code print_names(const json_t *json, const char *name)
 			print_parameter_names(json_object_get(filter, "parameters"));
 			return EXIT_DONE;
 		}
-	report_error("there is no filter %s", name);
+	report_error("unknown filter %s", name);
 	return EXIT_SOME_FAILED;
 }
 
@@ -218,7 +219,7 @@ static bool has_parameter(const json_t *list, const char *name)
 	return false;
 }
 
-/* True if the parameters of all filters, or those of any, have this name. */
+/* True if the parameters of all filters, or those of any, include this name. */
 static bool has_name(const json_t *catalogue, const char *name)
 {
 	json_t *filter;
@@ -242,7 +243,7 @@ enum exit_code views_check_parameters(const struct options *options, const struc
 		if (!catalogue)
 			status = views_get(server, "/v1/filters", &catalogue);
 		if (!status && !has_name(catalogue, name)) {
-			report_error("there is no option --%s, nor a parameter of that name; see "
+			report_error("unknown option --%s, which is no parameter either; see "
 			             "convolve --help and convolve filters",
 			             name);
 			status = EXIT_USAGE;

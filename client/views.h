@@ -1,4 +1,4 @@
-/* What the service says of itself, as tables. */
+/* Prints what the service tells about itself as tables. */
 #pragma once
 
 #include <jansson.h>
@@ -11,14 +11,14 @@ enum exit_code views_filters(const struct options *options, const struct server 
 enum exit_code views_devices(const struct options *options, const struct server *server);
 enum exit_code views_kernels(const struct options *options, const struct server *server);
 
-/* Asks the service about the parameters that this client does not know: what it does not know
- * either is no option, and is said. */
+/* Asks the service about the parameters that this client does not know. If the service does not
+ * know one either, prints that. */
 enum exit_code views_check_parameters(const struct options *options, const struct server *server);
 
-/* Asks for a JSON document; says what is wrong if there is none. */
+/* Requests a JSON document; prints what is wrong and returns NULL on failure. */
 enum exit_code views_get(const struct server *server, const char *target, json_t **json);
 
-/* A member's text or number; "-" and NAN if it is not there or null. */
+/* A member's text or number; "-" and NAN if it is missing or null. */
 const char *views_text(const json_t *object, const char *name);
 double views_number(const json_t *object, const char *name);
 /* Element i of a member that is a list; NULL after the last. */

@@ -54,8 +54,8 @@ def test_originals_in_the_folder_of_results(server, tmp_path):
         (d / name).write_bytes(ppm(i))
     for force in ((), ("--force",)):
         _, said = run(asked.url, "box", d, "-o", d / "sub", *force, status=1)
-        assert said == (f"convolve: {d}/sub/b.ppm: it is there, but no result made here: choose "
-                        "another folder\n")
+        assert said == (f"convolve: {d}/sub/b.ppm: a file is there that is no result of "
+                        "this command: choose another directory\n")
         assert found(d / "sub") == {"a.ppm": ppm(0)[::-1], "b.ppm": ppm(2)}
     (d / "sub/b.ppm").unlink()
     run(asked.url, "box", d, "-o", d / "sub")
@@ -83,7 +83,7 @@ def test_two_results_in_one_place(server, tmp_path):
     for _ in range(2):  # also when the first is not made again
         _, said = run(asked.url, "box", images, "-o", out, "-j", 1, status=1)
         assert said == (f"convolve: {out}/m/a.ppm: it is the same file as {out}/l/a.ppm, which is "
-                        "kept\n")
+                        "not overwritten\n")
         assert found(out / "m") == {"a.ppm": ppm(0)[::-1]}
 
 
@@ -97,7 +97,7 @@ def test_what_becomes_an_input_meanwhile(server, tmp_path):
         return 200, {}, handler.body[::-1]
 
     _, said = run(server(answer).url, "box", images, "-o", out, status=1)
-    assert said.endswith(f"it is the same file as {images}/a.ppm, which is kept\n")
+    assert said.endswith(f"it is the same file as {images}/a.ppm, which is not overwritten\n")
     assert (out / "a.ppm").samefile(images / "a.ppm") and found(images) == {"a.ppm": ppm()}
 
 
@@ -127,17 +127,17 @@ def test_what_is_no_manifest_is_left_alone(server, tree, tmp_path):
 
     for text in (b"a diary\n", HEAD[:-1], HEAD[:-3] + b"2}\n", b'{"output": "a.ppm"}\n' * 3000):
         manifest.write_bytes(text)
-        refused("it is not a manifest of this convolve")
+        refused("the file is not a manifest of convolve")
         assert manifest.read_bytes() == text
     manifest.unlink()
     os.mkfifo(manifest)
-    refused("it is not a manifest of this convolve")
+    refused("the file is not a manifest of convolve")
     manifest.unlink()
     for target in (b"", HEAD, None):
         if target is not None:
             precious.write_bytes(target)
         manifest.symlink_to(precious)
-        refused("a manifest is not written through a link")
+        refused("the manifest is a symbolic link, which convolve does not write through")
         assert target is None or precious.read_bytes() == target
         manifest.unlink()
         precious.unlink(missing_ok=True)
@@ -237,7 +237,7 @@ def test_a_disk_without_space(server, tmp_path):
                         f'"$@" || echo "status $?"; ls -A {folder}', "box", tmp_path / "in.ppm",
                         "-o", folder / "out.ppm")
     assert done.stdout == "status 1\n" and done.stderr == (
-        f"convolve: {tmp_path}/in.ppm: the result cannot be kept: No space left on device\n")
+        f"convolve: {tmp_path}/in.ppm: cannot store the result: No space left on device\n")
     assert len(asked.requests) == 1, "it is not tried again"
 
 
@@ -248,7 +248,7 @@ def test_a_file_that_may_not_be_so_large(server, image, tmp_path):
                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536)))
     said = client.communicate(timeout=60)[1].decode()
     assert (client.returncode, said) == (
-        1, f"convolve: {image}: the result cannot be kept: File too large\n")
+        1, f"convolve: {image}: cannot store the result: File too large\n")
     assert os.listdir(tmp_path) == ["in.ppm"]
 
 

@@ -71,7 +71,7 @@ def test_token(server, image, tmp_path, token):
     assert asked.requests[-1].headers["Authorization"] == "Bearer s3cret.token"
     token.write_text("two words")
     _, said = run(asked.url, "devices", "--token-file", token, status=2)
-    assert "a token is one word" in said and "two words" not in said
+    assert "expected a token of one word" in said and "two words" not in said
 
 
 @pytest.mark.parametrize("address", [
@@ -80,7 +80,7 @@ def test_token(server, image, tmp_path, token):
     "http://notlocalhost"])
 def test_no_token_in_clear(token, address):
     _, said = run(address, "devices", "--token-file", token, status=2)
-    assert "whoever is on the way could read the token" in said and said.count("\n") == 1
+    assert "the token would travel unencrypted" in said and said.count("\n") == 1
 
 
 def test_a_token_in_clear_where_that_is_well(server, tmp_path, token):
@@ -102,8 +102,8 @@ def test_redirections_are_not_followed(server, image, tmp_path, token):
     asked = server(lambda handler: (307, {"Location": f"{elsewhere.url}/v1"}, b""))
     _, said = run(asked.url, "box", image, "-o", tmp_path / "out.ppm", "--token-file", token,
                   status=1)
-    assert said == (f"convolve: {image}: the service is said to be at {elsewhere.url}/v1: give that "
-                    "if you trust it\n")
+    assert said == (f"convolve: {image}: the service redirects to {elsewhere.url}/v1: give that "
+                    "address if you trust it\n")
     assert elsewhere.connections == 0 and found(tmp_path).keys() == {"in.ppm", "token"}
 
 
@@ -162,10 +162,10 @@ def test_certificates(server, image, tmp_path):
 
 @pytest.mark.parametrize("headers, body, words", [
     ({"Content-Type": "text/html; charset=utf-8", "X-Image": None}, b"<html>Welcome!",
-     "the answer is no result (its type is text/html; charset=utf-8): is there a convolved at "),
-    ({"Content-Type": "text/html"}, b"<html>", "is no result (its type is text/html)"),
-    ({"X-Image": None}, b"P6", "is no result (its type is image/x-portable-pixmap)"),
-    ({"Content-Type": None}, b"P6", "is no result (its type is not said)"),
+     "the answer is not an image (its type is text/html; charset=utf-8): is there a convolved at "),
+    ({"Content-Type": "text/html"}, b"<html>", "is not an image (its type is text/html)"),
+    ({"X-Image": None}, b"P6", "is not an image (its type is image/x-portable-pixmap)"),
+    ({"Content-Type": None}, b"P6", "is not an image (its type is not given)"),
     ({}, b"", "the result is empty"),
 ])
 def test_what_is_no_result(server, image, tmp_path, headers, body, words):
@@ -243,7 +243,7 @@ def test_a_service_that_is_silent(tmp_path, image):
         for client, url, came in clients:
             written, said = client.communicate(timeout=60)
             assert said.decode().startswith(
-                f"convolve: {url} has fallen silent, see --timeout: ") and said.count(b"\n") == 1
+                f"convolve: {url} timed out (see --timeout): ") and said.count(b"\n") == 1
             assert (client.returncode, written, len(came)) == (3, b"", 1)
 
 
@@ -290,5 +290,5 @@ def test_an_input_that_shrinks(tmp_path):
 
     with listening(serve) as (url, came):
         _, said = run(url, "box", large, "-o", tmp_path / "out.ppm", status=1)
-    assert said == f"convolve: {large}: it became shorter while it was read\n" and len(came) == 1
+    assert said == f"convolve: {large}: the file became shorter while it was read\n" and len(came) == 1
     assert found(tmp_path).keys() == {"large.ppm"}
