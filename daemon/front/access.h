@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 
+#include "common/error.h"
 #include "front/config/config.h"
 
 /* Reads what the configuration says. running: the one whose addresses are being served, or NULL at

@@ -15,12 +15,13 @@
 #include "front/api/outcome.h"
 #include "front/api/refusals.h"
 #include "front/api/routes.h"
+#include "front/api/tokens.h"
 #include "front/base/errand.h"
 #include "front/base/journal.h"
 #include "front/base/log_writer.h"
 #include "front/base/loop.h"
 #include "front/base/metrics.h"
-#include "front/config/config.h"
+#include "front/config/load.h"
 #include "front/jobs/admission.h"
 #include "front/jobs/job.h"
 #include "front/jobs/shares.h"
@@ -252,6 +253,8 @@ int main(int argc, char **argv)
 	log_init("convolved", LOG_LEVEL_INFO, LOG_FORMAT_AUTO);
 	journal_init();
 	result = config_load(&config, argc, argv);
+	if (result == CONFIG_HASH_TOKEN)
+		result = tokens_print_hash() ? CONFIG_EXIT : CONFIG_INVALID;
 	if (result == CONFIG_RUN && !access_read(&config, NULL))
 		result = CONFIG_INVALID;
 	if (result == CONFIG_RUN && !config.check_only) {

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "common/error.h"
 #include "front/config/config.h"
 
 /* Opens every address to listen on, or takes the sockets that systemd has passed. Says on standard

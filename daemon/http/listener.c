@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <net/if.h>
 #include <netdb.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,13 +17,6 @@
 #include "common/log.h"
 
 enum { BACKLOG = 1024 };
-
-static const char unix_prefix[] = "unix:", tls_prefix[] = "tls:";
-
-static bool has_prefix(const char *text, const char *prefix)
-{
-	return !strncmp(text, prefix, strlen(prefix));
-}
 
 /* Removes a socket file at which nobody answers. */
 static void remove_stale(const struct sockaddr_un *address)
@@ -42,15 +34,18 @@ static void remove_stale(const struct sockaddr_un *address)
 	close(fd);
 }
 
-static int bind_and_listen(int family, const struct sockaddr *address, socklen_t size)
+/* -1, and errno says why. */
+static int bind_and_listen(const struct address *address)
 {
-	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), one = 1, failure;
+	int family = address->socket.ss_family, one = 1, failure;
+	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (fd < 0)
 		return -1;
 	if (family != AF_UNIX)
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-	if (!bind(fd, address, size) && !listen(fd, BACKLOG))
+	if (!bind(fd, (const struct sockaddr *)&address->socket, address->size) &&
+	    !listen(fd, BACKLOG))
 		return fd;
 	failure = errno;
 	close(fd);
@@ -58,105 +53,31 @@ static int bind_and_listen(int family, const struct sockaddr *address, socklen_t
 	return -1;
 }
 
-static int open_unix(const char *path, unsigned mode)
+static int open_address(const struct address *address, unsigned mode)
 {
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	mode_t mask;
 	int fd;
 
-	if (strlen(path) >= sizeof address.sun_path) {
-		errno = ENAMETOOLONG;
+	errno = EINVAL;
+	if (!address->size)
 		return -1;
-	}
-	memcpy(address.sun_path, path, strlen(path) + 1);
-	remove_stale(&address);
+	if (address->socket.ss_family == AF_UNIX)
+		remove_stale((const struct sockaddr_un *)&address->socket);
 	mask = umask(~mode & 0777);
-	fd = bind_and_listen(AF_UNIX, (const struct sockaddr *)&address, sizeof address);
+	fd = bind_and_listen(address);
 	umask(mask);
 	return fd;
 }
 
-/* The addresses of "ADDRESS:PORT" or "[ADDRESS]:PORT", NULL if it is neither; for freeaddrinfo().
- */
-static struct addrinfo *parse_tcp(const char *text)
+static struct listener of_address(const char *text, bool metrics, bool standard)
 {
-	char host[256];
-	const char *colon = strrchr(text, ':'), *start = text;
-	struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE,
-	                         .ai_socktype = SOCK_STREAM},
-	                *list;
-	size_t length = colon ? (size_t)(colon - text) : sizeof host;
+	struct listener l = {.metrics = metrics, .fd = -1};
 
-	if (*text == '[' && length < sizeof host && length >= 2 && colon[-1] == ']') {
-		start++;
-		length -= 2;
-	}
-	if (length >= sizeof host)
-		return NULL;
-	memcpy(host, start, length);
-	host[length] = '\0';
-	return getaddrinfo(host, colon + 1, &hints, &list) ? NULL : list;
-}
-
-static int open_tcp(const char *text)
-{
-	struct addrinfo *list = parse_tcp(text);
-	int fd;
-
-	errno = EINVAL;
-	if (!list)
-		return -1;
-	fd = bind_and_listen(list->ai_family, list->ai_addr, list->ai_addrlen);
-	freeaddrinfo(list);
-	return fd;
-}
-
-bool listener_valid(const char *address)
-{
-	struct addrinfo *list;
-
-	if (has_prefix(address, unix_prefix))
-		return address[5] &&
-		       strlen(address + 5) < sizeof((struct sockaddr_un *)0)->sun_path;
-	list = parse_tcp(address + (has_prefix(address, tls_prefix) ? strlen(tls_prefix) : 0));
-	if (!list)
-		return false;
-	freeaddrinfo(list);
-	return true;
-}
-
-static bool is_local(const struct sockaddr *address)
-{
-	const struct sockaddr_in *v4 = (const struct sockaddr_in *)address;
-	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)address;
-
-	switch (address->sa_family) {
-	case AF_UNIX:
-		return true;
-	case AF_INET:
-		return ntohl(v4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
-	case AF_INET6:
-		return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr) ||
-		       (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr) &&
-		        v6->sin6_addr.s6_addr[12] == IN_LOOPBACKNET);
-	default:
-		return false;
-	}
-}
-
-static struct listener of_address(const char *address, bool metrics, bool standard)
-{
-	struct listener l = {.address = address, .metrics = metrics, .fd = -1};
-	bool is_unix = has_prefix(address, unix_prefix);
-	struct addrinfo *list;
-
-	l.tls = has_prefix(address, tls_prefix);
-	l.address += l.tls ? strlen(tls_prefix) : 0;
-	l.optional = standard && is_unix;
-	list = is_unix ? NULL : parse_tcp(l.address);
-	l.local = is_unix || (list && is_local(list->ai_addr));
-	if (list)
-		freeaddrinfo(list);
+	address_parse(text, &l.at);
+	l.address = l.at.text;
+	l.tls = l.at.tls;
+	l.optional = standard && l.at.socket.ss_family == AF_UNIX;
+	l.local = address_is_local((const struct sockaddr *)&l.at.socket);
 	return l;
 }
 
@@ -167,7 +88,7 @@ static struct listener of_descriptor(int fd)
 	socklen_t size = sizeof address;
 
 	l.local = !getsockname(fd, (struct sockaddr *)&address, &size) &&
-	          is_local((const struct sockaddr *)&address);
+	          address_is_local((const struct sockaddr *)&address);
 	return l;
 }
 
@@ -249,8 +170,7 @@ enum error listener_open(struct listener *l, unsigned mode)
 {
 	if (l->passed)
 		return check_passed(l);
-	l->fd = has_prefix(l->address, unix_prefix) ? open_unix(l->address + 5, mode)
-	                                            : open_tcp(l->address);
+	l->fd = open_address(&l->at, mode);
 	if (l->fd < 0 && l->optional && (errno == ENOENT || errno == EACCES || errno == EROFS)) {
 		log_notice("not listening on %s, which is a default: %m", l->address);
 		return ERR_OK;

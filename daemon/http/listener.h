@@ -5,12 +5,14 @@
 #include <stdbool.h>
 
 #include "common/error.h"
+#include "front/config/address.h"
 #include "front/config/config.h"
 
 enum { LISTENERS_MAX = 2 * CONFIG_LIST_MAX };
 
 struct listener {
 	const char *address; /* in words; the configuration's */
+	struct address at;   /* unless it was passed */
 	bool metrics;        /* serves metrics and health alone, without tokens */
 	bool tls;
 	bool local;    /* only processes of this host reach it */
@@ -18,10 +20,6 @@ struct listener {
 	bool passed;   /* by systemd */
 	int fd;        /* once it is open; -1 before */
 };
-
-/* True if an address has one of the forms ADDRESS:PORT, [ADDRESS]:PORT, tls: before these, or
- * unix:PATH. */
-bool listener_valid(const char *address);
 
 /* Lists what a configuration wants served. Sockets that systemd has passed take the place of
  * `listen`; of those, one that is named (FileDescriptorName=) `tls` or `metrics` is that. */

@@ -21,6 +21,7 @@
 #include "common/arena.h"
 #include "common/log.h"
 #include "front/base/loop.h"
+#include "front/config/load.h"
 #include "front/jobs/job.h"
 #include "front/workers/codecs.h"
 #include "front/workers/device_table.h"

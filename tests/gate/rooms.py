@@ -12,14 +12,15 @@ ORDERS = (
 
 
 def included(file):
-    return re.findall(r'^#include "([\w/]+)\.(?:h|def)"', file.read_text(), re.M)
+    return re.findall(r'^#include "([\w/]+(?:\.def)?)(?:\.h)?"', file.read_text(), re.M)
 
 
 def modules(top):
-    """{module: modules that its .c, .h and .def include}; a module is a path without its ending."""
+    """{module: modules that its files include}; a module is the path of its .c and .h without the
+    ending, or of a .def, which is a table of its own."""
     found = {}
     for file in sorted(top.rglob("*.[ch]")) + sorted(top.rglob("*.def")):
-        name = str(file.relative_to(top).with_suffix(""))
+        name = str(file.relative_to(top)).removesuffix(".c").removesuffix(".h")
         found.setdefault(name, set()).update(set(included(file)) - {name})
     return {name: {other for other in others if other in found} for name, others in found.items()}
 

@@ -24,7 +24,7 @@
 #include "front/base/errand.h"
 #include "front/base/loop.h"
 #include "front/base/metrics.h"
-#include "front/config/config.h"
+#include "front/config/load.h"
 #include "front/jobs/admission.h"
 #include "front/jobs/spool.h"
 #include "front/workers/device_table.h"
@@ -104,6 +104,48 @@ static void test_config_file(void **state)
 	unlink(path);
 }
 
+static void test_address(void **state)
+{
+	static const struct {
+		const char *text;
+		sa_family_t family; /* AF_UNSPEC: no address */
+		bool tls, local;
+	} cases[] = {
+	    {"127.0.0.1:80", AF_INET, false, true},
+	    {"tls:0.0.0.0:1", AF_INET, true, false},
+	    {"[::1]:80", AF_INET6, false, true},
+	    {"tls:[::ffff:127.0.0.9]:1", AF_INET6, true, true},
+	    {"::1:80", AF_INET6, false, true},
+	    {"[fd00::1]:80", AF_INET6, false, false},
+	    {"unix:/a", AF_UNIX, false, true},
+	    {"unix:", AF_UNSPEC, false, false},
+	    {"localhost:80", AF_UNSPEC, false, false},
+	    {"1.2.3.4", AF_UNSPEC, false, false},
+	    {"tls:unix:/a", AF_UNSPEC, true, false},
+	    {"[1.2.3.4:5", AF_UNSPEC, false, false},
+	    {"", AF_UNSPEC, false, false},
+	    {"]:1", AF_UNSPEC, false, false},
+	};
+	char longest[160] = "unix:";
+	struct address a;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		bool valid = cases[i].family != AF_UNSPEC;
+
+		assert_int_equal(address_parse(cases[i].text, &a), valid);
+		assert_int_equal(address_valid(cases[i].text), valid);
+		assert_int_equal(a.socket.ss_family, cases[i].family);
+		assert_int_equal(!a.size, !valid);
+		assert_int_equal(a.tls, cases[i].tls);
+		assert_int_equal(address_is_local((struct sockaddr *)&a.socket), cases[i].local);
+	}
+	memset(longest + 5, 'x', 107);
+	assert_true(address_valid(longest));
+	longest[5 + 107] = 'x';
+	assert_false(address_valid(longest));
+}
+
 /* The defaults are a loopback address and a Unix socket; there may be no place for that one, unless
  * it was asked for. */
 static void test_listen(void **state)
@@ -120,7 +162,7 @@ static void test_listen(void **state)
 		assert_true(list[i].local && !list[i].tls && !list[i].metrics);
 	assert_string_equal(list[0].address, "127.0.0.1:8700");
 	assert_true(list[1].optional && !list[0].optional);
-	list[1].address = "unix:/nonexistent/socket";
+	assert_true(address_parse("unix:/nonexistent/socket", &list[1].at));
 	assert_int_equal(listener_open(&list[1], 0660), ERR_OK);
 	assert_int_equal(list[1].fd, -1);
 	config_fini(&config);
@@ -890,19 +932,33 @@ static void test_flood(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_config_flags),    cmocka_unit_test(test_config_invalid),
-	    cmocka_unit_test(test_config_file),     cmocka_unit_test(test_listen),
-	    cmocka_unit_test(test_tokens),          cmocka_unit_test(test_request_parse),
-	    cmocka_unit_test(test_request_invalid), cmocka_unit_test(test_trace),
-	    cmocka_unit_test(test_accept),          cmocka_unit_test(test_accept_encoding),
-	    cmocka_unit_test(test_long_accept),     cmocka_unit_test(test_admission),
-	    cmocka_unit_test(test_spool),           cmocka_unit_test(test_spool_sealed),
-	    cmocka_unit_test(test_drain_rate),      cmocka_unit_test(test_held),
-	    cmocka_unit_test(test_chain_memory),    cmocka_unit_test(test_reckoned),
-	    cmocka_unit_test(test_errand_close),    cmocka_unit_test(test_metrics),
-	    cmocka_unit_test(test_loop_unwatch),    cmocka_unit_test(test_loop_held_up),
-	    cmocka_unit_test(test_request_parts),   cmocka_unit_test(test_request_no_filters),
-	    cmocka_unit_test(test_verified),        cmocka_unit_test(test_flood),
+	    cmocka_unit_test(test_config_flags),
+	    cmocka_unit_test(test_config_invalid),
+	    cmocka_unit_test(test_config_file),
+	    cmocka_unit_test(test_listen),
+	    cmocka_unit_test(test_address),
+	    cmocka_unit_test(test_tokens),
+	    cmocka_unit_test(test_request_parse),
+	    cmocka_unit_test(test_request_invalid),
+	    cmocka_unit_test(test_trace),
+	    cmocka_unit_test(test_accept),
+	    cmocka_unit_test(test_accept_encoding),
+	    cmocka_unit_test(test_long_accept),
+	    cmocka_unit_test(test_admission),
+	    cmocka_unit_test(test_spool),
+	    cmocka_unit_test(test_spool_sealed),
+	    cmocka_unit_test(test_drain_rate),
+	    cmocka_unit_test(test_held),
+	    cmocka_unit_test(test_chain_memory),
+	    cmocka_unit_test(test_reckoned),
+	    cmocka_unit_test(test_errand_close),
+	    cmocka_unit_test(test_metrics),
+	    cmocka_unit_test(test_loop_unwatch),
+	    cmocka_unit_test(test_loop_held_up),
+	    cmocka_unit_test(test_request_parts),
+	    cmocka_unit_test(test_request_no_filters),
+	    cmocka_unit_test(test_verified),
+	    cmocka_unit_test(test_flood),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,7 @@
 
 #include "common/log.h"
 #include "common/tile.h"
-#include "http/listener.h"
+#include "front/config/address.h"
 
 #define SECTION(name, text)
 #define OPTION(member, name, type, reload, standard, least, most, text)                            \
@@ -163,7 +163,7 @@ static const struct type {
     [OPTION_LEVEL] = {"LEVEL", KEEPS_TEXT, is_level, NULL, NULL,
                       "error, warning, notice, info or debug", false},
     [OPTION_FORMAT] = {"FORMAT", KEEPS_TEXT, is_format, NULL, NULL, "auto, plain or json", false},
-    [OPTION_ADDRESSES] = {"LIST", KEEPS_LIST, listener_valid, NULL, NULL,
+    [OPTION_ADDRESSES] = {"LIST", KEEPS_LIST, address_valid, NULL, NULL,
                           "ADDRESS:PORT with a numeric address, "
                           "[ADDRESS]:PORT (either with tls: before it for TLS) or unix:PATH",
                           false},

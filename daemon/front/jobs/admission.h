@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/error.h"
 #include "front/config/config.h"
 
 enum work_class { WORK_LIGHT, WORK_HEAVY, WORK_BATCH, WORK_CLASSES };

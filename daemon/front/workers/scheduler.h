@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "common/error.h"
 #include "front/config/config.h"
 
 /* Starts codec workers and devices, and joins them. */

@@ -5,7 +5,7 @@
  * A reload reads everything again into a second struct, so that an invalid value changes nothing,
  * and then exchanges the live members: whoever reads the one struct sees the new values, and the
  * old ones are freed with the second struct. */
-#include "front/config/config.h"
+#include "front/config/load.h"
 
 #include <ctype.h>
 #include <getopt.h>
@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "front/api/tokens.h"
 #include "front/config/help.h"
 #include "front/config/keyfile.h"
 #include "front/config/options.h"
@@ -79,7 +78,7 @@ static enum config_result answer(int flag)
 		help_print_manual();
 		break;
 	case FLAG_HASH:
-		return tokens_print_hash() ? CONFIG_EXIT : CONFIG_INVALID;
+		return CONFIG_HASH_TOKEN;
 	case FLAG_HELP:
 		help_print(texts);
 		break;
