@@ -4,9 +4,10 @@
 # A program has passed only if all that it says agrees: its exit status is 0 (a sanitizer's report may
 # change nothing but that), tests passed, none failed, and none was skipped but for a reason that
 # may_skip knows. cmocka's programs, pytest and programs whose last line is `N passed, N failed` are
-# judged alike. $logs is the directory of their logs.
+# judged alike. $logs is the directory of their logs, $tests that of the tests.
 
-logs=${logs:-.}
+logs=${logs:-.} tests=${tests:-tests}
+at_once=$(nproc)
 passed=0 failed=0 skipped=0
 started=()
 
@@ -31,9 +32,37 @@ may_skip() {
 	esac
 }
 
-# start NAME COMMAND...: runs it beside others, as many at once as there are processors.
+# select_tests NAME...: puts the sources of the named tests below $tests into $selected, each with what of it
+# is to run. A name is that of a directory, a program, a file in Python, or FILE::TEST. Without one, all.
+select_tests() {
+	local name path file part found
+	local -A names=()
+	declare -gA selected=()
+	for path in "$tests"/*/test_*.{c,py} "$tests"/fuzz/*.c; do
+		[ -e "$path" ] || continue
+		file=${path#"$tests/"}
+		file=${file%.*}
+		names[$path]=${file/\// }
+		names[$path]=${names[$path]/#fuzz /fuzz fuzz_}
+		[ $# != 0 ] || selected[$path]=$path
+	done
+	for name; do
+		file=${name%%::*} part=${name#"${name%%::*}"} found=
+		for path in "${!names[@]}"; do
+			[[ " ${names[$path]} " = *" $file "* ]] || continue
+			[ -z "$part" ] || [ "${path##*.}" = py ] || continue
+			selected[$path]+=" $path$part" found=1
+		done
+		[ -z "$found" ] || continue
+		say "$name is no test. There are:"
+		printf '%s\n' "${names[@]}" | tr ' ' '\n' | sort -u | fmt -w 100 >&2
+		return 1
+	done
+}
+
+# start NAME COMMAND...: runs it beside others, $at_once at once.
 start() {
-	while [ "$(jobs -pr | wc -l)" -ge "$(nproc)" ]; do wait -n || true; done
+	while [ "$(jobs -pr | wc -l)" -ge "$at_once" ]; do wait -n || true; done
 	say "== $1"
 	started+=("$1")
 	rm -f "$logs/$1.status"
@@ -87,17 +116,6 @@ complain() {
 	grep -Ei -A3 'FAIL|ERROR|^not ok|^SKIPPED' "$log" | head -n 60 >&2 || true
 	say "-- the end of $log"
 	tail -n 30 "$log" >&2
-}
-
-# judge_ran PROGRAM: one that is built for the tests and that nothing started is a failure.
-judge_ran() {
-	case " ${started[*]} " in
-	*" $1 "*) ;;
-	*)
-		say "== $1 is built for the tests, but nothing runs it"
-		failed=$((failed + 1))
-		;;
-	esac
 }
 
 # end_jobs: ends what was started, and under `set -m` all that it started. For an EXIT trap, whose last

@@ -1,4 +1,5 @@
 """The gate itself: what ./dev test counts as passed, failed and skipped, given programs that lie."""
+import fnmatch
 import os
 import pathlib
 import re
@@ -65,14 +66,6 @@ def test_several(tmp_path):
     assert "program0: exit" not in said
 
 
-def test_forgotten(tmp_path):
-    """A program that is built and that nothing runs is a failure."""
-    *counts, said = judged(tmp_path, "echo 1 passed, 0 failed",
-                           after="judge_ran program0; judge_ran test_forgotten")
-    assert counts == [1, 1, 0]
-    assert "test_forgotten is built" in said
-
-
 def test_the_end(tmp_path):
     """What still runs is ended with all that it started; what is gone already changes no status."""
     done = subprocess.run(["bash", "-c", f"""set -eu
@@ -89,14 +82,49 @@ def test_the_end(tmp_path):
 
 
 def test_all_are_known():
-    """No test lies about that neither Makefile nor ./dev knows of."""
-    makefile, dev = ((REPOSITORY / name).read_text() for name in ("Makefile.am", "dev"))
+    """No test lies about that is not built, or that is of no part of ./dev test, or of two."""
+    built, dev = ((REPOSITORY / name).read_text() for name in ("tests/sources.am", "dev"))
     for source in TESTS.glob("*/test_*.c"):
-        assert str(source.relative_to(REPOSITORY)) in makefile, source
+        assert str(source.relative_to(REPOSITORY)) in built, source
     for source in TESTS.glob("fuzz/*.c"):
         assert f"[{source.stem}]=" in dev, source
-    for folder in {source.parent for source in TESTS.glob("*/test_*.py")}:
-        assert re.search(rf"tests/{folder.name}\b|tests/{{[\w,]*\b{folder.name}\b", dev), folder
+    parts = re.search(r"^python_parts=\((.*)\)$", dev, re.M)[1].split()
+    for source in TESTS.glob("*/test_*.py"):
+        name = str(source.relative_to(TESTS))
+        assert sum(fnmatch.fnmatchcase(name, f"{part}*.py") for part in parts) == 1, name
+
+
+def selected(tmp_path, *names):
+    """(exit status, [what is to run], what was said) of these names in a small tree."""
+    for name in ("http/test_a.py", "http/test_b.py", "http/b.py", "unit/test_b.c", "unit/b.h",
+                 "fuzz/form.c", "lib/a.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    done = subprocess.run(["bash", "-c", f'''tests={tmp_path}; . {GATE}; select_tests "$@" || exit
+        echo ${{selected[@]}}''', "bash", *names], capture_output=True, text=True, timeout=60, check=False)
+    run = sorted(path.removeprefix(f"{tmp_path}/") for path in done.stdout.split())
+    return done.returncode, run, done.stderr
+
+
+@pytest.mark.parametrize("names, run", [
+    ([], ["fuzz/form.c", "http/test_a.py", "http/test_b.py", "unit/test_b.c"]),
+    (["http"], ["http/test_a.py", "http/test_b.py"]), (["fuzz", "unit"], ["fuzz/form.c", "unit/test_b.c"]),
+    (["fuzz_form"], ["fuzz/form.c"]), (["test_a"], ["http/test_a.py"]),
+    (["test_b"], ["http/test_b.py", "unit/test_b.c"]),
+    (["test_b::test_x"], ["http/test_b.py::test_x"]),
+    (["test_a::test_x", "test_a::test_y[1]"], ["http/test_a.py::test_x", "http/test_a.py::test_y[1]"]),
+])
+def test_names(tmp_path, names, run):
+    assert selected(tmp_path, *names) == (0, run, "")
+
+
+@pytest.mark.parametrize("name", ["test_c", "a", "b", "lib", "form", "test_", "http/test_a.py", "*", "",
+                                  "::test_x"])
+def test_unknown_name(tmp_path, name):
+    """It is told what there is, and nothing runs."""
+    status, run, said = selected(tmp_path, "test_a", name)
+    assert (status, run) == (1, [])
+    assert said.startswith(f"{name} is no test") and {"http", "test_b", "fuzz_form"} <= set(said.split())
 
 
 SANITIZER = "a sanitizer's memory says nothing"

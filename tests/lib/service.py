@@ -1,6 +1,7 @@
 """The service as a client and its administrator see it: started, asked over HTTP, watched through
 /proc, stopped."""
 import contextlib
+import fcntl
 import functools
 import http.client
 import json
@@ -499,11 +500,17 @@ class Service(Client):
 
 
 def shared_cache(tmp_path_factory):
-    """One cache directory for all services of a test run, of which this may be a part: programs are
-    built once."""
+    """One cache directory for all services of a test run, of which this may be a part. The first part
+    that asks has what every start needs compiled, while the others wait."""
     folder = os.environ.get("TEST_CACHE") or tmp_path_factory.getbasetemp() / "cache"
     folder = pathlib.Path(folder)
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(f"{folder}.lock", "a", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not lock.tell():
+            with Service(tmp_path_factory.mktemp("first"), folder) as service:
+                service.rest()
+            lock.write("filled\n")
     return folder
 
 
