@@ -308,15 +308,13 @@ enum error chain_set_border_value(struct chain *chain, const char *text, struct 
 
 static enum error check_call(const struct filter_call *call, struct problem *problem)
 {
-	double scale = call->value[1];
-
 	if (call->filter != FILTER_CONVOLVE)
 		return ERR_OK;
 	if (!call->matrix_width)
 		return problem_set_parameter(
 		    problem, ERR_BAD_PARAMETER, "kernel", "",
 		    "convolve needs kernel, as in kernel=1,2,1;2,4,2;1,2,1");
-	if (scale == 0)
+	if (call->value[CONVOLVE_SCALE] == 0)
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "scale", "0",
 		                             "scale divides the result and is not 0");
 	return ERR_OK;
@@ -356,8 +354,9 @@ static bool call_valid(const struct filter_call *call)
 			return false;
 	if (call->filter != FILTER_CONVOLVE)
 		return true;
-	return call->value[1] != 0 && call->matrix_width % 2 && call->matrix_height % 2 &&
-	       call->matrix_width <= MATRIX_SIDE_MAX && call->matrix_height <= MATRIX_SIDE_MAX &&
+	return call->value[CONVOLVE_SCALE] != 0 && call->matrix_width % 2 &&
+	       call->matrix_height % 2 && call->matrix_width <= MATRIX_SIDE_MAX &&
+	       call->matrix_height <= MATRIX_SIDE_MAX &&
 	       call->matrix_first <= CHAIN_COEFFICIENTS_MAX &&
 	       call->matrix_width * call->matrix_height <=
 	           CHAIN_COEFFICIENTS_MAX - call->matrix_first;
@@ -403,22 +402,17 @@ void chain_halo(const struct chain *chain, uint32_t *halo_x, uint32_t *halo_y)
 /* What a Gaussian on a lattice costs, in terms of a sum: about the same whatever its sigma. */
 static const double LATTICE_COST = 40;
 
-/* A weight of the bilateral filter costs about as much as ten terms of a sum; the way to YCbCr and
- * back about as much as six. */
+/* The way to YCbCr and back costs about as much as six terms. */
 static double call_cost(const struct filter_call *call)
 {
 	bool ycbcr = call->channels == CHANNELS_LUMA || call->channels == CHANNELS_CHROMA;
 	struct lattice lattice = filter_lattice(call);
-	double window, cost;
+	double cost = LATTICE_COST;
 	uint32_t x, y;
 
 	filter_radius(call, &x, &y);
-	window = (2.0 * x + 1) * (2.0 * y + 1);
-	cost = call->filter == FILTER_CONVOLVE    ? window
-	       : call->filter == FILTER_BILATERAL ? 10 * window
-	                                          : 2.0 * x + 2.0 * y + 2;
-	if (lattice.stride)
-		cost = LATTICE_COST;
+	if (!lattice.stride)
+		cost = operation_terms(filter_operation(call->filter), x, y);
 	return cost + (ycbcr ? 6 : 0);
 }
 

@@ -12,28 +12,11 @@ static void list_add(char *list, size_t size, const char *word)
 	snprintf(list + used, size - used, "%s%s", used ? ", " : "", word);
 }
 
-/* The bit of the kind of operation that a kernel is wanted for; of unsharp that is the blur. */
-static uint32_t wanted(const struct operation *op)
-{
-	return 1u << (op->kind == OPERATION_UNSHARP ? OPERATION_SEPARABLE : op->kind);
-}
-
-/* The kinds of operation that a filter may come to, as bits. */
+/* The kinds of operation whose kernels may do a filter, as bits. */
 static uint32_t filter_operations(enum filter filter)
 {
-	struct filter_call call = {.filter = filter};
-	const struct parameter *p;
-	struct operation op;
-	uint32_t bits = 0;
-
-	if (filter == FILTER_CONVOLVE)
-		return 1u << OPERATION_MATRIX | 1u << OPERATION_SEPARABLE;
-	for (size_t i = 0; (p = filter_parameter(filter, i)); i++)
-		call.value[i] = p->standard;
-	if (!filter_lower(&call, NULL, &op))
-		bits = wanted(&op);
-	operation_fini(&op);
-	return bits;
+	return operation_kernels(filter_operation(filter)) |
+	       (filter == FILTER_CONVOLVE ? 1u << OPERATION_SEPARABLE : 0);
 }
 
 static enum error unknown_variant(const struct chain *chain, const char *name,
@@ -42,7 +25,7 @@ static enum error unknown_variant(const struct chain *chain, const char *name,
 	char list[224] = "";
 
 	for (enum kernel k = 0; k < KERNELS; k++)
-		if (kernel_row(k)->operations & wanted(first))
+		if (kernel_row(k)->operations & operation_kernels(first->kind))
 			list_add(list, sizeof list, kernel_name(k));
 	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant", name,
 	                             "for %s: general, reference, %s",
@@ -96,7 +79,7 @@ static enum error check_kernel(const struct chain *chain, enum kernel kernel,
 		struct operation op = {0};
 
 		e = lower(chain, i, &op, problem);
-		if (!e && kernel_row(kernel)->operations & wanted(&op)) {
+		if (!e && kernel_row(kernel)->operations & operation_kernels(op.kind)) {
 			idle = false;
 			e = check_radius(kernel, chain, i, &op, problem);
 		}
@@ -139,9 +122,12 @@ static bool channels_there(enum channels channels, const struct image *image, bo
 	case CHANNELS_LUMA:
 	case CHANNELS_CHROMA:
 		return image->bands - image->alpha == 3;
-	default:
+	case CHANNELS_ALL:
+	case CHANNELS_COLOR:
+	case CHANNELS:
 		return true;
 	}
+	return true;
 }
 
 static enum error check_channels(enum channels channels, const struct image *image, bool cmyk,
@@ -186,7 +172,7 @@ static enum error check_pixels(const struct chain *chain, uint32_t i, const stru
 	enum pixel_type type = type_seen(&chain->call[i], &op, image);
 	char types[32] = "";
 
-	if (e || !(row->operations & wanted(&op)) ||
+	if (e || !(row->operations & operation_kernels(op.kind)) ||
 	    (row->types >> type & 1 && row->bands >> image->bands & 1))
 		goto out;
 	for (enum pixel_type t = 0; t < PIXEL_TYPES; t++)

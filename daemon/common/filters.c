@@ -3,14 +3,14 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const struct {
 	const char *name;
+	enum operation_kind operation;
 	const char *text;
 } filters[FILTERS] = {
-#define FILTER(symbol, name, text) {name, text},
+#define FILTER(symbol, name, operation, text) {name, OPERATION_##operation, text},
 #define PARAMETER(...)
 #include "common/filters.def"
 #undef FILTER
@@ -18,13 +18,20 @@ static const struct {
 };
 
 static const struct parameter parameters[] = {
-#define FILTER(symbol, name, text)
-#define PARAMETER(filter, name, type, least, most, standard, unit, text)                           \
+#define FILTER(...)
+#define PARAMETER(filter, symbol, name, type, least, most, standard, unit, text)                   \
 	{FILTER_##filter, name, PARAMETER_##type, least, most, standard, unit, text},
 #include "common/filters.def"
 #undef FILTER
 #undef PARAMETER
 };
+
+#define FILTER(...)
+#define PARAMETER(filter, symbol, ...)                                                             \
+	_Static_assert((int)filter##_##symbol < (int)FILTER_PARAMETERS_MAX, "a call has room");
+#include "common/filters.def"
+#undef FILTER
+#undef PARAMETER
 
 static const char *const channels[CHANNELS] = {
     [CHANNELS_ALL] = "all",   [CHANNELS_COLOR] = "color",   [CHANNELS_ALPHA] = "alpha",
@@ -54,6 +61,11 @@ const char *filter_name(enum filter filter)
 const char *filter_text(enum filter filter)
 {
 	return filters[filter].text;
+}
+
+enum operation_kind filter_operation(enum filter filter)
+{
+	return filters[filter].operation;
 }
 
 enum filter filter_parse(const char *name)
@@ -143,7 +155,7 @@ static uint32_t sigma_radius(double sigma)
 /* The two parameters of `gaussian`, each worked out from the other where it is not given. */
 static void gaussian_shape(const struct filter_call *call, double *sigma, uint32_t *radius)
 {
-	double given_sigma = call->value[0], size = call->value[1];
+	double given_sigma = call->value[GAUSSIAN_SIGMA], size = call->value[GAUSSIAN_SIZE];
 
 	if (isnan(size)) {
 		*sigma = isnan(given_sigma) ? 1 : given_sigma;
@@ -154,39 +166,52 @@ static void gaussian_shape(const struct filter_call *call, double *sigma, uint32
 	}
 }
 
+/* The sigma of a Gaussian that is not cut off at a given size; 0 where there is none. */
+static double untruncated_sigma(const struct filter_call *call)
+{
+	if (call->filter == FILTER_UNSHARP)
+		return call->value[UNSHARP_SIGMA];
+	if (call->filter == FILTER_GAUSSIAN && !isnan(call->value[GAUSSIAN_SIGMA]) &&
+	    isnan(call->value[GAUSSIAN_SIZE]))
+		return call->value[GAUSSIAN_SIGMA];
+	return 0;
+}
+
 struct lattice filter_lattice(const struct filter_call *call)
 {
-	bool by_sigma =
-	    call->filter == FILTER_UNSHARP ||
-	    (call->filter == FILTER_GAUSSIAN && !isnan(call->value[0]) && isnan(call->value[1]));
-
-	return lattice_for(by_sigma ? call->value[0] : 0);
+	return lattice_for(untruncated_sigma(call));
 }
 
 void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t *radius_y)
 {
 	double sigma;
 
+	*radius_x = *radius_y = 1;
 	switch ((enum filter)call->filter) {
 	case FILTER_GAUSSIAN:
 		gaussian_shape(call, &sigma, radius_x);
 		*radius_y = *radius_x;
 		break;
 	case FILTER_BOX:
-		*radius_x = *radius_y = ((uint32_t)call->value[0] - 1) / 2;
+		*radius_x = *radius_y = ((uint32_t)call->value[BOX_SIZE] - 1) / 2;
 		break;
 	case FILTER_UNSHARP:
-		*radius_x = *radius_y = sigma_radius(call->value[0]);
+		*radius_x = *radius_y = sigma_radius(call->value[UNSHARP_SIGMA]);
 		break;
 	case FILTER_BILATERAL:
-		*radius_x = *radius_y = (uint32_t)call->value[0];
+		*radius_x = *radius_y = (uint32_t)call->value[BILATERAL_RADIUS];
 		break;
 	case FILTER_CONVOLVE:
 		*radius_x = (call->matrix_width - 1) / 2;
 		*radius_y = (call->matrix_height - 1) / 2;
 		break;
-	default:
-		*radius_x = *radius_y = 1;
+	case FILTER_SOBEL:
+	case FILTER_SCHARR:
+	case FILTER_PREWITT:
+	case FILTER_LAPLACIAN:
+	case FILTER_EMBOSS:
+	case FILTER_SHARPEN:
+	case FILTERS:
 		break;
 	}
 }
@@ -202,7 +227,6 @@ static void separable_symmetric(struct operation *op, double (*weight)(double d,
 		sum += op->coefficients[i] = weight((double)i - op->radius_x, sigma);
 	for (uint32_t i = 0; i < size; i++)
 		op->coefficients[size + i] = op->coefficients[i] /= sum;
-	op->kind = OPERATION_SEPARABLE;
 	op->smoothing = true;
 	op->gain = 1;
 }
@@ -249,7 +273,7 @@ static bool matrix_split(const double *matrix, uint32_t width, uint32_t height, 
 static void lower_matrix(const struct filter_call *call, const double *matrix, struct operation *op)
 {
 	uint32_t width = call->matrix_width, height = call->matrix_height;
-	double sum = 0, gain = 0, scale = call->value[1];
+	double sum = 0, gain = 0, scale = call->value[CONVOLVE_SCALE];
 
 	for (uint32_t i = 0; i < width * height; i++) {
 		sum += matrix[i];
@@ -259,7 +283,7 @@ static void lower_matrix(const struct filter_call *call, const double *matrix, s
 	op->smoothing = fabs(sum) > 1e-9 * gain;
 	if (isnan(scale))
 		scale = op->smoothing ? sum : 1;
-	op->offset = call->value[2];
+	op->offset = call->value[CONVOLVE_OFFSET];
 	op->gain = gain / fabs(scale);
 	op->kind = OPERATION_SEPARABLE;
 	if (width > 1 && height > 1 && matrix_split(matrix, width, height, scale, op->coefficients))
@@ -269,33 +293,21 @@ static void lower_matrix(const struct filter_call *call, const double *matrix, s
 		op->coefficients[i] = matrix[i] / scale;
 }
 
-static void lower_gradient(const struct filter_call *call, struct operation *op)
+/* weights: of the smoothing across the derivative. */
+static void lower_gradient(const double weights[3], double output, struct operation *op)
 {
-	static const double smooth[FILTERS][3] = {
-	    [FILTER_SOBEL] = {1, 2, 1}, [FILTER_SCHARR] = {3, 10, 3}, [FILTER_PREWITT] = {1, 1, 1}};
-	const double *weights = smooth[call->filter];
-
-	memcpy(op->coefficients, weights, sizeof smooth[0]);
-	op->kind = OPERATION_GRADIENT;
-	op->output = (enum gradient_output)call->value[0];
+	memcpy(op->coefficients, weights, 3 * sizeof *weights);
+	op->output = (enum gradient_output)output;
 	op->signed_output = op->output == GRADIENT_X || op->output == GRADIENT_Y;
 	op->gain = 2 * (weights[0] + weights[1] + weights[2]);
 	if (op->output == GRADIENT_MAGNITUDE)
 		op->gain *= sqrt(2);
 }
 
-/* The filters that are a 3x3 matrix with a name. */
-static void lower_named(const struct filter_call *call, struct operation *op)
+/* A 3x3 matrix. */
+static void lower_3x3(const double matrix[9], struct operation *op)
 {
-	static const double laplacian[2][9] = {{0, 1, 0, 1, -4, 1, 0, 1, 0},
-	                                       {1, 1, 1, 1, -8, 1, 1, 1, 1}};
-	static const double emboss[9] = {-2, -1, 0, -1, 1, 1, 0, 1, 2};
-	const double *matrix =
-	    call->filter == FILTER_EMBOSS ? emboss : laplacian[(size_t)call->value[0]];
-
-	memcpy(op->coefficients, matrix, sizeof emboss);
-	op->kind = OPERATION_MATRIX;
-	op->signed_output = call->filter == FILTER_LAPLACIAN;
+	memcpy(op->coefficients, matrix, 9 * sizeof *matrix);
 	for (int i = 0; i < 9; i++)
 		op->gain += fabs(matrix[i]);
 }
@@ -303,8 +315,9 @@ static void lower_named(const struct filter_call *call, struct operation *op)
 /* The identity, more of it, less a Gaussian of size 3. */
 static void lower_sharpen(const struct filter_call *call, struct operation *op)
 {
-	const struct filter_call blur = {.filter = FILTER_GAUSSIAN, .value = {NAN, 3}};
-	double amount = call->value[0], taps[3], sigma, sum = 0;
+	const struct filter_call blur = {.filter = FILTER_GAUSSIAN,
+	                                 .value = {[GAUSSIAN_SIGMA] = NAN, [GAUSSIAN_SIZE] = 3}};
+	double amount = call->value[SHARPEN_AMOUNT], taps[3], sigma, sum = 0;
 	uint32_t radius;
 
 	gaussian_shape(&blur, &sigma, &radius);
@@ -315,47 +328,45 @@ static void lower_sharpen(const struct filter_call *call, struct operation *op)
 		    (i == 4 ? 1 + amount : 0) - amount * taps[i / 3] * taps[i % 3] / (sum * sum);
 		op->gain += fabs(op->coefficients[i]);
 	}
-	op->kind = OPERATION_MATRIX;
 	op->smoothing = true;
 }
 
 static void lower_unsharp(const struct filter_call *call, struct operation *op)
 {
-	separable_symmetric(op, weight_gaussian, call->value[0]);
-	op->kind = OPERATION_UNSHARP;
+	separable_symmetric(op, weight_gaussian, call->value[UNSHARP_SIGMA]);
 	op->smoothing = false;
-	op->amount = call->value[1];
-	op->threshold = call->value[2];
+	op->amount = call->value[UNSHARP_AMOUNT];
+	op->threshold = call->value[UNSHARP_THRESHOLD];
 	op->gain = 1 + 2 * op->amount;
 }
 
 static void lower_bilateral(const struct filter_call *call, struct operation *op)
 {
-	op->kind = OPERATION_BILATERAL;
+	const double space = call->value[BILATERAL_SIGMA_SPACE];
+	const double range = call->value[BILATERAL_SIGMA_RANGE];
+
 	op->smoothing = true;
-	op->space = -1 / (2 * call->value[1] * call->value[1]);
-	op->range = -1 / (2 * call->value[2] * call->value[2]);
+	op->space = -1 / (2 * space * space);
+	op->range = -1 / (2 * range * range);
 	op->gain = 1;
 }
 
 enum error filter_lower(const struct filter_call *call, const double *coefficients,
                         struct operation *op)
 {
+	static const double sobel[3] = {1, 2, 1}, scharr[3] = {3, 10, 3}, prewitt[3] = {1, 1, 1};
+	static const double laplacian[2][9] = {{0, 1, 0, 1, -4, 1, 0, 1, 0},
+	                                       {1, 1, 1, 1, -8, 1, 1, 1, 1}};
+	static const double emboss[9] = {-2, -1, 0, -1, 1, 1, 0, 1, 2};
 	double sigma;
 	uint32_t radius;
 
-	*op = (struct operation){0};
+	*op = (struct operation){.kind = filter_operation(call->filter)};
 	filter_radius(call, &op->radius_x, &op->radius_y);
-
-	size_t width = 2 * (size_t)op->radius_x + 1, height = 2 * (size_t)op->radius_y + 1;
-	bool matrix = call->filter == FILTER_CONVOLVE || op->radius_x == 1;
-	size_t count = matrix && width * height > width + height ? width * height : width + height;
-
-	op->coefficients = calloc(count, sizeof *op->coefficients);
-	if (!op->coefficients)
+	if (operation_init(op))
 		return ERR_MEMORY;
 	op->lattice = filter_lattice(call);
-	op->sigma = op->lattice.stride ? call->value[0] : 0;
+	op->sigma = op->lattice.stride ? untruncated_sigma(call) : 0;
 	switch ((enum filter)call->filter) {
 	case FILTER_GAUSSIAN:
 		gaussian_shape(call, &sigma, &radius);
@@ -374,21 +385,26 @@ enum error filter_lower(const struct filter_call *call, const double *coefficien
 		lower_matrix(call, coefficients + call->matrix_first, op);
 		break;
 	case FILTER_LAPLACIAN:
+		lower_3x3(laplacian[(size_t)call->value[LAPLACIAN_CONNECTIVITY]], op);
+		op->signed_output = true;
+		break;
 	case FILTER_EMBOSS:
-		lower_named(call, op);
+		lower_3x3(emboss, op);
 		break;
 	case FILTER_SHARPEN:
 		lower_sharpen(call, op);
 		break;
-	default:
-		lower_gradient(call, op);
+	case FILTER_SOBEL:
+		lower_gradient(sobel, call->value[SOBEL_OUTPUT], op);
+		break;
+	case FILTER_SCHARR:
+		lower_gradient(scharr, call->value[SCHARR_OUTPUT], op);
+		break;
+	case FILTER_PREWITT:
+		lower_gradient(prewitt, call->value[PREWITT_OUTPUT], op);
+		break;
+	case FILTERS:
 		break;
 	}
 	return ERR_OK;
-}
-
-void operation_fini(struct operation *op)
-{
-	free(op->coefficients);
-	op->coefficients = NULL;
 }

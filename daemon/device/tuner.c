@@ -68,15 +68,13 @@ struct tuner {
 /* Says what distinguishes a kind of work for the tuner. */
 static void describe(const struct work *work, char text[64])
 {
-	static const char *const kinds[] = {"separable", "matrix", "gradient", "bilateral",
-	                                    "unsharp"};
 	static const char *const outputs[] = {" magnitude", " x", " y", " direction"};
 	const struct operation *op = work->operation;
 	char kept[24] = "";
 
 	if (work->keep)
 		snprintf(kept, sizeof kept, " keep %u", work->keep);
-	snprintf(text, 64, "%s%s %ux%u %s x%u%s%s%s", kinds[op->kind],
+	snprintf(text, 64, "%s%s %ux%u %s x%u%s%s%s", operation_name(op->kind),
 	         op->kind == OPERATION_GRADIENT ? outputs[op->output] : "", 2 * op->radius_x + 1,
 	         2 * op->radius_y + 1, pixel_type_name(work->type), work->bands,
 	         work_is_mean(op) ? " mean" : "", work->alpha ? " alpha" : "", kept);
@@ -133,20 +131,6 @@ void tuner_free(struct tuner **tuner)
 	*tuner = NULL;
 }
 
-static bool copy_operation(const struct operation *from, struct operation *to)
-{
-	size_t width = 2 * (size_t)from->radius_x + 1, height = 2 * (size_t)from->radius_y + 1;
-	size_t count = from->kind == OPERATION_MATRIX     ? width * height
-	               : from->kind == OPERATION_GRADIENT ? 3
-	                                                  : width + height;
-
-	*to = *from;
-	to->coefficients = calloc(count, sizeof *to->coefficients);
-	if (to->coefficients)
-		memcpy(to->coefficients, from->coefficients, count * sizeof *to->coefficients);
-	return to->coefficients != NULL;
-}
-
 static void add_candidate(struct trial *r, enum kernel kernel, struct shape shape)
 {
 	if (r->count < CANDIDATES_MAX)
@@ -168,15 +152,6 @@ static void add_candidates(struct trial *r, const struct device *device)
 	}
 }
 
-static double taps(const struct operation *op)
-{
-	double width = 2.0 * op->radius_x + 1, height = 2.0 * op->radius_y + 1;
-
-	if (op->kind == OPERATION_BILATERAL)
-		return 10 * width * height;
-	return op->kind == OPERATION_SEPARABLE ? width + height : width * height;
-}
-
 static bool is_noted(const struct tuner *t, const char *text)
 {
 	const struct trial *r = t->first;
@@ -194,7 +169,7 @@ static void note_work(struct tuner *t, const struct work *work, const char *text
 	if (is_noted(t, text) || tuning_count(t->tuning) + t->trials == CHOICES_MAX)
 		return;
 	r = calloc(1, sizeof *r);
-	if (!r || !copy_operation(work->operation, &r->operation)) {
+	if (!r || operation_copy(work->operation, &r->operation)) {
 		free(r);
 		return;
 	}
@@ -253,7 +228,9 @@ static cl_int prepare_buffers(const struct tuner *t, struct trial *r)
 	const struct device *device = programs_device(t->programs);
 	const struct operation *op = &r->operation;
 	uint64_t sample = pixel_type_size(r->work.type), bands = r->work.bands;
-	double samples = fmin(budget[device->type].samples, budget[device->type].work / taps(op));
+	double samples =
+	    fmin(budget[device->type].samples,
+	         budget[device->type].work / operation_terms(op->kind, op->radius_x, op->radius_y));
 	uint32_t width = WIDTH / r->work.bands, height;
 	uint64_t lead =
 	    (op->radius_x * bands * sample + ROW_ALIGNMENT - 1) & ~(uint64_t)(ROW_ALIGNMENT - 1);

@@ -84,11 +84,11 @@ static void test_parse_valid(void **state)
 
 	(void)state;
 	assert_int_equal(chain->count, 4);
-	assert_true(chain->call[0].value[0] == 2.5);
+	assert_true(chain->call[0].value[GAUSSIAN_SIGMA] == 2.5);
 	assert_int_equal(chain->call[2].matrix_width, 3);
 	assert_int_equal(chain->call[2].matrix_height, 3);
 	assert_true(chain->coefficient[4] == 4);
-	assert_true(chain->call[3].value[0] == 2);
+	assert_true(chain->call[3].value[SOBEL_OUTPUT] == 2);
 	chain_halo(chain, &x, &y);
 	assert_int_equal(x, 8 + 3 + 1 + 1);
 	assert_int_equal(y, x);
@@ -177,16 +177,16 @@ static void test_chain_hostile(void **state)
 	BAD(border, BORDERS, 0);
 	BAD(border_values, BANDS_MAX + 1, 0);
 	BAD(call[0].filter, FILTERS, FILTER_SOBEL);
-	BAD(call[0].value[0], NAN, 0);
-	BAD(call[0].value[0], 4, 0);
+	BAD(call[0].value[SOBEL_OUTPUT], NAN, 0);
+	BAD(call[0].value[SOBEL_OUTPUT], 4, 0);
 	BAD(call[0].channels, CHANNELS, CHANNELS_ALL);
 	BAD(variant, KERNEL_EXTEND + 1, VARIANT_REFERENCE);
 	BAD(variant, VARIANT_GENERAL + 1, KERNEL_MATRIX + 1);
-	BAD(call[1].value[1], 0, NAN);
+	BAD(call[1].value[CONVOLVE_SCALE], 0, NAN);
 	BAD(call[1].matrix_width, 2, 1);
 	BAD(call[1].matrix_height, 65, 1);
 	BAD(call[1].matrix_first, CHAIN_COEFFICIENTS_MAX, 0);
-	BAD(call[2].value[0], NAN, 3);
+	BAD(call[2].value[BOX_SIZE], NAN, 3);
 #undef BAD
 	free(chain);
 }

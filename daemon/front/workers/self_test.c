@@ -161,17 +161,15 @@ static void replace_matrix(struct chain *chain, bool rank_1)
 	for (uint32_t j = 0; j < call->matrix_height; j++)
 		for (uint32_t i = 0; i < call->matrix_width; i++)
 			*to++ = rank_1 ? (1 + i % 3) * (1 + j % 2) : 1 + (5 * i + 3 * j) % 7;
-	call->value[1] = NAN;
-	call->value[2] = 0;
+	call->value[CONVOLVE_SCALE] = NAN;
+	call->value[CONVOLVE_OFFSET] = 0;
 }
 
 /* The variant that names the first of these kernels (a bit of each) that does the operation. */
 static uint32_t variant_of(uint64_t kernels, enum operation_kind kind)
 {
-	uint32_t operation = kind == OPERATION_UNSHARP ? OPERATION_SEPARABLE : kind;
-
 	for (enum kernel k = 0; k < KERNELS; k++)
-		if (kernels >> k & 1 && kernel_row(k)->operations >> operation & 1)
+		if (kernels >> k & 1 && kernel_row(k)->operations & operation_kernels(kind))
 			return k + 1;
 	return VARIANT_ANY;
 }

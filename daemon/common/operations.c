@@ -1,0 +1,73 @@
+/* Lookups in operations.def. */
+#include "common/operations.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+	const char *name;
+	enum operation_kind by;
+} rows[OPERATIONS] = {
+#define OPERATION(symbol, name, by, ...) {name, OPERATION_##by},
+#include "common/operations.def"
+#undef OPERATION
+};
+
+const char *operation_name(enum operation_kind kind)
+{
+	return rows[kind].name;
+}
+
+uint32_t operation_kernels(enum operation_kind kind)
+{
+	return 1u << rows[kind].by;
+}
+
+double operation_terms(enum operation_kind kind, uint32_t radius_x, uint32_t radius_y)
+{
+	const double width = 2.0 * radius_x + 1, height = 2.0 * radius_y + 1;
+	const double terms[OPERATIONS] = {
+#define OPERATION(symbol, name, by, coefficients, terms) terms,
+#include "common/operations.def"
+#undef OPERATION
+	};
+
+	return terms[kind];
+}
+
+size_t operation_coefficients(const struct operation *op)
+{
+	const size_t width = 2 * (size_t)op->radius_x + 1, height = 2 * (size_t)op->radius_y + 1;
+	const size_t counts[OPERATIONS] = {
+#define OPERATION(symbol, name, by, coefficients, terms) coefficients,
+#include "common/operations.def"
+#undef OPERATION
+	};
+
+	return counts[op->kind];
+}
+
+enum error operation_init(struct operation *op)
+{
+	/* One more: of none the pointer could be NULL. */
+	op->coefficients = calloc(operation_coefficients(op) + 1, sizeof *op->coefficients);
+	return op->coefficients ? ERR_OK : ERR_MEMORY;
+}
+
+enum error operation_copy(const struct operation *from, struct operation *to)
+{
+	enum error e;
+
+	*to = *from;
+	e = operation_init(to);
+	if (!e)
+		memcpy(to->coefficients, from->coefficients,
+		       operation_coefficients(from) * sizeof *to->coefficients);
+	return e;
+}
+
+void operation_fini(struct operation *op)
+{
+	free(op->coefficients);
+	op->coefficients = NULL;
+}

@@ -1,0 +1,61 @@
+/* What a filter does to the samples of one band, in a form that the kernels know. */
+#ifndef COMMON_OPERATIONS_H
+#define COMMON_OPERATIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "common/lattice.h"
+
+enum operation_kind {
+#define OPERATION(symbol, ...) OPERATION_##symbol,
+#include "common/operations.def"
+#undef OPERATION
+	OPERATIONS
+};
+
+enum gradient_output { GRADIENT_MAGNITUDE, GRADIENT_X, GRADIENT_Y, GRADIENT_DIRECTION };
+
+struct operation {
+	enum operation_kind kind;
+	uint32_t radius_x, radius_y;
+	/* Alpha is premultiplied, filtered and divided by; else it is kept as it is. */
+	bool smoothing;
+	enum gradient_output output; /* OPERATION_GRADIENT */
+	/* Added to the result, in pixel values; where signed_output, the type's midpoint is added.
+	 */
+	double offset;
+	bool signed_output;
+	/* Separable: row (2 radius_x + 1), then column (2 radius_y + 1). Matrix: row after row.
+	 * Gradient: smooth (3). Scale is already divided out. Owned; operation_fini() frees it. */
+	double *coefficients;
+	/* Separable and unsharp, with a stride: what the device computes on a lattice instead, for
+	 * a Gaussian of this sigma, of which the coefficients are all that is in reach. */
+	struct lattice lattice;
+	double sigma;
+	double space, range;      /* OPERATION_BILATERAL: both negative; range for full scale 1 */
+	double amount, threshold; /* OPERATION_UNSHARP; threshold in shares of full scale */
+	/* Sum of the products of absolute coefficients: how much the operation can enlarge a value.
+	 */
+	double gain;
+};
+
+const char *operation_name(enum operation_kind kind);
+
+/* The operation whose kernels do this one, as a bit. */
+uint32_t operation_kernels(enum operation_kind kind);
+
+/* Multiply-adds a sample of one with these radii. */
+double operation_terms(enum operation_kind kind, uint32_t radius_x, uint32_t radius_y);
+
+size_t operation_coefficients(const struct operation *operation);
+
+/* Gives an operation whose kind and radii are set its coefficients, all 0. ERR_MEMORY. */
+enum error operation_init(struct operation *operation) MUST_CHECK;
+/* A copy with coefficients of its own. ERR_MEMORY. */
+enum error operation_copy(const struct operation *from, struct operation *to) MUST_CHECK;
+void operation_fini(struct operation *operation);
+
+#endif
