@@ -70,11 +70,11 @@ def test_lossless_has_no_quality(service):
 # quality ------------------------------------------------------------------------------------------
 
 def test_default_quality(service):
-    """That of README and of the parameter's own text."""
+    """That of docs/api.md and of the parameter's own text."""
     text = service.get("/openapi.json").json()["components"]["parameters"]["quality"]["description"]
-    readme = (pathlib.Path(__file__).resolve().parents[2] / "README.md").read_text()
+    page = (pathlib.Path(__file__).resolve().parents[2] / "docs/api.md").read_text()
     for name, default in (("jpeg", 85), ("webp", 80)):
-        assert str(default) in text and re.search(rf"`quality`.*\b{default}\b", readme)
+        assert str(default) in text and re.search(rf"`quality`.*\b{default}\b", page)
         plain = coded(service, write_png(WAVES), format=name).body
         assert plain == coded(service, write_png(WAVES), format=name, quality=default).body
         assert plain != coded(service, write_png(WAVES), format=name, quality=default + 3).body

@@ -99,11 +99,11 @@ def test_jobs(service):
 
 
 def test_documentation(service):
-    """The tokens of README are those of the description."""
+    """The tokens of docs/api.md are those of the description."""
     header = service.get("/openapi.json").json()["components"]["headers"]["X-Lost"]
     tokens = [one["enum"][0] for one in header["schema"]["items"]["oneOf"]]
-    readme = (pathlib.Path(__file__).resolve().parents[2] / "README.md").read_text()
-    table = readme.split("| token | |")[1].split("\n\n")[0]
+    page = (pathlib.Path(__file__).resolve().parents[2] / "docs/api.md").read_text()
+    table = page.split("| token | |")[1].split("\n\n")[0]
     assert re.findall(r"^\| `([a-z-]+)`", table, re.M) == tokens
 
 

@@ -1,0 +1,38 @@
+#!/bin/sh
+# make.sh [URL]: has a running service make the pictures of README.md and docs/api.md from tests/photograph.jpg.
+set -eu
+
+url=${1:-http://localhost:8700}
+cd "$(dirname "$0")"
+
+# make PICTURE ROI PATH-AND-QUERY
+make() {
+	curl -fsS --data-binary @../../tests/photograph.jpg "$url/v1/$3&roi=$2&format=jpeg&quality=80&strip=1" -o "$1.jpg"
+}
+
+# The strip of README.md; a box of one pixel changes nothing.
+face=496,246,240,240
+make strip-original $face 'filters/box?size=1'
+make strip-gaussian $face 'filters/gaussian?sigma=4'
+make strip-sobel $face 'filters/sobel?output=magnitude'
+make strip-emboss $face 'filters/emboss?border=reflect101'
+make strip-bilateral $face 'filters/bilateral?radius=8&sigma_range=0.2'
+
+# The example of README.md.
+make edges $face 'chain?filters=gaussian=sigma=1.4,sobel'
+
+# One for each filter of docs/api.md, by the query that is shown there.
+eye=532,257,96,96
+make original $eye 'filters/box?size=1'
+make gaussian $eye 'filters/gaussian?sigma=3'
+make box $eye 'filters/box?size=9'
+make convolve $eye 'filters/convolve?kernel=1,0,0;0,1,0;0,0,1'
+make sobel $eye 'filters/sobel?output=magnitude'
+make scharr $eye 'filters/scharr?output=x'
+make prewitt $eye 'filters/prewitt?output=direction'
+make laplacian $eye 'filters/laplacian?connectivity=8'
+make emboss $eye 'filters/emboss?border=reflect101'
+make sharpen $eye 'filters/sharpen?amount=2'
+make unsharp $eye 'filters/unsharp?sigma=2&amount=1.5&threshold=0.02'
+make bilateral $eye 'filters/bilateral?radius=8&sigma_range=0.2'
+make chain $eye 'chain?filters=gaussian=sigma=1.4,sobel'

@@ -1,0 +1,51 @@
+"""What the documents name is there: the files and sections that they link to, sources, errors."""
+import pathlib
+import re
+
+import pytest
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+DOCUMENTS = sorted([*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/*.md")])
+NAMES = [str(document.relative_to(REPOSITORY)) for document in DOCUMENTS]
+SOURCES = {str(path.relative_to(REPOSITORY)) for name in ("daemon", "client", "kernels", "tests", "docs", "etc")
+           for path in (REPOSITORY / name).rglob("*") if path.is_file()}
+
+
+def prose(document):
+    return re.sub(r"^```.*?^```", "", document.read_text(), flags=re.M | re.S)
+
+
+def anchors(document):
+    """As GitHub makes them."""
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+            for title in re.findall(r"^#+ (.+)$", prose(document), re.M)}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=NAMES)
+def test_links_lead_somewhere(document):
+    for link in re.findall(r"\]\(([^)]+)\)", prose(document)):
+        if link.startswith("http"):
+            continue
+        path, _, section = link.partition("#")
+        target = document.parent / path if path else document
+        assert target.exists(), link
+        assert not section or section in anchors(target), link
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=NAMES)
+def test_sources_are_there(document):
+    """A source is named by its path, or by the end of it."""
+    for name in re.findall(r"`([\w/.-]+\.(?:c|h|cl|def|py|sh))`", document.read_text()):
+        assert any(("/" + source).endswith("/" + name) for source in SOURCES), name
+
+
+def test_every_picture_is_shown():
+    shown = {link for document in DOCUMENTS for link in re.findall(r"images/(\w[\w-]*\.jpg)\)", document.read_text())}
+    assert shown == {path.name for path in (REPOSITORY / "docs/images").glob("*.jpg")}
+
+
+def test_every_error_is_listed():
+    rows = re.findall(r'^ERROR\(\w+, (\d+), "([\w-]+)"', (REPOSITORY / "daemon/common/error.def").read_text(), re.M)
+    table = (REPOSITORY / "docs/api.md").read_text().split("| status | `type`")[1].split("\n\n")[0]
+    for status, slug in rows[1:]:
+        assert re.search(rf"^\| [\d, ]*\b{status}\b.*`{slug}`", table, re.M), slug

@@ -1,0 +1,22 @@
+"""The examples of docs/api.md."""
+import pathlib
+import re
+
+import numpy as np
+
+from imagefiles import read_png, write_png
+from pixels import random_pixels
+
+API = (pathlib.Path(__file__).resolve().parents[2] / "docs/api.md").read_text()
+PIXELS = random_pixels(1, 40, 30, 3, "u8")
+
+
+def test_every_filter_has_an_example_that_works(service):
+    rows = re.findall(r"^\| !\[(\w+)\]\(images/\1\.jpg\) \| `(/v1/[^`]+)`", API, re.M)
+    filters = {one["name"] for one in service.get("/v1/filters").json()["filters"]}
+    assert {name for name, _ in rows} == filters | {"chain"}
+    for name, target in rows:
+        assert target.startswith(("/v1/chain?", f"/v1/filters/{name}?"))
+        answer = service.post(target, write_png(PIXELS))
+        assert answer.status == 200, answer
+        assert not np.array_equal(read_png(answer.body), PIXELS), name
