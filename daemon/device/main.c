@@ -249,7 +249,7 @@ static enum error open_device(struct device *device, const struct options *optio
 {
 	enum error e = device_open(device, options->worker.platform, options->worker.device);
 
-	device->apart = !e && (device->pocl || device->nvidia);
+	device->separate_compiler = !e && (device->pocl || device->nvidia);
 	return e;
 }
 

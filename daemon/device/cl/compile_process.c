@@ -1,6 +1,6 @@
-/* The process has, at APART_MEMORY, in the place of the socket to the front, which is none of its
- * business, a memfd that the worker has too: a page that says how long it is to stand back, then
- * the binary. At APART_SOCKET it is asked.
+/* The process has, at COMPILER_MEMORY, in the place of the socket to the front, which is none of
+ * its business, a memfd that the worker has too: a page that says how long it is to stand back,
+ * then the binary. At COMPILER_SOCKET it is asked.
  *
  * It looks at that page itself, after every few milliseconds of processor time, for the worker may
  * send no signal to anybody (confine.h): a timer of its own interrupts the compiler, and the signal
@@ -32,8 +32,8 @@
 #include "common/wire.h"
 
 enum {
-	APART_MEMORY = WORKER_SOCKET,
-	APART_SOCKET,
+	COMPILER_MEMORY = WORKER_SOCKET,
+	COMPILER_SOCKET,
 	PAGE = 4096,
 	LIMIT_S = 300,
 	TRIES_MAX = 2,
@@ -47,7 +47,7 @@ struct page {
 };
 
 struct request {
-	char file[64], options[320]; /* as for program_compile() */
+	char file[64], options[320]; /* as for compile_to_binary() */
 	int32_t type;                /* enum pixel_type */
 };
 
@@ -70,7 +70,7 @@ extern char **environ;
 /* The descriptor, moved to where it is in the way of none that the process begins with. */
 static int move_up(int fd)
 {
-	int moved = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, APART_SOCKET + 1);
+	int moved = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, COMPILER_SOCKET + 1);
 
 	if (fd >= 0)
 		close(fd);
@@ -80,56 +80,56 @@ static int move_up(int fd)
 struct compile_process *compile_process_new(const struct program_source *source, bool patient,
                                             int stop_fd)
 {
-	struct compile_process *a = calloc(1, sizeof *a);
+	struct compile_process *p = calloc(1, sizeof *p);
 
-	if (!a)
+	if (!p)
 		return NULL;
-	*a = (struct compile_process){
+	*p = (struct compile_process){
 	    .source = source, .patient = patient, .stop_fd = stop_fd, .socket = -1};
-	a->memory = move_up(memfd_create("program", MFD_CLOEXEC));
-	a->page = a->memory < 0 || ftruncate(a->memory, PAGE)
+	p->memory = move_up(memfd_create("program", MFD_CLOEXEC));
+	p->page = p->memory < 0 || ftruncate(p->memory, PAGE)
 	              ? MAP_FAILED
-	              : mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, a->memory, 0);
-	if (a->page == MAP_FAILED) {
+	              : mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, p->memory, 0);
+	if (p->page == MAP_FAILED) {
 		log_error("cannot prepare for a compiler: %s", strerror(errno));
-		a->page = NULL;
-		compile_process_free(&a);
+		p->page = NULL;
+		compile_process_free(&p);
 	}
-	return a;
+	return p;
 }
 
-void compile_process_free(struct compile_process **apart)
+void compile_process_free(struct compile_process **process)
 {
-	struct compile_process *a = *apart;
+	struct compile_process *p = *process;
 
-	if (!a)
+	if (!p)
 		return;
-	compile_process_rest(a);
-	if (a->page)
-		munmap(a->page, PAGE);
-	if (a->memory >= 0)
-		close(a->memory);
-	free(a);
-	*apart = NULL;
+	compile_process_rest(p);
+	if (p->page)
+		munmap(p->page, PAGE);
+	if (p->memory >= 0)
+		close(p->memory);
+	free(p);
+	*process = NULL;
 }
 
-void compile_process_stand_back(struct compile_process *a, uint64_t until_ns)
+void compile_process_stand_back(struct compile_process *p, uint64_t until_ns)
 {
-	atomic_store(&a->page->aside_until, until_ns);
+	atomic_store(&p->page->aside_until, until_ns);
 }
 
-static bool spawn(struct compile_process *a, int socket)
+static bool spawn(struct compile_process *p, int socket)
 {
-	const struct device *device = a->source->device;
+	const struct device *device = p->source->device;
 	char platform[16], index[16];
 	const char *argv[] = {"convolved-device",
-	                      a->patient ? "--compile-patiently" : "--compile",
+	                      p->patient ? "--compile-patiently" : "--compile",
 	                      "--platform",
 	                      platform,
 	                      "--device",
 	                      index,
-	                      a->source->kernel_dir ? "--kernel-dir" : NULL,
-	                      a->source->kernel_dir,
+	                      p->source->kernel_dir ? "--kernel-dir" : NULL,
+	                      p->source->kernel_dir,
 	                      NULL};
 	posix_spawn_file_actions_t actions;
 	int code;
@@ -137,23 +137,23 @@ static bool spawn(struct compile_process *a, int socket)
 	snprintf(platform, sizeof platform, "%u", device->platform);
 	snprintf(index, sizeof index, "%u", device->index);
 	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_adddup2(&actions, a->memory, APART_MEMORY);
-	posix_spawn_file_actions_adddup2(&actions, socket, APART_SOCKET);
-	code = posix_spawn(&a->pid, "/proc/self/exe", &actions, NULL, (char **)argv, environ);
+	posix_spawn_file_actions_adddup2(&actions, p->memory, COMPILER_MEMORY);
+	posix_spawn_file_actions_adddup2(&actions, socket, COMPILER_SOCKET);
+	code = posix_spawn(&p->pid, "/proc/self/exe", &actions, NULL, (char **)argv, environ);
 	posix_spawn_file_actions_destroy(&actions);
 	if (code) {
 		log_error("cannot start a compiler: %s", strerror(code));
-		a->pid = 0;
+		p->pid = 0;
 	}
 	return code == 0;
 }
 
 /* Waits until it has answered or ended, or stands still. Returns false, and why where that is to be
  * said, if there is nothing to wait for any more. */
-static bool await(struct compile_process *a, const char **why)
+static bool await(struct compile_process *p, const char **why)
 {
-	struct pollfd wait[2] = {{.fd = a->socket, .events = POLLIN},
-	                         {.fd = a->stop_fd, .events = POLLIN}};
+	struct pollfd wait[2] = {{.fd = p->socket, .events = POLLIN},
+	                         {.fd = p->stop_fd, .events = POLLIN}};
 
 	*why = NULL;
 	for (;;) {
@@ -164,24 +164,24 @@ static bool await(struct compile_process *a, const char **why)
 		if (count > 0)
 			return true;
 		/* The lowest priority may well mean no processor time for a while. */
-		*why = stall_look(&a->stall, !a->patient);
+		*why = stall_look(&p->stall, !p->patient);
 		if (*why)
 			return false;
 	}
 }
 
 /* Takes note of its end. True if what ended it may have had nothing to do with the program. */
-static bool reap(struct compile_process *a)
+static bool reap(struct compile_process *p)
 {
 	int status = 0;
 	bool killed;
 
-	close(a->socket);
-	a->socket = -1;
-	while (waitpid(a->pid, &status, 0) < 0)
+	close(p->socket);
+	p->socket = -1;
+	while (waitpid(p->pid, &status, 0) < 0)
 		if (errno != EINTR)
 			break;
-	a->pid = 0;
+	p->pid = 0;
 	killed = WIFSIGNALED(status) && WTERMSIG(status) != SIGALRM;
 	if (WIFSIGNALED(status))
 		log_error(killed ? "a compiler ended by signal %d"
@@ -191,59 +191,59 @@ static bool reap(struct compile_process *a)
 }
 
 /* One that stands still is not waited for: it ends with this process, which may kill nobody. */
-static void abandon(struct compile_process *a, const char *why)
+static void abandon(struct compile_process *p, const char *why)
 {
 	if (why)
 		log_error("a compiler is %s: it is left to itself", why);
-	close(a->socket);
-	a->socket = -1;
-	a->pid = 0;
+	close(p->socket);
+	p->socket = -1;
+	p->pid = 0;
 }
 
 /* Waits for the end of one that rests, so that there is one process. */
-static bool settle_last(struct compile_process *a)
+static bool settle_last(struct compile_process *p)
 {
-	struct pollfd stop = {.fd = a->stop_fd, .events = POLLIN};
+	struct pollfd stop = {.fd = p->stop_fd, .events = POLLIN};
 
-	stall_init(&a->stall, a->pid);
-	while (a->pid && waitpid(a->pid, NULL, WNOHANG) == 0) {
+	stall_init(&p->stall, p->pid);
+	while (p->pid && waitpid(p->pid, NULL, WNOHANG) == 0) {
 		if (poll(&stop, 1, NAP_MS) > 0)
 			return false;
-		if (stall_look(&a->stall, false))
+		if (stall_look(&p->stall, false))
 			break; /* stopped: it will end when it goes on */
 	}
-	a->pid = 0;
+	p->pid = 0;
 	return true;
 }
 
-static bool start(struct compile_process *a)
+static bool start(struct compile_process *p)
 {
 	int pair[2];
 	bool started;
 
-	if (!settle_last(a))
+	if (!settle_last(p))
 		return false;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {
 		log_error("cannot start a compiler: %s", strerror(errno));
 		return false;
 	}
 	pair[1] = move_up(pair[1]);
-	started = pair[1] >= 0 && spawn(a, pair[1]);
+	started = pair[1] >= 0 && spawn(p, pair[1]);
 	if (pair[1] >= 0)
 		close(pair[1]);
-	a->socket = started ? pair[0] : -1;
+	p->socket = started ? pair[0] : -1;
 	if (started)
-		stall_init(&a->stall, a->pid);
+		stall_init(&p->stall, p->pid);
 	else
 		close(pair[0]);
 	return started;
 }
 
-static unsigned char *read_binary(const struct compile_process *a, size_t size)
+static unsigned char *read_binary(const struct compile_process *p, size_t size)
 {
 	unsigned char *binary = malloc(size);
 
-	if (binary && pread(a->memory, binary, size, PAGE) != (ssize_t)size) {
+	if (binary && pread(p->memory, binary, size, PAGE) != (ssize_t)size) {
 		free(binary);
 		binary = NULL;
 	}
@@ -251,30 +251,30 @@ static unsigned char *read_binary(const struct compile_process *a, size_t size)
 }
 
 /* One try; *again: another may do better. */
-static unsigned char *compile(struct compile_process *a, const struct request *request,
+static unsigned char *compile(struct compile_process *p, const struct request *request,
                               size_t *size, bool *again)
 {
 	struct reply reply = {0};
 	const char *why;
 
 	*again = false;
-	if (a->socket < 0 && !start(a))
+	if (p->socket < 0 && !start(p))
 		return NULL;
-	if (send(a->socket, request, sizeof *request, MSG_NOSIGNAL) == sizeof *request &&
-	    !await(a, &why)) {
+	if (send(p->socket, request, sizeof *request, MSG_NOSIGNAL) == sizeof *request &&
+	    !await(p, &why)) {
 		*again = why != NULL;
-		abandon(a, why);
+		abandon(p, why);
 		return NULL;
 	}
-	if (recv(a->socket, &reply, sizeof reply, MSG_DONTWAIT) != sizeof reply) {
-		*again = reap(a);
+	if (recv(p->socket, &reply, sizeof reply, MSG_DONTWAIT) != sizeof reply) {
+		*again = reap(p);
 		return NULL;
 	}
 	*size = reply.size;
-	return reply.size ? read_binary(a, reply.size) : NULL;
+	return reply.size ? read_binary(p, reply.size) : NULL;
 }
 
-unsigned char *compile_process_compile(struct compile_process *a, const char *file,
+unsigned char *compile_process_compile(struct compile_process *p, const char *file,
                                        const char *options, enum pixel_type type, size_t *size)
 {
 	struct request request = {.type = (int32_t)type};
@@ -284,15 +284,15 @@ unsigned char *compile_process_compile(struct compile_process *a, const char *fi
 	snprintf(request.file, sizeof request.file, "%s", file);
 	snprintf(request.options, sizeof request.options, "%s", options);
 	for (int i = 0; !binary && again && i < TRIES_MAX; i++)
-		binary = compile(a, &request, size, &again);
+		binary = compile(p, &request, size, &again);
 	return binary;
 }
 
-void compile_process_rest(struct compile_process *a)
+void compile_process_rest(struct compile_process *p)
 {
-	if (a->socket >= 0)
-		close(a->socket);
-	a->socket = -1;
+	if (p->socket >= 0)
+		close(p->socket);
+	p->socket = -1;
 }
 
 /* ---- the other side ---- */
@@ -330,7 +330,7 @@ static void become_patient(void)
 	const struct sigaction action = {.sa_handler = look, .sa_flags = SA_RESTART};
 	const struct itimerval turn = {{.tv_usec = TURN_MS * 1000}, {.tv_usec = TURN_MS * 1000}};
 
-	page = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, APART_MEMORY, 0);
+	page = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, COMPILER_MEMORY, 0);
 	if (sched_setscheduler(0, SCHED_IDLE, &none))
 		log_warning("a compiler cannot take the lowest priority: %s", strerror(errno));
 	if (page == MAP_FAILED || sigaction(SIGPROF, &action, NULL) ||
@@ -351,7 +351,7 @@ static bool make_folder(char *path, size_t size)
 {
 	const char *above = getenv("POCL_CACHE_DIR");
 
-	snprintf(path, size, "%s/apart-XXXXXX", above ? above : "/tmp");
+	snprintf(path, size, "%s/compile-XXXXXX", above ? above : "/tmp");
 	if (above)
 		mkdir(above, 0700);
 	return mkdtemp(path) && !setenv("POCL_CACHE_DIR", path, 1) &&
@@ -360,7 +360,7 @@ static bool make_folder(char *path, size_t size)
 
 static bool write_binary(const unsigned char *binary, size_t size)
 {
-	return pwrite(APART_MEMORY, binary, size, PAGE) == (ssize_t)size;
+	return pwrite(COMPILER_MEMORY, binary, size, PAGE) == (ssize_t)size;
 }
 
 /* Answers one request; false if there are no more. An alarm ends a process that takes too long, for
@@ -372,17 +372,17 @@ static bool serve_one(const struct program_source *source)
 	unsigned char *binary = NULL;
 	size_t size = 0;
 
-	if (recv(APART_SOCKET, &request, sizeof request, 0) != sizeof request)
+	if (recv(COMPILER_SOCKET, &request, sizeof request, 0) != sizeof request)
 		return false;
 	turns = 0;
 	alarm(LIMIT_S);
-	if (!program_compile(source, request.file, request.options, (enum pixel_type)request.type,
-	                     &binary, &size) &&
+	if (!compile_to_binary(source, request.file, request.options, (enum pixel_type)request.type,
+	                       &binary, &size) &&
 	    write_binary(binary, size))
 		reply.size = size;
 	free(binary);
 	alarm(0);
-	return send(APART_SOCKET, &reply, sizeof reply, MSG_NOSIGNAL) == sizeof reply;
+	return send(COMPILER_SOCKET, &reply, sizeof reply, MSG_NOSIGNAL) == sizeof reply;
 }
 
 int compile_process_serve(bool patient, unsigned platform, unsigned index, const char *kernel_dir)
@@ -393,8 +393,8 @@ int compile_process_serve(bool patient, unsigned platform, unsigned index, const
 	bool own, opened;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	fcntl(APART_SOCKET, F_SETFD, FD_CLOEXEC); /* no business of a compiler's linker */
-	fcntl(APART_MEMORY, F_SETFD, FD_CLOEXEC);
+	fcntl(COMPILER_SOCKET, F_SETFD, FD_CLOEXEC); /* no business of a compiler's linker */
+	fcntl(COMPILER_MEMORY, F_SETFD, FD_CLOEXEC);
 	if (patient)
 		become_patient();
 	own = make_folder(folder, sizeof folder);

@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 #include "common/image.h"
-#include "device/cl/program.h"
+#include "device/cl/compile.h"
 
 struct compile_process;
 
@@ -21,20 +21,20 @@ struct compile_process *compile_process_new(const struct program_source *source,
                                             int stop_fd) MUST_CHECK;
 /* A process that is still at work ends with the thread that has asked it. NULL is allowed; the
  * pointer becomes NULL. */
-void compile_process_free(struct compile_process **apart);
+void compile_process_free(struct compile_process **process);
 
 /* Until this moment (CLOCK_MONOTONIC, nanoseconds) a patient process stands back: it has a tenth of
  * the time. Any thread may say so. */
-void compile_process_stand_back(struct compile_process *apart, uint64_t until_ns);
+void compile_process_stand_back(struct compile_process *process, uint64_t until_ns);
 
 /* Has the process compile, and waits for it, some minutes at most. Returns the binary, which the
  * caller frees, or NULL; the log says why. */
-unsigned char *compile_process_compile(struct compile_process *apart, const char *file,
+unsigned char *compile_process_compile(struct compile_process *process, const char *file,
                                        const char *options, enum pixel_type type,
                                        size_t *size) MUST_CHECK;
 
 /* Nothing more is to be compiled for now: lets the process end. */
-void compile_process_rest(struct compile_process *apart);
+void compile_process_rest(struct compile_process *process);
 
 /* The other side: compiles on the device what it is asked to, until nobody asks any more. The exit
  * status. */

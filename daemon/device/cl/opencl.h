@@ -15,7 +15,7 @@ struct device {
 	cl_device_id id;
 	cl_context context;
 	unsigned platform, index; /* as OpenCL lists them */
-	bool apart;               /* another process of this program compiles for it */
+	bool separate_compiler;   /* another process of this program compiles for it */
 	enum device_type type;
 	bool nvidia; /* a GPU of NVIDIA by its own driver, of compute capability 8.0 or more */
 	bool pocl;   /* PoCL's */

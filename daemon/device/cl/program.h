@@ -2,18 +2,8 @@
 #ifndef DEVICE_CL_PROGRAM_H
 #define DEVICE_CL_PROGRAM_H
 
-#include "common/image.h"
-#include "device/cl/cache.h"
-#include "device/cl/opencl.h"
-
-/* What programs are made of and where they are kept. */
-struct program_source {
-	const struct device *device;
-	const char *kernel_dir; /* a folder to read sources from instead of the program, or NULL */
-	struct cache *cache;    /* may be NULL */
-};
-
-struct compile_process;
+#include "device/cl/compile.h"
+#include "device/cl/compile_process.h"
 
 /* The program of a file of kernels/ with these options, for pixels of a type: loaded from the cache
  * (NULL if it is not there), or compiled in this process. It goes into the cache, and becomes the
@@ -24,17 +14,12 @@ cl_program program_build(const struct program_source *source, const char *file, 
                          enum pixel_type type) MUST_CHECK;
 
 /* Has another process compile it. The binary goes into the cache, and becomes the caller's. */
-unsigned char *program_compile_apart(const struct program_source *source,
-                                     struct compile_process *apart, const char *file,
-                                     const char *options, enum pixel_type type,
-                                     size_t *size) MUST_CHECK;
+unsigned char *program_ask_compiler(const struct program_source *source,
+                                    struct compile_process *compiler, const char *file,
+                                    const char *options, enum pixel_type type,
+                                    size_t *size) MUST_CHECK;
 /* The program of such a binary, likewise. */
 cl_program program_take(const struct program_source *source, const char *file, const char *options,
                         enum pixel_type type, const unsigned char *binary, size_t size) MUST_CHECK;
-
-/* Compiles the same, without the cache, to a binary that the caller frees. */
-enum error program_compile(const struct program_source *source, const char *file,
-                           const char *options, enum pixel_type type, unsigned char **binary,
-                           size_t *size) MUST_CHECK;
 
 #endif

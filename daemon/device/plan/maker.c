@@ -9,7 +9,7 @@
 
 enum { WARM_WIDTH = 256 };
 
-enum error maker_init(struct maker *m, bool apart, bool patient, int stop_fd)
+enum error maker_init(struct maker *m, bool separate_compiler, bool patient, int stop_fd)
 {
 	const struct device *device = m->source->device;
 	cl_int code;
@@ -20,14 +20,14 @@ enum error maker_init(struct maker *m, bool apart, bool patient, int stop_fd)
 		log_error("cannot make a queue: %s", opencl_error_name(code));
 		return ERR_DEVICE;
 	}
-	if (apart)
-		m->apart = compile_process_new(m->source, patient, stop_fd);
-	return apart && !m->apart ? ERR_MEMORY : ERR_OK;
+	if (separate_compiler)
+		m->compiler = compile_process_new(m->source, patient, stop_fd);
+	return separate_compiler && !m->compiler ? ERR_MEMORY : ERR_OK;
 }
 
 void maker_fini(struct maker *m)
 {
-	compile_process_free(&m->apart);
+	compile_process_free(&m->compiler);
 	object_release(OBJECT_QUEUE, m->queue);
 	m->queue = NULL;
 }
@@ -134,10 +134,10 @@ static const char *file_of(const struct recipe *recipe)
 	return variant_get(recipe->kernel)->file;
 }
 
-void maker_compile_apart(const struct maker *m, const struct recipe *recipe, struct binary *binary)
+void maker_ask_compiler(const struct maker *m, const struct recipe *recipe, struct binary *binary)
 {
-	binary->data = program_compile_apart(m->source, m->apart, file_of(recipe), recipe->options,
-	                                     recipe->type, &binary->size);
+	binary->data = program_ask_compiler(m->source, m->compiler, file_of(recipe),
+	                                    recipe->options, recipe->type, &binary->size);
 }
 
 /* Makes a product of its program, if there is one. */

@@ -2,7 +2,6 @@
 #ifndef DEVICE_PLAN_MAKER_H
 #define DEVICE_PLAN_MAKER_H
 
-#include "device/cl/compile_process.h"
 #include "device/cl/program.h"
 #include "device/plan/step.h"
 
@@ -10,7 +9,7 @@ enum { OPTIONS_SIZE = 320 };
 
 struct maker {
 	const struct program_source *source;
-	struct compile_process *apart; /* NULL: compiles here */
+	struct compile_process *compiler; /* NULL: compiles here */
 	cl_command_queue queue;
 };
 
@@ -32,7 +31,8 @@ struct product {
 /* Completes a maker whose source is set; stop_fd as for compile_process_new(). A process is
  * patient, if there is one. ERR_DEVICE or ERR_MEMORY, the reason in the log; maker_fini() is right
  * in any case. */
-enum error maker_init(struct maker *maker, bool apart, bool patient, int stop_fd) MUST_CHECK;
+enum error maker_init(struct maker *maker, bool separate_compiler, bool patient,
+                      int stop_fd) MUST_CHECK;
 void maker_fini(struct maker *maker);
 
 /* What another process has compiled. */
@@ -43,8 +43,8 @@ struct binary {
 
 /* Has the other process compile, and keeps what it made in the cache too; the data is the caller's
  * to free. */
-void maker_compile_apart(const struct maker *maker, const struct recipe *recipe,
-                         struct binary *binary);
+void maker_ask_compiler(const struct maker *maker, const struct recipe *recipe,
+                        struct binary *binary);
 
 /* Make a program: from the cache, from a binary (which the others take no heed of), or by compiling
  * in this process. False if that fails; the log says why, unless it is not in the cache. */

@@ -87,7 +87,7 @@ void programs_count(struct programs *programs, struct message_programs *count)
 {
 	pthread_mutex_lock(&programs->lock);
 	*count = programs->built;
-	if (!programs->source.device->apart || !programs->source.device->pocl)
+	if (!programs->source.device->separate_compiler || !programs->source.device->pocl)
 		count->blocking = count->pending;
 	pthread_mutex_unlock(&programs->lock);
 }
@@ -159,7 +159,7 @@ static struct entry *next_of(const struct programs *p, bool urgent, unsigned mak
  * time at all, and what it makes saves more than it costs. */
 static bool is_starved(const struct programs *p)
 {
-	return p->making[PATIENT].maker.apart && p->built.pending &&
+	return p->making[PATIENT].maker.compiler && p->built.pending &&
 	       now_ns() - p->patient_ns > STARVED_MS * UINT64_C(1000000);
 }
 
@@ -168,7 +168,7 @@ static struct entry *next_for(const struct programs *p, const struct making *m)
 {
 	struct entry *next = is_patient(m) ? next_of(p, false, 0) : next_of(p, true, 1);
 
-	if (next || !m->maker.apart || !is_starved(p))
+	if (next || !m->maker.compiler || !is_starved(p))
 		return next;
 	next = next_of(p, false, 0);
 	return next ? next : next_of(p, false, 1);
@@ -278,13 +278,13 @@ static bool enter_driver(struct making *m, struct entry *e, const struct recipe 
 static bool compile(struct making *m, struct entry *e, const struct recipe *recipe)
 {
 	struct programs *p = m->programs;
-	bool here = !m->maker.apart || !p->source.device->pocl || (e->general && e->urgent);
+	bool here = !m->maker.compiler || !p->source.device->pocl || (e->general && e->urgent);
 	struct binary binary = {0};
 	bool made = false;
 
-	if (m->maker.apart) {
+	if (m->maker.compiler) {
 		pthread_mutex_unlock(&p->lock);
-		maker_compile_apart(&m->maker, recipe, &binary);
+		maker_ask_compiler(&m->maker, recipe, &binary);
 		pthread_mutex_lock(&p->lock);
 	}
 	if (binary.data)
@@ -335,14 +335,14 @@ static void *run(void *data)
 		if (e) {
 			make(m, e);
 			last = now_ns();
-		} else if (p->built.pending && (!m->maker.apart || !last)) {
+		} else if (p->built.pending && (!m->maker.compiler || !last)) {
 			wait_change(p, 1000);
-		} else if (!m->maker.apart || !last) {
+		} else if (!m->maker.compiler || !last) {
 			pthread_cond_wait(&p->change, &p->lock);
 		} else if (now_ns() - last < LINGER_MS * UINT64_C(1000000)) {
 			wait_change(p, LOOK_MS);
 		} else {
-			compile_process_rest(m->maker.apart);
+			compile_process_rest(m->maker.compiler);
 			last = 0;
 		}
 	}
@@ -357,12 +357,12 @@ static enum error start_making(struct programs *p, int i)
 	const struct device *device = p->source.device;
 	struct making *m = &p->making[i];
 	/* NVIDIA's driver takes long to start: what is urgent is compiled without another. */
-	bool apart = device->apart && (i == PATIENT || device->pocl);
+	bool separate_compiler = device->separate_compiler && (i == PATIENT || device->pocl);
 	enum error e;
 
 	m->programs = p;
 	m->maker = (struct maker){.source = &p->source};
-	e = maker_init(&m->maker, apart, i == PATIENT, p->stop_fd);
+	e = maker_init(&m->maker, separate_compiler, i == PATIENT, p->stop_fd);
 	if (!e && pthread_create(&m->thread, NULL, run, m))
 		e = ERR_MEMORY;
 	m->started = !e;
@@ -663,7 +663,7 @@ void programs_prepare(struct programs *p)
 
 void programs_at_work(struct programs *p, bool at_work)
 {
-	struct compile_process *patient = p->making[PATIENT].maker.apart;
+	struct compile_process *patient = p->making[PATIENT].maker.compiler;
 	uint64_t until = at_work ? UINT64_MAX : now_ns() + QUIET_MS * UINT64_C(1000000);
 
 	if (at_work == p->at_work || !p->source.device->in_place)
