@@ -11,7 +11,7 @@
 
 #include "client/interrupt.h"
 #include "client/report.h"
-#include "common/image.h"
+#include "common/formats.h"
 
 static const char *suffix_of(const char *path)
 {

@@ -374,11 +374,13 @@ static bool walk_nothing(struct walk *w)
 }
 
 /* A GIF's decoder goes through it once, and keeps nothing of its comments. */
-static bool (*const walks[FORMATS])(struct walk *w) = {
+static bool (*const walks[])(struct walk *w) = {
     [FORMAT_NONE] = walk_nothing, [FORMAT_RAW] = walk_nothing, [FORMAT_JPEG] = walk_jpeg,
     [FORMAT_PNG] = walk_png,      [FORMAT_WEBP] = walk_webp,   [FORMAT_TIFF] = walk_pages,
     [FORMAT_GIF] = walk_nothing,  [FORMAT_PNM] = walk_nothing,
 };
+
+_Static_assert(FORMATS == 8, "a new format has its row in walks, too");
 
 enum error bounds_check(enum format format, const uint8_t *body, size_t size,
                         struct problem *problem)

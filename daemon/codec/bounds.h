@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "common/image.h"
+#include "common/formats.h"
 
 /* Walks through the file's structure, without decoding it, and counts what decoders repeat or
  * expand: scans, frames, texts, profiles, directories. On too much of one it returns

@@ -6,6 +6,7 @@
  * twice and several decoders do not share a file offset. */
 #include "codec/decode.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -18,6 +19,7 @@
 #include "codec/kind.h"
 #include "codec/sniff.h"
 #include "codec/vips_error.h"
+#include "common/list.h"
 
 struct decoder {
 	enum format format;
@@ -35,17 +37,14 @@ struct decoder {
 	uint32_t sample_max; /* full scale of the file's samples, if not the type's; else 0 */
 };
 
-static const struct {
-	const char *loader;
-	const char *who;
-} decoders[FORMATS] = {
-    [FORMAT_JPEG] = {"jpegload_source", "the JPEG decoder"},
-    [FORMAT_PNG] = {"pngload_source", "the PNG decoder"},
-    [FORMAT_WEBP] = {"webpload_source", "the WebP decoder"},
-    [FORMAT_TIFF] = {"tiffload_source", "the TIFF decoder"},
-    [FORMAT_GIF] = {"gifload_source", "the GIF decoder"},
-    [FORMAT_PNM] = {"ppmload_source", "the PNM decoder"},
-};
+/* Takes the complaint of the format's decoder. */
+static enum error complain(const struct decoder *d, struct problem *problem)
+{
+	char who[32];
+
+	snprintf(who, sizeof who, "the %s decoder", format_title(d->format));
+	return vips_error_take(problem, ERR_UNDECODABLE, who);
+}
 
 static enum error check_raw(const struct message_job *job, struct problem *problem)
 {
@@ -78,7 +77,7 @@ static bool turns_rows(VipsImage *vips)
 /* Whether the format's decoder hands out rows as it reads on. */
 static bool streams(const struct decoder *d)
 {
-	return d->format != FORMAT_WEBP && d->format != FORMAT_GIF &&
+	return !format_row(d->format)->decoder_pixel_size &&
 	       !has_number(d->vips, "jpeg-multiscan") && !has_number(d->vips, "interlaced");
 }
 
@@ -95,13 +94,13 @@ static bool samples_chroma(VipsImage *vips, const char *how)
  * measured, and for the image once it is decoded, and again once it is turned. */
 static uint64_t buffered_size(const struct decoder *d, const struct image *image)
 {
-	static const uint64_t own[FORMATS] = {[FORMAT_WEBP] = 6, [FORMAT_GIF] = 4};
-	uint64_t pixels = (uint64_t)image->width * image->height, size = own[d->format];
+	uint64_t pixels = (uint64_t)image->width * image->height;
+	uint64_t size = format_row(d->format)->decoder_pixel_size;
 	size_t kept = image_pixel_size(image);
 
 	if (has_number(d->vips, "jpeg-multiscan")) /* coefficients of 16 bits */
 		size += samples_chroma(d->vips, "4:2:0") ? 3 : 2 * (uint64_t)image->bands;
-	else if (d->format != FORMAT_JPEG && !streams(d))
+	else if (!streams(d))
 		size += kept;
 	if (turns_rows(d->vips))
 		size += kept;
@@ -161,22 +160,27 @@ static enum error map_body(struct decoder *d, const struct message_job *job,
 
 static enum error recognise(struct decoder *d, struct problem *problem)
 {
+	const struct format_offer *offer;
+	char formats[128] = "";
+
 	d->format = sniff_format(d->map, d->map_size);
 	if (d->format)
 		return ERR_OK;
+	for (size_t i = 0; (offer = format_offer(i)); i++)
+		if (format_row(offer->format)->loader)
+			list_add(formats, sizeof formats, offer->title);
 	return problem_set(
 	    problem, ERR_NOT_AN_IMAGE,
-	    "the body is recognised by its first bytes, and they look like %s; JPEG, PNG, "
-	    "WebP, TIFF, GIF, PPM, PGM and PFM are read (for bare pixels give "
-	    "raw=WIDTHxHEIGHTxBANDS:TYPE)",
-	    sniff_describe(d->map, d->map_size));
+	    "the body is recognised by its first bytes, and they look like %s; what is read is "
+	    "%s (for bare pixels give raw=WIDTHxHEIGHTxBANDS:TYPE)",
+	    sniff_describe(d->map, d->map_size), formats);
 }
 
 static enum error check_text(const struct decoder *d, const struct image *image,
                              struct problem *problem)
 {
 	uint64_t needed = (uint64_t)image->width * image->height * image->bands;
-	uint64_t there = d->format == FORMAT_PNM ? sniff_text_samples(d->map, d->map_size) : needed;
+	uint64_t there = sniff_text_samples(d->map, d->map_size);
 
 	if (there >= needed)
 		return ERR_OK;
@@ -191,9 +195,9 @@ static enum error load(struct decoder *d, VipsAccess access, struct problem *pro
 	g_clear_object(&d->source);
 	d->source = vips_source_new_from_memory(d->map, d->map_size);
 	/* GIF has no level between taking anything and taking no flaw at all; both end here. */
-	if (!d->source || vips_call(decoders[d->format].loader, d->source, &d->vips, "access",
+	if (!d->source || vips_call(format_row(d->format)->loader, d->source, &d->vips, "access",
 	                            access, "fail_on", VIPS_FAIL_ON_ERROR, NULL))
-		return vips_error_take(problem, ERR_UNDECODABLE, decoders[d->format].who);
+		return complain(d, problem);
 	return ERR_OK;
 }
 
@@ -214,7 +218,7 @@ static enum error replace(struct decoder *d, int failed, VipsImage *const *out,
                           struct problem *problem)
 {
 	if (failed)
-		return vips_error_take(problem, ERR_UNDECODABLE, decoders[d->format].who);
+		return complain(d, problem);
 	g_object_unref(d->vips);
 	d->vips = *out;
 	return ERR_OK;
@@ -263,8 +267,8 @@ static bool has_more_frames(const struct decoder *d)
 {
 	int pages;
 
-	if (d->format == FORMAT_PNG)
-		return sniff_animated_png(d->map, d->map_size);
+	if (sniff_animated_png(d->map, d->map_size))
+		return true;
 	return vips_image_get_typeof(d->vips, VIPS_META_N_PAGES) &&
 	       !vips_image_get_int(d->vips, VIPS_META_N_PAGES, &pages) && pages > 1;
 }
@@ -427,7 +431,7 @@ static enum error prepare_part(struct decoder *d, const VipsRect *part, struct p
 	if (!d->region)
 		d->region = vips_region_new(d->vips);
 	if (!d->region || vips_region_prepare(d->region, part))
-		return vips_error_take(problem, ERR_UNDECODABLE, decoders[d->format].who);
+		return complain(d, problem);
 	d->next = (uint32_t)(part->top + part->height);
 	return ERR_OK;
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "common/formats.h"
 #include "common/image.h"
 #include "common/wire.h"
 

@@ -18,7 +18,7 @@
 #include "codec/vips_error.h"
 
 struct encoder {
-	const struct answer *answer;
+	const struct output_format *output;
 	struct composer *composer;
 	VipsImage *vips;    /* the answer, as its rows come; NULL where libvips is not needed */
 	VipsRegion *region; /* of it, where rows are taken from it here */
@@ -36,7 +36,7 @@ static VipsBandFormat band_format(enum pixel_type type)
 	return formats[type];
 }
 
-static VipsInterpretation interpretation(const struct answer *answer)
+static VipsInterpretation interpretation(const struct output_format *output)
 {
 	static const VipsInterpretation grey[PIXEL_TYPES] = {
 	    [PIXEL_U8] = VIPS_INTERPRETATION_B_W,
@@ -49,13 +49,13 @@ static VipsInterpretation interpretation(const struct answer *answer)
 	    [PIXEL_F32] = VIPS_INTERPRETATION_scRGB,
 	};
 
-	switch (answer->result.bands - answer->result.alpha) {
+	switch (output->result.bands - output->result.alpha) {
 	case 1:
-		return grey[answer->image.type];
+		return grey[output->image.type];
 	case 3:
-		return colour[answer->image.type];
+		return colour[output->image.type];
 	default:
-		return answer->cmyk ? VIPS_INTERPRETATION_CMYK : VIPS_INTERPRETATION_MULTIBAND;
+		return output->cmyk ? VIPS_INTERPRETATION_CMYK : VIPS_INTERPRETATION_MULTIBAND;
 	}
 }
 
@@ -65,11 +65,11 @@ static VipsInterpretation interpretation(const struct answer *answer)
 static int generate(VipsRegion *out, void *sequence, void *a, void *b, gboolean *stop)
 {
 	struct encoder *encoder = a;
-	const struct answer *answer = encoder->answer;
+	const struct output_format *output = encoder->output;
 	const VipsRect *r = &out->valid;
 	VipsPel *to = VIPS_REGION_ADDR_TOPLEFT(out);
-	size_t skip = (uint32_t)r->left * image_pixel_size(&answer->result);
-	size_t samples = (uint32_t)r->width * answer->result.bands;
+	size_t skip = (uint32_t)r->left * image_pixel_size(&output->result);
+	size_t samples = (uint32_t)r->width * output->result.bands;
 
 	(void)sequence, (void)b, (void)stop;
 	compose_free_above(encoder->composer, (uint32_t)r->top);
@@ -80,9 +80,9 @@ static int generate(VipsRegion *out, void *sequence, void *a, void *b, gboolean 
 			vips_error("encode", "row %d is not there", y);
 			return -1;
 		}
-		convert_samples(to, answer->image.type, row + skip, answer->result.type, samples);
+		convert_samples(to, output->image.type, row + skip, output->result.type, samples);
 		to += VIPS_REGION_LSKIP(out);
-		if (r->width == (int)answer->result.width)
+		if (r->width == (int)output->result.width)
 			compose_free_above(encoder->composer, (uint32_t)y + 1);
 	}
 	return 0;
@@ -109,7 +109,7 @@ static int end_rows(void *sequence, void *a, void *b)
 static enum error convert_inks(struct encoder *encoder, struct problem *problem)
 {
 	VipsImage *inks = encoder->vips;
-	int depth = encoder->answer->image.type == PIXEL_U8 ? 8 : 16;
+	int depth = encoder->output->image.type == PIXEL_U8 ? 8 : 16;
 
 	encoder->vips = NULL;
 	if (vips_icc_transform(inks, &encoder->vips, "srgb", "embedded", TRUE, "input_profile",
@@ -122,23 +122,23 @@ static enum error convert_inks(struct encoder *encoder, struct problem *problem)
 
 static enum error make_image(struct encoder *encoder, VipsImage *metadata, struct problem *problem)
 {
-	const struct answer *answer = encoder->answer;
+	const struct output_format *output = encoder->output;
 	VipsImage *vips = vips_image_new();
 
 	encoder->vips = vips;
-	vips_image_init_fields(vips, (int)answer->result.width, (int)answer->result.height,
-	                       (int)answer->result.bands, band_format(answer->image.type),
-	                       VIPS_CODING_NONE, interpretation(answer),
+	vips_image_init_fields(vips, (int)output->result.width, (int)output->result.height,
+	                       (int)output->result.bands, band_format(output->image.type),
+	                       VIPS_CODING_NONE, interpretation(output),
 	                       metadata ? metadata->Xres : 1, metadata ? metadata->Yres : 1);
 	if (vips_image_pipelinev(vips, VIPS_DEMAND_STYLE_FATSTRIP, NULL) ||
 	    vips_image_generate(vips, begin_rows, generate, end_rows, encoder, NULL))
 		return vips_error_take(problem, ERR_INTERNAL, "the encoder");
 	if (metadata)
-		metadata_copy(metadata, vips, answer->strip);
-	return answer->to_srgb ? convert_inks(encoder, problem) : ERR_OK;
+		metadata_copy(metadata, vips, output->strip);
+	return output->to_srgb ? convert_inks(encoder, problem) : ERR_OK;
 }
 
-enum error encode_open(struct encoder **encoder, const struct answer *answer,
+enum error encode_open(struct encoder **encoder, const struct output_format *output,
                        struct composer *composer, VipsImage *metadata, struct problem *problem)
 {
 	struct encoder *new = calloc(1, sizeof *new);
@@ -147,9 +147,9 @@ enum error encode_open(struct encoder **encoder, const struct answer *answer,
 	*encoder = new;
 	if (!new)
 		return problem_set(problem, ERR_MEMORY, "no memory to encode");
-	new->answer = answer;
+	new->output = output;
 	new->composer = composer;
-	if ((answer->format != FORMAT_RAW && answer->format != FORMAT_PNM) || answer->to_srgb)
+	if (format_row(output->format)->saver || output->to_srgb)
 		e = make_image(new, metadata, problem);
 	if (e)
 		encode_close(encoder);
@@ -165,29 +165,29 @@ void encode_close(struct encoder **encoder)
 	*encoder = NULL;
 }
 
-static int save_jpeg(const struct answer *answer, VipsImage *vips, VipsTarget *target)
+static int save_jpeg(const struct output_format *output, VipsImage *vips, VipsTarget *target)
 {
-	const struct coding *c = &answer->coding;
+	const struct coding *c = &output->coding;
 	double background[3] = {c->background[0], c->background[1], c->background[2]};
 	/* One value stands for all bands. */
 	VipsArrayDouble *colour = vips_array_double_new(background, c->backgrounds == 3 ? 3 : 1);
 	int failed = vips_jpegsave_target(
 	    vips, target, "Q", (int)c->quality, "background", colour, "subsample_mode",
-	    answer->full_chroma ? VIPS_FOREIGN_SUBSAMPLE_OFF : VIPS_FOREIGN_SUBSAMPLE_ON, NULL);
+	    output->full_chroma ? VIPS_FOREIGN_SUBSAMPLE_OFF : VIPS_FOREIGN_SUBSAMPLE_ON, NULL);
 
 	vips_area_unref(VIPS_AREA(colour));
 	return failed;
 }
 
-static int save_png(const struct answer *answer, VipsImage *vips, VipsTarget *target)
+static int save_png(const struct output_format *output, VipsImage *vips, VipsTarget *target)
 {
-	enum compression c = answer->coding.compression;
+	enum compression c = output->coding.compression;
 	int level = c == COMPRESSION_DEFAULT ? 6 : (int)(c - COMPRESSION_LEVEL);
 
 	return vips_pngsave_target(vips, target, "compression", level, NULL);
 }
 
-static int save_tiff(const struct answer *answer, VipsImage *vips, VipsTarget *target)
+static int save_tiff(const struct output_format *output, VipsImage *vips, VipsTarget *target)
 {
 	static const VipsForeignTiffCompression methods[COMPRESSION_LEVEL] = {
 	    [COMPRESSION_DEFAULT] = VIPS_FOREIGN_TIFF_COMPRESSION_NONE,
@@ -199,34 +199,32 @@ static int save_tiff(const struct answer *answer, VipsImage *vips, VipsTarget *t
 
 	/* Offsets of 32 bits reach 4 GiB; some room is for metadata. */
 	return vips_tiffsave_target(
-	    vips, target, "compression", methods[answer->coding.compression], "predictor",
-	    answer->image.type == PIXEL_F32 ? VIPS_FOREIGN_TIFF_PREDICTOR_FLOAT
+	    vips, target, "compression", methods[output->coding.compression], "predictor",
+	    output->image.type == PIXEL_F32 ? VIPS_FOREIGN_TIFF_PREDICTOR_FLOAT
 	                                    : VIPS_FOREIGN_TIFF_PREDICTOR_HORIZONTAL,
-	    "bigtiff", image_size(&answer->image) > UINT64_C(4000000000), NULL);
+	    "bigtiff", image_size(&output->image) > UINT64_C(4000000000), NULL);
 }
 
-static int save(const struct encoder *encoder, VipsTarget *target)
+static int save_webp(const struct output_format *output, VipsImage *vips, VipsTarget *target)
 {
-	const struct answer *answer = encoder->answer;
-	VipsImage *vips = encoder->vips;
-
-	switch (answer->format) {
-	case FORMAT_JPEG:
-		return save_jpeg(answer, vips, target);
-	case FORMAT_PNG:
-		return save_png(answer, vips, target);
-	case FORMAT_WEBP:
-		return vips_webpsave_target(vips, target, "Q", (int)answer->coding.quality,
-		                            "lossless", answer->coding.lossless != 0, NULL);
-	case FORMAT_TIFF:
-		return save_tiff(answer, vips, target);
-	case FORMAT_GIF:
-		return vips_gifsave_target(vips, target, NULL);
-	default:
-		vips_error("encode", "no such format");
-		return -1;
-	}
+	return vips_webpsave_target(vips, target, "Q", (int)output->coding.quality, "lossless",
+	                            output->coding.lossless != 0, NULL);
 }
+
+static int save_gif(const struct output_format *output, VipsImage *vips, VipsTarget *target)
+{
+	(void)output;
+	return vips_gifsave_target(vips, target, NULL);
+}
+
+/* Of each format that has a saver. */
+static int (*const savers[])(const struct output_format *, VipsImage *, VipsTarget *) = {
+    [FORMAT_JPEG] = save_jpeg, [FORMAT_PNG] = save_png, [FORMAT_WEBP] = save_webp,
+    [FORMAT_TIFF] = save_tiff, [FORMAT_GIF] = save_gif, [FORMAT_PNM] = NULL,
+    [FORMAT_RAW] = NULL,
+};
+
+_Static_assert(FORMATS == 8, "a new format has its row in savers, too");
 
 /* Rows for pnm_write(), one by one; in those that are asked for all above are done with. */
 static const uint8_t *composed_row(void *context, uint32_t y)
@@ -240,7 +238,7 @@ static const uint8_t *composed_row(void *context, uint32_t y)
 static const uint8_t *converted_row(void *context, uint32_t y)
 {
 	struct encoder *encoder = context;
-	const VipsRect row = {0, (int)y, (int)encoder->answer->image.width, 1};
+	const VipsRect row = {0, (int)y, (int)encoder->output->image.width, 1};
 
 	if (!encoder->region)
 		encoder->region = vips_region_new(encoder->vips);
@@ -255,7 +253,7 @@ static const uint8_t *converted_row(void *context, uint32_t y)
 static enum error write_plain(struct encoder *encoder, int file, struct problem *problem)
 {
 	pnm_row *row = encoder->vips ? converted_row : composed_row;
-	enum error e = pnm_write(encoder->answer, row, encoder, file, problem);
+	enum error e = pnm_write(encoder->output, row, encoder, file, problem);
 
 	if (!encoder->vips)
 		compose_leave(encoder->composer);
@@ -271,8 +269,8 @@ static enum error write_coded(struct encoder *encoder, int file, struct problem 
 	char who[32];
 	enum error e = ERR_OK;
 
-	if (!target || save(encoder, target)) {
-		snprintf(who, sizeof who, "the %s encoder", format_name(encoder->answer->format));
+	if (!target || savers[encoder->output->format](encoder->output, encoder->vips, target)) {
+		snprintf(who, sizeof who, "the %s encoder", format_name(encoder->output->format));
 		e = compose_stopped(encoder->composer)
 		        ? ERR_OK
 		        : vips_error_take(problem, ERR_UNENCODABLE, who);
@@ -283,8 +281,6 @@ static enum error write_coded(struct encoder *encoder, int file, struct problem 
 
 enum error encode_run(struct encoder *encoder, int file, struct problem *problem)
 {
-	enum format format = encoder->answer->format;
-
-	return format == FORMAT_RAW || format == FORMAT_PNM ? write_plain(encoder, file, problem)
-	                                                    : write_coded(encoder, file, problem);
+	return format_row(encoder->output->format)->saver ? write_coded(encoder, file, problem)
+	                                                  : write_plain(encoder, file, problem);
 }

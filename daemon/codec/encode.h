@@ -10,9 +10,9 @@ struct encoder;
 struct _VipsImage;
 
 /* Prepares to write what the composer gives. Takes over what it needs of metadata (an image, or
- * NULL), which may be decoded afterwards. Composer and answer stay the caller's and must outlive
+ * NULL), which may be decoded afterwards. Composer and output stay the caller's and must outlive
  * the encoder. */
-enum error encode_open(struct encoder **encoder, const struct answer *answer,
+enum error encode_open(struct encoder **encoder, const struct output_format *output,
                        struct composer *composer, struct _VipsImage *metadata,
                        struct problem *problem) MUST_CHECK;
 void encode_close(struct encoder **encoder);

@@ -36,7 +36,7 @@ struct job {
 	pthread_t thread;
 	struct decoded decoded;
 	struct decoder *decoder;
-	struct answer answer;
+	struct output_format output;
 	struct composer *composer;
 	struct encoder *encoder;
 	uint64_t start_ns, decode_ns; /* of the process's processor time */
@@ -61,7 +61,7 @@ static enum error send_image(const struct job *job)
 	message.image.job = job->message.job;
 	message.image.whole = job->decoded.whole;
 	message.image.image = job->decoded.image;
-	message.image.answer = job->answer.result;
+	message.image.answer = job->output.result;
 	message.image.input_format = job->decoded.format;
 	message.image.tiles = job->tiles.tiling.count;
 	return wire_send(job->place.socket, &message, NULL);
@@ -86,12 +86,12 @@ static enum error prepare(struct job *job, struct problem *problem)
 	if (!e)
 		e = compose_size(&job->message, &job->decoded, &tiling, &width, &height, problem);
 	if (!e)
-		e = output_format_choose(&job->answer, &job->message, &job->decoded, width, height,
+		e = output_format_choose(&job->output, &job->message, &job->decoded, width, height,
 		                         problem);
 	if (!e)
 		e = compose_open(&job->composer, &job->message, job->body, &job->tiles, problem);
 	if (!e)
-		e = encode_open(&job->encoder, &job->answer, job->composer,
+		e = encode_open(&job->encoder, &job->output, job->composer,
 		                decode_metadata(job->decoder), problem);
 	if (e)
 		return e;
@@ -274,9 +274,9 @@ static void describe_answer(const struct job *job, struct message_job_done *done
 		done->error = ERR_IO;
 	if (done->error)
 		return;
-	done->format = job->answer.format;
-	done->image = job->answer.image;
-	done->lost = job->answer.lost;
+	done->format = job->output.format;
+	done->image = job->output.image;
+	done->lost = job->output.lost;
 	done->answer_size = (uint64_t)status.st_size;
 }
 

@@ -25,6 +25,7 @@
 #include "codec/job.h"
 #include "codec/sandbox.h"
 #include "common/announce.h"
+#include "common/formats.h"
 #include "common/log.h"
 
 #ifndef PACKAGE_VERSION
@@ -121,20 +122,25 @@ static void drop_library_log(const char *domain, GLogLevelFlags level, const cha
 	log_debug("%s: %s", domain ? domain : "glib", text);
 }
 
+static void allow(const char *operation)
+{
+	GType type = operation ? vips_type_find("VipsOperation", operation) : 0;
+
+	if (type)
+		vips_operation_block_set(g_type_name(type), FALSE);
+	else if (operation)
+		log_warning("libvips has no %s", operation);
+}
+
 /* Blocks every operation that reads or writes files, save those of our formats. */
 static void allow_formats(void)
 {
-	static const char *const formats[] = {
-	    "VipsForeignLoadJpeg", "VipsForeignLoadPng",   "VipsForeignLoadWebp",
-	    "VipsForeignLoadTiff", "VipsForeignLoadNsgif", "VipsForeignLoadPpm",
-	    "VipsForeignSaveJpeg", "VipsForeignSavePng",   "VipsForeignSaveWebp",
-	    "VipsForeignSaveTiff", "VipsForeignSaveCgif",
-	};
-
 	vips_operation_block_set("VipsForeignLoad", TRUE);
 	vips_operation_block_set("VipsForeignSave", TRUE);
-	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-		vips_operation_block_set(formats[i], FALSE);
+	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++) {
+		allow(format_row(f)->loader);
+		allow(format_row(f)->saver);
+	}
 }
 
 /* Starts libvips so that it works in order (a single thread asks for rows, or encode.c would wait

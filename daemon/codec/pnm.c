@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 struct plain {
-	const struct answer *answer;
+	const struct output_format *output;
 	pnm_row *row;
 	void *context;
 	int file;
@@ -37,17 +37,17 @@ static enum error write_fully(int file, const uint8_t *from, size_t size, uint64
 
 static bool bottom_up(const struct plain *p)
 {
-	return p->answer->format == FORMAT_PNM && p->answer->image.type == PIXEL_F32;
+	return p->output->format == FORMAT_PNM && p->output->image.type == PIXEL_F32;
 }
 
 static enum error write_header(struct plain *p)
 {
-	const struct image *image = &p->answer->image;
+	const struct image *image = &p->output->image;
 	bool colour = image->bands == 3;
 	char text[64];
 	int size;
 
-	if (p->answer->format == FORMAT_RAW)
+	if (p->output->format == FORMAT_RAW)
 		return ERR_OK;
 	/* A negative scale says that the floats are little-endian. */
 	if (image->type == PIXEL_F32)
@@ -64,7 +64,7 @@ static enum error write_header(struct plain *p)
 /* PGM and PPM hold the more significant byte first. */
 static void copy_row(const struct plain *p, uint8_t *to, const uint8_t *from)
 {
-	if (p->answer->format == FORMAT_RAW || p->answer->image.type != PIXEL_U16) {
+	if (p->output->format == FORMAT_RAW || p->output->image.type != PIXEL_U16) {
 		memcpy(to, from, p->row_size);
 		return;
 	}
@@ -79,7 +79,7 @@ static enum error flush(struct plain *p)
 	uint32_t place = p->first;
 
 	if (bottom_up(p))
-		place = p->answer->image.height - p->first - p->count;
+		place = p->output->image.height - p->first - p->count;
 	p->first += p->count;
 	return write_fully(p->file, p->rows, p->count * p->row_size,
 	                   p->header + (uint64_t)place * p->row_size);
@@ -88,7 +88,7 @@ static enum error flush(struct plain *p)
 /* Takes as many of the next rows as there is room for; false if they end. */
 static bool take_rows(struct plain *p)
 {
-	uint32_t left = p->answer->image.height - p->first;
+	uint32_t left = p->output->image.height - p->first;
 
 	p->count = left < p->rows_max ? left : p->rows_max;
 	for (uint32_t i = 0; i < p->count; i++) {
@@ -106,19 +106,19 @@ static enum error write_rows(struct plain *p)
 {
 	enum error e = write_header(p);
 
-	while (!e && p->first < p->answer->image.height && take_rows(p))
+	while (!e && p->first < p->output->image.height && take_rows(p))
 		e = flush(p);
 	return e;
 }
 
-enum error pnm_write(const struct answer *answer, pnm_row *row, void *context, int file,
+enum error pnm_write(const struct output_format *output, pnm_row *row, void *context, int file,
                      struct problem *problem)
 {
-	struct plain p = {.answer = answer,
+	struct plain p = {.output = output,
 	                  .row = row,
 	                  .context = context,
 	                  .file = file,
-	                  .row_size = image_row_size(&answer->image)};
+	                  .row_size = image_row_size(&output->image)};
 	enum error e;
 
 	p.rows_max = (uint32_t)((256 << 10) / p.row_size) + 1;

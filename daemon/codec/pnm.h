@@ -10,7 +10,7 @@ typedef const uint8_t *pnm_row(void *context, uint32_t y);
 
 /* Writes rows, taken one after another, to an empty file as FORMAT_PNM or FORMAT_RAW. That the rows
  * end too early is no error of this. */
-enum error pnm_write(const struct answer *answer, pnm_row *row, void *context, int file,
+enum error pnm_write(const struct output_format *output, pnm_row *row, void *context, int file,
                      struct problem *problem) MUST_CHECK;
 
 #endif

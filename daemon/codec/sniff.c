@@ -13,37 +13,29 @@ struct signature {
 	const char *words; /* for those that are not decoded */
 };
 
-#define SIGNATURE(format, offset, bytes, words)                                                    \
-	{                                                                                          \
-		format, offset, bytes, sizeof bytes - 1, words                                     \
-	}
-
 static const struct signature signatures[] = {
-    SIGNATURE(FORMAT_JPEG, 0, "\xff\xd8\xff", NULL),
-    SIGNATURE(FORMAT_PNG, 0, "\x89PNG\r\n\x1a\n", NULL),
-    SIGNATURE(FORMAT_WEBP, 0, "RIFF????WEBP", NULL),
-    SIGNATURE(FORMAT_TIFF, 0, "II*\0", NULL),
-    SIGNATURE(FORMAT_TIFF, 0, "MM\0*", NULL),
-    SIGNATURE(FORMAT_TIFF, 0, "II+\0", NULL),
-    SIGNATURE(FORMAT_TIFF, 0, "MM\0+", NULL),
-    SIGNATURE(FORMAT_GIF, 0, "GIF87a", NULL),
-    SIGNATURE(FORMAT_GIF, 0, "GIF89a", NULL),
-    SIGNATURE(FORMAT_NONE, 4, "ftypavif", "an AVIF image"),
-    SIGNATURE(FORMAT_NONE, 4, "ftyphe", "a HEIC image"),
-    SIGNATURE(FORMAT_NONE, 4, "ftyp", "an MP4 or HEIF file"),
-    SIGNATURE(FORMAT_NONE, 0, "\xff\x0a", "a JPEG XL image"),
-    SIGNATURE(FORMAT_NONE, 4, "JXL ", "a JPEG XL image"),
-    SIGNATURE(FORMAT_NONE, 4, "jP  ", "a JPEG 2000 image"),
-    SIGNATURE(FORMAT_NONE, 0, "BM", "a BMP image"),
-    SIGNATURE(FORMAT_NONE, 0, "P7\n", "a PAM image"),
-    SIGNATURE(FORMAT_NONE, 0, "8BPS", "a Photoshop document"),
-    SIGNATURE(FORMAT_NONE, 0, "%PDF", "a PDF document"),
-    SIGNATURE(FORMAT_NONE, 0, "PK\x03\x04", "a ZIP archive"),
-    SIGNATURE(FORMAT_NONE, 0, "\x1f\x8b", "gzip-compressed data"),
-    SIGNATURE(FORMAT_NONE, 0, "<svg", "an SVG drawing"),
-    SIGNATURE(FORMAT_NONE, 0, "<?xml", "XML"),
-    SIGNATURE(FORMAT_NONE, 0, "<!DOCTYPE", "HTML"),
-    SIGNATURE(FORMAT_NONE, 0, "{", "JSON"),
+#define SIGNATURE(format, offset, bytes) {FORMAT_##format, offset, bytes, sizeof bytes - 1, NULL},
+#include "common/formats.def"
+#define OTHER(offset, bytes, words)                                                                \
+	{                                                                                          \
+		FORMAT_NONE, offset, bytes, sizeof bytes - 1, words                                \
+	}
+    OTHER(4, "ftypavif", "an AVIF image"),
+    OTHER(4, "ftyphe", "a HEIC image"),
+    OTHER(4, "ftyp", "an MP4 or HEIF file"),
+    OTHER(0, "\xff\x0a", "a JPEG XL image"),
+    OTHER(4, "JXL ", "a JPEG XL image"),
+    OTHER(4, "jP  ", "a JPEG 2000 image"),
+    OTHER(0, "BM", "a BMP image"),
+    OTHER(0, "P7\n", "a PAM image"),
+    OTHER(0, "8BPS", "a Photoshop document"),
+    OTHER(0, "%PDF", "a PDF document"),
+    OTHER(0, "PK\x03\x04", "a ZIP archive"),
+    OTHER(0, "\x1f\x8b", "gzip-compressed data"),
+    OTHER(0, "<svg", "an SVG drawing"),
+    OTHER(0, "<?xml", "XML"),
+    OTHER(0, "<!DOCTYPE", "HTML"),
+    OTHER(0, "{", "JSON"),
 };
 
 static bool matches(const struct signature *s, const uint8_t *body, size_t size)
@@ -121,6 +113,8 @@ bool sniff_animated_png(const uint8_t *body, size_t size)
 {
 	size_t at = 8;
 
+	if (sniff_format(body, size) != FORMAT_PNG)
+		return false;
 	while (at < size && size - at >= 16 && memcmp(body + at + 4, "IDAT", 4)) {
 		uint32_t length = number(body + at);
 

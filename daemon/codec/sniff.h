@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/image.h"
+#include "common/formats.h"
 
 /* The format that a body begins like, or FORMAT_NONE. */
 enum format sniff_format(const uint8_t *body, size_t size);

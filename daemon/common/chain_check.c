@@ -4,13 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Appends words to a list: "a, b". */
-static void list_add(char *list, size_t size, const char *word)
-{
-	size_t used = strlen(list);
-
-	snprintf(list + used, size - used, "%s%s", used ? ", " : "", word);
-}
+#include "common/list.h"
 
 /* The kinds of operation whose kernels may do a filter, as bits. */
 static uint32_t filter_operations(enum filter filter)

@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 static const struct {
 	const char *name;
@@ -14,26 +13,6 @@ static const struct {
     [PIXEL_U8] = {"u8", 1, 255, 128},
     [PIXEL_U16] = {"u16", 2, 65535, 32768},
     [PIXEL_F32] = {"f32", 4, 1, 0},
-};
-
-static const struct {
-	enum format format;
-	const char *name;
-	const char *media_type;
-} formats[] = {
-    /* The first row of a format holds the names that are written. */
-    {FORMAT_JPEG, "jpeg", "image/jpeg"},
-    {FORMAT_JPEG, "jpg", "image/jpg"},
-    {FORMAT_PNG, "png", "image/png"},
-    {FORMAT_WEBP, "webp", "image/webp"},
-    {FORMAT_TIFF, "tiff", "image/tiff"},
-    {FORMAT_TIFF, "tif", "image/tiff"},
-    {FORMAT_GIF, "gif", "image/gif"},
-    {FORMAT_PNM, "pnm", "image/x-portable-anymap"},
-    {FORMAT_PNM, "ppm", "image/x-portable-pixmap"},
-    {FORMAT_PNM, "pgm", "image/x-portable-graymap"},
-    {FORMAT_PNM, "pfm", "image/x-portable-floatmap"},
-    {FORMAT_RAW, "raw", "application/octet-stream"},
 };
 
 static const char *const borders[BORDERS] = {
@@ -131,38 +110,6 @@ bool area_inside(const struct area *area, const struct image *image)
 {
 	return area->width <= image->width && area->height <= image->height &&
 	       area->x <= image->width - area->width && area->y <= image->height - area->height;
-}
-
-const char *format_name(enum format format)
-{
-	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-		if (formats[i].format == format)
-			return formats[i].name;
-	return "none";
-}
-
-const char *format_media_type(enum format format)
-{
-	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-		if (formats[i].format == format)
-			return formats[i].media_type;
-	return "application/octet-stream";
-}
-
-enum format format_parse(const char *name)
-{
-	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-		if (!strcasecmp(name, formats[i].name))
-			return formats[i].format;
-	return FORMAT_NONE;
-}
-
-enum format format_parse_media_type(const char *media_type)
-{
-	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-		if (!strcasecmp(media_type, formats[i].media_type))
-			return formats[i].format;
-	return FORMAT_NONE;
 }
 
 const char *border_name(enum border border)

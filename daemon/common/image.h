@@ -1,4 +1,4 @@
-/* Pixels and images: types, bands, sizes, file formats. */
+/* Pixels and images: types, bands, sizes. */
 #ifndef COMMON_IMAGE_H
 #define COMMON_IMAGE_H
 
@@ -25,19 +25,6 @@ struct image {
 /* A rectangle of an image, in pixels. */
 struct area {
 	uint32_t x, y, width, height;
-};
-
-/* File formats; FORMAT_NONE stands for "as the input". Rows in image.c. */
-enum format {
-	FORMAT_NONE,
-	FORMAT_JPEG,
-	FORMAT_PNG,
-	FORMAT_WEBP,
-	FORMAT_TIFF,
-	FORMAT_GIF,
-	FORMAT_PNM, /* PGM, PPM, PFM: the type and the bands say which */
-	FORMAT_RAW,
-	FORMATS
 };
 
 /* How rows and columns outside the image are made: see kernels/border.h. */
@@ -78,13 +65,6 @@ bool image_parse(const char *text, struct image *image) MUST_CHECK;
 bool area_parse(const char *text, struct area *area) MUST_CHECK;
 /* True if all of the area lies within the image; of any numbers. */
 bool area_inside(const struct area *area, const struct image *image);
-
-const char *format_name(enum format format);
-const char *format_media_type(enum format format);
-/* The format of a name ("jpeg", "jpg", "png", …, "ppm", "pgm", "pfm", "raw"), or FORMAT_NONE. */
-enum format format_parse(const char *name);
-/* The format of a media type ("image/png"), or FORMAT_NONE. Parameters must have been cut off. */
-enum format format_parse_media_type(const char *media_type);
 
 const char *border_name(enum border border);
 /* The border mode of a name, or BORDERS. */

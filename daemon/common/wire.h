@@ -15,6 +15,7 @@
 #include "common/chain.h"
 #include "common/coding.h"
 #include "common/error.h"
+#include "common/formats.h"
 #include "common/image.h"
 #include "common/kernels.h"
 #include "common/losses.h"

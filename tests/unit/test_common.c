@@ -23,6 +23,7 @@
 #include "common/arena.h"
 #include "common/chain.h"
 #include "common/chain_check.h"
+#include "common/formats.h"
 #include "common/stall.h"
 #include "common/tile.h"
 #include "common/wire.h"
@@ -1109,6 +1110,39 @@ static void test_reference_channels(void **state)
 	                       rint(29.07 + (255 - 29.07 - 76.245) / 2)});
 }
 
+/* What is written of a format must lead back to it, and a row must say of itself all that others
+ * read. */
+static void test_formats(void **state)
+{
+	const struct format_offer *offer;
+	size_t offered = 0;
+	char all[96];
+
+	(void)state;
+	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++) {
+		const struct format_row *r = format_row(f);
+
+		assert_int_equal(format_parse(format_name(f)), f);
+		assert_int_equal(format_parse_media_type(format_media_type(f)), f);
+		assert_true(r->kinds & KIND_GREY && r->kinds & KIND_RGB && r->kinds_text);
+		assert_true(r->types & TYPE_U8 && r->side_max && r->side_max <= IMAGE_SIDE_MAX);
+		assert_true(!r->lossless || r->lossy);
+		assert_true(!r->quality == !(r->lossy & 1 << LOSS_SAMPLES));
+		assert_true(!r->compression_text == !r->compression_first);
+		assert_true(!r->saver || r->loader);
+	}
+	for (; (offer = format_offer(offered)); offered++)
+		assert_int_equal(format_parse(offer->name), offer->format);
+	assert_true(offered >= FORMATS - 1);
+	assert_int_equal(format_parse("JPG"), FORMAT_JPEG);
+	assert_int_equal(format_parse("jxl"), FORMAT_NONE);
+	assert_int_equal(format_parse_media_type("image/x-portable-graymap"), FORMAT_PNM);
+	assert_string_equal(format_name(FORMAT_NONE), "none");
+	format_list_compressions(all, sizeof all);
+	assert_string_equal(all,
+	                    "a level from 0 to 9 for png, and none, lzw, deflate or zstd for tiff");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1142,6 +1176,7 @@ int main(void)
 	    cmocka_unit_test(test_reference_bilateral),
 	    cmocka_unit_test(test_reference_unsharp),
 	    cmocka_unit_test(test_reference_direction),
+	    cmocka_unit_test(test_formats),
 	    cmocka_unit_test(test_reference_channels),
 	};
 

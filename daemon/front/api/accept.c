@@ -7,6 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "common/list.h"
+
 enum { NAME_SIZE = 64 };
 
 /* How closely an element describes something; the order is that of precedence. */
@@ -75,6 +77,7 @@ enum error accept_parse(const char *accept, uint16_t weights[FORMATS], struct pr
 	struct verdict verdicts[FORMATS] = {0};
 	char range[NAME_SIZE];
 	uint16_t weight;
+	char types[256] = "";
 	bool any = false;
 
 	if (!accept || !*accept)
@@ -89,10 +92,10 @@ enum error accept_parse(const char *accept, uint16_t weights[FORMATS], struct pr
 	}
 	if (any)
 		return ERR_OK;
+	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++)
+		list_add(types, sizeof types, format_media_type(f));
 	return problem_set_parameter(problem, ERR_NOT_ACCEPTABLE, "Accept", accept,
-	                             "answers are image/jpeg, image/png, image/webp, image/tiff, "
-	                             "image/gif, image/x-portable-anymap or "
-	                             "application/octet-stream (raw pixels)");
+	                             "answers are one of %s (raw pixels)", types);
 }
 
 bool accept_gzip(const char *accept_encoding)

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "common/image.h"
+#include "common/formats.h"
 #include "common/wire.h"
 
 /* Reads an Accept header into the weight of each format, from 0 (not accepted) to ACCEPT_MOST,

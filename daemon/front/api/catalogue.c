@@ -39,6 +39,16 @@ json_t *catalogue_choices(const struct parameter *p)
 	return choices;
 }
 
+static json_t *format_choices(void)
+{
+	json_t *choices = json_array();
+	const struct format_offer *offer;
+
+	for (size_t i = 0; (offer = format_offer(i)); i++)
+		json_array_append_new(choices, json_string(offer->name));
+	return choices;
+}
+
 json_t *catalogue_schema(const char *text)
 {
 	char *copy = strdup(text);
@@ -48,6 +58,8 @@ json_t *catalogue_schema(const char *text)
 		*at = '"';
 	schema = copy ? json_loads(copy, 0, NULL) : NULL;
 	free(copy);
+	if (json_is_string(json_object_get(schema, "enum")))
+		json_object_set_new(schema, "enum", format_choices());
 	return schema;
 }
 

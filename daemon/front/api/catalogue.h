@@ -17,7 +17,8 @@ void catalogue_unknown_filter(struct request *request);
 
 /* A parameter's default, of a choice its word; null if there is none. */
 json_t *catalogue_default(const struct parameter *parameter);
-/* JSON that is written with ' for ", as the schemas of common parameters are. */
+/* JSON that is written with ' for ", as the schemas of common parameters are; for the enum
+ * 'formats' it has the formats that are offered. */
 json_t *catalogue_schema(const char *text);
 
 /* The words of a choice. */

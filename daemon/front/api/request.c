@@ -9,6 +9,7 @@
 #include <sys/random.h>
 
 #include "common/chain_check.h"
+#include "common/list.h"
 #include "front/api/accept.h"
 #include "front/api/chain_json.h"
 #include "front/base/loop.h"
@@ -278,12 +279,16 @@ static enum error parse_variant(struct reading *r, const char *text, struct prob
 
 static enum error parse_format(struct reading *r, const char *text, struct problem *problem)
 {
+	const struct format_offer *offer;
+	char names[96] = "";
+
 	r->options->format = format_parse(text);
 	if (r->options->format)
 		return ERR_OK;
-	return problem_set_parameter(
-	    problem, ERR_BAD_PARAMETER, "format", text,
-	    "format is one of jpeg, png, webp, tiff, gif, ppm, pgm, pfm, raw");
+	for (size_t i = 0; (offer = format_offer(i)); i++)
+		list_add(names, sizeof names, offer->name);
+	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "format", text,
+	                             "format is one of %s", names);
 }
 
 static enum error parse_quality(struct reading *r, const char *text, struct problem *problem)
@@ -305,12 +310,14 @@ static enum error parse_lossless(struct reading *r, const char *text, struct pro
 
 static enum error parse_compression(struct reading *r, const char *text, struct problem *problem)
 {
+	char all[96];
+
 	r->options->coding.compression = compression_parse(text);
 	if (r->options->coding.compression != COMPRESSIONS)
 		return ERR_OK;
+	format_list_compressions(all, sizeof all);
 	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "compression", text,
-	                             "compression is a level from 0 to 9 for png, and none, lzw, "
-	                             "deflate or zstd for tiff");
+	                             "compression is %s", all);
 }
 
 static enum error parse_subsample(struct reading *r, const char *text, struct problem *problem)

@@ -1,0 +1,84 @@
+/* Image formats: see formats.def. */
+#ifndef COMMON_FORMATS_H
+#define COMMON_FORMATS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/coding.h"
+#include "common/image.h"
+#include "common/losses.h"
+
+/* FORMAT_NONE stands for "as the input". */
+enum format {
+	FORMAT_NONE,
+#define FORMAT(symbol, ...) FORMAT_##symbol,
+#include "common/formats.def"
+	FORMATS
+};
+
+/* Kinds of pixel by their bands. */
+enum {
+	KIND_GREY = 1,
+	KIND_GREY_ALPHA = 2,
+	KIND_RGB = 4,
+	KIND_RGB_ALPHA = 8,
+	KIND_CMYK = 16,
+	KIND_OTHER = 32,
+	KINDS_COLOUR = KIND_OTHER - 1,
+	KINDS_ALL = KINDS_COLOUR | KIND_OTHER
+};
+
+enum {
+	TYPE_U8 = 1 << PIXEL_U8,
+	TYPE_U16 = 1 << PIXEL_U16,
+	TYPE_F32 = 1 << PIXEL_F32,
+	TYPES_ALL = TYPE_U8 | TYPE_U16 | TYPE_F32
+};
+
+/* What a format holds, and how it is read and written. */
+struct format_row {
+	const char *loader;          /* libvips's operations; NULL: it is read or written here */
+	const char *saver;           /* likewise */
+	uint32_t decoder_pixel_size; /* bytes a pixel that its decoder has of its own, as it holds
+	                                the whole image; 0: it decodes row by row */
+	unsigned kinds;
+	const char *kinds_text;
+	unsigned types;    /* others are converted to the widest of these */
+	bool inks;         /* CMYK is kept, and not written as sRGB */
+	bool flattens;     /* alpha is blended onto the background */
+	bool colours;      /* grey is written as RGB */
+	uint32_t side_max; /* of what is written */
+	uint32_t quality;  /* unless one is asked for */
+	unsigned lossy;    /* bit (1 << enum loss) for each that its coding has */
+	bool lossless;     /* unless it is asked to have none of them */
+	bool full_chroma;  /* it can keep the resolution of colour, though it be lossy */
+	enum compression compression_first; /* COMPRESSION_DEFAULT: there is no choice */
+	enum compression compression_last;
+	const char *compression_text;
+};
+
+const struct format_row *format_row(enum format format);
+
+const char *format_name(enum format format);  /* "jpeg", "none" */
+const char *format_title(enum format format); /* "JPEG" */
+const char *format_media_type(enum format format);
+/* The format of a name ("jpeg", "jpg", "png", …, "ppm", "pgm", "pfm", "raw"), or FORMAT_NONE. */
+enum format format_parse(const char *name);
+/* The format of a media type ("image/png"), or FORMAT_NONE. Parameters must have been cut off. */
+enum format format_parse_media_type(const char *media_type);
+
+/* A name that clients are told of. */
+struct format_offer {
+	enum format format;
+	const char *name, *title;
+};
+
+/* The i-th of them, or NULL. */
+const struct format_offer *format_offer(size_t i);
+
+/* Which compressions there are: "a level from 0 to 9 for png, and none, lzw, … for tiff". */
+void format_list_compressions(char *list, size_t size);
+
+#endif
