@@ -38,6 +38,31 @@ __attribute__((format(printf, 2, 3))) static void add(struct entry *entry, const
 	entry->text[entry->length++] = '\n';
 }
 
+/* The same as a line for standard error, which is the journal's too: "<PRIORITY>MESSAGE". */
+static bool send_line(const struct iovec item[2])
+{
+	static const size_t message = sizeof "MESSAGE=" - 1, priority = sizeof "PRIORITY=" - 1;
+
+	return fprintf(stderr, "<%.*s>%.*s\n", (int)(item[1].iov_len - priority),
+	               (const char *)item[1].iov_base + priority, (int)(item[0].iov_len - message),
+	               (const char *)item[0].iov_base + message) > 0;
+}
+
+/* An entry: lines NAME=VALUE, the first two MESSAGE and PRIORITY. It may have to wait for the
+ * journal. False if the journal did not take it, nor standard error. */
+static bool send_entry(const char *entry, size_t length)
+{
+	struct iovec item[ITEMS_MAX];
+	const char *at = entry, *end;
+	int count = 0;
+
+	while (count < ITEMS_MAX && (end = memchr(at, '\n', length - (size_t)(at - entry)))) {
+		item[count++] = (struct iovec){(void *)at, (size_t)(end - at)};
+		at = end + 1;
+	}
+	return sd_journal_sendv(item, count) >= 0 || send_line(item);
+}
+
 static void make_entry(enum log_level level, const char *text, const struct log_fields *fields)
 {
 	struct entry entry = {.length = 0};
@@ -54,30 +79,7 @@ static void make_entry(enum log_level level, const char *text, const struct log_
 			add(&entry, "CONVOLVED_%s=%llu", field.name,
 			    (unsigned long long)field.number);
 	}
-	log_writer_put(LOG_TO_JOURNAL, entry.text, entry.length);
-}
-
-/* The same as a line for standard error, which is the journal's too: "<PRIORITY>MESSAGE". */
-static bool send_line(const struct iovec item[2])
-{
-	static const size_t message = sizeof "MESSAGE=" - 1, priority = sizeof "PRIORITY=" - 1;
-
-	return fprintf(stderr, "<%.*s>%.*s\n", (int)(item[1].iov_len - priority),
-	               (const char *)item[1].iov_base + priority, (int)(item[0].iov_len - message),
-	               (const char *)item[0].iov_base + message) > 0;
-}
-
-bool journal_send(const char *entry, size_t length)
-{
-	struct iovec item[ITEMS_MAX];
-	const char *at = entry, *end;
-	int count = 0;
-
-	while (count < ITEMS_MAX && (end = memchr(at, '\n', length - (size_t)(at - entry)))) {
-		item[count++] = (struct iovec){(void *)at, (size_t)(end - at)};
-		at = end + 1;
-	}
-	return sd_journal_sendv(item, count) >= 0 || send_line(item);
+	log_writer_put(send_entry, entry.text, entry.length);
 }
 
 void journal_init(void)

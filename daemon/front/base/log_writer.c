@@ -14,20 +14,19 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "common/log.h"
-#include "front/base/journal.h"
 #include "front/base/loop.h"
 
 enum { RING_SIZE = 1 << 20, TEXT_MAX = 16 << 10, LAST_WAIT_S = 1 };
 
 struct head {
-	uint32_t kind, length; /* of the text that follows */
+	log_write *write;
+	size_t length; /* of the text that follows */
 };
 
 static unsigned char ring[RING_SIZE];
@@ -87,11 +86,6 @@ static bool write_stderr(const char *text, size_t length)
 	return true;
 }
 
-static bool (*const outputs[])(const char *text, size_t length) = {
-    [LOG_TO_STDERR] = write_stderr,
-    [LOG_TO_JOURNAL] = journal_send,
-};
-
 /* Writes the oldest; false if there is none. */
 static bool write_next(void)
 {
@@ -105,7 +99,7 @@ static bool write_next(void)
 	ring_get(at + sizeof h, text, h.length);
 	at += sizeof h + h.length;
 	atomic_store(&tail, at);
-	if (!outputs[h.kind](text, h.length))
+	if (!h.write(text, h.length))
 		lose();
 	else if (atomic_load(&lost) && at >= atomic_load(&first_lost))
 		loop_post(gap.fd);
@@ -139,13 +133,13 @@ static void say_lost(void *context)
 		            (unsigned long long)count);
 }
 
-void log_writer_put(enum log_output_kind kind, const char *text, size_t length)
+void log_writer_put(log_write *write, const char *text, size_t length)
 {
-	struct head h = {kind, (uint32_t)(length < TEXT_MAX ? length : TEXT_MAX)};
+	struct head h = {write, length < TEXT_MAX ? length : TEXT_MAX};
 	size_t at = atomic_load(&head);
 
 	if (!running) {
-		outputs[kind](text, length);
+		write(text, length);
 		return;
 	}
 	if (RING_SIZE - (at - atomic_load(&tail)) < sizeof h + h.length) {
@@ -165,7 +159,7 @@ uint64_t log_writer_lost(void)
 
 static void put_line(const char *line, size_t length)
 {
-	log_writer_put(LOG_TO_STDERR, line, length);
+	log_writer_put(write_stderr, line, length);
 }
 
 enum error log_writer_init(void)

@@ -4,6 +4,7 @@
 #ifndef FRONT_BASE_LOG_WRITER_H
 #define FRONT_BASE_LOG_WRITER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,10 +17,11 @@ enum error log_writer_init(void) MUST_CHECK;
 /* Writes what waits, for at most a second. */
 void log_writer_fini(void);
 
-enum log_output_kind { LOG_TO_STDERR, LOG_TO_JOURNAL };
+/* Writes a text where it belongs, in the thread; false if it could not be written. */
+typedef bool log_write(const char *text, size_t length);
 
-/* Takes a copy: a line for standard error, or an entry of the journal (journal.h). */
-void log_writer_put(enum log_output_kind kind, const char *text, size_t length);
+/* Takes a copy of a text, at most 16 KiB of it, for this function. */
+void log_writer_put(log_write *write, const char *text, size_t length);
 
 /* Lines of the front that have been lost since the start. */
 uint64_t log_writer_lost(void);
