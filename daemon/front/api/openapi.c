@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "front/api/catalogue.h"
-#include "front/api/routes.h"
 
 /* Schemas of objects: "member:type", in the manner of describe_…() in catalogue.c and async.c. A
  * type is one of JSON's or the name of another schema; "[]" makes it a list, "?" says that the
@@ -486,17 +485,16 @@ static void add_operation(json_t *paths, const struct route *route, enum filter 
 	json_object_set_new(item, method, make_operation(route, path, filter));
 }
 
-static json_t *make_paths(void)
+static json_t *make_paths(const struct route *routes, size_t count)
 {
 	json_t *paths = json_object();
-	const struct route *route;
 
-	for (size_t i = 0; (route = routes_get(i)); i++)
-		if (strstr(route->path, "{name}"))
+	for (size_t i = 0; i < count; i++)
+		if (strstr(routes[i].path, "{name}"))
 			for (enum filter f = 0; f < FILTERS; f++)
-				add_operation(paths, route, f);
+				add_operation(paths, &routes[i], f);
 		else
-			add_operation(paths, route, FILTERS);
+			add_operation(paths, &routes[i], FILTERS);
 	return paths;
 }
 
@@ -524,7 +522,7 @@ static json_t *make_headers(void)
 	return list;
 }
 
-void openapi_get(struct request *r)
+void openapi_answer(struct request *r, const struct route *routes, size_t count)
 {
 	answer_json(
 	    &r->answer, 200,
@@ -532,10 +530,11 @@ void openapi_get(struct request *r)
 	              "s:o, s:{s:{s:s, s:s, s:s}}}}",
 	              "openapi", "3.1.0", "info", "title", "convolved", "version", PACKAGE_VERSION,
 	              "description", "Filters images on OpenCL devices. Every GET may be a HEAD.",
-	              "servers", "url", "/", "security", "token", "paths", make_paths(),
-	              "components", "schemas", make_schemas(), "parameters", make_parameters(),
-	              "responses", make_answers(), "headers", make_headers(), "securitySchemes",
-	              "token", "type", "http", "scheme", "bearer", "description",
+	              "servers", "url", "/", "security", "token", "paths",
+	              make_paths(routes, count), "components", "schemas", make_schemas(),
+	              "parameters", make_parameters(), "responses", make_answers(), "headers",
+	              make_headers(), "securitySchemes", "token", "type", "http", "scheme",
+	              "bearer", "description",
 	              "Where tokens are configured; /livez and /readyz need none"));
 	answer_keep(&r->answer);
 }

@@ -5,7 +5,7 @@
 
 #include "front/api/request.h"
 
-/* Route: answers with the description. */
-void openapi_get(struct request *request);
+/* Answers with the description of these routes. */
+void openapi_answer(struct request *request, const struct route *routes, size_t count);
 
 #endif

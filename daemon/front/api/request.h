@@ -16,7 +16,21 @@
 enum { REQUEST_PARAMETERS_MAX = 64, REQUEST_ID_SIZE = 17, REQUEST_VALUE_MAX = 64 << 10 };
 enum { DEADLINE_MAX_MS = 86400000 };
 
-struct route;
+struct request;
+
+/* What the service answers to; the rows are in routes.c. */
+struct route {
+	const char *method;
+	const char *path; /* also in metrics; {name} is a filter's */
+	/* Answers a request without body, or leaves it without an answer and is called again when
+	 * its waiter is woken. NULL: the request carries an image. */
+	void (*act)(struct request *request);
+	/* For the description of the API, see openapi.c; lists are separated by spaces. */
+	const char *summary;
+	const char *query;    /* parameters */
+	const char *answers;  /* when all is well */
+	const char *problems; /* statuses that are to be expected */
+};
 
 /* What a client was last told of a job by a stream of events. */
 struct told {

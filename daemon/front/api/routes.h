@@ -7,22 +7,6 @@
 #include "front/api/request.h"
 #include "front/config/config.h"
 
-struct route {
-	const char *method;
-	const char *path; /* also in metrics; {name} is a filter's */
-	/* Answers a request without body, or leaves it without an answer and is called again when
-	 * its waiter is woken. NULL: the request carries an image. */
-	void (*act)(struct request *request);
-	/* For the description of the API, see openapi.c; lists are separated by spaces. */
-	const char *summary;
-	const char *query;    /* parameters */
-	const char *answers;  /* when all is well */
-	const char *problems; /* statuses that are to be expected */
-};
-
-/* The i-th route, or NULL after the last. */
-const struct route *routes_get(size_t i);
-
 void routes_init(const struct config *config);
 
 /* The service is about to end: it is not ready any more, and keeps no more results. Requests that
