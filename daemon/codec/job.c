@@ -260,8 +260,8 @@ void job_cancel(struct job *job, uint64_t number)
 
 	if (number != job->message.job)
 		return;
-	problem_set(&problem, ERR_TIMEOUT, "the job was given up");
-	tiles_stop(&job->tiles, ERR_TIMEOUT, &problem);
+	problem_set(&problem, ERR_CANCELLED, "the job was cancelled");
+	tiles_stop(&job->tiles, ERR_CANCELLED, &problem);
 }
 
 static void describe_answer(const struct job *job, struct message_job_done *done)

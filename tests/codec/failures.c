@@ -220,7 +220,7 @@ static void test_interruptions(void)
 			expect_error(&request, ERR_DEVICE, name);
 			request.fail_at = 0;
 			request.cancel_at = at;
-			expect_error(&request, ERR_TIMEOUT, name);
+			expect_error(&request, ERR_CANCELLED, name);
 		}
 		expect_alive(suffixes[i]);
 		file_fini(&file);
@@ -248,7 +248,7 @@ static void test_interrupted_conversions(void)
 		expect_error(&request, ERR_DEVICE, format_name(formats[i]));
 		request.fail_at = 0;
 		request.cancel_at = 5;
-		expect_error(&request, ERR_TIMEOUT, format_name(formats[i]));
+		expect_error(&request, ERR_CANCELLED, format_name(formats[i]));
 		expect_alive(format_name(formats[i]));
 	}
 	file_fini(&file);

@@ -339,7 +339,7 @@ static void test_failures_there(void)
 	request.target = target;
 	for (int at = 1; at <= 4; at += 3) {
 		request.cancel_at = at;
-		expect_error(&request, ERR_TIMEOUT, "target, cancelled");
+		expect_error(&request, ERR_CANCELLED, "target, cancelled");
 		request.cancel_at = 0;
 		request.fail_at = at;
 		expect_error(&request, ERR_DEVICE, "target, failed");
