@@ -23,6 +23,7 @@
 #include "front/base/loop.h"
 #include "front/config/load.h"
 #include "front/jobs/job.h"
+#include "front/workers/codec_reports.h"
 #include "front/workers/codecs.h"
 #include "front/workers/device_table.h"
 #include "front/workers/scheduler.h"
@@ -78,18 +79,9 @@ const struct codec_arena *codec_arena(unsigned i)
 	return i < stream_count ? &streams[i].arena : NULL;
 }
 
-void runs_cancel(struct job *job, enum error error, const struct problem *problem)
-{
-	(void)job, (void)error, (void)problem;
-}
-
 void codecs_retire(unsigned arena)
 {
 	(void)arena;
-}
-
-void runs_wake(void)
-{
 }
 
 static struct chain *parse_chain(void)
@@ -134,8 +126,6 @@ static void announce(struct stream *s)
 	owner->task_ready(task);
 }
 
-static void task_done(struct task *task, const struct message_tile_done *done);
-
 static void start_job(struct stream *s)
 {
 	struct spool none = {.fd = -1};
@@ -144,7 +134,6 @@ static void start_job(struct stream *s)
 	s->job = job_new(parse_chain(), &none);
 	if (!s->job)
 		die("no memory for a job");
-	s->job->task_done = task_done;
 	s->job->image = image;
 	s->job->image_known = true;
 	s->plan = plan_use(s->job->chain, &image);
@@ -175,7 +164,7 @@ static void add_times(const struct message_tile_done *done)
 		now.kernel += done->launch[i].ns / done->stack;
 }
 
-static void task_done(struct task *task, const struct message_tile_done *done)
+void codec_task_done(struct task *task, const struct message_tile_done *done)
 {
 	struct stream *s = &streams[task->tile.arena];
 

@@ -16,7 +16,7 @@
 enum { JOB_TILES = 50, CLIENTS = 20, ROUNDS = 200000 };
 
 /* A tile that is done is wanted again: the queue stays as full as it is. */
-static void task_done(struct task *task, const struct message_tile_done *done)
+void codec_task_done(struct task *task, const struct message_tile_done *done)
 {
 	task->attempts = 0;
 	if (!done->error)
@@ -40,7 +40,6 @@ static struct job *make_jobs(size_t count)
 	for (size_t i = 0; jobs && i < count; i++) {
 		jobs[i].id = i + 1;
 		jobs[i].references = 1;
-		jobs[i].task_done = task_done;
 		jobs[i].terms.priority = i % 4 ? PRIORITY_INTERACTIVE : PRIORITY_BATCH;
 		snprintf(jobs[i].terms.client, sizeof jobs[i].terms.client, "10.0.0.%zu",
 		         i % CLIENTS);

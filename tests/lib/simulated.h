@@ -1,9 +1,10 @@
 /* Devices and codec workers that are only simulated, for what the scheduler does with them: its
- * queues, roster and decisions are the real ones, time is counted here. To be linked in the place
- * of devices.c and codecs.c. */
+ * queues, table of devices and decisions are the real ones, time is counted here. To be linked in
+ * the place of devices.c and codecs.c, with a codec_task_done() of the program's own. */
 #ifndef TESTS_SIMULATED_H
 #define TESTS_SIMULATED_H
 
+#include "front/workers/codec_reports.h"
 #include "front/workers/codecs.h"
 #include "front/workers/device_table.h"
 #include "front/workers/devices.h"

@@ -26,7 +26,7 @@ static struct {
 	double end;               /* when the last was filtered */
 } outcome[JOBS];
 
-static void task_done(struct task *task, const struct message_tile_done *done)
+void codec_task_done(struct task *task, const struct message_tile_done *done)
 {
 	size_t job = (size_t)(task->job - jobs);
 
@@ -51,7 +51,7 @@ static void start(const double *ns_per_unit, unsigned count)
 	memset(outcome, 0, sizeof outcome);
 	task_count = 0;
 	for (unsigned i = 0; i < JOBS; i++) {
-		jobs[i] = (struct job){.id = i + 1, .references = 1, .task_done = task_done};
+		jobs[i] = (struct job){.id = i + 1, .references = 1};
 		snprintf(jobs[i].terms.client, sizeof jobs[i].terms.client, "client %u", i);
 	}
 }

@@ -19,7 +19,6 @@
 #include "front/jobs/admission.h"
 #include "front/workers/canary.h"
 #include "front/workers/device_table.h"
-#include "front/workers/runs.h"
 
 static const struct config *config;
 static bool draining;
@@ -455,5 +454,5 @@ void routes_abandon(struct request *r)
 		return;
 	outcome_gone(r->id, r->job);
 	job_forget(r->job);
-	runs_cancel(r->job, ERR_TIMEOUT, NULL);
+	job_cancel(r->job, ERR_CANCELLED, NULL);
 }

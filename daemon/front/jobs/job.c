@@ -96,7 +96,14 @@ void job_release(struct job *job)
 
 static void deadline_passed(void *context)
 {
-	owner->late(context);
+	struct job *job = context;
+	struct problem problem;
+
+	job_cancel(job,
+	           problem_set(&problem, ERR_DEADLINE,
+	                       "the job was not done %.3f s after its image had come",
+	                       (double)(loop_now() - job->times.accepted) * 1e-9),
+	           &problem);
 }
 
 /* Starts the timer of a job that has a deadline. */
@@ -256,4 +263,13 @@ void job_finish(struct job *job, enum error error, const struct problem *problem
 	if (job->done)
 		job->done(job, job->context);
 	job_release(job);
+}
+
+void job_cancel(struct job *job, enum error error, const struct problem *problem)
+{
+	if (job->finished)
+		return;
+	if (!job_leave_queue(job))
+		owner->cancelled(job);
+	job_finish(job, error, problem);
 }

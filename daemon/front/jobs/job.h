@@ -102,17 +102,14 @@ struct job {
 
 	void (*done)(struct job *job, void *context);
 	void *context;
-	/* Called when a task is back, filtered or failed; set by whoever submitted the task, and
-	 * called even if the job has finished meanwhile. */
-	void (*task_done)(struct task *task, const struct message_tile_done *done);
 };
 
 /* Who works on the jobs. */
 struct job_owner {
 	/* A job has been queued. */
 	void (*waiting)(void);
-	/* The job's deadline has passed, and it has not finished. */
-	void (*late)(struct job *job);
+	/* A job that is not in the queue any more is being cancelled. */
+	void (*cancelled)(struct job *job);
 };
 
 void jobs_init(const struct job_owner *owner);
@@ -168,4 +165,9 @@ struct job *job_next_waiting(bool light_only);
 
 /* Ends a job: remembers the outcome and calls `done`. Only the first call counts. */
 void job_finish(struct job *job, enum error error, const struct problem *problem);
+
+/* The same, at once for whoever waits for it, of a job that may still wait or run; its codec worker
+ * and devices are rid of it soon. */
+void job_cancel(struct job *job, enum error error, const struct problem *problem);
+
 #endif

@@ -10,7 +10,6 @@
 
 #include "front/base/loop.h"
 #include "front/base/metrics.h"
-#include "front/workers/runs.h"
 
 enum { TICK_MS = 250 };
 
@@ -288,7 +287,7 @@ void store_delete(struct stored *s)
 	enum error e = problem_set(&problem, ERR_CANCELLED, "a DELETE has ended it");
 
 	if (!s->job->finished) {
-		runs_cancel(s->job, e, &problem);
+		job_cancel(s->job, e, &problem);
 		return;
 	}
 	forget(s);

@@ -8,7 +8,6 @@
 #include "front/base/loop.h"
 #include "front/jobs/job.h"
 #include "front/workers/device_table.h"
-#include "front/workers/runs.h"
 
 enum { CHECK_MS = 100, SIDE = 16 };
 
@@ -128,7 +127,7 @@ void canary_stop(void)
 	if (!job)
 		return;
 	job_forget(job);
-	runs_cancel(job, ERR_CANCELLED, NULL);
+	job_cancel(job, ERR_CANCELLED, NULL);
 	job_release(job);
 	job = NULL;
 }

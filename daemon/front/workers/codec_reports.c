@@ -25,8 +25,8 @@ static void answer_opened(void *context)
 	if (job->finished || !job->codec)
 		return;
 	if (spool_take_file(&job->answer))
-		runs_cancel(job, problem_set(&problem, ERR_IO, "there is no file for the answer"),
-		            &problem);
+		job_cancel(job, problem_set(&problem, ERR_IO, "there is no file for the answer"),
+		           &problem);
 	else
 		worker_send(&job->codec->worker, &message, &job->answer.fd);
 }
@@ -40,8 +40,8 @@ static void open_answer(struct job *job, const struct image *answer)
 	struct problem problem;
 
 	if (error)
-		runs_cancel(job, problem_set(&problem, error, "there is no room for the answer"),
-		            &problem);
+		job_cancel(job, problem_set(&problem, error, "there is no room for the answer"),
+		           &problem);
 	else if (!spool_await(&job->answer, answer_opened, job))
 		answer_opened(job);
 }
@@ -63,7 +63,7 @@ static bool reckon(struct codec *c, const struct message_image *m)
 	bool was_heavy = job_is_heavy(c->job);
 
 	if (job_reckon(c->job, job_cost_known(c->job, m)))
-		runs_cancel(c->job, ERR_MEMORY, NULL);
+		job_cancel(c->job, ERR_MEMORY, NULL);
 	return !c->job->finished && !was_heavy && job_is_heavy(c->job) && runs_too_heavy();
 }
 
@@ -102,7 +102,7 @@ static bool take_image(struct codec *c, const struct message_image *m)
 	return true;
 }
 
-static void codec_task_done(struct task *task, const struct message_tile_done *done)
+void codec_task_done(struct task *task, const struct message_tile_done *done)
 {
 	struct codec *c = codec_get(task->tile.arena);
 	struct job *job = task->job;
@@ -134,7 +134,6 @@ static bool codec_run_tile(struct codec *c, const struct tile *tile, uint64_t pr
 	task->units = chain_work(job->chain->chain, tile->width, tile->height) * job->image.bands;
 	task->item.cost = task->units;
 	job_hold(job);
-	job->task_done = codec_task_done;
 	c->tasks++;
 	owner->task_ready(task);
 	return true;

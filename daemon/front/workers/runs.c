@@ -217,28 +217,6 @@ bool codec_settle_job(struct codec *c)
 	return true;
 }
 
-void runs_cancel(struct job *job, enum error error, const struct problem *problem)
-{
-	struct message message = {.type = MSG_CANCEL, .cancel = {job->options.job}};
-
-	if (job->finished)
-		return;
-	if (!job_leave_queue(job))
-		worker_send(&job->codec->worker, &message, NULL);
-	job_finish(job, error, problem);
-}
-
-static void job_late(struct job *job)
-{
-	struct problem problem;
-
-	runs_cancel(job,
-	            problem_set(&problem, ERR_DEADLINE,
-	                        "the job was not done %.3f s after its image had come",
-	                        (double)(loop_now() - job->times.accepted) * 1e-9),
-	            &problem);
-}
-
 enum error codec_open(struct codec **codec)
 {
 	struct codec *c = &codecs[codec_count];
@@ -252,7 +230,14 @@ enum error codec_open(struct codec **codec)
 	return ERR_OK;
 }
 
-static const struct job_owner job_owner = {runs_wake, job_late};
+static void job_cancelled(struct job *job)
+{
+	struct message message = {.type = MSG_CANCEL, .cancel = {job->options.job}};
+
+	worker_send(&job->codec->worker, &message, NULL);
+}
+
+static const struct job_owner job_owner = {runs_wake, job_cancelled};
 
 enum error runs_init(const struct config *c, const struct codec_owner *o)
 {

@@ -40,7 +40,7 @@ struct codec_owner {
 	uint64_t (*samples_max)(const struct chain *chain);
 	/* Nanoseconds that the devices together need for so many multiply-adds. */
 	double (*device_ns)(double units);
-	/* A tile is ready to be filtered; task->job->task_done() will bring it back. */
+	/* A tile is ready to be filtered; codec_task_done() will bring it back. */
 	void (*task_ready)(struct task *task);
 	/* A tile of this plan that this device has filtered by these kernels is not as it should
 	 * be; has come out of it in two ways. */
@@ -92,9 +92,5 @@ bool codec_settle_job(struct codec *codec);
  * is free again when no task of the ended job is out. One that is stopped though it is not surplus
  * gets a new one. */
 void codec_check_idle(struct codec *codec);
-
-/* Ends a job with this error, at once for whoever waits for it; its codec worker and devices are
- * rid of it soon. */
-void runs_cancel(struct job *job, enum error error, const struct problem *problem);
 
 #endif

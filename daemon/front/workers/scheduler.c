@@ -10,6 +10,7 @@
 #include "common/log.h"
 #include "front/base/loop.h"
 #include "front/base/metrics.h"
+#include "front/workers/codec_reports.h"
 #include "front/workers/codecs.h"
 #include "front/workers/device_table.h"
 #include "front/workers/devices.h"
@@ -65,7 +66,7 @@ static void task_fail(struct task *task, enum error error, const char *reason)
 	    .job = task->tile.job, .index = task->tile.index, .error = error};
 
 	snprintf(done.reason, sizeof done.reason, "%s", reason ? reason : "");
-	task->job->task_done(task, &done);
+	codec_task_done(task, &done);
 }
 
 /* The device that would finish these units of work first, full or not; NULL if none is up. allowed:
@@ -195,7 +196,7 @@ static void task_done(struct task *task, const struct message_tile_done *done)
 {
 	returned++;
 	if (done->error != ERR_DEVICE || !task_retry(task))
-		task->job->task_done(task, done);
+		codec_task_done(task, done);
 }
 
 static void task_lost(struct task *task)
