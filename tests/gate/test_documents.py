@@ -49,3 +49,10 @@ def test_every_error_is_listed():
     table = (REPOSITORY / "docs/api.md").read_text().split("| status | `type`")[1].split("\n\n")[0]
     for status, slug in rows[1:]:
         assert re.search(rf"^\| [\d, ]*\b{status}\b.*`{slug}`", table, re.M), slug
+
+
+def test_every_room_is_on_the_map():
+    rooms = {str(file.parent.relative_to(REPOSITORY / "daemon"))
+             for file in (REPOSITORY / "daemon").rglob("sources.am")}
+    table = (REPOSITORY / "docs/architecture.md").read_text().split("| room | its job |")[1].split("\n\n")[0]
+    assert set(re.findall(r"^\| `([\w/]+)`", table, re.M)) == rooms
