@@ -1,4 +1,4 @@
-/* The beginning of a worker's program. */
+/* What a worker's program does first. */
 #include "common/announce.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "common/log.h"
 #include "common/wire.h"
 
-/* Anybody may raise it, so this fails only where there is no /proc. */
+/* Raising one's own value needs no privilege: this fails only where there is no /proc. */
 static void stand_in_line(unsigned expendable)
 {
 	FILE *file = fopen("/proc/self/oom_score_adj", "we");
@@ -31,6 +31,6 @@ void announce(const char *name, unsigned expendable)
 	prctl(PR_SET_NAME, name);
 	stand_in_line(expendable);
 	snprintf(message.hello.version, sizeof message.hello.version, "%s", WIRE_VERSION);
-	/* If the front has gone, the worker will notice. */
+	/* If the front has gone, the worker notices later. */
 	(void)!wire_send(WORKER_SOCKET, &message, NULL);
 }

@@ -2,10 +2,10 @@
 #ifndef COMMON_ANNOUNCE_H
 #define COMMON_ANNOUNCE_H
 
-/* Says HELLO to the front, before anything may go wrong that depends on the version, as its
- * options; takes the name, which the path that the front starts it by does not have; and takes its
- * place in the line of those that the kernel kills where memory runs out: first the highest
- * `expendable`, from 0 to 1000. Does nothing in a program that the front has not started. */
+/* Sends HELLO to the front before anything that depends on the version, such as parsing options;
+ * sets the process name, which the path that the front executes does not have; and sets how early
+ * the kernel kills this process when memory runs out: `expendable`, from 0 to 1000, highest first.
+ * Does nothing in a program that the front did not start. */
 void announce(const char *name, unsigned expendable);
 
 #endif

@@ -13,23 +13,24 @@ struct arena {
 	uint64_t in_size, out_size; /* bytes; multiples of SLOT_ALIGNMENT */
 };
 
-/* Makes a memfd of this size that can neither grow nor shrink. Returns ERR_IO (errno says why). */
+/* Creates a memfd of this size that can neither grow nor shrink. Returns ERR_IO with errno set on
+ * failure. */
 enum error arena_create(const char *name, uint64_t size, int *fd) MUST_CHECK;
 
 /* Opens the same memory again, for reading only. */
 enum error arena_reopen_read_only(int fd, int *read_only) MUST_CHECK;
 
-/* Maps both parts; in_protection and out_protection as mmap's. The descriptors stay the caller's
- * and may be closed. On failure nothing is mapped. */
+/* Maps both parts; in_protection and out_protection as for mmap(). The caller keeps the descriptors
+ * and may close them. On failure nothing is mapped. */
 enum error arena_map(struct arena *arena, int in_fd, uint64_t in_size, int in_protection,
                      int out_fd, uint64_t out_size, int out_protection) MUST_CHECK;
 void arena_unmap(struct arena *arena);
 
-/* Makes a memfd with a copy of these bytes, sealed against every change. */
+/* Creates a memfd with a copy of these bytes, sealed against every change. */
 enum error sealed_create(const char *name, const void *data, size_t size, int *fd) MUST_CHECK;
 
-/* Reads all that a descriptor has; the rest of the `size` bytes becomes 0. ERR_IO if it has more.
- */
+/* Reads a descriptor to its end and zeroes the rest of the `size` bytes. ERR_IO if it holds
+ * more. */
 enum error sealed_read(int fd, void *data, size_t size) MUST_CHECK;
 
 #endif

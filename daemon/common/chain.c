@@ -1,4 +1,4 @@
-/* A chain of filters: parsed from text, one key at a time, and checked. */
+/* A chain of filters: parses it from text, one key at a time, and checks it. */
 #include "common/chain.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ struct chain *chain_trim(struct chain *chain)
 {
 	struct chain *trimmed = realloc(chain, chain_size(chain));
 
-	/* cppcheck-suppress memleak; realloc() that fails leaves what there was */
+	/* cppcheck-suppress memleak; a realloc() that fails keeps the old block */
 	return trimmed ? trimmed : chain;
 }
 
@@ -81,8 +81,8 @@ static bool parse_number(const char *text, double *number)
 static enum error set_number(struct chain *chain, const struct parameter *p, size_t i,
                              const char *text, struct problem *problem)
 {
-	const char *kind = p->type == PARAMETER_ODD       ? "an odd whole number"
-	                   : p->type == PARAMETER_INTEGER ? "a whole number"
+	const char *kind = p->type == PARAMETER_ODD       ? "an odd integer"
+	                   : p->type == PARAMETER_INTEGER ? "an integer"
 	                                                  : "a number";
 	double number;
 	bool valid = parse_number(text, &number) && number >= p->least && number <= p->most;
@@ -92,8 +92,8 @@ static enum error set_number(struct chain *chain, const struct parameter *p, siz
 		    number == floor(number) && (p->type != PARAMETER_ODD || fmod(number, 2) == 1);
 	if (!valid)
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text,
-		                             "%s is %s from %g to %g%s%s", p->name, kind, p->least,
-		                             p->most, *p->unit ? ", in " : "", p->unit);
+		                             "%s: expected %s from %g to %g%s%s", p->name, kind,
+		                             p->least, p->most, *p->unit ? ", in " : "", p->unit);
 	last_call(chain)->value[i] = number;
 	return ERR_OK;
 }
@@ -113,12 +113,12 @@ static enum error set_choice(struct chain *chain, const struct parameter *p, siz
 		}
 		word += end + (word[end] == '|');
 	}
-	return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text, "%s is one of %s",
-	                             p->name, p->unit);
+	return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text,
+	                             "%s: expected one of %s", p->name, p->unit);
 }
 
-/* Reads one row of a matrix, up to ';' or the end, into coefficients of which `room` are free.
- * Returns their number, or -1 if something in it is not a number; -2 if they do not fit. */
+/* Parses one row of a matrix, up to ';' or the end, into coefficients of which `room` are free.
+ * Returns their number; -1 if the text is not a row of numbers; -2 if they do not fit. */
 static int parse_row(const char **text, double *coefficient, size_t room)
 {
 	int count = 0;
@@ -157,12 +157,12 @@ static enum error set_matrix(struct chain *chain, const struct parameter *p, con
 		if (count == -2)
 			return problem_set_parameter(
 			    problem, ERR_BAD_PARAMETER, p->name, text,
-			    "all matrices of a chain together have at most %d "
-			    "coefficients, and one at most %dx%d",
+			    "all matrices of a chain together have at most %d coefficients, and "
+			    "each has at most %dx%d",
 			    CHAIN_COEFFICIENTS_MAX, MATRIX_SIDE_MAX, MATRIX_SIDE_MAX);
 		if (count <= 0 || (height && count != width))
 			return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text,
-			                             "%s has rows of equally many numbers, as in "
+			                             "%s: expected rows of equal length, as in "
 			                             "1,2,1;2,4,2;1,2,1; row %d differs",
 			                             p->name, height + 1);
 		width = count;
@@ -173,7 +173,7 @@ static enum error set_matrix(struct chain *chain, const struct parameter *p, con
 	}
 	if (width % 2 == 0 || height % 2 == 0 || width > p->most || height > p->most)
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text,
-		                             "%s has odd sides from %g to %g; this one is %dx%d",
+		                             "%s: expected odd sides from %g to %g, not %dx%d",
 		                             p->name, p->least, p->most, width, height);
 	call->matrix_width = (uint32_t)width;
 	call->matrix_height = (uint32_t)height;
@@ -209,11 +209,11 @@ enum error chain_set_parameter(struct chain *chain, const char *name, const char
 		return set_number(chain, p, i, text, problem);
 	list_parameters(chain, list, sizeof list);
 	return problem_set_parameter(problem, ERR_BAD_PARAMETER, name, text,
-	                             "there is no such parameter; %s takes %s",
+	                             "unknown parameter; %s takes %s",
 	                             filter_name(last_call(chain)->filter), *list ? list : "none");
 }
 
-/* Cuts the text in place at the first of `separator` and returns what follows, or NULL. */
+/* Cuts the text in place at the first `separator`; returns the text after it, or NULL. */
 static char *cut(char *text, char separator)
 {
 	char *at = strchr(text, separator);
@@ -223,7 +223,7 @@ static char *cut(char *text, char separator)
 	return at;
 }
 
-/* One link of the chain, "NAME=key=value:key=value"; the text is cut up. */
+/* Parses one link of the chain, "NAME=key=value:key=value", and cuts the text up. */
 static enum error parse_link(struct chain *chain, char *link, struct problem *problem)
 {
 	char *pair = cut(link, '='), *next, *value;
@@ -235,8 +235,8 @@ static enum error parse_link(struct chain *chain, char *link, struct problem *pr
 		if (!value)
 			return problem_set_parameter(
 			    problem, ERR_BAD_PARAMETER, "filters", pair,
-			    "a filter's parameters are key=value, separated by "
-			    "':', as in gaussian=sigma=2");
+			    "expected parameters as key=value, separated by ':', as in "
+			    "gaussian=sigma=2");
 		e = chain_set_parameter(chain, pair, value, problem);
 	}
 	return e;
@@ -251,7 +251,7 @@ enum error chain_parse_for(struct chain *chain, enum channels channels, const ch
 
 	if (!*text)
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, parameter, text,
-		                             "%s names at least one filter, as in "
+		                             "%s: expected at least one filter, as in "
 		                             "%s=gaussian=sigma=1.4,sobel",
 		                             parameter, parameter);
 	copy = strdup(text);
@@ -287,7 +287,7 @@ enum error chain_set_border(struct chain *chain, const char *text, struct proble
 	if (border == BORDERS)
 		return problem_set_parameter(
 		    problem, ERR_BAD_PARAMETER, "border", text,
-		    "border is one of replicate, reflect, reflect101, wrap, constant, crop");
+		    "border: expected one of replicate, reflect, reflect101, wrap, constant, crop");
 	chain->border = border;
 	return ERR_OK;
 }
@@ -300,7 +300,7 @@ enum error chain_set_border_value(struct chain *chain, const char *text, struct 
 	if (count < 1 || *at)
 		return problem_set_parameter(
 		    problem, ERR_BAD_PARAMETER, "border_value", text,
-		    "border_value is one number, or one a band separated by "
+		    "border_value: expected one number, or one for each band, separated by "
 		    "commas, as in 255,0,0");
 	chain->border_values = (uint32_t)count;
 	return ERR_OK;
@@ -316,7 +316,7 @@ static enum error check_call(const struct filter_call *call, struct problem *pro
 		    "convolve needs kernel, as in kernel=1,2,1;2,4,2;1,2,1");
 	if (call->value[CONVOLVE_SCALE] == 0)
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "scale", "0",
-		                             "scale divides the result and is not 0");
+		                             "scale: expected a number other than 0");
 	return ERR_OK;
 }
 
@@ -326,14 +326,14 @@ enum error chain_check(const struct chain *chain, struct problem *problem)
 
 	if (!chain->count)
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "filters", "",
-		                             "filters, luma or chroma names at least one filter, "
-		                             "as in filters=gaussian=sigma=1.4,sobel");
+		                             "expected at least one filter in filters, luma or "
+		                             "chroma, as in filters=gaussian=sigma=1.4,sobel");
 	for (uint32_t i = 0; !e && i < chain->count; i++)
 		e = check_call(&chain->call[i], problem);
 	return e;
 }
 
-/* A value within its limits; not given only where that means something. */
+/* True if the value is within its limits; NAN (not given) is valid only without a default. */
 static bool value_valid(const struct parameter *p, double value)
 {
 	if (p->type == PARAMETER_MATRIX)
@@ -399,10 +399,11 @@ void chain_halo(const struct chain *chain, uint32_t *halo_x, uint32_t *halo_y)
 	}
 }
 
-/* What a Gaussian on a lattice costs, in terms of a sum: about the same whatever its sigma. */
+/* The cost of a Gaussian on a lattice, in multiply-adds a sample: nearly independent of its
+ * sigma. */
 static const double LATTICE_COST = 40;
 
-/* The way to YCbCr and back costs about as much as six terms. */
+/* The conversion to YCbCr and back costs about six multiply-adds. */
 static double call_cost(const struct filter_call *call)
 {
 	bool ycbcr = call->channels == CHANNELS_LUMA || call->channels == CHANNELS_CHROMA;
@@ -467,7 +468,7 @@ enum error chain_border_pixel(const struct chain *chain, const struct image *ima
 		snprintf(text, sizeof text, "%g", pixel[b]);
 		return problem_set_parameter(
 		    problem, ERR_BAD_PARAMETER, "border_value", text,
-		    "the image's pixels are %s: whole numbers from 0 to %g",
+		    "the image's pixels are %s: expected integers from 0 to %g",
 		    pixel_type_name(image->type), full);
 	}
 	return ERR_OK;

@@ -1,5 +1,5 @@
 /* A chain of filters with its border rule: what a request asks for, parsed and checked. It is plain
- * data without pointers, so that it travels to the workers in a sealed memfd as it is. */
+ * data without pointers, so it is sent to the workers unchanged, in a sealed memfd. */
 #ifndef COMMON_CHAIN_H
 #define COMMON_CHAIN_H
 
@@ -11,7 +11,7 @@
 #include "common/image.h"
 #include "common/kernels.h"
 
-/* For `variant` of a chain, beside an enum kernel + 1. */
+/* Values of `variant` in a chain, besides enum kernel + 1. */
 enum { VARIANT_ANY, VARIANT_REFERENCE = KERNELS + 1, VARIANT_GENERAL };
 
 enum { CHAIN_FILTERS_MAX = 8, CHAIN_COEFFICIENTS_MAX = 4 * MATRIX_SIDE_MAX * MATRIX_SIDE_MAX };
@@ -19,32 +19,34 @@ enum { CHAIN_FILTERS_MAX = 8, CHAIN_COEFFICIENTS_MAX = 4 * MATRIX_SIDE_MAX * MAT
 struct chain {
 	uint32_t count;  /* of filters, at least 1 once chain_check() has passed */
 	uint32_t border; /* enum border */
-	/* For BORDER_CONSTANT: 1 value for all bands (alpha: opaque), or one a band; 0 given: 0. */
+	/* For BORDER_CONSTANT: one value for all bands (alpha: opaque), or one for each band; none:
+	 * 0. */
 	uint32_t border_values;
 	uint32_t coefficients_used;
-	uint32_t variant; /* enum kernel + 1 that does the filters it can do, or VARIANT_… */
+	uint32_t
+	    variant; /* enum kernel + 1 for the filters that this kernel supports, or VARIANT_… */
 	uint32_t unused;
 	double border_value[BANDS_MAX];
 	struct filter_call call[CHAIN_FILTERS_MAX];
 	double coefficient[CHAIN_COEFFICIENTS_MAX]; /* of the matrices */
 };
 
-/* Bytes of the chain up to its last coefficient; what follows need not travel. */
+/* Bytes of the chain up to its last coefficient; the rest need not be sent. */
 size_t chain_size(const struct chain *chain);
 
-/* Gives back what a chain from malloc() has beyond these, nearly all where there is no matrix. It
- * is complete then: nothing may be added, nor the struct be copied. Returns where it is now. */
+/* Shrinks a complete chain from malloc() to these bytes. Afterwards nothing may be added, and the
+ * struct must not be copied. Returns its new address. */
 struct chain *chain_trim(struct chain *chain);
 
-/* Empties the chain: no filter, border replicate. Coefficients are as they were. */
+/* Empties the chain: no filter, border replicate. Does not touch the coefficients. */
 void chain_init(struct chain *chain);
 
-/* Appends a filter, its parameters at their defaults. ERR_UNKNOWN_FILTER names what there is;
- * ERR_BAD_PARAMETER if the chain is full, or the name empty. */
+/* Appends a filter with default parameters. ERR_UNKNOWN_FILTER lists the filters; ERR_BAD_PARAMETER
+ * if the chain is full or the name is empty. */
 enum error chain_add_filter(struct chain *chain, const char *name,
                             struct problem *problem) MUST_CHECK;
 
-/* Sets a parameter of the last filter from text. ERR_BAD_PARAMETER says what is valid. */
+/* Sets a parameter of the last filter from text. ERR_BAD_PARAMETER says what is expected. */
 enum error chain_set_parameter(struct chain *chain, const char *name, const char *text,
                                struct problem *problem) MUST_CHECK;
 
@@ -55,11 +57,12 @@ bool chain_knows_parameter(const struct chain *chain, const char *name);
  */
 enum error chain_parse(struct chain *chain, const char *text, struct problem *problem) MUST_CHECK;
 
-/* The same for filters of these channels; `parameter` is the one that the text came in. */
+/* The same for filters on these channels; `parameter` is the query parameter that holds the
+ * text. */
 enum error chain_parse_for(struct chain *chain, enum channels channels, const char *parameter,
                            const char *text, struct problem *problem) MUST_CHECK;
 
-/* Sets the channels of all filters that the chain has by now. */
+/* Sets the channels of all filters that the chain has so far. */
 void chain_set_channels(struct chain *chain, enum channels channels);
 
 /* Sets border and border_value from text ("replicate", …; "0" or "255,0,0"). */
@@ -68,32 +71,32 @@ enum error chain_set_border(struct chain *chain, const char *text,
 enum error chain_set_border_value(struct chain *chain, const char *text,
                                   struct problem *problem) MUST_CHECK;
 
-/* Checks what only the whole can tell: a required parameter that is missing, and no filter at all.
- */
+/* Checks what depends on the whole chain: required parameters, and that there is a filter. */
 enum error chain_check(const struct chain *chain, struct problem *problem) MUST_CHECK;
 
 /* The kernel that the chain's variant names, or KERNELS. */
 enum kernel chain_kernel(const struct chain *chain);
 
-/* True if a chain that came from another process is within all limits. */
+/* True if a chain from another process is within all limits. */
 bool chain_valid(const struct chain *chain);
 
-/* The halo: sums of the filters' radii. */
+/* The halo in pixels: the sum of the filters' radii. */
 void chain_halo(const struct chain *chain, uint32_t *halo_x, uint32_t *halo_y);
 
-/* Multiply-adds a sample that the chain costs, to predict its time, not counting halos. */
+/* The chain's multiply-adds for a sample, without halos, to predict its time. */
 double chain_cost(const struct chain *chain);
 
-/* Multiply-adds for each band of a result of this size. Each filter makes the result larger by what
- * the filters after it reach, so of a small result with large windows most is halo. */
+/* Multiply-adds for each band of a result of this size. Each filter also computes the halo that
+ * later filters need, which is most of the work when a result is small and its windows are
+ * large. */
 double chain_work(const struct chain *chain, uint32_t width, uint32_t height);
 
 /* The constant outside the image for each band of an image. ERR_BAD_PARAMETER if the number of
- * values does not fit its bands or one is out of its type's range. */
+ * values does not match the bands, or one is outside the type's range. */
 enum error chain_border_pixel(const struct chain *chain, const struct image *image,
                               double pixel[BANDS_MAX], struct problem *problem) MUST_CHECK;
 
-/* The size of the result: that of the image, less the halo on each side with BORDER_CROP.
+/* The size of the result: the image's, less the halo on each side with BORDER_CROP.
  * ERR_IMAGE_TOO_SMALL if nothing is left. */
 enum error chain_output_size(const struct chain *chain, const struct image *image, uint32_t *width,
                              uint32_t *height, struct problem *problem) MUST_CHECK;

@@ -1,4 +1,4 @@
-/* What of a chain depends on the image, and on which kernels there are. */
+/* Checks of a chain that depend on the image, and on the kernels available. */
 #include "common/chain_check.h"
 
 #include <stdio.h>
@@ -6,7 +6,7 @@
 
 #include "common/list.h"
 
-/* The kinds of operation whose kernels may do a filter, as bits. */
+/* The kinds of operation whose kernels may support a filter, as bits. */
 static uint32_t filter_operations(enum filter filter)
 {
 	return operation_kernels(filter_operation(filter)) |
@@ -22,11 +22,11 @@ static enum error unknown_variant(const struct chain *chain, const char *name,
 		if (kernel_row(k)->operations & operation_kernels(first->kind))
 			list_add(list, sizeof list, kernel_name(k));
 	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant", name,
-	                             "for %s: general, reference, %s",
+	                             "for %s, expected general, reference, %s",
 	                             filter_name(chain->call[0].filter), list);
 }
 
-/* The kernel does nothing of the chain. */
+/* The kernel supports no filter of the chain. */
 static enum error idle_variant(enum kernel kernel, struct problem *problem)
 {
 	char list[160] = "";
@@ -35,7 +35,7 @@ static enum error idle_variant(enum kernel kernel, struct problem *problem)
 		if (kernel_row(kernel)->operations & filter_operations(f))
 			list_add(list, sizeof list, filter_name(f));
 	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant", kernel_name(kernel),
-	                             "%s does no filter that is asked for; it does %s",
+	                             "%s supports none of these filters; it supports %s",
 	                             kernel_name(kernel), *list ? list : "none by itself");
 }
 
@@ -58,7 +58,7 @@ static enum error check_radius(enum kernel kernel, const struct chain *chain, ui
 	if (radius <= row->radius)
 		return ERR_OK;
 	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant", row->name,
-	                             "%s does windows of radius up to %u; that of %s is %u",
+	                             "%s supports windows of radius up to %u; that of %s is %u",
 	                             row->name, row->radius, filter_name(chain->call[i].filter),
 	                             radius);
 }
@@ -142,8 +142,8 @@ static enum error check_channels(enum channels channels, const struct image *ima
 	                             cmyk ? "is in CMYK" : has);
 }
 
-/* Kernels see floats in YCbCr, where alpha is premultiplied (the bilateral filter does that by
- * itself), on a lattice, and to blur for unsharp. */
+/* Kernels get floats in YCbCr (with alpha premultiplied, which the bilateral filter does itself),
+ * on a lattice, and for the blur of unsharp. */
 static enum pixel_type type_seen(const struct filter_call *call, const struct operation *op,
                                  const struct image *image)
 {
@@ -173,7 +173,7 @@ static enum error check_pixels(const struct chain *chain, uint32_t i, const stru
 		if (row->types >> t & 1)
 			list_add(types, sizeof types, pixel_type_name(t));
 	e = problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant", row->name,
-	                          "%s does %s of%s%s%s%s bands; %s has to do %u bands of %s here",
+	                          "%s supports %s of%s%s%s%s bands; %s needs %u bands of %s here",
 	                          row->name, types, row->bands & 2 ? " 1" : "",
 	                          row->bands & 4 ? " 2" : "", row->bands & 8 ? " 3" : "",
 	                          row->bands & 16 ? " 4" : "", filter_name(chain->call[i].filter),

@@ -1,4 +1,4 @@
-/* How an answer is coded, as far as a client may say. */
+/* How an answer is encoded, as far as the client can choose. */
 #ifndef COMMON_CODING_H
 #define COMMON_CODING_H
 
@@ -7,7 +7,7 @@
 
 #include "common/error.h"
 
-/* Methods are of TIFF; the levels of PNG, 0 to 9, come after them. */
+/* Compression: the methods are TIFF's; PNG's levels, 0 to 9, follow them. */
 enum compression {
 	COMPRESSION_DEFAULT,
 	COMPRESSION_NONE,
@@ -18,15 +18,15 @@ enum compression {
 	COMPRESSIONS = COMPRESSION_LEVEL + 10
 };
 
-/* Whether a JPEG halves the resolution of colour. */
+/* JPEG's chroma subsampling. */
 enum subsample { SUBSAMPLE_AUTO, SUBSAMPLE_ON, SUBSAMPLE_OFF, SUBSAMPLES };
 
 struct coding {
-	uint32_t quality;     /* 1 to 100; 0: the format's default */
-	uint32_t lossless;    /* 0 or 1 */
-	uint32_t compression; /* enum compression */
-	uint32_t subsample;   /* enum subsample */
-	uint32_t backgrounds; /* how many values of the next there are: 0 (black), 1 (grey) or 3 */
+	uint32_t quality;       /* 1 to 100; 0: the format's default */
+	uint32_t lossless;      /* 0 or 1 */
+	uint32_t compression;   /* enum compression */
+	uint32_t subsample;     /* enum subsample */
+	uint32_t backgrounds;   /* number of values below: 0 (black), 1 (grey) or 3 */
 	uint32_t background[3]; /* each 0 to 255 */
 };
 
@@ -36,9 +36,9 @@ bool coding_valid(const struct coding *coding);
 /* The compression of a name ("lzw") or level ("9"), or COMPRESSIONS. */
 enum compression compression_parse(const char *text);
 const char *compression_name(enum compression compression);
-/* The choice of a name ("auto", "on", "off"), or SUBSAMPLES. */
+/* The setting of a name ("auto", "on", "off"), or SUBSAMPLES. */
 enum subsample subsample_parse(const char *text);
-/* Reads "G" or "R,G,B". Returns false if it is neither; the background is then undefined. */
+/* Parses "G" or "R,G,B". Returns false on failure; the background is then undefined. */
 bool background_parse(const char *text, struct coding *coding) MUST_CHECK;
 
 #endif

@@ -1,4 +1,4 @@
-/* Entering a seccomp filter. In a header, so that only programs that have one need libseccomp. */
+/* Entering a seccomp filter. A header, so that only programs that use it need libseccomp. */
 #ifndef COMMON_ENTER_SECCOMP_H
 #define COMMON_ENTER_SECCOMP_H
 
@@ -7,8 +7,8 @@
 
 #include "common/error.h"
 
-/* From here on this process keeps to the rules that add_rules() adds (0 if it could), and what none
- * of them names gets `otherwise`. On failure errno says why. */
+/* Restricts this process to the rules that add_rules() adds (it returns 0 on success); any other
+ * system call gets `otherwise`. Returns false with errno set on failure. */
 static inline enum error enter_seccomp(uint32_t otherwise, int (*add_rules)(scmp_filter_ctx filter))
 {
 	scmp_filter_ctx filter = seccomp_init(otherwise);

@@ -11,15 +11,15 @@ enum error {
 
 #define MUST_CHECK __attribute__((warn_unused_result))
 
-/* What went wrong, in words for the person who sent the request: the parameter at fault (empty if
- * none), its value, and a sentence that says what would be right. */
+/* A message for the client: the parameter at fault (empty if none), its value, and a sentence that
+ * says what is expected. */
 struct problem {
 	char parameter[32];
 	char value[96];
 	char detail[256];
 };
 
-/* HTTP status, slug and title of an error; those of ERR_INTERNAL for a code out of range. */
+/* HTTP status, slug and title of an error; those of ERR_INTERNAL if the code is out of range. */
 int error_status(enum error e);
 const char *error_slug(enum error e);
 const char *error_title(enum error e);

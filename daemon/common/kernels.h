@@ -1,4 +1,4 @@
-/* The table of kernels, and which of them can do a filter. */
+/* The table of kernels, and which of them support a filter. */
 #ifndef COMMON_KERNELS_H
 #define COMMON_KERNELS_H
 
@@ -15,10 +15,9 @@ enum kernel {
 
 enum kernel_origin { KERNEL_GENERAL, KERNEL_SPECIAL, KERNEL_CLASSIC };
 
-/* What a kernel is shaped for. Those for GPUs run elsewhere too (in tests: they take
- * minutes to be compiled for a CPU), those for CPUs (by extensions of
- * Clang) and KERNEL_FOR_ONLY_NVIDIA do not. Those for
- * NVIDIA use instructions of its GPUs (compute capability 8.0 and up). */
+/* What a kernel is optimised for. Those for GPUs run elsewhere, too (in tests: compiling them for a
+ * CPU takes minutes); those for CPUs, which use extensions of Clang, and KERNEL_FOR_ONLY_NVIDIA do
+ * not. Those for NVIDIA use instructions of its GPUs (compute capability 8.0 and up). */
 enum kernel_device {
 	KERNEL_FOR_ANY,
 	KERNEL_FOR_CPU,
@@ -29,7 +28,8 @@ enum kernel_device {
 
 struct kernel_row {
 	const char *name;
-	uint32_t operations; /* bit (1 << enum operation_kind) for each that it does; 0: a helper */
+	uint32_t
+	    operations; /* bit (1 << enum operation_kind) for each that it supports; 0: a helper */
 	enum kernel_origin origin;
 	enum kernel_device device;
 	uint32_t types, bands; /* bits (1 << enum pixel_type), (1 << bands) */
@@ -37,7 +37,7 @@ struct kernel_row {
 	const char *text;
 };
 
-/* The row of a kernel; of any number that came in a message, "unknown" for one that is none. */
+/* The row of a kernel; for a number out of range (from a message), a row named "unknown". */
 const struct kernel_row *kernel_row(enum kernel kernel);
 const char *kernel_name(enum kernel kernel);
 /* The kernel of a name, or KERNELS. */

@@ -1,5 +1,5 @@
-/* The kernel's interface grows with its versions (landlock(7)), and headers lag behind: each right
- * is asked for from the version on that knows it. */
+/* Each version of Landlock adds access rights (landlock(7)), and headers lag behind: each right is
+ * requested only from the version that introduced it. */
 #include "common/landlock.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* What a process may do with files, by Landlock, which needs no privilege. */
+/* Restricts a process's use of files with Landlock, which needs no privilege. */
 #ifndef COMMON_LANDLOCK_H
 #define COMMON_LANDLOCK_H
 
@@ -6,11 +6,11 @@
 
 #include "common/error.h"
 
-/* Takes from this thread and from all that it starts, for good: making, changing and removing
- * files, but beneath the directories named; with no directory (NULL) opening any file. Also, where
- * the kernel knows how, TCP, and signals and abstract sockets to processes that are not so
- * restricted. Directories that do not exist are left out. *abi is the kernel's version of Landlock
- * that is in force, 0 if it has none, which is no error. The process must have no_new_privs set. */
+/* Permanently forbids this thread, and all that it starts, to create, change or remove files,
+ * except beneath the directories named; with no directory (NULL) also to open any file. Where the
+ * kernel supports it, also forbids TCP, and signals and abstract sockets to processes outside this
+ * restriction. Directories that do not exist are skipped. *abi is the Landlock version in force, 0
+ * if the kernel has none, which is no error. The process must have no_new_privs set. */
 enum error landlock_enter(const char *const *writable, size_t count, int *abi) MUST_CHECK;
 
 #endif

@@ -13,11 +13,11 @@
 
 enum { SMOOTHS = 6, FREQUENCIES = 512 };
 
-/* Where the filter on the lattice is cut, in standard deviations of it. */
+/* The radius at which the filter on the lattice is cut, in its standard deviations. */
 static const double CUT = 4.65;
 
-/* At least 2.6 points to a standard deviation, or the lattice folds too much; and not many more, so
- * that the filter on the lattice is no dearer than the rest. */
+/* At least 2.6 points per standard deviation, or the lattice aliases too much; not many more, so
+ * that filtering on the lattice costs no more than the rest. */
 static uint32_t choose_stride(double sigma)
 {
 	return sigma <= 12 ? 3 : sigma <= 30 ? 4 : sigma <= 50 ? 5 : sigma <= 80 ? 6 : 8;
@@ -34,7 +34,7 @@ struct lattice lattice_for(double sigma)
 	l.stride = choose_stride(sigma);
 	l.half = SMOOTHS * (l.stride - 1) / 2;
 	l.taps = (2 * l.half + l.stride) / l.stride;
-	/* All pixels are made from as many points, some of which have weight 0. */
+	/* All pixels are made from the same number of points, some with weight 0. */
 	spare = l.taps * l.stride - (2 * l.half + 1);
 	l.lead = spare / 2;
 	/* The variance of both splines, in points, is (stride² - 1) / stride². */
@@ -101,7 +101,7 @@ struct lattice_span lattice_span(const struct lattice *l, int32_t first_pixel, u
 {
 	const int32_t s = (int32_t)l->stride;
 	const int32_t reach = (int32_t)(l->taps * l->stride) - (int32_t)(l->half + l->lead) - 1;
-	/* Of the first pixel's points, the first is at this pixel or up to s - 1 before it. */
+	/* The first of the first pixel's points is at this pixel or up to s - 1 before it. */
 	const int32_t latest = first_pixel - reach + s - 1;
 	const int32_t first = latest / s - (latest % s < 0);
 	const uint32_t phase = (uint32_t)(latest - first * s);

@@ -11,7 +11,7 @@
 /* Above this sigma, a Gaussian is computed on a lattice. */
 #define LATTICE_SIGMA 8.0
 
-/* What is promised: no result is further from the untruncated Gaussian's than this share of the
+/* The guarantee: no result differs from the untruncated Gaussian's by more than this share of the
  * range of values in its window (docs/architecture.md derives and measures it). */
 #define LATTICE_ERROR 6e-6
 
@@ -28,7 +28,7 @@ struct lattice {
 	uint32_t taps;   /* points that a pixel is made from */
 	uint32_t lead;   /* they are at most half + lead pixels after it */
 	uint32_t radius; /* of the filter between the points, in points */
-	uint32_t reach;  /* of all together, in pixels */
+	uint32_t reach;  /* of all steps together, in pixels */
 };
 
 /* The lattice for a sigma; with a sigma up to LATTICE_SIGMA, none. */
@@ -37,12 +37,12 @@ struct lattice lattice_for(double sigma);
 /* The spline: 2 half + 1 weights, of sum 1. */
 void lattice_spline(const struct lattice *lattice, double *spline);
 
-/* The filter on the lattice, 2 radius + 1 weights of sum 1: what the two splines leave to be done
- * of the Gaussian. */
+/* The filter on the lattice, 2 radius + 1 weights of sum 1: the part of the Gaussian that the two
+ * splines leave. */
 void lattice_filter(const struct lattice *lattice, double sigma, double *filter);
 
-/* The weights of the `taps` points that a pixel is made from, by its phase (see lattice_span);
- * those of a phase sum to 1. */
+/* The weights of the `taps` points that a pixel is made from, for each phase (see lattice_span);
+ * the weights of a phase sum to 1. */
 void lattice_grow(const struct lattice *lattice,
                   double weight[LATTICE_TAPS_MAX][LATTICE_STRIDE_MAX]);
 

@@ -1,5 +1,5 @@
-/* Log lines: each is formatted whole and leaves in one write, so lines of several threads or
- * processes that share standard error do not mix. */
+/* Log lines. Each is formatted completely and written with one call, so that lines of several
+ * threads or processes on the same standard error do not mix. */
 #include "common/log.h"
 
 #include <ctype.h>
@@ -25,7 +25,7 @@ static const char *const formats[] = {
     [LOG_FORMAT_JSON] = "json",
 };
 
-/* What is known of a field: where it lies in the struct, and what it holds. */
+/* A field's offset in the struct, and its type. */
 static const struct {
 	const char *name;
 	size_t offset;
@@ -38,7 +38,7 @@ static const struct {
 #undef FIELD
 };
 
-/* A line that is being written; what does not fit is cut. */
+/* A line under construction; what does not fit is cut off. */
 struct line {
 	char text[LINE_SIZE];
 	size_t length;
@@ -49,17 +49,17 @@ static enum log_level threshold = LOG_LEVEL_INFO;
 static enum log_format form;
 static bool to_journal, to_front;
 static log_journal *journal_entry;
-static atomic_uint lost; /* lines that the pipe to the front did not take, since it was last told */
+static atomic_uint lost; /* lines that the pipe to the front rejected since the last one it took */
 
 static void write_line(const char *line, size_t length)
 {
 	if (write(STDERR_FILENO, line, length) < 0)
-		return; /* nowhere left to say it */
+		return; /* nowhere left to report it */
 }
 
 static log_output *output = write_line;
 
-/* True if standard error is the stream that the journal gave us, and not redirected since. */
+/* True if standard error is the stream that the journal gave us, and was not redirected since. */
 static bool stderr_is_journal(void)
 {
 	const char *stream = getenv("JOURNAL_STREAM");
@@ -163,7 +163,7 @@ static int utf8_length(const unsigned char *s)
 	return 0;
 }
 
-/* A JSON string (RFC 8259, section 7). What is no UTF-8 becomes the replacement character. */
+/* A JSON string (RFC 8259, section 7). Invalid UTF-8 becomes the replacement character. */
 static void put_json(struct line *line, const char *text)
 {
 	const unsigned char *s = (const unsigned char *)text;
@@ -193,7 +193,7 @@ static void put_json_name(struct line *line, const char *name)
 	put(line, "\":");
 }
 
-/* Who says something. */
+/* The speaker: program and process. */
 struct speaker {
 	const char *program;
 	pid_t pid;
@@ -224,7 +224,7 @@ static void put_object(struct line *line, enum log_level level, struct speaker b
 	put(line, "}");
 }
 
-/* An event is one line, whatever a client put into it. */
+/* An event is one line, whatever text of a client is in it. */
 static void flatten(char *text)
 {
 	for (; *text; text++)
@@ -232,7 +232,7 @@ static void flatten(char *text)
 			*text = '?';
 }
 
-/* To the front: at once or not at all, as the pipe does not block. */
+/* To the front: at once or not at all, because the pipe does not block. */
 static void send_to_front(enum log_level level, const char *text)
 {
 	unsigned before = atomic_exchange(&lost, 0);
@@ -285,7 +285,7 @@ void log_relay(enum log_level level, const char *program, pid_t pid,
                const struct log_fields *fields, const char *said)
 {
 	char text[TEXT_SIZE];
-	bool named = to_journal && journal_entry; /* else the line says by whom it is */
+	bool named = to_journal && journal_entry; /* otherwise the line itself names the sender */
 
 	snprintf(text, sizeof text, "%s%s%s", named ? program : "", named ? ": " : "", said);
 	flatten(text);

@@ -27,7 +27,7 @@ enum log_level {
 };
 
 /* AUTO: relay if the front says so in the environment; journal if standard error is the journal's;
- * else plain. */
+ * otherwise plain. */
 enum log_format { LOG_FORMAT_AUTO, LOG_FORMAT_PLAIN, LOG_FORMAT_JSON };
 
 struct log_fields {
@@ -50,34 +50,34 @@ struct log_field {
 	uint64_t number;
 };
 
-/* Set in the environment of the front's workers. */
+/* An environment variable that the front sets for its workers. */
 #define LOG_RELAY "LOG_RELAY"
 
-/* Sets the program's name, the least urgent level that is written, and the form. The name is kept,
- * not copied. */
+/* Sets the program's name, the least severe level that is written, and the form. The name is not
+ * copied and must stay valid. */
 void log_init(const char *program, enum log_level level, enum log_format format);
 
-/* Who makes the journal's entries, if not lines are to do. */
+/* Sets the function that writes the journal's entries; without it the journal gets lines. */
 typedef void log_journal(enum log_level level, const char *text, const struct log_fields *fields);
 void log_set_journal(log_journal *journal);
 
-/* Who takes whole lines instead of standard error. */
+/* Sets the function that takes whole lines instead of standard error. */
 typedef void log_output(const char *line, size_t length);
 void log_set_output(log_output *output);
 
-/* The level of a name (error, warning, notice, info, debug), the form of one (auto, plain, json);
- * or -1. */
+/* The level of a name (error, warning, notice, info, debug), or the form of a name (auto, plain,
+ * json); -1 if there is none. */
 int log_level_parse(const char *name);
 int log_format_parse(const char *name);
 
-/* The next field that is set, from *i = 0 on; false after the last. */
+/* The next field that is set, starting from *i = 0; false after the last. */
 bool log_field_next(const struct log_fields *fields, size_t *i, struct log_field *field);
 
 /* Writes an event; fields may be NULL. */
 void log_event(enum log_level level, const struct log_fields *fields, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Writes what another process has said, whatever its level: that process has its own. */
+/* Writes a line of another process whatever its level: that process has checked its own. */
 void log_relay(enum log_level level, const char *program, pid_t pid,
                const struct log_fields *fields, const char *text);
 

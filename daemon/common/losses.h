@@ -1,4 +1,4 @@
-/* What an answer loses of its image by how it is written. */
+/* What an answer's format loses from its image. */
 #ifndef COMMON_LOSSES_H
 #define COMMON_LOSSES_H
 
@@ -9,7 +9,7 @@ enum loss {
 	LOSSES
 };
 
-/* The token that clients read, and what it means. */
+/* The token that clients read, and its meaning. */
 const char *loss_token(enum loss loss);
 const char *loss_text(enum loss loss);
 

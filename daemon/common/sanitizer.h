@@ -1,5 +1,5 @@
-/* SANITIZER: 1 in a build with AddressSanitizer or ThreadSanitizer, which need what sandboxes take.
- */
+/* SANITIZER: 1 in a build with AddressSanitizer or ThreadSanitizer, which do not work in
+ * sandboxes. */
 #ifndef COMMON_SANITIZER_H
 #define COMMON_SANITIZER_H
 

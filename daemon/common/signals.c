@@ -1,5 +1,5 @@
-/* Signals: blocked and ignored ones stay so across exec. nohup and the shell rely on that for those
- * by which a terminal ends programs. */
+/* Signals: blocked and ignored signals stay so across exec. nohup and shells rely on that for the
+ * signals with which a terminal ends programs. */
 #include "common/signals.h"
 
 #include <signal.h>

@@ -1,10 +1,10 @@
-/* Signals: a program begins as if it had inherited next to nothing of them. */
+/* Signals: resets what a program inherited. */
 #ifndef COMMON_SIGNALS_H
 #define COMMON_SIGNALS_H
 
-/* Lets in what whoever started the program had blocked, and heeds what that had ignored: a parent
- * that ignores SIGCHLD gets no child's end. SIGHUP, SIGINT and SIGQUIT stay ignored: who starts a
- * program with nohup, or behind a shell's back, wants it to outlive the terminal. */
+/* Unblocks all signals and restores the default for ignored ones: a parent that ignores SIGCHLD
+ * would never learn of a child's end. SIGHUP, SIGINT and SIGQUIT stay ignored if they were: a
+ * program started with nohup, or in a shell's background, shall outlive its terminal. */
 void signals_reset(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* Looks are counted, not seconds: a parent that was held up itself accuses nobody. */
+/* Counts looks, not seconds: a parent that was delayed itself must not accuse its child. */
 #include "common/stall.h"
 
 #include <sys/wait.h>
@@ -17,7 +17,7 @@ void stall_init(struct stall *s, pid_t pid)
 {
 	*s = (struct stall){.pid = pid};
 	if (clock_getcpuclockid(pid, &s->clock))
-		s->clock = CLOCK_MONOTONIC; /* never stands still */
+		s->clock = CLOCK_MONOTONIC; /* never stalls */
 	s->looked_ns = clock_ns(CLOCK_MONOTONIC);
 }
 

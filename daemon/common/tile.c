@@ -1,4 +1,4 @@
-/* Cutting an image into tiles: all the arithmetic of slots, pitches and offsets. */
+/* Cuts an image into tiles: all the arithmetic of slots, pitches and offsets. */
 #include "common/tile.h"
 
 static uint64_t align_up(uint64_t n, uint64_t alignment)
@@ -6,8 +6,7 @@ static uint64_t align_up(uint64_t n, uint64_t alignment)
 	return (n + alignment - 1) / alignment * alignment;
 }
 
-/* HALO_SHARE: the halo, above and below, is to be no more than one part in so many of a tile's
- * result. */
+/* HALO_SHARE: the halo, above and below, is at most one part in so many of a tile's result. */
 enum { TILES_WANTED = 16, SAMPLES_WANTED = 1 << 18, HALO_SHARE = 2 };
 
 /* A strip of more than COLUMN_SHARE times samples_max is cut into columns. Their widths are
@@ -56,7 +55,7 @@ static uint64_t slots_that_fit(const struct tiling *t, uint64_t in_arena, uint64
 	return min_u64(in_arena / t->in_slot, out_arena / t->out_slot);
 }
 
-/* The widest result of which SLOTS_MIN tiles of one row fit. */
+/* The widest result for which SLOTS_MIN tiles of one row fit. */
 static uint32_t largest_width(struct tiling t, uint64_t in_arena, uint64_t out_arena)
 {
 	uint32_t fits = 0, least_unfit = t.width;
@@ -74,9 +73,9 @@ static uint32_t largest_width(struct tiling t, uint64_t in_arena, uint64_t out_a
 	return fits;
 }
 
-/* Rows a tile, at least 1: about a sixteenth of the image, so that its stages overlap; not less
- * than is worth a launch, nor so few that the halo is most of the work; within samples_max; then as
- * many as fit SLOTS_MIN times. A row may have more samples than any of these. */
+/* Rows of a tile, at least 1: about a sixteenth of the image, so that stages overlap; at least
+ * enough to be worth a launch and to keep the halo below half of the work; at most samples_max; at
+ * most what fits SLOTS_MIN times. One row may still exceed samples_max. */
 static uint32_t choose_rows(struct tiling *t, uint64_t in_arena, uint64_t out_arena,
                             uint64_t samples_max)
 {
@@ -94,8 +93,7 @@ static uint32_t choose_rows(struct tiling *t, uint64_t in_arena, uint64_t out_ar
 	return (uint32_t)rows;
 }
 
-/* Cuts strips with much halo above and below into columns, of which again no more than a part may
- * be halo. */
+/* Cuts strips with a large halo above and below into columns, keeping their own halos small. */
 static void set_columns(struct tiling *t, uint64_t samples_max)
 {
 	uint64_t across = t->width + 2 * (uint64_t)t->halo_x;

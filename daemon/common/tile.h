@@ -63,16 +63,16 @@ enum error tiling_init(struct tiling *tiling, const struct chain *chain, const s
                        uint64_t in_arena, uint64_t out_arena, uint64_t samples_max,
                        struct problem *problem) MUST_CHECK;
 
-/* Bytes from row to row for rows of so many: aligned, and no multiple of a page, where the samples
- * of a column would compete for the same few places of a cache. */
+/* Bytes from row to row for rows of so many bytes: aligned, and not a multiple of a page, because
+ * then the samples of a column would compete for the same few cache sets. */
 uint64_t row_pitch(uint64_t bytes);
 
 /* The i-th tile (i < count) of a job in an arena. */
 void tiling_tile(const struct tiling *tiling, uint32_t i, uint64_t job, uint32_t arena,
                  struct tile *tile);
 
-/* True if everything that the tile's filters read and write lies within arenas of these sizes and
- * the tile within the image. For tiles that came from another process. */
+/* True if everything that the tile's filters read and write lies within arenas of these sizes, and
+ * the tile within the image. For tiles from another process. */
 bool tile_valid(const struct tile *tile, const struct image *image, const struct chain *chain,
                 uint64_t in_arena, uint64_t out_arena);
 

@@ -63,8 +63,8 @@ enum error wire_send(int socket, const struct message *message, const int *fds)
 	return sent < 0 ? ERR_IO : ERR_OK;
 }
 
-/* Takes the descriptors that came with a message, MESSAGE_FDS_MAX at most; the alignment of the
- * control data leaves room for one more, which is closed. Returns how many came. */
+/* Takes the descriptors of a message, MESSAGE_FDS_MAX at most; the alignment of the control data
+ * leaves room for one more, which is closed. Returns how many arrived. */
 static size_t take_fds(struct msghdr *header, int fds[MESSAGE_FDS_MAX])
 {
 	size_t count = 0;

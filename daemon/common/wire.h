@@ -1,10 +1,8 @@
 /* The messages between the front and its workers: fixed structs over SOCK_SEQPACKET, with file
- * descriptors beside them. Pixels never travel here; they lie in the arenas.
- *
- * A worker finds its socket at descriptor WORKER_SOCKET. Both ends are of one build (a
- * worker that is not is found out by its first message) and one machine, so structs travel as they
- * are; the receiver still checks every field, since a worker may have been taken over by what it
- * decodes. */
+ * descriptors. Pixels are not sent here; they are in the arenas.  A worker's socket is its
+ * descriptor WORKER_SOCKET. Both ends are of one build (the first message reveals a worker that is
+ * not) and on one machine, so structs are sent unchanged; the receiver still checks every field,
+ * because a decoded image may have compromised a worker. */
 #ifndef COMMON_WIRE_H
 #define COMMON_WIRE_H
 
@@ -31,8 +29,8 @@ enum message_type {
 	MESSAGES
 };
 
-/* What all these messages are, and what is sent in them: PACKAGE_VERSION, and a checksum of what
- * the programs share. */
+/* Identifies the messages of a build: PACKAGE_VERSION, and a checksum of the sources that the
+ * programs share. */
 extern const char WIRE_VERSION[];
 
 struct message_hello {
@@ -43,14 +41,14 @@ struct message_ready {
 	char name[64];       /* device: its name; codec: empty */
 	char driver[64];     /* device: platform and driver version */
 	uint64_t memory;     /* device: bytes of global memory */
-	uint32_t lanes;      /* device: tiles that it can work on at once, one a launch */
+	uint32_t lanes;      /* device: tiles in flight that it supports, one a launch */
 	uint32_t stack_most; /* device: tiles of a kind that may share a launch */
 	uint32_t startup_ms; /* from exec to here */
 	uint32_t unused;
 };
 
-/* Sent once for each arena, before anything that names it. A device with memory of its own gets
- * both memfds writable (a pinned mapping must be); a CPU device gets the input read-only. */
+/* Sent once for each arena, before any message that names it. A device with its own memory gets
+ * both memfds writable (as a pinned mapping must be); a CPU device gets the input read-only. */
 struct message_arena {
 	uint32_t arena;
 	uint32_t unused;
@@ -62,54 +60,54 @@ struct message_arena_drop {
 	uint32_t arena;
 };
 
-/* Of a format that the client likes as well as any. */
+/* A format that the client accepts with this weight. */
 enum { ACCEPT_MOST = 1000 };
 
-/* Body: readable, its offset 0. Chain: a sealed memfd with the chain_size() bytes of a struct
- * chain. */
+/* Body: a readable descriptor at offset 0. Chain: a sealed memfd with the chain_size() bytes of a
+ * struct chain. */
 struct message_job {
 	uint64_t job;
 	uint32_t arena;
-	uint32_t format; /* enum format asked for; FORMAT_NONE: that with the greatest weight */
+	uint32_t format; /* enum format requested; FORMAT_NONE: the one with the greatest weight */
 	uint16_t accept[FORMATS]; /* the client's weights, up to ACCEPT_MOST; 0: not accepted */
 	struct coding coding;
 	uint32_t strip; /* 1: drop the metadata */
 	uint32_t raw;   /* 1: the body is bare pixels as raw_image says */
 	struct image raw_image;
-	struct area roi; /* filtered as if it were the image; width 0: all is */
+	struct area roi; /* the part to filter as if it were the image; width 0: the whole image */
 	/* 1: the result is placed on the image, its first pixel at (target_x, target_y). */
 	uint32_t has_target;
 	uint32_t target_x, target_y;
-	uint32_t verify;            /* 1: every tile is compared with the reference, whole */
+	uint32_t verify;            /* 1: every tile is compared with the reference completely */
 	uint64_t body_size;         /* bytes */
-	uint64_t pixels_max;        /* of an image whose rows can be decoded in order */
-	uint64_t buffered_size_max; /* bytes for one that must be decoded whole */
+	uint64_t pixels_max;        /* limit for an image whose rows can be decoded in order */
+	uint64_t buffered_size_max; /* limit of bytes for one that must be decoded whole */
 	uint64_t samples_max;       /* of a tile's result, see tiling_init() */
-	double verify_share;        /* else: of how many of the tiles a window is, from 0 to 1 */
-	uint64_t verify_taps;       /* and how large: see reference_cost() */
+	double
+	    verify_share; /* otherwise: the share of tiles of which a window is compared, 0 to 1 */
+	uint64_t verify_taps; /* and the size of the window: see reference_cost() */
 };
 
 struct message_image {
 	uint64_t job;
-	struct image whole;    /* that is decoded, after orientation */
-	struct image image;    /* that is filtered: the ROI, if there is one */
-	struct image answer;   /* before what its format makes of it */
+	struct image whole;    /* decoded, after orientation */
+	struct image image;    /* filtered: the ROI, if there is one */
+	struct image answer;   /* of the result, before conversion to its format */
 	uint32_t input_format; /* enum format */
-	uint32_t tiles;        /* how many will come */
+	uint32_t tiles;        /* number of tiles that will follow */
 };
 
-/* An empty file, to be written from 0. It comes only now, for only the size of the image says
- * whether the answer can lie in memory. */
+/* An empty file, to be written from offset 0. It is sent only now because the image's size decides
+ * whether the answer can be kept in memory. */
 struct message_answer {
 	uint64_t job;
 };
 
-/* What tiles are to go through; jobs that ask for the same share it. Chain: as for MSG_JOB. */
+/* What tiles go through; jobs with the same request share it. Chain: as for MSG_JOB. */
 struct message_plan {
 	uint64_t plan; /* the front's number of it */
 	struct image image;
-	uint32_t
-	    client; /* a number of the first that asked for it: whose share of compiling it is */
+	uint32_t client; /* number of its first client, whose share of compiling it uses */
 };
 
 struct message_plan_drop {
@@ -118,48 +116,48 @@ struct message_plan_drop {
 
 struct message_tile {
 	struct tile tile;
-	uint64_t plan; /* for a device: the number of a plan that it has */
+	uint64_t plan; /* for a device: the number of a plan that it holds */
 };
 
 enum { LAUNCHES_MAX = 81 };
 
-/* Times are of the device's clock, from OpenCL events. */
+/* Times are the device's, from OpenCL events. */
 struct message_tile_done {
 	uint64_t job;
 	uint32_t index;        /* of the tile */
 	uint32_t error;        /* enum error */
 	int32_t cl_error;      /* OpenCL's code where error is ERR_DEVICE, else 0 */
-	uint32_t stack, place; /* tiles that shared the launches; which it was */
+	uint32_t stack, place; /* tiles that shared the launches, and this one's index among them */
 	uint32_t launches;     /* how many of `launch` are filled */
-	uint32_t others;       /* F → C: 1: another device could run the tile once more */
-	uint64_t upload_ns, download_ns;       /* 0 where the device works in place */
+	uint32_t others;       /* F → C: 1: another device can run the tile again */
+	uint64_t upload_ns, download_ns;       /* 0 where the device works on the arena directly */
 	uint64_t upload_bytes, download_bytes; /* likewise */
 	struct {
 		uint32_t kernel; /* enum kernel */
 		uint32_t ns;
-		uint64_t bytes; /* read once and written once, of all tiles */
+		uint64_t bytes; /* read once and written once, over all tiles */
 	} launch[LAUNCHES_MAX];
-	char reason[256]; /* where error is not ERR_OK: why, in words; may be empty */
+	char reason[256]; /* if error is not ERR_OK: the reason in words; may be empty */
 };
 
-/* After a mismatch the codec worker waits for the tile to be run again: once by the device that ran
- * it first, then, still with a mismatch, by another, if TILE_DONE has said that there is one. */
-/* How long a device lets a tile wait for a program, beyond what the tile takes: for one that the
- * request insists on, and for a general one, which there is no way around. */
+/* How long a device lets a tile wait for a program, beyond the tile's own time: for a program that
+ * the request demands, and for a general one, which has no substitute. */
 enum { PROGRAM_WAIT_MS = 10000, GENERAL_WAIT_MS = 120000 };
 
 struct message_tile_waits {
 	uint64_t job;
 	uint32_t index;   /* of the tile */
-	uint32_t most_ms; /* that it waits; 0: no more */
+	uint32_t most_ms; /* the wait; 0: no longer waiting */
 };
 
+/* After a mismatch the codec worker waits until the tile has run again: first on the same device,
+ * then, if it still differs, on another, provided that TILE_DONE said there is one. */
 struct message_verified {
 	uint64_t job;
 	uint32_t index; /* of the tile */
 	uint32_t run;   /* of this tile: 0, 1, 2 */
-	uint32_t same;  /* 1: bit for bit what the first run gave */
-	/* The first mismatch, where there is one: a place in the filtered image. */
+	uint32_t same;  /* 1: identical to the first run, bit for bit */
+	/* The first mismatch, if any: its place in the filtered image. */
 	uint32_t band, x, y;
 	double got, wanted, slack;
 	uint64_t samples, mismatches;
@@ -178,30 +176,30 @@ struct message_job_done {
 	uint32_t input_format;         /* enum format of the body, FORMAT_NONE if unknown */
 	uint32_t lost;                 /* bit (1 << enum loss) for each of the answer */
 	uint64_t answer_size;          /* bytes */
-	uint64_t decode_ns, encode_ns; /* busy time, waits for tiles not counted */
+	uint64_t decode_ns, encode_ns; /* busy time, without waiting for tiles */
 	uint64_t verify_ns;            /* likewise */
-	uint64_t reference_ns;         /* likewise, of filtering by VARIANT_REFERENCE */
+	uint64_t reference_ns;         /* likewise, time spent in VARIANT_REFERENCE */
 	struct problem problem;        /* where error is not ERR_OK */
 };
 
 enum { CANDIDATES_MAX = 24 };
 
-/* The kernel that the tuner chose for a kind of work, and what it measured. */
+/* The kernel that the tuner chose for a kind of work, and its measurements. */
 struct message_choice {
 	char work[64];    /* as "separable 5x5 u8 x3" */
 	uint32_t chosen;  /* index of the candidate */
 	uint32_t count;   /* of candidates, 1 to CANDIDATES_MAX */
-	uint64_t samples; /* that each launch made; 0 if nothing was measured */
+	uint64_t samples; /* that each launch made; 0 if not measured */
 	struct {
 		uint32_t kernel;                 /* enum kernel */
 		uint16_t x, y, group_x, group_y; /* of work-items and groups, see struct shape */
 		uint32_t unused;
-		uint64_t ns; /* median; 0: it failed, or its program did */
+		uint64_t ns; /* median; 0: it or its program failed */
 	} candidate[CANDIDATES_MAX];
 };
 
-/* Programs built so far; and now: asked for but not there, of these such as a driver makes that may
- * block launches meanwhile, and being compiled. What is told of in time is all that may hold up a
+/* Programs built so far. And now: requested but not yet compiled; of these, such as may block
+ * launches on this driver; and being compiled. Reports arrive before anything that may delay a
  * tile. */
 struct message_programs {
 	uint32_t compiled, cached, failed;
@@ -214,7 +212,7 @@ struct message_objects {
 
 struct message_device {
 	uint32_t platform, device; /* indices, as OpenCL lists them */
-	uint32_t last;             /* 1 in the last message, which may be of no device */
+	uint32_t last;             /* 1 in the last message, which may describe no device */
 	uint32_t type;             /* enum device_type */
 	char name[64];
 	char platform_name[64];
@@ -232,25 +230,26 @@ struct message {
 	};
 };
 
-/* Sends a message with the descriptors that its type has (fds may be NULL for none); they stay the
- * caller's. Returns ERR_IO with errno set: EAGAIN from a non-blocking socket means that the peer
+/* Sends a message with the descriptors that its type has (fds may be NULL for none); the caller
+ * keeps them. Returns ERR_IO with errno set: EAGAIN on a non-blocking socket means that the peer
  * does not read. */
 enum error wire_send(int socket, const struct message *message, const int *fds) MUST_CHECK;
 
 enum wire_result { WIRE_MESSAGE, WIRE_NOTHING, WIRE_CLOSED, WIRE_BROKEN };
 
 /* Receives a message. WIRE_MESSAGE: it has the size and number of descriptors of its type, and the
- * descriptors (close-on-exec) are the caller's; unused bytes are 0. WIRE_NOTHING: a non-blocking
- * socket has none. WIRE_CLOSED: the peer is gone. WIRE_BROKEN: the peer sent something else;
- * nothing is to close. */
+ * caller owns the descriptors (close-on-exec); unused bytes are 0. WIRE_NOTHING: a non-blocking
+ * socket has none. WIRE_CLOSED: the peer has gone. WIRE_BROKEN: the peer sent something invalid;
+ * there is nothing to close. */
 enum wire_result wire_receive(int socket, struct message *message,
                               int fds[MESSAGE_FDS_MAX]) MUST_CHECK;
 
-/* Makes a text of a message one: ends it, and replaces every byte that is not printable ASCII. */
+/* Makes a text from a message safe: terminates it, and replaces every byte that is not printable
+ * ASCII. */
 void wire_text(char *text, size_t size);
 
 const char *message_name(enum message_type type);
-/* How many descriptors travel with it. */
+/* The number of descriptors that travel with it. */
 unsigned message_fds(enum message_type type);
 
 #endif

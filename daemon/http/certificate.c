@@ -1,4 +1,4 @@
-/* Certificates: the only file that knows GnuTLS. */
+/* Certificates: the only file that uses GnuTLS. */
 #include "http/certificate.h"
 
 #include <gnutls/abstract.h>
@@ -13,7 +13,7 @@ enum { CHAIN_MAX = 16 };
 
 struct pair {
 	struct pair *older;
-	uint64_t followed; /* loop_now() when it was no longer the newest */
+	uint64_t followed; /* loop_now() when a newer pair replaced it */
 	gnutls_pcert_st chain[CHAIN_MAX];
 	unsigned count;
 	gnutls_privkey_t key;
@@ -32,7 +32,7 @@ static void pair_free(struct pair *p)
 	free(p);
 }
 
-/* A file of the pair as it was read. */
+/* One file of the pair, as read. */
 struct part {
 	const char *option;
 	char *path, *text;
@@ -44,7 +44,7 @@ static gnutls_datum_t datum(const struct part *p)
 	return (gnutls_datum_t){(unsigned char *)p->text, (unsigned)p->size};
 }
 
-/* Zero, or what GnuTLS says is wrong with the two together. */
+/* 0, or the error that GnuTLS finds in the pair. */
 static int check(const struct part *certificate, const struct part *key)
 {
 	gnutls_certificate_credentials_t credentials;
@@ -82,8 +82,8 @@ static bool make_pair(const struct part *certificate, const struct part *key)
 		failure = next ? import(next, certificate, key) : GNUTLS_E_MEMORY_ERROR;
 	if (!failure)
 		return true;
-	log_error("tls-certificate=%s and tls-key=%s: %s; they must be a certificate and the "
-	          "private key that belongs to it, as PEM",
+	log_error("tls-certificate=%s and tls-key=%s: %s; expected a certificate and its private "
+	          "key, as PEM",
 	          certificate->path, key->path, gnutls_strerror(failure));
 	pair_free(next);
 	next = NULL;
@@ -100,7 +100,7 @@ bool certificate_read(const struct config *config)
 	certificate.path = secret_path(config->tls_certificate, certificate.option);
 	key.path = secret_path(config->tls_key, key.option);
 	if (!certificate.path != !key.path) {
-		log_error("%s is there but not %s: TLS needs both",
+		log_error("%s is set but not %s: TLS needs both",
 		          certificate.path ? certificate.option : key.option,
 		          certificate.path ? key.option : certificate.option);
 		valid = false;

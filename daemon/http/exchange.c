@@ -1,9 +1,7 @@
 /* Exchanges: what libmicrohttpd reads of a request goes into a struct request, and its answer comes
- * out again.
- *
- * The hard part is refusing. A request that is refused is answered at once if the client waits for
- * that (Expect) or has much to send; otherwise a short body is read and dropped first, since some
- * clients do not look at the answer before they have sent everything. */
+ * out again.  The hard part is refusing. A request that is refused is answered at once if the
+ * client waits for that (Expect) or has much to send; otherwise a short body is read and dropped
+ * first, because some clients do not look at the answer before they have sent everything. */
 #include "http/exchange.h"
 
 #include <fcntl.h>
@@ -25,7 +23,7 @@
 #include "http/headers.h"
 
 enum {
-	DISCARD_MAX = 8 << 20, /* bytes of a refused body */
+	DISCARD_MAX = 8 << 20, /* bytes of a refused body that are read and dropped */
 	STREAM_BLOCK = 4 << 10,
 };
 
@@ -34,11 +32,11 @@ struct exchange {
 	struct exchange *next, **link; /* of all exchanges */
 	struct request *request;
 	struct MHD_Connection *connection;
-	struct form *form;        /* that its body is, or NULL */
-	bool has_image, in_image; /* of its form, a part */
+	struct form *form;        /* the file that its body is, or NULL */
+	bool has_image, in_image; /* the reader of its form, if the body is one */
 	uint64_t discarded;
-	uint64_t heard; /* loop_now() when the last of it came */
-	size_t sent;    /* bytes of the present piece of a stream */
+	uint64_t heard; /* loop_now() when data last arrived */
+	size_t sent;    /* bytes of the current piece of a stream */
 	struct unread unread;
 	bool complete; /* its body */
 	bool answered, suspended, close, gone;
@@ -55,13 +53,13 @@ static enum error begin_part(void *context, const char *name, bool file, struct 
 {
 	struct exchange *x = context;
 
-	/* With curl -F chain=@FILE the parameter has a file's name. */
+	/* With curl -F chain=@FILE the parameter has a file name. */
 	x->in_image = file ? strcmp(name, "chain") : !strcmp(name, "image");
 	if (!x->in_image)
 		return request_add_parameter(x->request, name, "", problem);
 	if (x->has_image)
 		return problem_set_parameter(problem, ERR_BAD_REQUEST, name, "",
-		                             "the form has two images; send one a request");
+		                             "the form has two images; send one per request");
 	x->has_image = true;
 	return ERR_OK;
 }
@@ -87,7 +85,7 @@ static struct peer *peer_of(struct MHD_Connection *connection)
 	    ->socket_context;
 }
 
-/* There is news for a request that may be suspended. */
+/* Resumes a request, which may be suspended, when there is news for it. */
 static void exchange_wake(void *context)
 {
 	struct exchange *x = context;
@@ -95,11 +93,11 @@ static void exchange_wake(void *context)
 	if (!x->suspended)
 		return;
 	x->suspended = false;
-	x->heard = loop_now(); /* nothing could be heard of it */
+	x->heard = loop_now(); /* a suspended connection would notice nothing */
 	MHD_resume_connection(x->connection);
 }
 
-/* Gives up a request that waits for its answer: the client will not read it. */
+/* Abandons a request that waits for its answer, because the client will not read it. */
 static void exchange_abandon(struct exchange *x)
 {
 	x->gone = true;
@@ -112,7 +110,8 @@ static void suspend(struct exchange *x)
 	MHD_suspend_connection(x->connection);
 }
 
-/* Lets it wait for news; false: the client has left, or there will be no news. */
+/* Suspends the connection until there is news. False: the client has left, or there will be
+ * none. */
 static bool exchange_suspend(struct exchange *x)
 {
 	const struct peer *peer = peer_of(x->connection);
@@ -125,7 +124,7 @@ static bool exchange_suspend(struct exchange *x)
 	return true;
 }
 
-/* Of silence, after which libmicrohttpd closes the connection; 0: never. */
+/* The silence after which libmicrohttpd closes the connection, in seconds; 0: never. */
 static void set_timeout(struct MHD_Connection *connection, uint64_t seconds)
 {
 	MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, (unsigned)seconds);
@@ -190,7 +189,7 @@ static void exchange_free(struct exchange *x)
 	publish();
 }
 
-/* Gives a stream's next bytes; as long as there are none the connection is suspended. */
+/* Supplies a stream's next bytes; while there are none, the connection is suspended. */
 static ssize_t stream_read(void *context, uint64_t position, char *out, size_t room)
 {
 	struct exchange *x = context;
@@ -215,7 +214,7 @@ static ssize_t stream_read(void *context, uint64_t position, char *out, size_t r
 	return (ssize_t)size;
 }
 
-/* The body of an answer: a file is sent from the kernel, a text from memory. */
+/* The body of an answer: the kernel sends a file, a text is in memory. */
 static struct MHD_Response *make_response(struct exchange *x)
 {
 	struct answer *a = &x->request->answer;
@@ -286,9 +285,9 @@ static enum MHD_Result exchange_send(struct exchange *x)
 	return result;
 }
 
-/* Sends an answer where libmicrohttpd takes none: past it, which is possible as nothing else is
- * being sent then. The connection ends with it. (Of TLS only the library could write a record:
- * there the connection is only closed.) */
+/* Sends an answer where libmicrohttpd accepts none, by writing to the socket, which is possible
+ * because nothing else is being sent then. The connection ends with it. (Only the library could
+ * write a TLS record: there the connection is just closed.) */
 static void send_past(struct MHD_Connection *connection, const struct answer *answer)
 {
 	bool tls = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
@@ -298,12 +297,12 @@ static void send_past(struct MHD_Connection *connection, const struct answer *an
 	    answer_message(answer, MHD_get_reason_phrase_for((unsigned)answer->status), &size);
 
 	if (message && !tls && send(fd, message, size, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-		log_debug("http: the answer %d could not be sent: %m", answer->status);
+		log_debug("http: cannot send the answer %d: %m", answer->status);
 	free(message);
 	shutdown(fd, SHUT_RD); /* libmicrohttpd sees the end of it, and closes */
 }
 
-/* Answers a request in the middle of its body. */
+/* Answers a request while its body is still arriving. */
 static void answer_past(struct exchange *x)
 {
 	x->answered = true;
@@ -329,14 +328,14 @@ void exchange_refuse(struct MHD_Connection *connection, const char *client, enum
 	peer_of(connection)->refused = true;
 }
 
-/* Its body has not ended, and no answer has gone out. */
+/* True if its body is incomplete and no answer has been sent. */
 static bool is_receiving(const struct exchange *x)
 {
 	return !x->complete && !x->answered && !x->suspended && !x->gone;
 }
 
-/* Answers those whose body has stopped coming. libmicrohttpd's own timeout, which would close the
- * connection without a word, is off while a body comes. */
+/* Answers requests whose body has stopped arriving. libmicrohttpd's own timeout, which would close
+ * the connection without an answer, is off while a body arrives. */
 static void check_stalls(void *context)
 {
 	uint64_t now = loop_now(), limit = config->idle_timeout * 1000000000u, next = limit;
@@ -352,7 +351,7 @@ static void check_stalls(void *context)
 		if (left)
 			continue;
 		problem_set(&problem, ERR_BODY_TIMEOUT,
-		            "nothing has come for %llu s, and the body is not complete",
+		            "no data for %llu s, and the body is incomplete",
 		            (unsigned long long)config->idle_timeout);
 		if (!x->request->answer.status) /* else it was only to be sent after the body */
 			answer_problem(&x->request->answer, ERR_BODY_TIMEOUT, &problem);
@@ -373,7 +372,7 @@ static void open_form(struct exchange *x)
 		answer_problem(&x->request->answer, e, &problem);
 }
 
-/* The first call for a request: its headers are there, its body is not. */
+/* The first call for a request: it has headers but no body yet. */
 static enum MHD_Result exchange_begin(struct exchange *x)
 {
 	struct request *r = x->request;
@@ -391,8 +390,8 @@ static enum MHD_Result exchange_begin(struct exchange *x)
 		open_form(x);
 	if (!r->answer.status)
 		return MHD_YES;
-	/* With a body that is not worth reading, the answer goes out now. Without one it waits for
-	 * the next call: an answer to the first makes libmicrohttpd close the connection. */
+	/* A body that is not worth reading: answers now. Without a body it waits for the next call,
+	 * because an answer in the first one makes libmicrohttpd close the connection. */
 	if ((r->announced && framing.expects) || x->close ||
 	    (r->announced != UINT64_MAX && r->announced > DISCARD_MAX))
 		return exchange_send(x);
@@ -415,9 +414,9 @@ static enum MHD_Result exchange_receive(struct exchange *x, const char *data, si
 	            : request_write(r, data, size, &problem);
 	if (e) {
 		answer_problem(&r->answer, e, &problem);
-		request_drop_body(r); /* it may take its time to come */
+		request_drop_body(r); /* the answer may take its time */
 	}
-	/* More would have to wait in memory. */
+	/* More of the body would have to wait in memory. */
 	if (!x->suspended && !ended && spool_await(&r->body, exchange_wake, x))
 		suspend(x);
 	return MHD_YES;
@@ -432,18 +431,18 @@ static void end_form(struct exchange *x)
 		answer_problem(&x->request->answer, e, &problem);
 }
 
-/* The service ends before the request could be done. */
+/* The service ends before the request is done. */
 static void answer_too_late(struct exchange *x)
 {
 	struct problem problem;
 
 	problem_set(&problem, ERR_DRAINING,
-	            "the service has been stopped, and the time to finish is over; send the "
-	            "request again");
+	            "the service is shutting down, and its drain time is over; send the request "
+	            "again");
 	answer_problem(&x->request->answer, ERR_DRAINING, &problem);
 }
 
-/* The body is complete, or the connection has been resumed. */
+/* The body is complete, or the connection was resumed. */
 static enum MHD_Result exchange_finish(struct exchange *x)
 {
 	struct request *r = x->request;
@@ -517,7 +516,7 @@ void exchanges_end(void)
 	ended = true;
 	for (struct exchange *x = exchanges; x; x = x->next) {
 		if (x->request->answer.status)
-			x->gone = true; /* a stream, which breaks off */
+			x->gone = true; /* a stream, which is cut off */
 		else if (x->suspended)
 			answer_too_late(x);
 		exchange_wake(x);

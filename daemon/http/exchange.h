@@ -1,5 +1,5 @@
-/* One request on a connection of libmicrohttpd, and its answer. Only this, headers.c and http.c
- * know that library. */
+/* One request on a connection of libmicrohttpd, and its answer. Only this, headers.c and http.c use
+ * that library. */
 #ifndef HTTP_EXCHANGE_H
 #define HTTP_EXCHANGE_H
 
@@ -10,45 +10,46 @@
 
 struct exchange;
 
-/* What a connection knows of its requests; its socket context, if it has one, begins with this. */
+/* A connection's state between its requests; its socket context, if any, begins with this
+ * struct. */
 struct peer {
-	struct exchange *exchange; /* that is under way, or NULL */
+	struct exchange *exchange; /* the request under way, or NULL */
 	bool served;               /* it has sent a request */
 	bool left;                 /* the client has closed its side */
-	bool refused;              /* no request is read */
+	bool refused;              /* read no further request */
 };
 
 enum error exchanges_init(const struct config *config) MUST_CHECK;
 void exchanges_fini(void);
 
-/* Gives a connection the present idle-timeout: a reload may have changed it since the daemon, or
- * the connection, was made. */
+/* Sets a connection's timeout to the current idle-timeout, which a reload may have changed since
+ * the connection was made. */
 void exchange_set_timeout(struct MHD_Connection *connection);
 
-/* Answers a connection of this client, whose peer is known, before it has sent a request. It ends
- * with that. */
+/* Answers a connection before it has sent a request, and then closes it. The peer must be known. */
 void exchange_refuse(struct MHD_Connection *connection, const char *client, enum error error,
                      const struct problem *problem);
 
-/* For MHD_start_daemon(): the handler, whose context is the struct listener, and the end. */
+/* Callbacks for MHD_start_daemon(): the handler, whose context is the struct listener, and the
+ * end. */
 enum MHD_Result exchange_handle(void *context, struct MHD_Connection *connection, const char *url,
                                 const char *method, const char *version, const char *data,
                                 size_t *size, void **exchange);
 void exchange_completed(void *context, struct MHD_Connection *connection, void **exchange,
                         enum MHD_RequestTerminationCode code);
 
-/* The client has closed its side (peer->left). A request that waits for its answer is given up; one
- * that is being answered is not. */
+/* The client has closed its side (peer->left). Abandons a request that waits for its answer, but
+ * not one that is being answered. */
 void exchange_leave(struct exchange *exchange);
 
-/* How many have begun and are not yet completely answered. */
+/* The number of requests that have begun and are not completely answered. */
 unsigned exchanges_active(void);
 
 /* From now on each answer closes its connection. */
 void exchanges_drain(void);
 
-/* Answers those that wait for something, or would from now on, that they are too late: a daemon
- * cannot be stopped while one of its connections is suspended. */
+/* Answers all requests that wait, or will wait, that the service is shutting down: a daemon with a
+ * suspended connection cannot be stopped. */
 void exchanges_end(void);
 
 #endif

@@ -1,9 +1,8 @@
-/* Forms, read by a machine with a state between any two bytes.
- *
- * The hard part is a boundary that is cut anywhere by the end of a piece. What stands before and
- * between parts is searched for the delimiter, CRLF--BOUNDARY. Its first byte occurs in it only
- * once, so where it does not go on, it can only begin anew: how much has matched is all that has to
- * be kept, and what has matched in vain is data whose bytes are known. */
+/* Forms, parsed by a state machine that can stop after any byte.  The hard part is a boundary that
+ * is cut anywhere by the end of a piece. The text before and between parts is searched for the
+ * delimiter, CRLF--BOUNDARY. Its first byte occurs in it only once, so after a mismatch it can only
+ * start anew: the number of bytes that have matched is the only state, and a failed match is data
+ * whose bytes are known. */
 #include "http/form.h"
 
 #include <stdlib.h>
@@ -11,14 +10,14 @@
 #include <strings.h>
 
 enum state {
-	CONTENT,  /* of a part, or of what precedes the first one */
+	CONTENT,  /* in a part, or before the first one */
 	BOUNDARY, /* after one */
-	DASH,     /* after one and - */
-	PADDING,  /* spaces after one */
-	RETURN,   /* CR after those */
+	DASH,     /* after one and a - */
+	PADDING,  /* in the spaces after one */
+	RETURN,   /* at the CR after those */
 	HEADER,
 	HEADER_RETURN, /* after a CR */
-	CLOSED,        /* whatever follows is no part of the form */
+	CLOSED,        /* after the last boundary; the rest is ignored */
 };
 
 struct form {
@@ -29,13 +28,13 @@ struct form {
 	char delimiter[4 + FORM_BOUNDARY_MAX];
 	size_t delimiter_size;
 	size_t matched; /* bytes of it */
-	size_t outside; /* how many of these belong to what stood before the content */
+	size_t outside; /* how many of them belong to the line end before the content */
 	char header[FORM_HEADER_MAX];
 	size_t header_size;
-	bool line_is_empty; /* the one that has begun */
+	bool line_is_empty; /* the part that has begun */
 };
 
-/* A part of a longer text. */
+/* A slice of a longer text. */
 struct span {
 	char *at;
 	size_t size;
@@ -48,7 +47,7 @@ static bool span_is(struct span span, const char *text)
 	return span.size == strlen(text) && !strncasecmp(span.at, text, span.size);
 }
 
-/* The text up to one of the characters, without the spaces around it; `at` moves past all that. */
+/* The text up to one of the characters, without spaces around it; moves `at` past it. */
 static struct span next_word(char **at, const char *ends)
 {
 	struct span word = {.at = *at + strspn(*at, blanks)};
@@ -59,8 +58,8 @@ static struct span next_word(char **at, const char *ends)
 	return word;
 }
 
-/* Takes quotes and backslashes off, in place. Returns what follows, or NULL if the text does not
- * end. A backslash before anything else is one: so Windows writes paths. */
+/* Removes quotes and backslashes, in place. Returns the text after them, or NULL if the quotes are
+ * not closed. A backslash before any other character is kept: Windows writes paths so. */
 static char *unquote(char *at, struct span *text)
 {
 	char *out = ++at;
@@ -75,7 +74,8 @@ static char *unquote(char *at, struct span *text)
 	return *at ? at + 1 : NULL;
 }
 
-/* Reads `; NAME=VALUE`, the value quoted or not; an empty name at the end. False: neither. */
+/* Parses `; NAME=VALUE`, the value quoted or not; an empty name at the end. False on a syntax
+ * error. */
 static bool next_parameter(char **at, struct span *name, struct span *value)
 {
 	bool separated = false;
@@ -97,7 +97,7 @@ static bool next_parameter(char **at, struct span *name, struct span *value)
 	return value->size;
 }
 
-/* Ends it by a NUL; only when nothing more is to be read of the longer text. */
+/* Ends the slice with a NUL, once the rest of the longer text is no longer needed. */
 static char *end_text(struct span span)
 {
 	span.at[span.size] = '\0';
@@ -130,14 +130,13 @@ static enum error check_boundary(struct span boundary, struct problem *problem)
 		                   "boundary=TEXT, as curl -F image=@FILE does",
 		                   type_name);
 	if (!boundary.size || boundary.size > FORM_BOUNDARY_MAX)
-		return problem_set(
-		    problem, ERR_BAD_REQUEST,
-		    "the form's boundary has %zu characters; one has 1 to %d of them",
-		    boundary.size, FORM_BOUNDARY_MAX);
+		return problem_set(problem, ERR_BAD_REQUEST,
+		                   "the form's boundary has %zu characters; expected 1 to %d",
+		                   boundary.size, FORM_BOUNDARY_MAX);
 	if (strspn(boundary.at, valid) < boundary.size || boundary.at[boundary.size - 1] == ' ')
 		return problem_set(problem, ERR_BAD_REQUEST,
-		                   "the form's boundary has an invalid character; valid are "
-		                   "letters, digits, '()+_,-./:=? and spaces but at its end");
+		                   "the form's boundary has an invalid character; expected "
+		                   "letters, digits, '()+_,-./:=? and spaces (not at its end)");
 	return ERR_OK;
 }
 
@@ -164,7 +163,7 @@ static enum error read_type(struct form *form, char *type, struct problem *probl
 	return ERR_OK;
 }
 
-/* Content comes. The line end before it may be the one that a delimiter begins with. */
+/* Content begins. The line end before it may be the start of a delimiter. */
 static void enter_content(struct form *form, bool in_part)
 {
 	form->state = CONTENT;
@@ -208,12 +207,12 @@ static enum error give(struct form *form, const char *data, size_t size, struct 
 	                             : ERR_OK;
 }
 
-/* Looks for the delimiter, and gives away what stands before it. */
+/* Searches for the delimiter, and passes on the data before it. */
 static enum error read_content(struct form *form, const char **data, const char *end,
                                struct problem *problem)
 {
 	const char *at = *data, *begin = at;
-	size_t earlier = form->matched; /* of the bytes that match, in pieces before this one */
+	size_t earlier = form->matched; /* matching bytes in earlier pieces */
 	enum error e = ERR_OK;
 
 	while (!e && at < end && form->matched < form->delimiter_size) {
@@ -245,7 +244,7 @@ static enum error bad_part(struct problem *problem, const char *what)
 	                   what);
 }
 
-/* What follows a boundary in its line. */
+/* The rest of a boundary's line. */
 static enum error read_boundary(struct form *form, char c, struct problem *problem)
 {
 	static const struct {
@@ -266,11 +265,11 @@ static enum error read_boundary(struct form *form, char c, struct problem *probl
 			return ERR_OK;
 		}
 	return problem_set(problem, ERR_BAD_REQUEST,
-	                   "a boundary of the form is followed by something else than a line end "
-	                   "(CRLF), or the -- that ends the form");
+	                   "a boundary of the form is followed by neither a line end (CRLF) nor "
+	                   "the -- that ends the form");
 }
 
-/* Reads `form-data; name="NAME"; filename="FILE"`, of which the file's name is not looked at. */
+/* Parses `form-data; name="NAME"; filename="FILE"`; the file name is ignored. */
 static enum error read_disposition(char *at, struct span *part, bool *file, struct problem *problem)
 {
 	struct span name, value = {0};
@@ -307,12 +306,12 @@ static enum error read_line(char *line, struct span *part, bool *file, struct pr
 	if (span_is(name, "binary") || span_is(name, "8bit") || span_is(name, "7bit"))
 		return ERR_OK;
 	return problem_set(problem, ERR_BAD_REQUEST,
-	                   "Content-Transfer-Encoding: %.40s; a part of a form is sent as it is, "
-	                   "in binary",
+	                   "Content-Transfer-Encoding: %.40s; expected binary, which needs no "
+	                   "such header",
 	                   end_text(name));
 }
 
-/* The header is complete: lines, with a NUL after each. */
+/* The header is complete: its lines are in `header`, each ended by a NUL. */
 static enum error begin_part(struct form *form, struct problem *problem)
 {
 	char *end = form->header + form->header_size, *next;
@@ -362,10 +361,10 @@ static enum error read_header(struct form *form, char c, struct problem *problem
 	}
 	if ((unsigned char)c < ' ' && c != '\t')
 		return problem_set(problem, ERR_BAD_REQUEST,
-		                   "the header of a part holds the control character 0x%02x; its "
-		                   "lines are text, and end with CRLF",
+		                   "the header of a part holds the control character 0x%02x; "
+		                   "expected text lines that end with CRLF",
 		                   c);
-	/* One that begins with a space continues the line before it. */
+	/* A line that begins with a space continues the one before. */
 	if (form->line_is_empty && form->header_size && strchr(blanks, c))
 		form->header[form->header_size - 1] = ' ';
 	form->line_is_empty = false;
@@ -400,6 +399,6 @@ enum error form_finish(const struct form *form, struct problem *problem)
 		                   "the boundary of Content-Type is not in the form; its parts "
 		                   "begin with the line %.*s, which ends with CRLF",
 		                   length, boundary);
-	return problem_set(problem, ERR_BAD_REQUEST, "the form is cut short: it ends with %.*s--",
-	                   length, boundary);
+	return problem_set(problem, ERR_BAD_REQUEST,
+	                   "the form is cut short; expected %.*s-- at its end", length, boundary);
 }

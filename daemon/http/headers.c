@@ -1,5 +1,5 @@
-/* Headers and query of a request. What says where the message ends may come only once: two framings
- * in one message let two readers see two messages. */
+/* Headers and query of a request. A header that marks where the message ends may occur only once:
+ * two framings in one message let two readers see two messages. */
 #include "http/headers.h"
 
 #include <arpa/inet.h>
@@ -14,22 +14,23 @@
 
 static const char urlencoded[] = MHD_HTTP_POST_ENCODING_FORM_URLENCODED;
 
-/* What is seen of the headers, one after another. */
+/* What was found while iterating over the headers. */
 struct seen {
 	unsigned lengths, hosts, traces;
-	const char *trace; /* the last of them */
-	char *accept;      /* all of them as one list; owned */
+	const char *trace; /* the last one */
+	char *accept;      /* all of them, joined as one list; owned */
 	bool chunked, expects, form, urlencoded, async;
 };
 
-/* Where the parameters of the query go, and the error met there. */
+/* Where the query's parameters go, and the first error. */
 struct query {
 	struct request *request;
 	struct problem *problem;
 	enum error error;
 };
 
-/* Several headers of a name are one list (RFC 9110, 5.3). Without memory it stays as it is. */
+/* Joins headers of the same name into one list (RFC 9110, 5.3). Without memory the list stays as it
+ * is. */
 static void add_to_list(char **list, const char *value)
 {
 	char *longer;
@@ -135,6 +136,6 @@ enum error headers_read(struct MHD_Connection *connection, struct request *r,
 	if (framing->ambiguous)
 		return problem_set(
 		    problem, ERR_BAD_REQUEST,
-		    "a request has one Host, and one Content-Length or a Transfer-Encoding");
+		    "expected one Host header, and one Content-Length or a Transfer-Encoding");
 	return query.error;
 }

@@ -1,8 +1,7 @@
-/* HTTP over libmicrohttpd, run from the front's own loop: a daemon for each socket to listen on,
- * and the connections.
- *
- * A client that leaves is noticed by a second registration of its socket: libmicrohttpd does not
- * look at a suspended connection, nor at the end of one that is in the middle of a body. */
+/* HTTP over libmicrohttpd, run from the front's own loop: one daemon for each listening socket, and
+ * the connections.  Each client's socket is also registered with the loop, to notice a client that
+ * leaves: libmicrohttpd does not look at a suspended connection, nor for the end of one in the
+ * middle of a body. */
 #include "http/http.h"
 
 #include <microhttpd.h>
@@ -24,25 +23,26 @@
 #include "http/listener.h"
 
 enum {
-	CONNECTION_MEMORY = 128 << 10, /* bytes; larger is faster for large bodies */
-	CONNECTIONS_MAX = 1 << 20, /* of a daemon; share_connections_most() is less, and of all */
+	CONNECTION_MEMORY = 128 << 10, /* bytes of buffer; larger is faster for large bodies */
+	CONNECTIONS_MAX =
+	    1 << 20, /* for each daemon; share_connections_most() is lower, and limits the sum */
 	END_MS = 10,
 };
 
 /* TLS 1.2 and 1.3, with ciphers of at least 128 bits. */
 static const char tls_versions[] = "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
 
-/* A client that has connected so long ago and said nothing is not about to send a request. */
+/* A client that connected so long ago and sent nothing is not about to send a request. */
 static const uint64_t silent_ns = 5000000000u;
 
-/* A client's socket, and the request that is under way on it. */
+/* A client's socket, and the request under way on it. */
 struct client {
-	struct peer peer;            /* first: the library's context is this */
-	struct client *next, **link; /* of all clients */
+	struct peer peer;            /* must be first: the library's context points to it */
+	struct client *next, **link; /* links of the list of all clients */
 	struct loop_watch watch;
 	struct share place;
 	uint64_t since;           /* loop_now() */
-	LIST_ENTRY(client) leave; /* among those whose end libmicrohttpd has not been shown */
+	LIST_ENTRY(client) leave; /* in the list of those whose end libmicrohttpd has not seen */
 };
 
 static const struct config *config;
@@ -55,10 +55,11 @@ static unsigned daemon_count;
 static struct client *clients;
 static LIST_HEAD(client_list, client) leaving;
 static struct loop_timer ends;
-static bool passed; /* sockets were: who comes in a drain is for the next process */
+static bool
+    passed; /* listening sockets are closed: new clients in a drain go to the next process */
 static unsigned connections;
 
-/* Bytes that have come and that libmicrohttpd has not taken. */
+/* Bytes that have arrived and that libmicrohttpd has not taken. */
 static int unread(const struct client *client)
 {
 	int bytes = 0;
@@ -81,9 +82,9 @@ static void client_left(void *context)
 		exchange_leave(client->peer.exchange);
 }
 
-/* Makes libmicrohttpd see the ends of clients that have left. It does not look again at a socket
- * whose last bytes it got together with the end, so it is woken when it has taken these; and only
- * once, for as long as it sends an answer it does not look at all. */
+/* Makes libmicrohttpd notice clients that have left. It does not look again at a socket whose last
+ * bytes it got together with the end, so it is woken once it has taken these; once is enough,
+ * because while it sends an answer it does not look at all. */
 static void show_ends(void *context)
 {
 	struct client *client, *next;
@@ -132,7 +133,7 @@ static void client_free(struct client *client)
 	free(client);
 }
 
-/* Frees certificates that have been followed by others when no handshake can need them any more. */
+/* Frees replaced certificates when no handshake can need them any more. */
 static void forget_certificates(void)
 {
 	uint64_t oldest = UINT64_MAX;
@@ -144,7 +145,7 @@ static void forget_certificates(void)
 	certificate_forget(oldest);
 }
 
-/* A client that has too many connections is told so. */
+/* Refuses a client that has too many connections. */
 static void take_place(struct client *client, struct MHD_Connection *connection)
 {
 	char name[FAIR_CLIENT_SIZE];
@@ -198,7 +199,7 @@ static void ready(void *context)
 	(void)context; /* http_turn() follows and runs every daemon */
 }
 
-/* Serves a listening socket, which is the daemon's from now on. With TLS the library asks for a
+/* Serves a listening socket, which the daemon then owns. With TLS the library asks for a
  * certificate at each handshake. */
 static enum error serve(const struct listener *listener)
 {
@@ -222,7 +223,7 @@ static enum error serve(const struct listener *listener)
 	    MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)config->idle_timeout, MHD_OPTION_ARRAY,
 	    listener->tls ? tls : tls + 2, MHD_OPTION_END);
 	if (!mhd) {
-		log_error("%s cannot be served", listener->address);
+		log_error("cannot serve %s", listener->address);
 		close(listener->fd);
 		return ERR_IO;
 	}
@@ -267,7 +268,7 @@ int http_turn(void)
 void http_drain(void)
 {
 	if (!passed)
-		http_turn(); /* takes whom closing the sockets would turn away */
+		http_turn(); /* accepts the clients that closing the sockets would reject */
 	exchanges_drain();
 	for (unsigned i = 0; i < daemon_count; i++) {
 		int socket = MHD_quiesce_daemon(daemons[i].mhd);
@@ -282,8 +283,8 @@ unsigned http_active(void)
 	return exchanges_active();
 }
 
-/* True if a request may yet come on a connection that has none: the client has only just connected,
- * or has sent what has not been read. */
+/* True if a request may still arrive on an idle connection: the client connected just now, or has
+ * sent data that has not been read. */
 static bool client_awaited(const struct client *client)
 {
 	if (!client->peer.served && loop_now() - client->since < silent_ns)

@@ -1,4 +1,4 @@
-/* Sockets to listen on. */
+/* Opens the listening sockets. */
 #include "http/listener.h"
 
 #include <arpa/inet.h>
@@ -18,7 +18,7 @@
 
 enum { BACKLOG = 1024 };
 
-/* Removes a socket file at which nobody answers. */
+/* Removes a socket file that no process serves. */
 static void remove_stale(const struct sockaddr_un *address)
 {
 	struct stat status;
@@ -92,7 +92,7 @@ static struct listener of_descriptor(int fd)
 	return l;
 }
 
-/* The names are asked for each time: the variables stay, as a reload looks at them again. */
+/* The names are read anew each time: the variables stay, because a reload reads them again. */
 static unsigned list_passed(struct listener list[LISTENERS_MAX])
 {
 	char **names = NULL;
@@ -124,7 +124,7 @@ unsigned listener_list(const struct config *config, struct listener list[LISTENE
 	return count;
 }
 
-/* An address in the words of listen=. */
+/* An address as listen= writes it. */
 static void describe(int fd, char *text, size_t room)
 {
 	struct sockaddr_storage address = {0};
@@ -132,7 +132,7 @@ static void describe(int fd, char *text, size_t room)
 	socklen_t size = sizeof address;
 	char host[INET6_ADDRSTRLEN + IF_NAMESIZE], port[8];
 
-	snprintf(text, room, "an address of an unknown kind");
+	snprintf(text, room, "an address of unknown type");
 	if (getsockname(fd, (struct sockaddr *)&address, &size))
 		return;
 	if (address.ss_family == AF_UNIX)
@@ -150,14 +150,14 @@ static void log_listening(const struct listener *l, const char *address, const c
 	         l->metrics ? " for metrics and health" : "", remark);
 }
 
-/* A socket of another kind would be served without an answer. */
+/* A socket of another type would accept connections that nobody answers. */
 static enum error check_passed(const struct listener *l)
 {
 	char address[160];
 
 	if (sd_is_socket(l->fd, AF_UNSPEC, SOCK_STREAM, 1) <= 0) {
-		log_error("descriptor %d, which systemd has passed, cannot be served: it must be a "
-		          "stream socket that listens (ListenStream= with Accept=no)",
+		log_error("cannot serve descriptor %d from systemd: expected a listening stream "
+		          "socket (ListenStream= with Accept=no)",
 		          l->fd);
 		return ERR_IO;
 	}
@@ -172,7 +172,7 @@ enum error listener_open(struct listener *l, unsigned mode)
 		return check_passed(l);
 	l->fd = open_address(&l->at, mode);
 	if (l->fd < 0 && l->optional && (errno == ENOENT || errno == EACCES || errno == EROFS)) {
-		log_notice("not listening on %s, which is a default: %m", l->address);
+		log_notice("not listening on the default address %s: %m", l->address);
 		return ERR_OK;
 	}
 	if (l->fd < 0) {

@@ -133,7 +133,7 @@ def test_problems_are_one_line(service, image, tmp_path):
     out = tmp_path / "out.ppm"
     out.write_bytes(b"old")
     assert run(service.url, "box", "--size", 4, image, "-o", out, status=2)[1] == (
-        f"convolve: {image}: size is an odd whole number from 1 to 601, in pixels (size=4)\n")
+        f"convolve: {image}: size: expected an odd integer from 1 to 601, in pixels (size=4)\n")
     broken = tmp_path / "broken.jpg"
     broken.write_bytes(PHOTOGRAPH.read_bytes()[:20000])
     said = run(service.url, "box", broken, "-o", out, status=1)[1]
@@ -253,8 +253,8 @@ def test_one_failure_does_not_stop_a_batch(service, tree, tmp_path):
 
 
 @pytest.mark.parametrize("arguments, words", [
-    (("box", "--size", 4), "size is an odd whole number"), (("gausian",), "did you mean gaussian?"),
-    (("box", "--border", "none"), "border is one of"), (("box", "--format", "bmp"), "format is one of"),
+    (("box", "--size", 4), "size: expected an odd integer"), (("gausian",), "did you mean gaussian?"),
+    (("box", "--border", "none"), "border: expected one of"), (("box", "--format", "bmp"), "format is one of"),
     (("gaussian,,box",), "without a name")])
 def test_what_is_wrong_for_all_stops_a_batch(service, tmp_path, arguments, words):
     """At once, with one line, and with the status of a wrong command line."""

@@ -234,7 +234,7 @@ def test_credentials(tmp_path, lines, pairs):
     assert done.returncode == 0 and not done.stderr, done.stderr
     (tmp_path / "tls-key").unlink()
     done = run(*listen, environment=folder)
-    assert done.returncode == INVALID and "tls-certificate is there but not tls-key" in done.stderr
+    assert done.returncode == INVALID and "tls-certificate is set but not tls-key" in done.stderr
 
 
 def test_pairs_that_do_not_fit(tmp_path, pairs):

@@ -159,10 +159,10 @@ def test_luma_is_for_chains(service):
 
 
 @pytest.mark.parametrize("path, variant, says", [
-    ("/v1/filters/gaussian?", "fast", "for gaussian: general, reference, separable, "),
-    ("/v1/filters/sobel?", "", "for sobel: general, reference, gradient"),
+    ("/v1/filters/gaussian?", "fast", "for gaussian, expected general, reference, separable, "),
+    ("/v1/filters/sobel?", "", "for sobel, expected general, reference, gradient"),
     ("/v1/filters/sobel?", "extend", "gradient"),
-    ("/v1/filters/gaussian?", "gradient", "it does sobel"),
+    ("/v1/filters/gaussian?", "gradient", "it supports sobel"),
     ("/v1/chain?filters=sobel,gaussian&", "fast", "for sobel"),
     ("/v1/filters/gaussian?sigma=11&size=67&", "matrix", "radius"),
 ])

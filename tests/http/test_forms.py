@@ -68,7 +68,7 @@ WHOLE = part(b"form-data; name=image") + b"--b--\r\n"
     (part(b'form-data; name="image') + b"--b--", "malformed"),
     (part(b"form-data; name=image; x=" + 9000 * b"y") + b"--b--", "8192"),
     (b"--b\r\nContent-Transfer-Encoding: base64\r\n" + WHOLE[5:], "base64"),
-    (WHOLE.replace(b"\r\n", b"\n"), "followed by something else"),
+    (WHOLE.replace(b"\r\n", b"\n"), "followed by neither"),
     (b"--c" + WHOLE[3:-7] + b"--c--", "not in the form"),
     (WHOLE[:-6], "cut short"), (WHOLE[:-4], "cut short"), (WHOLE[:20], "cut short"),
     (b"--b-", "cut short"),

@@ -150,7 +150,7 @@ def test_unknown(service):
 
 @pytest.mark.parametrize("name, filters, width, bands, options, says", [
     # Found by the front: another filter, a window that is too large.
-    ("gradient", [SEPARABLE[0]], 200, 1, {}, "it does sobel"),
+    ("gradient", [SEPARABLE[0]], 200, 1, {}, "it supports sobel"),
     ("separable_wide", [("box", {"size": 101})], 200, 1, {}, "radius"),
     # By the codec worker: the image's type and bands.
     ("conv_image", [("box", {})], 200, 3, {}, "bands"),

@@ -120,7 +120,7 @@ static void test_parse_invalid(void **state)
 	    {"gaussian=sigma=0x10", ERR_BAD_PARAMETER, "sigma", "number"},
 	    {"gaussian=sigma=1e999", ERR_BAD_PARAMETER, "sigma", "number"},
 	    {"gaussian=sigma=0", ERR_BAD_PARAMETER, "sigma", "0.1 to 100"},
-	    {"gaussian=size=4", ERR_BAD_PARAMETER, "size", "odd whole number"},
+	    {"gaussian=size=4", ERR_BAD_PARAMETER, "size", "expected an odd integer"},
 	    {"box=size=603", ERR_BAD_PARAMETER, "size", "to 601"},
 	    {"box=radius=3", ERR_BAD_PARAMETER, "radius", "box takes size"},
 	    {"gaussian=3", ERR_BAD_PARAMETER, "filters", "key=value"},
@@ -130,7 +130,7 @@ static void test_parse_invalid(void **state)
 	    {"convolve=kernel=1 2 1;2 4", ERR_BAD_PARAMETER, "kernel", "row 2"},
 	    {"convolve=kernel=1;2;", ERR_BAD_PARAMETER, "kernel", "row 3"},
 	    {"convolve=kernel=1 a 1", ERR_BAD_PARAMETER, "kernel", "row 1"},
-	    {"convolve=kernel=1:scale=0", ERR_BAD_PARAMETER, "scale", "not 0"},
+	    {"convolve=kernel=1:scale=0", ERR_BAD_PARAMETER, "scale", "other than 0"},
 	    {"sobel,sobel,sobel,sobel,sobel,sobel,sobel,sobel,sobel", ERR_BAD_PARAMETER, "filters",
 	     "at most 8"},
 	};
@@ -399,11 +399,11 @@ static void test_variant(void **state)
 	    {"sobel", "reference", NULL},
 	    {"bilateral", "reference", NULL},
 	    {"unsharp", "separable", NULL},
-	    {"gaussian", "matrx", "for gaussian: general, reference, separable, "},
-	    {"sobel,gaussian", "none", "for sobel: general, reference, gradient"},
+	    {"gaussian", "matrx", "for gaussian, expected general, reference, separable, "},
+	    {"sobel,gaussian", "none", "for sobel, expected general, reference, gradient"},
 	    {"gaussian", "extend", "for gaussian"},
-	    {"gaussian", "gradient", "it does sobel, scharr, prewitt"},
-	    {"sobel,emboss", "separable", "it does gaussian, box, convolve, unsharp"},
+	    {"gaussian", "gradient", "it supports sobel, scharr, prewitt"},
+	    {"sobel,emboss", "separable", "it supports gaussian, box, convolve, unsharp"},
 	    {"gaussian=sigma=11", "separable_wide", NULL}, /* on a lattice */
 	    {"gaussian=sigma=11:size=67", "matrix", "radius up to 31; that of gaussian is 33"},
 	};
