@@ -399,51 +399,6 @@ void chain_halo(const struct chain *chain, uint32_t *halo_x, uint32_t *halo_y)
 	}
 }
 
-/* The cost of a Gaussian on a lattice, in multiply-adds a sample: nearly independent of its
- * sigma. */
-static const double LATTICE_COST = 40;
-
-/* The conversion to YCbCr and back costs about six multiply-adds. */
-static double call_cost(const struct filter_call *call)
-{
-	bool ycbcr = call->channels == CHANNELS_LUMA || call->channels == CHANNELS_CHROMA;
-	struct lattice lattice = filter_lattice(call);
-	double cost = LATTICE_COST;
-	uint32_t x, y;
-
-	filter_radius(call, &x, &y);
-	if (!lattice.stride)
-		cost = operation_terms(filter_operation(call->filter), x, y);
-	return cost + (ycbcr ? 6 : 0);
-}
-
-double chain_cost(const struct chain *chain)
-{
-	double cost = 0;
-
-	for (uint32_t i = 0; i < chain->count; i++)
-		cost += call_cost(&chain->call[i]);
-	return cost;
-}
-
-double chain_work(const struct chain *chain, uint32_t width, uint32_t height)
-{
-	double across = width, down = height, work = 0;
-
-	for (uint32_t i = chain->count; i-- > 0;) {
-		const struct filter_call *call = &chain->call[i];
-		bool all_read = filter_lattice(call).stride; /* and each pixel only once */
-		double cost = call_cost(call), made = across * down;
-		uint32_t x, y;
-
-		filter_radius(call, &x, &y);
-		across += 2.0 * x;
-		down += 2.0 * y;
-		work += cost * (all_read ? across * down : made);
-	}
-	return work;
-}
-
 enum error chain_border_pixel(const struct chain *chain, const struct image *image,
                               double pixel[BANDS_MAX], struct problem *problem)
 {

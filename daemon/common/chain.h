@@ -83,14 +83,6 @@ bool chain_valid(const struct chain *chain);
 /* The halo in pixels: the sum of the filters' radii. */
 void chain_halo(const struct chain *chain, uint32_t *halo_x, uint32_t *halo_y);
 
-/* The chain's multiply-adds for a sample, without halos, to predict its time. */
-double chain_cost(const struct chain *chain);
-
-/* Multiply-adds for each band of a result of this size. Each filter also computes the halo that
- * later filters need, which is most of the work when a result is small and its windows are
- * large. */
-double chain_work(const struct chain *chain, uint32_t width, uint32_t height);
-
 /* The constant outside the image for each band of an image. ERR_BAD_PARAMETER if the number of
  * values does not match the bands, or one is outside the type's range. */
 enum error chain_border_pixel(const struct chain *chain, const struct image *image,

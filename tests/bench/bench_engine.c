@@ -25,6 +25,7 @@
 #include "front/jobs/job.h"
 #include "front/workers/codec_reports.h"
 #include "front/workers/codecs.h"
+#include "front/workers/cost.h"
 #include "front/workers/device_table.h"
 #include "front/workers/scheduler.h"
 #include "front/workers/supervisor.h"
@@ -122,7 +123,7 @@ static void announce(struct stream *s)
 	task->job = s->job;
 	task->plan = s->plan;
 	task->units =
-	    chain_work(s->plan->chain->chain, task->tile.width, task->tile.height) * image.bands;
+	    cost_of_area(s->plan->chain->chain, task->tile.width, task->tile.height) * image.bands;
 	owner->task_ready(task);
 }
 

@@ -503,22 +503,6 @@ static void test_tiling_dense(void **state)
 	free(chain);
 }
 
-/* Work counts halos: those of small results are most of it. */
-static void test_work(void **state)
-{
-	struct chain *plain = chain_of("convolve=kernel=1 1 1 1 1"),
-	             *two = chain_of("box=size=3,box=size=5"),
-	             *tall = chain_of("gaussian=size=601,gaussian=size=601");
-
-	(void)state;
-	assert_true(chain_work(plain, 100, 10) == 5.0 * 100 * 10);
-	assert_true(chain_work(two, 100, 10) == 10.0 * 100 * 10 + 6.0 * 104 * 14);
-	assert_true(chain_work(tall, 1, 2400) > 1202.0 * 601 * 3000);
-	free(plain);
-	free(two);
-	free(tall);
-}
-
 static void test_tiling_crop(void **state)
 {
 	struct chain *chain = chain_of("box=size=5,sobel");
@@ -1155,7 +1139,6 @@ int main(void)
 	    cmocka_unit_test(test_border_value),
 	    cmocka_unit_test(test_tiling),
 	    cmocka_unit_test(test_tiling_dense),
-	    cmocka_unit_test(test_work),
 	    cmocka_unit_test(test_tiling_crop),
 	    cmocka_unit_test(test_tiling_largest_width),
 	    cmocka_unit_test(test_tile_hostile),

@@ -11,6 +11,7 @@
 
 #include "common/filters.h"
 #include "front/base/loop.h"
+#include "front/workers/cost.h"
 #include "front/workers/scheduler.h"
 #include "simulated.h"
 
@@ -204,6 +205,17 @@ static void test_long_tiles(void **state)
 	stop();
 }
 
+static struct chain chain_of(const char *text)
+{
+	struct chain chain;
+	struct problem problem;
+
+	chain_init(&chain);
+	assert_int_equal(chain_parse(&chain, text, &problem), ERR_OK);
+	assert_int_equal(chain_check(&chain, &problem), ERR_OK);
+	return chain;
+}
+
 /* A tile takes a device about a millisecond. One that is too slow to matter does not make tiles
  * small for those that do the work. */
 static void test_tile_size(void **state)
@@ -216,22 +228,31 @@ static void test_tile_size(void **state)
 	    {{0.002}, 1, 0.002},      {{0.002, 0.001}, 2, 0.002}, {{0.001, 0.002}, 2, 0.002},
 	    {{0.001, 0.5}, 2, 0.001}, {{0.5, 0.001}, 2, 0.001},
 	};
-	struct chain chain;
-	struct problem problem;
+	struct chain chain = chain_of("gaussian=size=5");
 
 	(void)state;
-	chain_init(&chain);
-	assert_int_equal(chain_parse(&chain, "gaussian=size=5", &problem), ERR_OK);
-	assert_int_equal(chain_check(&chain, &problem), ERR_OK);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		double samples;
 
 		start(cases[i].ns_per_unit, cases[i].count);
 		samples = (double)simulated_for_codecs->samples_max(&chain);
-		assert_in_range((uint64_t)(samples * chain_cost(&chain) * cases[i].slowest), 999000,
-		                1000000);
+		assert_in_range((uint64_t)(samples * cost_per_sample(&chain) * cases[i].slowest),
+		                999000, 1000000);
 		stop();
 	}
+}
+
+/* Costs count halos: those of small results are most of them. */
+static void test_cost(void **state)
+{
+	struct chain plain = chain_of("convolve=kernel=1 1 1 1 1"),
+	             two = chain_of("box=size=3,box=size=5"),
+	             tall = chain_of("gaussian=size=601,gaussian=size=601");
+
+	(void)state;
+	assert_true(cost_of_area(&plain, 100, 10) == 5.0 * 100 * 10);
+	assert_true(cost_of_area(&two, 100, 10) == 10.0 * 100 * 10 + 6.0 * 104 * 14);
+	assert_true(cost_of_area(&tall, 1, 2400) > 1202.0 * 601 * 3000);
 }
 
 int main(void)
@@ -240,7 +261,7 @@ int main(void)
 	    cmocka_unit_test(test_shares),     cmocka_unit_test(test_slow_device),
 	    cmocka_unit_test(test_allowed),    cmocka_unit_test(test_allowed_ends),
 	    cmocka_unit_test(test_retries),    cmocka_unit_test(test_tile_size),
-	    cmocka_unit_test(test_long_tiles),
+	    cmocka_unit_test(test_long_tiles), cmocka_unit_test(test_cost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "front/base/loop.h"
+#include "front/workers/cost.h"
 #include "front/workers/supervisor.h"
 
 static const struct codec_owner *owner;
@@ -50,7 +51,7 @@ static void open_answer(struct job *job, const struct image *answer)
 static double job_cost_known(const struct job *job, const struct message_image *m)
 {
 	double units =
-	    chain_work(job->chain->chain, m->image.width, m->image.height) * m->image.bands;
+	    cost_of_area(job->chain->chain, m->image.width, m->image.height) * m->image.bands;
 
 	return work_cost_known(job->options.body_size,
 	                       image_size(&m->whole) + image_size(&m->answer),
@@ -131,7 +132,7 @@ static bool codec_run_tile(struct codec *c, const struct tile *tile, uint64_t pr
 	task->job = job;
 	task->plan = c->plan;
 	task->prefer = prefer;
-	task->units = chain_work(job->chain->chain, tile->width, tile->height) * job->image.bands;
+	task->units = cost_of_area(job->chain->chain, tile->width, tile->height) * job->image.bands;
 	task->item.cost = task->units;
 	job_hold(job);
 	c->tasks++;

@@ -12,6 +12,7 @@
 #include "front/base/metrics.h"
 #include "front/workers/codec_reports.h"
 #include "front/workers/codecs.h"
+#include "front/workers/cost.h"
 #include "front/workers/device_table.h"
 #include "front/workers/devices.h"
 
@@ -238,7 +239,7 @@ static uint64_t samples_max(const struct chain *chain)
 	for (unsigned i = 0; i < devices_count(); i++)
 		if (!device_get(i)->unwanted && device_loads[i].ns_per_unit <= fastest * too_slow)
 			slowest = fmax(slowest, device_loads[i].ns_per_unit);
-	samples = slowest > 0 ? tile_ns / (slowest * chain_cost(chain)) : samples_least;
+	samples = slowest > 0 ? tile_ns / (slowest * cost_per_sample(chain)) : samples_least;
 	return (uint64_t)fmax(samples, samples_least);
 }
 
