@@ -339,7 +339,7 @@ def main():
 
         first = go_first()
         measured(service, content, saturate)
-        service.rest()
+        service.rest(programs=options.rounds > 1)
         for _ in range(options.rounds):
             rows["closed"].append(measured(service, content, saturate))
             capacity = rows["closed"][-1].goodput

@@ -238,16 +238,17 @@ def judge(minutes, values, floor):
     return Slope(slope, error, left.std(), y[0], y[-1], surely > floor)
 
 
-def warm_up(service, every):
-    """Every case in every way, until tuning has added no programs for 10 s; for 3 minutes at most."""
+def warm_up(service, every, quiet):
+    """Every case in every way, until tuning has added no programs for `quiet` seconds; for 3 minutes at
+    most."""
     kept, started = None, time.monotonic()
     changed = started
-    while time.monotonic() - changed < 10 and time.monotonic() - started < 180:
+    while time.monotonic() - changed < quiet and time.monotonic() - started < 180:
         rng = random.Random(0)
         for case in every:
             for kind, _ in MIX:
                 kind(service, case, rng)
-        before, kept = kept, lasting(service.rest(180))
+        before, kept = kept, lasting(service.rest(programs=True))
         if kept != before:
             changed = time.monotonic()
 
@@ -288,13 +289,13 @@ def show(slopes, out=print):
         out(f"{what:22}{name:8}{figures}{'  GROWS' if s.grows else ''}")
 
 
-def run(folder, cache, minutes, out=print):
+def run(folder, cache, minutes, out=print, quiet=10):
     """Returns what is wrong, as a list of texts."""
     every = cases()
     with Service(folder, cache, "--codecs", "3", "--arena-size", "8M",
                  environment=TWO_DEVICES) as service:
         started = time.monotonic()
-        warm_up(service, every)
+        warm_up(service, every, quiet)
         out(f"warm after {time.monotonic() - started:.0f} s")
         taken, asked = measure(service, every, minutes)
         slopes = report(taken)
@@ -303,7 +304,7 @@ def run(folder, cache, minutes, out=print):
             + ", ".join(f"{n} {kind}" for kind, n in sorted(asked.items())))
         wrong = [f"{what}: {kind} grows" for (what, kind), s in slopes.items()
                  if s.grows and not (kind in ("pss", "rss") and sanitized())]
-        metrics = service.rest(180)
+        metrics = service.rest()
         for gauge in ("stored_jobs", "stored_bytes", "spools", "spool_memory_bytes"):
             if metrics.total(f"convolved_{gauge}"):
                 wrong.append(f"{gauge} is not zero at rest")

@@ -4,6 +4,7 @@ import shutil
 import pytest
 
 import service as service_module
+from in_flight import LARGE, SLOW
 
 
 @pytest.fixture(scope="session")
@@ -25,3 +26,10 @@ def programs(tmp_path, monkeypatch):
         shutil.copy(service_module.BUILD / name, folder / name)
     monkeypatch.setattr(service_module, "PROGRAM", folder / "convolved")
     return folder
+
+
+@pytest.fixture(scope="module")
+def expected(launch):
+    """The answer of a service that nothing is done to."""
+    with launch("--codecs", "1") as service:
+        return service.filter(LARGE, SLOW, variant="general").body

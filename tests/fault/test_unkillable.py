@@ -10,8 +10,8 @@ import time
 import pytest
 
 import service as service_module
+from in_flight import LARGE, SLOW, InFlight, restarts, works
 from service import TWO_DEVICES, children, poll
-from test_killed import LARGE, SLOW, InFlight, expected, restarts, works  # noqa: F401
 
 PTRACE_DETACH, PTRACE_SEIZE = 17, 0x4206
 WALL = 0x40000000
@@ -66,7 +66,7 @@ def test_device(launch):
         service.rest()
 
 
-def test_codec(launch, expected):  # noqa: F811
+def test_codec(launch, expected):
     """Its arena is replaced, its job runs on another."""
     with launch("--codecs", "2") as service:
         job = InFlight(service)

@@ -29,3 +29,18 @@ def service(shared):
     yield shared
     assert shared.process.poll() is None, f"the service ended:\n{shared.tail()}"
     assert shared.restarts() == before, f"a worker died:\n{shared.tail()}"
+
+
+@pytest.fixture
+def reloadable(launch, tmp_path):
+    """reloadable(text, environment={}) starts a service by a configuration file of this text."""
+    file = tmp_path / "convolved.conf"
+
+    @contextlib.contextmanager
+    def start(text, *options, environment=None):
+        file.write_text(service_module.configuration(text))
+        with launch("--config", str(file), *options,
+                    environment={**service_module.TWO_DEVICES, **(environment or {})}) as started:
+            started.file = file
+            yield started
+    return start

@@ -13,9 +13,9 @@ import subprocess
 import pytest
 
 from clients import Clients
+from command import INVALID, hashed, run
 from pixels import random_pixels
 from service import PROGRAM, SMALL, Client, configuration, free_port, poll, read_answer, tool
-from test_config import INVALID, run
 
 NAMES = ("alice", "bob", "carol")
 TOKENS = {name: secrets.token_urlsafe(32) for name in NAMES}
@@ -25,13 +25,6 @@ BODY = SMALL.tobytes()
 
 def bearer(name):
     return {"Authorization": f"Bearer {TOKENS[name]}"}
-
-
-def hashed(token):
-    """The line of the file for a token."""
-    done = run("--hash-token", text=token + "\n")
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def token_file(path, entries, mode=0o640):

@@ -1,20 +1,12 @@
 """Configuration: where values come from, which wins, and what is said of those that are wrong."""
-import os
 import re
 import shutil
 import subprocess
 
 import pytest
 
-from service import PROGRAM, configuration, sections
-
-INVALID = os.EX_CONFIG  # the exit status
-
-
-def run(*arguments, environment=None, text=None):
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=60,
-                          input=text, env={**os.environ, **(environment or {})})
-
+from command import INVALID, run
+from service import configuration, sections
 
 def check(*arguments, **options):
     """--check-config: (exit status, what it said)."""

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from pixels import random_pixels
+from reloads import devices, reload
 from service import Process, poll
-from test_reload import devices, reload, reloadable  # noqa: F401
 
 FILTERS = [("gaussian", {"size": 5})]
 SMALL = random_pixels(1, 120, 90, 3, "u8")
@@ -17,7 +17,7 @@ BOTH = {"cpu0": "up", "cpu1": "up"}
 
 
 @pytest.fixture
-def pair(reloadable):  # noqa: F811
+def pair(reloadable):
     """A service with two devices; its option tile-timeout can be reloaded."""
     with reloadable("codecs=3\ntile-timeout=60\n") as service:
         poll(lambda: devices(service) == BOTH, 60, "both devices")
@@ -121,7 +121,7 @@ def test_not_up(pair):
     assert used(filter_on(pair, SMALL, "cpu1")) == {"cpu1"}
 
 
-def test_without_a_gpu(reloadable):  # noqa: F811
+def test_without_a_gpu(reloadable):
     """That processors are used for want of a GPU is said, and measured, unless they are asked for."""
     def fallback():
         return service.metrics().total("convolved_cpu_fallback")

@@ -8,12 +8,13 @@ import time
 
 import numpy as np
 import pytest
-from PIL import Image, ImageCms, ImageOps
+from PIL import Image, ImageOps
 
 import imagefiles
 import oracle
 from imagefiles import read_pil, read_png, read_pnm, read_vips, write_png, write_pnm, write_tiff
 from pixels import random_pixels, smooth
+from previews import PROFILE
 from service import multipart, raw_kind, read_answer
 
 ALL = ("jpeg", "png", "webp", "tiff", "gif", "pnm", "raw")
@@ -332,7 +333,6 @@ def test_orientation_exact(service, orientation):
     assert np.array_equal(got.pixels, expected.pixels)
 
 
-PROFILE = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
 
 
 def described(name):

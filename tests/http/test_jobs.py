@@ -8,20 +8,17 @@ import subprocess
 import threading
 import time
 
-import numpy as np
 import pytest
 
 import imagefiles
+from jobs import HEAVY, MEDIUM, PREFER, submit
 from pixels import random_pixels
-from service import SMALL, multipart, poll, raw_kind, target_of, tool
+from service import SMALL, multipart, poll, tool
 
-PREFER = {"Prefer": "respond-async"}
 OPEN = ("waiting", "running")
 PIXELS = random_pixels(1, 300, 200, 3, "u8")
 PNG = imagefiles.write_png(PIXELS)
 LONG = random_pixels(2, 3000, 3000, 3, "u8")   # nobody waits for its end
-MEDIUM = random_pixels(3, 500, 500, 3, "u8")   # some seconds
-HEAVY = [("bilateral", {"radius": 16})]
 SLOWLY = {"variant": "general"}  # whatever has been compiled before
 UNKNOWN = "/v1/jobs/0123456789abcdef"
 
@@ -37,14 +34,6 @@ def one(launch):
 def bounded(launch):
     with launch("--codecs", "1", "--result-size", "100K", "--result-count", "4") as service:
         yield service
-
-
-def submit(service, pixels=SMALL, filters=(("box", {}),), **options):
-    """The path of a new job."""
-    target = target_of(list(filters), raw=raw_kind(pixels), format="raw", **options)
-    answer = service.post(target, np.ascontiguousarray(pixels).tobytes(), headers=PREFER)
-    assert answer.status == 202, answer
-    return answer.headers["Location"]
 
 
 def look(service, job):

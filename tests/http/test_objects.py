@@ -48,7 +48,7 @@ def every_kind(service):
 
 def test_kinds(counted):
     """Every device has every kind, and holds what it cannot do without."""
-    found = counted.rest()
+    found = counted.rest(programs=True)
     for device in ("cpu0", "cpu1"):
         kinds = {labels["kind"]: value for labels, value in
                  found.samples("convolved_opencl_objects", device=device)}
@@ -78,7 +78,7 @@ def test_nothing_is_left(counted):
     kept = None
     for _ in range(6):
         every_kind(counted)
-        before, kept = kept, lasting(counted.rest())
+        before, kept = kept, lasting(counted.rest(programs=True))
         if kept == before:
             return
     raise AssertionError(f"every round adds to what is kept: {before}, {kept}")
@@ -87,11 +87,10 @@ def test_nothing_is_left(counted):
 def test_killed(launch):
     """A worker that has ended has no objects; the next one's are counted from the start."""
     with launch("--codecs", "2", environment=ONE_DEVICE) as service:
-        before = lasting(service.rest())
+        before = lasting(service.rest(programs=True))
         with contextlib.suppress(ProcessLookupError):
             service.workers("device")[0].kill()
         poll(lambda: service.metrics().total("convolved_opencl_objects") == 0, 10, "no objects", 0)
         poll(service.works, 30, "the service")
-        service.rest()
-        after = lasting(service.metrics())
+        after = lasting(service.rest(programs=True))
         assert after["cpu0", "context"] == 1 and after["cpu0", "queue"] == before["cpu0", "queue"]

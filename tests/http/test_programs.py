@@ -17,7 +17,7 @@ import pytest
 
 import oracle
 from pixels import random_pixels
-from service import ONE_DEVICE, REPOSITORY, Service, children, poll
+from service import ONE_DEVICE, REPOSITORY, Service, children, general_programs, poll
 
 PIXELS = random_pixels(1, 400, 300, 3, "u8")
 GAUSSIAN = [("gaussian", {"sigma": 2})]
@@ -35,12 +35,10 @@ def start(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def filled(tmp_path_factory, start):
+def filled(tmp_path_factory, cache):
     """A folder with all general programs, as a first start leaves it in time."""
     folder = tmp_path_factory.mktemp("filled") / "cache"
-    with start(folder) as service:
-        ask_all(service)
-        assert settled(service) == (PROGRAMS, 0, 0)
+    shutil.copytree(general_programs(cache), folder)
     return folder
 
 
@@ -51,21 +49,10 @@ def copy(filled, tmp_path):
     return tmp_path / "cache"
 
 
-def ask_all(service):
-    """Has images wait for every general program."""
-    for kind in oracle.TYPES:
-        pixels = random_pixels(2, 32, 32, 3, kind)
-        filters = [("gaussian", {"size": 3}), ("gaussian", {"sigma": 9}), ("sobel", {}),
-                   ("convolve", {"kernel": "1,2,3;4,5,6;7,8,0"}), ("bilateral", {"radius": 1}),
-                   ("unsharp", {"sigma": 0.3})]
-        answer = service.filter(pixels, filters, variant="general", luma=[("sobel", {})])
-        assert answer.status == 200, answer
-
-
 def settled(service, seconds=120):
     """builds(), once nothing more is to be built."""
-    poll(lambda: not service.metrics().total("convolved_programs_pending"), seconds, "all programs",
-         0.1)
+    service.compiled(lambda: not service.metrics().total("convolved_programs_pending"), seconds,
+                     "all programs")
     return builds(service)
 
 
@@ -256,7 +243,7 @@ def test_damaged(copy, start, damages):
     for i, damage in enumerate(damages):
         damage(files if damage is swapped else files[i:i + 1])
     with start(copy) as service:
-        ask_all(service)
+        service.ask_all()
         compiled, cached, failed = settled(service)
         assert compiled >= 1 and compiled + cached == PROGRAMS and failed == 0
         poll(lambda: service.tail().count("is damaged") == compiled, 10, "the damage")
@@ -276,7 +263,7 @@ def test_made_by_another(copy, start):
     second.unlink()
     second.mkdir()
     with start(copy) as service:
-        ask_all(service)
+        service.ask_all()
         assert service.restarts() == 0
         assert settled(service)[0] == 2
 
@@ -366,7 +353,7 @@ def test_general_first(copy, start):
             answer = service.filter(PIXELS, filters)
             oracle.check(answer.pixels, oracle.filtered(PIXELS, filters))
             return {"separable_packed", "separable_wide"} & set(answer.timing)
-        used = poll(special, 60, "a special kernel", 0.2)
+        used = service.compiled(special, what="a special kernel")
         assert builds(service)[0] > before[0]
         kernels = {k["kernel"] for k in service.get("/v1/kernels").json()["kernels"]}
         assert used & kernels
@@ -412,7 +399,7 @@ def test_driver_folder_is_bounded(known, start):
         def built():
             answer = service.filter(PIXELS[:40, :width], one, variant="separable_wide")
             return answer.status == 200 and answer
-        answer = poll(built, 120, "a program")
+        answer = service.compiled(built)
         oracle.check(answer.pixels, oracle.filtered(PIXELS[:40, :width], one))
 
     def other_plans(least):
@@ -533,5 +520,5 @@ def test_shares_of_compiling(copy, start):
             answer = service.neighbour().filter(pixels, wanted)
             assert answer.status == 200, answer
             return "matrix" not in answer.timing
-        poll(special, 100, "a program of its own", interval=0.2)
+        service.compiled(special, what="a program of its own")
         assert sum(builds(service)) - before <= 15

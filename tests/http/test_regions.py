@@ -9,8 +9,8 @@ from PIL import Image
 import imagefiles
 import oracle
 from pixels import BANDS, agrees, random_pixels, seed_of, smooth
+from previews import PROFILE
 from service import multipart, target_of
-from test_formats import PROFILE
 
 GAUSSIAN = ("gaussian", {"sigma": 1.3})
 CHAIN = [("box", {"size": 3}), ("sobel", {}), ("gaussian", {"size": 5})]

@@ -1,5 +1,4 @@
 """SIGHUP: the configuration is read again, and what can change changes without a request noticing."""
-import contextlib
 import re
 import signal
 import socket
@@ -10,41 +9,11 @@ import pytest
 
 from clients import Clients
 from pixels import random_pixels
-from service import PROGRAM, TWO_DEVICES, configuration, poll
+from reloads import devices, reload
+from service import PROGRAM, poll
 
 FILTERS = [("gaussian", {"size": 5})]
 IMAGES = [random_pixels(seed, 120 + 40 * seed, 90, 3, "u8") for seed in range(3)]
-
-
-@pytest.fixture
-def reloadable(launch, tmp_path):
-    """reloadable(text, environment={}) starts a service by a configuration file of this text."""
-    file = tmp_path / "convolved.conf"
-
-    @contextlib.contextmanager
-    def start(text, *options, environment=None):
-        file.write_text(configuration(text))
-        with launch("--config", str(file), *options,
-                    environment={**TWO_DEVICES, **(environment or {})}) as service:
-            service.file = file
-            yield service
-    return start
-
-
-def reload(service, text, says="has been read again"):
-    """Writes the file, sends SIGHUP and waits for what the log says; returns the log since then."""
-    before = len(service.log.read_text())
-    service.file.write_text(configuration(text))
-    service.process.send_signal(signal.SIGHUP)
-
-    def news():
-        return service.log.read_text()[before:]
-    poll(lambda: says in news(), 20, says)
-    return news()
-
-
-def devices(service):
-    return {d["id"]: d["state"] for d in service.get("/v1/devices").json()["devices"]}
 
 
 def test_under_load(reloadable):

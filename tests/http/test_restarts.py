@@ -13,9 +13,9 @@ import pytest
 
 import oracle
 from clients import Clients
+from jobs import HEAVY, MEDIUM, submit
 from pixels import random_pixels
 from service import ONE_DEVICE, Client, Process, poll, read_answer
-from test_jobs import HEAVY, MEDIUM, submit
 
 RESTARTS = int(os.environ.get("CONVOLVED_RESTARTS", "10"))
 FILTERS = [("box", {"size": 3})]

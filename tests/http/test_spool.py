@@ -90,7 +90,7 @@ def test_no_file(launch, cache, tmp_path):
     folder.symlink_to(cache)
     with launch("--codecs", "1", "--spool-size", str(SPOOL), "--cache-dir", str(folder),
                 environment=ONE_DEVICE) as service:
-        service.rest()  # its programs are there
+        service.rest(programs=True)  # its programs are there
         folder.unlink()
         folder.symlink_to(tmp_path / "nowhere")  # a worker would make one that is not there
         for body in (PIXELS.tobytes(), chunked(PIXELS.tobytes())):

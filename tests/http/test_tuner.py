@@ -12,7 +12,6 @@ from service import BUILD, ONE_DEVICE, poll
 PIXELS = random_pixels(1, 400, 300, 3, "u8")
 FILTERS = [("gaussian", {"size": 3})]
 WORK = "separable 3x3 u8 x3 mean"
-WAIT = 120
 
 
 def choices(service):
@@ -29,7 +28,7 @@ def ask(service):
 def chosen(service):
     """Asks, and waits for the choice."""
     ask(service)
-    return poll(lambda: choices(service).get(WORK), WAIT, "a choice", 0.2)
+    return service.compiled(lambda: choices(service).get(WORK), what="a choice")
 
 
 def state_file(service):
@@ -82,8 +81,8 @@ def test_remembered(tuned, start):
     """After a restart the choice is there at once, and nothing is measured again."""
     choice, state = tuned
     with start(state=state) as service:
-        assert poll(lambda: choices(service).get(WORK), 5, "the remembered choice") == choice
-        poll(lambda: choice["variant"] in ask(service).timing, WAIT, "the chosen kernel", 0.2)
+        assert poll(lambda: choices(service).get(WORK), 30, "the remembered choice") == choice
+        service.compiled(lambda: choice["variant"] in ask(service).timing, what="the chosen kernel")
 
 
 def changed(text, **changes):
@@ -171,7 +170,7 @@ def test_requests_while_tuning(start):
             answer = service.filter(PIXELS, [("box", {"size": size})])
             assert answer.status == 200, answer
             oracle.check(answer.pixels, oracle.filtered(PIXELS, [("box", {"size": size})]))
-        poll(lambda: len(choices(service)) >= 2, WAIT, "two choices", 0.2)
+        service.compiled(lambda: len(choices(service)) >= 2, what="two choices")
         assert service.restarts() == 0
 
 

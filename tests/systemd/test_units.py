@@ -18,9 +18,9 @@ from PIL import Image
 import imagefiles
 import oracle
 from clients import Clients
+from command import hashed
 from pixels import random_pixels
 from service import Client, Process, configuration, poll, read_answer
-from test_access import hashed
 
 FILTERS = [("box", {"size": 3})]
 HEAVY = [("bilateral", {"radius": 16})]

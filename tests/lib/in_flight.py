@@ -1,0 +1,60 @@
+"""Requests that something happens to in the middle. Where bytes are compared, variant=general keeps the
+kernels the same."""
+import threading
+
+import imagefiles
+import oracle
+from pixels import random_pixels
+from service import poll
+
+# Some seconds of work in many tiles.
+LARGE = random_pixels(1, 4000, 3000, 3, "u8")
+SLOW = [("gaussian", {"sigma": 20.0}), ("box", {"size": 101}), ("gaussian", {"sigma": 20.0}),
+        ("sobel", {})]
+SMALL = random_pixels(2, 61, 47, 3, "u8")
+PNG = imagefiles.write_png(SMALL)
+
+
+def works(service):
+    answer = service.post("/v1/filters/gaussian?sigma=1.5&format=raw", PNG)
+    assert answer.status == 200, answer
+    oracle.check(answer.pixels, oracle.filtered(SMALL, [("gaussian", {"sigma": 1.5})]))
+
+
+def restarts(service, worker):
+    return service.metrics().total("convolved_worker_restarts_total", worker=worker)
+
+
+class InFlight:
+    """A large request on a thread of its own, begun when a device works on one of its tiles."""
+
+    def __init__(self, service, pixels=LARGE, filters=SLOW):
+        self.service, self.answer, self.error = service, None, None
+        before = service.metrics().total("convolved_tiles_total")
+        self.size = pixels.nbytes
+        self.thread = threading.Thread(target=self.run, args=(pixels, filters), daemon=True)
+        self.thread.start()
+
+        def begun():
+            metrics = service.metrics()
+            return (metrics.total("convolved_tiles_in_flight") >= 1
+                    and metrics.total("convolved_tiles_total") > before)
+        poll(begun, 60, "a tile in flight", 0.005)
+
+    def run(self, pixels, filters):
+        try:
+            self.answer = self.service.filter(pixels, filters, timeout=120,
+                                              variant="general")
+        except OSError as error:
+            self.error = error
+
+    @property
+    def codec(self):
+        """The codec worker that has the job: the one that has its body open."""
+        return next(p for p in self.service.workers("codec") if self.size in p.open_sizes)
+
+    def result(self):
+        self.thread.join(120)
+        assert not self.thread.is_alive(), f"no answer at all\n{self.service.tail()}"
+        assert self.answer is not None, f"the connection broke: {self.error}\n{self.service.tail()}"
+        return self.answer

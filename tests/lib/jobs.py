@@ -1,0 +1,17 @@
+"""Asynchronous jobs, as tests submit them."""
+import numpy as np
+
+from pixels import random_pixels
+from service import SMALL, raw_kind, target_of
+
+PREFER = {"Prefer": "respond-async"}
+MEDIUM = random_pixels(3, 500, 500, 3, "u8")   # some seconds
+HEAVY = [("bilateral", {"radius": 16})]
+
+
+def submit(service, pixels=SMALL, filters=(("box", {}),), **options):
+    """The path of a new job."""
+    target = target_of(list(filters), raw=raw_kind(pixels), format="raw", **options)
+    answer = service.post(target, np.ascontiguousarray(pixels).tobytes(), headers=PREFER)
+    assert answer.status == 202, answer
+    return answer.headers["Location"]

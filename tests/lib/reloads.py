@@ -1,0 +1,20 @@
+"""Reloading the configuration, and what devices there are then."""
+import signal
+
+from service import configuration, poll
+
+
+def reload(service, text, says="has been read again"):
+    """Writes the file, sends SIGHUP and waits for what the log says; returns the log since then."""
+    before = len(service.log.read_text())
+    service.file.write_text(configuration(text))
+    service.process.send_signal(signal.SIGHUP)
+
+    def news():
+        return service.log.read_text()[before:]
+    poll(lambda: says in news(), 20, says)
+    return news()
+
+
+def devices(service):
+    return {d["id"]: d["state"] for d in service.get("/v1/devices").json()["devices"]}
