@@ -19,9 +19,9 @@ enum {
 };
 
 static const struct kernel_row rows[KERNELS + 1] = {
-#define KERNEL(symbol, name, operations, origin, device, types, bands, radius, text)               \
+#define KERNEL(symbol, name, operations, origin, device, types, bands, radius, text, ...)          \
 	{name, operations, KERNEL_##origin, KERNEL_FOR_##device, types, bands, radius, text},
-#include "common/kernels.def"
+#include "kernels.def"
 #undef KERNEL
     {.name = "unknown"},
 };

@@ -8,7 +8,7 @@
 
 enum kernel {
 #define KERNEL(symbol, ...) KERNEL_##symbol,
-#include "common/kernels.def"
+#include "kernels.def"
 #undef KERNEL
 	KERNELS
 };

@@ -351,10 +351,11 @@ static enum error receive(struct worker *w, bool *closed)
 	case WIRE_CLOSED:
 		*closed = true;
 		return ERR_OK;
-	default:
-		log_error("the front sent a message that is not one");
-		return ERR_INTERNAL;
+	case WIRE_BROKEN:
+		break;
 	}
+	log_error("the front sent a message that is not one");
+	return ERR_INTERNAL;
 }
 
 /* Receives what there is by now: tiles that have come together may go together. */

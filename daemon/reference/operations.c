@@ -166,8 +166,8 @@ static enum error allow_lattice(const struct operation *op, const struct scale *
 	return allow_share(op, scale->whole ? LATTICE_ERROR : 2 * LATTICE_ERROR, in, out);
 }
 
-static enum error linear(const struct operation *op, const struct scale *scale,
-                         const struct canvas *in, struct canvas *out)
+static enum error plain_linear(const struct operation *op, const struct scale *scale,
+                               const struct canvas *in, struct canvas *out)
 {
 	struct taps taps = taps_of(op);
 	enum error e = correlate_both(&taps, in, out);
@@ -253,6 +253,13 @@ static enum error alpha_weighted_linear(const struct operation *op, const struct
 	return e;
 }
 
+static enum error linear(const struct operation *op, const struct scale *scale, bool alpha_weighted,
+                         const struct canvas *in, struct canvas *out)
+{
+	return alpha_weighted ? alpha_weighted_linear(op, scale, in, out)
+	                      : plain_linear(op, scale, in, out);
+}
+
 /* Where nothing is known of a gradient's direction: half of the circle. */
 static void turn(const struct scale *scale, double gx, double gy, double off, double *value,
                  double *slack)
@@ -286,8 +293,9 @@ static void join_gradient(const struct operation *op, const struct scale *scale,
 	}
 }
 
+/* Never alpha-weighted. */
 static enum error gradient(const struct operation *op, const struct scale *scale,
-                           const struct canvas *in, struct canvas *out)
+                           bool alpha_weighted, const struct canvas *in, struct canvas *out)
 {
 	bool direction = op->output == GRADIENT_DIRECTION;
 	double across[9], down[9];
@@ -299,6 +307,7 @@ static enum error gradient(const struct operation *op, const struct scale *scale
 		across[i] = op->coefficients[i / 3] * (i % 3 - 1);
 		down[i] = op->coefficients[i % 3] * (i / 3 - 1);
 	}
+	(void)alpha_weighted;
 	if (!e)
 		e = correlate_both(&tx, in, out);
 	if (!e)
@@ -337,9 +346,7 @@ static enum error unsharp(const struct operation *op, const struct scale *scale,
 	enum error e;
 
 	blur.gain = 1;
-	e = alpha_weighted ? alpha_weighted_linear(&blur, scale, in, out)
-	                   : linear(&blur, scale, in, out);
-
+	e = linear(&blur, scale, alpha_weighted, in, out);
 	for (size_t i = 0; !e && i < canvas_samples(out); i += out->bands) {
 		int x = out->at.x + (int)(i / out->bands % out->at.width);
 		int y = out->at.y + (int)(i / out->bands / out->at.width);
@@ -357,19 +364,24 @@ static enum error unsharp(const struct operation *op, const struct scale *scale,
 	return e;
 }
 
+static enum error bilateral(const struct operation *op, const struct scale *scale,
+                            bool alpha_weighted, const struct canvas *in, struct canvas *out)
+{
+	bilateral_apply(op, scale->full, alpha_weighted, in, out);
+	return allow_float(op, scale, FLOAT_TOLERANCE, in, out);
+}
+
 enum error operations_apply(const struct operation *op, const struct scale *scale,
                             bool alpha_weighted, const struct canvas *in, struct canvas *out)
 {
-	switch (op->kind) {
-	case OPERATION_GRADIENT:
-		return gradient(op, scale, in, out);
-	case OPERATION_UNSHARP:
-		return unsharp(op, scale, alpha_weighted, in, out);
-	case OPERATION_BILATERAL:
-		bilateral_apply(op, scale->full, alpha_weighted, in, out);
-		return allow_float(op, scale, FLOAT_TOLERANCE, in, out);
-	default:
-		return alpha_weighted ? alpha_weighted_linear(op, scale, in, out)
-		                      : linear(op, scale, in, out);
-	}
+	static enum error (*const apply[])(const struct operation *, const struct scale *,
+	                                   bool alpha_weighted, const struct canvas *in,
+	                                   struct canvas *out) = {
+	    [OPERATION_SEPARABLE] = linear,  [OPERATION_MATRIX] = linear,
+	    [OPERATION_GRADIENT] = gradient, [OPERATION_BILATERAL] = bilateral,
+	    [OPERATION_UNSHARP] = unsharp,
+	};
+
+	_Static_assert(sizeof apply / sizeof *apply == OPERATIONS, "each can be applied");
+	return apply[op->kind](op, scale, alpha_weighted, in, out);
 }

@@ -118,9 +118,13 @@ static uint32_t bands_changed(const struct image *image, const struct filter_cal
 		return colours == 3 ? 1 : colour;
 	case CHANNELS_CHROMA:
 		return colours == 3 ? 6 : 0;
-	default:
-		return filters_alpha && call->channels == CHANNELS_ALL ? all : colour;
+	case CHANNELS_ALL:
+		return filters_alpha ? all : colour;
+	case CHANNELS_COLOR:
+	case CHANNELS:
+		return colour;
 	}
+	return colour;
 }
 
 static bool in_ycc(const struct image *image, const struct filter_call *call)

@@ -139,16 +139,16 @@ static double matrix_mma_bound(const struct operation *op)
 
 double half_error_bound(enum kernel kernel, const struct operation *op)
 {
-	switch (kernel) {
-	case KERNEL_SEPARABLE_HALF:
-		return separable_bound(op);
-	case KERNEL_SEPARABLE_MMA:
-		return mma_bound(op);
-	case KERNEL_MATRIX_HALF:
-		return op->kind == OPERATION_MATRIX ? matrix_bound(op) : INFINITY;
-	case KERNEL_MATRIX_MMA:
-		return op->kind == OPERATION_MATRIX ? matrix_mma_bound(op) : INFINITY;
-	default:
-		return INFINITY;
-	}
+	static const struct {
+		enum operation_kind kind;
+		double (*bound)(const struct operation *op);
+	} rows[KERNELS] = {
+	    [KERNEL_SEPARABLE_HALF] = {OPERATION_SEPARABLE, separable_bound},
+	    [KERNEL_SEPARABLE_MMA] = {OPERATION_SEPARABLE, mma_bound},
+	    [KERNEL_MATRIX_HALF] = {OPERATION_MATRIX, matrix_bound},
+	    [KERNEL_MATRIX_MMA] = {OPERATION_MATRIX, matrix_mma_bound},
+	};
+
+	return rows[kernel].bound && rows[kernel].kind == op->kind ? rows[kernel].bound(op)
+	                                                           : INFINITY;
 }

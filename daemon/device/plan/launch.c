@@ -4,7 +4,7 @@
  * What reads an image object has the pixels that it may read copied into one, in the same queue. */
 #include "device/plan/launch.h"
 
-#include <string.h>
+#include <math.h>
 
 #include "device/cl/object_counts.h"
 #include "device/plan/region.h"
@@ -13,6 +13,7 @@ enum {
 	BLOCK_MIN = 32, /* see block_span() in common.cl */
 	EXTEND_PIXELS = 256,
 	VECTOR = 16,
+	HELPER_TERMS = 8, /* multiply-adds a sample, about */
 };
 
 /* Multiply-adds of a piece of a launch, for each thread of a CPU: about a millisecond. */
@@ -48,12 +49,17 @@ struct region {
 	uint32_t blocks;      /* parts of a row that a work-item makes */
 };
 
-/* Samples of a work-item's block. What `separable` keeps of a block must fit into local memory. */
+static bool needs(const struct step *step, uint32_t need)
+{
+	return variant_get(step->kernel)->needs & need;
+}
+
+/* Samples of a work-item's block. What a kernel keeps of it must fit into local memory. */
 static uint32_t block_samples(const struct step *step, const struct device *device)
 {
 	uint64_t room, reach;
 
-	if (step->kernel != KERNEL_SEPARABLE)
+	if (!needs(step, VARIANT_LOCAL))
 		return step->shape.x;
 	room = device->local_memory / sizeof(float) / step->shape.y;
 	reach = 2 * (uint64_t)step->radius_x * step->bands + 2 * VECTOR;
@@ -94,7 +100,7 @@ static struct region find_region(const struct step *step, const struct device *d
 	region.samples = region.width * step->bands;
 	if (step->kernel == KERNEL_EXTEND)
 		region.blocks = region.width / EXTEND_PIXELS + 1;
-	else if (variant_get(step->kernel)->needs & VARIANT_PIXELS)
+	else if (needs(step, VARIANT_PIXELS))
 		region.blocks = divide_up(region.width, block);
 	else if (kernel_row(step->kernel)->origin == KERNEL_GENERAL)
 		region.blocks = max_u32(
@@ -177,8 +183,10 @@ static size_t scratch_size(const struct step *step, const struct region *region)
 	return (block + reach + VECTOR - 1) / VECTOR * VECTOR * step->shape.y * sizeof(float);
 }
 
-static void set_weights(struct arguments *a, const struct step *step)
+static void set_weights(struct arguments *a, const struct step *step, const struct tile *tile,
+                        const struct view *views)
 {
+	(void)tile, (void)views;
 	set(a, sizeof step->weights, &step->weights);
 	set_u32(a, step->radius_x);
 	set_u32(a, step->radius_y);
@@ -190,8 +198,10 @@ static void set_weights(struct arguments *a, const struct step *step)
 		set_u32(a, step->alpha);
 }
 
-static void set_gradient(struct arguments *a, const struct step *step)
+static void set_gradient(struct arguments *a, const struct step *step, const struct tile *tile,
+                         const struct view *views)
 {
+	(void)tile, (void)views;
 	for (int i = 0; i < 3; i++)
 		set_float(a, step->smooth[i]);
 	set_u32(a, step->output);
@@ -200,8 +210,10 @@ static void set_gradient(struct arguments *a, const struct step *step)
 	set_u32(a, step->keep);
 }
 
-static void set_bilateral(struct arguments *a, const struct step *step)
+static void set_bilateral(struct arguments *a, const struct step *step, const struct tile *tile,
+                          const struct view *views)
 {
+	(void)tile, (void)views;
 	set_u32(a, step->radius_x);
 	set_float(a, step->space);
 	set_float(a, step->range);
@@ -209,16 +221,19 @@ static void set_bilateral(struct arguments *a, const struct step *step)
 	set_u32(a, step->keep);
 }
 
-static void set_unpremultiply(struct arguments *a, const struct step *step,
+static void set_unpremultiply(struct arguments *a, const struct step *step, const struct tile *tile,
                               const struct view *views)
 {
+	(void)tile;
 	set_view(a, &views[step->original], step, step->original_type);
 	set_float(a, (float)step->offset);
 	set_u32(a, step->keep);
 }
 
-static void set_unsharp(struct arguments *a, const struct step *step, const struct view *views)
+static void set_unsharp(struct arguments *a, const struct step *step, const struct tile *tile,
+                        const struct view *views)
 {
+	(void)tile;
 	set_view(a, &views[step->original], step, step->original_type);
 	set_float(a, step->amount);
 	set_float(a, step->threshold);
@@ -236,10 +251,12 @@ static bool is_grow(const struct step *step)
 	return step->kernel == KERNEL_GROW_DOWN || step->kernel == KERNEL_GROW_ACROSS;
 }
 
-static void set_shrink(struct arguments *a, const struct step *step)
+static void set_shrink(struct arguments *a, const struct step *step, const struct tile *tile,
+                       const struct view *views)
 {
 	const struct lattice *l = &step->points.lattice;
 
+	(void)tile, (void)views;
 	set(a, sizeof step->weights, &step->weights);
 	set_u32(a, 2 * l->half + 1);
 	set_u32(a, l->stride);
@@ -266,50 +283,49 @@ static void set_grow(struct arguments *a, const struct step *step, const struct 
 	set_u32(a, step->keep);
 }
 
-static void set_helper(struct arguments *a, const struct step *step, const struct tile *tile,
-                       const struct view *views)
+static void set_premultiply(struct arguments *a, const struct step *step, const struct tile *tile,
+                            const struct view *views)
 {
-	switch (step->kernel) {
-	case KERNEL_PREMULTIPLY:
-		set_u32(a, step->alpha);
-		break;
-	case KERNEL_UNPREMULTIPLY:
-		set_unpremultiply(a, step, views);
-		break;
-	case KERNEL_TO_YCC:
-	case KERNEL_FROM_YCC:
-		set_float(a, (float)step->offset);
-		break;
-	case KERNEL_UNSHARP:
-		set_unsharp(a, step, views);
-		break;
-	case KERNEL_SHRINK_DOWN:
-	case KERNEL_SHRINK_ACROSS:
-		set_shrink(a, step);
-		break;
-	case KERNEL_GROW_DOWN:
-	case KERNEL_GROW_ACROSS:
-		set_grow(a, step, tile, views);
-		break;
-	default:
-		break;
-	}
+	(void)tile, (void)views;
+	set_u32(a, step->alpha);
 }
 
-/* What the operation needs: the same for all kernels that do it. */
-static void set_operation(struct arguments *a, const struct step *step, const struct tile *tile,
-                          const struct view *views)
+static void set_ycc(struct arguments *a, const struct step *step, const struct tile *tile,
+                    const struct view *views)
 {
-	uint32_t operations = kernel_row(step->kernel)->operations;
+	(void)tile, (void)views;
+	set_float(a, (float)step->offset);
+}
 
-	if (!operations)
-		set_helper(a, step, tile, views);
-	else if (operations & (1 << OPERATION_GRADIENT))
-		set_gradient(a, step);
-	else if (operations & (1 << OPERATION_BILATERAL))
-		set_bilateral(a, step);
-	else
-		set_weights(a, step);
+/* What a step needs beyond its regions. */
+typedef void setter(struct arguments *a, const struct step *step, const struct tile *tile,
+                    const struct view *views);
+
+/* The same for all kernels that do an operation; of those that another's kernels do, none. */
+static setter *const of_operation[] = {
+    [OPERATION_SEPARABLE] = set_weights, [OPERATION_MATRIX] = set_weights,
+    [OPERATION_GRADIENT] = set_gradient, [OPERATION_BILATERAL] = set_bilateral,
+    [OPERATION_UNSHARP] = NULL,
+};
+_Static_assert(sizeof of_operation / sizeof *of_operation == OPERATIONS, "each has its place");
+
+static setter *const of_helper[KERNELS] = {
+    [KERNEL_PREMULTIPLY] = set_premultiply,
+    [KERNEL_UNPREMULTIPLY] = set_unpremultiply,
+    [KERNEL_TO_YCC] = set_ycc,
+    [KERNEL_FROM_YCC] = set_ycc,
+    [KERNEL_UNSHARP] = set_unsharp,
+    [KERNEL_SHRINK_DOWN] = set_shrink,
+    [KERNEL_SHRINK_ACROSS] = set_shrink,
+    [KERNEL_GROW_DOWN] = set_grow,
+    [KERNEL_GROW_ACROSS] = set_grow,
+};
+
+static setter *setter_of(enum kernel kernel)
+{
+	uint32_t operations = kernel_row(kernel)->operations;
+
+	return operations ? of_operation[__builtin_ctz(operations)] : of_helper[kernel];
 }
 
 /* The pixels that a classic kernel may read, relative to its region's first. */
@@ -406,19 +422,16 @@ struct destination {
 	uint32_t most, count; /* pieces: how many may be, and how many have been, enqueued */
 };
 
-/* Multiply-adds that a step comes to. */
+/* Multiply-adds that a step comes to; of operations that its kernel does, the most. */
 static double step_work(const struct step *step, const struct region *region)
 {
 	const uint32_t operations = kernel_row(step->kernel)->operations;
-	double across = 2.0 * step->radius_x + 1, down = 2.0 * step->radius_y + 1, taps = 8;
+	double terms = operations ? 0 : HELPER_TERMS;
 
-	if (operations & 1u << OPERATION_MATRIX)
-		taps = across * down;
-	else if (operations & 1u << OPERATION_BILATERAL)
-		taps = 10 * across * down;
-	else if (operations & 1u << OPERATION_SEPARABLE)
-		taps = across + down;
-	return taps * region->samples * region->rows;
+	for (enum operation_kind kind = 0; kind < OPERATIONS; kind++)
+		if (operations >> kind & 1)
+			terms = fmax(terms, operation_terms(kind, step->radius_x, step->radius_y));
+	return terms * region->samples * region->rows;
 }
 
 /* True if a piece of a launch knows its place: those for GPUs and the published ones go by the
@@ -524,7 +537,7 @@ static cl_int launch(const struct step *step, const struct device *device, const
 
 	if (step->kernel == KERNEL_EXTEND)
 		return launch_extend(step, device, tile, stack, &views[step->dst], to);
-	if (variant_get(step->kernel)->needs & VARIANT_IMAGE)
+	if (needs(step, VARIANT_IMAGE))
 		set_image(&a, step, &views[step->src], &reach, device, to->queue, &image);
 	else if (is_shrink(step) || is_grow(step))
 		set_source_of_points(&a, &views[step->src], step, tile);
@@ -535,8 +548,8 @@ static cl_int launch(const struct step *step, const struct device *device, const
 	set_u32(&a, region.rows);
 	set_u32(&a, step->bands);
 	set_u32(&a, region.blocks);
-	set_operation(&a, step, tile, views);
-	if (step->kernel == KERNEL_SEPARABLE)
+	setter_of(step->kernel)(&a, step, tile, views);
+	if (needs(step, VARIANT_LOCAL))
 		set(&a, scratch_size(step, &region), NULL);
 	if (is_classic(step))
 		set(&a, sizeof reach, &reach);

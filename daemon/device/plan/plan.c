@@ -57,9 +57,11 @@ static uint32_t kept_bands(const struct image *image, const struct filter_call *
 		return all & ~(ycc ? 6u : 0);
 	case CHANNELS_COLOR:
 		return all & ~colour;
-	default:
-		return op->smoothing ? 0 : all & ~colour;
+	case CHANNELS_ALL:
+	case CHANNELS:
+		break;
 	}
+	return op->smoothing ? 0 : all & ~colour;
 }
 
 /* A filter by the way that it takes. */

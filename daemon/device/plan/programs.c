@@ -385,6 +385,20 @@ static struct entry *find_general(const struct programs *p, enum kernel kernel,
 	return e;
 }
 
+/* The options of a file of general kernels: how many rows a work-item of each makes. */
+static void write_general_options(const struct device *device, const char *file,
+                                  char options[OPTIONS_SIZE])
+{
+	size_t used = 0;
+
+	*options = '\0';
+	for (enum kernel k = 0; k < KERNELS; k++)
+		if (is_general(k) && !strcmp(variant_get(k)->file, file))
+			used += (size_t)snprintf(
+			    options + used, OPTIONS_SIZE - used, "%s-D%s_ROWS=%u", used ? " " : "",
+			    variant_get(k)->symbol, variant_general_shape(device, k).y);
+}
+
 /* Notes the programs of the general kernels; bytes are asked for most, and floats by what has
  * alpha. */
 static enum error list_general(struct programs *p)
@@ -407,11 +421,7 @@ static enum error list_general(struct programs *p)
 			e->state = PROGRAM_PENDING;
 			e->recipe.kernel = k;
 			e->recipe.type = types[i];
-			snprintf(e->recipe.options, OPTIONS_SIZE,
-			         "-DSEPARABLE_ROWS=%u -DMATRIX_ROWS=%u -DGRADIENT_ROWS=%u",
-			         variant_general_shape(device, KERNEL_SEPARABLE).y,
-			         variant_general_shape(device, KERNEL_MATRIX).y,
-			         variant_general_shape(device, KERNEL_GRADIENT).y);
+			write_general_options(device, variant_get(k)->file, e->recipe.options);
 		}
 	return ERR_OK;
 }

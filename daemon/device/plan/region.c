@@ -63,18 +63,15 @@ static uint64_t points_read(const struct step *step, const struct tile *tile)
 	const struct lattice *l = &step->points.lattice;
 	uint64_t columns = region_columns(step, tile), rows = region_rows(step, tile);
 
-	switch (step->kernel) {
-	case KERNEL_SHRINK_DOWN:
+	if (step->kernel == KERNEL_SHRINK_DOWN)
 		return columns * ((rows - 1) * l->stride + 2 * l->half + 1);
-	case KERNEL_SHRINK_ACROSS:
+	if (step->kernel == KERNEL_SHRINK_ACROSS)
 		return ((columns - 1) * l->stride + 2 * l->half + 1) * rows;
-	case KERNEL_GROW_ACROSS:
+	if (step->kernel == KERNEL_GROW_ACROSS)
 		return (uint64_t)region_points_across(step, tile).count * rows;
-	case KERNEL_GROW_DOWN:
+	if (step->kernel == KERNEL_GROW_DOWN)
 		return columns * region_points_down(step, tile).count;
-	default:
-		return (columns + 2 * step->radius_x) * (rows + 2 * step->radius_y);
-	}
+	return (columns + 2 * step->radius_x) * (rows + 2 * step->radius_y);
 }
 
 uint64_t region_bytes(const struct step *step, const struct tile *tile)

@@ -8,17 +8,6 @@
 #include "device/plan/half_error.h"
 
 enum {
-	/* Samples of a work-item's block. On a CPU, enough to make calling it cheap; for
-	 * `separable` such that its rows stay in the second-level cache. */
-	CPU_BLOCK = 4096,
-	CPU_SEPARABLE_BLOCK = 1024,
-	GPU_BLOCK = 32,
-	GPU_GROUP = 32,
-	SEPARABLE_ROWS = 8,
-	SEPARABLE_REACH = 2 * 300 * BANDS_MAX, /* samples on both sides that must find room */
-};
-
-enum {
 	PIXELS = VARIANT_PIXELS,
 	IMAGE = VARIANT_IMAGE,
 	ONLY_3X3 = VARIANT_ONLY_3X3,
@@ -27,14 +16,16 @@ enum {
 	WHOLE_SMOOTH = VARIANT_WHOLE_SMOOTH,
 	MAGNITUDE = VARIANT_MAGNITUDE,
 	NO_KEEP = VARIANT_NO_KEEP,
+	LOCAL = VARIANT_LOCAL,
 };
 
 static const struct variant variants[KERNELS] = {
 #define S(...) {__VA_ARGS__},
-#define VARIANT(symbol, file, weights, samples, needs, shapes)                                     \
-	[KERNEL_##symbol] = {file, WEIGHTS_##weights, samples, needs, {shapes}},
-#include "device/plan/variants.def"
-#undef VARIANT
+#define KERNEL(symbol, name, operations, origin, device, types, bands, radius, text, file,         \
+               weights, samples, needs, shapes)                                                    \
+	[KERNEL_##symbol] = {file, WEIGHTS_##weights, samples, needs, {shapes}, #symbol},
+#include "kernels.def"
+#undef KERNEL
 #undef S
 };
 
@@ -43,39 +34,18 @@ const struct variant *variant_get(enum kernel kernel)
 	return &variants[kernel];
 }
 
-/* As many rows as leave room for the widest filter: its reach on both sides and two vectors. */
-static uint16_t separable_rows(const struct device *device)
-{
-	const uint64_t row = (SEPARABLE_REACH + 64) * sizeof(float);
-	uint16_t rows = SEPARABLE_ROWS;
-
-	while (rows > 1 && rows * row > device->local_memory)
-		rows /= 2;
-	return rows;
-}
-
 struct shape variant_general_shape(const struct device *device, enum kernel kernel)
 {
-	bool cpu = device->type == DEVICE_CPU;
-	struct shape shape = {cpu ? CPU_BLOCK : GPU_BLOCK, 1, cpu ? 1 : GPU_GROUP, 1};
+	const struct variant *variant = &variants[kernel];
+	struct shape shape = variant->shape[device->type != DEVICE_CPU];
+	/* A row with its reach on both sides, as of the largest radius, and two vectors. */
+	const uint64_t row =
+	    (2 * (uint64_t)kernel_row(kernel)->radius * BANDS_MAX + 64) * sizeof(float);
 
-	switch (kernel) {
-	case KERNEL_SEPARABLE: /* has a group's local memory to itself */
-		return (struct shape){cpu ? CPU_SEPARABLE_BLOCK : GPU_BLOCK, separable_rows(device),
-		                      1, 1};
-	case KERNEL_MATRIX:
-		shape.y = 4;
-		return shape;
-	case KERNEL_GRADIENT:
-		shape.y = 8;
-		return shape;
-	case KERNEL_SHRINK_DOWN:
-	case KERNEL_GROW_DOWN:
-		shape.y = cpu ? 16 : 8;
-		return shape;
-	default:
-		return shape;
-	}
+	if (variant->needs & VARIANT_LOCAL)
+		while (shape.y > 1 && shape.y * row > device->local_memory)
+			shape.y /= 2;
+	return shape;
 }
 
 static bool shaped_for(enum kernel kernel, const struct device *device)
@@ -88,9 +58,10 @@ static bool shaped_for(enum kernel kernel, const struct device *device)
 	case KERNEL_FOR_NVIDIA:
 	case KERNEL_FOR_ONLY_NVIDIA:
 		return device->nvidia;
-	default:
+	case KERNEL_FOR_ANY:
 		return true;
 	}
+	return false;
 }
 
 /* Roundings of a sum of `count` terms in the separable kernel, at most. */
@@ -166,10 +137,12 @@ static bool exact_enough(enum kernel kernel, const struct work *work)
 		return true;
 	case WEIGHTS_HALF2:
 		return half_error_bound(kernel, op) < 1;
-	default:
+	case WEIGHTS_PADDED:
+	case WEIGHTS_PLAIN:
 		return !needs_compensation(op, work->image_type, work->alpha) ||
 		       !can_compensate(op);
 	}
+	return false;
 }
 
 /* True if a gradient's weights are whole and so small that bytes' sums fit 16 bits and halves. */

@@ -1,5 +1,5 @@
-/* Variants: what the host must know of each kernel beyond common/kernels.def, and which of them can
- * do a given piece of work on a given device. */
+/* Variants: what the host must know to launch a kernel, and which of them can do a given piece of
+ * work on a given device. */
 #ifndef DEVICE_PLAN_VARIANT_H
 #define DEVICE_PLAN_VARIANT_H
 
@@ -34,15 +34,17 @@ enum {
 	VARIANT_WHOLE_SMOOTH = 32, /* gradient: small whole weights, no direction */
 	VARIANT_MAGNITUDE = 64,    /* gradient: no other output */
 	VARIANT_NO_KEEP = 128,     /* bilateral: all bands of colour are changed */
+	VARIANT_LOCAL = 256,       /* local memory for its rows with their reach */
 };
 
-/* Rows: variants.def. */
+/* Rows: kernels.def, of which these are the columns that the host needs beyond kernel_row(). */
 struct variant {
 	const char *file; /* below kernels/ */
 	enum weights weights;
 	uint32_t samples_min;           /* of a row */
 	uint32_t needs;                 /* VARIANT_… */
-	struct shape shape[SHAPES_MAX]; /* that the tuner tries; the first until it has */
+	struct shape shape[SHAPES_MAX]; /* that the tuner tries; general: on a CPU, elsewhere */
+	const char *symbol;
 };
 
 const struct variant *variant_get(enum kernel kernel);

@@ -18,7 +18,7 @@ struct list {
 
 static size_t list_count(const struct list *l)
 {
-	return l->matrix ? l->width * l->height : l->width + l->height;
+	return l->matrix ? l->width * l->height : operation_coefficients(l->operation);
 }
 
 static double list_get(const struct list *l, size_t i)
@@ -95,11 +95,14 @@ static size_t write_format(const struct list *l, enum weights format, size_t mar
 		for (size_t i = 0; out && i < count; i++)
 			((uint32_t *)out)[i] = half_bits(list_get(l, i)) * 0x10001;
 		return count;
-	default:
+	case WEIGHTS_PLAIN:
 		if (out)
 			write_floats(l, 0, count, out);
 		return count;
+	case WEIGHTS_NONE:
+		return 0;
 	}
+	return 0;
 }
 
 static enum error store(const struct device *device, void *data, size_t words, cl_mem *buffer)

@@ -280,10 +280,11 @@ static bool parse(const struct option_row *row, const char *text, union option_v
 		return parse_list(text, type->fits, &value->list);
 	case KEEPS_SHARE:
 		return parse_share(text, &value->share);
-	default:
+	case KEEPS_NUMBER:
 		return type->parse(text, &value->number) && value->number >= row->least &&
 		       value->number <= row->most;
 	}
+	return false;
 }
 
 static void discard(const struct option_row *row, union option_value *value)
@@ -373,8 +374,9 @@ void option_print(const struct config *config, const struct option_row *row, cha
 			used += (size_t)snprintf(text + used, room - used, "%s%s", i ? ";" : "",
 			                         list->item[i]);
 		return;
-	default:
+	case KEEPS_NUMBER:
 		type_of(row)->print(*(const uint64_t *)place, text, room);
+		return;
 	}
 }
 
@@ -396,7 +398,9 @@ bool option_equal(const struct config *a, const struct config *b, const struct o
 		return !strcmp(*(char *const *)x, *(char *const *)y);
 	case KEEPS_LIST:
 		return lists_equal(x, y);
-	default:
-		return !memcmp(x, y, row->size);
+	case KEEPS_NUMBER:
+	case KEEPS_SHARE:
+		break;
 	}
+	return !memcmp(x, y, row->size);
 }
