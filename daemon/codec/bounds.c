@@ -23,10 +23,13 @@ enum bound {
 	PAGES,
 	TIFF_TAGS,
 	METADATA_BYTES,
+	PAGES_BYTES,
 	BOUNDS
 };
 
-/* Files in use have a tenth of these at most, but for frames and pages. */
+/* Files in use have a tenth of these at most, but for frames and pages. Of what a decoder holds in
+ * memory the limit is on the file, or on one page of a TIFF, as it lets go of the one before; that
+ * on all pages is half a second of work. */
 static const struct {
 	uint64_t limit;
 	const char *what;
@@ -41,6 +44,7 @@ static const struct {
     [PAGES] = {20000, "pages"},
     [TIFF_TAGS] = {1000000, "TIFF tags"},
     [METADATA_BYTES] = {64 << 20, "bytes of metadata"},
+    [PAGES_BYTES] = {512 << 20, "bytes of metadata in all pages"},
 };
 
 struct walk {
@@ -118,7 +122,8 @@ static bool walk_entry(struct walk *w, const struct tiff *t, const uint8_t *entr
 		bytes = value < t->size ? t->size - value : 0;
 	if (bytes <= t->number || bytes > t->size)
 		return true;
-	return add(w, tag == 0x8773 ? PROFILE_BYTES : METADATA_BYTES, bytes);
+	return add(w, tag == 0x8773 ? PROFILE_BYTES : METADATA_BYTES, bytes) &&
+	       (t->exif || add(w, PAGES_BYTES, bytes));
 }
 
 /* Sets *next to the offset of the directory that follows, 0 if none does. The limit on directories
@@ -169,9 +174,11 @@ static bool walk_pages(struct walk *w)
 
 	if (!tiff_open(&t, w->body, w->size, &page))
 		return true;
-	while (page)
+	while (page) {
+		w->count[PROFILE_BYTES] = w->count[METADATA_BYTES] = 0;
 		if (!walk_directory(w, &t, page, &page))
 			return false;
+	}
 	return true;
 }
 

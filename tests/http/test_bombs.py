@@ -94,13 +94,16 @@ def exif_png(exif):
     return write_png(SMALL, [(b"eXIf", exif)])
 
 
-def tiff_pages(count, size):
-    """Pages of one pixel, each with the same long description."""
+DESCRIPTION, PROFILE = 270, 0x8773
+
+
+def tiff_pages(count, size, tag=DESCRIPTION):
+    """Pages of one pixel, each with the same long description or profile."""
     page = [(256, 3, 1, 1), (257, 3, 1, 1), (258, 3, 1, 8), (259, 3, 1, 1), (262, 3, 1, 1),
-            (270, 2, size, 0), (273, 4, 1, 8), (277, 3, 1, 1), (278, 3, 1, 1), (279, 4, 1, 1)]
-    length = len(directory(page))
+            (273, 4, 1, 8), (277, 3, 1, 1), (278, 3, 1, 1), (279, 4, 1, 1)]
+    length = len(directory(page + page[:1]))
     start, text = 10, 10 + count * length
-    page[5] = (270, 2, size, text)
+    page = sorted(page + [(tag, 2 if tag == DESCRIPTION else 7, size, text)])
     pages = b"".join(directory(page, start + (i + 1) * length if i + 1 < count else 0)
                      for i in range(count))
     return b"II*\0" + struct.pack("<I", start) + b"\0\0" + pages + b"a" * size
@@ -187,6 +190,7 @@ BOMBS = {
     "PNG EXIF overlapping": (exif_png(exif_overlapping(4000, MEGABYTE)), "bytes of metadata"),
     "EXIF entries": (exif_png(exif_overlapping(60000, 4)), "4097 EXIF entries"),
     "TIFF pages": (tiff_pages(60000, 1000000), "bytes of metadata"),
+    "TIFF pages with a profile": (tiff_pages(60000, 1000000, PROFILE), "bytes of metadata in all pages"),
     "TIFF short pages": (tiff_pages(60000, 5), "20001 pages"),
     "TIFF strips": (tiff_strips(500, 900000), "bytes of metadata"),
     "TIFF loop": (tiff_loop(), "20001 pages"),
@@ -238,6 +242,7 @@ def test_no_bombs(narrow):
             jpeg_scans(90, 1448), png_texts(900, b"\0" + zlib.compress(b"a" * 1000)),
             png_texts(3, b"\0" + deflated(5)), exif_jpeg(exif), exif_png(exif), webp_frames(100),
             webp_of_one_colour(100), tiff_pages(1000, 100), gif_frames(1000),
+            tiff_pages(800, 557168, PROFILE), tiff_pages(100, MEGABYTE),
             with_segments(*[segment(0xe2, b"ICC_PROFILE\0" + bytes(60000))] * 100)):
         answer = narrow.identity(body, format="png")
         assert answer.status == 200, answer
