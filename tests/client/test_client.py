@@ -141,7 +141,7 @@ def test_problems_are_one_line(service, image, tmp_path):
     said = run(service.url, "gausian", image, "-o", out, status=2)[1]
     assert said.count("\n") == 1 and "did you mean gaussian?" in said
     said = run(service.url, "box", image, "-o", tmp_path / "out.xyz", status=1)[1]
-    assert "format is one of jpeg, " in said
+    assert "format: expected one of jpeg, " in said
     assert out.read_bytes() == b"old", "what was there stays until there is a result"
     assert sorted(found(tmp_path)) == ["broken.jpg", "in.ppm", "out.ppm"], "nothing is left over"
 
@@ -254,7 +254,7 @@ def test_one_failure_does_not_stop_a_batch(service, tree, tmp_path):
 
 @pytest.mark.parametrize("arguments, words", [
     (("box", "--size", 4), "size: expected an odd integer"), (("gausian",), "did you mean gaussian?"),
-    (("box", "--border", "none"), "border: expected one of"), (("box", "--format", "bmp"), "format is one of"),
+    (("box", "--border", "none"), "border: expected one of"), (("box", "--format", "bmp"), "format: expected one of"),
     (("gaussian,,box",), "without a name")])
 def test_what_is_wrong_for_all_stops_a_batch(service, tmp_path, arguments, words):
     """At once, with one line, and with the status of a wrong command line."""
@@ -278,7 +278,7 @@ def test_what_is_wrong_for_one_stops_no_batch(service, tree, tmp_path):
     (tree / "a.xyz").write_bytes(ppm())
     _, said = run(service.url, "box", tree / "a.xyz", tree / "a.ppm", "-o", tmp_path / "two", "-j", 1,
                   status=1)
-    assert "format is one of" in said and sorted(found(tmp_path / "two")) == ["a.ppm"]
+    assert "format: expected one of" in said and sorted(found(tmp_path / "two")) == ["a.ppm"]
 
 
 def test_unknown_options_swallow_nothing(service, image, tmp_path):

@@ -163,14 +163,14 @@ def test_reload(guarded, lines):
         assert [may(name) for name in NAMES] == [True, True, False]
         load.more(5)
         for broken, says in (
-                ("[alice]\ntoken-sha256=12\n", r"tokens:2: token-sha256 of \[alice\]: valid is 64 hex"),
+                ("[alice]\ntoken-sha256=12\n", r"tokens:2: token-sha256 of \[alice\]: expected 64 hex"),
                 ("[alice]\n", r"\[alice\] has no valid token-sha256"),
-                (f"[alice]\ntoken={TOKENS['alice']}\n", "tokens:2: token: the keys of a token are"),
+                (f"[alice]\ntoken={TOKENS['alice']}\n", "tokens:2: unknown key token; expected token-sha256"),
                 (f"[a]\n{lines['alice']}[b]\n{lines['alice']}", "tokens:4: .*no other section"),
                 (f"[alice]\n{lines['alice']}share=0\n", "tokens:3: share of .*0.01 to 100"),
                 (f"[alice]\n{lines['alice']}class=slow\n", "tokens:3: class of .*interactive or batch"),
-                (f"[al ice]\n{lines['alice']}", r"tokens:1: \[al ice\]: a name"),
-                ("", "there is no token in it")):
+                (f"[al ice]\n{lines['alice']}", r"tokens:1: \[al ice\]: expected a name"),
+                ("", "no token in the file")):
             guarded.tokens.write_text(broken)
             log = reload(guarded, "stays as it was")
             assert re.search(says, log), log

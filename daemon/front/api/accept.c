@@ -1,5 +1,5 @@
-/* Lists of what a client accepts, with weights. Of what fits several elements the most specific
- * counts, wherever it stands. */
+/* Lists of what a client accepts, with weights. If several elements match, the most specific one
+ * counts, wherever it is in the list. */
 #include "front/api/accept.h"
 
 #include <stdio.h>
@@ -11,10 +11,10 @@
 
 enum { NAME_SIZE = 64 };
 
-/* How closely an element describes something; the order is that of precedence. */
+/* How closely an element describes something, in order of precedence. */
 enum fit { FIT_NONE, FIT_ANY, FIT_TYPE, FIT_EXACT };
 
-/* What is known so far of how something is accepted. */
+/* The best match so far. */
 struct verdict {
 	enum fit fit;
 	uint16_t weight;
@@ -24,11 +24,11 @@ static uint16_t parse_weight(const char *text)
 {
 	double q = strtod(text, NULL);
 
-	return q > 0 ? (uint16_t)(q < 1 ? q * ACCEPT_MOST : ACCEPT_MOST) : 0; /* NaN: 0 */
+	return q > 0 ? (uint16_t)(q < 1 ? q * ACCEPT_MOST : ACCEPT_MOST) : 0; /* NaN becomes 0 */
 }
 
-/* Writes one element of a list, without parameters and spaces, and its weight. Returns what follows
- * the element, beyond which it has not looked: a header may be long. */
+/* Reads one element of a list, without parameters and spaces, and its weight. Returns the text
+ * after the element, and reads no further: a header may be long. */
 static const char *next_element(const char *at, char name[NAME_SIZE], uint16_t *weight)
 {
 	size_t length = strcspn(at, ",; \t");
@@ -95,7 +95,7 @@ enum error accept_parse(const char *accept, uint16_t weights[FORMATS], struct pr
 	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++)
 		list_add(types, sizeof types, format_media_type(f));
 	return problem_set_parameter(problem, ERR_NOT_ACCEPTABLE, "Accept", accept,
-	                             "answers are one of %s (raw pixels)", types);
+	                             "expected one of %s (raw pixels)", types);
 }
 
 bool accept_gzip(const char *accept_encoding)

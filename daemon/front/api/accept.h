@@ -9,13 +9,13 @@
 #include "common/formats.h"
 #include "common/wire.h"
 
-/* Reads an Accept header into the weight of each format, from 0 (not accepted) to ACCEPT_MOST,
- * which is that of the most specific media range that it fits. NULL or an empty text accepts all
- * alike. ERR_NOT_ACCEPTABLE if nothing that can be written is accepted. */
+/* Reads an Accept header into the weight of each format, from 0 (not accepted) to ACCEPT_MOST: that
+ * of the most specific media range that matches. NULL or an empty text accepts all formats equally.
+ * ERR_NOT_ACCEPTABLE if no format that can be written is accepted. */
 enum error accept_parse(const char *accept, uint16_t weights[FORMATS],
                         struct problem *problem) MUST_CHECK;
 
-/* True if an Accept-Encoding header (NULL: there is none) takes gzip. */
+/* True if an Accept-Encoding header (NULL: missing) accepts gzip. */
 bool accept_gzip(const char *accept_encoding);
 
 #endif

@@ -102,8 +102,8 @@ void answer_json(struct answer *answer, int status, json_t *value)
 	answer_text(answer, status, "application/json", size < 0 ? NULL : text, (size_t)size);
 }
 
-/* A string with every byte that is not ASCII replaced, if it is not UTF-8 (also where a longer text
- * was cut in the middle of a character). */
+/* A string in which every byte that is not ASCII is replaced if it is not UTF-8, or was cut in the
+ * middle of a character. */
 static json_t *json_text(const char *text)
 {
 	json_t *json = json_string(text);

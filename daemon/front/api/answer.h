@@ -1,4 +1,4 @@
-/* An answer before it goes out: status, headers, and a text or a file. Knows nothing of sockets. */
+/* An answer before it is sent: status, headers, and a text or a file. Independent of sockets. */
 #ifndef FRONT_API_ANSWER_H
 #define FRONT_API_ANSWER_H
 
@@ -13,15 +13,15 @@
 enum { ANSWER_HEADERS_MAX = 20 };
 
 struct answer {
-	int status; /* HTTP; 0: there is no answer yet */
+	int status; /* HTTP status; 0: there is no answer yet */
 	const char *content_type;
-	char *text; /* malloc'ed, owned; NULL: the file, or no body */
+	char *text; /* malloc'ed, owned; NULL: the body is the file, or empty */
 	size_t text_size;
-	int file; /* of which bytes 0 to file_size are the body, or -1; the job's */
+	int file; /* bytes 0 to file_size are the body; -1: none; owned by the job */
 	uint64_t file_size;
-	uint64_t version;   /* of what does not change, or rarely; 0: it may at any time */
+	uint64_t version; /* of a body that seldom or never changes; 0: it may change at any time */
 	const char *reason; /* slug of the error, NULL if there is none */
-	char *detail;       /* of the error, in words; owned */
+	char *detail;       /* the error's message; owned */
 	unsigned headers;
 	struct {
 		const char *name;
@@ -39,31 +39,32 @@ void answer_header(struct answer *answer, const char *name, const char *format, 
 /* True if it has a header of this name. */
 bool answer_has(const struct answer *answer, const char *name);
 
-/* An answer with a text as bytes of HTTP/1.1 that end the connection; the caller frees them.
- * reason: the phrase of the status. NULL without memory. */
+/* The answer as bytes of HTTP/1.1, after which the connection closes; the caller frees them.
+ * reason: the reason phrase of the status. NULL without memory. */
 char *answer_message(const struct answer *answer, const char *reason, size_t *size);
 
-/* Makes it a text; the text (malloc'ed, may be NULL: no memory) is owned from now on. */
+/* Makes it a text, which it then owns (malloc'ed; NULL: no memory). */
 void answer_text(struct answer *answer, int status, const char *content_type, char *text,
                  size_t size);
 
-/* Gives an answer with a text that changes at most with the program a version, made of the text. */
+/* Makes it a text that changes only between versions of the program; its version is made of the
+ * text. */
 void answer_keep(struct answer *answer);
 
-/* Makes a text (owned from now on, NULL: none) the next piece of a body that comes by and by. */
+/* Makes a text (owned from now on, NULL: none) the next piece of a streamed body. */
 void answer_piece(struct answer *answer, char *text, size_t size);
 
-/* Makes it JSON; the value's reference is taken. */
+/* Makes it JSON and takes over the value's reference. */
 void answer_json(struct answer *answer, int status, json_t *value);
 
 /* The document of a problem (RFC 9457). problem may be NULL. */
 json_t *answer_describe_problem(enum error error, const struct problem *problem);
 
-/* Makes it a problem (RFC 9457), with Retry-After where coming again helps. problem may be NULL. */
+/* Makes it a problem (RFC 9457), with Retry-After if a retry may succeed. problem may be NULL. */
 void answer_problem(struct answer *answer, enum error error, const struct problem *problem);
 
-/* Makes it the result of a job that has ended: its image or its problem, with the times of all
- * stages. received_ns: how long the body took to arrive. */
+/* Makes it the result of a finished job: its image or its problem, with the times of all stages.
+ * received_ns: the time in which the body arrived. */
 void answer_job(struct answer *answer, const struct job *job, uint64_t received_ns);
 
 #endif

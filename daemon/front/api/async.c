@@ -1,6 +1,5 @@
-/* Asynchronous jobs as clients see them: state, result, events. The store is looked up anew
- * whenever a request is woken, so a job that is forgotten meanwhile is not there any more, and no
- * more. */
+/* Asynchronous jobs as clients see them: state, result, events. A woken request looks its job up in
+ * the store again, so a job that was forgotten meanwhile is simply not found. */
 #include "front/api/async.h"
 
 #include <stdio.h>
@@ -12,8 +11,8 @@
 
 enum { WAIT_MAX = 300 };                    /* seconds */
 static const uint64_t second = 1000000000u; /* in nanoseconds */
-/* Between two events of progress; of silence, before a comment shows whether the client is there.
- */
+/* The time between two progress events; the silence before a comment tests whether the client is
+ * there. */
 static const uint64_t event_ns = 200000000u, silence_ns = 5000000000u;
 
 static json_t *describe_progress(const struct stored *s)
@@ -72,7 +71,7 @@ void async_accept(struct request *r)
 {
 	struct stored *s = store_add(r->id, r->job, r->arrived);
 
-	r->job = NULL; /* the store's, or gone */
+	r->job = NULL; /* owned by the store, or NULL if it has gone */
 	if (!s) {
 		answer_problem(&r->answer, ERR_MEMORY, NULL);
 		return;
@@ -82,7 +81,7 @@ void async_accept(struct request *r)
 	answer_header(&r->answer, "Preference-Applied", "respond-async");
 }
 
-/* A job belongs to the token that it was sent with; without tokens, to whoever knows its id. */
+/* A job belongs to the token that it was sent with; without tokens, to anyone who knows its id. */
 static bool owns(const struct request *r, const struct stored *s)
 {
 	const struct job_terms *mine = &r->terms, *its = &s->job->terms;
@@ -90,8 +89,8 @@ static bool owns(const struct request *r, const struct stored *s)
 	return mine->named == its->named && (!mine->named || !strcmp(mine->client, its->client));
 }
 
-/* The job that is asked for; NULL: the request is told that there is none, as it is of a job of
- * somebody else. */
+/* The job that the request names. NULL: the request is answered that there is none; the same for a
+ * job of another client. */
 static struct stored *find(struct request *r)
 {
 	struct stored *s = store_find(r->argument);
@@ -100,13 +99,13 @@ static struct stored *find(struct request *r)
 	if (s && owns(r, s))
 		return s;
 	problem_set(&problem, ERR_NOT_FOUND,
-	            "there is no job of this id; results are kept for a limited time, and the "
-	            "oldest make room for new ones");
+	            "no job has this id; results are kept for a limited time, and new ones "
+	            "displace the oldest");
 	answer_problem(&r->answer, ERR_NOT_FOUND, &problem);
 	return NULL;
 }
 
-/* Reads wait=, for how many seconds the answer may wait for the end of the job; 0 without it. */
+/* Reads wait=, the seconds that the answer may wait for the end of the job; 0 without it. */
 static enum error read_wait(const struct request *r, unsigned *wait, struct problem *problem)
 {
 	char rest;
@@ -121,12 +120,12 @@ static enum error read_wait(const struct request *r, unsigned *wait, struct prob
 		    *wait > WAIT_MAX)
 			return problem_set_parameter(
 			    problem, ERR_BAD_PARAMETER, "wait", text,
-			    "wait is a whole number of seconds from 0 to %d", WAIT_MAX);
+			    "wait: expected an integer number of seconds from 0 to %d", WAIT_MAX);
 	}
 	return ERR_OK;
 }
 
-/* The job that is asked for, when it has ended or has been waited for. NULL: the request has its
+/* The job that the request names, once it has ended or wait= is over. NULL: the request has its
  * answer, or waits. */
 static struct stored *find_and_wait(struct request *r)
 {
@@ -164,7 +163,7 @@ static void answer_not_finished(struct request *r, const struct stored *s)
 
 	stored_time_left(s, &ns);
 	problem_set(&problem, ERR_NOT_FINISHED,
-	            "the job is waiting or running; wait=SECONDS waits for its end");
+	            "the job is waiting or running; use wait=SECONDS to wait for its end");
 	answer_problem(&r->answer, ERR_NOT_FINISHED, &problem);
 	answer_header(&r->answer, "Retry-After", "%llu", (unsigned long long)(ns / second + 1));
 }
@@ -179,7 +178,7 @@ void async_get_result(struct request *r)
 		answer_not_finished(r, s);
 		return;
 	}
-	r->job = s->job; /* it may be forgotten before all of it is sent */
+	r->job = s->job; /* the store may forget it before all of it is sent */
 	job_hold(r->job);
 	answer_job(&r->answer, r->job, r->job->times.accepted - s->arrived);
 	if (!r->job->error)
@@ -208,8 +207,8 @@ static bool write_event(struct request *r, const struct stored *s, const char *n
 	return size >= 0;
 }
 
-/* The next piece of a stream of events. What is new, or that nothing has been for long, is seen by
- * comparing with what this client was last told. Without memory the stream ends. */
+/* The next piece of an event stream: compares the job with what this client was last told, and adds
+ * a comment after a long silence. Without memory the stream ends. */
 static bool next_event(struct request *r)
 {
 	struct stored *s = store_find(r->argument);

@@ -1,14 +1,14 @@
-/* What the service answers about asynchronous jobs. */
+/* Answers about asynchronous jobs. */
 #ifndef FRONT_API_ASYNC_H
 #define FRONT_API_ASYNC_H
 
 #include "front/api/request.h"
 
-/* Hands the request's job to the store; answers with 202 and where to ask for it. */
+/* Hands the request's job to the store, and answers 202 with its address. */
 void async_accept(struct request *request);
 
-/* What routes do with the job that is their argument: each answers the request, or leaves it
- * without an answer until its waiter is woken, and is called again then. */
+/* Routes whose argument is a job: each answers the request, or leaves it unanswered until its
+ * waiter is woken, and is then called again. */
 void async_get_job(struct request *request);
 void async_get_result(struct request *request);
 void async_get_events(struct request *request);

@@ -1,4 +1,4 @@
-/* The catalogue: what there is, made from the tables of filters, devices and kernels. */
+/* The catalogue, made from the tables of filters, devices and kernels. */
 #include "front/api/catalogue.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 #include "front/base/metrics.h"
 #include "front/workers/device_table.h"
 
-/* A number that is not one (no default, no bound) is null in JSON. */
+/* NAN (no default, no bound) is null in JSON. */
 static json_t *json_number_or_null(double number)
 {
 	return isfinite(number) ? json_real(number) : json_null();
@@ -90,7 +90,7 @@ static json_t *describe_filter(enum filter filter)
 	                 filter_text(filter), "parameters", parameters);
 }
 
-/* The parameters beside those of single filters. */
+/* The parameters besides those of single filters. */
 static json_t *describe_common(void)
 {
 	json_t *list = json_array();
@@ -102,7 +102,7 @@ static json_t *describe_common(void)
 		json_t *json = json_pack("{s:s, s:s, s:b}", "name", p->name, "text", p->text,
 		                         "chain_only", p->for_chain);
 
-		if (json_is_string(json_array_get(choices, 0))) /* words, and no switch */
+		if (json_is_string(json_array_get(choices, 0))) /* has words, and is not 0 or 1 */
 			json_object_set(json, "choices", choices);
 		json_array_append_new(list, json);
 		json_decref(schema);
@@ -191,7 +191,7 @@ static json_t *describe_candidate(const struct message_choice *c, unsigned i)
 	                                      : json_null());
 }
 
-/* What a device's tuner chose for one kind of work, and the times that say why. */
+/* What a device's tuner chose for one kind of work, and the times that it measured. */
 static json_t *describe_choice(const struct device *d, const struct message_choice *c)
 {
 	json_t *candidates = json_array();

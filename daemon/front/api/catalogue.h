@@ -1,4 +1,4 @@
-/* The catalogue: what there is, as JSON. */
+/* The catalogue of filters, devices and kernels as JSON. */
 #ifndef FRONT_API_CATALOGUE_H
 #define FRONT_API_CATALOGUE_H
 
@@ -12,10 +12,10 @@ void catalogue_get_filter(struct request *request);
 void catalogue_get_devices(struct request *request);
 void catalogue_get_kernels(struct request *request);
 
-/* Answers that there is no such filter, and which name is near. */
+/* Answers that the filter is unknown, and suggests a similar name. */
 void catalogue_unknown_filter(struct request *request);
 
-/* A parameter's default, of a choice its word; null if there is none. */
+/* A parameter's default (for a choice, its word); null if there is none. */
 json_t *catalogue_default(const struct parameter *parameter);
 /* JSON that is written with ' for ", as the schemas of common parameters are; for the enum
  * 'formats' it has the formats that are offered. */

@@ -1,5 +1,5 @@
-/* JSON into the one struct chain: every value is turned into the text that a query would have held,
- * so that there is one reader of parameters and one set of limits. */
+/* JSON into struct chain: every value is converted to the text that a query would hold, so that
+ * there is one parser of parameters and one set of limits. */
 #include "front/api/chain_json.h"
 
 #include <jansson.h>
@@ -9,7 +9,7 @@
 
 static const char example[] = "[{\"filter\":\"gaussian\",\"sigma\":1.4},{\"filter\":\"sobel\"}]";
 
-/* Prints a number with as few digits as mean the same. */
+/* Prints a number with the fewest digits that give the same value. */
 static void print_number(FILE *out, const json_t *number)
 {
 	double value = json_number_value(number);
@@ -37,7 +37,7 @@ static bool print_value(FILE *out, const json_t *value)
 	return true;
 }
 
-/* A row of numbers with ',' between, or the rows of a matrix with ';'. */
+/* Prints a row of numbers with ',' between them, or the rows of a matrix with ';'. */
 static bool print_list(FILE *out, const json_t *list, const char *separator)
 {
 	const json_t *item;
@@ -72,8 +72,8 @@ static enum error set_parameter(struct chain *chain, const char *name, const jso
 		e = problem_set(problem, ERR_MEMORY, "no memory for the chain");
 	else if (!printed)
 		e = problem_set_parameter(problem, ERR_BAD_PARAMETER, name, text,
-		                          "%s is a number, a text, or of a matrix the rows, as in "
-		                          "[[1,2,1],[2,4,2],[1,2,1]]",
+		                          "%s: expected a number, a text, or the rows of a "
+		                          "matrix, as in [[1,2,1],[2,4,2],[1,2,1]]",
 		                          name);
 	else
 		e = chain_set_parameter(chain, name, text, problem);
@@ -91,7 +91,7 @@ static enum error add_filter(struct chain *chain, json_t *link, struct problem *
 	if (!filter)
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "chain", "",
 		                             "each filter of chain is an object whose member "
-		                             "filter is its name, as in %s",
+		                             "`filter` is its name, as in %s",
 		                             example);
 	e = chain_add_filter(chain, filter, problem);
 	json_object_foreach(link, name, value)
@@ -112,12 +112,12 @@ enum error chain_parse_json(struct chain *chain, const char *text, struct proble
 
 	if (!list)
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "chain", text,
-		                             "chain is not JSON: %s in line %d, column %d; it is "
-		                             "as in %s",
+		                             "chain: not JSON: %s in line %d, column %d; expected "
+		                             "a list as in %s",
 		                             error.text, error.line, error.column, example);
 	if (!json_array_size(list))
 		e = problem_set_parameter(problem, ERR_BAD_PARAMETER, "chain", text,
-		                          "chain is a list of at least one filter, as in %s",
+		                          "chain: expected a list of at least one filter, as in %s",
 		                          example);
 	json_array_foreach(list, i, link)
 	{

@@ -1,4 +1,4 @@
-/* Gauges of what the front only needs to know when it is asked: limits, folders, processes. */
+/* Gauges that are read only when the metrics are requested: limits, directories, processes. */
 #include "front/api/gauges.h"
 
 #include <dirent.h>
@@ -69,7 +69,7 @@ static void update_spools(void)
 	metric_set(METRIC_SPOOLS, "file", NULL, spool_count(false));
 }
 
-/* A folder that cannot be looked at has no gauges. */
+/* A directory that cannot be read has no gauges. */
 static void update_folder(const char *name, const char *path)
 {
 	struct statvfs fs;
@@ -92,7 +92,7 @@ static unsigned count_open_files(void)
 	while (readdir(folder))
 		count++;
 	closedir(folder);
-	return count - 3; /* ".", "..", and the folder's own */
+	return count - 3; /* skips ".", "..", and the directory's own descriptor */
 }
 
 static void update_front(void)

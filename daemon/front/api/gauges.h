@@ -1,4 +1,4 @@
-/* Gauges that nobody keeps up to date: they are looked at when the metrics are asked for. */
+/* Gauges that are not kept up to date but read when the metrics are requested. */
 #ifndef FRONT_API_GAUGES_H
 #define FRONT_API_GAUGES_H
 
@@ -6,14 +6,14 @@
 
 #include "front/config/config.h"
 
-/* The configuration has just been read for the first time. Every error that a request can be
- * answered with has its counter from now on, so that the first one is seen as an increase. */
+/* Call after the configuration was first read. Creates a counter for every error that an answer can
+ * have, so that the first error shows as an increase. */
 void gauges_init(const struct config *config);
 
-/* The configuration has been read again; it was valid or not. */
+/* Call after the configuration was read again; says whether it was valid. */
 void gauges_reloaded(bool valid);
 
-/* Looks. ready: what /readyz would say. */
+/* Reads the gauges. ready: the answer of /readyz. */
 void gauges_update(bool ready);
 
 #endif

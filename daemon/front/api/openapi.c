@@ -1,6 +1,7 @@
-/* OpenAPI 3.1 (https://spec.openapis.org/oas/v3.1.0). A route becomes an operation; one that has
- * {name} in its path becomes one for each filter, as each has parameters of its own. What several
- * operations share (parameters, answers, problems, schemas) are components that they refer to. */
+/* OpenAPI 3.1 (https://spec.openapis.org/oas/v3.1.0). A route becomes an operation; a route with
+ * {name} in its path becomes one operation for each filter, because their parameters differ. What
+ * several operations share (parameters, answers, problems, schemas) are components that they refer
+ * to. */
 #include "front/api/openapi.h"
 
 #include <ctype.h>
@@ -10,9 +11,9 @@
 
 #include "front/api/catalogue.h"
 
-/* Schemas of objects: "member:type", in the manner of describe_…() in catalogue.c and async.c. A
- * type is one of JSON's or the name of another schema; "[]" makes it a list, "?" says that the
- * member may be missing, "~" that it may be null. */
+/* Schemas of objects: "member:type", matching describe_…() in catalogue.c and async.c. A type is
+ * one of JSON's or the name of another schema; "[]" makes it a list, "?" says that the member may
+ * be missing, "~" that it may be null. */
 static const struct {
 	const char *name, *members;
 } objects[] = {
@@ -42,19 +43,19 @@ static const struct {
                 "value:string?"},
 };
 
-/* What a route may answer; media "" is an image in any format, NULL nothing.
- * The schema is one of ours, or a type of JSON's. */
+/* What a route may answer; media "" is an image in any format, NULL no body. The schema is one of
+ * the above, or a JSON type. */
 static const struct {
 	const char *name, *status, *text, *media, *schema;
 } answers[] = {
     {"Image", "200",
-     "The filtered image, in the format of the body unless format or Accept say otherwise", "",
+     "The filtered image, in the format of the body unless format or Accept names another", "",
      NULL},
-    {"Accepted", "202", "With Prefer: respond-async; Location is the job's", "application/json",
-     "Job"},
+    {"Accepted", "202", "Accepted, with Prefer: respond-async; Location is the job's address",
+     "application/json", "Job"},
     {"Job", "200", "The job", "application/json", "Job"},
-    {"Unchanged", "304", "It is what If-None-Match names", NULL, NULL},
-    {"Deleted", "204", "It is cancelled or forgotten", NULL, NULL},
+    {"Unchanged", "304", "Not modified: If-None-Match names this version", NULL, NULL},
+    {"Deleted", "204", "Cancelled or forgotten", NULL, NULL},
     {"Events", "200", "Events `progress`, whose data is the job as JSON, and `end`",
      "text/event-stream", "string"},
     {"Filters", "200", "The filters", "application/json", "Filters"},
@@ -63,7 +64,7 @@ static const struct {
     {"Kernels", "200", "The kernels", "application/json", "Kernels"},
     {"Document", "200", "The document", "application/json", "object"},
     {"Text", "200", "A text", "text/plain", "string"},
-    {"NotReady", "503", "It is not ready; verbose says why", "text/plain", "string"},
+    {"NotReady", "503", "Not ready; verbose tells why", "text/plain", "string"},
 };
 
 /* Parameters of single routes, and headers. */
@@ -71,27 +72,27 @@ static const struct {
 	const char *name, *in, *schema, *text;
 } parameters[] = {
     {"wait", "query", "{'type':'integer','minimum':0,'maximum':300,'default':0}",
-     "Seconds for which the answer may wait for the end of the job"},
-    {"verbose", "query", "{'type':'string'}", "Says which conditions hold"},
+     "Seconds that the answer may wait for the end of the job"},
+    {"verbose", "query", "{'type':'string'}", "List the conditions and which of them hold"},
     {"Prefer", "header", "{'type':'string','examples':['respond-async']}",
-     "respond-async: 202 as soon as the body is there (RFC 7240)"},
+     "respond-async: 202 as soon as the body has arrived (RFC 7240)"},
     {"traceparent", "header",
      "{'type':'string','examples':['00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01']}",
-     "The trace that the request belongs to, for the log (W3C Trace Context); any that is "
-     "malformed is ignored"},
+     "The trace that the request belongs to, for the log (W3C Trace Context); a malformed one is "
+     "ignored"},
 };
 
-/* Headers of every answer, or only of images; whether each of these has it. */
+/* Headers of answers, and which of these belong to images only. */
 static const struct {
 	const char *name, *text;
 	bool of_image, always;
 } headers[] = {
     {"Server-Timing", "Milliseconds of every stage and kernel; stages overlap", false, true},
-    {"X-Request-Id", "Names the request in the log", false, true},
+    {"X-Request-Id", "Identifies the request in the log", false, true},
     {"X-Image", "WIDTHxHEIGHTxBANDS:TYPE of the answer", true, true},
     {"X-Device", "The devices that filtered it", true, false},
-    {"X-Lost", "What it has lost of the image by how it is written; without this header nothing",
-     true, false},
+    {"X-Lost", "What the image has lost by its format; missing if it has lost nothing", true,
+     false},
 };
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -101,7 +102,7 @@ static json_t *reference(const char *kind, const char *name)
 	return json_pack("{s:o}", "$ref", json_sprintf("#/components/%s/%s", kind, name));
 }
 
-/* The next word of a list that spaces separate; NULL after the last. */
+/* The next word of a space-separated list; NULL after the last. */
 static const char *next_word(const char **list, char word[64])
 {
 	size_t length = strcspn(*list, " ");
@@ -155,7 +156,7 @@ static void set_limit(json_t *schema, const char *key, double limit, bool whole)
 	                    whole ? json_integer((json_int_t)limit) : json_real(limit));
 }
 
-/* A filter's parameter as a query holds it. */
+/* A filter's parameter as it is in a query. */
 static json_t *parameter_schema(const struct parameter *p)
 {
 	bool whole = p->type == PARAMETER_INTEGER || p->type == PARAMETER_ODD;
@@ -214,7 +215,7 @@ static json_t *chain_schema(void)
 	                 CHAIN_FILTERS_MAX, "items", "oneOf", links);
 }
 
-/* The types of problem that there are. */
+/* The problem types. */
 static json_t *problem_types(void)
 {
 	json_t *types = json_array();
@@ -249,7 +250,7 @@ static json_t *answer_headers(bool image)
 	return list;
 }
 
-/* Bytes. (For 3.1 a media type without schema says that; generators know it by this.) */
+/* Bytes. (In 3.1 a media type without a schema means that; generators recognise this.) */
 static json_t *binary_schema(void)
 {
 	return json_pack("{s:s, s:s}", "type", "string", "format", "binary");
@@ -265,7 +266,7 @@ static json_t *image_media(void)
 	return media;
 }
 
-/* A schema of ours, which begins with a capital letter, or a type of JSON's. */
+/* One of our schemas, whose names begin with a capital letter, or a JSON type. */
 static json_t *content_schema(const char *name)
 {
 	return isupper((unsigned char)*name) ? reference("schemas", name)
@@ -287,7 +288,7 @@ static json_t *make_answer(size_t i)
 	return answer;
 }
 
-/* The answer to whatever goes wrong with this status: the titles of all such errors. 0: any. */
+/* The answer to all errors with this status: their titles. 0: any status. */
 static json_t *make_problem(int status)
 {
 	char text[1024] = "";
@@ -297,10 +298,9 @@ static json_t *make_problem(int status)
 		if (error_status(e) == status && used < sizeof text)
 			used += (size_t)snprintf(text + used, sizeof text - used, "%s%s",
 			                         used ? "; " : "", error_title(e));
-	return json_pack("{s:s, s:o, s:{s:{s:o}}}", "description",
-	                 status ? text : "Something else went wrong", "headers",
-	                 answer_headers(false), "content", "application/problem+json", "schema",
-	                 reference("schemas", "Problem"));
+	return json_pack("{s:s, s:o, s:{s:{s:o}}}", "description", status ? text : "Another error",
+	                 "headers", answer_headers(false), "content", "application/problem+json",
+	                 "schema", reference("schemas", "Problem"));
 }
 
 static json_t *make_answers(void)
@@ -392,17 +392,18 @@ static void add_image_parameters(json_t *list, enum filter filter)
 static json_t *image_body(bool chain)
 {
 	json_t *part =
-	    catalogue_schema("{'type':'object','required':['image'],'properties':"
-	                     "{'image':{'type':'string','format':'binary'}},'description':"
-	                     "'Parameters may be parts of the form, too'}");
+	    catalogue_schema("{'type':'object','required':['image'],'properties':{'image':{'type':'"
+	                     "string','format':'binary'}},'description':'Parameters "
+	                     "may also be parts of the form'}");
 
 	if (chain)
 		json_object_set_new(json_object_get(part, "properties"), "chain",
 		                    reference("schemas", "Chain"));
-	return json_pack("{s:b, s:s, s:{s:{s:o}, s:{s:o}, s:{s:o}}}", "required", 1, "description",
-	                 "The image, known by its content, whatever its declared type", "content",
-	                 "application/octet-stream", "schema", binary_schema(), "image/*", "schema",
-	                 binary_schema(), "multipart/form-data", "schema", part);
+	return json_pack(
+	    "{s:b, s:s, s:{s:{s:o}, s:{s:o}, s:{s:o}}}", "required", 1, "description",
+	    "The image; its format is recognised by its content, whatever the declared type",
+	    "content", "application/octet-stream", "schema", binary_schema(), "image/*", "schema",
+	    binary_schema(), "multipart/form-data", "schema", part);
 }
 
 static json_t *route_parameters(const struct route *route, enum filter filter)
@@ -414,7 +415,7 @@ static json_t *route_parameters(const struct route *route, enum filter filter)
 	if (strstr(route->path, "{id}"))
 		json_array_append_new(
 		    list,
-		    make_parameter("id", "path", "The job's, as Location says",
+		    make_parameter("id", "path", "The address of the job",
 		                   catalogue_schema("{'type':'string','pattern':'^[0-9a-f]{16}$'}"),
 		                   true));
 	while (next_word(&query, word))
@@ -431,7 +432,7 @@ static void to_lower(char *text)
 		*text = (char)tolower((unsigned char)*text);
 }
 
-/* The method and the path with only letters and digits, the rest as '-'. */
+/* The method and the path with letters and digits kept, the rest as '-'. */
 static json_t *operation_id(const struct route *route, const char *path)
 {
 	char id[96];
@@ -464,7 +465,7 @@ static json_t *make_operation(const struct route *route, const char *path, enum 
 	return operation;
 }
 
-/* filter: that stands for {name} in the route's path, FILTERS if there is none. */
+/* filter: replaces {name} in the route's path; FILTERS if there is none. */
 static void add_operation(json_t *paths, const struct route *route, enum filter filter)
 {
 	const char *tail = strchr(route->path, '}');
@@ -529,12 +530,12 @@ void openapi_answer(struct request *r, const struct route *routes, size_t count)
 	    json_pack("{s:s, s:{s:s, s:s, s:s}, s:[{s:s}], s:[{}, {s:[]}], s:o, s:{s:o, s:o, s:o, "
 	              "s:o, s:{s:{s:s, s:s, s:s}}}}",
 	              "openapi", "3.1.0", "info", "title", "convolved", "version", PACKAGE_VERSION,
-	              "description", "Filters images on OpenCL devices. Every GET may be a HEAD.",
-	              "servers", "url", "/", "security", "token", "paths",
-	              make_paths(routes, count), "components", "schemas", make_schemas(),
-	              "parameters", make_parameters(), "responses", make_answers(), "headers",
-	              make_headers(), "securitySchemes", "token", "type", "http", "scheme",
-	              "bearer", "description",
-	              "Where tokens are configured; /livez and /readyz need none"));
+	              "description",
+	              "Filters images on OpenCL devices. Every GET may also be a HEAD.", "servers",
+	              "url", "/", "security", "token", "paths", make_paths(routes, count),
+	              "components", "schemas", make_schemas(), "parameters", make_parameters(),
+	              "responses", make_answers(), "headers", make_headers(), "securitySchemes",
+	              "token", "type", "http", "scheme", "bearer", "description",
+	              "If tokens are configured; /livez and /readyz need none"));
 	answer_keep(&r->answer);
 }

@@ -1,5 +1,5 @@
 /* The description of the API (OpenAPI 3.1), made from the tables of routes, filters, parameters,
- * formats and errors, so that it says what the service does. */
+ * formats and errors, so that it matches the service. */
 #ifndef FRONT_API_OPENAPI_H
 #define FRONT_API_OPENAPI_H
 

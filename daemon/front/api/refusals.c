@@ -1,5 +1,5 @@
-/* A table of clients and reasons, emptied of those that were quiet for a whole period. When it is
- * full, one row more stands for all others. */
+/* A table of clients and reasons; rows that were quiet for a whole period are removed. When it is
+ * full, one extra row counts all others. */
 #include "front/api/refusals.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@ struct row {
 	unsigned long long untold; /* since its last line */
 };
 
-/* The last is for whoever has no row. */
+/* The last row is for clients without one of their own. */
 static struct row rows[ROWS + 1];
 static unsigned used;
 static struct loop_timer period;
@@ -32,7 +32,7 @@ static struct row *find(const struct refusal *r)
 	return NULL;
 }
 
-/* A row for who has none; NULL if the table is full. */
+/* Creates a row; NULL if the table is full. */
 static struct row *add(const struct refusal *r, enum log_level level)
 {
 	struct row *row = used < ROWS ? &rows[used] : NULL;
@@ -75,7 +75,7 @@ static void tell_count(struct row *row)
 	row->untold = 0;
 }
 
-/* Tells what was counted; those of whom nothing was are forgotten. */
+/* Logs the counts; rows that counted nothing are removed. */
 void refusals_tell(void)
 {
 	unsigned kept = 0;

@@ -1,6 +1,6 @@
-/* Refusals, counted and in the log: who is refused, and why. The first of a client for a reason has
- * a line; what follows within a minute is counted, and said together at its end. However many
- * clients come, there are only so many lines a minute. */
+/* Counts and logs refusals: who is refused, and why. The first refusal of a client for a reason
+ * gets a line; those that follow within a minute are counted, and logged together at its end. The
+ * number of lines a minute is bounded, however many clients there are. */
 #ifndef FRONT_API_REFUSALS_H
 #define FRONT_API_REFUSALS_H
 
@@ -8,11 +8,11 @@
 #include "front/jobs/trace.h"
 
 struct refusal {
-	const char *client;                          /* its address, or what its token is called */
+	const char *client;                          /* its address, or its token's name */
 	const char *reason;                          /* slug of the error */
-	const char *detail;                          /* in words, or NULL */
-	int status;                                  /* of HTTP: from 500 on it is a warning */
-	const char *request, *method, *path, *route; /* NULL: none has been read */
+	const char *detail;                          /* the message, or NULL */
+	int status;                                  /* HTTP status: from 500 on it is a warning */
+	const char *request, *method, *path, *route; /* NULL: not yet known */
 	const struct trace *trace;                   /* likewise */
 };
 
@@ -20,10 +20,10 @@ enum error refusals_init(void) MUST_CHECK;
 
 void refusals_fini(void);
 
-/* Says what has only been counted. */
+/* Logs refusals that were only counted. */
 void refusals_tell(void);
 
-/* Counts a refusal in the metrics, and logs it unless such a one was lately. */
+/* Counts a refusal in the metrics, and logs it unless a similar one was logged just before. */
 void refusals_note(const struct refusal *refusal);
 
 #endif

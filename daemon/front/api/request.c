@@ -1,4 +1,4 @@
-/* Requests: parameters read into a chain and the options of a job, with an answer for every way in
+/* Requests: parses parameters into a chain and the options of a job, with an error for every way in
  * which they can be wrong. */
 #include "front/api/request.h"
 
@@ -96,7 +96,7 @@ enum error request_extend_parameter(struct request *r, const char *data, size_t 
 		                             "a parameter has at most %d bytes", REQUEST_VALUE_MAX);
 	if (memchr(data, '\0', size))
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, name, *value,
-		                             "a parameter is text, without NUL");
+		                             "expected text without NUL");
 	longer = realloc(*value, length + size + 1);
 	if (!longer)
 		return problem_set(problem, ERR_MEMORY, "no memory for the parameters");
@@ -106,7 +106,7 @@ enum error request_extend_parameter(struct request *r, const char *data, size_t 
 	return ERR_OK;
 }
 
-/* What follows the next comma that is not within quotes. */
+/* The text after the next comma that is not within quotes. */
 static const char *next_preference(const char *at)
 {
 	bool quoted = false;
@@ -132,7 +132,7 @@ bool request_prefers_async(const char *prefer)
 	return false;
 }
 
-/* Books what the body takes of memory on its client. */
+/* Charges the body's memory to its client. */
 static enum share_outcome book_memory(struct request *r)
 {
 	uint64_t reserved = r->body.reserved, held = r->memory.amount;
@@ -144,8 +144,8 @@ static enum share_outcome book_memory(struct request *r)
 	return SHARE_TAKEN;
 }
 
-/* True if a body begins as curl -d leaves it: without line ends and zero bytes, of which every
- * image has some there. */
+/* True if a body looks as curl -d leaves it: without line ends and zero bytes, which every image
+ * has near its start. */
 static bool looks_stripped(const char *data, size_t size)
 {
 	size_t end = size < STRIPPED_LOOK ? size : STRIPPED_LOOK;
@@ -173,15 +173,15 @@ enum error request_write(struct request *r, const void *data, size_t size, struc
 	if (!e)
 		e = spool_write(&r->body, data, size);
 	if (e)
-		return problem_set(problem, e, "there is no room for the body now");
+		return problem_set(problem, e, "no memory is free for the body now");
 	outcome = book_memory(r);
 	return outcome ? share_problem(outcome, SHARE_BODY_MEMORY, r->terms.client, r->memory_max,
 	                               problem)
 	               : ERR_OK;
 }
 
-/* Parameters on their way into a chain and options. What comes to filters is kept as text: filters
- * are to stand in an order of their own, and some of it is about all of them. */
+/* Parameters to be parsed into a chain and options. Those of filters are kept as text, because the
+ * filters have an order of their own, and some parameters apply to all of them. */
 struct reading {
 	struct chain *chain;
 	struct message_job *options;
@@ -195,8 +195,8 @@ static enum error parse_switch(const char *name, const char *text, uint32_t *val
                                struct problem *problem)
 {
 	if (strcmp(text, "0") && strcmp(text, "1"))
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, name, text, "%s is 0 or 1",
-		                             name);
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, name, text,
+		                             "%s: expected 0 or 1", name);
 	*value = *text == '1';
 	return ERR_OK;
 }
@@ -244,8 +244,8 @@ static enum error parse_roi(struct reading *r, const char *text, struct problem 
 	if (area_parse(text, &r->options->roi))
 		return ERR_OK;
 	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "roi", text,
-	                             "roi is x,y,width,height in pixels, the last two at least 1, "
-	                             "as in 100,50,640,480");
+	                             "roi: expected x,y,width,height in pixels, the last two at "
+	                             "least 1, as in 100,50,640,480");
 }
 
 static enum error parse_target(struct reading *r, const char *text, struct problem *problem)
@@ -257,7 +257,7 @@ static enum error parse_target(struct reading *r, const char *text, struct probl
 	    sscanf(text, "%7u,%7u%c", &r->options->target_x, &r->options->target_y, &rest) == 2)
 		return ERR_OK;
 	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "target", text,
-	                             "target is x,y in pixels, as in 100,50");
+	                             "target: expected x,y in pixels, as in 100,50");
 }
 
 static enum error parse_channels(struct reading *r, const char *text, struct problem *problem)
@@ -267,7 +267,7 @@ static enum error parse_channels(struct reading *r, const char *text, struct pro
 		return ERR_OK;
 	return problem_set_parameter(
 	    problem, ERR_BAD_PARAMETER, "channels", text,
-	    "channels is one of all, color, alpha, red, green, blue, luma, chroma");
+	    "channels: expected one of all, color, alpha, red, green, blue, luma, chroma");
 }
 
 static enum error parse_variant(struct reading *r, const char *text, struct problem *problem)
@@ -288,7 +288,7 @@ static enum error parse_format(struct reading *r, const char *text, struct probl
 	for (size_t i = 0; (offer = format_offer(i)); i++)
 		list_add(names, sizeof names, offer->name);
 	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "format", text,
-	                             "format is one of %s", names);
+	                             "format: expected one of %s", names);
 }
 
 static enum error parse_quality(struct reading *r, const char *text, struct problem *problem)
@@ -299,7 +299,7 @@ static enum error parse_quality(struct reading *r, const char *text, struct prob
 	if (text[0] < '0' || text[0] > '9' || sscanf(text, "%3u%c", quality, &rest) != 1 ||
 	    *quality < 1 || *quality > 100)
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "quality", text,
-		                             "quality is a whole number from 1 to 100");
+		                             "quality: expected an integer from 1 to 100");
 	return ERR_OK;
 }
 
@@ -317,7 +317,7 @@ static enum error parse_compression(struct reading *r, const char *text, struct 
 		return ERR_OK;
 	format_list_compressions(all, sizeof all);
 	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "compression", text,
-	                             "compression is %s", all);
+	                             "compression: expected %s", all);
 }
 
 static enum error parse_subsample(struct reading *r, const char *text, struct problem *problem)
@@ -326,7 +326,7 @@ static enum error parse_subsample(struct reading *r, const char *text, struct pr
 	if (r->options->coding.subsample != SUBSAMPLES)
 		return ERR_OK;
 	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "subsample", text,
-	                             "subsample is auto, on or off");
+	                             "subsample: expected auto, on or off");
 }
 
 static enum error parse_background(struct reading *r, const char *text, struct problem *problem)
@@ -334,8 +334,9 @@ static enum error parse_background(struct reading *r, const char *text, struct p
 	if (background_parse(text, &r->options->coding))
 		return ERR_OK;
 	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "background", text,
-	                             "background is one value from 0 to 255, or three by commas, "
-	                             "red, green and blue, as in 255,255,255");
+	                             "background: expected one value from 0 to 255, or three "
+	                             "separated by commas: red, green and blue, as in "
+	                             "255,255,255");
 }
 
 static enum error parse_raw(struct reading *r, const char *text, struct problem *problem)
@@ -345,8 +346,8 @@ static enum error parse_raw(struct reading *r, const char *text, struct problem 
 	r->options->raw = 1;
 	if (!image_parse(text, &r->options->raw_image))
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "raw", text,
-		                             "raw is WIDTHxHEIGHTxBANDS:TYPE, with 1 to %d bands "
-		                             "of u8, u16 or f32, as in 640x480x3:u8",
+		                             "raw: expected WIDTHxHEIGHTxBANDS:TYPE, with 1 to %d "
+		                             "bands of u8, u16 or f32, as in 640x480x3:u8",
 		                             BANDS_MAX);
 	r->options->raw_image.alpha = alpha;
 	return ERR_OK;
@@ -372,11 +373,11 @@ static enum error parse_priority(struct reading *r, const char *text, struct pro
 	r->terms->priority = priority_parse(text);
 	if (r->terms->priority == PRIORITIES)
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "priority", text,
-		                             "priority is interactive or batch");
+		                             "priority: expected interactive or batch");
 	if (r->terms->priority < r->terms->best)
 		return problem_set_parameter(problem, ERR_CLASS_FORBIDDEN, "priority", text,
-		                             "this token is for batch work: priority=batch, which "
-		                             "is its default");
+		                             "this token is for batch work: use priority=batch, "
+		                             "its default");
 	return ERR_OK;
 }
 
@@ -388,11 +389,12 @@ static enum error parse_device(struct reading *r, const char *text, struct probl
 	devices_describe(devices, sizeof devices);
 	if (!r->terms->devices && *devices)
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "device", text,
-		                             "device is a pattern that fits one of: %s", devices);
+		                             "device: expected a pattern that matches one of: %s",
+		                             devices);
 	if (!devices_hopeful(r->terms->devices))
 		return problem_set_parameter(problem, ERR_NO_DEVICE, "device", text,
-		                             "no device that this fits is up; GET /v1/devices says "
-		                             "what they are at");
+		                             "no device that matches is up; GET /v1/devices shows "
+		                             "their states");
 	return ERR_OK;
 }
 
@@ -404,13 +406,13 @@ static enum error parse_deadline(struct reading *r, const char *text, struct pro
 	if (text[0] < '0' || text[0] > '9' || sscanf(text, "%8u%c", &ms, &rest) != 1 || ms < 1 ||
 	    ms > DEADLINE_MAX_MS)
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "deadline_ms", text,
-		                             "deadline_ms is a whole number from 1 to %d",
+		                             "deadline_ms: expected an integer from 1 to %d",
 		                             DEADLINE_MAX_MS);
 	r->terms->deadline = r->arrived + ms * UINT64_C(1000000);
 	return ERR_OK;
 }
 
-/* The parameters that a chain takes, and every filter but for the first few. */
+/* The parameters that a chain takes; every filter takes them, too, except for the first few. */
 static const struct common_parameter commons[] = {
 #define CHAIN                                    true
 #define ANY                                      false
@@ -448,7 +450,7 @@ static enum error parse_parameter(struct reading *r, bool one_filter, const char
 	for (size_t i = 0; i < COMMONS; i++)
 		if (!strcmp(commons[i].name, name) && !(one_filter && commons[i].for_chain))
 			return commons[i].parse(r, text, problem);
-	if (one_filter) /* says which there are */
+	if (one_filter) /* lists the filters */
 		return chain_set_parameter(r->chain, name, text, problem);
 	return unknown_parameter(name, text, problem);
 }
@@ -461,23 +463,21 @@ static bool given_before(const struct request *r, unsigned i)
 	return false;
 }
 
-/* Puts the filters into the chain, in the order in which they are applied. */
+/* Puts the filters into the chain in the order in which they are applied. */
 static enum error add_filters(const struct reading *r, struct problem *problem)
 {
 	enum error e = ERR_OK;
 
 	if (r->filters && r->json)
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "chain", r->json,
-		                             "filters and chain are two ways to say the same: give "
-		                             "one of them");
+		                             "filters and chain mean the same: give one of them");
 	if (r->filters)
 		e = chain_parse(r->chain, r->filters, problem);
 	else if (r->json)
 		e = chain_parse_json(r->chain, r->json, problem);
 	if (!e && r->channels && channels_parse(r->channels) && !r->chain->count)
 		e = problem_set_parameter(problem, ERR_BAD_PARAMETER, "channels", r->channels,
-		                          "channels is for the filters of filters=, and there are "
-		                          "none");
+		                          "channels applies to filters=, which is missing");
 	if (!e && r->channels)
 		chain_set_channels(r->chain, channels_parse(r->channels));
 	if (!e && r->luma)
@@ -491,7 +491,7 @@ static enum error add_filters(const struct reading *r, struct problem *problem)
 	return e;
 }
 
-/* Checks what single parameters cannot tell. */
+/* Checks that involve several parameters. */
 static enum error check_options(const struct message_job *options, struct problem *problem)
 {
 	const struct image *raw = &options->raw_image;
@@ -501,15 +501,14 @@ static enum error check_options(const struct message_job *options, struct proble
 	if (options->coding.quality && options->coding.lossless)
 		return problem_set_parameter(
 		    problem, ERR_BAD_PARAMETER, "quality", value,
-		    "quality is of coding with loss: leave out lossless=1 or quality");
+		    "quality is for lossy encoding: leave out lossless=1 or quality");
 	if (raw->alpha && !options->raw)
 		return problem_set_parameter(
 		    problem, ERR_BAD_PARAMETER, "alpha", "1",
-		    "alpha is for raw pixels: other formats say it themselves");
+		    "alpha is for raw pixels: other formats declare it themselves");
 	if (raw->alpha && raw->bands % 2)
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "alpha", "1",
-		                             "alpha is the last of 2 or 4 bands; there are %u",
-		                             raw->bands);
+		                             "alpha needs 2 or 4 bands, not %u", raw->bands);
 	return ERR_OK;
 }
 

@@ -1,5 +1,5 @@
-/* A request: what a client asks for, from its first header to its answer. Knows nothing of sockets;
- * exchange.c feeds it and sends what comes out. */
+/* A request: what a client asks for, from its first header to its answer. Independent of sockets;
+ * exchange.c feeds it and sends the answer. */
 #ifndef FRONT_API_REQUEST_H
 #define FRONT_API_REQUEST_H
 
@@ -21,18 +21,18 @@ struct request;
 /* What the service answers to; the rows are in routes.c. */
 struct route {
 	const char *method;
-	const char *path; /* also in metrics; {name} is a filter's */
+	const char *path; /* also a metric's label; {name} is a filter's */
 	/* Answers a request without body, or leaves it without an answer and is called again when
 	 * its waiter is woken. NULL: the request carries an image. */
 	void (*act)(struct request *request);
 	/* For the description of the API, see openapi.c; lists are separated by spaces. */
 	const char *summary;
 	const char *query;    /* parameters */
-	const char *answers;  /* when all is well */
-	const char *problems; /* statuses that are to be expected */
+	const char *answers;  /* answers on success */
+	const char *problems; /* error statuses to expect */
 };
 
-/* What a client was last told of a job by a stream of events. */
+/* What an event stream last told its client about a job. */
 struct told {
 	uint64_t at; /* loop_now(); 0: nothing yet */
 	enum stored_state state;
@@ -44,33 +44,33 @@ struct request {
 	char id[REQUEST_ID_SIZE];
 	char *method, *path;       /* owned */
 	char *accept;              /* header, or NULL; owned */
-	const char *authorization; /* header, or NULL; good during routes_begin() */
-	bool monitoring;           /* came by an address for metrics and health alone */
+	const char *authorization; /* header, or NULL; valid during routes_begin() */
+	bool monitoring;           /* arrived at an address for metrics and health only */
 	bool multipart;
-	bool urlencoded; /* says its Content-Type, as curl does with -d and --data-binary */
-	bool async;      /* the client prefers that (RFC 7240) */
+	bool urlencoded; /* its Content-Type is the one that curl sends with -d and --data-binary */
+	bool async;      /* Prefer: respond-async (RFC 7240) */
 	const struct route *route;
-	char *argument;   /* the part of the path that the route leaves open, "" if none; owned */
+	char *argument;   /* the part of the path that is the route's argument, "" if none; owned */
 	uint64_t arrived; /* loop_now() */
 	struct {
 		char *name, *value; /* owned */
 	} parameter[REQUEST_PARAMETERS_MAX];
 	unsigned parameters;
-	struct chain *chain; /* once the parameters are read, until there is a job; owned */
+	struct chain *chain; /* from the parsing of the parameters until there is a job; owned */
 	struct message_job options;
 	struct job_terms terms;
-	uint64_t announced; /* Content-Length; UINT64_MAX if there is none */
-	bool expected;      /* its body is wanted: admission knows that a job may come of it */
-	uint64_t body_max, memory_max; /* as configured when it was admitted */
-	struct share place;            /* among the bodies, while it is expected */
-	struct share memory;           /* of its body, until there is a job */
+	uint64_t announced;            /* Content-Length; UINT64_MAX if missing */
+	bool expected;                 /* its body is wanted: admission counts on a job */
+	uint64_t body_max, memory_max; /* limit as configured when it was admitted */
+	struct share place;            /* its place among the expected bodies */
+	struct share memory;           /* the memory of its body, until there is a job */
 	bool has_body;                 /* spool is open */
 	struct spool body;
 	struct job *job;
-	struct waiter waiter; /* for what its answer needs; wake and context are exchange.c's */
+	struct waiter waiter; /* for what its answer waits for; exchange.c sets wake and context */
 	struct answer answer;
-	/* NULL, or: makes the next piece of the answer's body, or no text if there is none until
-	 * the waiter is woken. False: the body has ended. */
+	/* NULL, or a function that supplies the next piece of the answer's body, or no text if
+	 * there is none until the waiter is woken. It returns false at the end of the body. */
 	bool (*stream)(struct request *request);
 	struct told told; /* by the stream */
 };
@@ -78,33 +78,33 @@ struct request {
 struct request *request_new(const char *method, const char *path);
 void request_free(struct request *request);
 
-/* Gives back what the body holds: it will not be used. */
+/* Releases the body, which will not be used. */
 void request_drop_body(struct request *request);
 
-/* Adds a parameter. Too many, or no memory: an error, with its problem, is to be answered. */
+/* Adds a parameter. On error (too many, or no memory) answer with the problem. */
 enum error request_add_parameter(struct request *request, const char *name, const char *value,
                                  struct problem *problem) MUST_CHECK;
 
-/* Lengthens the value of the last parameter, of which there is one: it comes in pieces. At most
- * REQUEST_VALUE_MAX bytes, and no NUL. */
+/* Appends to the value of the last parameter, which arrives in pieces. At most REQUEST_VALUE_MAX
+ * bytes, and no NUL. */
 enum error request_extend_parameter(struct request *request, const char *data, size_t size,
                                     struct problem *problem) MUST_CHECK;
 
 /* True if a Prefer header asks for an asynchronous answer. */
 bool request_prefers_async(const char *prefer);
 
-/* Appends to the body; an error, with its problem, is to be answered. */
+/* Appends to the body; on error answer with the problem. */
 enum error request_write(struct request *request, const void *data, size_t size,
                          struct problem *problem) MUST_CHECK;
 
-/* Reads the parameters into a chain, and the options and terms of the request. filter: the one
- * filter that is asked for, or NULL for a chain. */
+/* Parses the parameters into a chain, and the options and terms of the request. filter: the filter
+ * named in the path, or NULL for a chain. */
 enum error request_parse(struct request *request, const char *filter, struct chain *chain,
                          struct problem *problem) MUST_CHECK;
 
 struct reading;
 
-/* A parameter that every filter takes, or (for_chain) that only a chain takes. */
+/* A parameter that every filter takes, or (for_chain) only a chain. */
 struct common_parameter {
 	const char *name;
 	bool for_chain;

@@ -1,5 +1,5 @@
-/* The routes. A row says method, path and what to do; the part of a path that stands in braces is
- * the request's argument. */
+/* The routes. A row has method, path and handler; the part of a path in braces is the request's
+ * argument. */
 #include "front/api/routes.h"
 
 #include <stdio.h>
@@ -48,8 +48,8 @@ static void get_livez(struct request *r)
 	answer_text(&r->answer, 200, "text/plain; charset=utf-8", strdup("ok\n"), 3);
 }
 
-/* One line a condition: "+" holds, "-" does not; the bare answer says only ok or not. What is being
- * compiled is no condition. */
+/* One line for each condition: "+" holds, "-" does not; the short answer is only ok or not.
+ * Programs being compiled are no condition. */
 static void get_readyz(struct request *r)
 {
 	uint32_t built, pending;
@@ -62,10 +62,13 @@ static void get_readyz(struct request *r)
 	if (verbose)
 		ready =
 		    asprintf(&text,
-		             "%c devices: %u of %u up\n%c image: %s\n%c accepting: %s\n"
-		             "%c kernels: %u of %u programs are there\n%s\n",
+		             "%c devices: %u of %u up\n"
+		             "%c image: %s\n"
+		             "%c accepting: %s\n"
+		             "%c kernels: %u of %u programs are there\n"
+		             "%s\n",
 		             device ? '+' : '-', devices_up(), devices_wanted(), image ? '+' : '-',
-		             image ? "one has recently passed" : "none has recently passed",
+		             image ? "one has passed recently" : "none has passed recently",
 		             draining ? '-' : '+', draining ? "shutting down" : "yes",
 		             pending ? ' ' : '+', built, built + pending,
 		             ready ? "ready" : "not ready") > 0 &&
@@ -98,9 +101,9 @@ static void get_index(struct request *r)
 static void get_openapi(struct request *r);
 
 static const struct route routes[] = {
-    {"POST", "/v1/filters/{name}", NULL, "Filter an image by one filter", "", "Image Accepted",
+    {"POST", "/v1/filters/{name}", NULL, "Filter an image with one filter", "", "Image Accepted",
      "400 401 403 406 408 413 415 422 429 500 503 504"},
-    {"POST", "/v1/chain", NULL, "Filter an image by several filters, one after another", "",
+    {"POST", "/v1/chain", NULL, "Filter an image with several filters, one after another", "",
      "Image Accepted", "400 401 403 404 406 408 413 415 422 429 500 503 504"},
     {"GET", "/v1/filters", catalogue_get_filters, "All filters and their parameters", "",
      "Filters Unchanged", "401"},
@@ -110,26 +113,25 @@ static const struct route routes[] = {
      "Job", "400 401 404"},
     {"DELETE", "/v1/jobs/{id}", async_delete_job, "Cancel a job, or forget one that has ended", "",
      "Deleted", "401 404"},
-    {"GET", "/v1/jobs/{id}/result", async_get_result, "What the POST would have been answered",
+    {"GET", "/v1/jobs/{id}/result", async_get_result, "The answer that the POST would have had",
      "wait", "Image Unchanged", "400 401 404 409 410 415 422 500 503 504 507"},
-    {"GET", "/v1/jobs/{id}/events", async_get_events, "The job's progress as it happens", "",
-     "Events", "401 404"},
+    {"GET", "/v1/jobs/{id}/events", async_get_events, "The job's progress as a stream of events",
+     "", "Events", "401 404"},
     {"GET", "/v1/devices", catalogue_get_devices, "The OpenCL devices", "", "Devices", "401"},
     {"GET", "/v1/kernels", catalogue_get_kernels,
-     "Times of every kernel on every device, what the tuner chose, all variants", "", "Kernels",
+     "Times of every kernel on every device, the tuner's choices, and all variants", "", "Kernels",
      "401"},
     {"GET", "/metrics", get_metrics, "Metrics in the text format of Prometheus", "", "Text", "401"},
-    {"GET", "/livez", get_livez, "Whether the service lives", "", "Text", ""},
-    {"GET", "/readyz", get_readyz, "Whether an image has recently passed the whole way", "verbose",
-     "Text NotReady", ""},
+    {"GET", "/livez", get_livez, "Whether the service is alive", "", "Text", ""},
+    {"GET", "/readyz", get_readyz, "Whether a test image has recently passed through all stages",
+     "verbose", "Text NotReady", ""},
     {"GET", "/openapi.json", get_openapi, "This document", "", "Document Unchanged", "401"},
-    {"GET", "/", get_index, "A few words for whoever looks around", "", "Text Unchanged", "401"},
+    {"GET", "/", get_index, "A short introduction", "", "Text Unchanged", "401"},
 };
 
 enum { ROUTES = sizeof routes / sizeof *routes };
 
-/* The routes that addresses for metrics and health serve, and no others; some need no token
- * anywhere. */
+/* The only routes at addresses for metrics and health; some need no token anywhere. */
 static const struct {
 	void (*act)(struct request *request);
 	bool open;
@@ -142,7 +144,7 @@ static void get_openapi(struct request *r)
 	openapi_answer(r, routes, ROUTES);
 }
 
-/* The argument in a path under a route and its length ("" if it has none), or NULL if it is not the
+/* The argument in a path of the route, and its length ("" if none); NULL if the path is not the
  * route's. */
 static const char *match(const struct route *route, const char *path, size_t *length)
 {
@@ -165,7 +167,7 @@ static bool method_fits(const struct route *route, const char *method)
 	       (!strcmp(method, "HEAD") && !strcmp(route->method, "GET"));
 }
 
-/* Answers a request for which there is no route: 405 if its path has one with another method. */
+/* Answers a request without a route: 405 if its path has one with another method. */
 static void answer_no_route(struct request *r)
 {
 	struct problem problem;
@@ -183,7 +185,7 @@ static void answer_no_route(struct request *r)
 		answer_header(&r->answer, "Allow", "%s", allow);
 		return;
 	}
-	problem_set(&problem, ERR_NOT_FOUND, "there is nothing at %s; GET / says what there is",
+	problem_set(&problem, ERR_NOT_FOUND, "nothing is at %s; GET / lists what is there",
 	            r->path);
 	answer_problem(&r->answer, ERR_NOT_FOUND, &problem);
 }
@@ -193,8 +195,7 @@ const char *routes_name(const struct request *r)
 	return r->route ? r->route->path : "none";
 }
 
-/* True for an answer that refuses: it says neither how a job has ended, nor only that it has not.
- */
+/* True for a refusal: an answer other than a job's end or its pending state. */
 static bool refuses(const struct request *r)
 {
 	return r->answer.reason && !(r->job && r->job->finished) && r->answer.status != 409;
@@ -233,15 +234,15 @@ static enum error empty_body(struct problem *problem)
 	                   "`image` of a form (curl -F image=@FILE)");
 }
 
-/* Whether one more image can be taken now. */
+/* Checks whether another image can be accepted now. */
 static enum error admit(const struct request *r, struct problem *problem)
 {
 	if (draining && r->async)
 		return problem_set(problem, ERR_DRAINING,
-		                   "the service is shutting down, and its results with it");
+		                   "the service is shutting down and keeps no results");
 	if (!devices_up() && !devices_starting())
 		return problem_set(problem, ERR_NO_DEVICE,
-		                   "no device is up; they are being started again");
+		                   "no device is up; they are being restarted");
 	if (r->announced != UINT64_MAX && r->announced > config->max_body)
 		return problem_set(problem, ERR_BODY_TOO_LARGE,
 		                   "the body has %llu bytes; at most %llu are accepted",
@@ -257,7 +258,7 @@ static enum work_class class_of(const struct request *r, uint64_t body_size)
 	return work_class(r->terms.priority == PRIORITY_BATCH, work_cost(body_size));
 }
 
-/* What is known of the body's size, while it comes and afterwards. */
+/* The body's size so far known, while it arrives and afterwards. */
 static uint64_t size_of(const struct request *r)
 {
 	return r->has_body ? r->body.size : r->announced == UINT64_MAX ? 0 : r->announced;
@@ -275,7 +276,7 @@ static enum error check_deadline(const struct request *r, struct problem *proble
 	                   "this request would take about %.3f s, and %.3f s are left", wait, left);
 }
 
-/* Reads the parameters into the request's chain and options, unless that is done. */
+/* Parses the parameters into the request's chain and options, unless that is done. */
 static enum error parse(struct request *r, struct problem *problem)
 {
 	enum error e;
@@ -297,7 +298,7 @@ static enum error parse(struct request *r, struct problem *problem)
 	return e;
 }
 
-/* Finds the request's route and argument, if there is one. */
+/* Finds the request's route and argument, if any. */
 static enum error find_route(struct request *r)
 {
 	const char *argument = NULL;
@@ -312,7 +313,7 @@ static enum error find_route(struct request *r)
 	return r->route && !r->argument ? ERR_MEMORY : ERR_OK;
 }
 
-/* Whether this client may come here by this address. */
+/* Checks whether this client may use this address. */
 static enum error check_access(struct request *r, struct problem *problem)
 {
 	int i = 0;
@@ -321,13 +322,13 @@ static enum error check_access(struct request *r, struct problem *problem)
 		i++;
 	if (r->monitoring && i == MONITORING)
 		return problem_set(problem, ERR_NOT_FOUND,
-		                   "this address serves GET /metrics, /livez and /readyz alone");
+		                   "this address serves only GET /metrics, /livez and /readyz");
 	if (i < MONITORING && (r->monitoring || monitoring[i].open))
 		return ERR_OK;
 	return tokens_admit(r->authorization, &r->terms, problem);
 }
 
-/* The body may come. It is no job yet: however slowly bodies come, they keep none out. */
+/* Accepts the body. It is not a job yet: slow bodies keep no job out. */
 static enum error expect_body(struct request *r, struct problem *problem)
 {
 	enum share_outcome outcome =
@@ -367,7 +368,7 @@ void routes_begin(struct request *r)
 		return;
 	}
 	e = admit(r, &problem);
-	/* What is wrong is refused before the body comes; in a form more parameters may follow. */
+	/* Refuses invalid parameters before the body arrives; a form may bring more parameters. */
 	if (!e && !r->multipart)
 		e = parse(r, &problem);
 	if (!e)
@@ -388,12 +389,12 @@ static enum error make_job(struct request *r, struct problem *problem)
 	if (e)
 		return e;
 	if (spool_error(&r->body))
-		return problem_set(problem, ERR_IO, "the body could not be written to a file");
+		return problem_set(problem, ERR_IO, "cannot write the body to a file");
 	r->options.pixels_max = config->max_pixels;
 	r->options.buffered_size_max = config->max_buffered_size;
 	r->options.body_size = r->body.size;
 	r->job = job_new(r->chain, &r->body);
-	r->chain = NULL; /* the job's, or gone */
+	r->chain = NULL; /* owned by the job, or NULL if it has gone */
 	if (!r->job)
 		return problem_set(problem, ERR_MEMORY, "no memory for the job");
 	r->has_body = false;
@@ -450,7 +451,7 @@ void routes_resume(struct request *r)
 void routes_abandon(struct request *r)
 {
 	waiter_leave(&r->waiter);
-	if (r->route->act) /* others may want what it waited for */
+	if (r->route->act) /* other requests may wait for what it held */
 		return;
 	outcome_gone(r->id, r->job);
 	job_forget(r->job);

@@ -1,4 +1,4 @@
-/* The routes: what the service answers to, and how. */
+/* The routes: which requests the service answers, and how. */
 #ifndef FRONT_API_ROUTES_H
 #define FRONT_API_ROUTES_H
 
@@ -9,28 +9,28 @@
 
 void routes_init(const struct config *config);
 
-/* The service is about to end: it is not ready any more, and keeps no more results. Requests that
- * still come are answered. */
+/* The service is about to end: it reports not ready, and keeps no more results. Later requests are
+ * still answered. */
 void routes_drain(void);
 
-/* Looks at a request whose headers and query are known. Afterwards it has its answer; or it wants
- * its body (expected), which is otherwise to be dropped. */
+/* Handles a request whose headers and query are known. Afterwards it has its answer, or it expects
+ * its body; otherwise the body is to be dropped. */
 void routes_begin(struct request *request);
 
-/* Acts on a request without an answer whose body is complete. Afterwards it has its answer, or its
- * waiter is woken later, from the loop, for routes_resume(). */
+/* Handles a request without an answer whose body is complete. Afterwards it has its answer, or the
+ * loop wakes its waiter later, for routes_resume(). */
 void routes_finish(struct request *request);
 
-/* Looks whether there is now what the request waits for, and answers it then. */
+/* Answers the request if what it waits for has happened. */
 void routes_resume(struct request *request);
 
-/* The client has gone: gives up what was done for it alone. */
+/* The client has gone: abandons what was done for it alone. */
 void routes_abandon(struct request *request);
 
-/* Counts and logs a request's answer, which is on its way. */
+/* Counts and logs a request's answer when it is sent. */
 void routes_answered(const struct request *request);
 
-/* The name of the route, for the metrics. */
+/* The route's name, for the metrics. */
 const char *routes_name(const struct request *request);
 
 #endif

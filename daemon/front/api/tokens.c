@@ -1,4 +1,4 @@
-/* Tokens: their file, and who shows which. */
+/* Tokens: reads their file, and finds the client of a token. */
 #include "front/api/tokens.h"
 
 #include <glib.h>
@@ -45,7 +45,7 @@ static void digest_of(const char *text, size_t length, uint8_t digest[DIGEST])
 	g_checksum_free(sum);
 }
 
-/* In a time that does not tell where they differ. */
+/* Compares in constant time. */
 static bool digests_equal(const uint8_t *a, const uint8_t *b)
 {
 	volatile uint8_t differs = 0;
@@ -98,7 +98,7 @@ static const struct key {
 	const char *valid;
 } keys[] = {
     {"token-sha256", parse_digest,
-     "64 hexadecimal digits, the SHA-256 of a token that no other section has (convolved "
+     "64 hexadecimal digits, the SHA-256 of a token that no other section has (see convolved "
      "--hash-token)"},
     {"class", parse_class, "interactive or batch"},
     {"share", parse_share, "a number from 0.01 to 100"},
@@ -127,12 +127,13 @@ static bool add_token(const struct keyfile_entry *entry)
 	snprintf(longer[next.count++].name, FAIR_CLIENT_SIZE, "%s", entry->section);
 	if (name_valid(entry->section))
 		return true;
-	log_error("%s: [%s]: a name has up to %d letters, digits, dots, dashes and underscores",
-	          entry->where, entry->section, FAIR_CLIENT_SIZE - 1);
+	log_error(
+	    "%s: [%s]: expected a name of up to %d letters, digits, dots, dashes and underscores",
+	    entry->where, entry->section, FAIR_CLIENT_SIZE - 1);
 	return false;
 }
 
-/* Values are not repeated in messages: one may be a token, by mistake. */
+/* Messages do not repeat values: one may be a token, by mistake. */
 static bool see_entry(void *context, const struct keyfile_entry *entry)
 {
 	(void)context;
@@ -143,11 +144,11 @@ static bool see_entry(void *context, const struct keyfile_entry *entry)
 			continue;
 		if (keys[i].parse(&next.token[next.count - 1], entry->value))
 			return true;
-		log_error("%s: %s of [%s]: valid is %s", entry->where, entry->key, entry->section,
+		log_error("%s: %s of [%s]: expected %s", entry->where, entry->key, entry->section,
 		          keys[i].valid);
 		return false;
 	}
-	log_error("%s: %s: the keys of a token are token-sha256, class and share", entry->where,
+	log_error("%s: unknown key %s; expected token-sha256, class or share", entry->where,
 	          entry->key);
 	return false;
 }
@@ -157,7 +158,7 @@ static bool complete(const char *path)
 	bool valid = true;
 
 	if (!next.count)
-		log_error("%s: there is no token in it: each is a section, [NAME]", path);
+		log_error("%s: no token in the file; each is a section, [NAME]", path);
 	for (unsigned i = 0; i < next.count; i++) {
 		if (next.token[i].hashed)
 			continue;
@@ -229,14 +230,14 @@ enum error tokens_admit(const char *authorization, struct job_terms *terms, stru
 		return ERR_OK;
 	if (!text)
 		return problem_set(problem, ERR_TOKEN_MISSING,
-		                   "send the header `Authorization: Bearer TOKEN`; who runs the "
-		                   "service gives out tokens");
+		                   "send the header `Authorization: Bearer TOKEN`; the operator "
+		                   "of this service issues tokens");
 	digest_of(text, strcspn(text, " \t"), digest);
 	t = find(&current, digest);
 	if (!t)
 		return problem_set(
 		    problem, ERR_TOKEN_UNKNOWN,
-		    "the token in the header Authorization is none of the service's");
+		    "the service does not know the token in the header Authorization");
 	memcpy(terms->client, t->name, sizeof terms->client);
 	terms->named = true;
 	terms->best = t->best;
@@ -273,7 +274,7 @@ bool tokens_print_hash(void)
 			printf("%02x", digest[i]);
 		puts("");
 	} else {
-		log_error("--hash-token: a token is a line of %d to %d random letters, digits and "
+		log_error("--hash-token: expected a line of %d to %d random letters, digits and "
 		          "-._~+/ (openssl rand -hex 32 makes one)",
 		          LEAST_LENGTH, MOST_LENGTH);
 	}

@@ -16,23 +16,24 @@
 #include "front/config/config.h"
 #include "front/jobs/job.h"
 
-/* Reads the file of the configuration, or the credential, as the next set. False: it is invalid,
- * and the log says why. */
+/* Reads the next set of tokens, from the configured file or the credential. Returns false and logs
+ * the reason if it is invalid. */
 bool tokens_read(const struct config *config) MUST_CHECK;
 
-/* True if the set that was read last has a token. */
+/* True if the last set that was read has a token. */
 bool tokens_wanted(void);
 
 /* Puts that set in force. */
 void tokens_commit(void);
 void tokens_fini(void);
 
-/* Names the client by the token in an Authorization header (NULL: there is none), and says what it
- * may have. Without tokens in force it lets everyone pass. ERR_TOKEN_MISSING, ERR_TOKEN_UNKNOWN. */
+/* Identifies the client by the token in an Authorization header (NULL: missing), and its rights.
+ * Without tokens in force it admits everyone. ERR_TOKEN_MISSING, ERR_TOKEN_UNKNOWN. */
 enum error tokens_admit(const char *authorization, struct job_terms *terms,
                         struct problem *problem) MUST_CHECK;
 
-/* Reads a token from standard input and prints its line of the file. False: it is not fit. */
+/* Reads a token from standard input and prints its line for the file. Returns false if it is not
+ * suitable. */
 bool tokens_print_hash(void) MUST_CHECK;
 
 #endif

@@ -1,5 +1,5 @@
-/* The drain rate is work done over busy time, both fading with a time constant. Busy is a class as
- * long as it has a job that does not wait for a program. */
+/* The drain rate is work done over busy time, both decaying with a time constant. A class is busy
+ * while it has a job that does not wait for a program. */
 #include "front/jobs/admission.h"
 
 #include <math.h>
@@ -7,18 +7,18 @@
 #include "front/base/loop.h"
 #include "front/jobs/shares.h"
 
-/* A body from here on makes a job heavy; what a job costs beside the bytes of its body. A
- * photograph has some 32 bytes of pixels for a byte of its file, decoded and encoded together; and
- * in the time that these take (about 0.1 µs) a device can do as much. */
+/* The body size from which a job is heavy; the cost of a job besides the bytes of its body. A
+ * photograph has about 32 bytes of pixels for each byte of its file, decoded and encoded together;
+ * in the time that these take (about 0.1 µs) a device can do as much work. */
 enum { HEAVY_BODY = 4 << 20, JOB_COST = 64 << 10, PIXEL_BYTES = 32, DEVICE_NS = 100 };
 
-/* Seconds after which what was measured counts for a third; and how much of them is enough. */
+/* Seconds after which a measurement counts for a third; and how many seconds of it are enough. */
 static const double fade = 10, enough = 0.05;
 
 struct demand {
 	unsigned jobs, held;
-	double backlog;    /* cost of these */
-	double done, busy; /* cost, and seconds; fading */
+	double backlog;    /* their cost */
+	double done, busy; /* cost, and seconds; both decay */
 	uint64_t updated;  /* loop_now() */
 };
 
@@ -49,7 +49,7 @@ enum work_class work_class(bool batch, double cost)
 	return batch ? WORK_BATCH : cost >= JOB_COST + HEAVY_BODY ? WORK_HEAVY : WORK_LIGHT;
 }
 
-/* Counts the time since the last change. */
+/* Accounts for the time since the last change. */
 static void update(struct demand *d)
 {
 	uint64_t now = loop_now();
@@ -103,8 +103,8 @@ double admission_predict(enum work_class class, double cost)
 {
 	const struct demand *d = &demands[class];
 
-	/* Who is alone, or finds only jobs that wait for programs, is always let in: else an old
-	 * measurement might keep all out for good. */
+	/* A client that is alone, or finds only jobs that wait for programs, is always admitted:
+	 * otherwise an old measurement might keep everybody out for good. */
 	if (d->jobs <= d->held || d->busy < enough || d->done <= 0)
 		return 0;
 	return (d->backlog + cost) * d->busy / d->done;
@@ -121,7 +121,7 @@ enum error admission_check(const char *client, enum work_class class, uint64_t b
 	if (wait > (double)config->max_wait)
 		return problem_set(
 		    problem, ERR_QUEUE_FULL,
-		    "this request would take about %.0f s; at most %llu are accepted", wait,
+		    "this request would take about %.0f s; at most %llu s are accepted", wait,
 		    (unsigned long long)config->max_wait);
 	return ERR_OK;
 }
@@ -131,7 +131,7 @@ unsigned admission_retry_after(void)
 	enum { MOST = 600 };
 	double seconds = 1;
 
-	/* Until the next of the jobs is done, and the wait of the last is short enough. */
+	/* The time until the next job is done and the wait of the last one is short enough. */
 	for (enum work_class i = 0; i < WORK_CLASSES; i++) {
 		double wait = admission_predict(i, 0);
 

@@ -1,15 +1,15 @@
-/* Fair queueing: a tree of four levels (root, class, client, flow), whose nodes keep their children
- * that have something waiting in the order of their start tags. */
+/* Fair queueing: a tree of four levels (root, class, client, flow). A node keeps its children that
+ * have something waiting in the order of their start tags. */
 #include "front/jobs/fair.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The flows of a client in a class; it goes with the last of them. */
+/* The flows of a client in a class; freed with the last of them. */
 struct fair_client {
 	struct fair_node node;
-	RB_ENTRY(fair_client) place; /* among the clients of its class */
+	RB_ENTRY(fair_client) place; /* links among the clients of its class */
 	char name[FAIR_CLIENT_SIZE];
 	unsigned class, flows;
 };
@@ -26,7 +26,7 @@ static int compare_clients(const struct fair_client *a, const struct fair_client
 	return strcmp(a->name, b->name);
 }
 
-/* Not static: of those functions some would be unused. */
+/* Not static: some of its functions would be unused. */
 RB_PROTOTYPE(fair_ready, fair_node, place, compare_nodes)
 RB_PROTOTYPE(fair_clients, fair_client, place, compare_clients)
 RB_GENERATE(fair_ready, fair_node, place, compare_nodes)
@@ -90,7 +90,7 @@ void fair_close(struct fair *fair, struct fair_flow *flow)
 	free(client);
 }
 
-/* Something waits below the node now: so it does below those above. */
+/* Something now waits below the node, and so below its ancestors. */
 static void wake(struct fair *fair, struct fair_node *node)
 {
 	for (; node->parent && !node->waits; node = node->parent) {
@@ -108,7 +108,7 @@ static void rest(struct fair_node *node)
 	RB_REMOVE(fair_ready, &node->parent->ready, node);
 }
 
-/* Nothing waits below the node any more; perhaps nothing does below those above. */
+/* Nothing waits below the node any more; perhaps neither below its ancestors. */
 static void rest_all(struct fair_node *node)
 {
 	for (; node->parent; node = node->parent) {
@@ -188,8 +188,8 @@ struct fair_item *fair_take(struct fair *fair, struct fair_flow *flow)
 	fair->count--;
 	more = flow->head;
 	for (struct fair_node *node = &flow->node; node->parent; node = node->parent) {
-		/* One may be served out of turn, or after a mask had left it out: time does not go
-		 * back. */
+		/* An item may be served out of turn, or after a mask excluded it: the tag must not
+		 * go back. */
 		if (node->parent->now < node->start)
 			node->parent->now = node->start;
 		rest(node);
@@ -211,7 +211,7 @@ void fair_charge(struct fair *fair, struct fair_flow *flow, double cost)
 
 		if (waits)
 			rest(node);
-		/* What it was not charged for in time begins where it would be served now. */
+		/* What it was not charged for in time counts from where it would be served now. */
 		if (node->start < node->parent->now)
 			node->start = node->parent->now;
 		node->start += cost / node->weight;

@@ -26,31 +26,31 @@ RB_HEAD(fair_clients, fair_client);
 struct fair_flow;
 LIST_HEAD(fair_parked, fair_flow);
 
-/* The root, a class, a client or a flow. */
+/* A node: the root, a class, a client or a flow. */
 struct fair_node {
-	RB_ENTRY(fair_node) place; /* among its parent's children with something waiting */
+	RB_ENTRY(fair_node) place; /* links among its parent's children with something waiting */
 	struct fair_node *parent;
-	struct fair_ready ready; /* such children of its own */
+	struct fair_ready ready; /* its own children with something waiting */
 	double start, weight;
-	double now;     /* start tag of the child last served */
-	uint64_t order; /* of two with the same tag the one that has waited longer is first */
-	bool waits;     /* is in its parent's `ready` */
+	double now;     /* start tag of the child served last */
+	uint64_t order; /* of two with the same tag, the one that has waited longer is first */
+	bool waits;     /* true if it is in its parent's `ready` */
 };
 
-/* What is queued; embedded where it is used, and its owner's. */
+/* A queued item; embedded in its owner's struct. */
 struct fair_item {
 	struct fair_item *next;
 	double cost; /* above 0 */
 };
 
-/* The items of one job; embedded where it is used. */
+/* The items of one job; embedded in the job. */
 struct fair_flow {
 	struct fair_node node;
 	struct fair_client *client; /* NULL: not open */
 	struct fair_item *head, **tail;
 	unsigned count;
 	bool parked;
-	LIST_ENTRY(fair_flow) place; /* among those that are */
+	LIST_ENTRY(fair_flow) place; /* links among the parked flows */
 };
 
 struct fair {
@@ -58,40 +58,40 @@ struct fair {
 	struct fair_clients clients[FAIR_CLASSES_MAX];
 	struct fair_parked parked;
 	uint64_t order;
-	unsigned count; /* of items, parked ones too */
+	unsigned count; /* number of items, parked ones included */
 };
 
-/* An empty queue of classes with these weights. */
+/* Initialises an empty queue of classes with these weights. */
 void fair_init(struct fair *fair, const double *weights, unsigned classes);
 
-/* Opens a flow of a client (a name, cut at FAIR_CLIENT_SIZE) in a class. The client's weight beside
- * others is from now on this one; 0 stands for 1. ERR_MEMORY. */
+/* Opens a flow of a client (a name, cut at FAIR_CLIENT_SIZE) in a class. Sets the client's weight
+ * relative to others; 0 stands for 1. ERR_MEMORY. */
 enum error fair_open(struct fair *fair, struct fair_flow *flow, unsigned class, const char *client,
                      double weight) MUST_CHECK;
-/* Closes it; it must be empty. One that is not open is left alone. */
+/* Closes a flow, which must be empty. Ignores one that is not open. */
 void fair_close(struct fair *fair, struct fair_flow *flow);
 
 /* Queues an item as the last, or (fair_return) as the first of its flow. */
 void fair_push(struct fair *fair, struct fair_flow *flow, struct fair_item *item);
 void fair_return(struct fair *fair, struct fair_flow *flow, struct fair_item *item);
 
-/* The flow whose first item is next among the classes of a mask, or NULL; and takes that item. */
+/* fair_next(): the flow whose first item is next among the classes of a mask, or NULL; the other
+ * takes that item. */
 struct fair_flow *fair_next(const struct fair *fair, unsigned mask);
 struct fair_item *fair_pop(struct fair *fair, unsigned mask);
 
-/* Takes the first item of a flow that has one, in turn or not: it is charged for it. */
+/* Takes the first item of a flow that has one, in turn or not, and charges the flow for it. */
 struct fair_item *fair_take(struct fair *fair, struct fair_flow *flow);
 
-/* Charges a flow, which may have nothing waiting, for what it has been served beyond the costs of
- * its items. */
+/* Charges a flow, which may have nothing waiting, for service beyond the costs of its items. */
 void fair_charge(struct fair *fair, struct fair_flow *flow, double cost);
 
-/* Passes over a flow that has something waiting until fair_unpark(), which lets all of them in
- * again, or until more is queued in it. It is charged for nothing, and saves up no turns. */
+/* Skips a flow that has something waiting until fair_unpark(), which releases all parked flows, or
+ * until more is queued in it. It is charged nothing, and saves up no turns. */
 void fair_park(struct fair *fair, struct fair_flow *flow);
 void fair_unpark(struct fair *fair);
 
-/* Takes all that the flow has, parked or not: a list. */
+/* Takes all items of the flow, parked or not, as a list. */
 struct fair_item *fair_take_all(struct fair *fair, struct fair_flow *flow);
 
 #endif

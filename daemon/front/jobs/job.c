@@ -121,7 +121,7 @@ static enum error watch_deadline(struct job *job)
 	return e;
 }
 
-/* Sets what the job costs, and its class by that. */
+/* Sets the job's cost, and with it its class. */
 static void set_cost(struct job *job, double cost)
 {
 	job->cost = cost;
@@ -156,7 +156,7 @@ enum error job_submit(struct job *job, void (*done)(struct job *job, void *conte
 	return ERR_OK;
 }
 
-/* Tells admission whether the job waits for a program, as of now. */
+/* Updates admission on whether the job waits for a program. */
 static void update_held(struct job *job)
 {
 	bool held = job->tiles_waiting && !job->finished;
@@ -172,7 +172,7 @@ void job_waits(struct job *job, int more)
 	update_held(job);
 }
 
-/* What it was charged in the class that it leaves stays: so much was known then. */
+/* The old class keeps its charge: so much was known then. */
 enum error job_reckon(struct job *job, double cost)
 {
 	enum work_class class = job->class;
@@ -208,7 +208,7 @@ void job_restart(struct job *job)
 	job->times = (struct job_times){.accepted = job->times.accepted};
 	memset(&job->verified, 0, sizeof job->verified);
 	spool_close(&job->answer);
-	job->item.cost = 1; /* it has been charged */
+	job->item.cost = 1; /* already charged */
 	fair_return(&queue, &job->waiting, &job->item);
 	publish_counts();
 }
@@ -246,8 +246,8 @@ void job_finish(struct job *job, enum error error, const struct problem *problem
 	if (job->terms.stripped && (error == ERR_NOT_AN_IMAGE || error == ERR_UNDECODABLE))
 		problem_set(
 		    &job->problem, error,
-		    "the body has neither line ends nor zero bytes, which curl -d takes out of a "
-		    "file; curl --data-binary @FILE sends it as it is");
+		    "the body has neither line ends nor zero bytes, which curl -d removes from a "
+		    "file; use curl --data-binary @FILE, which sends it unchanged");
 	job->times.finished = loop_now();
 	fair_close(&queue, &job->waiting);
 	if (job->terms.deadline)

@@ -17,40 +17,41 @@
 struct codec;
 struct job;
 
-/* One tile of a job, from the message that announced it until it is back with its codec worker. */
+/* One tile of a job, from the message that announces it until its codec worker has it back. */
 struct task {
-	struct fair_item item; /* in the scheduler's queue; the cost is `units`, the first member */
+	struct fair_item
+	    item; /* in the scheduler's queue; `units` is the cost; must be the first member */
 	struct tile tile;
 	struct job *job;
 	const struct plan *plan;
-	unsigned attempts; /* how many devices have had it */
-	unsigned excused;  /* of these: that somebody else killed */
-	uint64_t prefer;   /* bits of the devices that are to have it if one is up; 0: any */
-	unsigned device;   /* number of the last of them */
-	uint32_t wait_ms;  /* there, for a program, at most; 0: for none */
-	bool waited;       /* it has, or has had to */
+	unsigned attempts; /* number of devices that have had it */
+	unsigned excused;  /* of these, devices that another tile killed */
+	uint64_t prefer;   /* bits of the devices that should run it if one is up; 0: any */
+	unsigned device;   /* number of the last one */
+	uint32_t wait_ms;  /* the longest wait for a program there; 0: not waiting */
+	bool waited;       /* it waits for a program, or has waited */
 	uint64_t sent;     /* loop_now() when a device got it */
-	uint64_t worked;   /* what its worker had worked by then (struct stall), at the last look */
-	double units;      /* predicted work: multiply-adds of all bands, those of halos too */
+	uint64_t worked; /* its worker's processor time by then (struct stall), at the last look */
+	double units;    /* predicted work: multiply-adds of all bands, including halos */
 };
 
 enum priority { PRIORITY_INTERACTIVE, PRIORITY_BATCH, PRIORITIES };
 
-/* How a job is to be treated, and whose it is. */
+/* A job's conditions, and its client. */
 struct job_terms {
 	enum priority priority;
-	uint64_t deadline; /* loop_now() by which the answer must be complete; 0: no matter when */
-	char client[FAIR_CLIENT_SIZE]; /* an address, or (named) what its token is called */
+	uint64_t deadline; /* loop_now() by which the answer must be complete; 0: no deadline */
+	char client[FAIR_CLIENT_SIZE]; /* an address, or (named) a token's name */
 	bool named;
-	enum priority best; /* the best priority that it may have */
-	double share;       /* its weight beside other clients; 0: 1 */
-	uint64_t devices;   /* a bit for each that may be used; 0: any */
+	enum priority best; /* the highest priority that it may have */
+	double share;       /* its weight relative to other clients; 0: 1 */
+	uint64_t devices;   /* a bit for each device that may be used; 0: any */
 	struct trace trace; /* for the log, like the route */
 	const char *route;
-	bool stripped; /* its body has been spoilt by curl -d */
+	bool stripped; /* curl -d has damaged its body */
 };
 
-/* Times in nanoseconds; stages overlap, so they may add up to more than the whole. */
+/* Times in nanoseconds; stages overlap, so the sum may exceed the total. */
 struct job_times {
 	uint64_t accepted, started, finished; /* loop_now() */
 	uint64_t decode, encode, verify, reference, upload, download;
@@ -61,50 +62,52 @@ struct job {
 	uint64_t id;
 	unsigned references;
 	bool finished;
-	/* What the codec worker is told; body_size and limits included. `job` is the number of the
-	 * run, the first of which has the job's id: what a worker says of an earlier run is old. */
+	/* What the codec worker is told, with body_size and limits. `job` is the number of the run;
+	 * the first run has the job's id. Messages with the number of an earlier run are out of
+	 * date. */
 	struct message_job options;
 	struct job_terms terms;
-	struct loop_timer deadline; /* if the terms have one */
+	struct loop_timer deadline; /* if the terms have a deadline */
 	enum work_class class;
-	double cost;              /* as admission counts it */
-	struct fair_item item;    /* in the queue of jobs that wait for a codec worker */
-	struct fair_flow waiting; /* that item */
+	double cost;              /* as charged by admission */
+	struct fair_item item;    /* its flow in the queue of jobs that wait for a codec worker */
+	struct fair_flow waiting; /* its item there */
 	struct fair_flow tasks;   /* its tasks in the scheduler's queue */
 	struct shared_chain *chain;
 	struct spool body, answer;
-	struct share place;  /* while it waits or runs */
+	struct share place;  /* links among waiting jobs, or running ones */
 	struct share memory; /* of its body */
 
-	struct codec *codec; /* that works on it, NULL if none does */
-	unsigned deaths;     /* of workers that had it */
-	unsigned excused;    /* of these: that somebody else killed */
+	struct codec *codec; /* the worker that runs it, or NULL */
+	unsigned deaths;     /* number of workers that had it */
+	unsigned excused;    /* of these, workers that something else killed */
 	bool image_known;
-	/* Once image_known: what was decoded, and what of it is filtered (the ROI, or all). */
+	/* Valid if image_known: the decoded image, and the part that is filtered (the ROI, or
+	 * all). */
 	struct image whole, image;
 	enum format input_format;
 	uint32_t tiles, tiles_done;
-	unsigned tiles_waiting; /* at devices, for a program */
-	bool held;              /* so admission counts it */
-	uint64_t devices_used;  /* bit of each device that filtered a tile */
+	unsigned tiles_waiting; /* tiles that wait for a program */
+	bool held;              /* as admission knows */
+	uint64_t devices_used;  /* a bit for each device that filtered a tile */
 	struct job_times times;
 	struct {
 		uint64_t samples, mismatches;
 		double largest;
 	} verified; /* sums over its tiles */
 
-	enum error error; /* how it ended, and why */
+	enum error error; /* the outcome */
 	struct problem problem;
 	enum format format;
 	struct image result;
 	uint32_t lost;        /* bit (1 << enum loss) for each */
-	uint64_t answer_size; /* bytes, as its worker says */
+	uint64_t answer_size; /* bytes, as its worker reports */
 
 	void (*done)(struct job *job, void *context);
 	void *context;
 };
 
-/* Who works on the jobs. */
+/* The modules that work on jobs. */
 struct job_owner {
 	/* A job has been queued. */
 	void (*waiting)(void);
@@ -114,56 +117,55 @@ struct job_owner {
 
 void jobs_init(const struct job_owner *owner);
 
-/* Makes a job of a checked chain (owned from now on, also on failure) and a body (its content moves
- * into the job; the spool is then empty). NULL without memory or descriptors. */
+/* Creates a job from a checked chain (owned from now on, also on failure) and a body (its content
+ * moves into the job, which leaves the spool empty). NULL without memory or descriptors. */
 struct job *job_new(struct chain *chain, struct spool *body);
 void job_hold(struct job *job);
 void job_release(struct job *job);
 
-/* How many jobs are waiting or running, and how many of them wait; how many have ended since the
+/* The number of jobs that wait or run, and of those that wait; the number that have ended since the
  * start. */
 unsigned jobs_open(void);
 unsigned jobs_waiting(void);
 uint64_t jobs_ended(void);
 
-/* A name of a priority, or PRIORITIES if it is none. */
+/* The priority of a name, or PRIORITIES. */
 enum priority priority_parse(const char *text);
 
-/* True for a job of batch work or of much work: together these leave one codec worker free. */
+/* True for a batch job or a heavy one: together these leave one codec worker free. */
 bool job_is_heavy(const struct job *job);
 
-/* More is known of what the job costs than the size of its body: it is charged for the rest, and
- * may now be of another class. ERR_MEMORY: it cannot be queued again, and is to be ended. */
+/* The job's cost is now known better than from its body's size: charges the difference, and may
+ * change its class. ERR_MEMORY: it cannot be queued again, and must be ended. */
 enum error job_reckon(struct job *job, double cost) MUST_CHECK;
 
-/* Queues the job, whose options and terms are set. `done` is called once, from the loop, when it
- * has finished, however it ended; the caller keeps its reference. ERR_MEMORY: it is not queued, and
- * `done` will not be called. */
+/* Queues the job, whose options and terms are set. The loop calls `done` once, when the job has
+ * ended in any way; the caller keeps its reference. ERR_MEMORY: it is not queued, and `done` will
+ * not be called. */
 enum error job_submit(struct job *job, void (*done)(struct job *job, void *context),
                       void *context) MUST_CHECK;
 
-/* Forgets all that its run has led to, and puts it back into the queue, at its head. No codec
- * worker may have it, and no task of it wait in the scheduler's queue; those that devices hold are
- * of an old run from now on. */
+/* Discards the results of its run and puts it back at the head of the queue. No codec worker may
+ * hold it, and none of its tasks may wait in the scheduler's queue; tasks at devices belong to an
+ * old run from now on. */
 void job_restart(struct job *job);
 
-/* True if the run of the job that the task belongs to still goes on. */
+/* True if the task's run of its job is still the current one. */
 bool task_is_current(const struct task *task);
 
-/* A tile of the job, of any run, waits for a program (1), or does so no more (-1). */
+/* A tile of the job, of any run, waits for a program (1), or has stopped waiting (-1). */
 void job_waits(struct job *job, int more);
 
-/* The caller no longer wants to hear of the job. */
+/* The caller is no longer interested in the job. */
 void job_forget(struct job *job);
 
 /* Takes this job out of the queue; false if it is not waiting. */
 bool job_leave_queue(struct job *job);
 
-/* Takes the next waiting job out of the queue, or (light_only) the next that is not heavy, or NULL.
- */
+/* Takes the next waiting job out of the queue, or (light_only) the next light one, or NULL. */
 struct job *job_next_waiting(bool light_only);
 
-/* Ends a job: remembers the outcome and calls `done`. Only the first call counts. */
+/* Ends a job: records the outcome and calls `done`. Only the first call counts. */
 void job_finish(struct job *job, enum error error, const struct problem *problem);
 
 /* The same, at once for whoever waits for it, of a job that may still wait or run; its codec worker

@@ -1,5 +1,5 @@
-/* A list of chains, the latest first, and a table of plans. Both are short, and what was asked for
- * last is likely to be asked for next. */
+/* A list of chains, most recent first, and a table of plans. Both are short, and the most recent is
+ * the most likely to be wanted next. */
 #include "front/jobs/plans.h"
 
 #include <assert.h>

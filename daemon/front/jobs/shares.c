@@ -1,4 +1,4 @@
-/* Shares: a tree of clients, each with what it holds of every kind. */
+/* Shares: a tree of clients, with what each holds of every kind. */
 #include "front/jobs/shares.h"
 
 #include <stdio.h>
@@ -24,7 +24,7 @@ static int compare(const struct share_client *a, const struct share_client *b)
 	return strcmp(a->name, b->name);
 }
 
-/* Not static: of those functions some would be unused. */
+/* Not static: some of its functions would be unused. */
 RB_PROTOTYPE(share_clients, share_client, place, compare)
 RB_GENERATE(share_clients, share_client, place, compare)
 
@@ -55,7 +55,7 @@ static struct share_client *find_or_add(const char *name)
 	return client;
 }
 
-/* Whether one that holds some may have so much more of all. Alone (held == total) it gets
+/* True if a client that holds some may have so much more of all. Alone (held == total) it gets
  * `client_share` of all, rounded up: then held / (all - held) is client_share / (1 - client_share),
  * without the last unit. */
 static enum share_outcome judge(uint64_t held, uint64_t total, uint64_t amount, uint64_t all)
@@ -106,19 +106,19 @@ enum error share_problem(enum share_outcome outcome, enum share_kind kind, const
 {
 	static const char *const words[SHARE_KINDS] = {
 	    [SHARE_CONNECTIONS] = "connections",
-	    [SHARE_BODIES] = "requests whose body is on its way",
+	    [SHARE_BODIES] = "requests whose body is arriving",
 	    [SHARE_BODY_MEMORY] = "bytes of memory for bodies",
-	    [SHARE_JOBS] = "requests that are being worked on",
+	    [SHARE_JOBS] = "requests in progress",
 	    [SHARE_ANSWERS] = "bytes of answers that have not been read",
-	    [SHARE_RESULTS] = "results that are kept",
-	    [SHARE_RESULT_SIZE] = "bytes of results that are kept",
+	    [SHARE_RESULTS] = "stored results",
+	    [SHARE_RESULT_SIZE] = "bytes of stored results",
 	    [SHARE_RESULT_MEMORY] = "bytes of results in memory",
 	};
 
 	if (outcome == SHARE_CLIENT_FULL)
 		return problem_set(problem, ERR_QUEUE_FULL,
 		                   "this client has %llu of at most %llu %s; the rest is for "
-		                   "others, who have %llu",
+		                   "others, which have %llu",
 		                   (unsigned long long)share_of(kind, client),
 		                   (unsigned long long)all, words[kind],
 		                   (unsigned long long)(totals[kind] - share_of(kind, client)));

@@ -1,10 +1,9 @@
-/* Shares: what each client holds of things of which there are only so many. No client may take all
- * of them, and however many clients come, something is left for the next: one that holds some may
- * take more while what is free stays in proportion to what it has (the dynamic threshold of
- * A. K. Choudhury and E. L. Hahne, 1998). Who is alone gets the part of all that `client-share`
- * says, two get less each, and so on; one that holds nothing may take whatever is free.
- *
- * Memory is bounded by what is held: a client that holds nothing is not known. */
+/* Shares: what each client holds of limited resources. No client may take all of one, and however
+ * many clients come, something is left for the next: a client that holds some may take more while
+ * the free part is large enough relative to its own (the dynamic threshold of A. K. Choudhury and
+ * E. L. Hahne, 1998). A client that is alone gets the part of all that `client-share` says, two get
+ * less each, and so on; one that holds nothing may take whatever is free.  Memory is bounded by
+ * what is held: a client that holds nothing is not stored. */
 #ifndef FRONT_JOBS_SHARES_H
 #define FRONT_JOBS_SHARES_H
 
@@ -13,27 +12,27 @@
 #include "front/config/config.h"
 #include "front/jobs/fair.h"
 
-/* Of what there are only so many; in the unit in which it is taken. */
+/* The limited resources, and their units. */
 enum share_kind {
-	SHARE_CONNECTIONS,   /* of clients, by address: no request has been read yet */
+	SHARE_CONNECTIONS,   /* connections of clients, by address: no request has been read yet */
 	SHARE_BODIES,        /* requests whose body is wanted and not complete */
 	SHARE_BODY_MEMORY,   /* bytes of memory for bodies, until their jobs end */
-	SHARE_JOBS,          /* that wait or run */
+	SHARE_JOBS,          /* jobs that wait or run */
 	SHARE_ANSWERS,       /* bytes of answers that the client has not read */
-	SHARE_RESULTS,       /* results that are kept */
+	SHARE_RESULTS,       /* results that are stored */
 	SHARE_RESULT_SIZE,   /* bytes of these */
-	SHARE_RESULT_MEMORY, /* those that lie in memory */
+	SHARE_RESULT_MEMORY, /* those that are in memory */
 	SHARE_KINDS
 };
 
 enum share_outcome {
 	SHARE_TAKEN,
-	SHARE_ALL_GONE,    /* too little is free, whoever wants it; or no memory */
-	SHARE_CLIENT_FULL, /* there is some, for clients that hold less */
+	SHARE_ALL_GONE,    /* too little is free for anybody; or no memory */
+	SHARE_CLIENT_FULL, /* some is free, for clients that hold less */
 };
 
-/* What somebody holds of one kind; embedded where it is held. All zeros: nothing. It may be moved
- * if the place that it leaves is zeroed. */
+/* What one holder has of one kind; embedded in the holder. All zeros: nothing. It may be moved if
+ * its old place is zeroed. */
 struct share {
 	struct share_client *client; /* NULL: nothing is held */
 	enum share_kind kind;
@@ -42,36 +41,36 @@ struct share {
 
 void shares_init(const struct config *config);
 
-/* Adds to what is held, for a client (its address, or its token's name), if so much of all is
- * allowed; else nothing changes. A share stays with the kind and the client that it was first taken
- * for. share_force() takes without asking, and fails only without memory (SHARE_ALL_GONE): for what
- * is already there, as an answer that has become longer. */
+/* Adds to a share, for a client (its address, or its token's name), if so much of all is allowed;
+ * otherwise nothing changes. A share keeps its first kind and client. share_force() takes
+ * unconditionally, and fails only without memory (SHARE_ALL_GONE): for what already exists, such as
+ * an answer that has grown. */
 enum share_outcome share_take(struct share *share, enum share_kind kind, const char *client,
                               uint64_t amount, uint64_t all) MUST_CHECK;
 enum share_outcome share_force(struct share *share, enum share_kind kind, const char *client,
                                uint64_t amount) MUST_CHECK;
 
-/* Whether share_take() of a new share would succeed now. */
+/* What share_take() of a new share would return now. */
 enum share_outcome share_ask(enum share_kind kind, const char *client, uint64_t amount,
                              uint64_t all) MUST_CHECK;
 
-/* What to answer who was refused something of which there are so many in all: ERR_QUEUE_FULL. */
+/* Sets the problem of a refusal; `all` is the limit for all clients. Returns ERR_QUEUE_FULL. */
 enum error share_problem(enum share_outcome outcome, enum share_kind kind, const char *client,
                          uint64_t all, struct problem *problem) MUST_CHECK;
 
-/* Gives a part back, at most what is held; all of it, and of nothing nothing. */
+/* Gives back a part, at most what is held; or all of it. */
 void share_give(struct share *share, uint64_t amount);
 void share_give_all(struct share *share);
 
-/* How many connections there may be now: `max-connections`, or half of the file descriptors if
- * these are fewer. The other half is for what requests and workers open, and for the listeners. */
+/* The number of connections allowed now: `max-connections`, or half of the file descriptors if that
+ * is less. The other half is for requests, workers and listeners. */
 uint64_t share_connections_most(void);
 
-/* What the client of a share holds of its kind, 0 if it is empty. */
+/* What the share's client holds of its kind, 0 if the share is empty. */
 uint64_t share_held(const struct share *share);
 
-/* What all clients hold, what one holds, and the name of the one that holds most (NULL: nobody
- * holds any; good until something is given back). */
+/* What all clients hold, what one holds, and the name of the one that holds most (NULL if none
+ * does; valid until something is given back). */
 uint64_t share_total(enum share_kind kind);
 uint64_t share_of(enum share_kind kind, const char *client);
 const char *share_greatest(enum share_kind kind);

@@ -1,7 +1,6 @@
-/* Bodies and answers, in memory or in unlinked files.
- *
- * What is to go to a file is a spill: it gathers in memory while an errand writes what came before,
- * and moves what a memfd holds. The loop touches what the errand has only when that is back. */
+/* Bodies and answers, in memory or in unlinked files.  Data for a file is a spill: it collects in
+ * memory while an errand (a thread) writes earlier data, and moves the content of a memfd. The loop
+ * does not touch what the errand holds until that has finished. */
 #include "front/jobs/spool.h"
 
 #include <assert.h>
@@ -24,11 +23,12 @@ struct buffer {
 };
 
 struct spill {
-	struct errand errand; /* first; it has the members up to `result` while it is under way */
-	int memory;           /* what is to be moved first; -1: nothing */
-	int file;             /* -1: none yet */
+	struct errand
+	    errand; /* must be first; it owns the members up to `result` while it is running */
+	int memory; /* memfd to be moved first; -1: none */
+	int file;   /* -1: none yet */
 	struct buffer writing;
-	int result; /* errno of what failed, and a text that says what did */
+	int result; /* errno of a failure, and what failed */
 	const char *failed;
 
 	struct buffer waiting; /* to be written next */
@@ -39,8 +39,8 @@ struct spill {
 
 static const struct config *config;
 static uint64_t memory_used;
-static uint64_t answers_used; /* the part of it that is answers' */
-static unsigned counts[2];    /* of open ones: in files, in memory */
+static uint64_t answers_used; /* the part of it that belongs to answers */
+static unsigned counts[2];    /* number of open spools: in files, in memory */
 
 void spool_init(const struct config *c)
 {
@@ -48,7 +48,7 @@ void spool_init(const struct config *c)
 	memory_used = answers_used = 0;
 }
 
-/* Writes all of it to the file; 0, or errno. */
+/* Writes all of it to the file; returns 0 or an errno. */
 static int write_all(int file, const struct buffer *buffer)
 {
 	for (size_t at = 0; at < buffer->size;) {
@@ -74,7 +74,7 @@ static int move_all(int file, int memory)
 	return moved ? errno : 0;
 }
 
-/* In the thread. */
+/* Runs in the thread. */
 static void spill_run(struct errand *errand)
 {
 	struct spill *s = (struct spill *)errand;
@@ -113,7 +113,7 @@ static void spill_send(struct spill *s)
 	errand_send(ERRAND_WRITE, &s->errand);
 }
 
-/* In the loop again. */
+/* Runs in the loop again. */
 static void spill_done(struct errand *errand)
 {
 	struct spill *s = (struct spill *)errand;
@@ -179,13 +179,13 @@ static void take(struct spool *spool, uint64_t size)
 	answers_used += spool->is_answer ? size : 0;
 }
 
-/* Clients may read answers as slowly as they please: a quarter of the memory is for bodies. */
+/* Clients may read answers arbitrarily slowly: a quarter of the memory is reserved for bodies. */
 static bool reserve(struct spool *spool, uint64_t size)
 {
 	uint64_t more = size > spool->reserved ? size - spool->reserved : 0;
 
-	/* An answer may have settled above what was reserved for it, and a reload may have lowered
-	 * the bound; what has been reserved stays so. */
+	/* An answer may have settled above its reservation, and a reload may have lowered the
+	 * limit; reservations stay. */
 	if (more && (memory_used > config->max_memory || more > config->max_memory - memory_used))
 		return false;
 	if (spool->is_answer && more + answers_used > config->max_memory / 4 * 3)
@@ -242,7 +242,7 @@ enum error spool_open_answer(struct spool *spool, uint64_t expected)
 	return e;
 }
 
-/* Moves what is in memory to a file. */
+/* Moves the content of the memory to a file. */
 static enum error move_to_file(struct spool *spool)
 {
 	enum error e = spill_open(spool);
@@ -323,7 +323,7 @@ enum error spool_take_file(struct spool *spool)
 	return ERR_OK;
 }
 
-/* Of a file nothing can be sealed. */
+/* A file cannot be sealed. */
 static bool seal(const struct spool *spool)
 {
 	return !spool->in_memory ||

@@ -1,6 +1,6 @@
-/* A body or an answer: bytes in a memfd, or, above a configured size, in an unlinked file of the
- * cache folder. What lies in memory is counted, and bounded over all spools together. Files are
- * written by a thread, for a disk may make its writers wait. */
+/* A body or an answer: bytes in a memfd or, above a configured size, in an unlinked file of the
+ * cache directory. Memory is counted, and bounded over all spools together. A thread writes the
+ * files, because a disk may block its writers. */
 #ifndef FRONT_JOBS_SPOOL_H
 #define FRONT_JOBS_SPOOL_H
 
@@ -24,46 +24,45 @@ struct spool {
 
 void spool_init(const struct config *config);
 
-/* Makes an empty spool for about `expected` bytes. ERR_QUEUE_FULL if memory for them is not free
- * now. Whether there can be a file turns out later (spool_error()). */
+/* Opens an empty spool for about `expected` bytes. ERR_QUEUE_FULL if so much memory is not free
+ * now. A failure to create a file shows later, in spool_error(). */
 enum error spool_open(struct spool *spool, uint64_t expected) MUST_CHECK;
 
-/* The same for an answer, which goes to a file where there is no room in memory, or too little for
- * new bodies would be left. */
+/* The same for an answer, which goes to a file if memory is short, or would be for new bodies. */
 enum error spool_open_answer(struct spool *spool, uint64_t expected) MUST_CHECK;
 
-/* The same, in memory whatever the configured size, for what is small. */
+/* The same, in memory whatever the configured size, for small data. */
 enum error spool_open_memory(struct spool *spool, uint64_t size) MUST_CHECK;
 
-/* Appends. A spool that outgrows its memory moves to a file. Errors as spool_open(), and those of
- * earlier writes. */
+/* Appends. A spool that outgrows its memory moves to a file. Errors as for spool_open(), and those
+ * of earlier writes. */
 enum error spool_write(struct spool *spool, const void *data, size_t size) MUST_CHECK;
 
-/* True if its file is not there, or not all of what was written is in it: the spool should get no
- * more, and must not be sealed, until `wake` has been called, once, unless it is closed before. */
+/* True if its file does not exist yet, or lacks some of the data: write no more, and do not seal
+ * it, until `wake` is called (once, unless the spool is closed before). */
 bool spool_await(struct spool *spool, void (*wake)(void *context), void *context);
 
-/* What was written is in the file: `fd` stands for it. ERR_IO as spool_error(). */
+/* The file has all data, and `fd` is it. ERR_IO as for spool_error(). */
 enum error spool_take_file(struct spool *spool) MUST_CHECK;
 
-/* ERR_IO if something of what was written could not get into its file. */
+/* ERR_IO if some data could not be written to its file. */
 enum error spool_error(const struct spool *spool) MUST_CHECK;
 
-/* Makes a spool one that nobody changes any more; its descriptor is then for reading only, and may
- * be given to a worker. ERR_IO: not all of it could be written, or it is as it was. */
+/* Makes a spool read-only for good; its descriptor may then be given to a worker. ERR_IO: not all
+ * of it could be written, or it cannot be sealed. */
 enum error spool_seal(struct spool *spool) MUST_CHECK;
 
-/* Takes what another process has written and says to be so many bytes. In memory it is sealed; a
- * file stays as it is only if that process has ended. ERR_IO: it is not so. */
+/* Takes over what another process has written, so many bytes by its report. Seals it in memory; a
+ * file is safe only if that process has ended. ERR_IO if the report is wrong. */
 enum error spool_settle(struct spool *spool, uint64_t size) MUST_CHECK;
 
-/* Closes it; one that is closed (fd -1) may be closed again. */
+/* Closes it; a closed one (fd -1) may be closed again. */
 void spool_close(struct spool *spool);
 
 /* Bytes of memory that all spools hold. */
 uint64_t spool_memory(void);
 
-/* How many are open, in memory or in files. */
+/* The number of open ones, in memory or in files. */
 unsigned spool_count(bool in_memory);
 
 #endif

@@ -1,8 +1,6 @@
-/* The store of asynchronous jobs: one list, in which a job moves to the end when it has ended, so
- * that the first ended one is the oldest.
- *
- * News are told by level, not by edge: a waiter is only woken, and then looks for itself what there
- * is. So nothing is lost or queued for a client that is slow. */
+/* The store of asynchronous jobs: one list, in which a job moves to the end when it ends, so that
+ * the first ended one is the oldest.  Waiters are level-triggered: a waiter is only woken, and then
+ * looks for what is new. So nothing is lost or queued for a slow client. */
 #include "front/jobs/store.h"
 
 #include <stdlib.h>
@@ -109,12 +107,12 @@ static void forget(struct stored *s)
 static void set_error(struct job *job, const char *why, uint64_t most)
 {
 	job->error = problem_set(
-	    &job->problem, ERR_RESULT_TOO_LARGE, "the result has %llu bytes; %s%llu are kept",
+	    &job->problem, ERR_RESULT_TOO_LARGE, "the result has %llu bytes; %s%llu are allowed",
 	    (unsigned long long)job->answer.size, why, (unsigned long long)most);
 	spool_close(&job->answer);
 }
 
-/* The share of a kind that a result has. */
+/* A result's share of a kind. */
 static const struct share *share_in(const struct stored *s, enum share_kind kind)
 {
 	return kind == SHARE_RESULTS       ? &s->place
@@ -122,8 +120,8 @@ static const struct share *share_in(const struct stored *s, enum share_kind kind
 	                                   : &s->memory;
 }
 
-/* Of those who hold most of a kind, the oldest result that is part of it, but not this one; NULL if
- * they hold no other. */
+/* Of the client that holds most of a kind, the oldest result that is part of it, except this one;
+ * NULL if it has no other. */
 static struct stored *find_oldest(enum share_kind kind, const struct stored *but)
 {
 	uint64_t most = share_of(kind, share_greatest(kind));
@@ -134,8 +132,8 @@ static struct stored *find_oldest(enum share_kind kind, const struct stored *but
 	return NULL;
 }
 
-/* Takes from whoever holds most until no more than this is held. If that is the newest result
- * alone, it stays. */
+/* Removes results of the client that holds most until no more than `most` is held. Keeps the newest
+ * result if it is the only one left. */
 static void reduce(enum share_kind kind, uint64_t most, const struct stored *newest)
 {
 	while (share_total(kind) > most) {
@@ -147,7 +145,7 @@ static void reduce(enum share_kind kind, uint64_t most, const struct stored *new
 	}
 }
 
-/* Results in memory take the place of the bodies of new requests, so they get half of it. */
+/* Results in memory displace the bodies of new requests, so they get half of the memory. */
 static void make_room(struct stored *newest)
 {
 	struct job *job = newest->job;
@@ -163,7 +161,7 @@ static void make_room(struct stored *newest)
 	share_give_all(&newest->memory);
 }
 
-/* Only a result that can be kept is one. False: no memory to say whose it is. */
+/* Keeps a result if it fits. False: no memory to record its client. */
 static bool take_result(struct stored *s)
 {
 	struct job *job = s->job;
@@ -259,7 +257,7 @@ bool stored_ended(const struct stored *s)
 
 uint32_t stored_tiles_done(const struct stored *s)
 {
-	/* What the reference filters never comes by here. */
+	/* The estimate ignores filters that the reference computes. */
 	return stored_state(s) == STORED_DONE ? s->job->tiles : s->job->tiles_done;
 }
 
@@ -284,7 +282,7 @@ uint64_t stored_kept_for(const struct stored *s)
 void store_delete(struct stored *s)
 {
 	struct problem problem;
-	enum error e = problem_set(&problem, ERR_CANCELLED, "a DELETE has ended it");
+	enum error e = problem_set(&problem, ERR_CANCELLED, "a DELETE request cancelled it");
 
 	if (!s->job->finished) {
 		job_cancel(s->job, e, &problem);

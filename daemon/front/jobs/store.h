@@ -1,7 +1,6 @@
-/* The asynchronous jobs, open and ended, by id, and those who wait for news of them.
- *
- * An ended job is kept, with its result, for `result-time`. When there are more of them, or larger
- * ones, than the configuration allows, the oldest of the client that holds most make room. */
+/* The asynchronous jobs, open and ended, by id, and the waiters for their news.  An ended job is
+ * stored, with its result, for `result-time`. If there are more results, or larger ones, than the
+ * configuration allows, the oldest of the client that holds most are removed. */
 #ifndef FRONT_JOBS_STORE_H
 #define FRONT_JOBS_STORE_H
 
@@ -12,11 +11,11 @@
 #include "front/jobs/job.h"
 #include "front/jobs/shares.h"
 
-/* Somebody who waits for news; embedded where it is used. */
+/* Someone who waits for news; embedded in its struct. */
 struct waiter {
-	void (*wake)(void *context); /* called from the loop; only to note that there are news */
+	void (*wake)(void *context); /* called by the loop; should only note that there is news */
 	void *context;
-	uint64_t due; /* loop_now() when it is woken in any case */
+	uint64_t due; /* loop_now() at which it is woken in any case */
 	struct waiter *next, **link;
 };
 
@@ -32,50 +31,50 @@ enum stored_state {
 struct stored {
 	struct stored *next, **link;
 	struct job *job;
-	uint64_t arrived; /* loop_now() when its request came */
-	/* Once it has ended: 1, the bytes of its result, and what of them lies in memory. */
+	uint64_t arrived; /* loop_now() when its request arrived */
+	/* After its end: 1, the bytes of its result, and those of them in memory. */
 	struct share place, size, memory;
 	struct waiter *waiters;
-	enum stored_state told_state; /* what the waiters last heard */
+	enum stored_state told_state; /* what its waiters saw last */
 	uint32_t told_tiles;
 	char id[];
 };
 
-/* ended: called when a job has ended, however it did. */
+/* ended: called when a job has ended in any way. */
 enum error store_init(const struct config *config,
                       void (*ended)(const char *id, const struct job *job)) MUST_CHECK;
 void store_fini(void);
 
-/* Keeps a new job under an id that cannot be guessed, and submits it. The reference is the store's
- * from now on, also on failure. NULL without memory. */
+/* Stores a new job under an unguessable id, and submits it. Takes over the reference, also on
+ * failure. NULL without memory. */
 struct stored *store_add(const char *id, struct job *job, uint64_t arrived);
 
-/* The job of this id, or NULL. Good until the next event of the loop. */
+/* The job of this id, or NULL. Valid until the next event of the loop. */
 struct stored *store_find(const char *id);
 
 enum stored_state stored_state(const struct stored *s);
 bool stored_ended(const struct stored *s);
 
-/* Tiles that are back; all of them once the job is done. */
+/* Finished tiles; all of them once the job is done. */
 uint32_t stored_tiles_done(const struct stored *s);
 
-/* An estimate of the nanoseconds until an open job has ended. False as long as there is none. */
+/* Estimates the nanoseconds until an open job ends. False while there is no estimate. */
 bool stored_time_left(const struct stored *s, uint64_t *ns);
 
-/* Nanoseconds for which an ended job is still kept, unless others need its place. */
+/* Nanoseconds for which an ended job is still kept, unless others displace it. */
 uint64_t stored_kept_for(const struct stored *s);
 
-/* Cancels an open job, of which no tile is begun any more; forgets one that has ended. */
+/* Cancels an open job, so that no more of its tiles begin; forgets one that has ended. */
 void store_delete(struct stored *s);
 
 /* Wakes the waiter, once, at the job's next news (its state or a tile, but at most four times a
  * second before the end), when it is forgotten, or at `due`. */
 void store_wait(struct stored *s, struct waiter *waiter, uint64_t due);
 
-/* The waiter, which may be waiting or not, no longer does. */
+/* Removes the waiter, which need not be waiting. */
 void waiter_leave(struct waiter *waiter);
 
-/* Ends the waiting, if it does, and wakes it. */
+/* If the waiter waits, removes and wakes it. */
 void waiter_wake(struct waiter *waiter);
 
 #endif

@@ -1,5 +1,6 @@
 /* Trace Context, level 1 (https://www.w3.org/TR/trace-context/): version-trace_id-parent_id-flags,
- * all in lower-case hexadecimal. Of a later version only this beginning is read, as it asks. */
+ * all in lower-case hexadecimal. Of later versions only this beginning is read, as the
+ * specification demands. */
 #include "front/jobs/trace.h"
 
 #include <stdio.h>
@@ -13,7 +14,7 @@ static bool is_hex(const char *text, size_t length)
 	return strspn(text, "0123456789abcdef") >= length;
 }
 
-/* The same, not all zero, which stands for none. */
+/* The same, but not all zeros, which is invalid. */
 static bool is_id(const char *text, size_t length)
 {
 	return is_hex(text, length) && strspn(text, "0") < length;

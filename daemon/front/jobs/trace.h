@@ -1,21 +1,21 @@
-/* The trace that a client says its request belongs to: the header traceparent of the W3C's Trace
- * Context. It is not passed on to anybody, only named in the lines of the log. */
+/* The trace that a request belongs to, from the client's header traceparent (W3C Trace Context). It
+ * is not passed on, only named in the log. */
 #ifndef FRONT_JOBS_TRACE_H
 #define FRONT_JOBS_TRACE_H
 
 #include <stdbool.h>
 
 struct trace {
-	char id[33];     /* of the trace, in hexadecimal; "": the request belongs to none */
-	char parent[17]; /* of the client's span */
+	char id[33];     /* id of the trace, in hexadecimal; "": none */
+	char parent[17]; /* id of the client's span */
 };
 
-/* Reads a header's value. False: it is not valid, and the trace is none. */
+/* Parses the header's value. Returns false if it is invalid; there is then no trace. */
 bool trace_parse(const char *header, struct trace *trace);
 
 enum { TRACE_TEXT_SIZE = 72 };
 
-/* Writes " trace=ID span=ID" for a line of the log; nothing if there is no trace. Returns text. */
+/* Writes " trace=ID span=ID" for a log line, nothing if there is no trace. Returns text. */
 const char *trace_text(const struct trace *trace, char text[TRACE_TEXT_SIZE]);
 
 #endif

@@ -1,5 +1,5 @@
-/* Slow readers. How much a client has read only TCP says: those at Unix sockets count as having
- * read nothing, so of them the one that has been at it the longest goes first. */
+/* Slow readers. Only TCP tells how much a client has read: clients of Unix sockets count as having
+ * read nothing, so of them the one that has read for longest goes first. */
 #include "front/jobs/unread.h"
 
 #include <linux/tcp.h>
@@ -12,7 +12,8 @@
 #include "front/base/loop.h"
 #include "front/base/metrics.h"
 
-/* What the sockets' buffers take though nobody reads. Whoever has just begun counts as fast. */
+/* What the sockets' buffers take even if nobody reads. A client that has just begun counts as
+ * fast. */
 static const double buffered = 4 << 20;
 
 static const struct config *config;
@@ -44,7 +45,7 @@ static double speed(const struct unread *u, uint64_t now)
 	return ((double)read_so_far(u) + buffered) / ((double)(now - u->since) * 1e-9 + 1e-6);
 }
 
-/* The slowest reader of a client, or (NULL) of all; NULL if there are not two. */
+/* The slowest reader of a client, or (NULL) of all; NULL if there are fewer than two. */
 static struct unread *find_slowest(const char *client)
 {
 	struct unread *slowest = NULL, *u;
@@ -67,11 +68,11 @@ static struct unread *find_slowest(const char *client)
 	return count > 1 ? slowest : NULL;
 }
 
-/* The library sees the end of the connection, and frees what belongs to it. */
+/* The library notices the end of the connection, and frees its data. */
 static void end(struct unread *u, const char *bound, const char *option)
 {
 	log_event(LOG_LEVEL_NOTICE, LOG_FIELDS(.request = u->id),
-	          "request %s: ended, as answers that are not read exceed %s: %s has taken %llu of "
+	          "request %s: connection closed: unread answers exceed %s: %s has taken %llu of "
 	          "%llu bytes in %.1f s",
 	          u->id, option, u->client, (unsigned long long)read_so_far(u),
 	          (unsigned long long)u->size, (double)(loop_now() - u->since) * 1e-9);
