@@ -87,22 +87,22 @@ static void list_others(char *list, size_t size, const struct image *image, unsi
 static enum error check_image(const struct format_row *r, enum format format,
                               const struct image *image, unsigned kind, struct problem *problem)
 {
+	bool held = r->kinds & kind;
 	char others[64] = "";
 
+	if (holds(r, image, kind))
+		return ERR_OK;
 	list_others(others, sizeof others, image, kind);
-	if (!(r->kinds & kind))
-		return problem_set_parameter(
-		    problem, ERR_UNENCODABLE, "format", format_name(format),
-		    "the result is %s, and this format holds only %s; it can be "
-		    "written as %s",
-		    kind_text(kind), r->kinds_text, others);
-	if (image->width > r->side_max || image->height > r->side_max)
-		return problem_set_parameter(
-		    problem, ERR_UNENCODABLE, "format", format_name(format),
-		    "the result is %ux%u, and this format holds at most %u pixels "
-		    "a side; it can be written as %s",
-		    image->width, image->height, r->side_max, others);
-	return ERR_OK;
+	return held ? problem_set_parameter(
+	                  problem, ERR_UNENCODABLE, "format", format_name(format),
+	                  "the result is %ux%u, and this format holds at most %u pixels "
+	                  "a side; it can be written as %s",
+	                  image->width, image->height, r->side_max, others)
+	            : problem_set_parameter(
+	                  problem, ERR_UNENCODABLE, "format", format_name(format),
+	                  "the result is %s, and this format holds only %s; it can be "
+	                  "written as %s",
+	                  kind_text(kind), r->kinds_text, others);
 }
 
 /* Profiles are of integers. */
