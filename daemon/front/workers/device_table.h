@@ -1,4 +1,4 @@
-/* the device table: every device that has been used, what the front knows of it, and what others
+/* The device table: every device that has been used, what the front knows of it, and what others
  * ask of all of them. The devices are changed by devices.c, and by reports.c as their workers
  * report. */
 #ifndef FRONT_WORKERS_DEVICE_TABLE_H
@@ -76,7 +76,7 @@ unsigned devices_wanted(void);
 unsigned devices_up(void);
 /* How many programs all devices' workers have built, and are to build. */
 void devices_count_programs(uint32_t *built, uint32_t *pending);
-/* True while the first search for devices has not ended, or a worker is starting whose device has
+/* True while the first discovery of devices has not ended, or a worker is starting whose device has
  * not failed since it was wanted. */
 bool devices_starting(void);
 /* Seconds until the next attempt to get a device up, at least 1. */

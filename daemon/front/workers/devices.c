@@ -173,7 +173,7 @@ static void self_test_passed(struct device *d)
 	}
 }
 
-/* The proof stays for the next try. */
+/* The self test stays for the next try. */
 static void self_test_failed(struct device *d)
 {
 	bool was_up = !d->quarantined;
@@ -184,15 +184,15 @@ static void self_test_failed(struct device *d)
 	publish(d);
 }
 
-static void take_proof(struct device *d, const struct message_tile_done *done)
+static void take_self_test(struct device *d, const struct message_tile_done *done)
 {
 	switch (self_test_take(d->self_test, done)) {
-	case PROOF_OPEN:
+	case SELF_TEST_OPEN:
 		break;
-	case PROOF_RIGHT:
+	case SELF_TEST_RIGHT:
 		self_test_passed(d);
 		break;
-	case PROOF_WRONG:
+	case SELF_TEST_WRONG:
 		self_test_failed(d);
 		break;
 	}
@@ -280,7 +280,7 @@ static bool take_waits(struct device *d, const struct message_tile_waits *waits)
 		return false;
 	if (i < d->held_count)
 		return note_wait(d, d->held[i], waits->most_ms);
-	if (waits->job != PROOF_JOB || !d->self_test)
+	if (waits->job != SELF_TEST_JOB || !d->self_test)
 		return false;
 	self_test_waits(d->self_test, limit_wait(waits->most_ms));
 	return true;
@@ -325,12 +325,12 @@ static bool take_done(struct device *d, const struct message_tile_done *done)
 {
 	unsigned i = find_held(d, done->job, done->index);
 	struct task *task = i < d->held_count ? d->held[i] : NULL;
-	bool proof = d->self_test && done->job == PROOF_JOB;
+	bool test = d->self_test && done->job == SELF_TEST_JOB;
 
-	if (!reports_tile_valid(done) || (!proof && (!task || !reports_cost_valid(task, done))))
+	if (!reports_tile_valid(done) || (!test && (!task || !reports_cost_valid(task, done))))
 		return false;
-	if (proof) {
-		take_proof(d, done);
+	if (test) {
+		take_self_test(d, done);
 	} else {
 		drop_held(d, i);
 		take_tile(d, task, done);
@@ -512,7 +512,7 @@ static void device_return(struct device *d)
 	owner->room();
 }
 
-/* One that the search has found, and whether any pattern fits it. */
+/* One that the discovery has found, and whether any pattern fits it. */
 static void device_found(const struct message_device *m, bool wanted)
 {
 	struct device *known = device_table_find(m);

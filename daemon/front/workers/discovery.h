@@ -1,6 +1,6 @@
-/* The search for OpenCL devices, by a probe process, so that a driver that hangs or crashes when it
- * is asked for its devices does no harm here; and the choice among those found, by the patterns of
- * the option `device`. */
+/* The discovery of OpenCL devices, by a probe process, so that a driver that hangs or crashes when
+ * it is asked for its devices does no harm here; and the choice among those found, by the patterns
+ * of the option `device`. */
 #ifndef FRONT_WORKERS_DISCOVERY_H
 #define FRONT_WORKERS_DISCOVERY_H
 
@@ -10,21 +10,21 @@
 #include "front/config/config.h"
 #include "front/workers/supervisor.h"
 
-/* Begins to search. When that ends, and at each discovery_reload(), every device found is handed to
- * `see`, with whether any pattern fits it. If none does, the search is repeated after a while. */
+/* Begins a discovery. When that ends, and at each discovery_reload(), every device found is handed
+ * to `see`, with whether any pattern fits it. If none does, it is repeated after a while. */
 enum error discovery_init(const struct config *config,
                           void (*see)(const struct message_device *found, bool wanted)) MUST_CHECK;
 void discovery_fini(void);
 
-/* Chooses among the devices of the last search by the patterns that are configured now. */
+/* Chooses among the devices of the last discovery by the patterns that are configured now. */
 void discovery_reload(void);
 
-/* True once the first search has ended. */
+/* True once the first discovery has ended. */
 bool discovery_done(void);
-/* Milliseconds until the next search; 0: none is due. */
+/* Milliseconds until the next discovery; 0: none is due. */
 uint64_t discovery_next_try(void);
 
-/* True if a pattern (see the option `device`) fits this device of the last search. */
+/* True if a pattern (see the option `device`) fits this device of the last discovery. */
 bool discovery_fits(const char *pattern, const struct message_device *found);
 
 /* cpu, gpu, accelerator or device. */

@@ -93,11 +93,11 @@ static enum error compute_expected(struct test *test, const struct chain *chain)
 }
 
 /* Adds a test of this chain in its area of the arena. ERR_DOES_NOT_FIT if that is too small. */
-static enum error add_test(struct self_test *p, const struct chain *chain,
+static enum error add_test(struct self_test *t, const struct chain *chain,
                            const struct image *image)
 {
-	struct test *test = &p->test[p->count];
-	uint64_t area = (uint64_t)p->count * AREA;
+	struct test *test = &t->test[t->count];
+	uint64_t area = (uint64_t)t->count * AREA;
 	struct tiling tiling;
 	struct problem problem;
 	enum error e = tiling_init(&tiling, chain, image, AREA, AREA, AREA, &problem);
@@ -105,50 +105,50 @@ static enum error add_test(struct self_test *p, const struct chain *chain,
 	if (e || tiling.count > 1)
 		return ERR_DOES_NOT_FIT;
 	*test = (struct test){.image = *image};
-	tiling_tile(&tiling, 0, PROOF_JOB, PROOF_ARENA, &test->tile);
-	test->tile.index = p->count;
+	tiling_tile(&tiling, 0, SELF_TEST_JOB, SELF_TEST_ARENA, &test->tile);
+	test->tile.index = t->count;
 	test->tile.in += area;
 	test->tile.out += area;
 	e = compute_expected(test, chain);
 	if (e)
 		return e;
-	if (sealed_create("proof", chain, chain_size(chain), &test->chain_fd)) {
+	if (sealed_create("self-test", chain, chain_size(chain), &test->chain_fd)) {
 		reference_fini(&test->expected);
 		return ERR_IO;
 	}
-	fill(image, (int)tiling.halo_x, (int)tiling.halo_y, (uint8_t *)p->memory.in + test->tile.in,
+	fill(image, (int)tiling.halo_x, (int)tiling.halo_y, (uint8_t *)t->memory.in + test->tile.in,
 	     test->tile.in_pitch);
-	p->count++;
+	t->count++;
 	return ERR_OK;
 }
 
 /* What is opened is what is not -1, and mapped. */
-static enum error open_memory(struct self_test *p)
+static enum error open_memory(struct self_test *t)
 {
 	const uint64_t size = (uint64_t)TESTS_MAX * AREA;
 
-	p->in = p->out = -1;
-	if (arena_create("proof-in", size, &p->in)) {
-		p->in = -1;
+	t->in = t->out = -1;
+	if (arena_create("self-test-in", size, &t->in)) {
+		t->in = -1;
 		return ERR_IO;
 	}
-	if (arena_create("proof-out", size, &p->out)) {
-		p->out = -1;
+	if (arena_create("self-test-out", size, &t->out)) {
+		t->out = -1;
 		return ERR_IO;
 	}
-	p->mapped =
-	    !arena_map(&p->memory, p->in, size, PROT_READ | PROT_WRITE, p->out, size, PROT_READ);
-	return p->mapped ? ERR_OK : ERR_IO;
+	t->mapped =
+	    !arena_map(&t->memory, t->in, size, PROT_READ | PROT_WRITE, t->out, size, PROT_READ);
+	return t->mapped ? ERR_OK : ERR_IO;
 }
 
-static enum error add_standard(struct self_test *p, struct chain *chain)
+static enum error add_standard(struct self_test *t, struct chain *chain)
 {
 	struct problem problem;
 	enum error e;
 
 	chain_init(chain);
 	e = chain_parse(chain, filters, &problem);
-	return e ? e : add_test(p, chain, &standard);
+	return e ? e : add_test(t, chain, &standard);
 }
 
 /* Coefficients of our own in place of a client's, of as many taps and, where those are, of rank 1.
@@ -200,7 +200,7 @@ static enum error isolate(const struct plan *plan, uint64_t kernels, uint32_t i,
 }
 
 /* Tests the i-th filter of a plan in doubt on as large an image of its kind as is soon computed. */
-static void add_doubted(struct self_test *p, const struct plan *plan, uint64_t kernels, uint32_t i,
+static void add_doubted(struct self_test *t, const struct plan *plan, uint64_t kernels, uint32_t i,
                         struct chain *chain)
 {
 	static const struct {
@@ -215,33 +215,33 @@ static void add_doubted(struct self_test *p, const struct plan *plan, uint64_t k
 		image.width = sizes[s].width;
 		image.height = sizes[s].height;
 		if (reference_cost(chain, &image, image.width, image.height) * calls < cost_most &&
-		    !add_test(p, chain, &image))
+		    !add_test(t, chain, &image))
 			return;
 	}
 }
 
-static enum error self_test_open(struct self_test *p, const struct plan *plan, uint64_t kernels)
+static enum error self_test_open(struct self_test *t, const struct plan *plan, uint64_t kernels)
 {
 	struct chain *chain = calloc(1, sizeof *chain);
-	enum error e = chain ? open_memory(p) : ERR_MEMORY;
+	enum error e = chain ? open_memory(t) : ERR_MEMORY;
 
 	if (!e)
-		e = add_standard(p, chain);
+		e = add_standard(t, chain);
 	for (uint32_t i = 0; !e && plan && i < plan->chain->chain->count; i++)
-		add_doubted(p, plan, kernels, i, chain);
+		add_doubted(t, plan, kernels, i, chain);
 	free(chain);
 	return e;
 }
 
 struct self_test *self_test_new(const struct plan *plan, uint64_t kernels)
 {
-	struct self_test *p = calloc(1, sizeof *p);
+	struct self_test *t = calloc(1, sizeof *t);
 
-	if (p && self_test_open(p, plan, kernels)) {
+	if (t && self_test_open(t, plan, kernels)) {
 		log_error("there is no room for a test tile");
-		self_test_free(&p);
+		self_test_free(&t);
 	}
-	return p;
+	return t;
 }
 
 static void close_if_open(int fd)
@@ -252,19 +252,19 @@ static void close_if_open(int fd)
 
 void self_test_free(struct self_test **self_test)
 {
-	struct self_test *p = *self_test;
+	struct self_test *t = *self_test;
 
-	if (!p)
+	if (!t)
 		return;
-	for (unsigned i = 0; i < p->count; i++) {
-		reference_fini(&p->test[i].expected);
-		close(p->test[i].chain_fd);
+	for (unsigned i = 0; i < t->count; i++) {
+		reference_fini(&t->test[i].expected);
+		close(t->test[i].chain_fd);
 	}
-	if (p->mapped)
-		arena_unmap(&p->memory);
-	close_if_open(p->in);
-	close_if_open(p->out);
-	free(p);
+	if (t->mapped)
+		arena_unmap(&t->memory);
+	close_if_open(t->in);
+	close_if_open(t->out);
+	free(t);
 	*self_test = NULL;
 }
 
@@ -284,28 +284,28 @@ static bool send_test(struct test *test, struct worker *worker)
 	return worker_send(worker, &plan, &test->chain_fd) && worker_send(worker, &tile, NULL);
 }
 
-bool self_test_send(struct self_test *p, struct worker *worker)
+bool self_test_send(struct self_test *t, struct worker *worker)
 {
 	const uint64_t size = (uint64_t)TESTS_MAX * AREA;
-	struct message arena = {.type = MSG_ARENA, .arena = {PROOF_ARENA, 0, size, size}};
-	int fds[] = {p->in, p->out};
+	struct message arena = {.type = MSG_ARENA, .arena = {SELF_TEST_ARENA, 0, size, size}};
+	int fds[] = {t->in, t->out};
 	bool sent = worker_send(worker, &arena, fds);
 
-	p->sent = loop_now();
-	p->wait_ms = 0;
-	p->wrong = false;
-	for (unsigned i = 0; sent && i < p->count; i++)
-		sent = send_test(&p->test[i], worker);
+	t->sent = loop_now();
+	t->wait_ms = 0;
+	t->wrong = false;
+	for (unsigned i = 0; sent && i < t->count; i++)
+		sent = send_test(&t->test[i], worker);
 	return sent;
 }
 
-void self_test_withdraw(const struct self_test *p, struct worker *worker)
+void self_test_withdraw(const struct self_test *t, struct worker *worker)
 {
-	struct message arena = {.type = MSG_ARENA_DROP, .arena_drop = {PROOF_ARENA}};
+	struct message arena = {.type = MSG_ARENA_DROP, .arena_drop = {SELF_TEST_ARENA}};
 	bool sent = true;
 
-	for (unsigned i = 0; sent && i < p->count; i++) {
-		struct message plan = {.type = MSG_PLAN_DROP, .plan_drop = {plan_of(&p->test[i])}};
+	for (unsigned i = 0; sent && i < t->count; i++) {
+		struct message plan = {.type = MSG_PLAN_DROP, .plan_drop = {plan_of(&t->test[i])}};
 
 		sent = worker_send(worker, &plan, NULL);
 	}
@@ -313,30 +313,30 @@ void self_test_withdraw(const struct self_test *p, struct worker *worker)
 		worker_send(worker, &arena, NULL);
 }
 
-void self_test_lost(struct self_test *p)
+void self_test_lost(struct self_test *t)
 {
-	p->sent = 0;
-	for (unsigned i = 0; i < p->count; i++)
-		p->test[i].waits = false;
+	t->sent = 0;
+	for (unsigned i = 0; i < t->count; i++)
+		t->test[i].waits = false;
 }
 
-void self_test_waits(struct self_test *p, uint32_t ms)
+void self_test_waits(struct self_test *t, uint32_t ms)
 {
-	if (ms > p->wait_ms)
-		p->wait_ms = ms;
+	if (ms > t->wait_ms)
+		t->wait_ms = ms;
 }
 
-uint32_t self_test_wait(const struct self_test *p)
+uint32_t self_test_wait(const struct self_test *t)
 {
-	return p->wait_ms;
+	return t->wait_ms;
 }
 
-uint64_t self_test_sent(const struct self_test *p)
+uint64_t self_test_sent(const struct self_test *t)
 {
-	return p->sent;
+	return t->sent;
 }
 
-static bool is_right(const struct self_test *p, const struct test *test,
+static bool is_right(const struct self_test *t, const struct test *test,
                      const struct message_tile_done *done)
 {
 	struct difference difference = {0};
@@ -349,7 +349,7 @@ static bool is_right(const struct self_test *p, const struct test *test,
 		return false;
 	}
 	difference_add(&difference, &test->expected,
-	               (const uint8_t *)p->memory.out + test->tile.out, test->tile.out_pitch);
+	               (const uint8_t *)t->memory.out + test->tile.out, test->tile.out_pitch);
 	if (difference.mismatches)
 		log_warning("test tile %u has %llu wrong samples; the first at %u,%u band %u: %.9g "
 		            "is not %.9g +- %.3g",
@@ -359,17 +359,17 @@ static bool is_right(const struct self_test *p, const struct test *test,
 	return !difference.mismatches;
 }
 
-enum self_test_result self_test_take(struct self_test *p, const struct message_tile_done *done)
+enum self_test_result self_test_take(struct self_test *t, const struct message_tile_done *done)
 {
-	struct test *test = done->index < p->count ? &p->test[done->index] : NULL;
+	struct test *test = done->index < t->count ? &t->test[done->index] : NULL;
 
 	if (!test || !test->waits)
-		return PROOF_WRONG;
+		return SELF_TEST_WRONG;
 	test->waits = false;
-	p->wrong |= !is_right(p, test, done);
-	for (unsigned i = 0; i < p->count; i++)
-		if (p->test[i].waits)
-			return PROOF_OPEN;
-	p->sent = 0;
-	return p->wrong ? PROOF_WRONG : PROOF_RIGHT;
+	t->wrong |= !is_right(t, test, done);
+	for (unsigned i = 0; i < t->count; i++)
+		if (t->test[i].waits)
+			return SELF_TEST_OPEN;
+	t->sent = 0;
+	return t->wrong ? SELF_TEST_WRONG : SELF_TEST_RIGHT;
 }

@@ -10,15 +10,15 @@
 #include "front/jobs/plans.h"
 #include "front/workers/supervisor.h"
 
-/* The tiles in an arena of their own, numbered PROOF_ARENA, and what must come of them: one through
- * filters of every kind, and, if a plan is in doubt, one through each of its filters alone, by the
- * same kernels on its kind of pixels. */
+/* The tiles in an arena of their own, numbered SELF_TEST_ARENA, and what must come of them: one
+ * through filters of every kind, and, if a plan is in doubt, one through each of its filters alone,
+ * by the same kernels on its kind of pixels. */
 struct self_test;
 
-enum { PROOF_ARENA = 1000 };
+enum { SELF_TEST_ARENA = 1000 };
 
 /* The job of test tiles, which no client's has. */
-#define PROOF_JOB UINT64_MAX
+#define SELF_TEST_JOB UINT64_MAX
 
 /* plan: NULL if none is in doubt; it is only looked at. kernels: a bit for each that filtered by
  * it. NULL without memory or descriptors. */
@@ -26,7 +26,7 @@ struct self_test *self_test_new(const struct plan *plan, uint64_t kernels);
 void self_test_free(struct self_test **self_test);
 
 /* Gives the tiles to a device that is up and has none of them. False if the device failed on that.
- * The proof can be given again to the device's next worker. */
+ * It can be given again to the device's next worker. */
 bool self_test_send(struct self_test *self_test, struct worker *worker);
 /* Has the worker forget the tiles' arena and plans, once all are back. */
 void self_test_withdraw(const struct self_test *self_test, struct worker *worker);
@@ -39,10 +39,10 @@ uint64_t self_test_sent(const struct self_test *self_test);
 void self_test_waits(struct self_test *self_test, uint32_t ms);
 uint32_t self_test_wait(const struct self_test *self_test);
 
-enum self_test_result { PROOF_OPEN, PROOF_RIGHT, PROOF_WRONG };
+enum self_test_result { SELF_TEST_OPEN, SELF_TEST_RIGHT, SELF_TEST_WRONG };
 
-/* What a tile that came back says of the device, PROOF_OPEN while more are to come; logs what is
- * wrong. What the device cannot do at all (a variant that does not apply) is not. */
+/* What a tile that came back says of the device, SELF_TEST_OPEN while more are to come; logs what
+ * is wrong. What the device cannot do at all (a variant that does not apply) is not. */
 enum self_test_result self_test_take(struct self_test *self_test,
                                      const struct message_tile_done *done);
 
