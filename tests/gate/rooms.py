@@ -62,12 +62,12 @@ def circles(graph):
             yield from walk(module, [module])
 
 
-def main():
-    graph = modules(pathlib.Path(__file__).resolve().parents[2] / "daemon")
+def main(*top):
+    graph = modules(pathlib.Path(*top or [pathlib.Path(__file__).resolve().parents[2] / "daemon"]))
     findings = [*backwards(graph), *circles(graph)]
     print(*findings, sep="\n", file=sys.stderr, end="\n" if findings else "")
     sys.exit(bool(findings))
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])
