@@ -35,7 +35,6 @@
 enum { CHECK_MS = 20, WARM_S = 4, CHECKED = 3, START_MAX_S = 300 };
 
 struct stream {
-	struct codec_arena arena;
 	struct arena memory;
 	struct tiling tiling;
 	struct job *job;
@@ -73,11 +72,6 @@ enum error codecs_init(const struct config *c, const struct codec_owner *o)
 
 void codecs_fini(void)
 {
-}
-
-const struct codec_arena *codec_arena(unsigned i)
-{
-	return i < stream_count ? &streams[i].arena : NULL;
 }
 
 void codecs_retire(unsigned arena)
@@ -267,14 +261,14 @@ static void look(void *context)
 static void open_stream(struct stream *s)
 {
 	uint64_t size = config.arena_size / SLOT_ALIGNMENT * SLOT_ALIGNMENT;
-	uint32_t state = (uint32_t)(s - streams) + 1;
+	uint32_t number = (uint32_t)(s - streams), state = number + 1;
+	const struct arena_files *files;
 	uint32_t *word;
 
-	s->arena = (struct codec_arena){-1, -1, -1, size, size};
-	if (arena_create("tiles-in", size, &s->arena.in) ||
-	    arena_reopen_read_only(s->arena.in, &s->arena.in_read_only) ||
-	    arena_create("tiles-out", size, &s->arena.out) ||
-	    arena_map(&s->memory, s->arena.in, size, PROT_READ | PROT_WRITE, s->arena.out, size,
+	if (arenas_open(number, size))
+		die("no memory for an arena");
+	files = arenas_get(number);
+	if (arena_map(&s->memory, files->in, size, PROT_READ | PROT_WRITE, files->out, size,
 	              PROT_READ))
 		die("no memory for an arena");
 	word = s->memory.in;

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "front/workers/load.h"
+
 enum { WINDOW = 4 };
 
 const struct codec_owner *simulated_for_codecs;
@@ -34,7 +36,7 @@ bool device_send(struct device *d, struct task *task)
 	task->attempts++;
 	task->device = d->worker.number;
 	d->held[d->held_count++] = task;
-	device_loads[d->worker.number].units += task->units;
+	load_add(d->worker.number, task->units);
 	return true;
 }
 
@@ -48,12 +50,7 @@ void device_distrust(unsigned device, const struct plan *plan, uint64_t kernels)
 	(void)device, (void)plan, (void)kernels;
 }
 
-void devices_add_arena(unsigned arena)
-{
-	(void)arena;
-}
-
-void devices_drop_arena(unsigned arena)
+void codecs_retire(unsigned arena)
 {
 	(void)arena;
 }
@@ -82,7 +79,8 @@ bool simulated_devices(const double *ns_per_unit, unsigned count)
 			return false;
 		d->window = WINDOW;
 		d->worker.state = WORKER_UP;
-		device_loads[i] = (struct load){0, ns_per_unit[i], true};
+		load_start(i, ns_per_unit[i]);
+		load_open(i, true);
 	}
 	return true;
 }
@@ -90,7 +88,7 @@ bool simulated_devices(const double *ns_per_unit, unsigned count)
 void simulated_up(unsigned device)
 {
 	device_get(device)->worker.state = WORKER_UP;
-	device_loads[device].takes = true;
+	load_open(device, true);
 	simulated_for_devices->room();
 }
 
@@ -99,7 +97,7 @@ static struct task *take_oldest(struct device *d)
 	struct task *task = d->held[0];
 
 	memmove(&d->held[0], &d->held[1], --d->held_count * sizeof *d->held);
-	device_loads[d->worker.number].units -= task->units;
+	load_add(d->worker.number, -task->units);
 	return task;
 }
 
@@ -136,7 +134,7 @@ bool simulated_step(void)
 
 		if (!d->held_count)
 			continue;
-		end += d->held[0]->units * device_loads[i].ns_per_unit;
+		end += d->held[0]->units * load_ns_per_unit(i);
 		device = end < soonest ? i : device;
 		soonest = fmin(soonest, end);
 	}

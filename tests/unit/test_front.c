@@ -27,6 +27,7 @@
 #include "front/config/load.h"
 #include "front/jobs/admission.h"
 #include "front/jobs/spool.h"
+#include "front/workers/arenas.h"
 #include "front/workers/device_table.h"
 #include "front/workers/supervisor.h"
 #include "front/workers/verified.h"
@@ -929,36 +930,76 @@ static void test_flood(void **state)
 	assert_in_range(heard_most, 1, 50);
 }
 
+/* True if the next message to a worker is of this type and arena; or, of no type, there is none. */
+static bool hears(int socket, uint32_t type, unsigned arena)
+{
+	struct message message = {.type = 0};
+	int fds[MESSAGE_FDS_MAX];
+	enum wire_result result = wire_receive(socket, &message, fds);
+
+	if (!type)
+		return result == WIRE_NOTHING;
+	for (unsigned i = 0; result == WIRE_MESSAGE && i < message_fds(message.type); i++)
+		close(fds[i]);
+	return result == WIRE_MESSAGE && message.type == type &&
+	       (type == MSG_ARENA ? message.arena.arena : message.arena_drop.arena) == arena;
+}
+
+/* A worker hears of the arenas that are open when it joins, and of each change until it leaves. */
+static void test_arenas(void **state)
+{
+	struct worker worker = {.kind = "test", .state = WORKER_UP};
+	struct arena_user user = {.worker = NULL};
+	int pair[2];
+
+	(void)state;
+	assert_false(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair));
+	worker.socket.fd = pair[0];
+	arenas_leave(&user);
+	arenas_close(3);
+	assert_null(arenas_get(3));
+	assert_int_equal(arenas_open(3, 4096), ERR_OK);
+	assert_int_equal(arenas_get(3)->size, 4096);
+	assert_true(arenas_join(&user, &worker, true) && user.fresh);
+	assert_true(hears(pair[1], MSG_ARENA, 3));
+	user.fresh = false;
+	assert_int_equal(arenas_open(0, 4096), ERR_OK);
+	assert_true(hears(pair[1], MSG_ARENA, 0) && user.fresh);
+	arenas_close(3);
+	arenas_close(3);
+	assert_true(hears(pair[1], MSG_ARENA_DROP, 3));
+	assert_true(hears(pair[1], 0, 0));
+	arenas_leave(&user);
+	arenas_leave(&user);
+	arenas_close(0);
+	assert_true(hears(pair[1], 0, 0));
+	worker.state = WORKER_DYING; /* takes nothing any more */
+	assert_int_equal(arenas_open(1, 4096), ERR_OK);
+	assert_false(arenas_join(&user, &worker, false));
+	arenas_leave(&user);
+	arenas_close(1);
+	assert_true(hears(pair[1], 0, 0));
+	close(pair[0]);
+	close(pair[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_config_flags),
-	    cmocka_unit_test(test_config_invalid),
-	    cmocka_unit_test(test_config_file),
-	    cmocka_unit_test(test_listen),
-	    cmocka_unit_test(test_address),
-	    cmocka_unit_test(test_tokens),
-	    cmocka_unit_test(test_request_parse),
-	    cmocka_unit_test(test_request_invalid),
-	    cmocka_unit_test(test_trace),
-	    cmocka_unit_test(test_accept),
-	    cmocka_unit_test(test_accept_encoding),
-	    cmocka_unit_test(test_long_accept),
-	    cmocka_unit_test(test_admission),
-	    cmocka_unit_test(test_spool),
-	    cmocka_unit_test(test_spool_sealed),
-	    cmocka_unit_test(test_drain_rate),
-	    cmocka_unit_test(test_held),
-	    cmocka_unit_test(test_chain_memory),
-	    cmocka_unit_test(test_reckoned),
-	    cmocka_unit_test(test_errand_close),
-	    cmocka_unit_test(test_metrics),
-	    cmocka_unit_test(test_loop_unwatch),
-	    cmocka_unit_test(test_loop_held_up),
-	    cmocka_unit_test(test_request_parts),
-	    cmocka_unit_test(test_request_no_filters),
-	    cmocka_unit_test(test_verified),
-	    cmocka_unit_test(test_flood),
+	    cmocka_unit_test(test_config_flags),    cmocka_unit_test(test_arenas),
+	    cmocka_unit_test(test_config_invalid),  cmocka_unit_test(test_config_file),
+	    cmocka_unit_test(test_listen),          cmocka_unit_test(test_address),
+	    cmocka_unit_test(test_tokens),          cmocka_unit_test(test_request_parse),
+	    cmocka_unit_test(test_request_invalid), cmocka_unit_test(test_trace),
+	    cmocka_unit_test(test_accept),          cmocka_unit_test(test_accept_encoding),
+	    cmocka_unit_test(test_long_accept),     cmocka_unit_test(test_admission),
+	    cmocka_unit_test(test_spool),           cmocka_unit_test(test_spool_sealed),
+	    cmocka_unit_test(test_drain_rate),      cmocka_unit_test(test_held),
+	    cmocka_unit_test(test_chain_memory),    cmocka_unit_test(test_reckoned),
+	    cmocka_unit_test(test_errand_close),    cmocka_unit_test(test_metrics),
+	    cmocka_unit_test(test_loop_unwatch),    cmocka_unit_test(test_loop_held_up),
+	    cmocka_unit_test(test_request_parts),   cmocka_unit_test(test_request_no_filters),
+	    cmocka_unit_test(test_verified),        cmocka_unit_test(test_flood),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -142,12 +142,13 @@ static bool codec_run_tile(struct codec *c, const struct tile *tile, uint64_t pr
 
 static bool take_tile(struct codec *c, const struct tile *tile)
 {
+	const struct arena_files *arena = arenas_get(c->worker.number);
 	struct job *job = c->job;
 
 	if (!job || tile->job != job->options.job || !job->image_known ||
 	    tile->arena != c->worker.number || tile->index != c->next_tile ||
 	    tile->index >= job->tiles || c->tasks >= SLOTS_MAX ||
-	    !tile_valid(tile, &job->image, job->chain->chain, c->arena.in_size, c->arena.out_size))
+	    !tile_valid(tile, &job->image, job->chain->chain, arena->size, arena->size))
 		return false;
 	c->next_tile++;
 	return codec_run_tile(c, tile, 0);

@@ -44,15 +44,8 @@ static void codec_prepare(struct worker *worker)
 
 static void codec_up(struct worker *worker, const struct message_ready *ready)
 {
-	struct codec *c = codec_get(worker->number);
-	struct message message = {.type = MSG_ARENA,
-	                          .arena = {.arena = worker->number,
-	                                    .in_size = c->arena.in_size,
-	                                    .out_size = c->arena.out_size}};
-	int fds[] = {c->arena.in, c->arena.out};
-
 	(void)ready;
-	if (worker_send(worker, &message, fds))
+	if (arenas_tell(worker->number, worker, false))
 		runs_wake();
 }
 

@@ -9,7 +9,6 @@
 #include "front/workers/discovery.h"
 
 static struct device *devices[DEVICES_MAX];
-struct load device_loads[DEVICES_MAX];
 static unsigned device_count;
 
 struct device *device_table_add(const struct message_device *m)

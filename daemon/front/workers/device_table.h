@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "front/jobs/plans.h"
+#include "front/workers/arenas.h"
 #include "front/workers/supervisor.h"
 
 struct self_test;
@@ -25,16 +26,6 @@ enum device_state {
 	DEVICE_REMOVED,     /* and then has no process */
 	DEVICE_STATES,
 };
-
-/* What a device has to do and how fast it is: all side by side, since the scheduler looks through
- * them for every tile. */
-struct load {
-	double units;       /* of the tiles that the device holds */
-	double ns_per_unit; /* running estimate of its speed */
-	bool takes;         /* tiles; the scheduler clears this when it finds that it is not up */
-};
-
-extern struct load device_loads[DEVICES_MAX];
 
 /* One that has been used. It keeps its place and its label for the life of the service, also when
  * it is removed: tiles, jobs and metrics know it by them. */
@@ -60,11 +51,11 @@ struct device {
 	uint64_t programs_told; /* loop_now() of the last line on them; 0: none is due */
 	struct message_choice *choices; /* of its tuner */
 	unsigned choice_count;
-	uint64_t reports;  /* messages of its worker that were not of a tile's end */
-	unsigned failures; /* each soon after the one before */
-	uint64_t up_since; /* loop_now(); 0: not up */
-	bool quarantined;  /* until a test tile comes back right */
-	bool measured;     /* it has filtered a tile since it last got an arena */
+	uint64_t reports;         /* messages of its worker that were not of a tile's end */
+	unsigned failures;        /* each soon after the one before */
+	uint64_t up_since;        /* loop_now(); 0: not up */
+	bool quarantined;         /* until a test tile comes back right */
+	struct arena_user arenas; /* fresh: since then it has filtered no tile */
 	/* Test tiles that it has or, quarantined, is to have; or NULL. */
 	struct self_test *self_test;
 	uint64_t examined, distrusted; /* loop_now() when it last was, or 0 */

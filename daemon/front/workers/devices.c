@@ -11,9 +11,10 @@
 
 #include "common/log.h"
 #include "front/base/metrics.h"
-#include "front/workers/codecs.h"
+#include "front/workers/arenas.h"
 #include "front/workers/device_table.h"
 #include "front/workers/discovery.h"
+#include "front/workers/load.h"
 #include "front/workers/reports.h"
 #include "front/workers/self_test.h"
 
@@ -55,11 +56,6 @@ static struct device *device_of(struct worker *worker)
 	return device_get(worker->number);
 }
 
-static struct load *load_of(const struct device *d)
-{
-	return &device_loads[d->worker.number];
-}
-
 /* A removed device has no gauges; its counters stay. */
 static void unpublish(const struct device *d)
 {
@@ -91,60 +87,15 @@ static void publish(const struct device *d)
 	publish_held(d);
 }
 
-static bool send_arena(struct device *d, unsigned i)
-{
-	const struct codec_arena *arena = codec_arena(i);
-	int fds[] = {d->type == DEVICE_CPU ? arena->in_read_only : arena->in, arena->out};
-	struct message message = {
-	    .type = MSG_ARENA,
-	    .arena = {.arena = i, .in_size = arena->in_size, .out_size = arena->out_size}};
-
-	d->measured = false;
-	return worker_send(&d->worker, &message, fds);
-}
-
-/* Tells the worker of every codec's arena. */
-static bool send_arenas(struct device *d)
-{
-	bool sent = true;
-
-	for (unsigned i = 0; sent && i < CODECS_MAX; i++)
-		if (codec_arena(i))
-			sent = send_arena(d, i);
-	return sent;
-}
-
-/* True if its worker knows the arenas: one that is not trusted gets them when it is again. */
-static bool has_arenas(const struct device *d)
-{
-	return d->worker.state == WORKER_UP && !d->quarantined;
-}
-
-void devices_add_arena(unsigned arena)
-{
-	for (unsigned i = 0; i < devices_count(); i++)
-		if (has_arenas(device_get(i)))
-			send_arena(device_get(i), arena);
-}
-
-void devices_drop_arena(unsigned arena)
-{
-	struct message message = {.type = MSG_ARENA_DROP, .arena_drop = {arena}};
-
-	for (unsigned i = 0; i < devices_count(); i++)
-		if (has_arenas(device_get(i)))
-			worker_send(&device_get(i)->worker, &message, NULL);
-}
-
 /* From now on it takes tiles. */
 static void device_admit(struct device *d)
 {
 	d->quarantined = false;
 	d->fresh = false;
 	d->up_since = loop_now();
-	load_of(d)->takes = true;
+	load_open(d->worker.number, true);
 	publish(d);
-	if (send_arenas(d))
+	if (arenas_join(&d->arenas, &d->worker, d->type == DEVICE_CPU))
 		owner->room();
 }
 
@@ -293,7 +244,10 @@ static void drop_held(struct device *d, unsigned i)
 
 	set_wait(d->held[i], 0);
 	memmove(&d->held[i], &d->held[i + 1], (--d->held_count - i) * sizeof *d->held);
-	load_of(d)->units = d->held_count ? load_of(d)->units - units : 0;
+	if (d->held_count)
+		load_add(d->worker.number, -units);
+	else
+		load_clear(d->worker.number);
 }
 
 /* Ends the worker of a device that is not wanted, once it has no tile. */
@@ -313,7 +267,7 @@ static void take_tile(struct device *d, struct task *task, const struct message_
 		          (unsigned long long)done->job, error_title(done->error), done->cl_error);
 	if (!done->error)
 		reports_book(d, task, done);
-	d->measured |= !done->error;
+	d->arenas.fresh &= done->error != ERR_OK;
 	publish_held(d);
 	owner->task_done(task, done);
 	owner->room();
@@ -415,6 +369,7 @@ static void device_down(struct worker *worker, const char *reason)
 	struct device *d = device_of(worker);
 
 	memset(d->plan, 0, sizeof d->plan);
+	arenas_leave(&d->arenas);
 	reports_end(d);
 	if (d->self_test)
 		self_test_lost(d->self_test);
@@ -426,10 +381,10 @@ static void device_down(struct worker *worker, const char *reason)
 		          "%s is down (%s) with %u tiles", d->label, reason, d->held_count);
 		count_failure(d, reason);
 	}
-	load_of(d)->units = 0;
+	load_clear(worker->number);
 	publish(d);
 	for (unsigned i = 0; reason == WORKER_LOST && i < d->held_count; i++)
-		codecs_retire(d->held[i]->tile.arena);
+		owner->arena_lost(d->held[i]->tile.arena);
 	while (d->held_count) {
 		d->held[--d->held_count]->excused += worker_was_killed(reason);
 		set_wait(d->held[d->held_count], 0);
@@ -480,7 +435,7 @@ static void device_create(const struct message_device *m)
 	d->fresh = true;
 	d->worker.kind = "device";
 	d->worker.owner = &device_worker;
-	*load_of(d) = (struct load){.ns_per_unit = ns_per_unit_guess};
+	load_start(d->worker.number, ns_per_unit_guess);
 	if (worker_start(&d->worker))
 		log_error("%s cannot be started", d->label);
 	publish(d);
@@ -534,7 +489,7 @@ static bool is_overdue(const struct device *d, const struct task *task, uint64_t
 	const uint64_t worked = d->worker.stall.worked_ns - task->worked;
 	bool cpu = d->type == DEVICE_CPU,
 	     blocked = d->programs.blocking || d->programs_at >= task->sent;
-	double predicted = load_of(d)->units * load_of(d)->ns_per_unit;
+	double predicted = load_ns(d->worker.number);
 	double most = cpu ? predicted * hung_cpu.factor + hung_cpu.ns
 	                  : predicted * hung_gpu.factor + hung_gpu.ns;
 
@@ -542,7 +497,7 @@ static bool is_overdue(const struct device *d, const struct task *task, uint64_t
 		most += hung_blocked_ns;
 	if (cpu && held > worked)
 		held = worked;
-	return (cpu || d->measured) && (double)held > most;
+	return (cpu || !d->arenas.fresh) && (double)held > most;
 }
 
 static bool holds_too_long(const struct device *d)
@@ -599,6 +554,7 @@ void devices_fini(void)
 	for (unsigned i = 0; i < devices_count(); i++) {
 		struct device *d = device_get(i);
 
+		arenas_leave(&d->arenas);
 		while (d->held_count)
 			owner->task_lost(d->held[--d->held_count]);
 	}
@@ -613,8 +569,7 @@ bool device_has_room(const struct device *d)
 {
 	return device_state(d) == DEVICE_UP &&
 	       (d->held_count < d->window ||
-	        (d->stacks && d->held_count < WINDOW_MAX &&
-	         load_of(d)->units * load_of(d)->ns_per_unit < window_ns));
+	        (d->stacks && d->held_count < WINDOW_MAX && load_ns(d->worker.number) < window_ns));
 }
 
 /* Tells the device of a plan, unless it knows it, and to forget the one that had its place. */
@@ -648,7 +603,7 @@ bool device_send(struct device *d, struct task *task)
 	task->waited = false;
 	begin_task(d, task);
 	d->held[d->held_count++] = task;
-	load_of(d)->units += task->units;
+	load_add(d->worker.number, task->units);
 	publish_held(d);
 	return true;
 }

@@ -15,6 +15,8 @@ struct device_owner {
 	void (*task_done)(struct task *task, const struct message_tile_done *done);
 	/* The tile's device is gone. */
 	void (*task_lost)(struct task *task);
+	/* Its process cannot be ended: it may yet write to this arena. */
+	void (*arena_lost)(unsigned arena);
 	/* A device has room, or has come up. */
 	void (*room)(void);
 };
@@ -38,9 +40,5 @@ bool device_has_room(const struct device *device);
 /* Gives the device a task of a job whose image is known. False if the device failed on that: the
  * task is then still the caller's. */
 bool device_send(struct device *device, struct task *task);
-
-/* Tells the devices of an arena that has been opened, or closed. */
-void devices_add_arena(unsigned arena);
-void devices_drop_arena(unsigned arena);
 
 #endif

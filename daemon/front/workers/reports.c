@@ -8,6 +8,7 @@
 #include "common/log.h"
 #include "front/base/loop.h"
 #include "front/base/metrics.h"
+#include "front/workers/load.h"
 
 /* No device is beyond these, by far: its memory, the bytes that it moves in a nanosecond, a tuner's
  * measurement and its samples, how many objects of a kind it has, how many programs a millisecond
@@ -64,18 +65,6 @@ void reports_begin(struct device *d)
 	}
 }
 
-/* A tile counts by its size, since a small one's time is mostly that of its launch; and one that
- * was held up does not count for more than a few times what was expected. */
-static void learn_speed(struct device *d, const struct task *task, uint64_t ns)
-{
-	double *speed = &device_loads[d->worker.number].ns_per_unit;
-	double measured = (double)ns / task->units, most = 4 * *speed;
-	double weight = task->units / (task->units + 1e8);
-
-	if (ns)
-		*speed += weight * ((measured < most ? measured : most) - *speed);
-}
-
 static void record_transfer(const struct device *d, const char *direction, uint64_t ns,
                             uint64_t bytes)
 {
@@ -113,7 +102,7 @@ void reports_book(struct device *d, struct task *task, const struct message_tile
 	record_transfer(d, "download", done->download_ns, done->download_bytes);
 	times->upload += done->upload_ns;
 	times->download += done->download_ns;
-	learn_speed(d, task, kernels_ns + done->upload_ns + done->download_ns);
+	load_learn(d->worker.number, task->units, kernels_ns + done->upload_ns + done->download_ns);
 	metric_add(METRIC_TILES, d->label, NULL, 1);
 	if (current)
 		task->job->devices_used |= UINT64_C(1) << d->worker.number;

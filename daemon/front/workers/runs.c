@@ -11,10 +11,7 @@
 #include "front/workers/runs.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
-#include "common/arena.h"
-#include "common/log.h"
 #include "front/base/loop.h"
 #include "front/base/metrics.h"
 
@@ -42,11 +39,6 @@ static unsigned codecs_active(void)
 bool codec_is_surplus(const struct codec *c)
 {
 	return c->worker.number >= config->codecs;
-}
-
-const struct codec_arena *codec_arena(unsigned i)
-{
-	return i < codec_count && codecs[i].arena.in >= 0 ? &codecs[i].arena : NULL;
 }
 
 static void codec_start_job(struct codec *c, struct job *job)
@@ -108,54 +100,25 @@ void runs_wake(void)
 	}
 }
 
-/* What is not open is -1. */
-static void arena_close(struct codec_arena *arena)
-{
-	int *const fds[] = {&arena->in, &arena->in_read_only, &arena->out};
-
-	for (int i = 0; i < 3; i++) {
-		if (*fds[i] >= 0)
-			close(*fds[i]);
-		*fds[i] = -1;
-	}
-}
-
 /* Ends a codec worker that has no job and is to have none: first its process, then, called again,
  * its arena. */
 static void codec_end(struct codec *c)
 {
 	worker_stop(&c->worker);
-	if (c->worker.state != WORKER_STOPPED || c->arena.in < 0)
-		return;
-	arena_close(&c->arena);
-	owner->arena_closed(c->worker.number);
+	if (c->worker.state == WORKER_STOPPED)
+		arenas_close(c->worker.number);
 }
 
-static enum error arena_open(struct codec_arena *arena)
+static enum error open_arena(unsigned number)
 {
-	uint64_t size = config->arena_size / SLOT_ALIGNMENT * SLOT_ALIGNMENT;
-	enum error e;
-
-	*arena = (struct codec_arena){-1, -1, -1, size, size};
-	e = arena_create("tiles-in", size, &arena->in);
-	if (!e)
-		e = arena_reopen_read_only(arena->in, &arena->in_read_only);
-	if (!e)
-		e = arena_create("tiles-out", size, &arena->out);
-	if (e) {
-		log_error("there is no room for an arena: %m");
-		arena_close(arena);
-	}
-	return e;
+	return arenas_open(number, config->arena_size / SLOT_ALIGNMENT * SLOT_ALIGNMENT);
 }
 
 /* One that was ended is wanted again: with a new arena. */
 static void codec_resume(struct codec *c)
 {
-	if (arena_open(&c->arena))
-		return;
-	owner->arena_opened(c->worker.number);
-	worker_resume(&c->worker);
+	if (!open_arena(c->worker.number))
+		worker_resume(&c->worker);
 }
 
 void codec_check_idle(struct codec *c)
@@ -167,7 +130,7 @@ void codec_check_idle(struct codec *c)
 	c->plan = NULL;
 	if (codec_is_surplus(c) || c->worker.stopped)
 		codec_end(c);
-	if (!codec_is_surplus(c) && c->worker.stopped && c->arena.in < 0)
+	if (!codec_is_surplus(c) && c->worker.stopped && !arenas_get(c->worker.number))
 		codec_resume(c);
 	runs_wake();
 }
@@ -219,14 +182,12 @@ bool codec_settle_job(struct codec *c)
 
 enum error codec_open(struct codec **codec)
 {
-	struct codec *c = &codecs[codec_count];
-	enum error e = arena_open(&c->arena);
+	enum error e = open_arena(codec_count);
 
 	if (e)
 		return e;
-	*codec = c;
-	c->worker.number = codec_count++;
-	owner->arena_opened(c->worker.number);
+	*codec = &codecs[codec_count];
+	(*codec)->worker.number = codec_count++;
 	return ERR_OK;
 }
 
@@ -251,7 +212,7 @@ enum error runs_init(const struct config *c, const struct codec_owner *o)
 void runs_fini(void)
 {
 	for (unsigned i = 0; i < codec_count; i++) {
-		arena_close(&codecs[i].arena);
+		arenas_close(i);
 		if (!codecs[i].job)
 			continue;
 		owner->job_ended(codecs[i].job);

@@ -8,22 +8,16 @@
 
 #include "front/config/config.h"
 #include "front/jobs/job.h"
+#include "front/workers/arenas.h"
 #include "front/workers/supervisor.h"
 #include "front/workers/verified.h"
 
-/* The memory of one codec worker, for the devices to map. The descriptors stay the codec's. */
-struct codec_arena {
-	int in, in_read_only, out;  /* -1: none of it is open */
-	uint64_t in_size, out_size; /* bytes */
-};
-
-enum { CODECS_MAX = 64 };
+enum { CODECS_MAX = ARENAS_MAX }; /* each has the arena of its number */
 
 /* One that has been started. It is changed by runs.c, by codec_reports.c as its worker reports, and
  * by codecs.c as its process comes and goes. */
 struct codec {
 	struct worker worker;
-	struct codec_arena arena;
 	struct job *job;     /* that it works on; holds a reference */
 	uint64_t dropped;    /* run of a job that has given way, until the worker has left it */
 	uint64_t dropped_at; /* loop_now() */
@@ -48,9 +42,6 @@ struct codec_owner {
 	void (*distrusted)(unsigned device, const struct plan *plan, uint64_t kernels);
 	/* The job has ended: its tasks that no device holds yet are to come back at once. */
 	void (*job_ended)(struct job *job);
-	/* An arena is there from now on; an arena is closed, and its number may be used again. */
-	void (*arena_opened)(unsigned arena);
-	void (*arena_closed)(unsigned arena);
 };
 
 /* For codecs.c. By runs_fini() no process is left; jobs that still run end there. */
@@ -67,9 +58,6 @@ enum error codec_open(struct codec **codec) MUST_CHECK;
 
 /* True if more codec workers than this one's number are not configured. */
 bool codec_is_surplus(const struct codec *codec);
-
-/* The i-th arena, NULL if it is not open; i is below CODECS_MAX. */
-const struct codec_arena *codec_arena(unsigned i);
 
 /* Gives waiting jobs to idle codec workers. */
 void runs_wake(void);

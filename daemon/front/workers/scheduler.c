@@ -15,6 +15,7 @@
 #include "front/workers/cost.h"
 #include "front/workers/device_table.h"
 #include "front/workers/devices.h"
+#include "front/workers/load.h"
 
 enum {
 	ATTEMPTS_MAX = 2,
@@ -75,26 +76,17 @@ static void task_fail(struct task *task, enum error error, const char *reason)
 static struct device *device_soonest(double units, uint64_t allowed)
 {
 	for (;;) {
-		unsigned count = devices_count(), best = count;
-		double least = INFINITY;
+		unsigned best = load_soonest(devices_count(), units, allowed);
 
-		for (unsigned i = 0; i < count; i++) {
-			const struct load *load = &device_loads[i];
-			bool may = load->takes && (!allowed || allowed >> i & 1);
-			double ns = may ? (load->units + units) * load->ns_per_unit : INFINITY;
-
-			best = ns < least ? i : best;
-			least = ns < least ? ns : least;
-		}
-		if (best == count || device_state(device_get(best)) == DEVICE_UP)
-			return best < count ? device_get(best) : NULL;
-		device_loads[best].takes = false;
+		if (best == devices_count() || device_state(device_get(best)) == DEVICE_UP)
+			return best < devices_count() ? device_get(best) : NULL;
+		load_open(best, false);
 	}
 }
 
 static bool is_long(const struct device *d, const struct task *task)
 {
-	return task->units * device_loads[d->worker.number].ns_per_unit > long_ns;
+	return task->units * load_ns_per_unit(d->worker.number) > long_ns;
 }
 
 /* True if the device may have this tile now. A window is a tile more than the device has lanes:
@@ -131,7 +123,7 @@ static struct device *device_for(const struct task *task, uint64_t *allowed)
 static void send_turn(struct device *d)
 {
 	struct fair_flow *flow = fair_next(&ready, ALL_CLASSES);
-	double units = turn_ns / device_loads[d->worker.number].ns_per_unit;
+	double units = turn_ns / load_ns_per_unit(d->worker.number);
 
 	while (flow->head && units > 0 && d->held_count < WINDOW_MAX) {
 		struct task *task = (struct task *)fair_take(&ready, flow);
@@ -235,22 +227,17 @@ static uint64_t samples_max(const struct chain *chain)
 
 	for (unsigned i = 0; i < devices_count(); i++)
 		if (!device_get(i)->unwanted)
-			fastest = fmin(fastest, device_loads[i].ns_per_unit);
+			fastest = fmin(fastest, load_ns_per_unit(i));
 	for (unsigned i = 0; i < devices_count(); i++)
-		if (!device_get(i)->unwanted && device_loads[i].ns_per_unit <= fastest * too_slow)
-			slowest = fmax(slowest, device_loads[i].ns_per_unit);
+		if (!device_get(i)->unwanted && load_ns_per_unit(i) <= fastest * too_slow)
+			slowest = fmax(slowest, load_ns_per_unit(i));
 	samples = slowest > 0 ? tile_ns / (slowest * cost_per_sample(chain)) : samples_least;
 	return (uint64_t)fmax(samples, samples_least);
 }
 
 static double device_ns(double units)
 {
-	double speed = 0;
-
-	for (unsigned i = 0; i < devices_count(); i++)
-		if (device_loads[i].takes)
-			speed += 1 / device_loads[i].ns_per_unit;
-	return speed > 0 ? units / speed : 0;
+	return load_together(devices_count(), units);
 }
 
 static void fail_waiting(enum error error)
@@ -303,10 +290,9 @@ static void check_devices(void *context)
 		fail_flow(flow, ERR_NO_DEVICE, "no device is up that the request may use");
 }
 
-static const struct codec_owner for_codecs = {samples_max,       device_ns,         task_ready,
-                                              device_examine,    device_distrust,   job_ended,
-                                              devices_add_arena, devices_drop_arena};
-static const struct device_owner for_devices = {task_done, task_lost, dispatch};
+static const struct codec_owner for_codecs = {samples_max,    device_ns,       task_ready,
+                                              device_examine, device_distrust, job_ended};
+static const struct device_owner for_devices = {task_done, task_lost, codecs_retire, dispatch};
 
 enum error scheduler_init(const struct config *config)
 {

@@ -1,0 +1,104 @@
+/* The arenas, and who knows of them. */
+#include "front/workers/arenas.h"
+
+#include <unistd.h>
+
+#include "common/arena.h"
+#include "common/log.h"
+
+static struct arena_files arenas[ARENAS_MAX]; /* of size 0: not open */
+static LIST_HEAD(, arena_user) users;
+
+const struct arena_files *arenas_get(unsigned i)
+{
+	return arenas[i].size ? &arenas[i] : NULL;
+}
+
+/* What is not open is -1. */
+static void close_files(struct arena_files *arena)
+{
+	const int fds[] = {arena->in, arena->in_read_only, arena->out};
+
+	for (int i = 0; i < 3; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	*arena = (struct arena_files){0};
+}
+
+static enum error open_files(struct arena_files *arena, uint64_t size)
+{
+	enum error e;
+
+	*arena = (struct arena_files){-1, -1, -1, size};
+	e = arena_create("tiles-in", size, &arena->in);
+	if (!e)
+		e = arena_reopen_read_only(arena->in, &arena->in_read_only);
+	if (!e)
+		e = arena_create("tiles-out", size, &arena->out);
+	if (e) {
+		log_error("there is no room for an arena: %m");
+		close_files(arena);
+	}
+	return e;
+}
+
+bool arenas_tell(unsigned i, struct worker *worker, bool read_only)
+{
+	const struct arena_files *arena = &arenas[i];
+	int fds[] = {read_only ? arena->in_read_only : arena->in, arena->out};
+	struct message message = {
+	    .type = MSG_ARENA,
+	    .arena = {.arena = i, .in_size = arena->size, .out_size = arena->size}};
+
+	return worker_send(worker, &message, fds);
+}
+
+static bool tell_user(unsigned i, struct arena_user *user)
+{
+	user->fresh = true;
+	return arenas_tell(i, user->worker, user->read_only);
+}
+
+enum error arenas_open(unsigned i, uint64_t size)
+{
+	enum error e = open_files(&arenas[i], size);
+	struct arena_user *user;
+
+	if (e)
+		return e;
+	LIST_FOREACH(user, &users, place)
+	tell_user(i, user);
+	return ERR_OK;
+}
+
+void arenas_close(unsigned i)
+{
+	struct message message = {.type = MSG_ARENA_DROP, .arena_drop = {i}};
+	struct arena_user *user;
+
+	if (!arenas[i].size)
+		return;
+	close_files(&arenas[i]);
+	LIST_FOREACH(user, &users, place)
+	worker_send(user->worker, &message, NULL);
+}
+
+bool arenas_join(struct arena_user *user, struct worker *worker, bool read_only)
+{
+	bool told = true;
+
+	arenas_leave(user);
+	*user = (struct arena_user){.worker = worker, .read_only = read_only};
+	LIST_INSERT_HEAD(&users, user, place);
+	for (unsigned i = 0; told && i < ARENAS_MAX; i++)
+		if (arenas_get(i))
+			told = tell_user(i, user);
+	return told;
+}
+
+void arenas_leave(struct arena_user *user)
+{
+	if (user->worker)
+		LIST_REMOVE(user, place);
+	user->worker = NULL;
+}
