@@ -115,12 +115,12 @@ def timed(action):
     return time.perf_counter() - start
 
 
-def post(path, body):
+def post(path, body, headers=None):
     connection = http.client.HTTPConnection("127.0.0.1", PORT)
-    connection.request("POST", path, body)
+    connection.request("POST", path, body, headers or {})
     answer = connection.getresponse()
     data = answer.read()
-    if answer.status != 200:
+    if answer.status not in (200, 202):
         raise SystemExit(f"{path}: {answer.status} {data!r}")
     return answer
 
@@ -248,6 +248,48 @@ def while_compiling(service, folder, rounds, seconds):
             "to_warm": compiling / warm}
 
 
+def recovery(service):
+    """Seconds from when the device workers are killed, or stand still, until an image passes again; the
+    median of two times each, which is too few for a quarantine."""
+    def passes():
+        with contextlib.suppress(OSError):
+            return urllib.request.urlopen(f"http://127.0.0.1:{PORT}/v1/filters/box?raw=64x64x1:u8&format=raw",
+                                          bytes(64 * 64)).status == 200
+
+    def after(number):
+        begun = time.monotonic()
+        for name, pid in service.processes():
+            if name.startswith("convolved-devic"):
+                os.kill(pid, number)
+        wait_until(passes, 120, "no device came back")
+        return time.monotonic() - begun
+    return {f"{name}_seconds": statistics.median(after(number) for _ in range(2))
+            for name, number in (("killed", signal.SIGKILL), ("stopped", signal.SIGSTOP))}
+
+
+def time_left():
+    """What a job says is left of it when half of its tiles are done, to what it then takes."""
+    side = 900
+    answer = post(f"/v1/filters/bilateral?radius=16&raw={side}x{side}x3:u8&format=raw",
+                  numpy.random.default_rng(3).bytes(side * side * 3), {"Prefer": "respond-async"})
+    job = f"http://127.0.0.1:{PORT}{answer.headers['Location']}"
+
+    def look(query=""):
+        with urllib.request.urlopen(job + query) as description:
+            return json.load(description)
+
+    def halfway():
+        seen.append(look())
+        tiles = seen[-1]["progress"]
+        return seen[-1]["state"] == "done" or tiles["tiles"] and 2 * tiles["tiles_done"] >= tiles["tiles"]
+    seen = []
+    wait_until(halfway, 120, "the job does not get on")
+    begun = time.monotonic()
+    while look("?wait=60")["state"] != "done":
+        pass
+    return (seen[-1]["left_seconds"] or 0) / (time.monotonic() - begun)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=9)
@@ -263,12 +305,15 @@ def main():
         idle = {f"{name} {pid}": pss(pid) for name, pid in service.processes()}
         large = large_image(folder, options.side, options.rounds)
         small = small_images(folder, options.seconds)
+        left = time_left()
         beside = while_compiling(service, folder, min(options.rounds, 5), min(options.seconds, 4))
+        recovered = recovery(service)
     finally:
         service.stop()
         shutil.rmtree(folder)
     if options.json:
         json.dump({"first_answer": first, "large": large, "small": small,
+                   "time_left_to_taken": left, "recovery": recovered,
                    "while_compiling": beside, "idle_pss_bytes": idle}, sys.stdout, indent=2)
         print()
         return
@@ -287,6 +332,9 @@ def main():
           f" {beside['to_warm']:.2f} of the {beside['warm_requests_per_second']:.0f} when all are there")
     print(f"\nfirst answer: {first['empty_seconds']:.2f} s after a start with an empty cache,"
           f" {first['warm_seconds']:.2f} s with a warm one")
+    print(f"an image passes {recovered['killed_seconds']:.2f} s after the device workers were killed,"
+          f" {recovered['stopped_seconds']:.2f} s after they were stopped")
+    print(f"halfway, a job says {left:.2f} of the time that it takes yet")
     print("\nidle memory (PSS) of each process, in MB")
     for name, size in idle.items():
         print(f"  {name:28}{size / 1e6:8.1f}")

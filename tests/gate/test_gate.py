@@ -72,7 +72,7 @@ def test_the_end(tmp_path):
         logs={tmp_path}; . {GATE}; set -m; trap end_jobs EXIT
         jobs() {{ builtin jobs "$@"; [ "$1" != -p ] || echo 2147483646; }}
         start lasting bash -c 'echo $$ >{tmp_path}/own; sleep 60'
-        until [ -s {tmp_path}/own ]; do sleep 0.01; done"""], timeout=30, check=False)
+        until [ -s {tmp_path}/own ]; do sleep 0.01; done"""], timeout=60, check=False)
     assert done.returncode == 0
     own = pathlib.Path(f"/proc/{(tmp_path / 'own').read_text().strip()}/stat")
     deadline = time.monotonic() + 10

@@ -146,7 +146,7 @@ def test_jobs_belong_to_their_token(guarded):
 def reload(service, says):
     before = len(service.log.read_text())
     service.process.send_signal(signal.SIGHUP)
-    poll(lambda: says in service.log.read_text()[before:], 20, says)
+    poll(lambda: says in service.log.read_text()[before:], 60, says)
     return service.log.read_text()[before:]
 
 
@@ -305,7 +305,7 @@ def test_tls(encrypted, tmp_path):
 
 
 def subject(port):
-    with socket.create_connection(("127.0.0.1", port), timeout=20) as bare:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as bare:
         unchecked = ssl._create_unverified_context()
         with unchecked.wrap_socket(bare) as wrapped:
             text = ssl.DER_cert_to_PEM_cert(wrapped.getpeercert(binary_form=True))

@@ -6,7 +6,7 @@ from PIL import Image
 
 import imagefiles
 import oracle
-from pixels import agrees, random_pixels, seed_of, smooth
+from pixels import agrees, pairwise, random_pixels, seed_of, smooth
 from service import target_of
 
 GAUSSIAN = ("gaussian", {"sigma": 1.3})
@@ -49,12 +49,11 @@ def test_others_are_kept(service):
     assert np.isfinite(got[:, :, 0]).all() and not np.array_equal(got[:, :, 0], pixels[:, :, 0])
 
 
-@pytest.mark.parametrize("bands, alpha", [(3, False), (4, True)])
-@pytest.mark.parametrize("one", [GAUSSIAN, BOX, SHARPEN, SOBEL, OUTPUT_X, UNSHARP, BILATERAL],
-                         ids=str)
-@pytest.mark.parametrize("channels", ["luma", "chroma"])
-def test_luma_and_chroma(service, channels, one, bands, alpha):
-    """By channels= and by luma= or chroma=, which is the same."""
+@pytest.mark.parametrize("channels, one, bands", pairwise(
+    ["luma", "chroma"], [GAUSSIAN, BOX, SHARPEN, SOBEL, OUTPUT_X, UNSHARP, BILATERAL], [3, 4]), ids=str)
+def test_luma_and_chroma(service, channels, one, bands):
+    """By channels= and by luma= or chroma=, which is the same; four bands are with alpha."""
+    alpha = bands == 4
     for kind, border, seed in samples(channels, one, bands):
         pixels = random_pixels(seed, 61, 43, bands, kind, alpha)
         value = {"u8": (7, 70, 170), "u16": (40, 4000, 60000), "f32": (0.75, 0, 0.25)}[kind]

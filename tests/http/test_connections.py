@@ -74,7 +74,7 @@ def test_left_at_once(service):
     with service.socket() as connection:
         connection.sendall(head(LARGE, filter_name="gaussian") + LARGE.tobytes())
     poll(lambda: service.metrics().total("convolved_jobs_failed_total",
-                                         reason="client-gone") == left + 1, 30, "the end of it")
+                                         reason="client-gone") == left + 1, 60, "the end of it")
     service.rest()
 
 
@@ -91,7 +91,7 @@ def test_uploads_that_end_with_the_drain(launch, kind):
         uploads = [stack.enter_context(service.socket()) for _ in range(400)]
         for upload in uploads:
             upload.sendall(head(SMALL, *headers, size=len(body)) + body[:-1])
-        poll(lambda: service.metrics().total("convolved_requests") > len(uploads), 30, "uploads")
+        poll(lambda: service.metrics().total("convolved_requests") > len(uploads), 60, "uploads")
         end = time.monotonic() + 0.98
         service.process.send_signal(signal.SIGTERM)
         time.sleep(end - time.monotonic())
@@ -99,7 +99,7 @@ def test_uploads_that_end_with_the_drain(launch, kind):
             with contextlib.suppress(OSError):
                 upload.sendall(body[-1:])
             time.sleep(0.0001)
-        assert service.process.wait(30) == 0, service.tail()
+        assert service.process.wait(60) == 0, service.tail()
         for upload in uploads:
             with contextlib.suppress(OSError):
                 assert not (answer := upload.recv(1 << 16)) or answer.split()[1] in (b"200", b"503")
@@ -130,7 +130,7 @@ def begun(service, count, pixels=SMALL, sent=10):
 
 
 def under_way(service, count):
-    poll(lambda: service.metrics().total("convolved_requests") == count + 1, 30, "the requests")
+    poll(lambda: service.metrics().total("convolved_requests") == count + 1, 60, "the requests")
 
 
 def test_trickling_bodies(launch):
@@ -173,12 +173,12 @@ def test_body_memory_of_one_client(launch):
 
 
 def test_jobs_of_one_client(launch):
-    slow = np.zeros((1200, 1200, 3), np.uint8)
+    slow = np.zeros((700, 700, 3), np.uint8)
     filters = [("bilateral", {"radius": 16, "sigma_space": 8.0, "sigma_range": 0.2})]
     with launch("--max-jobs", "4") as service, \
             concurrent.futures.ThreadPoolExecutor(3) as pool:
         jobs = [pool.submit(service.filter, slow, filters) for _ in range(3)]
-        poll(lambda: service.metrics().total("convolved_jobs") == 3, 30, "the jobs")
+        poll(lambda: service.metrics().total("convolved_jobs") == 3, 60, "the jobs")
         problem = service.filter(SMALL, [("box", {})]).refused(429, "queue-full")
         assert "3 of at most 4" in problem["detail"], problem
         assert other(service).works()
@@ -196,7 +196,7 @@ def test_connections_follow_descriptors(launch):
             for i in range(150):
                 connection = stack.enter_context(socket.create_connection(
                     (service.host, service.port), source_address=(f"127.0.1.{i % 50 + 1}", 0)))
-            connection.settimeout(30)
+            connection.settimeout(60)
             problem = read_answer(connection).refused(429, "queue-full")
             assert "of at most 64 connections" in problem["detail"] or (
                 "there are 64 connections" in problem["detail"]), problem
@@ -211,7 +211,7 @@ def test_connections_of_one_client(launch):
         with contextlib.ExitStack() as stack:
             for _ in range(12):
                 stack.enter_context(service.socket())
-            poll(lambda: watch.metrics().total("convolved_connections") == 13, 30, "connections")
+            poll(lambda: watch.metrics().total("convolved_connections") == 13, 60, "connections")
             for _ in range(20):
                 with service.socket() as connection:
                     problem = read_answer(connection).refused(429, "queue-full")

@@ -91,7 +91,7 @@ class Prometheus:
         query = urllib.parse.urlencode(parameters, doseq=True)
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}?{query}",
-                                        timeout=30) as answer:
+                                        timeout=60) as answer:
                 return json.load(answer)["data"]
         except urllib.error.HTTPError as error:
             raise AssertionError(f"{parameters}: {error.read().decode()}") from None
@@ -100,7 +100,7 @@ class Prometheus:
         assert self.process.poll() is None, pathlib.Path(self.log.name).read_text()
         try:
             # Until it is ready this is refused, like the connection, and queries are 503.
-            urllib.request.urlopen(f"http://127.0.0.1:{self.port}/-/ready", timeout=30).close()
+            urllib.request.urlopen(f"http://127.0.0.1:{self.port}/-/ready", timeout=60).close()
             return self.ask("/api/v1/query", query="up == 1")["result"]
         except OSError:
             return None
@@ -123,7 +123,7 @@ def observed(launch, tmp_path_factory):
     with launch("--codecs", "2") as service:
         traffic(service)
         service.workers("codec")[0].kill()
-        poll(lambda: service.restarts() >= 1, 20, "a worker's end in the metrics")
+        poll(lambda: service.restarts() >= 1, 60, "a worker's end in the metrics")
         prometheus = Prometheus(tmp_path_factory.mktemp("prometheus"),
                                 f"{service.host}:{service.port}")
         worker = threading.Thread(target=keep_busy, args=(service,))
@@ -202,7 +202,7 @@ def test_dashboard_says_what_is_good():
 @pytest.mark.parametrize("title, expression", EXPRESSIONS)
 def test_query_has_data(observed, title, expression):
     _, prometheus = observed
-    poll(lambda: prometheus.ask("/api/v1/query", query=substituted(expression))["result"], 30,
+    poll(lambda: prometheus.ask("/api/v1/query", query=substituted(expression))["result"], 60,
          f"data for {title}", 0.3)
 
 
@@ -240,7 +240,7 @@ def test_rules_are_evaluated(observed):
         rules = prometheus.ask("/api/v1/rules")["groups"][0]["rules"]
         return rules if all(rule["health"] != "unknown" for rule in rules) else None
 
-    rules = poll(evaluated, 30, "an evaluation of all rules")
+    rules = poll(evaluated, 60, "an evaluation of all rules")
     assert {rule["name"] for rule in rules} == set(alerts())
     for rule in rules:
         assert rule["health"] == "ok", rule

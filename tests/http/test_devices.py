@@ -69,7 +69,7 @@ def test_others_pass(pair):
         worker.kill(signal.SIGSTOP)
         try:
             stuck = pool.submit(filter_on, pair, LARGE, "cpu1")
-            poll(lambda: pair.metrics().total("convolved_tiles_queued") >= 1, 30, "a queued tile")
+            poll(lambda: pair.metrics().total("convolved_tiles_queued") >= 1, 60, "a queued tile")
             for _ in range(10):
                 assert used(filter_on(pair, SMALL, "cpu0")) == {"cpu0"}
             assert used(filter_on(pair, LARGE, "cpu0")) == {"cpu0"}
@@ -97,7 +97,7 @@ def test_gone(pair):
     worker.kill(signal.SIGSTOP)
     with concurrent.futures.ThreadPoolExecutor() as pool:
         stuck = pool.submit(filter_on, pair, LARGE, "cpu1")
-        poll(lambda: pair.metrics().total("convolved_tiles_queued") >= 1, 30, "a queued tile")
+        poll(lambda: pair.metrics().total("convolved_tiles_queued") >= 1, 60, "a queued tile")
         reload(pair, "codecs=3\ntile-timeout=2\ndevice=0:0\n")
         begun = time.monotonic()
         assert "may use" in stuck.result().refused(503, "no-device")["detail"]
@@ -110,7 +110,7 @@ def test_not_up(pair):
     """A device that is known but not up: 503 at once, with when to come again."""
     worker = worker_of(pair, "cpu1")
     worker.kill()
-    seen = poll(lambda: devices(pair)["cpu1"] not in ("up", "dying") and devices(pair), 10,
+    seen = poll(lambda: devices(pair)["cpu1"] not in ("up", "dying") and devices(pair), 60,
                 "the loss")
     answer = filter_on(pair, SMALL, "cpu1")
     if answer.status != 200:  # it may be back already

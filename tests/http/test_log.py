@@ -43,7 +43,7 @@ def logged(tmp_path, cache):
 
 def ask(service, count):
     """Requests that leave a line of a kilobyte each."""
-    connection = http.client.HTTPConnection(service.host, service.port, timeout=20)
+    connection = http.client.HTTPConnection(service.host, service.port, timeout=60)
     for _ in range(count):
         connection.request("GET", LONG)
         answer = connection.getresponse()
@@ -170,7 +170,7 @@ def test_unread_pipe(logged):
     assert lost >= 500
     reader.start()
     said = poll(lambda: [int(match[1]) for line in list(text) if (match := re.match(
-        r"convolved: warning: (\d+) lines of the log were lost", line))], 30, "the gap")
+        r"convolved: warning: (\d+) lines of the log were lost", line))], 60, "the gap")
     assert said[0] >= lost
     before = logged.lost()
     ask(logged, 20)
@@ -233,7 +233,7 @@ def test_workers_lines(logged):
     def lines():
         entries = [json.loads(line) for line in logged.log.read_text().splitlines()]
         return [entry for entry in entries if entry["program"] == "convolved-codec"]
-    line = poll(lines, 10, "a line of the codec worker")[-1]
+    line = poll(lines, 60, "a line of the codec worker")[-1]
     assert line["pid"] == codec.pid
     assert line["level"] == "debug"
     assert line["worker"] == "codec-0"
@@ -252,8 +252,8 @@ def test_worker_floods(logged):
         while time.monotonic() < end:
             while flood.write(b"<3>convolved: error: \x1b[2J a forged line\n<4,17>more\n"):
                 pass
-            assert logged.get("/livez", timeout=5).status == 200
-    poll(lambda: logged.lost("codec") >= 17, 10, "the count of lost lines")
+            assert logged.get("/livez", timeout=60).status == 200
+    poll(lambda: logged.lost("codec") >= 17, 60, "the count of lost lines")
     lines = [line for line in logged.log.read_text().splitlines() if "forged" in line]
     assert 10 < len(lines) < 4000
     assert all(line.startswith("convolved-codec: error: convolved: error: ?[2J") for line in lines)

@@ -51,7 +51,7 @@ def test_counts_are_exact(fresh):
                 if value > before.get(key, 0) and key[0] != "/metrics"}
 
     expected = [5, 3, 2, 4, 1, 1, 1]
-    poll(lambda: sum(grown().values()) >= sum(expected), 5, "all requests in the metrics")
+    poll(lambda: sum(grown().values()) >= sum(expected), 60, "all requests in the metrics")
     counts = grown()
     assert sorted(counts.values()) == sorted(expected), counts
     codes = {}
@@ -162,8 +162,8 @@ def test_a_killed_worker_is_missed(launch):
     with launch("--codecs", "2") as service:
         service.workers("codec")[0].kill()
         poll(lambda: service.metrics().total("convolved_worker_restarts_total", worker="codec",
-                                             reason="killed") == 1, 20, "its end")
-        poll(lambda: service.metrics().total("convolved_processes", process="codec") == 2, 20,
+                                             reason="killed") == 1, 60, "its end")
+        poll(lambda: service.metrics().total("convolved_processes", process="codec") == 2, 60,
              "a new one")
 
 

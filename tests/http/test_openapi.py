@@ -202,7 +202,7 @@ def job(shared):
     for body in (PNG, b"text"):
         answer = shared.post("/v1/filters/box", body, headers={"Prefer": "respond-async"})
         path = answer.headers["Location"]
-        poll(lambda: shared.get(path).json()["state"] in ("done", "failed"), 30, "the job")
+        poll(lambda: shared.get(path).json()["state"] in ("done", "failed"), 60, "the job")
         paths.append(path)
     return paths
 

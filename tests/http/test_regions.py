@@ -8,7 +8,7 @@ from PIL import Image
 
 import imagefiles
 import oracle
-from pixels import BANDS, agrees, random_pixels, seed_of, smooth
+from pixels import BANDS, agrees, pairwise, random_pixels, seed_of, smooth
 from previews import PROFILE
 from service import multipart, target_of
 
@@ -33,10 +33,10 @@ def size_of(roi, pixels):
     return (pixels.shape[1], pixels.shape[0]) if roi is None else roi[2:]
 
 
-@pytest.mark.parametrize("bands, alpha", BANDS)
-@pytest.mark.parametrize("kind", oracle.TYPES)
-@pytest.mark.parametrize("border", [b for b in oracle.BORDERS if b != "crop"])
-def test_regions(service, border, kind, bands, alpha):
+@pytest.mark.parametrize("border, kind, image", pairwise(
+    [b for b in oracle.BORDERS if b != "crop"], list(oracle.TYPES), BANDS))
+def test_regions(service, border, kind, image):
+    bands, alpha = image
     pixels = random_pixels(seed_of(border, kind, bands), 61, 43, bands, kind, alpha)
     value = {"u8": 77, "u16": 40000, "f32": -0.75}[kind] if border == "constant" else None
     for i, roi in enumerate(ROIS):

@@ -27,13 +27,13 @@ def test_under_load(reloadable):
             for codecs in (4, 1, 3):
                 log = reload(service, f"codecs={codecs}\nmax-jobs={50 + codecs}\n")
                 assert "codecs: " in log and f"-> {codecs}" in log and "max-jobs: " in log
-                poll(lambda: len(service.workers("codec")) == codecs, 30, "codec workers")
+                poll(lambda: len(service.workers("codec")) == codecs, 60, "codec workers")
                 load.more(20)
             for pattern, left in (("0:0", "cpu0"), ("0:1", "cpu1"), ("0:0", "cpu0")):
                 log = reload(service, f"codecs=3\nmax-jobs=53\ndevice={pattern}\n")
                 assert "device: " in log and f"-> {pattern}" in log
                 poll(lambda: devices(service) == {left: "up"}, 120, f"{left} alone")
-                poll(lambda: len(service.workers("device")) == 1, 30, "one device worker")
+                poll(lambda: len(service.workers("device")) == 1, 60, "one device worker")
                 load.more(20)
                 families = service.metrics()
                 assert families.total("convolved_device_up") == 1
@@ -56,7 +56,7 @@ def test_new_device(reloadable):
         reload(service, "codecs=1\n")
         poll(lambda: devices(service) == {"cpu0": "up", "cpu1": "up"}, 120, "both devices")
         reload(service, "codecs=1\ndevice=0:0\n")
-        poll(lambda: devices(service) == {"cpu1": "up"}, 30, "the other device")
+        poll(lambda: devices(service) == {"cpu1": "up"}, 60, "the other device")
         assert service.filter(IMAGES[0], FILTERS).headers["X-Device"].startswith("cpu1 ")
 
 
@@ -65,7 +65,7 @@ def test_no_device_left(reloadable):
     with reloadable("codecs=1\n") as service:
         log = reload(service, "codecs=1\ndevice=gpu\n")
         assert "that fits --device" in log
-        poll(lambda: devices(service) == {}, 30, "no device")
+        poll(lambda: devices(service) == {}, 60, "no device")
         answer = service.filter(IMAGES[0], FILTERS)
         answer.refused(503, "no-device")
         assert 2 <= int(answer.headers["Retry-After"]) <= 5  # the next search
@@ -81,7 +81,7 @@ def test_limits(reloadable):
         with service.socket() as connection:
             connection.sendall(f"POST {target} HTTP/1.1\r\nHost: x\r\nContent-Length: "
                                f"{len(pixels)}\r\n\r\n".encode() + pixels[:100])
-            poll(lambda: service.metrics().total("convolved_spool_memory_bytes") > 0, 20, "body")
+            poll(lambda: service.metrics().total("convolved_spool_memory_bytes") > 0, 60, "body")
             log = reload(service, "codecs=1\nmax-body=1000\nmax-memory=1M\nspool-size=10\n")
             assert "max-body: 256M -> 1000" in log
             service.post(target, pixels).refused(413, "body-too-large")
@@ -96,7 +96,7 @@ def test_limits(reloadable):
 def test_idle_timeout(reloadable):
     with reloadable("codecs=1\nidle-timeout=300\n") as service:
         reload(service, "codecs=1\nidle-timeout=1\n")
-        with service.socket(timeout=20) as connection:
+        with service.socket(timeout=60) as connection:
             connection.sendall(b"GET / HT")
             assert connection.recv(100) == b""  # of a head that has not come, no answer
 
@@ -106,7 +106,7 @@ def test_log_level(reloadable):
     with reloadable("codecs=1\n") as service:
         assert "debug: " not in service.tail()
         reload(service, "codecs=2\nlog-level=debug\n")
-        poll(lambda: "codec-1 is up" in service.tail(), 20, "a debug line")
+        poll(lambda: "codec-1 is up" in service.tail(), 60, "a debug line")
         arguments = [p.read("cmdline").split("\0") for p in service.workers("codec")]
         assert sorted(a[a.index("--log-level") + 1] for a in arguments) == ["debug", "info"]
 
@@ -147,7 +147,7 @@ def test_missing_file(reloadable):
     with reloadable("codecs=1\n") as service:
         service.file.unlink()
         service.process.send_signal(signal.SIGHUP)
-        poll(lambda: "stays as it was" in service.tail(), 20, "the error")
+        poll(lambda: "stays as it was" in service.tail(), 60, "the error")
         assert service.filter(IMAGES[0], FILTERS).status == 200
 
 
@@ -172,7 +172,7 @@ def test_tells_systemd(reloadable, tmp_path):
     """RELOADING with the time, then READY (sd_notify(3)); the status line may come at any time."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(str(tmp_path / "notify"))
-        manager.settimeout(20)
+        manager.settimeout(60)
 
         def note():
             while (text := manager.recv(1000)).startswith(b"STATUS="):

@@ -57,7 +57,7 @@ def test_nothing_is_lost(activated):
             if turn % 4 != 3:
                 clients.more(11)
             # Once the program has begun, and not only the shell, it sees to the signal itself.
-            poll(lambda: Process(activated.process.pid).name == "convolved", 10, "the program")
+            poll(lambda: Process(activated.process.pid).name == "convolved", 60, "the program")
             time.sleep(wait.uniform(0.05, 0.3))
             assert activated.stop(60) == 0, activated.tail()
             start(activated)
@@ -81,7 +81,7 @@ def running(launch):
 
 def stopping(service):
     service.process.send_signal(signal.SIGTERM)
-    poll(lambda: "stopping: " in service.tail(), 20, "the drain")
+    poll(lambda: "stopping: " in service.tail(), 60, "the drain")
 
 
 @pytest.mark.parametrize("before", [0, 20, len(REQUEST), len(REQUEST) + 5000])
@@ -98,7 +98,7 @@ def test_accepted_is_served(running, before):
         oracle.check(answer.pixels, oracle.filtered(IMAGES[0], [("box", {})]))
         assert answer.headers["Connection"].lower() == "close"
         assert connection.recv(1) == b""
-    assert running.process.wait(20) == 0, running.tail()
+    assert running.process.wait(60) == 0, running.tail()
 
 
 def test_silent_connections_do_not_hold_it(running):
@@ -106,20 +106,20 @@ def test_silent_connections_do_not_hold_it(running):
     with running.socket() as kept, running.socket():
         kept.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
         assert read_answer(kept).status == 200
-        assert running.stop(15) == 0
+        assert running.stop(60) == 0
 
 
 def test_no_more_connections(running):
     """While it finishes what it has, nobody is let in who would not be answered."""
     with running.socket() as connection:
         connection.sendall(REQUEST + IMAGES[0].tobytes()[:100])
-        poll(lambda: running.metrics().total("convolved_spool_memory_bytes") > 0, 20, "the body")
+        poll(lambda: running.metrics().total("convolved_spool_memory_bytes") > 0, 60, "the body")
         stopping(running)
         with pytest.raises(ConnectionRefusedError), running.socket():
             pass
         connection.sendall(IMAGES[0].tobytes()[100:])
         assert read_answer(connection).status == 200
-    assert running.process.wait(20) == 0
+    assert running.process.wait(60) == 0
 
 
 def test_asynchronous(running):
@@ -128,7 +128,7 @@ def test_asynchronous(running):
         job = submit(running, MEDIUM, HEAVY)
         waits.sendall(f"GET {job}/result?wait=60 HTTP/1.1\r\nHost: x\r\n\r\n".encode())
         late.sendall(b"POST ")
-        poll(lambda: running.get(job).json()["state"] == "running", 20, "the job")
+        poll(lambda: running.get(job).json()["state"] == "running", 60, "the job")
         stopping(running)
         late.sendall(REQUEST[5:].replace(b"Host: x", b"Host: x\r\nPrefer: respond-async")
                      + IMAGES[0].tobytes())
@@ -136,4 +136,4 @@ def test_asynchronous(running):
         refused.refused(503, "draining")
         assert refused.headers["Retry-After"] == "1"
         assert read_answer(waits).status == 200
-    assert running.process.wait(30) == 0, running.tail()
+    assert running.process.wait(60) == 0, running.tail()

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import oracle
-from pixels import BANDS, BORDER_VALUES, agrees, random_pixels, seed_of
+from pixels import BANDS, BORDER_VALUES, agrees, pairwise, random_pixels, seed_of
 
 
 def random_matrix(rng, rows, columns):
@@ -16,10 +16,9 @@ MATRIX = ("convolve", {"kernel": [[1, -2, 3, 4, -5], [6, 7, -8, 9, 1], [2, -3, 4
                        "offset": 3.0})
 
 
-@pytest.mark.parametrize("bands, alpha", BANDS)
-@pytest.mark.parametrize("kind", oracle.TYPES)
-@pytest.mark.parametrize("border", oracle.BORDERS)
-def test_borders_types_bands(service, border, kind, bands, alpha):
+@pytest.mark.parametrize("border, kind, image", pairwise(oracle.BORDERS, list(oracle.TYPES), BANDS))
+def test_borders_types_bands(service, border, kind, image):
+    bands, alpha = image
     pixels = random_pixels(seed_of(border, kind, bands), 33, 21, bands, kind, alpha)
     value = BORDER_VALUES[kind] if border == "constant" else None
     for one in (GAUSSIAN, MATRIX, ("sobel", {})):
@@ -46,9 +45,7 @@ LARGE_GAINS = [("convolve", {"kernel": high_pass(31)}), ("convolve", {"kernel": 
                ("sharpen", {"amount": 10}), ("unsharp", {"sigma": 5, "amount": 10})]
 
 
-@pytest.mark.parametrize("alpha", ["opaque", "noise", "holes"])
-@pytest.mark.parametrize("bands", [2, 4])
-@pytest.mark.parametrize("kind", ["u8", "u16"])
+@pytest.mark.parametrize("kind, bands, alpha", pairwise(["u8", "u16"], [2, 4], ["opaque", "noise", "holes"]))
 def test_large_gain_with_alpha(service, kind, bands, alpha):
     """Large sums lose no count of 65535, though colour is multiplied and divided by alpha: exact to
     1 wherever the sums of alpha are not as good as 0."""

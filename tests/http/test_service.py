@@ -74,11 +74,11 @@ def test_several_sockets(tmp_path, launch):
     with launch("--listen", f"unix:{path}", "--listen", f"127.0.0.1:{port}") as service:
         first = service.post("/v1/filters/box", PNG)
         assert first.status == 200
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         connection.request("POST", "/v1/filters/box", PNG)
         assert connection.getresponse().read() == first.body
         connection.close()
-        connection = http.client.HTTPConnection("local", timeout=30)
+        connection = http.client.HTTPConnection("local", timeout=60)
         connection.sock = socket.socket(socket.AF_UNIX)
         connection.sock.connect(str(path))
         connection.request("POST", "/v1/filters/box", PNG)
@@ -101,7 +101,7 @@ def test_port_in_use(launch, shared):
     other = launch("--listen", f"{shared.host}:{shared.port}")
     other.start(ready=False)
     try:
-        assert other.process.wait(30) not in (0, -6, -11)
+        assert other.process.wait(60) not in (0, -6, -11)
         other.says(str(shared.port))
     finally:
         other.kill()
@@ -112,7 +112,7 @@ def test_signals_end_it(launch, number):
     service = launch("--codecs", "1").start()
     try:
         service.process.send_signal(number)
-        assert service.process.wait(20) == 0, service.tail()
+        assert service.process.wait(60) == 0, service.tail()
     finally:
         service.kill()
 
@@ -126,7 +126,7 @@ def test_ends_soon_after_clients_that_left(launch):
             with service.socket() as connection:
                 for piece in request:
                     connection.sendall(piece)
-        assert service.stop(10) == 0
+        assert service.stop(60) == 0
 
 
 def test_inherited_signals(launch):
@@ -136,7 +136,7 @@ def test_inherited_signals(launch):
     with service:
         worker = service.workers("codec")[0]
         worker.kill()
-        poll(lambda: not pathlib.Path(f"/proc/{worker.pid}").exists(), 30, "the worker reaped")
+        poll(lambda: not pathlib.Path(f"/proc/{worker.pid}").exists(), 60, "the worker reaped")
         assert poll(service.works)
         assert service.restarts() == 1
 
@@ -150,7 +150,7 @@ def test_machine_just_booted(launch):
     service.arguments[:0] = ["unshare", "--time", "--fork", f"--monotonic=-{up}", f"--boottime=-{up}"]
     with service:
         children(service.process.pid)[0].kill(signal.SIGTERM)
-        assert service.process.wait(30) == 0
+        assert service.process.wait(60) == 0
 
 
 @pytest.mark.parametrize("line, found", [
@@ -172,7 +172,7 @@ def test_missing_folder_is_made(tmp_path):
     folder = tmp_path / "made" / "cache"
     service = Service(tmp_path / "own", folder, "--codecs", "1").start(ready=False)
     try:
-        poll(lambda: list(folder.glob("driver-*")), 30, "the folder of a worker's driver")
+        poll(lambda: list(folder.glob("driver-*")), 60, "the folder of a worker's driver")
         assert service.stop() == 0
     finally:
         service.kill()
@@ -182,7 +182,7 @@ def test_log_names_the_request(launch):
     """An error in the log carries the identity that the client was given."""
     with launch("--codecs", "1") as service:
         identity = service.post("/v1/filters/box", PNG[:1000]).headers["X-Request-Id"]
-        poll(lambda: identity in service.tail(), 5, "the request in the log")
+        poll(lambda: identity in service.tail(), 60, "the request in the log")
 
 
 def test_sample_configuration():
@@ -206,8 +206,8 @@ def test_device_patterns(launch, pattern, count):
     service = launch("--device", pattern, environment={"POCL_DEVICES": "pthread pthread"})
     service.start(ready=False)
     try:
-        poll(lambda: " used" in service.tail(), 30, "the search")
-        poll(lambda: len(service.get("/v1/devices").json()["devices"]) == count, 10, "devices")
+        poll(lambda: " used" in service.tail(), 60, "the search")
+        poll(lambda: len(service.get("/v1/devices").json()["devices"]) == count, 60, "devices")
         if not count:
             service.says("that fits --device")
             assert service.get("/readyz").status == 503

@@ -67,7 +67,7 @@ def test_half_closed(spooling):
                            "Connection: close\r\n\r\n".encode() + body)
         connection.shutdown(socket.SHUT_WR)
         # Whether it is answered or given up, nothing of it stays.
-        connection.settimeout(30)
+        connection.settimeout(60)
         while connection.recv(1 << 20):
             pass
     spooling.rest()
@@ -99,7 +99,7 @@ def test_no_file(launch, cache, tmp_path):
         assert len(black) < SPOOL // 2
         service.identity(black, format="raw").refused(500, "input-output")
         service.rest()
-        poll(lambda: "cannot be made: No such file" in service.log.read_text(), 10, "the reason")
+        poll(lambda: "cannot be made: No such file" in service.log.read_text(), 60, "the reason")
 
 
 # Answers that nobody reads ------------------------------------------------------------------------
@@ -155,7 +155,7 @@ def test_slow_readers_of_a_client(read_slowly):
     with slow_readers(read_slowly, 12, "127.0.0.2") as connections:
         answer = read_slowly.post(TARGET, PIXELS.tobytes())
         assert np.array_equal(answer.pixels, PIXELS)
-        poll(lambda: held(read_slowly)[0] <= UNREAD_CLIENT, 10, "the bound")
+        poll(lambda: held(read_slowly)[0] <= UNREAD_CLIENT, 60, "the bound")
         now = held(read_slowly)
         assert now[1] - before[1] == 12 - room
         assert now[2] == before[2]
@@ -172,7 +172,7 @@ def test_slow_readers_of_many_clients(read_slowly):
                 for i in range(3, 7)]
         answer = read_slowly.post(TARGET, PIXELS.tobytes())
         assert np.array_equal(answer.pixels, PIXELS)
-        poll(lambda: held(read_slowly)[0] <= UNREAD, 10, "the bound")
+        poll(lambda: held(read_slowly)[0] <= UNREAD, 60, "the bound")
         now = held(read_slowly)
         assert now[1] == before[1] and now[2] - before[2] >= 3
         assert whole(many[0]) == 0
@@ -198,10 +198,10 @@ def test_disk_of_slow_readers(launch):
         with contextlib.ExitStack() as stack:
             for i in range(3, 8):
                 stack.enter_context(slow_readers(service, 3, f"127.0.0.{i}"))
-                poll(lambda: disk_taken(service) <= UNREAD, 10, "the bound")
+                poll(lambda: disk_taken(service) <= UNREAD, 60, "the bound")
             assert disk_taken(service) > UNREAD - ANSWER
             assert held(service)[2] == 15 - UNREAD // ANSWER
-        poll(lambda: disk_taken(service) == 0, 10, "nothing on disk")
+        poll(lambda: disk_taken(service) == 0, 60, "nothing on disk")
 
 
 def test_one_answer_is_always_allowed(launch):

@@ -81,7 +81,7 @@ def test_remembered(tuned, start):
     """After a restart the choice is there at once, and nothing is measured again."""
     choice, state = tuned
     with start(state=state) as service:
-        assert poll(lambda: choices(service).get(WORK), 30, "the remembered choice") == choice
+        assert poll(lambda: choices(service).get(WORK), 60, "the remembered choice") == choice
         service.compiled(lambda: choice["variant"] in ask(service).timing, what="the chosen kernel")
 
 
@@ -158,7 +158,7 @@ def test_state_cannot_be_written(start):
     with start() as service:
         (service.state / "tuning-0-0.json.new").mkdir()
         chosen(service)
-        poll(lambda: "cannot write" in service.tail(), 10, "a line of the log")
+        poll(lambda: "cannot write" in service.tail(), 60, "a line of the log")
         ask(service)
 
 

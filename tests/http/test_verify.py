@@ -143,7 +143,7 @@ def test_share_is_checked(launch):
     for value in ("1.5", "-0.1", "x", ""):
         service = launch("--verify-share", value)
         service.start(ready=False)
-        assert service.process.wait(10) == os.EX_CONFIG
+        assert service.process.wait(60) == os.EX_CONFIG
         service.says("valid is a number from 0 to 1")
 
 
@@ -195,10 +195,10 @@ def test_wrong_kernel_found(launch, wrong_kernels):
         assert wrong(service, kernel="gradient", device="cpu0") == mismatches == wrong(service)
         # The device is wrong in pixels of the front's choice too: it is taken away, and as the kernel
         # stays wrong it does not come back.
-        poll(lambda: suspected(service, reason="test") >= 1, 10, "a failed test tile")
+        poll(lambda: suspected(service, reason="test") >= 1, 60, "a failed test tile")
         assert suspected(service, reason="repetition") == 0, "it is always wrong alike"
         poll(lambda: service.metrics().total("convolved_worker_restarts_total",
-                                             reason="probe") >= 1, 30, "a failed test tile")
+                                             reason="probe") >= 1, 60, "a failed test tile")
         assert service.get("/readyz").status == 503
         state, = (d["state"] for d in service.get("/v1/devices").json()["devices"])
         assert state in ("quarantined", "probing")
@@ -214,7 +214,7 @@ def test_wrong_kernel_in_a_chain(launch, wrong_kernels):
                        variant="gradient")
         found = wrong(service, kernel="gradient")
         assert found > 0 and wrong(service) == 2 * found
-        poll(lambda: suspected(service, reason="test") >= 1, 10, "a failed test tile")
+        poll(lambda: suspected(service, reason="test") >= 1, 60, "a failed test tile")
 
 
 def test_wrong_kernel_found_on_its_own(launch, wrong_kernels):
@@ -225,9 +225,9 @@ def test_wrong_kernel_found_on_its_own(launch, wrong_kernels):
             answer = service.filter(pixels, [("sobel", {})], variant="gradient")
             assert answer.status == 200 or wrong(service), answer
             return wrong(service, kernel="gradient", device="cpu0") > 0
-        poll(found, 30, "a mismatch")
+        poll(found, 60, "a mismatch")
         service.says("is doubtful")
-        poll(lambda: suspected(service, reason="test") >= 1, 10, "a failed test tile")
+        poll(lambda: suspected(service, reason="test") >= 1, 60, "a failed test tile")
 
 
 # Right devices, and pixels that no float32 does justice to -------------------------------------------

@@ -5,7 +5,7 @@ from pixels import random_pixels
 from service import SMALL, raw_kind, target_of
 
 PREFER = {"Prefer": "respond-async"}
-MEDIUM = random_pixels(3, 500, 500, 3, "u8")   # some seconds
+MEDIUM = random_pixels(3, 360, 360, 3, "u8")   # a second, or some by the reference
 HEAVY = [("bilateral", {"radius": 16})]
 
 

@@ -1,4 +1,5 @@
 """Pixels to filter, and what must become of them."""
+import itertools
 import zlib
 
 import numpy as np
@@ -11,6 +12,20 @@ BORDER_VALUES = {"u8": 77, "u16": 40000, "f32": -0.75}
 
 def seed_of(*things):
     return zlib.crc32(repr(things).encode())
+
+
+def pairwise(*factors):
+    """Combinations in which every two values of different factors meet, for parametrize: the faults of a
+    product show in a pair."""
+    left = {((i, a), (j, b)) for i, j in itertools.combinations(range(len(factors)), 2)
+            for a, b in itertools.product(range(len(factors[i])), range(len(factors[j])))}
+    every = list(itertools.product(*(range(len(factor)) for factor in factors)))
+    chosen = []
+    while left:
+        best = max(every, key=lambda one: len(left & set(itertools.combinations(enumerate(one), 2))))
+        left -= set(itertools.combinations(enumerate(best), 2))
+        chosen.append(tuple(factor[at] for factor, at in zip(factors, best)))
+    return chosen
 
 
 def random_pixels(seed, width, height, bands, kind, alpha=False):

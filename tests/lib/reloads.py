@@ -12,7 +12,7 @@ def reload(service, text, says="has been read again"):
 
     def news():
         return service.log.read_text()[before:]
-    poll(lambda: says in news(), 20, says)
+    poll(lambda: says in news(), 60, says)
     return news()
 
 

@@ -295,7 +295,7 @@ class Client:
     def works(self):
         """True if an image passes; for polls while the service recovers."""
         try:
-            return self.filter(SMALL, [("box", {})], timeout=30).status == 200
+            return self.filter(SMALL, [("box", {})], timeout=60).status == 200
         except OSError:
             return False
 
@@ -430,7 +430,7 @@ class Service(Client):
         def ready():
             assert self.process.poll() is None, f"the service ended:\n{self.tail()}"
             try:
-                return self.get("/readyz", timeout=5).status == 200
+                return self.get("/readyz", timeout=60).status == 200
             except OSError:
                 return False
         try:
@@ -446,7 +446,7 @@ class Service(Client):
     def says(self, text):
         """Waits for this in the log, which is written while the service goes on."""
         try:
-            poll(lambda: text in self.tail(), 10, text)
+            poll(lambda: text in self.tail(), 60, text)
         except AssertionError:
             raise AssertionError(f"{text!r} is not said:\n{self.tail()}") from None
 

@@ -159,7 +159,7 @@ class Machine(Client):
         if self.leader and self.process.poll() is None:
             self.systemctl("poweroff", "--force", "--force", check=False)
         try:
-            self.process.wait(20)
+            self.process.wait(60)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

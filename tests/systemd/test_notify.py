@@ -32,7 +32,7 @@ class Listener:
         def found():
             return [(i, note) for i, note in enumerate(self.read())
                     if i >= since and note[0].startswith(first)]
-        return poll(found, 30, first)[0]
+        return poll(found, 60, first)[0]
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_status_is_news(told):
 def test_json(told):
     """With --log-format json every line is an object."""
     told.listener.awaits("READY=1")
-    poll(lambda: "is used" in told.tail(), 30, "the search for devices")
+    poll(lambda: "is used" in told.tail(), 60, "the search for devices")
     assert told.stop() == 0
     entries = [json.loads(line) for line in told.log.read_text().splitlines()]
     assert [entry["message"] for entry in entries][-1] == "stopped"

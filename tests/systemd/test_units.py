@@ -90,7 +90,7 @@ def test_answers(running):
     device, = running.get("/v1/devices").json()["devices"]
     assert device["memory_bytes"] > 1 << 26
     status = r"1 of 1 devices up, \d+ jobs \(\d+ tiles waiting\), \d+\.\d images/s"
-    poll(lambda: re.fullmatch(status, running.show("StatusText")), 10, "STATUS=", 0.2)
+    poll(lambda: re.fullmatch(status, running.show("StatusText")), 60, "STATUS=", 0.2)
 
 
 def test_confined(running):
@@ -145,7 +145,7 @@ def test_journal(running):
     fields = {}
     for answer in good, bad:
         entry, = poll(lambda: running.journal(
-            f"CONVOLVED_REQUEST_ID={answer.headers['X-Request-Id']}"), 10, "the entry", 0.2)
+            f"CONVOLVED_REQUEST_ID={answer.headers['X-Request-Id']}"), 60, "the entry", 0.2)
         fields[answer.status] = entry
         assert entry["PRIORITY"] == "6" and entry["SYSLOG_IDENTIFIER"] == "convolved"
         assert entry["_SYSTEMD_UNIT"] == "convolved.service"
@@ -183,7 +183,7 @@ def test_reload(running):
         running.says("the configuration stays as it was", since)
         words = [m for m in running.messages(since) if "max-jobs=none" in m]
         assert len(words) == 2, words  # of the service, and of the failed command
-        poll(lambda: running.show("ActiveState") == "active", 10, "READY=1")
+        poll(lambda: running.show("ActiveState") == "active", 60, "READY=1")
         assert running.metrics().total("convolved_config_last_reload_successful") == 0
         check_answer(running)
     finally:
@@ -269,7 +269,7 @@ def memory_limit(machine, size):
         yield
     finally:
         machine.systemctl("restart", "convolved")  # which begins in its own group
-        poll(lambda: not (group / "cgroup.procs").read_text(), 20, "an empty group")
+        poll(lambda: not (group / "cgroup.procs").read_text(), 60, "an empty group")
         group.rmdir()
 
 
@@ -396,7 +396,7 @@ def test_gpu_drop_in(running):
 
 def refused(host, port):
     try:
-        socket.create_connection((host, port), timeout=10).close()
+        socket.create_connection((host, port), timeout=60).close()
     except ConnectionRefusedError:
         return True
     return False
@@ -410,11 +410,11 @@ def test_not_valid(running, metrics_socket):
     since = running.position()
     configure(running, "max-jobs=none")
     try:
-        waiting = [socket.create_connection((host, port), timeout=10)
+        waiting = [socket.create_connection((host, port), timeout=60)
                    for host, port in [("127.0.0.1", 8700), ("127.0.0.1", 9700)] * 5]
-        poll(lambda: running.show("ActiveState") == "failed", 10, "failed")
+        poll(lambda: running.show("ActiveState") == "failed", 60, "failed")
         for port in 8700, 9700:
-            poll(lambda port=port: refused("127.0.0.1", port), 10, "a closed socket")
+            poll(lambda port=port: refused("127.0.0.1", port), 60, "a closed socket")
         for connection in waiting:
             with contextlib.suppress(ConnectionResetError):
                 assert connection.recv(1) == b""
