@@ -5,10 +5,9 @@
 
 enum {
 	NONE = 0,
-	SEPARABLE = 1 << OPERATION_SEPARABLE,
-	MATRIX = 1 << OPERATION_MATRIX,
-	GRADIENT = 1 << OPERATION_GRADIENT,
-	BILATERAL = 1 << OPERATION_BILATERAL,
+#define OPERATION(symbol, ...) symbol = 1 << OPERATION_##symbol,
+#include "common/operations.def"
+#undef OPERATION
 	U8 = 1 << PIXEL_U8,
 	ALL_TYPES = (1 << PIXEL_TYPES) - 1,
 	ALL_BANDS = (1 << (BANDS_MAX + 1)) - 2,
