@@ -460,13 +460,12 @@ enum error reference_filter(const struct chain *chain, const struct image *image
 /* Multiply-adds a sample of one filter; an exponential counts as some. */
 static double call_cost(const struct filter_call *call, uint32_t radius_x, uint32_t radius_y)
 {
-	double width = 2.0 * radius_x + 1, height = 2.0 * radius_y + 1;
+	const enum operation_kind kind = filter_operation(call->filter);
 
-	if (call->filter == FILTER_BILATERAL)
-		return 10 * width * height;
-	if (call->filter == FILTER_CONVOLVE || radius_x == 1)
-		return 2 * width * height;
-	return width + height;
+	const double window = (2.0 * radius_x + 1) * (2.0 * radius_y + 1);
+	const double terms = operation_terms(kind, radius_x, radius_y);
+
+	return kind == OPERATION_MATRIX || radius_x == 1 ? fmax(terms, 2 * window) : terms;
 }
 
 double reference_cost(const struct chain *chain, const struct image *image, uint32_t width,
