@@ -144,12 +144,18 @@ const struct parameter *filter_parameter(enum filter filter, size_t i)
 	return NULL;
 }
 
+/* The radius of a Gaussian that is cut. */
+static uint32_t gaussian_radius(double sigma)
+{
+	return (uint32_t)ceil(3 * sigma);
+}
+
 /* The radius of a Gaussian of which only sigma is given. */
 static uint32_t sigma_radius(double sigma)
 {
 	struct lattice lattice = lattice_for(sigma);
 
-	return lattice.stride ? lattice.reach : (uint32_t)ceil(3 * sigma);
+	return lattice.stride ? lattice.reach : gaussian_radius(sigma);
 }
 
 /* The two parameters of `gaussian`, each worked out from the other where it is not given. */
@@ -197,6 +203,10 @@ void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t 
 		break;
 	case FILTER_UNSHARP:
 		*radius_x = *radius_y = sigma_radius(call->value[UNSHARP_SIGMA]);
+		break;
+	case FILTER_DOG:
+		*radius_x = *radius_y =
+		    gaussian_radius(fmax(call->value[DOG_SIGMA1], call->value[DOG_SIGMA2]));
 		break;
 	case FILTER_BILATERAL:
 		*radius_x = *radius_y = (uint32_t)call->value[BILATERAL_RADIUS];
@@ -340,6 +350,28 @@ static void lower_unsharp(const struct filter_call *call, struct operation *op)
 	op->gain = 1 + 2 * op->amount;
 }
 
+/* One of the Gaussians, to a sum of 1; 0 beyond its own radius. */
+static void dog_weights(double *weights, uint32_t radius, double sigma)
+{
+	const uint32_t own = gaussian_radius(sigma);
+	double sum = 0;
+
+	for (uint32_t i = radius - own; i <= radius + own; i++)
+		sum += weights[i] = weight_gaussian((double)i - radius, sigma);
+	for (uint32_t i = radius - own; i <= radius + own; i++)
+		weights[i] /= sum;
+}
+
+static void lower_dog(const struct filter_call *call, struct operation *op)
+{
+	const uint32_t radius = op->radius_x;
+
+	dog_weights(op->coefficients, radius, call->value[DOG_SIGMA1]);
+	dog_weights(op->coefficients + 2 * radius + 1, radius, call->value[DOG_SIGMA2]);
+	op->signed_output = true;
+	op->gain = 2;
+}
+
 static void lower_bilateral(const struct filter_call *call, struct operation *op)
 {
 	const double space = call->value[BILATERAL_SIGMA_SPACE];
@@ -377,6 +409,9 @@ enum error filter_lower(const struct filter_call *call, const double *coefficien
 		break;
 	case FILTER_UNSHARP:
 		lower_unsharp(call, op);
+		break;
+	case FILTER_DOG:
+		lower_dog(call, op);
 		break;
 	case FILTER_BILATERAL:
 		lower_bilateral(call, op);

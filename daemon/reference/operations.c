@@ -364,6 +364,29 @@ static enum error unsharp(const struct operation *op, const struct scale *scale,
 	return e;
 }
 
+/* Never alpha-weighted. */
+static enum error dog(const struct operation *op, const struct scale *scale, bool alpha_weighted,
+                      const struct canvas *in, struct canvas *out)
+{
+	const double *g1 = op->coefficients, *g2 = g1 + 2 * op->radius_x + 1;
+	const int r = (int)op->radius_x;
+	const struct taps first = {r, r, NULL, g1, g1, false}, second = {r, r, NULL, g2, g2, false};
+	struct canvas less;
+	enum error e = canvas_init(&less, &out->at, out->bands);
+
+	(void)alpha_weighted;
+	if (!e)
+		e = correlate_both(&first, in, out);
+	if (!e)
+		e = correlate_both(&second, in, &less);
+	for (size_t i = 0; !e && i < canvas_samples(out); i++) {
+		out->value[i] -= less.value[i];
+		out->slack[i] += less.slack[i];
+	}
+	canvas_fini(&less);
+	return e ? e : allow_float(op, scale, FLOAT_TOLERANCE, in, out);
+}
+
 static enum error bilateral(const struct operation *op, const struct scale *scale,
                             bool alpha_weighted, const struct canvas *in, struct canvas *out)
 {
@@ -379,7 +402,7 @@ enum error operations_apply(const struct operation *op, const struct scale *scal
 	                                   struct canvas *out) = {
 	    [OPERATION_SEPARABLE] = linear,  [OPERATION_MATRIX] = linear,
 	    [OPERATION_GRADIENT] = gradient, [OPERATION_BILATERAL] = bilateral,
-	    [OPERATION_UNSHARP] = unsharp,
+	    [OPERATION_UNSHARP] = unsharp,   [OPERATION_DOG] = dog,
 	};
 
 	_Static_assert(sizeof apply / sizeof *apply == OPERATIONS, "each can be applied");

@@ -272,6 +272,50 @@ def test_unsharp_bilateral_direction(service, one, kind):
         agrees(service, pixels, [one], border, value, alpha)
 
 
+DOGS = [("dog", {}), ("dog", {"sigma1": 3.0, "sigma2": 0.5}), ("dog", {"sigma1": 9, "sigma2": 32})]
+
+
+@pytest.mark.parametrize("kind", oracle.TYPES)
+@pytest.mark.parametrize("one", DOGS, ids=str)
+def test_dog(service, one, kind):
+    for (bands, alpha), border in zip(BANDS, oracle.BORDERS):
+        pixels = random_pixels(seed_of(str(one), kind, bands), 231, 217, bands, kind, alpha)
+        value = BORDER_VALUES[kind] if border == "constant" else None
+        agrees(service, pixels, [one], border, value, alpha)
+
+
+@pytest.mark.parametrize("kind", oracle.TYPES)
+def test_dog_for_users(service, kind):
+    """Around the middle of the range; one that a user can work out from two blurs; alpha stays."""
+    pixels = random_pixels(seed_of("dog", kind), 60, 40, 4, kind, True)
+    got = service.filter(pixels, [("dog", {"sigma1": 1, "sigma2": 2})], alpha=True).pixels
+    opaque = np.ascontiguousarray(pixels[:, :, :3])
+    first, second = (service.filter(opaque, [("gaussian", {"sigma": s})]).pixels.astype(float)
+                     for s in (1, 2))
+    middle, full = oracle.MIDPOINT[kind], oracle.FULL_SCALE[kind]
+    expected = first - second + middle
+    if kind != "f32":
+        expected = np.clip(expected, 0, full)
+    assert np.abs(got[:, :, :3] - expected).max() <= (1e-5 if kind == "f32" else 2)
+    assert np.array_equal(got[:, :, 3], pixels[:, :, 3])
+    same = service.filter(opaque, [("dog", {"sigma1": 2, "sigma2": 2})]).pixels
+    assert np.abs(same.astype(float) - middle).max() <= (1e-5 if kind == "f32" else 0)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 300), (300, 1), (7, 2)])
+def test_dog_narrow(service, shape):
+    for border in oracle.BORDERS:
+        if border != "crop":
+            pixels = random_pixels(seed_of("dog", *shape), shape[1], shape[0], 3, "u8")
+            agrees(service, pixels, [("dog", {"sigma1": 1.5, "sigma2": 4})], border)
+
+
+@pytest.mark.parametrize("parameters", [{"sigma1": 0}, {"sigma2": 32.5}, {"sigma": 1}])
+def test_dog_refuses(service, parameters):
+    pixels = np.zeros((4, 4, 1), np.uint8)
+    assert service.filter(pixels, [("dog", parameters)]).status == 400
+
+
 @pytest.mark.parametrize("kind", ["u8", "u16"])
 def test_sobel_is_exact(service, kind):
     """Whole numbers all the way: x and y have no rounding to be off by."""

@@ -42,6 +42,12 @@ static const struct group bilaterals[] = {
     {"bilateral, radius 7", "bilateral=radius=7:sigma_space=4:sigma_range=0.3", 8e3},
 };
 
+static const struct group dogs[] = {
+    {"dog", "dog", 1e5},
+    {"dog, the wider first", "dog=sigma1=4:sigma2=0.1", 5e4},
+    {"dog, radius 96", "dog=sigma1=20:sigma2=32", 5e3},
+};
+
 static const struct {
 	const struct group *group;
 	size_t count;
@@ -50,6 +56,7 @@ static const struct {
     [OPERATION_MATRIX] = {matrices, sizeof matrices / sizeof *matrices},
     [OPERATION_GRADIENT] = {gradients, sizeof gradients / sizeof *gradients},
     [OPERATION_BILATERAL] = {bilaterals, sizeof bilaterals / sizeof *bilaterals},
+    [OPERATION_DOG] = {dogs, sizeof dogs / sizeof *dogs},
 };
 
 enum { SETS = sizeof sets / sizeof *sets };

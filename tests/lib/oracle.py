@@ -142,6 +142,32 @@ class Gradient:
 
 
 @dataclass
+class Dog:
+    """The first blur less the second."""
+    first: Linear
+    second: Linear
+    smoothing: bool = False
+    signed: bool = True
+    offset: float = 0.0
+    gain: float = 2.0
+
+    def __post_init__(self):
+        self.radius_y = self.radius_x = max(self.first.radius_x, self.second.radius_x)
+
+    def within(self, blur, padded):
+        """What a blur with a smaller radius looks at."""
+        margin = self.radius_x - blur.radius_x
+        return padded[margin:padded.shape[0] - margin, margin:padded.shape[1] - margin]
+
+    def correlate(self, padded):
+        first, second = (b.correlate(self.within(b, padded)) for b in (self.first, self.second))
+        return first - second
+
+    def magnified(self, error):
+        return sum(b.magnified(self.within(b, error)) for b in (self.first, self.second))
+
+
+@dataclass
 class Unsharp:
     """in + amount (in - blurred), unless the difference is below the threshold (in shares of full
     scale)."""
@@ -214,6 +240,12 @@ def blur(sigma=None, size=None):
     return Linear(row=taps, column=taps, approximation=LARGE_SIGMA_ERROR if large else 0.0)
 
 
+def cut_blur(sigma):
+    """A Gaussian that is cut at 3 sigma, however large."""
+    taps = gaussian_taps(sigma, 2 * int(np.ceil(3 * sigma)) + 1)
+    return Linear(row=taps, column=taps)
+
+
 def gaussian_taps(sigma=None, size=None):
     if size is None:
         sigma = 1.0 if sigma is None else sigma
@@ -249,6 +281,8 @@ def operation(name, parameters):
         matrix = {4: [[0, 1, 0], [1, -4, 1], [0, 1, 0]],
                   8: [[1, 1, 1], [1, -8, 1], [1, 1, 1]]}[parameters.get("connectivity", 4)]
         return Linear(matrix=np.array(matrix, dtype=np.float64), smoothing=False, signed=True)
+    if name == "dog":
+        return Dog(cut_blur(parameters.get("sigma1", 1.0)), cut_blur(parameters.get("sigma2", 1.6)))
     if name == "emboss":
         return Linear(matrix=np.array([[-2.0, -1, 0], [-1, 1, 1], [0, 1, 2]]), smoothing=False)
     if name == "sharpen":

@@ -399,6 +399,8 @@ static void test_variant(void **state)
 	    {"sobel", "reference", NULL},
 	    {"bilateral", "reference", NULL},
 	    {"unsharp", "separable", NULL},
+	    {"dog", "dog", NULL},
+	    {"dog", "separable", "it supports gaussian, box, convolve, unsharp"},
 	    {"gaussian", "matrx", "for gaussian, expected general, reference, separable, "},
 	    {"sobel,gaussian", "none", "for sobel, expected general, reference, gradient"},
 	    {"gaussian", "extend", "for gaussian"},
@@ -806,6 +808,7 @@ static struct chain *random_chain(const struct image *image)
 	                                    "sobel=output=x",
 	                                    "scharr=output=direction",
 	                                    "laplacian",
+	                                    "dog=sigma1=0.5:sigma2=0.8",
 	                                    "sharpen=amount=2",
 	                                    "unsharp=sigma=0.7:threshold=0.1",
 	                                    "bilateral=radius=2:sigma_space=2",
@@ -1042,6 +1045,51 @@ static void test_reference_unsharp(void **state)
 	            (double[]){0.5, 0.5 + 2 * (0.5 - blur)});
 }
 
+static void test_lower_dog(void **state)
+{
+	struct chain *chain = chain_of("dog=sigma1=1:sigma2=0.5,dog,gaussian=sigma=0.5");
+	struct operation op, narrow;
+
+	(void)state;
+	assert_int_equal(filter_lower(&chain->call[0], NULL, &op), ERR_OK);
+	assert_int_equal(filter_lower(&chain->call[2], NULL, &narrow), ERR_OK);
+	assert_int_equal(op.kind, OPERATION_DOG);
+	assert_int_equal(op.radius_x, 3);
+	assert_int_equal(op.radius_y, 3);
+	assert_true(op.signed_output && !op.smoothing && op.gain == 2);
+	assert_int_equal(operation_coefficients(&op), 14);
+	assert_true(fabs(coefficient_sum(&op, 0, 7) - 1) < 1e-12);
+	assert_true(op.coefficients[7] == 0 && op.coefficients[13] == 0);
+	for (int i = 0; i < 5; i++)
+		assert_true(op.coefficients[8 + i] == narrow.coefficients[i]);
+	operation_fini(&op);
+	operation_fini(&narrow);
+	assert_true(chain->call[1].value[DOG_SIGMA1] == 1);
+	assert_true(chain->call[1].value[DOG_SIGMA2] == 1.6);
+	free(chain);
+	assert_int_equal(parse_result("dog=sigma1=32:sigma2=0.1"), ERR_OK);
+	assert_int_equal(parse_result("dog=sigma1=32.1"), ERR_BAD_PARAMETER);
+	assert_int_equal(parse_result("dog=sigma2=0.09"), ERR_BAD_PARAMETER);
+}
+
+static void test_reference_dog(void **state)
+{
+	const struct image grey = {3, 1, 1, PIXEL_U8, 0}, with_alpha = {3, 1, 2, PIXEL_F32, 1};
+	const uint8_t row[] = {10, 50, 110};
+	const float pairs[] = {0.2f, 1, 0.5f, 0.5f, 1, 0};
+	/* sigma 0.3 and 0.2: radius 1, weights t, 1, t over 1 + 2t. */
+	double t1 = exp(-1 / 0.18), t2 = exp(-1 / 0.08);
+	double blur1 = (50 + t1 * 120) / (1 + 2 * t1), blur2 = (50 + t2 * 120) / (1 + 2 * t2);
+
+	(void)state;
+	check_pixel("dog=sigma1=0.3:sigma2=0.2", 0, &grey, row, 1,
+	            (double[]){rint(128 + blur1 - blur2)});
+	blur1 = (0.5 + t1 * 1.2) / (1 + 2 * t1);
+	blur2 = (0.5 + t2 * 1.2) / (1 + 2 * t2);
+	check_pixel("dog=sigma1=0.2:sigma2=0.3", 0, &with_alpha, pairs, 1,
+	            (double[]){blur2 - blur1, 0.5});
+}
+
 static void test_reference_direction(void **state)
 {
 	const struct image grey = {3, 3, 1, PIXEL_U8, 0}, f32 = {3, 3, 1, PIXEL_F32, 0};
@@ -1157,6 +1205,8 @@ int main(void)
 	    cmocka_unit_test(test_reference_window),
 	    cmocka_unit_test(test_reference_slack),
 	    cmocka_unit_test(test_reference_bilateral),
+	    cmocka_unit_test(test_lower_dog),
+	    cmocka_unit_test(test_reference_dog),
 	    cmocka_unit_test(test_reference_unsharp),
 	    cmocka_unit_test(test_reference_direction),
 	    cmocka_unit_test(test_formats),

@@ -305,7 +305,7 @@ typedef void setter(struct arguments *a, const struct step *step, const struct t
 static setter *const of_operation[] = {
     [OPERATION_SEPARABLE] = set_weights, [OPERATION_MATRIX] = set_weights,
     [OPERATION_GRADIENT] = set_gradient, [OPERATION_BILATERAL] = set_bilateral,
-    [OPERATION_UNSHARP] = NULL,
+    [OPERATION_UNSHARP] = NULL,          [OPERATION_DOG] = set_weights,
 };
 _Static_assert(sizeof of_operation / sizeof *of_operation == OPERATIONS, "each has its place");
 
