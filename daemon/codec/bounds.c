@@ -12,6 +12,8 @@
 
 #include <zlib.h>
 
+#include "codec/bytes.h"
+
 enum bound {
 	SCANS,
 	FRAMES,
@@ -63,15 +65,6 @@ static bool add(struct walk *w, enum bound bound, uint64_t amount)
 	return w->passed == BOUNDS;
 }
 
-static uint64_t number(const uint8_t *at, size_t size, bool big_endian)
-{
-	uint64_t n = 0;
-
-	for (size_t i = 0; i < size; i++)
-		n = n << 8 | at[big_endian ? i : size - 1 - i];
-	return n;
-}
-
 /* TIFF, and EXIF, which is one ----------------------------------------------------------------- */
 
 struct tiff {
@@ -109,10 +102,10 @@ static bool lists_pieces(uint64_t tag)
  * is longer than the file they do not, but of pieces as many as they need. */
 static bool walk_entry(struct walk *w, const struct tiff *t, const uint8_t *entry)
 {
-	uint64_t tag = number(entry, 2, t->big_endian);
-	uint64_t count = number(entry + 4, t->number, t->big_endian);
-	uint64_t value = number(entry + 4 + t->number, t->number, t->big_endian);
-	uint64_t bytes = value_size(number(entry + 2, 2, t->big_endian), count);
+	uint64_t tag = bytes_number(entry, 2, t->big_endian);
+	uint64_t count = bytes_number(entry + 4, t->number, t->big_endian);
+	uint64_t value = bytes_number(entry + 4 + t->number, t->number, t->big_endian);
+	uint64_t bytes = value_size(bytes_number(entry + 2, 2, t->big_endian), count);
 
 	if (!add(w, t->exif ? EXIF_ENTRIES : TIFF_TAGS, 1))
 		return false;
@@ -140,13 +133,13 @@ static bool walk_directory(struct walk *w, const struct tiff *t, uint64_t offset
 	if (offset > t->size || t->size - offset < head)
 		return true;
 	at = t->at + offset + head;
-	entries = number(at - head, head, t->big_endian);
+	entries = bytes_number(at - head, head, t->big_endian);
 	room = (t->size - offset - head) / t->entry;
 	for (uint64_t i = 0; i < entries && i < room; i++, at += t->entry)
 		if (!walk_entry(w, t, at))
 			return false;
 	if (entries <= room && (size_t)(t->at + t->size - at) >= t->number)
-		*next = number(at, t->number, t->big_endian);
+		*next = bytes_number(at, t->number, t->big_endian);
 	return true;
 }
 
@@ -154,7 +147,7 @@ static bool walk_directory(struct walk *w, const struct tiff *t, uint64_t offset
 static bool tiff_open(struct tiff *t, const uint8_t *at, size_t size, uint64_t *first)
 {
 	bool big_endian = size && *at == 'M';
-	bool big = size >= 16 && number(at + 2, 2, big_endian) == 43;
+	bool big = size >= 16 && bytes_number(at + 2, 2, big_endian) == 43;
 
 	if (size < 8 || (memcmp(at, "II", 2) && memcmp(at, "MM", 2)))
 		return false;
@@ -163,7 +156,7 @@ static bool tiff_open(struct tiff *t, const uint8_t *at, size_t size, uint64_t *
 	                   .big_endian = big_endian,
 	                   .number = big ? 8 : 4,
 	                   .entry = big ? 20 : 12};
-	*first = number(at + t->number, t->number, big_endian);
+	*first = bytes_number(at + t->number, t->number, big_endian);
 	return true;
 }
 
@@ -249,7 +242,7 @@ static bool walk_jpeg(struct walk *w)
 			continue;
 		if (end - at < 2)
 			return true;
-		length = number(at, 2, true);
+		length = bytes_number(at, 2, true);
 		if (length < 2 || (size_t)(end - at) < length)
 			length = (size_t)(end - at);
 		if (!walk_segment(w, marker, at + 2, length - 2))
@@ -333,7 +326,7 @@ static bool walk_png(struct walk *w)
 	const uint8_t *at = w->body + 8, *end = w->body + w->size;
 
 	while (end - at >= 8) {
-		uint64_t size = number(at, 4, true), room = (uint64_t)(end - at) - 8;
+		uint64_t size = bytes_number(at, 4, true), room = (uint64_t)(end - at) - 8;
 
 		if (!walk_png_chunk(w, at + 4, at + 8, size < room ? size : room))
 			return false;
@@ -363,7 +356,7 @@ static bool walk_webp(struct walk *w)
 	const uint8_t *at = w->body + 12, *end = w->body + w->size;
 
 	while (end - at >= 8) {
-		uint64_t size = number(at + 4, 4, false), room = (uint64_t)(end - at) - 8;
+		uint64_t size = bytes_number(at + 4, 4, false), room = (uint64_t)(end - at) - 8;
 
 		if (!walk_webp_chunk(w, at, at + 8, size < room ? size : room))
 			return false;

@@ -16,7 +16,7 @@
 #include <vips/vips.h>
 
 #include "codec/bounds.h"
-#include "codec/kind.h"
+#include "codec/pixels.h"
 #include "codec/sniff.h"
 #include "codec/vips_error.h"
 #include "common/list.h"
@@ -207,7 +207,7 @@ static void describe(const VipsImage *vips, struct decoded *decoded)
 	    .width = (uint32_t)vips->Xsize,
 	    .height = (uint32_t)vips->Ysize,
 	    .bands = (uint32_t)vips->Bands,
-	    .type = kind_type(vips),
+	    .type = pixels_type(vips),
 	    .alpha = vips->Bands % 2 == 0 && vips_image_hasalpha((VipsImage *)(uintptr_t)vips),
 	};
 	decoded->cmyk = vips->Type == VIPS_INTERPRETATION_CMYK && vips->Bands == 4;
@@ -293,7 +293,7 @@ static enum error open_file(struct decoder *d, struct decoded *decoded,
 	describe(d->vips, decoded);
 	e = check_pixels(job, &decoded->whole, problem);
 	if (!e)
-		e = kind_check(d->vips, problem);
+		e = pixels_check(d->vips, problem);
 	if (!e && (turns_rows(d->vips) || !streams(d)))
 		e = check_buffered(d, job, &decoded->whole, problem);
 	if (!e)

@@ -5,16 +5,9 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "codec/bytes.h"
+
 #define COUNT(array) (sizeof(array) / sizeof *(array))
-
-static uint32_t number(const uint8_t *at, size_t size)
-{
-	uint32_t n = 0;
-
-	while (size--)
-		n = n << 8 | *at++;
-	return n;
-}
 
 static GByteArray *none_if_empty(GByteArray *kept)
 {
@@ -40,12 +33,12 @@ static size_t data_set_size(const uint8_t *at, size_t size)
 
 	if (size < 5 || at[0] != 0x1c)
 		return 0;
-	length = number(at + 3, 2);
+	length = bytes_number(at + 3, 2, true);
 	if (length & 0x8000) {
 		extra = length & 0x7fff;
 		if (extra > 4 || size < 5 + extra)
 			return 0;
-		length = number(at + 5, extra);
+		length = bytes_number(at + 5, extra, true);
 	}
 	return length <= size - 5 - extra ? 5 + extra + length : 0;
 }
@@ -96,11 +89,11 @@ static bool resource_read(struct resource *r, const uint8_t *at, size_t size)
 		known |= !memcmp(at, marks[i], 4);
 	if (!known)
 		return false;
-	r->id = number(at + 4, 2);
+	r->id = (unsigned)bytes_number(at + 4, 2, true);
 	r->head = 6 + (at[6] + 2u) / 2 * 2 + 4;
 	if (size < r->head)
 		return false;
-	r->size = number(at + r->head - 4, 4);
+	r->size = bytes_number(at + r->head - 4, 4, true);
 	if (r->size > size - r->head)
 		return false;
 	r->all = r->head + r->size;

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "codec/bytes.h"
+
 /* '?' stands for any byte. */
 struct signature {
 	enum format format;
@@ -104,11 +106,6 @@ uint64_t sniff_text_samples(const uint8_t *body, size_t size)
 	return numbers > header ? numbers - header : 0;
 }
 
-static uint32_t number(const uint8_t *at)
-{
-	return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
-}
-
 bool sniff_animated_png(const uint8_t *body, size_t size)
 {
 	size_t at = 8;
@@ -116,11 +113,11 @@ bool sniff_animated_png(const uint8_t *body, size_t size)
 	if (sniff_format(body, size) != FORMAT_PNG)
 		return false;
 	while (at < size && size - at >= 16 && memcmp(body + at + 4, "IDAT", 4)) {
-		uint32_t length = number(body + at);
+		uint64_t length = bytes_number(body + at, 4, true);
 
 		if (!memcmp(body + at + 4, "acTL", 4))
-			return number(body + at + 8) > 1;
-		at += 12 + (size_t)length;
+			return bytes_number(body + at + 8, 4, true) > 1;
+		at += 12 + length;
 	}
 	return false;
 }

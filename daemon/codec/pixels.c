@@ -1,9 +1,9 @@
 /* Which of libvips's kinds of image are ours, and what is said of the others. */
-#include "codec/kind.h"
+#include "codec/pixels.h"
 
 #include <vips/vips.h>
 
-enum pixel_type kind_type(const VipsImage *vips)
+enum pixel_type pixels_type(const VipsImage *vips)
 {
 	if (vips->Coding != VIPS_CODING_NONE)
 		return PIXEL_TYPES;
@@ -72,14 +72,14 @@ static bool space_supported(const VipsImage *vips)
 	}
 }
 
-enum error kind_check(const VipsImage *vips, struct problem *problem)
+enum error pixels_check(const VipsImage *vips, struct problem *problem)
 {
 	if (!space_supported(vips))
 		return problem_set(problem, ERR_UNSUPPORTED_PIXELS,
 		                   "the image's colours are %s; grey, RGB and CMYK are supported: "
 		                   "convert it to sRGB before it is sent",
 		                   space_text(vips->Type));
-	if (kind_type(vips) == PIXEL_TYPES || vips->Bands > BANDS_MAX || vips->Bands < 1)
+	if (pixels_type(vips) == PIXEL_TYPES || vips->Bands > BANDS_MAX || vips->Bands < 1)
 		return problem_set(
 		    problem, ERR_UNSUPPORTED_PIXELS,
 		    "the image has %d band%s of %s; 1 to %d bands of 8-bit or 16-bit unsigned "
