@@ -146,9 +146,14 @@ static enum error signals_init(void)
 	sigset_t set = block_signals();
 	int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 
-	if (fd < 0)
+	if (fd < 0 || loop_watch(&signals, fd, EPOLLIN, signal_received, NULL))
 		return ERR_IO;
-	return loop_watch(&signals, fd, EPOLLIN, signal_received, NULL);
+	return loop_timer_init(&drain, drain_check, NULL);
+}
+
+static void signals_fini(void)
+{
+	loop_timer_fini(&drain);
 }
 
 /* Descriptors for clients; locked memory for the devices, which pin the arenas. */
@@ -173,63 +178,81 @@ static enum error make_folder(const char *option, const char *path)
 	return ERR_IO;
 }
 
+static enum error make_folders(const struct config *c)
+{
+	enum error e = make_folder("cache-dir", c->cache_dir);
+
+	return e ? e : make_folder("state-dir", c->state_dir);
+}
+
+/* Hands out the configuration. */
+static enum error configure(const struct config *c)
+{
+	access_commit();
+	spool_init(c);
+	admission_init(c);
+	shares_init(c);
+	check_connections();
+	unread_init(c);
+	gauges_init(c);
+	routes_init(c);
+	return ERR_OK;
+}
+
+static enum error init_store(const struct config *c)
+{
+	return store_init(c, outcome_record);
+}
+
+/* What the service is made of: started in this order, finished in the opposite one. A row has one
+ * of two ways to start, or none. */
+static const struct part {
+	enum error (*init)(void);
+	enum error (*init_with)(const struct config *config);
+	void (*fini)(void);
+} parts[] = {
+    {.fini = metrics_fini},
+    {.init_with = make_folders},
+    {.init = loop_init, .fini = loop_fini},
+    {.init = log_writer_init, .fini = log_writer_fini},
+    {.init = signals_init, .fini = signals_fini},
+    {.init = errands_init, .fini = errands_fini},
+    {.init_with = configure, .fini = access_fini},
+    {.init = supervisor_init, .fini = supervisor_fini},
+    {.init_with = http_init},
+    {.init_with = scheduler_init, .fini = scheduler_fini},
+    {.init_with = init_store, .fini = store_fini},
+    {.init_with = canary_init, .fini = canary_fini},
+    {.init_with = notify_init, .fini = notify_fini},
+    {.init = refusals_init, .fini = refusals_fini},
+    {.fini = http_fini}, /* the clients go first */
+};
+
+enum { PARTS = sizeof parts / sizeof *parts };
+
+static unsigned parts_started;
+
 static enum error start(void)
 {
-	enum error e = make_folder("cache-dir", config.cache_dir);
+	enum error e = ERR_OK;
 
-	if (!e)
-		e = make_folder("state-dir", config.state_dir);
-	if (!e)
-		e = loop_init();
-	if (!e)
-		e = log_writer_init();
-	if (!e)
-		e = signals_init();
-	if (!e)
-		e = loop_timer_init(&drain, drain_check, NULL);
-	if (e)
-		return e;
-	access_commit();
-	e = errands_init();
-	if (e)
-		return e;
-	spool_init(&config);
-	admission_init(&config);
-	shares_init(&config);
-	check_connections();
-	unread_init(&config);
-	gauges_init(&config);
-	routes_init(&config);
-	e = refusals_init();
-	if (!e)
-		e = store_init(&config, outcome_record);
-	if (!e)
-		e = supervisor_init();
-	if (!e)
-		e = http_init(&config);
-	if (!e)
-		e = scheduler_init(&config);
-	if (!e)
-		e = canary_init(&config);
-	if (!e)
-		e = notify_init(&config);
+	while (!e && parts_started < PARTS) {
+		const struct part *part = &parts[parts_started];
+
+		if (part->init)
+			e = part->init();
+		else if (part->init_with)
+			e = part->init_with(&config);
+		parts_started += !e;
+	}
 	return e;
 }
 
 static void finish(void)
 {
-	http_fini();
-	refusals_fini();
-	notify_fini();
-	canary_fini();
-	store_fini();
-	scheduler_fini();
-	supervisor_fini();
-	errands_fini();
-	loop_timer_fini(&drain);
-	loop_fini();
-	metrics_fini();
-	access_fini();
+	while (parts_started)
+		if (parts[--parts_started].fini)
+			parts[parts_started].fini();
 }
 
 /* What every turn of the loop begins with. */
@@ -266,10 +289,9 @@ int main(int argc, char **argv)
 		} else {
 			notify_ready();
 			loop_run(turn);
-			finish();
 			e = supervisor_mismatched() ? ERR_INTERNAL : ERR_OK;
 		}
-		log_writer_fini();
+		finish();
 	}
 	config_fini(&config);
 	return result == CONFIG_INVALID ? EX_CONFIG : e ? 1 : 0;
