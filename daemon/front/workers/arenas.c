@@ -7,7 +7,7 @@
 #include "common/log.h"
 
 static struct arena_files arenas[ARENAS_MAX]; /* of size 0: not open */
-static LIST_HEAD(, arena_user) users;
+static LIST_HEAD(arena_users, arena_user) users;
 
 const struct arena_files *arenas_get(unsigned i)
 {
@@ -66,8 +66,8 @@ enum error arenas_open(unsigned i, uint64_t size)
 
 	if (e)
 		return e;
-	LIST_FOREACH(user, &users, place)
-	tell_user(i, user);
+	for (user = LIST_FIRST(&users); user; user = LIST_NEXT(user, place))
+		tell_user(i, user);
 	return ERR_OK;
 }
 
@@ -79,8 +79,8 @@ void arenas_close(unsigned i)
 	if (!arenas[i].size)
 		return;
 	close_files(&arenas[i]);
-	LIST_FOREACH(user, &users, place)
-	worker_send(user->worker, &message, NULL);
+	for (user = LIST_FIRST(&users); user; user = LIST_NEXT(user, place))
+		worker_send(user->worker, &message, NULL);
 }
 
 bool arenas_join(struct arena_user *user, struct worker *worker, bool read_only)
