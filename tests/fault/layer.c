@@ -287,7 +287,7 @@ CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint entries, const cl_icd_dispat
 		return CL_INVALID_VALUE;
 	choose_file();
 	driver = layer = *target;
-#define FUNCTION(name, code) layer.name = (cl_api_##name)(void (*)(void))wrap_##name;
+#define FUNCTION(name, code) layer.name = (__typeof__(layer.name))(void (*)(void))wrap_##name;
 	FUNCTIONS
 #undef FUNCTION
 	*entries_ret = sizeof layer / sizeof(void *);
