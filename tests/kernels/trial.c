@@ -12,6 +12,9 @@
  * off by 1 and the next filter enlarged that. */
 static const double SHARE_BEYOND_1 = 0.1;
 
+/* In multiply-adds: some tens of milliseconds. */
+static const double REFERENCE_COST_MOST = 1.5e7;
+
 uint64_t trial_seed = 1;
 double trial_samples_most = 1e9;
 int trial_every = 1;
@@ -145,6 +148,7 @@ static void parse_chain(struct chain *chain, const struct trial *t)
 struct wish {
 	const struct device *device;
 	enum kernel kernel;
+	bool only_ask; /* whether it applies */
 	bool applies;
 };
 
@@ -159,6 +163,8 @@ static void choose_wish(void *user, const struct work *work, enum kernel *kernel
 	if (!variant_applies(wish->kernel, work, wish->device, true))
 		return;
 	wish->applies = true;
+	if (wish->only_ask)
+		return;
 	*kernel = wish->kernel;
 	*shape = shapes[(work->bands + work->operation->radius_x) %
 	                variant_shapes(*kernel, work, wish->device, shapes)];
@@ -167,9 +173,11 @@ static void choose_wish(void *user, const struct work *work, enum kernel *kernel
 }
 
 /* The trial's plan; NULL if there is nothing to do. */
-static struct plan *make_plan(struct harness *h, const struct trial *t, struct chain *chain)
+static struct plan *make_plan(struct harness *h, const struct trial *t, struct chain *chain,
+                              bool only_ask)
 {
-	struct wish wish = {&h->device, t->variant ? t->variant - 1 : KERNELS, !t->variant};
+	struct wish wish = {&h->device, t->variant ? t->variant - 1 : KERNELS, only_ask,
+	                    !t->variant};
 	struct problem problem;
 	struct plan *plan = NULL;
 	uint32_t width, height;
@@ -192,17 +200,27 @@ static bool uses_variant(const struct plan *plan, uint32_t variant)
 	return !variant;
 }
 
-bool trial_prepare(struct harness *h, const struct trial *t)
+static bool try_to_plan(struct harness *h, const struct trial *t, bool only_ask)
 {
 	static struct chain chain;
 	struct plan *plan;
-	bool used;
+	bool applies;
 
 	parse_chain(&chain, t);
-	plan = make_plan(h, t, &chain);
-	used = plan != NULL;
+	plan = make_plan(h, t, &chain, only_ask);
+	applies = plan != NULL;
 	plan_free(&plan);
-	return used;
+	return applies;
+}
+
+bool trial_applies(struct harness *h, const struct trial *t)
+{
+	return try_to_plan(h, t, true);
+}
+
+void trial_prepare(struct harness *h, const struct trial *t)
+{
+	try_to_plan(h, t, false);
 }
 
 int trial_run(struct harness *h, const struct trial *t)
@@ -219,14 +237,14 @@ int trial_run(struct harness *h, const struct trial *t)
 		chain.border_value[0] = random_below(256);
 	}
 	before = trial_seed;
-	plan = make_plan(h, t, &chain);
+	plan = make_plan(h, t, &chain, false);
 	if (!plan)
 		return -1;
 	if (!uses_variant(plan, t->variant)) { /* it had to be built first */
 		plan_free(&plan);
 		programs_wait(h->programs);
 		trial_seed = before;
-		plan = make_plan(h, t, &chain);
+		plan = make_plan(h, t, &chain, false);
 	}
 	if (plan_await(plan, h->programs) != PROGRAM_READY)
 		abort();
@@ -242,23 +260,126 @@ int trial_run(struct harness *h, const struct trial *t)
 	return ok;
 }
 
-void trial_choose(struct trial *t, uint32_t least, uint32_t extra)
-{
-	static const uint32_t sides[] = {1,  2,  3,  5,  7,   8,   15,  16,  17,
-	                                 31, 33, 64, 67, 129, 257, 601, 1003};
-	static const uint32_t rows[] = {1, 3, 8, 20, 61, 5000};
-	const uint32_t count = sizeof sides / sizeof *sides;
-	double most = fmin(t->group->samples_most, trial_samples_most) / t->image.bands;
+static const struct {
+	uint32_t bands, alpha, channels;
+} kinds[KINDS] = {
+    [PIXELS_GREY] = {1, 0, CHANNELS_ALL},      [PIXELS_TWO] = {2, 0, CHANNELS_ALL},
+    [PIXELS_RGB] = {3, 0, CHANNELS_ALL},       [PIXELS_CMYK] = {4, 0, CHANNELS_ALL},
+    [PIXELS_GREEN] = {3, 0, CHANNELS_GREEN},   [PIXELS_GREY_ALPHA] = {2, 1, CHANNELS_ALL},
+    [PIXELS_RGB_ALPHA] = {4, 1, CHANNELS_ALL}, [PIXELS_RGB_ALPHA_COLOR] = {4, 1, CHANNELS_COLOR},
+};
 
-	do {
-		t->image.width = sides[random_below(count)] + extra;
-		t->image.height = sides[random_below(count)] + extra;
-		if (t->image.width < least)
-			t->image.width += least;
-	} while ((double)t->image.width * t->image.height > most &&
-	         (t->image.width > 1 + least + extra || t->image.height > 1 + extra));
-	t->tile_rows = rows[random_below(sizeof rows / sizeof *rows)];
+void trial_set_kind(struct trial *t, enum kind kind)
+{
+	t->image.bands = kinds[kind].bands;
+	t->image.alpha = kinds[kind].alpha;
+	t->channels = kinds[kind].channels;
+}
+
+/* Shapes of results. Of each, a trial has a size at random. */
+enum shape_kind {
+	SHAPE_POINT,  /* 1 x 1 */
+	SHAPE_COLUMN, /* 1 x n */
+	SHAPE_ROW,    /* n x 1 */
+	SHAPE_SMALL,  /* smaller than a vector or a group */
+	SHAPE_VECTOR, /* as wide as some of them, or nearly */
+	SHAPE_TALL,   /* of many tiles */
+	SHAPE_WIDE,   /* about as wide as a work-item's block, or two */
+	SHAPE_LARGE,
+	SHAPES
+};
+
+static const uint32_t tile_rows[] = {1, 3, 8, 20, 61, 5000};
+
+enum { TILE_ROWS = sizeof tile_rows / sizeof *tile_rows, BLOCK = 4096 };
+
+const unsigned circumstance_levels[CIRCUMSTANCES] = {BORDERS, SHAPES, TILE_ROWS, LANE_MODES};
+
+static uint32_t between(uint32_t least, uint32_t most)
+{
+	return least + random_below(most - least + 1);
+}
+
+/* A multiple of 16, or one more or less. */
+static uint32_t vector_side(void)
+{
+	return (16u << random_below(5)) + random_below(3) - 1;
+}
+
+static void choose_size(struct trial *t, enum shape_kind shape)
+{
+	uint32_t *width = &t->image.width, *height = &t->image.height;
+
+	*width = *height = 1;
+	switch (shape) {
+	case SHAPE_COLUMN:
+		*height = random_below(2) ? vector_side() : between(2, 40);
+		break;
+	case SHAPE_ROW:
+		*width = random_below(2) ? vector_side() : between(2, 1100);
+		break;
+	case SHAPE_SMALL:
+		*width = between(2, 15);
+		*height = between(2, 15);
+		break;
+	case SHAPE_VECTOR:
+		*width = vector_side();
+		*height = random_below(2) ? vector_side() : between(2, 40);
+		break;
+	case SHAPE_TALL:
+		*width = between(2, 40);
+		*height = between(130, 700);
+		break;
+	case SHAPE_WIDE:
+		*width = between(1, 2) * BLOCK / t->image.bands + between(0, 34) - 17;
+		*height = between(2, 20);
+		break;
+	case SHAPE_LARGE:
+		*width = between(50, 400);
+		*height = between(50, 300);
+		break;
+	case SHAPE_POINT:
+	case SHAPES:
+		break;
+	}
+}
+
+static bool is_too_large(const struct trial *t, const struct chain *chain)
+{
+	const struct image *i = &t->image;
+
+	return (double)i->width * i->height * i->bands > trial_samples_most ||
+	       reference_cost(chain, i, i->width, i->height) > REFERENCE_COST_MOST;
+}
+
+/* Halves the side that matters less to the shape, as long as there is one. */
+static void bound_size(struct trial *t, const struct chain *chain, enum shape_kind shape)
+{
+	uint32_t *first = shape == SHAPE_TALL ? &t->image.width : &t->image.height;
+	uint32_t *second = shape == SHAPE_TALL ? &t->image.height : &t->image.width;
+
+	while (is_too_large(t, chain) && *first * *second > 1)
+		*(*first > 1 ? first : second) /= 2;
+}
+
+void trial_set_circumstances(struct trial *t, const uint8_t *levels, uint32_t least)
+{
+	static struct chain chain;
+	uint32_t halo_x, halo_y;
+
+	t->border = (enum border)levels[0];
+	parse_chain(&chain, t);
+	choose_size(t, (enum shape_kind)levels[1]);
+	bound_size(t, &chain, (enum shape_kind)levels[1]);
+	t->tile_rows = tile_rows[levels[2]];
 	if (t->tile_rows < 8 && t->image.height > 100)
 		t->tile_rows += 40;
-	t->mode = random_below(2) || trial_only_copy ? LANE_COPY : LANE_ZERO_COPY;
+	t->mode = trial_only_copy ? LANE_COPY : (enum lane_mode)levels[3];
+	if (t->image.width < least)
+		t->image.width += least;
+	if (t->border != BORDER_CROP)
+		return;
+	chain_halo(&chain, &halo_x, &halo_y);
+	t->image.width += 2 * halo_x;
+	t->image.height += 2 * halo_y;
 }

@@ -7,7 +7,6 @@
 struct group {
 	const char *name;
 	const char *chain;
-	double samples_most; /* of an image, so that the reference takes no longer than the rest */
 };
 
 /* Everything that can be varied. */
@@ -21,13 +20,13 @@ struct trial {
 	uint32_t channels; /* enum channels, of the first filter */
 };
 
-/* The state of random_below(), a bound on images' samples, of how many trials one is made, and
- * whether tiles are always copied. */
 /* Every count-th from the index-th on. */
 struct share {
 	unsigned index, count;
 };
 
+/* The state of random_below(), a bound on images' samples, of how many trials one is made, and
+ * whether tiles are always copied. */
 extern uint64_t trial_seed;
 extern double trial_samples_most;
 extern int trial_every;
@@ -35,13 +34,36 @@ extern bool trial_only_copy;
 
 uint32_t random_below(uint32_t n);
 
-/* Chooses a size (of at least so many pixels, and `extra` more on each side), rows a tile and a
- * mode at random. */
-void trial_choose(struct trial *trial, uint32_t least, uint32_t extra);
+/* The kinds of pixels: bands, alpha, and the channels that are filtered. */
+enum kind {
+	PIXELS_GREY,
+	PIXELS_TWO,
+	PIXELS_RGB,
+	PIXELS_CMYK,
+	PIXELS_GREEN, /* of RGB */
+	PIXELS_GREY_ALPHA,
+	PIXELS_RGB_ALPHA,
+	PIXELS_RGB_ALPHA_COLOR,
+	KINDS,
+	KINDS_OPAQUE = PIXELS_GREY_ALPHA
+};
 
-/* Asks for the programs of a trial's plan, without running it; false if the variant does not do it.
- */
-bool trial_prepare(struct harness *h, const struct trial *trial);
+void trial_set_kind(struct trial *trial, enum kind kind);
+
+/* What else a trial is made under: border, shape of the result, rows a tile, mode. */
+enum { CIRCUMSTANCES = 4 };
+
+extern const unsigned circumstance_levels[CIRCUMSTANCES];
+
+/* The result gets the shape whatever the border is: with crop the image is larger by the window. It
+ * has at least so many columns. The filter, type and kind are given. */
+void trial_set_circumstances(struct trial *trial, const uint8_t *levels, uint32_t least);
+
+/* True if the trial's variant does some step of it. */
+bool trial_applies(struct harness *h, const struct trial *trial);
+
+/* Asks for the programs of a trial's plan, without running it. */
+void trial_prepare(struct harness *h, const struct trial *trial);
 
 /* Runs a trial: 1 if it passed, 0 if not (said on standard output), -1 if there is nothing to do.
  */

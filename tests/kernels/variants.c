@@ -1,163 +1,246 @@
-/* Each kernel that does an operation, forced, on filters of that operation: all its types, bands
- * with and without alpha or kept bands, several radii, random borders. A program for each of these
- * takes some time to be built, so all of a variant are asked for first. */
+/* Each kernel that does an operation, forced, on filters of that operation. The general ones have
+ * one program for all; of the others each case (a filter, a type, a kind of pixels) has one, which
+ * takes some time to be built: so few cases are tried, and all of a variant are asked for first. */
 #include "variants.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { IMAGES = 6 };
+#include "pairwise.h"
+#include "sets.h"
 
 /* The filters that a variant is tried on, by its operation; the first are those of small radii. */
 static const struct group separables[] = {
-    {"radius 1", "gaussian=size=3", 2e5},
-    {"radius 2", "gaussian=sigma=1.1:size=5", 2e5},
-    {"radius 6", "gaussian=sigma=2", 1e5},
-    {"radius 15", "gaussian=sigma=5", 6e4},
-    {"3 x 5, signed", "convolve=kernel=1 -2 3;2 -4 6;3 -6 9;2 -4 6;1 -2 3:offset=20", 2e5},
-    {"radius 25", "box=size=51", 4e4},
+    {"radius 1", "gaussian=size=3"},
+    {"radius 2", "gaussian=sigma=1.1:size=5"},
+    {"radius 6", "gaussian=sigma=2"},
+    {"radius 15", "gaussian=sigma=5"},
+    {"3 x 5, signed", "convolve=kernel=1 -2 3;2 -4 6;3 -6 9;2 -4 6;1 -2 3:offset=20"},
+    {"radius 25", "box=size=51"},
 };
 static const struct group matrices[] = {
-    {"matrix 3 x 3", "convolve=kernel=1 2 3;4 5 6;7 8 0", 2e5},
-    {"matrix 3 x 3, signed", "laplacian", 2e5},
-    {"matrix 5 x 5", "convolve=kernel=1 2 3 4 5;2 9 4 7 6;3 1 8 0 7;4 4 2 7 1;5 6 7 8 0", 1e5},
-    {"matrix 7 x 3", "convolve=kernel=1 2 3 4 5 6 7;3 1 4 1 5 9 2;2 7 1 8 2 8 1:offset=3", 1e5},
+    {"matrix 3 x 3", "convolve=kernel=1 2 3;4 5 6;7 8 0"},
+    {"matrix 3 x 3, signed", "laplacian"},
+    {"matrix 5 x 5", "convolve=kernel=1 2 3 4 5;2 9 4 7 6;3 1 8 0 7;4 4 2 7 1;5 6 7 8 0"},
+    {"matrix 7 x 3", "convolve=kernel=1 2 3 4 5 6 7;3 1 4 1 5 9 2;2 7 1 8 2 8 1:offset=3"},
     {"matrix 9 x 11",
      "convolve=kernel=1 2 3 4 5 6 7 8 9;9 8 7 1 5 4 3 2 1;1 2 3 4 5 6 7 8 9;3 2 1 4 6 5 9 8 7;"
      "1 1 2 3 5 8 1 3 2;2 7 1 8 2 8 1 8 2;3 1 4 1 5 9 2 6 5;1 4 1 4 2 1 3 5 6;"
-     "0 0 1 0 2 0 3 0 4;5 0 4 0 3 0 2 0 1;1 2 3 4 5 6 7 8 9",
-     5e4},
+     "0 0 1 0 2 0 3 0 4;5 0 4 0 3 0 2 0 1;1 2 3 4 5 6 7 8 9"},
 };
 static const struct group gradients[] = {
-    {"sobel", "sobel", 2e5},
-    {"sobel x", "sobel=output=x", 2e5},
-    {"scharr y", "scharr=output=y", 2e5},
-    {"prewitt", "prewitt", 2e5},
-    {"sobel direction", "sobel=output=direction", 1e5},
+    {"sobel", "sobel"},
+    {"sobel x", "sobel=output=x"},
+    {"scharr y", "scharr=output=y"},
+    {"prewitt", "prewitt"},
+    {"sobel direction", "sobel=output=direction"},
 };
 static const struct group bilaterals[] = {
-    {"bilateral, radius 1", "bilateral=radius=1:sigma_range=0.2", 5e4},
-    {"bilateral, radius 4", "bilateral=radius=4:sigma_space=3:sigma_range=0.1", 2e4},
-    {"bilateral, radius 7", "bilateral=radius=7:sigma_space=4:sigma_range=0.3", 8e3},
+    {"bilateral, radius 1", "bilateral=radius=1:sigma_range=0.2"},
+    {"bilateral, radius 4", "bilateral=radius=4:sigma_space=3:sigma_range=0.1"},
+    {"bilateral, radius 7", "bilateral=radius=7:sigma_space=4:sigma_range=0.3"},
 };
 
 static const struct group dogs[] = {
-    {"dog", "dog", 1e5},
-    {"dog, the wider first", "dog=sigma1=4:sigma2=0.1", 5e4},
-    {"dog, radius 96", "dog=sigma1=20:sigma2=32", 5e3},
+    {"dog", "dog"},
+    {"dog, the wider first", "dog=sigma1=4:sigma2=0.1"},
+    {"dog, radius 96", "dog=sigma1=20:sigma2=32"},
 };
 
-static const struct {
-	const struct group *group;
-	size_t count;
-} sets[] = {
-    [OPERATION_SEPARABLE] = {separables, sizeof separables / sizeof *separables},
-    [OPERATION_MATRIX] = {matrices, sizeof matrices / sizeof *matrices},
-    [OPERATION_GRADIENT] = {gradients, sizeof gradients / sizeof *gradients},
-    [OPERATION_BILATERAL] = {bilaterals, sizeof bilaterals / sizeof *bilaterals},
-    [OPERATION_DOG] = {dogs, sizeof dogs / sizeof *dogs},
-};
-
-enum { SETS = sizeof sets / sizeof *sets };
-
-/* The kinds of pixels: bands, alpha, and the channels that are filtered. */
-static const struct {
-	uint32_t bands, alpha, channels;
-} kinds[] = {
-    {1, 0, CHANNELS_ALL},   {2, 1, CHANNELS_ALL}, {3, 0, CHANNELS_ALL}, {4, 0, CHANNELS_ALL},
-    {3, 0, CHANNELS_GREEN}, {4, 1, CHANNELS_ALL}, {2, 0, CHANNELS_ALL},
-};
-
-enum { KINDS = sizeof kinds / sizeof *kinds };
-
-struct progress {
-	struct harness *h;
-	enum kernel kernel;
-	bool prepare;   /* only ask for programs */
-	uint64_t first; /* where to begin leaving out */
-	int counts[2];
-};
-
-static void run_kind(struct progress *p, const struct group *group, enum pixel_type type,
-                     size_t kind)
-{
-	struct trial t = {.group = group,
-	                  .variant = p->kernel + 1,
-	                  .channels = kinds[kind].channels,
-	                  .image = {.width = 300,
-	                            .height = 20,
-	                            .type = type,
-	                            .bands = kinds[kind].bands,
-	                            .alpha = kinds[kind].alpha}};
-	uint32_t least = variant_get(p->kernel)->samples_min / t.image.bands + 1;
-
-	if (p->prepare) {
-		trial_prepare(p->h, &t);
-		return;
+#define SET(array)                                                                                 \
+	{                                                                                          \
+		array, sizeof array / sizeof *array                                                \
 	}
-	for (int i = 0; i < IMAGES; i += trial_every) {
-		int result;
 
-		t.border = (enum border)((size_t)i % BORDERS);
-		trial_choose(&t, least, t.border == BORDER_CROP ? 52 : 0);
-		result = trial_run(p->h, &t);
-		if (result >= 0)
-			p->counts[result]++;
+static const struct set sets[] = {
+    [OPERATION_SEPARABLE] = SET(separables),
+    [OPERATION_MATRIX] = SET(matrices),
+    [OPERATION_GRADIENT] = SET(gradients),
+    [OPERATION_BILATERAL] = SET(bilaterals),
+    [OPERATION_DOG] = SET(dogs),
+};
+
+enum { SETS = sizeof sets / sizeof *sets, SMALL = 3, FILTERS_MOST = 16, CASES_MOST = 300 };
+
+/* Every number of bands, with and without alpha, all changed and not. */
+enum { KINDS_COMPILED_FOR = 5 };
+
+static const unsigned kinds_compiled_for[KINDS_COMPILED_FOR] = {
+    PIXELS_GREY, PIXELS_CMYK, PIXELS_GREEN, PIXELS_GREY_ALPHA, PIXELS_RGB_ALPHA_COLOR};
+
+/* What a kernel is compiled for, as three levels. */
+enum { FILTER, TYPE, KIND, PARTS };
+
+struct cases {
+	struct group filter[FILTERS_MOST];
+	size_t filters, count;
+	uint8_t part[CASES_MOST][PARTS];
+};
+
+static struct cases cases[KERNELS];
+
+static struct trial trial_of(const struct cases *of, enum kernel kernel, const uint8_t *part)
+{
+	struct trial t = {.group = &of->filter[part[FILTER]],
+	                  .variant = kernel + 1,
+	                  .image = {.width = 300, .height = 20, .type = part[TYPE]}};
+
+	trial_set_kind(&t, kinds_compiled_for[part[KIND]]);
+	return t;
+}
+
+/* Kernels shaped for GPUs take longest to be compiled for a CPU, and most for large windows; those
+ * of the studies have a test of their own, test_classic. */
+static bool is_costly(const struct harness *h, enum kernel kernel)
+{
+	const struct kernel_row *row = kernel_row(kernel);
+
+	return h->device.type == DEVICE_CPU &&
+	       (row->device >= KERNEL_FOR_GPU || row->origin == KERNEL_CLASSIC);
+}
+
+static void add_filters(struct cases *all, const struct set *set, size_t most)
+{
+	for (size_t i = 0; i < set->count && i < most; i++)
+		all->filter[all->filters++] = set->group[i];
+}
+
+/* All that the kernel does; if that is costly, by small windows. */
+static void find_cases(struct harness *h, enum kernel kernel, struct cases *all)
+{
+	*all = (struct cases){0};
+	for (size_t operation = 0; operation < SETS; operation++)
+		if (kernel_row(kernel)->operations >> operation & 1)
+			add_filters(all, &sets[operation],
+			            is_costly(h, kernel) ? SMALL : FILTERS_MOST);
+	for (size_t i = 0; i < all->filters * PIXEL_TYPES * KINDS_COMPILED_FOR; i++) {
+		uint8_t *part = all->part[all->count];
+		struct trial t;
+
+		part[FILTER] = (uint8_t)(i / KINDS_COMPILED_FOR / PIXEL_TYPES);
+		part[TYPE] = (uint8_t)(i / KINDS_COMPILED_FOR % PIXEL_TYPES);
+		part[KIND] = (uint8_t)(i % KINDS_COMPILED_FOR);
+		t = trial_of(all, kernel, part);
+		all->count += trial_applies(h, &t);
 	}
 }
 
-/* True if the kernel's row allows this kind of pixels. */
-static bool is_allowed(const struct kernel_row *row, enum pixel_type type, size_t kind)
+/* Which levels and pairs of levels the chosen cases have. */
+typedef bool known_pairs[PARTS][FILTERS_MOST][PARTS][FILTERS_MOST];
+
+/* How many pairs of a case's levels are new, or how many of its levels from `first` on. */
+static unsigned count_new(known_pairs known, const uint8_t *part, bool pairs, int first)
 {
-	return row->types >> type & 1 && row->bands >> kinds[kind].bands & 1;
+	unsigned count = 0;
+
+	for (int i = first; i < PARTS; i++)
+		for (int k = pairs ? i + 1 : i; k < (pairs ? PARTS : i + 1); k++)
+			count += !known[i][part[i]][k][part[k]];
+	return count;
 }
 
-/* How many combinations of filter, type and kind of pixels there are. */
-static size_t combinations(const struct kernel_row *row)
+static void note_case(known_pairs known, const uint8_t *part)
 {
-	size_t groups = 0, allowed = 0;
-
-	for (size_t operation = 0; operation < SETS; operation++)
-		groups += row->operations >> operation & 1 ? sets[operation].count : 0;
-	for (enum pixel_type type = 0; type < PIXEL_TYPES; type++)
-		for (size_t kind = 0; kind < KINDS; kind++)
-			allowed += is_allowed(row, type, kind);
-	return groups * allowed;
+	for (int i = 0; i < PARTS; i++)
+		for (int k = i; k < PARTS; k++)
+			known[i][part[i]][k][part[k]] = true;
 }
 
-/* Of how many combinations one is tried, where each costs a program: fewer if it is made for GPUs
- * and compiled for a CPU, which takes longer, or has a test of its own, test_classic. The seed says
- * which. */
-static size_t sparseness(const struct device *device, const struct kernel_row *row)
+static void swap_cases(uint8_t *a, uint8_t *b)
 {
-	bool fewer = row->device >= KERNEL_FOR_GPU || row->origin == KERNEL_CLASSIC;
-	size_t wanted = device->type != DEVICE_CPU ? 40 : fewer ? 5 : 10;
-	size_t all = combinations(row);
+	uint8_t part[PARTS];
 
-	return row->origin == KERNEL_GENERAL || all < wanted ? 1 : all / wanted;
+	memcpy(part, a, sizeof part);
+	memcpy(a, b, sizeof part);
+	memcpy(b, part, sizeof part);
 }
 
-static void run_set(struct progress *p, size_t operation, size_t *turn)
+/* Of all cases from `from` on the one with most that is new, and among equals with another filter;
+ * the count if there is none. Of a costly kernel cases have to meet all types and kinds, else also
+ * all filters; where to compile takes little, all pairs of these. */
+static size_t best_case(struct harness *h, enum kernel kernel, const struct cases *all, size_t from,
+                        known_pairs known)
 {
-	const struct kernel_row *row = kernel_row(p->kernel);
+	const bool pairs = h->device.type != DEVICE_CPU;
+	const int least = is_costly(h, kernel) ? TYPE : FILTER;
+	const uint32_t left = (uint32_t)(all->count - from), first = random_below(left);
+	size_t best = all->count;
+	unsigned most = 0;
 
-	for (size_t g = 0; g < sets[operation].count; g++)
-		for (enum pixel_type type = 0; type < PIXEL_TYPES; type++)
-			for (size_t kind = 0; kind < KINDS; kind++)
-				if (is_allowed(row, type, kind) &&
-				    (*turn)++ % sparseness(&p->h->device, row) == 0)
-					run_kind(p, &sets[operation].group[g], type, kind);
+	for (uint32_t i = 0; i < left; i++) {
+		size_t at = from + (first + i) % left;
+		unsigned gain = 2 * count_new(known, all->part[at], pairs, least);
+
+		gain += gain ? count_new(known, all->part[at], false, FILTER) : 0;
+		if (gain > most) {
+			most = gain;
+			best = at;
+		}
+	}
+	return best;
 }
 
-/* All that the kernel can do. */
-static void run_all(struct progress *p)
+static void choose_cases(struct harness *h, enum kernel kernel, struct cases *all)
 {
-	size_t turn = (size_t)p->first;
+	known_pairs known = {0};
+	size_t chosen = 0, best;
 
-	for (size_t operation = 0; operation < SETS; operation++)
-		if (kernel_row(p->kernel)->operations >> operation & 1)
-			run_set(p, operation, &turn);
+	while (chosen < all->count &&
+	       (best = best_case(h, kernel, all, chosen, known)) < all->count) {
+		note_case(known, all->part[best]);
+		swap_cases(all->part[best], all->part[chosen++]);
+	}
+	all->count = chosen;
+}
+
+static bool is_general(enum kernel kernel)
+{
+	return kernel_row(kernel)->origin == KERNEL_GENERAL;
+}
+
+/* Tries the cases of a kernel that is compiled for each, every one under all circumstances. */
+static void try_cases(struct harness *h, enum kernel kernel, struct tally *tally)
+{
+	const struct cases *own = &cases[kernel];
+	static struct pairwise p;
+	unsigned levels[1 + CIRCUMSTANCES] = {(unsigned)own->count};
+
+	memcpy(levels + 1, circumstance_levels, sizeof circumstance_levels);
+	if (own->count && !pairwise_init(&p, levels, 1 + CIRCUMSTANCES, random_below(1u << 31)))
+		abort();
+	for (size_t i = 0; own->count && i < p.rows; i += (size_t)trial_every) {
+		struct trial t = trial_of(own, kernel, own->part[p.row[i][0]]);
+
+		trial_set_circumstances(&t, p.row[i] + 1,
+		                        variant_get(kernel)->samples_min / t.image.bands + 1);
+		tally_trial(tally, h, &t);
+	}
+}
+
+/* Types that a kernel can do have met all borders, or none if it does nothing on this device. */
+static void check_met(enum kernel kernel, struct tally *tally)
+{
+	for (unsigned type = 0; type < PIXEL_TYPES; type++)
+		for (unsigned border = 0; border < BORDERS; border++) {
+			if (tally->met[type][border] || !(kernel_row(kernel)->types >> type & 1) ||
+			    tally->counts[0] + tally->counts[1] == 0)
+				continue;
+			printf("# %s never met %s with border %s\n", kernel_name(kernel),
+			       pixel_type_name(type), border_name(border));
+			tally->counts[0]++;
+		}
+}
+
+static void try_variant(struct harness *h, enum kernel kernel, struct tally *tally)
+{
+	if (!is_general(kernel))
+		try_cases(h, kernel, tally);
+	for (size_t operation = 0; is_general(kernel) && operation < SETS; operation++)
+		if (kernel_row(kernel)->operations >> operation & 1)
+			set_try(h, &sets[operation], kernel + 1, tally);
+	if (trial_every == 1)
+		check_met(kernel, tally);
 }
 
 static bool is_wanted(enum kernel kernel, const char *only)
@@ -165,27 +248,34 @@ static bool is_wanted(enum kernel kernel, const char *only)
 	return kernel_row(kernel)->operations && (!only || !strcmp(only, kernel_name(kernel)));
 }
 
+static void prepare(struct harness *h, const char *only, struct share share)
+{
+	for (enum kernel k = share.index; k < KERNELS; k += share.count) {
+		if (!is_wanted(k, only) || is_general(k))
+			continue;
+		find_cases(h, k, &cases[k]);
+		choose_cases(h, k, &cases[k]);
+		for (size_t i = 0; i < cases[k].count; i++) {
+			struct trial t = trial_of(&cases[k], k, cases[k].part[i]);
+
+			trial_prepare(h, &t);
+		}
+	}
+}
+
 void variants_run(struct harness *h, const char *only, struct share share, size_t number,
                   int totals[2])
 {
-	const uint64_t first = trial_seed;
-	struct progress p[2] = {{.h = h, .prepare = true, .first = first}, {.h = h}};
-
-	for (enum kernel k = share.index; k < KERNELS; k += share.count)
-		if (is_wanted(k, only)) {
-			p[0].kernel = k;
-			run_all(&p[0]);
-		}
+	prepare(h, only, share);
 	for (enum kernel k = share.index; k < KERNELS; k += share.count) {
+		struct tally tally = {0};
+		char name[64];
+
 		if (!is_wanted(k, only))
 			continue;
-		p[1] = (struct progress){.h = h, .kernel = k, .first = first};
-		run_all(&p[1]);
-		printf("%s %zu - variant %s (%d images)\n", p[1].counts[0] ? "not ok" : "ok",
-		       number++, kernel_name(k), p[1].counts[0] + p[1].counts[1]);
-		fflush(stdout);
-		totals[0] += p[1].counts[0];
-		totals[1] += p[1].counts[1];
+		try_variant(h, k, &tally);
+		snprintf(name, sizeof name, "variant %s", kernel_name(k));
+		tally_print(&tally, number++, name, totals);
 	}
 	printf("1..%zu\n", number - 1);
 }
