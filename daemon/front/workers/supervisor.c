@@ -540,7 +540,7 @@ static void worker_abandon(struct worker *w)
 	*process = (struct lost){lost, w->pid};
 	lost = process;
 	log_error("%s-%u (pid %d) has not ended %d s after it was killed: it is left to itself",
-	          w->kind, w->number, (int)w->pid, REAP_MS / 1000);
+	          w->kind, w->number, (int)w->pid, (int)(REAP_MS / 1000));
 	close_process(w);
 	if (!w->stopped && !w->once)
 		count_end(w, WORKER_LOST);
