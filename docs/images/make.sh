@@ -7,7 +7,7 @@ cd "$(dirname "$0")"
 
 # make PICTURE ROI PATH-AND-QUERY
 make() {
-	curl -fsS --data-binary @../../tests/photograph.jpg "$url/v1/$3&roi=$2&format=jpeg&quality=80&strip=1" -o "$1.jpg"
+	curl -fsS --data-binary @../../tests/photograph.jpg "$url/v1/$3&roi=$2&format=jpeg&quality=80&strip=1&variant=general" -o "$1.jpg"
 }
 
 # The strip of README.md; a box of one pixel changes nothing.
