@@ -144,7 +144,7 @@ def test_share_is_checked(launch):
         service = launch("--verify-share", value)
         service.start(ready=False)
         assert service.process.wait(60) == os.EX_CONFIG
-        service.says("valid is a number from 0 to 1")
+        service.says("expected a number from 0 to 1")
 
 
 # A wrong kernel -----------------------------------------------------------------------------------

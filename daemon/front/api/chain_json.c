@@ -91,7 +91,7 @@ static enum error add_filter(struct chain *chain, json_t *link, struct problem *
 	if (!filter)
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "chain", "",
 		                             "each filter of chain is an object whose member "
-		                             "`filter` is its name, as in %s",
+		                             "filter is its name, as in %s",
 		                             example);
 	e = chain_add_filter(chain, filter, problem);
 	json_object_foreach(link, name, value)

@@ -25,7 +25,7 @@ struct config {
 #define CONFIG_FORMAT    char *
 #define CONFIG_ADDRESSES struct config_list
 #define SECTION(name, text)
-#define OPTION(member, name, type, reload, standard, least, most, text) CONFIG_##type member;
+#define OPTION(member, name, type, reload, default_, min, max, text) CONFIG_##type member;
 #include "front/config/options.def"
 #undef OPTION
 #undef SECTION

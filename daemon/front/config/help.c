@@ -8,7 +8,7 @@
 /* What there is to know of an option beside its meaning. */
 struct facts {
 	char valid[256];
-	const char *standard, *reload;
+	const char *default_, *reload;
 	const char *section, *about;
 	bool first; /* of its section */
 };
@@ -20,7 +20,7 @@ static struct facts facts_of(const struct option_row *row)
 	    [OPTION_START] = "changed by a restart",
 	};
 	struct facts f = {.reload = reloads[row->reload],
-	                  .standard = *row->standard ? row->standard : "none"};
+	                  .default_ = *row->default_ ? row->default_ : "none"};
 
 	option_describe(row, f.valid, sizeof f.valid);
 	f.section = option_section(row, &f.about, &f.first);
@@ -37,30 +37,32 @@ void help_print(const struct help_flag *flags)
 		if (f.first)
 			printf("\n%s, [%s]:\n", f.about, f.section);
 		printf("  --%s %s\n        %s (%s; default: %s; %s)\n", options[i].name,
-		       option_kind(&options[i]), options[i].text, f.valid, f.standard, f.reload);
+		       option_kind(&options[i]), options[i].text, f.valid, f.default_, f.reload);
 	}
 	puts("\nOther flags:");
 	for (; flags->name; flags++)
 		printf("  --%s\n        %s\n", flags->name, flags->text);
-	puts("\nFlags come before variables of the environment (CONVOLVED_MAX_BODY for --max-body),"
-	     " these before\nthe file, and that before the defaults. SIGHUP reloads: all are read "
-	     "again. What a reload does not\nchange is named in the log.");
+	puts("\nFlags override environment variables (CONVOLVED_MAX_BODY for --max-body), which "
+	     "override the file\nand the defaults. SIGHUP reloads: all are read again; the log "
+	     "names "
+	     "changes that need a restart.");
 }
 
 void help_print_sample(void)
 {
-	puts("# Configuration of convolved: convolved --config FILE. Every option is here at its "
-	     "default.\n"
-	     "# Flags of the same names (--max-body), and variables of the environment "
-	     "(CONVOLVED_MAX_BODY), come\n"
-	     "# before this file. Lines that begin with # are comments.");
+	puts(
+	    "# Configuration of convolved: convolved --config FILE. Every option is here at its "
+	    "default.\n"
+	    "# Flags of the same names (--max-body) and environment variables (CONVOLVED_MAX_BODY) "
+	    "override this\n"
+	    "# file. Lines that begin with # are comments.");
 	for (int i = 0; i < OPTIONS; i++) {
 		struct facts f = facts_of(&options[i]);
 
 		if (f.first)
 			printf("\n# %s.\n[%s]\n", f.about, f.section);
 		printf("\n# %s.\n# Valid: %s. Default: %s; %s.\n#%s=%s\n", options[i].text, f.valid,
-		       f.standard, f.reload, options[i].name, options[i].standard);
+		       f.default_, f.reload, options[i].name, options[i].default_);
 	}
 }
 
@@ -94,7 +96,7 @@ void help_print_manual(void)
 		fputs(".\nValid: ", stdout);
 		print_roff(f.valid);
 		fputs(".\nDefault: ", stdout);
-		print_roff(f.standard);
+		print_roff(f.default_);
 		printf("; %s.\n", f.reload);
 	}
 }

@@ -80,7 +80,7 @@ static bool read_key(struct reader *r, const char *line)
 	}
 	key = parse_key(r, line, &value);
 	if (!key) {
-		log_error("%s: valid is KEY=VALUE in UTF-8 (with \\\\ for a backslash), [SECTION] "
+		log_error("%s: expected KEY=VALUE in UTF-8 (with \\\\ for a backslash), [SECTION] "
 		          "or a # comment",
 		          r->where);
 	} else if (first_time(r, key)) {

@@ -218,7 +218,7 @@ static bool see_section(const struct keyfile_entry *entry)
 	if (option_section_known(entry->section))
 		return true;
 	list_sections(list, sizeof list);
-	log_error("%s: [%s]: there is no such section; valid are %s", entry->where, entry->section,
+	log_error("%s: [%s]: unknown section; expected one of %s", entry->where, entry->section,
 	          list);
 	return false;
 }
@@ -262,15 +262,15 @@ static void read_defaults(struct reading *r)
 	r->config->listen_standard = !r->from[OPTION_OF_listen];
 	for (int i = 0; i < OPTIONS; i++)
 		if (!r->from[i])
-			take(r, &options[i], options[i].standard, "default");
+			take(r, &options[i], options[i].default_, "default");
 }
 
 static uint64_t codecs_for_cores(void)
 {
 	uint64_t wanted = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN) + 1;
-	uint64_t most = options[OPTION_OF_codecs].most;
+	uint64_t max = options[OPTION_OF_codecs].max;
 
-	return wanted < most ? wanted : most;
+	return wanted < max ? wanted : max;
 }
 
 enum config_result config_load(struct config *config, int argc, char **argv)

@@ -11,15 +11,15 @@
 #include "front/config/address.h"
 
 #define SECTION(name, text)
-#define OPTION(member, name, type, reload, standard, least, most, text)                            \
+#define OPTION(member, name, type, reload, default_, min, max, text)                               \
 	{name,                                                                                     \
 	 OPTION_##type,                                                                            \
 	 OPTION_##reload,                                                                          \
 	 offsetof(struct config, member),                                                          \
 	 sizeof(CONFIG_##type),                                                                    \
-	 standard,                                                                                 \
-	 least,                                                                                    \
-	 most,                                                                                     \
+	 default_,                                                                                 \
+	 min,                                                                                      \
+	 max,                                                                                      \
 	 text},
 const struct option_row options[OPTIONS] = {
 #include "front/config/options.def"
@@ -29,8 +29,8 @@ const struct option_row options[OPTIONS] = {
 
 /* A section's number is that of its first option: the name after it goes back by one. */
 enum section_start {
-#define SECTION(name, text)                                             SECTION_##name, SECTION_BEFORE_##name = SECTION_##name - 1,
-#define OPTION(member, name, type, reload, standard, least, most, text) SECTION_HOLDS_##member,
+#define SECTION(name, text)                                          SECTION_##name, SECTION_BEFORE_##name = SECTION_##name - 1,
+#define OPTION(member, name, type, reload, default_, min, max, text) SECTION_HOLDS_##member,
 #include "front/config/options.def"
 #undef SECTION
 #undef OPTION
@@ -41,7 +41,7 @@ static const struct section {
 	enum section_start first;
 } sections[] = {
 #define SECTION(name, text) {#name, text, SECTION_##name},
-#define OPTION(member, name, type, reload, standard, least, most, text)
+#define OPTION(member, name, type, reload, default_, min, max, text)
 #include "front/config/options.def"
 #undef SECTION
 #undef OPTION
@@ -49,7 +49,7 @@ static const struct section {
 
 enum { SECTIONS = sizeof sections / sizeof *sections };
 
-/* Reads a whole number; true if nothing but `suffix` may follow it, which is set to what does. */
+/* Reads an integer; true if nothing but `suffix` may follow it, which is set to what does. */
 static bool parse_digits(const char *text, int base, uint64_t *number, const char **suffix)
 {
 	char *end;
@@ -150,11 +150,10 @@ static const struct type {
     [OPTION_TEXT] = {"TEXT", KEEPS_TEXT, NULL, NULL, NULL, "a text", false},
     [OPTION_LIST] = {"LIST", KEEPS_LIST, NULL, NULL, NULL, "texts", false},
     [OPTION_SIZE] = {"SIZE", KEEPS_NUMBER, NULL, parse_size, print_size,
-                     "a whole number of bytes (suffix K, M or G)", true},
-    [OPTION_COUNT] = {"COUNT", KEEPS_NUMBER, NULL, parse_count, print_count, "a whole number",
-                      true},
+                     "an integer number of bytes (suffix K, M or G)", true},
+    [OPTION_COUNT] = {"COUNT", KEEPS_NUMBER, NULL, parse_count, print_count, "an integer", true},
     [OPTION_SECONDS] = {"SECONDS", KEEPS_NUMBER, NULL, parse_count, print_count,
-                        "a whole number of seconds", true},
+                        "an integer number of seconds", true},
     [OPTION_SHARE] = {"SHARE", KEEPS_SHARE, NULL, NULL, NULL, "a number from 0 to 1", false},
     [OPTION_SWITCH] = {"SWITCH", KEEPS_NUMBER, NULL, parse_switch, print_switch, "yes or no",
                        false},
@@ -211,7 +210,7 @@ const char *option_kind(const struct option_row *row)
 void option_describe(const struct option_row *row, char *text, size_t room)
 {
 	const struct type *type = type_of(row);
-	char least[32], most[32];
+	char min[32], max[32];
 
 	if (type->keeps == KEEPS_LIST) {
 		snprintf(text, room, "up to %d, with ; between them, of %s", CONFIG_LIST_MAX,
@@ -222,9 +221,9 @@ void option_describe(const struct option_row *row, char *text, size_t room)
 		snprintf(text, room, "%s", type->valid);
 		return;
 	}
-	type->print(row->least, least, sizeof least);
-	type->print(row->most, most, sizeof most);
-	snprintf(text, room, "%s from %s to %s", type->valid, least, most);
+	type->print(row->min, min, sizeof min);
+	type->print(row->max, max, sizeof max);
+	snprintf(text, room, "%s from %s to %s", type->valid, min, max);
 }
 
 static bool parse_share(const char *text, double *share)
@@ -281,8 +280,8 @@ static bool parse(const struct option_row *row, const char *text, union option_v
 	case KEEPS_SHARE:
 		return parse_share(text, &value->share);
 	case KEEPS_NUMBER:
-		return type->parse(text, &value->number) && value->number >= row->least &&
-		       value->number <= row->most;
+		return type->parse(text, &value->number) && value->number >= row->min &&
+		       value->number <= row->max;
 	}
 	return false;
 }
@@ -305,7 +304,7 @@ static bool read_value(const struct option_row *row, const char *text, const cha
 		return true;
 	discard(row, value);
 	option_describe(row, valid, sizeof valid);
-	log_error("%s: %s=%s: valid is %s", where, row->name, text, valid);
+	log_error("%s: %s=%s: expected %s", where, row->name, text, valid);
 	return false;
 }
 

@@ -10,7 +10,7 @@
 
 enum option_index {
 #define SECTION(name, text)
-#define OPTION(member, name, type, reload, standard, least, most, text) OPTION_OF_##member,
+#define OPTION(member, name, type, reload, default_, min, max, text) OPTION_OF_##member,
 #include "front/config/options.def"
 #undef SECTION
 #undef OPTION
@@ -38,8 +38,8 @@ struct option_row {
 	enum option_type type;
 	enum option_reload reload;
 	size_t offset, size; /* of its member of struct config */
-	const char *standard;
-	uint64_t least, most;
+	const char *default_;
+	uint64_t min, max;
 	const char *text;
 };
 
