@@ -56,7 +56,7 @@ struct walk {
 	enum bound passed; /* BOUNDS: none */
 };
 
-/* Returns false once a limit is passed. */
+/* Returns false when a limit is exceeded. */
 static bool add(struct walk *w, enum bound bound, uint64_t amount)
 {
 	w->count[bound] += amount < UINT64_MAX / 2 ? amount : UINT64_MAX / 2;
@@ -92,7 +92,7 @@ static uint64_t value_size(uint64_t type, uint64_t count)
 
 static bool walk_directory(struct walk *w, const struct tiff *t, uint64_t offset, uint64_t *next);
 
-/* Where the pieces of the image lie and how long they are: strips' and tiles'. */
+/* The positions and lengths of the image's pieces: strips or tiles. */
 static bool lists_pieces(uint64_t tag)
 {
 	return tag == 0x111 || tag == 0x117 || tag == 0x144 || tag == 0x145;

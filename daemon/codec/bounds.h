@@ -1,4 +1,4 @@
-/* Bounds on what a small file can make its decoder do, beyond its pixels. */
+/* Limits on the work that a small file can cause in its decoder, besides its pixels. */
 #ifndef CODEC_BOUNDS_H
 #define CODEC_BOUNDS_H
 
@@ -8,10 +8,10 @@
 #include "common/error.h"
 #include "common/formats.h"
 
-/* Walks through the file's structure, without decoding it, and counts what decoders repeat or
- * expand: scans, frames, texts, profiles, directories. On too much of one it returns
- * ERR_TOO_COMPLEX, and the problem names it, its amount and its limit. What is malformed is left to
- * the decoder. The body may be of any length and content. */
+/* Walks through the file's structure without decoding it, and counts what decoders repeat or
+ * expand: scans, frames, texts, profiles, directories. Returns ERR_TOO_COMPLEX when a limit is
+ * exceeded; the problem names what, the amount and the limit. Malformed files are left to the
+ * decoder. The body may have any length and content. */
 enum error bounds_check(enum format format, const uint8_t *body, size_t size,
                         struct problem *problem) MUST_CHECK;
 

@@ -14,25 +14,25 @@
 struct composer;
 
 /* The size of the answer to a result of this tiling: the result's, or with a target the whole
- * image's. ERR_BAD_PARAMETER if the result would not lie inside. */
+ * image's. ERR_BAD_PARAMETER if the result would exceed the image. */
 enum error compose_size(const struct message_job *job, const struct decoded *decoded,
                         const struct tiling *tiling, uint32_t *width, uint32_t *height,
                         struct problem *problem) MUST_CHECK;
 
-/* Prepares the answer's rows from those of `tiles`, and with a target opens the body a second time.
- * Body and tiles stay the caller's and must outlive the composer. */
+/* Prepares the answer's rows from those of `tiles`; with a target, opens the body a second time.
+ * The caller keeps body and tiles, which must outlive the composer. */
 enum error compose_open(struct composer **composer, const struct message_job *job, int body,
                         struct tiles *tiles, struct problem *problem) MUST_CHECK;
 void compose_close(struct composer **composer);
 
-/* A row of the answer, as it comes from the devices, once it is there; valid until the next call.
- * Rows must not go back. NULL if the job was stopped, which a failure in here does too. */
+/* Waits for a row of the answer, in the devices' sample type; valid until the next call. Rows must
+ * not go back. NULL if the job was stopped, which a failure here also does. */
 const uint8_t *compose_row(struct composer *composer, uint32_t y);
 
-/* The rows above this one are done with: slots of theirs are given back. */
+/* The rows above this one are no longer needed: frees their slots. */
 void compose_free_above(struct composer *composer, uint32_t y);
 
-/* To be called in the thread that took rows when it takes no more. */
+/* Call in the thread that took rows, when it takes no more. */
 void compose_leave(struct composer *composer);
 
 bool compose_stopped(const struct composer *composer);

@@ -1,4 +1,4 @@
-/* Conversion of samples where a file format cannot hold the image's. */
+/* Converts samples where a file format cannot hold the image's type. */
 #ifndef CODEC_CONVERT_H
 #define CODEC_CONVERT_H
 
@@ -7,7 +7,7 @@
 #include "common/image.h"
 
 /* Copies samples, scaled from one type's full scale to another's, rounded to nearest and saturated;
- * to the same type they are copied as they are. No type is converted to a wider one. */
+ * copies samples of the same type unchanged. Never converts to a wider type. */
 void convert_samples(void *to, enum pixel_type to_type, const void *from, enum pixel_type from_type,
                      size_t samples);
 

@@ -210,8 +210,7 @@ static enum error cut_tiles(struct cutter *c)
 		for (uint32_t i = 0; !e && i < t->columns; i++)
 			e = tiles_send(c->tiles, strip * t->columns + i);
 		if (e)
-			return problem_set(c->problem, e,
-			                   "a tile cannot be passed on to be filtered");
+			return problem_set(c->problem, e, "cannot send a tile to be filtered");
 	}
 	return ERR_OK;
 }

@@ -7,7 +7,7 @@
 #include "common/chain.h"
 #include "common/error.h"
 
-/* Where the pixels come from; job and body are for decoding a second time. */
+/* The source of the pixels; job and body are for a second decoding. */
 struct cut_source {
 	struct decoder *decoder;
 	const struct decoded *decoded;
@@ -15,9 +15,9 @@ struct cut_source {
 	int body;
 };
 
-/* Decodes the whole image into tiles and hands them to the front, in order; waits for slots.
- * border_pixel: as chain_border_pixel() gives it. Returns ERR_OK also when the job was stopped by
- * someone else, who has then given the reason to tiles_stop(). */
+/* Decodes the whole image into tiles and sends them to the front, in order; waits for slots.
+ * border_pixel: from chain_border_pixel(). Also returns ERR_OK when another thread stopped the job
+ * and gave the reason to tiles_stop(). */
 enum error cut_run(struct tiles *tiles, const struct cut_source *source, const struct chain *chain,
                    const double border_pixel[BANDS_MAX], struct problem *problem) MUST_CHECK;
 

@@ -118,7 +118,7 @@ static enum error check_buffered(const struct decoder *d, const struct message_j
 	                   "the image is %ux%u and cannot be decoded row by row, which takes %llu "
 	                   "bytes of memory%s; the limit is %llu",
 	                   image->width, image->height, (unsigned long long)size,
-	                   job->has_target ? ", as for target it is decoded twice" : "",
+	                   job->has_target ? ", because for target it is decoded twice" : "",
 	                   (unsigned long long)job->buffered_size_max);
 }
 
@@ -171,8 +171,8 @@ static enum error recognise(struct decoder *d, struct problem *problem)
 			list_add(formats, sizeof formats, offer->title);
 	return problem_set(
 	    problem, ERR_NOT_AN_IMAGE,
-	    "the body is recognised by its first bytes, and they look like %s; what is read is "
-	    "%s (for bare pixels give raw=WIDTHxHEIGHTxBANDS:TYPE)",
+	    "the format is recognised by the first bytes, which look like %s; supported: %s (for "
+	    "raw pixels give raw=WIDTHxHEIGHTxBANDS:TYPE)",
 	    sniff_describe(d->map, d->map_size), formats);
 }
 
@@ -185,7 +185,7 @@ static enum error check_text(const struct decoder *d, const struct image *image,
 	if (there >= needed)
 		return ERR_OK;
 	return problem_set(problem, ERR_UNDECODABLE,
-	                   "the file is cut off: it holds %llu of the image's %llu samples",
+	                   "the file is truncated: it holds %llu of the image's %llu samples",
 	                   (unsigned long long)there, (unsigned long long)needed);
 }
 
@@ -338,7 +338,7 @@ static enum error choose_area(struct decoder *d, struct decoded *decoded,
 		return ERR_OK;
 	snprintf(value, sizeof value, "%u,%u,%u,%u", roi->x, roi->y, roi->width, roi->height);
 	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "roi", value,
-	                             "roi is x,y,width,height and lies inside the image, which is "
+	                             "roi: expected x,y,width,height inside the image, which is "
 	                             "%ux%u",
 	                             whole->width, whole->height);
 }
@@ -404,7 +404,7 @@ static enum error raw_rows(const struct decoder *d, uint32_t y, uint32_t count, 
 
 	for (uint32_t i = 0; i < count; i++, at += (uint64_t)d->width * pixel)
 		if (read_fully(d->body, to + i * pitch, size, at))
-			return problem_set(problem, ERR_IO, "the body cannot be read");
+			return problem_set(problem, ERR_IO, "cannot read the body");
 	return ERR_OK;
 }
 

@@ -14,46 +14,46 @@
 struct decoder;
 struct _VipsImage;
 
-/* What the header says. */
+/* What the header tells. */
 struct decoded {
 	enum format format; /* of the body; FORMAT_RAW for bare pixels */
 	struct image whole; /* after orientation */
-	struct image image; /* what rows are read of: the job's ROI, or all of it */
-	bool cmyk;          /* four bands that are inks */
-	bool full_chroma;   /* of a JPEG: its colours have the resolution of the image */
-	bool more_frames;   /* or pages, of which the first is read */
-	bool any_order;     /* rows can be read in any order, again and again */
+	struct image image; /* the part whose rows are read: the job's ROI, or the whole image */
+	bool cmyk;          /* four bands of ink */
+	bool full_chroma;   /* a JPEG whose colours have full resolution */
+	bool more_frames;   /* number of frames or pages; only the first is read */
+	bool any_order;     /* rows can be read in any order, repeatedly */
 };
 
-/* Reads the header of the body and checks all that the header can tell, the ROI too, before any
- * pixel is decoded. The descriptor stays the caller's and open until decode_close(). On failure the
- * problem says why, decoded->format is set if it was recognised, and there is nothing to close. */
+/* Reads the body's header and checks everything that it determines, the ROI included, before any
+ * pixel is decoded. The caller keeps the descriptor, which must stay open until decode_close(). On
+ * failure the problem has the reason, decoded->format is set if it was recognised, and there is
+ * nothing to close. */
 enum error decode_open(struct decoder **decoder, struct decoded *decoded,
                        const struct message_job *job, int body, struct problem *problem) MUST_CHECK;
 void decode_close(struct decoder **decoder);
 
-/* Does what comes before the first row: for a buffered image, most of the work, which libvips may
- * give to threads of its own. */
+/* Does the work before the first row: for a buffered image most of the decoding, for which libvips
+ * may use its own threads. */
 enum error decode_begin(struct decoder *decoder, struct problem *problem) MUST_CHECK;
 
-/* Reads past a few of the rows that come before row y in the file. *more is false once there are
- * none: row y can then be decoded without others being held in memory. */
+/* Reads past a few of the file's rows before row y. *more is false once none are left: row y can
+ * then be decoded without keeping others in memory. */
 enum error decode_skip(struct decoder *decoder, uint32_t y, bool *more,
                        struct problem *problem) MUST_CHECK;
 
 /* Decodes rows y to y + count - 1 of decoded->image to `to`, pitch bytes apart. Rows must not go
- * back unless they can be read in any order. After a failure no more rows can be read. */
+ * back unless any order is possible. After a failure no more rows can be read. */
 enum error decode_rows(struct decoder *decoder, uint32_t y, uint32_t count, uint8_t *to,
                        size_t pitch, struct problem *problem) MUST_CHECK;
 
-/* Lets another thread be the next to decode, or to close: libvips ties what it holds to a thread.
- */
+/* Lets another thread decode or close next: libvips binds its resources to a thread. */
 void decode_leave(struct decoder *decoder);
 
 enum { DECODE_STEP = 64 }; /* rows that are decoded at a time */
 
-/* The image whose metadata the answer carries; NULL for bare pixels. It is the decoder's, and must
- * not be looked at once rows are being decoded. */
+/* The image whose metadata the answer gets; NULL for bare pixels. The decoder owns it; do not use
+ * it once rows are being decoded. */
 struct _VipsImage *decode_metadata(const struct decoder *decoder);
 
 #endif

@@ -9,16 +9,16 @@
 struct encoder;
 struct _VipsImage;
 
-/* Prepares to write what the composer gives. Takes over what it needs of metadata (an image, or
- * NULL), which may be decoded afterwards. Composer and output stay the caller's and must outlive
+/* Prepares to write the composer's rows. Copies the metadata that it needs (from an image, or
+ * NULL), which may be decoded afterwards. The caller keeps composer and output, which must outlive
  * the encoder. */
 enum error encode_open(struct encoder **encoder, const struct output_format *output,
                        struct composer *composer, struct _VipsImage *metadata,
                        struct problem *problem) MUST_CHECK;
 void encode_close(struct encoder **encoder);
 
-/* Writes the whole answer to an empty file, waiting for tiles and freeing their slots. If the job
- * was stopped by someone else, returns ERR_OK; the reason is with the tiles. */
+/* Writes the whole answer to an empty file; waits for tiles and frees their slots. Returns ERR_OK
+ * if another thread stopped the job; the reason is in the tiles. */
 enum error encode_run(struct encoder *encoder, int file, struct problem *problem) MUST_CHECK;
 
 #endif

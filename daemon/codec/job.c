@@ -184,7 +184,7 @@ static void *job_thread(void *data)
 	vips_error_clear();
 	vips_thread_shutdown();
 	if (write(job->place.finished, &one, sizeof one) != (ssize_t)sizeof one)
-		log_error("job %llu: its end cannot be announced",
+		log_error("job %llu: cannot announce its end",
 		          (unsigned long long)job->message.job);
 	return NULL;
 }

@@ -1,4 +1,4 @@
-/* One job: an image decoded, cut, and its result encoded. */
+/* One job: decodes an image, cuts it, and encodes its result. */
 #ifndef CODEC_JOB_H
 #define CODEC_JOB_H
 
@@ -10,31 +10,30 @@
 
 struct job;
 
-/* What a worker lends to each of its jobs. */
+/* The worker's resources that each job uses. */
 struct job_place {
-	int socket;   /* to the front */
-	int finished; /* eventfd, written when job_finish() has nothing more to wait for */
+	int socket;   /* socket to the front */
+	int finished; /* eventfd, written when job_finish() no longer has to wait */
 	struct arena arena;
 	uint32_t arena_number;
 };
 
-/* Starts a job, which takes over the two descriptors of its message, also on failure. It sends
- * MSG_IMAGE and MSG_TILE by itself. A failure from here has no other effect; the problem says why.
- */
+/* Starts a job and takes over the two descriptors of its message, also on failure. The job sends
+ * MSG_IMAGE and MSG_TILE itself. A failure has no other effect; the problem has the reason. */
 enum error job_start(struct job **job, const struct job_place *place,
                      const struct message_job *message, const int fds[2],
                      struct problem *problem) MUST_CHECK;
 
-/* Takes over the file that the answer of this job goes to; closes that of another job. */
+/* Takes over the file for the answer of this job; closes one for another job. */
 void job_take_answer_file(struct job *job, uint64_t number, int file);
 
-/* Takes note of a tile that came back; one of another job is ignored. */
+/* Records a tile that came back; ignores one of another job. */
 void job_tile_done(struct job *job, const struct message_tile_done *done);
 
-/* Makes the job fail soon, if it is the one of this number. */
+/* Makes the job fail soon, if it has this number. */
 void job_cancel(struct job *job, uint64_t number);
 
-/* Waits for the job's threads, fills MSG_JOB_DONE and frees the job. */
+/* Waits for the job's threads, fills in MSG_JOB_DONE and frees the job. */
 void job_finish(struct job **job, struct message_job_done *done);
 
 #endif

@@ -96,11 +96,11 @@ static void parse_options(struct options *options, int argc, char **argv)
 			break;
 		case 'm':
 			options->limits.memory = parse_bytes(
-			    optarg, "--memory takes a number of bytes, at least 67108864");
+			    optarg, "--memory: expected a number of bytes, at least 67108864");
 			break;
 		case 's':
 			options->limits.file = parse_bytes(
-			    optarg, "--file-size takes a number of bytes, at least 67108864");
+			    optarg, "--file-size: expected a number of bytes, at least 67108864");
 			break;
 		case 'h':
 			fputs(help, stdout);
@@ -152,7 +152,7 @@ static enum error start_vips(void)
 	setenv("VIPS_DISC_THRESHOLD", "1000g", 1);
 	setenv("VIPSHOME", "/nonexistent", 1);
 	if (VIPS_INIT("convolved-codec")) {
-		log_error("libvips does not start: %s", vips_error_buffer());
+		log_error("cannot start libvips: %s", vips_error_buffer());
 		return ERR_INTERNAL;
 	}
 	vips_concurrency_set(1);
@@ -185,7 +185,7 @@ static enum error start(struct worker *worker, const struct options *options)
 		return ERR_INTERNAL;
 	e = start_vips();
 	if (!e && sandbox_enter(&options->limits)) {
-		log_error("the sandbox cannot be entered: %s", strerror(errno));
+		log_error("cannot enter the sandbox: %s", strerror(errno));
 		e = ERR_INTERNAL;
 	}
 	clock_gettime(CLOCK_MONOTONIC, &end);
@@ -275,10 +275,10 @@ static bool receive(struct worker *worker, int *status)
 	case WIRE_MESSAGE:
 		if (take_message(worker, &message, fds) == ERR_OK)
 			return true;
-		log_error("cannot go on after the message %s", message_name(message.type));
+		log_error("cannot continue after the message %s", message_name(message.type));
 		break;
 	case WIRE_BROKEN:
-		log_error("the front sent something that is no message");
+		log_error("the front sent an invalid message");
 		break;
 	}
 	*status = 1;

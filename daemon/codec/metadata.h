@@ -1,4 +1,4 @@
-/* What travels beside the pixels, from the image that was decoded to the answer. */
+/* The metadata that an answer gets from the decoded image. */
 #ifndef CODEC_METADATA_H
 #define CODEC_METADATA_H
 
@@ -6,8 +6,8 @@
 
 struct _VipsImage;
 
-/* Copies the metadata, save what is about the file or is a picture: a thumbnail, or a block that
- * may hold one (see previews.h). strip: only the profile and the unit of the resolution. */
+/* Copies the metadata, except fields about the file and pictures: thumbnails, and blocks that may
+ * hold one (see previews.h). strip: keeps only the profile and the unit of the resolution. */
 void metadata_copy(struct _VipsImage *from, struct _VipsImage *to, bool strip);
 
 #endif

@@ -149,7 +149,7 @@ static enum error check_compression(const struct format_row *r, const struct out
 		return ERR_OK;
 	format_list_compressions(all, sizeof all);
 	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "compression", compression_name(c),
-	                             "the answer is %s; compression is %s",
+	                             "the answer is %s; compression: expected %s",
 	                             format_name(output->format), all);
 }
 
@@ -164,7 +164,7 @@ static enum error check_subsample(const struct format_row *r, const struct outpu
 		list_coded(others, sizeof others, true);
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "subsample", "on",
 		                             "the answer is %s, which keeps the resolution of "
-		                             "colour; these halve it: %s",
+		                             "colour; these can halve it: %s",
 		                             format_name(output->format), others);
 	}
 	if (subsample == SUBSAMPLE_OFF && halves && !r->full_chroma)
@@ -185,8 +185,9 @@ static enum error check_background(const struct output_format *output, struct pr
 		return ERR_OK;
 	snprintf(value, sizeof value, "%u,%u,%u", c->background[0], c->background[1],
 	         c->background[2]);
-	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "background", value,
-	                             "the result is grey: background is one value, 0 to 255");
+	return problem_set_parameter(
+	    problem, ERR_BAD_PARAMETER, "background", value,
+	    "the result is grey: background: expected one value from 0 to 255");
 }
 
 /* Checks that the format can be coded as it is asked for. */

@@ -127,5 +127,5 @@ enum error pnm_write(const struct output_format *output, pnm_row *row, void *con
 		return problem_set(problem, ERR_MEMORY, "no memory to write the answer");
 	e = write_rows(&p);
 	free(p.rows);
-	return e ? problem_set(problem, e, "the answer cannot be written") : ERR_OK;
+	return e ? problem_set(problem, e, "cannot write the answer") : ERR_OK;
 }

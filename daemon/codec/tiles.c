@@ -86,7 +86,7 @@ static uint64_t slot_bit(const struct tiles *tiles, uint32_t i)
 static void note_filtered(struct tiles *tiles, uint32_t i)
 {
 	if (i < tiles->freed || i >= tiles->cut || tiles->filtered & slot_bit(tiles, i)) {
-		log_warning("job %llu: tile %u came back but is not under way",
+		log_warning("job %llu: tile %u came back but was not sent",
 		            (unsigned long long)tiles->job, i);
 		return;
 	}

@@ -186,7 +186,7 @@ void verify_tile(struct verify *v, const struct tiling *tiling, uint32_t index,
 		return;
 	e = verify_runs(&s);
 	if (e)
-		log_warning("job %llu: tile %u cannot be verified: %s",
-		            (unsigned long long)v->job->job, index, error_title(e));
+		log_warning("job %llu: cannot verify tile %u: %s", (unsigned long long)v->job->job,
+		            index, error_title(e));
 	v->busy_ns += thread_ns() - begun;
 }
