@@ -256,7 +256,7 @@ class Client:
         assert answer.status == 200, answer
         return exposition.parse(answer.body.decode())
 
-    def rest(self, seconds=180, programs=False):
+    def rest(self, seconds=600, programs=False):
         """Waits until all devices are up and nothing is left of any request; with `programs`, also until
         all that have been asked for are there and tuning has ended, which on a busy machine takes long,
         for who compiles them stands back. Returns the metrics."""
@@ -286,9 +286,14 @@ class Client:
                    ("unsharp", {"sigma": 0.3})]
 
         def ask(kind):
-            answer = self.filter(np.zeros((32, 32, 3), kind), filters, variant="general",
-                                 luma=[("sobel", {})], timeout=600)
-            assert answer.status == 200, answer
+            def answered():
+                answer = self.filter(np.zeros((32, 32, 3), kind), filters, variant="general",
+                                     luma=[("sobel", {})], timeout=600)
+                if answer.status == 200:
+                    return True
+                answer.refused(503, "not-ready")  # on a busy machine: asked again
+                return False
+            poll(answered, 600, "all general programs")
         with concurrent.futures.ThreadPoolExecutor() as pool:
             list(pool.map(ask, oracle.TYPES.values()))
 
@@ -426,7 +431,7 @@ class Service(Client):
             self.wait_ready()
         return self
 
-    def wait_ready(self, seconds=180):
+    def wait_ready(self, seconds=600):
         def ready():
             assert self.process.poll() is None, f"the service ended:\n{self.tail()}"
             try:
