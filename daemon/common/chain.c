@@ -44,7 +44,7 @@ enum error chain_add_filter(struct chain *chain, const char *name, struct proble
 	chain->count++;
 	*last_call(chain) = (struct filter_call){.filter = filter};
 	for (size_t i = 0; (p = filter_parameter(filter, i)); i++)
-		last_call(chain)->value[i] = p->standard;
+		last_call(chain)->value[i] = p->default_;
 	return ERR_OK;
 }
 
@@ -85,7 +85,7 @@ static enum error set_number(struct chain *chain, const struct parameter *p, siz
 	                   : p->type == PARAMETER_INTEGER ? "an integer"
 	                                                  : "a number";
 	double number;
-	bool valid = parse_number(text, &number) && number >= p->least && number <= p->most;
+	bool valid = parse_number(text, &number) && number >= p->min && number <= p->max;
 
 	if (valid && p->type != PARAMETER_NUMBER)
 		valid =
@@ -93,7 +93,7 @@ static enum error set_number(struct chain *chain, const struct parameter *p, siz
 	if (!valid)
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text,
 		                             "%s: expected %s from %g to %g%s%s", p->name, kind,
-		                             p->least, p->most, *p->unit ? ", in " : "", p->unit);
+		                             p->min, p->max, *p->unit ? ", in " : "", p->unit);
 	last_call(chain)->value[i] = number;
 	return ERR_OK;
 }
@@ -171,10 +171,10 @@ static enum error set_matrix(struct chain *chain, const struct parameter *p, con
 		if (*at != ';')
 			break;
 	}
-	if (width % 2 == 0 || height % 2 == 0 || width > p->most || height > p->most)
+	if (width % 2 == 0 || height % 2 == 0 || width > p->max || height > p->max)
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text,
 		                             "%s: expected odd sides from %g to %g, not %dx%d",
-		                             p->name, p->least, p->most, width, height);
+		                             p->name, p->min, p->max, width, height);
 	call->matrix_width = (uint32_t)width;
 	call->matrix_height = (uint32_t)height;
 	call->matrix_first = chain->coefficients_used;
@@ -339,8 +339,8 @@ static bool value_valid(const struct parameter *p, double value)
 	if (p->type == PARAMETER_MATRIX)
 		return true;
 	if (isnan(value))
-		return isnan(p->standard);
-	return value >= p->least && value <= p->most;
+		return isnan(p->default_);
+	return value >= p->min && value <= p->max;
 }
 
 static bool call_valid(const struct filter_call *call)

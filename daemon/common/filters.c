@@ -19,8 +19,8 @@ static const struct {
 
 static const struct parameter parameters[] = {
 #define FILTER(...)
-#define PARAMETER(filter, symbol, name, type, least, most, standard, unit, text)                   \
-	{FILTER_##filter, name, PARAMETER_##type, least, most, standard, unit, text},
+#define PARAMETER(filter, symbol, name, type, min, max, default_, unit, text)                      \
+	{FILTER_##filter, name, PARAMETER_##type, min, max, default_, unit, text},
 #include "common/filters.def"
 #undef FILTER
 #undef PARAMETER

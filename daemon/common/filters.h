@@ -31,8 +31,8 @@ struct parameter {
 	enum filter filter;
 	const char *name;
 	enum parameter_type type;
-	double least, most, standard; /* standard: the default, NAN if there is none */
-	const char *unit;             /* of a choice: the words, separated by '|' */
+	double min, max, default_; /* default_: NAN if there is none */
+	const char *unit;          /* of a choice: the words, separated by '|' */
 	const char *text;
 };
 

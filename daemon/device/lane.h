@@ -1,5 +1,5 @@
-/* A lane: tiles of one plan, one or a stack of them, on their way through the device. Lanes overlap
- * with each other. */
+/* A lane: one tile of a plan, or a stack of them, in flight on the device. Lanes overlap with each
+ * other. */
 #ifndef DEVICE_LANE_H
 #define DEVICE_LANE_H
 
@@ -9,18 +9,18 @@
 
 struct lane;
 
-/* A tile, and the arena that it lies in. */
+/* A tile, and its arena. */
 struct lane_tile {
 	struct tile tile;
 	const struct device_arena *arena;
 };
 
-/* Makes a lane on a device, which must outlive it. zero_copy: kernels work in
- * the registered arenas themselves, else tiles are copied to the device and back. ERR_DEVICE or
- * ERR_MEMORY on failure. */
+/* Makes a lane on a device, which must outlive it. zero_copy: kernels work directly in the
+ * registered arenas; otherwise tiles are copied to the device and back. ERR_DEVICE or ERR_MEMORY on
+ * failure. */
 enum error lane_new(const struct device *device, bool zero_copy, struct lane **lane) MUST_CHECK;
-/* Waits for tiles that are under way, whose answers are then lost. NULL is allowed; the pointer
- * becomes NULL. */
+/* Waits for tiles in flight and discards their answers. NULL is allowed; the pointer becomes
+ * NULL. */
 void lane_free(struct lane **lane);
 
 /* True if the lane has no tiles. */
@@ -36,10 +36,10 @@ bool lane_stacks(const struct plan *plan, const struct tile *a, const struct til
 cl_int lane_start(struct lane *lane, const struct plan *plan, const struct lane_tile *tiles,
                   uint32_t count) MUST_CHECK;
 
-/* Asks the driver whether the lane's tiles are through, or have failed. */
+/* Asks the driver whether the lane's tiles are finished or have failed. */
 bool lane_finished(struct lane *lane);
 
-/* Waits for that. */
+/* Waits until they are. */
 void lane_wait(struct lane *lane);
 
 /* Fills in the answer for each finished tile; returns how many. The lane is then idle. */

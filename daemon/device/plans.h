@@ -31,14 +31,14 @@ void plans_free(struct plans **plans);
  * ERR_INTERNAL for what no front would send. */
 enum error plans_take(struct plans *plans, const struct message_plan *message,
                       int chain_fd) MUST_CHECK;
-/* Forgets it, once no lane uses it. */
+/* Frees it, once no lane uses it. */
 void plans_drop(struct plans *plans, uint64_t id);
 
 /* The plan with a number, or NULL. plans_current() makes it anew if better kernels may be known by
  * now; if that fails the old one stays. */
 struct known_plan *plans_find(const struct plans *plans, uint64_t id);
 struct known_plan *plans_current(struct plans *plans, uint64_t id);
-/* A lane does not use it any more. */
+/* A lane no longer uses it. */
 void plans_release(struct plans *plans, struct known_plan *known);
 
 /* The tuner has made a choice: plans may be better anew. */

@@ -1,4 +1,4 @@
-/* Tiles that wait for a lane, in the order in which they came. Some wait longer: for a program. */
+/* Tiles that wait for a lane, in order of arrival. Some also wait for a program. */
 #ifndef DEVICE_TILE_QUEUE_H
 #define DEVICE_TILE_QUEUE_H
 
@@ -17,7 +17,7 @@ struct tile_queue {
 
 /* None yet. */
 void tile_queue_init(struct tile_queue *queue);
-/* Forgets all, without an answer. */
+/* Discards all tiles without answering them. */
 void tile_queue_fini(struct tile_queue *queue);
 
 /* Adds a tile that has come now, in milliseconds of a clock that is the same for all. ERR_MEMORY.

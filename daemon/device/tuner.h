@@ -1,5 +1,5 @@
-/* The tuner: measures which kernel, in which shape, does a kind of work soonest on this device, and
- * has that remembered. */
+/* The tuner: measures which kernel, in which shape, is fastest for a kind of work on this device,
+ * and records it. */
 #ifndef DEVICE_TUNER_H
 #define DEVICE_TUNER_H
 
@@ -19,11 +19,11 @@ void tuner_free(struct tuner **tuner);
  * of work that has not been measured yet, of which it takes note. */
 void tuner_choose(void *tuner, const struct work *work, enum kernel *kernel, struct shape *shape);
 
-/* True if tuner_step() has something to do: not while it waits for programs. */
+/* True if tuner_step() has work; false while it waits for programs. */
 bool tuner_ready(struct tuner *tuner);
 
-/* Does one step: at most one launch of one kernel, and waits for it. When that settled a choice it
- * fills in the message for the front and returns true. */
+/* Does one step: launches at most one kernel and waits for it. If that settles a choice, fills in
+ * the message for the front and returns true. */
 bool tuner_step(struct tuner *tuner, struct message_choice *choice);
 
 /* The i-th of the choices made; false after the last. */

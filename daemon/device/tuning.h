@@ -1,5 +1,5 @@
-/* What was chosen for a device: for each kind of work the best kernel and what was measured, and
- * the file by which that outlives the process. */
+/* The choices for a device: for each kind of work the best kernel and its measurements, and the
+ * file that keeps them between processes. */
 #ifndef DEVICE_TUNING_H
 #define DEVICE_TUNING_H
 
@@ -27,8 +27,8 @@ uint32_t tuning_count(const struct tuning *tuning);
 const struct message_choice *tuning_get(const struct tuning *tuning, uint32_t i);
 const struct message_choice *tuning_find(const struct tuning *tuning, const char *work);
 
-/* Adds one of a kind of work that has none; there must be room. Writes the file anew; if that
- * fails, it is logged. */
+/* Adds the choice for a kind of work that has none; there must be room. Rewrites the file; a
+ * failure to do so is logged. */
 void tuning_add(struct tuning *tuning, const struct message_choice *choice);
 
 #endif

@@ -9,11 +9,11 @@
 #include "common/error.h"
 #include "front/config/config.h"
 
-/* Reads what the configuration says. running: the one whose addresses are being served, or NULL at
- * the start. False: it is not valid, and the log says why. */
+/* Reads the configured tokens and certificate. running: the configuration whose addresses are being
+ * served, or NULL at the start. Returns false and logs the reason if it is invalid. */
 bool access_read(const struct config *config, const struct config *running) MUST_CHECK;
 
-/* Puts in force what was read last. */
+/* Puts in force what was last read. */
 void access_commit(void);
 void access_fini(void);
 

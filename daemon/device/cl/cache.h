@@ -1,4 +1,4 @@
-/* The cache of compiled programs on disk, and the folder in which a driver may work. */
+/* The on-disk cache of compiled programs, and a directory for the driver's own files. */
 #ifndef DEVICE_CL_CACHE_H
 #define DEVICE_CL_CACHE_H
 
@@ -21,8 +21,8 @@ void cache_close(struct cache **cache);
  * file that is damaged or belongs to another key is removed and logged. The caller frees it. */
 void *cache_load(struct cache *cache, const void *key, size_t key_size, size_t *size) MUST_CHECK;
 
-/* Stores a binary, replacing what is there at once or not at all. Failure is logged, and is no
- * failure for the caller. */
+/* Stores a binary, atomically replacing an existing one. A failure is logged, and the caller need
+ * not care. */
 void cache_store(struct cache *cache, const void *key, size_t key_size, const void *binary,
                  size_t size);
 

@@ -1,5 +1,5 @@
-/* Objects that live in this process, counted by kind. Whoever makes one says so, and releases it
- * here; so a leak shows as a number that grows. May be called from any thread. */
+/* Counts the live objects of this process by kind. Whoever creates an object registers it here, and
+ * releases it here; so a leak shows as a growing number. Thread-safe. */
 #ifndef DEVICE_CL_OBJECT_COUNTS_H
 #define DEVICE_CL_OBJECT_COUNTS_H
 
@@ -8,8 +8,7 @@
 #include "common/objects.h"
 #include "common/wire.h"
 
-/* Counts an object that was made, or a reference that was taken; NULL does not count. Returns it.
- */
+/* Counts an object that was created, or a reference that was taken; ignores NULL. Returns it. */
 void *object_add(enum object kind, void *object);
 
 /* Releases such an object; NULL is allowed. */

@@ -23,18 +23,18 @@ struct device {
 	 * and new buffers are full of what no result may depend on. */
 	bool in_test;
 	bool images; /* has image objects */
-	/* Kernels work in the host's memory: on CPUs alone. A GPU may share that memory too, but
-	 * what it writes there the host need not see before it is mapped. */
+	/* Kernels work directly in the host's memory: only on CPUs. A GPU may share that memory,
+	 * too, but the host need not see what it writes before the memory is mapped. */
 	bool in_place;
 	char name[64];
 	char driver[64];       /* platform and driver version */
 	uint32_t units;        /* that compute beside each other: of a CPU, its threads */
 	uint64_t memory;       /* bytes of global memory */
-	uint64_t local_memory; /* bytes that one work-group can have */
+	uint64_t local_memory; /* bytes of local memory for a work-group */
 };
 
-/* Opens a device by the indices that device_list() gives. ERR_NO_DEVICE if there is none such, or
- * it does not let itself be opened; the reason is logged. */
+/* Opens a device by the indices of device_list(). ERR_NO_DEVICE if it does not exist or cannot be
+ * opened; the reason is logged. */
 enum error device_open(struct device *device, unsigned platform, unsigned index) MUST_CHECK;
 void device_close(struct device *device);
 
@@ -45,8 +45,8 @@ size_t device_list(struct message_device *list, size_t room);
 /* The name of an OpenCL error code, as "CL_OUT_OF_RESOURCES". */
 const char *opencl_error_name(cl_int code);
 
-/* True if after this code nothing on the device can be relied upon: of a code that is not of the
- * standard nobody knows. */
+/* True if after this code nothing on the device can be trusted; also for codes outside the
+ * standard. */
 bool opencl_error_fatal(cl_int code);
 
 #endif

@@ -1,4 +1,4 @@
-/* How wrong sums of half floats can be. */
+/* The error of sums of half floats. */
 #ifndef DEVICE_PLAN_HALF_ERROR_H
 #define DEVICE_PLAN_HALF_ERROR_H
 

@@ -1,4 +1,4 @@
-/* What a thread makes programs with: a queue, and a process that compiles. */
+/* What a thread needs to make programs: a queue, and a process that compiles. */
 #ifndef DEVICE_PLAN_MAKER_H
 #define DEVICE_PLAN_MAKER_H
 
@@ -55,7 +55,7 @@ bool maker_take(const struct maker *maker, const struct recipe *recipe, const st
 bool maker_compile_here(const struct maker *maker, const struct recipe *recipe,
                         const struct binary *binary, struct product *product) MUST_CHECK;
 
-/* Releases what there is. */
+/* Releases all that it holds. */
 void product_fini(struct product *product);
 
 #endif

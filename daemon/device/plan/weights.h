@@ -1,4 +1,4 @@
-/* Coefficients as kernels take them. */
+/* Coefficients in the formats that kernels take. */
 #ifndef DEVICE_PLAN_WEIGHTS_H
 #define DEVICE_PLAN_WEIGHTS_H
 

@@ -20,8 +20,8 @@ json_t *catalogue_default(const struct parameter *p)
 	const char *word = p->unit;
 
 	if (p->type != PARAMETER_CHOICE)
-		return json_number_or_null(p->standard);
-	for (int i = (int)p->standard; i > 0; i--)
+		return json_number_or_null(p->default_);
+	for (int i = (int)p->default_; i > 0; i--)
 		word += strcspn(word, "|") + 1;
 	return json_stringn(word, strcspn(word, "|"));
 }
@@ -74,8 +74,8 @@ static json_t *describe_parameter(const struct parameter *p)
 		return json;
 	}
 	json_object_set_new(json, "unit", json_string(p->unit));
-	json_object_set_new(json, "minimum", json_number_or_null(p->least));
-	json_object_set_new(json, "maximum", json_number_or_null(p->most));
+	json_object_set_new(json, "minimum", json_number_or_null(p->min));
+	json_object_set_new(json, "maximum", json_number_or_null(p->max));
 	return json;
 }
 

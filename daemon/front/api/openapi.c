@@ -168,10 +168,10 @@ static json_t *parameter_schema(const struct parameter *p)
 		schema = catalogue_schema("{'type':'string','examples':['1,2,1;2,4,2;1,2,1']}");
 	} else {
 		schema = json_pack("{s:s}", "type", whole ? "integer" : "number");
-		set_limit(schema, "minimum", p->least, whole);
-		set_limit(schema, "maximum", p->most, whole);
+		set_limit(schema, "minimum", p->min, whole);
+		set_limit(schema, "maximum", p->max, whole);
 		if (!json_is_null(value))
-			set_limit(schema, "default", p->standard, whole);
+			set_limit(schema, "default", p->default_, whole);
 	}
 	if (p->type == PARAMETER_ODD)
 		json_object_set_new(schema, "not", json_pack("{s:i}", "multipleOf", 2));

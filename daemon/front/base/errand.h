@@ -1,5 +1,6 @@
-/* Errands: what may take long, as it waits for a disk or gives much memory back to the system, and
- * so is not for the loop. Threads do them, those of a kind in the order in which they were sent. */
+/* Errands: work that may take long, because it waits for a disk or returns much memory to the
+ * system, and therefore is not done in the loop. Threads do it: errands of one kind run in the
+ * order in which they were sent. */
 #ifndef FRONT_BASE_ERRAND_H
 #define FRONT_BASE_ERRAND_H
 
@@ -7,17 +8,17 @@
 
 enum errand_kind { ERRAND_WRITE, ERRAND_CLOSE, ERRAND_KINDS };
 
-/* Embedded in what it is about, which a thread owns from errand_send() until `done`. */
+/* Embedded in the object that it is about, which a thread owns from errand_send() until `done`. */
 struct errand {
 	struct errand *next;
-	void (*run)(struct errand *errand);  /* in the thread */
-	void (*done)(struct errand *errand); /* then, in the loop */
+	void (*run)(struct errand *errand);  /* called in the thread */
+	void (*done)(struct errand *errand); /* called in the loop afterwards */
 };
 
-/* Starts the threads; the loop must be there. Without them errands are run where they are sent. */
+/* Starts the threads; the loop must exist. Without threads, errands run where they are sent. */
 enum error errands_init(void) MUST_CHECK;
 
-/* Waits for what is under way, for at most a second. No errand's `done` is called any more. */
+/* Waits at most a second for running errands. No errand's `done` is called afterwards. */
 void errands_fini(void);
 
 void errand_send(enum errand_kind kind, struct errand *errand);

@@ -3,7 +3,8 @@
 #ifndef FRONT_BASE_JOURNAL_H
 #define FRONT_BASE_JOURNAL_H
 
-/* From now on, log lines go to the journal by its own protocol whenever standard error is it. */
+/* From now on, log lines go to the journal by its own protocol whenever standard error is the
+ * journal's. */
 void journal_init(void);
 
 #endif

@@ -1,6 +1,6 @@
-/* The front's log on its way out: lines wait in memory until standard error or the journal takes
- * them, and none of them holds up the loop. When that memory is full lines are lost; how many is
- * said in a line as soon as one gets through. */
+/* The output of the front's log: lines wait in memory until standard error or the journal takes
+ * them, and never block the loop. When that memory is full, lines are lost; the next line that gets
+ * through is followed by their number. */
 #ifndef FRONT_BASE_LOG_WRITER_H
 #define FRONT_BASE_LOG_WRITER_H
 

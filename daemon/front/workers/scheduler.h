@@ -1,4 +1,4 @@
-/* The scheduler: one queue of tiles that are ready, and which device gets the next. */
+/* The scheduler: one queue of tiles that are ready; it decides which device gets the next one. */
 #ifndef FRONT_WORKERS_SCHEDULER_H
 #define FRONT_WORKERS_SCHEDULER_H
 
@@ -11,8 +11,8 @@
 enum error scheduler_init(const struct config *config) MUST_CHECK;
 void scheduler_fini(void);
 
-/* How many tiles wait for a device; how many have come back from one, filtered or not, or been lost
- * with it, since the start. */
+/* The number of tiles that wait for a device; the number that have come back from one (filtered or
+ * not), or were lost with it, since the start. */
 unsigned scheduler_waiting(void);
 uint64_t scheduler_returned(void);
 

@@ -1,7 +1,7 @@
-/* The worker processes: started, listened to, watched, reaped, started again with backoff. What
- * their messages mean is for the modules that own them (codecs, devices). One that is stopped, or
- * uses no processor time though it has something to do, is noticed within two seconds and killed.
- */
+/* The worker processes: starts, watches, reaps and restarts them with backoff, and receives their
+ * messages, whose meaning belongs to the modules that own the workers (codecs, devices). A worker
+ * that is stopped, or uses no processor time although it has work, is noticed within two seconds
+ * and killed. */
 #ifndef FRONT_WORKERS_SUPERVISOR_H
 #define FRONT_WORKERS_SUPERVISOR_H
 
@@ -17,27 +17,27 @@
 
 enum worker_state {
 	WORKER_STOPPED,  /* no process; a restart may be due */
-	WORKER_STARTING, /* has not yet said READY */
+	WORKER_STARTING, /* has not sent READY yet */
 	WORKER_UP,
-	WORKER_DYING, /* its socket is gone or it was killed; not yet reaped */
+	WORKER_DYING, /* its socket is closed or it was killed; not yet reaped */
 };
 
 struct worker;
 
-/* What the owner of a worker wants to know. */
+/* Callbacks of a worker's owner. */
 struct worker_owner {
 	/* The process is about to be started, also again: sets start_ms, and the arguments by
 	 * worker_argument(), first the program's name. */
 	void (*prepare)(struct worker *worker);
-	/* READY has come: the worker takes messages. */
+	/* READY has arrived: the worker accepts messages. */
 	void (*up)(struct worker *worker, const struct message_ready *ready);
-	/* Another message has come; it is of the right size, its fields are unchecked. */
+	/* Another message has arrived; its size is right, its fields are unchecked. */
 	void (*message)(struct worker *worker, const struct message *message);
 	/* The process has been reaped: nothing of it runs any more. Or (WORKER_LOST) it has not,
 	 * two seconds after it was killed: what it shares it may yet write to. Or it could not be
 	 * started at all. */
 	void (*down)(struct worker *worker, const char *reason);
-	/* True if it has something to do now, for which it needs the processor. */
+	/* True if it has work that needs processor time. */
 	bool (*busy)(const struct worker *worker);
 };
 
@@ -51,7 +51,7 @@ struct worker {
 	char *argv[24];    /* ends with NULL; owned */
 	uint64_t start_ms; /* it may take until READY (of the probe: until its end) */
 	enum worker_state state;
-	const char *kill_reason; /* why the front killed it, NULL if it did not */
+	const char *kill_reason; /* why the front killed it; NULL if it did not */
 	pid_t pid;
 	struct loop_watch socket, process;
 	struct relay relay;       /* what it says */
@@ -75,14 +75,14 @@ bool supervisor_mismatched(void);
  * whenever it ends. */
 enum error worker_start(struct worker *worker) MUST_CHECK;
 
-/* In prepare(): adds an argument, and its value if there is one (else NULL). */
+/* In prepare(): adds an argument, and its value (NULL: none). */
 void worker_argument(struct worker *worker, const char *argument, const char *value);
 
-/* Sends a message to a worker that is up. One that does not read is killed; false is returned, and
+/* Sends a message to a worker that is up. A worker that does not read is killed: returns false, and
  * down() will follow. */
 bool worker_send(struct worker *worker, const struct message *message, const int *fds);
 
-/* In down(): it is started again after so long, whatever the backoff says. */
+/* In down(): restarts it after so long, whatever the backoff is. */
 void worker_restart_after(struct worker *worker, uint64_t ms);
 
 /* Ends the process, which is not a failure and which down() calls WORKER_STOPPING, and does not
@@ -96,7 +96,7 @@ void worker_resume(struct worker *worker);
 /* Kills the process for a reason that is a static text (a label in the metrics): "timeout", … */
 void worker_kill(struct worker *worker, const char *reason);
 
-/* Kills a worker for what it has sent, a message's name, and says so in the log. */
+/* Kills a worker for a message that it sent (by name), and logs that. */
 void worker_refuse(struct worker *worker, const char *what);
 
 /* Ends a worker for good, waits for the process (two seconds in all, for all of them), frees what

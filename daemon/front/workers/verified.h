@@ -1,4 +1,4 @@
-/* What the codec workers find when they compare tiles with the reference. */
+/* The results of codec workers' comparisons of tiles with the reference. */
 #ifndef FRONT_WORKERS_VERIFIED_H
 #define FRONT_WORKERS_VERIFIED_H
 
@@ -22,11 +22,11 @@ struct verified_tiles {
 	} tile[SLOTS_MAX];
 };
 
-/* Notes a tile on its way back from a device, and sets done->others. */
+/* Records a tile on its way back from a device, and sets done->others. */
 void verified_expect(struct verified_tiles *tiles, const struct task *task,
                      struct message_tile_done *done);
 
-/* What follows from a comparison. */
+/* The consequences of a comparison. */
 struct finding {
 	const struct tile
 	    *again;       /* is to run once more, NULL: is not; the struct verified_tiles' */
