@@ -304,8 +304,10 @@ static enum error gradient(const struct operation *op, const struct scale *scale
 	enum error e = canvas_init(&y, &out->at, out->bands);
 
 	for (int i = 0; i < 9; i++) {
-		across[i] = op->coefficients[i / 3] * (i % 3 - 1);
-		down[i] = op->coefficients[i % 3] * (i / 3 - 1);
+		const int row = i / 3, column = i % 3;
+
+		across[i] = op->coefficients[row] * (column - 1);
+		down[i] = op->coefficients[column] * (row - 1);
 	}
 	(void)alpha_weighted;
 	if (!e)

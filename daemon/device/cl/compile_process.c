@@ -65,8 +65,6 @@ struct compile_process {
 	struct stall stall;
 };
 
-extern char **environ;
-
 /* The descriptor, moved to where it is in the way of none that the process begins with. */
 static int move_up(int fd)
 {

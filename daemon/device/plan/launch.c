@@ -343,8 +343,8 @@ static cl_int pack_reach(const struct step *step, const struct view *src, const 
                          const struct device *device, cl_command_queue queue, cl_mem *packed)
 {
 	const size_t pixel = step->bands * pixel_type_size(step->src_type);
-	const size_t row = (size_t)(reach->s[2] - reach->s[0] + 1) * pixel;
-	const size_t rows = (size_t)(reach->s[3] - reach->s[1] + 1);
+	const size_t row = ((size_t)(reach->s[2] - reach->s[0]) + 1) * pixel;
+	const size_t rows = (size_t)(reach->s[3] - reach->s[1]) + 1;
 	const int64_t from = (int64_t)src->origin +
 	                     (reach->s[1] - (int64_t)step->expand_y) * src->pitch +
 	                     (reach->s[0] - (int64_t)step->expand_x) * (int64_t)pixel;

@@ -165,7 +165,7 @@ static void answer_not_finished(struct request *r, const struct stored *s)
 	problem_set(&problem, ERR_NOT_FINISHED,
 	            "the job is waiting or running; use wait=SECONDS to wait for its end");
 	answer_problem(&r->answer, ERR_NOT_FINISHED, &problem);
-	answer_header(&r->answer, "Retry-After", "%llu", (unsigned long long)(ns / second + 1));
+	answer_header(&r->answer, "Retry-After", "%llu", (unsigned long long)(ns / second) + 1);
 }
 
 void async_get_result(struct request *r)

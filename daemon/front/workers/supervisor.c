@@ -28,7 +28,6 @@ enum {
 	MESSAGES_LEFT_MAX = 1024 /* more than a socket holds of a process that has ended */
 };
 
-extern char **environ;
 
 const char WORKER_STOPPING[] = "stopping", WORKER_LOST[] = "unkillable";
 
