@@ -28,7 +28,6 @@ enum {
 	MESSAGES_LEFT_MAX = 1024 /* more than a socket holds of a process that has ended */
 };
 
-
 const char WORKER_STOPPING[] = "stopping", WORKER_LOST[] = "unkillable";
 
 /* A process that did not end when it was killed: in a system call that cannot be interrupted. It
