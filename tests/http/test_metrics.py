@@ -167,16 +167,16 @@ def test_a_killed_worker_is_missed(launch):
              "a new one")
 
 
-def test_limits_and_folders(fresh):
+def test_limits_and_directories(fresh):
     metrics = fresh.metrics()
     assert metrics.total("convolved_ready") == 1
     assert metrics.total("convolved_jobs_limit") == 64
     assert metrics.total("convolved_connections_limit") == 1000
     assert metrics.total("convolved_spool_memory_limit_bytes") == 1 << 30
-    for folder, path in (("cache", fresh.cache), ("state", fresh.state)):
+    for directory, path in (("cache", fresh.cache), ("state", fresh.state)):
         disk = shutil.disk_usage(path)
-        assert metrics.total("convolved_folder_size_bytes", folder=folder) == disk.total
-        assert math.isclose(metrics.total("convolved_folder_free_bytes", folder=folder), disk.free,
+        assert metrics.total("convolved_directory_size_bytes", directory=directory) == disk.total
+        assert math.isclose(metrics.total("convolved_directory_free_bytes", directory=directory), disk.free,
                             rel_tol=0.2)
 
 

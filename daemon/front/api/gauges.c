@@ -70,28 +70,28 @@ static void update_spools(void)
 }
 
 /* A directory that cannot be read has no gauges. */
-static void update_folder(const char *name, const char *path)
+static void update_directory(const char *name, const char *path)
 {
 	struct statvfs fs;
 
-	metric_forget(METRIC_FOLDER_FREE, name);
-	metric_forget(METRIC_FOLDER_SIZE, name);
+	metric_forget(METRIC_DIRECTORY_FREE, name);
+	metric_forget(METRIC_DIRECTORY_SIZE, name);
 	if (statvfs(path, &fs))
 		return;
-	metric_set(METRIC_FOLDER_FREE, name, NULL, (double)fs.f_bavail * (double)fs.f_frsize);
-	metric_set(METRIC_FOLDER_SIZE, name, NULL, (double)fs.f_blocks * (double)fs.f_frsize);
+	metric_set(METRIC_DIRECTORY_FREE, name, NULL, (double)fs.f_bavail * (double)fs.f_frsize);
+	metric_set(METRIC_DIRECTORY_SIZE, name, NULL, (double)fs.f_blocks * (double)fs.f_frsize);
 }
 
 static unsigned count_open_files(void)
 {
-	DIR *folder = opendir("/proc/self/fd");
+	DIR *directory = opendir("/proc/self/fd");
 	unsigned count = 0;
 
-	if (!folder)
+	if (!directory)
 		return 0;
-	while (readdir(folder))
+	while (readdir(directory))
 		count++;
-	closedir(folder);
+	closedir(directory);
 	return count - 3; /* skips ".", "..", and the directory's own descriptor */
 }
 
@@ -173,8 +173,8 @@ void gauges_update(bool ready)
 	metric_set(METRIC_READY, NULL, NULL, ready);
 	update_limits();
 	update_spools();
-	update_folder("cache", config->cache_dir);
-	update_folder("state", config->state_dir);
+	update_directory("cache", config->cache_dir);
+	update_directory("state", config->state_dir);
 	update_front();
 	update_processes();
 }
