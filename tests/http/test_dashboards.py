@@ -195,8 +195,8 @@ def test_dashboard_says_what_is_good():
     assert shown(by_title["Ready"], 0) == ("No", "red")
     assert shown(by_title["Ready"], 1) == ("Yes", "green")
     assert shown(by_title["Last reload"], 0)[1] == shown(by_title["Devices up"], 0)[1] == "red"
-    assert shown(by_title["Devices up"], 2)[1] == shown(by_title["Own errors"], 0)[1] == "green"
-    assert shown(by_title["Own errors"], 0.02)[1] == "red"
+    assert shown(by_title["Devices up"], 2)[1] == shown(by_title["Service errors"], 0)[1] == "green"
+    assert shown(by_title["Service errors"], 0.02)[1] == "red"
 
 
 @pytest.mark.parametrize("title, expression", EXPRESSIONS)
