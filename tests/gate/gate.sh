@@ -1,10 +1,10 @@
 # shellcheck shell=bash
 # gate.sh: runs test programs side by side and judges them; ./dev sources it.
 #
-# A program has passed only if all that it says agrees: its exit status is 0 (a sanitizer's report may
-# change nothing but that), tests passed, none failed, and none was skipped but for a reason that
-# may_skip knows. cmocka's programs, pytest and programs whose last line is `N passed, N failed` are
-# judged alike. $logs is the directory of their logs, $tests that of the tests.
+# A program passes only if its exit status is 0 (a sanitizer's report may change only that), tests
+# passed, none failed, and none was skipped except for a reason that may_skip knows. This holds for
+# cmocka programs, pytest, and programs whose last line is `N passed, N failed`. $logs is the directory
+# of their logs, $tests that of the tests.
 
 logs=${logs:-.} tests=${tests:-tests}
 at_once=$(nproc)
@@ -13,7 +13,7 @@ started=()
 
 say() { printf '%s\n' "$*" >&2; }
 
-# may_skip LINE: true if its reason to skip a test holds here. cmocka's give none: they may not.
+# may_skip LINE: true if its reason to skip a test applies here. cmocka gives no reason, so no skips.
 may_skip() {
 	case $1 in
 	*"a sanitizer's memory says nothing" | *"a sanitizer do not run within the unit's limits")
@@ -32,8 +32,8 @@ may_skip() {
 	esac
 }
 
-# select_tests NAME...: puts the sources of the named tests below $tests into $selected, each with what of it
-# is to run. A name is that of a directory, a program, a file in Python, or FILE::TEST. Without one, all.
+# select_tests NAME...: maps the source of each named test below $tests to what to run of it, in
+# $selected. A name is a directory, a program, a Python file or FILE::TEST; without names, all tests.
 select_tests() {
 	local name path file part found
 	local -A names=()
@@ -54,13 +54,13 @@ select_tests() {
 			selected[$path]+=" $path$part" found=1
 		done
 		[ -z "$found" ] || continue
-		say "$name is no test. There are:"
+		say "$name is not a test. Tests are:"
 		printf '%s\n' "${names[@]}" | tr ' ' '\n' | sort -u | fmt -w 100 >&2
 		return 1
 	done
 }
 
-# start NAME COMMAND...: runs it beside others, $at_once at once.
+# start NAME COMMAND...: runs it in the background, at most $at_once at a time.
 start() {
 	while [ "$(jobs -pr | wc -l)" -ge "$at_once" ]; do wait -n || true; done
 	say "== $1"
@@ -75,7 +75,7 @@ run() {
 	echo "$status" >"$logs/$1.status"
 }
 
-# judge_all: waits for what was started, and judges it. Counts in $passed, $failed, $skipped.
+# judge_all: waits for all programs and judges them. Counts in $passed, $failed, $skipped.
 judge_all() {
 	local name
 	wait
@@ -95,13 +95,13 @@ judge() {
 	[ "$bad" = 0 ] || complain "$1"
 }
 
-# number WORD: what stands before the word in $summary.
+# number WORD: the number before the word in $summary.
 number() { grep -Eo "[0-9]+ $1\b" <<<"$summary" | cut -d' ' -f1 | grep . || echo 0; }
 
-# lines PATTERN: how many lines of $log it fits.
+# lines PATTERN: the number of lines of $log that match.
 lines() { grep -Ec "$1" "$log" || true; }
 
-# excused: how many skipped tests of $log may be skipped. pytest says `SKIPPED [2] FILE:LINE: reason`.
+# excused: the number of skipped tests in $log that may skip. pytest prints `SKIPPED [2] FILE:LINE: reason`.
 excused() {
 	local line sum=0 times
 	while read -r line; do
@@ -112,14 +112,14 @@ excused() {
 }
 
 complain() {
-	say "== $1: exit status $status, $good passed, $bad failed, skipped $left, of them $excused for a known reason"
+	say "== $1: exit status $status, $good passed, $bad failed, $left skipped, $excused of them for a known reason"
 	grep -Ei -A3 'FAIL|ERROR|^not ok|^SKIPPED' "$log" | head -n 60 >&2 || true
 	say "-- the end of $log"
 	tail -n 30 "$log" >&2
 }
 
-# end_jobs: ends what was started, and under `set -m` all that it started. For an EXIT trap, whose last
-# status is the shell's under `set -e`: one that has ended by itself, and is still listed, is no failure.
+# end_jobs: ends all programs, with their children under `set -m`. For an EXIT trap under `set -e`, whose
+# last status is the shell's: a listed program that has already ended is not a failure.
 end_jobs() {
 	local job
 	for job in $(jobs -p); do kill -- "-$job" 2>/dev/null || true; done

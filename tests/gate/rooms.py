@@ -38,7 +38,7 @@ def backwards(graph):
             below.setdefault(name, set(rooms[i:]))
     for module, others in graph.items():
         if room(module) not in below:
-            yield f"daemon/{module}: {room(module)} is in no order"
+            yield f"daemon/{module}: {room(module)} is not in ORDERS"
             continue
         for other in sorted(others):
             if room(other) not in below[room(module)]:
@@ -46,7 +46,7 @@ def backwards(graph):
 
 
 def circles(graph):
-    """Every circle that a walk in depth comes to, once."""
+    """Every circle that a depth-first walk finds, once."""
     state = {}
 
     def walk(module, path):

@@ -1,4 +1,4 @@
-"""What the documents name is there: the files and sections that they link to, sources, errors."""
+"""What the documents name exists: linked files and sections, sources, errors."""
 import pathlib
 import re
 

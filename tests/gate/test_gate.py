@@ -1,4 +1,4 @@
-"""The gate itself: what ./dev test counts as passed, failed and skipped, given programs that lie."""
+"""What ./dev test counts as passed, failed and skipped, given programs that lie."""
 import fnmatch
 import os
 import pathlib
@@ -21,7 +21,7 @@ OK = "echo '[       OK ] test_b'"
 
 
 def judged(tmp_path, *programs, after="", **environment):
-    """(passed, failed, skipped, what was said) of shell scripts, run as test programs."""
+    """(passed, failed, skipped, stderr) of shell scripts that run as test programs."""
     script = f"set -eu\nlogs={tmp_path}\n. {GATE}\n"
     for number, program in enumerate(programs):
         path = tmp_path / f"program{number}"
@@ -58,7 +58,7 @@ def test_programs(tmp_path, program, counts):
 
 
 def test_several(tmp_path):
-    """They run side by side, and what one of them says is not another's."""
+    """They run side by side, and their output stays separate."""
     *counts, said = judged(tmp_path, "sleep 0.3; echo 1 passed, 0 failed", "exit 3",
                            "echo 10 passed, 0 failed", CMOCKA.format(b=OK))
     assert counts == [13, 1, 0]
@@ -67,7 +67,7 @@ def test_several(tmp_path):
 
 
 def test_the_end(tmp_path):
-    """What still runs is ended with all that it started; what is gone already changes no status."""
+    """Running programs end with their children; a program that has ended does not change the status."""
     done = subprocess.run(["bash", "-c", f"""set -eu
         logs={tmp_path}; . {GATE}; set -m; trap end_jobs EXIT
         jobs() {{ builtin jobs "$@"; [ "$1" != -p ] || echo 2147483646; }}
@@ -82,7 +82,7 @@ def test_the_end(tmp_path):
 
 
 def test_all_are_known():
-    """No test lies about that is not built, or that is of no part of ./dev test, or of two."""
+    """Every test is built, and is in exactly one part of ./dev test."""
     built, dev = ((REPOSITORY / name).read_text() for name in ("tests/sources.am", "dev"))
     for source in TESTS.glob("*/test_*.c"):
         assert str(source.relative_to(REPOSITORY)) in built, source
@@ -95,7 +95,7 @@ def test_all_are_known():
 
 
 def selected(tmp_path, *names):
-    """(exit status, [what is to run], what was said) of these names in a small tree."""
+    """(exit status, [tests to run], stderr) of these names in a small tree."""
     for name in ("http/test_a.py", "http/test_b.py", "http/b.py", "unit/test_b.c", "unit/b.h",
                  "fuzz/form.c", "lib/a.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -121,10 +121,10 @@ def test_names(tmp_path, names, run):
 @pytest.mark.parametrize("name", ["test_c", "a", "b", "lib", "form", "test_", "http/test_a.py", "*", "",
                                   "::test_x"])
 def test_unknown_name(tmp_path, name):
-    """It is told what there is, and nothing runs."""
+    """The message lists the tests, and nothing runs."""
     status, run, said = selected(tmp_path, "test_a", name)
     assert (status, run) == (1, [])
-    assert said.startswith(f"{name} is no test") and {"http", "test_b", "fuzz_form"} <= set(said.split())
+    assert said.startswith(f"{name} is not a test") and {"http", "test_b", "fuzz_form"} <= set(said.split())
 
 
 SANITIZER = "a sanitizer's memory says nothing"

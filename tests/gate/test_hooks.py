@@ -1,4 +1,4 @@
-"""What git's hooks of ./dev hooks let through."""
+"""What the git hooks of ./dev hooks accept and refuse."""
 import os
 import pathlib
 import shutil
@@ -23,14 +23,14 @@ def clone(tmp_path):
     return tmp_path
 
 
-def git(folder, *arguments):
-    return subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, timeout=60,
+def git(directory, *arguments):
+    return subprocess.run(["git", *arguments], cwd=directory, capture_output=True, text=True, timeout=60,
                           env={**os.environ, **IDENTITY})
 
 
-def commit(folder, subject="tests: say hello"):
-    done = git(folder, "commit", "-qm", subject)
-    assert (done.returncode == 0) == (git(folder, "log", "-1", "--format=%s").stdout.strip() == subject)
+def commit(directory, subject="tests: say hello"):
+    done = git(directory, "commit", "-qm", subject)
+    assert (done.returncode == 0) == (git(directory, "log", "-1", "--format=%s").stdout.strip() == subject)
     return done.stderr if done.returncode else ""
 
 
