@@ -164,7 +164,7 @@ static bool prepare(struct batch *b, struct work *w)
 	}
 	if (is_original(b, task)) {
 		fail(b, task, task->output,
-		     "a file is there that is no result of this command: choose another directory");
+		     "the file is not a result of this command: choose another directory");
 		return false;
 	}
 	error = output_open(&w->output, task->output);

@@ -277,7 +277,7 @@ enum exit_code inputs_find(struct inputs *inputs, const struct options *options)
 	if (!status)
 		status = check_places(inputs);
 	if (!status && !inputs->count && !inputs->failed)
-		report_remark("there is no image in %s", options->operands[0]);
+		report_remark("no images in %s", options->operands[0]);
 	return status;
 }
 

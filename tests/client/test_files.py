@@ -54,7 +54,7 @@ def test_originals_in_the_folder_of_results(server, tmp_path):
         (d / name).write_bytes(ppm(i))
     for force in ((), ("--force",)):
         _, said = run(asked.url, "box", d, "-o", d / "sub", *force, status=1)
-        assert said == (f"convolve: {d}/sub/b.ppm: a file is there that is no result of "
+        assert said == (f"convolve: {d}/sub/b.ppm: the file is not a result of "
                         "this command: choose another directory\n")
         assert found(d / "sub") == {"a.ppm": ppm(0)[::-1], "b.ppm": ppm(2)}
     (d / "sub/b.ppm").unlink()
