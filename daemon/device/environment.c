@@ -1,7 +1,8 @@
-/* What PoCL compiles is kept by us (cache.h): nothing in its directory need outlive this process,
- * and a program's files go with the program (POCL_KERNEL_CACHE=0; not in a directory that may be
- * others', too). And it is to compile every kernel once, with the program: not again at a launch,
- * for its local size, which gains little and would make a tile wait for the compiler. */
+/* The service caches compiled programs itself (cache.h), so PoCL's directory need not outlive the
+ * process. POCL_KERNEL_CACHE=0: PoCL deletes a program's files with the program; not set if the
+ * directory was configured by the user, who may share it. POCL_WORK_GROUP_SPECIALIZATION=0: PoCL
+ * compiles a kernel once, with the program, and not again for each local size at a launch, which
+ * gains little and makes a tile wait. */
 #include "device/environment.h"
 
 #include <stdio.h>
@@ -16,7 +17,7 @@ void environment_set(const char *cache_dir)
 	setenv("POCL_WORK_GROUP_SPECIALIZATION", "0", 0);
 	if (!cache_dir)
 		return;
-	if (!getenv("POCL_CACHE_DIR") && cache_make_work_folder(cache_dir, path, sizeof path)) {
+	if (!getenv("POCL_CACHE_DIR") && cache_make_work_directory(cache_dir, path, sizeof path)) {
 		setenv("POCL_CACHE_DIR", path, 0);
 		setenv("POCL_KERNEL_CACHE", "0", 0);
 	}

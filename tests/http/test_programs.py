@@ -167,7 +167,7 @@ def test_patient_compiler_killed(copy, start, number):
         patient.kill(number)
         assert settled(service) == (len(lost), PROGRAMS - len(lost), 0)
         service.says("a compiler is stopped" if number == signal.SIGSTOP
-                     else "a compiler ended by signal 9")
+                     else "a compiler was killed by signal 9")
         answers_right(service)
         assert service.restarts() == 0
 
@@ -476,7 +476,7 @@ def test_compiler_killed(copy, start, number, times):
                 assert insisting.result(60).status == 200
             else:
                 insisting.result(60).refused(500, "device-failed")
-        said = "is stopped" if number == signal.SIGSTOP else "ended by signal 9"
+        said = "is stopped" if number == signal.SIGSTOP else "was killed by signal 9"
         poll(lambda: f"a compiler {said}" in service.tail(), 60, "the log")
         answers_right(service)
         assert service.restarts() == 0 and device.alive

@@ -1,10 +1,10 @@
-/* Compiled programs on disk: one file each, named by the SHA-256 of its key, with a head that says
- * what follows. Files appear under their name only when they are complete, so a reader sees all of
- * one or nothing; whatever else happens to a file is found by its checksum.
+/* Compiled programs on disk, one file each. The file's name is the SHA-256 of the program's key; a
+ * head with checksums precedes the binary. A file gets its name only when it is complete, so a
+ * reader sees all of it or nothing; the checksum detects any later damage.
  *
- * Several processes share the folder, and each may remove any file: whoever has one open still
- * reads it, and to the others it is as if it had never been compiled. A file that is being written
- * has another name and is locked; so one that is not locked belongs to a process that is gone. */
+ * Several processes share the directory, and each may remove any file: a process that has the file
+ * open can still read it; the others compile the program again. A file that is being written has a
+ * temporary name and is locked. If it is not locked, its writer is gone. */
 #include "device/cl/cache.h"
 
 #include <dirent.h>
@@ -29,14 +29,14 @@ static const uint64_t SIZE_MAX_STORED = UINT64_C(1) << 30;
 
 struct head {
 	char magic[8];
-	uint64_t size;         /* bytes that follow the head */
+	uint64_t size;         /* bytes after the head */
 	uint8_t key[DIGEST];   /* SHA-256 of the key */
-	uint8_t check[DIGEST]; /* SHA-256 of what follows */
+	uint8_t check[DIGEST]; /* SHA-256 of the bytes after the head */
 };
 
 struct cache {
 	int directory;
-	uint64_t size_max; /* bytes; 0: no bound */
+	uint64_t size_max; /* bytes; 0: no limit */
 };
 
 static void digest(const void *data, size_t size, uint8_t out[DIGEST])
@@ -62,7 +62,7 @@ struct kept {
 	struct timespec used;
 };
 
-/* Removes what a process was writing that is gone. */
+/* Removes an unfinished file whose writer is gone. */
 static void remove_unfinished(const struct cache *cache, const char *name)
 {
 	int fd = openat(cache->directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -73,7 +73,7 @@ static void remove_unfinished(const struct cache *cache, const char *name)
 		close(fd);
 }
 
-/* Looks at an entry of the folder; true if it is a file of the cache. */
+/* Examines a directory entry: fills in a file of the cache (true), removes an unfinished file. */
 static bool look_at(const struct cache *cache, const char *name, struct kept *kept)
 {
 	size_t digits = strspn(name, "0123456789abcdef");
@@ -101,7 +101,7 @@ static int compare_used(const void *a, const void *b)
 	return (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
 }
 
-/* Lists the files of the cache, those first that were not used for longest. */
+/* Lists the files of the cache, least recently used first. */
 static GArray *list_files(const struct cache *cache)
 {
 	GArray *files = g_array_new(FALSE, FALSE, sizeof(struct kept));
@@ -132,7 +132,7 @@ static void trim(const struct cache *cache)
 	for (guint i = 0; cache->size_max && i < files->len && sum > cache->size_max; i++) {
 		sum -= kept[i].size;
 		unlinkat(cache->directory, kept[i].name, 0);
-		log_debug("cached program %.12s makes room", kept[i].name);
+		log_debug("cached program %.12s removed: the cache is full", kept[i].name);
 	}
 	g_array_free(files, TRUE);
 }
@@ -144,14 +144,13 @@ struct cache *cache_open(const char *directory, uint64_t size_max)
 	if (!directory)
 		return NULL;
 	if (mkdir(directory, 0700) && errno != EEXIST)
-		log_warning("cannot make the folder %s: %s", directory, strerror(errno));
+		log_warning("cannot create the directory %s: %s", directory, strerror(errno));
 	cache = calloc(1, sizeof *cache);
 	if (!cache)
 		return NULL;
 	cache->directory = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (cache->directory < 0) {
-		log_warning("compiled kernels are not kept: cannot open %s: %s", directory,
-		            strerror(errno));
+		log_warning("cannot cache compiled kernels in %s: %s", directory, strerror(errno));
 		free(cache);
 		return NULL;
 	}
@@ -193,7 +192,7 @@ static bool write_all(int fd, const void *data, size_t size)
 	return true;
 }
 
-/* Reads and checks what follows the head; NULL if anything is not as it was written. */
+/* Reads the bytes after the head; NULL if they do not match the head's checksums. */
 static void *read_checked(int fd, const uint8_t key[DIGEST], size_t *size)
 {
 	struct head head;
@@ -234,10 +233,10 @@ void *cache_load(struct cache *cache, const void *key, size_t key_size, size_t *
 	if (fd < 0)
 		return NULL;
 	binary = read_checked(fd, key_digest, size);
-	futimens(fd, NULL); /* it has been used now */
+	futimens(fd, NULL); /* the time of last use */
 	close(fd);
 	if (!binary) {
-		log_warning("cached program %.12s is damaged: it is compiled again", name);
+		log_warning("cached program %.12s is damaged; compiling it again", name);
 		unlinkat(cache->directory, name, 0);
 	}
 	return binary;
@@ -259,7 +258,7 @@ void cache_store(struct cache *cache, const void *key, size_t key_size, const vo
 	name_of(head.key, name);
 	snprintf(new_name, sizeof new_name, "%s.%ld", name, (long)getpid());
 	fd = openat(cache->directory, new_name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	/* Locked until it has its name: see remove_unfinished(). */
+	/* Locked until it has its final name: see remove_unfinished(). */
 	written = fd >= 0 && !flock(fd, LOCK_EX) && write_all(fd, &head, sizeof head) &&
 	          write_all(fd, binary, size);
 	if (!written || renameat(cache->directory, new_name, cache->directory, name)) {
@@ -277,8 +276,9 @@ static int remove_entry(const char *path, const struct stat *status, int type, s
 	return remove(path);
 }
 
-/* Locks a work folder; the lock lives as long as the descriptor. -1 if another process has it. */
-static int lock_folder(const char *path)
+/* Locks a work directory for as long as the descriptor is open. -1 if another process has the
+ * lock. */
+static int lock_directory(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -302,7 +302,7 @@ static void remove_abandoned(const char *directory)
 		if (strncmp(entry->d_name, work_prefix, sizeof work_prefix - 1))
 			continue;
 		snprintf(path, sizeof path, "%s/%s", directory, entry->d_name);
-		lock = lock_folder(path);
+		lock = lock_directory(path);
 		if (lock < 0)
 			continue;
 		nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
@@ -312,15 +312,16 @@ static void remove_abandoned(const char *directory)
 		closedir(list);
 }
 
-bool cache_make_work_folder(const char *directory, char *path, size_t size)
+bool cache_make_work_directory(const char *directory, char *path, size_t size)
 {
 	if (mkdir(directory, 0700) && errno != EEXIST)
-		log_warning("cannot make the folder %s: %s", directory, strerror(errno));
+		log_warning("cannot create the directory %s: %s", directory, strerror(errno));
 	remove_abandoned(directory);
 	snprintf(path, size, "%s/%sXXXXXX", directory, work_prefix);
-	/* The lock is kept until the process ends. */
-	if (mkdtemp(path) && lock_folder(path) >= 0)
+	/* The descriptor stays open, and the lock held, until the process ends. */
+	if (mkdtemp(path) && lock_directory(path) >= 0)
 		return true;
-	log_warning("there is no folder for the driver in %s: %s", directory, strerror(errno));
+	log_warning("cannot create a directory for the driver in %s: %s", directory,
+	            strerror(errno));
 	return false;
 }

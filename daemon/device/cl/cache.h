@@ -10,25 +10,25 @@
 
 struct cache;
 
-/* Opens the cache in a folder, which is made if it is not there. NULL is a cache that keeps
- * nothing: what no folder, or one that cannot be written, gives (the latter is logged). When its
- * files, of other versions and processes too, have more than size_max bytes together, those go that
- * were not used for longest; 0: no bound. */
+/* Opens the cache in a directory, which is created if it is missing. Returns NULL, a cache that
+ * keeps nothing, if `directory` is NULL or cannot be written (logged). size_max limits the total
+ * bytes of all files in it, including those of other versions and processes: the least recently
+ * used are removed. 0: no limit. */
 struct cache *cache_open(const char *directory, uint64_t size_max);
 void cache_close(struct cache **cache);
 
-/* The binary that was stored under a key (any bytes that say all that it depends on), or NULL. A
- * file that is damaged or belongs to another key is removed and logged. The caller frees it. */
+/* Loads the binary stored under a key: any bytes that contain everything the binary depends on.
+ * NULL if there is none. A damaged file, or one of another key, is removed and logged. The caller
+ * frees the binary. */
 void *cache_load(struct cache *cache, const void *key, size_t key_size, size_t *size) MUST_CHECK;
 
-/* Stores a binary, atomically replacing an existing one. A failure is logged, and the caller need
- * not care. */
+/* Stores a binary, atomically replacing an existing one. A failure is only logged. */
 void cache_store(struct cache *cache, const void *key, size_t key_size, const void *binary,
                  size_t size);
 
-/* Makes a folder in `directory` for a driver's own files, which belongs to this process alone and
- * is empty: PoCL ends the process when it meets a damaged file of its own. Removes those of
- * processes that are gone. Writes its path; false if there is none (logged). */
-bool cache_make_work_folder(const char *directory, char *path, size_t size) MUST_CHECK;
+/* Creates an empty directory below `directory` for the driver's own files. It belongs to this
+ * process alone, because PoCL ends the process when it finds a damaged file. Also removes the
+ * directories of processes that are gone. Writes the path; false, logged, on failure. */
+bool cache_make_work_directory(const char *directory, char *path, size_t size) MUST_CHECK;
 
 #endif

@@ -1,10 +1,11 @@
-/* The process has, at COMPILER_MEMORY, in the place of the socket to the front, which is none of
- * its business, a memfd that the worker has too: a page that says how long it is to stand back,
- * then the binary. At COMPILER_SOCKET it is asked.
+/* The compiler process inherits two descriptors. COMPILER_MEMORY is a memfd shared with the worker;
+ * it takes the number of the worker's socket to the front, which a compiler must not have. Its
+ * first page says until when the compiler must pause; the binary follows. COMPILER_SOCKET carries
+ * requests and replies.
  *
- * It looks at that page itself, after every few milliseconds of processor time, for the worker may
- * send no signal to anybody (confine.h): a timer of its own interrupts the compiler, and the signal
- * handler sleeps. */
+ * The worker may not send signals (confine.h), so it cannot stop the compiler. Instead, a timer
+ * interrupts the compiler after every TURN_MS of processor time; the signal handler reads the page
+ * and sleeps if it must. */
 #include "device/cl/compile_process.h"
 
 #include <errno.h>
@@ -37,13 +38,13 @@ enum {
 	PAGE = 4096,
 	LIMIT_S = 300,
 	TRIES_MAX = 2,
-	TURN_MS = 10,  /* of processor time between two looks */
-	ASIDE_MS = 90, /* that it stands back then, at most */
+	TURN_MS = 10,  /* processor time between two looks at the page */
+	ASIDE_MS = 90, /* the longest pause at each look */
 	NAP_MS = 5
 };
 
 struct page {
-	_Atomic uint64_t aside_until; /* CLOCK_MONOTONIC, nanoseconds */
+	_Atomic uint64_t aside_until; /* pause until then; CLOCK_MONOTONIC, nanoseconds */
 };
 
 struct request {
@@ -52,7 +53,7 @@ struct request {
 };
 
 struct reply {
-	uint64_t size; /* of the binary; 0: it could not be compiled */
+	uint64_t size; /* bytes of the binary; 0: the compilation failed */
 };
 
 struct compile_process {
@@ -60,12 +61,12 @@ struct compile_process {
 	bool patient;
 	int stop_fd, memory;
 	struct page *page;
-	int socket; /* to the process; -1: none is asked any more */
-	pid_t pid;  /* of the last one, until it is reaped; 0: none */
+	int socket; /* to the process; -1: closed */
+	pid_t pid;  /* the last process, until it is reaped; 0: none */
 	struct stall stall;
 };
 
-/* The descriptor, moved to where it is in the way of none that the process begins with. */
+/* Moves a descriptor above the numbers that the compiler process inherits. */
 static int move_up(int fd)
 {
 	int moved = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, COMPILER_SOCKET + 1);
@@ -89,7 +90,7 @@ struct compile_process *compile_process_new(const struct program_source *source,
 	              ? MAP_FAILED
 	              : mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, p->memory, 0);
 	if (p->page == MAP_FAILED) {
-		log_error("cannot prepare for a compiler: %s", strerror(errno));
+		log_error("cannot set up a compiler process: %s", strerror(errno));
 		p->page = NULL;
 		compile_process_free(&p);
 	}
@@ -146,8 +147,8 @@ static bool spawn(struct compile_process *p, int socket)
 	return code == 0;
 }
 
-/* Waits until it has answered or ended, or stands still. Returns false, and why where that is to be
- * said, if there is nothing to wait for any more. */
+/* Waits for a reply. True if the process has replied or ended. False if it is stalled (*why says
+ * how) or the worker is stopping (*why is NULL). */
 static bool await(struct compile_process *p, const char **why)
 {
 	struct pollfd wait[2] = {{.fd = p->socket, .events = POLLIN},
@@ -161,14 +162,15 @@ static bool await(struct compile_process *p, const char **why)
 			return false;
 		if (count > 0)
 			return true;
-		/* The lowest priority may well mean no processor time for a while. */
+		/* A patient process may get no processor time for a while: that is no stall. */
 		*why = stall_look(&p->stall, !p->patient);
 		if (*why)
 			return false;
 	}
 }
 
-/* Takes note of its end. True if what ended it may have had nothing to do with the program. */
+/* Reaps a process that has ended. True if a signal other than the time limit's killed it: the cause
+ * may not be the program, so another try is worth while. */
 static bool reap(struct compile_process *p)
 {
 	int status = 0;
@@ -182,23 +184,23 @@ static bool reap(struct compile_process *p)
 	p->pid = 0;
 	killed = WIFSIGNALED(status) && WTERMSIG(status) != SIGALRM;
 	if (WIFSIGNALED(status))
-		log_error(killed ? "a compiler ended by signal %d"
+		log_error(killed ? "a compiler was killed by signal %d"
 		                 : "a compiler took more than %d s",
 		          killed ? WTERMSIG(status) : LIMIT_S);
 	return killed;
 }
 
-/* One that stands still is not waited for: it ends with this process, which may kill nobody. */
+/* Gives up a stalled process. This process may not kill it: it ends when this process does. */
 static void abandon(struct compile_process *p, const char *why)
 {
 	if (why)
-		log_error("a compiler is %s: it is left to itself", why);
+		log_error("a compiler is %s; no longer waiting for it", why);
 	close(p->socket);
 	p->socket = -1;
 	p->pid = 0;
 }
 
-/* Waits for the end of one that rests, so that there is one process. */
+/* Waits until the last process has ended, so that only one runs at a time. */
 static bool settle_last(struct compile_process *p)
 {
 	struct pollfd stop = {.fd = p->stop_fd, .events = POLLIN};
@@ -208,7 +210,7 @@ static bool settle_last(struct compile_process *p)
 		if (poll(&stop, 1, NAP_MS) > 0)
 			return false;
 		if (stall_look(&p->stall, false))
-			break; /* stopped: it will end when it goes on */
+			break; /* stopped by a signal: it ends when it is continued */
 	}
 	p->pid = 0;
 	return true;
@@ -248,7 +250,7 @@ static unsigned char *read_binary(const struct compile_process *p, size_t size)
 	return binary;
 }
 
-/* One try; *again: another may do better. */
+/* One attempt. *again: another attempt may succeed. */
 static unsigned char *compile(struct compile_process *p, const struct request *request,
                               size_t *size, bool *again)
 {
@@ -293,10 +295,10 @@ void compile_process_rest(struct compile_process *p)
 	p->socket = -1;
 }
 
-/* ---- the other side ---- */
+/* ---- in the compiler process ---- */
 
 static const struct page *page;
-static int turns; /* of the compilation under way */
+static int turns; /* timer signals during the current compilation */
 
 static uint64_t now_ns(void)
 {
@@ -306,7 +308,8 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* After a turn. The limit is then one of processor time. */
+/* The timer's signal handler. It renews the alarm, so that LIMIT_S limits processor time and not
+ * the pauses. */
 static void look(int number)
 {
 	const struct timespec nap = {.tv_nsec = NAP_MS * 1000000};
@@ -320,8 +323,8 @@ static void look(int number)
 	errno = error;
 }
 
-/* Takes the lowest priority, which every thread of a driver then has, and looks at the page from
- * now on. What cannot be had costs others time, but compiles. */
+/* Takes the lowest priority, which all threads of the driver inherit, and starts the timer. If
+ * either fails, compiling slows down other work, but goes on. */
 static void become_patient(void)
 {
 	const struct sched_param none = {0};
@@ -333,7 +336,7 @@ static void become_patient(void)
 		log_warning("a compiler cannot take the lowest priority: %s", strerror(errno));
 	if (page == MAP_FAILED || sigaction(SIGPROF, &action, NULL) ||
 	    setitimer(ITIMER_PROF, &turn, NULL))
-		log_warning("a compiler cannot stand back: %s", strerror(errno));
+		log_warning("a compiler process cannot pause: %s", strerror(errno));
 }
 
 static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *walk)
@@ -342,10 +345,10 @@ static int remove_entry(const char *path, const struct stat *status, int type, s
 	return remove(path);
 }
 
-/* PoCL's files are not for two processes: a folder within the worker's, which goes with that. With
- * POCL_KERNEL_CACHE the program's name in a folder, which is kept in its binary, comes from what it
- * is made of, not from chance. */
-static bool make_folder(char *path, size_t size)
+/* Creates a directory for PoCL's files, which two processes cannot share. It lies within the
+ * worker's and is removed with it. With POCL_KERNEL_CACHE=1 a program's path, which PoCL stores in
+ * the binary, depends on its content and is not random. */
+static bool make_directory(char *path, size_t size)
 {
 	const char *above = getenv("POCL_CACHE_DIR");
 
@@ -361,8 +364,8 @@ static bool write_binary(const unsigned char *binary, size_t size)
 	return pwrite(COMPILER_MEMORY, binary, size, PAGE) == (ssize_t)size;
 }
 
-/* Answers one request; false if there are no more. An alarm ends a process that takes too long, for
- * its parent may not. */
+/* Answers one request; false if there are no more. The parent may not kill a process that takes too
+ * long, so an alarm ends it. */
 static bool serve_one(const struct program_source *source)
 {
 	struct request request;
@@ -387,21 +390,23 @@ int compile_process_serve(bool patient, unsigned platform, unsigned index, const
 {
 	struct device device = {0};
 	struct program_source source = {&device, kernel_dir, NULL};
-	char folder[4096];
+	char directory[4096];
 	bool own, opened;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	fcntl(COMPILER_SOCKET, F_SETFD, FD_CLOEXEC); /* no business of a compiler's linker */
+	/* PoCL starts a linker, which must not inherit these. */
+	fcntl(COMPILER_SOCKET, F_SETFD, FD_CLOEXEC);
 	fcntl(COMPILER_MEMORY, F_SETFD, FD_CLOEXEC);
 	if (patient)
 		become_patient();
-	own = make_folder(folder, sizeof folder);
+	own = make_directory(directory, sizeof directory);
 	if (!own)
-		log_warning("there is no folder for a compiler: %s", strerror(errno));
+		log_warning("cannot create a directory for a compiler process: %s",
+		            strerror(errno));
 	opened = own && !device_open(&device, platform, index);
 	while (opened && serve_one(&source))
 		continue;
 	if (own)
-		nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
-	_exit(opened ? 0 : 1); /* a driver takes its time to end */
+		nftw(directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+	_exit(opened ? 0 : 1); /* without the driver's exit handlers, which are slow */
 }

@@ -1,10 +1,10 @@
-/* Compiling in a process of its own: what a compiler takes, breaks or holds up is then not the
- * worker's. PoCL's lets no kernel be launched while it compiles one, and stays in memory. The
- * process is started when it is first asked, and asked again and again: most of a short compilation
- * is the start of the compiler.
+/* Compiling in a separate process, so that a compiler that crashes, hangs or leaks memory does not
+ * affect the worker. PoCL also launches no kernel while it compiles one in the same process. The
+ * process starts with the first request and serves further ones, since starting the compiler takes
+ * longer than a short compilation.
  *
- * A patient one has the lowest priority (SCHED_IDLE), which no process can leave again, and stands
- * back while there is work. */
+ * A patient process has the lowest priority (SCHED_IDLE), which it cannot leave, and pauses while
+ * the device has work. */
 #ifndef DEVICE_CL_COMPILE_PROCESS_H
 #define DEVICE_CL_COMPILE_PROCESS_H
 
@@ -15,29 +15,29 @@
 
 struct compile_process;
 
-/* Starts nothing yet. The source must outlive it. stop_fd: an eventfd that is readable once nothing
- * is to be waited for any more. NULL: no memory or descriptors. */
+/* Starts no process yet. The source must outlive the result. stop_fd: an eventfd that becomes
+ * readable when the worker stops; it ends all waits. NULL if memory or descriptors run out. */
 struct compile_process *compile_process_new(const struct program_source *source, bool patient,
                                             int stop_fd) MUST_CHECK;
-/* A process that is still at work ends with the thread that has asked it. NULL is allowed; the
+/* A process that is still compiling ends with the thread that started it. NULL is allowed; the
  * pointer becomes NULL. */
 void compile_process_free(struct compile_process **process);
 
-/* Until this moment (CLOCK_MONOTONIC, nanoseconds) a patient process stands back: it has a tenth of
- * the time. Any thread may say so. */
+/* Until this moment (CLOCK_MONOTONIC, nanoseconds) a patient process pauses and gets about a tenth
+ * of the time. Thread-safe. */
 void compile_process_stand_back(struct compile_process *process, uint64_t until_ns);
 
-/* Has the process compile, and waits for it, some minutes at most. Returns the binary, which the
- * caller frees, or NULL; the log says why. */
+/* Sends a request to the process and waits for the reply, some minutes at most. Returns the binary,
+ * which the caller frees, or NULL, logged. */
 unsigned char *compile_process_compile(struct compile_process *process, const char *file,
                                        const char *options, enum pixel_type type,
                                        size_t *size) MUST_CHECK;
 
-/* Nothing more is to be compiled for now: lets the process end. */
+/* Lets the process end: there are no more requests for now. */
 void compile_process_rest(struct compile_process *process);
 
-/* The other side: compiles on the device what it is asked to, until nobody asks any more. The exit
- * status. */
+/* The main function of the compiler process: serves requests for this device until the worker
+ * closes the socket. Does not return. */
 int compile_process_serve(bool patient, unsigned platform, unsigned index, const char *kernel_dir);
 
 #endif

@@ -74,7 +74,7 @@ cl_int growing_buffer_reserve(struct growing_buffer *buffer, const struct device
 	if (size <= buffer->size)
 		return CL_SUCCESS;
 	growing_buffer_free(buffer);
-	size += size / 8; /* tiles of one job differ a little: do not grow for each */
+	size += size / 8; /* spare room: tiles of one job differ slightly in size */
 	buffer->memory =
 	    device->in_test ? create_poisoned(device, size, &code)
 	                    : clCreateBuffer(device->context, CL_MEM_READ_WRITE, size, NULL, &code);

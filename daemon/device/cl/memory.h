@@ -5,16 +5,17 @@
 #include "common/arena.h"
 #include "device/cl/opencl.h"
 
-/* A mapped arena, both parts of which are registered with the device. On a CPU kernels work in them
- * directly; elsewhere registration pins them, and copies run at full speed. */
+/* A mapped arena. Its input and output are registered with the device. On a CPU kernels work in
+ * them directly; on a GPU registration pins the pages, so copies run at full speed. */
 struct device_arena {
 	uint32_t number;
 	struct arena memory;
 	cl_mem in, out;
 };
 
-/* Maps and registers; the input read-only on a device that works in place. The caller keeps the
- * descriptors. On failure (ERR_IO, ERR_DEVICE) nothing is kept. */
+/* Maps and registers an arena of in_size and out_size bytes. On a device that works in place the
+ * input is read-only. The caller keeps the descriptors. On failure (ERR_IO, ERR_DEVICE) there is
+ * nothing to close. */
 enum error device_arena_open(struct device_arena *arena, const struct device *device, int in_fd,
                              uint64_t in_size, int out_fd, uint64_t out_size) MUST_CHECK;
 void device_arena_close(struct device_arena *arena);
@@ -25,7 +26,7 @@ struct growing_buffer {
 	uint64_t size;
 };
 
-/* Makes the buffer at least this large; growing loses its content. Returns an OpenCL code. */
+/* Grows the buffer to at least `size` bytes; growing loses its content. Returns an OpenCL code. */
 cl_int growing_buffer_reserve(struct growing_buffer *buffer, const struct device *device,
                               uint64_t size) MUST_CHECK;
 void growing_buffer_free(struct growing_buffer *buffer);

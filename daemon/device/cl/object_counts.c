@@ -7,7 +7,7 @@
 
 enum owner { LIFE, REQUEST };
 
-/* The functions have types of their own. */
+/* Release functions have different types: wrap each of them. */
 #define OBJECT(symbol, name, release, owner)                                                       \
 	static void release_##symbol(void *object)                                                 \
 	{                                                                                          \

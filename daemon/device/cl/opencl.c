@@ -59,7 +59,7 @@ const char *opencl_error_name(cl_int code)
 {
 	size_t i = find_error(code);
 
-	return i < ERRORS ? errors[i].name : "an unknown OpenCL error";
+	return i < ERRORS ? errors[i].name : "unknown OpenCL error";
 }
 
 bool opencl_error_fatal(cl_int code)
@@ -87,7 +87,7 @@ static cl_uint list_devices(cl_platform_id platform, cl_device_id devices[DEVICE
 	return count < DEVICES_MAX ? count : DEVICES_MAX;
 }
 
-/* A text that a device has, cut to fit. */
+/* Queries a string of a device, truncated to fit. */
 static void device_text(cl_device_id id, cl_device_info what, char *text, size_t size)
 {
 	char whole[1024] = "";
@@ -183,7 +183,7 @@ static void device_describe(struct device *device, cl_platform_id platform)
 	snprintf(device->driver, sizeof device->driver, "%.31s %.31s", platform_name, version);
 }
 
-/* What the driver has to say about errors in the context, from a thread of its own: log only. */
+/* Logs what the driver reports about the context. The driver calls it from threads of its own. */
 static void CL_CALLBACK context_notify(const char *text, const void *data, size_t size, void *user)
 {
 	(void)data, (void)size, (void)user;
@@ -199,7 +199,7 @@ enum error device_open(struct device *device, unsigned platform, unsigned index)
 	*device = (struct device){0};
 	if (platform >= list_platforms(platforms) ||
 	    index >= list_devices(platforms[platform], devices)) {
-		log_error("there is no OpenCL device %u on platform %u", index, platform);
+		log_error("no OpenCL device %u on platform %u", index, platform);
 		return ERR_NO_DEVICE;
 	}
 	device->platform = platform;

@@ -1,4 +1,4 @@
-/* OpenCL devices: listing, opening, and what its error codes mean. */
+/* OpenCL devices: listing, opening, error codes. */
 #ifndef DEVICE_CL_OPENCL_H
 #define DEVICE_CL_OPENCL_H
 
@@ -14,38 +14,38 @@
 struct device {
 	cl_device_id id;
 	cl_context context;
-	unsigned platform, index; /* as OpenCL lists them */
-	bool separate_compiler;   /* another process of this program compiles for it */
+	unsigned platform, index; /* in OpenCL's lists */
+	bool separate_compiler;   /* kernels are compiled in another process */
 	enum device_type type;
-	bool nvidia; /* a GPU of NVIDIA by its own driver, of compute capability 8.0 or more */
-	bool pocl;   /* PoCL's */
-	/* In tests: it takes kernels for GPUs though it is none, launches no kernel but the test's,
-	 * and new buffers are full of what no result may depend on. */
+	bool nvidia; /* NVIDIA GPU and driver, compute capability 8.0 or higher */
+	bool pocl;   /* its platform is PoCL */
+	/* For tests: accepts kernels for GPUs on a CPU, launches only the test's kernels, and fills
+	 * new buffers with poison, on which no result may depend. */
 	bool in_test;
-	bool images; /* has image objects */
+	bool images; /* supports image objects */
 	/* Kernels work directly in the host's memory: only on CPUs. A GPU may share that memory,
-	 * too, but the host need not see what it writes before the memory is mapped. */
+	 * but the host need not see what it writes before the memory is mapped. */
 	bool in_place;
 	char name[64];
 	char driver[64];       /* platform and driver version */
-	uint32_t units;        /* that compute beside each other: of a CPU, its threads */
+	uint32_t units;        /* compute units; on a CPU, threads */
 	uint64_t memory;       /* bytes of global memory */
-	uint64_t local_memory; /* bytes of local memory for a work-group */
+	uint64_t local_memory; /* bytes of local memory per work-group */
 };
 
-/* Opens a device by the indices of device_list(). ERR_NO_DEVICE if it does not exist or cannot be
- * opened; the reason is logged. */
+/* Opens a device by the indices of device_list(). ERR_NO_DEVICE, logged, if it does not exist or
+ * cannot be opened. */
 enum error device_open(struct device *device, unsigned platform, unsigned index) MUST_CHECK;
 void device_close(struct device *device);
 
-/* All devices of this host; fills at most `room` and returns how many are filled. `last` is not
- * set. */
+/* Lists all devices of this host. Fills at most `room` entries and returns their number. Does not
+ * set `last`. */
 size_t device_list(struct message_device *list, size_t room);
 
-/* The name of an OpenCL error code, as "CL_OUT_OF_RESOURCES". */
+/* The name of an OpenCL error code, for example "CL_OUT_OF_RESOURCES". */
 const char *opencl_error_name(cl_int code);
 
-/* True if after this code nothing on the device can be trusted; also for codes outside the
+/* True if the device can no longer be trusted after this code; also for codes outside the
  * standard. */
 bool opencl_error_fatal(cl_int code);
 

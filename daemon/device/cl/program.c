@@ -6,7 +6,7 @@
 #include "common/log.h"
 #include "device/cl/object_counts.h"
 
-/* The program of a binary; NULL if the driver does not take it. */
+/* Creates a program from its binary; NULL if the driver rejects it. */
 static cl_program from_binary(const struct program_source *source, const struct compile_unit *unit,
                               const unsigned char *binary, size_t size)
 {
@@ -20,7 +20,7 @@ static cl_program from_binary(const struct program_source *source, const struct 
 		code = clBuildProgram(program, 1, &device->id, unit->options, NULL, NULL);
 	if (!code && !status)
 		return program;
-	log_warning("the driver does not take a program that it made (%s)",
+	log_warning("the driver rejects a program that it compiled (%s)",
 	            opencl_error_name(code ? code : status));
 	object_release(OBJECT_PROGRAM, program);
 	return NULL;
@@ -56,8 +56,7 @@ static void keep(const struct program_source *source, const struct compile_unit 
 		cache_store(source->cache, unit->key, strlen(unit->key), binary, size);
 }
 
-/* PoCL compiles only halfway before the first launch; the rest is done when it is asked for the
- * binary. */
+/* PoCL finishes the compilation only at the first launch or when it is asked for the binary. */
 cl_program program_build(const struct program_source *source, const char *file, const char *options,
                          enum pixel_type type)
 {

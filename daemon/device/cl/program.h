@@ -5,20 +5,21 @@
 #include "device/cl/compile.h"
 #include "device/cl/compile_process.h"
 
-/* The program of a file of kernels/ with these options, for pixels of a type: loaded from the cache
- * (NULL if it is not there), or compiled in this process. It goes into the cache, and becomes the
- * caller's. NULL: the log says why. */
+/* Load a program from the cache (program_load(); NULL if it is not there), or compile it in this
+ * process and store it in the cache (program_build()). file: below kernels/; options: the
+ * compiler's; type: of the pixels. The caller owns the program. NULL on failure, logged. */
 cl_program program_load(const struct program_source *source, const char *file, const char *options,
                         enum pixel_type type) MUST_CHECK;
 cl_program program_build(const struct program_source *source, const char *file, const char *options,
                          enum pixel_type type) MUST_CHECK;
 
-/* Has another process compile it. The binary goes into the cache, and becomes the caller's. */
+/* Has the compiler process compile a program and stores its binary in the cache. The caller frees
+ * the binary; *size is in bytes. NULL on failure, logged. */
 unsigned char *program_ask_compiler(const struct program_source *source,
                                     struct compile_process *compiler, const char *file,
                                     const char *options, enum pixel_type type,
                                     size_t *size) MUST_CHECK;
-/* The program of such a binary, likewise. */
+/* Creates the program from such a binary. The caller owns it. NULL on failure, logged. */
 cl_program program_take(const struct program_source *source, const char *file, const char *options,
                         enum pixel_type type, const unsigned char *binary, size_t size) MUST_CHECK;
 

@@ -1,5 +1,5 @@
-/* Sources: found by name and put one after the other. Each file is compiled by itself, those of
- * gpu/ after gpu/window.cl. */
+/* Kernel sources: a file is found by its name and prefixed with what it includes. Files of gpu/
+ * also follow gpu/window.cl. */
 #include "device/cl/source.h"
 
 #include <stdbool.h>
@@ -9,7 +9,7 @@
 
 #include "common/log.h"
 
-/* What stands before every kernel, in this order. */
+/* Precede every kernel file, in this order. */
 static const char *const first[] = {"border.h", "common.cl"};
 
 enum { FIRST = sizeof first / sizeof *first };
@@ -44,11 +44,11 @@ static char *embedded_text(const char *name)
 	for (size_t i = 0; i < kernels_embedded_count; i++)
 		if (!strcmp(kernels_embedded[i].name, name))
 			return strdup(kernels_embedded[i].text);
-	log_error("there is no kernel file %s", name);
+	log_error("no kernel file %s", name);
 	return NULL;
 }
 
-/* Appends a file to a text; both become one that replaces *text, or *text is freed and NULL. */
+/* Appends a file to *text, reallocating it. On failure frees *text and sets it to NULL. */
 static void append(char **text, const char *kernel_dir, const char *name)
 {
 	char *more = kernel_dir ? read_text(kernel_dir, name) : embedded_text(name);

@@ -1,4 +1,4 @@
-/* The kernels' sources: built into the program, or read from a folder. */
+/* Kernel sources: built into the program, or read from a directory. */
 #ifndef DEVICE_CL_SOURCE_H
 #define DEVICE_CL_SOURCE_H
 
@@ -6,8 +6,7 @@
 
 #include "common/error.h"
 
-/* One file of kernels/, by its path below that folder, as kernels/embed.sh puts it into the
- * program. */
+/* One file of kernels/, embedded by kernels/embed.sh. name: its path below that directory. */
 struct kernel_source {
 	const char *name;
 	const char *text;
@@ -16,9 +15,9 @@ struct kernel_source {
 extern const struct kernel_source kernels_embedded[];
 extern const size_t kernels_embedded_count;
 
-/* The text of a file with what stands before every kernel (border.h, common.cl), which the caller
- * frees. kernel_dir: a folder to read from instead of the program, or NULL. NULL if a file is not
- * there; the reason is logged. */
+/* The source of a kernel file, prefixed with border.h and common.cl; the caller frees it.
+ * kernel_dir: read from this directory instead of the program; or NULL. Returns NULL, logged, if a
+ * file is missing. */
 char *source_load(const char *kernel_dir, const char *file) MUST_CHECK;
 
 #endif
