@@ -1,4 +1,4 @@
-/* A list: there is one for each codec worker. */
+/* The arenas are in an array: there is one for each codec worker. */
 #include "device/arenas.h"
 
 #include <stdlib.h>
@@ -51,7 +51,7 @@ enum error arenas_drop(struct arenas *arenas, uint32_t number)
 		arenas->arena[i] = arenas->arena[--arenas->count];
 		return ERR_OK;
 	}
-	log_error("arena %u is not known", number);
+	log_error("unknown arena %u", number);
 	return ERR_INTERNAL;
 }
 

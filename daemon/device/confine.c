@@ -1,6 +1,7 @@
-/* Drivers are large, and each needs other system calls: so these lists say what is forbidden,
- * unlike the codec worker's. What is on them no OpenCL driver is known to need; --unconfined is for
- * one that does. A forbidden call fails with EPERM. */
+/* The list of forbidden system calls. OpenCL drivers are large and need different calls, so the
+ * list says what is forbidden, while the codec worker's says what is allowed. No driver is known to
+ * need a call on this list; --unconfined is for one that does. A forbidden call fails with
+ * EPERM. */
 #include "device/confine.h"
 
 #include <errno.h>
@@ -33,7 +34,7 @@ static const int denied[] = {
     SCMP_SYS(tkill),
     SCMP_SYS(rt_sigqueueinfo),
     SCMP_SYS(rt_tgsigqueueinfo),
-    /* what files and processes there are */
+    /* mounts and namespaces */
     SCMP_SYS(mount),
     SCMP_SYS(umount2),
     SCMP_SYS(pivot_root),
@@ -79,7 +80,7 @@ static const int denied[] = {
     SCMP_SYS(vhangup),
 };
 
-/* Commands that have the kernel send signals in this process's name. */
+/* Commands that make the kernel send signals on behalf of this process. */
 static const struct {
 	int call;
 	unsigned command;
@@ -105,7 +106,7 @@ static int add_rules(scmp_filter_ctx filter)
 	    seccomp_rule_add(filter, refuse, SCMP_SYS(kill), 1, SCMP_A0(SCMP_CMP_NE, self, 0));
 	failed |=
 	    seccomp_rule_add(filter, refuse, SCMP_SYS(tgkill), 1, SCMP_A0(SCMP_CMP_NE, self, 0));
-	/* A limit on its processor time ends another process, as a signal does. */
+	/* A limit on processor time can end another process, as a signal does. */
 	failed |=
 	    seccomp_rule_add(filter, refuse, SCMP_SYS(prlimit64), 1, SCMP_A0(SCMP_CMP_NE, 0, 0));
 	failed |= seccomp_rule_add(filter, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1,
@@ -113,14 +114,15 @@ static int add_rules(scmp_filter_ctx filter)
 	return failed;
 }
 
-/* A driver's cache folder. The driver makes it where it is missing, but no longer can when only
- * what is there may be written to; so it is made now. */
-static const char *driver_folder(const char *variable)
+/* The cache directory that this environment variable names for a driver, or NULL. Creates it,
+ * because the driver cannot once Landlock only allows writing to existing directories. */
+static const char *driver_directory(const char *variable)
 {
 	const char *path = getenv(variable);
 
 	if (path && *path && g_mkdir_with_parents(path, 0700))
-		log_warning("cannot make the folder %s (%s): %s", path, variable, strerror(errno));
+		log_warning("cannot create the directory %s (%s): %s", path, variable,
+		            strerror(errno));
 	return path;
 }
 
@@ -130,8 +132,8 @@ enum error confine(const char *cache_dir, const char *state_dir)
 	const char *const writable[] = {
 	    cache_dir,
 	    state_dir,
-	    driver_folder("POCL_CACHE_DIR"),
-	    driver_folder("CUDA_CACHE_PATH"),
+	    driver_directory("POCL_CACHE_DIR"),
+	    driver_directory("CUDA_CACHE_PATH"),
 	    temporary ? temporary : "/tmp",
 	    "/dev",
 	    "/proc/self",
@@ -141,7 +143,7 @@ enum error confine(const char *cache_dir, const char *state_dir)
 
 	if (setrlimit(RLIMIT_CORE, &none) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return ERR_INTERNAL;
-	/* LeakSanitizer traces its own process. */
+	/* LeakSanitizer needs ptrace() on its own process. */
 	if (SANITIZER)
 		return ERR_OK;
 	if (landlock_enter(writable, sizeof writable / sizeof *writable, &abi) ||

@@ -1,15 +1,15 @@
-/* What a device worker may do, once it runs drivers on pixels of strangers. */
+/* The sandbox of device workers, which run drivers on untrusted pixels. */
 #ifndef DEVICE_CONFINE_H
 #define DEVICE_CONFINE_H
 
 #include "common/error.h"
 
-/* Takes from this process and those that it starts, for good: new privileges, core dumps, files
- * that can be changed outside these two directories (NULL: none), the drivers' own and temporary
- * ones; signals to other processes, limits on them, and reading them; sockets but Unix ones; and
- * what only administration needs. Reading files and running programs stay, as drivers do both. Must
- * be called before a thread is started. Returns ERR_INTERNAL, with errno set, if the kernel
- * refuses. */
+/* Confines this process and its children, irrevocably. It loses: new privileges; core dumps;
+ * writing files outside these two directories (NULL: none), the drivers' own and temporary ones;
+ * signals to other processes, setting their limits and reading their memory; sockets other than
+ * Unix sockets; and administrative system calls. Reading files and running programs stay allowed,
+ * because drivers do both. To be called before threads start. ERR_INTERNAL, with errno set, if the
+ * kernel refuses. */
 enum error confine(const char *cache_dir, const char *state_dir) MUST_CHECK;
 
 #endif

@@ -1,10 +1,10 @@
-/* What drivers are told by the environment. */
+/* Environment variables for drivers. */
 #ifndef DEVICE_ENVIRONMENT_H
 #define DEVICE_ENVIRONMENT_H
 
-/* Gives drivers directories of their own below this one (NULL: theirs), and PoCL the way to compile
- * that the service uses; what the environment already says stays. Must be called before the first
- * call of OpenCL, by every program that runs or measures kernels. */
+/* Gives drivers directories of their own below cache_dir (NULL: their default), and sets PoCL's
+ * compiler options for the service. Variables that are already set stay. To be called before the
+ * first OpenCL call, by every program that runs or measures kernels. */
 void environment_set(const char *cache_dir);
 
 #endif

@@ -1,12 +1,12 @@
-/* Lanes: the commands of some tiles, enqueued all at once: upload, the plan's launches, download.
- * Nothing here waits; the last commands' events say when the tiles are through, to who asks. To be
- * called back instead would be no cheaper: NVIDIA's driver does that by a thread that keeps others
- * waiting for as long as copies run.
+/* A lane enqueues all commands of its tiles at once: upload, the plan's launches, download. Nothing
+ * here waits; the events of the last commands tell when the tiles are finished, and the worker
+ * polls them. Callbacks would be no cheaper: NVIDIA's driver calls them from a thread that blocks
+ * others while copies run.
  *
- * Several tiles go as a stack (step.h). Those that lie at equal distances in one arena are one
- * (rectangular) copy; each other run of them is one more. The first run is copied on the queue of
- * the kernels, which takes times. That costs more than a small copy itself, so all other runs are
- * copied on a queue without, and the first run's time stands for theirs. */
+ * Several tiles are filtered as a stack (step.h). Tiles at equal distances in one arena form a run,
+ * which is one rectangular copy. The first run is copied on the kernels' queue, which takes times
+ * (profiling). Profiling costs more than a small copy, so all other runs are copied on a queue
+ * without it, and the first run's time represents them. */
 #include "device/lane.h"
 
 #include <stdlib.h>
@@ -16,37 +16,37 @@
 #include "device/plan/launch.h"
 #include "device/plan/region.h"
 
-/* A step on its way, in pieces. */
+/* A launched step, possibly in several pieces. */
 struct command {
 	const struct step *step;
 	cl_event events[PIECES_MAX];
 	uint32_t count;
 };
 
-/* Tiles of which each lies as far from the one before it as the second from the first. */
+/* Consecutive tiles of an arena at equal distances. */
 struct run {
 	uint32_t first, count;
-	uint64_t in_stride, out_stride; /* bytes; of one tile: 0 */
+	uint64_t in_stride, out_stride; /* bytes; a single tile: 0 */
 };
 
 struct lane {
 	const struct device *device;
 	bool zero_copy;
-	cl_command_queue queue;        /* takes the times of its commands */
-	cl_command_queue quiet;        /* does not; NULL if zero_copy */
+	cl_command_queue queue;        /* with profiling */
+	cl_command_queue quiet;        /* without; NULL if zero_copy */
 	struct growing_buffer in, out; /* unless zero_copy */
 	struct growing_buffer scratch[SCRATCHES];
-	struct view view[PLACES]; /* of the tiles that are under way */
+	struct view view[PLACES]; /* of the tiles in flight */
 	const struct plan *plan;
 	struct lane_tile tiles[STACK_MAX];
 	uint32_t count; /* 0: idle */
-	bool narrow;    /* it is one tile, beside which others lie in its slot */
+	bool narrow;    /* a single tile that shares its slot with others beside it */
 	struct stack stack;
-	struct tile high; /* the first tile, as high as all of the stack */
+	struct tile high; /* the first tile, with the height of the stack */
 	struct run runs[STACK_MAX];
 	uint32_t run_count;
-	cl_event last, last_quiet; /* when these have happened, all is through; NULL: no need */
-	cl_int status;             /* of the first of them that failed */
+	cl_event last, last_quiet; /* all is finished after these; NULL: none */
+	cl_int status;             /* of the first failure */
 	cl_event upload, download;
 	struct command launch[LAUNCHES_MAX];
 	uint32_t launches;
@@ -61,7 +61,7 @@ static cl_int make_queue(const struct lane *lane, cl_command_queue_properties pr
 	    object_add(OBJECT_QUEUE, clCreateCommandQueue(lane->device->context, lane->device->id,
 	                                                  properties, &code));
 	if (code)
-		log_error("cannot make a queue: %s", opencl_error_name(code));
+		log_error("cannot create a command queue: %s", opencl_error_name(code));
 	return code;
 }
 
@@ -90,7 +90,7 @@ static void event_release(cl_event *event)
 	*event = NULL;
 }
 
-/* Lets go of the tiles. */
+/* Releases the tiles' events and makes the lane idle. */
 static void lane_reset(struct lane *lane)
 {
 	event_release(&lane->last);
@@ -137,7 +137,7 @@ bool lane_idle(const struct lane *lane)
 	return !lane->count;
 }
 
-/* True once the event has happened. */
+/* True if the event is complete or has failed; notes a failure. */
 static bool has_happened(struct lane *lane, cl_event event)
 {
 	cl_int status = CL_COMPLETE, code;
@@ -159,7 +159,7 @@ bool lane_finished(struct lane *lane)
 	       has_happened(lane, lane->last_quiet);
 }
 
-/* Bytes of a row of the tiles' results, larger by x pixels on each side. */
+/* Bytes in a row of the tiles' results, expanded by x pixels on each side. */
 static uint64_t row_bytes(const struct lane *lane, uint64_t x, enum pixel_type type)
 {
 	return (lane->high.width + 2 * x) * lane->plan->image.bands * pixel_type_size(type);
@@ -170,8 +170,8 @@ static uint64_t align_up(uint64_t n)
 	return (n + ROW_ALIGNMENT - 1) & ~(uint64_t)(ROW_ALIGNMENT - 1);
 }
 
-/* The part of the arena's input that a tile reads, out to where it is aligned: kernels load
- * aligned words. `before` is how far ahead of the tile's first sample it begins. */
+/* The bytes of the arena's input that a tile reads, rounded out to the alignment: kernels load
+ * aligned words. *before: from their start to the tile's first sample. */
 static void input_span(const struct lane *lane, uint64_t *before, uint64_t *size)
 {
 	const struct plan *plan = lane->plan;
@@ -183,14 +183,14 @@ static void input_span(const struct lane *lane, uint64_t *before, uint64_t *size
 	*size = align_up(*before + (lane->stack.height - 1) * pitch + above + row - left);
 }
 
-/* The part of the arena's output that a tile writes. */
+/* The bytes of the arena's output that a tile writes. */
 static uint64_t output_span(const struct lane *lane)
 {
 	return (uint64_t)(lane->stack.height - 1) * lane->high.out_pitch +
 	       row_bytes(lane, 0, lane->plan->image.type);
 }
 
-/* True if others lie beside the tile in its slot. */
+/* True if other tiles lie beside this one in its slot. */
 static bool is_narrow(const struct plan *plan, const struct tile *tile)
 {
 	return tile->width < (plan->chain.border == BORDER_CROP
@@ -205,8 +205,8 @@ bool lane_stacks(const struct plan *plan, const struct tile *a, const struct til
 	       a->in_pitch == b->in_pitch && a->out_pitch == b->out_pitch;
 }
 
-/* Tiles as far apart as they must be: no span is longer than that, with its halo on both sides and
- * up to a row more to where it is aligned. */
+/* Sets the distance of tiles in the stack. It covers the longest span: a tile with its halo on both
+ * sides and up to a row of alignment. */
 static void make_stack(struct lane *lane)
 {
 	struct stack *stack = &lane->stack;
@@ -221,7 +221,7 @@ static void make_stack(struct lane *lane)
 	lane->high.height += (lane->count - 1) * stack->distance;
 }
 
-/* Input and output in the arena itself. */
+/* Uses the arena itself for input and output. */
 static void use_arena(struct lane *lane)
 {
 	const struct tile *tile = &lane->tiles[0].tile;
@@ -231,8 +231,8 @@ static void use_arena(struct lane *lane)
 	lane->view[PLACE_OUT] = (struct view){arena->out, tile->out, tile->out_pitch};
 }
 
-/* Input and output in the lane's own buffers, rows as far apart as in the arenas. The last tile has
- * as much room as the others: some drivers want that of a rectangular copy. */
+/* Uses the lane's own buffers for input and output, with the arenas' pitch. The last tile gets as
+ * much room as the others, because some drivers require it for a rectangular copy. */
 static cl_int use_buffers(struct lane *lane)
 {
 	const struct tile *high = &lane->high;
@@ -248,8 +248,8 @@ static cl_int use_buffers(struct lane *lane)
 	return code;
 }
 
-/* Makes the scratch buffers large enough for every step that writes them, before the first is
- * enqueued: a buffer cannot grow under way. */
+/* Makes the scratch buffers large enough for every step before the first is enqueued: growing a
+ * buffer loses its content. */
 static cl_int reserve_scratch(struct lane *lane)
 {
 	uint64_t size[SCRATCHES] = {0};
@@ -270,7 +270,7 @@ static cl_int reserve_scratch(struct lane *lane)
 	return code;
 }
 
-/* Whether tile i continues the run: the next one after equal strides, in the same arena. */
+/* True if tile i continues the run: same arena, same strides. */
 static bool continues(const struct lane *lane, const struct run *run, uint32_t i)
 {
 	const struct lane_tile *first = &lane->tiles[run->first], *t = &lane->tiles[i];
@@ -301,7 +301,7 @@ static void find_runs(struct lane *lane)
 	lane->run_count = (uint32_t)(run - lane->runs) + 1;
 }
 
-/* A tile that shares its slot comes and goes by itself, and no byte beside it. */
+/* Uploads a tile that shares its slot with others, without the bytes beside it. */
 static cl_int write_narrow(struct lane *lane)
 {
 	const struct lane_tile *t = &lane->tiles[0];
@@ -346,7 +346,7 @@ static cl_int enqueue_write(struct lane *lane, const struct run *run, cl_command
 	    (const char *)first->arena->memory.in + first->tile.in - before, 0, NULL, event);
 }
 
-/* after: an event to wait for, or NULL. */
+/* Enqueues the download of a run. after: an event to wait for, or NULL. */
 static cl_int enqueue_read(struct lane *lane, const struct run *run, cl_command_queue queue,
                            cl_event after, cl_event *event)
 {
@@ -361,7 +361,7 @@ static cl_int enqueue_read(struct lane *lane, const struct run *run, cl_command_
 	                               after ? 1 : 0, after ? &after : NULL, event);
 }
 
-/* Uploads all runs; what comes next on the lane's queue finds them there. */
+/* Uploads all runs; later commands on the lane's queue wait for them. */
 static cl_int enqueue_upload(struct lane *lane)
 {
 	cl_int code = lane->narrow
@@ -382,7 +382,7 @@ static cl_int enqueue_upload(struct lane *lane)
 	return code;
 }
 
-/* The event of the last piece of the last step. */
+/* The event of the last piece of the last launch. */
 static cl_event last_launch(const struct lane *lane)
 {
 	const struct command *last = &lane->launch[lane->launches - 1];
@@ -405,7 +405,7 @@ static cl_int enqueue_download(struct lane *lane)
 	return code;
 }
 
-/* True if some tile needs this step. */
+/* True if any tile needs this step. */
 static bool step_needed(const struct lane *lane, const struct step *step)
 {
 	for (uint32_t i = 0; i < lane->count; i++)
@@ -482,7 +482,7 @@ cl_int lane_start(struct lane *lane, const struct plan *plan, const struct lane_
 	return code;
 }
 
-/* How long a command ran, by the device's clock. */
+/* The run time of a command by the device's clock, in nanoseconds. */
 static uint64_t event_time(cl_event event)
 {
 	cl_ulong start, end;
@@ -495,7 +495,7 @@ static uint64_t event_time(cl_event event)
 	return end > start ? end - start : 0;
 }
 
-/* Without what came between its pieces. */
+/* The sum over its pieces, without what ran between them. */
 static uint64_t command_time(const struct command *command)
 {
 	uint64_t ns = 0;

@@ -1,5 +1,5 @@
-/* A lane: one tile of a plan, or a stack of them, in flight on the device. Lanes overlap with each
- * other. */
+/* A lane: a tile of a plan, or a stack of them, in flight on the device. Several lanes run at the
+ * same time. */
 #ifndef DEVICE_LANE_H
 #define DEVICE_LANE_H
 
@@ -16,33 +16,34 @@ struct lane_tile {
 };
 
 /* Makes a lane on a device, which must outlive it. zero_copy: kernels work directly in the
- * registered arenas; otherwise tiles are copied to the device and back. ERR_DEVICE or ERR_MEMORY on
- * failure. */
+ * registered arenas; otherwise tiles are copied to the device and back. ERR_DEVICE or
+ * ERR_MEMORY. */
 enum error lane_new(const struct device *device, bool zero_copy, struct lane **lane) MUST_CHECK;
 /* Waits for tiles in flight and discards their answers. NULL is allowed; the pointer becomes
  * NULL. */
 void lane_free(struct lane **lane);
 
-/* True if the lane has no tiles. */
+/* True if the lane has no tiles in flight. */
 bool lane_idle(const struct lane *lane);
 
-/* True if both tiles, of one plan, may go into one stack. */
+/* True if these tiles of one plan may be in one stack. */
 bool lane_stacks(const struct plan *plan, const struct tile *a, const struct tile *b);
 
-/* Starts tiles that tile_valid() has passed: one, or up to STACK_MAX that may go into one stack, of
- * a lane that copies. Plan and arenas must stay until they are finished. Returns an OpenCL code; on
- * failure the lane is idle again and nothing is under way. Between the rows of a result the bytes
- * up to out_pitch are undefined unless zero_copy. */
+/* Starts tiles that passed tile_valid(): one, or on a lane that copies up to STACK_MAX that fit one
+ * stack. Plan and arenas must outlive them. Returns an OpenCL code; on failure the lane is idle and
+ * nothing is in flight. Unless zero_copy, bytes of the output between the end of a row and
+ * out_pitch are undefined afterwards. */
 cl_int lane_start(struct lane *lane, const struct plan *plan, const struct lane_tile *tiles,
                   uint32_t count) MUST_CHECK;
 
-/* Asks the driver whether the lane's tiles are finished or have failed. */
+/* True if the lane's tiles have finished or failed. Does not wait. */
 bool lane_finished(struct lane *lane);
 
-/* Waits until they are. */
+/* Waits until the lane's tiles have finished or failed. */
 void lane_wait(struct lane *lane);
 
-/* Fills in the answer for each finished tile; returns how many. The lane is then idle. */
+/* Fills in the answer to each tile that lane_finished() reported and returns their number. The lane
+ * is then idle. */
 uint32_t lane_finish(struct lane *lane, struct message_tile_done done[STACK_MAX]);
 
 #endif

@@ -1,5 +1,5 @@
-/* convolved-device: runs tiles on one OpenCL device. Started by convolved, with a socket to it at
- * descriptor 3; lives as long as that socket and its parent do. */
+/* convolved-device: filters tiles on one OpenCL device. convolved starts it with a socket at
+ * descriptor 3; it ends when the socket is closed or its parent ends. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -26,36 +26,36 @@
 
 enum {
 	FILTERS_MAX = 64,
-	EXPENDABLE = 200 /* before the front, after decoders: its tiles run again */
+	EXPENDABLE = 200 /* OOM score: killed after codec workers, before the front */
 };
 
 struct options {
 	struct worker_options worker;
 	enum log_level log_level;
 	bool probe, tune, unconfined;
-	const char *filter[FILTERS_MAX]; /* to tune */
+	const char *filter[FILTERS_MAX]; /* filters to tune */
 	size_t filters;
 	bool compile, patient; /* see compile_process.h */
 };
 
 static const char help[] =
     "Usage: convolved-device [OPTION]...\n"
-    "Runs tiles of images on one OpenCL device. Started by convolved, not by hand, except to\n"
-    "measure its kernels at once: convolved-device --tune --state-dir DIR --cache-dir DIR\n"
+    "Filters tiles of images on one OpenCL device. convolved starts it. Run it by hand only to\n"
+    "measure its kernels: convolved-device --tune --state-dir DIR --cache-dir DIR\n"
     "\n"
     "  --platform N      index of the OpenCL platform (0)\n"
     "  --device N        index of the device on it (0)\n"
-    "  --kernel-dir DIR  read the kernels' sources there instead of those built in\n"
-    "  --cache-dir DIR   where compiled kernels are kept\n"
-    "  --cache-size N    most bytes of them; those unused for longest go (0: no bound)\n"
-    "  --state-dir DIR   where it is kept which kernels are fastest\n"
-    "  --programs N      most special programs in memory beyond those in use (512)\n"
-    "  --stack N         most tiles of a kind that share a launch, 1 to 16 (16)\n"
+    "  --kernel-dir DIR  read kernel sources from DIR, not the built-in ones\n"
+    "  --cache-dir DIR   store compiled kernels in DIR\n"
+    "  --cache-size N    maximum bytes of these; 0: no limit (0)\n"
+    "  --state-dir DIR   store the fastest kernels for each kind of work in DIR\n"
+    "  --programs N      maximum special programs kept in memory (512)\n"
+    "  --stack N         maximum tiles per launch, 1 to 16 (16)\n"
     "  --log-level NAME  error, warning, notice, info or debug (notice)\n"
-    "  --unconfined      may do all that the user may, should a driver need it\n"
-    "  --probe           tell convolved which devices there are, and exit\n"
-    "  --tune            measure the kernels of the usual filters, print it, and exit\n"
-    "  --filter FILTER   tune this one (as gaussian=sigma=2); may be given several times\n"
+    "  --unconfined      no sandbox, for drivers that do not work in it\n"
+    "  --probe           send convolved the list of devices and exit\n"
+    "  --tune            measure the kernels of common filters, print the results and exit\n"
+    "  --filter FILTER   tune this filter, e.g. gaussian=sigma=2; may be repeated\n"
     "  --help            print this and exit\n"
     "  --version         print the version and exit\n";
 
@@ -71,7 +71,7 @@ static const struct option long_options[] = {
     {"log-level", required_argument, NULL, 'l'},
     {"tune", no_argument, NULL, 't'},
     {"filter", required_argument, NULL, 'f'},
-    {"compile", no_argument, NULL, 'C'}, /* by itself: see compile_process.h */
+    {"compile", no_argument, NULL, 'C'}, /* internal: see compile_process.h */
     {"compile-patiently", no_argument, NULL, 'B'},
     {"unconfined", no_argument, NULL, 'U'},
     {"probe", no_argument, NULL, 'P'},
@@ -137,11 +137,11 @@ static void parse_option(struct options *options, int c)
 		options->worker.state_dir = optarg;
 		break;
 	case 'R':
-		options->worker.programs_most = parse_index("--programs", optarg);
+		options->worker.programs_max = parse_index("--programs", optarg);
 		break;
 	case 'S':
-		options->worker.stack_most = parse_index("--stack", optarg);
-		if (!options->worker.stack_most || options->worker.stack_most > STACK_MAX)
+		options->worker.stack_max = parse_index("--stack", optarg);
+		if (!options->worker.stack_max || options->worker.stack_max > STACK_MAX)
 			usage_exit("--stack", optarg);
 		break;
 	case 't':
@@ -181,7 +181,7 @@ static void parse_option(struct options *options, int c)
 
 static struct options parse_options(int argc, char **argv)
 {
-	struct options options = {.log_level = LOG_LEVEL_NOTICE, .worker.stack_most = STACK_MAX};
+	struct options options = {.log_level = LOG_LEVEL_NOTICE, .worker.stack_max = STACK_MAX};
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", long_options, NULL)) != -1)
@@ -191,8 +191,8 @@ static struct options parse_options(int argc, char **argv)
 	return options;
 }
 
-/* The worker ends with its parent. Signals to the whole group (a terminal's ^C, a service manager's
- * SIGTERM) are for the front, which first lets the work in flight finish. */
+/* The worker ends with its parent. Signals to the process group (^C in a terminal, a service
+ * manager's SIGTERM) are for the front, which first finishes the work in flight. */
 static void set_signals(void)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -201,7 +201,7 @@ static void set_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* Sends the devices of this host, or one message of none. */
+/* Sends the devices of this host, or one message that says there are none. */
 static int probe(void)
 {
 	enum { ROOM = 64 };
@@ -238,13 +238,15 @@ static enum error send_ready(const struct device *device, const struct worker *w
 	memcpy(ready->driver, device->driver, sizeof ready->driver);
 	ready->memory = device->memory;
 	ready->lanes = worker_lanes(worker);
-	ready->stack_most = worker_stack_most(worker);
+	ready->stack_most = worker_stack_max(worker);
 	ready->startup_ms = (uint32_t)(now_ms() - started_ms);
-	log_info("%s (%s) is ready after %u ms", device->name, device->driver, ready->startup_ms);
+	log_info("%s (%s) is ready, %u ms after the start", device->name, device->driver,
+	         ready->startup_ms);
 	return wire_send(WORKER_SOCKET, &message, NULL);
 }
 
-/* These compilers would be in the way of kernels. */
+/* Decides whether kernels are compiled in another process: PoCL and NVIDIA's driver compile in the
+ * way of running kernels. */
 static enum error open_device(struct device *device, const struct options *options)
 {
 	enum error e = device_open(device, options->worker.platform, options->worker.device);
@@ -265,7 +267,7 @@ static enum error serve(const struct options *options, uint64_t started_ms)
 		e = send_ready(&device, worker, started_ms);
 	if (!e)
 		e = worker_run(worker);
-	if (e) /* a device in doubt may hang in any call: end without one */
+	if (e) /* calls of a device in doubt may hang: make none */
 		_exit(1);
 	worker_free(&worker);
 	device_close(&device);
@@ -325,14 +327,14 @@ int main(int argc, char **argv)
 		return tune(&options) ? 1 : 0;
 	set_signals();
 	if (fcntl(WORKER_SOCKET, F_GETFD) < 0) {
-		log_error("descriptor %d is not open: convolved starts this program",
+		log_error("descriptor %d is not open: this program is started by convolved",
 		          WORKER_SOCKET);
 		return 2;
 	}
 	if (options.unconfined) {
 		log_notice("not confined");
 	} else if (confine(options.worker.cache_dir, options.worker.state_dir)) {
-		log_error("cannot be confined: %s", strerror(errno));
+		log_error("cannot enter the sandbox: %s", strerror(errno));
 		return 1;
 	}
 	if (options.probe)

@@ -1,4 +1,4 @@
-/* A list: there are seldom more than a few. */
+/* The plans are in a list, which is usually short. */
 #include "device/plans.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@ struct plans {
 	struct programs *programs;
 	struct tuner *tuner;
 	const struct device *device;
-	uint64_t choices; /* that the tuner has made */
+	uint64_t choices; /* choices of the tuner so far */
 };
 
 struct plans *plans_new(struct programs *programs, struct tuner *tuner, const struct device *device)
@@ -53,7 +53,7 @@ struct known_plan *plans_find(const struct plans *plans, uint64_t id)
 	return known;
 }
 
-/* Frees those that were given up and are not used. */
+/* Frees plans that are dropped and no longer in use. */
 static void sweep(struct plans *plans)
 {
 	struct known_plan **link = &plans->first;
@@ -85,7 +85,7 @@ void plans_outdate(struct plans *plans)
 	plans->choices++;
 }
 
-/* Counts what a plan depends on: programs that are built and choices of the tuner. */
+/* A number that changes with what plans depend on: compiled programs and the tuner's choices. */
 static uint64_t generation(const struct plans *plans)
 {
 	struct message_programs built;
@@ -94,24 +94,25 @@ static uint64_t generation(const struct plans *plans)
 	return (uint64_t)built.compiled + built.cached + built.failed + plans->choices;
 }
 
-/* Says why there is no plan. That a variant can do nothing of it is for the client to know. */
+/* Records why there is no plan. A variant that can do no step of the chain is the client's error;
+ * anything else is internal and logged. */
 static void describe_failure(const struct plans *plans, const struct chain *chain,
                              struct known_plan *known)
 {
 	char what[sizeof known->reason - 72];
 
 	if (known->error != ERR_BAD_PARAMETER || chain->variant == VARIANT_ANY) {
-		log_error("a chain has no plan: %s", error_slug(known->error));
+		log_error("cannot make a plan: %s", error_slug(known->error));
 		known->error = ERR_INTERNAL;
 		return;
 	}
 	variant_describe(chain_kernel(chain), what, sizeof what);
-	snprintf(known->reason, sizeof known->reason, "on %.40s nothing here can be done by %s",
+	snprintf(known->reason, sizeof known->reason, "on %.40s no filter here can use %s",
 	         plans->device->name, what);
 }
 
-/* Only ERR_MEMORY and ERR_DEVICE are returned: it may be made another time, so no tile is to meet
- * them. */
+/* Makes a plan and adds it to the list. Errors of the request are kept with the plan. ERR_MEMORY
+ * and ERR_DEVICE are returned, because another try may succeed. */
 static enum error make(struct plans *plans, uint64_t id, const struct chain *chain,
                        const struct image *image, uint32_t client)
 {
@@ -160,7 +161,7 @@ struct known_plan *plans_current(struct plans *plans, uint64_t id)
 		return known;
 	known->generation = generation(plans);
 	if (make(plans, id, &known->plan->chain, &known->plan->image, known->plan->client))
-		log_warning("a plan cannot be made anew; the old one stays");
+		log_warning("cannot update a plan; keeping the old one");
 	new = plans_find(plans, id);
 	if (new == known)
 		return known;

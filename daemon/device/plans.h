@@ -1,6 +1,6 @@
-/* The plans that the front has told of, by the numbers that it gave them. Tiles name the number; a
- * lane uses what was current when it started, which may be replaced meanwhile by a plan of better
- * kernels. */
+/* The plans that the front has sent, by the front's numbers. A tile names its plan's number. A lane
+ * keeps the plan that was current when it started, even if a plan with better kernels replaces
+ * it. */
 #ifndef DEVICE_PLANS_H
 #define DEVICE_PLANS_H
 
@@ -12,36 +12,36 @@ struct plans;
 
 struct known_plan {
 	struct known_plan *next;
-	uint64_t id;         /* 0: given up, but still used */
-	uint64_t generation; /* what was known when it was made */
-	unsigned uses;       /* lanes; the user counts, plans_release() counts down */
-	struct plan *plan;   /* NULL if it could not be made: then the answer to its tiles */
+	uint64_t id;         /* 0: dropped or replaced, but still in use */
+	uint64_t generation; /* programs and choices that it was made with */
+	unsigned uses;       /* lanes that use it; the worker counts up, plans_release() down */
+	struct plan *plan;   /* NULL: could not be made; the answer to its tiles follows */
 	enum error error;
 	char reason[sizeof(((struct message_tile_done *)0)->reason)];
 };
 
-/* None yet. Programs, tuner and device are the caller's and must outlive it. NULL: no memory. */
+/* Makes an empty list. Programs, tuner and device must outlive it. NULL: no memory. */
 struct plans *plans_new(struct programs *programs, struct tuner *tuner,
                         const struct device *device);
 /* NULL is allowed. The pointer becomes NULL. */
 void plans_free(struct plans **plans);
 
-/* Makes a plan as the front wishes; the descriptor of its chain stays the caller's. A plan that
- * cannot be made is kept as its error. ERR_MEMORY, ERR_DEVICE (no room for a few weights), or
- * ERR_INTERNAL for what no front would send. */
+/* Makes the plan that the front describes; the caller keeps the descriptor of the chain. A plan
+ * that a request makes impossible is stored with its error. ERR_MEMORY; ERR_DEVICE (no device
+ * memory for weights); ERR_INTERNAL if the message is invalid. */
 enum error plans_take(struct plans *plans, const struct message_plan *message,
                       int chain_fd) MUST_CHECK;
-/* Frees it, once no lane uses it. */
+/* Drops a plan; it is freed when no lane uses it. */
 void plans_drop(struct plans *plans, uint64_t id);
 
-/* The plan with a number, or NULL. plans_current() makes it anew if better kernels may be known by
- * now; if that fails the old one stays. */
+/* Finds a plan by its number, or NULL. plans_current() first makes it anew if better kernels may be
+ * available; if that fails the old plan stays. */
 struct known_plan *plans_find(const struct plans *plans, uint64_t id);
 struct known_plan *plans_current(struct plans *plans, uint64_t id);
-/* A lane no longer uses it. */
+/* Releases a lane's use of a plan. */
 void plans_release(struct plans *plans, struct known_plan *known);
 
-/* The tuner has made a choice: plans may be better anew. */
+/* Records that the tuner has made a choice: plans may be improved. */
 void plans_outdate(struct plans *plans);
 
 #endif

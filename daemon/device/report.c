@@ -1,4 +1,4 @@
-/* What the front knows is kept, so that it is only told of what is new. */
+/* A report remembers what the front knows, and sends only changes. */
 #include "device/report.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include "common/log.h"
 #include "device/cl/object_counts.h"
 
-enum { OBJECTS_MS = 1000 }; /* while busy */
+enum { OBJECTS_MS = 1000 }; /* between messages while jobs run */
 
 void report_init(struct report *r, int socket, const char *device)
 {
@@ -58,10 +58,10 @@ enum error report_late(const struct report *r, const struct tile *tile, enum ker
 	return report_error(r, tile, ERR_NOT_READY, 0, reason);
 }
 
-enum error report_waits(const struct report *r, const struct tile *tile, uint32_t most_ms)
+enum error report_waits(const struct report *r, const struct tile *tile, uint32_t max_ms)
 {
 	struct message message = {.type = MSG_TILE_WAITS,
-	                          .tile_waits = {tile->job, tile->index, most_ms}};
+	                          .tile_waits = {tile->job, tile->index, max_ms}};
 
 	return wire_send(r->socket, &message, NULL);
 }

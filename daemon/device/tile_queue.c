@@ -1,4 +1,4 @@
-/* A plain list: the front gives at most a few tiles more than there are lanes. */
+/* A list: the front sends only a few tiles more than there are lanes. */
 #include "device/tile_queue.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@ struct queued_tile {
 	struct queued_tile *next;
 	struct message_tile message;
 	uint64_t since_ms;
-	uint32_t wait_ms; /* for a program; 0: it does not */
+	uint32_t wait_ms; /* maximum wait for a program; 0: none */
 	bool told;
 };
 
@@ -18,7 +18,7 @@ void tile_queue_init(struct tile_queue *w)
 	*w = (struct tile_queue){.last = &w->first};
 }
 
-/* Takes out what a link leads to. */
+/* Removes the tile that a link points to. */
 static void take_out(struct tile_queue *w, struct queued_tile **link)
 {
 	struct queued_tile *tile = *link;
@@ -70,8 +70,8 @@ enum error tile_queue_add(struct tile_queue *w, const struct message_tile *tile,
 	return ERR_OK;
 }
 
-/* Milliseconds that a tile may wait for what its plan lacks; 0: it lacks nothing, or cannot have
- * it. */
+/* The maximum wait, in milliseconds, for the programs that a tile's plan lacks; 0: it lacks none,
+ * or they cannot be made. */
 static uint32_t program_wait(const struct message_tile *tile, struct plans *plans,
                              struct programs *programs)
 {
@@ -113,7 +113,7 @@ bool tile_queue_lacking(struct tile_queue *w, struct message_tile *tile, uint32_
 	return true;
 }
 
-/* By place: neighbours are copied together. */
+/* Orders tiles by their place in the arenas, because neighbours are copied together. */
 static int compare_places(const void *a, const void *b)
 {
 	const struct tile *x = &((const struct lane_tile *)a)->tile,
@@ -125,13 +125,12 @@ static int compare_places(const void *a, const void *b)
 }
 
 uint32_t tile_queue_gather(struct tile_queue *w, const struct arenas *arenas, uint64_t id,
-                           const struct plan *plan, uint32_t most,
-                           struct lane_tile tiles[STACK_MAX])
+                           const struct plan *plan, uint32_t max, struct lane_tile tiles[STACK_MAX])
 {
 	uint32_t count = 1;
 	struct queued_tile **link = &w->first, *waiting;
 
-	while (count < most && (waiting = *link)) {
+	while (count < max && (waiting = *link)) {
 		const struct tile *tile = &waiting->message.tile;
 
 		if (waiting->message.plan != id || !lane_stacks(plan, &tiles[0].tile, tile) ||

@@ -1,4 +1,4 @@
-/* Tiles that wait for a lane, in order of arrival. Some also wait for a program. */
+/* The tiles that wait for a lane, in order of arrival. Some also wait for a program. */
 #ifndef DEVICE_TILE_QUEUE_H
 #define DEVICE_TILE_QUEUE_H
 
@@ -11,38 +11,38 @@ struct queued_tile;
 
 struct tile_queue {
 	struct queued_tile *first, **last;
-	struct queued_tile *over; /* taken out, of those that were told of */
+	struct queued_tile *over; /* removed, but reported as waiting for a program */
 	uint32_t count;
 };
 
-/* None yet. */
+/* Makes an empty queue. */
 void tile_queue_init(struct tile_queue *queue);
-/* Discards all tiles without answering them. */
+/* Discards all tiles without an answer. */
 void tile_queue_fini(struct tile_queue *queue);
 
-/* Adds a tile that has come now, in milliseconds of a clock that is the same for all. ERR_MEMORY.
- */
+/* Adds a tile. now_ms: its time of arrival, in milliseconds of the clock that tile_queue_next()
+ * uses. ERR_MEMORY. */
 enum error tile_queue_add(struct tile_queue *queue, const struct message_tile *tile,
                           uint64_t now_ms) MUST_CHECK;
 
-/* Takes out the first tile that need not wait for a program, or has waited too long for it: then
- * *late. Its plan is then the current one. False if there is none. */
+/* Removes the first tile that can start, with its plan up to date, or that has waited too long for
+ * a program (*late). False if there is none. */
 bool tile_queue_next(struct tile_queue *queue, struct plans *plans, struct programs *programs,
                      uint64_t now_ms, struct message_tile *tile, bool *late);
 
-/* A tile that has been found to wait for a program, for so long at most; each is told of once.
+/* Returns a tile that waits for a program, and its maximum wait in milliseconds; each tile once.
  * False if there is none. */
 bool tile_queue_lacking(struct tile_queue *queue, struct message_tile *tile, uint32_t *wait_ms);
 
-/* A tile that was told of and has been taken out; each once, and before it is answered. False if
- * there is none. */
+/* Returns a tile that tile_queue_lacking() reported and that has been removed; each tile once,
+ * before it is answered. False if there is none. */
 bool tile_queue_over(struct tile_queue *queue, struct message_tile *tile);
 
-/* Takes out tiles of a plan, whose number is id, that lie in an arena and may go into one stack
- * with tiles[0]; adds them to it until there are `most`, ordered such that neighbours in an arena
- * are neighbours here. Returns how many there are then, at least 1. */
+/* Removes queued tiles of plan `id` that may be in one stack with tiles[0] and appends them, up to
+ * `max` tiles in all. Sorts them so that neighbours in an arena are neighbours here. Returns their
+ * number, at least 1. */
 uint32_t tile_queue_gather(struct tile_queue *queue, const struct arenas *arenas, uint64_t id,
-                           const struct plan *plan, uint32_t most,
+                           const struct plan *plan, uint32_t max,
                            struct lane_tile tiles[STACK_MAX]);
 
 #endif

@@ -1,7 +1,7 @@
-/* Measuring: all candidates for a kind of work in turn, several rounds, so that a busy moment of
- * the host does not fall on one alone; the least median wins. A step is one launch, so a tile that
- * comes meanwhile waits for no more than that. Launches are sized to take some milliseconds: small
- * ones come first, and a candidate that is slower by far in these gets no others. */
+/* Each kind of work has a trial. It launches all candidates in turn, for several rounds, so that a
+ * busy moment of the host does not affect only one; the smallest median wins. A step is one launch,
+ * so a tile that arrives meanwhile waits no longer than that. A launch takes some milliseconds.
+ * Small launches come first; a candidate that is much slower in these gets no others. */
 #include "device/tuner.h"
 
 #include <math.h>
@@ -23,37 +23,37 @@ enum {
 	WIDTH = 2048
 };
 
-/* A candidate so many times slower than another in its best small launch is out of question. */
+/* A candidate whose best small launch is this many times slower than another's is dropped. */
 static const double hopeless = 4;
 
-/* Multiply-adds and samples of a launch, at most. */
+/* Maximum multiply-adds and samples of a launch. */
 static const struct {
 	double work, samples;
 } budget[] = {
     [DEVICE_CPU] = {1.5e9, 2e6}, [DEVICE_GPU] = {2e11, 3e7}, [DEVICE_ACCELERATOR] = {1e9, 1e6}};
 
-/* A kernel and shape that is measured. */
+/* A kernel in a shape, to be measured. */
 struct candidate {
 	enum kernel kernel;
 	struct shape shape;
 	struct step step;
 	enum program_state state;
-	double small_ns; /* of the fastest small launch; INFINITY before it */
+	double small_ns; /* fastest small launch; INFINITY before the first */
 	double ns[ROUNDS];
 };
 
-/* The measuring of one kind of work. */
+/* The measurements for one kind of work. */
 struct trial {
 	struct trial *next_trial;
-	char text[64]; /* the kind, as describe() says it */
+	char text[64]; /* the kind of work, from describe() */
 	struct work work;
-	struct operation operation; /* a copy of ours */
+	struct operation operation; /* the trial's own copy */
 	struct tile tile;
 	struct view views[PLACES];
 	cl_mem src, dst;
 	struct candidate candidate[CANDIDATES_MAX];
-	uint32_t count, next; /* next: launch, of count * ALL_ROUNDS */
-	double least_small_ns;
+	uint32_t count, next; /* candidates; next launch, of count * ALL_ROUNDS */
+	double min_small_ns;
 	bool started;
 };
 
@@ -61,11 +61,11 @@ struct tuner {
 	struct programs *programs;
 	cl_command_queue queue;
 	struct tuning *tuning;
-	struct trial *first, **last; /* of work that has no choice yet */
+	struct trial *first, **last; /* for work that has no choice yet */
 	uint32_t trials;
 };
 
-/* Says what distinguishes a kind of work for the tuner. */
+/* Writes the text that identifies a kind of work. */
 static void describe(const struct work *work, char text[64])
 {
 	static const char *const outputs[] = {" magnitude", " x", " y", " direction"};
@@ -100,7 +100,7 @@ struct tuner *tuner_new(struct programs *programs, const char *state_dir, const 
 	return t;
 }
 
-/* Frees the first trial, and takes it out. */
+/* Removes and frees the first trial. */
 static void remove_first(struct tuner *t)
 {
 	struct trial *r = t->first;
@@ -161,7 +161,7 @@ static bool is_noted(const struct tuner *t, const char *text)
 	return r != NULL;
 }
 
-/* Notes a kind of work to be measured. */
+/* Adds a trial for a kind of work, unless there is one. */
 static void note_work(struct tuner *t, const struct work *work, const char *text)
 {
 	struct trial *r;
@@ -175,7 +175,7 @@ static void note_work(struct tuner *t, const struct work *work, const char *text
 	}
 	r->work = *work;
 	r->work.operation = &r->operation;
-	r->least_small_ns = INFINITY;
+	r->min_small_ns = INFINITY;
 	add_candidates(r, programs_device(t->programs));
 	snprintf(r->text, sizeof r->text, "%s", text);
 	*t->last = r;
@@ -183,8 +183,8 @@ static void note_work(struct tuner *t, const struct work *work, const char *text
 	t->trials++;
 }
 
-/* The choice that was made, if it can do this piece of the kind of work, which another's weights
- * may differ from; and if it is of this program's table. */
+/* Uses the choice for this kind of work if its kernel and shape apply to this piece of it. Pieces
+ * of one kind have different weights, and the state file may be another version's. */
 static bool use_choice(const struct device *device, const struct message_choice *choice,
                        const struct work *work, enum kernel *kernel, struct shape *shape)
 {
@@ -222,7 +222,7 @@ void tuner_choose(void *tuner, const struct work *work, enum kernel *kernel, str
 		variant_choose_by_table(device, work, kernel, shape);
 }
 
-/* Buffers with some pattern in them, and the region that a launch makes. */
+/* Makes the buffers, filled with a pattern, and sets the size of the launches. */
 static cl_int prepare_buffers(const struct tuner *t, struct trial *r)
 {
 	const struct device *device = programs_device(t->programs);
@@ -255,7 +255,7 @@ static cl_int prepare_buffers(const struct tuner *t, struct trial *r)
 	return code;
 }
 
-/* Asks for the program of every candidate, and makes the buffers. */
+/* Requests the program of every candidate, and makes the buffers. */
 static void start_trial(struct tuner *t, struct trial *r)
 {
 	cl_int code = prepare_buffers(t, r);
@@ -271,7 +271,7 @@ static void start_trial(struct tuner *t, struct trial *r)
 	}
 }
 
-/* Asks again for what is pending; true if nothing is any more. */
+/* Requests pending programs again; true if none is pending any more. */
 static bool all_built(struct tuner *t, struct trial *r)
 {
 	bool built = true;
@@ -298,7 +298,7 @@ static uint32_t small_height(const struct trial *r)
 	return (r->tile.height + SMALL_PART - 1) / SMALL_PART;
 }
 
-/* Nanoseconds of one launch by the device's clock; NAN if it failed. */
+/* Launches a candidate once; returns nanoseconds by the device's clock, NAN on failure. */
 static double measure(const struct tuner *t, struct trial *r, const struct candidate *c, bool small)
 {
 	struct tile tile = {.width = r->tile.width,
@@ -330,10 +330,11 @@ static int compare_doubles(const void *a, const void *b)
 
 static bool is_hopeless(const struct trial *r, const struct candidate *c)
 {
-	return c->small_ns > hopeless * r->least_small_ns;
+	return c->small_ns > hopeless * r->min_small_ns;
 }
 
-/* What the candidate takes for the trial's tile: the median, or what small launches come to. */
+/* The time of a candidate for the trial's tile: the median, or for dropped candidates an estimate
+ * from small launches. */
 static double time_of(const struct trial *r, struct candidate *c)
 {
 	if (is_hopeless(r, c))
@@ -342,9 +343,9 @@ static double time_of(const struct trial *r, struct candidate *c)
 	return c->ns[ROUNDS / 2];
 }
 
-static void choose_least(struct trial *r, struct message_choice *choice)
+static void choose_fastest(struct trial *r, struct message_choice *choice)
 {
-	double least = INFINITY;
+	double fastest = INFINITY;
 
 	*choice = (struct message_choice){0};
 	memcpy(choice->work, r->text, sizeof choice->work);
@@ -360,16 +361,16 @@ static void choose_least(struct trial *r, struct message_choice *choice)
 		choice->candidate[i].group_x = c->shape.group_x;
 		choice->candidate[i].group_y = c->shape.group_y;
 		choice->candidate[i].ns = (uint64_t)ns;
-		if (choice->candidate[i].ns && ns < least) {
-			least = ns;
+		if (choice->candidate[i].ns && ns < fastest) {
+			fastest = ns;
 			choice->chosen = i;
 		}
 	}
 	log_info("%s: %s, %.0f ns of %u candidates", choice->work,
-	         kernel_name(choice->candidate[choice->chosen].kernel), least, choice->count);
+	         kernel_name(choice->candidate[choice->chosen].kernel), fastest, choice->count);
 }
 
-/* The trial's next launch, if the candidate whose turn it is gets one. */
+/* Makes the trial's next launch, unless its candidate is dropped. */
 static void launch_next(const struct tuner *t, struct trial *r)
 {
 	struct candidate *c = &r->candidate[r->next % r->count];
@@ -387,7 +388,7 @@ static void launch_next(const struct tuner *t, struct trial *r)
 	else
 		c->ns[round - SMALL_ROUNDS] = ns;
 	if (small)
-		r->least_small_ns = fmin(r->least_small_ns, c->small_ns);
+		r->min_small_ns = fmin(r->min_small_ns, c->small_ns);
 }
 
 bool tuner_step(struct tuner *t, struct message_choice *choice)
@@ -403,7 +404,7 @@ bool tuner_step(struct tuner *t, struct message_choice *choice)
 	launch_next(t, r);
 	if (++r->next < r->count * ALL_ROUNDS)
 		return false;
-	choose_least(r, choice);
+	choose_fastest(r, choice);
 	remove_first(t);
 	tuning_add(t->tuning, choice);
 	return true;
@@ -418,7 +419,7 @@ bool tuner_get(struct tuner *t, uint32_t i, struct message_choice *choice)
 	return found != NULL;
 }
 
-/* The chains that a first start is tuned for. */
+/* The filters that --tune measures by default. */
 static const char *const usual[] = {
     "gaussian=size=3",
     "gaussian=size=5",
@@ -435,7 +436,7 @@ static const char *const usual[] = {
     "convolve=kernel=1 2 3 4 5;2 9 4 7 6;3 1 8 0 7;4 4 2 7 1;5 6 7 8 0",
 };
 
-/* Takes note of the work that a filter comes to with an image. */
+/* Adds trials for the work that a filter needs on an image. */
 static enum error note_filter(struct tuner *t, struct chain *chain, const char *filter,
                               const struct image *image)
 {
@@ -448,14 +449,14 @@ static enum error note_filter(struct tuner *t, struct chain *chain, const char *
 	if (!e)
 		e = chain_check(chain, &problem);
 	if (e)
-		log_error("%s cannot be tuned: %s", filter, problem.detail);
+		log_error("cannot tune %s: %s", filter, problem.detail);
 	else
 		e = plan_new(t->programs, chain, image, tuner_choose, t, &plan);
 	plan_free(&plan);
 	return e;
 }
 
-/* The same of all filters with images of all types. */
+/* Adds trials for these filters, on images of all types. */
 static enum error note_filters(struct tuner *t, const char *const *filters, size_t count)
 {
 	static const uint32_t bands[3] = {1, 3, 4};

@@ -1,5 +1,5 @@
-/* The file is JSON and written anew, as a whole, after each choice. It names device, driver and the
- * kernels' sources; if any of them is another now, all is measured again. */
+/* The file is JSON and is rewritten after each choice. It names the device, its driver and a digest
+ * of the kernel sources; if any of them differs, its choices are discarded. */
 #include "device/tuning.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 struct tuning {
 	const struct device *device;
-	char path[4096], sources[65]; /* path: empty if nothing is remembered */
+	char path[4096], sources[65]; /* path: empty if there is no file */
 	uint32_t count;
 	struct message_choice choice[CHOICES_MAX];
 };
@@ -70,7 +70,7 @@ static void save(const struct tuning *c)
 	json_decref(all);
 }
 
-/* Reads one candidate; false if it is none of ours. */
+/* Reads one candidate; false if it is invalid. */
 static bool read_candidate(json_t *json, struct message_choice *c, uint32_t i)
 {
 	const char *name;
@@ -113,7 +113,7 @@ static bool read_choice(json_t *json, struct message_choice *c)
 	return true;
 }
 
-/* Takes over what was measured on the same device with the same driver and kernels. */
+/* Loads the choices that were measured on the same device, with the same driver and kernels. */
 static void load(struct tuning *c)
 {
 	json_error_t error;
@@ -123,15 +123,15 @@ static void load(struct tuning *c)
 
 	if (!all) {
 		if (access(c->path, F_OK) == 0)
-			log_warning("%s: %s: all is measured again", c->path, error.text);
+			log_warning("%s: %s: measuring everything again", c->path, error.text);
 		return;
 	}
 	if (json_unpack(all, "{s:s, s:s, s:s, s:o}", "device", &name, "driver", &driver, "kernels",
 	                &sources, "choices", &list)) {
-		log_warning("%s is not of this program: all is measured again", c->path);
+		log_warning("%s is not a tuning file: measuring everything again", c->path);
 	} else if (strcmp(name, c->device->name) || strcmp(driver, c->device->driver) ||
 	           strcmp(sources, c->sources)) {
-		log_info("%s is of another device, driver or kernels: all is measured again",
+		log_info("%s is for another device, driver or kernels: measuring everything again",
 		         c->path);
 	} else {
 		json_array_foreach(list, i, item)
@@ -178,7 +178,7 @@ struct tuning *tuning_new(const struct device *device, const char *state_dir,
 		return NULL;
 	}
 	if (state_dir && mkdir(state_dir, 0700) && errno != EEXIST)
-		log_warning("cannot make the folder %s: %s", state_dir, strerror(errno));
+		log_warning("cannot create the directory %s: %s", state_dir, strerror(errno));
 	if (state_dir) {
 		snprintf(c->path, sizeof c->path, "%.4000s/tuning-%u-%u.json", state_dir, platform,
 		         index);

@@ -1,8 +1,8 @@
-/* The worker's loop: one thread that waits for a message, and looks at its lanes in between: the
- * longer one has been at work, the less often.
+/* The worker's loop: one thread waits for messages and polls its lanes. The longer a lane has been
+ * at work, the less often it is polled.
  *
- * What goes wrong with a tile is said in its answer; after an error that leaves the device in doubt
- * the worker ends, and the front starts another. */
+ * An error of a tile is reported in its answer. After an error that leaves the device in doubt the
+ * worker ends, and the front starts another. */
 #include "device/worker.h"
 
 #include <errno.h>
@@ -25,18 +25,18 @@ enum {
 	LANES_OWN = 3,
 	LANES_LIMIT = 3,
 	IDLE_MS = 3600000,
-	WAITING_MOST = 128, /* tiles, before some are started */
+	WAITING_MAX = 128, /* tiles received before some are started */
 	TUNE_AFTER_MS = 100,
 	TIMER_SLACK_NS = 1000,
-	WAIT_CHECK_MS = 500,    /* between looks at tiles that wait for a program */
-	FAILED_MAX = 3,         /* tiles one after another: then a fresh process may do better */
-	STACK_BYTES = 32 << 20, /* of tiles' input, at most: lanes are to overlap */
-	LOOK_NS_LEAST = 10000,
-	LOOK_NS_MOST = 500000,
-	LOOK_SHARE = 16, /* part of the time that a lane has been at work, until the next look */
+	WAIT_CHECK_MS = 500,    /* between checks of tiles that wait for a program */
+	FAILED_MAX = 3,         /* consecutive failed tiles, before the process is replaced */
+	STACK_BYTES = 32 << 20, /* maximum input of a stack, so that lanes overlap */
+	LOOK_NS_MIN = 10000,
+	LOOK_NS_MAX = 500000,
+	LOOK_SHARE = 16, /* the next poll comes after 1/16 of a lane's time so far */
 };
 
-/* A lane, and when to look at it next. */
+/* A lane and the time of its next poll. */
 struct watched_lane {
 	struct lane *lane;
 	struct known_plan *plan;
@@ -51,11 +51,11 @@ struct worker {
 	struct report report;
 	struct watched_lane lane[LANES_LIMIT];
 	uint32_t lanes;
-	uint32_t stack_most; /* tiles that may share a launch */
+	uint32_t stack_max; /* tiles that may share a launch */
 	struct arenas arenas;
 	struct plans *plans;
 	struct tile_queue queue;
-	unsigned failed; /* tiles since the last that was filtered */
+	unsigned failed; /* consecutive failed tiles */
 };
 
 uint32_t worker_lanes(const struct worker *worker)
@@ -63,9 +63,9 @@ uint32_t worker_lanes(const struct worker *worker)
 	return worker->lanes;
 }
 
-uint32_t worker_stack_most(const struct worker *worker)
+uint32_t worker_stack_max(const struct worker *worker)
 {
-	return worker->stack_most;
+	return worker->stack_max;
 }
 
 enum error worker_new(const struct device *device, const struct worker_options *options, int socket,
@@ -81,15 +81,15 @@ enum error worker_new(const struct device *device, const struct worker_options *
 	w->socket = socket;
 	report_init(&w->report, socket, device->name);
 	tile_queue_init(&w->queue);
-	w->stack_most = device->in_place ? 1 : options->stack_most;
+	w->stack_max = device->in_place ? 1 : options->stack_max;
 	w->notify_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (w->notify_fd < 0)
 		e = ERR_IO;
 	if (!e)
 		e = programs_new(&w->programs, device, options->kernel_dir, options->cache_dir,
 		                 options->cache_size, w->notify_fd);
-	if (!e && options->programs_most)
-		programs_bound(w->programs, options->programs_most);
+	if (!e && options->programs_max)
+		programs_limit(w->programs, options->programs_max);
 	while (!e && w->lanes < (device->in_place ? LANES_SHARED : LANES_OWN)) {
 		e = lane_new(device, device->in_place, &w->lane[w->lanes].lane);
 		w->lanes++;
@@ -142,20 +142,20 @@ static uint64_t now_ms(void)
 	return now_ns() / 1000000;
 }
 
-/* How many tiles are to share a launch: no more than leaves each idle lane its part. */
+/* How many tiles to launch together: at most an idle lane's share of those waiting. */
 static uint32_t stack_size(const struct worker *w, const struct tile *tile)
 {
 	uint64_t bytes = (uint64_t)tile->in_pitch * tile->height;
-	uint32_t idle = 0, most = w->stack_most, part;
+	uint32_t idle = 0, max = w->stack_max, part;
 
 	for (uint32_t i = 0; i < w->lanes; i++)
 		idle += lane_idle(w->lane[i].lane);
-	part = idle ? (w->queue.count + idle) / idle : 1; /* of all, this tile too, rounded up */
-	if (most > part)
-		most = part;
-	if (most > STACK_BYTES / bytes)
-		most = (uint32_t)(STACK_BYTES / bytes);
-	return most;
+	part = idle ? (w->queue.count + idle) / idle : 1; /* with this tile, rounded up */
+	if (max > part)
+		max = part;
+	if (max > STACK_BYTES / bytes)
+		max = (uint32_t)(STACK_BYTES / bytes);
+	return max;
 }
 
 static enum error answer_failed(struct worker *w, const struct lane_tile *tiles, uint32_t count,
@@ -169,7 +169,8 @@ static enum error answer_failed(struct worker *w, const struct lane_tile *tiles,
 	return opencl_error_fatal(code) || w->failed == FAILED_MAX ? ERR_DEVICE : e;
 }
 
-/* Without its general kernels a device is of no use; another may do better, or another try. */
+/* Answers a tile whose kernel cannot be compiled. A general kernel ends the worker: without it the
+ * device is useless. */
 static enum error answer_unbuilt(const struct worker *w, const struct tile *tile,
                                  enum kernel kernel)
 {
@@ -179,7 +180,7 @@ static enum error answer_unbuilt(const struct worker *w, const struct tile *tile
 	return ERR_DEVICE;
 }
 
-/* Tells the front of tiles that wait for a program no more. */
+/* Tells the front which tiles no longer wait for a program. */
 static enum error tell_over(struct worker *w)
 {
 	struct message_tile tile;
@@ -190,7 +191,7 @@ static enum error tell_over(struct worker *w)
 	return e;
 }
 
-/* Starts a tile on an idle lane, with others that may go with it, or answers why not. */
+/* Starts a tile on an idle lane, with others that fit its stack, or answers with an error. */
 static enum error start_tile(struct worker *w, struct watched_lane *lane,
                              const struct message_tile *message)
 {
@@ -205,13 +206,13 @@ static enum error start_tile(struct worker *w, struct watched_lane *lane,
 	if (known && !plan)
 		return report_error(&w->report, tile, known->error, 0, known->reason);
 	if (!known || !arenas_hold(&w->arenas, tile, &plan->image, &plan->chain)) {
-		log_error("job %llu tile %u: no such plan or arena, or not within it",
+		log_error("job %llu tile %u: unknown plan or arena, or outside the arena",
 		          (unsigned long long)tile->job, tile->index);
 		return report_error(&w->report, tile, ERR_INTERNAL, 0, NULL);
 	}
 	if (plan_resolve(plan, w->programs) != PROGRAM_READY)
 		return answer_unbuilt(w, tile, plan_lacks(plan));
-	/* What this plan has made the builder do may hold up the launch: it is said before it. */
+	/* Compilations requested for this plan may delay the launch: report them first. */
 	e = report_programs(&w->report, w->programs);
 	if (e)
 		return e;
@@ -226,7 +227,7 @@ static enum error start_tile(struct worker *w, struct watched_lane *lane,
 	lane->plan = known;
 	known->uses++;
 	lane->started = now_ns();
-	lane->look = lane->started + LOOK_NS_LEAST;
+	lane->look = lane->started + LOOK_NS_MIN;
 	return ERR_OK;
 }
 
@@ -238,7 +239,7 @@ static struct watched_lane *idle_lane(struct worker *w)
 	return NULL;
 }
 
-/* A tile has waited too long for a program. */
+/* Answers a tile that has waited too long for a program. */
 static enum error answer_late(const struct worker *w, const struct message_tile *message)
 {
 	const struct plan *plan = plans_find(w->plans, message->plan)->plan;
@@ -246,7 +247,7 @@ static enum error answer_late(const struct worker *w, const struct message_tile 
 	return report_late(&w->report, &message->tile, plan_lacks(plan));
 }
 
-/* Gives waiting tiles to idle lanes. */
+/* Starts waiting tiles on idle lanes. */
 static enum error start_tiles(struct worker *w)
 {
 	struct message_tile tile;
@@ -266,7 +267,7 @@ static enum error start_tiles(struct worker *w)
 	return e;
 }
 
-/* Answers for a lane's tiles. A command that failed while it ran is always fatal. */
+/* Answers a lane's tiles. A command that fails while it runs is always fatal. */
 static enum error finish_lane(struct worker *w, struct watched_lane *lane)
 {
 	struct message_tile_done done[STACK_MAX];
@@ -282,17 +283,17 @@ static enum error finish_lane(struct worker *w, struct watched_lane *lane)
 	return e;
 }
 
-/* When to look at a lane again that has not been through. */
+/* The next time to poll a lane that is still at work. */
 static uint64_t look_again(const struct watched_lane *lane, uint64_t now)
 {
 	uint64_t pause = (now - lane->started) / LOOK_SHARE;
 
-	if (pause < LOOK_NS_LEAST)
-		pause = LOOK_NS_LEAST;
-	return now + (pause < LOOK_NS_MOST ? pause : LOOK_NS_MOST);
+	if (pause < LOOK_NS_MIN)
+		pause = LOOK_NS_MIN;
+	return now + (pause < LOOK_NS_MAX ? pause : LOOK_NS_MAX);
 }
 
-/* Looks at the lanes for which it is time. */
+/* Polls the lanes that are due. */
 static enum error finish_tiles(struct worker *w)
 {
 	uint64_t now = now_ns();
@@ -311,7 +312,7 @@ static enum error finish_tiles(struct worker *w)
 	return e;
 }
 
-/* The descriptors stay the caller's. */
+/* Handles a message. The caller keeps the descriptors. */
 static enum error handle(struct worker *w, const struct message *message, const int *fds)
 {
 	switch ((enum message_type)message->type) {
@@ -332,7 +333,7 @@ static enum error handle(struct worker *w, const struct message *message, const 
 	}
 }
 
-/* Receives one message and acts on it. *closed: the front is gone. */
+/* Receives and handles one message. *closed: the front has closed the socket. */
 static enum error receive(struct worker *w, bool *closed)
 {
 	struct message message;
@@ -354,11 +355,11 @@ static enum error receive(struct worker *w, bool *closed)
 	case WIRE_BROKEN:
 		break;
 	}
-	log_error("the front sent a message that is not one");
+	log_error("the front sent an invalid message");
 	return ERR_INTERNAL;
 }
 
-/* Receives what there is by now: tiles that have come together may go together. */
+/* Receives all messages that have arrived, so that their tiles can be launched together. */
 static enum error receive_all(struct worker *w, bool *closed)
 {
 	struct pollfd more = {.fd = w->socket, .events = POLLIN};
@@ -366,11 +367,11 @@ static enum error receive_all(struct worker *w, bool *closed)
 
 	do
 		e = receive(w, closed);
-	while (!e && !*closed && w->queue.count < WAITING_MOST && poll(&more, 1, 0) > 0);
+	while (!e && !*closed && w->queue.count < WAITING_MAX && poll(&more, 1, 0) > 0);
 	return e;
 }
 
-/* True if no tile is here. */
+/* True if no tile is queued or in flight. */
 static bool is_idle(const struct worker *w)
 {
 	bool idle = !w->queue.count;
@@ -380,7 +381,7 @@ static bool is_idle(const struct worker *w)
 	return idle;
 }
 
-/* How long the next wait may last, in nanoseconds. */
+/* The maximum time of the next wait, in nanoseconds. */
 static uint64_t wait_limit(const struct worker *w, uint64_t pause_ms)
 {
 	uint64_t limit = pause_ms * 1000000, now = now_ns();
@@ -396,18 +397,18 @@ static uint64_t wait_limit(const struct worker *w, uint64_t pause_ms)
 	return limit;
 }
 
-/* Waits for a message, or until it is time to look at a lane. While there is nothing to do, the
- * tuner has its turns: the first after a pause, each no longer than a launch. due: milliseconds
- * until there is something to tell, or -1. */
+/* Waits for a message, or until a lane is due. While the worker is idle, the tuner runs: its first
+ * step after a pause, each step no longer than a launch. due: milliseconds until the next report,
+ * or -1. */
 static enum error wait_or_tune(struct worker *w, struct pollfd wait[2], int due, bool *tuning)
 {
 	struct message_choice choice;
 	bool may_tune = is_idle(w) && tuner_ready(w->tuner);
 	uint64_t idle = due < 0 ? IDLE_MS : (uint64_t)due;
 	uint64_t limit = wait_limit(w, !may_tune ? idle : *tuning ? 0 : TUNE_AFTER_MS);
-	struct timespec most = {.tv_sec = (time_t)(limit / 1000000000),
-	                        .tv_nsec = (long)(limit % 1000000000)};
-	int count = ppoll(wait, 2, &most, NULL);
+	struct timespec timeout = {.tv_sec = (time_t)(limit / 1000000000),
+	                           .tv_nsec = (long)(limit % 1000000000)};
+	int count = ppoll(wait, 2, &timeout, NULL);
 
 	if (count < 0)
 		return errno == EINTR ? ERR_OK : ERR_IO;

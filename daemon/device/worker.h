@@ -15,24 +15,24 @@ struct worker_options {
 	const char *cache_dir;     /* compiled programs */
 	uint64_t cache_size;       /* maximum bytes of these; 0: no limit */
 	const char *state_dir;     /* measurements */
-	unsigned stack_most;       /* tiles that may share a launch, 1 to STACK_MAX */
-	unsigned programs_most;    /* special programs in memory; 0: the default */
+	unsigned stack_max;        /* tiles that may share a launch, 1 to STACK_MAX */
+	unsigned programs_max;     /* special programs in memory; 0: the default */
 };
 
-/* Makes a worker for a device, which must outlive it. Programs are made later: those that the first
- * tile needs before all others. */
+/* Makes a worker for a device, which must outlive it. The caller keeps the socket. It compiles
+ * programs later, first those that the first tile needs. ERR_DEVICE or ERR_MEMORY, logged. */
 enum error worker_new(const struct device *device, const struct worker_options *options, int socket,
                       struct worker **worker) MUST_CHECK;
 void worker_free(struct worker **worker);
 
-/* The number of tiles in flight that it supports. */
+/* The maximum number of tiles or stacks in flight. */
 uint32_t worker_lanes(const struct worker *worker);
-/* The number of tiles of a kind that may share a launch. */
-uint32_t worker_stack_most(const struct worker *worker);
+/* The maximum number of tiles in a stack. */
+uint32_t worker_stack_max(const struct worker *worker);
 struct tuner *worker_tuner(const struct worker *worker);
 
-/* Handles messages until the front closes the socket (ERR_OK), or the device or the socket can no
- * longer be trusted. */
+/* Handles messages until the front closes the socket (ERR_OK), or the device or the socket cannot
+ * be trusted any more. */
 enum error worker_run(struct worker *worker) MUST_CHECK;
 
 #endif

@@ -1,6 +1,7 @@
-/* What a step needs of the work that it does, and by which kernel a filter is done: while the
- * program of a chosen one is being compiled the general kernel stands in. For that, or a variant
- * that was asked for, a step waits (plan_resolve()). */
+/* Appends a filter's step with the kernel that the request, the tuner or the table chooses. While
+ * that kernel is being compiled, a general kernel replaces it. If the request names a variant, or
+ * the general kernel itself is not compiled yet, the step waits for the program
+ * (plan_resolve()). */
 #include "device/plan/builder.h"
 
 #include <math.h>
@@ -8,7 +9,7 @@
 #include "common/log.h"
 #include "device/plan/weights.h"
 
-/* The scratch buffer after one, that is not `busy`. */
+/* The next scratch buffer after `at` other than `busy`. */
 static enum place next_scratch(enum place at, enum place busy)
 {
 	enum place next = at < PLACE_A || at == PLACE_C ? PLACE_A : (enum place)(at + 1);
@@ -34,7 +35,7 @@ struct step builder_begin_step(const struct builder *b, enum kernel kernel, enum
 	};
 }
 
-/* Appends a complete step, which the list then holds. */
+/* Appends a complete step; the list takes over its references. */
 static void add_step(struct builder *b, const struct step *step)
 {
 	b->list->step[b->list->count++] = *step;
@@ -45,11 +46,11 @@ static void add_step(struct builder *b, const struct step *step)
 void builder_add_general(struct builder *b, struct step *step)
 {
 	if (programs_find(b->programs, step, false) == PROGRAM_FAILED)
-		log_error("%s is not there", kernel_name(step->kernel));
+		log_error("no kernel %s", kernel_name(step->kernel));
 	add_step(b, step);
 }
 
-/* Fills in what the operation says and the kernel needs. */
+/* Sets the parameters that depend on the operation, and makes the kernel's weights. */
 static enum error fill_step(const struct device *device, struct step *step, const struct work *work)
 {
 	const struct operation *op = work->operation;
@@ -94,7 +95,7 @@ enum error builder_make_step(struct programs *programs, const struct work *work,
 	return e;
 }
 
-/* The filter's step, with one kernel. */
+/* Makes the filter's step with this kernel. *state: whether its program is ready. */
 static enum error try_kernel(const struct builder *b, const struct work *work, double offset,
                              enum kernel kernel, struct shape shape, struct step *step,
                              enum program_state *state)
@@ -104,7 +105,8 @@ static enum error try_kernel(const struct builder *b, const struct work *work, d
 	return builder_make_step(b->programs, work, kernel, shape, step, state);
 }
 
-/* Adds the two launches of sep_two_pass: across, into floats written transposed, and down. */
+/* Adds the two launches of sep_two_pass: the row pass writes transposed floats, the column pass
+ * reads them. */
 static void split_passes(struct builder *b, const struct step *step)
 {
 	struct step first = *step, second = *step;

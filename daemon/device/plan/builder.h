@@ -1,5 +1,5 @@
-/* A plan in the making: its steps are appended one after another, each on the pixels that the one
- * before has made. */
+/* A plan under construction: steps are appended one after another; each reads the result of the one
+ * before. */
 #ifndef DEVICE_PLAN_BUILDER_H
 #define DEVICE_PLAN_BUILDER_H
 
@@ -7,52 +7,56 @@
 #include "device/plan/programs.h"
 #include "device/plan/step.h"
 
-/* A filter takes at most ten: to YCbCr, premultiply, down to the lattice (2), filter (2), back (2),
- * unpremultiply or unsharp, extend; and at the end there is a from YCbCr. */
+/* The maximum number of steps. A filter takes at most ten: to YCbCr, premultiply, shrink (2),
+ * filter (2), grow (2), unpremultiply or unsharp, extend. The last filter is followed by a
+ * conversion from YCbCr. */
 enum { STEPS_MAX = 10 * CHAIN_FILTERS_MAX + 1 };
 _Static_assert((int)STEPS_MAX <= (int)LAUNCHES_MAX, "a message has room for every launch");
 
-/* Every step that a chain needs, in order. */
+/* The steps of a plan, in order. */
 struct step_list {
 	uint32_t count;
 	struct step step[STEPS_MAX];
 };
 
-/* What the pixels are and where, and what is still to be added around them. busy: where pixels are
- * that are still needed; PLACE_IN, which always stays: nowhere else. */
+/* The state after the steps so far: where the pixels are, their type, and how far the region still
+ * extends beyond the tile (expand_x and expand_y, pixels or points). busy: the place of pixels that
+ * a later step still reads. PLACE_IN, which is never overwritten, means none. */
 struct builder {
 	struct programs *programs;
 	const struct chain *chain;
 	const struct image *image;
-	variant_chooser *choose; /* NULL: the best by table */
+	variant_chooser *choose; /* NULL: the table's choice */
 	void *user;
 	struct step_list *list;
 	enum place at, busy;
 	enum pixel_type type;
 	bool ycc;
-	bool asked; /* a step is done by the variant that was asked for */
+	bool asked; /* a step uses the requested variant */
 	uint32_t expand_x, expand_y;
 	struct step_points points;
-	uint32_t width; /* of the result, in pixels or points */
+	uint32_t width; /* width of the result, in pixels or points */
 };
 
-/* Begins a step from where the pixels are to a scratch buffer that is not busy, as pixels of a
- * type. It holds nothing yet. */
+/* Returns a new step that reads the current pixels and writes pixels of type `to` to a scratch
+ * buffer that is not busy. program: the pixel type that the kernel is compiled for. The step owns
+ * nothing yet. */
 struct step builder_begin_step(const struct builder *builder, enum kernel kernel,
                                enum pixel_type program, enum pixel_type to);
 
-/* Appends a step of a general kernel, complete but for its function; the list then holds it. */
+/* Appends a step of a general kernel, complete except for its function. The list takes over its
+ * references. */
 void builder_add_general(struct builder *builder, struct step *step);
 
-/* Appends the filter itself, on pixels of the type that they have now: by the kernel that the chain
- * asks for or that is chosen, or the general one while that is not compiled. offset: is added to
- * the result; keep, alpha: as in struct work. ERR_MEMORY or ERR_DEVICE. */
+/* Appends a filter on pixels of the current type. Uses the requested or chosen kernel, or the
+ * general one while that is not compiled. offset: added to the result, in pixel values; keep,
+ * alpha: as in struct work. ERR_MEMORY or ERR_DEVICE. */
 enum error builder_add_filter(struct builder *builder, const struct operation *op, double offset,
                               uint32_t keep, uint32_t alpha) MUST_CHECK;
 
-/* Completes a step whose places, expansion and offset are set, to do a piece of work with one
- * kernel. On failure (ERR_MEMORY, ERR_DEVICE) the step is empty; else it is the caller's, and
- * *state says whether its program is there. */
+/* Completes a step whose places, expansion and offset are set, with this kernel and shape. *state:
+ * whether its program is ready. The caller releases the step; on failure (ERR_MEMORY, ERR_DEVICE)
+ * it is empty. */
 enum error builder_make_step(struct programs *programs, const struct work *work, enum kernel kernel,
                              struct shape shape, struct step *step,
                              enum program_state *state) MUST_CHECK;

@@ -1,5 +1,6 @@
-/* Worst cases, worked out from the weights: how far each is from its half float, and half an ulp
- * for every sum that is rounded, of bytes that are all 255 where weights are of one sign. */
+/* Upper bounds computed from the weights. They add the rounding error of each weight and half an
+ * ulp for each rounded sum, in the worst case: bytes are 255 where weights have one sign, and 0
+ * elsewhere. */
 #include "device/plan/half_error.h"
 
 #include <math.h>
@@ -22,7 +23,7 @@ uint32_t half_bits(double value)
 	       (((uint32_t)(exponent + 14) << 10) + (uint32_t)rint(ldexp(mantissa, 11) - 1024));
 }
 
-/* A value as a half float. */
+/* Rounds a value to a half float. */
 static double half_round(double value)
 {
 	int exponent;
@@ -30,7 +31,7 @@ static double half_round(double value)
 	if (value == 0)
 		return 0;
 	frexp(value, &exponent);
-	exponent = exponent < -13 ? -24 : exponent - 11; /* of the last place */
+	exponent = exponent < -13 ? -24 : exponent - 11; /* exponent of the last bit */
 	return ldexp(rint(ldexp(value, -exponent)), exponent);
 }
 
@@ -48,7 +49,7 @@ static double max_double(double a, double b)
 	return a > b ? a : b;
 }
 
-/* What the weights' own rounding can do, in levels. */
+/* The error due to rounding the weights, in levels of a byte. */
 static double weights_bound(const double *weights, size_t count)
 {
 	double up = 0, down = 0;
@@ -61,13 +62,14 @@ static double weights_bound(const double *weights, size_t count)
 	return 255 * max_double(up, down);
 }
 
-/* The i-th of `count`, in the order first, last, second, last but one … */
+/* The i-th of `count` weights in the order first, last, second, last but one, and so on: the
+ * kernels add in this order. */
 static double from_outside(const double *weights, size_t count, size_t i)
 {
 	return weights[i % 2 ? count - 1 - i / 2 : i / 2];
 }
 
-/* Half an ulp of each partial sum of a row of weights. */
+/* Half an ulp for each partial sum of a row of weights. */
 static double sums_bound(const double *weights, size_t count)
 {
 	double plus = 0, minus = 0, bound = 0;

@@ -1,14 +1,14 @@
-/* Five steps (or six, where the filter between the points takes two): the image is shrunk to points
- * down, then across; they are filtered; and pixels grow of them across, then down. Regions are
- * counted in points meanwhile, along the direction that has been shrunk. */
+/* Five steps, or six if the filter takes two: shrink the image to lattice points (down, then
+ * across), filter the points, and grow them back to pixels (across, then down). In a direction that
+ * has been shrunk, regions are measured in points. */
 #include "device/plan/large_sigma.h"
 
 #include <string.h>
 
 #include "device/plan/weights.h"
 
-/* The columns or rows of the steps to come are points, larger by `points` on each side; or again
- * the pixels of the filter's result. */
+/* From the next step on, columns are lattice points, with `points` more on each side (across), or
+ * pixels of the filter's result. */
 static void set_columns(struct builder *b, bool across, uint32_t points)
 {
 	b->points.across = across;
@@ -47,7 +47,7 @@ static enum error add_grow(struct builder *b, enum kernel kernel, enum pixel_typ
 	return e;
 }
 
-/* The filter between the points. */
+/* Appends the filter on the lattice points. */
 static enum error add_between(struct builder *b, const struct operation *op)
 {
 	double filter[2 * (2 * LATTICE_RADIUS_MAX + 1)];

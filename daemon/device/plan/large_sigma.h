@@ -4,9 +4,8 @@
 
 #include "device/plan/builder.h"
 
-/* Appends the steps of an operation that has a lattice: to its points, the filter between them, and
- * back to pixels of the type that they have now. keep: bit b: band b stays as it is. ERR_MEMORY or
- * ERR_DEVICE. */
+/* Appends the steps of an operation that has a lattice. The result has the current pixel type.
+ * keep: bit b leaves band b unchanged. ERR_MEMORY or ERR_DEVICE. */
 enum error large_sigma_add(struct builder *builder, const struct operation *op,
                            uint32_t keep) MUST_CHECK;
 

@@ -1,7 +1,8 @@
-/* Kernel launches. Kernels take their region's place as a byte offset into a whole buffer, then
- * what their operation needs; the first failed argument is remembered and the launch not made.
+/* Kernel launches. A kernel takes its buffers, each with the byte offset of the region, and then
+ * the operation's parameters. If setting an argument fails, the kernel is not launched.
  *
- * What reads an image object has the pixels that it may read copied into one, in the same queue. */
+ * A kernel that reads an image object gets a copy of the pixels in its reach, made on the same
+ * queue. */
 #include "device/plan/launch.h"
 
 #include <math.h>
@@ -13,13 +14,13 @@ enum {
 	BLOCK_MIN = 32, /* see block_span() in common.cl */
 	EXTEND_PIXELS = 256,
 	VECTOR = 16,
-	HELPER_TERMS = 8, /* multiply-adds a sample, about */
+	HELPER_TERMS = 8, /* multiply-adds per sample, roughly */
 };
 
-/* Multiply-adds of a piece of a launch, for each thread of a CPU: about a millisecond. */
+/* Multiply-adds in a piece of a launch, per thread of a CPU: about a millisecond. */
 static const double piece_work = 4e7;
 
-/* Arguments being set, in order. */
+/* The arguments of a kernel, set in order. */
 struct arguments {
 	cl_kernel kernel;
 	cl_uint next;
@@ -42,11 +43,11 @@ static void set_float(struct arguments *a, float value)
 	set(a, sizeof value, &value);
 }
 
-/* The region that a step writes, of a tile. */
+/* The region of a tile that a step writes. */
 struct region {
 	uint32_t width, rows; /* pixels */
-	uint32_t samples;     /* of a row */
-	uint32_t blocks;      /* parts of a row that a work-item makes */
+	uint32_t samples;     /* per row */
+	uint32_t blocks;      /* work-items per row */
 };
 
 static bool needs(const struct step *step, uint32_t need)
@@ -54,7 +55,7 @@ static bool needs(const struct step *step, uint32_t need)
 	return variant_get(step->kernel)->needs & need;
 }
 
-/* Samples of a work-item's block. What a kernel keeps of it must fit into local memory. */
+/* Samples in the block of a work-item. The block and its reach must fit into local memory. */
 static uint32_t block_samples(const struct step *step, const struct device *device)
 {
 	uint64_t room, reach;
@@ -110,7 +111,8 @@ static struct region find_region(const struct step *step, const struct device *d
 	return region;
 }
 
-/* A place in a view, in columns and rows from what its origin stands for. */
+/* Sets a view's buffer, offset and pitch, from column x and row y on, relative to the view's
+ * origin. */
 static void set_place(struct arguments *a, const struct view *view, int64_t x, int64_t y,
                       uint64_t pixel)
 {
@@ -121,7 +123,7 @@ static void set_place(struct arguments *a, const struct view *view, int64_t x, i
 	set_u32(a, view->pitch);
 }
 
-/* Where the step's region begins in a view. */
+/* Sets a view, from the first pixel of the step's region on. */
 static void set_view(struct arguments *a, const struct view *view, const struct step *step,
                      enum pixel_type type)
 {
@@ -129,7 +131,8 @@ static void set_view(struct arguments *a, const struct view *view, const struct 
 	          step->bands * pixel_type_size(type));
 }
 
-/* Where the source of a shrinking or growing step begins. */
+/* Sets the source of a step that shrinks or grows, from the first pixel or point that it reads
+ * on. */
 static void set_source_of_points(struct arguments *a, const struct view *view,
                                  const struct step *step, const struct tile *tile)
 {
@@ -173,10 +176,10 @@ static void set_extend(struct arguments *a, const struct step *step, const struc
 	set(a, sizeof step->border.pixel, step->border.pixel);
 }
 
-/* Bytes of local memory for the block of a separable launch. */
+/* Bytes of local memory that a work-group of a separable kernel needs for its block. */
 static size_t scratch_size(const struct step *step, const struct region *region)
 {
-	/* block_span() rounds both ends, so a block is up to 15 samples larger than its share. */
+	/* block_span() rounds both ends, so a block can be 15 samples larger than its share. */
 	size_t block = divide_up(region->samples, region->blocks) + VECTOR;
 	size_t reach = 2 * (size_t)step->radius_x * step->bands;
 
@@ -297,11 +300,12 @@ static void set_ycc(struct arguments *a, const struct step *step, const struct t
 	set_float(a, (float)step->offset);
 }
 
-/* What a step needs beyond its regions. */
+/* Sets the arguments that a step has beyond its regions. */
 typedef void setter(struct arguments *a, const struct step *step, const struct tile *tile,
                     const struct view *views);
 
-/* The same for all kernels that do an operation; of those that another's kernels do, none. */
+/* All kernels of an operation take the same arguments. NULL: the operation runs as other
+ * kernels. */
 static setter *const of_operation[] = {
     [OPERATION_SEPARABLE] = set_weights, [OPERATION_MATRIX] = set_weights,
     [OPERATION_GRADIENT] = set_gradient, [OPERATION_BILATERAL] = set_bilateral,
@@ -328,7 +332,7 @@ static setter *setter_of(enum kernel kernel)
 	return operations ? of_operation[__builtin_ctz(operations)] : of_helper[kernel];
 }
 
-/* The pixels that a classic kernel may read, relative to its region's first. */
+/* The pixels that a classic kernel may read, relative to the first pixel of its region. */
 static cl_int4 find_reach(const struct step *step, const struct region *region)
 {
 	cl_int4 reach = {{-(cl_int)step->radius_x, -(cl_int)step->radius_y,
@@ -338,7 +342,7 @@ static cl_int4 find_reach(const struct step *step, const struct region *region)
 	return step->reach ? *step->reach : reach;
 }
 
-/* Copies these pixels, packed, into a buffer of their own. */
+/* Copies the pixels in reach to a packed buffer. */
 static cl_int pack_reach(const struct step *step, const struct view *src, const cl_int4 *reach,
                          const struct device *device, cl_command_queue queue, cl_mem *packed)
 {
@@ -359,14 +363,14 @@ static cl_int pack_reach(const struct step *step, const struct view *src, const 
 	if (origin[0] + row <= src->pitch)
 		return clEnqueueCopyBufferRect(queue, src->buffer, *packed, origin, zero, size,
 		                               src->pitch, 0, row, 0, 0, NULL, NULL);
-	for (size_t y = 0; !code && y < rows; y++) /* rows that cross the pitch */
+	for (size_t y = 0; !code && y < rows; y++) /* a row may exceed the pitch */
 		code =
 		    clEnqueueCopyBuffer(queue, src->buffer, *packed, (size_t)from + y * src->pitch,
 		                        y * row, row, 0, NULL, NULL);
 	return code;
 }
 
-/* Makes an image object of them. */
+/* Makes an image object of the pixels in reach. */
 static cl_int make_image(const struct step *step, const struct view *src, const cl_int4 *reach,
                          const struct device *device, cl_command_queue queue, cl_mem *image)
 {
@@ -387,11 +391,11 @@ static cl_int make_image(const struct step *step, const struct view *src, const 
 	if (!code)
 		code =
 		    clEnqueueCopyBufferToImage(queue, packed, *image, 0, zero, size, 0, NULL, NULL);
-	object_release(OBJECT_IMAGE, packed); /* lives as long as the commands that use it */
+	object_release(OBJECT_IMAGE, packed); /* the driver keeps it until it is used */
 	return code;
 }
 
-/* Sets the source as an image; the object is the caller's. */
+/* Sets the source as an image object, which the caller releases. */
 static void set_image(struct arguments *a, const struct step *step, const struct view *src,
                       const cl_int4 *reach, const struct device *device, cl_command_queue queue,
                       cl_mem *image)
@@ -404,7 +408,7 @@ static void set_image(struct arguments *a, const struct step *step, const struct
 	set(a, sizeof origin, origin);
 }
 
-/* Work-items across and down, before they are rounded up to groups. */
+/* Work-items across and down, before rounding up to whole groups. */
 static void find_items(const struct step *step, const struct region *region, size_t items[2])
 {
 	items[0] = region->blocks;
@@ -415,14 +419,14 @@ static void find_items(const struct step *step, const struct region *region, siz
 	items[1] = step->pass ? region->samples : region->rows + 2 * step->radius_y;
 }
 
-/* Where a launch goes. */
+/* Where to enqueue a launch. */
 struct destination {
 	cl_command_queue queue;
-	cl_event *events;     /* one for each piece */
-	uint32_t most, count; /* pieces: how many may be, and how many have been, enqueued */
+	cl_event *events;    /* one per piece */
+	uint32_t max, count; /* pieces: limit, and enqueued so far */
 };
 
-/* Multiply-adds that a step comes to; of operations that its kernel does, the most. */
+/* Multiply-adds of a step. If its kernel does several operations, the largest number. */
 static double step_work(const struct step *step, const struct region *region)
 {
 	const uint32_t operations = kernel_row(step->kernel)->operations;
@@ -434,25 +438,25 @@ static double step_work(const struct step *step, const struct region *region)
 	return terms * region->samples * region->rows;
 }
 
-/* True if a piece of a launch knows its place: those for GPUs and the published ones go by the
- * numbers of groups, which begin at 0 in each piece. */
+/* True if a launch can be split. Kernels for GPUs and classic kernels use group numbers, which
+ * start at 0 in each piece, so theirs cannot. */
 static bool has_pieces(const struct step *step, const struct device *device)
 {
 	return device->type == DEVICE_CPU && !is_classic(step) &&
 	       kernel_row(step->kernel)->device <= KERNEL_FOR_CPU;
 }
 
-/* How a launch of so many groups is cut into pieces, across and down. Each has a group for every
- * thread, or some would be idle. In tests there are as many as can be. */
+/* Splits a launch into pieces, across and down. Each piece has at least one group per thread, so
+ * that no thread is idle. Tests split as much as possible. */
 static void cut(const struct step *step, const struct device *device, const struct region *region,
-                uint32_t most, const size_t groups[2], size_t pieces[2])
+                uint32_t max, const size_t groups[2], size_t pieces[2])
 {
 	const uint32_t threads = device->in_test ? 1 : max_u32(device->units, 1);
 	double wanted = step_work(step, region) / (piece_work * threads);
 	size_t count = groups[0] * groups[1] / threads;
 
-	if (count > most)
-		count = most;
+	if (count > max)
+		count = max;
 	if ((double)count > wanted && !device->in_test)
 		count = (size_t)wanted;
 	if (!count || !has_pieces(step, device))
@@ -461,7 +465,8 @@ static void cut(const struct step *step, const struct device *device, const stru
 	pieces[0] = count / pieces[1] < groups[0] ? count / pieces[1] : groups[0];
 }
 
-/* Kernels go by their global numbers, which a piece has as in the whole. */
+/* Enqueues the pieces. Kernels use global numbers, which are the same in a piece as in the
+ * whole. */
 static cl_int enqueue(const struct step *step, const struct device *device,
                       const struct region *region, uint32_t tiles, struct destination *to)
 {
@@ -472,7 +477,7 @@ static cl_int enqueue(const struct step *step, const struct device *device,
 	find_items(step, region, items);
 	for (int i = 0; i < 2; i++)
 		groups[i] = (items[i] + local[i] - 1) / local[i];
-	cut(step, device, region, to->most, groups, pieces);
+	cut(step, device, region, to->max, groups, pieces);
 	for (size_t p = 0; !code && p < pieces[0] * pieces[1]; p++) {
 		const size_t place[2] = {p % pieces[0], p / pieces[0]};
 		size_t offset[3] = {0, 0, 0}, global[3] = {0, 0, tiles};
@@ -508,7 +513,7 @@ bool launch_can_stack(const struct step *step)
 	return !is_classic(step) && !is_shrink(step) && !is_grow(step);
 }
 
-/* Extends each tile of a stack by itself, all in one launch. */
+/* Extends all tiles of a stack, each on its own, in one launch. */
 static cl_int launch_extend(const struct step *step, const struct device *device,
                             const struct tile *tile, const struct stack *stack,
                             const struct view *view, struct destination *to)
@@ -565,7 +570,7 @@ cl_int launch_step(const struct step *step, const struct device *device, const s
                    const struct stack *stack, cl_command_queue queue,
                    const struct view views[PLACES], cl_event *event)
 {
-	struct destination to = {.queue = queue, .events = event, .most = 1};
+	struct destination to = {.queue = queue, .events = event, .max = 1};
 
 	return launch(step, device, tile, stack, views, &to);
 }
@@ -575,7 +580,7 @@ cl_int launch_step_pieces(const struct step *step, const struct device *device,
                           cl_command_queue queue, const struct view views[PLACES],
                           cl_event events[PIECES_MAX], uint32_t *count)
 {
-	struct destination to = {.queue = queue, .events = events, .most = PIECES_MAX};
+	struct destination to = {.queue = queue, .events = events, .max = PIECES_MAX};
 	cl_int code = launch(step, device, tile, stack, views, &to);
 
 	*count = to.count;

@@ -17,7 +17,7 @@ enum error maker_init(struct maker *m, bool separate_compiler, bool patient, int
 	m->queue =
 	    object_add(OBJECT_QUEUE, clCreateCommandQueue(device->context, device->id, 0, &code));
 	if (code) {
-		log_error("cannot make a queue: %s", opencl_error_name(code));
+		log_error("cannot create a command queue: %s", opencl_error_name(code));
 		return ERR_DEVICE;
 	}
 	if (separate_compiler)
@@ -45,7 +45,7 @@ static bool is_general(enum kernel kernel)
 	return kernel_row(kernel)->origin == KERNEL_GENERAL;
 }
 
-/* One launch on a small area of zeros. */
+/* Launches the kernel once, on a small area of zeros. */
 static cl_int launch_once(const struct maker *m, const struct recipe *recipe, cl_kernel function)
 {
 	const struct step *like = &recipe->like;
@@ -96,7 +96,7 @@ static cl_int make_kernel(struct product *product, enum kernel kernel)
 	return code;
 }
 
-/* All general kernels of the file. */
+/* Creates all general kernels of the file. */
 static cl_int make_kernels(struct product *product, const char *file)
 {
 	cl_int code = CL_SUCCESS;
@@ -107,7 +107,8 @@ static cl_int make_kernels(struct product *product, const char *file)
 	return code;
 }
 
-/* Completes a product that has its program; what has failed is released. */
+/* Creates the kernels of a product that has its program. On failure, logged, releases the
+ * product. */
 static bool make_functions(const struct maker *m, const struct recipe *recipe,
                            struct product *product)
 {
@@ -140,7 +141,7 @@ void maker_ask_compiler(const struct maker *m, const struct recipe *recipe, stru
 	                                    recipe->options, recipe->type, &binary->size);
 }
 
-/* Makes a product of its program, if there is one. */
+/* Completes a product from its program; false if that is NULL. */
 static bool complete(const struct maker *m, const struct recipe *recipe, cl_program program,
                      struct product *product)
 {

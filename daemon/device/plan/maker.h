@@ -1,4 +1,5 @@
-/* What a thread needs to make programs: a queue, and a process that compiles. */
+/* A maker loads or compiles programs for one thread, with a queue and a compiler process of its
+ * own. */
 #ifndef DEVICE_PLAN_MAKER_H
 #define DEVICE_PLAN_MAKER_H
 
@@ -9,45 +10,47 @@ enum { OPTIONS_SIZE = 320 };
 
 struct maker {
 	const struct program_source *source;
-	struct compile_process *compiler; /* NULL: compiles here */
+	struct compile_process *compiler; /* NULL: compile in this process */
 	cl_command_queue queue;
 };
 
-/* What a program is to be: that of all general kernels of a file, or of one kernel. */
+/* Describes a program: all general kernels of a file, or one special kernel. */
 struct recipe {
-	enum kernel kernel; /* of the general ones of a file, any */
+	enum kernel kernel; /* for general kernels, any one of the file */
 	enum pixel_type type;
 	char options[OPTIONS_SIZE];
-	/* The step that asked first, for the first launch: some drivers compile only then. Not of
-	 * general kernels, whose drivers are known to compile all at once. */
+	/* For special kernels: a step with the parameters of the first launch, because some drivers
+	 * compile only then. For general kernels empty: their drivers compile everything at
+	 * once. */
 	struct step like;
 };
 
 struct product {
 	cl_program program;
-	cl_kernel function[KERNELS]; /* NULL where it has no such kernel */
+	cl_kernel function[KERNELS]; /* NULL: not in this program */
 };
 
-/* Completes a maker whose source is set; stop_fd as for compile_process_new(). A process is
- * patient, if there is one. ERR_DEVICE or ERR_MEMORY, the reason in the log; maker_fini() is right
- * in any case. */
+/* Completes a maker whose source is set. separate_compiler: use a compiler process, patient or not;
+ * stop_fd: as for compile_process_new(). ERR_DEVICE or ERR_MEMORY, logged. The caller calls
+ * maker_fini() in any case. */
 enum error maker_init(struct maker *maker, bool separate_compiler, bool patient,
                       int stop_fd) MUST_CHECK;
 void maker_fini(struct maker *maker);
 
-/* What another process has compiled. */
+/* The binary of a program that the compiler process has compiled. */
 struct binary {
-	unsigned char *data; /* NULL: it has failed */
+	unsigned char *data; /* NULL: the compilation failed */
 	size_t size;
 };
 
-/* Has the other process compile, and keeps what it made in the cache too; the data is the caller's
- * to free. */
+/* Has the compiler process compile a program and stores the binary in the cache. The caller frees
+ * binary->data. */
 void maker_ask_compiler(const struct maker *maker, const struct recipe *recipe,
                         struct binary *binary);
 
-/* Make a program: from the cache, from a binary (which the others take no heed of), or by compiling
- * in this process. False if that fails; the log says why, unless it is not in the cache. */
+/* Make a product: maker_load() from the cache, maker_take() from the binary, maker_compile_here()
+ * by compiling in this process. Only maker_take() uses `binary`. False on failure, which is logged
+ * unless a program is just not in the cache. */
 bool maker_load(const struct maker *maker, const struct recipe *recipe, const struct binary *binary,
                 struct product *product) MUST_CHECK;
 bool maker_take(const struct maker *maker, const struct recipe *recipe, const struct binary *binary,
@@ -55,7 +58,7 @@ bool maker_take(const struct maker *maker, const struct recipe *recipe, const st
 bool maker_compile_here(const struct maker *maker, const struct recipe *recipe,
                         const struct binary *binary, struct product *product) MUST_CHECK;
 
-/* Releases all that it holds. */
+/* Releases everything that the product holds. */
 void product_fini(struct product *product);
 
 #endif

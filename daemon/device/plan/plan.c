@@ -1,19 +1,18 @@
-/* Plans: which kernels a chain comes to, and in which order they write where.
+/* Plans: the kernels that a chain needs, and where each of them reads and writes.
  *
- * The hard part is that a chain on tiles must equal its filters applied to the whole image one
- * after another. So the result of each filter is stored as pixels (rounded and saturated), on a
- * region as much larger than the tile as the filters after it reach; and where that region crosses
- * the image's edge, `extend` replaces the pixels outside by what the border rule makes of those
- * inside. With `wrap` a filter's result outside the image is already what the rule would put there;
- * with `crop` no region crosses the edge.
+ * The hard part: a chain applied to tiles must give the same result as its filters applied to the
+ * whole image one after another. So each filter's result is stored as pixels (rounded and
+ * saturated), on a region that exceeds the tile by the reach of the filters that follow. Where that
+ * region crosses the image's edge, `extend` replaces the pixels outside according to the border
+ * rule. With `wrap` a filter's result outside the image already is what the rule gives; with `crop`
+ * no region crosses the edge.
  *
  * Alpha: a smoothing filter works on premultiplied floats (premultiply, filter, unpremultiply),
- * unless its kernel weights by alpha itself.
- * An offset is added to the colour after the division, and never to alpha: it shifts colours as it
- * would without alpha, and leaves opacity alone.
+ * unless its kernel weights by alpha itself. An offset is added to the colour after the division
+ * and never to alpha: it shifts colours as it would without alpha and does not change opacity.
  *
- * Luma and chroma: from the first filter of either to the last in a row, pixels are floats of
- * YCbCr, rounded only when they become colours again. */
+ * Luma and chroma: from the first to the last of consecutive filters on luma or chroma, pixels are
+ * YCbCr floats. They are rounded only when they are converted back to colours. */
 #include "device/plan/plan.h"
 
 #include <stdlib.h>
@@ -36,7 +35,7 @@ static bool wants_ycc(const struct image *image, const struct filter_call *call)
 	       (call->channels == CHANNELS_LUMA || call->channels == CHANNELS_CHROMA);
 }
 
-/* The bands that a call leaves as they are. */
+/* The bands that a call leaves unchanged, as a bit mask. */
 static uint32_t kept_bands(const struct image *image, const struct filter_call *call,
                            const struct operation *op)
 {
@@ -64,7 +63,7 @@ static uint32_t kept_bands(const struct image *image, const struct filter_call *
 	return op->smoothing ? 0 : all & ~colour;
 }
 
-/* A filter by the way that it takes. */
+/* Adds a filter, directly or on a lattice. */
 static enum error add_operation(struct builder *b, const struct operation *op, double offset,
                                 uint32_t keep, uint32_t alpha)
 {
@@ -72,8 +71,8 @@ static enum error add_operation(struct builder *b, const struct operation *op, d
 	                          : builder_add_filter(b, op, offset, keep, alpha);
 }
 
-/* Pixels to floats, colour times alpha if that weights it, on what a filter of this radius reads.
- */
+/* Adds the conversion to premultiplied floats (plain floats unless alpha_weighted), on the region
+ * that a filter of this radius reads. */
 static void add_premultiply(struct builder *b, const struct operation *op, bool alpha_weighted)
 {
 	struct step step = builder_begin_step(b, KERNEL_PREMULTIPLY, b->type, PIXEL_F32);
@@ -84,7 +83,7 @@ static void add_premultiply(struct builder *b, const struct operation *op, bool 
 	builder_add_general(b, &step);
 }
 
-/* A step that makes pixels of floats, with an eye on the pixels that they come from. */
+/* Begins a step that converts floats to pixels and also reads the original pixels. */
 static struct step begin_last(const struct builder *b, enum kernel kernel, enum place original,
                               enum pixel_type type, uint32_t keep)
 {
@@ -96,7 +95,7 @@ static struct step begin_last(const struct builder *b, enum kernel kernel, enum 
 	return step;
 }
 
-/* Premultiplied, filtered in float, divided. */
+/* Adds premultiply, filter and unpremultiply. */
 static enum error add_premultiplied(struct builder *b, const struct operation *op, double offset,
                                     uint32_t keep)
 {
@@ -115,7 +114,7 @@ static enum error add_premultiplied(struct builder *b, const struct operation *o
 	return e;
 }
 
-/* Blurred in float, and the difference added to what was blurred. */
+/* Adds a blur in float and the step that adds the difference from it to the original. */
 static enum error add_unsharp(struct builder *b, const struct operation *op, uint32_t keep,
                               bool alpha_weighted)
 {
@@ -139,7 +138,7 @@ static enum error add_unsharp(struct builder *b, const struct operation *op, uin
 	return e;
 }
 
-/* The constant outside the image, as the pixels are now. */
+/* The border constant in the current representation: colours or YCbCr. */
 static void set_border_pixel(const struct builder *b, const double p[BANDS_MAX],
                              float pixel[BANDS_MAX])
 {
@@ -170,7 +169,7 @@ static void add_extend(struct builder *b, const double border_pixel[BANDS_MAX])
 	builder_add_general(b, &step);
 }
 
-/* Makes the pixels YCbCr or colours again, if they are not. */
+/* Converts the pixels to YCbCr or back, if necessary. */
 static void convert_to(struct builder *b, bool ycc)
 {
 	enum pixel_type type = b->image->type;
@@ -185,7 +184,7 @@ static void convert_to(struct builder *b, bool ycc)
 	b->ycc = ycc;
 }
 
-/* One filter of the chain. Whatever leads to its pixels is on the region that it reads. */
+/* Adds one filter of the chain. Conversions before it cover the region that it reads. */
 static enum error add_call(struct builder *b, const struct filter_call *call)
 {
 	const struct image *image = b->image;
@@ -229,7 +228,7 @@ static enum error add_calls(struct builder *b, const double border_pixel[BANDS_M
 	return ERR_OK;
 }
 
-/* Fills in a plan that has its chain and image. */
+/* Fills in the steps of a plan that has its chain and image. */
 static enum error make_steps(struct plan *plan, struct builder *b)
 {
 	struct problem problem;

@@ -1,12 +1,13 @@
-/* Programs, in memory or on their way there. The general kernels of a file are one for each pixel
- * type. Every other is of one kernel, told apart by the options it is compiled with.
+/* The programs in memory and those being made. The general kernels of a file form one program for
+ * each pixel type. Every special kernel is a program of its own, identified by its compiler
+ * options.
  *
- * Threads: two makers. One makes what tiles wait for; the other all that is wanted beside that, by
- * a patient process (compile_process.h), and stands back itself before it has something compiled.
- * So both may have the same program compiled, and the first to have its binary counts; but only one
- * of them gives it to the driver, since PoCL would share its files among both. A recipe does not
- * change; what a maker builds it launches once, on a queue of its own. The worker's thread does
- * everything else. `lock` guards the lists and each entry. */
+ * Two threads make programs, each with a maker. The urgent maker makes what tiles wait for. The
+ * patient maker makes everything else with a patient compiler process (compile_process.h), and
+ * waits for a quiet moment before it compiles. Both may compile the same program; the first binary
+ * wins. Only one of them at a time passes a program to the driver, because PoCL would use the same
+ * files for both. A maker launches a new kernel once, on its own queue. Everything else runs in the
+ * worker's thread. `lock` guards the lists and every entry; recipes do not change. */
 #include "device/plan/programs.h"
 
 #include <errno.h>
@@ -25,27 +26,27 @@
 #include "device/cl/object_counts.h"
 #include "device/plan/maker.h"
 
-/* PENDING_SHARE: of those that wait to be compiled, one client's. We ask for a few at a time. */
+/* PENDING_MAX: special programs that may be pending; PENDING_SHARE: those of one client. */
 enum {
-	SPECIALS_MOST = 512,
+	SPECIALS_MAX = 512,
 	PENDING_MAX = 32,
 	PENDING_SHARE = 8,
-	QUIET_MS = 250,       /* without work, before a compilation that nobody waits for */
-	STAND_BACK_MS = 5000, /* before each, at most: with work without end it goes on slowly */
+	QUIET_MS = 250,       /* idle time before a compilation that nobody waits for */
+	STAND_BACK_MS = 5000, /* limit of that wait, so that compiling goes on under load */
 	LOOK_MS = 50,
-	LINGER_MS = 3000,   /* before a compiler that has nothing to do is let go */
-	STARVED_MS = 15000, /* in which the patient one has finished nothing */
+	LINGER_MS = 3000,   /* until an idle compiler process is ended */
+	STARVED_MS = 15000, /* without a result of the patient compiler */
 };
 
 struct entry {
 	struct entry *next;
 	struct recipe recipe;
 	bool general;
-	bool wanted; /* a general one: pending as soon as it is */
+	bool wanted; /* general programs: only then pending */
 	enum program_state state;
 	bool urgent;     /* a tile waits for it */
-	unsigned makers; /* that are at it */
-	bool entering;   /* one of them has the driver load or compile it in this process */
+	unsigned makers; /* makers at work on it */
+	bool entering;   /* one of them is passing it to the driver */
 	uint32_t client;
 	struct product product;
 };
@@ -66,15 +67,15 @@ struct programs {
 	pthread_mutex_t lock;
 	pthread_cond_t change;
 	bool stop;
-	struct entry *general;  /* in the order in which they are made */
-	struct entry *specials; /* last asked for first, of those that are not pending */
-	uint32_t count, most;   /* of specials */
-	uint32_t pending;       /* of those */
-	uint32_t client;        /* that asks now */
+	struct entry *general;  /* in the order of compilation */
+	struct entry *specials; /* most recently used first; pending ones stay in place */
+	uint32_t count, max;    /* of specials */
+	uint32_t pending;       /* specials that are pending */
+	uint32_t client;        /* the client of the current requests */
 	uint32_t served;        /* the client whose program was built last */
 	struct message_programs built;
-	_Atomic uint64_t quiet_ns; /* CLOCK_MONOTONIC: no work since QUIET_MS */
-	uint64_t patient_ns; /* likewise: when last something not urgent was made or asked for */
+	_Atomic uint64_t quiet_ns; /* CLOCK_MONOTONIC: the device counts as idle from then on */
+	uint64_t patient_ns;       /* likewise: last progress of programs that are not urgent */
 	bool at_work;
 };
 
@@ -92,8 +93,10 @@ void programs_count(struct programs *programs, struct message_programs *count)
 	pthread_mutex_unlock(&programs->lock);
 }
 
-/* The options that a special step's kernel is compiled with: no two specials have the same, though
- * one file may have several kernels, for what PoCL keeps of a program in files goes with it. */
+/* The compiler options of a special kernel. No two special programs have the same options; the
+ * kernel's name is one of them, as a file may contain several kernels. With equal options PoCL
+ * would keep both programs in the same files, and remove these with the first program that is
+ * released. */
 static void write_options(const struct step *step, char options[OPTIONS_SIZE])
 {
 	const struct shape *s = &step->shape;
@@ -118,7 +121,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Waits for a change, some milliseconds at most. */
+/* Waits for a change, up to `ms` milliseconds. */
 static void wait_change(struct programs *p, unsigned ms)
 {
 	uint64_t until = now_ns() + ms * UINT64_C(1000000);
@@ -138,9 +141,9 @@ static bool is_patient(const struct making *m)
 	return m == &m->programs->making[PATIENT];
 }
 
-/* What is to be made next, of that which is urgent or not, and that at most so many makers are at:
- * a general program, else the special that has been waiting longest, of the clients' that was not
- * served last if there is one. */
+/* The next program to make among those that are urgent (or not) and have at most this many makers:
+ * a general one, else the special one that has waited longest, preferably not of the client that
+ * was served last. */
 static struct entry *next_of(const struct programs *p, bool urgent, unsigned makers)
 {
 	struct entry *next = NULL;
@@ -155,15 +158,16 @@ static struct entry *next_of(const struct programs *p, bool urgent, unsigned mak
 	return next;
 }
 
-/* True if the patient process gets nowhere: on a busy machine its priority may mean no processor
- * time at all, and what it makes saves more than it costs. */
+/* True if the patient compiler makes no progress: on a busy machine its priority may give it no
+ * processor time at all. */
 static bool is_starved(const struct programs *p)
 {
 	return p->making[PATIENT].maker.compiler && p->built.pending &&
 	       now_ns() - p->patient_ns > STARVED_MS * UINT64_C(1000000);
 }
 
-/* What a maker makes next; where the patient one is starved the other makes one of its programs. */
+/* The next program for a maker. If the patient compiler is starved, the urgent maker makes one of
+ * its programs. */
 static struct entry *next_for(const struct programs *p, const struct making *m)
 {
 	struct entry *next = is_patient(m) ? next_of(p, false, 0) : next_of(p, true, 1);
@@ -174,7 +178,7 @@ static struct entry *next_for(const struct programs *p, const struct making *m)
 	return next ? next : next_of(p, false, 1);
 }
 
-/* Waits while there is work, though not for ever. The lock is held. */
+/* Waits until the device is idle, up to STAND_BACK_MS. The lock is held. */
 static void stand_back(struct programs *p)
 {
 	for (unsigned ms = 0; ms < STAND_BACK_MS && !p->stop &&
@@ -197,7 +201,7 @@ static void add_compiling(struct programs *p, int more)
 	announce(p);
 }
 
-/* Whether it is still a maker's to make an entry. */
+/* True if this maker should still make the entry. */
 static bool is_its(const struct making *m, const struct entry *e)
 {
 	return !m->programs->stop && e->state == PROGRAM_PENDING && !(e->urgent && is_patient(m));
@@ -210,7 +214,7 @@ static void count_pending(struct programs *p, const struct entry *e, int more)
 		p->pending += (uint32_t)more;
 }
 
-/* Takes note of what became of an entry that is still pending. */
+/* Records the outcome of a pending entry. */
 static void settle(struct programs *p, struct entry *e, enum program_state state, bool cached)
 {
 	e->state = state;
@@ -222,13 +226,13 @@ static void settle(struct programs *p, struct entry *e, enum program_state state
 	                          : &p->built.compiled) += 1;
 	step_release(&e->recipe.like);
 	log_debug("%s (%s) is %s", kernel_name(e->recipe.kernel), e->recipe.options,
-	          state == PROGRAM_FAILED ? "not to be had"
+	          state == PROGRAM_FAILED ? "not available"
 	          : cached                ? "loaded"
 	                                  : "compiled");
 }
 
-/* Nothing has come of it. A general program that nobody waits for is tried again when a tile does.
- */
+/* Records a failure. A general program that no tile waits for is only marked as not wanted: a tile
+ * that needs it makes it wanted again. */
 static void fail(struct programs *p, struct entry *e)
 {
 	if (!e->general || e->urgent) {
@@ -241,12 +245,12 @@ static void fail(struct programs *p, struct entry *e)
 	count_pending(p, e, -1);
 }
 
-/* How a product comes from the driver. */
+/* A way to make a product. */
 typedef bool enter(const struct maker *maker, const struct recipe *recipe,
                    const struct binary *binary, struct product *product);
 
-/* Has the driver make an entry, which is ready then, unless that fails or it is there already. The
- * lock is held on entry and on return, but not in between. */
+/* Makes an entry's product, unless another maker has made it meanwhile. True if the entry is ready.
+ * The lock is held on entry and return, but released in between. */
 static bool enter_driver(struct making *m, struct entry *e, const struct recipe *recipe, enter *how,
                          const struct binary *binary)
 {
@@ -271,10 +275,10 @@ static bool enter_driver(struct making *m, struct entry *e, const struct recipe 
 	return made;
 }
 
-/* Has an entry compiled, in a process of its own where there is one. Without the general kernels
- * there is nothing, and only PoCL's compiler may take the process with it: so they are compiled
- * here, should another process fail. The lock is held on entry and on return, but not in between.
- */
+/* Compiles an entry, in the compiler process if there is one. If that fails, tries again in this
+ * process: with drivers other than PoCL's, whose compilers do not take the process down, and for
+ * general kernels that a tile waits for, without which the device is useless. The lock is held on
+ * entry and return, but released in between. */
 static bool compile(struct making *m, struct entry *e, const struct recipe *recipe)
 {
 	struct programs *p = m->programs;
@@ -324,10 +328,10 @@ static void *run(void *data)
 {
 	struct making *m = data;
 	struct programs *p = m->programs;
-	uint64_t last = 0; /* when it made something; 0: its process is at rest */
+	uint64_t last = 0; /* time of the last product; 0: the compiler process has ended */
 
 	if (is_patient(m) && setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 10))
-		log_debug("compiling has normal priority");
+		log_debug("cannot lower the priority of compiling");
 	pthread_mutex_lock(&p->lock);
 	while (!p->stop) {
 		struct entry *e = next_for(p, m);
@@ -350,13 +354,13 @@ static void *run(void *data)
 	return NULL;
 }
 
-/* ---- the worker's side ---- */
+/* ---- the worker's thread ---- */
 
 static enum error start_making(struct programs *p, int i)
 {
 	const struct device *device = p->source.device;
 	struct making *m = &p->making[i];
-	/* NVIDIA's driver takes long to start: what is urgent is compiled without another. */
+	/* NVIDIA's driver is slow to start: compile urgent programs in this process. */
 	bool separate_compiler = device->separate_compiler && (i == PATIENT || device->pocl);
 	enum error e;
 
@@ -385,7 +389,7 @@ static struct entry *find_general(const struct programs *p, enum kernel kernel,
 	return e;
 }
 
-/* The options of a file of general kernels: how many rows a work-item of each makes. */
+/* The options of a file of general kernels: rows per work-item of each kernel. */
 static void write_general_options(const struct device *device, const char *file,
                                   char options[OPTIONS_SIZE])
 {
@@ -399,8 +403,8 @@ static void write_general_options(const struct device *device, const char *file,
 			    variant_get(k)->symbol, variant_general_shape(device, k).y);
 }
 
-/* Notes the programs of the general kernels; bytes are asked for most, and floats by what has
- * alpha. */
+/* Lists the programs of the general kernels, most needed first: bytes are the most frequent type,
+ * and images with alpha need floats. */
 static enum error list_general(struct programs *p)
 {
 	static const enum pixel_type types[PIXEL_TYPES] = {PIXEL_U8, PIXEL_F32, PIXEL_U16};
@@ -449,7 +453,7 @@ enum error programs_new(struct programs **programs, const struct device *device,
 		return ERR_MEMORY;
 	init_lock(p);
 	p->notify_fd = notify_fd;
-	p->most = SPECIALS_MOST;
+	p->max = SPECIALS_MAX;
 	p->stop_fd = eventfd(0, EFD_CLOEXEC);
 	p->source = (struct program_source){device, kernel_dir, cache_open(cache_dir, cache_size)};
 	atomic_store(&p->quiet_ns, now_ns() + QUIET_MS * UINT64_C(1000000));
@@ -488,7 +492,7 @@ void programs_free(struct programs **programs)
 	pthread_mutex_lock(&p->lock);
 	p->stop = true;
 	if (p->stop_fd >= 0 && write(p->stop_fd, &one, sizeof one) < 0)
-		log_error("a compilation cannot be stopped: %s", strerror(errno));
+		log_error("cannot stop a compilation: %s", strerror(errno));
 	pthread_cond_broadcast(&p->change);
 	pthread_mutex_unlock(&p->lock);
 	for (int i = 0; i < MAKERS; i++) {
@@ -513,7 +517,7 @@ static struct entry *find_special(struct programs *p, const struct step *step, c
 		if (e->recipe.kernel != step->kernel || e->recipe.type != step->program ||
 		    strcmp(e->recipe.options, options))
 			continue;
-		if (e->state != PROGRAM_PENDING) { /* those keep their order */
+		if (e->state != PROGRAM_PENDING) { /* pending ones keep their order */
 			*link = e->next;
 			e->next = p->specials;
 			p->specials = e;
@@ -523,9 +527,9 @@ static struct entry *find_special(struct programs *p, const struct step *step, c
 	return NULL;
 }
 
-void programs_bound(struct programs *programs, uint32_t most)
+void programs_limit(struct programs *programs, uint32_t max)
 {
-	programs->most = most;
+	programs->max = max;
 }
 
 void programs_for(struct programs *p, uint32_t client)
@@ -544,7 +548,7 @@ static void forget(struct programs *p, struct entry **link)
 	entry_free(gone);
 }
 
-/* True if somebody else holds its kernel: a plan's step, or the tuner's. */
+/* True if a plan's step or the tuner uses the kernel. */
 static bool in_use(const struct entry *e)
 {
 	cl_kernel function = e->product.function[e->recipe.kernel];
@@ -556,9 +560,8 @@ static bool in_use(const struct entry *e)
 	return holders > 1;
 }
 
-/* Lets go of the special that was not asked for for longest, of those that are not pending and that
- * nobody uses: it would be there twice when it is asked for again, and share its files. False if
- * there is none. */
+/* Removes the least recently used special program that is neither pending nor in use. One in use
+ * must stay: a second copy would share its files. False if there is none. */
 static bool forget_oldest(struct programs *p)
 {
 	struct entry **oldest = NULL;
@@ -571,7 +574,7 @@ static bool forget_oldest(struct programs *p)
 	return oldest != NULL;
 }
 
-/* Lets go of the newest that is pending and for which no tile waits: it is asked for again. */
+/* Removes the newest pending program that no tile waits for; it will be requested again. */
 static void forget_patient(struct programs *p)
 {
 	struct entry **link = &p->specials;
@@ -582,7 +585,8 @@ static void forget_patient(struct programs *p)
 		forget(p, link);
 }
 
-/* Whether the client that asks may have one more compiled: urgent or not, within all bounds. */
+/* True if the current client may request one more compilation. An urgent one displaces one that is
+ * not, if too many are pending. */
 static bool may_ask(struct programs *p, bool urgent)
 {
 	unsigned own = 0;
@@ -602,7 +606,7 @@ static struct entry *add_special(struct programs *p, const struct step *step, co
 
 	if (!e)
 		return NULL;
-	while (p->count >= p->most && forget_oldest(p))
+	while (p->count >= p->max && forget_oldest(p))
 		;
 	e->recipe.kernel = step->kernel;
 	e->recipe.type = step->program;
@@ -616,7 +620,7 @@ static struct entry *add_special(struct programs *p, const struct step *step, co
 	return e;
 }
 
-/* Has an entry made, if it is not yet. */
+/* Requests that an entry be made, unless it is. */
 static void want(struct programs *p, struct entry *e, bool urgent)
 {
 	if (e->state != PROGRAM_PENDING || (e->wanted && e->urgent >= urgent))

@@ -1,6 +1,5 @@
-/* The arithmetic of a step's regions: how large they are, how they lie in a buffer of their own,
- * and how many bytes they have. Along the lattice of a large Gaussian columns or rows are points.
- */
+/* The arithmetic of regions: their size, their layout in a buffer, and their bytes. In a direction
+ * that has been shrunk to a lattice, columns or rows are points. */
 #include "device/plan/region.h"
 
 struct lattice_span region_points_across(const struct step *step, const struct tile *tile)
@@ -51,13 +50,13 @@ uint64_t region_pack(const struct step *step, const struct tile *tile, struct vi
 	return view->pitch * rows;
 }
 
-/* Pixels of the tile's result, larger by x and y on each side. */
+/* Pixels of the tile's result, expanded by x and y on each side. */
 static uint64_t expanded_pixels(const struct tile *tile, uint64_t x, uint64_t y)
 {
 	return (tile->width + 2 * x) * (tile->height + 2 * y);
 }
 
-/* Pixels or points that a step on the way to a lattice or back reads. */
+/* Pixels or points that a step to or from a lattice reads. */
 static uint64_t points_read(const struct step *step, const struct tile *tile)
 {
 	const struct lattice *l = &step->points.lattice;
@@ -81,7 +80,7 @@ uint64_t region_bytes(const struct step *step, const struct tile *tile)
 	uint64_t written = (uint64_t)region_columns(step, tile) * region_rows(step, tile), bytes;
 
 	if (step->kernel == KERNEL_EXTEND) {
-		written -= expanded_pixels(tile, 0, 0); /* about what lies outside */
+		written -= expanded_pixels(tile, 0, 0); /* roughly the pixels outside the image */
 		read = written;
 	}
 	if (step->points.lattice.stride)

@@ -1,11 +1,11 @@
-/* The regions that a step reads and writes, of a tile. */
+/* The regions of a tile that a step reads and writes. */
 #ifndef DEVICE_PLAN_REGION_H
 #define DEVICE_PLAN_REGION_H
 
 #include "device/plan/step.h"
 
-/* The points that the columns, or rows, of the tile's result (larger by grow_x, grow_y) are made
- * from. */
+/* The lattice points that determine the columns, or rows, of the tile's result, expanded by grow_x
+ * and grow_y. */
 struct lattice_span region_points_across(const struct step *step, const struct tile *tile);
 struct lattice_span region_points_down(const struct step *step, const struct tile *tile);
 
@@ -13,15 +13,14 @@ struct lattice_span region_points_down(const struct step *step, const struct til
 uint32_t region_columns(const struct step *step, const struct tile *tile);
 uint32_t region_rows(const struct step *step, const struct tile *tile);
 
-/* True if the source, or target, is the intermediate of sep_two_pass, which has no place for what
- * lies around. */
+/* True if the step's source (or target: dst) is the transposed intermediate of sep_two_pass. */
 bool region_is_transposed(const struct step *step, bool dst);
 
-/* How a step's result lies in a buffer of its own: rows packed from the start such that pixel
- * (x0, y0) is aligned. Returns the bytes that it takes. The buffer is not set. */
+/* Lays out the step's result in a buffer of its own: rows are packed so that pixel (x0, y0) is
+ * aligned. Sets the view's origin and pitch, not its buffer. Returns the size in bytes. */
 uint64_t region_pack(const struct step *step, const struct tile *tile, struct view *view);
 
-/* The bytes of the regions that the step reads and writes, each once. */
+/* Bytes of the regions that the step reads and writes, each counted once. */
 uint64_t region_bytes(const struct step *step, const struct tile *tile);
 
 #endif

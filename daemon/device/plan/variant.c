@@ -1,4 +1,4 @@
-/* The host's table of kernels, and the rules by which they apply. */
+/* The table of kernels, and the rules that decide where they apply. */
 #include "device/plan/variant.h"
 
 #include <math.h>
@@ -38,7 +38,7 @@ struct shape variant_general_shape(const struct device *device, enum kernel kern
 {
 	const struct variant *variant = &variants[kernel];
 	struct shape shape = variant->shape[device->type != DEVICE_CPU];
-	/* A row with its reach on both sides, as of the largest radius, and two vectors. */
+	/* A row, its reach on both sides for the largest radius, and two vectors. */
 	const uint64_t row =
 	    (2 * (uint64_t)kernel_row(kernel)->radius * BANDS_MAX + 64) * sizeof(float);
 
@@ -64,7 +64,7 @@ static bool shaped_for(enum kernel kernel, const struct device *device)
 	return false;
 }
 
-/* Roundings of a sum of `count` terms in the separable kernel, at most. */
+/* The maximum number of roundings in a sum of `count` terms in the separable kernel. */
 static double separable_roundings(double count)
 {
 	enum { TERMS = 32 }; /* SEPARABLE_TERMS in separable.cl */
@@ -77,10 +77,10 @@ static bool is_linear(const struct operation *op)
 	return op->kind == OPERATION_MATRIX || op->kind == OPERATION_SEPARABLE;
 }
 
-/* True if sums of floats may be wrong by about 1 in a pixel of an image of integers, whatever the
- * samples are on the way. Every rounding loses up to 2^-25 of the largest sum that can arise.
- * weighted: colour was multiplied by alpha, and is divided by a sum that is off as much. Images of
- * floats are judged by the size of what is summed, so for them plain sums always suffice. */
+/* True if plain float sums may be off by about 1 in an image of integers, for some input. Each
+ * rounding loses up to 2^-25 of the largest possible sum. weighted: colour was multiplied by alpha
+ * and is divided by a sum with the same error. For images of floats the error is judged relative to
+ * the summed magnitudes, so plain sums always suffice. */
 static bool needs_compensation(const struct operation *op, enum pixel_type image_type,
                                bool weighted)
 {
@@ -94,12 +94,12 @@ static bool needs_compensation(const struct operation *op, enum pixel_type image
 	return is_linear(op) && image_type != PIXEL_F32 && lost > 0.5;
 }
 
-/* True if the compensated kernel's window is as large. */
+/* True if the window fits the compensated kernel. */
 static bool can_compensate(const struct operation *op)
 {
-	uint32_t most = kernel_row(KERNEL_MATRIX_COMPENSATED)->radius;
+	uint32_t max = kernel_row(KERNEL_MATRIX_COMPENSATED)->radius;
 
-	return op->radius_x <= most && op->radius_y <= most;
+	return op->radius_x <= max && op->radius_y <= max;
 }
 
 bool variant_weights_by_alpha(const struct operation *op, enum pixel_type image_type)
@@ -108,7 +108,6 @@ bool variant_weights_by_alpha(const struct operation *op, enum pixel_type image_
 	       (needs_compensation(op, image_type, true) && can_compensate(op));
 }
 
-/* True if row and column are weights of a mean: none negative, their sum 1. */
 bool work_is_mean(const struct operation *op)
 {
 	size_t width = 2 * (size_t)op->radius_x + 1, height = 2 * (size_t)op->radius_y + 1;
@@ -124,8 +123,8 @@ bool work_is_mean(const struct operation *op)
 	return fabs(row - 1) < 1e-9 && fabs(column - 1) < 1e-9;
 }
 
-/* What sums floats plainly is right for most coefficients; the compensated kernel for all; halves
- * and fixed point by their own rules. */
+/* True if the kernel is exact enough. Plain float sums suffice for most coefficients, compensated
+ * sums for all; half floats have an error bound of their own. */
 static bool exact_enough(enum kernel kernel, const struct work *work)
 {
 	const struct operation *op = work->operation;
@@ -145,7 +144,8 @@ static bool exact_enough(enum kernel kernel, const struct work *work)
 	return false;
 }
 
-/* True if a gradient's weights are whole and so small that bytes' sums fit 16 bits and halves. */
+/* True if a gradient's weights are integers, and small enough that sums of bytes fit 16 bits and
+ * half floats. */
 static bool smooth_is_whole(const struct operation *op)
 {
 	double sum = 0;
@@ -175,7 +175,7 @@ static bool has_what_it_needs(uint32_t needs, const struct work *work)
 	       (work->alpha && work->keep == alpha_band);
 }
 
-/* The studies' kernels change all bands, and know one Sobel only. */
+/* Classic kernels change all bands and support only the standard Sobel weights. */
 static bool classic_applies(enum kernel kernel, const struct work *work,
                             const struct device *device)
 {
@@ -189,7 +189,8 @@ static bool classic_applies(enum kernel kernel, const struct work *work,
 	        op->coefficients[1] == 2);
 }
 
-/* True if a kernel cannot be the best: products of two as a large matrix, pairs without need. */
+/* True if a kernel cannot be the fastest: a large separable window as a matrix, or compensated sums
+ * without need. */
 static bool is_hopeless(enum kernel kernel, const struct work *work)
 {
 	const struct operation *op = work->operation;
@@ -202,7 +203,7 @@ static bool is_hopeless(enum kernel kernel, const struct work *work)
 	       width * height > 4 * (width + height);
 }
 
-/* Bytes of local memory that a group takes, as the kernels' files say; 0 if little. */
+/* Bytes of local memory that a work-group needs, as the kernels' files state; 0 if negligible. */
 static uint64_t local_bytes(enum kernel kernel, const struct shape *shape, const struct work *work)
 {
 	const uint64_t reach = (uint64_t)work->operation->radius_x * work->bands;
@@ -211,13 +212,13 @@ static uint64_t local_bytes(enum kernel kernel, const struct shape *shape, const
 
 	if (kernel == KERNEL_SEPARABLE_LOCAL)
 		return rows * ((uint64_t)shape->group_x * shape->x + 2 * ((reach + 7) / 8 * 8)) * 4;
-	if (kernel == KERNEL_MATRIX_MMA) /* words of a row: its samples and its reach, with slack */
+	if (kernel == KERNEL_MATRIX_MMA) /* words of a row: samples, reach, slack */
 		return (32 * (uint64_t)shape->group_y + down) * (32 + 2 * reach + 48) +
 		       (down + 1) * (2 * reach + 64) * 4;
 	return 0;
 }
 
-/* True if a kernel for GPUs can be compiled in a shape: see gpu/window.cl. */
+/* True if a GPU kernel can be compiled in this shape: see gpu/window.cl. */
 static bool shape_fits(enum kernel kernel, const struct shape *shape, const struct work *work,
                        const struct device *device)
 {
@@ -309,7 +310,7 @@ enum kernel variant_general_kernel(const struct device *device, const struct wor
 	return k;
 }
 
-/* Appends a need to the list. */
+/* Appends a requirement to the list. */
 static void add_need(char *text, size_t size, const char *need)
 {
 	size_t used = strlen(text);

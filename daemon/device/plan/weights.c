@@ -1,4 +1,4 @@
-/* Formats of coefficients, written from the operation's doubles. */
+/* Coefficient formats, converted from the operation's doubles. */
 #include "device/plan/weights.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 #include "device/cl/object_counts.h"
 #include "device/plan/half_error.h"
 
-/* The coefficients in the order in which they are written: a row and a column, or a matrix. */
+/* The coefficients in writing order: a row and a column, or a matrix. */
 struct list {
 	const struct operation *operation;
 	bool matrix;
@@ -30,8 +30,8 @@ static double list_get(const struct list *l, size_t i)
 	return c[i % l->width] * c[l->width + i / l->width];
 }
 
-/* Writes `count` of them, from the first-th, as parts of 65536 that sum to it: what rounding leaves
- * goes to the largest. */
+/* Writes `count` coefficients, from number `first` on, in units of 1/65536 that sum to 65536: the
+ * largest absorbs the rounding errors. */
 static void write_q16(const struct list *l, size_t first, size_t count, uint32_t *out)
 {
 	size_t largest = 0;
@@ -71,7 +71,8 @@ static void write_padded(const struct list *l, size_t margin, float *out)
 	}
 }
 
-/* Words of four bytes that a format takes, and their content. */
+/* Writes the coefficients in a format; returns the number of 4-byte words. out NULL: only
+ * counts. */
 static size_t write_format(const struct list *l, enum weights format, size_t margin, void *out)
 {
 	size_t count = list_count(l);

@@ -4,15 +4,17 @@
 
 #include "device/plan/variant.h"
 
-/* Makes the buffer of an operation's coefficients in a format, for blocks of `rows` rows (a margin
- * of WEIGHTS_PADDED). as_matrix: a separable operation's as the matrix that they are the product
- * of. *buffer is the caller's, and NULL for WEIGHTS_NONE. ERR_MEMORY or ERR_DEVICE. */
+/* Makes a device buffer with an operation's coefficients in a format. rows: rows per work-item,
+ * which determines the zeros of WEIGHTS_PADDED. as_matrix: write a separable operation as the
+ * matrix that is the product of its row and column. The caller releases *buffer; it is NULL for
+ * WEIGHTS_NONE. ERR_MEMORY or ERR_DEVICE. */
 enum error weights_new(const struct device *device, const struct operation *operation,
                        enum weights format, bool as_matrix, uint32_t rows,
                        cl_mem *buffer) MUST_CHECK;
 
-/* The weights of the kernels that shrink: the spline. And of those that grow:
- * weight[LATTICE_TAPS_MAX][LATTICE_STRIDE_MAX]. *buffer is the caller's. ERR_DEVICE. */
+/* The weights of the kernels that shrink to a lattice (the spline's samples), and of those that
+ * grow from it: weight[LATTICE_TAPS_MAX][LATTICE_STRIDE_MAX]. The caller releases *buffer.
+ * ERR_DEVICE. */
 enum error weights_new_spline(const struct device *device, const struct lattice *lattice,
                               cl_mem *buffer) MUST_CHECK;
 enum error weights_new_grow(const struct device *device, const struct lattice *lattice,
