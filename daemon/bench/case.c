@@ -1,5 +1,5 @@
-/* Outside the ROI there is what `replicate` says: the rule of a chain that names none, and how the
- * published kernels clamp. */
+/* Outside the ROI pixels are those of `replicate`, which is the default border of a chain and what
+ * the published kernels do. */
 #include "bench/case.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #include "border.h"
 
-/* Copies the source with its halo, outside the ROI by the border rule. */
+/* Copies the source and its halo; outside the ROI pixels are made by the border rule. */
 static void fill_padded(struct case_pixels *p, const struct bench_case *c)
 {
 	const size_t pixel = image_pixel_size(&c->image), row = image_row_size(&c->image);
@@ -44,7 +44,7 @@ static enum error make_padded(struct case_pixels *p, const struct bench_case *c)
 	return ERR_OK;
 }
 
-/* content: NULL for none. Does nothing after an error. */
+/* Makes a device buffer. content: copied to it; NULL: none. Does nothing after an error. */
 static cl_mem new_buffer(const struct device *device, cl_command_queue queue, uint64_t size,
                          const void *content, cl_int *code)
 {
@@ -79,7 +79,7 @@ static enum error make_buffers(struct case_pixels *p, const struct bench_case *c
 	}
 	if (!code)
 		return ERR_OK;
-	fprintf(stderr, "convolved-bench: no room on the device for %ux%ux%u %s: %s\n",
+	fprintf(stderr, "convolved-bench: not enough memory on the device for %ux%ux%u %s: %s\n",
 	        image->width, image->height, image->bands, pixel_type_name(image->type),
 	        opencl_error_name(code));
 	return ERR_DEVICE;

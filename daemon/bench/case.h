@@ -1,4 +1,4 @@
-/* A case: one filter on one image, and the image's pixels on a device. */
+/* A case: one filter, one image, and the image's pixels on a device. */
 #ifndef BENCH_CASE_H
 #define BENCH_CASE_H
 
@@ -15,27 +15,28 @@ struct bench_case {
 
 enum { PAIRS = 3 };
 
-/* The source exists twice: with the halo that the service's tiles have, made by the border rule,
- * for our own kernels; and bare, for the published ones, which clamp what they read into it
- * (`reach`). Of each there are as many copies, used in turn with as many targets, that no run finds
- * its pixels in a cache. The views' origins are of the ROI's first pixel; they have no buffer. */
+/* The source exists in two forms: with a halo made by the border rule, as in the service's tiles,
+ * for our own kernels; and without, for the published kernels, which clamp coordinates to it
+ * (`reach`). Each form has PAIRS copies, used in turn with as many targets, so that a run does not
+ * find its pixels in a cache. The views' origins are the ROI's first pixel; their buffers are not
+ * set. */
 struct case_pixels {
 	struct rectangle source, target; /* in the image */
-	struct image part;               /* the image that is the source ROI */
+	struct image part;               /* the source ROI as an image */
 	uint32_t halo_x, halo_y;
-	char *padded; /* the source with its halo, on the host too */
+	char *padded; /* the source with its halo, on the host */
 	struct view padded_view, bare_view, target_view;
 	uint64_t padded_size, bare_size, target_size; /* bytes */
 	cl_mem padded_buffer[PAIRS], bare_buffer[PAIRS], target_buffer[PAIRS];
 };
 
-/* Makes all of a case, by the ROIs of the options. Device and queue must outlive it. ERR_MEMORY, or
- * ERR_DEVICE if the device has no room for the case, said on standard error; case_pixels_fini() is
- * the caller's in any case. */
+/* Makes the buffers of a case, for the ROIs of the options. Device and queue must outlive them.
+ * ERR_MEMORY, or ERR_DEVICE if the device has not enough memory, reported on standard error. The
+ * caller calls case_pixels_fini() in any case. */
 enum error case_pixels_init(struct case_pixels *pixels, const struct bench_case *c,
                             const struct bench_options *options, const struct device *device,
                             cl_command_queue queue) MUST_CHECK;
-/* All zero is allowed. */
+/* Frees the buffers. All zeros is allowed. */
 void case_pixels_fini(struct case_pixels *pixels);
 
 #endif

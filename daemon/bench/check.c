@@ -1,10 +1,10 @@
-/* The reference takes much longer than any kernel: unless all is to be checked it makes windows,
- * most of which lie anywhere, but in the same places for every kernel. */
+/* The reference is much slower than any kernel. Unless everything is to be checked, it computes the
+ * corners and some windows at random places, which are the same for every kernel. */
 #include "bench/check.h"
 
 enum { WINDOWS = 24, WINDOW_SIDE = 96 };
 
-/* Compares a window of a target with the reference. */
+/* Compares a window of the target with the reference. */
 static enum error check_window(const struct bench_case *c, const struct case_pixels *p,
                                const struct window *w, const char *target,
                                struct difference *difference)
@@ -26,7 +26,7 @@ static enum error check_window(const struct bench_case *c, const struct case_pix
 	return ERR_OK;
 }
 
-/* The i-th window: the corners first, then anywhere; of all, bands. */
+/* The i-th window: the corners first, then random places. With `all`, bands of rows. */
 static bool window_get(const struct image *image, bool all, uint32_t i, struct window *w)
 {
 	const uint32_t width = image->width, height = image->height;

@@ -1,6 +1,5 @@
-/* convolved-bench: every kernel that applies, timed and checked, on any device, without the
- * service.
- */
+/* convolved-bench: times and checks every applicable kernel on any OpenCL device, without the
+ * service. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,7 +15,7 @@
 #include "common/wire.h"
 #include "device/environment.h"
 
-/* The standard set. The matrices are no products of two. */
+/* The standard set of filters. The matrices are not separable. */
 static char matrix5[256], matrix15[2048];
 
 static const struct {
@@ -40,7 +39,7 @@ enum {
 	SIDES_STANDARD = sizeof sides / sizeof *sides,
 };
 
-/* "convolve=kernel=…" with a matrix of small whole numbers. */
+/* Writes "convolve=kernel=…" with a matrix of small integers. */
 static void write_matrix(char *text, size_t size, int side)
 {
 	size_t used = (size_t)snprintf(text, size, "convolve=kernel=");
@@ -52,13 +51,13 @@ static void write_matrix(char *text, size_t size, int side)
 		                                                : " ");
 }
 
-/* A device under test and what its results go to. */
+/* A device under test and its results. */
 struct session {
 	const struct bench_options *options;
 	struct device device;
 	struct programs *programs;
 	json_t *results;
-	double copy; /* the last case's */
+	double copy; /* GB/s of a copy in the last case */
 };
 
 static void print_head(const struct session *s, const char *filter, const struct bench_case *c,
@@ -107,7 +106,7 @@ static void print_result(const struct session *s, const char *filter, const stru
 {
 	print_head(s, filter, c, result);
 	if (!result->count)
-		puts("  none: this filter is made of several kernels, and only single ones are "
+		puts("  none: this filter needs several kernels, and only single kernels are "
 		     "timed");
 	for (uint32_t i = 0; i < result->count; i++)
 		print_row(&result->measured[i], result);
@@ -131,10 +130,10 @@ static void add_result(const struct session *s, const char *filter, const struct
 	              (int)m->shape.group_x, (int)m->shape.group_y));
 }
 
-/* Parses a filter; false, with a message, if it is not exactly one. */
+/* Parses exactly one filter; false, with a message, on failure. */
 static bool parse_filter(const char *text, struct bench_case *c)
 {
-	struct problem problem = {.detail = "one filter is wanted"};
+	struct problem problem = {.detail = "expected one filter"};
 	struct operation op;
 
 	chain_init(&c->chain);
@@ -182,7 +181,7 @@ static enum error run_filters(struct session *s, struct bench_case *c, bool *rig
 	return e;
 }
 
-/* Reads "u8", "u16x3", "f32x4". */
+/* Parses "u8", "u16x3", "f32x4" and so on. */
 static bool parse_pixels(const char *text, struct image *image)
 {
 	char whole[64];
@@ -191,7 +190,8 @@ static bool parse_pixels(const char *text, struct image *image)
 	         strchr(text, 'x') ? strchr(text, 'x') + 1 : "1", (int)strcspn(text, "x"), text);
 	if (image_parse(whole, image))
 		return true;
-	fprintf(stderr, "convolved-bench: --pixels '%s': u8, u16 or f32, x1 to x4\n", text);
+	fprintf(stderr, "convolved-bench: --pixels '%s': expected u8, u16 or f32, x1 to x4\n",
+	        text);
 	return false;
 }
 
@@ -227,7 +227,7 @@ static enum error run_file(struct session *s, struct bench_case *c, bool *right)
 	return e;
 }
 
-/* The cases that were asked for. */
+/* Runs all requested cases. */
 static enum error run_cases(struct session *s, bool *right)
 {
 	const struct bench_options *o = s->options;
@@ -315,8 +315,7 @@ int main(int argc, char **argv)
 		done++;
 	}
 	if (!e && !done) {
-		fputs("convolved-bench: there is no such OpenCL device; clinfo -l lists them\n",
-		      stderr);
+		fputs("convolved-bench: no such OpenCL device; clinfo -l lists them\n", stderr);
 		return 1;
 	}
 	if (e == ERR_BAD_PARAMETER)

@@ -1,9 +1,9 @@
-/* One case: its pixels (bench/case.h) are put onto the device once for all variants.
+/* A case's pixels (bench/case.h) are uploaded once for all variants.
  *
- * A round runs every variant a few times in a row, as tiles of a job do (a large kernel that has
- * not run for a while must first be fetched itself), and the copy; the medians are over all rounds.
- * The general and the published kernels have their rounds after the special ones: they take so much
- * longer that the device would be too hot for its full clock when it comes to these. */
+ * A round runs each variant a few times in a row, as tiles of a job do, because a kernel that has
+ * not run for a while must first be fetched itself; and it runs the copy. The medians are over all
+ * rounds. General and published kernels have their rounds after the special ones: they run so long
+ * that they heat the device, which would then lower its clock for the special ones. */
 #include "bench/measure.h"
 
 #include <math.h>
@@ -26,8 +26,8 @@ struct runner {
 	cl_int4 reach;
 	bool bare, failed;
 	cl_int code;
-	uint32_t batch;           /* runs that are enqueued */
-	cl_event event[BATCH][2]; /* theirs: sep_two_pass has two launches */
+	uint32_t batch;           /* runs enqueued in this round */
+	cl_event event[BATCH][2]; /* of each run; sep_two_pass has two launches */
 	double *ms;
 	uint32_t runs;
 	double spent; /* seconds */
@@ -73,10 +73,10 @@ static void bench_fini(struct bench *b)
 
 /* ---- runners ---- */
 
-/* What a plan's choice is to be. */
+/* The kernel and shape that a plan's chooser shall choose. */
 struct wish {
 	enum kernel kernel;
-	uint32_t number; /* of the shape among those that fit */
+	uint32_t number; /* number of the shape among those that apply */
 	bool applies;
 	const struct device *device;
 };
@@ -97,8 +97,8 @@ static void choose_wish(void *user, const struct work *work, enum kernel *kernel
 	*shape = shapes[wish->number];
 }
 
-/* Adds a runner for a kernel in one of its shapes, if it applies. The first plan asks for the
- * program; only the second, when it has been built, has it. */
+/* Adds a runner for a kernel in one of its shapes, if it applies. The first plan only requests the
+ * program; the second is made when it is compiled. */
 static void add_runner(struct bench *b, enum kernel kernel, uint32_t number)
 {
 	struct wish wish = {kernel, number, false, b->device};
@@ -118,7 +118,7 @@ static void add_runner(struct bench *b, enum kernel kernel, uint32_t number)
 	}
 	r->kernel = kernel;
 	r->bare = kernel_row(kernel)->origin == KERNEL_CLASSIC;
-	r->failed = r->plan->list.step[0].kernel != kernel; /* its program could not be built */
+	r->failed = r->plan->list.step[0].kernel != kernel; /* its program cannot be compiled */
 	r->reach = (cl_int4){{0, 0, (cl_int)b->tile.width - 1, (cl_int)b->tile.height - 1}};
 	r->ms = calloc(b->options->iterations + b->options->warmup, sizeof *r->ms);
 	for (uint32_t i = 0; i < r->plan->list.count; i++) {
@@ -158,7 +158,7 @@ static double event_ms(cl_event event, cl_int *code)
 	return (double)(end - start) * 1e-6;
 }
 
-/* Enqueues all launches of a variant, on the pair of buffers whose turn it is. */
+/* Enqueues all launches of a variant, on the next pair of buffers. */
 static cl_int enqueue_once(struct bench *b, struct runner *r, cl_event event[2])
 {
 	const struct case_pixels *p = &b->pixels;
@@ -182,7 +182,7 @@ static cl_int enqueue_once(struct bench *b, struct runner *r, cl_event event[2])
 	return code;
 }
 
-/* The time of what enqueue_once() enqueued, which is through. */
+/* The time, in milliseconds, of a finished run of enqueue_once(). */
 static double collect(const struct runner *r, cl_event event[2], cl_int *code)
 {
 	double ms = 0;
@@ -194,7 +194,7 @@ static double collect(const struct runner *r, cl_event event[2], cl_int *code)
 	return ms;
 }
 
-/* True if the runner has a run to do; what is slow and has used its time does none. */
+/* True if the runner has more runs; a slow one ends when its time is used up. */
 static bool is_due(const struct bench *b, const struct runner *r, bool special)
 {
 	return !r->failed && (kernel_row(r->kernel)->origin == KERNEL_SPECIAL) == special &&
@@ -202,7 +202,7 @@ static bool is_due(const struct bench *b, const struct runner *r, bool special)
 	       (r->spent <= b->options->budget || r->runs < 4);
 }
 
-/* Takes the times of a runner's batch, which is through. */
+/* Records the times of a runner's finished batch. */
 static void collect_batch(struct runner *r, cl_int finished)
 {
 	if (!r->code)
@@ -217,10 +217,10 @@ static void collect_batch(struct runner *r, cl_int finished)
 		        opencl_error_name(r->code));
 }
 
-/* Everything is enqueued before any of it is waited for, as in service. */
+/* Enqueues everything before it waits, as the service does. */
 static void run_round(struct bench *b, bool special)
 {
-	const uint32_t most = b->options->iterations + b->options->warmup;
+	const uint32_t max = b->options->iterations + b->options->warmup;
 	cl_event copy = NULL;
 	cl_int code, finished;
 	uint32_t pair = b->turn++ % PAIRS;
@@ -230,7 +230,7 @@ static void run_round(struct bench *b, bool special)
 
 		r->code = CL_SUCCESS;
 		for (r->batch = 0; !r->code && r->batch < BATCH && is_due(b, r, special) &&
-		                   r->runs + r->batch < most;)
+		                   r->runs + r->batch < max;)
 			r->code = enqueue_once(b, r, r->event[r->batch++]);
 	}
 	code = clEnqueueCopyBuffer(b->queue, b->pixels.bare_buffer[pair],
@@ -252,7 +252,7 @@ static int compare_doubles(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The median of what is left after the warm-up, or after the first run where there were few. */
+/* The median of the runs after the warm-up, or after the first run if there are only a few. */
 static double median(double *ms, uint32_t runs, uint32_t warmup, uint32_t *timed)
 {
 	uint32_t skip = runs > 2 * warmup ? warmup : runs > 1;
@@ -266,7 +266,7 @@ static double median(double *ms, uint32_t runs, uint32_t warmup, uint32_t *timed
 
 /* ---- verification ---- */
 
-/* Runs once more into a poisoned target and compares. */
+/* Runs the variant once more into a poisoned target and compares the result. */
 static enum error verify(struct bench *b, struct runner *r, struct measured *m)
 {
 	const uint64_t size = b->pixels.target_size;
@@ -308,7 +308,7 @@ static void add_measured(const struct bench *b, struct bench_result *result,
 {
 	struct measured *slot = NULL;
 
-	/* One row a variant: its best shape. */
+	/* One row per variant: its best shape. */
 	for (uint32_t i = 0; i < result->count; i++)
 		if (!strcmp(result->measured[i].variant, m->variant))
 			slot = &result->measured[i];
@@ -338,7 +338,7 @@ static enum error finish_runner(struct bench *b, struct runner *r, struct bench_
 	return e;
 }
 
-/* Times the reference on a part of the image, as if all went so. */
+/* Times the reference on a part of the image and scales the time to the whole. */
 static enum error measure_reference(const struct bench *b, struct bench_result *result)
 {
 	const struct case_pixels *p = &b->pixels;

@@ -1,19 +1,19 @@
-/* Measuring: all variants of one filter on one image, in turn, on one device. */
+/* Measuring all variants of one filter on one image and one device. */
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
 
 #include "bench/case.h"
 #include "device/plan/plan.h"
 
-/* What one variant came to. */
+/* The result of one variant. */
 struct measured {
 	const char *variant;
-	struct shape shape;   /* 0: has none */
-	uint32_t runs;        /* timed; of `reference` 1, of a part */
-	double median_ms;     /* of the whole image */
-	double gb_per_s;      /* bytes read once and written once, of the whole image */
+	struct shape shape;   /* 0: none */
+	uint32_t runs;        /* timed runs; `reference`: one, on a part */
+	double median_ms;     /* for the whole image */
+	double gb_per_s;      /* the image's bytes, read once and written once */
 	double share_of_copy; /* of the bandwidth of a copy on the device in the same rounds */
-	uint64_t verified;    /* samples that were compared with the reference */
+	uint64_t verified;    /* samples compared with the reference */
 	uint64_t mismatches;
 	double max_difference;
 };
@@ -26,8 +26,8 @@ struct bench_result {
 	double copy_gb_per_s, copy_ms;
 };
 
-/* Measures every variant that applies (options->variant: only that), `reference` last. ERR_MEMORY
- * or ERR_DEVICE if the device has no room for the case, said on standard error. */
+/* Measures every applicable variant (options->variant: only that one), `reference` last.
+ * ERR_MEMORY, or ERR_DEVICE if the device has not enough memory, reported on standard error. */
 enum error measure_case(struct programs *programs, const struct bench_options *options,
                         const struct bench_case *c, struct bench_result *result) MUST_CHECK;
 

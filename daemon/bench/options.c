@@ -14,34 +14,30 @@
 
 static const char help[] =
     "Usage: convolved-bench [OPTION]... [IMAGE]\n"
-    "Times every kernel of convolved that applies, and checks what it makes.\n"
+    "Times every applicable kernel of convolved and checks its result.\n"
     "\n"
-    "  -p, --platform N        OpenCL platform by number (any)\n"
-    "  -t, --type TYPE         devices: all, cpu, gpu, acc or default (default: GPUs, else the "
-    "rest)\n"
-    "  -d, --device NAME       device by number, or by part of its name (all of that type)\n"
-    "  -W, --width N           pixels (256, 512, 2048, 4096 and 8192 in turn)\n"
-    "  -H, --height N          pixels (as the width)\n"
+    "  -p, --platform N        number of the OpenCL platform (any)\n"
+    "  -t, --type TYPE         device type: all, cpu, gpu, acc or default (GPUs, else the rest)\n"
+    "  -d, --device NAME       number or part of the name of a device (all of the type)\n"
+    "  -W, --width N           width in pixels (256, 512, 2048, 4096 and 8192 in turn)\n"
+    "  -H, --height N          height in pixels (the width)\n"
     "  -i, --iterations N      timed runs (50)\n"
-    "      --warmup N          runs before them (10)\n"
-    "      --budget SECONDS    a variant is run no longer than this, but 3 times at least (10)\n"
-    "      --filter CHAIN      one filter as in a request, say gaussian=sigma=2 (a set of seven)\n"
-    "      --pixels TYPE       u8, u16 or f32, with bands as in u8x4 (u8, u8x4, f32)\n"
+    "      --warmup N          untimed runs before them (10)\n"
+    "      --budget SECONDS    maximum time for a variant, but at least 3 runs (10)\n"
+    "      --filter CHAIN      one filter as in a request, e.g. gaussian=sigma=2 (seven)\n"
+    "      --pixels TYPE       u8, u16 or f32, with bands: u8x4 (u8, u8x4 and f32)\n"
     "      --variant NAME      only this one (all)\n"
-    "      --source-roi X,Y,W,H  pixels that may be read; what lies outside is made by "
-    "replication\n"
-    "      --target-roi X,Y,W,H  where the result goes, of the same size\n"
-    "      --verify            compare every pixel with the reference, not only windows\n"
-    "      --kernel-dir DIR    read the kernels' sources there\n"
-    "      --cache-dir DIR     keep compiled kernels there\n"
-    "      --json              print one JSON object a device\n"
-    "      --list              print the variants and what they are, and exit\n"
+    "      --source-roi X,Y,W,H  pixels to read; those outside are replicated\n"
+    "      --target-roi X,Y,W,H  where to write the result, of the same size\n"
+    "      --verify            compare all pixels with the reference, not only windows\n"
+    "      --kernel-dir DIR    read kernel sources from DIR\n"
+    "      --cache-dir DIR     store compiled kernels in DIR\n"
+    "      --json              print one JSON object per device\n"
+    "      --list              list the variants and exit\n"
     "      --help, --version\n"
     "\n"
-    "IMAGE is a file that libvips reads; without it pixels are random. A time is the median of "
-    "the\n"
-    "runs, by the device's clock, over buffers used in turn. All variants of a filter run in "
-    "turn.\n";
+    "IMAGE is a file that libvips can read (random pixels). Times are by the device's clock:\n"
+    "medians of the runs, over buffers used in turn. All variants of a filter run in turn.\n";
 
 enum {
 	OPTION_WARMUP = 256,
@@ -90,13 +86,13 @@ static void refuse(const char *option, const char *value, const char *valid)
 	exit(2);
 }
 
-static uint32_t parse_count(const char *option, const char *text, uint32_t least, uint32_t most)
+static uint32_t parse_count(const char *option, const char *text, uint32_t min, uint32_t max)
 {
 	char valid[64], *end;
 	unsigned long number = strtoul(text, &end, 10);
 
-	snprintf(valid, sizeof valid, "a whole number from %u to %u is wanted", least, most);
-	if (!*text || *text == '-' || *end || number < least || number > most)
+	snprintf(valid, sizeof valid, "expected an integer from %u to %u", min, max);
+	if (!*text || *text == '-' || *end || number < min || number > max)
 		refuse(option, text, valid);
 	return (uint32_t)number;
 }
@@ -107,7 +103,7 @@ static double parse_seconds(const char *text)
 	double seconds = strtod(text, &end);
 
 	if (!*text || *end || !(seconds > 0))
-		refuse("--budget", text, "a number of seconds above 0 is wanted");
+		refuse("--budget", text, "expected a number of seconds above 0");
 	return seconds;
 }
 
@@ -118,7 +114,7 @@ static struct rectangle parse_rectangle(const char *option, const char *text)
 
 	if (sscanf(text, "%7u,%7u,%7u,%7u%c", &r.x, &r.y, &r.width, &r.height, &rest) != 4 ||
 	    !r.width || !r.height)
-		refuse(option, text, "X,Y,WIDTH,HEIGHT in pixels is wanted, as 0,0,640,480");
+		refuse(option, text, "expected X,Y,WIDTH,HEIGHT in pixels, e.g. 0,0,640,480");
 	return r;
 }
 
@@ -140,7 +136,7 @@ static void parse_type(struct bench_options *o, const char *text)
 			o->type_given = true;
 			return;
 		}
-	refuse("--type", text, "all, cpu, gpu, acc or default is wanted");
+	refuse("--type", text, "expected all, cpu, gpu, acc or default");
 }
 
 static void list_variants(void)
@@ -169,7 +165,7 @@ static void parse_long(struct bench_options *o, int c)
 		break;
 	case OPTION_VARIANT:
 		if (kernel_parse(optarg) == KERNELS && strcmp(optarg, "reference"))
-			refuse("--variant", optarg, "there is no such variant; see --list");
+			refuse("--variant", optarg, "no such variant; see --list");
 		o->variant = optarg;
 		break;
 	case OPTION_SOURCE_ROI:
@@ -241,16 +237,16 @@ void bench_options_parse(struct bench_options *o, int argc, char **argv)
 	if (optind < argc)
 		o->file = argv[optind++];
 	if (optind < argc)
-		refuse("argument", argv[optind], "one image at most");
+		refuse("argument", argv[optind], "expected one image at most");
 	if (!o->width != !o->height)
 		o->width = o->height = o->width + o->height;
 	if (o->target_roi.width && !o->source_roi.width)
-		refuse("--target-roi", "", "it needs --source-roi");
+		refuse("--target-roi", "", "requires --source-roi");
 	if (!o->source_roi.width)
 		return;
 	if (!o->target_roi.width)
 		o->target_roi = o->source_roi;
 	if (o->target_roi.width != o->source_roi.width ||
 	    o->target_roi.height != o->source_roi.height)
-		refuse("--target-roi", "", "it must be of the size of --source-roi");
+		refuse("--target-roi", "", "must have the size of --source-roi");
 }

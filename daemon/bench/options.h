@@ -1,4 +1,4 @@
-/* What convolved-bench was asked to do. */
+/* The options of convolved-bench. */
 #ifndef BENCH_OPTIONS_H
 #define BENCH_OPTIONS_H
 
@@ -16,7 +16,7 @@ struct rectangle {
 struct bench_options {
 	int platform;         /* index, -1: any */
 	uint32_t device_type; /* enum device_type; DEVICE_NONE: any */
-	bool type_given;      /* else: all GPUs, or what there is without one */
+	bool type_given;      /* if not: all GPUs, or without any all devices */
 	const char *device;   /* number or part of a name; NULL: any */
 	const char *filter;   /* a chain of one filter, NULL: the standard set */
 	const char *pixels;   /* "u8", "u8x4", …; NULL: the standard set */
@@ -25,14 +25,14 @@ struct bench_options {
 	const char *kernel_dir, *cache_dir;
 	uint32_t width, height; /* 0: the standard set */
 	uint32_t iterations, warmup;
-	double budget; /* seconds that the runs of one variant may take */
+	double budget; /* seconds for the runs of one variant */
 	struct rectangle source_roi, target_roi;
-	bool verify; /* every pixel, not windows */
+	bool verify; /* all pixels, not windows */
 	bool json;
 };
 
-/* Reads the command line; ends the program for --help, --version, and with a message for what is
- * not valid. */
+/* Parses the command line. Ends the program for --help and --version, and with a message for
+ * invalid arguments. */
 void bench_options_parse(struct bench_options *options, int argc, char **argv);
 
 #endif

@@ -1,4 +1,4 @@
-/* Random pixels, and files by libvips. */
+/* Random pixels, and image files read by libvips. */
 #include "bench/picture.h"
 
 #include <stdio.h>
@@ -55,8 +55,7 @@ static enum error copy_pixels(VipsImage *from, const char *path, struct image *i
 		if (types[i].format == vips_image_get_format(from))
 			image->type = types[i].type;
 	if (image->type == PIXEL_TYPES || !image_valid(image))
-		return refuse(path,
-		              "pixels of 8 or 16 bits or floats, of 1 to 4 bands, are wanted");
+		return refuse(path, "expected 1 to 4 bands of 8-bit or 16-bit integers or floats");
 	*pixels = vips_image_write_to_memory(from, &size);
 	return *pixels ? ERR_OK : refuse(path, vips_error_buffer());
 }
