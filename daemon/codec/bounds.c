@@ -1,10 +1,10 @@
-/* Bombs are refused here, before a decoder sees them: a file of kilobytes that names the same data
- * again and again, or deflates gigabytes.
+/* Rejects decompression bombs before a decoder sees them: small files that refer to the same data
+ * again and again, or that inflate to gigabytes.
  *
- * The hard part is to see no less than the decoder will. A walk reads the same structure in the
- * same order, and where it cannot go on the decoder cannot either. It never allocates, and it does
- * no more work than the size of the file and the limits together: whatever could be visited twice
- * is counted on each visit, and the walk ends at the first limit that is passed. */
+ * The hard part is to find everything that the decoder will read. A walk reads the same structures
+ * in the same order as the decoder, and stops only where the decoder stops too. It allocates no
+ * memory, and its work is bounded by the file's size plus the limits: data that can be visited
+ * several times is counted on each visit, and the walk ends at the first limit exceeded. */
 #include "codec/bounds.h"
 
 #include <stdbool.h>
@@ -29,9 +29,9 @@ enum bound {
 	BOUNDS
 };
 
-/* Files in use have a tenth of these at most, but for frames and pages. Of what a decoder holds in
- * memory the limit is on the file, or on one page of a TIFF, as it lets go of the one before; that
- * on all pages is half a second of work. */
+/* Limits on what a decoder keeps in memory. Real files use at most a tenth of them, except for
+ * frames and pages. A TIFF decoder frees one page before the next, so its limits are per page; the
+ * limit on all pages bounds the work to half a second. */
 static const struct {
 	uint64_t limit;
 	const char *what;
@@ -53,7 +53,7 @@ struct walk {
 	const uint8_t *body;
 	size_t size;
 	uint64_t count[BOUNDS];
-	enum bound passed; /* BOUNDS: none */
+	enum bound passed; /* BOUNDS: none exceeded */
 };
 
 /* Returns false when a limit is exceeded. */
@@ -86,20 +86,21 @@ static uint64_t value_size(uint64_t type, uint64_t count)
 	uint64_t bytes;
 
 	if (type >= sizeof sizes || __builtin_mul_overflow(count, (uint64_t)sizes[type], &bytes))
-		return 0; /* no decoder takes it */
+		return 0; /* no decoder accepts it */
 	return bytes;
 }
 
 static bool walk_directory(struct walk *w, const struct tiff *t, uint64_t offset, uint64_t *next);
 
-/* The positions and lengths of the image's pieces: strips or tiles. */
+/* True for the tags that hold the positions and lengths of strips or tiles. */
 static bool lists_pieces(uint64_t tag)
 {
 	return tag == 0x111 || tag == 0x117 || tag == 0x144 || tag == 0x145;
 }
 
-/* Decoders read a value wherever it lies within the file, even where another lies already. One that
- * is longer than the file they do not, but of pieces as many as they need. */
+/* Decoders read a value at any position in the file, even where it overlaps others. They ignore a
+ * value longer than the file, except for the lists of strips and tiles, of which they read as much
+ * as they need. */
 static bool walk_entry(struct walk *w, const struct tiff *t, const uint8_t *entry)
 {
 	uint64_t tag = bytes_number(entry, 2, t->big_endian);
@@ -187,7 +188,7 @@ static bool walk_exif_tiff(struct walk *w, const uint8_t *at, size_t size)
 	return walk_directory(w, &t, next, &next) && (!next || walk_directory(w, &t, next, &next));
 }
 
-/* The decoder looks for the mark in the block, if that does not begin with it. */
+/* Decoders search the block for the TIFF mark if it does not begin with it. */
 static bool walk_exif(struct walk *w, const uint8_t *at, size_t size)
 {
 	static const uint8_t mark[] = {'E', 'x', 'i', 'f', 0, 0};
@@ -224,7 +225,7 @@ static bool walk_segment(struct walk *w, uint8_t marker, const uint8_t *at, size
 	return true;
 }
 
-/* What lies between segments, pixels too, is passed over up to the next marker. */
+/* Skips the bytes between segments, pixels included, up to the next marker. */
 static bool walk_jpeg(struct walk *w)
 {
 	const uint8_t *at = w->body, *end = w->body + w->size;
@@ -255,7 +256,7 @@ static bool walk_jpeg(struct walk *w)
 /* PNG -------------------------------------------------------------------------------------------
  */
 
-/* Passes over a text and its end; returns NULL if it has none. */
+/* Skips a text and its terminator; NULL if it has none. */
 static const uint8_t *skip_text(const uint8_t *at, const uint8_t *end)
 {
 	const uint8_t *zero = at ? memchr(at, 0, (size_t)(end - at)) : NULL;
@@ -263,7 +264,7 @@ static const uint8_t *skip_text(const uint8_t *at, const uint8_t *end)
 	return zero ? zero + 1 : NULL;
 }
 
-/* Inflates to nowhere, up to the limit. */
+/* Counts the inflated bytes, up to the limit; keeps none. */
 static bool add_inflated(struct walk *w, enum bound bound, const uint8_t *at, size_t size)
 {
 	uint8_t out[16384];
@@ -373,7 +374,7 @@ static bool walk_nothing(struct walk *w)
 	return true;
 }
 
-/* A GIF's decoder goes through it once, and keeps nothing of its comments. */
+/* GIF needs no walk: its decoder reads the file once and keeps no comments. */
 static bool (*const walks[])(struct walk *w) = {
     [FORMAT_NONE] = walk_nothing, [FORMAT_RAW] = walk_nothing, [FORMAT_JPEG] = walk_jpeg,
     [FORMAT_PNG] = walk_png,      [FORMAT_WEBP] = walk_webp,   [FORMAT_TIFF] = walk_pages,

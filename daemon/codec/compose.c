@@ -1,9 +1,10 @@
-/* The answer's rows: the result's own, or, with a target, those of the whole image with the result
- * placed on it. Runs in the thread that encodes.
+/* Makes the rows of the answer: those of the result, or with a target those of the whole image with
+ * the result placed on it. Runs in the encoding thread.
  *
- * The hard part is that a result which is moved down or up needs the image's rows at another time
- * than the decoding thread has them. So the image is decoded a second time, here, as the encoder
- * asks for rows: nothing is kept, and nothing waits for the other decoder but through the tiles. */
+ * The hard part: if the target moves the result up or down, the answer needs the image's rows at
+ * other times than the decoding thread reads them. So the encoding thread decodes the image a
+ * second time, as the encoder requests rows. No rows are kept, and neither decoder waits for the
+ * other except for tiles. */
 #include "codec/compose.h"
 
 #include <stdio.h>
@@ -12,15 +13,15 @@
 
 struct composer {
 	struct tiles *tiles;
-	uint32_t freed;             /* rows of the result that are gone, with their tiles */
-	uint32_t x, y;              /* of the result's first pixel in the answer */
+	uint32_t freed;             /* rows of the result that were freed with their tiles */
+	uint32_t x, y;              /* position of the result in the answer */
 	struct decoder *background; /* NULL: the answer is the result */
-	struct image image;         /* that is decoded there */
-	uint8_t *rows;              /* of it: first to first + count - 1 */
+	struct image image;         /* of the background */
+	uint8_t *rows;              /* of the background: first to first + count - 1 */
 	uint32_t rows_max, first, count;
 };
 
-enum { ROWS_SIZE = 256 << 10 }; /* bytes of background that are decoded at a time */
+enum { ROWS_SIZE = 256 << 10 }; /* bytes of background decoded at a time */
 
 enum error compose_size(const struct message_job *job, const struct decoded *decoded,
                         const struct tiling *tiling, uint32_t *width, uint32_t *height,
@@ -88,7 +89,7 @@ void compose_close(struct composer **composer)
 	*composer = NULL;
 }
 
-/* Waits for a row of the result. */
+/* Returns a row of the result; waits until it is filtered. */
 static const uint8_t *result_row(struct composer *c, uint32_t row)
 {
 	if (row < c->freed || !tiles_await(c->tiles, row / c->tiles->tiling.rows))
@@ -96,7 +97,7 @@ static const uint8_t *result_row(struct composer *c, uint32_t row)
 	return tiles_out_row(c->tiles, row);
 }
 
-/* Decodes the next rows of the image, from y on; stops the job if that fails. */
+/* Decodes rows of the image from y on; stops the job on failure. */
 static bool read_background(struct composer *c, uint32_t y)
 {
 	uint32_t left = c->image.height - y;
@@ -113,7 +114,7 @@ static bool read_background(struct composer *c, uint32_t y)
 	return !e;
 }
 
-/* Lays the row of the result that belongs there, if one does, over the image's. */
+/* Copies the result's part of row y over the image's, if there is any. */
 static bool lay_over(struct composer *c, uint32_t y, uint8_t *to)
 {
 	const struct tiling *t = &c->tiles->tiling;

@@ -1,11 +1,11 @@
-/* Conversion of samples: one function a pair of types, in a table. */
+/* Conversion between sample types: a table with a function for each pair. */
 #include "codec/convert.h"
 
 #include <assert.h>
 #include <stdint.h>
 #include <string.h>
 
-/* Written so that not-a-number gives 0, and so that compilers vectorise. */
+/* Returns 0 for NaN; written so that compilers vectorise it. */
 static inline float scaled(float value, float full)
 {
 	value *= full;
@@ -31,7 +31,7 @@ static void f32_to_u16(void *to, const void *from, size_t samples)
 		out[i] = (uint16_t)scaled(in[i], 65535);
 }
 
-/* 65535 is 255 * 257, and a remainder of 257 is never a tie. */
+/* 65535 is 255 * 257, and 257 is odd, so there are no ties. */
 static void u16_to_u8(void *to, const void *from, size_t samples)
 {
 	const uint16_t *in = from;

@@ -1,11 +1,11 @@
-/* Cutting an image into tiles as it is decoded. Runs in the job's decoding thread.
+/* Cuts an image into tiles while it is decoded. Runs in the job's decoding thread.
  *
- * The hard part is that every row is decoded once and in order, while a tile's halo overlaps the
- * tile above and, at the edges, holds rows that the border rule takes from elsewhere. Shared rows
- * are copied from the slot of the tile above, which is intact until that slot's turn comes again. A
- * row outside the image that is replicated or reflected always comes from a row of the same tile.
- * Only `wrap` needs rows from the far end: those of the bottom are decoded beforehand, in a pass of
- * their own, and those of the top are kept. */
+ * The hard part: each row is decoded once and in order, but a tile's halo overlaps the tile above
+ * and, at the image's edges, contains rows that the border rule takes from elsewhere. Shared rows
+ * are copied from the slot of the tile above, which stays intact until the slot is used again. A
+ * replicated or reflected row outside the image always comes from the same tile. Only `wrap` needs
+ * rows from the opposite edge: the bottom rows are decoded first, in a separate pass; the top rows
+ * are kept. */
 #include "codec/cut.h"
 
 #include <stdlib.h>
@@ -19,13 +19,13 @@ struct cutter {
 	const struct cut_source *source;
 	struct problem *problem;
 	enum border border;
-	uint32_t height;       /* of the image: the ROI, if there is one */
+	uint32_t height;       /* of the image or its ROI */
 	size_t pixel;          /* bytes */
 	size_t margin;         /* bytes of halo on each side of a row */
-	size_t first;          /* byte of a slot row at which the image's first column is */
-	bool sides;            /* columns outside the image are to be filled */
+	size_t first;          /* byte offset of the image's first column in a slot row */
+	bool sides;            /* there are columns outside the image */
 	uint32_t next;         /* first row not yet decoded */
-	uint32_t *columns;     /* the columns that the 2 * halo_x columns outside are taken from */
+	uint32_t *columns;     /* the sources of the 2 * halo_x columns outside the image */
 	uint8_t *constant;     /* a slot row outside the image */
 	uint8_t *top, *bottom; /* wrap: the image's first and last `kept` rows, as slot rows */
 	uint32_t kept;
@@ -84,7 +84,7 @@ static void pad_row(const struct cutter *c, uint8_t *row)
 	}
 }
 
-/* Decodes rows to slot rows and pads their sides. */
+/* Decodes rows into slot rows and fills the columns outside the image. */
 static enum error read_rows(const struct cutter *c, struct decoder *decoder, uint32_t y,
                             uint32_t count, uint8_t *rows)
 {
@@ -97,7 +97,7 @@ static enum error read_rows(const struct cutter *c, struct decoder *decoder, uin
 	return e;
 }
 
-/* Reads past the rows above row y. */
+/* Skips the rows above row y. */
 static enum error skip_rows(const struct cutter *c, struct decoder *decoder, uint32_t y)
 {
 	enum error e = ERR_OK;
@@ -108,8 +108,8 @@ static enum error skip_rows(const struct cutter *c, struct decoder *decoder, uin
 	return e;
 }
 
-/* For wrap: gets the image's last rows, which the first tile needs, and leaves the decoder of the
- * main pass at the start. */
+/* For `wrap`: reads the image's last rows, which the first tile needs, and rewinds the decoder for
+ * the main pass. */
 static enum error read_bottom(struct cutter *c)
 {
 	const struct cut_source *s = c->source;
@@ -129,7 +129,7 @@ static enum error read_bottom(struct cutter *c)
 	return e;
 }
 
-/* Keeps those of `count` slot rows from y on that are among the first of the image. */
+/* Of `count` slot rows from row y on, keeps those that are among the image's first rows. */
 static void keep_top(const struct cutter *c, uint32_t y, uint32_t count, const uint8_t *rows)
 {
 	size_t pitch = c->tiling->in_pitch;
@@ -139,8 +139,7 @@ static void keep_top(const struct cutter *c, uint32_t y, uint32_t count, const u
 		       (count < c->kept - y ? count : c->kept - y) * pitch);
 }
 
-/* A slot row's worth of the row y outside the image; `inside` is slot row of the image's row 0, on
- * which arithmetic may lead outside the slot as long as the sum does not. */
+/* The slot row to copy for row y outside the image. The first row of `slot` is image row `top`. */
 static const uint8_t *outside_row(const struct cutter *c, int64_t y, const uint8_t *slot,
                                   int64_t top)
 {
@@ -165,7 +164,7 @@ static void pad_rows(const struct cutter *c, uint8_t *slot, int64_t top, int64_t
 		memcpy(slot + (uint64_t)(y - top) * pitch, outside_row(c, y, slot, top), pitch);
 }
 
-/* Makes a strip complete in its slot, which is free. */
+/* Fills a free slot with a complete strip. */
 static enum error fill_strip(struct cutter *c, uint32_t strip)
 {
 	uint8_t *slot = tiles_in_row(c->tiles, strip, 0);
@@ -215,7 +214,7 @@ static enum error cut_tiles(struct cutter *c)
 	return ERR_OK;
 }
 
-/* Works out the constants, and gets the memory that the border rule needs. */
+/* Prepares the constants and the memory that the border rule needs. */
 static bool prepare(struct cutter *c, const double border_pixel[BANDS_MAX])
 {
 	const struct tiling *t = c->tiling;

@@ -1,9 +1,9 @@
-/* Decoding with libvips: the first stage of a job. All of it runs in the job's decoding thread.
+/* Decoding with libvips: the first stage of a job. Runs in the job's decoding thread.
  *
- * The hard part is memory. Most files can be decoded row by row, and then nothing here is larger
- * than a few rows; what cannot (see buffered_size()) has a limit of its own, and both
- * limits are checked on the header alone. The body is mapped, not read, so that it can be decoded
- * twice and several decoders do not share a file offset. */
+ * The hard part is memory. Most files can be decoded row by row, and then no buffer here exceeds a
+ * few rows. Other files (see buffered_size()) have a limit of their own; both limits are checked
+ * with the header alone. The body is mapped, not read, so that it can be decoded twice and decoders
+ * do not share a file offset. */
 #include "codec/decode.h"
 
 #include <stdio.h>
@@ -23,21 +23,21 @@
 
 struct decoder {
 	enum format format;
-	struct image image; /* the area */
+	struct image image; /* the area's size and type */
 	struct area area;   /* of the file's image, after orientation */
 	bool any_order;
 	uint32_t width; /* of the file's image */
-	uint32_t next;  /* row of the file, unless any_order: those above have been read */
-	int body;       /* bare pixels are read straight from here */
+	uint32_t next;  /* next row of the file to read, unless any_order */
+	int body;       /* raw pixels are read directly from here */
 	void *map;      /* the whole body otherwise */
 	size_t map_size;
 	VipsSource *source;
 	VipsImage *vips;
 	VipsRegion *region;
-	uint32_t sample_max; /* full scale of the file's samples, if not the type's; else 0 */
+	uint32_t sample_max; /* full scale of the file's samples; 0: the type's */
 };
 
-/* Takes the complaint of the format's decoder. */
+/* Reports an error of the format's decoder. */
 static enum error complain(const struct decoder *d, struct problem *problem)
 {
 	char who[32];
@@ -68,13 +68,13 @@ static bool has_number(VipsImage *vips, const char *name)
 	       number;
 }
 
-/* Orientations 1 and 2 keep the order of the rows. */
+/* True if the orientation changes the order of the rows: all except 1 and 2. */
 static bool turns_rows(VipsImage *vips)
 {
 	return vips_image_get_orientation(vips) > 2;
 }
 
-/* Whether the format's decoder hands out rows as it reads on. */
+/* True if the format's decoder delivers rows while it reads. */
 static bool streams(const struct decoder *d)
 {
 	return !format_row(d->format)->decoder_pixel_size &&
@@ -90,15 +90,15 @@ static bool samples_chroma(VipsImage *vips, const char *how)
 	       !strcmp(subsampling, how);
 }
 
-/* What a decoder that holds the whole image needs for it, in bytes a pixel: of its own, as
- * measured, and for the image once it is decoded, and again once it is turned. */
+/* Bytes of memory for an image that cannot be decoded row by row: the decoder's own per pixel, as
+ * measured; the decoded image; and a copy if the orientation turns it. */
 static uint64_t buffered_size(const struct decoder *d, const struct image *image)
 {
 	uint64_t pixels = (uint64_t)image->width * image->height;
 	uint64_t size = format_row(d->format)->decoder_pixel_size;
 	size_t kept = image_pixel_size(image);
 
-	if (has_number(d->vips, "jpeg-multiscan")) /* coefficients of 16 bits */
+	if (has_number(d->vips, "jpeg-multiscan")) /* 16-bit coefficients */
 		size += samples_chroma(d->vips, "4:2:0") ? 3 : 2 * (uint64_t)image->bands;
 	else if (!streams(d))
 		size += kept;
@@ -194,7 +194,7 @@ static enum error load(struct decoder *d, VipsAccess access, struct problem *pro
 	g_clear_object(&d->vips);
 	g_clear_object(&d->source);
 	d->source = vips_source_new_from_memory(d->map, d->map_size);
-	/* GIF has no level between taking anything and taking no flaw at all; both end here. */
+	/* libvips's GIF loader has no level between accepting anything and rejecting any flaw. */
 	if (!d->source || vips_call(format_row(d->format)->loader, d->source, &d->vips, "access",
 	                            access, "fail_on", VIPS_FAIL_ON_ERROR, NULL))
 		return complain(d, problem);
@@ -213,7 +213,7 @@ static void describe(const VipsImage *vips, struct decoded *decoded)
 	decoded->cmyk = vips->Type == VIPS_INTERPRETATION_CMYK && vips->Bands == 4;
 }
 
-/* Puts a step of libvips's in place of the image that it reads from. */
+/* Replaces the image by the output of a libvips operation that reads it. */
 static enum error replace(struct decoder *d, int failed, VipsImage *const *out,
                           struct problem *problem)
 {
@@ -236,8 +236,8 @@ static enum error apply_orientation(struct decoder *d, struct problem *problem)
 	return e ? e : replace(d, vips_autorot(d->vips, &out, NULL), &out, problem);
 }
 
-/* PFM's rows run from bottom to top, which libvips leaves as it is. Its files are read in place, so
- * any order of rows costs nothing. */
+/* PFM's rows run from bottom to top; libvips does not reverse them. PFM files are accessed in
+ * place, so any order of rows is fast. */
 static enum error turn_pfm(struct decoder *d, struct problem *problem)
 {
 	VipsImage *out = NULL;
@@ -251,7 +251,7 @@ static enum error turn_pfm(struct decoder *d, struct problem *problem)
 	                   problem);
 }
 
-/* PGM and PPM name the value that is white, which need not be a full byte or two. */
+/* PGM and PPM specify the value of white, which need not be 255 or 65535. */
 static void note_sample_max(struct decoder *d, const struct image *image)
 {
 	double max;
@@ -425,7 +425,7 @@ static void stretch_samples(const struct decoder *d, uint8_t *row)
 	}
 }
 
-/* Has libvips make a part of the file's image. */
+/* Makes libvips compute a part of the file's image. */
 static enum error prepare_part(struct decoder *d, const VipsRect *part, struct problem *problem)
 {
 	if (!d->region)
@@ -446,7 +446,7 @@ static enum error file_rows(struct decoder *d, uint32_t y, uint32_t count, uint8
 
 	if (e)
 		return e;
-	/* The region may be larger than was asked for. */
+	/* The region may be larger than requested. */
 	from = VIPS_REGION_ADDR_TOPLEFT(d->region) +
 	       (size_t)(rows.top - d->region->valid.top) * (size_t)VIPS_REGION_LSKIP(d->region) +
 	       (size_t)(rows.left - d->region->valid.left) * image_pixel_size(&d->image);
@@ -465,7 +465,8 @@ enum error decode_begin(struct decoder *d, struct problem *problem)
 	return d->vips ? prepare_part(d, &corner, problem) : ERR_OK;
 }
 
-/* libvips would do it by itself, but all at once and in one piece of memory. */
+/* Reads and drops rows in small parts; libvips itself would skip them all at once, in one block of
+ * memory. */
 enum error decode_skip(struct decoder *d, uint32_t y, bool *more, struct problem *problem)
 {
 	uint32_t row = d->area.y + y, ahead = row > d->next ? row - d->next : 0;

@@ -1,10 +1,10 @@
-/* Encoding with libvips: the last stage of a job. It runs in the job's encoding thread, save for
- * generate(), which libvips calls in a thread of its own; both touch only the encoder and its
+/* Encoding with libvips: the last stage of a job. Runs in the job's encoding thread, except for
+ * generate(), which libvips calls in a thread of its own. Both use only the encoder and its
  * composer, and the tiles through their lock.
  *
- * The hard part is that libvips asks for pixels while the image is still being decoded. Its worker
- * is a single thread (vips_concurrency_set(1) in main.c), so it asks for rows from top to bottom,
- * and generate() may simply wait for the tile that holds them. */
+ * The hard part: libvips requests pixels while the image is still being decoded. It has a single
+ * worker thread (vips_concurrency_set(1) in main.c), so it requests rows from top to bottom, and
+ * generate() can wait for the tile that holds a row. */
 #include "codec/encode.h"
 
 #include <stdlib.h>
@@ -21,8 +21,8 @@ struct encoder {
 	const struct output_format *output;
 	struct composer *composer;
 	VipsImage *vips;    /* the answer, as its rows come; NULL where libvips is not needed */
-	VipsRegion *region; /* of it, where rows are taken from it here */
-	bool failed;        /* to make the last of these */
+	VipsRegion *region; /* for reading rows of `vips` here */
+	bool failed;        /* the last row of `vips` failed */
 };
 
 static VipsBandFormat band_format(enum pixel_type type)
@@ -59,9 +59,9 @@ static VipsInterpretation interpretation(const struct output_format *output)
 	}
 }
 
-/* Gives libvips a rectangle of the answer. A request for rows says that those above it are done
- * with; in one of full width a row is done with once it is copied, and must be: a few rows may be
- * all that the slots hold. */
+/* Gives libvips a rectangle of the answer. A request for rows means that the rows above are no
+ * longer needed. A row of full width is freed as soon as it is copied, because the slots may hold
+ * only a few rows. */
 static int generate(VipsRegion *out, void *sequence, void *a, void *b, gboolean *stop)
 {
 	struct encoder *encoder = a;
@@ -77,7 +77,7 @@ static int generate(VipsRegion *out, void *sequence, void *a, void *b, gboolean 
 		const uint8_t *row = compose_row(encoder->composer, (uint32_t)y);
 
 		if (!row) {
-			vips_error("encode", "row %d is not there", y);
+			vips_error("encode", "no row %d", y);
 			return -1;
 		}
 		convert_samples(to, output->image.type, row + skip, output->result.type, samples);
@@ -88,7 +88,8 @@ static int generate(VipsRegion *out, void *sequence, void *a, void *b, gboolean 
 	return 0;
 }
 
-/* libvips calls these in the thread that generates, before the first and after the last rows. */
+/* libvips calls begin_rows() before the first and end_rows() after the last rows, both in the
+ * thread that runs generate(). */
 static void *begin_rows(VipsImage *out, void *a, void *b)
 {
 	(void)out, (void)b;
@@ -104,8 +105,8 @@ static int end_rows(void *sequence, void *a, void *b)
 	return 0;
 }
 
-/* Has the inks made colours, by the profile of the image or, without one of inks, by libvips's own.
- * The image has the profile of sRGB from then on. */
+/* Converts CMYK to sRGB by the image's profile or, if it has no CMYK profile, by libvips's own. The
+ * image then has the sRGB profile. */
 static enum error convert_inks(struct encoder *encoder, struct problem *problem)
 {
 	VipsImage *inks = encoder->vips;
@@ -197,7 +198,7 @@ static int save_tiff(const struct output_format *output, VipsImage *vips, VipsTa
 	    [COMPRESSION_ZSTD] = VIPS_FOREIGN_TIFF_COMPRESSION_ZSTD,
 	};
 
-	/* Offsets of 32 bits reach 4 GiB; some room is for metadata. */
+	/* 32-bit offsets reach 4 GiB; leave some room for metadata. */
 	return vips_tiffsave_target(
 	    vips, target, "compression", methods[output->coding.compression], "predictor",
 	    output->image.type == PIXEL_F32 ? VIPS_FOREIGN_TIFF_PREDICTOR_FLOAT
@@ -217,7 +218,7 @@ static int save_gif(const struct output_format *output, VipsImage *vips, VipsTar
 	return vips_gifsave_target(vips, target, NULL);
 }
 
-/* Of each format that has a saver. */
+/* For every format that has a saver. */
 static int (*const savers[])(const struct output_format *, VipsImage *, VipsTarget *) = {
     [FORMAT_JPEG] = save_jpeg, [FORMAT_PNG] = save_png, [FORMAT_WEBP] = save_webp,
     [FORMAT_TIFF] = save_tiff, [FORMAT_GIF] = save_gif, [FORMAT_PNM] = NULL,
@@ -226,7 +227,8 @@ static int (*const savers[])(const struct output_format *, VipsImage *, VipsTarg
 
 _Static_assert(FORMATS == 8, "a new format has its row in savers, too");
 
-/* Rows for pnm_write(), one by one; in those that are asked for all above are done with. */
+/* Rows for pnm_write(), one at a time. A request for a row means that the rows above are no longer
+ * needed. */
 static const uint8_t *composed_row(void *context, uint32_t y)
 {
 	struct encoder *encoder = context;
@@ -257,7 +259,7 @@ static enum error write_plain(struct encoder *encoder, int file, struct problem 
 
 	if (!encoder->vips)
 		compose_leave(encoder->composer);
-	g_clear_object(&encoder->region); /* in the thread that it belongs to */
+	g_clear_object(&encoder->region); /* in the thread that made it */
 	if (!e && encoder->failed && !compose_stopped(encoder->composer))
 		e = vips_error_take(problem, ERR_UNENCODABLE, "the conversion to sRGB");
 	return e;

@@ -1,9 +1,9 @@
 /* One job, from MSG_JOB to MSG_JOB_DONE: the order of its stages.
  *
- * Two threads, made for the job and gone with it. The decoding thread reads the header, checks,
- * makes the encoding thread, decodes and cuts tiles, and joins the encoding thread. Both own
- * nothing beyond the job; they meet only in `tiles`. The main thread (main.c) starts and joins the
- * decoding thread and touches nothing in between but `tiles`. */
+ * A job has two threads of its own. The decoding thread reads and checks the header, starts the
+ * encoding thread, decodes and cuts tiles, and joins the encoding thread. They share only `tiles`.
+ * The main thread (main.c) starts and joins the decoding thread, and in between uses only
+ * `tiles`. */
 #include "codec/job.h"
 
 #include <malloc.h>
@@ -28,8 +28,7 @@
 struct job {
 	struct message_job message;
 	struct job_place place;
-	int body,
-	    answer_file; /* the latter guarded by the tiles' lock until it is there, else -1 */
+	int body, answer_file; /* answer_file: -1 until it arrives; guarded by the tiles' lock */
 	struct chain chain;
 	double border_pixel[BANDS_MAX];
 	struct tiles tiles;
@@ -39,11 +38,11 @@ struct job {
 	struct output_format output;
 	struct composer *composer;
 	struct encoder *encoder;
-	uint64_t start_ns, decode_ns; /* of the process's processor time */
+	uint64_t start_ns, decode_ns; /* processor time of the process */
 };
 
-/* Images from here on leave the heap large enough that it is worth being handed back, and are long
- * enough in work that the front may want another worker for them, or another time. */
+/* From this size on, an image uses so much heap that memory is returned to the system afterwards,
+ * and takes so long that the front may delay it or choose another worker. */
 static const uint64_t LARGE_PIXELS = 16000000;
 
 static uint64_t clock_ns(clockid_t clock)
@@ -67,7 +66,7 @@ static enum error send_image(const struct job *job)
 	return wire_send(job->place.socket, &message, NULL);
 }
 
-/* Checks everything that can be refused before a pixel is decoded. */
+/* Makes all checks that are possible before decoding. */
 static enum error prepare(struct job *job, struct problem *problem)
 {
 	struct tiling tiling = {0};
@@ -99,7 +98,7 @@ static enum error prepare(struct job *job, struct problem *problem)
 	return send_image(job) ? problem_set(problem, ERR_IO, "the header cannot be sent") : ERR_OK;
 }
 
-/* Waits until the front has said where the answer goes; -1 if the job was stopped. */
+/* Waits for the answer's file from the front; -1 if the job was stopped. */
 static int await_answer_file(struct job *job)
 {
 	int file;
@@ -121,7 +120,7 @@ static void *encode_thread(void *data)
 
 	if (e)
 		tiles_stop(&job->tiles, e, &problem);
-	else if (!tiles_stopped(&job->tiles)) /* nobody is to wait for what no row has pushed out */
+	else if (!tiles_stopped(&job->tiles)) /* frees the tiles that no later row frees */
 		tiles_free_above(&job->tiles, job->tiles.tiling.height);
 	vips_thread_shutdown();
 	return NULL;
@@ -132,9 +131,8 @@ static bool is_large(const struct decoded *decoded)
 	return (uint64_t)decoded->whole.width * decoded->whole.height >= LARGE_PIXELS;
 }
 
-/* A large image is decoded only when the front has agreed to that, by its answer's file. Until the
- * first rows are there the whole process decodes, in whichever threads; from then on only this one.
- */
+/* A large image is decoded only after the front has agreed by sending the answer's file. decode_ns
+ * counts all threads until decode_begin() returns, and then only this thread. */
 static enum error decode(struct job *job, struct problem *problem)
 {
 	struct cut_source source = {job->decoder, &job->decoded, &job->message, job->body};

@@ -1,10 +1,9 @@
-/* convolved-codec: decodes images into tiles and encodes the results, one job at a time, for the
- * front at the other end of its socket.
+/* convolved-codec: decodes images into tiles and encodes the results for the front, which is at the
+ * other end of its socket. Handles one job at a time.
  *
- * The main thread owns the socket's reading side and the worker's state; a job has threads of its
- * own (see job.c), which write to the socket too: a message is one datagram, so they do not mix.
- * The worker holds nothing that must be saved, and so leaves at once, in the middle of a job or
- * not, when the front has gone. */
+ * The main thread reads the socket and owns the worker's state. A job has threads of its own
+ * (job.c), which write to the socket too; messages are datagrams, so they do not mix. The worker
+ * holds nothing that must be saved: it exits as soon as the front is gone, even during a job. */
 #include <errno.h>
 #include <getopt.h>
 #include <malloc.h>
@@ -32,8 +31,8 @@
 #define PACKAGE_VERSION "unknown"
 #endif
 
-/* The first to be killed where memory runs out: another decoder does its job, or one client is
- * told. */
+/* OOM score: codec workers are killed first. Another one repeats the job, or its client gets an
+ * error. */
 enum { EXPENDABLE = 800 };
 
 struct options {
@@ -132,7 +131,7 @@ static void allow(const char *operation)
 		log_warning("libvips has no %s", operation);
 }
 
-/* Blocks every operation that reads or writes files, save those of our formats. */
+/* Blocks all operations that read or write files, except those of our formats. */
 static void allow_formats(void)
 {
 	vips_operation_block_set("VipsForeignLoad", TRUE);
@@ -143,9 +142,8 @@ static void allow_formats(void)
 	}
 }
 
-/* Starts libvips so that it works in order (a single thread asks for rows, or encode.c would wait
- * for ever), keeps nothing from job to job, never spills to a file, and loads no module: those read
- * formats that are not ours, and are looked for under VIPSHOME. */
+/* Starts libvips with one thread, which requests rows in order (encode.c depends on it), no cache
+ * and no temporary files. VIPSHOME keeps it from loading modules, which read other formats. */
 static enum error start_vips(void)
 {
 	setenv("VIPS_WARNING", "0", 1);
@@ -179,7 +177,7 @@ static enum error start(struct worker *worker, const struct options *options)
 	*worker = (struct worker){.place.socket = WORKER_SOCKET};
 	worker->place.finished = eventfd(0, EFD_CLOEXEC);
 	signal(SIGPIPE, SIG_IGN);
-	/* Freed memory goes back soon, and the heaps of threads are few. */
+	/* Fewer heaps: freed memory is returned to the system sooner. */
 	mallopt(M_ARENA_MAX, 4);
 	if (worker->place.finished < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
 		return ERR_INTERNAL;
@@ -221,7 +219,7 @@ static enum error send_done(const struct worker *worker, const struct message_jo
 	return wire_send(worker->place.socket, &message, NULL);
 }
 
-/* A second job, or one before the arena, is the front's mistake. */
+/* A second job, or a job before the arena, is an error of the front. */
 static enum error take_job(struct worker *worker, const struct message_job *message,
                            const int fds[2])
 {
@@ -259,8 +257,8 @@ static enum error take_message(struct worker *worker, const struct message *mess
 	}
 }
 
-/* Receives and handles one message; returns false, with the exit status, when there is no more to
- * do. */
+/* Receives and handles one message. Returns false, with the exit status, when the worker should
+ * end. */
 static bool receive(struct worker *worker, int *status)
 {
 	struct message message;
@@ -326,7 +324,7 @@ int main(int argc, char **argv)
 	parse_options(&options, argc, argv);
 	log_init("convolved-codec", options.log_level, LOG_FORMAT_AUTO);
 	status = start(&worker, &options) ? 1 : serve(&worker);
-	/* Threads of a job may still run: nothing of theirs is waited for or freed. */
+	/* The job's threads may still run: exit without waiting for them or freeing their data. */
 	if (worker.job)
 		_exit(status);
 	close(worker.place.finished);

@@ -1,8 +1,8 @@
-/* Which fields of libvips's an answer gets, and in what form.
+/* Selects the libvips metadata fields that an answer gets.
  *
- * The hard part is EXIF: libvips keeps the block as it came, with the fields that it has read from
- * it beside it. Its savers write the block anew, without what is no longer among the fields; so a
- * field is dropped only once all are copied, as setting the block sets them all. */
+ * The hard part is EXIF. libvips keeps the original block and, beside it, the fields that it has
+ * parsed. Its savers rewrite the block without the fields that were removed. Setting the block sets
+ * all its fields again, so fields may only be removed after everything is copied. */
 #include "codec/metadata.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* What describes the file that was decoded, and not the image: wrong or useless in the answer. */
+/* Describes the decoded file, not the image: wrong or useless in the answer. */
 static const char *const dropped[] = {
     VIPS_META_SEQUENTIAL,
     VIPS_META_LOADER,
@@ -36,7 +36,7 @@ static const char *const dropped[] = {
     "ppm-max-value",
     "pfm-scale",
     "n-subifds",
-    /* libvips's own, in its history */
+    /* libvips's own, from its history */
     "width",
     "height",
     "bands",
@@ -50,7 +50,7 @@ static const char *const dropped[] = {
     "filename",
 };
 
-/* Blocks that may hold pictures. */
+/* Blocks that may contain pictures. */
 static const struct {
 	const char *name;
 	GByteArray *(*drop)(const uint8_t *block, size_t size);
@@ -60,8 +60,8 @@ static const struct {
     {VIPS_META_PHOTOSHOP_NAME, previews_drop_from_resources},
 };
 
-/* Of any directory of EXIF: previews, where they lie, and blocks that may hold some. A maker's note
- * is of a form of its maker's own, often with a preview in it. */
+/* EXIF tags, in any directory, of previews, of their positions, and of blocks that may contain
+ * previews. A maker note has a format of its own, often with a preview. */
 static const char *const exif_pictures[] = {
     "MakerNote",
     "XMLPacket",
@@ -80,8 +80,8 @@ struct copy {
 	bool strip;
 };
 
-/* Comments of PNG that hold, in hexadecimal, what has a chunk of its own since: "png-comment-", a
- * number, '-' and the key. */
+/* True for PNG comments that hold a profile in hexadecimal, from before PNG had chunks for them:
+ * "png-comment-", a number, '-' and the key. */
 static bool is_raw_profile(const char *name)
 {
 	return !strncmp(name, "png-comment-", 12) && strstr(name, "-Raw profile type ");
@@ -128,7 +128,7 @@ static void *copy_field(VipsImage *from, const char *name, GValue *value, void *
 	return NULL;
 }
 
-/* "exif-ifd", the number of a directory (1: of the thumbnail), '-' and a name. */
+/* Names are "exif-ifd", the number of a directory (1: the thumbnail's), '-' and the tag. */
 static bool is_exif_picture(const char *name)
 {
 	if (strncmp(name, "exif-ifd", 8) || !name[8] || name[9] != '-')

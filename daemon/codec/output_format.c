@@ -1,12 +1,12 @@
-/* Which format the answer is written in, and how, by what formats.def says of each. All of it is
- * decided on the header, before a pixel is decoded. */
+/* Chooses the format of the answer and how it is encoded, from formats.def, before any pixel is
+ * decoded. */
 #include "codec/output_format.h"
 
 #include <stdio.h>
 
 #include "common/list.h"
 
-/* From this quality on the colours of a JPEG have full resolution. */
+/* From this quality on, JPEGs keep the full resolution of colour. */
 enum { FULL_CHROMA_QUALITY = 90 };
 enum { LOSSY = 1 << LOSS_SAMPLES };
 
@@ -36,15 +36,15 @@ static const char *kind_text(unsigned kind)
 	}
 }
 
-/* True if a format can hold an image at all. */
+/* True if the format supports images of this kind and size. */
 static bool holds(const struct format_row *r, const struct image *image, unsigned kind)
 {
 	return r->kinds & kind && image->width <= r->side_max && image->height <= r->side_max;
 }
 
-/* How a format ranks among those that the client accepts; 0: it does not accept it. First comes
- * that it can hold the image (of those that cannot, the best is there to say so), then the client's
- * weight, then that it is the body's own, then that it keeps type and alpha. */
+/* The rank of a format among those that the client accepts; 0: not accepted. The criteria in order:
+ * it can hold the image (if no format can, the best one appears in the error message); the client's
+ * weight; it is the body's format; it keeps type and alpha. */
 static uint32_t rank(const struct message_job *job, enum format format, enum format own,
                      const struct image *image, unsigned kind)
 {
@@ -58,7 +58,7 @@ static uint32_t rank(const struct message_job *job, enum format format, enum for
 	       (format == own ? 2 : keeps);
 }
 
-/* FORMAT_NONE: the client accepts none. */
+/* FORMAT_NONE: the client accepts no format. */
 static enum format choose_format(const struct message_job *job, const struct decoded *decoded,
                                  const struct image *image)
 {
@@ -73,7 +73,7 @@ static enum format choose_format(const struct message_job *job, const struct dec
 	return best;
 }
 
-/* Lists the other formats that could take this image: "png, tiff". */
+/* Lists the other formats that can hold the image: "png, tiff". */
 static void list_others(char *list, size_t size, const struct image *image, unsigned kind)
 {
 	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++) {
@@ -105,7 +105,7 @@ static enum error check_image(const struct format_row *r, enum format format,
 	                  kind_text(kind), r->kinds_text, others);
 }
 
-/* Profiles are of integers. */
+/* The sRGB profile requires integers. */
 static uint32_t choose_type(const struct format_row *r, uint32_t type, bool to_srgb)
 {
 	unsigned types = to_srgb ? r->types & (TYPE_U8 | TYPE_U16) : r->types;
@@ -115,7 +115,8 @@ static uint32_t choose_type(const struct format_row *r, uint32_t type, bool to_s
 	return type;
 }
 
-/* Lists the formats that can lose no sample by their coding, or those that halve colour. */
+/* Lists the formats with lossless samples, or (halved) those that can halve the resolution of
+ * colour. */
 static void list_coded(char *list, size_t size, bool halved)
 {
 	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++) {
@@ -190,7 +191,7 @@ static enum error check_background(const struct output_format *output, struct pr
 	    "the result is grey: background: expected one value from 0 to 255");
 }
 
-/* Checks that the format can be coded as it is asked for. */
+/* Checks that the format supports the requested coding. */
 static enum error check_coding(const struct format_row *r, const struct output_format *output,
                                struct problem *problem)
 {
@@ -203,7 +204,8 @@ static enum error check_coding(const struct format_row *r, const struct output_f
 	return e ? e : check_background(output, problem);
 }
 
-/* JPEGs of full resolution keep it, and all of a quality where it would be seen. */
+/* True if the answer keeps the full resolution of colour: on request, if the body has it, or at a
+ * quality where the difference is visible. */
 static bool keeps_chroma(const struct format_row *r, const struct output_format *output,
                          const struct decoded *decoded)
 {
@@ -229,7 +231,7 @@ static uint32_t losses(const struct format_row *r, const struct output_format *o
 	       (lossy & LOSSY && colours && !output->full_chroma ? 1u << LOSS_CHROMA : 0);
 }
 
-/* The image as the format holds it. */
+/* The image after conversion to what the format can hold. */
 static struct image fit_image(const struct format_row *r, const struct output_format *output)
 {
 	struct image image = output->result;

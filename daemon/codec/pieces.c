@@ -1,4 +1,5 @@
-/* Pieces of tiles. A piece is at least as large as its halo, or most of the work would be halo. */
+/* Computing tiles in pieces. A piece is at least as large as its halo; otherwise most of the work
+ * would be halo. */
 #include "codec/pieces.h"
 
 #include <string.h>
@@ -24,7 +25,7 @@ enum error piece_compute(const struct piece_source *source, const struct window 
 	return ERR_OK;
 }
 
-static uint32_t least(uint32_t a, uint32_t b)
+static uint32_t min_u32(uint32_t a, uint32_t b)
 {
 	return a < b ? a : b;
 }
@@ -41,8 +42,8 @@ enum error pieces_compute(const struct piece_source *source, bool (*stopped)(voi
 	for (uint32_t y = 0; y < tile->height; y += height)
 		for (uint32_t x = 0; !e && x < tile->width && !stopped(context); x += width) {
 			struct window window = {tile->x0 + x, tile->y0 + y,
-			                        least(width, tile->width - x),
-			                        least(height, tile->height - y)};
+			                        min_u32(width, tile->width - x),
+			                        min_u32(height, tile->height - y)};
 
 			e = piece_compute(source, &window, use, user);
 		}

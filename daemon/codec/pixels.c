@@ -1,4 +1,4 @@
-/* Which of libvips's kinds of image are ours, and what is said of the others. */
+/* Maps libvips's pixel formats to ours, and describes unsupported ones. */
 #include "codec/pixels.h"
 
 #include <vips/vips.h>
@@ -19,7 +19,7 @@ enum pixel_type pixels_type(const VipsImage *vips)
 	}
 }
 
-/* The type in words, for one that is none of ours. */
+/* The name of an unsupported sample type. */
 static const char *type_text(VipsBandFormat format)
 {
 	static const char *const texts[VIPS_FORMAT_LAST] = {
@@ -38,7 +38,7 @@ static const char *type_text(VipsBandFormat format)
 	return format >= 0 && format < VIPS_FORMAT_LAST ? texts[format] : "an unknown type";
 }
 
-/* A colour space in words, for one that is none of ours. */
+/* The name of an unsupported colour space. */
 static const char *space_text(VipsInterpretation space)
 {
 	switch (space) {
@@ -53,8 +53,8 @@ static const char *space_text(VipsInterpretation space)
 	}
 }
 
-/* Colour spaces whose bands are not amounts of light or ink would come out wrong from filters and
- * conversions. */
+/* Filters and conversions are wrong in colour spaces whose bands are not amounts of light or
+ * ink. */
 static bool space_supported(const VipsImage *vips)
 {
 	switch (vips->Type) {

@@ -7,10 +7,10 @@
 
 struct _VipsImage;
 
-/* The type of its samples, PIXEL_TYPES if that is none of ours. */
+/* The sample type of an image; PIXEL_TYPES if it is not supported. */
 enum pixel_type pixels_type(const struct _VipsImage *vips);
 
-/* ERR_UNSUPPORTED_PIXELS says what the image is and what would be right. */
+/* ERR_UNSUPPORTED_PIXELS: the problem names the image's pixel type and the supported ones. */
 enum error pixels_check(const struct _VipsImage *vips, struct problem *problem) MUST_CHECK;
 
 #endif

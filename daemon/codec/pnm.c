@@ -1,8 +1,8 @@
-/* Writing PNM and bare pixels without libvips, which puts the date into PNM and PFM's rows in the
- * wrong order. Runs in the job's encoding thread.
+/* Writes PNM and raw pixels without libvips, which puts the date into PNM and writes PFM's rows in
+ * the wrong order. Runs in the job's encoding thread.
  *
- * PFM's rows run from bottom to top. Its size is known, so each row goes to its place in the file
- * as it comes. */
+ * PFM's rows run from bottom to top. The size of the file is known, so each row is written at its
+ * final position when it arrives. */
 #include "codec/pnm.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ struct plain {
 	int file;
 	uint64_t header; /* bytes */
 	size_t row_size;
-	uint8_t *rows; /* those that are not yet written */
+	uint8_t *rows; /* rows not written yet */
 	uint32_t rows_max, first, count;
 };
 
@@ -49,7 +49,7 @@ static enum error write_header(struct plain *p)
 
 	if (p->output->format == FORMAT_RAW)
 		return ERR_OK;
-	/* A negative scale says that the floats are little-endian. */
+	/* A negative scale means little-endian floats. */
 	if (image->type == PIXEL_F32)
 		size = snprintf(text, sizeof text, "%s\n%u %u\n-1.0\n", colour ? "PF" : "Pf",
 		                image->width, image->height);
@@ -61,7 +61,7 @@ static enum error write_header(struct plain *p)
 	return write_fully(p->file, (const uint8_t *)text, p->header, 0);
 }
 
-/* PGM and PPM hold the more significant byte first. */
+/* PGM and PPM store the more significant byte first. */
 static void copy_row(const struct plain *p, uint8_t *to, const uint8_t *from)
 {
 	if (p->output->format == FORMAT_RAW || p->output->image.type != PIXEL_U16) {
@@ -85,7 +85,7 @@ static enum error flush(struct plain *p)
 	                   p->header + (uint64_t)place * p->row_size);
 }
 
-/* Takes as many of the next rows as there is room for; false if they end. */
+/* Takes as many of the next rows as fit; false if they end. */
 static bool take_rows(struct plain *p)
 {
 	uint32_t left = p->output->image.height - p->first;

@@ -1,5 +1,5 @@
-/* Dropping pictures from blocks of metadata. Every block is copied piece by piece: what is not
- * understood is not copied. */
+/* Removes pictures from blocks of metadata. Every block is copied piece by piece; pieces that are
+ * not understood are dropped. */
 #include "codec/previews.h"
 
 #include <stdbool.h>
@@ -17,16 +17,18 @@ static GByteArray *none_if_empty(GByteArray *kept)
 	return NULL;
 }
 
-/* IPTC-IIM: data sets of a mark, record, number, length and data ------------------------------- */
+/* IPTC-IIM: data sets, each a mark, record, number, length and data -------------------------------
+ */
 
-/* The preview (2:200 its format, 2:202 itself) and the records of objects, which are pictures. */
+/* True for previews (2:200 is the format, 2:202 the data) and for object records, which are
+ * pictures. */
 static bool data_set_is_picture(uint8_t record, uint8_t data_set)
 {
 	return (record == 2 && data_set >= 200 && data_set <= 202) || (record >= 7 && record <= 9);
 }
 
-/* The bytes of the data set at the start, 0 if there is none. A length with the highest bit set is
- * that of the length that follows. */
+/* The bytes of the first data set, 0 if there is none. If the highest bit of the length is set, it
+ * is the length of the length that follows. */
 static size_t data_set_size(const uint8_t *at, size_t size)
 {
 	size_t length, extra = 0;
@@ -58,7 +60,7 @@ struct resource {
 	unsigned id;
 	size_t head; /* bytes up to the data */
 	size_t size; /* of the data */
-	size_t all;  /* with what makes it even */
+	size_t all;  /* with padding to an even size */
 };
 
 enum { RESOURCE_IPTC = 1028 };
@@ -70,8 +72,8 @@ static bool resource_is_picture(unsigned id)
 	} pictures[] = {
 	    {1033, 1033},
 	    {1036, 1036}, /* thumbnails */
-	    {1058, 1060}, /* EXIF, and XMP: another copy of them */
-	    {4000, 4999}, /* of plug-ins: could be anything */
+	    {1058, 1060}, /* copies of EXIF and XMP */
+	    {4000, 4999}, /* of plug-ins: unknown content */
 	};
 
 	for (size_t i = 0; i < COUNT(pictures); i++)
@@ -101,7 +103,7 @@ static bool resource_read(struct resource *r, const uint8_t *at, size_t size)
 	return true;
 }
 
-/* The IPTC resource is written anew, with the size of what is left. */
+/* Copies the IPTC resource without pictures and updates its size. */
 static void copy_iptc(GByteArray *kept, const struct resource *r, const uint8_t *at)
 {
 	guint start = kept->len + (guint)r->head, size;
@@ -129,7 +131,7 @@ static void copy_resources(GByteArray *kept, const uint8_t *at, size_t size)
 
 GByteArray *previews_drop_from_resources(const uint8_t *block, size_t size)
 {
-	static const char title[] = "Photoshop 3.0"; /* its end belongs to it */
+	static const char title[] = "Photoshop 3.0"; /* the terminator belongs to it */
 	GByteArray *kept = g_byte_array_new();
 	bool titled = size >= sizeof title && !memcmp(block, title, sizeof title);
 	guint head = titled ? sizeof title : 0;
@@ -152,10 +154,10 @@ enum { XMP_SIZE_MAX = 16 << 20, DEPTH_MAX = 200, ENCODED_MIN = 256 };
 struct xmp {
 	GString *kept;
 	unsigned depth;
-	unsigned within; /* depth of the element that is left out with all in it; 0: none is */
+	unsigned within; /* depth of the element being dropped with its content; 0: none */
 };
 
-/* xmp:Thumbnails, xmpGImg:image and GImage:Data, whatever stands for their namespaces. */
+/* xmp:Thumbnails, xmpGImg:image and GImage:Data, with any namespace prefix. */
 static bool names_picture(const char *name)
 {
 	static const char *const pictures[] = {"Thumbnails", "image", "Data"};
@@ -167,12 +169,12 @@ static bool names_picture(const char *name)
 	return false;
 }
 
-/* True of a run of base64 that is too long to be a word or a number; it may go over many lines, and
- * they be indented. */
+/* True for base64 that is too long to be a word or a number, possibly over several indented
+ * lines. */
 static bool is_encoded(const char *text, size_t size)
 {
 	size_t run = 0;
-	bool between = true; /* lines */
+	bool between = true; /* between lines */
 
 	for (size_t i = 0; i < size && run < ENCODED_MIN; i++) {
 		bool encoded = g_ascii_isalnum(text[i]) || (text[i] && strchr("+/=-_", text[i]));
@@ -240,7 +242,8 @@ static void take_text(GMarkupParseContext *context, const char *text, gsize size
 		append_escaped(x->kept, text, size);
 }
 
-/* Of what is no element, the instructions that packets begin and end with are kept. */
+/* Of processing instructions, comments and so on, keeps only the instructions at the packet's start
+ * and end. */
 static void take_other(GMarkupParseContext *context, const char *text, gsize size, gpointer user,
                        GError **error)
 {

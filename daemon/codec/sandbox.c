@@ -1,13 +1,13 @@
-/* The sandbox: limits, Landlock where the kernel has it, and a seccomp filter.
+/* The sandbox: resource limits, Landlock where the kernel supports it, and a seccomp filter.
  *
- * The hard part is what happens on a forbidden call. It fails with EACCES and does not kill: GLib,
- * malloc and the codecs try to open files of configuration, and live without. clone3 fails with
- * ENOSYS, whereupon the C library falls back to clone, whose flags a filter can see: threads, but
- * no processes.
+ * The hard part is how forbidden calls fail. They return EACCES and do not kill: GLib, malloc and
+ * the codecs try to open configuration files and work without them. clone3 returns ENOSYS, so that
+ * the C library falls back to clone, whose flags the filter can check: threads are allowed,
+ * processes are not.
  *
- * A filter sees numbers, not what pointers point to. So a call that takes a path is forbidden,
- * though the C library needs one, and calls that act on other processes or through a descriptor are
- * allowed with this process's and the socket's number alone. */
+ * A filter sees numbers, not what pointers point to. So calls that take a path are forbidden, even
+ * where the C library uses one (see fstat()); calls that act on processes or descriptors are
+ * allowed only with this process's id or the socket's number. */
 #include "codec/sandbox.h"
 
 #include <errno.h>
@@ -66,7 +66,7 @@ static const int allowed[] = {
     SCMP_SYS(ppoll),
 };
 
-/* Calls of which an argument must have a value. */
+/* Calls that are allowed with a particular argument only. */
 static const struct {
 	int call;
 	unsigned argument;
@@ -78,19 +78,20 @@ static const struct {
     {SCMP_SYS(recvmsg), 0, UINT32_MAX, WORKER_SOCKET},
     {SCMP_SYS(prctl), 0, UINT32_MAX, PR_SET_NAME},
     {SCMP_SYS(sched_getaffinity), 0, UINT32_MAX, 0},
-    /* Flags of an open file are shared with the process that passed it. */
+    /* An open file's flags are shared with the process that passed it: they may be read, not set.
+     */
     {SCMP_SYS(fcntl), 1, UINT32_MAX, F_GETFL},
     {SCMP_SYS(fcntl), 1, UINT32_MAX, F_GETFD},
     {SCMP_SYS(fcntl), 1, UINT32_MAX, F_SETFD},
     {SCMP_SYS(fcntl), 1, UINT32_MAX, F_DUPFD_CLOEXEC},
-    /* What pthread_create() asks for, and nothing else: no process, no namespace. */
+    /* Exactly the flags of pthread_create(): no process, no namespace. */
     {SCMP_SYS(clone), 0, UINT64_MAX,
      CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SYSVSEM | CLONE_SIGHAND | CLONE_THREAD |
          CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID},
 };
 
-/* The C library's ask for a path, the empty one, which a filter cannot tell from another. Those of
- * the program take their place for its libraries, too. */
+/* The C library's fstat() may use a call with an empty path, which the filter cannot distinguish
+ * from other paths. These definitions replace it, for libraries too. */
 int fstat(int fd, struct stat *status)
 {
 	return (int)syscall(SYS_fstat, fd, status);
@@ -111,7 +112,7 @@ static int add_rules(scmp_filter_ctx filter)
 		failed |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, restricted[i].call, 1,
 		                           SCMP_CMP(restricted[i].argument, SCMP_CMP_MASKED_EQ,
 		                                    restricted[i].mask, restricted[i].value));
-	/* abort(), and no other process. */
+	/* Only for abort(). */
 	failed |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 2,
 	                           SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid(), 0),
 	                           SCMP_A2(SCMP_CMP_EQ, SIGABRT, 0));
@@ -119,7 +120,7 @@ static int add_rules(scmp_filter_ctx filter)
 	return failed;
 }
 
-/* Lowers a limit; one that is lower already stays. */
+/* Lowers a limit; leaves it if it is already lower. */
 static int limit(int resource, uint64_t value)
 {
 	struct rlimit both;
@@ -139,15 +140,15 @@ static int drop_capabilities(void)
 	struct __user_cap_data_struct held[_LINUX_CAPABILITY_U32S_3];
 	static const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3];
 
-	/* A service manager has dropped them, and perhaps forbidden capset(). */
+	/* A service manager may have dropped them all, and forbidden capset(). */
 	if (syscall(SYS_capget, &header, held))
 		return -1;
 	return memcmp(held, none, sizeof none) ? (int)syscall(SYS_capset, &header, none) : 0;
 }
 
-/* The process stays dumpable (PR_SET_DUMPABLE): else, where /proc hides what may not be traced (the
- * unit's ProtectProc=), the front could no longer see it, and its memory would not be counted. That
- * device workers, of the same user, read nothing of it is Landlock's and their filter's doing. */
+/* The process stays dumpable (PR_SET_DUMPABLE). Otherwise, with the unit's ProtectProc=, the front
+ * could not see it in /proc and could not account for its memory. Device workers run as the same
+ * user; Landlock and their own filter keep them from reading its memory. */
 enum error sandbox_enter(const struct sandbox_limits *limits)
 {
 	int abi;
@@ -157,7 +158,7 @@ enum error sandbox_enter(const struct sandbox_limits *limits)
 	    limit(RLIMIT_NOFILE, DESCRIPTORS_MAX) || limit(RLIMIT_NPROC, THREADS_MAX) ||
 	    drop_capabilities() || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return ERR_INTERNAL;
-	/* Sanitizers reserve terabytes, and read their own /proc. */
+	/* Sanitizers reserve terabytes of address space and read /proc. */
 	if (SANITIZER)
 		return ERR_OK;
 	if (limit(RLIMIT_DATA, limits->memory) || landlock_enter(NULL, 0, &abi) ||

@@ -1,18 +1,18 @@
-/* Recognising a body by its first bytes, never by what its sender calls it: only a body with one of
- * these signatures ever reaches a decoder. */
+/* Recognises a body by its first bytes, never by its declared type. Only a body with one of these
+ * signatures reaches a decoder. */
 #include "codec/sniff.h"
 
 #include <string.h>
 
 #include "codec/bytes.h"
 
-/* '?' stands for any byte. */
+/* '?' matches any byte. */
 struct signature {
 	enum format format;
 	size_t offset;
 	const char *bytes;
 	size_t size;
-	const char *words; /* for those that are not decoded */
+	const char *words; /* for formats that are not decoded */
 };
 
 static const struct signature signatures[] = {
@@ -58,7 +58,7 @@ static const struct signature *find(const uint8_t *body, size_t size)
 	return NULL;
 }
 
-/* P1 to P6, PF, Pf and white space: too short a signature for the table. */
+/* P1 to P6, PF, Pf and white space: too short for the signature table. */
 static bool is_pnm(const uint8_t *body, size_t size)
 {
 	return size > 2 && body[0] == 'P' && body[1] && strchr("123456Ff", body[1]) &&
@@ -82,8 +82,8 @@ enum format sniff_format(const uint8_t *body, size_t size)
 	return is_pnm(body, size) ? FORMAT_PNM : FORMAT_NONE;
 }
 
-/* Counts the numbers, less those of the header, from the magic number on; in P1 each digit of the
- * pixels is one. Comments are skipped wherever they are, as the decoder does. */
+/* Counts the numbers after the magic number, without those of the header. In P1 each digit is a
+ * pixel. Skips comments everywhere, as the decoder does. */
 uint64_t sniff_text_samples(const uint8_t *body, size_t size)
 {
 	uint64_t numbers = 0, header = body[1] == '1' ? 2 : 3;

@@ -1,11 +1,11 @@
-/* The slots of one job, between its three threads: the decoding thread cuts tiles, the main thread
- * hears that they are filtered, and the encoding side takes them.
+/* The slots of one job, shared by three threads: the decoding thread cuts tiles into them, the main
+ * thread learns that tiles are filtered, and the encoding thread reads them.
  *
- * The hard part is that nothing may wait for ever. Slots are given out in tile order and freed in
- * tile order, so the tile that the encoder waits for always has its slot; and every wait also ends
- * when the job is stopped. All counters are guarded by one lock; the pixels are not: a slot belongs
- * to the decoding thread until tiles_send(), to a device until tiles_done(), and then to the
- * encoding side until it is freed. */
+ * The hard part: no wait may last for ever. Slots are assigned and freed in the order of tiles, so
+ * the tile that the encoder waits for always has a slot; and stopping the job ends every wait. One
+ * lock guards all counters but not the pixels: a slot belongs to the decoding thread until
+ * tiles_send(), to a device until tiles_done(), and then to the encoding thread until it is
+ * freed. */
 #include "codec/tiles.h"
 
 #include <string.h>
@@ -115,7 +115,7 @@ static uint64_t thread_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Does what a device would do. */
+/* Filters a tile with the reference, in place of a device. */
 static enum error filter_here(struct tiles *tiles, struct tile *tile)
 {
 	const struct piece_source source = {tiles->chain, tiles->arena, &tiles->tiling, tile};
@@ -141,7 +141,7 @@ enum error tiles_send(struct tiles *tiles, uint32_t i)
 	return wire_send(tiles->socket, &message, NULL);
 }
 
-/* What is refused is so for the variant: all else has been checked before. */
+/* ERR_BAD_PARAMETER can only mean the variant: everything else was checked before. */
 static void describe_failure(const struct tiles *tiles, const struct message_tile_done *done,
                              struct problem *problem)
 {
@@ -175,7 +175,8 @@ static void wait_filtered(struct tiles *tiles, uint32_t i)
 		pthread_cond_wait(&tiles->change, &tiles->lock);
 }
 
-/* Other tiles may come back meanwhile, but only one that is run again says anything of others. */
+/* Runs a tile again and waits for it. Other tiles may be finished meanwhile, but only one that is
+ * run again sets `others`. */
 static bool run_again(void *context, const struct message *verified, bool *others)
 {
 	struct tiles *tiles = context;
@@ -196,7 +197,7 @@ static bool run_again(void *context, const struct message *verified, bool *other
 	return !stopped;
 }
 
-/* Only the encoding side changes `freed` and `verified`, and so may read them without the lock. */
+/* Reads `freed` and `verified` without the lock: only the encoding thread changes them. */
 static bool await_tile(struct tiles *tiles, uint32_t i)
 {
 	static const struct verify_owner owner = {context_stopped, run_again};

@@ -1,11 +1,11 @@
-/* Comparing tiles with the reference. Runs in the thread that encodes, before it reads the first
- * row of a tile: so what is found wrong can still be put right.
+/* Compares tiles with the reference. Runs in the encoding thread before it reads the first row of a
+ * tile, so that a wrong tile can still be replaced.
  *
- * A mismatch may be the device's fault, or nobody's: an image can be such that sums of float32
- * overflow, or differ by next to nothing. A tile that comes out the same, bit for bit, whenever it
- * is run is what its device makes of it; whether that is right the front finds out by pixels of its
- * own (front/self_test.c). One that does not is wrong, and the reference's result takes its place;
- * also where the request asked for verification, which promises right pixels. */
+ * A mismatch need not be a fault of the device: in some images float32 sums overflow or nearly
+ * equal values differ. If all runs of a tile give the same bits, that is what the device computes,
+ * and the front tests whether it is right with pixels of its own (front/workers/self_test.c). If
+ * runs differ, the tile is wrong and the reference's result replaces it. It also replaces the tile
+ * if the request asked for verification, which guarantees correct pixels. */
 #include "codec/verify.h"
 
 #include <string.h>
@@ -26,14 +26,14 @@ void verify_init(struct verify *v, const struct message_job *job, const struct c
 		v->random = job->job;
 }
 
-/* A number from 0 to n - 1 (Knuth's generator, its upper bits). */
+/* A random number from 0 to n - 1: the upper bits of Knuth's generator. */
 static uint32_t random_below(struct verify *v, uint32_t n)
 {
 	v->random = v->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
 	return (uint32_t)((v->random >> 32) * n >> 32);
 }
 
-static uint32_t least(uint32_t a, uint32_t b)
+static uint32_t min_u32(uint32_t a, uint32_t b)
 {
 	return a < b ? a : b;
 }
@@ -42,12 +42,12 @@ static uint32_t least(uint32_t a, uint32_t b)
 struct subject {
 	struct verify *verify;
 	const struct piece_source *source;
-	struct window window; /* that is compared; of width 0: all of the tile */
+	struct window window; /* the part compared; width 0: the whole tile */
 	const struct verify_owner *owner;
 	void *context;
-	struct difference difference; /* of the run that is there */
+	struct difference difference; /* of the last run */
 	uint64_t first;               /* digest of the first run's result */
-	bool same;                    /* all runs gave the same */
+	bool same;                    /* all runs gave the same bits */
 };
 
 static void compare(void *user, const struct reference *piece, uint8_t *out)
@@ -57,7 +57,7 @@ static void compare(void *user, const struct reference *piece, uint8_t *out)
 	difference_add(&s->difference, piece, out, s->source->tile->out_pitch);
 }
 
-/* FNV-1a over words, of what the tile's rows hold. */
+/* FNV-1a over the words of the tile's rows. */
 static uint64_t digest(const struct piece_source *source)
 {
 	const struct tile *tile = source->tile;
@@ -76,15 +76,15 @@ static uint64_t digest(const struct piece_source *source)
 	return sum;
 }
 
-/* The largest window that the budget allows, somewhere in the tile. False if not even a pixel is.
- */
+/* The largest window that the budget allows, at a random place in the tile. False if the budget
+ * does not allow a single pixel. */
 static bool choose_window(struct verify *v, const struct piece_source *source, struct window *w)
 {
 	const struct tile *tile = source->tile;
 
 	for (uint32_t side = WINDOW_MAX; side; side /= 2) {
-		w->width = least(side, tile->width);
-		w->height = least(side, tile->height);
+		w->width = min_u32(side, tile->width);
+		w->height = min_u32(side, tile->height);
 		if (reference_cost(v->chain, &source->tiling->image, w->width, w->height) >
 		    (double)v->job->verify_taps)
 			continue;
@@ -123,8 +123,8 @@ static void describe_run(const struct subject *s, uint32_t run, struct message *
 	                                              .largest = d->largest};
 }
 
-/* Puts the reference's result in the place of the device's, unless that is what float32 comes to.
- */
+/* Replaces the tile by the reference's result, unless all runs agree and only a window is
+ * compared. */
 static enum error replace(struct subject *s)
 {
 	if (s->same && s->window.width)
@@ -133,7 +133,8 @@ static enum error replace(struct subject *s)
 	                      (void *)s->source->tile);
 }
 
-/* Compares, and has the tile run again: by the same device, then by another. */
+/* Compares the tile. On a mismatch the front has it run again, first by the same device, then by
+ * another. */
 static enum error verify_runs(struct subject *s)
 {
 	bool others = true;

@@ -1,5 +1,5 @@
-/* libvips collects its errors as lines "module: text" in one buffer for the whole process; the
- * first line is the cause and the others follow from it. */
+/* libvips collects errors as lines "module: text" in one buffer per process. The first line is the
+ * cause; the others are its consequences. */
 #include "codec/vips_error.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include <vips/vips.h>
 
-/* Drops "module: " from the front, if what stands there is one word. */
+/* Skips "module: ", if it is a single word. */
 static const char *skip_module(const char *line)
 {
 	size_t word = strcspn(line, ": \n");
@@ -15,7 +15,7 @@ static const char *skip_module(const char *line)
 	return word && !strncmp(line + word, ": ", 2) ? line + word + 2 : line;
 }
 
-/* Copies the first line, less its end mark and what may not be shown. */
+/* Copies the first line without its final full stop and without unprintable characters. */
 static void copy_sentence(char *sentence, size_t size, const char *line)
 {
 	size_t length = strcspn(line, "\n");
@@ -29,7 +29,7 @@ static void copy_sentence(char *sentence, size_t size, const char *line)
 	sentence[length] = '\0';
 }
 
-/* The bound on memory is met by what a file asks for, so that is the file's fault. */
+/* An exceeded memory limit is caused by the file, so it is the file's error. */
 static enum error classify(enum error e, const char *text)
 {
 	if (strstr(text, "out of memory") || strstr(text, "nsufficient memory") ||
