@@ -1,4 +1,4 @@
-/* What a worker's program does first. */
+/* The first steps of a worker's program. */
 #include "common/announce.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* What a worker's program does first. */
+/* The first steps of a worker's program. */
 #ifndef COMMON_ANNOUNCE_H
 #define COMMON_ANNOUNCE_H
 

@@ -117,8 +117,8 @@ static enum error set_choice(struct chain *chain, const struct parameter *p, siz
 	                             "%s: expected one of %s", p->name, p->unit);
 }
 
-/* Parses one row of a matrix, up to ';' or the end, into coefficients of which `room` are free.
- * Returns their number; -1 if the text is not a row of numbers; -2 if they do not fit. */
+/* Parses one row of a matrix, up to ';' or the end, into `coefficient`, which has space for `room`
+ * numbers. Returns their count; -1 if the text is not a row of numbers; -2 if they do not fit. */
 static int parse_row(const char **text, double *coefficient, size_t room)
 {
 	int count = 0;

@@ -150,7 +150,7 @@ static uint32_t gaussian_radius(double sigma)
 	return (uint32_t)ceil(3 * sigma);
 }
 
-/* The radius of a Gaussian of which only sigma is given. */
+/* The radius of a Gaussian given by sigma alone. */
 static uint32_t sigma_radius(double sigma)
 {
 	struct lattice lattice = lattice_for(sigma);

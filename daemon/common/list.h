@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* Appends a word to a list: "a, b". What there is no room for is cut off. */
+/* Appends a word to a list: "a, b". Truncates what does not fit. */
 void list_add(char *list, size_t size, const char *word);
 
 #endif

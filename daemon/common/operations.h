@@ -31,8 +31,9 @@ struct operation {
 	/* Separable: row (2 radius_x + 1), then column (2 radius_y + 1). Matrix: row after row.
 	 * Gradient: smooth (3). Scale is already divided out. Owned; operation_fini() frees it. */
 	double *coefficients;
-	/* Separable and unsharp, with a stride: what the device computes on a lattice instead, for
-	 * a Gaussian of this sigma, of which the coefficients are all that is in reach. */
+	/* Separable and unsharp, if the stride is not 0: the device computes a Gaussian of this
+	 * sigma on this lattice instead of by the coefficients, which are truncated to the
+	 * window. */
 	struct lattice lattice;
 	double sigma;
 	double space, range;      /* OPERATION_BILATERAL: both negative; range for full scale 1 */

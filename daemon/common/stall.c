@@ -3,7 +3,7 @@
 
 #include <sys/wait.h>
 
-enum { STILL_MOST = 3 };
+enum { STILL_MAX = 3 };
 
 static uint64_t clock_ns(clockid_t clock)
 {
@@ -40,5 +40,5 @@ const char *stall_look(struct stall *s, bool busy)
 	s->used_ns = used;
 	if (is_stopped(s->pid))
 		return "stopped";
-	return s->still >= STILL_MOST ? "stuck" : NULL;
+	return s->still >= STILL_MAX ? "stuck" : NULL;
 }

@@ -1,5 +1,5 @@
 /* The messages between the front and its workers: fixed structs over SOCK_SEQPACKET, with file
- * descriptors. Pixels are not sent here; they are in the arenas.  A worker's socket is its
+ * descriptors. Pixels are not sent here; they are in the arenas. A worker's socket is its
  * descriptor WORKER_SOCKET. Both ends are of one build (the first message reveals a worker that is
  * not) and on one machine, so structs are sent unchanged; the receiver still checks every field,
  * because a decoded image may have compromised a worker. */
@@ -83,9 +83,8 @@ struct message_job {
 	uint64_t pixels_max;        /* limit for an image whose rows can be decoded in order */
 	uint64_t buffered_size_max; /* limit of bytes for one that must be decoded whole */
 	uint64_t samples_max;       /* of a tile's result, see tiling_init() */
-	double
-	    verify_share; /* otherwise: the share of tiles of which a window is compared, 0 to 1 */
-	uint64_t verify_taps; /* and the size of the window: see reference_cost() */
+	double verify_share;  /* otherwise: the share of tiles compared in one window, 0 to 1 */
+	uint64_t verify_taps; /* limits that window's reference_cost() */
 };
 
 struct message_image {
