@@ -1,27 +1,29 @@
-/* The bilateral filter, in double precision. After another filter its slack needs a second pass
- * over the window: what is off in a sample also changes the weights, and by how much that matters
- * depends on the mean. Where alpha weights them too, nothing is demanded then. */
+/* The bilateral filter, in double precision. If its input has slack (after another filter), a
+ * second pass over the window computes the result's slack: an error in a sample also changes the
+ * weights, and the effect of that depends on the mean. With alpha weights as well, the slack is
+ * then unlimited. */
 #include "reference/bilateral.h"
 
 #include <math.h>
 
-/* Kernels leave out weights below 2^-100. That matters only where the weights' sum is small. */
+/* Kernels skip weights below 2^-100. That matters only where the sum of the weights is small. */
 static const double SMALL_SUM = 1e-20;
 
-/* One pixel of the bilateral filter: sums over its window. */
+/* One pixel of the bilateral filter: the sums over its window. */
 struct bilateral {
 	const struct operation *op;
-	double full; /* scale */
+	double full; /* full scale */
 	const struct canvas *in;
 	uint32_t colours;
 	bool alpha_weighted;
 	size_t centre;
-	double weights, colour_weights; /* sums of w; of w times alpha */
-	double sum[BANDS_MAX];          /* of w times alpha times colour */
-	double least, off[BANDS_MAX];   /* see doubt_pixel() */
+	double weights, colour_weights; /* sums of w, and of w * alpha */
+	double sum[BANDS_MAX];          /* sums of w * alpha * colour */
+	double weights_min;             /* lower bound of `weights` */
+	double off[BANDS_MAX];          /* upper bounds, see doubt_pixel() */
 };
 
-/* e² of two pixels, and by how much it may be off. */
+/* The squared distance e² of two pixels; *off: its maximum error. */
 static double distance(const struct bilateral *b, size_t at, double *off)
 {
 	double e2 = 0;
@@ -53,14 +55,14 @@ static void add_pixel(struct bilateral *b, size_t at, double d2)
 		b->sum[k] += w * alpha * b->in->value[at + k];
 }
 
-/* How far the means may be off: weights w, each of which may be larger or smaller by a factor f,
- * and samples c that are off by s make a mean r off by at most sum(w f s + w (f - 1) |c - r|) over
+/* Adds a pixel to the error bound of the means. Let weights w be wrong by a factor of at most f,
+ * and samples c by at most s. Then a mean r is off by at most sum(w f s + w (f - 1) |c - r|) /
  * sum(w / f). */
 static void doubt_pixel(struct bilateral *b, size_t at, double d2, const double *mean)
 {
 	double off, w = weight(b, at, d2, &off), factor = exp(-b->op->range * off);
 
-	b->least += w / factor;
+	b->weights_min += w / factor;
 	for (uint32_t k = 0; k < b->colours; k++)
 		b->off[k] += w * factor * b->in->slack[at + k] +
 		             w * (factor - 1) * fabs(b->in->value[at + k] - mean[k]);
@@ -82,8 +84,8 @@ static void each_in_window(struct bilateral *b, int x, int y, const double *mean
 		}
 }
 
-/* Around transparent pixels there may be none but tiny weights, whose exponents are large and so
- * not exact in float32, or which kernels leave out. */
+/* Around transparent pixels all weights may be tiny: their exponents are large and thus inexact in
+ * float32, or kernels skip them. */
 static double alpha_weighted_slack(const struct bilateral *b)
 {
 	if (!b->in->exact)
@@ -106,7 +108,7 @@ static void bilateral_pixel(struct bilateral b, int x, int y, double *value, dou
 	for (uint32_t k = 0; k < b.colours; k++)
 		slack[k] = b.alpha_weighted ? alpha_weighted_slack(&b)
 		           : b.in->exact    ? 0
-		                            : b.off[k] / b.least;
+		                            : b.off[k] / b.weights_min;
 	if (b.alpha_weighted)
 		slack[b.colours] = b.in->exact ? 0 : SLACK_UNLIMITED;
 }

@@ -5,7 +5,8 @@
 #include "common/filters.h"
 #include "reference/canvas.h"
 
-/* As operations_apply(), of samples of this full scale, less the slack of float arithmetic. */
+/* As operations_apply(), for samples of this full scale, but without the slack of float
+ * arithmetic. */
 void bilateral_apply(const struct operation *operation, double full, bool alpha_weighted,
                      const struct canvas *in, struct canvas *out);
 

@@ -1,5 +1,5 @@
-/* Pieces of an image in double precision, with how far a right result in float32 may be from each
- * sample. For the reference; see reference.h. */
+/* A canvas: a region of an image in double precision, with the slack of each sample: how far a
+ * correct float32 result may differ from it. See reference.h. */
 #ifndef REFERENCE_CANVAS_H
 #define REFERENCE_CANVAS_H
 
@@ -15,8 +15,8 @@ struct region {
 	uint32_t width, height;
 };
 
-/* A region's samples, interleaved, as pixel values; and for each how far a result that is not wrong
- * may be from it. */
+/* A region's samples, interleaved, as pixel values, and the slack of each. Arrays of
+ * canvas_samples(); owned. */
 struct canvas {
 	struct region at;
 	uint32_t bands;
@@ -24,18 +24,20 @@ struct canvas {
 	double *value, *slack;
 };
 
-/* A slack that allows everything, yet can be multiplied by any weight. */
+/* A slack that allows any value, but is finite, so that it can be multiplied by a weight of 0. */
 #define SLACK_UNLIMITED 1e30
 
-/* What is promised of floats, and what sums of float32 really lose, as shares of what is summed. */
+/* Errors as shares of the sum of magnitudes: the guarantee for float results, and what float32 sums
+ * actually lose. */
 #define FLOAT_TOLERANCE 1e-5
 #define FLOAT_NOISE     1e-6
 
-/* All samples and slacks 0. canvas_fini() also after a failure. */
+/* Allocates a canvas with all samples and slacks 0. ERR_MEMORY; call canvas_fini() even then. */
 enum error canvas_init(struct canvas *canvas, const struct region *at, uint32_t bands) MUST_CHECK;
 void canvas_fini(struct canvas *canvas);
 
-/* The index of the first sample of a pixel inside the canvas. */
+/* The index of the first sample of a pixel, given in pixels of the whole image, inside the
+ * canvas. */
 size_t canvas_index(const struct canvas *canvas, int x, int y);
 size_t canvas_samples(const struct canvas *canvas);
 

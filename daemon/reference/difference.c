@@ -1,4 +1,4 @@
-/* Comparing results with the reference. */
+/* Compares results with the reference. */
 #include "reference/difference.h"
 
 #include <math.h>

@@ -1,10 +1,10 @@
-/* The operations in double precision, as simple as they can be and still not too slow: every loop
- * runs along rows of interleaved samples, whose neighbours lie `bands` apart.
+/* The operations in double precision, as simple as possible without being too slow: every loop runs
+ * along rows of interleaved samples, in which neighbours of one band are `bands` apart.
  *
- * The hard part is the slack. What enters an operation may be off (by a count, after an earlier
- * filter), so what leaves it may be off by the sum of that over the window, times the weights'
- * magnitudes; where the operation divides (alpha), decides (threshold) or turns (direction), a
- * small difference may become a large one, and only there the slack is large. */
+ * The hard part is the slack. After an earlier filter a sample may be off (by a count, say), so a
+ * result may be off by the sum of these errors over the window, times the weights' magnitudes.
+ * Where an operation divides (by alpha), decides (by a threshold) or turns (a direction), a small
+ * error can become a large one; only there is the slack large. */
 #include "reference/operations.h"
 
 #include <math.h>
@@ -12,12 +12,12 @@
 
 #include "reference/bilateral.h"
 
-/* Weights of a window: a matrix, or row and column. */
+/* The weights of a window: a matrix, or a row and a column. */
 struct taps {
 	int radius_x, radius_y;
 	const double *matrix; /* NULL: row and column */
 	const double *row, *column;
-	bool sparse; /* what has weight 0 is not looked at, and so may be NaN */
+	bool sparse; /* samples of weight 0 are skipped, even NaN */
 };
 
 static struct taps taps_of(const struct operation *op)
@@ -45,7 +45,8 @@ static void clear_row(double *row, size_t count)
 		row[k] = 0;
 }
 
-/* `from` and `to` lie like the samples of the canvases `in` and `out`. */
+/* `from` and `to` are laid out like the samples of `in` and `out`. magnitudes: weights are replaced
+ * by their magnitudes. */
 static void correlate_matrix(const struct taps *t, bool magnitudes, const struct canvas *in,
                              const double *from, const struct canvas *out, double *to)
 {
@@ -64,7 +65,8 @@ static void correlate_matrix(const struct taps *t, bool magnitudes, const struct
 	}
 }
 
-/* Row by row: the sums of all columns that the row filter reaches, then the row filter. */
+/* For each row: first the column sums of all pixels that the row filter needs, then the row
+ * filter. */
 static enum error correlate_separable(const struct taps *t, bool magnitudes,
                                       const struct canvas *in, const double *from,
                                       const struct canvas *out, double *to)
@@ -102,7 +104,7 @@ static enum error correlate(const struct taps *t, bool magnitudes, const struct 
 	return ERR_OK;
 }
 
-/* Values, and what the slacks of the window come to. */
+/* Filters the values, and the slacks by the weights' magnitudes. */
 static enum error correlate_both(const struct taps *t, const struct canvas *in, struct canvas *out)
 {
 	enum error e = correlate(t, false, in, in->value, out, out->value);
@@ -150,14 +152,15 @@ static enum error allow_share(const struct operation *op, double share, const st
 	return ERR_OK;
 }
 
-/* What is promised of floats. Whole numbers have their half count instead. */
+/* Adds the tolerance of float results. Integer results have half a count instead. */
 static enum error allow_float(const struct operation *op, const struct scale *scale, double share,
                               const struct canvas *in, struct canvas *out)
 {
 	return scale->whole ? ERR_OK : allow_share(op, share, in, out);
 }
 
-/* What is promised of a Gaussian on a lattice, of the range of values: floats may be negative. */
+/* Adds the tolerance of a Gaussian on a lattice, a share of the range of values; twice as much for
+ * floats, which may be negative. */
 static enum error allow_lattice(const struct operation *op, const struct scale *scale,
                                 const struct canvas *in, struct canvas *out)
 {
@@ -177,7 +180,7 @@ static enum error plain_linear(const struct operation *op, const struct scale *s
 	return e ? e : allow_float(op, scale, FLOAT_TOLERANCE, in, out);
 }
 
-/* Colour times alpha, beside alpha itself. */
+/* Multiplies colours by alpha; copies alpha. */
 static enum error premultiply(const struct canvas *in, struct canvas *product)
 {
 	enum error e = canvas_init(product, &in->at, in->bands);
@@ -199,7 +202,7 @@ static enum error premultiply(const struct canvas *in, struct canvas *product)
 	return e;
 }
 
-/* One colour's sum divided by alpha's; `part` and `whole`: what either may be off by. */
+/* Divides one colour's sum by alpha's; part, whole: the errors of the two sums. */
 static void divide(double *value, double *slack, double part, double alpha, double whole)
 {
 	double quotient = alpha > 0 ? *value / alpha : 0;
@@ -211,7 +214,7 @@ static void divide(double *value, double *slack, double part, double alpha, doub
 	*value = quotient;
 }
 
-/* terms: the sums of the magnitudes of what was summed. */
+/* terms: for each sample, the sum of the magnitudes that were added. */
 static void unpremultiply(const struct scale *scale, struct canvas *out, const double *terms)
 {
 	double share = scale->whole ? FLOAT_NOISE : FLOAT_TOLERANCE;
@@ -260,7 +263,8 @@ static enum error linear(const struct operation *op, const struct scale *scale, 
 	                      : plain_linear(op, scale, in, out);
 }
 
-/* Where nothing is known of a gradient's direction: half of the circle. */
+/* The direction of a gradient whose error is `off`. If the error exceeds its length, the slack is
+ * half of the circle: any direction. */
 static void turn(const struct scale *scale, double gx, double gy, double off, double *value,
                  double *slack)
 {
@@ -273,7 +277,8 @@ static void turn(const struct scale *scale, double gx, double gy, double off, do
 	*slack = arc / (2 * M_PI) * circle + (scale->whole ? 0 : FLOAT_TOLERANCE * circle / 2);
 }
 
-/* x: the result, which so far holds the gradient's x, and its slack; y likewise. */
+/* Combines x and y gradients into the output. x holds the x gradient and its slack, and receives
+ * the result. */
 static void join_gradient(const struct operation *op, const struct scale *scale, struct canvas *x,
                           const struct canvas *y)
 {
@@ -324,7 +329,7 @@ static enum error gradient(const struct operation *op, const struct scale *scale
 	return e;
 }
 
-/* out: the blurred sample and its slack, and then the result. */
+/* *out and *slack are those of the blurred sample, and receive the result's. */
 static void sharpen(const struct operation *op, const struct scale *scale, double in,
                     double in_slack, double *out, double *slack)
 {

@@ -1,21 +1,22 @@
-/* Filters in double precision: what each operation comes to on a piece of an image. */
+/* Operations in double precision: applies one operation to a canvas. */
 #ifndef REFERENCE_OPERATIONS_H
 #define REFERENCE_OPERATIONS_H
 
 #include "common/filters.h"
 #include "reference/canvas.h"
 
-/* The numbers that results are. */
+/* The range and rounding of results. */
 struct scale {
-	double full;   /* scale */
-	bool integers; /* of the image: the circle of directions is the whole range, not radians */
-	bool whole;    /* rounded to whole numbers after each operation, so that half a count of
-	                  error is allowed anyway */
+	double full;   /* full scale of the image's type */
+	bool integers; /* the image's type is an integer: directions span its range, not radians */
+	bool whole;    /* results are rounded to integers after each operation, which allows an
+	                  error of half a count anyway */
 };
 
-/* Applies an operation, without offset and rounding; `in` reaches at least the operation's radius
- * further than `out` and has as many bands. alpha_weighted: the last band is alpha, which weights
- * the others; where it comes to 0 or less they are 0 (OPERATION_UNSHARP: unchanged). ERR_MEMORY. */
+/* Applies an operation, without offset and rounding. `in` extends beyond `out` by at least the
+ * operation's radius, and has as many bands. alpha_weighted: the last band is alpha and weights the
+ * others; where filtered alpha is 0 or less, colours are 0 (OPERATION_UNSHARP: unchanged). Returns
+ * ERR_MEMORY on failure. */
 enum error operations_apply(const struct operation *operation, const struct scale *scale,
                             bool alpha_weighted, const struct canvas *in,
                             struct canvas *out) MUST_CHECK;

@@ -1,12 +1,12 @@
-/* The reference: chains. It shares only border_map() and filter_lower() with the kernels' path.
+/* The reference for chains. It shares only border_map() and filter_lower() with the kernels.
  *
- * As on the devices (device/plan/plan.c), each filter works on the window enlarged by what the
- * later ones reach, and what lies outside the image is made anew between them; here that is a
- * canvas that shrinks by a radius with every filter. With wrap the outside is filtered like the
- * inside and comes out right by itself; with crop there is no outside.
+ * As on the devices (device/plan/plan.c), each filter works on the window enlarged by the radii of
+ * the later filters, and pixels outside the image are made again between filters; here the canvas
+ * shrinks by a radius with every filter. With wrap, the outside is filtered like the inside, with
+ * the right result; with crop, there is no outside.
  *
- * A filter sees the samples that it changes, and alpha if they are alpha-weighted, as an image of
- * their own. LUMA and CHROMA of other than three colours are all colours and none. */
+ * A filter's input holds only the bands that it changes, and alpha if they are alpha-weighted.
+ * Unless the image has three colours, LUMA means all colours and CHROMA none. */
 #include "reference/reference.h"
 
 #include <math.h>
@@ -17,18 +17,18 @@
 #include "reference/operations.h"
 #include "reference/ycc.h"
 
-/* A chain on its way. */
+/* The state of a chain between two filters. */
 struct progress {
 	const struct chain *chain;
 	const struct image *image;
 	struct scale scale;
-	bool ycc;                       /* the colours are now YCbCr, not rounded */
-	double border_pixel[BANDS_MAX]; /* as the colours are now */
+	bool ycc;                       /* the colours are currently YCbCr, not rounded */
+	double border_pixel[BANDS_MAX]; /* likewise */
 	uint32_t circular;
 	struct canvas canvas;
 };
 
-/* What a pixel of the image's type can hold of a value, and what the slack becomes by that. */
+/* Rounds a value to the image's type, and enlarges the slack accordingly. */
 static void round_to_type(enum pixel_type type, double *value, double *slack)
 {
 	double full = pixel_type_full_scale(type), v = rint(*value);
@@ -81,7 +81,7 @@ static void enter_ycc(struct progress *p)
 	p->scale.whole = false;
 }
 
-/* Leaves YCbCr by rounding; the constant outside is what it was. */
+/* Converts back to RGB and rounds; also the constant border. */
 static void leave_ycc(struct progress *p)
 {
 	struct canvas *c = &p->canvas;
@@ -100,7 +100,7 @@ static void leave_ycc(struct progress *p)
 		round_to_type(p->image->type, &p->border_pixel[b], &slack);
 }
 
-/* Bits of the bands that a call changes. */
+/* A bit for each band that a call changes. */
 static uint32_t bands_changed(const struct image *image, const struct filter_call *call,
                               bool filters_alpha)
 {
@@ -133,8 +133,8 @@ static bool in_ycc(const struct image *image, const struct filter_call *call)
 	       (call->channels == CHANNELS_LUMA || call->channels == CHANNELS_CHROMA);
 }
 
-/* True if the colours are alpha-weighted. Alpha, one colour, luma or chroma alone are plain
- * samples. */
+/* True if the colours are alpha-weighted. Alpha alone, a single colour, luma and chroma are
+ * filtered as plain samples. */
 static bool is_alpha_weighted(const struct image *image, const struct filter_call *call,
                               const struct operation *op)
 {
@@ -143,7 +143,7 @@ static bool is_alpha_weighted(const struct image *image, const struct filter_cal
 	       (op->smoothing || op->kind == OPERATION_UNSHARP);
 }
 
-/* Makes a canvas of the bands whose bits are set. */
+/* Copies the bands whose bits are set into a new canvas. */
 static enum error pick(const struct canvas *from, uint32_t bands, struct canvas *to)
 {
 	enum error e = canvas_init(to, &from->at, (uint32_t)__builtin_popcount(bands));
@@ -159,7 +159,7 @@ static enum error pick(const struct canvas *from, uint32_t bands, struct canvas 
 	return e;
 }
 
-/* The reverse, for the first bands of a canvas that lies inside. */
+/* Copies a canvas's first bands back to the bands whose bits are set; `from` lies inside `to`. */
 static void put_back(const struct canvas *from, uint32_t bands, struct canvas *to)
 {
 	for (int y = from->at.y; y < from->at.y + (int)from->at.height; y++)
@@ -175,15 +175,16 @@ static void put_back(const struct canvas *from, uint32_t bands, struct canvas *t
 		}
 }
 
-/* A direction next to one end of the range may as well be at the other. */
-static void widen_seam(double value, double *slack, double least, double most)
+/* A direction within its slack of one end of the range may be at the other end: its slack becomes
+ * the whole range. */
+static void widen_seam(double value, double *slack, double min, double max)
 {
-	if (value - *slack < least || value + *slack > most)
-		*slack = most - least;
+	if (value - *slack < min || value + *slack > max)
+		*slack = max - min;
 }
 
-/* The offset, added neither to an alpha that weights others nor to colours that have none; and
- * rounding. */
+/* Adds the offset, except to an alpha that weights other bands and to colours without alpha; then
+ * rounds. */
 static void finish(const struct progress *p, const struct operation *op, bool alpha_weighted,
                    struct canvas *c)
 {
@@ -203,7 +204,7 @@ static void finish(const struct progress *p, const struct operation *op, bool al
 	}
 }
 
-/* The part of an area that is inside the image. */
+/* The part of a region that is inside the image. */
 static struct region inside(const struct region *a, const struct image *image)
 {
 	int x0 = a->x > 0 ? a->x : 0, y0 = a->y > 0 ? a->y : 0;
@@ -214,7 +215,7 @@ static struct region inside(const struct region *a, const struct image *image)
 	return (struct region){x0, y0, (uint32_t)(x1 - x0), (uint32_t)(y1 - y0)};
 }
 
-/* Makes what lies outside the image from what `made`, the part inside, holds. */
+/* Fills the pixels outside the image from those inside; `made`: the part already computed. */
 static void extend(const struct progress *p, const struct region *made, struct canvas *c)
 {
 	int mode = (int)p->chain->border, end = c->at.y + (int)c->at.height;
@@ -239,7 +240,7 @@ static void extend(const struct progress *p, const struct region *made, struct c
 		}
 }
 
-/* The bands that a call changes, filtered: on the part of the canvas `out` that is `made`. */
+/* Filters the bands that a call changes, on the part `made` of the canvas `out`. */
 static enum error filter_bands(const struct progress *p, const struct filter_call *call,
                                const struct operation *op, const struct region *made,
                                struct canvas *out)
@@ -266,7 +267,7 @@ static enum error filter_bands(const struct progress *p, const struct filter_cal
 	return e;
 }
 
-/* Copies what both canvases cover. */
+/* Copies the part of `from` that `to` covers; `to` lies inside `from`. */
 static void keep(const struct canvas *from, struct canvas *to)
 {
 	size_t span = (size_t)to->at.width * to->bands * sizeof *to->value;
@@ -280,13 +281,14 @@ static void keep(const struct canvas *from, struct canvas *to)
 	}
 }
 
-/* Notes that directions are circular; or, where more follows, allows for the seam. */
+/* Marks directions as circular; if more filters follow, enlarges the slack near the ends of the
+ * range instead. */
 static void note_direction(struct progress *p, const struct filter_call *call, bool last,
                            struct canvas *c)
 {
 	uint32_t bands = bands_changed(p->image, call, false);
 	bool whole = p->image->type != PIXEL_F32;
-	double most = whole ? p->scale.full : M_PI, least = whole ? 0 : -M_PI;
+	double max = whole ? p->scale.full : M_PI, min = whole ? 0 : -M_PI;
 
 	if (last && !p->ycc) {
 		p->circular = bands;
@@ -294,7 +296,7 @@ static void note_direction(struct progress *p, const struct filter_call *call, b
 	}
 	for (size_t i = 0; i < canvas_samples(c); i++)
 		if (bands >> i % c->bands & 1)
-			widen_seam(c->value[i], &c->slack[i], least, most);
+			widen_seam(c->value[i], &c->slack[i], min, max);
 }
 
 static enum error apply(struct progress *p, const struct filter_call *call,
@@ -358,7 +360,7 @@ static enum error store(const struct progress *p, struct reference *r)
 	}
 	for (size_t i = 0; i < count; i++) {
 		image_put_sample(r->pixels, i, p->image->type, p->canvas.value[i]);
-		/* Up, where a float cannot hold it. */
+		/* Rounded up. */
 		r->slack[i] = (float)(p->canvas.slack[i] * (1 + 1e-6));
 	}
 	return ERR_OK;
@@ -395,14 +397,14 @@ void reference_fini(struct reference *r)
 	r->slack = NULL;
 }
 
-/* A copy of the image with the halo around it. */
+/* Copies the image with the halo around it; the caller frees *padded, even after a failure. */
 static enum error pad(const struct chain *chain, const struct image *image, const uint8_t *in,
                       uint32_t halo_x, uint32_t halo_y, uint8_t **padded)
 {
 	size_t pixel = image_pixel_size(image), width = image->width + 2 * (size_t)halo_x;
 	size_t height = image->height + 2 * (size_t)halo_y;
 	uint8_t *to = malloc(width * height * pixel);
-	float outside[BANDS_MAX]; /* or smaller samples */
+	float outside[BANDS_MAX]; /* large enough for any pixel type */
 	struct problem problem;
 	double border_pixel[BANDS_MAX];
 	enum error e = chain_border_pixel(chain, image, border_pixel, &problem);
@@ -457,7 +459,7 @@ enum error reference_filter(const struct chain *chain, const struct image *image
 	return e;
 }
 
-/* Multiply-adds a sample of one filter; an exponential counts as some. */
+/* Multiply-adds a sample of one filter; an exponential counts as several. */
 static double call_cost(const struct filter_call *call, uint32_t radius_x, uint32_t radius_y)
 {
 	const enum operation_kind kind = filter_operation(call->filter);
@@ -477,8 +479,8 @@ double reference_cost(const struct chain *chain, const struct image *image, uint
 		uint32_t x, y;
 
 		filter_radius(&chain->call[i], &x, &y);
-		/* Beside the sums: what every sample costs, and the rows above and below that a
-		 * separable filter also sums across. */
+		/* Besides the sums: a fixed cost a sample, and the rows above and below that a
+		 * separable filter also sums. */
 		cost += (w * h * 10 + (w + 2.0 * x) * h * call_cost(&chain->call[i], x, y)) *
 		        (i ? 2 : 1);
 		w += 2.0 * x;

@@ -1,6 +1,6 @@
-/* The reference: what a chain of filters comes to, in plain C and double precision, by one thread
- * and without a device; and how far a result may be from that and still be right. The tests hold
- * the kernels against it, and the codec workers the devices. */
+/* The reference: filters by a chain in plain C and double precision, single-threaded and without a
+ * device; and says how far a correct result may differ. The tests compare the kernels with it, and
+ * codec workers the devices. */
 #ifndef REFERENCE_REFERENCE_H
 #define REFERENCE_REFERENCE_H
 
@@ -21,32 +21,32 @@ struct reference {
 	struct window window;
 	uint32_t bands;
 	uint32_t type; /* enum pixel_type */
-	/* Bit of each band that holds directions, where one end of the range is the other. */
+	/* A bit for each band that holds directions: there both ends of the range are equal. */
 	uint32_t circular;
 	void *pixels;
-	/* How far each sample may be off, up to anything: the number format's rounding (a count; of
-	 * floats 1e-5 of the largest magnitude in the window, times the gain), and what comes of it
-	 * where a later filter enlarges it, or divides, decides or turns by it. */
+	/* How far each sample of a correct result may differ: by the rounding of its type (a count;
+	 * for floats 1e-5 of the largest magnitude in the window, times the gain), and more where a
+	 * later filter amplifies it, or divides, decides or turns by it. */
 	float *slack;
 };
 
-/* Filters a window of an image by a valid chain: each filter applied to the whole result of the one
- * before it. pixels: the window's first pixel, in an area that holds the chain's halo on all sides
- * and, outside the image, what the border rule makes (as a tile's input area does); pitch: bytes
- * from row to row. With BORDER_CROP the window is at least the halo away from the image's edge.
- * After a failure there is nothing to free: ERR_MEMORY, or as chain_border_pixel(). */
+/* Filters a window of an image by a valid chain: each filter is applied to the complete result of
+ * the one before. pixels: the window's first pixel; around the window lies the chain's halo on all
+ * sides, outside the image as the border rule says (as in a tile's input area). pitch: bytes from
+ * row to row. With BORDER_CROP the window is at least the halo away from the image's edge. Fails
+ * with ERR_MEMORY, or as chain_border_pixel(); there is then nothing to free. */
 enum error reference_window(const struct chain *chain, const struct image *image,
                             const struct window *window, const void *pixels, size_t pitch,
                             struct reference *reference) MUST_CHECK;
 
-/* Filters a whole image, rows packed without padding; the window is then the whole result, of
- * chain_output_size(). */
+/* Filters a whole image; its rows have no padding. The window is the whole result, of
+ * chain_output_size(). Fails as that and reference_window() do. */
 enum error reference_filter(const struct chain *chain, const struct image *image, const void *in,
                             struct reference *reference) MUST_CHECK;
 
 void reference_fini(struct reference *reference);
 
-/* About how many multiply-adds reference_window() takes for a window of this size. */
+/* Estimates the multiply-adds that reference_window() takes for a window of this size. */
 double reference_cost(const struct chain *chain, const struct image *image, uint32_t width,
                       uint32_t height);
 

@@ -1,4 +1,4 @@
-/* YCbCr, in double precision. */
+/* YCbCr in double precision, with the slack of float32. */
 #include "reference/ycc.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ void ycc_to_rgb(double *p, double middle)
 	p[2] = blue;
 }
 
-/* What the conversion of a pixel loses in float32. */
+/* The error of converting a pixel in float32. */
 static double noise_of(const double *p)
 {
 	double noise = FLOAT_NOISE * (fabs(p[0]) + fabs(p[1]) + fabs(p[2]));
@@ -30,7 +30,7 @@ static double noise_of(const double *p)
 	return isfinite(noise) ? noise : 0;
 }
 
-/* factor: the largest sum of magnitudes of coefficients that make one sample. */
+/* factor: the maximum over samples of the sum of the coefficients' magnitudes. */
 static void each_pixel(struct canvas *c, double middle, void (*convert)(double *, double),
                        double factor)
 {
