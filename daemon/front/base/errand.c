@@ -1,8 +1,7 @@
-/* Errands and their threads, one a kind, so that a disk that hangs does not keep memory.
+/* Errands: one thread a kind, so that a hung disk does not delay freeing memory.
  *
- * A thread touches nothing but the errands that it was sent. They travel in stacks whose tops are
- * exchanged atomically in place of a lock: any number may be put on one, and who takes takes all.
- */
+ * A thread touches nothing but the errands sent to it. They travel in lock-free stacks: push() adds
+ * one errand, take_all() takes all. */
 #include "front/base/errand.h"
 
 #include <pthread.h>
@@ -17,20 +16,20 @@
 
 #include "front/base/loop.h"
 
-/* Less is given back within some microseconds. */
+/* A smaller file is freed within microseconds. */
 enum { QUICK_BLOCKS = (1 << 20) / 512, LAST_WAIT_S = 1 };
 
 typedef struct errand *_Atomic errand_stack;
 
 static struct runner {
 	errand_stack sent;
-	int wake; /* eventfd: there are some, or the end has come */
+	int wake; /* eventfd: errands were sent, or stopping is set */
 	pthread_t thread;
 	bool running;
 } runners[ERRAND_KINDS];
 
 static errand_stack finished;
-static struct loop_watch finish = {.fd = -1}; /* eventfd: there are some */
+static struct loop_watch finish = {.fd = -1}; /* eventfd: some have finished */
 static atomic_bool stopping;
 
 static void push(errand_stack *stack, struct errand *errand)
@@ -40,7 +39,7 @@ static void push(errand_stack *stack, struct errand *errand)
 		continue;
 }
 
-/* All that are there, in the order in which they came. */
+/* Takes all errands, in the order in which they were pushed. */
 static struct errand *take_all(errand_stack *stack)
 {
 	struct errand *errand = atomic_exchange(stack, NULL), *first = NULL;
@@ -103,11 +102,11 @@ void errand_send(enum errand_kind kind, struct errand *errand)
 }
 
 struct closing {
-	struct errand errand; /* first: they are freed as one */
+	struct errand errand; /* first member: freeing it frees both */
 	int fd;
 };
 
-static struct errand *closings; /* that wait for the end of the turn */
+static struct errand *closings; /* to be sent by errands_turn() */
 
 static void close_now(struct errand *errand)
 {

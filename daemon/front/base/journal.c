@@ -1,5 +1,5 @@
-/* Log lines as entries of the journal. Only the front knows libsystemd: its workers' lines come to
- * it by pipes. */
+/* Log lines as journal entries. Only the front uses libsystemd: workers' lines reach it through
+ * pipes. */
 #include "front/base/journal.h"
 
 #include <stdarg.h>
@@ -19,8 +19,8 @@ struct entry {
 	size_t length;
 };
 
-/* Adds a line, unless there is no room for it. No value has a newline: log.c sees to that for the
- * text, and fields are cut at one here. */
+/* Appends a line; drops it if the entry is full. Values contain no newline: log.c removes them from
+ * the text, and fields are cut at the first one here. */
 __attribute__((format(printf, 2, 3))) static void add(struct entry *entry, const char *format, ...)
 {
 	char item[ITEM_SIZE];
@@ -38,7 +38,7 @@ __attribute__((format(printf, 2, 3))) static void add(struct entry *entry, const
 	entry->text[entry->length++] = '\n';
 }
 
-/* The same as a line for standard error, which is the journal's too: "<PRIORITY>MESSAGE". */
+/* The fallback: writes "<PRIORITY>MESSAGE" to standard error, which the journal reads too. */
 static bool send_line(const struct iovec item[2])
 {
 	static const size_t message = sizeof "MESSAGE=" - 1, priority = sizeof "PRIORITY=" - 1;
@@ -48,8 +48,8 @@ static bool send_line(const struct iovec item[2])
 	               (const char *)item[0].iov_base + message) > 0;
 }
 
-/* An entry: lines NAME=VALUE, the first two MESSAGE and PRIORITY. It may have to wait for the
- * journal. False if the journal did not take it, nor standard error. */
+/* Sends an entry: lines NAME=VALUE, the first two MESSAGE and PRIORITY. May block on the journal.
+ * Returns false if neither the journal nor standard error accepted it. */
 static bool send_entry(const char *entry, size_t length)
 {
 	struct iovec item[ITEMS_MAX];

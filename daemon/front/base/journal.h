@@ -1,9 +1,9 @@
-/* Entries of the journal with fields of their own: MESSAGE, PRIORITY, and what log_fields.def
- * lists, each behind CONVOLVED_. */
+/* Log lines as journal entries with fields: MESSAGE, PRIORITY, and those of log_fields.def, each
+ * prefixed with CONVOLVED_. */
 #ifndef FRONT_BASE_JOURNAL_H
 #define FRONT_BASE_JOURNAL_H
 
-/* From now on, log lines go to the journal by its own protocol whenever standard error is the
+/* Sends log lines to the journal by its native protocol whenever standard error is the
  * journal's. */
 void journal_init(void);
 

@@ -1,13 +1,12 @@
-/* The log's way out.
+/* The thread behind the log, and the ring buffer between it and the loop.
  *
- * Only a thread can wait for every kind of standard error without the loop: a pipe that nobody
- * reads, a file on a disk that hangs, the journal's socket. O_NONBLOCK would do nothing for files,
- * and would be set on a description that the shell and others share.
+ * Only a thread can wait for every kind of standard error without blocking the loop: a pipe that
+ * nobody reads, a file on a hung disk, the journal's socket. O_NONBLOCK has no effect on files, and
+ * would also affect the shell and others that share the open file description.
  *
- * The thread owns standard error, and of the ring what lies between `tail` and `head`; it touches
- * nothing else. The loop alone puts in and the thread alone takes out, so the two positions, each
- * written by one side, stand for a lock. Positions only grow; a place is a position modulo the
- * ring's size. */
+ * The thread owns standard error and the part of the ring between `tail` and `head`; it touches
+ * nothing else. Only the loop moves `head` and only the thread moves `tail`, so no lock is needed.
+ * Positions only grow; an index is a position modulo the ring's size. */
 #include "front/base/log_writer.h"
 
 #include <errno.h>
@@ -31,13 +30,13 @@ struct head {
 
 static unsigned char ring[RING_SIZE];
 static _Atomic size_t head, tail;
-static _Atomic uint64_t lost;     /* and not yet said */
-static _Atomic size_t first_lost; /* where the ring ended when the first of them was */
+static _Atomic uint64_t lost;     /* lines lost and not yet reported */
+static _Atomic size_t first_lost; /* `head` when the first of them was lost */
 static _Atomic uint64_t lost_ever;
 static atomic_bool stopping;
 static bool running;
-static int work = -1;                      /* eventfd: there is something to write */
-static struct loop_watch gap = {.fd = -1}; /* eventfd: lines were lost, and others get through */
+static int work = -1;                      /* eventfd: the ring has lines */
+static struct loop_watch gap = {.fd = -1}; /* eventfd: lines were lost, later ones written */
 static pthread_t thread;
 
 static void lose(void)
@@ -48,7 +47,7 @@ static void lose(void)
 	atomic_fetch_add(&lost_ever, 1);
 }
 
-/* Copies to or from the ring, round its end. */
+/* Copies to or from the ring, wrapping at its end. */
 static void ring_put(size_t at, const void *data, size_t size)
 {
 	size_t place = at % RING_SIZE, first = RING_SIZE - place < size ? RING_SIZE - place : size;
@@ -65,7 +64,7 @@ static void ring_get(size_t at, void *data, size_t size)
 	memcpy((char *)data + first, ring, size - first);
 }
 
-/* True if all of it was written. */
+/* Returns true if the whole text was written. */
 static bool write_stderr(const char *text, size_t length)
 {
 	struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
@@ -77,8 +76,7 @@ static bool write_stderr(const char *text, size_t length)
 			text += written;
 			length -= (size_t)written;
 		} else if (written < 0 && errno == EAGAIN) {
-			poll(&room, 1,
-			     -1); /* somebody else has made it so that it does not block */
+			poll(&room, 1, -1); /* another process has set O_NONBLOCK */
 		} else if (written == 0 || errno != EINTR) {
 			return false;
 		}
@@ -86,7 +84,7 @@ static bool write_stderr(const char *text, size_t length)
 	return true;
 }
 
-/* Writes the oldest; false if there is none. */
+/* Writes the oldest text; false if the ring is empty. */
 static bool write_next(void)
 {
 	char text[TEXT_MAX];
@@ -187,5 +185,5 @@ void log_writer_fini(void)
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += LAST_WAIT_S;
 	if (!pthread_timedjoin_np(thread, NULL, &until))
-		running = false; /* else what is still said goes into the ring, and ends with us */
+		running = false; /* else later lines still go into the ring, and are lost */
 }

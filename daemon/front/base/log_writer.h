@@ -1,6 +1,6 @@
-/* The output of the front's log: lines wait in memory until standard error or the journal takes
- * them, and never block the loop. When that memory is full, lines are lost; the next line that gets
- * through is followed by their number. */
+/* The output of the front's log. Lines are buffered in memory until standard error or the journal
+ * accepts them, so logging never blocks the loop. While the buffer is full, lines are lost; the
+ * next line that gets through is followed by their number. */
 #ifndef FRONT_BASE_LOG_WRITER_H
 #define FRONT_BASE_LOG_WRITER_H
 
@@ -10,20 +10,21 @@
 
 #include "common/error.h"
 
-/* From now on until log_writer_fini() lines are written by a thread; outside of that at once. The
- * loop must be there. */
+/* Starts the thread that writes the lines, until log_writer_fini(); before and after, lines are
+ * written directly. The loop must exist. */
 enum error log_writer_init(void) MUST_CHECK;
 
-/* Writes what waits, for at most a second. */
+/* Writes the buffered lines, for at most one second, and stops the thread. */
 void log_writer_fini(void);
 
-/* Writes a text where it belongs, in the thread; false if it could not be written. */
+/* Writes a text to its destination; called in the thread. Returns false if it could not be
+ * written. */
 typedef bool log_write(const char *text, size_t length);
 
-/* Takes a copy of a text, at most 16 KiB of it, for this function. */
+/* Buffers a copy of a text, truncated to 16 KiB, for `write`. */
 void log_writer_put(log_write *write, const char *text, size_t length);
 
-/* Lines of the front that have been lost since the start. */
+/* The number of the front's lines lost since the start. */
 uint64_t log_writer_lost(void);
 
 #endif

@@ -1,5 +1,5 @@
-/* The event loop over epoll. The hard part: a callback may unwatch what has an event later in the
- * same batch, so the batch is kept where loop_unwatch() can strike it out. */
+/* The event loop over epoll. The hard part: a callback may unwatch a descriptor whose event comes
+ * later in the same batch, so loop_unwatch() clears it from the batch. */
 #include "front/base/loop.h"
 
 #include <errno.h>
@@ -156,7 +156,7 @@ void loop_post(int fd)
 	static const uint64_t one = 1;
 
 	if (write(fd, &one, sizeof one) < 0)
-		return; /* its count is at the top: it is awake */
+		return; /* the counter is at its maximum: already signalled */
 }
 
 void loop_await(int fd)

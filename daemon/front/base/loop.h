@@ -1,4 +1,4 @@
-/* The event loop: one thread, one epoll. Everything in the front happens in its callbacks. */
+/* The event loop: one thread, one epoll instance. All code of the front runs in its callbacks. */
 #ifndef FRONT_BASE_LOOP_H
 #define FRONT_BASE_LOOP_H
 
@@ -10,14 +10,15 @@
 
 typedef void loop_callback(void *context);
 
-/* A descriptor that is watched; embedded where it is used. The descriptor stays its owner's. */
+/* A watched descriptor; embedded in the struct that uses it. The watch does not own the
+ * descriptor. */
 struct loop_watch {
 	int fd; /* -1: not watched */
 	loop_callback *callback;
 	void *context;
 };
 
-/* A timer; embedded where it is used. */
+/* A timer; embedded in the struct that uses it. Owns its timerfd. */
 struct loop_timer {
 	struct loop_watch watch;
 	loop_callback *callback;
@@ -27,38 +28,39 @@ struct loop_timer {
 enum error loop_init(void) MUST_CHECK;
 void loop_fini(void);
 
-/* Watches a descriptor for epoll events until loop_unwatch(), which may be called from any callback
- * (also for a watch whose event is already at hand) and on one that is not watched (fd -1). */
+/* Watches a descriptor for epoll events until loop_unwatch(). That may be called from any callback,
+ * even if an event of the watch is pending (it is then dropped), and on a watch with fd -1. ERR_IO
+ * if epoll refuses the descriptor. */
 enum error loop_watch(struct loop_watch *watch, int fd, uint32_t events, loop_callback *callback,
                       void *context) MUST_CHECK;
 void loop_unwatch(struct loop_watch *watch);
 
-/* Makes a timer that is stopped. Then: call back once after, or (repeat) every, so many
- * milliseconds; 0 stops. */
+/* Creates a stopped timer. loop_timer_start() calls back once after `ms` milliseconds,
+ * loop_timer_repeat() every `ms`; 0 stops the timer. */
 enum error loop_timer_init(struct loop_timer *timer, loop_callback *callback,
                            void *context) MUST_CHECK;
 void loop_timer_fini(struct loop_timer *timer);
 void loop_timer_start(struct loop_timer *timer, uint64_t ms);
 void loop_timer_repeat(struct loop_timer *timer, uint64_t ms);
 
-/* Milliseconds until it calls back, 0 if it is stopped. */
+/* Milliseconds until the next callback, rounded up; 0 if the timer is stopped. */
 uint64_t loop_timer_left(const struct loop_timer *timer);
 
-/* Runs until loop_stop(). Before each wait `turn` does what is due and returns how many
- * milliseconds the wait may last, -1 for any time. */
+/* Runs until loop_stop(). Before each wait calls `turn`, which does pending work and returns the
+ * longest wait in milliseconds, -1 for no limit. */
 void loop_run(int (*turn)(void));
 void loop_stop(void);
 
 /* The monotonic clock, in nanoseconds. */
 uint64_t loop_now(void);
 
-/* For what is looked at every period_ms: true if this look comes much too late after the one before
- * (`looked`, which is set). The loop itself was held up then, and what others have done meanwhile
- * may not have been read yet: nobody is to be blamed before the next look. */
+/* For checks that run every period_ms. Returns true if this check is more than a second late;
+ * *looked is the time of the last check, and is updated. The loop itself was then delayed, and
+ * answers of workers may be unread: no timeout may be judged before the next check. */
 bool loop_held_up(uint64_t *looked, uint64_t period_ms);
 
-/* The two ends of an eventfd, by which threads and the loop wake each other: posts to it; waits for
- * a post (not if it is non-blocking) and takes all that there were. */
+/* Threads and the loop wake each other by an eventfd. loop_post() signals it; loop_await() waits
+ * for a signal (unless the descriptor is non-blocking) and clears all pending ones. */
 void loop_post(int fd);
 void loop_await(int fd);
 

@@ -1,4 +1,5 @@
-/* The metrics registry: one list of series a metric. There are few series, so a list is enough. */
+/* The metrics registry: a linked list of series for each metric. Series are few, so lists
+ * suffice. */
 #include "front/base/metrics.h"
 
 #include <stdio.h>
@@ -21,7 +22,7 @@ static const struct {
 
 static const char *const type_names[] = {"counter", "gauge", "histogram"};
 
-/* Upper bounds in seconds, from a kernel's launch to a gigapixel image. */
+/* Upper bounds of histogram buckets in seconds, from a kernel launch to a gigapixel image. */
 static const double bounds[] = {1e-5,  2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01,
                                 0.025, 0.05,   0.1,  0.25, 0.5,    1,    2.5,  5,      10,   30};
 enum { BOUNDS = sizeof bounds / sizeof *bounds };
@@ -169,7 +170,7 @@ int metric_summary(enum metric metric, size_t i, struct metric_summary *summary)
 	return 1;
 }
 
-/* A label's value with backslash, quote and newline escaped. */
+/* Prints a label's value with backslash, quote and newline escaped. */
 static void print_value(FILE *out, const char *value)
 {
 	for (; *value; value++) {
@@ -182,7 +183,7 @@ static void print_value(FILE *out, const char *value)
 	}
 }
 
-/* The labels of a series in braces, with `le` if given; nothing if there are none. */
+/* Prints the labels of a series in braces, with `le` if given; nothing if there are none. */
 static void print_labels(FILE *out, enum metric metric, const struct series *s, const char *le)
 {
 	const char *name = rows[metric].labels;
@@ -226,7 +227,7 @@ static void print_histogram(FILE *out, enum metric metric, const struct series *
 
 static void print_metric(FILE *out, enum metric metric)
 {
-	/* What has no labels has a value from the start. */
+	/* A metric without labels exists from the start. */
 	if (!first[metric] && !*rows[metric].labels)
 		series_get(metric, NULL, NULL);
 	fprintf(out, "# HELP convolved_%s %s\n# TYPE convolved_%s %s\n", rows[metric].name,
