@@ -117,8 +117,8 @@ unsigned listener_list(const struct config *config, struct listener list[LISTENE
 
 	if (!count)
 		for (; count < config->listen.count; count++)
-			list[count] =
-			    of_address(config->listen.item[count], false, config->listen_standard);
+			list[count] = of_address(config->listen.item[count], false,
+			                         config->listen_is_default);
 	for (unsigned i = 0; i < config->metrics_listen.count; i++)
 		list[count++] = of_address(config->metrics_listen.item[i], true, false);
 	return count;

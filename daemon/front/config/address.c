@@ -1,4 +1,4 @@
-/* Addresses to listen on. */
+/* Parses addresses to listen on. */
 #include "front/config/address.h"
 
 #include <netdb.h>

@@ -6,18 +6,19 @@
 #include <sys/socket.h>
 
 struct address {
-	const char *text; /* without tls: before it; the caller's */
+	const char *text; /* without the prefix tls:; points into the caller's text */
 	bool tls;
-	socklen_t size; /* of the socket's address; 0: there is none */
+	socklen_t size; /* bytes of `socket`; 0: invalid */
 	struct sockaddr_storage socket;
 };
 
-/* Reads ADDRESS:PORT or [ADDRESS]:PORT with a numeric address, tls: before these, or unix:PATH.
- * False: it has none of these forms; the text and `tls` are good in any case. */
+/* Parses ADDRESS:PORT or [ADDRESS]:PORT with a numeric address, both optionally prefixed with tls:,
+ * or unix:PATH. Returns false if the text has none of these forms; `text` and `tls` are set in any
+ * case. */
 bool address_parse(const char *text, struct address *address);
 bool address_valid(const char *text);
 
-/* True if only processes of this host reach it. */
+/* True if only processes on this host can connect: a loopback or Unix address. */
 bool address_is_local(const struct sockaddr *socket);
 
 #endif

@@ -29,8 +29,8 @@ struct config {
 #include "front/config/options.def"
 #undef OPTION
 #undef SECTION
-	bool listen_standard; /* `listen` is its default */
-	bool check_only;      /* --check-config */
+	bool listen_is_default; /* `listen` was not given */
+	bool check_only;        /* --check-config */
 };
 
 #endif

@@ -1,16 +1,16 @@
-/* Texts made from the table of options. */
+/* Prints the help, the sample file and the manual from the table of options. */
 #include "front/config/help.h"
 
 #include <stdio.h>
 
 #include "front/config/options.h"
 
-/* What there is to know of an option beside its meaning. */
+/* What is printed about an option, besides its description. */
 struct facts {
 	char valid[256];
 	const char *default_, *reload;
 	const char *section, *about;
-	bool first; /* of its section */
+	bool first; /* the section's first option */
 };
 
 static struct facts facts_of(const struct option_row *row)
@@ -66,7 +66,7 @@ void help_print_sample(void)
 	}
 }
 
-/* A text in which roff finds nothing of its own. */
+/* Prints a text with roff's special characters escaped. */
 static void print_roff(const char *text)
 {
 	if (*text == '.' || *text == '\'')

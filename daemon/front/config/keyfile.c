@@ -1,5 +1,5 @@
-/* Key files. GLib knows the syntax of a line but tells no line numbers and takes the last of two
- * equal keys without a word: so each line is given to it alone, and counted here. */
+/* Key files. GLib parses a line, but reports no line numbers and silently takes the last of
+ * duplicate keys. So each line is given to GLib alone; sections and duplicates are tracked here. */
 #include "front/config/keyfile.h"
 
 #include <glib.h>
@@ -11,13 +11,13 @@ struct reader {
 	const char *file;
 	unsigned line;
 	char *where;      /* FILE:LINE */
-	char *section;    /* NULL: before the first */
+	char *section;    /* current section; NULL before the first */
 	GHashTable *seen; /* "SECTION" and "SECTION\nKEY" → the line */
 	bool (*see)(void *context, const struct keyfile_entry *entry);
 	void *context;
 };
 
-/* False if it was seen on an earlier line. */
+/* Returns false and logs an error if the section (key NULL) or key is a duplicate. */
 static bool first_time(struct reader *r, const char *key)
 {
 	char *name = g_strconcat(r->section, key ? "\n" : "", key, NULL);
@@ -27,7 +27,7 @@ static bool first_time(struct reader *r, const char *key)
 		g_hash_table_insert(r->seen, name, GUINT_TO_POINTER(r->line));
 		return true;
 	}
-	log_error("%s: %s%s%s is there already, in line %u", r->where, key ? key : "[",
+	log_error("%s: %s%s%s is a duplicate of line %u", r->where, key ? key : "[",
 	          key ? "" : r->section, key ? "" : "]", before);
 	g_free(name);
 	return false;
@@ -39,7 +39,7 @@ static bool read_section(struct reader *r, char *line)
 	struct keyfile_entry entry = {.where = r->where};
 
 	if (length < 3 || line[length - 1] != ']' || strpbrk(line + 1, "[]") != line + length - 1) {
-		log_error("%s: %s: a section is named as in [limits]", r->where, line);
+		log_error("%s: %s: expected a section such as [limits]", r->where, line);
 		return false;
 	}
 	g_free(r->section);
@@ -48,7 +48,8 @@ static bool read_section(struct reader *r, char *line)
 	return first_time(r, NULL) && r->see(r->context, &entry);
 }
 
-/* The only key of a line, and its value; NULL if the line is malformed. */
+/* Parses a line KEY=VALUE. Returns the key, or NULL if the line is malformed. The caller frees key
+ * and value. */
 static char *parse_key(const struct reader *r, const char *line, char **value)
 {
 	GKeyFile *keys = g_key_file_new();
@@ -75,7 +76,7 @@ static bool read_key(struct reader *r, const char *line)
 	bool valid = false;
 
 	if (!r->section) {
-		log_error("%s: there is no [SECTION] above this line", r->where);
+		log_error("%s: expected a [SECTION] above this line", r->where);
 		return false;
 	}
 	key = parse_key(r, line, &value);

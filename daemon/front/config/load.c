@@ -1,10 +1,10 @@
-/* The configuration, from four sources, of which the first that has an option wins: flags, the
- * environment, the file, the defaults. They are read in this order; what comes too late is still
- * checked.
+/* Loads the configuration from four sources in order of precedence: flags, environment variables,
+ * the file, defaults. An option takes its value from the first source that has it; values of later
+ * sources are only checked.
  *
- * A reload reads everything again into a second struct, so that an invalid value changes nothing,
- * and then exchanges the live members: whoever reads the one struct sees the new values, and the
- * old ones are freed with the second struct. */
+ * A reload reads everything into a second struct, so that an invalid value changes nothing, and
+ * then swaps the live members: readers of the first struct see the new values, and the old values
+ * are freed with the second struct. */
 #include "front/config/load.h"
 
 #include <ctype.h>
@@ -25,11 +25,12 @@ enum source { SOURCE_NONE, SOURCE_FLAG, SOURCE_ENVIRONMENT, SOURCE_FILE, SOURCE_
 struct reading {
 	struct config *config;
 	enum source now, from[OPTIONS];
-	const char *file; /* of the configuration, or NULL */
+	const char *file; /* the configuration file, or NULL */
 	bool valid;
 };
 
-/* Takes a value of the present source, unless an earlier one has given one. */
+/* Applies a value of the current source, unless an earlier source has given one; then only checks
+ * it. */
 static void take(struct reading *r, const struct option_row *row, const char *value,
                  const char *where)
 {
@@ -43,7 +44,7 @@ static void take(struct reading *r, const struct option_row *row, const char *va
 	r->valid &= option_set(r->config, row, value, where);
 }
 
-/* The flags that are no options. */
+/* The flags that are not options. */
 enum {
 	FLAG_CONFIG = 1000,
 	FLAG_CHECK,
@@ -88,7 +89,8 @@ static enum config_result answer(int flag)
 	return CONFIG_EXIT;
 }
 
-/* getopt_long()'s table; the names of the flags that are no options are cut from their texts. */
+/* Fills getopt_long()'s table. The names of flags that are not options are the first words of
+ * `texts`. */
 static void list_flags(struct option flags[OPTIONS + FLAGS + 1])
 {
 	static char names[FLAGS][32];
@@ -106,7 +108,7 @@ static void list_flags(struct option flags[OPTIONS + FLAGS + 1])
 	}
 }
 
-/* What getopt_long() did not like about the last argument it looked at. */
+/* Logs why getopt_long() rejected the last argument. */
 static void complain(int found, char **argv)
 {
 	const char *word = argv[optind - 1];
@@ -116,10 +118,9 @@ static void complain(int found, char **argv)
 	else if (optopt >= FLAG_CONFIG)
 		log_error("%s: this flag takes no value; --help lists the options", word);
 	else if (optopt)
-		log_error("-%c: there is no such option; --help lists them", optopt);
+		log_error("-%c: no such option; --help lists them", optopt);
 	else
-		log_error("%s: there is no such option, or more than one begins so; --help lists "
-		          "them",
+		log_error("%s: no such option, or a prefix of more than one; --help lists them",
 		          word);
 }
 
@@ -157,7 +158,7 @@ static enum config_result read_flags(struct reading *r, int argc, char **argv)
 
 static const char prefix[] = "CONVOLVED_";
 
-/* Variables with our prefix that are not the service's: the client's, and those of the tests. */
+/* Variables with our prefix that other programs use: the client, the tests. */
 static bool is_for_others(const char *name)
 {
 	static const char *const others[] = {"URL", "TOKEN_FILE", "BUILD", "FAULT", "RESTARTS"};
@@ -168,7 +169,7 @@ static bool is_for_others(const char *name)
 	return false;
 }
 
-/* One variable, as NAME=VALUE. */
+/* Reads one variable, NAME=VALUE. */
 static void read_variable(struct reading *r, const char *variable)
 {
 	const char *value = strchr(variable, '='), *name = variable + sizeof prefix - 1;
@@ -186,7 +187,7 @@ static void read_variable(struct reading *r, const char *variable)
 	else if (!strcmp(option, "config"))
 		r->file = r->file ? r->file : value + 1;
 	else if (!is_for_others(name))
-		log_warning("%s: there is no option --%s; the variable is ignored", where, option);
+		log_warning("%s: no such option --%s; the variable is ignored", where, option);
 }
 
 static void read_environment(struct reading *r)
@@ -232,13 +233,13 @@ static bool see_entry(void *context, const struct keyfile_entry *entry)
 	if (!entry->key)
 		return see_section(entry);
 	if (!row) {
-		log_error("%s: %s=%s: there is no such option; convolved --help lists them",
-		          entry->where, entry->key, entry->value);
+		log_error("%s: %s=%s: no such option; convolved --help lists them", entry->where,
+		          entry->key, entry->value);
 		return false;
 	}
 	section = option_section(row, NULL, NULL);
 	if (strcmp(section, entry->section)) {
-		log_error("%s: %s=%s: %s belongs into the section [%s]", entry->where, entry->key,
+		log_error("%s: %s=%s: %s belongs in section [%s]", entry->where, entry->key,
 		          entry->value, entry->key, section);
 		return false;
 	}
@@ -259,7 +260,7 @@ static void read_file(struct reading *r)
 static void read_defaults(struct reading *r)
 {
 	r->now = SOURCE_DEFAULT;
-	r->config->listen_standard = !r->from[OPTION_OF_listen];
+	r->config->listen_is_default = !r->from[OPTION_OF_listen];
 	for (int i = 0; i < OPTIONS; i++)
 		if (!r->from[i])
 			take(r, &options[i], options[i].default_, "default");
@@ -307,7 +308,8 @@ static void option_exchange(struct config *a, struct config *b, const struct opt
 	memcpy(y, kept, row->size);
 }
 
-/* Takes an option over from the configuration that has been read, or says that it cannot be. */
+/* Takes over an option's value from the configuration just read, or logs that it needs a
+ * restart. */
 static void option_reload(struct config *config, struct config *read, const struct option_row *row)
 {
 	char old[256], new[256];
@@ -317,7 +319,7 @@ static void option_reload(struct config *config, struct config *read, const stru
 	option_print(config, row, old, sizeof old);
 	option_print(read, row, new, sizeof new);
 	if (row->reload == OPTION_START) {
-		log_warning("%s stays %s: a restart makes it %s", row->name, old, new);
+		log_warning("%s stays %s: a restart changes it to %s", row->name, old, new);
 		return;
 	}
 	log_notice("%s: %s -> %s", row->name, old, new);

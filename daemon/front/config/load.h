@@ -1,4 +1,5 @@
-/* Reading the configuration: flags before the environment before the file before the defaults. */
+/* Loads the configuration. Flags override environment variables, which override the file and the
+ * defaults. */
 #ifndef FRONT_CONFIG_LOAD_H
 #define FRONT_CONFIG_LOAD_H
 
@@ -10,14 +11,14 @@
 enum config_result { CONFIG_RUN, CONFIG_EXIT, CONFIG_HASH_TOKEN, CONFIG_INVALID };
 
 /* Fills the configuration from the command line, the environment and the file that they name.
- * CONFIG_EXIT: the likes of --help have been answered. CONFIG_HASH_TOKEN: --hash-token is for the
- * caller to answer. CONFIG_INVALID: the log says of everything that is wrong what it is (flag,
- * variable, or file and line; key, value) and what is valid. config_fini() in every case. */
+ * CONFIG_EXIT: a flag such as --help was answered. CONFIG_HASH_TOKEN: the caller must handle
+ * --hash-token. CONFIG_INVALID: every error was logged with its flag, variable, or file and line,
+ * and with what is expected. Call config_fini() in every case. */
 enum config_result config_load(struct config *config, int argc, char **argv) MUST_CHECK;
 
-/* Reads all of that again, and takes over what may change while the service runs. The log says what
- * has changed, and what differs but needs a restart. `fits` looks at what was read before anything
- * changes. False: it or something else is invalid (the log says why), and nothing has changed. */
+/* Reads everything again and takes over the options that may change at run time. Logs what has
+ * changed, and what needs a restart. `fits` checks the new configuration before anything changes.
+ * Returns false if it or a value is invalid: the reason is logged, and nothing has changed. */
 bool config_reload(struct config *config, int argc, char **argv,
                    bool (*fits)(const struct config *read,
                                 const struct config *running)) MUST_CHECK;

@@ -1,4 +1,4 @@
-/* Options: one row each, made of options.def; and one row for each type of value. */
+/* Options: a row for each option, from options.def, and a row for each type of value. */
 #include "front/config/options.h"
 
 #include <errno.h>
@@ -27,7 +27,8 @@ const struct option_row options[OPTIONS] = {
 #undef SECTION
 #undef OPTION
 
-/* A section's number is that of its first option: the name after it goes back by one. */
+/* Numbers the sections: SECTION_name is the index of the section's first option, because
+ * SECTION_BEFORE_name sets the counter back by one. */
 enum section_start {
 #define SECTION(name, text)                                          SECTION_##name, SECTION_BEFORE_##name = SECTION_##name - 1,
 #define OPTION(member, name, type, reload, default_, min, max, text) SECTION_HOLDS_##member,
@@ -49,7 +50,7 @@ static const struct section {
 
 enum { SECTIONS = sizeof sections / sizeof *sections };
 
-/* Reads an integer; true if nothing but `suffix` may follow it, which is set to what does. */
+/* Parses an unsigned integer; *suffix is the rest of the text, which the caller checks. */
 static bool parse_digits(const char *text, int base, uint64_t *number, const char **suffix)
 {
 	char *end;
@@ -136,8 +137,8 @@ static void print_switch(uint64_t number, char *text, size_t room)
 	snprintf(text, room, "%s", number ? "yes" : "no");
 }
 
-/* How values of a type are kept, read and written. A text or an item of a list is checked by
- * `fits`, where there is that; a number by `parse` and by its row's bounds. */
+/* How values of a type are stored, parsed and printed. `fits`, if not NULL, checks a text or an
+ * item of a list; `parse` and the row's bounds check a number. */
 static const struct type {
 	const char *kind;
 	enum { KEEPS_TEXT, KEEPS_LIST, KEEPS_NUMBER, KEEPS_SHARE } keeps;
@@ -145,7 +146,7 @@ static const struct type {
 	bool (*parse)(const char *text, uint64_t *number);
 	void (*print)(uint64_t number, char *text, size_t room);
 	const char *valid;
-	bool bounded; /* the bounds belong to what is valid */
+	bool bounded; /* option_describe() adds the row's bounds */
 } types[] = {
     [OPTION_TEXT] = {"TEXT", KEEPS_TEXT, NULL, NULL, NULL, "a text", false},
     [OPTION_LIST] = {"LIST", KEEPS_LIST, NULL, NULL, NULL, "texts", false},
@@ -242,7 +243,7 @@ static void list_clear(struct config_list *list)
 		free(list->item[--list->count]);
 }
 
-/* Adds the items of a text, without the spaces around them and without empty ones. */
+/* Appends the items of a text, without surrounding spaces; skips empty items. */
 static bool parse_list(const char *text, bool (*fits)(const char *), struct config_list *list)
 {
 	for (const char *at = text; *at; at += *at == ';') {
@@ -265,7 +266,7 @@ static bool parse_list(const char *text, bool (*fits)(const char *), struct conf
 	return true;
 }
 
-/* Reads a value; what it holds is the caller's, also on failure. */
+/* Parses a value. The caller must discard() it, even on failure. */
 static bool parse(const struct option_row *row, const char *text, union option_value *value)
 {
 	const struct type *type = type_of(row);
@@ -294,7 +295,7 @@ static void discard(const struct option_row *row, union option_value *value)
 		list_clear(&value->list);
 }
 
-/* As parse(), and says why it cannot be. */
+/* As parse(), but on failure discards the value and logs what is expected. */
 static bool read_value(const struct option_row *row, const char *text, const char *where,
                        union option_value *value)
 {

@@ -1,4 +1,4 @@
-/* The table of options (options.def), and their values as text: read, checked and written. */
+/* The table of options (options.def), and their values as text: parsing, checking, printing. */
 #ifndef FRONT_CONFIG_OPTIONS_H
 #define FRONT_CONFIG_OPTIONS_H
 
@@ -37,7 +37,7 @@ struct option_row {
 	const char *name;
 	enum option_type type;
 	enum option_reload reload;
-	size_t offset, size; /* of its member of struct config */
+	size_t offset, size; /* of its member in struct config, in bytes */
 	const char *default_;
 	uint64_t min, max;
 	const char *text;
@@ -45,7 +45,7 @@ struct option_row {
 
 extern const struct option_row options[OPTIONS];
 
-/* A value outside a configuration. */
+/* A value of any type; which member holds it follows from the option's type. */
 union option_value {
 	char *text;
 	struct config_list list;
@@ -53,29 +53,30 @@ union option_value {
 	double share;
 };
 
-/* The row of this name, or NULL. */
+/* The option of this name, or NULL. */
 const struct option_row *option_find(const char *name);
 
-/* The section of an option and what it is about; *first: it is the section's first. */
+/* The name of an option's section. Unless NULL, *about is set to the section's description, and
+ * *first to whether the option is the section's first. */
 const char *option_section(const struct option_row *row, const char **about, bool *first);
 bool option_section_known(const char *name);
 
-/* Puts a value into a configuration; into a list, at its end. `where` names the flag, the variable,
- * or file and line. False: it is not valid, the log says what is, and nothing has changed. */
+/* Sets an option from text; appends to a list. `where` names the flag, the variable, or file and
+ * line. Returns false if the value is invalid: logs what is expected and changes nothing. */
 bool option_set(struct config *config, const struct option_row *row, const char *value,
                 const char *where) MUST_CHECK;
 
-/* True if option_set() would take the value; writes to the log as it does. */
+/* Returns true if option_set() would accept the value; else logs the same error. */
 bool option_check(const struct option_row *row, const char *value, const char *where) MUST_CHECK;
 
 void option_clear(struct config *config, const struct option_row *row);
 bool option_equal(const struct config *a, const struct config *b, const struct option_row *row);
 
-/* The value as it would stand in the file; cut where it does not fit. */
+/* Prints the value as in the configuration file; truncated to `room` bytes. */
 void option_print(const struct config *config, const struct option_row *row, char *text,
                   size_t room);
 
-/* What the help writes for a value; what is valid, in words. */
+/* The placeholder for a value in the help ("SIZE"); a description of the valid values. */
 const char *option_kind(const struct option_row *row);
 void option_describe(const struct option_row *row, char *text, size_t room);
 

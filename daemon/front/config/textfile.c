@@ -1,4 +1,4 @@
-/* Files of secrets. */
+/* Reads files of secrets, and the configuration file. */
 #include "front/config/textfile.h"
 
 #include <errno.h>
@@ -15,12 +15,12 @@ enum { SIZE_MAX_OF_SECRET = 1 << 20 };
 
 char *secret_path(const char *option, const char *credential)
 {
-	const char *folder = getenv("CREDENTIALS_DIRECTORY");
+	const char *directory = getenv("CREDENTIALS_DIRECTORY");
 	char *path = NULL;
 
 	if (*option)
 		return strdup(option);
-	if (!folder || asprintf(&path, "%s/%s", folder, credential) < 0)
+	if (!directory || asprintf(&path, "%s/%s", directory, credential) < 0)
 		return NULL;
 	if (!access(path, F_OK))
 		return path;
@@ -28,15 +28,15 @@ char *secret_path(const char *option, const char *credential)
 	return NULL;
 }
 
-/* Why a file cannot be a secret, or NULL. */
+/* Returns why a file is not acceptable, or NULL. */
 static const char *unfit(const struct stat *status, bool is_private)
 {
 	if (!S_ISREG(status->st_mode))
-		return "it is not a file";
+		return "it is not a regular file";
 	if (status->st_size > SIZE_MAX_OF_SECRET)
-		return "it has more than 1 MB";
+		return "it is larger than 1 MB";
 	if (is_private && status->st_mode & S_IRWXO)
-		return "others may read or write it: chmod o= takes that from them";
+		return "others may read or write it (chmod o= prevents that)";
 	return NULL;
 }
 
@@ -55,7 +55,7 @@ static char *read_all(int fd, size_t size)
 		return text;
 	}
 	if (text && !part)
-		errno = EAGAIN; /* it has become shorter meanwhile */
+		errno = EAGAIN; /* the file has been truncated */
 	free(text);
 	return NULL;
 }

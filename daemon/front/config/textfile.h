@@ -1,5 +1,5 @@
-/* Secrets in files: tokens and the key of TLS. They come no other way, since a command line and an
- * environment can be seen by others. */
+/* Reads small text files: the configuration, and secrets (tokens, the TLS key). Secrets are
+ * accepted only in files, since other users can see a command line and an environment. */
 #ifndef FRONT_CONFIG_TEXTFILE_H
 #define FRONT_CONFIG_TEXTFILE_H
 
@@ -8,13 +8,13 @@
 
 #include "common/error.h"
 
-/* The file of a secret: the option's value, or, if that is empty, the credential of this name that
- * systemd has passed. NULL if there is neither; the caller's, for free(). */
+/* The path of a secret's file: the option's value, or, if that is empty, the systemd credential of
+ * this name. NULL if there is neither. The caller frees it. */
 char *secret_path(const char *option, const char *credential);
 
-/* Reads a whole file. One that is private must not be readable by others. NULL, and the log says
- * why, naming the option: it cannot be read. Otherwise a text, the caller's, for textfile_free().
- */
+/* Reads a whole file, up to 1 MB. A private file must not be readable by others. Returns a
+ * terminated text that the caller frees with textfile_free(), and its size in bytes; on failure
+ * returns NULL and logs the reason with the option's name. */
 char *textfile_read(const char *option, const char *path, bool is_private, size_t *size) MUST_CHECK;
 void textfile_free(char *text, size_t size);
 
