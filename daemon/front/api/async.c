@@ -81,7 +81,8 @@ void async_accept(struct request *r)
 	answer_header(&r->answer, "Preference-Applied", "respond-async");
 }
 
-/* A job belongs to the token that it was sent with; without tokens, to anyone who knows its id. */
+/* A job belongs to the token that it was submitted with; without tokens, to anyone who knows its
+ * id. */
 static bool owns(const struct request *r, const struct stored *s)
 {
 	const struct job_terms *mine = &r->terms, *its = &s->job->terms;

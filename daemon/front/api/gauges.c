@@ -130,7 +130,7 @@ static void add_process(const char *kind, long pid)
 	fclose(file);
 }
 
-/* The kind of one of the front's processes by its name, of which Linux keeps 15 bytes. */
+/* The kind of a child process, by its name, which Linux truncates to 15 bytes. */
 static const char *kind_of(long pid)
 {
 	char path[48], name[32] = "";

@@ -49,7 +49,7 @@ static void name_image(const struct job *job, char text[IMAGE_SIZE])
 		         pixel_type_name(image->type));
 }
 
-/* A line on the job; what it says of its end stands between who it was and of what image. */
+/* Logs a job; `end` is the predicate of the line, as "is done". */
 static void log_job(const char *id, const struct job *job, const char *end, enum log_level level)
 {
 	uint64_t us =

@@ -1,5 +1,4 @@
-/* What the end of a client's job means to those who run the service: a line of the log, and counts.
- */
+/* Records the end of a client's job for operators: a log line, and counts. */
 #ifndef FRONT_API_OUTCOME_H
 #define FRONT_API_OUTCOME_H
 

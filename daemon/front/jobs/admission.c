@@ -104,7 +104,7 @@ double admission_predict(enum work_class class, double cost)
 	const struct demand *d = &demands[class];
 
 	/* A client that is alone, or finds only jobs that wait for programs, is always admitted:
-	 * otherwise an old measurement might keep everybody out for good. */
+	 * otherwise an outdated measurement could refuse everybody permanently. */
 	if (d->jobs <= d->held || d->busy < enough || d->done <= 0)
 		return 0;
 	return (d->backlog + cost) * d->busy / d->done;

@@ -48,8 +48,8 @@ enum error spool_take_file(struct spool *spool) MUST_CHECK;
 /* ERR_IO if some data could not be written to its file. */
 enum error spool_error(const struct spool *spool) MUST_CHECK;
 
-/* Makes a spool read-only for good; its descriptor may then be given to a worker. ERR_IO: not all
- * of it could be written, or it cannot be sealed. */
+/* Seals a spool: it becomes read-only, and its descriptor may then be given to a worker. ERR_IO if
+ * not all of it could be written, or it cannot be sealed. */
 enum error spool_seal(struct spool *spool) MUST_CHECK;
 
 /* Takes over what another process has written, so many bytes by its report. Seals it in memory; a
