@@ -1,4 +1,4 @@
-/* Access: what tokens, certificate and addresses mean together. */
+/* Access control: checks tokens, certificate and addresses against each other. */
 #include "front/access.h"
 
 #include "common/log.h"
@@ -9,24 +9,22 @@
 static bool may_serve(const struct listener *l, const struct config *config)
 {
 	if (l->tls && !certificate_wanted()) {
-		log_error("%s is to be served by TLS: that needs tls-certificate and tls-key",
-		          l->address);
+		log_error("%s: TLS needs tls-certificate and tls-key", l->address);
 		return false;
 	}
 	if (l->metrics || l->local)
 		return true;
 	if (!tokens_wanted() && !config->allow_anonymous) {
-		log_error("%s can be reached from other hosts, and everyone there could use the "
-		          "service: give out tokens (tokens=FILE), or allow that "
-		          "(allow-anonymous=yes), or listen on a loopback address (127.0.0.1:PORT, "
-		          "[::1]:PORT, unix:PATH)",
+		log_error("%s can be reached from other hosts: set tokens=FILE, or "
+		          "allow-anonymous=yes to serve everyone, or listen on a loopback address "
+		          "(127.0.0.1:PORT, [::1]:PORT, unix:PATH)",
 		          l->address);
 		return false;
 	}
 	if (tokens_wanted() && !l->tls)
 		log_warning(
-		    "%s is not encrypted (an address with tls: before it is): tokens can be "
-		    "read on their way",
+		    "%s is not encrypted, so tokens can be intercepted (the prefix tls: enables "
+		    "encryption)",
 		    l->address);
 	return true;
 }
@@ -47,7 +45,7 @@ bool access_read(const struct config *config, const struct config *running)
 	bool valid = tokens_read(config);
 
 	valid &= certificate_read(config);
-	/* Addresses change by a restart only: what is served is what counts. */
+	/* A reload cannot change addresses, so those being served are checked. */
 	return valid && may_serve_all(config, running ? running : config);
 }
 

@@ -1,6 +1,6 @@
-/* Who may use the service: the tokens, the certificate, and the rule that what others can reach is
- * not open to everyone by accident. All of it is read first and put in force only if all of it is
- * valid. */
+/* Access control: the tokens, the TLS certificate, and the rule that an address other hosts can
+ * reach needs tokens or allow-anonymous. Everything is read first; it takes effect only if all of
+ * it is valid. */
 #ifndef FRONT_ACCESS_H
 #define FRONT_ACCESS_H
 
@@ -9,11 +9,12 @@
 #include "common/error.h"
 #include "front/config/config.h"
 
-/* Reads the configured tokens and certificate. running: the configuration whose addresses are being
- * served, or NULL at the start. Returns false and logs the reason if it is invalid. */
+/* Reads the configured tokens and certificate, for access_commit(). running: the configuration
+ * whose addresses are being served, or NULL at startup. Returns false and logs the reason if
+ * anything is invalid. */
 bool access_read(const struct config *config, const struct config *running) MUST_CHECK;
 
-/* Puts in force what was last read. */
+/* Activates what access_read() last read. */
 void access_commit(void);
 void access_fini(void);
 

@@ -1,4 +1,5 @@
-/* convolved: the front. One thread and one loop between clients, codec workers and devices. */
+/* convolved: the front. One thread with one event loop serves clients, codec workers and
+ * devices. */
 #include <errno.h>
 #include <glib.h>
 #include <signal.h>
@@ -79,26 +80,27 @@ static void start_drain(void)
 	loop_timer_repeat(&drain, DRAIN_CHECK_MS);
 }
 
-/* What is configured and cannot be had is said: connections are refused before descriptors end. */
+/* Logs if file descriptors allow fewer connections than configured: further connections are refused
+ * before the descriptors run out. */
 static void check_connections(void)
 {
-	uint64_t most = share_connections_most();
+	uint64_t max = share_connections_most();
 
-	if (most < config.max_connections)
+	if (max < config.max_connections)
 		log_notice(
-		    "max-connections is %llu, but the limit of file descriptors (LimitNOFILE=, "
-		    "ulimit -n) allows %llu connections, half of it",
-		    (unsigned long long)config.max_connections, (unsigned long long)most);
+		    "max-connections is %llu, but only %llu connections are possible, half of the "
+		    "file descriptors (LimitNOFILE=, ulimit -n)",
+		    (unsigned long long)config.max_connections, (unsigned long long)max);
 }
 
-/* Takes over what has changed in the configuration. Nothing that has been accepted is dropped for
- * it: limits are for what comes, workers that are too many finish what they have. */
+/* Applies the changes in the configuration. Accepted work is never dropped: new limits apply to new
+ * requests, and surplus workers first finish their jobs. */
 static void reload(void)
 {
 	bool valid;
 
 	notify_reloading();
-	log_notice("SIGHUP: reading the configuration again");
+	log_notice("SIGHUP: reloading the configuration");
 	valid = config_reload(&config, argument_count, arguments, access_read);
 	gauges_reloaded(valid);
 	if (valid) {
@@ -127,7 +129,8 @@ static void signal_received(void *context)
 		reload();
 }
 
-/* From the first moment on: a signal that comes while the service starts is seen after that. */
+/* main() also calls this first: a signal that arrives during startup stays pending until the loop
+ * runs. */
 static sigset_t block_signals(void)
 {
 	sigset_t set;
@@ -156,7 +159,8 @@ static void signals_fini(void)
 	loop_timer_fini(&drain);
 }
 
-/* Descriptors for clients; locked memory for the devices, which pin the arenas. */
+/* Raises the soft limits to the hard ones: file descriptors serve clients; devices pin the arenas
+ * in locked memory. */
 static void raise_limits(void)
 {
 	static const __rlimit_resource_t resources[] = {RLIMIT_NOFILE, RLIMIT_MEMLOCK};
@@ -170,22 +174,22 @@ static void raise_limits(void)
 	}
 }
 
-static enum error make_folder(const char *option, const char *path)
+static enum error make_directory(const char *option, const char *path)
 {
 	if (!g_mkdir_with_parents(path, 0700) && !access(path, W_OK | X_OK))
 		return ERR_OK;
-	log_error("%s=%s: %m; it must be a folder that can be written to", option, path);
+	log_error("%s=%s: expected a writable directory: %m", option, path);
 	return ERR_IO;
 }
 
-static enum error make_folders(const struct config *c)
+static enum error make_directories(const struct config *c)
 {
-	enum error e = make_folder("cache-dir", c->cache_dir);
+	enum error e = make_directory("cache-dir", c->cache_dir);
 
-	return e ? e : make_folder("state-dir", c->state_dir);
+	return e ? e : make_directory("state-dir", c->state_dir);
 }
 
-/* Hands out the configuration. */
+/* Passes the configuration to the modules that need nothing else at startup. */
 static enum error configure(const struct config *c)
 {
 	access_commit();
@@ -204,15 +208,15 @@ static enum error init_store(const struct config *c)
 	return store_init(c, outcome_record);
 }
 
-/* What the service is made of: started in this order, finished in the opposite one. A row has one
- * of two ways to start, or none. */
+/* The parts of the service: started in this order, finished in reverse. A part has `init` or
+ * `init_with` or neither, never both. */
 static const struct part {
 	enum error (*init)(void);
 	enum error (*init_with)(const struct config *config);
 	void (*fini)(void);
 } parts[] = {
     {.fini = metrics_fini},
-    {.init_with = make_folders},
+    {.init_with = make_directories},
     {.init = loop_init, .fini = loop_fini},
     {.init = log_writer_init, .fini = log_writer_fini},
     {.init = signals_init, .fini = signals_fini},
@@ -225,7 +229,7 @@ static const struct part {
     {.init_with = canary_init, .fini = canary_fini},
     {.init_with = notify_init, .fini = notify_fini},
     {.init = refusals_init, .fini = refusals_fini},
-    {.fini = http_fini}, /* the clients go first */
+    {.fini = http_fini}, /* last in the table: clients are closed first */
 };
 
 enum { PARTS = sizeof parts / sizeof *parts };
@@ -255,12 +259,12 @@ static void finish(void)
 			parts[parts_started].fini();
 }
 
-/* What every turn of the loop begins with. */
+/* Runs before each wait of the loop. Returns the longest wait in milliseconds, -1 for no limit. */
 static int turn(void)
 {
 	int wait = http_turn();
 
-	errands_turn(); /* answers that have ended have been closed by the library, too */
+	errands_turn(); /* after http_turn(), in which libmicrohttpd closes ended answers */
 	return wait;
 }
 

@@ -1,4 +1,4 @@
-/* Notes to systemd. Where it does not listen (no NOTIFY_SOCKET) they go nowhere. */
+/* Notifications to systemd; without NOTIFY_SOCKET, sd_notify() does nothing. */
 #include "front/notify.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@
 enum {
 	STOP_MARGIN = 15 /* seconds */,
 	STATUS_MS = 1000,
-	FEEDS = 4 /* within the watchdog's time */
+	FEEDS = 4 /* per watchdog timeout */
 };
 
 static const struct config *config;
@@ -31,8 +31,8 @@ static struct work work_now(void)
 	                     jobs_ended()};
 }
 
-/* Whether what there is to do lies still since *since, and for too long. */
-static bool lies_still(uint64_t *since, bool moves, uint64_t now, uint64_t limit)
+/* Returns true if work has not moved since *since for longer than the limit. */
+static bool has_stalled(uint64_t *since, bool moves, uint64_t now, uint64_t limit)
 {
 	if (moves)
 		*since = now;
@@ -46,10 +46,10 @@ bool progress_note(struct progress *p, const struct work *work, uint64_t now, ui
 	bool jobs = work->jobs_ended != p->jobs_ended;
 	bool still;
 
-	still = lies_still(&p->tiles_since, tiles || !work->devices_up || !work->tiles_waiting, now,
-	                   tile_limit);
-	still |= lies_still(&p->jobs_since, tiles || jobs || !work->devices_up || !work->jobs, now,
-	                    job_limit);
+	still = has_stalled(&p->tiles_since, tiles || !work->devices_up || !work->tiles_waiting,
+	                    now, tile_limit);
+	still |= has_stalled(&p->jobs_since, tiles || jobs || !work->devices_up || !work->jobs, now,
+	                     job_limit);
 	p->tiles_back = work->tiles_back;
 	p->jobs_ended = work->jobs_ended;
 	return !still;
@@ -68,13 +68,13 @@ static void feed(void *context)
 		return;
 	}
 	if (!stalled)
-		log_error("work has stalled: %u jobs are open, %u tiles wait, %u devices are up, "
-		          "and nothing comes back; the watchdog is no longer fed",
+		log_error("work has stalled: %u jobs open, %u tiles waiting, %u devices up, no "
+		          "progress; the watchdog is no longer fed",
 		          work.jobs, work.tiles_waiting, work.devices_up);
 	stalled = true;
 }
 
-/* Says how things are, if that is news. */
+/* Sends the status line if it has changed. */
 static void tell_status(void *context)
 {
 	struct work work = work_now();

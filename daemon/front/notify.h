@@ -1,16 +1,17 @@
-/* What systemd is told (sd_notify(3)): ready, reloading, stopping, a status line; and that the
- * watchdog need not bite, as long as there is progress.
+/* Notifications to systemd (sd_notify(3)): ready, reloading, stopping, a status line, and the
+ * watchdog, which is fed while work progresses.
  *
- * Progress is: the event loop turns (a timer of the loop feeds the watchdog), and work that a
- * device could do gets done:
+ * Progress means that the event loop turns (one of its timers feeds the watchdog), and that work
+ * gets done while a device is up:
  *
- *   - while tiles wait for a device, one comes back from a device, well or not, within tile-timeout
- *     and PROGRESS_MARGIN: by then a device that hangs has been killed, and its tiles are back;
- *   - while jobs are open, a tile comes back or a job ends within job-timeout and PROGRESS_MARGIN.
+ *   - while tiles wait for a device, a tile comes back from one, filtered or failed, within
+ *     tile-timeout + PROGRESS_MARGIN: a hung device has been killed by then, and its tiles are
+ * back;
+ *   - while jobs are open, a tile comes back or a job ends within job-timeout + PROGRESS_MARGIN.
  *
- * While no device is up nothing is asked of the queue: tiles that wait then fail by themselves. If
- * work stalls nonetheless the front has lost track of it; the watchdog is no longer fed, and
- * systemd starts the service again. */
+ * While no device is up, nothing is expected: waiting tiles then fail by themselves. If work stalls
+ * nevertheless, the front has lost track of it: the watchdog is no longer fed, and systemd restarts
+ * the service. */
 #ifndef FRONT_NOTIFY_H
 #define FRONT_NOTIFY_H
 
@@ -22,30 +23,33 @@
 
 enum { PROGRESS_MARGIN = 15 }; /* seconds */
 
-/* What is to be done at a moment, and what has been done since the start. */
+/* A snapshot of open work, and of work done since the start. */
 struct work {
 	unsigned devices_up, jobs, tiles_waiting;
 	uint64_t tiles_back, jobs_ended;
 };
 
-/* Since when (loop_now()) there is work without progress: at first, since the start. */
+/* For progress_note(): the counters at the last call, and when (loop_now()) each kind of work last
+ * progressed or had nothing to do; initially the start. */
 struct progress {
 	uint64_t tiles_back, jobs_ended;
 	uint64_t tiles_since, jobs_since;
 };
 
-/* Notes the work of this moment. False: it has stalled for longer than the limits, in ns. */
+/* Compares the work with the last call's. Returns false if it has stalled for longer than the
+ * limits. Times are in nanoseconds. */
 bool progress_note(struct progress *progress, const struct work *work, uint64_t now,
                    uint64_t tile_limit, uint64_t job_limit);
 
-/* Starts the status line, written anew at most once a second and only when it has changed, and the
- * feeding of the watchdog, if systemd wants that. */
+/* Starts the status line, which is sent when it has changed, at most once a second, and feeds the
+ * watchdog if systemd wants that. */
 enum error notify_init(const struct config *config) MUST_CHECK;
 void notify_fini(void);
 
 void notify_ready(void);
 void notify_reloading(void);
-/* Asks for as much time as drain-timeout allows, whatever the unit says. */
+/* Also asks systemd for drain-timeout and some seconds more, whatever the unit's TimeoutStopSec=
+ * is. */
 void notify_stopping(void);
 
 #endif
