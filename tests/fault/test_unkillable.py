@@ -52,8 +52,8 @@ def test_device(launch):
             answer = job.result()
             assert answer.status == 200, answer
             assert restarts(service, "device") == 1
-            service.says("it is left to itself")
-            service.says("may yet be written to")
+            service.says("it is abandoned")
+            service.says("may still write to")
             poll(lambda: len(service.workers("codec")) == 2, 60, "two codec workers")
             poll(lambda: len(service.workers("device")) == 2, 60, "two devices")
             for _ in range(4):

@@ -1,4 +1,4 @@
-/* The arenas, and who knows of them. */
+/* The open arenas, and the workers that are told of them. */
 #include "front/workers/arenas.h"
 
 #include <unistd.h>
@@ -6,7 +6,7 @@
 #include "common/arena.h"
 #include "common/log.h"
 
-static struct arena_files arenas[ARENAS_MAX]; /* of size 0: not open */
+static struct arena_files arenas[ARENAS_MAX]; /* size 0: not open */
 static LIST_HEAD(arena_users, arena_user) users;
 
 const struct arena_files *arenas_get(unsigned i)
@@ -14,7 +14,7 @@ const struct arena_files *arenas_get(unsigned i)
 	return arenas[i].size ? &arenas[i] : NULL;
 }
 
-/* What is not open is -1. */
+/* Descriptors that are not open are -1. */
 static void close_files(struct arena_files *arena)
 {
 	const int fds[] = {arena->in, arena->in_read_only, arena->out};
@@ -36,7 +36,7 @@ static enum error open_files(struct arena_files *arena, uint64_t size)
 	if (!e)
 		e = arena_create("tiles-out", size, &arena->out);
 	if (e) {
-		log_error("there is no room for an arena: %m");
+		log_error("cannot allocate an arena: %m");
 		close_files(arena);
 	}
 	return e;

@@ -1,5 +1,6 @@
-/* The arenas: the memory that a codec worker shares with the devices, by the worker's number. This
- * is who knows which of them are open, and which workers have been told. */
+/* The arenas: the memory that each codec worker shares with the devices. An arena has the number of
+ * its codec worker. This module owns them, and tells the workers that joined which arenas are
+ * open. */
 #ifndef FRONT_WORKERS_ARENAS_H
 #define FRONT_WORKERS_ARENAS_H
 
@@ -12,33 +13,36 @@
 
 enum { ARENAS_MAX = 64 };
 
-/* The descriptors stay the arena's. */
+/* An open arena's memfds, which the arena owns. */
 struct arena_files {
 	int in, in_read_only, out;
 	uint64_t size; /* bytes of `in`, and of `out` */
 };
 
-/* Opens one, which must not be open, and tells all who are to know of arenas; closes one, if it is
- * open, and tells them. */
+/* Opens an arena, which must not be open, of `size` bytes for input and as many for output, and
+ * tells all arena users. ERR_IO if it cannot be allocated (logged). arenas_close() closes an open
+ * arena and tells them. */
 enum error arenas_open(unsigned arena, uint64_t size) MUST_CHECK;
 void arenas_close(unsigned arena);
 
-/* NULL if it is not open. */
+/* The arena's files, or NULL if it is not open. */
 const struct arena_files *arenas_get(unsigned arena);
 
-/* Tells a worker of one that is open. False if the worker failed on that. */
+/* Sends an open arena to a worker. read_only: with `in` for reading only. Returns false if the
+ * worker failed. */
 bool arenas_tell(unsigned arena, struct worker *worker, bool read_only);
 
-/* A worker that is to know of all arenas; embedded where that is said. */
+/* A worker that is told of all arenas; embedded in the owner's struct. */
 struct arena_user {
-	struct worker *worker; /* NULL: it is to know of none */
-	bool read_only;        /* it reads `in`, and cannot write to it */
-	bool fresh;            /* set when it has been told of another */
+	struct worker *worker; /* NULL: has not joined */
+	bool read_only;        /* it gets `in` for reading only */
+	bool fresh;            /* set whenever it is told of an arena */
 	LIST_ENTRY(arena_user) place;
 };
 
-/* From now on, until arenas_leave(), a worker that is up is told. False if it failed on that.
- * arenas_leave() may be called without arenas_join() before. */
+/* Tells a worker that is up of all open arenas, and from then on of every change, until
+ * arenas_leave(). Returns false if the worker failed. arenas_leave() does nothing if the user has
+ * not joined. */
 bool arenas_join(struct arena_user *user, struct worker *worker, bool read_only);
 void arenas_leave(struct arena_user *user);
 

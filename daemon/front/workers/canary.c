@@ -1,4 +1,4 @@
-/* The canary: a 16x16 image through the ordinary path. */
+/* The canary: a 16x16 image, submitted as an ordinary job. */
 #include "front/workers/canary.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ enum { CHECK_MS = 100, SIDE = 16 };
 
 static const struct config *config;
 static uint64_t last_success, last_try;
-static struct job *job; /* the one under way */
+static struct job *job; /* in progress, or NULL */
 static struct loop_timer timer;
 
 static uint64_t interval_ns(void)
@@ -45,7 +45,7 @@ static void canary_done(struct job *done, void *context)
 	job_release(done);
 }
 
-/* A binary PGM of SIDE x SIDE pixels that are all different. */
+/* Writes a binary PGM of SIDE x SIDE pixels that all differ. */
 static enum error write_body(struct spool *body)
 {
 	static const char header[] = "P5\n16 16\n255\n";
@@ -94,11 +94,11 @@ static enum error canary_start(void)
 	return e;
 }
 
-/* Runs a canary when none is under way and no success is recent. */
+/* Starts a canary if none is in progress and none has succeeded recently. */
 static void canary_check(void *context)
 {
 	uint64_t now = loop_now();
-	/* Until the first success it is tried as soon as it can succeed. */
+	/* Until the first success, try every 0.1 s. */
 	uint64_t wait = last_success ? interval_ns() : UINT64_C(100000000);
 
 	(void)context;
@@ -107,7 +107,7 @@ static void canary_check(void *context)
 		return;
 	last_try = now;
 	if (canary_start()) {
-		log_warning("the test image could not be sent");
+		log_warning("cannot start the test image");
 	}
 }
 

@@ -1,5 +1,5 @@
-/* The canary: a small image that passes decoder, device and encoder when nothing else does, so that
- * readiness is always a fact and not a guess. */
+/* The canary: a small image that the service sends through decoder, device and encoder when no
+ * client's image has passed recently, so that readiness is measured and not assumed. */
 #ifndef FRONT_WORKERS_CANARY_H
 #define FRONT_WORKERS_CANARY_H
 
@@ -11,14 +11,14 @@
 enum error canary_init(const struct config *config) MUST_CHECK;
 void canary_fini(void);
 
-/* No more of them: the service is to end, and nobody waits for the one under way, which may itself
- * wait for a program to be compiled. */
+/* Stops the canary at shutdown, and cancels the image in progress: it may wait for a program to be
+ * compiled, and nobody needs its result. */
 void canary_stop(void);
 
-/* An image has passed the whole way. */
+/* Notes that an image has been filtered successfully. */
 void canary_success(void);
 
-/* True if one has within the last three intervals. */
+/* True if an image was filtered successfully within the last three intervals. */
 bool canary_is_fresh(void);
 
 #endif

@@ -1,6 +1,5 @@
-/* Codec workers decode what strangers send, and may have been taken over. What one says of its job
- * is first compared with what is known of the job; what cannot be true is not taken, and codecs.c
- * kills its sender. */
+/* Codec workers decode untrusted images and may be compromised. Every report is checked against
+ * what is known of the job; an impossible report is rejected, and codecs.c kills its sender. */
 #include "front/workers/codec_reports.h"
 
 #include <stdlib.h>
@@ -16,7 +15,7 @@ void codec_reports_init(const struct codec_owner *o)
 	owner = o;
 }
 
-/* The answer is there to be written, if the job still wants one. */
+/* The answer's storage is ready: sends the worker its descriptor, if the job still runs. */
 static void answer_opened(void *context)
 {
 	struct job *job = context;
@@ -26,14 +25,15 @@ static void answer_opened(void *context)
 	if (job->finished || !job->codec)
 		return;
 	if (spool_take_file(&job->answer))
-		job_cancel(job, problem_set(&problem, ERR_IO, "there is no file for the answer"),
+		job_cancel(job,
+		           problem_set(&problem, ERR_IO, "cannot create a file for the answer"),
 		           &problem);
 	else
 		worker_send(&job->codec->worker, &message, &job->answer.fd);
 }
 
-/* Opens the answer, and tells the worker. It lies in memory if it would do so as bare pixels, with
- * the body's metadata: a coded image is hardly ever larger. */
+/* Opens the answer and tells the worker. It is kept in memory if raw pixels and the body's metadata
+ * would fit there: an encoded image is rarely larger. */
 static void open_answer(struct job *job, const struct image *answer)
 {
 	uint64_t size = image_size(answer) + job->options.body_size;
@@ -41,13 +41,12 @@ static void open_answer(struct job *job, const struct image *answer)
 	struct problem problem;
 
 	if (error)
-		job_cancel(job, problem_set(&problem, error, "there is no room for the answer"),
-		           &problem);
+		job_cancel(job, problem_set(&problem, error, "cannot store the answer"), &problem);
 	else if (!spool_await(&job->answer, answer_opened, job))
 		answer_opened(job);
 }
 
-/* What the job costs, now that the image is known. */
+/* The job's cost, now that the image's size is known. */
 static double job_cost_known(const struct job *job, const struct message_image *m)
 {
 	double units =
@@ -58,7 +57,8 @@ static double job_cost_known(const struct job *job, const struct message_image *
 	                       owner->device_ns(units));
 }
 
-/* Charges the job for what it costs. True if it has become one of too many heavy ones. */
+/* Charges the job its known cost. Returns true if it has become heavy and too many heavy jobs
+ * run. */
 static bool reckon(struct codec *c, const struct message_image *m)
 {
 	bool was_heavy = job_is_heavy(c->job);
@@ -73,7 +73,7 @@ static uint64_t pixels(const struct image *image)
 	return (uint64_t)image->width * image->height;
 }
 
-/* True if this may be said of an image: what the job costs others is reckoned from it. */
+/* Checks a worker's MSG_IMAGE: the costs that other jobs wait for are computed from it. */
 static bool image_fits(const struct job *job, const struct message_image *m)
 {
 	return m->input_format < FORMATS && image_valid(&m->whole) && image_valid(&m->image) &&
@@ -110,7 +110,7 @@ void codec_task_done(struct task *task, const struct message_tile_done *done)
 	struct message message = {.type = MSG_TILE_DONE, .tile_done = *done};
 
 	c->tasks--;
-	if (c->job == job) { /* the same run: the next begins when all tasks are back */
+	if (c->job == job) { /* still the same run: the next starts only after all tasks are back */
 		job->tiles_done += !done->error && !task->prefer;
 		verified_expect(&c->verified, task, &message.tile_done);
 		worker_send(&c->worker, &message, NULL);
@@ -120,7 +120,7 @@ void codec_task_done(struct task *task, const struct message_tile_done *done)
 	job_release(job);
 }
 
-/* Hands a tile to the scheduler. */
+/* Gives a tile to the scheduler. Returns false if memory runs out. */
 static bool codec_run_tile(struct codec *c, const struct tile *tile, uint64_t prefer)
 {
 	struct job *job = c->job;
@@ -154,18 +154,17 @@ static bool take_tile(struct codec *c, const struct tile *tile)
 	return codec_run_tile(c, tile, 0);
 }
 
-/* No worker has more threads at work, so its processor time is no longer than that of so many. */
+/* Checks reported times: no worker keeps more than THREADS_MAX threads busy. */
 static bool times_fit(const struct job *job, const struct message_job_done *m)
 {
 	enum { THREADS_MAX = 64 };
-	uint64_t most = (loop_now() - job->times.started + 1000000000) * THREADS_MAX;
+	uint64_t max = (loop_now() - job->times.started + 1000000000) * THREADS_MAX;
 
-	return m->decode_ns <= most && m->encode_ns <= most && m->verify_ns <= most &&
-	       m->reference_ns <= most;
+	return m->decode_ns <= max && m->encode_ns <= max && m->verify_ns <= max &&
+	       m->reference_ns <= max;
 }
 
-/* True if this may be said of the job now. That the answer is as large as it says is for
- * spool_settle() to see. */
+/* Checks a worker's MSG_JOB_DONE against the job. spool_settle() checks the answer's size. */
 static bool done_fits(const struct job *job, const struct message_job_done *m)
 {
 	return job && m->job == job->options.job && m->error < ERR_COUNT && m->format < FORMATS &&
@@ -192,7 +191,8 @@ static bool take_done(struct codec *c, const struct message_job_done *m)
 	if (!m->error && (job->finished || job->answer.in_memory))
 		return codec_settle_job(c);
 	if (!m->error) {
-		/* A file cannot be sealed: it is an answer when nobody can write to it. */
+		/* A file cannot be sealed, so the answer counts only once the worker has ended and
+		 * nobody can write to it. */
 		c->ending = true;
 		worker_stop(&c->worker);
 		worker_resume(&c->worker);
@@ -220,7 +220,7 @@ static bool take_verified(struct codec *c, const struct message_verified *found)
 	       codec_run_tile(c, finding.again, finding.prefer);
 }
 
-/* The last words of a worker on a job that has given way. */
+/* Ignores the last messages on a job that has given way. */
 static bool take_dropped(struct codec *c, const struct message *message)
 {
 	bool tile = message->type == MSG_TILE && message->tile.tile.job == c->dropped;

@@ -1,5 +1,5 @@
-/* What a codec worker reports of its job: the image that it has found, each tile that is ready,
- * what came of a verification, and the end. It goes to the job, tiles to the scheduler and back. */
+/* What a codec worker reports of its job: the image's size, each tile that is ready, the result of
+ * a verification, and the end. Reports update the job; tiles go to the scheduler and come back. */
 #ifndef FRONT_WORKERS_CODEC_REPORTS_H
 #define FRONT_WORKERS_CODEC_REPORTS_H
 
@@ -9,10 +9,11 @@
 
 void codec_reports_init(const struct codec_owner *owner);
 
-/* Takes what a worker says. False: the message is of another kind, or does not fit its job. */
+/* Takes a worker's message. Returns false if it is of another kind or does not match the worker's
+ * job. */
 bool codec_reports_take(struct codec *codec, const struct message *message);
 
-/* A tile that a worker reported is back, filtered or failed; its job may have ended. */
+/* A tile of a codec worker is back, filtered or failed; its job may have ended. Frees the task. */
 void codec_task_done(struct task *task, const struct message_tile_done *done);
 
 #endif

@@ -1,8 +1,7 @@
-/* The life of the codec workers: their processes start, die and come back, or stand still and are
- * killed.
+/* The life of the codec workers: starting their processes, and handling their end or their hanging.
  *
- * A job whose worker dies runs once more, from its body. Each run has a number of its own, which
- * all messages carry. */
+ * A job whose worker dies runs once more, from its body. Each run has its own number, which all its
+ * messages carry. */
 #include "front/workers/codecs.h"
 
 #include <stdio.h>
@@ -14,16 +13,16 @@
 
 enum {
 	CHECK_MS = 200,
-	DEATHS_MAX = 2,  /* workers that a job may take with it */
-	DEATHS_MOST = 8, /* with those that somebody else killed */
-	CANCEL_MS = 2000 /* that a worker has to let go of a job that has ended */
+	DEATHS_MAX = 2,     /* workers that may die on a job */
+	DEATHS_ALL_MAX = 8, /* including those that somebody else killed */
+	CANCEL_MS = 2000    /* for a worker to leave a job that has ended */
 };
 
 static const struct config *config;
 static struct loop_timer check;
 
-/* No answer is larger: a pixel takes 16 bytes, and some more where they cannot be packed; metadata
- * is the body's. */
+/* The largest possible answer: 16 bytes a pixel and some overhead where pixels do not compress, and
+ * the body's metadata. */
 static uint64_t largest_answer(void)
 {
 	return config->max_pixels * 18 + config->max_body + (64 << 20);
@@ -55,16 +54,16 @@ static void codec_message(struct worker *worker, const struct message *message)
 		worker_refuse(worker, message_name(message->type));
 }
 
-/* True if the job has not yet taken too many workers with it, this one too. */
+/* Counts this worker's death. Returns true if the job may run again. */
 static bool may_run_again(struct job *job, const char *reason)
 {
 	job->deaths++;
 	job->excused += worker_was_killed(reason);
-	return job->deaths - job->excused < DEATHS_MAX && job->deaths < DEATHS_MOST;
+	return job->deaths - job->excused < DEATHS_MAX && job->deaths < DEATHS_ALL_MAX;
 }
 
-/* The worker has died with its job. That is the image's fault if it happens twice and nobody else
- * killed it, or if the worker had all the time that a job may take. */
+/* The worker died on its job. The image is blamed if this happens twice and nobody else killed the
+ * workers; a worker killed at job-timeout ends the job at once. */
 static void codec_lose_job(struct codec *c, const char *reason)
 {
 	struct job *job = c->job;
@@ -79,17 +78,16 @@ static void codec_lose_job(struct codec *c, const char *reason)
 		                          (unsigned long long)config->job_timeout),
 		              &problem);
 	} else if (may_run_again(job, reason)) {
-		log_notice("job %llu: codec-%u has ended (%s): it runs once more",
+		log_notice("job %llu: codec-%u ended (%s); the job runs once more",
 		           (unsigned long long)job->id, c->worker.number, reason);
 		codec_return_job(c);
 	} else {
 		codec_end_job(
 		    c,
-		    problem_set(
-		        &problem, ERR_DECODER_DIED,
-		        "the process that decoded this image ended (%s), and so did the one "
-		        "before; the image may be damaged or made to do harm",
-		        reason),
+		    problem_set(&problem, ERR_DECODER_DIED,
+		                "two processes in a row ended while decoding this image (the last: "
+		                "%s); it may be damaged or malicious",
+		                reason),
 		    &problem);
 	}
 }
@@ -100,7 +98,7 @@ static void codec_down(struct worker *worker, const char *reason)
 	bool settled = c->job && c->ending && reason != WORKER_LOST && codec_settle_job(c);
 
 	if (reason == WORKER_LOST)
-		worker_stop(worker); /* until its arena has been replaced */
+		worker_stop(worker); /* resumed when its arena has been replaced */
 	c->dropped = 0;
 	c->ending = false;
 	if (c->job && !settled)
@@ -115,13 +113,15 @@ void codecs_retire(unsigned arena)
 
 	if (c->worker.stopped)
 		return;
-	log_warning("the arena of codec-%u may yet be written to: it gets another", arena);
+	log_warning("codec-%u gets a new arena: a process that cannot be killed may still write to "
+	            "the old one",
+	            arena);
 	worker_stop(&c->worker);
 	if (c->job && !c->job->finished)
 		codec_return_job(c);
 }
 
-/* When it waits for tiles it is others' turn. */
+/* While it waits for tiles, it need not use processor time. */
 static bool codec_busy(const struct worker *worker)
 {
 	const struct codec *c = codec_get(worker->number);
@@ -132,7 +132,7 @@ static bool codec_busy(const struct worker *worker)
 static const struct worker_owner codec_worker = {codec_prepare, codec_up, codec_message, codec_down,
                                                  codec_busy};
 
-/* True if it had time enough to let go of a job that it is to do no more. */
+/* True if the worker has held on to a job that it should have left for longer than CANCEL_MS. */
 static bool holds_on(const struct codec *c, uint64_t now)
 {
 	uint64_t since = now - CANCEL_MS * UINT64_C(1000000);
@@ -153,12 +153,12 @@ static void check_jobs(void *context)
 			worker_kill(&c->worker, "cancelled");
 		else if (c->job && now - c->job->times.started > limit)
 			worker_kill(&c->worker, "timeout");
-		else if (c->worker.stopped) /* an arena could not be opened */
+		else if (c->worker.stopped) /* its arena could not be opened: try again */
 			codec_check_idle(c);
 	}
 }
 
-/* One more codec worker, at the end of the array. */
+/* Adds a codec worker at the end of the array. */
 static enum error codec_add(void)
 {
 	struct codec *c;
@@ -198,7 +198,7 @@ void codecs_reload(void)
 	runs_wake();
 }
 
-/* Jobs that are still open end here; nobody listens to them any more. */
+/* Also ends jobs that are still open; their clients have gone. */
 void codecs_fini(void)
 {
 	struct job *waiting;

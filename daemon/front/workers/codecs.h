@@ -1,4 +1,4 @@
-/* The codec workers as the front sees them: a process, an arena and at most one job each. */
+/* The codec workers as the front sees them: each has a process, an arena and at most one job. */
 #ifndef FRONT_WORKERS_CODECS_H
 #define FRONT_WORKERS_CODECS_H
 
@@ -7,12 +7,12 @@
 enum error codecs_init(const struct config *config, const struct codec_owner *owner) MUST_CHECK;
 void codecs_fini(void);
 
-/* Makes the codec workers as many as are configured now: starts some, or ends some, those that have
- * a job after that. */
+/* Adapts the number of codec workers to the configuration: starts new ones, and ends surplus ones
+ * once they have no job. */
 void codecs_reload(void);
 
-/* A process that cannot be ended may yet write to this arena: it is replaced by another. The job
- * that uses it runs once more, from the start. */
+/* Replaces an arena that an abandoned process may still write to. The job that uses it runs again
+ * from the start. */
 void codecs_retire(unsigned arena);
 
 #endif

@@ -1,10 +1,9 @@
 #include "front/workers/cost.h"
 
-/* The cost of a Gaussian on a lattice, in multiply-adds a sample: nearly independent of its
- * sigma. */
+/* Multiply-adds a sample for a Gaussian on a lattice: nearly independent of its sigma. */
 static const double LATTICE_COST = 40;
 
-/* The conversion to YCbCr and back costs about six multiply-adds. */
+/* Multiply-adds a sample. The conversion to YCbCr and back costs about six. */
 static double call_cost(const struct filter_call *call)
 {
 	bool ycbcr = call->channels == CHANNELS_LUMA || call->channels == CHANNELS_CHROMA;
@@ -33,7 +32,7 @@ double cost_of_area(const struct chain *chain, uint32_t width, uint32_t height)
 
 	for (uint32_t i = chain->count; i-- > 0;) {
 		const struct filter_call *call = &chain->call[i];
-		bool all_read = filter_lattice(call).stride; /* and each pixel only once */
+		bool all_read = filter_lattice(call).stride; /* works on every pixel it reads */
 		double cost = call_cost(call), made = across * down;
 		uint32_t x, y;
 

@@ -1,4 +1,4 @@
-/* The list of devices only grows: a place in it is a device's number for good. */
+/* The device table only grows: an index is a device's number for the life of the service. */
 #include "front/workers/device_table.h"
 
 #include <fnmatch.h>
@@ -152,14 +152,14 @@ bool devices_starting(void)
 
 unsigned devices_next_try(void)
 {
-	uint64_t least = discovery_next_try();
+	uint64_t min = discovery_next_try();
 
 	for (unsigned i = 0; i < device_count; i++) {
 		const struct worker *w = &devices[i]->worker;
 		uint64_t left = w->state == WORKER_STOPPED ? loop_timer_left(&w->timer) : 0;
 
-		if (left && (!least || left < least))
-			least = left;
+		if (left && (!min || left < min))
+			min = left;
 	}
-	return least > 1000 ? (unsigned)((least + 999) / 1000) : 1;
+	return min > 1000 ? (unsigned)((min + 999) / 1000) : 1;
 }

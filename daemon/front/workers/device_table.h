@@ -1,6 +1,5 @@
-/* The device table: every device that has been used, what the front knows of it, and what others
- * ask of all of them. The devices are changed by devices.c, and by reports.c as their workers
- * report. */
+/* The device table: every device that has been used, its state, and queries over all devices. Only
+ * devices.c changes devices, and reports.c when their workers report. */
 #ifndef FRONT_WORKERS_DEVICE_TABLE_H
 #define FRONT_WORKERS_DEVICE_TABLE_H
 
@@ -17,77 +16,78 @@ struct task;
 enum { DEVICES_MAX = 64, WINDOW_MAX = 128, CHOICES_MAX = 256 };
 
 enum device_state {
-	DEVICE_DOWN, /* no process; it is started again */
+	DEVICE_DOWN, /* no process; will be restarted */
 	DEVICE_STARTING,
 	DEVICE_UP,          /* takes tiles */
-	DEVICE_QUARANTINED, /* not to be trusted: no process until it is tried again */
-	DEVICE_PROBING,     /* the same, started and given a test tile */
-	DEVICE_LEAVING,     /* no pattern fits it any more: it finishes the tiles that it has */
-	DEVICE_REMOVED,     /* and then has no process */
+	DEVICE_QUARANTINED, /* not trusted: no process until the next attempt */
+	DEVICE_PROBING,     /* quarantined, but started to filter test tiles */
+	DEVICE_LEAVING,     /* no longer matches `device`: finishes its tiles */
+	DEVICE_REMOVED,     /* no longer matches `device`: no process */
 	DEVICE_STATES,
 };
 
-/* One that has been used. It keeps its place and its label for the life of the service, also when
- * it is removed: tiles, jobs and metrics know it by them. */
+/* A device that has been used. It keeps its number and label for the life of the service, even when
+ * removed: tiles, jobs and metrics refer to it by them. */
 struct device {
 	struct worker worker;
 	struct message_device found; /* as the probe described it */
-	bool unwanted;               /* no pattern fits it */
-	bool fresh;                  /* wanted, and since then neither up nor failed */
+	bool unwanted;               /* does not match the option `device` */
+	bool fresh;                  /* has neither come up nor failed since it was wanted */
 	char label[16];              /* "gpu0", "cpu1": unique */
 	char name[64];
 	char driver[64];
 	enum device_type type;
 	uint64_t memory; /* bytes */
 	uint32_t startup_ms;
-	unsigned window; /* tiles that it may hold, of any size */
-	bool stacks;     /* of small ones, more */
+	unsigned window; /* maximum number of tiles it may hold, of any size */
+	bool stacks;     /* small tiles share launches, so it may hold more of them */
 	struct task *held[WINDOW_MAX];
 	unsigned held_count;
-	uint64_t plan[PLANS_MAX];         /* by place: the number of the plan that it knows, or 0 */
-	uint64_t tiles;                   /* filtered since the start of the service */
-	struct message_programs programs; /* that its worker has built, or is to build */
-	uint64_t programs_at;   /* loop_now() of the last news of what may hold up a launch */
-	uint64_t programs_told; /* loop_now() of the last line on them; 0: none is due */
-	struct message_choice *choices; /* of its tuner */
+	uint64_t plan[PLANS_MAX];         /* by place: id of the plan it has been sent, or 0 */
+	uint64_t tiles;                   /* filtered since the service started */
+	struct message_programs programs; /* its worker's last report of programs */
+	uint64_t programs_at;   /* loop_now() when a compilation last could block launches */
+	uint64_t programs_told; /* loop_now() of the last log line on compiling; 0: none */
+	struct message_choice *choices; /* of its tuner; owned */
 	unsigned choice_count;
-	uint64_t reports;         /* messages of its worker that were not of a tile's end */
-	unsigned failures;        /* each soon after the one before */
+	uint64_t reports;         /* its worker's messages, except MSG_TILE_DONE */
+	unsigned failures;        /* in quick succession */
 	uint64_t up_since;        /* loop_now(); 0: not up */
-	bool quarantined;         /* until a test tile comes back right */
-	struct arena_user arenas; /* fresh: since then it has filtered no tile */
-	/* Test tiles that it has or, quarantined, is to have; or NULL. */
+	bool quarantined;         /* until it filters the test tiles correctly */
+	struct arena_user arenas; /* fresh: no tile filtered since the last new arena */
+	/* Test tiles that it holds or, in quarantine, will get; or NULL. Owned. */
 	struct self_test *self_test;
-	uint64_t examined, distrusted; /* loop_now() when it last was, or 0 */
+	uint64_t examined, distrusted; /* loop_now() of the last time, or 0 */
 };
 
-/* Devices for device_get(), removed ones too; those that are wanted; those that are up. */
+/* The number of devices for device_get(), including removed ones; of wanted ones; of those that are
+ * up. */
 unsigned devices_count(void);
 unsigned devices_wanted(void);
 unsigned devices_up(void);
-/* How many programs all devices' workers have built, and are to build. */
+/* Counts the programs that all devices' workers have built, and have yet to build. */
 void devices_count_programs(uint32_t *built, uint32_t *pending);
-/* True while the first discovery of devices has not ended, or a worker is starting whose device has
- * not failed since it was wanted. */
+/* True until the first discovery has ended, and while a wanted device has neither come up nor
+ * failed. */
 bool devices_starting(void);
-/* Seconds until the next attempt to get a device up, at least 1. */
+/* Seconds until the next attempt to start a device, at least 1. */
 unsigned devices_next_try(void);
 struct device *device_get(unsigned i);
 
-/* Those that are wanted and that a pattern fits, as one of the option `device` or by their labels:
- * bit i for device_get(i). */
+/* The wanted devices whose label matches a pattern, or that match it as a value of the option
+ * `device`: bit i for device_get(i). */
 uint64_t devices_fitting(const char *pattern);
-/* True if one of these is up, or starting and has not failed since it was wanted. */
+/* True if a device of this set is up, or has neither come up nor failed since it was wanted. */
 bool devices_hopeful(uint64_t devices);
-/* Labels, places and names of those that are wanted, as a sentence's list, cut at the size. */
+/* Writes a list of the wanted devices, as "gpu0 (0:0, NAME), …", truncated to `size` bytes. */
 void devices_describe(char *text, size_t size);
 
 enum device_state device_state(const struct device *device);
 const char *device_state_name(enum device_state state);
 
-/* For devices.c: lists a device that has been found, under the next number, with the label and the
- * names that follow from it; NULL without room or memory. Finds the one that was found as this one
- * before, or NULL. Frees all. */
+/* For devices.c. device_table_add() adds a discovered device under the next number; NULL if the
+ * table is full or memory runs out. device_table_find() returns the device that an earlier
+ * discovery described identically, or NULL. device_table_clear() frees all. */
 struct device *device_table_add(const struct message_device *found);
 struct device *device_table_find(const struct message_device *found);
 void device_table_clear(void);

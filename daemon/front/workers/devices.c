@@ -1,8 +1,8 @@
 /* Devices: one worker process each.
  *
- * A reload may find that a device is no longer wanted. It then leaves: it gets no new tile, and
- * when the last one is back its worker is ended. Its place in the device table is kept for its
- * return. */
+ * After a reload a device may no longer match the option `device`. It then drains: it gets no new
+ * tiles, and its worker is ended when the last tile is back. Its place in the device table is kept
+ * in case it returns. */
 #include "front/workers/devices.h"
 
 #include <glib.h>
@@ -25,26 +25,27 @@ enum {
 	QUARANTINE_MAX_MS = 60000,
 };
 
-/* A codec worker, which may lie, has a device tested no more often, and taken from its clients no
- * more often than that: so long that it has been forgiven by the next time. */
+/* The shortest intervals at which reports of codec workers, which may be false, have a device
+ * tested (examined_ns) and quarantined (distrusted_ns). The latter is longer than forgiven_ns, so
+ * that such quarantines do not add up. */
 static const uint64_t examined_ns = 1000000000u, distrusted_ns = 120000000000u;
 
-/* How much work a device may have beyond a tile for each lane. */
+/* A device may hold more tiles than its window while their predicted time is below this. */
 static const double window_ns = 8e6;
 
-/* A failure after so long says nothing about those before. */
+/* A device that was up for this long starts with a clean record. */
 static const uint64_t forgiven_ns = 60000000000u;
 
-/* A device that takes so many times longer than predicted, and so much more, hangs. On a CPU
- * denormals alone make kernels 250 times slower. A launch of the tuner's, which a tile may have to
- * wait for, takes a small part of that. A driver that compiles in another thread can block launches
- * for seconds. */
+/* A device hangs if it takes `factor` times the predicted time and `ns` more. The factors are large
+ * because on a CPU denormals alone make kernels 250 times slower. `ns` covers a tuner's launch that
+ * a tile may have to wait for. A driver that compiles in another thread can block launches for
+ * seconds. */
 static const struct {
 	double factor, ns;
 } hung_gpu = {100, 1.5e9}, hung_cpu = {500, 1e9};
 static const double hung_blocked_ns = 2.5e9;
 
-/* A guess for a new device, from one core with wide vectors; replaced by what events say. */
+/* The initial speed of a device, that of one core with wide vectors; replaced by measurements. */
 static const double ns_per_unit_guess = 0.05;
 
 static const struct config *config;
@@ -56,7 +57,7 @@ static struct device *device_of(struct worker *worker)
 	return device_get(worker->number);
 }
 
-/* A removed device has no gauges; its counters stay. */
+/* Removes the gauges of a removed device; its counters stay. */
 static void unpublish(const struct device *d)
 {
 	metric_forget(METRIC_DEVICE_UP, d->label);
@@ -87,7 +88,7 @@ static void publish(const struct device *d)
 	publish_held(d);
 }
 
-/* From now on it takes tiles. */
+/* Starts giving tiles to the device. */
 static void device_admit(struct device *d)
 {
 	d->quarantined = false;
@@ -107,7 +108,7 @@ static void device_probe(struct device *d)
 	if (!d->self_test)
 		worker_kill(&d->worker, "memory");
 	else
-		self_test_send(d->self_test, &d->worker); /* if that fails, down() follows */
+		self_test_send(d->self_test, &d->worker); /* on failure device_down() follows */
 }
 
 static void self_test_passed(struct device *d)
@@ -116,15 +117,15 @@ static void self_test_passed(struct device *d)
 	self_test_free(&d->self_test);
 	if (d->quarantined) {
 		log_event(LOG_LEVEL_NOTICE, LOG_FIELDS(.device = d->label),
-		          "%s has filtered the test tile rightly: it is up again", d->label);
+		          "%s filtered the test tiles correctly and is up again", d->label);
 		device_admit(d);
 	} else {
 		log_event(LOG_LEVEL_INFO, LOG_FIELDS(.device = d->label),
-		          "%s was in doubt and has filtered the test tile rightly", d->label);
+		          "%s was in doubt and filtered the test tiles correctly", d->label);
 	}
 }
 
-/* The self test stays for the next try. */
+/* Keeps the self test for the next attempt. */
 static void self_test_failed(struct device *d)
 {
 	bool was_up = !d->quarantined;
@@ -177,7 +178,7 @@ static void device_up(struct worker *worker, const struct message_ready *ready)
 		device_admit(d);
 }
 
-/* Its place in the window, or held_count. */
+/* The index of a tile in `held`, or held_count. */
 static unsigned find_held(const struct device *d, uint64_t job, uint32_t index)
 {
 	unsigned i = 0;
@@ -195,14 +196,15 @@ static void set_wait(struct task *task, uint32_t ms)
 	task->wait_ms = ms;
 }
 
-/* The time that a device has for a tile begins. */
+/* Starts the time that the device has for a tile. */
 static void begin_task(const struct device *d, struct task *task)
 {
 	task->sent = loop_now();
 	task->worked = d->worker.stall.worked_ns;
 }
 
-/* For a general program, as long as a worker may take to start; then its driver hangs. */
+/* Limits the wait for a general program to a worker's start-up time; beyond that its driver
+ * hangs. */
 static uint32_t limit_wait(uint32_t ms)
 {
 	uint64_t start_ms = config->start_timeout * 1000;
@@ -210,7 +212,7 @@ static uint32_t limit_wait(uint32_t ms)
 	return ms > PROGRAM_WAIT_MS && ms > start_ms ? (uint32_t)start_ms : ms;
 }
 
-/* A tile waits for a program, for so long at most; or, with 0, does so no more. */
+/* A tile starts to wait for a program, for at most `ms`, or (0) stops waiting. */
 static bool note_wait(const struct device *d, struct task *task, uint32_t ms)
 {
 	if (ms ? task->waited : !task->wait_ms)
@@ -222,7 +224,8 @@ static bool note_wait(const struct device *d, struct task *task, uint32_t ms)
 	return true;
 }
 
-/* Notes that a tile waits for a program, or has it. */
+/* Takes a message that a tile waits for a program, or no longer does. Returns false if it is
+ * invalid. */
 static bool take_waits(struct device *d, const struct message_tile_waits *waits)
 {
 	unsigned i = find_held(d, waits->job, waits->index);
@@ -237,7 +240,7 @@ static bool take_waits(struct device *d, const struct message_tile_waits *waits)
 	return true;
 }
 
-/* Takes a task out of the window. */
+/* Removes a task from the device's tiles. */
 static void drop_held(struct device *d, unsigned i)
 {
 	double units = d->held[i]->units;
@@ -250,7 +253,7 @@ static void drop_held(struct device *d, unsigned i)
 		load_clear(d->worker.number);
 }
 
-/* Ends the worker of a device that is not wanted, once it has no tile. */
+/* Ends the worker of a draining device once it has no tile left. */
 static void leave_if_idle(struct device *d)
 {
 	if (d->unwanted && !d->held_count)
@@ -274,7 +277,8 @@ static void take_tile(struct device *d, struct task *task, const struct message_
 	leave_if_idle(d);
 }
 
-/* A tile is back, one of ours or a client's that it has. */
+/* A tile is back: a test tile, or a client's. Returns false if the device does not hold it or the
+ * message is invalid. */
 static bool take_done(struct device *d, const struct message_tile_done *done)
 {
 	unsigned i = find_held(d, done->job, done->index);
@@ -307,8 +311,8 @@ static void device_message(struct worker *worker, const struct message *message)
 		worker_refuse(worker, message_name(message->type));
 }
 
-/* Failures within a short time end in quarantine: tries at growing intervals, and no tile of a
- * client's until a test tile has come back right. */
+/* Failures in quick succession lead to quarantine: restarts at growing intervals, and no client's
+ * tiles until a test tile has come back correct. */
 static void count_failure(struct device *d, const char *reason)
 {
 	unsigned limit = (unsigned)config->quarantine_failures, more;
@@ -342,7 +346,7 @@ void device_examine(unsigned i, const struct plan *plan, uint64_t kernels)
 	d->examined = loop_now();
 	d->self_test = self_test_new(plan, kernels);
 	if (d->self_test)
-		self_test_send(d->self_test, &d->worker); /* if that fails, down() follows */
+		self_test_send(d->self_test, &d->worker); /* on failure device_down() follows */
 }
 
 void device_distrust(unsigned i, const struct plan *plan, uint64_t kernels)
@@ -374,7 +378,8 @@ static void device_down(struct worker *worker, const char *reason)
 	if (d->self_test)
 		self_test_lost(d->self_test);
 	if (reason == WORKER_STOPPING) {
-		log_event(LOG_LEVEL_INFO, LOG_FIELDS(.device = d->label), "%s has left", d->label);
+		log_event(LOG_LEVEL_INFO, LOG_FIELDS(.device = d->label), "%s is removed",
+		          d->label);
 	} else {
 		log_event(LOG_LEVEL_WARNING,
 		          LOG_FIELDS(.device = d->label, .error = reason, .tiles = d->held_count),
@@ -413,7 +418,7 @@ static void device_prepare(struct worker *worker)
 	number_argument(worker, "--programs", (uint32_t)config->programs);
 }
 
-/* While it has a tile it looks at it, again and again. */
+/* A worker that holds a tile uses processor time, because it polls. */
 static bool device_busy(const struct worker *worker)
 {
 	const struct device *d = device_get(worker->number);
@@ -429,7 +434,7 @@ static void device_create(const struct message_device *m)
 	struct device *d = device_table_add(m);
 
 	if (!d) {
-		log_error("there is no room for another device");
+		log_error("cannot add another device");
 		return;
 	}
 	d->fresh = true;
@@ -437,7 +442,7 @@ static void device_create(const struct message_device *m)
 	d->worker.owner = &device_worker;
 	load_start(d->worker.number, ns_per_unit_guess);
 	if (worker_start(&d->worker))
-		log_error("%s cannot be started", d->label);
+		log_error("cannot start %s", d->label);
 	publish(d);
 }
 
@@ -447,8 +452,7 @@ static void device_leave(struct device *d)
 		return;
 	d->unwanted = true;
 	log_event(LOG_LEVEL_NOTICE, LOG_FIELDS(.device = d->label, .tiles = d->held_count),
-	          "%s is not wanted any more: it leaves, with %u tiles to finish", d->label,
-	          d->held_count);
+	          "%s no longer matches `device`; draining %u tiles", d->label, d->held_count);
 	leave_if_idle(d);
 	publish(d);
 }
@@ -458,7 +462,8 @@ static void device_return(struct device *d)
 	if (!d->unwanted)
 		return;
 	d->unwanted = false;
-	log_event(LOG_LEVEL_NOTICE, LOG_FIELDS(.device = d->label), "%s is wanted again", d->label);
+	log_event(LOG_LEVEL_NOTICE, LOG_FIELDS(.device = d->label), "%s matches `device` again",
+	          d->label);
 	if (d->worker.stopped) {
 		d->fresh = true;
 		worker_resume(&d->worker);
@@ -467,7 +472,7 @@ static void device_return(struct device *d)
 	owner->room();
 }
 
-/* One that the discovery has found, and whether any pattern fits it. */
+/* Handles a discovered device. wanted: a pattern of the option `device` matches it. */
 static void device_found(const struct message_device *m, bool wanted)
 {
 	struct device *known = device_table_find(m);
@@ -480,24 +485,24 @@ static void device_found(const struct message_device *m, bool wanted)
 		device_create(m);
 }
 
-/* True if a tile is not back though what its device holds should take less by far. A CPU is judged
- * by the time at which its worker had a processor: one that others keep from working does not hang.
- * A GPU works without one; of one that has yet to pin its arenas, some seconds for many of them,
- * nothing is predicted. */
+/* True if a tile is overdue, compared with the predicted time of all that its device holds. For a
+ * CPU only the time counts during which its worker had a processor: a busy machine does not make it
+ * hang. A GPU needs no processor. A GPU that has yet to pin new arenas, which takes seconds for
+ * many of them, is not judged. */
 static bool is_overdue(const struct device *d, const struct task *task, uint64_t held)
 {
 	const uint64_t worked = d->worker.stall.worked_ns - task->worked;
 	bool cpu = d->type == DEVICE_CPU,
 	     blocked = d->programs.blocking || d->programs_at >= task->sent;
 	double predicted = load_ns(d->worker.number);
-	double most = cpu ? predicted * hung_cpu.factor + hung_cpu.ns
-	                  : predicted * hung_gpu.factor + hung_gpu.ns;
+	double max = cpu ? predicted * hung_cpu.factor + hung_cpu.ns
+	                 : predicted * hung_gpu.factor + hung_gpu.ns;
 
 	if (blocked)
-		most += hung_blocked_ns;
+		max += hung_blocked_ns;
 	if (cpu && held > worked)
 		held = worked;
-	return (cpu || !d->arenas.fresh) && (double)held > most;
+	return (cpu || !d->arenas.fresh) && (double)held > max;
 }
 
 static bool holds_too_long(const struct device *d)
@@ -517,7 +522,7 @@ static bool holds_too_long(const struct device *d)
 	return late;
 }
 
-/* Kills the devices that hold a tile for too long. */
+/* Kills the workers of devices that have held a tile for too long. */
 static void check_devices(void *context)
 {
 	static uint64_t looked;
@@ -564,7 +569,7 @@ void devices_fini(void)
 	loop_timer_fini(&check);
 }
 
-/* Of small tiles it may have more than it has lanes for: those of a kind share a launch. */
+/* Beyond its window a device may hold small tiles, because those of a kind share a launch. */
 bool device_has_room(const struct device *d)
 {
 	return device_state(d) == DEVICE_UP &&
@@ -572,7 +577,7 @@ bool device_has_room(const struct device *d)
 	        (d->stacks && d->held_count < WINDOW_MAX && load_ns(d->worker.number) < window_ns));
 }
 
-/* Tells the device of a plan, unless it knows it, and to forget the one that had its place. */
+/* Sends the plan to the device unless it has it, and drops the plan that had the same place. */
 static bool send_plan(struct device *d, const struct task *task)
 {
 	const struct plan *plan = task->plan;

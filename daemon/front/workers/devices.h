@@ -1,4 +1,5 @@
-/* The life of the devices: one worker each, with a window of tiles. */
+/* The life of the devices: each has a worker process, and holds a limited number of tiles (its
+ * window). */
 #ifndef FRONT_WORKERS_DEVICES_H
 #define FRONT_WORKERS_DEVICES_H
 
@@ -9,36 +10,37 @@
 
 struct device;
 
-/* What the scheduler wants to know. */
+/* The scheduler's callbacks. */
 struct device_owner {
-	/* A tile is back, filtered or failed (then the device may still be up). */
+	/* A tile is back, filtered or failed; the device may still be up. */
 	void (*task_done)(struct task *task, const struct message_tile_done *done);
-	/* The tile's device is gone. */
+	/* The device's process has ended; the tile is the scheduler's again. */
 	void (*task_lost)(struct task *task);
-	/* Its process cannot be ended: it may yet write to this arena. */
+	/* The device's process cannot be killed and may still write to this arena. */
 	void (*arena_lost)(unsigned arena);
-	/* A device has room, or has come up. */
+	/* A device has room for tiles, or has come up. */
 	void (*room)(void);
 };
 
-/* Looks for devices and starts a worker for each: for all GPUs, else for the CPUs. */
+/* Starts device discovery, and then a worker for each device that matches the option `device`. */
 enum error devices_init(const struct config *config, const struct device_owner *owner) MUST_CHECK;
 void devices_fini(void);
 
-/* A result of the i-th device on this plan, by these kernels (a bit of each), is not as it should
- * be, by a comparison whose input a client chose: while it goes on, it is given test tiles, and
- * quarantined if one comes back wrong. At most once a second; without a device that is up, not at
- * all. */
+/* Has the i-th device filter test tiles, because a result of it on this plan, by these kernels (a
+ * bit for each), differed from the reference. It stays in use meanwhile, since a client chose that
+ * input; a wrong test tile leads to quarantine. At most once a second, and only if the device is
+ * up. */
 void device_examine(unsigned i, const struct plan *plan, uint64_t kernels);
-/* The same tile has come out of it in two ways, as a codec worker says: it is quarantined; but not
- * again within two minutes, in which it is examined. */
+/* Quarantines the i-th device because a codec worker reports two different results of it for one
+ * tile. Within two minutes of the last time it is only examined. */
 void device_distrust(unsigned i, const struct plan *plan, uint64_t kernels);
 
-/* True if it is up and its window is not full. */
+/* True if the device is up and may get another tile. */
 bool device_has_room(const struct device *device);
 
-/* Gives the device a task of a job whose image is known. False if the device failed on that: the
- * task is then still the caller's. */
+/* Gives a task to the device, which must be up and hold fewer than WINDOW_MAX tiles; the device
+ * holds it until task_done() or task_lost(). Returns false if the device failed: the task is then
+ * still the caller's. */
 bool device_send(struct device *device, struct task *task);
 
 #endif

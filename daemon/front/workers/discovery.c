@@ -1,4 +1,4 @@
-/* The probe lists what there is in messages of its own, and exits. */
+/* The probe process sends one message for each device, and exits. */
 #include "front/workers/discovery.h"
 
 #include <fnmatch.h>
@@ -12,12 +12,12 @@
 enum { AGAIN_MS = 5000, FOUND_MAX = 64 };
 
 static const struct config *config;
-static void (*see)(const struct message_device *found, bool wanted);
+static void (*report)(const struct message_device *found, bool wanted);
 static struct worker probe;
 static struct loop_timer again;
 static bool probed;
 static struct message_device found[FOUND_MAX];
-static unsigned found_count, heard;
+static unsigned found_count, received;
 
 const char *discovery_type_name(enum device_type type)
 {
@@ -51,7 +51,7 @@ static bool any_gpu(void)
 	return false;
 }
 
-/* All GPUs, or else everything that there is. */
+/* Chooses all GPUs, or all devices if there is no GPU. */
 static bool chosen_by_default(const struct message_device *m)
 {
 	return !any_gpu() || m->type == DEVICE_GPU;
@@ -81,7 +81,8 @@ static bool chosen(const struct message_device *m)
 	return fit;
 }
 
-/* Where there has never been a GPU this is no fault: whether there was one Prometheus remembers. */
+/* Logs and counts that no GPU was found. This is no error on a host that never had one; Prometheus
+ * knows whether it had. */
 static void note_fallback(void)
 {
 	bool by_default = false;
@@ -90,8 +91,8 @@ static void note_fallback(void)
 		by_default |= !strcmp(config->device.item[p], "auto");
 	metric_set(METRIC_CPU_FALLBACK, NULL, NULL, by_default && !any_gpu());
 	if (by_default && !any_gpu())
-		log_warning("no GPU was found, so device=auto uses what there is "
-		            "(device=cpu says that it is meant so)");
+		log_warning("no GPU was found, so device=auto uses all other devices "
+		            "(set device=cpu if that is intended)");
 }
 
 static void choose(void)
@@ -106,14 +107,14 @@ static void choose(void)
 		log_info("%u:%u %s (%s, %s) is %s", m->platform, m->device, m->name,
 		         discovery_type_name(m->type), m->platform_name,
 		         wanted ? "used" : "not used");
-		see(m, wanted);
+		report(m, wanted);
 	}
 	if (found_count)
 		note_fallback();
 	if (any)
 		return;
-	log_error("there is no OpenCL device%s; looking again in %d s",
-	          found_count ? " that fits --device" : "", AGAIN_MS / 1000);
+	log_error("no OpenCL device %s; next discovery in %d s",
+	          found_count ? "matches `device`" : "was found", AGAIN_MS / 1000);
 	loop_timer_start(&again, AGAIN_MS);
 }
 
@@ -127,11 +128,11 @@ static void probe_message(struct worker *worker, const struct message *message)
 {
 	const struct message_device *m = &message->device;
 
-	if (message->type != MSG_DEVICE || m->type > DEVICE_ACCELERATOR || heard > FOUND_MAX) {
+	if (message->type != MSG_DEVICE || m->type > DEVICE_ACCELERATOR || received > FOUND_MAX) {
 		worker_refuse(worker, message_name(message->type));
 		return;
 	}
-	heard++;
+	received++;
 	if (m->type == DEVICE_NONE || found_count == FOUND_MAX)
 		return;
 	found[found_count] = *m;
@@ -149,7 +150,7 @@ static void probe_up(struct worker *worker, const struct message_ready *ready)
 static void probe_down(struct worker *worker, const char *reason)
 {
 	if (worker->kill_reason || strcmp(reason, "exit"))
-		log_error("the search for OpenCL devices failed: %s", reason);
+		log_error("device discovery failed: %s", reason);
 	probed = true;
 	choose();
 }
@@ -160,7 +161,7 @@ static void probe_prepare(struct worker *worker)
 	worker_argument(worker, "--probe", NULL);
 }
 
-/* It starts a driver, which may well sleep. */
+/* The probe may sleep: it starts a driver. */
 static bool probe_busy(const struct worker *worker)
 {
 	(void)worker;
@@ -176,7 +177,7 @@ static void probe_start(void *context)
 	if (*probe.argv)
 		worker_fini(&probe);
 	probe = (struct worker){.kind = "probe", .owner = &probe_worker, .once = true};
-	found_count = heard = 0;
+	found_count = received = 0;
 	if (worker_start(&probe))
 		loop_timer_start(&again, AGAIN_MS);
 }
@@ -197,7 +198,7 @@ enum error discovery_init(const struct config *c,
 	enum error e;
 
 	config = c;
-	see = handler;
+	report = handler;
 	e = loop_timer_init(&again, probe_start, NULL);
 	if (!e)
 		probe_start(NULL);

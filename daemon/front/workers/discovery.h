@@ -1,6 +1,5 @@
-/* The discovery of OpenCL devices, by a probe process, so that a driver that hangs or crashes when
- * it is asked for its devices does no harm here; and the choice among those found, by the patterns
- * of the option `device`. */
+/* Discovers OpenCL devices in a probe process, so that a driver that hangs or crashes cannot harm
+ * the front; and selects devices by the patterns of the option `device`. */
 #ifndef FRONT_WORKERS_DISCOVERY_H
 #define FRONT_WORKERS_DISCOVERY_H
 
@@ -10,27 +9,29 @@
 #include "front/config/config.h"
 #include "front/workers/supervisor.h"
 
-/* Begins a discovery. When that ends, and at each discovery_reload(), every device found is handed
- * to `see`, with whether any pattern fits it. If none does, it is repeated after a while. */
+/* Starts a discovery. At its end, and at each discovery_reload(), calls `report` for every device
+ * found; wanted: a pattern matches it. If no device is wanted, discovery is repeated after some
+ * seconds. */
 enum error discovery_init(const struct config *config,
-                          void (*see)(const struct message_device *found, bool wanted)) MUST_CHECK;
+                          void (*report)(const struct message_device *found,
+                                         bool wanted)) MUST_CHECK;
 void discovery_fini(void);
 
-/* Chooses among the devices of the last discovery by the patterns that are configured now. */
+/* Selects again among the devices of the last discovery, by the current patterns. */
 void discovery_reload(void);
 
 /* True once the first discovery has ended. */
 bool discovery_done(void);
-/* Milliseconds until the next discovery; 0: none is due. */
+/* Milliseconds until the next discovery; 0 if none is scheduled. */
 uint64_t discovery_next_try(void);
 
-/* True if a pattern (see the option `device`) fits this device of the last discovery. */
+/* True if a pattern (see the option `device`) matches this device of the last discovery. */
 bool discovery_fits(const char *pattern, const struct message_device *found);
 
-/* cpu, gpu, accelerator or device. */
+/* "cpu", "gpu", "accelerator" or "device". */
 const char *discovery_type_name(enum device_type type);
 
-/* Adds the arguments that every device process has, and its time to start. */
+/* Adds the arguments common to all device processes, and sets the time that they have to start. */
 void discovery_arguments(struct worker *worker);
 
 #endif

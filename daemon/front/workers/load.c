@@ -1,4 +1,4 @@
-/* The loads lie side by side, since the scheduler looks through them for every tile. */
+/* The loads are in one array, because the scheduler scans them for every tile. */
 #include "front/workers/load.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 static struct load {
 	double units;       /* of the tiles that the device holds */
 	double ns_per_unit; /* running estimate */
-	bool takes;
+	bool takes;         /* tiles */
 } loads[DEVICES_MAX];
 
 void load_start(unsigned device, double ns_per_unit)
@@ -31,16 +31,16 @@ void load_clear(unsigned device)
 	loads[device].units = 0;
 }
 
-/* A tile counts by its size, since a small one's time is mostly that of its launch; and one that
- * was held up does not count for more than a few times what was expected. */
+/* A tile's weight grows with its size, since a small tile's time is mostly launch overhead. A
+ * delayed tile counts as at most four times the expected time. */
 void load_learn(unsigned device, double units, uint64_t ns)
 {
 	double *speed = &loads[device].ns_per_unit;
-	double measured = (double)ns / units, most = 4 * *speed;
+	double measured = (double)ns / units, max = 4 * *speed;
 	double weight = units / (units + 1e8);
 
 	if (ns)
-		*speed += weight * ((measured < most ? measured : most) - *speed);
+		*speed += weight * ((measured < max ? measured : max) - *speed);
 }
 
 double load_ns_per_unit(unsigned device)
@@ -56,15 +56,15 @@ double load_ns(unsigned device)
 unsigned load_soonest(unsigned devices, double units, uint64_t allowed)
 {
 	unsigned best = devices;
-	double least = INFINITY;
+	double min = INFINITY;
 
 	for (unsigned i = 0; i < devices; i++) {
 		const struct load *load = &loads[i];
 		bool may = load->takes && (!allowed || allowed >> i & 1);
 		double ns = may ? (load->units + units) * load->ns_per_unit : INFINITY;
 
-		best = ns < least ? i : best;
-		least = ns < least ? ns : least;
+		best = ns < min ? i : best;
+		min = ns < min ? ns : min;
 	}
 	return best;
 }

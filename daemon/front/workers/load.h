@@ -1,30 +1,32 @@
-/* What each device has to do and how fast it is, by its number. */
+/* Each device's load and speed, by its number. */
 #ifndef FRONT_WORKERS_LOAD_H
 #define FRONT_WORKERS_LOAD_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Work is in units, which are multiply-adds. A device that is new has none and takes no tiles. */
+/* Work is in units of one multiply-add. Adds a device, with an initial speed and no work; it takes
+ * no tiles yet. */
 void load_start(unsigned device, double ns_per_unit);
-/* Whether it takes tiles. */
+/* Sets whether the device takes tiles. */
 void load_open(unsigned device, bool takes);
-/* It has been given tiles with so much work, or (below 0) they are back; it has none. */
+/* Adds the work of a tile given to the device (negative: of one that is back); or clears all. */
 void load_add(unsigned device, double units);
 void load_clear(unsigned device);
 
-/* It has taken so long for so much: its estimated speed comes closer to that. */
+/* Updates the device's estimated speed: it took `ns` nanoseconds for this work. */
 void load_learn(unsigned device, double units, uint64_t ns);
 double load_ns_per_unit(unsigned device);
 
-/* Nanoseconds that it should need for all that it has. */
+/* The predicted time in nanoseconds for all the device's work. */
 double load_ns(unsigned device);
 
-/* Of so many devices, the one that would finish some more work first; `devices` if none takes
- * tiles. allowed: a bit for each that may be chosen, or 0 for any. */
+/* The device, of the first `devices`, that would finish this additional work first; `devices` if
+ * none takes tiles. allowed: a bit for each device that may be chosen, or 0 for any. */
 unsigned load_soonest(unsigned devices, double units, uint64_t allowed);
 
-/* Nanoseconds that all that take tiles would need for some work together; 0 if none does. */
+/* The predicted time in nanoseconds if all devices that take tiles share this work; 0 if none
+ * does. */
 double load_together(unsigned devices, double units);
 
 #endif

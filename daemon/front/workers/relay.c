@@ -1,5 +1,5 @@
-/* Workers' lines. They come from processes that may have been taken over: who says it and how often
- * is not theirs to choose, and a line is text without control characters. */
+/* Relays workers' log lines. Workers may be compromised, so they choose neither the name nor the
+ * rate of their lines, and control characters are removed. */
 #include "front/workers/relay.h"
 
 #include <fcntl.h>
@@ -12,15 +12,15 @@
 #include "common/log.h"
 #include "front/base/metrics.h"
 
-/* A step is a line, or a piece of one that is read: of each worker at most 640 a second. The last
- * lines of one that ends are those in the pipe. */
+/* A step reads from the pipe or logs a line: at most 640 steps a second for each worker. LAST_STEPS
+ * suffice for all that a pipe holds when a worker ends. */
 enum { STEPS_A_TURN = 64, TURN_MS = 100, LAST_STEPS = 2048 };
 
 static struct relay *paused;
 static struct loop_timer turn;
 
-/* The level of a line "<N>TEXT" or "<N,M>TEXT", of which *text is moved to TEXT, and M; a line of
- * another form (from a library, say) is a warning. */
+/* Parses "<N>TEXT" or "<N,M>TEXT": returns level N, moves *text to TEXT, and sets *lost to M, the
+ * lines lost before. A line of another form (say, from a library) is a warning. */
 static enum log_level parse_level(const char **text, uint32_t *lost)
 {
 	unsigned level;
@@ -54,7 +54,7 @@ static void say(struct relay *r, const char *text)
 	log_relay(level, r->program, r->pid, &fields, text);
 }
 
-/* Says the first line that is complete, or (all) what there is; false if there is none. */
+/* Logs the first complete line, or (all) the remaining text; false if there is none. */
 static bool say_line(struct relay *r, bool all)
 {
 	char *end = memchr(r->text, '\n', r->length);
@@ -73,10 +73,10 @@ static bool say_line(struct relay *r, bool all)
 	return true;
 }
 
-/* Reads and says what there is, in at most so many steps, which it counts; false at the end. */
-static bool take_lines(struct relay *r, unsigned most)
+/* Reads and logs lines until r->steps reaches `max`. Returns false at the end of the pipe. */
+static bool take_lines(struct relay *r, unsigned max)
 {
-	while (r->steps < most) {
+	while (r->steps < max) {
 		ssize_t got;
 
 		r->steps++;

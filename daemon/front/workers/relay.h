@@ -1,6 +1,5 @@
-/* What a worker says on its standard output and error, by a pipe, and how it comes into the log. A
- * worker that says too much is not listened to for a while: the pipe fills, and it counts by itself
- * what does not fit. */
+/* Relays a worker's standard output and error into the log, through a pipe. A worker that writes
+ * too much is paused: the pipe fills, and the worker counts the lines that do not fit. */
 #ifndef FRONT_WORKERS_RELAY_H
 #define FRONT_WORKERS_RELAY_H
 
@@ -13,28 +12,27 @@
 
 /* Embedded where it is used. */
 struct relay {
-	const char *kind; /* of the worker, with its number: "codec", 3 */
+	const char *kind; /* kind and number of the worker: "codec", 3 */
 	uint32_t number;
-	const char *program; /* who says it */
+	const char *program; /* the worker's */
 	pid_t pid;
-	struct loop_watch watch; /* on the pipe's reading end, which is ours */
-	int fd;                  /* the same; -1: none */
-	struct relay *next,
-	    **link;     /* of those that are not listened to for now; link NULL: it is not one */
-	uint64_t began; /* of its turn: loop_now() */
-	unsigned steps; /* of this turn */
+	struct loop_watch watch;    /* on the pipe's reading end, which is ours */
+	int fd;                     /* the same; -1: none */
+	struct relay *next, **link; /* in the list of paused relays; link NULL: not paused */
+	uint64_t began;             /* start of its turn: loop_now() */
+	unsigned steps;             /* in this turn */
 	size_t length;
-	char text[2048]; /* a line that has not ended */
+	char text[2048]; /* `length` bytes read but not yet logged */
 };
 
 enum error relay_init(void) MUST_CHECK;
 void relay_fini(void);
 
-/* Makes the pipe; *end is the caller's: for the worker's descriptors, which do not block. The
- * members up to `program` are set. */
+/* Creates the pipe. *end, its non-blocking writing end, is the caller's, for the worker's standard
+ * output and error. The members up to `program` must be set. */
 enum error relay_open(struct relay *relay, int *end) MUST_CHECK;
 
-/* Takes what is still there, and closes. One that is closed (fd -1) may be closed again. */
+/* Logs the remaining lines and closes the pipe. Does nothing if fd is -1. */
 void relay_close(struct relay *relay);
 
 #endif

@@ -1,5 +1,5 @@
-/* Reports of device workers. Nothing that a worker says is trusted before it has been looked at: a
- * report that cannot be true is not taken, and devices.c kills its sender. */
+/* Checks and records the reports of device workers. An impossible report is rejected, and devices.c
+ * kills its sender. */
 #include "front/workers/reports.h"
 
 #include <stdlib.h>
@@ -10,15 +10,15 @@
 #include "front/base/metrics.h"
 #include "front/workers/load.h"
 
-/* No device is beyond these, by far: its memory, the bytes that it moves in a nanosecond, a tuner's
- * measurement and its samples, how many objects of a kind it has, how many programs a millisecond
- * it builds, and how often it has something to say. */
-static const uint64_t memory_most = UINT64_C(1) << 50, bytes_a_ns = 100000,
-                      measured_ns_most = 60000000000u, samples_most = 1u << 31,
-                      objects_most = 1u << 20, programs_a_ms = 10, reports_a_s = 100;
-/* What may come at once. */
+/* Limits far beyond any device: bytes of memory, bytes moved in a nanosecond, a tuner's measurement
+ * and its samples, OpenCL objects of a kind, programs built in a millisecond, messages sent in a
+ * second. */
+static const uint64_t memory_max = UINT64_C(1) << 50, bytes_a_ns = 100000,
+                      measured_ns_max = 60000000000u, samples_max = 1u << 31,
+                      objects_max = 1u << 20, programs_a_ms = 10, reports_a_s = 100;
+/* Added to the rates above: what may arrive in one burst. */
 static const uint64_t programs_first = 1000, reports_first = 1000;
-/* What a clock may be off, and what a message may take to be read. */
+/* Tolerance for clock differences, and for the delay until a message is read. */
 static const uint64_t slack_ns = 1000000000;
 
 static uint64_t lived_ns(const struct device *d)
@@ -29,7 +29,7 @@ static uint64_t lived_ns(const struct device *d)
 bool reports_ready_valid(const struct device *d, const struct message_ready *ready)
 {
 	return ready->lanes && ready->lanes < WINDOW_MAX && ready->stack_most <= WINDOW_MAX &&
-	       ready->memory <= memory_most &&
+	       ready->memory <= memory_max &&
 	       ready->startup_ms * UINT64_C(1000000) <= lived_ns(d) + slack_ns;
 }
 
@@ -38,7 +38,7 @@ bool reports_in_bounds(struct device *d)
 	return ++d->reports <= reports_first + lived_ns(d) / 1000000 * reports_a_s / 1000;
 }
 
-/* Between two lines on what is being compiled. */
+/* The interval between two log lines on programs being compiled. */
 static const uint64_t told_every_ns = 5000000000u;
 
 static void publish_programs(const struct device *d)
@@ -82,8 +82,8 @@ static void record_launch(const struct device *d, const struct message_tile_done
 	metric_add(METRIC_KERNEL_BYTES, name, d->label, (double)done->launch[i].bytes);
 }
 
-/* Launches are booked once, and to the job the tile's share of those that it had with others. Of a
- * run that has been given up nothing is booked to the job. */
+/* A launch shared by several tiles is counted in the metrics once; each tile's job is charged its
+ * share. Tiles of an abandoned run are not charged to the job. */
 void reports_book(struct device *d, struct task *task, const struct message_tile_done *done)
 {
 	bool current = task_is_current(task);
@@ -109,7 +109,7 @@ void reports_book(struct device *d, struct task *task, const struct message_tile
 	d->tiles++;
 }
 
-/* True if that is a device's to say: it has no part in requests, images and files. */
+/* True if a device may report this error: it has no part in requests, images and files. */
 static bool error_valid(uint32_t error)
 {
 	static const enum error valid[] = {ERR_OK,     ERR_BAD_PARAMETER, ERR_INTERNAL,
@@ -134,7 +134,7 @@ bool reports_tile_valid(const struct message_tile_done *done)
 	return true;
 }
 
-/* Adds to a sum; false if that, or the sum, is above the limit. */
+/* Adds to a sum; returns false if the result would exceed the limit. */
 static bool add_within(uint64_t *sum, uint64_t more, uint64_t limit)
 {
 	if (more > limit || *sum > limit - more)
@@ -143,35 +143,35 @@ static bool add_within(uint64_t *sum, uint64_t more, uint64_t limit)
 	return true;
 }
 
-/* The commands of a tile come one after another. */
+/* Times may add up to about twice the time the tile was held. */
 bool reports_cost_valid(const struct task *task, const struct message_tile_done *done)
 {
 	uint64_t held_ns = loop_now() - task->sent, ns = 0, bytes = 0;
-	uint64_t ns_most = 2 * held_ns + slack_ns, bytes_most = (held_ns + slack_ns) * bytes_a_ns;
-	bool valid = add_within(&ns, done->upload_ns, ns_most) &&
-	             add_within(&ns, done->download_ns, ns_most) &&
-	             add_within(&bytes, done->upload_bytes, bytes_most) &&
-	             add_within(&bytes, done->download_bytes, bytes_most);
+	uint64_t ns_max = 2 * held_ns + slack_ns, bytes_max = (held_ns + slack_ns) * bytes_a_ns;
+	bool valid = add_within(&ns, done->upload_ns, ns_max) &&
+	             add_within(&ns, done->download_ns, ns_max) &&
+	             add_within(&bytes, done->upload_bytes, bytes_max) &&
+	             add_within(&bytes, done->download_bytes, bytes_max);
 
 	for (unsigned i = 0; valid && i < done->launches; i++)
-		valid = add_within(&ns, done->launch[i].ns, ns_most) &&
-		        add_within(&bytes, done->launch[i].bytes, bytes_most);
+		valid = add_within(&ns, done->launch[i].ns, ns_max) &&
+		        add_within(&bytes, done->launch[i].bytes, bytes_max);
 	return valid;
 }
 
 static bool choice_valid(const struct message_choice *choice)
 {
 	if (choice->count < 1 || choice->count > CANDIDATES_MAX ||
-	    choice->chosen >= choice->count || choice->samples > samples_most)
+	    choice->chosen >= choice->count || choice->samples > samples_max)
 		return false;
 	for (unsigned i = 0; i < choice->count; i++)
 		if (choice->candidate[i].kernel >= KERNELS ||
-		    choice->candidate[i].ns > measured_ns_most)
+		    choice->candidate[i].ns > measured_ns_max)
 			return false;
 	return true;
 }
 
-/* Remembers what a device's tuner chose, in the place of an earlier choice for the same work. */
+/* Stores a choice of the device's tuner, replacing an earlier choice for the same work. */
 static void take_choice(struct device *d, const struct message_choice *choice)
 {
 	unsigned i = 0;
@@ -201,8 +201,7 @@ static bool programs_valid(const struct device *d, const struct message_programs
 	           programs_first + lived_ns(d) / 1000000 * programs_a_ms;
 }
 
-/* What a user who waits wants to know: that something is being compiled, how much of it is there,
- * and when all is. */
+/* Logs the progress of compilation, for users who wait for it. */
 static void tell_of_programs(struct device *d, const struct message_programs *now)
 {
 	uint32_t built = now->compiled + now->cached;
@@ -211,16 +210,16 @@ static void tell_of_programs(struct device *d, const struct message_programs *no
 	    (!d->programs_told || loop_now() - d->programs_told > told_every_ns)) {
 		d->programs_told = loop_now();
 		log_event(LOG_LEVEL_INFO, LOG_FIELDS(.device = d->label),
-		          "%s: compiling kernels for the first time: %u of %u programs are there",
+		          "%s: compiling kernels for the first time: %u of %u programs are ready",
 		          d->label, built, built + now->pending);
 	} else if (!now->pending && d->programs_told) {
 		d->programs_told = 0;
 		log_event(LOG_LEVEL_INFO, LOG_FIELDS(.device = d->label),
-		          "%s: all %u programs of kernels are there", d->label, built);
+		          "%s: all %u kernel programs are ready", d->label, built);
 	}
 }
 
-/* Counts the programs built since the device last said how many there are. */
+/* Counts the programs built since the last report. */
 static void count_programs(struct device *d, const struct message_programs *now)
 {
 	const struct message_programs *old = &d->programs;
@@ -238,7 +237,7 @@ static void count_programs(struct device *d, const struct message_programs *now)
 static bool objects_valid(const struct message_objects *now)
 {
 	for (enum object kind = 0; kind < OBJECTS; kind++)
-		if (now->live[kind] > objects_most)
+		if (now->live[kind] > objects_max)
 			return false;
 	return true;
 }

@@ -1,6 +1,6 @@
-/* What a device's worker reports: of a tile how long everything took, of itself what its tuner has
- * chosen, what programs it has built and which OpenCL objects live. It goes to the metrics, to the
- * tile's job and to the device. */
+/* What a device's worker reports: the times of each tile, its tuner's choices, the programs it has
+ * built, and its live OpenCL objects. Reports go to the metrics, the tile's job and the device
+ * table. */
 #ifndef FRONT_WORKERS_REPORTS_H
 #define FRONT_WORKERS_REPORTS_H
 
@@ -9,29 +9,28 @@
 #include "front/jobs/job.h"
 #include "front/workers/device_table.h"
 
-/* True if a device may say this of itself. */
+/* True if the fields of a device's READY are plausible. */
 bool reports_ready_valid(const struct device *device, const struct message_ready *ready);
 
-/* The worker has come up: what the process before it had built no longer counts. The device's
- * counters exist from now on, so that their first increase is seen. */
+/* A new worker is up: resets the counts of its programs. Creates the device's counters, so that
+ * Prometheus sees their first increase. */
 void reports_begin(struct device *device);
 
-/* The process has ended, and with it every object. */
+/* The process has ended: resets its gauges of programs and objects. */
 void reports_end(struct device *device);
 
-/* Takes what a worker says of itself. False: the message is of another kind, or cannot be true. */
+/* Takes a report on the worker itself. Returns false if the message is of another kind or
+ * impossible. */
 bool reports_take(struct device *device, const struct message *message);
 
-/* Counts a message that is not of a tile's end. False: there are more than a worker has reason for.
- */
+/* Counts a message other than MSG_TILE_DONE. Returns false if the worker sends too many. */
 bool reports_in_bounds(struct device *device);
 
-/* True if a device may say this of a tile; and of this one, which it has. */
+/* Check MSG_TILE_DONE: its fields; and its times and bytes, for a task that the device holds. */
 bool reports_tile_valid(const struct message_tile_done *done);
 bool reports_cost_valid(const struct task *task, const struct message_tile_done *done);
 
-/* Books a tile that was filtered to the metrics and its job; the device's speed is learnt from it.
- */
+/* Records a filtered tile in the metrics and its job, and updates the device's estimated speed. */
 void reports_book(struct device *device, struct task *task, const struct message_tile_done *done);
 
 #endif

@@ -1,13 +1,14 @@
-/* What a job costs is known once its image's header has been read. One that turns out to be heavy
- * while other heavy jobs have all the workers that they may have gives way: its worker is told to
- * drop it, having decoded nothing yet, and it waits for its turn among the heavy ones.
+/* A job's cost is known once its image's header has been read. If the job turns out to be heavy
+ * while other heavy jobs use all the workers they may have, it gives way: its worker, which has
+ * decoded nothing yet, is told to drop it, and the job waits for its turn among the heavy ones.
  *
- * The hard part is the end of a job. Its tiles may still be on a device, which writes into the
- * arena; so the arena has its next job only when every task is back, even if the codec process
- * that asked for them is long gone.
+ * The hard part is the end of a job. A device may still hold its tiles and write to the arena. So
+ * the arena gets its next job only when every task is back, even if the codec process that sent
+ * them has long ended.
  *
- * Codec workers come and go at the end of the array. One above the configured number takes no job,
- * is ended when it has none, and its arena is closed when its process has been reaped. */
+ * Codec workers are added and removed at the end of the array. A worker above the configured number
+ * takes no job and is ended when it has none; its arena is closed when its process has been
+ * reaped. */
 #include "front/workers/runs.h"
 
 #include <stdlib.h>
@@ -18,7 +19,7 @@
 static const struct config *config;
 static const struct codec_owner *owner;
 static struct codec *codecs;
-static unsigned codec_count; /* that have ever been started */
+static unsigned codec_count; /* ever started */
 
 unsigned codecs_count(void)
 {
@@ -30,7 +31,7 @@ struct codec *codec_get(unsigned i)
 	return &codecs[i];
 }
 
-/* How many of them take jobs. */
+/* The number of codec workers that take jobs. */
 static unsigned codecs_active(void)
 {
 	return config->codecs < codec_count ? (unsigned)config->codecs : codec_count;
@@ -58,7 +59,7 @@ static void codec_start_job(struct codec *c, struct job *job)
 	job->times.started = loop_now();
 	metric_observe(METRIC_STAGE_DURATION, "queue", NULL,
 	               (double)(job->times.started - job->times.accepted) * 1e-9);
-	worker_send(&c->worker, &message, fds); /* if that fails, down() follows */
+	worker_send(&c->worker, &message, fds); /* on failure codec_down() follows */
 }
 
 static bool codec_is_idle(const struct codec *c)
@@ -75,15 +76,15 @@ static unsigned heavy_jobs(void)
 	return heavy;
 }
 
-/* Heavy jobs together leave one codec worker to the others. */
-static unsigned heavy_most(void)
+/* The maximum number of heavy jobs: they leave one codec worker to other jobs. */
+static unsigned heavy_max(void)
 {
 	return codecs_active() > 1 ? codecs_active() - 1 : 1;
 }
 
 bool runs_too_heavy(void)
 {
-	return heavy_jobs() > heavy_most();
+	return heavy_jobs() > heavy_max();
 }
 
 void runs_wake(void)
@@ -93,15 +94,15 @@ void runs_wake(void)
 
 		if (!codec_is_idle(&codecs[i]))
 			continue;
-		job = job_next_waiting(heavy_jobs() >= heavy_most());
+		job = job_next_waiting(heavy_jobs() >= heavy_max());
 		if (!job)
 			return;
 		codec_start_job(&codecs[i], job);
 	}
 }
 
-/* Ends a codec worker that has no job and is to have none: first its process, then, called again,
- * its arena. */
+/* Ends a codec worker that has no job and is to get none: the first call ends its process; the
+ * next, after the process has been reaped, closes its arena. */
 static void codec_end(struct codec *c)
 {
 	worker_stop(&c->worker);
@@ -114,7 +115,7 @@ static enum error open_arena(unsigned number)
 	return arenas_open(number, config->arena_size / SLOT_ALIGNMENT * SLOT_ALIGNMENT);
 }
 
-/* One that was ended is wanted again: with a new arena. */
+/* Starts an ended codec worker again, with a new arena. */
 static void codec_resume(struct codec *c)
 {
 	if (!open_arena(c->worker.number))

@@ -1,5 +1,4 @@
-/* Runs of jobs: how a codec worker gets a job, how it is rid of it again, and when the arena that
- * the two shared is free. */
+/* Runs of jobs: how a codec worker gets a job and leaves it, and when its arena is free again. */
 #ifndef FRONT_WORKERS_RUNS_H
 #define FRONT_WORKERS_RUNS_H
 
@@ -12,73 +11,75 @@
 #include "front/workers/supervisor.h"
 #include "front/workers/verified.h"
 
-enum { CODECS_MAX = ARENAS_MAX }; /* each has the arena of its number */
+enum { CODECS_MAX = ARENAS_MAX }; /* worker i uses arena i */
 
-/* One that has been started. It is changed by runs.c, by codec_reports.c as its worker reports, and
- * by codecs.c as its process comes and goes. */
+/* A codec worker. Changed by runs.c, by codec_reports.c as its worker reports, and by codecs.c as
+ * its process starts and ends. */
 struct codec {
 	struct worker worker;
-	struct job *job;     /* that it works on; holds a reference */
-	uint64_t dropped;    /* run of a job that has given way, until the worker has left it */
+	struct job *job;     /* current job (holds a reference), or NULL */
+	uint64_t dropped;    /* run that has given way, until the worker confirms; else 0 */
 	uint64_t dropped_at; /* loop_now() */
-	bool ending;         /* its last job is done, but for the end of the process */
-	unsigned tasks;      /* that are not back */
-	struct plan *plan;   /* that these go through, or NULL */
-	uint32_t next_tile;  /* index that the next MSG_TILE must have */
+	bool ending;         /* its job is done once the process has ended */
+	unsigned tasks;      /* tiles not back yet, of any run */
+	struct plan *plan;   /* of these tiles, or NULL */
+	uint32_t next_tile;  /* index of the next MSG_TILE */
 	struct verified_tiles verified;
 };
 
-/* What the scheduler does for the codec workers. */
+/* The scheduler's services for the codec workers. */
 struct codec_owner {
-	/* The most samples that a tile of this chain may have. */
+	/* The maximum number of samples of a tile of this chain. */
 	uint64_t (*samples_max)(const struct chain *chain);
-	/* Nanoseconds that the devices together need for so many multiply-adds. */
+	/* The predicted time in nanoseconds if all devices share this many multiply-adds. */
 	double (*device_ns)(double units);
-	/* A tile is ready to be filtered; codec_task_done() will bring it back. */
+	/* Takes a tile that is ready to be filtered; codec_task_done() returns it. */
 	void (*task_ready)(struct task *task);
-	/* A tile of this plan that this device has filtered by these kernels is not as it should
-	 * be; has come out of it in two ways. */
+	/* A tile that this device filtered by this plan and these kernels differs from the
+	 * reference (doubted), or gave two different results (distrusted). */
 	void (*doubted)(unsigned device, const struct plan *plan, uint64_t kernels);
 	void (*distrusted)(unsigned device, const struct plan *plan, uint64_t kernels);
-	/* The job has ended: its tasks that no device holds yet are to come back at once. */
+	/* The job has ended: returns its tasks that no device holds. */
 	void (*job_ended)(struct job *job);
 };
 
-/* For codecs.c. By runs_fini() no process is left; jobs that still run end there. */
+/* For codecs.c. runs_fini() is called when all processes have ended; it ends jobs that are still
+ * open. */
 enum error runs_init(const struct config *config, const struct codec_owner *owner) MUST_CHECK;
 void runs_fini(void);
 
-/* Those that have ever been started. */
+/* The number of codec workers ever started, for codec_get(). */
 unsigned codecs_count(void);
 struct codec *codec_get(unsigned i);
 
-/* Adds one, with an arena and a number, whose process is the caller's to start. The count must be
- * below CODECS_MAX. */
+/* Adds a codec worker with a number and an arena; the caller starts its process. The count must be
+ * below CODECS_MAX. Fails as arenas_open(). */
 enum error codec_open(struct codec **codec) MUST_CHECK;
 
-/* True if more codec workers than this one's number are not configured. */
+/* True if the worker's number is above the configured count. */
 bool codec_is_surplus(const struct codec *codec);
 
 /* Gives waiting jobs to idle codec workers. */
 void runs_wake(void);
 
-/* True if more heavy jobs run than may. */
+/* True if more heavy jobs run than allowed. */
 bool runs_too_heavy(void);
 
-/* Takes the job, of which nothing but the header has been read, from its worker. */
+/* Takes a job away from its worker, which has read only the image's header, and queues it again. */
 void codec_give_way(struct codec *codec);
 
-/* Puts the worker's job back into the queue, to run from the start; devices may yet hold tiles of
- * this run. */
+/* Queues the worker's job again, to run from the start. Devices may still hold tiles of this
+ * run. */
 void codec_return_job(struct codec *codec);
 
-/* Ends the worker's job; or (settle) as one that is done, if its answer is there: else false. */
+/* codec_end_job() ends the worker's job. codec_settle_job() ends it as successful; returns false,
+ * leaving the job open, if its answer is not complete. */
 void codec_end_job(struct codec *codec, enum error error, const struct problem *problem);
 bool codec_settle_job(struct codec *codec);
 
-/* To be called when something has come back that the worker or its arena was waited for: the arena
- * is free again when no task of the ended job is out. One that is stopped though it is not surplus
- * gets a new one. */
+/* To be called when a task or a process has ended. If the worker has no job and no task left, its
+ * arena is free: gives it the next job, ends a surplus worker, or replaces the arena of a stopped
+ * one. */
 void codec_check_idle(struct codec *codec);
 
 #endif

@@ -1,7 +1,7 @@
-/* The scheduler. Which tile is next is for a fair queue to say. It goes to the device that would
- * finish it first, counting what each already holds; if that device is full the tile waits for it,
- * so a slow device never delays an image. The tiles of a job that may use only some of the devices
- * wait aside for those, and others pass. */
+/* The scheduler. A fair queue chooses the next tile. It goes to the device that would finish it
+ * first, counting the work each device holds; if that device is full, the tile waits for it, so a
+ * slow device never delays an image. Tiles of a job that may use only some devices are parked until
+ * one of those has room, and other tiles pass them. */
 #include "front/workers/scheduler.h"
 
 #include <math.h>
@@ -19,20 +19,20 @@
 
 enum {
 	ATTEMPTS_MAX = 2,
-	ATTEMPTS_MOST = 8, /* with those that failed by somebody else's doing */
+	ATTEMPTS_ALL_MAX = 8, /* including those that failed because a process was killed */
 	CHECK_MS = 500
 };
 
-/* A tile should not hold a device for longer; nor be smaller than a launch is worth. */
-static const double tile_ns = 1e6, samples_least = 65536;
-/* So many times slower than the fastest: such a device does not make tiles small for all. */
+/* The target time of a tile on a device, and the minimum size that is worth a launch. */
+static const double tile_ns = 1e6, samples_min = 65536;
+/* Devices this many times slower than the fastest do not count when tiles are sized. */
 static const double too_slow = 16;
-/* A job's turn: tiles that lie side by side are copied to a device together. */
+/* The duration of a job's turn: adjacent tiles are copied to a device together. */
 static const double turn_ns = 5e5;
-/* A tile that is predicted to take longer, as those of tall windows do however few their samples
- * are, is a long one: of these a device has so few that others are beside them. */
+/* A tile predicted to take longer is long, such as one of tall windows, however few its samples
+ * are. A device gets few long tiles at a time, so that others can run beside them. */
 static const double long_ns = 1e7;
-/* Tiles fail when no device has been up for so long. */
+/* Tiles fail when no device has been up for this long. */
 static const uint64_t no_device_ns = 4000000000u;
 
 /* Batch work gets a tenth of the devices while other work waits. */
@@ -42,7 +42,8 @@ enum { ALL_CLASSES = (1 << PRIORITIES) - 1 };
 
 static struct fair ready;
 static uint64_t returned;
-/* When each device, and any, was last seen up or about to be, or first looked at. */
+/* loop_now() when each device, and any device, was last up or starting; initially when it was first
+ * checked. */
 static uint64_t last_up[DEVICES_MAX], any_last_up;
 static struct loop_timer check;
 
@@ -61,7 +62,7 @@ static void count_ready(void)
 	metric_set(METRIC_TILES_QUEUED, NULL, NULL, ready.count);
 }
 
-/* reason: for the client, or NULL. */
+/* Returns a task to its codec worker as failed. reason: a text for the client, or NULL. */
 static void task_fail(struct task *task, enum error error, const char *reason)
 {
 	struct message_tile_done done = {
@@ -71,8 +72,8 @@ static void task_fail(struct task *task, enum error error, const char *reason)
 	codec_task_done(task, &done);
 }
 
-/* The device that would finish these units of work first, full or not; NULL if none is up. allowed:
- * a bit for each that may be used, or 0 for any. */
+/* The device that would finish this work first, full or not; NULL if none is up. allowed: a bit for
+ * each device that may be used, or 0 for any. */
 static struct device *device_soonest(double units, uint64_t allowed)
 {
 	for (;;) {
@@ -89,11 +90,11 @@ static bool is_long(const struct device *d, const struct task *task)
 	return task->units * load_ns_per_unit(d->worker.number) > long_ns;
 }
 
-/* True if the device may have this tile now. A window is a tile more than the device has lanes:
- * this leaves a lane to short tiles, whose launches come between the pieces of a long one's. */
+/* True if the device may get this tile now. Long tiles leave one lane free (the window is the
+ * number of lanes plus 1), so that launches of short tiles run between the pieces of a long one. */
 static bool has_room(const struct device *d, const struct task *task)
 {
-	unsigned held = 0, most = d->window > 3 ? d->window - 2 : 1;
+	unsigned held = 0, max = d->window > 3 ? d->window - 2 : 1;
 
 	if (!device_has_room(d))
 		return false;
@@ -101,11 +102,11 @@ static bool has_room(const struct device *d, const struct task *task)
 		return true;
 	for (unsigned i = 0; i < d->held_count; i++)
 		held += is_long(d, d->held[i]);
-	return held < most;
+	return held < max;
 }
 
-/* The device for a task, full or not, and among which it was chosen (0: any). Those that it is to
- * prefer count only while one of them is up, and for the first attempt. */
+/* The device for a task, full or not; *allowed is the set that it was chosen from (0: any). The
+ * task's preferred devices count only for its first attempt, and while one of them is up. */
 static struct device *device_for(const struct task *task, uint64_t *allowed)
 {
 	struct device *d;
@@ -118,8 +119,8 @@ static struct device *device_for(const struct task *task, uint64_t *allowed)
 	return device_soonest(task->units, *allowed);
 }
 
-/* Gives a device the tile that is next, and then more of the same job for as long as its turn
- * lasts, even if that is a little more than it had room for. */
+/* Gives a device the next tile, and then more tiles of the same job until its turn ends, even if
+ * the device then holds slightly more than its window. */
 static void send_turn(struct device *d)
 {
 	struct fair_flow *flow = fair_next(&ready, ALL_CLASSES);
@@ -134,7 +135,7 @@ static void send_turn(struct device *d)
 			break;
 		}
 		if (flow->head && ((struct task *)flow->head)->prefer)
-			break; /* perhaps another device */
+			break; /* it may go to another device */
 	}
 }
 
@@ -167,18 +168,19 @@ static void task_ready(struct task *task)
 		task_fail(task, ERR_MEMORY, NULL);
 		return;
 	}
-	if (task->prefer) /* a repetition, which the encoder waits for */
+	if (task->prefer) /* a repetition: the encoder waits for it */
 		fair_return(&ready, &job->tasks, &task->item);
 	else
 		fair_push(&ready, &job->tasks, &task->item);
 	dispatch();
 }
 
-/* A tile that its device could not filter is tried once more, elsewhere if there is another. */
+/* Queues a failed tile again, for another device if there is one. Returns false if it has failed
+ * too often or its run has ended. */
 static bool task_retry(struct task *task)
 {
 	if (!task_is_current(task) || task->attempts - task->excused >= ATTEMPTS_MAX ||
-	    task->attempts >= ATTEMPTS_MOST)
+	    task->attempts >= ATTEMPTS_ALL_MAX)
 		return false;
 	metric_add(METRIC_TILE_RETRIES, NULL, NULL, 1);
 	fair_return(&ready, &task->job->tasks, &task->item);
@@ -220,7 +222,7 @@ static void job_ended(struct job *job)
 	fair_close(&ready, &job->tasks);
 }
 
-/* By the slowest device, but for those that are too slow to matter beside the fastest. */
+/* Sized for the slowest device, except those too slow to matter. */
 static uint64_t samples_max(const struct chain *chain)
 {
 	double fastest = INFINITY, slowest = 0, samples;
@@ -231,8 +233,8 @@ static uint64_t samples_max(const struct chain *chain)
 	for (unsigned i = 0; i < devices_count(); i++)
 		if (!device_get(i)->unwanted && load_ns_per_unit(i) <= fastest * too_slow)
 			slowest = fmax(slowest, load_ns_per_unit(i));
-	samples = slowest > 0 ? tile_ns / (slowest * cost_per_sample(chain)) : samples_least;
-	return (uint64_t)fmax(samples, samples_least);
+	samples = slowest > 0 ? tile_ns / (slowest * cost_per_sample(chain)) : samples_min;
+	return (uint64_t)fmax(samples, samples_min);
 }
 
 static double device_ns(double units)
@@ -249,7 +251,7 @@ static void fail_waiting(enum error error)
 		fail_flow(flow, error, NULL);
 }
 
-/* True if none of these devices has been up for too long. */
+/* True if none of these devices has been up recently. */
 static bool given_up(uint64_t allowed)
 {
 	for (unsigned i = 0; i < devices_count(); i++)
@@ -258,7 +260,7 @@ static bool given_up(uint64_t allowed)
 	return true;
 }
 
-/* A job that waits for such devices, or NULL. */
+/* A parked job whose devices have all been down for too long, or NULL. */
 static struct fair_flow *hopeless(void)
 {
 	struct fair_flow *flow = LIST_FIRST(&ready.parked);
@@ -287,7 +289,7 @@ static void check_devices(void *context)
 	else if (loop_now() - any_last_up > no_device_ns)
 		fail_waiting(ERR_NO_DEVICE);
 	while ((flow = hopeless()))
-		fail_flow(flow, ERR_NO_DEVICE, "no device is up that the request may use");
+		fail_flow(flow, ERR_NO_DEVICE, "no device that the request may use is up");
 }
 
 static const struct codec_owner for_codecs = {samples_max,    device_ns,       task_ready,

@@ -1,4 +1,5 @@
-/* The scheduler: one queue of tiles that are ready; it decides which device gets the next one. */
+/* The scheduler: keeps one queue of tiles that are ready, and decides which device gets the next
+ * one. */
 #ifndef FRONT_WORKERS_SCHEDULER_H
 #define FRONT_WORKERS_SCHEDULER_H
 
@@ -7,12 +8,12 @@
 #include "common/error.h"
 #include "front/config/config.h"
 
-/* Starts codec workers and devices, and joins them. */
+/* Starts codec workers and devices, and connects them. */
 enum error scheduler_init(const struct config *config) MUST_CHECK;
 void scheduler_fini(void);
 
-/* The number of tiles that wait for a device; the number that have come back from one (filtered or
- * not), or were lost with it, since the start. */
+/* The number of tiles that wait for a device; the number of tiles since the start that came back
+ * from a device, filtered or failed, or were lost with it. */
 unsigned scheduler_waiting(void);
 uint64_t scheduler_returned(void);
 

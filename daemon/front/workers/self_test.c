@@ -1,11 +1,11 @@
-/* Test tiles. They are small enough to be made and compared here, in a few milliseconds: no codec
- * worker is needed, and none can vouch for a device.
+/* Test tiles. They are small enough to be made and compared here in a few milliseconds, so no codec
+ * worker is involved: a compromised one cannot vouch for a device.
  *
- * A plan in doubt is a client's: its filters may be such that a right result is far from the
- * reference's (an overflow, a difference of sums that is next to nothing). So each is tried alone,
- * by the kernel that did it, on opaque pixels in the middle of the range, and a matrix with
- * coefficients of our own: there what is promised holds. What would take the one thread too long is
- * left out. */
+ * A doubted plan comes from a client, whose filters may make a correct result differ much from the
+ * reference (an overflow, a difference of nearly equal sums). So each of its filters is tested
+ * alone, by the kernel that ran it, on opaque pixels in the middle of the range, with our own
+ * coefficients in place of a client's matrix: there the promised accuracy holds. Tests that would
+ * block the loop for too long are left out. */
 #include "front/workers/self_test.h"
 
 #include <math.h>
@@ -21,21 +21,21 @@
 
 enum { TESTS_MAX = 1 + CHAIN_FILTERS_MAX, AREA = 1 << 20 };
 
-/* Multiply-adds that the expected results of all filters in doubt may take: some milliseconds. */
-static const double cost_most = 1e7;
+/* Limit of multiply-adds for the expected results of all doubted filters: some milliseconds. */
+static const double cost_max = 1e7;
 
-/* In this order no filter makes much more of what one before it may be off. */
+/* In this order no filter amplifies the rounding error of those before it much. */
 static const char filters[] =
     "sobel,bilateral=radius=1,gaussian=size=5,convolve=kernel=0 1 0;1 4 1;0 1 0";
 
-static const struct image standard = {.width = 64, .height = 64, .bands = 3, .type = PIXEL_U8};
+static const struct image default_image = {.width = 64, .height = 64, .bands = 3, .type = PIXEL_U8};
 
 struct test {
 	struct image image;
 	int chain_fd;
 	struct tile tile;
 	struct reference expected;
-	bool waits; /* for it to come back */
+	bool waits; /* sent and not back yet */
 };
 
 struct self_test {
@@ -54,7 +54,8 @@ static int clamp(int i, uint32_t size)
 	return i < 0 ? 0 : i < (int)size ? i : (int)size - 1;
 }
 
-/* Neighbours differ, but not by so much that most gradients are out of range. */
+/* A sample of the test image. Neighbours differ, but too little for most gradients to exceed the
+ * range. */
 static double sample(const struct image *image, int x, int y, int band)
 {
 	double full = pixel_type_full_scale(image->type);
@@ -65,7 +66,7 @@ static double sample(const struct image *image, int x, int y, int band)
 	return image->type == PIXEL_F32 ? value / 255.0 : floor(value / 255.0 * full);
 }
 
-/* The image with its edge repeated around it; at: the first pixel inside. */
+/* Writes the image with its edge repeated into the halo; at: the image's first pixel. */
 static void fill(const struct image *image, int halo_x, int halo_y, uint8_t *at, uint64_t pitch)
 {
 	size_t pixel = image_pixel_size(image);
@@ -92,7 +93,8 @@ static enum error compute_expected(struct test *test, const struct chain *chain)
 	return e;
 }
 
-/* Adds a test of this chain in its area of the arena. ERR_DOES_NOT_FIT if that is too small. */
+/* Adds a test of this chain in its own area of the arena. ERR_DOES_NOT_FIT if the area is too
+ * small. */
 static enum error add_test(struct self_test *t, const struct chain *chain,
                            const struct image *image)
 {
@@ -122,7 +124,7 @@ static enum error add_test(struct self_test *t, const struct chain *chain,
 	return ERR_OK;
 }
 
-/* What is opened is what is not -1, and mapped. */
+/* On failure self_test_free() closes the descriptors that are not -1, and unmaps. */
 static enum error open_memory(struct self_test *t)
 {
 	const uint64_t size = (uint64_t)TESTS_MAX * AREA;
@@ -141,18 +143,17 @@ static enum error open_memory(struct self_test *t)
 	return t->mapped ? ERR_OK : ERR_IO;
 }
 
-static enum error add_standard(struct self_test *t, struct chain *chain)
+static enum error add_default(struct self_test *t, struct chain *chain)
 {
 	struct problem problem;
 	enum error e;
 
 	chain_init(chain);
 	e = chain_parse(chain, filters, &problem);
-	return e ? e : add_test(t, chain, &standard);
+	return e ? e : add_test(t, chain, &default_image);
 }
 
-/* Coefficients of our own in place of a client's, of as many taps and, where those are, of rank 1.
- */
+/* Replaces a client's matrix by our own coefficients of the same size and, if rank_1, of rank 1. */
 static void replace_matrix(struct chain *chain, bool rank_1)
 {
 	struct filter_call *call = &chain->call[0];
@@ -165,7 +166,7 @@ static void replace_matrix(struct chain *chain, bool rank_1)
 	call->value[CONVOLVE_OFFSET] = 0;
 }
 
-/* The variant that names the first of these kernels (a bit of each) that does the operation. */
+/* The variant for the first of these kernels (a bit for each) that supports the operation. */
 static uint32_t variant_of(uint64_t kernels, enum operation_kind kind)
 {
 	for (enum kernel k = 0; k < KERNELS; k++)
@@ -174,8 +175,8 @@ static uint32_t variant_of(uint64_t kernels, enum operation_kind kind)
 	return VARIANT_ANY;
 }
 
-/* Makes a chain of the i-th filter of a plan in doubt, by the kernel that did it. Derivatives leave
- * alpha alone, which our coefficients do not. */
+/* Makes a chain of the i-th filter of a doubted plan, by the kernel that ran it. A matrix of
+ * derivatives does not filter alpha, but ours might: the test image then has none. */
 static enum error isolate(const struct plan *plan, uint64_t kernels, uint32_t i,
                           struct chain *chain, struct image *image)
 {
@@ -199,7 +200,8 @@ static enum error isolate(const struct plan *plan, uint64_t kernels, uint32_t i,
 	return ERR_OK;
 }
 
-/* Tests the i-th filter of a plan in doubt on as large an image of its kind as is soon computed. */
+/* Adds a test of the i-th filter of a doubted plan, on the largest image of its kind that is cheap
+ * enough. */
 static void add_doubted(struct self_test *t, const struct plan *plan, uint64_t kernels, uint32_t i,
                         struct chain *chain)
 {
@@ -214,7 +216,7 @@ static void add_doubted(struct self_test *t, const struct plan *plan, uint64_t k
 	for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
 		image.width = sizes[s].width;
 		image.height = sizes[s].height;
-		if (reference_cost(chain, &image, image.width, image.height) * calls < cost_most &&
+		if (reference_cost(chain, &image, image.width, image.height) * calls < cost_max &&
 		    !add_test(t, chain, &image))
 			return;
 	}
@@ -226,7 +228,7 @@ static enum error self_test_open(struct self_test *t, const struct plan *plan, u
 	enum error e = chain ? open_memory(t) : ERR_MEMORY;
 
 	if (!e)
-		e = add_standard(t, chain);
+		e = add_default(t, chain);
 	for (uint32_t i = 0; !e && plan && i < plan->chain->chain->count; i++)
 		add_doubted(t, plan, kernels, i, chain);
 	free(chain);
@@ -238,7 +240,7 @@ struct self_test *self_test_new(const struct plan *plan, uint64_t kernels)
 	struct self_test *t = calloc(1, sizeof *t);
 
 	if (t && self_test_open(t, plan, kernels)) {
-		log_error("there is no room for a test tile");
+		log_error("cannot prepare the test tiles");
 		self_test_free(&t);
 	}
 	return t;

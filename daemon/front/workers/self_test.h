@@ -1,5 +1,5 @@
-/* Test tiles: what a device must filter rightly to be trusted. Their pixels are of our own choice,
- * so that nobody outside can make one that a healthy device gets wrong. */
+/* Test tiles, which a device must filter correctly to be trusted. Their pixels are our own, so that
+ * no client can construct one that a healthy device gets wrong. */
 #ifndef FRONT_WORKERS_SELF_TEST_H
 #define FRONT_WORKERS_SELF_TEST_H
 
@@ -10,39 +10,41 @@
 #include "front/jobs/plans.h"
 #include "front/workers/supervisor.h"
 
-/* The tiles in an arena of their own, numbered SELF_TEST_ARENA, and what must come of them: one
- * through filters of every kind, and, if a plan is in doubt, one through each of its filters alone,
- * by the same kernels on its kind of pixels. */
+/* The test tiles, in an arena of their own (SELF_TEST_ARENA), and their expected results: one tile
+ * goes through filters of every kind. If a plan is doubted, each of its filters has another tile,
+ * with the plan's kernels and pixel type. */
 struct self_test;
 
 enum { SELF_TEST_ARENA = 1000 };
 
-/* The job of test tiles, which no client's has. */
+/* The job number of test tiles, which no client's job has. */
 #define SELF_TEST_JOB UINT64_MAX
 
-/* plan: NULL if none is in doubt; it is only looked at. kernels: a bit for each that filtered by
- * it. NULL without memory or descriptors. */
+/* plan: the doubted plan, which is not kept, or NULL. kernels: a bit for each kernel that filtered
+ * by it. Returns NULL and logs an error if memory or descriptors run out. */
 struct self_test *self_test_new(const struct plan *plan, uint64_t kernels);
 void self_test_free(struct self_test **self_test);
 
-/* Gives the tiles to a device that is up and has none of them. False if the device failed on that.
- * It can be given again to the device's next worker. */
+/* Sends the tiles to the worker of a device that is up and has none of them. Returns false if the
+ * worker failed. They may be sent again to the device's next worker. */
 bool self_test_send(struct self_test *self_test, struct worker *worker);
-/* Has the worker forget the tiles' arena and plans, once all are back. */
+/* Withdraws the tiles' arena and plans from the worker, once all tiles are back. */
 void self_test_withdraw(const struct self_test *self_test, struct worker *worker);
 /* The worker is gone, and the tiles with it. */
 void self_test_lost(struct self_test *self_test);
 
-/* loop_now() when the tiles were sent; 0 if none is out. */
+/* loop_now() when the tiles were sent; 0 if none is with the worker. */
 uint64_t self_test_sent(const struct self_test *self_test);
-/* A tile waits for a program, for so many milliseconds at most; the most that any of them does. */
+/* Notes that a tile waits for a program for at most `ms` milliseconds; the longest such wait of all
+ * tiles. */
 void self_test_waits(struct self_test *self_test, uint32_t ms);
 uint32_t self_test_wait(const struct self_test *self_test);
 
 enum self_test_result { SELF_TEST_OPEN, SELF_TEST_RIGHT, SELF_TEST_WRONG };
 
-/* What a tile that came back says of the device, SELF_TEST_OPEN while more are to come; logs what
- * is wrong. What the device cannot do at all (a variant that does not apply) is not. */
+/* Checks a tile that came back, and logs what is wrong with it; SELF_TEST_OPEN while more are to
+ * come. A filter that the device cannot run (a variant that does not apply) does not count as
+ * wrong. */
 enum self_test_result self_test_take(struct self_test *self_test,
                                      const struct message_tile_done *done);
 

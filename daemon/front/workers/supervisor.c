@@ -1,5 +1,5 @@
-/* The worker processes. A process that has failed is first killed, then reaped through its pidfd,
- * and only then counted as down: until it is reaped it may still write to shared memory. */
+/* The worker processes. A failed process is first killed, then reaped through its pidfd, and only
+ * then reported as down: until it is reaped it may still write to shared memory. */
 #include "front/workers/supervisor.h"
 
 #include <assert.h>
@@ -24,14 +24,14 @@ enum {
 	BACKOFF_MAX_MS = 1000,
 	STABLE_NS = 5000000000,
 	MESSAGES_A_TURN = 32,
-	REAP_MS = 2000,          /* that a process may take to end once it is killed */
-	MESSAGES_LEFT_MAX = 1024 /* more than a socket holds of a process that has ended */
+	REAP_MS = 2000,          /* time limit for a killed process to end */
+	MESSAGES_LEFT_MAX = 1024 /* more than a socket can hold */
 };
 
 const char WORKER_STOPPING[] = "stopping", WORKER_LOST[] = "unkillable";
 
-/* A process that did not end when it was killed: in a system call that cannot be interrupted. It
- * ends some time, and is then reaped. */
+/* A process that did not end after SIGKILL, because it is in an uninterruptible system call. It is
+ * reaped when it ends. */
 struct lost {
 	struct lost *next;
 	pid_t pid;
@@ -43,7 +43,7 @@ static struct {
 	int fd;
 } programs[] = {{"convolved-codec", -1}, {"convolved-device", -1}};
 
-static char **environment; /* of the workers */
+static char **environment; /* the workers' */
 static bool mismatched;
 static LIST_HEAD(worker_list, worker) workers = LIST_HEAD_INITIALIZER(workers);
 static struct lost *lost;
@@ -52,7 +52,8 @@ static uint64_t fini_until; /* loop_now(); 0: no process has been waited for */
 
 static void check_workers(void *context);
 
-/* Ours, and what tells workers how to log: to us that must not be told. */
+/* Our own environment, and LOG_RELAY, which only workers may have: it tells them to log for the
+ * relay. */
 static enum error copy_environment(void)
 {
 	static char relay[] = LOG_RELAY "=1";
@@ -68,23 +69,24 @@ static enum error copy_environment(void)
 	return ERR_OK;
 }
 
-/* The folder of this program, or where the workers are installed. */
-static enum error find_programs(char folder[PATH_MAX])
+/* Finds the directory of the workers: this program's, or else the installed one. */
+static enum error find_programs(char directory[PATH_MAX])
 {
 	char path[PATH_MAX + 32];
-	ssize_t length = readlink("/proc/self/exe", folder, PATH_MAX - 1);
+	ssize_t length = readlink("/proc/self/exe", directory, PATH_MAX - 1);
 
 	if (length < 0)
 		return ERR_IO;
-	folder[length] = '\0';
-	*strrchr(folder, '/') = '\0';
-	snprintf(path, sizeof path, "%s/%s", folder, programs[0].name);
+	directory[length] = '\0';
+	*strrchr(directory, '/') = '\0';
+	snprintf(path, sizeof path, "%s/%s", directory, programs[0].name);
 	if (access(path, X_OK))
-		snprintf(folder, PATH_MAX, "%s", LIBEXECDIR);
+		snprintf(directory, PATH_MAX, "%s", LIBEXECDIR);
 	return ERR_OK;
 }
 
-/* Above the descriptors that a worker is started with, which take their places before it is. */
+/* Opens a program as a descriptor above WORKER_SOCKET: lower ones are replaced in the child before
+ * it executes the program. */
 static int open_program(const char *path)
 {
 	int low = open(path, O_PATH | O_CLOEXEC), fd;
@@ -98,12 +100,12 @@ static int open_program(const char *path)
 
 static enum error open_programs(void)
 {
-	char folder[PATH_MAX], path[PATH_MAX + 32];
+	char directory[PATH_MAX], path[PATH_MAX + 32];
 
-	if (find_programs(folder))
+	if (find_programs(directory))
 		return ERR_IO;
 	for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
-		snprintf(path, sizeof path, "%s/%s", folder, programs[i].name);
+		snprintf(path, sizeof path, "%s/%s", directory, programs[i].name);
 		programs[i].fd = open_program(path);
 		if (programs[i].fd < 0) {
 			log_error("cannot open %s: %m", path);
@@ -154,8 +156,8 @@ static int program_fd(const char *name)
 	return programs[i].fd;
 }
 
-/* Starts the process with its end of the socket pair as descriptor WORKER_SOCKET, and its end of
- * the log's pipe as standard output and error. */
+/* Starts the process with the worker's end of the socket pair as WORKER_SOCKET, and the writing end
+ * of the log pipe as standard output and error. */
 static enum error spawn(struct worker *w, int socket, int log)
 {
 	char path[32];
@@ -208,7 +210,7 @@ static void free_arguments(struct worker *w)
 static void worker_readable(void *context);
 static void worker_ended(void *context);
 
-/* Starts the process with a socket and a pipe to us, of which its ends are then its alone. */
+/* Starts the process with a socket and a pipe to the front, and closes the worker's ends here. */
 static enum error spawn_connected(struct worker *w, int *socket)
 {
 	int pair[2], log;
@@ -216,7 +218,7 @@ static enum error spawn_connected(struct worker *w, int *socket)
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
 		return ERR_IO;
-	/* The worker's end blocks. */
+	/* Workers use blocking sockets. */
 	fcntl(pair[1], F_SETFL, fcntl(pair[1], F_GETFL) & ~O_NONBLOCK);
 	w->relay.kind = w->kind;
 	w->relay.number = w->number;
@@ -345,7 +347,7 @@ static void close_watch(struct loop_watch *watch)
 		close(fd);
 }
 
-/* It has ended, or is about to; if not it is killed soon. */
+/* Marks the worker as dying; check_dying() kills it if it does not end soon. */
 static void expect_end(struct worker *w)
 {
 	if (w->state != WORKER_DYING)
@@ -380,7 +382,8 @@ bool worker_send(struct worker *w, const struct message *message, const int *fds
 	return false;
 }
 
-/* No message to the front carries descriptors, but a broken worker may send some. */
+/* Closes descriptors: no message to the front should carry any, but a faulty worker may send
+ * some. */
 static void close_fds(const struct message *message, const int fds[MESSAGE_FDS_MAX])
 {
 	for (unsigned i = 0; i < message_fds(message->type); i++)
@@ -389,13 +392,13 @@ static void close_fds(const struct message *message, const int fds[MESSAGE_FDS_M
 
 void worker_refuse(struct worker *w, const char *what)
 {
-	log_warning("%s-%u sent %s that cannot be from an honest worker", w->kind, w->number, what);
+	log_warning("%s-%u sent an invalid %s", w->kind, w->number, what);
 	worker_kill(w, "protocol");
 }
 
-/* The first message must be of this version: no other can be read, or means something else. The
- * program stays what it is, so there is no worker to be had: who starts the service again has it
- * look for one again. */
+/* Checks that the first message has this build's version; otherwise no message could be understood.
+ * Restarting the worker would not help, since its program stays open: the service stops, and finds
+ * a matching program when it is started again. */
 static void worker_greets(struct worker *w, const struct message *message)
 {
 	if (message->type != MSG_HELLO) {
@@ -405,16 +408,16 @@ static void worker_greets(struct worker *w, const struct message *message)
 	w->greeted = true;
 	if (!strncmp(message->hello.version, WIRE_VERSION, sizeof message->hello.version))
 		return;
-	log_error("%s is of version %.63s, convolved of version %s: stopping, since these cannot "
-	          "work together (an upgrade that is under way, or incomplete?)",
+	log_error("%s is of version %.63s, convolved of version %s: stopping, because they cannot "
+	          "work together (is an upgrade in progress or incomplete?)",
 	          w->argv[0], message->hello.version, WIRE_VERSION);
 	mismatched = true;
 	worker_kill(w, "version");
 	loop_stop();
 }
 
-/* One message. After HELLO the first must be READY (of the probe: DEVICE); READY comes only once.
- */
+/* Handles one message. The first must be HELLO, the second READY (from the probe: DEVICE); READY
+ * must not be repeated. */
 static void worker_take(struct worker *w, const struct message *message)
 {
 	bool first = w->state == WORKER_STARTING;
@@ -435,13 +438,13 @@ static void worker_take(struct worker *w, const struct message *message)
 	}
 }
 
-/* Takes some of the messages that wait. */
-static void worker_take_some(struct worker *w, unsigned most)
+/* Receives at most `max` of the pending messages. */
+static void worker_take_some(struct worker *w, unsigned max)
 {
 	struct message message;
 	int fds[MESSAGE_FDS_MAX];
 
-	for (unsigned i = 0; i < most && w->socket.fd >= 0; i++) {
+	for (unsigned i = 0; i < max && w->socket.fd >= 0; i++) {
 		switch (wire_receive(w->socket.fd, &message, fds)) {
 		case WIRE_MESSAGE:
 			close_fds(&message, fds);
@@ -453,13 +456,13 @@ static void worker_take_some(struct worker *w, unsigned most)
 			expect_end(w);
 			return;
 		case WIRE_BROKEN:
-			worker_refuse(w, "bytes or descriptors");
+			worker_refuse(w, "packet");
 			return;
 		}
 	}
 }
 
-/* A worker that sends without end gets its turn and no more: the loop comes back to it. */
+/* Limits messages per turn, so that a flooding worker does not block the loop. */
 static void worker_readable(void *context)
 {
 	worker_take_some(context, MESSAGES_A_TURN);
@@ -470,7 +473,7 @@ bool worker_was_killed(const char *reason)
 	return !strcmp(reason, "killed") || !strcmp(reason, "stopped");
 }
 
-/* How a process ended, in a word for the metrics. */
+/* How a process ended, as a label for the metrics. */
 static const char *end_reason(const struct worker *w, int status)
 {
 	if (w->kill_reason)
@@ -480,7 +483,7 @@ static const char *end_reason(const struct worker *w, int status)
 	return WEXITSTATUS(status) ? "error" : "exit";
 }
 
-/* It has ended by itself, or for what it did or did not do. */
+/* Logs and counts a failure: the process ended by itself or was killed, not by worker_stop(). */
 static void worker_failed(struct worker *w, const char *reason, int status)
 {
 	char name[32];
@@ -514,7 +517,7 @@ static void worker_ended(void *context)
 
 	worker_take_some(w, MESSAGES_LEFT_MAX);
 	if (waitpid(w->pid, &status, WNOHANG) != w->pid) {
-		/* Somebody traces it, who reaps it first. */
+		/* A tracer (a debugger, say) reaps it first. */
 		close_watch(&w->process);
 		expect_end(w);
 		return;
@@ -522,13 +525,13 @@ static void worker_ended(void *context)
 	reason = end_reason(w, status);
 	close_process(w);
 	if (!w->stopped && reason == WORKER_STOPPING)
-		worker_resume(w); /* asked for meanwhile */
+		worker_resume(w); /* called while it was ending */
 	else if (!w->stopped && !w->once)
 		worker_failed(w, reason, status);
 	w->owner->down(w, reason);
 }
 
-/* Its end is no longer waited for: its owner goes on without what it shared with the process. */
+/* Stops waiting for the process to end; its owner must replace memory that it shares. */
 static void worker_abandon(struct worker *w)
 {
 	struct lost *process = malloc(sizeof *process);
@@ -537,15 +540,16 @@ static void worker_abandon(struct worker *w)
 		return;
 	*process = (struct lost){lost, w->pid};
 	lost = process;
-	log_error("%s-%u (pid %d) has not ended %d s after it was killed: it is left to itself",
-	          w->kind, w->number, (int)w->pid, (int)(REAP_MS / 1000));
+	log_error("%s-%u (pid %d) has not ended %d s after SIGKILL: it is abandoned", w->kind,
+	          w->number, (int)w->pid, (int)(REAP_MS / 1000));
 	close_process(w);
 	if (!w->stopped && !w->once)
 		count_end(w, WORKER_LOST);
 	w->owner->down(w, WORKER_LOST);
 }
 
-/* One that has not ended though its socket is closed is killed. */
+/* Kills a worker that has not ended although its socket is closed; abandons one that SIGKILL does
+ * not end. */
 static void check_dying(struct worker *w)
 {
 	uint64_t dying_ms = (loop_now() - w->dying_since) / 1000000;
@@ -565,7 +569,7 @@ static void reap_lost(void)
 			link = &process->next;
 			continue;
 		}
-		log_notice("process %d has ended at last", (int)process->pid);
+		log_notice("abandoned process %d has ended", (int)process->pid);
 		*link = process->next;
 		free(process);
 	}

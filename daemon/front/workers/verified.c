@@ -1,12 +1,12 @@
-/* Verification: who filtered a tile, what was found in it, and what follows.
+/* Verification: which device filtered a tile, what the comparison found, and the consequences.
  *
- * A comparison with the reference has an input that a client chose, and says nothing against a
- * device by itself: some inputs have no right result in float32. So a doubtful tile runs again, and
- * only two results of the same kernels on the same device prove something. Whatever else is
- * doubtful makes the device filter pixels that we chose (self_test.h).
+ * A client chose the input of a comparison with the reference, so a mismatch alone proves nothing
+ * against a device: some inputs have no correct result in float32. So a doubtful tile runs again;
+ * only two different results of the same kernels on the same device are proof. For any other
+ * mismatch the device must filter test tiles (self_test.h).
  *
- * A codec worker has at most SLOTS_MAX tiles, one after another, and reports on one before it frees
- * its slot; so a tile's place here is its index modulo that number. */
+ * A codec worker has at most SLOTS_MAX tiles in order, and reports on a tile before it frees its
+ * slot; so a tile's place here is its index modulo SLOTS_MAX. */
 #include "front/workers/verified.h"
 
 #include <math.h>
@@ -31,7 +31,7 @@ static uint64_t kernels_of(const struct message_tile_done *done)
 	return kernels;
 }
 
-/* Those that are up and that the job may use, but this one. */
+/* The devices other than this one that are up and that the job may use. */
 static uint64_t other_devices(const struct job *job, unsigned device)
 {
 	uint64_t others = 0;
@@ -59,7 +59,7 @@ void verified_expect(struct verified_tiles *tiles, const struct task *task,
 	done->others = t->others;
 }
 
-/* At most a line a second: a client can have as many of these as it likes. */
+/* Logs at most one line a second, since a client can cause any number of mismatches. */
 static void log_mismatch(const struct message_verified *m, const char *device, uint64_t kernels)
 {
 	static uint64_t logged;
@@ -87,7 +87,7 @@ static void log_mismatch(const struct message_verified *m, const char *device, u
 	silent = 0;
 }
 
-/* The first run's comparison: that of what the device made of it unasked. */
+/* Records the comparison of a tile's first run; repetitions do not count. */
 static void book(struct job *job, const struct verified_tile *t, const struct message_verified *m)
 {
 	const char *device = device_get(t->device)->label;

@@ -1,4 +1,4 @@
-/* The results of codec workers' comparisons of tiles with the reference. */
+/* The results of comparing tiles with the reference, which codec workers report. */
 #ifndef FRONT_WORKERS_VERIFIED_H
 #define FRONT_WORKERS_VERIFIED_H
 
@@ -8,17 +8,17 @@
 #include "common/wire.h"
 #include "front/jobs/job.h"
 
-/* Who filtered the tiles that a codec worker still holds: it may yet say what it found in them. */
+/* The tiles of a codec worker on which it may still report, and which devices filtered them. */
 struct verified_tiles {
 	struct verified_tile {
 		bool known;
-		bool out; /* to be run again */
+		bool out; /* runs again */
 		struct tile tile;
-		uint32_t run;     /* that came back last: 0, 1, 2 */
-		bool others;      /* as the codec worker was told: another device could run it */
-		unsigned device;  /* that ran it first */
-		uint64_t kernels; /* bit of each that did */
-		bool repeated;    /* the last run was by that device and by those kernels */
+		uint32_t run;     /* the last run that came back: 0, 1, 2 */
+		bool others;      /* TILE_DONE said that another device can run it */
+		unsigned device;  /* of the first run */
+		uint64_t kernels; /* of the first run: a bit for each */
+		bool repeated;    /* the last run used the same device and kernels */
 	} tile[SLOTS_MAX];
 };
 
@@ -28,16 +28,16 @@ void verified_expect(struct verified_tiles *tiles, const struct task *task,
 
 /* The consequences of a comparison. */
 struct finding {
-	const struct tile
-	    *again;       /* is to run once more, NULL: is not; the struct verified_tiles' */
-	uint64_t prefer;  /* by one of these devices if possible */
-	unsigned device;  /* that ran it first: */
-	uint64_t kernels; /* by these, a bit of each; */
-	bool doubtful;    /* and may be wrong, or can do no better */
-	bool differs;     /* and gave two results for one tile */
+	const struct tile *again; /* the tile to run again (in struct verified_tiles), or NULL */
+	uint64_t prefer;          /* devices that should run it, a bit for each */
+	unsigned device;          /* of the first run */
+	uint64_t kernels;         /* of the first run: a bit for each */
+	bool doubtful;            /* the result differs from the reference */
+	bool differs;             /* the device gave two results for one tile */
 };
 
-/* Books what was found to the metrics, the log and the job. False if it cannot be true. */
+/* Records a comparison in the metrics, the log and the job, and sets *finding. Returns false if the
+ * report is impossible. */
 bool verified_take(struct verified_tiles *tiles, struct job *job,
                    const struct message_verified *found, struct finding *finding);
 
