@@ -144,7 +144,7 @@ const struct parameter *filter_parameter(enum filter filter, size_t i)
 	return NULL;
 }
 
-/* The radius of a Gaussian that is cut. */
+/* The radius of a Gaussian that is cut off. */
 static uint32_t gaussian_radius(double sigma)
 {
 	return (uint32_t)ceil(3 * sigma);
@@ -158,7 +158,7 @@ static uint32_t sigma_radius(double sigma)
 	return lattice.stride ? lattice.reach : gaussian_radius(sigma);
 }
 
-/* The two parameters of `gaussian`, each worked out from the other where it is not given. */
+/* The two parameters of `gaussian`; if one is not given, it follows from the other. */
 static void gaussian_shape(const struct filter_call *call, double *sigma, uint32_t *radius)
 {
 	double given_sigma = call->value[GAUSSIAN_SIGMA], size = call->value[GAUSSIAN_SIZE];
@@ -172,7 +172,7 @@ static void gaussian_shape(const struct filter_call *call, double *sigma, uint32
 	}
 }
 
-/* The sigma of a Gaussian that is not cut off at a given size; 0 where there is none. */
+/* The sigma of a Gaussian that has no given size to be cut off at; 0 for all other calls. */
 static double untruncated_sigma(const struct filter_call *call)
 {
 	if (call->filter == FILTER_UNSHARP)
@@ -226,7 +226,7 @@ void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t 
 	}
 }
 
-/* Row and column the same, to a sum of 1 each. */
+/* Sets row and column to the same weights, each with sum 1. */
 static void separable_symmetric(struct operation *op, double (*weight)(double d, double sigma),
                                 double sigma)
 {
@@ -289,7 +289,7 @@ static void lower_matrix(const struct filter_call *call, const double *matrix, s
 		sum += matrix[i];
 		gain += fabs(matrix[i]);
 	}
-	/* A sum that is 0 but for the rounding of its terms is 0. */
+	/* Treats a sum as 0 if it is no larger than the rounding error of its terms. */
 	op->smoothing = fabs(sum) > 1e-9 * gain;
 	if (isnan(scale))
 		scale = op->smoothing ? sum : 1;

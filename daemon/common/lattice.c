@@ -2,10 +2,10 @@
  *
  * The spline is SMOOTHS running means of `stride` pixels, one after another (a discrete B-spline).
  * Its spectrum, (sin(pi f s) / (s sin(pi f)))^SMOOTHS, has a zero of that order at every multiple
- * of 1/s, where what the lattice folds onto the low frequencies comes from: that is what makes so
- * short a filter enough. What the spline does to the low frequencies themselves is known, and the
- * filter between the points makes up for it: its spectrum is the Gaussian's, divided by the
- * spline's twice. */
+ * of 1/s. The lattice aliases the frequencies near these multiples to low ones; the zeros suppress
+ * them, so a short spline suffices. The spline also attenuates low frequencies, by a known factor,
+ * which the filter between the points corrects: its spectrum is the Gaussian's divided by the
+ * square of the spline's. */
 #include "common/lattice.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@
 
 enum { SMOOTHS = 6, FREQUENCIES = 512 };
 
-/* The radius at which the filter on the lattice is cut, in its standard deviations. */
+/* The radius at which the filter on the lattice is cut off, in its standard deviations. */
 static const double CUT = 4.65;
 
 /* At least 2.6 points per standard deviation, or the lattice aliases too much; not many more, so

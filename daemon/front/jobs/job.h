@@ -168,8 +168,8 @@ struct job *job_next_waiting(bool light_only);
 /* Ends a job: records the outcome and calls `done`. Only the first call counts. */
 void job_finish(struct job *job, enum error error, const struct problem *problem);
 
-/* The same, at once for whoever waits for it, of a job that may still wait or run; its codec worker
- * and devices are rid of it soon. */
+/* Ends a job that may still wait or run: its owner is told at once, its codec worker and devices
+ * drop it soon after. */
 void job_cancel(struct job *job, enum error error, const struct problem *problem);
 
 #endif

@@ -30,16 +30,17 @@ struct plan {
 /* Returns the shared copy of a chain, which is owned from now on, also on failure. NULL without
  * memory or descriptors. */
 struct shared_chain *chain_share(struct chain *chain);
-/* Releases it. Some unused ones are kept for the next job. */
+/* Releases a shared chain. Some unused ones are kept for later jobs. */
 void chain_release(struct shared_chain *chain);
 
-/* The plan for images of this kind. Never fails: no more plans are in use than there are codec
- * workers. Devices forget a plan that lost its place to another when they learn of that one. */
+/* The plan for images of this kind, which the caller ends by plan_release(). Never fails: at most
+ * one plan for each codec worker is in use. A device is told to drop a plan when it is sent the one
+ * that took its place. */
 struct plan *plan_use(struct shared_chain *chain, const struct image *image);
-/* No tile of it is in flight any more. */
+/* Releases a plan: none of its tiles is in flight any more. */
 void plan_release(struct plan *plan);
 
-/* Frees all unused ones. */
+/* Frees all unused chains and plans. */
 void plans_fini(void);
 
 #endif

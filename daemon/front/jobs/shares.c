@@ -9,7 +9,7 @@
 struct share_client {
 	RB_ENTRY(share_client) place;
 	char name[FAIR_CLIENT_SIZE];
-	unsigned shares; /* that are not empty; it goes with the last */
+	unsigned shares; /* number of non-empty shares; the client is freed with the last */
 	uint64_t held[SHARE_KINDS];
 };
 
