@@ -4,10 +4,10 @@
 
 #include "front/jobs/job.h"
 
-/* id: of the request that the job came with. */
+/* id: the request's. */
 void outcome_record(const char *id, const struct job *job);
 
-/* The same of a job whose client has gone before its end. */
+/* The same for a job whose client has left before its end. */
 void outcome_gone(const char *id, const struct job *job);
 
 #endif

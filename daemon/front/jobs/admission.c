@@ -12,7 +12,8 @@
  * in the time that these take (about 0.1 µs) a device can do as much work. */
 enum { HEAVY_BODY = 4 << 20, JOB_COST = 64 << 10, PIXEL_BYTES = 32, DEVICE_NS = 100 };
 
-/* Seconds after which a measurement counts for a third; and how many seconds of it are enough. */
+/* The time in seconds in which a measurement decays to a third; the seconds of measurement that
+ * suffice for a prediction. */
 static const double fade = 10, enough = 0.05;
 
 struct demand {

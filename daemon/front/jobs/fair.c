@@ -108,7 +108,7 @@ static void rest(struct fair_node *node)
 	RB_REMOVE(fair_ready, &node->parent->ready, node);
 }
 
-/* Nothing waits below the node any more; perhaps neither below its ancestors. */
+/* Nothing waits below the node any more; updates it and the ancestors that this leaves empty. */
 static void rest_all(struct fair_node *node)
 {
 	for (; node->parent; node = node->parent) {
@@ -211,7 +211,8 @@ void fair_charge(struct fair *fair, struct fair_flow *flow, double cost)
 
 		if (waits)
 			rest(node);
-		/* What it was not charged for in time counts from where it would be served now. */
+		/* A tag in the past counts as now, so that a late charge still delays the node's
+		 * next turn. */
 		if (node->start < node->parent->now)
 			node->start = node->parent->now;
 		node->start += cost / node->weight;

@@ -172,7 +172,7 @@ void job_waits(struct job *job, int more)
 	update_held(job);
 }
 
-/* The old class keeps its charge: so much was known then. */
+/* If the class changes, the queue does not refund the old class and charges the new one in full. */
 enum error job_reckon(struct job *job, double cost)
 {
 	enum work_class class = job->class;
