@@ -209,7 +209,7 @@ def test_device_patterns(launch, pattern, count):
         poll(lambda: " used" in service.tail(), 60, "the search")
         poll(lambda: len(service.get("/v1/devices").json()["devices"]) == count, 60, "devices")
         if not count:
-            service.says("that fits --device")
+            service.says("no OpenCL device matches")
             assert service.get("/readyz").status == 503
     finally:
         service.stop()
