@@ -45,19 +45,18 @@ static const char usage[] =
     "  convolve chain --luma gaussian=size=5 --chroma box=size=3 - <in.jpg >out.jpg\n"
     "  convolve sharpen -j 8 photographs -o sharper/\n"
     "\n"
-    "INPUT is an image, - for standard input (also the default), or a directory: all\n"
-    "images in it are filtered. An option that is not listed here is a parameter of the\n"
-    "service: `convolve filters` lists them. The format is that of OUTPUT's suffix, unless\n"
-    "--format names one.\n"
+    "INPUT is an image, - for standard input (the default), or a directory, of which all\n"
+    "images are filtered. Any option that is not listed here is a parameter of the service:\n"
+    "`convolve filters` lists them. The suffix of OUTPUT sets the format, unless --format does.\n"
     "\n"
-    "A directory of results has a file .convolve.jsonl, which records how each was made.\n"
-    "A result that exists, from an unchanged input and the same request, is not made again.\n"
+    "In an output directory the file .convolve.jsonl records how each result was made. Results\n"
+    "that exist are skipped if their input and the request are unchanged.\n"
     "\n";
 
 static const char statuses[] =
     "\n"
     "Exit status: 0 success; 1 an image could not be filtered; 2 the command line is\n"
-    "wrong, or the service refuses the filter or a parameter, which ends a batch at once;\n"
+    "invalid, or the service refuses the filter or a parameter, which ends a batch at once;\n"
     "3 the service cannot be reached; 130 interrupted.\n";
 
 void options_print_help(void)
