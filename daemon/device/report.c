@@ -8,7 +8,7 @@
 #include "common/log.h"
 #include "device/cl/object_counts.h"
 
-enum { OBJECTS_MS = 1000 }; /* between messages while jobs run */
+enum { OBJECTS_MS = 1000, LASTING_MS = 20 }; /* between messages, while jobs run or not */
 
 void report_init(struct report *r, int socket, const char *device)
 {
@@ -97,14 +97,15 @@ enum error report_programs(struct report *r, struct programs *programs)
 enum error report_objects(struct report *r, uint64_t now_ms, int *due)
 {
 	struct message message = {.type = MSG_OBJECTS};
-	uint64_t since = now_ms - r->objects_ms;
+	uint64_t since = now_ms - r->objects_ms, interval;
 
 	*due = -1;
 	object_counts_get(&message.objects);
 	if (!memcmp(&message.objects, &r->objects, sizeof r->objects))
 		return ERR_OK;
-	if (!object_counts_only_lasting(&message.objects) && since < OBJECTS_MS) {
-		*due = (int)(OBJECTS_MS - since);
+	interval = object_counts_only_lasting(&message.objects) ? LASTING_MS : OBJECTS_MS;
+	if (since < interval) {
+		*due = (int)(interval - since);
 		return ERR_OK;
 	}
 	r->objects = message.objects;

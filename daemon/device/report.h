@@ -47,9 +47,9 @@ enum error report_choices(const struct report *report, struct tuner *tuner) MUST
 /* Sends the counts of programs, if they have changed. */
 enum error report_programs(struct report *report, struct programs *programs) MUST_CHECK;
 
-/* Sends the counts of live objects, if they have changed: at once if no object belongs to a
- * request, otherwise once a second, to save messages. now_ms: a monotonic clock, in milliseconds.
- * *due: milliseconds until the next message, or -1. */
+/* Sends the counts of live objects, if they have changed: after 20 ms at most if no object belongs
+ * to a request, otherwise once a second, to save messages. now_ms: a monotonic clock, in
+ * milliseconds. *due: milliseconds until the next message, or -1. */
 enum error report_objects(struct report *report, uint64_t now_ms, int *due) MUST_CHECK;
 
 #endif

@@ -19,8 +19,8 @@ UNASKED = {
     "ready-memory": "READY", "ready-time": "READY", "ready-twice": "READY", "objects": "OBJECTS",
     "programs": "PROGRAMS", "programs-back": "PROGRAMS", "choice-count": "CHOICE", "choice-none": "CHOICE",
     "choice-chosen": "CHOICE", "choice-kernel": "CHOICE", "choice-time": "CHOICE",
-    "choice-samples": "CHOICE", "no-tile": "TILE_DONE", "codecs-word": "IMAGE", "descriptors": "bytes",
-    "truncated": "bytes", "oversized": "bytes", "tiny": "bytes", "unknown": "bytes", "flood": "OBJECTS"}
+    "choice-samples": "CHOICE", "no-tile": "TILE_DONE", "codecs-word": "IMAGE", "descriptors": "packet",
+    "truncated": "packet", "oversized": "packet", "tiny": "packet", "unknown": "packet", "flood": "OBJECTS"}
 # And when they have a tile, instead of what they should say of it.
 OF_A_TILE = (
     "other-job", "test-job", "other-tile", "launch-times", "upload-time", "times-wrap", "launch-bytes",
@@ -78,7 +78,7 @@ def test_unasked(hostile):
                          for d in devices(service)[1 + len(HARMLESS):]), 60, "the quarantine")
         for number, word in enumerate(words):
             if word in UNASKED:
-                assert f"device-{number} sent {UNASKED[word]} " in log(service), word
+                assert f"device-{number} sent an invalid {UNASKED[word]}\n" in log(service), word
         assert devices(service)[1]["name"] == "?" * 63
         assert "?" * 63 in [c["work"] for c in service.get("/v1/kernels").json()["choices"]]
         check_metrics(service)
@@ -94,7 +94,7 @@ def test_of_a_tile(hostile):
             if word != "twice":  # it was believed the first time
                 answer.refused(500, "device-failed")
             message = "TILE_WAITS" if word == "waits" else "TILE_DONE"
-            poll(lambda: f"device-{number} sent {message} " in log(service), 60, word)
+            poll(lambda: f"device-{number} sent an invalid {message}\n" in log(service), 60, word)
         assert "CAN BE CHANGED" not in log(service)
         check_metrics(service)
         for _ in range(5):
@@ -104,7 +104,7 @@ def test_of_a_tile(hostile):
 def test_probe(hostile):
     """The probe may have been taken over, too."""
     with hostile("probe") as service:
-        assert "probe-0 sent DEVICE " in log(service)
+        assert "probe-0 sent an invalid DEVICE\n" in log(service)
         check_honest(service)
 
 

@@ -15,7 +15,7 @@
  * second. */
 static const uint64_t memory_max = UINT64_C(1) << 50, bytes_a_ns = 100000,
                       measured_ns_max = 60000000000u, samples_max = 1u << 31,
-                      objects_max = 1u << 20, programs_a_ms = 10, reports_a_s = 100;
+                      objects_max = 1u << 20, programs_a_ms = 10, reports_a_s = 10000;
 /* Added to the rates above: what may arrive in one burst. */
 static const uint64_t programs_first = 1000, reports_first = 1000;
 /* Tolerance for clock differences, and for the delay until a message is read. */
