@@ -258,9 +258,9 @@ class Client:
 
     def rest(self, seconds=600, programs=False):
         """Waits until all devices are up and nothing is left of any request; with `programs`, also until
-        all that have been asked for are there and tuning has ended, which on a busy machine takes long,
-        for who compiles them stands back. Returns the metrics."""
-        found = {}
+        all that have been asked for are there and what devices keep has stopped changing, which takes
+        long on a busy machine, where compilers stand back. Returns the metrics."""
+        found = {"kept": None}
 
         def resting():
             if programs:
@@ -269,6 +269,9 @@ class Client:
             found["left"] = left_over(metrics)
             if programs and metrics.total("convolved_programs_pending"):
                 found["left"]["programs"] = metrics.total("convolved_programs_pending")
+            before, found["kept"] = found["kept"], lasting(metrics)
+            if programs and found["kept"] != before:
+                found["left"]["changing"] = found["kept"]
             for labels, _ in metrics.samples("convolved_device_up"):
                 if not metrics.total("convolved_opencl_objects", **labels):
                     found["left"][labels["device"]] = "is not up"
