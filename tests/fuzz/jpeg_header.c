@@ -1,0 +1,27 @@
+/* Any bytes as a JPEG file: the walk ends and reads none beyond them. What it accepts is valid, and
+ * its scan lies within the file, before an EOI marker and with no other marker than RSTn in it. */
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "codec/jpeg_header.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct jpeg_scan scan;
+	const uint8_t *end;
+
+	if (jpeg_header_read(data, size, &scan))
+		return 0;
+	if (!jpeg_scan_valid(&scan) || scan.offset > size || scan.size > size - scan.offset ||
+	    size - scan.offset - scan.size < 2)
+		abort();
+	end = data + scan.offset + scan.size;
+	if (end[0] != 0xFF || end[1] != 0xD9)
+		abort();
+	for (const uint8_t *at = data + scan.offset; at < end; at++)
+		if (at[0] == 0xFF && at[1] && (at[1] < 0xD0 || at[1] > 0xD7))
+			abort();
+	return 0;
+}

@@ -1,0 +1,45 @@
+/* JPEG files by libjpeg-turbo, the measure of what devices decode and encode. Any failure but that
+ * of jpegs_decode() ends the process. */
+#ifndef TESTS_JPEGS_H
+#define TESTS_JPEGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum jpegs_sampling { JPEGS_GRAY, JPEGS_444, JPEGS_422, JPEGS_420, JPEGS_440, JPEGS_SAMPLINGS };
+
+/* What a file is to be like. */
+struct jpegs_wish {
+	uint32_t width, height;
+	enum jpegs_sampling sampling;
+	unsigned quality, restart_interval;
+	bool optimize, progressive, arithmetic;
+};
+
+/* Packed rows of 1 or 3 bands. */
+struct jpegs_picture {
+	uint32_t width, height, bands;
+	uint8_t *samples;
+};
+
+enum jpegs_content { JPEGS_SMOOTH, JPEGS_NOISE, JPEGS_FLAT, JPEGS_PAGE, JPEGS_CONTENTS };
+
+/* Pixels that depend on their place and the seed only. Free their samples. */
+struct jpegs_picture jpegs_draw(uint32_t width, uint32_t height, uint32_t bands,
+                                enum jpegs_content content, uint32_t seed);
+
+/* Encodes a picture; its bands are those of the sampling. Free the file. */
+uint8_t *jpegs_encode(const struct jpegs_picture *picture, const struct jpegs_wish *wish,
+                      size_t *size);
+
+/* Decodes a file as the service does: gray or RGB. False if libjpeg refuses the file or warns of
+ * it; there is then nothing to free. */
+bool jpegs_decode(const uint8_t *file, size_t size, struct jpegs_picture *picture);
+
+/* The quantized coefficients of a component, block after block in rows of *blocks_x, each in zigzag
+ * order. Free them. */
+int16_t *jpegs_coefficients(const uint8_t *file, size_t size, unsigned component,
+                            uint32_t *blocks_x, uint32_t *blocks_y);
+
+#endif

@@ -1,0 +1,210 @@
+/* JPEG headers: what a device may decode, what it is told of it, and what is left to libjpeg. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "codec/jpeg_header.h"
+#include "jpegs.h"
+
+static struct jpeg_scan scan;
+
+static uint8_t *file_of(const struct jpegs_wish *wish, size_t *size)
+{
+	struct jpegs_picture picture =
+	    jpegs_draw(wish->width, wish->height, wish->sampling == JPEGS_GRAY ? 1 : 3,
+	               JPEGS_SMOOTH, wish->quality);
+	uint8_t *file = jpegs_encode(&picture, wish, size);
+
+	free(picture.samples);
+	return file;
+}
+
+static const char *read_wish(struct jpegs_wish wish)
+{
+	size_t size;
+	uint8_t *file = file_of(&wish, &size);
+	const char *odd = jpeg_header_read(file, size, &scan);
+
+	free(file);
+	return odd;
+}
+
+static void test_frames(void **state)
+{
+	(void)state;
+	for (enum jpegs_sampling s = JPEGS_GRAY; s <= JPEGS_420; s++) {
+		uint16_t table[JPEG_BLOCK];
+
+		assert_null(
+		    read_wish((struct jpegs_wish){33, 17, s, 30 + s, 3 * s, .optimize = s}));
+		assert_int_equal(scan.width, 33);
+		assert_int_equal(scan.height, 17);
+		assert_int_equal(scan.components, s == JPEGS_GRAY ? 1 : 3);
+		assert_int_equal(scan.h, s >= JPEGS_422 ? 2 : 1);
+		assert_int_equal(scan.v, s == JPEGS_420 ? 2 : 1);
+		assert_int_equal(scan.restart_interval, 3 * s);
+		jpeg_quality_table(30 + s, JPEG_LUMA, table);
+		assert_memory_equal(scan.quantization[0], table, sizeof table);
+		jpeg_quality_table(30 + s, JPEG_CHROMA, table);
+		if (s)
+			assert_memory_equal(scan.quantization[2], table, sizeof table);
+	}
+}
+
+/* libjpeg writes the standard tables and the scaled ones of every quality. */
+static void test_tables(void **state)
+{
+	(void)state;
+	for (unsigned quality = 1; quality <= 100; quality += quality < 50 ? 7 : 10) {
+		uint16_t table[JPEG_BLOCK];
+
+		assert_null(read_wish((struct jpegs_wish){8, 8, JPEGS_444, quality, 0, 0, 0, 0}));
+		assert_memory_equal(scan.huffman, jpeg_standard_huffman, sizeof scan.huffman);
+		for (enum jpeg_plane p = JPEG_LUMA; p < JPEG_PLANES; p++) {
+			jpeg_quality_table(quality, p, table);
+			assert_memory_equal(scan.quantization[p], table, sizeof table);
+		}
+	}
+}
+
+static void test_refused(void **state)
+{
+	static const struct {
+		struct jpegs_wish wish;
+		const char *odd;
+	} files[] = {
+	    {{33, 17, JPEGS_420, 80, 0, .progressive = true}, "progressive"},
+	    {{33, 17, JPEGS_420, 80, 0, .arithmetic = true},
+	     "lossless, hierarchical or arithmetic"},
+	    {{33, 17, JPEGS_440, 80, 0, 0, 0, 0}, "another subsampling than 4:4:4, 4:2:2 or 4:2:0"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+		assert_string_equal(read_wish(files[i].wish), files[i].odd);
+}
+
+/* The place of a marker's code in a file. */
+static uint8_t *marker(uint8_t *file, uint8_t code)
+{
+	for (uint8_t *at = file;; at++)
+		if (at[0] == 0xFF && at[1] == code)
+			return at;
+}
+
+/* Changes to a file, by a marker and the bytes after it, which only libjpeg may judge. */
+static void test_odd(void **state)
+{
+	static const struct {
+		uint8_t marker, offset, byte;
+		const char *odd;
+	} changes[] = {
+	    {0xC0, 4, 12, "more than 8 bits"},
+	    {0xC0, 6, 0, "no size in the frame"},
+	    {0xC0, 9, 4, "a bad frame"},
+	    {0xC0, 10, 2, "a bad frame"},
+	    {0xC0, 14, 0x12, "another subsampling than 4:4:4, 4:2:2 or 4:2:0"},
+	    {0xC0, 12, 9, "a bad frame"},
+	    {0xC0, 12, 3, "no quantization table"},
+	    {0xC0, 1, 0xC8, "lossless, hierarchical or arithmetic"},
+	    {0xC0, 1, 0xDC, "an unusual marker"},
+	    {0xDB, 4, 0x04, "a bad quantization table"},
+	    {0xDB, 3, 0x42, "a bad quantization table"},
+	    {0xC4, 4, 0x25, "a bad Huffman table"},
+	    {0xC4, 5, 0xFF, "a bad Huffman table"},
+	    {0xC4, 5, 2, "a bad Huffman table"}, /* two codes more than values */
+	    {0xC4, 4, 3, "no Huffman table"},
+	    {0xDA, 4, 1, "a bad scan"},
+	    {0xDA, 6, 0x22, "no Huffman table"},
+	    {0xDA, 10, 0x00, "three pairs of Huffman tables"},
+	    {0xDA, 11, 1, "a bad scan"},
+	    {0xDA, 14, 0xFF, "a marker within the scan, or several scans"},
+	    {0xD9, 1, 0xD8, "a marker within the scan, or several scans"},
+	    {0xD9, 1, 0x00, "no end"},
+	};
+	const struct jpegs_wish wish = {33, 17, JPEGS_420, 80, 0, 0, 0, 0};
+	size_t size;
+	uint8_t *file = file_of(&wish, &size), *copy = malloc(size);
+
+	(void)state;
+	assert_non_null(copy);
+	for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+		const char *odd;
+
+		memcpy(copy, file, size);
+		marker(copy, changes[i].marker)[changes[i].offset] = changes[i].byte;
+		odd = jpeg_header_read(copy, size, &scan);
+		if (!odd || strcmp(odd, changes[i].odd))
+			fail_msg("%x+%d: %s, not %s", changes[i].marker, changes[i].offset, odd,
+			         changes[i].odd);
+	}
+	free(copy);
+	free(file);
+}
+
+/* However much of it there is, a part is no file, and what follows EOI does not matter. */
+static void test_truncated(void **state)
+{
+	const struct jpegs_wish wish = {20, 9, JPEGS_422, 80, 1, 0, 0, 0};
+	size_t size;
+	uint8_t *file = file_of(&wish, &size), *twice = malloc(2 * size);
+	struct jpeg_scan once;
+
+	(void)state;
+	assert_non_null(twice);
+	assert_null(jpeg_header_read(file, size, &once));
+	for (size_t n = 0; n < size; n++) {
+		uint8_t *part = malloc(n ? n : 1); /* so that sanitizers see its end */
+
+		assert_non_null(part);
+		memcpy(part, file, n);
+		assert_non_null(jpeg_header_read(part, n, &scan));
+		free(part);
+	}
+	memcpy(twice, file, size);
+	memcpy(twice + size, file, size);
+	assert_null(jpeg_header_read(twice, 2 * size, &scan));
+	assert_memory_equal(&once, &scan, sizeof scan);
+	free(twice);
+	free(file);
+}
+
+static void test_prefix_codes(void **state)
+{
+	struct jpeg_huffman table = {.bits = {0}};
+
+	(void)state;
+	for (int p = 0; p < JPEG_PLANES; p++)
+		for (int c = 0; c < JPEG_CLASSES; c++)
+			assert_true(
+			    jpeg_huffman_valid(&jpeg_standard_huffman[p][c], (enum jpeg_class)c));
+	assert_false(jpeg_huffman_valid(&table, JPEG_AC)); /* no code */
+	table.bits[0] = 1;
+	assert_true(jpeg_huffman_valid(&table, JPEG_AC));
+	table.bits[0] = 2; /* one of only 1 bits */
+	assert_false(jpeg_huffman_valid(&table, JPEG_AC));
+	table.bits[0] = 0;
+	table.bits[15] = 1; /* short prefixes are no codes: too many others */
+	assert_false(jpeg_huffman_valid(&table, JPEG_AC));
+	table = jpeg_standard_huffman[0][JPEG_DC];
+	table.values[3] = 16;
+	assert_false(jpeg_huffman_valid(&table, JPEG_DC));
+	assert_true(jpeg_huffman_valid(&table, JPEG_AC));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_frames),    cmocka_unit_test(test_tables),
+	    cmocka_unit_test(test_refused),   cmocka_unit_test(test_odd),
+	    cmocka_unit_test(test_truncated), cmocka_unit_test(test_prefix_codes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
