@@ -253,7 +253,8 @@ static double weight_box(double d, double sigma)
 }
 
 /* Splits a matrix of rank 1 into row and column through its largest coefficient; false, and the
- * operation untouched, if its rank is higher. */
+ * operation untouched, if its rank is higher. The magnitudes of the row have sum 1, so that a mean
+ * is one of rows and one of columns. */
 static bool matrix_split(const double *matrix, uint32_t width, uint32_t height, double scale,
                          double *coefficients)
 {
@@ -273,10 +274,15 @@ static bool matrix_split(const double *matrix, uint32_t width, uint32_t height, 
 			if (fabs(matrix[j * width + i] - row[i] * (column[j * width] / peak)) >
 			    1e-12 * fabs(peak))
 				return false;
+	double size = 0;
+
 	for (uint32_t i = 0; i < width; i++)
-		coefficients[i] = row[i] / peak;
+		size += fabs(row[i]);
+	size = copysign(size, peak);
+	for (uint32_t i = 0; i < width; i++)
+		coefficients[i] = row[i] / size;
 	for (uint32_t j = 0; j < height; j++)
-		coefficients[width + j] = column[j * width] / scale;
+		coefficients[width + j] = column[j * width] / peak * (size / scale);
 	return true;
 }
 

@@ -113,3 +113,17 @@ enum wire_result wire_receive(int socket, struct message *message, int fds[MESSA
 		close(fds[i]);
 	return WIRE_BROKEN;
 }
+
+bool choice_is_for(const struct message_choice *choice, const struct message_choice *kind)
+{
+	if (strcmp(choice->work, kind->work) || choice->count != kind->count)
+		return false;
+	for (uint32_t i = 0; i < kind->count; i++)
+		if (choice->candidate[i].kernel != kind->candidate[i].kernel ||
+		    choice->candidate[i].x != kind->candidate[i].x ||
+		    choice->candidate[i].y != kind->candidate[i].y ||
+		    choice->candidate[i].group_x != kind->candidate[i].group_x ||
+		    choice->candidate[i].group_y != kind->candidate[i].group_y)
+			return false;
+	return true;
+}

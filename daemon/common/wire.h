@@ -183,7 +183,9 @@ struct message_job_done {
 
 enum { CANDIDATES_MAX = 24 };
 
-/* The kernel that the tuner chose for a kind of work, and its measurements. */
+/* The kernel that the tuner chose for a kind of work, and its measurements. What of the work
+ * decides which kernels apply is not all in the text: the same text with other candidates is
+ * another kind. */
 struct message_choice {
 	char work[64];    /* as "separable 5x5 u8 x3" */
 	uint32_t chosen;  /* index of the candidate */
@@ -246,6 +248,9 @@ enum wire_result wire_receive(int socket, struct message *message,
 /* Makes a text from a message safe: terminates it, and replaces every byte that is not printable
  * ASCII. */
 void wire_text(char *text, size_t size);
+
+/* True if both are for the same kind of work: the same text and candidates. */
+bool choice_is_for(const struct message_choice *choice, const struct message_choice *kind);
 
 const char *message_name(enum message_type type);
 /* The number of descriptors that travel with it. */

@@ -7,7 +7,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/log.h"
 #include "device/cl/object_counts.h"
@@ -32,10 +31,8 @@ static const struct {
 } budget[] = {
     [DEVICE_CPU] = {1.5e9, 2e6}, [DEVICE_GPU] = {2e11, 3e7}, [DEVICE_ACCELERATOR] = {1e9, 1e6}};
 
-/* A kernel in a shape, to be measured. */
+/* What becomes of a choice's candidate. */
 struct candidate {
-	enum kernel kernel;
-	struct shape shape;
 	struct step step;
 	enum program_state state;
 	double small_ns; /* fastest small launch; INFINITY before the first */
@@ -45,14 +42,14 @@ struct candidate {
 /* The measurements for one kind of work. */
 struct trial {
 	struct trial *next_trial;
-	char text[64]; /* the kind of work, from describe() */
+	struct message_choice choice; /* its text and candidates: the kind of work */
 	struct work work;
 	struct operation operation; /* the trial's own copy */
 	struct tile tile;
 	struct view views[PLACES];
 	cl_mem src, dst;
 	struct candidate candidate[CANDIDATES_MAX];
-	uint32_t count, next; /* candidates; next launch, of count * ALL_ROUNDS */
+	uint32_t next; /* launch, of ALL_ROUNDS for each candidate */
 	double min_small_ns;
 	bool started;
 };
@@ -109,7 +106,7 @@ static void remove_first(struct tuner *t)
 	if (!t->first)
 		t->last = &t->first;
 	t->trials--;
-	for (uint32_t i = 0; i < r->count; i++)
+	for (uint32_t i = 0; i < r->choice.count; i++)
 		step_release(&r->candidate[i].step);
 	object_release(OBJECT_BUFFER, r->src);
 	object_release(OBJECT_BUFFER, r->dst);
@@ -131,95 +128,85 @@ void tuner_free(struct tuner **tuner)
 	*tuner = NULL;
 }
 
-static void add_candidate(struct trial *r, enum kernel kernel, struct shape shape)
+/* The kind of a piece of work: its text, and all that can do it where rows are long enough. */
+static struct message_choice kind_of(const struct work *work, const struct device *device)
 {
-	if (r->count < CANDIDATES_MAX)
-		r->candidate[r->count++] =
-		    (struct candidate){.kernel = kernel, .shape = shape, .small_ns = INFINITY};
-}
-
-static void add_candidates(struct trial *r, const struct device *device)
-{
+	struct message_choice kind = {0};
 	struct shape shapes[SHAPES_MAX];
+	struct work wide = *work;
 
+	describe(work, kind.work);
+	wide.width = WIDTH / work->bands;
 	for (enum kernel k = 0; k < KERNELS; k++) {
-		uint32_t count = variant_applies(k, &r->work, device, false)
-		                     ? variant_shapes(k, &r->work, device, shapes)
+		uint32_t count = variant_applies(k, &wide, device, false)
+		                     ? variant_shapes(k, &wide, device, shapes)
 		                     : 0;
 
-		for (uint32_t i = 0; i < count; i++)
-			add_candidate(r, k, shapes[i]);
+		for (uint32_t i = 0; i < count && kind.count < CANDIDATES_MAX; i++) {
+			kind.candidate[kind.count].kernel = k;
+			kind.candidate[kind.count].x = shapes[i].x;
+			kind.candidate[kind.count].y = shapes[i].y;
+			kind.candidate[kind.count].group_x = shapes[i].group_x;
+			kind.candidate[kind.count++].group_y = shapes[i].group_y;
+		}
 	}
+	return kind;
 }
 
-static bool is_noted(const struct tuner *t, const char *text)
+static struct shape shape_of(const struct message_choice *choice, uint32_t i)
+{
+	return (struct shape){choice->candidate[i].x, choice->candidate[i].y,
+	                      choice->candidate[i].group_x, choice->candidate[i].group_y};
+}
+
+static bool is_noted(const struct tuner *t, const struct message_choice *kind)
 {
 	const struct trial *r = t->first;
 
-	while (r && strcmp(r->text, text))
+	while (r && !choice_is_for(&r->choice, kind))
 		r = r->next_trial;
 	return r != NULL;
 }
 
 /* Adds a trial for a kind of work, unless there is one. */
-static void note_work(struct tuner *t, const struct work *work, const char *text)
+static void note_work(struct tuner *t, const struct work *work, const struct message_choice *kind)
 {
 	struct trial *r;
 
-	if (is_noted(t, text) || tuning_count(t->tuning) + t->trials == CHOICES_MAX)
+	if (is_noted(t, kind) || tuning_count(t->tuning) + t->trials == CHOICES_MAX)
 		return;
 	r = calloc(1, sizeof *r);
 	if (!r || operation_copy(work->operation, &r->operation)) {
 		free(r);
 		return;
 	}
+	r->choice = *kind;
 	r->work = *work;
 	r->work.operation = &r->operation;
 	r->min_small_ns = INFINITY;
-	add_candidates(r, programs_device(t->programs));
-	snprintf(r->text, sizeof r->text, "%s", text);
+	for (uint32_t i = 0; i < kind->count; i++)
+		r->candidate[i].small_ns = INFINITY;
 	*t->last = r;
 	t->last = &r->next_trial;
 	t->trials++;
-}
-
-/* Uses the choice for this kind of work if its kernel and shape apply to this piece of it. Pieces
- * of one kind have different weights, and the state file may be another version's. */
-static bool use_choice(const struct device *device, const struct message_choice *choice,
-                       const struct work *work, enum kernel *kernel, struct shape *shape)
-{
-	enum kernel chosen = choice->candidate[choice->chosen].kernel;
-	struct shape shapes[SHAPES_MAX],
-	    wanted = {choice->candidate[choice->chosen].x, choice->candidate[choice->chosen].y,
-	              choice->candidate[choice->chosen].group_x,
-	              choice->candidate[choice->chosen].group_y};
-	uint32_t count;
-
-	if (!variant_applies(chosen, work, device, false))
-		return false;
-	count = variant_shapes(chosen, work, device, shapes);
-	for (uint32_t i = 0; i < count; i++)
-		if (!memcmp(&shapes[i], &wanted, sizeof wanted)) {
-			*kernel = chosen;
-			*shape = wanted;
-			return true;
-		}
-	return false;
 }
 
 void tuner_choose(void *tuner, const struct work *work, enum kernel *kernel, struct shape *shape)
 {
 	struct tuner *t = tuner;
 	const struct device *device = programs_device(t->programs);
-	const struct message_choice *choice;
-	char text[64];
+	const struct message_choice kind = kind_of(work, device),
+	                            *choice = tuning_find(t->tuning, &kind);
 
-	describe(work, text);
-	choice = tuning_find(t->tuning, text);
 	if (!choice)
-		note_work(t, work, text);
-	if (!choice || !use_choice(device, choice, work, kernel, shape))
+		note_work(t, work, &kind);
+	if (choice &&
+	    variant_applies(choice->candidate[choice->chosen].kernel, work, device, false)) {
+		*kernel = choice->candidate[choice->chosen].kernel;
+		*shape = shape_of(choice, choice->chosen);
+	} else {
 		variant_choose_by_table(device, work, kernel, shape);
+	}
 }
 
 /* Makes the buffers, filled with a pattern, and sets the size of the launches. */
@@ -261,12 +248,12 @@ static void start_trial(struct tuner *t, struct trial *r)
 	cl_int code = prepare_buffers(t, r);
 
 	r->started = true;
-	for (uint32_t i = 0; i < r->count; i++) {
+	for (uint32_t i = 0; i < r->choice.count; i++) {
 		struct candidate *c = &r->candidate[i];
 
 		c->step = (struct step){.src = PLACE_IN, .dst = PLACE_OUT};
-		if (code || builder_make_step(t->programs, &r->work, c->kernel, c->shape, &c->step,
-		                              &c->state))
+		if (code || builder_make_step(t->programs, &r->work, r->choice.candidate[i].kernel,
+		                              shape_of(&r->choice, i), &c->step, &c->state))
 			c->state = PROGRAM_FAILED;
 	}
 }
@@ -276,7 +263,7 @@ static bool all_built(struct tuner *t, struct trial *r)
 {
 	bool built = true;
 
-	for (uint32_t i = 0; i < r->count; i++) {
+	for (uint32_t i = 0; i < r->choice.count; i++) {
 		struct candidate *c = &r->candidate[i];
 
 		if (c->state == PROGRAM_PENDING) {
@@ -343,23 +330,16 @@ static double time_of(const struct trial *r, struct candidate *c)
 	return c->ns[ROUNDS / 2];
 }
 
-static void choose_fastest(struct trial *r, struct message_choice *choice)
+static void choose_fastest(struct trial *r)
 {
+	struct message_choice *choice = &r->choice;
 	double fastest = INFINITY;
 
-	*choice = (struct message_choice){0};
-	memcpy(choice->work, r->text, sizeof choice->work);
-	choice->count = r->count;
 	choice->samples = (uint64_t)r->tile.width * r->tile.height * r->work.bands;
-	for (uint32_t i = 0; i < r->count; i++) {
+	for (uint32_t i = 0; i < choice->count; i++) {
 		struct candidate *c = &r->candidate[i];
 		double ns = c->state == PROGRAM_READY ? time_of(r, c) : 0;
 
-		choice->candidate[i].kernel = c->kernel;
-		choice->candidate[i].x = c->shape.x;
-		choice->candidate[i].y = c->shape.y;
-		choice->candidate[i].group_x = c->shape.group_x;
-		choice->candidate[i].group_y = c->shape.group_y;
 		choice->candidate[i].ns = (uint64_t)ns;
 		if (choice->candidate[i].ns && ns < fastest) {
 			fastest = ns;
@@ -373,8 +353,8 @@ static void choose_fastest(struct trial *r, struct message_choice *choice)
 /* Makes the trial's next launch, unless its candidate is dropped. */
 static void launch_next(const struct tuner *t, struct trial *r)
 {
-	struct candidate *c = &r->candidate[r->next % r->count];
-	uint32_t round = r->next / r->count;
+	struct candidate *c = &r->candidate[r->next % r->choice.count];
+	uint32_t round = r->next / r->choice.count;
 	bool small = round < SMALL_ROUNDS;
 	double ns;
 
@@ -402,9 +382,10 @@ bool tuner_step(struct tuner *t, struct message_choice *choice)
 		return false;
 	}
 	launch_next(t, r);
-	if (++r->next < r->count * ALL_ROUNDS)
+	if (++r->next < r->choice.count * ALL_ROUNDS)
 		return false;
-	choose_fastest(r, choice);
+	choose_fastest(r);
+	*choice = r->choice;
 	remove_first(t);
 	tuning_add(t->tuning, choice);
 	return true;

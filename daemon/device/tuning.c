@@ -1,5 +1,5 @@
 /* The file is JSON and is rewritten after each choice. It names the device, its driver and a digest
- * of the kernel sources; if any of them differs, its choices are discarded. */
+ * of the kernels; if any of them differs, its choices are discarded. */
 #include "device/tuning.h"
 
 #include <errno.h>
@@ -13,6 +13,7 @@
 
 #include "common/log.h"
 #include "device/cl/source.h"
+#include "device/plan/variant.h"
 
 struct tuning {
 	const struct device *device;
@@ -31,10 +32,11 @@ const struct message_choice *tuning_get(const struct tuning *tuning, uint32_t i)
 	return i < tuning->count ? &tuning->choice[i] : NULL;
 }
 
-const struct message_choice *tuning_find(const struct tuning *tuning, const char *work)
+const struct message_choice *tuning_find(const struct tuning *tuning,
+                                         const struct message_choice *kind)
 {
 	for (uint32_t i = 0; i < tuning->count; i++)
-		if (!strcmp(tuning->choice[i].work, work))
+		if (choice_is_for(&tuning->choice[i], kind))
 			return &tuning->choice[i];
 	return NULL;
 }
@@ -139,14 +141,14 @@ static void load(struct tuning *c)
 			struct message_choice *choice = &c->choice[c->count];
 
 			if (c->count < CHOICES_MAX && read_choice(item, choice) &&
-			    !tuning_find(c, choice->work))
+			    !tuning_find(c, choice))
 				c->count++;
 		}
 	}
 	json_decref(all);
 }
 
-/* The SHA-256 of all kernel sources. */
+/* The SHA-256 of all kernel sources and of the shapes that the kernels have. */
 static bool digest_sources(const char *kernel_dir, char text[65])
 {
 	GChecksum *sum = g_checksum_new(G_CHECKSUM_SHA256);
@@ -160,6 +162,9 @@ static bool digest_sources(const char *kernel_dir, char text[65])
 			g_checksum_update(sum, (const guchar *)source, -1);
 		free(source);
 	}
+	for (enum kernel k = 0; k < KERNELS; k++)
+		g_checksum_update(sum, (const guchar *)variant_get(k)->shape,
+		                  sizeof variant_get(k)->shape);
 	snprintf(text, 65, "%s", g_checksum_get_string(sum));
 	g_checksum_free(sum);
 	return complete;

@@ -22,10 +22,11 @@ void tuning_free(struct tuning **tuning);
 
 uint32_t tuning_count(const struct tuning *tuning);
 
-/* The i-th choice in the order in which they were made, or the choice for a kind of work; NULL if
- * there is none. The list owns them. */
+/* The i-th choice in the order in which they were made, or the choice for a kind of work, given by
+ * its text and candidates; NULL if there is none. The list owns them. */
 const struct message_choice *tuning_get(const struct tuning *tuning, uint32_t i);
-const struct message_choice *tuning_find(const struct tuning *tuning, const char *work);
+const struct message_choice *tuning_find(const struct tuning *tuning,
+                                         const struct message_choice *kind);
 
 /* Adds the choice for a kind of work that has none; there must be room (CHOICES_MAX). Rewrites the
  * file; a failure is logged. */

@@ -189,6 +189,19 @@ def test_at_once(cache, tmp_path):
     assert not [w for w in works if w.startswith("bilateral")]
 
 
+def test_kinds_of_one_size(cache, tmp_path):
+    """Matrices of one size may have other kernels: each kind is measured, whichever came first."""
+    large, small = "1e8 0 0;0 -1e8 0;0 0 2:scale=1", "1 2 3;4 5 6;7 8 0"
+    arguments = [BUILD / "convolved-device", "--tune", "--cache-dir", cache, "--state-dir", tmp_path,
+                 "--filter", f"convolve=kernel={large}", "--filter", f"convolve=kernel={small}"]
+    subprocess.run(arguments, check=True, capture_output=True, timeout=600,
+                   env={**os.environ, **ONE_DEVICE})
+    state = json.loads((tmp_path / "tuning-0-0.json").read_text())
+    kinds = [{k["kernel"] for k in c["candidates"]} for c in state["choices"]
+             if c["work"] == "matrix 3x3 u8 x1"]
+    assert kinds == [{"matrix_compensated"}, {"matrix", "matrix_wide"}]
+
+
 def test_at_once_refused():
     done = subprocess.run([BUILD / "convolved-device", "--tune", "--filter", "no-such"],
                           capture_output=True, text=True, timeout=600)

@@ -16,6 +16,7 @@ static const struct group separables[] = {
     {"radius 2", "gaussian=sigma=1.1:size=5"},
     {"radius 6", "gaussian=sigma=2"},
     {"radius 15", "gaussian=sigma=5"},
+    {"3 x 3, a mean given as a matrix", "convolve=kernel=1 2 1;2 4 2;1 2 1"},
     {"3 x 5, signed", "convolve=kernel=1 -2 3;2 -4 6;3 -6 9;2 -4 6;1 -2 3:offset=20"},
     {"radius 25", "box=size=51"},
 };
@@ -34,6 +35,7 @@ static const struct group gradients[] = {
     {"sobel x", "sobel=output=x"},
     {"scharr y", "scharr=output=y"},
     {"prewitt", "prewitt"},
+    {"scharr", "scharr"},
     {"sobel direction", "sobel=output=direction"},
 };
 static const struct group bilaterals[] = {

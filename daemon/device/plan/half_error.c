@@ -139,6 +139,14 @@ static double matrix_mma_bound(const struct operation *op)
 	return weights_bound(op->coefficients, count) + 255 * sum * ((double)count + 2) * 0x1p-23;
 }
 
+/* Sums of bytes up to 2048 are exact; what is left are the roundings of the magnitude. */
+static double gradient_bound(const struct operation *op)
+{
+	const double *smooth = op->coefficients;
+
+	return 255 * (smooth[0] + smooth[1] + smooth[2]) <= 2048 ? 0.2 : INFINITY;
+}
+
 double half_error_bound(enum kernel kernel, const struct operation *op)
 {
 	static const struct {
@@ -149,6 +157,7 @@ double half_error_bound(enum kernel kernel, const struct operation *op)
 	    [KERNEL_SEPARABLE_MMA] = {OPERATION_SEPARABLE, mma_bound},
 	    [KERNEL_MATRIX_HALF] = {OPERATION_MATRIX, matrix_bound},
 	    [KERNEL_MATRIX_MMA] = {OPERATION_MATRIX, matrix_mma_bound},
+	    [KERNEL_GRADIENT_HALF] = {OPERATION_GRADIENT, gradient_bound},
 	};
 
 	return rows[kernel].bound && rows[kernel].kind == op->kind ? rows[kernel].bound(op)

@@ -129,13 +129,14 @@ static bool exact_enough(enum kernel kernel, const struct work *work)
 {
 	const struct operation *op = work->operation;
 
+	if (variants[kernel].needs & VARIANT_EXACT)
+		return half_error_bound(kernel, op) < 1;
 	switch (variants[kernel].weights) {
 	case WEIGHTS_NONE:
 	case WEIGHTS_PAIRS:
 	case WEIGHTS_Q16:
-		return true;
 	case WEIGHTS_HALF2:
-		return half_error_bound(kernel, op) < 1;
+		return true;
 	case WEIGHTS_PADDED:
 	case WEIGHTS_PLAIN:
 		return !needs_compensation(op, work->image_type, work->alpha) ||
@@ -144,8 +145,8 @@ static bool exact_enough(enum kernel kernel, const struct work *work)
 	return false;
 }
 
-/* True if a gradient's weights are integers, and small enough that sums of bytes fit 16 bits and
- * half floats. */
+/* True if a gradient's weights are integers, and small enough that sums of bytes fit signed 16
+ * bits. */
 static bool smooth_is_whole(const struct operation *op)
 {
 	double sum = 0;
@@ -155,7 +156,7 @@ static bool smooth_is_whole(const struct operation *op)
 			return false;
 		sum += op->coefficients[i];
 	}
-	return 255 * sum <= 2048 && op->output != GRADIENT_DIRECTION;
+	return 255 * sum <= INT16_MAX && op->output != GRADIENT_DIRECTION;
 }
 
 static bool has_what_it_needs(uint32_t needs, const struct work *work)

@@ -171,14 +171,14 @@ static bool choice_valid(const struct message_choice *choice)
 	return true;
 }
 
-/* Stores a choice of the device's tuner, replacing an earlier choice for the same work. */
+/* Stores a choice of the device's tuner, replacing an earlier choice for the same kind of work. */
 static void take_choice(struct device *d, const struct message_choice *choice)
 {
 	unsigned i = 0;
 	struct message_choice *grown, taken = *choice;
 
 	wire_text(taken.work, sizeof taken.work);
-	while (i < d->choice_count && strcmp(d->choices[i].work, taken.work))
+	while (i < d->choice_count && !choice_is_for(&d->choices[i], &taken))
 		i++;
 	if (i == CHOICES_MAX)
 		return;
