@@ -1,9 +1,11 @@
 """Prometheus' text format, read strictly: what a scraper would refuse raises ValueError."""
+import functools
 import math
 import re
 
 NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\[\\"n])*)"')
+SAMPLE = re.compile(r"([^ {]+(?:\{.*\})?) (\S+)( -?\d+)?")
 TYPES = ("counter", "gauge", "histogram", "summary", "untyped")
 
 
@@ -34,6 +36,15 @@ class Metrics:
 
 def parse_value(text):
     return {"+Inf": math.inf, "-Inf": -math.inf, "NaN": math.nan}.get(text) or float(text)
+
+
+@functools.lru_cache(10000)
+def parse_series(text):
+    """(name, frozenset of labels) of what stands before a value. Most of it stands in every text."""
+    match = re.fullmatch(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})?", text)
+    if not match:
+        raise ValueError(text)
+    return match[1], frozenset(parse_labels(match[2] or "").items())
 
 
 def parse_labels(text):
@@ -85,20 +96,20 @@ def parse(text):
             continue
         if line.startswith("#"):
             continue
-        match = re.fullmatch(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)( -?\d+)?", line)
+        match = SAMPLE.fullmatch(line)
         if not match:
             raise ValueError(line)
-        name = family_name(match[1], families)
+        key = parse_series(match[1])
+        name = family_name(key[0], families)
         if name not in families:
             raise ValueError(f"{line!r}: no TYPE")
         family = families[name]
         if last not in (None, name) and family.samples:
             raise ValueError(f"{line!r}: the family is torn apart")
         last = name
-        key = (match[1], frozenset(parse_labels(match[2] or "").items()))
         if key in family.samples:
             raise ValueError(f"{line!r}: twice")
-        family.samples[key] = parse_value(match[3])
+        family.samples[key] = parse_value(match[2])
     for family in families.values():
         check_family(family)
     return metrics
@@ -116,15 +127,22 @@ def check_family(family):
         check_histogram(family)
 
 
+@functools.lru_cache(10000)
+def split_bound(key):
+    """(the labels of a histogram's sample without the bound of its bucket, that bound or None)"""
+    labels = dict(key)
+    bound = labels.pop("le", None)
+    return frozenset(labels.items()), bound and parse_value(bound)
+
+
 def check_histogram(family):
     """Buckets grow, the last is +Inf and equals the count, and there is a sum."""
     series = {}
     for (name, key), value in family.samples.items():
-        labels = dict(key)
-        bound = labels.pop("le", None)
-        part = series.setdefault(frozenset(labels.items()), {"buckets": []})
+        labels, bound = split_bound(key)
+        part = series.setdefault(labels, {"buckets": []})
         if name.endswith("_bucket"):
-            part["buckets"].append((parse_value(bound), value))
+            part["buckets"].append((bound, value))
         else:
             part[name[len(family.name):]] = value
     for labels, part in series.items():

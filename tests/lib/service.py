@@ -37,16 +37,19 @@ def sanitized():
     return b"__asan_init" in binary or b"__tsan_init" in binary
 
 
-def poll(condition, seconds=30, what="the condition", interval=0.02):
-    """Asks until the condition holds; returns what it returned."""
-    deadline = time.monotonic() + seconds
+def poll(condition, seconds=60, what="the condition", interval=None):
+    """Asks until the condition holds; returns what it returned. Without an interval, the longer it has
+    waited the less often it asks: up to a tenth of a second, for it takes processor time from what is
+    waited for. What may pass needs an interval."""
+    begun = time.monotonic()
     while True:
         value = condition()
         if value:
             return value
-        if time.monotonic() > deadline:
+        waited = time.monotonic() - begun
+        if waited > seconds:
             raise AssertionError(f"{what}: not within {seconds} s")
-        time.sleep(interval)
+        time.sleep(interval or min(0.02 + waited / 10, 0.1))
 
 
 # Requests -----------------------------------------------------------------------------------------
@@ -246,7 +249,7 @@ class Client:
                          headers=headers or {})
 
     @contextlib.contextmanager
-    def socket(self, timeout=30):
+    def socket(self, timeout=60):
         """A bare connection, for what a decent client would not send."""
         with socket.create_connection((self.host, self.port), timeout=timeout) as connection:
             yield connection
@@ -277,7 +280,7 @@ class Client:
                     found["left"][labels["device"]] = "is not up"
             return not found["left"]
         try:
-            poll(resting, seconds, "rest", 0.05)
+            poll(resting, seconds, "rest")
         except AssertionError:
             raise AssertionError(f"no rest: {found['left']}") from None
         return found["metrics"]
@@ -371,15 +374,12 @@ class Process:
 
 
 def children(pid):
-    """The child processes of a process, zombies too."""
+    """The child processes of a process, of all its threads, zombies too."""
     found = []
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            process = Process(int(entry))
-            stat = process.stat
-            if stat and int(stat[1]) == pid:
-                found.append(process)
-    return found
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            found += map(int, Process(pid).read(f"task/{task}/children").split())
+    return [Process(child) for child in sorted(found)]
 
 
 @functools.cache
@@ -491,7 +491,7 @@ class Service(Client):
 
     def compiled(self, condition, seconds=120, what="a program"):
         """Polls for what is there when programs have been compiled that no image waits for."""
-        return poll(lambda: self.hurry() or condition(), seconds, what, 0.1)
+        return poll(lambda: self.hurry() or condition(), seconds, what)
 
     def stop(self, seconds=60):
         """SIGTERM; returns the exit status."""
