@@ -1,7 +1,12 @@
 """What the tests of several directories use."""
+import os
+
 import pytest
 
-import service as service_module
+# Before numpy: its threads would wait for one another by turning round, on processors that others use.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import service as service_module  # noqa: E402
 
 
 @pytest.fixture(scope="session")

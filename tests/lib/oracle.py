@@ -15,7 +15,7 @@ import itertools
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy import linalg, ndimage, signal
+from scipy import fft, linalg, ndimage, signal
 
 TYPES = {"u8": np.uint8, "u16": np.uint16, "f32": np.float32}
 FULL_SCALE = {"u8": 255.0, "u16": 65535.0, "f32": 1.0}
@@ -105,9 +105,9 @@ class Linear:
 
     def magnified(self, error):
         """The most that errors of the padded samples can come to."""
-        if not error.any():
-            return np.zeros([n - 2 * r for n, r in
-                             zip(error.shape, (self.radius_y, self.radius_x))])
+        if error.min() == error.max():  # as the errors of rounding are
+            return np.full([n - 2 * r for n, r in
+                            zip(error.shape, (self.radius_y, self.radius_x))], error[0, 0] * self.gain)
         if self.matrix is not None:
             return np.maximum(correlate_matrix(error, np.abs(self.matrix)), 0)
         return np.maximum(correlate_separable(error, np.abs(self.row), np.abs(self.column)), 0)
@@ -212,12 +212,17 @@ def correlate_separable(padded, row, column):
 def correlate_rows(padded, taps):
     """Each row with the taps, where they all lie inside."""
     radius, width = len(taps) // 2, padded.shape[1] - len(taps) + 1
-    # Of rows that are mostly border a band matrix makes only what is wanted. Zero times infinity it
-    # would make too.
-    if width < 4 * radius and np.isfinite(padded).all():
-        zeros = np.zeros(width - 1)
-        band = linalg.toeplitz(np.r_[taps, zeros], np.r_[taps[0], zeros])
-        return padded @ band
+    # Of rows that are mostly border a band matrix makes only what is wanted; many taps are quicker by
+    # their spectrum. Zero times infinity both would make too.
+    mostly_border, many = width < 4 * radius, len(taps) > 60
+    if (mostly_border or many) and np.isfinite(padded).all():
+        if mostly_border:
+            zeros = np.zeros(width - 1)
+            band = linalg.toeplitz(np.r_[taps, zeros], np.r_[taps[0], zeros])
+            return padded @ band
+        size = fft.next_fast_len(padded.shape[1], real=True)
+        spectrum = fft.rfft(padded, size, axis=1) * fft.rfft(taps[::-1], size)
+        return fft.irfft(spectrum, size, axis=1)[:, 2 * radius:padded.shape[1]]
     return ndimage.correlate1d(padded, taps, axis=1, mode="constant")[:, radius:radius + width]
 
 
@@ -472,7 +477,7 @@ def quantised(estimate, kind):
     full = FULL_SCALE[kind]
 
     def stored(v):
-        return np.clip(np.rint(np.nan_to_num(v, posinf=1e9, neginf=-1e9)), 0, full)
+        return np.fmin(np.fmax(np.rint(v), 0), full)  # not a number becomes 0
 
     value = stored(estimate.value)
     tight = np.maximum(stored(estimate.value + estimate.tight) - value,
@@ -593,7 +598,9 @@ def filter_channels(image, op, border, constants, alpha, kind, channels):
     assert np.isinf(image.period).all(), "a direction comes last in a chain"
     if channels in ("all", "color"):
         done = filter_once(image, op, border, constants, alpha, kind)
-        changed = list(range(bands if channels == "all" else bands - alpha))
+        if channels == "all":
+            return done
+        changed = list(range(bands - alpha))
         return with_bands(inside(image, op, border), only(done, changed), changed)
     changed = [{"alpha": bands - 1, "red": 0, "green": 1, "blue": 2}[channels]]
     done = filter_once(only(image, changed), op, border, [constants[c] for c in changed], 0, kind)
