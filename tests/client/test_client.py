@@ -520,7 +520,7 @@ def on_a_terminal(url, rows, columns, *arguments):
     return process, ours, its
 
 
-def read_until(descriptor, text, seconds=20):
+def read_until(descriptor, text, seconds=60):
     read, end = b"", time.monotonic() + seconds
     while text not in read:
         assert time.monotonic() < end, read
