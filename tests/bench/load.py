@@ -332,8 +332,8 @@ def main():
     os.makedirs(cache, exist_ok=True)
     content = request(picture(options.side))
     rows = collections.defaultdict(list)
-    with tempfile.TemporaryDirectory(prefix="convolved-load-") as folder, \
-            Service(folder, cache, "--log-level", "warning") as service:
+    with tempfile.TemporaryDirectory(prefix="convolved-load-") as directory, \
+            Service(directory, cache, "--log-level", "warning") as service:
         def saturate(generator):
             return generator.closed_loop(CONNECTIONS, options.seconds)
 

@@ -39,11 +39,11 @@ class Service:
     """The daemon on a port of its own; its cache is kept between runs, its state is not."""
 
     def __init__(self, *flags, cache=None):
-        self.folder = tempfile.mkdtemp(prefix="convolved-bench-")
+        self.directory = tempfile.mkdtemp(prefix="convolved-bench-")
         cache = cache or os.path.join(os.path.expanduser("~"), ".cache", "convolved")
         self.process = subprocess.Popen(
             [os.path.join(BUILD, "convolved"), "--listen", f"127.0.0.1:{PORT}", "--cache-dir", cache,
-             "--state-dir", self.folder, "--log-level", "warning", *flags])
+             "--state-dir", self.directory, "--log-level", "warning", *flags])
 
     def ready(self):
         def answers():
@@ -65,7 +65,7 @@ class Service:
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(30)
-        shutil.rmtree(self.folder)
+        shutil.rmtree(self.directory)
 
     def processes(self):
         """The daemon and its workers: (name, pid)."""
@@ -136,9 +136,9 @@ def interleaved(rounds, **actions):
     return {name: statistics.median(t) for name, t in times.items()}
 
 
-def large_image(folder, side, rounds):
+def large_image(directory, side, rounds):
     """JPEG in, JPEG out: the service by curl against the command of libvips."""
-    source, result = os.path.join(folder, "in.jpg"), os.path.join(folder, "out.jpg")
+    source, result = os.path.join(directory, "in.jpg"), os.path.join(directory, "out.jpg")
     photograph(source, side)
     figures = {"bytes": os.path.getsize(source)}
 
@@ -168,11 +168,11 @@ def large_image(folder, side, rounds):
     return figures
 
 
-def small_image(folder):
+def small_image(directory):
     """A 256x256 JPEG, and what has wrk post it over eight connections."""
-    source = os.path.join(folder, "small.jpg")
+    source = os.path.join(directory, "small.jpg")
     photograph(source, 256)
-    script = os.path.join(folder, "post.lua")
+    script = os.path.join(directory, "post.lua")
     with open(script, "w") as f:
         f.write('wrk.method = "POST"\n'
                 f'local f = io.open("{source}", "rb")\n'
@@ -190,21 +190,21 @@ def wrk(command, seconds):
     return float(re.search(r"Requests/sec:\s+([\d.]+)", text)[1]), text
 
 
-def small_images(folder, seconds):
-    source, command = small_image(folder)
+def small_images(directory, seconds):
+    source, command = small_image(directory)
     wrk(command, 2)
     rate, text = wrk(command, seconds)
     return {"bytes": os.path.getsize(source), "requests_per_second": rate,
             "p50": re.search(r"50%\s+(\S+)", text)[1], "p99": re.search(r"99%\s+(\S+)", text)[1]}
 
 
-def first_answers(folder):
+def first_answers(directory):
     """Seconds from the start of a service to its first answer, without any compiled program and with
     that which the image needs."""
-    source, _ = small_image(folder)
+    source, _ = small_image(directory)
     with open(source, "rb") as f:
         body = f.read()
-    cache, seconds = os.path.join(folder, "cache"), []
+    cache, seconds = os.path.join(directory, "cache"), []
 
     def answers():
         with contextlib.suppress(OSError):
@@ -231,10 +231,10 @@ def ask_for_programs(random, count):
         post(f"/v1/filters/convolve?kernel={matrix}&raw=64x64x1:u8&format=raw", pixels)
 
 
-def while_compiling(service, folder, rounds, seconds):
+def while_compiling(service, directory, rounds, seconds):
     """The small images, with nothing to compile and while special programs are compiled, in turns."""
     random = numpy.random.default_rng()
-    _, command = small_image(folder)
+    _, command = small_image(directory)
     rates = {"warm": [], "compiling": []}
     for _ in range(rounds):
         service.settle()
@@ -297,20 +297,21 @@ def main():
     parser.add_argument("--side", type=int, default=4096, help="of the large image")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    folder = tempfile.mkdtemp(prefix="convolved-bench-")
-    first = first_answers(folder)
+    directory = tempfile.mkdtemp(prefix="convolved-bench-")
+    first = first_answers(directory)
     service = Service().ready()
     try:
         service.settle()
         idle = {f"{name} {pid}": pss(pid) for name, pid in service.processes()}
-        large = large_image(folder, options.side, options.rounds)
-        small = small_images(folder, options.seconds)
+        large = large_image(directory, options.side, options.rounds)
+        small = small_images(directory, options.seconds)
         left = time_left()
-        beside = while_compiling(service, folder, min(options.rounds, 5), min(options.seconds, 4))
+        beside = while_compiling(service, directory, min(options.rounds, 5),
+                                 min(options.seconds, 4))
         recovered = recovery(service)
     finally:
         service.stop()
-        shutil.rmtree(folder)
+        shutil.rmtree(directory)
     if options.json:
         json.dump({"first_answer": first, "large": large, "small": small,
                    "time_left_to_taken": left, "recovery": recovered,

@@ -289,10 +289,10 @@ def show(slopes, out=print):
         out(f"{what:22}{name:8}{figures}{'  GROWS' if s.grows else ''}")
 
 
-def run(folder, cache, minutes, out=print, quiet=10):
+def run(directory, cache, minutes, out=print, quiet=10):
     """Returns what is wrong, as a list of texts."""
     every = cases()
-    with Service(folder, cache, "--codecs", "3", "--arena-size", "8M",
+    with Service(directory, cache, "--codecs", "3", "--arena-size", "8M",
                  environment=TWO_DEVICES) as service:
         started = time.monotonic()
         warm_up(service, every, quiet)
@@ -320,8 +320,8 @@ def main():
     options = parser.parse_args()
     cache = os.path.join(os.path.expanduser("~"), ".cache", "convolved")
     os.makedirs(cache, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="convolved-soak-") as folder:
-        sys.exit(bool(run(folder, cache, options.minutes)))
+    with tempfile.TemporaryDirectory(prefix="convolved-soak-") as directory:
+        sys.exit(bool(run(directory, cache, options.minutes)))
 
 
 if __name__ == "__main__":

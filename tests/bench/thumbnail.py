@@ -30,21 +30,22 @@ LARGE, PAUSE = 20000, 0.02
 COUNT = int(os.environ.get("COUNT", "100"))
 
 
-def large_picture(folder):
+def large_picture(directory):
     """A JPEG of many times the same picture."""
-    part, whole = f"{folder}/part.jpg", f"{folder}/large.jpg"
+    part, whole = f"{directory}/part.jpg", f"{directory}/large.jpg"
     pathlib.Path(part).write_bytes(picture(1000))
     across = str(LARGE // 1000)
     subprocess.run(["vips", "replicate", part, whole + "[Q=85]", across, across], check=True)
     return pathlib.Path(whole).read_bytes()
 
 
-def matrix_file(folder):
+def matrix_file(directory):
     """A PNG of some 200 kB."""
-    path = f"{folder}/file.png"
+    path = f"{directory}/file.png"
     subprocess.run(["vips", "black", path + "[compression=9]", "11000", "11000"], check=True)
-    subprocess.run(["vips", "cast", path, f"{folder}/file16.png[compression=9]", "ushort"], check=True)
-    return pathlib.Path(f"{folder}/file16.png").read_bytes()
+    wide = f"{directory}/file16.png"
+    subprocess.run(["vips", "cast", path, f"{wide}[compression=9]", "ushort"], check=True)
+    return pathlib.Path(wide).read_bytes()
 
 
 class Client:
@@ -105,12 +106,12 @@ def main():
     cache = os.path.join(os.path.expanduser("~"), ".cache", "convolved")
     os.makedirs(cache, exist_ok=True)
     small = picture(side)
-    with tempfile.TemporaryDirectory(prefix="convolved-thumbnail-") as folder, \
-            Service(folder, cache, "--log-level", "warning", "--max-body", "1G", "--max-memory", "4G",
-                    *options, environment=None if options else ONE_DEVICE) as service:
+    with tempfile.TemporaryDirectory(prefix="convolved-thumbnail-") as directory, \
+            Service(directory, cache, "--log-level", "warning", "--max-body", "1G", "--max-memory",
+                    "4G", *options, environment=None if options else ONE_DEVICE) as service:
         cases = {
-            "large": lambda: (large_picture(folder), TARGET, 1),
-            "files": lambda: (matrix_file(folder), f"/v1/filters/convolve?kernel={MATRIX}", 6),
+            "large": lambda: (large_picture(directory), TARGET, 1),
+            "files": lambda: (matrix_file(directory), f"/v1/filters/convolve?kernel={MATRIX}", 6),
             "tall": lambda: (os.urandom(2400), TALL, 1),
         }
         chosen = os.environ.get("CASES", "").split() or list(cases)

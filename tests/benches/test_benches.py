@@ -36,10 +36,10 @@ def bench(cache):
 @pytest.fixture(scope="session")
 def home(tmp_path_factory, cache):
     """A home with the tests' cache in it."""
-    folder = tmp_path_factory.mktemp("home")
-    (folder / ".cache").mkdir()
-    (folder / ".cache" / "convolved").symlink_to(cache)
-    return folder
+    directory = tmp_path_factory.mktemp("home")
+    (directory / ".cache").mkdir()
+    (directory / ".cache" / "convolved").symlink_to(cache)
+    return directory
 
 
 def python(home, name, *options, **environment):

@@ -50,7 +50,7 @@ def ppm(seed=0, width=40, height=30):
     return b"P6\n%d %d\n255\n" % (width, height) + pixels.tobytes()
 
 
-def found(folder):
-    """The files in a folder, by their path there, without the manifest."""
-    return {str(p.relative_to(folder)): p.read_bytes() for p in pathlib.Path(folder).rglob("*")
+def found(directory):
+    """The files in a directory, by their path there, without the manifest."""
+    return {str(p.relative_to(directory)): p.read_bytes() for p in pathlib.Path(directory).rglob("*")
             if p.is_file() and p.name != ".convolve.jsonl"}

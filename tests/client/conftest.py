@@ -11,10 +11,10 @@ from client import ppm
 @pytest.fixture(scope="session")
 def service(tmp_path_factory, cache):
     """A service that listens on a Unix socket too, at `unix`."""
-    folder = tmp_path_factory.mktemp("service")
-    started = service_module.Service(folder, cache, "--listen", f"unix:{folder}/socket",
+    directory = tmp_path_factory.mktemp("service")
+    started = service_module.Service(directory, cache, "--listen", f"unix:{directory}/socket",
                                      environment=service_module.ONE_DEVICE)
-    started.url, started.unix = f"http://{started.host}:{started.port}", f"unix:{folder}/socket"
+    started.url, started.unix = f"http://{started.host}:{started.port}", f"unix:{directory}/socket"
     with started:
         yield started
 
@@ -36,7 +36,7 @@ def image(tmp_path):
 
 @pytest.fixture
 def tree(tmp_path):
-    """A folder with images in folders, and with what is not to be taken."""
+    """A directory with images in directories, and with what is not to be taken."""
     root = tmp_path / "images"
     for seed, name in enumerate(("a.ppm", "b.PPM", "sub/a.ppm", "sub/deep/c d.ppm")):
         (root / name).parent.mkdir(parents=True, exist_ok=True)

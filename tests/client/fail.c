@@ -1,5 +1,5 @@
 /* Preloaded: what the disk says when it cannot. FAIL names the call, which fails for files that are
- * open for writing; with FAIL_FOLDERS no folder can be synced. */
+ * open for writing; with FAIL_DIRECTORIES no directory can be synced. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@ static int chosen(const char *call, int fd)
 	       fcntl(fd, F_GETFL) & O_ACCMODE;
 }
 
-static int is_folder(int fd)
+static int is_directory(int fd)
 {
 	struct stat info;
 
@@ -28,7 +28,7 @@ int fsync(int fd)
 {
 	int (*next)(int) = (int (*)(int))dlsym(RTLD_NEXT, "fsync");
 
-	if (!chosen("fsync", fd) && !(is_folder(fd) && getenv("FAIL_FOLDERS")))
+	if (!chosen("fsync", fd) && !(is_directory(fd) && getenv("FAIL_DIRECTORIES")))
 		return next(fd);
 	errno = EIO;
 	return -1;

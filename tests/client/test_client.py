@@ -46,7 +46,7 @@ def mask():
 
 
 def test_chain_and_format_by_suffix(service, tmp_path):
-    out = tmp_path / "new" / "edges.WEBP"  # the folder is made
+    out = tmp_path / "new" / "edges.WEBP"  # the directory is made
     run(service.url, "gaussian=sigma=1.4,sobel", "--border=reflect", *GENERAL, PHOTOGRAPH, "-o",
         out)
     right = service.post(target_of([("gaussian", {"sigma": 1.4}), ("sobel", {})],
@@ -190,7 +190,7 @@ def test_help_and_version():
 
 # Batches ------------------------------------------------------------------------------------------
 
-def test_folders_keep_their_structure(service, tree, tmp_path):
+def test_directories_keep_their_structure(service, tree, tmp_path):
     out = tmp_path / "results"
     assert run(service.url, "box", tree, "-o", f"{out}/", "-j", 3) == (b"", "")
     right = {name: service.post("/v1/filters/box", body).body for name, body in found(tree).items()
@@ -231,11 +231,11 @@ def test_batches_resume(server, tree, tmp_path):
     assert len(made("--size", 5)) == 0
 
 
-def test_results_in_the_folder_of_inputs(server, tree):
+def test_results_in_the_directory_of_inputs(server, tree):
     asked = server()
     said = run(asked.url, "box", tree, "-o", tree, status=2)[1]
     assert f"the result of {tree}/a.ppm would overwrite {tree}/a.ppm" in said and not asked.requests
-    for _ in range(2):  # the folder of results is not an input
+    for _ in range(2):  # the directory of results is not an input
         run(asked.url, "box", tree, "-o", tree / "out")
     assert len(asked.requests) == 4
 
@@ -314,10 +314,10 @@ def test_what_is_refused_for_all_stops_a_batch(server, tree, tmp_path):
 
 
 def test_jobs_share_connections(server, tmp_path):
-    folder = tmp_path / "images"
-    folder.mkdir()
+    directory = tmp_path / "images"
+    directory.mkdir()
     for i in range(24):
-        (folder / f"{i}.ppm").write_bytes(ppm(i))
+        (directory / f"{i}.ppm").write_bytes(ppm(i))
     together = threading.Barrier(3)
 
     def answer(handler):
@@ -325,7 +325,7 @@ def test_jobs_share_connections(server, tmp_path):
         return 200, {}, handler.body
 
     asked = server(answer)
-    run(asked.url, "box", folder, "-o", tmp_path / "out", "-j", 3)
+    run(asked.url, "box", directory, "-o", tmp_path / "out", "-j", 3)
     assert asked.most == 3 and asked.connections == 3 and len(found(tmp_path / "out")) == 24
 
 
@@ -415,8 +415,8 @@ def test_interrupted(server, tree, tmp_path, number):
 
 def test_interrupted_while_it_reads(server):
     client = start(server().url, "box", stdin=subprocess.PIPE)
-    folder = pathlib.Path(f"/proc/{client.pid}/fd")
-    poll(lambda: any("/convolve-" in os.readlink(fd) for fd in folder.glob("*")), 60,
+    directory = pathlib.Path(f"/proc/{client.pid}/fd")
+    poll(lambda: any("/convolve-" in os.readlink(fd) for fd in directory.glob("*")), 60,
          "the temporary file")
     client.send_signal(signal.SIGINT)
     assert client.wait(60) == -signal.SIGINT

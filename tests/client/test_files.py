@@ -24,7 +24,7 @@ def test_no_result_takes_the_place_of_an_input(server, tmp_path):
         (d / name).write_bytes(ppm(i))
     (d / "link.ppm").symlink_to("a.ppm")
     (d / "hard.ppm").hardlink_to(d / "a.ppm")
-    (d / "folder").symlink_to("sub")
+    (d / "directory").symlink_to("sub")
     before = found(d)
 
     def refused(*arguments, **options):
@@ -32,7 +32,7 @@ def test_no_result_takes_the_place_of_an_input(server, tmp_path):
         assert " would overwrite " in said and said.count("\n") == 1, said
 
     refused(d / "sub", "-o", d)  # the result of sub/sub/b.ppm is sub/b.ppm
-    refused(d / "sub/sub", "-o", d / "folder", d / "sub/b.ppm")
+    refused(d / "sub/sub", "-o", d / "directory", d / "sub/b.ppm")
     refused("--format", "png", d / "other", "-o", d / "other")
     refused(d / "a.ppm", "-o", d / "a.ppm")
     refused(d / "a.ppm", "-o", d / "link.ppm")
@@ -46,8 +46,8 @@ def test_no_result_takes_the_place_of_an_input(server, tmp_path):
     assert found(d) == before and not asked.requests
 
 
-def test_originals_in_the_folder_of_results(server, tmp_path):
-    """It lies in the folder of images and is left out for that of results, but not all there is one."""
+def test_originals_in_the_directory_of_results(server, tmp_path):
+    """The results' directory lies in the images' and is left out, but not everything in it is a result."""
     asked, d = server(), tmp_path / "d"
     for i, name in enumerate(("a.ppm", "b.ppm", "sub/b.ppm")):
         (d / name).parent.mkdir(exist_ok=True)
@@ -151,7 +151,7 @@ def test_one_image_has_no_manifest(server, image, tmp_path):
 
 
 def test_the_manifest_is_renewed(server, tree, tmp_path):
-    """When most of it is out of date; another process that works in the folder loses nothing."""
+    """When most of it is out of date; another process that works in the directory loses nothing."""
     out, going = tmp_path / "out", threading.Event()
     manifest = out / MANIFEST
 
@@ -218,10 +218,10 @@ def test_modes_that_are_not_the_user_s(server, image, tmp_path, failing):
     assert (done.returncode, done.stderr) == (0, "") and out.read_bytes() == image.read_bytes()[::-1]
 
 
-def test_folders_are_synced(server, tree, tmp_path, failing):
+def test_directories_are_synced(server, tree, tmp_path, failing):
     done = subprocess.run([PROGRAM, "box", tree, "-o", tmp_path / "out", "-j", "1"],
                           env={**environment(server().url), "LD_PRELOAD": str(failing),
-                               "FAIL_FOLDERS": "1", "ASAN_OPTIONS": "verify_asan_link_order=0"},
+                               "FAIL_DIRECTORIES": "1", "ASAN_OPTIONS": "verify_asan_link_order=0"},
                           capture_output=True, text=True, timeout=60)
     assert done.returncode == 1 and sorted(done.stderr.splitlines()) == [
         f"convolve: {tmp_path}/out/{name}: Input/output error" for name in ("", "sub/", "sub/deep/")]
@@ -229,13 +229,13 @@ def test_folders_are_synced(server, tree, tmp_path, failing):
 
 
 def test_a_disk_without_space(server, tmp_path):
-    folder = tmp_path / "disk"
-    folder.mkdir()
+    directory = tmp_path / "disk"
+    directory.mkdir()
     asked = server(lambda handler: (200, {}, b"x" * (1 << 20)))
     (tmp_path / "in.ppm").write_bytes(ppm())
-    done = in_namespace(asked.url, f'mount -t tmpfs -o size=64k none {folder}; '
-                        f'"$@" || echo "status $?"; ls -A {folder}', "box", tmp_path / "in.ppm",
-                        "-o", folder / "out.ppm")
+    done = in_namespace(asked.url, f'mount -t tmpfs -o size=64k none {directory}; '
+                        f'"$@" || echo "status $?"; ls -A {directory}', "box", tmp_path / "in.ppm",
+                        "-o", directory / "out.ppm")
     assert done.stdout == "status 1\n" and done.stderr == (
         f"convolve: {tmp_path}/in.ppm: cannot store the result: No space left on device\n")
     assert len(asked.requests) == 1, "it is not tried again"
@@ -252,7 +252,7 @@ def test_a_file_that_may_not_be_so_large(server, image, tmp_path):
     assert os.listdir(tmp_path) == ["in.ppm"]
 
 
-def test_folders_that_cannot_be_made(server, tree, tmp_path):
+def test_directories_that_cannot_be_made(server, tree, tmp_path):
     asked, out = server(), tmp_path / "out"
     _, said = run(asked.url, "box", tree / "a.ppm", "-o", tree / "b.PPM/x/y.ppm", status=1)
     assert said == f"convolve: {tree}/b.PPM/x/y.ppm: Not a directory\n" and not asked.requests

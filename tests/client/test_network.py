@@ -122,9 +122,9 @@ def test_proxies_are_not_for_this_host(server, service, image, name):
 
 # Certificates -------------------------------------------------------------------------------------
 
-def make_certificate(folder, name):
+def make_certificate(directory, name):
     """Paths of a certificate with its key, and of the certificate alone."""
-    both, public = folder / f"{name}-key.pem", folder / f"{name}.pem"
+    both, public = directory / f"{name}-key.pem", directory / f"{name}.pem"
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
                     "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
                     f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout",

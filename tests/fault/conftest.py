@@ -19,13 +19,13 @@ def launch(tmp_path_factory, cache):
 
 @pytest.fixture
 def programs(tmp_path, monkeypatch):
-    """A folder of the programs that services run, to be changed."""
-    folder = tmp_path / "programs"
-    folder.mkdir()
+    """A directory of the programs that services run, to be changed."""
+    directory = tmp_path / "programs"
+    directory.mkdir()
     for name in ("convolved", "convolved-codec", "convolved-device"):
-        shutil.copy(service_module.BUILD / name, folder / name)
-    monkeypatch.setattr(service_module, "PROGRAM", folder / "convolved")
-    return folder
+        shutil.copy(service_module.BUILD / name, directory / name)
+    monkeypatch.setattr(service_module, "PROGRAM", directory / "convolved")
+    return directory
 
 
 @pytest.fixture(scope="module")

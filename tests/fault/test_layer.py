@@ -39,8 +39,8 @@ HONEST = {(500, "device-failed"), (503, "no-device"), (504, "timeout")}
 class Fault:
     """The file through which layers are told what to break."""
 
-    def __init__(self, folder):
-        self.path = folder / "fault"
+    def __init__(self, directory):
+        self.path = directory / "fault"
 
     def file(self, device):
         return self.path.with_name(f"fault.{device}")

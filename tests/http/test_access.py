@@ -41,9 +41,9 @@ def lines():
     return {name: hashed(TOKENS[name]) for name in NAMES}
 
 
-def pair(folder, name, bits=2048):
+def pair(directory, name, bits=2048):
     """A certificate for 127.0.0.1 that is its own authority, and its key: (certificate, key)."""
-    certificate, key = folder / f"{name}.crt", folder / f"{name}.key"
+    certificate, key = directory / f"{name}.crt", directory / f"{name}.key"
     subprocess.run([tool("openssl"), "req", "-x509", "-newkey", f"rsa:{bits}", "-nodes", "-days", "2",
                     "-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1",
                     "-keyout", key, "-out", certificate], check=True, capture_output=True)
@@ -53,8 +53,8 @@ def pair(folder, name, bits=2048):
 
 @pytest.fixture(scope="module")
 def pairs(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tls")
-    return {name: pair(folder, name) for name in ("first", "second")}
+    directory = tmp_path_factory.mktemp("tls")
+    return {name: pair(directory, name) for name in ("first", "second")}
 
 
 @pytest.fixture
@@ -216,17 +216,17 @@ def test_this_host_alone(address):
 
 
 def test_credentials(tmp_path, lines, pairs):
-    """Without options, what systemd has put into the folder of credentials."""
-    folder = {"CREDENTIALS_DIRECTORY": str(tmp_path)}
+    """Without options, what systemd has put into the directory of credentials."""
+    directory = {"CREDENTIALS_DIRECTORY": str(tmp_path)}
     token_file(tmp_path / "tokens", {"alice": lines["alice"]})
     for name, file in zip(("tls-certificate", "tls-key"), pairs["first"]):
         (tmp_path / name).write_bytes(file.read_bytes())
         (tmp_path / name).chmod(0o400)
     listen = ("--check-config", "--listen", "tls:0.0.0.0:1")
-    done = run(*listen, environment=folder)
+    done = run(*listen, environment=directory)
     assert done.returncode == 0 and not done.stderr, done.stderr
     (tmp_path / "tls-key").unlink()
-    done = run(*listen, environment=folder)
+    done = run(*listen, environment=directory)
     assert done.returncode == INVALID and "tls-certificate is set but not tls-key" in done.stderr
 
 

@@ -241,9 +241,9 @@ with socket.socket(socket.AF_UNIX) as connection:
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can be another user")
 def test_users_of_a_unix_socket(launch):
     """They are clients of their own."""
-    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-        os.chmod(folder, 0o755)
-        path = f"{folder}/socket"
+    with tempfile.TemporaryDirectory() as directory, contextlib.ExitStack() as stack:
+        os.chmod(directory, 0o755)
+        path = f"{directory}/socket"
         stack.enter_context(launch("--max-connections", "4", "--listen", f"unix:{path}",
                                    "--socket-mode", "0666"))
         for allowed in (True, True, True, False):

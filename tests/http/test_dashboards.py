@@ -73,17 +73,17 @@ def traffic(service):
 
 
 class Prometheus:
-    def __init__(self, folder, target):
+    def __init__(self, directory, target):
         self.port = free_port()
-        config = folder / "prometheus.yml"
+        config = directory / "prometheus.yml"
         config.write_text(json.dumps({
             "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
             "rule_files": [str(RULES)],
             "scrape_configs": [{"job_name": "convolved",
                                 "static_configs": [{"targets": [target]}]}]}))
-        self.log = (folder / "prometheus.log").open("w")
+        self.log = (directory / "prometheus.log").open("w")
         self.process = subprocess.Popen(
-            [tool("prometheus"), f"--config.file={config}", f"--storage.tsdb.path={folder}/data",
+            [tool("prometheus"), f"--config.file={config}", f"--storage.tsdb.path={directory}/data",
              f"--web.listen-address=127.0.0.1:{self.port}"], stdout=self.log, stderr=self.log)
 
     def ask(self, path, **parameters):

@@ -52,7 +52,7 @@ class Memory(threading.Thread):
             self.peak, self.parts = total, parts
 
     def resident(self, process):
-        """Bytes of pages that are neither of memory files nor of files in the cache folder."""
+        """Bytes of pages that are neither of memory files nor of files in the cache directory."""
         total, counted = 0, True
         for line in process.read("smaps").splitlines():
             word, rest = line.split(" ", 1)
@@ -82,15 +82,15 @@ class Memory(threading.Thread):
 def memory_files(pid):
     """{inode: bytes} of the memory files that a process has open."""
     found = {}
-    folder = f"/proc/{pid}/fd"
+    directory = f"/proc/{pid}/fd"
     try:
-        names = os.listdir(folder)
+        names = os.listdir(directory)
     except OSError:
         return found
     for name in names:
         try:
-            if os.readlink(f"{folder}/{name}").startswith("/memfd:"):
-                status = os.stat(f"{folder}/{name}")
+            if os.readlink(f"{directory}/{name}").startswith("/memfd:"):
+                status = os.stat(f"{directory}/{name}")
                 found[status.st_ino] = status.st_blocks * 512
         except OSError:
             continue
@@ -243,8 +243,8 @@ def test_large_part(large, tmp_path, capsys):
 def test_nothing_is_kept(large):
     """Bodies and answers are gone when their requests are."""
     front = Process(large.process.pid)
-    folder = f"/proc/{front.pid}/fd"
-    spooled = [os.readlink(f"{folder}/{name}") for name in os.listdir(folder)]
+    directory = f"/proc/{front.pid}/fd"
+    spooled = [os.readlink(f"{directory}/{name}") for name in os.listdir(directory)]
     assert not [name for name in spooled if "(deleted)" in name and not name.startswith("/memfd:")]
     assert sum(memory_files(front.pid).values()) <= 2 * 2 * ARENA + (8 << 20)
 

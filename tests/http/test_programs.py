@@ -1,6 +1,6 @@
-"""Compiled programs: what an image waits for first, the rest by a process that stands back; kept in the
-cache folder, whatever happens to it; and kernels for particular parameters, compiled while general
-ones do the work."""
+"""Compiled programs: what an image waits for first, the rest by a process that stands back; kept in
+the cache directory, whatever happens to it; and kernels for particular parameters, compiled while
+general ones do the work."""
 import concurrent.futures
 import contextlib
 import functools
@@ -27,7 +27,7 @@ PROGRAMS = len(oracle.TYPES) * len(list((REPOSITORY / "kernels/general").iterdir
 
 @pytest.fixture(scope="module")
 def start(tmp_path_factory):
-    """start(cache, *options, …) is a service with a cache folder of its own and one PoCL device."""
+    """start(cache, *options, …) is a service with its own cache directory and one PoCL device."""
     def started(cache, *options, environment=None):
         return Service(tmp_path_factory.mktemp("service"), cache, "--codecs", "1", *options,
                        environment={**ONE_DEVICE, **(environment or {})})
@@ -36,15 +36,15 @@ def start(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory, cache):
-    """A folder with all general programs, as a first start leaves it in time."""
-    folder = tmp_path_factory.mktemp("filled") / "cache"
-    shutil.copytree(general_programs(cache), folder)
-    return folder
+    """A directory with all general programs, as a first start leaves it in time."""
+    directory = tmp_path_factory.mktemp("filled") / "cache"
+    shutil.copytree(general_programs(cache), directory)
+    return directory
 
 
 @pytest.fixture
 def copy(filled, tmp_path):
-    """A folder of the same content, to be spoilt."""
+    """A directory of the same content, to be spoilt."""
     shutil.copytree(filled, tmp_path / "cache")
     return tmp_path / "cache"
 
@@ -78,9 +78,9 @@ def answers_right(service, filters=None, **options):
     return answer
 
 
-def programs(folder):
+def programs(directory):
     """The files of the cache: named by 64 hexadecimal digits."""
-    return sorted(p for p in pathlib.Path(folder).iterdir() if len(p.name) == 64)
+    return sorted(p for p in pathlib.Path(directory).iterdir() if len(p.name) == 64)
 
 
 def test_second_start(filled, start):
@@ -92,7 +92,7 @@ def test_second_start(filled, start):
 
 
 def test_leaves_no_work_behind(filled, start):
-    """A driver's folder is its process's, and goes with the next start."""
+    """A driver's directory belongs to one process, and goes with the next start."""
     with start(filled) as service:
         service.workers("device")[0].kill()
         poll(service.works, 60, "a served request")
@@ -100,7 +100,7 @@ def test_leaves_no_work_behind(filled, start):
         assert len([p for p in filled.iterdir() if p.name.startswith("driver-")]) == 1
 
 
-# An empty folder ----------------------------------------------------------------------------------
+# An empty directory -------------------------------------------------------------------------------
 
 def test_first_what_is_waited_for(start, tmp_path):
     """An image waits for what it needs; everything else comes later, and is told of."""
@@ -255,7 +255,7 @@ def test_damaged(copy, start, damages):
 
 
 def test_made_by_another(copy, start):
-    """A file that is sound but that the driver does not take: a link and a folder in its place."""
+    """A sound file that the driver does not take; a link and a directory in its place."""
     first, second, *_ = programs(copy)
     target = copy / "elsewhere"
     first.rename(target)
@@ -269,17 +269,17 @@ def test_made_by_another(copy, start):
 
 
 @contextlib.contextmanager
-def small_disk(folder, size):
-    """A file system of this size at a folder; the test is left out where one cannot be had."""
-    folder.mkdir(exist_ok=True)
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder],
+def small_disk(directory, size):
+    """A file system of this size at a directory; the test is left out where one cannot be had."""
+    directory.mkdir(exist_ok=True)
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", directory],
                           capture_output=True, text=True)
     if done.returncode:
         pytest.skip(f"no file system can be mounted: {done.stderr.strip()}")
     try:
-        yield folder
+        yield directory
     finally:
-        subprocess.run(["umount", "-l", folder], check=True)
+        subprocess.run(["umount", "-l", directory], check=True)
 
 
 def restarted(service):
@@ -290,13 +290,13 @@ def restarted(service):
 
 def test_read_only(filled, start, tmp_path):
     """What is there is used; nothing is added, and nothing is lost but time. (A service does not
-    start without a folder to write to: bodies may go there too.)"""
-    with small_disk(tmp_path / "cache", "64M") as folder:
+    start without a directory to write to: bodies may go there too.)"""
+    with small_disk(tmp_path / "cache", "64M") as directory:
         for file in programs(filled):
-            shutil.copy(file, folder)
-        with start(folder, environment={"POCL_CACHE_DIR": str(tmp_path / "pocl")}) as service:
+            shutil.copy(file, directory)
+        with start(directory, environment={"POCL_CACHE_DIR": str(tmp_path / "pocl")}) as service:
             settled(service)
-            subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
+            subprocess.run(["mount", "-o", "remount,ro", directory], check=True)
             restarted(service)
             answers_right(service)
             assert settled(service) == (0, 2 * PROGRAMS, 0)
@@ -306,16 +306,16 @@ def test_read_only(filled, start, tmp_path):
 
 
 def test_full_disk(start, tmp_path):
-    """PoCL has a folder of its own elsewhere here: it ends the process when it cannot write."""
-    with small_disk(tmp_path / "cache", "32K") as folder:
-        with start(folder, environment={"POCL_CACHE_DIR": str(tmp_path / "pocl")}) as service:
+    """PoCL has a directory of its own elsewhere here: it ends the process when it cannot write."""
+    with small_disk(tmp_path / "cache", "32K") as directory:
+        with start(directory, environment={"POCL_CACHE_DIR": str(tmp_path / "pocl")}) as service:
             answers_right(service)
             service.says("cannot be kept")
             assert service.restarts() == 0
-            assert not programs(folder), "half a program"
+            assert not programs(directory), "half a program"
 
 
-def test_folder_gone(copy, start):
+def test_directory_gone(copy, start):
     """Removed under a running service: made anew, by the next worker at the latest."""
     with start(copy) as service:
         settled(service)
@@ -373,19 +373,19 @@ def test_many_unseen(copy, start):
 
 @pytest.fixture
 def known(cache, tmp_path):
-    """A folder with what has been compiled in this run."""
-    folder = tmp_path / "cache"
-    folder.mkdir()
+    """A directory with what has been compiled in this run."""
+    directory = tmp_path / "cache"
+    directory.mkdir()
     for file in programs(cache):
         with contextlib.suppress(FileNotFoundError):
-            shutil.copy(file, folder)
-    return folder
+            shutil.copy(file, directory)
+    return directory
 
 
-def test_driver_folder_is_bounded(known, start):
-    """The driver's folder has files of the programs in memory alone, however many there
-    have been; and all of theirs, also of one that was asked for, let go of and asked for again while
-    a plan had it all the time."""
+def test_driver_directory_is_bounded(known, start):
+    """The driver's directory has only the files of programs in memory, however many there have been;
+    and all of theirs, also of one that was asked for, released and asked for again while a plan had it
+    all the time."""
     plans, most = 128, 2
     filters = [[("gaussian", {"sigma": 0.5 + i / 3})] for i in range(5)]
 
@@ -417,7 +417,7 @@ def test_driver_folder_is_bounded(known, start):
         # One that is being loaded has files before it is counted.
         poll(lambda: len(loaded()) <= in_memory() + 1, 60, "no more files than programs")
         assert in_memory() <= PROGRAMS + most + 2, "others than those in use are let go of"
-        assert all(any(folder.glob("*/*/*.so")) for folder in loaded())
+        assert all(any(directory.glob("*/*/*.so")) for directory in loaded())
         special(filters[0], 100)
         assert service.restarts() == 0
 

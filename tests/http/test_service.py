@@ -167,12 +167,12 @@ def test_sanitizer_report(tmp_path, line, found):
     assert bool(service.sanitizer_report()) == found
 
 
-def test_missing_folder_is_made(tmp_path):
-    """The cache folder, that is not there yet, nor the one above it; and a device's worker uses it."""
-    folder = tmp_path / "made" / "cache"
-    service = Service(tmp_path / "own", folder, "--codecs", "1").start(ready=False)
+def test_missing_directory_is_made(tmp_path):
+    """The cache directory and the one above it are made, and a device worker uses them."""
+    directory = tmp_path / "made" / "cache"
+    service = Service(tmp_path / "own", directory, "--codecs", "1").start(ready=False)
     try:
-        poll(lambda: list(folder.glob("driver-*")), 60, "the folder of a worker's driver")
+        poll(lambda: list(directory.glob("driver-*")), 60, "the directory of a worker's driver")
         assert service.stop() == 0
     finally:
         service.kill()
@@ -193,7 +193,7 @@ def test_sample_configuration():
 
 
 def test_no_home(launch):
-    """The home directory and temporary files are not needed, nor anything but the cache folder."""
+    """No other directory than the cache's is needed: no home, no temporary files."""
     nowhere = {"HOME": "/nonexistent", "TMPDIR": "/nonexistent"}
     with launch("--codecs", "1", environment=nowhere) as service:
         assert service.post("/v1/filters/gaussian", PNG).status == 200

@@ -85,14 +85,14 @@ def test_clients_that_leave(spooling):
 
 
 def test_no_file(launch, cache, tmp_path):
-    """A folder in which nothing can be made is an error of ours, which the log explains."""
-    folder = tmp_path / "cache"
-    folder.symlink_to(cache)
-    with launch("--codecs", "1", "--spool-size", str(SPOOL), "--cache-dir", str(folder),
+    """A directory in which nothing can be made is an error of ours, which the log explains."""
+    directory = tmp_path / "cache"
+    directory.symlink_to(cache)
+    with launch("--codecs", "1", "--spool-size", str(SPOOL), "--cache-dir", str(directory),
                 environment=ONE_DEVICE) as service:
         service.rest(programs=True)  # its programs are there
-        folder.unlink()
-        folder.symlink_to(tmp_path / "nowhere")  # a worker would make one that is not there
+        directory.unlink()
+        directory.symlink_to(tmp_path / "nowhere")  # a worker would make one that is not there
         for body in (PIXELS.tobytes(), chunked(PIXELS.tobytes())):
             service.post(TARGET, body).refused(500, "input-output")
         black = imagefiles.write_png(np.zeros((SIDE, SIDE, 3), np.uint8))

@@ -153,14 +153,14 @@ def test_share_is_checked(launch):
 def wrong_kernels(tmp_path_factory):
     """The kernels, of which the gradient is wrong in some rows: there a work-item takes the pixel for
     its left neighbour."""
-    folder = tmp_path_factory.mktemp("wrong") / "kernels"
-    shutil.copytree(REPOSITORY / "kernels", folder)
-    source = (folder / "general/gradient.cl").read_text()
+    directory = tmp_path_factory.mktemp("wrong") / "kernels"
+    shutil.copytree(REPOSITORY / "kernels", directory)
+    source = (directory / "general/gradient.cl").read_text()
     right = "pixel_load(p - bands, width)"
     assert source.count(right) == 1
-    (folder / "general/gradient.cl").write_text(source.replace(
+    (directory / "general/gradient.cl").write_text(source.replace(
         right, "pixel_load(get_global_id(1) == 1 ? p : p - bands, width)"))
-    return folder
+    return directory
 
 
 def wrong(service, **labels):

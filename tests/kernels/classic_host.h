@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Opens device `device` of platform `platform`. kernel_dir: the folder kernels/ to read sources
+/* Opens device `device` of platform `platform`. kernel_dir: the directory kernels/ to read sources
  * from, or NULL for those in the program. */
 void host_open(unsigned platform, unsigned device, const char *kernel_dir);
 void host_close(void);

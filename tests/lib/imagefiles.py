@@ -172,8 +172,8 @@ def write_tiff(pixels, alpha=False, icc=b"", orientation=None, inks=False):
 
 def read_vips(body, suffix, dtype, bands):
     """Any file, by libvips' own command: for what nothing else here reads."""
-    with tempfile.TemporaryDirectory() as folder:
-        source, target = pathlib.Path(folder, "in" + suffix), pathlib.Path(folder, "out.raw")
+    with tempfile.TemporaryDirectory() as directory:
+        source, target = pathlib.Path(directory, "in" + suffix), pathlib.Path(directory, "out.raw")
         source.write_bytes(body)
         header = subprocess.run([service.tool("vipsheader"), "-a", source], check=True,
                                 capture_output=True, text=True).stdout

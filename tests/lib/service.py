@@ -541,24 +541,24 @@ class Service(Client):
 def shared_cache(tmp_path_factory):
     """One cache directory for all services of a test run, of which this may be a part. The first part
     that asks has what every start needs compiled, while the others wait."""
-    folder = os.environ.get("TEST_CACHE") or tmp_path_factory.getbasetemp() / "cache"
-    folder = pathlib.Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(f"{folder}.lock", "a", encoding="ascii") as lock:
+    directory = os.environ.get("TEST_CACHE") or tmp_path_factory.getbasetemp() / "cache"
+    directory = pathlib.Path(directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    with open(f"{directory}.lock", "a", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not lock.tell():
-            with Service(tmp_path_factory.mktemp("first"), folder) as service:
+            with Service(tmp_path_factory.mktemp("first"), directory) as service:
                 service.ask_all()
                 service.rest(programs=True)
-            shutil.copytree(folder, general_programs(folder), dirs_exist_ok=True,
+            shutil.copytree(directory, general_programs(directory), dirs_exist_ok=True,
                             ignore=shutil.ignore_patterns("driver-*"))  # a driver's goes when it will
             lock.write("filled\n")
-    return folder
+    return directory
 
 
-def general_programs(folder):
+def general_programs(directory):
     """The copy of a shared cache that has no program but the general ones."""
-    return folder.with_name(folder.name + "-general")
+    return directory.with_name(directory.name + "-general")
 
 
 def tool(name):

@@ -4,9 +4,9 @@
 set -eu
 
 tarball=$(realpath "$1")
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
+cd "$directory"
 
 fail() {
 	echo "failed: $*" >&2
@@ -14,7 +14,7 @@ fail() {
 }
 
 tar xf "$tarball"
-source=$(echo "$folder"/convolved-*)
+source=$(echo "$directory"/convolved-*)
 for file in debian/control debian/rules debian/source/format debian/tests/service debian/convolved.postrm; do
 	[ -f "$source/$file" ] || fail "$file is not in the tarball"
 done
@@ -46,29 +46,29 @@ for library in libcurl jansson; do
 	ln -s "$(pkg-config --variable=pcfiledir $library)/$library.pc" libraries
 done
 cd client
-export PKG_CONFIG_LIBDIR=$folder/libraries
+export PKG_CONFIG_LIBDIR=$directory/libraries
 "$source/configure" -q --disable-daemon --disable-sanitize --prefix=/usr
 unset PKG_CONFIG_LIBDIR
 make -s -j "$(nproc)"
-make -s install DESTDIR="$folder/root" >/dev/null
-"$folder/root/usr/bin/convolve" --version >/dev/null || fail "the client does not run"
-found=$(cd "$folder/root" && find . -type f -path '*bin/*')
+make -s install DESTDIR="$directory/root" >/dev/null
+"$directory/root/usr/bin/convolve" --version >/dev/null || fail "the client does not run"
+found=$(cd "$directory/root" && find . -type f -path '*bin/*')
 [ "$found" = ./usr/bin/convolve ] || fail "with the client alone this is installed: $found"
-[ -z "$(find "$folder/root" -name '*.conf')" ] || fail "the client has brought a configuration"
-[ -e "$folder/root/usr/share/man/man1/convolve.1" ] || fail "the client has no manual page"
+[ -z "$(find "$directory/root" -name '*.conf')" ] || fail "the client has brought a configuration"
+[ -e "$directory/root/usr/share/man/man1/convolve.1" ] || fail "the client has no manual page"
 cd ..
 
 # The configuration that an administrator has changed, and one that he has not.
 cd cross
 rm -f convolved convolve convolved-bench
-file=$folder/all/usr/local/etc/convolved/convolved.conf
-make -s install-data-local DESTDIR="$folder/all" >/dev/null
+file=$directory/all/usr/local/etc/convolved/convolved.conf
+make -s install-data-local DESTDIR="$directory/all" >/dev/null
 cmp -s "$file" "$source/etc/convolved.conf" || fail "no configuration is installed"
 echo '# mine' >>"$file"
 cp -p "$file" mine
-make -s install-data-local uninstall-local DESTDIR="$folder/all" >/dev/null
+make -s install-data-local uninstall-local DESTDIR="$directory/all" >/dev/null
 cmp -s "$file" mine || fail "the configuration has been overwritten"
 cp "$source/etc/convolved.conf" "$file"
-make -s uninstall-local DESTDIR="$folder/all" >/dev/null
+make -s uninstall-local DESTDIR="$directory/all" >/dev/null
 [ ! -e "$file" ] || fail "an unchanged configuration is left"
 echo "the tarball is as it should be"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# run.sh FOLDER: tries the packages in FOLDER, and an upgrade to those in FOLDER/next, on a fresh Debian 12: debootstrap makes it, systemd-nspawn
-# boots it, inside.sh does the rest. As root. CONVOLVED_ROOT: a folder that keeps the fresh system for the
-# next time.
+# run.sh DIRECTORY: tries the packages in DIRECTORY, and an upgrade to those in DIRECTORY/next, on a
+# fresh Debian 12: debootstrap makes it, systemd-nspawn boots it, inside.sh does the rest. As root.
+# CONVOLVED_ROOT: a directory that keeps the fresh system for the next time.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)

@@ -40,10 +40,10 @@ def enter_network(pid):
 class Machine(Client):
     """The booted machine. Its service is asked as any client would, over TCP."""
 
-    def __init__(self, folder):
+    def __init__(self, directory):
         super().__init__("127.0.0.1", 8700)
-        self.installed = folder / "installed"
-        self.console = folder / "console"
+        self.installed = directory / "installed"
+        self.console = directory / "console"
         self.process = self.leader = None
 
     def install(self):

@@ -32,8 +32,8 @@ def test_exposure(tmp_path, drop_in, most):
 
 def test_json_lines():
     """--log-format json: an object a line, whatever is in the text."""
-    folder = 'quote " newline \n'
-    result = subprocess.run([PROGRAM, "--log-format", "json", "--cache-dir", f"/proc/{folder}"],
+    directory = 'quote " newline \n'
+    result = subprocess.run([PROGRAM, "--log-format", "json", "--cache-dir", f"/proc/{directory}"],
                             capture_output=True, text=True, check=False)
     assert result.returncode == 1
     first, last = (json.loads(line) for line in result.stderr.splitlines())

@@ -112,8 +112,8 @@ def test_confined(running):
                     if line.split()[5].startswith("rw") and line.split()[4].startswith(
                         ("/etc", "/usr", "/boot", "/root", "/home"))]
         assert writable == [], writable
-    for folder in ("/var/lib/convolved", "/var/cache/convolved"):
-        assert running.path(folder).stat().st_mode & 0o777 == 0o700
+    for directory in ("/var/lib/convolved", "/var/cache/convolved"):
+        assert running.path(directory).stat().st_mode & 0o777 == 0o700
 
 
 def landlock():
@@ -176,7 +176,7 @@ def test_reload(running):
         running.systemctl("reload", "convolved")
         running.says("spool-size: 64M -> 0", since)
         running.says("the configuration has been read again", since)
-        check_answer(running)  # now through files in the cache folder
+        check_answer(running)  # now through files in the cache directory
         since = running.position()
         configure(running, "max-jobs=none")
         assert running.systemctl_fails("reload", "convolved")

@@ -64,12 +64,12 @@ static void test_bound(void **state)
 
 enum { KEPT = 1000 };
 
-static char folder[] = "/tmp/convolved-cache-XXXXXX";
+static char directory[] = "/tmp/convolved-cache-XXXXXX";
 
 /* Counts the files; with `used`, all were used so many seconds ago. */
 static unsigned count_files(time_t used)
 {
-	DIR *list = opendir(folder);
+	DIR *list = opendir(directory);
 	struct dirent *entry;
 	unsigned count = 0;
 
@@ -109,7 +109,7 @@ static void make_file(const char *name, bool lock, int *fd)
 {
 	char path[200];
 
-	snprintf(path, sizeof path, "%s/%s", folder, name);
+	snprintf(path, sizeof path, "%s/%s", directory, name);
 	*fd = open(path, O_RDWR | O_CREAT, 0600);
 	assert_true(*fd >= 0 && write(*fd, path, sizeof path) > 0);
 	if (lock)
@@ -125,7 +125,7 @@ static void test_cache_size(void **state)
 	int writer, other;
 
 	(void)state;
-	assert_non_null(mkdtemp(folder));
+	assert_non_null(mkdtemp(directory));
 	memset(digits, 'a', 64);
 	make_file(digits, false, &other); /* as of another version */
 	snprintf(name, sizeof name, "%s.17", digits);
@@ -134,7 +134,7 @@ static void test_cache_size(void **state)
 	make_file(name, false, &other);
 	make_file("not ours", false, &other);
 	assert_int_equal(count_files(100), 4);
-	cache = cache_open(folder, 3 * KEPT + 400);
+	cache = cache_open(directory, 3 * KEPT + 400);
 	assert_int_equal(count_files(0), 3); /* the unfinished one has gone */
 	store(cache, "first");
 	store(cache, "second");
@@ -149,11 +149,11 @@ static void test_cache_size(void **state)
 	count_files(50);
 	assert_true(has(cache, "fourth"));
 	cache_close(&cache);
-	cache = cache_open(folder, KEPT + 500); /* a smaller one holds at once */
+	cache = cache_open(directory, KEPT + 500); /* a smaller one holds at once */
 	assert_int_equal(count_files(0), 3);
 	assert_true(has(cache, "fourth"));
 	cache_close(&cache);
-	snprintf(name, sizeof name, "rm -r %s", folder);
+	snprintf(name, sizeof name, "rm -r %s", directory);
 	assert_int_equal(system(name), 0);
 }
 

@@ -580,12 +580,12 @@ static void test_reckoned(void **state)
 
 static void test_spool(void **state)
 {
-	char folder[] = "/tmp/convolved-test-XXXXXX", data[600], back[1200];
+	char directory[] = "/tmp/convolved-test-XXXXXX", data[600], back[1200];
 	struct spool small, large, third;
-	struct config config = {.max_memory = 1500, .spool_size = 1000, .cache_dir = folder};
+	struct config config = {.max_memory = 1500, .spool_size = 1000, .cache_dir = directory};
 
 	(void)state;
-	assert_non_null(mkdtemp(folder));
+	assert_non_null(mkdtemp(directory));
 	memset(data, 'x', sizeof data);
 	spool_init(&config);
 	assert_int_equal(spool_open(&small, 10), ERR_OK);
@@ -622,7 +622,7 @@ static void test_spool(void **state)
 	spool_close(&large);
 	spool_close(&large);
 	assert_int_equal(spool_memory(), 0);
-	rmdir(folder);
+	rmdir(directory);
 }
 
 static bool can_change(int fd)
@@ -634,14 +634,14 @@ static bool can_change(int fd)
 /* What is sealed nobody changes, in memory or in a file, nor an answer that has been settled. */
 static void test_spool_sealed(void **state)
 {
-	char folder[] = "/tmp/convolved-test-XXXXXX", data[600], back[600];
-	struct config config = {.max_memory = 10000, .spool_size = 1000, .cache_dir = folder};
+	char directory[] = "/tmp/convolved-test-XXXXXX", data[600], back[600];
+	struct config config = {.max_memory = 10000, .spool_size = 1000, .cache_dir = directory};
 	struct spool spool;
 	void *map;
 	int worker;
 
 	(void)state;
-	assert_non_null(mkdtemp(folder));
+	assert_non_null(mkdtemp(directory));
 	memset(data, 'x', sizeof data);
 	spool_init(&config);
 	for (int large = 0; large < 2; large++) {
@@ -672,7 +672,7 @@ static void test_spool_sealed(void **state)
 	munmap(map, 600);
 	spool_close(&spool);
 	assert_int_equal(spool_memory(), 0);
-	rmdir(folder);
+	rmdir(directory);
 }
 
 static void test_metrics(void **state)
