@@ -79,17 +79,32 @@ struct file file_save(VipsImage *image, const char *suffix)
 	return file;
 }
 
-/* libvips writes PFM's rows in the wrong order; the reading side makes up for that. */
+/* PFM is written here, because libvips turns it upside down, and 8.16 also changes the values of
+ * one band. A positive scale means big-endian floats. */
+static struct file pfm_of_picture(const struct picture *p)
+{
+	const struct image *image = &p->image;
+	size_t row = image_row_size(image);
+	struct file file = {.bytes = g_malloc(40 + image_size(image))};
+	char *at = file.bytes;
+
+	at += sprintf(at, "%s\n%u %u\n1.0\n", image->bands == 3 ? "PF" : "Pf", image->width,
+	              image->height);
+	for (uint32_t y = image->height; y-- > 0;)
+		for (size_t i = 0; i < row; i++)
+			*at++ = (char)p->pixels[y * row + (i ^ 3)];
+	file.size = (size_t)(at - (char *)file.bytes);
+	return file;
+}
+
 struct file file_of_picture(const struct picture *p, const char *suffix)
 {
-	VipsImage *vips = picture_to_vips(p), *turned;
+	VipsImage *vips;
 	struct file file;
 
-	if (p->image.type == PIXEL_F32 && !strncmp(suffix, ".pfm", 4)) {
-		check(!vips_flip(vips, &turned, VIPS_DIRECTION_VERTICAL, NULL), "flip");
-		g_object_unref(vips);
-		vips = turned;
-	}
+	if (!strcmp(suffix, ".pfm"))
+		return pfm_of_picture(p);
+	vips = picture_to_vips(p);
 	file = file_save(vips, suffix);
 	g_object_unref(vips);
 	return file;
