@@ -5,10 +5,13 @@
  * gains little and makes a tile wait. */
 #include "device/environment.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "device/cl/cache.h"
+#include "common/log.h"
+#include "device/cl/work_directory.h"
 
 void environment_set(const char *cache_dir)
 {
@@ -17,9 +20,14 @@ void environment_set(const char *cache_dir)
 	setenv("POCL_WORK_GROUP_SPECIALIZATION", "0", 0);
 	if (!cache_dir)
 		return;
-	if (!getenv("POCL_CACHE_DIR") && cache_make_work_directory(cache_dir, path, sizeof path)) {
-		setenv("POCL_CACHE_DIR", path, 0);
-		setenv("POCL_KERNEL_CACHE", "0", 0);
+	if (!getenv("POCL_CACHE_DIR")) {
+		if (work_directory_make(cache_dir, "driver-", path, sizeof path)) {
+			setenv("POCL_CACHE_DIR", path, 0);
+			setenv("POCL_KERNEL_CACHE", "0", 0);
+		} else {
+			log_warning("cannot create a directory for the driver in %s: %s", cache_dir,
+			            strerror(errno));
+		}
 	}
 	snprintf(path, sizeof path, "%.4000s/nvidia", cache_dir);
 	setenv("CUDA_CACHE_PATH", path, 0);

@@ -158,17 +158,23 @@ def processor_seconds(process):
 
 @pytest.mark.parametrize("number", (signal.SIGKILL, signal.SIGSTOP))
 def test_patient_compiler_killed(copy, start, number):
-    """Another takes its place, and everything is there in the end."""
+    """Another takes its place, everything is there in the end, and nothing of a killed one is left."""
     lost = programs(copy)[:4]
     for file in lost:
         file.unlink()
+
+    def work():
+        return list(copy.glob("driver-*/convolved-compile-*"))
+
     with start(copy) as service:
         patient, = poll(lambda: compilers(service, True), 60, "a patient compiler", 0.005)
+        poll(work, 60, "its directory", 0.005)
         patient.kill(number)
         assert settled(service) == (len(lost), PROGRAMS - len(lost), 0)
         service.says("a compiler is stopped" if number == signal.SIGSTOP
                      else "a compiler was killed by signal 9")
         answers_right(service)
+        poll(lambda: len(work()) == (number == signal.SIGSTOP), 60, "an end of their directories")
         assert service.restarts() == 0
 
 

@@ -8,15 +8,18 @@
 #include <cmocka.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "device/cl/cache.h"
+#include "device/cl/work_directory.h"
 #include "device/plan/half_error.h"
 
 /* The value of a half float's bits. */
@@ -157,11 +160,69 @@ static void test_cache_size(void **state)
 	assert_int_equal(system(name), 0);
 }
 
+/* A process with a directory that has a file in it. The process waits for its end. */
+static pid_t start_worker(const char *above, char *path, size_t size)
+{
+	char file[200];
+	int ready[2];
+	pid_t pid;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (pid == 0) {
+		if (!work_directory_make(above, "work-", path, size) ||
+		    write(ready[1], path, size) != (ssize_t)size)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], path, size), size);
+	close(ready[0]);
+	snprintf(file, sizeof file, "%s/file", path);
+	close(open(file, O_WRONLY | O_CREAT, 0600));
+	assert_int_equal(access(file, F_OK), 0);
+	return pid;
+}
+
+static void stop_worker(pid_t pid)
+{
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+/* The directory of a killed process goes; those of a live one, this process and others stay. */
+static void test_work_directories(void **state)
+{
+	char above[] = "/tmp/convolved-work-XXXXXX", dead[100] = "", live[100] = "", own[100],
+	     next[100];
+	char other[100], command[100];
+	pid_t first, second;
+
+	(void)state;
+	assert_non_null(mkdtemp(above));
+	snprintf(other, sizeof other, "%s/work-of others", above);
+	assert_int_equal(mkdir(other, 0700), 0);
+	first = start_worker(above, dead, sizeof dead);
+	second = start_worker(above, live, sizeof live);
+	assert_true(work_directory_make(above, "work-", own, sizeof own));
+	assert_int_equal(access(dead, F_OK), 0);
+	stop_worker(first);
+	assert_true(work_directory_make(above, "work-", next, sizeof next));
+	assert_int_not_equal(access(dead, F_OK), 0);
+	assert_int_equal(access(live, F_OK) || access(own, F_OK) || access(other, F_OK), 0);
+	stop_worker(second);
+	work_directory_remove(next);
+	assert_int_not_equal(access(next, F_OK), 0);
+	snprintf(command, sizeof command, "rm -r %s", above);
+	assert_int_equal(system(command), 0);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_half),
-	                                   cmocka_unit_test(test_bound),
-	                                   cmocka_unit_test(test_cache_size)};
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_half), cmocka_unit_test(test_bound),
+	    cmocka_unit_test(test_cache_size), cmocka_unit_test(test_work_directories)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

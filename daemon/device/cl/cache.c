@@ -10,7 +10,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <glib.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -268,60 +267,4 @@ void cache_store(struct cache *cache, const void *key, size_t key_size, const vo
 	if (fd >= 0)
 		close(fd);
 	trim(cache);
-}
-
-static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *walk)
-{
-	(void)status, (void)type, (void)walk;
-	return remove(path);
-}
-
-/* Locks a work directory for as long as the descriptor is open. -1 if another process has the
- * lock. */
-static int lock_directory(const char *path)
-{
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB)) {
-		close(fd);
-		fd = -1;
-	}
-	return fd;
-}
-
-static const char work_prefix[] = "driver-";
-
-static void remove_abandoned(const char *directory)
-{
-	DIR *list = opendir(directory);
-	struct dirent *entry;
-	char path[4096];
-	int lock;
-
-	while (list && (entry = readdir(list))) {
-		if (strncmp(entry->d_name, work_prefix, sizeof work_prefix - 1))
-			continue;
-		snprintf(path, sizeof path, "%s/%s", directory, entry->d_name);
-		lock = lock_directory(path);
-		if (lock < 0)
-			continue;
-		nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
-		close(lock);
-	}
-	if (list)
-		closedir(list);
-}
-
-bool cache_make_work_directory(const char *directory, char *path, size_t size)
-{
-	if (mkdir(directory, 0700) && errno != EEXIST)
-		log_warning("cannot create the directory %s: %s", directory, strerror(errno));
-	remove_abandoned(directory);
-	snprintf(path, size, "%s/%sXXXXXX", directory, work_prefix);
-	/* The descriptor stays open, and the lock held, until the process ends. */
-	if (mkdtemp(path) && lock_directory(path) >= 0)
-		return true;
-	log_warning("cannot create a directory for the driver in %s: %s", directory,
-	            strerror(errno));
-	return false;
 }

@@ -1,8 +1,7 @@
-/* The on-disk cache of compiled programs, and a directory for the driver's own files. */
+/* The on-disk cache of compiled programs. */
 #ifndef DEVICE_CL_CACHE_H
 #define DEVICE_CL_CACHE_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,10 +24,5 @@ void *cache_load(struct cache *cache, const void *key, size_t key_size, size_t *
 /* Stores a binary, atomically replacing an existing one. A failure is only logged. */
 void cache_store(struct cache *cache, const void *key, size_t key_size, const void *binary,
                  size_t size);
-
-/* Creates an empty directory below `directory` for the driver's own files. It belongs to this
- * process alone, because PoCL ends the process when it finds a damaged file. Also removes the
- * directories of processes that are gone. Writes the path; false, logged, on failure. */
-bool cache_make_work_directory(const char *directory, char *path, size_t size) MUST_CHECK;
 
 #endif

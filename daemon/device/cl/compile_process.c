@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -31,6 +30,7 @@
 #include "common/log.h"
 #include "common/stall.h"
 #include "common/wire.h"
+#include "device/cl/work_directory.h"
 
 enum {
 	COMPILER_MEMORY = WORKER_SOCKET,
@@ -339,24 +339,14 @@ static void become_patient(void)
 		log_warning("a compiler process cannot pause: %s", strerror(errno));
 }
 
-static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *walk)
-{
-	(void)status, (void)type, (void)walk;
-	return remove(path);
-}
-
-/* Creates a directory for PoCL's files, which two processes cannot share. It lies within the
- * worker's and is removed with it. With POCL_KERNEL_CACHE=1 a program's path, which PoCL stores in
- * the binary, depends on its content and is not random. */
+/* Creates a directory for PoCL's files, within the worker's if it has one. With POCL_KERNEL_CACHE=1
+ * a program's path, which PoCL stores in the binary, depends on its content and is not random. */
 static bool make_directory(char *path, size_t size)
 {
 	const char *above = getenv("POCL_CACHE_DIR");
 
-	snprintf(path, size, "%s/compile-XXXXXX", above ? above : "/tmp");
-	if (above)
-		mkdir(above, 0700);
-	return mkdtemp(path) && !setenv("POCL_CACHE_DIR", path, 1) &&
-	       !setenv("POCL_KERNEL_CACHE", "1", 1);
+	return work_directory_make(above ? above : "/tmp", "convolved-compile-", path, size) &&
+	       !setenv("POCL_CACHE_DIR", path, 1) && !setenv("POCL_KERNEL_CACHE", "1", 1);
 }
 
 static bool write_binary(const unsigned char *binary, size_t size)
@@ -407,6 +397,6 @@ int compile_process_serve(bool patient, unsigned platform, unsigned index, const
 	while (opened && serve_one(&source))
 		continue;
 	if (own)
-		nftw(directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+		work_directory_remove(directory);
 	_exit(opened ? 0 : 1); /* without the driver's exit handlers, which are slow */
 }
