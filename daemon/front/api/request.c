@@ -2,6 +2,7 @@
  * which they can be wrong. */
 #include "front/api/request.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -183,6 +184,7 @@ enum error request_write(struct request *r, const void *data, size_t size, struc
 /* Parameters to be parsed into a chain and options. Those of filters are kept as text, because the
  * filters have an order of their own, and some parameters apply to all of them. */
 struct reading {
+	const struct common_parameter *parameter; /* the one that is read now */
 	struct chain *chain;
 	struct message_job *options;
 	struct job_terms *terms;
@@ -191,41 +193,23 @@ struct reading {
 	const char *channels;
 };
 
-static enum error parse_switch(const char *name, const char *text, uint32_t *value,
-                               struct problem *problem)
+/* For several parameters: `member` is a text of struct reading. */
+static enum error keep_text(struct reading *r, const char *text, struct problem *problem)
 {
+	(void)problem;
+	*(const char **)(void *)((char *)r + r->parameter->member) = text;
+	return ERR_OK;
+}
+
+/* For several parameters: `member` is a uint32_t of struct message_job. */
+static enum error parse_switch(struct reading *r, const char *text, struct problem *problem)
+{
+	const char *name = r->parameter->name;
+
 	if (strcmp(text, "0") && strcmp(text, "1"))
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, name, text,
 		                             "%s: expected 0 or 1", name);
-	*value = *text == '1';
-	return ERR_OK;
-}
-
-static enum error parse_filters(struct reading *r, const char *text, struct problem *problem)
-{
-	(void)problem;
-	r->filters = text;
-	return ERR_OK;
-}
-
-static enum error parse_json(struct reading *r, const char *text, struct problem *problem)
-{
-	(void)problem;
-	r->json = text;
-	return ERR_OK;
-}
-
-static enum error parse_luma(struct reading *r, const char *text, struct problem *problem)
-{
-	(void)problem;
-	r->luma = text;
-	return ERR_OK;
-}
-
-static enum error parse_chroma(struct reading *r, const char *text, struct problem *problem)
-{
-	(void)problem;
-	r->chroma = text;
+	*(uint32_t *)(void *)((char *)r->options + r->parameter->member) = *text == '1';
 	return ERR_OK;
 }
 
@@ -270,13 +254,6 @@ static enum error parse_channels(struct reading *r, const char *text, struct pro
 	    "channels: expected one of all, color, alpha, red, green, blue, luma, chroma");
 }
 
-static enum error parse_variant(struct reading *r, const char *text, struct problem *problem)
-{
-	(void)problem;
-	r->variant = text;
-	return ERR_OK;
-}
-
 static enum error parse_format(struct reading *r, const char *text, struct problem *problem)
 {
 	const struct format_offer *offer;
@@ -301,11 +278,6 @@ static enum error parse_quality(struct reading *r, const char *text, struct prob
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "quality", text,
 		                             "quality: expected an integer from 1 to 100");
 	return ERR_OK;
-}
-
-static enum error parse_lossless(struct reading *r, const char *text, struct problem *problem)
-{
-	return parse_switch("lossless", text, &r->options->coding.lossless, problem);
 }
 
 static enum error parse_compression(struct reading *r, const char *text, struct problem *problem)
@@ -351,21 +323,6 @@ static enum error parse_raw(struct reading *r, const char *text, struct problem 
 		                             BANDS_MAX);
 	r->options->raw_image.alpha = alpha;
 	return ERR_OK;
-}
-
-static enum error parse_alpha(struct reading *r, const char *text, struct problem *problem)
-{
-	return parse_switch("alpha", text, &r->options->raw_image.alpha, problem);
-}
-
-static enum error parse_strip(struct reading *r, const char *text, struct problem *problem)
-{
-	return parse_switch("strip", text, &r->options->strip, problem);
-}
-
-static enum error parse_verify(struct reading *r, const char *text, struct problem *problem)
-{
-	return parse_switch("verify", text, &r->options->verify, problem);
 }
 
 static enum error parse_priority(struct reading *r, const char *text, struct problem *problem)
@@ -414,11 +371,18 @@ static enum error parse_deadline(struct reading *r, const char *text, struct pro
 
 /* The parameters that a chain takes; every filter takes them, too, except for the first few. */
 static const struct common_parameter commons[] = {
-#define CHAIN                                    true
-#define ANY                                      false
-#define COMMON(name, chain, parse, schema, text) {name, chain, parse, schema, text},
+#define CHAIN true
+#define ANY   false
+#define PLACE(type, of, to)                                                                        \
+	_Generic(((struct of *)0)->to, type : offsetof(struct of, to)) /* also checks its type */
+#define TEXT(to)                                  keep_text, .member = PLACE(const char *, reading, to)
+#define SWITCH(to)                                parse_switch, .member = PLACE(uint32_t, message_job, to)
+#define COMMON(name, chain, reader, schema, text) {name, chain, schema, text, .parse = reader},
 #include "common/parameters.def"
 #undef COMMON
+#undef PLACE
+#undef TEXT
+#undef SWITCH
 #undef CHAIN
 #undef ANY
 };
@@ -448,8 +412,10 @@ static enum error parse_parameter(struct reading *r, bool one_filter, const char
 	if (one_filter && chain_knows_parameter(r->chain, name))
 		return chain_set_parameter(r->chain, name, text, problem);
 	for (size_t i = 0; i < COMMONS; i++)
-		if (!strcmp(commons[i].name, name) && !(one_filter && commons[i].for_chain))
+		if (!strcmp(commons[i].name, name) && !(one_filter && commons[i].for_chain)) {
+			r->parameter = &commons[i];
 			return commons[i].parse(r, text, problem);
+		}
 	if (one_filter) /* lists the filters */
 		return chain_set_parameter(r->chain, name, text, problem);
 	return unknown_parameter(name, text, problem);

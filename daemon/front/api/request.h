@@ -108,9 +108,10 @@ struct reading;
 struct common_parameter {
 	const char *name;
 	bool for_chain;
-	enum error (*parse)(struct reading *reading, const char *text, struct problem *problem);
 	const char *schema; /* of its value: JSON Schema with ' for " */
 	const char *text;   /* what it means */
+	enum error (*parse)(struct reading *reading, const char *text, struct problem *problem);
+	size_t member; /* its place, for readers that serve several (request.c) */
 };
 
 /* The i-th of them, or NULL after the last. */
