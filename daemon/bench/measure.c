@@ -14,6 +14,7 @@
 
 #include "bench/check.h"
 #include "common/log.h"
+#include "common/sort.h"
 #include "device/plan/launch.h"
 #include "device/plan/region.h"
 
@@ -245,13 +246,6 @@ static void run_round(struct bench *b, bool special)
 	b->copy_ms[b->copies++] = event_ms(copy, &code);
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* The median of the runs after the warm-up, or after the first run if there are only a few. */
 static double median(double *ms, uint32_t runs, uint32_t warmup, uint32_t *timed)
 {
@@ -260,7 +254,7 @@ static double median(double *ms, uint32_t runs, uint32_t warmup, uint32_t *timed
 	*timed = runs - skip;
 	if (!*timed)
 		return NAN;
-	qsort(ms + skip, *timed, sizeof *ms, compare_doubles);
+	sort_doubles(ms + skip, *timed);
 	return ms[skip + *timed / 2];
 }
 

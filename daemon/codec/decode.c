@@ -19,6 +19,7 @@
 #include "codec/pixels.h"
 #include "codec/sniff.h"
 #include "codec/vips_error.h"
+#include "common/file.h"
 #include "common/list.h"
 
 struct decoder {
@@ -382,20 +383,6 @@ void decode_close(struct decoder **decoder)
 	*decoder = NULL;
 }
 
-static enum error read_fully(int fd, uint8_t *to, size_t size, uint64_t offset)
-{
-	while (size) {
-		ssize_t count = pread(fd, to, size, (off_t)offset);
-
-		if (count <= 0)
-			return ERR_IO;
-		to += count;
-		offset += (uint64_t)count;
-		size -= (size_t)count;
-	}
-	return ERR_OK;
-}
-
 static enum error raw_rows(const struct decoder *d, uint32_t y, uint32_t count, uint8_t *to,
                            size_t pitch, struct problem *problem)
 {
@@ -403,7 +390,7 @@ static enum error raw_rows(const struct decoder *d, uint32_t y, uint32_t count, 
 	uint64_t at = (d->area.y + (uint64_t)y) * d->width * pixel + d->area.x * (uint64_t)pixel;
 
 	for (uint32_t i = 0; i < count; i++, at += (uint64_t)d->width * pixel)
-		if (read_fully(d->body, to + i * pitch, size, at))
+		if (!file_read(d->body, to + i * pitch, size, at))
 			return problem_set(problem, ERR_IO, "cannot read the body");
 	return ERR_OK;
 }

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/file.h"
+
 struct plain {
 	const struct output_format *output;
 	pnm_row *row;
@@ -20,20 +22,6 @@ struct plain {
 	uint8_t *rows; /* rows not written yet */
 	uint32_t rows_max, first, count;
 };
-
-static enum error write_fully(int file, const uint8_t *from, size_t size, uint64_t offset)
-{
-	while (size) {
-		ssize_t count = pwrite(file, from, size, (off_t)offset);
-
-		if (count <= 0)
-			return ERR_IO;
-		from += count;
-		offset += (uint64_t)count;
-		size -= (size_t)count;
-	}
-	return ERR_OK;
-}
 
 static bool bottom_up(const struct plain *p)
 {
@@ -58,7 +46,7 @@ static enum error write_header(struct plain *p)
 		    snprintf(text, sizeof text, "%s\n%u %u\n%u\n", colour ? "P6" : "P5",
 		             image->width, image->height, image->type == PIXEL_U8 ? 255u : 65535u);
 	p->header = (uint64_t)size;
-	return write_fully(p->file, (const uint8_t *)text, p->header, 0);
+	return file_write(p->file, text, p->header, 0) ? ERR_OK : ERR_IO;
 }
 
 /* PGM and PPM store the more significant byte first. */
@@ -81,8 +69,10 @@ static enum error flush(struct plain *p)
 	if (bottom_up(p))
 		place = p->output->image.height - p->first - p->count;
 	p->first += p->count;
-	return write_fully(p->file, p->rows, p->count * p->row_size,
-	                   p->header + (uint64_t)place * p->row_size);
+	return file_write(p->file, p->rows, p->count * p->row_size,
+	                  p->header + (uint64_t)place * p->row_size)
+	           ? ERR_OK
+	           : ERR_IO;
 }
 
 /* Takes as many of the next rows as fit; false if they end. */

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/file.h"
+
 enum error arena_create(const char *name, uint64_t size, int *fd)
 {
 	*fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -59,7 +61,7 @@ enum error sealed_create(const char *name, const void *data, size_t size, int *f
 	*fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (*fd < 0)
 		return ERR_IO;
-	if (write(*fd, data, size) != (ssize_t)size ||
+	if (!file_write(*fd, data, size, 0) ||
 	    fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)) {
 		close(*fd);
 		return ERR_IO;
@@ -72,7 +74,7 @@ enum error sealed_read(int fd, void *data, size_t size)
 	struct stat status;
 
 	if (fstat(fd, &status) || status.st_size > (off_t)size ||
-	    pread(fd, data, size, 0) != (ssize_t)status.st_size)
+	    !file_read(fd, data, (size_t)status.st_size, 0))
 		return ERR_IO;
 	memset((char *)data + status.st_size, 0, size - (size_t)status.st_size);
 	return ERR_OK;

@@ -42,7 +42,7 @@ struct message_ready {
 	char driver[64];     /* device: platform and driver version */
 	uint64_t memory;     /* device: bytes of global memory */
 	uint32_t lanes;      /* device: tiles in flight that it supports, one a launch */
-	uint32_t stack_most; /* device: tiles of a kind that may share a launch */
+	uint32_t stack_max;  /* device: tiles of a kind that may share a launch */
 	uint32_t startup_ms; /* from exec to here */
 	uint32_t unused;
 };
@@ -145,8 +145,8 @@ enum { PROGRAM_WAIT_MS = 10000, GENERAL_WAIT_MS = 120000 };
 
 struct message_tile_waits {
 	uint64_t job;
-	uint32_t index;   /* of the tile */
-	uint32_t most_ms; /* the wait; 0: no longer waiting */
+	uint32_t index;  /* of the tile */
+	uint32_t max_ms; /* the longest wait; 0: no longer waiting */
 };
 
 /* After a mismatch the codec worker waits until the tile has run again: first on the same device,

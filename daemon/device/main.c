@@ -32,11 +32,13 @@ enum {
 struct options {
 	struct worker_options worker;
 	enum log_level log_level;
-	bool probe, tune, unconfined;
+	int probe, tune, unconfined;     /* 1 if given */
 	const char *filter[FILTERS_MAX]; /* filters to tune */
 	size_t filters;
-	bool compile, patient; /* see compile_process.h */
+	int compile, compile_patiently; /* 1 if given; see compile_process.h */
 };
+
+static struct options options = {.log_level = LOG_LEVEL_NOTICE, .worker.stack_max = STACK_MAX};
 
 static const char help[] =
     "Usage: convolved-device [OPTION]...\n"
@@ -69,12 +71,12 @@ static const struct option long_options[] = {
     {"programs", required_argument, NULL, 'R'},
     {"stack", required_argument, NULL, 'S'},
     {"log-level", required_argument, NULL, 'l'},
-    {"tune", no_argument, NULL, 't'},
     {"filter", required_argument, NULL, 'f'},
-    {"compile", no_argument, NULL, 'C'}, /* internal: see compile_process.h */
-    {"compile-patiently", no_argument, NULL, 'B'},
-    {"unconfined", no_argument, NULL, 'U'},
-    {"probe", no_argument, NULL, 'P'},
+    {"tune", no_argument, &options.tune, 1},
+    {"compile", no_argument, &options.compile, 1}, /* internal: see compile_process.h */
+    {"compile-patiently", no_argument, &options.compile_patiently, 1},
+    {"unconfined", no_argument, &options.unconfined, 1},
+    {"probe", no_argument, &options.probe, 1},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
     {0},
@@ -115,58 +117,44 @@ static enum log_level parse_level(const char *text)
 	return (enum log_level)level;
 }
 
-static void parse_option(struct options *options, int c)
+static void parse_option(int c)
 {
 	switch (c) {
+	case 0: /* a flag, which getopt_long() has set */
+		break;
 	case 'p':
-		options->worker.platform = parse_index("--platform", optarg);
+		options.worker.platform = parse_index("--platform", optarg);
 		break;
 	case 'd':
-		options->worker.device = parse_index("--device", optarg);
+		options.worker.device = parse_index("--device", optarg);
 		break;
 	case 'k':
-		options->worker.kernel_dir = optarg;
+		options.worker.kernel_dir = optarg;
 		break;
 	case 'c':
-		options->worker.cache_dir = optarg;
+		options.worker.cache_dir = optarg;
 		break;
 	case 'z':
-		options->worker.cache_size = parse_size("--cache-size", optarg);
+		options.worker.cache_size = parse_size("--cache-size", optarg);
 		break;
 	case 's':
-		options->worker.state_dir = optarg;
+		options.worker.state_dir = optarg;
 		break;
 	case 'R':
-		options->worker.programs_max = parse_index("--programs", optarg);
+		options.worker.programs_max = parse_index("--programs", optarg);
 		break;
 	case 'S':
-		options->worker.stack_max = parse_index("--stack", optarg);
-		if (!options->worker.stack_max || options->worker.stack_max > STACK_MAX)
+		options.worker.stack_max = parse_index("--stack", optarg);
+		if (!options.worker.stack_max || options.worker.stack_max > STACK_MAX)
 			usage_exit("--stack", optarg);
 		break;
-	case 't':
-		options->tune = true;
-		break;
 	case 'f':
-		if (options->filters == FILTERS_MAX)
+		if (options.filters == FILTERS_MAX)
 			usage_exit("--filter", optarg);
-		options->filter[options->filters++] = optarg;
-		break;
-	case 'B':
-		options->patient = true;
-		options->compile = true;
-		break;
-	case 'C':
-		options->compile = true;
+		options.filter[options.filters++] = optarg;
 		break;
 	case 'l':
-		options->log_level = parse_level(optarg);
-		break;
-	case 'U':
-		options->unconfined = true;
-		break;
-	case 'P':
-		options->probe = true;
+		options.log_level = parse_level(optarg);
 		break;
 	case 'h':
 		fputs(help, stdout);
@@ -179,16 +167,14 @@ static void parse_option(struct options *options, int c)
 	}
 }
 
-static struct options parse_options(int argc, char **argv)
+static void parse_options(int argc, char **argv)
 {
-	struct options options = {.log_level = LOG_LEVEL_NOTICE, .worker.stack_max = STACK_MAX};
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", long_options, NULL)) != -1)
-		parse_option(&options, c);
+		parse_option(c);
 	if (optind < argc)
 		usage_exit("argument", argv[optind]);
-	return options;
 }
 
 /* The worker ends with its parent. Signals to the process group (^C in a terminal, a service
@@ -238,7 +224,7 @@ static enum error send_ready(const struct device *device, const struct worker *w
 	memcpy(ready->driver, device->driver, sizeof ready->driver);
 	ready->memory = device->memory;
 	ready->lanes = worker_lanes(worker);
-	ready->stack_most = worker_stack_max(worker);
+	ready->stack_max = worker_stack_max(worker);
 	ready->startup_ms = (uint32_t)(now_ms() - started_ms);
 	log_info("%s (%s) is ready, %u ms after the start", device->name, device->driver,
 	         ready->startup_ms);
@@ -247,22 +233,22 @@ static enum error send_ready(const struct device *device, const struct worker *w
 
 /* Decides whether kernels are compiled in another process: PoCL and NVIDIA's driver compile in the
  * way of running kernels. */
-static enum error open_device(struct device *device, const struct options *options)
+static enum error open_device(struct device *device)
 {
-	enum error e = device_open(device, options->worker.platform, options->worker.device);
+	enum error e = device_open(device, options.worker.platform, options.worker.device);
 
 	device->separate_compiler = !e && (device->pocl || device->nvidia);
 	return e;
 }
 
-static enum error serve(const struct options *options, uint64_t started_ms)
+static enum error serve(uint64_t started_ms)
 {
 	struct device device = {0};
 	struct worker *worker = NULL;
-	enum error e = open_device(&device, options);
+	enum error e = open_device(&device);
 
 	if (!e)
-		e = worker_new(&device, &options->worker, WORKER_SOCKET, &worker);
+		e = worker_new(&device, &options.worker, WORKER_SOCKET, &worker);
 	if (!e)
 		e = send_ready(&device, worker, started_ms);
 	if (!e)
@@ -292,18 +278,17 @@ static void print_choice(const struct message_choice *choice)
 	fflush(stdout);
 }
 
-static enum error tune(const struct options *options)
+static enum error tune(void)
 {
 	struct device device = {0};
 	struct worker *worker = NULL;
-	enum error e = open_device(&device, options);
+	enum error e = open_device(&device);
 
 	if (!e)
-		e = worker_new(&device, &options->worker, -1, &worker);
+		e = worker_new(&device, &options.worker, -1, &worker);
 	if (!e) {
 		printf("%s, %s\n", device.name, device.driver);
-		e = tuner_run(worker_tuner(worker), options->filter, options->filters,
-		              print_choice);
+		e = tuner_run(worker_tuner(worker), options.filter, options.filters, print_choice);
 	}
 	worker_free(&worker);
 	device_close(&device);
@@ -313,18 +298,17 @@ static enum error tune(const struct options *options)
 int main(int argc, char **argv)
 {
 	uint64_t started_ms = now_ms();
-	struct options options;
 
 	announce("convolved-device", EXPENDABLE);
-	options = parse_options(argc, argv);
+	parse_options(argc, argv);
 	signals_reset();
 	log_init("convolved-device", options.log_level, LOG_FORMAT_AUTO);
-	if (options.compile)
-		return compile_process_serve(options.patient, options.worker.platform,
+	if (options.compile || options.compile_patiently)
+		return compile_process_serve(options.compile_patiently, options.worker.platform,
 		                             options.worker.device, options.worker.kernel_dir);
 	environment_set(options.worker.cache_dir);
 	if (options.tune)
-		return tune(&options) ? 1 : 0;
+		return tune() ? 1 : 0;
 	set_signals();
 	if (fcntl(WORKER_SOCKET, F_GETFD) < 0) {
 		log_error("descriptor %d is not open: this program is started by convolved",
@@ -339,5 +323,5 @@ int main(int argc, char **argv)
 	}
 	if (options.probe)
 		return probe();
-	return serve(&options, started_ms) ? 1 : 0;
+	return serve(started_ms) ? 1 : 0;
 }

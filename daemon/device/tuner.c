@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "common/log.h"
+#include "common/sort.h"
 #include "device/cl/object_counts.h"
 #include "device/plan/builder.h"
 #include "device/plan/launch.h"
@@ -308,13 +309,6 @@ static double measure(const struct tuner *t, struct trial *r, const struct candi
 	return code ? NAN : (double)(end - start);
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 static bool is_hopeless(const struct trial *r, const struct candidate *c)
 {
 	return c->small_ns > hopeless * r->min_small_ns;
@@ -326,7 +320,7 @@ static double time_of(const struct trial *r, struct candidate *c)
 {
 	if (is_hopeless(r, c))
 		return c->small_ns * r->tile.height / small_height(r);
-	qsort(c->ns, ROUNDS, sizeof *c->ns, compare_doubles);
+	sort_doubles(c->ns, ROUNDS);
 	return c->ns[ROUNDS / 2];
 }
 

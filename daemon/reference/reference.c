@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "border.h"
-#include "reference/operations.h"
+#include "reference/apply.h"
 #include "reference/ycc.h"
 
 /* The state of a chain between two filters. */

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/sort.h"
+
 enum { ROUNDS = 9, CASES = 7, BANDS_TRIED = 2 };
 
 static char matrix5[128], matrix15[1024];
@@ -74,13 +76,6 @@ static double run_once(struct harness *h, const struct plan *plan)
 	return (double)ns * 1e-6;
 }
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 void bench_run(struct harness *h)
 {
 	static double ms[BANDS_TRIED][CASES][ROUNDS + 1];
@@ -103,7 +98,7 @@ void bench_run(struct harness *h)
 	for (int i = 0; i < CASES; i++) {
 		printf("%-20s", cases[i].name);
 		for (int b = 0; b < BANDS_TRIED; b++) {
-			qsort(ms[b][i] + 1, ROUNDS, sizeof(double), compare);
+			sort_doubles(ms[b][i] + 1, ROUNDS);
 			printf(" %9.2f", ms[b][i][1 + ROUNDS / 2]);
 		}
 		printf("\n");

@@ -23,6 +23,7 @@
 #include "common/arena.h"
 #include "common/chain.h"
 #include "common/chain_check.h"
+#include "common/file.h"
 #include "common/formats.h"
 #include "common/stall.h"
 #include "common/tile.h"
@@ -769,6 +770,23 @@ static void test_memory(void **state)
 	assert_int_equal(sealed_read(fd, buffer, 8), ERR_OK);
 	assert_memory_equal(buffer, "hello\0\0\0", 8);
 	assert_int_equal(sealed_read(fd, buffer, 5), ERR_IO);
+	assert_false(file_write(fd, "x", 1, 0));
+	close(fd);
+}
+
+static void test_file(void **state)
+{
+	int fd = memfd_create("test", 0);
+	char buffer[8];
+
+	(void)state;
+	assert_true(file_write(fd, "hello", 5, 3));
+	assert_true(file_read(fd, buffer, 8, 0));
+	assert_memory_equal(buffer, "\0\0\0hello", 8);
+	errno = 0;
+	assert_false(file_read(fd, buffer, 6, 3));
+	assert_int_equal(errno, EIO);
+	assert_true(file_read(fd, buffer, 0, 9));
 	close(fd);
 }
 
@@ -1198,6 +1216,7 @@ int main(void)
 	    cmocka_unit_test(test_lower_named),
 	    cmocka_unit_test(test_chain_hostile),
 	    cmocka_unit_test(test_memory),
+	    cmocka_unit_test(test_file),
 	    cmocka_unit_test(test_area),
 	    cmocka_unit_test(test_channels),
 	    cmocka_unit_test(test_luma_and_chroma),

@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/file.h"
 #include "common/log.h"
 
 enum { DIGEST = 32, HEX = 2 * DIGEST + 1 };
@@ -167,30 +168,6 @@ void cache_close(struct cache **cache)
 	*cache = NULL;
 }
 
-static bool read_all(int fd, void *data, size_t size)
-{
-	ssize_t n;
-
-	for (size_t done = 0; done < size; done += (size_t)n) {
-		n = read(fd, (char *)data + done, size - done);
-		if (n <= 0)
-			return false;
-	}
-	return true;
-}
-
-static bool write_all(int fd, const void *data, size_t size)
-{
-	ssize_t n;
-
-	for (size_t done = 0; done < size; done += (size_t)n) {
-		n = write(fd, (const char *)data + done, size - done);
-		if (n <= 0)
-			return false;
-	}
-	return true;
-}
-
 /* Reads the bytes after the head; NULL if they do not match the head's checksums. */
 static void *read_checked(int fd, const uint8_t key[DIGEST], size_t *size)
 {
@@ -199,12 +176,12 @@ static void *read_checked(int fd, const uint8_t key[DIGEST], size_t *size)
 	uint8_t check[DIGEST];
 	void *binary;
 
-	if (!read_all(fd, &head, sizeof head) || memcmp(head.magic, magic, sizeof magic) ||
+	if (!file_read(fd, &head, sizeof head, 0) || memcmp(head.magic, magic, sizeof magic) ||
 	    memcmp(head.key, key, DIGEST) || fstat(fd, &status) || head.size > SIZE_MAX_STORED ||
 	    (uint64_t)status.st_size != sizeof head + head.size)
 		return NULL;
 	binary = malloc(head.size);
-	if (!binary || !read_all(fd, binary, head.size)) {
+	if (!binary || !file_read(fd, binary, head.size, sizeof head)) {
 		free(binary);
 		return NULL;
 	}
@@ -258,8 +235,8 @@ void cache_store(struct cache *cache, const void *key, size_t key_size, const vo
 	snprintf(new_name, sizeof new_name, "%s.%ld", name, (long)getpid());
 	fd = openat(cache->directory, new_name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	/* Locked until it has its final name: see remove_unfinished(). */
-	written = fd >= 0 && !flock(fd, LOCK_EX) && write_all(fd, &head, sizeof head) &&
-	          write_all(fd, binary, size);
+	written = fd >= 0 && !flock(fd, LOCK_EX) && file_write(fd, &head, sizeof head, 0) &&
+	          file_write(fd, binary, size, sizeof head);
 	if (!written || renameat(cache->directory, new_name, cache->directory, name)) {
 		log_warning("a compiled program cannot be kept: %s", strerror(errno));
 		unlinkat(cache->directory, new_name, 0);

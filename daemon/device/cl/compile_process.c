@@ -27,6 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/file.h"
 #include "common/log.h"
 #include "common/stall.h"
 #include "common/wire.h"
@@ -243,7 +244,7 @@ static unsigned char *read_binary(const struct compile_process *p, size_t size)
 {
 	unsigned char *binary = malloc(size);
 
-	if (binary && pread(p->memory, binary, size, PAGE) != (ssize_t)size) {
+	if (binary && !file_read(p->memory, binary, size, PAGE)) {
 		free(binary);
 		binary = NULL;
 	}
@@ -349,11 +350,6 @@ static bool make_directory(char *path, size_t size)
 	       !setenv("POCL_CACHE_DIR", path, 1) && !setenv("POCL_KERNEL_CACHE", "1", 1);
 }
 
-static bool write_binary(const unsigned char *binary, size_t size)
-{
-	return pwrite(COMPILER_MEMORY, binary, size, PAGE) == (ssize_t)size;
-}
-
 /* Answers one request; false if there are no more. The parent may not kill a process that takes too
  * long, so an alarm ends it. */
 static bool serve_one(const struct program_source *source)
@@ -369,7 +365,7 @@ static bool serve_one(const struct program_source *source)
 	alarm(LIMIT_S);
 	if (!compile_to_binary(source, request.file, request.options, (enum pixel_type)request.type,
 	                       &binary, &size) &&
-	    write_binary(binary, size))
+	    file_write(COMPILER_MEMORY, binary, size, PAGE))
 		reply.size = size;
 	free(binary);
 	alarm(0);

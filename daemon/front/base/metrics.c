@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/sort.h"
+
 enum metric_type { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
 enum { SAMPLES = 1024, LABEL_SIZE = 80 };
 
@@ -138,13 +140,6 @@ double metric_value(enum metric metric, const char *label1, const char *label2)
 	return s ? s->value : 0;
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 int metric_summary(enum metric metric, size_t i, struct metric_summary *summary)
 {
 	const struct series *s = first[metric];
@@ -159,7 +154,7 @@ int metric_summary(enum metric metric, size_t i, struct metric_summary *summary)
 	h = s->histogram;
 	n = h->count < SAMPLES ? h->count : SAMPLES;
 	memcpy(sorted, h->last, n * sizeof *sorted);
-	qsort(sorted, n, sizeof *sorted, compare_doubles);
+	sort_doubles(sorted, n);
 	*summary = (struct metric_summary){s->label[0], s->label[1], h->count, h->total, h->min,
 	                                   0,           0,           0,        h->max};
 	if (n) {

@@ -165,7 +165,7 @@ static void device_up(struct worker *worker, const struct message_ready *ready)
 	d->memory = ready->memory;
 	d->startup_ms = ready->startup_ms;
 	d->window = ready->lanes + 1;
-	d->stacks = ready->stack_most > 1;
+	d->stacks = ready->stack_max > 1;
 	metric_set(METRIC_DEVICE_MEMORY, d->label, NULL, (double)d->memory);
 	reports_begin(d);
 	log_event(LOG_LEVEL_INFO,
@@ -230,13 +230,13 @@ static bool take_waits(struct device *d, const struct message_tile_waits *waits)
 {
 	unsigned i = find_held(d, waits->job, waits->index);
 
-	if (waits->most_ms > GENERAL_WAIT_MS)
+	if (waits->max_ms > GENERAL_WAIT_MS)
 		return false;
 	if (i < d->held_count)
-		return note_wait(d, d->held[i], waits->most_ms);
+		return note_wait(d, d->held[i], waits->max_ms);
 	if (waits->job != SELF_TEST_JOB || !d->self_test)
 		return false;
-	self_test_waits(d->self_test, limit_wait(waits->most_ms));
+	self_test_waits(d->self_test, limit_wait(waits->max_ms));
 	return true;
 }
 

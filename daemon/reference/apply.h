@@ -1,6 +1,6 @@
 /* Operations in double precision: applies one operation to a canvas. */
-#ifndef REFERENCE_OPERATIONS_H
-#define REFERENCE_OPERATIONS_H
+#ifndef REFERENCE_APPLY_H
+#define REFERENCE_APPLY_H
 
 #include "common/filters.h"
 #include "reference/canvas.h"

@@ -5,7 +5,7 @@
  * result may be off by the sum of these errors over the window, times the weights' magnitudes.
  * Where an operation divides (by alpha), decides (by a threshold) or turns (a direction), a small
  * error can become a large one; only there is the slack large. */
-#include "reference/operations.h"
+#include "reference/apply.h"
 
 #include <math.h>
 #include <stdlib.h>
