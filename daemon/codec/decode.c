@@ -1,4 +1,5 @@
-/* Decoding with libvips: the first stage of a job. Runs in the job's decoding thread.
+/* Decoding: the first stage of a job. Runs in the job's decoding thread. Ordinary JPEGs are decoded
+ * by jpeg_decode.c, all other files by libvips.
  *
  * The hard part is memory. Most files can be decoded row by row, and then no buffer here exceeds a
  * few rows. Other files (see buffered_size()) have a limit of their own; both limits are checked
@@ -16,6 +17,7 @@
 #include <vips/vips.h>
 
 #include "codec/bounds.h"
+#include "codec/jpeg_decode.h"
 #include "codec/pixels.h"
 #include "codec/sniff.h"
 #include "codec/vips_error.h"
@@ -32,8 +34,9 @@ struct decoder {
 	int body;       /* raw pixels are read directly from here */
 	void *map;      /* the whole body otherwise */
 	size_t map_size;
+	struct jpeg_decoder *jpeg; /* NULL: libvips decodes */
 	VipsSource *source;
-	VipsImage *vips;
+	VipsImage *vips; /* with `jpeg`: only for metadata */
 	VipsRegion *region;
 	uint32_t sample_max; /* full scale of the file's samples; 0: the type's */
 };
@@ -91,27 +94,33 @@ static bool samples_chroma(VipsImage *vips, const char *how)
 	       !strcmp(subsampling, how);
 }
 
-/* Bytes of memory for an image that cannot be decoded row by row: the decoder's own per pixel, as
+/* Bytes a pixel of a JPEG's coefficients, of 16 bits. */
+static uint64_t coefficients_size(const struct image *image, bool subsampled)
+{
+	return subsampled ? 3 : 2 * (uint64_t)image->bands;
+}
+
+/* Bytes of memory a pixel for an image that cannot be decoded row by row: the decoder's own, as
  * measured; the decoded image; and a copy if the orientation turns it. */
 static uint64_t buffered_size(const struct decoder *d, const struct image *image)
 {
-	uint64_t pixels = (uint64_t)image->width * image->height;
 	uint64_t size = format_row(d->format)->decoder_pixel_size;
 	size_t kept = image_pixel_size(image);
 
-	if (has_number(d->vips, "jpeg-multiscan")) /* 16-bit coefficients */
-		size += samples_chroma(d->vips, "4:2:0") ? 3 : 2 * (uint64_t)image->bands;
+	if (has_number(d->vips, "jpeg-multiscan"))
+		size += coefficients_size(image, samples_chroma(d->vips, "4:2:0"));
 	else if (!streams(d))
 		size += kept;
 	if (turns_rows(d->vips))
 		size += kept;
-	return pixels * size;
+	return size;
 }
 
-static enum error check_buffered(const struct decoder *d, const struct message_job *job,
+static enum error check_buffered(uint64_t pixel_size, const struct message_job *job,
                                  const struct image *image, struct problem *problem)
 {
-	uint64_t size = buffered_size(d, image) * (job->has_target ? 2 : 1);
+	uint64_t size =
+	    image->width * (uint64_t)image->height * pixel_size * (job->has_target ? 2 : 1);
 
 	if (size <= job->buffered_size_max)
 		return ERR_OK;
@@ -274,18 +283,35 @@ static bool has_more_frames(const struct decoder *d)
 	       !vips_image_get_int(d->vips, VIPS_META_N_PAGES, &pages) && pages > 1;
 }
 
-static enum error open_file(struct decoder *d, struct decoded *decoded,
+/* Opens a JPEG without libvips, if that is possible: d->jpeg is NULL if not. */
+static enum error open_jpeg(struct decoder *d, struct decoded *decoded,
                             const struct message_job *job, struct problem *problem)
 {
-	enum error e = map_body(d, job, problem);
+	struct image *whole = &decoded->whole;
+	struct jpeg_header header;
+	enum error e = jpeg_decode_open(&d->jpeg, &header, d->map, d->map_size, problem);
 
-	if (!e)
-		e = recognise(d, problem);
-	decoded->format = d->format;
-	if (!e)
-		e = bounds_check(d->format, d->map, d->map_size, problem);
-	if (!e)
-		e = load(d, VIPS_ACCESS_SEQUENTIAL, problem);
+	if (e || !d->jpeg)
+		return e;
+	*whole = (struct image){.width = header.width,
+	                        .height = header.height,
+	                        .bands = header.bands,
+	                        .type = PIXEL_U8};
+	decoded->cmyk = header.bands == 4;
+	decoded->full_chroma = header.full_chroma && !decoded->cmyk;
+	e = check_pixels(job, whole, problem);
+	if (!e && header.multiscan)
+		e = check_buffered(coefficients_size(whole, !header.full_chroma && !decoded->cmyk),
+		                   job, whole, problem);
+	return e;
+}
+
+/* Opens a file with libvips. */
+static enum error open_other(struct decoder *d, struct decoded *decoded,
+                             const struct message_job *job, struct problem *problem)
+{
+	enum error e = load(d, VIPS_ACCESS_SEQUENTIAL, problem);
+
 	if (e)
 		return e;
 	decoded->any_order = turns_rows(d->vips) || vips_image_get_typeof(d->vips, "pfm-scale");
@@ -296,7 +322,8 @@ static enum error open_file(struct decoder *d, struct decoded *decoded,
 	if (!e)
 		e = pixels_check(d->vips, problem);
 	if (!e && (turns_rows(d->vips) || !streams(d)))
-		e = check_buffered(d, job, &decoded->whole, problem);
+		e = check_buffered(buffered_size(d, &decoded->whole), job, &decoded->whole,
+		                   problem);
 	if (!e)
 		e = check_text(d, &decoded->whole, problem);
 	if (!e)
@@ -308,6 +335,21 @@ static enum error open_file(struct decoder *d, struct decoded *decoded,
 	describe(d->vips, decoded);
 	note_sample_max(d, &decoded->whole);
 	return ERR_OK;
+}
+
+static enum error open_file(struct decoder *d, struct decoded *decoded,
+                            const struct message_job *job, struct problem *problem)
+{
+	enum error e = map_body(d, job, problem);
+
+	if (!e)
+		e = recognise(d, problem);
+	decoded->format = d->format;
+	if (!e)
+		e = bounds_check(d->format, d->map, d->map_size, problem);
+	if (!e && d->format == FORMAT_JPEG)
+		e = open_jpeg(d, decoded, job, problem);
+	return e || d->jpeg ? e : open_other(d, decoded, job, problem);
 }
 
 static enum error open_raw(struct decoded *decoded, const struct message_job *job,
@@ -374,6 +416,7 @@ void decode_close(struct decoder **decoder)
 
 	if (!d)
 		return;
+	jpeg_decode_close(&d->jpeg);
 	g_clear_object(&d->region);
 	g_clear_object(&d->vips);
 	g_clear_object(&d->source);
@@ -449,7 +492,28 @@ enum error decode_begin(struct decoder *d, struct problem *problem)
 {
 	const VipsRect corner = {0, 0, 1, 1};
 
+	if (d->jpeg)
+		return jpeg_decode_begin(d->jpeg, problem);
 	return d->vips ? prepare_part(d, &corner, problem) : ERR_OK;
+}
+
+static enum error jpeg_rows(struct decoder *d, uint32_t y, uint32_t count, uint8_t *to,
+                            size_t pitch, struct problem *problem)
+{
+	d->next = d->area.y + y + count;
+	return jpeg_decode_rows(d->jpeg, d->area.y + y, count, d->area.x, d->area.width, to, pitch,
+	                        problem);
+}
+
+/* Reads past rows from d->next on. */
+static enum error skip_part(struct decoder *d, uint32_t rows, struct problem *problem)
+{
+	const VipsRect part = {0, (int)d->next, 1, (int)rows};
+
+	if (!d->jpeg)
+		return prepare_part(d, &part, problem);
+	d->next += rows;
+	return jpeg_decode_rows(d->jpeg, d->next, 0, 0, 0, NULL, 0, problem);
 }
 
 /* Reads and drops rows in small parts; libvips itself would skip them all at once, in one block of
@@ -457,10 +521,18 @@ enum error decode_begin(struct decoder *d, struct problem *problem)
 enum error decode_skip(struct decoder *d, uint32_t y, bool *more, struct problem *problem)
 {
 	uint32_t row = d->area.y + y, ahead = row > d->next ? row - d->next : 0;
-	VipsRect part = {0, (int)d->next, 1, ahead < DECODE_STEP ? (int)ahead : DECODE_STEP};
 
-	*more = ahead > 0 && d->vips && !d->any_order;
-	return *more ? prepare_part(d, &part, problem) : ERR_OK;
+	*more = ahead > 0 && !d->any_order;
+	return *more ? skip_part(d, ahead < DECODE_STEP ? ahead : DECODE_STEP, problem) : ERR_OK;
+}
+
+static enum error some_rows(struct decoder *d, uint32_t y, uint32_t count, uint8_t *to,
+                            size_t pitch, struct problem *problem)
+{
+	if (d->jpeg)
+		return jpeg_rows(d, y, count, to, pitch, problem);
+	return d->vips ? file_rows(d, y, count, to, pitch, problem)
+	               : raw_rows(d, y, count, to, pitch, problem);
 }
 
 enum error decode_rows(struct decoder *d, uint32_t y, uint32_t count, uint8_t *to, size_t pitch,
@@ -471,8 +543,7 @@ enum error decode_rows(struct decoder *d, uint32_t y, uint32_t count, uint8_t *t
 	while (!e && count) {
 		uint32_t step = count < DECODE_STEP ? count : DECODE_STEP;
 
-		e = d->vips ? file_rows(d, y, step, to, pitch, problem)
-		            : raw_rows(d, y, step, to, pitch, problem);
+		e = some_rows(d, y, step, to, pitch, problem);
 		y += step;
 		count -= step;
 		to += step * pitch;
@@ -485,7 +556,16 @@ void decode_leave(struct decoder *d)
 	g_clear_object(&d->region);
 }
 
-VipsImage *decode_metadata(const struct decoder *d)
+bool decode_jpeg_metadata(const struct decoder *d, const struct jpeg_metadata **jpeg)
 {
-	return d->vips;
+	*jpeg = d->jpeg ? jpeg_decode_metadata(d->jpeg) : NULL;
+	return d->jpeg || d->format == FORMAT_RAW;
+}
+
+enum error decode_metadata(struct decoder *d, VipsImage **image, struct problem *problem)
+{
+	enum error e = d->jpeg && !d->vips ? load(d, VIPS_ACCESS_SEQUENTIAL, problem) : ERR_OK;
+
+	*image = d->vips;
+	return e;
 }

@@ -12,6 +12,7 @@
 #include "common/wire.h"
 
 struct decoder;
+struct jpeg_metadata;
 struct _VipsImage;
 
 /* What the header tells. */
@@ -52,8 +53,13 @@ void decode_leave(struct decoder *decoder);
 
 enum { DECODE_STEP = 64 }; /* rows that are decoded at a time */
 
-/* The image whose metadata the answer gets; NULL for bare pixels. The decoder owns it; do not use
- * it once rows are being decoded. */
-struct _VipsImage *decode_metadata(const struct decoder *decoder);
+/* True if the body's metadata is that of a JPEG (*jpeg) or there is none (NULL). The decoder owns
+ * it. */
+bool decode_jpeg_metadata(const struct decoder *decoder, const struct jpeg_metadata **jpeg);
+
+/* The image whose metadata the answer gets, where libvips writes it; NULL for bare pixels. The
+ * decoder owns it; do not use it once rows are being decoded. */
+enum error decode_metadata(struct decoder *decoder, struct _VipsImage **image,
+                           struct problem *problem) MUST_CHECK;
 
 #endif

@@ -1,6 +1,7 @@
-/* Encoding with libvips: the last stage of a job. Runs in the job's encoding thread, except for
- * generate(), which libvips calls in a thread of its own. Both use only the encoder and its
- * composer, and the tiles through their lock.
+/* Encoding: the last stage of a job. Most JPEGs are encoded by jpeg_encode.c, bare pixels and PNM
+ * by pnm.c, all else by libvips. Runs in the job's encoding thread, except for generate(), which
+ * libvips calls in a thread of its own. Both use only the encoder and its composer, and the tiles
+ * through their lock.
  *
  * The hard part: libvips requests pixels while the image is still being decoded. It has a single
  * worker thread (vips_concurrency_set(1) in main.c), so it requests rows from top to bottom, and
@@ -13,6 +14,7 @@
 #include <vips/vips.h>
 
 #include "codec/convert.h"
+#include "codec/jpeg_encode.h"
 #include "codec/metadata.h"
 #include "codec/pnm.h"
 #include "codec/vips_error.h"
@@ -20,6 +22,8 @@
 struct encoder {
 	const struct output_format *output;
 	struct composer *composer;
+	bool plain_jpeg; /* jpeg_encode() writes the answer, with this metadata */
+	const struct jpeg_metadata *metadata;
 	VipsImage *vips;    /* the answer, as its rows come; NULL where libvips is not needed */
 	VipsRegion *region; /* for reading rows of `vips` here */
 	bool failed;        /* the last row of `vips` failed */
@@ -121,12 +125,15 @@ static enum error convert_inks(struct encoder *encoder, struct problem *problem)
 	                     : vips_error_take(problem, ERR_UNENCODABLE, "the conversion to sRGB");
 }
 
-static enum error make_image(struct encoder *encoder, VipsImage *metadata, struct problem *problem)
+static enum error make_image(struct encoder *encoder, struct decoder *body, struct problem *problem)
 {
 	const struct output_format *output = encoder->output;
-	VipsImage *vips = vips_image_new();
+	VipsImage *metadata, *vips;
+	enum error e = decode_metadata(body, &metadata, problem);
 
-	encoder->vips = vips;
+	if (e)
+		return e;
+	encoder->vips = vips = vips_image_new();
 	vips_image_init_fields(vips, (int)output->result.width, (int)output->result.height,
 	                       (int)output->result.bands, band_format(output->image.type),
 	                       VIPS_CODING_NONE, interpretation(output),
@@ -140,7 +147,7 @@ static enum error make_image(struct encoder *encoder, VipsImage *metadata, struc
 }
 
 enum error encode_open(struct encoder **encoder, const struct output_format *output,
-                       struct composer *composer, VipsImage *metadata, struct problem *problem)
+                       struct composer *composer, struct decoder *body, struct problem *problem)
 {
 	struct encoder *new = calloc(1, sizeof *new);
 	enum error e = ERR_OK;
@@ -150,8 +157,9 @@ enum error encode_open(struct encoder **encoder, const struct output_format *out
 		return problem_set(problem, ERR_MEMORY, "no memory to encode");
 	new->output = output;
 	new->composer = composer;
-	if (format_row(output->format)->saver || output->to_srgb)
-		e = make_image(new, metadata, problem);
+	new->plain_jpeg = decode_jpeg_metadata(body, &new->metadata) && jpeg_encodes(output);
+	if (!new->plain_jpeg && (format_row(output->format)->saver || output->to_srgb))
+		e = make_image(new, body, problem);
 	if (e)
 		encode_close(encoder);
 	return e;
@@ -227,8 +235,8 @@ static int (*const savers[])(const struct output_format *, VipsImage *, VipsTarg
 
 _Static_assert(FORMATS == 8, "a new format has its row in savers, too");
 
-/* Rows for pnm_write(), one at a time. A request for a row means that the rows above are no longer
- * needed. */
+/* Rows for pnm_write() and jpeg_encode(), one at a time. A request for a row means that the rows
+ * above are no longer needed. */
 static const uint8_t *composed_row(void *context, uint32_t y)
 {
 	struct encoder *encoder = context;
@@ -281,8 +289,19 @@ static enum error write_coded(struct encoder *encoder, int file, struct problem 
 	return e;
 }
 
+static enum error write_jpeg(struct encoder *encoder, int file, struct problem *problem)
+{
+	enum error e =
+	    jpeg_encode(encoder->output, encoder->metadata, composed_row, encoder, file, problem);
+
+	compose_leave(encoder->composer);
+	return e;
+}
+
 enum error encode_run(struct encoder *encoder, int file, struct problem *problem)
 {
+	if (encoder->plain_jpeg)
+		return write_jpeg(encoder, file, problem);
 	return format_row(encoder->output->format)->saver ? write_coded(encoder, file, problem)
 	                                                  : write_plain(encoder, file, problem);
 }

@@ -7,13 +7,11 @@
 #include "common/error.h"
 
 struct encoder;
-struct _VipsImage;
 
-/* Prepares to write the composer's rows. Copies the metadata that it needs (from an image, or
- * NULL), which may be decoded afterwards. The caller keeps composer and output, which must outlive
- * the encoder. */
+/* Prepares to write the composer's rows, with the metadata of the body. The caller keeps composer,
+ * output and body, which must outlive the encoder; the body may be decoded meanwhile. */
 enum error encode_open(struct encoder **encoder, const struct output_format *output,
-                       struct composer *composer, struct _VipsImage *metadata,
+                       struct composer *composer, struct decoder *body,
                        struct problem *problem) MUST_CHECK;
 void encode_close(struct encoder **encoder);
 

@@ -90,8 +90,7 @@ static enum error prepare(struct job *job, struct problem *problem)
 	if (!e)
 		e = compose_open(&job->composer, &job->message, job->body, &job->tiles, problem);
 	if (!e)
-		e = encode_open(&job->encoder, &job->output, job->composer,
-		                decode_metadata(job->decoder), problem);
+		e = encode_open(&job->encoder, &job->output, job->composer, job->decoder, problem);
 	if (e)
 		return e;
 	tiles_start(&job->tiles, &tiling);

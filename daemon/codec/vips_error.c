@@ -1,52 +1,15 @@
-/* libvips collects errors as lines "module: text" in one buffer per process. The first line is the
- * cause; the others are its consequences. */
+/* libvips collects errors as lines "module: text" in one buffer per process. */
 #include "codec/vips_error.h"
-
-#include <stdio.h>
-#include <string.h>
 
 #include <vips/vips.h>
 
-/* Skips "module: ", if it is a single word. */
-static const char *skip_module(const char *line)
-{
-	size_t word = strcspn(line, ": \n");
-
-	return word && !strncmp(line + word, ": ", 2) ? line + word + 2 : line;
-}
-
-/* Copies the first line without its final full stop and without unprintable characters. */
-static void copy_sentence(char *sentence, size_t size, const char *line)
-{
-	size_t length = strcspn(line, "\n");
-
-	if (length >= size)
-		length = size - 1;
-	for (size_t i = 0; i < length; i++)
-		sentence[i] = line[i] >= ' ' && line[i] < 127 ? line[i] : '?';
-	while (length && strchr(" .", sentence[length - 1]))
-		length--;
-	sentence[length] = '\0';
-}
-
-/* An exceeded memory limit is caused by the file, so it is the file's error. */
-static enum error classify(enum error e, const char *text)
-{
-	if (strstr(text, "out of memory") || strstr(text, "nsufficient memory") ||
-	    strstr(text, "Cannot allocate memory") || strstr(text, "creating thread"))
-		return ERR_DECODER_DIED;
-	return strstr(text, "unix error") || strstr(text, "system error") ? ERR_IO : e;
-}
+#include "codec/library_error.h"
 
 enum error vips_error_take(struct problem *problem, enum error e, const char *who)
 {
-	char *buffer = vips_error_buffer_copy();
-	char sentence[160];
+	char *lines = vips_error_buffer_copy();
 
-	copy_sentence(sentence, sizeof sentence, skip_module(buffer));
-	e = classify(e, buffer);
-	g_free(buffer);
-	if (!*sentence || strchr(sentence, '/'))
-		return problem_set(problem, e, "%s failed", who);
-	return problem_set(problem, e, "%s says: %s", who, sentence);
+	e = library_error_describe(problem, e, who, lines);
+	g_free(lines);
+	return e;
 }

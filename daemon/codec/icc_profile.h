@@ -1,0 +1,16 @@
+/* ICC profiles (ICC.1:2010). */
+#ifndef CODEC_ICC_PROFILE_H
+#define CODEC_ICC_PROFILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The most bytes of a profile's beginning that icc_profile_fits() looks at. */
+enum { ICC_BEGINNING = 128 + 4 + 100 * 12 };
+
+/* True if a profile that begins like this has a valid header and table of tags, and its colours
+ * need no more than this many bands. */
+bool icc_profile_fits(const uint8_t *profile, size_t size, unsigned bands);
+
+#endif

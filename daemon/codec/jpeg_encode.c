@@ -1,0 +1,177 @@
+/* Encodes by libjpeg's scanline interface, straight from the caller's rows: the devices' results in
+ * their slots. Runs in the job's encoding thread. */
+#include "codec/jpeg_encode.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "codec/convert.h"
+#include "codec/jpeg_error.h"
+#include "codec/jpeg_metadata.h"
+
+enum { BUFFER = 64 << 10 };
+
+struct encoding {
+	const struct output_format *output;
+	const struct jpeg_metadata *metadata;
+	jpeg_row *row;
+	void *context;
+	int file;
+	struct jpeg_error error;
+	struct jpeg_compress_struct libjpeg;
+	struct jpeg_destination_mgr destination;
+	bool memory_short, write_failed;
+	uint8_t *converted; /* a row as written; NULL: as it comes */
+	uint8_t buffer[BUFFER];
+};
+
+static struct encoding *encoding_of(j_compress_ptr libjpeg)
+{
+	return libjpeg->client_data;
+}
+
+static void use_buffer(j_compress_ptr libjpeg)
+{
+	libjpeg->dest->next_output_byte = encoding_of(libjpeg)->buffer;
+	libjpeg->dest->free_in_buffer = BUFFER;
+}
+
+/* After a failure the rest is dropped, because a jump out of here would lose memory. */
+static void write_buffer(struct encoding *e, size_t size)
+{
+	const uint8_t *from = e->buffer;
+
+	while (size && !e->write_failed) {
+		ssize_t count = write(e->file, from, size);
+
+		e->write_failed = count <= 0;
+		from += count;
+		size -= (size_t)count;
+	}
+}
+
+static boolean buffer_full(j_compress_ptr libjpeg)
+{
+	write_buffer(encoding_of(libjpeg), BUFFER);
+	use_buffer(libjpeg);
+	return TRUE;
+}
+
+static void end_file(j_compress_ptr libjpeg)
+{
+	write_buffer(encoding_of(libjpeg), BUFFER - libjpeg->dest->free_in_buffer);
+}
+
+static void set_destination(struct encoding *e)
+{
+	e->destination = (struct jpeg_destination_mgr){.init_destination = use_buffer,
+	                                               .empty_output_buffer = buffer_full,
+	                                               .term_destination = end_file};
+	e->libjpeg.dest = &e->destination;
+	e->libjpeg.client_data = e;
+}
+
+static J_COLOR_SPACE colours(const struct output_format *output)
+{
+	if (output->cmyk)
+		return JCS_CMYK;
+	return output->image.bands == 3 ? JCS_RGB : JCS_GRAYSCALE;
+}
+
+/* No JFIF segment: the resolution is in EXIF, and some readers are confused by both. */
+static void set_coding(struct encoding *e)
+{
+	struct jpeg_compress_struct *c = &e->libjpeg;
+	const struct output_format *output = e->output;
+
+	c->image_width = output->image.width;
+	c->image_height = output->image.height;
+	c->input_components = (int)output->image.bands;
+	c->in_color_space = colours(output);
+	jpeg_set_defaults(c);
+	jpeg_set_quality(c, (int)output->coding.quality, TRUE);
+	for (int i = 0; i < c->num_components && output->full_chroma; i++)
+		c->comp_info[i].h_samp_factor = c->comp_info[i].v_samp_factor = 1;
+	c->write_JFIF_header = FALSE;
+}
+
+/* Converts a row to bytes, and ink to what it leaves of white. */
+static const uint8_t *convert(struct encoding *e, const uint8_t *row)
+{
+	size_t samples = (size_t)e->output->image.width * e->output->image.bands;
+
+	if (!e->converted)
+		return row;
+	convert_samples(e->converted, PIXEL_U8, row, e->output->result.type, samples);
+	if (e->output->cmyk)
+		for (size_t i = 0; i < samples; i++)
+			e->converted[i] ^= 0xff;
+	return e->converted;
+}
+
+static void write_rows(struct encoding *e)
+{
+	const struct image *image = &e->output->image;
+
+	if (e->output->cmyk || e->output->result.type != PIXEL_U8)
+		e->converted = e->libjpeg.mem->alloc_large((j_common_ptr)&e->libjpeg, JPOOL_IMAGE,
+		                                           image_row_size(image));
+	for (uint32_t y = 0; y < image->height && !e->write_failed; y++) {
+		const uint8_t *row = e->row(e->context, y);
+		JSAMPROW samples;
+
+		if (!row)
+			return;
+		samples = (JSAMPROW)(uintptr_t)convert(e, row);
+		jpeg_write_scanlines(&e->libjpeg, &samples, 1);
+	}
+	if (!e->write_failed)
+		jpeg_finish_compress(&e->libjpeg);
+}
+
+static void encode(void *context)
+{
+	struct encoding *e = context;
+
+	jpeg_create_compress(&e->libjpeg);
+	set_destination(e);
+	set_coding(e);
+	jpeg_start_compress(&e->libjpeg, TRUE);
+	e->memory_short = !jpeg_metadata_write(e->metadata, e->output->strip, &e->libjpeg);
+	if (!e->memory_short)
+		write_rows(e);
+}
+
+bool jpeg_encodes(const struct output_format *output)
+{
+	return output->format == FORMAT_JPEG && !output->to_srgb &&
+	       output->image.bands == output->result.bands;
+}
+
+enum error jpeg_encode(const struct output_format *output, const struct jpeg_metadata *metadata,
+                       jpeg_row *row, void *context, int file, struct problem *problem)
+{
+	struct encoding *e = malloc(sizeof *e);
+	enum error error = ERR_OK;
+
+	if (!e)
+		return problem_set(problem, ERR_MEMORY, "no memory to encode");
+	memset(e, 0, offsetof(struct encoding, buffer));
+	e->output = output;
+	e->metadata = metadata;
+	e->row = row;
+	e->context = context;
+	e->file = file;
+	e->libjpeg.err = jpeg_error_init(&e->error);
+	if (!jpeg_error_catch(&e->error, encode, e))
+		error = jpeg_error_take(&e->error, problem, ERR_UNENCODABLE, "the jpeg encoder");
+	else if (e->memory_short)
+		error = problem_set(problem, ERR_MEMORY, "no memory to encode");
+	else if (e->write_failed)
+		error = problem_set(problem, ERR_IO, "cannot write the answer");
+	jpeg_destroy_compress(&e->libjpeg);
+	free(e);
+	return error;
+}

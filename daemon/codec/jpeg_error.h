@@ -1,0 +1,31 @@
+/* The errors of libjpeg, whose functions leave by a jump when they fail. */
+#ifndef CODEC_JPEG_ERROR_H
+#define CODEC_JPEG_ERROR_H
+
+#include <setjmp.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include <jpeglib.h>
+
+#include "common/error.h"
+
+struct jpeg_error {
+	struct jpeg_error_mgr manager; /* the first member: libjpeg has its address */
+	jmp_buf leave;
+	char lines[2 * JMSG_LENGTH_MAX]; /* the first warning, and what ended the work */
+};
+
+/* Returns what libjpeg takes as its error manager. */
+struct jpeg_error_mgr *jpeg_error_init(struct jpeg_error *error);
+
+/* Calls step(context), which may call libjpeg. Returns false if libjpeg left it by a jump: nothing
+ * in it may then depend on being finished, and of its libjpeg object only destroying is left. */
+bool jpeg_error_catch(struct jpeg_error *error, void (*step)(void *context),
+                      void *context) MUST_CHECK;
+
+/* Describes the failure of a step; returns e or, if memory is short, ERR_DECODER_DIED. */
+enum error jpeg_error_take(const struct jpeg_error *error, struct problem *problem, enum error e,
+                           const char *who) MUST_CHECK;
+
+#endif

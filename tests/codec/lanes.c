@@ -1,0 +1,590 @@
+/* JPEGs go through the worker without libvips. What libvips makes of the same file is made here:
+ * the answers must be the same bytes, and the errors the same words. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jpeglib.h>
+
+#include "codec/metadata.h"
+#include "codec/vips_error.h"
+#include "expect.h"
+#include "pictures.h"
+
+/* How a file of the corpus is written. */
+struct writing {
+	const char *name;
+	uint32_t width, height;
+	J_COLOR_SPACE pixels, colours; /* JCS_UNKNOWN: libjpeg's default */
+	int h, v;                      /* sampling factors of the first component */
+	bool progressive, arithmetic, adobe;
+	unsigned restart; /* MCUs */
+	int quality;
+};
+
+static const struct writing writings[] = {
+    {"4:2:0", 61, 37, JCS_RGB, JCS_UNKNOWN, 2, 2, .quality = 85},
+    {"one pixel", 1, 1, JCS_RGB, JCS_UNKNOWN, 2, 2, .quality = 85},
+    {"a row", 300, 1, JCS_RGB, JCS_UNKNOWN, 2, 2, .quality = 85},
+    {"a column", 1, 300, JCS_RGB, JCS_UNKNOWN, 2, 1, .quality = 85},
+    {"tiles", 130, 700, JCS_RGB, JCS_UNKNOWN, 2, 2, .quality = 85},
+    {"4:4:4", 33, 50, JCS_RGB, JCS_UNKNOWN, 1, 1, .quality = 95},
+    {"4:2:2", 35, 50, JCS_RGB, JCS_UNKNOWN, 2, 1, .quality = 40},
+    {"4:4:0", 35, 51, JCS_RGB, JCS_UNKNOWN, 1, 2, .quality = 100},
+    {"4:1:1", 77, 51, JCS_RGB, JCS_UNKNOWN, 4, 1, .quality = 10},
+    {"restarts", 200, 65, JCS_RGB, JCS_UNKNOWN, 2, 2, .restart = 3, .quality = 85},
+    {"progressive", 67, 129, JCS_RGB, JCS_UNKNOWN, 2, 2, true, .quality = 85},
+    {"progressive, restarts", 67, 67, JCS_RGB, JCS_UNKNOWN, 1, 1, true, .restart = 5,
+     .quality = 50},
+    {"arithmetic", 64, 33, JCS_RGB, JCS_UNKNOWN, 2, 2, .arithmetic = true, .quality = 85},
+    {"grey", 19, 70, JCS_GRAYSCALE, JCS_UNKNOWN, 1, 1, .quality = 85},
+    {"grey, subsampled", 19, 70, JCS_GRAYSCALE, JCS_UNKNOWN, 2, 2, .quality = 85},
+    {"grey, progressive", 40, 40, JCS_GRAYSCALE, JCS_UNKNOWN, 1, 1, true, .quality = 85},
+    {"RGB", 45, 20, JCS_RGB, JCS_RGB, 1, 1, .adobe = true, .quality = 85},
+    {"YCbCr by Adobe", 45, 20, JCS_RGB, JCS_YCbCr, 2, 2, .adobe = true, .quality = 85},
+    {"CMYK", 45, 30, JCS_CMYK, JCS_CMYK, 1, 1, .adobe = true, .quality = 85},
+    {"CMYK, progressive", 45, 30, JCS_CMYK, JCS_CMYK, 1, 1, true, .adobe = true, .quality = 85},
+    {"YCCK", 46, 31, JCS_CMYK, JCS_YCCK, 2, 2, .adobe = true, .quality = 85},
+};
+
+struct sink {
+	unsigned char *bytes;
+	unsigned long size;
+};
+
+static void write_rows(struct jpeg_compress_struct *c)
+{
+	uint32_t state = c->image_width * 31 + c->image_height;
+	JSAMPROW row = malloc((size_t)c->image_width * (size_t)c->input_components);
+
+	for (uint32_t y = 0; y < c->image_height; y++) {
+		for (uint32_t i = 0; i < c->image_width * (uint32_t)c->input_components; i++) {
+			state = state * 1664525 + 1013904223;
+			row[i] = (JSAMPLE)(y * 3 + i + (state >> 27));
+		}
+		jpeg_write_scanlines(c, &row, 1);
+	}
+	free(row);
+}
+
+static struct file file_written(const struct writing *w)
+{
+	struct jpeg_compress_struct c;
+	struct jpeg_error_mgr error;
+	struct sink sink = {NULL, 0};
+
+	c.err = jpeg_std_error(&error);
+	jpeg_create_compress(&c);
+	jpeg_mem_dest(&c, &sink.bytes, &sink.size);
+	c.image_width = w->width;
+	c.image_height = w->height;
+	c.in_color_space = w->pixels;
+	c.input_components = w->pixels == JCS_GRAYSCALE ? 1 : w->pixels == JCS_RGB ? 3 : 4;
+	jpeg_set_defaults(&c);
+	if (w->colours != JCS_UNKNOWN)
+		jpeg_set_colorspace(&c, w->colours);
+	jpeg_set_quality(&c, w->quality, TRUE);
+	c.comp_info[0].h_samp_factor = w->h;
+	c.comp_info[0].v_samp_factor = w->v;
+	if (w->progressive)
+		jpeg_simple_progression(&c);
+	c.arith_code = w->arithmetic;
+	c.restart_interval = w->restart;
+	c.write_Adobe_marker = w->adobe;
+	jpeg_start_compress(&c, TRUE);
+	write_rows(&c);
+	jpeg_finish_compress(&c);
+	jpeg_destroy_compress(&c);
+	return (struct file){sink.bytes, sink.size};
+}
+
+/* libvips's way -------------------------------------------------------------------------------- */
+
+struct outcome {
+	enum error error;
+	struct problem problem;
+	void *bytes; /* g_malloc'd; NULL after an error */
+	size_t size;
+};
+
+static void set_outcome(struct outcome *o, enum error e, const char *who)
+{
+	o->error = vips_error_take(&o->problem, e, who);
+}
+
+static VipsImage *copy_decoded(VipsImage *in, void *pixels, size_t size, bool strip)
+{
+	VipsImage *out = vips_image_new_from_memory(pixels, size, in->Xsize, in->Ysize, in->Bands,
+	                                            VIPS_FORMAT_UCHAR);
+
+	out->Type = in->Type;
+	out->Xres = in->Xres;
+	out->Yres = in->Yres;
+	metadata_copy(in, out, strip);
+	return out;
+}
+
+static void save(struct outcome *o, VipsImage *in, void *pixels, size_t size, bool strip)
+{
+	VipsImage *out = copy_decoded(in, pixels, size, strip);
+	const char *chroma = "";
+	int error;
+
+	vips_image_get_string(in, "jpeg-chroma-subsample", &chroma);
+	error = vips_jpegsave_buffer(
+	    out, &o->bytes, &o->size, "Q", 85, "subsample_mode",
+	    strcmp(chroma, "4:4:4") ? VIPS_FOREIGN_SUBSAMPLE_ON : VIPS_FOREIGN_SUBSAMPLE_OFF, NULL);
+	if (error)
+		set_outcome(o, ERR_UNENCODABLE, "the jpeg encoder");
+	g_object_unref(out);
+}
+
+static struct outcome by_libvips(const struct file *file, bool strip)
+{
+	struct outcome o = {0};
+	VipsSource *source = vips_source_new_from_memory(file->bytes, file->size);
+	VipsImage *in = NULL;
+	void *pixels = NULL;
+	size_t size;
+
+	vips_error_clear();
+	if (vips_jpegload_source(source, &in, "access", VIPS_ACCESS_SEQUENTIAL, "fail_on",
+	                         VIPS_FAIL_ON_ERROR, NULL) ||
+	    !(pixels = vips_image_write_to_memory(in, &size)))
+		set_outcome(&o, ERR_UNDECODABLE, "the JPEG decoder");
+	else
+		save(&o, in, pixels, size, strip);
+	g_free(pixels);
+	g_clear_object(&in);
+	g_object_unref(source);
+	return o;
+}
+
+static void expect_bytes(const struct outcome *o, const struct reply *reply, const char *name)
+{
+	size_t size = reply->done.answer_size, at = 0;
+	const uint8_t *theirs = o->bytes;
+
+	while (at < size && at < o->size && theirs[at] == reply->answer[at])
+		at++;
+	expect(size == o->size && at == size, "%s: differs from libvips's at byte %zu of %zu (%zu)",
+	       name, at, o->size, size);
+	if (getenv("KEEP") && (size != o->size || at != size)) {
+		g_file_set_contents("/tmp/theirs.jpg", o->bytes, (gssize)o->size, NULL);
+		g_file_set_contents("/tmp/ours.jpg", (char *)reply->answer, (gssize)size, NULL);
+	}
+}
+
+static void expect_alike(const struct file *file, bool strip, const char *name)
+{
+	struct request request = {.body = file->bytes,
+	                          .body_size = file->size,
+	                          .filters = "box=size=3",
+	                          .strip = strip,
+	                          .samples_max = 20000};
+	struct outcome o = by_libvips(file, strip);
+	struct reply reply;
+
+	if (run(&request, &reply, name)) {
+		expect(reply.done.error == o.error &&
+		           !strcmp(reply.done.problem.detail, o.problem.detail),
+		       "%s: %s (%s), where libvips has %s (%s)", name, error_slug(reply.done.error),
+		       reply.done.problem.detail, error_slug(o.error), o.problem.detail);
+		if (!reply.done.error && !o.error)
+			expect_bytes(&o, &reply, name);
+		reply_fini(&reply);
+	}
+	g_free(o.bytes);
+}
+
+/* Files ---------------------------------------------------------------------------------------- */
+
+static void test_writings(void)
+{
+	for (size_t i = 0; i < G_N_ELEMENTS(writings); i++) {
+		struct file file = file_written(&writings[i]);
+
+		expect_alike(&file, false, writings[i].name);
+		free(file.bytes);
+	}
+}
+
+/* The decoder must see the same end, and guess the same samples. */
+static void test_damage(void)
+{
+	static const struct writing damaged[] = {
+	    {"baseline", 90, 90, JCS_RGB, JCS_UNKNOWN, 2, 2, .restart = 4, .quality = 85},
+	    {"progressive", 90, 90, JCS_RGB, JCS_UNKNOWN, 2, 2, true, .quality = 85},
+	};
+	uint32_t state = 4711;
+	char name[64];
+
+	for (size_t i = 0; i < G_N_ELEMENTS(damaged); i++) {
+		struct file whole = file_written(&damaged[i]);
+
+		for (size_t part = 1; part < 24; part++) {
+			struct file cut = {whole.bytes, whole.size * part / 24};
+
+			snprintf(name, sizeof name, "%s cut to %zu/24", damaged[i].name, part);
+			expect_alike(&cut, false, name);
+		}
+		for (int trial = 0; trial < 60; trial++) {
+			struct file file = {g_memdup2(whole.bytes, whole.size), whole.size};
+
+			for (int hit = 0; hit <= trial % 4; hit++) {
+				state = state * 1664525 + 1013904223;
+				((uint8_t *)file.bytes)[20 + (state >> 8) % (file.size - 20)] =
+				    (uint8_t)state;
+			}
+			snprintf(name, sizeof name, "%s with damage %d", damaged[i].name, trial);
+			expect_alike(&file, false, name);
+			file_fini(&file);
+		}
+		free(whole.bytes);
+	}
+}
+
+/* What they carry ------------------------------------------------------------------------------ */
+
+enum { BYTE = 1, ASCII, SHORT, LONG, RATIONAL, UNDEFINED = 7, SRATIONAL = 10 };
+
+/* A tag; values are numbers (rationals: pairs) or text. */
+struct tag {
+	unsigned number, type, count;
+	uint32_t values[6];
+	const char *text;
+};
+
+struct block {
+	GByteArray *bytes;
+	bool big_endian;
+};
+
+enum { HEAD = 6 }; /* "Exif", before the positions count */
+
+static void put(struct block *b, uint32_t value, unsigned size)
+{
+	for (unsigned i = 0; i < size; i++) {
+		uint8_t byte = (uint8_t)(value >> 8 * (b->big_endian ? size - 1 - i : i));
+
+		g_byte_array_append(b->bytes, &byte, 1);
+	}
+}
+
+static void put_values(struct block *b, const struct tag *t)
+{
+	static const unsigned sizes[] = {
+	    [BYTE] = 1,     [ASCII] = 1,     [SHORT] = 2,    [LONG] = 4,
+	    [RATIONAL] = 4, [UNDEFINED] = 1, [SRATIONAL] = 4};
+	unsigned each = t->type == RATIONAL || t->type == SRATIONAL ? 2 : 1;
+
+	if (t->text)
+		g_byte_array_append(b->bytes, (const guint8 *)t->text, t->count);
+	else
+		for (unsigned i = 0; i < t->count * each; i++)
+			put(b, t->values[i], sizes[t->type]);
+}
+
+/* Appends a directory, its values before it. Returns its position. */
+static uint32_t put_directory(struct block *b, const struct tag *tags, size_t count, uint32_t next)
+{
+	uint32_t places[32], sizes[32], position;
+
+	for (size_t i = 0; i < count; i++) {
+		places[i] = b->bytes->len - HEAD;
+		put_values(b, &tags[i]);
+		sizes[i] = b->bytes->len - HEAD - places[i];
+	}
+	position = b->bytes->len - HEAD;
+	put(b, (uint32_t)count, 2);
+	for (size_t i = 0; i < count; i++) {
+		put(b, tags[i].number, 2);
+		put(b, tags[i].type, 2);
+		put(b, tags[i].count, 4);
+		if (sizes[i] > 4) {
+			put(b, places[i], 4);
+		} else {
+			put_values(b, &tags[i]);
+			put(b, 0, 4 - sizes[i]);
+		}
+	}
+	put(b, next, 4);
+	return position;
+}
+
+static struct block block_start(bool big_endian)
+{
+	struct block b = {g_byte_array_new(), big_endian};
+
+	g_byte_array_append(b.bytes, (const guint8 *)"Exif\0", HEAD);
+	g_byte_array_append(b.bytes, (const guint8 *)(big_endian ? "MM" : "II"), 2);
+	put(&b, 42, 2);
+	put(&b, 0, 4);
+	return b;
+}
+
+static void block_end(struct block *b, uint32_t first)
+{
+	unsigned size = b->bytes->len;
+
+	put(b, first, 4);
+	memcpy(b->bytes->data + HEAD + 4, b->bytes->data + size, 4);
+	g_byte_array_set_size(b->bytes, size);
+}
+
+/* As a camera writes it, with a thumbnail, a maker note, and tags of all that may hold pictures. */
+static struct block camera_block(bool big_endian)
+{
+	static char picture[400];
+	struct block b = block_start(big_endian);
+	uint32_t exif, place, thumbnail, interoperability;
+
+	memset(picture, 'P', sizeof picture);
+	const struct tag standard[] = {{1, ASCII, 4, {0}, "R98"}, {2, UNDEFINED, 4, {0}, "0100"}};
+	interoperability = put_directory(&b, standard, G_N_ELEMENTS(standard), 0);
+	const struct tag shot[] = {
+	    {0x829a, RATIONAL, 1, {1, 250}, NULL},
+	    {0x829d, SRATIONAL, 1, {28, 10}, NULL},
+	    {0x8827, LONG, 1, {400}, NULL},
+	    {0x9000, UNDEFINED, 4, {0}, "0221"},
+	    {0x9003, ASCII, 20, {0}, "2024:05:06 07:08:09"},
+	    {0x9204, SRATIONAL, 1, {(uint32_t)-1, 3}, NULL},
+	    {0x9209, BYTE, 1, {16}, NULL},
+	    {0x927c, UNDEFINED, 300, {0}, picture},
+	    {0x9286, UNDEFINED, 14, {0}, "ASCII\0\0\0blurry"},
+	    {0xa001, SHORT, 1, {1}, NULL},
+	    {0xa002, SHORT, 1, {4000}, NULL},
+	    {0xa003, SHORT, 1, {3000}, NULL},
+	    {0xa005, LONG, 1, {interoperability}, NULL},
+	    {0xa217, LONG, 1, {2}, NULL},
+	    {0xa432, RATIONAL, 2, {24, 1, 70, 1}, NULL},
+	    {0xea1c, UNDEFINED, 200, {0}, picture},
+	    {0xc0de, LONG, 2, {1, 2}, NULL},
+	};
+	exif = put_directory(&b, shot, G_N_ELEMENTS(shot), 0);
+	const struct tag gps[] = {
+	    {0, BYTE, 4, {2, 3, 0, 0}, NULL},
+	    {1, ASCII, 2, {0}, "N"},
+	    {2, RATIONAL, 3, {52, 1, 31, 1, 48, 10}, NULL},
+	};
+	place = put_directory(&b, gps, G_N_ELEMENTS(gps), 0);
+	g_byte_array_append(b.bytes, (const guint8 *)"\xff\xd8\xff thumbnail \xff\xd9", 16);
+	const struct tag small[] = {
+	    {0x103, SHORT, 1, {6}, NULL},
+	    {0x11a, RATIONAL, 1, {72, 1}, NULL},
+	    {0x201, LONG, 1, {b.bytes->len - HEAD - 16}, NULL},
+	    {0x202, LONG, 1, {16}, NULL},
+	};
+	thumbnail = put_directory(&b, small, G_N_ELEMENTS(small), 0);
+	const struct tag image[] = {
+	    {0x10e, ASCII, 9, {0}, "a street"},    {0x10f, ASCII, 6, {0}, "Maker"},
+	    {0x111, LONG, 2, {1, 2}, NULL},        {0x112, SHORT, 1, {1}, NULL},
+	    {0x11a, RATIONAL, 1, {300, 1}, NULL},  {0x11b, RATIONAL, 1, {3000, 10}, NULL},
+	    {0x128, SHORT, 1, {2}, NULL},          {0x14a, LONG, 1, {8}, NULL},
+	    {0x213, SHORT, 1, {2}, NULL},          {0x2bc, BYTE, 100, {0}, picture},
+	    {0x83bb, LONG, 3, {1, 2, 3}, NULL},    {0x8649, BYTE, 100, {0}, picture},
+	    {0x8769, LONG, 1, {exif}, NULL},       {0x8825, LONG, 1, {place}, NULL},
+	    {0xabcd, UNDEFINED, 30, {0}, picture},
+	};
+	block_end(&b, put_directory(&b, image, G_N_ELEMENTS(image), thumbnail));
+	return b;
+}
+
+/* The file with a segment after its start. */
+static struct file with_segment(const struct file *file, uint8_t marker, const void *data,
+                                size_t size)
+{
+	uint8_t head[] = {
+	    0xff, 0xd8, 0xff, marker, (uint8_t)((size + 2) >> 8), (uint8_t)(size + 2)};
+	GByteArray *bytes = g_byte_array_new();
+
+	g_byte_array_append(bytes, head, sizeof head);
+	g_byte_array_append(bytes, data, (guint)size);
+	g_byte_array_append(bytes, (const guint8 *)file->bytes + 2, (guint)file->size - 2);
+	return (struct file){bytes->data, (size_t)bytes->len};
+}
+
+static void expect_segment_alike(const struct file *file, uint8_t marker, const void *data,
+                                 size_t size, const char *name)
+{
+	struct file with = with_segment(file, marker, data, size);
+
+	expect_alike(&with, false, name);
+	expect_alike(&with, true, name);
+	g_free(with.bytes);
+}
+
+static void expect_block_alike(const struct file *file, struct block *b, const char *name)
+{
+	expect_segment_alike(file, 0xe1, b->bytes->data, b->bytes->len, name);
+	g_byte_array_unref(b->bytes);
+}
+
+static void test_cameras(const struct file *file)
+{
+	for (int big_endian = 0; big_endian < 2; big_endian++) {
+		struct block b = camera_block(big_endian);
+
+		for (guint size = 1; size < b.bytes->len; size += 97)
+			expect_segment_alike(file, 0xe1, b.bytes->data, size, "EXIF cut off");
+		expect_block_alike(file, &b, "EXIF of a camera");
+	}
+}
+
+static void test_tags(const struct file *file)
+{
+	static const struct {
+		const char *name;
+		struct tag tags[3];
+	} cases[] = {
+	    {"no tags", {{0}}},
+	    {"resolution",
+	     {{0x11a, RATIONAL, 1, {301, 2}, NULL}, {0x11b, RATIONAL, 1, {99, 1}, NULL}}},
+	    {"cm",
+	     {{0x11a, RATIONAL, 1, {118, 1}, NULL},
+	      {0x11b, RATIONAL, 1, {118, 1}, NULL},
+	      {0x128, SHORT, 1, {3}, NULL}}},
+	    {"no unit",
+	     {{0x11a, RATIONAL, 1, {4, 1}, NULL},
+	      {0x11b, RATIONAL, 1, {3, 1}, NULL},
+	      {0x128, SHORT, 1, {1}, NULL}}},
+	    {"unknown unit",
+	     {{0x11a, RATIONAL, 1, {4, 1}, NULL},
+	      {0x11b, RATIONAL, 1, {3, 1}, NULL},
+	      {0x128, SHORT, 1, {7}, NULL}}},
+	    {"n/0", {{0x11a, RATIONAL, 1, {4, 0}, NULL}, {0x11b, RATIONAL, 1, {0, 0}, NULL}}},
+	    {"large",
+	     {{0x11a, RATIONAL, 1, {4000000, 1}, NULL},
+	      {0x11b, RATIONAL, 1, {1, 4294967295}, NULL}}},
+	    {"signed",
+	     {{0x11a, SRATIONAL, 1, {(uint32_t)-300, 1}, NULL},
+	      {0x11b, SRATIONAL, 1, {300, 1}, NULL}}},
+	    {"integer", {{0x11a, LONG, 1, {300}, NULL}, {0x11b, LONG, 1, {300}, NULL}}},
+	    {"two numbers", {{0x11a, RATIONAL, 2, {300, 1, 2, 1}, NULL}}},
+	    {"long orientation", {{0x112, LONG, 1, {1}, NULL}}},
+	    {"short byte", {{0x112, BYTE, 1, {1}, NULL}}},
+	    {"wrong orientation", {{0x112, SHORT, 1, {9}, NULL}}},
+	    {"no orientation", {{0x112, ASCII, 2, {0}, "x"}}},
+	    {"orientations", {{0x112, SHORT, 2, {1, 6}, NULL}}},
+	};
+
+	for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+		struct block b = block_start(i % 2);
+		size_t count = 0;
+
+		while (count < 3 && cases[i].tags[count].number)
+			count++;
+		block_end(&b, put_directory(&b, cases[i].tags, count, 0));
+		expect_block_alike(file, &b, cases[i].name);
+	}
+}
+
+/* Densities in the JFIF segment, which is the first. */
+static void test_densities(void)
+{
+	static const uint8_t densities[][5] = {
+	    {0, 0, 2, 0, 3}, {1, 1, 44, 1, 44}, {1, 0, 1, 0, 1},    {2, 0, 118, 0, 99},
+	    {7, 0, 9, 0, 9}, {0, 0, 5, 0, 0},   {1, 0, 0, 255, 255}};
+	struct file file = file_written(&writings[0]);
+
+	for (size_t i = 0; i < G_N_ELEMENTS(densities); i++) {
+		memcpy((uint8_t *)file.bytes + 13, densities[i], sizeof densities[i]);
+		expect_alike(&file, i % 2, "JFIF density");
+		test_tags(&file);
+	}
+	free(file.bytes);
+}
+
+/* The file with a part of a profile; parts are numbered from 1. */
+static struct file with_part(const struct file *file, int number, const uint8_t *data, size_t size)
+{
+	uint8_t part[2000] = "ICC_PROFILE";
+
+	part[12] = (uint8_t)number;
+	part[13] = 3;
+	memcpy(part + 14, data, size);
+	return with_segment(file, 0xe2, part, 14 + size);
+}
+
+/* The first bytes of a profile, in three parts; then those that this text names, in front of each
+ * other. */
+static void test_profile(const char *profile, size_t size, const char *order, size_t writing)
+{
+	struct file file = file_written(&writings[writing]), with;
+	VipsBlob *blob;
+	const uint8_t *data;
+	size_t whole, third;
+
+	if (vips_profile_load(profile, &blob, NULL))
+		exit(1);
+	data = vips_blob_get(blob, &whole);
+	third = (size < whole ? size : whole) / 3;
+	third = third < 1900 ? third : 1900;
+	for (const char *p = order; *p; p++) {
+		size_t from = *p >= '1' && *p <= '3' ? (size_t)(*p - '1') * third : 0;
+
+		with = with_part(&file, *p - '0', data + from, third);
+		free(file.bytes);
+		file = with;
+	}
+	expect_alike(&file, order[1] == '1', order);
+	free(file.bytes);
+	vips_area_unref(VIPS_AREA(blob));
+}
+
+static void test_profiles(void)
+{
+	const size_t grey = 13, cmyk = 18;
+
+	test_profile("srgb", SIZE_MAX, "321", 0);
+	test_profile("srgb", SIZE_MAX, "31", 0);
+	test_profile("srgb", SIZE_MAX, "2113", 0);
+	test_profile("srgb", SIZE_MAX, "0132", 0);
+	test_profile("srgb", SIZE_MAX, "23", 0);
+	test_profile("srgb", SIZE_MAX, "123", cmyk);
+	test_profile("srgb", SIZE_MAX, "123", grey);
+	test_profile("cmyk", SIZE_MAX, "123", cmyk);
+	test_profile("cmyk", SIZE_MAX, "123", 0);
+	for (size_t size = 100; size < 500; size += 30)
+		test_profile("srgb", size, "123", 0);
+}
+
+static void test_others(const struct file *file)
+{
+	static const char xmp[] = "http://ns.adobe.com/xap/1.0/\0<x:xmpmeta><a xmp:Thumbnails='1' "
+	                          "b='2'>text</a></x:xmpmeta>",
+	                  bare[] = "http without an end of the title and very, very, very, very, "
+	                           "very, very, very, very, very, very long\0<a/>",
+	                  resources[] = "Photoshop 3.0\0"
+	                                "8BIM\x04\x04\0\0\0\0\0\x09\x1c\x02\x78\0"
+	                                "\x04text\0"
+	                                "8BIM\x04\x0c\0\0\0\0\0\x04pict";
+	static char large[65000] = "http://ns.adobe.com/xap/1.0/\0<a>";
+
+	memset(large + 32, 'x', sizeof large - 32);
+	for (size_t i = 132; i < sizeof large; i += 100)
+		large[i] = ' ';
+	memcpy(large + sizeof large - 4, "</a>", 4);
+	expect_segment_alike(file, 0xe1, xmp, sizeof xmp - 1, "XMP");
+	expect_segment_alike(file, 0xe1, bare, sizeof bare - 1, "XMP without a title");
+	expect_segment_alike(file, 0xe1, large, sizeof large, "too much XMP");
+	expect_segment_alike(file, 0xe1, "http", 5, "an empty segment");
+	expect_segment_alike(file, 0xed, resources, sizeof resources - 1, "Photoshop");
+	expect_segment_alike(file, 0xfe, "a comment", 9, "a comment");
+	expect_segment_alike(file, 0xe5, "anything", 8, "APP5");
+	expect_segment_alike(file, 0xe2, "MPF\0II*\0", 8, "MPF");
+	expect_segment_alike(file, 0xee, "Adobe\0\x64\0\0\0\0\0", 12, "Adobe says RGB");
+	test_profiles();
+}
+
+void test_lanes(void)
+{
+	struct file file = file_written(&writings[5]);
+
+	test_writings();
+	test_damage();
+	test_cameras(&file);
+	test_densities();
+	test_others(&file);
+	free(file.bytes);
+}

@@ -1,0 +1,197 @@
+/* Any bytes as a JPEG, through the worker's way without libvips: the header, the rows, and an
+ * answer with its metadata. Nothing is written beside the rows, and no error is without words. The
+ * first byte says whether the rest is a file, a segment of one, or what to change in one. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jpeglib.h>
+
+#include "codec/bounds.h"
+#include "codec/jpeg_decode.h"
+#include "codec/jpeg_encode.h"
+#include "codec/jpeg_metadata.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { PIXELS_MAX = 1 << 18, GUARD = 7, GUARD_BYTE = 0xa5, BASES = 3, FILE_MAX = 1 << 16 };
+
+struct bytes {
+	uint8_t at[FILE_MAX];
+	size_t size;
+};
+
+/* Small files: baseline with restarts, progressive, CMYK. */
+static struct bytes bases[BASES];
+
+static void make_base(int kind)
+{
+	struct jpeg_compress_struct c;
+	struct jpeg_error_mgr error;
+	unsigned char *bytes = NULL;
+	unsigned long size = 0;
+	JSAMPLE row[40 * 4];
+	JSAMPROW rows = row;
+
+	c.err = jpeg_std_error(&error);
+	jpeg_create_compress(&c);
+	jpeg_mem_dest(&c, &bytes, &size);
+	c.image_width = c.image_height = 40;
+	c.in_color_space = kind == 2 ? JCS_CMYK : JCS_RGB;
+	c.input_components = kind == 2 ? 4 : 3;
+	jpeg_set_defaults(&c);
+	if (kind == 1)
+		jpeg_simple_progression(&c);
+	c.restart_interval = kind == 0 ? 2 : 0;
+	jpeg_start_compress(&c, TRUE);
+	for (int y = 0; y < 40; y++) {
+		for (size_t i = 0; i < sizeof row; i++)
+			row[i] = (JSAMPLE)(i * 7 + (size_t)(y * y));
+		jpeg_write_scanlines(&c, &rows, 1);
+	}
+	jpeg_finish_compress(&c);
+	jpeg_destroy_compress(&c);
+	bases[kind].size = size;
+	memcpy(bases[kind].at, bytes, size);
+	free(bytes);
+}
+
+/* The base with the data as a segment after its start. */
+static void insert(struct bytes *file, const struct bytes *base, uint8_t marker, const char *title,
+                   size_t title_size, const uint8_t *data, size_t size)
+{
+	size_t length = 2 + title_size + size;
+	uint8_t *at = file->at;
+
+	if (length > 0xffff || length + base->size + 2 > FILE_MAX)
+		return;
+	*at++ = 0xff, *at++ = 0xd8, *at++ = 0xff, *at++ = marker;
+	*at++ = (uint8_t)(length >> 8), *at++ = (uint8_t)length;
+	memcpy(at, title, title_size);
+	memcpy(at + title_size, data, size);
+	memcpy(at + title_size + size, base->at + 2, base->size - 2);
+	file->size = 2 + 2 + length + base->size - 2;
+}
+
+/* The base with bytes replaced: two of the data for the place, one for the value. */
+static void change(struct bytes *file, const struct bytes *base, const uint8_t *data, size_t size)
+{
+	*file = *base;
+	for (; size >= 3; data += 3, size -= 3)
+		file->at[(size_t)(data[0] << 8 | data[1]) % file->size] = data[2];
+}
+
+static void make_file(struct bytes *file, unsigned kind, const uint8_t *data, size_t size)
+{
+	file->size = 0;
+	switch (kind % 8) {
+	case 0:
+		file->size = size < FILE_MAX ? size : FILE_MAX;
+		memcpy(file->at, data, file->size);
+		break;
+	case 1:
+		insert(file, &bases[0], 0xe1, "Exif\0", 6, data, size);
+		break;
+	case 2:
+		insert(file, &bases[0], 0xe2, "ICC_PROFILE\0\1\1", 14, data, size);
+		break;
+	case 3:
+		insert(file, &bases[0], 0xed, "Photoshop 3.0", 14, data, size);
+		break;
+	case 4:
+		insert(file, &bases[1], 0xe1, "http", 5, data, size);
+		break;
+	default:
+		change(file, &bases[kind % 8 - 5], data, size);
+		break;
+	}
+}
+
+struct rows {
+	uint8_t *at;
+	size_t pitch;
+};
+
+static const uint8_t *give_row(void *context, uint32_t y)
+{
+	const struct rows *rows = context;
+
+	return rows->at + y * rows->pitch;
+}
+
+static void must(bool ok)
+{
+	if (!ok)
+		abort();
+}
+
+static void encode(const struct jpeg_decoder *decoder, const struct jpeg_header *h,
+                   struct rows *rows, bool strip)
+{
+	static int file = -1;
+	struct image image = {h->width, h->height, h->bands, PIXEL_U8, 0};
+	struct output_format output = {.format = FORMAT_JPEG,
+	                               .result = image,
+	                               .image = image,
+	                               .cmyk = h->bands == 4,
+	                               .coding.quality = 75,
+	                               .full_chroma = h->full_chroma,
+	                               .strip = strip};
+	struct problem problem = {0};
+
+	if (file < 0)
+		file = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	must(jpeg_encodes(&output));
+	must(!jpeg_encode(&output, jpeg_decode_metadata(decoder), give_row, rows, file, &problem));
+}
+
+/* Rows in two parts: some, of which only a few columns are kept, then the others. */
+static void decode(struct jpeg_decoder *decoder, const struct jpeg_header *h, bool strip)
+{
+	size_t row = (size_t)h->width * h->bands;
+	struct rows rows = {malloc(h->height * (row + GUARD)), row + GUARD};
+	struct problem problem = {0};
+	uint32_t first = h->height / 3;
+	enum error e;
+
+	memset(rows.at, GUARD_BYTE, h->height * rows.pitch);
+	e = jpeg_decode_rows(decoder, 0, first, h->width / 2, h->width - h->width / 2, rows.at,
+	                     rows.pitch, &problem);
+	if (!e)
+		e = jpeg_decode_rows(decoder, first, h->height - first, 0, h->width,
+		                     rows.at + first * rows.pitch, rows.pitch, &problem);
+	must(!e || *problem.detail);
+	for (uint32_t y = 0; y < h->height; y++)
+		for (size_t i = row; i < rows.pitch; i++)
+			must(rows.at[y * rows.pitch + i] == GUARD_BYTE);
+	if (!e)
+		encode(decoder, h, &rows, strip);
+	free(rows.at);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct bytes file;
+	struct jpeg_decoder *decoder;
+	struct jpeg_header header;
+	struct problem problem = {0};
+	uint8_t *body;
+
+	for (int i = 0; i < BASES && !bases[i].size; i++)
+		make_base(i);
+	if (!size)
+		return 0;
+	make_file(&file, data[0], data + 1, size - 1);
+	if (bounds_check(FORMAT_JPEG, file.at, file.size, &problem))
+		return 0;
+	body = malloc(file.size + 1); /* of its own, for the sanitizer */
+	memcpy(body, file.at, file.size);
+	if (jpeg_decode_open(&decoder, &header, body, file.size, &problem))
+		must(!decoder && *problem.detail);
+	else if (decoder && (uint64_t)header.width * header.height <= PIXELS_MAX)
+		decode(decoder, &header, data[0] & 8);
+	jpeg_decode_close(&decoder);
+	free(body);
+	return 0;
+}
