@@ -13,20 +13,21 @@ import pytest
 import imagefiles
 from jobs import HEAVY, MEDIUM, PREFER, submit
 from pixels import random_pixels
-from service import SMALL, multipart, poll, tool
+from service import ONE_DEVICE, SMALL, multipart, poll, tool
 
 OPEN = ("waiting", "running")
 PIXELS = random_pixels(1, 300, 200, 3, "u8")
 PNG = imagefiles.write_png(PIXELS)
 LONG = random_pixels(2, 3000, 3000, 3, "u8")   # nobody waits for its end
-SLOWLY = {"variant": "general"}  # whatever has been compiled before
+SLOW = [("bilateral", {"radius": 8})]  # of it takes 20 s, in 400 tiles
 UNKNOWN = "/v1/jobs/0123456789abcdef"
 
 
 @pytest.fixture(scope="module")
 def one(launch):
-    """A service with one codec worker: one job runs, the others wait."""
-    with launch("--codecs", "1") as service:
+    """A service with one codec worker: one job runs, the others wait. Its device has one thread, for
+    jobs whose end nobody waits for."""
+    with launch("--codecs", "1", environment={**ONE_DEVICE, "POCL_MAX_PTHREAD_COUNT": "1"}) as service:
         yield service
 
 
@@ -51,7 +52,7 @@ def ended(service, job):
 @contextlib.contextmanager
 def busy(service):
     """A job that keeps the codec worker, and has done its first tile."""
-    job = submit(service, LONG, HEAVY, **SLOWLY)
+    job = submit(service, LONG, SLOW)
     try:
         poll(lambda: look(service, job)["progress"]["tiles_done"], 60, "the first tile")
         yield job
@@ -158,7 +159,7 @@ def test_preference_where_there_is_nothing_to_do_later(one):
 def test_counts_as_a_job(launch):
     """Those that are open are bounded by max-jobs, as all are."""
     with launch("--codecs", "1", "--max-jobs", "2") as service:
-        jobs = [submit(service, LONG, HEAVY, **SLOWLY) for _ in range(2)]
+        jobs = [submit(service, LONG, SLOW) for _ in range(2)]
         answer = service.post("/v1/filters/box", PNG, headers=PREFER)
         answer.refused(429, "queue-full")
         assert int(answer.headers["Retry-After"]) >= 1
@@ -543,7 +544,7 @@ def test_metrics(bounded):
     for _ in range(5):
         ended(bounded, submit(bounded, PIXELS[:50, :50]))
     assert stored() == ({"open": 0, "ended": 4}, 4 * 50 * 50 * 3)
-    job = submit(bounded, LONG, HEAVY)
+    job = submit(bounded, LONG, SLOW)
     assert stored()[0]["open"] == 1
     assert bounded.request("DELETE", job).status == 204
     poll(lambda: stored() == ({"open": 0, "ended": 4}, 3 * 50 * 50 * 3), 60, "the end of the job")

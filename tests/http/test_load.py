@@ -39,7 +39,7 @@ def test_small_beside_large(busy):
     small = random_pixels(1, 64, 64, 3, "u8")
     busy.filter(small, BOX)
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        under_way = pool.submit(busy.filter, large, HEAVY)
+        under_way = pool.submit(busy.filter, large, HEAVY, variant="general")
         poll(lambda: busy.metrics().total("convolved_tiles_in_flight") > 0, 60, "tiles")
         answered = 0
         while not under_way.done():
@@ -54,7 +54,8 @@ def test_heavy_jobs_leave_a_worker(busy):
     pixels = np.zeros((700, 700, 3), np.uint8)
     small = random_pixels(1, 64, 64, 3, "u8")
     with concurrent.futures.ThreadPoolExecutor(12) as pool:
-        batch = [pool.submit(busy.filter, pixels, HEAVY, priority="batch") for _ in range(12)]
+        batch = [pool.submit(busy.filter, pixels, HEAVY, variant="general", priority="batch")
+                 for _ in range(12)]
         poll(lambda: busy.metrics().total("convolved_jobs", state="waiting") >= 5, 60, "a queue")
         busy.filter(small, BOX)
         done = sum(job.done() for job in batch)
@@ -89,7 +90,7 @@ def test_small_files_of_large_images(busy):
 def test_deadline_missed(busy):
     """504 when it has passed, and nothing is left of the job."""
     large = np.zeros((4000, 4000, 4), np.uint8)
-    answer, took = seconds(lambda: busy.filter(large, HEAVY, deadline_ms=2000))
+    answer, took = seconds(lambda: busy.filter(large, HEAVY, variant="general", deadline_ms=2000))
     problem = answer.refused(504, "deadline-missed")
     assert "done" in problem["detail"] and took < 60
     idle(busy)
@@ -100,9 +101,9 @@ def test_deadline_that_cannot_be_met(busy):
     """429 at once, before the body, when the measured rate says so."""
     pixels = np.zeros((500, 500, 3), np.uint8)
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        jobs = [pool.submit(busy.filter, pixels, HEAVY) for _ in range(16)]
+        jobs = [pool.submit(busy.filter, pixels, HEAVY, variant="general") for _ in range(16)]
         poll(lambda: sum(job.done() for job in jobs) >= 3, 60, "some to be done")
-        answer = busy.filter(pixels, HEAVY, deadline_ms=1)
+        answer = busy.filter(pixels, HEAVY, variant="general", deadline_ms=1)
         assert all(job.result().status == 200 for job in jobs)
     answer.refused(429, "deadline-too-short")
     assert int(answer.headers["Retry-After"]) >= 1
@@ -115,7 +116,8 @@ def test_wait_bound(launch):
     pixels = np.zeros((600, 600, 3), np.uint8)
     with launch("--codecs", "2", "--max-wait", "1", environment=ONE_DEVICE) as service:
         with concurrent.futures.ThreadPoolExecutor(24) as pool:
-            answers = list(pool.map(lambda _: service.filter(pixels, HEAVY), range(48)))
+            answers = list(pool.map(lambda _: service.filter(pixels, HEAVY, variant="general"),
+                                    range(48)))
         refused = [a for a in answers if a.status != 200]
         assert refused and len(refused) < len(answers)
         for answer in refused:

@@ -37,7 +37,7 @@ def every_kind(service):
     assert service.filter(IMAGE, [("unsharp", {})], variant="general", verify=1).status == 200
     assert service.post("/v1/filters/box", PNG[:-2000]).status == 422
     assert service.filter(SMALL, [("box", {"size": 2})]).status == 400
-    assert service.filter(LARGE, HEAVY, deadline_ms=5).status in (429, 504)
+    assert service.filter(LARGE, HEAVY, variant="general", deadline_ms=5).status in (429, 504)
     leave(service, "/v1/filters/box", PNG)
     accepted = service.post("/v1/filters/box", PNG,
                             headers={"Prefer": "respond-async"})
@@ -63,7 +63,7 @@ def test_kinds(counted):
 def test_seen_while_busy(counted):
     """A job that runs for long shows in the gauges, and is gone from them when it has ended."""
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        under_way = pool.submit(counted.filter, LARGE, HEAVY)
+        under_way = pool.submit(counted.filter, LARGE, HEAVY, variant="general")
         for gauge, labels in (("spools", {"place": "memory"}), ("spool_memory_bytes", {})):
             poll(lambda: counted.metrics().total(f"convolved_{gauge}", **labels) > 0, 60,
                  f"{gauge} {labels}")
