@@ -129,26 +129,26 @@ def untouched(service, file):
     return whole
 
 
-@pytest.mark.parametrize("border", ["wrap", "reflect101", "crop"])
 @pytest.mark.parametrize("name", FILES)
-def test_files(service, name, border):
+def test_files(service, name):
     """Every way to decode, from the top, the middle and the bottom; on every way out."""
     whole = untouched(service, FILES[name])
     alpha = name in HAS_ALPHA
     if name == "gif" and whole.shape[2] == 4:
         alpha = True
     height, width = whole.shape[:2]
-    for roi in ((0, 0, 51, 37), (61, 41, 77, 53), (width - 51, height - 37, 51, 37), None):
-        for target in (None, (3, 1), (width, height)):
-            less = 8 if border == "crop" else 0
-            at = fitting(target, *(n - less for n in size_of(roi, whole)), whole)
-            options = {"border": border, "roi": roi, "target": at}
-            text = {k: v for k, v in options.items() if v is not None}
-            answer = service.post(target_with(text, format="raw"), FILES[name])
-            assert answer.status == 200, (options, answer)
-            oracle.check(answer.pixels, oracle.filtered(whole, [GAUSSIAN], alpha=alpha, **options))
-            same = service.post(target_with(text), FILES[name])
-            assert same.status == 200 and same.kind[:2] == answer.kind[:2], same
+    rois = [(0, 0, 51, 37), (61, 41, 77, 53), (width - 51, height - 37, 51, 37), None]
+    for roi, target, border in pairwise(rois, [None, (3, 1), (width, height)],
+                                        ["wrap", "reflect101", "crop"]):
+        less = 8 if border == "crop" else 0
+        at = fitting(target, *(n - less for n in size_of(roi, whole)), whole)
+        options = {"border": border, "roi": roi, "target": at}
+        text = {k: v for k, v in options.items() if v is not None}
+        answer = service.post(target_with(text, format="raw"), FILES[name])
+        assert answer.status == 200, (options, answer)
+        oracle.check(answer.pixels, oracle.filtered(whole, [GAUSSIAN], alpha=alpha, **options))
+        same = service.post(target_with(text), FILES[name])
+        assert same.status == 200 and same.kind[:2] == answer.kind[:2], same
 
 
 def target_with(options, **more):

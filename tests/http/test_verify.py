@@ -8,15 +8,15 @@ import pytest
 
 import imagefiles
 import oracle
-from pixels import BANDS, BORDER_VALUES, random_pixels, seed_of
+from pixels import BANDS, BORDER_VALUES, pairwise, random_pixels, seed_of
 from service import ONE_DEVICE, REPOSITORY, TWO_DEVICES, poll
 
 ALL = [("gaussian", {"sigma": 1.3}), ("gaussian", {"size": 1}), ("box", {"size": 9}),
        ("convolve", {"kernel": [[1, -2, 3], [4, 5, -6], [-7, 8, 9]], "offset": 3.0}),
        ("convolve", {"kernel": [[-1, 0, 1]], "scale": 2.0, "offset": 5.0}),
        ("sobel", {}), ("scharr", {"output": "x"}), ("prewitt", {"output": "y"}),
-       ("laplacian", {}), ("emboss", {}), ("sharpen", {"amount": 3})]
-NEW = [("unsharp", {"sigma": 1.2, "amount": 2.5}), ("unsharp", {"sigma": 2, "threshold": 0.05}),
+       ("laplacian", {}), ("emboss", {}), ("sharpen", {"amount": 3}),
+       ("unsharp", {"sigma": 1.2, "amount": 2.5}), ("unsharp", {"sigma": 2, "threshold": 0.05}),
        ("bilateral", {}), ("bilateral", {"radius": 2, "sigma_space": 5, "sigma_range": 0.3}),
        ("sobel", {"output": "direction"}), ("scharr", {"output": "direction"})]
 CHAINS = [[("gaussian", {"sigma": 1.4}), ("sobel", {})],
@@ -43,24 +43,12 @@ def verified(service, pixels, filters, **options):
     return answer
 
 
-@pytest.mark.parametrize("border", oracle.BORDERS)
-@pytest.mark.parametrize("kind", oracle.TYPES)
-def test_all_filters(service, border, kind):
-    for bands, alpha in BANDS:
+@pytest.mark.parametrize("filters", [*([one] for one in ALL), *CHAINS], ids=str)
+def test_all_filters(service, filters):
+    for border, kind, (bands, alpha) in pairwise(oracle.BORDERS, list(oracle.TYPES), BANDS):
         pixels = random_pixels(seed_of(border, kind, bands), 61, 43, bands, kind, alpha)
-        options = {"border": border, "alpha": 1 if alpha else None,
-                   "border_value": BORDER_VALUES[kind] if border == "constant" else None}
-        for filters in [[one] for one in ALL] + CHAINS:
-            verified(service, pixels, filters, **options)
-
-
-@pytest.mark.parametrize("border", oracle.BORDERS)
-@pytest.mark.parametrize("kind", oracle.TYPES)
-def test_new_filters(service, border, kind):
-    for bands, alpha in BANDS:
-        pixels = random_pixels(seed_of(border, kind, bands), 61, 43, bands, kind, alpha)
-        for one in NEW:
-            verified(service, pixels, [one], border=border, alpha=1 if alpha else None)
+        verified(service, pixels, filters, border=border, alpha=1 if alpha else None,
+                 border_value=BORDER_VALUES[kind] if border == "constant" else None)
 
 
 def test_many_tiles(service):
