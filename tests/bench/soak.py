@@ -257,7 +257,7 @@ def measure(service, every, minutes):
     """Samples, [(minutes, sample)]: of the whole time, without the first third, at most 2 minutes."""
     clients = Clients(service, every)
     settle = min(minutes / 3, 2) * 60
-    interval = max(0.5, min(5, minutes * 60 / 100))
+    interval = max(0.2, min(5, minutes * 60 / 100))
     taken, start = [], time.monotonic()
     try:
         named = name_processes(service)
@@ -289,9 +289,9 @@ def show(slopes, out=print):
         out(f"{what:22}{name:8}{figures}{'  GROWS' if s.grows else ''}")
 
 
-def run(directory, cache, minutes, out=print, quiet=10):
+def run(directory, cache, minutes, out=print, every=None, quiet=10):
     """Returns what is wrong, as a list of texts."""
-    every = cases()
+    every = every or cases()
     with Service(directory, cache, "--codecs", "3", "--arena-size", "8M",
                  environment=TWO_DEVICES) as service:
         started = time.monotonic()
