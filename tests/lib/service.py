@@ -49,7 +49,7 @@ def poll(condition, seconds=60, what="the condition", interval=None):
         waited = time.monotonic() - begun
         if waited > seconds:
             raise AssertionError(f"{what}: not within {seconds} s")
-        time.sleep(interval or min(0.02 + waited / 10, 0.1))
+        time.sleep(min(0.02 + waited / 10, 0.1) if interval is None else interval)
 
 
 # Requests -----------------------------------------------------------------------------------------
