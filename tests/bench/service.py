@@ -17,6 +17,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
 
@@ -220,32 +221,46 @@ def first_answers(directory):
     return dict(zip(("empty_seconds", "warm_seconds"), seconds))
 
 
-def ask_for_programs(random, count):
-    """Has so many special programs compiled, that most likely nobody has asked for before: each is one
-    of a thousand sizes of a matrix."""
+def ask_for_programs(service, random, stop):
+    """Keeps special programs pending until `stop` is set, each one that most likely nobody has asked for
+    before: of one of a thousand sizes of a matrix."""
     pixels = bytes(64 * 64)
-    for _ in range(count):
+    while not stop.wait(0.1):
+        if service.pending() >= 8:
+            continue
         width, height = random.choice(range(3, 64, 2)), random.choice(range(3, 64, 2))
         row = ",".join(str(1 + i % 5) for i in range(width))
         matrix = ";".join([row] * (height - 1) + ["1" + row[1:-1] + "9"])
         post(f"/v1/filters/convolve?kernel={matrix}&raw=64x64x1:u8&format=raw", pixels)
 
 
-def while_compiling(service, directory, rounds, seconds):
+@contextlib.contextmanager
+def compiling(service, random):
+    """Special programs are being compiled all the time within it."""
+    stop = threading.Event()
+    asking = threading.Thread(target=ask_for_programs, args=(service, random, stop))
+    asking.start()
+    try:
+        wait_until(service.pending, 60, "no program is pending")
+        yield
+    finally:
+        stop.set()
+        asking.join()
+
+
+def while_compiling(service, folder, rounds, seconds):
     """The small images, with nothing to compile and while special programs are compiled, in turns."""
     random = numpy.random.default_rng()
-    _, command = small_image(directory)
+    _, command = small_image(folder)
     rates = {"warm": [], "compiling": []}
     for _ in range(rounds):
         service.settle()
         rates["warm"].append(wrk(command, seconds)[0])
-        ask_for_programs(random, 8)
-        rates["compiling"].append(wrk(command, seconds)[0])
-        if not service.pending():
-            raise SystemExit("everything was compiled before the measurement had ended")
-    warm, compiling = (statistics.median(rates[name]) for name in ("warm", "compiling"))
-    return {"warm_requests_per_second": warm, "compiling_requests_per_second": compiling,
-            "to_warm": compiling / warm}
+        with compiling(service, random):
+            rates["compiling"].append(wrk(command, seconds)[0])
+    warm, beside = (statistics.median(rates[name]) for name in ("warm", "compiling"))
+    return {"warm_requests_per_second": warm, "compiling_requests_per_second": beside,
+            "to_warm": beside / warm}
 
 
 def recovery(service):
