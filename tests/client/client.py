@@ -1,6 +1,7 @@
 """The client as its user starts it, and files for it."""
 import os
 import pathlib
+import signal
 import subprocess
 
 import numpy as np
@@ -9,6 +10,9 @@ import pytest
 from service import BUILD
 
 PROGRAM = BUILD / "convolve"
+
+# A shell ignores it for what it starts in the background, and the client would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def environment(url):
