@@ -1,12 +1,11 @@
 """Configuration: where values come from, which wins, and what is said of those that are wrong."""
 import re
-import shutil
 import subprocess
 
 import pytest
 
 from command import INVALID, run
-from service import configuration, sections
+from service import configuration, sections, tool
 
 def check(*arguments, **options):
     """--check-config: (exit status, what it said)."""
@@ -113,9 +112,7 @@ def test_manual(tmp_path):
     for option, section in sections().items():
         assert f".SS {section}\n" in text
         assert ".BI " + option.replace("-", "\\-") + "= " in text
-    if not shutil.which("groff"):
-        pytest.skip("groff is not installed")
-    done = subprocess.run(["groff", "-man", "-Kutf8", "-Tutf8", "-ww", "-z"], input=".TH X 5\n" + text,
+    done = subprocess.run([tool("groff"), "-man", "-Kutf8", "-Tutf8", "-ww", "-z"], input=".TH X 5\n" + text,
                           capture_output=True, text=True)
     assert done.returncode == 0 and not done.stderr, done.stderr
 

@@ -52,7 +52,7 @@ def test_large_gain_with_alpha(service, kind, bands, alpha):
     full = int(oracle.FULL_SCALE[kind])
     pixels = random_pixels(seed_of(kind, bands, alpha), 70, 45, bands, kind)
     # Nearly flat, so that the differences do not all saturate.
-    pixels[:, :, :-1] = pixels[:, :, :-1] // 500 + full // 2
+    pixels[:, :, :-1] = pixels[:, :, :-1].astype(int) // 500 + full // 2
     if alpha == "opaque":
         pixels[:, :, -1] = full
     elif alpha == "noise":
