@@ -116,7 +116,7 @@ static void quiet(j_common_ptr c, int level)
 		c->err->num_warnings++;
 }
 
-bool jpegs_decode(const uint8_t *file, size_t size, struct jpegs_picture *picture)
+static bool decode(const uint8_t *file, size_t size, struct jpegs_picture *picture, bool strict)
 {
 	struct jpeg_decompress_struct d = {0};
 	struct failing failing;
@@ -134,7 +134,9 @@ bool jpegs_decode(const uint8_t *file, size_t size, struct jpegs_picture *pictur
 	jpeg_mem_src(&d, file, size);
 	jpeg_read_header(&d, TRUE);
 	jpeg_start_decompress(&d);
-	samples = take((size_t)d.output_width * d.output_height * (size_t)d.output_components);
+	samples = malloc((size_t)d.output_width * d.output_height * (size_t)d.output_components);
+	if (!samples)
+		abort();
 	while (d.output_scanline < d.output_height) {
 		JSAMPROW row = samples + (size_t)d.output_scanline * d.output_width *
 		                             (size_t)d.output_components;
@@ -142,12 +144,22 @@ bool jpegs_decode(const uint8_t *file, size_t size, struct jpegs_picture *pictur
 		jpeg_read_scanlines(&d, &row, 1);
 	}
 	jpeg_finish_decompress(&d);
-	if (failing.manager.num_warnings)
+	if (strict && failing.manager.num_warnings)
 		fail((j_common_ptr)&d);
 	*picture = (struct jpegs_picture){d.output_width, d.output_height,
 	                                  (uint32_t)d.output_components, samples};
 	jpeg_destroy_decompress(&d);
 	return true;
+}
+
+bool jpegs_decode(const uint8_t *file, size_t size, struct jpegs_picture *picture)
+{
+	return decode(file, size, picture, true);
+}
+
+bool jpegs_decode_any(const uint8_t *file, size_t size, struct jpegs_picture *picture)
+{
+	return decode(file, size, picture, false);
 }
 
 int16_t *jpegs_coefficients(const uint8_t *file, size_t size, unsigned component,

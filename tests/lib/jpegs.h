@@ -37,6 +37,9 @@ uint8_t *jpegs_encode(const struct jpegs_picture *picture, const struct jpegs_wi
  * it; there is then nothing to free. */
 bool jpegs_decode(const uint8_t *file, size_t size, struct jpegs_picture *picture);
 
+/* The same, but takes files of which libjpeg only warns. */
+bool jpegs_decode_any(const uint8_t *file, size_t size, struct jpegs_picture *picture);
+
 /* The quantized coefficients of a component, block after block in rows of *blocks_x, each in zigzag
  * order. Free them. */
 int16_t *jpegs_coefficients(const uint8_t *file, size_t size, unsigned component,

@@ -1,5 +1,4 @@
-/* Kernel sources: a file is found by its name and prefixed with what it includes. Files of gpu/
- * also follow gpu/window.cl. */
+/* Kernel sources: a file is found by its name and prefixed with what it includes. */
 #include "device/cl/source.h"
 
 #include <stdbool.h>
@@ -9,8 +8,13 @@
 
 #include "common/log.h"
 
-/* Precede every kernel file, in this order. */
-static const char *const first[] = {"border.h", "common.cl"};
+/* What precedes the files of a directory of kernels/, in this order. */
+static const struct {
+	const char *directory, *file;
+} first[] = {
+    {"", "border.h"},          {"", "common.cl"},           {"gpu/", "gpu/window.cl"},
+    {"jpeg/", "jpeg/image.h"}, {"jpeg/", "jpeg/common.cl"},
+};
 
 enum { FIRST = sizeof first / sizeof *first };
 
@@ -68,9 +72,8 @@ char *source_load(const char *kernel_dir, const char *file)
 	char *text = calloc(1, 1);
 
 	for (size_t i = 0; text && i < FIRST; i++)
-		append(&text, kernel_dir, first[i]);
-	if (text && !strncmp(file, "gpu/", 4))
-		append(&text, kernel_dir, "gpu/window.cl");
+		if (!strncmp(file, first[i].directory, strlen(first[i].directory)))
+			append(&text, kernel_dir, first[i].file);
 	if (text)
 		append(&text, kernel_dir, file);
 	return text;

@@ -15,7 +15,7 @@ struct kernel_source {
 extern const struct kernel_source kernels_embedded[];
 extern const size_t kernels_embedded_count;
 
-/* The source of a kernel file, prefixed with border.h and common.cl; the caller frees it.
+/* The source of a kernel file, prefixed with what its directory needs; the caller frees it.
  * kernel_dir: read from this directory instead of the program; or NULL. Returns NULL, logged, if a
  * file is missing. */
 char *source_load(const char *kernel_dir, const char *file) MUST_CHECK;

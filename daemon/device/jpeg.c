@@ -1,0 +1,262 @@
+/* Every buffer is sized by spans, which are counted from numbers that have been checked; kernels
+ * stay within them whatever the bytes of a scan are. */
+#include "device/jpeg.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "device/cl/object_counts.h"
+
+enum { FILES_MAX = 16, SPAN_ALIGNMENT = 16 };
+
+struct jpeg_programs {
+	const struct device *device;
+	struct {
+		const char *file;
+		cl_program program;
+	} entry[FILES_MAX];
+};
+
+static const char *const files[] = {
+    "jpeg/destuff.cl", "jpeg/sync.cl",       "jpeg/write.cl", "jpeg/dc.cl",
+    "jpeg/idct.cl",    "jpeg/upsample.cl",   "jpeg/fdct.cl",  "jpeg/code.cl",
+    "jpeg/merge.cl",   "jpeg/downsample.cl", "jpeg/stuff.cl",
+};
+
+enum { FILES = sizeof files / sizeof *files };
+_Static_assert((int)FILES <= (int)FILES_MAX, "more files than entries");
+
+enum error jpeg_programs_new(struct jpeg_programs **programs, const struct program_source *source)
+{
+	struct jpeg_programs *p = calloc(1, sizeof *p);
+
+	*programs = p;
+	if (!p)
+		return ERR_MEMORY;
+	p->device = source->device;
+	for (size_t i = 0; i < FILES; i++) {
+		p->entry[i].file = files[i];
+		p->entry[i].program = program_load(source, files[i], "", PIXEL_U8);
+		if (!p->entry[i].program)
+			p->entry[i].program = program_build(source, files[i], "", PIXEL_U8);
+		if (!p->entry[i].program) {
+			jpeg_programs_free(programs);
+			return ERR_DEVICE;
+		}
+	}
+	return ERR_OK;
+}
+
+void jpeg_programs_free(struct jpeg_programs **programs)
+{
+	if (!*programs)
+		return;
+	for (size_t i = 0; i < FILES; i++)
+		object_release(OBJECT_PROGRAM, (*programs)->entry[i].program);
+	free(*programs);
+	*programs = NULL;
+}
+
+enum error jpeg_pipeline_init(struct jpeg_pipeline *pipeline, const struct jpeg_programs *programs,
+                              const struct jpeg_direction *direction)
+{
+	*pipeline = (struct jpeg_pipeline){.direction = direction, .device = programs->device};
+	for (uint32_t i = 0; i < direction->stage_count; i++) {
+		const struct jpeg_stage *stage = &direction->stages[i];
+		cl_int code = CL_INVALID_VALUE;
+
+		for (size_t f = 0; f < FILES; f++)
+			if (!strcmp(files[f], stage->file))
+				pipeline->kernel[i] = object_add(
+				    OBJECT_KERNEL,
+				    clCreateKernel(programs->entry[f].program, stage->name, &code));
+		if (code) {
+			log_error("cannot create kernel %s: %s", stage->name,
+			          opencl_error_name(code));
+			jpeg_pipeline_fini(pipeline);
+			return ERR_DEVICE;
+		}
+	}
+	return ERR_OK;
+}
+
+void jpeg_pipeline_fini(struct jpeg_pipeline *pipeline)
+{
+	for (int i = 0; i < JPEG_STAGES_MAX; i++)
+		object_release(OBJECT_KERNEL, pipeline->kernel[i]);
+	for (int i = 0; i < JPEG_BUFFERS_MAX; i++)
+		growing_buffer_free(&pipeline->buffer[i]);
+	*pipeline = (struct jpeg_pipeline){0};
+}
+
+static uint32_t parts_of(uint32_t whole, uint32_t part)
+{
+	return (whole + part - 1) / part;
+}
+
+struct jpeg_image jpeg_frame(uint32_t width, uint32_t height, uint32_t components, uint32_t h,
+                             uint32_t v)
+{
+	struct jpeg_image image = {.width = width,
+	                           .height = height,
+	                           .components = components,
+	                           .h = h,
+	                           .v = v,
+	                           .mcus_x = parts_of(width, 8 * h),
+	                           .mcus_y = parts_of(height, 8 * v),
+	                           .luma_blocks = h * v,
+	                           .chroma_width = parts_of(width, h),
+	                           .chroma_height = parts_of(height, v)};
+
+	image.mcu_blocks = image.luma_blocks + components - 1;
+	image.mcus.count = image.mcus_x * image.mcus_y;
+	image.blocks.count = image.mcus.count * image.mcu_blocks;
+	image.planes.count = image.blocks.count * 64;
+	image.image.count = 1;
+	for (uint32_t c = 0, at = 0; c < components; c++) {
+		image.plane[c] = at;
+		image.plane_pitch[c] = image.mcus_x * 8 * (c ? 1 : h);
+		at += image.plane_pitch[c] * image.mcus_y * 8 * (c ? 1 : v);
+	}
+	return image;
+}
+
+/* Finds the place of a span behind those of the images before; one element more is its as well. */
+static bool place_span(struct jpeg_span *span, struct jpeg_span *all, uint32_t spare,
+                       uint32_t alignment)
+{
+	uint64_t size = (uint64_t)span->count + spare, end;
+
+	size = (size + alignment - 1) / alignment * alignment;
+	end = all->count + size;
+	if (end > UINT32_MAX)
+		return false;
+	span->first = all->count;
+	all->count = (uint32_t)end;
+	return true;
+}
+
+struct jpeg_image *jpeg_pipeline_add(struct jpeg_pipeline *pipeline, const struct jpeg_image *image)
+{
+	struct jpeg_image *added = &pipeline->image[pipeline->count], all = pipeline->all;
+
+	if (pipeline->count == JPEG_BATCH_MAX ||
+	    (uint64_t)image->mcus_x * image->mcus_y * image->mcu_blocks > UINT32_MAX / 64)
+		return NULL;
+	*added = *image;
+#define SPAN(name)                                                                                 \
+	if (!place_span(&added->name, &all.name, &added->name == &added->image ? 0 : 1,            \
+	                &added->name == &added->image ? 1 : SPAN_ALIGNMENT))                       \
+		return NULL;
+	JPEG_SPANS(SPAN)
+#undef SPAN
+	for (uint32_t c = 0; c < added->components; c++)
+		added->plane[c] += added->planes.first;
+	pipeline->all = all;
+	pipeline->count++;
+	return added;
+}
+
+cl_int jpeg_pipeline_prepare(struct jpeg_pipeline *pipeline, cl_command_queue queue)
+{
+	static const struct jpeg_result cleared[JPEG_BATCH_MAX];
+	struct growing_buffer *buffer = pipeline->buffer;
+	cl_int code = CL_SUCCESS;
+
+	for (uint32_t i = 0; !code && i < pipeline->direction->buffer_count; i++) {
+		const struct jpeg_buffer *b = &pipeline->direction->buffers[i];
+		const struct jpeg_span *span =
+		    (const void *)((const char *)&pipeline->all + b->span);
+
+		if (b->bytes)
+			code = growing_buffer_reserve(&buffer[i], pipeline->device,
+			                              (uint64_t)span->count * b->bytes);
+	}
+	if (!code)
+		code = clEnqueueWriteBuffer(queue, buffer[JPEG_IMAGES].memory, CL_FALSE, 0,
+		                            pipeline->count * sizeof *pipeline->image,
+		                            pipeline->image, 0, NULL, NULL);
+	if (!code)
+		code =
+		    clEnqueueWriteBuffer(queue, buffer[JPEG_RESULTS].memory, CL_FALSE, 0,
+		                         pipeline->count * sizeof *cleared, cleared, 0, NULL, NULL);
+	return code;
+}
+
+static cl_int launch(const struct jpeg_pipeline *pipeline, cl_command_queue queue, uint32_t number,
+                     struct jpeg_trace *trace)
+{
+	const struct jpeg_stage *stage = &pipeline->direction->stages[number];
+	const size_t items[3] = {stage->items, 1, 1};
+	uint32_t most[2] = {1, 1}, launches = 1;
+	cl_int code = CL_SUCCESS;
+
+	for (uint32_t i = 0; i < pipeline->count; i++) {
+		const struct jpeg_image *image = &pipeline->image[i];
+		uint32_t groups[2];
+
+		stage->groups(image, groups);
+		most[0] = groups[0] > most[0] ? groups[0] : most[0];
+		most[1] = groups[1] > most[1] ? groups[1] : most[1];
+		if (stage->launches && stage->launches(image) > launches)
+			launches = stage->launches(image);
+	}
+	for (uint32_t i = 0; !code && i < launches; i++) {
+		const size_t global[3] = {(size_t)most[0] * stage->items, most[1], pipeline->count};
+		cl_event *event = NULL;
+
+		if (trace && trace->count < JPEG_LAUNCHES_MAX) {
+			trace->launch[trace->count].name = stage->name;
+			event = &trace->launch[trace->count].event;
+		}
+		code = clEnqueueNDRangeKernel(queue, pipeline->kernel[number], 3, NULL, global,
+		                              items, 0, NULL, event);
+		if (!code && event)
+			trace->count++;
+	}
+	return code;
+}
+
+cl_int jpeg_pipeline_run(struct jpeg_pipeline *pipeline, cl_command_queue queue, cl_mem samples,
+                         struct jpeg_trace *trace)
+{
+	const struct jpeg_direction *direction = pipeline->direction;
+	cl_int code = CL_SUCCESS;
+
+	for (uint32_t i = 0; !code && i < direction->stage_count; i++) {
+		const struct jpeg_stage *stage = &direction->stages[i];
+
+		for (cl_uint a = 0; !code && a < stage->count; a++) {
+			uint8_t b = stage->buffers[a];
+			cl_mem *memory =
+			    direction->buffers[b].bytes ? &pipeline->buffer[b].memory : &samples;
+
+			code = clSetKernelArg(pipeline->kernel[i], a, sizeof *memory, memory);
+		}
+		if (!code)
+			code = launch(pipeline, queue, i, trace);
+	}
+	return code;
+}
+
+cl_int jpeg_pipeline_results(const struct jpeg_pipeline *pipeline, cl_command_queue queue,
+                             struct jpeg_result *results, cl_event *event)
+{
+	return clEnqueueReadBuffer(queue, pipeline->buffer[JPEG_RESULTS].memory, CL_FALSE, 0,
+	                           pipeline->count * sizeof *results, results, 0, NULL, event);
+}
+
+void jpeg_groups_one(const struct jpeg_image *image, uint32_t groups[2])
+{
+	(void)image;
+	groups[0] = groups[1] = 1;
+}
+
+void jpeg_groups_transform(const struct jpeg_image *image, uint32_t groups[2])
+{
+	uint32_t across = image->mcus_x * (image->components == 1 ? image->h : 2);
+
+	jpeg_groups_of(groups, across, JPEG_IDCT_BLOCKS);
+	groups[1] = image->mcus_y * (image->v + (image->components == 3));
+}

@@ -1,0 +1,366 @@
+#include "device/jpeg_decode.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	SCAN = DECODE_COEFFICIENTS + 1,
+	CHUNK_COUNTS,
+	CHUNK_KEPT,
+	CHUNK_RESTARTS,
+	STREAM,
+	INTERVAL_STARTS,
+	INTERVAL_FIRSTS,
+	SUBSEQUENCES,
+	ENTRIES,
+	EXITS,
+	ENDED,
+	BEGINS,
+	ENDS,
+	BORDER_STATES,
+	BEFORE,
+	TABLES,
+	STEPS,
+	DC,
+	DC_PREFIXES,
+	DC_TOTALS,
+	PLANES,
+	SAMPLES,
+	BUFFERS
+};
+_Static_assert((int)BUFFERS <= (int)JPEG_BUFFERS_MAX, "more buffers than there is room for");
+
+static const struct jpeg_buffer buffers[BUFFERS] = {
+    [JPEG_IMAGES] = {JPEG_SPAN(image), sizeof(struct jpeg_image)},
+    [JPEG_RESULTS] = {JPEG_SPAN(image), sizeof(struct jpeg_result)},
+    [DECODE_COEFFICIENTS] = {JPEG_SPAN(blocks), 64 * sizeof(uint16_t)},
+    [SCAN] = {JPEG_SPAN(scan), 1},
+    [CHUNK_COUNTS] = {JPEG_SPAN(chunks), sizeof(uint32_t)},
+    [CHUNK_KEPT] = {JPEG_SPAN(chunks), sizeof(uint32_t)},
+    [CHUNK_RESTARTS] = {JPEG_SPAN(chunks), sizeof(uint32_t)},
+    [STREAM] = {JPEG_SPAN(stream), sizeof(uint32_t)},
+    [INTERVAL_STARTS] = {JPEG_SPAN(intervals), sizeof(uint32_t)},
+    [INTERVAL_FIRSTS] = {JPEG_SPAN(intervals), sizeof(uint32_t)},
+    [SUBSEQUENCES] = {JPEG_SPAN(image), sizeof(uint32_t)},
+    [ENTRIES] = {JPEG_SPAN(subsequences), sizeof(uint32_t)},
+    [EXITS] = {JPEG_SPAN(subsequences), sizeof(uint32_t)},
+    [ENDED] = {JPEG_SPAN(subsequences), sizeof(uint32_t)},
+    [BEGINS] = {JPEG_SPAN(subsequences), sizeof(uint32_t)},
+    [ENDS] = {JPEG_SPAN(subsequences), sizeof(uint32_t)},
+    [BORDER_STATES] = {JPEG_SPAN(subsequences), sizeof(uint32_t)},
+    [BEFORE] = {JPEG_SPAN(subsequences), sizeof(uint32_t)},
+    [TABLES] = {JPEG_SPAN(image), 1}, /* see reserve_tables() */
+    [STEPS] = {JPEG_SPAN(image), JPEG_COMPONENTS *JPEG_BLOCK * sizeof(uint16_t)},
+    [DC] = {JPEG_SPAN(blocks), sizeof(uint16_t)},
+    [DC_PREFIXES] = {JPEG_SPAN(mcus), sizeof(cl_uint4)},
+    [DC_TOTALS] = {JPEG_SPAN(groups), sizeof(cl_uint4)},
+    [PLANES] = {JPEG_SPAN(planes), 1},
+    [SAMPLES] = {0, 0},
+};
+
+static void groups_chunks(const struct jpeg_image *image, uint32_t groups[2])
+{
+	jpeg_groups_of(groups, image->chunks.count, 1);
+}
+
+static void groups_subsequences(const struct jpeg_image *image, uint32_t groups[2])
+{
+	jpeg_groups_of(groups, image->subsequences.count, JPEG_SYNC_GROUP);
+}
+
+static void groups_windows(const struct jpeg_image *image, uint32_t groups[2])
+{
+	jpeg_groups_of(groups, image->subsequences.count, JPEG_SYNC_WINDOW);
+}
+
+static void groups_mcus(const struct jpeg_image *image, uint32_t groups[2])
+{
+	jpeg_groups_of(groups, image->mcus.count, JPEG_GROUP);
+}
+
+static void groups_pixels(const struct jpeg_image *image, uint32_t groups[2])
+{
+	jpeg_groups_of(groups, image->width, 8 * JPEG_COLOR_GROUP);
+	groups[1] = image->chroma_height;
+}
+
+/* A window learns late what another has become. Photographs need two launches; flat pictures as
+ * many as there are windows, of which they have few. */
+static uint32_t sync_launches(const struct jpeg_image *image)
+{
+	enum { SYNC_LAUNCHES = 3 };
+	uint32_t groups[2];
+
+	groups_windows(image, groups);
+	return groups[0] < SYNC_LAUNCHES ? groups[0] : SYNC_LAUNCHES;
+}
+
+static const struct jpeg_stage stages[] = {
+    {"jpeg/destuff.cl",
+     "destuff_count",
+     JPEG_GROUP,
+     groups_chunks,
+     NULL,
+     4,
+     {JPEG_IMAGES, SCAN, CHUNK_COUNTS, JPEG_RESULTS}},
+    {"jpeg/destuff.cl",
+     "destuff_prefix",
+     JPEG_GROUP,
+     jpeg_groups_one,
+     NULL,
+     7,
+     {JPEG_IMAGES, CHUNK_COUNTS, CHUNK_KEPT, CHUNK_RESTARTS, STREAM, INTERVAL_STARTS,
+      JPEG_RESULTS}},
+    {"jpeg/destuff.cl",
+     "destuff_move",
+     JPEG_GROUP,
+     groups_chunks,
+     NULL,
+     7,
+     {JPEG_IMAGES, SCAN, CHUNK_KEPT, CHUNK_RESTARTS, STREAM, INTERVAL_STARTS, JPEG_RESULTS}},
+    {"jpeg/sync.cl",
+     "sync_divide",
+     JPEG_GROUP,
+     jpeg_groups_one,
+     NULL,
+     5,
+     {JPEG_IMAGES, INTERVAL_STARTS, INTERVAL_FIRSTS, SUBSEQUENCES, JPEG_RESULTS}},
+    {"jpeg/sync.cl",
+     "sync_first",
+     JPEG_SYNC_GROUP,
+     groups_subsequences,
+     NULL,
+     12,
+     {JPEG_IMAGES, TABLES, STREAM, INTERVAL_STARTS, INTERVAL_FIRSTS, SUBSEQUENCES, ENTRIES, EXITS,
+      ENDED, BEGINS, ENDS, BORDER_STATES}},
+    {"jpeg/sync.cl",
+     "sync_again",
+     JPEG_SYNC_GROUP,
+     groups_windows,
+     sync_launches,
+     10,
+     {JPEG_IMAGES, TABLES, STREAM, SUBSEQUENCES, ENTRIES, EXITS, ENDED, BEGINS, ENDS,
+      BORDER_STATES}},
+    {"jpeg/sync.cl",
+     "sync_prefix",
+     JPEG_GROUP,
+     jpeg_groups_one,
+     NULL,
+     4,
+     {JPEG_IMAGES, SUBSEQUENCES, ENDED, BEFORE}},
+    {"jpeg/write.cl",
+     "write_coefficients",
+     JPEG_SYNC_GROUP,
+     groups_subsequences,
+     NULL,
+     13,
+     {JPEG_IMAGES, TABLES, STREAM, INTERVAL_FIRSTS, SUBSEQUENCES, ENTRIES, EXITS, BEGINS, ENDS,
+      BEFORE, INTERVAL_STARTS, DECODE_COEFFICIENTS, JPEG_RESULTS}},
+    {"jpeg/dc.cl",
+     "dc_local",
+     JPEG_GROUP,
+     groups_mcus,
+     NULL,
+     5,
+     {JPEG_IMAGES, DECODE_COEFFICIENTS, DC_PREFIXES, DC_TOTALS, DC}},
+    {"jpeg/dc.cl", "dc_prefix", JPEG_GROUP, jpeg_groups_one, NULL, 2, {JPEG_IMAGES, DC_TOTALS}},
+    {"jpeg/idct.cl",
+     "idct",
+     JPEG_IDCT_BLOCKS * 8,
+     jpeg_groups_transform,
+     NULL,
+     8,
+     {JPEG_IMAGES, STEPS, DECODE_COEFFICIENTS, DC, DC_PREFIXES, DC_TOTALS, PLANES, JPEG_RESULTS}},
+    {"jpeg/upsample.cl",
+     "upsample_color",
+     JPEG_COLOR_GROUP,
+     groups_pixels,
+     NULL,
+     3,
+     {JPEG_IMAGES, PLANES, SAMPLES}},
+};
+
+enum { STAGES = sizeof stages / sizeof *stages };
+_Static_assert((int)STAGES <= (int)JPEG_STAGES_MAX, "more stages than there is room for");
+
+static const struct jpeg_direction direction = {stages, buffers, STAGES, BUFFERS};
+
+enum error jpeg_decoder_init(struct jpeg_decoder *decoder, const struct jpeg_programs *programs)
+{
+	*decoder = (struct jpeg_decoder){.tables = NULL};
+	return jpeg_pipeline_init(&decoder->pipeline, programs, &direction);
+}
+
+void jpeg_decoder_fini(struct jpeg_decoder *decoder)
+{
+	jpeg_pipeline_fini(&decoder->pipeline);
+	free(decoder->tables);
+	decoder->tables = NULL;
+}
+
+/* Fills in the two tables of a Huffman table: `near` by the next JPEG_NEAR_BITS bits, 0 for longer
+ * codes; `far`, for these, by the next 16 bits less the result. See table_entry() in
+ * jpeg/common.cl for an entry's bits. */
+static uint32_t fill_table(const struct jpeg_huffman *table, enum jpeg_class class, uint16_t *near,
+                           uint16_t *far)
+{
+	const uint16_t none = 16 | 127 << 5;
+	uint32_t code = 0, next = 0, far_code = UINT32_MAX;
+
+	for (int i = 0; i < JPEG_FAR; i++)
+		far[i] = none;
+	memset(near, 0, JPEG_NEAR * sizeof *near);
+	for (unsigned length = 1; length <= 16; length++, code <<= 1) {
+		for (unsigned i = 0; i < table->bits[length - 1]; i++, code++) {
+			unsigned value = table->values[next++], size = value & 15, run = value >> 4;
+			unsigned steps = class == JPEG_DC ? 1
+			                 : size           ? run + 1
+			                 : run == 15      ? 16
+			                                  : 64;
+			uint16_t entry = (uint16_t)(length + size) | (uint16_t)(steps << 5) |
+			                 (uint16_t)(size << 12);
+			unsigned first = code << (16 - length), count = 1u << (16 - length);
+
+			if (length <= JPEG_NEAR_BITS) {
+				for (unsigned j = 0; j < count >> 6; j++)
+					near[(first >> 6) + j] = entry;
+				continue;
+			}
+			if (far_code == UINT32_MAX)
+				far_code = first & ~63u;
+			for (unsigned j = 0; j < count; j++)
+				far[first - far_code + j] = entry;
+		}
+		/* Behind the last code: none. */
+		if (far_code == UINT32_MAX && length == 16)
+			far_code = 0x10000 - JPEG_FAR;
+	}
+	return far_code;
+}
+
+/* The place of an image's tables: those of the image before if they are the same. */
+static bool add_tables(struct jpeg_decoder *decoder, const struct jpeg_scan *scan,
+                       struct jpeg_image *image)
+{
+	uint16_t *near, *far;
+
+	if (decoder->table_count &&
+	    !memcmp(decoder->huffman, scan->huffman, sizeof scan->huffman)) {
+		const struct jpeg_image *last = image - 1;
+
+		image->tables = last->tables;
+		memcpy(image->far_code, last->far_code, sizeof last->far_code);
+		return true;
+	}
+	if (decoder->table_count == decoder->table_room) {
+		uint32_t room = 2 * decoder->table_room + 1;
+		uint16_t *more = realloc(decoder->tables, room * JPEG_TABLE_ENTRIES * sizeof *more);
+
+		if (!more)
+			return false;
+		decoder->tables = more;
+		decoder->table_room = room;
+	}
+	image->tables = decoder->table_count++ * JPEG_TABLE_ENTRIES;
+	near = decoder->tables + image->tables;
+	far = near + JPEG_TABLES * JPEG_NEAR;
+	for (unsigned t = 0; t < JPEG_TABLES; t++) {
+		/* A grayscale image has no chroma. */
+		unsigned plane = scan->components == 1 ? 0 : t / JPEG_CLASSES;
+		enum jpeg_class class = (enum jpeg_class)(t % JPEG_CLASSES);
+
+		image->far_code[t] = fill_table(&scan->huffman[plane][class], class,
+		                                near + t * JPEG_NEAR, far + t * JPEG_FAR);
+	}
+	memcpy(decoder->huffman, scan->huffman, sizeof scan->huffman);
+	return true;
+}
+
+/* Short subsequences keep a GPU busy with one image, if blocks are short too: to fall into step
+ * takes some blocks. */
+static uint32_t subsequence_bytes(uint32_t images, uint32_t size, uint32_t blocks)
+{
+	enum { SHORT = 64, LONG = 256, SHORT_BLOCK = 16 };
+
+	return images <= 2 && size / blocks < SHORT_BLOCK ? SHORT : LONG;
+}
+
+static struct jpeg_image describe(const struct jpeg_decode_job *job, uint32_t count)
+{
+	const struct jpeg_scan *scan = job->scan;
+	struct jpeg_image image =
+	    jpeg_frame(scan->width, scan->height, scan->components, scan->h, scan->v);
+	uint32_t size = (uint32_t)scan->size, mcus = image.mcus.count;
+
+	image.samples = job->samples;
+	image.samples_pitch = job->pitch;
+	image.restart_interval =
+	    scan->restart_interval && scan->restart_interval < mcus ? scan->restart_interval : mcus;
+	image.subsequence = subsequence_bytes(count, size, image.blocks.count);
+	image.scan.count = size;
+	image.chunks.count = (size + JPEG_CHUNK - 1) / JPEG_CHUNK;
+	image.stream.count = size / 4 + JPEG_STREAM_PADDING;
+	image.intervals.count = (mcus + image.restart_interval - 1) / image.restart_interval;
+	image.subsequences.count = size / image.subsequence + image.intervals.count + 1;
+	image.groups.count = (mcus + JPEG_GROUP - 1) / JPEG_GROUP;
+	return image;
+}
+
+static bool add_image(struct jpeg_decoder *decoder, const struct jpeg_decode_job *job,
+                      uint32_t count)
+{
+	const struct jpeg_scan *scan = job->scan;
+	struct jpeg_image described = describe(job, count);
+	uint32_t number = decoder->pipeline.count;
+	struct jpeg_image *image = jpeg_pipeline_add(&decoder->pipeline, &described);
+
+	if (!image || !add_tables(decoder, scan, image))
+		return false;
+	for (uint32_t c = 0; c < JPEG_COMPONENTS; c++)
+		for (uint32_t i = 0; i < JPEG_BLOCK; i++) {
+			uint32_t place = jpeg_zigzag[i];
+
+			decoder->steps[number][c][place % 8 * 8 + place / 8] =
+			    scan->quantization[c][i];
+		}
+	return true;
+}
+
+static cl_int send(struct jpeg_decoder *decoder, cl_command_queue queue,
+                   const struct jpeg_decode_job *jobs)
+{
+	struct jpeg_pipeline *p = &decoder->pipeline;
+	size_t table_bytes =
+	    (size_t)decoder->table_count * JPEG_TABLE_ENTRIES * sizeof *decoder->tables;
+	cl_int code = growing_buffer_reserve(&p->buffer[TABLES], p->device, table_bytes);
+
+	if (!code)
+		code = jpeg_pipeline_prepare(p, queue);
+	if (!code)
+		code = clEnqueueWriteBuffer(queue, p->buffer[TABLES].memory, CL_FALSE, 0,
+		                            table_bytes, decoder->tables, 0, NULL, NULL);
+	if (!code)
+		code = clEnqueueWriteBuffer(queue, p->buffer[STEPS].memory, CL_FALSE, 0,
+		                            p->count * sizeof *decoder->steps, decoder->steps, 0,
+		                            NULL, NULL);
+	for (uint32_t i = 0; !code && i < p->count; i++)
+		code = clEnqueueWriteBuffer(queue, p->buffer[SCAN].memory, CL_FALSE,
+		                            p->image[i].scan.first, jobs[i].scan->size,
+		                            jobs[i].bytes, 0, NULL, NULL);
+	return code;
+}
+
+cl_int jpeg_decoder_enqueue(struct jpeg_decoder *decoder, cl_command_queue queue,
+                            const struct jpeg_decode_job *jobs, uint32_t count, cl_mem samples,
+                            struct jpeg_trace *trace)
+{
+	cl_int code;
+
+	decoder->pipeline.count = decoder->table_count = 0;
+	decoder->pipeline.all = (struct jpeg_image){0};
+	for (uint32_t i = 0; i < count; i++)
+		if (!add_image(decoder, &jobs[i], count))
+			return CL_INVALID_BUFFER_SIZE;
+	code = send(decoder, queue, jobs);
+	return code ? code : jpeg_pipeline_run(&decoder->pipeline, queue, samples, trace);
+}

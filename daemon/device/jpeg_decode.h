@@ -1,0 +1,46 @@
+/* Decodes JPEG scans on a device, bit for bit as libjpeg-turbo does by default. */
+#ifndef DEVICE_JPEG_DECODE_H
+#define DEVICE_JPEG_DECODE_H
+
+#include "common/jpeg.h"
+#include "device/jpeg.h"
+
+/* Buffers that tests look into. */
+enum {
+	DECODE_COEFFICIENTS = JPEG_BUFFERS_COMMON, /* 64 a block, column after column; of the first
+	                                              is only the difference known, << 4 | last
+	                                              column; columns beyond are undefined */
+};
+
+struct jpeg_decoder {
+	struct jpeg_pipeline pipeline;
+	/* What has been sent to the device, which may read it until the batch has ended. */
+	uint16_t steps[JPEG_BATCH_MAX][JPEG_COMPONENTS][JPEG_BLOCK];
+	struct jpeg_huffman huffman[JPEG_PLANES][JPEG_CLASSES]; /* of the last tables */
+	uint16_t *tables;
+	uint32_t table_count, table_room; /* sets of tables */
+};
+
+/* An image to decode. */
+struct jpeg_decode_job {
+	const struct jpeg_scan *scan; /* jpeg_scan_valid() */
+	const void *bytes;            /* of its scan; its `offset` does not matter here */
+	uint64_t samples;             /* byte of the samples buffer at which the first row begins */
+	uint32_t pitch;               /* bytes from row to row; both are multiples of 8 */
+};
+
+/* ERR_DEVICE, logged. */
+enum error jpeg_decoder_init(struct jpeg_decoder *decoder,
+                             const struct jpeg_programs *programs) MUST_CHECK;
+void jpeg_decoder_fini(struct jpeg_decoder *decoder);
+
+/* Enqueues the decoding of a batch into `samples`, gray or RGB, rows of width * components bytes;
+ * nothing else of that buffer is written. The scans' bytes and the decoder must stay as they are
+ * until the queue has got so far; the decoder takes the next batch then. An image whose result has
+ * flags is not decoded: its samples are undefined. Returns CL_INVALID_BUFFER_SIZE, with nothing
+ * enqueued, if there are more than JPEG_BATCH_MAX images or they are too large together. */
+cl_int jpeg_decoder_enqueue(struct jpeg_decoder *decoder, cl_command_queue queue,
+                            const struct jpeg_decode_job *jobs, uint32_t count, cl_mem samples,
+                            struct jpeg_trace *trace) MUST_CHECK;
+
+#endif

@@ -1,0 +1,285 @@
+#include "device/jpeg_encode.h"
+
+enum {
+	PLANES = JPEG_BUFFERS_COMMON,
+	STEPS,
+	COEFFICIENTS,
+	MASKS,
+	CODES,
+	ZIGZAG_HALVES,
+	PARTS,
+	PARTS_USED,
+	PART_BITS,
+	PART_FIRST,
+	PART_OFFSET,
+	WORDS,
+	BYTES,
+	PIECE_COUNTS,
+	PIECE_STARTS,
+	OUT,
+	SAMPLES,
+	BUFFERS
+};
+_Static_assert((int)BUFFERS <= (int)JPEG_BUFFERS_MAX, "more buffers than there is room for");
+
+static const struct jpeg_buffer buffers[BUFFERS] = {
+    [JPEG_IMAGES] = {JPEG_SPAN(image), sizeof(struct jpeg_image)},
+    [JPEG_RESULTS] = {JPEG_SPAN(image), sizeof(struct jpeg_result)},
+    [PLANES] = {JPEG_SPAN(planes), 1},
+    [STEPS] = {JPEG_SPAN(image), JPEG_PLANES *JPEG_BLOCK * sizeof(cl_uint2)},
+    [COEFFICIENTS] = {JPEG_SPAN(blocks), JPEG_BLOCK * sizeof(uint16_t)},
+    [MASKS] = {JPEG_SPAN(blocks), 8},
+    [CODES] = {JPEG_SPAN(image), 1}, /* see send_constants() */
+    [ZIGZAG_HALVES] = {JPEG_SPAN(image), 1},
+    [PARTS] = {JPEG_SPAN(parts), sizeof(uint32_t)},
+    [PARTS_USED] = {JPEG_SPAN(image), sizeof(uint32_t)},
+    [PART_BITS] = {JPEG_SPAN(groups), sizeof(uint32_t)},
+    [PART_FIRST] = {JPEG_SPAN(groups), sizeof(uint32_t)},
+    [PART_OFFSET] = {JPEG_SPAN(groups), sizeof(uint32_t)},
+    [WORDS] = {JPEG_SPAN(words), sizeof(uint32_t)},
+    [BYTES] = {JPEG_SPAN(image), sizeof(uint32_t)},
+    [PIECE_COUNTS] = {JPEG_SPAN(pieces), sizeof(uint32_t)},
+    [PIECE_STARTS] = {JPEG_SPAN(pieces), sizeof(uint32_t)},
+    [OUT] = {JPEG_SPAN(out), 1},
+    [SAMPLES] = {0, 0},
+};
+
+/* Items along a row of 8 pixels, of Y filled to whole MCUs; a row of chroma each. */
+static void groups_pixels(const struct jpeg_image *image, uint32_t groups[2])
+{
+	jpeg_groups_of(groups, image->mcus_x * image->h, JPEG_COLOR_GROUP);
+	groups[1] = image->mcus_y * 8;
+}
+
+static void groups_blocks(const struct jpeg_image *image, uint32_t groups[2])
+{
+	jpeg_groups_of(groups, image->groups.count, 1);
+}
+
+/* These take pieces in turn; most scans are far smaller than they may be. */
+static void groups_pieces(const struct jpeg_image *image, uint32_t groups[2])
+{
+	enum { GROUPS_MAX = 512 };
+
+	groups[0] = image->pieces.count < GROUPS_MAX ? image->pieces.count : GROUPS_MAX;
+	groups[1] = 1;
+}
+
+static const struct jpeg_stage stages[] = {
+    {"jpeg/downsample.cl",
+     "downsample_color",
+     JPEG_COLOR_GROUP,
+     groups_pixels,
+     NULL,
+     3,
+     {JPEG_IMAGES, SAMPLES, PLANES}},
+    {"jpeg/fdct.cl",
+     "fdct",
+     JPEG_IDCT_BLOCKS * 8,
+     jpeg_groups_transform,
+     NULL,
+     5,
+     {JPEG_IMAGES, STEPS, PLANES, COEFFICIENTS, MASKS}},
+    {"jpeg/code.cl",
+     "code",
+     JPEG_GROUP,
+     groups_blocks,
+     NULL,
+     10,
+     {JPEG_IMAGES, CODES, ZIGZAG_HALVES, COEFFICIENTS, MASKS, PARTS, PARTS_USED, PART_BITS,
+      PART_FIRST, JPEG_RESULTS}},
+    {"jpeg/merge.cl",
+     "merge_prefix",
+     JPEG_GROUP,
+     jpeg_groups_one,
+     NULL,
+     6,
+     {JPEG_IMAGES, PART_BITS, PART_OFFSET, WORDS, BYTES, JPEG_RESULTS}},
+    {"jpeg/merge.cl",
+     "merge",
+     JPEG_COLOR_GROUP,
+     groups_blocks,
+     NULL,
+     7,
+     {JPEG_IMAGES, PARTS, PART_BITS, PART_FIRST, PART_OFFSET, WORDS, BYTES}},
+    {"jpeg/stuff.cl",
+     "stuff_count",
+     JPEG_GROUP,
+     groups_pieces,
+     NULL,
+     4,
+     {JPEG_IMAGES, WORDS, BYTES, PIECE_COUNTS}},
+    {"jpeg/stuff.cl",
+     "stuff_prefix",
+     JPEG_GROUP,
+     jpeg_groups_one,
+     NULL,
+     6,
+     {JPEG_IMAGES, PIECE_COUNTS, BYTES, PIECE_STARTS, OUT, JPEG_RESULTS}},
+    {"jpeg/stuff.cl",
+     "stuff_move",
+     JPEG_GROUP,
+     groups_pieces,
+     NULL,
+     6,
+     {JPEG_IMAGES, WORDS, BYTES, PIECE_STARTS, OUT, JPEG_RESULTS}},
+};
+
+enum { STAGES = sizeof stages / sizeof *stages };
+_Static_assert((int)STAGES <= (int)JPEG_STAGES_MAX, "more stages than there is room for");
+
+static const struct jpeg_direction direction = {stages, buffers, STAGES, BUFFERS};
+
+enum error jpeg_encoder_init(struct jpeg_encoder *encoder, const struct jpeg_programs *programs)
+{
+	encoder->constants_sent = false;
+	return jpeg_pipeline_init(&encoder->pipeline, programs, &direction);
+}
+
+void jpeg_encoder_fini(struct jpeg_encoder *encoder)
+{
+	jpeg_pipeline_fini(&encoder->pipeline);
+}
+
+bool jpeg_encode_job_valid(const struct jpeg_encode_job *job)
+{
+	bool color = job->components == JPEG_COMPONENTS;
+
+	if (job->width < 1 || job->width > JPEG_SIDE_MAX || job->height < 1 ||
+	    job->height > JPEG_SIDE_MAX || (!color && job->components != 1) || job->h < 1 ||
+	    job->h > (color ? 2 : 1) || job->v < 1 || job->v > job->h)
+		return false;
+	for (int p = 0; p < (color ? JPEG_PLANES : 1); p++)
+		for (int i = 0; i < JPEG_BLOCK; i++)
+			if (job->quantization[p][i] < 1 || job->quantization[p][i] > 255)
+				return false;
+	return job->samples % 8 == 0 && job->pitch % 8 == 0 &&
+	       job->pitch >= (uint64_t)job->width * job->components;
+}
+
+/* The standard codes: length << 16 | code, by value; DC, then AC; luma, then chroma. */
+static void fill_codes(uint32_t codes[JPEG_PLANES][JPEG_CODES])
+{
+	for (int p = 0; p < JPEG_PLANES; p++)
+		for (int c = 0; c < JPEG_CLASSES; c++) {
+			const struct jpeg_huffman *table = &jpeg_standard_huffman[p][c];
+			uint32_t *to = codes[p] + (c == JPEG_AC ? 16 : 0), code = 0, next = 0;
+
+			for (uint32_t length = 1; length <= 16; length++, code <<= 1)
+				for (int i = 0; i < table->bits[length - 1]; i++)
+					to[table->values[next++]] = length << 16 | code++;
+		}
+}
+
+/* For half a column, of 16 halves in a block, and each of its masks: the places of its
+ * coefficients in zigzag order, the first being the highest bit. */
+static void fill_halves(uint64_t halves[16][16])
+{
+	for (unsigned z = 0; z < JPEG_BLOCK; z++) {
+		unsigned zigzag = jpeg_zigzag[z], place = zigzag % 8 * 8 + zigzag / 8;
+
+		for (unsigned mask = 0; mask < 16; mask++)
+			if (mask >> place % 4 & 1)
+				halves[place / 4][mask] |= UINT64_C(1) << (63 - z);
+	}
+}
+
+static cl_int write_now(struct jpeg_pipeline *p, cl_command_queue queue, uint32_t buffer,
+                        size_t size, const void *from)
+{
+	cl_int code = growing_buffer_reserve(&p->buffer[buffer], p->device, size);
+
+	return code ? code
+	            : clEnqueueWriteBuffer(queue, p->buffer[buffer].memory, CL_TRUE, 0, size, from,
+	                                   0, NULL, NULL);
+}
+
+static cl_int send_constants(struct jpeg_encoder *encoder, cl_command_queue queue)
+{
+	uint32_t codes[JPEG_PLANES][JPEG_CODES] = {{0}};
+	uint64_t halves[16][16] = {{0}};
+	cl_int code;
+
+	if (encoder->constants_sent)
+		return CL_SUCCESS;
+	fill_codes(codes);
+	fill_halves(halves);
+	code = write_now(&encoder->pipeline, queue, CODES, sizeof codes, codes);
+	if (!code)
+		code = write_now(&encoder->pipeline, queue, ZIGZAG_HALVES, sizeof halves, halves);
+	encoder->constants_sent = !code;
+	return code;
+}
+
+static struct jpeg_image describe(const struct jpeg_encode_job *job)
+{
+	struct jpeg_image image =
+	    jpeg_frame(job->width, job->height, job->components, job->h, job->v);
+
+	image.samples = job->samples;
+	image.samples_pitch = job->pitch;
+	image.groups.count = (image.blocks.count + JPEG_GROUP - 1) / JPEG_GROUP;
+	image.words.count = image.blocks.count * JPEG_BLOCK_WORDS + JPEG_SPARE_WORDS;
+	image.parts.count = image.words.count + image.groups.count;
+	image.pieces.count = image.words.count * 4 / JPEG_CHUNK + 1;
+	image.out.count = image.words.count * 5;
+	return image;
+}
+
+static bool add_image(struct jpeg_encoder *encoder, const struct jpeg_encode_job *job)
+{
+	struct jpeg_image image = describe(job);
+	uint32_t number = encoder->pipeline.count;
+
+	/* Before the spans are counted in 32 bits: 5 bytes for each of 16 words a block. */
+	if ((uint64_t)image.mcus_x * image.mcus_y * image.mcu_blocks > UINT32_MAX / 128 ||
+	    !jpeg_pipeline_add(&encoder->pipeline, &image))
+		return false;
+	for (int p = 0; p < JPEG_PLANES; p++)
+		for (int i = 0; i < JPEG_BLOCK; i++) {
+			uint32_t place = jpeg_zigzag[i];
+			uint64_t divisor = 8 * (uint64_t)job->quantization[p][i];
+			cl_uint2 *step = &encoder->steps[number][p][place % 8 * 8 + place / 8];
+
+			if (!divisor) /* chroma of a gray image */
+				divisor = 8;
+			step->s[0] = (cl_uint)(((UINT64_C(1) << 32) + divisor - 1) / divisor);
+			step->s[1] = (cl_uint)(divisor / 2);
+		}
+	return true;
+}
+
+cl_int jpeg_encoder_enqueue(struct jpeg_encoder *encoder, cl_command_queue queue,
+                            const struct jpeg_encode_job *jobs, uint32_t count, cl_mem samples,
+                            struct jpeg_trace *trace)
+{
+	static const uint32_t none_used[JPEG_BATCH_MAX];
+	struct jpeg_pipeline *p = &encoder->pipeline;
+	cl_int code;
+
+	p->count = 0;
+	p->all = (struct jpeg_image){0};
+	for (uint32_t i = 0; i < count; i++)
+		if (!add_image(encoder, &jobs[i]))
+			return CL_INVALID_BUFFER_SIZE;
+	code = send_constants(encoder, queue);
+	if (!code)
+		code = jpeg_pipeline_prepare(p, queue);
+	if (!code)
+		code = clEnqueueWriteBuffer(queue, p->buffer[STEPS].memory, CL_FALSE, 0,
+		                            count * sizeof *encoder->steps, encoder->steps, 0, NULL,
+		                            NULL);
+	if (!code)
+		code = clEnqueueWriteBuffer(queue, p->buffer[PARTS_USED].memory, CL_FALSE, 0,
+		                            count * sizeof *none_used, none_used, 0, NULL, NULL);
+	return code ? code : jpeg_pipeline_run(p, queue, samples, trace);
+}
+
+cl_int jpeg_encoder_read(const struct jpeg_encoder *encoder, cl_command_queue queue,
+                         uint32_t number, uint32_t size, void *to, cl_event *event)
+{
+	const struct jpeg_pipeline *p = &encoder->pipeline;
+
+	return clEnqueueReadBuffer(queue, p->buffer[OUT].memory, CL_FALSE,
+	                           p->image[number].out.first, size, to, 0, NULL, event);
+}
