@@ -195,7 +195,7 @@ JPEG_KERNEL(JPEG_SYNC_GROUP) sync_again(JPEG_ARGUMENT, const global ushort *all_
 	local ushort near[JPEG_TABLES * JPEG_NEAR] __attribute__((aligned(16)));
 	local uint far_code[JPEG_TABLES], listed, before;
 	local uint entry[JPEG_SYNC_WINDOW], exit[JPEG_SYNC_WINDOW], from[JPEG_SYNC_WINDOW];
-	local ushort list[JPEG_SYNC_WINDOW];
+	local ushort list[JPEG_SYNC_WINDOW], blocks[JPEG_SYNC_WINDOW]; /* blocks ended */
 	local uchar period[JPEG_SYNC_WINDOW]; /* IN_STEP; of a mismatch: that before it, or 0 */
 	struct tables tables;
 
@@ -203,6 +203,7 @@ JPEG_KERNEL(JPEG_SYNC_GROUP) sync_again(JPEG_ARGUMENT, const global ushort *all_
 	for (uint i = item; i < live; i += JPEG_SYNC_GROUP) {
 		entry[i] = entries[at + i];
 		exit[i] = exits[at + i];
+		blocks[i] = (ushort)ended[at + i];
 	}
 	for (uint round = 0; round < ROUNDS; round++) {
 		uint todo;
@@ -250,7 +251,7 @@ JPEG_KERNEL(JPEG_SYNC_GROUP) sync_again(JPEG_ARGUMENT, const global ushort *all_
 			            (int)(ends[at + i] * 8 - bit));
 			entry[i] = state;
 			exit[i] = state_pack(&s, left);
-			ended[at + i] = s.ended;
+			blocks[i] = (ushort)s.ended;
 			if (i == JPEG_SYNC_WINDOW - 1)
 				atomic_xchg(border, exit[i]);
 		}
@@ -259,6 +260,7 @@ JPEG_KERNEL(JPEG_SYNC_GROUP) sync_again(JPEG_ARGUMENT, const global ushort *all_
 	for (uint i = item; i < live; i += JPEG_SYNC_GROUP) {
 		entries[at + i] = entry[i];
 		exits[at + i] = exit[i];
+		ended[at + i] = blocks[i];
 	}
 }
 
