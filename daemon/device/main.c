@@ -282,8 +282,10 @@ static enum error tune(void)
 {
 	struct device device = {0};
 	struct worker *worker = NULL;
-	enum error e = open_device(&device);
+	enum error e = tuner_check(options.filter, options.filters);
 
+	if (!e)
+		e = open_device(&device);
 	if (!e)
 		e = worker_new(&device, &options.worker, -1, &worker);
 	if (!e) {

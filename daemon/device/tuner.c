@@ -411,12 +411,9 @@ static const char *const usual[] = {
     "convolve=kernel=1 2 3 4 5;2 9 4 7 6;3 1 8 0 7;4 4 2 7 1;5 6 7 8 0",
 };
 
-/* Adds trials for the work that a filter needs on an image. */
-static enum error note_filter(struct tuner *t, struct chain *chain, const char *filter,
-                              const struct image *image)
+static enum error parse_filter(struct chain *chain, const char *filter)
 {
 	struct problem problem;
-	struct plan *plan = NULL;
 	enum error e;
 
 	chain_init(chain);
@@ -425,7 +422,28 @@ static enum error note_filter(struct tuner *t, struct chain *chain, const char *
 		e = chain_check(chain, &problem);
 	if (e)
 		log_error("cannot tune %s: %s", filter, problem.detail);
-	else
+	return e;
+}
+
+enum error tuner_check(const char *const *filters, size_t count)
+{
+	struct chain *chain = malloc(sizeof *chain);
+	enum error e = chain ? ERR_OK : ERR_MEMORY;
+
+	for (size_t i = 0; !e && i < count; i++)
+		e = parse_filter(chain, filters[i]);
+	free(chain);
+	return e;
+}
+
+/* Adds trials for the work that a filter needs on an image. */
+static enum error note_filter(struct tuner *t, struct chain *chain, const char *filter,
+                              const struct image *image)
+{
+	struct plan *plan = NULL;
+	enum error e = parse_filter(chain, filter);
+
+	if (!e)
 		e = plan_new(t->programs, chain, image, tuner_choose, t, &plan);
 	plan_free(&plan);
 	return e;
@@ -455,9 +473,11 @@ enum error tuner_run(struct tuner *t, const char *const *filters, size_t count,
                      void (*report)(const struct message_choice *choice))
 {
 	struct message_choice choice;
-	enum error e = count ? note_filters(t, filters, count)
-	                     : note_filters(t, usual, sizeof usual / sizeof *usual);
+	enum error e;
 
+	programs_hurry(t->programs);
+	e = count ? note_filters(t, filters, count)
+	          : note_filters(t, usual, sizeof usual / sizeof *usual);
 	while (!e && t->first) {
 		if (!tuner_ready(t))
 			programs_wait(t->programs);

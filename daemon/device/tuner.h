@@ -29,10 +29,13 @@ bool tuner_step(struct tuner *tuner, struct message_choice *choice);
 /* The i-th choice; false after the last. */
 bool tuner_get(struct tuner *tuner, uint32_t i, struct message_choice *choice);
 
+/* Checks filters for tuner_run(), each written as in a request's chain. ERR_BAD_PARAMETER or
+ * ERR_UNKNOWN_FILTER, logged, if one is invalid. */
+enum error tuner_check(const char *const *filters, size_t count) MUST_CHECK;
+
 /* Measures every kind of work that these filters need, on images of all types, and passes each
- * choice to `report`. A filter is written as in a request's chain; count 0: the common filters.
- * Waits until everything is measured. ERR_BAD_PARAMETER or ERR_UNKNOWN_FILTER, logged, if a filter
- * is invalid. */
+ * choice to `report`; count 0: the common filters. Compiles at normal priority and waits until
+ * everything is measured. Fails as tuner_check() does. */
 enum error tuner_run(struct tuner *tuner, const char *const *filters, size_t count,
                      void (*report)(const struct message_choice *choice)) MUST_CHECK;
 

@@ -77,6 +77,7 @@ struct programs {
 	_Atomic uint64_t quiet_ns; /* CLOCK_MONOTONIC: the device counts as idle from then on */
 	uint64_t patient_ns;       /* likewise: last progress of programs that are not urgent */
 	bool at_work;
+	bool hurry; /* all requests are urgent */
 };
 
 const struct device *programs_device(const struct programs *programs)
@@ -653,6 +654,7 @@ enum program_state programs_find(struct programs *p, struct step *step, bool urg
 	enum program_state state = PROGRAM_PENDING;
 	struct entry *e;
 
+	urgent |= p->hurry;
 	pthread_mutex_lock(&p->lock);
 	e = find(p, step, urgent);
 	if (e) {
@@ -665,6 +667,11 @@ enum program_state programs_find(struct programs *p, struct step *step, bool urg
 	}
 	pthread_mutex_unlock(&p->lock);
 	return state;
+}
+
+void programs_hurry(struct programs *p)
+{
+	p->hurry = true;
 }
 
 void programs_prepare(struct programs *p)

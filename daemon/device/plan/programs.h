@@ -40,6 +40,9 @@ void programs_for(struct programs *programs, uint32_t client);
 enum program_state programs_find(struct programs *programs, struct step *step,
                                  bool urgent) MUST_CHECK;
 
+/* Makes every request from now on urgent: the caller only waits for programs. */
+void programs_hurry(struct programs *programs);
+
 /* Requests all general kernels. */
 void programs_prepare(struct programs *programs);
 
