@@ -101,15 +101,17 @@ void programs_count(struct programs *programs, struct message_programs *count)
 static void write_options(const struct step *step, char options[OPTIONS_SIZE])
 {
 	const struct shape *s = &step->shape;
+	int used = snprintf(options, OPTIONS_SIZE, "-DKERNEL_%s", kernel_name(step->kernel));
 
-	snprintf(
-	    options, OPTIONS_SIZE,
-	    "-DKERNEL_%s -DBANDS=%u -DRADIUS_X=%u -DRADIUS_Y=%u -DKEEP=%uu -DALPHA=%u -DOUTPUT=%u "
-	    "-DSMOOTH0=%.9ef -DSMOOTH1=%.9ef -DSMOOTH2=%.9ef -DBLOCK_X=%u -DBLOCK_Y=%u "
-	    "-DGROUP_X=%u -DGROUP_Y=%u",
-	    kernel_name(step->kernel), step->bands, step->radius_x, step->radius_y, step->keep,
-	    step->alpha, step->output, step->smooth[0], step->smooth[1], step->smooth[2], s->x,
-	    s->y, s->group_x, s->group_y);
+	if (variant_get(step->kernel)->needs & VARIANT_RUN_TIME)
+		return;
+	snprintf(options + used, OPTIONS_SIZE - (size_t)used,
+	         " -DBANDS=%u -DRADIUS_X=%u -DRADIUS_Y=%u -DKEEP=%uu -DALPHA=%u -DOUTPUT=%u "
+	         "-DSMOOTH0=%.9ef -DSMOOTH1=%.9ef -DSMOOTH2=%.9ef -DBLOCK_X=%u -DBLOCK_Y=%u "
+	         "-DGROUP_X=%u -DGROUP_Y=%u",
+	         step->bands, step->radius_x, step->radius_y, step->keep, step->alpha, step->output,
+	         step->smooth[0], step->smooth[1], step->smooth[2], s->x, s->y, s->group_x,
+	         s->group_y);
 }
 
 /* ---- the makers ---- */

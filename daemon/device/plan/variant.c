@@ -17,6 +17,7 @@ enum {
 	MAGNITUDE = VARIANT_MAGNITUDE,
 	NO_KEEP = VARIANT_NO_KEEP,
 	LOCAL = VARIANT_LOCAL,
+	RUN_TIME = VARIANT_RUN_TIME,
 };
 
 static const struct variant variants[KERNELS] = {

@@ -35,6 +35,7 @@ enum {
 	VARIANT_MAGNITUDE = 64,    /* gradient: no other output */
 	VARIANT_NO_KEEP = 128,     /* bilateral: all bands of colour must be changed */
 	VARIANT_LOCAL = 256,       /* takes local memory for its rows and their reach */
+	VARIANT_RUN_TIME = 512,    /* compiled for nothing but the pixel type */
 };
 
 /* A row of kernels.def: the columns that kernel_row() does not have. */
