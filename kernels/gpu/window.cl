@@ -309,7 +309,8 @@ FORCE_INLINE uint float_half2(float2 a)
 	return d;
 }
 #else
-FORCE_INLINE float2 half2_float(uint a)
+/* Not inlined: PoCL's conversions are long, and a kernel has hundreds of them to compile. */
+static inline __attribute__((noinline)) float2 half2_float(uint a)
 {
 	const ushort2 part = as_ushort2(a);
 	const ushort low = part.x, high = part.y;
@@ -317,7 +318,7 @@ FORCE_INLINE float2 half2_float(uint a)
 	return (float2)(vload_half(0, (const half *)&low), vload_half(0, (const half *)&high));
 }
 
-FORCE_INLINE uint float_half2(float2 a)
+static inline __attribute__((noinline)) uint float_half2(float2 a)
 {
 	ushort2 part;
 	ushort low, high;
