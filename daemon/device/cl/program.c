@@ -56,7 +56,8 @@ static void keep(const struct program_source *source, const struct compile_unit 
 		cache_store(source->cache, unit->key, strlen(unit->key), binary, size);
 }
 
-/* PoCL finishes the compilation only at the first launch or when it is asked for the binary. */
+/* PoCL compiles each kernel at its first launch, or all of a program's when it is asked for the
+ * binary: only the cache asks. */
 cl_program program_build(const struct program_source *source, const char *file, const char *options,
                          enum pixel_type type)
 {
@@ -68,7 +69,7 @@ cl_program program_build(const struct program_source *source, const char *file, 
 	if (compile_unit_init(&unit, source, file, options, type))
 		return NULL;
 	program = compile_unit(source, &unit);
-	if (program)
+	if (program && source->cache)
 		binary = compile_binary_of(program, &size);
 	keep(source, &unit, binary, size);
 	free(binary);
