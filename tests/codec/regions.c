@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "expect.h"
+#include "pairwise.h"
 #include "pictures.h"
 
 static const char *const borders[] = {"replicate", "reflect",  "reflect101",
@@ -136,46 +137,68 @@ static void fit(uint32_t target[2], const struct picture *p, const struct reques
 		target[1] = p->image.height - height;
 }
 
+static const struct {
+	const char *text;
+	uint32_t halo;
+} filters[] = {{"box=size=5", 2}, {"box=size=25", 12}};
+
+enum { ROI, TARGET, FILTER, BORDER, FACTORS };
+
+static const unsigned levels[FACTORS] = {
+    [ROI] = G_N_ELEMENTS(rois),
+    [TARGET] = G_N_ELEMENTS(targets),
+    [FILTER] = G_N_ELEMENTS(filters),
+    [BORDER] = G_N_ELEMENTS(borders),
+};
+
+static void test_row(const struct picture *p, struct request *request, const uint8_t *row,
+                     const char *kind)
+{
+	const struct area *roi = &rois[row[ROI]];
+	const uint32_t *wanted = targets[row[TARGET]], halo = filters[row[FILTER]].halo;
+	uint32_t target[2] = {wanted[0], wanted[1]};
+	char name[160];
+
+	request->filters = filters[row[FILTER]].text;
+	request->border = borders[row[BORDER]];
+	request->roi = *roi;
+	request->target = target[0] == none[0] ? NULL : target;
+	snprintf(name, sizeof name, "%s, %s, roi %u,%u,%u,%u at %d,%u, %s", kind, request->filters,
+	         roi->x, roi->y, roi->width, roi->height, (int)target[0], target[1],
+	         request->border);
+	if (!strcmp(request->border, "crop") && roi->width &&
+	    (roi->width <= 2 * halo || roi->height <= 2 * halo)) {
+		expect_error(request, ERR_IMAGE_TOO_SMALL, name);
+		return;
+	}
+	if (request->target)
+		fit(target, p, request, halo);
+	check(p, request, halo, name);
+}
+
+/* Of ROI, target, filter and border, pairs meet. */
 static void test_file(const struct file *file, enum format format, const struct image *raw,
                       const char *kind)
 {
+	static struct pairwise rows;
+	static uint64_t seed;
 	struct picture p = {0};
-	char name[160];
 
+	if (!expect(pairwise_init(&rows, levels, FACTORS, seed++), "rows"))
+		return;
 	if (raw)
 		p = (struct picture){*raw, file->bytes};
 	else
 		picture_load(&p, file->bytes, file->size);
-	for (size_t i = 0; i < G_N_ELEMENTS(rois) * G_N_ELEMENTS(targets); i++) {
-		const struct area *roi = &rois[i / G_N_ELEMENTS(targets)];
-		uint32_t target[2], halo = i % 2 ? 2 : 12;
+	for (size_t i = 0; i < rows.rows; i++) {
 		struct request request = {.body = file->bytes,
 		                          .body_size = file->size,
 		                          .raw = raw,
-		                          .filters = i % 2 ? "box=size=5" : "box=size=25",
 		                          .format = format,
-		                          .roi = *roi,
-		                          .target = target,
 		                          .samples_max = 700,
 		                          .reverse = true};
 
-		for (size_t b = i % 2; b < G_N_ELEMENTS(borders); b += 2) {
-			memcpy(target, targets[i % G_N_ELEMENTS(targets)], sizeof target);
-			if (target[0] == none[0])
-				request.target = NULL;
-			request.border = borders[b];
-			snprintf(name, sizeof name, "%s, roi %u,%u,%u,%u at %d,%u, %s", kind,
-			         roi->x, roi->y, roi->width, roi->height, (int)target[0], target[1],
-			         borders[b]);
-			if (!strcmp(borders[b], "crop") && roi->width &&
-			    (roi->width <= 2 * halo || roi->height <= 2 * halo)) {
-				expect_error(&request, ERR_IMAGE_TOO_SMALL, name);
-				continue;
-			}
-			if (request.target)
-				fit(target, &p, &request, halo);
-			check(&p, &request, halo, name);
-		}
+		test_row(&p, &request, rows.row[i], kind);
 	}
 	if (!raw)
 		picture_fini(&p);
