@@ -10,6 +10,11 @@ struct set {
 	size_t count;
 };
 
+#define SET(array)                                                                                 \
+	{                                                                                          \
+		array, sizeof array / sizeof *array                                                \
+	}
+
 /* What came of trials: failed and passed, and the types and borders that met. */
 struct tally {
 	int counts[2];

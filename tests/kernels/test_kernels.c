@@ -1,5 +1,6 @@
 /* Every kernel against the reference: random images of all types, bands and borders, of shapes from
- * 1x1, in tiles of several heights, by both modes of a lane; of all these, pairs meet (pairwise.h).
+ * 1x1, in tiles of several heights, by both modes of a lane; of all these and of the filters of a
+ * set, pairs meet (pairwise.h).
  *
  * test_kernels [--bench] [--seed N] [--most SAMPLES] [--copy] [--platform N] [--device N]
  *              [--kernel-dir DIR] [--variant NAME] [--share I/N] [--every N] [--no-images]
@@ -24,8 +25,8 @@ enum { ARENA_SIZE = 1 << 26, ARENA_SMALL = 1 << 24, SAMPLES_SMALL = 1000 };
 
 static char matrix63[1 << 16], matrix_huge[4096], matrix_gain[8192];
 
-/* Of these each is tried by itself. */
-static const struct group groups[] = {
+/* Filters of a kind are tried together: each meets every circumstance. */
+static const struct group separables[] = {
     {"separable, radius 0", "gaussian=size=1"},
     {"separable, radius 1", "gaussian=size=3"},
     {"separable, radius 5", "gaussian=sigma=1.4"},
@@ -33,30 +34,38 @@ static const struct group groups[] = {
     {"separable, 3 x 5", "convolve=kernel=1 2 3;2 4 6;3 6 9;2 4 6;1 2 3"},
     {"separable, 7 x 3", "convolve=kernel=1 2 3 4 3 2 1;2 4 6 8 6 4 2;1 2 3 4 3 2 1"},
     {"separable, of sum 0", "convolve=kernel=-1 0 1;-2 0 2;-1 0 1:offset=100.5"},
+};
+static const struct group matrices[] = {
     {"matrix 1 x 1", "convolve=kernel=3:scale=2:offset=-20.25"},
     {"matrix 5 x 1", "convolve=kernel=1 2 3 4 7"},
     {"matrix 1 x 5", "convolve=kernel=1;2;3;4;7"},
     {"matrix 3 x 3", "convolve=kernel=1 2 3;4 5 6;7 8 0"},
     {"matrix, of sum 0", "convolve=kernel=0 1 0;1 -4 1;0 1 0:offset=128"},
+};
+static const struct group gains[] = {
     {"matrix, gain of 3e3", matrix_gain},
     {"matrix, gain of 1e8", matrix_huge},
     {"separable, gain of 1e8", "convolve=kernel=1e7 -1e7 1e7;-1e7 1e7 -1e7;1e7 -1e7 1e7:scale=-1"},
+    {"matrix, sharpen", "sharpen=amount=3"},
+};
+static const struct group gradients[] = {
     {"gradient", "sobel"},
     {"gradient, x", "sobel=output=x"},
     {"gradient, y", "sobel=output=y"},
     {"gradient, scharr", "scharr"},
+};
+static const struct group dogs[] = {
     {"dog", "dog"},
     {"dog, the wider first", "dog=sigma1=5:sigma2=0.1"},
     {"dog, radius 96", "dog=sigma1=32:sigma2=20"},
+};
+static const struct group chains[] = {
     {"chain with dog", "box,dog=sigma1=2:sigma2=3,gaussian=sigma=1"},
-    {"matrix, sharpen", "sharpen=amount=3"},
     {"chain of 2", "gaussian=sigma=1.4,sobel"},
     {"chain of 2, 1 x 5 and 5 x 1", "convolve=kernel=1;2;3;4;7,convolve=kernel=1 2 3 4 7"},
     {"chain of 3", "box=size=5,convolve=kernel=1 2 3;4 5 6;7 8 0,gaussian=size=3"},
     {"chain of 4", "sobel=output=y,gaussian=sigma=3,box=size=9,sobel=output=x"},
 };
-
-/* Of these the reference takes longest: they are tried together. */
 static const struct group lattices[] = {
     {"lattice of 3", "gaussian=sigma=8.5"},
     {"lattice of 4, unsharp", "unsharp=sigma=20"},
@@ -72,11 +81,21 @@ static const struct group windows[] = {
     {"matrix 63 x 63", matrix63},
 };
 
-enum {
-	GROUPS = sizeof groups / sizeof *groups,
-	LATTICES = sizeof lattices / sizeof *lattices,
-	WINDOWS = sizeof windows / sizeof *windows,
+static const struct {
+	const char *name;
+	struct set set;
+} sets[] = {
+    {"separable", SET(separables)},
+    {"matrix", SET(matrices)},
+    {"large coefficients", SET(gains)},
+    {"gradient", SET(gradients)},
+    {"dog", SET(dogs)},
+    {"chains", SET(chains)},
+    {"lattices", SET(lattices)},
+    {"large windows", SET(windows)},
 };
+
+enum { SETS = sizeof sets / sizeof *sets, LARGE_IMAGES = SETS, PARTS };
 
 /* "convolve=kernel=…", random, coefficients from `least` on. */
 static void write_matrix(char *text, size_t size, int side, int least, int range, const char *rest)
@@ -92,23 +111,17 @@ static void write_matrix(char *text, size_t size, int side, int least, int range
 	snprintf(text + used, size - used, "%s", rest);
 }
 
-static void run_set(struct harness *h, const struct set *set, size_t number, const char *name,
-                    int totals[2])
-{
-	struct tally tally = {0};
-
-	set_try(h, set, 0, &tally);
-	tally_print(&tally, number, name, totals);
-}
-
 /* Large odd images, where a launch is many groups both ways. */
-static void run_large(struct harness *h, size_t number, int totals[2])
+static void run_large(struct harness *h, struct tally *tally)
 {
-	static const char *const names[] = {"separable, radius 5", "matrix 3 x 3", "gradient",
-	                                    "chain of 2"};
-	struct tally tally = {0};
+	static const struct group groups[] = {
+	    {"large, separable", "gaussian=sigma=1.4"},
+	    {"large, matrix", "convolve=kernel=1 2 3;4 5 6;7 8 0"},
+	    {"large, gradient", "sobel"},
+	    {"large, chain", "gaussian=sigma=1.4,sobel"},
+	};
 
-	for (size_t i = 0; i < GROUPS * 2; i++) {
+	for (size_t i = 0; i < sizeof groups / sizeof *groups * 2; i++) {
 		struct trial t = {.group = &groups[i / 2],
 		                  .image = {.width = 3001, .height = 101, .bands = i % 2 ? 3 : 4},
 		                  .border = BORDER_REFLECT101,
@@ -116,29 +129,22 @@ static void run_large(struct harness *h, size_t number, int totals[2])
 		                  .mode = i % 2 ? LANE_COPY : LANE_ZERO_COPY};
 
 		t.image.alpha = i % 2 == 0;
-		for (size_t n = 0; n < sizeof names / sizeof *names; n++)
-			if (!strcmp(names[n], t.group->name))
-				tally_trial(&tally, h, &t);
+		tally_trial(tally, h, &t);
 	}
-	tally_print(&tally, number, "large images", totals);
 }
 
-/* The sets, one of each group, and at last the large images. */
-enum { LATTICE_SET = GROUPS, WINDOW_SET, LARGE_IMAGES, PARTS };
-
+/* The sets, and at last the large images. */
 static void run_part(struct harness *h, size_t part, int totals[2])
 {
-	static const struct set lattice = {lattices, LATTICES}, window = {windows, WINDOWS};
-	const struct set single = {&groups[part], 1};
+	struct tally tally = {0};
 
-	if (part < GROUPS)
-		run_set(h, &single, part + 1, groups[part].name, totals);
-	else if (part == LATTICE_SET)
-		run_set(h, &lattice, part + 1, "lattices", totals);
-	else if (part == WINDOW_SET)
-		run_set(h, &window, part + 1, "large windows", totals);
+	if (part < SETS)
+		set_try(h, &sets[part].set, 0, &tally);
 	else if (trial_samples_most > 1e6)
-		run_large(h, part + 1, totals);
+		run_large(h, &tally);
+	else
+		return;
+	tally_print(&tally, part + 1, part < SETS ? sets[part].name : "large images", totals);
 }
 
 /* The share of the parts and of the variants that one of several processes runs. */

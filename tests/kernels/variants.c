@@ -50,11 +50,6 @@ static const struct group dogs[] = {
     {"dog, radius 96", "dog=sigma1=20:sigma2=32"},
 };
 
-#define SET(array)                                                                                 \
-	{                                                                                          \
-		array, sizeof array / sizeof *array                                                \
-	}
-
 static const struct set sets[] = {
     [OPERATION_SEPARABLE] = SET(separables),
     [OPERATION_MATRIX] = SET(matrices),
@@ -98,7 +93,7 @@ static bool is_costly(const struct harness *h, enum kernel kernel)
 {
 	const struct kernel_row *row = kernel_row(kernel);
 
-	return h->device.type == DEVICE_CPU &&
+	return h->device.type == DEVICE_CPU && !(variant_get(kernel)->needs & VARIANT_RUN_TIME) &&
 	       (row->device >= KERNEL_FOR_GPU || row->origin == KERNEL_CLASSIC);
 }
 
