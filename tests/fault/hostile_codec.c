@@ -150,9 +150,22 @@ static void flood(void)
 	}
 }
 
+/* Waits until the front has believed the answer, and so sealed it. Where the answer is in a file
+ * the front ends this worker first. */
+static void await_belief(void)
+{
+	const struct timespec pause = {.tv_nsec = 10000000};
+
+	for (int i = 0, seals; i < 2000; i++) {
+		seals = fcntl(answer, F_GET_SEALS);
+		if (seals >= 0 && seals & F_SEAL_WRITE)
+			return;
+		nanosleep(&pause, NULL);
+	}
+}
+
 static void filter_honestly(void)
 {
-	const struct timespec pause = {.tv_nsec = 300000000};
 	void *map;
 
 	say_image();
@@ -167,7 +180,7 @@ static void filter_honestly(void)
 	say_done(is("size") ? UINT64_C(1) << 62 : is("more") ? 11 : 10);
 	if (!is("later"))
 		return;
-	nanosleep(&pause, NULL); /* until the front has believed it */
+	await_belief();
 	if (ftruncate(answer, 1) == 0 || pwrite(answer, "x", 1, 0) > 0)
 		fprintf(stderr, "hostile: THE ANSWER CAN BE CHANGED\n");
 }

@@ -113,8 +113,8 @@ def test_anything(hostile):
     with hostile("honest", *["random"] * 3) as service:
         ends = time.monotonic() + float(os.environ.get("CONVOLVED_FAULT_SECONDS", "3"))
         answers = []
-        while time.monotonic() < ends:
+        while time.monotonic() < ends or len(answers) < 4:
             answers.append(service.filter(SMALL, BOX, timeout=60).status)
-        assert len(answers) > 3 and set(answers) <= {200, 400, 500, 503}, answers
+        assert set(answers) <= {200, 400, 500, 503}, answers
         check_metrics(service)
         check_honest(service)

@@ -19,14 +19,14 @@ from service import TWO_DEVICES, Process, children, poll
 LONG_LIMITS = ("--tile-timeout", "300", "--job-timeout", "600")
 
 
-def recovers(service, seconds=30):
+def recovers(service):
     """Requests are served again; until then they are told to come again, by status and header."""
     def served():
         answer = service.post("/v1/filters/gaussian?sigma=1.5&format=raw", PNG)
         if answer.status != 200:
             assert answer.status == 503 and int(answer.headers["Retry-After"]) >= 1, answer
         return answer.status == 200
-    poll(served, seconds, "a served request")
+    poll(served, 60, "a served request")
     works(service)
 
 
