@@ -7,6 +7,7 @@ import urllib.parse
 import jsonschema
 import numpy as np
 import pytest
+import yaml
 
 import imagefiles
 from service import multipart, poll
@@ -14,8 +15,8 @@ from service import multipart, poll
 PIXELS = np.arange(24 * 32 * 4, dtype=np.uint32).reshape(24, 32, 4).astype(np.uint8)
 PNG = imagefiles.write_png(PIXELS)
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
-# The schema of OpenAPI 3.0 (of 3.1 there is none in Debian), of the package openapi-specification.
-OFFICIAL = pathlib.Path("/usr/share/openapi-specification/schemas/v3.0/schema.json")
+# The schema of OpenAPI 3.0 (Debian 12 has none of 3.1), of the package openapi-specification.
+OFFICIAL = pathlib.Path("/usr/share/openapi-specification/schemas/v3.0/schema.yaml")
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +82,7 @@ def test_official_schema(document):
     old = as_3_0(document)
     assert document["openapi"] == "3.1.0"
     old["openapi"] = "3.0.3"
-    jsonschema.Draft4Validator(json.loads(OFFICIAL.read_text())).validate(old)
+    jsonschema.Draft4Validator(yaml.safe_load(OFFICIAL.read_text())).validate(old)
 
 
 def test_the_official_schema_is_looked_at(document):
@@ -89,7 +90,7 @@ def test_the_official_schema_is_looked_at(document):
     wrong = as_3_0(document) | {"openapi": "3.0.3"}
     del wrong["paths"]["/v1/chain"]["post"]["responses"]
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.Draft4Validator(json.loads(OFFICIAL.read_text())).validate(wrong)
+        jsonschema.Draft4Validator(yaml.safe_load(OFFICIAL.read_text())).validate(wrong)
 
 
 def test_schemas_are_json_schema(document):
