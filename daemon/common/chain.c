@@ -160,6 +160,11 @@ static enum error set_matrix(struct chain *chain, const struct parameter *p, con
 			    "all matrices of a chain together have at most %d coefficients, and "
 			    "each has at most %dx%d",
 			    CHAIN_COEFFICIENTS_MAX, MATRIX_SIDE_MAX, MATRIX_SIDE_MAX);
+		if (count == -1)
+			return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text,
+			                             "%s: expected numbers from -1e9 to 1e9, as in "
+			                             "1,2,1;2,4,2;1,2,1; row %d has others",
+			                             p->name, height + 1);
 		if (count <= 0 || (height && count != width))
 			return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text,
 			                             "%s: expected rows of equal length, as in "
@@ -306,7 +311,39 @@ enum error chain_set_border_value(struct chain *chain, const char *text, struct 
 	return ERR_OK;
 }
 
-static enum error check_call(const struct filter_call *call, struct problem *problem)
+/* True if the matrix's sums are exact enough. */
+static bool gain_valid(const struct filter_call *call, const double *coefficients)
+{
+	struct matrix_sums sums = filter_matrix_sums(call, coefficients);
+
+	return sums.magnitudes <= filter_gain_max(call) * fabs(sums.scale);
+}
+
+static enum error check_gain(const struct chain *chain, const struct filter_call *call,
+                             struct problem *problem)
+{
+	const struct matrix_sums sums = filter_matrix_sums(call, chain->coefficient);
+	const double max = filter_gain_max(call), given = call->value[CONVOLVE_SCALE];
+	char text[32];
+
+	if (gain_valid(call, chain->coefficient))
+		return ERR_OK;
+	if (isnan(given)) {
+		snprintf(text, sizeof text, "%ux%u", call->matrix_width, call->matrix_height);
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "kernel", text,
+		                             "kernel: its magnitudes add up to %g, and it is "
+		                             "divided by %g; expected a quotient of at most %g",
+		                             sums.magnitudes, sums.scale, max);
+	}
+	snprintf(text, sizeof text, "%g", given);
+	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "scale", text,
+	                             "scale: expected a magnitude of at least %g for this kernel, "
+	                             "whose magnitudes add up to %g",
+	                             sums.magnitudes / max, sums.magnitudes);
+}
+
+static enum error check_call(const struct chain *chain, const struct filter_call *call,
+                             struct problem *problem)
 {
 	if (call->filter != FILTER_CONVOLVE)
 		return ERR_OK;
@@ -317,7 +354,7 @@ static enum error check_call(const struct filter_call *call, struct problem *pro
 	if (call->value[CONVOLVE_SCALE] == 0)
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "scale", "0",
 		                             "scale: expected a number other than 0");
-	return ERR_OK;
+	return check_gain(chain, call, problem);
 }
 
 enum error chain_check(const struct chain *chain, struct problem *problem)
@@ -329,7 +366,7 @@ enum error chain_check(const struct chain *chain, struct problem *problem)
 		                             "expected at least one filter in filters, luma or "
 		                             "chroma, as in filters=gaussian=sigma=1.4,sobel");
 	for (uint32_t i = 0; !e && i < chain->count; i++)
-		e = check_call(&chain->call[i], problem);
+		e = check_call(chain, &chain->call[i], problem);
 	return e;
 }
 
@@ -343,7 +380,7 @@ static bool value_valid(const struct parameter *p, double value)
 	return value >= p->min && value <= p->max;
 }
 
-static bool call_valid(const struct filter_call *call)
+static bool call_valid(const struct chain *chain, const struct filter_call *call)
 {
 	const struct parameter *p;
 
@@ -359,7 +396,8 @@ static bool call_valid(const struct filter_call *call)
 	       call->matrix_height <= MATRIX_SIDE_MAX &&
 	       call->matrix_first <= CHAIN_COEFFICIENTS_MAX &&
 	       call->matrix_width * call->matrix_height <=
-	           CHAIN_COEFFICIENTS_MAX - call->matrix_first;
+	           CHAIN_COEFFICIENTS_MAX - call->matrix_first &&
+	       gain_valid(call, chain->coefficient);
 }
 
 enum kernel chain_kernel(const struct chain *chain)
@@ -382,7 +420,7 @@ bool chain_valid(const struct chain *chain)
 	    chain->border_values > BANDS_MAX || !variant_valid(chain->variant))
 		return false;
 	for (uint32_t i = 0; i < chain->count; i++)
-		if (!call_valid(&chain->call[i]))
+		if (!call_valid(chain, &chain->call[i]))
 			return false;
 	return true;
 }

@@ -286,27 +286,45 @@ static bool matrix_split(const double *matrix, uint32_t width, uint32_t height, 
 	return true;
 }
 
-static void lower_matrix(const struct filter_call *call, const double *matrix, struct operation *op)
+struct matrix_sums filter_matrix_sums(const struct filter_call *call, const double *coefficients)
 {
-	uint32_t width = call->matrix_width, height = call->matrix_height;
-	double sum = 0, gain = 0, scale = call->value[CONVOLVE_SCALE];
+	const double *matrix = coefficients + call->matrix_first;
+	struct matrix_sums sums = {.scale = call->value[CONVOLVE_SCALE]};
+	double sum = 0;
 
-	for (uint32_t i = 0; i < width * height; i++) {
+	for (uint32_t i = 0; i < call->matrix_width * call->matrix_height; i++) {
 		sum += matrix[i];
-		gain += fabs(matrix[i]);
+		sums.magnitudes += fabs(matrix[i]);
 	}
 	/* Treats a sum as 0 if it is no larger than the rounding error of its terms. */
-	op->smoothing = fabs(sum) > 1e-9 * gain;
-	if (isnan(scale))
-		scale = op->smoothing ? sum : 1;
+	sums.smoothing = fabs(sum) > 1e-9 * sums.magnitudes;
+	if (isnan(sums.scale))
+		sums.scale = sums.smoothing ? sum : 1;
+	return sums;
+}
+
+double filter_gain_max(const struct filter_call *call)
+{
+	return 0x1p32 / (call->matrix_width * call->matrix_height + 2);
+}
+
+static void lower_matrix(const struct filter_call *call, const double *coefficients,
+                         struct operation *op)
+{
+	const uint32_t width = call->matrix_width, height = call->matrix_height;
+	const double *matrix = coefficients + call->matrix_first;
+	const struct matrix_sums sums = filter_matrix_sums(call, coefficients);
+
+	op->smoothing = sums.smoothing;
 	op->offset = call->value[CONVOLVE_OFFSET];
-	op->gain = gain / fabs(scale);
+	op->gain = sums.magnitudes / fabs(sums.scale);
 	op->kind = OPERATION_SEPARABLE;
-	if (width > 1 && height > 1 && matrix_split(matrix, width, height, scale, op->coefficients))
+	if (width > 1 && height > 1 &&
+	    matrix_split(matrix, width, height, sums.scale, op->coefficients))
 		return;
 	op->kind = OPERATION_MATRIX;
 	for (uint32_t i = 0; i < width * height; i++)
-		op->coefficients[i] = matrix[i] / scale;
+		op->coefficients[i] = matrix[i] / sums.scale;
 }
 
 /* weights: of the smoothing across the derivative. */
@@ -423,7 +441,7 @@ enum error filter_lower(const struct filter_call *call, const double *coefficien
 		lower_bilateral(call, op);
 		break;
 	case FILTER_CONVOLVE:
-		lower_matrix(call, coefficients + call->matrix_first, op);
+		lower_matrix(call, coefficients, op);
 		break;
 	case FILTER_LAPLACIAN:
 		lower_3x3(laplacian[(size_t)call->value[LAPLACIAN_CONNECTIVITY]], op);

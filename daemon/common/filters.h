@@ -102,6 +102,19 @@ void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t 
 /* The lattice that a call is computed on; its stride is 0 if it is not. */
 struct lattice filter_lattice(const struct filter_call *call);
 
+/* Of a matrix: the sum of the magnitudes, the divisor (given or not), and whether the coefficients'
+ * sum is other than 0. coefficients: the chain's. */
+struct matrix_sums {
+	double magnitudes, scale;
+	bool smoothing;
+};
+
+struct matrix_sums filter_matrix_sums(const struct filter_call *call, const double *coefficients);
+
+/* The largest gain, magnitudes / |scale|, that a matrix may have: up to it sums of 16-bit pixels in
+ * pairs of floats, which lose 2^-48 of the gain for each of their terms, are off by less than 1. */
+double filter_gain_max(const struct filter_call *call);
+
 /* Works out a call whose values are valid; coefficients: the chain's, for a matrix. A matrix of
  * rank 1 (to 1e-12 of its largest coefficient) becomes separable. Returns ERR_MEMORY if there is
  * none. */

@@ -4,9 +4,11 @@
  * The hard part is the slack. After an earlier filter a sample may be off (by a count, say), so a
  * result may be off by the sum of these errors over the window, times the weights' magnitudes.
  * Where an operation divides (by alpha), decides (by a threshold) or turns (a direction), a small
- * error can become a large one; only there is the slack large. */
+ * error can become a large one; only there is the slack large. Where a sum may not fit a float32,
+ * the result is NAN: it may be anything. */
 #include "reference/apply.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -125,13 +127,22 @@ static void raise_row(double *to, const double *from, size_t count)
 		to[k] = to[k] > finite_magnitude(from[k]) ? to[k] : finite_magnitude(from[k]);
 }
 
+/* How many times the largest magnitude in its window a kernel's sum may be. */
+static double largest_sum(const struct operation *op)
+{
+	const double side = 2.0 * op->radius_x + 1;
+
+	return op->kind == OPERATION_BILATERAL ? side * side : fmax(1, op->gain);
+}
+
 /* Adds to the slack a share of the largest magnitude in each sample's window. */
 static enum error allow_share(const struct operation *op, double share, const struct canvas *in,
                               struct canvas *out)
 {
 	int rx = (int)op->radius_x, ry = (int)op->radius_y;
 	size_t span = (size_t)out->at.width * out->bands, reach = span + 2 * (size_t)rx * in->bands;
-	double *column, *window, *slack = out->slack, factor = share * fmax(1, op->gain);
+	double *column, *window, *value = out->value, *slack = out->slack;
+	double factor = share * fmax(1, op->gain);
 	int end = out->at.y + (int)out->at.height;
 
 	column = malloc((reach + span) * sizeof *column);
@@ -147,6 +158,10 @@ static enum error allow_share(const struct operation *op, double share, const st
 		for (int i = 0; i <= 2 * rx; i++)
 			raise_row(window, column + (size_t)i * in->bands, span);
 		add_row(slack, window, factor, span);
+		for (size_t k = 0; k < span; k++)
+			if (window[k] * largest_sum(op) > FLT_MAX)
+				value[k] = NAN;
+		value += span;
 	}
 	free(column);
 	return ERR_OK;
@@ -192,7 +207,7 @@ static enum error premultiply(const struct canvas *in, struct canvas *product)
 		for (size_t k = i; k < last; k++) {
 			double c = in->value[k], sc = in->slack[k];
 
-			product->value[k] = c * a;
+			product->value[k] = fabs(c * a) > FLT_MAX ? NAN : c * a;
 			product->slack[k] = fabs(c) * sa + fabs(a) * sc + sa * sc;
 		}
 		product->value[last] = a;
@@ -226,6 +241,9 @@ static void unpremultiply(const struct scale *scale, struct canvas *out, const d
 		for (size_t k = i; k < last; k++)
 			divide(&out->value[k], &out->slack[k], out->slack[k] + share * terms[k],
 			       alpha, whole);
+		for (size_t k = i; k <= last; k++)
+			if (!(terms[k] <= FLT_MAX))
+				out->value[k] = NAN;
 		if (!scale->whole)
 			out->slack[last] = whole;
 	}
@@ -337,7 +355,7 @@ static void sharpen(const struct operation *op, const struct scale *scale, doubl
 	double doubt = fabs(fabs(d) - op->threshold * scale->full);
 	bool flat = fabs(d) < op->threshold * scale->full;
 
-	*out = flat ? in : in + op->amount * d;
+	*out = fabs(d) > FLT_MAX ? NAN : flat ? in : in + op->amount * d;
 	if (op->threshold > 0 && doubt <= off + FLOAT_TOLERANCE * fmax(scale->full, fabs(in)))
 		off += fabs(d);
 	else if (flat)

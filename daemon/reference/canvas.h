@@ -24,8 +24,8 @@ struct canvas {
 	double *value, *slack;
 };
 
-/* A slack that allows any value, but is finite, so that it can be multiplied by a weight of 0. */
-#define SLACK_UNLIMITED 1e30
+/* A slack that allows any float32, but is finite, so that it can be multiplied by a weight of 0. */
+#define SLACK_UNLIMITED 1e60
 
 /* Errors as shares of the sum of magnitudes: the guarantee for float results, and what float32 sums
  * actually lose. */

@@ -60,6 +60,8 @@ BAD_PARAMETERS = [
     ("convolve?kernel=" + ";".join("1" * 65), "kernel", None),
     ("convolve?kernel=" + ";".join([",".join("1" * 65)] * 65), "kernel", None),
     ("convolve?kernel=1&scale=0", "scale", "0"), ("convolve?kernel=1&scale=x", "scale", "x"),
+    ("convolve?kernel=1&scale=1e-34", "scale", "1e-34"),
+    ("convolve?kernel=1,2,1e38", "kernel", "1,2,1e38"),
     ("convolve?kernel=1&offset=1e10", "offset", "1e10"),
     ("box?border=mirror", "border", "mirror"), ("box?border=", "border", ""),
     ("box?border=constant&border_value=red", "border_value", "red"),

@@ -32,13 +32,15 @@ bool group_alpha_is_stable(const struct group *group)
 	       !strstr(group->chain, "63:");
 }
 
-/* Puts a few pixels that are not numbers into an image of floats: they must not spread further than
- * the window. */
+/* Puts a few pixels that are not numbers, or hardly, into an image of floats: they must not spread
+ * further than the window. */
 static void spoil(const struct image *image, float *samples, size_t count)
 {
-	if (image->type == PIXEL_F32 && !image->alpha)
-		for (int i = 0; i < 3; i++)
-			samples[random_below((uint32_t)count)] = i ? NAN : INFINITY;
+	static const float values[] = {INFINITY, NAN, 3e38f, -3e38f};
+
+	for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+		if (image->type == PIXEL_F32 && !image->alpha)
+			samples[random_below((uint32_t)count)] = values[i];
 }
 
 /* Random pixels; now and then flat areas at both ends of the range. In chains alpha stays large:
@@ -136,7 +138,7 @@ static void parse_chain(struct chain *chain, const struct trial *t)
 	struct problem problem;
 
 	chain_init(chain);
-	if (chain_parse(chain, t->group->chain, &problem)) {
+	if (chain_parse(chain, t->group->chain, &problem) || chain_check(chain, &problem)) {
 		fprintf(stderr, "%s: %s\n", t->group->chain, problem.detail);
 		abort();
 	}

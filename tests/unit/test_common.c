@@ -131,7 +131,12 @@ static void test_parse_invalid(void **state)
 	    {"convolve=kernel=1 2 1;2 4", ERR_BAD_PARAMETER, "kernel", "row 2"},
 	    {"convolve=kernel=1;2;", ERR_BAD_PARAMETER, "kernel", "row 3"},
 	    {"convolve=kernel=1 a 1", ERR_BAD_PARAMETER, "kernel", "row 1"},
+	    {"convolve=kernel=1e38", ERR_BAD_PARAMETER, "kernel", "from -1e9 to 1e9"},
 	    {"convolve=kernel=1:scale=0", ERR_BAD_PARAMETER, "scale", "other than 0"},
+	    {"convolve=kernel=1 -2 1:scale=-1e-34", ERR_BAD_PARAMETER, "scale",
+	     "least 4.65661e-09"},
+	    {"convolve=kernel=1e9 -1e9 0", ERR_BAD_PARAMETER, "kernel", "most 8.58993e+08"},
+	    {"convolve=kernel=1 -1 1e-320:scale=1e-320", ERR_BAD_PARAMETER, "scale", "least"},
 	    {"sobel,sobel,sobel,sobel,sobel,sobel,sobel,sobel,sobel", ERR_BAD_PARAMETER, "filters",
 	     "at most 8"},
 	};
@@ -174,6 +179,7 @@ static void test_chain_hostile(void **state)
 	assert_false(chain_valid(chain));                                                          \
 	chain->field = good;                                                                       \
 	assert_true(chain_valid(chain))
+	BAD(call[1].value[CONVOLVE_SCALE], 1e-10, 1);
 	BAD(count, 0, 3);
 	BAD(count, CHAIN_FILTERS_MAX + 1, 3);
 	BAD(border, BORDERS, 0);
