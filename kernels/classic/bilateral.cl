@@ -76,6 +76,7 @@ kernel void bilateral_naive(REGION_ARGUMENTS, uint radius, float space, float ra
 	bilateral_write(&sum, TARGET_ROW(y) + (long)x * bands, bands);
 }
 
+#ifdef __IMAGE_SUPPORT__
 kernel void bilateral_image(read_only image2d_t source, int2 origin, global uchar *dst,
                             ulong dst_offset, uint dst_pitch, uint samples, uint rows, uint bands,
                             uint blocks, uint radius, float space, float range, uint alpha,
@@ -96,6 +97,8 @@ kernel void bilateral_image(read_only image2d_t source, int2 origin, global ucha
 				              centre, i * i + j * j, space, range);
 	bilateral_write(&sum, TARGET_ROW(y) + (long)x * bands, bands);
 }
+
+#endif
 
 kernel void bilateral_unrolled(REGION_ARGUMENTS, uint radius, float space, float range, uint alpha,
                                uint keep, int4 reach)

@@ -42,6 +42,7 @@ kernel void conv_naive(REGION_ARGUMENTS, constant float *weights, uint rx, uint 
 	TARGET_ROW(y)[x] = PIXEL_ROUND_1(total + offset);
 }
 
+#ifdef __IMAGE_SUPPORT__
 /* As REGION_ARGUMENTS, the source being an image. */
 #define IMAGE_REGION_ARGUMENTS                                                                     \
 	read_only image2d_t source, int2 origin, global uchar *dst, ulong dst_offset,              \
@@ -130,3 +131,5 @@ kernel ROGUE_GROUP void conv_local_coop(IMAGE_REGION_ARGUMENTS, constant float *
 	conv_store(conv_block_sum(block, weights, offset), dst, dst_offset, dst_pitch, samples,
 	           rows);
 }
+
+#endif

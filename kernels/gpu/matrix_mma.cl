@@ -17,8 +17,7 @@
  *
  * Bytes are the halves with the same bits (see half2_ in window.cl), weights are times 2^12. For
  * weights of magnitude below 15.9, each as a half float, twice in a word (HALF2); any offset.
- * GROUP_X is 32, BLOCK_Y 32. Local memory: (32 * GROUP_Y + 2 ry) * STRIDE + TAPS_Y * PAIRS_STRIDE
- * words. The error before the rounding to bytes is at most the sum of
+ * GROUP_X is 32, BLOCK_Y 32. Local memory: see local.h. The error before the rounding to bytes is at most the sum of
  *
  *   - 255 * the larger of the sums of the weights' positive and of their negative rounding errors
  *   - 255 * sum of the weights' magnitudes * (weights + 2) * 2^-23 (sums in floats)
@@ -29,13 +28,13 @@
 
 enum {
 	LANES = GROUP_X * GROUP_Y,
-	SPAN = (REACH + 7) / 8 * 8,       /* samples from a step's first to the first it reads */
-	PRODUCTS = 1 + SPAN / 8,          /* of 16 samples, for 16 results */
-	WORDS = 8 * BLOCK_X + SPAN / 2,   /* of a row of the tile */
-	STRIDE = (WORDS + 3) / 8 * 8 + 4, /* an odd multiple of 4 */
-	TILE_ROWS = 32 * GROUP_Y + 2 * RADIUS_Y,
-	PAD = 16 + SPAN, /* zeros on both sides of a row's weights */
-	PAIRS_STRIDE = 2 * PAD + 2 * REACH + 1
+	SPAN = MATRIX_MMA_SPAN(REACH),            /* samples from a step's first to the first it reads */
+	PRODUCTS = 1 + SPAN / 8,                  /* of 16 samples, for 16 results */
+	WORDS = MATRIX_MMA_WORDS(BLOCK_X, REACH), /* of a row of the tile */
+	STRIDE = MATRIX_MMA_STRIDE(BLOCK_X, REACH),
+	TILE_ROWS = MATRIX_MMA_ROWS(GROUP_Y, RADIUS_Y),
+	PAD = MATRIX_MMA_PAD(REACH), /* zeros on both sides of a row's weights */
+	PAIRS_STRIDE = MATRIX_MMA_PAIRS(REACH)
 };
 
 /* sum += left * right */

@@ -7,8 +7,8 @@
  * items take turns at chunks of neighbouring samples of the tile and its reach, BLOCK_Y rows each,
  * whose sums go to local memory; each source sample is converted once for these rows. After the
  * barrier across: an item makes its BLOCK_X samples, two rows at a time. Any type, any weights
- * (PLAIN); for radii too large for registers. Local memory: GROUP_Y * BLOCK_Y rows of GROUP_X *
- * BLOCK_X + 2 * LEFT floats. BLOCK_Y is even, BLOCK_X a multiple of 4.
+ * (PLAIN); for radii too large for registers. Local memory: see local.h. BLOCK_Y is even, BLOCK_X a
+ * multiple of 4.
  *
  * Sums of many terms are taken in parts of at most SEPARABLE_TERMS, so that their rounding errors
  * do not grow with the radius. */
@@ -26,9 +26,9 @@
 enum {
 	CHUNK = 4,
 	CHUNK_WORDS = CHUNK / PER_WORD,
-	LEFT = (REACH + 7) / 8 * 8, /* a row's samples before the tile's first */
+	LEFT = SEPARABLE_LOCAL_LEFT(REACH), /* a row's samples before the tile's first */
 	ACROSS = GROUP_X * BLOCK_X,
-	STRIDE = ACROSS + 2 * LEFT,
+	STRIDE = SEPARABLE_LOCAL_STRIDE(GROUP_X, BLOCK_X, REACH),
 	CHUNKS = STRIDE / CHUNK,
 	WINDOW_START = (LEFT - REACH) & ~3, /* the aligned place of an item's first tap */
 	WINDOW_SKIP = (LEFT - REACH) & 3

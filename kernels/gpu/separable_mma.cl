@@ -39,10 +39,12 @@
 enum {
 	LANES = GROUP_X * GROUP_Y,
 	STEP = 32,                         /* samples */
-	REACH_UP = (REACH + 15) / 16 * 16, /* from a step's first sample to its first D's */
-	BLOCKS = 1 + (2 * REACH_UP + 31) / 32,
-	DEPTH = (16 + 2 * RADIUS_Y + 15) / 16, /* products down, of 16 rows each */
-	PAD = 32 * BLOCKS + 32                 /* zeros on both sides of the weights */
+	REACH_UP = SEPARABLE_MMA_REACH_UP(REACH), /* from a step's first sample to its first D's */
+	BLOCKS = SEPARABLE_MMA_BLOCKS(REACH),
+	DEPTH = SEPARABLE_MMA_DEPTH(RADIUS_Y), /* products down, of 16 rows each */
+	PAD = SEPARABLE_MMA_PAD(REACH),        /* zeros on both sides of the weights */
+	ROW = SEPARABLE_MMA_ROW(REACH),
+	COLUMN = SEPARABLE_MMA_COLUMN(REACH, RADIUS_Y)
 };
 
 /* sum += left * right */
@@ -285,22 +287,21 @@ GPU_KERNEL separable_mma(REGION_ARGUMENTS, constant uint *weights, uint rx, uint
 	                                 RADIUS_Y <= 64 && SIZE == 1
 	                             ? 1
 	                             : -1];
-	local uint row[2 * PAD + 2 * REACH + 1], column[2 * PAD + TAPS_Y];
-	local uint scratch[4 * DEPTH * LANES];
+	local uint row[ROW], column[COLUMN], scratch[SEPARABLE_MMA_SCRATCH(LANES, RADIUS_Y)];
 	const uint item = get_local_id(1) * GROUP_X + get_local_id(0);
 	const uint x = get_group_id(0) * 32 * BLOCK_X, first = get_global_id(1) * BLOCK_Y;
 	const int g = get_local_id(0) / 4, t = get_local_id(0) % 4;
 	const int count = 4 * (int)((16 + 2 * ry + 15) / 16);
 	struct bands m;
 
-	for (uint i = item; i < 2 * PAD + 2 * REACH + 1; i += GROUP_X * GROUP_Y) {
+	for (uint i = item; i < ROW; i += GROUP_X * GROUP_Y) {
 		const int d = (int)i - PAD;
 
 		row[i] = d >= 0 && d <= 2 * REACH && d % BANDS == 0
 		             ? half2_mul(weights[d / BANDS], HALF2_SCALE(9))
 		             : 0;
 	}
-	for (uint i = item; i < 2 * PAD + TAPS_Y; i += GROUP_X * GROUP_Y) {
+	for (uint i = item; i < COLUMN; i += GROUP_X * GROUP_Y) {
 		const int d = (int)i - PAD;
 
 		column[i] =

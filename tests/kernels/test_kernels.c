@@ -216,7 +216,8 @@ int main(int argc, char **argv)
 	                                                   : ARENA_SIZE;
 	if (!harness_init(&h, platform, device, arena_size, kernel_dir))
 		return 1;
-	h.device.images = h.device.images && images;
+	if (!images)
+		memset(h.device.image_bands, 0, sizeof h.device.image_bands);
 	if (bench)
 		bench_run(&h);
 	else

@@ -15,6 +15,9 @@ static const double SHARE_BEYOND_1 = 0.1;
 /* In multiply-adds: some tens of milliseconds. */
 static const double REFERENCE_COST_MOST = 1.5e7;
 
+/* Drivers may round what each array takes. */
+enum { LOCAL_SLACK = 64 };
+
 uint64_t trial_seed = 1;
 double trial_samples_most = 1e9;
 int trial_every = 1;
@@ -109,6 +112,29 @@ static bool compare(const struct trial *t, const struct reference *wanted, const
 	return false;
 }
 
+/* True if the plan's kernels declare the local memory that the host expects. */
+static bool local_as_expected(const struct harness *h, const struct plan *plan)
+{
+	for (uint32_t i = 0; i < plan->list.count; i++) {
+		const struct step *s = &plan->list.step[i];
+		uint64_t expected =
+		    variant_local_bytes(s->kernel, &s->shape, s->radius_x, s->radius_y, s->bands);
+		cl_ulong bytes = 0;
+
+		if (variant_get(s->kernel)->needs & VARIANT_LOCAL)
+			continue;
+		clGetKernelWorkGroupInfo(s->function, h->device.id, CL_KERNEL_LOCAL_MEM_SIZE,
+		                         sizeof bytes, &bytes, NULL);
+		if (bytes > expected || bytes + LOCAL_SLACK < expected) {
+			printf("# %s has %llu bytes of local memory, not %llu\n",
+			       kernel_name(s->kernel), (unsigned long long)bytes,
+			       (unsigned long long)expected);
+			return false;
+		}
+	}
+	return true;
+}
+
 static bool try_plan(struct harness *h, const struct trial *t, const struct plan *plan,
                      const void *in)
 {
@@ -126,6 +152,8 @@ static bool try_plan(struct harness *h, const struct trial *t, const struct plan
 		                                      : error_slug(outcome.error));
 	else if (outcome.guard_broken)
 		report(t, "bytes outside the result were written");
+	else if (!local_as_expected(h, plan))
+		report(t, "another size of local memory");
 	else
 		ok = compare(t, &wanted, got);
 	free(got);

@@ -5,11 +5,17 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <stdio.h>
 
 #include "device/plan/variant.h"
 
-static const struct device cpu = {.type = DEVICE_CPU, .local_memory = 256 << 10};
-static const struct device nvidia = {.type = DEVICE_GPU, .nvidia = true, .local_memory = 48 << 10};
+static const struct device cpu = {
+    .type = DEVICE_CPU, .local_memory = 256 << 10, .group_max = 4096, .group_sides = {4096, 4096}};
+static const struct device nvidia = {.type = DEVICE_GPU,
+                                     .nvidia = true,
+                                     .local_memory = 48 << 10,
+                                     .group_max = 1024,
+                                     .group_sides = {1024, 1024}};
 
 /* The work that a filter is on a wide image without alpha; the operation becomes the caller's. */
 static struct work work_of(const char *filter, uint32_t bands, struct operation *op)
@@ -67,6 +73,88 @@ static void test_gradients(void **state)
 	assert_false(is_offered(KERNEL_GRADIENT_PACKED, &cpu, "scharr=output=x"));
 }
 
+static uint32_t count_shapes(enum kernel kernel, const struct device *device, const char *filter,
+                             uint32_t bands)
+{
+	struct operation op;
+	struct shape shapes[SHAPES_MAX];
+	struct work work = work_of(filter, bands, &op);
+	uint32_t count = variant_shapes(kernel, &work, device, shapes);
+
+	operation_fini(&op);
+	return count;
+}
+
+/* A matrix of this side whose rank is not 1. */
+static const char *matrix_of(int side)
+{
+	static char text[8192];
+	char *at = text + sprintf(text, "convolve=kernel=");
+
+	for (int i = 0; i < side * side; i++)
+		at += sprintf(at, "%d%s", i % (side + 1) ? 0 : 1 + i % 3,
+		              i % side < side - 1   ? " "
+		              : i < side * side - 1 ? ";"
+		                                    : "");
+	return text;
+}
+
+/* Shapes whose groups need more local memory than there is are not offered: of matrix_mma's two the
+ * larger has 43,588 bytes for 17x17 in grey, 54,532 for 19x19, 48,436 for 7x7 in RGB and 49,668 for
+ * 9x9. */
+static void test_local_memory(void **state)
+{
+	(void)state;
+	assert_int_equal(count_shapes(KERNEL_MATRIX_MMA, &nvidia, matrix_of(17), 1), 2);
+	assert_int_equal(count_shapes(KERNEL_MATRIX_MMA, &nvidia, matrix_of(19), 1), 1);
+	assert_int_equal(count_shapes(KERNEL_MATRIX_MMA, &nvidia, matrix_of(7), 3), 2);
+	assert_int_equal(count_shapes(KERNEL_MATRIX_MMA, &nvidia, matrix_of(9), 3), 1);
+	assert_int_equal(count_shapes(KERNEL_MATRIX_MMA, &nvidia, matrix_of(31), 1), 1);
+}
+
+/* A device with smaller groups gets kernels that fit, and there is always a general one. */
+static void test_small_groups(void **state)
+{
+	struct device small = nvidia;
+	struct operation op;
+	struct work work = work_of("gaussian=size=3", 3, &op);
+	struct shape shape;
+
+	(void)state;
+	small.group_max = 64;
+	assert_int_equal(count_shapes(KERNEL_GRADIENT_HALF, &small, "sobel", 1), 1);
+	assert_int_equal(count_shapes(KERNEL_MATRIX_RING, &small, "laplacian", 1), 0);
+	small.group_max = 1024;
+	small.group_sides[0] = 16;
+	assert_int_equal(count_shapes(KERNEL_GRADIENT_HALF, &small, "sobel", 1), 0);
+	shape = variant_general_shape(&small, variant_general_kernel(&small, &work));
+	assert_true(shape.group_x <= 16 && shape.group_x * shape.x >= 32);
+	assert_true(variant_applies(KERNEL_CONV_NAIVE, &work, &small, true));
+	small.group_max = 64;
+	assert_false(variant_applies(KERNEL_CONV_NAIVE, &work, &small, true));
+	operation_fini(&op);
+}
+
+/* Image objects must be there, of the type, and as large as what a tile may read. */
+static void test_images(void **state)
+{
+	struct device with = nvidia;
+	struct operation op;
+	struct work work = work_of("laplacian", 4, &op);
+
+	(void)state;
+	work.read_width = work.read_height = 100;
+	assert_false(variant_applies(KERNEL_CONV_IMAGE, &work, &with, true));
+	with.image_width = with.image_height = 100;
+	with.image_bands[PIXEL_U16] = 1u << 4;
+	assert_false(variant_applies(KERNEL_CONV_IMAGE, &work, &with, true));
+	with.image_bands[PIXEL_U8] = 1u << 4;
+	assert_true(variant_applies(KERNEL_CONV_IMAGE, &work, &with, true));
+	work.read_height++;
+	assert_false(variant_applies(KERNEL_CONV_IMAGE, &work, &with, true));
+	operation_fini(&op);
+}
+
 /* The tuner has room for all candidates of every kind of work. */
 static void test_candidates(void **state)
 {
@@ -91,9 +179,10 @@ static void test_candidates(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_mean),
-	                                   cmocka_unit_test(test_gradients),
-	                                   cmocka_unit_test(test_candidates)};
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_mean),         cmocka_unit_test(test_gradients),
+	    cmocka_unit_test(test_local_memory), cmocka_unit_test(test_small_groups),
+	    cmocka_unit_test(test_images),       cmocka_unit_test(test_candidates)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

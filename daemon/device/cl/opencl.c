@@ -31,6 +31,10 @@ static const struct {
     {CL_INVALID_COMMAND_QUEUE, "CL_INVALID_COMMAND_QUEUE", true},
     {CL_INVALID_HOST_PTR, "CL_INVALID_HOST_PTR", false},
     {CL_INVALID_MEM_OBJECT, "CL_INVALID_MEM_OBJECT", false},
+    {CL_IMAGE_FORMAT_NOT_SUPPORTED, "CL_IMAGE_FORMAT_NOT_SUPPORTED", false},
+    {CL_INVALID_IMAGE_FORMAT_DESCRIPTOR, "CL_INVALID_IMAGE_FORMAT_DESCRIPTOR", false},
+    {CL_INVALID_IMAGE_SIZE, "CL_INVALID_IMAGE_SIZE", false},
+    {CL_INVALID_IMAGE_DESCRIPTOR, "CL_INVALID_IMAGE_DESCRIPTOR", false},
     {CL_INVALID_PROGRAM_EXECUTABLE, "CL_INVALID_PROGRAM_EXECUTABLE", false},
     {CL_INVALID_KERNEL_NAME, "CL_INVALID_KERNEL_NAME", false},
     {CL_INVALID_ARG_INDEX, "CL_INVALID_ARG_INDEX", false},
@@ -38,6 +42,7 @@ static const struct {
     {CL_INVALID_ARG_SIZE, "CL_INVALID_ARG_SIZE", false},
     {CL_INVALID_KERNEL_ARGS, "CL_INVALID_KERNEL_ARGS", false},
     {CL_INVALID_WORK_GROUP_SIZE, "CL_INVALID_WORK_GROUP_SIZE", false},
+    {CL_INVALID_WORK_ITEM_SIZE, "CL_INVALID_WORK_ITEM_SIZE", false},
     {CL_INVALID_EVENT, "CL_INVALID_EVENT", false},
     {CL_INVALID_OPERATION, "CL_INVALID_OPERATION", false},
     {CL_INVALID_BUFFER_SIZE, "CL_INVALID_BUFFER_SIZE", false},
@@ -163,17 +168,61 @@ static unsigned compute_capability(cl_device_id id)
 	return major;
 }
 
+/* Sizes of work-groups. A device has at least three dimensions. */
+static void describe_groups(struct device *device)
+{
+	size_t sides[16] = {0};
+
+	clGetDeviceInfo(device->id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof device->group_max,
+	                &device->group_max, NULL);
+	clGetDeviceInfo(device->id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof sides, sides, NULL);
+	for (int i = 0; i < 2; i++)
+		device->group_sides[i] = sides[i];
+}
+
+cl_image_format device_image_format(uint32_t bands, enum pixel_type type)
+{
+	static const cl_channel_type types[PIXEL_TYPES] = {CL_UNSIGNED_INT8, CL_UNSIGNED_INT16,
+	                                                   CL_FLOAT};
+
+	return (cl_image_format){bands == 4 ? CL_RGBA : CL_R, types[type]};
+}
+
+/* The image objects that kernels may read. */
+static void describe_images(struct device *device)
+{
+	cl_image_format formats[256];
+	cl_uint count = 0;
+
+	if (!device_flag(device->id, CL_DEVICE_IMAGE_SUPPORT) ||
+	    clGetSupportedImageFormats(device->context, CL_MEM_READ_ONLY, CL_MEM_OBJECT_IMAGE2D,
+	                               256, formats, &count))
+		return;
+	clGetDeviceInfo(device->id, CL_DEVICE_IMAGE2D_MAX_WIDTH, sizeof device->image_width,
+	                &device->image_width, NULL);
+	clGetDeviceInfo(device->id, CL_DEVICE_IMAGE2D_MAX_HEIGHT, sizeof device->image_height,
+	                &device->image_height, NULL);
+	for (cl_uint i = 0; i < count && i < 256; i++)
+		for (enum pixel_type type = 0; type < PIXEL_TYPES; type++)
+			for (uint32_t bands = 1; bands <= 4; bands += 3) {
+				cl_image_format format = device_image_format(bands, type);
+
+				if (!memcmp(&format, &formats[i], sizeof format))
+					device->image_bands[type] |= 1u << bands;
+			}
+}
+
 static void device_describe(struct device *device, cl_platform_id platform)
 {
 	char platform_name[40], version[40];
 
 	device->type = device_type(device->id);
 	device->in_place = device->type == DEVICE_CPU;
-	device->images = device_flag(device->id, CL_DEVICE_IMAGE_SUPPORT);
 	clGetDeviceInfo(device->id, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof device->units,
 	                &device->units, NULL);
 	device->memory = device_number(device->id, CL_DEVICE_GLOBAL_MEM_SIZE);
 	device->local_memory = device_number(device->id, CL_DEVICE_LOCAL_MEM_SIZE);
+	describe_groups(device);
 	device_text(device->id, CL_DEVICE_NAME, device->name, sizeof device->name);
 	device_text(device->id, CL_DRIVER_VERSION, version, sizeof version);
 	platform_text(platform, platform_name, sizeof platform_name);
@@ -212,6 +261,7 @@ enum error device_open(struct device *device, unsigned platform, unsigned index)
 		log_error("cannot open %s: %s", device->name, opencl_error_name(code));
 		return ERR_NO_DEVICE;
 	}
+	describe_images(device);
 	return ERR_OK;
 }
 

@@ -22,7 +22,10 @@ struct device {
 	/* For tests: accepts kernels for GPUs on a CPU, launches only the test's kernels, and fills
 	 * new buffers with poison, on which no result may depend. */
 	bool in_test;
-	bool images; /* supports image objects */
+	/* Image objects: bit b of image_bands: those of b bands; 0: none of this type. Maximum size
+	 * in pixels. */
+	uint32_t image_bands[PIXEL_TYPES];
+	size_t image_width, image_height;
 	/* Kernels work directly in the host's memory: only on CPUs. A GPU may share that memory,
 	 * but the host need not see what it writes before the memory is mapped. */
 	bool in_place;
@@ -31,6 +34,8 @@ struct device {
 	uint32_t units;        /* compute units; on a CPU, threads */
 	uint64_t memory;       /* bytes of global memory */
 	uint64_t local_memory; /* bytes of local memory per work-group */
+	size_t group_max;      /* work-items of a group, and of its sides */
+	size_t group_sides[2];
 };
 
 /* Opens a device by the indices of device_list(). ERR_NO_DEVICE, logged, if it does not exist or
@@ -41,6 +46,9 @@ void device_close(struct device *device);
 /* Lists all devices of this host. Fills at most `room` entries and returns their number. Does not
  * set `last`. */
 size_t device_list(struct message_device *list, size_t room);
+
+/* The channel order of an image object of so many bands, 1 or 4, and the type of its samples. */
+cl_image_format device_image_format(uint32_t bands, enum pixel_type type);
 
 /* The name of an OpenCL error code, for example "CL_OUT_OF_RESOURCES". */
 const char *opencl_error_name(cl_int code);

@@ -120,11 +120,28 @@ static void split_passes(struct builder *b, const struct step *step)
 	add_step(b, &second);
 }
 
+static struct work work_of(const struct builder *b, const struct operation *op, uint32_t keep,
+                           uint32_t alpha)
+{
+	uint32_t halo_x, halo_y;
+
+	chain_halo(b->chain, &halo_x, &halo_y);
+	return (struct work){.operation = op,
+	                     .type = b->type,
+	                     .image_type = b->image->type,
+	                     .bands = b->image->bands,
+	                     .keep = keep,
+	                     .alpha = alpha,
+	                     .width = b->width,
+	                     .read_width = b->image->width + 2 * halo_x,
+	                     .read_height = b->image->height + 2 * halo_y};
+}
+
 enum error builder_add_filter(struct builder *b, const struct operation *op, double offset,
                               uint32_t keep, uint32_t alpha)
 {
 	const struct device *device = programs_device(b->programs);
-	struct work work = {op, b->type, b->image->type, b->image->bands, keep, alpha, b->width};
+	struct work work = work_of(b, op, keep, alpha);
 	enum kernel general = variant_general_kernel(device, &work), kernel = general;
 	struct shape general_shape = variant_general_shape(device, general), shape = general_shape;
 	enum kernel asked = chain_kernel(b->chain);

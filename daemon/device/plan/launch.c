@@ -374,9 +374,7 @@ static cl_int pack_reach(const struct step *step, const struct view *src, const 
 static cl_int make_image(const struct step *step, const struct view *src, const cl_int4 *reach,
                          const struct device *device, cl_command_queue queue, cl_mem *image)
 {
-	static const cl_channel_type types[PIXEL_TYPES] = {CL_UNSIGNED_INT8, CL_UNSIGNED_INT16,
-	                                                   CL_FLOAT};
-	const cl_image_format format = {step->bands == 4 ? CL_RGBA : CL_R, types[step->src_type]};
+	const cl_image_format format = device_image_format(step->bands, step->src_type);
 	const cl_image_desc desc = {.image_type = CL_MEM_OBJECT_IMAGE2D,
 	                            .image_width = (size_t)(reach->s[2] - reach->s[0] + 1),
 	                            .image_height = (size_t)(reach->s[3] - reach->s[1] + 1)};

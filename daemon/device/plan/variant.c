@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "device/plan/half_error.h"
+#include "local.h"
 
 enum {
 	PIXELS = VARIANT_PIXELS,
@@ -43,6 +44,9 @@ struct shape variant_general_shape(const struct device *device, enum kernel kern
 	const uint64_t row =
 	    (2 * (uint64_t)kernel_row(kernel)->radius * BANDS_MAX + 64) * sizeof(float);
 
+	while (shape.group_x > 1 &&
+	       (shape.group_x > device->group_max || shape.group_x > device->group_sides[0]))
+		shape.group_x /= 2;
 	if (variant->needs & VARIANT_LOCAL)
 		while (shape.y > 1 && shape.y * row > device->local_memory)
 			shape.y /= 2;
@@ -177,6 +181,13 @@ static bool has_what_it_needs(uint32_t needs, const struct work *work)
 	       (work->alpha && work->keep == alpha_band);
 }
 
+/* True if the device has image objects for all that the kernel may read at once. */
+static bool image_fits(const struct work *work, const struct device *device)
+{
+	return device->image_bands[work->type] >> work->bands & 1 &&
+	       work->read_width <= device->image_width && work->read_height <= device->image_height;
+}
+
 /* Classic kernels change all bands and support only the standard Sobel weights. */
 static bool classic_applies(enum kernel kernel, const struct work *work,
                             const struct device *device)
@@ -184,7 +195,7 @@ static bool classic_applies(enum kernel kernel, const struct work *work,
 	const struct operation *op = work->operation;
 
 	if (work->keep || work->alpha ||
-	    (variants[kernel].needs & VARIANT_IMAGE && !device->images))
+	    (variants[kernel].needs & VARIANT_IMAGE && !image_fits(work, device)))
 		return false;
 	return op->kind != OPERATION_GRADIENT ||
 	       (op->output == GRADIENT_MAGNITUDE && op->coefficients[0] == 1 &&
@@ -205,29 +216,53 @@ static bool is_hopeless(enum kernel kernel, const struct work *work)
 	       width * height > 4 * (width + height);
 }
 
-/* Bytes of local memory that a work-group needs, as the kernels' files state; 0 if negligible. */
-static uint64_t local_bytes(enum kernel kernel, const struct shape *shape, const struct work *work)
+uint64_t variant_local_bytes(enum kernel kernel, const struct shape *shape, uint32_t radius_x,
+                             uint32_t radius_y, uint32_t bands)
 {
-	const uint64_t reach = (uint64_t)work->operation->radius_x * work->bands;
-	const uint64_t rows = (uint64_t)shape->group_y * shape->y;
-	const uint64_t down = 2 * (uint64_t)work->operation->radius_y;
+	const uint64_t reach = (uint64_t)radius_x * bands;
+	const uint64_t lanes = (uint64_t)shape->group_x * shape->group_y;
+	uint64_t words = 0;
 
 	if (kernel == KERNEL_SEPARABLE_LOCAL)
-		return rows * ((uint64_t)shape->group_x * shape->x + 2 * ((reach + 7) / 8 * 8)) * 4;
-	if (kernel == KERNEL_MATRIX_MMA) /* words of a row: samples, reach, slack */
-		return (32 * (uint64_t)shape->group_y + down) * (32 + 2 * reach + 48) +
-		       (down + 1) * (2 * reach + 64) * 4;
-	return 0;
+		words = (uint64_t)shape->group_y * shape->y *
+		        SEPARABLE_LOCAL_STRIDE((uint64_t)shape->group_x, shape->x, reach);
+	if (kernel == KERNEL_SEPARABLE_MMA)
+		words = SEPARABLE_MMA_ROW(reach) + SEPARABLE_MMA_COLUMN(reach, radius_y) +
+		        SEPARABLE_MMA_SCRATCH(lanes, radius_y);
+	if (kernel == KERNEL_MATRIX_MMA)
+		words = MATRIX_MMA_ROWS((uint64_t)shape->group_y, radius_y) *
+		            MATRIX_MMA_STRIDE((uint64_t)shape->x, reach) +
+		        (2 * (uint64_t)radius_y + 1) * MATRIX_MMA_PAIRS(reach);
+	if (kernel == KERNEL_CONV_LOCAL_SINGLE || kernel == KERNEL_CONV_LOCAL_COOP)
+		words = CONV_LOCAL_FLOATS;
+	if (kernel == KERNEL_SEP_ONE_PASS)
+		words = SEP_ONE_PASS_FLOATS(reach, (uint64_t)radius_y);
+	if (kernel == KERNEL_SEP_TILED)
+		words = SEP_TILED_FLOATS(reach, (uint64_t)radius_y);
+	return 4 * words;
 }
 
-/* True if a GPU kernel can be compiled in this shape: see gpu/window.cl. */
+/* True if the device has such large groups, and the local memory for them. */
+static bool group_fits(enum kernel kernel, const struct shape *shape, const struct work *work,
+                       const struct device *device)
+{
+	const struct operation *op = work->operation;
+
+	return (size_t)shape->group_x * shape->group_y <= device->group_max &&
+	       shape->group_x <= device->group_sides[0] &&
+	       shape->group_y <= device->group_sides[1] &&
+	       variant_local_bytes(kernel, shape, op->radius_x, op->radius_y, work->bands) <=
+	           device->local_memory;
+}
+
+/* True if a kernel can be compiled in this shape: see gpu/window.cl. */
 static bool shape_fits(enum kernel kernel, const struct shape *shape, const struct work *work,
                        const struct device *device)
 {
 	const uint64_t bytes = shape->x * pixel_type_size(work->type);
 	const bool windows = kernel_row(kernel)->device >= KERNEL_FOR_GPU;
 
-	if (local_bytes(kernel, shape, work) > device->local_memory)
+	if (!group_fits(kernel, shape, work, device))
 		return false;
 	if (kernel == KERNEL_SEPARABLE_LOCAL)
 		return shape->x % (work->type == PIXEL_U8 ? 8 : 4) == 0;
@@ -327,7 +362,7 @@ void variant_describe(enum kernel kernel, char *text, size_t size)
 		uint32_t need;
 		const char *text;
 	} words[] = {
-	    {VARIANT_IMAGE, "image objects"},
+	    {VARIANT_IMAGE, "image objects of the image's type and size"},
 	    {VARIANT_ONLY_3X3, "a window of 3x3"},
 	    {VARIANT_MEAN, "weights of a mean, no offset"},
 	    {VARIANT_EXACT, "weights that fit half floats"},

@@ -62,6 +62,8 @@ struct work {
 	uint32_t keep;  /* bit b: band b is unchanged */
 	uint32_t alpha; /* the kernel must weight colours by the last band, alpha */
 	uint32_t width; /* of the narrowest region, in pixels */
+	/* At most so many pixels across and down are read at once. */
+	uint32_t read_width, read_height;
 };
 
 /* True if row and column are weights of a mean: none negative, each with sum 1, no offset. */
@@ -75,6 +77,11 @@ bool variant_weights_by_alpha(const struct operation *operation, enum pixel_type
  * of device only counts if a request names it (asked_for). */
 bool variant_applies(enum kernel kernel, const struct work *work, const struct device *device,
                      bool asked_for);
+
+/* Bytes of local memory that a work-group of a kernel declares; those of VARIANT_LOCAL are given
+ * theirs at the launch. */
+uint64_t variant_local_bytes(enum kernel kernel, const struct shape *shape, uint32_t radius_x,
+                             uint32_t radius_y, uint32_t bands);
 
 /* The shapes in which an applicable kernel can do the work, the table's choice first. Returns their
  * number, at least 1. */

@@ -1,0 +1,37 @@
+/* local.h: the local memory that kernels declare, for C and OpenCL C alike: the kernels take their
+ * sizes from here, and the host what a device must have.
+ *
+ * group_x, group_y, block_x, block_y: a work-group and its work-items' blocks. reach: samples to
+ * either side, radius_x * bands. Strides are in floats or words of 4 bytes. */
+#ifndef LOCAL_H
+#define LOCAL_H
+
+/* separable_local: group_y * block_y rows. */
+#define SEPARABLE_LOCAL_LEFT(reach) (((reach) + 7) / 8 * 8)
+#define SEPARABLE_LOCAL_STRIDE(group_x, block_x, reach)                                            \
+	((group_x) * (block_x) + 2 * SEPARABLE_LOCAL_LEFT(reach))
+
+/* separable_mma: weights of the row and of the column between zeros, and a scratch of each lane. */
+#define SEPARABLE_MMA_REACH_UP(reach)          (((reach) + 15) / 16 * 16)
+#define SEPARABLE_MMA_BLOCKS(reach)            (1 + (2 * SEPARABLE_MMA_REACH_UP(reach) + 31) / 32)
+#define SEPARABLE_MMA_DEPTH(radius_y)          ((16 + 2 * (radius_y) + 15) / 16)
+#define SEPARABLE_MMA_PAD(reach)               (32 * SEPARABLE_MMA_BLOCKS(reach) + 32)
+#define SEPARABLE_MMA_ROW(reach)               (2 * SEPARABLE_MMA_PAD(reach) + 2 * (reach) + 1)
+#define SEPARABLE_MMA_COLUMN(reach, radius_y)  (2 * SEPARABLE_MMA_PAD(reach) + 2 * (radius_y) + 1)
+#define SEPARABLE_MMA_SCRATCH(lanes, radius_y) (4 * SEPARABLE_MMA_DEPTH(radius_y) * (lanes))
+
+/* matrix_mma: the group's tile, and the weights of each row between zeros. A tile's stride is an
+ * odd multiple of 4. */
+#define MATRIX_MMA_SPAN(reach)             (((reach) + 7) / 8 * 8)
+#define MATRIX_MMA_WORDS(block_x, reach)   (8 * (block_x) + MATRIX_MMA_SPAN(reach) / 2)
+#define MATRIX_MMA_STRIDE(block_x, reach)  ((MATRIX_MMA_WORDS(block_x, reach) + 3) / 8 * 8 + 4)
+#define MATRIX_MMA_ROWS(group_y, radius_y) (32 * (group_y) + 2 * (radius_y))
+#define MATRIX_MMA_PAD(reach)              (16 + MATRIX_MMA_SPAN(reach))
+#define MATRIX_MMA_PAIRS(reach)            (2 * MATRIX_MMA_PAD(reach) + 2 * (reach) + 1)
+
+/* The published kernels, of fixed groups: floats. */
+#define CONV_LOCAL_FLOATS                    (4 * 10 * 6)
+#define SEP_ONE_PASS_FLOATS(reach, radius_y) ((16 + 2 * (radius_y)) * (16 + 2 * (reach) + 16))
+#define SEP_TILED_FLOATS(reach, radius_y)    ((32 + 2 * (radius_y)) * (32 + 2 * (reach)) + 1)
+
+#endif
