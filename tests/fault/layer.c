@@ -15,6 +15,10 @@
  * With CONVOLVED_FAULT_GPU set, devices say that they are GPUs, which share the host's memory:
  * tiles are copied all the same.
  *
+ * CONVOLVED_FAULT_LIMITS are maxima that devices seem to have, as "group=32 local=8192 image=64":
+ * work-items of a group, bytes of local memory, pixels of an image object across and down (0: there
+ * are none, and compilers do not know them). What goes beyond them fails as OpenCL says.
+ *
  * All arguments are integers and pointers. In the ABIs of Linux each takes a word wherever it
  * travels, and words more than a function has do no harm: so every wrapper has the same type. */
 #define CL_TARGET_OPENCL_VERSION 120
@@ -45,7 +49,9 @@
 	FUNCTION(clEnqueueFillBuffer, NONE)                                                        \
 	FUNCTION(clEnqueueMarkerWithWaitList, NONE)                                                \
 	FUNCTION(clEnqueueNDRangeKernel, NONE)                                                     \
+	FUNCTION(clEnqueueReadBuffer, NONE)                                                        \
 	FUNCTION(clEnqueueReadBufferRect, NONE)                                                    \
+	FUNCTION(clEnqueueWriteBuffer, NONE)                                                       \
 	FUNCTION(clEnqueueWriteBufferRect, NONE)                                                   \
 	FUNCTION(clFinish, NONE)                                                                   \
 	FUNCTION(clFlush, NONE)                                                                    \
@@ -58,6 +64,7 @@
 	FUNCTION(clGetPlatformInfo, NONE)                                                          \
 	FUNCTION(clGetProgramBuildInfo, NONE)                                                      \
 	FUNCTION(clGetProgramInfo, NONE)                                                           \
+	FUNCTION(clGetSupportedImageFormats, NONE)                                                 \
 	FUNCTION(clReleaseCommandQueue, NONE)                                                      \
 	FUNCTION(clReleaseContext, NONE)                                                           \
 	FUNCTION(clReleaseEvent, NONE)                                                             \
@@ -196,6 +203,64 @@ static void pretend(word what, word value)
 		*(cl_bool *)value = CL_TRUE;
 }
 
+/* A limit of CONVOLVED_FAULT_LIMITS; NO_LIMIT if it is not there. */
+enum { NO_LIMIT = 1 << 30 };
+
+static size_t limit(const char *name)
+{
+	const char *limits = getenv("CONVOLVED_FAULT_LIMITS"),
+	           *at = limits ? strstr(limits, name) : NULL;
+
+	return at ? strtoul(at + strlen(name) + 1, NULL, 10) : NO_LIMIT;
+}
+
+static void lower(size_t *value, size_t most)
+{
+	if (*value > most)
+		*value = most;
+}
+
+/* What a device says of itself, down to its limits. */
+static void pretend_limits(word what, word value)
+{
+	size_t *sizes = (size_t *)value;
+
+	if (what == CL_DEVICE_MAX_WORK_GROUP_SIZE)
+		lower(sizes, limit("group"));
+	for (int i = 0; what == CL_DEVICE_MAX_WORK_ITEM_SIZES && i < 3; i++)
+		lower(&sizes[i], limit("group"));
+	if (what == CL_DEVICE_LOCAL_MEM_SIZE && *(cl_ulong *)value > limit("local"))
+		*(cl_ulong *)value = limit("local");
+	if (what == CL_DEVICE_IMAGE2D_MAX_WIDTH || what == CL_DEVICE_IMAGE2D_MAX_HEIGHT)
+		lower(sizes, limit("image"));
+	if (what == CL_DEVICE_IMAGE_SUPPORT && !limit("image"))
+		*(cl_bool *)value = CL_FALSE;
+}
+
+/* The code of a call beyond the limits, or 0. */
+static int exceeds(enum function f, const word *a)
+{
+	const cl_image_desc *image = f == AT_clCreateImage ? (const cl_image_desc *)a[3] : NULL;
+	const size_t *group = f == AT_clEnqueueNDRangeKernel ? (const size_t *)a[5] : NULL;
+	size_t items = 1;
+	cl_ulong local = 0;
+	cl_device_id device;
+
+	if (image && (image->image_width > limit("image") || image->image_height > limit("image")))
+		return limit("image") ? CL_INVALID_IMAGE_SIZE : CL_INVALID_OPERATION;
+	if (!group)
+		return 0;
+	for (word i = 0; i < a[2]; i++)
+		items *= group[i];
+	if (items > limit("group"))
+		return CL_INVALID_WORK_GROUP_SIZE;
+	if (!driver.clGetCommandQueueInfo((cl_command_queue)a[0], CL_QUEUE_DEVICE, sizeof device,
+	                                  &device, NULL))
+		driver.clGetKernelWorkGroupInfo((cl_kernel)a[1], device, CL_KERNEL_LOCAL_MEM_SIZE,
+		                                sizeof local, &local, NULL);
+	return local > limit("local") ? CL_OUT_OF_RESOURCES : 0;
+}
+
 /* After a call that went well. */
 static void look(enum function f, const word *a, word returned)
 {
@@ -210,6 +275,8 @@ static void look(enum function f, const word *a, word returned)
 		forget_memory(a[0]);
 	if (f == AT_clGetDeviceInfo && a[3] && getenv("CONVOLVED_FAULT_GPU"))
 		pretend(a[1], a[3]);
+	if (f == AT_clGetDeviceInfo && a[3])
+		pretend_limits(a[1], a[3]);
 	if (f == AT_clSetKernelArg && a[2] == sizeof value && a[3]) {
 		memcpy(&value, (const void *)a[3], sizeof value);
 		know_argument(value);
@@ -218,10 +285,16 @@ static void look(enum function f, const word *a, word returned)
 
 static word call(enum function f, const char *name, int code_at, any_function real, const word *a)
 {
-	char *result = result_of(f, a);
+	char *result = result_of(f, a), options[4096];
+	const char *given = (const char *)a[3];
 	bool flip = false;
 	int code = disturb(name, result, &flip);
 	word returned;
+
+	if (!code)
+		code = exceeds(f, a);
+	snprintf(options, sizeof options, "%s -U__IMAGE_SUPPORT__",
+	         f == AT_clBuildProgram && given ? given : "");
 
 	if (code && code_at == NONE)
 		return code;
@@ -230,8 +303,9 @@ static word call(enum function f, const char *name, int code_at, any_function re
 			*(cl_int *)a[code_at] = code;
 		return 0;
 	}
-	returned = real(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11],
-	                a[12], a[13]);
+	returned =
+	    real(a[0], a[1], a[2], f == AT_clBuildProgram && !limit("image") ? (word)options : a[3],
+	         a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13]);
 	look(f, a, returned);
 	if (flip) {
 		driver.clFinish((cl_command_queue)a[0]);

@@ -195,6 +195,46 @@ def test_unified_memory_is_copied(launch, fault, warm):
                                            direction=direction) >= pixels.nbytes
 
 
+def limited(limits):
+    """The environment of one device with these limits."""
+    assert LAYER.exists(), f"{LAYER} is not built: make check TESTS="
+    return {**service_module.ONE_DEVICE, "OPENCL_LAYERS": str(LAYER), "CONVOLVED_FAULT_LIMITS": limits}
+
+
+def agree(service, *cases):
+    """Each is answered rightly, or refused in these words; the device stays up."""
+    for pixels, filters, variant, says in cases:
+        answer = service.filter(pixels, filters, variant=variant, verify=1, timeout=120)
+        if says:
+            assert says in answer.refused(400, "bad-parameter")["detail"]
+        else:
+            assert answer.status == 200, answer
+    assert failures(service) == 0, service.tail()
+
+
+def test_small_device(launch, warm):
+    """A GPU with small groups, little local memory and small image objects: what does not fit is not
+    chosen, and refused where it is asked for."""
+    rgb, small, wide = IMAGES[1][0], random_pixels(5, 40, 30, 4, "u8"), random_pixels(7, 100, 20, 4, "u8")
+    emboss, blur = [("emboss", {})], [("gaussian", {"sigma": 3.0})]
+    with launch("--codecs", "1", environment={**limited("group=32 local=6000 image=64"),
+                                              "CONVOLVED_FAULT_GPU": "1"}) as service:
+        agree(service, (rgb, blur, None, None), (rgb, [("box", {"size": 41})], None, None),
+              (rgb, emboss, "conv_naive", "groups of 128"), (rgb, blur, "sep_two_pass", "groups of 256"),
+              (small, emboss, "conv_image", None), (wide, emboss, "conv_image", "image objects"),
+              (small, emboss, "conv_local_coop", None), (wide, emboss, None, None))
+
+
+def test_no_images(launch, warm):
+    """Kernels that stand in one file with those that read image objects are compiled without these."""
+    pixels = random_pixels(8, 60, 40, 4, "u8")
+    emboss, bilateral = [("emboss", {})], [("bilateral", {"radius": 2})]
+    with launch("--codecs", "1", environment=limited("image=0")) as service:
+        agree(service, (pixels, emboss, "conv_naive", None),
+              (pixels, bilateral, "bilateral_naive", None),
+              (pixels, bilateral, "bilateral_image", "image objects"))
+
+
 def test_table_is_whole():
     """The layer has every OpenCL function that the device worker's sources name."""
     sources = "".join(p.read_text() for p in (REPOSITORY / "daemon/device").rglob("*.c"))

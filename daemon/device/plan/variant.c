@@ -356,6 +356,19 @@ static void add_need(char *text, size_t size, const char *need)
 	         need);
 }
 
+/* Work-items of the smallest group that a kernel has. */
+static uint32_t smallest_group(const struct variant *variant)
+{
+	uint32_t smallest = UINT32_MAX;
+
+	for (int i = 0; i < SHAPES_MAX && variant->shape[i].x; i++) {
+		uint32_t items = (uint32_t)variant->shape[i].group_x * variant->shape[i].group_y;
+
+		smallest = items < smallest ? items : smallest;
+	}
+	return smallest;
+}
+
 void variant_describe(enum kernel kernel, char *text, size_t size)
 {
 	static const struct {
@@ -372,6 +385,7 @@ void variant_describe(enum kernel kernel, char *text, size_t size)
 	};
 	const struct kernel_row *row = kernel_row(kernel);
 	const struct variant *variant = &variants[kernel];
+	uint32_t group = smallest_group(variant);
 	char rows[32];
 
 	snprintf(text, size, "%s (%s)", row->name, row->text);
@@ -381,6 +395,10 @@ void variant_describe(enum kernel kernel, char *text, size_t size)
 		add_need(text, size, "bytes");
 	if (variant->samples_min) {
 		snprintf(rows, sizeof rows, "rows of %u samples", variant->samples_min);
+		add_need(text, size, rows);
+	}
+	if (group > 1) {
+		snprintf(rows, sizeof rows, "groups of %u work-items", group);
 		add_need(text, size, rows);
 	}
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
