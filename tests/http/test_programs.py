@@ -100,6 +100,16 @@ def test_leaves_no_work_behind(filled, start):
         assert len([p for p in filled.iterdir() if p.name.startswith("driver-")]) == 1
 
 
+def test_one_for_all_parameters(copy, start):
+    """A published kernel that takes its parameters at run time is compiled once for a type."""
+    with start(copy) as service:
+        before = settled(service)
+        for size in 3, 5, 9:
+            answers_right(service, [("gaussian", {"size": size})], variant="conv_naive")
+        answers_right(service, [("laplacian", {})], variant="conv_naive")
+        assert settled(service) == (before[0] + 1, *before[1:])
+
+
 # An empty directory -------------------------------------------------------------------------------
 
 def test_first_what_is_waited_for(start, tmp_path):
