@@ -173,11 +173,11 @@ def test_body_memory_of_one_client(launch):
 
 
 def test_jobs_of_one_client(launch):
-    slow = np.zeros((450, 450, 3), np.uint8)
-    filters = [("bilateral", {"radius": 16, "sigma_space": 8.0, "sigma_range": 0.2})]
+    slow = np.zeros((700, 700, 3), np.uint8)
+    filters = [("bilateral", {"radius": 8})]
     with launch("--max-jobs", "4") as service, \
             concurrent.futures.ThreadPoolExecutor(3) as pool:
-        jobs = [pool.submit(service.filter, slow, filters) for _ in range(3)]
+        jobs = [pool.submit(service.filter, slow, filters, variant="general") for _ in range(3)]
         poll(lambda: service.metrics().total("convolved_jobs") == 3, 60, "the jobs")
         problem = service.filter(SMALL, [("box", {})]).refused(429, "queue-full")
         assert "3 of at most 4" in problem["detail"], problem
