@@ -17,8 +17,8 @@ BILATERAL = [("bilateral", {"radius": 2, "sigma_range": 0.3})]
 FILTERS = [*SEPARABLE, *MATRIX, *GRADIENT, *BILATERAL]
 # What a filter is tried on with every kernel: a program is compiled for each, and that kernels are
 # right for all types and bands is what ../kernels shows.
-NARROW, WIDE = [("u8", 1), ("u16", 3)], [("u8", 4), ("f32", 4)]
-CASES = list(zip(FILTERS, (NARROW, WIDE, WIDE, NARROW, NARROW, WIDE), strict=True))
+CASES = [(SEPARABLE[0], "u8", 3), (MATRIX[0], "f32", 4), (GRADIENT[0], "u8", 1), (GRADIENT[1], "u16", 3),
+         (BILATERAL[0], "u8", 4)]
 # Large enough for all: some kernels want a vector of samples a row.
 WIDTH, HEIGHT = 203, 57
 
@@ -85,7 +85,7 @@ def test_all_are_listed(variants):
 def test_variant(service, name):
     """What it does it does right, and nothing else in its place; what it does not is refused."""
     done = 0
-    for one, kind, bands in [(one, *image) for one, images in CASES for image in images]:
+    for one, kind, bands in CASES:
         pixels = random_pixels(seed_of(name, kind, bands), WIDTH, HEIGHT, bands, kind)
         answer = filtered(service, pixels, [one], variant=name, border="reflect101", verify=1)
         if answer.status != 200:
@@ -113,7 +113,7 @@ def test_for_all(service, name):
 def test_reference(service):
     """By the processor alone: many tiles, a chain, every border, and no device in the answer."""
     filters = [("gaussian", {"sigma": 1.4}), ("sobel", {})]
-    pixels = random_pixels(3, 1501, 703, 3, "u8")
+    pixels = random_pixels(3, 701, 503, 3, "u8")
     for border in oracle.BORDERS:
         tiles = service.metrics().total("convolved_tiles_total")
         answer = service.filter(pixels, filters, variant="reference", border=border, verify=1)
