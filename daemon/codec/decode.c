@@ -556,6 +556,11 @@ void decode_leave(struct decoder *d)
 	g_clear_object(&d->region);
 }
 
+bool decode_is_plain(const struct decoder *d)
+{
+	return !d->vips;
+}
+
 bool decode_jpeg_metadata(const struct decoder *d, const struct jpeg_metadata **jpeg)
 {
 	*jpeg = d->jpeg ? jpeg_decode_metadata(d->jpeg) : NULL;

@@ -53,6 +53,9 @@ void decode_leave(struct decoder *decoder);
 
 enum { DECODE_STEP = 64 }; /* rows that are decoded at a time */
 
+/* True if libvips has no part in reading the body. */
+bool decode_is_plain(const struct decoder *decoder);
+
 /* True if the body's metadata is that of a JPEG (*jpeg) or there is none (NULL). The decoder owns
  * it. */
 bool decode_jpeg_metadata(const struct decoder *decoder, const struct jpeg_metadata **jpeg);

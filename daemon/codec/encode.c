@@ -174,6 +174,11 @@ void encode_close(struct encoder **encoder)
 	*encoder = NULL;
 }
 
+bool encode_is_plain(const struct encoder *encoder)
+{
+	return !encoder->vips;
+}
+
 static int save_jpeg(const struct output_format *output, VipsImage *vips, VipsTarget *target)
 {
 	const struct coding *c = &output->coding;

@@ -15,6 +15,9 @@ enum error encode_open(struct encoder **encoder, const struct output_format *out
                        struct problem *problem) MUST_CHECK;
 void encode_close(struct encoder **encoder);
 
+/* True if libvips has no part in writing the answer. */
+bool encode_is_plain(const struct encoder *encoder);
+
 /* Writes the whole answer to an empty file; waits for tiles and frees their slots. Returns ERR_OK
  * if another thread stopped the job; the reason is in the tiles. */
 enum error encode_run(struct encoder *encoder, int file, struct problem *problem) MUST_CHECK;

@@ -1,9 +1,13 @@
 /* One job, from MSG_JOB to MSG_JOB_DONE: the order of its stages.
  *
- * A job has two threads of its own. The decoding thread reads and checks the header, starts the
- * encoding thread, decodes and cuts tiles, and joins the encoding thread. They share only `tiles`.
- * The main thread (main.c) starts and joins the decoding thread, and in between uses only
- * `tiles`. */
+ * The main thread (main.c) reads and checks the header. Most jobs then have two threads of their
+ * own. The decoding thread starts the encoding thread, decodes and cuts tiles, and joins the
+ * encoding thread. They share only `tiles`. The main thread starts and joins the decoding thread,
+ * and in between uses only `tiles`.
+ *
+ * A short job has no thread: a small image in a single tile leaves nothing to do at the same time,
+ * and threads would cost as much as a quarter of its time. The main thread then decodes, waits for
+ * the front's messages wherever a thread would wait for a change, and encodes. */
 #include "codec/job.h"
 
 #include <malloc.h>
@@ -33,6 +37,7 @@ struct job {
 	double border_pixel[BANDS_MAX];
 	struct tiles tiles;
 	pthread_t thread;
+	bool was_short; /* done, without the thread */
 	struct decoded decoded;
 	struct decoder *decoder;
 	struct output_format output;
@@ -40,6 +45,9 @@ struct job {
 	struct encoder *encoder;
 	uint64_t start_ns, decode_ns; /* processor time of the process */
 };
+
+/* Up to this size, a job may keep the main thread from listening to the front. */
+static const uint64_t SHORT_PIXELS = 1 << 18;
 
 /* From this size on, an image uses so much heap that memory is returned to the system afterwards,
  * and takes so long that the front may delay it or choose another worker. */
@@ -104,15 +112,14 @@ static int await_answer_file(struct job *job)
 
 	pthread_mutex_lock(&job->tiles.lock);
 	while (job->answer_file < 0 && !job->tiles.stopped)
-		pthread_cond_wait(&job->tiles.change, &job->tiles.lock);
+		tiles_await_change(&job->tiles);
 	file = job->tiles.stopped ? -1 : job->answer_file;
 	pthread_mutex_unlock(&job->tiles.lock);
 	return file;
 }
 
-static void *encode_thread(void *data)
+static void encode(struct job *job)
 {
-	struct job *job = data;
 	struct problem problem = {0};
 	int file = await_answer_file(job);
 	enum error e = file < 0 ? ERR_OK : encode_run(job->encoder, file, &problem);
@@ -121,6 +128,11 @@ static void *encode_thread(void *data)
 		tiles_stop(&job->tiles, e, &problem);
 	else if (!tiles_stopped(&job->tiles)) /* frees the tiles that no later row frees */
 		tiles_free_above(&job->tiles, job->tiles.tiling.height);
+}
+
+static void *encode_thread(void *job)
+{
+	encode(job);
 	vips_thread_shutdown();
 	return NULL;
 }
@@ -153,10 +165,8 @@ static enum error decode(struct job *job, struct problem *problem)
 static enum error run(struct job *job, struct problem *problem)
 {
 	pthread_t encoder;
-	enum error e = prepare(job, problem);
+	enum error e;
 
-	if (e)
-		return e;
 	if (pthread_create(&encoder, NULL, encode_thread, job))
 		return problem_set(problem, ERR_MEMORY, "no memory for a thread");
 	e = decode(job, problem);
@@ -166,6 +176,16 @@ static enum error run(struct job *job, struct problem *problem)
 	return e;
 }
 
+static void end(struct job *job, enum error e, const struct problem *problem)
+{
+	if (e)
+		tiles_stop(&job->tiles, e, problem);
+	encode_close(&job->encoder);
+	compose_close(&job->composer);
+	decode_close(&job->decoder);
+	vips_error_clear();
+}
+
 static void *job_thread(void *data)
 {
 	struct job *job = data;
@@ -173,17 +193,50 @@ static void *job_thread(void *data)
 	struct problem problem = {0};
 	enum error e = run(job, &problem);
 
-	if (e)
-		tiles_stop(&job->tiles, e, &problem);
-	encode_close(&job->encoder);
-	compose_close(&job->composer);
-	decode_close(&job->decoder);
-	vips_error_clear();
+	end(job, e, &problem);
 	vips_thread_shutdown();
 	if (write(job->place.finished, &one, sizeof one) != (ssize_t)sizeof one)
 		log_error("job %llu: cannot announce its end",
 		          (unsigned long long)job->message.job);
 	return NULL;
+}
+
+/* The reference, too, would keep the main thread busy for long. */
+static bool is_short(const struct job *job)
+{
+	return job->tiles.tiling.count == 1 && !job->message.has_target && !job->message.verify &&
+	       job->chain.variant != VARIANT_REFERENCE &&
+	       (uint64_t)job->decoded.whole.width * job->decoded.whole.height <= SHORT_PIXELS &&
+	       decode_is_plain(job->decoder) && encode_is_plain(job->encoder);
+}
+
+/* Does a short job, or one that has failed. */
+static void do_here(struct job *job, enum error e, struct problem *problem)
+{
+	if (!e)
+		e = decode(job, problem);
+	if (!e)
+		encode(job);
+	end(job, e, problem);
+	job->was_short = true;
+}
+
+/* Has the prepared job done, here or in a thread. */
+static enum error start(struct job *job, struct problem *problem)
+{
+	struct problem failure = {0};
+	enum error e = prepare(job, &failure);
+
+	if (e || is_short(job)) {
+		job->tiles.hear = job->place.hear;
+		job->tiles.context = job->place.context;
+		do_here(job, e, &failure);
+		return ERR_OK;
+	}
+	if (!pthread_create(&job->thread, NULL, job_thread, job))
+		return ERR_OK;
+	end(job, ERR_OK, NULL);
+	return problem_set(problem, ERR_MEMORY, "no memory for a thread");
 }
 
 static bool message_valid(const struct message_job *message)
@@ -224,8 +277,8 @@ enum error job_start(struct job **job, const struct job_place *place,
 	    !message_valid(message))
 		e = problem_set(problem, ERR_INTERNAL, "the job's description is not valid");
 	close(fds[1]);
-	if (!e && pthread_create(&new->thread, NULL, job_thread, new))
-		e = problem_set(problem, ERR_MEMORY, "no memory for a thread");
+	if (!e)
+		e = start(new, problem);
 	if (e)
 		job_free(job);
 	return e;
@@ -277,12 +330,18 @@ static void describe_answer(const struct job *job, struct message_job_done *done
 	done->answer_size = (uint64_t)status.st_size;
 }
 
+bool job_was_short(const struct job *job)
+{
+	return job->was_short;
+}
+
 void job_finish(struct job **job, struct message_job_done *done)
 {
 	struct job *j = *job;
 	uint64_t busy_ns, other_ns;
 
-	pthread_join(j->thread, NULL);
+	if (!j->was_short)
+		pthread_join(j->thread, NULL);
 	busy_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - j->start_ns;
 	*done = (struct message_job_done){.job = j->message.job};
 	done->input_format = j->decoded.format;

@@ -2,6 +2,7 @@
 #ifndef CODEC_JOB_H
 #define CODEC_JOB_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/arena.h"
@@ -16,10 +17,15 @@ struct job_place {
 	int finished; /* eventfd, written when job_finish() no longer has to wait */
 	struct arena arena;
 	uint32_t arena_number;
+	/* Waits for a message of the front and handles it, in the main thread. */
+	void (*hear)(void *context);
+	void *context;
 };
 
 /* Starts a job and takes over the two descriptors of its message, also on failure. The job sends
- * MSG_IMAGE and MSG_TILE itself. A failure has no other effect; the problem has the reason. */
+ * MSG_IMAGE and MSG_TILE itself. A short job is done here, in the main thread, and hears from the
+ * front by way of the place: *job is set before that. A failure has no other effect; the problem
+ * has the reason. */
 enum error job_start(struct job **job, const struct job_place *place,
                      const struct message_job *message, const int fds[2],
                      struct problem *problem) MUST_CHECK;
@@ -32,6 +38,9 @@ void job_tile_done(struct job *job, const struct message_tile_done *done);
 
 /* Makes the job fail soon, if it has this number. */
 void job_cancel(struct job *job, uint64_t number);
+
+/* True if job_finish() has not to wait, without a word from the eventfd. */
+bool job_was_short(const struct job *job);
 
 /* Waits for the job's threads, fills in MSG_JOB_DONE and frees the job. */
 void job_finish(struct job **job, struct message_job_done *done);

@@ -168,6 +168,8 @@ static enum error send_ready(int socket, uint32_t startup_ms)
 	return wire_send(socket, &message, NULL);
 }
 
+static void hear(void *context);
+
 static enum error start(struct worker *worker, const struct options *options)
 {
 	struct timespec begin, end;
@@ -179,6 +181,11 @@ static enum error start(struct worker *worker, const struct options *options)
 	signal(SIGPIPE, SIG_IGN);
 	/* Fewer heaps: freed memory is returned to the system sooner. */
 	mallopt(M_ARENA_MAX, 4);
+	/* But what a small job takes is kept for the next one. */
+	mallopt(M_TRIM_THRESHOLD, 2 << 20);
+	mallopt(M_MMAP_THRESHOLD, 32 << 20);
+	worker->place.hear = hear;
+	worker->place.context = worker;
 	if (worker->place.finished < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
 		return ERR_INTERNAL;
 	e = start_vips();
@@ -219,6 +226,14 @@ static enum error send_done(const struct worker *worker, const struct message_jo
 	return wire_send(worker->place.socket, &message, NULL);
 }
 
+static enum error finish_job(struct worker *worker)
+{
+	struct message_job_done done;
+
+	job_finish(&worker->job, &done);
+	return send_done(worker, &done);
+}
+
 /* A second job, or a job before the arena, is an error of the front. */
 static enum error take_job(struct worker *worker, const struct message_job *message,
                            const int fds[2])
@@ -228,7 +243,9 @@ static enum error take_job(struct worker *worker, const struct message_job *mess
 	if (worker->job || !worker->has_arena || message->arena != worker->place.arena_number)
 		return ERR_INTERNAL;
 	done.error = job_start(&worker->job, &worker->place, message, fds, &done.problem);
-	return done.error ? send_done(worker, &done) : ERR_OK;
+	if (done.error)
+		return send_done(worker, &done);
+	return job_was_short(worker->job) ? finish_job(worker) : ERR_OK;
 }
 
 static enum error take_message(struct worker *worker, const struct message *message, const int *fds)
@@ -283,16 +300,26 @@ static bool receive(struct worker *worker, int *status)
 	return false;
 }
 
-static enum error finish_job(struct worker *worker)
+/* For a short job, which waits in the main thread. */
+static void hear(void *context)
 {
-	struct message_job_done done;
+	struct worker *worker = context;
+	struct pollfd event = {.fd = worker->place.socket, .events = POLLIN};
+	int status = 1;
+
+	if (poll(&event, 1, -1) > 0 && !receive(worker, &status))
+		_exit(status);
+}
+
+/* The job's thread has written to the eventfd. */
+static enum error take_end(struct worker *worker)
+{
 	uint64_t count;
 
 	if (read(worker->place.finished, &count, sizeof count) != (ssize_t)sizeof count ||
 	    !worker->job)
 		return ERR_INTERNAL;
-	job_finish(&worker->job, &done);
-	return send_done(worker, &done);
+	return finish_job(worker);
 }
 
 static int serve(struct worker *worker)
@@ -307,7 +334,7 @@ static int serve(struct worker *worker)
 				continue;
 			return 1;
 		}
-		if (events[1].revents && finish_job(worker))
+		if (events[1].revents && take_end(worker))
 			return 1;
 		if (events[0].revents && !receive(worker, &status))
 			return status;

@@ -1,5 +1,6 @@
-/* The slots of one job, shared by three threads: the decoding thread cuts tiles into them, the main
- * thread learns that tiles are filtered, and the encoding thread reads them.
+/* The slots of one job, shared by three threads (a short job has one, which plays all three): the
+ * decoding thread cuts tiles into them, the main thread learns that tiles are filtered, and the
+ * encoding thread reads them.
  *
  * The hard part: no wait may last for ever. Slots are assigned and freed in the order of tiles, so
  * the tile that the encoder waits for always has a slot; and stopping the job ends every wait. One
@@ -64,6 +65,17 @@ bool tiles_stopped(struct tiles *tiles)
 	return stopped;
 }
 
+void tiles_await_change(struct tiles *tiles)
+{
+	if (!tiles->hear) {
+		pthread_cond_wait(&tiles->change, &tiles->lock);
+		return;
+	}
+	pthread_mutex_unlock(&tiles->lock);
+	tiles->hear(tiles->context);
+	pthread_mutex_lock(&tiles->lock);
+}
+
 bool tiles_await_slot(struct tiles *tiles, uint32_t strip)
 {
 	bool stopped;
@@ -71,7 +83,7 @@ bool tiles_await_slot(struct tiles *tiles, uint32_t strip)
 	pthread_mutex_lock(&tiles->lock);
 	while (!tiles->stopped &&
 	       strip >= tiles->freed / tiles->tiling.columns + tiles->tiling.slots)
-		pthread_cond_wait(&tiles->change, &tiles->lock);
+		tiles_await_change(tiles);
 	stopped = tiles->stopped;
 	pthread_mutex_unlock(&tiles->lock);
 	return !stopped;
@@ -172,7 +184,7 @@ void tiles_done(struct tiles *tiles, const struct message_tile_done *done)
 static void wait_filtered(struct tiles *tiles, uint32_t i)
 {
 	while (!tiles->stopped && !(i < tiles->cut && tiles->filtered & slot_bit(tiles, i)))
-		pthread_cond_wait(&tiles->change, &tiles->lock);
+		tiles_await_change(tiles);
 }
 
 /* Runs a tile again and waits for it. Other tiles may be finished meanwhile, but only one that is

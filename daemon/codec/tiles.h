@@ -22,6 +22,9 @@ struct tiles {
 	uint64_t
 	    reference_ns; /* used by the decoding side: processor time of filtering tiles here */
 	struct tiling tiling; /* fixed after tiles_start() */
+	/* Not NULL: one thread does all; waiting, it calls this to hear from the front. */
+	void (*hear)(void *context);
+	void *context;
 
 	/* The lock guards all below; `change` is signalled whenever any of it changes. */
 	pthread_mutex_t lock;
@@ -47,6 +50,9 @@ void tiles_fini(struct tiles *tiles);
  * NULL: empty. */
 void tiles_stop(struct tiles *tiles, enum error error, const struct problem *problem);
 bool tiles_stopped(struct tiles *tiles);
+
+/* Waits until something may have changed that the lock guards. The caller has the lock. */
+void tiles_await_change(struct tiles *tiles);
 
 /* Decoding side. Waits until a strip's slot is free; false if the job was stopped. */
 bool tiles_await_slot(struct tiles *tiles, uint32_t strip) MUST_CHECK;

@@ -228,6 +228,30 @@ static void test_interruptions(void)
 	picture_fini(&p);
 }
 
+/* A job that the main thread does by itself must hear from the front all the same. */
+static void test_interrupted_short_job(void)
+{
+	struct picture p;
+	struct reply reply;
+
+	picture_make(&p, 60, 60, 3, PIXEL_U8, false);
+	struct file file = file_of_picture(&p, ".jpg");
+	struct request request = {
+	    .body = file.bytes, .body_size = file.size, .filters = "box=size=3", .fail_at = 1};
+
+	expect_error(&request, ERR_DEVICE, "short job, failed");
+	request.fail_at = 0;
+	request.cancel_at = 1;
+	expect_error(&request, ERR_CANCELLED, "short job, cancelled");
+	expect_alive("short jobs");
+	request.leave_at = 1;
+	expect(!peer_run(&peer, &request, &reply) && peer_stop(&peer) == 0,
+	       "exit status after the front has gone during a short job");
+	peer_start(&peer, program, 64 << 20, 64 << 20);
+	file_fini(&file);
+	picture_fini(&p);
+}
+
 /* While inks become colours: in libvips's own thread, or in the one that writes rows. */
 static void test_interrupted_conversions(void)
 {
@@ -278,6 +302,7 @@ void test_failures(void)
 	test_limits();
 	test_refusals();
 	test_interruptions();
+	test_interrupted_short_job();
 	test_interrupted_conversions();
 	test_ends();
 }

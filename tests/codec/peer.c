@@ -167,6 +167,8 @@ static bool handle_tile(const struct peer *peer, const struct request *request,
 	if (!reply->has_header || !tile_valid(tile, &reply->header.image, chain,
 	                                      peer->arena.in_size, peer->arena.out_size))
 		return false;
+	if (request->leave_at == (int)tile->index + 1)
+		return false;
 	if (request->cancel_at == (int)tile->index + 1) {
 		message = (struct message){.type = MSG_CANCEL, .cancel = {.job = tile->job}};
 		return !wire_send(peer->socket, &message, NULL);

@@ -37,7 +37,8 @@ struct request {
 	uint64_t pixels_max, buffered_size_max, samples_max; /* 0: plenty */
 	const struct picture *expected; /* tiles are compared with it (the ROI); NULL: not */
 	int fail_at, cancel_at;         /* tile, from 1; 0: none */
-	bool reverse;                   /* tiles come back in reverse where several are waiting */
+	int leave_at; /* likewise: peer_run() returns false, nothing is answered */
+	bool reverse; /* tiles come back in reverse where several are waiting */
 };
 
 struct reply {

@@ -64,7 +64,7 @@ static void run_bench(uint32_t side)
 	                                       ".ppm"};
 
 	if (side) {
-		bench(".jpg[Q=85]", side, 1);
+		bench(".jpg[Q=85]", side, side <= 1024 ? 500 : 1);
 	} else {
 		bench(".jpg[Q=85]", 256, 500);
 		for (size_t i = 0; i < G_N_ELEMENTS(suffixes); i++)
