@@ -1,0 +1,152 @@
+/* Damaged JPEG files through the kernels of jpeg/, compiled as C: they stay within their buffers,
+ * and what they do not flag is what libjpeg-turbo decodes. The first bytes say what a file was
+ * like, the rest how it is damaged: a place, 2 bytes, and its new value. An undamaged one must be
+ * decoded, and its picture encoded to the same bytes. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "codec/bytes.h"
+#include "codec/jpeg_header.h"
+#include "device/jpeg_decode.h"
+#include "device/jpeg_encode.h"
+#include "jpegs.h"
+#include "opencl_on_host.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define KERNELS(KERNEL)                                                                            \
+	KERNEL(destuff_count)                                                                      \
+	KERNEL(destuff_prefix)                                                                     \
+	KERNEL(destuff_move)                                                                       \
+	KERNEL(sync_divide)                                                                        \
+	KERNEL(sync_first)                                                                         \
+	KERNEL(sync_again)                                                                         \
+	KERNEL(sync_prefix)                                                                        \
+	KERNEL(write_coefficients)                                                                 \
+	KERNEL(dc_local)                                                                           \
+	KERNEL(dc_prefix)                                                                          \
+	KERNEL(idct)                                                                               \
+	KERNEL(upsample_color)                                                                     \
+	KERNEL(downsample_color)                                                                   \
+	KERNEL(fdct)                                                                               \
+	KERNEL(code)                                                                               \
+	KERNEL(merge_prefix)                                                                       \
+	KERNEL(merge)                                                                              \
+	KERNEL(stuff_count)                                                                        \
+	KERNEL(stuff_prefix)                                                                       \
+	KERNEL(stuff_move)
+
+#define KERNEL(name) void name(void);
+KERNELS(KERNEL)
+#undef KERNEL
+#define KERNEL(name) {#name, name},
+const struct host_kernel host_kernels[] = {KERNELS(KERNEL){NULL, NULL}};
+#undef KERNEL
+
+static struct jpeg_programs *programs;
+
+static void demand(bool holds)
+{
+	if (!holds)
+		abort();
+}
+
+static uint32_t pitch_of(const struct jpegs_picture *p)
+{
+	return (p->width * p->bands + 7) / 8 * 8;
+}
+
+static void decode(const uint8_t *file, size_t size, const struct jpeg_scan *scan, bool damaged)
+{
+	struct jpegs_picture got = {scan->width, scan->height, scan->components, NULL}, expected;
+	size_t row = (size_t)got.width * got.bands, pitch = pitch_of(&got);
+	struct jpeg_decode_job job = {scan, file + scan->offset, 0, (uint32_t)pitch};
+	static struct jpeg_decoder decoder; /* new for each image: buffers of its size */
+	struct jpeg_result result;
+	cl_int code;
+	/* Nothing behind the last sample is the image's. */
+	cl_mem samples =
+	    clCreateBuffer(NULL, CL_MEM_READ_WRITE, pitch * (got.height - 1) + row, NULL, &code);
+
+	got.samples = malloc(pitch * (got.height - 1) + row);
+	demand(got.samples && !jpeg_decoder_init(&decoder, programs) &&
+	       !jpeg_decoder_enqueue(&decoder, NULL, &job, 1, samples, NULL) &&
+	       !jpeg_pipeline_results(&decoder.pipeline, NULL, &result, NULL) &&
+	       !clEnqueueReadBuffer(NULL, samples, CL_TRUE, 0, pitch * (got.height - 1) + row,
+	                            got.samples, 0, NULL, NULL));
+	demand(damaged || !result.flags);
+	if (!result.flags) {
+		demand(jpegs_decode_any(file, size, &expected));
+		for (uint32_t y = 0; y < got.height; y++)
+			demand(!memcmp(got.samples + y * pitch, expected.samples + y * row, row));
+		free(expected.samples);
+	}
+	free(got.samples);
+	jpeg_decoder_fini(&decoder);
+	clReleaseMemObject(samples);
+}
+
+/* Encodes rows that lie one behind the other, widened to a pitch. */
+static void encode(const struct jpegs_picture *p, const struct jpeg_scan *scan, const uint8_t *file)
+{
+	size_t row = (size_t)p->width * p->bands, pitch = pitch_of(p);
+	struct jpeg_encode_job job = {p->width, p->height, p->bands, scan->h,
+	                              scan->v,  {{0}},     0,        (uint32_t)pitch};
+	cl_int code;
+	cl_mem samples =
+	    clCreateBuffer(NULL, CL_MEM_READ_WRITE, pitch * (p->height - 1) + row, NULL, &code);
+	static struct jpeg_encoder encoder;
+	struct jpeg_result result;
+	uint8_t *bytes;
+
+	for (uint32_t y = 0; y < p->height; y++)
+		demand(!clEnqueueWriteBuffer(NULL, samples, CL_TRUE, y * pitch, row,
+		                             p->samples + y * row, 0, NULL, NULL));
+	for (int plane = 0; plane < JPEG_PLANES; plane++)
+		memcpy(job.quantization[plane], scan->quantization[plane],
+		       sizeof job.quantization[plane]);
+	demand(jpeg_encode_job_valid(&job) && !jpeg_encoder_init(&encoder, programs) &&
+	       !jpeg_encoder_enqueue(&encoder, NULL, &job, 1, samples, NULL) &&
+	       !jpeg_pipeline_results(&encoder.pipeline, NULL, &result, NULL));
+	demand(!result.flags && result.size == scan->size);
+	bytes = malloc(result.size);
+	demand(bytes && !jpeg_encoder_read(&encoder, NULL, 0, result.size, bytes, NULL));
+	demand(!memcmp(bytes, file + scan->offset, result.size));
+	free(bytes);
+	jpeg_encoder_fini(&encoder);
+	clReleaseMemObject(samples);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	enum { LIKE = 6, CHANGE = 3 };
+	uint8_t like[LIKE] = {0};
+	struct jpegs_wish wish;
+	struct jpegs_picture picture;
+	struct jpeg_scan scan;
+	size_t bytes;
+	uint8_t *file;
+
+	if (!programs) {
+		struct program_source none = {NULL, NULL, NULL};
+
+		demand(!jpeg_programs_new(&programs, &none));
+	}
+	memcpy(like, data, size < LIKE ? size : LIKE);
+	wish = (struct jpegs_wish){
+	    1 + like[0] % 48,  1 + like[1] % 48, (enum jpegs_sampling)(like[2] % (JPEGS_420 + 1)),
+	    1 + like[3] % 100, like[4] % 8,      .optimize = like[4] >> 4 & 1};
+	picture = jpegs_draw(wish.width, wish.height, wish.sampling == JPEGS_GRAY ? 1 : 3,
+	                     (enum jpegs_content)(like[5] % JPEGS_CONTENTS), like[5]);
+	file = jpegs_encode(&picture, &wish, &bytes);
+	demand(!jpeg_header_read(file, bytes, &scan));
+	if (size < LIKE + CHANGE && !wish.restart_interval && !wish.optimize)
+		encode(&picture, &scan, file);
+	for (size_t at = LIKE; at + CHANGE <= size; at += CHANGE)
+		file[scan.offset + bytes_number(data + at, 2, true) % scan.size] = data[at + 2];
+	if (!jpeg_header_read(file, bytes, &scan))
+		decode(file, bytes, &scan, size >= LIKE + CHANGE);
+	free(file);
+	free(picture.samples);
+	return 0;
+}

@@ -1,0 +1,377 @@
+/* A group runs as fibres with stacks of their own, in turns: each until its next barrier or its
+ * end. Changing between them by __builtin_longjmp() costs no system call; a fibre is started once,
+ * and then runs one item after another. */
+#include "opencl_on_host.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include "device/cl/memory.h"
+#include "device/cl/object_counts.h"
+#include "device/cl/program.h"
+
+enum { ITEMS_MAX = 256, STACK = 256 << 10, ARGUMENTS_MAX = 14, POISON = 0xA7 };
+
+/* Objects are what their handles point to. */
+struct _cl_mem {
+	size_t size;
+	void *bytes;
+};
+struct _cl_kernel {
+	void (*function)(void);
+	void *argument[ARGUMENTS_MAX];
+};
+
+static struct {
+	const struct _cl_kernel *kernel;
+	size_t local, group[3], groups[3], item;
+} run;
+
+static struct fibre {
+	void *state[5];
+	bool started, running; /* an item is not at its end */
+} fibres[ITEMS_MAX];
+static void *scheduler[5];
+static uint8_t *stacks;
+
+/* Fibres --------------------------------------------------------------------------------------- */
+
+static void call(const struct _cl_kernel *k)
+{
+	typedef void *p;
+	void (*function)(p, p, p, p, p, p, p, p, p, p, p, p, p, p) =
+	    (void (*)(p, p, p, p, p, p, p, p, p, p, p, p, p, p))k->function;
+	void *const *a = k->argument;
+
+	function(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12],
+	         a[13]);
+}
+
+static __attribute__((noinline)) void yield(void)
+{
+	if (!__builtin_setjmp(fibres[run.item].state))
+		__builtin_longjmp(scheduler, 1);
+}
+
+static void fibre_main(void)
+{
+	for (;;) {
+		call(run.kernel);
+		fibres[run.item].running = false;
+		yield();
+	}
+}
+
+static void fibre_start(struct fibre *f)
+{
+	ucontext_t context;
+
+	f->started = true;
+	if (!stacks)
+		stacks = malloc((size_t)ITEMS_MAX * STACK);
+	if (!stacks || getcontext(&context))
+		abort();
+	context.uc_stack.ss_sp = stacks + (size_t)(f - fibres) * STACK;
+	context.uc_stack.ss_size = STACK;
+	context.uc_link = NULL;
+	makecontext(&context, fibre_main, 0);
+	setcontext(&context);
+}
+
+/* Runs an item up to its next barrier or its end. */
+static __attribute__((noinline)) void resume(struct fibre *f)
+{
+	if (__builtin_setjmp(scheduler))
+		return;
+	if (f->started)
+		__builtin_longjmp(f->state, 1);
+	fibre_start(f);
+}
+
+static void run_group(void)
+{
+	bool left = true;
+
+	for (size_t i = 0; i < run.local; i++)
+		fibres[i].running = true;
+	while (left) {
+		left = false;
+		for (run.item = 0; run.item < run.local; run.item++)
+			if (fibres[run.item].running) {
+				resume(&fibres[run.item]);
+				left |= fibres[run.item].running;
+			}
+	}
+}
+
+/* What kernels call; names as clang mangles overloaded functions. -------------------------------
+ */
+
+#define BUILTIN(type, name, mangled, ...) type name(__VA_ARGS__) __asm__(mangled)
+
+BUILTIN(size_t, k_local_id, "_Z12get_local_idj", uint32_t d);
+BUILTIN(size_t, k_group_id, "_Z12get_group_idj", uint32_t d);
+BUILTIN(size_t, k_global_id, "_Z13get_global_idj", uint32_t d);
+BUILTIN(size_t, k_local_size, "_Z14get_local_sizej", uint32_t d);
+BUILTIN(size_t, k_num_groups, "_Z14get_num_groupsj", uint32_t d);
+BUILTIN(void, k_barrier, "_Z7barrierj", uint32_t flags);
+BUILTIN(uint32_t, k_min_u, "_Z3minjj", uint32_t a, uint32_t b);
+BUILTIN(uint32_t, k_max_u, "_Z3maxjj", uint32_t a, uint32_t b);
+BUILTIN(int32_t, k_min, "_Z3minii", int32_t a, int32_t b);
+BUILTIN(int32_t, k_max, "_Z3maxii", int32_t a, int32_t b);
+BUILTIN(int32_t, k_clamp, "_Z5clampiii", int32_t a, int32_t low, int32_t high);
+BUILTIN(uint32_t, k_abs, "_Z3absi", int32_t a);
+BUILTIN(uint32_t, k_popcount, "_Z8popcountj", uint32_t a);
+BUILTIN(uint32_t, k_clz, "_Z3clzj", uint32_t a);
+BUILTIN(uint64_t, k_clz_l, "_Z3clzm", uint64_t a);
+BUILTIN(uint32_t, k_mul_hi, "_Z6mul_hijj", uint32_t a, uint32_t b);
+BUILTIN(uint32_t, k_or_global, "_Z9atomic_orPU8CLglobalVjj", uint32_t *p, uint32_t a);
+BUILTIN(uint32_t, k_or_local, "_Z9atomic_orPU7CLlocalVjj", uint32_t *p, uint32_t a);
+BUILTIN(uint32_t, k_add_global, "_Z10atomic_addPU8CLglobalVjj", uint32_t *p, uint32_t a);
+BUILTIN(uint32_t, k_add_local, "_Z10atomic_addPU7CLlocalVjj", uint32_t *p, uint32_t a);
+BUILTIN(uint32_t, k_inc_local, "_Z10atomic_incPU7CLlocalVj", uint32_t *p);
+BUILTIN(uint32_t, k_xchg_global, "_Z11atomic_xchgPU8CLglobalVjj", uint32_t *p, uint32_t a);
+
+size_t k_local_id(uint32_t d)
+{
+	return d == 0 ? run.item : 0;
+}
+size_t k_group_id(uint32_t d)
+{
+	return run.group[d];
+}
+size_t k_global_id(uint32_t d)
+{
+	return d == 0 ? run.group[0] * run.local + run.item : run.group[d];
+}
+size_t k_local_size(uint32_t d)
+{
+	return d == 0 ? run.local : 1;
+}
+size_t k_num_groups(uint32_t d)
+{
+	return run.groups[d];
+}
+void k_barrier(uint32_t flags)
+{
+	(void)flags;
+	yield();
+}
+uint32_t k_min_u(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+uint32_t k_max_u(uint32_t a, uint32_t b)
+{
+	return a > b ? a : b;
+}
+int32_t k_min(int32_t a, int32_t b)
+{
+	return a < b ? a : b;
+}
+int32_t k_max(int32_t a, int32_t b)
+{
+	return a > b ? a : b;
+}
+int32_t k_clamp(int32_t a, int32_t low, int32_t high)
+{
+	return a < low ? low : a > high ? high : a;
+}
+uint32_t k_abs(int32_t a)
+{
+	return a < 0 ? 0 - (uint32_t)a : (uint32_t)a;
+}
+uint32_t k_popcount(uint32_t a)
+{
+	return (uint32_t)__builtin_popcount(a);
+}
+uint32_t k_clz(uint32_t a)
+{
+	return a ? (uint32_t)__builtin_clz(a) : 32;
+}
+uint64_t k_clz_l(uint64_t a)
+{
+	return a ? (uint64_t)__builtin_clzl(a) : 64;
+}
+uint32_t k_mul_hi(uint32_t a, uint32_t b)
+{
+	return (uint32_t)((uint64_t)a * b >> 32);
+}
+
+static uint32_t replace(uint32_t *p, uint32_t value)
+{
+	uint32_t old = *p;
+
+	*p = value;
+	return old;
+}
+uint32_t k_or_global(uint32_t *p, uint32_t a)
+{
+	return replace(p, *p | a);
+}
+uint32_t k_or_local(uint32_t *p, uint32_t a)
+{
+	return replace(p, *p | a);
+}
+uint32_t k_add_global(uint32_t *p, uint32_t a)
+{
+	return replace(p, *p + a);
+}
+uint32_t k_add_local(uint32_t *p, uint32_t a)
+{
+	return replace(p, *p + a);
+}
+uint32_t k_inc_local(uint32_t *p)
+{
+	return replace(p, *p + 1);
+}
+uint32_t k_xchg_global(uint32_t *p, uint32_t a)
+{
+	return replace(p, a);
+}
+
+/* OpenCL ----------------------------------------------------------------------------------------
+ */
+
+cl_mem clCreateBuffer(cl_context context, cl_mem_flags flags, size_t size, void *host, cl_int *code)
+{
+	cl_mem memory = calloc(1, sizeof *memory);
+
+	(void)context;
+	if (!memory || !(memory->bytes = malloc(size)))
+		abort();
+	memory->size = size;
+	if (flags & CL_MEM_COPY_HOST_PTR)
+		memcpy(memory->bytes, host, size);
+	else
+		memset(memory->bytes, POISON, size);
+	*code = CL_SUCCESS;
+	return memory;
+}
+
+cl_int clReleaseMemObject(cl_mem memory)
+{
+	free(memory->bytes);
+	free(memory);
+	return CL_SUCCESS;
+}
+
+cl_int growing_buffer_reserve(struct growing_buffer *buffer, const struct device *device,
+                              uint64_t size)
+{
+	cl_int code;
+
+	(void)device;
+	if (size <= buffer->size)
+		return CL_SUCCESS;
+	growing_buffer_free(buffer);
+	buffer->memory = clCreateBuffer(NULL, CL_MEM_READ_WRITE, size, NULL, &code);
+	buffer->size = size;
+	return code;
+}
+
+void growing_buffer_free(struct growing_buffer *buffer)
+{
+	if (buffer->memory)
+		clReleaseMemObject(buffer->memory);
+	*buffer = (struct growing_buffer){0};
+}
+
+cl_int clEnqueueWriteBuffer(cl_command_queue queue, cl_mem memory, cl_bool wait, size_t at,
+                            size_t size, const void *from, cl_uint events, const cl_event *list,
+                            cl_event *event)
+{
+	(void)queue, (void)wait, (void)events, (void)list, (void)event;
+	memcpy((uint8_t *)memory->bytes + at, from, size);
+	return CL_SUCCESS;
+}
+
+cl_int clEnqueueReadBuffer(cl_command_queue queue, cl_mem memory, cl_bool wait, size_t at,
+                           size_t size, void *to, cl_uint events, const cl_event *list,
+                           cl_event *event)
+{
+	(void)queue, (void)wait, (void)events, (void)list, (void)event;
+	memcpy(to, (uint8_t *)memory->bytes + at, size);
+	return CL_SUCCESS;
+}
+
+cl_kernel clCreateKernel(cl_program program, const char *name, cl_int *code)
+{
+	cl_kernel kernel = calloc(1, sizeof *kernel);
+
+	(void)program;
+	for (const struct host_kernel *k = host_kernels; kernel && k->name; k++)
+		if (!strcmp(k->name, name))
+			kernel->function = k->function;
+	if (!kernel || !kernel->function)
+		abort();
+	*code = CL_SUCCESS;
+	return kernel;
+}
+
+cl_int clSetKernelArg(cl_kernel kernel, cl_uint number, size_t size, const void *value)
+{
+	cl_mem memory;
+
+	if (size != sizeof memory || number >= ARGUMENTS_MAX)
+		abort();
+	memcpy(&memory, value, size);
+	kernel->argument[number] = memory->bytes;
+	return CL_SUCCESS;
+}
+
+cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,
+                              const size_t *offset, const size_t *global, const size_t *local,
+                              cl_uint events, const cl_event *list, cl_event *event)
+{
+	(void)queue, (void)offset, (void)events, (void)list, (void)event;
+	if (dimensions != 3 || local[0] > ITEMS_MAX || local[1] != 1 || local[2] != 1)
+		abort();
+	run.kernel = kernel;
+	run.local = local[0];
+	for (int d = 0; d < 3; d++)
+		run.groups[d] = global[d] / local[d];
+	for (run.group[2] = 0; run.group[2] < run.groups[2]; run.group[2]++)
+		for (run.group[1] = 0; run.group[1] < run.groups[1]; run.group[1]++)
+			for (run.group[0] = 0; run.group[0] < run.groups[0]; run.group[0]++)
+				run_group();
+	return CL_SUCCESS;
+}
+
+/* Of our own modules, which would need more of OpenCL. -------------------------------------------
+ */
+
+void *object_add(enum object kind, void *object)
+{
+	(void)kind;
+	return object;
+}
+
+void object_release(enum object kind, void *object)
+{
+	if (kind == OBJECT_KERNEL)
+		free(object);
+}
+
+cl_program program_load(const struct program_source *source, const char *file, const char *options,
+                        enum pixel_type type)
+{
+	static int program;
+
+	(void)source, (void)file, (void)options, (void)type;
+	return (cl_program)(void *)&program;
+}
+
+cl_program program_build(const struct program_source *source, const char *file, const char *options,
+                         enum pixel_type type)
+{
+	return program_load(source, file, options, type);
+}
+
+const char *opencl_error_name(cl_int code)
+{
+	(void)code;
+	return "";
+}
