@@ -21,7 +21,8 @@ from service import ONE_DEVICE, REPOSITORY, Service, children, general_programs,
 
 PIXELS = random_pixels(1, 400, 300, 3, "u8")
 GAUSSIAN = [("gaussian", {"sigma": 2})]
-# The general programs: one of each file and type of pixels.
+# The general programs: one of each file and type of pixels. A service has some more: the special ones
+# that its tuner tries in idle time.
 PROGRAMS = len(oracle.TYPES) * len(list((REPOSITORY / "kernels/general").iterdir()))
 
 
@@ -49,7 +50,7 @@ def copy(filled, tmp_path):
     return tmp_path / "cache"
 
 
-def settled(service, seconds=120):
+def settled(service, seconds=600):
     """builds(), once nothing more is to be built."""
     service.compiled(lambda: not service.metrics().total("convolved_programs_pending"), seconds,
                      "all programs")
@@ -70,25 +71,43 @@ def builds(service):
                  for result in ("compiled", "cached", "failed"))
 
 
-def answers_right(service, filters=None, **options):
+def asked(service, filters, variant):
+    """The answer by this kernel; asked for again while that is being compiled, on a busy machine for long."""
+    def answered():
+        answer = service.filter(PIXELS, filters, variant=variant)
+        return answer if answer.status != 503 else answer.refused(503, "not-ready") and None
+    return poll(answered, 300, variant)
+
+
+def answers_right(service, filters=None, variant="general"):
     filters = filters or GAUSSIAN
-    answer = service.filter(PIXELS, filters, **{"variant": "general", **options})
+    answer = asked(service, filters, variant)
     assert answer.status == 200, answer
     oracle.check(answer.pixels, oracle.filtered(PIXELS, filters))
     return answer
 
 
 def programs(directory):
-    """The files of the cache: named by 64 hexadecimal digits."""
-    return sorted(p for p in pathlib.Path(directory).iterdir() if len(p.name) == 64)
+    """The files of the cache: named by 64 hexadecimal digits. The small ones first, which are compiled
+    again in the least time."""
+    return sorted((p for p in pathlib.Path(directory).iterdir() if len(p.name) == 64),
+                  key=lambda file: (file.stat().st_size, file.name))
+
+
+def inodes(directory):
+    """{file: inode}: a program that is compiled again is another file."""
+    return {file: file.stat().st_ino for file in programs(directory)}
 
 
 def test_second_start(filled, start):
     """Nothing of the first is compiled again."""
-    assert len(programs(filled)) == PROGRAMS
+    first = inodes(filled)
+    assert len(first) >= PROGRAMS
     with start(filled) as service:
         answers_right(service)
-        assert settled(service) == (0, PROGRAMS, 0)
+        _, cached, failed = settled(service)
+        assert cached >= PROGRAMS and not failed
+    assert first.items() <= inodes(filled).items()
 
 
 def test_leaves_no_work_behind(filled, start):
@@ -148,15 +167,15 @@ def test_patient_compiler(start, tmp_path):
             compiler, = poll(lambda: compilers(service, False), 60, "a compiler", 0.002)
             assert os.sched_getscheduler(compiler.pid) == os.SCHED_OTHER
             assert compiler.stat[16] == str(os.nice(0)), "its nice value"
-            assert waiting.result(120).status == 200
+            assert waiting.result(300).status == 200
         patient, = poll(lambda: compilers(service, True), 60, "a patient compiler", 0.01)
         poll(lambda: os.sched_getscheduler(patient.pid) == os.SCHED_IDLE, 60, "the lowest priority")
         used = functools.partial(processor_seconds, patient)
-        poll(lambda: used() > 0.1 or not patient.alive, 120, "the compiler at work", 0.1)
+        service.compiled(lambda: used() > 0.1 or not patient.alive, what="the compiler at work")
         pixels = random_pixels(6, 2000, 1000, 3, "u8")
         answers_right(service)
         begun, before = time.monotonic(), used()
-        while time.monotonic() - begun < 3:
+        while time.monotonic() - begun < 1.5:
             assert service.filter(pixels, GAUSSIAN).status == 200
         assert patient.alive
         assert used() - before < 0.2 * (time.monotonic() - begun)
@@ -169,7 +188,7 @@ def processor_seconds(process):
 @pytest.mark.parametrize("number", (signal.SIGKILL, signal.SIGSTOP))
 def test_patient_compiler_killed(copy, start, number):
     """Another takes its place, everything is there in the end, and nothing of a killed one is left."""
-    lost = programs(copy)[:4]
+    lost = programs(copy)[:2]
     for file in lost:
         file.unlink()
 
@@ -180,7 +199,9 @@ def test_patient_compiler_killed(copy, start, number):
         patient, = poll(lambda: compilers(service, True), 60, "a patient compiler", 0.005)
         poll(work, 60, "its directory", 0.005)
         patient.kill(number)
-        assert settled(service) == (len(lost), PROGRAMS - len(lost), 0)
+        compiled, cached, failed = settled(service)
+        assert compiled >= len(lost) and cached >= PROGRAMS - len(lost) and not failed
+        assert all(file.exists() for file in lost)
         service.says("a compiler is stopped" if number == signal.SIGSTOP
                      else "a compiler was killed by signal 9")
         answers_right(service)
@@ -261,13 +282,16 @@ def test_damaged(copy, start, damages):
     with start(copy) as service:
         service.ask_all()
         compiled, cached, failed = settled(service)
-        assert compiled >= 1 and compiled + cached == PROGRAMS and failed == 0
-        poll(lambda: service.tail().count("is damaged") == compiled, 60, "the damage")
+        assert compiled >= 2 and compiled + cached >= PROGRAMS and not failed
+        poll(lambda: service.tail().count("is damaged") == 2, 60, "the damage")
         assert service.restarts() == 0
+    mended = inodes(copy)
     with start(copy) as service:
         answers_right(service)
-        assert settled(service) == (0, PROGRAMS, 0)
+        _, cached, failed = settled(service)
+        assert cached >= PROGRAMS and not failed
         assert "damaged" not in service.tail()
+    assert mended.items() <= inodes(copy).items()
 
 
 def test_made_by_another(copy, start):
@@ -281,7 +305,8 @@ def test_made_by_another(copy, start):
     with start(copy) as service:
         service.ask_all()
         assert service.restarts() == 0
-        assert settled(service)[0] == 2
+        assert settled(service)[0] >= 2
+    assert first.is_file() and not first.is_symlink()
 
 
 @contextlib.contextmanager
@@ -315,7 +340,8 @@ def test_read_only(filled, start, tmp_path):
             subprocess.run(["mount", "-o", "remount,ro", directory], check=True)
             restarted(service)
             answers_right(service)
-            assert settled(service) == (0, 2 * PROGRAMS, 0)
+            _, cached, failed = settled(service)
+            assert cached >= 2 * PROGRAMS and not failed
             answers_right(service, variant="separable_wide")
             service.says("cannot be kept")
             assert service.restarts() == 1
@@ -335,12 +361,13 @@ def test_directory_gone(copy, start):
     """Removed under a running service: made anew, by the next worker at the latest."""
     with start(copy) as service:
         settled(service)
-        shutil.rmtree(copy)
+        while copy.exists():  # what is being compiled is written meanwhile
+            shutil.rmtree(copy, ignore_errors=True)
         answers_right(service)
         restarted(service)
         answers_right(service)
         compiled, cached, failed = builds(service)
-        assert compiled >= 1 and cached == PROGRAMS and not failed
+        assert compiled >= 1 and cached >= PROGRAMS and not failed
         assert programs(copy)
 
 
@@ -350,7 +377,7 @@ def test_unreadable(copy, start):
         file.chmod(0)
     with start(copy) as service:
         answers_right(service)
-        assert sum(settled(service)) == PROGRAMS and service.restarts() == 0
+        assert sum(settled(service)) >= PROGRAMS and service.restarts() == 0
 
 
 # Kernels for particular parameters ----------------------------------------------------------------
@@ -456,8 +483,7 @@ def test_does_not_compile(start, kernels, copy):
         poll(lambda: builds(service)[2] >= 1, 60, "a failure in the metrics")
         for _ in range(3):
             answers_right(service, variant=None)
-        problem = service.filter(PIXELS, GAUSSIAN, variant="separable_packed").refused(
-            500, "device-failed")
+        problem = asked(service, GAUSSIAN, "separable_packed").refused(500, "device-failed")
         assert "separable_packed" in problem["detail"] and "compile" in problem["detail"]
         service.says("compiler: ")
         assert service.restarts() == 0
@@ -482,16 +508,16 @@ def test_compiler_killed(copy, start, number, times):
     with start(copy, "--codecs", "2") as service:
         device, seen = service.workers("device")[0], set()
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
-            insisting = pool.submit(service.filter, PIXELS, GAUSSIAN, variant="sep_two_pass")
+            insisting = pool.submit(asked, service, GAUSSIAN, "sep_two_pass")
             for _ in range(times):
                 compiler, = poll(lambda: [p for p in compilers(service, False)
                                           if p.pid not in seen], 60, "a compiler", 0.002)
                 seen.add(compiler.pid)
                 compiler.kill(number)
             if times == 1:
-                assert insisting.result(60).status == 200
+                assert insisting.result(300).status == 200
             else:
-                insisting.result(60).refused(500, "device-failed")
+                insisting.result(300).refused(500, "device-failed")
         said = "is stopped" if number == signal.SIGSTOP else "was killed by signal 9"
         poll(lambda: f"a compiler {said}" in service.tail(), 60, "the log")
         answers_right(service)

@@ -221,7 +221,7 @@ class Client:
         other.source = (address, 0)
         return other
 
-    def request(self, method, target, body=None, headers=None, timeout=120):
+    def request(self, method, target, body=None, headers=None, timeout=300):
         connection = self.connect(timeout)
         try:
             connection.request(method, target, body=body,
@@ -237,7 +237,7 @@ class Client:
     def post(self, target, body=b"", **options):
         return self.request("POST", target, body, **options)
 
-    def filter(self, pixels, filters, timeout=120, **options):
+    def filter(self, pixels, filters, timeout=300, **options):
         """Bare pixels through filters; the answer is raw unless `format` says otherwise."""
         options = {"raw": raw_kind(pixels), "format": "raw", **options}
         return self.post(target_of(filters, **options), np.ascontiguousarray(pixels).tobytes(),
@@ -489,7 +489,7 @@ class Service(Client):
                         os.sched_setscheduler(int(task), os.SCHED_OTHER, os.sched_param(0))
                         os.setpriority(os.PRIO_PROCESS, int(task), 0)
 
-    def compiled(self, condition, seconds=120, what="a program"):
+    def compiled(self, condition, seconds=600, what="a program"):
         """Polls for what is there when programs have been compiled that no image waits for."""
         return poll(lambda: self.hurry() or condition(), seconds, what)
 
