@@ -25,6 +25,12 @@
 
 #define FORCE_INLINE static inline __attribute__((always_inline))
 
+/* Marks what a path of a published kernel computes. Tests define it anew, to make one path at a time
+ * wrong: a path whose errors nobody notices is not taken, or not compared. */
+#ifndef PATH
+#define PATH(name, v) (v)
+#endif
+
 /* What a special program is compiled for: bands and radii, the mask of bands that are kept as they
  * are, and whether a CPU writes results past its cache. */
 #ifndef BANDS

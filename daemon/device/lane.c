@@ -227,8 +227,10 @@ static void use_arena(struct lane *lane)
 	const struct tile *tile = &lane->tiles[0].tile;
 	const struct device_arena *arena = lane->tiles[0].arena;
 
-	lane->view[PLACE_IN] = (struct view){arena->in, tile->in, tile->in_pitch};
-	lane->view[PLACE_OUT] = (struct view){arena->out, tile->out, tile->out_pitch};
+	lane->view[PLACE_IN] =
+	    (struct view){.buffer = arena->in, .origin = tile->in, .pitch = tile->in_pitch};
+	lane->view[PLACE_OUT] =
+	    (struct view){.buffer = arena->out, .origin = tile->out, .pitch = tile->out_pitch};
 }
 
 /* Uses the lane's own buffers for input and output, with the arenas' pitch. The last tile gets as
@@ -243,8 +245,9 @@ static cl_int use_buffers(struct lane *lane)
 	code = growing_buffer_reserve(&lane->in, lane->device, rows * high->in_pitch);
 	if (!code)
 		code = growing_buffer_reserve(&lane->out, lane->device, rows * high->out_pitch);
-	lane->view[PLACE_IN] = (struct view){lane->in.memory, before, high->in_pitch};
-	lane->view[PLACE_OUT] = (struct view){lane->out.memory, 0, high->out_pitch};
+	lane->view[PLACE_IN] =
+	    (struct view){.buffer = lane->in.memory, .origin = before, .pitch = high->in_pitch};
+	lane->view[PLACE_OUT] = (struct view){.buffer = lane->out.memory, .pitch = high->out_pitch};
 	return code;
 }
 

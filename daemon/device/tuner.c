@@ -238,8 +238,9 @@ static cl_int prepare_buffers(const struct tuner *t, struct trial *r)
 		r->dst =
 		    object_add(OBJECT_BUFFER, clCreateBuffer(device->context, CL_MEM_READ_WRITE,
 		                                             size, NULL, &code));
-	r->views[PLACE_IN] = (struct view){r->src, lead + op->radius_y * pitch, (uint32_t)pitch};
-	r->views[PLACE_OUT] = (struct view){r->dst, 0, (uint32_t)pitch};
+	r->views[PLACE_IN] = (struct view){
+	    .buffer = r->src, .origin = lead + op->radius_y * pitch, .pitch = (uint32_t)pitch};
+	r->views[PLACE_OUT] = (struct view){.buffer = r->dst, .pitch = (uint32_t)pitch};
 	return code;
 }
 

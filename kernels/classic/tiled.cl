@@ -7,14 +7,18 @@
  *
  *                  a work-item makes    reads and writes of global memory for a sample (3x3)
  *   sep_two_pass   1 sample, twice      6 + 2
- *   sep_one_pass   1 sample             about 1 + 1: a 16x16 group shares its block in local memory
+ *   sep_one_pass   1 sample             about 1 + 1, and 10 trips to local memory: a 16x16 group
+ *                                       shares its block there, of which each reads nine samples
  *   sep_tiled      4x4 samples          24 / 16 + 1: an 8x8 group makes 32x32
+ *
+ * sep_one_pass_shared is our own form of sep_one_pass: rows filtered across are shared too, so that a
+ * sample makes 8 trips to local memory, and of larger windows a sum of the radii, not a product.
  *
  * The sample filters a matrix of floats; here its elements are the samples of interleaved rows,
  * whose neighbours lie BANDS (or `bands`) apart. weights: the row, then the column. Sources are
  * read inside `reach` only, coordinates outside being clamped into it. All filter every band,
- * whatever `keep` says. `rx` and `ry` count in sep_two_pass alone; sep_one_pass (radii 0 to 8) and
- * sep_tiled (across 0 to 8, down 0 to 2; the sample's are 1 and 2, both alike) are compiled for
+ * whatever `keep` says. `rx` and `ry` count in sep_two_pass alone; sep_one_pass and
+ * sep_one_pass_shared (radii 0 to 8) and sep_tiled (across 0 to 8, down 0 to 2; the sample's are 1 and 2, both alike) are compiled for
  * BANDS, RADIUS_X and RADIUS_Y. */
 
 /* Terms that sep_two_pass adds directly. Sums of more are made of such sums, so that rounding
@@ -85,26 +89,32 @@ kernel void sep_two_pass(REGION_ARGUMENTS, constant float *weights, uint rx, uin
 			global float *out =
 			    (global float *)(dst + dst_offset + (ulong)u * dst_pitch);
 
-			out[v] = two_pass_across(SOURCE_ROW(y), u, bands, weights, rx, reach);
+			out[v] = PATH(
+			    sep_two_pass_across,
+			    two_pass_across(SOURCE_ROW(y), u, bands, weights, rx, reach));
 		}
 	} else if (u < rows && v < samples) {
 		const global float *in =
 		    (const global float *)(src + src_offset + (ulong)v * src_pitch);
 		const float sum = two_pass_down(in + u, weights + 2 * rx + 1, ry);
 
-		TARGET_ROW(u)[v] = PIXEL_ROUND_1(sum + offset);
+		TARGET_ROW(u)[v] = PATH(sep_two_pass_down, PIXEL_ROUND_1(sum + offset));
 	}
 }
 
-/* ---- sep_one_pass: a 16x16 group, a sample a work-item ----
+/* ---- sep_one_pass and sep_one_pass_shared: a 16x16 group, a sample a work-item ----
  *
- * The group's raw block with its halo goes into local memory, so does the block filtered across. */
+ * The group's raw block with its halo goes into local memory. In sep_one_pass each work-item filters
+ * its window there across and down, alone. In sep_one_pass_shared the group filters the block across
+ * once, into local memory again, and then down. */
 
 enum {
 	ONE_PASS_SIDE = 16,
 	ONE_PASS_WIDTH = ONE_PASS_SIDE + 2 * SPAN_X,
 	ONE_PASS_HEIGHT = ONE_PASS_SIDE + 2 * RADIUS_Y
 };
+
+#define ONE_PASS_GROUP __attribute__((reqd_work_group_size(ONE_PASS_SIDE, ONE_PASS_SIDE, 1)))
 
 /* The sample x samples right of the region's first in row y, read inside reach. x >= -SPAN_X. */
 FORCE_INLINE float source_sample(const global uchar *src, ulong src_offset, uint src_pitch, int x,
@@ -116,36 +126,67 @@ FORCE_INLINE float source_sample(const global uchar *src, ulong src_offset, uint
 	return convert_float(SOURCE_ROW(clamp(y, reach.y, reach.w))[x]);
 }
 
-kernel __attribute__((reqd_work_group_size(ONE_PASS_SIDE, ONE_PASS_SIDE, 1))) void
-sep_one_pass(REGION_ARGUMENTS, constant float *weights, uint rx, uint ry, float offset, uint keep,
-             int4 reach)
+/* Reads the group's raw block, clamped. */
+FORCE_INLINE void one_pass_fetch(local float raw[ONE_PASS_HEIGHT][ONE_PASS_WIDTH],
+                                 const global uchar *src, ulong src_offset, uint src_pitch,
+                                 int4 reach)
+{
+	const int x0 = get_group_id(0) * ONE_PASS_SIDE, y0 = get_group_id(1) * ONE_PASS_SIDE;
+
+	for (int r = get_local_id(1); r < ONE_PASS_HEIGHT; r += ONE_PASS_SIDE)
+		for (int c = get_local_id(0); c < ONE_PASS_WIDTH; c += ONE_PASS_SIDE)
+			raw[r][c] = source_sample(src, src_offset, src_pitch, x0 + c - SPAN_X,
+			                          y0 + r - RADIUS_Y, reach);
+	barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+/* The window across whose first sample is p. */
+FORCE_INLINE float one_pass_across(const local float *p, constant float *weights)
+{
+	float sum = 0.0f;
+
+#pragma unroll
+	for (int i = 0; i <= 2 * RADIUS_X; i++)
+		sum = fma(p[i * BANDS], weights[i], sum);
+	return sum;
+}
+
+kernel ONE_PASS_GROUP void sep_one_pass(REGION_ARGUMENTS, constant float *weights, uint rx, uint ry,
+                                        float offset, uint keep, int4 reach)
+{
+	local float raw[ONE_PASS_HEIGHT][ONE_PASS_WIDTH];
+	constant float *column = weights + 2 * RADIUS_X + 1;
+	const int lx = get_local_id(0), ly = get_local_id(1);
+	const uint x = get_global_id(0), y = get_global_id(1);
+	float sum = 0.0f;
+
+	one_pass_fetch(raw, src, src_offset, src_pitch, reach);
+#pragma unroll
+	for (int j = 0; j <= 2 * RADIUS_Y; j++)
+		sum = fma(one_pass_across(&raw[ly + j][lx], weights), column[j], sum);
+	if (x < samples && y < rows)
+		TARGET_ROW(y)[x] = PATH(sep_one_pass, PIXEL_ROUND_1(sum + offset));
+}
+
+kernel ONE_PASS_GROUP void sep_one_pass_shared(REGION_ARGUMENTS, constant float *weights, uint rx,
+                                               uint ry, float offset, uint keep, int4 reach)
 {
 	local float raw[ONE_PASS_HEIGHT][ONE_PASS_WIDTH];
 	local float across[ONE_PASS_HEIGHT][ONE_PASS_SIDE];
 	constant float *column = weights + 2 * RADIUS_X + 1;
 	const int lx = get_local_id(0), ly = get_local_id(1);
-	const int x0 = get_group_id(0) * ONE_PASS_SIDE, y0 = get_group_id(1) * ONE_PASS_SIDE;
+	const uint x = get_global_id(0), y = get_global_id(1);
 	float sum = 0.0f;
 
+	one_pass_fetch(raw, src, src_offset, src_pitch, reach);
 	for (int r = ly; r < ONE_PASS_HEIGHT; r += ONE_PASS_SIDE)
-		for (int c = lx; c < ONE_PASS_WIDTH; c += ONE_PASS_SIDE)
-			raw[r][c] = source_sample(src, src_offset, src_pitch, x0 + c - SPAN_X,
-			                          y0 + r - RADIUS_Y, reach);
-	barrier(CLK_LOCAL_MEM_FENCE);
-	for (int r = ly; r < ONE_PASS_HEIGHT; r += ONE_PASS_SIDE) {
-		float part = 0.0f;
-
-#pragma unroll
-		for (int i = 0; i <= 2 * RADIUS_X; i++)
-			part = fma(raw[r][lx + i * BANDS], weights[i], part);
-		across[r][lx] = part;
-	}
+		across[r][lx] = one_pass_across(&raw[r][lx], weights);
 	barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll
 	for (int j = 0; j <= 2 * RADIUS_Y; j++)
 		sum = fma(across[ly + j][lx], column[j], sum);
-	if (x0 + lx < samples && y0 + ly < rows)
-		TARGET_ROW(y0 + ly)[x0 + lx] = PIXEL_ROUND_1(sum + offset);
+	if (x < samples && y < rows)
+		TARGET_ROW(y)[x] = PATH(sep_one_pass_shared, PIXEL_ROUND_1(sum + offset));
 }
 
 /* ---- sep_tiled: an 8x8 group, 4x4 samples a work-item, 32x32 a group ----
@@ -179,7 +220,7 @@ FORCE_INLINE void tiled_load_source(float raw[TILED_WINDOW], source_row p)
 {
 #pragma unroll
 	for (int i = 0; i < TILED_WINDOW; i++)
-		raw[i] = convert_float(p[i]);
+		raw[i] = PATH(sep_tiled_read_free, convert_float(p[i]));
 }
 
 FORCE_INLINE void tiled_load_block(float raw[TILED_WINDOW], const local float *p)
@@ -223,8 +264,9 @@ FORCE_INLINE void tiled_fetch(local float *memory, const global uchar *src, ulon
 	for (int r = get_local_id(1); r < TILED_RAW_HEIGHT; r += TILED_GROUP)
 		for (int c = get_local_id(0); c < TILED_RAW_WIDTH; c += TILED_GROUP)
 			memory[r * TILED_RAW_WIDTH + c] =
-			    source_sample(src, src_offset, src_pitch, x0 + c - SPAN_X,
-			                  y0 + r - RADIUS_Y, reach);
+			    PATH(sep_tiled_read_checked,
+			         source_sample(src, src_offset, src_pitch, x0 + c - SPAN_X,
+			                       y0 + r - RADIUS_Y, reach));
 }
 
 /* Where in local memory filtered row r of a work-item's first (side 0) or last RADIUS_Y rows is. */
@@ -245,10 +287,12 @@ FORCE_INLINE void tiled_share(float4 line[TILED_LINES], local float *memory, int
 #pragma unroll
 	for (int r = 0; r < RADIUS_Y; r++) {
 		if (ly > 0)
-			line[r] = vload4(0, tiled_shared(memory, lx, ly - 1, 1, r));
+			line[r] = PATH(sep_tiled_shared_above,
+			               vload4(0, tiled_shared(memory, lx, ly - 1, 1, r)));
 		if (ly < TILED_GROUP - 1)
 			line[RADIUS_Y + TILED_BLOCK + r] =
-			    vload4(0, tiled_shared(memory, lx, ly + 1, 0, r));
+			    PATH(sep_tiled_shared_below,
+			         vload4(0, tiled_shared(memory, lx, ly + 1, 0, r)));
 	}
 }
 
@@ -266,7 +310,7 @@ FORCE_INLINE void tiled_store_checked(float4 v, float first, int x, int y, int x
 		const int column = inside ? x + c : x0, row = inside ? y : y0;
 		const float value = inside ? part[c] : first;
 
-		TARGET_ROW(row)[column] = PIXEL_ROUND_1(value);
+		TARGET_ROW(row)[column] = PATH(sep_tiled_write_checked, PIXEL_ROUND_1(value));
 	}
 }
 
@@ -313,7 +357,8 @@ sep_tiled(REGION_ARGUMENTS, constant float *weights, uint rx, uint ry, float off
 	if (x0 + TILED_SIDE <= samples && y0 + TILED_SIDE <= rows) {
 #pragma unroll
 		for (int r = 0; r < TILED_BLOCK; r++)
-			vstore4(PIXEL_ROUND_4(out[r]), 0, TARGET_ROW(y + r) + x);
+			vstore4(PATH(sep_tiled_write_free, PIXEL_ROUND_4(out[r])), 0,
+			        TARGET_ROW(y + r) + x);
 	} else {
 		if (lx == 0 && ly == 0)
 			first = out[0].x;

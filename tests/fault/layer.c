@@ -46,6 +46,7 @@
 	FUNCTION(clEnqueueCopyBuffer, NONE)                                                        \
 	FUNCTION(clEnqueueCopyBufferRect, NONE)                                                    \
 	FUNCTION(clEnqueueCopyBufferToImage, NONE)                                                 \
+	FUNCTION(clEnqueueCopyImageToBuffer, NONE)                                                 \
 	FUNCTION(clEnqueueFillBuffer, NONE)                                                        \
 	FUNCTION(clEnqueueMarkerWithWaitList, NONE)                                                \
 	FUNCTION(clEnqueueNDRangeKernel, NONE)                                                     \

@@ -158,8 +158,8 @@ cl_mem host_image(const void *pixels, size_t width, size_t height, bool rgba, cl
 	const cl_image_desc desc = {
 	    .image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = width, .image_height = height};
 	cl_int code;
-	cl_mem image = clCreateImage(host.context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, &format,
-	                             &desc, (void *)(size_t)pixels, &code);
+	cl_mem image = clCreateImage(host.context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR,
+	                             &format, &desc, (void *)(size_t)pixels, &code);
 
 	check(code, "clCreateImage");
 	return image;
@@ -176,6 +176,15 @@ void host_read(cl_mem buffer, void *bytes, size_t size)
 {
 	check(clEnqueueReadBuffer(host.queue, buffer, CL_TRUE, 0, size, bytes, 0, NULL, NULL),
 	      "clEnqueueReadBuffer");
+}
+
+void host_read_image(cl_mem image, void *pixels, size_t width, size_t height)
+{
+	const size_t zero[3] = {0, 0, 0}, size[3] = {width, height, 1};
+
+	check(
+	    clEnqueueReadImage(host.queue, image, CL_TRUE, zero, size, 0, 0, pixels, 0, NULL, NULL),
+	    "clEnqueueReadImage");
 }
 
 void host_argument(cl_kernel kernel, cl_uint *next, size_t size, const void *value)

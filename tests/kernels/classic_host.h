@@ -25,6 +25,8 @@ cl_mem host_image(const void *pixels, size_t width, size_t height, bool rgba, cl
 void host_run(cl_kernel kernel, const size_t global[2], const size_t group[2]);
 
 void host_read(cl_mem buffer, void *bytes, size_t size);
+/* Reads an image's pixels, packed. */
+void host_read_image(cl_mem image, void *pixels, size_t width, size_t height);
 
 /* Sets argument *next and counts on. */
 void host_argument(cl_kernel kernel, cl_uint *next, size_t size, const void *value);

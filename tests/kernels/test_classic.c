@@ -24,10 +24,17 @@ struct radii {
 	int x, y;
 };
 
+/* What a kernel has instead of buffers. */
+enum objects {
+	BUFFERS,
+	IMAGE, /* the source is an image, of integers as such */
+	IMAGES /* both are, of shares of full scale */
+};
+
 struct variant {
 	const char *name, *file;
 	enum operation operation;
-	bool image;   /* reads an image instead of a buffer */
+	enum objects objects;
 	bool special; /* compiled for bands and radii */
 	int types, bands;
 	int block_x, block_y; /* samples and rows a work-item; across, 0 is a pixel */
@@ -39,31 +46,39 @@ struct variant {
 /* Groups are the studies' where they fix them. */
 /* clang-format off */
 static const struct variant variants[] = {
-    {"conv_naive", "convolution", MATRIX, false, false, ALL_TYPES, ALL_BANDS, 1, 1, {16, 4},
+    {"conv_naive", "convolution", MATRIX, BUFFERS, false, ALL_TYPES, ALL_BANDS, 1, 1, {16, 4},
      6, {{0, 0}, {1, 1}, {2, 2}, {3, 0}, {0, 4}, {7, 5}}},
-    {"conv_image", "convolution", MATRIX, true, false, ALL_TYPES, FOUR, 0, 1, {8, 4},
+    {"conv_image", "convolution", MATRIX, IMAGES, false, ALL_TYPES, FOUR, 0, 1, {8, 4},
      1, {{1, 1}}},
-    {"conv_local_single", "convolution", MATRIX, true, false, ALL_TYPES, FOUR, 0, 1, {8, 4},
+    {"conv_image_buffer", "convolution", MATRIX, IMAGE, false, ALL_TYPES, FOUR, 0, 1, {8, 4},
      1, {{1, 1}}},
-    {"conv_local_coop", "convolution", MATRIX, true, false, ALL_TYPES, FOUR, 0, 1, {8, 4},
+    {"conv_local_single", "convolution", MATRIX, IMAGES, false, ALL_TYPES, FOUR, 0, 1, {8, 4},
      1, {{1, 1}}},
-    {"sep_two_pass", "tiled", SEPARABLE, false, false, ALL_TYPES, ALL_BANDS, 1, 1, {16, 16},
+    {"conv_local_single_buffer", "convolution", MATRIX, IMAGE, false, ALL_TYPES, FOUR, 0, 1, {8, 4},
+     1, {{1, 1}}},
+    {"conv_local_coop", "convolution", MATRIX, IMAGES, false, ALL_TYPES, FOUR, 0, 1, {8, 4},
+     1, {{1, 1}}},
+    {"conv_local_coop_buffer", "convolution", MATRIX, IMAGE, false, ALL_TYPES, FOUR, 0, 1, {8, 4},
+     1, {{1, 1}}},
+    {"sep_two_pass", "tiled", SEPARABLE, BUFFERS, false, ALL_TYPES, ALL_BANDS, 1, 1, {16, 16},
      6, {{0, 0}, {1, 1}, {2, 2}, {5, 3}, {0, 9}, {40, 40}}},
-    {"sep_one_pass", "tiled", SEPARABLE, false, true, ALL_TYPES, ALL_BANDS, 1, 1, {16, 16},
+    {"sep_one_pass", "tiled", SEPARABLE, BUFFERS, true, ALL_TYPES, ALL_BANDS, 1, 1, {16, 16},
      6, {{1, 1}, {2, 2}, {0, 3}, {3, 0}, {8, 8}, {5, 7}}},
-    {"sep_tiled", "tiled", SEPARABLE, false, true, ALL_TYPES, ALL_BANDS, 4, 4, {8, 8},
+    {"sep_one_pass_shared", "tiled", SEPARABLE, BUFFERS, true, ALL_TYPES, ALL_BANDS, 1, 1, {16, 16},
+     6, {{1, 1}, {2, 2}, {0, 3}, {3, 0}, {8, 8}, {5, 7}}},
+    {"sep_tiled", "tiled", SEPARABLE, BUFFERS, true, ALL_TYPES, ALL_BANDS, 4, 4, {8, 8},
      2, {{1, 1}, {2, 2}}},
-    {"bilateral_naive", "bilateral", BILATERAL, false, false, ALL_TYPES, ALL_BANDS, 0, 1, {16, 4},
+    {"bilateral_naive", "bilateral", BILATERAL, BUFFERS, false, ALL_TYPES, ALL_BANDS, 0, 1, {16, 4},
      4, {{0, 0}, {1, 1}, {2, 2}, {5, 5}}},
-    {"bilateral_image", "bilateral", BILATERAL, true, false, ALL_TYPES, ONE | FOUR, 0, 1, {16, 4},
+    {"bilateral_image", "bilateral", BILATERAL, IMAGE, false, ALL_TYPES, ONE | FOUR, 0, 1, {16, 4},
      4, {{0, 0}, {1, 1}, {2, 2}, {5, 5}}},
-    {"bilateral_unrolled", "bilateral", BILATERAL, false, true, ALL_TYPES, ALL_BANDS, 0, 1, {16, 4},
+    {"bilateral_unrolled", "bilateral", BILATERAL, BUFFERS, true, ALL_TYPES, ALL_BANDS, 0, 1, {16, 4},
      3, {{1, 1}, {2, 2}, {4, 4}}},
-    {"sobel_uchar", "sobel", GRADIENT, false, false, U8, ONE, 1, 1, {16, 4},
+    {"sobel_uchar", "sobel", GRADIENT, BUFFERS, false, U8, ONE, 1, 1, {16, 4},
      1, {{1, 1}}},
-    {"sobel_uchar4", "sobel", GRADIENT, false, false, U8, ONE, 4, 1, {16, 4},
+    {"sobel_uchar4", "sobel", GRADIENT, BUFFERS, false, U8, ONE, 4, 1, {16, 4},
      1, {{1, 1}}},
-    {"sobel_float16_tile", "sobel", GRADIENT, false, false, U8, ONE, 16, 16, {2, 2},
+    {"sobel_float16_tile", "sobel", GRADIENT, BUFFERS, false, U8, ONE, 16, 16, {2, 2},
      1, {{1, 1}}},
 };
 /* clang-format on */
@@ -97,32 +112,72 @@ static void set_side(cl_kernel kernel, cl_uint *next, const struct side *side)
 	host_argument(kernel, next, sizeof side->pitch, &side->pitch);
 }
 
-/* An image of the ROI, whose pixels must be packed. */
-static cl_mem image_of(const struct trial *t)
+static cl_mem image_like(const struct variant *v, const struct trial *t, const void *pixels,
+                         int width, int height)
 {
-	static const cl_channel_type types[PIXEL_TYPES] = {
-	    [PIXEL_U8] = CL_UNSIGNED_INT8, [PIXEL_U16] = CL_UNSIGNED_INT16, [PIXEL_F32] = CL_FLOAT};
-	size_t row = (size_t)t->roi.width * t->source.pixel;
-	char *pixels = malloc(row * (size_t)t->roi.height);
-	cl_mem image;
+	static const cl_channel_type types[][PIXEL_TYPES] = {
+	    [IMAGE] = {CL_UNSIGNED_INT8, CL_UNSIGNED_INT16, CL_FLOAT},
+	    [IMAGES] = {CL_UNORM_INT8, CL_UNORM_INT16, CL_FLOAT}};
+
+	return host_image(pixels, (size_t)width, (size_t)height, t->bands == 4,
+	                  types[v->objects][t->type]);
+}
+
+/* The packed pixels of a rectangle; to be freed. */
+static char *pack(const struct matrix *m, const struct rect *r)
+{
+	size_t row = (size_t)r->width * m->pixel;
+	char *pixels = malloc(row * (size_t)r->height);
 
 	if (!pixels)
 		abort();
-	for (int y = 0; y < t->roi.height; y++)
-		memcpy(pixels + row * (size_t)y,
-		       t->source.bytes + matrix_offset(&t->source, t->roi.x, t->roi.y + y), row);
-	image = host_image(pixels, (size_t)t->roi.width, (size_t)t->roi.height, t->bands == 4,
-	                   types[t->type]);
+	for (int y = 0; y < r->height; y++)
+		memcpy(pixels + row * (size_t)y, m->bytes + matrix_offset(m, r->x, r->y + y), row);
+	return pixels;
+}
+
+/* An image of the ROI. */
+static cl_mem source_image(const struct variant *v, const struct trial *t)
+{
+	char *pixels = pack(&t->source, &t->roi);
+	cl_mem image = image_like(v, t, pixels, t->roi.width, t->roi.height);
+
 	free(pixels);
 	return image;
 }
 
-static void set_image(cl_kernel kernel, cl_uint *next, const struct trial *t, const cl_mem *image)
+/* An image of the whole target matrix. */
+static cl_mem target_image(const struct variant *v, const struct trial *t)
 {
-	cl_int2 origin = {{t->from.x - t->roi.x, t->from.y - t->roi.y}};
+	struct rect all = {0, 0, t->target.width, t->target.height};
+	char *pixels = pack(&t->target, &all);
+	cl_mem image = image_like(v, t, pixels, all.width, all.height);
+
+	free(pixels);
+	return image;
+}
+
+/* Takes the target matrix from the image. */
+static void read_target_image(cl_mem image, const struct trial *t)
+{
+	const struct matrix *m = &t->target;
+	size_t row = (size_t)m->width * m->pixel;
+	char *pixels = malloc(row * (size_t)m->height);
+
+	if (!pixels)
+		abort();
+	host_read_image(image, pixels, (size_t)m->width, (size_t)m->height);
+	for (int y = 0; y < m->height; y++)
+		memcpy(m->bytes + matrix_offset(m, 0, y), pixels + row * (size_t)y, row);
+	free(pixels);
+}
+
+static void set_image(cl_kernel kernel, cl_uint *next, const cl_mem *image, int x, int y)
+{
+	cl_int2 place = {{x, y}};
 
 	host_argument(kernel, next, sizeof *image, image);
-	host_argument(kernel, next, sizeof origin, &origin);
+	host_argument(kernel, next, sizeof place, &place);
 }
 
 static void set_uint(cl_kernel kernel, cl_uint *next, int value)
@@ -166,15 +221,13 @@ static void set_operation(cl_kernel kernel, cl_uint *next, const struct trial *t
 	set_uint(kernel, next, 0); /* keep */
 }
 
-/* What follows the source: target, size, the operation's, reach. */
-static void set_rest(cl_kernel kernel, cl_uint *next, const struct trial *t,
-                     const struct side *target, const cl_mem *weights)
+/* What follows source and target: size, the operation's, reach. */
+static void set_rest(cl_kernel kernel, cl_uint *next, const struct trial *t, const cl_mem *weights)
 {
 	cl_int4 reach = {{t->roi.x - t->from.x, t->roi.y - t->from.y,
 	                  t->roi.x + t->roi.width - 1 - t->from.x,
 	                  t->roi.y + t->roi.height - 1 - t->from.y}};
 
-	set_side(kernel, next, target);
 	set_uint(kernel, next, t->from.width * t->bands);
 	set_uint(kernel, next, t->from.height);
 	set_uint(kernel, next, t->bands);
@@ -210,7 +263,8 @@ static bool run_two_passes(const struct variant *v, cl_kernel kernel, const stru
 		cl_uint next = 0;
 
 		set_side(kernel, &next, pass ? &middle : source);
-		set_rest(kernel, &next, t, pass ? target : &middle, weights);
+		set_side(kernel, &next, pass ? target : &middle);
+		set_rest(kernel, &next, t, weights);
 		set_uint(kernel, &next, pass);
 		run(v, kernel, t, pass ? rows : samples, pass ? samples : filtered);
 	}
@@ -221,32 +275,50 @@ static bool run_two_passes(const struct variant *v, cl_kernel kernel, const stru
 	return intact;
 }
 
+/* One launch, from and to buffers or images. */
+static void run_once(const struct variant *v, cl_kernel kernel, const struct trial *t,
+                     const struct side *source, const struct side *target, const cl_mem *weights)
+{
+	cl_mem images[2] = {v->objects == BUFFERS ? NULL : source_image(v, t),
+	                    v->objects == IMAGES ? target_image(v, t) : NULL};
+	cl_uint next = 0;
+
+	if (images[0])
+		set_image(kernel, &next, &images[0], t->from.x - t->roi.x, t->from.y - t->roi.y);
+	else
+		set_side(kernel, &next, source);
+	if (images[1])
+		set_image(kernel, &next, &images[1], t->to.x, t->to.y);
+	else
+		set_side(kernel, &next, target);
+	set_rest(kernel, &next, t, weights);
+	run(v, kernel, t, t->from.width * t->bands, t->from.height);
+	if (images[1])
+		read_target_image(images[1], t);
+	else
+		host_read(target->memory, t->target.bytes, t->target.size);
+	for (int i = 0; i < 2; i++)
+		if (images[i])
+			clReleaseMemObject(images[i]);
+}
+
 /* Fills the target matrix. False if something else was written. */
 static bool run_trial(const struct variant *v, cl_kernel kernel, struct trial *t)
 {
 	cl_mem weights = host_buffer(t->weights, sizeof t->weights);
-	cl_mem image = v->image ? image_of(t) : NULL;
 	struct side source = side_of(&t->source, t->from.x, t->from.y);
 	struct side target = side_of(&t->target, t->to.x, t->to.y);
-	cl_uint next = 0;
 	bool ok = true;
 
 	if (!strcmp(v->name, "sep_two_pass")) {
 		ok = run_two_passes(v, kernel, t, &source, &target, &weights);
+		host_read(target.memory, t->target.bytes, t->target.size);
 	} else {
-		if (v->image)
-			set_image(kernel, &next, t, &image);
-		else
-			set_side(kernel, &next, &source);
-		set_rest(kernel, &next, t, &target, &weights);
-		run(v, kernel, t, t->from.width * t->bands, t->from.height);
+		run_once(v, kernel, t, &source, &target, &weights);
 	}
-	host_read(target.memory, t->target.bytes, t->target.size);
 	clReleaseMemObject(source.memory);
 	clReleaseMemObject(target.memory);
 	clReleaseMemObject(weights);
-	if (image)
-		clReleaseMemObject(image);
 	if (!ok)
 		trial_report(t, "bytes outside the intermediate were written");
 	return ok;
@@ -409,7 +481,8 @@ int main(int argc, char **argv)
 			return 2;
 	host_open(platform, device, kernel_dir);
 	for (int i = 0; i < VARIANTS; i++)
-		if (only ? !strcmp(only, variants[i].name) : images || !variants[i].image)
+		if (only ? !strcmp(only, variants[i].name)
+		         : images || variants[i].objects == BUFFERS)
 			try_variant(&variants[i], ++number, totals);
 	host_close();
 	printf("1..%d\n%d passed, %d failed\n", number, totals[1], totals[0]);

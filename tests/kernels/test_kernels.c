@@ -217,7 +217,8 @@ int main(int argc, char **argv)
 	if (!harness_init(&h, platform, device, arena_size, kernel_dir))
 		return 1;
 	if (!images)
-		memset(h.device.image_bands, 0, sizeof h.device.image_bands);
+		for (int type = 0; type < PIXEL_TYPES; type++)
+			h.device.image_bands[type] = h.device.share_bands[type] = 0;
 	if (bench)
 		bench_run(&h);
 	else

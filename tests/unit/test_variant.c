@@ -146,9 +146,13 @@ static void test_images(void **state)
 	work.read_width = work.read_height = 100;
 	assert_false(variant_applies(KERNEL_CONV_IMAGE, &work, &with, true));
 	with.image_width = with.image_height = 100;
-	with.image_bands[PIXEL_U16] = 1u << 4;
+	with.image_bands[PIXEL_U16] = with.share_bands[PIXEL_U16] = 1u << 4;
 	assert_false(variant_applies(KERNEL_CONV_IMAGE, &work, &with, true));
+	assert_false(variant_applies(KERNEL_CONV_IMAGE_BUFFER, &work, &with, true));
 	with.image_bands[PIXEL_U8] = 1u << 4;
+	assert_false(variant_applies(KERNEL_CONV_IMAGE, &work, &with, true));
+	assert_true(variant_applies(KERNEL_CONV_IMAGE_BUFFER, &work, &with, true));
+	with.share_bands[PIXEL_U8] = 1u << 4;
 	assert_true(variant_applies(KERNEL_CONV_IMAGE, &work, &with, true));
 	work.read_height++;
 	assert_false(variant_applies(KERNEL_CONV_IMAGE, &work, &with, true));

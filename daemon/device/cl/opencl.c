@@ -180,36 +180,47 @@ static void describe_groups(struct device *device)
 		device->group_sides[i] = sides[i];
 }
 
-cl_image_format device_image_format(uint32_t bands, enum pixel_type type)
+cl_image_format device_image_format(uint32_t bands, enum pixel_type type, bool shares)
 {
-	static const cl_channel_type types[PIXEL_TYPES] = {CL_UNSIGNED_INT8, CL_UNSIGNED_INT16,
-	                                                   CL_FLOAT};
+	static const cl_channel_type types[2][PIXEL_TYPES] = {
+	    {CL_UNSIGNED_INT8, CL_UNSIGNED_INT16, CL_FLOAT},
+	    {CL_UNORM_INT8, CL_UNORM_INT16, CL_FLOAT}};
 
-	return (cl_image_format){bands == 4 ? CL_RGBA : CL_R, types[type]};
+	return (cl_image_format){bands == 4 ? CL_RGBA : CL_R, types[shares][type]};
 }
 
-/* The image objects that kernels may read. */
-static void describe_images(struct device *device)
+/* Notes the image objects of integers as such, or of shares, that are supported with these flags.
+ */
+static void list_images(const struct device *device, cl_mem_flags flags, bool shares,
+                        uint32_t bands_of[PIXEL_TYPES])
 {
 	cl_image_format formats[256];
 	cl_uint count = 0;
 
-	if (!device_flag(device->id, CL_DEVICE_IMAGE_SUPPORT) ||
-	    clGetSupportedImageFormats(device->context, CL_MEM_READ_ONLY, CL_MEM_OBJECT_IMAGE2D,
-	                               256, formats, &count))
+	if (clGetSupportedImageFormats(device->context, flags, CL_MEM_OBJECT_IMAGE2D, 256, formats,
+	                               &count))
+		return;
+	for (cl_uint i = 0; i < count && i < 256; i++)
+		for (enum pixel_type type = 0; type < PIXEL_TYPES; type++)
+			for (uint32_t bands = 1; bands <= 4; bands += 3) {
+				cl_image_format format = device_image_format(bands, type, shares);
+
+				if (!memcmp(&format, &formats[i], sizeof format))
+					bands_of[type] |= 1u << bands;
+			}
+}
+
+/* The image objects that kernels may read, or write too. */
+static void describe_images(struct device *device)
+{
+	if (!device_flag(device->id, CL_DEVICE_IMAGE_SUPPORT))
 		return;
 	clGetDeviceInfo(device->id, CL_DEVICE_IMAGE2D_MAX_WIDTH, sizeof device->image_width,
 	                &device->image_width, NULL);
 	clGetDeviceInfo(device->id, CL_DEVICE_IMAGE2D_MAX_HEIGHT, sizeof device->image_height,
 	                &device->image_height, NULL);
-	for (cl_uint i = 0; i < count && i < 256; i++)
-		for (enum pixel_type type = 0; type < PIXEL_TYPES; type++)
-			for (uint32_t bands = 1; bands <= 4; bands += 3) {
-				cl_image_format format = device_image_format(bands, type);
-
-				if (!memcmp(&format, &formats[i], sizeof format))
-					device->image_bands[type] |= 1u << bands;
-			}
+	list_images(device, CL_MEM_READ_ONLY, false, device->image_bands);
+	list_images(device, CL_MEM_READ_WRITE, true, device->share_bands);
 }
 
 static void device_describe(struct device *device, cl_platform_id platform)

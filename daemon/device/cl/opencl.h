@@ -25,6 +25,7 @@ struct device {
 	/* Image objects: bit b of image_bands: those of b bands; 0: none of this type. Maximum size
 	 * in pixels. */
 	uint32_t image_bands[PIXEL_TYPES];
+	uint32_t share_bands[PIXEL_TYPES]; /* likewise, of shares of full scale; also to write */
 	size_t image_width, image_height;
 	/* Kernels work directly in the host's memory: only on CPUs. A GPU may share that memory,
 	 * but the host need not see what it writes before the memory is mapped. */
@@ -47,8 +48,9 @@ void device_close(struct device *device);
  * set `last`. */
 size_t device_list(struct message_device *list, size_t room);
 
-/* The channel order of an image object of so many bands, 1 or 4, and the type of its samples. */
-cl_image_format device_image_format(uint32_t bands, enum pixel_type type);
+/* The channel order of an image object of so many bands, 1 or 4, and the type of its samples.
+ * shares: kernels see integers as shares of full scale. */
+cl_image_format device_image_format(uint32_t bands, enum pixel_type type, bool shares);
 
 /* The name of an OpenCL error code, for example "CL_OUT_OF_RESOURCES". */
 const char *opencl_error_name(cl_int code);

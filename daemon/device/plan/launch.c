@@ -1,8 +1,8 @@
 /* Kernel launches. A kernel takes its buffers, each with the byte offset of the region, and then
  * the operation's parameters. If setting an argument fails, the kernel is not launched.
  *
- * A kernel that reads an image object gets a copy of the pixels in its reach, made on the same
- * queue. */
+ * A kernel that reads an image object gets a copy of the pixels in its reach, and what one writes
+ * to an image is copied to the target, on the same queue; unless the views have images. */
 #include "device/plan/launch.h"
 
 #include <math.h>
@@ -342,68 +342,132 @@ static cl_int4 find_reach(const struct step *step, const struct region *region)
 	return step->reach ? *step->reach : reach;
 }
 
-/* Copies the pixels in reach to a packed buffer. */
-static cl_int pack_reach(const struct step *step, const struct view *src, const cl_int4 *reach,
-                         const struct device *device, cl_command_queue queue, cl_mem *packed)
+/* Rows of pixels in a buffer. */
+struct rows {
+	cl_mem buffer;
+	size_t first, pitch; /* bytes */
+};
+
+/* Copies rows of so many bytes. */
+static cl_int copy_rows(cl_command_queue queue, const struct rows *from, const struct rows *to,
+                        size_t row, size_t count, cl_event *event)
 {
-	const size_t pixel = step->bands * pixel_type_size(step->src_type);
-	const size_t row = ((size_t)(reach->s[2] - reach->s[0]) + 1) * pixel;
-	const size_t rows = (size_t)(reach->s[3] - reach->s[1]) + 1;
-	const int64_t from = (int64_t)src->origin +
-	                     (reach->s[1] - (int64_t)step->expand_y) * src->pitch +
-	                     (reach->s[0] - (int64_t)step->expand_x) * (int64_t)pixel;
-	const size_t origin[3] = {(size_t)from % src->pitch, (size_t)from / src->pitch, 0};
-	const size_t zero[3] = {0, 0, 0}, size[3] = {row, rows, 1};
+	const size_t source[3] = {from->first % from->pitch, from->first / from->pitch, 0};
+	const size_t target[3] = {to->first % to->pitch, to->first / to->pitch, 0};
+	const size_t size[3] = {row, count, 1};
+	cl_int code = CL_SUCCESS;
+
+	if (source[0] + row <= from->pitch && target[0] + row <= to->pitch)
+		return clEnqueueCopyBufferRect(queue, from->buffer, to->buffer, source, target,
+		                               size, from->pitch, 0, to->pitch, 0, 0, NULL, event);
+	for (size_t y = 0; !code && y < count; y++) /* a row may exceed the pitch */
+		code = clEnqueueCopyBuffer(queue, from->buffer, to->buffer,
+		                           from->first + y * from->pitch, to->first + y * to->pitch,
+		                           row, 0, NULL, y + 1 == count ? event : NULL);
+	return code;
+}
+
+/* The images of a launch, and a packed buffer on the way from or to each that it makes. */
+struct images {
+	cl_mem source, target, packed_source, packed_target;
+	bool owned[2]; /* source, target */
+};
+
+static void images_fini(struct images *images)
+{
+	if (images->owned[0])
+		object_release(OBJECT_IMAGE, images->source);
+	if (images->owned[1])
+		object_release(OBJECT_IMAGE, images->target);
+	object_release(OBJECT_IMAGE, images->packed_source);
+	object_release(OBJECT_IMAGE, images->packed_target);
+}
+
+/* Makes an image object, of which the driver reads integers as such or as shares of full scale, and
+ * a packed buffer of its size. */
+static cl_int make_image(const struct step *step, enum pixel_type type, size_t width, size_t height,
+                         const struct device *device, cl_mem *image, cl_mem *packed)
+{
+	const cl_image_format format =
+	    device_image_format(step->bands, type, needs(step, VARIANT_TARGET_IMAGE));
+	const cl_image_desc desc = {
+	    .image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = width, .image_height = height};
+	const size_t pixel = step->bands * pixel_type_size(type);
 	cl_int code;
 
 	*packed = object_add(OBJECT_IMAGE, clCreateBuffer(device->context, CL_MEM_READ_WRITE,
-	                                                  row * rows, NULL, &code));
-	if (code)
-		return code;
-	if (origin[0] + row <= src->pitch)
-		return clEnqueueCopyBufferRect(queue, src->buffer, *packed, origin, zero, size,
-		                               src->pitch, 0, row, 0, 0, NULL, NULL);
-	for (size_t y = 0; !code && y < rows; y++) /* a row may exceed the pitch */
-		code =
-		    clEnqueueCopyBuffer(queue, src->buffer, *packed, (size_t)from + y * src->pitch,
-		                        y * row, row, 0, NULL, NULL);
-	return code;
-}
-
-/* Makes an image object of the pixels in reach. */
-static cl_int make_image(const struct step *step, const struct view *src, const cl_int4 *reach,
-                         const struct device *device, cl_command_queue queue, cl_mem *image)
-{
-	const cl_image_format format = device_image_format(step->bands, step->src_type);
-	const cl_image_desc desc = {.image_type = CL_MEM_OBJECT_IMAGE2D,
-	                            .image_width = (size_t)(reach->s[2] - reach->s[0] + 1),
-	                            .image_height = (size_t)(reach->s[3] - reach->s[1] + 1)};
-	const size_t zero[3] = {0, 0, 0}, size[3] = {desc.image_width, desc.image_height, 1};
-	cl_mem packed = NULL;
-	cl_int code = pack_reach(step, src, reach, device, queue, &packed);
-
-	*image = NULL;
+	                                                  width * height * pixel, NULL, &code));
 	if (!code)
-		*image = object_add(OBJECT_IMAGE, clCreateImage(device->context, CL_MEM_READ_ONLY,
+		*image = object_add(OBJECT_IMAGE, clCreateImage(device->context, CL_MEM_READ_WRITE,
 		                                                &format, &desc, NULL, &code));
-	if (!code)
-		code =
-		    clEnqueueCopyBufferToImage(queue, packed, *image, 0, zero, size, 0, NULL, NULL);
-	object_release(OBJECT_IMAGE, packed); /* the driver keeps it until it is used */
 	return code;
 }
 
-/* Sets the source as an image object, which the caller releases. */
-static void set_image(struct arguments *a, const struct step *step, const struct view *src,
-                      const cl_int4 *reach, const struct device *device, cl_command_queue queue,
-                      cl_mem *image)
+/* Makes an image of the pixels in reach. */
+static cl_int fill_source(const struct step *step, const struct view *src, const cl_int4 *reach,
+                          const struct device *device, cl_command_queue queue,
+                          struct images *images)
+{
+	const size_t pixel = step->bands * pixel_type_size(step->src_type);
+	const size_t zero[3] = {0, 0, 0}, size[3] = {(size_t)(reach->s[2] - reach->s[0]) + 1,
+	                                             (size_t)(reach->s[3] - reach->s[1]) + 1, 1};
+	const int64_t first = (int64_t)src->origin +
+	                      (reach->s[1] - (int64_t)step->expand_y) * src->pitch +
+	                      (reach->s[0] - (int64_t)step->expand_x) * (int64_t)pixel;
+	cl_int code = make_image(step, step->src_type, size[0], size[1], device, &images->source,
+	                         &images->packed_source);
+	const struct rows from = {src->buffer, (size_t)first, src->pitch},
+	                  to = {images->packed_source, 0, size[0] * pixel};
+
+	images->owned[0] = images->source != NULL;
+	if (!code)
+		code = copy_rows(queue, &from, &to, to.pitch, size[1], NULL);
+	if (!code)
+		code = clEnqueueCopyBufferToImage(queue, images->packed_source, images->source, 0,
+		                                  zero, size, 0, NULL, NULL);
+	return code;
+}
+
+/* Sets the source as an image object. */
+static void set_source_image(struct arguments *a, const struct step *step, const struct view *src,
+                             const cl_int4 *reach, const struct device *device,
+                             cl_command_queue queue, struct images *images)
 {
 	const cl_int origin[2] = {-reach->s[0], -reach->s[1]};
 
-	if (!a->code)
-		a->code = make_image(step, src, reach, device, queue, image);
-	set(a, sizeof *image, image);
+	images->source = src->image;
+	if (!a->code && !images->source)
+		a->code = fill_source(step, src, reach, device, queue, images);
+	set(a, sizeof images->source, &images->source);
 	set(a, sizeof origin, origin);
+}
+
+/* Bytes from the start of a view's buffer to the first pixel of the region that a step writes. */
+static size_t target_offset(const struct step *step, const struct view *dst)
+{
+	const size_t pixel = step->bands * pixel_type_size(step->dst_type);
+
+	return (size_t)dst->origin - (size_t)step->expand_y * dst->pitch - step->expand_x * pixel;
+}
+
+/* Sets the target as an image object: the view's, or one that holds just the region. */
+static void set_target_image(struct arguments *a, const struct step *step, const struct view *dst,
+                             const struct region *region, const struct device *device,
+                             struct images *images)
+{
+	const size_t pixel = step->bands * pixel_type_size(step->dst_type);
+	const size_t offset = dst->image ? target_offset(step, dst) : 0;
+	const cl_int place[2] = {(cl_int)(offset % dst->pitch / pixel),
+	                         (cl_int)(offset / dst->pitch)};
+
+	images->target = dst->image;
+	if (!a->code && !images->target) {
+		a->code = make_image(step, step->dst_type, region->width, region->rows, device,
+		                     &images->target, &images->packed_target);
+		images->owned[1] = images->target != NULL;
+	}
+	set(a, sizeof images->target, &images->target);
+	set(a, sizeof place, place);
 }
 
 /* Work-items across and down, before rounding up to whole groups. */
@@ -491,6 +555,27 @@ static cl_int enqueue(const struct step *step, const struct device *device,
 	return code;
 }
 
+/* Copies what a kernel has written to an image of this launch to the target: one more piece, if
+ * there is room for its event. */
+static cl_int enqueue_copy_back(const struct step *step, const struct view *dst,
+                                const struct region *region, const struct images *images,
+                                struct destination *to)
+{
+	const size_t pixel = step->bands * pixel_type_size(step->dst_type);
+	const size_t zero[3] = {0, 0, 0}, size[3] = {region->width, region->rows, 1};
+	const struct rows from = {images->packed_target, 0, region->width * pixel},
+	                  target = {dst->buffer, target_offset(step, dst), dst->pitch};
+	const bool has_room = to->count < to->max;
+	cl_int code = clEnqueueCopyImageToBuffer(to->queue, images->target, images->packed_target,
+	                                         zero, size, 0, 0, NULL, NULL);
+
+	if (!code)
+		code = copy_rows(to->queue, &from, &target, from.pitch, region->rows,
+		                 has_room ? &to->events[to->count] : NULL);
+	to->count += !code && has_room;
+	return code;
+}
+
 static void set_region_view(struct arguments *a, const struct step *step, const struct view *views,
                             bool dst)
 {
@@ -536,17 +621,20 @@ static cl_int launch(const struct step *step, const struct device *device, const
 	struct arguments a = {.kernel = step->function};
 	struct region region = find_region(step, device, tile);
 	cl_int4 reach = find_reach(step, &region);
-	cl_mem image = NULL;
+	struct images images = {0};
 
 	if (step->kernel == KERNEL_EXTEND)
 		return launch_extend(step, device, tile, stack, &views[step->dst], to);
 	if (needs(step, VARIANT_IMAGE))
-		set_image(&a, step, &views[step->src], &reach, device, to->queue, &image);
+		set_source_image(&a, step, &views[step->src], &reach, device, to->queue, &images);
 	else if (is_shrink(step) || is_grow(step))
 		set_source_of_points(&a, &views[step->src], step, tile);
 	else
 		set_region_view(&a, step, views, false);
-	set_region_view(&a, step, views, true);
+	if (needs(step, VARIANT_TARGET_IMAGE))
+		set_target_image(&a, step, &views[step->dst], &region, device, &images);
+	else
+		set_region_view(&a, step, views, true);
 	set_u32(&a, region.samples);
 	set_u32(&a, region.rows);
 	set_u32(&a, step->bands);
@@ -560,7 +648,9 @@ static cl_int launch(const struct step *step, const struct device *device, const
 		set_u32(&a, step->pass);
 	if (!a.code)
 		a.code = enqueue(step, device, &region, 1, to);
-	object_release(OBJECT_IMAGE, image);
+	if (!a.code && images.owned[1])
+		a.code = enqueue_copy_back(step, &views[step->dst], &region, &images, to);
+	images_fini(&images); /* the driver keeps them until they are used */
 	return a.code;
 }
 

@@ -75,7 +75,8 @@ static cl_int launch_once(const struct maker *m, const struct recipe *recipe, cl
 		                                region_pack(&step, &tile, &packed), NULL, &code));
 	step.src = PLACE_IN;
 	step.dst = PLACE_OUT;
-	views[PLACE_IN] = (struct view){src, lead + (uint64_t)step.radius_y * pitch, pitch};
+	views[PLACE_IN] = (struct view){
+	    .buffer = src, .origin = lead + (uint64_t)step.radius_y * pitch, .pitch = pitch};
 	packed.buffer = dst;
 	views[PLACE_OUT] = packed;
 	if (!code)

@@ -54,11 +54,16 @@ struct step {
 };
 
 /* Pixels in a buffer. origin: bytes from its start to the tile's first pixel (x0, y0), or in
- * directions that are shrunk to a lattice, to the first point that the tile needs. */
+ * directions that are shrunk to a lattice, to the first point that the tile needs.
+ *
+ * image: for a kernel that reads or writes an image object, that image; NULL: each launch makes one
+ * and copies its pixels. A source holds the pixels in reach and nothing else. A target is laid out
+ * as the buffer is: its rows are pitch bytes. */
 struct view {
 	cl_mem buffer;
 	uint64_t origin;
 	uint32_t pitch; /* bytes */
+	cl_mem image;
 };
 
 /* Tiles of one plan with the same width and height, one below another in every place. A kernel sees

@@ -19,6 +19,7 @@ enum {
 	NO_KEEP = VARIANT_NO_KEEP,
 	LOCAL = VARIANT_LOCAL,
 	RUN_TIME = VARIANT_RUN_TIME,
+	TARGET_IMAGE = VARIANT_TARGET_IMAGE,
 };
 
 static const struct variant variants[KERNELS] = {
@@ -182,10 +183,13 @@ static bool has_what_it_needs(uint32_t needs, const struct work *work)
 }
 
 /* True if the device has image objects for all that the kernel may read at once. */
-static bool image_fits(const struct work *work, const struct device *device)
+static bool image_fits(uint32_t needs, const struct work *work, const struct device *device)
 {
-	return device->image_bands[work->type] >> work->bands & 1 &&
-	       work->read_width <= device->image_width && work->read_height <= device->image_height;
+	const uint32_t *bands =
+	    needs & VARIANT_TARGET_IMAGE ? device->share_bands : device->image_bands;
+
+	return bands[work->type] >> work->bands & 1 && work->read_width <= device->image_width &&
+	       work->read_height <= device->image_height;
 }
 
 /* Classic kernels change all bands and support only the standard Sobel weights. */
@@ -195,7 +199,8 @@ static bool classic_applies(enum kernel kernel, const struct work *work,
 	const struct operation *op = work->operation;
 
 	if (work->keep || work->alpha ||
-	    (variants[kernel].needs & VARIANT_IMAGE && !image_fits(work, device)))
+	    (variants[kernel].needs & VARIANT_IMAGE &&
+	     !image_fits(variants[kernel].needs, work, device)))
 		return false;
 	return op->kind != OPERATION_GRADIENT ||
 	       (op->output == GRADIENT_MAGNITUDE && op->coefficients[0] == 1 &&
@@ -233,10 +238,13 @@ uint64_t variant_local_bytes(enum kernel kernel, const struct shape *shape, uint
 		words = MATRIX_MMA_ROWS((uint64_t)shape->group_y, radius_y) *
 		            MATRIX_MMA_STRIDE((uint64_t)shape->x, reach) +
 		        (2 * (uint64_t)radius_y + 1) * MATRIX_MMA_PAIRS(reach);
-	if (kernel == KERNEL_CONV_LOCAL_SINGLE || kernel == KERNEL_CONV_LOCAL_COOP)
+	if (kernel == KERNEL_CONV_LOCAL_SINGLE || kernel == KERNEL_CONV_LOCAL_COOP ||
+	    kernel == KERNEL_CONV_LOCAL_SINGLE_BUFFER || kernel == KERNEL_CONV_LOCAL_COOP_BUFFER)
 		words = CONV_LOCAL_FLOATS;
 	if (kernel == KERNEL_SEP_ONE_PASS)
 		words = SEP_ONE_PASS_FLOATS(reach, (uint64_t)radius_y);
+	if (kernel == KERNEL_SEP_ONE_PASS_SHARED)
+		words = SEP_ONE_PASS_SHARED_FLOATS(reach, (uint64_t)radius_y);
 	if (kernel == KERNEL_SEP_TILED)
 		words = SEP_TILED_FLOATS(reach, (uint64_t)radius_y);
 	return 4 * words;

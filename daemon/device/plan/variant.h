@@ -36,6 +36,8 @@ enum {
 	VARIANT_NO_KEEP = 128,     /* bilateral: all bands of colour must be changed */
 	VARIANT_LOCAL = 256,       /* takes local memory for its rows and their reach */
 	VARIANT_RUN_TIME = 512,    /* compiled for nothing but the pixel type */
+	/* with VARIANT_IMAGE: writes one, too; both hold shares of full scale */
+	VARIANT_TARGET_IMAGE = 1024,
 };
 
 /* A row of kernels.def: the columns that kernel_row() does not have. */
