@@ -8,114 +8,274 @@
 
 #include "border.h"
 
-/* Copies the source and its halo; outside the ROI pixels are made by the border rule. */
-static void fill_padded(struct case_pixels *p, const struct bench_case *c)
-{
-	const size_t pixel = image_pixel_size(&c->image), row = image_row_size(&c->image);
-	const int mode = BORDER_REPLICATE;
+enum { GUARD_ROWS = 16 }; /* above and below a target: the highest block of a published kernel */
 
-	for (int y = -(int)p->halo_y; y < (int)(p->source.height + p->halo_y); y++) {
+/* Copies the source ROI with pixels around it, made by the border rule. to: the ROI's first pixel.
+ */
+static void fill_padded(const struct case_pixels *p, struct padding padding, uint32_t pitch,
+                        char *to)
+{
+	const size_t pixel = image_pixel_size(&p->c->image), row = image_row_size(&p->c->image);
+	const int width = (int)p->source.width, height = (int)p->source.height;
+	const int left = (int)padding.x, above = (int)padding.y;
+
+	for (int y = -above; y < height + above; y++) {
 		const char *from =
-		    (const char *)c->pixels +
-		    (p->source.y + (size_t)border_map(y, (int)p->source.height, mode)) * row;
-		char *to = p->padded + p->padded_view.origin + (ptrdiff_t)y * p->padded_view.pitch;
+		    (const char *)p->c->pixels +
+		    (p->source.y + (size_t)border_map(y, height, BORDER_REPLICATE)) * row +
+		    p->source.x * pixel;
+		char *line = to + (ptrdiff_t)y * pitch;
 
-		for (int x = -(int)p->halo_x; x < (int)(p->source.width + p->halo_x); x++)
-			memcpy(to + (ptrdiff_t)x * (ptrdiff_t)pixel,
-			       from + (p->source.x +
-			               (size_t)border_map(x, (int)p->source.width, mode)) *
-			                  pixel,
-			       pixel);
+		memcpy(line, from, (size_t)width * pixel);
+		for (int x = 0; x < left; x++) {
+			memcpy(line - (ptrdiff_t)(x + 1) * (ptrdiff_t)pixel, from, pixel);
+			memcpy(line + (size_t)(width + x) * pixel,
+			       from + (size_t)(width - 1) * pixel, pixel);
+		}
 	}
 }
 
-static enum error make_padded(struct case_pixels *p, const struct bench_case *c)
+/* Makes the ROI with pixels around it, its first one aligned, on the host. Returns it, to be freed,
+ * or NULL; sets the view's layout and the size. */
+static char *make_padded(const struct case_pixels *p, struct padding padding, uint64_t align,
+                         struct view *view, uint64_t *size)
 {
-	const uint64_t pixel = image_pixel_size(&c->image), align = ROW_ALIGNMENT - 1;
-	const uint64_t lead = (p->halo_x * pixel + align) & ~align;
+	const uint64_t pixel = image_pixel_size(&p->c->image);
+	const uint64_t lead = (padding.x * pixel + align - 1) / align * align;
+	const uint64_t row = lead + (p->source.width + padding.x) * pixel;
+	char *bytes;
 
-	p->padded_view.pitch = (uint32_t)row_pitch(lead + (p->source.width + p->halo_x) * pixel);
-	p->padded_view.origin = lead + (uint64_t)p->halo_y * p->padded_view.pitch;
-	p->padded_size = p->padded_view.pitch * (uint64_t)(p->source.height + 2 * p->halo_y);
-	p->padded = calloc(1, p->padded_size);
-	if (!p->padded)
-		return ERR_MEMORY;
-	fill_padded(p, c);
-	return ERR_OK;
+	view->pitch = (uint32_t)(align > 1 ? row_pitch(row) : row);
+	view->origin = lead + (uint64_t)padding.y * view->pitch;
+	*size = view->pitch * (p->source.height + 2 * (uint64_t)padding.y);
+	bytes = calloc(1, *size);
+	if (bytes)
+		fill_padded(p, padding, view->pitch, bytes + view->origin);
+	return bytes;
 }
 
-/* Makes a device buffer. content: copied to it; NULL: none. Does nothing after an error. */
-static cl_mem new_buffer(const struct device *device, cl_command_queue queue, uint64_t size,
-                         const void *content, cl_int *code)
+/* Reports that something cannot be made. */
+static enum error refuse(const struct case_pixels *p, cl_int code)
 {
-	cl_mem buffer;
+	const struct image *image = &p->c->image;
 
-	if (*code)
-		return NULL;
-	buffer = clCreateBuffer(device->context, CL_MEM_READ_WRITE, size, NULL, code);
-	if (!*code && content)
-		*code =
-		    clEnqueueWriteBuffer(queue, buffer, CL_TRUE, 0, size, content, 0, NULL, NULL);
-	return buffer;
-}
-
-static enum error make_buffers(struct case_pixels *p, const struct bench_case *c,
-                               const struct device *device, cl_command_queue queue)
-{
-	const struct image *image = &c->image;
-	const uint64_t pixel = image_pixel_size(image);
-	cl_int code = CL_SUCCESS;
-
-	p->bare_view.pitch = (uint32_t)image_row_size(image);
-	p->bare_view.origin = (uint64_t)p->source.y * p->bare_view.pitch + p->source.x * pixel;
-	p->bare_size = image_size(image);
-	p->target_view.pitch = (uint32_t)row_pitch(image_row_size(image));
-	p->target_view.origin = (uint64_t)p->target.y * p->target_view.pitch + p->target.x * pixel;
-	p->target_size = (uint64_t)p->target_view.pitch * image->height;
-	for (int i = 0; i < PAIRS; i++) {
-		p->padded_buffer[i] = new_buffer(device, queue, p->padded_size, p->padded, &code);
-		p->bare_buffer[i] = new_buffer(device, queue, p->bare_size, c->pixels, &code);
-		p->target_buffer[i] = new_buffer(device, queue, p->target_size, NULL, &code);
-	}
-	if (!code)
-		return ERR_OK;
-	fprintf(stderr, "convolved-bench: not enough memory on the device for %ux%ux%u %s: %s\n",
+	fprintf(stderr, "convolved-bench: cannot make %ux%ux%u %s on the device: %s\n",
 	        image->width, image->height, image->bands, pixel_type_name(image->type),
 	        opencl_error_name(code));
 	return ERR_DEVICE;
+}
+
+/* Makes buffers with this content (NULL: none), and sets them in PAIRS views like this one. */
+static enum error make_buffers(const struct case_pixels *p, const void *content, uint64_t size,
+                               struct view like, struct view views[PAIRS])
+{
+	cl_int code = CL_SUCCESS;
+
+	for (int i = 0; !code && i < PAIRS; i++) {
+		views[i] = like;
+		views[i].buffer =
+		    clCreateBuffer(p->device->context, CL_MEM_READ_WRITE, size, NULL, &code);
+		if (!code && content)
+			code = clEnqueueWriteBuffer(p->queue, views[i].buffer, CL_TRUE, 0, size,
+			                            content, 0, NULL, NULL);
+	}
+	return code ? refuse(p, code) : ERR_OK;
+}
+
+/* The same with images; pitch: of the content, in bytes. */
+static enum error make_images(const struct case_pixels *p, const struct image *image,
+                              const void *content, size_t pitch, bool shares, struct view like,
+                              struct view views[PAIRS])
+{
+	const cl_image_format format = device_image_format(image->bands, image->type, shares);
+	const cl_image_desc desc = {.image_type = CL_MEM_OBJECT_IMAGE2D,
+	                            .image_width = image->width,
+	                            .image_height = image->height};
+	const size_t zero[3] = {0, 0, 0}, size[3] = {image->width, image->height, 1};
+	cl_int code = CL_SUCCESS;
+
+	for (int i = 0; !code && i < PAIRS; i++) {
+		views[i] = like;
+		views[i].image = clCreateImage(p->device->context, CL_MEM_READ_WRITE, &format,
+		                               &desc, NULL, &code);
+		if (!code && content)
+			code = clEnqueueWriteImage(p->queue, views[i].image, CL_TRUE, zero, size,
+			                           pitch, 0, content, 0, NULL, NULL);
+	}
+	return code ? refuse(p, code) : ERR_OK;
+}
+
+static enum error make_bare(struct case_pixels *p)
+{
+	const size_t row = image_row_size(&p->c->image);
+	const struct view view = {.origin = p->source.y * row +
+	                                    p->source.x * image_pixel_size(&p->c->image),
+	                          .pitch = (uint32_t)row};
+
+	return make_buffers(p, p->c->pixels, image_size(&p->c->image), view,
+	                    p->source_view[FORM_BARE]);
+}
+
+/* As the Sobel study does: rows of no more than the pixels and those around them. */
+static enum error make_padded_source(struct case_pixels *p)
+{
+	struct view view = {0};
+	uint64_t size;
+	char *bytes = make_padded(p, p->padding, 1, &view, &size);
+	enum error e = ERR_MEMORY;
+
+	if (bytes)
+		e = make_buffers(p, bytes, size, view, p->source_view[FORM_PADDED]);
+	free(bytes);
+	return e;
+}
+
+static enum error make_source_images(struct case_pixels *p, enum form form)
+{
+	const size_t row = image_row_size(&p->c->image);
+	const char *first = (const char *)p->c->pixels + p->source.y * row +
+	                    p->source.x * image_pixel_size(&p->c->image);
+
+	return make_images(p, &p->part, first, row, form == FORM_IMAGES, (struct view){.pitch = 1},
+	                   p->source_view[form]);
+}
+
+static enum error make_sources(struct case_pixels *p, enum form form)
+{
+	switch (form) {
+	case FORM_BARE:
+		return make_bare(p);
+	case FORM_PADDED:
+		return make_padded_source(p);
+	case FORM_IMAGE:
+	case FORM_IMAGES:
+		return make_source_images(p, form);
+	case FORM_TILE: /* the first that is made */
+	case FORMS:
+		break;
+	}
+	return ERR_OK;
+}
+
+/* Rows are aligned, and as many bytes apart in buffers and images. */
+static enum error make_targets(struct case_pixels *p, bool images)
+{
+	const size_t pixel = image_pixel_size(&p->area), pitch = p->area.width * pixel;
+	const struct view view = {.pitch = (uint32_t)pitch,
+	                          .origin =
+	                              (p->target.y + GUARD_ROWS) * pitch + p->target.x * pixel};
+
+	if (p->target_view[images][0].pitch)
+		return ERR_OK;
+	return images ? make_images(p, &p->area, NULL, 0, true, view, p->target_view[1])
+	              : make_buffers(p, NULL, p->target_size, view, p->target_view[0]);
+}
+
+enum error case_pixels_make(struct case_pixels *p, enum form form)
+{
+	enum error e = make_targets(p, form == FORM_IMAGES);
+
+	if (!e && !p->source_view[form][0].pitch)
+		e = make_sources(p, form);
+	return e;
+}
+
+const struct view *case_target(const struct case_pixels *p, enum form form, uint32_t pair)
+{
+	return &p->target_view[form == FORM_IMAGES][pair];
+}
+
+cl_int case_target_write(const struct case_pixels *p, const struct view *target, const void *bytes)
+{
+	const size_t zero[3] = {0, 0, 0}, size[3] = {p->area.width, p->area.height, 1};
+
+	return target->image ? clEnqueueWriteImage(p->queue, target->image, CL_TRUE, zero, size, 0,
+	                                           0, bytes, 0, NULL, NULL)
+	                     : clEnqueueWriteBuffer(p->queue, target->buffer, CL_TRUE, 0,
+	                                            p->target_size, bytes, 0, NULL, NULL);
+}
+
+cl_int case_target_read(const struct case_pixels *p, const struct view *target, void *bytes)
+{
+	const size_t zero[3] = {0, 0, 0}, size[3] = {p->area.width, p->area.height, 1};
+
+	return target->image ? clEnqueueReadImage(p->queue, target->image, CL_TRUE, zero, size, 0,
+	                                          0, bytes, 0, NULL, NULL)
+	                     : clEnqueueReadBuffer(p->queue, target->buffer, CL_TRUE, 0,
+	                                           p->target_size, bytes, 0, NULL, NULL);
+}
+
+/* True if a ROI of the options is inside the image; else says so. */
+static bool is_inside(const char *option, const struct area *area, const struct image *image)
+{
+	if (area_inside(area, image))
+		return true;
+	fprintf(stderr,
+	        "convolved-bench: %s '%u,%u,%u,%u': expected a part of the %ux%u image: "
+	        "X + WIDTH up to %u, Y + HEIGHT up to %u\n",
+	        option, area->x, area->y, area->width, area->height, image->width, image->height,
+	        image->width, image->height);
+	return false;
+}
+
+/* The target in memory: rows of the image's length or a little more, guards above and below. */
+static void lay_out_target(struct case_pixels *p)
+{
+	const size_t pixel = image_pixel_size(&p->c->image);
+	uint64_t pitch = row_pitch(image_row_size(&p->c->image));
+
+	while (pitch % pixel) /* of three bands */
+		pitch += ROW_ALIGNMENT;
+	p->area = p->c->image;
+	p->area.width = (uint32_t)(pitch / pixel);
+	p->area.height += 2 * GUARD_ROWS;
+	p->target_size = pitch * p->area.height;
 }
 
 enum error case_pixels_init(struct case_pixels *p, const struct bench_case *c,
                             const struct bench_options *options, const struct device *device,
                             cl_command_queue queue)
 {
-	enum error e;
+	struct view view = {0};
+	struct padding halo;
 
-	*p = (struct case_pixels){.source = options->source_roi, .target = options->target_roi};
+	*p = (struct case_pixels){.c = c, .device = device, .queue = queue};
+	p->padding = options->padding_given ? options->padding : (struct padding){16, 1};
+	p->source = options->source_roi;
+	p->target = options->target_roi;
 	if (!p->source.width)
-		p->source = p->target = (struct rectangle){0, 0, c->image.width, c->image.height};
+		p->source = p->target = (struct area){0, 0, c->image.width, c->image.height};
+	if (!is_inside("--source-roi", &p->source, &c->image) ||
+	    !is_inside("--target-roi", &p->target, &c->image))
+		return ERR_BAD_PARAMETER;
 	p->part = c->image;
 	p->part.width = p->source.width;
 	p->part.height = p->source.height;
+	lay_out_target(p);
 	chain_halo(&c->chain, &p->halo_x, &p->halo_y);
-	e = make_padded(p, c);
-	return e ? e : make_buffers(p, c, device, queue);
+	halo = (struct padding){p->halo_x, p->halo_y};
+	p->tile = make_padded(p, halo, ROW_ALIGNMENT, &view, &p->tile_size);
+	return p->tile ? make_buffers(p, p->tile, p->tile_size, view, p->source_view[FORM_TILE])
+	               : ERR_MEMORY;
 }
 
-static void release(cl_mem *buffer)
+static void release(struct view *view)
 {
-	if (*buffer)
-		clReleaseMemObject(*buffer);
-	*buffer = NULL;
+	if (view->buffer)
+		clReleaseMemObject(view->buffer);
+	if (view->image)
+		clReleaseMemObject(view->image);
+	*view = (struct view){0};
 }
 
 void case_pixels_fini(struct case_pixels *p)
 {
 	for (int i = 0; i < PAIRS; i++) {
-		release(&p->padded_buffer[i]);
-		release(&p->bare_buffer[i]);
-		release(&p->target_buffer[i]);
+		for (int form = 0; form < FORMS; form++)
+			release(&p->source_view[form][i]);
+		for (int images = 0; images < 2; images++)
+			release(&p->target_view[images][i]);
 	}
-	free(p->padded);
-	p->padded = NULL;
+	free(p->tile);
+	p->tile = NULL;
 }

@@ -1,4 +1,4 @@
-/* A case: one filter, one image, and the image's pixels on a device. */
+/* A case: one filter or chain, one image, and the image's pixels on a device. */
 #ifndef BENCH_CASE_H
 #define BENCH_CASE_H
 
@@ -7,36 +7,59 @@
 #include "device/plan/step.h"
 
 struct bench_case {
-	struct chain chain; /* of one filter */
+	struct chain chain;
 	struct image image;
 	const void *pixels; /* packed; the caller's */
-	double taps;        /* of the filter's window */
+	double taps;        /* of the filters' windows together */
 };
 
 enum { PAIRS = 3 };
 
-/* The source exists in two forms: with a halo made by the border rule, as in the service's tiles,
- * for our own kernels; and without, for the published kernels, which clamp coordinates to it
- * (`reach`). Each form has PAIRS copies, used in turn with as many targets, so that a run does not
- * find its pixels in a cache. The views' origins are the ROI's first pixel; their buffers are not
- * set. */
-struct case_pixels {
-	struct rectangle source, target; /* in the image */
-	struct image part;               /* the source ROI as an image */
-	uint32_t halo_x, halo_y;
-	char *padded; /* the source with its halo, on the host */
-	struct view padded_view, bare_view, target_view;
-	uint64_t padded_size, bare_size, target_size; /* bytes */
-	cl_mem padded_buffer[PAIRS], bare_buffer[PAIRS], target_buffer[PAIRS];
+/* The forms in which a kernel gets source and target. Buffers, if not images. */
+enum form {
+	FORM_TILE,   /* with the chain's halo and aligned, as the service's tiles */
+	FORM_BARE,   /* the image alone; published kernels clamp coordinates to the ROI (`reach`) */
+	FORM_PADDED, /* with as many pixels around the ROI as the host adds; part of the reach */
+	FORM_IMAGE,  /* the ROI as an image object, whose integers are read as such */
+	FORM_IMAGES, /* both as image objects; integers are shares of full scale */
+	FORMS
 };
 
-/* Makes the buffers of a case, for the ROIs of the options. Device and queue must outlive them.
- * ERR_MEMORY, or ERR_DEVICE if the device has not enough memory, reported on standard error. The
- * caller calls case_pixels_fini() in any case. */
+/* Of each form, PAIRS sources that are used in turn with as many targets, so that a run does not
+ * find its pixels in a cache. The views' origins are the ROI's first pixel. */
+struct case_pixels {
+	const struct bench_case *c;
+	const struct device *device;
+	cl_command_queue queue;
+	struct area source, target; /* in the image */
+	struct image part;          /* the source ROI as an image */
+	struct image area;          /* of the target in memory, guards around it */
+	uint32_t halo_x, halo_y;
+	struct padding padding; /* of FORM_PADDED; the Sobel study's, if none is given */
+	char *tile;             /* FORM_TILE, on the host */
+	uint64_t tile_size, target_size;
+	struct view source_view[FORMS][PAIRS], target_view[2][PAIRS]; /* targets: buffers, images */
+};
+
+/* Prepares the pixels of a case for the ROIs of the options; makes FORM_TILE. All that is given
+ * must outlive them. ERR_BAD_PARAMETER if a ROI is not inside the image, reported on standard
+ * error; ERR_MEMORY; ERR_DEVICE, reported. The caller calls case_pixels_fini() in any case. */
 enum error case_pixels_init(struct case_pixels *pixels, const struct bench_case *c,
                             const struct bench_options *options, const struct device *device,
                             cl_command_queue queue) MUST_CHECK;
-/* Frees the buffers. All zeros is allowed. */
+/* Makes the sources and targets of a form, unless they exist. ERR_MEMORY; ERR_DEVICE, reported. */
+enum error case_pixels_make(struct case_pixels *pixels, enum form form) MUST_CHECK;
+/* Frees everything. All zeros is allowed. */
 void case_pixels_fini(struct case_pixels *pixels);
+
+/* The target of a form, of that pair. */
+const struct view *case_target(const struct case_pixels *pixels, enum form form, uint32_t pair);
+
+/* Fills a target with `bytes`, target_size of them, or reads it. The layout is the same for buffers
+ * and images. Blocks. Returns an OpenCL code. */
+cl_int case_target_write(const struct case_pixels *pixels, const struct view *target,
+                         const void *bytes) MUST_CHECK;
+cl_int case_target_read(const struct case_pixels *pixels, const struct view *target,
+                        void *bytes) MUST_CHECK;
 
 #endif

@@ -4,24 +4,19 @@
 
 enum { WINDOWS = 24, WINDOW_SIDE = 96 };
 
-/* Compares a window of the target with the reference. */
-static enum error check_window(const struct bench_case *c, const struct case_pixels *p,
-                               const struct window *w, const char *target,
-                               struct difference *difference)
+enum error check_window(const struct bench_case *c, const struct case_pixels *p,
+                        const struct window *w, const char *from, size_t pitch,
+                        struct difference *difference)
 {
-	const size_t pixel = image_pixel_size(&p->part);
-	const char *from = p->padded + p->padded_view.origin +
-	                   (size_t)w->y0 * p->padded_view.pitch + w->x0 * pixel;
+	const struct view *tile = &p->source_view[FORM_TILE][0];
+	const char *source = p->tile + tile->origin + (size_t)w->y0 * tile->pitch +
+	                     w->x0 * image_pixel_size(&p->part);
 	struct reference reference;
-	enum error e =
-	    reference_window(&c->chain, &p->part, w, from, p->padded_view.pitch, &reference);
+	enum error e = reference_window(&c->chain, &p->part, w, source, tile->pitch, &reference);
 
 	if (e)
 		return e;
-	difference_add(difference, &reference,
-	               target + p->target_view.origin + (size_t)w->y0 * p->target_view.pitch +
-	                   w->x0 * pixel,
-	               p->target_view.pitch);
+	difference_add(difference, &reference, from, pitch);
 	reference_fini(&reference);
 	return ERR_OK;
 }
@@ -51,13 +46,37 @@ static bool window_get(const struct image *image, bool all, uint32_t i, struct w
 	return i < WINDOWS;
 }
 
-enum error check_target(const struct bench_case *c, const struct case_pixels *pixels, bool all,
+enum error check_target(const struct bench_case *c, const struct case_pixels *p, bool all,
                         const char *target, struct difference *difference)
 {
+	const size_t pixel = image_pixel_size(&p->area), pitch = p->area.width * pixel;
+	const char *first = target + case_target(p, FORM_TILE, 0)->origin;
 	struct window w;
 	enum error e = ERR_OK;
 
-	for (uint32_t i = 0; !e && window_get(&pixels->part, all, i, &w); i++)
-		e = check_window(c, pixels, &w, target, difference);
+	for (uint32_t i = 0; !e && window_get(&p->part, all, i, &w); i++)
+		e = check_window(c, p, &w, first + w.y0 * pitch + w.x0 * pixel, pitch, difference);
 	return e;
+}
+
+static uint64_t count_changed(const char *from, const char *end)
+{
+	uint64_t count = 0;
+
+	for (; from < end; from++)
+		count += (uint8_t)*from != POISON;
+	return count;
+}
+
+uint64_t check_outside(const struct case_pixels *p, const char *target)
+{
+	const size_t pixel = image_pixel_size(&p->area), pitch = p->area.width * pixel;
+	const char *row = target + case_target(p, FORM_TILE, 0)->origin, *free = target;
+	uint64_t count = 0;
+
+	for (uint32_t y = 0; y < p->target.height; y++, row += pitch) {
+		count += count_changed(free, row);
+		free = row + p->target.width * pixel;
+	}
+	return count + count_changed(free, target + p->target_size);
 }

@@ -10,25 +10,27 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "bench/check.h"
+#include "bench/processor.h"
 #include "common/log.h"
-#include "common/sort.h"
 #include "device/plan/launch.h"
 #include "device/plan/region.h"
 
-enum { REFERENCE_SIDE = 256, POISON = 0xa5, BATCH = 5 };
+enum { REFERENCE_SIDE = 256, BATCH = 5 };
+
+static const enum kernel TABLE = KERNELS; /* a runner of the table's choices */
 
 /* A variant in one shape. */
 struct runner {
-	enum kernel kernel;
+	enum kernel kernel; /* or TABLE */
 	struct plan *plan;
+	enum form form;
 	cl_int4 reach;
-	bool bare, failed;
+	bool failed;
 	cl_int code;
-	uint32_t batch;           /* runs enqueued in this round */
-	cl_event event[BATCH][2]; /* of each run; sep_two_pass has two launches */
+	uint32_t batch; /* runs enqueued in this round */
+	cl_event event[BATCH][STEPS_MAX];
 	double *ms;
 	uint32_t runs;
 	double spent; /* seconds */
@@ -42,20 +44,27 @@ struct bench {
 	cl_command_queue queue;
 	struct case_pixels pixels;
 	struct tile tile;
-	cl_mem scratch;
-	uint64_t scratch_size;
+	cl_mem scratch[PLACES];
+	uint64_t scratch_size[PLACES];
 	struct runner runner[MEASURED_MAX];
 	uint32_t count, turn;
 	double *copy_ms;
 	uint32_t copies;
 };
 
-static double now(void)
+bool measured_is_right(const struct measured *m)
 {
-	struct timespec t;
+	return !m->mismatches && !m->outside;
+}
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+static const char *runner_name(const struct runner *r)
+{
+	return r->kernel == TABLE ? "table" : kernel_name(r->kernel);
+}
+
+static bool is_classic(const struct runner *r)
+{
+	return r->kernel != TABLE && kernel_row(r->kernel)->origin == KERNEL_CLASSIC;
 }
 
 static void bench_fini(struct bench *b)
@@ -65,8 +74,9 @@ static void bench_fini(struct bench *b)
 		free(b->runner[i].ms);
 	}
 	case_pixels_fini(&b->pixels);
-	if (b->scratch)
-		clReleaseMemObject(b->scratch);
+	for (int i = 0; i < PLACES; i++)
+		if (b->scratch[i])
+			clReleaseMemObject(b->scratch[i]);
 	if (b->queue)
 		clReleaseCommandQueue(b->queue);
 	free(b->copy_ms);
@@ -74,11 +84,11 @@ static void bench_fini(struct bench *b)
 
 /* ---- runners ---- */
 
-/* The kernel and shape that a plan's chooser shall choose. */
+/* The kernel and shape that a plan's chooser shall choose for all its filters. */
 struct wish {
 	enum kernel kernel;
 	uint32_t number; /* number of the shape among those that apply */
-	bool applies;
+	uint32_t asked, applied;
 	const struct device *device;
 };
 
@@ -86,60 +96,168 @@ static void choose_wish(void *user, const struct work *work, enum kernel *kernel
                         struct shape *shape)
 {
 	struct wish *wish = user;
-	bool classic = kernel_row(wish->kernel)->origin == KERNEL_CLASSIC;
-
 	struct shape shapes[SHAPES_MAX];
 
-	wish->applies = variant_applies(wish->kernel, work, wish->device, classic) &&
-	                wish->number < variant_shapes(wish->kernel, work, wish->device, shapes);
-	if (!wish->applies)
+	wish->asked++;
+	if (wish->kernel == TABLE) {
+		variant_choose_by_table(wish->device, work, kernel, shape);
 		return;
+	}
+	if (!variant_applies(wish->kernel, work, wish->device,
+	                     kernel_row(wish->kernel)->origin == KERNEL_CLASSIC) ||
+	    wish->number >= variant_shapes(wish->kernel, work, wish->device, shapes))
+		return;
+	wish->applied++;
 	*kernel = wish->kernel;
 	*shape = shapes[wish->number];
 }
 
-/* Adds a runner for a kernel in one of its shapes, if it applies. The first plan only requests the
- * program; the second is made when it is compiled. */
-static void add_runner(struct bench *b, enum kernel kernel, uint32_t number)
+/* How many steps of the plan use the kernel. */
+static uint32_t count_steps(const struct plan *plan, enum kernel kernel)
 {
-	struct wish wish = {kernel, number, false, b->device};
-	struct runner *r = &b->runner[b->count];
+	uint32_t count = 0;
 
-	if (b->count == MEASURED_MAX)
-		return;
+	for (uint32_t i = 0; i < plan->list.count; i++)
+		count += plan->list.step[i].kernel == kernel;
+	return count;
+}
+
+/* Makes the plan. The first only requests the programs; the second is made when they are compiled.
+ * NULL if the kernel does not apply to all filters; the table's choices are only of interest where
+ * there are several launches. */
+static struct plan *make_plan(struct bench *b, struct wish *wish)
+{
+	struct plan *plan = NULL;
+
 	for (int i = 0; i < 2; i++) {
-		plan_free(&r->plan);
-		if (plan_new(b->programs, &b->c->chain, &b->pixels.part, choose_wish, &wish,
-		             &r->plan) ||
-		    !wish.applies) {
-			plan_free(&r->plan);
-			return;
+		plan_free(&plan);
+		wish->asked = wish->applied = 0;
+		if (plan_new(b->programs, &b->c->chain, &b->pixels.part, choose_wish, wish, &plan))
+			return NULL;
+		if (wish->kernel == TABLE ? plan->list.count < 2
+		                          : !wish->asked || wish->applied < wish->asked) {
+			plan_free(&plan);
+			return NULL;
 		}
 		programs_wait(b->programs);
 	}
-	r->kernel = kernel;
-	r->bare = kernel_row(kernel)->origin == KERNEL_CLASSIC;
-	r->failed = r->plan->list.step[0].kernel != kernel; /* its program cannot be compiled */
-	r->reach = (cl_int4){{0, 0, (cl_int)b->tile.width - 1, (cl_int)b->tile.height - 1}};
-	r->ms = calloc(b->options->iterations + b->options->warmup, sizeof *r->ms);
-	for (uint32_t i = 0; i < r->plan->list.count; i++) {
-		struct view view;
-		uint64_t needed = region_pack(&r->plan->list.step[i], &b->tile, &view);
-
-		r->plan->list.step[i].reach = &r->reach;
-		if (r->plan->list.step[i].dst >= PLACE_A && needed > b->scratch_size)
-			b->scratch_size = needed;
-	}
-	b->count++;
+	return plan;
 }
 
-static void add_kernel(struct bench *b, enum kernel kernel)
+/* What a runner reads and writes. A published kernel that is the whole plan gets what its study
+ * gives it. */
+static enum form find_form(const struct bench *b, const struct runner *r)
 {
-	if (!kernel_row(kernel)->operations ||
-	    (b->options->variant && strcmp(b->options->variant, kernel_name(kernel))))
-		return;
-	for (uint32_t i = 0; i < SHAPES_MAX; i++)
-		add_runner(b, kernel, i);
+	const struct padding *p = &b->pixels.padding;
+	uint32_t needs;
+
+	if (!is_classic(r) || count_steps(r->plan, r->kernel) < r->plan->list.count)
+		return FORM_TILE;
+	needs = variant_get(r->kernel)->needs;
+	if (needs & VARIANT_IMAGE)
+		return needs & VARIANT_TARGET_IMAGE ? FORM_IMAGES : FORM_IMAGE;
+	if (b->options->padding_given)
+		return p->x || p->y ? FORM_PADDED : FORM_BARE;
+	return kernel_row(r->kernel)->operations & 1u << OPERATION_GRADIENT ? FORM_PADDED
+	                                                                    : FORM_BARE;
+}
+
+/* Tells the steps what they may read, and notes what they need of scratch. */
+static void set_steps(struct bench *b, struct runner *r)
+{
+	const struct padding pad =
+	    r->form == FORM_PADDED ? b->pixels.padding : (struct padding){0, 0};
+
+	r->reach = (cl_int4){{-(cl_int)pad.x, -(cl_int)pad.y, (cl_int)(b->tile.width + pad.x) - 1,
+	                      (cl_int)(b->tile.height + pad.y) - 1}};
+	for (uint32_t i = 0; i < r->plan->list.count; i++) {
+		struct step *step = &r->plan->list.step[i];
+		struct view view;
+		uint64_t needed = region_pack(step, &b->tile, &view);
+
+		if (r->form != FORM_TILE)
+			step->reach = &r->reach;
+		if (step->dst >= PLACE_A && needed > b->scratch_size[step->dst])
+			b->scratch_size[step->dst] = needed;
+	}
+}
+
+/* Adds a runner for a kernel in one of its shapes, if it applies. */
+static enum error add_runner(struct bench *b, enum kernel kernel, uint32_t number)
+{
+	struct wish wish = {.kernel = kernel, .number = number, .device = b->device};
+	struct runner *r = &b->runner[b->count];
+
+	if (b->count == MEASURED_MAX)
+		return ERR_OK;
+	r->plan = make_plan(b, &wish);
+	if (!r->plan)
+		return ERR_OK;
+	b->count++;
+	r->kernel = kernel;
+	r->failed = kernel != TABLE && count_steps(r->plan, kernel) < wish.applied;
+	if (r->failed)
+		fprintf(stderr, "convolved-bench: %s cannot be compiled\n", runner_name(r));
+	r->form = find_form(b, r);
+	set_steps(b, r);
+	r->ms = calloc(b->options->iterations + b->options->warmup, sizeof *r->ms);
+	return r->ms ? ERR_OK : ERR_MEMORY;
+}
+
+static enum error add_kernel(struct bench *b, enum kernel kernel)
+{
+	enum error e = ERR_OK;
+
+	if (!kernel_row(kernel)->operations || !bench_options_want(b->options, kernel_name(kernel)))
+		return ERR_OK;
+	for (uint32_t i = 0; !e && i < SHAPES_MAX; i++)
+		e = add_runner(b, kernel, i);
+	return e;
+}
+
+static enum error add_runners(struct bench *b)
+{
+	enum error e = ERR_OK;
+
+	for (enum kernel k = 0; !e && k < KERNELS; k++)
+		e = add_kernel(b, k);
+	if (!e && bench_options_want(b->options, "table"))
+		e = add_runner(b, TABLE, 0);
+	return e;
+}
+
+/* Leaves out the runners of a form that the device cannot hold. */
+static void give_up(struct bench *b, enum form form)
+{
+	for (uint32_t i = 0; i < b->count; i++)
+		if (b->runner[i].form == form)
+			b->runner[i].failed = true;
+}
+
+/* Makes what the runners read and write. */
+static enum error make_memory(struct bench *b)
+{
+	enum error e = case_pixels_make(&b->pixels, FORM_TILE); /* for the copy */
+	cl_int code = CL_SUCCESS;
+
+	for (int i = 0; !code && i < PLACES; i++)
+		if (b->scratch_size[i])
+			b->scratch[i] = clCreateBuffer(b->device->context, CL_MEM_READ_WRITE,
+			                               b->scratch_size[i], NULL, &code);
+	if (!e && code)
+		e = ERR_DEVICE;
+	for (uint32_t i = 0; !e && i < b->count; i++) {
+		const enum form form = b->runner[i].form;
+
+		if (b->runner[i].failed)
+			continue;
+		e = case_pixels_make(&b->pixels, form);
+		if (e == ERR_DEVICE && (form == FORM_IMAGE || form == FORM_IMAGES)) {
+			give_up(b, form); /* larger than its images may be */
+			e = ERR_OK;
+		}
+	}
+	return e;
 }
 
 /* ---- runs ---- */
@@ -160,23 +278,21 @@ static double event_ms(cl_event event, cl_int *code)
 }
 
 /* Enqueues all launches of a variant, on the next pair of buffers. */
-static cl_int enqueue_once(struct bench *b, struct runner *r, cl_event event[2])
+static cl_int enqueue_once(struct bench *b, struct runner *r, cl_event event[STEPS_MAX])
 {
 	const struct case_pixels *p = &b->pixels;
 	struct view views[PLACES] = {0};
 	uint32_t pair = b->turn++ % PAIRS;
 	cl_int code = CL_SUCCESS;
 
-	views[PLACE_IN] = r->bare ? p->bare_view : p->padded_view;
-	views[PLACE_IN].buffer = r->bare ? p->bare_buffer[pair] : p->padded_buffer[pair];
-	views[PLACE_OUT] = p->target_view;
-	views[PLACE_OUT].buffer = p->target_buffer[pair];
+	views[PLACE_IN] = p->source_view[r->form][pair];
+	views[PLACE_OUT] = *case_target(p, r->form, pair);
 	for (uint32_t i = 0; !code && i < r->plan->list.count; i++) {
 		const struct step *step = &r->plan->list.step[i];
 
-		if (step->dst >= PLACE_A) {
+		if (step->dst >= PLACE_A && step->kernel != KERNEL_EXTEND) {
 			region_pack(step, &b->tile, &views[step->dst]);
-			views[step->dst].buffer = b->scratch;
+			views[step->dst].buffer = b->scratch[step->dst];
 		}
 		code = launch_step(step, b->device, &b->tile, NULL, b->queue, views, &event[i]);
 	}
@@ -184,7 +300,7 @@ static cl_int enqueue_once(struct bench *b, struct runner *r, cl_event event[2])
 }
 
 /* The time, in milliseconds, of a finished run of enqueue_once(). */
-static double collect(const struct runner *r, cl_event event[2], cl_int *code)
+static double collect(const struct runner *r, cl_event event[STEPS_MAX], cl_int *code)
 {
 	double ms = 0;
 
@@ -195,10 +311,16 @@ static double collect(const struct runner *r, cl_event event[2], cl_int *code)
 	return ms;
 }
 
+/* True for what is as fast as special kernels are. */
+static bool is_special(const struct runner *r)
+{
+	return r->kernel == TABLE || kernel_row(r->kernel)->origin == KERNEL_SPECIAL;
+}
+
 /* True if the runner has more runs; a slow one ends when its time is used up. */
 static bool is_due(const struct bench *b, const struct runner *r, bool special)
 {
-	return !r->failed && (kernel_row(r->kernel)->origin == KERNEL_SPECIAL) == special &&
+	return !r->failed && is_special(r) == special &&
 	       r->runs < b->options->iterations + b->options->warmup &&
 	       (r->spent <= b->options->budget || r->runs < 4);
 }
@@ -214,14 +336,21 @@ static void collect_batch(struct runner *r, cl_int finished)
 	}
 	r->failed = r->code != CL_SUCCESS;
 	if (r->failed)
-		fprintf(stderr, "convolved-bench: %s: %s\n", kernel_name(r->kernel),
+		fprintf(stderr, "convolved-bench: %s: %s\n", runner_name(r),
 		        opencl_error_name(r->code));
+}
+
+/* Bytes of the source ROI. */
+static uint64_t part_size(const struct bench *b)
+{
+	return image_size(&b->pixels.part);
 }
 
 /* Enqueues everything before it waits, as the service does. */
 static void run_round(struct bench *b, bool special)
 {
 	const uint32_t max = b->options->iterations + b->options->warmup;
+	const struct case_pixels *p = &b->pixels;
 	cl_event copy = NULL;
 	cl_int code, finished;
 	uint32_t pair = b->turn++ % PAIRS;
@@ -234,8 +363,8 @@ static void run_round(struct bench *b, bool special)
 		                   r->runs + r->batch < max;)
 			r->code = enqueue_once(b, r, r->event[r->batch++]);
 	}
-	code = clEnqueueCopyBuffer(b->queue, b->pixels.bare_buffer[pair],
-	                           b->pixels.target_buffer[pair], 0, 0, b->pixels.bare_size, 0,
+	code = clEnqueueCopyBuffer(b->queue, p->source_view[FORM_TILE][pair].buffer,
+	                           case_target(p, FORM_TILE, pair)->buffer, 0, 0, part_size(b), 0,
 	                           NULL, &copy);
 	finished = clFinish(b->queue);
 	for (uint32_t i = 0; i < b->count; i++)
@@ -246,56 +375,83 @@ static void run_round(struct bench *b, bool special)
 	b->copy_ms[b->copies++] = event_ms(copy, &code);
 }
 
-/* The median of the runs after the warm-up, or after the first run if there are only a few. */
-static double median(double *ms, uint32_t runs, uint32_t warmup, uint32_t *timed)
+/* The times of the runs after the warm-up, or after the first run if there are only a few. */
+static struct times summarize(double *ms, uint32_t runs, uint32_t warmup, uint32_t *timed)
 {
 	uint32_t skip = runs > 2 * warmup ? warmup : runs > 1;
 
 	*timed = runs - skip;
-	if (!*timed)
-		return NAN;
-	sort_doubles(ms + skip, *timed);
-	return ms[skip + *timed / 2];
+	return *timed ? times_summarize(ms + skip, *timed) : (struct times){NAN, NAN};
 }
 
 /* ---- verification ---- */
 
-/* Runs the variant once more into a poisoned target and compares the result. */
-static enum error verify(struct bench *b, struct runner *r, struct measured *m)
+/* Runs the variant once more, into a poisoned target, which is read. */
+static cl_int run_for_check(struct bench *b, struct runner *r, char *target)
 {
-	const uint64_t size = b->pixels.target_size;
-	const uint8_t poison = POISON;
-	struct difference difference = {0};
-	char *target = malloc(size);
-	enum error e = target ? ERR_OK : ERR_MEMORY;
-	cl_int code = CL_SUCCESS;
+	const struct view *view = case_target(&b->pixels, r->form, b->turn % PAIRS);
+	cl_int code;
 
-	for (int i = 0; !e && !code && i < PAIRS; i++)
-		code = clEnqueueFillBuffer(b->queue, b->pixels.target_buffer[i], &poison, 1, 0,
-		                           size, 0, NULL, NULL);
+	memset(target, POISON, b->pixels.target_size);
+	code = case_target_write(&b->pixels, view, target);
 	if (!code)
 		code = enqueue_once(b, r, r->event[0]);
 	if (!code)
 		code = clFinish(b->queue);
 	collect(r, r->event[0], &code);
-	if (!e && !code)
-		code = clEnqueueReadBuffer(b->queue, b->pixels.target_buffer[(b->turn - 1) % PAIRS],
-		                           CL_TRUE, 0, size, target, 0, NULL, NULL);
-	if (!e && !code)
+	return code ? code : case_target_read(&b->pixels, view, target);
+}
+
+/* Keeps the result if it is the fastest right one so far. */
+static enum error keep_pixels(const struct bench *b, const struct measured *m, const char *target,
+                              struct bench_result *result)
+{
+	const size_t row = image_row_size(&b->pixels.part);
+	const struct view *view = case_target(&b->pixels, FORM_TILE, 0);
+
+	if (!b->options->output || !measured_is_right(m))
+		return ERR_OK;
+	for (uint32_t i = 0; i < result->count && result->best; i++)
+		if (!strcmp(result->measured[i].variant, result->best) &&
+		    result->measured[i].times.median <= m->times.median)
+			return ERR_OK;
+	if (!result->pixels)
+		result->pixels = malloc(part_size(b));
+	if (!result->pixels)
+		return ERR_MEMORY;
+	for (uint32_t y = 0; y < b->pixels.part.height; y++)
+		memcpy((char *)result->pixels + y * row,
+		       target + view->origin + (size_t)y * view->pitch, row);
+	result->best = m->variant;
+	return ERR_OK;
+}
+
+static enum error verify(struct bench *b, struct runner *r, struct measured *m,
+                         struct bench_result *result)
+{
+	struct difference difference = {0};
+	char *target = malloc(b->pixels.target_size);
+	enum error e = target ? ERR_OK : ERR_MEMORY;
+	cl_int code = e ? CL_SUCCESS : run_for_check(b, r, target);
+
+	if (code) {
+		fprintf(stderr, "convolved-bench: %s: %s\n", m->variant, opencl_error_name(code));
+		e = ERR_DEVICE;
+	}
+	if (!e)
 		e = check_target(b->c, &b->pixels, b->options->verify, target, &difference);
-	free(target);
 	m->verified = difference.samples;
 	m->mismatches = difference.mismatches;
 	m->max_difference = difference.largest;
-	return code ? ERR_DEVICE : e;
+	if (!e) {
+		m->outside = check_outside(&b->pixels, target);
+		e = keep_pixels(b, m, target, result);
+	}
+	free(target);
+	return e;
 }
 
 /* ---- results ---- */
-
-static double bytes_moved(const struct bench *b)
-{
-	return 2.0 * (double)image_size(&b->pixels.part);
-}
 
 static void add_measured(const struct bench *b, struct bench_result *result,
                          const struct measured *m)
@@ -306,27 +462,45 @@ static void add_measured(const struct bench *b, struct bench_result *result,
 	for (uint32_t i = 0; i < result->count; i++)
 		if (!strcmp(result->measured[i].variant, m->variant))
 			slot = &result->measured[i];
-	if (slot && !m->mismatches && (slot->mismatches || slot->median_ms <= m->median_ms))
+	if (slot && measured_is_right(m) &&
+	    (!measured_is_right(slot) || slot->times.median <= m->times.median))
 		return;
 	if (!slot && result->count == MEASURED_MAX)
 		return;
 	if (!slot)
 		slot = &result->measured[result->count++];
 	*slot = *m;
-	slot->gb_per_s = bytes_moved(b) / m->median_ms * 1e-6;
+	slot->gb_per_s = 2.0 * (double)part_size(b) / m->times.median * 1e-6;
 	slot->share_of_copy = slot->gb_per_s / result->copy_gb_per_s;
 }
 
 static enum error finish_runner(struct bench *b, struct runner *r, struct bench_result *result)
 {
-	struct measured m = {.variant = kernel_name(r->kernel),
-	                     .shape = r->plan->list.step[0].shape};
+	static const char *const origins[] = {
+	    [KERNEL_GENERAL] = "general",
+	    [KERNEL_SPECIAL] = "special",
+	    [KERNEL_CLASSIC] = "classic",
+	};
+	static const char *const forms[FORMS] = {
+	    [FORM_TILE] = "tile",
+	    [FORM_BARE] = "bare buffer",
+	    [FORM_PADDED] = "padded buffer",
+	    [FORM_IMAGE] = "image to buffer",
+	    [FORM_IMAGES] = "image to image",
+	};
+	struct measured m = {.variant = runner_name(r),
+	                     .form = forms[r->form],
+	                     .origin = r->kernel == TABLE ? "service"
+	                                                  : origins[kernel_row(r->kernel)->origin],
+	                     .launches = r->plan->list.count};
 	enum error e;
 
 	if (r->failed)
 		return ERR_OK;
-	m.median_ms = median(r->ms, r->runs, b->options->warmup, &m.runs);
-	e = verify(b, r, &m);
+	if (m.launches == 1 || count_steps(r->plan, r->kernel) == m.launches)
+		m.shape = r->plan->list.step[0].shape;
+	m.times = summarize(r->ms, r->runs, b->options->warmup, &m.runs);
+	e = verify(b, r, &m, result);
 	if (!e)
 		add_measured(b, result, &m);
 	return e;
@@ -336,49 +510,83 @@ static enum error finish_runner(struct bench *b, struct runner *r, struct bench_
 static enum error measure_reference(const struct bench *b, struct bench_result *result)
 {
 	const struct case_pixels *p = &b->pixels;
+	const struct view *tile = &p->source_view[FORM_TILE][0];
 	struct window w = {0, 0, p->part.width, p->part.height};
-	struct measured m = {.variant = "reference", .runs = 1};
+	struct measured m = {.variant = "reference",
+	                     .origin = "processor",
+	                     .form = "memory",
+	                     .threads = 1,
+	                     .runs = 1};
 	struct reference reference;
-	double begun = now();
+	double begun = times_now();
 	enum error e;
 
-	if (b->options->variant && strcmp(b->options->variant, "reference"))
+	if (!bench_options_want(b->options, m.variant))
 		return ERR_OK;
 	w.width = w.width < REFERENCE_SIDE ? w.width : REFERENCE_SIDE;
 	w.height = w.height < REFERENCE_SIDE ? w.height : REFERENCE_SIDE;
-	e = reference_window(&b->c->chain, &p->part, &w, p->padded + p->padded_view.origin,
-	                     p->padded_view.pitch, &reference);
+	e = reference_window(&b->c->chain, &p->part, &w, p->tile + tile->origin, tile->pitch,
+	                     &reference);
 	if (e)
 		return e;
-	m.median_ms =
-	    (now() - begun) * 1e3 * p->part.width * p->part.height / ((double)w.width * w.height);
+	m.times.median = m.times.mean =
+	    (times_now() - begun) * p->part.width * p->part.height / ((double)w.width * w.height);
 	m.verified = (uint64_t)w.width * w.height * p->part.bands;
 	reference_fini(&reference);
 	add_measured(b, result, &m);
 	return ERR_OK;
 }
 
+/* The processor's own baseline. */
+static enum error measure_processor(const struct bench *b, struct bench_result *result)
+{
+	static const struct {
+		uint32_t threads;
+		const char *name;
+	} rows[] = {
+	    {1, "processor, 1 thread"}, {4, "processor, 4 threads"}, {8, "processor, 8 threads"}};
+	struct processor_run run;
+	enum error e = ERR_OK;
+
+	if (!bench_options_want(b->options, "processor") || !processor_can(b->c))
+		return ERR_OK;
+	for (size_t i = 0; !e && i < sizeof rows / sizeof *rows; i++) {
+		e = processor_measure(b->c, &b->pixels, rows[i].threads, &run);
+		if (!e)
+			add_measured(b, result,
+			             &(struct measured){.variant = rows[i].name,
+			                                .origin = "processor",
+			                                .form = "memory",
+			                                .threads = rows[i].threads,
+			                                .runs = run.runs,
+			                                .times = run.times,
+			                                .verified = run.difference.samples,
+			                                .mismatches = run.difference.mismatches,
+			                                .max_difference = run.difference.largest});
+	}
+	return e;
+}
+
 static enum error run_all(struct bench *b, struct bench_result *result)
 {
 	const uint32_t rounds = b->options->iterations + b->options->warmup;
 	uint32_t copies;
-	cl_int code = CL_SUCCESS;
-	enum error e = ERR_OK;
+	enum error e = make_memory(b);
 
 	b->copy_ms = calloc(2 * rounds, sizeof *b->copy_ms);
-	if (!b->copy_ms)
-		return ERR_MEMORY;
-	if (b->scratch_size)
-		b->scratch = clCreateBuffer(b->device->context, CL_MEM_READ_WRITE, b->scratch_size,
-		                            NULL, &code);
-	if (code)
-		return ERR_DEVICE;
+	if (!e && !b->copy_ms)
+		e = ERR_MEMORY;
+	if (e)
+		return e;
 	for (uint32_t i = 0; i < 2 * rounds; i++)
 		run_round(b, i < rounds);
-	result->copy_ms = median(b->copy_ms, rounds, b->options->warmup, &copies);
-	result->copy_gb_per_s = 2.0 * (double)b->pixels.bare_size / result->copy_ms * 1e-6;
+	result->copy = summarize(b->copy_ms, rounds, b->options->warmup, &copies);
+	result->copy_gb_per_s = 2.0 * (double)part_size(b) / result->copy.median * 1e-6;
+	result->image = b->pixels.part;
 	for (uint32_t i = 0; !e && i < b->count; i++)
 		e = finish_runner(b, &b->runner[i], result);
+	if (!e)
+		e = measure_processor(b, result);
 	return e ? e : measure_reference(b, result);
 }
 
@@ -393,7 +601,7 @@ static enum error bench_init(struct bench *b)
 		return ERR_DEVICE;
 	e = case_pixels_init(&b->pixels, b->c, b->options, b->device, b->queue);
 	b->tile = (struct tile){.width = b->pixels.part.width, .height = b->pixels.part.height};
-	return e;
+	return e ? e : add_runners(b);
 }
 
 enum error measure_case(struct programs *programs, const struct bench_options *options,
@@ -410,8 +618,6 @@ enum error measure_case(struct programs *programs, const struct bench_options *o
 	b->programs = programs;
 	b->device = programs_device(programs);
 	e = bench_init(b);
-	for (enum kernel k = 0; !e && k < KERNELS; k++)
-		add_kernel(b, k);
 	if (!e)
 		e = run_all(b, result);
 	bench_fini(b);

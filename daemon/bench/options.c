@@ -18,26 +18,34 @@ static const char help[] =
     "\n"
     "  -p, --platform N        number of the OpenCL platform (any)\n"
     "  -t, --type TYPE         device type: all, cpu, gpu, acc or default (GPUs, else the rest)\n"
-    "  -d, --device NAME       number or part of the name of a device (all of the type)\n"
+    "  -d, --device NAME       number among the devices of platform and type, or part of the name\n"
+    "                          of a device (all)\n"
     "  -W, --width N           width in pixels (256, 512, 2048, 4096 and 8192 in turn)\n"
     "  -H, --height N          height in pixels (the width)\n"
     "  -i, --iterations N      timed runs (50)\n"
     "      --warmup N          untimed runs before them (10)\n"
     "      --budget SECONDS    maximum time for a variant, but at least 3 runs (10)\n"
-    "      --filter CHAIN      one filter as in a request, e.g. gaussian=sigma=2 (seven)\n"
-    "      --pixels TYPE       u8, u16 or f32, with bands: u8x4 (u8, u8x4 and f32)\n"
-    "      --variant NAME      only this one (all)\n"
+    "      --filter CHAIN      a filter or chain as in a request, e.g. gaussian=sigma=2, or "
+    "chains\n"
+    "                          for luma and chroma: luma=CHAIN&chroma=CHAIN (eight)\n"
+    "      --pixels TYPE       u8, u16 or f32, with bands: u8x4 (u8, u8x4 and f32;\n"
+    "                          u8x3 for luma and chroma)\n"
+    "      --variant NAMES     only these, separated by commas (all)\n"
     "      --source-roi X,Y,W,H  pixels to read; those outside are replicated\n"
     "      --target-roi X,Y,W,H  where to write the result, of the same size\n"
+    "      --padding X,Y       pixels that the host adds to the source of published kernels, left\n"
+    "                          and right, above and below (16,1 for sobel_*, 0,0 for others)\n"
     "      --verify            compare all pixels with the reference, not only windows\n"
+    "  -o, --output FILE       write the fastest right result; requires one filter (--filter) and\n"
+    "                          one image (IMAGE, or both --pixels and --width)\n"
     "      --kernel-dir DIR    read kernel sources from DIR\n"
     "      --cache-dir DIR     store compiled kernels in DIR\n"
     "      --json              print one JSON object per device\n"
     "      --list              list the variants and exit\n"
     "      --help, --version\n"
     "\n"
-    "IMAGE is a file that libvips can read (random pixels). Times are by the device's clock:\n"
-    "medians of the runs, over buffers used in turn. All variants of a filter run in turn.\n";
+    "IMAGE is a file that libvips can read (random pixels). Times are by the device's clock, over\n"
+    "buffers used in turn. All variants of a filter run in turn.\n";
 
 enum {
 	OPTION_WARMUP = 256,
@@ -47,6 +55,7 @@ enum {
 	OPTION_VARIANT,
 	OPTION_SOURCE_ROI,
 	OPTION_TARGET_ROI,
+	OPTION_PADDING,
 	OPTION_VERIFY,
 	OPTION_KERNEL_DIR,
 	OPTION_CACHE_DIR,
@@ -70,7 +79,9 @@ static const struct option long_options[] = {
     {"variant", required_argument, NULL, OPTION_VARIANT},
     {"source-roi", required_argument, NULL, OPTION_SOURCE_ROI},
     {"target-roi", required_argument, NULL, OPTION_TARGET_ROI},
+    {"padding", required_argument, NULL, OPTION_PADDING},
     {"verify", no_argument, NULL, OPTION_VERIFY},
+    {"output", required_argument, NULL, 'o'},
     {"kernel-dir", required_argument, NULL, OPTION_KERNEL_DIR},
     {"cache-dir", required_argument, NULL, OPTION_CACHE_DIR},
     {"json", no_argument, NULL, OPTION_JSON},
@@ -107,15 +118,83 @@ static double parse_seconds(const char *text)
 	return seconds;
 }
 
-static struct rectangle parse_rectangle(const char *option, const char *text)
+static struct area parse_area(const char *option, const char *text)
 {
-	struct rectangle r;
+	struct area area;
+
+	if (!area_parse(text, &area))
+		refuse(option, text, "expected X,Y,WIDTH,HEIGHT in pixels, e.g. 0,0,640,480");
+	return area;
+}
+
+static void parse_padding(struct bench_options *o, const char *text)
+{
+	enum { MOST = 1024 };
+	struct padding *p = &o->padding;
 	char rest;
 
-	if (sscanf(text, "%7u,%7u,%7u,%7u%c", &r.x, &r.y, &r.width, &r.height, &rest) != 4 ||
-	    !r.width || !r.height)
-		refuse(option, text, "expected X,Y,WIDTH,HEIGHT in pixels, e.g. 0,0,640,480");
-	return r;
+	if (strspn(text, "0123456789,") != strlen(text) ||
+	    sscanf(text, "%6u,%6u%c", &p->x, &p->y, &rest) != 2 || p->x > MOST || p->y > MOST)
+		refuse("--padding", text, "expected X,Y in pixels, each from 0 to 1024, e.g. 16,1");
+	o->padding_given = true;
+}
+
+/* True if the first `length` bytes of `list` are this name. */
+static bool is_name(const char *list, size_t length, const char *name)
+{
+	return strlen(name) == length && !strncmp(list, name, length);
+}
+
+/* Rows that are no kernels. */
+static const struct {
+	const char *name, *text;
+} others[] = {
+    {"table", "several launches: the kernels that a service begins with"},
+    {"processor", "plain C with floats, on 1, 4 and 8 threads"},
+    {"reference", "plain C in double precision, one thread"},
+};
+
+enum { OTHERS = sizeof others / sizeof *others };
+
+static bool is_variant(const char *name, size_t length)
+{
+	for (enum kernel k = 0; k < KERNELS; k++)
+		if (kernel_row(k)->operations && is_name(name, length, kernel_name(k)))
+			return true;
+	for (size_t i = 0; i < OTHERS; i++)
+		if (is_name(name, length, others[i].name))
+			return true;
+	return false;
+}
+
+static void check_variants(const char *list)
+{
+	for (const char *at = list;; at++) {
+		const size_t length = strcspn(at, ",");
+		char name[64];
+
+		snprintf(name, sizeof name, "%.*s", (int)length, at);
+		if (!is_variant(at, length))
+			refuse("--variant", name, "no such variant; see --list");
+		at += length;
+		if (!*at)
+			return;
+	}
+}
+
+bool bench_options_want(const struct bench_options *options, const char *variant)
+{
+	if (!options->variants)
+		return true;
+	for (const char *at = options->variants;; at++) {
+		const size_t length = strcspn(at, ",");
+
+		if (is_name(at, length, variant))
+			return true;
+		at += length;
+		if (!*at)
+			return false;
+	}
 }
 
 static void parse_type(struct bench_options *o, const char *text)
@@ -143,8 +222,9 @@ static void list_variants(void)
 {
 	for (enum kernel k = 0; k < KERNELS; k++)
 		if (kernel_row(k)->operations)
-			printf("%-22s %s\n", kernel_name(k), kernel_row(k)->text);
-	printf("%-22s %s\n", "reference", "plain C in double precision, one thread");
+			printf("%-26s %s\n", kernel_name(k), kernel_row(k)->text);
+	for (size_t i = 0; i < OTHERS; i++)
+		printf("%-26s %s\n", others[i].name, others[i].text);
 	exit(0);
 }
 
@@ -164,15 +244,17 @@ static void parse_long(struct bench_options *o, int c)
 		o->pixels = optarg;
 		break;
 	case OPTION_VARIANT:
-		if (kernel_parse(optarg) == KERNELS && strcmp(optarg, "reference"))
-			refuse("--variant", optarg, "no such variant; see --list");
-		o->variant = optarg;
+		check_variants(optarg);
+		o->variants = optarg;
 		break;
 	case OPTION_SOURCE_ROI:
-		o->source_roi = parse_rectangle("--source-roi", optarg);
+		o->source_roi = parse_area("--source-roi", optarg);
 		break;
 	case OPTION_TARGET_ROI:
-		o->target_roi = parse_rectangle("--target-roi", optarg);
+		o->target_roi = parse_area("--target-roi", optarg);
+		break;
+	case OPTION_PADDING:
+		parse_padding(o, optarg);
 		break;
 	case OPTION_VERIFY:
 		o->verify = true;
@@ -221,25 +303,23 @@ static void parse_short(struct bench_options *o, int c)
 	case 'i':
 		o->iterations = parse_count("--iterations", optarg, 1, 10000);
 		break;
+	case 'o':
+		o->output = optarg;
+		break;
 	default:
 		parse_long(o, c);
 		break;
 	}
 }
 
-void bench_options_parse(struct bench_options *o, int argc, char **argv)
+/* Refuses options that do not fit together; completes those that others imply. */
+static void check_together(struct bench_options *o)
 {
-	int c;
-
-	*o = (struct bench_options){.platform = -1, .iterations = 50, .warmup = 10, .budget = 10};
-	while ((c = getopt_long(argc, argv, "p:t:d:W:H:i:", long_options, NULL)) != -1)
-		parse_short(o, c);
-	if (optind < argc)
-		o->file = argv[optind++];
-	if (optind < argc)
-		refuse("argument", argv[optind], "expected one image at most");
 	if (!o->width != !o->height)
 		o->width = o->height = o->width + o->height;
+	if (o->output && (!o->filter || (!o->file && (!o->pixels || !o->width))))
+		refuse("--output", o->output,
+		       "requires --filter, and IMAGE or both --pixels and --width");
 	if (o->target_roi.width && !o->source_roi.width)
 		refuse("--target-roi", "", "requires --source-roi");
 	if (!o->source_roi.width)
@@ -249,4 +329,23 @@ void bench_options_parse(struct bench_options *o, int argc, char **argv)
 	if (o->target_roi.width != o->source_roi.width ||
 	    o->target_roi.height != o->source_roi.height)
 		refuse("--target-roi", "", "must have the size of --source-roi");
+}
+
+void bench_options_parse(struct bench_options *o, int argc, char **argv)
+{
+	int c;
+
+	*o = (struct bench_options){.platform = -1,
+	                            .iterations = 50,
+	                            .warmup = 10,
+	                            .budget = 10,
+	                            .argc = argc,
+	                            .argv = argv};
+	while ((c = getopt_long(argc, argv, "p:t:d:W:H:i:o:", long_options, NULL)) != -1)
+		parse_short(o, c);
+	if (optind < argc)
+		o->file = argv[optind++];
+	if (optind < argc)
+		refuse("argument", argv[optind], "expected one image at most");
+	check_together(o);
 }

@@ -8,9 +8,9 @@
 #include "common/image.h"
 #include "common/kernels.h"
 
-/* A rectangle of pixels; width 0: not given. */
-struct rectangle {
-	uint32_t x, y, width, height;
+/* Pixels on each side: left and right, above and below. */
+struct padding {
+	uint32_t x, y;
 };
 
 struct bench_options {
@@ -18,21 +18,29 @@ struct bench_options {
 	uint32_t device_type; /* enum device_type; DEVICE_NONE: any */
 	bool type_given;      /* if not: all GPUs, or without any all devices */
 	const char *device;   /* number or part of a name; NULL: any */
-	const char *filter;   /* a chain of one filter, NULL: the standard set */
+	const char *filter;   /* a chain, NULL: the standard set */
 	const char *pixels;   /* "u8", "u8x4", …; NULL: the standard set */
-	const char *variant;  /* NULL: all that apply */
+	const char *variants; /* names between commas, all valid; NULL: all that apply */
 	const char *file;     /* an image; NULL: random pixels */
+	const char *output;   /* a file for the result; NULL: none */
 	const char *kernel_dir, *cache_dir;
 	uint32_t width, height; /* 0: the standard set */
 	uint32_t iterations, warmup;
-	double budget; /* seconds for the runs of one variant */
-	struct rectangle source_roi, target_roi;
-	bool verify; /* all pixels, not windows */
+	double budget;                      /* seconds for the runs of one variant */
+	struct area source_roi, target_roi; /* width 0: the whole image */
+	struct padding padding;             /* of the published kernels' source */
+	bool padding_given;                 /* if not: what the studies do */
+	bool verify;                        /* all pixels, not windows */
 	bool json;
+	int argc; /* the command line */
+	char **argv;
 };
 
 /* Parses the command line. Ends the program for --help and --version, and with a message for
  * invalid arguments. */
 void bench_options_parse(struct bench_options *options, int argc, char **argv);
+
+/* True if the variant is to be measured. */
+bool bench_options_want(const struct bench_options *options, const char *variant);
 
 #endif

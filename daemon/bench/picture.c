@@ -37,23 +37,23 @@ static enum error refuse(const char *path, const char *why)
 	return ERR_NOT_AN_IMAGE;
 }
 
+static const VipsBandFormat formats[PIXEL_TYPES] = {
+    [PIXEL_U8] = VIPS_FORMAT_UCHAR,
+    [PIXEL_U16] = VIPS_FORMAT_USHORT,
+    [PIXEL_F32] = VIPS_FORMAT_FLOAT,
+};
+
 static enum error copy_pixels(VipsImage *from, const char *path, struct image *image, void **pixels)
 {
-	static const struct {
-		VipsBandFormat format;
-		enum pixel_type type;
-	} types[] = {{VIPS_FORMAT_UCHAR, PIXEL_U8},
-	             {VIPS_FORMAT_USHORT, PIXEL_U16},
-	             {VIPS_FORMAT_FLOAT, PIXEL_F32}};
 	size_t size;
 
 	*image = (struct image){.width = (uint32_t)vips_image_get_width(from),
 	                        .height = (uint32_t)vips_image_get_height(from),
 	                        .bands = (uint32_t)vips_image_get_bands(from),
 	                        .type = PIXEL_TYPES};
-	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-		if (types[i].format == vips_image_get_format(from))
-			image->type = types[i].type;
+	for (enum pixel_type type = 0; type < PIXEL_TYPES; type++)
+		if (formats[type] == vips_image_get_format(from))
+			image->type = type;
 	if (image->type == PIXEL_TYPES || !image_valid(image))
 		return refuse(path, "expected 1 to 4 bands of 8-bit or 16-bit integers or floats");
 	*pixels = vips_image_write_to_memory(from, &size);
@@ -73,4 +73,43 @@ enum error picture_read(const char *path, struct image *image, void **pixels)
 	e = copy_pixels(from, path, image, pixels);
 	g_object_unref(from);
 	return e;
+}
+
+bool picture_can_write(const char *path)
+{
+	if (!VIPS_INIT("convolved-bench") && vips_foreign_find_save(path))
+		return true;
+	fprintf(stderr,
+	        "convolved-bench: --output '%s': expected the name of a file that libvips can "
+	        "write, e.g. out.png\n",
+	        path);
+	return false;
+}
+
+/* What the bands mean, for formats that ask. */
+static VipsInterpretation meaning(const struct image *image)
+{
+	const bool wide = image->type == PIXEL_U16;
+
+	if (image->bands < 3)
+		return wide ? VIPS_INTERPRETATION_GREY16 : VIPS_INTERPRETATION_B_W;
+	return wide ? VIPS_INTERPRETATION_RGB16 : VIPS_INTERPRETATION_sRGB;
+}
+
+enum error picture_write(const char *path, const struct image *image, const void *pixels)
+{
+	VipsImage *bare =
+	    vips_image_new_from_memory(pixels, image_size(image), (int)image->width,
+	                               (int)image->height, (int)image->bands, formats[image->type]);
+	VipsImage *all = NULL;
+	int failed = !bare || vips_copy(bare, &all, "interpretation", meaning(image), NULL) ||
+	             vips_image_write_to_file(all, path, NULL);
+
+	if (failed)
+		fprintf(stderr, "convolved-bench: %s: %s\n", path, vips_error_buffer());
+	if (all)
+		g_object_unref(all);
+	if (bare)
+		g_object_unref(bare);
+	return failed ? ERR_IO : ERR_OK;
 }

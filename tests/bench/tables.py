@@ -42,9 +42,8 @@ def head(*cells):
 
 
 def own(result):
-    """Ours: neither of the published studies nor on the processor; they have rows of their own."""
-    return result["variant"].partition("_")[0] in {"separable", "matrix", "gradient", "bilateral"} and \
-        result["variant"] not in {"bilateral_naive", "bilateral_image", "bilateral_unrolled"}
+    """Ours: neither published nor on the processor; they have rows of their own."""
+    return result["origin"] in ("general", "special")
 
 
 def fastest(results, peers):

@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 
+import numpy
 import pytest
+from PIL import Image
 
 from service import BUILD, ONE_DEVICE, REPOSITORY, poll
 
@@ -16,10 +18,10 @@ NUMBER = r"[1-9][\d.]*"
 
 
 def run(*command, status=0, **environment):
-    """What the program prints: (on its output, on its error output)."""
+    """What the program prints: (on its output, on its error output). status: None for any."""
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=300,
                           check=False, env={**os.environ, **ONE_DEVICE, **environment})
-    assert done.returncode == status, (done.stdout[-2000:], done.stderr[-2000:])
+    assert status in (None, done.returncode), (done.stdout[-2000:], done.stderr[-2000:])
     return done.stdout, done.stderr
 
 
@@ -51,9 +53,12 @@ def test_json(bench):
     """Of every device an object, of every variant a row."""
     device = json.loads(bench("--json", "--filter", "sobel", "--variant", "gradient", "--verify")[0])
     row, = device["results"]
+    assert {"version", "date", "driver", "iterations"} <= set(device) and "--verify" in device["command"]
     assert (row["variant"], row["width"], row["height"], row["taps"]) == ("gradient", 300, 200, 9)
     assert row["verified"] and row["verified_samples"] == 300 * 200
     assert device["copy_bytes_per_second"] > 1e7 and 0 < row["median_seconds"] < 60 and row["runs"] >= 2
+    assert 0 < row["mean_seconds"] < 60 and (row["launches"], row["threads"]) == (1, 0)
+    assert (row["origin"], row["form"], row["bytes_outside"]) == ("general", "tile", 0)
 
 
 def test_compiled_as_in_the_service(bench, tmp_path):
@@ -95,16 +100,146 @@ def test_wrong_pixel(bench, tmp_path):
     assert not row["verified"] and row["max_difference"] >= 100
 
 
+def test_rois_and_output(bench, tmp_path):
+    """A part is filtered as if it were the whole image, and --output has its pixels."""
+    image = numpy.full((30, 40), 200, numpy.uint8)
+    image[10:25, 5:25] = 7
+    Image.fromarray(image).save(tmp_path / "in.png")
+    for variant in ("matrix", "sep_two_pass"):
+        text = bench("--filter", "box=size=5", "--variant", variant, "--source-roi", "5,10,20,15",
+                     "--target-roi", "20,15,20,15", "--verify", "-o", tmp_path / f"{variant}.png",
+                     tmp_path / "in.png")[0]
+        assert f"by {variant}" in text
+        got = numpy.asarray(Image.open(tmp_path / f"{variant}.png"))
+        assert got.shape == (15, 20) and (got == 7).all(), variant
+
+
+def test_output_fails(bench, tmp_path):
+    error = bench("--filter", "sobel", "--variant", "gradient", "-o", tmp_path / "none" / "out.png",
+                  status=1)[1]
+    assert "out.png" in error
+
+
+def test_luma_and_chroma(bench):
+    """Several launches are timed as one row."""
+    device = json.loads(bench("--filter", "luma=gaussian=sigma=1.1:size=5&chroma=gaussian=size=3",
+                              "--pixels", "u8x3", "--variant", "matrix,table", "--verify", "--json")[0])
+    rows = {row["variant"]: row for row in device["results"]}
+    assert set(rows) == {"matrix", "table"}
+    for row in rows.values():
+        assert row["launches"] > 2 and row["verified"] and row["taps"] == 34
+
+
+def test_processor(bench):
+    """The processor's own baseline, right on any number of threads."""
+    for chain, pixels in (("box=size=5", "u16x3"), ("convolve=kernel=1 2 3;4 5 6;7 8 0", "f32x2"),
+                          ("sobel", "u8"), ("bilateral=radius=2", "u8x4")):
+        device = json.loads(bench("--filter", chain, "--pixels", pixels, "--variant", "processor",
+                                  "--json")[0])
+        assert [row["threads"] for row in device["results"]] == [1, 4, 8]
+        assert all(row["verified"] and row["mean_seconds"] > 0 for row in device["results"])
+
+
+def test_writes_outside(bench, tmp_path):
+    """Bytes around the target ROI that a kernel has changed are found."""
+    shutil.copytree(REPOSITORY / "kernels", tmp_path / "kernels")
+    kernel = tmp_path / "kernels/classic/convolution.cl"
+    store = "TARGET_ROW(y)[x] = PATH(conv_naive,"
+    assert store in kernel.read_text()
+    kernel.write_text(kernel.read_text().replace(
+        store, "if (x == 0 && y == 0) TARGET_ROW(rows)[3] = 1; " + store))
+    row, = json.loads(bench("--kernel-dir", tmp_path / "kernels", "--filter", "box=size=3", "--variant",
+                            "conv_naive", "--json", status=1)[0])["results"]
+    assert (row["bytes_outside"], row["wrong_samples"], row["verified"]) == (1, 0, False)
+
+
+def classic_paths():
+    """{path: published kernels that have it}, by the marks in their sources. A mark begins with the
+    kernel's name, or is of a function that several share."""
+    shared = {"sobel_clamped": {"sobel_uchar", "sobel_uchar4", "sobel_float16_tile"},
+              "conv_fetch_upper": {"conv_local_coop", "conv_local_coop_buffer"},
+              "conv_fetch_lower": {"conv_local_coop", "conv_local_coop_buffer"}}
+    kernels = re.findall(r'^KERNEL\(\w+, "(\w+)", [\w |]+, CLASSIC,',
+                         (REPOSITORY / "kernels/kernels.def").read_text(), re.M)
+    marks = {mark for file in (REPOSITORY / "kernels/classic").glob("*.cl")
+             for mark in re.findall(r"\bPATH\(\s*(\w+),", file.read_text())}
+    found = {mark: shared.get(mark) or {max((one for one in kernels if mark.startswith(one)), key=len)}
+             for mark in marks}
+    assert set.union(*found.values()) == set(kernels), "each has a mark"
+    return found
+
+
+def in_rounds(paths):
+    """The paths in as few lists as possible, so that no kernel has two paths of a list."""
+    rounds = []
+    for path, kernels in sorted(paths.items(), key=lambda item: -len(item[1])):
+        for one in rounds:
+            if not any(kernels & paths[other] for other in one):
+                one.append(path)
+                break
+        else:
+            rounds.append([path])
+    return rounds
+
+
+@pytest.mark.parametrize("chain, pixels, belongs, ways", [
+    ("box=size=3", "u8x4", ("conv", "sep"), [()]),
+    ("bilateral=radius=1", "u8x4", ("bilateral",), [()]),
+    ("sobel", "u8", ("sobel",), [(), ("--padding", "0,0")]),
+])
+def test_every_path_of_published_kernels(bench, tmp_path, chain, pixels, belongs, ways):
+    """They are right; and if a path's results are wrong, this is noticed: so each is taken and
+    compared, the vectors for padded images too."""
+    paths = {path: kernels for path, kernels in classic_paths().items() if path.startswith(belongs)}
+    sources, cache = tmp_path / "kernels", tmp_path / "cache"
+    shutil.copytree(REPOSITORY / "kernels", sources)
+    originals = {file: file.read_text() for file in (sources / "classic").glob("*.cl")}
+
+    def rows(wrong, kernels, *way):
+        marks = "".join(f"#define PATH_{path}(v) " + ("((v) - (v))\n" if path in wrong else "(v)\n")
+                        for path in paths)
+        for file, text in originals.items():
+            file.write_text(f"#undef PATH\n#define PATH(name, v) PATH_##name(v)\n{marks}{text}")
+        device = json.loads(bench("--kernel-dir", sources, "--filter", chain, "--pixels", pixels,
+                                  "--variant", ",".join(sorted(kernels)), "--json", *way, "--cache-dir",
+                                  cache, status=None if wrong else 0,
+                                  POCL_EXTRA_BUILD_FLAGS="-cl-opt-disable")[0])  # compiles in half the time
+        return {row["variant"]: row["verified"] for row in device["results"]}
+
+    kernels = set.union(*paths.values())
+    for way in ways:
+        assert rows((), kernels, *way) == dict.fromkeys(kernels, True)
+    for wrong in in_rounds(paths):
+        kernels = set.union(*(paths[path] for path in wrong))
+        noticed = set()
+        for way in ways:
+            noticed |= {name for name, right in rows(wrong, kernels, *way).items() if not right}
+        assert noticed == kernels, wrong
+
+
 @pytest.mark.parametrize("option, value, says", [
     ("--width", "0", "1 to 65536"), ("--height", "1x", "1 to 65536"), ("--iterations", "-1", "1 to 10000"),
     ("--budget", "0", "above 0"), ("--type", "tpu", "all, cpu, gpu"), ("--pixels", "u9", "u8, u16 or f32"),
     ("--pixels", "u8x5", "x1 to x4"), ("--filter", "box=size=4", "size"), ("--filter", "blur", "blur"),
-    ("--filter", "sobel,box", "one filter"), ("--variant", "fastest", "--list"),
+    ("--filter", "", "at least one filter"), ("--filter", "luma=blur", "blur"),
+    ("--filter", "chroma=", "at least one filter"),
+    ("--variant", "fastest", "--list"), ("--variant", "matrix,,gradient", "--list"),
     ("--source-roi", "1,2,3", "X,Y,WIDTH,HEIGHT"), ("--target-roi", "0,0,3,3", "--source-roi"),
+    ("--source-roi", "1,0,300,200", "X + WIDTH up to 300, Y + HEIGHT up to 200"),
+    ("--source-roi", "4294967295,0,2,2", "X,Y,WIDTH,HEIGHT"),
+    ("--padding", "16", "X,Y"), ("--padding", "-1,0", "0 to 1024"), ("--padding", "0,1025", "0 to 1024"),
+    ("--output", "out.png", "--filter"),
 ])
 def test_refused(bench, option, value, says):
     error = bench(option, value, status=2)[1]
     assert error.startswith(f"convolved-bench: {option}") and says in error
+
+
+def test_refused_together(bench, tmp_path):
+    error = bench("--source-roi", "0,0,10,10", "--target-roi", "0,191,10,10", status=2)[1]
+    assert "--target-roi '0,191,10,10'" in error and "Y + HEIGHT up to 200" in error
+    error = bench("--filter", "sobel", "-o", tmp_path / "out.abacus", status=2)[1]
+    assert "out.abacus" in error and "expected the name of a file" in error
 
 
 def test_no_device(bench):

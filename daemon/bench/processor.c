@@ -1,0 +1,350 @@
+/* A thread has a band of rows. It converts them with their halo to floats, filters a row at a time
+ * by adding up shifted rows times weights, which compilers turn into vectors, and rounds. */
+#include "bench/processor.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "bench/times.h"
+#include "common/filters.h"
+
+enum { THREADS_MAX = 8, REPEATS = 5 };
+
+/* Multiply-adds of a thread in a run: some hundredths of a second. */
+static const double band_work = 2e7;
+
+struct filter_work {
+	const struct case_pixels *pixels;
+	struct operation op;
+	float offset, space, range;
+	float *weights;
+	char *out; /* packed rows of the result */
+	uint32_t rows, threads;
+};
+
+struct band {
+	const struct filter_work *work;
+	uint32_t first, end;
+	float *in;     /* its rows with their halo */
+	float *across; /* a separable filter's rows after the first pass */
+	float *sum;
+	size_t samples, pitch; /* of a row of the result, and of `in` */
+	pthread_t thread;
+	bool failed;
+};
+
+/* to += weight * from. */
+static void add_row(float *restrict to, const float *restrict from, float weight, size_t count)
+{
+	enum { LANES = 8 };
+	size_t i = 0;
+
+	for (; i + LANES <= count; i += LANES)
+		for (size_t k = 0; k < LANES; k++)
+			to[i + k] += weight * from[i + k];
+	for (; i < count; i++)
+		to[i] += weight * from[i];
+}
+
+static void set_row(float *to, float value, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		to[i] = value;
+}
+
+static void convert_row(float *to, const void *from, size_t count, enum pixel_type type)
+{
+	for (size_t i = 0; i < count; i++)
+		to[i] = type == PIXEL_U8    ? ((const uint8_t *)from)[i]
+		        : type == PIXEL_U16 ? ((const uint16_t *)from)[i]
+		                            : ((const float *)from)[i];
+}
+
+static float clamp_round(float value, float most)
+{
+	return rintf(fminf(fmaxf(value, 0), most));
+}
+
+static void store_row(void *to, const float *from, size_t count, enum pixel_type type)
+{
+	for (size_t i = 0; i < count; i++)
+		if (type == PIXEL_U8)
+			((uint8_t *)to)[i] = (uint8_t)clamp_round(from[i], 255);
+		else if (type == PIXEL_U16)
+			((uint16_t *)to)[i] = (uint16_t)clamp_round(from[i], 65535);
+		else
+			((float *)to)[i] = from[i];
+}
+
+/* The sample at the left end of row y's window; y counts rows of the halo, too. */
+static const float *in_row(const struct band *b, uint32_t y)
+{
+	return b->in + y * b->pitch;
+}
+
+static void filter_matrix(struct band *b, uint32_t y)
+{
+	const struct operation *op = &b->work->op;
+	const uint32_t bands = b->work->pixels->part.bands, width = 2 * op->radius_x + 1;
+
+	for (uint32_t j = 0; j <= 2 * op->radius_y; j++)
+		for (uint32_t i = 0; i < width; i++)
+			add_row(b->sum, in_row(b, y + j) + i * bands,
+			        b->work->weights[j * width + i], b->samples);
+}
+
+static void filter_separable(struct band *b, uint32_t y)
+{
+	const struct operation *op = &b->work->op;
+	const float *column = b->work->weights + 2 * op->radius_x + 1;
+
+	for (uint32_t j = 0; j <= 2 * op->radius_y; j++)
+		add_row(b->sum, b->across + (y + j) * b->samples, column[j], b->samples);
+}
+
+/* The first pass of a separable filter, over all rows. */
+static void filter_across(struct band *b)
+{
+	const struct operation *op = &b->work->op;
+	const uint32_t bands = b->work->pixels->part.bands;
+
+	for (uint32_t y = 0; y < b->end - b->first + 2 * op->radius_y; y++) {
+		set_row(b->across + y * b->samples, 0, b->samples);
+		for (uint32_t i = 0; i <= 2 * op->radius_x; i++)
+			add_row(b->across + y * b->samples, in_row(b, y) + i * bands,
+			        b->work->weights[i], b->samples);
+	}
+}
+
+static void filter_gradient(struct band *b, uint32_t y)
+{
+	const float *above = in_row(b, y), *here = in_row(b, y + 1), *below = in_row(b, y + 2);
+	const size_t centre = b->work->pixels->part.bands, right = 2 * centre;
+	const float outer = b->work->weights[0], inner = b->work->weights[1],
+	            last = b->work->weights[2];
+
+	for (size_t x = 0; x < b->samples; x++) {
+		const float gx = outer * (above[x + right] - above[x]) +
+		                 inner * (here[x + right] - here[x]) +
+		                 last * (below[x + right] - below[x]);
+		const float gy = outer * (below[x] - above[x]) +
+		                 inner * (below[x + centre] - above[x + centre]) +
+		                 last * (below[x + right] - above[x + right]);
+
+		b->sum[x] += sqrtf(gx * gx + gy * gy);
+	}
+}
+
+static void bilateral_pixel(const struct band *b, uint32_t y, size_t x, float *out)
+{
+	const int n = (int)b->work->op.radius_x;
+	const uint32_t bands = b->work->pixels->part.bands;
+	const float *centre = in_row(b, y + (uint32_t)n) + x + (uint32_t)n * bands;
+	float total = 0, sum[BANDS_MAX] = {0};
+
+	for (int j = -n; j <= n; j++)
+		for (int i = -n; i <= n; i++) {
+			const float *p = centre + j * (ptrdiff_t)b->pitch + i * (int)bands;
+			float e2 = 0, weight;
+
+			if (i * i + j * j > n * n)
+				continue;
+			for (uint32_t k = 0; k < bands; k++)
+				e2 += (p[k] - centre[k]) * (p[k] - centre[k]);
+			weight =
+			    expf(b->work->space * (float)(i * i + j * j) + b->work->range * e2);
+			for (uint32_t k = 0; k < bands; k++)
+				sum[k] += weight * p[k];
+			total += weight;
+		}
+	for (uint32_t k = 0; k < bands; k++)
+		out[k] += sum[k] / total;
+}
+
+static void filter_bilateral(struct band *b, uint32_t y)
+{
+	for (size_t x = 0; x < b->samples; x += b->work->pixels->part.bands)
+		bilateral_pixel(b, y, x, b->sum + x);
+}
+
+typedef void filter_row(struct band *b, uint32_t y);
+
+/* NULL: not done here. */
+static filter_row *const filters[] = {
+    [OPERATION_SEPARABLE] = filter_separable,
+    [OPERATION_MATRIX] = filter_matrix,
+    [OPERATION_GRADIENT] = filter_gradient,
+    [OPERATION_BILATERAL] = filter_bilateral,
+    [OPERATION_UNSHARP] = NULL,
+    [OPERATION_DOG] = NULL,
+};
+_Static_assert(sizeof filters / sizeof *filters == OPERATIONS, "each has its place");
+
+bool processor_can(const struct bench_case *c)
+{
+	struct operation op;
+	bool can = false;
+
+	if (c->chain.count != 1 || c->chain.call[0].channels != CHANNELS_ALL || c->image.alpha ||
+	    filter_lower(&c->chain.call[0], c->chain.coefficient, &op))
+		return false;
+	can =
+	    filters[op.kind] && (op.kind != OPERATION_GRADIENT || op.output == GRADIENT_MAGNITUDE);
+	operation_fini(&op);
+	return can;
+}
+
+static void *run_band(void *data)
+{
+	struct band *b = data;
+	const struct filter_work *w = b->work;
+	const struct case_pixels *p = w->pixels;
+	const struct view *tile = &p->source_view[FORM_TILE][0];
+	const size_t pixel = image_pixel_size(&p->part);
+	const uint32_t halo = w->op.radius_y, rows = b->end - b->first;
+	const char *from = p->tile + tile->origin - w->op.radius_x * pixel;
+
+	for (uint32_t y = 0; y < rows + 2 * halo; y++)
+		convert_row(b->in + y * b->pitch,
+		            from + ((ptrdiff_t)(b->first + y) - (ptrdiff_t)halo) * tile->pitch,
+		            b->pitch, p->part.type);
+	if (b->across)
+		filter_across(b);
+	for (uint32_t y = 0; y < rows; y++) {
+		set_row(b->sum, w->offset, b->samples);
+		filters[w->op.kind](b, y);
+		store_row(w->out + (b->first + y) * image_row_size(&p->part), b->sum, b->samples,
+		          p->part.type);
+	}
+	return NULL;
+}
+
+static enum error band_init(struct band *b, const struct filter_work *w, uint32_t index)
+{
+	const struct image *part = &w->pixels->part;
+	const size_t halo = w->op.radius_y;
+	size_t rows;
+
+	*b = (struct band){.work = w};
+	b->first = (uint32_t)((uint64_t)w->rows * index / w->threads);
+	b->end = (uint32_t)((uint64_t)w->rows * (index + 1) / w->threads);
+	rows = b->end - b->first + 2 * halo;
+	b->samples = (size_t)part->width * part->bands;
+	b->pitch = b->samples + 2 * (size_t)w->op.radius_x * part->bands;
+	b->in = malloc(rows * b->pitch * sizeof *b->in);
+	b->sum = malloc(b->samples * sizeof *b->sum);
+	if (w->op.kind == OPERATION_SEPARABLE)
+		b->across = malloc(rows * b->samples * sizeof *b->across);
+	return b->in && b->sum && (b->across || w->op.kind != OPERATION_SEPARABLE) ? ERR_OK
+	                                                                           : ERR_MEMORY;
+}
+
+/* Runs all bands, one in this thread. */
+static enum error run_bands(struct band *bands, uint32_t count, double *ms)
+{
+	const double begun = times_now();
+	enum error e = ERR_OK;
+
+	for (uint32_t i = 1; i < count; i++)
+		bands[i].failed = pthread_create(&bands[i].thread, NULL, run_band, &bands[i]) != 0;
+	run_band(&bands[0]);
+	for (uint32_t i = 1; i < count; i++)
+		if (bands[i].failed)
+			e = ERR_MEMORY;
+		else
+			pthread_join(bands[i].thread, NULL);
+	*ms = times_now() - begun;
+	return e;
+}
+
+static enum error check_band(const struct bench_case *c, const struct filter_work *w,
+                             const struct band *b, struct difference *difference)
+{
+	enum { ROWS = 4, COLUMNS = 96 };
+	const struct image *part = &w->pixels->part;
+	const size_t row = image_row_size(part);
+	const uint32_t rows = b->end - b->first < ROWS ? b->end - b->first : ROWS;
+	const uint32_t columns = part->width < COLUMNS ? part->width : COLUMNS;
+	struct window window = {0, b->first, columns, rows};
+	enum error e =
+	    check_window(c, w->pixels, &window, w->out + window.y0 * row, row, difference);
+
+	window.x0 = part->width - columns;
+	window.y0 = b->end - rows;
+	if (!e)
+		e = check_window(c, w->pixels, &window,
+		                 w->out + window.y0 * row + window.x0 * image_pixel_size(part), row,
+		                 difference);
+	return e;
+}
+
+static enum error time_bands(const struct bench_case *c, const struct filter_work *w,
+                             struct band *bands, struct processor_run *run)
+{
+	const double scale = (double)w->pixels->part.height / w->rows;
+	double ms[REPEATS];
+	enum error e = ERR_OK;
+
+	for (int i = 0; !e && i < REPEATS; i++)
+		e = run_bands(bands, w->threads, &ms[i]);
+	for (uint32_t i = 0; !e && i < w->threads; i++)
+		e = check_band(c, w, &bands[i], &run->difference);
+	if (e)
+		return e;
+	run->runs = REPEATS;
+	run->times = times_summarize(ms, REPEATS);
+	run->times.median *= scale;
+	run->times.mean *= scale;
+	return ERR_OK;
+}
+
+static enum error work_init(struct filter_work *w, const struct bench_case *c, uint32_t threads)
+{
+	const struct image *part = &w->pixels->part;
+	const double full = pixel_type_full_scale(part->type);
+	enum error e = filter_lower(&c->chain.call[0], c->chain.coefficient, &w->op);
+	double row_work, rows;
+	size_t count;
+
+	if (e)
+		return e;
+	count = operation_coefficients(&w->op);
+	w->weights = malloc((count + 1) * sizeof *w->weights);
+	for (size_t i = 0; w->weights && i < count; i++)
+		w->weights[i] = (float)w->op.coefficients[i];
+	w->offset =
+	    (float)(w->op.offset + (w->op.signed_output ? pixel_type_midpoint(part->type) : 0));
+	w->space = (float)w->op.space;
+	w->range = (float)(w->op.range / (full * full));
+	row_work =
+	    operation_terms(w->op.kind, w->op.radius_x, w->op.radius_y) * part->width * part->bands;
+	rows = fmin(part->height, ceil(band_work / row_work) * threads);
+	w->rows = (uint32_t)rows;
+	w->threads = threads < w->rows ? threads : w->rows;
+	w->out = malloc(w->rows * image_row_size(part));
+	return w->weights && w->out ? ERR_OK : ERR_MEMORY;
+}
+
+enum error processor_measure(const struct bench_case *c, const struct case_pixels *pixels,
+                             uint32_t threads, struct processor_run *run)
+{
+	struct filter_work w = {.pixels = pixels};
+	struct band bands[THREADS_MAX] = {0};
+	enum error e = work_init(&w, c, threads < THREADS_MAX ? threads : THREADS_MAX);
+
+	*run = (struct processor_run){.threads = threads};
+	for (uint32_t i = 0; !e && i < w.threads; i++)
+		e = band_init(&bands[i], &w, i);
+	if (!e)
+		e = time_bands(c, &w, bands, run);
+	for (uint32_t i = 0; i < THREADS_MAX; i++) {
+		free(bands[i].in);
+		free(bands[i].across);
+		free(bands[i].sum);
+	}
+	free(w.weights);
+	free(w.out);
+	operation_fini(&w.op);
+	return e;
+}
