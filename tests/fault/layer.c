@@ -284,19 +284,25 @@ static void look(enum function f, const word *a, word returned)
 	}
 }
 
-static word call(enum function f, const char *name, int code_at, any_function real, const word *a)
+/* A program's source for a compiler that does not know image objects. */
+static void hide_images(word *a, const char *texts[2])
 {
-	char *result = result_of(f, a), options[4096];
-	const char *given = (const char *)a[3];
+	texts[0] = "#undef __IMAGE_SUPPORT__\n";
+	texts[1] = *(const char *const *)a[2];
+	a[1] = 2;
+	a[2] = (word)texts;
+}
+
+static word call(enum function f, const char *name, int code_at, any_function real, word *a)
+{
+	char *result = result_of(f, a);
+	const char *texts[2];
 	bool flip = false;
 	int code = disturb(name, result, &flip);
 	word returned;
 
 	if (!code)
 		code = exceeds(f, a);
-	snprintf(options, sizeof options, "%s -U__IMAGE_SUPPORT__",
-	         f == AT_clBuildProgram && given ? given : "");
-
 	if (code && code_at == NONE)
 		return code;
 	if (code) {
@@ -304,9 +310,10 @@ static word call(enum function f, const char *name, int code_at, any_function re
 			*(cl_int *)a[code_at] = code;
 		return 0;
 	}
-	returned =
-	    real(a[0], a[1], a[2], f == AT_clBuildProgram && !limit("image") ? (word)options : a[3],
-	         a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13]);
+	if (f == AT_clCreateProgramWithSource && !limit("image"))
+		hide_images(a, texts);
+	returned = real(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11],
+	                a[12], a[13]);
 	look(f, a, returned);
 	if (flip) {
 		driver.clFinish((cl_command_queue)a[0]);
@@ -319,7 +326,7 @@ static word call(enum function f, const char *name, int code_at, any_function re
 	static word wrap_##name(word a, word b, word c, word d, word e, word f, word g, word h,    \
 	                        word i, word j, word k, word l, word m, word n)                    \
 	{                                                                                          \
-		const word all[WORDS] = {a, b, c, d, e, f, g, h, i, j, k, l, m, n};                \
+		word all[WORDS] = {a, b, c, d, e, f, g, h, i, j, k, l, m, n};                      \
                                                                                                    \
 		return call(AT_##name, #name, code, (any_function)(void (*)(void))driver.name,     \
 		            all);                                                                  \
