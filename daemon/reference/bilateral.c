@@ -9,6 +9,9 @@
 /* Kernels skip weights below 2^-100. That matters only where the sum of the weights is small. */
 static const double SMALL_SUM = 1e-20;
 
+/* A sum of terms of both signs is known if this share of their magnitudes is left. */
+static const double LEFT = 1e-4;
+
 /* One pixel of the bilateral filter: the sums over its window. */
 struct bilateral {
 	const struct operation *op;
@@ -18,6 +21,7 @@ struct bilateral {
 	bool alpha_weighted;
 	size_t centre;
 	double weights, colour_weights; /* sums of w, and of w * alpha */
+	double terms, peak;             /* sum of |w * alpha|; largest magnitude of a colour */
 	double sum[BANDS_MAX];          /* sums of w * alpha * colour */
 	double weights_min;             /* lower bound of `weights` */
 	double off[BANDS_MAX];          /* upper bounds, see doubt_pixel() */
@@ -51,8 +55,11 @@ static void add_pixel(struct bilateral *b, size_t at, double d2)
 
 	b->weights += w;
 	b->colour_weights += w * alpha;
-	for (uint32_t k = 0; k < b->colours; k++)
+	b->terms += fabs(w * alpha);
+	for (uint32_t k = 0; k < b->colours; k++) {
 		b->sum[k] += w * alpha * b->in->value[at + k];
+		b->peak = fmax(b->peak, fabs(b->in->value[at + k]));
+	}
 }
 
 /* Adds a pixel to the error bound of the means. Let weights w be wrong by a factor of at most f,
@@ -85,14 +92,22 @@ static void each_in_window(struct bilateral *b, int x, int y, const double *mean
 }
 
 /* Around transparent pixels all weights may be tiny: their exponents are large and thus inexact in
- * float32, or kernels skip them. */
-static double alpha_weighted_slack(const struct bilateral *b)
+ * float32, or kernels skip them. Alphas of both signs may leave little of their sum. Where the sum
+ * is negative the colour is 0. */
+static double alpha_weighted_slack(const struct bilateral *b, double value)
 {
+	const double sum = b->colour_weights;
+
 	if (!b->in->exact)
 		return SLACK_UNLIMITED;
-	if (b->colour_weights > SMALL_SUM * b->full)
-		return fmax(0, log(b->full / b->colour_weights)) * FLOAT_NOISE * b->full;
-	return b->colour_weights != 0 ? SLACK_UNLIMITED : 0;
+	if (b->terms == 0)
+		return 0;
+	if (!(fabs(sum) > SMALL_SUM * b->full && fabs(sum) > LEFT * b->terms))
+		return SLACK_UNLIMITED;
+	if (sum < 0)
+		return 0;
+	return fmax(0, log(b->full / sum)) * FLOAT_NOISE * b->full +
+	       (b->terms / sum - 1) * FLOAT_TOLERANCE * (b->peak + fabs(value));
 }
 
 static void bilateral_pixel(struct bilateral b, int x, int y, double *value, double *slack)
@@ -106,7 +121,7 @@ static void bilateral_pixel(struct bilateral b, int x, int y, double *value, dou
 	else if (!b.in->exact)
 		each_in_window(&b, x, y, value);
 	for (uint32_t k = 0; k < b.colours; k++)
-		slack[k] = b.alpha_weighted ? alpha_weighted_slack(&b)
+		slack[k] = b.alpha_weighted ? alpha_weighted_slack(&b, value[k])
 		           : b.in->exact    ? 0
 		                            : b.off[k] / b.weights_min;
 	if (b.alpha_weighted)

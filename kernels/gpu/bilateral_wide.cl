@@ -2,8 +2,8 @@
  *
  * out = c + sum of w * (p - c) / sum of w, over the p within RADIUS_X of c, with
  * w = exp2(space * (i² + j²) + range * e2), e2 being the squared difference summed over the colour
- * bands. ALPHA: the last band is alpha, and w * alpha takes w's place; it itself is filtered with
- * w.
+ * bands. ALPHA: the last band is alpha, and w * alpha takes w's place; it itself is filtered with w,
+ * and colour is 0 where the sum of w * alpha is not above 0.
  *
  * A work-item makes BLOCK_X samples, whole pixels, of BLOCK_Y rows. It goes down its source rows;
  * each is loaded and converted once for all rows of the block. Only this loop is not unrolled;
@@ -59,7 +59,7 @@ FORCE_INLINE void bilateral_finish(float *result, const struct bilateral_sums *s
 #pragma unroll
 		for (int b = 0; b < COLOURS; b++)
 			result[p * BANDS + b] =
-			    ALPHA && total == 0.0f
+			    ALPHA && !(total > 0.0f)
 			        ? 0.0f
 			        : c[p * BANDS + b] + sums->band[r][p * BANDS + b] / total;
 		if (ALPHA)

@@ -245,7 +245,9 @@ FORCE_INLINE void window_pack(uint *result, const float *v)
 	}
 }
 
-/* The hardware's root and power of two, as NVIDIA's native functions take care of denormals. */
+/* Root and power of two: of NVIDIA's hardware, whose relative errors are below 2^-21 ("PTX ISA"; its
+ * native functions take care of denormals); elsewhere native ones, of unknown errors, for bytes
+ * only. */
 #ifdef __NV_CL_C_VERSION
 #define FLOAT_FUNCTION(name, instruction)                                                          \
 	FORCE_INLINE float name(float v)                                                           \
@@ -258,8 +260,8 @@ FORCE_INLINE void window_pack(uint *result, const float *v)
 FLOAT_FUNCTION(fast_sqrt, "sqrt.approx.ftz.f32")
 FLOAT_FUNCTION(fast_exp2, "ex2.approx.ftz.f32")
 #else
-#define fast_sqrt(v) native_sqrt(v)
-#define fast_exp2(v) native_exp2(v)
+#define fast_sqrt(v) (SIZE == 1 ? native_sqrt(v) : sqrt(v))
+#define fast_exp2(v) (SIZE == 1 ? native_exp2(v) : exp2(v))
 #endif
 
 /* Pairs of half floats in a word, NVIDIA's by PTX, as its OpenCL C has no half arithmetic. What

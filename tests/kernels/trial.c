@@ -47,8 +47,9 @@ static void spoil(const struct image *image, float *samples, size_t count)
 }
 
 /* Random pixels; now and then flat areas at both ends of the range. In chains alpha stays large:
- * an intermediate alpha that is off by 1 would else change the colour by more. */
-static void *random_image(const struct image *image, bool alpha_large)
+ * an intermediate alpha that is off by 1 would else change the colour by more. alpha_signed: that
+ * of floats is negative in places. */
+static void *random_image(const struct image *image, bool alpha_large, bool alpha_signed)
 {
 	size_t count = (size_t)image_size(image) / pixel_type_size(image->type);
 	void *pixels = malloc((size_t)image_size(image));
@@ -69,7 +70,10 @@ static void *random_image(const struct image *image, bool alpha_large)
 		else if (image->type == PIXEL_U16)
 			((uint16_t *)pixels)[i] = (uint16_t)(share * 65535);
 		else
-			((float *)pixels)[i] = (float)(alpha ? share : 2 * share - 1);
+			((float *)pixels)[i] =
+			    (float)(alpha && !(alpha_signed && i / 53 % 2) ? share
+			            : alpha                                ? -share
+			                                                   : 2 * share - 1);
 	}
 	if (pixels && kind == 1)
 		spoil(image, pixels, count);
@@ -278,7 +282,8 @@ int trial_run(struct harness *h, const struct trial *t)
 	}
 	if (plan_await(plan, h->programs) != PROGRAM_READY)
 		abort();
-	in = random_image(&t->image, chain.count > 1 || !group_alpha_is_stable(t->group));
+	in = random_image(&t->image, chain.count > 1 || !group_alpha_is_stable(t->group),
+	                  strstr(t->group->chain, "bilateral"));
 	if (!in)
 		abort();
 	if (uses_variant(plan, t->variant))

@@ -153,6 +153,12 @@ static void swap_cases(uint8_t *a, uint8_t *b)
 	memcpy(b, part, sizeof part);
 }
 
+/* Alpha can be negative in floats only. */
+static bool has_signed_alpha(const uint8_t *part)
+{
+	return part[TYPE] == PIXEL_F32 && kinds_compiled_for[part[KIND]] == PIXELS_GREY_ALPHA;
+}
+
 /* Of all cases from `from` on the one with most that is new, and among equals with another filter;
  * the count if there is none. Of a costly kernel cases have to meet all types and kinds, else also
  * all filters; where to compile takes little, all pairs of these. */
@@ -170,6 +176,7 @@ static size_t best_case(struct harness *h, enum kernel kernel, const struct case
 		unsigned gain = 2 * count_new(known, all->part[at], pairs, least);
 
 		gain += gain ? count_new(known, all->part[at], false, FILTER) : 0;
+		gain += gain && has_signed_alpha(all->part[at]);
 		if (gain > most) {
 			most = gain;
 			best = at;
