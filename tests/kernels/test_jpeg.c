@@ -582,6 +582,42 @@ static void test_hostile(void)
 	}
 }
 
+/* What is too large, or too many, is refused before anything is sent. */
+static void test_limits(void)
+{
+	static struct jpeg_decode_job jobs[JPEG_BATCH_MAX + 1];
+	static struct jpeg_encode_job encode_jobs[JPEG_BATCH_MAX + 1];
+	static struct jpeg_decoder decoder;
+	static struct jpeg_encoder encoder;
+	struct jpeg_scan scan = {.width = JPEG_SIDE_MAX,
+	                         .height = JPEG_SIDE_MAX,
+	                         .components = 3,
+	                         .h = 1,
+	                         .v = 1,
+	                         .size = 1};
+
+	memcpy(scan.huffman, jpeg_standard_huffman, sizeof scan.huffman);
+	check(jpeg_decoder_init(&decoder, programs) || jpeg_encoder_init(&encoder, programs)
+	          ? CL_INVALID_KERNEL
+	          : CL_SUCCESS,
+	      "kernels");
+	for (uint32_t count = 1; count <= JPEG_BATCH_MAX + 1; count += JPEG_BATCH_MAX) {
+		for (uint32_t i = 0; i < count; i++) {
+			jobs[i] = (struct jpeg_decode_job){.scan = &scan, .bytes = ""};
+			encode_jobs[i] = (struct jpeg_encode_job){
+			    scan.width, scan.height, 3, 1, 1, {{1}}, 0, 3 * JPEG_SIDE_MAX};
+		}
+		failures += !jpeg_scan_valid(&scan);
+		failures += jpeg_decoder_enqueue(&decoder, queue, jobs, count, NULL, NULL) !=
+		            CL_INVALID_BUFFER_SIZE;
+		failures += jpeg_encoder_enqueue(&encoder, queue, encode_jobs, count, NULL, NULL) !=
+		            CL_INVALID_BUFFER_SIZE;
+		scan.width = scan.height = 1; /* then too many */
+	}
+	jpeg_decoder_fini(&decoder);
+	jpeg_encoder_fini(&encoder);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -589,7 +625,8 @@ static const struct {
 } tests[] = {{"sizes", test_sizes, true},
              {"large", test_large, false},
              {"damaged", test_damaged, true},
-             {"hostile", test_hostile, true}};
+             {"hostile", test_hostile, true},
+             {"limits", test_limits, true}};
 
 static void open_device(unsigned platform, unsigned number, const char *kernel_dir)
 {
