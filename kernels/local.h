@@ -29,6 +29,11 @@
 #define MATRIX_MMA_PAD(reach)              (16 + MATRIX_MMA_SPAN(reach))
 #define MATRIX_MMA_PAIRS(reach)            (2 * MATRIX_MMA_PAD(reach) + 2 * (reach) + 1)
 
+/* bilateral_table: 32 copies, one for each bank, of an entry for each difference up to DISTANCE
+ * either way. */
+#define BILATERAL_TABLE_DISTANCE 191
+#define BILATERAL_TABLE_WORDS    (32 * (2 * BILATERAL_TABLE_DISTANCE + 1))
+
 /* The published kernels, of fixed groups: floats. */
 #define CONV_LOCAL_FLOATS                    (4 * 10 * 6)
 #define SEP_ONE_PASS_FLOATS(reach, radius_y) ((16 + 2 * (radius_y)) * (16 + 2 * (reach)))

@@ -65,6 +65,27 @@ static void test_bound(void **state)
 	assert_true(half_error_bound(KERNEL_SEPARABLE_MMA, &op) < 1);
 }
 
+/* Of these the first is known to be exact enough, the others not. */
+static void test_bilateral_bound(void **state)
+{
+	static const struct {
+		double range;
+		uint32_t radius;
+		bool exact;
+	} rows[] = {{0.12, 4, true}, {0.4, 4, false}, {0.15, 16, false}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		const struct operation op = {.kind = OPERATION_BILATERAL,
+		                             .radius_x = rows[i].radius,
+		                             .radius_y = rows[i].radius,
+		                             .space = -1 / (2 * 5.0 * 5.0),
+		                             .range = -1 / (2 * rows[i].range * rows[i].range)};
+
+		assert_int_equal(half_error_bound(KERNEL_BILATERAL_TABLE, &op) < 1, rows[i].exact);
+	}
+}
+
 enum { KEPT = 1000 };
 
 static char directory[] = "/tmp/convolved-cache-XXXXXX";
@@ -222,7 +243,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_half), cmocka_unit_test(test_bound),
-	    cmocka_unit_test(test_cache_size), cmocka_unit_test(test_work_directories)};
+	    cmocka_unit_test(test_bilateral_bound), cmocka_unit_test(test_cache_size),
+	    cmocka_unit_test(test_work_directories)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -104,7 +104,12 @@ static const char *matrix_of(int side)
  * 9x9. */
 static void test_local_memory(void **state)
 {
+	struct device small = nvidia;
+
 	(void)state;
+	assert_true(count_shapes(KERNEL_BILATERAL_TABLE, &nvidia, "bilateral", 1) > 0);
+	small.local_memory = 49023;
+	assert_int_equal(count_shapes(KERNEL_BILATERAL_TABLE, &small, "bilateral", 1), 0);
 	assert_int_equal(count_shapes(KERNEL_MATRIX_MMA, &nvidia, matrix_of(17), 1), 2);
 	assert_int_equal(count_shapes(KERNEL_MATRIX_MMA, &nvidia, matrix_of(19), 1), 1);
 	assert_int_equal(count_shapes(KERNEL_MATRIX_MMA, &nvidia, matrix_of(7), 3), 2);

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "local.h"
+
 uint32_t half_bits(double value)
 {
 	int exponent;
@@ -147,6 +149,29 @@ static double gradient_bound(const struct operation *op)
 	return 255 * (smooth[0] + smooth[1] + smooth[2]) <= 2048 ? 0.2 : INFINITY;
 }
 
+static double bilateral_bound(const struct operation *op)
+{
+	const double range = op->range / (255.0 * 255.0);
+	const int radius = (int)op->radius_x;
+	double taps = 0, weight = 0, mean = 0;
+
+	for (int j = -radius; j <= radius; j++)
+		for (int i = -radius; i <= radius; i++)
+			if (i * i + j * j <= radius * radius && (i || j)) {
+				taps++;
+				weight += exp(op->space * (i * i + j * j));
+			}
+	/* The mean of |d| is largest where all taps have the same d. */
+	for (int d = 1; d <= 255; d++) {
+		double w = weight * exp(range * d * d);
+
+		mean = max_double(mean, w * d / (1 + w));
+	}
+	return 2.01 * (radius + 4) * 0x1p-11 * mean +
+	       taps * (0x1p-16 +
+	               255 * exp(range * BILATERAL_TABLE_DISTANCE * BILATERAL_TABLE_DISTANCE));
+}
+
 double half_error_bound(enum kernel kernel, const struct operation *op)
 {
 	static const struct {
@@ -158,6 +183,7 @@ double half_error_bound(enum kernel kernel, const struct operation *op)
 	    [KERNEL_MATRIX_HALF] = {OPERATION_MATRIX, matrix_bound},
 	    [KERNEL_MATRIX_MMA] = {OPERATION_MATRIX, matrix_mma_bound},
 	    [KERNEL_GRADIENT_HALF] = {OPERATION_GRADIENT, gradient_bound},
+	    [KERNEL_BILATERAL_TABLE] = {OPERATION_BILATERAL, bilateral_bound},
 	};
 
 	return rows[kernel].bound && rows[kernel].kind == op->kind ? rows[kernel].bound(op)

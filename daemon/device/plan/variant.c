@@ -238,6 +238,8 @@ uint64_t variant_local_bytes(enum kernel kernel, const struct shape *shape, uint
 		words = MATRIX_MMA_ROWS((uint64_t)shape->group_y, radius_y) *
 		            MATRIX_MMA_STRIDE((uint64_t)shape->x, reach) +
 		        (2 * (uint64_t)radius_y + 1) * MATRIX_MMA_PAIRS(reach);
+	if (kernel == KERNEL_BILATERAL_TABLE)
+		words = BILATERAL_TABLE_WORDS;
 	if (kernel == KERNEL_CONV_LOCAL_SINGLE || kernel == KERNEL_CONV_LOCAL_COOP ||
 	    kernel == KERNEL_CONV_LOCAL_SINGLE_BUFFER || kernel == KERNEL_CONV_LOCAL_COOP_BUFFER)
 		words = CONV_LOCAL_FLOATS;
