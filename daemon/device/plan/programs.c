@@ -108,10 +108,11 @@ static void write_options(const struct step *step, char options[OPTIONS_SIZE])
 	snprintf(options + used, OPTIONS_SIZE - (size_t)used,
 	         " -DBANDS=%u -DRADIUS_X=%u -DRADIUS_Y=%u -DKEEP=%uu -DALPHA=%u -DOUTPUT=%u "
 	         "-DSMOOTH0=%.9ef -DSMOOTH1=%.9ef -DSMOOTH2=%.9ef -DBLOCK_X=%u -DBLOCK_Y=%u "
-	         "-DGROUP_X=%u -DGROUP_Y=%u",
+	         "-DGROUP_X=%u -DGROUP_Y=%u%s",
 	         step->bands, step->radius_x, step->radius_y, step->keep, step->alpha, step->output,
 	         step->smooth[0], step->smooth[1], step->smooth[2], s->x, s->y, s->group_x,
-	         s->group_y);
+	         s->group_y,
+	         kernel_row(step->kernel)->device >= KERNEL_FOR_NVIDIA ? " -DFOR_NVIDIA" : "");
 }
 
 /* ---- the makers ---- */
