@@ -281,19 +281,17 @@ def test_hard_pixels(launch, environment):
 
 
 def test_hard_matrices(launch):
-    """Coefficients that no sum of floats survives are held against no device either: what it is
-    tested with are others."""
+    """Sums of floats survive the largest gains that are accepted: no sample is wrong."""
     y, x = np.mgrid[0:16, 0:256]
     pixels = ((x * 5 + y * 3 + x * y % 8 * 4) % 256).astype(np.uint8)[:, :, None]
     matrix = -np.ones((7, 3))
     matrix[3, 1] = 21
     with launch("--verify-share", "1", environment=ONE_DEVICE) as service:
-        for scale in (-3.74757e-12, 1e-12, 3e-11, 1e-9, -7e-10, 1e9):
+        for scale in (-2.2e-7, 3e-7, 1e-6, -7e-5, 1e9):
             for kind in oracle.TYPES:
                 image = pixels.astype(oracle.TYPES[kind]) * oracle.TYPES[kind](
                     257 if kind == "u16" else 1)
                 one = ("convolve", {"kernel": matrix, "scale": scale})
                 assert service.filter(image, [one], verify=1).status == 200
-        assert wrong(service) > 0, "the test tests something"
-        service.filter(pixels, [("sobel", {})], verify=1)
+        assert wrong(service) == 0
         unharmed(service)

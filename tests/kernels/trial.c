@@ -116,7 +116,8 @@ static bool compare(const struct trial *t, const struct reference *wanted, const
 	return false;
 }
 
-/* True if the plan's kernels declare the local memory that the host expects. */
+/* True if the plan's kernels declare the local memory that the host expects. NVIDIA's driver counts
+ * one byte for none; PoCL says 0 for all since its version 5. */
 static bool local_as_expected(const struct harness *h, const struct plan *plan)
 {
 	for (uint32_t i = 0; i < plan->list.count; i++) {
@@ -129,7 +130,7 @@ static bool local_as_expected(const struct harness *h, const struct plan *plan)
 			continue;
 		clGetKernelWorkGroupInfo(s->function, h->device.id, CL_KERNEL_LOCAL_MEM_SIZE,
 		                         sizeof bytes, &bytes, NULL);
-		if (bytes > expected || bytes + LOCAL_SLACK < expected) {
+		if (bytes > 1 && (bytes > expected || bytes + LOCAL_SLACK < expected)) {
 			printf("# %s has %llu bytes of local memory, not %llu\n",
 			       kernel_name(s->kernel), (unsigned long long)bytes,
 			       (unsigned long long)expected);
