@@ -137,7 +137,7 @@ def interleaved(rounds, **actions):
     return {name: statistics.median(t) for name, t in times.items()}
 
 
-def large_image(directory, side, rounds):
+def large_image(service, directory, side, rounds):
     """JPEG in, JPEG out: the service by curl against the command of libvips."""
     source, result = os.path.join(directory, "in.jpg"), os.path.join(directory, "out.jpg")
     photograph(source, side)
@@ -154,6 +154,7 @@ def large_image(directory, side, rounds):
     for sigma in (1.1, 10):
         for _ in range(5):
             curl(sigma)()
+        service.settle()
         medians = interleaved(
             rounds, service=curl(sigma),
             gaussblur=vips("gaussblur", source, result + "[Q=85]", str(sigma)),
@@ -318,7 +319,7 @@ def main():
     try:
         service.settle()
         idle = {f"{name} {pid}": pss(pid) for name, pid in service.processes()}
-        large = large_image(directory, options.side, options.rounds)
+        large = large_image(service, directory, options.side, options.rounds)
         small = small_images(directory, options.seconds)
         left = time_left()
         beside = while_compiling(service, directory, min(options.rounds, 5),
