@@ -24,7 +24,7 @@
  *
  * If it is less than 1, no result is wrong by more than 1. */
 
-#ifdef __NV_CL_C_VERSION
+#ifdef HAS_WARPS
 
 enum {
 	LANES = GROUP_X * GROUP_Y,
@@ -36,16 +36,6 @@ enum {
 	PAD = MATRIX_MMA_PAD(REACH), /* zeros on both sides of a row's weights */
 	PAIRS_STRIDE = MATRIX_MMA_PAIRS(REACH)
 };
-
-/* sum += left * right */
-FORCE_INLINE void mma(float *sum, const uint *left, const uint *right)
-{
-	asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-	             "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-	             : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-	             : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right[0]),
-	               "r"(right[1]));
-}
 
 /* Loads the tile whose first result is at `in`, of which `width` samples and `height` rows are
  * inside the region. */
@@ -129,9 +119,9 @@ FORCE_INLINE void step_add(struct sums *sums, const local uint *p, const local u
 #pragma unroll
 			for (int q = 0; q < 2; q++) {
 				if (k < PRODUCTS)
-					mma(sums->of[r][0][q], left, right[k][q]);
+					mma_halves(sums->of[r][0][q], left, right[k][q]);
 				if (k > 0)
-					mma(sums->of[r][1][q], left, right[k - 1][q]);
+					mma_halves(sums->of[r][1][q], left, right[k - 1][q]);
 			}
 		}
 }

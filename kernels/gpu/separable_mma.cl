@@ -29,7 +29,7 @@
  *
  * If it is less than 1, no result is wrong by more than 1. */
 
-#ifdef __NV_CL_C_VERSION
+#ifdef HAS_WARPS
 
 /* Steps whose loads are issued before they are needed. */
 #ifndef STEPS_AHEAD
@@ -46,16 +46,6 @@ enum {
 	ROW = SEPARABLE_MMA_ROW(REACH),
 	COLUMN = SEPARABLE_MMA_COLUMN(REACH, RADIUS_Y)
 };
-
-/* sum += left * right */
-FORCE_INLINE void mma(float *sum, const uint *left, const uint *right)
-{
-	asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-	             "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-	             : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-	             : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right[0]),
-	               "r"(right[1]));
-}
 
 /* A lane's shares of the banded matrices. */
 struct bands {
@@ -162,7 +152,7 @@ FORCE_INLINE void step_down(uint left[2][4], const uint *words, const struct ban
 #pragma unroll
 			for (int i = 0; i < 2; i++)
 				right[i] = permute(part[2 * i + q / 2], 0, q % 2 ? 0x4342 : 0x4140);
-			mma(sum[q], m->down[d], right);
+			mma_halves(sum[q], m->down[d], right);
 		}
 	}
 #pragma unroll
@@ -191,7 +181,7 @@ FORCE_INLINE void step_across(uint result[2][2], uint left[BLOCKS][2][4], const 
 		for (int h = 0; h < 2; h++)
 #pragma unroll
 			for (int p = 0; p < 4; p++)
-				mma(sum[p], left[b][h], m->across[b][h][p]);
+				mma_halves(sum[p], left[b][h], m->across[b][h][p]);
 #pragma unroll
 	for (int r = 0; r < 2; r++) {
 		uint pair[4];

@@ -25,8 +25,9 @@ struct _cl_kernel {
 };
 
 static struct {
-	const struct _cl_kernel *kernel;
-	size_t local, group[3], groups[3], item;
+	host_item *body;
+	const void *data;
+	size_t local[3], items, group[3], groups[3], item;
 } run;
 
 static struct fibre {
@@ -36,10 +37,15 @@ static struct fibre {
 static void *scheduler[5];
 static uint8_t *stacks;
 
-/* Fibres --------------------------------------------------------------------------------------- */
+/* Fibres ------------------------------------------------------------------------------------------
+ *
+ * AddressSanitizer need not know when one leaves its stack, which it will come back to. */
 
-static void call(const struct _cl_kernel *k)
+#define LEAVES_STACK __attribute__((noinline, no_sanitize("address")))
+
+static void call(const void *kernel)
 {
+	const struct _cl_kernel *k = kernel;
 	typedef void *p;
 	void (*function)(p, p, p, p, p, p, p, p, p, p, p, p, p, p) =
 	    (void (*)(p, p, p, p, p, p, p, p, p, p, p, p, p, p))k->function;
@@ -49,7 +55,7 @@ static void call(const struct _cl_kernel *k)
 	         a[13]);
 }
 
-static __attribute__((noinline)) void yield(void)
+LEAVES_STACK void host_yield(void)
 {
 	if (!__builtin_setjmp(fibres[run.item].state))
 		__builtin_longjmp(scheduler, 1);
@@ -58,15 +64,15 @@ static __attribute__((noinline)) void yield(void)
 static void fibre_main(void)
 {
 	for (;;) {
-		call(run.kernel);
+		run.body(run.data);
 		fibres[run.item].running = false;
-		yield();
+		host_yield();
 	}
 }
 
-static void fibre_start(struct fibre *f)
+static LEAVES_STACK void fibre_start(struct fibre *f)
 {
-	ucontext_t context;
+	static ucontext_t context;
 
 	f->started = true;
 	if (!stacks)
@@ -81,7 +87,7 @@ static void fibre_start(struct fibre *f)
 }
 
 /* Runs an item up to its next barrier or its end. */
-static __attribute__((noinline)) void resume(struct fibre *f)
+static LEAVES_STACK void resume(struct fibre *f)
 {
 	if (__builtin_setjmp(scheduler))
 		return;
@@ -94,16 +100,36 @@ static void run_group(void)
 {
 	bool left = true;
 
-	for (size_t i = 0; i < run.local; i++)
+	for (size_t i = 0; i < run.items; i++)
 		fibres[i].running = true;
 	while (left) {
 		left = false;
-		for (run.item = 0; run.item < run.local; run.item++)
+		for (run.item = 0; run.item < run.items; run.item++)
 			if (fibres[run.item].running) {
 				resume(&fibres[run.item]);
 				left |= fibres[run.item].running;
 			}
 	}
+}
+
+size_t host_item_number(void)
+{
+	return run.item;
+}
+
+void host_run(host_item *body, const void *data, const size_t groups[3], const size_t local[3])
+{
+	run.body = body;
+	run.data = data;
+	run.items = local[0] * local[1] * local[2];
+	if (run.items > ITEMS_MAX)
+		abort();
+	memcpy(run.local, local, sizeof run.local);
+	memcpy(run.groups, groups, sizeof run.groups);
+	for (run.group[2] = 0; run.group[2] < groups[2]; run.group[2]++)
+		for (run.group[1] = 0; run.group[1] < groups[1]; run.group[1]++)
+			for (run.group[0] = 0; run.group[0] < groups[0]; run.group[0]++)
+				run_group();
 }
 
 /* What kernels call; names as clang mangles overloaded functions. -------------------------------
@@ -136,7 +162,9 @@ BUILTIN(uint32_t, k_xchg_global, "_Z11atomic_xchgPU8CLglobalVjj", uint32_t *p, u
 
 size_t k_local_id(uint32_t d)
 {
-	return d == 0 ? run.item : 0;
+	const size_t before = d == 0 ? 1 : d == 1 ? run.local[0] : run.local[0] * run.local[1];
+
+	return run.item / before % run.local[d];
 }
 size_t k_group_id(uint32_t d)
 {
@@ -144,11 +172,11 @@ size_t k_group_id(uint32_t d)
 }
 size_t k_global_id(uint32_t d)
 {
-	return d == 0 ? run.group[0] * run.local + run.item : run.group[d];
+	return run.group[d] * run.local[d] + k_local_id(d);
 }
 size_t k_local_size(uint32_t d)
 {
-	return d == 0 ? run.local : 1;
+	return run.local[d];
 }
 size_t k_num_groups(uint32_t d)
 {
@@ -157,7 +185,7 @@ size_t k_num_groups(uint32_t d)
 void k_barrier(uint32_t flags)
 {
 	(void)flags;
-	yield();
+	host_yield();
 }
 uint32_t k_min_u(uint32_t a, uint32_t b)
 {
@@ -258,6 +286,11 @@ cl_int clReleaseMemObject(cl_mem memory)
 	return CL_SUCCESS;
 }
 
+void *host_bytes(cl_mem memory)
+{
+	return memory->bytes;
+}
+
 cl_int growing_buffer_reserve(struct growing_buffer *buffer, const struct device *device,
                               uint64_t size)
 {
@@ -326,17 +359,14 @@ cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint 
                               const size_t *offset, const size_t *global, const size_t *local,
                               cl_uint events, const cl_event *list, cl_event *event)
 {
+	size_t groups[3];
+
 	(void)queue, (void)offset, (void)events, (void)list, (void)event;
-	if (dimensions != 3 || local[0] > ITEMS_MAX || local[1] != 1 || local[2] != 1)
+	if (dimensions != 3)
 		abort();
-	run.kernel = kernel;
-	run.local = local[0];
 	for (int d = 0; d < 3; d++)
-		run.groups[d] = global[d] / local[d];
-	for (run.group[2] = 0; run.group[2] < run.groups[2]; run.group[2]++)
-		for (run.group[1] = 0; run.group[1] < run.groups[1]; run.group[1]++)
-			for (run.group[0] = 0; run.group[0] < run.groups[0]; run.group[0]++)
-				run_group();
+		groups[d] = global[d] / local[d];
+	host_run(call, kernel, groups, local);
 	return CL_SUCCESS;
 }
 

@@ -1,6 +1,7 @@
-/* As much of OpenCL as device/jpeg needs, on this thread: kernels compiled as C by clang (-x cl),
- * so that sanitizers and fuzzers see them. Buffers are the host's, of exactly the size asked for
- * and full of poison; the items of a group are fibres that change at barriers. */
+/* As much of OpenCL as device/jpeg and the tests of single kernels need, on this thread: kernels
+ * compiled as C by clang (-x cl), so that sanitizers and fuzzers see them. Buffers are the host's,
+ * of exactly the size asked for and full of poison; the items of a group are fibres that change at
+ * barriers. */
 #ifndef TESTS_OPENCL_ON_HOST_H
 #define TESTS_OPENCL_ON_HOST_H
 
@@ -12,5 +13,18 @@ struct host_kernel {
 	void (*function)(void);
 };
 extern const struct host_kernel host_kernels[];
+
+/* Runs a body, which calls a kernel's function with the arguments in `data`, as every item of these
+ * groups. */
+typedef void host_item(const void *data);
+void host_run(host_item *body, const void *data, const size_t groups[3], const size_t local[3]);
+
+/* For functions that kernels call: the item's number in its group, x first; and to let the group's
+ * other items run, each up to where it yields too, or ends. */
+size_t host_item_number(void);
+void host_yield(void);
+
+/* The host's memory of a buffer. */
+void *host_bytes(cl_mem memory);
 
 #endif

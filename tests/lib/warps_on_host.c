@@ -1,0 +1,159 @@
+/* What the lanes of NVIDIA's warps do together (kernels/gpu/warp.cl), and the half floats of these
+ * kernels (kernels/gpu/window.cl), for kernels that opencl_on_host runs. A lane that comes to an
+ * instruction leaves its operands and yields; the last of the 32 does the work for all. Lanes that
+ * do not all come to the same instruction are the kernel's fault: it aborts. */
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "device/plan/half_error.h"
+#include "opencl_on_host.h"
+
+enum { WARP = 32, WARPS_MAX = 32, ROWS = 16, COLUMNS = 8, DEPTH_MAX = 32 };
+
+struct lane {
+	void *result;
+	const uint32_t *left, *right;
+};
+
+typedef void warp_work(const struct lane lanes[WARP]);
+
+static struct {
+	struct lane lane[WARP];
+	warp_work *work;
+	unsigned arrived, done;
+} warps[WARPS_MAX];
+
+static void arrive(warp_work *work, struct lane own)
+{
+	const size_t item = host_item_number();
+	const size_t warp = item / WARP;
+	const unsigned done = warps[warp].done;
+
+	if (warp >= WARPS_MAX || warps[warp].arrived != item % WARP ||
+	    (item % WARP && warps[warp].work != work))
+		abort();
+	warps[warp].work = work;
+	warps[warp].lane[warps[warp].arrived++] = own;
+	if (warps[warp].arrived == WARP) {
+		work(warps[warp].lane);
+		warps[warp].arrived = 0;
+		warps[warp].done++;
+	}
+	host_yield();
+	if (warps[warp].done == done)
+		abort();
+}
+
+/* Half floats ---------------------------------------------------------------------------------- */
+
+static double half_value(uint32_t bits)
+{
+	const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+	const double value = exponent == 31 ? (fraction ? NAN : INFINITY)
+	                     : exponent     ? ldexp(1024 + fraction, exponent - 25)
+	                                    : ldexp(fraction, -24);
+
+	return bits >> 15 & 1 ? -value : value;
+}
+
+typedef float float2 __attribute__((vector_size(8)));
+
+#define BUILTIN(type, name, mangled, ...) type name(__VA_ARGS__) __asm__(mangled)
+
+BUILTIN(float, k_vload_half, "_Z10vload_halfmPU9CLprivateKDh", size_t at, const uint16_t *p);
+BUILTIN(void, k_vstore_half, "_Z15vstore_half_rtefmPU9CLprivateDh", float v, size_t at,
+        uint16_t *p);
+BUILTIN(float2, k_fmin, "_Z4fminDv2_fS_", float2 a, float2 b);
+BUILTIN(float2, k_fmax, "_Z4fmaxDv2_fS_", float2 a, float2 b);
+BUILTIN(float, k_fma, "_Z3fmafff", float a, float b, float c);
+BUILTIN(float, k_clamp_f, "_Z5clampfff", float a, float low, float high);
+
+float k_vload_half(size_t at, const uint16_t *p)
+{
+	return (float)half_value(p[at]);
+}
+void k_vstore_half(float v, size_t at, uint16_t *p)
+{
+	p[at] = (uint16_t)half_bits(v);
+}
+float2 k_fmin(float2 a, float2 b)
+{
+	return (float2){fminf(a[0], b[0]), fminf(a[1], b[1])};
+}
+float2 k_fmax(float2 a, float2 b)
+{
+	return (float2){fmaxf(a[0], b[0]), fmaxf(a[1], b[1])};
+}
+float k_fma(float a, float b, float c)
+{
+	return fmaf(a, b, c);
+}
+float k_clamp_f(float a, float low, float high)
+{
+	return fminf(fmaxf(a, low), high);
+}
+
+/* Products of matrices. "PTX ISA", "Matrix Fragments for mma.m16n8k16" and "… mma.m16n8k32": a row
+ * of the left-hand side, and a column of the right-hand one, lies in the words of four neighbours
+ * in turns, `parts` values a word; a row of the result too, two values a lane. ------------------
+ */
+
+/* The 16 x k and the k x 8 values, exactly. */
+struct sides {
+	int depth;
+	double left[ROWS][DEPTH_MAX], right[COLUMNS][DEPTH_MAX];
+};
+
+typedef double part_value(uint32_t word, int part);
+
+static double half_part(uint32_t word, int part)
+{
+	return half_value(word >> 16 * part & 0xffff);
+}
+
+static void sides_read(struct sides *sides, const struct lane *lanes, int parts, part_value *left,
+                       part_value *right)
+{
+	sides->depth = 8 * parts;
+	for (int k = 0; k < sides->depth; k++) {
+		const int place = k / parts % 4, half = k / parts / 4, part = k % parts;
+
+		for (int row = 0; row < ROWS; row++)
+			sides->left[row][k] =
+			    left(lanes[4 * (row % 8) + place].left[row / 8 + 2 * half], part);
+		for (int column = 0; column < COLUMNS; column++)
+			sides->right[column][k] =
+			    right(lanes[4 * column + place].right[half], part);
+	}
+}
+
+static double sides_product(const struct sides *sides, int row, int column)
+{
+	double sum = 0;
+
+	for (int k = 0; k < sides->depth; k++)
+		sum += sides->left[row][k] * sides->right[column][k];
+	return sum;
+}
+
+static void multiply_halves(const struct lane lanes[WARP])
+{
+	struct sides sides;
+
+	sides_read(&sides, lanes, 2, half_part, half_part);
+	for (int i = 0; i < ROWS * COLUMNS; i++) {
+		const int row = i / COLUMNS, column = i % COLUMNS;
+		float *sum =
+		    (float *)lanes[4 * (row % 8) + column / 2].result + row / 8 * 2 + column % 2;
+
+		*sum = (float)(*sum + sides_product(&sides, row, column));
+	}
+}
+
+void mma_halves(float *sum, const uint32_t *left, const uint32_t *right);
+void mma_halves(float *sum, const uint32_t *left, const uint32_t *right)
+{
+	arrive(multiply_halves, (struct lane){sum, left, right});
+}
