@@ -29,6 +29,11 @@
 #define MATRIX_MMA_PAD(reach)              (16 + MATRIX_MMA_SPAN(reach))
 #define MATRIX_MMA_PAIRS(reach)            (2 * MATRIX_MMA_PAD(reach) + 2 * (reach) + 1)
 
+/* matrix_fixed, which has no local memory: samples that a block's window has to either side, and
+ * the words of a row of weights. */
+#define MATRIX_FIXED_SPAN(reach)  ((reach) > 4 ? 8 : 4)
+#define MATRIX_FIXED_STRIP(reach) ((reach) > 4 ? 36 : 20)
+
 /* bilateral_table: 32 copies, one for each bank, of an entry for each difference up to DISTANCE
  * either way. */
 #define BILATERAL_TABLE_DISTANCE 191

@@ -52,13 +52,13 @@ def right(answer, pixels, filters, halves=False, **options):
 
 NAMES = ["separable", "matrix", "matrix_compensated", "gradient", "bilateral", "separable_packed",
          "separable_wide", "matrix_wide", "gradient_packed", "bilateral_rows", "separable_half",
-         "separable_mma", "separable_ring", "separable_local", "matrix_half", "matrix_mma", "matrix_ring",
-         "gradient_half", "gradient_ring", "bilateral_wide", "bilateral_table", "conv_naive", "conv_image",
-         "conv_local_single", "conv_local_coop", "sep_two_pass", "sep_one_pass", "sep_tiled",
+         "separable_mma", "separable_ring", "separable_local", "matrix_half", "matrix_fixed", "matrix_mma",
+         "matrix_ring", "gradient_half", "gradient_ring", "bilateral_wide", "bilateral_table", "conv_naive",
+         "conv_image", "conv_local_single", "conv_local_coop", "sep_two_pass", "sep_one_pass", "sep_tiled",
          "bilateral_naive", "bilateral_image", "bilateral_unrolled", "sobel_uchar", "sobel_uchar4",
          "sobel_float16_tile", "conv_image_buffer", "conv_local_single_buffer",
          "conv_local_coop_buffer", "sep_one_pass_shared"]
-ONLY_NVIDIA = {"separable_mma", "matrix_half", "matrix_mma"}
+ONLY_NVIDIA = {"separable_mma", "matrix_half", "matrix_fixed", "matrix_mma"}
 # Made for GPUs: PoCL takes many seconds to compile them.
 SLOW = {"separable_half", "separable_ring", "separable_local", "matrix_ring", "gradient_half",
         "gradient_ring", "bilateral_wide", "bilateral_table"}

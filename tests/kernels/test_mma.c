@@ -24,6 +24,12 @@ enum { GUARD = 64, POISON = 0xA5, IMAGES = 6 };
 
 const struct host_kernel host_kernels[] = {{NULL, NULL}};
 
+/* 15 x 15, of rank 2. */
+#define ROWS_2                                                                                     \
+	"1 2 3 4 5 6 7 8 9 1 2 3 4 5 6;"                                                           \
+	"9 2 4 7 6 -3 5 1 0 -9 7 1 2 0 4;"
+#define MATRIX_15 ROWS_2 ROWS_2 ROWS_2 ROWS_2 ROWS_2 ROWS_2 ROWS_2 "1 1 1 1 1 1 1 1 1 1 1 1 1 1 2"
+
 static const struct test_case {
 	enum kernel kernel;
 	uint32_t bands, keep;
@@ -34,6 +40,15 @@ static const struct test_case {
     {KERNEL_SEPARABLE_MMA, 4, 8, "convolve=kernel=1 2 3 3 3 2 1;2 4 6 6 6 4 2;1 2 3 3 3 2 1"},
     {KERNEL_SEPARABLE_MMA, 2, 0, "gaussian=sigma=5"},
     {KERNEL_SEPARABLE_MMA, 1, 0, "box=size=129"},
+    {KERNEL_MATRIX_FIXED, 1, 0, "convolve=kernel=0 -1 0;-1 5 -1;0 -1 0"},
+    {KERNEL_MATRIX_FIXED, 1, 0, "convolve=kernel=1 2 3 4 7"},
+    {KERNEL_MATRIX_FIXED, 1, 0, "convolve=kernel=1;2;-3;4;5;6;-7:offset=20.5"},
+    {KERNEL_MATRIX_FIXED, 1, 0, "convolve=kernel=9000 -9001 1;-9000 9000 2;1 3 -2:scale=1"},
+    {KERNEL_MATRIX_FIXED, 1, 0,
+     "convolve=kernel=1 2 3 4 5 6 7 8 9 8 7;9 2 4 7 6 0 0 0 0 -9 7;1 1 1 1 1 1 1 1 1 1 2"},
+    {KERNEL_MATRIX_FIXED, 1, 0, "convolve=kernel=" MATRIX_15},
+    {KERNEL_MATRIX_FIXED, 1, 0,
+     "convolve=kernel=1 2 3 4 5;2 9 4 7 6;3 1 8 0 7;4 4 2 7 1;5 6 7 8 0"},
     {KERNEL_MATRIX_MMA, 1, 0, "convolve=kernel=1 2 3;4 5 6;7 8 0"},
     {KERNEL_MATRIX_MMA, 4, 8, "convolve=kernel=0 1 0;1 -4 1;0 1 0:offset=128"},
     {KERNEL_MATRIX_MMA, 3, 5, "convolve=kernel=1 2 3 4 5 6 7;3 1 4 1 5 9 2;2 7 1 8 2 8 1:offset=3"},

@@ -46,7 +46,7 @@ static void arrive(warp_work *work, struct lane own)
 		abort();
 }
 
-/* Half floats ---------------------------------------------------------------------------------- */
+/* Floats --------------------------------------------------------------------------------------- */
 
 static double half_value(uint32_t bits)
 {
@@ -68,6 +68,7 @@ BUILTIN(void, k_vstore_half, "_Z15vstore_half_rtefmPU9CLprivateDh", float v, siz
 BUILTIN(float2, k_fmin, "_Z4fminDv2_fS_", float2 a, float2 b);
 BUILTIN(float2, k_fmax, "_Z4fmaxDv2_fS_", float2 a, float2 b);
 BUILTIN(float, k_fma, "_Z3fmafff", float a, float b, float c);
+BUILTIN(int32_t, k_round, "_Z15convert_int_rtef", float a);
 BUILTIN(float, k_clamp_f, "_Z5clampfff", float a, float low, float high);
 
 float k_vload_half(size_t at, const uint16_t *p)
@@ -89,6 +90,10 @@ float2 k_fmax(float2 a, float2 b)
 float k_fma(float a, float b, float c)
 {
 	return fmaf(a, b, c);
+}
+int32_t k_round(float a)
+{
+	return (int32_t)lrintf(a);
 }
 float k_clamp_f(float a, float low, float high)
 {
@@ -138,22 +143,99 @@ static double sides_product(const struct sides *sides, int row, int column)
 	return sum;
 }
 
+static double byte_part(uint32_t word, int part)
+{
+	return word >> 8 * part & 255;
+}
+
+static double signed_part(uint32_t word, int part)
+{
+	return (int8_t)(word >> 8 * part);
+}
+
+/* Where a result is. */
+static int result_place(int row, int column)
+{
+	return row / 8 * 2 + column % 2;
+}
+
+static const struct lane *result_lane(const struct lane *lanes, int row, int column)
+{
+	return &lanes[4 * (row % 8) + column / 2];
+}
+
 static void multiply_halves(const struct lane lanes[WARP])
 {
 	struct sides sides;
 
 	sides_read(&sides, lanes, 2, half_part, half_part);
-	for (int i = 0; i < ROWS * COLUMNS; i++) {
-		const int row = i / COLUMNS, column = i % COLUMNS;
-		float *sum =
-		    (float *)lanes[4 * (row % 8) + column / 2].result + row / 8 * 2 + column % 2;
+	for (int row = 0; row < ROWS; row++)
+		for (int column = 0; column < COLUMNS; column++) {
+			float *sum = result_lane(lanes, row, column)->result;
 
-		*sum = (float)(*sum + sides_product(&sides, row, column));
-	}
+			sum += result_place(row, column);
+			*sum = (float)(*sum + sides_product(&sides, row, column));
+		}
 }
 
+/* Integers do not overflow: kernels have no use for that. */
+static void multiply_integers(const struct lane lanes[WARP], part_value *right)
+{
+	struct sides sides;
+
+	sides_read(&sides, lanes, 4, byte_part, right);
+	for (int row = 0; row < ROWS; row++)
+		for (int column = 0; column < COLUMNS; column++) {
+			int32_t *sum = result_lane(lanes, row, column)->result;
+			double wide;
+
+			sum += result_place(row, column);
+			wide = *sum + sides_product(&sides, row, column);
+			if (wide < INT32_MIN || wide > INT32_MAX)
+				abort();
+			*sum = (int32_t)wide;
+		}
+}
+
+static void multiply_bytes(const struct lane lanes[WARP])
+{
+	multiply_integers(lanes, byte_part);
+}
+
+static void multiply_signed(const struct lane lanes[WARP])
+{
+	multiply_integers(lanes, signed_part);
+}
+
+static void get_neighbours(const struct lane lanes[WARP])
+{
+	for (int i = 0; i < WARP; i++)
+		*(uint32_t *)lanes[i].result = *lanes[i ^ 1].left;
+}
+
+/* What kernels call. --------------------------------------------------------------------------- */
+
 void mma_halves(float *sum, const uint32_t *left, const uint32_t *right);
+void mma_bytes(int32_t *sum, const uint32_t *left, const uint32_t *right);
+void mma_signed(int32_t *sum, const uint32_t *left, const uint32_t *right);
+uint32_t neighbour_get(uint32_t v);
+
 void mma_halves(float *sum, const uint32_t *left, const uint32_t *right)
 {
 	arrive(multiply_halves, (struct lane){sum, left, right});
+}
+void mma_bytes(int32_t *sum, const uint32_t *left, const uint32_t *right)
+{
+	arrive(multiply_bytes, (struct lane){sum, left, right});
+}
+void mma_signed(int32_t *sum, const uint32_t *left, const uint32_t *right)
+{
+	arrive(multiply_signed, (struct lane){sum, left, right});
+}
+uint32_t neighbour_get(uint32_t v)
+{
+	uint32_t other;
+
+	arrive(get_neighbours, (struct lane){&other, &v, NULL});
+	return other;
 }

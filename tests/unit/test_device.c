@@ -65,6 +65,30 @@ static void test_bound(void **state)
 	assert_true(half_error_bound(KERNEL_SEPARABLE_MMA, &op) < 1);
 }
 
+/* The largest power of two for which neither weights nor sums overflow. */
+static void test_fixed(void **state)
+{
+	double matrix[9] = {0, -1, 0, -1, 5, -1, 0, -1, 0}, mean[9];
+	struct operation op = {.kind = OPERATION_MATRIX, .radius_x = 1, .radius_y = 1};
+
+	(void)state;
+	op.coefficients = matrix;
+	assert_int_equal(fixed_shift(&op), 12); /* 5 << 12 fits 16 bits, 5 << 13 does not */
+	assert_true(half_error_bound(KERNEL_MATRIX_FIXED, &op) <= 0x1p-12);
+	op.offset = 1e6; /* (1e6 + 255 * 9 + 256) << 11 fits 31 bits */
+	assert_int_equal(fixed_shift(&op), 11);
+	op.offset = 0;
+	for (int i = 0; i < 9; i++)
+		mean[i] = 1 / 9.0;
+	op.coefficients = mean;
+	assert_int_equal(fixed_shift(&op), 18);
+	assert_true(half_error_bound(KERNEL_MATRIX_FIXED, &op) < 0.01);
+	matrix[4] = 40000;
+	op.coefficients = matrix;
+	assert_int_equal(fixed_shift(&op), 0);
+	assert_true(half_error_bound(KERNEL_MATRIX_FIXED, &op) > 1);
+}
+
 /* Of these the first is known to be exact enough, the others not. */
 static void test_bilateral_bound(void **state)
 {
@@ -242,9 +266,9 @@ static void test_work_directories(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_half), cmocka_unit_test(test_bound),
-	    cmocka_unit_test(test_bilateral_bound), cmocka_unit_test(test_cache_size),
-	    cmocka_unit_test(test_work_directories)};
+	    cmocka_unit_test(test_half),       cmocka_unit_test(test_bound),
+	    cmocka_unit_test(test_fixed),      cmocka_unit_test(test_bilateral_bound),
+	    cmocka_unit_test(test_cache_size), cmocka_unit_test(test_work_directories)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -149,6 +149,39 @@ static double gradient_bound(const struct operation *op)
 	return 255 * (smooth[0] + smooth[1] + smooth[2]) <= 2048 ? 0.2 : INFINITY;
 }
 
+int fixed_shift(const struct operation *op)
+{
+	enum { MOST = 22 };
+	const size_t count = (2 * (size_t)op->radius_x + 1) * (2 * (size_t)op->radius_y + 1);
+	double largest = 0, sum = 0;
+	int shift = MOST;
+
+	for (size_t i = 0; i < count; i++) {
+		largest = max_double(largest, fabs(op->coefficients[i]));
+		sum += fabs(op->coefficients[i]);
+	}
+	while (shift > 0 && (ldexp(largest, shift) > 32767 ||
+	                     ldexp(255 * sum + fabs(op->offset) + 256, shift) > 0x7f000000))
+		shift--;
+	return shift;
+}
+
+static double matrix_fixed_bound(const struct operation *op)
+{
+	const size_t count = (2 * (size_t)op->radius_x + 1) * (2 * (size_t)op->radius_y + 1);
+	const int shift = fixed_shift(op);
+	double up = 0, down = 0;
+
+	if (shift < 1)
+		return INFINITY;
+	for (size_t i = 0; i < count; i++) {
+		double scaled = ldexp(op->coefficients[i], shift), error = rint(scaled) - scaled;
+
+		*(error > 0 ? &up : &down) += fabs(error);
+	}
+	return ldexp(255 * max_double(up, down) + 1, -shift) + fabs(op->offset) * 0x1p-24;
+}
+
 static double bilateral_bound(const struct operation *op)
 {
 	const double range = op->range / (255.0 * 255.0);
@@ -181,6 +214,7 @@ double half_error_bound(enum kernel kernel, const struct operation *op)
 	    [KERNEL_SEPARABLE_HALF] = {OPERATION_SEPARABLE, separable_bound},
 	    [KERNEL_SEPARABLE_MMA] = {OPERATION_SEPARABLE, mma_bound},
 	    [KERNEL_MATRIX_HALF] = {OPERATION_MATRIX, matrix_bound},
+	    [KERNEL_MATRIX_FIXED] = {OPERATION_MATRIX, matrix_fixed_bound},
 	    [KERNEL_MATRIX_MMA] = {OPERATION_MATRIX, matrix_mma_bound},
 	    [KERNEL_GRADIENT_HALF] = {OPERATION_GRADIENT, gradient_bound},
 	    [KERNEL_BILATERAL_TABLE] = {OPERATION_BILATERAL, bilateral_bound},

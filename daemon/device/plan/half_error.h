@@ -1,13 +1,18 @@
-/* Error bounds for sums of half floats. */
+/* Error bounds for sums of half floats, and of integers of 16-bit weights. */
 #ifndef DEVICE_PLAN_HALF_ERROR_H
 #define DEVICE_PLAN_HALF_ERROR_H
 
 #include "common/kernels.h"
 
-/* The largest error, in levels of a byte, of a kernel that sums half floats (WEIGHTS_HALF2) before
- * its final rounding. Each kernel's file derives its bound. Below 1, no result differs by more than
+/* The largest error, in levels of a byte, of a kernel that sums these (WEIGHTS_HALF2, _STRIPS)
+ * before its final rounding. Each kernel's file derives its bound. Below 1, no result differs by
+ * more than
  * 1. Infinite if the kernel cannot handle the operation. */
 double half_error_bound(enum kernel kernel, const struct operation *operation);
+
+/* The exponent of the largest power of two by which a matrix may be multiplied for WEIGHTS_STRIPS:
+ * its weights then fit 16 bits, and sums of their products 32. Below 1 if there is none. */
+int fixed_shift(const struct operation *operation);
 
 /* Rounds to the nearest half float and returns its bits. Too large values become infinite. */
 uint32_t half_bits(double value);

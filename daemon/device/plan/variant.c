@@ -142,6 +142,7 @@ static bool exact_enough(enum kernel kernel, const struct work *work)
 	case WEIGHTS_PAIRS:
 	case WEIGHTS_Q16:
 	case WEIGHTS_HALF2:
+	case WEIGHTS_STRIPS:
 		return true;
 	case WEIGHTS_PADDED:
 	case WEIGHTS_PLAIN:
@@ -278,7 +279,8 @@ static bool shape_fits(enum kernel kernel, const struct shape *shape, const stru
 		return shape->x % (work->type == PIXEL_U8 ? 8 : 4) == 0;
 	if (kernel == KERNEL_BILATERAL_WIDE && shape->x % work->bands)
 		return false;
-	if (kernel == KERNEL_SEPARABLE_MMA || kernel == KERNEL_MATRIX_MMA)
+	if (kernel == KERNEL_SEPARABLE_MMA || kernel == KERNEL_MATRIX_MMA ||
+	    kernel == KERNEL_MATRIX_FIXED)
 		return (uint64_t)work->operation->radius_x * work->bands <= 64;
 	return !windows || bytes % 8 == 0;
 }
@@ -388,7 +390,7 @@ void variant_describe(enum kernel kernel, char *text, size_t size)
 	    {VARIANT_IMAGE, "image objects of the image's type and size"},
 	    {VARIANT_ONLY_3X3, "a window of 3x3"},
 	    {VARIANT_MEAN, "weights of a mean, no offset"},
-	    {VARIANT_EXACT, "weights that fit half floats"},
+	    {VARIANT_EXACT, "weights within its precision"},
 	    {VARIANT_WHOLE_SMOOTH, "small whole weights, no direction"},
 	    {VARIANT_MAGNITUDE, "output=magnitude"},
 	    {VARIANT_NO_KEEP, "all bands of colour"},

@@ -22,6 +22,7 @@ enum weights {
 	WEIGHTS_PLAIN,  /* float: row, then column; or the matrix */
 	WEIGHTS_Q16,    /* uint, units of 1/65536: row, then column; each sums to 65536 */
 	WEIGHTS_HALF2,  /* uint: two equal half floats in each; order as PLAIN */
+	WEIGHTS_STRIPS, /* a matrix, times 2^fixed_shift(), in bytes: gpu/matrix_fixed.cl */
 };
 
 /* What a kernel requires of the host, the device or the work. */
@@ -30,7 +31,7 @@ enum {
 	VARIANT_IMAGE = 2,         /* reads an image object */
 	VARIANT_ONLY_3X3 = 4,      /* only a window of 3x3 */
 	VARIANT_MEAN = 8,          /* separable: weights not negative, sum 1, no offset */
-	VARIANT_EXACT = 16,        /* half floats must be exact enough: half_error.h */
+	VARIANT_EXACT = 16,        /* sums must be exact enough: half_error.h */
 	VARIANT_WHOLE_SMOOTH = 32, /* gradient: small integer weights, no direction */
 	VARIANT_MAGNITUDE = 64,    /* gradient: no other output */
 	VARIANT_NO_KEEP = 128,     /* bilateral: all bands of colour must be changed */

@@ -8,6 +8,7 @@
 #include "common/log.h"
 #include "device/cl/object_counts.h"
 #include "device/plan/half_error.h"
+#include "local.h"
 
 /* The coefficients in writing order: a row and a column, or a matrix. */
 struct list {
@@ -60,6 +61,31 @@ static void write_pairs(const struct list *l, float *out)
 	}
 }
 
+/* See gpu/matrix_fixed.cl: the shift, strips of upper bytes, strips of lower ones. A strip has a
+ * row of the matrix between zeros; its word i begins at byte i, as lanes need their words to.
+ * Returns the number of words. */
+static size_t write_strips(const struct list *l, uint32_t *out)
+{
+	const int reach = (int)(l->width / 2), rows = (int)l->height + 2;
+	const int strip = MATRIX_FIXED_STRIP(reach), shift = fixed_shift(l->operation);
+
+	for (int i = 0; out && i < rows * strip * 4; i++) {
+		const int row = i / 4 / strip - 1, byte = i % 4;
+		const int d = i / 4 % strip - 7 + byte - MATRIX_FIXED_SPAN(reach) + reach;
+		uint32_t w;
+
+		if (row < 0 || row >= (int)l->height || d < 0 || d > 2 * reach)
+			continue;
+		w = (uint32_t)(int32_t)rint(
+		    ldexp(list_get(l, (size_t)row * l->width + (size_t)d), shift));
+		out[1 + i / 4] |= (w >> 8 & 255) << 8 * byte;
+		out[1 + rows * strip + i / 4] |= (w & 255) << 8 * byte;
+	}
+	if (out)
+		out[0] = (uint32_t)shift;
+	return 1 + 2 * (size_t)(rows * strip);
+}
+
 /* See separable.cl and matrix.cl. */
 static void write_padded(const struct list *l, size_t margin, float *out)
 {
@@ -96,6 +122,8 @@ static size_t write_format(const struct list *l, enum weights format, size_t mar
 		for (size_t i = 0; out && i < count; i++)
 			((uint32_t *)out)[i] = half_bits(list_get(l, i)) * 0x10001;
 		return count;
+	case WEIGHTS_STRIPS:
+		return write_strips(l, out);
 	case WEIGHTS_PLAIN:
 		if (out)
 			write_floats(l, 0, count, out);
