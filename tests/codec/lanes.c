@@ -169,10 +169,17 @@ static void expect_bytes(const struct outcome *o, const struct reply *reply, con
 		at++;
 	expect(size == o->size && at == size, "%s: differs from libvips's at byte %zu of %zu (%zu)",
 	       name, at, o->size, size);
-	if (getenv("KEEP") && (size != o->size || at != size)) {
-		g_file_set_contents("/tmp/theirs.jpg", o->bytes, (gssize)o->size, NULL);
-		g_file_set_contents("/tmp/ours.jpg", (char *)reply->answer, (gssize)size, NULL);
-	}
+}
+
+/* libvips 8.16 says of a truncated file what libjpeg has another word for. */
+static bool same_words(const char *ours, const char *theirs)
+{
+	static const char *const truncated[] = {
+	    "(the JPEG decoder says: Premature end of input file)",
+	    "(the JPEG decoder says: premature end of JPEG image)"};
+
+	return !strcmp(ours, theirs) ||
+	       (strstr(ours, truncated[0]) && strstr(theirs, truncated[1]));
 }
 
 static void expect_alike(const struct file *file, bool strip, const char *name)
@@ -187,7 +194,7 @@ static void expect_alike(const struct file *file, bool strip, const char *name)
 
 	if (run(&request, &reply, name)) {
 		expect(reply.done.error == o.error &&
-		           !strcmp(reply.done.problem.detail, o.problem.detail),
+		           same_words(reply.done.problem.detail, o.problem.detail),
 		       "%s: %s (%s), where libvips has %s (%s)", name, error_slug(reply.done.error),
 		       reply.done.problem.detail, error_slug(o.error), o.problem.detail);
 		if (!reply.done.error && !o.error)
