@@ -521,6 +521,7 @@ static void test_profile(const char *profile, size_t size, const char *order, si
 	VipsBlob *blob;
 	const uint8_t *data;
 	size_t whole, third;
+	char name[100];
 
 	if (vips_profile_load(profile, &blob, NULL))
 		exit(1);
@@ -534,7 +535,9 @@ static void test_profile(const char *profile, size_t size, const char *order, si
 		free(file.bytes);
 		file = with;
 	}
-	expect_alike(&file, order[1] == '1', order);
+	snprintf(name, sizeof name, "%s of %zu bytes, parts %s, %s", profile,
+	         size < whole ? size : whole, order, writings[writing].name);
+	expect_alike(&file, order[1] == '1', name);
 	free(file.bytes);
 	vips_area_unref(VIPS_AREA(blob));
 }
