@@ -23,7 +23,7 @@ may_skip() {
 		[ "$(id -u)" != 0 ]
 		;;
 	*"systemd-nspawn cannot boot here: "*) # nor in what `./dev elsewhere` enters
-		[ -n "${CONVOLVED_ELSEWHERE-}" ] || ! unshare --mount mount -t tmpfs none /mnt 2>/dev/null
+		[ -n "${ELSEWHERE-}" ] || ! unshare --mount mount -t tmpfs none /mnt 2>/dev/null
 		;;
 	*"no file system can be mounted: "*)
 		! unshare --mount mount -t tmpfs none /mnt 2>/dev/null # as in an unprivileged container
