@@ -102,12 +102,13 @@ JPEG_KERNEL(JPEG_GROUP) stuff_move(JPEG_ARGUMENT, const global uint *all_words,
 
 		at = group_prefix(count + count_ff(words, count), sums, &total) + start % 4;
 		end = start % 4 + total;
-		/* Words of which this piece has only a part. */
-		if (item == 0)
-			staged[0] = 0;
-		if (item == 1)
-			staged[end / 4] = 0;
-		barrier(CLK_LOCAL_MEM_FENCE);
+		/* Zeros fill the words of which this piece has only a part. They are none of the
+		 * items' own bytes, so no barrier is needed before those: PoCL 6.0 (Debian 13)
+		 * decided behind it for the whole group, by its last item, whether there are any. */
+		if (item < start % 4)
+			staged_bytes[item] = 0;
+		if (item < (0 - end) % 4)
+			staged_bytes[end + item] = 0;
 #pragma unroll
 		for (uint i = 0; i < 16; i++)
 			if (i < count) {
