@@ -104,7 +104,7 @@ JPEG_KERNEL(JPEG_GROUP) stuff_move(JPEG_ARGUMENT, const global uint *all_words,
 		end = start % 4 + total;
 		/* Zeros fill the words of which this piece has only a part. They are none of the
 		 * items' own bytes, so no barrier is needed before those: PoCL 6.0 (Debian 13)
-		 * decided behind it for the whole group, by its last item, whether there are any. */
+		 * decided behind it for the whole group, by its last item, if there are any. */
 		if (item < start % 4)
 			staged_bytes[item] = 0;
 		if (item < (0 - end) % 4)
