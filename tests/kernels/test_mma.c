@@ -22,8 +22,9 @@
 
 enum { GUARD = 64, POISON = 0xA5, IMAGES = 6 };
 
-/* Of an image so many samples, and this part, may be rounded otherwise than the reference's: sums
- * near a half are. Of a kernel that never rounded up half of them would be. */
+/* Of a matrix's result so many samples, and this part, may be rounded otherwise than the
+ * reference's: sums near a half are. Of a kernel that never rounded up half of them would be. Means
+ * of large windows may all be near a half. */
 enum { ROUNDED_FEW = 16, ROUNDED_PART = 4 };
 
 const struct host_kernel host_kernels[] = {{NULL, NULL}};
@@ -283,7 +284,9 @@ static bool try_image(const struct bench *b)
 	make_wanted(&t, &wanted);
 	difference_add(&d, &wanted, t.dst + t.dst_offset, t.dst_pitch);
 	rounded = count_rounded(&t, &wanted);
-	ok = guards_hold(&t) && !d.mismatches && rounded <= ROUNDED_FEW + d.samples / ROUNDED_PART;
+	ok = guards_hold(&t) && !d.mismatches &&
+	     (b->operation.kind != OPERATION_MATRIX ||
+	      rounded <= ROUNDED_FEW + d.samples / ROUNDED_PART);
 	if (!ok)
 		printf("# FAILED %s by %s (%u, %u, %u, %u): %ux%ux%u: %s; %zu rounded "
 		       "otherwise, %llu mismatches, at %u,%u band %u %g is not %g\n",
