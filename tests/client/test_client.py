@@ -514,10 +514,11 @@ def on_a_terminal(url, rows, columns, *arguments):
     """The client on a terminal of this size: its process, and the terminal's other end."""
     ours, its = pty.openpty()
     fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    before = termios.tcgetattr(its)
     process = subprocess.Popen([PROGRAM, *map(str, arguments)], env=environment(url), stdin=its,
                                stdout=its, stderr=its, start_new_session=True, preexec_fn=lambda:
                                fcntl.ioctl(0, termios.TIOCSCTTY, 0))
-    return process, ours, its
+    return process, ours, its, before
 
 
 def read_until(descriptor, text, seconds=60):
@@ -533,9 +534,8 @@ def read_until(descriptor, text, seconds=60):
 def test_top_on_a_terminal(service, image, tmp_path, key):
     """It ends with q, fits, and leaves the terminal as it was."""
     run(service.url, "box", image, "-o", tmp_path / "out.ppm")
-    process, ours, its = on_a_terminal(service.url, 6, 20, "top", "-d", 0.2)
+    process, ours, its, before = on_a_terminal(service.url, 6, 20, "top", "-d", 0.2)
     try:
-        before = termios.tcgetattr(its)
         seen = read_until(ours, b"\x1b[J")
         assert termios.tcgetattr(its)[3] & (termios.ICANON | termios.ECHO) == 0
         os.write(ours, b"x" + key)
