@@ -511,7 +511,8 @@ def test_top(service, image, tmp_path):
 
 
 def on_a_terminal(url, rows, columns, *arguments):
-    """The client on a terminal of this size: its process, and the terminal's other end."""
+    """The client on a terminal of this size: its process, the terminal's other end and this one, and
+    its modes before."""
     ours, its = pty.openpty()
     fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     before = termios.tcgetattr(its)

@@ -551,7 +551,8 @@ static void test_profiles(void)
 	test_profile("srgb", SIZE_MAX, "2113", 0);
 	test_profile("srgb", SIZE_MAX, "0132", 0);
 	test_profile("srgb", SIZE_MAX, "23", 0);
-	test_profile("srgb", SIZE_MAX, "123", cmyk);
+	if (vips_version(0) == 8 && vips_version(1) < 16) /* that one drops it */
+		test_profile("srgb", SIZE_MAX, "123", cmyk);
 	test_profile("srgb", SIZE_MAX, "123", grey);
 	test_profile("cmyk", SIZE_MAX, "123", cmyk);
 	test_profile("cmyk", SIZE_MAX, "123", 0);
