@@ -707,7 +707,20 @@ static void unwatch_other(void *context)
 {
 	loop_unwatch(context);
 	called++;
+}
+
+static void stop(void *context)
+{
+	(void)context;
+	called++;
 	loop_stop();
+}
+
+static int stop_when_called(void)
+{
+	if (called)
+		loop_stop();
+	return called ? 0 : -1;
 }
 
 static int no_wait_limit(void)
@@ -749,20 +762,35 @@ static void test_errand_close(void **state)
 	loop_fini();
 }
 
-/* An event of a watch that an earlier callback of the same batch took away is not delivered. */
-static void test_loop_unwatch(void **state)
+/* Runs a loop with two watches that are both ready; each callback gets the other watch. */
+static void run_with_two(loop_callback *callback, int (*turn)(void))
 {
-	(void)state;
+	called = 0;
 	assert_int_equal(loop_init(), ERR_OK);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(pipe(pipes[i]), 0);
 		assert_int_equal(write(pipes[i][1], "x", 1), 1);
 	}
-	assert_int_equal(loop_watch(&first, pipes[0][0], EPOLLIN, unwatch_other, &second), ERR_OK);
-	assert_int_equal(loop_watch(&second, pipes[1][0], EPOLLIN, unwatch_other, &first), ERR_OK);
-	loop_run(no_wait_limit);
-	assert_int_equal(called, 1);
+	assert_int_equal(loop_watch(&first, pipes[0][0], EPOLLIN, callback, &second), ERR_OK);
+	assert_int_equal(loop_watch(&second, pipes[1][0], EPOLLIN, callback, &first), ERR_OK);
+	loop_run(turn);
 	loop_fini();
+}
+
+/* An event of a watch that an earlier callback of the same batch took away is not delivered. */
+static void test_loop_unwatch(void **state)
+{
+	(void)state;
+	run_with_two(unwatch_other, stop_when_called);
+	assert_int_equal(called, 1);
+}
+
+/* Nor is any once the loop was stopped. */
+static void test_loop_stop(void **state)
+{
+	(void)state;
+	run_with_two(stop, no_wait_limit);
+	assert_int_equal(called, 1);
 }
 
 /* Of looks every 0.5 s, the one after a pause of the loop itself is known as such; no other is. */
@@ -986,20 +1014,35 @@ static void test_arenas(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_config_flags),    cmocka_unit_test(test_arenas),
-	    cmocka_unit_test(test_config_invalid),  cmocka_unit_test(test_config_file),
-	    cmocka_unit_test(test_listen),          cmocka_unit_test(test_address),
-	    cmocka_unit_test(test_tokens),          cmocka_unit_test(test_request_parse),
-	    cmocka_unit_test(test_request_invalid), cmocka_unit_test(test_trace),
-	    cmocka_unit_test(test_accept),          cmocka_unit_test(test_accept_encoding),
-	    cmocka_unit_test(test_long_accept),     cmocka_unit_test(test_admission),
-	    cmocka_unit_test(test_spool),           cmocka_unit_test(test_spool_sealed),
-	    cmocka_unit_test(test_drain_rate),      cmocka_unit_test(test_held),
-	    cmocka_unit_test(test_chain_memory),    cmocka_unit_test(test_reckoned),
-	    cmocka_unit_test(test_errand_close),    cmocka_unit_test(test_metrics),
-	    cmocka_unit_test(test_loop_unwatch),    cmocka_unit_test(test_loop_held_up),
-	    cmocka_unit_test(test_request_parts),   cmocka_unit_test(test_request_no_filters),
-	    cmocka_unit_test(test_verified),        cmocka_unit_test(test_flood),
+	    cmocka_unit_test(test_config_flags),
+	    cmocka_unit_test(test_arenas),
+	    cmocka_unit_test(test_config_invalid),
+	    cmocka_unit_test(test_config_file),
+	    cmocka_unit_test(test_listen),
+	    cmocka_unit_test(test_address),
+	    cmocka_unit_test(test_tokens),
+	    cmocka_unit_test(test_request_parse),
+	    cmocka_unit_test(test_request_invalid),
+	    cmocka_unit_test(test_trace),
+	    cmocka_unit_test(test_accept),
+	    cmocka_unit_test(test_accept_encoding),
+	    cmocka_unit_test(test_long_accept),
+	    cmocka_unit_test(test_admission),
+	    cmocka_unit_test(test_spool),
+	    cmocka_unit_test(test_spool_sealed),
+	    cmocka_unit_test(test_drain_rate),
+	    cmocka_unit_test(test_held),
+	    cmocka_unit_test(test_chain_memory),
+	    cmocka_unit_test(test_reckoned),
+	    cmocka_unit_test(test_errand_close),
+	    cmocka_unit_test(test_metrics),
+	    cmocka_unit_test(test_loop_unwatch),
+	    cmocka_unit_test(test_loop_stop),
+	    cmocka_unit_test(test_loop_held_up),
+	    cmocka_unit_test(test_request_parts),
+	    cmocka_unit_test(test_request_no_filters),
+	    cmocka_unit_test(test_verified),
+	    cmocka_unit_test(test_flood),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

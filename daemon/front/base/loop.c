@@ -119,7 +119,7 @@ void loop_run(int (*turn)(void))
 	running = true;
 	while (running) {
 		batch_count = epoll_wait(epoll_fd, batch, BATCH, turn());
-		for (int i = 0; i < batch_count; i++) {
+		for (int i = 0; i < batch_count && running; i++) {
 			struct loop_watch *watch = batch[i].data.ptr;
 
 			if (watch)

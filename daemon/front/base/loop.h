@@ -47,7 +47,7 @@ void loop_timer_repeat(struct loop_timer *timer, uint64_t ms);
 uint64_t loop_timer_left(const struct loop_timer *timer);
 
 /* Runs until loop_stop(). Before each wait calls `turn`, which does pending work and returns the
- * longest wait in milliseconds, -1 for no limit. */
+ * longest wait in milliseconds, -1 for no limit. No callback of a watch runs after loop_stop(). */
 void loop_run(int (*turn)(void));
 void loop_stop(void);
 
