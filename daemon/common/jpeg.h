@@ -39,6 +39,22 @@ struct jpeg_scan {
 	uint64_t offset, size; /* of the entropy-coded bytes in their file */
 };
 
+/* What the scan of a result is to be like: with the tables jpeg_standard_huffman and no restart
+ * markers. Its size and components are those of the filtered image. */
+struct jpeg_target {
+	uint32_t h, v; /* sampling factors of Y: 1x1, 2x1 or 2x2; 1x1 if gray */
+	uint16_t quantization[JPEG_PLANES][JPEG_BLOCK]; /* in zigzag order, 1 to 255 */
+};
+
+/* What lies in the slot of a tile that is a JPEG; JPEG_WORK_SIZE bytes after its start follow the
+ * entropy-coded bytes of the scan, whose `offset` is 0. */
+struct jpeg_work {
+	struct jpeg_scan scan;
+	struct jpeg_target target;
+};
+
+enum { JPEG_WORK_SIZE = (sizeof(struct jpeg_work) + 63) / 64 * 64 };
+
 /* True if a device can decode a scan of these numbers; nothing is said of its bytes. What an
  * untrusted process sends must pass this. */
 bool jpeg_scan_valid(const struct jpeg_scan *scan);

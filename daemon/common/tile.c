@@ -1,6 +1,8 @@
 /* Cuts an image into tiles: all the arithmetic of slots, pitches and offsets. */
 #include "common/tile.h"
 
+#include "common/jpeg.h"
+
 static uint64_t align_up(uint64_t n, uint64_t alignment)
 {
 	return (n + alignment - 1) / alignment * alignment;
@@ -173,8 +175,46 @@ static bool rows_inside(uint64_t origin, uint64_t above, uint64_t height, uint64
 	       origin - before + (height + above - 1) * pitch + span <= arena;
 }
 
-bool tile_valid(const struct tile *tile, const struct image *image, const struct chain *chain,
-                uint64_t in_arena, uint64_t out_arena)
+void tiling_jpeg_tile(const struct tiling *t, uint64_t job, uint32_t arena, uint64_t scan,
+                      uint64_t out_arena, struct tile *tile)
+{
+	*tile = (struct tile){
+	    .job = job,
+	    .arena = arena,
+	    .x0 = t->x0,
+	    .y0 = t->y0,
+	    .width = t->width,
+	    .height = t->height,
+	    .form = TILE_JPEG,
+	    .in_size = JPEG_WORK_SIZE + scan,
+	    .out_size = out_arena,
+	};
+}
+
+/* True if `size` bytes from `at` on lie within an arena. */
+static bool bytes_inside(uint64_t at, uint64_t size, uint64_t arena)
+{
+	return at % ROW_ALIGNMENT == 0 && size <= arena && at <= arena - size;
+}
+
+static bool jpeg_tile_valid(const struct tile *tile, const struct image *image,
+                            const struct chain *chain, uint64_t in_arena, uint64_t out_arena)
+{
+	uint32_t x0 = 0, y0 = 0;
+
+	if (chain->border == BORDER_CROP)
+		chain_halo(chain, &x0, &y0);
+	return image->type == PIXEL_U8 && (image->bands == 1 || image->bands == 3) &&
+	       !image->alpha && tile->index == 0 && tile->x0 == x0 && tile->y0 == y0 &&
+	       tile->width + UINT64_C(2) * x0 == image->width &&
+	       tile->height + UINT64_C(2) * y0 == image->height && tile->width && tile->height &&
+	       tile->in_size > JPEG_WORK_SIZE && tile->out_size &&
+	       bytes_inside(tile->in, tile->in_size, in_arena) &&
+	       bytes_inside(tile->out, tile->out_size, out_arena);
+}
+
+static bool pixel_tile_valid(const struct tile *tile, const struct image *image,
+                             const struct chain *chain, uint64_t in_arena, uint64_t out_arena)
 {
 	uint64_t pixel = image_pixel_size(image), row = tile->width * pixel;
 	uint32_t halo_x, halo_y;
@@ -188,4 +228,16 @@ bool tile_valid(const struct tile *tile, const struct image *image, const struct
 	       rows_inside(tile->in, halo_y, tile->height, halo_x * pixel, row + 2 * halo_x * pixel,
 	                   tile->in_pitch, in_arena) &&
 	       rows_inside(tile->out, 0, tile->height, 0, row, tile->out_pitch, out_arena);
+}
+
+bool tile_valid(const struct tile *tile, const struct image *image, const struct chain *chain,
+                uint64_t in_arena, uint64_t out_arena)
+{
+	static bool (*const valid[TILE_FORMS])(const struct tile *tile, const struct image *image,
+	                                       const struct chain *chain, uint64_t in_arena,
+	                                       uint64_t out_arena) = {
+	    [TILE_PIXELS] = pixel_tile_valid, [TILE_JPEG] = jpeg_tile_valid};
+
+	return tile->form < TILE_FORMS &&
+	       valid[tile->form](tile, image, chain, in_arena, out_arena);
 }

@@ -7,7 +7,10 @@
  * input area lie the rows y0 - halo_y to y0 + height + halo_y, in_pitch bytes apart, each with
  * halo_x pixels before x0 and after x0 + width; pixels outside the image are filled in by the
  * border rule. In the output area lie `height` rows of `width` pixels, out_pitch bytes apart. Both
- * are as small as alignment allows: on the way to a GPU every byte between rows costs time. */
+ * are as small as alignment allows: on the way to a GPU every byte between rows costs time.
+ *
+ * A tile may also be a whole image as a JPEG: its slot holds a struct jpeg_work with the scan, and
+ * gets the scan of the result. The device decodes, filters and encodes it. */
 #ifndef COMMON_TILE_H
 #define COMMON_TILE_H
 
@@ -26,15 +29,21 @@ enum {
 	STACK_MAX = 32, /* tiles that share a launch */
 };
 
+enum tile_form { TILE_PIXELS, TILE_JPEG, TILE_FORMS };
+
 struct tile {
 	uint64_t job;    /* the front's number of the job */
 	uint32_t index;  /* of the tile in the image, from 0, left to right, top to bottom */
 	uint32_t arena;  /* number of the arena, as MSG_ARENA gave it */
 	uint32_t x0, y0; /* place of its result's first pixel in the filtered image, in pixels */
 	uint32_t width, height; /* of the result, in pixels */
-	uint64_t in;            /* bytes from the input arena's start to pixel (x0, y0) */
-	uint64_t out; /* bytes from the output arena's start to the result's first pixel */
-	uint32_t in_pitch, out_pitch; /* bytes from row to row */
+	uint64_t in; /* bytes from the input arena's start to pixel (x0, y0), or to a jpeg_work */
+	uint64_t out; /* bytes from the output arena's start to the result's first pixel or byte */
+	uint32_t in_pitch, out_pitch; /* bytes from row to row; TILE_JPEG: 0 */
+	uint32_t form;                /* enum tile_form */
+	uint32_t unused;
+	uint64_t in_size;  /* TILE_JPEG: bytes of the jpeg_work with its scan */
+	uint64_t out_size; /* TILE_JPEG: bytes that there are for the scan of the result */
 };
 
 /* How one job's image is cut. Strip i is target rows [i * rows, …) and lives in slot i % slots; its
@@ -71,8 +80,14 @@ uint64_t row_pitch(uint64_t bytes);
 void tiling_tile(const struct tiling *tiling, uint32_t i, uint64_t job, uint32_t arena,
                  struct tile *tile);
 
+/* The tile of a whole image as a JPEG, which takes all of the arenas but for what the other fields
+ * leave: `scan` bytes of a scan follow the jpeg_work at the input's start. */
+void tiling_jpeg_tile(const struct tiling *tiling, uint64_t job, uint32_t arena, uint64_t scan,
+                      uint64_t out_arena, struct tile *tile);
+
 /* True if everything that the tile's filters read and write lies within arenas of these sizes, and
- * the tile within the image. For tiles from another process. */
+ * the tile within the image; of a JPEG, that it is the whole image's. Nothing is said of what lies
+ * there. For tiles from another process. */
 bool tile_valid(const struct tile *tile, const struct image *image, const struct chain *chain,
                 uint64_t in_arena, uint64_t out_arena);
 

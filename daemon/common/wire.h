@@ -44,7 +44,7 @@ struct message_ready {
 	uint32_t lanes;      /* device: tiles in flight that it supports, one a launch */
 	uint32_t stack_max;  /* device: tiles of a kind that may share a launch */
 	uint32_t startup_ms; /* from exec to here */
-	uint32_t unused;
+	uint32_t jpeg_pixels; /* device: of the largest image that may be a TILE_JPEG; 0: none may */
 };
 
 /* Sent once for each arena, before any message that names it. A device with its own memory gets
@@ -79,6 +79,8 @@ struct message_job {
 	uint32_t has_target;
 	uint32_t target_x, target_y;
 	uint32_t verify;            /* 1: every tile is compared with the reference completely */
+	uint32_t jpeg_pixels;       /* of the largest image that may be a TILE_JPEG; 0: none may */
+	uint32_t unused;
 	uint64_t body_size;         /* bytes */
 	uint64_t pixels_max;        /* limit for an image whose rows can be decoded in order */
 	uint64_t buffered_size_max; /* limit of bytes for one that must be decoded whole */
@@ -94,12 +96,16 @@ struct message_image {
 	struct image answer;   /* of the result, before conversion to its format */
 	uint32_t input_format; /* enum format */
 	uint32_t tiles;        /* number of tiles that will follow */
+	uint32_t jpeg;         /* enum jpeg_fit: if the job can be one TILE_JPEG instead */
+	uint32_t unused;
 };
 
 /* An empty file, to be written from offset 0. It is sent only now because the image's size decides
  * whether the answer can be kept in memory. */
 struct message_answer {
 	uint64_t job;
+	uint32_t jpeg; /* 1: as a TILE_JPEG first, and as tiles of pixels if that fails */
+	uint32_t unused;
 };
 
 /* What tiles go through; jobs with the same request share it. Chain: as for MSG_JOB. */
@@ -131,6 +137,9 @@ struct message_tile_done {
 	uint32_t others;       /* F → C: 1: another device can run the tile again */
 	uint64_t upload_ns, download_ns;       /* 0 where the device works on the arena directly */
 	uint64_t upload_bytes, download_bytes; /* likewise */
+	uint64_t size;       /* TILE_JPEG: bytes of the result's scan */
+	uint32_t jpeg_flags; /* TILE_JPEG: not 0: the scan is not for devices; no result */
+	uint32_t unused;
 	struct {
 		uint32_t kernel; /* enum kernel */
 		uint32_t ns;
@@ -205,6 +214,8 @@ struct message_choice {
 struct message_programs {
 	uint32_t compiled, cached, failed;
 	uint32_t pending, blocking, compiling;
+	uint32_t jpeg; /* 1: all that a TILE_JPEG needs beside its plan */
+	uint32_t unused;
 };
 
 struct message_objects {
