@@ -178,6 +178,8 @@ static filter_row *const filters[] = {
     [OPERATION_BILATERAL] = filter_bilateral,
     [OPERATION_UNSHARP] = NULL,
     [OPERATION_DOG] = NULL,
+    [OPERATION_EXTREME] = NULL,
+    [OPERATION_MORPHOLOGY] = NULL,
 };
 _Static_assert(sizeof filters / sizeof *filters == OPERATIONS, "each has its place");
 

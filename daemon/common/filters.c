@@ -119,7 +119,7 @@ static enum filter nearest_filter(const char *name)
 enum error filter_unknown(const char *name, struct problem *problem)
 {
 	enum filter near = nearest_filter(name);
-	char list[160] = "";
+	char list[240] = "";
 	size_t used = 0;
 
 	for (enum filter f = 0; f < FILTERS && used < sizeof list; f++)
@@ -207,6 +207,17 @@ void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t 
 	case FILTER_DOG:
 		*radius_x = *radius_y =
 		    gaussian_radius(fmax(call->value[DOG_SIGMA1], call->value[DOG_SIGMA2]));
+		break;
+	case FILTER_ERODE:
+	case FILTER_DILATE:
+	case FILTER_MORPHGRADIENT:
+		*radius_x = *radius_y = ((uint32_t)call->value[ERODE_SIZE] - 1) / 2;
+		break;
+	case FILTER_OPEN:
+	case FILTER_CLOSE:
+	case FILTER_TOPHAT:
+	case FILTER_BLACKHAT:
+		*radius_x = *radius_y = (uint32_t)call->value[ERODE_SIZE] - 1;
 		break;
 	case FILTER_BILATERAL:
 		*radius_x = *radius_y = (uint32_t)call->value[BILATERAL_RADIUS];
@@ -407,6 +418,27 @@ static void lower_bilateral(const struct filter_call *call, struct operation *op
 	op->gain = 1;
 }
 
+_Static_assert((int)ERODE_SIZE == (int)MORPHGRADIENT_SIZE &&
+                   (int)ERODE_SHAPE == (int)MORPHGRADIENT_SHAPE,
+               "parameters of all of morphology");
+
+/* Of all filters of morphology. */
+static void lower_morphology(const struct filter_call *call, struct operation *op)
+{
+	static const enum morphology morphologies[FILTERS] = {
+	    [FILTER_OPEN] = MORPHOLOGY_OPEN,
+	    [FILTER_CLOSE] = MORPHOLOGY_CLOSE,
+	    [FILTER_TOPHAT] = MORPHOLOGY_TOPHAT,
+	    [FILTER_BLACKHAT] = MORPHOLOGY_BLACKHAT,
+	    [FILTER_MORPHGRADIENT] = MORPHOLOGY_GRADIENT,
+	};
+
+	op->element = (enum element)call->value[ERODE_SHAPE];
+	op->largest = call->filter == FILTER_DILATE;
+	op->morphology = morphologies[call->filter];
+	op->gain = 1;
+}
+
 enum error filter_lower(const struct filter_call *call, const double *coefficients,
                         struct operation *op)
 {
@@ -436,6 +468,15 @@ enum error filter_lower(const struct filter_call *call, const double *coefficien
 		break;
 	case FILTER_DOG:
 		lower_dog(call, op);
+		break;
+	case FILTER_ERODE:
+	case FILTER_DILATE:
+	case FILTER_OPEN:
+	case FILTER_CLOSE:
+	case FILTER_TOPHAT:
+	case FILTER_BLACKHAT:
+	case FILTER_MORPHGRADIENT:
+		lower_morphology(call, op);
 		break;
 	case FILTER_BILATERAL:
 		lower_bilateral(call, op);

@@ -35,6 +35,18 @@ double operation_terms(enum operation_kind kind, uint32_t radius_x, uint32_t rad
 	return terms[kind];
 }
 
+struct operation operation_extreme(const struct operation *op, bool largest)
+{
+	const uint32_t passes = op->morphology == MORPHOLOGY_GRADIENT ? 1 : 2;
+
+	return (struct operation){.kind = OPERATION_EXTREME,
+	                          .radius_x = op->radius_x / passes,
+	                          .radius_y = op->radius_y / passes,
+	                          .element = op->element,
+	                          .largest = largest,
+	                          .gain = 1};
+}
+
 size_t operation_coefficients(const struct operation *op)
 {
 	const size_t width = 2 * (size_t)op->radius_x + 1, height = 2 * (size_t)op->radius_y + 1;

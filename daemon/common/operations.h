@@ -18,12 +18,30 @@ enum operation_kind {
 
 enum gradient_output { GRADIENT_MAGNITUDE, GRADIENT_X, GRADIENT_Y, GRADIENT_DIRECTION };
 
+/* The shape of a window: see kernels/element.h. */
+enum element { ELEMENT_RECTANGLE, ELEMENT_ELLIPSE, ELEMENT_CROSS, ELEMENT_CIRCLE };
+
+/* With e and d for the smallest and the largest in an element: d(e), e(d), in - d(e), e(d) - in and
+ * d - e. They are those of the image with its border around it, so d(e) is nowhere above the image.
+ */
+enum morphology {
+	MORPHOLOGY_OPEN,
+	MORPHOLOGY_CLOSE,
+	MORPHOLOGY_TOPHAT,
+	MORPHOLOGY_BLACKHAT,
+	MORPHOLOGY_GRADIENT,
+};
+
 struct operation {
 	enum operation_kind kind;
 	uint32_t radius_x, radius_y;
 	/* Alpha is premultiplied, filtered and divided by; else it is kept as it is. */
 	bool smoothing;
 	enum gradient_output output; /* OPERATION_GRADIENT */
+	enum element element;        /* OPERATION_EXTREME, OPERATION_MORPHOLOGY */
+	bool largest;                /* OPERATION_EXTREME */
+	/* OPERATION_MORPHOLOGY; all but the gradient reach two radii of the element. */
+	enum morphology morphology;
 	/* Added to the result, in pixel values; where signed_output, the type's midpoint is added.
 	 */
 	double offset;
@@ -50,6 +68,9 @@ uint32_t operation_kernels(enum operation_kind kind);
 
 /* Multiply-adds a sample of one with these radii. */
 double operation_terms(enum operation_kind kind, uint32_t radius_x, uint32_t radius_y);
+
+/* One of the two extremes that an OPERATION_MORPHOLOGY consists of; it has no coefficients. */
+struct operation operation_extreme(const struct operation *morphology, bool largest);
 
 size_t operation_coefficients(const struct operation *operation);
 

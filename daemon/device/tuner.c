@@ -67,15 +67,18 @@ struct tuner {
 static void describe(const struct work *work, char text[64])
 {
 	static const char *const outputs[] = {" magnitude", " x", " y", " direction"};
+	static const char *const elements[] = {" rectangle", " ellipse", " cross", " circle"};
 	const struct operation *op = work->operation;
 	char kept[24] = "";
 
 	if (work->keep)
 		snprintf(kept, sizeof kept, " keep %u", work->keep);
 	snprintf(text, 64, "%s%s %ux%u %s x%u%s%s%s", operation_name(op->kind),
-	         op->kind == OPERATION_GRADIENT ? outputs[op->output] : "", 2 * op->radius_x + 1,
-	         2 * op->radius_y + 1, pixel_type_name(work->type), work->bands,
-	         work_is_mean(op) ? " mean" : "", work->alpha ? " alpha" : "", kept);
+	         op->kind == OPERATION_GRADIENT  ? outputs[op->output]
+	         : op->kind == OPERATION_EXTREME ? elements[op->element]
+	                                         : "",
+	         2 * op->radius_x + 1, 2 * op->radius_y + 1, pixel_type_name(work->type),
+	         work->bands, work_is_mean(op) ? " mean" : "", work->alpha ? " alpha" : "", kept);
 }
 
 struct tuner *tuner_new(struct programs *programs, const char *state_dir, const char *kernel_dir,

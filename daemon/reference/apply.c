@@ -11,7 +11,9 @@
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "element.h"
 #include "reference/bilateral.h"
 
 /* The weights of a window: a matrix, or a row and a column. */
@@ -419,6 +421,131 @@ static enum error bilateral(const struct operation *op, const struct scale *scal
 	return allow_float(op, scale, FLOAT_TOLERANCE, in, out);
 }
 
+static bool less_than(double a, double b)
+{
+	return isnan(b) ? !isnan(a) : a < b;
+}
+
+/* Replaces values by those of another row that are smaller, or larger. */
+static void raise_extreme(double *to, const double *from, bool largest, size_t count)
+{
+	for (size_t k = 0; k < count; k++)
+		if (less_than(largest ? to[k] : from[k], largest ? from[k] : to[k]))
+			to[k] = from[k];
+}
+
+/* The extremes of `from`, laid out like the samples of `in`. Each source row is widened by a sample
+ * to either side at a time, and raises those rows of the result in whose windows it is so wide. */
+static enum error find_extremes(const struct operation *op, bool largest, const struct canvas *in,
+                                const double *from, const struct canvas *out, double *to)
+{
+	const int r = (int)op->radius_y, top = out->at.y, end = top + (int)out->at.height;
+	const size_t span = (size_t)out->at.width * out->bands;
+	double *wide = malloc((span + 1) * sizeof *wide);
+
+	if (!wide)
+		return ERR_MEMORY;
+	for (size_t k = 0; k < span * out->at.height; k++)
+		to[k] = largest ? -INFINITY : NAN;
+	for (int s = top - r; s < end + r; s++) {
+		const double *row = from + canvas_index(in, out->at.x, s);
+
+		memcpy(wide, row, span * sizeof *wide);
+		for (int half = 0; half <= r; half++) {
+			raise_extreme(wide, row - (size_t)half * in->bands, largest, span);
+			raise_extreme(wide, row + (size_t)half * in->bands, largest, span);
+			for (int y = s - r > top ? s - r : top; y <= s + r && y < end; y++)
+				if (element_half_width(s - y, r, (int)op->element) == half)
+					raise_extreme(to + (size_t)(y - top) * span, wide, largest,
+					              span);
+		}
+	}
+	free(wide);
+	return ERR_OK;
+}
+
+/* Never alpha-weighted. The error of the smallest is at most the largest error. */
+static enum error extreme(const struct operation *op, const struct scale *scale,
+                          bool alpha_weighted, const struct canvas *in, struct canvas *out)
+{
+	enum error e = find_extremes(op, op->largest, in, in->value, out, out->value);
+
+	(void)scale, (void)alpha_weighted;
+	if (!e && !in->exact)
+		e = find_extremes(op, true, in, in->slack, out, out->slack);
+	return e;
+}
+
+/* One extreme after the other. */
+static enum error extreme_twice(const struct operation *op, bool largest_first,
+                                const struct scale *scale, const struct canvas *in,
+                                struct canvas *out)
+{
+	const struct operation first = operation_extreme(op, largest_first);
+	const struct operation second = operation_extreme(op, !largest_first);
+	struct region at = out->at;
+	struct canvas between;
+	enum error e;
+
+	at.x -= (int)second.radius_x;
+	at.y -= (int)second.radius_y;
+	at.width += 2 * second.radius_x;
+	at.height += 2 * second.radius_y;
+	e = canvas_init(&between, &at, out->bands);
+	between.exact = in->exact;
+	if (!e)
+		e = extreme(&first, scale, false, in, &between);
+	if (!e)
+		e = extreme(&second, scale, false, &between, out);
+	canvas_fini(&between);
+	return e;
+}
+
+/* The largest less the smallest. */
+static enum error range(const struct operation *op, const struct scale *scale,
+                        const struct canvas *in, struct canvas *out)
+{
+	const struct operation smallest = operation_extreme(op, false);
+	const struct operation largest = operation_extreme(op, true);
+	struct canvas less;
+	enum error e = canvas_init(&less, &out->at, out->bands);
+
+	if (!e)
+		e = extreme(&smallest, scale, false, in, &less);
+	if (!e)
+		e = extreme(&largest, scale, false, in, out);
+	for (size_t i = 0; !e && i < canvas_samples(out); i++) {
+		out->value[i] -= less.value[i];
+		out->slack[i] += less.slack[i];
+	}
+	canvas_fini(&less);
+	return e;
+}
+
+static enum error morphology(const struct operation *op, const struct scale *scale,
+                             bool alpha_weighted, const struct canvas *in, struct canvas *out)
+{
+	const enum morphology what = op->morphology;
+	const bool closes = what == MORPHOLOGY_CLOSE || what == MORPHOLOGY_BLACKHAT;
+	const bool subtracts = what == MORPHOLOGY_TOPHAT || what == MORPHOLOGY_BLACKHAT;
+	const size_t span = (size_t)out->at.width * out->bands;
+	enum error e;
+
+	(void)alpha_weighted;
+	if (what == MORPHOLOGY_GRADIENT)
+		return range(op, scale, in, out);
+	e = extreme_twice(op, closes, scale, in, out);
+	for (size_t i = 0; !e && subtracts && i < canvas_samples(out); i++) {
+		const size_t from =
+		    canvas_index(in, out->at.x, out->at.y + (int)(i / span)) + i % span;
+		const double difference = out->value[i] - in->value[from];
+
+		out->value[i] = closes ? difference : -difference;
+		out->slack[i] += in->slack[from];
+	}
+	return e;
+}
+
 enum error operations_apply(const struct operation *op, const struct scale *scale,
                             bool alpha_weighted, const struct canvas *in, struct canvas *out)
 {
@@ -428,6 +555,7 @@ enum error operations_apply(const struct operation *op, const struct scale *scal
 	    [OPERATION_SEPARABLE] = linear,  [OPERATION_MATRIX] = linear,
 	    [OPERATION_GRADIENT] = gradient, [OPERATION_BILATERAL] = bilateral,
 	    [OPERATION_UNSHARP] = unsharp,   [OPERATION_DOG] = dog,
+	    [OPERATION_EXTREME] = extreme,   [OPERATION_MORPHOLOGY] = morphology,
 	};
 
 	_Static_assert(sizeof apply / sizeof *apply == OPERATIONS, "each can be applied");

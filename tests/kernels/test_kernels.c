@@ -59,6 +59,25 @@ static const struct group dogs[] = {
     {"dog, the wider first", "dog=sigma1=5:sigma2=0.1"},
     {"dog, radius 96", "dog=sigma1=32:sigma2=20"},
 };
+static const struct group extremes[] = {
+    {"erode, 1 x 1", "erode=size=1"},
+    {"erode", "erode"},
+    {"dilate, 5 x 5", "dilate=size=5"},
+    {"dilate, 101 x 101", "dilate=size=101"},
+    {"erode, 67 x 67", "erode=size=67"},
+    {"erode, ellipse of 3", "erode=shape=ellipse"},
+    {"dilate, ellipse of 31", "dilate=size=31:shape=ellipse"},
+    {"erode, cross of 17", "erode=size=17:shape=cross"},
+};
+static const struct group morphologies[] = {
+    {"open", "open"},
+    {"close, 21 x 21", "close=size=21"},
+    {"tophat", "tophat=size=5"},
+    {"blackhat, ellipse", "blackhat=size=9:shape=ellipse"},
+    {"morphgradient", "morphgradient"},
+    {"morphgradient, cross", "morphgradient=size=7:shape=cross"},
+    {"chain with morphology", "box,tophat=size=7,morphgradient,erode=size=5"},
+};
 static const struct group chains[] = {
     {"chain with dog", "box,dog=sigma1=2:sigma2=3,gaussian=sigma=1"},
     {"chain of 2", "gaussian=sigma=1.4,sobel"},
@@ -90,6 +109,8 @@ static const struct {
     {"large coefficients", SET(gains)},
     {"gradient", SET(gradients)},
     {"dog", SET(dogs)},
+    {"extreme", SET(extremes)},
+    {"morphology", SET(morphologies)},
     {"chains", SET(chains)},
     {"lattices", SET(lattices)},
     {"large windows", SET(windows)},

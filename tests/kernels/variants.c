@@ -50,12 +50,21 @@ static const struct group dogs[] = {
     {"dog, radius 96", "dog=sigma1=20:sigma2=32"},
 };
 
+static const struct group extremes[] = {
+    {"erode", "erode"},
+    {"dilate, ellipse", "dilate=size=7:shape=ellipse"},
+    {"dilate, 101", "dilate=size=101"},
+    {"erode, cross", "erode=size=9:shape=cross"},
+    {"erode, ellipse of 61", "erode=size=61:shape=ellipse"},
+};
+
 static const struct set sets[] = {
     [OPERATION_SEPARABLE] = SET(separables),
     [OPERATION_MATRIX] = SET(matrices),
     [OPERATION_GRADIENT] = SET(gradients),
     [OPERATION_BILATERAL] = SET(bilaterals),
     [OPERATION_DOG] = SET(dogs),
+    [OPERATION_EXTREME] = SET(extremes),
 };
 
 enum { SETS = sizeof sets / sizeof *sets, SMALL = 3, FILTERS_MOST = 16, CASES_MOST = 300 };

@@ -167,6 +167,54 @@ class Dog:
         return sum(b.magnified(self.within(b, error)) for b in (self.first, self.second))
 
 
+def element(size, shape):
+    """The places of a window, as OpenCV's getStructuringElement() of an odd square has them."""
+    r = size // 2
+    sides = {"rectangle": lambda j: r, "cross": lambda j: 0 if j else r,
+             "ellipse": lambda j: int(np.rint(np.sqrt(r * r - j * j)))}[shape]
+    return np.array([[abs(i) <= sides(j) for i in range(-r, r + 1)] for j in range(-r, r + 1)])
+
+
+@dataclass
+class Morphology:
+    """Extremes of a window: min, max, one of the other, and what is taken from what."""
+    name: str
+    size: int = 3
+    shape: str = "rectangle"
+    smoothing: bool = False
+    signed: bool = False
+    offset: float = 0.0
+    gain: float = 1.0
+
+    def __post_init__(self):
+        self.margin = self.size // 2
+        self.footprint = element(self.size, self.shape)
+        once = self.name in ("erode", "dilate", "morphgradient")
+        self.radius_y = self.radius_x = self.margin * (1 if once else 2)
+
+    def extreme(self, padded, largest):
+        m = self.margin
+        find = ndimage.maximum_filter if largest else ndimage.minimum_filter
+        found = find(padded, footprint=self.footprint, mode="nearest")
+        return found[m:found.shape[0] - m, m:found.shape[1] - m]
+
+    def correlate(self, padded):
+        def both(largest_first):
+            return self.extreme(self.extreme(padded, largest_first), not largest_first)
+        return {"erode": lambda: self.extreme(padded, False),
+                "dilate": lambda: self.extreme(padded, True),
+                "open": lambda: both(False), "close": lambda: both(True),
+                "tophat": lambda: inner(padded, self) - both(False),
+                "blackhat": lambda: both(True) - inner(padded, self),
+                "morphgradient": lambda: self.extreme(padded, True) - self.extreme(padded, False),
+                }[self.name]()
+
+    def magnified(self, error):
+        size = (2 * self.radius_y + 1, 2 * self.radius_x + 1)
+        terms = 2 if self.name in ("tophat", "blackhat", "morphgradient") else 1
+        return terms * inner(ndimage.maximum_filter(error, size=size, mode="nearest"), self)
+
+
 @dataclass
 class Unsharp:
     """in + amount (in - blurred), unless the difference is below the threshold (in shares of full
@@ -265,6 +313,8 @@ def gaussian_taps(sigma=None, size=None):
 
 GRADIENTS = {"sobel": (1.0, 2.0, 1.0), "scharr": (3.0, 10.0, 3.0), "prewitt": (1.0, 1.0, 1.0)}
 
+MORPHOLOGIES = ("erode", "dilate", "open", "close", "tophat", "blackhat", "morphgradient")
+
 
 def operation(name, parameters):
     """The arithmetic of a filter with these parameters."""
@@ -288,6 +338,8 @@ def operation(name, parameters):
         return Linear(matrix=np.array(matrix, dtype=np.float64), smoothing=False, signed=True)
     if name == "dog":
         return Dog(cut_blur(parameters.get("sigma1", 1.0)), cut_blur(parameters.get("sigma2", 1.6)))
+    if name in MORPHOLOGIES:
+        return Morphology(name, **parameters)
     if name == "emboss":
         return Linear(matrix=np.array([[-2.0, -1, 0], [-1, 1, 1], [0, 1, 2]]), smoothing=False)
     if name == "sharpen":

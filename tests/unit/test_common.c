@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "border.h"
+#include "element.h"
 #include "common/arena.h"
 #include "common/chain.h"
 #include "common/chain_check.h"
@@ -408,6 +409,7 @@ static void test_variant(void **state)
 	    {"unsharp", "separable", NULL},
 	    {"dog", "dog", NULL},
 	    {"dog", "separable", "it supports gaussian, box, convolve, unsharp"},
+	    {"close", "extreme", NULL},
 	    {"gaussian", "matrx", "for gaussian, expected general, reference, separable, "},
 	    {"sobel,gaussian", "none", "for sobel, expected general, reference, gradient"},
 	    {"gaussian", "extend", "for gaussian"},
@@ -833,6 +835,10 @@ static struct chain *random_chain(const struct image *image)
 	                                    "scharr=output=direction",
 	                                    "laplacian",
 	                                    "dog=sigma1=0.5:sigma2=0.8",
+	                                    "erode=size=5:shape=ellipse",
+	                                    "close",
+	                                    "blackhat=shape=cross",
+	                                    "morphgradient",
 	                                    "sharpen=amount=2",
 	                                    "unsharp=sigma=0.7:threshold=0.1",
 	                                    "bilateral=radius=2:sigma_space=2",
@@ -1114,6 +1120,64 @@ static void test_reference_dog(void **state)
 	            (double[]){blur2 - blur1, 0.5});
 }
 
+static void test_lower_morphology(void **state)
+{
+	struct chain *chain =
+	    chain_of("dilate=size=7:shape=cross,tophat=size=7,morphgradient=size=7");
+	struct operation op, extreme;
+
+	(void)state;
+	assert_int_equal(filter_lower(&chain->call[0], NULL, &op), ERR_OK);
+	assert_int_equal(op.kind, OPERATION_EXTREME);
+	assert_int_equal(op.radius_x, 3);
+	assert_true(op.largest && op.element == ELEMENT_CROSS && !op.smoothing);
+	operation_fini(&op);
+	for (int i = 1; i < 3; i++) {
+		assert_int_equal(filter_lower(&chain->call[i], NULL, &op), ERR_OK);
+		assert_int_equal(op.radius_y, i == 1 ? 6 : 3);
+		extreme = operation_extreme(&op, true);
+		assert_true(extreme.radius_x == 3 && extreme.radius_y == 3 && extreme.largest);
+		operation_fini(&op);
+	}
+	free(chain);
+}
+
+/* The rows of an ellipse of 7 and of a circle of 7, of which an ellipse of 3 is a cross. */
+static void test_element(void **state)
+{
+	static const int ellipse[] = {3, 3, 2, 0}, circle[] = {3, 2, 2, 0};
+
+	(void)state;
+	for (int j = -3; j <= 3; j++) {
+		assert_int_equal(element_half_width(j, 3, ELEMENT_ELLIPSE), ellipse[abs(j)]);
+		assert_int_equal(element_half_width(j, 3, ELEMENT_CIRCLE), circle[abs(j)]);
+		assert_int_equal(element_half_width(j, 3, ELEMENT_CROSS), j ? 0 : 3);
+		assert_int_equal(element_half_width(j, 3, ELEMENT_RECTANGLE), 3);
+	}
+	for (int j = -50; j <= 50; j++)
+		assert_int_equal(element_half_width(j, 50, ELEMENT_ELLIPSE),
+		                 (int)lround(sqrt(2500 - j * j)));
+}
+
+static void test_reference_morphology(void **state)
+{
+	const struct image grey = {5, 1, 1, PIXEL_U8, 0}, f32 = {5, 1, 1, PIXEL_F32, 0};
+	const uint8_t row[] = {10, 50, 20, 90, 30};
+	const float floats[] = {NAN, 0.5f, 0.25f, NAN, 1};
+
+	(void)state;
+	check_pixel("erode", 0, &grey, row, 2, (double[]){20});
+	check_pixel("dilate", 0, &grey, row, 0, (double[]){50});
+	check_pixel("open", 0, &grey, row, 1, (double[]){20});
+	check_pixel("close", 0, &grey, row, 2, (double[]){50});
+	check_pixel("tophat", 0, &grey, row, 3, (double[]){60});
+	check_pixel("blackhat", 0, &grey, row, 2, (double[]){30});
+	check_pixel("morphgradient", 0, &grey, row, 4, (double[]){60});
+	check_pixel("erode", 0, &f32, floats, 0, (double[]){0.5});
+	check_pixel("erode", 0, &f32, floats, 3, (double[]){0.25});
+	check_pixel("dilate=size=1", 0, &f32, floats, 1, (double[]){0.5});
+}
+
 static void test_reference_direction(void **state)
 {
 	const struct image grey = {3, 3, 1, PIXEL_U8, 0}, f32 = {3, 3, 1, PIXEL_F32, 0};
@@ -1232,6 +1296,9 @@ int main(void)
 	    cmocka_unit_test(test_reference_bilateral),
 	    cmocka_unit_test(test_lower_dog),
 	    cmocka_unit_test(test_reference_dog),
+	    cmocka_unit_test(test_lower_morphology),
+	    cmocka_unit_test(test_element),
+	    cmocka_unit_test(test_reference_morphology),
 	    cmocka_unit_test(test_reference_unsharp),
 	    cmocka_unit_test(test_reference_direction),
 	    cmocka_unit_test(test_formats),

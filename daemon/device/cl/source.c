@@ -12,13 +12,9 @@
 static const struct {
 	const char *directory, *file;
 } first[] = {
-    {"", "border.h"},
-    {"", "common.cl"},
-    {"gpu/", "local.h"},
-    {"gpu/", "gpu/window.cl"},
-    {"gpu/", "gpu/warp.cl"},
-    {"jpeg/", "jpeg/image.h"},
-    {"jpeg/", "jpeg/common.cl"},
+    {"", "border.h"},          {"", "common.cl"},           {"general/extreme", "element.h"},
+    {"gpu/", "local.h"},       {"gpu/", "gpu/window.cl"},   {"gpu/", "gpu/warp.cl"},
+    {"jpeg/", "jpeg/image.h"}, {"jpeg/", "jpeg/common.cl"},
 };
 
 enum { FIRST = sizeof first / sizeof *first };

@@ -63,6 +63,8 @@ static enum error fill_step(const struct device *device, struct step *step, cons
 	step->keep = work->keep;
 	step->alpha = work->alpha;
 	step->output = op->output;
+	step->element = op->element;
+	step->largest = op->largest;
 	step->scale = 1;
 	step->space = (float)(op->space * log2_e);
 	step->range = (float)(op->range / (full * full) * log2_e);

@@ -62,7 +62,7 @@ static uint32_t block_samples(const struct step *step, const struct device *devi
 
 	if (!needs(step, VARIANT_LOCAL))
 		return step->shape.x;
-	room = device->local_memory / sizeof(float) / step->shape.y;
+	room = device->local_memory / sizeof(float) / variant_local_rows(step->kernel, step->shape);
 	reach = 2 * (uint64_t)step->radius_x * step->bands + 2 * VECTOR;
 	if (room >= reach + step->shape.x)
 		return step->shape.x;
@@ -183,7 +183,8 @@ static size_t scratch_size(const struct step *step, const struct region *region)
 	size_t block = divide_up(region->samples, region->blocks) + VECTOR;
 	size_t reach = 2 * (size_t)step->radius_x * step->bands;
 
-	return (block + reach + VECTOR - 1) / VECTOR * VECTOR * step->shape.y * sizeof(float);
+	return (block + reach + VECTOR - 1) / VECTOR * VECTOR *
+	       variant_local_rows(step->kernel, step->shape) * sizeof(float);
 }
 
 static void set_weights(struct arguments *a, const struct step *step, const struct tile *tile,
@@ -241,6 +242,25 @@ static void set_unsharp(struct arguments *a, const struct step *step, const stru
 	set_float(a, step->amount);
 	set_float(a, step->threshold);
 	set_u32(a, step->alpha);
+	set_u32(a, step->keep);
+}
+
+static void set_extreme(struct arguments *a, const struct step *step, const struct tile *tile,
+                        const struct view *views)
+{
+	(void)tile, (void)views;
+	set_u32(a, step->radius_x);
+	set_u32(a, step->element);
+	set_u32(a, step->largest);
+	set_u32(a, step->keep);
+}
+
+static void set_subtract(struct arguments *a, const struct step *step, const struct tile *tile,
+                         const struct view *views)
+{
+	(void)tile;
+	set_view(a, &views[step->original], step, step->original_type);
+	set_u32(a, step->reverse);
 	set_u32(a, step->keep);
 }
 
@@ -310,6 +330,7 @@ static setter *const of_operation[] = {
     [OPERATION_SEPARABLE] = set_weights, [OPERATION_MATRIX] = set_weights,
     [OPERATION_GRADIENT] = set_gradient, [OPERATION_BILATERAL] = set_bilateral,
     [OPERATION_UNSHARP] = NULL,          [OPERATION_DOG] = set_weights,
+    [OPERATION_EXTREME] = set_extreme,   [OPERATION_MORPHOLOGY] = NULL,
 };
 _Static_assert(sizeof of_operation / sizeof *of_operation == OPERATIONS, "each has its place");
 
@@ -319,6 +340,7 @@ static setter *const of_helper[KERNELS] = {
     [KERNEL_TO_YCC] = set_ycc,
     [KERNEL_FROM_YCC] = set_ycc,
     [KERNEL_UNSHARP] = set_unsharp,
+    [KERNEL_SUBTRACT] = set_subtract,
     [KERNEL_SHRINK_DOWN] = set_shrink,
     [KERNEL_SHRINK_ACROSS] = set_shrink,
     [KERNEL_GROW_DOWN] = set_grow,

@@ -138,6 +138,57 @@ static enum error add_unsharp(struct builder *b, const struct operation *op, uin
 	return e;
 }
 
+/* Adds two extremes, the largest first or last: an opening or a closing. */
+static enum error add_both(struct builder *b, const struct operation *op, bool largest_first,
+                           uint32_t keep)
+{
+	const struct operation first = operation_extreme(op, largest_first);
+	const struct operation second = operation_extreme(op, !largest_first);
+	enum error e;
+
+	b->expand_x += second.radius_x;
+	b->expand_y += second.radius_y;
+	e = builder_add_filter(b, &first, 0, keep, 0);
+	b->expand_x -= second.radius_x;
+	b->expand_y -= second.radius_y;
+	return e ? e : builder_add_filter(b, &second, 0, keep, 0);
+}
+
+/* Adds the smallest values, which it leaves in b->busy, then the largest, from the same pixels. */
+static enum error add_range(struct builder *b, const struct operation *op, uint32_t keep)
+{
+	const struct operation smallest = operation_extreme(op, false);
+	const struct operation largest = operation_extreme(op, true);
+	const enum place original = b->at;
+	enum error e;
+
+	b->busy = original;
+	e = builder_add_filter(b, &smallest, 0, keep, 0);
+	b->busy = b->at;
+	b->at = original;
+	return e ? e : builder_add_filter(b, &largest, 0, keep, 0);
+}
+
+/* Adds extremes, and, unless they are the result, the difference of the last and what is in
+ * b->busy. */
+static enum error add_morphology(struct builder *b, const struct operation *op, uint32_t keep)
+{
+	const enum morphology what = op->morphology;
+	struct step step;
+	enum error e;
+
+	if (what == MORPHOLOGY_OPEN || what == MORPHOLOGY_CLOSE)
+		return add_both(b, op, what == MORPHOLOGY_CLOSE, keep);
+	b->busy = b->at;
+	e = what == MORPHOLOGY_GRADIENT ? add_range(b, op, keep)
+	                                : add_both(b, op, what == MORPHOLOGY_BLACKHAT, keep);
+	step = begin_last(b, KERNEL_SUBTRACT, b->busy, b->type, keep);
+	b->busy = PLACE_IN;
+	step.reverse = what == MORPHOLOGY_TOPHAT;
+	builder_add_general(b, &step);
+	return e;
+}
+
 /* The border constant in the current representation: colours or YCbCr. */
 static void set_border_pixel(const struct builder *b, const double p[BANDS_MAX],
                              float pixel[BANDS_MAX])
@@ -204,6 +255,8 @@ static enum error add_call(struct builder *b, const struct filter_call *call)
 	offset = op.offset + (op.signed_output ? pixel_type_midpoint(image->type) : 0);
 	if (op.kind == OPERATION_UNSHARP)
 		e = add_unsharp(b, &op, keep, alpha_weighted);
+	else if (op.kind == OPERATION_MORPHOLOGY)
+		e = add_morphology(b, &op, keep);
 	else if (alpha_weighted && !variant_weights_by_alpha(&op, image->type))
 		e = add_premultiplied(b, &op, offset, keep);
 	else

@@ -42,6 +42,9 @@ struct step {
 	uint32_t output;         /* enum gradient_output */
 	float space, range;      /* bilateral: exponents of 2 */
 	float amount, threshold; /* unsharp; threshold in pixel values */
+	uint32_t element;        /* extreme: enum element */
+	bool largest;            /* extreme */
+	bool reverse;            /* subtract: original - in */
 	struct {
 		uint32_t mode, image_width, image_height;
 		float pixel[BANDS_MAX];

@@ -18,6 +18,7 @@ enum {
 	MAGNITUDE = VARIANT_MAGNITUDE,
 	NO_KEEP = VARIANT_NO_KEEP,
 	LOCAL = VARIANT_LOCAL,
+	LINE = VARIANT_LINE,
 	RUN_TIME = VARIANT_RUN_TIME,
 	TARGET_IMAGE = VARIANT_TARGET_IMAGE,
 };
@@ -37,6 +38,11 @@ const struct variant *variant_get(enum kernel kernel)
 	return &variants[kernel];
 }
 
+uint32_t variant_local_rows(enum kernel kernel, struct shape shape)
+{
+	return shape.y + (variants[kernel].needs & VARIANT_LINE ? 1u : 0u);
+}
+
 struct shape variant_general_shape(const struct device *device, enum kernel kernel)
 {
 	const struct variant *variant = &variants[kernel];
@@ -49,7 +55,8 @@ struct shape variant_general_shape(const struct device *device, enum kernel kern
 	       (shape.group_x > device->group_max || shape.group_x > device->group_sides[0]))
 		shape.group_x /= 2;
 	if (variant->needs & VARIANT_LOCAL)
-		while (shape.y > 1 && shape.y * row > device->local_memory)
+		while (shape.y > 1 &&
+		       variant_local_rows(kernel, shape) * row > device->local_memory)
 			shape.y /= 2;
 	return shape;
 }

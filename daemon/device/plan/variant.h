@@ -36,6 +36,7 @@ enum {
 	VARIANT_MAGNITUDE = 64,    /* gradient: no other output */
 	VARIANT_NO_KEEP = 128,     /* bilateral: all bands of colour must be changed */
 	VARIANT_LOCAL = 256,       /* takes local memory for its rows and their reach */
+	VARIANT_LINE = 2048,       /* with VARIANT_LOCAL: one more row */
 	VARIANT_RUN_TIME = 512,    /* compiled for nothing but the pixel type */
 	/* with VARIANT_IMAGE: writes one, too; both hold shares of full scale */
 	VARIANT_TARGET_IMAGE = 1024,
@@ -52,6 +53,9 @@ struct variant {
 };
 
 const struct variant *variant_get(enum kernel kernel);
+
+/* Rows of local memory that a work-item of VARIANT_LOCAL has for its block. */
+uint32_t variant_local_rows(enum kernel kernel, struct shape shape);
 
 /* The shape of a general kernel on a device. */
 struct shape variant_general_shape(const struct device *device, enum kernel kernel);
