@@ -13,7 +13,7 @@ enum kernel {
 	KERNELS
 };
 
-enum kernel_origin { KERNEL_GENERAL, KERNEL_SPECIAL, KERNEL_CLASSIC };
+enum kernel_origin { KERNEL_GENERAL, KERNEL_SPECIAL, KERNEL_CLASSIC, KERNEL_CODEC };
 
 /* What a kernel is optimised for. Those for GPUs run elsewhere, too (in tests: compiling them for a
  * CPU takes minutes); those for CPUs, which use extensions of Clang, and KERNEL_FOR_ONLY_NVIDIA do

@@ -2,75 +2,24 @@
  * stay within them whatever the bytes of a scan are. */
 #include "device/jpeg.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "common/log.h"
 #include "device/cl/object_counts.h"
 
-enum { FILES_MAX = 16, SPAN_ALIGNMENT = 16 };
+enum { SPAN_ALIGNMENT = 16 };
 
-struct jpeg_programs {
-	const struct device *device;
-	struct {
-		const char *file;
-		cl_program program;
-	} entry[FILES_MAX];
-};
-
-static const char *const files[] = {
-    "jpeg/destuff.cl", "jpeg/sync.cl",       "jpeg/write.cl", "jpeg/dc.cl",
-    "jpeg/idct.cl",    "jpeg/upsample.cl",   "jpeg/fdct.cl",  "jpeg/code.cl",
-    "jpeg/merge.cl",   "jpeg/downsample.cl", "jpeg/stuff.cl",
-};
-
-enum { FILES = sizeof files / sizeof *files };
-_Static_assert((int)FILES <= (int)FILES_MAX, "more files than entries");
-
-enum error jpeg_programs_new(struct jpeg_programs **programs, const struct program_source *source)
-{
-	struct jpeg_programs *p = calloc(1, sizeof *p);
-
-	*programs = p;
-	if (!p)
-		return ERR_MEMORY;
-	p->device = source->device;
-	for (size_t i = 0; i < FILES; i++) {
-		p->entry[i].file = files[i];
-		p->entry[i].program = program_load(source, files[i], "", PIXEL_U8);
-		if (!p->entry[i].program)
-			p->entry[i].program = program_build(source, files[i], "", PIXEL_U8);
-		if (!p->entry[i].program) {
-			jpeg_programs_free(programs);
-			return ERR_DEVICE;
-		}
-	}
-	return ERR_OK;
-}
-
-void jpeg_programs_free(struct jpeg_programs **programs)
-{
-	if (!*programs)
-		return;
-	for (size_t i = 0; i < FILES; i++)
-		object_release(OBJECT_PROGRAM, (*programs)->entry[i].program);
-	free(*programs);
-	*programs = NULL;
-}
-
-enum error jpeg_pipeline_init(struct jpeg_pipeline *pipeline, const struct jpeg_programs *programs,
+enum error jpeg_pipeline_init(struct jpeg_pipeline *pipeline, struct programs *programs,
                               const struct jpeg_direction *direction)
 {
-	*pipeline = (struct jpeg_pipeline){.direction = direction, .device = programs->device};
+	*pipeline =
+	    (struct jpeg_pipeline){.direction = direction, .device = programs_device(programs)};
 	for (uint32_t i = 0; i < direction->stage_count; i++) {
 		const struct jpeg_stage *stage = &direction->stages[i];
-		cl_int code = CL_INVALID_VALUE;
+		cl_program program = programs_of_jpeg(programs, stage->file);
+		cl_int code = CL_INVALID_PROGRAM;
 
-		for (size_t f = 0; f < FILES; f++)
-			if (!strcmp(files[f], stage->file))
-				pipeline->kernel[i] = object_add(
-				    OBJECT_KERNEL,
-				    clCreateKernel(programs->entry[f].program, stage->name, &code));
+		if (program)
+			pipeline->kernel[i] =
+			    object_add(OBJECT_KERNEL, clCreateKernel(program, stage->name, &code));
 		if (code) {
 			log_error("cannot create kernel %s: %s", stage->name,
 			          opencl_error_name(code));

@@ -3,7 +3,7 @@
 #define DEVICE_JPEG_H
 
 #include "device/cl/memory.h"
-#include "device/cl/program.h"
+#include "device/plan/programs.h"
 #include "jpeg/image.h"
 
 enum {
@@ -13,16 +13,6 @@ enum {
 	JPEG_STAGES_MAX = 16,
 	JPEG_LAUNCHES_MAX = 24,
 };
-
-/* The compiled programs of a device, one for each file of kernels/jpeg/. */
-struct jpeg_programs;
-
-/* Takes the programs from the cache, or compiles them, which may last some seconds. ERR_DEVICE or
- * ERR_MEMORY, logged. */
-enum error jpeg_programs_new(struct jpeg_programs **programs,
-                             const struct program_source *source) MUST_CHECK;
-/* NULL is allowed; the pointer becomes NULL. Pipelines must have ended. */
-void jpeg_programs_free(struct jpeg_programs **programs);
 
 /* A buffer of a direction: so many bytes for each element of a span of all images; 0: it is the
  * caller's. */
@@ -73,8 +63,9 @@ struct jpeg_pipeline {
 	uint32_t count;
 };
 
-/* ERR_DEVICE, logged. On failure there is nothing to free. */
-enum error jpeg_pipeline_init(struct jpeg_pipeline *pipeline, const struct jpeg_programs *programs,
+/* Makes the kernels of programs that are ready (programs_prepare_jpeg()) and outlive them.
+ * ERR_DEVICE, logged. On failure there is nothing to free. */
+enum error jpeg_pipeline_init(struct jpeg_pipeline *pipeline, struct programs *programs,
                               const struct jpeg_direction *direction) MUST_CHECK;
 void jpeg_pipeline_fini(struct jpeg_pipeline *pipeline);
 

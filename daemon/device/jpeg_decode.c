@@ -185,7 +185,7 @@ _Static_assert((int)STAGES <= (int)JPEG_STAGES_MAX, "more stages than there is r
 
 static const struct jpeg_direction direction = {stages, buffers, STAGES, BUFFERS};
 
-enum error jpeg_decoder_init(struct jpeg_decoder *decoder, const struct jpeg_programs *programs)
+enum error jpeg_decoder_init(struct jpeg_decoder *decoder, struct programs *programs)
 {
 	*decoder = (struct jpeg_decoder){.tables = NULL};
 	return jpeg_pipeline_init(&decoder->pipeline, programs, &direction);

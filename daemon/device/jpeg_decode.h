@@ -30,8 +30,7 @@ struct jpeg_decode_job {
 };
 
 /* ERR_DEVICE, logged. */
-enum error jpeg_decoder_init(struct jpeg_decoder *decoder,
-                             const struct jpeg_programs *programs) MUST_CHECK;
+enum error jpeg_decoder_init(struct jpeg_decoder *decoder, struct programs *programs) MUST_CHECK;
 void jpeg_decoder_fini(struct jpeg_decoder *decoder);
 
 /* Enqueues the decoding of a batch into `samples`, gray or RGB, rows of width * components bytes;

@@ -130,7 +130,7 @@ _Static_assert((int)STAGES <= (int)JPEG_STAGES_MAX, "more stages than there is r
 
 static const struct jpeg_direction direction = {stages, buffers, STAGES, BUFFERS};
 
-enum error jpeg_encoder_init(struct jpeg_encoder *encoder, const struct jpeg_programs *programs)
+enum error jpeg_encoder_init(struct jpeg_encoder *encoder, struct programs *programs)
 {
 	encoder->constants_sent = false;
 	return jpeg_pipeline_init(&encoder->pipeline, programs, &direction);

@@ -27,8 +27,7 @@ struct jpeg_encode_job {
 bool jpeg_encode_job_valid(const struct jpeg_encode_job *job);
 
 /* ERR_DEVICE, logged. */
-enum error jpeg_encoder_init(struct jpeg_encoder *encoder,
-                             const struct jpeg_programs *programs) MUST_CHECK;
+enum error jpeg_encoder_init(struct jpeg_encoder *encoder, struct programs *programs) MUST_CHECK;
 void jpeg_encoder_fini(struct jpeg_encoder *encoder);
 
 /* Enqueues the encoding of a batch of valid jobs from `samples`. The encoder must stay as it is

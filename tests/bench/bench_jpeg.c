@@ -58,7 +58,7 @@ struct lane {
 };
 
 static struct device device;
-static struct jpeg_programs *programs;
+static struct programs *programs;
 static struct device_arena arena;
 static struct set sets[2];
 static unsigned side = 4096, seconds = 3, queues = 3, processes;
@@ -526,14 +526,17 @@ static void choose_device(unsigned *platform, unsigned *number)
 
 static void open_device(unsigned platform, unsigned number, const char *kernel_dir)
 {
-	struct program_source source = {&device, kernel_dir, NULL};
 	double begun = now();
 
 	environment_set(NULL);
 	if (platform == ANY)
 		choose_device(&platform, &number);
-	if (device_open(&device, platform, number) || jpeg_programs_new(&programs, &source))
+	if (device_open(&device, platform, number) ||
+	    programs_new(&programs, &device, kernel_dir, NULL, 0, -1))
 		die("no device");
+	programs_hurry(programs);
+	programs_prepare_jpeg(programs);
+	programs_wait(programs);
 	printf("%s, platform %u: kernels compiled in %.1f s\n", device.name, platform,
 	       now() - begun);
 	pin_files();
@@ -610,7 +613,7 @@ int main(int argc, char **argv)
 	run_device(&sets[0]);
 	run_device(&sets[1]);
 	device_arena_close(&arena);
-	jpeg_programs_free(&programs);
+	programs_free(&programs);
 	device_close(&device);
 	return 0;
 }

@@ -18,7 +18,7 @@
 enum { GUARD = 64, POISON = 0xA7, BATCH = 33 };
 
 static struct device device;
-static struct jpeg_programs *programs;
+static struct programs *programs;
 static cl_command_queue queue;
 static bool brief;
 static uint32_t failures;
@@ -630,14 +630,20 @@ static const struct {
 
 static void open_device(unsigned platform, unsigned number, const char *kernel_dir)
 {
-	struct program_source source = {&device, kernel_dir, NULL};
+	struct message_programs count;
 	cl_int code = CL_SUCCESS;
 
 	environment_set(NULL);
 	if (device_open(&device, platform, number))
 		exit(2);
 	device.in_test = true; /* poisons new buffers */
-	if (jpeg_programs_new(&programs, &source))
+	if (programs_new(&programs, &device, kernel_dir, NULL, 0, -1))
+		exit(2);
+	programs_hurry(programs);
+	programs_prepare_jpeg(programs);
+	programs_wait(programs);
+	programs_count(programs, &count);
+	if (!count.jpeg || count.failed)
 		exit(2);
 	queue = clCreateCommandQueue(device.context, device.id, 0, &code);
 	check(code, "clCreateCommandQueue");
@@ -679,7 +685,7 @@ int main(int argc, char **argv)
 		*(failures ? &failed : &passed) += 1;
 	}
 	clReleaseCommandQueue(queue);
-	jpeg_programs_free(&programs);
+	programs_free(&programs);
 	device_close(&device);
 	printf("%u passed, %u failed\n", passed, failed);
 	return failed ? 1 : 0;

@@ -10,7 +10,7 @@
 
 #include "device/cl/memory.h"
 #include "device/cl/object_counts.h"
-#include "device/cl/program.h"
+#include "device/plan/programs.h"
 
 enum { ITEMS_MAX = 256, STACK = 256 << 10, ARGUMENTS_MAX = 14, POISON = 0xA7 };
 
@@ -386,19 +386,18 @@ void object_release(enum object kind, void *object)
 		free(object);
 }
 
-cl_program program_load(const struct program_source *source, const char *file, const char *options,
-                        enum pixel_type type)
+const struct device *programs_device(const struct programs *programs)
+{
+	(void)programs;
+	return NULL;
+}
+
+cl_program programs_of_jpeg(struct programs *programs, const char *file)
 {
 	static int program;
 
-	(void)source, (void)file, (void)options, (void)type;
+	(void)programs, (void)file;
 	return (cl_program)(void *)&program;
-}
-
-cl_program program_build(const struct program_source *source, const char *file, const char *options,
-                         enum pixel_type type)
-{
-	return program_load(source, file, options, type);
 }
 
 const char *opencl_error_name(cl_int code)

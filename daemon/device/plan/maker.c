@@ -118,8 +118,10 @@ static bool make_functions(const struct maker *m, const struct recipe *recipe,
 	enum kernel kernel = recipe->kernel;
 	cl_int code;
 
-	if (is_general(kernel)) {
-		code = make_kernels(product, variant_get(kernel)->file);
+	if (kernel == KERNELS) {
+		code = CL_SUCCESS;
+	} else if (is_general(kernel)) {
+		code = make_kernels(product, recipe->file);
 	} else {
 		code = make_kernel(product, kernel);
 		if (!code && !m->source->device->in_test)
@@ -133,15 +135,10 @@ static bool make_functions(const struct maker *m, const struct recipe *recipe,
 	return false;
 }
 
-static const char *file_of(const struct recipe *recipe)
-{
-	return variant_get(recipe->kernel)->file;
-}
-
 void maker_ask_compiler(const struct maker *m, const struct recipe *recipe, struct binary *binary)
 {
-	binary->data = program_ask_compiler(m->source, m->compiler, file_of(recipe),
-	                                    recipe->options, recipe->type, &binary->size);
+	binary->data = program_ask_compiler(m->source, m->compiler, recipe->file, recipe->options,
+	                                    recipe->type, &binary->size);
 }
 
 /* Completes a product from its program; false if that is NULL. */
@@ -155,8 +152,7 @@ static bool complete(const struct maker *m, const struct recipe *recipe, cl_prog
 bool maker_load(const struct maker *m, const struct recipe *recipe, const struct binary *binary,
                 struct product *product)
 {
-	cl_program program =
-	    program_load(m->source, file_of(recipe), recipe->options, recipe->type);
+	cl_program program = program_load(m->source, recipe->file, recipe->options, recipe->type);
 
 	(void)binary;
 	return complete(m, recipe, program, product);
@@ -165,7 +161,7 @@ bool maker_load(const struct maker *m, const struct recipe *recipe, const struct
 bool maker_take(const struct maker *m, const struct recipe *recipe, const struct binary *binary,
                 struct product *product)
 {
-	cl_program program = program_take(m->source, file_of(recipe), recipe->options, recipe->type,
+	cl_program program = program_take(m->source, recipe->file, recipe->options, recipe->type,
 	                                  binary->data, binary->size);
 
 	return complete(m, recipe, program, product);
@@ -174,8 +170,7 @@ bool maker_take(const struct maker *m, const struct recipe *recipe, const struct
 bool maker_compile_here(const struct maker *m, const struct recipe *recipe,
                         const struct binary *binary, struct product *product)
 {
-	cl_program program =
-	    program_build(m->source, file_of(recipe), recipe->options, recipe->type);
+	cl_program program = program_build(m->source, recipe->file, recipe->options, recipe->type);
 
 	(void)binary;
 	return complete(m, recipe, program, product);

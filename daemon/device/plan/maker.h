@@ -14,14 +14,15 @@ struct maker {
 	cl_command_queue queue;
 };
 
-/* Describes a program: all general kernels of a file, or one special kernel. */
+/* Describes a program: all general kernels of a file, one special kernel, or a bare program, whose
+ * kernels others make. */
 struct recipe {
-	enum kernel kernel; /* for general kernels, any one of the file */
+	const char *file;   /* below kernels/ */
+	enum kernel kernel; /* for general kernels, any one of the file; KERNELS: a bare program */
 	enum pixel_type type;
 	char options[OPTIONS_SIZE];
 	/* For special kernels: a step with the parameters of the first launch, because some drivers
-	 * compile only then. For general kernels empty: their drivers compile everything at
-	 * once. */
+	 * compile only then. For others empty: their drivers compile everything at once. */
 	struct step like;
 };
 

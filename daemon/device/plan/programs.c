@@ -1,6 +1,6 @@
 /* The programs in memory and those being made. The general kernels of a file form one program for
  * each pixel type. Every special kernel is a program of its own, identified by its compiler
- * options.
+ * options. Those of JPEG are bare: the kernels in them have no rows in kernels.def.
  *
  * Two threads make programs, each with a maker. The urgent maker makes what tiles wait for. The
  * patient maker makes everything else with a patient compiler process (compile_process.h), and
@@ -41,8 +41,8 @@ enum {
 struct entry {
 	struct entry *next;
 	struct recipe recipe;
-	bool general;
-	bool wanted; /* general programs: only then pending */
+	bool general; /* of a file, not of parameters */
+	bool wanted;  /* general programs: only then pending */
 	enum program_state state;
 	bool urgent;     /* a tile waits for it */
 	unsigned makers; /* makers at work on it */
@@ -67,18 +67,27 @@ struct programs {
 	pthread_mutex_t lock;
 	pthread_cond_t change;
 	bool stop;
-	struct entry *general;  /* in the order of compilation */
+	struct entry *general;  /* in the order of compilation; bare ones last */
 	struct entry *specials; /* most recently used first; pending ones stay in place */
 	uint32_t count, max;    /* of specials */
 	uint32_t pending;       /* specials that are pending */
 	uint32_t client;        /* the client of the current requests */
 	uint32_t served;        /* the client whose program was built last */
+	uint32_t jpeg;          /* programs of JPEG that are ready */
 	struct message_programs built;
 	_Atomic uint64_t quiet_ns; /* CLOCK_MONOTONIC: the device counts as idle from then on */
 	uint64_t patient_ns;       /* likewise: last progress of programs that are not urgent */
 	bool at_work;
 	bool hurry; /* all requests are urgent */
 };
+
+static const char *const jpeg_files[] = {
+    "jpeg/destuff.cl", "jpeg/sync.cl",       "jpeg/write.cl", "jpeg/dc.cl",
+    "jpeg/idct.cl",    "jpeg/upsample.cl",   "jpeg/fdct.cl",  "jpeg/code.cl",
+    "jpeg/merge.cl",   "jpeg/downsample.cl", "jpeg/stuff.cl",
+};
+
+enum { JPEG_FILES = sizeof jpeg_files / sizeof *jpeg_files };
 
 const struct device *programs_device(const struct programs *programs)
 {
@@ -211,6 +220,11 @@ static bool is_its(const struct making *m, const struct entry *e)
 	return !m->programs->stop && e->state == PROGRAM_PENDING && !(e->urgent && is_patient(m));
 }
 
+static bool is_bare(const struct entry *e)
+{
+	return e->recipe.kernel == KERNELS;
+}
+
 static void count_pending(struct programs *p, const struct entry *e, int more)
 {
 	p->built.pending += (uint32_t)more;
@@ -228,8 +242,10 @@ static void settle(struct programs *p, struct entry *e, enum program_state state
 	*(state == PROGRAM_FAILED ? &p->built.failed
 	  : cached                ? &p->built.cached
 	                          : &p->built.compiled) += 1;
+	p->jpeg += state == PROGRAM_READY && is_bare(e);
+	p->built.jpeg = p->jpeg == JPEG_FILES;
 	step_release(&e->recipe.like);
-	log_debug("%s (%s) is %s", kernel_name(e->recipe.kernel), e->recipe.options,
+	log_debug("%s (%s) is %s", e->recipe.file, e->recipe.options,
 	          state == PROGRAM_FAILED ? "not available"
 	          : cached                ? "loaded"
 	                                  : "compiled");
@@ -382,13 +398,12 @@ static bool is_general(enum kernel kernel)
 	return kernel_row(kernel)->origin == KERNEL_GENERAL;
 }
 
-static struct entry *find_general(const struct programs *p, enum kernel kernel,
-                                  enum pixel_type type)
+/* The program of a file. */
+static struct entry *find_general(const struct programs *p, const char *file, enum pixel_type type)
 {
-	const char *file = variant_get(kernel)->file;
 	struct entry *e = p->general;
 
-	while (e && (e->recipe.type != type || strcmp(variant_get(e->recipe.kernel)->file, file)))
+	while (e && (e->recipe.type != type || strcmp(e->recipe.file, file)))
 		e = e->next;
 	return e;
 }
@@ -407,31 +422,38 @@ static void write_general_options(const struct device *device, const char *file,
 			    variant_get(k)->symbol, variant_general_shape(device, k).y);
 }
 
+/* Appends the program of a file to the list whose end is *last. */
+static enum error add_general(struct programs *p, struct entry ***last, const char *file,
+                              enum kernel kernel, enum pixel_type type)
+{
+	struct entry *e = calloc(1, sizeof *e);
+
+	if (!e)
+		return ERR_MEMORY;
+	e->general = true;
+	e->state = PROGRAM_PENDING;
+	e->recipe = (struct recipe){.file = file, .kernel = kernel, .type = type};
+	write_general_options(p->source.device, file, e->recipe.options);
+	**last = e;
+	*last = &e->next;
+	return ERR_OK;
+}
+
 /* Lists the programs of the general kernels, most needed first: bytes are the most frequent type,
- * and images with alpha need floats. */
+ * and images with alpha need floats. Then those of JPEG. */
 static enum error list_general(struct programs *p)
 {
 	static const enum pixel_type types[PIXEL_TYPES] = {PIXEL_U8, PIXEL_F32, PIXEL_U16};
-	const struct device *device = p->source.device;
 	struct entry **last = &p->general;
+	enum error e = ERR_OK;
 
 	for (int i = 0; i < PIXEL_TYPES; i++)
-		for (enum kernel k = 0; k < KERNELS; k++) {
-			struct entry *e;
-
-			if (!is_general(k) || find_general(p, k, types[i]))
-				continue;
-			*last = e = calloc(1, sizeof *e);
-			if (!e)
-				return ERR_MEMORY;
-			last = &e->next;
-			e->general = true;
-			e->state = PROGRAM_PENDING;
-			e->recipe.kernel = k;
-			e->recipe.type = types[i];
-			write_general_options(device, variant_get(k)->file, e->recipe.options);
-		}
-	return ERR_OK;
+		for (enum kernel k = 0; !e && k < KERNELS; k++)
+			if (is_general(k) && !find_general(p, variant_get(k)->file, types[i]))
+				e = add_general(p, &last, variant_get(k)->file, k, types[i]);
+	for (int i = 0; !e && i < JPEG_FILES; i++)
+		e = add_general(p, &last, jpeg_files[i], KERNELS, PIXEL_U8);
+	return e;
 }
 
 static void init_lock(struct programs *p)
@@ -612,6 +634,7 @@ static struct entry *add_special(struct programs *p, const struct step *step, co
 		return NULL;
 	while (p->count >= p->max && forget_oldest(p))
 		;
+	e->recipe.file = variant_get(step->kernel)->file;
 	e->recipe.kernel = step->kernel;
 	e->recipe.type = step->program;
 	e->recipe.like = *step;
@@ -646,7 +669,7 @@ static struct entry *find(struct programs *p, const struct step *step, bool urge
 	struct entry *e;
 
 	if (is_general(step->kernel))
-		return find_general(p, step->kernel, step->program);
+		return find_general(p, variant_get(step->kernel)->file, step->program);
 	write_options(step, options);
 	e = find_special(p, step, options);
 	return e || !may_ask(p, urgent) ? e : add_special(p, step, options);
@@ -677,12 +700,37 @@ void programs_hurry(struct programs *p)
 	p->hurry = true;
 }
 
-void programs_prepare(struct programs *p)
+/* Requests the programs of files, those that are bare or the others. */
+static void want_general(struct programs *p, bool bare)
 {
 	pthread_mutex_lock(&p->lock);
 	for (struct entry *e = p->general; e; e = e->next)
-		want(p, e, false);
+		if (is_bare(e) == bare)
+			want(p, e, p->hurry);
 	pthread_mutex_unlock(&p->lock);
+}
+
+void programs_prepare(struct programs *p)
+{
+	want_general(p, false);
+}
+
+void programs_prepare_jpeg(struct programs *p)
+{
+	want_general(p, true);
+}
+
+cl_program programs_of_jpeg(struct programs *p, const char *file)
+{
+	const struct entry *e;
+	cl_program program = NULL;
+
+	pthread_mutex_lock(&p->lock);
+	e = find_general(p, file, PIXEL_U8);
+	if (e && e->state == PROGRAM_READY)
+		program = e->product.program;
+	pthread_mutex_unlock(&p->lock);
+	return program;
 }
 
 void programs_at_work(struct programs *p, bool at_work)

@@ -1,6 +1,6 @@
-/* All programs of a device: the general kernels, one program for each file and pixel type, and
- * special kernels compiled for particular parameters. Threads of this module make each program on
- * request, first those that tiles wait for. */
+/* All programs of a device: the general kernels, one program for each file and pixel type, special
+ * kernels compiled for particular parameters, and those of kernels/jpeg/, one program a file.
+ * Threads of this module make each program on request, first those that tiles wait for. */
 #ifndef DEVICE_PLAN_PROGRAMS_H
 #define DEVICE_PLAN_PROGRAMS_H
 
@@ -45,6 +45,13 @@ void programs_hurry(struct programs *programs);
 
 /* Requests all general kernels. */
 void programs_prepare(struct programs *programs);
+
+/* Requests all programs of kernels/jpeg/; those of general kernels come first. programs_count()
+ * tells when all are ready. */
+void programs_prepare_jpeg(struct programs *programs);
+/* The program of a file of kernels/jpeg/, as "jpeg/idct.cl"; it lives as long as `programs`. NULL
+ * if it is not ready. */
+cl_program programs_of_jpeg(struct programs *programs, const char *file);
 
 /* Tells whether the device has work; to be called when that changes. Has no effect on a device with
  * a processor of its own. */
