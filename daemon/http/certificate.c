@@ -1,4 +1,4 @@
-/* Certificates: the only file that uses GnuTLS. */
+/* Certificates. Only this and intake.c use GnuTLS. */
 #include "http/certificate.h"
 
 #include <gnutls/abstract.h>

@@ -21,6 +21,7 @@
 #include "front/jobs/unread.h"
 #include "http/form.h"
 #include "http/headers.h"
+#include "http/intake.h"
 
 enum {
 	DISCARD_MAX = 8 << 20, /* bytes of a refused body that are read and dropped */
@@ -39,7 +40,7 @@ struct exchange {
 	size_t sent;    /* bytes of the current piece of a stream */
 	struct unread unread;
 	bool complete; /* its body */
-	bool answered, suspended, close, gone;
+	bool answered, suspended, gone;
 };
 
 static const struct config *config;
@@ -150,7 +151,7 @@ static struct exchange *exchange_new(const struct listener *listener,
 	if (!x)
 		return NULL;
 	x->connection = connection;
-	x->request = request_new(method, url);
+	x->request = request_new(method, headers_path(url));
 	if (!x->request) {
 		free(x);
 		return NULL;
@@ -169,8 +170,10 @@ static struct exchange *exchange_new(const struct listener *listener,
 	set_timeout(connection, 0);
 	if (!loop_timer_left(&stalls))
 		loop_timer_start(&stalls, 1000);
-	if (peer)
-		*peer = (struct peer){.exchange = x, .served = true, .left = peer->left};
+	if (peer) {
+		peer->exchange = x;
+		peer->served = true;
+	}
 	return x;
 }
 
@@ -272,7 +275,7 @@ static enum MHD_Result exchange_send(struct exchange *x)
 	exchange_set_timeout(x->connection);
 	if (a->content_type)
 		MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, a->content_type);
-	if (x->close || draining)
+	if (draining)
 		MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
 	for (unsigned i = 0; i < a->headers; i++)
 		MHD_add_response_header(response, a->header[i].name, a->header[i].value);
@@ -285,41 +288,45 @@ static enum MHD_Result exchange_send(struct exchange *x)
 	return result;
 }
 
-/* Sends an answer where libmicrohttpd accepts none, by writing to the socket, which is possible
- * because nothing else is being sent then. The connection ends with it. (Only the library could
- * write a TLS record: there the connection is just closed.) */
-static void send_past(struct MHD_Connection *connection, const struct answer *answer)
+/* Sends an answer where libmicrohttpd accepts none, by writing past it, which is possible because
+ * nothing else is being sent then. The connection ends with it. */
+static void send_past(struct MHD_Connection *connection, const struct answer *answer, bool sending)
 {
-	bool tls = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+	struct peer *peer = peer_of(connection);
 	int fd = socket_of(connection);
 	size_t size = 0;
 	char *message =
 	    answer_message(answer, MHD_get_reason_phrase_for((unsigned)answer->status), &size);
 
-	if (message && !tls && send(fd, message, size, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-		log_debug("http: cannot send the answer %d: %m", answer->status);
+	if (sending && message) {
+		intake_end(&peer->intake, message, size);
+	} else {
+		if (message && !intake_send(fd, message, size))
+			log_debug("http: cannot send the answer %d", answer->status);
+		shutdown(fd, SHUT_RD); /* libmicrohttpd sees the end of it, and closes */
+	}
 	free(message);
-	shutdown(fd, SHUT_RD); /* libmicrohttpd sees the end of it, and closes */
 }
 
-/* Answers a request while its body is still arriving. */
-static void answer_past(struct exchange *x)
+/* Answers a request while its body is still arriving. sending: the client is in the middle of it.
+ */
+static void answer_past(struct exchange *x, bool sending)
 {
 	x->answered = true;
 	complete_headers(x->request);
 	routes_answered(x->request);
-	send_past(x->connection, &x->request->answer);
+	send_past(x->connection, &x->request->answer, sending);
 }
 
-void exchange_refuse(struct MHD_Connection *connection, const char *client, enum error error,
-                     const struct problem *problem)
+static void refuse(struct MHD_Connection *connection, const char *client, enum error error,
+                   const struct problem *problem, bool sending)
 {
 	struct answer answer;
 
 	answer_init(&answer);
 	answer_problem(&answer, error, problem);
 	representation_protect(&answer);
-	send_past(connection, &answer);
+	send_past(connection, &answer, sending);
 	refusals_note(&(struct refusal){.client = client,
 	                                .reason = answer.reason,
 	                                .detail = answer.detail,
@@ -328,10 +335,30 @@ void exchange_refuse(struct MHD_Connection *connection, const char *client, enum
 	peer_of(connection)->refused = true;
 }
 
+void exchange_refuse(struct MHD_Connection *connection, const char *client, enum error error,
+                     const struct problem *problem)
+{
+	refuse(connection, client, error, problem, false);
+}
+
 /* True if its body is incomplete and no answer has been sent. */
 static bool is_receiving(const struct exchange *x)
 {
 	return !x->complete && !x->answered && !x->suspended && !x->gone;
+}
+
+void exchange_break(struct MHD_Connection *connection, const char *client, enum error error,
+                    const struct problem *problem)
+{
+	struct exchange *x = peer_of(connection)->exchange;
+
+	if (!x) {
+		refuse(connection, client, error, problem, true);
+	} else if (is_receiving(x)) {
+		if (!x->request->answer.status)
+			answer_problem(&x->request->answer, error, problem);
+		answer_past(x, true);
+	}
 }
 
 /* Answers requests whose body has stopped arriving. libmicrohttpd's own timeout, which would close
@@ -355,7 +382,7 @@ static void check_stalls(void *context)
 		            (unsigned long long)config->idle_timeout);
 		if (!x->request->answer.status) /* else it was only to be sent after the body */
 			answer_problem(&x->request->answer, ERR_BODY_TIMEOUT, &problem);
-		answer_past(x);
+		answer_past(x, false);
 	}
 	/* A reload may shorten the time at any moment. */
 	if (active)
@@ -376,15 +403,16 @@ static void open_form(struct exchange *x)
 static enum MHD_Result exchange_begin(struct exchange *x)
 {
 	struct request *r = x->request;
-	struct framing framing;
 	struct problem problem;
-	enum error e = headers_read(x->connection, r, &framing, &problem);
+	bool expects;
+	enum error e = headers_read(x->connection, r, &expects, &problem);
 
-	x->close = framing.ambiguous;
 	if (e)
 		answer_problem(&r->answer, e, &problem);
 	else
 		routes_begin(r);
+	if (e == ERR_CONTENT_CODED)
+		answer_header(&r->answer, MHD_HTTP_HEADER_ACCEPT_ENCODING, "identity");
 	r->authorization = NULL;
 	if (!r->answer.status && r->multipart && r->expected)
 		open_form(x);
@@ -392,8 +420,7 @@ static enum MHD_Result exchange_begin(struct exchange *x)
 		return MHD_YES;
 	/* A body that is not worth reading: answers now. Without a body it waits for the next call,
 	 * because an answer in the first one makes libmicrohttpd close the connection. */
-	if ((r->announced && framing.expects) || x->close ||
-	    (r->announced != UINT64_MAX && r->announced > DISCARD_MAX))
+	if ((r->announced && expects) || (r->announced != UINT64_MAX && r->announced > DISCARD_MAX))
 		return exchange_send(x);
 	return MHD_YES;
 }

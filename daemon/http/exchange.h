@@ -6,6 +6,7 @@
 #include <microhttpd.h>
 #include <stdbool.h>
 
+#include "http/intake.h"
 #include "http/listener.h"
 
 struct exchange;
@@ -13,6 +14,7 @@ struct exchange;
 /* A connection's state between its requests; its socket context, if any, begins with this
  * struct. */
 struct peer {
+	struct intake intake;
 	struct exchange *exchange; /* the request under way, or NULL */
 	bool served;               /* it has sent a request */
 	bool left;                 /* the client has closed its side */
@@ -29,6 +31,11 @@ void exchange_set_timeout(struct MHD_Connection *connection);
 /* Answers a connection before it has sent a request, and then closes it. The peer must be known. */
 void exchange_refuse(struct MHD_Connection *connection, const char *client, enum error error,
                      const struct problem *problem);
+
+/* Answers what has arrived and is no valid request, or the request that cannot go on with it, and
+ * closes the connection after the client. The peer must be known. */
+void exchange_break(struct MHD_Connection *connection, const char *client, enum error error,
+                    const struct problem *problem);
 
 /* Callbacks for MHD_start_daemon(): the handler, whose context is the struct listener, and the
  * end. */

@@ -1,5 +1,4 @@
-/* Headers and query of a request. A header that marks where the message ends may occur only once:
- * two framings in one message let two readers see two messages. */
+/* Headers and query of a request, whose syntax grammar.c has checked. */
 #include "http/headers.h"
 
 #include <arpa/inet.h>
@@ -16,9 +15,10 @@ static const char urlencoded[] = MHD_HTTP_POST_ENCODING_FORM_URLENCODED;
 
 /* What was found while iterating over the headers. */
 struct seen {
-	unsigned lengths, hosts, traces;
-	const char *trace; /* the last one */
-	char *accept;      /* all of them, joined as one list; owned */
+	unsigned traces;
+	const char *trace;  /* the last one */
+	const char *coding; /* of the content, other than `identity` */
+	char *accept;       /* all of them, joined as one list; owned */
 	bool chunked, expects, form, urlencoded, async;
 };
 
@@ -47,13 +47,14 @@ static enum MHD_Result see_header(void *context, enum MHD_ValueKind kind, const 
 	struct seen *seen = context;
 
 	(void)kind;
-	seen->lengths += !strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH);
-	seen->hosts += !strcasecmp(name, MHD_HTTP_HEADER_HOST);
 	seen->chunked |= !strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING);
 	if (!strcasecmp(name, "traceparent") && value) {
 		seen->trace = value;
 		seen->traces++;
 	}
+	if (!strcasecmp(name, MHD_HTTP_HEADER_CONTENT_ENCODING) && value &&
+	    strcasecmp(value, "identity"))
+		seen->coding = value;
 	if (!strcasecmp(name, MHD_HTTP_HEADER_ACCEPT) && value)
 		add_to_list(&seen->accept, value);
 	seen->expects |= !strcasecmp(name, MHD_HTTP_HEADER_EXPECT);
@@ -123,19 +124,30 @@ static void read_headers(struct MHD_Connection *connection, struct request *r, s
 	r->async = seen->async;
 }
 
-enum error headers_read(struct MHD_Connection *connection, struct request *r,
-                        struct framing *framing, struct problem *problem)
+const char *headers_path(const char *target)
+{
+	const char *authority = strstr(target, "://");
+
+	if (*target == '/' || !authority)
+		return target;
+	authority += strlen("://");
+	authority += strcspn(authority, "/");
+	return *authority ? authority : "/";
+}
+
+enum error headers_read(struct MHD_Connection *connection, struct request *r, bool *expects,
+                        struct problem *problem)
 {
 	struct seen seen = {0};
 	struct query query = {.request = r, .problem = problem};
 
 	read_headers(connection, r, &seen);
 	MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, see_parameter, &query);
-	framing->expects = seen.expects;
-	framing->ambiguous = seen.lengths > 1 || seen.hosts > 1 || (seen.lengths && seen.chunked);
-	if (framing->ambiguous)
-		return problem_set(
-		    problem, ERR_BAD_REQUEST,
-		    "expected one Host header, and one Content-Length or a Transfer-Encoding");
+	*expects = seen.expects;
+	if (seen.coding && r->announced)
+		return problem_set(problem, ERR_CONTENT_CODED,
+		                   "Content-Encoding: %.60s; expected the body as it is, without a "
+		                   "coding",
+		                   seen.coding);
 	return query.error;
 }

@@ -11,15 +11,13 @@
  * Unix socket, the user. */
 void headers_name_client(struct MHD_Connection *connection, char name[FAIR_CLIENT_SIZE]);
 
-/* How the message is framed and sent. */
-struct framing {
-	bool expects;   /* the client waits for permission to send its body (Expect) */
-	bool ambiguous; /* two readers could see two messages: close the connection */
-};
+/* The path of a target, which may be in absolute form (http://HOST/PATH). */
+const char *headers_path(const char *target);
 
-/* Reads the relevant headers and the client's identity. The framing is set even if the request is
- * refused. request->authorization points into the connection's memory. */
-enum error headers_read(struct MHD_Connection *connection, struct request *request,
-                        struct framing *framing, struct problem *problem) MUST_CHECK;
+/* Reads the relevant headers and the client's identity. *expects, set even if the request is
+ * refused: the client waits for permission to send its body. request->authorization points into the
+ * connection's memory. */
+enum error headers_read(struct MHD_Connection *connection, struct request *request, bool *expects,
+                        struct problem *problem) MUST_CHECK;
 
 #endif

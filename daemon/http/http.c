@@ -29,8 +29,10 @@ enum {
 	END_MS = 10,
 };
 
-/* TLS 1.2 and 1.3, with ciphers of at least 128 bits. */
-static const char tls_versions[] = "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
+/* TLS 1.3, and 1.2 with what 1.3 has left of it: ephemeral keys on elliptic curves, and ciphers
+ * that authenticate. */
+static const char tls_versions[] = "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-KX-ALL:"
+                                   "+ECDHE-ECDSA:+ECDHE-RSA:-MAC-ALL:+AEAD:-GROUP-DH-ALL";
 
 /* A client that connected so long ago and sent nothing is not about to send a request. */
 static const uint64_t silent_ns = 5000000000u;
@@ -39,6 +41,7 @@ static const uint64_t silent_ns = 5000000000u;
 struct client {
 	struct peer peer;            /* must be first: the library's context points to it */
 	struct client *next, **link; /* links of the list of all clients */
+	struct MHD_Connection *connection;
 	struct loop_watch watch;
 	struct share place;
 	uint64_t since;           /* loop_now() */
@@ -102,13 +105,31 @@ static void show_ends(void *context)
 		loop_timer_start(&ends, END_MS);
 }
 
-static struct client *client_new(int fd)
+/* What the client has sent is refused. */
+static void client_refuse(void *context, enum error error, const struct problem *problem)
+{
+	struct client *client = context;
+	char name[FAIR_CLIENT_SIZE];
+
+	headers_name_client(client->connection, name);
+	exchange_break(client->connection, name, error, problem);
+}
+
+static struct client *client_new(struct MHD_Connection *connection, int fd, bool tls)
 {
 	struct client *client = calloc(1, sizeof *client);
 
 	if (!client)
 		return NULL;
+	client->connection = connection;
+	client->peer.intake =
+	    (struct intake){.fd = fd, .tls = tls, .refuse = client_refuse, .context = client};
+	if (intake_open(&client->peer.intake)) {
+		free(client);
+		return NULL;
+	}
 	if (loop_watch(&client->watch, fd, EPOLLRDHUP | EPOLLET, client_left, client)) {
+		intake_close(&client->peer.intake);
 		free(client);
 		return NULL;
 	}
@@ -127,6 +148,7 @@ static void client_free(struct client *client)
 	if (client->leave.le_prev)
 		LIST_REMOVE(client, leave);
 	share_give_all(&client->place);
+	intake_close(&client->peer.intake);
 	*client->link = client->next;
 	if (client->next)
 		client->next->link = client->link;
@@ -178,10 +200,23 @@ static void connection_changed(void *context, struct MHD_Connection *connection,
 		return;
 	}
 	fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-	*socket_context = client = client_new(fd); /* without one, its leaving is noticed later */
+	*socket_context = client = client_new(connection, fd, listener->tls);
 	exchange_set_timeout(connection);
-	if (client && !listener->metrics)
+	if (!client)
+		shutdown(fd, SHUT_RDWR); /* nobody would check what it sends */
+	else if (!listener->metrics)
 		take_place(client, connection);
+}
+
+static void request_completed(void *context, struct MHD_Connection *connection, void **exchange,
+                              enum MHD_RequestTerminationCode code)
+{
+	struct client *client =
+	    MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+
+	exchange_completed(context, connection, exchange, code);
+	if (client)
+		intake_answered(&client->peer.intake, code != MHD_REQUEST_TERMINATED_COMPLETED_OK);
 }
 
 static void log_mhd(void *context, const char *format, va_list args)
@@ -216,7 +251,7 @@ static enum error serve(const struct listener *listener)
 	mhd = MHD_start_daemon(
 	    listener->tls ? flags | MHD_USE_TLS : flags, 0, NULL, NULL, exchange_handle,
 	    &daemons[daemon_count].listener, MHD_OPTION_EXTERNAL_LOGGER, log_mhd, NULL,
-	    MHD_OPTION_LISTEN_SOCKET, listener->fd, MHD_OPTION_NOTIFY_COMPLETED, exchange_completed,
+	    MHD_OPTION_LISTEN_SOCKET, listener->fd, MHD_OPTION_NOTIFY_COMPLETED, request_completed,
 	    NULL, MHD_OPTION_NOTIFY_CONNECTION, connection_changed, &daemons[daemon_count].listener,
 	    MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
 	    (size_t)CONNECTION_MEMORY, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
@@ -239,6 +274,8 @@ enum error http_init(const struct config *c)
 	enum error e = exchanges_init(c);
 
 	config = c;
+	if (!e)
+		e = intakes_init();
 	if (!e)
 		e = loop_timer_init(&ends, show_ends, NULL);
 	for (unsigned i = 0; !e && i < count; i++) {
@@ -287,6 +324,8 @@ unsigned http_active(void)
  * sent data that has not been read. */
 static bool client_awaited(const struct client *client)
 {
+	if (client->peer.refused)
+		return false;
 	if (!client->peer.served && loop_now() - client->since < silent_ns)
 		return true;
 	return !client->peer.exchange && unread(client);
@@ -311,5 +350,6 @@ void http_fini(void)
 	}
 	daemon_count = 0;
 	loop_timer_fini(&ends);
+	intakes_fini();
 	exchanges_fini();
 }

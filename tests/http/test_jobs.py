@@ -432,8 +432,8 @@ def test_not_found(one, method, path):
 
 
 @pytest.mark.parametrize("method, suffix, allowed", [
-    ("POST", "", "GET, HEAD, DELETE"), ("PUT", "", "GET, HEAD, DELETE"),
-    ("DELETE", "/result", "GET, HEAD"), ("POST", "/events", "GET, HEAD"),
+    ("POST", "", "OPTIONS, GET, HEAD, DELETE"), ("PUT", "", "OPTIONS, GET, HEAD, DELETE"),
+    ("DELETE", "/result", "OPTIONS, GET, HEAD"), ("POST", "/events", "OPTIONS, GET, HEAD"),
 ])
 def test_wrong_method(one, method, suffix, allowed):
     answer = one.request(method, UNKNOWN + suffix)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import imagefiles
-from service import ONE_DEVICE, SMALL, Service, poll
+from service import ONE_DEVICE, SMALL, Service, multipart, poll
 
 LONG = "/" + "x" * 900  # nearly all that fits into a line
 
@@ -123,13 +123,17 @@ def test_refusals(told):
     for _ in range(30):
         assert told.post("/v1/filters/box?size=2", b"x").status == 400
         assert told.neighbour().post("/v1/filters/box?size=2", b"x").status == 400
-    assert told.get("/no%0Awhere").status == 404
+    assert told.get("/nowhere").status == 404
+    form, kind = multipart([("image", "a", b"x"), ("filters", None, b"no\nfilter")])
+    assert told.post("/v1/chain", form, headers={"Content-Type": kind}).status == 404
     for client in ("127.0.0.1", "127.0.0.2"):
         line, = lines_of(told, client=client, error="bad-parameter")
         assert {"level": "info", "status": 400, "route": "/v1/filters/{name}"}.items() <= line.items()
         assert "size: expected an odd integer" in line["message"] and client in line["message"]
     line, = lines_of(told, error="not-found")
-    assert "GET /no?where" in line["message"]
+    assert "GET /nowhere" in line["message"]
+    line, = lines_of(told, error="unknown-filter")
+    assert "no?filter" in line["message"]
     assert told.neighbour().get("/" + 5000 * "x").status == 404
     line, = lines_of(told, error="not-found", client="127.0.0.2")
     assert "refused to 127.0.0.2: not-found" in line["message"], "a long path hides no reason"

@@ -167,27 +167,42 @@ static bool method_fits(const struct route *route, const char *method)
 	       (!strcmp(method, "HEAD") && !strcmp(route->method, "GET"));
 }
 
-/* Answers a request without a route: 405 if its path has one with another method. */
+/* Lists the methods that a path takes, after OPTIONS; that alone if there is nothing at it. Every
+ * method for `*`, the service as a whole. */
+static void list_methods(const char *path, char *list, size_t size)
+{
+	size_t used = (size_t)snprintf(list, size, "OPTIONS"), length;
+
+	if (!strcmp(path, "*"))
+		snprintf(list + used, size - used, ", GET, HEAD, POST, DELETE");
+	for (int i = 0; i < ROUTES; i++)
+		if (match(&routes[i], path, &length) && used < size)
+			used +=
+			    (size_t)snprintf(list + used, size - used, ", %s%s", routes[i].method,
+			                     method_fits(&routes[i], "HEAD") ? ", HEAD" : "");
+}
+
+/* Answers a request without a route: OPTIONS, or 405 if its path has one with another method. */
 static void answer_no_route(struct request *r)
 {
 	struct problem problem;
-	char allow[64] = "";
-	size_t used = 0, length;
+	char allow[64];
+	bool options = !strcmp(r->method, "OPTIONS");
 
-	for (int i = 0; i < ROUTES; i++)
-		if (match(&routes[i], r->path, &length) && used < sizeof allow)
-			used += (size_t)snprintf(allow + used, sizeof allow - used, "%s%s%s",
-			                         used ? ", " : "", routes[i].method,
-			                         method_fits(&routes[i], "HEAD") ? ", HEAD" : "");
-	if (used) {
-		problem_set(&problem, ERR_METHOD, "%s takes %s", r->path, allow);
-		answer_problem(&r->answer, ERR_METHOD, &problem);
-		answer_header(&r->answer, "Allow", "%s", allow);
+	list_methods(r->path, allow, sizeof allow);
+	if (!strchr(allow, ',')) {
+		problem_set(&problem, ERR_NOT_FOUND, "nothing is at %s; GET / lists what is there",
+		            r->path);
+		answer_problem(&r->answer, ERR_NOT_FOUND, &problem);
 		return;
 	}
-	problem_set(&problem, ERR_NOT_FOUND, "nothing is at %s; GET / lists what is there",
-	            r->path);
-	answer_problem(&r->answer, ERR_NOT_FOUND, &problem);
+	if (options) {
+		r->answer.status = 204;
+	} else {
+		problem_set(&problem, ERR_METHOD, "%s takes %s", r->path, allow);
+		answer_problem(&r->answer, ERR_METHOD, &problem);
+	}
+	answer_header(&r->answer, "Allow", "%s", allow);
 }
 
 const char *routes_name(const struct request *r)

@@ -1,0 +1,53 @@
+/* The grammar of requests (RFC 9110, RFC 9112), read strictly: what another reader could take for
+ * something else is an error. Checks the bytes of a connection as they arrive, in pieces of any
+ * size: heads, bodies' framing, trailers, and again, until the request that is the last by its own
+ * headers. Knows no sockets. */
+#ifndef HTTP_GRAMMAR_H
+#define HTTP_GRAMMAR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+
+enum {
+	GRAMMAR_HEAD_MAX = 96 << 10, /* bytes of a request line and headers */
+	GRAMMAR_FIELDS_MAX = 100,    /* headers of a request */
+	GRAMMAR_TRAILERS_MAX = 8 << 10,
+	GRAMMAR_CHUNK_LINE_MAX = 4 << 10, /* bytes of a chunk's size and its extensions */
+};
+
+enum grammar_state {
+	GRAMMAR_START, /* at the request line */
+	GRAMMAR_HEADERS,
+	GRAMMAR_BODY,       /* `left` more bytes */
+	GRAMMAR_CHUNK_SIZE, /* at the line before a chunk */
+	GRAMMAR_CHUNK,      /* `left` more bytes of it */
+	GRAMMAR_CHUNK_END,  /* at the line end after it */
+	GRAMMAR_TRAILERS,
+	GRAMMAR_OVER, /* after the last request */
+};
+
+/* All zeros: a new connection. */
+struct grammar {
+	enum grammar_state state;
+	char *line; /* the current one, as far as it is known; owned */
+	size_t used, room;
+	size_t section;    /* bytes of the head or trailers before this line */
+	unsigned fields;   /* of this request */
+	uint64_t left;     /* see the states */
+	uint64_t requests; /* that are complete, with their bodies */
+	bool http10, options, has_host, has_length, chunked, close, keep_alive, blank;
+};
+
+void grammar_fini(struct grammar *grammar);
+
+/* Reads the next piece. *sound is the number of its bytes that belong to requests: all, or those up
+ * to the end of the last request, or, on an error, those before the faulty request (0 if that began
+ * in an earlier piece). An error is the client's, or ERR_MEMORY; the problem says what is expected,
+ * and nothing more may be read. */
+enum error grammar_read(struct grammar *grammar, const char *data, size_t size, size_t *sound,
+                        struct problem *problem) MUST_CHECK;
+
+#endif

@@ -1,0 +1,238 @@
+/* Replaces recv() and gnutls_record_recv() for libmicrohttpd, as the linker lets a program do with
+ * functions of libraries. The library has no other way to look at bytes before it reads them:
+ * peeking at the socket shows neither what TLS carries nor a head that follows another one, and a
+ * pair of sockets between the two would copy each byte twice more. */
+#include "http/intake.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <gnutls/gnutls.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "front/base/loop.h"
+
+enum { CHECK_MS = 500, DROPS_A_TURN = 32 };
+
+static const uint64_t LINGER_NS = 2000000000;
+
+static ssize_t (*tls_receive)(gnutls_session_t session, void *data, size_t size);
+static int (*tls_handshake)(gnutls_session_t session);
+static LIST_HEAD(intake_list, intake) intakes = LIST_HEAD_INITIALIZER(intakes);
+static struct intake **by_fd;
+static size_t by_fd_size;
+static struct loop_timer check;
+
+static struct intake *find(int fd)
+{
+	return fd >= 0 && (size_t)fd < by_fd_size ? by_fd[fd] : NULL;
+}
+
+static void set_state(struct intake *i, enum intake_state state)
+{
+	i->state = state;
+	i->since = loop_now();
+}
+
+static bool lingers(const struct intake *i)
+{
+	return loop_now() - i->since < LINGER_NS;
+}
+
+/* Ends connections that linger: the library looks at a socket when something happens to it. */
+static void check_all(void *context)
+{
+	struct intake *i;
+
+	(void)context;
+	LIST_FOREACH(i, &intakes, place)
+	if (i->state == INTAKE_LAST && !lingers(i))
+		shutdown(i->fd, SHUT_RDWR);
+	if (!LIST_EMPTY(&intakes))
+		loop_timer_start(&check, CHECK_MS);
+}
+
+enum error intakes_init(void)
+{
+	*(void **)&tls_receive = dlsym(RTLD_NEXT, "gnutls_record_recv");
+	*(void **)&tls_handshake = dlsym(RTLD_NEXT, "gnutls_handshake");
+	if (!tls_receive || !tls_handshake) {
+		log_error("cannot find GnuTLS: %s", dlerror());
+		return ERR_INTERNAL;
+	}
+	return loop_timer_init(&check, check_all, NULL);
+}
+
+void intakes_fini(void)
+{
+	loop_timer_fini(&check);
+	free(by_fd);
+	by_fd = NULL;
+	by_fd_size = 0;
+}
+
+enum error intake_open(struct intake *i)
+{
+	size_t size = by_fd_size ? by_fd_size : 256;
+	struct intake **larger;
+
+	while (size <= (size_t)i->fd)
+		size *= 2;
+	if (size > by_fd_size) {
+		larger = realloc(by_fd, size * sizeof(*by_fd));
+		if (!larger)
+			return ERR_MEMORY;
+		for (size_t n = by_fd_size; n < size; n++)
+			larger[n] = NULL;
+		by_fd = larger;
+		by_fd_size = size;
+	}
+	by_fd[i->fd] = i;
+	set_state(i, INTAKE_OPEN);
+	LIST_INSERT_HEAD(&intakes, i, place);
+	if (!loop_timer_left(&check))
+		loop_timer_start(&check, CHECK_MS);
+	return ERR_OK;
+}
+
+void intake_close(struct intake *i)
+{
+	if (find(i->fd) != i)
+		return;
+	by_fd[i->fd] = NULL;
+	LIST_REMOVE(i, place);
+	grammar_fini(&i->grammar);
+	free(i->fault);
+}
+
+bool intake_send(int fd, const char *data, size_t size)
+{
+	struct intake *i = find(fd);
+	ssize_t sent;
+
+	if (i && i->tls)
+		sent = i->session ? gnutls_record_send(i->session, data, size) : -1;
+	else
+		sent = send(fd, data, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+	return sent == (ssize_t)size;
+}
+
+void intake_end(struct intake *i, const char *data, size_t size)
+{
+	if (!intake_send(i->fd, data, size))
+		log_debug("http: cannot send a refusal");
+	if (i->session)
+		gnutls_bye(i->session, GNUTLS_SHUT_WR);
+	shutdown(i->fd, SHUT_WR);
+	set_state(i, INTAKE_LAST);
+}
+
+static void refuse(struct intake *i)
+{
+	const struct intake_fault fault = *i->fault;
+
+	set_state(i, INTAKE_LAST);
+	i->refuse(i->context, fault.error, &fault.problem);
+}
+
+void intake_answered(struct intake *i, bool last)
+{
+	i->answered++;
+	if (i->state == INTAKE_FAULTY && i->answered == i->grammar.requests && !last)
+		refuse(i);
+}
+
+/* Receives as the library would. */
+static ssize_t receive(const struct intake *i, void *data, size_t size)
+{
+	if (i->tls)
+		return tls_receive(i->session, data, size);
+	return syscall(SYS_recvfrom, i->fd, data, size, 0, NULL, NULL);
+}
+
+/* Says that nothing has arrived. */
+static ssize_t nothing(const struct intake *i)
+{
+	errno = EAGAIN;
+	return i->tls ? GNUTLS_E_AGAIN : -1;
+}
+
+/* Refuses the connection because of what has just arrived, now or when its earlier requests are
+ * answered. */
+static void keep_fault(struct intake *i, enum error error, const struct problem *problem)
+{
+	i->fault = malloc(sizeof *i->fault);
+	if (!i->fault) {
+		shutdown(i->fd, SHUT_RDWR);
+		return;
+	}
+	*i->fault = (struct intake_fault){error, *problem};
+	set_state(i, INTAKE_FAULTY);
+	if (i->answered == i->grammar.requests)
+		refuse(i);
+}
+
+/* Receives what nobody reads, but not so much at once that others wait. 0: that is over. */
+static ssize_t drop(const struct intake *i)
+{
+	static char sink[64 << 10];
+	ssize_t got = 1;
+
+	if (!lingers(i))
+		return 0;
+	for (int n = 0; got > 0 && n < DROPS_A_TURN; n++)
+		got = receive(i, sink, sizeof sink);
+	return got > 0 ? nothing(i) : got;
+}
+
+/* Receives what the library may see. */
+static ssize_t take(struct intake *i, void *data, size_t size)
+{
+	struct problem problem;
+	size_t sound;
+	ssize_t got;
+	enum error e;
+
+	/* Where the library expects more after the last request, it is wrong. */
+	if (i->state == INTAKE_OPEN && i->grammar.state == GRAMMAR_OVER)
+		set_state(i, INTAKE_LAST);
+	if (i->state == INTAKE_LAST)
+		return drop(i);
+	got = i->state == INTAKE_FAULTY ? nothing(i) : receive(i, data, size);
+	if (got <= 0)
+		return got;
+	e = grammar_read(&i->grammar, data, (size_t)got, &sound, &problem);
+	if (e)
+		keep_fault(i, e, &problem);
+	return sound ? (ssize_t)sound : nothing(i);
+}
+
+ssize_t recv(int fd, void *data, size_t size, int flags)
+{
+	struct intake *i = flags ? NULL : find(fd);
+
+	/* GnuTLS calls this too, for its records. */
+	if (!i || i->tls)
+		return syscall(SYS_recvfrom, fd, data, size, flags, NULL, NULL);
+	return take(i, data, size);
+}
+
+ssize_t gnutls_record_recv(gnutls_session_t session, void *data, size_t size)
+{
+	struct intake *i = find(gnutls_transport_get_int(session));
+
+	return i ? take(i, data, size) : tls_receive(session, data, size);
+}
+
+int gnutls_handshake(gnutls_session_t session)
+{
+	struct intake *i = find(gnutls_transport_get_int(session));
+	int result = tls_handshake(session);
+
+	if (i && result == GNUTLS_E_SUCCESS)
+		i->session = session;
+	return result;
+}

@@ -1,0 +1,62 @@
+/* Everything that libmicrohttpd receives passes here first: its calls of recv() and
+ * gnutls_record_recv() are this module's. So the grammar sees each byte of each connection, with
+ * and without TLS, where it lies in the library's buffer, and the library sees no request that the
+ * grammar refuses. */
+#ifndef HTTP_INTAKE_H
+#define HTTP_INTAKE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "common/error.h"
+#include "http/grammar.h"
+
+enum intake_state {
+	INTAKE_OPEN,
+	INTAKE_FAULTY, /* to be refused once the requests before the fault are answered */
+	INTAKE_LAST,   /* the last answer has been sent: what still arrives is dropped */
+};
+
+struct intake_fault {
+	enum error error;
+	struct problem problem;
+};
+
+/* What comes in on a connection; embedded in the struct of its owner. */
+struct intake {
+	int fd;
+	bool tls;
+	void *session; /* of TLS, once its handshake is done */
+	struct grammar grammar;
+	enum intake_state state;
+	uint64_t answered;          /* requests that the library has done with */
+	struct intake_fault *fault; /* in INTAKE_FAULTY; owned */
+	uint64_t since;             /* loop_now() when the state changed */
+	LIST_ENTRY(intake) place;
+	/* Refuses the client: sends what there is to say by intake_end(), or nothing. */
+	void (*refuse)(void *context, enum error error, const struct problem *problem);
+	void *context;
+};
+
+enum error intakes_init(void) MUST_CHECK;
+void intakes_fini(void);
+
+/* Begins with a connection whose fd, tls, refuse and context are set and that has sent nothing yet.
+ * ERR_MEMORY: its bytes would not be checked, so it must not be served. */
+enum error intake_open(struct intake *intake) MUST_CHECK;
+void intake_close(struct intake *intake);
+
+/* The library has done with a request, and sent its answer. last: the connection ends with it. */
+void intake_answered(struct intake *intake, bool last);
+
+/* Writes past the library, as much as the socket takes at once: nothing else may be being sent.
+ * False if it could not be written, as in a handshake. */
+bool intake_send(int fd, const char *data, size_t size);
+
+/* Writes the last answer and ends the connection when the client has closed its side, two seconds
+ * later at most: closed at once, what the client is still sending could destroy the answer. */
+void intake_end(struct intake *intake, const char *data, size_t size);
+
+#endif
