@@ -23,6 +23,12 @@
 	    global uchar *dst, ulong dst_offset, uint dst_pitch, uint samples, uint rows, \
 	    uint bands, uint blocks
 
+/* Of a kernel that must know where in the image it works, after its regions: the place of the
+ * target's first pixel (x0, and y0 of each tile of a stack, which the third dimension counts), rows
+ * from one tile of the stack to the next, and the size of the image. */
+#define PLACE_ARGUMENTS                                                                            \
+	int x0, int16 y0s, int16 more_y0s, uint distance, int image_width, int image_height
+
 #define FORCE_INLINE static inline __attribute__((always_inline))
 
 /* Marks what a path of a published kernel computes. Tests define it anew, to make one path at a time
@@ -58,6 +64,19 @@ typedef global PIXEL *target_row;
 /* The row `y` rows below the start of the region; y may be negative. */
 #define SOURCE_ROW(y) ((source_row)(src + src_offset + (long)(y) * (long)src_pitch))
 #define TARGET_ROW(y) ((target_row)(dst + dst_offset + (long)(y) * (long)dst_pitch))
+
+/* The first row, in the image, of the tile of a stack that a work-item makes. */
+FORCE_INLINE int place_y0(int16 y0s, int16 more_y0s)
+{
+	union {
+		int16 all[2];
+		int each[32];
+	} first_rows;
+
+	first_rows.all[0] = y0s;
+	first_rows.all[1] = more_y0s;
+	return first_rows.each[get_global_id(2)];
+}
 
 /* The samples [x, y) of a row that block i of `blocks` makes. All but the last begin and end at
  * multiples of 16; none is smaller than 16 if samples / blocks is at least 32. */

@@ -180,6 +180,7 @@ static filter_row *const filters[] = {
     [OPERATION_DOG] = NULL,
     [OPERATION_EXTREME] = NULL,
     [OPERATION_MORPHOLOGY] = NULL,
+    [OPERATION_PIXELATE] = NULL,
 };
 _Static_assert(sizeof filters / sizeof *filters == OPERATIONS, "each has its place");
 

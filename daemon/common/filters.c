@@ -222,6 +222,9 @@ void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t 
 	case FILTER_BILATERAL:
 		*radius_x = *radius_y = (uint32_t)call->value[BILATERAL_RADIUS];
 		break;
+	case FILTER_PIXELATE:
+		*radius_x = *radius_y = (uint32_t)call->value[PIXELATE_SIZE] - 1;
+		break;
 	case FILTER_CONVOLVE:
 		*radius_x = (call->matrix_width - 1) / 2;
 		*radius_y = (call->matrix_height - 1) / 2;
@@ -480,6 +483,10 @@ enum error filter_lower(const struct filter_call *call, const double *coefficien
 		break;
 	case FILTER_BILATERAL:
 		lower_bilateral(call, op);
+		break;
+	case FILTER_PIXELATE:
+		op->smoothing = true;
+		op->gain = 1;
 		break;
 	case FILTER_CONVOLVE:
 		lower_matrix(call, coefficients, op);

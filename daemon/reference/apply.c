@@ -9,6 +9,7 @@
 #include "reference/apply.h"
 
 #include <float.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,19 +17,22 @@
 #include "element.h"
 #include "reference/bilateral.h"
 
-/* The weights of a window: a matrix, or a row and a column. */
+/* The weights of a window: a matrix, or a row and a column; or the mean of blocks of an image. */
 struct taps {
 	int radius_x, radius_y;
 	const double *matrix; /* NULL: row and column */
 	const double *row, *column;
 	bool sparse; /* samples of weight 0 are skipped, even NaN */
+	const struct image *blocks;
 };
 
-static struct taps taps_of(const struct operation *op)
+static struct taps taps_of(const struct operation *op, const struct scale *scale)
 {
 	struct taps t = {.radius_x = (int)op->radius_x, .radius_y = (int)op->radius_y};
 
-	if (op->kind == OPERATION_MATRIX) {
+	if (op->kind == OPERATION_PIXELATE) {
+		t.blocks = scale->image;
+	} else if (op->kind == OPERATION_MATRIX) {
 		t.matrix = op->coefficients;
 	} else {
 		t.row = op->coefficients;
@@ -99,12 +103,62 @@ static enum error correlate_separable(const struct taps *t, bool magnitudes,
 	return ERR_OK;
 }
 
+/* Where the block of place i begins. Outside the image, of n pixels, it is that of the place which
+ * `wrap` takes it from. */
+static int block_start(int i, int n, int side)
+{
+	return i - (i % n + n) % n % side;
+}
+
+static void mean_block(const struct canvas *in, const double *from, int x, int y, int width,
+                       int height, double *mean)
+{
+	for (uint32_t b = 0; b < in->bands; b++)
+		mean[b] = 0;
+	for (int j = 0; j < height; j++)
+		for (size_t k = 0; k < (size_t)width * in->bands; k++)
+			mean[k % in->bands] += from[canvas_index(in, x, y + j) + k];
+	for (uint32_t b = 0; b < in->bands; b++)
+		mean[b] /= (double)width * height;
+}
+
+/* Each block is computed where its first row and column meet `out`. */
+static void correlate_blocks(const struct taps *t, const struct canvas *in, const double *from,
+                             const struct canvas *out, double *to)
+{
+	const int width = t->radius_x + 1, height = t->radius_y + 1;
+	const size_t bands = out->bands, span = out->at.width * bands;
+	int last_y = INT_MIN;
+
+	for (int y = out->at.y; y < out->at.y + (int)out->at.height; y++, to += span) {
+		const int at_y = block_start(y, (int)t->blocks->height, height);
+		int last_x = INT_MIN;
+
+		for (size_t k = 0; k < span; k += bands) {
+			const int x = out->at.x + (int)(k / bands);
+			const int at_x = block_start(x, (int)t->blocks->width, width);
+
+			if (at_y == last_y)
+				memcpy(to + k, to + k - span, bands * sizeof *to);
+			else if (at_x == last_x)
+				memcpy(to + k, to + k - bands, bands * sizeof *to);
+			else
+				mean_block(in, from, at_x, at_y, width, height, to + k);
+			last_x = at_x;
+		}
+		last_y = at_y;
+	}
+}
+
 static enum error correlate(const struct taps *t, bool magnitudes, const struct canvas *in,
                             const double *from, const struct canvas *out, double *to)
 {
-	if (!t->matrix)
+	if (t->blocks)
+		correlate_blocks(t, in, from, out, to);
+	else if (t->matrix)
+		correlate_matrix(t, magnitudes, in, from, out, to);
+	else
 		return correlate_separable(t, magnitudes, in, from, out, to);
-	correlate_matrix(t, magnitudes, in, from, out, to);
 	return ERR_OK;
 }
 
@@ -189,7 +243,7 @@ static enum error allow_lattice(const struct operation *op, const struct scale *
 static enum error plain_linear(const struct operation *op, const struct scale *scale,
                                const struct canvas *in, struct canvas *out)
 {
-	struct taps taps = taps_of(op);
+	struct taps taps = taps_of(op, scale);
 	enum error e = correlate_both(&taps, in, out);
 
 	if (!e)
@@ -254,7 +308,7 @@ static void unpremultiply(const struct scale *scale, struct canvas *out, const d
 static enum error alpha_weighted_linear(const struct operation *op, const struct scale *scale,
                                         const struct canvas *in, struct canvas *out)
 {
-	struct taps taps = taps_of(op);
+	struct taps taps = taps_of(op, scale);
 	struct canvas product;
 	double *terms = malloc(canvas_samples(out) * sizeof *terms);
 	enum error e = premultiply(in, &product);
@@ -324,7 +378,8 @@ static enum error gradient(const struct operation *op, const struct scale *scale
 {
 	bool direction = op->output == GRADIENT_DIRECTION;
 	double across[9], down[9];
-	struct taps tx = {1, 1, across, NULL, NULL, true}, ty = {1, 1, down, NULL, NULL, true};
+	struct taps tx = {1, 1, across, NULL, NULL, true, NULL},
+	            ty = {1, 1, down, NULL, NULL, true, NULL};
 	struct canvas y;
 	enum error e = canvas_init(&y, &out->at, out->bands);
 
@@ -397,7 +452,8 @@ static enum error dog(const struct operation *op, const struct scale *scale, boo
 {
 	const double *g1 = op->coefficients, *g2 = g1 + 2 * op->radius_x + 1;
 	const int r = (int)op->radius_x;
-	const struct taps first = {r, r, NULL, g1, g1, false}, second = {r, r, NULL, g2, g2, false};
+	const struct taps first = {r, r, NULL, g1, g1, false, NULL},
+	                  second = {r, r, NULL, g2, g2, false, NULL};
 	struct canvas less;
 	enum error e = canvas_init(&less, &out->at, out->bands);
 
@@ -556,6 +612,7 @@ enum error operations_apply(const struct operation *op, const struct scale *scal
 	    [OPERATION_GRADIENT] = gradient, [OPERATION_BILATERAL] = bilateral,
 	    [OPERATION_UNSHARP] = unsharp,   [OPERATION_DOG] = dog,
 	    [OPERATION_EXTREME] = extreme,   [OPERATION_MORPHOLOGY] = morphology,
+	    [OPERATION_PIXELATE] = linear,
 	};
 
 	_Static_assert(sizeof apply / sizeof *apply == OPERATIONS, "each can be applied");

@@ -3,11 +3,13 @@
 #define REFERENCE_APPLY_H
 
 #include "common/filters.h"
+#include "common/image.h"
 #include "reference/canvas.h"
 
 /* The range and rounding of results. */
 struct scale {
-	double full;   /* full scale of the image's type */
+	const struct image *image; /* the whole one */
+	double full;               /* full scale of the image's type */
 	bool integers; /* the image's type is an integer: directions span its range, not radians */
 	bool whole;    /* results are rounded to integers after each operation, which allows an
 	                  error of half a count anyway */

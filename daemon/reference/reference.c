@@ -375,6 +375,7 @@ enum error reference_window(const struct chain *chain, const struct image *image
 	enum error e = chain_border_pixel(chain, image, p.border_pixel, &problem);
 
 	*r = (struct reference){.window = *window};
+	p.scale.image = image;
 	p.scale.full = pixel_type_full_scale(image->type);
 	p.scale.whole = p.scale.integers = image->type != PIXEL_F32;
 	if (!e)

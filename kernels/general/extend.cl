@@ -7,25 +7,13 @@
 
 enum { EXTEND_CONSTANT = 4 };
 
-/* x0, y0[tile]: the place of the region's first pixel in the image, negative where that is outside;
- * y0s has the first sixteen tiles, more_y0s the others. offset: bytes from the buffer's start to that
- * pixel of the first tile; distance: rows from one tile to the next. width, rows: of the region, in
- * pixels. */
+/* offset: bytes from the buffer's start to the region's first pixel in the first tile. width, rows: of
+ * the region, in pixels. */
 kernel void extend(global uchar *buffer, ulong offset, uint pitch, uint width, uint rows, uint bands,
-                   uint blocks, int x0, int16 y0s, int16 more_y0s, uint distance, int image_width,
-                   int image_height, int mode, float4 constant_pixel)
+                   uint blocks, PLACE_ARGUMENTS, int mode, float4 constant_pixel)
 {
 	const uint i = get_global_id(0), row = get_global_id(1), tile = get_global_id(2);
-	union {
-		int16 all[2];
-		int each[32];
-	} first_rows;
-
-	first_rows.all[0] = y0s;
-	first_rows.all[1] = more_y0s;
-	offset += (ulong)tile * distance * pitch;
-
-	const int y0 = first_rows.each[tile];
+	const int y0 = place_y0(y0s, more_y0s);
 	const int y = y0 + (int)row;
 	const bool row_inside = y >= 0 && y < image_height;
 	const float value[4] = {constant_pixel.x, constant_pixel.y, constant_pixel.z,
@@ -33,6 +21,7 @@ kernel void extend(global uchar *buffer, ulong offset, uint pitch, uint width, u
 
 	if (i >= blocks)
 		return;
+	offset += (ulong)tile * distance * pitch;
 
 	const int first = x0 + (int)((ulong)width * i / blocks);
 	const int end = x0 + (int)((ulong)width * (i + 1) / blocks);

@@ -275,6 +275,27 @@ def test_alone(service, one, width, height, kind):
 
 
 @pytest.mark.parametrize("kind", oracle.TYPES)
+@pytest.mark.parametrize("size", [1, 2, 11, 200])
+def test_pixelate(service, size, kind):
+    for (bands, alpha), border in zip(BANDS, oracle.BORDERS[:-1]):
+        pixels = random_pixels(seed_of("pixelate", size, kind, bands), 231, 117, bands, kind, alpha)
+        value = BORDER_VALUES[kind] if border == "constant" else None
+        agrees(service, pixels, [("pixelate", {"size": size})], border, value, alpha)
+
+
+def test_pixelate_has_no_seams(service):
+    """Many tiles; blocks are those of the image, of an roi those of the roi, in a chain, too."""
+    pixels = random_pixels(1, 700, 3001, 3, "u8")
+    got = agrees(service, pixels, [("pixelate", {"size": 7})])
+    assert np.array_equal(got[0:7, 0:7], np.broadcast_to(got[0, 0], (7, 7, 3)))
+    part = service.filter(pixels, [("pixelate", {"size": 7})], roi="70,140,350,700").pixels
+    assert np.array_equal(part, got[140:840, 70:420])
+    cropped = service.filter(pixels, [("pixelate", {"size": 7})], border="crop").pixels
+    assert np.array_equal(cropped, got[6:-6, 6:-6])
+    agrees(service, pixels, [("pixelate", {"size": 5}), ("box", {})])
+
+
+@pytest.mark.parametrize("kind", oracle.TYPES)
 def test_dog_for_users(service, kind):
     """Around the middle of the range; one that a user can work out from two blurs; alpha stays."""
     pixels = random_pixels(seed_of("dog", kind), 60, 40, 4, kind, True)

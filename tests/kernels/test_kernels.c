@@ -78,6 +78,13 @@ static const struct group morphologies[] = {
     {"morphgradient, cross", "morphgradient=size=7:shape=cross"},
     {"chain with morphology", "box,tophat=size=7,morphgradient,erode=size=5"},
 };
+static const struct group pixelates[] = {
+    {"pixelate", "pixelate"},
+    {"pixelate, blocks of 1", "pixelate=size=1"},
+    {"pixelate, blocks of 7", "pixelate=size=7"},
+    {"pixelate, blocks of 100", "pixelate=size=100"},
+    {"pixelate in a chain", "box,pixelate=size=6,gaussian=sigma=1"},
+};
 static const struct group chains[] = {
     {"chain with dog", "box,dog=sigma1=2:sigma2=3,gaussian=sigma=1"},
     {"chain of 2", "gaussian=sigma=1.4,sobel"},
@@ -111,6 +118,7 @@ static const struct {
     {"dog", SET(dogs)},
     {"extreme", SET(extremes)},
     {"morphology", SET(morphologies)},
+    {"pixelate", SET(pixelates)},
     {"chains", SET(chains)},
     {"lattices", SET(lattices)},
     {"large windows", SET(windows)},

@@ -57,6 +57,11 @@ static const struct group extremes[] = {
     {"erode, cross", "erode=size=9:shape=cross"},
     {"erode, ellipse of 61", "erode=size=61:shape=ellipse"},
 };
+static const struct group pixelates[] = {
+    {"pixelate", "pixelate"},
+    {"pixelate, blocks of 5", "pixelate=size=5"},
+    {"pixelate, blocks of 2", "pixelate=size=2"},
+};
 
 static const struct set sets[] = {
     [OPERATION_SEPARABLE] = SET(separables),
@@ -65,6 +70,7 @@ static const struct set sets[] = {
     [OPERATION_BILATERAL] = SET(bilaterals),
     [OPERATION_DOG] = SET(dogs),
     [OPERATION_EXTREME] = SET(extremes),
+    [OPERATION_PIXELATE] = SET(pixelates),
 };
 
 enum { SETS = sizeof sets / sizeof *sets, SMALL = 3, FILTERS_MOST = 16, CASES_MOST = 300 };

@@ -216,6 +216,31 @@ class Morphology:
 
 
 @dataclass
+class Pixelate:
+    """The mean of each block, counted from the image's first pixel; not with border=crop."""
+    size: int
+    smoothing: bool = True
+    signed: bool = False
+    offset: float = 0.0
+    gain: float = 1.0
+
+    def __post_init__(self):
+        self.radius_y = self.radius_x = self.size - 1
+
+    def correlate(self, padded):
+        r, size = self.size - 1, self.size
+        height, width = (n - 2 * r for n in padded.shape)
+        means = np.empty((height, width))
+        for y in range(0, height, size):
+            for x in range(0, width, size):
+                block = padded[r + y:r + y + size, r + x:r + x + size]
+                means[y:y + size, x:x + size] = block.mean()
+        return means
+
+    magnified = correlate
+
+
+@dataclass
 class Unsharp:
     """in + amount (in - blurred), unless the difference is below the threshold (in shares of full
     scale)."""
@@ -340,6 +365,8 @@ def operation(name, parameters):
         return Dog(cut_blur(parameters.get("sigma1", 1.0)), cut_blur(parameters.get("sigma2", 1.6)))
     if name in MORPHOLOGIES:
         return Morphology(name, **parameters)
+    if name == "pixelate":
+        return Pixelate(parameters.get("size", 16))
     if name == "emboss":
         return Linear(matrix=np.array([[-2.0, -1, 0], [-1, 1, 1], [0, 1, 2]]), smoothing=False)
     if name == "sharpen":

@@ -839,6 +839,7 @@ static struct chain *random_chain(const struct image *image)
 	                                    "close",
 	                                    "blackhat=shape=cross",
 	                                    "morphgradient",
+	                                    "pixelate=size=3",
 	                                    "sharpen=amount=2",
 	                                    "unsharp=sigma=0.7:threshold=0.1",
 	                                    "bilateral=radius=2:sigma_space=2",
@@ -1178,6 +1179,33 @@ static void test_reference_morphology(void **state)
 	check_pixel("dilate=size=1", 0, &f32, floats, 1, (double[]){0.5});
 }
 
+static void test_reference_pixelate(void **state)
+{
+	const struct image grey = {5, 1, 1, PIXEL_U8, 0}, with_alpha = {3, 1, 2, PIXEL_F32, 1};
+	const uint8_t row[] = {10, 20, 40, 80, 3};
+	const float pairs[] = {0.2f, 1, 0.5f, 0.5f, 1, 0};
+	struct chain *chain = chain_of("pixelate=size=3");
+	struct operation op;
+
+	(void)state;
+	assert_int_equal(filter_lower(&chain->call[0], NULL, &op), ERR_OK);
+	assert_int_equal(op.kind, OPERATION_PIXELATE);
+	assert_int_equal(op.radius_x, 2);
+	assert_true(op.smoothing && op.gain == 1);
+	operation_fini(&op);
+	free(chain);
+	/* By default what is outside the image is like its edge. */
+	check_pixel("pixelate=size=2", 0, &grey, row, 0, (double[]){15});
+	check_pixel("pixelate=size=2", 0, &grey, row, 3, (double[]){60});
+	check_pixel("pixelate=size=3", 0, &grey, row, 4, (double[]){rint((80 + 3 + 3) / 3.0)});
+	check_pixel("pixelate=size=2", 0, &with_alpha, pairs, 1,
+	            (double[]){(0.2 + 0.25) / 1.5, 0.75});
+	check_pixel("pixelate=size=2", CHANNELS_ALPHA, &with_alpha, pairs, 1, (double[]){0.5, 0.75});
+	assert_int_equal(parse_result("pixelate=size=256"), ERR_OK);
+	assert_int_equal(parse_result("pixelate=size=257"), ERR_BAD_PARAMETER);
+	assert_int_equal(parse_result("pixelate=size=2.5"), ERR_BAD_PARAMETER);
+}
+
 static void test_reference_direction(void **state)
 {
 	const struct image grey = {3, 3, 1, PIXEL_U8, 0}, f32 = {3, 3, 1, PIXEL_F32, 0};
@@ -1299,6 +1327,7 @@ int main(void)
 	    cmocka_unit_test(test_lower_morphology),
 	    cmocka_unit_test(test_element),
 	    cmocka_unit_test(test_reference_morphology),
+	    cmocka_unit_test(test_reference_pixelate),
 	    cmocka_unit_test(test_reference_unsharp),
 	    cmocka_unit_test(test_reference_direction),
 	    cmocka_unit_test(test_formats),

@@ -168,7 +168,7 @@ static void test_images(void **state)
 static void test_candidates(void **state)
 {
 	static const char *const filters[] = {"gaussian=size=3", "laplacian", "sobel", "dog",
-	                                      "bilateral"};
+	                                      "bilateral",       "pixelate"};
 	struct shape shapes[SHAPES_MAX];
 
 	(void)state;

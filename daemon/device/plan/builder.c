@@ -32,6 +32,8 @@ struct step builder_begin_step(const struct builder *b, enum kernel kernel, enum
 	    .expand_x = b->expand_x,
 	    .expand_y = b->expand_y,
 	    .points = b->points,
+	    .image_width = b->image->width,
+	    .image_height = b->image->height,
 	};
 }
 

@@ -89,6 +89,35 @@ static bool is_classic(const struct step *step)
 	return kernel_row(step->kernel)->origin == KERNEL_CLASSIC;
 }
 
+/* Width and height of the blocks of pixelate. */
+static uint32_t block_side(const struct step *step)
+{
+	return step->radius_x + 1;
+}
+
+/* Work-items that share a block of pixelate: a power of two, no more than the block is wide. */
+static uint32_t block_lanes(const struct step *step)
+{
+	uint32_t lanes = 1;
+
+	while (lanes * 2 <= min_u32(step->shape.group_x, block_side(step)))
+		lanes *= 2;
+	return lanes;
+}
+
+/* Blocks of pixelate, side by side, that a work-item makes. */
+static uint32_t block_run(const struct step *step)
+{
+	return max_u32(1, step->shape.x / (block_side(step) * step->bands));
+}
+
+/* At most so many blocks of pixelate lie in `length` pixels: one may be cut at each end, and one
+ * wherever the image ends. image: its size, 0 if the step is of no plan. */
+static uint32_t blocks_in(const struct step *step, uint32_t length, uint32_t image)
+{
+	return divide_up(length, block_side(step)) + 3 + (image ? length / image : 0);
+}
+
 static struct region find_region(const struct step *step, const struct device *device,
                                  const struct tile *tile)
 {
@@ -101,6 +130,10 @@ static struct region find_region(const struct step *step, const struct device *d
 	region.samples = region.width * step->bands;
 	if (step->kernel == KERNEL_EXTEND)
 		region.blocks = region.width / EXTEND_PIXELS + 1;
+	else if (step->kernel == KERNEL_PIXELATE)
+		region.blocks =
+		    divide_up(blocks_in(step, region.width, step->image_width), block_run(step)) *
+		    block_lanes(step);
 	else if (needs(step, VARIANT_PIXELS))
 		region.blocks = divide_up(region.width, block);
 	else if (kernel_row(step->kernel)->origin == KERNEL_GENERAL)
@@ -131,6 +164,25 @@ static void set_view(struct arguments *a, const struct view *view, const struct 
 	          step->bands * pixel_type_size(type));
 }
 
+/* Sets where in the image a step works: PLACE_ARGUMENTS in common.cl. The image is at least what
+ * the tile is of: a step that no plan has made knows no image. */
+static void set_image_place(struct arguments *a, const struct step *step, const struct tile *tile,
+                            const struct stack *stack)
+{
+	cl_int x0 = (cl_int)tile->x0 - (cl_int)step->expand_x;
+	cl_int16 y0[2] = {0};
+
+	_Static_assert(sizeof y0 == STACK_MAX * sizeof(cl_int), "one for each tile");
+	for (uint32_t i = 0; i < stack->count; i++)
+		y0[i / 16].s[i % 16] = (cl_int)stack->y0[i] - (cl_int)step->expand_y;
+	set(a, sizeof x0, &x0);
+	set(a, sizeof *y0, &y0[0]);
+	set(a, sizeof *y0, &y0[1]);
+	set_u32(a, stack->distance);
+	set_u32(a, max_u32(step->image_width, tile->x0 + tile->width));
+	set_u32(a, max_u32(step->image_height, stack->y0[0] + stack->height));
+}
+
 /* Sets the source of a step that shrinks or grows, from the first pixel or point that it reads
  * on. */
 static void set_source_of_points(struct arguments *a, const struct view *view,
@@ -155,23 +207,12 @@ static void set_extend(struct arguments *a, const struct step *step, const struc
                        const struct stack *stack, const struct region *region,
                        const struct view *view)
 {
-	cl_int x0 = (cl_int)tile->x0 - (cl_int)step->expand_x;
-	cl_int16 y0[2] = {0};
-
-	_Static_assert(sizeof y0 == STACK_MAX * sizeof(cl_int), "one for each tile");
-	for (uint32_t i = 0; i < stack->count; i++)
-		y0[i / 16].s[i % 16] = (cl_int)stack->y0[i] - (cl_int)step->expand_y;
 	set_view(a, view, step, step->dst_type);
 	set_u32(a, region->width);
 	set_u32(a, region->rows);
 	set_u32(a, step->bands);
 	set_u32(a, region->blocks);
-	set(a, sizeof x0, &x0);
-	set(a, sizeof *y0, &y0[0]);
-	set(a, sizeof *y0, &y0[1]);
-	set_u32(a, stack->distance);
-	set_u32(a, step->border.image_width);
-	set_u32(a, step->border.image_height);
+	set_image_place(a, step, tile, stack);
 	set_u32(a, step->border.mode);
 	set(a, sizeof step->border.pixel, step->border.pixel);
 }
@@ -222,6 +263,16 @@ static void set_bilateral(struct arguments *a, const struct step *step, const st
 	set_float(a, step->space);
 	set_float(a, step->range);
 	set_u32(a, step->alpha);
+	set_u32(a, step->keep);
+}
+
+static void set_pixelate(struct arguments *a, const struct step *step, const struct tile *tile,
+                         const struct view *views)
+{
+	(void)tile, (void)views;
+	set_u32(a, block_side(step));
+	set_u32(a, block_lanes(step));
+	set_u32(a, block_run(step));
 	set_u32(a, step->keep);
 }
 
@@ -331,6 +382,7 @@ static setter *const of_operation[] = {
     [OPERATION_GRADIENT] = set_gradient, [OPERATION_BILATERAL] = set_bilateral,
     [OPERATION_UNSHARP] = NULL,          [OPERATION_DOG] = set_weights,
     [OPERATION_EXTREME] = set_extreme,   [OPERATION_MORPHOLOGY] = NULL,
+    [OPERATION_PIXELATE] = set_pixelate,
 };
 _Static_assert(sizeof of_operation / sizeof *of_operation == OPERATIONS, "each has its place");
 
@@ -497,6 +549,8 @@ static void find_items(const struct step *step, const struct region *region, siz
 {
 	items[0] = region->blocks;
 	items[1] = divide_up(region->rows, step->shape.y);
+	if (step->kernel == KERNEL_PIXELATE)
+		items[1] = blocks_in(step, region->rows, step->image_height);
 	if (step->kernel != KERNEL_SEP_TWO_PASS)
 		return;
 	items[0] = step->pass ? region->rows : region->samples;
@@ -613,15 +667,24 @@ static void set_region_view(struct arguments *a, const struct step *step, const 
 	set_u32(a, view->pitch);
 }
 
+/* Sets what follows the regions in REGION_ARGUMENTS. */
+static void set_counts(struct arguments *a, const struct step *step, const struct region *region)
+{
+	set_u32(a, region->samples);
+	set_u32(a, region->rows);
+	set_u32(a, step->bands);
+	set_u32(a, region->blocks);
+}
+
 bool launch_can_stack(const struct step *step)
 {
 	return !is_classic(step) && !is_shrink(step) && !is_grow(step);
 }
 
-/* Extends all tiles of a stack, each on its own, in one launch. */
-static cl_int launch_extend(const struct step *step, const struct device *device,
+/* A kernel that knows its place gets all tiles of a stack in one launch, each on its own. */
+static cl_int launch_placed(const struct step *step, const struct device *device,
                             const struct tile *tile, const struct stack *stack,
-                            const struct view *view, struct destination *to)
+                            const struct view views[PLACES], struct destination *to)
 {
 	struct stack alone = {.count = 1, .height = tile->height, .y0 = {tile->y0}};
 	struct arguments a = {.kernel = step->function};
@@ -632,7 +695,15 @@ static cl_int launch_extend(const struct step *step, const struct device *device
 		stack = &alone;
 	one.height = stack->height;
 	region = find_region(step, device, &one);
-	set_extend(&a, step, tile, stack, &region, view);
+	if (step->kernel == KERNEL_EXTEND) {
+		set_extend(&a, step, tile, stack, &region, &views[step->dst]);
+	} else {
+		set_region_view(&a, step, views, false);
+		set_region_view(&a, step, views, true);
+		set_counts(&a, step, &region);
+		set_image_place(&a, step, tile, stack);
+		setter_of(step->kernel)(&a, step, tile, views);
+	}
 	return a.code ? a.code : enqueue(step, device, &region, stack->count, to);
 }
 
@@ -645,8 +716,8 @@ static cl_int launch(const struct step *step, const struct device *device, const
 	cl_int4 reach = find_reach(step, &region);
 	struct images images = {0};
 
-	if (step->kernel == KERNEL_EXTEND)
-		return launch_extend(step, device, tile, stack, &views[step->dst], to);
+	if (needs(step, VARIANT_PLACE))
+		return launch_placed(step, device, tile, stack, views, to);
 	if (needs(step, VARIANT_IMAGE))
 		set_source_image(&a, step, &views[step->src], &reach, device, to->queue, &images);
 	else if (is_shrink(step) || is_grow(step))
@@ -657,10 +728,7 @@ static cl_int launch(const struct step *step, const struct device *device, const
 		set_target_image(&a, step, &views[step->dst], &region, device, &images);
 	else
 		set_region_view(&a, step, views, true);
-	set_u32(&a, region.samples);
-	set_u32(&a, region.rows);
-	set_u32(&a, step->bands);
-	set_u32(&a, region.blocks);
+	set_counts(&a, step, &region);
 	setter_of(step->kernel)(&a, step, tile, views);
 	if (needs(step, VARIANT_LOCAL))
 		set(&a, scratch_size(step, &region), NULL);

@@ -214,8 +214,6 @@ static void add_extend(struct builder *b, const double border_pixel[BANDS_MAX])
 		return;
 	step.dst = b->at;
 	step.border.mode = border;
-	step.border.image_width = b->image->width;
-	step.border.image_height = b->image->height;
 	set_border_pixel(b, border_pixel, step.border.pixel);
 	builder_add_general(b, &step);
 }

@@ -21,6 +21,7 @@ enum {
 	LINE = VARIANT_LINE,
 	RUN_TIME = VARIANT_RUN_TIME,
 	TARGET_IMAGE = VARIANT_TARGET_IMAGE,
+	PLACE = VARIANT_PLACE,
 };
 
 static const struct variant variants[KERNELS] = {
@@ -248,6 +249,8 @@ uint64_t variant_local_bytes(enum kernel kernel, const struct shape *shape, uint
 		        (2 * (uint64_t)radius_y + 1) * MATRIX_MMA_PAIRS(reach);
 	if (kernel == KERNEL_BILATERAL_TABLE)
 		words = BILATERAL_TABLE_WORDS;
+	if (kernel == KERNEL_PIXELATE)
+		words = 64 * BANDS_MAX; /* PIXELATE_GROUP in pixelate.cl */
 	if (kernel == KERNEL_CONV_LOCAL_SINGLE || kernel == KERNEL_CONV_LOCAL_COOP ||
 	    kernel == KERNEL_CONV_LOCAL_SINGLE_BUFFER || kernel == KERNEL_CONV_LOCAL_COOP_BUFFER)
 		words = CONV_LOCAL_FLOATS;

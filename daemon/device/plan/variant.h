@@ -40,6 +40,7 @@ enum {
 	VARIANT_RUN_TIME = 512,    /* compiled for nothing but the pixel type */
 	/* with VARIANT_IMAGE: writes one, too; both hold shares of full scale */
 	VARIANT_TARGET_IMAGE = 1024,
+	VARIANT_PLACE = 4096, /* is told where in the image it works: PLACE_ARGUMENTS */
 };
 
 /* A row of kernels.def: the columns that kernel_row() does not have. */

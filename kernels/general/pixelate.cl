@@ -1,0 +1,153 @@
+/* pixelate.cl: the mean of each block of the image.
+ *
+ * The blocks are size x size pixels; the first one begins at the image's first pixel. What a block has
+ * outside the image is made by the border rule. Beyond the image, where only `wrap` needs a result,
+ * blocks begin again with each copy of the image, so that a pixel's block is that of the pixel that
+ * it is a copy of.
+ *
+ * A work-item makes a `run` of blocks side by side; on a GPU `lanes` work-items of a group share each
+ * block, of whose columns each sums every lanes-th. `lanes` is a power of two. A block that reaches
+ * out of the region is summed whole, too: the radius covers it.
+ *
+ * Sums of integers are exact; floats are summed with their rounding errors (Kahan, "Further remarks
+ * on reducing truncation errors", 1965). */
+
+/* The largest group. */
+#ifndef PIXELATE_GROUP
+#define PIXELATE_GROUP 64
+#endif
+
+/* What a pixel adds to the sum, what that loses, and the mean: 256 x 256 of 65535 fit an integer;
+ * floats are divided first, so that large ones do not overflow. */
+#ifdef PIXEL_MAX
+typedef uint pixelate_sum;
+#define PIXELATE_TERM(v, share)         (v)
+#define PIXELATE_LOST(total, before, v) 0
+#define PIXELATE_MEAN(sum, share)       (convert_float(sum) * (share))
+#else
+typedef float pixelate_sum;
+#define PIXELATE_TERM(v, share)         ((v) * (share))
+#define PIXELATE_LOST(total, before, v) (((total) - (before)) - (v))
+#define PIXELATE_MEAN(sum, share)       (sum)
+#endif
+
+/* A block in one direction: where it begins, and its part [from, to) in the region; in pixels of the
+ * image. */
+struct pixelate_span {
+	int start, from, to;
+};
+
+/* The i-th block of those that meet [first, first + length). */
+FORCE_INLINE struct pixelate_span pixelate_block(uint i, int first, uint length, int image, int size)
+{
+	const int count = (image + size - 1) / size;
+	const int copy = first / image - (first % image < 0), place = first - copy * image;
+	const int number = place / size + (int)i;
+	const int origin = (copy + number / count) * image;
+	struct pixelate_span span;
+
+	span.start = origin + number % count * size;
+	span.from = max(span.start, first);
+	span.to = min(min(span.start + size, origin + image), first + (int)length);
+	return span;
+}
+
+/* Sums every step-th pixel, from the lane-th on, of each row of a block; p: its first sample. */
+FORCE_INLINE void pixelate_add(pixelate_sum out[4], const global uchar *p, uint pitch, uint lane,
+                               uint step, uint size, const uint bands, float share)
+{
+	pixelate_sum sum[4] = {0, 0, 0, 0}, lost[4] = {0, 0, 0, 0};
+
+	for (uint y = 0; y < size; y++) {
+		const source_row row = (source_row)(p + (ulong)y * pitch);
+
+		for (uint x = lane; x < size; x += step)
+#pragma unroll
+			for (uint b = 0; b < bands; b++) {
+				const pixelate_sum v =
+				    PIXELATE_TERM(row[x * bands + b], share) - lost[b];
+				const pixelate_sum total = sum[b] + v;
+
+				lost[b] = PIXELATE_LOST(total, sum[b], v);
+				sum[b] = total;
+			}
+	}
+	for (uint b = 0; b < bands; b++)
+		out[b] = sum[b];
+}
+
+/* The same, for compilers to see the number of bands. */
+FORCE_INLINE void pixelate_add_bands(pixelate_sum out[4], const global uchar *p, uint pitch, uint lane,
+                                     uint step, uint size, uint bands, float share)
+{
+	if (bands == 1)
+		pixelate_add(out, p, pitch, lane, step, size, 1, share);
+	else if (bands == 2)
+		pixelate_add(out, p, pitch, lane, step, size, 2, share);
+	else if (bands == 3)
+		pixelate_add(out, p, pitch, lane, step, size, 3, share);
+	else
+		pixelate_add(out, p, pitch, lane, step, size, 4, share);
+}
+
+/* Writes every step-th pixel of a row; value: of its bands. */
+FORCE_INLINE void pixelate_write(const PIXEL value[4], source_row in, target_row out, uint first,
+                                 uint end, uint step, uint bands, uint keep)
+{
+	for (uint x = first; x < end; x += step)
+		for (uint b = 0; b < bands; b++)
+			out[x * bands + b] = keep >> b & 1 ? in[x * bands + b] : value[b];
+}
+
+/* Adds up what the lanes of a block have; the first of them gets it. */
+FORCE_INLINE void pixelate_join(local pixelate_sum *own, uint lane, uint lanes, uint bands)
+{
+	for (uint apart = lanes / 2; apart > 0; apart /= 2) {
+		barrier(CLK_LOCAL_MEM_FENCE);
+		if (lane < apart)
+			for (uint b = 0; b < bands; b++)
+				own[b] += own[apart * 4 + b];
+	}
+	barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+kernel void pixelate(REGION_ARGUMENTS, PLACE_ARGUMENTS, uint size, uint lanes, uint run, uint keep)
+{
+	local pixelate_sum all[PIXELATE_GROUP * 4];
+	const uint lane = get_local_id(0) % lanes, width = samples / bands;
+	const int y0 = place_y0(y0s, more_y0s);
+	const struct pixelate_span down =
+	    pixelate_block(get_global_id(1), y0, rows, image_height, (int)size);
+	const float share = 1.0f / (float)(size * size);
+	local pixelate_sum *own = all + get_local_id(0) * 4, *first = own - lane * 4;
+
+	src += (ulong)get_global_id(2) * distance * src_pitch;
+	dst += (ulong)get_global_id(2) * distance * dst_pitch;
+	for (uint i = 0; i < run; i++) {
+		const struct pixelate_span across =
+		    pixelate_block((uint)get_global_id(0) / lanes * run + i, x0, width, image_width,
+		                   (int)size);
+		const bool some = across.from < across.to && down.from < down.to;
+		PIXEL value[4];
+
+		for (uint b = 0; b < bands; b++)
+			own[b] = 0;
+		if (some) {
+			const global uchar *p =
+			    (const global uchar *)(SOURCE_ROW(down.start - y0) +
+			                           (long)(across.start - x0) * bands);
+			pixelate_sum sum[4];
+
+			pixelate_add_bands(sum, p, src_pitch, lane, lanes, size, bands, share);
+			for (uint b = 0; b < bands; b++)
+				own[b] = sum[b];
+		}
+		pixelate_join(own, lane, lanes, bands);
+		for (uint b = 0; b < bands; b++)
+			value[b] = PIXEL_ROUND_1(PIXELATE_MEAN(first[b], share));
+		for (int y = down.from; some && y < down.to; y++)
+			pixelate_write(value, SOURCE_ROW(y - y0), TARGET_ROW(y - y0),
+			               across.from - x0 + lane, across.to - x0, lanes, bands, keep);
+		barrier(CLK_LOCAL_MEM_FENCE);
+	}
+}
