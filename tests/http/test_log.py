@@ -124,16 +124,18 @@ def test_refusals(told):
         assert told.post("/v1/filters/box?size=2", b"x").status == 400
         assert told.neighbour().post("/v1/filters/box?size=2", b"x").status == 400
     assert told.get("/nowhere").status == 404
-    form, kind = multipart([("image", "a", b"x"), ("filters", None, b"no\nfilter")])
-    assert told.post("/v1/chain", form, headers={"Content-Type": kind}).status == 404
+    form, kind = multipart([("image", "a", b"x"),
+                            ("chain", None, b'[{"filter": "box", "no\\nparameter": null}]')])
+    assert told.neighbour("127.0.0.3").post("/v1/chain", form,
+                                            headers={"Content-Type": kind}).status == 400
     for client in ("127.0.0.1", "127.0.0.2"):
         line, = lines_of(told, client=client, error="bad-parameter")
         assert {"level": "info", "status": 400, "route": "/v1/filters/{name}"}.items() <= line.items()
         assert "size: expected an odd integer" in line["message"] and client in line["message"]
     line, = lines_of(told, error="not-found")
     assert "GET /nowhere" in line["message"]
-    line, = lines_of(told, error="unknown-filter")
-    assert "no?filter" in line["message"]
+    line, = lines_of(told, client="127.0.0.3")
+    assert "no?parameter" in line["message"]
     assert told.neighbour().get("/" + 5000 * "x").status == 404
     line, = lines_of(told, error="not-found", client="127.0.0.2")
     assert "refused to 127.0.0.2: not-found" in line["message"], "a long path hides no reason"
