@@ -28,6 +28,11 @@ static const struct {
     {"matrix 15x15", matrix15, NULL},
     {"sobel", "sobel", NULL},
     {"bilateral 9x9", "bilateral=radius=4:sigma_space=5:sigma_range=0.1176", NULL},
+    {"median 3x3", "median", NULL},
+    {"median 5x5", "median=radius=2", NULL},
+    {"median 11x11", "median=radius=5", NULL},
+    {"erode 3x3", "erode", NULL},
+    {"erode 31x31", "erode=size=31", NULL},
     {"luma 5x5, chroma 3x3", "luma=gaussian=sigma=1.1:size=5&chroma=gaussian=size=3", "u8x3"},
 };
 

@@ -181,6 +181,7 @@ static filter_row *const filters[] = {
     [OPERATION_EXTREME] = NULL,
     [OPERATION_MORPHOLOGY] = NULL,
     [OPERATION_PIXELATE] = NULL,
+    [OPERATION_RANK] = NULL,
 };
 _Static_assert(sizeof filters / sizeof *filters == OPERATIONS, "each has its place");
 

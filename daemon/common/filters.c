@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "element.h"
+
 static const struct {
 	const char *name;
 	enum operation_kind operation;
@@ -207,6 +209,10 @@ void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t 
 	case FILTER_DOG:
 		*radius_x = *radius_y =
 		    gaussian_radius(fmax(call->value[DOG_SIGMA1], call->value[DOG_SIGMA2]));
+		break;
+	case FILTER_MEDIAN:
+	case FILTER_RANK:
+		*radius_x = *radius_y = (uint32_t)call->value[RANK_RADIUS];
 		break;
 	case FILTER_ERODE:
 	case FILTER_DILATE:
@@ -442,6 +448,21 @@ static void lower_morphology(const struct filter_call *call, struct operation *o
 	op->gain = 1;
 }
 
+_Static_assert((int)MEDIAN_RADIUS == (int)RANK_RADIUS && (int)MEDIAN_WINDOW == (int)RANK_WINDOW,
+               "parameters of both");
+
+static void lower_rank(const struct filter_call *call, double percentile, struct operation *op)
+{
+	const int radius = (int)op->radius_x;
+	uint32_t count = 0;
+
+	op->element = call->value[RANK_WINDOW] > 0 ? ELEMENT_CIRCLE : ELEMENT_RECTANGLE;
+	for (int j = -radius; j <= radius; j++)
+		count += 2 * (uint32_t)element_half_width(j, radius, (int)op->element) + 1;
+	op->rank = (uint32_t)floor(percentile / 100 * (count - 1) + 0.5);
+	op->gain = 1;
+}
+
 enum error filter_lower(const struct filter_call *call, const double *coefficients,
                         struct operation *op)
 {
@@ -471,6 +492,12 @@ enum error filter_lower(const struct filter_call *call, const double *coefficien
 		break;
 	case FILTER_DOG:
 		lower_dog(call, op);
+		break;
+	case FILTER_MEDIAN:
+		lower_rank(call, 50, op);
+		break;
+	case FILTER_RANK:
+		lower_rank(call, call->value[RANK_PERCENTILE], op);
 		break;
 	case FILTER_ERODE:
 	case FILTER_DILATE:

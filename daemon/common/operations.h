@@ -38,10 +38,11 @@ struct operation {
 	/* Alpha is premultiplied, filtered and divided by; else it is kept as it is. */
 	bool smoothing;
 	enum gradient_output output; /* OPERATION_GRADIENT */
-	enum element element;        /* OPERATION_EXTREME, OPERATION_MORPHOLOGY */
+	enum element element;        /* EXTREME, MORPHOLOGY, RANK */
 	bool largest;                /* OPERATION_EXTREME */
 	/* OPERATION_MORPHOLOGY; all but the gradient reach two radii of the element. */
 	enum morphology morphology;
+	uint32_t rank; /* OPERATION_RANK: from 0 for the smallest */
 	/* Added to the result, in pixel values; where signed_output, the type's midpoint is added.
 	 */
 	double offset;

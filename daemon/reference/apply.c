@@ -602,6 +602,44 @@ static enum error morphology(const struct operation *op, const struct scale *sca
 	return e;
 }
 
+static int compare_values(const void *a, const void *b)
+{
+	return less_than(*(const double *)b, *(const double *)a) -
+	       less_than(*(const double *)a, *(const double *)b);
+}
+
+/* Of each window all values, sorted. Never alpha-weighted; the error is at most the largest one in
+ * the square around the window. */
+static enum error rank(const struct operation *op, const struct scale *scale, bool alpha_weighted,
+                       const struct canvas *in, struct canvas *out)
+{
+	const struct operation square = {.radius_x = op->radius_x, .radius_y = op->radius_y};
+	const size_t side = 2 * (size_t)op->radius_x + 1, span = (size_t)out->at.width * out->bands;
+	const int r = (int)op->radius_x;
+	double *values = malloc(side * side * sizeof *values);
+
+	(void)scale, (void)alpha_weighted;
+	for (size_t k = 0; values && k < canvas_samples(out); k++) {
+		const int y = out->at.y + (int)(k / span);
+		size_t count = 0;
+
+		for (int j = -r; j <= r; j++) {
+			const int half = element_half_width(j, r, (int)op->element);
+			const double *row =
+			    in->value + canvas_index(in, out->at.x - half, y + j) + k % span;
+
+			for (int i = 0; i <= 2 * half; i++, row += in->bands)
+				values[count++] = *row;
+		}
+		qsort(values, count, sizeof *values, compare_values);
+		out->value[k] = values[op->rank];
+	}
+	free(values);
+	if (!values)
+		return ERR_MEMORY;
+	return in->exact ? ERR_OK : find_extremes(&square, true, in, in->slack, out, out->slack);
+}
+
 enum error operations_apply(const struct operation *op, const struct scale *scale,
                             bool alpha_weighted, const struct canvas *in, struct canvas *out)
 {
@@ -613,6 +651,7 @@ enum error operations_apply(const struct operation *op, const struct scale *scal
 	    [OPERATION_UNSHARP] = unsharp,   [OPERATION_DOG] = dog,
 	    [OPERATION_EXTREME] = extreme,   [OPERATION_MORPHOLOGY] = morphology,
 	    [OPERATION_PIXELATE] = linear,
+	    [OPERATION_RANK] = rank,
 	};
 
 	_Static_assert(sizeof apply / sizeof *apply == OPERATIONS, "each can be applied");

@@ -1,7 +1,7 @@
 /* extreme.cl: the smallest or the largest value in a window: erosion and dilation.
  *
  * A work-item makes a block of EXTREME_ROWS rows; the group is one work-item, so there is no barrier.
- * Samples are compared as integers: of floats the bits, in an order in which NaN is the largest.
+ * Samples are compared as keys: see keys.cl.
  *
  * Rectangles cost the same whatever their size, nearly. Down, a few rows at a time (no more than the
  * window is high): their windows share the rows from the last one's first to the first one's last;
@@ -21,76 +21,6 @@
 
 enum { EXTREME_RADIUS_MAX = 50 };
 
-#ifdef PIXEL_MAX
-typedef PIXEL key;
-#else
-typedef int key;
-#endif
-
-/* A vector is 64 bytes where that is a register's size. */
-#ifdef __x86_64__
-enum { LANES = 64 / sizeof(PIXEL) };
-typedef key keys __attribute__((ext_vector_type(LANES)));
-typedef key keys_anywhere __attribute__((ext_vector_type(LANES), aligned(sizeof(key))));
-typedef const global keys_anywhere *source_keys;
-#define KEYS_LOAD(space, p)     ((keys)(*(const space keys_anywhere *)(p)))
-#define KEYS_STORE(space, v, p) (*(space keys_anywhere *)(p) = (v))
-#else
-enum { LANES = 16 };
-#ifdef PIXEL_MAX
-typedef PASTE(PIXEL, 16, ) keys;
-#else
-typedef int16 keys;
-#endif
-#define KEYS_LOAD(space, p)     vload16(0, (const space key *)(p))
-#define KEYS_STORE(space, v, p) vstore16(v, 0, (space key *)(p))
-#endif
-
-/* The bits of floats as integers in the same order, and back. */
-#ifdef PIXEL_MAX
-#define KEYS_ORDER(bits) (bits)
-#define KEYS_BITS(v)     (v)
-#else
-#define KEYS_BITS(v) ((v) ^ (((v) >> 31) & 0x7fffffff))
-FORCE_INLINE keys KEYS_ORDER(keys bits)
-{
-	bits = (bits & 0x7fffffff) > 0x7f800000 ? (keys)(0x7fc00000) : bits;
-	return KEYS_BITS(bits);
-}
-#endif
-
-/* The first `width` of LANES samples; the others are 0. */
-FORCE_INLINE keys keys_load(source_row p, uint width)
-{
-	key part[LANES];
-
-	if (width == LANES)
-		return KEYS_ORDER(KEYS_LOAD(global, p));
-	for (uint i = 0; i < LANES; i++)
-		part[i] = i < width ? ((const global key *)p)[i] : 0;
-	return KEYS_ORDER(KEYS_LOAD(private, part));
-}
-
-FORCE_INLINE void keys_store(keys v, target_row p, uint width)
-{
-	key part[LANES];
-
-	if (width == LANES) {
-		KEYS_STORE(global, KEYS_BITS(v), p);
-		return;
-	}
-	KEYS_STORE(private, KEYS_BITS(v), part);
-	for (uint i = 0; i < width; i++)
-		((global key *)p)[i] = part[i];
-}
-
-FORCE_INLINE keys extreme_of(keys a, keys b, const bool largest)
-{
-	if (largest)
-		return a > b ? a : b;
-	return a < b ? a : b;
-}
-
 /* The extremes down of one vector of columns in `here` rows, at most `taps`. p: the first source row
  * of the first window. */
 FORCE_INLINE void extreme_down(const global uchar *p, uint pitch, uint taps, uint here, local key *to,
@@ -100,10 +30,10 @@ FORCE_INLINE void extreme_down(const global uchar *p, uint pitch, uint taps, uin
 	keys run = DOWN_ROW(here - 1);
 
 	for (uint j = here; j < taps; j++)
-		run = extreme_of(run, DOWN_ROW(j), largest);
+		run = keys_extreme(run, DOWN_ROW(j), largest);
 	KEYS_STORE(local, run, to + (here - 1) * stride);
 	for (uint r = here - 1; r-- > 0;) {
-		run = extreme_of(run, DOWN_ROW(r), largest);
+		run = keys_extreme(run, DOWN_ROW(r), largest);
 		KEYS_STORE(local, run, to + r * stride);
 	}
 	if (here > 1)
@@ -112,8 +42,8 @@ FORCE_INLINE void extreme_down(const global uchar *p, uint pitch, uint taps, uin
 		local key *const row = to + r * stride;
 
 		if (r > 1)
-			run = extreme_of(run, DOWN_ROW(taps + r - 1), largest);
-		KEYS_STORE(local, extreme_of(KEYS_LOAD(local, row), run, largest), row);
+			run = keys_extreme(run, DOWN_ROW(taps + r - 1), largest);
+		KEYS_STORE(local, keys_extreme(KEYS_LOAD(local, row), run, largest), row);
 	}
 #undef DOWN_ROW
 }
@@ -125,32 +55,28 @@ FORCE_INLINE void extreme_widen(local key *row, uint columns, uint wide, uint ba
 {
 	for (uint x = 0; x + wide * bands < columns; x += LANES)
 		KEYS_STORE(local,
-		           extreme_of(KEYS_LOAD(local, row + x),
+		           keys_extreme(KEYS_LOAD(local, row + x),
 		                      KEYS_LOAD(local, row + x + wide * bands), largest),
 		           row + x);
 }
 
 /* Writes a row: the extreme of two at each place, `apart` samples apart. */
-FORCE_INLINE void extreme_write(const local key *row, uint apart, uint count, source_row in,
-                                target_row out, uint first, uint bands, uint keep,
-                                const bool largest)
+FORCE_INLINE void extreme_write(const local key *row, uint apart, source_row in, target_row out,
+                                uint2 span, uint bands, uint keep, const bool largest)
 {
-	const uint width = min(count, (uint)LANES);
+	const uint count = span.y - span.x, width = min(count, (uint)LANES);
 
 	for (uint x = 0; x < count; x += LANES) {
 		const uint at = min(x, count - width);
-		const keys v = extreme_of(KEYS_LOAD(local, row + at),
+		const keys v = keys_extreme(KEYS_LOAD(local, row + at),
 		                          KEYS_LOAD(local, row + at + apart), largest);
 
 		if (width == LANES)
-			keys_store(v, out + at, LANES);
+			keys_store(v, out + span.x + at, LANES);
 		else
-			keys_store(v, out + at, width);
+			keys_store(v, out + span.x + at, width);
 	}
-	for (uint b = 0; keep >> b; b++)
-		if (keep >> b & 1)
-			for (uint x = (b + bands - first % bands) % bands; x < count; x += bands)
-				out[x] = in[x];
+	keys_keep(in, out, span, bands, keep);
 }
 
 /* The block of rows [y, y + here), samples [span.x, span.y), by a rectangle. */
@@ -184,9 +110,8 @@ FORCE_INLINE void extreme_rectangle(REGION_ARGUMENTS, uint2 span, uint y, uint h
 
 		for (; 2 * wide <= taps; wide *= 2)
 			extreme_widen(row, columns - (wide - 1) * bands, wide, bands, largest);
-		extreme_write(row, (taps - wide) * bands, span.y - span.x,
-		              SOURCE_ROW(y + r) + span.x, TARGET_ROW(y + r) + span.x, span.x,
-		              bands, keep, largest);
+		extreme_write(row, (taps - wide) * bands, SOURCE_ROW(y + r), TARGET_ROW(y + r),
+		              span, bands, keep, largest);
 	}
 }
 
@@ -206,12 +131,12 @@ FORCE_INLINE void extreme_add(const local key *line, local key *rows_made, uint 
 		if (across < wide || across >= 2 * wide)
 			continue;
 		for (uint x = 0; x < count; x += LANES) {
-			const keys v = extreme_of(
+			const keys v = keys_extreme(
 			    KEYS_LOAD(local, from + x),
 			    KEYS_LOAD(local, from + x + (across - wide) * bands), largest);
 
 			KEYS_STORE(local,
-			           s == r ? v : extreme_of(v, KEYS_LOAD(local, to + x), largest),
+			           s == r ? v : keys_extreme(v, KEYS_LOAD(local, to + x), largest),
 			           to + x);
 		}
 	}
@@ -243,8 +168,8 @@ FORCE_INLINE void extreme_element(REGION_ARGUMENTS, uint2 span, uint y, uint her
 		}
 	}
 	for (uint r = 0; r < here; r++)
-		extreme_write(rows_made + r * stride, 0, count, SOURCE_ROW(y + r) + span.x,
-		              TARGET_ROW(y + r) + span.x, span.x, bands, keep, largest);
+		extreme_write(rows_made + r * stride, 0, SOURCE_ROW(y + r), TARGET_ROW(y + r), span,
+		              bands, keep, largest);
 }
 
 /* scratch: EXTREME_ROWS + 1 rows of a block and its reach. */

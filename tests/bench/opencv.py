@@ -53,6 +53,11 @@ FILTERS = [
     ("bilateral 9x9", "bilateral=radius=4:sigma_space=5:sigma_range={range}",
      lambda image: cv2.bilateralFilter(image, 9, 30 if image.dtype == np.uint8 else 30 / 255, 5,
                                        borderType=EDGE)),
+    ("median 3x3", "median", lambda image: cv2.medianBlur(image, 3)),
+    ("median 5x5", "median=radius=2", lambda image: cv2.medianBlur(image, 5)),
+    ("erode 3x3", "erode", lambda image: cv2.erode(image, np.ones((3, 3)), borderType=EDGE)),
+    ("erode 31x31", "erode=size=31",
+     lambda image: cv2.erode(image, np.ones((31, 31)), borderType=EDGE)),
 ]
 # OpenCV's bilateral filter takes one or three bands.
 PIXELS = [("u8", np.uint8, 1), ("u8x4", np.uint8, 4), ("f32", np.float32, 1)]

@@ -527,7 +527,7 @@ def test_filter_without_a_name(service):
 
 
 def test_filter_that_is_near_none(service):
-    for target in ("/v1/filters/median", "/v1/chain?filters=median"):
+    for target in ("/v1/filters/hologram", "/v1/chain?filters=hologram"):
         detail = service.post(target, PNG).refused(404, "unknown-filter")["detail"]
         assert "did you mean" not in detail and "gaussian, box, " in detail
         assert detail.endswith("bilateral"), "the list is whole"

@@ -327,17 +327,20 @@ def test_dog_refuses(service, parameters):
     assert service.filter(pixels, [("dog", parameters)]).status == 400
 
 
+ORDERS = [("median", {}), ("median", {"radius": 2}), ("median", {"radius": 5, "window": "circle"}),
+          ("rank", {"radius": 3, "percentile": 12.5}),
+          ("rank", {"radius": 15, "window": "circle", "percentile": 90})]
 MORPHOLOGIES = [("erode", {}), ("dilate", {"size": 101}), ("open", {"size": 5, "shape": "ellipse"}),
                 ("close", {"size": 31}), ("tophat", {"size": 9, "shape": "cross"}),
                 ("blackhat", {"size": 7}), ("morphgradient", {"size": 15, "shape": "ellipse"})]
 
 
 @pytest.mark.parametrize("kind", oracle.TYPES)
-@pytest.mark.parametrize("one", MORPHOLOGIES, ids=str)
-def test_morphology(service, one, kind):
-    """To the bit, since nothing is rounded, in images of several tiles; alpha stays."""
+@pytest.mark.parametrize("one", MORPHOLOGIES + ORDERS, ids=str)
+def test_order(service, one, kind):
+    """To the bit, since nothing is rounded; alpha stays."""
     for (bands, alpha), border in zip(BANDS, oracle.BORDERS):
-        pixels = random_pixels(seed_of(str(one), kind, bands), 331, 243, bands, kind, alpha)
+        pixels = random_pixels(seed_of(str(one), kind, bands), 131, 97, bands, kind, alpha)
         value = BORDER_VALUES[kind] if border == "constant" else None
         got = service.filter(pixels, [one], border=border, border_value=value,
                              alpha=alpha).pixels
@@ -346,11 +349,12 @@ def test_morphology(service, one, kind):
 
 
 def test_morphology_in_a_chain(service):
-    """Between conversions to luma, behind a blur, on a band alone."""
+    """Behind a blur, on a band alone."""
     pixels = random_pixels(seed_of("morphology"), 200, 120, 3, "u8")
     chain = [("gaussian", {"sigma": 1}), ("open", {"size": 7}), ("morphgradient", {"size": 5})]
     agrees(service, pixels, chain, "reflect")
     agrees(service, pixels, [("tophat", {"size": 5})], "wrap", channels="green")
+    agrees(service, pixels, [("box", {"size": 3}), ("median", {"radius": 2})], "reflect")
 
 
 def test_not_a_number_is_the_largest(service):
@@ -362,13 +366,18 @@ def test_not_a_number_is_the_largest(service):
     row = dilated[2, :, 0]
     assert np.isnan(row[[2, 3, 4, 29, 30, 31]]).all() and np.isinf(row[9:12]).all()
     assert (row[[1, 5, 8, 12, 19, 20, 21, 22, 23]] == 0).all()
+    largest = service.filter(pixels, [("rank", {"percentile": 100})]).pixels
+    assert np.array_equal(largest, dilated, equal_nan=True)
+    assert (service.filter(pixels, [("median", {})]).pixels[2, 20:23] == 0).all()
     eroded = service.filter(pixels, [("erode", {"size": 3})]).pixels[2, :, 0]
     assert (eroded[19:24] == -np.inf).all() and (eroded[:19] == 0).all() and (eroded[24:] == 0).all()
 
 
-@pytest.mark.parametrize("parameters", [{"size": 4}, {"size": 103}, {"shape": "disc"}])
-def test_morphology_refuses(service, parameters):
-    assert service.filter(np.zeros((4, 4, 1), np.uint8), [("close", parameters)]).status == 400
+@pytest.mark.parametrize("one", [("close", {"size": 4}), ("open", {"size": 103}),
+                                 ("erode", {"shape": "disc"}), ("median", {"radius": 16}),
+                                 ("median", {"percentile": 10}), ("rank", {"percentile": 101})])
+def test_order_refuses(service, one):
+    assert service.filter(np.zeros((4, 4, 1), np.uint8), [one]).status == 400
 
 
 @pytest.mark.parametrize("kind", ["u8", "u16"])

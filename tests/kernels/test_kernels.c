@@ -69,6 +69,15 @@ static const struct group extremes[] = {
     {"dilate, ellipse of 31", "dilate=size=31:shape=ellipse"},
     {"erode, cross of 17", "erode=size=17:shape=cross"},
 };
+static const struct group ranks[] = {
+    {"median, 3 x 3", "median"},
+    {"median, 5 x 5", "median=radius=2"},
+    {"median, circle of 5", "median=radius=2:window=circle"},
+    {"median, radius 8", "median=radius=8"},
+    {"rank, the smallest of radius 15", "rank=radius=15:percentile=0"},
+    {"rank, of a circle", "rank=radius=4:window=circle:percentile=77.5"},
+    {"rank in a chain", "box,median,rank=percentile=80,sobel"},
+};
 static const struct group morphologies[] = {
     {"open", "open"},
     {"close, 21 x 21", "close=size=21"},
@@ -119,6 +128,7 @@ static const struct {
     {"extreme", SET(extremes)},
     {"morphology", SET(morphologies)},
     {"pixelate", SET(pixelates)},
+    {"rank", SET(ranks)},
     {"chains", SET(chains)},
     {"lattices", SET(lattices)},
     {"large windows", SET(windows)},

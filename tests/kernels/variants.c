@@ -63,6 +63,13 @@ static const struct group pixelates[] = {
     {"pixelate, blocks of 2", "pixelate=size=2"},
 };
 
+static const struct group ranks[] = {
+    {"median, 3 x 3", "median"},
+    {"median, 5 x 5", "median=radius=2"},
+    {"rank, circle of 7", "rank=radius=3:window=circle:percentile=30"},
+    {"median, radius 15", "median=radius=15"},
+};
+
 static const struct set sets[] = {
     [OPERATION_SEPARABLE] = SET(separables),
     [OPERATION_MATRIX] = SET(matrices),
@@ -71,6 +78,7 @@ static const struct set sets[] = {
     [OPERATION_DOG] = SET(dogs),
     [OPERATION_EXTREME] = SET(extremes),
     [OPERATION_PIXELATE] = SET(pixelates),
+    [OPERATION_RANK] = SET(ranks),
 };
 
 enum { SETS = sizeof sets / sizeof *sets, SMALL = 3, FILTERS_MOST = 16, CASES_MOST = 300 };

@@ -176,6 +176,30 @@ def element(size, shape):
 
 
 @dataclass
+class Rank:
+    radius: int = 1
+    window: str = "square"
+    percentile: float = 50
+    smoothing: bool = False
+    signed: bool = False
+    offset: float = 0.0
+    gain: float = 1.0
+
+    def __post_init__(self):
+        r = self.radius_y = self.radius_x = self.radius
+        j, i = np.mgrid[-r:r + 1, -r:r + 1]
+        self.footprint = i * i + j * j <= r * r if self.window == "circle" else abs(i) <= r
+        self.rank = int(np.floor(self.percentile / 100 * (self.footprint.sum() - 1) + 0.5))
+
+    def correlate(self, padded):
+        return inner(ndimage.rank_filter(padded, self.rank, footprint=self.footprint,
+                                         mode="nearest"), self)
+
+    def magnified(self, error):
+        return inner(ndimage.maximum_filter(error, footprint=self.footprint, mode="nearest"), self)
+
+
+@dataclass
 class Morphology:
     """Extremes of a window: min, max, one of the other, and what is taken from what."""
     name: str
@@ -363,6 +387,8 @@ def operation(name, parameters):
         return Linear(matrix=np.array(matrix, dtype=np.float64), smoothing=False, signed=True)
     if name == "dog":
         return Dog(cut_blur(parameters.get("sigma1", 1.0)), cut_blur(parameters.get("sigma2", 1.6)))
+    if name in ("median", "rank"):
+        return Rank(**parameters)
     if name in MORPHOLOGIES:
         return Morphology(name, **parameters)
     if name == "pixelate":

@@ -113,7 +113,7 @@ static void test_parse_invalid(void **state)
 	    {"guassian", ERR_UNKNOWN_FILTER, "filter", "did you mean gaussian?"},
 	    {"gauss", ERR_UNKNOWN_FILTER, "filter", "did you mean gaussian?"},
 	    {"sharpn", ERR_UNKNOWN_FILTER, "filter", "did you mean sharpen?"},
-	    {"median", ERR_UNKNOWN_FILTER, "filter", "the filters are gaussian, box, "},
+	    {"hologram", ERR_UNKNOWN_FILTER, "filter", "the filters are gaussian, box, "},
 	    {"a-name-that-is-longer-than-any-of-them-by-far", ERR_UNKNOWN_FILTER, "filter",
 	     ", unsharp"},
 	    {"sobl", ERR_UNKNOWN_FILTER, "filter", "sobel"},
@@ -840,6 +840,7 @@ static struct chain *random_chain(const struct image *image)
 	                                    "blackhat=shape=cross",
 	                                    "morphgradient",
 	                                    "pixelate=size=3",
+	                                    "rank=radius=2:percentile=70:window=circle",
 	                                    "sharpen=amount=2",
 	                                    "unsharp=sigma=0.7:threshold=0.1",
 	                                    "bilateral=radius=2:sigma_space=2",
@@ -1206,6 +1207,41 @@ static void test_reference_pixelate(void **state)
 	assert_int_equal(parse_result("pixelate=size=2.5"), ERR_BAD_PARAMETER);
 }
 
+static void test_rank(void **state)
+{
+	static const struct {
+		const char *filter;
+		uint32_t rank;
+	} rows[] = {
+	    {"median", 4},
+	    {"median=radius=15", 480},
+	    {"median=radius=2:window=circle", 6},
+	    {"rank=percentile=0", 0},
+	    {"rank=percentile=100", 8},
+	    {"rank=percentile=31", 2},
+	    {"rank=percentile=31.5", 3},
+	};
+	const struct image grey = {3, 1, 1, PIXEL_U8, 0}, f32 = {3, 1, 1, PIXEL_F32, 0};
+	const uint8_t row[] = {10, 50, 20};
+	const float floats[] = {NAN, 0.5f, -1};
+	struct operation op;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct chain *chain = chain_of(rows[i].filter);
+
+		assert_int_equal(filter_lower(&chain->call[0], NULL, &op), ERR_OK);
+		assert_int_equal(op.kind, OPERATION_RANK);
+		assert_int_equal(op.rank, rows[i].rank);
+		operation_fini(&op);
+		free(chain);
+	}
+	check_pixel("median", 0, &grey, row, 1, (double[]){20});
+	check_pixel("rank=percentile=100", 0, &grey, row, 2, (double[]){50});
+	check_pixel("median", 0, &f32, floats, 1, (double[]){0.5});
+	check_pixel("rank=percentile=60", 0, &f32, floats, 1, (double[]){0.5});
+}
+
 static void test_reference_direction(void **state)
 {
 	const struct image grey = {3, 3, 1, PIXEL_U8, 0}, f32 = {3, 3, 1, PIXEL_F32, 0};
@@ -1326,6 +1362,7 @@ int main(void)
 	    cmocka_unit_test(test_reference_dog),
 	    cmocka_unit_test(test_lower_morphology),
 	    cmocka_unit_test(test_element),
+	    cmocka_unit_test(test_rank),
 	    cmocka_unit_test(test_reference_morphology),
 	    cmocka_unit_test(test_reference_pixelate),
 	    cmocka_unit_test(test_reference_unsharp),

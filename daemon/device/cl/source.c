@@ -12,9 +12,17 @@
 static const struct {
 	const char *directory, *file;
 } first[] = {
-    {"", "border.h"},          {"", "common.cl"},           {"general/extreme", "element.h"},
-    {"gpu/", "local.h"},       {"gpu/", "gpu/window.cl"},   {"gpu/", "gpu/warp.cl"},
-    {"jpeg/", "jpeg/image.h"}, {"jpeg/", "jpeg/common.cl"},
+    {"", "border.h"},
+    {"", "common.cl"},
+    {"general/extreme", "element.h"},
+    {"general/extreme", "keys.cl"},
+    {"general/rank", "element.h"},
+    {"general/rank", "keys.cl"},
+    {"gpu/", "local.h"},
+    {"gpu/", "gpu/window.cl"},
+    {"gpu/", "gpu/warp.cl"},
+    {"jpeg/", "jpeg/image.h"},
+    {"jpeg/", "jpeg/common.cl"},
 };
 
 enum { FIRST = sizeof first / sizeof *first };

@@ -67,6 +67,7 @@ static enum error fill_step(const struct device *device, struct step *step, cons
 	step->output = op->output;
 	step->element = op->element;
 	step->largest = op->largest;
+	step->rank = op->rank;
 	step->scale = 1;
 	step->space = (float)(op->space * log2_e);
 	step->range = (float)(op->range / (full * full) * log2_e);

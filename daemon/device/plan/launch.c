@@ -306,6 +306,16 @@ static void set_extreme(struct arguments *a, const struct step *step, const stru
 	set_u32(a, step->keep);
 }
 
+static void set_rank(struct arguments *a, const struct step *step, const struct tile *tile,
+                     const struct view *views)
+{
+	(void)tile, (void)views;
+	set_u32(a, step->radius_x);
+	set_u32(a, step->element);
+	set_u32(a, step->rank);
+	set_u32(a, step->keep);
+}
+
 static void set_subtract(struct arguments *a, const struct step *step, const struct tile *tile,
                          const struct view *views)
 {
@@ -383,6 +393,7 @@ static setter *const of_operation[] = {
     [OPERATION_UNSHARP] = NULL,          [OPERATION_DOG] = set_weights,
     [OPERATION_EXTREME] = set_extreme,   [OPERATION_MORPHOLOGY] = NULL,
     [OPERATION_PIXELATE] = set_pixelate,
+    [OPERATION_RANK] = set_rank,
 };
 _Static_assert(sizeof of_operation / sizeof *of_operation == OPERATIONS, "each has its place");
 

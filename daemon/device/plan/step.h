@@ -42,7 +42,8 @@ struct step {
 	uint32_t output;                    /* enum gradient_output */
 	float space, range;                 /* bilateral: exponents of 2 */
 	float amount, threshold;            /* unsharp; threshold in pixel values */
-	uint32_t element;                   /* extreme: enum element */
+	uint32_t element;                   /* extreme, rank: enum element */
+	uint32_t rank;                      /* rank */
 	bool largest;                       /* extreme */
 	bool reverse;                       /* subtract: original - in */
 	uint32_t image_width, image_height; /* of the filtered image: VARIANT_PLACE */

@@ -1,0 +1,206 @@
+/* rank.cl: the value at a place in the order of those in a window: the median, or any other.
+ *
+ * A work-item makes RANK_ROWS rows of a block, a vector of samples at a time, compared as keys (see
+ * keys.cl), so NaN is the largest. There are two ways:
+ *
+ * The median of 3x3 or 5x5, by a sorting network: the columns of the window are sorted, then its
+ * rows, which leaves the columns sorted. In such a matrix the value at (i, j) has at least
+ * (i + 1)(j + 1) - 1 others that are not above it. So all but three of nine, or 13 of 25, are on
+ * known sides of the median, the same number on either, and it is the median of the rest.
+ *
+ * All else by bisection: bit by bit from the highest, a value's bit is set if no more than `rank`
+ * samples of the window are below the value that then results. That costs the same whatever the
+ * samples, and needs no memory. */
+
+/* Rows of a block. */
+#ifndef RANK_ROWS
+#define RANK_ROWS 4
+#endif
+
+enum { RANK_RADIUS_MAX = 15 };
+
+/* What comparisons of keys result in, -1 or 0, and the sums of such over a window. */
+#ifdef PIXEL_MAX
+#define TALLY short
+#else
+#define TALLY int
+#endif
+#ifdef __x86_64__
+typedef TALLY tallies __attribute__((ext_vector_type(LANES)));
+#define TALLIES_OF(v) __builtin_convertvector(v, tallies)
+#define MASKS_OF(v)   __builtin_convertvector(v, masks)
+#else
+typedef PASTE(TALLY, 16, ) tallies;
+#define TALLIES_OF(v) CONVERT(TALLY, 16)(v)
+#define MASKS_OF(v)   CONVERT(MASK, 16)(v)
+#endif
+
+/* The smaller of two goes to a, the larger to b. */
+FORCE_INLINE void sort_2(keys *a, keys *b)
+{
+	const keys small = keys_extreme(*a, *b, false);
+
+	*b = keys_extreme(*a, *b, true);
+	*a = small;
+}
+
+/* Five that lie `apart` from each other; three. */
+FORCE_INLINE void sort_5(keys *v, const int apart)
+{
+	sort_2(v, v + apart);
+	sort_2(v + 3 * apart, v + 4 * apart);
+	sort_2(v + 2 * apart, v + 4 * apart);
+	sort_2(v + 2 * apart, v + 3 * apart);
+	sort_2(v + apart, v + 4 * apart);
+	sort_2(v, v + 3 * apart);
+	sort_2(v, v + 2 * apart);
+	sort_2(v + apart, v + 3 * apart);
+	sort_2(v + apart, v + 2 * apart);
+}
+
+FORCE_INLINE void sort_3(keys *v, const int apart)
+{
+	sort_2(v, v + apart);
+	sort_2(v + apart, v + 2 * apart);
+	sort_2(v, v + apart);
+}
+
+/* Moves the smallest of so many values to the first place, the largest to the last. */
+FORCE_INLINE void sort_ends(keys *v, const int size)
+{
+#pragma unroll
+	for (int i = 0; i < size / 2; i++)
+		sort_2(&v[i], &v[size - 1 - i]);
+#pragma unroll
+	for (int i = 1; i < (size + 1) / 2; i++)
+		sort_2(&v[0], &v[i]);
+#pragma unroll
+	for (int i = size / 2; i < size - 1; i++)
+		sort_2(&v[i], &v[size - 1]);
+}
+
+/* The median of 13 values. Of eight of them the smallest and the largest cannot be it; another value
+ * takes their place, and so on. */
+FORCE_INLINE keys median_of_13(keys *v)
+{
+	sort_ends(v, 8);
+	v[0] = v[8];
+	sort_ends(v, 7);
+	v[0] = v[9];
+	sort_ends(v, 6);
+	v[0] = v[10];
+	sort_ends(v, 5);
+	v[0] = v[11];
+	sort_ends(v, 4);
+	v[0] = v[12];
+	sort_ends(v, 3);
+	return v[1];
+}
+
+/* The median of a square of `side` samples, 3 or 5; p: its first. */
+FORCE_INLINE keys median_square(source_row p, uint pitch, uint bands, const int side, uint width)
+{
+	keys v[25];
+
+#pragma unroll
+	for (int j = 0; j < side; j++)
+#pragma unroll
+		for (int i = 0; i < side; i++)
+			v[j * side + i] = keys_load(
+			    (source_row)((const global uchar *)p + (ulong)j * pitch) + i * bands,
+			    width);
+#pragma unroll
+	for (int i = 0; i < side; i++)
+		if (side == 3)
+			sort_3(v + i, side);
+		else
+			sort_5(v + i, side);
+#pragma unroll
+	for (int j = 0; j < side; j++)
+		if (side == 3)
+			sort_3(v + j * side, 1);
+		else
+			sort_5(v + j * side, 1);
+	if (side == 3) {
+		keys rest[3] = {v[2], v[4], v[6]};
+
+		sort_3(rest, 1);
+		return rest[1];
+	}
+
+	keys rest[13] = {v[3],  v[4],  v[7],  v[8],  v[9],  v[11], v[12],
+	                 v[13], v[15], v[16], v[17], v[20], v[21]};
+
+	return median_of_13(rest);
+}
+
+/* The value of the window around p below which at most `rank` of its samples are. */
+FORCE_INLINE keys rank_bisect(source_row p, uint pitch, uint bands, int radius, const int *sides,
+                              uint rank, uint width)
+{
+	keys found = 0;
+
+	for (uint bit = 1u << (8 * sizeof(key) - 1); bit; bit >>= 1) {
+		const keys guess = found | (key)bit;
+		tallies below = 0;
+
+		for (int j = -radius; j <= radius; j++) {
+			const source_row row =
+			    (source_row)((const global uchar *)p + (long)j * (long)pitch);
+			const int side = sides[abs(j)];
+			masks part = 0;
+
+			for (int i = -side; i <= side; i++)
+				part += keys_load(row + i * (int)bands, width) < KEYS_OF_BITS(guess);
+			below -= TALLIES_OF(part);
+		}
+		found = MASKS_OF(below <= (TALLY)rank) ? guess : found;
+	}
+	return KEYS_OF_BITS(found);
+}
+
+/* `square`: 3 or 5 for the median of a square of that side, else 0. */
+FORCE_INLINE void rank_row(source_row in, target_row out, uint2 span, uint pitch, uint bands,
+                           int radius, const int *sides, uint rank, const int square, uint width)
+{
+	const source_row corner =
+	    (source_row)((const global uchar *)in - (ulong)(square / 2) * pitch) - square / 2 * bands;
+
+	for (uint x = span.x; x < span.y; x += LANES) {
+		const uint at = min(x, span.y - width);
+
+		keys_store(square ? median_square(corner + at, pitch, bands, square, width)
+		                  : rank_bisect(in + at, pitch, bands, radius, sides, rank, width),
+		           out + at, width);
+	}
+}
+
+/* element: a rectangle or a circle. */
+kernel void rank(REGION_ARGUMENTS, uint radius, uint element, uint rank, uint keep)
+{
+	const uint2 span =
+	    block_span(samples, blocks, min((uint)get_global_id(0), blocks - 1));
+	const uint y = get_global_id(1) * RANK_ROWS, width = min(span.y - span.x, (uint)LANES);
+	const uint end = min(rows, y + RANK_ROWS), side = 2 * radius + 1;
+	const bool median = element == ELEMENT_IS_RECTANGLE && 2 * rank + 1 == side * side;
+	int sides[RANK_RADIUS_MAX + 1];
+
+	if (get_global_id(0) >= blocks)
+		return;
+	for (uint j = 0; j <= radius; j++)
+		sides[j] = element_half_width((int)j, (int)radius, (int)element);
+	for (uint r = y; r < end; r++) {
+		const source_row in = SOURCE_ROW(r);
+		const target_row out = TARGET_ROW(r);
+
+		if (width != LANES)
+			rank_row(in, out, span, src_pitch, bands, (int)radius, sides, rank, 0, width);
+		else if (median && radius == 1)
+			rank_row(in, out, span, src_pitch, bands, 1, sides, rank, 3, LANES);
+		else if (median && radius == 2)
+			rank_row(in, out, span, src_pitch, bands, 2, sides, rank, 5, LANES);
+		else
+			rank_row(in, out, span, src_pitch, bands, (int)radius, sides, rank, 0, LANES);
+		keys_keep(in, out, span, bands, keep);
+	}
+}
