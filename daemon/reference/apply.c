@@ -650,8 +650,7 @@ enum error operations_apply(const struct operation *op, const struct scale *scal
 	    [OPERATION_GRADIENT] = gradient, [OPERATION_BILATERAL] = bilateral,
 	    [OPERATION_UNSHARP] = unsharp,   [OPERATION_DOG] = dog,
 	    [OPERATION_EXTREME] = extreme,   [OPERATION_MORPHOLOGY] = morphology,
-	    [OPERATION_PIXELATE] = linear,
-	    [OPERATION_RANK] = rank,
+	    [OPERATION_PIXELATE] = linear,   [OPERATION_RANK] = rank,
 	};
 
 	_Static_assert(sizeof apply / sizeof *apply == OPERATIONS, "each can be applied");

@@ -1201,7 +1201,8 @@ static void test_reference_pixelate(void **state)
 	check_pixel("pixelate=size=3", 0, &grey, row, 4, (double[]){rint((80 + 3 + 3) / 3.0)});
 	check_pixel("pixelate=size=2", 0, &with_alpha, pairs, 1,
 	            (double[]){(0.2 + 0.25) / 1.5, 0.75});
-	check_pixel("pixelate=size=2", CHANNELS_ALPHA, &with_alpha, pairs, 1, (double[]){0.5, 0.75});
+	check_pixel("pixelate=size=2", CHANNELS_ALPHA, &with_alpha, pairs, 1,
+	            (double[]){0.5, 0.75});
 	assert_int_equal(parse_result("pixelate=size=256"), ERR_OK);
 	assert_int_equal(parse_result("pixelate=size=257"), ERR_BAD_PARAMETER);
 	assert_int_equal(parse_result("pixelate=size=2.5"), ERR_BAD_PARAMETER);

@@ -392,8 +392,7 @@ static setter *const of_operation[] = {
     [OPERATION_GRADIENT] = set_gradient, [OPERATION_BILATERAL] = set_bilateral,
     [OPERATION_UNSHARP] = NULL,          [OPERATION_DOG] = set_weights,
     [OPERATION_EXTREME] = set_extreme,   [OPERATION_MORPHOLOGY] = NULL,
-    [OPERATION_PIXELATE] = set_pixelate,
-    [OPERATION_RANK] = set_rank,
+    [OPERATION_PIXELATE] = set_pixelate, [OPERATION_RANK] = set_rank,
 };
 _Static_assert(sizeof of_operation / sizeof *of_operation == OPERATIONS, "each has its place");
 
