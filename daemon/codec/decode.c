@@ -18,6 +18,7 @@
 
 #include "codec/bounds.h"
 #include "codec/jpeg_decode.h"
+#include "codec/jpeg_header.h"
 #include "codec/pixels.h"
 #include "codec/sniff.h"
 #include "codec/vips_error.h"
@@ -559,6 +560,22 @@ void decode_leave(struct decoder *d)
 bool decode_is_plain(const struct decoder *d)
 {
 	return !d->vips;
+}
+
+enum jpeg_reason decode_jpeg_scan(const struct decoder *d, struct jpeg_scan *scan,
+                                  const uint8_t **bytes)
+{
+	enum jpeg_reason reason;
+
+	if (!d->jpeg)
+		return JPEG_REASON_BODY;
+	reason = jpeg_header_read(d->map, d->map_size, scan);
+	if (reason)
+		return reason;
+	*bytes = (const uint8_t *)d->map + scan->offset;
+	scan->offset = 0;
+	return d->area.width == scan->width && d->area.height == scan->height ? JPEG_REASON_NONE
+	                                                                      : JPEG_REASON_PIXELS;
 }
 
 bool decode_jpeg_metadata(const struct decoder *d, const struct jpeg_metadata **jpeg)

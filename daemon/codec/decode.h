@@ -9,6 +9,7 @@
 #include "common/error.h"
 #include "common/formats.h"
 #include "common/image.h"
+#include "common/jpeg.h"
 #include "common/wire.h"
 
 struct decoder;
@@ -55,6 +56,11 @@ enum { DECODE_STEP = 64 }; /* rows that are decoded at a time */
 
 /* True if libvips has no part in reading the body. */
 bool decode_is_plain(const struct decoder *decoder);
+
+/* The scan of a body that a device can decode, all of it, and its bytes, which the decoder owns;
+ * otherwise why not. */
+enum jpeg_reason decode_jpeg_scan(const struct decoder *decoder, struct jpeg_scan *scan,
+                                  const uint8_t **bytes) MUST_CHECK;
 
 /* True if the body's metadata is that of a JPEG (*jpeg) or there is none (NULL). The decoder owns
  * it. */

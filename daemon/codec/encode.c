@@ -303,6 +303,17 @@ static enum error write_jpeg(struct encoder *encoder, int file, struct problem *
 	return e;
 }
 
+bool encode_jpeg_target(const struct encoder *encoder, struct jpeg_target *target)
+{
+	return encoder->plain_jpeg && jpeg_encode_target(encoder->output, target);
+}
+
+enum error encode_scan(struct encoder *encoder, const struct jpeg_bytes *scan, int file,
+                       struct problem *problem)
+{
+	return jpeg_encode_scan(encoder->output, encoder->metadata, scan, file, problem);
+}
+
 enum error encode_run(struct encoder *encoder, int file, struct problem *problem)
 {
 	if (encoder->plain_jpeg)

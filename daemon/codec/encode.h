@@ -5,6 +5,7 @@
 #include "codec/compose.h"
 #include "codec/output_format.h"
 #include "common/error.h"
+#include "common/jpeg.h"
 
 struct encoder;
 
@@ -17,6 +18,13 @@ void encode_close(struct encoder **encoder);
 
 /* True if libvips has no part in writing the answer. */
 bool encode_is_plain(const struct encoder *encoder);
+
+/* True if a device can encode the answer's scan, which then is to be like this. */
+bool encode_jpeg_target(const struct encoder *encoder, struct jpeg_target *target) MUST_CHECK;
+
+/* Writes the whole answer to an empty file, with a scan by a device. */
+enum error encode_scan(struct encoder *encoder, const struct jpeg_bytes *scan, int file,
+                       struct problem *problem) MUST_CHECK;
 
 /* Writes the whole answer to an empty file; waits for tiles and frees their slots. Returns ERR_OK
  * if another thread stopped the job; the reason is in the tiles. */

@@ -24,6 +24,7 @@
 #include "codec/cut.h"
 #include "codec/decode.h"
 #include "codec/encode.h"
+#include "codec/jpeg_tile.h"
 #include "codec/output_format.h"
 #include "codec/tiles.h"
 #include "common/chain_check.h"
@@ -36,6 +37,7 @@ struct job {
 	struct chain chain;
 	double border_pixel[BANDS_MAX];
 	struct tiles tiles;
+	struct jpeg_tile jpeg;
 	pthread_t thread;
 	bool was_short; /* done, without the thread */
 	struct decoded decoded;
@@ -71,6 +73,7 @@ static enum error send_image(const struct job *job)
 	message.image.answer = job->output.result;
 	message.image.input_format = job->decoded.format;
 	message.image.tiles = job->tiles.tiling.count;
+	message.image.jpeg = job->jpeg.reason;
 	return wire_send(job->place.socket, &message, NULL);
 }
 
@@ -101,6 +104,8 @@ static enum error prepare(struct job *job, struct problem *problem)
 		e = encode_open(&job->encoder, &job->output, job->composer, job->decoder, problem);
 	if (e)
 		return e;
+	jpeg_tile_plan(&job->jpeg, &job->message, job->decoder, job->encoder, &tiling,
+	               &job->place.arena);
 	tiles_start(&job->tiles, &tiling);
 	return send_image(job) ? problem_set(problem, ERR_IO, "the header cannot be sent") : ERR_OK;
 }
@@ -118,11 +123,22 @@ static int await_answer_file(struct job *job)
 	return file;
 }
 
+/* Writes the answer: around the scan of a tile that was the whole job, or from tiles of pixels. */
+static enum error write_answer(struct job *job, int file, struct problem *problem)
+{
+	const struct jpeg_bytes scan = {job->place.arena.out, job->tiles.whole_size};
+
+	if (!tiles_await_whole(&job->tiles))
+		return encode_run(job->encoder, file, problem);
+	return tiles_stopped(&job->tiles) ? ERR_OK
+	                                  : encode_scan(job->encoder, &scan, file, problem);
+}
+
 static void encode(struct job *job)
 {
 	struct problem problem = {0};
 	int file = await_answer_file(job);
-	enum error e = file < 0 ? ERR_OK : encode_run(job->encoder, file, &problem);
+	enum error e = file < 0 ? ERR_OK : write_answer(job, file, &problem);
 
 	if (e)
 		tiles_stop(&job->tiles, e, &problem);
@@ -142,15 +158,30 @@ static bool is_large(const struct decoded *decoded)
 	return (uint64_t)decoded->whole.width * decoded->whole.height >= LARGE_PIXELS;
 }
 
-/* A large image is decoded only after the front has agreed by sending the answer's file. decode_ns
- * counts all threads until decode_begin() returns, and then only this thread. */
+/* Has a device do the whole job as one tile, if it can be one and the front has agreed. Returns
+ * false if tiles of pixels must do it. */
+static bool do_whole(struct job *job)
+{
+	struct tile tile;
+
+	if (job->jpeg.reason || job->tiles.whole != WHOLE_EXPECTED)
+		return false;
+	jpeg_tile_fill(&job->jpeg, &job->tiles.tiling, &job->place.arena, &tile);
+	job->decode_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - job->start_ns;
+	return tiles_send_whole(&job->tiles, &tile);
+}
+
+/* The front has to agree, by sending the answer's file, to the decoding of a large image; and it
+ * chooses who decodes one that a device can. decode_ns counts all threads until decode_begin()
+ * returns, and then only this thread. */
 static enum error decode(struct job *job, struct problem *problem)
 {
 	struct cut_source source = {job->decoder, &job->decoded, &job->message, job->body};
 	uint64_t begun_ns, thread_ns;
 	enum error e;
 
-	if (is_large(&job->decoded) && await_answer_file(job) < 0)
+	if ((is_large(&job->decoded) || !job->jpeg.reason) &&
+	    (await_answer_file(job) < 0 || do_whole(job)))
 		return ERR_OK;
 	e = decode_begin(job->decoder, problem);
 	begun_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - job->start_ns;
@@ -284,14 +315,17 @@ enum error job_start(struct job **job, const struct job_place *place,
 	return e;
 }
 
-void job_take_answer_file(struct job *job, uint64_t number, int file)
+void job_take_answer(struct job *job, const struct message_answer *answer, int file)
 {
 	bool wanted;
 
 	pthread_mutex_lock(&job->tiles.lock);
-	wanted = number == job->message.job && job->answer_file < 0;
-	if (wanted)
+	wanted = answer->job == job->message.job && job->answer_file < 0;
+	if (wanted) {
 		job->answer_file = file;
+		if (answer->jpeg && !job->jpeg.reason)
+			tiles_expect_whole(&job->tiles);
+	}
 	pthread_cond_broadcast(&job->tiles.change);
 	pthread_mutex_unlock(&job->tiles.lock);
 	if (!wanted)
@@ -327,6 +361,7 @@ static void describe_answer(const struct job *job, struct message_job_done *done
 	done->format = job->output.format;
 	done->image = job->output.image;
 	done->lost = job->output.lost;
+	done->jpeg = job->tiles.whole == WHOLE_DONE ? JPEG_REASON_NONE : job->tiles.whole_reason;
 	done->answer_size = (uint64_t)status.st_size;
 }
 

@@ -31,7 +31,7 @@ enum error job_start(struct job **job, const struct job_place *place,
                      struct problem *problem) MUST_CHECK;
 
 /* Takes over the file for the answer of this job; closes one for another job. */
-void job_take_answer_file(struct job *job, uint64_t number, int file);
+void job_take_answer(struct job *job, const struct message_answer *answer, int file);
 
 /* Records a tile that came back; ignores one of another job. */
 void job_tile_done(struct job *job, const struct message_tile_done *done);

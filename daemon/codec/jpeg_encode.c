@@ -13,12 +13,18 @@
 
 enum { BUFFER = 64 << 10 };
 
-struct encoding {
+/* What is encoded: rows, or a scan. */
+struct source {
 	const struct output_format *output;
 	const struct jpeg_metadata *metadata;
 	jpeg_row *row;
 	void *context;
+	const struct jpeg_bytes *scan;
 	int file;
+};
+
+struct encoding {
+	struct source source;
 	struct jpeg_error error;
 	struct jpeg_compress_struct libjpeg;
 	struct jpeg_destination_mgr destination;
@@ -39,12 +45,10 @@ static void use_buffer(j_compress_ptr libjpeg)
 }
 
 /* After a failure the rest is dropped, because a jump out of here would lose memory. */
-static void write_buffer(struct encoding *e, size_t size)
+static void write_bytes(struct encoding *e, const uint8_t *from, size_t size)
 {
-	const uint8_t *from = e->buffer;
-
 	while (size && !e->write_failed) {
-		ssize_t count = write(e->file, from, size);
+		ssize_t count = write(e->source.file, from, size);
 
 		e->write_failed = count <= 0;
 		from += count;
@@ -54,14 +58,15 @@ static void write_buffer(struct encoding *e, size_t size)
 
 static boolean buffer_full(j_compress_ptr libjpeg)
 {
-	write_buffer(encoding_of(libjpeg), BUFFER);
+	write_bytes(encoding_of(libjpeg), encoding_of(libjpeg)->buffer, BUFFER);
 	use_buffer(libjpeg);
 	return TRUE;
 }
 
 static void end_file(j_compress_ptr libjpeg)
 {
-	write_buffer(encoding_of(libjpeg), BUFFER - libjpeg->dest->free_in_buffer);
+	write_bytes(encoding_of(libjpeg), encoding_of(libjpeg)->buffer,
+	            BUFFER - libjpeg->dest->free_in_buffer);
 }
 
 static void set_destination(struct encoding *e)
@@ -84,7 +89,7 @@ static J_COLOR_SPACE colours(const struct output_format *output)
 static void set_coding(struct encoding *e)
 {
 	struct jpeg_compress_struct *c = &e->libjpeg;
-	const struct output_format *output = e->output;
+	const struct output_format *output = e->source.output;
 
 	c->image_width = output->image.width;
 	c->image_height = output->image.height;
@@ -100,12 +105,12 @@ static void set_coding(struct encoding *e)
 /* Converts a row to bytes, and ink to what it leaves of white. */
 static const uint8_t *convert(struct encoding *e, const uint8_t *row)
 {
-	size_t samples = (size_t)e->output->image.width * e->output->image.bands;
+	size_t samples = (size_t)e->source.output->image.width * e->source.output->image.bands;
 
 	if (!e->converted)
 		return row;
-	convert_samples(e->converted, PIXEL_U8, row, e->output->result.type, samples);
-	if (e->output->cmyk)
+	convert_samples(e->converted, PIXEL_U8, row, e->source.output->result.type, samples);
+	if (e->source.output->cmyk)
 		for (size_t i = 0; i < samples; i++)
 			e->converted[i] ^= 0xff;
 	return e->converted;
@@ -113,13 +118,13 @@ static const uint8_t *convert(struct encoding *e, const uint8_t *row)
 
 static void write_rows(struct encoding *e)
 {
-	const struct image *image = &e->output->image;
+	const struct image *image = &e->source.output->image;
 
-	if (e->output->cmyk || e->output->result.type != PIXEL_U8)
+	if (e->source.output->cmyk || e->source.output->result.type != PIXEL_U8)
 		e->converted = e->libjpeg.mem->alloc_large((j_common_ptr)&e->libjpeg, JPOOL_IMAGE,
 		                                           image_row_size(image));
 	for (uint32_t y = 0; y < image->height && !e->write_failed; y++) {
-		const uint8_t *row = e->row(e->context, y);
+		const uint8_t *row = e->source.row(e->source.context, y);
 		JSAMPROW samples;
 
 		if (!row)
@@ -131,6 +136,20 @@ static void write_rows(struct encoding *e)
 		jpeg_finish_compress(&e->libjpeg);
 }
 
+/* libjpeg writes the header with the first row, and codes nothing before it has a row of MCUs. */
+static void write_scan(struct encoding *e)
+{
+	static const uint8_t end[] = {0xFF, JPEG_EOI};
+	JSAMPROW samples = e->libjpeg.mem->alloc_large((j_common_ptr)&e->libjpeg, JPOOL_IMAGE,
+	                                               image_row_size(&e->source.output->image));
+
+	memset(samples, 0, image_row_size(&e->source.output->image));
+	jpeg_write_scanlines(&e->libjpeg, &samples, 1);
+	end_file(&e->libjpeg);
+	write_bytes(e, e->source.scan->at, e->source.scan->size);
+	write_bytes(e, end, sizeof end);
+}
+
 static void encode(void *context)
 {
 	struct encoding *e = context;
@@ -139,8 +158,12 @@ static void encode(void *context)
 	set_destination(e);
 	set_coding(e);
 	jpeg_start_compress(&e->libjpeg, TRUE);
-	e->memory_short = !jpeg_metadata_write(e->metadata, e->output->strip, &e->libjpeg);
-	if (!e->memory_short)
+	e->memory_short = !jpeg_metadata_write(e->source.metadata, e->source.output->strip, &e->libjpeg);
+	if (e->memory_short)
+		return;
+	if (e->source.scan)
+		write_scan(e);
+	else
 		write_rows(e);
 }
 
@@ -150,8 +173,18 @@ bool jpeg_encodes(const struct output_format *output)
 	       output->image.bands == output->result.bands;
 }
 
-enum error jpeg_encode(const struct output_format *output, const struct jpeg_metadata *metadata,
-                       jpeg_row *row, void *context, int file, struct problem *problem)
+bool jpeg_encode_target(const struct output_format *output, struct jpeg_target *target)
+{
+	uint32_t factor = output->image.bands == 3 && !output->full_chroma ? 2 : 1;
+
+	target->h = target->v = factor;
+	for (enum jpeg_plane p = JPEG_LUMA; p < JPEG_PLANES; p++)
+		jpeg_quality_table(output->coding.quality, p, target->quantization[p]);
+	return jpeg_encodes(output) && !output->cmyk && output->result.type == PIXEL_U8 &&
+	       output->image.height > 8 * factor;
+}
+
+static enum error run(const struct source *source, struct problem *problem)
 {
 	struct encoding *e = malloc(sizeof *e);
 	enum error error = ERR_OK;
@@ -159,11 +192,7 @@ enum error jpeg_encode(const struct output_format *output, const struct jpeg_met
 	if (!e)
 		return problem_set(problem, ERR_MEMORY, "no memory to encode");
 	memset(e, 0, offsetof(struct encoding, buffer));
-	e->output = output;
-	e->metadata = metadata;
-	e->row = row;
-	e->context = context;
-	e->file = file;
+	e->source = *source;
 	e->libjpeg.err = jpeg_error_init(&e->error);
 	if (!jpeg_error_catch(&e->error, encode, e))
 		error = jpeg_error_take(&e->error, problem, ERR_UNENCODABLE, "the jpeg encoder");
@@ -174,4 +203,23 @@ enum error jpeg_encode(const struct output_format *output, const struct jpeg_met
 	jpeg_destroy_compress(&e->libjpeg);
 	free(e);
 	return error;
+}
+
+enum error jpeg_encode(const struct output_format *output, const struct jpeg_metadata *metadata,
+                       jpeg_row *row, void *context, int file, struct problem *problem)
+{
+	const struct source source = {
+	    .output = output, .metadata = metadata, .row = row, .context = context, .file = file};
+
+	return run(&source, problem);
+}
+
+enum error jpeg_encode_scan(const struct output_format *output,
+                            const struct jpeg_metadata *metadata, const struct jpeg_bytes *scan,
+                            int file, struct problem *problem)
+{
+	const struct source source = {
+	    .output = output, .metadata = metadata, .scan = scan, .file = file};
+
+	return run(&source, problem);
 }

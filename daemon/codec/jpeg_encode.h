@@ -4,6 +4,7 @@
 
 #include "codec/output_format.h"
 #include "common/error.h"
+#include "common/jpeg.h"
 
 struct jpeg_metadata;
 
@@ -18,5 +19,15 @@ bool jpeg_encodes(const struct output_format *output);
  * Rows that end too early are no error here. Allocates nothing a row. */
 enum error jpeg_encode(const struct output_format *output, const struct jpeg_metadata *metadata,
                        jpeg_row *row, void *context, int file, struct problem *problem) MUST_CHECK;
+
+/* True if a device can encode the scan of such an answer, which then is to be like this. Images of
+ * a single row of MCUs stay here. */
+bool jpeg_encode_target(const struct output_format *output,
+                        struct jpeg_target *target) MUST_CHECK;
+
+/* As jpeg_encode(), for a scan that a device has encoded by jpeg_encode_target(). */
+enum error jpeg_encode_scan(const struct output_format *output,
+                            const struct jpeg_metadata *metadata, const struct jpeg_bytes *scan,
+                            int file, struct problem *problem) MUST_CHECK;
 
 #endif

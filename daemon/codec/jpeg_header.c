@@ -40,14 +40,14 @@ struct header {
 	} component[JPEG_COMPONENTS];
 };
 
-static const char *read_quantization(struct header *header, const uint8_t *at, size_t size)
+static enum jpeg_reason read_quantization(struct header *header, const uint8_t *at, size_t size)
 {
 	while (size) {
 		unsigned wide = at[0] >> 4, number = at[0] & 15;
 		size_t bytes = 1 + (wide + 1) * (size_t)JPEG_BLOCK;
 
 		if (wide > 1 || number >= TABLES || size < bytes)
-			return "a bad quantization table";
+			return JPEG_REASON_TABLES;
 		for (size_t i = 0; i < JPEG_BLOCK; i++)
 			header->quantization[number][i] =
 			    (uint16_t)bytes_number(at + 1 + i * (wide + 1), wide + 1, true);
@@ -55,17 +55,17 @@ static const char *read_quantization(struct header *header, const uint8_t *at, s
 		at += bytes;
 		size -= bytes;
 	}
-	return NULL;
+	return JPEG_REASON_NONE;
 }
 
-static const char *read_huffman(struct header *header, const uint8_t *at, size_t size)
+static enum jpeg_reason read_huffman(struct header *header, const uint8_t *at, size_t size)
 {
 	while (size) {
 		unsigned class = at[0] >> 4, number = at[0] & 15, count;
 		struct jpeg_huffman *table;
 
 		if (class >= JPEG_CLASSES || number >= TABLES || size < 1 + sizeof table->bits)
-			return "a bad Huffman table";
+			return JPEG_REASON_TABLES;
 		table = &header->huffman[class][number];
 		*table = (struct jpeg_huffman){0};
 		memcpy(table->bits, at + 1, sizeof table->bits);
@@ -73,24 +73,24 @@ static const char *read_huffman(struct header *header, const uint8_t *at, size_t
 		size -= 1 + sizeof table->bits;
 		count = jpeg_huffman_count(table);
 		if (count > sizeof table->values || size < count)
-			return "a bad Huffman table";
+			return JPEG_REASON_TABLES;
 		memcpy(table->values, at, count);
 		header->has_huffman[class][number] = true;
 		at += count;
 		size -= count;
 	}
-	return NULL;
+	return JPEG_REASON_NONE;
 }
 
-static const char *read_restart_interval(struct header *header, const uint8_t *at, size_t size)
+static enum jpeg_reason read_restart_interval(struct header *header, const uint8_t *at, size_t size)
 {
 	if (size != 2)
-		return "a bad restart interval";
+		return JPEG_REASON_HEADER;
 	header->scan->restart_interval = (uint32_t)bytes_number(at, 2, true);
-	return NULL;
+	return JPEG_REASON_NONE;
 }
 
-static const char *check_sampling(struct header *header)
+static enum jpeg_reason check_sampling(struct header *header)
 {
 	const struct component *c = header->component;
 	struct jpeg_scan *scan = header->scan;
@@ -98,98 +98,98 @@ static const char *check_sampling(struct header *header)
 	if (scan->components == 1) {
 		/* The blocks of a single component stand row after row, whatever its factors. */
 		scan->h = scan->v = 1;
-		return c[0].h >= 1 && c[0].h <= 4 && c[0].v >= 1 && c[0].v <= 4 ? NULL
-		                                                                : "a bad frame";
+		return c[0].h >= 1 && c[0].h <= 4 && c[0].v >= 1 && c[0].v <= 4 ? JPEG_REASON_NONE
+		                                                                : JPEG_REASON_HEADER;
 	}
 	scan->h = c[0].h;
 	scan->v = c[0].v;
 	if (c[1].h != 1 || c[1].v != 1 || c[2].h != 1 || c[2].v != 1 || scan->h < 1 ||
 	    scan->h > 2 || scan->v < 1 || scan->v > scan->h)
-		return "another subsampling than 4:4:4, 4:2:2 or 4:2:0";
+		return JPEG_REASON_SUBSAMPLING;
 	if (c[0].id == c[1].id || c[0].id == c[2].id || c[1].id == c[2].id)
-		return "a bad frame";
+		return JPEG_REASON_HEADER;
 	if (c[0].id == 'R' && c[1].id == 'G' && c[2].id == 'B')
-		return "RGB";
-	return NULL;
+		return JPEG_REASON_COLOURS;
+	return JPEG_REASON_NONE;
 }
 
-static const char *read_frame(struct header *header, const uint8_t *at, size_t size)
+static enum jpeg_reason read_frame(struct header *header, const uint8_t *at, size_t size)
 {
 	struct jpeg_scan *scan = header->scan;
 
 	if (header->has_frame || size < 6 || size != 6 + 3 * (size_t)at[5])
-		return "a bad frame";
+		return JPEG_REASON_HEADER;
 	if (at[0] != 8)
-		return "more than 8 bits";
+		return JPEG_REASON_PRECISION;
 	scan->height = (uint32_t)bytes_number(at + 1, 2, true);
 	scan->width = (uint32_t)bytes_number(at + 3, 2, true);
 	scan->components = at[5];
 	if (scan->components != 1 && scan->components != JPEG_COMPONENTS)
-		return "neither gray nor YCbCr";
+		return JPEG_REASON_COLOURS;
 	if (!scan->width || !scan->height)
-		return "no size in the frame";
+		return JPEG_REASON_HEADER;
 	for (size_t i = 0; i < scan->components; i++) {
 		const uint8_t *c = at + 6 + 3 * i;
 
 		header->component[i] = (struct component){c[0], c[1] >> 4, c[1] & 15, c[2]};
 		if (c[2] >= TABLES)
-			return "a bad frame";
+			return JPEG_REASON_HEADER;
 	}
 	header->has_frame = true;
 	return check_sampling(header);
 }
 
 /* Adobe's marker says how components are coded; 1: YCbCr. */
-static const char *read_adobe(const struct header *header, const uint8_t *at, size_t size)
+static enum jpeg_reason read_adobe(const struct header *header, const uint8_t *at, size_t size)
 {
 	(void)header;
 	if (size >= 12 && !memcmp(at, "Adobe", 5) && at[11] != 1)
-		return "no YCbCr by Adobe's marker";
-	return NULL;
+		return JPEG_REASON_COLOURS;
+	return JPEG_REASON_NONE;
 }
 
 /* The segment before the entropy-coded bytes. Tables have their final contents here. */
-static const char *read_scan(struct header *header, const uint8_t *at, size_t size)
+static enum jpeg_reason read_scan(struct header *header, const uint8_t *at, size_t size)
 {
 	struct jpeg_scan *scan = header->scan;
 	uint8_t selected[JPEG_PLANES] = {0};
 
 	if (!header->has_frame)
-		return "a scan without a frame";
+		return JPEG_REASON_HEADER;
 	if (size < 1 || size != 4 + 2 * (size_t)at[0])
-		return "a bad scan";
+		return JPEG_REASON_HEADER;
 	if (at[0] != scan->components)
-		return "several scans";
+		return JPEG_REASON_SCANS;
 	for (size_t i = 0; i < scan->components; i++) {
 		uint8_t tables = at[2 + 2 * i], number = header->component[i].quantization;
 
 		if (at[1 + 2 * i] != header->component[i].id || tables >> 4 >= TABLES ||
 		    (tables & 15) >= TABLES)
-			return "a bad scan";
+			return JPEG_REASON_HEADER;
 		if (!header->has_quantization[number])
-			return "no quantization table";
+			return JPEG_REASON_TABLES;
 		memcpy(scan->quantization[i], header->quantization[number],
 		       sizeof scan->quantization[i]);
 		if (i == 2 && tables != selected[JPEG_CHROMA])
-			return "three pairs of Huffman tables";
+			return JPEG_REASON_TABLES;
 		selected[i ? JPEG_CHROMA : JPEG_LUMA] = tables;
 	}
 	at += 1 + 2 * (size_t)scan->components;
 	if (at[0] != 0 || at[1] != JPEG_BLOCK - 1 || at[2] != 0)
-		return "a bad scan";
+		return JPEG_REASON_HEADER;
 	for (int plane = 0; plane < (scan->components == 1 ? 1 : JPEG_PLANES); plane++)
 		for (int class = 0; class < JPEG_CLASSES; class ++) {
 			unsigned number =
 			    class == JPEG_DC ? selected[plane] >> 4 : selected[plane] & 15;
 
 			if (!header->has_huffman[class][number])
-				return "no Huffman table";
+				return JPEG_REASON_TABLES;
 			scan->huffman[plane][class] = header->huffman[class][number];
 		}
-	return NULL;
+	return JPEG_REASON_NONE;
 }
 
-static const char *read_segment(struct header *header, uint8_t marker, const uint8_t *at,
+static enum jpeg_reason read_segment(struct header *header, uint8_t marker, const uint8_t *at,
                                 size_t size)
 {
 	switch (marker) {
@@ -207,17 +207,17 @@ static const char *read_segment(struct header *header, uint8_t marker, const uin
 	case SOS:
 		return read_scan(header, at, size);
 	case SOF2:
-		return "progressive";
+		return JPEG_REASON_PROGRESSIVE;
 	default:
 		if ((marker >= APP0 && marker <= APP15) || marker == COM)
-			return NULL;
-		return marker > SOF2 && marker <= SOF15 ? "lossless, hierarchical or arithmetic"
-		                                        : "an unusual marker";
+			return JPEG_REASON_NONE;
+		return marker > SOF2 && marker <= SOF15 ? JPEG_REASON_CODING
+		                                        : JPEG_REASON_HEADER;
 	}
 }
 
 /* The entropy-coded bytes end at the first marker that is no RSTn; that must be EOI. */
-static const char *measure_scan(struct jpeg_scan *scan, const uint8_t *file, size_t size)
+static enum jpeg_reason measure_scan(struct jpeg_scan *scan, const uint8_t *file, size_t size)
 {
 	const uint8_t *start = file + scan->offset, *end = file + size, *at = start;
 
@@ -226,34 +226,34 @@ static const char *measure_scan(struct jpeg_scan *scan, const uint8_t *file, siz
 			break;
 		if (at[1] == EOI) {
 			scan->size = (uint64_t)(at - start);
-			return NULL;
+			return JPEG_REASON_NONE;
 		}
 		if (at[1] && (at[1] < RST0 || at[1] > RST7))
-			return "a marker within the scan, or several scans";
+			return JPEG_REASON_SCANS;
 		at += 2;
 	}
-	return "no end";
+	return JPEG_REASON_END;
 }
 
-const char *jpeg_header_read(const uint8_t *file, size_t size, struct jpeg_scan *scan)
+enum jpeg_reason jpeg_header_read(const uint8_t *file, size_t size, struct jpeg_scan *scan)
 {
 	struct header header = {.scan = scan};
-	const char *odd;
+	enum jpeg_reason odd;
 	size_t at = 2;
 
 	*scan = (struct jpeg_scan){0};
 	if (size < 4 || file[0] != 0xFF || file[1] != SOI)
-		return "no JPEG";
+		return JPEG_REASON_HEADER;
 	for (;;) {
 		uint8_t marker;
 		size_t length;
 
 		if (size - at < 4 || file[at] != 0xFF)
-			return "a truncated or damaged header";
+			return JPEG_REASON_HEADER;
 		marker = file[at + 1];
 		length = bytes_number(file + at + 2, 2, true);
 		if (length < 2 || length > size - at - 2)
-			return "a truncated or damaged header";
+			return JPEG_REASON_HEADER;
 		odd = read_segment(&header, marker, file + at + 4, length - 2);
 		if (odd)
 			return odd;
@@ -265,5 +265,5 @@ const char *jpeg_header_read(const uint8_t *file, size_t size, struct jpeg_scan 
 	odd = measure_scan(scan, file, size);
 	if (odd)
 		return odd;
-	return jpeg_scan_valid(scan) ? NULL : "tables or sizes that only libjpeg takes";
+	return jpeg_scan_valid(scan) ? JPEG_REASON_NONE : JPEG_REASON_TABLES;
 }

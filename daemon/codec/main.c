@@ -257,7 +257,7 @@ static enum error take_message(struct worker *worker, const struct message *mess
 		return take_job(worker, &message->job, fds);
 	case MSG_ANSWER:
 		if (worker->job)
-			job_take_answer_file(worker->job, message->answer.job, fds[0]);
+			job_take_answer(worker->job, &message->answer, fds[0]);
 		else
 			close(fds[0]);
 		return ERR_OK;

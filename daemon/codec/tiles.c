@@ -153,6 +153,67 @@ enum error tiles_send(struct tiles *tiles, uint32_t i)
 	return wire_send(tiles->socket, &message, NULL);
 }
 
+/* The lock is held. */
+static void set_whole(struct tiles *tiles, enum whole whole)
+{
+	tiles->whole = whole;
+	pthread_cond_broadcast(&tiles->change);
+}
+
+void tiles_expect_whole(struct tiles *tiles)
+{
+	set_whole(tiles, WHOLE_EXPECTED);
+}
+
+bool tiles_await_whole(struct tiles *tiles)
+{
+	bool there;
+
+	pthread_mutex_lock(&tiles->lock);
+	while (!tiles->stopped &&
+	       (tiles->whole == WHOLE_EXPECTED || tiles->whole == WHOLE_SENT))
+		tiles_await_change(tiles);
+	there = tiles->stopped || tiles->whole == WHOLE_DONE;
+	pthread_mutex_unlock(&tiles->lock);
+	return there;
+}
+
+bool tiles_send_whole(struct tiles *tiles, struct tile *tile)
+{
+	struct message message = {.type = MSG_TILE};
+
+	tile->job = tiles->job;
+	tile->arena = tiles->arena_number;
+	message.tile.tile = *tile;
+	pthread_mutex_lock(&tiles->lock);
+	set_whole(tiles, WHOLE_SENT);
+	pthread_mutex_unlock(&tiles->lock);
+	if (!wire_send(tiles->socket, &message, NULL))
+		return tiles_await_whole(tiles);
+	pthread_mutex_lock(&tiles->lock);
+	set_whole(tiles, WHOLE_NONE);
+	pthread_mutex_unlock(&tiles->lock);
+	return false;
+}
+
+/* True if this was the whole job's tile. Without a result the job goes on with tiles of pixels,
+ * whatever the reason. */
+static bool take_whole(struct tiles *tiles, const struct message_tile_done *done)
+{
+	bool sent, good = !done->error && !done->jpeg_flags && done->size &&
+	                  done->size <= tiles->arena->out_size;
+
+	pthread_mutex_lock(&tiles->lock);
+	sent = tiles->whole == WHOLE_SENT;
+	if (sent) {
+		tiles->whole_size = done->size;
+		tiles->whole_reason = done->error ? JPEG_REASON_FAILED : JPEG_REASON_FLAG;
+		set_whole(tiles, good ? WHOLE_DONE : WHOLE_NONE);
+	}
+	pthread_mutex_unlock(&tiles->lock);
+	return sent;
+}
+
 /* ERR_BAD_PARAMETER can only mean the variant: everything else was checked before. */
 static void describe_failure(const struct tiles *tiles, const struct message_tile_done *done,
                              struct problem *problem)
@@ -172,6 +233,8 @@ void tiles_done(struct tiles *tiles, const struct message_tile_done *done)
 {
 	struct problem problem;
 
+	if (take_whole(tiles, done))
+		return;
 	if (done->error == ERR_OK) {
 		take_filtered(tiles, done->index, done->others);
 		return;

@@ -9,8 +9,17 @@
 #include "codec/verify.h"
 #include "common/arena.h"
 #include "common/error.h"
+#include "common/jpeg.h"
 #include "common/tile.h"
 #include "common/wire.h"
+
+/* How it is with the job as one tile that is a JPEG. */
+enum whole {
+	WHOLE_NONE,    /* there is none, or the device gave no result: tiles of pixels follow */
+	WHOLE_EXPECTED, /* the front has agreed */
+	WHOLE_SENT,
+	WHOLE_DONE,
+};
 
 struct tiles {
 	uint64_t job;
@@ -34,6 +43,9 @@ struct tiles {
 	uint32_t verified; /* tiles verified, if they are to be: 0 to verified - 1 */
 	uint64_t filtered; /* bit i % (slots * columns): tile i, of those between, has come back */
 	bool others;       /* another device could run the tile again */
+	enum whole whole;
+	uint64_t whole_size; /* bytes of its result */
+	enum jpeg_reason whole_reason; /* FLAG or FAILED, if it gave none */
 	bool stopped;
 	enum error error; /* why it was stopped */
 	struct problem problem;
@@ -59,6 +71,14 @@ bool tiles_await_slot(struct tiles *tiles, uint32_t strip) MUST_CHECK;
 /* Sends tile i, complete in its slot, to the front; for VARIANT_REFERENCE, filters it here
  * instead. */
 enum error tiles_send(struct tiles *tiles, uint32_t i) MUST_CHECK;
+
+/* The whole job as a tile that is a JPEG, once the front has agreed: the socket side calls
+ * tiles_expect_whole(), with the lock. The decoding side sends the tile, whose job and arena are
+ * set here, and waits for it; the encoding side waits likewise. True: its result is at the start of
+ * the output arena, or the job was stopped. False: there is none, and tiles of pixels follow. */
+void tiles_expect_whole(struct tiles *tiles);
+bool tiles_send_whole(struct tiles *tiles, struct tile *tile) MUST_CHECK;
+bool tiles_await_whole(struct tiles *tiles) MUST_CHECK;
 
 /* Socket side. Records a tile that came back. */
 void tiles_done(struct tiles *tiles, const struct message_tile_done *done);

@@ -1,5 +1,23 @@
 #include "common/jpeg.h"
 
+static const struct {
+	const char *slug, *text;
+} reasons[JPEG_REASONS] = {
+#define REASON(symbol, slug, text) [JPEG_REASON_##symbol] = {slug, text},
+#include "common/jpeg_reasons.def"
+#undef REASON
+};
+
+const char *jpeg_reason_slug(enum jpeg_reason reason)
+{
+	return reasons[reason].slug;
+}
+
+const char *jpeg_reason_text(enum jpeg_reason reason)
+{
+	return reasons[reason].text;
+}
+
 const uint8_t jpeg_zigzag[JPEG_BLOCK] = {
     0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,  12, 19, 26, 33, 40, 48,
     41, 34, 27, 20, 13, 6,  7,  14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23,

@@ -4,6 +4,7 @@
 #define COMMON_JPEG_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum {
@@ -16,6 +17,16 @@ enum {
 
 enum jpeg_class { JPEG_DC, JPEG_AC, JPEG_CLASSES };
 enum jpeg_plane { JPEG_LUMA, JPEG_CHROMA, JPEG_PLANES };
+
+/* See jpeg_reasons.def. */
+enum jpeg_reason {
+#define REASON(symbol, ...) JPEG_REASON_##symbol,
+#include "common/jpeg_reasons.def"
+#undef REASON
+	JPEG_REASONS
+};
+const char *jpeg_reason_slug(enum jpeg_reason reason);
+const char *jpeg_reason_text(enum jpeg_reason reason);
 
 /* The zigzag order: the place in a block, row after row, of each coefficient in the order of a
  * file. */
@@ -44,6 +55,12 @@ struct jpeg_scan {
 struct jpeg_target {
 	uint32_t h, v; /* sampling factors of Y: 1x1, 2x1 or 2x2; 1x1 if gray */
 	uint16_t quantization[JPEG_PLANES][JPEG_BLOCK]; /* in zigzag order, 1 to 255 */
+};
+
+/* The entropy-coded bytes of a scan. */
+struct jpeg_bytes {
+	const uint8_t *at;
+	size_t size;
 };
 
 /* What lies in the slot of a tile that is a JPEG; JPEG_WORK_SIZE bytes after its start follow the

@@ -175,12 +175,9 @@ static bool rows_inside(uint64_t origin, uint64_t above, uint64_t height, uint64
 	       origin - before + (height + above - 1) * pitch + span <= arena;
 }
 
-void tiling_jpeg_tile(const struct tiling *t, uint64_t job, uint32_t arena, uint64_t scan,
-                      uint64_t out_arena, struct tile *tile)
+void tiling_jpeg_tile(const struct tiling *t, uint64_t scan, uint64_t out_arena, struct tile *tile)
 {
 	*tile = (struct tile){
-	    .job = job,
-	    .arena = arena,
 	    .x0 = t->x0,
 	    .y0 = t->y0,
 	    .width = t->width,

@@ -80,10 +80,10 @@ uint64_t row_pitch(uint64_t bytes);
 void tiling_tile(const struct tiling *tiling, uint32_t i, uint64_t job, uint32_t arena,
                  struct tile *tile);
 
-/* The tile of a whole image as a JPEG, which takes all of the arenas but for what the other fields
- * leave: `scan` bytes of a scan follow the jpeg_work at the input's start. */
-void tiling_jpeg_tile(const struct tiling *tiling, uint64_t job, uint32_t arena, uint64_t scan,
-                      uint64_t out_arena, struct tile *tile);
+/* The tile of the whole image as a JPEG, whose jpeg_work and then `scan` bytes begin the input
+ * arena; its result may fill the output arena. The caller sets job and arena. */
+void tiling_jpeg_tile(const struct tiling *tiling, uint64_t scan, uint64_t out_arena,
+                      struct tile *tile);
 
 /* True if everything that the tile's filters read and write lies within arenas of these sizes, and
  * the tile within the image; of a JPEG, that it is the whole image's. Nothing is said of what lies

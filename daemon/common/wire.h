@@ -15,6 +15,7 @@
 #include "common/error.h"
 #include "common/formats.h"
 #include "common/image.h"
+#include "common/jpeg.h"
 #include "common/kernels.h"
 #include "common/losses.h"
 #include "common/objects.h"
@@ -96,7 +97,7 @@ struct message_image {
 	struct image answer;   /* of the result, before conversion to its format */
 	uint32_t input_format; /* enum format */
 	uint32_t tiles;        /* number of tiles that will follow */
-	uint32_t jpeg;         /* enum jpeg_fit: if the job can be one TILE_JPEG instead */
+	uint32_t jpeg; /* enum jpeg_reason: why the job cannot be one TILE_JPEG instead */
 	uint32_t unused;
 };
 
@@ -183,6 +184,8 @@ struct message_job_done {
 	struct image image;            /* of the answer */
 	uint32_t input_format;         /* enum format of the body, FORMAT_NONE if unknown */
 	uint32_t lost;                 /* bit (1 << enum loss) for each of the answer */
+	uint32_t jpeg; /* enum jpeg_reason: why its TILE_JPEG gave no result; NONE: it did */
+	uint32_t unused;
 	uint64_t answer_size;          /* bytes */
 	uint64_t decode_ns, encode_ns; /* busy time, without waiting for tiles */
 	uint64_t verify_ns;            /* likewise */
