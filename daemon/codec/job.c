@@ -361,7 +361,6 @@ static void describe_answer(const struct job *job, struct message_job_done *done
 	done->format = job->output.format;
 	done->image = job->output.image;
 	done->lost = job->output.lost;
-	done->jpeg = job->tiles.whole == WHOLE_DONE ? JPEG_REASON_NONE : job->tiles.whole_reason;
 	done->answer_size = (uint64_t)status.st_size;
 }
 

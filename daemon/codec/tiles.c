@@ -207,7 +207,6 @@ static bool take_whole(struct tiles *tiles, const struct message_tile_done *done
 	sent = tiles->whole == WHOLE_SENT;
 	if (sent) {
 		tiles->whole_size = done->size;
-		tiles->whole_reason = done->error ? JPEG_REASON_FAILED : JPEG_REASON_FLAG;
 		set_whole(tiles, good ? WHOLE_DONE : WHOLE_NONE);
 	}
 	pthread_mutex_unlock(&tiles->lock);

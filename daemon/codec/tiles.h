@@ -9,7 +9,6 @@
 #include "codec/verify.h"
 #include "common/arena.h"
 #include "common/error.h"
-#include "common/jpeg.h"
 #include "common/tile.h"
 #include "common/wire.h"
 
@@ -45,7 +44,6 @@ struct tiles {
 	bool others;       /* another device could run the tile again */
 	enum whole whole;
 	uint64_t whole_size; /* bytes of its result */
-	enum jpeg_reason whole_reason; /* FLAG or FAILED, if it gave none */
 	bool stopped;
 	enum error error; /* why it was stopped */
 	struct problem problem;

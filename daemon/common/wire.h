@@ -184,8 +184,6 @@ struct message_job_done {
 	struct image image;            /* of the answer */
 	uint32_t input_format;         /* enum format of the body, FORMAT_NONE if unknown */
 	uint32_t lost;                 /* bit (1 << enum loss) for each of the answer */
-	uint32_t jpeg; /* enum jpeg_reason: why its TILE_JPEG gave no result; NONE: it did */
-	uint32_t unused;
 	uint64_t answer_size;          /* bytes */
 	uint64_t decode_ns, encode_ns; /* busy time, without waiting for tiles */
 	uint64_t verify_ns;            /* likewise */

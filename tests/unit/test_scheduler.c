@@ -12,6 +12,7 @@
 #include "common/filters.h"
 #include "front/base/loop.h"
 #include "front/workers/cost.h"
+#include "front/workers/jpeg_router.h"
 #include "front/workers/scheduler.h"
 #include "simulated.h"
 
@@ -71,7 +72,10 @@ static void add(unsigned job, unsigned count, double units)
 	while (count--) {
 		struct task *task = &tasks[task_count++];
 
-		*task = (struct task){.job = &jobs[job], .item.cost = units, .units = units};
+		*task = (struct task){.job = &jobs[job],
+		                      .devices = jobs[job].terms.devices,
+		                      .item.cost = units,
+		                      .units = units};
 		simulated_for_codecs->task_ready(task);
 	}
 }
@@ -255,6 +259,110 @@ static void test_cost(void **state)
 	assert_true(cost_of_area(&tall, 1, 2400) > 1202.0 * 601 * 3000);
 }
 
+static struct image square(uint32_t side)
+{
+	return (struct image){.width = side, .height = side, .bands = 3, .type = PIXEL_U8};
+}
+
+/* Which requests a device may be asked for, and which devices. */
+static void test_jpeg_asked(void **state)
+{
+	struct chain chain = {.variant = VARIANT_ANY};
+	struct shared_chain shared = {.chain = &chain};
+	struct image image = square(1000), small = square(100);
+	uint64_t devices;
+	uint32_t pixels;
+
+	(void)state;
+	start((double[]){1, 1, 1}, 3);
+	jobs[0].chain = &shared;
+	jobs[0].terms.codec = JPEG_BY_GPU;
+	assert_int_equal(jpeg_router_ask(&jobs[0], &pixels), JPEG_REASON_DEVICE);
+	device_get(0)->programs.jpeg = device_get(1)->programs.jpeg = 1;
+	device_get(1)->jpeg_pixels = 100000;
+	device_get(2)->jpeg_pixels = 9000000; /* its programs are not ready */
+	assert_int_equal(jpeg_router_ask(&jobs[0], &pixels), JPEG_REASON_NONE);
+	assert_int_equal(pixels, 100000);
+	device_get(2)->programs.jpeg = 1;
+	assert_int_equal(jpeg_router_ask(&jobs[0], &pixels), JPEG_REASON_NONE);
+	assert_int_equal(pixels, 9000000);
+	assert_int_equal(jpeg_router_choose(&jobs[0], &image, 0, &devices), JPEG_REASON_NONE);
+	assert_int_equal(devices, 4);
+	assert_int_equal(jpeg_router_choose(&jobs[0], &small, 0, &devices), JPEG_REASON_NONE);
+	assert_int_equal(devices, 6);
+	jobs[0].terms.devices = 3;
+	assert_int_equal(jpeg_router_choose(&jobs[0], &image, 0, &devices), JPEG_REASON_DEVICE);
+	assert_int_equal(jpeg_router_choose(&jobs[0], &small, 0, &devices), JPEG_REASON_NONE);
+	assert_int_equal(devices, 2);
+	jobs[0].options.verify = 1;
+	assert_int_equal(jpeg_router_ask(&jobs[0], &pixels), JPEG_REASON_PIXELS);
+	jobs[0].options = (struct message_job){.has_target = 1};
+	assert_int_equal(jpeg_router_ask(&jobs[0], &pixels), JPEG_REASON_PIXELS);
+	jobs[0].options = (struct message_job){.roi = {.width = 1, .height = 1}};
+	assert_int_equal(jpeg_router_ask(&jobs[0], &pixels), JPEG_REASON_PIXELS);
+	jobs[0].options = (struct message_job){.raw = 1};
+	assert_int_equal(jpeg_router_ask(&jobs[0], &pixels), JPEG_REASON_PIXELS);
+	jobs[0].options = (struct message_job){0};
+	chain.variant = VARIANT_REFERENCE;
+	assert_int_equal(jpeg_router_ask(&jobs[0], &pixels), JPEG_REASON_PIXELS);
+	chain.variant = VARIANT_ANY;
+	jobs[0].terms.codec = JPEG_BY_CPU;
+	assert_int_equal(jpeg_router_ask(&jobs[0], &pixels), JPEG_REASON_REQUEST);
+	stop();
+}
+
+/* The choices of a device, of so many. */
+static unsigned chosen(uint32_t side, double waiting, unsigned choices)
+{
+	struct image image = square(side);
+	unsigned device = 0;
+	uint64_t devices;
+
+	for (unsigned i = 0; i < choices; i++)
+		device +=
+		    jpeg_router_choose(&jobs[0], &image, waiting, &devices) == JPEG_REASON_NONE;
+	return device;
+}
+
+static void learn(enum jpeg_lane lane, uint32_t side, double ns)
+{
+	struct image image = square(side);
+
+	for (int i = 0; i < 64; i++)
+		jpeg_router_learn(lane, &image, ns);
+}
+
+/* By expectation and load; a rare look at the other lane, unless that would be far slower. */
+static void test_jpeg_chosen(void **state)
+{
+	struct chain chain = {.variant = VARIANT_ANY};
+	struct shared_chain shared = {.chain = &chain};
+	struct image image;
+
+	(void)state;
+	start((double[]){1}, 1);
+	jobs[0].chain = &shared;
+	device_get(0)->programs.jpeg = 1;
+	device_get(0)->jpeg_pixels = UINT32_MAX;
+	assert_int_equal(chosen(4096, 0, 640), 640);
+	assert_int_equal(chosen(16, 0, 640), 0);
+	assert_int_equal(chosen(16, 100, 640), 640); /* so many wait for codec workers */
+	learn(JPEG_LANE_DEVICE, 1024, 3e6);
+	learn(JPEG_LANE_CODEC, 1024, 2e6);
+	assert_int_equal(chosen(1024, 0, 640), 10);
+	assert_int_equal(chosen(1024, 1, 640), 630);
+	learn(JPEG_LANE_CODEC, 1024, 2e7);
+	assert_int_equal(chosen(1024, 0, 640), 640);
+	load_add(0, 1e9);
+	assert_int_equal(chosen(1024, 0, 640), 0);
+	load_clear(0);
+	/* A size that was not measured is expected as the nearest one. */
+	image = square(2048);
+	assert_true(jpeg_router_expect(JPEG_LANE_CODEC, &image) > 7e7);
+	assert_true(jpeg_router_expect(JPEG_LANE_CODEC, &image) < 9e7);
+	stop();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -262,6 +370,7 @@ int main(void)
 	    cmocka_unit_test(test_allowed),    cmocka_unit_test(test_allowed_ends),
 	    cmocka_unit_test(test_retries),    cmocka_unit_test(test_tile_size),
 	    cmocka_unit_test(test_long_tiles), cmocka_unit_test(test_cost),
+	    cmocka_unit_test(test_jpeg_asked), cmocka_unit_test(test_jpeg_chosen),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -198,6 +198,12 @@ static void add_devices(struct answer *answer, const struct job *job)
 		answer_header(answer, "X-Device", "%s", text);
 }
 
+static void add_codec(struct answer *answer, const struct job *job)
+{
+	answer_header(answer, "X-Codec", "%s",
+	              job->jpeg ? "cpu" : device_get(job->jpeg_device)->label);
+}
+
 static void add_lost(struct answer *answer, const struct job *job)
 {
 	char text[128] = "";
@@ -234,6 +240,7 @@ void answer_job(struct answer *answer, const struct job *job, uint64_t received_
 		              pixel_type_name(job->result.type));
 		add_lost(answer, job);
 		add_devices(answer, job);
+		add_codec(answer, job);
 	}
 	if (job->options.verify && (!job->error || job->verified.mismatches))
 		add_verified(answer, job);

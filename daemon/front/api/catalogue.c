@@ -147,13 +147,13 @@ static json_t *describe_device(const struct device *d)
 	char index[32];
 
 	snprintf(index, sizeof index, "%u:%u", d->found.platform, d->found.device);
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:f, s:i}", "id",
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:I, s:I, s:I, s:I, s:f, s:i}", "id",
 	                 d->label, "index", index, "name", d->name, "driver", d->driver, "type",
-	                 types[d->type], "state", device_state_name(device_state(d)),
-	                 "memory_bytes", (json_int_t)d->memory, "tiles_done", (json_int_t)d->tiles,
-	                 "tiles_in_flight", (json_int_t)d->held_count, "restarts",
-	                 (json_int_t)d->worker.restarts, "startup_seconds", d->startup_ms * 1e-3,
-	                 "pid", (int)d->worker.pid);
+	                 types[d->type], "state", device_state_name(device_state(d)), "jpeg",
+	                 d->jpeg_pixels && d->programs.jpeg, "memory_bytes", (json_int_t)d->memory,
+	                 "tiles_done", (json_int_t)d->tiles, "tiles_in_flight",
+	                 (json_int_t)d->held_count, "restarts", (json_int_t)d->worker.restarts,
+	                 "startup_seconds", d->startup_ms * 1e-3, "pid", (int)d->worker.pid);
 }
 
 void catalogue_get_devices(struct request *r)

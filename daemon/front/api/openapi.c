@@ -27,7 +27,7 @@ static const struct {
     {"Job", "id:string state:string progress:Progress left_seconds:number~ links:Links "
             "kept_seconds:integer? lost:string[]? problem:Problem?"},
     {"Device", "id:string index:string name:string driver:string type:string state:string "
-               "memory_bytes:integer "
+               "jpeg:boolean memory_bytes:integer "
                "tiles_done:integer tiles_in_flight:integer restarts:integer startup_seconds:number "
                "pid:integer"},
     {"Devices", "devices:Device[]"},
@@ -91,6 +91,7 @@ static const struct {
     {"X-Request-Id", "Identifies the request in the log", false, true},
     {"X-Image", "WIDTHxHEIGHTxBANDS:TYPE of the answer", true, true},
     {"X-Device", "The devices that filtered it", true, false},
+    {"X-Codec", "Who has decoded and encoded it: cpu, or a device", true, true},
     {"X-Lost", "What the image has lost by its format; missing if it has lost nothing", true,
      false},
 };

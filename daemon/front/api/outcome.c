@@ -98,6 +98,13 @@ static void observe_stages(const struct job_times *t)
 			               (double)stages[i].ns * 1e-9);
 }
 
+static void count_jpeg(const struct job *job)
+{
+	if (job->input_format == FORMAT_JPEG && job->format == FORMAT_JPEG)
+		metric_add(METRIC_JPEG_JOBS, job->jpeg ? "cpu" : "device",
+		           jpeg_reason_slug(job->jpeg), 1);
+}
+
 void outcome_record(const char *id, const struct job *job)
 {
 	char end[64] = "is done";
@@ -111,6 +118,7 @@ void outcome_record(const char *id, const struct job *job)
 	}
 	canary_success();
 	observe_stages(&job->times);
+	count_jpeg(job);
 }
 
 void outcome_gone(const char *id, const struct job *job)

@@ -338,6 +338,20 @@ static enum error parse_priority(struct reading *r, const char *text, struct pro
 	return ERR_OK;
 }
 
+static enum error parse_codec(struct reading *r, const char *text, struct problem *problem)
+{
+	static const char *const names[] = {
+	    [JPEG_BY_ANY] = "auto", [JPEG_BY_CPU] = "cpu", [JPEG_BY_GPU] = "gpu"};
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (!strcmp(text, names[i])) {
+			r->terms->codec = (enum jpeg_by)i;
+			return ERR_OK;
+		}
+	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "codec", text,
+	                             "codec: expected auto, cpu or gpu");
+}
+
 static enum error parse_device(struct reading *r, const char *text, struct problem *problem)
 {
 	char devices[160];

@@ -27,15 +27,21 @@ struct task {
 	unsigned attempts; /* number of devices that have had it */
 	unsigned excused;  /* of these, devices that another tile killed */
 	uint64_t prefer;   /* bits of the devices that should run it if one is up; 0: any */
+	uint64_t devices;  /* bits of the devices that may run it; 0: any */
 	unsigned device;   /* number of the last one */
 	uint32_t wait_ms;  /* the longest wait for a program there; 0: not waiting */
 	bool waited;       /* it waits for a program, or has waited */
 	uint64_t sent;     /* loop_now() when a device got it */
 	uint64_t worked; /* its worker's processor time by then (struct stall), at the last look */
+	double ahead;    /* predicted time (ns) of what the device held before it */
 	double units;    /* predicted work: multiply-adds of all bands, including halos */
 };
 
 enum priority { PRIORITY_INTERACTIVE, PRIORITY_BATCH, PRIORITIES };
+
+/* Who decodes and encodes JPEGs: who is expected to be done sooner, or as the request wishes, if
+ * that is possible. */
+enum jpeg_by { JPEG_BY_ANY, JPEG_BY_CPU, JPEG_BY_GPU };
 
 /* A job's conditions, and its client. */
 struct job_terms {
@@ -46,6 +52,7 @@ struct job_terms {
 	enum priority best; /* the highest priority that it may have */
 	double share;       /* its weight relative to other clients; 0: 1 */
 	uint64_t devices;   /* a bit for each device that may be used; 0: any */
+	enum jpeg_by codec;
 	struct trace trace; /* for the log, like the route */
 	const char *route;
 	bool stripped; /* curl -d has damaged its body */
@@ -87,6 +94,8 @@ struct job {
 	struct image whole, image;
 	enum format input_format;
 	uint32_t tiles, tiles_done;
+	enum jpeg_reason jpeg;   /* why no device decodes and encodes it; NONE: one does */
+	unsigned jpeg_device;    /* number of the one that has done so, if jpeg is NONE */
 	unsigned tiles_waiting; /* tiles that wait for a program */
 	bool held;              /* as admission knows */
 	uint64_t devices_used;  /* a bit for each device that filtered a tile */

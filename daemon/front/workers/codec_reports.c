@@ -6,6 +6,7 @@
 
 #include "front/base/loop.h"
 #include "front/workers/cost.h"
+#include "front/workers/jpeg_router.h"
 #include "front/workers/supervisor.h"
 
 static const struct codec_owner *owner;
@@ -19,7 +20,7 @@ void codec_reports_init(const struct codec_owner *o)
 static void answer_opened(void *context)
 {
 	struct job *job = context;
-	struct message message = {.type = MSG_ANSWER, .answer = {job->options.job}};
+	struct message message = {.type = MSG_ANSWER, .answer = {.job = job->options.job}};
 	struct problem problem;
 
 	if (job->finished || !job->codec)
@@ -28,8 +29,10 @@ static void answer_opened(void *context)
 		job_cancel(job,
 		           problem_set(&problem, ERR_IO, "cannot create a file for the answer"),
 		           &problem);
-	else
-		worker_send(&job->codec->worker, &message, &job->answer.fd);
+	if (job->finished)
+		return;
+	message.answer.jpeg = job->codec->jpeg_devices != 0;
+	worker_send(&job->codec->worker, &message, &job->answer.fd);
 }
 
 /* Opens the answer and tells the worker. It is kept in memory if raw pixels and the body's metadata
@@ -76,7 +79,7 @@ static uint64_t pixels(const struct image *image)
 /* Checks a worker's MSG_IMAGE: the costs that other jobs wait for are computed from it. */
 static bool image_fits(const struct job *job, const struct message_image *m)
 {
-	return m->input_format < FORMATS && image_valid(&m->whole) && image_valid(&m->image) &&
+	return m->input_format < FORMATS && m->jpeg < JPEG_REASONS && image_valid(&m->whole) && image_valid(&m->image) &&
 	       image_valid(&m->answer) && pixels(&m->whole) <= job->options.pixels_max &&
 	       pixels(&m->image) <= pixels(&m->whole) && pixels(&m->answer) <= pixels(&m->whole) &&
 	       m->tiles && m->tiles <= pixels(&m->image);
@@ -98,9 +101,37 @@ static bool take_image(struct codec *c, const struct message_image *m)
 	job->image_known = true;
 	c->plan = plan_use(job->chain, &job->image);
 	job->tiles = m->tiles;
+	if (!job->jpeg) /* the job may be one tile that is a JPEG; if the image can */
+		job->jpeg = m->jpeg ? (enum jpeg_reason)m->jpeg
+		                    : jpeg_router_choose(job, &job->image, runs_waiting(),
+		                                         &c->jpeg_devices);
+	if (job->jpeg)
+		c->jpeg_devices = 0;
 	if (!job->finished)
 		open_answer(job, &m->answer);
 	return true;
+}
+
+/* The whole job, if the device could. */
+static void jpeg_tile_done(const struct task *task, const struct message_tile_done *done)
+{
+	struct job *job = task->job;
+	double ns = (double)(loop_now() - task->sent) - task->ahead;
+
+	if (done->error || done->jpeg_flags) {
+		job->jpeg = done->error ? JPEG_REASON_FAILED : JPEG_REASON_FLAG;
+		return;
+	}
+	job->tiles_done = job->tiles;
+	job->jpeg_device = task->device;
+	jpeg_router_learn(JPEG_LANE_DEVICE, &job->image, ns);
+}
+
+static void pixel_tile_done(struct codec *c, const struct task *task,
+                            struct message_tile_done *done)
+{
+	task->job->tiles_done += !done->error && !task->prefer;
+	verified_expect(&c->verified, task, done);
 }
 
 void codec_task_done(struct task *task, const struct message_tile_done *done)
@@ -110,9 +141,13 @@ void codec_task_done(struct task *task, const struct message_tile_done *done)
 	struct message message = {.type = MSG_TILE_DONE, .tile_done = *done};
 
 	c->tasks--;
+	if (task->tile.form == TILE_JPEG)
+		c->jpeg_out = false;
 	if (c->job == job) { /* still the same run: the next starts only after all tasks are back */
-		job->tiles_done += !done->error && !task->prefer;
-		verified_expect(&c->verified, task, &message.tile_done);
+		if (task->tile.form == TILE_JPEG)
+			jpeg_tile_done(task, done);
+		else
+			pixel_tile_done(c, task, &message.tile_done);
 		worker_send(&c->worker, &message, NULL);
 	}
 	free(task);
@@ -121,7 +156,8 @@ void codec_task_done(struct task *task, const struct message_tile_done *done)
 }
 
 /* Gives a tile to the scheduler. Returns false if memory runs out. */
-static bool codec_run_tile(struct codec *c, const struct tile *tile, uint64_t prefer)
+static bool codec_run_tile(struct codec *c, const struct tile *tile, uint64_t devices,
+                           uint64_t prefer)
 {
 	struct job *job = c->job;
 	struct task *task = calloc(1, sizeof *task);
@@ -132,12 +168,27 @@ static bool codec_run_tile(struct codec *c, const struct tile *tile, uint64_t pr
 	task->job = job;
 	task->plan = c->plan;
 	task->prefer = prefer;
+	task->devices = devices;
 	task->units = cost_of_area(job->chain->chain, tile->width, tile->height) * job->image.bands;
+	if (tile->form == TILE_JPEG)
+		task->units += cost_of_jpeg(&job->image);
 	task->item.cost = task->units;
 	job_hold(job);
 	c->tasks++;
 	owner->task_ready(task);
 	return true;
+}
+
+/* A tile that is a JPEG comes once, if the front has agreed to it, and before all others. */
+static bool take_jpeg_tile(struct codec *c, const struct tile *tile)
+{
+	uint64_t devices = c->jpeg_devices;
+
+	if (!devices || c->next_tile)
+		return false;
+	c->jpeg_devices = 0;
+	c->jpeg_out = true;
+	return codec_run_tile(c, tile, devices, 0);
 }
 
 static bool take_tile(struct codec *c, const struct tile *tile)
@@ -146,12 +197,14 @@ static bool take_tile(struct codec *c, const struct tile *tile)
 	struct job *job = c->job;
 
 	if (!job || tile->job != job->options.job || !job->image_known ||
-	    tile->arena != c->worker.number || tile->index != c->next_tile ||
+	    tile->arena != c->worker.number || tile->index != c->next_tile || c->jpeg_out ||
 	    tile->index >= job->tiles || c->tasks >= SLOTS_MAX ||
 	    !tile_valid(tile, &job->image, job->chain->chain, arena->size, arena->size))
 		return false;
+	if (tile->form == TILE_JPEG)
+		return take_jpeg_tile(c, tile);
 	c->next_tile++;
-	return codec_run_tile(c, tile, 0);
+	return codec_run_tile(c, tile, job->terms.devices, 0);
 }
 
 /* Checks reported times: no worker keeps more than THREADS_MAX threads busy. */
@@ -173,6 +226,14 @@ static bool done_fits(const struct job *job, const struct message_job_done *m)
 	                     (job->answer.fd >= 0 || job->finished)));
 }
 
+/* Notes how long a codec worker took for what a device could have done. */
+static void learn_codec(const struct job *job)
+{
+	if (job->jpeg == JPEG_REASON_COST || job->jpeg == JPEG_REASON_FLAG)
+		jpeg_router_learn(JPEG_LANE_CODEC, &job->image,
+		                  (double)(job->times.decode + job->times.encode));
+}
+
 static bool take_done(struct codec *c, const struct message_job_done *m)
 {
 	struct job *job = c->job;
@@ -188,6 +249,7 @@ static bool take_done(struct codec *c, const struct message_job_done *m)
 	job->times.encode = m->encode_ns;
 	job->times.verify = m->verify_ns;
 	job->times.reference = m->reference_ns;
+	learn_codec(job);
 	if (!m->error && (job->finished || job->answer.in_memory))
 		return codec_settle_job(c);
 	if (!m->error) {
@@ -217,7 +279,7 @@ static bool take_verified(struct codec *c, const struct message_verified *found)
 	if (finding.differs)
 		owner->distrusted(finding.device, c->plan, finding.kernels);
 	return !finding.again || c->job->finished ||
-	       codec_run_tile(c, finding.again, finding.prefer);
+	       codec_run_tile(c, finding.again, c->job->terms.devices, finding.prefer);
 }
 
 /* Ignores the last messages on a job that has given way. */

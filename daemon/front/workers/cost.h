@@ -11,4 +11,7 @@ double cost_per_sample(const struct chain *chain);
  * halo that later filters need, which dominates when a result is small and windows are large. */
 double cost_of_area(const struct chain *chain, uint32_t width, uint32_t height);
 
+/* Multiply-adds that take as long as decoding and encoding the image as a JPEG on a device. */
+double cost_of_jpeg(const struct image *image);
+
 #endif

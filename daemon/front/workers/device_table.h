@@ -39,6 +39,7 @@ struct device {
 	enum device_type type;
 	uint64_t memory; /* bytes */
 	uint32_t startup_ms;
+	uint32_t jpeg_pixels; /* of the largest image that may be a TILE_JPEG; 0: none may */
 	unsigned window; /* maximum number of tiles it may hold, of any size */
 	bool stacks;     /* small tiles share launches, so it may hold more of them */
 	struct task *held[WINDOW_MAX];

@@ -165,6 +165,7 @@ static void device_up(struct worker *worker, const struct message_ready *ready)
 	d->memory = ready->memory;
 	d->startup_ms = ready->startup_ms;
 	d->window = ready->lanes + 1;
+	d->jpeg_pixels = ready->jpeg_pixels;
 	d->stacks = ready->stack_max > 1;
 	metric_set(METRIC_DEVICE_MEMORY, d->label, NULL, (double)d->memory);
 	reports_begin(d);
@@ -407,6 +408,14 @@ static void number_argument(struct worker *w, const char *argument, uint32_t num
 	worker_argument(w, argument, text);
 }
 
+static void size_argument(struct worker *w, const char *argument, uint64_t size)
+{
+	char text[32];
+
+	snprintf(text, sizeof text, "%llu", (unsigned long long)size);
+	worker_argument(w, argument, text);
+}
+
 static void device_prepare(struct worker *worker)
 {
 	const struct message_device *m = &device_of(worker)->found;
@@ -416,6 +425,8 @@ static void device_prepare(struct worker *worker)
 	number_argument(worker, "--device", m->device);
 	number_argument(worker, "--stack", (uint32_t)config->stack);
 	number_argument(worker, "--programs", (uint32_t)config->programs);
+	if (m->type == DEVICE_GPU || config->jpeg_on_any)
+		size_argument(worker, "--jpeg-memory", config->jpeg_memory);
 }
 
 /* A worker that holds a tile uses processor time, because it polls. */
@@ -603,6 +614,7 @@ bool device_send(struct device *d, struct task *task)
 
 	if (!send_plan(d, task) || !worker_send(&d->worker, &message, NULL))
 		return false;
+	task->ahead = load_ns(d->worker.number);
 	task->attempts++;
 	task->device = d->worker.number;
 	task->waited = false;

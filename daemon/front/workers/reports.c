@@ -146,9 +146,10 @@ static bool add_within(uint64_t *sum, uint64_t more, uint64_t limit)
 /* Times may add up to about twice the time the tile was held. */
 bool reports_cost_valid(const struct task *task, const struct message_tile_done *done)
 {
+	uint64_t room = task->tile.form == TILE_JPEG ? task->tile.out_size : 0;
 	uint64_t held_ns = loop_now() - task->sent, ns = 0, bytes = 0;
 	uint64_t ns_max = 2 * held_ns + slack_ns, bytes_max = (held_ns + slack_ns) * bytes_a_ns;
-	bool valid = add_within(&ns, done->upload_ns, ns_max) &&
+	bool valid = done->size <= room && add_within(&ns, done->upload_ns, ns_max) &&
 	             add_within(&ns, done->download_ns, ns_max) &&
 	             add_within(&bytes, done->upload_bytes, bytes_max) &&
 	             add_within(&bytes, done->download_bytes, bytes_max);
@@ -194,7 +195,7 @@ static void take_choice(struct device *d, const struct message_choice *choice)
 
 static bool programs_valid(const struct device *d, const struct message_programs *now)
 {
-	return now->compiled >= d->programs.compiled && now->cached >= d->programs.cached &&
+	return now->jpeg <= 1 && now->compiled >= d->programs.compiled && now->cached >= d->programs.cached &&
 	       now->failed >= d->programs.failed && now->pending <= programs_first &&
 	       now->compiling <= programs_first &&
 	       (uint64_t)now->compiled + now->cached + now->failed <=

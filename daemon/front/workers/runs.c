@@ -15,6 +15,7 @@
 
 #include "front/base/loop.h"
 #include "front/base/metrics.h"
+#include "front/workers/jpeg_router.h"
 
 static const struct config *config;
 static const struct codec_owner *owner;
@@ -51,8 +52,11 @@ static void codec_start_job(struct codec *c, struct job *job)
 	message.job.samples_max = owner->samples_max(job->chain->chain);
 	message.job.verify_share = config->verify_share;
 	message.job.verify_taps = config->verify_taps;
+	job->jpeg = jpeg_router_ask(job, &message.job.jpeg_pixels);
 	c->job = job;
 	c->next_tile = 0;
+	c->jpeg_devices = 0;
+	c->jpeg_out = false;
 	c->verified = (struct verified_tiles){0};
 	job->codec = c;
 	job_hold(job);
@@ -60,6 +64,11 @@ static void codec_start_job(struct codec *c, struct job *job)
 	metric_observe(METRIC_STAGE_DURATION, "queue", NULL,
 	               (double)(job->times.started - job->times.accepted) * 1e-9);
 	worker_send(&c->worker, &message, fds); /* on failure codec_down() follows */
+}
+
+double runs_waiting(void)
+{
+	return jobs_waiting() / (double)codecs_active();
 }
 
 static bool codec_is_idle(const struct codec *c)

@@ -24,6 +24,10 @@ struct codec {
 	unsigned tasks;      /* tiles not back yet, of any run */
 	struct plan *plan;   /* of these tiles, or NULL */
 	uint32_t next_tile;  /* index of the next MSG_TILE */
+	/* Of the job as one tile that is a JPEG: devices that may have it, 0 if there is to be none;
+	 * whether it is with the scheduler. */
+	uint64_t jpeg_devices;
+	bool jpeg_out;
 	struct verified_tiles verified;
 };
 
@@ -61,6 +65,9 @@ bool codec_is_surplus(const struct codec *codec);
 
 /* Gives waiting jobs to idle codec workers. */
 void runs_wake(void);
+
+/* Jobs that wait for a codec worker, for each that there is. */
+double runs_waiting(void);
 
 /* True if more heavy jobs run than allowed. */
 bool runs_too_heavy(void);

@@ -115,7 +115,7 @@ static struct device *device_for(const struct task *task, uint64_t *allowed)
 	d = *allowed ? device_soonest(task->units, *allowed) : NULL;
 	if (d)
 		return d;
-	*allowed = task->job->terms.devices;
+	*allowed = task->devices;
 	return device_soonest(task->units, *allowed);
 }
 
@@ -176,10 +176,11 @@ static void task_ready(struct task *task)
 }
 
 /* Queues a failed tile again, for another device if there is one. Returns false if it has failed
- * too often or its run has ended. */
+ * too often or its run has ended. Instead of one that is a JPEG come tiles of pixels. */
 static bool task_retry(struct task *task)
 {
-	if (!task_is_current(task) || task->attempts - task->excused >= ATTEMPTS_MAX ||
+	if (!task_is_current(task) || task->tile.form == TILE_JPEG ||
+	    task->attempts - task->excused >= ATTEMPTS_MAX ||
 	    task->attempts >= ATTEMPTS_ALL_MAX)
 		return false;
 	metric_add(METRIC_TILE_RETRIES, NULL, NULL, 1);
@@ -266,7 +267,7 @@ static struct fair_flow *hopeless(void)
 	struct fair_flow *flow = LIST_FIRST(&ready.parked);
 
 	for (; flow; flow = LIST_NEXT(flow, place)) {
-		uint64_t allowed = ((struct task *)flow->head)->job->terms.devices;
+		uint64_t allowed = ((struct task *)flow->head)->devices;
 
 		if (allowed && given_up(allowed))
 			break;

@@ -1,0 +1,179 @@
+"""Images from JPEG to JPEG that a device decodes, filters and encodes: byte for byte what codec workers
+answer; and all that devices leave to them."""
+import concurrent.futures
+import random
+
+import pytest
+
+from imagefiles import pil, read_pil, written, write_png
+from pixels import pairwise, random_pixels, smooth
+from service import ONE_DEVICE, poll, target_of
+
+GAUSSIAN = [("gaussian", {"sigma": 1.1})]
+CHAINS = [GAUSSIAN, [("sobel", {})], [("box", {"size": 15}), ("sharpen", {})],
+          [("gaussian", {"sigma": 12})], [("convolve", {"kernel": "1,2,3;4,-9,4;3,2,1"})]]
+SIZES = [(64, 48), (33, 17), (17, 400), (400, 17), (257, 129), (640, 480)]
+BORDERS = ["replicate", "reflect", "reflect101", "wrap", "constant", "crop"]
+
+
+def takes_jpeg(service):
+    return any(device["jpeg"] for device in service.get("/v1/devices").json()["devices"])
+
+
+def ready(service):
+    service.compiled(lambda: takes_jpeg(service), what="the programs for JPEG")
+
+
+@pytest.fixture(scope="module")
+def lane(launch):
+    with launch("--jpeg-on-any", "yes", "--verify-share", "0",
+                environment=ONE_DEVICE) as service:
+        ready(service)
+        yield service
+
+
+def jpeg(pixels, **options):
+    return written(pil(pixels), "jpeg", **{"quality": 85, **options})
+
+
+def post(service, body, filters=None, codec="gpu", **options):
+    return service.post(target_of(filters or GAUSSIAN, codec=codec, variant="general", **options), body)
+
+
+def by(answer):
+    return answer.headers["X-Codec"]
+
+
+def same(service, body, filters=None, **options):
+    """A device did it, and codec workers give the same bytes."""
+    device = post(service, body, filters, "gpu", **options)
+    cpu = post(service, body, filters, "cpu", **options)
+    assert (device.status, cpu.status) == (200, 200), (device, cpu)
+    assert (by(device), by(cpu)) == ("cpu0", "cpu")
+    assert device.body == cpu.body
+    return device
+
+
+@pytest.mark.parametrize("filters", CHAINS, ids=str)
+def test_same_bytes(lane, filters):
+    for (width, height), subsampling, bands, border, quality in pairwise(
+            SIZES, [0, 1, 2], [1, 3], BORDERS, [30, 75, 95]):
+        body = jpeg(smooth(width, height, bands), subsampling=subsampling, quality=quality)
+        answer = post(lane, body, filters, "gpu", border=border)
+        if answer.status == 422:  # nothing is left by crop
+            continue
+        same(lane, body, filters, border=border, quality=quality)
+
+
+def test_noise_and_restarts(lane):
+    """The largest scans; and optimised tables, restart markers, metadata."""
+    noise = random_pixels(1, 300, 200, 3, "u8")
+    same(lane, jpeg(noise, quality=98, optimize=True), quality=98, subsample="off")
+    same(lane, jpeg(noise, restart_marker_blocks=3))
+    same(lane, jpeg(smooth(320, 240, 3), exif=b"Exif\0\0MM\0*\0\0\0\x08\0\0\0\0\0\0", comment=b"said",
+                    dpi=(72, 72)))
+
+
+def test_stages_are_told(lane):
+    answer = same(lane, jpeg(smooth(640, 480, 3)))
+    for stage in ("jpeg_decode", "separable", "jpeg_encode"):
+        assert f"{stage};dur=" in answer.headers["Server-Timing"]
+
+
+@pytest.mark.parametrize("reason, body, options", [
+    ("progressive", jpeg(smooth(64, 64, 3), progressive=True), {}),
+    ("request", jpeg(smooth(64, 64, 3)), {"codec": "cpu"}),
+    ("pixels", jpeg(smooth(64, 64, 3)), {"roi": "1,2,40,40"}),
+    ("pixels", jpeg(smooth(64, 64, 3)), {"target": "0,0"}),
+    ("pixels", jpeg(smooth(64, 64, 3)), {"verify": 1}),
+    ("answer", jpeg(smooth(64, 16, 3)), {}),
+    ("body", written(pil(smooth(64, 64, 3)).convert("CMYK"), "jpeg"), {}),
+    ("body", jpeg(smooth(64, 64, 3), exif=b"Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0"
+                                          b"\0\0\0\0"), {}),
+    ("header", jpeg(smooth(64, 64, 3)).replace(b"\xff\xdb", b"\xff\xdc\0\x04\0\0\xff\xdb", 1), {}),
+], ids=lambda value: value if isinstance(value, str) else "")
+def test_left_to_codecs(lane, reason, body, options):
+    before = lane.metrics()
+    answer = post(lane, body, **{"codec": "gpu", **options})
+    assert answer.status == 200 and by(answer) == "cpu", answer
+    after = lane.metrics()
+    assert after.total("convolved_jpeg_jobs_total", reason=reason) == \
+        before.total("convolved_jpeg_jobs_total", reason=reason) + 1
+
+
+def test_other_formats(lane):
+    """Neither side alone is a device's."""
+    assert by(lane.post(target_of(GAUSSIAN, codec="gpu", format="jpeg"), write_png(smooth(64, 64, 3)))) == "cpu"
+    assert by(post(lane, jpeg(smooth(64, 64, 3)), format="png")) == "cpu"
+
+
+def test_damaged(lane):
+    """Wherever a file is damaged, the answer is the codec worker's: status, bytes and words."""
+    good = jpeg(smooth(200, 120, 3), quality=90)
+    chance = random.Random(5)
+    start = good.index(b"\xff\xda") + 14
+    flags = 0
+    for trial in range(60):
+        body = bytearray(good)
+        if trial % 3:
+            body[chance.randrange(start, len(good) - 2)] = chance.randrange(256)
+        else:
+            del body[chance.randrange(start, len(good) - 2):-2]
+        device, cpu = (post(lane, bytes(body), codec=codec) for codec in ("gpu", "cpu"))
+        assert device.status == cpu.status
+        if device.status == 200:
+            assert device.body == cpu.body
+            flags += by(device) == "cpu"
+        else:
+            assert device.json()["detail"] == cpu.json()["detail"]
+    assert lane.metrics().total("convolved_jpeg_jobs_total", reason="flag") or flags == 0
+
+
+def test_many_clients(lane):
+    """Jobs of several kinds at a time, by both lanes, some repeated."""
+    bodies = [jpeg(smooth(width, height, 3), quality=70 + width % 20) for width, height in SIZES]
+    wanted = [post(lane, body, codec="cpu").body for body in bodies]
+
+    def one(i):
+        answer = post(lane, bodies[i % len(bodies)], codec=("gpu", "auto", "gpu", "cpu")[i // 6 % 4])
+        return answer.status == 200 and answer.body == wanted[i % len(bodies)]
+    with concurrent.futures.ThreadPoolExecutor(12) as clients:
+        assert all(clients.map(one, range(96)))
+
+
+@pytest.mark.parametrize("kind", ("device", "codec"))
+def test_worker_dies(lane, kind):
+    """The job is done all the same."""
+    body = jpeg(smooth(1600, 1200, 3))
+    wanted = post(lane, body, codec="cpu").body
+    with concurrent.futures.ThreadPoolExecutor(4) as clients:
+        answers = [clients.submit(post, lane, body) for _ in range(12)]
+        lane.workers(kind)[0].kill()
+        for answer in answers:
+            assert answer.result().status == 200 and answer.result().body == wanted
+    poll(lambda: lane.get("/readyz").status == 200, 60, "readiness")
+
+
+def test_wrong_name(lane):
+    post(lane, b"", codec="tpu").refused(400, "bad-parameter")
+
+
+def test_without(launch):
+    """jpeg-memory=0 leaves all to codec workers; and so do devices that are no GPUs, by default."""
+    body = jpeg(smooth(64, 64, 3))
+    for options in (("--jpeg-on-any", "yes", "--jpeg-memory", "0"), ()):
+        with launch(*options, environment=ONE_DEVICE) as service:
+            assert by(post(service, body)) == "cpu"
+            assert service.metrics().total("convolved_jpeg_jobs_total", reason="device") == 1
+            assert not takes_jpeg(service)
+
+
+def test_too_large(launch, lane):
+    """An image beyond a device's share of memory."""
+    body = jpeg(smooth(1600, 1200, 3))
+    with launch("--jpeg-on-any", "yes", "--jpeg-memory", "32M", environment=ONE_DEVICE) as service:
+        ready(service)
+        assert by(post(service, body)) == "cpu"
+        assert service.metrics().total("convolved_jpeg_jobs_total", reason="size") == 1
+        assert by(post(service, jpeg(smooth(64, 64, 3)))) == "cpu0"
+    assert read_pil(post(lane, body).body)[0].shape == (1200, 1600, 3)
