@@ -13,6 +13,7 @@
 #include "front/base/loop.h"
 #include "front/workers/cost.h"
 #include "front/workers/jpeg_router.h"
+#include "front/workers/load.h"
 #include "front/workers/scheduler.h"
 #include "simulated.h"
 
