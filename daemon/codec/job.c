@@ -24,6 +24,7 @@
 #include "codec/cut.h"
 #include "codec/decode.h"
 #include "codec/encode.h"
+#include "codec/jpeg_check.h"
 #include "codec/jpeg_tile.h"
 #include "codec/output_format.h"
 #include "codec/tiles.h"
@@ -38,6 +39,8 @@ struct job {
 	double border_pixel[BANDS_MAX];
 	struct tiles tiles;
 	struct jpeg_tile jpeg;
+	struct jpeg_bytes compared; /* a device's scan, to be compared with ours; owned */
+	enum jpeg_check check;
 	pthread_t thread;
 	bool was_short; /* done, without the thread */
 	struct decoded decoded;
@@ -144,6 +147,8 @@ static void encode(struct job *job)
 		tiles_stop(&job->tiles, e, &problem);
 	else if (!tiles_stopped(&job->tiles)) /* frees the tiles that no later row frees */
 		tiles_free_above(&job->tiles, job->tiles.tiling.height);
+	if (!e && job->compared.at && !tiles_stopped(&job->tiles))
+		job->check = jpeg_check(&job->compared, file);
 }
 
 static void *encode_thread(void *job)
@@ -158,6 +163,17 @@ static bool is_large(const struct decoded *decoded)
 	return (uint64_t)decoded->whole.width * decoded->whole.height >= LARGE_PIXELS;
 }
 
+/* Keeps a device's result, whose place tiles will take. */
+static void keep_to_compare(struct job *job)
+{
+	uint8_t *scan = malloc(job->tiles.whole_size);
+
+	if (!scan)
+		return;
+	memcpy(scan, job->place.arena.out, job->tiles.whole_size);
+	job->compared = (struct jpeg_bytes){scan, job->tiles.whole_size};
+}
+
 /* Has a device do the whole job as one tile, if it can be one and the front has agreed. Returns
  * false if tiles of pixels must do it. */
 static bool do_whole(struct job *job)
@@ -168,7 +184,11 @@ static bool do_whole(struct job *job)
 		return false;
 	jpeg_tile_fill(&job->jpeg, &job->tiles.tiling, &job->place.arena, &tile);
 	job->decode_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - job->start_ns;
-	return tiles_send_whole(&job->tiles, &tile);
+	if (tiles_send_whole(&job->tiles, &tile, verify_chosen(&job->tiles.verify)))
+		return true;
+	if (job->tiles.whole == WHOLE_COMPARED)
+		keep_to_compare(job);
+	return false;
 }
 
 /* The front has to agree, by sending the answer's file, to the decoding of a large image; and it
@@ -281,6 +301,7 @@ static void job_free(struct job **job)
 	close((*job)->body);
 	if ((*job)->answer_file >= 0)
 		close((*job)->answer_file);
+	free((void *)(uintptr_t)(*job)->compared.at);
 	tiles_fini(&(*job)->tiles);
 	free(*job);
 	*job = NULL;
@@ -361,6 +382,7 @@ static void describe_answer(const struct job *job, struct message_job_done *done
 	done->format = job->output.format;
 	done->image = job->output.image;
 	done->lost = job->output.lost;
+	done->jpeg = job->check;
 	done->answer_size = (uint64_t)status.st_size;
 }
 

@@ -158,7 +158,8 @@ static void encode(void *context)
 	set_destination(e);
 	set_coding(e);
 	jpeg_start_compress(&e->libjpeg, TRUE);
-	e->memory_short = !jpeg_metadata_write(e->source.metadata, e->source.output->strip, &e->libjpeg);
+	e->memory_short =
+	    !jpeg_metadata_write(e->source.metadata, e->source.output->strip, &e->libjpeg);
 	if (e->memory_short)
 		return;
 	if (e->source.scan)

@@ -22,8 +22,7 @@ enum error jpeg_encode(const struct output_format *output, const struct jpeg_met
 
 /* True if a device can encode the scan of such an answer, which then is to be like this. Images of
  * a single row of MCUs stay here. */
-bool jpeg_encode_target(const struct output_format *output,
-                        struct jpeg_target *target) MUST_CHECK;
+bool jpeg_encode_target(const struct output_format *output, struct jpeg_target *target) MUST_CHECK;
 
 /* As jpeg_encode(), for a scan that a device has encoded by jpeg_encode_target(). */
 enum error jpeg_encode_scan(const struct output_format *output,

@@ -98,8 +98,9 @@ static enum jpeg_reason check_sampling(struct header *header)
 	if (scan->components == 1) {
 		/* The blocks of a single component stand row after row, whatever its factors. */
 		scan->h = scan->v = 1;
-		return c[0].h >= 1 && c[0].h <= 4 && c[0].v >= 1 && c[0].v <= 4 ? JPEG_REASON_NONE
-		                                                                : JPEG_REASON_HEADER;
+		return c[0].h >= 1 && c[0].h <= 4 && c[0].v >= 1 && c[0].v <= 4
+		           ? JPEG_REASON_NONE
+		           : JPEG_REASON_HEADER;
 	}
 	scan->h = c[0].h;
 	scan->v = c[0].v;
@@ -190,7 +191,7 @@ static enum jpeg_reason read_scan(struct header *header, const uint8_t *at, size
 }
 
 static enum jpeg_reason read_segment(struct header *header, uint8_t marker, const uint8_t *at,
-                                size_t size)
+                                     size_t size)
 {
 	switch (marker) {
 	case DQT:
@@ -211,8 +212,7 @@ static enum jpeg_reason read_segment(struct header *header, uint8_t marker, cons
 	default:
 		if ((marker >= APP0 && marker <= APP15) || marker == COM)
 			return JPEG_REASON_NONE;
-		return marker > SOF2 && marker <= SOF15 ? JPEG_REASON_CODING
-		                                        : JPEG_REASON_HEADER;
+		return marker > SOF2 && marker <= SOF15 ? JPEG_REASON_CODING : JPEG_REASON_HEADER;
 	}
 }
 

@@ -170,15 +170,14 @@ bool tiles_await_whole(struct tiles *tiles)
 	bool there;
 
 	pthread_mutex_lock(&tiles->lock);
-	while (!tiles->stopped &&
-	       (tiles->whole == WHOLE_EXPECTED || tiles->whole == WHOLE_SENT))
+	while (!tiles->stopped && (tiles->whole == WHOLE_EXPECTED || tiles->whole == WHOLE_SENT))
 		tiles_await_change(tiles);
 	there = tiles->stopped || tiles->whole == WHOLE_DONE;
 	pthread_mutex_unlock(&tiles->lock);
 	return there;
 }
 
-bool tiles_send_whole(struct tiles *tiles, struct tile *tile)
+bool tiles_send_whole(struct tiles *tiles, struct tile *tile, bool compare)
 {
 	struct message message = {.type = MSG_TILE};
 
@@ -186,6 +185,7 @@ bool tiles_send_whole(struct tiles *tiles, struct tile *tile)
 	tile->arena = tiles->arena_number;
 	message.tile.tile = *tile;
 	pthread_mutex_lock(&tiles->lock);
+	tiles->compare = compare;
 	set_whole(tiles, WHOLE_SENT);
 	pthread_mutex_unlock(&tiles->lock);
 	if (!wire_send(tiles->socket, &message, NULL))
@@ -207,7 +207,7 @@ static bool take_whole(struct tiles *tiles, const struct message_tile_done *done
 	sent = tiles->whole == WHOLE_SENT;
 	if (sent) {
 		tiles->whole_size = done->size;
-		set_whole(tiles, good ? WHOLE_DONE : WHOLE_NONE);
+		set_whole(tiles, !good ? WHOLE_NONE : tiles->compare ? WHOLE_COMPARED : WHOLE_DONE);
 	}
 	pthread_mutex_unlock(&tiles->lock);
 	return sent;

@@ -14,10 +14,12 @@
 
 /* How it is with the job as one tile that is a JPEG. */
 enum whole {
-	WHOLE_NONE,    /* there is none, or the device gave no result: tiles of pixels follow */
+	WHOLE_NONE,     /* there is none, or the device gave no result: tiles of pixels follow */
 	WHOLE_EXPECTED, /* the front has agreed */
 	WHOLE_SENT,
 	WHOLE_DONE,
+	WHOLE_COMPARED, /* its result is there, but tiles of pixels follow, to be compared with it
+	                 */
 };
 
 struct tiles {
@@ -43,6 +45,7 @@ struct tiles {
 	uint64_t filtered; /* bit i % (slots * columns): tile i, of those between, has come back */
 	bool others;       /* another device could run the tile again */
 	enum whole whole;
+	bool compare;        /* the whole's result with that of tiles of pixels */
 	uint64_t whole_size; /* bytes of its result */
 	bool stopped;
 	enum error error; /* why it was stopped */
@@ -73,9 +76,10 @@ enum error tiles_send(struct tiles *tiles, uint32_t i) MUST_CHECK;
 /* The whole job as a tile that is a JPEG, once the front has agreed: the socket side calls
  * tiles_expect_whole(), with the lock. The decoding side sends the tile, whose job and arena are
  * set here, and waits for it; the encoding side waits likewise. True: its result is at the start of
- * the output arena, or the job was stopped. False: there is none, and tiles of pixels follow. */
+ * the output arena, or the job was stopped. False: tiles of pixels follow, because there is none or
+ * (compare) in any case. */
 void tiles_expect_whole(struct tiles *tiles);
-bool tiles_send_whole(struct tiles *tiles, struct tile *tile) MUST_CHECK;
+bool tiles_send_whole(struct tiles *tiles, struct tile *tile, bool compare) MUST_CHECK;
 bool tiles_await_whole(struct tiles *tiles) MUST_CHECK;
 
 /* Socket side. Records a tile that came back. */

@@ -157,7 +157,7 @@ static enum error verify_runs(struct subject *s)
 	return e;
 }
 
-static bool is_chosen(struct verify *v)
+bool verify_chosen(struct verify *v)
 {
 	return v->job->verify_share > 0 &&
 	       random_below(v, UINT32_MAX) < v->job->verify_share * UINT32_MAX;
@@ -180,7 +180,7 @@ void verify_tile(struct verify *v, const struct tiling *tiling, uint32_t index,
 	struct subject s = {.verify = v, .source = &source, .owner = owner, .context = context};
 	enum error e;
 
-	if (v->chain->variant == VARIANT_REFERENCE || (!v->job->verify && !is_chosen(v)))
+	if (v->chain->variant == VARIANT_REFERENCE || (!v->job->verify && !verify_chosen(v)))
 		return;
 	tiling_tile(tiling, index, v->job->job, v->job->arena, &tile);
 	if (!v->job->verify && !choose_window(v, &source, &s.window))

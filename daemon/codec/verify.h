@@ -34,6 +34,9 @@ struct verify {
 void verify_init(struct verify *verify, const struct message_job *job, const struct chain *chain,
                  const struct arena *arena, int socket);
 
+/* True for the share of tiles that are to be compared. */
+bool verify_chosen(struct verify *verify);
+
 /* Compares a filtered tile if it is chosen (never for VARIANT_REFERENCE), and sends MSG_VERIFIED. A
  * tile with mismatches runs again; if its results differ between runs, or complete verification
  * still finds mismatches, the reference's result replaces them in the slot. Failures are logged and

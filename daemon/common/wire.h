@@ -177,6 +177,10 @@ struct message_cancel {
 	uint64_t job;
 };
 
+/* A device's result is compared now and then with that of tiles of pixels, which is the answer
+ * then. */
+enum jpeg_check { JPEG_NOT_CHECKED, JPEG_SAME, JPEG_DIFFERS, JPEG_CHECKS };
+
 struct message_job_done {
 	uint64_t job;
 	uint32_t error;                /* enum error */
@@ -184,6 +188,8 @@ struct message_job_done {
 	struct image image;            /* of the answer */
 	uint32_t input_format;         /* enum format of the body, FORMAT_NONE if unknown */
 	uint32_t lost;                 /* bit (1 << enum loss) for each of the answer */
+	uint32_t jpeg;                 /* enum jpeg_check of its TILE_JPEG's result */
+	uint32_t unused;
 	uint64_t answer_size;          /* bytes */
 	uint64_t decode_ns, encode_ns; /* busy time, without waiting for tiles */
 	uint64_t verify_ns;            /* likewise */

@@ -79,8 +79,9 @@ static uint64_t pixels(const struct image *image)
 /* Checks a worker's MSG_IMAGE: the costs that other jobs wait for are computed from it. */
 static bool image_fits(const struct job *job, const struct message_image *m)
 {
-	return m->input_format < FORMATS && m->jpeg < JPEG_REASONS && image_valid(&m->whole) && image_valid(&m->image) &&
-	       image_valid(&m->answer) && pixels(&m->whole) <= job->options.pixels_max &&
+	return m->input_format < FORMATS && m->jpeg < JPEG_REASONS && image_valid(&m->whole) &&
+	       image_valid(&m->image) && image_valid(&m->answer) &&
+	       pixels(&m->whole) <= job->options.pixels_max &&
 	       pixels(&m->image) <= pixels(&m->whole) && pixels(&m->answer) <= pixels(&m->whole) &&
 	       m->tiles && m->tiles <= pixels(&m->image);
 }
@@ -107,6 +108,8 @@ static bool take_image(struct codec *c, const struct message_image *m)
 		                                         &c->jpeg_devices);
 	if (job->jpeg)
 		c->jpeg_devices = 0;
+	else
+		job->jpeg = JPEG_REASON_FAILED; /* until the tile is back */
 	if (!job->finished)
 		open_answer(job, &m->answer);
 	return true;
@@ -122,6 +125,7 @@ static void jpeg_tile_done(const struct task *task, const struct message_tile_do
 		job->jpeg = done->error ? JPEG_REASON_FAILED : JPEG_REASON_FLAG;
 		return;
 	}
+	job->jpeg = JPEG_REASON_NONE;
 	job->tiles_done = job->tiles;
 	job->jpeg_device = task->device;
 	jpeg_router_learn(JPEG_LANE_DEVICE, &job->image, ns);
@@ -222,6 +226,7 @@ static bool done_fits(const struct job *job, const struct message_job_done *m)
 {
 	return job && m->job == job->options.job && m->error < ERR_COUNT && m->format < FORMATS &&
 	       m->input_format < FORMATS && m->lost < 1u << LOSSES && times_fit(job, m) &&
+	       m->jpeg < (job->jpeg ? 1 : JPEG_CHECKS) &&
 	       (m->error || (m->format != FORMAT_NONE && image_valid(&m->image) &&
 	                     (job->answer.fd >= 0 || job->finished)));
 }
@@ -250,6 +255,10 @@ static bool take_done(struct codec *c, const struct message_job_done *m)
 	job->times.verify = m->verify_ns;
 	job->times.reference = m->reference_ns;
 	learn_codec(job);
+	if (m->jpeg == JPEG_DIFFERS)
+		jpeg_router_distrust(job->jpeg_device);
+	if (m->jpeg)
+		job->jpeg = JPEG_REASON_CHECK;
 	if (!m->error && (job->finished || job->answer.in_memory))
 		return codec_settle_job(c);
 	if (!m->error) {

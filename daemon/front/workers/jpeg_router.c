@@ -5,6 +5,9 @@
 
 #include <math.h>
 
+#include "common/log.h"
+#include "front/base/loop.h"
+#include "front/base/metrics.h"
 #include "front/workers/cost.h"
 #include "front/workers/device_table.h"
 #include "front/workers/load.h"
@@ -22,6 +25,9 @@ static const struct {
 /* Ratios of the measured time to the guess, by the size's logarithm to base 2; 0: not measured. */
 static double ratio[JPEG_LANES][SIZES];
 static const double weight = 0.125, much_slower = 4;
+
+/* A codec worker that says so may lie; so a device gets JPEGs again after a while. */
+static const uint64_t distrusted_ns = 600000000000u;
 
 static double pixels_of(const struct image *image)
 {
@@ -61,6 +67,11 @@ double jpeg_router_expect(enum jpeg_lane lane, const struct image *image)
 	return guess(lane, image);
 }
 
+static bool is_distrusted(const struct device *d)
+{
+	return d->jpeg_distrusted && loop_now() - d->jpeg_distrusted < distrusted_ns;
+}
+
 /* The devices that take JPEGs of so many pixels, of those that the job may use. */
 static uint64_t devices_for(const struct job *job, double pixels)
 {
@@ -70,7 +81,7 @@ static uint64_t devices_for(const struct job *job, double pixels)
 		const struct device *d = device_get(i);
 
 		if (device_state(d) == DEVICE_UP && d->programs.jpeg && d->jpeg_pixels >= pixels &&
-		    d->jpeg_pixels)
+		    d->jpeg_pixels && !is_distrusted(d))
 			devices |= UINT64_C(1) << i;
 	}
 	return job->terms.devices ? devices & job->terms.devices : devices;
@@ -121,4 +132,17 @@ enum jpeg_reason jpeg_router_choose(const struct job *job, const struct image *i
 	if (job->terms.codec == JPEG_BY_GPU || favours_device(image, waiting, *devices))
 		return JPEG_REASON_NONE;
 	return JPEG_REASON_COST;
+}
+
+void jpeg_router_distrust(unsigned device)
+{
+	struct device *d = device_get(device);
+
+	metric_add(METRIC_DEVICE_SUSPECTED, d->label, "jpeg", 1);
+	if (is_distrusted(d))
+		return;
+	d->jpeg_distrusted = loop_now();
+	log_event(LOG_LEVEL_ERROR, LOG_FIELDS(.device = d->label, .error = "mismatch"),
+	          "%s gave a JPEG that is not what libjpeg-turbo makes; it gets none for %llu s",
+	          d->label, (unsigned long long)(distrusted_ns / 1000000000));
 }

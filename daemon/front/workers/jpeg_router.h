@@ -19,6 +19,9 @@ enum jpeg_reason jpeg_router_choose(const struct job *job, const struct image *i
 enum jpeg_lane { JPEG_LANE_CODEC, JPEG_LANE_DEVICE, JPEG_LANES };
 void jpeg_router_learn(enum jpeg_lane lane, const struct image *image, double ns);
 
+/* A JPEG of this device was compared and is wrong. */
+void jpeg_router_distrust(unsigned device);
+
 /* The expected time of an image, without waiting. */
 double jpeg_router_expect(enum jpeg_lane lane, const struct image *image);
 

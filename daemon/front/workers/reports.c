@@ -57,6 +57,7 @@ void reports_begin(struct device *d)
 	publish_programs(d);
 	metric_add(METRIC_TILES, d->label, NULL, 0);
 	metric_add(METRIC_VERIFIED_SAMPLES, d->label, NULL, 0);
+	metric_add(METRIC_DEVICE_SUSPECTED, d->label, "jpeg", 0);
 	metric_add(METRIC_DEVICE_SUSPECTED, d->label, "repetition", 0);
 	metric_add(METRIC_DEVICE_SUSPECTED, d->label, "test", 0);
 	for (int i = 0; i < 2; i++) {
@@ -195,9 +196,9 @@ static void take_choice(struct device *d, const struct message_choice *choice)
 
 static bool programs_valid(const struct device *d, const struct message_programs *now)
 {
-	return now->jpeg <= 1 && now->compiled >= d->programs.compiled && now->cached >= d->programs.cached &&
-	       now->failed >= d->programs.failed && now->pending <= programs_first &&
-	       now->compiling <= programs_first &&
+	return now->jpeg <= 1 && now->compiled >= d->programs.compiled &&
+	       now->cached >= d->programs.cached && now->failed >= d->programs.failed &&
+	       now->pending <= programs_first && now->compiling <= programs_first &&
 	       (uint64_t)now->compiled + now->cached + now->failed <=
 	           programs_first + lived_ns(d) / 1000000 * programs_a_ms;
 }

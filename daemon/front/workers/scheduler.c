@@ -180,8 +180,7 @@ static void task_ready(struct task *task)
 static bool task_retry(struct task *task)
 {
 	if (!task_is_current(task) || task->tile.form == TILE_JPEG ||
-	    task->attempts - task->excused >= ATTEMPTS_MAX ||
-	    task->attempts >= ATTEMPTS_ALL_MAX)
+	    task->attempts - task->excused >= ATTEMPTS_MAX || task->attempts >= ATTEMPTS_ALL_MAX)
 		return false;
 	metric_add(METRIC_TILE_RETRIES, NULL, NULL, 1);
 	fair_return(&ready, &task->job->tasks, &task->item);
