@@ -19,6 +19,7 @@ DASHBOARD = json.loads((REPOSITORY / "etc/grafana/convolved.json").read_text())
 RUNBOOKS = "file:///usr/share/doc/convolved/operations.md"
 PIXELS = random_pixels(3, 200, 100, 3, "u8")
 PNG = imagefiles.write_png(PIXELS)
+JPEG = imagefiles.written(imagefiles.pil(random_pixels(1, 60, 40, 3, "u8")), "jpeg")
 
 
 # What needs no service ----------------------------------------------------------------------------
@@ -67,6 +68,7 @@ def traffic(service):
     """A round of everything: images, chains, errors, asynchronous jobs, verification."""
     service.post("/v1/chain?filters=gaussian=sigma=2,sobel&verify=1", PNG)
     service.post("/v1/filters/box", PNG)
+    service.post("/v1/filters/box", JPEG)
     service.post("/v1/filters/box?size=2", PNG)
     service.post("/v1/filters/box", PNG[:-300])
     service.post("/v1/filters/box", PNG, headers={"Prefer": "respond-async"})
