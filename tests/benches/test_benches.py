@@ -19,8 +19,8 @@ NUMBER = r"[1-9][\d.]*"
 
 def run(*command, status=0, **environment):
     """What the program prints: (on its output, on its error output). status: None for any."""
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=300,
-                          check=False, env={**os.environ, **ONE_DEVICE, **environment})
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True,
+                          timeout=1800, check=False, env={**os.environ, **ONE_DEVICE, **environment})
     assert status in (None, done.returncode), (done.stdout[-2000:], done.stderr[-2000:])
     return done.stdout, done.stderr
 
