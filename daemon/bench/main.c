@@ -33,6 +33,7 @@ static const struct {
     {"median 11x11", "median=radius=5", NULL},
     {"erode 3x3", "erode", NULL},
     {"erode 31x31", "erode=size=31", NULL},
+    {"threshold", "threshold", NULL},
     {"luma 5x5, chroma 3x3", "luma=gaussian=sigma=1.1:size=5&chroma=gaussian=size=3", "u8x3"},
 };
 

@@ -27,7 +27,7 @@ static const char help[] =
     "      --budget SECONDS    maximum time for a variant, but at least 3 runs (10)\n"
     "      --filter CHAIN      a filter or chain as in a request, e.g. gaussian=sigma=2, or "
     "chains\n"
-    "                          for luma and chroma: luma=CHAIN&chroma=CHAIN (13)\n"
+    "                          for luma and chroma: luma=CHAIN&chroma=CHAIN (14)\n"
     "      --pixels TYPE       u8, u16 or f32, with bands: u8x4 (u8, u8x4 and f32;\n"
     "                          u8x3 for luma and chroma)\n"
     "      --variant NAMES     only these, separated by commas (all)\n"

@@ -182,6 +182,8 @@ static filter_row *const filters[] = {
     [OPERATION_MORPHOLOGY] = NULL,
     [OPERATION_PIXELATE] = NULL,
     [OPERATION_RANK] = NULL,
+    [OPERATION_THRESHOLD] = NULL,
+    [OPERATION_LOCAL_THRESHOLD] = NULL,
 };
 _Static_assert(sizeof filters / sizeof *filters == OPERATIONS, "each has its place");
 

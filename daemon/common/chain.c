@@ -342,9 +342,35 @@ static enum error check_gain(const struct chain *chain, const struct filter_call
 	                             sums.magnitudes / max, sums.magnitudes);
 }
 
+/* A parameter that the method of a threshold does not take; NULL: none is given. */
+static const char *threshold_excess(const struct filter_call *call)
+{
+	const bool by_value = call->value[THRESHOLD_METHOD] == THRESHOLD_BY_VALUE;
+
+	if (by_value && !isnan(call->value[THRESHOLD_SIZE]))
+		return "size";
+	if (by_value && !isnan(call->value[THRESHOLD_OFFSET]))
+		return "offset";
+	return !by_value && !isnan(call->value[THRESHOLD_VALUE]) ? "value" : NULL;
+}
+
+static enum error check_threshold(const struct filter_call *call, struct problem *problem)
+{
+	const char *excess = threshold_excess(call);
+
+	if (!excess)
+		return ERR_OK;
+	return problem_set_parameter(problem, ERR_BAD_PARAMETER, excess, "",
+	                             "%s: threshold takes value with method=value, which is the "
+	                             "default, and size and offset with mean and gaussian",
+	                             excess);
+}
+
 static enum error check_call(const struct chain *chain, const struct filter_call *call,
                              struct problem *problem)
 {
+	if (call->filter == FILTER_THRESHOLD)
+		return check_threshold(call, problem);
 	if (call->filter != FILTER_CONVOLVE)
 		return ERR_OK;
 	if (!call->matrix_width)

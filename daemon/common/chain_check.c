@@ -10,7 +10,8 @@
 static uint32_t filter_operations(enum filter filter)
 {
 	return operation_kernels(filter_operation(filter)) |
-	       (filter == FILTER_CONVOLVE ? 1u << OPERATION_SEPARABLE : 0);
+	       (filter == FILTER_CONVOLVE || filter == FILTER_THRESHOLD ? 1u << OPERATION_SEPARABLE
+	                                                                : 0);
 }
 
 static enum error unknown_variant(const struct chain *chain, const char *name,
@@ -55,6 +56,8 @@ static enum error check_radius(enum kernel kernel, const struct chain *chain, ui
 
 	if (op->lattice.stride)
 		radius = op->lattice.radius;
+	if (op->kind == OPERATION_MORPHOLOGY)
+		radius = operation_extreme(op, false).radius_x;
 	if (radius <= row->radius)
 		return ERR_OK;
 	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant", row->name,
@@ -151,7 +154,7 @@ static enum pixel_type type_seen(const struct filter_call *call, const struct op
 	bool premultiplied = image->alpha && op->smoothing && together;
 
 	if (call->channels == CHANNELS_LUMA || call->channels == CHANNELS_CHROMA ||
-	    op->kind == OPERATION_UNSHARP || op->lattice.stride ||
+	    operation_compares(op->kind) || op->lattice.stride ||
 	    (premultiplied && op->kind != OPERATION_BILATERAL))
 		return PIXEL_F32;
 	return image->type;

@@ -160,6 +160,12 @@ static uint32_t sigma_radius(double sigma)
 	return lattice.stride ? lattice.reach : gaussian_radius(sigma);
 }
 
+/* The sigma of a Gaussian given by size alone. */
+static double sigma_of_radius(double radius)
+{
+	return 0.3 * (radius - 1) + 0.8;
+}
+
 /* The two parameters of `gaussian`; if one is not given, it follows from the other. */
 static void gaussian_shape(const struct filter_call *call, double *sigma, uint32_t *radius)
 {
@@ -169,7 +175,7 @@ static void gaussian_shape(const struct filter_call *call, double *sigma, uint32
 		*sigma = isnan(given_sigma) ? 1 : given_sigma;
 		*radius = sigma_radius(*sigma);
 	} else {
-		*sigma = isnan(given_sigma) ? 0.3 * ((size - 1) / 2 - 1) + 0.8 : given_sigma;
+		*sigma = isnan(given_sigma) ? sigma_of_radius((size - 1) / 2) : given_sigma;
 		*radius = ((uint32_t)size - 1) / 2;
 	}
 }
@@ -183,6 +189,16 @@ static double untruncated_sigma(const struct filter_call *call)
 	    isnan(call->value[GAUSSIAN_SIZE]))
 		return call->value[GAUSSIAN_SIGMA];
 	return 0;
+}
+
+/* The radius of the window around a sample; 0 if a threshold is a value. */
+static uint32_t threshold_radius(const struct filter_call *call)
+{
+	const double size = call->value[THRESHOLD_SIZE];
+
+	if (call->value[THRESHOLD_METHOD] == THRESHOLD_BY_VALUE)
+		return 0;
+	return isnan(size) ? 5 : ((uint32_t)size - 1) / 2;
 }
 
 struct lattice filter_lattice(const struct filter_call *call)
@@ -209,6 +225,9 @@ void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t 
 	case FILTER_DOG:
 		*radius_x = *radius_y =
 		    gaussian_radius(fmax(call->value[DOG_SIGMA1], call->value[DOG_SIGMA2]));
+		break;
+	case FILTER_THRESHOLD:
+		*radius_x = *radius_y = threshold_radius(call);
 		break;
 	case FILTER_MEDIAN:
 	case FILTER_RANK:
@@ -448,6 +467,24 @@ static void lower_morphology(const struct filter_call *call, struct operation *o
 	op->gain = 1;
 }
 
+static void lower_threshold(const struct filter_call *call, struct operation *op)
+{
+	const double value = call->value[THRESHOLD_VALUE], offset = call->value[THRESHOLD_OFFSET];
+	const double radius = op->radius_x;
+
+	op->threshold = isnan(value) ? 0.5 : value;
+	op->gain = 1;
+	if (call->value[THRESHOLD_METHOD] == THRESHOLD_BY_VALUE)
+		return;
+	op->kind = OPERATION_LOCAL_THRESHOLD;
+	op->threshold = isnan(offset) ? 0 : -offset;
+	if (call->value[THRESHOLD_METHOD] == THRESHOLD_BY_MEAN)
+		separable_symmetric(op, weight_box, 0);
+	else
+		separable_symmetric(op, weight_gaussian, sigma_of_radius(radius));
+	op->smoothing = false;
+}
+
 _Static_assert((int)MEDIAN_RADIUS == (int)RANK_RADIUS && (int)MEDIAN_WINDOW == (int)RANK_WINDOW,
                "parameters of both");
 
@@ -492,6 +529,9 @@ enum error filter_lower(const struct filter_call *call, const double *coefficien
 		break;
 	case FILTER_DOG:
 		lower_dog(call, op);
+		break;
+	case FILTER_THRESHOLD:
+		lower_threshold(call, op);
 		break;
 	case FILTER_MEDIAN:
 		lower_rank(call, 50, op);

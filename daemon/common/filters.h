@@ -56,6 +56,9 @@ enum {
 #undef PARAMETER
 };
 
+/* threshold's method, in the order of its choices. */
+enum { THRESHOLD_BY_VALUE, THRESHOLD_BY_MEAN, THRESHOLD_BY_GAUSSIAN };
+
 /* Which samples of a pixel a filter changes; the others are kept. LUMA and CHROMA are those of the
  * YCbCr of BT.601, full range. */
 enum channels {

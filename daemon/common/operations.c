@@ -23,6 +23,11 @@ uint32_t operation_kernels(enum operation_kind kind)
 	return 1u << rows[kind].by;
 }
 
+bool operation_compares(enum operation_kind kind)
+{
+	return kind == OPERATION_UNSHARP || kind == OPERATION_LOCAL_THRESHOLD;
+}
+
 double operation_terms(enum operation_kind kind, uint32_t radius_x, uint32_t radius_y)
 {
 	const double width = 2.0 * radius_x + 1, height = 2.0 * radius_y + 1;

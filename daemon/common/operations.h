@@ -55,8 +55,9 @@ struct operation {
 	 * window. */
 	struct lattice lattice;
 	double sigma;
-	double space, range;      /* OPERATION_BILATERAL: both negative; range for full scale 1 */
-	double amount, threshold; /* OPERATION_UNSHARP; threshold in shares of full scale */
+	double space, range; /* OPERATION_BILATERAL: both negative; range for full scale 1 */
+	double amount;       /* OPERATION_UNSHARP */
+	double threshold;    /* UNSHARP, THRESHOLD, LOCAL_THRESHOLD: in shares of full scale */
 	/* Sum of the products of absolute coefficients: how much the operation can enlarge a value.
 	 */
 	double gain;
@@ -66,6 +67,10 @@ const char *operation_name(enum operation_kind kind);
 
 /* The operation whose kernels do this one, as a bit. */
 uint32_t operation_kernels(enum operation_kind kind);
+
+/* True for a blur and a last step that compares with it. The blur is alpha-weighted; alpha itself
+ * is kept. */
+bool operation_compares(enum operation_kind kind);
 
 /* Multiply-adds a sample of one with these radii. */
 double operation_terms(enum operation_kind kind, uint32_t radius_x, uint32_t radius_y);

@@ -420,8 +420,48 @@ static void sharpen(const struct operation *op, const struct scale *scale, doubl
 	*slack = in_slack + op->amount * off;
 }
 
-static enum error unsharp(const struct operation *op, const struct scale *scale,
-                          bool alpha_weighted, const struct canvas *in, struct canvas *out)
+/* 0 or full scale: whether `in` is above what is in *out, and receives the result, by more than the
+ * threshold. The slack is 0 or all. */
+static void cut(const struct operation *op, const struct scale *scale, double in, double in_slack,
+                double *out, double *slack)
+{
+	const double noise = scale->whole ? 2 * FLOAT_NOISE * scale->full : 0;
+	const double limit = op->threshold * scale->full;
+	double low = *out - *slack - noise, high = *out + *slack + noise;
+
+	if (scale->whole) {
+		*out = rint(*out);
+		low = rint(low);
+		high = rint(high);
+	}
+	*slack = (in - in_slack - high > limit) == (in + in_slack - low > limit) ? 0 : scale->full;
+	if (!isfinite(*out)) /* perhaps only of a float32 */
+		*slack = scale->full;
+	*out = in - *out > limit ? scale->full : 0;
+}
+
+static enum error threshold(const struct operation *op, const struct scale *scale,
+                            bool alpha_weighted, const struct canvas *in, struct canvas *out)
+{
+	const size_t span = (size_t)out->at.width * out->bands;
+	const double limit = op->threshold * scale->full;
+
+	(void)alpha_weighted;
+	for (size_t i = 0; i < canvas_samples(out); i++) {
+		const size_t from =
+		    canvas_index(in, out->at.x, out->at.y + (int)(i / span)) + i % span;
+		const double value = in->value[from];
+
+		out->value[i] = value > limit ? scale->full : 0;
+		out->slack[i] =
+		    fabs(value - limit) <= in->slack[from] && !in->exact ? scale->full : 0;
+	}
+	return ERR_OK;
+}
+
+static enum error compare_with_blur(const struct operation *op, const struct scale *scale,
+                                    bool alpha_weighted, const struct canvas *in,
+                                    struct canvas *out)
 {
 	struct operation blur = *op;
 	uint32_t colours = out->bands - alpha_weighted;
@@ -439,8 +479,9 @@ static enum error unsharp(const struct operation *op, const struct scale *scale,
 
 			if (alpha_weighted && out->value[i + colours] <= 0)
 				out->value[i + b] = value;
-			sharpen(op, scale, value, in->slack[from + b], &out->value[i + b],
-			        &out->slack[i + b]);
+			(op->kind == OPERATION_UNSHARP ? sharpen : cut)(
+			    op, scale, value, in->slack[from + b], &out->value[i + b],
+			    &out->slack[i + b]);
 		}
 	}
 	return e;
@@ -646,11 +687,18 @@ enum error operations_apply(const struct operation *op, const struct scale *scal
 	static enum error (*const apply[])(const struct operation *, const struct scale *,
 	                                   bool alpha_weighted, const struct canvas *in,
 	                                   struct canvas *out) = {
-	    [OPERATION_SEPARABLE] = linear,  [OPERATION_MATRIX] = linear,
-	    [OPERATION_GRADIENT] = gradient, [OPERATION_BILATERAL] = bilateral,
-	    [OPERATION_UNSHARP] = unsharp,   [OPERATION_DOG] = dog,
-	    [OPERATION_EXTREME] = extreme,   [OPERATION_MORPHOLOGY] = morphology,
-	    [OPERATION_PIXELATE] = linear,   [OPERATION_RANK] = rank,
+	    [OPERATION_SEPARABLE] = linear,
+	    [OPERATION_MATRIX] = linear,
+	    [OPERATION_GRADIENT] = gradient,
+	    [OPERATION_BILATERAL] = bilateral,
+	    [OPERATION_UNSHARP] = compare_with_blur,
+	    [OPERATION_DOG] = dog,
+	    [OPERATION_EXTREME] = extreme,
+	    [OPERATION_MORPHOLOGY] = morphology,
+	    [OPERATION_PIXELATE] = linear,
+	    [OPERATION_RANK] = rank,
+	    [OPERATION_THRESHOLD] = threshold,
+	    [OPERATION_LOCAL_THRESHOLD] = compare_with_blur,
 	};
 
 	_Static_assert(sizeof apply / sizeof *apply == OPERATIONS, "each can be applied");

@@ -17,7 +17,7 @@ struct scale {
 
 /* Applies an operation, without offset and rounding. `in` extends beyond `out` by at least the
  * operation's radius, and has as many bands. alpha_weighted: the last band is alpha and weights the
- * others; where filtered alpha is 0 or less, colours are 0 (OPERATION_UNSHARP: unchanged). Returns
+ * others; where filtered alpha is 0 or less, colours are 0 (if it compares: unchanged). Returns
  * ERR_MEMORY on failure. */
 enum error operations_apply(const struct operation *operation, const struct scale *scale,
                             bool alpha_weighted, const struct canvas *in,

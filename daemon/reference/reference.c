@@ -140,7 +140,7 @@ static bool is_alpha_weighted(const struct image *image, const struct filter_cal
 {
 	return image->alpha &&
 	       (call->channels == CHANNELS_ALL || call->channels == CHANNELS_COLOR) &&
-	       (op->smoothing || op->kind == OPERATION_UNSHARP);
+	       (op->smoothing || operation_compares(op->kind));
 }
 
 /* Copies the bands whose bits are set into a new canvas. */

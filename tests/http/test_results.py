@@ -261,11 +261,14 @@ NEW = [("unsharp", {}), ("unsharp", {"sigma": 3.0, "amount": 2.5}),
        ("bilateral", {"radius": 7, "sigma_space": 10, "sigma_range": 0.3}),
        ("sobel", {"output": "direction"}), ("scharr", {"output": "direction"}),
        ("prewitt", {"output": "direction"})]
+THRESHOLDS = [("threshold", {}), ("threshold", {"value": 0.2}), ("threshold", {"method": "mean"}),
+              ("threshold", {"method": "mean", "size": 31, "offset": -0.1}),
+              ("threshold", {"method": "gaussian", "size": 15, "offset": 0.05})]
 DOGS = [("dog", {}), ("dog", {"sigma1": 3.0, "sigma2": 0.5}), ("dog", {"sigma1": 9, "sigma2": 32})]
 
 
 @pytest.mark.parametrize("kind", oracle.TYPES)
-@pytest.mark.parametrize("one, width, height", [(one, 131, 57) for one in NEW]
+@pytest.mark.parametrize("one, width, height", [(one, 131, 57) for one in NEW + THRESHOLDS]
                          + [(one, 231, 217) for one in DOGS], ids=str)
 def test_alone(service, one, width, height, kind):
     for (bands, alpha), border in zip(BANDS, oracle.BORDERS):
@@ -330,6 +333,25 @@ def test_dog_refuses(service, parameters):
 ORDERS = [("median", {}), ("median", {"radius": 2}), ("median", {"radius": 5, "window": "circle"}),
           ("rank", {"radius": 3, "percentile": 12.5}),
           ("rank", {"radius": 15, "window": "circle", "percentile": 90})]
+@pytest.mark.parametrize("kind", ["u8", "u16"])
+def test_threshold_of_what_is_flat(service, kind):
+    """Nothing is above its own mean, however that is summed up."""
+    for value in (1, 77, int(oracle.FULL_SCALE[kind])):
+        flat = np.full((40, 50, 3), value, oracle.TYPES[kind])
+        for method in ("mean", "gaussian"):
+            one = ("threshold", {"method": method, "size": 25})
+            assert (service.filter(flat, [one]).pixels == 0).all()
+    ramp = np.arange(256, dtype=np.uint8).reshape(1, -1, 1)
+    assert np.array_equal(service.filter(ramp, [("threshold", {})]).pixels, np.where(ramp > 127, 255, 0))
+
+
+@pytest.mark.parametrize("parameters", [
+    {"value": 1.1}, {"size": 5}, {"offset": 0}, {"method": "mean", "value": 0.5}, {"method": "otso"}])
+def test_threshold_refuses(service, parameters):
+    pixels = np.zeros((4, 4, 1), np.uint8)
+    assert service.filter(pixels, [("threshold", parameters)]).status == 400
+
+
 MORPHOLOGIES = [("erode", {}), ("dilate", {"size": 101}), ("open", {"size": 5, "shape": "ellipse"}),
                 ("close", {"size": 31}), ("tophat", {"size": 9, "shape": "cross"}),
                 ("blackhat", {"size": 7}), ("morphgradient", {"size": 15, "shape": "ellipse"})]
@@ -355,6 +377,8 @@ def test_morphology_in_a_chain(service):
     agrees(service, pixels, chain, "reflect")
     agrees(service, pixels, [("tophat", {"size": 5})], "wrap", channels="green")
     agrees(service, pixels, [("box", {"size": 3}), ("median", {"radius": 2})], "reflect")
+    chain = [("median", {}), ("threshold", {"method": "mean", "offset": 0.02}), ("close", {})]
+    agrees(service, pixels, chain, "reflect101")
 
 
 def test_not_a_number_is_the_largest(service):

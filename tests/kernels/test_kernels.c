@@ -78,6 +78,13 @@ static const struct group ranks[] = {
     {"rank, of a circle", "rank=radius=4:window=circle:percentile=77.5"},
     {"rank in a chain", "box,median,rank=percentile=80,sobel"},
 };
+static const struct group thresholds[] = {
+    {"threshold", "threshold"},
+    {"threshold, a mean", "threshold=method=mean:size=5:offset=0.1"},
+    {"threshold, the mean", "threshold=method=mean"},
+    {"threshold, a gaussian", "threshold=method=gaussian:size=31:offset=-0.05"},
+    {"threshold in a chain", "median,threshold=value=0.4,erode"},
+};
 static const struct group morphologies[] = {
     {"open", "open"},
     {"close, 21 x 21", "close=size=21"},
@@ -129,6 +136,7 @@ static const struct {
     {"morphology", SET(morphologies)},
     {"pixelate", SET(pixelates)},
     {"rank", SET(ranks)},
+    {"threshold", SET(thresholds)},
     {"chains", SET(chains)},
     {"lattices", SET(lattices)},
     {"large windows", SET(windows)},

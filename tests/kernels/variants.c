@@ -70,6 +70,11 @@ static const struct group ranks[] = {
     {"median, radius 15", "median=radius=15"},
 };
 
+static const struct group thresholds[] = {
+    {"threshold", "threshold"},
+    {"threshold, a third", "threshold=value=0.333"},
+};
+
 static const struct set sets[] = {
     [OPERATION_SEPARABLE] = SET(separables),
     [OPERATION_MATRIX] = SET(matrices),
@@ -79,6 +84,7 @@ static const struct set sets[] = {
     [OPERATION_EXTREME] = SET(extremes),
     [OPERATION_PIXELATE] = SET(pixelates),
     [OPERATION_RANK] = SET(ranks),
+    [OPERATION_THRESHOLD] = SET(thresholds),
 };
 
 enum { SETS = sizeof sets / sizeof *sets, SMALL = 3, FILTERS_MOST = 16, CASES_MOST = 300 };

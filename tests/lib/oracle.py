@@ -279,6 +279,25 @@ class Unsharp:
 
 
 @dataclass
+class Threshold:
+    """Full scale where a sample is above the value, or by more than -offset above the blur around it,
+    which is rounded first; all in shares of full scale."""
+    method: str = "value"
+    value: float = 0.5
+    size: int = 11
+    offset: float = 0.0
+    smoothing: bool = False  # alpha is kept, though it weighs the blur
+    gain: float = 1.0
+
+    def __post_init__(self):
+        taps = np.full(self.size, 1 / self.size) if self.method == "mean" else \
+            gaussian_taps(size=self.size)
+        self.blur = None if self.method == "value" else Linear(row=taps, column=taps)
+        self.limit = self.value if self.method == "value" else -self.offset
+        self.radius_y = self.radius_x = self.blur.radius_x if self.blur else 0
+
+
+@dataclass
 class Bilateral:
     radius: int
     sigma_space: float
@@ -387,6 +406,8 @@ def operation(name, parameters):
         return Linear(matrix=np.array(matrix, dtype=np.float64), smoothing=False, signed=True)
     if name == "dog":
         return Dog(cut_blur(parameters.get("sigma1", 1.0)), cut_blur(parameters.get("sigma2", 1.6)))
+    if name == "threshold":
+        return Threshold(**parameters)
     if name in ("median", "rank"):
         return Rank(**parameters)
     if name in MORPHOLOGIES:
@@ -478,6 +499,29 @@ def filter_direction(planes, op, kind):
         return Estimate(value, *(e + F32_TOLERANCE * np.pi for e in errors))
     turn = full / (2 * np.pi)
     return Estimate(value * turn + full / 2, *(e * turn + FLOAT32_ERROR * full for e in errors))
+
+
+def filter_threshold(colour, mask, op, kind, total):
+    """mask, total: the padded alpha and what it comes to blurred, if there is one."""
+    plain = Estimate(*(inner(getattr(colour, part), op) for part in ("value", "hard", "tight")))
+    base = exactly(np.zeros_like(plain.value))
+    if op.blur and mask is None:
+        base = filter_plain(colour, op.blur, kind)
+    elif op.blur:
+        base = filter_premultiplied(colour, mask, op.blur, kind, total)
+        nothing = total.value <= 0
+        base.value = np.where(nothing, plain.value, base.value)
+        base.hard, base.tight = (np.where(nothing, 0, e) for e in (base.hard, base.tight))
+    full = FULL_SCALE[kind]
+    stored = np.rint if kind != "f32" else lambda v: v
+
+    def above(v, b):
+        return v - stored(b) > op.limit * full
+
+    errors = [full * (above(plain.value + before, base.value - after)
+                      != above(plain.value - before, base.value + after))
+              for before, after in ((plain.hard, base.hard), (plain.tight, base.tight))]
+    return Estimate(full * above(plain.value, base.value), *errors)
 
 
 def filter_unsharp(colour, mask, op, kind, total):
@@ -594,6 +638,9 @@ def filter_bands(colours, mask, op, kind):
     """The padded bands of colour, and alpha (mask, if there is one) where the filter changes that."""
     if isinstance(op, Bilateral):
         return filter_bilateral(colours, mask, op, kind)
+    if isinstance(op, Threshold):
+        total = filter_plain(mask, op.blur, kind) if mask and op.blur else None
+        return [filter_threshold(c, mask, op, kind, total) for c in colours]
     if isinstance(op, Unsharp):
         total = filter_plain(mask, op.blur, kind) if mask else None
         return [filter_unsharp(c, mask, op, kind, total) for c in colours]

@@ -410,6 +410,10 @@ static void test_variant(void **state)
 	    {"dog", "dog", NULL},
 	    {"dog", "separable", "it supports gaussian, box, convolve, unsharp"},
 	    {"close", "extreme", NULL},
+	    {"open=size=101", "extreme", NULL},
+	    {"threshold", "threshold", NULL},
+	    {"threshold=method=mean", "separable", NULL},
+	    {"threshold", "separable", "it supports gaussian, box, convolve, unsharp, threshold"},
 	    {"gaussian", "matrx", "for gaussian, expected general, reference, separable, "},
 	    {"sobel,gaussian", "none", "for sobel, expected general, reference, gradient"},
 	    {"gaussian", "extend", "for gaussian"},
@@ -840,6 +844,8 @@ static struct chain *random_chain(const struct image *image)
 	                                    "blackhat=shape=cross",
 	                                    "morphgradient",
 	                                    "pixelate=size=3",
+	                                    "threshold=value=0.4",
+	                                    "threshold=method=gaussian:size=3",
 	                                    "rank=radius=2:percentile=70:window=circle",
 	                                    "sharpen=amount=2",
 	                                    "unsharp=sigma=0.7:threshold=0.1",
@@ -1208,6 +1214,27 @@ static void test_reference_pixelate(void **state)
 	assert_int_equal(parse_result("pixelate=size=2.5"), ERR_BAD_PARAMETER);
 }
 
+static void test_threshold(void **state)
+{
+	const struct image grey = {3, 1, 1, PIXEL_U8, 0}, with_alpha = {3, 1, 2, PIXEL_F32, 1};
+	const uint8_t row[] = {10, 50, 127};
+	const float pairs[] = {0.2f, 1, 0.5f, 0.5f, 1, 0};
+
+	(void)state;
+	check_pixel("threshold=value=0.2", 0, &grey, row, 0, (double[]){0});
+	check_pixel("threshold=value=0.19", 0, &grey, row, 1, (double[]){255});
+	check_pixel("threshold", 0, &grey, row, 2, (double[]){0});
+	/* Means of 3: 23.3, 62.3, 101.3, rounded. */
+	check_pixel("threshold=method=mean:size=3", 0, &grey, row, 1, (double[]){0});
+	check_pixel("threshold=method=mean:size=3", 0, &grey, row, 2, (double[]){255});
+	check_pixel("threshold=method=mean:size=3:offset=0.05", 0, &grey, row, 1, (double[]){255});
+	/* Weighted by alpha 0.3, which the fully transparent 1 has no part in. */
+	check_pixel("threshold=method=mean:size=3", 0, &with_alpha, pairs, 1, (double[]){1, 0.5});
+	assert_int_equal(parse_result("threshold=method=mean:size=601:offset=-1"), ERR_OK);
+	assert_int_equal(parse_result("threshold=method=mean:value=0.5"), ERR_BAD_PARAMETER);
+	assert_int_equal(parse_result("threshold=size=5"), ERR_BAD_PARAMETER);
+}
+
 static void test_rank(void **state)
 {
 	static const struct {
@@ -1364,6 +1391,7 @@ int main(void)
 	    cmocka_unit_test(test_lower_morphology),
 	    cmocka_unit_test(test_element),
 	    cmocka_unit_test(test_rank),
+	    cmocka_unit_test(test_threshold),
 	    cmocka_unit_test(test_reference_morphology),
 	    cmocka_unit_test(test_reference_pixelate),
 	    cmocka_unit_test(test_reference_unsharp),

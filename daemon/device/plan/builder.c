@@ -52,6 +52,29 @@ void builder_add_general(struct builder *b, struct step *step)
 	add_step(b, step);
 }
 
+/* The largest float, of integers the largest integer, that is not above a number: samples are above
+ * either or neither. */
+static float not_above(double number, enum pixel_type type)
+{
+	const float nearest = (float)(type == PIXEL_F32 ? number : floor(number));
+
+	return nearest > number ? nextafterf(nearest, -INFINITY) : nearest;
+}
+
+void builder_set_comparison(struct step *step, const struct operation *op,
+                            enum pixel_type image_type)
+{
+	const double full = pixel_type_full_scale(image_type);
+	const double threshold = op->threshold * full;
+
+	step->amount = (float)op->amount;
+	step->threshold = (float)threshold;
+	if (op->kind == OPERATION_UNSHARP)
+		return;
+	step->amount = (float)full;
+	step->threshold = not_above(threshold, step->program);
+}
+
 /* Sets the parameters that depend on the operation, and makes the kernel's weights. */
 static enum error fill_step(const struct device *device, struct step *step, const struct work *work)
 {
@@ -65,6 +88,8 @@ static enum error fill_step(const struct device *device, struct step *step, cons
 	step->keep = work->keep;
 	step->alpha = work->alpha;
 	step->output = op->output;
+	if (op->kind == OPERATION_THRESHOLD)
+		builder_set_comparison(step, op, work->image_type);
 	step->element = op->element;
 	step->largest = op->largest;
 	step->rank = op->rank;

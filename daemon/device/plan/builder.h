@@ -54,6 +54,10 @@ void builder_add_general(struct builder *builder, struct step *step);
 enum error builder_add_filter(struct builder *builder, const struct operation *op, double offset,
                               uint32_t keep, uint32_t alpha) MUST_CHECK;
 
+/* Sets what a step of unsharp or a threshold compares with, of an image of this type. */
+void builder_set_comparison(struct step *step, const struct operation *op,
+                            enum pixel_type image_type);
+
 /* Completes a step whose places, expansion and offset are set, with this kernel and shape. *state:
  * whether its program is ready. The caller releases the step; on failure (ERR_MEMORY, ERR_DEVICE)
  * it is empty. */

@@ -285,6 +285,17 @@ static void set_unpremultiply(struct arguments *a, const struct step *step, cons
 	set_u32(a, step->keep);
 }
 
+static void set_threshold_local(struct arguments *a, const struct step *step,
+                                const struct tile *tile, const struct view *views)
+{
+	(void)tile;
+	set_view(a, &views[step->original], step, step->original_type);
+	set_float(a, step->threshold);
+	set_float(a, step->amount);
+	set_u32(a, step->alpha);
+	set_u32(a, step->keep);
+}
+
 static void set_unsharp(struct arguments *a, const struct step *step, const struct tile *tile,
                         const struct view *views)
 {
@@ -303,6 +314,15 @@ static void set_extreme(struct arguments *a, const struct step *step, const stru
 	set_u32(a, step->radius_x);
 	set_u32(a, step->element);
 	set_u32(a, step->largest);
+	set_u32(a, step->keep);
+}
+
+static void set_threshold(struct arguments *a, const struct step *step, const struct tile *tile,
+                          const struct view *views)
+{
+	(void)tile, (void)views;
+	set_float(a, step->threshold);
+	set_float(a, step->amount);
 	set_u32(a, step->keep);
 }
 
@@ -388,11 +408,18 @@ typedef void setter(struct arguments *a, const struct step *step, const struct t
 /* All kernels of an operation take the same arguments. NULL: the operation runs as other
  * kernels. */
 static setter *const of_operation[] = {
-    [OPERATION_SEPARABLE] = set_weights, [OPERATION_MATRIX] = set_weights,
-    [OPERATION_GRADIENT] = set_gradient, [OPERATION_BILATERAL] = set_bilateral,
-    [OPERATION_UNSHARP] = NULL,          [OPERATION_DOG] = set_weights,
-    [OPERATION_EXTREME] = set_extreme,   [OPERATION_MORPHOLOGY] = NULL,
-    [OPERATION_PIXELATE] = set_pixelate, [OPERATION_RANK] = set_rank,
+    [OPERATION_SEPARABLE] = set_weights,
+    [OPERATION_MATRIX] = set_weights,
+    [OPERATION_GRADIENT] = set_gradient,
+    [OPERATION_BILATERAL] = set_bilateral,
+    [OPERATION_UNSHARP] = NULL,
+    [OPERATION_DOG] = set_weights,
+    [OPERATION_EXTREME] = set_extreme,
+    [OPERATION_MORPHOLOGY] = NULL,
+    [OPERATION_PIXELATE] = set_pixelate,
+    [OPERATION_RANK] = set_rank,
+    [OPERATION_THRESHOLD] = set_threshold,
+    [OPERATION_LOCAL_THRESHOLD] = NULL,
 };
 _Static_assert(sizeof of_operation / sizeof *of_operation == OPERATIONS, "each has its place");
 
@@ -402,6 +429,7 @@ static setter *const of_helper[KERNELS] = {
     [KERNEL_TO_YCC] = set_ycc,
     [KERNEL_FROM_YCC] = set_ycc,
     [KERNEL_UNSHARP] = set_unsharp,
+    [KERNEL_THRESHOLD_LOCAL] = set_threshold_local,
     [KERNEL_SUBTRACT] = set_subtract,
     [KERNEL_SHRINK_DOWN] = set_shrink,
     [KERNEL_SHRINK_ACROSS] = set_shrink,

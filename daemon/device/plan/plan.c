@@ -26,7 +26,7 @@ static bool is_alpha_weighted(const struct image *image, const struct filter_cal
 {
 	return image->alpha &&
 	       (call->channels == CHANNELS_ALL || call->channels == CHANNELS_COLOR) &&
-	       (op->smoothing || op->kind == OPERATION_UNSHARP);
+	       (op->smoothing || operation_compares(op->kind));
 }
 
 static bool wants_ycc(const struct image *image, const struct filter_call *call)
@@ -114,12 +114,13 @@ static enum error add_premultiplied(struct builder *b, const struct operation *o
 	return e;
 }
 
-/* Adds a blur in float and the step that adds the difference from it to the original. */
-static enum error add_unsharp(struct builder *b, const struct operation *op, uint32_t keep,
-                              bool alpha_weighted)
+/* Adds a blur in float and the step that compares the original with it. */
+static enum error add_comparison(struct builder *b, const struct operation *op, uint32_t keep,
+                                 bool alpha_weighted)
 {
 	enum pixel_type type = b->type;
 	enum place original = b->at;
+	const bool threshold = op->kind == OPERATION_LOCAL_THRESHOLD;
 	struct operation blur = *op;
 	struct step step;
 	enum error e;
@@ -129,10 +130,10 @@ static enum error add_unsharp(struct builder *b, const struct operation *op, uin
 	b->busy = original;
 	add_premultiply(b, op, alpha_weighted);
 	e = add_operation(b, &blur, 0, 0, 0);
-	step = begin_last(b, KERNEL_UNSHARP, original, type, keep);
+	step = begin_last(b, threshold ? KERNEL_THRESHOLD_LOCAL : KERNEL_UNSHARP, original, type,
+	                  keep);
 	b->busy = PLACE_IN;
-	step.amount = (float)op->amount;
-	step.threshold = (float)(op->threshold * pixel_type_full_scale(b->image->type));
+	builder_set_comparison(&step, op, b->image->type);
 	step.alpha = alpha_weighted;
 	builder_add_general(b, &step);
 	return e;
@@ -251,8 +252,8 @@ static enum error add_call(struct builder *b, const struct filter_call *call)
 	keep = kept_bands(image, call, &op);
 	alpha_weighted = is_alpha_weighted(image, call, &op);
 	offset = op.offset + (op.signed_output ? pixel_type_midpoint(image->type) : 0);
-	if (op.kind == OPERATION_UNSHARP)
-		e = add_unsharp(b, &op, keep, alpha_weighted);
+	if (operation_compares(op.kind))
+		e = add_comparison(b, &op, keep, alpha_weighted);
 	else if (op.kind == OPERATION_MORPHOLOGY)
 		e = add_morphology(b, &op, keep);
 	else if (alpha_weighted && !variant_weights_by_alpha(&op, image->type))

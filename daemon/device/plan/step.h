@@ -37,15 +37,15 @@ struct step {
 	uint32_t keep;  /* bit b: band b is unchanged */
 	uint32_t alpha; /* the last band is alpha */
 	double offset;
-	float scale;                        /* direction of a gradient: pixel values per radian */
-	float smooth[3];                    /* gradient */
-	uint32_t output;                    /* enum gradient_output */
-	float space, range;                 /* bilateral: exponents of 2 */
-	float amount, threshold;            /* unsharp; threshold in pixel values */
-	uint32_t element;                   /* extreme, rank: enum element */
-	uint32_t rank;                      /* rank */
-	bool largest;                       /* extreme */
-	bool reverse;                       /* subtract: original - in */
+	float scale;             /* direction of a gradient: pixel values per radian */
+	float smooth[3];         /* gradient */
+	uint32_t output;         /* enum gradient_output */
+	float space, range;      /* bilateral: exponents of 2 */
+	float amount, threshold; /* unsharp, threshold (amount: full scale); in pixel values */
+	uint32_t element;        /* extreme, rank: enum element */
+	uint32_t rank;           /* rank */
+	bool largest;            /* extreme */
+	bool reverse;            /* subtract: original - in */
 	uint32_t image_width, image_height; /* of the filtered image: VARIANT_PLACE */
 	struct {
 		uint32_t mode;
