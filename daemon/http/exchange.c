@@ -95,6 +95,8 @@ static void exchange_wake(void *context)
 		return;
 	x->suspended = false;
 	x->heard = loop_now(); /* a suspended connection would notice nothing */
+	if (peer_of(x->connection))
+		intake_excuse(&peer_of(x->connection)->intake);
 	MHD_resume_connection(x->connection);
 }
 

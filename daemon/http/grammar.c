@@ -63,6 +63,11 @@ static int digit(char c)
 	return at ? (int)(at - digits) : -1;
 }
 
+bool grammar_is_idle(const struct grammar *g)
+{
+	return g->state == GRAMMAR_START && !g->used && !g->blank;
+}
+
 void grammar_fini(struct grammar *g)
 {
 	free(g->line);
@@ -525,7 +530,7 @@ enum error grammar_read(struct grammar *g, const char *data, size_t size, size_t
                         struct problem *problem)
 {
 	const char *at = data, *end = data + size;
-	const char *begin = g->state == GRAMMAR_START && !g->used && !g->blank ? data : NULL;
+	const char *begin = grammar_is_idle(g) ? data : NULL;
 	enum error e = ERR_OK;
 
 	while (!e && at < end && g->state != GRAMMAR_OVER) {

@@ -41,6 +41,9 @@ struct grammar {
 	bool http10, options, has_host, has_length, chunked, close, keep_alive, blank;
 };
 
+/* True between two requests. */
+bool grammar_is_idle(const struct grammar *grammar);
+
 void grammar_fini(struct grammar *grammar);
 
 /* Reads the next piece. *sound is the number of its bytes that belong to requests: all, or those up

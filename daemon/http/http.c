@@ -46,6 +46,8 @@ struct client {
 	struct share place;
 	uint64_t since;           /* loop_now() */
 	LIST_ENTRY(client) leave; /* in the list of those whose end libmicrohttpd has not seen */
+	LIST_ENTRY(client) wait;  /* in the list of those to suspend */
+	bool waits, suspended;    /* for the next bytes of its handshake */
 };
 
 static const struct config *config;
@@ -56,7 +58,8 @@ static struct {
 } daemons[LISTENERS_MAX];
 static unsigned daemon_count;
 static struct client *clients;
-static LIST_HEAD(client_list, client) leaving;
+static LIST_HEAD(client_list, client) leaving, waiting;
+static bool ending;
 static struct loop_timer ends;
 static bool
     passed; /* listening sockets are closed: new clients in a drain go to the next process */
@@ -115,6 +118,60 @@ static void client_refuse(void *context, enum error error, const struct problem 
 	exchange_break(client->connection, name, error, problem);
 }
 
+static void resume(struct client *client)
+{
+	if (client->suspended)
+		MHD_resume_connection(client->connection);
+	client->suspended = false;
+}
+
+/* More of a handshake has arrived, or its end. */
+static void client_knocks(void *context)
+{
+	resume(context);
+}
+
+static enum error watch_client(struct client *client)
+{
+	bool handshake = client->peer.intake.state == INTAKE_HANDSHAKE;
+	int fd = client->peer.intake.fd;
+
+	loop_unwatch(&client->watch);
+	return loop_watch(&client->watch, fd, handshake ? EPOLLIN | EPOLLET : EPOLLRDHUP | EPOLLET,
+	                  handshake ? client_knocks : client_left, client);
+}
+
+/* libmicrohttpd 0.9.75 takes a socket for readable until it has read data itself, which it does not
+ * in a handshake: without being suspended it would ask GnuTLS again and again. */
+static void client_shakes_hands(void *context, bool done)
+{
+	struct client *client = context;
+
+	if (done && watch_client(client))
+		shutdown(client->peer.intake.fd, SHUT_RDWR);
+	if (done || client->waits || ending)
+		return;
+	client->waits = true;
+	LIST_INSERT_HEAD(&waiting, client, wait);
+}
+
+/* Not called from within libmicrohttpd. */
+static void suspend_waiting(void)
+{
+	struct client *client;
+
+	while ((client = LIST_FIRST(&waiting))) {
+		LIST_REMOVE(client, wait);
+		client->waits = false;
+		client->suspended = true;
+		MHD_suspend_connection(client->connection);
+		if (unread(client))
+			resume(client); /* it has arrived meanwhile */
+	}
+}
+
+static const struct intake_calls client_calls = {client_refuse, client_shakes_hands};
+
 static struct client *client_new(struct MHD_Connection *connection, int fd, bool tls)
 {
 	struct client *client = calloc(1, sizeof *client);
@@ -123,12 +180,13 @@ static struct client *client_new(struct MHD_Connection *connection, int fd, bool
 		return NULL;
 	client->connection = connection;
 	client->peer.intake =
-	    (struct intake){.fd = fd, .tls = tls, .refuse = client_refuse, .context = client};
+	    (struct intake){.fd = fd, .tls = tls, .calls = &client_calls, .context = client};
 	if (intake_open(&client->peer.intake)) {
 		free(client);
 		return NULL;
 	}
-	if (loop_watch(&client->watch, fd, EPOLLRDHUP | EPOLLET, client_left, client)) {
+	client->watch.fd = -1;
+	if (watch_client(client)) {
 		intake_close(&client->peer.intake);
 		free(client);
 		return NULL;
@@ -147,6 +205,8 @@ static void client_free(struct client *client)
 	loop_unwatch(&client->watch);
 	if (client->leave.le_prev)
 		LIST_REMOVE(client, leave);
+	if (client->waits)
+		LIST_REMOVE(client, wait);
 	share_give_all(&client->place);
 	intake_close(&client->peer.intake);
 	*client->link = client->next;
@@ -167,20 +227,31 @@ static void forget_certificates(void)
 	certificate_forget(oldest);
 }
 
+/* Takes a place among the connections, if there is one. */
+static enum error find_place(struct client *client, const char *name, struct problem *problem)
+{
+	uint64_t most = share_connections_most(), own = share_of(SHARE_CONNECTIONS, name);
+	enum share_outcome outcome;
+
+	if (own >= config->max_client_connections)
+		return problem_set(
+		    problem, ERR_QUEUE_FULL, "this client has %llu of at most %llu connections",
+		    (unsigned long long)own, (unsigned long long)config->max_client_connections);
+	outcome = share_take(&client->place, SHARE_CONNECTIONS, name, 1, most);
+	return outcome ? share_problem(outcome, SHARE_CONNECTIONS, name, most, problem) : ERR_OK;
+}
+
 /* Refuses a client that has too many connections. */
 static void take_place(struct client *client, struct MHD_Connection *connection)
 {
 	char name[FAIR_CLIENT_SIZE];
 	struct problem problem;
-	uint64_t most = share_connections_most();
-	enum share_outcome outcome;
+	enum error e;
 
 	headers_name_client(connection, name);
-	outcome = share_take(&client->place, SHARE_CONNECTIONS, name, 1, most);
-	if (outcome)
-		exchange_refuse(connection, name,
-		                share_problem(outcome, SHARE_CONNECTIONS, name, most, &problem),
-		                &problem);
+	e = find_place(client, name, &problem);
+	if (e)
+		exchange_refuse(connection, name, e, &problem);
 }
 
 static void connection_changed(void *context, struct MHD_Connection *connection,
@@ -275,7 +346,7 @@ enum error http_init(const struct config *c)
 
 	config = c;
 	if (!e)
-		e = intakes_init();
+		e = intakes_init(config);
 	if (!e)
 		e = loop_timer_init(&ends, show_ends, NULL);
 	for (unsigned i = 0; !e && i < count; i++) {
@@ -299,6 +370,7 @@ int http_turn(void)
 		least = !bounded || timeout < least ? timeout : least;
 		bounded = true;
 	}
+	suspend_waiting();
 	return bounded ? (int)(least < 60000 ? least : 60000) : -1;
 }
 
@@ -343,6 +415,9 @@ bool http_drained(void)
 void http_fini(void)
 {
 	exchanges_end();
+	ending = true; /* a daemon with a suspended connection cannot be stopped */
+	for (struct client *client = clients; client; client = client->next)
+		resume(client);
 	http_turn();
 	for (unsigned i = 0; i < daemon_count; i++) {
 		loop_unwatch(&daemons[i].watch);

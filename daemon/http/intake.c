@@ -15,9 +15,12 @@
 #include "common/log.h"
 #include "front/base/loop.h"
 
-enum { CHECK_MS = 500, DROPS_A_TURN = 32 };
+enum { CHECK_MS = 500, DROPS_A_TURN = 32, LINGER_S = 2 };
 
-static const uint64_t LINGER_NS = 2000000000;
+static const uint64_t second = 1000000000; /* in nanoseconds */
+
+static const struct config *config;
+static uint64_t checked; /* loop_now() of the last check */
 
 static ssize_t (*tls_receive)(gnutls_session_t session, void *data, size_t size);
 static int (*tls_handshake)(gnutls_session_t session);
@@ -34,29 +37,118 @@ static struct intake *find(int fd)
 static void set_state(struct intake *i, enum intake_state state)
 {
 	i->state = state;
-	i->since = loop_now();
+	i->since = i->began = loop_now();
+	i->bytes = 0;
+	i->request = i->grammar.requests;
 }
 
-static bool lingers(const struct intake *i)
+static enum intake_state state_of(const struct intake *i)
 {
-	return loop_now() - i->since < LINGER_NS;
+	if (i->tls && !i->session)
+		return INTAKE_HANDSHAKE;
+	if (!grammar_is_idle(&i->grammar) && i->grammar.state <= GRAMMAR_HEADERS)
+		return INTAKE_HEAD;
+	if (i->grammar.state > GRAMMAR_HEADERS && i->grammar.state < GRAMMAR_OVER)
+		return INTAKE_BODY;
+	return i->answered < i->grammar.requests ? INTAKE_BUSY : INTAKE_IDLE;
 }
 
-/* Ends connections that linger: the library looks at a socket when something happens to it. */
+/* Enters the state that follows from what has arrived; the same again for another request. */
+static void follow(struct intake *i)
+{
+	enum intake_state state = state_of(i);
+
+	if (i->state < INTAKE_FAULTY && (state != i->state || i->request != i->grammar.requests))
+		set_state(i, state);
+}
+
+static bool is_over(const struct intake *i, uint64_t seconds)
+{
+	return loop_now() - i->began > seconds * second;
+}
+
+static void check_body(struct intake *i)
+{
+	uint64_t measured = (loop_now() - i->since) / second;
+	struct problem problem;
+	enum error e = ERR_OK;
+
+	if (is_over(i, config->body_timeout))
+		e = problem_set(&problem, ERR_BODY_TIMEOUT, "the body is incomplete after %llu s",
+		                (unsigned long long)config->body_timeout);
+	else if (measured >= config->header_timeout && i->bytes / measured < config->body_rate)
+		e = problem_set(&problem, ERR_BODY_TIMEOUT,
+		                "the body arrives at %llu bytes a second; at least %llu are "
+		                "expected",
+		                (unsigned long long)(i->bytes / measured),
+		                (unsigned long long)config->body_rate);
+	if (e)
+		i->calls->refuse(i->context, e, &problem);
+}
+
+static void check_head(struct intake *i)
+{
+	struct problem problem;
+
+	if (is_over(i, config->header_timeout))
+		i->calls->refuse(i->context,
+		                 problem_set(&problem, ERR_BODY_TIMEOUT,
+		                             "the headers are incomplete after %llu s",
+		                             (unsigned long long)config->header_timeout),
+		                 &problem);
+}
+
+/* The library looks at a socket when something happens to it. */
+static void stop(const struct intake *i)
+{
+	shutdown(i->fd, SHUT_RDWR);
+}
+
+static void check_deadline(struct intake *i)
+{
+	switch (i->state) {
+	case INTAKE_HANDSHAKE:
+		if (is_over(i, config->header_timeout))
+			stop(i);
+		break;
+	case INTAKE_IDLE:
+		if (is_over(i, config->keepalive_timeout))
+			stop(i);
+		break;
+	case INTAKE_HEAD:
+		check_head(i);
+		break;
+	case INTAKE_BODY:
+		check_body(i);
+		break;
+	case INTAKE_LAST:
+		if (is_over(i, LINGER_S))
+			stop(i);
+		break;
+	case INTAKE_BUSY:
+	case INTAKE_FAULTY:
+		break;
+	}
+}
+
 static void check_all(void *context)
 {
 	struct intake *i;
 
 	(void)context;
-	LIST_FOREACH(i, &intakes, place)
-	if (i->state == INTAKE_LAST && !lingers(i))
-		shutdown(i->fd, SHUT_RDWR);
+	if (!loop_held_up(&checked, CHECK_MS)) {
+		LIST_FOREACH(i, &intakes, place)
+		{
+			check_deadline(i);
+		}
+	}
 	if (!LIST_EMPTY(&intakes))
 		loop_timer_start(&check, CHECK_MS);
 }
 
-enum error intakes_init(void)
+enum error intakes_init(const struct config *c)
 {
+	config = c;
 	*(void **)&tls_receive = dlsym(RTLD_NEXT, "gnutls_record_recv");
 	*(void **)&tls_handshake = dlsym(RTLD_NEXT, "gnutls_handshake");
 	if (!tls_receive || !tls_handshake) {
@@ -91,10 +183,12 @@ enum error intake_open(struct intake *i)
 		by_fd_size = size;
 	}
 	by_fd[i->fd] = i;
-	set_state(i, INTAKE_OPEN);
+	set_state(i, state_of(i));
 	LIST_INSERT_HEAD(&intakes, i, place);
-	if (!loop_timer_left(&check))
+	if (!loop_timer_left(&check)) {
+		checked = loop_now();
 		loop_timer_start(&check, CHECK_MS);
+	}
 	return ERR_OK;
 }
 
@@ -135,14 +229,21 @@ static void refuse(struct intake *i)
 	const struct intake_fault fault = *i->fault;
 
 	set_state(i, INTAKE_LAST);
-	i->refuse(i->context, fault.error, &fault.problem);
+	i->calls->refuse(i->context, fault.error, &fault.problem);
 }
 
 void intake_answered(struct intake *i, bool last)
 {
 	i->answered++;
+	follow(i);
 	if (i->state == INTAKE_FAULTY && i->answered == i->grammar.requests && !last)
 		refuse(i);
+}
+
+void intake_excuse(struct intake *i)
+{
+	i->since = loop_now();
+	i->bytes = 0;
 }
 
 /* Receives as the library would. */
@@ -181,7 +282,7 @@ static ssize_t drop(const struct intake *i)
 	static char sink[64 << 10];
 	ssize_t got = 1;
 
-	if (!lingers(i))
+	if (is_over(i, LINGER_S))
 		return 0;
 	for (int n = 0; got > 0 && n < DROPS_A_TURN; n++)
 		got = receive(i, sink, sizeof sink);
@@ -197,7 +298,7 @@ static ssize_t take(struct intake *i, void *data, size_t size)
 	enum error e;
 
 	/* Where the library expects more after the last request, it is wrong. */
-	if (i->state == INTAKE_OPEN && i->grammar.state == GRAMMAR_OVER)
+	if (i->state < INTAKE_FAULTY && i->grammar.state == GRAMMAR_OVER)
 		set_state(i, INTAKE_LAST);
 	if (i->state == INTAKE_LAST)
 		return drop(i);
@@ -207,6 +308,9 @@ static ssize_t take(struct intake *i, void *data, size_t size)
 	e = grammar_read(&i->grammar, data, (size_t)got, &sound, &problem);
 	if (e)
 		keep_fault(i, e, &problem);
+	else
+		follow(i);
+	i->bytes += (uint64_t)got;
 	return sound ? (ssize_t)sound : nothing(i);
 }
 
@@ -232,7 +336,13 @@ int gnutls_handshake(gnutls_session_t session)
 	struct intake *i = find(gnutls_transport_get_int(session));
 	int result = tls_handshake(session);
 
-	if (i && result == GNUTLS_E_SUCCESS)
+	if (!i)
+		return result;
+	if (result == GNUTLS_E_SUCCESS) {
 		i->session = session;
+		follow(i);
+	}
+	if (result == GNUTLS_E_SUCCESS || result == GNUTLS_E_AGAIN)
+		i->calls->handshake(i->context, result == GNUTLS_E_SUCCESS);
 	return result;
 }

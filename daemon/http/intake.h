@@ -11,17 +11,30 @@
 #include <sys/queue.h>
 
 #include "common/error.h"
+#include "front/config/config.h"
 #include "http/grammar.h"
 
+/* What a connection is about, and what its deadline is (see options.def). */
 enum intake_state {
-	INTAKE_OPEN,
-	INTAKE_FAULTY, /* to be refused once the requests before the fault are answered */
-	INTAKE_LAST,   /* the last answer has been sent: what still arrives is dropped */
+	INTAKE_HANDSHAKE, /* of TLS: header-timeout */
+	INTAKE_IDLE,      /* no request: keepalive-timeout */
+	INTAKE_HEAD,      /* a request line or headers are arriving: header-timeout */
+	INTAKE_BODY,      /* body-timeout, body-rate */
+	INTAKE_BUSY,      /* all has arrived, and the service has not done with it */
+	INTAKE_FAULTY,    /* to be refused once the requests before the fault are answered */
+	INTAKE_LAST, /* the last answer has been sent: what still arrives is dropped, for 2 s */
 };
 
 struct intake_fault {
 	enum error error;
 	struct problem problem;
+};
+
+struct intake_calls {
+	/* Refuses the client: sends what there is to say by intake_end(), or nothing. */
+	void (*refuse)(void *context, enum error error, const struct problem *problem);
+	/* The handshake of TLS waits for the client, or (done) has ended. */
+	void (*handshake)(void *context, bool done);
 };
 
 /* What comes in on a connection; embedded in the struct of its owner. */
@@ -31,25 +44,30 @@ struct intake {
 	void *session; /* of TLS, once its handshake is done */
 	struct grammar grammar;
 	enum intake_state state;
+	uint64_t since;             /* loop_now() when the state began, or its measure anew */
+	uint64_t began;             /* loop_now() when the state began */
+	uint64_t bytes;             /* that have arrived since `since` */
+	uint64_t request;           /* requests that were complete when the state began */
 	uint64_t answered;          /* requests that the library has done with */
 	struct intake_fault *fault; /* in INTAKE_FAULTY; owned */
-	uint64_t since;             /* loop_now() when the state changed */
 	LIST_ENTRY(intake) place;
-	/* Refuses the client: sends what there is to say by intake_end(), or nothing. */
-	void (*refuse)(void *context, enum error error, const struct problem *problem);
+	const struct intake_calls *calls;
 	void *context;
 };
 
-enum error intakes_init(void) MUST_CHECK;
+enum error intakes_init(const struct config *config) MUST_CHECK;
 void intakes_fini(void);
 
-/* Begins with a connection whose fd, tls, refuse and context are set and that has sent nothing yet.
+/* Begins with a connection whose fd, tls, calls and context are set and that has sent nothing yet.
  * ERR_MEMORY: its bytes would not be checked, so it must not be served. */
 enum error intake_open(struct intake *intake) MUST_CHECK;
 void intake_close(struct intake *intake);
 
 /* The library has done with a request, and sent its answer. last: the connection ends with it. */
 void intake_answered(struct intake *intake, bool last);
+
+/* The service has not read for a while: what it measures of the body begins anew. */
+void intake_excuse(struct intake *intake);
 
 /* Writes past the library, as much as the socket takes at once: nothing else may be being sent.
  * False if it could not be written, as in a handshake. */

@@ -135,7 +135,7 @@ def under_way(service, count):
 
 def test_trickling_bodies(launch):
     """A body that has not come is no job: it keeps nobody out, whoever sends it."""
-    with launch("--max-jobs", "8") as service, begun(service, 80) as connections:
+    with launch("--max-jobs", "8", "--body-rate", "0") as service, begun(service, 80) as connections:
         under_way(service, 80)
         for byte in range(10, 15):
             for connection in connections:
@@ -188,8 +188,8 @@ def test_jobs_of_one_client(launch):
 
 def test_connections_follow_descriptors(launch):
     """However many clients come, descriptors are left for the requests of those who are in."""
-    with launch() as service:
-        assert service.metrics().total("convolved_connections_limit") == 1000
+    with launch("--max-connections", "100") as service:
+        assert service.metrics().total("convolved_connections_limit") == 100
         resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE, (128, 128))
         assert service.metrics().total("convolved_connections_limit") == 64
         with contextlib.ExitStack() as stack:

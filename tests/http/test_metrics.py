@@ -3,6 +3,7 @@ import math
 import os
 import pathlib
 import re
+import resource
 import shutil
 import subprocess
 import time
@@ -171,7 +172,8 @@ def test_limits_and_directories(fresh):
     metrics = fresh.metrics()
     assert metrics.total("convolved_ready") == 1
     assert metrics.total("convolved_jobs_limit") == 64
-    assert metrics.total("convolved_connections_limit") == 1000
+    descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    assert metrics.total("convolved_connections_limit") == min(10000, descriptors // 2)
     assert metrics.total("convolved_spool_memory_limit_bytes") == 1 << 30
     for directory, path in (("cache", fresh.cache), ("state", fresh.state)):
         disk = shutil.disk_usage(path)
