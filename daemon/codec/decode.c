@@ -3,7 +3,7 @@
  *
  * The hard part is memory. Most files can be decoded row by row, and then no buffer here exceeds a
  * few rows. Other files (see buffered_size()) have a limit of their own; both limits are checked
- * with the header alone. The body is mapped, not read, so that it can be decoded twice and decoders
+ * with the header alone. The body is mapped or copied, so that it can be decoded twice and decoders
  * do not share a file offset. */
 #include "codec/decode.h"
 
@@ -25,6 +25,8 @@
 #include "common/file.h"
 #include "common/list.h"
 
+enum { COPY_MAX = 256 << 10 }; /* bytes of a body */
+
 struct decoder {
 	enum format format;
 	struct image image; /* the area's size and type */
@@ -35,6 +37,7 @@ struct decoder {
 	int body;       /* raw pixels are read directly from here */
 	void *map;      /* the whole body otherwise */
 	size_t map_size;
+	bool mapped;               /* else `map` is a copy */
 	struct jpeg_decoder *jpeg; /* NULL: libvips decodes */
 	VipsSource *source;
 	VipsImage *vips; /* with `jpeg`: only for metadata */
@@ -150,23 +153,36 @@ static enum error check_pixels(const struct message_job *job, const struct image
 	return ERR_OK;
 }
 
-static enum error map_body(struct decoder *d, const struct message_job *job,
-                           struct problem *problem)
+/* Copies a small body: to map it would take longer. */
+static bool read_body(struct decoder *d, size_t size)
+{
+	d->map = malloc(size);
+	return d->map && file_read(d->body, d->map, size, 0);
+}
+
+static bool map_body(struct decoder *d, size_t size)
+{
+	void *map = mmap(NULL, size, PROT_READ, MAP_PRIVATE, d->body, 0);
+
+	d->mapped = map != MAP_FAILED;
+	d->map = d->mapped ? map : NULL;
+	return d->mapped;
+}
+
+static enum error open_body(struct decoder *d, const struct message_job *job,
+                            struct problem *problem)
 {
 	struct stat status;
-	void *map;
 
 	if (fstat(d->body, &status) || (uint64_t)status.st_size < job->body_size)
 		return problem_set(problem, ERR_IO, "the body is shorter than announced");
 	if (!job->body_size)
 		return problem_set(problem, ERR_EMPTY_BODY,
 		                   "the body is empty; send an image in it");
-	map = mmap(NULL, job->body_size, PROT_READ, MAP_PRIVATE, d->body, 0);
-	if (map == MAP_FAILED)
-		return problem_set(problem, ERR_MEMORY, "no memory to read the body");
-	d->map = map;
 	d->map_size = job->body_size;
-	return ERR_OK;
+	if (d->map_size <= COPY_MAX ? read_body(d, d->map_size) : map_body(d, d->map_size))
+		return ERR_OK;
+	return problem_set(problem, ERR_MEMORY, "no memory to read the body");
 }
 
 static enum error recognise(struct decoder *d, struct problem *problem)
@@ -341,7 +357,7 @@ static enum error open_other(struct decoder *d, struct decoded *decoded,
 static enum error open_file(struct decoder *d, struct decoded *decoded,
                             const struct message_job *job, struct problem *problem)
 {
-	enum error e = map_body(d, job, problem);
+	enum error e = open_body(d, job, problem);
 
 	if (!e)
 		e = recognise(d, problem);
@@ -421,8 +437,10 @@ void decode_close(struct decoder **decoder)
 	g_clear_object(&d->region);
 	g_clear_object(&d->vips);
 	g_clear_object(&d->source);
-	if (d->map)
+	if (d->mapped)
 		munmap(d->map, d->map_size);
+	else
+		free(d->map);
 	free(d);
 	*decoder = NULL;
 }
