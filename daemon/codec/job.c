@@ -191,23 +191,39 @@ static bool do_whole(struct job *job)
 	return false;
 }
 
-/* The front has to agree, by sending the answer's file, to the decoding of a large image; and it
- * chooses who decodes one that a device can. decode_ns counts all threads until decode_begin()
- * returns, and then only this thread. */
-static enum error decode(struct job *job, struct problem *problem)
+static enum error cut(struct job *job, struct problem *problem)
 {
 	struct cut_source source = {job->decoder, &job->decoded, &job->message, job->body};
+
+	return cut_run(&job->tiles, &source, &job->chain, job->border_pixel, problem);
+}
+
+static enum error decode_alone(struct job *job, struct problem *problem)
+{
+	enum error e = cut(job, problem);
+
+	job->decode_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - job->start_ns;
+	return e;
+}
+
+/* The front has to agree, by sending the answer's file, to the decoding of a large image; and it
+ * chooses who decodes one that a device can. decode_ns counts all threads until decode_begin()
+ * returns, and then only this thread; a short job has no other. */
+static enum error decode(struct job *job, struct problem *problem)
+{
 	uint64_t begun_ns, thread_ns;
 	enum error e;
 
 	if ((is_large(&job->decoded) || !job->jpeg.reason) &&
 	    (await_answer_file(job) < 0 || do_whole(job)))
 		return ERR_OK;
+	if (job->tiles.hear)
+		return decode_alone(job, problem);
 	e = decode_begin(job->decoder, problem);
 	begun_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - job->start_ns;
 	thread_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	if (!e)
-		e = cut_run(&job->tiles, &source, &job->chain, job->border_pixel, problem);
+		e = cut(job, problem);
 	job->decode_ns =
 	    begun_ns + clock_ns(CLOCK_THREAD_CPUTIME_ID) - thread_ns - job->tiles.reference_ns;
 	return e;

@@ -303,11 +303,9 @@ static bool receive(struct worker *worker, int *status)
 /* For a short job, which waits in the main thread. */
 static void hear(void *context)
 {
-	struct worker *worker = context;
-	struct pollfd event = {.fd = worker->place.socket, .events = POLLIN};
-	int status = 1;
+	int status;
 
-	if (poll(&event, 1, -1) > 0 && !receive(worker, &status))
+	if (!receive(context, &status))
 		_exit(status);
 }
 
@@ -322,21 +320,30 @@ static enum error take_end(struct worker *worker)
 	return finish_job(worker);
 }
 
-static int serve(struct worker *worker)
+/* Waits until the front has sent something (*heard) or the job in its thread has ended. */
+static enum error await_news(struct worker *worker, bool *heard)
 {
 	struct pollfd events[] = {{.fd = worker->place.socket, .events = POLLIN},
 	                          {.fd = worker->place.finished, .events = POLLIN}};
+
+	*heard = false;
+	if (poll(events, 2, -1) < 0)
+		return errno == EINTR ? ERR_OK : ERR_IO;
+	*heard = events[0].revents;
+	return events[1].revents ? take_end(worker) : ERR_OK;
+}
+
+/* Without a job there is only the socket to wait for, and receive() waits. */
+static int serve(struct worker *worker)
+{
 	int status = 1;
 
 	for (;;) {
-		if (poll(events, 2, -1) < 0) {
-			if (errno == EINTR)
-				continue;
+		bool heard = true;
+
+		if (worker->job && await_news(worker, &heard))
 			return 1;
-		}
-		if (events[1].revents && take_end(worker))
-			return 1;
-		if (events[0].revents && !receive(worker, &status))
+		if (heard && !receive(worker, &status))
 			return status;
 	}
 }

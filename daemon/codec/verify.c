@@ -174,14 +174,15 @@ static uint64_t thread_ns(void)
 void verify_tile(struct verify *v, const struct tiling *tiling, uint32_t index,
                  const struct verify_owner *owner, void *context)
 {
-	uint64_t begun = thread_ns();
 	struct tile tile;
 	struct piece_source source = {v->chain, v->arena, tiling, &tile};
 	struct subject s = {.verify = v, .source = &source, .owner = owner, .context = context};
+	uint64_t begun;
 	enum error e;
 
 	if (v->chain->variant == VARIANT_REFERENCE || (!v->job->verify && !verify_chosen(v)))
 		return;
+	begun = thread_ns();
 	tiling_tile(tiling, index, v->job->job, v->job->arena, &tile);
 	if (!v->job->verify && !choose_window(v, &source, &s.window))
 		return;
