@@ -14,6 +14,7 @@
 struct composer {
 	struct tiles *tiles;
 	uint32_t freed;             /* rows of the result that were freed with their tiles */
+	uint32_t filtered;          /* rows of the result that are known to be there */
 	uint32_t x, y;              /* position of the result in the answer */
 	struct decoder *background; /* NULL: the answer is the result */
 	struct image image;         /* of the background */
@@ -21,7 +22,10 @@ struct composer {
 	uint32_t rows_max, first, count;
 };
 
-enum { ROWS_SIZE = 256 << 10 }; /* bytes of background decoded at a time */
+enum {
+	ROWS_SIZE = 256 << 10, /* bytes of background decoded at a time */
+	STEP = 16              /* rows between two looks at whether the job was stopped */
+};
 
 enum error compose_size(const struct message_job *job, const struct decoded *decoded,
                         const struct tiling *tiling, uint32_t *width, uint32_t *height,
@@ -89,11 +93,19 @@ void compose_close(struct composer **composer)
 	*composer = NULL;
 }
 
-/* Returns a row of the result; waits until it is filtered. */
+/* Returns a row of the result; waits until it is filtered. Asks only for every STEPth row of a
+ * tile. */
 static const uint8_t *result_row(struct composer *c, uint32_t row)
 {
-	if (row < c->freed || !tiles_await(c->tiles, row / c->tiles->tiling.rows))
+	uint32_t rows = c->tiles->tiling.rows, left = rows - row % rows;
+
+	if (row < c->freed)
 		return NULL;
+	if (row >= c->filtered) {
+		if (!tiles_await(c->tiles, row / rows))
+			return NULL;
+		c->filtered = row + (left < STEP ? left : STEP);
+	}
 	return tiles_out_row(c->tiles, row);
 }
 

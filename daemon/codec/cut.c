@@ -67,20 +67,33 @@ static void map_columns(struct cutter *c)
 	}
 }
 
+/* Copies pixels into the columns outside the image. Where `pixel` is a constant, a copy is a move
+ * or two. */
+static inline void copy_columns(const struct cutter *c, uint8_t *row, const size_t pixel)
+{
+	uint8_t *first = row + c->first, *right = first + c->tiling->image.width * pixel;
+	uint32_t halo = c->tiling->halo_x;
+
+	for (uint32_t i = 0; i < halo; i++) {
+		memcpy(row + i * pixel, first + c->columns[i] * pixel, pixel);
+		memcpy(right + i * pixel, first + c->columns[halo + i] * pixel, pixel);
+	}
+}
+
 /* Fills the columns outside the image in one slot row. */
 static void pad_row(const struct cutter *c, uint8_t *row)
 {
-	uint8_t *first = row + c->first, *right = first + c->tiling->image.width * c->pixel;
-	uint32_t halo = c->tiling->halo_x;
-
 	if (c->border == BORDER_CONSTANT) {
 		memcpy(row, c->constant, c->margin);
-		memcpy(right, c->constant, c->margin);
-		return;
-	}
-	for (uint32_t i = 0; i < halo; i++) {
-		memcpy(row + i * c->pixel, first + c->columns[i] * c->pixel, c->pixel);
-		memcpy(right + i * c->pixel, first + c->columns[halo + i] * c->pixel, c->pixel);
+		memcpy(row + c->first + c->tiling->image.width * c->pixel, c->constant, c->margin);
+	} else if (c->pixel == 1) {
+		copy_columns(c, row, 1);
+	} else if (c->pixel == 3) {
+		copy_columns(c, row, 3);
+	} else if (c->pixel == 4) {
+		copy_columns(c, row, 4);
+	} else {
+		copy_columns(c, row, c->pixel);
 	}
 }
 
