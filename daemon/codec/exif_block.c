@@ -5,12 +5,15 @@
 #include "codec/exif_block.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <libexif/exif-data.h>
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
+
+enum { DEMANDED_MAX = 16 };
 
 /* What to divide a resolution by, to have it per millimetre. */
 static const double per_mm[] = {[PER_NOTHING] = 1, [PER_INCH] = 25.4, [PER_CM] = 10};
@@ -36,20 +39,92 @@ static const ExifTag pictures[] = {
     EXIF_TAG_STRIP_BYTE_COUNTS,
 };
 
-/* libexif allocates the thumbnail with malloc(), but has no function that removes it. */
-static void drop_pictures(ExifData *data)
+static ExifEntry *find_or_add(ExifData *data, ExifIfd directory, ExifTag tag)
 {
+	ExifEntry *entry = exif_content_get_entry(data->ifd[directory], tag);
+
+	if (entry)
+		return entry;
+	entry = exif_entry_new();
+	if (!entry)
+		return NULL;
+	entry->tag = tag;
+	exif_content_add_entry(data->ifd[directory], entry);
+	exif_entry_initialize(entry, tag);
+	exif_entry_unref(entry); /* the directory has it */
+	return entry;
+}
+
+/* Tags that the standard demands of each directory, by libexif's table. */
+static struct {
+	ExifTag tag[DEMANDED_MAX];
+	unsigned count;
+} demanded[EXIF_IFD_COUNT];
+static pthread_once_t demanded_once = PTHREAD_ONCE_INIT;
+
+static ExifSupportLevel support(ExifTag tag, ExifIfd directory)
+{
+	return exif_tag_get_support_level_in_ifd(tag, directory, EXIF_DATA_TYPE_UNKNOWN);
+}
+
+static void list_demanded(void)
+{
+	for (ExifIfd i = 0; i < EXIF_IFD_COUNT; i++)
+		for (unsigned row = 0; row < exif_tag_table_count(); row++) {
+			ExifTag tag = exif_tag_table_get_tag(row);
+
+			if (support(tag, i) == EXIF_SUPPORT_LEVEL_MANDATORY &&
+			    demanded[i].count < DEMANDED_MAX)
+				demanded[i].tag[demanded[i].count++] = tag;
+		}
+}
+
+/* Repairs a directory as exif_content_fix() does. That goes through libexif's whole table for each
+ * directory of each block, which takes longer than all else that is done with a block. */
+static void fix_directory(ExifData *data, ExifIfd i)
+{
+	ExifContent *directory = data->ifd[i];
+
+	for (unsigned entry = 0; entry < directory->count; entry++)
+		exif_entry_fix(directory->entries[entry]);
+	for (unsigned entry = directory->count; entry--;)
+		if (support(directory->entries[entry]->tag, i) == EXIF_SUPPORT_LEVEL_NOT_RECORDED)
+			exif_content_remove_entry(directory, directory->entries[entry]);
+	for (unsigned tag = 0; tag < demanded[i].count; tag++)
+		find_or_add(data, i, demanded[i].tag[tag]);
+}
+
+/* libexif allocates the thumbnail with malloc(), but has no function that removes it. Its directory
+ * goes with it. */
+static void drop_thumbnail(ExifData *data)
+{
+	ExifContent *directory = data->ifd[EXIF_IFD_1];
+
 	free(data->data);
 	data->data = NULL;
 	data->size = 0;
-	exif_data_fix(data);
-	for (int i = 0; i < EXIF_IFD_COUNT; i++)
+	for (unsigned entry = directory->count; entry--;)
+		exif_content_remove_entry(directory, directory->entries[entry]);
+}
+
+static void drop_pictures(ExifData *data)
+{
+	for (ExifIfd i = 0; i < EXIF_IFD_COUNT; i++)
 		for (size_t tag = 0; tag < COUNT(pictures); tag++) {
 			ExifEntry *entry = exif_content_get_entry(data->ifd[i], pictures[tag]);
 
 			if (entry)
 				exif_content_remove_entry(data->ifd[i], entry);
 		}
+}
+
+static void repair(ExifData *data)
+{
+	pthread_once(&demanded_once, list_demanded);
+	drop_thumbnail(data);
+	for (ExifIfd i = 0; i < EXIF_IFD_COUNT; i++)
+		if (i != EXIF_IFD_1)
+			fix_directory(data, i);
 }
 
 static ExifEntry *entry_of(const struct exif_block *block, ExifTag tag)
@@ -125,6 +200,7 @@ struct exif_block *exif_block_read(const uint8_t *block, size_t size, struct res
 	exif_data_unset_option(data, EXIF_DATA_OPTION_FOLLOW_SPECIFICATION);
 	exif_data_load_data(data, block, (unsigned)size);
 	read_resolution((struct exif_block *)data, resolution);
+	repair(data);
 	drop_pictures(data);
 	return (struct exif_block *)data;
 }
@@ -145,22 +221,6 @@ int exif_block_orientation(const struct exif_block *block)
 	if (!read_integer(block, EXIF_TAG_ORIENTATION, &orientation))
 		return 0;
 	return orientation >= 1 && orientation <= 8 ? orientation : 1;
-}
-
-static ExifEntry *find_or_add(ExifData *data, ExifIfd directory, ExifTag tag)
-{
-	ExifEntry *entry = exif_content_get_entry(data->ifd[directory], tag);
-
-	if (entry)
-		return entry;
-	entry = exif_entry_new();
-	if (!entry)
-		return NULL;
-	entry->tag = tag;
-	exif_content_add_entry(data->ifd[directory], entry);
-	exif_entry_initialize(entry, tag);
-	exif_entry_unref(entry); /* the directory has it */
-	return entry;
 }
 
 /* Sets a number, in the type that it has in the block. */
