@@ -45,7 +45,8 @@ struct message_ready {
 	uint32_t lanes;      /* device: tiles in flight that it supports, one a launch */
 	uint32_t stack_max;  /* device: tiles of a kind that may share a launch */
 	uint32_t startup_ms; /* from exec to here */
-	uint32_t jpeg_pixels; /* device: of the largest image that may be a TILE_JPEG; 0: none may */
+	uint32_t
+	    jpeg_pixels; /* device: of the largest image that may be a TILE_JPEG; 0: none may */
 };
 
 /* Sent once for each arena, before any message that names it. A device with its own memory gets
@@ -79,8 +80,8 @@ struct message_job {
 	/* 1: the result is placed on the image, its first pixel at (target_x, target_y). */
 	uint32_t has_target;
 	uint32_t target_x, target_y;
-	uint32_t verify;            /* 1: every tile is compared with the reference completely */
-	uint32_t jpeg_pixels;       /* of the largest image that may be a TILE_JPEG; 0: none may */
+	uint32_t verify;      /* 1: every tile is compared with the reference completely */
+	uint32_t jpeg_pixels; /* of the largest image that may be a TILE_JPEG; 0: none may */
 	uint32_t unused;
 	uint64_t body_size;         /* bytes */
 	uint64_t pixels_max;        /* limit for an image whose rows can be decoded in order */
@@ -125,7 +126,7 @@ struct message_tile {
 	uint64_t plan; /* for a device: the number of a plan that it holds */
 };
 
-enum { LAUNCHES_MAX = 81 };
+enum { LAUNCHES_MAX = 84 };
 
 /* Times are the device's, from OpenCL events. */
 struct message_tile_done {
@@ -138,7 +139,7 @@ struct message_tile_done {
 	uint32_t others;       /* F → C: 1: another device can run the tile again */
 	uint64_t upload_ns, download_ns;       /* 0 where the device works on the arena directly */
 	uint64_t upload_bytes, download_bytes; /* likewise */
-	uint64_t size;       /* TILE_JPEG: bytes of the result's scan */
+	uint64_t size;                         /* TILE_JPEG: bytes of the result's scan */
 	uint32_t jpeg_flags; /* TILE_JPEG: not 0: the scan is not for devices; no result */
 	uint32_t unused;
 	struct {

@@ -107,6 +107,27 @@ struct jpeg_image *jpeg_pipeline_add(struct jpeg_pipeline *pipeline, const struc
 	return added;
 }
 
+void jpeg_direction_room(const struct jpeg_direction *direction, const struct jpeg_image *image,
+                         struct jpeg_room *room)
+{
+	uint64_t bytes = 0;
+	uint32_t images = JPEG_BATCH_MAX;
+
+	for (uint32_t i = 0; i < direction->buffer_count; i++) {
+		const struct jpeg_buffer *b = &direction->buffers[i];
+		const struct jpeg_span *span = (const void *)((const char *)image + b->span);
+		uint64_t elements = (uint64_t)span->count + 2 * SPAN_ALIGNMENT;
+
+		bytes += elements * b->bytes;
+		if (UINT32_MAX / elements < images)
+			images = (uint32_t)(UINT32_MAX / elements);
+	}
+	if (bytes > room->bytes)
+		room->bytes = bytes;
+	if (images < room->images)
+		room->images = images;
+}
+
 cl_int jpeg_pipeline_prepare(struct jpeg_pipeline *pipeline, cl_command_queue queue)
 {
 	static const struct jpeg_result cleared[JPEG_BATCH_MAX];
@@ -175,6 +196,7 @@ cl_int jpeg_pipeline_run(struct jpeg_pipeline *pipeline, cl_command_queue queue,
 
 	for (uint32_t i = 0; !code && i < direction->stage_count; i++) {
 		const struct jpeg_stage *stage = &direction->stages[i];
+		bool inner = i > 0 && i + 1 < direction->stage_count;
 
 		for (cl_uint a = 0; !code && a < stage->count; a++) {
 			uint8_t b = stage->buffers[a];
@@ -184,7 +206,8 @@ cl_int jpeg_pipeline_run(struct jpeg_pipeline *pipeline, cl_command_queue queue,
 			code = clSetKernelArg(pipeline->kernel[i], a, sizeof *memory, memory);
 		}
 		if (!code)
-			code = launch(pipeline, queue, i, trace);
+			code = launch(pipeline, queue, i,
+			              trace && trace->ends && inner ? NULL : trace);
 	}
 	return code;
 }

@@ -46,6 +46,8 @@ enum { JPEG_IMAGES, JPEG_RESULTS, JPEG_BUFFERS_COMMON };
 
 /* When launches ran, for who wants to know: events that the caller releases. */
 struct jpeg_trace {
+	bool ends;         /* only the first launch and the last, and the transfers of scans */
+	cl_event scans[2]; /* of the first scan and the last, which may be one; else NULL */
 	uint32_t count;
 	struct {
 		const char *name;
@@ -76,6 +78,15 @@ struct jpeg_image jpeg_frame(uint32_t width, uint32_t height, uint32_t component
  * the pipeline's, and NULL if the batch is full or its buffers would become too large. */
 struct jpeg_image *jpeg_pipeline_add(struct jpeg_pipeline *pipeline,
                                      const struct jpeg_image *image) MUST_CHECK;
+/* What images of a kind take of a device. */
+struct jpeg_room {
+	uint64_t bytes;  /* of its memory, each */
+	uint32_t images; /* the most in a batch: buffers have no more than UINT32_MAX elements */
+};
+
+/* Makes *room large enough for images that are described like this one, too. */
+void jpeg_direction_room(const struct jpeg_direction *direction, const struct jpeg_image *image,
+                         struct jpeg_room *room);
 /* Makes sure that the buffers are large enough for the batch, sends it its descriptors and clears
  * the results. */
 cl_int jpeg_pipeline_prepare(struct jpeg_pipeline *pipeline, cl_command_queue queue) MUST_CHECK;

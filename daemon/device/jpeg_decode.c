@@ -306,6 +306,27 @@ static struct jpeg_image describe(const struct jpeg_decode_job *job, uint32_t co
 	return image;
 }
 
+struct jpeg_room jpeg_decoder_room(uint32_t width, uint32_t height, uint32_t components)
+{
+	struct jpeg_room room = {.images = JPEG_BATCH_MAX};
+
+	for (uint32_t h = 1; h <= (components == 1 ? 1 : 2); h++)
+		for (uint32_t v = 1; v <= h; v++) {
+			const struct jpeg_scan scan = {.width = width,
+			                               .height = height,
+			                               .components = components,
+			                               .h = h,
+			                               .v = v,
+			                               .restart_interval = 1};
+			const struct jpeg_decode_job job = {.scan = &scan};
+			const struct jpeg_image image = describe(&job, 1);
+
+			jpeg_direction_room(&direction, &image, &room);
+		}
+	room.bytes += JPEG_TABLE_ENTRIES * sizeof(uint16_t);
+	return room;
+}
+
 static bool add_image(struct jpeg_decoder *decoder, const struct jpeg_decode_job *job,
                       uint32_t count)
 {
@@ -326,8 +347,17 @@ static bool add_image(struct jpeg_decoder *decoder, const struct jpeg_decode_job
 	return true;
 }
 
+/* The event of the i-th scan's transfer, if it is one that the trace wants. */
+static cl_event *scan_event(struct jpeg_trace *trace, uint32_t i, uint32_t count)
+{
+	return !trace || !trace->ends ? NULL
+	       : !i                   ? &trace->scans[0]
+	       : i + 1 == count       ? &trace->scans[1]
+	                              : NULL;
+}
+
 static cl_int send(struct jpeg_decoder *decoder, cl_command_queue queue,
-                   const struct jpeg_decode_job *jobs)
+                   const struct jpeg_decode_job *jobs, struct jpeg_trace *trace)
 {
 	struct jpeg_pipeline *p = &decoder->pipeline;
 	size_t table_bytes =
@@ -346,7 +376,7 @@ static cl_int send(struct jpeg_decoder *decoder, cl_command_queue queue,
 	for (uint32_t i = 0; !code && i < p->count; i++)
 		code = clEnqueueWriteBuffer(queue, p->buffer[SCAN].memory, CL_FALSE,
 		                            p->image[i].scan.first, jobs[i].scan->size,
-		                            jobs[i].bytes, 0, NULL, NULL);
+		                            jobs[i].bytes, 0, NULL, scan_event(trace, i, p->count));
 	return code;
 }
 
@@ -361,6 +391,6 @@ cl_int jpeg_decoder_enqueue(struct jpeg_decoder *decoder, cl_command_queue queue
 	for (uint32_t i = 0; i < count; i++)
 		if (!add_image(decoder, &jobs[i], count))
 			return CL_INVALID_BUFFER_SIZE;
-	code = send(decoder, queue, jobs);
+	code = send(decoder, queue, jobs, trace);
 	return code ? code : jpeg_pipeline_run(&decoder->pipeline, queue, samples, trace);
 }

@@ -42,4 +42,8 @@ cl_int jpeg_decoder_enqueue(struct jpeg_decoder *decoder, cl_command_queue queue
                             const struct jpeg_decode_job *jobs, uint32_t count, cl_mem samples,
                             struct jpeg_trace *trace) MUST_CHECK;
 
+/* What images of this size and so many bands take in decoding, with the sampling factors and
+ * restart intervals that take most, but without their scans; of these a byte takes 3 at most. */
+struct jpeg_room jpeg_decoder_room(uint32_t width, uint32_t height, uint32_t components);
+
 #endif

@@ -132,7 +132,7 @@ static const struct jpeg_direction direction = {stages, buffers, STAGES, BUFFERS
 
 enum error jpeg_encoder_init(struct jpeg_encoder *encoder, struct programs *programs)
 {
-	encoder->constants_sent = false;
+	*encoder = (struct jpeg_encoder){.constants_sent = false};
 	return jpeg_pipeline_init(&encoder->pipeline, programs, &direction);
 }
 
@@ -184,29 +184,29 @@ static void fill_halves(uint64_t halves[16][16])
 	}
 }
 
-static cl_int write_now(struct jpeg_pipeline *p, cl_command_queue queue, uint32_t buffer,
-                        size_t size, const void *from)
+static cl_int send_constant(struct jpeg_pipeline *p, cl_command_queue queue, uint32_t buffer,
+                            size_t size, const void *from)
 {
 	cl_int code = growing_buffer_reserve(&p->buffer[buffer], p->device, size);
 
 	return code ? code
-	            : clEnqueueWriteBuffer(queue, p->buffer[buffer].memory, CL_TRUE, 0, size, from,
+	            : clEnqueueWriteBuffer(queue, p->buffer[buffer].memory, CL_FALSE, 0, size, from,
 	                                   0, NULL, NULL);
 }
 
 static cl_int send_constants(struct jpeg_encoder *encoder, cl_command_queue queue)
 {
-	uint32_t codes[JPEG_PLANES][JPEG_CODES] = {{0}};
-	uint64_t halves[16][16] = {{0}};
+	struct jpeg_pipeline *p = &encoder->pipeline;
 	cl_int code;
 
 	if (encoder->constants_sent)
 		return CL_SUCCESS;
-	fill_codes(codes);
-	fill_halves(halves);
-	code = write_now(&encoder->pipeline, queue, CODES, sizeof codes, codes);
+	fill_codes(encoder->codes);
+	fill_halves(encoder->halves);
+	code = send_constant(p, queue, CODES, sizeof encoder->codes, encoder->codes);
 	if (!code)
-		code = write_now(&encoder->pipeline, queue, ZIGZAG_HALVES, sizeof halves, halves);
+		code =
+		    send_constant(p, queue, ZIGZAG_HALVES, sizeof encoder->halves, encoder->halves);
 	encoder->constants_sent = !code;
 	return code;
 }
@@ -224,6 +224,26 @@ static struct jpeg_image describe(const struct jpeg_encode_job *job)
 	image.pieces.count = image.words.count * 4 / JPEG_CHUNK + 1;
 	image.out.count = image.words.count * 5;
 	return image;
+}
+
+struct jpeg_room jpeg_encoder_room(uint32_t width, uint32_t height, uint32_t components)
+{
+	struct jpeg_room room = {.images = JPEG_BATCH_MAX};
+
+	for (uint32_t h = 1; h <= (components == 1 ? 1 : 2); h++)
+		for (uint32_t v = 1; v <= h; v++) {
+			const struct jpeg_encode_job job = {.width = width,
+			                                    .height = height,
+			                                    .components = components,
+			                                    .h = h,
+			                                    .v = v};
+			const struct jpeg_image image = describe(&job);
+
+			jpeg_direction_room(&direction, &image, &room);
+		}
+	room.bytes +=
+	    sizeof((struct jpeg_encoder *)0)->codes + sizeof((struct jpeg_encoder *)0)->halves;
+	return room;
 }
 
 static bool add_image(struct jpeg_encoder *encoder, const struct jpeg_encode_job *job)

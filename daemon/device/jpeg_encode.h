@@ -10,6 +10,8 @@ struct jpeg_encoder {
 	struct jpeg_pipeline pipeline;
 	/* What has been sent to the device, which may read it until the batch has ended. */
 	cl_uint2 steps[JPEG_BATCH_MAX][JPEG_PLANES][JPEG_BLOCK];
+	uint32_t codes[JPEG_PLANES][JPEG_CODES];
+	uint64_t halves[16][16];
 	bool constants_sent;
 };
 
@@ -38,6 +40,10 @@ void jpeg_encoder_fini(struct jpeg_encoder *encoder);
 cl_int jpeg_encoder_enqueue(struct jpeg_encoder *encoder, cl_command_queue queue,
                             const struct jpeg_encode_job *jobs, uint32_t count, cl_mem samples,
                             struct jpeg_trace *trace) MUST_CHECK;
+
+/* What images of this size and so many bands take in encoding, with the sampling factors that take
+ * most. */
+struct jpeg_room jpeg_encoder_room(uint32_t width, uint32_t height, uint32_t components);
 
 /* Enqueues a read of the entropy-coded bytes of an image: `size` by its result, which must have
  * been read before. */

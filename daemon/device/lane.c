@@ -6,10 +6,15 @@
  * Several tiles are filtered as a stack (step.h). Tiles at equal distances in one arena form a run,
  * which is one rectangular copy. The first run is copied on the kernels' queue, which takes times
  * (profiling). Profiling costs more than a small copy, so all other runs are copied on a queue
- * without it, and the first run's time represents them. */
+ * without it, and the first run's time represents them.
+ *
+ * JPEGs are decoded into the input buffer, with a halo around each image that KERNEL_EXTEND fills,
+ * and encoded from the output buffer. How long the result is, is known only at the end; so the
+ * lane's last commands are enqueued when it is polled. */
 #include "device/lane.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/log.h"
 #include "device/cl/object_counts.h"
@@ -50,6 +55,9 @@ struct lane {
 	cl_event upload, download;
 	struct command launch[LAUNCHES_MAX];
 	uint32_t launches;
+	bool is_jpeg, reading;    /* tiles are JPEGs; their results are being copied */
+	void *results[STACK_MAX]; /* for the bytes of JPEGs: the list of arenas may move */
+	struct jpeg_lane jpeg;
 };
 
 static cl_int make_queue(const struct lane *lane, cl_command_queue_properties properties,
@@ -100,9 +108,11 @@ static void lane_reset(struct lane *lane)
 	for (uint32_t i = 0; i < lane->launches; i++)
 		for (uint32_t j = 0; j < lane->launch[i].count; j++)
 			event_release(&lane->launch[i].events[j]);
+	jpeg_lane_reset(&lane->jpeg);
 	lane->launches = 0;
 	lane->plan = NULL;
 	lane->count = 0;
+	lane->is_jpeg = lane->reading = false;
 }
 
 void lane_wait(struct lane *lane)
@@ -124,12 +134,30 @@ void lane_free(struct lane **lane)
 		object_release(OBJECT_QUEUE, l->queue);
 	}
 	object_release(OBJECT_QUEUE, l->quiet);
-	growing_buffer_free(&l->in);
-	growing_buffer_free(&l->out);
-	for (int i = 0; i < SCRATCHES; i++)
-		growing_buffer_free(&l->scratch[i]);
+	lane_rest(l);
 	free(l);
 	*lane = NULL;
+}
+
+void lane_rest(struct lane *lane)
+{
+	growing_buffer_free(&lane->in);
+	growing_buffer_free(&lane->out);
+	for (int i = 0; i < SCRATCHES; i++)
+		growing_buffer_free(&lane->scratch[i]);
+	jpeg_lane_fini(&lane->jpeg);
+}
+
+void lane_allow_jpeg(struct lane *lane, struct programs *programs, uint64_t memory)
+{
+	lane->jpeg.programs = programs;
+	lane->jpeg.memory = memory;
+}
+
+uint32_t lane_jpeg_room(const struct lane *lane, const struct plan *plan, const struct tile *tile,
+                        uint64_t *scans)
+{
+	return jpeg_lane_room(&lane->jpeg, plan, tile, scans);
 }
 
 bool lane_idle(const struct lane *lane)
@@ -153,10 +181,32 @@ static bool has_happened(struct lane *lane, cl_event event)
 	return status <= CL_COMPLETE;
 }
 
+/* Enqueues copies of the encoded bytes. */
+static void read_jpegs(struct lane *lane)
+{
+	uint64_t room[STACK_MAX];
+	cl_int code;
+
+	for (uint32_t i = 0; i < lane->count; i++)
+		room[i] = lane->tiles[i].tile.out_size;
+	code = jpeg_lane_read(&lane->jpeg, lane->queue, lane->results, room);
+	if (!code)
+		code = clFlush(lane->queue);
+	if (code)
+		lane->status = code;
+	lane->reading = true;
+}
+
 bool lane_finished(struct lane *lane)
 {
-	return lane->count && has_happened(lane, lane->last) &&
-	       has_happened(lane, lane->last_quiet);
+	if (!lane->count || !has_happened(lane, lane->last) ||
+	    !has_happened(lane, lane->last_quiet))
+		return false;
+	if (!lane->is_jpeg || lane->status)
+		return true;
+	if (!lane->reading)
+		read_jpegs(lane);
+	return has_happened(lane, lane->jpeg.read[0]) && has_happened(lane, lane->jpeg.read[1]);
 }
 
 /* Bytes in a row of the tiles' results, expanded by x pixels on each side. */
@@ -201,8 +251,8 @@ static bool is_narrow(const struct plan *plan, const struct tile *tile)
 bool lane_stacks(const struct plan *plan, const struct tile *a, const struct tile *b)
 {
 	return plan->stacks && !is_narrow(plan, a) && 2 * plan->halo_y <= a->height &&
-	       a->x0 == b->x0 && a->width == b->width && a->height == b->height &&
-	       a->in_pitch == b->in_pitch && a->out_pitch == b->out_pitch;
+	       a->form == b->form && a->x0 == b->x0 && a->width == b->width &&
+	       a->height == b->height && a->in_pitch == b->in_pitch && a->out_pitch == b->out_pitch;
 }
 
 /* Sets the distance of tiles in the stack. It covers the longest span: a tile with its halo on both
@@ -408,6 +458,68 @@ static cl_int enqueue_download(struct lane *lane)
 	return code;
 }
 
+/* Lays out the buffers for JPEGs, and makes them large enough. */
+static cl_int use_jpeg_buffers(struct lane *lane)
+{
+	const struct tile *first = &lane->tiles[0].tile;
+	const struct jpeg_layout l = jpeg_layout(lane->plan, first);
+	const uint64_t rows = (uint64_t)lane->count * l.distance;
+	cl_int code;
+
+	if (!jpeg_lane_hold(&lane->jpeg, lane->plan, first, lane->count)) {
+		lane_rest(lane);
+		if (!jpeg_lane_hold(&lane->jpeg, lane->plan, first, lane->count))
+			return CL_MEM_OBJECT_ALLOCATION_FAILURE;
+	}
+	code = growing_buffer_reserve(&lane->in, lane->device, rows * l.in_pitch);
+	if (!code)
+		code = growing_buffer_reserve(&lane->out, lane->device, rows * l.out_pitch);
+	lane->view[PLACE_IN] =
+	    (struct view){.buffer = lane->in.memory, .origin = l.result, .pitch = l.in_pitch};
+	lane->view[PLACE_OUT] = (struct view){.buffer = lane->out.memory, .pitch = l.out_pitch};
+	return code;
+}
+
+static cl_int decode_jpegs(struct lane *lane)
+{
+	const struct jpeg_layout l = jpeg_layout(lane->plan, &lane->tiles[0].tile);
+	struct jpeg_decode_job jobs[STACK_MAX];
+
+	for (uint32_t i = 0; i < lane->count; i++) {
+		const struct lane_tile *t = &lane->tiles[i];
+
+		lane->results[i] = (char *)t->arena->memory.out + t->tile.out;
+		jobs[i] = (struct jpeg_decode_job){
+		    .scan = &t->work->scan,
+		    .bytes = (const char *)t->arena->memory.in + t->tile.in + JPEG_WORK_SIZE,
+		    .samples = l.image + i * (uint64_t)l.distance * l.in_pitch,
+		    .pitch = l.in_pitch};
+	}
+	return jpeg_lane_decode(&lane->jpeg, lane->queue, jobs, lane->count, lane->in.memory);
+}
+
+static cl_int encode_jpegs(struct lane *lane)
+{
+	const struct jpeg_layout l = jpeg_layout(lane->plan, &lane->tiles[0].tile);
+	struct jpeg_encode_job jobs[STACK_MAX];
+
+	for (uint32_t i = 0; i < lane->count; i++) {
+		const struct tile *tile = &lane->tiles[i].tile;
+		const struct jpeg_target *target = &lane->tiles[i].work->target;
+
+		jobs[i] =
+		    (struct jpeg_encode_job){.width = tile->width,
+		                             .height = tile->height,
+		                             .components = lane->plan->image.bands,
+		                             .h = target->h,
+		                             .v = target->v,
+		                             .samples = i * (uint64_t)l.distance * l.out_pitch,
+		                             .pitch = l.out_pitch};
+		memcpy(jobs[i].quantization, target->quantization, sizeof jobs[i].quantization);
+	}
+	return jpeg_lane_encode(&lane->jpeg, lane->queue, jobs, lane->out.memory, &lane->last);
+}
+
 /* True if any tile needs this step. */
 static bool step_needed(const struct lane *lane, const struct step *step)
 {
@@ -417,27 +529,49 @@ static bool step_needed(const struct lane *lane, const struct step *step)
 	return false;
 }
 
-static cl_int enqueue_steps(struct lane *lane)
+static cl_int enqueue_step(struct lane *lane, const struct step *step)
 {
 	const struct stack *stack = lane->count > 1 ? &lane->stack : NULL;
+	struct command *command = &lane->launch[lane->launches];
+	cl_int code;
+
+	if (step->dst >= PLACE_A && step->kernel != KERNEL_EXTEND)
+		region_pack(step, &lane->high, &lane->view[step->dst]);
+	command->step = step;
+	code = launch_step_pieces(step, lane->device, &lane->high, stack, lane->queue, lane->view,
+	                          command->events, &command->count);
+	for (uint32_t j = 0; j < command->count; j++)
+		object_add(OBJECT_EVENT, command->events[j]);
+	lane->launches++;
+	return code;
+}
+
+static cl_int enqueue_steps(struct lane *lane)
+{
 	cl_int code = CL_SUCCESS;
 
-	for (uint32_t i = 0; !code && i < lane->plan->list.count; i++) {
-		const struct step *step = &lane->plan->list.step[i];
-		struct command *command = &lane->launch[lane->launches];
-
-		if (!step_needed(lane, step))
-			continue;
-		if (step->dst >= PLACE_A && step->kernel != KERNEL_EXTEND)
-			region_pack(step, &lane->high, &lane->view[step->dst]);
-		command->step = step;
-		code = launch_step_pieces(step, lane->device, &lane->high, stack, lane->queue,
-		                          lane->view, command->events, &command->count);
-		for (uint32_t j = 0; j < command->count; j++)
-			object_add(OBJECT_EVENT, command->events[j]);
-		lane->launches++;
-	}
+	for (uint32_t i = 0; !code && i < lane->plan->list.count; i++)
+		if (step_needed(lane, &lane->plan->list.step[i]))
+			code = enqueue_step(lane, &lane->plan->list.step[i]);
 	return code;
+}
+
+static cl_int enqueue_jpegs(struct lane *lane)
+{
+	const struct step *border = &lane->plan->border;
+	cl_int code = use_jpeg_buffers(lane);
+
+	if (!code)
+		code = reserve_scratch(lane);
+	if (!code)
+		code = decode_jpegs(lane);
+	if (!code && border->kernel < KERNELS)
+		code = enqueue_step(lane, border);
+	if (!code)
+		code = enqueue_steps(lane);
+	if (!code)
+		code = encode_jpegs(lane);
+	return code ? code : clFlush(lane->queue);
 }
 
 static cl_int enqueue_tiles(struct lane *lane)
@@ -474,28 +608,40 @@ cl_int lane_start(struct lane *lane, const struct plan *plan, const struct lane_
 	lane->status = CL_SUCCESS;
 	for (uint32_t i = 0; i < count; i++)
 		lane->tiles[i] = tiles[i];
+	lane->is_jpeg = tiles[0].tile.form == TILE_JPEG;
 	lane->narrow = is_narrow(plan, &tiles[0].tile);
 	make_stack(lane);
-	find_runs(lane);
-	code = enqueue_tiles(lane);
+	if (!lane->is_jpeg)
+		find_runs(lane);
+	code = lane->is_jpeg ? enqueue_jpegs(lane) : enqueue_tiles(lane);
 	if (code) {
 		lane_wait(lane);
 		lane_reset(lane);
+		if (lane->jpeg.pair) /* which may have taken all memory */
+			lane_rest(lane);
 	}
 	return code;
 }
 
-/* The run time of a command by the device's clock, in nanoseconds. */
-static uint64_t event_time(cl_event event)
+/* The time from the start of a command to the end of another by the device's clock, in
+ * nanoseconds. The other may be NULL: that of one command. */
+static uint64_t time_between(cl_event first, cl_event last)
 {
 	cl_ulong start, end;
 
-	if (!event ||
-	    clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start, &start,
+	if (!last)
+		last = first;
+	if (!first ||
+	    clGetEventProfilingInfo(first, CL_PROFILING_COMMAND_START, sizeof start, &start,
 	                            NULL) ||
-	    clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL))
+	    clGetEventProfilingInfo(last, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL))
 		return 0;
 	return end > start ? end - start : 0;
+}
+
+static uint64_t event_time(cl_event event)
+{
+	return time_between(event, NULL);
 }
 
 /* The sum over its pieces, without what ran between them. */
@@ -508,19 +654,55 @@ static uint64_t command_time(const struct command *command)
 	return ns;
 }
 
+static void report_launch(struct message_tile_done *done, enum kernel kernel, uint64_t ns,
+                          uint64_t bytes)
+{
+	done->launch[done->launches].kernel = kernel;
+	done->launch[done->launches].ns = ns > UINT32_MAX ? UINT32_MAX : (uint32_t)ns;
+	done->launch[done->launches++].bytes = bytes;
+}
+
 static void report_launches(const struct lane *lane, struct message_tile_done *done)
 {
-	const struct tile *tile = &lane->tiles[0].tile;
-
-	done->launches = lane->launches;
 	for (uint32_t i = 0; i < lane->launches; i++) {
 		const struct command *command = &lane->launch[i];
-		uint64_t ns = command_time(command);
 
-		done->launch[i].kernel = command->step->kernel;
-		done->launch[i].ns = ns > UINT32_MAX ? UINT32_MAX : (uint32_t)ns;
-		done->launch[i].bytes = lane->count * region_bytes(command->step, tile);
+		report_launch(done, command->step->kernel, command_time(command),
+		              lane->count * region_bytes(command->step, &lane->tiles[0].tile));
 	}
+}
+
+/* All launches of a direction as one. */
+static void report_direction(const struct jpeg_trace *trace, struct message_tile_done *done,
+                             enum kernel kernel, uint64_t bytes)
+{
+	report_launch(done, kernel,
+	              time_between(trace->launch[0].event, trace->launch[trace->count - 1].event),
+	              bytes);
+}
+
+static void report_jpegs(const struct lane *lane, struct message_tile_done *done)
+{
+	const struct jpeg_lane *j = &lane->jpeg;
+	const struct image *image = &lane->plan->image;
+	uint64_t result = row_bytes(lane, 0, image->type) * lane->stack.height, encoded = 0;
+
+	for (uint32_t i = 0; i < lane->count; i++)
+		encoded += j->size[i];
+	report_direction(&j->decode, done, KERNEL_JPEG_DECODE,
+	                 j->scans + lane->count * image_size(image));
+	report_launches(lane, done);
+	report_direction(&j->encode, done, KERNEL_JPEG_ENCODE, lane->count * result + encoded);
+	done->upload_ns = time_between(j->decode.scans[0], j->decode.scans[1]) / lane->count;
+	done->download_ns = time_between(j->read[0], j->read[1]) / lane->count;
+}
+
+/* What a JPEG of a stack has of its own. */
+static void report_jpeg(const struct lane *lane, uint32_t i, struct message_tile_done *done)
+{
+	done->jpeg_flags = lane->jpeg.flags[i];
+	done->size = done->download_bytes = lane->jpeg.size[i];
+	done->upload_bytes = lane->tiles[i].tile.in_size - JPEG_WORK_SIZE;
 }
 
 static void report_copies(const struct lane *lane, struct message_tile_done *done)
@@ -541,6 +723,8 @@ uint32_t lane_finish(struct lane *lane, struct message_tile_done done[STACK_MAX]
 	if (lane->status) {
 		done[0].error = ERR_DEVICE;
 		done[0].cl_error = lane->status;
+	} else if (lane->is_jpeg) {
+		report_jpegs(lane, &done[0]);
 	} else {
 		report_launches(lane, &done[0]);
 		if (!lane->zero_copy)
@@ -552,6 +736,8 @@ uint32_t lane_finish(struct lane *lane, struct message_tile_done done[STACK_MAX]
 		done[i].place = i;
 		done[i].job = lane->tiles[i].tile.job;
 		done[i].index = lane->tiles[i].tile.index;
+		if (lane->is_jpeg && !lane->status)
+			report_jpeg(lane, i, &done[i]);
 	}
 	lane_reset(lane);
 	return count;

@@ -52,7 +52,8 @@ static const char help[] =
     "  --cache-size N    maximum bytes of these; 0: no limit (0)\n"
     "  --state-dir DIR   store the fastest kernels for each kind of work in DIR\n"
     "  --programs N      maximum special programs kept in memory (512)\n"
-    "  --stack N         maximum tiles per launch, 1 to 16 (16)\n"
+    "  --stack N         maximum tiles per launch, 1 to 32 (32)\n"
+    "  --jpeg-memory N   bytes of device memory for JPEGs; 0: none are taken (0)\n"
     "  --log-level NAME  error, warning, notice, info or debug (notice)\n"
     "  --unconfined      no sandbox, for drivers that do not work in it\n"
     "  --probe           send convolved the list of devices and exit\n"
@@ -70,6 +71,7 @@ static const struct option long_options[] = {
     {"state-dir", required_argument, NULL, 's'},
     {"programs", required_argument, NULL, 'R'},
     {"stack", required_argument, NULL, 'S'},
+    {"jpeg-memory", required_argument, NULL, 'J'},
     {"log-level", required_argument, NULL, 'l'},
     {"filter", required_argument, NULL, 'f'},
     {"tune", no_argument, &options.tune, 1},
@@ -148,6 +150,9 @@ static void parse_option(int c)
 		if (!options.worker.stack_max || options.worker.stack_max > STACK_MAX)
 			usage_exit("--stack", optarg);
 		break;
+	case 'J':
+		options.worker.jpeg_memory = parse_size("--jpeg-memory", optarg);
+		break;
 	case 'f':
 		if (options.filters == FILTERS_MAX)
 			usage_exit("--filter", optarg);
@@ -225,6 +230,7 @@ static enum error send_ready(const struct device *device, const struct worker *w
 	ready->memory = device->memory;
 	ready->lanes = worker_lanes(worker);
 	ready->stack_max = worker_stack_max(worker);
+	ready->jpeg_pixels = worker_jpeg_pixels(worker);
 	ready->startup_ms = (uint32_t)(now_ms() - started_ms);
 	log_info("%s (%s) is ready, %u ms after the start", device->name, device->driver,
 	         ready->startup_ms);

@@ -40,6 +40,14 @@ enum error report_error(const struct report *r, const struct tile *tile, enum er
 	return report_tile(r, &done);
 }
 
+enum error report_flags(const struct report *r, const struct tile *tile, uint32_t flags)
+{
+	const struct message_tile_done done = {
+	    .job = tile->job, .index = tile->index, .stack = 1, .jpeg_flags = flags};
+
+	return report_tile(r, &done);
+}
+
 enum error report_unbuilt(const struct report *r, const struct tile *tile, enum kernel kernel)
 {
 	char reason[sizeof(((struct message_tile_done *)0)->reason)];

@@ -28,6 +28,9 @@ enum error report_tile(const struct report *report,
  * client, or NULL. */
 enum error report_error(const struct report *report, const struct tile *tile, enum error error,
                         cl_int code, const char *reason) MUST_CHECK;
+/* Answers a JPEG that is not for this device. flags: why. */
+enum error report_flags(const struct report *report, const struct tile *tile,
+                        uint32_t flags) MUST_CHECK;
 /* Answer a tile whose kernel cannot be compiled (report_unbuilt()), or not in time
  * (report_late()). */
 enum error report_unbuilt(const struct report *report, const struct tile *tile,

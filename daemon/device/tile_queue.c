@@ -77,7 +77,8 @@ static uint32_t program_wait(const struct message_tile *tile, struct plans *plan
 {
 	const struct known_plan *known = plans_current(plans, tile->plan);
 
-	if (!known || !known->plan || plan_resolve(known->plan, programs) != PROGRAM_PENDING)
+	if (!known || !known->plan ||
+	    plan_resolve_form(known->plan, programs, tile->tile.form) != PROGRAM_PENDING)
 		return 0;
 	return kernel_row(plan_lacks(known->plan))->origin == KERNEL_GENERAL ? GENERAL_WAIT_MS
 	                                                                     : PROGRAM_WAIT_MS;
@@ -125,20 +126,24 @@ static int compare_places(const void *a, const void *b)
 }
 
 uint32_t tile_queue_gather(struct tile_queue *w, const struct arenas *arenas, uint64_t id,
-                           const struct plan *plan, uint32_t max, struct lane_tile tiles[STACK_MAX])
+                           const struct plan *plan, uint32_t max, uint64_t scans,
+                           struct lane_tile tiles[STACK_MAX])
 {
 	uint32_t count = 1;
+	uint64_t used = tiles[0].tile.in_size;
 	struct queued_tile **link = &w->first, *waiting;
 
 	while (count < max && (waiting = *link)) {
 		const struct tile *tile = &waiting->message.tile;
 
 		if (waiting->message.plan != id || !lane_stacks(plan, &tiles[0].tile, tile) ||
-		    !arenas_hold(arenas, tile, &plan->image, &plan->chain)) {
+		    !arenas_hold(arenas, tile, &plan->image, &plan->chain) ||
+		    (tile->in_size && (used > scans || tile->in_size > scans - used))) {
 			link = &waiting->next;
 			continue;
 		}
-		tiles[count++] = (struct lane_tile){*tile, arenas_find(arenas, tile->arena)};
+		used += tile->in_size;
+		tiles[count++] = (struct lane_tile){*tile, arenas_find(arenas, tile->arena), NULL};
 		take_out(w, link);
 	}
 	qsort(tiles, count, sizeof *tiles, compare_places);

@@ -39,10 +39,10 @@ bool tile_queue_lacking(struct tile_queue *queue, struct message_tile *tile, uin
 bool tile_queue_over(struct tile_queue *queue, struct message_tile *tile);
 
 /* Removes queued tiles of plan `id` that may be in one stack with tiles[0] and appends them, up to
- * `max` tiles in all. Sorts them so that neighbours in an arena are neighbours here. Returns their
- * number, at least 1. */
+ * `max` tiles in all, and if they are JPEGs so many bytes of scans. Sorts them so that neighbours
+ * in an arena are neighbours here. Returns their number, at least 1. */
 uint32_t tile_queue_gather(struct tile_queue *queue, const struct arenas *arenas, uint64_t id,
-                           const struct plan *plan, uint32_t max,
+                           const struct plan *plan, uint32_t max, uint64_t scans,
                            struct lane_tile tiles[STACK_MAX]);
 
 #endif

@@ -34,6 +34,7 @@ enum {
 	LOOK_NS_MIN = 10000,
 	LOOK_NS_MAX = 500000,
 	LOOK_SHARE = 16, /* the next poll comes after 1/16 of a lane's time so far */
+	REST_MS = 5000,  /* until a lane without JPEGs releases their buffers */
 };
 
 /* A lane and the time of its next poll. */
@@ -41,6 +42,7 @@ struct watched_lane {
 	struct lane *lane;
 	struct known_plan *plan;
 	uint64_t started, look; /* nanoseconds */
+	uint64_t jpeg_ms; /* when it was last at work since it has buffers for JPEGs; 0: none */
 };
 
 struct worker {
@@ -56,6 +58,8 @@ struct worker {
 	struct plans *plans;
 	struct tile_queue queue;
 	unsigned failed; /* consecutive failed tiles */
+	uint64_t jpeg_memory;
+	struct jpeg_work work[STACK_MAX]; /* of the stack that is being started */
 };
 
 uint32_t worker_lanes(const struct worker *worker)
@@ -66,6 +70,19 @@ uint32_t worker_lanes(const struct worker *worker)
 uint32_t worker_stack_max(const struct worker *worker)
 {
 	return worker->stack_max;
+}
+
+/* A lane's share of memory for JPEGs. */
+static uint64_t jpeg_share(const struct worker *worker)
+{
+	return worker->jpeg_memory / worker->lanes;
+}
+
+uint32_t worker_jpeg_pixels(const struct worker *worker)
+{
+	uint64_t pixels = jpeg_share(worker) / JPEG_PIXEL_BYTES;
+
+	return pixels < JPEG_PIXELS_MAX ? (uint32_t)pixels : JPEG_PIXELS_MAX;
 }
 
 enum error worker_new(const struct device *device, const struct worker_options *options, int socket,
@@ -94,6 +111,9 @@ enum error worker_new(const struct device *device, const struct worker_options *
 		e = lane_new(device, device->in_place, &w->lane[w->lanes].lane);
 		w->lanes++;
 	}
+	w->jpeg_memory = options->jpeg_memory;
+	for (uint32_t i = 0; !e && w->jpeg_memory && i < w->lanes; i++)
+		lane_allow_jpeg(w->lane[i].lane, w->programs, jpeg_share(w));
 	if (!e) {
 		w->tuner = tuner_new(w->programs, options->state_dir, options->kernel_dir,
 		                     options->platform, options->device);
@@ -145,7 +165,7 @@ static uint64_t now_ms(void)
 /* How many tiles to launch together: at most an idle lane's share of those waiting. */
 static uint32_t stack_size(const struct worker *w, const struct tile *tile)
 {
-	uint64_t bytes = (uint64_t)tile->in_pitch * tile->height;
+	uint64_t bytes = (uint64_t)tile->in_pitch * tile->height; /* JPEG: 0 */
 	uint32_t idle = 0, max = w->stack_max, part;
 
 	for (uint32_t i = 0; i < w->lanes; i++)
@@ -153,7 +173,7 @@ static uint32_t stack_size(const struct worker *w, const struct tile *tile)
 	part = idle ? (w->queue.count + idle) / idle : 1; /* with this tile, rounded up */
 	if (max > part)
 		max = part;
-	if (max > STACK_BYTES / bytes)
+	if (bytes && max > STACK_BYTES / bytes)
 		max = (uint32_t)(STACK_BYTES / bytes);
 	return max;
 }
@@ -191,6 +211,51 @@ static enum error tell_over(struct worker *w)
 	return e;
 }
 
+/* Takes the descriptions of JPEGs, and answers those that are not valid. *count: of those left. */
+static enum error take_works(struct worker *w, const struct plan *plan, struct lane_tile *tiles,
+                             uint32_t *count)
+{
+	uint32_t valid = 0;
+	enum error e = ERR_OK;
+
+	for (uint32_t i = 0; !e && i < *count; i++) {
+		struct lane_tile *t = &tiles[i];
+		const char *slot = (const char *)t->arena->memory.in + t->tile.in;
+
+		t->work = &w->work[valid];
+		if (jpeg_work_take(&w->work[valid], slot, &t->tile, plan))
+			tiles[valid++] = *t;
+		else
+			e = report_flags(&w->report, &t->tile, JPEG_FLAG_WORK);
+	}
+	*count = valid;
+	return e;
+}
+
+/* Gathers what goes through the lane together with the first tile. *count: 0 if all are answered
+ * already. */
+static enum error gather(struct worker *w, const struct watched_lane *lane, uint64_t id,
+                         const struct plan *plan, struct lane_tile tiles[STACK_MAX],
+                         uint32_t *count)
+{
+	const struct tile *tile = &tiles[0].tile;
+	bool jpeg = tile->form == TILE_JPEG;
+	uint32_t max = stack_size(w, tile), room;
+	uint64_t scans = 0;
+	enum error e;
+
+	*count = 0;
+	if (jpeg) {
+		room = lane_jpeg_room(lane->lane, plan, tile, &scans);
+		if (!room || tile->in_size > scans)
+			return report_flags(&w->report, tile, JPEG_FLAG_DEVICE);
+		max = room < max ? room : max;
+	}
+	*count = tile_queue_gather(&w->queue, &w->arenas, id, plan, max, scans, tiles);
+	e = tell_over(w);
+	return e || !jpeg ? e : take_works(w, plan, tiles, count);
+}
+
 /* Starts a tile on an idle lane, with others that fit its stack, or answers with an error. */
 static enum error start_tile(struct worker *w, struct watched_lane *lane,
                              const struct message_tile *message)
@@ -198,7 +263,7 @@ static enum error start_tile(struct worker *w, struct watched_lane *lane,
 	const struct tile *tile = &message->tile;
 	struct known_plan *known = plans_find(w->plans, message->plan);
 	struct plan *plan = known ? known->plan : NULL;
-	struct lane_tile tiles[STACK_MAX] = {{*tile, arenas_find(&w->arenas, tile->arena)}};
+	struct lane_tile tiles[STACK_MAX] = {{*tile, arenas_find(&w->arenas, tile->arena), NULL}};
 	uint32_t count;
 	cl_int code;
 	enum error e;
@@ -210,17 +275,17 @@ static enum error start_tile(struct worker *w, struct watched_lane *lane,
 		          (unsigned long long)tile->job, tile->index);
 		return report_error(&w->report, tile, ERR_INTERNAL, 0, NULL);
 	}
-	if (plan_resolve(plan, w->programs) != PROGRAM_READY)
+	if (plan_resolve_form(plan, w->programs, tile->form) != PROGRAM_READY)
 		return answer_unbuilt(w, tile, plan_lacks(plan));
 	/* Compilations requested for this plan may delay the launch: report them first. */
 	e = report_programs(&w->report, w->programs);
 	if (e)
 		return e;
-	count = tile_queue_gather(&w->queue, &w->arenas, message->plan, plan, stack_size(w, tile),
-	                          tiles);
-	e = tell_over(w);
-	if (e)
+	e = gather(w, lane, message->plan, plan, tiles, &count);
+	if (e || !count)
 		return e;
+	if (tile->form == TILE_JPEG)
+		lane->jpeg_ms = now_ms();
 	code = lane_start(lane->lane, plan, tiles, count);
 	if (code)
 		return answer_failed(w, tiles, count, code);
@@ -279,6 +344,8 @@ static enum error finish_lane(struct worker *w, struct watched_lane *lane)
 	if (!e && done->error)
 		e = ERR_DEVICE;
 	w->failed = 0;
+	if (lane->jpeg_ms)
+		lane->jpeg_ms = now_ms();
 	plans_release(w->plans, lane->plan);
 	return e;
 }
@@ -397,6 +464,26 @@ static uint64_t wait_limit(const struct worker *w, uint64_t pause_ms)
 	return limit;
 }
 
+/* Has lanes release what they no longer need. *due: milliseconds until the next, if earlier. */
+static void rest_lanes(struct worker *w, int *due)
+{
+	uint64_t now = now_ms();
+
+	for (uint32_t i = 0; i < w->lanes; i++) {
+		struct watched_lane *lane = &w->lane[i];
+		uint64_t end = lane->jpeg_ms + REST_MS;
+
+		if (!lane->jpeg_ms || !lane_idle(lane->lane))
+			continue;
+		if (now >= end) {
+			lane_rest(lane->lane);
+			lane->jpeg_ms = 0;
+		} else if (*due < 0 || end - now < (uint64_t)*due) {
+			*due = (int)(end - now);
+		}
+	}
+}
+
 /* Waits for a message, or until a lane is due. While the worker is idle, the tuner runs: its first
  * step after a pause, each step no longer than a launch. due: milliseconds until the next report,
  * or -1. */
@@ -431,6 +518,8 @@ enum error worker_run(struct worker *w)
 
 	prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS);
 	programs_prepare(w->programs);
+	if (w->jpeg_memory)
+		programs_prepare_jpeg(w->programs);
 	while (!e && !closed) {
 		wait[0].revents = wait[1].revents = 0;
 		e = wait_or_tune(w, wait, due, &tuning);
@@ -448,6 +537,7 @@ enum error worker_run(struct worker *w)
 			e = report_programs(&w->report, w->programs);
 		if (!e)
 			e = report_objects(&w->report, now_ms(), &due);
+		rest_lanes(w, &due);
 	}
 	return e;
 }

@@ -42,6 +42,8 @@ enum {
 	JPEG_FLAG_LENGTH = 16,  /* an interval with too few or too many bits */
 	JPEG_FLAG_RANGE = 32,   /* numbers at which libjpeg-turbo's 16-bit arithmetic overflows */
 	JPEG_FLAG_ROOM = 64,    /* more encoded bytes than there is room for */
+	JPEG_FLAG_WORK = 128,   /* by the host: what the image is said to be is not valid */
+	JPEG_FLAG_DEVICE = 256, /* by the host: the device has no memory, or no programs, for it */
 };
 
 struct jpeg_span {

@@ -61,7 +61,7 @@ static enum error run_tiles(struct harness *h, struct lane *lane, const struct p
 	struct lane_tile tiles[STACK_MAX];
 
 	for (uint32_t i = 0; i < count; i++)
-		tiles[i] = (struct lane_tile){tile[i], &h->arena};
+		tiles[i] = (struct lane_tile){tile[i], &h->arena, NULL};
 	done[0] = (struct message_tile_done){.error = ERR_DEVICE};
 	done->cl_error = lane_start(lane, plan, tiles, count);
 	if (done->cl_error)

@@ -11,7 +11,8 @@
  * filter (2), grow (2), unpremultiply or unsharp, extend. The last filter is followed by a
  * conversion from YCbCr. */
 enum { STEPS_MAX = 10 * CHAIN_FILTERS_MAX + 1 };
-_Static_assert((int)STEPS_MAX <= (int)LAUNCHES_MAX, "a message has room for every launch");
+/* A JPEG is decoded, gets a border, and is encoded. */
+_Static_assert((int)STEPS_MAX + 3 <= (int)LAUNCHES_MAX, "a message has room for every launch");
 
 /* The steps of a plan, in order. */
 struct step_list {

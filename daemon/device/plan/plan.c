@@ -206,17 +206,22 @@ static void set_border_pixel(const struct builder *b, const double p[BANDS_MAX],
 	pixel[2] = (float)((p[0] - luma) / 1.402 + middle);
 }
 
-static void add_extend(struct builder *b, const double border_pixel[BANDS_MAX])
+static struct step extend_step(const struct builder *b, const double border_pixel[BANDS_MAX])
 {
-	const uint32_t border = b->chain->border;
 	struct step step = builder_begin_step(b, KERNEL_EXTEND, b->type, b->type);
 
-	if (border == BORDER_WRAP || border == BORDER_CROP)
-		return;
 	step.dst = b->at;
-	step.border.mode = border;
+	step.border.mode = b->chain->border;
 	set_border_pixel(b, border_pixel, step.border.pixel);
-	builder_add_general(b, &step);
+	return step;
+}
+
+static void add_extend(struct builder *b, const double border_pixel[BANDS_MAX])
+{
+	struct step step = extend_step(b, border_pixel);
+
+	if (b->chain->border != BORDER_WRAP && b->chain->border != BORDER_CROP)
+		builder_add_general(b, &step);
 }
 
 /* Converts the pixels to YCbCr or back, if necessary. */
@@ -289,6 +294,8 @@ static enum error make_steps(struct plan *plan, struct builder *b)
 	chain_halo(b->chain, &plan->halo_x, &plan->halo_y);
 	b->expand_x = plan->halo_x;
 	b->expand_y = plan->halo_y;
+	if (!e && b->chain->border != BORDER_CROP && (plan->halo_x || plan->halo_y))
+		plan->border = extend_step(b, plan->border_pixel);
 	if (!e)
 		e = add_calls(b, plan->border_pixel);
 	if (!e && !b->asked && b->chain->variant != VARIANT_ANY)
@@ -322,6 +329,7 @@ enum error plan_new(struct programs *programs, const struct chain *chain, const 
 		return ERR_MEMORY;
 	(*plan)->image = *image;
 	(*plan)->chain = *chain;
+	(*plan)->border.kernel = KERNELS;
 	b.list = &(*plan)->list;
 	e = make_steps(*plan, &b);
 	if (e)
@@ -348,6 +356,17 @@ enum program_state plan_resolve(struct plan *plan, struct programs *programs)
 	return state;
 }
 
+enum program_state plan_resolve_form(struct plan *plan, struct programs *programs,
+                                     enum tile_form form)
+{
+	enum program_state state = plan_resolve(plan, programs);
+
+	if (state != PROGRAM_READY || form != TILE_JPEG || plan->border.kernel == KERNELS ||
+	    plan->border.function)
+		return state;
+	return programs_find(programs, &plan->border, true);
+}
+
 enum program_state plan_await(struct plan *plan, struct programs *programs)
 {
 	enum program_state state;
@@ -363,7 +382,9 @@ enum kernel plan_lacks(const struct plan *plan)
 
 	while (i < plan->list.count && plan->list.step[i].function)
 		i++;
-	return i < plan->list.count ? plan->list.step[i].kernel : KERNELS;
+	if (i < plan->list.count)
+		return plan->list.step[i].kernel;
+	return plan->border.function ? KERNELS : plan->border.kernel;
 }
 
 void plan_free(struct plan **plan)
@@ -372,6 +393,7 @@ void plan_free(struct plan **plan)
 		return;
 	for (uint32_t i = 0; i < (*plan)->list.count; i++)
 		step_release(&(*plan)->list.step[i]);
+	step_release(&(*plan)->border);
 	free(*plan);
 	*plan = NULL;
 }

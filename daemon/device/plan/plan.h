@@ -14,8 +14,9 @@ struct plan {
 	uint32_t halo_x, halo_y;
 	double border_pixel[BANDS_MAX]; /* see chain_border_pixel() */
 	struct step_list list;
-	bool resolved; /* every step has its kernel */
-	bool stacks;   /* launch_can_stack() holds for all of them */
+	struct step border; /* makes the halo of a JPEG's pixels; kernel KERNELS: none needed */
+	bool resolved;      /* every step of the list has its kernel */
+	bool stacks;        /* launch_can_stack() holds for all of them */
 };
 
 /* Makes the plan of a valid chain for a valid image. If the chain names a variant, steps use that
@@ -29,9 +30,12 @@ enum error plan_new(struct programs *programs, const struct chain *chain, const 
 /* Looks up the programs that the plan still lacks and requests them as urgent. PROGRAM_READY if the
  * plan can run. */
 enum program_state plan_resolve(struct plan *plan, struct programs *programs) MUST_CHECK;
+/* The same, with what tiles of this form need besides. */
+enum program_state plan_resolve_form(struct plan *plan, struct programs *programs,
+                                     enum tile_form form) MUST_CHECK;
 /* Like plan_resolve(), but waits until they are compiled: never PROGRAM_PENDING. */
 enum program_state plan_await(struct plan *plan, struct programs *programs) MUST_CHECK;
-/* The first kernel that the plan lacks, or KERNELS. */
+/* The first kernel that the plan lacks, or else that of `border`, or KERNELS. */
 enum kernel plan_lacks(const struct plan *plan);
 /* NULL is allowed. The pointer becomes NULL. */
 void plan_free(struct plan **plan);

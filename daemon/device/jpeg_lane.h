@@ -1,0 +1,76 @@
+/* The part of a lane that is for tiles which are JPEGs: their places in the lane's buffers, a
+ * decoder and an encoder, and what comes of a stack. */
+#ifndef DEVICE_JPEG_LANE_H
+#define DEVICE_JPEG_LANE_H
+
+#include "device/jpeg_decode.h"
+#include "device/jpeg_encode.h"
+#include "device/plan/plan.h"
+
+enum {
+	JPEG_PIXEL_BYTES = 64,     /* device memory for a pixel of RGB, with a scratch buffer */
+	JPEG_PIXELS_MAX = 1 << 28, /* of an image */
+};
+
+/* Where the images of a stack lie, in bytes. The halo is around each. */
+struct jpeg_layout {
+	uint32_t in_pitch, out_pitch; /* from row to row */
+	uint64_t image;               /* to the first pixel of the first image: a multiple of 8 */
+	uint64_t result;              /* likewise, to the first pixel that is filtered */
+	uint32_t distance;            /* rows from image to image */
+};
+
+struct jpeg_layout jpeg_layout(const struct plan *plan, const struct tile *tile);
+
+/* Copies the jpeg_work of a tile from memory that others may change, and checks the copy: it must
+ * be valid and of the plan's image. The original is not read again. */
+bool jpeg_work_take(struct jpeg_work *work, const void *slot, const struct tile *tile,
+                    const struct plan *plan) MUST_CHECK;
+
+struct jpeg_pair;
+
+/* All zeros: takes no JPEG. */
+struct jpeg_lane {
+	struct programs *programs;
+	uint64_t memory;           /* bytes of device memory that a lane may use for JPEGs */
+	uint64_t held[PLACES + 1]; /* of these, what buffers have grown to: places, pair */
+	struct jpeg_pair *pair;    /* decoder and encoder; NULL until they are needed */
+	uint32_t count;            /* images in flight */
+	struct jpeg_trace decode, encode;
+	cl_event read[2]; /* of the bytes of the first result and the last, which may be one */
+	uint64_t scans;   /* bytes of all scans */
+	/* Of each image, after jpeg_lane_read(): a result has no flags. */
+	uint32_t flags[STACK_MAX], size[STACK_MAX];
+};
+
+/* How many images of a plan fit into the lane's memory as a stack; 0: not even one, or programs are
+ * missing. *scans: bytes that their scans may have together. */
+uint32_t jpeg_lane_room(const struct jpeg_lane *lane, const struct plan *plan,
+                        const struct tile *tile, uint64_t *scans);
+
+/* Counts what a stack makes the buffers grow to. False, with nothing counted, if that is too much
+ * beside what they hold: the caller releases them and calls jpeg_lane_fini() first. */
+bool jpeg_lane_hold(struct jpeg_lane *lane, const struct plan *plan, const struct tile *tile,
+                    uint32_t count) MUST_CHECK;
+
+/* Enqueue the stages of a stack, at most jpeg_lane_room() images, in this order; the second also
+ * reads the results. *last: the event of the last command, which the caller releases. */
+cl_int jpeg_lane_decode(struct jpeg_lane *lane, cl_command_queue queue,
+                        const struct jpeg_decode_job *jobs, uint32_t count,
+                        cl_mem samples) MUST_CHECK;
+cl_int jpeg_lane_encode(struct jpeg_lane *lane, cl_command_queue queue,
+                        const struct jpeg_encode_job *jobs, cl_mem samples,
+                        cl_event *last) MUST_CHECK;
+
+/* When *last has happened: fills in `flags` and `size`, and enqueues reads of the bytes of each
+ * result that has at most room[i] of them to to[i]. Their last event is read[1], or read[0] if that
+ * is NULL. */
+cl_int jpeg_lane_read(struct jpeg_lane *lane, cl_command_queue queue, void *const *to,
+                      const uint64_t *room) MUST_CHECK;
+
+/* Releases the events of a stack. */
+void jpeg_lane_reset(struct jpeg_lane *lane);
+/* Releases decoder and encoder; the lane may take JPEGs again. */
+void jpeg_lane_fini(struct jpeg_lane *lane);
+
+#endif
