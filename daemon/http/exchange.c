@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "front/api/origin.h"
 #include "front/api/refusals.h"
 #include "front/api/representation.h"
 #include "front/api/request.h"
@@ -159,6 +160,7 @@ static struct exchange *exchange_new(const struct listener *listener,
 		return NULL;
 	}
 	x->request->monitoring = listener->metrics;
+	x->request->loopback = peer && peer->loopback;
 	x->request->waiter.wake = exchange_wake;
 	x->request->waiter.context = x;
 	x->next = exchanges;
@@ -252,6 +254,7 @@ static void complete_headers(struct request *r)
 	answer_header(&r->answer, "X-Request-Id", "%s", r->id);
 	representation_protect(&r->answer);
 	representation_vary(&r->answer, r->route && !r->route->act);
+	origin_mark(r);
 }
 
 static const char *header(const struct exchange *x, const char *name)
@@ -415,7 +418,7 @@ static enum MHD_Result exchange_begin(struct exchange *x)
 		routes_begin(r);
 	if (e == ERR_CONTENT_CODED)
 		answer_header(&r->answer, MHD_HTTP_HEADER_ACCEPT_ENCODING, "identity");
-	r->authorization = NULL;
+	r->authorization = r->host = r->site = NULL;
 	if (!r->answer.status && r->multipart && r->expected)
 		open_form(x);
 	if (!r->answer.status)

@@ -16,6 +16,7 @@ struct exchange;
 struct peer {
 	struct intake intake;
 	struct exchange *exchange; /* the request under way, or NULL */
+	bool loopback;             /* it came to a loopback address */
 	bool served;               /* it has sent a request */
 	bool left;                 /* the client has closed its side */
 	bool refused;              /* read no further request */

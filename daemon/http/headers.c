@@ -107,7 +107,7 @@ static const char *header(struct MHD_Connection *connection, const char *name)
 
 static void read_headers(struct MHD_Connection *connection, struct request *r, struct seen *seen)
 {
-	const char *length = header(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
+	const char *length = header(connection, MHD_HTTP_HEADER_CONTENT_LENGTH), *origin;
 
 	MHD_get_connection_values(connection, MHD_HEADER_KIND, see_header, seen);
 	if (length)
@@ -115,6 +115,12 @@ static void read_headers(struct MHD_Connection *connection, struct request *r, s
 	else if (!seen->chunked)
 		r->announced = 0;
 	r->accept = seen->accept;
+	r->host = header(connection, MHD_HTTP_HEADER_HOST);
+	r->site = header(connection, "Sec-Fetch-Site");
+	origin = header(connection, MHD_HTTP_HEADER_ORIGIN);
+	r->origin = origin ? strdup(origin) : NULL;
+	r->preflight = !strcmp(r->method, MHD_HTTP_METHOD_OPTIONS) &&
+	               header(connection, "Access-Control-Request-Method");
 	r->authorization = header(connection, MHD_HTTP_HEADER_AUTHORIZATION);
 	headers_name_client(connection, r->terms.client);
 	if (seen->traces == 1)

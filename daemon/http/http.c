@@ -172,6 +172,17 @@ static void suspend_waiting(void)
 
 static const struct intake_calls client_calls = {client_refuse, client_shakes_hands};
 
+/* True if a client has connected to a loopback address, not to a Unix socket. */
+static bool is_loopback(int fd)
+{
+	struct sockaddr_storage address;
+	const struct sockaddr *own = (const struct sockaddr *)&address;
+	socklen_t size = sizeof address;
+
+	return !getsockname(fd, (struct sockaddr *)&address, &size) && own->sa_family != AF_UNIX &&
+	       address_is_local(own);
+}
+
 static struct client *client_new(struct MHD_Connection *connection, int fd, bool tls)
 {
 	struct client *client = calloc(1, sizeof *client);
@@ -179,6 +190,7 @@ static struct client *client_new(struct MHD_Connection *connection, int fd, bool
 	if (!client)
 		return NULL;
 	client->connection = connection;
+	client->peer.loopback = is_loopback(fd);
 	client->peer.intake =
 	    (struct intake){.fd = fd, .tls = tls, .calls = &client_calls, .context = client};
 	if (intake_open(&client->peer.intake)) {

@@ -10,7 +10,7 @@
 #include "common/error.h"
 #include "front/jobs/job.h"
 
-enum { ANSWER_HEADERS_MAX = 20 };
+enum { ANSWER_HEADERS_MAX = 24 };
 
 struct answer {
 	int status; /* HTTP status; 0: there is no answer yet */

@@ -63,6 +63,7 @@ void request_free(struct request *r)
 	}
 	free(r->chain);
 	free(r->accept);
+	free(r->origin);
 	free(r->argument);
 	free(r->method);
 	free(r->path);

@@ -42,10 +42,15 @@ struct told {
 
 struct request {
 	char id[REQUEST_ID_SIZE];
-	char *method, *path;       /* owned */
-	char *accept;              /* header, or NULL; owned */
-	const char *authorization; /* header, or NULL; valid during routes_begin() */
-	bool monitoring;           /* arrived at an address for metrics and health only */
+	char *method, *path; /* owned */
+	char *accept;        /* header, or NULL; owned */
+	char *origin;        /* header, or NULL; owned */
+	/* Headers, or NULL; valid during routes_begin() */
+	const char *authorization, *host, *site; /* the last is Sec-Fetch-Site */
+	bool preflight;                          /* has Access-Control-Request-Method */
+	bool loopback;                           /* arrived at a loopback address */
+	bool cors;       /* for a page of another site that may use the service */
+	bool monitoring; /* arrived at an address for metrics and health only */
 	bool multipart;
 	bool urlencoded; /* its Content-Type is the one that curl sends with -d and --data-binary */
 	bool async;      /* Prefer: respond-async (RFC 7240) */

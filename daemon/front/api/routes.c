@@ -11,6 +11,7 @@
 #include "front/api/catalogue.h"
 #include "front/api/gauges.h"
 #include "front/api/openapi.h"
+#include "front/api/origin.h"
 #include "front/api/outcome.h"
 #include "front/api/refusals.h"
 #include "front/api/tokens.h"
@@ -26,6 +27,7 @@ static bool draining;
 void routes_init(const struct config *c)
 {
 	config = c;
+	origin_init(c);
 }
 
 void routes_drain(void)
@@ -198,6 +200,7 @@ static void answer_no_route(struct request *r)
 	}
 	if (options) {
 		r->answer.status = 204;
+		origin_permit(r, allow);
 	} else {
 		problem_set(&problem, ERR_METHOD, "%s takes %s", r->path, allow);
 		answer_problem(&r->answer, ERR_METHOD, &problem);
@@ -363,8 +366,10 @@ void routes_begin(struct request *r)
 	struct problem problem;
 	enum error e;
 
-	e = find_route(r);
+	e = origin_check(r, &problem);
 	if (!e)
+		e = find_route(r);
+	if (!e && !(r->cors && r->preflight)) /* a preflight has no token */
 		e = check_access(r, &problem);
 	if (e) {
 		answer_problem(&r->answer, e, e == ERR_MEMORY ? NULL : &problem);

@@ -137,6 +137,15 @@ static void print_switch(uint64_t number, char *text, size_t room)
 	snprintf(text, room, "%s", number ? "yes" : "no");
 }
 
+/* SCHEME://HOST or SCHEME://HOST:PORT as browsers send it (RFC 6454), or a *. */
+static bool is_origin(const char *text)
+{
+	const char *host = strstr(text, "://");
+
+	return !strcmp(text, "*") ||
+	       (host && host > text && host[3] && !strpbrk(host + 3, "/ ,?#"));
+}
+
 /* How values of a type are stored, parsed and printed. `fits`, if not NULL, checks a text or an
  * item of a list; `parse` and the row's bounds check a number. */
 static const struct type {
@@ -163,6 +172,8 @@ static const struct type {
     [OPTION_LEVEL] = {"LEVEL", KEEPS_TEXT, is_level, NULL, NULL,
                       "error, warning, notice, info or debug", false},
     [OPTION_FORMAT] = {"FORMAT", KEEPS_TEXT, is_format, NULL, NULL, "auto, plain or json", false},
+    [OPTION_ORIGINS] = {"LIST", KEEPS_LIST, is_origin, NULL, NULL,
+                        "SCHEME://HOST or SCHEME://HOST:PORT without a path, or *", false},
     [OPTION_ADDRESSES] = {"LIST", KEEPS_LIST, address_valid, NULL, NULL,
                           "ADDRESS:PORT with a numeric address, "
                           "[ADDRESS]:PORT (either with tls: before it for TLS) or unix:PATH",

@@ -1,0 +1,21 @@
+/* Where a request comes from, as far as a browser says so. Pages of other sites may not use the
+ * service through their visitors' browsers, unless `cors-origins` allows them; nor by a name of
+ * their own that they have pointed at a loopback address. Other clients send none of this. */
+#ifndef FRONT_API_ORIGIN_H
+#define FRONT_API_ORIGIN_H
+
+#include "front/api/request.h"
+#include "front/config/config.h"
+
+void origin_init(const struct config *config);
+
+/* Checks Host, Origin and Sec-Fetch-Site, and sets request->cors. */
+enum error origin_check(struct request *request, struct problem *problem) MUST_CHECK;
+
+/* Adds the headers that let the page read the answer (Fetch standard, 3.2). */
+void origin_mark(struct request *request);
+
+/* Adds those that permit a request with these methods (a list), in answer to a preflight. */
+void origin_permit(struct request *request, const char *methods);
+
+#endif
