@@ -311,6 +311,26 @@ enum error chain_set_border_value(struct chain *chain, const char *text, struct 
 	return ERR_OK;
 }
 
+enum error chain_set_regions(struct chain *chain, const char *text, struct problem *problem)
+{
+	const uint32_t used = chain->coefficients_used;
+	uint32_t count = 0;
+	enum error e = regions_parse(text, &chain->coefficient[used], CHAIN_COEFFICIENTS_MAX - used,
+	                             &count, problem);
+
+	if (e)
+		return e;
+	chain->regions.count = count;
+	chain->regions.first = used;
+	chain->coefficients_used += count * REGION_NUMBERS;
+	return ERR_OK;
+}
+
+const double *chain_shapes(const struct chain *chain)
+{
+	return &chain->coefficient[chain->regions.first];
+}
+
 /* True if the matrix's sums are exact enough. */
 static bool gain_valid(const struct filter_call *call, const double *coefficients)
 {
@@ -391,6 +411,10 @@ enum error chain_check(const struct chain *chain, struct problem *problem)
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "filters", "",
 		                             "expected at least one filter in filters, luma or "
 		                             "chroma, as in filters=gaussian=sigma=1.4,sobel");
+	if (!chain->regions.count && (chain->regions.feather || chain->regions.invert))
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "regions", "",
+		                             "feather and invert need regions, as in "
+		                             "regions=40,30,80,100");
 	for (uint32_t i = 0; !e && i < chain->count; i++)
 		e = check_call(chain, &chain->call[i], problem);
 	return e;
@@ -440,10 +464,18 @@ static bool variant_valid(uint32_t variant)
 	       (variant < VARIANT_REFERENCE && kernel_row(variant - 1)->operations);
 }
 
+static bool shapes_valid(const struct chain *chain)
+{
+	const uint64_t end = chain->regions.first + (uint64_t)chain->regions.count * REGION_NUMBERS;
+
+	return end <= CHAIN_COEFFICIENTS_MAX && regions_valid(&chain->regions, chain_shapes(chain));
+}
+
 bool chain_valid(const struct chain *chain)
 {
 	if (chain->count < 1 || chain->count > CHAIN_FILTERS_MAX || chain->border >= BORDERS ||
-	    chain->border_values > BANDS_MAX || !variant_valid(chain->variant))
+	    chain->border_values > BANDS_MAX || !variant_valid(chain->variant) ||
+	    !shapes_valid(chain))
 		return false;
 	for (uint32_t i = 0; i < chain->count; i++)
 		if (!call_valid(chain, &chain->call[i]))

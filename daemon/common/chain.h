@@ -10,11 +10,16 @@
 #include "common/filters.h"
 #include "common/image.h"
 #include "common/kernels.h"
+#include "common/regions.h"
 
 /* Values of `variant` in a chain, besides enum kernel + 1. */
 enum { VARIANT_ANY, VARIANT_REFERENCE = KERNELS + 1, VARIANT_GENERAL };
 
-enum { CHAIN_FILTERS_MAX = 8, CHAIN_COEFFICIENTS_MAX = 4 * MATRIX_SIDE_MAX * MATRIX_SIDE_MAX };
+enum {
+	CHAIN_FILTERS_MAX = 8,
+	CHAIN_COEFFICIENTS_MAX =
+	    4 * MATRIX_SIDE_MAX * MATRIX_SIDE_MAX + REGIONS_MAX * REGION_NUMBERS
+};
 
 struct chain {
 	uint32_t count;  /* of filters, at least 1 once chain_check() has passed */
@@ -26,9 +31,10 @@ struct chain {
 	uint32_t
 	    variant; /* enum kernel + 1 for the filters that this kernel supports, or VARIANT_… */
 	uint32_t unused;
+	struct regions regions; /* where the result is written; their numbers are coefficients */
 	double border_value[BANDS_MAX];
 	struct filter_call call[CHAIN_FILTERS_MAX];
-	double coefficient[CHAIN_COEFFICIENTS_MAX]; /* of the matrices */
+	double coefficient[CHAIN_COEFFICIENTS_MAX]; /* of the matrices and regions */
 };
 
 /* Bytes of the chain up to its last coefficient; the rest need not be sent. */
@@ -70,6 +76,13 @@ enum error chain_set_border(struct chain *chain, const char *text,
                             struct problem *problem) MUST_CHECK;
 enum error chain_set_border_value(struct chain *chain, const char *text,
                                   struct problem *problem) MUST_CHECK;
+
+/* Sets the regions; see regions_parse(). */
+enum error chain_set_regions(struct chain *chain, const char *text,
+                             struct problem *problem) MUST_CHECK;
+
+/* The numbers of the regions' shapes. */
+const double *chain_shapes(const struct chain *chain);
 
 /* Checks what depends on the whole chain: required parameters, and that there is a filter. */
 enum error chain_check(const struct chain *chain, struct problem *problem) MUST_CHECK;

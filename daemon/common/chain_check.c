@@ -190,7 +190,7 @@ enum error chain_check_image(const struct chain *chain, const struct image *imag
                              struct problem *problem)
 {
 	bool kernel = chain_kernel(chain) < KERNELS;
-	enum error e = ERR_OK;
+	enum error e = regions_check(&chain->regions, chain_shapes(chain), image, problem);
 
 	for (uint32_t i = 0; !e && i < chain->count; i++) {
 		e = check_channels(chain->call[i].channels, image, cmyk, problem);

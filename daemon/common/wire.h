@@ -126,7 +126,7 @@ struct message_tile {
 	uint64_t plan; /* for a device: the number of a plan that it holds */
 };
 
-enum { LAUNCHES_MAX = 84 };
+enum { LAUNCHES_MAX = 85 };
 
 /* Times are the device's, from OpenCL events. */
 struct message_tile_done {

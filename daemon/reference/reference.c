@@ -345,6 +345,64 @@ static enum error apply_call(struct progress *p, uint32_t i)
 	return e;
 }
 
+/* Colour and alpha of a mixed pixel: colours count by their alphas, unless those are 0 or less. */
+static void mix_pixel(const struct progress *p, double weight, const double *original,
+                      double *value, double *slack)
+{
+	const uint32_t bands = p->image->bands, colours = bands - p->image->alpha;
+	double share = weight, doubt = FLOAT_NOISE * 4, alpha = 0, a = 0;
+
+	if (p->image->alpha) {
+		a = (1 - weight) * original[colours];
+		alpha = a + weight * value[colours];
+	}
+	if (alpha > 0) {
+		double off =
+		    weight * slack[colours] + FLOAT_NOISE * 4 * (fabs(a) + fabs(alpha - a));
+
+		share = 1 - a / alpha;
+		doubt +=
+		    off < alpha ? 2 * off * fmax(1, fabs(share)) / (alpha - off) : SLACK_UNLIMITED;
+	} else if (p->image->alpha) {
+		doubt = SLACK_UNLIMITED;
+	}
+	for (uint32_t b = 0; b < bands; b++) {
+		double s = b < colours ? share : weight, d = b < colours ? doubt : FLOAT_NOISE * 4;
+
+		slack[b] = fabs(s) * slack[b] + d * (fabs(value[b]) + fabs(original[b]) + slack[b]);
+		if (p->circular >> b & 1)
+			slack[b] =
+			    SLACK_UNLIMITED; /* before it may be at either end of the range */
+		value[b] = (1 - s) * original[b] + s * value[b];
+		round_to_type(p->image->type, &value[b], &slack[b]);
+	}
+}
+
+/* Outside the regions the original pixels stay. pixels: as for reference_window(). */
+static void blend(struct progress *p, const void *pixels, size_t pitch)
+{
+	const struct regions *regions = &p->chain->regions;
+	struct canvas *c = &p->canvas;
+
+	for (size_t i = 0; regions->count && i < canvas_samples(c); i += c->bands) {
+		const uint32_t x = (uint32_t)(i / c->bands % c->at.width);
+		const uint32_t y = (uint32_t)(i / c->bands / c->at.width);
+		const double weight = regions_weight(regions, chain_shapes(p->chain),
+		                                     c->at.x + (int)x, c->at.y + (int)y);
+		double original[BANDS_MAX];
+
+		for (uint32_t b = 0; b < c->bands; b++)
+			original[b] = image_get_sample((const uint8_t *)pixels + y * pitch,
+			                               x * c->bands + b, p->image->type);
+		for (uint32_t b = 0; weight <= 0 && b < c->bands; b++) {
+			c->value[i + b] = original[b];
+			c->slack[i + b] = 0;
+		}
+		if (weight > 0 && weight < 1)
+			mix_pixel(p, weight, original, &c->value[i], &c->slack[i]);
+	}
+}
+
 static enum error store(const struct progress *p, struct reference *r)
 {
 	size_t count = canvas_samples(&p->canvas);
@@ -384,6 +442,7 @@ enum error reference_window(const struct chain *chain, const struct image *image
 		e = apply_call(&p, i);
 	if (!e) {
 		leave_ycc(&p);
+		blend(&p, pixels, pitch);
 		e = store(&p, r);
 	}
 	canvas_fini(&p.canvas);

@@ -101,6 +101,16 @@ static const struct group pixelates[] = {
     {"pixelate, blocks of 100", "pixelate=size=100"},
     {"pixelate in a chain", "box,pixelate=size=6,gaussian=sigma=1"},
 };
+static const struct group regions[] = {
+    {"regions", "box=size=5&regions=3,2,20,9;ellipse:10,-4,41,30;-9,5,10,400;30,6,1,1"},
+    {"regions, inverted",
+     "gaussian=sigma=1.4,sobel&regions=4,4,11,11;ellipse:20,0,300,90&invert=1"},
+    {"regions, feathered",
+     "pixelate=size=5&regions=12,3,20,1;ellipse:1,1,8,12;ellipse:40,9,200,9&feather=7"},
+    {"regions, feathered and inverted",
+     "dilate=size=9&regions=ellipse:0,0,64,20;60,0,9,9&feather=30&invert=1"},
+    {"regions, far away", "sharpen&regions=900000,900000,1,1&feather=1000"},
+};
 static const struct group chains[] = {
     {"chain with dog", "box,dog=sigma1=2:sigma2=3,gaussian=sigma=1"},
     {"chain of 2", "gaussian=sigma=1.4,sobel"},
@@ -137,6 +147,7 @@ static const struct {
     {"pixelate", SET(pixelates)},
     {"rank", SET(ranks)},
     {"threshold", SET(thresholds)},
+    {"regions", SET(regions)},
     {"chains", SET(chains)},
     {"lattices", SET(lattices)},
     {"large windows", SET(windows)},

@@ -166,15 +166,38 @@ static bool try_plan(struct harness *h, const struct trial *t, const struct plan
 	return ok;
 }
 
+/* Sets the regions from "regions=…&feather=N&invert=1". */
+static void parse_regions(struct chain *chain, const char *text)
+{
+	const char *feather = strstr(text, "&feather=");
+	char shapes[256];
+	struct problem problem;
+
+	text += strlen("regions=");
+	snprintf(shapes, sizeof shapes, "%.*s", (int)strcspn(text, "&"), text);
+	if (chain_set_regions(chain, shapes, &problem)) {
+		fprintf(stderr, "%s: %s\n", shapes, problem.detail);
+		abort();
+	}
+	chain->regions.feather = feather ? (uint32_t)atoi(feather + strlen("&feather=")) : 0;
+	chain->regions.invert = strstr(text, "&invert=1") != NULL;
+}
+
 static void parse_chain(struct chain *chain, const struct trial *t)
 {
 	struct problem problem;
+	char *filters = strdup(t->group->chain), *regions = filters ? strchr(filters, '&') : NULL;
 
 	chain_init(chain);
-	if (chain_parse(chain, t->group->chain, &problem) || chain_check(chain, &problem)) {
+	if (regions) {
+		*regions++ = '\0';
+		parse_regions(chain, regions);
+	}
+	if (!filters || chain_parse(chain, filters, &problem) || chain_check(chain, &problem)) {
 		fprintf(stderr, "%s: %s\n", t->group->chain, problem.detail);
 		abort();
 	}
+	free(filters);
 	chain->border = t->border;
 	chain->call[0].channels = t->channels;
 }

@@ -6,7 +6,7 @@
 
 struct group {
 	const char *name;
-	const char *chain;
+	const char *chain; /* and "&regions=…&feather=N&invert=1" */
 };
 
 /* Everything that can be varied. */

@@ -196,7 +196,73 @@ static void test_chain_hostile(void **state)
 	BAD(call[1].matrix_height, 65, 1);
 	BAD(call[1].matrix_first, CHAIN_COEFFICIENTS_MAX, 0);
 	BAD(call[2].value[BOX_SIZE], NAN, 3);
+	BAD(regions.first, CHAIN_COEFFICIENTS_MAX + 1, 0);
+	assert_int_equal(chain_set_regions(chain, "1,2,3,4", &(struct problem){0}), ERR_OK);
+	assert_true(chain_valid(chain));
+	BAD(regions.count, REGIONS_MAX + 1, 1);
+	BAD(regions.count, UINT32_MAX, 1);
+	BAD(regions.first, CHAIN_COEFFICIENTS_MAX - REGION_NUMBERS + 1, 1);
+	BAD(regions.invert, 2, 1);
+	BAD(regions.feather, REGIONS_FEATHER_MAX + 1, 0);
+	for (int i = 0; i < REGION_NUMBERS; i++) {
+		BAD(coefficient[1 + i], NAN, 1);
+		BAD(coefficient[1 + i], 1e9, 1);
+		BAD(coefficient[1 + i], 0.5, 1);
+	}
+	BAD(coefficient[1 + REGION_HEIGHT], 0, 4);
 #undef BAD
+	free(chain);
+}
+
+static void test_regions(void **state)
+{
+	static const char *const bad[] = {"",
+	                                  "1",
+	                                  "1,2,3",
+	                                  "1,2,3,4;",
+	                                  ";1,2,3,4",
+	                                  "1,2,3,4,5",
+	                                  "1,2,-3,4",
+	                                  "1,2,0,4",
+	                                  "ellipse:",
+	                                  "ellipse",
+	                                  "1 ,2,3,4",
+	                                  "1,2,3,4ellipse:1,2,3,4",
+	                                  "1e3,2,3,4",
+	                                  "--1,2,3,4",
+	                                  "1,2,3,4\n",
+	                                  "99999999,1,1,1",
+	                                  "999999999999,1,1,1"};
+	const struct area beside = {0, 0, 5, 7}, touched = {0, 0, 6, 8}, far = {40, 0, 5, 5};
+	struct chain *chain = chain_of("box");
+	const double *shapes;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		assert_int_equal(chain_set_regions(chain, bad[i], &problem), ERR_BAD_PARAMETER);
+	assert_true(regions_weight(&chain->regions, chain_shapes(chain), 3, 4) == 1);
+	chain->regions.invert = 1;
+	assert_int_equal(chain_check(chain, &problem), ERR_BAD_PARAMETER);
+	chain->regions.invert = 0;
+	assert_int_equal(chain_set_regions(chain, "10,12,3,2;ellipse:20,-3,5,9", &problem), ERR_OK);
+	assert_int_equal(chain_check(chain, &problem), ERR_OK);
+	regions_move(&chain->regions, &chain->coefficient[chain->regions.first], -4, -4);
+	shapes = chain_shapes(chain);
+	chain->regions.feather = 1;
+	assert_true(regions_weight(&chain->regions, shapes, 6, 8) == 1);
+	assert_true(regions_weight(&chain->regions, shapes, 8, 9) == 1);
+	assert_true(regions_weight(&chain->regions, shapes, 5, 8) == 0.5);
+	assert_true(fabs(regions_weight(&chain->regions, shapes, 9, 10) - (1 - sqrt(0.5))) < 1e-12);
+	assert_true(regions_weight(&chain->regions, shapes, 4, 8) == 0);
+	assert_true(regions_weight(&chain->regions, shapes, 18, -7) == 1);
+	assert_true(regions_weight(&chain->regions, shapes, 16, -3) == 1);
+	assert_true(regions_weight(&chain->regions, shapes, 16, -7) < 0.5);
+	assert_false(regions_touch(&chain->regions, shapes, &beside));
+	assert_true(regions_touch(&chain->regions, shapes, &touched));
+	chain->regions.invert = 1;
+	assert_true(regions_touch(&chain->regions, shapes, &far));
+	assert_true(regions_weight(&chain->regions, shapes, 5, 8) == 0.5);
+	assert_true(regions_weight(&chain->regions, shapes, 6, 8) == 0);
 	free(chain);
 }
 
@@ -1377,6 +1443,7 @@ int main(void)
 	    cmocka_unit_test(test_worked),
 	    cmocka_unit_test(test_lower_named),
 	    cmocka_unit_test(test_chain_hostile),
+	    cmocka_unit_test(test_regions),
 	    cmocka_unit_test(test_memory),
 	    cmocka_unit_test(test_file),
 	    cmocka_unit_test(test_area),

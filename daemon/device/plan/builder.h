@@ -9,8 +9,8 @@
 
 /* The maximum number of steps. A filter takes at most ten: to YCbCr, premultiply, shrink (2),
  * filter (2), grow (2), unpremultiply or unsharp, extend. The last filter is followed by a
- * conversion from YCbCr. */
-enum { STEPS_MAX = 10 * CHAIN_FILTERS_MAX + 1 };
+ * conversion from YCbCr, and by the step that writes only regions. */
+enum { STEPS_MAX = 10 * CHAIN_FILTERS_MAX + 2 };
 /* A JPEG is decoded, gets a border, and is encoded. */
 _Static_assert((int)STEPS_MAX + 3 <= (int)LAUNCHES_MAX, "a message has room for every launch");
 

@@ -345,6 +345,18 @@ static void set_subtract(struct arguments *a, const struct step *step, const str
 	set_u32(a, step->keep);
 }
 
+static void set_blend(struct arguments *a, const struct step *step, const struct tile *tile,
+                      const struct view *views)
+{
+	(void)tile;
+	set_view(a, &views[step->original], step, step->original_type);
+	set(a, sizeof step->weights, &step->weights);
+	set_u32(a, step->shapes);
+	set_u32(a, step->feather);
+	set_u32(a, step->invert);
+	set_u32(a, step->alpha);
+}
+
 static bool is_shrink(const struct step *step)
 {
 	return step->kernel == KERNEL_SHRINK_DOWN || step->kernel == KERNEL_SHRINK_ACROSS;
@@ -430,6 +442,7 @@ static setter *const of_helper[KERNELS] = {
     [KERNEL_FROM_YCC] = set_ycc,
     [KERNEL_UNSHARP] = set_unsharp,
     [KERNEL_THRESHOLD_LOCAL] = set_threshold_local,
+    [KERNEL_BLEND] = set_blend,
     [KERNEL_SUBTRACT] = set_subtract,
     [KERNEL_SHRINK_DOWN] = set_shrink,
     [KERNEL_SHRINK_ACROSS] = set_shrink,

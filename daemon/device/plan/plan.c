@@ -19,6 +19,7 @@
 
 #include "device/plan/large_sigma.h"
 #include "device/plan/launch.h"
+#include "device/plan/weights.h"
 
 /* True if the colours are alpha-weighted. A single band, luma or chroma are plain samples. */
 static bool is_alpha_weighted(const struct image *image, const struct filter_call *call,
@@ -269,6 +270,24 @@ static enum error add_call(struct builder *b, const struct filter_call *call)
 	return e;
 }
 
+/* Adds the step that keeps the original pixels, which nothing has overwritten, outside the regions.
+ */
+static enum error add_blend(struct builder *b)
+{
+	const struct regions *regions = &b->chain->regions;
+	struct step step = begin_last(b, KERNEL_BLEND, PLACE_IN, b->type, 0);
+	enum error e = weights_new_shapes(programs_device(b->programs), chain_shapes(b->chain),
+	                                  regions->count, &step.weights);
+
+	step.shapes = regions->count;
+	step.feather = regions->feather;
+	step.invert = regions->invert;
+	step.alpha = b->image->alpha;
+	if (!e)
+		builder_add_general(b, &step);
+	return e;
+}
+
 static enum error add_calls(struct builder *b, const double border_pixel[BANDS_MAX])
 {
 	enum error e = ERR_OK;
@@ -281,8 +300,10 @@ static enum error add_calls(struct builder *b, const double border_pixel[BANDS_M
 	if (e)
 		return e;
 	convert_to(b, false);
+	if (b->chain->regions.count)
+		e = add_blend(b);
 	b->list->step[b->list->count - 1].dst = PLACE_OUT;
-	return ERR_OK;
+	return e;
 }
 
 /* Fills in the steps of a plan that has its chain and image. */
@@ -400,6 +421,11 @@ void plan_free(struct plan **plan)
 
 bool plan_step_needed(const struct plan *plan, const struct step *step, const struct tile *tile)
 {
+	const struct area area = {tile->x0, tile->y0, tile->width, tile->height};
+
+	if (step->kernel != KERNEL_BLEND &&
+	    !regions_touch(&plan->chain.regions, chain_shapes(&plan->chain), &area))
+		return false;
 	return step->kernel != KERNEL_EXTEND || step->expand_x > tile->x0 ||
 	       step->expand_y > tile->y0 ||
 	       step->expand_x > plan->image.width - tile->x0 - tile->width ||

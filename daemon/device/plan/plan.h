@@ -41,7 +41,7 @@ enum kernel plan_lacks(const struct plan *plan);
 void plan_free(struct plan **plan);
 
 /* True if this tile, of an image that fits the plan, needs the step: `extend` is only needed at the
- * image's edge. */
+ * image's edge, and outside regions only the step that keeps the original. */
 bool plan_step_needed(const struct plan *plan, const struct step *step, const struct tile *tile);
 
 #endif

@@ -87,7 +87,7 @@ uint64_t region_bytes(const struct step *step, const struct tile *tile)
 		read = points_read(step, tile);
 	bytes = read * pixel_type_size(step->src_type) + written * pixel_type_size(step->dst_type);
 	if (step->kernel == KERNEL_UNSHARP || step->kernel == KERNEL_SUBTRACT ||
-	    step->kernel == KERNEL_THRESHOLD_LOCAL)
+	    step->kernel == KERNEL_THRESHOLD_LOCAL || step->kernel == KERNEL_BLEND)
 		bytes += written * pixel_type_size(step->original_type);
 	return step->bands * bytes;
 }

@@ -47,6 +47,7 @@ struct step {
 	bool largest;            /* extreme */
 	bool reverse;            /* subtract: original - in */
 	uint32_t image_width, image_height; /* of the filtered image: VARIANT_PLACE */
+	uint32_t shapes, feather, invert;   /* blend; its weights are the shapes */
 	struct {
 		uint32_t mode;
 		float pixel[BANDS_MAX];

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "common/regions.h"
 #include "device/cl/object_counts.h"
 #include "device/plan/half_error.h"
 #include "local.h"
@@ -171,6 +172,17 @@ enum error weights_new_grow(const struct device *device, const struct lattice *l
 	for (size_t i = 0; i < sizeof data / sizeof *data; i++)
 		data[i] = (float)weight[i / LATTICE_STRIDE_MAX][i % LATTICE_STRIDE_MAX];
 	return store(device, data, sizeof data / sizeof *data, buffer);
+}
+
+enum error weights_new_shapes(const struct device *device, const double *numbers, uint32_t shapes,
+                              cl_mem *buffer)
+{
+	int32_t data[REGIONS_MAX * REGION_NUMBERS];
+	size_t count = (size_t)shapes * REGION_NUMBERS;
+
+	for (size_t i = 0; i < count; i++)
+		data[i] = (int32_t)numbers[i];
+	return store(device, data, count, buffer);
 }
 
 enum error weights_new(const struct device *device, const struct operation *op, enum weights format,

@@ -20,4 +20,9 @@ enum error weights_new_spline(const struct device *device, const struct lattice 
 enum error weights_new_grow(const struct device *device, const struct lattice *lattice,
                             cl_mem *buffer) MUST_CHECK;
 
+/* The shapes of regions, as integers: KERNEL_BLEND. The caller releases *buffer. ERR_MEMORY or
+ * ERR_DEVICE. */
+enum error weights_new_shapes(const struct device *device, const double *numbers, uint32_t shapes,
+                              cl_mem *buffer) MUST_CHECK;
+
 #endif

@@ -245,6 +245,33 @@ static enum error parse_target(struct reading *r, const char *text, struct probl
 	                             "target: expected x,y in pixels, as in 100,50");
 }
 
+static enum error parse_regions(struct reading *r, const char *text, struct problem *problem)
+{
+	return chain_set_regions(r->chain, text, problem);
+}
+
+static enum error parse_feather(struct reading *r, const char *text, struct problem *problem)
+{
+	uint32_t *feather = &r->chain->regions.feather;
+	char rest;
+
+	if (text[0] >= '0' && text[0] <= '9' && sscanf(text, "%5u%c", feather, &rest) == 1 &&
+	    *feather <= REGIONS_FEATHER_MAX)
+		return ERR_OK;
+	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "feather", text,
+	                             "feather: expected an integer from 0 to %d, in pixels",
+	                             REGIONS_FEATHER_MAX);
+}
+
+static enum error parse_invert(struct reading *r, const char *text, struct problem *problem)
+{
+	r->chain->regions.invert = *text == '1';
+	if (!strcmp(text, "0") || !strcmp(text, "1"))
+		return ERR_OK;
+	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "invert", text,
+	                             "invert: expected 0 or 1");
+}
+
 static enum error parse_channels(struct reading *r, const char *text, struct problem *problem)
 {
 	r->channels = text;
@@ -520,6 +547,9 @@ enum error request_parse(struct request *r, const char *filter, struct chain *ch
 		e = add_filters(&reading, problem);
 	if (!e)
 		e = check_options(options, problem);
+	if (!e) /* regions are given in the image, and the chain filters the roi */
+		regions_move(&chain->regions, &chain->coefficient[chain->regions.first],
+		             -(int)options->roi.x, -(int)options->roi.y);
 	if (!e)
 		e = accept_parse(r->accept, options->accept, problem);
 	return e;

@@ -186,6 +186,7 @@ static enum error isolate(const struct plan *plan, uint64_t kernels, uint32_t i,
 	memcpy(chain, plan->chain->chain, plan->chain->size);
 	chain->call[0] = chain->call[i];
 	chain->count = 1;
+	chain->regions.count = 0;
 	chain->border = BORDER_REPLICATE;
 	e = filter_lower(&chain->call[0], chain->coefficient, &op);
 	if (e)

@@ -1,0 +1,143 @@
+/* blend.cl: the last step of a chain with regions. Writes the result in the regions, and the original
+ * pixels, bit for bit, elsewhere; or the other way round.
+ *
+ * A pixel's weight is 1 in a shape and falls to 0 over `feather` pixels around it; the largest of all
+ * shapes counts. Which pixels are in a shape is computed in integers, the same everywhere. A mixed
+ * pixel's colours count by their alphas, unless those are 0 or less.
+ *
+ * shapes: kind (0 rectangle, 1 ellipse), x, y, width, height of each. A work-item makes one row of a
+ * block; it looks for the shapes near that row, and copies what lies beside them. */
+
+enum { BLEND_NUMBERS = 5, BLEND_SHAPES = 256 };
+
+/* The shapes near a row of a block, and the pixels [first, end) that they reach. */
+struct blend_near {
+	uchar number[BLEND_SHAPES];
+	uint count;
+	int first, end;
+};
+
+/* How far the place lies outside [start, start + length), in pixels: 0 inside, 1 next to it. */
+FORCE_INLINE int blend_outside(int place, int start, int length)
+{
+	return max(max(start - place, place - (start + length - 1)), 0);
+}
+
+FORCE_INLINE void blend_find(struct blend_near *near, constant int *shapes, uint count, int feather,
+                             int y, int first, int end)
+{
+	near->count = 0;
+	near->first = end;
+	near->end = first;
+	for (uint i = 0; i < count; i++) {
+		constant int *s = shapes + i * BLEND_NUMBERS;
+		const int from = max(s[1] - feather, first), to = min(s[1] + s[3] + feather, end);
+
+		if (from >= to || blend_outside(y, s[2], s[4]) > feather)
+			continue;
+		near->number[near->count++] = (uchar)i;
+		near->first = min(near->first, from);
+		near->end = max(near->end, to);
+	}
+}
+
+/* How far a pixel is outside an ellipse, along the line to its centre, and half a pixel, as of a
+ * rectangle: with r the distance in units of the ellipse's own, d (1 - 1 / r) =
+ * d (r² - 1) / (r (r + 1)). The products fit: no side is above 32768, and no pixel more than 1000
+ * outside. Everything is twice as large, to be whole. */
+FORCE_INLINE float blend_ellipse(constant int *s, int x, int y)
+{
+	const long w = s[3], h = s[4], dx = 2 * (long)(x - s[1]) + 1 - w,
+	           dy = 2 * (long)(y - s[2]) + 1 - h;
+	const long over = dx * dx * h * h + dy * dy * w * w - w * w * h * h;
+	const float excess = convert_float(over) / convert_float(w * w * h * h);
+	const float r = sqrt(1.0f + excess), d = hypot(convert_float(dx), convert_float(dy)) * 0.5f;
+
+	return over <= 0 ? 0.0f : 0.5f + d * excess / (r * (r + 1.0f));
+}
+
+FORCE_INLINE float blend_weight(const struct blend_near *near, constant int *shapes, int feather, int x,
+                                int y)
+{
+	float most = 0.0f;
+
+	for (uint i = 0; i < near->count; i++) {
+		constant int *s = shapes + near->number[i] * BLEND_NUMBERS;
+		const int dx = blend_outside(x, s[1], s[3]), dy = blend_outside(y, s[2], s[4]);
+		float distance;
+
+		if (dx > feather || dy > feather)
+			continue;
+		distance = s[0] ? blend_ellipse(s, x, y)
+		                : sqrt(convert_float(dx) * dx + convert_float(dy) * dy);
+		if (distance <= 0.0f)
+			most = 1.0f;
+		else if (feather)
+			most = fmax(most, 1.0f - distance / convert_float(feather + 1));
+	}
+	return most < 1e-6f ? 0.0f : most;
+}
+
+/* Mixes a pixel; weight: the result's. */
+FORCE_INLINE void blend_mix(source_row original, source_row result, target_row out, float weight,
+                            uint bands, uint alpha)
+{
+	const uint last = bands - 1;
+	float share = weight;
+
+	if (alpha) {
+		const float a = (1.0f - weight) * convert_float(original[last]);
+		const float b = weight * convert_float(result[last]);
+
+		share = a + b > 0.0f ? b / (a + b) : weight;
+	}
+	for (uint b = 0; b < bands; b++) {
+		const float part = alpha && b == last ? weight : share;
+
+		out[b] = PIXEL_ROUND_1((1.0f - part) * convert_float(original[b]) +
+		                       part * convert_float(result[b]));
+	}
+}
+
+FORCE_INLINE void blend_copy(source_row from, target_row to, uint first, uint end)
+{
+	uint i = first;
+
+	for (; i + VECTOR <= end; i += VECTOR)
+		PIXEL_VSTORE(vload16(0, from + i), to + i);
+	for (; i < end; i++)
+		to[i] = from[i];
+}
+
+kernel void blend(REGION_ARGUMENTS, PLACE_ARGUMENTS, global const uchar *original,
+                  ulong original_offset, uint original_pitch, constant int *shapes, uint count,
+                  uint feather, uint invert, uint alpha)
+{
+	const ulong row = (ulong)get_global_id(2) * distance + get_global_id(1);
+	const uint i = min((uint)get_global_id(0), blocks - 1), pixels = samples / bands;
+	const int y = place_y0(y0s, more_y0s) + (int)get_global_id(1);
+	const int first = (int)((ulong)pixels * i / blocks);
+	const int end = (int)((ulong)pixels * (i + 1) / blocks);
+	const source_row result = (source_row)(src + src_offset + row * src_pitch);
+	const source_row before = (source_row)(original + original_offset + row * original_pitch);
+	const target_row out = (target_row)(dst + dst_offset + row * dst_pitch);
+	const source_row inside = invert ? before : result, outside = invert ? result : before;
+	struct blend_near near;
+
+	if (get_global_id(0) >= blocks)
+		return;
+	blend_find(&near, shapes, count, (int)feather, y, x0 + first, x0 + end);
+	if (near.first > near.end)
+		near.first = near.end = x0 + first;
+	blend_copy(outside, out, (uint)first * bands, (uint)(near.first - x0) * bands);
+	for (int x = near.first; x < near.end; x++) {
+		const float weight = blend_weight(&near, shapes, (int)feather, x, y);
+		const ulong at = (ulong)(x - x0) * bands;
+
+		if (weight > 0.0f && weight < 1.0f)
+			blend_mix(outside + at, inside + at, out + at, weight, bands, alpha);
+		for (uint b = 0; b < bands && (weight <= 0.0f || weight >= 1.0f); b++)
+			out[at + b] = (weight > 0.0f ? inside : outside)[at + b];
+	}
+	blend_copy(outside, out, (uint)(near.end - x0) * bands, (uint)end * bands);
+}
