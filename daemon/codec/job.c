@@ -129,10 +129,11 @@ static int await_answer_file(struct job *job)
 /* Writes the answer: around the scan of a tile that was the whole job, or from tiles of pixels. */
 static enum error write_answer(struct job *job, int file, struct problem *problem)
 {
-	const struct jpeg_bytes scan = {job->place.arena.out, job->tiles.whole_size};
+	struct jpeg_bytes scan = {job->place.arena.out, 0};
 
 	if (!tiles_await_whole(&job->tiles))
 		return encode_run(job->encoder, file, problem);
+	scan.size = job->tiles.whole_size; /* known only now */
 	return tiles_stopped(&job->tiles) ? ERR_OK
 	                                  : encode_scan(job->encoder, &scan, file, problem);
 }
