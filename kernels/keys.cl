@@ -89,3 +89,8 @@ FORCE_INLINE void keys_keep(source_row in, target_row out, uint2 span, uint band
 			     x += bands)
 				out[x] = in[x];
 }
+
+/* For median.cl. */
+typedef keys cell;
+#define CELL_MIN(a, b) keys_extreme(a, b, false)
+#define CELL_MAX(a, b) keys_extreme(a, b, true)

@@ -11,6 +11,11 @@
 #define SEPARABLE_LOCAL_STRIDE(group_x, block_x, reach)                                            \
 	((group_x) * (block_x) + 2 * SEPARABLE_LOCAL_LEFT(reach))
 
+/* extreme_local: group_y * block_y rows of bytes, or of larger samples of `size` bytes. */
+#define EXTREME_LOCAL_LEFT(reach) (((reach) + 7) / 8 * 8)
+#define EXTREME_LOCAL_STRIDE(group_x, block_x, reach, size)                                        \
+	(((group_x) * (block_x) + 2 * EXTREME_LOCAL_LEFT(reach)) * (size) / 4)
+
 /* separable_mma: weights of the row and of the column between zeros, and a scratch of each lane. */
 #define SEPARABLE_MMA_REACH_UP(reach)          (((reach) + 15) / 16 * 16)
 #define SEPARABLE_MMA_BLOCKS(reach)            (1 + (2 * SEPARABLE_MMA_REACH_UP(reach) + 31) / 32)

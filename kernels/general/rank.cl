@@ -3,10 +3,7 @@
  * A work-item makes RANK_ROWS rows of a block, a vector of samples at a time, compared as keys (see
  * keys.cl), so NaN is the largest. There are two ways:
  *
- * The median of 3x3 or 5x5, by a sorting network: the columns of the window are sorted, then its
- * rows, which leaves the columns sorted. In such a matrix the value at (i, j) has at least
- * (i + 1)(j + 1) - 1 others that are not above it. So all but three of nine, or 13 of 25, are on
- * known sides of the median, the same number on either, and it is the median of the rest.
+ * The median of 3x3 or 5x5, by a sorting network: see median.cl.
  *
  * All else by bisection: bit by bit from the highest, a value's bit is set if no more than `rank`
  * samples of the window are below the value that then results. That costs the same whatever the
@@ -35,68 +32,6 @@ typedef PASTE(TALLY, 16, ) tallies;
 #define MASKS_OF(v)   CONVERT(MASK, 16)(v)
 #endif
 
-/* The smaller of two goes to a, the larger to b. */
-FORCE_INLINE void sort_2(keys *a, keys *b)
-{
-	const keys small = keys_extreme(*a, *b, false);
-
-	*b = keys_extreme(*a, *b, true);
-	*a = small;
-}
-
-/* Five that lie `apart` from each other; three. */
-FORCE_INLINE void sort_5(keys *v, const int apart)
-{
-	sort_2(v, v + apart);
-	sort_2(v + 3 * apart, v + 4 * apart);
-	sort_2(v + 2 * apart, v + 4 * apart);
-	sort_2(v + 2 * apart, v + 3 * apart);
-	sort_2(v + apart, v + 4 * apart);
-	sort_2(v, v + 3 * apart);
-	sort_2(v, v + 2 * apart);
-	sort_2(v + apart, v + 3 * apart);
-	sort_2(v + apart, v + 2 * apart);
-}
-
-FORCE_INLINE void sort_3(keys *v, const int apart)
-{
-	sort_2(v, v + apart);
-	sort_2(v + apart, v + 2 * apart);
-	sort_2(v, v + apart);
-}
-
-/* Moves the smallest of so many values to the first place, the largest to the last. */
-FORCE_INLINE void sort_ends(keys *v, const int size)
-{
-#pragma unroll
-	for (int i = 0; i < size / 2; i++)
-		sort_2(&v[i], &v[size - 1 - i]);
-#pragma unroll
-	for (int i = 1; i < (size + 1) / 2; i++)
-		sort_2(&v[0], &v[i]);
-#pragma unroll
-	for (int i = size / 2; i < size - 1; i++)
-		sort_2(&v[i], &v[size - 1]);
-}
-
-/* The median of 13 values. Of eight of them the smallest and the largest cannot be it; another value
- * takes their place, and so on. */
-FORCE_INLINE keys median_of_13(keys *v)
-{
-	sort_ends(v, 8);
-	v[0] = v[8];
-	sort_ends(v, 7);
-	v[0] = v[9];
-	sort_ends(v, 6);
-	v[0] = v[10];
-	sort_ends(v, 5);
-	v[0] = v[11];
-	sort_ends(v, 4);
-	v[0] = v[12];
-	sort_ends(v, 3);
-	return v[1];
-}
-
 /* The median of a square of `side` samples, 3 or 5; p: its first. */
 FORCE_INLINE keys median_square(source_row p, uint pitch, uint bands, const int side, uint width)
 {
@@ -109,29 +44,7 @@ FORCE_INLINE keys median_square(source_row p, uint pitch, uint bands, const int 
 			v[j * side + i] = keys_load(
 			    (source_row)((const global uchar *)p + (ulong)j * pitch) + i * bands,
 			    width);
-#pragma unroll
-	for (int i = 0; i < side; i++)
-		if (side == 3)
-			sort_3(v + i, side);
-		else
-			sort_5(v + i, side);
-#pragma unroll
-	for (int j = 0; j < side; j++)
-		if (side == 3)
-			sort_3(v + j * side, 1);
-		else
-			sort_5(v + j * side, 1);
-	if (side == 3) {
-		keys rest[3] = {v[2], v[4], v[6]};
-
-		sort_3(rest, 1);
-		return rest[1];
-	}
-
-	keys rest[13] = {v[3],  v[4],  v[7],  v[8],  v[9],  v[11], v[12],
-	                 v[13], v[15], v[16], v[17], v[20], v[21]};
-
-	return median_of_13(rest);
+	return median_of_square(v, side);
 }
 
 /* The value of the window around p below which at most `rank` of its samples are. */

@@ -24,8 +24,6 @@
 #endif
 
 enum {
-	CHUNK = 4,
-	CHUNK_WORDS = CHUNK / PER_WORD,
 	LEFT = SEPARABLE_LOCAL_LEFT(REACH), /* a row's samples before the tile's first */
 	ACROSS = GROUP_X * BLOCK_X,
 	STRIDE = SEPARABLE_LOCAL_STRIDE(GROUP_X, BLOCK_X, REACH),
@@ -33,42 +31,6 @@ enum {
 	WINDOW_START = (LEFT - REACH) & ~3, /* the aligned place of an item's first tap */
 	WINDOW_SKIP = (LEFT - REACH) & 3
 };
-
-/* Loads a chunk that is aligned to its size. */
-FORCE_INLINE void chunk_load(uint *words, const global uchar *p)
-{
-	if (CHUNK_WORDS == 1) {
-		words[0] = *(const global uint *)p;
-	} else if (CHUNK_WORDS == 2) {
-		const uint2 v = *(const global uint2 *)p;
-
-		words[0] = v.x, words[1 % CHUNK_WORDS] = v.y;
-	} else {
-		const uint4 v = *(const global uint4 *)p;
-
-		words[0] = v.x, words[1 % CHUNK_WORDS] = v.y;
-		words[2 % CHUNK_WORDS] = v.z, words[3 % CHUNK_WORDS] = v.w;
-	}
-}
-
-/* Loads any other, `at` bytes from p: what lies in [low, high] of it. */
-FORCE_INLINE void chunk_gather(uint *words, const global uchar *p, int at, int low, int high)
-{
-	const int shift = (int)((uint)(size_t)p & 3);
-	const global uchar *base = p - shift;
-	uint last;
-
-	low += shift, high += shift;
-	last = *(const global uint *)(base + (clamp(at, low, high) & ~3));
-#pragma unroll
-	for (int i = 0; i < CHUNK_WORDS; i++) {
-		const uint next =
-		    *(const global uint *)(base + (clamp(at + 4 * i + 4, low, high) & ~3));
-
-		words[i] = (uint)(((ulong)next << 32 | last) >> (8 * shift));
-		last = next;
-	}
-}
 
 /* Adds source row s of a chunk to its sums; `checked`: only to those whose windows it is in. */
 FORCE_INLINE void down_add(float sum[BLOCK_Y][CHUNK], int s, const uint *words,

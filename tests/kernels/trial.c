@@ -122,8 +122,8 @@ static bool local_as_expected(const struct harness *h, const struct plan *plan)
 {
 	for (uint32_t i = 0; i < plan->list.count; i++) {
 		const struct step *s = &plan->list.step[i];
-		uint64_t expected =
-		    variant_local_bytes(s->kernel, &s->shape, s->radius_x, s->radius_y, s->bands);
+		uint64_t expected = variant_local_bytes(s->kernel, &s->shape, s->program,
+		                                        s->radius_x, s->radius_y, s->bands);
 		cl_ulong bytes = 0;
 
 		if (variant_get(s->kernel)->needs & VARIANT_LOCAL)

@@ -87,7 +87,7 @@ static enum error fill_step(const struct device *device, struct step *step, cons
 	step->radius_y = op->radius_y;
 	step->keep = work->keep;
 	step->alpha = work->alpha;
-	step->output = op->output;
+	step->output = op->kind == OPERATION_EXTREME ? op->largest : op->output;
 	if (op->kind == OPERATION_THRESHOLD)
 		builder_set_comparison(step, op, work->image_type);
 	step->element = op->element;

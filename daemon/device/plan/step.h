@@ -39,7 +39,7 @@ struct step {
 	double offset;
 	float scale;             /* direction of a gradient: pixel values per radian */
 	float smooth[3];         /* gradient */
-	uint32_t output;         /* enum gradient_output */
+	uint32_t output;         /* enum gradient_output; extreme: largest */
 	float space, range;      /* bilateral: exponents of 2 */
 	float amount, threshold; /* unsharp, threshold (amount: full scale); in pixel values */
 	uint32_t element;        /* extreme, rank: enum element */

@@ -19,6 +19,8 @@ enum {
 	NO_KEEP = VARIANT_NO_KEEP,
 	LOCAL = VARIANT_LOCAL,
 	LINE = VARIANT_LINE,
+	RECTANGLE = VARIANT_RECTANGLE,
+	MEDIAN = VARIANT_MEDIAN,
 	RUN_TIME = VARIANT_RUN_TIME,
 	TARGET_IMAGE = VARIANT_TARGET_IMAGE,
 	PLACE = VARIANT_PLACE,
@@ -174,6 +176,14 @@ static bool smooth_is_whole(const struct operation *op)
 	return 255 * sum <= INT16_MAX && op->output != GRADIENT_DIRECTION;
 }
 
+/* True for the median of a square. */
+static bool is_median(const struct operation *op)
+{
+	const uint32_t side = 2 * op->radius_x + 1;
+
+	return op->element == ELEMENT_RECTANGLE && 2 * op->rank + 1 == side * side;
+}
+
 static bool has_what_it_needs(uint32_t needs, const struct work *work)
 {
 	const struct operation *op = work->operation;
@@ -186,6 +196,10 @@ static bool has_what_it_needs(uint32_t needs, const struct work *work)
 	if (needs & VARIANT_WHOLE_SMOOTH && !smooth_is_whole(op))
 		return false;
 	if (needs & VARIANT_MAGNITUDE && op->output != GRADIENT_MAGNITUDE)
+		return false;
+	if (needs & VARIANT_RECTANGLE && op->element != ELEMENT_RECTANGLE)
+		return false;
+	if (needs & VARIANT_MEDIAN && !is_median(op))
 		return false;
 	return !(needs & VARIANT_NO_KEEP) || !work->keep ||
 	       (work->alpha && work->keep == alpha_band);
@@ -230,8 +244,8 @@ static bool is_hopeless(enum kernel kernel, const struct work *work)
 	       width * height > 4 * (width + height);
 }
 
-uint64_t variant_local_bytes(enum kernel kernel, const struct shape *shape, uint32_t radius_x,
-                             uint32_t radius_y, uint32_t bands)
+uint64_t variant_local_bytes(enum kernel kernel, const struct shape *shape, enum pixel_type type,
+                             uint32_t radius_x, uint32_t radius_y, uint32_t bands)
 {
 	const uint64_t reach = (uint64_t)radius_x * bands;
 	const uint64_t lanes = (uint64_t)shape->group_x * shape->group_y;
@@ -240,6 +254,10 @@ uint64_t variant_local_bytes(enum kernel kernel, const struct shape *shape, uint
 	if (kernel == KERNEL_SEPARABLE_LOCAL)
 		words = (uint64_t)shape->group_y * shape->y *
 		        SEPARABLE_LOCAL_STRIDE((uint64_t)shape->group_x, shape->x, reach);
+	if (kernel == KERNEL_EXTREME_LOCAL)
+		words = (uint64_t)shape->group_y * shape->y *
+		        EXTREME_LOCAL_STRIDE((uint64_t)shape->group_x, shape->x, reach,
+		                             pixel_type_size(type));
 	if (kernel == KERNEL_SEPARABLE_MMA)
 		words = SEPARABLE_MMA_ROW(reach) + SEPARABLE_MMA_COLUMN(reach, radius_y) +
 		        SEPARABLE_MMA_SCRATCH(lanes, radius_y);
@@ -272,8 +290,8 @@ static bool group_fits(enum kernel kernel, const struct shape *shape, const stru
 	return (size_t)shape->group_x * shape->group_y <= device->group_max &&
 	       shape->group_x <= device->group_sides[0] &&
 	       shape->group_y <= device->group_sides[1] &&
-	       variant_local_bytes(kernel, shape, op->radius_x, op->radius_y, work->bands) <=
-	           device->local_memory;
+	       variant_local_bytes(kernel, shape, work->type, op->radius_x, op->radius_y,
+	                           work->bands) <= device->local_memory;
 }
 
 /* True if a kernel can be compiled in this shape: see gpu/window.cl. */
@@ -290,7 +308,7 @@ static bool shape_fits(enum kernel kernel, const struct shape *shape, const stru
 	if (kernel == KERNEL_BILATERAL_WIDE && shape->x % work->bands)
 		return false;
 	if (kernel == KERNEL_SEPARABLE_MMA || kernel == KERNEL_MATRIX_MMA ||
-	    kernel == KERNEL_MATRIX_FIXED)
+	    kernel == KERNEL_MATRIX_FIXED || kernel == KERNEL_EXTREME_LOCAL)
 		return (uint64_t)work->operation->radius_x * work->bands <= 64;
 	return !windows || bytes % 8 == 0;
 }
@@ -404,6 +422,8 @@ void variant_describe(enum kernel kernel, char *text, size_t size)
 	    {VARIANT_WHOLE_SMOOTH, "small whole weights, no direction"},
 	    {VARIANT_MAGNITUDE, "output=magnitude"},
 	    {VARIANT_NO_KEEP, "all bands of colour"},
+	    {VARIANT_MEDIAN, "the median of a square"},
+	    {VARIANT_RECTANGLE, "a rectangle"},
 	};
 	const struct kernel_row *row = kernel_row(kernel);
 	const struct variant *variant = &variants[kernel];

@@ -40,7 +40,9 @@ enum {
 	VARIANT_RUN_TIME = 512,    /* compiled for nothing but the pixel type */
 	/* with VARIANT_IMAGE: writes one, too; both hold shares of full scale */
 	VARIANT_TARGET_IMAGE = 1024,
-	VARIANT_PLACE = 4096, /* is told where in the image it works: PLACE_ARGUMENTS */
+	VARIANT_RECTANGLE = 16384, /* extreme: no other element */
+	VARIANT_MEDIAN = 8192,     /* rank: the median of a square */
+	VARIANT_PLACE = 4096,      /* is told where in the image it works: PLACE_ARGUMENTS */
 };
 
 /* A row of kernels.def: the columns that kernel_row() does not have. */
@@ -88,8 +90,8 @@ bool variant_applies(enum kernel kernel, const struct work *work, const struct d
 
 /* Bytes of local memory that a work-group of a kernel declares; those of VARIANT_LOCAL are given
  * theirs at the launch. */
-uint64_t variant_local_bytes(enum kernel kernel, const struct shape *shape, uint32_t radius_x,
-                             uint32_t radius_y, uint32_t bands);
+uint64_t variant_local_bytes(enum kernel kernel, const struct shape *shape, enum pixel_type type,
+                             uint32_t radius_x, uint32_t radius_y, uint32_t bands);
 
 /* The shapes in which an applicable kernel can do the work, the table's choice first. Returns their
  * number, at least 1. */
