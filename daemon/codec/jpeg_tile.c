@@ -18,11 +18,11 @@ static enum jpeg_reason find_reason(struct jpeg_tile *jpeg, const struct message
 		return JPEG_REASON_REQUEST;
 	if (pixels(&tiling->image) > job->jpeg_pixels)
 		return JPEG_REASON_SIZE;
-	if (!encode_jpeg_target(encoder, &jpeg->work.target))
-		return JPEG_REASON_ANSWER;
 	reason = decode_jpeg_scan(decoder, scan, &jpeg->scan);
 	if (reason)
 		return reason;
+	if (!encode_jpeg_target(encoder, &jpeg->work.target))
+		return JPEG_REASON_ANSWER;
 	return scan->size <= arena->in_size - JPEG_WORK_SIZE ? JPEG_REASON_NONE : JPEG_REASON_SIZE;
 }
 

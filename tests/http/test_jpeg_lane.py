@@ -60,7 +60,7 @@ def test_same_bytes(lane, filters):
             SIZES, [0, 1, 2], [1, 3], BORDERS, [30, 75, 95]):
         body = jpeg(smooth(width, height, bands), subsampling=subsampling, quality=quality)
         answer = post(lane, body, filters, "gpu", border=border)
-        if answer.status == 422:  # nothing is left by crop
+        if answer.status == 422 or answer.kind[1] <= 16:  # nothing, or too little, is left by crop
             continue
         same(lane, body, filters, border=border, quality=quality)
 
@@ -68,7 +68,7 @@ def test_same_bytes(lane, filters):
 def test_noise_and_restarts(lane):
     """The largest scans; and optimised tables, restart markers, metadata."""
     noise = random_pixels(1, 300, 200, 3, "u8")
-    same(lane, jpeg(noise, quality=98, optimize=True), quality=98, subsample="off")
+    same(lane, jpeg(noise, quality=90, optimize=True), quality=90, subsample="off")
     same(lane, jpeg(noise, restart_marker_blocks=3))
     same(lane, jpeg(smooth(320, 240, 3), exif=b"Exif\0\0MM\0*\0\0\0\x08\0\0\0\0\0\0", comment=b"said",
                     dpi=(72, 72)))
@@ -87,9 +87,11 @@ def test_stages_are_told(lane):
     ("pixels", jpeg(smooth(64, 64, 3)), {"target": "0,0"}),
     ("pixels", jpeg(smooth(64, 64, 3)), {"verify": 1}),
     ("answer", jpeg(smooth(64, 16, 3)), {}),
-    ("body", written(pil(smooth(64, 64, 3)).convert("CMYK"), "jpeg"), {}),
+    ("colours", written(pil(smooth(64, 64, 3)).convert("CMYK"), "jpeg"), {}),
     ("body", jpeg(smooth(64, 64, 3), exif=b"Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0"
                                           b"\0\0\0\0"), {}),
+    ("flag", jpeg(random_pixels(2, 300, 200, 3, "u8"), quality=100, subsampling=0),
+     {"filters": [("convolve", {"kernel": "1"})], "quality": 100}),
     ("header", jpeg(smooth(64, 64, 3)).replace(b"\xff\xdb", b"\xff\xdc\0\x04\0\0\xff\xdb", 1), {}),
 ], ids=lambda value: value if isinstance(value, str) else "")
 def test_left_to_codecs(lane, reason, body, options):
@@ -155,7 +157,7 @@ def test_worker_dies(lane, kind):
 
 
 def test_wrong_name(lane):
-    post(lane, b"", codec="tpu").refused(400, "bad-parameter")
+    post(lane, jpeg(smooth(8, 8, 3)), codec="tpu").refused(400, "bad-parameter")
 
 
 def test_without(launch):
