@@ -73,6 +73,8 @@ static uint32_t bands_of(enum jpegs_sampling sampling)
 	return sampling == JPEGS_GRAY ? 1 : 3;
 }
 
+static const char *regions; /* of the chains that follow; NULL: none */
+
 static struct chain *parse(const char *filters, const char *border)
 {
 	static struct chain chain;
@@ -80,7 +82,8 @@ static struct chain *parse(const char *filters, const char *border)
 
 	chain_init(&chain);
 	if (chain_parse(&chain, filters, &problem) || chain_check(&chain, &problem) ||
-	    chain_set_border(&chain, border, &problem))
+	    chain_set_border(&chain, border, &problem) ||
+	    (regions && chain_set_regions(&chain, regions, &problem)))
 		die(problem.detail);
 	if (chain.border == BORDER_CONSTANT) {
 		chain.border_values = 1;
@@ -454,11 +457,13 @@ static void try_stack(const char *filters)
 	plan_free(&plan);
 }
 
-/* By kernels that take a stack as one high tile, and by one that knows its place in the image. */
+/* By kernels that take a stack as one high tile, and by some that know their place in the image. */
 static void test_stack(void)
 {
 	try_stack("gaussian=size=5,sobel");
+	regions = "10,5,40,30;ellipse:50,20,33,28";
 	try_stack("pixelate=size=7,box=size=3");
+	regions = NULL;
 }
 
 /* A description with any wrong number is refused. */
