@@ -410,7 +410,10 @@ static enum MHD_Result exchange_begin(struct exchange *x)
 	struct request *r = x->request;
 	struct problem problem;
 	bool expects;
-	enum error e = headers_read(x->connection, r, &expects, &problem);
+	static const struct sockaddr_storage none;
+	const struct peer *peer = peer_of(x->connection);
+	enum error e = headers_read(x->connection, peer ? &peer->source : &none, config, r,
+	                            &expects, &problem);
 
 	if (e)
 		answer_problem(&r->answer, e, &problem);

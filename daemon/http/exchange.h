@@ -16,10 +16,12 @@ struct exchange;
 struct peer {
 	struct intake intake;
 	struct exchange *exchange; /* the request under way, or NULL */
-	bool loopback;             /* it came to a loopback address */
-	bool served;               /* it has sent a request */
-	bool left;                 /* the client has closed its side */
-	bool refused;              /* read no further request */
+	struct sockaddr_storage
+	    source;    /* that a proxy has named for all of the connection, or none */
+	bool loopback; /* it came to a loopback address */
+	bool served;   /* it has sent a request */
+	bool left;     /* the client has closed its side */
+	bool refused;  /* read no further request */
 };
 
 enum error exchanges_init(const struct config *config) MUST_CHECK;

@@ -9,7 +9,9 @@
 #include <strings.h>
 #include <sys/socket.h>
 
+#include "front/config/network.h"
 #include "http/form.h"
+#include "http/proxy.h"
 
 static const char urlencoded[] = MHD_HTTP_POST_ENCODING_FORM_URLENCODED;
 
@@ -19,6 +21,7 @@ struct seen {
 	const char *trace;  /* the last one */
 	const char *coding; /* of the content, other than `identity` */
 	char *accept;       /* all of them, joined as one list; owned */
+	char *forwarded[2]; /* X-Forwarded-For, Forwarded; likewise */
 	bool chunked, expects, form, urlencoded, async;
 };
 
@@ -57,6 +60,10 @@ static enum MHD_Result see_header(void *context, enum MHD_ValueKind kind, const 
 		seen->coding = value;
 	if (!strcasecmp(name, MHD_HTTP_HEADER_ACCEPT) && value)
 		add_to_list(&seen->accept, value);
+	if (!strcasecmp(name, "X-Forwarded-For") && value)
+		add_to_list(&seen->forwarded[0], value);
+	if (!strcasecmp(name, "Forwarded") && value)
+		add_to_list(&seen->forwarded[1], value);
 	seen->expects |= !strcasecmp(name, MHD_HTTP_HEADER_EXPECT);
 	seen->async |= !strcasecmp(name, "Prefer") && value && request_prefers_async(value);
 	if (!strcasecmp(name, MHD_HTTP_HEADER_CONTENT_TYPE) && value) {
@@ -78,17 +85,19 @@ static enum MHD_Result see_parameter(void *context, enum MHD_ValueKind kind, con
 	return MHD_YES;
 }
 
-void headers_name_client(struct MHD_Connection *connection, char name[FAIR_CLIENT_SIZE])
+/* The address of the connection, or the one that a proxy has named by the PROXY protocol. */
+static const struct sockaddr *address_of(struct MHD_Connection *connection,
+                                         const struct sockaddr_storage *source)
 {
-	const struct sockaddr *address =
-	    MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
-	int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-	struct ucred user = {.uid = (uid_t)-1};
-	socklen_t size = sizeof user;
+	if (source->ss_family != AF_UNSPEC)
+		return (const struct sockaddr *)source;
+	return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
+}
+
+static void name_address(const struct sockaddr *address, char name[FAIR_CLIENT_SIZE])
+{
 	struct in6_addr ip;
 
-	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &user, &size);
-	snprintf(name, FAIR_CLIENT_SIZE, "user %u", user.uid);
 	if (address->sa_family == AF_INET)
 		inet_ntop(AF_INET, &((const struct sockaddr_in *)address)->sin_addr, name,
 		          FAIR_CLIENT_SIZE);
@@ -100,9 +109,48 @@ void headers_name_client(struct MHD_Connection *connection, char name[FAIR_CLIEN
 	inet_ntop(AF_INET6, &ip, name, FAIR_CLIENT_SIZE);
 }
 
+void headers_name_client(struct MHD_Connection *connection, const struct sockaddr_storage *source,
+                         char name[FAIR_CLIENT_SIZE])
+{
+	int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+	struct ucred user = {.uid = (uid_t)-1};
+	socklen_t size = sizeof user;
+
+	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &user, &size);
+	snprintf(name, FAIR_CLIENT_SIZE, "user %u", user.uid);
+	name_address(address_of(connection, source), name);
+}
+
+bool headers_from_proxy(struct MHD_Connection *connection, const struct config *config)
+{
+	static const struct sockaddr_storage none;
+
+	return networks_have(&config->trusted_proxies, address_of(connection, &none));
+}
+
 static const char *header(struct MHD_Connection *connection, const char *name)
 {
 	return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+}
+
+/* Names the client by what proxies say: each adds whom it has heard, so the last address that is no
+ * trusted proxy's is the client's. A client can send the header that its proxy does not know: where
+ * there are both, neither counts. */
+static void name_forwarded(const struct seen *seen, const struct config *config,
+                           const struct sockaddr *nearest, char name[FAIR_CLIENT_SIZE])
+{
+	bool standard = seen->forwarded[1];
+	const char *list = seen->forwarded[standard];
+	size_t size = list ? strlen(list) : 0;
+	struct sockaddr_storage source;
+
+	if (seen->forwarded[0] && seen->forwarded[1])
+		return;
+	while (networks_have(&config->trusted_proxies, nearest) &&
+	       proxy_last(list, &size, standard, &source)) {
+		nearest = (const struct sockaddr *)&source;
+		name_address(nearest, name);
+	}
 }
 
 static void read_headers(struct MHD_Connection *connection, struct request *r, struct seen *seen)
@@ -122,7 +170,6 @@ static void read_headers(struct MHD_Connection *connection, struct request *r, s
 	r->preflight = !strcmp(r->method, MHD_HTTP_METHOD_OPTIONS) &&
 	               header(connection, "Access-Control-Request-Method");
 	r->authorization = header(connection, MHD_HTTP_HEADER_AUTHORIZATION);
-	headers_name_client(connection, r->terms.client);
 	if (seen->traces == 1)
 		trace_parse(seen->trace, &r->terms.trace);
 	r->multipart = seen->form;
@@ -141,13 +188,18 @@ const char *headers_path(const char *target)
 	return *authority ? authority : "/";
 }
 
-enum error headers_read(struct MHD_Connection *connection, struct request *r, bool *expects,
+enum error headers_read(struct MHD_Connection *connection, const struct sockaddr_storage *source,
+                        const struct config *config, struct request *r, bool *expects,
                         struct problem *problem)
 {
 	struct seen seen = {0};
 	struct query query = {.request = r, .problem = problem};
 
 	read_headers(connection, r, &seen);
+	headers_name_client(connection, source, r->terms.client);
+	name_forwarded(&seen, config, address_of(connection, source), r->terms.client);
+	free(seen.forwarded[0]);
+	free(seen.forwarded[1]);
 	MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, see_parameter, &query);
 	*expects = seen.expects;
 	if (seen.coding && r->announced)

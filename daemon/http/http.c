@@ -108,13 +108,57 @@ static void show_ends(void *context)
 		loop_timer_start(&ends, END_MS);
 }
 
+/* Takes a place among the connections, if there is one. */
+static enum error find_place(struct client *client, const char *name, bool proxy,
+                             struct problem *problem)
+{
+	uint64_t most = share_connections_most(), own = share_of(SHARE_CONNECTIONS, name);
+	enum share_outcome outcome;
+
+	if (proxy && share_total(SHARE_CONNECTIONS) < most)
+		return share_force(&client->place, SHARE_CONNECTIONS, name, 1) ? ERR_MEMORY
+		                                                               : ERR_OK;
+	if (own >= config->max_client_connections)
+		return problem_set(
+		    problem, ERR_QUEUE_FULL, "this client has %llu of at most %llu connections",
+		    (unsigned long long)own, (unsigned long long)config->max_client_connections);
+	outcome = share_take(&client->place, SHARE_CONNECTIONS, name, 1, most);
+	return outcome ? share_problem(outcome, SHARE_CONNECTIONS, name, most, problem) : ERR_OK;
+}
+
+/* Refuses a client that has too many connections; a proxy may have as many as there are. */
+static void take_place(struct client *client, struct MHD_Connection *connection)
+{
+	bool proxy =
+	    client->peer.source.ss_family == AF_UNSPEC && headers_from_proxy(connection, config);
+	char name[FAIR_CLIENT_SIZE];
+	struct problem problem;
+	enum error e;
+
+	share_give_all(&client->place);
+	headers_name_client(connection, &client->peer.source, name);
+	e = find_place(client, name, proxy, &problem);
+	if (e)
+		exchange_refuse(connection, name, e, &problem);
+}
+
+/* From now on the connection is its client's, not the proxy's. */
+static void client_proxied(void *context, const struct sockaddr_storage *source)
+{
+	struct client *client = context;
+
+	client->peer.source = *source;
+	if (client->place.client)
+		take_place(client, client->connection);
+}
+
 /* What the client has sent is refused. */
 static void client_refuse(void *context, enum error error, const struct problem *problem)
 {
 	struct client *client = context;
 	char name[FAIR_CLIENT_SIZE];
 
-	headers_name_client(client->connection, name);
+	headers_name_client(client->connection, &client->peer.source, name);
 	exchange_break(client->connection, name, error, problem);
 }
 
@@ -165,12 +209,11 @@ static void suspend_waiting(void)
 		client->waits = false;
 		client->suspended = true;
 		MHD_suspend_connection(client->connection);
-		if (unread(client))
-			resume(client); /* it has arrived meanwhile */
 	}
 }
 
-static const struct intake_calls client_calls = {client_refuse, client_shakes_hands};
+static const struct intake_calls client_calls = {client_refuse, client_shakes_hands,
+                                                 client_proxied};
 
 /* True if a client has connected to a loopback address, not to a Unix socket. */
 static bool is_loopback(int fd)
@@ -191,8 +234,11 @@ static struct client *client_new(struct MHD_Connection *connection, int fd, bool
 		return NULL;
 	client->connection = connection;
 	client->peer.loopback = is_loopback(fd);
-	client->peer.intake =
-	    (struct intake){.fd = fd, .tls = tls, .calls = &client_calls, .context = client};
+	client->peer.intake = (struct intake){.fd = fd,
+	                                      .tls = tls,
+	                                      .proxied = headers_from_proxy(connection, config),
+	                                      .calls = &client_calls,
+	                                      .context = client};
 	if (intake_open(&client->peer.intake)) {
 		free(client);
 		return NULL;
@@ -237,33 +283,6 @@ static void forget_certificates(void)
 	for (const struct client *client = clients; client; client = client->next)
 		oldest = client->since < oldest ? client->since : oldest;
 	certificate_forget(oldest);
-}
-
-/* Takes a place among the connections, if there is one. */
-static enum error find_place(struct client *client, const char *name, struct problem *problem)
-{
-	uint64_t most = share_connections_most(), own = share_of(SHARE_CONNECTIONS, name);
-	enum share_outcome outcome;
-
-	if (own >= config->max_client_connections)
-		return problem_set(
-		    problem, ERR_QUEUE_FULL, "this client has %llu of at most %llu connections",
-		    (unsigned long long)own, (unsigned long long)config->max_client_connections);
-	outcome = share_take(&client->place, SHARE_CONNECTIONS, name, 1, most);
-	return outcome ? share_problem(outcome, SHARE_CONNECTIONS, name, most, problem) : ERR_OK;
-}
-
-/* Refuses a client that has too many connections. */
-static void take_place(struct client *client, struct MHD_Connection *connection)
-{
-	char name[FAIR_CLIENT_SIZE];
-	struct problem problem;
-	enum error e;
-
-	headers_name_client(connection, name);
-	e = find_place(client, name, &problem);
-	if (e)
-		exchange_refuse(connection, name, e, &problem);
 }
 
 static void connection_changed(void *context, struct MHD_Connection *connection,

@@ -14,6 +14,7 @@
 
 #include "common/log.h"
 #include "front/base/loop.h"
+#include "http/proxy.h"
 
 enum { CHECK_MS = 500, DROPS_A_TURN = 32, LINGER_S = 2 };
 
@@ -246,12 +247,52 @@ void intake_excuse(struct intake *i)
 	i->bytes = 0;
 }
 
-/* Receives as the library would. */
-static ssize_t receive(const struct intake *i, void *data, size_t size)
+static ssize_t receive_raw(int fd, void *data, size_t size, int flags)
 {
-	if (i->tls)
-		return tls_receive(i->session, data, size);
-	return syscall(SYS_recvfrom, i->fd, data, size, 0, NULL, NULL);
+	return syscall(SYS_recvfrom, fd, data, size, flags, NULL, NULL);
+}
+
+/* Takes off the header of the PROXY protocol, once it is complete. Returns 1 when what follows it
+ * may be read; else what recv() returns. */
+static ssize_t take_proxy_header(struct intake *i)
+{
+	char data[PROXY_HEADER_MAX];
+	struct sockaddr_storage source;
+	ssize_t got = receive_raw(i->fd, data, sizeof data, MSG_PEEK);
+	int length;
+
+	if (got <= 0)
+		return got;
+	length = proxy_parse(data, (size_t)got, &source);
+	if (length == PROXY_INCOMPLETE) {
+		errno = EAGAIN;
+		return -1;
+	}
+	i->proxied = false;
+	if (length == PROXY_MALFORMED) {
+		log_notice("http: a proxy has sent a malformed header of the PROXY protocol");
+		shutdown(i->fd, SHUT_RDWR);
+		return 0;
+	}
+	if (length > 0 && receive_raw(i->fd, data, (size_t)length, 0) != length)
+		return 0;
+	if (length > 0 && source.ss_family != AF_UNSPEC)
+		i->calls->proxied(i->context, &source);
+	return 1;
+}
+
+/* Receives from the socket what the client has sent. */
+static ssize_t receive_bytes(struct intake *i, void *data, size_t size)
+{
+	ssize_t ready = i->proxied ? take_proxy_header(i) : 1;
+
+	return ready > 0 ? receive_raw(i->fd, data, size, 0) : ready;
+}
+
+/* Receives as the library would. */
+static ssize_t receive(struct intake *i, void *data, size_t size)
+{
+	return i->tls ? tls_receive(i->session, data, size) : receive_bytes(i, data, size);
 }
 
 /* Says that nothing has arrived. */
@@ -277,7 +318,7 @@ static void keep_fault(struct intake *i, enum error error, const struct problem 
 }
 
 /* Receives what nobody reads, but not so much at once that others wait. 0: that is over. */
-static ssize_t drop(const struct intake *i)
+static ssize_t drop(struct intake *i)
 {
 	static char sink[64 << 10];
 	ssize_t got = 1;
@@ -318,10 +359,10 @@ ssize_t recv(int fd, void *data, size_t size, int flags)
 {
 	struct intake *i = flags ? NULL : find(fd);
 
-	/* GnuTLS calls this too, for its records. */
-	if (!i || i->tls)
-		return syscall(SYS_recvfrom, fd, data, size, flags, NULL, NULL);
-	return take(i, data, size);
+	if (!i)
+		return receive_raw(fd, data, size, flags);
+	/* GnuTLS calls this, too, for its records. */
+	return i->tls ? receive_bytes(i, data, size) : take(i, data, size);
 }
 
 ssize_t gnutls_record_recv(gnutls_session_t session, void *data, size_t size)

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
+#include <sys/socket.h>
 
 #include "common/error.h"
 #include "front/config/config.h"
@@ -35,12 +36,15 @@ struct intake_calls {
 	void (*refuse)(void *context, enum error error, const struct problem *problem);
 	/* The handshake of TLS waits for the client, or (done) has ended. */
 	void (*handshake)(void *context, bool done);
+	/* A proxy has named its client. */
+	void (*proxied)(void *context, const struct sockaddr_storage *source);
 };
 
 /* What comes in on a connection; embedded in the struct of its owner. */
 struct intake {
 	int fd;
 	bool tls;
+	bool proxied; /* it may begin with a header of the PROXY protocol, which has not come yet */
 	void *session; /* of TLS, once its handshake is done */
 	struct grammar grammar;
 	enum intake_state state;
@@ -58,8 +62,8 @@ struct intake {
 enum error intakes_init(const struct config *config) MUST_CHECK;
 void intakes_fini(void);
 
-/* Begins with a connection whose fd, tls, calls and context are set and that has sent nothing yet.
- * ERR_MEMORY: its bytes would not be checked, so it must not be served. */
+/* Begins with a connection whose fd, tls, proxied, calls and context are set and that has sent
+ * nothing yet. ERR_MEMORY: its bytes would not be checked, so it must not be served. */
 enum error intake_open(struct intake *intake) MUST_CHECK;
 void intake_close(struct intake *intake);
 

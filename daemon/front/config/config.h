@@ -24,6 +24,7 @@ struct config {
 #define CONFIG_LEVEL     char *
 #define CONFIG_FORMAT    char *
 #define CONFIG_ADDRESSES struct config_list
+#define CONFIG_NETWORKS  struct config_list
 #define CONFIG_ORIGINS   struct config_list
 #define SECTION(name, text)
 #define OPTION(member, name, type, reload, default_, min, max, text) CONFIG_##type member;

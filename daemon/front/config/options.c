@@ -9,6 +9,7 @@
 #include "common/log.h"
 #include "common/tile.h"
 #include "front/config/address.h"
+#include "front/config/network.h"
 
 #define SECTION(name, text)
 #define OPTION(member, name, type, reload, default_, min, max, text)                               \
@@ -172,6 +173,8 @@ static const struct type {
     [OPTION_LEVEL] = {"LEVEL", KEEPS_TEXT, is_level, NULL, NULL,
                       "error, warning, notice, info or debug", false},
     [OPTION_FORMAT] = {"FORMAT", KEEPS_TEXT, is_format, NULL, NULL, "auto, plain or json", false},
+    [OPTION_NETWORKS] = {"LIST", KEEPS_LIST, network_valid, NULL, NULL,
+                         "ADDRESS, ADDRESS/BITS or (all clients of Unix sockets) unix", false},
     [OPTION_ORIGINS] = {"LIST", KEEPS_LIST, is_origin, NULL, NULL,
                         "SCHEME://HOST or SCHEME://HOST:PORT without a path, or *", false},
     [OPTION_ADDRESSES] = {"LIST", KEEPS_LIST, address_valid, NULL, NULL,

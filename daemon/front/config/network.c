@@ -1,0 +1,84 @@
+/* Networks. All addresses are compared as those of IPv6, into which IPv4 is mapped. */
+#include "front/config/network.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char unix_sockets[] = "unix";
+static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+struct network {
+	unsigned char address[16];
+	unsigned bits;
+};
+
+static bool parse_bits(const char *text, unsigned max, unsigned *bits)
+{
+	char *end;
+
+	*bits = (unsigned)strtoul(text, &end, 10);
+	return *text >= '0' && *text <= '9' && strlen(text) <= 3 && !*end && *bits <= max;
+}
+
+static bool parse(const char *text, struct network *network)
+{
+	const char *slash = strchr(text, '/');
+	size_t length = slash ? (size_t)(slash - text) : strlen(text);
+	char address[INET6_ADDRSTRLEN];
+
+	if (length >= sizeof address)
+		return false;
+	memcpy(address, text, length);
+	address[length] = '\0';
+	network->bits = 128;
+	if (inet_pton(AF_INET6, address, network->address) == 1)
+		return !slash || parse_bits(slash + 1, 128, &network->bits);
+	memcpy(network->address, mapped, sizeof mapped);
+	if (inet_pton(AF_INET, address, network->address + sizeof mapped) != 1)
+		return false;
+	if (slash && !parse_bits(slash + 1, 32, &network->bits))
+		return false;
+	network->bits += slash ? 96 : 0;
+	return true;
+}
+
+bool network_valid(const char *text)
+{
+	struct network network;
+
+	return !strcmp(text, unix_sockets) || parse(text, &network);
+}
+
+static bool equal_bits(const unsigned char *a, const unsigned char *b, unsigned bits)
+{
+	unsigned char rest = (unsigned char)(0xff00 >> bits % 8);
+
+	return !memcmp(a, b, bits / 8) &&
+	       (bits % 8 == 0 || (a[bits / 8] & rest) == (b[bits / 8] & rest));
+}
+
+bool networks_have(const struct config_list *networks, const struct sockaddr *address)
+{
+	struct network network;
+	unsigned char own[16];
+
+	if (address->sa_family == AF_INET6) {
+		memcpy(own, &((const struct sockaddr_in6 *)address)->sin6_addr, sizeof own);
+	} else if (address->sa_family == AF_INET) {
+		memcpy(own, mapped, sizeof mapped);
+		memcpy(own + sizeof mapped, &((const struct sockaddr_in *)address)->sin_addr, 4);
+	}
+	for (unsigned i = 0; i < networks->count; i++) {
+		bool is_unix = !strcmp(networks->item[i], unix_sockets);
+
+		if (is_unix && address->sa_family == AF_UNIX)
+			return true;
+		if (!is_unix && (address->sa_family == AF_INET || address->sa_family == AF_INET6) &&
+		    parse(networks->item[i], &network) &&
+		    equal_bits(own, network.address, network.bits))
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,24 @@
+/* What proxies say of their clients: the PROXY protocol (versions 1 and 2, by W. Tarreau, 2010 to
+ * 2020), Forwarded (RFC 7239) and X-Forwarded-For. Whether a proxy may be believed is its caller's
+ * question. */
+#ifndef HTTP_PROXY_H
+#define HTTP_PROXY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/socket.h>
+
+/* With all that proxies may add to version 2; more is malformed. */
+enum { PROXY_HEADER_MAX = 1024 };
+
+enum { PROXY_INCOMPLETE = 0, PROXY_NONE = -1, PROXY_MALFORMED = -2 };
+
+/* Parses the first bytes of a connection. Returns the length of the header, and the client in
+ * *source (AF_UNSPEC: the header names none); or one of the above. */
+int proxy_parse(const char *data, size_t size, struct sockaddr_storage *source);
+
+/* Reads the last element of a list, as Forwarded or X-Forwarded-For have it, and shortens *size to
+ * what is before it. False if there is none, or it has no numeric address. */
+bool proxy_last(const char *list, size_t *size, bool forwarded, struct sockaddr_storage *source);
+
+#endif

@@ -1,0 +1,68 @@
+/* The first bytes of a connection through a proxy: a header is the same however much follows it,
+ * and no part of it is one; and lists of addresses, which end. */
+#include <netinet/in.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "http/proxy.h"
+
+/* A copy of its own, so that sanitizers see who reads beyond it. */
+static int parse(const char *data, size_t size, struct sockaddr_storage *source)
+{
+	char *copy = malloc(size);
+	int length;
+
+	memcpy(copy, data, size);
+	length = proxy_parse(copy, size, source);
+	free(copy);
+	return length;
+}
+
+static void check_header(const char *data, size_t size)
+{
+	struct sockaddr_storage source, other;
+	int length = parse(data, size, &source);
+
+	if (length > (int)size || length > PROXY_HEADER_MAX || length < PROXY_MALFORMED)
+		abort();
+	for (size_t part = 1; part < size; part++) {
+		int shorter = parse(data, part, &other);
+
+		if (length > 0 && shorter != ((int)part < length ? PROXY_INCOMPLETE : length))
+			abort();
+		if (shorter < 0 && shorter != length)
+			abort();
+		if (shorter > 0 && memcmp(&source, &other, sizeof source) && length > 0)
+			abort();
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
+{
+	struct sockaddr_storage source;
+	const char *data = (const char *)input;
+
+	if (!size)
+		return 0;
+	check_header(data, size < 300 ? size : 300);
+	for (int forwarded = 0; forwarded < 2; forwarded++) {
+		char *copy = malloc(size);
+		size_t rest = size;
+
+		memcpy(copy, data, size);
+		while (rest) {
+			size_t before = rest;
+
+			if (proxy_last(copy, &rest, forwarded, &source) &&
+			    source.ss_family != AF_INET && source.ss_family != AF_INET6)
+				abort();
+			if (rest >= before)
+				abort();
+		}
+		free(copy);
+	}
+	return 0;
+}

@@ -1,0 +1,184 @@
+"""Behind proxies: their clients are told apart by what trusted proxies say, and by nobody else's
+word."""
+import contextlib
+import ipaddress
+import itertools
+import json
+import socket
+import ssl
+import struct
+import subprocess
+import tempfile
+import time
+
+import pytest
+
+from service import Client, free_port, poll, read_answer
+
+PROXY, STRANGER = "127.0.0.2", "127.0.0.1"
+numbers = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def behind(launch, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("tls")
+    certificate, key = directory / "certificate.pem", directory / "key.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                    "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=localhost", "-days", "2",
+                    "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate],
+                   check=True, capture_output=True)
+    key.chmod(0o600)
+    port, path = free_port(), f"{tempfile.mkdtemp()}/socket"
+    with launch("--trusted-proxies", f"{PROXY};10.1.0.0/16;2001:db8:1::/48;unix", "--log-format", "json",
+                "--log-level", "debug", "--listen", f"tls:127.0.0.1:{port}", "--tls-certificate", str(certificate),
+                "--tls-key", str(key), "--listen", f"unix:{path}", "--max-connections", "40",
+                "--header-timeout", "2") as service:
+        service.secure, service.path = Client("127.0.0.1", port), path
+        service.context = ssl.create_default_context(cafile=certificate)
+        yield service
+
+
+def connect(service, source):
+    return socket.create_connection((service.host, service.port), timeout=60,
+                                    source_address=(source, 0))
+
+
+def client_of(service, path):
+    """The client of the request for this path, as the log says."""
+    def said():
+        for line in service.log.read_text().splitlines():
+            if line.startswith("{") and f"{path}:" in line:
+                return json.loads(line)["client"]
+        return None
+    return poll(said, 30, f"a line on {path}")
+
+
+def ask(service, connection, *headers):
+    """Asks for what is not there, and returns who has asked."""
+    path = f"/nowhere-{next(numbers)}"
+    connection.sendall("\r\n".join([f"GET {path} HTTP/1.1", "Host: x", *headers, "", ""]).encode())
+    assert read_answer(connection).status == 404
+    return client_of(service, path)
+
+
+@pytest.mark.parametrize("headers, client", [
+    (["X-Forwarded-For: 192.0.2.1"], "192.0.2.1"),
+    (["X-Forwarded-For: 198.51.100.9, 192.0.2.2"], "192.0.2.2"),
+    (["X-Forwarded-For: 192.0.2.3, 10.1.2.3"], "192.0.2.3"),
+    (["X-Forwarded-For: 198.51.100.9", "X-Forwarded-For: 192.0.2.4 ,\t10.1.2.3"], "192.0.2.4"),
+    (["X-Forwarded-For: 192.0.2.5:1234"], "192.0.2.5"),
+    (["X-Forwarded-For: 2001:db8:2::5:6:7"], "2001:db8:2::"),
+    (["X-Forwarded-For: 192.0.2.6, 2001:db8:1:ffff::1"], "192.0.2.6"),
+    (["Forwarded: for=192.0.2.7;proto=https;by=10.1.0.1"], "192.0.2.7"),
+    (["Forwarded: for=198.51.100.9, proto=http; For=\"192.0.2.8:80\""], "192.0.2.8"),
+    (["Forwarded: for=\"[2001:db8:3::1]:4711\""], "2001:db8:3::"),
+    (["Forwarded: for=192.0.2.9, for=10.1.9.9"], "192.0.2.9"),
+    (["X-Forwarded-For: 10.1.7.7"], "10.1.7.7"),
+    (["X-Forwarded-For: 198.51.100.9, unknown, 10.1.7.8"], "10.1.7.8"),
+])
+def test_forwarded(behind, headers, client):
+    with connect(behind, PROXY) as connection:
+        assert ask(behind, connection, *headers) == client
+
+
+@pytest.mark.parametrize("headers", [
+    ["X-Forwarded-For: 192.0.2.20"], ["Forwarded: for=192.0.2.21"],
+])
+def test_stranger(behind, headers):
+    """Nobody else's word counts."""
+    with connect(behind, STRANGER) as connection:
+        assert ask(behind, connection, *headers) == STRANGER
+
+
+@pytest.mark.parametrize("headers", [
+    [], ["X-Forwarded-For:"], ["X-Forwarded-For: me"], ["Forwarded: for=_hidden"],
+    ["Forwarded: by=192.0.2.30"], ["X-Forwarded-For: 192.0.2.31", "Forwarded: for=192.0.2.32"],
+], ids=str)
+def test_proxy_itself(behind, headers):
+    """What says nothing, or may be the client's."""
+    with connect(behind, PROXY) as connection:
+        assert ask(behind, connection, *headers) == PROXY
+
+
+def version_2(source, command=1, extra=b""):
+    address = ipaddress.ip_address(source)
+    body = address.packed + address.packed + struct.pack(">HH", 1234, 80) + extra
+    family = 0x11 if address.version == 4 else 0x21
+    return b"\r\n\r\n\0\r\nQUIT\n" + bytes([0x20 | command, family]) + struct.pack(">H", len(body)) + body
+
+
+@pytest.mark.parametrize("header, client", [
+    (b"PROXY TCP4 192.0.2.40 127.0.0.1 1234 80\r\n", "192.0.2.40"),
+    (b"PROXY TCP6 2001:db8:4::1 ::1 1234 80\r\n", "2001:db8:4::"),
+    (version_2("192.0.2.41"), "192.0.2.41"), (version_2("2001:db8:5::1"), "2001:db8:5::"),
+    (version_2("192.0.2.42", extra=b"\4\0\5abcde" * 50), "192.0.2.42"),
+], ids=["1-4", "1-6", "2-4", "2-6", "2-more"])
+@pytest.mark.parametrize("kind", ["whole", "pieces"])
+def test_proxy_protocol(behind, header, client, kind):
+    with connect(behind, PROXY) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if kind == "whole":
+            connection.sendall(header)
+        else:
+            for i in range(0, len(header), 7):
+                connection.sendall(header[i:i + 7])
+                time.sleep(0.002)
+        assert ask(behind, connection) == client
+        assert ask(behind, connection, "X-Forwarded-For: 198.51.100.1") == client
+
+
+@pytest.mark.parametrize("header", [b"PROXY UNKNOWN\r\n", b"PROXY UNKNOWN a b 1 2\r\n",
+                                    version_2("192.0.2.50", command=0)], ids=["1", "1-more", "2"])
+def test_proxy_for_itself(behind, header):
+    with connect(behind, PROXY) as connection:
+        connection.sendall(header)
+        assert ask(behind, connection) == PROXY
+
+
+@pytest.mark.parametrize("header", [
+    b"PROXY TCP4 192.0.2.60 127.0.0.1 1234\r\n", b"PROXY TCP4 ::1 ::1 1 2\r\n",
+    b"PROXY TCP4 192.0.2.60 127.0.0.1 1 70000\r\n", b"PROXY " + 200 * b"x",
+    b"PROXY TCP4 192.0.2.60 127.0.0.1 1 2\n", version_2("192.0.2.60")[:12] + b"\x31\x11\0\0",
+    version_2("192.0.2.60")[:14] + b"\0\4abcd", version_2("192.0.2.60")[:14] + b"\xff\xff" + bytes(2000),
+], ids=["ports", "family", "port", "long", "LF", "version", "short", "length"])
+def test_malformed(behind, header):
+    with connect(behind, PROXY) as connection:
+        connection.sendall(header + b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+        with contextlib.suppress(ConnectionError):
+            assert not connection.recv(1)
+
+
+def test_stranger_with_the_protocol(behind):
+    with connect(behind, STRANGER) as connection:
+        connection.sendall(b"PROXY TCP4 192.0.2.70 127.0.0.1 1 2\r\n")
+        read_answer(connection).refused(400, "bad-request")
+
+
+def test_within_tls(behind):
+    bare = socket.create_connection(("127.0.0.1", behind.secure.port), source_address=(PROXY, 0))
+    bare.sendall(b"PROXY TCP4 192.0.2.71 127.0.0.1 1 2\r\n")
+    with behind.context.wrap_socket(bare, server_hostname="localhost") as connection:
+        assert ask(behind, connection) == "192.0.2.71"
+
+
+def test_unix_socket(behind):
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(behind.path)
+        assert ask(behind, connection, "X-Forwarded-For: 192.0.2.72") == "192.0.2.72"
+
+
+def test_shares(behind):
+    """A proxy may have all connections; of its clients each has its share."""
+    with contextlib.ExitStack() as stack:
+        for i in range(30):  # three quarters of all: all that one client may have
+            connection = stack.enter_context(connect(behind, PROXY))
+            connection.sendall(b"PROXY TCP4 192.0.2.80 127.0.0.1 1 2\r\nGET /livez HTTP/1.1\r\n"
+                               b"Host: x\r\n\r\n")
+            assert read_answer(connection).status == 200, i
+        with connect(behind, PROXY) as connection:
+            connection.sendall(b"PROXY TCP4 192.0.2.80 127.0.0.1 1 2\r\n")
+            read_answer(connection).refused(429, "queue-full")
+        with connect(behind, PROXY) as connection:
+            connection.sendall(b"PROXY TCP4 192.0.2.81 127.0.0.1 1 2\r\nGET /livez HTTP/1.1\r\n"
+                               b"Host: x\r\n\r\n")
+            assert read_answer(connection).status == 200
