@@ -48,16 +48,21 @@ FORCE_INLINE keys KEYS_ORDER(keys bits)
 }
 #endif
 
-/* The first `width` of LANES samples; the others are 0. */
-FORCE_INLINE keys keys_load(source_row p, uint width)
+/* The bits of the first `width` of LANES samples; the others are 0. */
+FORCE_INLINE keys bits_load(source_row p, uint width)
 {
 	key part[LANES];
 
 	if (width == LANES)
-		return KEYS_ORDER(KEYS_LOAD(global, p));
+		return KEYS_LOAD(global, p);
 	for (uint i = 0; i < LANES; i++)
 		part[i] = i < width ? ((const global key *)p)[i] : 0;
-	return KEYS_ORDER(KEYS_LOAD(private, part));
+	return KEYS_LOAD(private, part);
+}
+
+FORCE_INLINE keys keys_load(source_row p, uint width)
+{
+	return KEYS_ORDER(bits_load(p, width));
 }
 
 FORCE_INLINE void keys_store(keys v, target_row p, uint width)

@@ -88,6 +88,10 @@ FORCE_INLINE void extreme_rectangle(REGION_ARGUMENTS, uint2 span, uint y, uint h
 	const uint stride = (columns + LANES - 1) / LANES * LANES, width = min(columns, (uint)LANES);
 	uint together;
 
+	/* What lies behind each row's samples is read, though it does not count. */
+	for (uint r = 1; r <= here; r++)
+		KEYS_STORE(local, (keys)(0), scratch + r * stride - LANES);
+	KEYS_STORE(local, (keys)(0), scratch + here * stride);
 	for (uint r = 0; r < here; r += together) {
 		const global uchar *top =
 		    (const global uchar *)(SOURCE_ROW((long)y + r - radius) + span.x - reach);
@@ -153,6 +157,8 @@ FORCE_INLINE void extreme_element(REGION_ARGUMENTS, uint2 span, uint y, uint her
 
 	for (uint j = 0; j <= radius; j++)
 		sides[j] = (uchar)element_half_width((int)j, (int)radius, (int)element);
+	KEYS_STORE(local, (keys)(0), rows_made - LANES);
+	KEYS_STORE(local, (keys)(0), rows_made);
 	for (uint s = 0; s < here + 2 * radius; s++) {
 		const source_row in = SOURCE_ROW((long)y + s - radius) + span.x - reach;
 

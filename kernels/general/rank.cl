@@ -6,8 +6,8 @@
  * The median of 3x3 or 5x5, by a sorting network: see median.cl.
  *
  * All else by bisection: bit by bit from the highest, a value's bit is set if no more than `rank`
- * samples of the window are below the value that then results. That costs the same whatever the
- * samples, and needs no memory. */
+ * samples of the window are below the value that then results; it is NaN if that many are not. That
+ * costs the same whatever the samples, and needs no memory. */
 
 /* Rows of a block. */
 #ifndef RANK_ROWS
@@ -47,6 +47,34 @@ FORCE_INLINE keys median_square(source_row p, uint pitch, uint bands, const int 
 	return median_of_square(v, side);
 }
 
+/* Which of samples with these bits are below others, and which are numbers: floats are compared as
+ * floats, which spares making keys of them. No number is below NaN, nor NaN below any. */
+#ifdef PIXEL_MAX
+#define BITS_BELOW(a, b) ((a) < (b))
+#else
+#ifdef __x86_64__
+typedef float floats __attribute__((ext_vector_type(LANES)));
+#define FLOATS(bits) __builtin_astype(bits, floats)
+#else
+#define FLOATS(bits) as_float16(bits)
+#endif
+#define BITS_BELOW(a, b)   (FLOATS(a) < FLOATS(b))
+#define BITS_NUMBERS(a, b) (FLOATS(a) == FLOATS(a))
+#endif
+
+/* Counts the samples of the window around p that `are` so with those of these bits. */
+#define RANK_COUNT(count, are, bits)                                                               \
+	for (int j = -radius; j <= radius; j++) {                                                  \
+		const source_row row =                                                             \
+		    (source_row)((const global uchar *)p + (long)j * (long)pitch);                 \
+		const int side = sides[abs(j)];                                                    \
+		masks part = 0;                                                                    \
+                                                                                                   \
+		for (int i = -side; i <= side; i++)                                                \
+			part += are(bits_load(row + i * (int)bands, width), bits);                 \
+		count -= TALLIES_OF(part);                                                         \
+	}
+
 /* The value of the window around p below which at most `rank` of its samples are. */
 FORCE_INLINE keys rank_bisect(source_row p, uint pitch, uint bands, int radius, const int *sides,
                               uint rank, uint width)
@@ -54,21 +82,24 @@ FORCE_INLINE keys rank_bisect(source_row p, uint pitch, uint bands, int radius, 
 	keys found = 0;
 
 	for (uint bit = 1u << (8 * sizeof(key) - 1); bit; bit >>= 1) {
-		const keys guess = found | (key)bit;
+		const keys guess = found | (key)bit, guess_key = KEYS_OF_BITS(guess);
+		const keys guess_bits = KEYS_BITS(guess_key);
 		tallies below = 0;
+		masks fits;
 
-		for (int j = -radius; j <= radius; j++) {
-			const source_row row =
-			    (source_row)((const global uchar *)p + (long)j * (long)pitch);
-			const int side = sides[abs(j)];
-			masks part = 0;
-
-			for (int i = -side; i <= side; i++)
-				part += keys_load(row + i * (int)bands, width) < KEYS_OF_BITS(guess);
-			below -= TALLIES_OF(part);
-		}
-		found = MASKS_OF(below <= (TALLY)rank) ? guess : found;
+		RANK_COUNT(below, BITS_BELOW, guess_bits)
+		fits = MASKS_OF(below <= (TALLY)rank);
+#ifndef PIXEL_MAX
+		fits &= guess_key <= 0x7f800000;
+#endif
+		found = fits ? guess : found;
 	}
+#ifndef PIXEL_MAX
+	tallies numbers = 0;
+
+	RANK_COUNT(numbers, BITS_NUMBERS, found)
+	found = numbers <= (TALLY)rank ? (keys)(as_int(0xffc00000)) : found;
+#endif
 	return KEYS_OF_BITS(found);
 }
 

@@ -62,9 +62,13 @@ FORCE_INLINE cell words_cell(const uint *w, int i)
 /* The cell that begins with sample i of cells in a row. */
 FORCE_INLINE cell cells_at(const cell *c, int i)
 {
-	if (SIZE == 1 && i % 2)
-		return as_int(permute(as_uint(c[i / 2]), as_uint(c[i / 2 + 1]), 0x5432));
-	return c[i / CELL_SAMPLES];
+	if (SIZE != 1 || i % 2 == 0)
+		return c[i / CELL_SAMPLES];
+#ifdef __NV_CL_C_VERSION
+	return as_int(permute(as_uint(c[i / 2]), as_uint(c[i / 2 + 1]), 0x5432));
+#else /* of shifts a compiler may make an instruction that Oclgrind does not have */
+	return as_int((ushort2)(as_ushort2(c[i / 2]).y, as_ushort2(c[i / 2 + 1]).x));
+#endif
 }
 
 /* Word k of cells in a row. */
