@@ -1,7 +1,8 @@
 /* What the engine does a second: the scheduler, the device workers and their lanes as the service
  * has them, fed from here instead of by codec workers and HTTP.
  *
- * bench_engine [-i IMAGE] [-f CHAIN] [-n STREAMS] [-s SECONDS] [-- OPTION...]
+ * bench_engine [-i IMAGE] [-f CHAIN] [-n STREAMS] [-s SECONDS] [-j PHOTOGRAPH] [-b BYTES]
+ *              [-c PROCESSES] [-- OPTION...]
  * IMAGE as "4096x4096x1:u8" (u8 or u16), CHAIN as "gaussian=size=5,sobel"; the options after -- are
  * the service's (--device, --batch, --cache-dir, …).
  *
@@ -10,7 +11,12 @@
  * next to nothing beside the scheduler, whose thread it shares: the last columns say how busy that
  * thread and the device workers were. Before that, the first tiles of every stream are compared
  * with the reference, and the bandwidth of copies to and from the first device is measured, each
- * direction alone. */
+ * direction alone.
+ *
+ * With -j images are JPEGs, decoded and encoded by the devices: the photograph, enlarged to the
+ * size of IMAGE (of bands 3), 4:2:0, quality 85, with as much noise as makes files of about BYTES
+ * (1700000). Before that as many PROCESSES (one a core; 0: none) decode and encode them by
+ * libjpeg-turbo, without a filter. The first result is decoded and compared with the reference. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +24,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "codec/jpeg_header.h"
 #include "common/arena.h"
 #include "common/log.h"
 #include "front/base/loop.h"
@@ -29,10 +36,11 @@
 #include "front/workers/device_table.h"
 #include "front/workers/scheduler.h"
 #include "front/workers/supervisor.h"
+#include "photographs.h"
 #include "reference/difference.h"
 #include "transfers.h"
 
-enum { CHECK_MS = 20, WARM_S = 4, CHECKED = 3, START_MAX_S = 300 };
+enum { CHECK_MS = 20, WARM_S = 4, CHECKED = 3, START_MAX_S = 300, FILES = 4, QUALITY = 85 };
 
 struct stream {
 	struct arena memory;
@@ -47,12 +55,22 @@ static const char *chain_text = "gaussian=size=5";
 static struct image image;
 static unsigned stream_count = 8, seconds = 5;
 static struct stream streams[CODECS_MAX];
+static struct {
+	const char *photograph; /* NULL: images are pixels */
+	size_t bytes;
+	unsigned processes;
+	struct jpegs_wish wish;
+	uint8_t *file[FILES];
+	size_t size[FILES];
+	struct jpeg_scan scan[FILES];
+} jpeg = {.bytes = 1700000};
 static struct config config;
 static const struct codec_owner *owner;
 static struct loop_timer timer;
 static enum { STARTING, WARMING, MEASURING, ENDED } phase;
 static struct sample {
 	uint64_t time, images, tiles;
+	uint64_t stacked;                  /* sum of the stacks that tiles were in */
 	uint64_t upload, kernel, download; /* nanoseconds by the devices' clocks */
 	double front, workers;             /* seconds of processor time */
 } now, before;
@@ -107,16 +125,161 @@ static void check_tile(const struct stream *s, const struct tile *tile)
 		die("a result is wrong");
 }
 
+/* Encodes the photograph with noise of this deviation; frees *file before. */
+static void make_file(const struct jpegs_picture *from, float deviation, uint32_t i)
+{
+	struct jpegs_picture p =
+	    photograph_enlarge(from, jpeg.wish.width, jpeg.wish.height, deviation, i);
+
+	free(jpeg.file[i]);
+	jpeg.file[i] = jpegs_encode(&p, &jpeg.wish, &jpeg.size[i]);
+	free(p.samples);
+}
+
+/* Finds the noise that makes files of the wanted size, and makes them. */
+static void make_files(void)
+{
+	enum { HALVINGS = 8 };
+	struct jpegs_picture from = photograph_read(jpeg.photograph);
+	float least = 0, most = 40;
+
+	jpeg.wish = (struct jpegs_wish){.width = image.width,
+	                                .height = image.height,
+	                                .sampling = JPEGS_420,
+	                                .quality = QUALITY};
+	for (int i = 0; i < HALVINGS; i++) {
+		float middle = (least + most) / 2;
+
+		make_file(&from, middle, 0);
+		*(jpeg.size[0] < jpeg.bytes ? &least : &most) = middle;
+	}
+	for (uint32_t i = 0; i < FILES; i++) {
+		make_file(&from, least, i);
+		if (jpeg_header_read(jpeg.file[i], jpeg.size[i], &jpeg.scan[i]))
+			die("a file is not for devices");
+	}
+	free(from.samples);
+	printf("%u JPEGs of %ux%u, 4:2:0, quality %d, %zu bytes\n", FILES, image.width,
+	       image.height, QUALITY, jpeg.size[0]);
+	if (jpeg.processes)
+		printf("libjpeg-turbo, %u processes: %.1f images/s\n", jpeg.processes,
+		       turbo_rate(jpeg.file, jpeg.size, FILES, &jpeg.wish,
+		                  TURBO_DECODE | TURBO_ENCODE, jpeg.processes, seconds));
+	fflush(stdout);
+}
+
+/* Which file a stream works on. */
+static uint32_t file_of(const struct stream *s)
+{
+	return (uint32_t)(s - streams) % FILES;
+}
+
+static void place_jpeg(const struct stream *s)
+{
+	const uint32_t f = file_of(s);
+	struct jpeg_work work = {.scan = jpeg.scan[f], .target = {.h = 2, .v = 2}};
+
+	if (JPEG_WORK_SIZE + work.scan.size > s->memory.in_size)
+		die("an arena is smaller than a file");
+	work.scan.offset = 0;
+	memcpy(work.target.quantization, work.scan.quantization, sizeof work.target.quantization);
+	memcpy(s->memory.in, &work, sizeof work);
+	memcpy((char *)s->memory.in + JPEG_WORK_SIZE, jpeg.file[f] + jpeg.scan[f].offset,
+	       work.scan.size);
+}
+
+/* The picture of a result: its header is that of the file, which was encoded alike. */
+static struct jpegs_picture decode_result(const struct stream *s, size_t size)
+{
+	static const uint8_t end[] = {0xFF, 0xD9};
+	const uint32_t f = file_of(s);
+	const size_t header = jpeg.scan[f].offset;
+	struct jpegs_picture picture;
+	uint8_t *result = malloc(header + size + sizeof end);
+
+	if (!result)
+		die("no memory");
+	memcpy(result, jpeg.file[f], header);
+	memcpy(result + header, s->memory.out, size);
+	memcpy(result + header + size, end, sizeof end);
+	if (!jpegs_decode(result, header + size + sizeof end, &picture) ||
+	    picture.width != image.width || picture.height != image.height)
+		die("a result is no JPEG of this size");
+	free(result);
+	return picture;
+}
+
+/* Compares a part of the middle, in the mean: encoding loses something. */
+static void check_jpeg(const struct stream *s, size_t size)
+{
+	enum { PART = 64, LOST = 6 };
+	const struct tiling *t = &s->tiling;
+	struct jpegs_picture got = decode_result(s, size), from;
+	struct window window = {t->halo_x, t->halo_y, image.width - 2 * t->halo_x,
+	                        image.height - 2 * t->halo_y};
+	const size_t pitch = image_row_size(&image);
+	struct reference expected;
+	double sum = 0;
+
+	if (image.width <= 2 * t->halo_x || image.height <= 2 * t->halo_y)
+		die("the image is smaller than the window");
+	window.width = window.width < PART ? window.width : PART;
+	window.height = window.height < PART ? window.height : PART;
+	if (!jpegs_decode(jpeg.file[file_of(s)], jpeg.size[file_of(s)], &from) ||
+	    reference_window(s->job->chain->chain, &image, &window,
+	                     from.samples + window.y0 * pitch + window.x0 * 3, pitch, &expected))
+		die("the reference failed");
+	for (uint32_t y = 0; y < window.height; y++)
+		for (uint32_t i = 0; i < window.width * 3; i++)
+			sum += abs(((uint8_t *)expected.pixels)[y * window.width * 3 + i] -
+			           got.samples[(window.y0 + y) * pitch + window.x0 * 3 + i]);
+	if (sum > (double)LOST * window.width * window.height * 3)
+		die("a result is wrong");
+	reference_fini(&expected);
+	free(from.samples);
+	free(got.samples);
+}
+
+/* The devices that take JPEGs of this size; 0: not all of them yet. */
+static uint64_t jpeg_devices(void)
+{
+	uint64_t devices = 0;
+
+	for (unsigned i = 0; i < devices_count(); i++) {
+		const struct device *d = device_get(i);
+
+		if (device_state(d) == DEVICE_UP && !d->jpeg_pixels)
+			die("a device takes no JPEG: see --jpeg-memory and --jpeg-on-any");
+		if (!d->programs.jpeg)
+			return 0;
+		if (d->jpeg_pixels < (uint64_t)image.width * image.height)
+			die("images are larger than --jpeg-memory allows");
+		devices |= UINT64_C(1) << i;
+	}
+	return devices;
+}
+
 static void announce(struct stream *s)
 {
 	struct task *task = calloc(1, sizeof *task);
 
 	if (!task)
 		die("no memory");
-	tiling_tile(&s->tiling, s->next++, s->job->id, (uint32_t)(s - streams), &task->tile);
+	if (jpeg.photograph) {
+		tiling_jpeg_tile(&s->tiling, jpeg.scan[file_of(s)].size, s->memory.out_size,
+		                 &task->tile);
+		task->tile.job = s->job->id;
+		task->tile.arena = (uint32_t)(s - streams);
+		task->devices = jpeg_devices();
+		task->units = cost_of_jpeg(&image);
+		s->next++;
+	} else {
+		tiling_tile(&s->tiling, s->next++, s->job->id, (uint32_t)(s - streams),
+		            &task->tile);
+	}
 	task->job = s->job;
 	task->plan = s->plan;
-	task->units =
+	task->units +=
 	    cost_of_area(s->plan->chain->chain, task->tile.width, task->tile.height) * image.bands;
 	owner->task_ready(task);
 }
@@ -136,6 +299,8 @@ static void start_job(struct stream *s)
 	if (tiling_init(&s->tiling, s->job->chain->chain, &image, s->memory.in_size,
 	                s->memory.out_size, owner->samples_max(s->job->chain->chain), &problem))
 		die(problem.detail);
+	if (jpeg.photograph) /* one tile */
+		s->tiling.count = s->tiling.slots = s->tiling.columns = 1;
 	s->next = s->back = 0;
 	while (s->next < s->tiling.slots * s->tiling.columns)
 		announce(s);
@@ -153,6 +318,7 @@ static void end_job(struct stream *s)
 
 static void add_times(const struct message_tile_done *done)
 {
+	now.stacked += done->stack;
 	now.upload += done->upload_ns;
 	now.download += done->download_ns;
 	for (uint32_t i = 0; i < done->launches; i++)
@@ -169,7 +335,11 @@ void codec_task_done(struct task *task, const struct message_tile_done *done)
 	}
 	if (done->error)
 		die(error_title((enum error)done->error));
-	if (phase == STARTING && s->checked < CHECKED)
+	if (done->jpeg_flags)
+		die("a device has no result for a file");
+	if (jpeg.photograph && s == streams && !s->checked)
+		check_jpeg(s, done->size);
+	else if (!jpeg.photograph && phase == STARTING && s->checked < CHECKED)
 		check_tile(s, &task->tile);
 	s->checked++;
 	add_times(done);
@@ -220,11 +390,13 @@ static void report(void)
 	double images = (double)(now.images - before.images) / s;
 
 	printf("%u devices, %s, %ux%ux%u:%s, %u streams: %.1f images/s, %.0f tiles/s, %.2f GB/s "
-	       "each way; a tile: upload %.1f us, kernels %.1f, download %.1f; cores: front %.2f, "
+	       "each way; a tile: stack of %.1f, upload %.1f us, kernels %.1f, download %.1f; "
+	       "cores: front %.2f, "
 	       "workers %.2f\n",
 	       devices_count(), chain_text, image.width, image.height, image.bands,
 	       pixel_type_name(image.type), stream_count, images,
 	       (double)(now.tiles - before.tiles) / s, images * (double)image_size(&image) * 1e-9,
+	       (double)(now.stacked - before.stacked) / (double)(now.tiles - before.tiles),
 	       each(now.upload - before.upload), each(now.kernel - before.kernel),
 	       each(now.download - before.download), (now.front - before.front) / s,
 	       (now.workers - before.workers) / s);
@@ -237,7 +409,7 @@ static void look(void *context)
 
 	(void)context;
 	if (phase == STARTING && now.tiles == 0 && devices_count() &&
-	    devices_up() == devices_count()) {
+	    devices_up() == devices_count() && (!jpeg.photograph || jpeg_devices())) {
 		now.tiles = 1;
 		for (unsigned i = 0; i < stream_count; i++)
 			start_job(&streams[i]);
@@ -271,6 +443,10 @@ static void open_stream(struct stream *s)
 	if (arena_map(&s->memory, files->in, size, PROT_READ | PROT_WRITE, files->out, size,
 	              PROT_READ))
 		die("no memory for an arena");
+	if (jpeg.photograph) {
+		place_jpeg(s);
+		return;
+	}
 	word = s->memory.in;
 	for (uint64_t i = 0; i < size / sizeof *word; i++) {
 		state = state * 1664525 + 1013904223; /* Knuth, TAOCP 3.3.4 */
@@ -283,7 +459,8 @@ static void read_arguments(int argc, char **argv)
 	const char *image_text = "4096x4096x1:u8";
 	int option;
 
-	while ((option = getopt(argc, argv, "i:f:n:s:")) != -1)
+	jpeg.processes = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
+	while ((option = getopt(argc, argv, "i:f:n:s:j:b:c:")) != -1)
 		switch (option) {
 		case 'i':
 			image_text = optarg;
@@ -297,11 +474,23 @@ static void read_arguments(int argc, char **argv)
 		case 's':
 			seconds = (unsigned)strtoul(optarg, NULL, 10);
 			break;
+		case 'j':
+			jpeg.photograph = optarg;
+			break;
+		case 'b':
+			jpeg.bytes = strtoul(optarg, NULL, 10);
+			break;
+		case 'c':
+			jpeg.processes = (unsigned)strtoul(optarg, NULL, 10);
+			break;
 		default:
-			die("[-i IMAGE] [-f CHAIN] [-n STREAMS] [-s SECONDS] [-- OPTION...]");
+			die("[-i IMAGE] [-f CHAIN] [-n STREAMS] [-s SECONDS] [-j PHOTOGRAPH] "
+			    "[-b BYTES] [-c PROCESSES] [-- OPTION...]");
 		}
 	if (!image_parse(image_text, &image) || image.type == PIXEL_F32)
 		die("-i takes WIDTHxHEIGHTxBANDS:TYPE of type u8 or u16");
+	if (jpeg.photograph && (image.bands != 3 || image.type != PIXEL_U8))
+		die("JPEGs need an image as 4096x4096x3:u8");
 	if (!stream_count || stream_count > CODECS_MAX)
 		die("-n takes 1 to 64");
 	argc -= optind - 1;
@@ -322,6 +511,8 @@ int main(int argc, char **argv)
 	read_arguments(argc, argv);
 	log_init("bench_engine", (enum log_level)log_level_parse(config.log_level),
 	         LOG_FORMAT_AUTO);
+	if (jpeg.photograph)
+		make_files();
 	print_transfers();
 	for (unsigned i = 0; i < stream_count; i++)
 		open_stream(&streams[i]);

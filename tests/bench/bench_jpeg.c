@@ -10,12 +10,10 @@
  * QUEUES (3) that work for SECONDS (3) each, with the transfers of encoded bytes from and to pinned
  * memory, and the time of one image alone. */
 #include <getopt.h>
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,11 +21,11 @@
 #include "device/environment.h"
 #include "device/jpeg_decode.h"
 #include "device/jpeg_encode.h"
-#include "jpegs.h"
+#include "photographs.h"
 
 enum { FILES = 4, QUALITY = 85, REPEATS = 15, QUEUES_MAX = 8, BATCHES_MAX = 8 };
 enum { ANY = 1000 }; /* platform */
-enum { DECODE = 1, ENCODE = 2, BOTH = 3 };
+enum { DECODE = TURBO_DECODE, ENCODE = TURBO_ENCODE, BOTH = DECODE | ENCODE };
 
 static const char *const way_names[] = {
     [DECODE] = "decode", [ENCODE] = "encode", [BOTH] = "decode + encode"};
@@ -88,63 +86,6 @@ static double now(void)
 
 /* Files ---------------------------------------------------------------------------------------- */
 
-static uint8_t *read_file(const char *path, size_t *size)
-{
-	FILE *f = fopen(path, "rbe");
-	uint8_t *bytes;
-
-	if (!f || fseek(f, 0, SEEK_END))
-		die("cannot read the photograph");
-	*size = (size_t)ftell(f);
-	rewind(f);
-	bytes = malloc(*size + 1);
-	if (!bytes || fread(bytes, 1, *size, f) != *size)
-		die("cannot read the photograph");
-	fclose(f);
-	return bytes;
-}
-
-/* About Gaussian, of deviation 2. */
-static float noise(uint32_t *state)
-{
-	float sum = 0;
-
-	for (int i = 0; i < 4; i++) {
-		*state = *state * 1664525 + 1013904223;
-		sum += (float)(*state >> 16) / 65536;
-	}
-	return (sum - 2) * 3.46F;
-}
-
-/* Enlarges a picture, linearly, and adds noise. */
-static struct jpegs_picture enlarge(const struct jpegs_picture *from, uint32_t width,
-                                    uint32_t height, uint32_t seed)
-{
-	struct jpegs_picture p = {width, height, 3, malloc((size_t)width * height * 3)};
-	uint8_t *to = p.samples;
-	size_t row = (size_t)from->width * 3;
-
-	if (!to)
-		die("no memory");
-	for (uint32_t y = 0; y < height; y++)
-		for (uint32_t x = 0; x < width; x++) {
-			float fx = (float)x * (float)(from->width - 1) / (float)width;
-			float fy = (float)y * (float)(from->height - 1) / (float)height;
-			const uint8_t *a = from->samples + (size_t)fy * row + (size_t)fx * 3;
-
-			fx -= (float)(size_t)fx;
-			fy -= (float)(size_t)fy;
-			for (int b = 0; b < 3; b++, a++) {
-				float upper = (float)a[0] * (1 - fx) + (float)a[3] * fx;
-				float lower = (float)a[row] * (1 - fx) + (float)a[row + 3] * fx;
-				float value = upper * (1 - fy) + lower * fy + noise(&seed) + 0.5F;
-
-				*to++ = (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
-			}
-		}
-	return p;
-}
-
 static void make_set(struct set *set, const char *name, const struct jpegs_picture *photograph,
                      uint32_t width, uint32_t height)
 {
@@ -153,7 +94,7 @@ static void make_set(struct set *set, const char *name, const struct jpegs_pictu
 	                    .pitch = (width * 3 + 63) / 64 * 64};
 	set->samples = (uint64_t)set->pitch * height;
 	for (uint32_t i = 0; i < FILES; i++) {
-		struct jpegs_picture p = enlarge(photograph, width, height, i);
+		struct jpegs_picture p = photograph_enlarge(photograph, width, height, 2, i);
 
 		set->file[i] = jpegs_encode(&p, &set->wish, &set->size[i]);
 		free(p.samples);
@@ -164,59 +105,11 @@ static void make_set(struct set *set, const char *name, const struct jpegs_pictu
 	       set->size[0]);
 }
 
-/* On cores ------------------------------------------------------------------------------------- */
-
-/* Images a second of one process. */
-static double run_cpu(const struct set *set, int way, uint32_t first)
-{
-	struct jpegs_picture p;
-	double start, end;
-	uint32_t n = 0;
-
-	/* Large blocks are used again, as by who decodes into a buffer of his own. */
-	mallopt(M_MMAP_THRESHOLD, 1 << 30);
-	mallopt(M_TRIM_THRESHOLD, 1 << 30);
-	if (!jpegs_decode(set->file[0], set->size[0], &p))
-		die("libjpeg");
-	start = now();
-	do {
-		uint32_t f = (first + n) % FILES;
-		size_t size;
-
-		if (way & DECODE) {
-			free(p.samples);
-			if (!jpegs_decode(set->file[f], set->size[f], &p))
-				die("libjpeg");
-		}
-		if (way & ENCODE)
-			free(jpegs_encode(&p, &set->wish, &size));
-		n++;
-		end = now();
-	} while (end - start < seconds);
-	return n / (end - start);
-}
-
 static void print_cpu(const struct set *set, int way)
 {
-	double *rate = mmap(NULL, processes * sizeof *rate, PROT_READ | PROT_WRITE,
-	                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	double sum = 0;
-
-	if (rate == MAP_FAILED)
-		die("no memory");
-	fflush(stdout);
-	for (uint32_t i = 0; i < processes; i++)
-		if (fork() == 0) {
-			rate[i] = run_cpu(set, way, i);
-			_exit(0);
-		}
-	for (uint32_t i = 0; i < processes; i++)
-		wait(NULL);
-	for (uint32_t i = 0; i < processes; i++)
-		sum += rate[i];
-	munmap(rate, processes * sizeof *rate);
 	printf("%s, libjpeg-turbo, %u processes, %s: %.1f images/s\n", set->name, processes,
-	       way_names[way], sum);
+	       way_names[way],
+	       turbo_rate(set->file, set->size, FILES, &set->wish, way, processes, seconds));
 }
 
 /* On the device -------------------------------------------------------------------------------- */
@@ -574,8 +467,6 @@ int main(int argc, char **argv)
 	unsigned platform = ANY, number = 0;
 	const char *kernel_dir = NULL;
 	struct jpegs_picture photograph;
-	uint8_t *file;
-	size_t size;
 	int c;
 
 	processes = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
@@ -601,9 +492,7 @@ int main(int argc, char **argv)
 	if (optind + 1 != argc || side < 16 || side > JPEG_SIDE_MAX || queues < 1 ||
 	    queues > QUEUES_MAX || !batch_count)
 		die("expected the path of a photograph, and options as its source describes");
-	file = read_file(argv[optind], &size);
-	if (!jpegs_decode(file, size, &photograph) || photograph.bands != 3)
-		die("no photograph");
+	photograph = photograph_read(argv[optind]);
 	make_set(&sets[0], "large", &photograph, side, side);
 	make_set(&sets[1], "small", &photograph, photograph.width, photograph.height);
 	for (int s = 0; s < 2 && processes; s++)
