@@ -386,11 +386,21 @@ static enum error check_threshold(const struct filter_call *call, struct problem
 	                             excess);
 }
 
+/* True if the range is wide enough for floats to stretch. */
+static bool levels_valid(const struct filter_call *call)
+{
+	return call->value[LEVELS_WHITE] - call->value[LEVELS_BLACK] >= 0.01 - 1e-9;
+}
+
 static enum error check_call(const struct chain *chain, const struct filter_call *call,
                              struct problem *problem)
 {
 	if (call->filter == FILTER_THRESHOLD)
 		return check_threshold(call, problem);
+	if (call->filter == FILTER_LEVELS && !levels_valid(call))
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "white", "",
+		                             "white: expected at least black + 0.01, which is %g",
+		                             call->value[LEVELS_BLACK] + 0.01);
 	if (call->filter != FILTER_CONVOLVE)
 		return ERR_OK;
 	if (!call->matrix_width)
@@ -439,6 +449,8 @@ static bool call_valid(const struct chain *chain, const struct filter_call *call
 	for (size_t i = 0; (p = filter_parameter(call->filter, i)); i++)
 		if (!value_valid(p, call->value[i]))
 			return false;
+	if (call->filter == FILTER_LEVELS)
+		return levels_valid(call);
 	if (call->filter != FILTER_CONVOLVE)
 		return true;
 	return call->value[CONVOLVE_SCALE] != 0 && call->matrix_width % 2 &&

@@ -247,6 +247,12 @@ void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t 
 	case FILTER_BILATERAL:
 		*radius_x = *radius_y = (uint32_t)call->value[BILATERAL_RADIUS];
 		break;
+	case FILTER_GAMMA:
+	case FILTER_LEVELS:
+	case FILTER_LINEAR:
+	case FILTER_INVERT:
+		*radius_x = *radius_y = 0;
+		break;
 	case FILTER_PIXELATE:
 		*radius_x = *radius_y = (uint32_t)call->value[PIXELATE_SIZE] - 1;
 		break;
@@ -500,6 +506,30 @@ static void lower_rank(const struct filter_call *call, double percentile, struct
 	op->gain = 1;
 }
 
+static struct curve curve_of(const struct filter_call *call)
+{
+	const double *v = call->value;
+	struct curve c = {.gain = 1, .low = -INFINITY, .high = INFINITY, .exponent = 1, .scale = 1};
+
+	if (call->filter == FILTER_GAMMA) {
+		c.low = 0;
+		c.exponent = 1 / v[GAMMA_GAMMA];
+	} else if (call->filter == FILTER_LEVELS) {
+		c.gain = 1 / (v[LEVELS_WHITE] - v[LEVELS_BLACK]);
+		c.bias = -v[LEVELS_BLACK] * c.gain;
+		c.low = 0;
+		c.high = 1;
+		c.exponent = 1 / v[LEVELS_GAMMA];
+	} else if (call->filter == FILTER_LINEAR) {
+		c.gain = v[LINEAR_GAIN];
+		c.bias = v[LINEAR_BIAS];
+	} else {
+		c.scale = -1;
+		c.shift = 1;
+	}
+	return c;
+}
+
 enum error filter_lower(const struct filter_call *call, const double *coefficients,
                         struct operation *op)
 {
@@ -550,6 +580,13 @@ enum error filter_lower(const struct filter_call *call, const double *coefficien
 		break;
 	case FILTER_BILATERAL:
 		lower_bilateral(call, op);
+		break;
+	case FILTER_GAMMA:
+	case FILTER_LEVELS:
+	case FILTER_LINEAR:
+	case FILTER_INVERT:
+		op->curve = curve_of(call);
+		op->gain = fabs(op->curve.gain);
 		break;
 	case FILTER_PIXELATE:
 		op->smoothing = true;

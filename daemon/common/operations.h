@@ -32,6 +32,12 @@ enum morphology {
 	MORPHOLOGY_GRADIENT,
 };
 
+/* OPERATION_CURVE; values are shares of full scale. With an exponent other than 1 low is not below
+ * 0. */
+struct curve {
+	double gain, bias, low, high, exponent, scale, shift;
+};
+
 struct operation {
 	enum operation_kind kind;
 	uint32_t radius_x, radius_y;
@@ -58,6 +64,7 @@ struct operation {
 	double space, range; /* OPERATION_BILATERAL: both negative; range for full scale 1 */
 	double amount;       /* OPERATION_UNSHARP */
 	double threshold;    /* UNSHARP, THRESHOLD, LOCAL_THRESHOLD: in shares of full scale */
+	struct curve curve;
 	/* Sum of the products of absolute coefficients: how much the operation can enlarge a value.
 	 */
 	double gain;

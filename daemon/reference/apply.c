@@ -511,6 +511,40 @@ static enum error dog(const struct operation *op, const struct scale *scale, boo
 	return e ? e : allow_float(op, scale, FLOAT_TOLERANCE, in, out);
 }
 
+/* The result where the value in the curve's own scale is t. */
+static double curve_at(const struct curve *c, double full, double t)
+{
+	t = fmin(fmax(t, c->low), c->high);
+	return full * (c->scale * (c->exponent == 1 ? t : pow(t, c->exponent)) + c->shift);
+}
+
+/* Curves go only up or only down: a sample that may be off is between the results of both ends.
+ * What is too small for a float may count as 0. Never alpha-weighted. */
+static enum error curve(const struct operation *op, const struct scale *scale, bool alpha_weighted,
+                        const struct canvas *in, struct canvas *out)
+{
+	const struct curve *c = &op->curve;
+	const double share = scale->whole ? 2 * FLOAT_NOISE : FLOAT_TOLERANCE;
+
+	(void)alpha_weighted;
+	for (size_t i = 0; i < canvas_samples(out); i++) {
+		const size_t span = (size_t)out->at.width * out->bands;
+		const size_t from =
+		    canvas_index(in, out->at.x, out->at.y + (int)(i / span)) + i % span;
+		const double x = in->value[from] / scale->full, most = fabs(c->gain * x);
+		const double t = c->gain * x + c->bias;
+		const double off = fabs(c->gain) * in->slack[from] / scale->full + FLT_MIN +
+		                   (most + fabs(c->bias)) * FLT_EPSILON;
+		const double value = curve_at(c, scale->full, t);
+
+		out->value[i] = fabs(value) <= FLT_MAX && isfinite(x) ? value : NAN;
+		out->slack[i] = fmax(fabs(curve_at(c, scale->full, t - off) - value),
+		                     fabs(curve_at(c, scale->full, t + off) - value)) +
+		                share * (fabs(value) + (scale->whole ? 0 : most * fabs(c->scale)));
+	}
+	return ERR_OK;
+}
+
 static enum error bilateral(const struct operation *op, const struct scale *scale,
                             bool alpha_weighted, const struct canvas *in, struct canvas *out)
 {
@@ -696,6 +730,7 @@ enum error operations_apply(const struct operation *op, const struct scale *scal
 	    [OPERATION_EXTREME] = extreme,
 	    [OPERATION_MORPHOLOGY] = morphology,
 	    [OPERATION_PIXELATE] = linear,
+	    [OPERATION_CURVE] = curve,
 	    [OPERATION_RANK] = rank,
 	    [OPERATION_THRESHOLD] = threshold,
 	    [OPERATION_LOCAL_THRESHOLD] = compare_with_blur,

@@ -277,6 +277,33 @@ def test_alone(service, one, width, height, kind):
         agrees(service, pixels, [one], border, value, alpha)
 
 
+CURVES = [("gamma", {}), ("gamma", {"gamma": 0.4}), ("levels", {"black": 0.25, "white": 0.75}),
+          ("levels", {"gamma": 3}), ("linear", {"gain": -2.5, "bias": 1.5}), ("invert", {})]
+
+
+@pytest.mark.parametrize("kind", oracle.TYPES)
+@pytest.mark.parametrize("one", CURVES, ids=str)
+def test_curves(service, one, kind):
+    for (bands, alpha), border in zip(BANDS, oracle.BORDERS):
+        pixels = random_pixels(seed_of(str(one), kind, bands), 131, 57, bands, kind, alpha)
+        agrees(service, pixels, [one], border, alpha=alpha)
+
+
+@pytest.mark.parametrize("kind", ["u8", "u16"])
+def test_curves_for_users(service, kind):
+    full = int(oracle.FULL_SCALE[kind])
+    ramp = np.arange(0, full + 1, full // 255, dtype=oracle.TYPES[kind])[None, :, None]
+    assert np.array_equal(service.filter(ramp, [("invert", {})]).pixels, full - ramp)
+    assert np.array_equal(service.filter(ramp, [("invert", {}), ("invert", {})]).pixels, ramp)
+    for name in ("linear", "levels"):  # by default they change nothing
+        assert np.array_equal(service.filter(ramp, [(name, {})]).pixels, ramp)
+    stretched = service.filter(ramp, [("levels", {"black": 0.2, "white": 0.6})]).pixels[0, :, 0]
+    assert stretched[[0, 51, 153, 255]].tolist() == [0, 0, full, full]
+    assert abs(stretched[102] - full / 2) <= 0.5
+    for parameters in ({"black": 0.5, "white": 0.5}, {"black": 0.4, "white": 0.3}, {"gamma": 0}):
+        assert service.filter(ramp, [("levels", parameters)]).status == 400
+
+
 @pytest.mark.parametrize("kind", oracle.TYPES)
 @pytest.mark.parametrize("size", [1, 2, 11, 200])
 def test_pixelate(service, size, kind):

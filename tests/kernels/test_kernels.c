@@ -101,6 +101,16 @@ static const struct group pixelates[] = {
     {"pixelate, blocks of 100", "pixelate=size=100"},
     {"pixelate in a chain", "box,pixelate=size=6,gaussian=sigma=1"},
 };
+static const struct group curves[] = {
+    {"gamma", "gamma"},
+    {"gamma, darker", "gamma=gamma=0.1"},
+    {"levels", "levels=black=0.2:white=0.7:gamma=1.7"},
+    {"levels, steep", "levels=black=0.5:white=0.51"},
+    {"linear", "linear=gain=-3.5:bias=1.25"},
+    {"linear, steep", "linear=gain=100:bias=-45"},
+    {"invert", "invert"},
+    {"chain with curves", "gaussian=sigma=1,gamma=gamma=1.5,invert,box,linear=gain=1.5"},
+};
 static const struct group regions[] = {
     {"regions", "box=size=5&regions=3,2,20,9;ellipse:10,-4,41,30;-9,5,10,400;30,6,1,1"},
     {"regions, inverted",
@@ -147,6 +157,7 @@ static const struct {
     {"pixelate", SET(pixelates)},
     {"rank", SET(ranks)},
     {"threshold", SET(thresholds)},
+    {"curves", SET(curves)},
     {"regions", SET(regions)},
     {"chains", SET(chains)},
     {"lattices", SET(lattices)},

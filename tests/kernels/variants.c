@@ -75,6 +75,12 @@ static const struct group thresholds[] = {
     {"threshold, a third", "threshold=value=0.333"},
 };
 
+static const struct group curves[] = {
+    {"gamma", "gamma"},
+    {"levels", "levels=black=0.1:white=0.8:gamma=0.7"},
+    {"invert", "invert"},
+};
+
 static const struct set sets[] = {
     [OPERATION_SEPARABLE] = SET(separables),
     [OPERATION_MATRIX] = SET(matrices),
@@ -83,6 +89,7 @@ static const struct set sets[] = {
     [OPERATION_DOG] = SET(dogs),
     [OPERATION_EXTREME] = SET(extremes),
     [OPERATION_PIXELATE] = SET(pixelates),
+    [OPERATION_CURVE] = SET(curves),
     [OPERATION_RANK] = SET(ranks),
     [OPERATION_THRESHOLD] = SET(thresholds),
 };

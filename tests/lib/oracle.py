@@ -240,6 +240,42 @@ class Morphology:
 
 
 @dataclass
+class Curve:
+    """A function of each sample by itself, in shares of full scale; of exact samples only. gain: its
+    largest slope, or of f32 how much larger than a sample its result may be."""
+    function: object
+    gain: float
+    smoothing: bool = False
+    signed: bool = False
+    offset: float = 0.0
+    radius_y: int = 0
+    radius_x: int = 0
+    full: float = 1.0
+
+    def correlate(self, padded):
+        return self.function(padded / self.full) * self.full
+
+    def magnified(self, error):
+        assert not error.any(), "a curve comes first in a chain"
+        return error
+
+
+def curve(name, parameters):
+    """The curve of a filter."""
+    if name == "invert":
+        return Curve(lambda v: 1 - v, 1.0)
+    if name == "linear":
+        gain, bias = parameters.get("gain", 1.0), parameters.get("bias", 0.0)
+        return Curve(lambda v: gain * v + bias, abs(gain) + abs(bias))
+    gamma = parameters.get("gamma", 2.2 if name == "gamma" else 1.0)
+    if name == "gamma":
+        return Curve(lambda v: np.maximum(v, 0) ** (1 / gamma), 10.0)
+    black, white = parameters.get("black", 0.0), parameters.get("white", 1.0)
+    return Curve(lambda v: np.clip((v - black) / (white - black), 0, 1) ** (1 / gamma),
+                 1 / (white - black))
+
+
+@dataclass
 class Pixelate:
     """The mean of each block, counted from the image's first pixel; not with border=crop."""
     size: int
@@ -412,6 +448,8 @@ def operation(name, parameters):
         return Rank(**parameters)
     if name in MORPHOLOGIES:
         return Morphology(name, **parameters)
+    if name in ("gamma", "levels", "linear", "invert"):
+        return curve(name, parameters)
     if name == "pixelate":
         return Pixelate(parameters.get("size", 16))
     if name == "emboss":
@@ -472,6 +510,8 @@ def float_errors(padded, op, kind):
 
 def filter_plain(planes, op, kind):
     """One band; planes are the padded value, hard and tight."""
+    if isinstance(op, Curve):
+        op.full = FULL_SCALE[kind]
     value = op.correlate(planes.value) + offset_of(op, kind)
     hard, tight = float_errors(planes.value, op, kind)
     return Estimate(value, op.magnified(planes.hard) + hard, op.magnified(planes.tight) + tight)

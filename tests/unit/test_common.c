@@ -910,6 +910,8 @@ static struct chain *random_chain(const struct image *image)
 	                                    "blackhat=shape=cross",
 	                                    "morphgradient",
 	                                    "pixelate=size=3",
+	                                    "levels=black=0.1:white=0.9:gamma=2",
+	                                    "linear=gain=-1.5:bias=1",
 	                                    "threshold=value=0.4",
 	                                    "threshold=method=gaussian:size=3",
 	                                    "rank=radius=2:percentile=70:window=circle",
@@ -1060,10 +1062,10 @@ static void test_reference_slack(void **state)
 				double v = image_get_sample(pixels, n, image.type);
 				double full = pixel_type_full_scale(image.type);
 
-				if (image.type == PIXEL_F32)
+				if (image.type == PIXEL_F32 && k + 1 < chain->count)
 					v +=
 					    (random_below(3) - 1.0) * fmin(step.slack[n] / 2, 1e-6);
-				else if (k == 0 && step.slack[n] >= 1)
+				else if (image.type != PIXEL_F32 && k == 0 && step.slack[n] >= 1)
 					v = fmin(full, fmax(0, v + (int)random_below(3) - 1));
 				image_put_sample(pixels, n, image.type, v);
 			}
@@ -1250,6 +1252,30 @@ static void test_reference_morphology(void **state)
 	check_pixel("erode", 0, &f32, floats, 0, (double[]){0.5});
 	check_pixel("erode", 0, &f32, floats, 3, (double[]){0.25});
 	check_pixel("dilate=size=1", 0, &f32, floats, 1, (double[]){0.5});
+}
+
+static void test_reference_curves(void **state)
+{
+	const struct image grey = {2, 1, 1, PIXEL_U8, 0}, with_alpha = {1, 1, 2, PIXEL_F32, 1};
+	const uint8_t row[] = {51, 153};
+	const float pair[] = {0.25f, 0.5f};
+
+	(void)state;
+	check_pixel("gamma=gamma=2", 0, &grey, row, 0, (double[]){rint(255 * sqrt(0.2))});
+	check_pixel("levels=black=0.2:white=0.6", 0, &grey, row, 0, (double[]){0});
+	check_pixel("levels=black=0.2:white=0.6", 0, &grey, row, 1, (double[]){255});
+	check_pixel("levels=white=0.8:gamma=0.5", 0, &grey, row, 1,
+	            (double[]){rint(255 * 0.75 * 0.75)});
+	check_pixel("linear=gain=2:bias=-0.2", 0, &grey, row, 1, (double[]){255});
+	check_pixel("linear=gain=2:bias=-0.2", 0, &grey, row, 0, (double[]){51});
+	check_pixel("invert", 0, &grey, row, 1, (double[]){102});
+	check_pixel("invert", 0, &with_alpha, pair, 0, (double[]){0.75, 0.5});
+	check_pixel("invert", CHANNELS_ALPHA, &with_alpha, pair, 0, (double[]){0.25, 0.5});
+	check_pixel("linear=gain=-8", 0, &with_alpha, pair, 0, (double[]){-2, 0.5});
+	assert_int_equal(parse_result("levels=black=0.5:white=0.51"), ERR_OK);
+	assert_int_equal(parse_result("levels=black=0.5:white=0.505"), ERR_BAD_PARAMETER);
+	assert_int_equal(parse_result("linear=gain=101"), ERR_BAD_PARAMETER);
+	assert_int_equal(parse_result("gamma=gamma=0"), ERR_BAD_PARAMETER);
 }
 
 static void test_reference_pixelate(void **state)
@@ -1461,6 +1487,7 @@ int main(void)
 	    cmocka_unit_test(test_threshold),
 	    cmocka_unit_test(test_reference_morphology),
 	    cmocka_unit_test(test_reference_pixelate),
+	    cmocka_unit_test(test_reference_curves),
 	    cmocka_unit_test(test_reference_unsharp),
 	    cmocka_unit_test(test_reference_direction),
 	    cmocka_unit_test(test_formats),

@@ -94,6 +94,10 @@ static enum error fill_step(const struct device *device, struct step *step, cons
 	step->largest = op->largest;
 	step->rank = op->rank;
 	step->scale = 1;
+	step->curve = op->curve;
+	step->curve.gain /= full;
+	step->curve.scale *= full;
+	step->curve.shift *= full;
 	step->space = (float)(op->space * log2_e);
 	step->range = (float)(op->range / (full * full) * log2_e);
 	if (op->kind == OPERATION_GRADIENT)

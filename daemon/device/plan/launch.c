@@ -266,6 +266,22 @@ static void set_bilateral(struct arguments *a, const struct step *step, const st
 	set_u32(a, step->keep);
 }
 
+static void set_curve(struct arguments *a, const struct step *step, const struct tile *tile,
+                      const struct view *views)
+{
+	const struct curve *c = &step->curve;
+
+	(void)tile, (void)views;
+	set_float(a, (float)c->gain);
+	set_float(a, (float)c->bias);
+	set_float(a, (float)c->low);
+	set_float(a, (float)c->high);
+	set_float(a, (float)c->exponent);
+	set_float(a, (float)c->scale);
+	set_float(a, (float)c->shift);
+	set_u32(a, step->keep);
+}
+
 static void set_pixelate(struct arguments *a, const struct step *step, const struct tile *tile,
                          const struct view *views)
 {
@@ -420,17 +436,12 @@ typedef void setter(struct arguments *a, const struct step *step, const struct t
 /* All kernels of an operation take the same arguments. NULL: the operation runs as other
  * kernels. */
 static setter *const of_operation[] = {
-    [OPERATION_SEPARABLE] = set_weights,
-    [OPERATION_MATRIX] = set_weights,
-    [OPERATION_GRADIENT] = set_gradient,
-    [OPERATION_BILATERAL] = set_bilateral,
-    [OPERATION_UNSHARP] = NULL,
-    [OPERATION_DOG] = set_weights,
-    [OPERATION_EXTREME] = set_extreme,
-    [OPERATION_MORPHOLOGY] = NULL,
-    [OPERATION_PIXELATE] = set_pixelate,
-    [OPERATION_RANK] = set_rank,
-    [OPERATION_THRESHOLD] = set_threshold,
+    [OPERATION_SEPARABLE] = set_weights, [OPERATION_MATRIX] = set_weights,
+    [OPERATION_GRADIENT] = set_gradient, [OPERATION_BILATERAL] = set_bilateral,
+    [OPERATION_UNSHARP] = NULL,          [OPERATION_DOG] = set_weights,
+    [OPERATION_EXTREME] = set_extreme,   [OPERATION_MORPHOLOGY] = NULL,
+    [OPERATION_PIXELATE] = set_pixelate, [OPERATION_CURVE] = set_curve,
+    [OPERATION_RANK] = set_rank,         [OPERATION_THRESHOLD] = set_threshold,
     [OPERATION_LOCAL_THRESHOLD] = NULL,
 };
 _Static_assert(sizeof of_operation / sizeof *of_operation == OPERATIONS, "each has its place");

@@ -42,6 +42,7 @@ struct step {
 	uint32_t output;         /* enum gradient_output; extreme: largest */
 	float space, range;      /* bilateral: exponents of 2 */
 	float amount, threshold; /* unsharp, threshold (amount: full scale); in pixel values */
+	struct curve curve;      /* curve: of pixel values */
 	uint32_t element;        /* extreme, rank: enum element */
 	uint32_t rank;           /* rank */
 	bool largest;            /* extreme */
