@@ -35,6 +35,7 @@ struct options {
 	int probe, tune, unconfined;     /* 1 if given */
 	const char *filter[FILTERS_MAX]; /* filters to tune */
 	size_t filters;
+	double jpeg_share;              /* of the device's memory */
 	int compile, compile_patiently; /* 1 if given; see compile_process.h */
 };
 
@@ -53,7 +54,7 @@ static const char help[] =
     "  --state-dir DIR   store the fastest kernels for each kind of work in DIR\n"
     "  --programs N      maximum special programs kept in memory (512)\n"
     "  --stack N         maximum tiles per launch, 1 to 32 (32)\n"
-    "  --jpeg-memory N   bytes of device memory for JPEGs; 0: none are taken (0)\n"
+    "  --jpeg-memory N   share of the device's memory for JPEGs, 0 to 1; 0: none are taken (0)\n"
     "  --log-level NAME  error, warning, notice, info or debug (notice)\n"
     "  --unconfined      no sandbox, for drivers that do not work in it\n"
     "  --probe           send convolved the list of devices and exit\n"
@@ -110,6 +111,16 @@ static uint64_t parse_size(const char *name, const char *text)
 	return size;
 }
 
+static double parse_share(const char *name, const char *text)
+{
+	char *end;
+	double share = strtod(text, &end);
+
+	if (!*text || *end || !(share >= 0 && share <= 1))
+		usage_exit(name, text);
+	return share;
+}
+
 static enum log_level parse_level(const char *text)
 {
 	int level = log_level_parse(text);
@@ -151,7 +162,7 @@ static void parse_option(int c)
 			usage_exit("--stack", optarg);
 		break;
 	case 'J':
-		options.worker.jpeg_memory = parse_size("--jpeg-memory", optarg);
+		options.jpeg_share = parse_share("--jpeg-memory", optarg);
 		break;
 	case 'f':
 		if (options.filters == FILTERS_MAX)
@@ -253,6 +264,7 @@ static enum error serve(uint64_t started_ms)
 	struct worker *worker = NULL;
 	enum error e = open_device(&device);
 
+	options.worker.jpeg_memory = (uint64_t)(options.jpeg_share * (double)device.memory);
 	if (!e)
 		e = worker_new(&device, &options.worker, WORKER_SOCKET, &worker);
 	if (!e)

@@ -173,7 +173,8 @@ def test_without(launch):
 def test_too_large(launch, lane):
     """An image beyond a device's share of memory."""
     body = jpeg(smooth(1600, 1200, 3))
-    with launch("--jpeg-on-any", "yes", "--jpeg-memory", "32M", environment=ONE_DEVICE) as service:
+    share = (32 << 20) / lane.get("/v1/devices").json()["devices"][0]["memory_bytes"]
+    with launch("--jpeg-on-any", "yes", "--jpeg-memory", f"{share:.6f}", environment=ONE_DEVICE) as service:
         ready(service)
         assert by(post(service, body)) == "cpu"
         assert service.metrics().total("convolved_jpeg_jobs_total", reason="size") == 1

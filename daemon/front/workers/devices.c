@@ -408,11 +408,11 @@ static void number_argument(struct worker *w, const char *argument, uint32_t num
 	worker_argument(w, argument, text);
 }
 
-static void size_argument(struct worker *w, const char *argument, uint64_t size)
+static void share_argument(struct worker *w, const char *argument, double share)
 {
 	char text[32];
 
-	snprintf(text, sizeof text, "%llu", (unsigned long long)size);
+	snprintf(text, sizeof text, "%g", share);
 	worker_argument(w, argument, text);
 }
 
@@ -426,7 +426,7 @@ static void device_prepare(struct worker *worker)
 	number_argument(worker, "--stack", (uint32_t)config->stack);
 	number_argument(worker, "--programs", (uint32_t)config->programs);
 	if (m->type == DEVICE_GPU || config->jpeg_on_any)
-		size_argument(worker, "--jpeg-memory", config->jpeg_memory);
+		share_argument(worker, "--jpeg-memory", config->jpeg_memory);
 }
 
 /* A worker that holds a tile uses processor time, because it polls. */
