@@ -42,6 +42,8 @@ struct exchange {
 	struct unread unread;
 	bool complete; /* its body */
 	bool answered, suspended, gone;
+	bool old;    /* HTTP/1.0 */
+	bool probed; /* see stays() */
 };
 
 static const struct config *config;
@@ -114,13 +116,30 @@ static void suspend(struct exchange *x)
 	MHD_suspend_connection(x->connection);
 }
 
+/* True unless the client is known to have gone. One that has closed its side may still read: TCP
+ * says the same of a client that has closed its socket, until it is sent something. So it is sent
+ * what says nothing: 100 Continue, of which any number may come before an answer (RFC 9110, 15.2),
+ * but not in HTTP/1.0. */
+static bool stays(struct exchange *x)
+{
+	static const char nothing[] = "HTTP/1.1 100 Continue\r\n\r\n";
+	const struct peer *peer = peer_of(x->connection);
+
+	if (!peer || !peer->left)
+		return true;
+	if (peer->gone || x->old || x->answered)
+		return false;
+	if (!x->probed && !intake_send(socket_of(x->connection), nothing, sizeof nothing - 1))
+		return false;
+	x->probed = true;
+	return true;
+}
+
 /* Suspends the connection until there is news. False: the client has left, or there will be
  * none. */
 static bool exchange_suspend(struct exchange *x)
 {
-	const struct peer *peer = peer_of(x->connection);
-
-	if (ended || (peer && peer->left)) {
+	if (ended || !stays(x)) {
 		exchange_abandon(x);
 		return false;
 	}
@@ -505,11 +524,12 @@ enum MHD_Result exchange_handle(void *context, struct MHD_Connection *connection
 	struct exchange *x = *exchange;
 	enum MHD_Result result;
 
-	(void)version;
 	if (!x && peer_of(connection) && peer_of(connection)->refused)
 		return MHD_NO;
 	if (!x) {
 		*exchange = x = exchange_new(context, connection, method, url);
+		if (x)
+			x->old = !strcmp(version, MHD_HTTP_VERSION_1_0);
 		return x ? exchange_begin(x) : MHD_NO;
 	}
 	if (!*size)
@@ -530,7 +550,7 @@ void exchange_completed(void *context, struct MHD_Connection *connection, void *
 
 void exchange_leave(struct exchange *x)
 {
-	if (!x->suspended || !x->complete)
+	if (!x->suspended || !x->complete || stays(x))
 		return;
 	exchange_abandon(x);
 	exchange_wake(x);

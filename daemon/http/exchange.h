@@ -21,6 +21,7 @@ struct peer {
 	bool loopback; /* it came to a loopback address */
 	bool served;   /* it has sent a request */
 	bool left;     /* the client has closed its side */
+	bool gone;     /* and its socket */
 	bool refused;  /* read no further request */
 };
 
@@ -48,8 +49,8 @@ enum MHD_Result exchange_handle(void *context, struct MHD_Connection *connection
 void exchange_completed(void *context, struct MHD_Connection *connection, void **exchange,
                         enum MHD_RequestTerminationCode code);
 
-/* The client has closed its side (peer->left). Abandons a request that waits for its answer, but
- * not one that is being answered. */
+/* The client has closed its side (peer->left), or its socket (peer->gone). Only the latter abandons
+ * a request that waits for its answer; one that is being answered goes on until it fails. */
 void exchange_leave(struct exchange *exchange);
 
 /* The number of requests that have begun and are not completely answered. */

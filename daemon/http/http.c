@@ -5,6 +5,7 @@
 #include "http/http.h"
 
 #include <microhttpd.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,17 +74,26 @@ static int unread(const struct client *client)
 	return ioctl(client->watch.fd, FIONREAD, &bytes) ? 0 : bytes;
 }
 
-/* The client has closed its side. */
+/* True if the client's socket is closed, not only its side. */
+static bool is_gone(int fd)
+{
+	struct pollfd look = {.fd = fd};
+
+	return poll(&look, 1, 0) > 0 && look.revents & (POLLHUP | POLLERR);
+}
+
+/* The client has closed its side, and later perhaps its socket. */
 static void client_left(void *context)
 {
 	struct client *client = context;
 
-	if (client->peer.left) /* show_ends() wakes this again */
-		return;
-	client->peer.left = true;
-	LIST_INSERT_HEAD(&leaving, client, leave);
-	if (!loop_timer_left(&ends))
-		loop_timer_start(&ends, END_MS);
+	client->peer.gone = is_gone(client->watch.fd);
+	if (!client->peer.left) { /* show_ends() wakes this again */
+		client->peer.left = true;
+		LIST_INSERT_HEAD(&leaving, client, leave);
+		if (!loop_timer_left(&ends))
+			loop_timer_start(&ends, END_MS);
+	}
 	if (client->peer.exchange)
 		exchange_leave(client->peer.exchange);
 }

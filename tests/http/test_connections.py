@@ -254,3 +254,44 @@ def test_users_of_a_unix_socket(launch):
             assert read_answer(connection).status == (200 if allowed else 429)
         done = subprocess.run([sys.executable, "-c", AS_USER, path], capture_output=True, text=True)
         assert done.stdout == "200\n", done
+
+
+# Half-closed ---------------------------------------------------------------------------------------
+
+def after_continue(connection):
+    """The answer, after any number of 100 Continue."""
+    while connection.recv(12, socket.MSG_PEEK | socket.MSG_WAITALL) == b"HTTP/1.1 100":
+        assert connection.recv(25, socket.MSG_WAITALL) == b"HTTP/1.1 100 Continue\r\n\r\n"
+    return read_answer(connection)
+
+
+@pytest.mark.parametrize("when", ["at once", "later"])
+def test_half_closed_waiting(service, when):
+    """Who closes its side while its image is filtered gets it."""
+    pixels = np.random.default_rng(3).integers(0, 256, (700, 700, 3), np.uint8)
+    with service.socket() as connection:
+        connection.sendall(head(pixels, filter_name="bilateral") + pixels.tobytes())
+        if when == "later":
+            poll(lambda: service.metrics().total("convolved_jobs") == 1, 60, "the job")
+        connection.shutdown(socket.SHUT_WR)
+        answer = after_continue(connection)
+        assert answer.status == 200 and answer.pixels.shape == pixels.shape
+        assert not connection.recv(1)
+    service.rest()
+
+
+def test_half_closed_unix(launch):
+    with tempfile.TemporaryDirectory() as directory, \
+            launch("--listen", f"unix:{directory}/socket") as service:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(f"{directory}/socket")
+            connection.sendall(head(LARGE) + LARGE.tobytes())
+            connection.shutdown(socket.SHUT_WR)
+            assert after_continue(connection).status == 200
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(f"{directory}/socket")
+            connection.sendall(head(LARGE, filter_name="bilateral") + LARGE.tobytes())
+            poll(lambda: service.metrics().total("convolved_jobs") == 1, 60, "the job")
+        poll(lambda: service.metrics().total("convolved_jobs_failed_total",
+                                             reason="client-gone") == 1, 60, "the end of it")
+        service.rest()
