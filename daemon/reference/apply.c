@@ -677,13 +677,42 @@ static enum error morphology(const struct operation *op, const struct scale *sca
 	return e;
 }
 
-static int compare_values(const void *a, const void *b)
+/* The value that would be at this place if they were sorted; reorders them (Hoare, "Algorithm 65:
+ * Find", 1961). */
+static double select_value(double *v, size_t count, size_t place)
 {
-	return less_than(*(const double *)b, *(const double *)a) -
-	       less_than(*(const double *)a, *(const double *)b);
+	size_t first = 0, last = count - 1;
+
+	while (first < last) {
+		const double pivot = v[first + (last - first) / 2];
+		size_t i = first, j = last;
+
+		while (i <= j) {
+			while (less_than(v[i], pivot))
+				i++;
+			while (less_than(pivot, v[j]))
+				j--;
+			if (i > j)
+				break;
+			const double swapped = v[i];
+
+			v[i++] = v[j];
+			v[j] = swapped;
+			if (j == 0)
+				break;
+			j--;
+		}
+		if (place <= j && j < last)
+			last = j;
+		else if (place >= i)
+			first = i;
+		else
+			return pivot;
+	}
+	return v[first];
 }
 
-/* Of each window all values, sorted. Never alpha-weighted; the error is at most the largest one in
+/* Of each window all values. Never alpha-weighted; the error is at most the largest one in
  * the square around the window. */
 static enum error rank(const struct operation *op, const struct scale *scale, bool alpha_weighted,
                        const struct canvas *in, struct canvas *out)
@@ -706,8 +735,7 @@ static enum error rank(const struct operation *op, const struct scale *scale, bo
 			for (int i = 0; i <= 2 * half; i++, row += in->bands)
 				values[count++] = *row;
 		}
-		qsort(values, count, sizeof *values, compare_values);
-		out->value[k] = values[op->rank];
+		out->value[k] = select_value(values, count, op->rank);
 	}
 	free(values);
 	if (!values)
