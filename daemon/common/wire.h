@@ -65,8 +65,8 @@ struct message_arena_drop {
 /* A format that the client accepts with this weight. */
 enum { ACCEPT_MOST = 1000 };
 
-/* Body: a readable descriptor at offset 0. Chain: a sealed memfd with the chain_size() bytes of a
- * struct chain. */
+/* Body: a readable descriptor, at any offset. Chain: a sealed memfd with the chain_size() bytes of
+ * a struct chain. */
 struct message_job {
 	uint64_t job;
 	uint32_t arena;

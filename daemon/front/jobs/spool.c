@@ -323,33 +323,43 @@ enum error spool_take_file(struct spool *spool)
 	return ERR_OK;
 }
 
-/* A file cannot be sealed. */
-static bool seal(const struct spool *spool)
+static enum error seal(const struct spool *spool, int writing)
 {
-	return !spool->in_memory ||
-	       !fcntl(spool->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
+	return fcntl(spool->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | writing) ? ERR_IO
+	                                                                            : ERR_OK;
 }
 
-enum error spool_seal(struct spool *spool)
+/* A file cannot be sealed. */
+static enum error keep_readable(struct spool *spool)
 {
 	int fd;
 
-	if (spool_take_file(spool))
-		return ERR_IO;
-	if (spool->fd < 0)
-		return ERR_OK;
-	if (!seal(spool) || arena_reopen_read_only(spool->fd, &fd))
+	if (arena_reopen_read_only(spool->fd, &fd))
 		return ERR_IO;
 	close(spool->fd);
 	spool->fd = fd;
 	return ERR_OK;
 }
 
+/* Memory that no other process has had is mapped nowhere. So it needs no F_SEAL_WRITE, for which
+ * the system looks for mappings and has every processor put aside the pages that it is about to
+ * file. */
+enum error spool_seal(struct spool *spool)
+{
+	if (spool_take_file(spool))
+		return ERR_IO;
+	if (spool->fd < 0)
+		return ERR_OK;
+	return spool->in_memory ? seal(spool, F_SEAL_FUTURE_WRITE) : keep_readable(spool);
+}
+
 enum error spool_settle(struct spool *spool, uint64_t size)
 {
 	struct stat status;
 
-	if (!seal(spool) || fstat(spool->fd, &status) || (uint64_t)status.st_size != size)
+	if (spool->in_memory && seal(spool, F_SEAL_WRITE))
+		return ERR_IO;
+	if (fstat(spool->fd, &status) || (uint64_t)status.st_size != size)
 		return ERR_IO;
 	spool->size = size;
 	if (!spool->in_memory)
