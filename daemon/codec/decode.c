@@ -1,5 +1,5 @@
 /* Decoding: the first stage of a job. Runs in the job's decoding thread. Ordinary JPEGs are decoded
- * by jpeg_decode.c, all other files by libvips.
+ * by jpeg_decode.c, still WebP pictures by webp_decode.c, all other files by libvips.
  *
  * The hard part is memory. Most files can be decoded row by row, and then no buffer here exceeds a
  * few rows. Other files (see buffered_size()) have a limit of their own; both limits are checked
@@ -22,6 +22,7 @@
 #include "codec/pixels.h"
 #include "codec/sniff.h"
 #include "codec/vips_error.h"
+#include "codec/webp_decode.h"
 #include "common/file.h"
 #include "common/list.h"
 
@@ -39,8 +40,10 @@ struct decoder {
 	size_t map_size;
 	bool mapped;               /* else `map` is a copy */
 	struct jpeg_decoder *jpeg; /* NULL: libvips decodes */
+	bool still;                /* a WebP file of which webp_decode() is to be tried */
+	uint8_t *pixels;           /* of it; NULL: libvips decodes */
 	VipsSource *source;
-	VipsImage *vips; /* with `jpeg`: only for metadata */
+	VipsImage *vips; /* with `jpeg` or `pixels`: only for metadata */
 	VipsRegion *region;
 	uint32_t sample_max; /* full scale of the file's samples; 0: the type's */
 };
@@ -332,6 +335,7 @@ static enum error open_other(struct decoder *d, struct decoded *decoded,
 	if (e)
 		return e;
 	decoded->any_order = turns_rows(d->vips) || vips_image_get_typeof(d->vips, "pfm-scale");
+	d->still = d->format == FORMAT_WEBP && vips_image_get_orientation(d->vips) <= 1;
 	decoded->full_chroma = samples_chroma(d->vips, "4:4:4");
 	decoded->more_frames = has_more_frames(d);
 	describe(d->vips, decoded);
@@ -418,7 +422,7 @@ enum error decode_open(struct decoder **decoder, struct decoded *decoded,
 	if (!e)
 		e = choose_area(d, decoded, job, problem);
 	d->format = decoded->format;
-	d->any_order = decoded->any_order;
+	d->any_order = decoded->any_order || d->still;
 	d->width = decoded->whole.width;
 	d->image = decoded->image;
 	*decoder = d;
@@ -434,6 +438,7 @@ void decode_close(struct decoder **decoder)
 	if (!d)
 		return;
 	jpeg_decode_close(&d->jpeg);
+	free(d->pixels);
 	g_clear_object(&d->region);
 	g_clear_object(&d->vips);
 	g_clear_object(&d->source);
@@ -507,12 +512,34 @@ static enum error file_rows(struct decoder *d, uint32_t y, uint32_t count, uint8
 	return ERR_OK;
 }
 
+/* Decodes a still WebP file. If that fails, libvips tries too, and says what is wrong. */
+static bool take_still(struct decoder *d)
+{
+	if (d->still)
+		d->pixels = webp_decode(d->map, d->map_size, (uint32_t)d->vips->Xsize,
+		                        (uint32_t)d->vips->Ysize, d->image.bands);
+	d->still = false;
+	return d->pixels;
+}
+
+static void still_rows(const struct decoder *d, uint32_t y, uint32_t count, uint8_t *to,
+                       size_t pitch)
+{
+	size_t pixel = image_pixel_size(&d->image), whole = d->width * pixel;
+	const uint8_t *from = d->pixels + (d->area.y + y) * whole + d->area.x * pixel;
+
+	for (uint32_t i = 0; i < count; i++)
+		memcpy(to + i * pitch, from + i * whole, d->image.width * pixel);
+}
+
 enum error decode_begin(struct decoder *d, struct problem *problem)
 {
 	const VipsRect corner = {0, 0, 1, 1};
 
 	if (d->jpeg)
 		return jpeg_decode_begin(d->jpeg, problem);
+	if (take_still(d))
+		return ERR_OK;
 	return d->vips ? prepare_part(d, &corner, problem) : ERR_OK;
 }
 
@@ -550,6 +577,10 @@ static enum error some_rows(struct decoder *d, uint32_t y, uint32_t count, uint8
 {
 	if (d->jpeg)
 		return jpeg_rows(d, y, count, to, pitch, problem);
+	if (take_still(d)) {
+		still_rows(d, y, count, to, pitch);
+		return ERR_OK;
+	}
 	return d->vips ? file_rows(d, y, count, to, pitch, problem)
 	               : raw_rows(d, y, count, to, pitch, problem);
 }

@@ -1,5 +1,6 @@
-/* JPEGs go through the worker without libvips. What libvips makes of the same file is made here:
- * the answers must be the same bytes, and the errors the same words. */
+/* JPEGs go through the worker without libvips, and so do the pixels of still WebP files. What
+ * libvips makes of the same file is made here: the answers must be the same bytes, and the errors
+ * the same words. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -588,6 +589,78 @@ static void test_others(const struct file *file)
 	test_profiles();
 }
 
+/* WebP ------------------------------------------------------------------------------------------
+ */
+
+/* The samples are libvips's, or its words. */
+static void expect_still_alike(const struct file *file, const char *name)
+{
+	const struct request request = {.body = file->bytes,
+	                                .body_size = file->size,
+	                                .filters = "box=size=3",
+	                                .format = FORMAT_RAW,
+	                                .samples_max = 20000};
+	struct outcome o = {0};
+	struct reply reply;
+	VipsImage *in = NULL;
+
+	vips_error_clear();
+	if (vips_webpload_buffer(file->bytes, file->size, &in, "fail_on", VIPS_FAIL_ON_ERROR,
+	                         NULL) ||
+	    !(o.bytes = vips_image_write_to_memory(in, &o.size)))
+		set_outcome(&o, ERR_UNDECODABLE, "the WebP decoder");
+	g_clear_object(&in);
+	if (run(&request, &reply, name)) {
+		expect(reply.done.error == o.error &&
+		           !strcmp(reply.done.problem.detail, o.problem.detail),
+		       "%s: %s (%s), where libvips has %s (%s)", name, error_slug(reply.done.error),
+		       reply.done.problem.detail, error_slug(o.error), o.problem.detail);
+		if (!reply.done.error && !o.error)
+			expect_bytes(&o, &reply, name);
+		reply_fini(&reply);
+	}
+	g_free(o.bytes);
+}
+
+/* The file as it is, and with bytes of its picture changed: its header stays. */
+static void test_still(const char *suffix, uint32_t width, uint32_t height, uint32_t bands)
+{
+	struct picture p;
+	struct file whole;
+	uint32_t state = width;
+	char name[64];
+
+	picture_make(&p, width, height, bands, PIXEL_U8, bands == 4);
+	whole = file_of_picture(&p, suffix);
+	snprintf(name, sizeof name, "%ux%ux%u%s", width, height, bands, suffix);
+	expect_still_alike(&whole, name);
+	for (int trial = 0; trial < 20; trial++) {
+		struct file file = {g_memdup2(whole.bytes, whole.size), whole.size};
+
+		for (int hit = 0; hit <= trial % 3; hit++) {
+			state = state * 1664525 + 1013904223;
+			((uint8_t *)file.bytes)[whole.size / 2 + (state >> 8) % (whole.size / 2)] =
+			    (uint8_t)state;
+		}
+		snprintf(name, sizeof name, "%ux%ux%u%s with damage %d", width, height, bands,
+		         suffix, trial);
+		expect_still_alike(&file, name);
+		file_fini(&file);
+	}
+	file_fini(&whole);
+	picture_fini(&p);
+}
+
+static void test_stills(void)
+{
+	test_still(".webp", 61, 37, 3);
+	test_still(".webp", 1, 1, 3);
+	test_still(".webp", 600, 500, 3); /* with a thread of libwebp's */
+	test_still(".webp", 50, 41, 4);
+	test_still(".webp[lossless]", 41, 60, 3);
+	test_still(".webp[lossless]", 41, 60, 4);
+}
+
 void test_lanes(void)
 {
 	struct file file = file_written(&writings[5]);
@@ -597,5 +670,6 @@ void test_lanes(void)
 	test_cameras(&file);
 	test_densities();
 	test_others(&file);
+	test_stills();
 	free(file.bytes);
 }
