@@ -16,7 +16,7 @@ enum error {
 struct problem {
 	char parameter[32];
 	char value[96];
-	char detail[256];
+	char detail[400];
 };
 
 /* HTTP status, slug and title of an error; those of ERR_INTERNAL if the code is out of range. */

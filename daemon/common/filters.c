@@ -121,7 +121,7 @@ static enum filter nearest_filter(const char *name)
 enum error filter_unknown(const char *name, struct problem *problem)
 {
 	enum filter near = nearest_filter(name);
-	char list[240] = "";
+	char list[352] = "";
 	size_t used = 0;
 
 	for (enum filter f = 0; f < FILTERS && used < sizeof list; f++)
@@ -180,13 +180,31 @@ static void gaussian_shape(const struct filter_call *call, double *sigma, uint32
 	}
 }
 
+/* True if a `gaussian` names its directions: it is then cut at its radius, however large. */
+static bool is_directed(const struct filter_call *call)
+{
+	return call->filter == FILTER_GAUSSIAN &&
+	       (!isnan(call->value[GAUSSIAN_SIGMA_X]) || !isnan(call->value[GAUSSIAN_SIGMA_Y]));
+}
+
+/* One direction of such a one: its own sigma, or that of both. */
+static void directed_shape(const struct filter_call *call, double own, double *sigma,
+                           uint32_t *radius)
+{
+	gaussian_shape(call, sigma, radius);
+	if (!isnan(own))
+		*sigma = own;
+	if (isnan(call->value[GAUSSIAN_SIZE]))
+		*radius = gaussian_radius(*sigma);
+}
+
 /* The sigma of a Gaussian that has no given size to be cut off at; 0 for all other calls. */
 static double untruncated_sigma(const struct filter_call *call)
 {
 	if (call->filter == FILTER_UNSHARP)
 		return call->value[UNSHARP_SIGMA];
-	if (call->filter == FILTER_GAUSSIAN && !isnan(call->value[GAUSSIAN_SIGMA]) &&
-	    isnan(call->value[GAUSSIAN_SIZE]))
+	if (call->filter == FILTER_GAUSSIAN && !is_directed(call) &&
+	    !isnan(call->value[GAUSSIAN_SIGMA]) && isnan(call->value[GAUSSIAN_SIZE]))
 		return call->value[GAUSSIAN_SIGMA];
 	return 0;
 }
@@ -206,15 +224,52 @@ struct lattice filter_lattice(const struct filter_call *call)
 	return lattice_for(untruncated_sigma(call));
 }
 
-void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t *radius_y)
+static void directed_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t *radius_y)
 {
 	double sigma;
 
+	gaussian_shape(call, &sigma, radius_x);
+	*radius_y = *radius_x;
+	if (!is_directed(call))
+		return;
+	directed_shape(call, call->value[GAUSSIAN_SIGMA_X], &sigma, radius_x);
+	directed_shape(call, call->value[GAUSSIAN_SIGMA_Y], &sigma, radius_y);
+}
+
+/* Half of the line from its first to its last pixel, and its direction; y down. */
+static double motion_line(const struct filter_call *call, double *x, double *y)
+{
+	const double angle = call->value[MOTION_ANGLE] * M_PI / 180;
+
+	*x = cos(angle);
+	*y = -sin(angle);
+	return (call->value[MOTION_LENGTH] - 1) / 2;
+}
+
+/* Pixels less than 1 away from the line count; what rounding adds to it does not. */
+static void motion_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t *radius_y)
+{
+	double x, y, half = motion_line(call, &x, &y);
+
+	*radius_x = (uint32_t)ceil(half * fabs(x) - 1e-9);
+	*radius_y = (uint32_t)ceil(half * fabs(y) - 1e-9);
+}
+
+void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t *radius_y)
+{
 	*radius_x = *radius_y = 1;
 	switch ((enum filter)call->filter) {
 	case FILTER_GAUSSIAN:
-		gaussian_shape(call, &sigma, radius_x);
-		*radius_y = *radius_x;
+		directed_radius(call, radius_x, radius_y);
+		break;
+	case FILTER_HIGHPASS:
+		*radius_x = *radius_y = gaussian_radius(call->value[HIGHPASS_SIGMA]);
+		break;
+	case FILTER_LOG:
+		*radius_x = *radius_y = (uint32_t)ceil(4 * call->value[LOG_SIGMA]);
+		break;
+	case FILTER_MOTION:
+		motion_radius(call, radius_x, radius_y);
 		break;
 	case FILTER_BOX:
 		*radius_x = *radius_y = ((uint32_t)call->value[BOX_SIZE] - 1) / 2;
@@ -441,6 +496,86 @@ static void lower_dog(const struct filter_call *call, struct operation *op)
 	op->gain = 2;
 }
 
+/* One direction of a Gaussian, with sum 1. */
+static void gaussian_weights(double *weights, uint32_t radius, double sigma)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i <= 2 * radius; i++)
+		sum += weights[i] = weight_gaussian((double)i - radius, sigma);
+	for (uint32_t i = 0; i <= 2 * radius; i++)
+		weights[i] /= sum;
+}
+
+static void lower_gaussian(const struct filter_call *call, struct operation *op)
+{
+	double sigma;
+	uint32_t radius;
+
+	if (!is_directed(call)) {
+		gaussian_shape(call, &sigma, &radius);
+		separable_symmetric(op, weight_gaussian, sigma);
+		return;
+	}
+	directed_shape(call, call->value[GAUSSIAN_SIGMA_X], &sigma, &radius);
+	gaussian_weights(op->coefficients, op->radius_x, sigma);
+	directed_shape(call, call->value[GAUSSIAN_SIGMA_Y], &sigma, &radius);
+	gaussian_weights(op->coefficients + 2 * op->radius_x + 1, op->radius_y, sigma);
+	op->smoothing = true;
+	op->gain = 1;
+}
+
+/* The image itself is the first "Gaussian". */
+static void lower_highpass(const struct filter_call *call, struct operation *op)
+{
+	op->coefficients[op->radius_x] = 1;
+	dog_weights(op->coefficients + 2 * op->radius_x + 1, op->radius_x,
+	            call->value[HIGHPASS_SIGMA]);
+	op->signed_output = true;
+	op->gain = 2;
+}
+
+/* sigma² times the second derivatives of a Gaussian of sum 1, and as much of the Gaussian itself as
+ * makes their sum 0. */
+static void lower_log(const struct filter_call *call, struct operation *op)
+{
+	const double sigma = call->value[LOG_SIGMA];
+	const int radius = (int)op->radius_x;
+	double sum = 0, moment = 0, *at = op->coefficients;
+
+	for (int pass = 0; pass < 2; pass++, at = op->coefficients)
+		for (int y = -radius; y <= radius; y++)
+			for (int x = -radius; x <= radius; x++, at++) {
+				const double r2 = (x * x + y * y) / (sigma * sigma);
+				const double g = exp(-r2 / 2);
+
+				if (pass)
+					op->gain += fabs(*at = (r2 - moment / sum) * g / sum);
+				else
+					sum += g, moment += r2 * g;
+			}
+	op->signed_output = true;
+}
+
+/* A pixel counts by how near to the line its centre is: 1 on it, 0 from 1 pixel away. */
+static void lower_motion(const struct filter_call *call, struct operation *op)
+{
+	const int rx = (int)op->radius_x, ry = (int)op->radius_y;
+	double x, y, half = motion_line(call, &x, &y), sum = 0, *at = op->coefficients;
+
+	for (int j = -ry; j <= ry; j++)
+		for (int i = -rx; i <= rx; i++, at++) {
+			const double along = fmin(fmax(i * x + j * y, -half), half);
+
+			*at = fmax(0, 1 - hypot(i - along * x, j - along * y));
+			sum += *at;
+		}
+	while (at-- > op->coefficients)
+		*at /= sum;
+	op->smoothing = true;
+	op->gain = 1;
+}
+
 static void lower_bilateral(const struct filter_call *call, struct operation *op)
 {
 	const double space = call->value[BILATERAL_SIGMA_SPACE];
@@ -537,8 +672,6 @@ enum error filter_lower(const struct filter_call *call, const double *coefficien
 	static const double laplacian[2][9] = {{0, 1, 0, 1, -4, 1, 0, 1, 0},
 	                                       {1, 1, 1, 1, -8, 1, 1, 1, 1}};
 	static const double emboss[9] = {-2, -1, 0, -1, 1, 1, 0, 1, 2};
-	double sigma;
-	uint32_t radius;
 
 	*op = (struct operation){.kind = filter_operation(call->filter)};
 	filter_radius(call, &op->radius_x, &op->radius_y);
@@ -548,8 +681,16 @@ enum error filter_lower(const struct filter_call *call, const double *coefficien
 	op->sigma = op->lattice.stride ? untruncated_sigma(call) : 0;
 	switch ((enum filter)call->filter) {
 	case FILTER_GAUSSIAN:
-		gaussian_shape(call, &sigma, &radius);
-		separable_symmetric(op, weight_gaussian, sigma);
+		lower_gaussian(call, op);
+		break;
+	case FILTER_HIGHPASS:
+		lower_highpass(call, op);
+		break;
+	case FILTER_LOG:
+		lower_log(call, op);
+		break;
+	case FILTER_MOTION:
+		lower_motion(call, op);
 		break;
 	case FILTER_BOX:
 		separable_symmetric(op, weight_box, 0);

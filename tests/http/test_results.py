@@ -277,6 +277,36 @@ def test_alone(service, one, width, height, kind):
         agrees(service, pixels, [one], border, value, alpha)
 
 
+DIRECTED = [("gaussian", {"sigma_x": 4.0}), ("gaussian", {"sigma_x": 0.3, "sigma_y": 12}),
+            ("gaussian", {"sigma": 3, "sigma_y": 0.5, "size": 9}), ("highpass", {"sigma": 5}), ("log", {}),
+            ("log", {"sigma": 5}), ("motion", {}), ("motion", {"length": 15.5, "angle": 33}),
+            ("motion", {"length": 63, "angle": -90})]
+
+
+@pytest.mark.parametrize("kind", oracle.TYPES)
+@pytest.mark.parametrize("one", DIRECTED, ids=str)
+def test_lines_and_derivatives(service, one, kind):
+    for (bands, alpha), border in zip(BANDS, oracle.BORDERS):
+        pixels = random_pixels(seed_of(str(one), kind, bands), 131, 97, bands, kind, alpha)
+        value = BORDER_VALUES[kind] if border == "constant" else None
+        agrees(service, pixels, [one], border, value, alpha)
+
+
+def test_lines_for_users(service):
+    pixels = np.zeros((41, 61, 1), np.uint8)
+    pixels[20, 30] = 252
+    across = service.filter(pixels, [("motion", {"length": 9})]).pixels[:, :, 0]
+    assert (across[20, 26:35] == 28).all() and across.sum(dtype=int) == 252
+    up = service.filter(pixels, [("motion", {"length": 21, "angle": 60})]).pixels[:, :, 0]
+    assert up[12, 35] > 5 and up[12, 25] == 0  # to the right and up
+    wide = service.filter(pixels, [("gaussian", {"sigma_x": 3, "sigma_y": 0.1})]).pixels[:, :, 0]
+    assert wide[20].sum(dtype=int) > 240 and not wide[19].any()
+    flat = np.full((30, 30, 1), 77, np.uint8)
+    for name in ("log", "highpass"):
+        assert (service.filter(flat, [(name, {})]).pixels == 128).all()
+    assert service.filter(pixels, [("log", {})]).pixels[20, 30, 0] < 128
+
+
 CURVES = [("gamma", {}), ("gamma", {"gamma": 0.4}), ("levels", {"black": 0.25, "white": 0.75}),
           ("levels", {"gamma": 3}), ("linear", {"gain": -2.5, "bias": 1.5}), ("invert", {})]
 

@@ -101,6 +101,13 @@ static const struct group pixelates[] = {
     {"pixelate, blocks of 100", "pixelate=size=100"},
     {"pixelate in a chain", "box,pixelate=size=6,gaussian=sigma=1"},
 };
+static const struct group lines[] = {
+    {"gaussian of two sigmas", "gaussian=sigma_x=20:sigma_y=0.7"},
+    {"highpass", "highpass=sigma=2"},
+    {"log", "log=sigma=2"},
+    {"log, radius 28", "log=sigma=7"},
+    {"motion", "motion=length=31.5:angle=20"},
+};
 static const struct group curves[] = {
     {"gamma", "gamma"},
     {"gamma, darker", "gamma=gamma=0.1"},
@@ -157,6 +164,7 @@ static const struct {
     {"pixelate", SET(pixelates)},
     {"rank", SET(ranks)},
     {"threshold", SET(thresholds)},
+    {"lines", SET(lines)},
     {"curves", SET(curves)},
     {"regions", SET(regions)},
     {"chains", SET(chains)},

@@ -397,6 +397,38 @@ def blur(sigma=None, size=None):
     return Linear(row=taps, column=taps, approximation=LARGE_SIGMA_ERROR if large else 0.0)
 
 
+def directed_blur(sigma=None, size=None, sigma_x=None, sigma_y=None):
+    """A Gaussian whose directions have sigmas of their own; cut at its window."""
+    def taps(own):
+        one = own if own is not None else sigma
+        if size is None:
+            one = 1.0 if one is None else one
+            return gaussian_taps(one, 2 * int(np.ceil(3 * one)) + 1)
+        return gaussian_taps(one, size)
+    return Linear(row=taps(sigma_x), column=taps(sigma_y))
+
+
+def laplacian_of_gaussian(sigma):
+    r = int(np.ceil(4 * sigma))
+    y, x = np.mgrid[-r:r + 1, -r:r + 1]
+    square = (x * x + y * y) / sigma ** 2
+    g = np.exp(-square / 2)
+    g /= g.sum()
+    matrix = square * g - (square * g).sum() * g
+    return Linear(matrix=matrix, smoothing=False, signed=True)
+
+
+def motion(length, angle):
+    """Pixels count by how near they are to a line, up to a distance of 1."""
+    half, along = (length - 1) / 2, np.exp(-1j * np.deg2rad(angle))  # y down
+    rx, ry = (int(np.ceil(abs(e) * half - 1e-9)) for e in (along.real, along.imag))
+    y, x = np.mgrid[-ry:ry + 1, -rx:rx + 1]
+    turned = (x + 1j * y) / along  # the line lies on the real axis
+    beyond = np.maximum(np.abs(turned.real) - half, 0)
+    weights = np.maximum(0, 1 - np.hypot(beyond, turned.imag))
+    return Linear(matrix=weights / weights.sum())
+
+
 def cut_blur(sigma):
     """A Gaussian that is cut at 3 sigma, however large."""
     taps = gaussian_taps(sigma, 2 * int(np.ceil(3 * sigma)) + 1)
@@ -422,8 +454,16 @@ MORPHOLOGIES = ("erode", "dilate", "open", "close", "tophat", "blackhat", "morph
 
 def operation(name, parameters):
     """The arithmetic of a filter with these parameters."""
+    if name == "gaussian" and ("sigma_x" in parameters or "sigma_y" in parameters):
+        return directed_blur(**parameters)
     if name == "gaussian":
         return blur(**parameters)
+    if name == "highpass":
+        return Dog(cut_blur(0.1), cut_blur(parameters.get("sigma", 3.0)))
+    if name == "log":
+        return laplacian_of_gaussian(parameters.get("sigma", 1.4))
+    if name == "motion":
+        return motion(parameters.get("length", 9), parameters.get("angle", 0))
     if name == "box":
         taps = np.full(parameters.get("size", 3), 1.0)
         return Linear(row=taps / taps.size, column=taps / taps.size)

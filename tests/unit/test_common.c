@@ -1151,6 +1151,35 @@ static void test_reference_unsharp(void **state)
 	            (double[]){0.5, 0.5 + 2 * (0.5 - blur)});
 }
 
+static void test_lower_lines(void **state)
+{
+	struct chain *chain = chain_of("gaussian=sigma_x=1:sigma_y=0.4,gaussian=size=7:sigma_x=2,"
+	                               "log=sigma=2,motion=length=5:angle=90,highpass=sigma=0.5");
+	static const uint32_t radius_x[] = {3, 3, 8, 0, 2}, radius_y[] = {2, 3, 8, 2, 2};
+	struct operation op;
+
+	(void)state;
+	for (int i = 0; i < 5; i++) {
+		assert_int_equal(filter_lower(&chain->call[i], NULL, &op), ERR_OK);
+		assert_int_equal(op.radius_x, radius_x[i]);
+		assert_int_equal(op.radius_y, radius_y[i]);
+		assert_int_equal(op.lattice.stride, 0);
+		assert_true(op.smoothing == (i != 2 && i != 4));
+		if (i < 2)
+			assert_true(fabs(coefficient_sum(&op, 0, 7) - 1) < 1e-12);
+		if (i == 2)
+			assert_true(fabs(coefficient_sum(&op, 0, 17 * 17)) < 1e-12 &&
+			            op.coefficients[8 * 17 + 8] < 0);
+		for (int k = 0; i == 3 && k < 5; k++)
+			assert_true(fabs(op.coefficients[k] - 0.2) < 1e-9);
+		operation_fini(&op);
+	}
+	free(chain);
+	assert_int_equal(parse_result("gaussian=sigma_x=101"), ERR_BAD_PARAMETER);
+	assert_int_equal(parse_result("motion=length=64"), ERR_BAD_PARAMETER);
+	assert_int_equal(parse_result("log=sigma=8"), ERR_BAD_PARAMETER);
+}
+
 static void test_lower_dog(void **state)
 {
 	struct chain *chain = chain_of("dog=sigma1=1:sigma2=0.5,dog,gaussian=sigma=0.5");
@@ -1479,6 +1508,7 @@ int main(void)
 	    cmocka_unit_test(test_reference_window),
 	    cmocka_unit_test(test_reference_slack),
 	    cmocka_unit_test(test_reference_bilateral),
+	    cmocka_unit_test(test_lower_lines),
 	    cmocka_unit_test(test_lower_dog),
 	    cmocka_unit_test(test_reference_dog),
 	    cmocka_unit_test(test_lower_morphology),
