@@ -620,10 +620,10 @@ def completed(url, line):
 
 def test_completion(service):
     for line, words in (
-            ("convolve ga", ["gaussian"]),
-            ("convolve -q -j 4 -o out.png ga", ["gaussian"]),
-            ("convolve to", ["top"]),
-            ("convolve gaussian=sig", ["sigma="]),
+            ("convolve gau", ["gaussian"]),
+            ("convolve -q -j 4 -o out.png gau", ["gaussian"]),
+            ("convolve kern", ["kernels"]),
+            ("convolve gaussian=siz", ["size="]),
             ("convolve gaussian=sigma=1.4,sob", ["1.4,sobel"]),
             ("convolve box,unsharp=sigma=2:thr", ["threshold="]),
             ("convolve sobel=output=m", ["magnitude"]),
@@ -633,7 +633,7 @@ def test_completion(service):
             ("convolve gaussian,sobel --channels=l", ["luma"]),
             ("convolve --priority ", ["interactive", "batch"]),
             ("convolve he", ["help"]),
-            ("convolve gaussian --sig", ["--sigma"]),
+            ("convolve gaussian --siz", ["--size"]),
             ("convolve gaussian --outp", ["--output-dir"]),
             ("convolve sobel --outp", ["--output-dir", "--output"]),
             ("convolve gaussian,sobel --bor", ["--border", "--border_value"]),

@@ -264,6 +264,13 @@ def test_filters(fresh):
     assert "magnitude" in str(by_name["sobel", "output"])
 
 
+def others(name, parameter):
+    """What must be given beside a parameter."""
+    if name == "threshold" and parameter != "value":
+        return {"method": "mean"}
+    return {"kernel": "1"} if name == "convolve" else {}
+
+
 def test_catalogue_is_what_is_accepted(fresh):
     """The limits that it names are those that are held."""
     filters = fresh.get("/v1/filters").json()["filters"]
@@ -272,12 +279,10 @@ def test_catalogue_is_what_is_accepted(fresh):
             if p["type"] not in ("number", "odd", "integer"):
                 continue
             step = 0.01 if p["type"] == "number" else 2
-            needed = "&kernel=1" if one["name"] == "convolve" else ""
             for value, status in ((p["minimum"], 200), (p["minimum"] - step, 400),
                                   (p["maximum"], 200), (p["maximum"] + step, 400)):
-                answer = fresh.filter(IMAGE[:2, :2], [(one["name"], {p["name"]: value})]
-                                      if not needed else
-                                      [(one["name"], {"kernel": "1", p["name"]: value})])
+                given = {p["name"]: value, **others(one["name"], p["name"])}
+                answer = fresh.filter(IMAGE[:2, :2], [(one["name"], given)])
                 assert answer.status == status, (one["name"], p["name"], value, answer)
 
 
