@@ -172,7 +172,8 @@ static void keep_to_compare(struct job *job)
 	if (!scan)
 		return;
 	memcpy(scan, job->place.arena.out, job->tiles.whole_size);
-	job->compared = (struct jpeg_bytes){scan, job->tiles.whole_size};
+	job->compared.at = scan;
+	job->compared.size = job->tiles.whole_size;
 }
 
 /* Has a device do the whole job as one tile, if it can be one and the front has agreed. Returns

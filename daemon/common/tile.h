@@ -37,7 +37,7 @@ struct tile {
 	uint32_t arena;  /* number of the arena, as MSG_ARENA gave it */
 	uint32_t x0, y0; /* place of its result's first pixel in the filtered image, in pixels */
 	uint32_t width, height; /* of the result, in pixels */
-	uint64_t in; /* bytes from the input arena's start to pixel (x0, y0), or to a jpeg_work */
+	uint64_t in;  /* bytes from the input arena's start to pixel (x0, y0), or to a jpeg_work */
 	uint64_t out; /* bytes from the output arena's start to the result's first pixel or byte */
 	uint32_t in_pitch, out_pitch; /* bytes from row to row; TILE_JPEG: 0 */
 	uint32_t form;                /* enum tile_form */

@@ -98,7 +98,7 @@ struct message_image {
 	struct image answer;   /* of the result, before conversion to its format */
 	uint32_t input_format; /* enum format */
 	uint32_t tiles;        /* number of tiles that will follow */
-	uint32_t jpeg; /* enum jpeg_reason: why the job cannot be one TILE_JPEG instead */
+	uint32_t jpeg;         /* enum jpeg_reason: why the job cannot be one TILE_JPEG instead */
 	uint32_t unused;
 };
 
@@ -184,12 +184,12 @@ enum jpeg_check { JPEG_NOT_CHECKED, JPEG_SAME, JPEG_DIFFERS, JPEG_CHECKS };
 
 struct message_job_done {
 	uint64_t job;
-	uint32_t error;                /* enum error */
-	uint32_t format;               /* enum format of the answer */
-	struct image image;            /* of the answer */
-	uint32_t input_format;         /* enum format of the body, FORMAT_NONE if unknown */
-	uint32_t lost;                 /* bit (1 << enum loss) for each of the answer */
-	uint32_t jpeg;                 /* enum jpeg_check of its TILE_JPEG's result */
+	uint32_t error;        /* enum error */
+	uint32_t format;       /* enum format of the answer */
+	struct image image;    /* of the answer */
+	uint32_t input_format; /* enum format of the body, FORMAT_NONE if unknown */
+	uint32_t lost;         /* bit (1 << enum loss) for each of the answer */
+	uint32_t jpeg;         /* enum jpeg_check of its TILE_JPEG's result */
 	uint32_t unused;
 	uint64_t answer_size;          /* bytes */
 	uint64_t decode_ns, encode_ns; /* busy time, without waiting for tiles */

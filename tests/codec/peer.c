@@ -195,7 +195,7 @@ static bool readable(int socket)
 
 static bool send_answer_file(struct peer *peer, const struct reply *reply)
 {
-	struct message message = {.type = MSG_ANSWER, .answer = {reply->header.job}};
+	struct message message = {.type = MSG_ANSWER, .answer = {.job = reply->header.job}};
 
 	return !wire_send(peer->socket, &message, &reply->file);
 }

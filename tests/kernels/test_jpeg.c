@@ -246,7 +246,8 @@ static void try_decode(struct item *items, uint32_t count)
 	uint8_t *samples;
 
 	for (uint32_t i = 0; i < count; i++) {
-		enum jpeg_reason odd = jpeg_header_read(items[i].file, items[i].size, &items[i].scan);
+		enum jpeg_reason odd =
+		    jpeg_header_read(items[i].file, items[i].size, &items[i].scan);
 
 		if (odd) {
 			complain(&items[i], jpeg_reason_text(odd));

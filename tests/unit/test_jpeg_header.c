@@ -80,8 +80,7 @@ static void test_refused(void **state)
 		enum jpeg_reason odd;
 	} files[] = {
 	    {{33, 17, JPEGS_420, 80, 0, .progressive = true}, JPEG_REASON_PROGRESSIVE},
-	    {{33, 17, JPEGS_420, 80, 0, .arithmetic = true},
-	     JPEG_REASON_CODING},
+	    {{33, 17, JPEGS_420, 80, 0, .arithmetic = true}, JPEG_REASON_CODING},
 	    {{33, 17, JPEGS_440, 80, 0, 0, 0, 0}, JPEG_REASON_SUBSAMPLING},
 	};
 

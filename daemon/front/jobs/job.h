@@ -94,8 +94,8 @@ struct job {
 	struct image whole, image;
 	enum format input_format;
 	uint32_t tiles, tiles_done;
-	enum jpeg_reason jpeg;   /* why no device decodes and encodes it; NONE: one does */
-	unsigned jpeg_device;    /* number of the one that has done so, if jpeg is NONE */
+	enum jpeg_reason jpeg;  /* why no device decodes and encodes it; NONE: one does */
+	unsigned jpeg_device;   /* number of the one that has done so, if jpeg is NONE */
 	unsigned tiles_waiting; /* tiles that wait for a program */
 	bool held;              /* as admission knows */
 	uint64_t devices_used;  /* a bit for each device that filtered a tile */
