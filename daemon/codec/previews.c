@@ -187,6 +187,16 @@ static bool is_encoded(const char *text, size_t size)
 	return run >= ENCODED_MIN;
 }
 
+/* False for what GLib lets pass in a CDATA section and XML does not: control characters, and text
+ * outside of all elements. */
+static bool is_xml(const struct xmp *x, const char *text, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		if (!memchr(" \t\r\n", text[i], 4) && (!x->depth || g_ascii_iscntrl(text[i])))
+			return false;
+	return true;
+}
+
 static void append_escaped(GString *to, const char *text, size_t size)
 {
 	char *escaped = g_markup_escape_text(text, (gssize)size);
@@ -237,8 +247,11 @@ static void take_text(GMarkupParseContext *context, const char *text, gsize size
 {
 	struct xmp *x = user;
 
-	(void)context, (void)error;
-	if (!x->within && !is_encoded(text, size))
+	(void)context;
+	if (!is_xml(x, text, size))
+		g_set_error_literal(error, G_MARKUP_ERROR, G_MARKUP_ERROR_INVALID_CONTENT,
+		                    "text that XML does not allow");
+	else if (!x->within && !is_encoded(text, size))
 		append_escaped(x->kept, text, size);
 }
 

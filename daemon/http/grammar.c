@@ -526,16 +526,34 @@ static void skip(struct grammar *g, const char **at, const char *end)
 		end_request(g);
 }
 
-enum error grammar_read(struct grammar *g, const char *data, size_t size, size_t *sound,
+/* Takes extensions out of a part of the line before a chunk. within: the line's first part ended in
+ * them. Returns the number of bytes that stay, at the part's start. */
+static size_t drop_extensions(bool within, char *part, size_t size)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < size; i++) {
+		within |= part[i] == ';';
+		if (!within || part[i] == '\r' || part[i] == '\n')
+			part[kept++] = part[i];
+	}
+	return kept;
+}
+
+enum error grammar_read(struct grammar *g, char *data, size_t size, size_t *sound,
                         struct problem *problem)
 {
 	const char *at = data, *end = data + size;
+	char *to = data; /* for what the reader gets: behind `at` by dropped extensions */
 	const char *begin = grammar_is_idle(g) ? data : NULL;
 	enum error e = ERR_OK;
 
 	while (!e && at < end && g->state != GRAMMAR_OVER) {
+		char *part = data + (at - data);
+		bool before_chunk = g->state == GRAMMAR_CHUNK_SIZE, ended = false;
+		bool within = before_chunk && g->used && memchr(g->line, ';', g->used);
 		uint64_t requests = g->requests;
-		bool ended = false;
+		size_t kept;
 
 		if (g->state == GRAMMAR_BODY || g->state == GRAMMAR_CHUNK)
 			skip(g, &at, end);
@@ -543,9 +561,15 @@ enum error grammar_read(struct grammar *g, const char *data, size_t size, size_t
 			e = read_line(g, &at, end, &ended, problem);
 		if (!e && ended)
 			e = take_line(g, problem);
+		kept = (size_t)(at - part);
+		if (before_chunk)
+			kept = drop_extensions(within, part, kept);
+		if (to != part)
+			memmove(to, part, kept);
+		to += kept;
 		if (g->requests > requests)
-			begin = at;
+			begin = to;
 	}
-	*sound = e ? begin ? (size_t)(begin - data) : 0 : (size_t)(at - data);
+	*sound = (size_t)((e ? begin ? begin : data : to) - data);
 	return e;
 }

@@ -343,15 +343,17 @@ static ssize_t take(struct intake *i, void *data, size_t size)
 		set_state(i, INTAKE_LAST);
 	if (i->state == INTAKE_LAST)
 		return drop(i);
-	got = i->state == INTAKE_FAULTY ? nothing(i) : receive(i, data, size);
-	if (got <= 0)
-		return got;
-	e = grammar_read(&i->grammar, data, (size_t)got, &sound, &problem);
+	do { /* where all that came was a chunk's extensions, there may be more */
+		got = i->state == INTAKE_FAULTY ? nothing(i) : receive(i, data, size);
+		if (got <= 0)
+			return got;
+		e = grammar_read(&i->grammar, data, (size_t)got, &sound, &problem);
+		i->bytes += (uint64_t)got;
+	} while (!e && !sound && i->grammar.state == GRAMMAR_CHUNK_SIZE);
 	if (e)
 		keep_fault(i, e, &problem);
 	else
 		follow(i);
-	i->bytes += (uint64_t)got;
 	return sound ? (ssize_t)sound : nothing(i);
 }
 

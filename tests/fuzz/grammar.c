@@ -1,5 +1,7 @@
-/* Any bytes of a connection, read in one piece and in many: what is found is the same, in the same
- * request, and no byte beyond them is read. The first byte says how they are cut. */
+/* Any bytes of a connection, read in one piece and in many: what is found and passed on is the
+ * same, in the same request, and no byte beyond them is read. The first byte says how they are cut.
+ */
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,15 +12,17 @@ struct found {
 	enum error error;
 	enum grammar_state state;
 	uint64_t requests, left;
-	size_t sound; /* bytes of the requests before the fault */
+	char *passed; /* what a reader gets: of pieces up to the one with the fault */
+	size_t size;
+	bool whole; /* and then of the requests before the fault */
 };
 
 static struct found read_all(const char *data, size_t size, size_t piece)
 {
 	struct grammar g = {0};
 	struct problem problem;
-	struct found found = {0};
-	size_t sound = 0, whole = 0; /* bytes up to the last one that ended a request */
+	struct found found = {.passed = malloc(size + 1)};
+	size_t sound = 0;
 
 	for (size_t at = 0; at < size && !found.error;) {
 		size_t now = piece < size - at ? piece : size - at;
@@ -28,21 +32,26 @@ static struct found read_all(const char *data, size_t size, size_t piece)
 
 		memcpy(copy, data + at, now);
 		found.error = grammar_read(&g, copy, now, &sound, &problem);
-		free(copy);
-		if (sound > now || (!found.error && sound < now && g.state != GRAMMAR_OVER))
+		if (sound > now)
 			abort();
+		memcpy(found.passed + found.size, copy, sound);
+		free(copy);
+		found.size += sound;
 		if (found.error && !memchr(problem.detail, '\0', sizeof problem.detail))
 			abort();
-		if (found.error && g.requests > before)
-			whole = at + sound;
+		found.whole = !found.error || g.requests > before;
 		at += now;
 	}
-	found.sound = whole;
 	found.state = g.state;
 	found.requests = g.requests;
 	found.left = g.left;
 	grammar_fini(&g);
 	return found;
+}
+
+static bool same(const struct found *a, const struct found *b)
+{
+	return a->size == b->size && !memcmp(a->passed, b->passed, a->size);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
@@ -58,14 +67,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 	once = read_all(data, size, size ? size : 1);
 	pieces = read_all(data, size, 1 + input[0] % 16);
 	if (once.error != pieces.error || once.requests != pieces.requests ||
-	    once.state != pieces.state || once.left != pieces.left)
+	    once.state != pieces.state || once.left != pieces.left ||
+	    (!once.error && !same(&once, &pieces)))
 		abort();
-	/* Whatever is passed on before a fault is valid, and complete, by itself. */
-	if (once.error && once.sound) {
-		struct found sound = read_all(data, once.sound, once.sound);
+	/* Whatever is passed on before a fault is valid by itself, without anything to take out. */
+	if (once.whole && once.size) {
+		struct found sound = read_all(once.passed, once.size, once.size);
 
-		if (sound.error || sound.requests != once.requests || sound.state != GRAMMAR_START)
+		if (sound.error || sound.requests != once.requests || !same(&sound, &once) ||
+		    (once.error && sound.state != GRAMMAR_START))
 			abort();
+		free(sound.passed);
 	}
+	free(once.passed);
+	free(pieces.passed);
 	return 0;
 }
