@@ -833,12 +833,13 @@ static void try_large(void)
 	plan_free(&plan);
 }
 
-/* An idle worker releases the buffers. */
+/* An idle worker releases the buffers: those of one lane at least, as it may have used no other. */
 static void wait_for_release(void)
 {
+	enum { OF_A_LANE = 20 };
 	uint32_t most = objects.live[OBJECT_BUFFER];
 
-	while (most < 60 || objects.live[OBJECT_BUFFER] > most - 50) {
+	while (most < OF_A_LANE || objects.live[OBJECT_BUFFER] > most - OF_A_LANE) {
 		next_message(MSG_OBJECTS);
 		if (objects.live[OBJECT_BUFFER] > most)
 			most = objects.live[OBJECT_BUFFER];
