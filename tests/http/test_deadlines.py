@@ -3,12 +3,12 @@ trickles, and whatever they do costs others nothing."""
 import contextlib
 import socket
 import ssl
-import subprocess
 import time
 
 import pytest
 
-from service import SMALL, Client, Process, free_port, multipart, poll, raw_kind, read_answer
+from service import (SMALL, Client, Process, free_port, localhost_certificate, multipart, poll, raw_kind,
+                     read_answer)
 
 BOX = f"POST /v1/filters/box?raw={raw_kind(SMALL)}&format=raw HTTP/1.1\r\nHost: x\r\n"
 
@@ -16,13 +16,7 @@ BOX = f"POST /v1/filters/box?raw={raw_kind(SMALL)}&format=raw HTTP/1.1\r\nHost: 
 @pytest.fixture(scope="module")
 def hasty(launch, tmp_path_factory):
     """A service with short deadlines, at a bare address and (service.secure) with TLS."""
-    directory = tmp_path_factory.mktemp("tls")
-    certificate, key = directory / "certificate.pem", directory / "key.pem"
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
-                    "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=localhost", "-days", "2",
-                    "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate],
-                   check=True, capture_output=True)
-    key.chmod(0o600)
+    certificate, key = localhost_certificate(tmp_path_factory.mktemp("tls"))
     port = free_port()
     with launch("--listen", f"tls:127.0.0.1:{port}", "--tls-certificate", str(certificate),
                 "--tls-key", str(key), "--header-timeout", "2", "--keepalive-timeout", "3",

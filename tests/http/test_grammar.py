@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from service import SMALL, free_port, raw_kind, read_answer
+from service import SMALL, free_port, localhost_certificate, raw_kind, read_answer
 
 GET = "GET /livez HTTP/1.1\r\nHost: x\r\n"
 BOX = f"POST /v1/filters/box?raw={raw_kind(SMALL)}&format=raw HTTP/1.1\r\nHost: x\r\n"
@@ -396,13 +396,7 @@ def test_refusals_are_counted(service):
 @pytest.fixture(scope="module")
 def encrypted(launch, tmp_path_factory):
     """A service with TLS: (its name and port, a context that trusts it)."""
-    directory = tmp_path_factory.mktemp("tls")
-    certificate, key = directory / "certificate.pem", directory / "key.pem"
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
-                    "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=localhost", "-days", "2",
-                    "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate],
-                   check=True, capture_output=True)
-    key.chmod(0o600)
+    certificate, key = localhost_certificate(tmp_path_factory.mktemp("tls"))
     port = free_port()
     with launch("--listen", f"tls:127.0.0.1:{port}", "--tls-certificate", str(certificate),
                 "--tls-key", str(key)):

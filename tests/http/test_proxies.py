@@ -7,13 +7,12 @@ import json
 import socket
 import ssl
 import struct
-import subprocess
 import tempfile
 import time
 
 import pytest
 
-from service import Client, free_port, poll, read_answer
+from service import Client, free_port, localhost_certificate, poll, read_answer
 
 PROXY, STRANGER = "127.0.0.2", "127.0.0.1"
 numbers = itertools.count()
@@ -21,13 +20,7 @@ numbers = itertools.count()
 
 @pytest.fixture(scope="module")
 def behind(launch, tmp_path_factory):
-    directory = tmp_path_factory.mktemp("tls")
-    certificate, key = directory / "certificate.pem", directory / "key.pem"
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
-                    "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=localhost", "-days", "2",
-                    "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate],
-                   check=True, capture_output=True)
-    key.chmod(0o600)
+    certificate, key = localhost_certificate(tmp_path_factory.mktemp("tls"))
     port, path = free_port(), f"{tempfile.mkdtemp()}/socket"
     with launch("--trusted-proxies", f"{PROXY};10.1.0.0/16;2001:db8:1::/48;unix", "--log-format", "json",
                 "--log-level", "debug", "--listen", f"tls:127.0.0.1:{port}", "--tls-certificate", str(certificate),
