@@ -464,10 +464,11 @@ static uint64_t wait_limit(const struct worker *w, uint64_t pause_ms)
 	return limit;
 }
 
-/* Has lanes release what they no longer need. *due: milliseconds until the next, if earlier. */
-static void rest_lanes(struct worker *w, int *due)
+/* Has lanes release what they no longer need. Returns milliseconds until the next, or -1. */
+static int rest_lanes(struct worker *w)
 {
 	uint64_t now = now_ms();
+	int due = -1;
 
 	for (uint32_t i = 0; i < w->lanes; i++) {
 		struct watched_lane *lane = &w->lane[i];
@@ -478,10 +479,11 @@ static void rest_lanes(struct worker *w, int *due)
 		if (now >= end) {
 			lane_rest(lane->lane);
 			lane->jpeg_ms = 0;
-		} else if (*due < 0 || end - now < (uint64_t)*due) {
-			*due = (int)(end - now);
+		} else if (due < 0 || end - now < (uint64_t)due) {
+			due = (int)(end - now);
 		}
 	}
+	return due;
 }
 
 /* Waits for a message, or until a lane is due. While the worker is idle, the tuner runs: its first
@@ -514,7 +516,7 @@ enum error worker_run(struct worker *w)
 	bool closed = false, tuning = false;
 	enum error e = report_choices(&w->report, w->tuner);
 	uint64_t count;
-	int due = 0;
+	int due = 0, rest;
 
 	prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS);
 	programs_prepare(w->programs);
@@ -535,9 +537,11 @@ enum error worker_run(struct worker *w)
 		programs_at_work(w->programs, tuning || !is_idle(w));
 		if (!e)
 			e = report_programs(&w->report, w->programs);
+		rest = rest_lanes(w); /* before the report of what it releases */
 		if (!e)
 			e = report_objects(&w->report, now_ms(), &due);
-		rest_lanes(w, &due);
+		if (rest >= 0 && (due < 0 || rest < due))
+			due = rest;
 	}
 	return e;
 }

@@ -518,6 +518,8 @@ class Service(Client):
             raise
 
     def __exit__(self, kind, *_):
+        if kind:
+            print(self.tail())
         self.end(kind)
         assert kind or not (report := self.sanitizer_report()), report
 
