@@ -269,6 +269,16 @@ def test_engine_with_jpegs(cache, tmp_path):
     assert re.match(rf"1 devices, gaussian=size=5, 64x48x3:u8, 2 streams: {NUMBER} images/s", lines[-1])
 
 
+def test_traffic(home):
+    case, = json.loads(python(home, "traffic.py", "small", "--seconds", "1", "--rounds", "1", "--json"))
+    assert case["body"] == 1024 and len(case["rows"]) == 3
+    for row in case["rows"].values():
+        assert row["received_per_second"] > 1024 * row["per_second"] > 0
+    error = run(BUILD / "bench_http", "127.0.0.1:1", "/", status=1)[1]
+    assert "cannot connect" in error
+    assert "expected write or mapping" in run(BUILD / "bench_http", "--bare", "x", status=1)[1]
+
+
 def test_load(home):
     text = python(home, "load.py", "--seconds", "0.3", "--rounds", "1", "--side", "64")
     for name in ("closed", "0.5 x", "1 x", "3 x"):

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from service import (SMALL, Client, Process, free_port, localhost_certificate, multipart, poll, raw_kind,
-                     read_answer)
+from certificates import localhost_certificate
+from service import SMALL, Client, Process, free_port, multipart, poll, raw_kind, read_answer
 
 BOX = f"POST /v1/filters/box?raw={raw_kind(SMALL)}&format=raw HTTP/1.1\r\nHost: x\r\n"
 

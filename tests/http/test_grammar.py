@@ -9,7 +9,8 @@ import time
 import numpy as np
 import pytest
 
-from service import SMALL, free_port, localhost_certificate, raw_kind, read_answer
+from certificates import localhost_certificate
+from service import SMALL, free_port, raw_kind, read_answer
 
 GET = "GET /livez HTTP/1.1\r\nHost: x\r\n"
 BOX = f"POST /v1/filters/box?raw={raw_kind(SMALL)}&format=raw HTTP/1.1\r\nHost: x\r\n"

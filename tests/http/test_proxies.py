@@ -12,7 +12,8 @@ import time
 
 import pytest
 
-from service import Client, free_port, localhost_certificate, poll, read_answer
+from certificates import localhost_certificate
+from service import Client, free_port, poll, read_answer
 
 PROXY, STRANGER = "127.0.0.2", "127.0.0.1"
 numbers = itertools.count()

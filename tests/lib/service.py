@@ -405,17 +405,6 @@ def configuration(text):
                    for section, under in lines.items())
 
 
-def localhost_certificate(directory):
-    """Paths of a new certificate for localhost, which trusts itself, and of its key."""
-    certificate, key = directory / "certificate.pem", directory / "key.pem"
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
-                    "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=localhost", "-days", "2",
-                    "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate],
-                   check=True, capture_output=True)
-    key.chmod(0o600)
-    return certificate, key
-
-
 def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
