@@ -4,7 +4,8 @@ For each case: requests a second, bytes a second in both directions, millisecond
 cores each kind of process uses, the load generator (`client`) among them, and the rate as a share of
 what bare sockets carry to the same load generator. Medians of the rounds. With `--sets`, services with
 different options are compared: each set is a word of options, e.g. --sets '--codecs 1' '--codecs 2'.
-Cases: livez, small (1 KB raw), large (50 MB raw), tls (the same by TLS), 256, 1024, 4096 (JPEGs).
+Cases: livez, small (1 KB raw), large (50 MB raw), tls (the same by TLS), 256, 1024, 4096 (JPEGs of that
+side), and any file of a JPEG.
 """
 import argparse
 import json
@@ -43,6 +44,8 @@ def prepared(case, directory):
         return RAW.format(32, 32), noise(directory / "small", 32, 32)
     if case in ("large", "tls"):
         return RAW.format(8000, 6250), noise(directory / "large", 8000, 6250)
+    if not case.isdigit():
+        return JPEG, pathlib.Path(case)
     source = directory / f"{case}.jpg"
     photograph(source, int(case))
     return JPEG, source
