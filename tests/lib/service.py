@@ -382,6 +382,15 @@ def children(pid):
     return [Process(child) for child in sorted(found)]
 
 
+def hurry(process):
+    """Gives a process of the lowest priority its share of a busy machine: without, it would not come to an
+    end there, not even when it is killed. Root may."""
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{process.pid}/task"):
+            os.sched_setscheduler(int(task), os.SCHED_OTHER, os.sched_param(0))
+            os.setpriority(os.PRIO_PROCESS, int(task), 0)
+
+
 @functools.cache
 def sections():
     """{option: section of the configuration file}, as the sample has them."""
@@ -481,14 +490,10 @@ class Service(Client):
         return self.metrics().total("convolved_worker_restarts_total")
 
     def hurry(self):
-        """Gives the compilers that stand back their share of a busy machine: without, they would not come
-        to an end there. Root may."""
+        """Lets the compilers that stand back come to an end on a busy machine."""
         for device in self.workers("device"):
             for compiler in children(device.pid):
-                with contextlib.suppress(OSError):
-                    for task in os.listdir(f"/proc/{compiler.pid}/task"):
-                        os.sched_setscheduler(int(task), os.SCHED_OTHER, os.sched_param(0))
-                        os.setpriority(os.PRIO_PROCESS, int(task), 0)
+                hurry(compiler)
 
     def compiled(self, condition, seconds=600, what="a program"):
         """Polls for what is there when programs have been compiled that no image waits for."""
