@@ -20,6 +20,7 @@
 #include "codec/jpeg_decode.h"
 #include "codec/jpeg_header.h"
 #include "codec/pixels.h"
+#include "codec/repertoire.h"
 #include "codec/sniff.h"
 #include "codec/vips_error.h"
 #include "codec/webp_decode.h"
@@ -191,19 +192,22 @@ static enum error open_body(struct decoder *d, const struct message_job *job,
 static enum error recognise(struct decoder *d, struct problem *problem)
 {
 	const struct format_offer *offer;
-	char formats[128] = "";
+	uint32_t read = repertoire().read;
+	char formats[128] = "", words[48];
 
 	d->format = sniff_format(d->map, d->map_size);
-	if (d->format)
+	if (format_in(read, d->format))
 		return ERR_OK;
 	for (size_t i = 0; (offer = format_offer(i)); i++)
-		if (format_row(offer->format)->loader)
+		if (format_row(offer->format)->loader && format_in(read, offer->format))
 			list_add(formats, sizeof formats, offer->title);
+	snprintf(words, sizeof words, "%s, which this service does not read",
+	         format_title(d->format));
 	return problem_set(
 	    problem, ERR_NOT_AN_IMAGE,
 	    "the format is recognised by the first bytes, which look like %s; supported: %s (for "
 	    "raw pixels give raw=WIDTHxHEIGHTxBANDS:TYPE)",
-	    sniff_describe(d->map, d->map_size), formats);
+	    d->format ? words : sniff_describe(d->map, d->map_size), formats);
 }
 
 static enum error check_text(const struct decoder *d, const struct image *image,

@@ -22,6 +22,7 @@
 #include <vips/vips.h>
 
 #include "codec/job.h"
+#include "codec/repertoire.h"
 #include "codec/sandbox.h"
 #include "common/announce.h"
 #include "common/formats.h"
@@ -38,6 +39,7 @@ enum { EXPENDABLE = 800 };
 struct options {
 	enum log_level log_level;
 	struct sandbox_limits limits;
+	uint32_t formats; /* that are allowed */
 };
 
 struct worker {
@@ -53,6 +55,7 @@ static const char help[] =
     "  --log-level NAME  error, warning, notice, info (the default) or debug\n"
     "  --memory BYTES    bound on the memory of its own (default 2147483648)\n"
     "  --file-size BYTES bound on the size of an answer (default 68719476736)\n"
+    "  --formats LIST    formats to read and write, with ',' between them (default: all)\n"
     "  --help            print this and exit\n"
     "  --version         print the version and exit\n";
 
@@ -74,17 +77,34 @@ static uint64_t parse_bytes(const char *text, const char *expected)
 	return bytes;
 }
 
+static uint32_t parse_formats(char *list)
+{
+	uint32_t formats = FORMATS_ALWAYS;
+
+	for (char *rest = list, *name; (name = strtok_r(rest, ", ", &rest));) {
+		if (!format_parse(name))
+			usage_error("no such format", name);
+		formats |= 1u << format_parse(name);
+	}
+	return formats;
+}
+
 static void parse_options(struct options *options, int argc, char **argv)
 {
 	static const struct option known[] = {
-	    {"log-level", required_argument, NULL, 'l'}, {"memory", required_argument, NULL, 'm'},
-	    {"file-size", required_argument, NULL, 's'}, {"help", no_argument, NULL, 'h'},
-	    {"version", no_argument, NULL, 'V'},         {NULL, 0, NULL, 0},
+	    {"log-level", required_argument, NULL, 'l'},
+	    {"memory", required_argument, NULL, 'm'},
+	    {"file-size", required_argument, NULL, 's'},
+	    {"formats", required_argument, NULL, 'f'},
+	    {"help", no_argument, NULL, 'h'},
+	    {"version", no_argument, NULL, 'V'},
+	    {NULL, 0, NULL, 0},
 	};
 	int c, level;
 
 	*options = (struct options){.log_level = LOG_LEVEL_INFO,
-	                            .limits = {UINT64_C(2) << 30, UINT64_C(64) << 30}};
+	                            .limits = {UINT64_C(2) << 30, UINT64_C(64) << 30},
+	                            .formats = format_sets_known().read};
 	while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
 		switch (c) {
 		case 'l':
@@ -100,6 +120,9 @@ static void parse_options(struct options *options, int argc, char **argv)
 		case 's':
 			options->limits.file = parse_bytes(
 			    optarg, "--file-size: expected a number of bytes, at least 67108864");
+			break;
+		case 'f':
+			options->formats = parse_formats(optarg);
 			break;
 		case 'h':
 			fputs(help, stdout);
@@ -121,30 +144,9 @@ static void drop_library_log(const char *domain, GLogLevelFlags level, const cha
 	log_debug("%s: %s", domain ? domain : "glib", text);
 }
 
-static void allow(const char *operation)
-{
-	GType type = operation ? vips_type_find("VipsOperation", operation) : 0;
-
-	if (type)
-		vips_operation_block_set(g_type_name(type), FALSE);
-	else if (operation)
-		log_warning("libvips has no %s", operation);
-}
-
-/* Blocks all operations that read or write files, except those of our formats. */
-static void allow_formats(void)
-{
-	vips_operation_block_set("VipsForeignLoad", TRUE);
-	vips_operation_block_set("VipsForeignSave", TRUE);
-	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++) {
-		allow(format_row(f)->loader);
-		allow(format_row(f)->saver);
-	}
-}
-
 /* Starts libvips with one thread, which requests rows in order (encode.c depends on it), no cache
- * and no temporary files. VIPSHOME keeps it from loading modules, which read other formats. */
-static enum error start_vips(void)
+ * and no temporary files. VIPSHOME keeps it from loading all modules that there are. */
+static enum error start_vips(uint32_t formats)
 {
 	setenv("VIPS_WARNING", "0", 1);
 	setenv("VIPS_DISC_THRESHOLD", "1000g", 1);
@@ -155,7 +157,7 @@ static enum error start_vips(void)
 	}
 	vips_concurrency_set(1);
 	vips_cache_set_max(0);
-	allow_formats();
+	repertoire_init(formats);
 	g_log_set_default_handler(drop_library_log, NULL);
 	return ERR_OK;
 }
@@ -165,6 +167,7 @@ static enum error send_ready(int socket, uint32_t startup_ms)
 	struct message message = {.type = MSG_READY};
 
 	message.ready.startup_ms = startup_ms;
+	message.ready.formats = repertoire();
 	return wire_send(socket, &message, NULL);
 }
 
@@ -188,7 +191,7 @@ static enum error start(struct worker *worker, const struct options *options)
 	worker->place.context = worker;
 	if (worker->place.finished < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
 		return ERR_INTERNAL;
-	e = start_vips();
+	e = start_vips(options->formats);
 	if (!e && sandbox_enter(&options->limits)) {
 		log_error("cannot enter the sandbox: %s", strerror(errno));
 		e = ERR_INTERNAL;

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "codec/repertoire.h"
 #include "common/list.h"
 
 /* From this quality on, JPEGs keep the full resolution of colour. */
@@ -52,7 +53,7 @@ static uint32_t rank(const struct message_job *job, enum format format, enum for
 	bool keeps = r->types >> image->type & 1 && !(r->flattens && image->alpha) &&
 	             (kind != KIND_CMYK || r->inks);
 
-	if (!job->accept[format])
+	if (!job->accept[format] || !format_in(repertoire().written, format))
 		return 0;
 	return (holds(r, image, kind) ? 1u << 20 : 0) + job->accept[format] * 4u +
 	       (format == own ? 2 : keeps);
@@ -73,13 +74,26 @@ static enum format choose_format(const struct message_job *job, const struct dec
 	return best;
 }
 
+/* For a format that the front did not know to be missing. */
+static enum error check_written(enum format format, struct problem *problem)
+{
+	char names[128];
+
+	if (format_in(repertoire().written, format))
+		return ERR_OK;
+	format_list(repertoire().written, names, sizeof names);
+	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "format", format_name(format),
+	                             "format: expected one of %s", names);
+}
+
 /* Lists the other formats that can hold the image: "png, tiff". */
 static void list_others(char *list, size_t size, const struct image *image, unsigned kind)
 {
 	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++) {
 		const struct format_row *r = format_row(f);
 
-		if (holds(r, image, kind) && !(r->flattens && image->alpha))
+		if (format_in(repertoire().written, f) && holds(r, image, kind) &&
+		    !(r->flattens && image->alpha))
 			list_add(list, size, format_name(f));
 	}
 }
@@ -88,7 +102,7 @@ static enum error check_image(const struct format_row *r, enum format format,
                               const struct image *image, unsigned kind, struct problem *problem)
 {
 	bool held = r->kinds & kind;
-	char others[64] = "";
+	char others[128] = "";
 
 	if (holds(r, image, kind))
 		return ERR_OK;
@@ -122,7 +136,8 @@ static void list_coded(char *list, size_t size, bool halved)
 	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++) {
 		const struct format_row *r = format_row(f);
 
-		if (halved ? r->lossy & LOSSY : !r->lossy || r->lossless)
+		if (format_in(repertoire().written, f) &&
+		    (halved ? r->lossy & LOSSY : !r->lossy || r->lossless))
 			list_add(list, size, format_name(f));
 	}
 }
@@ -130,7 +145,7 @@ static void list_coded(char *list, size_t size, bool halved)
 static enum error check_lossless(const struct format_row *r, const struct output_format *output,
                                  struct problem *problem)
 {
-	char others[64] = "";
+	char others[128] = "";
 
 	if (!output->coding.lossless || !r->lossy || r->lossless)
 		return ERR_OK;
@@ -148,7 +163,7 @@ static enum error check_compression(const struct format_row *r, const struct out
 
 	if (c == COMPRESSION_DEFAULT || (c >= r->compression_first && c <= r->compression_last))
 		return ERR_OK;
-	format_list_compressions(all, sizeof all);
+	format_list_compressions(repertoire().written, all, sizeof all);
 	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "compression", compression_name(c),
 	                             "the answer is %s; compression: expected %s",
 	                             format_name(output->format), all);
@@ -159,7 +174,7 @@ static enum error check_subsample(const struct format_row *r, const struct outpu
 {
 	enum subsample subsample = output->coding.subsample;
 	bool halves = r->lossy & LOSSY && !output->coding.lossless;
-	char others[64] = "";
+	char others[128] = "";
 
 	if (subsample == SUBSAMPLE_ON && !halves) {
 		list_coded(others, sizeof others, true);
@@ -262,6 +277,9 @@ enum error output_format_choose(struct output_format *output, const struct messa
 	if (output->format == FORMAT_NONE)
 		return problem_set(problem, ERR_NOT_ACCEPTABLE,
 		                   "none of the formats that can be written is accepted");
+	e = check_written(output->format, problem);
+	if (e)
+		return e;
 	r = format_row(output->format);
 	e = check_image(r, output->format, &output->result, kind_of(&output->result, decoded->cmyk),
 	                problem);

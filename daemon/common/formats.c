@@ -2,7 +2,10 @@
 #include "common/formats.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <strings.h>
+
+#include "common/list.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -84,13 +87,32 @@ const struct format_offer *format_offer(size_t i)
 	return i < COUNT(offers) ? &offers[i] : NULL;
 }
 
-void format_list_compressions(char *list, size_t size)
+struct format_sets format_sets_known(void)
+{
+	struct format_sets known = {0};
+
+	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++) {
+		known.read |= 1u << f;
+		known.written |= formats[f].read_only ? 0 : 1u << f;
+	}
+	return known;
+}
+
+void format_list(uint32_t set, char *list, size_t size)
+{
+	*list = '\0';
+	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++)
+		if (format_in(set, f))
+			list_add(list, size, format_name(f));
+}
+
+void format_list_compressions(uint32_t set, char *list, size_t size)
 {
 	size_t used = 0;
 
 	*list = '\0';
 	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++)
-		if (formats[f].compression_text && used < size)
+		if (format_in(set, f) && formats[f].compression_text && used < size)
 			used += (size_t)snprintf(list + used, size - used, "%s%s for %s",
 			                         used ? ", and " : "", formats[f].compression_text,
 			                         format_name(f));

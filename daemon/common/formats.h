@@ -39,8 +39,10 @@ enum {
 
 /* What a format holds, and how it is read and written. */
 struct format_row {
-	const char *loader;          /* libvips's operations; NULL: it is read or written here */
-	const char *saver;           /* likewise */
+	const char *loader; /* libvips's operations; NULL: it is read or written here */
+	const char *saver;  /* likewise */
+	const char *module; /* of libvips that has these, where they are not built in */
+	bool read_only;
 	uint32_t decoder_pixel_size; /* bytes a pixel that its decoder has of its own, as it holds
 	                                the whole image; 0: it decodes row by row */
 	unsigned kinds;
@@ -61,6 +63,27 @@ struct format_row {
 
 const struct format_row *format_row(enum format format);
 
+/* Formats that are read and written somewhere: bit (1 << enum format) for each. */
+struct format_sets {
+	uint32_t read, written;
+};
+
+/* Those that formats.def has. */
+struct format_sets format_sets_known(void);
+
+/* Those of them that a service has in any case: it tests itself with PNM, and bare pixels need no
+ * decoder. */
+enum { FORMATS_ALWAYS = 1 << FORMAT_PNM | 1 << FORMAT_RAW };
+
+/* True if the format is in the set. */
+static inline bool format_in(uint32_t set, enum format format)
+{
+	return set >> format & 1;
+}
+
+/* Lists a set for a message: "jpeg, png". */
+void format_list(uint32_t set, char *list, size_t size);
+
 const char *format_name(enum format format);  /* "jpeg", "none" */
 const char *format_title(enum format format); /* "JPEG" */
 const char *format_media_type(enum format format);
@@ -78,7 +101,7 @@ struct format_offer {
 /* The i-th of them, or NULL. */
 const struct format_offer *format_offer(size_t i);
 
-/* Which compressions there are: "a level from 0 to 9 for png, and none, lzw, … for tiff". */
-void format_list_compressions(char *list, size_t size);
+/* Which compressions formats of a set have: "a level from 0 to 9 for png, and none, … for tiff". */
+void format_list_compressions(uint32_t set, char *list, size_t size);
 
 #endif

@@ -47,6 +47,7 @@ struct message_ready {
 	uint32_t startup_ms; /* from exec to here */
 	uint32_t
 	    jpeg_pixels; /* device: of the largest image that may be a TILE_JPEG; 0: none may */
+	struct format_sets formats; /* codec: those that it reads and writes */
 };
 
 /* Sent once for each arena, before any message that names it. A device with its own memory gets

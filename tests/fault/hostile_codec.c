@@ -236,6 +236,7 @@ int main(void)
 	signal(SIGPIPE, SIG_IGN);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	announce("convolved-codec", 0);
+	ready.ready.formats = format_sets_known();
 	say(&ready, MSG_READY);
 	for (;;) {
 		hear_until(MSG_JOB);

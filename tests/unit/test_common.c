@@ -1471,9 +1471,13 @@ static void test_formats(void **state)
 	assert_int_equal(format_parse("jxl"), FORMAT_NONE);
 	assert_int_equal(format_parse_media_type("image/x-portable-graymap"), FORMAT_PNM);
 	assert_string_equal(format_name(FORMAT_NONE), "none");
-	format_list_compressions(all, sizeof all);
+	format_list_compressions(format_sets_known().written, all, sizeof all);
 	assert_string_equal(all,
 	                    "a level from 0 to 9 for png, and none, lzw, deflate or zstd for tiff");
+	format_list_compressions(1 << FORMAT_PNG | 1 << FORMAT_GIF, all, sizeof all);
+	assert_string_equal(all, "a level from 0 to 9 for png");
+	format_list(1 << FORMAT_GIF | 1 << FORMAT_PNG, all, sizeof all);
+	assert_string_equal(all, "png, gif");
 }
 
 int main(void)

@@ -29,6 +29,7 @@
 #include "front/jobs/spool.h"
 #include "front/workers/arenas.h"
 #include "front/workers/device_table.h"
+#include "front/workers/repertoire.h"
 #include "front/workers/supervisor.h"
 #include "front/workers/verified.h"
 #include "http/listener.h"
@@ -361,7 +362,7 @@ static void expect_weights(const char *header, const uint16_t wanted[FORMATS])
 {
 	uint16_t weights[FORMATS];
 
-	assert_int_equal(accept_parse(header, weights, &problem), ERR_OK);
+	assert_int_equal(accept_parse(header, UINT32_MAX, weights, &problem), ERR_OK);
 	for (enum format f = FORMAT_NONE; f < FORMATS; f++)
 		if (weights[f] != wanted[f])
 			fail_msg("%s: %s has %u", header, format_name(f), weights[f]);
@@ -395,8 +396,17 @@ static void test_accept(void **state)
 	               WEIGHTS([FORMAT_PNG] = 200, [FORMAT_WEBP] = 100));
 	expect_weights("image/png;q=7,image/webp;q=1e300,image/gif;q=0.0005,image/tiff;q=inf",
 	               WEIGHTS([FORMAT_PNG] = 1000, [FORMAT_WEBP] = 1000, [FORMAT_TIFF] = 1000));
+	/* What cannot be written is not accepted, even where it is named. */
+	assert_int_equal(
+	    accept_parse("image/webp, image/png;q=0.5", 1 << FORMAT_PNG, weights, &problem),
+	    ERR_OK);
+	assert_memory_equal(weights, WEIGHTS([FORMAT_PNG] = 500), sizeof weights);
+	assert_int_equal(accept_parse("image/webp", 1 << FORMAT_PNG, weights, &problem),
+	                 ERR_NOT_ACCEPTABLE);
+	assert_non_null(strstr(problem.detail, "expected one of image/png (raw"));
 	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
-		assert_int_equal(accept_parse(refused[i], weights, &problem), ERR_NOT_ACCEPTABLE);
+		assert_int_equal(accept_parse(refused[i], UINT32_MAX, weights, &problem),
+		                 ERR_NOT_ACCEPTABLE);
 }
 
 static void test_accept_encoding(void **state)
@@ -431,7 +441,7 @@ static void test_long_accept(void **state)
 			header[(i + 1) * LENGTH - 1] = last;
 		}
 		memcpy(header + COUNT * LENGTH, end, sizeof end);
-		assert_int_equal(accept_parse(header, weights, &problem), ERR_OK);
+		assert_int_equal(accept_parse(header, UINT32_MAX, weights, &problem), ERR_OK);
 		assert_int_equal(weights[FORMAT_PNG], 1000);
 		assert_true(clock() - began < 2 * CLOCKS_PER_SEC);
 	}
@@ -1011,6 +1021,17 @@ static void test_arenas(void **state)
 	close(pair[1]);
 }
 
+/* As in a service that allows all formats. */
+static int offer_all_formats(void **state)
+{
+	static char all[] = "all";
+	struct config config = {.formats = {.item = {all}, .count = 1}};
+
+	(void)state;
+	repertoire_init(&config);
+	return 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1045,5 +1066,5 @@ int main(void)
 	    cmocka_unit_test(test_flood),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, offer_all_formats, NULL);
 }

@@ -72,7 +72,8 @@ static void judge_formats(struct verdict verdicts[FORMATS], const char *range, u
 				judge(&verdicts[f], FIT_TYPE, weight);
 }
 
-enum error accept_parse(const char *accept, uint16_t weights[FORMATS], struct problem *problem)
+enum error accept_parse(const char *accept, uint32_t written, uint16_t weights[FORMATS],
+                        struct problem *problem)
 {
 	struct verdict verdicts[FORMATS] = {0};
 	char range[NAME_SIZE];
@@ -87,13 +88,14 @@ enum error accept_parse(const char *accept, uint16_t weights[FORMATS], struct pr
 		judge_formats(verdicts, range, weight);
 	}
 	for (enum format f = FORMAT_NONE; f < FORMATS; f++) {
-		weights[f] = verdicts[f].weight;
+		weights[f] = format_in(written, f) ? verdicts[f].weight : 0;
 		any |= weights[f] > 0;
 	}
 	if (any)
 		return ERR_OK;
 	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++)
-		list_add(types, sizeof types, format_media_type(f));
+		if (format_in(written, f))
+			list_add(types, sizeof types, format_media_type(f));
 	return problem_set_parameter(problem, ERR_NOT_ACCEPTABLE, "Accept", accept,
 	                             "expected one of %s (raw pixels)", types);
 }

@@ -9,10 +9,10 @@
 #include "common/formats.h"
 #include "common/wire.h"
 
-/* Reads an Accept header into the weight of each format, from 0 (not accepted) to ACCEPT_MOST: that
- * of the most specific media range that matches. NULL or an empty text accepts all formats equally.
- * ERR_NOT_ACCEPTABLE if no format that can be written is accepted. */
-enum error accept_parse(const char *accept, uint16_t weights[FORMATS],
+/* Reads an Accept header into the weight of each format that can be written, from 0 (not accepted)
+ * to ACCEPT_MOST: that of the most specific media range that matches. NULL or an empty text accepts
+ * all formats equally. ERR_NOT_ACCEPTABLE if none of them is accepted. */
+enum error accept_parse(const char *accept, uint32_t written, uint16_t weights[FORMATS],
                         struct problem *problem) MUST_CHECK;
 
 /* True if an Accept-Encoding header (NULL: missing) accepts gzip. */

@@ -8,6 +8,7 @@
 
 #include "front/base/metrics.h"
 #include "front/workers/device_table.h"
+#include "front/workers/repertoire.h"
 
 /* NAN (no default, no bound) is null in JSON. */
 static json_t *json_number_or_null(double number)
@@ -45,7 +46,8 @@ static json_t *format_choices(void)
 	const struct format_offer *offer;
 
 	for (size_t i = 0; (offer = format_offer(i)); i++)
-		json_array_append_new(choices, json_string(offer->name));
+		if (format_in(repertoire().written, offer->format))
+			json_array_append_new(choices, json_string(offer->name));
 	return choices;
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "front/api/catalogue.h"
+#include "front/workers/repertoire.h"
 
 /* Schemas of objects: "member:type", matching describe_…() in catalogue.c and async.c. A type is
  * one of JSON's or the name of another schema; "[]" makes it a list, "?" says that the member may
@@ -262,8 +263,9 @@ static json_t *image_media(void)
 	json_t *media = json_object();
 
 	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++)
-		json_object_set_new(media, format_media_type(f),
-		                    json_pack("{s:o}", "schema", binary_schema()));
+		if (format_in(repertoire().written, f))
+			json_object_set_new(media, format_media_type(f),
+			                    json_pack("{s:o}", "schema", binary_schema()));
 	return media;
 }
 

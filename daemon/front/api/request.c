@@ -16,6 +16,7 @@
 #include "front/base/loop.h"
 #include "front/jobs/admission.h"
 #include "front/workers/device_table.h"
+#include "front/workers/repertoire.h"
 
 enum { STRIPPED_LOOK = 64 };
 
@@ -285,13 +286,15 @@ static enum error parse_channels(struct reading *r, const char *text, struct pro
 static enum error parse_format(struct reading *r, const char *text, struct problem *problem)
 {
 	const struct format_offer *offer;
-	char names[96] = "";
+	uint32_t written = repertoire().written;
+	char names[160] = "";
 
 	r->options->format = format_parse(text);
-	if (r->options->format)
+	if (r->options->format && format_in(written, r->options->format))
 		return ERR_OK;
 	for (size_t i = 0; (offer = format_offer(i)); i++)
-		list_add(names, sizeof names, offer->name);
+		if (format_in(written, offer->format))
+			list_add(names, sizeof names, offer->name);
 	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "format", text,
 	                             "format: expected one of %s", names);
 }
@@ -315,7 +318,7 @@ static enum error parse_compression(struct reading *r, const char *text, struct 
 	r->options->coding.compression = compression_parse(text);
 	if (r->options->coding.compression != COMPRESSIONS)
 		return ERR_OK;
-	format_list_compressions(all, sizeof all);
+	format_list_compressions(repertoire().written, all, sizeof all);
 	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "compression", text,
 	                             "compression: expected %s", all);
 }
@@ -551,6 +554,6 @@ enum error request_parse(struct request *r, const char *filter, struct chain *ch
 		regions_move(&chain->regions, &chain->coefficient[chain->regions.first],
 		             -(int)options->roi.x, -(int)options->roi.y);
 	if (!e)
-		e = accept_parse(r->accept, options->accept, problem);
+		e = accept_parse(r->accept, repertoire().written, options->accept, problem);
 	return e;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/formats.h"
 #include "common/log.h"
 #include "common/tile.h"
 #include "front/config/address.h"
@@ -147,6 +148,12 @@ static bool is_origin(const char *text)
 	       (host && host > text && host[3] && !strpbrk(host + 3, "/ ,?#"));
 }
 
+/* Of formats.def; those that cannot be forbidden need not be named. */
+static bool is_file_format(const char *text)
+{
+	return !strcmp(text, "all") || format_parse(text);
+}
+
 /* How values of a type are stored, parsed and printed. `fits`, if not NULL, checks a text or an
  * item of a list; `parse` and the row's bounds check a number. */
 static const struct type {
@@ -177,6 +184,8 @@ static const struct type {
                          "ADDRESS, ADDRESS/BITS or (all clients of Unix sockets) unix", false},
     [OPTION_ORIGINS] = {"LIST", KEEPS_LIST, is_origin, NULL, NULL,
                         "SCHEME://HOST or SCHEME://HOST:PORT without a path, or *", false},
+    [OPTION_FORMATS] = {"LIST", KEEPS_LIST, is_file_format, NULL, NULL,
+                        "all, or names of formats as in /v1/filters", false},
     [OPTION_ADDRESSES] = {"LIST", KEEPS_LIST, address_valid, NULL, NULL,
                           "ADDRESS:PORT with a numeric address, "
                           "[ADDRESS]:PORT (either with tls: before it for TLS) or unix:PATH",

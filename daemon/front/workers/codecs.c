@@ -10,6 +10,7 @@
 #include "common/log.h"
 #include "front/base/loop.h"
 #include "front/workers/codec_reports.h"
+#include "front/workers/repertoire.h"
 
 enum {
 	CHECK_MS = 200,
@@ -30,7 +31,7 @@ static uint64_t largest_answer(void)
 
 static void codec_prepare(struct worker *worker)
 {
-	char memory[32], file[32];
+	char memory[32], file[32], formats[128];
 
 	snprintf(memory, sizeof memory, "%llu", (unsigned long long)config->codec_memory);
 	snprintf(file, sizeof file, "%llu", (unsigned long long)largest_answer());
@@ -39,11 +40,13 @@ static void codec_prepare(struct worker *worker)
 	worker_argument(worker, "--log-level", config->log_level);
 	worker_argument(worker, "--memory", memory);
 	worker_argument(worker, "--file-size", file);
+	repertoire_list_allowed(formats, sizeof formats);
+	worker_argument(worker, "--formats", formats);
 }
 
 static void codec_up(struct worker *worker, const struct message_ready *ready)
 {
-	(void)ready;
+	repertoire_take(&ready->formats);
 	if (arenas_tell(worker->number, worker, false))
 		runs_wake();
 }
@@ -176,6 +179,7 @@ enum error codecs_init(const struct config *c, const struct codec_owner *owner)
 	enum error e = runs_init(c, owner);
 
 	config = c;
+	repertoire_init(c);
 	codec_reports_init(owner);
 	if (!e)
 		e = loop_timer_init(&check, check_jobs, NULL);

@@ -1,0 +1,13 @@
+/* The formats that this worker reads and writes. */
+#ifndef CODEC_REPERTOIRE_H
+#define CODEC_REPERTOIRE_H
+
+#include "common/formats.h"
+
+/* Finds what libvips has of the formats that are allowed, and blocks its other operations on files.
+ * Call it once, after VIPS_INIT() and before the sandbox is entered: it loads libraries. */
+void repertoire_init(uint32_t allowed);
+
+struct format_sets repertoire(void);
+
+#endif

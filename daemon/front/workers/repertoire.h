@@ -1,0 +1,20 @@
+/* The formats that the codec workers read and write: those that are allowed (`formats`) and that
+ * libvips has on this machine, which the workers find out. */
+#ifndef FRONT_WORKERS_REPERTOIRE_H
+#define FRONT_WORKERS_REPERTOIRE_H
+
+#include "common/formats.h"
+#include "front/config/config.h"
+
+/* Until a worker has told what it has, it is taken to have all that is allowed. */
+void repertoire_init(const struct config *config);
+
+/* What a worker told; formats that are not allowed do not count. */
+void repertoire_take(const struct format_sets *told);
+
+struct format_sets repertoire(void);
+
+/* The formats that are allowed, with ',' between them, for a worker. */
+void repertoire_list_allowed(char *list, size_t size);
+
+#endif

@@ -1,0 +1,71 @@
+"""Formats that are allowed by `formats`: others are neither read nor written, nor offered."""
+import numpy as np
+import pytest
+
+import imagefiles
+from command import INVALID, run
+from imagefiles import write_png, write_pnm, write_tiff
+
+PIXELS = np.arange(16 * 12 * 3, dtype=np.uint8).reshape(12, 16, 3)
+BOX = "/v1/filters/box"
+
+
+@pytest.fixture(scope="module")
+def narrow(launch):
+    with launch("--codecs", "1", "--formats", "webp; png", "--formats", "tif") as service:
+        yield service
+
+
+def test_others_are_not_read(narrow):
+    for name, title in (("JPEG", "JPEG"), ("GIF", "GIF")):
+        body = imagefiles.written(imagefiles.pil(PIXELS), name)
+        detail = narrow.identity(body).refused(415, "not-an-image")["detail"]
+        assert f"look like {title}, which this service does not read" in detail
+        assert "supported: PNG, WebP, TIFF, PPM, PGM, PFM (" in detail
+
+
+def test_others_are_not_written(narrow):
+    body = write_png(PIXELS)
+    for name in ("jpeg", "jpg", "gif"):
+        problem = narrow.identity(body, format=name).refused(400, "bad-parameter")
+        assert (problem["parameter"], problem["value"]) == ("format", name)
+        assert problem["detail"] == ("format: expected one of png, webp, tiff, ppm, pgm, pfm, raw")
+    for accept, expected in (("image/jpeg, image/webp;q=0.1", "image/webp"),
+                             ("image/jpeg, */*;q=0.1", "image/png")):
+        answer = narrow.post(BOX, body, headers={"Accept": accept})
+        assert (answer.status, answer.type) == (200, expected)
+    detail = narrow.post(BOX, body, headers={"Accept": "image/jpeg"}).refused(
+        406, "not-acceptable")["detail"]
+    assert "image/png, image/webp, image/tiff" in detail and "image/jpeg," not in detail
+    raw = narrow.post(BOX + "?raw=16x12x3:u8", PIXELS.tobytes(), headers={"Accept": "image/*"})
+    assert raw.type == "image/png"  # the first in the list would be JPEG
+
+
+def test_allowed_ones_are(narrow):
+    """And those that always are."""
+    webp = imagefiles.written(imagefiles.pil(PIXELS), "WEBP", lossless=True)
+    for body in (write_png(PIXELS), write_tiff(PIXELS), write_pnm(PIXELS), webp):
+        for name in ("png", "webp", "tiff", "ppm", "raw"):
+            answer = narrow.identity(body, format=name)
+            assert answer.status == 200, answer
+        assert np.array_equal(answer.pixels, PIXELS)
+
+
+def test_others_are_not_offered(narrow):
+    common = narrow.get("/v1/filters").json()["common"]
+    choices, = (one["choices"] for one in common if one["name"] == "format")
+    assert choices == ["png", "webp", "tiff", "ppm", "pgm", "pfm", "raw"]
+    document = narrow.get("/openapi.json").json()
+    assert document["components"]["parameters"]["format"]["schema"]["enum"] == choices
+    assert "image/jpeg" not in str(document["components"]["responses"])
+    detail = narrow.identity(write_png(PIXELS), compression="none").refused(
+        400, "bad-parameter")["detail"]
+    assert "0 to 9 for png" in detail
+    detail = narrow.identity(write_png(PIXELS), subsample="on").refused(
+        400, "bad-parameter")["detail"]
+    assert detail.endswith("these can halve it: webp")
+
+
+def test_unknown_name():
+    done = run("--check-config", "--formats", "png;bpg")
+    assert done.returncode == INVALID and "formats=png;bpg: expected" in done.stderr
