@@ -42,8 +42,9 @@ struct exchange {
 	struct unread unread;
 	bool complete; /* its body */
 	bool answered, suspended, gone;
-	bool old;    /* HTTP/1.0 */
-	bool probed; /* see stays() */
+	bool old;     /* HTTP/1.0 */
+	bool expects; /* the client waits for permission to send its body */
+	bool probed;  /* see stays() */
 };
 
 static const struct config *config;
@@ -167,19 +168,27 @@ static struct exchange *exchange_new(const struct listener *listener,
                                      struct MHD_Connection *connection, const char *method,
                                      const char *url)
 {
+	static const struct sockaddr_storage none;
 	struct exchange *x = calloc(1, sizeof *x);
 	struct peer *peer = peer_of(connection);
+	struct head head;
+	enum error e;
 
 	if (!x)
 		return NULL;
 	x->connection = connection;
-	x->request = request_new(method, headers_path(url));
+	e = headers_read(connection, peer ? &peer->source : &none, config, method, url, &head,
+	                 &x->expects);
+	head.monitoring = listener->metrics;
+	head.loopback = peer && peer->loopback;
+	if (e)
+		head_fini(&head);
+	else
+		x->request = request_new(&head);
 	if (!x->request) {
 		free(x);
 		return NULL;
 	}
-	x->request->monitoring = listener->metrics;
-	x->request->loopback = peer && peer->loopback;
 	x->request->waiter.wake = exchange_wake;
 	x->request->waiter.context = x;
 	x->next = exchanges;
@@ -276,11 +285,6 @@ static void complete_headers(struct request *r)
 	origin_mark(r);
 }
 
-static const char *header(const struct exchange *x, const char *name)
-{
-	return MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND, name);
-}
-
 static enum MHD_Result exchange_send(struct exchange *x)
 {
 	struct request *r = x->request;
@@ -289,8 +293,8 @@ static enum MHD_Result exchange_send(struct exchange *x)
 	enum MHD_Result result;
 
 	complete_headers(r);
-	representation_revalidate(a, header(x, MHD_HTTP_HEADER_IF_NONE_MATCH));
-	representation_compress(a, header(x, MHD_HTTP_HEADER_ACCEPT_ENCODING));
+	representation_revalidate(a, r->head.text[HEAD_IF_NONE_MATCH]);
+	representation_compress(a, r->head.text[HEAD_ACCEPT_ENCODING]);
 	response = make_response(x);
 	if (!response)
 		return MHD_NO;
@@ -417,7 +421,7 @@ static void open_form(struct exchange *x)
 {
 	struct problem problem;
 	enum error e =
-	    form_new(&x->form, header(x, MHD_HTTP_HEADER_CONTENT_TYPE), &form_calls, x, &problem);
+	    form_new(&x->form, x->request->head.text[HEAD_CONTENT_TYPE], &form_calls, x, &problem);
 
 	if (e)
 		answer_problem(&x->request->answer, e, &problem);
@@ -427,12 +431,9 @@ static void open_form(struct exchange *x)
 static enum MHD_Result exchange_begin(struct exchange *x)
 {
 	struct request *r = x->request;
+	uint64_t announced = r->head.announced;
 	struct problem problem;
-	bool expects;
-	static const struct sockaddr_storage none;
-	const struct peer *peer = peer_of(x->connection);
-	enum error e = headers_read(x->connection, peer ? &peer->source : &none, config, r,
-	                            &expects, &problem);
+	enum error e = request_read(r, &problem);
 
 	if (e)
 		answer_problem(&r->answer, e, &problem);
@@ -440,14 +441,13 @@ static enum MHD_Result exchange_begin(struct exchange *x)
 		routes_begin(r);
 	if (e == ERR_CONTENT_CODED)
 		answer_header(&r->answer, MHD_HTTP_HEADER_ACCEPT_ENCODING, "identity");
-	r->authorization = r->host = r->site = NULL;
-	if (!r->answer.status && r->multipart && r->expected)
+	if (!r->answer.status && r->head.form && r->expected)
 		open_form(x);
 	if (!r->answer.status)
 		return MHD_YES;
 	/* A body that is not worth reading: answers now. Without a body it waits for the next call,
 	 * because an answer in the first one makes libmicrohttpd close the connection. */
-	if ((r->announced && expects) || (r->announced != UINT64_MAX && r->announced > DISCARD_MAX))
+	if ((announced && x->expects) || (announced != UINT64_MAX && announced > DISCARD_MAX))
 		return exchange_send(x);
 	return MHD_YES;
 }

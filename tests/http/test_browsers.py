@@ -120,7 +120,9 @@ def test_preflight_has_no_token(launch, tmp_path):
     with launch("--tokens", str(tmp_path / "tokens"), "--cors-origins", SITE) as service:
         assert preflight(service, "/v1/filters/box", SITE).status == 204
         preflight(service, "/v1/filters/box", "https://evil.example").refused(403, "cross-site")
-        service.get("/v1/filters", headers={"Origin": SITE}).refused(401, "token-required")
+        for headers in ({}, {"Access-Control-Request-Method": "GET"}):
+            service.get("/v1/filters", headers={"Origin": SITE, **headers}).refused(
+                401, "token-required")
 
 
 def test_all_sites(open_to_all):

@@ -26,6 +26,7 @@
 #include "common/chain_check.h"
 #include "common/file.h"
 #include "common/formats.h"
+#include "common/head.h"
 #include "common/stall.h"
 #include "common/tile.h"
 #include "common/wire.h"
@@ -1480,6 +1481,66 @@ static void test_formats(void **state)
 	assert_string_equal(all, "png, gif");
 }
 
+static enum error read_head(struct head *head, const char *block, size_t size)
+{
+	char *copy = malloc(size + 1);
+
+	memcpy(copy, block, size);
+	return head_read(head, copy, size);
+}
+
+/* A block is read as it was written; one without a method and a path, with anything doubled, cut
+ * off or unknown, is none. */
+static void test_head(void **state)
+{
+#define BLOCK(text)                                                                                \
+	{                                                                                          \
+		text, sizeof text - 1                                                              \
+	}
+#define START "\1GET\0\2/\0"
+	static const struct {
+		const char *block;
+		size_t size;
+	} bad[] = {
+	    BLOCK(""),
+	    BLOCK("\1GET\0"),
+	    BLOCK("\2/\0"),
+	    BLOCK("\1GET\0\2/"),
+	    BLOCK(START "\0"),
+	    BLOCK(START "\177\0"),
+	    BLOCK(START "\377\0"),
+	    BLOCK(START "\2/other\0"),
+	    BLOCK(START "\4sigma\0"),
+	    BLOCK(START "\0052\0"),
+	    BLOCK(START "\4sigma\0\3::1\0\0052\0"),
+	    BLOCK(START "\4sigma\0\0052\0\0053\0"),
+	    BLOCK(START "\3123456789012345678901234567890123456789012345678\0"),
+	};
+	struct head_writer writer = {0};
+	struct head head;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		assert_int_equal(read_head(&head, bad[i].block, bad[i].size), ERR_BAD_REQUEST);
+		head_fini(&head);
+	}
+	head_add(&writer, HEAD_METHOD, "GET");
+	head_add(&writer, HEAD_PATH, "/");
+	head_add(&writer, HEAD_PREFER, "wait=1");
+	head_extend(&writer, ", respond-async");
+	for (int i = 0; i < HEAD_PARAMETERS_MAX + 2; i++) {
+		head_add(&writer, HEAD_NAME, i ? "n" : "");
+		head_add(&writer, HEAD_VALUE, "");
+	}
+	assert_int_equal(head_read(&head, writer.data, writer.size), ERR_OK);
+	assert_string_equal(head.text[HEAD_PREFER], "wait=1, respond-async");
+	assert_null(head.text[HEAD_HOST]);
+	assert_int_equal(head.parameters, HEAD_PARAMETERS_MAX + 2);
+	assert_string_equal(head.parameter[HEAD_PARAMETERS_MAX - 1].name, "n");
+	assert_string_equal(head.parameter[0].value, "");
+	head_fini(&head);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1525,6 +1586,7 @@ int main(void)
 	    cmocka_unit_test(test_reference_unsharp),
 	    cmocka_unit_test(test_reference_direction),
 	    cmocka_unit_test(test_formats),
+	    cmocka_unit_test(test_head),
 	    cmocka_unit_test(test_reference_channels),
 	};
 

@@ -204,9 +204,21 @@ static void test_tokens(void **state)
 	tokens_fini();
 }
 
+static struct request *new_request(const char *method, const char *path, uint64_t announced)
+{
+	struct head_writer writer = {0};
+	struct head head;
+
+	head_add(&writer, HEAD_METHOD, method);
+	head_add(&writer, HEAD_PATH, path);
+	assert_int_equal(head_read(&head, writer.data, writer.size), ERR_OK);
+	head.announced = announced;
+	return request_new(&head);
+}
+
 static struct request *request_with(const char *const parameters[][2])
 {
-	struct request *r = request_new("POST", "/v1/filters/gaussian");
+	struct request *r = new_request("POST", "/v1/filters/gaussian", UINT64_MAX);
 
 	for (size_t i = 0; parameters[i][0]; i++)
 		assert_int_equal(
@@ -451,10 +463,9 @@ static void test_long_accept(void **state)
 /* What routes_begin() answers to a request before its body; 0: it wants the body. */
 static int admission(const char *method, const char *path, uint64_t announced)
 {
-	struct request *r = request_new(method, path);
+	struct request *r = new_request(method, path, announced);
 	int status;
 
-	r->announced = announced;
 	routes_begin(r);
 	status = r->answer.status;
 	request_free(r);
@@ -490,12 +501,11 @@ static void test_admission(void **state)
 static void test_chain_memory(void **state)
 {
 	struct config config = {.max_body = 1000, .max_jobs = 1, .max_wait = 60};
-	struct request *r = request_new("POST", "/v1/filters/gaussian");
+	struct request *r = new_request("POST", "/v1/filters/gaussian", 100);
 
 	(void)state;
 	admission_init(&config);
 	routes_init(&config);
-	r->announced = 100;
 	routes_begin(r);
 	assert_non_null(r->chain);
 	assert_in_range(malloc_usable_size(r->chain), chain_size(r->chain), 2000);

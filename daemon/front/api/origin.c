@@ -55,44 +55,52 @@ static bool is_loopback(const char *name)
 /* A page's own name may be made to mean a loopback address, and then it is the same site. */
 static enum error check_host(const struct request *r, struct problem *problem)
 {
+	const char *host = r->head.text[HEAD_HOST];
 	char name[256] = "";
 
-	if (!r->loopback || !r->host || lists(&config->hosts, "*"))
+	if (!r->head.loopback || !host || lists(&config->hosts, "*"))
 		return ERR_OK;
-	if (name_of(r->host, name, sizeof name) &&
-	    (is_loopback(name) || lists(&config->hosts, name)))
+	if (name_of(host, name, sizeof name) && (is_loopback(name) || lists(&config->hosts, name)))
 		return ERR_OK;
 	return problem_set(problem, ERR_MISDIRECTED,
 	                   "Host: %.60s; expected localhost, a loopback address or a name of the "
 	                   "option `hosts`",
-	                   r->host);
+	                   host);
 }
 
 /* True if a browser has sent it for a page of another origin. */
 static bool is_cross_site(const struct request *r)
 {
-	const char *origin_host = r->origin ? strstr(r->origin, "://") : NULL;
+	const char *origin = r->head.text[HEAD_ORIGIN], *host = r->head.text[HEAD_HOST];
+	const char *origin_host = origin ? strstr(origin, "://") : NULL;
+	const char *site = r->head.text[HEAD_SITE];
 
-	if (r->site)
-		return strcmp(r->site, "same-origin") && strcmp(r->site, "none");
-	if (!r->origin)
+	if (site)
+		return strcmp(site, "same-origin") && strcmp(site, "none");
+	if (!origin)
 		return false;
-	return !origin_host || !r->host || strcasecmp(origin_host + strlen("://"), r->host);
+	return !origin_host || !host || strcasecmp(origin_host + strlen("://"), host);
 }
 
 enum error origin_check(struct request *r, struct problem *problem)
 {
+	const char *origin = r->head.text[HEAD_ORIGIN];
 	enum error e = check_host(r, problem);
 
 	if (e || !is_cross_site(r))
 		return e;
-	r->cors = r->origin && lists(&config->cors_origins, r->origin);
+	r->cors = origin && lists(&config->cors_origins, origin);
 	if (r->cors)
 		return ERR_OK;
 	return problem_set(problem, ERR_CROSS_SITE,
 	                   "the request is for a page of %.80s; only those of the option "
 	                   "`cors-origins` may use this service",
-	                   r->origin ? r->origin : "another site");
+	                   origin ? origin : "another site");
+}
+
+bool origin_asks(const struct request *r)
+{
+	return r->cors && r->head.text[HEAD_PREFLIGHT] && !strcmp(r->method, "OPTIONS");
 }
 
 void origin_mark(struct request *r)
@@ -101,7 +109,7 @@ void origin_mark(struct request *r)
 		answer_header(&r->answer, "Vary", "Origin");
 	if (!r->cors)
 		return;
-	answer_header(&r->answer, "Access-Control-Allow-Origin", "%s", r->origin);
+	answer_header(&r->answer, "Access-Control-Allow-Origin", "%s", r->head.text[HEAD_ORIGIN]);
 	answer_header(&r->answer, "Access-Control-Expose-Headers",
 	              "ETag, Location, Retry-After, Server-Timing, X-Codec, X-Device, X-Image, "
 	              "X-Lost, X-Request-Id, X-Verify-Max-Difference, X-Verify-Mismatches, "
@@ -110,7 +118,7 @@ void origin_mark(struct request *r)
 
 void origin_permit(struct request *r, const char *methods)
 {
-	if (!r->cors || !r->preflight)
+	if (!origin_asks(r))
 		return;
 	answer_header(&r->answer, "Access-Control-Allow-Methods", "%s", methods);
 	answer_header(&r->answer, "Access-Control-Allow-Headers",

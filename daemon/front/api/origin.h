@@ -12,6 +12,9 @@ void origin_init(const struct config *config);
 /* Checks Host, Origin and Sec-Fetch-Site, and sets request->cors. */
 enum error origin_check(struct request *request, struct problem *problem) MUST_CHECK;
 
+/* True if a page that may use the service asks which requests it may send: a preflight. */
+bool origin_asks(const struct request *request);
+
 /* Adds the headers that let the page read the answer (Fetch standard, 3.2). */
 void origin_mark(struct request *request);
 

@@ -20,22 +20,25 @@
 
 enum { STRIPPED_LOOK = 64 };
 
-struct request *request_new(const char *method, const char *path)
+_Static_assert((int)HEAD_CLIENT_SIZE <= (int)FAIR_CLIENT_SIZE,
+               "a job's terms name the head's client");
+
+struct request *request_new(struct head *head)
 {
 	struct request *r = calloc(1, sizeof *r);
 	uint64_t number = 0;
 
-	if (!r)
-		return NULL;
-	r->method = strdup(method);
-	r->path = strdup(path);
-	if (!r->method || !r->path || getrandom(&number, sizeof number, 0) < 0) {
-		request_free(r);
+	if (!r || getrandom(&number, sizeof number, 0) < 0) {
+		free(r);
+		head_fini(head);
 		return NULL;
 	}
+	r->head = *head;
+	*head = (struct head){0};
+	r->method = r->head.text[HEAD_METHOD];
+	r->path = r->head.text[HEAD_PATH];
 	snprintf(r->id, sizeof r->id, "%016llx", (unsigned long long)number);
 	r->arrived = loop_now();
-	r->announced = UINT64_MAX;
 	r->body.fd = -1;
 	answer_init(&r->answer);
 	return r;
@@ -63,12 +66,15 @@ void request_free(struct request *r)
 		free(r->parameter[i].value);
 	}
 	free(r->chain);
-	free(r->accept);
-	free(r->origin);
 	free(r->argument);
-	free(r->method);
-	free(r->path);
+	head_fini(&r->head);
 	free(r);
+}
+
+static enum error too_many(struct problem *problem)
+{
+	return problem_set(problem, ERR_BAD_REQUEST, "a request has at most %d parameters",
+	                   REQUEST_PARAMETERS_MAX);
 }
 
 enum error request_add_parameter(struct request *r, const char *name, const char *value,
@@ -83,8 +89,7 @@ enum error request_add_parameter(struct request *r, const char *name, const char
 		if (r->parameter[i].name && r->parameter[i].value)
 			return ERR_OK;
 	}
-	return problem_set(problem, ERR_BAD_REQUEST, "a request has at most %d parameters",
-	                   REQUEST_PARAMETERS_MAX);
+	return too_many(problem);
 }
 
 enum error request_extend_parameter(struct request *r, const char *data, size_t size,
@@ -135,6 +140,33 @@ bool request_prefers_async(const char *prefer)
 	return false;
 }
 
+enum error request_read(struct request *r, struct problem *problem)
+{
+	static const char urlencoded[] = "application/x-www-form-urlencoded";
+	const struct head *head = &r->head;
+	const char *type = head->text[HEAD_CONTENT_TYPE],
+	           *coding = head->text[HEAD_CONTENT_ENCODING];
+	enum error e = ERR_OK;
+
+	if (head->text[HEAD_CLIENT])
+		snprintf(r->terms.client, sizeof r->terms.client, "%s", head->text[HEAD_CLIENT]);
+	if (head->text[HEAD_TRACE])
+		trace_parse(head->text[HEAD_TRACE], &r->terms.trace);
+	r->urlencoded = type && !strncasecmp(type, urlencoded, sizeof urlencoded - 1);
+	r->async = head->text[HEAD_PREFER] && request_prefers_async(head->text[HEAD_PREFER]);
+	if (coding && strcasecmp(coding, "identity") && head->announced)
+		return problem_set(problem, ERR_CONTENT_CODED,
+		                   "Content-Encoding: %.60s; expected the body as it is, without a "
+		                   "coding",
+		                   coding);
+	for (unsigned i = 0; !e && i < head->parameters; i++)
+		e = i < REQUEST_PARAMETERS_MAX
+		        ? request_add_parameter(r, head->parameter[i].name,
+		                                head->parameter[i].value, problem)
+		        : too_many(problem);
+	return e;
+}
+
 /* Charges the body's memory to its client. */
 static enum share_outcome book_memory(struct request *r)
 {
@@ -170,7 +202,8 @@ enum error request_write(struct request *r, const void *data, size_t size, struc
 	if (!r->has_body) {
 		r->terms.stripped = r->urlencoded && looks_stripped(data, size);
 		/* A multipart body also holds the parts' headers: only an estimate. */
-		e = spool_open(&r->body, r->announced != UINT64_MAX ? r->announced : size);
+		e = spool_open(&r->body,
+		               r->head.announced != UINT64_MAX ? r->head.announced : size);
 		r->has_body = !e;
 	}
 	if (!e)
@@ -554,6 +587,7 @@ enum error request_parse(struct request *r, const char *filter, struct chain *ch
 		regions_move(&chain->regions, &chain->coefficient[chain->regions.first],
 		             -(int)options->roi.x, -(int)options->roi.y);
 	if (!e)
-		e = accept_parse(r->accept, repertoire().written, options->accept, problem);
+		e = accept_parse(r->head.text[HEAD_ACCEPT], repertoire().written, options->accept,
+		                 problem);
 	return e;
 }

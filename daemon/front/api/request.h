@@ -7,13 +7,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/head.h"
 #include "front/api/answer.h"
 #include "front/jobs/job.h"
 #include "front/jobs/shares.h"
 #include "front/jobs/spool.h"
 #include "front/jobs/store.h"
 
-enum { REQUEST_PARAMETERS_MAX = 64, REQUEST_ID_SIZE = 17, REQUEST_VALUE_MAX = 64 << 10 };
+enum {
+	REQUEST_PARAMETERS_MAX = HEAD_PARAMETERS_MAX,
+	REQUEST_ID_SIZE = 17,
+	REQUEST_VALUE_MAX = 64 << 10
+};
 enum { DEADLINE_MAX_MS = 86400000 };
 
 struct request;
@@ -42,16 +47,9 @@ struct told {
 
 struct request {
 	char id[REQUEST_ID_SIZE];
-	char *method, *path; /* owned */
-	char *accept;        /* header, or NULL; owned */
-	char *origin;        /* header, or NULL; owned */
-	/* Headers, or NULL; valid during routes_begin() */
-	const char *authorization, *host, *site; /* the last is Sec-Fetch-Site */
-	bool preflight;                          /* has Access-Control-Request-Method */
-	bool loopback;                           /* arrived at a loopback address */
-	bool cors;       /* for a page of another site that may use the service */
-	bool monitoring; /* arrived at an address for metrics and health only */
-	bool multipart;
+	struct head head;          /* owned */
+	const char *method, *path; /* of its head */
+	bool cors;                 /* for a page of another site that may use the service */
 	bool urlencoded; /* its Content-Type is the one that curl sends with -d and --data-binary */
 	bool async;      /* Prefer: respond-async (RFC 7240) */
 	const struct route *route;
@@ -64,7 +62,6 @@ struct request {
 	struct chain *chain; /* from the parsing of the parameters until there is a job; owned */
 	struct message_job options;
 	struct job_terms terms;
-	uint64_t announced;            /* Content-Length; UINT64_MAX if missing */
 	bool expected;                 /* its body is wanted: admission counts on a job */
 	uint64_t body_max, memory_max; /* limit as configured when it was admitted */
 	struct share place;            /* its place among the expected bodies */
@@ -80,8 +77,12 @@ struct request {
 	struct told told; /* by the stream */
 };
 
-struct request *request_new(const char *method, const char *path);
+/* Takes over what is in the head, also on failure (NULL: no memory). */
+struct request *request_new(struct head *head);
 void request_free(struct request *request);
+
+/* Reads what the head says. On error answer with the problem. */
+enum error request_read(struct request *request, struct problem *problem) MUST_CHECK;
 
 /* Releases the body, which will not be used. */
 void request_drop_body(struct request *request);

@@ -261,12 +261,12 @@ static enum error admit(const struct request *r, struct problem *problem)
 	if (!devices_up() && !devices_starting())
 		return problem_set(problem, ERR_NO_DEVICE,
 		                   "no device is up; they are being restarted");
-	if (r->announced != UINT64_MAX && r->announced > config->max_body)
+	if (r->head.announced != UINT64_MAX && r->head.announced > config->max_body)
 		return problem_set(problem, ERR_BODY_TOO_LARGE,
 		                   "the body has %llu bytes; at most %llu are accepted",
-		                   (unsigned long long)r->announced,
+		                   (unsigned long long)r->head.announced,
 		                   (unsigned long long)config->max_body);
-	if (!r->announced)
+	if (!r->head.announced)
 		return empty_body(problem);
 	return ERR_OK;
 }
@@ -279,7 +279,7 @@ static enum work_class class_of(const struct request *r, uint64_t body_size)
 /* The body's size so far known, while it arrives and afterwards. */
 static uint64_t size_of(const struct request *r)
 {
-	return r->has_body ? r->body.size : r->announced == UINT64_MAX ? 0 : r->announced;
+	return r->has_body ? r->body.size : r->head.announced == UINT64_MAX ? 0 : r->head.announced;
 }
 
 static enum error check_deadline(const struct request *r, struct problem *problem)
@@ -338,12 +338,12 @@ static enum error check_access(struct request *r, struct problem *problem)
 
 	while (i < MONITORING && (!r->route || r->route->act != monitoring[i].act))
 		i++;
-	if (r->monitoring && i == MONITORING)
+	if (r->head.monitoring && i == MONITORING)
 		return problem_set(problem, ERR_NOT_FOUND,
 		                   "this address serves only GET /metrics, /livez and /readyz");
-	if (i < MONITORING && (r->monitoring || monitoring[i].open))
+	if (i < MONITORING && (r->head.monitoring || monitoring[i].open))
 		return ERR_OK;
-	return tokens_admit(r->authorization, &r->terms, problem);
+	return tokens_admit(r->head.text[HEAD_AUTHORIZATION], &r->terms, problem);
 }
 
 /* Accepts the body. It is not a job yet: slow bodies keep no job out. */
@@ -369,7 +369,7 @@ void routes_begin(struct request *r)
 	e = origin_check(r, &problem);
 	if (!e)
 		e = find_route(r);
-	if (!e && !(r->cors && r->preflight)) /* a preflight has no token */
+	if (!e && !origin_asks(r)) /* a preflight has no token */
 		e = check_access(r, &problem);
 	if (e) {
 		answer_problem(&r->answer, e, e == ERR_MEMORY ? NULL : &problem);
@@ -389,7 +389,7 @@ void routes_begin(struct request *r)
 	}
 	e = admit(r, &problem);
 	/* Refuses invalid parameters before the body arrives; a form may bring more parameters. */
-	if (!e && !r->multipart)
+	if (!e && !r->head.form)
 		e = parse(r, &problem);
 	if (!e)
 		e = admission_check(r->terms.client, class_of(r, size_of(r)), size_of(r), &problem);

@@ -1,0 +1,56 @@
+/* The head of a request, as who reads connections tells it to who answers: one block of texts, each
+ * with what it is. The reader takes the block for input. */
+#ifndef COMMON_HEAD_H
+#define COMMON_HEAD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+
+/* HEAD_CLIENT_SIZE: of a client's name with its NUL. */
+enum { HEAD_PARAMETERS_MAX = 64, HEAD_CLIENT_SIZE = 48 };
+
+enum head_text {
+	HEAD_METHOD = 1,
+	HEAD_PATH,   /* decoded, without the query */
+	HEAD_CLIENT, /* an address, or `user` and its number; may be left out, like what follows */
+	HEAD_NAME,   /* of a parameter of the query, decoded; its value follows */
+	HEAD_VALUE,
+#define HEADER(symbol, name, many) HEAD_##symbol,
+#include "common/headers.def"
+#undef HEADER
+	HEAD_TEXTS
+};
+
+struct head {
+	char *data;                   /* which the texts are in; owned */
+	const char *text[HEAD_TEXTS]; /* NULL: missing; not those of parameters */
+	struct {
+		const char *name, *value;
+	} parameter[HEAD_PARAMETERS_MAX];
+	unsigned parameters; /* as many as were given, of which the first are kept */
+	uint64_t announced;  /* Content-Length; UINT64_MAX if missing */
+	bool loopback;       /* it arrived at a loopback address */
+	bool monitoring;     /* it arrived at an address for metrics and health only */
+	bool form;           /* its body is one: parameters may follow */
+};
+
+/* Writes a block; all zeros: an empty one. Without memory, `failed` is set. */
+struct head_writer {
+	char *data; /* owned until it is read */
+	size_t size, room;
+	bool failed;
+};
+
+/* Adds a text, or more to the last one. */
+void head_add(struct head_writer *writer, enum head_text what, const char *text);
+void head_extend(struct head_writer *writer, const char *text);
+
+/* Reads a block, which is the head's from then on, even on failure; what is not in it is zero or
+ * false. ERR_BAD_REQUEST: it is no block with a method and a path in which nothing is doubled. */
+enum error head_read(struct head *head, char *data, size_t size) MUST_CHECK;
+void head_fini(struct head *head);
+
+#endif

@@ -1,0 +1,73 @@
+/* The block of a request's head: one that is read has its method and path, every text ends within
+ * it, and written again it is read as the same. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/head.h"
+
+static char *copy_of(const void *data, size_t size)
+{
+	char *copy = malloc(size);
+
+	if (size)
+		memcpy(copy, data, size);
+	return copy;
+}
+
+static void check_text(const struct head *head, size_t size, const char *text)
+{
+	if (text < head->data || text + strlen(text) >= head->data + size)
+		abort();
+}
+
+static void expect_same(const char *a, const char *b)
+{
+	if (!a != !b || (a && strcmp(a, b)))
+		abort();
+}
+
+static void check(const struct head *head, size_t size)
+{
+	unsigned kept =
+	    head->parameters < HEAD_PARAMETERS_MAX ? head->parameters : HEAD_PARAMETERS_MAX;
+	struct head_writer writer = {0};
+	struct head again;
+
+	for (int i = 0; i < HEAD_TEXTS; i++) {
+		if (!head->text[i])
+			continue;
+		check_text(head, size, head->text[i]);
+		head_add(&writer, (enum head_text)i, "");
+		head_extend(&writer, head->text[i]);
+	}
+	for (unsigned i = 0; i < kept; i++) {
+		check_text(head, size, head->parameter[i].name);
+		check_text(head, size, head->parameter[i].value);
+		head_add(&writer, HEAD_NAME, head->parameter[i].name);
+		head_add(&writer, HEAD_VALUE, head->parameter[i].value);
+	}
+	if (writer.failed || head_read(&again, writer.data, writer.size))
+		abort();
+	for (int i = 0; i < HEAD_TEXTS; i++)
+		expect_same(head->text[i], again.text[i]);
+	for (unsigned i = 0; i < kept; i++) {
+		expect_same(head->parameter[i].name, again.parameter[i].name);
+		expect_same(head->parameter[i].value, again.parameter[i].value);
+	}
+	if (!head->text[HEAD_METHOD] || !head->text[HEAD_PATH] || again.parameters != kept)
+		abort();
+	head_fini(&again);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
+{
+	struct head head;
+
+	if (!head_read(&head, copy_of(input, size), size))
+		check(&head, size);
+	head_fini(&head);
+	return 0;
+}
