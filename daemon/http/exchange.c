@@ -5,6 +5,8 @@
 #include "http/exchange.h"
 
 #include <fcntl.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +42,8 @@ struct exchange {
 	uint64_t heard; /* loop_now() when data last arrived */
 	size_t sent;    /* bytes of the current piece of a stream */
 	struct unread unread;
-	bool complete; /* its body */
+	uint64_t acknowledged; /* bytes on the connection when its answer began */
+	bool complete;         /* its body */
 	bool answered, suspended, gone;
 	bool old;     /* HTTP/1.0 */
 	bool expects; /* the client waits for permission to send its body */
@@ -50,7 +53,7 @@ struct exchange {
 static const struct config *config;
 static struct exchange *exchanges;
 static unsigned active; /* how many they are */
-static struct loop_timer stalls;
+static struct loop_timer look;
 static bool draining, ended;
 
 /* A part of a form begins: the image, or a parameter. */
@@ -82,6 +85,15 @@ static const struct form_calls form_calls = {begin_part, take_part};
 static int socket_of(struct MHD_Connection *connection)
 {
 	return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+}
+
+/* Bytes that a TCP client's system has acknowledged; of others it is not known. */
+static uint64_t acknowledged(int socket)
+{
+	struct tcp_info info = {0};
+	socklen_t size = sizeof info;
+
+	return getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) ? 0 : info.tcpi_bytes_acked;
 }
 
 static struct peer *peer_of(struct MHD_Connection *connection)
@@ -200,8 +212,8 @@ static struct exchange *exchange_new(const struct listener *listener,
 	publish();
 	x->heard = loop_now();
 	set_timeout(connection, 0);
-	if (!loop_timer_left(&stalls))
-		loop_timer_start(&stalls, 1000);
+	if (!loop_timer_left(&look))
+		loop_timer_start(&look, 1000);
 	if (peer) {
 		peer->exchange = x;
 		peer->served = true;
@@ -285,6 +297,14 @@ static void complete_headers(struct request *r)
 	origin_mark(r);
 }
 
+/* Ends a connection, which the library then notices. */
+static void cut(void *context)
+{
+	struct exchange *x = context;
+
+	shutdown(socket_of(x->connection), SHUT_RDWR);
+}
+
 static enum MHD_Result exchange_send(struct exchange *x)
 {
 	struct request *r = x->request;
@@ -310,9 +330,9 @@ static enum MHD_Result exchange_send(struct exchange *x)
 	result = MHD_queue_response(x->connection, (unsigned)a->status, response);
 	MHD_destroy_response(response);
 	routes_answered(r);
+	x->acknowledged = acknowledged(socket_of(x->connection));
 	if (a->file >= 0 && a->status != 304)
-		unread_begin(&x->unread, r->id, r->terms.client, socket_of(x->connection),
-		             a->file_size);
+		unread_begin(&x->unread, r->id, r->terms.client, a->file_size, cut, x);
 	return result;
 }
 
@@ -389,32 +409,40 @@ void exchange_break(struct MHD_Connection *connection, const char *client, enum 
 	}
 }
 
-/* Answers requests whose body has stopped arriving. libmicrohttpd's own timeout, which would close
+/* Answers a request whose body has stopped arriving. libmicrohttpd's own timeout, which would close
  * the connection without an answer, is off while a body arrives. */
-static void check_stalls(void *context)
+static void end_stalled(struct exchange *x)
+{
+	struct problem problem;
+
+	problem_set(&problem, ERR_BODY_TIMEOUT, "no data for %llu s, and the body is incomplete",
+	            (unsigned long long)config->idle_timeout);
+	if (!x->request->answer.status) /* else it was only to be sent after the body */
+		answer_problem(&x->request->answer, ERR_BODY_TIMEOUT, &problem);
+	answer_past(x, false);
+}
+
+/* Looks at all requests, at least once a second. */
+static void look_around(void *context)
 {
 	uint64_t now = loop_now(), limit = config->idle_timeout * 1000000000u, next = limit;
-	struct problem problem;
 
 	(void)context;
 	for (struct exchange *x = exchanges; x; x = x->next) {
 		uint64_t left = x->heard + limit > now ? x->heard + limit - now : 0;
 
+		if (x->unread.id)
+			unread_report(&x->unread,
+			              acknowledged(socket_of(x->connection)) - x->acknowledged);
 		if (!is_receiving(x))
 			continue;
 		next = left && left < next ? left : next;
-		if (left)
-			continue;
-		problem_set(&problem, ERR_BODY_TIMEOUT,
-		            "no data for %llu s, and the body is incomplete",
-		            (unsigned long long)config->idle_timeout);
-		if (!x->request->answer.status) /* else it was only to be sent after the body */
-			answer_problem(&x->request->answer, ERR_BODY_TIMEOUT, &problem);
-		answer_past(x, false);
+		if (!left)
+			end_stalled(x);
 	}
 	/* A reload may shorten the time at any moment. */
 	if (active)
-		loop_timer_start(&stalls, next / 1000000 < 1000 ? next / 1000000 + 1 : 1000);
+		loop_timer_start(&look, next / 1000000 < 1000 ? next / 1000000 + 1 : 1000);
 }
 
 static void open_form(struct exchange *x)
@@ -581,10 +609,10 @@ void exchanges_end(void)
 enum error exchanges_init(const struct config *c)
 {
 	config = c;
-	return loop_timer_init(&stalls, check_stalls, NULL);
+	return loop_timer_init(&look, look_around, NULL);
 }
 
 void exchanges_fini(void)
 {
-	loop_timer_fini(&stalls);
+	loop_timer_fini(&look);
 }

@@ -26,7 +26,9 @@
 #include "front/base/metrics.h"
 #include "front/config/load.h"
 #include "front/jobs/admission.h"
+#include "front/jobs/shares.h"
 #include "front/jobs/spool.h"
+#include "front/jobs/unread.h"
 #include "front/workers/arenas.h"
 #include "front/workers/device_table.h"
 #include "front/workers/repertoire.h"
@@ -495,6 +497,46 @@ static void test_admission(void **state)
 	config.max_jobs = 1;
 	routes_drain();
 	assert_int_equal(admission("POST", "/v1/filters/gaussian", 10), 0);
+}
+
+static void note_cut(void *context)
+{
+	++*(int *)context;
+}
+
+/* Above the bound the slowest reader goes; one that has just begun goes after all that are
+ * measured, and the last one stays. */
+static void test_unread(void **state)
+{
+	enum { SIZE = 100 << 20 };
+	struct config config = {.unread_size = 2 * SIZE, .unread_client_size = 4 * SIZE};
+	const struct timespec pause = {.tv_nsec = 20000000};
+	struct unread u[5];
+	int cut[5] = {0};
+
+	(void)state;
+	shares_init(&config);
+	unread_init(&config);
+	for (int i = 0; i < 2; i++)
+		unread_begin(&u[i], "id", "client", SIZE, note_cut, &cut[i]);
+	nanosleep(&pause, NULL);
+	unread_report(&u[0], SIZE / 2);
+	unread_report(&u[1], SIZE / 4);
+	unread_begin(&u[2], "id", "client", SIZE, note_cut, &cut[2]);
+	assert_true(!cut[0] && cut[1] && !cut[2]);
+	unread_begin(&u[3], "id", "other", SIZE, note_cut, &cut[3]);
+	assert_true(cut[0] && !cut[2] && !cut[3]);
+	unread_begin(&u[4], "id", "other", SIZE, note_cut, &cut[4]);
+	assert_true(cut[2] && !cut[3] && !cut[4]);
+	config.unread_size = 0;
+	for (int i = 0; i < 3; i++)
+		unread_end(&u[i]);
+	unread_begin(&u[0], "id", "client", SIZE, note_cut, &cut[0]);
+	assert_true(cut[0] == 1 && cut[1] == 1 && cut[2] == 1 && cut[3] == 1 && cut[4] == 1);
+	unread_end(&u[0]);
+	unread_end(&u[3]);
+	unread_end(&u[4]);
+	assert_int_equal(share_total(SHARE_ANSWERS), 0);
 }
 
 /* A request's chain takes as much memory as it has filters and matrices. */
@@ -1045,35 +1087,21 @@ static int offer_all_formats(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_config_flags),
-	    cmocka_unit_test(test_arenas),
-	    cmocka_unit_test(test_config_invalid),
-	    cmocka_unit_test(test_config_file),
-	    cmocka_unit_test(test_listen),
-	    cmocka_unit_test(test_address),
-	    cmocka_unit_test(test_tokens),
-	    cmocka_unit_test(test_request_parse),
-	    cmocka_unit_test(test_request_invalid),
-	    cmocka_unit_test(test_trace),
-	    cmocka_unit_test(test_accept),
-	    cmocka_unit_test(test_accept_encoding),
-	    cmocka_unit_test(test_long_accept),
-	    cmocka_unit_test(test_admission),
-	    cmocka_unit_test(test_spool),
-	    cmocka_unit_test(test_spool_sealed),
-	    cmocka_unit_test(test_drain_rate),
-	    cmocka_unit_test(test_held),
-	    cmocka_unit_test(test_chain_memory),
-	    cmocka_unit_test(test_reckoned),
-	    cmocka_unit_test(test_errand_close),
-	    cmocka_unit_test(test_metrics),
-	    cmocka_unit_test(test_loop_unwatch),
-	    cmocka_unit_test(test_loop_stop),
-	    cmocka_unit_test(test_loop_held_up),
-	    cmocka_unit_test(test_request_parts),
-	    cmocka_unit_test(test_request_no_filters),
-	    cmocka_unit_test(test_verified),
-	    cmocka_unit_test(test_flood),
+	    cmocka_unit_test(test_config_flags),    cmocka_unit_test(test_arenas),
+	    cmocka_unit_test(test_config_invalid),  cmocka_unit_test(test_config_file),
+	    cmocka_unit_test(test_listen),          cmocka_unit_test(test_address),
+	    cmocka_unit_test(test_tokens),          cmocka_unit_test(test_request_parse),
+	    cmocka_unit_test(test_request_invalid), cmocka_unit_test(test_trace),
+	    cmocka_unit_test(test_accept),          cmocka_unit_test(test_accept_encoding),
+	    cmocka_unit_test(test_long_accept),     cmocka_unit_test(test_admission),
+	    cmocka_unit_test(test_spool),           cmocka_unit_test(test_spool_sealed),
+	    cmocka_unit_test(test_drain_rate),      cmocka_unit_test(test_held),
+	    cmocka_unit_test(test_unread),          cmocka_unit_test(test_chain_memory),
+	    cmocka_unit_test(test_reckoned),        cmocka_unit_test(test_errand_close),
+	    cmocka_unit_test(test_metrics),         cmocka_unit_test(test_loop_unwatch),
+	    cmocka_unit_test(test_loop_stop),       cmocka_unit_test(test_loop_held_up),
+	    cmocka_unit_test(test_request_parts),   cmocka_unit_test(test_request_no_filters),
+	    cmocka_unit_test(test_verified),        cmocka_unit_test(test_flood),
 	};
 
 	return cmocka_run_group_tests(tests, offer_all_formats, NULL);

@@ -13,19 +13,25 @@
 /* An answer being sent; embedded in its sender. All zeros: none. */
 struct unread {
 	LIST_ENTRY(unread) place;
-	struct share share;      /* its bytes; empty when its connection has been closed */
+	struct share share;      /* its bytes; empty when its connection has been cut */
 	const char *id, *client; /* id of the request */
-	int socket;
-	uint64_t size, since;  /* loop_now() */
-	uint64_t acknowledged; /* bytes acknowledged on the connection when it began */
+	uint64_t size, since;    /* loop_now() */
+	uint64_t read, reported; /* bytes by the last report, and its loop_now(); 0: none yet */
+	void (*cut)(void *context);
+	void *context;
 };
 
 void unread_init(const struct config *config);
 
-/* Starts sending an answer of so many bytes. The texts must stay valid until unread_end(), which
+/* Starts sending an answer of so many bytes. cut: called, if the client is too slow, to close its
+ * connection; nothing else may happen in it. The texts must stay valid until unread_end(), which
  * may be called for one that never began. */
-void unread_begin(struct unread *unread, const char *id, const char *client, int socket,
-                  uint64_t size);
+void unread_begin(struct unread *unread, const char *id, const char *client, uint64_t size,
+                  void (*cut)(void *context), void *context);
+
+/* The client has read so many bytes of it. */
+void unread_report(struct unread *unread, uint64_t bytes);
+
 void unread_end(struct unread *unread);
 
 #endif
