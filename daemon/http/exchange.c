@@ -1,5 +1,5 @@
-/* Exchanges: what libmicrohttpd reads of a request goes into a struct request, and its answer comes
- * out again.  The hard part is refusing. A request that is refused is answered at once if the
+/* Exchanges: what libmicrohttpd reads of a request goes to the service, and its answer comes out
+ * again.  The hard part is refusing. A request that is refused is answered at once if the
  * client waits for that (Expect) or has much to send; otherwise a short body is read and dropped
  * first, because some clients do not look at the answer before they have sent everything. */
 #include "http/exchange.h"
@@ -14,14 +14,9 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "front/api/origin.h"
-#include "front/api/refusals.h"
-#include "front/api/representation.h"
-#include "front/api/request.h"
-#include "front/api/routes.h"
+#include "front/api/serve.h"
 #include "front/base/loop.h"
 #include "front/base/metrics.h"
-#include "front/jobs/unread.h"
 #include "http/form.h"
 #include "http/headers.h"
 #include "http/intake.h"
@@ -36,15 +31,14 @@ struct exchange {
 	struct exchange *next, **link; /* of all exchanges */
 	struct request *request;
 	struct MHD_Connection *connection;
-	struct form *form;        /* the file that its body is, or NULL */
-	bool has_image, in_image; /* the reader of its form, if the body is one */
+	struct form *form;           /* the reader of its body, if that is one */
+	const struct answer *answer; /* once it is being sent; the request's */
 	uint64_t discarded;
-	uint64_t heard; /* loop_now() when data last arrived */
-	size_t sent;    /* bytes of the current piece of a stream */
-	struct unread unread;
+	uint64_t heard;        /* loop_now() when data last arrived */
+	size_t sent;           /* bytes of the current piece of a stream */
 	uint64_t acknowledged; /* bytes on the connection when its answer began */
 	bool complete;         /* its body */
-	bool answered, suspended, gone;
+	bool suspended, gone;
 	bool old;     /* HTTP/1.0 */
 	bool expects; /* the client waits for permission to send its body */
 	bool probed;  /* see stays() */
@@ -56,28 +50,18 @@ static unsigned active; /* how many they are */
 static struct loop_timer look;
 static bool draining, ended;
 
-/* A part of a form begins: the image, or a parameter. */
 static enum error begin_part(void *context, const char *name, bool file, struct problem *problem)
 {
 	struct exchange *x = context;
 
-	/* With curl -F chain=@FILE the parameter has a file name. */
-	x->in_image = file ? strcmp(name, "chain") : !strcmp(name, "image");
-	if (!x->in_image)
-		return request_add_parameter(x->request, name, "", problem);
-	if (x->has_image)
-		return problem_set_parameter(problem, ERR_BAD_REQUEST, name, "",
-		                             "the form has two images; send one per request");
-	x->has_image = true;
-	return ERR_OK;
+	return serve_part(x->request, name, file, problem);
 }
 
 static enum error take_part(void *context, const char *data, size_t size, struct problem *problem)
 {
 	struct exchange *x = context;
 
-	return x->in_image ? request_write(x->request, data, size, problem)
-	                   : request_extend_parameter(x->request, data, size, problem);
+	return serve_part_data(x->request, data, size, problem);
 }
 
 static const struct form_calls form_calls = {begin_part, take_part};
@@ -116,11 +100,21 @@ static void exchange_wake(void *context)
 	MHD_resume_connection(x->connection);
 }
 
+/* Ends a connection, which the library then notices. */
+static void exchange_cut(void *context)
+{
+	struct exchange *x = context;
+
+	shutdown(socket_of(x->connection), SHUT_RDWR);
+}
+
+static const struct serve_calls serve_calls = {exchange_wake, exchange_cut};
+
 /* Abandons a request that waits for its answer, because the client will not read it. */
 static void exchange_abandon(struct exchange *x)
 {
 	x->gone = true;
-	routes_abandon(x->request);
+	serve_abandon(x->request);
 }
 
 static void suspend(struct exchange *x)
@@ -140,7 +134,7 @@ static bool stays(struct exchange *x)
 
 	if (!peer || !peer->left)
 		return true;
-	if (peer->gone || x->old || x->answered)
+	if (peer->gone || x->old || x->answer)
 		return false;
 	if (!x->probed && !intake_send(socket_of(x->connection), nothing, sizeof nothing - 1))
 		return false;
@@ -176,33 +170,49 @@ static void publish(void)
 	metric_set(METRIC_REQUESTS, NULL, NULL, active);
 }
 
+static void exchange_free(struct exchange *x)
+{
+	if (peer_of(x->connection))
+		peer_of(x->connection)->exchange = NULL;
+	*x->link = x->next;
+	if (x->next)
+		x->next->link = x->link;
+	form_free(x->form);
+	if (x->request)
+		serve_end(x->request);
+	free(x);
+	active--;
+	publish();
+}
+
+/* Reads the head, and begins with the request. */
+static enum error begin_request(struct exchange *x, const struct listener *listener,
+                                const char *method, const char *url)
+{
+	static const struct sockaddr_storage none;
+	const struct peer *peer = peer_of(x->connection);
+	struct head head;
+	enum error e = headers_read(x->connection, peer ? &peer->source : &none, config, method,
+	                            url, &head, &x->expects);
+
+	head.monitoring = listener->metrics;
+	head.loopback = peer && peer->loopback;
+	if (!e)
+		x->request = serve_begin(&head, &serve_calls, x);
+	head_fini(&head);
+	return x->request ? ERR_OK : ERR_MEMORY;
+}
+
 static struct exchange *exchange_new(const struct listener *listener,
                                      struct MHD_Connection *connection, const char *method,
                                      const char *url)
 {
-	static const struct sockaddr_storage none;
 	struct exchange *x = calloc(1, sizeof *x);
 	struct peer *peer = peer_of(connection);
-	struct head head;
-	enum error e;
 
 	if (!x)
 		return NULL;
 	x->connection = connection;
-	e = headers_read(connection, peer ? &peer->source : &none, config, method, url, &head,
-	                 &x->expects);
-	head.monitoring = listener->metrics;
-	head.loopback = peer && peer->loopback;
-	if (e)
-		head_fini(&head);
-	else
-		x->request = request_new(&head);
-	if (!x->request) {
-		free(x);
-		return NULL;
-	}
-	x->request->waiter.wake = exchange_wake;
-	x->request->waiter.context = x;
 	x->next = exchanges;
 	x->link = &exchanges;
 	if (x->next)
@@ -210,6 +220,10 @@ static struct exchange *exchange_new(const struct listener *listener,
 	exchanges = x;
 	active++;
 	publish();
+	if (begin_request(x, listener, method, url)) {
+		exchange_free(x);
+		return NULL;
+	}
 	x->heard = loop_now();
 	set_timeout(connection, 0);
 	if (!loop_timer_left(&look))
@@ -221,35 +235,19 @@ static struct exchange *exchange_new(const struct listener *listener,
 	return x;
 }
 
-static void exchange_free(struct exchange *x)
-{
-	if (peer_of(x->connection))
-		peer_of(x->connection)->exchange = NULL;
-	*x->link = x->next;
-	if (x->next)
-		x->next->link = x->link;
-	unread_end(&x->unread);
-	form_free(x->form);
-	request_free(x->request);
-	free(x);
-	active--;
-	publish();
-}
-
 /* Supplies a stream's next bytes; while there are none, the connection is suspended. */
 static ssize_t stream_read(void *context, uint64_t position, char *out, size_t room)
 {
 	struct exchange *x = context;
-	struct answer *a = &x->request->answer;
+	const struct answer *a = x->answer;
 	size_t size;
 
 	(void)position;
 	if (x->gone)
 		return MHD_CONTENT_READER_END_WITH_ERROR;
 	if (x->sent == a->text_size) {
-		answer_piece(a, NULL, 0);
 		x->sent = 0;
-		if (!x->request->stream(x->request))
+		if (!serve_piece(x->request))
 			return MHD_CONTENT_READER_END_OF_STREAM;
 		if (!a->text_size && !exchange_suspend(x))
 			return MHD_CONTENT_READER_END_WITH_ERROR;
@@ -264,11 +262,11 @@ static ssize_t stream_read(void *context, uint64_t position, char *out, size_t r
 /* The body of an answer: the kernel sends a file, a text is in memory. */
 static struct MHD_Response *make_response(struct exchange *x)
 {
-	struct answer *a = &x->request->answer;
+	const struct answer *a = x->answer;
 	struct MHD_Response *response;
 	int fd;
 
-	if (x->request->stream)
+	if (serve_streams(x->request))
 		return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK,
 		                                         stream_read, x, NULL);
 	if (a->file < 0) {
@@ -285,41 +283,17 @@ static struct MHD_Response *make_response(struct exchange *x)
 	return response;
 }
 
-/* The headers of every answer. */
-static void complete_headers(struct request *r)
-{
-	if (!answer_has(&r->answer, "Server-Timing"))
-		answer_header(&r->answer, "Server-Timing", "total;dur=%.3f",
-		              (double)(loop_now() - r->arrived) * 1e-6);
-	answer_header(&r->answer, "X-Request-Id", "%s", r->id);
-	representation_protect(&r->answer);
-	representation_vary(&r->answer, r->route && !r->route->act);
-	origin_mark(r);
-}
-
-/* Ends a connection, which the library then notices. */
-static void cut(void *context)
-{
-	struct exchange *x = context;
-
-	shutdown(socket_of(x->connection), SHUT_RDWR);
-}
-
 static enum MHD_Result exchange_send(struct exchange *x)
 {
-	struct request *r = x->request;
-	struct answer *a = &r->answer;
+	const struct answer *a;
 	struct MHD_Response *response;
 	enum MHD_Result result;
 
-	complete_headers(r);
-	representation_revalidate(a, r->head.text[HEAD_IF_NONE_MATCH]);
-	representation_compress(a, r->head.text[HEAD_ACCEPT_ENCODING]);
+	x->acknowledged = acknowledged(socket_of(x->connection));
+	x->answer = a = serve_answer(x->request, false);
 	response = make_response(x);
 	if (!response)
 		return MHD_NO;
-	x->answered = true;
-	request_drop_body(r);
 	exchange_set_timeout(x->connection);
 	if (a->content_type)
 		MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, a->content_type);
@@ -329,10 +303,6 @@ static enum MHD_Result exchange_send(struct exchange *x)
 		MHD_add_response_header(response, a->header[i].name, a->header[i].value);
 	result = MHD_queue_response(x->connection, (unsigned)a->status, response);
 	MHD_destroy_response(response);
-	routes_answered(r);
-	x->acknowledged = acknowledged(socket_of(x->connection));
-	if (a->file >= 0 && a->status != 304)
-		unread_begin(&x->unread, r->id, r->terms.client, a->file_size, cut, x);
 	return result;
 }
 
@@ -360,10 +330,8 @@ static void send_past(struct MHD_Connection *connection, const struct answer *an
  */
 static void answer_past(struct exchange *x, bool sending)
 {
-	x->answered = true;
-	complete_headers(x->request);
-	routes_answered(x->request);
-	send_past(x->connection, &x->request->answer, sending);
+	x->answer = serve_answer(x->request, true);
+	send_past(x->connection, x->answer, sending);
 }
 
 static void refuse(struct MHD_Connection *connection, const char *client, enum error error,
@@ -371,14 +339,8 @@ static void refuse(struct MHD_Connection *connection, const char *client, enum e
 {
 	struct answer answer;
 
-	answer_init(&answer);
-	answer_problem(&answer, error, problem);
-	representation_protect(&answer);
+	serve_refuse(&answer, client, error, problem);
 	send_past(connection, &answer, sending);
-	refusals_note(&(struct refusal){.client = client,
-	                                .reason = answer.reason,
-	                                .detail = answer.detail,
-	                                .status = answer.status});
 	answer_fini(&answer);
 	peer_of(connection)->refused = true;
 }
@@ -392,7 +354,7 @@ void exchange_refuse(struct MHD_Connection *connection, const char *client, enum
 /* True if its body is incomplete and no answer has been sent. */
 static bool is_receiving(const struct exchange *x)
 {
-	return !x->complete && !x->answered && !x->suspended && !x->gone;
+	return !x->complete && !x->answer && !x->suspended && !x->gone;
 }
 
 void exchange_break(struct MHD_Connection *connection, const char *client, enum error error,
@@ -403,8 +365,7 @@ void exchange_break(struct MHD_Connection *connection, const char *client, enum 
 	if (!x) {
 		refuse(connection, client, error, problem, true);
 	} else if (is_receiving(x)) {
-		if (!x->request->answer.status)
-			answer_problem(&x->request->answer, error, problem);
+		serve_fail(x->request, error, problem);
 		answer_past(x, true);
 	}
 }
@@ -417,8 +378,7 @@ static void end_stalled(struct exchange *x)
 
 	problem_set(&problem, ERR_BODY_TIMEOUT, "no data for %llu s, and the body is incomplete",
 	            (unsigned long long)config->idle_timeout);
-	if (!x->request->answer.status) /* else it was only to be sent after the body */
-		answer_problem(&x->request->answer, ERR_BODY_TIMEOUT, &problem);
+	serve_fail(x->request, ERR_BODY_TIMEOUT, &problem);
 	answer_past(x, false);
 }
 
@@ -431,9 +391,9 @@ static void look_around(void *context)
 	for (struct exchange *x = exchanges; x; x = x->next) {
 		uint64_t left = x->heard + limit > now ? x->heard + limit - now : 0;
 
-		if (x->unread.id)
-			unread_report(&x->unread,
-			              acknowledged(socket_of(x->connection)) - x->acknowledged);
+		if (x->answer)
+			serve_read(x->request,
+			           acknowledged(socket_of(x->connection)) - x->acknowledged);
 		if (!is_receiving(x))
 			continue;
 		next = left && left < next ? left : next;
@@ -445,37 +405,29 @@ static void look_around(void *context)
 		loop_timer_start(&look, next / 1000000 < 1000 ? next / 1000000 + 1 : 1000);
 }
 
-static void open_form(struct exchange *x)
+/* What has been read of a form. */
+static void check_form(struct exchange *x, enum error error, const struct problem *problem)
 {
-	struct problem problem;
-	enum error e =
-	    form_new(&x->form, x->request->head.text[HEAD_CONTENT_TYPE], &form_calls, x, &problem);
-
-	if (e)
-		answer_problem(&x->request->answer, e, &problem);
+	if (error)
+		serve_fail(x->request, error, problem);
 }
 
 /* The first call for a request: it has headers but no body yet. */
 static enum MHD_Result exchange_begin(struct exchange *x)
 {
-	struct request *r = x->request;
-	uint64_t announced = r->head.announced;
+	const struct head *head = serve_head(x->request);
 	struct problem problem;
-	enum error e = request_read(r, &problem);
 
-	if (e)
-		answer_problem(&r->answer, e, &problem);
-	else
-		routes_begin(r);
-	if (e == ERR_CONTENT_CODED)
-		answer_header(&r->answer, MHD_HTTP_HEADER_ACCEPT_ENCODING, "identity");
-	if (!r->answer.status && r->head.form && r->expected)
-		open_form(x);
-	if (!r->answer.status)
+	if (head->form && serve_wants_body(x->request))
+		check_form(
+		    x, form_new(&x->form, head->text[HEAD_CONTENT_TYPE], &form_calls, x, &problem),
+		    &problem);
+	if (!serve_is_answered(x->request))
 		return MHD_YES;
 	/* A body that is not worth reading: answers now. Without a body it waits for the next call,
 	 * because an answer in the first one makes libmicrohttpd close the connection. */
-	if ((announced && x->expects) || (announced != UINT64_MAX && announced > DISCARD_MAX))
+	if ((head->announced && x->expects) ||
+	    (head->announced != UINT64_MAX && head->announced > DISCARD_MAX))
 		return exchange_send(x);
 	return MHD_YES;
 }
@@ -483,34 +435,21 @@ static enum MHD_Result exchange_begin(struct exchange *x)
 /* A piece of the body. */
 static enum MHD_Result exchange_receive(struct exchange *x, const char *data, size_t size)
 {
-	struct request *r = x->request;
 	struct problem problem;
-	enum error e;
 
 	x->heard = loop_now();
-	if (r->answer.status || !r->expected) {
+	if (!serve_wants_body(x->request)) {
 		x->discarded += size;
 		return x->discarded <= DISCARD_MAX ? MHD_YES : MHD_NO;
 	}
-	e = x->form ? form_read(x->form, data, size, &problem)
-	            : request_write(r, data, size, &problem);
-	if (e) {
-		answer_problem(&r->answer, e, &problem);
-		request_drop_body(r); /* the answer may take its time */
-	}
+	if (x->form)
+		check_form(x, form_read(x->form, data, size, &problem), &problem);
+	else
+		serve_body(x->request, data, size);
 	/* More of the body would have to wait in memory. */
-	if (!x->suspended && !ended && spool_await(&r->body, exchange_wake, x))
+	if (!x->suspended && !ended && serve_is_behind(x->request))
 		suspend(x);
 	return MHD_YES;
-}
-
-static void end_form(struct exchange *x)
-{
-	struct problem problem;
-	enum error e = form_finish(x->form, &problem);
-
-	if (e)
-		answer_problem(&x->request->answer, e, &problem);
 }
 
 /* The service ends before the request is done. */
@@ -521,26 +460,26 @@ static void answer_too_late(struct exchange *x)
 	problem_set(&problem, ERR_DRAINING,
 	            "the service is shutting down, and its drain time is over; send the request "
 	            "again");
-	answer_problem(&x->request->answer, ERR_DRAINING, &problem);
+	serve_fail(x->request, ERR_DRAINING, &problem);
 }
 
 /* The body is complete, or the connection was resumed. */
 static enum MHD_Result exchange_finish(struct exchange *x)
 {
-	struct request *r = x->request;
+	struct problem problem;
 
 	if (x->gone)
 		return MHD_NO;
-	if (x->form && !r->answer.status && !x->complete)
-		end_form(x);
-	if (ended && !r->answer.status)
+	if (x->form && !x->complete && !serve_is_answered(x->request))
+		check_form(x, form_finish(x->form, &problem), &problem);
+	if (ended)
 		answer_too_late(x);
-	if (!r->answer.status && !x->complete)
-		routes_finish(r);
+	if (x->complete)
+		serve_look(x->request);
+	else
+		serve_finish(x->request);
 	x->complete = true;
-	if (!r->answer.status)
-		routes_resume(r);
-	if (r->answer.status)
+	if (serve_is_answered(x->request))
 		return exchange_send(x);
 	return exchange_suspend(x) ? MHD_YES : MHD_NO;
 }
@@ -598,7 +537,7 @@ void exchanges_end(void)
 {
 	ended = true;
 	for (struct exchange *x = exchanges; x; x = x->next) {
-		if (x->request->answer.status)
+		if (serve_is_answered(x->request))
 			x->gone = true; /* a stream, which is cut off */
 		else if (x->suspended)
 			answer_too_late(x);

@@ -1,5 +1,5 @@
 /* A request: what a client asks for, from its first header to its answer. Independent of sockets;
- * exchange.c feeds it and sends the answer. */
+ * serve.c is how its connection sees it. */
 #ifndef FRONT_API_REQUEST_H
 #define FRONT_API_REQUEST_H
 
@@ -13,6 +13,7 @@
 #include "front/jobs/shares.h"
 #include "front/jobs/spool.h"
 #include "front/jobs/store.h"
+#include "front/jobs/unread.h"
 
 enum {
 	REQUEST_PARAMETERS_MAX = HEAD_PARAMETERS_MAX,
@@ -66,11 +67,14 @@ struct request {
 	uint64_t body_max, memory_max; /* limit as configured when it was admitted */
 	struct share place;            /* its place among the expected bodies */
 	struct share memory;           /* the memory of its body, until there is a job */
+	bool has_image, in_image;      /* of a form: the part has come; it is the current one */
 	bool has_body;                 /* spool is open */
 	struct spool body;
 	struct job *job;
-	struct waiter waiter; /* for what its answer waits for; exchange.c sets wake and context */
+	struct waiter waiter; /* for what its answer waits for; serve.c sets wake and context */
 	struct answer answer;
+	struct unread unread;       /* the answer while it is sent */
+	void (*cut)(void *context); /* ends its connection; context is the waiter's */
 	/* NULL, or a function that supplies the next piece of the answer's body, or no text if
 	 * there is none until the waiter is woken. It returns false at the end of the body. */
 	bool (*stream)(struct request *request);

@@ -1,0 +1,80 @@
+/* What connections ask of the service, for one request after another: the head, the body, the
+ * answer. Who reads them knows nothing else of a request. */
+#ifndef FRONT_API_SERVE_H
+#define FRONT_API_SERVE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "common/head.h"
+#include "front/api/answer.h"
+
+struct request;
+
+/* What the connection of a request is told. */
+struct serve_calls {
+	void (*wake)(void *context); /* there is news for a request that waits */
+	void (*cut)(void *context);  /* its client reads the answer too slowly: end it */
+};
+
+/* Begins with a request, and takes over what is in its head, also on failure (NULL: no memory).
+ * Afterwards it has its answer, or wants its body, or waits for serve_finish(). */
+struct request *serve_begin(struct head *head, const struct serve_calls *calls,
+                            void *context) MUST_CHECK;
+
+/* Forgets a request, at any time. */
+void serve_end(struct request *request);
+
+/* Its head, while it lasts. */
+const struct head *serve_head(const struct request *request);
+
+/* True once it has its answer. */
+bool serve_is_answered(const struct request *request);
+
+/* True while the body is wanted; else it is to be dropped. */
+bool serve_wants_body(const struct request *request);
+
+/* Takes the next bytes of the body, or of a part of a form. On failure the request has its
+ * answer. */
+void serve_body(struct request *request, const char *data, size_t size);
+
+/* A part of a form begins: the image, or a parameter. Errors are the client's, or ERR_MEMORY. */
+enum error serve_part(struct request *request, const char *name, bool file,
+                      struct problem *problem) MUST_CHECK;
+enum error serve_part_data(struct request *request, const char *data, size_t size,
+                           struct problem *problem) MUST_CHECK;
+
+/* True if more of the body would have to be kept in memory until `wake` is called. */
+bool serve_is_behind(struct request *request);
+
+/* The body is complete. Afterwards the request has its answer, or `wake` is called later, for
+ * serve_look(), after which the same holds. */
+void serve_finish(struct request *request);
+void serve_look(struct request *request);
+
+/* Makes an error its answer, unless it has one. */
+void serve_fail(struct request *request, enum error error, const struct problem *problem);
+
+/* The client will not read the answer that it waits for: abandons what is done for it alone. */
+void serve_abandon(struct request *request);
+
+/* Completes the answer, with the headers that every answer has, and counts it as sent. It stays
+ * until serve_end(). plain: as it is; else what the client has may take its place (304), and a text
+ * may be compressed. */
+const struct answer *serve_answer(struct request *request, bool plain);
+
+/* True if the answer's body comes in pieces; the next one, of which there may be nothing yet: then
+ * `wake` is called later. NULL: that was all. */
+bool serve_streams(const struct request *request);
+const struct answer *serve_piece(struct request *request);
+
+/* The client has read so many bytes of the answer. */
+void serve_read(struct request *request, uint64_t bytes);
+
+/* Makes the answer to a client that has sent no request; free it with answer_fini(). */
+void serve_refuse(struct answer *answer, const char *client, enum error error,
+                  const struct problem *problem);
+
+#endif
