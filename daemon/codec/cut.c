@@ -2,7 +2,8 @@
  *
  * The hard part: each row is decoded once and in order, but a tile's halo overlaps the tile above
  * and, at the image's edges, contains rows that the border rule takes from elsewhere. Shared rows
- * are copied from the slot of the tile above, which stays intact until the slot is used again. A
+ * are copied from the slot of the tile above, which stays intact until the slot is used again,
+ * unless they lie there already. A
  * replicated or reflected row outside the image always comes from the same tile. Only `wrap` needs
  * rows from the opposite edge: the bottom rows are decoded first, in a separate pass; the top rows
  * are kept. */
@@ -29,6 +30,7 @@ struct cutter {
 	uint8_t *constant;     /* a slot row outside the image */
 	uint8_t *top, *bottom; /* wrap: the image's first and last `kept` rows, as slot rows */
 	uint32_t kept;
+	bool sends; /* each strip as it is full */
 };
 
 static void put_sample(uint8_t *to, enum pixel_type type, double value)
@@ -195,8 +197,11 @@ static enum error fill_strip(struct cutter *c, uint32_t strip)
 	if (strip > 0 && c->next > first) {
 		uint32_t above = first - (tile.y0 - c->tiling->rows) + c->tiling->halo_y;
 
-		memcpy(slot + (uint64_t)(first - top) * pitch,
-		       tiles_in_row(c->tiles, strip - 1, above), (c->next - first) * pitch);
+		const uint8_t *from = tiles_in_row(c->tiles, strip - 1, above);
+		uint8_t *to = slot + (uint64_t)(first - top) * pitch;
+
+		if (to != from)
+			memcpy(to, from, (c->next - first) * pitch);
 		first = c->next;
 	}
 	e = read_rows(c, c->source->decoder, first, last - first,
@@ -210,21 +215,38 @@ static enum error fill_strip(struct cutter *c, uint32_t strip)
 	return ERR_OK;
 }
 
+static enum error send_strip(struct tiles *tiles, uint32_t strip, struct problem *problem)
+{
+	const uint32_t columns = tiles->tiling.columns;
+	enum error e = ERR_OK;
+
+	for (uint32_t i = 0; !e && i < columns; i++)
+		e = tiles_send(tiles, strip * columns + i);
+	return e ? problem_set(problem, e, "cannot send a tile to be filtered") : ERR_OK;
+}
+
 static enum error cut_tiles(struct cutter *c)
 {
-	const struct tiling *t = c->tiling;
+	enum error e = ERR_OK;
 
-	for (uint32_t strip = 0; strip < t->strips && tiles_await_slot(c->tiles, strip); strip++) {
-		enum error e = fill_strip(c, strip);
-
-		if (e)
-			return e;
-		for (uint32_t i = 0; !e && i < t->columns; i++)
-			e = tiles_send(c->tiles, strip * t->columns + i);
-		if (e)
-			return problem_set(c->problem, e, "cannot send a tile to be filtered");
+	for (uint32_t strip = 0; !e && strip < c->tiling->strips; strip++) {
+		if (c->sends ? !tiles_await_slot(c->tiles, strip) : tiles_stopped(c->tiles))
+			break;
+		e = fill_strip(c, strip);
+		if (!e && c->sends)
+			e = send_strip(c->tiles, strip, c->problem);
 	}
-	return ERR_OK;
+	return e;
+}
+
+enum error cut_send(struct tiles *tiles, struct problem *problem)
+{
+	const uint32_t strips = tiles->tiling.strips;
+	enum error e = ERR_OK;
+
+	for (uint32_t i = 0; !e && i < strips && tiles_await_slot(tiles, i); i++)
+		e = send_strip(tiles, i, problem);
+	return e;
 }
 
 /* Prepares the constants and the memory that the border rule needs. */
@@ -252,27 +274,38 @@ static bool prepare(struct cutter *c, const double border_pixel[BANDS_MAX])
 	return true;
 }
 
+static enum error run(struct cutter *c, const double border_pixel[BANDS_MAX])
+{
+	enum error e = ERR_OK;
+
+	if (!prepare(c, border_pixel))
+		e = problem_set(c->problem, ERR_MEMORY, "no memory for the rows outside the image");
+	if (!e && c->kept)
+		e = read_bottom(c);
+	if (!e)
+		e = skip_rows(c, c->source->decoder, 0);
+	if (!e)
+		e = cut_tiles(c);
+	free(c->columns);
+	free(c->constant);
+	free(c->top);
+	free(c->bottom);
+	return e;
+}
+
 enum error cut_run(struct tiles *tiles, const struct cut_source *source, const struct chain *chain,
                    const double border_pixel[BANDS_MAX], struct problem *problem)
 {
-	struct cutter c = {.tiles = tiles,
-	                   .tiling = &tiles->tiling,
-	                   .source = source,
-	                   .problem = problem,
-	                   .border = chain->border};
-	enum error e = ERR_OK;
+	struct cutter c = {tiles, &tiles->tiling, source, problem, chain->border, .sends = true};
 
-	if (!prepare(&c, border_pixel))
-		e = problem_set(problem, ERR_MEMORY, "no memory for the rows outside the image");
-	if (!e && c.kept)
-		e = read_bottom(&c);
-	if (!e)
-		e = skip_rows(&c, source->decoder, 0);
-	if (!e)
-		e = cut_tiles(&c);
-	free(c.columns);
-	free(c.constant);
-	free(c.top);
-	free(c.bottom);
-	return e;
+	return run(&c, border_pixel);
+}
+
+enum error cut_whole(struct tiles *tiles, const struct cut_source *source,
+                     const struct chain *chain, const double border_pixel[BANDS_MAX],
+                     struct problem *problem)
+{
+	struct cutter c = {tiles, &tiles->tiling, source, problem, chain->border, .sends = false};
+
+	return run(&c, border_pixel);
 }

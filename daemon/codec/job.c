@@ -39,6 +39,7 @@ struct job {
 	double border_pixel[BANDS_MAX];
 	struct tiles tiles;
 	struct jpeg_tile jpeg;
+	struct tiling tiling;       /* for tiles of pixels alone */
 	struct jpeg_bytes compared; /* a device's scan, to be compared with ours; owned */
 	enum jpeg_check check;
 	pthread_t thread;
@@ -76,14 +77,14 @@ static enum error send_image(const struct job *job)
 	message.image.answer = job->output.result;
 	message.image.input_format = job->decoded.format;
 	message.image.tiles = job->tiles.tiling.count;
-	message.image.jpeg = job->jpeg.reason;
+	memcpy(message.image.jpeg, job->jpeg.reason, sizeof message.image.jpeg);
 	return wire_send(job->place.socket, &message, NULL);
 }
 
 /* Makes all checks that are possible before decoding. */
 static enum error prepare(struct job *job, struct problem *problem)
 {
-	struct tiling tiling = {0};
+	struct tiling *tiling = &job->tiling;
 	uint32_t width, height;
 	enum error e;
 
@@ -94,10 +95,10 @@ static enum error prepare(struct job *job, struct problem *problem)
 	if (!e)
 		e = chain_check_image(&job->chain, &job->decoded.image, job->decoded.cmyk, problem);
 	if (!e)
-		e = tiling_init(&tiling, &job->chain, &job->decoded.image, job->place.arena.in_size,
+		e = tiling_init(tiling, &job->chain, &job->decoded.image, job->place.arena.in_size,
 		                job->place.arena.out_size, job->message.samples_max, problem);
 	if (!e)
-		e = compose_size(&job->message, &job->decoded, &tiling, &width, &height, problem);
+		e = compose_size(&job->message, &job->decoded, tiling, &width, &height, problem);
 	if (!e)
 		e = output_format_choose(&job->output, &job->message, &job->decoded, width, height,
 		                         problem);
@@ -107,9 +108,9 @@ static enum error prepare(struct job *job, struct problem *problem)
 		e = encode_open(&job->encoder, &job->output, job->composer, job->decoder, problem);
 	if (e)
 		return e;
-	jpeg_tile_plan(&job->jpeg, &job->message, job->decoder, job->encoder, &tiling,
+	jpeg_tile_plan(&job->jpeg, &job->message, job->decoder, job->encoder, tiling,
 	               &job->place.arena);
-	tiles_start(&job->tiles, &tiling);
+	tiles_start(&job->tiles, tiling);
 	return send_image(job) ? problem_set(problem, ERR_IO, "the header cannot be sent") : ERR_OK;
 }
 
@@ -126,12 +127,12 @@ static int await_answer_file(struct job *job)
 	return file;
 }
 
-/* Writes the answer: around the scan of a tile that was the whole job, or from tiles of pixels. */
+/* Writes the answer: around the scan of a tile that was the whole job, or from pixels. */
 static enum error write_answer(struct job *job, int file, struct problem *problem)
 {
 	struct jpeg_bytes scan = {job->place.arena.out, 0};
 
-	if (!tiles_await_whole(&job->tiles))
+	if (!tiles_await_whole(&job->tiles) || !(job->jpeg.form & TILE_ENCODE))
 		return encode_run(job->encoder, file, problem);
 	scan.size = job->tiles.whole_size; /* known only now */
 	return tiles_stopped(&job->tiles) ? ERR_OK
@@ -150,6 +151,8 @@ static void encode(struct job *job)
 		tiles_free_above(&job->tiles, job->tiles.tiling.height);
 	if (!e && job->compared.at && !tiles_stopped(&job->tiles))
 		job->check = jpeg_check(&job->compared, file);
+	if (!e && job->tiles.compared && !tiles_stopped(&job->tiles))
+		job->check = jpeg_compare_end(&job->tiles.compared);
 }
 
 static void *encode_thread(void *job)
@@ -167,8 +170,13 @@ static bool is_large(const struct decoded *decoded)
 /* Keeps a device's result, whose place tiles will take. */
 static void keep_to_compare(struct job *job)
 {
-	uint8_t *scan = malloc(job->tiles.whole_size);
+	uint8_t *scan;
 
+	if (!(job->jpeg.form & TILE_ENCODE)) {
+		job->tiles.compared = jpeg_compare_new(&job->jpeg.tiling, job->place.arena.out);
+		return;
+	}
+	scan = malloc(job->tiles.whole_size);
 	if (!scan)
 		return;
 	memcpy(scan, job->place.arena.out, job->tiles.whole_size);
@@ -176,16 +184,13 @@ static void keep_to_compare(struct job *job)
 	job->compared.size = job->tiles.whole_size;
 }
 
-/* Has a device do the whole job as one tile, if it can be one and the front has agreed. Returns
- * false if tiles of pixels must do it. */
+/* Has a device do the whole job as one tile, whose pixels are there. Returns false if tiles of
+ * pixels must do it. */
 static bool do_whole(struct job *job)
 {
 	struct tile tile;
 
-	if (job->jpeg.reason || job->tiles.whole != WHOLE_EXPECTED)
-		return false;
-	jpeg_tile_fill(&job->jpeg, &job->tiles.tiling, &job->place.arena, &tile);
-	job->decode_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - job->start_ns;
+	jpeg_tile_fill(&job->jpeg, &job->place.arena, &tile);
 	if (tiles_send_whole(&job->tiles, &tile, verify_chosen(&job->tiles.verify)))
 		return true;
 	if (job->tiles.whole == WHOLE_COMPARED)
@@ -193,16 +198,34 @@ static bool do_whole(struct job *job)
 	return false;
 }
 
-static enum error cut(struct job *job, struct problem *problem)
+/* Likewise, if a device decodes the body. */
+static bool do_undecoded(struct job *job)
 {
-	struct cut_source source = {job->decoder, &job->decoded, &job->message, job->body};
-
-	return cut_run(&job->tiles, &source, &job->chain, job->border_pixel, problem);
+	tiles_start(&job->tiles, &job->jpeg.tiling);
+	job->decode_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - job->start_ns;
+	if (do_whole(job))
+		return true;
+	tiles_start(&job->tiles, &job->tiling);
+	return false;
 }
 
-static enum error decode_alone(struct job *job, struct problem *problem)
+static enum error cut(struct job *job, bool whole, struct problem *problem)
 {
-	enum error e = cut(job, problem);
+	struct cut_source source = {job->decoder, &job->decoded, &job->message, job->body};
+	enum error e;
+
+	if (!whole)
+		return cut_run(&job->tiles, &source, &job->chain, job->border_pixel, problem);
+	tiles_start(&job->tiles, &job->jpeg.tiling);
+	e = cut_whole(&job->tiles, &source, &job->chain, job->border_pixel, problem);
+	if (e || tiles_stopped(&job->tiles) || do_whole(job))
+		return e;
+	return cut_send(&job->tiles, problem);
+}
+
+static enum error decode_alone(struct job *job, bool whole, struct problem *problem)
+{
+	enum error e = cut(job, whole, problem);
 
 	job->decode_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - job->start_ns;
 	return e;
@@ -215,17 +238,23 @@ static enum error decode(struct job *job, struct problem *problem)
 {
 	uint64_t begun_ns, thread_ns;
 	enum error e;
+	bool whole;
 
-	if ((is_large(&job->decoded) || !job->jpeg.reason) &&
-	    (await_answer_file(job) < 0 || do_whole(job)))
+	if ((is_large(&job->decoded) || job->jpeg.form) && await_answer_file(job) < 0)
 		return ERR_OK;
+	whole = job->jpeg.form && job->tiles.whole == WHOLE_EXPECTED;
+	if (whole && job->jpeg.form & TILE_DECODE) {
+		if (do_undecoded(job))
+			return ERR_OK;
+		whole = false;
+	}
 	if (job->tiles.hear)
-		return decode_alone(job, problem);
+		return decode_alone(job, whole, problem);
 	e = decode_begin(job->decoder, problem);
 	begun_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - job->start_ns;
 	thread_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	if (!e)
-		e = cut(job, problem);
+		e = cut(job, whole, problem);
 	job->decode_ns =
 	    begun_ns + clock_ns(CLOCK_THREAD_CPUTIME_ID) - thread_ns - job->tiles.reference_ns;
 	return e;
@@ -320,6 +349,7 @@ static void job_free(struct job **job)
 	if ((*job)->answer_file >= 0)
 		close((*job)->answer_file);
 	free((void *)(uintptr_t)(*job)->compared.at);
+	free((*job)->tiles.compared);
 	tiles_fini(&(*job)->tiles);
 	free(*job);
 	*job = NULL;
@@ -362,7 +392,7 @@ void job_take_answer(struct job *job, const struct message_answer *answer, int f
 	wanted = answer->job == job->message.job && job->answer_file < 0;
 	if (wanted) {
 		job->answer_file = file;
-		if (answer->jpeg && !job->jpeg.reason)
+		if (answer->jpeg && answer->jpeg == job->jpeg.form)
 			tiles_expect_whole(&job->tiles);
 	}
 	pthread_cond_broadcast(&job->tiles.change);

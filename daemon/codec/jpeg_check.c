@@ -16,13 +16,34 @@ static const double mean_max = 0.25;
 
 enum { ROWS = 16 };
 
+/* Of samples that were compared. */
+struct differences {
+	double samples, sum;
+	int most;
+};
+
+static void add_differences(struct differences *d, const uint8_t *a, const uint8_t *b, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		int difference = abs(a[i] - b[i]);
+
+		d->sum += difference;
+		d->most = difference > d->most ? difference : d->most;
+	}
+	d->samples += (double)count;
+}
+
+static bool are_small(const struct differences *d)
+{
+	return d->most <= difference_max && d->sum <= mean_max * d->samples;
+}
+
 /* Decodes both files and compares their samples. */
 static bool alike(struct jpeg_decoder *const decoders[2], const struct jpeg_header *header,
                   uint8_t *rows, struct problem *problem, bool *failed)
 {
 	size_t row = (size_t)header->width * header->bands;
-	double sum = 0;
-	int most = 0;
+	struct differences differences = {0};
 
 	for (uint32_t y = 0; y < header->height; y += ROWS) {
 		uint32_t count = header->height - y < ROWS ? header->height - y : ROWS;
@@ -33,14 +54,9 @@ static bool alike(struct jpeg_decoder *const decoders[2], const struct jpeg_head
 				*failed = i == 0; /* the answer; the device's must be readable */
 				return false;
 			}
-		for (size_t i = 0; i < count * row; i++) {
-			int difference = abs(rows[i] - rows[ROWS * row + i]);
-
-			sum += difference;
-			most = difference > most ? difference : most;
-		}
+		add_differences(&differences, rows, rows + ROWS * row, count * row);
 	}
-	return most <= difference_max && sum <= mean_max * (double)row * header->height;
+	return are_small(&differences);
 }
 
 static enum jpeg_check check_samples(const struct jpeg_bytes files[2])
@@ -108,4 +124,43 @@ enum jpeg_check jpeg_check(const struct jpeg_bytes *scan, int file)
 	if (result == JPEG_NOT_CHECKED)
 		log_warning("cannot compare a device's JPEG");
 	return result;
+}
+
+struct jpeg_compared {
+	struct differences differences;
+	size_t pixel, pitch; /* bytes */
+	uint8_t rows[];
+};
+
+struct jpeg_compared *jpeg_compare_new(const struct tiling *tiling, const void *rows)
+{
+	size_t size = (size_t)tiling->out_pitch * tiling->height;
+	struct jpeg_compared *compared = malloc(sizeof *compared + size);
+
+	if (!compared) {
+		log_warning("no memory to compare a device's picture");
+		return NULL;
+	}
+	compared->differences = (struct differences){0};
+	compared->pixel = image_pixel_size(&tiling->image);
+	compared->pitch = tiling->out_pitch;
+	memcpy(compared->rows, rows, size);
+	return compared;
+}
+
+void jpeg_compare_row(struct jpeg_compared *compared, uint32_t y, uint32_t x, const uint8_t *pixels,
+                      uint32_t width)
+{
+	add_differences(&compared->differences,
+	                compared->rows + y * compared->pitch + x * compared->pixel, pixels,
+	                width * compared->pixel);
+}
+
+enum jpeg_check jpeg_compare_end(struct jpeg_compared **compared)
+{
+	bool small = are_small(&(*compared)->differences);
+
+	free(*compared);
+	*compared = NULL;
+	return small ? JPEG_SAME : JPEG_DIFFERS;
 }

@@ -7,38 +7,55 @@ static uint64_t pixels(const struct image *image)
 	return (uint64_t)image->width * image->height;
 }
 
-static enum jpeg_reason find_reason(struct jpeg_tile *jpeg, const struct message_job *job,
+static enum jpeg_reason find_reason(struct jpeg_tile *jpeg, enum jpeg_side side,
                                     const struct decoder *decoder, const struct encoder *encoder,
-                                    const struct tiling *tiling, const struct arena *arena)
+                                    const struct arena *arena)
 {
 	struct jpeg_scan *scan = &jpeg->work.scan;
 	enum jpeg_reason reason;
 
-	if (!job->jpeg_pixels)
-		return JPEG_REASON_REQUEST;
-	if (pixels(&tiling->image) > job->jpeg_pixels)
-		return JPEG_REASON_SIZE;
+	if (side == JPEG_ENCODE)
+		return encode_jpeg_target(encoder, &jpeg->work.target) ? JPEG_REASON_NONE
+		                                                       : JPEG_REASON_ANSWER;
 	reason = decode_jpeg_scan(decoder, scan, &jpeg->scan);
 	if (reason)
 		return reason;
-	if (!encode_jpeg_target(encoder, &jpeg->work.target))
-		return JPEG_REASON_ANSWER;
-	return scan->size <= arena->in_size - JPEG_WORK_SIZE ? JPEG_REASON_NONE : JPEG_REASON_SIZE;
+	return scan->size <= arena->in_size - JPEG_WORK_SIZE - ROW_ALIGNMENT ? JPEG_REASON_NONE
+	                                                                     : JPEG_REASON_SIZE;
 }
 
 void jpeg_tile_plan(struct jpeg_tile *jpeg, const struct message_job *job,
                     const struct decoder *decoder, const struct encoder *encoder,
                     const struct tiling *tiling, const struct arena *arena)
 {
-	jpeg->reason = find_reason(jpeg, job, decoder, encoder, tiling, arena);
+	enum tile_form form = TILE_PIXELS;
+
+	for (enum jpeg_side side = 0; side < JPEG_SIDES; side++) {
+		enum jpeg_reason *reason = &jpeg->reason[side];
+
+		*reason = !job->jpeg_pixels ? JPEG_REASON_REQUEST
+		          : pixels(&tiling->image) > job->jpeg_pixels
+		              ? JPEG_REASON_SIZE
+		              : find_reason(jpeg, side, decoder, encoder, arena);
+		form |= *reason ? 0 : 1 << side;
+	}
+	jpeg->form = form;
+	jpeg->tiling = *tiling;
+	if (!form || tiling_spread(&jpeg->tiling, form, arena->in_size, arena->out_size))
+		return;
+	jpeg->form = TILE_PIXELS;
+	for (enum jpeg_side side = 0; side < JPEG_SIDES; side++)
+		if (!jpeg->reason[side])
+			jpeg->reason[side] = JPEG_REASON_ARENA;
 }
 
-void jpeg_tile_fill(const struct jpeg_tile *jpeg, const struct tiling *tiling,
-                    const struct arena *arena, struct tile *tile)
+void jpeg_tile_fill(const struct jpeg_tile *jpeg, const struct arena *arena, struct tile *tile)
 {
-	uint8_t *slot = (uint8_t *)arena->in;
+	uint8_t *in = (uint8_t *)arena->in;
 
-	memcpy(slot, &jpeg->work, sizeof jpeg->work);
-	memcpy(slot + JPEG_WORK_SIZE, jpeg->scan, jpeg->work.scan.size);
-	tiling_jpeg_tile(tiling, jpeg->work.scan.size, arena->out_size, tile);
+	tiling_whole_tile(&jpeg->tiling, jpeg->form, jpeg->work.scan.size, arena->in_size,
+	                  arena->out_size, tile);
+	memcpy(in + tile->work, &jpeg->work, sizeof jpeg->work);
+	if (jpeg->form & TILE_DECODE)
+		memcpy(in + tile->in, jpeg->scan, jpeg->work.scan.size);
 }

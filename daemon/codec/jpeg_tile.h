@@ -1,5 +1,6 @@
-/* A job as one tile that is a JPEG, which a device decodes, filters and encodes: see
- * common/tile.h. */
+/* A job as one tile of which a device decodes the JPEG, encodes the answer, or both
+ * (common/tile.h).
+ */
 #ifndef CODEC_JPEG_TILE_H
 #define CODEC_JPEG_TILE_H
 
@@ -10,18 +11,19 @@
 #include "common/tile.h"
 
 struct jpeg_tile {
-	enum jpeg_reason reason; /* why the job cannot be such a tile; NONE: it can */
+	enum jpeg_reason reason[JPEG_SIDES]; /* why a side cannot be a scan; NONE: it can */
+	enum tile_form form;                 /* the sides that can */
 	struct jpeg_work work;
-	const uint8_t *scan; /* the decoder's; work.scan.size bytes */
+	const uint8_t *scan;  /* the decoder's; work.scan.size bytes */
+	struct tiling tiling; /* with pixels where such a tile has them */
 };
 
-/* Finds out whether the job can be such a tile. The decoder must outlive the result. */
+/* Finds out which sides of the job can be scans. The decoder must outlive the result. */
 void jpeg_tile_plan(struct jpeg_tile *jpeg, const struct message_job *job,
                     const struct decoder *decoder, const struct encoder *encoder,
                     const struct tiling *tiling, const struct arena *arena);
 
-/* Fills the slot, and describes the tile, of a job whose reason is NONE. */
-void jpeg_tile_fill(const struct jpeg_tile *jpeg, const struct tiling *tiling,
-                    const struct arena *arena, struct tile *tile);
+/* Describes the tile of a job whose form is not TILE_PIXELS, and fills its areas but for pixels. */
+void jpeg_tile_fill(const struct jpeg_tile *jpeg, const struct arena *arena, struct tile *tile);
 
 #endif

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "codec/jpeg_check.h"
 #include "codec/pieces.h"
 #include "common/log.h"
 
@@ -186,6 +187,7 @@ bool tiles_send_whole(struct tiles *tiles, struct tile *tile, bool compare)
 	message.tile.tile = *tile;
 	pthread_mutex_lock(&tiles->lock);
 	tiles->compare = compare;
+	tiles->whole_coded = tile->form & TILE_ENCODE;
 	set_whole(tiles, WHOLE_SENT);
 	pthread_mutex_unlock(&tiles->lock);
 	if (!wire_send(tiles->socket, &message, NULL))
@@ -200,12 +202,13 @@ bool tiles_send_whole(struct tiles *tiles, struct tile *tile, bool compare)
  * whatever the reason. */
 static bool take_whole(struct tiles *tiles, const struct message_tile_done *done)
 {
-	bool sent, good = !done->error && !done->jpeg_flags && done->size &&
-	                  done->size <= tiles->arena->out_size;
+	bool sent, good = !done->error && !done->jpeg_flags;
 
 	pthread_mutex_lock(&tiles->lock);
 	sent = tiles->whole == WHOLE_SENT;
 	if (sent) {
+		if (tiles->whole_coded && (!done->size || done->size > tiles->arena->out_size))
+			good = false;
 		tiles->whole_size = done->size;
 		set_whole(tiles, !good ? WHOLE_NONE : tiles->compare ? WHOLE_COMPARED : WHOLE_DONE);
 	}
@@ -245,7 +248,8 @@ void tiles_done(struct tiles *tiles, const struct message_tile_done *done)
 /* The lock is held. */
 static void wait_filtered(struct tiles *tiles, uint32_t i)
 {
-	while (!tiles->stopped && !(i < tiles->cut && tiles->filtered & slot_bit(tiles, i)))
+	while (!tiles->stopped && tiles->whole != WHOLE_DONE &&
+	       !(i < tiles->cut && tiles->filtered & slot_bit(tiles, i)))
 		tiles_await_change(tiles);
 }
 
@@ -271,20 +275,37 @@ static bool run_again(void *context, const struct message *verified, bool *other
 	return !stopped;
 }
 
+/* Compares a tile's result with the whole's. */
+static void compare_tile(struct tiles *tiles, uint32_t i)
+{
+	const struct tiling *t = &tiles->tiling;
+	struct tile tile;
+
+	tiling_tile(t, i, 0, 0, &tile);
+	for (uint32_t y = 0; y < tile.height; y++)
+		jpeg_compare_row(tiles->compared, tile.y0 - t->y0 + y, tile.x0 - t->x0,
+		                 (const uint8_t *)tiles->arena->out + tile.out +
+		                     (uint64_t)y * tile.out_pitch,
+		                 tile.width);
+}
+
 /* Reads `freed` and `verified` without the lock: only the encoding thread changes them. */
 static bool await_tile(struct tiles *tiles, uint32_t i)
 {
 	static const struct verify_owner owner = {context_stopped, run_again};
-	bool stopped;
+	bool stopped, whole;
 
 	pthread_mutex_lock(&tiles->lock);
 	wait_filtered(tiles, i);
 	stopped = tiles->stopped;
+	whole = tiles->whole == WHOLE_DONE;
 	pthread_mutex_unlock(&tiles->lock);
-	if (stopped || i < tiles->verified)
+	if (stopped || whole || i < tiles->verified)
 		return !stopped;
 	tiles->verified = i + 1;
 	verify_tile(&tiles->verify, &tiles->tiling, i, &owner, tiles);
+	if (tiles->compared)
+		compare_tile(tiles, i);
 	return !tiles_stopped(tiles);
 }
 
@@ -315,15 +336,15 @@ uint8_t *tiles_in_row(const struct tiles *tiles, uint32_t strip, uint32_t row)
 {
 	const struct tiling *t = &tiles->tiling;
 
-	return (uint8_t *)tiles->arena->in + strip % t->slots * t->in_slot + t->start +
+	return (uint8_t *)tiles->arena->in + strip % t->in_places * t->in_slot + t->start +
 	       (uint64_t)row * t->in_pitch;
 }
 
 const uint8_t *tiles_out_row(const struct tiles *tiles, uint32_t row)
 {
 	const struct tiling *t = &tiles->tiling;
-	uint32_t slot = row / t->rows % t->slots;
+	uint32_t place = row / t->rows % t->out_places;
 
-	return (const uint8_t *)tiles->arena->out + slot * t->out_slot +
+	return (const uint8_t *)tiles->arena->out + place * t->out_slot +
 	       (uint64_t)(row % t->rows) * t->out_pitch;
 }

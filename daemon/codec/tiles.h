@@ -12,7 +12,7 @@
 #include "common/tile.h"
 #include "common/wire.h"
 
-/* How it is with the job as one tile that is a JPEG. */
+/* How it is with the job as one tile with scans. */
 enum whole {
 	WHOLE_NONE,     /* there is none, or the device gave no result: tiles of pixels follow */
 	WHOLE_EXPECTED, /* the front has agreed */
@@ -31,7 +31,7 @@ struct tiles {
 	struct verify verify; /* used by the encoding side */
 	uint64_t
 	    reference_ns; /* used by the decoding side: processor time of filtering tiles here */
-	struct tiling tiling; /* fixed after tiles_start() */
+	struct tiling tiling; /* fixed after tiles_start(), whose last call is ahead of all tiles */
 	/* Not NULL: one thread does all; waiting, it calls this to hear from the front. */
 	void (*hear)(void *context);
 	void *context;
@@ -46,7 +46,10 @@ struct tiles {
 	bool others;       /* another device could run the tile again */
 	enum whole whole;
 	bool compare;        /* the whole's result with that of tiles of pixels */
-	uint64_t whole_size; /* bytes of its result */
+	bool whole_coded;    /* the whole's result is a scan */
+	uint64_t whole_size; /* bytes of it */
+	/* Used by the encoding side: a result of pixels, to be compared with that of tiles. */
+	struct jpeg_compared *compared;
 	bool stopped;
 	enum error error; /* why it was stopped */
 	struct problem problem;
@@ -73,11 +76,11 @@ bool tiles_await_slot(struct tiles *tiles, uint32_t strip) MUST_CHECK;
  * instead. */
 enum error tiles_send(struct tiles *tiles, uint32_t i) MUST_CHECK;
 
-/* The whole job as a tile that is a JPEG, once the front has agreed: the socket side calls
+/* The whole job as a tile with scans, once the front has agreed: the socket side calls
  * tiles_expect_whole(), with the lock. The decoding side sends the tile, whose job and arena are
- * set here, and waits for it; the encoding side waits likewise. True: its result is at the start of
- * the output arena, or the job was stopped. False: tiles of pixels follow, because there is none or
- * (compare) in any case. */
+ * set here, and waits for it; the encoding side waits likewise. True: its result is there, or the
+ * job was stopped; a scan is at the start of the output arena, and of pixels all tiles count as
+ * filtered. False: tiles of pixels follow, because there is no result or (compare) in any case. */
 void tiles_expect_whole(struct tiles *tiles);
 bool tiles_send_whole(struct tiles *tiles, struct tile *tile, bool compare) MUST_CHECK;
 bool tiles_await_whole(struct tiles *tiles) MUST_CHECK;

@@ -15,6 +15,7 @@ enum {
 	JPEG_LONG_CODES = 1 << 13, /* most 16-bit prefixes that all longer codes take together */
 };
 
+enum jpeg_side { JPEG_DECODE, JPEG_ENCODE, JPEG_SIDES };
 enum jpeg_class { JPEG_DC, JPEG_AC, JPEG_CLASSES };
 enum jpeg_plane { JPEG_LUMA, JPEG_CHROMA, JPEG_PLANES };
 
@@ -63,8 +64,8 @@ struct jpeg_bytes {
 	size_t size;
 };
 
-/* What lies in the slot of a tile that is a JPEG; JPEG_WORK_SIZE bytes after its start follow the
- * entropy-coded bytes of the scan, whose `offset` is 0. */
+/* What a device decodes (a scan whose `offset` is 0) and encodes for a tile; without meaning for a
+ * side that is pixels. */
 struct jpeg_work {
 	struct jpeg_scan scan;
 	struct jpeg_target target;

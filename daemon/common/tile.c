@@ -138,13 +138,14 @@ enum error tiling_init(struct tiling *t, const struct chain *chain, const struct
 	set_columns(t, samples_max);
 	t->slots = (uint32_t)min_u64(
 	    min_u64(slots_that_fit(t, in_arena, out_arena), SLOTS_MAX / t->columns), t->strips);
+	t->in_places = t->out_places = t->slots;
 	return ERR_OK;
 }
 
 void tiling_tile(const struct tiling *t, uint32_t i, uint64_t job, uint32_t arena,
                  struct tile *tile)
 {
-	uint32_t strip = i / t->columns, slot = strip % t->slots, first = strip * t->rows;
+	uint32_t strip = i / t->columns, first = strip * t->rows;
 	uint32_t x = i % t->columns * t->column_width;
 	uint64_t before = x * image_pixel_size(&t->image);
 
@@ -156,9 +157,9 @@ void tiling_tile(const struct tiling *t, uint32_t i, uint64_t job, uint32_t aren
 	    .y0 = t->y0 + first,
 	    .width = (i + 1) % t->columns ? t->column_width : t->width - x,
 	    .height = t->height - first < t->rows ? t->height - first : t->rows,
-	    .in = slot * t->in_slot + t->start + (uint64_t)t->halo_y * t->in_pitch + t->margin +
-	          before,
-	    .out = slot * t->out_slot + before,
+	    .in = strip % t->in_places * t->in_slot + t->start + (uint64_t)t->halo_y * t->in_pitch +
+	          t->margin + before,
+	    .out = strip % t->out_places * t->out_slot + before,
 	    .in_pitch = t->in_pitch,
 	    .out_pitch = t->out_pitch,
 	};
@@ -175,17 +176,46 @@ static bool rows_inside(uint64_t origin, uint64_t above, uint64_t height, uint64
 	       origin - before + (height + above - 1) * pitch + span <= arena;
 }
 
-void tiling_jpeg_tile(const struct tiling *t, uint64_t scan, uint64_t out_arena, struct tile *tile)
+/* Where the jpeg_work of a whole image is. */
+static uint64_t work_place(uint64_t in_arena)
 {
-	*tile = (struct tile){
-	    .x0 = t->x0,
-	    .y0 = t->y0,
-	    .width = t->width,
-	    .height = t->height,
-	    .form = TILE_JPEG,
-	    .in_size = JPEG_WORK_SIZE + scan,
-	    .out_size = out_arena,
-	};
+	return (in_arena - JPEG_WORK_SIZE) / ROW_ALIGNMENT * ROW_ALIGNMENT;
+}
+
+bool tiling_spread(struct tiling *t, enum tile_form form, uint64_t in_arena, uint64_t out_arena)
+{
+	const uint64_t in_rows = t->height + 2 * (uint64_t)t->halo_y;
+	const bool pixels_in = !(form & TILE_DECODE), pixels_out = !(form & TILE_ENCODE);
+
+	if ((pixels_in &&
+	     align_up(t->start + t->in_pitch * in_rows, ROW_ALIGNMENT) > work_place(in_arena)) ||
+	    (pixels_out && (uint64_t)t->out_pitch * t->height > out_arena))
+		return false;
+	if (pixels_in) {
+		t->in_places = t->strips;
+		t->in_slot = (uint64_t)t->in_pitch * t->rows;
+	}
+	if (pixels_out)
+		t->out_places = t->strips;
+	return true;
+}
+
+void tiling_whole_tile(const struct tiling *t, enum tile_form form, uint64_t scan,
+                       uint64_t in_arena, uint64_t out_arena, struct tile *tile)
+{
+	tiling_tile(t, 0, 0, 0, tile);
+	tile->width = t->width;
+	tile->height = t->height;
+	tile->form = form;
+	tile->work = work_place(in_arena);
+	if (form & TILE_DECODE) {
+		tile->in = tile->in_pitch = 0;
+		tile->in_size = scan;
+	}
+	if (form & TILE_ENCODE) {
+		tile->out = tile->out_pitch = 0;
+		tile->out_size = out_arena;
+	}
 }
 
 /* True if `size` bytes from `at` on lie within an arena. */
@@ -194,8 +224,35 @@ static bool bytes_inside(uint64_t at, uint64_t size, uint64_t arena)
 	return at % ROW_ALIGNMENT == 0 && size <= arena && at <= arena - size;
 }
 
-static bool jpeg_tile_valid(const struct tile *tile, const struct image *image,
-                            const struct chain *chain, uint64_t in_arena, uint64_t out_arena)
+/* The pixels or the scan that a tile reads. */
+static bool input_inside(const struct tile *tile, const struct image *image,
+                         const struct chain *chain, uint64_t arena)
+{
+	uint64_t pixel = image_pixel_size(image), row = tile->width * pixel;
+	uint32_t halo_x, halo_y;
+
+	if (tile->form & TILE_DECODE)
+		return tile->in_size && bytes_inside(tile->in, tile->in_size, arena);
+	chain_halo(chain, &halo_x, &halo_y);
+	return tile->in % ROW_ALIGNMENT == 0 && tile->in_pitch % ROW_ALIGNMENT == 0 &&
+	       rows_inside(tile->in, halo_y, tile->height, halo_x * pixel, row + 2 * halo_x * pixel,
+	                   tile->in_pitch, arena);
+}
+
+/* Where its result goes. */
+static bool output_inside(const struct tile *tile, const struct image *image, uint64_t arena)
+{
+	uint64_t row = tile->width * image_pixel_size(image);
+
+	if (tile->form & TILE_ENCODE)
+		return tile->out_size && bytes_inside(tile->out, tile->out_size, arena);
+	return tile->out % ROW_ALIGNMENT == 0 && tile->out_pitch % ROW_ALIGNMENT == 0 &&
+	       rows_inside(tile->out, 0, tile->height, 0, row, tile->out_pitch, arena);
+}
+
+/* True if the tile is all of an image that a scan can have, and its jpeg_work within the arena. */
+static bool is_whole(const struct tile *tile, const struct image *image, const struct chain *chain,
+                     uint64_t arena)
 {
 	uint32_t x0 = 0, y0 = 0;
 
@@ -204,37 +261,16 @@ static bool jpeg_tile_valid(const struct tile *tile, const struct image *image,
 	return image->type == PIXEL_U8 && (image->bands == 1 || image->bands == 3) &&
 	       !image->alpha && tile->index == 0 && tile->x0 == x0 && tile->y0 == y0 &&
 	       tile->width + UINT64_C(2) * x0 == image->width &&
-	       tile->height + UINT64_C(2) * y0 == image->height && tile->width && tile->height &&
-	       tile->in_size > JPEG_WORK_SIZE && tile->out_size &&
-	       bytes_inside(tile->in, tile->in_size, in_arena) &&
-	       bytes_inside(tile->out, tile->out_size, out_arena);
-}
-
-static bool pixel_tile_valid(const struct tile *tile, const struct image *image,
-                             const struct chain *chain, uint64_t in_arena, uint64_t out_arena)
-{
-	uint64_t pixel = image_pixel_size(image), row = tile->width * pixel;
-	uint32_t halo_x, halo_y;
-
-	chain_halo(chain, &halo_x, &halo_y);
-	return tile->width >= 1 && tile->height >= 1 && tile->width <= image->width &&
-	       tile->height <= image->height && tile->x0 <= image->width - tile->width &&
-	       tile->y0 <= image->height - tile->height && tile->in % ROW_ALIGNMENT == 0 &&
-	       tile->out % ROW_ALIGNMENT == 0 && tile->in_pitch % ROW_ALIGNMENT == 0 &&
-	       tile->out_pitch % ROW_ALIGNMENT == 0 &&
-	       rows_inside(tile->in, halo_y, tile->height, halo_x * pixel, row + 2 * halo_x * pixel,
-	                   tile->in_pitch, in_arena) &&
-	       rows_inside(tile->out, 0, tile->height, 0, row, tile->out_pitch, out_arena);
+	       tile->height + UINT64_C(2) * y0 == image->height &&
+	       bytes_inside(tile->work, JPEG_WORK_SIZE, arena);
 }
 
 bool tile_valid(const struct tile *tile, const struct image *image, const struct chain *chain,
                 uint64_t in_arena, uint64_t out_arena)
 {
-	static bool (*const valid[TILE_FORMS])(const struct tile *tile, const struct image *image,
-	                                       const struct chain *chain, uint64_t in_arena,
-	                                       uint64_t out_arena) = {
-	    [TILE_PIXELS] = pixel_tile_valid, [TILE_JPEG] = jpeg_tile_valid};
-
-	return tile->form < TILE_FORMS &&
-	       valid[tile->form](tile, image, chain, in_arena, out_arena);
+	return tile->form < TILE_FORMS && tile->width >= 1 && tile->height >= 1 &&
+	       tile->width <= image->width && tile->height <= image->height &&
+	       tile->x0 <= image->width - tile->width && tile->y0 <= image->height - tile->height &&
+	       (tile->form == TILE_PIXELS || is_whole(tile, image, chain, in_arena)) &&
+	       input_inside(tile, image, chain, in_arena) && output_inside(tile, image, out_arena);
 }

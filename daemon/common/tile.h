@@ -9,8 +9,9 @@
  * border rule. In the output area lie `height` rows of `width` pixels, out_pitch bytes apart. Both
  * are as small as alignment allows: on the way to a GPU every byte between rows costs time.
  *
- * A tile may also be a whole image as a JPEG: its slot holds a struct jpeg_work with the scan, and
- * gets the scan of the result. The device decodes, filters and encodes it. */
+ * A tile may also be a whole image of which the device decodes the input, encodes the result, or
+ * both: that side is the scan of a JPEG, and the other one pixels as above. What the scans are like
+ * stands in a struct jpeg_work in the input area. */
 #ifndef COMMON_TILE_H
 #define COMMON_TILE_H
 
@@ -20,6 +21,7 @@
 #include "common/chain.h"
 #include "common/error.h"
 #include "common/image.h"
+#include "common/jpeg.h"
 
 enum {
 	ROW_ALIGNMENT = 64, /* a line of a processor's cache, two sectors of a GPU's */
@@ -29,7 +31,14 @@ enum {
 	STACK_MAX = 32, /* tiles that share a launch */
 };
 
-enum tile_form { TILE_PIXELS, TILE_JPEG, TILE_FORMS };
+/* Which sides are scans: a bit for each enum jpeg_side. */
+enum tile_form {
+	TILE_PIXELS,
+	TILE_DECODE = 1 << JPEG_DECODE,
+	TILE_ENCODE = 1 << JPEG_ENCODE,
+	TILE_JPEG = TILE_DECODE | TILE_ENCODE,
+	TILE_FORMS
+};
 
 struct tile {
 	uint64_t job;    /* the front's number of the job */
@@ -37,17 +46,21 @@ struct tile {
 	uint32_t arena;  /* number of the arena, as MSG_ARENA gave it */
 	uint32_t x0, y0; /* place of its result's first pixel in the filtered image, in pixels */
 	uint32_t width, height; /* of the result, in pixels */
-	uint64_t in;  /* bytes from the input arena's start to pixel (x0, y0), or to a jpeg_work */
+	uint64_t in;  /* bytes from the input arena's start to pixel (x0, y0), or to the scan */
 	uint64_t out; /* bytes from the output arena's start to the result's first pixel or byte */
-	uint32_t in_pitch, out_pitch; /* bytes from row to row; TILE_JPEG: 0 */
+	uint32_t in_pitch, out_pitch; /* bytes from row to row; of scans 0 */
 	uint32_t form;                /* enum tile_form */
 	uint32_t unused;
-	uint64_t in_size;  /* TILE_JPEG: bytes of the jpeg_work with its scan */
-	uint64_t out_size; /* TILE_JPEG: bytes that there are for the scan of the result */
+	uint64_t in_size; /* TILE_DECODE: bytes of the scan, else 0 */
+	uint64_t
+	    out_size;  /* TILE_ENCODE: bytes that there are for the scan of the result, else 0 */
+	uint64_t work; /* not TILE_PIXELS: bytes from the input arena's start to the jpeg_work */
 };
 
-/* How one job's image is cut. Strip i is target rows [i * rows, …) and lives in slot i % slots; its
- * tiles are i * columns to i * columns + columns - 1. At most SLOTS_MAX tiles have slots. */
+/* How one job's image is cut. Strip i is target rows [i * rows, …); its tiles are i * columns to
+ * i * columns + columns - 1. `slots` strips may be in work at a time, at most SLOTS_MAX tiles;
+ * strip i lies in input area i % in_places and in output area i % out_places, as many as slots or,
+ * after tiling_spread(), as strips. */
 struct tiling {
 	struct image image;
 	uint32_t halo_x, halo_y;
@@ -59,6 +72,7 @@ struct tiling {
 	uint32_t column_width; /* pixels of each but the last, which has the rest too */
 	uint32_t count;        /* of tiles */
 	uint32_t slots;
+	uint32_t in_places, out_places;
 	uint32_t margin; /* bytes of halo at either side of a row; rows begin with one */
 	uint32_t start;  /* bytes from a slot's start to its first row: pixels x0 are aligned */
 	uint32_t in_pitch, out_pitch;
@@ -80,14 +94,21 @@ uint64_t row_pitch(uint64_t bytes);
 void tiling_tile(const struct tiling *tiling, uint32_t i, uint64_t job, uint32_t arena,
                  struct tile *tile);
 
-/* The tile of the whole image as a JPEG, whose jpeg_work and then `scan` bytes begin the input
- * arena; its result may fill the output arena. The caller sets job and arena. */
-void tiling_jpeg_tile(const struct tiling *tiling, uint64_t scan, uint64_t out_arena,
-                      struct tile *tile);
+/* Gives each strip a place of its own on the sides that are pixels in a tile of this form, so that
+ * they lie one below the other as rows of the whole image; input areas share their halos. Returns
+ * false, with nothing changed, if they do not fit beside a jpeg_work. */
+bool tiling_spread(struct tiling *tiling, enum tile_form form, uint64_t in_arena,
+                   uint64_t out_arena) MUST_CHECK;
+
+/* The tile of the whole image, not TILE_PIXELS: its pixels lie as by tiling_spread(). Scans begin
+ * their arenas: `scan` bytes are the input's, and the result's may fill the output arena. The
+ * jpeg_work ends the input arena, which is larger by as much. The caller sets job and arena. */
+void tiling_whole_tile(const struct tiling *tiling, enum tile_form form, uint64_t scan,
+                       uint64_t in_arena, uint64_t out_arena, struct tile *tile);
 
 /* True if everything that the tile's filters read and write lies within arenas of these sizes, and
- * the tile within the image; of a JPEG, that it is the whole image's. Nothing is said of what lies
- * there. For tiles from another process. */
+ * the tile within the image; and if a side is a scan, that it is the whole image's. Nothing is said
+ * of what lies there. For tiles from another process. */
 bool tile_valid(const struct tile *tile, const struct image *image, const struct chain *chain,
                 uint64_t in_arena, uint64_t out_arena);
 

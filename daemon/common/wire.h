@@ -46,7 +46,7 @@ struct message_ready {
 	uint32_t stack_max;  /* device: tiles of a kind that may share a launch */
 	uint32_t startup_ms; /* from exec to here */
 	uint32_t
-	    jpeg_pixels; /* device: of the largest image that may be a TILE_JPEG; 0: none may */
+	    jpeg_pixels; /* device: of the largest image with a side that is a scan; 0: none may */
 	struct format_sets formats; /* codec: those that it reads and writes */
 };
 
@@ -82,7 +82,7 @@ struct message_job {
 	uint32_t has_target;
 	uint32_t target_x, target_y;
 	uint32_t verify;      /* 1: every tile is compared with the reference completely */
-	uint32_t jpeg_pixels; /* of the largest image that may be a TILE_JPEG; 0: none may */
+	uint32_t jpeg_pixels; /* of the largest image with a side that is a scan; 0: none may */
 	uint32_t unused;
 	uint64_t body_size;         /* bytes */
 	uint64_t pixels_max;        /* limit for an image whose rows can be decoded in order */
@@ -94,20 +94,22 @@ struct message_job {
 
 struct message_image {
 	uint64_t job;
-	struct image whole;    /* decoded, after orientation */
-	struct image image;    /* filtered: the ROI, if there is one */
-	struct image answer;   /* of the result, before conversion to its format */
-	uint32_t input_format; /* enum format */
-	uint32_t tiles;        /* number of tiles that will follow */
-	uint32_t jpeg;         /* enum jpeg_reason: why the job cannot be one TILE_JPEG instead */
-	uint32_t unused;
+	struct image whole;        /* decoded, after orientation */
+	struct image image;        /* filtered: the ROI, if there is one */
+	struct image answer;       /* of the result, before conversion to its format */
+	uint32_t input_format;     /* enum format */
+	uint32_t tiles;            /* number of tiles that will follow */
+	uint32_t jpeg[JPEG_SIDES]; /* enum jpeg_reason: why one tile cannot have this side as a scan
+	                            */
 };
 
 /* An empty file, to be written from offset 0. It is sent only now because the image's size decides
  * whether the answer can be kept in memory. */
 struct message_answer {
 	uint64_t job;
-	uint32_t jpeg; /* 1: as a TILE_JPEG first, and as tiles of pixels if that fails */
+	/* enum tile_form: first as one tile of this form, and as tiles of pixels if that fails;
+	 * TILE_PIXELS: only as these. */
+	uint32_t jpeg;
 	uint32_t unused;
 };
 
@@ -140,8 +142,8 @@ struct message_tile_done {
 	uint32_t others;       /* F → C: 1: another device can run the tile again */
 	uint64_t upload_ns, download_ns;       /* 0 where the device works on the arena directly */
 	uint64_t upload_bytes, download_bytes; /* likewise */
-	uint64_t size;                         /* TILE_JPEG: bytes of the result's scan */
-	uint32_t jpeg_flags; /* TILE_JPEG: not 0: the scan is not for devices; no result */
+	uint64_t size;                         /* TILE_ENCODE: bytes of the result's scan */
+	uint32_t jpeg_flags;                   /* not 0: a scan is not for devices; no result */
 	uint32_t unused;
 	struct {
 		uint32_t kernel; /* enum kernel */
@@ -190,7 +192,7 @@ struct message_job_done {
 	struct image image;    /* of the answer */
 	uint32_t input_format; /* enum format of the body, FORMAT_NONE if unknown */
 	uint32_t lost;         /* bit (1 << enum loss) for each of the answer */
-	uint32_t jpeg;         /* enum jpeg_check of its TILE_JPEG's result */
+	uint32_t jpeg;         /* enum jpeg_check of the result of its tile with scans */
 	uint32_t unused;
 	uint64_t answer_size;          /* bytes */
 	uint64_t decode_ns, encode_ns; /* busy time, without waiting for tiles */
@@ -223,7 +225,7 @@ struct message_choice {
 struct message_programs {
 	uint32_t compiled, cached, failed;
 	uint32_t pending, blocking, compiling;
-	uint32_t jpeg; /* 1: all that a TILE_JPEG needs beside its plan */
+	uint32_t jpeg; /* 1: all that scans need beside a tile's plan */
 	uint32_t unused;
 };
 

@@ -34,9 +34,11 @@ struct jpeg_layout jpeg_layout(const struct plan *plan, const struct tile *tile)
 {
 	const uint64_t left = plan->halo_x * image_pixel_size(&plan->image);
 	const uint64_t row = tile->width * image_pixel_size(&plan->image);
-	struct jpeg_layout l = {.in_pitch = (uint32_t)row_pitch(left + row + left),
-	                        .out_pitch = (uint32_t)row_pitch(row),
-	                        .distance = tile->height + 2 * plan->halo_y + 1};
+	struct jpeg_layout l = {
+	    .in_pitch =
+	        tile->form & TILE_DECODE ? (uint32_t)row_pitch(left + row + left) : tile->in_pitch,
+	    .out_pitch = tile->form & TILE_ENCODE ? (uint32_t)row_pitch(row) : tile->out_pitch,
+	    .distance = tile->height + 2 * plan->halo_y + 1};
 	const uint64_t before = plan->halo_y * (uint64_t)l.in_pitch + left;
 
 	/* With crop the halo is the image's own edge. Kernels may read aligned words ahead of it.
@@ -64,16 +66,20 @@ static bool target_valid(const struct jpeg_target *target, const struct plan *pl
 	return jpeg_encode_job_valid(&job);
 }
 
-bool jpeg_work_take(struct jpeg_work *work, const void *slot, const struct tile *tile,
-                    const struct plan *plan)
+static bool scan_fits(const struct jpeg_scan *scan, const struct plan *plan,
+                      const struct tile *tile)
 {
-	const struct jpeg_scan *scan = &work->scan;
-
-	memcpy(work, slot, sizeof *work);
 	return jpeg_scan_valid(scan) && scan->width == plan->image.width &&
 	       scan->height == plan->image.height && scan->components == plan->image.bands &&
-	       !scan->offset && scan->size == tile->in_size - JPEG_WORK_SIZE &&
-	       target_valid(&work->target, plan, tile);
+	       !scan->offset && scan->size == tile->in_size;
+}
+
+bool jpeg_work_take(struct jpeg_work *work, const void *from, const struct tile *tile,
+                    const struct plan *plan)
+{
+	memcpy(work, from, sizeof *work);
+	return (!(tile->form & TILE_DECODE) || scan_fits(&work->scan, plan, tile)) &&
+	       (!(tile->form & TILE_ENCODE) || target_valid(&work->target, plan, tile));
 }
 
 /* What an image of a stack takes, and how many may be in a batch. */
@@ -81,12 +87,15 @@ static struct jpeg_room find_room(const struct plan *plan, const struct tile *ti
                                   uint64_t need[PLACES + 1])
 {
 	const struct jpeg_layout layout = jpeg_layout(plan, tile);
-	struct jpeg_room decode = jpeg_decoder_room(plan->image.width, plan->image.height,
-	                                            plan->image.bands),
-	                 encode = jpeg_encoder_room(tile->width, tile->height, plan->image.bands);
+	struct jpeg_room decode = {.images = UINT32_MAX}, encode = decode;
 	struct tile high = *tile;
 	struct view view;
 
+	if (tile->form & TILE_DECODE)
+		decode =
+		    jpeg_decoder_room(plan->image.width, plan->image.height, plan->image.bands);
+	if (tile->form & TILE_ENCODE)
+		encode = jpeg_encoder_room(tile->width, tile->height, plan->image.bands);
 	high.height = layout.distance;
 	memset(need, 0, (PLACES + 1) * sizeof *need);
 	for (uint32_t i = 0; i < plan->list.count; i++) {
@@ -204,21 +213,25 @@ static void release_events(struct jpeg_trace *trace)
 	*trace = (struct jpeg_trace){0};
 }
 
-cl_int jpeg_lane_decode(struct jpeg_lane *lane, cl_command_queue queue,
-                        const struct jpeg_decode_job *jobs, uint32_t count, cl_mem samples)
+cl_int jpeg_lane_begin(struct jpeg_lane *lane, enum tile_form form, uint32_t count)
 {
-	struct jpeg_pair *pair = lane->pair ? lane->pair : pair_new(lane->programs);
-	cl_int code;
-
-	lane->pair = pair;
-	if (!pair)
-		return CL_OUT_OF_HOST_MEMORY;
+	lane->pair = lane->pair ? lane->pair : pair_new(lane->programs);
+	lane->form = form;
 	lane->count = count;
 	lane->scans = 0;
-	for (uint32_t i = 0; i < count; i++)
-		lane->scans += jobs[i].scan->size;
 	lane->decode.ends = lane->encode.ends = true;
-	code = jpeg_decoder_enqueue(&pair->decoder, queue, jobs, count, samples, &lane->decode);
+	return lane->pair ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
+}
+
+cl_int jpeg_lane_decode(struct jpeg_lane *lane, cl_command_queue queue,
+                        const struct jpeg_decode_job *jobs, cl_mem samples)
+{
+	struct jpeg_pair *pair = lane->pair;
+	cl_int code =
+	    jpeg_decoder_enqueue(&pair->decoder, queue, jobs, lane->count, samples, &lane->decode);
+
+	for (uint32_t i = 0; i < lane->count; i++)
+		lane->scans += jobs[i].scan->size;
 	add_events(&lane->decode);
 	return code ? code
 	            : jpeg_pipeline_results(&pair->decoder.pipeline, queue, pair->results, NULL);
@@ -244,14 +257,16 @@ cl_int jpeg_lane_read(struct jpeg_lane *lane, cl_command_queue queue, void *cons
                       const uint64_t *room)
 {
 	const struct jpeg_result *decoded = lane->pair->results, *encoded = decoded + STACK_MAX;
+	const bool encodes = lane->form & TILE_ENCODE;
 	uint32_t last = 0;
 	cl_int code = CL_SUCCESS;
 
 	for (uint32_t i = 0; i < lane->count; i++) {
-		lane->flags[i] = decoded[i].flags | encoded[i].flags;
-		if (!lane->flags[i] && encoded[i].size > room[i])
+		lane->flags[i] = (lane->form & TILE_DECODE ? decoded[i].flags : 0) |
+		                 (encodes ? encoded[i].flags : 0);
+		if (encodes && !lane->flags[i] && encoded[i].size > room[i])
 			lane->flags[i] = JPEG_FLAG_ROOM;
-		lane->size[i] = lane->flags[i] ? 0 : encoded[i].size;
+		lane->size[i] = !encodes || lane->flags[i] ? 0 : encoded[i].size;
 		last = lane->size[i] ? i : last;
 	}
 	for (uint32_t i = 0; !code && i <= last && i < lane->count; i++) {

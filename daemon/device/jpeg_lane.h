@@ -1,5 +1,5 @@
-/* The part of a lane that is for tiles which are JPEGs: their places in the lane's buffers, a
- * decoder and an encoder, and what comes of a stack. */
+/* The part of a lane that is for tiles with scans: their places in the lane's buffers, a decoder
+ * and an encoder, and what comes of a stack. */
 #ifndef DEVICE_JPEG_LANE_H
 #define DEVICE_JPEG_LANE_H
 
@@ -12,7 +12,8 @@ enum {
 	JPEG_PIXELS_MAX = 1 << 28, /* of an image */
 };
 
-/* Where the images of a stack lie, in bytes. The halo is around each. */
+/* Where the images of a stack lie, in bytes: with the halo around each, as tiles of pixels, whose
+ * pitch a side has that is no scan. */
 struct jpeg_layout {
 	uint32_t in_pitch, out_pitch; /* from row to row */
 	uint64_t image;               /* to the first pixel of the first image: a multiple of 8 */
@@ -22,9 +23,9 @@ struct jpeg_layout {
 
 struct jpeg_layout jpeg_layout(const struct plan *plan, const struct tile *tile);
 
-/* Copies the jpeg_work of a tile from memory that others may change, and checks the copy: it must
- * be valid and of the plan's image. The original is not read again. */
-bool jpeg_work_take(struct jpeg_work *work, const void *slot, const struct tile *tile,
+/* Copies the jpeg_work of a tile from memory that others may change, and checks the copy: for each
+ * side that is a scan it must be valid and of the plan's image. The original is not read again. */
+bool jpeg_work_take(struct jpeg_work *work, const void *from, const struct tile *tile,
                     const struct plan *plan) MUST_CHECK;
 
 struct jpeg_pair;
@@ -35,7 +36,8 @@ struct jpeg_lane {
 	uint64_t memory;           /* bytes of device memory that a lane may use for JPEGs */
 	uint64_t held[PLACES + 1]; /* of these, what buffers have grown to: places, pair */
 	struct jpeg_pair *pair;    /* decoder and encoder; NULL until they are needed */
-	uint32_t count;            /* images in flight */
+	enum tile_form form;       /* of the images in flight */
+	uint32_t count;            /* of these */
 	struct jpeg_trace decode, encode;
 	cl_event read[2]; /* of the bytes of the first result and the last, which may be one */
 	uint64_t scans;   /* bytes of all scans */
@@ -53,18 +55,20 @@ uint32_t jpeg_lane_room(const struct jpeg_lane *lane, const struct plan *plan,
 bool jpeg_lane_hold(struct jpeg_lane *lane, const struct plan *plan, const struct tile *tile,
                     uint32_t count) MUST_CHECK;
 
-/* Enqueue the stages of a stack, at most jpeg_lane_room() images, in this order; the second also
- * reads the results. *last: the event of the last command, which the caller releases. */
+/* Begins a stack of at most jpeg_lane_room() images. */
+cl_int jpeg_lane_begin(struct jpeg_lane *lane, enum tile_form form, uint32_t count) MUST_CHECK;
+
+/* Enqueue the stages of a stack, as its form has them, in this order, and reads of what they tell.
+ * *last: the event of the last command, which the caller releases. */
 cl_int jpeg_lane_decode(struct jpeg_lane *lane, cl_command_queue queue,
-                        const struct jpeg_decode_job *jobs, uint32_t count,
-                        cl_mem samples) MUST_CHECK;
+                        const struct jpeg_decode_job *jobs, cl_mem samples) MUST_CHECK;
 cl_int jpeg_lane_encode(struct jpeg_lane *lane, cl_command_queue queue,
                         const struct jpeg_encode_job *jobs, cl_mem samples,
                         cl_event *last) MUST_CHECK;
 
-/* When *last has happened: fills in `flags` and `size`, and enqueues reads of the bytes of each
- * result that has at most room[i] of them to to[i]. Their last event is read[1], or read[0] if that
- * is NULL. */
+/* When all that has happened: fills in `flags` and `size`, and enqueues reads of the bytes of each
+ * encoded result that has at most room[i] of them to to[i]. Their last event is read[1], or read[0]
+ * if that is NULL. */
 cl_int jpeg_lane_read(struct jpeg_lane *lane, cl_command_queue queue, void *const *to,
                       const uint64_t *room) MUST_CHECK;
 

@@ -8,9 +8,9 @@
  * (profiling). Profiling costs more than a small copy, so all other runs are copied on a queue
  * without it, and the first run's time represents them.
  *
- * JPEGs are decoded into the input buffer, with a halo around each image that KERNEL_EXTEND fills,
- * and encoded from the output buffer. How long the result is, is known only at the end; so the
- * lane's last commands are enqueued when it is polled. */
+ * Scans of JPEGs are decoded into the input buffer, with a halo around each image that
+ * KERNEL_EXTEND fills, and encoded from the output buffer. How long the result is, is known only at
+ * the end; so the lane's last commands are enqueued when it is polled. */
 #include "device/lane.h"
 
 #include <stdlib.h>
@@ -39,7 +39,7 @@ struct lane {
 	bool zero_copy;
 	cl_command_queue queue;        /* with profiling */
 	cl_command_queue quiet;        /* without; NULL if zero_copy */
-	struct growing_buffer in, out; /* unless zero_copy */
+	struct growing_buffer in, out; /* of scans and, unless zero_copy, pixels */
 	struct growing_buffer scratch[SCRATCHES];
 	struct view view[PLACES]; /* of the tiles in flight */
 	const struct plan *plan;
@@ -55,8 +55,9 @@ struct lane {
 	cl_event upload, download;
 	struct command launch[LAUNCHES_MAX];
 	uint32_t launches;
-	bool is_jpeg, reading;    /* tiles are JPEGs; their results are being copied */
-	void *results[STACK_MAX]; /* for the bytes of JPEGs: the list of arenas may move */
+	enum tile_form form;      /* of all tiles */
+	bool reading;             /* encoded results are being copied */
+	void *results[STACK_MAX]; /* for their bytes: the list of arenas may move */
 	struct jpeg_lane jpeg;
 };
 
@@ -112,7 +113,8 @@ static void lane_reset(struct lane *lane)
 	lane->launches = 0;
 	lane->plan = NULL;
 	lane->count = 0;
-	lane->is_jpeg = lane->reading = false;
+	lane->form = TILE_PIXELS;
+	lane->reading = false;
 }
 
 void lane_wait(struct lane *lane)
@@ -157,7 +159,9 @@ void lane_allow_jpeg(struct lane *lane, struct programs *programs, uint64_t memo
 uint32_t lane_jpeg_room(const struct lane *lane, const struct plan *plan, const struct tile *tile,
                         uint64_t *scans)
 {
-	return jpeg_lane_room(&lane->jpeg, plan, tile, scans);
+	uint32_t room = jpeg_lane_room(&lane->jpeg, plan, tile, scans);
+
+	return lane->zero_copy && tile->form != TILE_JPEG && room ? 1 : room;
 }
 
 bool lane_idle(const struct lane *lane)
@@ -202,7 +206,7 @@ bool lane_finished(struct lane *lane)
 	if (!lane->count || !has_happened(lane, lane->last) ||
 	    !has_happened(lane, lane->last_quiet))
 		return false;
-	if (!lane->is_jpeg || lane->status)
+	if (!lane->form || lane->status)
 		return true;
 	if (!lane->reading)
 		read_jpegs(lane);
@@ -271,33 +275,50 @@ static void make_stack(struct lane *lane)
 	lane->high.height += (lane->count - 1) * stack->distance;
 }
 
-/* Uses the arena itself for input and output. */
-static void use_arena(struct lane *lane)
+/* Uses the arena itself for input, or the lane's own buffer, with the arena's pitch or as scans are
+ * decoded. The last tile gets as much room as the others, because some drivers require it for a
+ * rectangular copy. */
+static cl_int use_input(struct lane *lane)
 {
 	const struct tile *tile = &lane->tiles[0].tile;
-	const struct device_arena *arena = lane->tiles[0].arena;
-
-	lane->view[PLACE_IN] =
-	    (struct view){.buffer = arena->in, .origin = tile->in, .pitch = tile->in_pitch};
-	lane->view[PLACE_OUT] =
-	    (struct view){.buffer = arena->out, .origin = tile->out, .pitch = tile->out_pitch};
-}
-
-/* Uses the lane's own buffers for input and output, with the arenas' pitch. The last tile gets as
- * much room as the others, because some drivers require it for a rectangular copy. */
-static cl_int use_buffers(struct lane *lane)
-{
-	const struct tile *high = &lane->high;
-	uint64_t before, size, rows = (uint64_t)lane->count * lane->stack.distance;
+	const struct jpeg_layout l = jpeg_layout(lane->plan, tile);
+	const uint64_t rows = (uint64_t)lane->count * lane->stack.distance;
+	struct view *view = &lane->view[PLACE_IN];
+	uint64_t size;
 	cl_int code;
 
-	input_span(lane, &before, &size);
-	code = growing_buffer_reserve(&lane->in, lane->device, rows * high->in_pitch);
-	if (!code)
-		code = growing_buffer_reserve(&lane->out, lane->device, rows * high->out_pitch);
-	lane->view[PLACE_IN] =
-	    (struct view){.buffer = lane->in.memory, .origin = before, .pitch = high->in_pitch};
-	lane->view[PLACE_OUT] = (struct view){.buffer = lane->out.memory, .pitch = high->out_pitch};
+	*view = (struct view){.pitch = l.in_pitch};
+	if (lane->zero_copy && !(lane->form & TILE_DECODE)) {
+		view->buffer = lane->tiles[0].arena->in;
+		view->origin = tile->in;
+		return CL_SUCCESS;
+	}
+	code = growing_buffer_reserve(&lane->in, lane->device, rows * l.in_pitch);
+	view->buffer = lane->in.memory;
+	if (lane->form & TILE_DECODE)
+		view->origin = l.result;
+	else
+		input_span(lane, &view->origin, &size);
+	return code;
+}
+
+/* Likewise for output. */
+static cl_int use_output(struct lane *lane)
+{
+	const struct tile *tile = &lane->tiles[0].tile;
+	const struct jpeg_layout l = jpeg_layout(lane->plan, tile);
+	const uint64_t rows = (uint64_t)lane->count * lane->stack.distance;
+	struct view *view = &lane->view[PLACE_OUT];
+	cl_int code;
+
+	*view = (struct view){.pitch = l.out_pitch};
+	if (lane->zero_copy && !(lane->form & TILE_ENCODE)) {
+		view->buffer = lane->tiles[0].arena->out;
+		view->origin = tile->out;
+		return CL_SUCCESS;
+	}
+	code = growing_buffer_reserve(&lane->out, lane->device, rows * l.out_pitch);
+	view->buffer = lane->out.memory;
 	return code;
 }
 
@@ -331,7 +352,7 @@ static bool continues(const struct lane *lane, const struct run *run, uint32_t i
 	                       out = t->tile.out - lane->tiles[i - 1].tile.out;
 
 	input_span(lane, &before, &size);
-	if (t->arena != first->arena || t->tile.in < first->tile.in ||
+	if (lane->form || t->arena != first->arena || t->tile.in < first->tile.in ||
 	    t->tile.out < first->tile.out || in < size || out < output_span(lane))
 		return false;
 	return run->count == 1 || (in == run->in_stride && out == run->out_stride);
@@ -415,7 +436,7 @@ static cl_int enqueue_read(struct lane *lane, const struct run *run, cl_command_
 }
 
 /* Uploads all runs; later commands on the lane's queue wait for them. */
-static cl_int enqueue_upload(struct lane *lane)
+static cl_int upload(struct lane *lane)
 {
 	cl_int code = lane->narrow
 	                  ? write_narrow(lane)
@@ -443,7 +464,7 @@ static cl_event last_launch(const struct lane *lane)
 	return last->events[last->count - 1];
 }
 
-static cl_int enqueue_download(struct lane *lane)
+static cl_int download(struct lane *lane)
 {
 	cl_event made = last_launch(lane);
 	cl_int code = lane->narrow
@@ -458,29 +479,20 @@ static cl_int enqueue_download(struct lane *lane)
 	return code;
 }
 
-/* Lays out the buffers for JPEGs, and makes them large enough. */
-static cl_int use_jpeg_buffers(struct lane *lane)
+/* Makes the lane ready for scans. */
+static cl_int begin_scans(struct lane *lane)
 {
 	const struct tile *first = &lane->tiles[0].tile;
-	const struct jpeg_layout l = jpeg_layout(lane->plan, first);
-	const uint64_t rows = (uint64_t)lane->count * l.distance;
-	cl_int code;
 
 	if (!jpeg_lane_hold(&lane->jpeg, lane->plan, first, lane->count)) {
 		lane_rest(lane);
 		if (!jpeg_lane_hold(&lane->jpeg, lane->plan, first, lane->count))
 			return CL_MEM_OBJECT_ALLOCATION_FAILURE;
 	}
-	code = growing_buffer_reserve(&lane->in, lane->device, rows * l.in_pitch);
-	if (!code)
-		code = growing_buffer_reserve(&lane->out, lane->device, rows * l.out_pitch);
-	lane->view[PLACE_IN] =
-	    (struct view){.buffer = lane->in.memory, .origin = l.result, .pitch = l.in_pitch};
-	lane->view[PLACE_OUT] = (struct view){.buffer = lane->out.memory, .pitch = l.out_pitch};
-	return code;
+	return jpeg_lane_begin(&lane->jpeg, lane->form, lane->count);
 }
 
-static cl_int decode_jpegs(struct lane *lane)
+static cl_int decode_scans(struct lane *lane)
 {
 	const struct jpeg_layout l = jpeg_layout(lane->plan, &lane->tiles[0].tile);
 	struct jpeg_decode_job jobs[STACK_MAX];
@@ -488,25 +500,26 @@ static cl_int decode_jpegs(struct lane *lane)
 	for (uint32_t i = 0; i < lane->count; i++) {
 		const struct lane_tile *t = &lane->tiles[i];
 
-		lane->results[i] = (char *)t->arena->memory.out + t->tile.out;
 		jobs[i] = (struct jpeg_decode_job){
 		    .scan = &t->work->scan,
-		    .bytes = (const char *)t->arena->memory.in + t->tile.in + JPEG_WORK_SIZE,
+		    .bytes = (const char *)t->arena->memory.in + t->tile.in,
 		    .samples = l.image + i * (uint64_t)l.distance * l.in_pitch,
 		    .pitch = l.in_pitch};
 	}
-	return jpeg_lane_decode(&lane->jpeg, lane->queue, jobs, lane->count, lane->in.memory);
+	return jpeg_lane_decode(&lane->jpeg, lane->queue, jobs, lane->in.memory);
 }
 
-static cl_int encode_jpegs(struct lane *lane)
+static cl_int encode_scans(struct lane *lane)
 {
 	const struct jpeg_layout l = jpeg_layout(lane->plan, &lane->tiles[0].tile);
 	struct jpeg_encode_job jobs[STACK_MAX];
 
 	for (uint32_t i = 0; i < lane->count; i++) {
-		const struct tile *tile = &lane->tiles[i].tile;
-		const struct jpeg_target *target = &lane->tiles[i].work->target;
+		const struct lane_tile *t = &lane->tiles[i];
+		const struct tile *tile = &t->tile;
+		const struct jpeg_target *target = &t->work->target;
 
+		lane->results[i] = (char *)t->arena->memory.out + tile->out;
 		jobs[i] =
 		    (struct jpeg_encode_job){.width = tile->width,
 		                             .height = tile->height,
@@ -556,43 +569,49 @@ static cl_int enqueue_steps(struct lane *lane)
 	return code;
 }
 
-static cl_int enqueue_jpegs(struct lane *lane)
+static cl_int enqueue_input(struct lane *lane)
 {
 	const struct step *border = &lane->plan->border;
-	cl_int code = use_jpeg_buffers(lane);
+	cl_int code;
 
-	if (!code)
-		code = reserve_scratch(lane);
-	if (!code)
-		code = decode_jpegs(lane);
-	if (!code && border->kernel < KERNELS)
-		code = enqueue_step(lane, border);
-	if (!code)
-		code = enqueue_steps(lane);
-	if (!code)
-		code = encode_jpegs(lane);
-	return code ? code : clFlush(lane->queue);
+	if (!(lane->form & TILE_DECODE))
+		return lane->zero_copy ? CL_SUCCESS : upload(lane);
+	code = decode_scans(lane);
+	return code || border->kernel == KERNELS ? code : enqueue_step(lane, border);
 }
 
-static cl_int enqueue_tiles(struct lane *lane)
+static cl_int enqueue_output(struct lane *lane)
 {
-	cl_int code = lane->zero_copy ? CL_SUCCESS : use_buffers(lane);
+	cl_int code;
 
-	if (lane->zero_copy)
-		use_arena(lane);
-	if (!code)
-		code = reserve_scratch(lane);
-	if (!code && !lane->zero_copy)
-		code = enqueue_upload(lane);
-	if (!code)
-		code = enqueue_steps(lane);
-	if (!code && !lane->zero_copy)
-		code = enqueue_download(lane);
+	if (lane->form & TILE_ENCODE)
+		return encode_scans(lane);
+	code = lane->zero_copy ? CL_SUCCESS : download(lane);
 	if (code)
 		return code;
 	lane->last = lane->zero_copy ? last_launch(lane) : lane->download;
 	clRetainEvent(object_add(OBJECT_EVENT, lane->last));
-	code = clFlush(lane->queue);
+	return CL_SUCCESS;
+}
+
+static cl_int enqueue_tiles(struct lane *lane)
+{
+	cl_int code = lane->form ? begin_scans(lane) : CL_SUCCESS;
+
+	if (!code)
+		code = use_input(lane);
+	if (!code)
+		code = use_output(lane);
+	if (!code)
+		code = reserve_scratch(lane);
+	if (!code)
+		code = enqueue_input(lane);
+	if (!code)
+		code = enqueue_steps(lane);
+	if (!code)
+		code = enqueue_output(lane);
+	if (!code)
+		code = clFlush(lane->queue);
 	if (!code && lane->last_quiet)
 		code = clFlush(lane->quiet);
 	return code;
@@ -608,12 +627,11 @@ cl_int lane_start(struct lane *lane, const struct plan *plan, const struct lane_
 	lane->status = CL_SUCCESS;
 	for (uint32_t i = 0; i < count; i++)
 		lane->tiles[i] = tiles[i];
-	lane->is_jpeg = tiles[0].tile.form == TILE_JPEG;
+	lane->form = tiles[0].tile.form;
 	lane->narrow = is_narrow(plan, &tiles[0].tile);
 	make_stack(lane);
-	if (!lane->is_jpeg)
-		find_runs(lane);
-	code = lane->is_jpeg ? enqueue_jpegs(lane) : enqueue_tiles(lane);
+	find_runs(lane);
+	code = enqueue_tiles(lane);
 	if (code) {
 		lane_wait(lane);
 		lane_reset(lane);
@@ -681,38 +699,53 @@ static void report_direction(const struct jpeg_trace *trace, struct message_tile
 	              bytes);
 }
 
-static void report_jpegs(const struct lane *lane, struct message_tile_done *done)
+/* What all have done together. */
+static void report_tiles(const struct lane *lane, struct message_tile_done *done)
 {
 	const struct jpeg_lane *j = &lane->jpeg;
 	const struct image *image = &lane->plan->image;
 	uint64_t result = row_bytes(lane, 0, image->type) * lane->stack.height, encoded = 0;
 
-	for (uint32_t i = 0; i < lane->count; i++)
+	for (uint32_t i = 0; i < lane->count && lane->form; i++)
 		encoded += j->size[i];
-	report_direction(&j->decode, done, KERNEL_JPEG_DECODE,
-	                 j->scans + lane->count * image_size(image));
+	if (lane->form & TILE_DECODE)
+		report_direction(&j->decode, done, KERNEL_JPEG_DECODE,
+		                 j->scans + lane->count * image_size(image));
 	report_launches(lane, done);
-	report_direction(&j->encode, done, KERNEL_JPEG_ENCODE, lane->count * result + encoded);
-	done->upload_ns = time_between(j->decode.scans[0], j->decode.scans[1]) / lane->count;
-	done->download_ns = time_between(j->read[0], j->read[1]) / lane->count;
+	if (lane->form & TILE_ENCODE)
+		report_direction(&j->encode, done, KERNEL_JPEG_ENCODE,
+		                 lane->count * result + encoded);
 }
 
-/* What a JPEG of a stack has of its own. */
-static void report_jpeg(const struct lane *lane, uint32_t i, struct message_tile_done *done)
-{
-	done->jpeg_flags = lane->jpeg.flags[i];
-	done->size = done->download_bytes = lane->jpeg.size[i];
-	done->upload_bytes = lane->tiles[i].tile.in_size - JPEG_WORK_SIZE;
-}
-
+/* The copies, whose bytes are the same for all where they are pixels. */
 static void report_copies(const struct lane *lane, struct message_tile_done *done)
 {
+	const struct jpeg_lane *j = &lane->jpeg;
 	uint64_t before;
 
-	input_span(lane, &before, &done->upload_bytes);
-	done->download_bytes = output_span(lane);
-	done->upload_ns = event_time(lane->upload) / lane->runs[0].count;
-	done->download_ns = event_time(lane->download) / lane->runs[0].count;
+	if (lane->form & TILE_DECODE) {
+		done->upload_ns =
+		    time_between(j->decode.scans[0], j->decode.scans[1]) / lane->count;
+	} else if (!lane->zero_copy) {
+		input_span(lane, &before, &done->upload_bytes);
+		done->upload_ns = event_time(lane->upload) / lane->runs[0].count;
+	}
+	if (lane->form & TILE_ENCODE) {
+		done->download_ns = time_between(j->read[0], j->read[1]) / lane->count;
+	} else if (!lane->zero_copy) {
+		done->download_bytes = output_span(lane);
+		done->download_ns = event_time(lane->download) / lane->runs[0].count;
+	}
+}
+
+/* What a tile of a stack has of its own: its scans. */
+static void report_scans(const struct lane *lane, uint32_t i, struct message_tile_done *done)
+{
+	done->jpeg_flags = lane->jpeg.flags[i];
+	if (lane->form & TILE_DECODE)
+		done->upload_bytes = lane->tiles[i].tile.in_size;
+	if (lane->form & TILE_ENCODE)
+		done->size = done->download_bytes = lane->jpeg.size[i];
 }
 
 uint32_t lane_finish(struct lane *lane, struct message_tile_done done[STACK_MAX])
@@ -723,12 +756,9 @@ uint32_t lane_finish(struct lane *lane, struct message_tile_done done[STACK_MAX]
 	if (lane->status) {
 		done[0].error = ERR_DEVICE;
 		done[0].cl_error = lane->status;
-	} else if (lane->is_jpeg) {
-		report_jpegs(lane, &done[0]);
 	} else {
-		report_launches(lane, &done[0]);
-		if (!lane->zero_copy)
-			report_copies(lane, &done[0]);
+		report_tiles(lane, &done[0]);
+		report_copies(lane, &done[0]);
 	}
 	for (uint32_t i = 0; i < count; i++) {
 		if (i)
@@ -736,8 +766,8 @@ uint32_t lane_finish(struct lane *lane, struct message_tile_done done[STACK_MAX]
 		done[i].place = i;
 		done[i].job = lane->tiles[i].tile.job;
 		done[i].index = lane->tiles[i].tile.index;
-		if (lane->is_jpeg && !lane->status)
-			report_jpeg(lane, i, &done[i]);
+		if (lane->form && !lane->status)
+			report_scans(lane, i, &done[i]);
 	}
 	lane_reset(lane);
 	return count;

@@ -14,7 +14,7 @@ struct lane;
 struct lane_tile {
 	struct tile tile;
 	const struct device_arena *arena;
-	const struct jpeg_work *work; /* TILE_JPEG: by jpeg_work_take() */
+	const struct jpeg_work *work; /* with scans: by jpeg_work_take() */
 };
 
 /* Makes a lane on a device, which must outlive it. zero_copy: kernels work directly in the
@@ -25,9 +25,10 @@ enum error lane_new(const struct device *device, bool zero_copy, struct lane **l
  * NULL. */
 void lane_free(struct lane **lane);
 
-/* Lets a lane take JPEGs, with so many bytes of device memory. The programs must outlive it. */
+/* Lets a lane take tiles with scans, with so many bytes of device memory. The programs must outlive
+ * it. */
 void lane_allow_jpeg(struct lane *lane, struct programs *programs, uint64_t memory);
-/* See jpeg_lane_room(). */
+/* See jpeg_lane_room(); only copied pixels are stacked. */
 uint32_t lane_jpeg_room(const struct lane *lane, const struct plan *plan, const struct tile *tile,
                         uint64_t *scans);
 /* Releases the buffers of an idle lane; they are made again when they are needed. */
@@ -40,14 +41,14 @@ bool lane_idle(const struct lane *lane);
 bool lane_stacks(const struct plan *plan, const struct tile *a, const struct tile *b);
 
 /* Starts tiles that passed tile_valid(): one, or on a lane that copies up to STACK_MAX that fit one
- * stack; of JPEGs, on any lane, as many as lane_jpeg_room() says. Plan and arenas must outlive
+ * stack; with scans, on any lane, as many as lane_jpeg_room() says. Plan and arenas must outlive
  * them, `work` need not. Returns an OpenCL code; on failure the lane is idle and nothing is in
  * flight. Unless zero_copy, bytes of the output between the end of a row and out_pitch are
  * undefined afterwards. */
 cl_int lane_start(struct lane *lane, const struct plan *plan, const struct lane_tile *tiles,
                   uint32_t count) MUST_CHECK;
 
-/* True if the lane's tiles have finished or failed. Does not wait. When the size of encoded JPEGs
+/* True if the lane's tiles have finished or failed. Does not wait. When the size of encoded scans
  * is known this enqueues their copies. */
 bool lane_finished(struct lane *lane);
 

@@ -211,7 +211,7 @@ static enum error tell_over(struct worker *w)
 	return e;
 }
 
-/* Takes the descriptions of JPEGs, and answers those that are not valid. *count: of those left. */
+/* Takes the descriptions of scans, and answers those that are not valid. *count: of those left. */
 static enum error take_works(struct worker *w, const struct plan *plan, struct lane_tile *tiles,
                              uint32_t *count)
 {
@@ -220,10 +220,10 @@ static enum error take_works(struct worker *w, const struct plan *plan, struct l
 
 	for (uint32_t i = 0; !e && i < *count; i++) {
 		struct lane_tile *t = &tiles[i];
-		const char *slot = (const char *)t->arena->memory.in + t->tile.in;
+		const char *work = (const char *)t->arena->memory.in + t->tile.work;
 
 		t->work = &w->work[valid];
-		if (jpeg_work_take(&w->work[valid], slot, &t->tile, plan))
+		if (jpeg_work_take(&w->work[valid], work, &t->tile, plan))
 			tiles[valid++] = *t;
 		else
 			e = report_flags(&w->report, &t->tile, JPEG_FLAG_WORK);
@@ -239,7 +239,7 @@ static enum error gather(struct worker *w, const struct watched_lane *lane, uint
                          uint32_t *count)
 {
 	const struct tile *tile = &tiles[0].tile;
-	bool jpeg = tile->form == TILE_JPEG;
+	bool jpeg = tile->form != TILE_PIXELS;
 	uint32_t max = stack_size(w, tile), room;
 	uint64_t scans = 0;
 	enum error e;
@@ -284,7 +284,7 @@ static enum error start_tile(struct worker *w, struct watched_lane *lane,
 	e = gather(w, lane, message->plan, plan, tiles, &count);
 	if (e || !count)
 		return e;
-	if (tile->form == TILE_JPEG)
+	if (tile->form)
 		lane->jpeg_ms = now_ms();
 	code = lane_start(lane->lane, plan, tiles, count);
 	if (code)

@@ -17,7 +17,7 @@ struct worker_options {
 	const char *state_dir;     /* measurements */
 	unsigned stack_max;        /* tiles that may share a launch, 1 to STACK_MAX */
 	unsigned programs_max;     /* special programs in memory; 0: the default */
-	uint64_t jpeg_memory;      /* bytes of the device's for tiles that are JPEGs; 0: none */
+	uint64_t jpeg_memory;      /* bytes of the device's for tiles with scans; 0: none */
 };
 
 /* Makes a worker for a device, which must outlive it. The caller keeps the socket. It compiles
@@ -30,7 +30,7 @@ void worker_free(struct worker **worker);
 uint32_t worker_lanes(const struct worker *worker);
 /* The maximum number of tiles in a stack. */
 uint32_t worker_stack_max(const struct worker *worker);
-/* Pixels of the largest image that may be a TILE_JPEG; 0: none may. */
+/* Pixels of the largest image that may have a side that is a scan; 0: none may. */
 uint32_t worker_jpeg_pixels(const struct worker *worker);
 struct tuner *worker_tuner(const struct worker *worker);
 

@@ -174,18 +174,26 @@ static uint32_t file_of(const struct stream *s)
 	return (uint32_t)(s - streams) % FILES;
 }
 
+static void whole_tile(const struct stream *s, struct tile *tile)
+{
+	tiling_whole_tile(&s->tiling, TILE_JPEG, jpeg.scan[file_of(s)].size, s->memory.in_size,
+	                  s->memory.out_size, tile);
+}
+
 static void place_jpeg(const struct stream *s)
 {
 	const uint32_t f = file_of(s);
 	struct jpeg_work work = {.scan = jpeg.scan[f], .target = {.h = 2, .v = 2}};
+	struct tile tile;
+	char *in = s->memory.in;
 
-	if (JPEG_WORK_SIZE + work.scan.size > s->memory.in_size)
+	whole_tile(s, &tile);
+	if (tile.in + tile.in_size > tile.work)
 		die("an arena is smaller than a file");
 	work.scan.offset = 0;
 	memcpy(work.target.quantization, work.scan.quantization, sizeof work.target.quantization);
-	memcpy(s->memory.in, &work, sizeof work);
-	memcpy((char *)s->memory.in + JPEG_WORK_SIZE, jpeg.file[f] + jpeg.scan[f].offset,
-	       work.scan.size);
+	memcpy(in + tile.work, &work, sizeof work);
+	memcpy(in + tile.in, jpeg.file[f] + jpeg.scan[f].offset, work.scan.size);
 }
 
 /* The picture of a result: its header is that of the file, which was encoded alike. */
@@ -266,12 +274,11 @@ static void announce(struct stream *s)
 	if (!task)
 		die("no memory");
 	if (jpeg.photograph) {
-		tiling_jpeg_tile(&s->tiling, jpeg.scan[file_of(s)].size, s->memory.out_size,
-		                 &task->tile);
+		whole_tile(s, &task->tile);
 		task->tile.job = s->job->id;
 		task->tile.arena = (uint32_t)(s - streams);
 		task->devices = jpeg_devices();
-		task->units = cost_of_jpeg(&image);
+		task->units = cost_of_jpeg(&image, TILE_JPEG);
 		s->next++;
 	} else {
 		tiling_tile(&s->tiling, s->next++, s->job->id, (uint32_t)(s - streams),
@@ -299,6 +306,8 @@ static void start_job(struct stream *s)
 	if (tiling_init(&s->tiling, s->job->chain->chain, &image, s->memory.in_size,
 	                s->memory.out_size, owner->samples_max(s->job->chain->chain), &problem))
 		die(problem.detail);
+	if (jpeg.photograph && !s->checked)
+		place_jpeg(s);
 	if (jpeg.photograph) /* one tile */
 		s->tiling.count = s->tiling.slots = s->tiling.columns = 1;
 	s->next = s->back = 0;
@@ -443,10 +452,8 @@ static void open_stream(struct stream *s)
 	if (arena_map(&s->memory, files->in, size, PROT_READ | PROT_WRITE, files->out, size,
 	              PROT_READ))
 		die("no memory for an arena");
-	if (jpeg.photograph) {
-		place_jpeg(s);
+	if (jpeg.photograph)
 		return;
-	}
 	word = s->memory.in;
 	for (uint64_t i = 0; i < size / sizeof *word; i++) {
 		state = state * 1664525 + 1013904223; /* Knuth, TAOCP 3.3.4 */

@@ -119,18 +119,14 @@ static void say_anything(void)
 		tiling_tile(&tiling, 0, job.job, job.arena, &message.tile.tile);
 		message.type = random_number(2) ? MSG_TILE : message.type;
 		if (random_number(4) == 0)
-			tiling_jpeg_tile(&tiling, random_number(1 << 20), 1 << 20,
-			                 &message.tile.tile);
+			tiling_whole_tile(&tiling, (enum tile_form)(1 + random_number(3)),
+			                  random_number(1 << 20), arena.in_size, arena.out_size,
+			                  &message.tile.tile);
 	}
 	if (message.type == MSG_IMAGE)
-		message.image = (struct message_image){job.job,
-		                                       job.raw_image,
-		                                       job.raw_image,
-		                                       job.raw_image,
-		                                       FORMAT_RAW,
-		                                       tiling.count,
-		                                       0,
-		                                       0};
+		message.image = (struct message_image){
+		    job.job, job.raw_image, job.raw_image, job.raw_image, FORMAT_RAW, tiling.count,
+		    {0}};
 	if (message.type == MSG_JOB_DONE)
 		message.job_done = (struct message_job_done){
 		    .job = job.job, .format = FORMAT_RAW, .image = job.raw_image};

@@ -1,7 +1,7 @@
 /* Damaged JPEG files through the kernels of jpeg/, compiled as C: they stay within their buffers,
  * and what they do not flag is what libjpeg-turbo decodes. The first bytes say what a file was
  * like, the rest how it is damaged: a place, 2 bytes, and its new value. An undamaged one must be
- * decoded, and its picture encoded to the same bytes. */
+ * decoded, and its picture encoded to the same bytes, if there are at most 64 a block. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,6 +86,16 @@ static void decode(const uint8_t *file, size_t size, const struct jpeg_scan *sca
 	clReleaseMemObject(samples);
 }
 
+/* Bytes that a device has for a scan: 64 a block. */
+static size_t room_of(const struct jpeg_scan *scan)
+{
+	size_t across = (scan->width + 8 * scan->h - 1) / (8 * scan->h),
+	       down = (scan->height + 8 * scan->v - 1) / (8 * scan->v),
+	       blocks = scan->h * scan->v + scan->components - 1;
+
+	return across * down * blocks * JPEG_BLOCK;
+}
+
 /* Encodes rows that lie one behind the other, widened to a pitch. */
 static void encode(const struct jpegs_picture *p, const struct jpeg_scan *scan, const uint8_t *file)
 {
@@ -108,11 +118,15 @@ static void encode(const struct jpegs_picture *p, const struct jpeg_scan *scan, 
 	demand(jpeg_encode_job_valid(&job) && !jpeg_encoder_init(&encoder, programs) &&
 	       !jpeg_encoder_enqueue(&encoder, NULL, &job, 1, samples, NULL) &&
 	       !jpeg_pipeline_results(&encoder.pipeline, NULL, &result, NULL));
-	demand(!result.flags && result.size == scan->size);
-	bytes = malloc(result.size);
-	demand(bytes && !jpeg_encoder_read(&encoder, NULL, 0, result.size, bytes, NULL));
-	demand(!memcmp(bytes, file + scan->offset, result.size));
-	free(bytes);
+	if (result.flags) {
+		demand(result.flags == JPEG_FLAG_ROOM && scan->size > room_of(scan));
+	} else {
+		demand(result.size == scan->size);
+		bytes = malloc(result.size);
+		demand(bytes && !jpeg_encoder_read(&encoder, NULL, 0, result.size, bytes, NULL) &&
+		       !memcmp(bytes, file + scan->offset, result.size));
+		free(bytes);
+	}
 	jpeg_encoder_fini(&encoder);
 	clReleaseMemObject(samples);
 }

@@ -121,9 +121,10 @@ static void place(struct item *item, const struct plan *plan, uint32_t number)
 	                           .job = number,
 	                           .x0 = crop ? plan->halo_x : 0,
 	                           .y0 = crop ? plan->halo_y : 0,
-	                           .in = (uint64_t)number * SLOT,
+	                           .work = (uint64_t)number * SLOT,
+	                           .in = (uint64_t)number * SLOT + JPEG_WORK_SIZE,
 	                           .out = (uint64_t)number * SLOT + GUARD,
-	                           .in_size = JPEG_WORK_SIZE + item->scan.size,
+	                           .in_size = item->scan.size,
 	                           .out_size = SLOT - 2 * GUARD};
 	item->tile.width = plan->image.width - 2 * item->tile.x0;
 	item->tile.height = plan->image.height - 2 * item->tile.y0;
@@ -154,25 +155,37 @@ static void item_make(struct item *item, struct wanted wanted, enum jpegs_conten
 	free(p.samples);
 }
 
-/* The scan that libjpeg-turbo makes of the filtered image; NULL if it cannot decode the file. */
+/* The filtered image; false if libjpeg-turbo cannot decode the file. */
+static bool filter(const struct item *item, const struct plan *plan, struct jpegs_picture *to)
+{
+	struct jpegs_picture from;
+	struct problem problem;
+
+	*to = (struct jpegs_picture){.bands = plan->image.bands};
+	if (!jpegs_decode_any(item->file, item->size, &from))
+		return false;
+	if (chain_output_size(&plan->chain, &plan->image, &to->width, &to->height, &problem))
+		die(problem.detail);
+	to->samples = malloc((size_t)to->width * to->height * to->bands);
+	if (!to->samples ||
+	    harness_filter(&harness, LANE_COPY, plan, from.samples, to->height, to->samples).error)
+		die("a tile of pixels failed");
+	free(from.samples);
+	return true;
+}
+
+/* The scan that libjpeg-turbo makes of it; NULL likewise. */
 static uint8_t *expect(const struct item *item, const struct plan *plan, size_t *size)
 {
 	const struct wanted *w = &item->wanted;
 	struct jpegs_wish wish = {.sampling = w->sampling, .quality = w->quality};
-	struct jpegs_picture from, to = {.bands = plan->image.bands};
+	struct jpegs_picture to;
 	struct jpeg_scan scan;
-	struct problem problem;
 	uint8_t *file, *bytes;
 	size_t file_size;
 
-	if (!jpegs_decode_any(item->file, item->size, &from))
+	if (!filter(item, plan, &to))
 		return NULL;
-	if (chain_output_size(&plan->chain, &plan->image, &to.width, &to.height, &problem))
-		die(problem.detail);
-	to.samples = malloc((size_t)to.width * to.height * to.bands);
-	if (!to.samples ||
-	    harness_filter(&harness, LANE_COPY, plan, from.samples, to.height, to.samples).error)
-		die("a tile of pixels failed");
 	wish.width = to.width;
 	wish.height = to.height;
 	file = jpegs_encode(&to, &wish, &file_size);
@@ -183,7 +196,6 @@ static uint8_t *expect(const struct item *item, const struct plan *plan, size_t 
 	if (!bytes)
 		die("no memory");
 	memcpy(bytes, file + scan.offset, scan.size);
-	free(from.samples);
 	free(to.samples);
 	free(file);
 	return bytes;
@@ -242,7 +254,7 @@ static void run(struct lane *lane, const struct plan *plan, struct item *items, 
 	if (lane_jpeg_room(lane, plan, &items->tile, &scans) < count)
 		die("no room in the lane");
 	for (uint32_t i = 0; i < count; i++) {
-		const char *slot = (const char *)harness.memory.in + items[i].tile.in;
+		const char *slot = (const char *)harness.memory.in + items[i].tile.work;
 
 		if (!tile_valid(&items[i].tile, &plan->image, &plan->chain, harness.memory.in_size,
 		                harness.memory.out_size) ||
@@ -437,7 +449,7 @@ static void try_stack(const char *filters)
 		place(&items[i], plan, (5 * i + 3) % SLOTS);
 		items[i].tile.out_size = size[i] - (i == SMALL);
 	}
-	memset((char *)harness.memory.in + items[DAMAGED].tile.in + JPEG_WORK_SIZE, 0xFF, 90);
+	memset((char *)harness.memory.in + items[DAMAGED].tile.in, 0xFF, 90);
 	run(harness.lane[LANE_COPY], plan, items, IMAGES, done);
 	for (uint32_t i = 0; i < IMAGES; i++) {
 		if (done[i].stack != IMAGES || done[i].place != i ||
@@ -464,6 +476,129 @@ static void test_stack(void)
 	regions = "10,5,40,30;ellipse:50,20,33,28";
 	try_stack("pixelate=size=7,box=size=3");
 	regions = NULL;
+}
+
+/* Makes the output of an item pixels. */
+static void place_result(struct item *item, const struct plan *plan)
+{
+	item->tile.form = TILE_DECODE;
+	item->tile.out_size = 0;
+	item->tile.out_pitch = (uint32_t)row_pitch(item->tile.width * plan->image.bands);
+}
+
+/* Makes the input of an item pixels, with a replicated halo. */
+static void place_source(struct item *item, const struct plan *plan)
+{
+	const int64_t width = plan->image.width, height = plan->image.height;
+	const int64_t bands = plan->image.bands, halo_x = plan->halo_x, halo_y = plan->halo_y;
+	struct tile *tile = &item->tile;
+	struct jpegs_picture from;
+	uint8_t *to;
+
+	if (!jpegs_decode_any(item->file, item->size, &from))
+		die("libjpeg");
+	tile->form = TILE_ENCODE;
+	tile->in_size = 0;
+	tile->in_pitch = (uint32_t)row_pitch((uint64_t)((width + 2 * halo_x) * bands));
+	tile->in += ((uint64_t)halo_y * tile->in_pitch + (uint64_t)(halo_x * bands) + 63) / 64 * 64;
+	to = (uint8_t *)harness.memory.in + tile->in;
+	for (int64_t y = -halo_y; y < height + halo_y; y++)
+		for (int64_t x = -halo_x; x < width + halo_x; x++) {
+			int64_t from_y = y < 0        ? 0
+			                 : y < height ? y
+			                              : height - 1,
+			        from_x = x < 0       ? 0
+			                 : x < width ? x
+			                             : width - 1;
+
+			memcpy(to + y * tile->in_pitch + x * bands,
+			       from.samples + (from_y * width + from_x) * bands, (size_t)bands);
+		}
+	memset(&item->work.scan, 0xFF, sizeof item->work.scan); /* without meaning */
+	memcpy((char *)harness.memory.in + tile->work, &item->work, sizeof item->work);
+	free(from.samples);
+}
+
+/* Compares rows of pixels in a slot, with poison before and after them. */
+static void compare_pixels(const struct item *item, const struct jpegs_picture *expected,
+                           const struct message_tile_done *done)
+{
+	const size_t row = (size_t)expected->width * expected->bands, pitch = item->tile.out_pitch;
+	const uint8_t *out = (const uint8_t *)harness.memory.out + item->tile.out;
+	const uint8_t *end = out + (expected->height - 1) * pitch + row;
+
+	if (done->error || done->jpeg_flags || done->size)
+		fail("no pixels");
+	for (uint32_t y = 0; y < expected->height; y++)
+		if (memcmp(out + y * pitch, expected->samples + y * row, row) != 0) {
+			fail("other pixels");
+			break;
+		}
+	if (!all_poison(out - GUARD, GUARD) || !all_poison(end, (size_t)(out - GUARD + SLOT - end)))
+		fail("bytes around the pixels were written");
+}
+
+/* Images of which one side is a scan, in a stack if there are several; the last one of several is
+ * damaged where that can be. */
+static void try_side(enum tile_form form, enum lane_mode mode, const char *filters,
+                     const struct jpegs_wish *wish, uint32_t count)
+{
+	enum { MOST = 4 };
+	struct plan *plan = make_plan(filters, "replicate", wish);
+	struct message_tile_done done[STACK_MAX];
+	struct item items[MOST];
+	struct jpegs_picture pixels[MOST];
+	uint8_t *bytes[MOST];
+	size_t size[MOST];
+	bool damaged = form == TILE_DECODE && count > 1;
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct wanted wanted = {*wish, wish->sampling, 60 + 9 * i};
+
+		item_make(&items[i], wanted, (enum jpegs_content)(i % JPEGS_CONTENTS), i + count);
+		bytes[i] = expect(&items[i], plan, &size[i]);
+		if (!filter(&items[i], plan, &pixels[i]))
+			die("libjpeg");
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		place(&items[i], plan, (5 * i + 2) % SLOTS);
+		if (form == TILE_DECODE)
+			place_result(&items[i], plan);
+		else
+			place_source(&items[i], plan);
+	}
+	if (damaged)
+		memset((char *)harness.memory.in + items[count - 1].tile.in, 0xFF, 20);
+	run(harness.lane[mode], plan, items, count, done);
+	for (uint32_t i = 0; i < count; i++) {
+		if (done[i].stack != count)
+			fail("not one stack");
+		if (form == TILE_ENCODE)
+			compare(&items[i], bytes[i], size[i], &done[i]);
+		else if (!damaged || i + 1 < count)
+			compare_pixels(&items[i], &pixels[i], &done[i]);
+		else if (!done[i].jpeg_flags)
+			fail("expected flags");
+		free(bytes[i]);
+		free(pixels[i].samples);
+		free(items[i].file);
+	}
+	plan_free(&plan);
+}
+
+static void test_sides(void)
+{
+	static const struct jpegs_wish wishes[] = {{93, 61, JPEGS_420, 90, 0, 0, 0, 0},
+	                                           {64, 33, JPEGS_GRAY, 90, 0, 0, 0, 0},
+	                                           {1, 40, JPEGS_444, 90, 0, 0, 0, 0}};
+	static const char *const filters[] = {"gaussian=size=5,sobel", "box=size=1", "box=size=9"};
+
+	for (enum tile_form form = TILE_DECODE; form <= TILE_ENCODE; form++)
+		for (int i = 0; i < 3; i++) {
+			try_side(form, LANE_COPY, filters[i], &wishes[i], 1);
+			try_side(form, LANE_ZERO_COPY, filters[i], &wishes[i], 1);
+			try_side(form, LANE_COPY, filters[i], &wishes[i], 4);
+		}
 }
 
 /* A description with any wrong number is refused. */
@@ -733,9 +868,9 @@ static uint32_t try_together(const struct plan *plan, struct item *items, uint8_
 		items[i].tile.out_size = size[i];
 	}
 	items[INVALID].work.scan.width++;
-	memcpy((char *)harness.memory.in + items[INVALID].tile.in, &items[INVALID].work,
+	memcpy((char *)harness.memory.in + items[INVALID].tile.work, &items[INVALID].work,
 	       sizeof items[INVALID].work);
-	memset((char *)harness.memory.in + items[DAMAGED].tile.in + JPEG_WORK_SIZE, 0xFF, 90);
+	memset((char *)harness.memory.in + items[DAMAGED].tile.in, 0xFF, 90);
 	items[SMALL].tile.out_size--;
 	items[OUTSIDE].tile.in_size = SLOTS * SLOT;
 	for (uint32_t i = 0; i < TOGETHER; i++)
@@ -878,9 +1013,10 @@ static void try_worker(const struct plan *plan, struct item *items, uint8_t *con
 	try_changing(plan, &items[0], bytes[0], size[0]);
 	try_large();
 	wait_for_release();
-	close(sockets[0]);
+	shutdown(sockets[0], SHUT_WR); /* what it still says must not fail */
 	pthread_join(thread, NULL);
 	worker_free(&worker);
+	close(sockets[0]);
 	close(sockets[1]);
 	arena_unmap(&harness.memory);
 	harness.memory = harness_memory;
@@ -915,8 +1051,8 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } tests[] = {{"borders", test_borders}, {"images", test_images}, {"damaged", test_damaged},
-             {"stack", test_stack},     {"works", test_works},   {"room", test_room},
-             {"memory", test_memory},   {"worker", test_worker}};
+             {"stack", test_stack},     {"sides", test_sides},   {"works", test_works},
+             {"room", test_room},       {"memory", test_memory}, {"worker", test_worker}};
 
 static void open_harness(unsigned platform, unsigned number, const char *kernel_dir)
 {

@@ -507,6 +507,39 @@ static void test_variant(void **state)
 	}
 }
 
+/* As one tile with a side that is a scan, or as tiles that lie one below the other on the other
+ * side: all lie in their arenas, and together are the same rows. */
+static void check_spread(const struct tiling *tiling, const struct chain *chain,
+                         const struct image *image, uint64_t arena)
+{
+	for (enum tile_form form = TILE_DECODE; form <= TILE_ENCODE; form++) {
+		struct tiling t = *tiling;
+		struct tile whole, tile;
+
+		if (!tiling_spread(&t, form, arena, arena)) {
+			assert_memory_equal(&t, tiling, sizeof t);
+			continue;
+		}
+		tiling_whole_tile(&t, form, 1, arena, arena, &whole);
+		assert_int_equal(tile_valid(&whole, image, chain, arena, arena),
+		                 image->type == PIXEL_U8);
+		*(whole.width > 1 ? &whole.width : &whole.height) -= 1;
+		assert_false(tile_valid(&whole, image, chain, arena, arena));
+		for (uint32_t i = 0; i < t.count; i++) {
+			uint64_t x, y;
+
+			tiling_tile(&t, i, 0, 0, &tile);
+			assert_true(tile_valid(&tile, image, chain, arena, arena));
+			x = (tile.x0 - t.x0) * image_pixel_size(image);
+			y = tile.y0 - t.y0;
+			if (form == TILE_ENCODE)
+				assert_int_equal(tile.in, whole.in + y * t.in_pitch + x);
+			else
+				assert_int_equal(tile.out, whole.out + y * t.out_pitch + x);
+		}
+	}
+}
+
 /* Every tile of an image lies in its arenas, in a slot of its own, and the tiles cover the result.
  */
 static void check_tiling(const struct chain *chain, const struct image *image, uint64_t arena,
@@ -540,6 +573,7 @@ static void check_tiling(const struct chain *chain, const struct image *image, u
 		             i / t.columns % t.slots == t.slots - 1 && tile.height == t.rows);
 	}
 	assert_int_equal(row, t.height);
+	check_spread(&t, chain, image, arena);
 }
 
 static void test_tiling(void **state)

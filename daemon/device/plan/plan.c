@@ -382,7 +382,7 @@ enum program_state plan_resolve_form(struct plan *plan, struct programs *program
 {
 	enum program_state state = plan_resolve(plan, programs);
 
-	if (state != PROGRAM_READY || form != TILE_JPEG || plan->border.kernel == KERNELS ||
+	if (state != PROGRAM_READY || !(form & TILE_DECODE) || plan->border.kernel == KERNELS ||
 	    plan->border.function)
 		return state;
 	return programs_find(programs, &plan->border, true);

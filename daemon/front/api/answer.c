@@ -200,8 +200,15 @@ static void add_devices(struct answer *answer, const struct job *job)
 
 static void add_codec(struct answer *answer, const struct job *job)
 {
-	answer_header(answer, "X-Codec", "%s",
-	              job->jpeg ? "cpu" : device_get(job->jpeg_device)->label);
+	const char *by[JPEG_SIDES];
+
+	for (enum jpeg_side side = 0; side < JPEG_SIDES; side++)
+		by[side] = job->jpeg[side] ? "cpu" : device_get(job->jpeg_device)->label;
+	if (!job->jpeg[JPEG_DECODE] == !job->jpeg[JPEG_ENCODE])
+		answer_header(answer, "X-Codec", "%s", by[JPEG_DECODE]);
+	else
+		answer_header(answer, "X-Codec", "decode=%s, encode=%s", by[JPEG_DECODE],
+		              by[JPEG_ENCODE]);
 }
 
 static void add_lost(struct answer *answer, const struct job *job)

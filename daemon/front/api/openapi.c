@@ -92,7 +92,9 @@ static const struct {
     {"X-Request-Id", "Identifies the request in the log", false, true},
     {"X-Image", "WIDTHxHEIGHTxBANDS:TYPE of the answer", true, true},
     {"X-Device", "The devices that filtered it", true, false},
-    {"X-Codec", "Who has decoded and encoded it: cpu, or a device", true, true},
+    {"X-Codec",
+     "Who has decoded and encoded it: cpu or a device; where two did, as decode=…, encode=…", true,
+     true},
     {"X-Lost", "What the image has lost by its format; missing if it has lost nothing", true,
      false},
 };

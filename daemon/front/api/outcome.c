@@ -100,9 +100,12 @@ static void observe_stages(const struct job_times *t)
 
 static void count_jpeg(const struct job *job)
 {
-	if (job->input_format == FORMAT_JPEG && job->format == FORMAT_JPEG)
-		metric_add(METRIC_JPEG_JOBS, job->jpeg ? "cpu" : "device",
-		           jpeg_reason_slug(job->jpeg), 1);
+	if (job->input_format == FORMAT_JPEG)
+		metric_add(METRIC_JPEG_SIDES, "decode", jpeg_reason_slug(job->jpeg[JPEG_DECODE]),
+		           1);
+	if (job->format == FORMAT_JPEG)
+		metric_add(METRIC_JPEG_SIDES, "encode", jpeg_reason_slug(job->jpeg[JPEG_ENCODE]),
+		           1);
 }
 
 void outcome_record(const char *id, const struct job *job)

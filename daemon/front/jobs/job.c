@@ -57,6 +57,13 @@ bool job_is_heavy(const struct job *job)
 	return job->class != WORK_LIGHT;
 }
 
+void job_set_jpeg(struct job *job, enum jpeg_reason reason)
+{
+	for (enum jpeg_side side = 0; side < JPEG_SIDES; side++)
+		if (job->jpeg_form >> side & 1)
+			job->jpeg[side] = reason;
+}
+
 struct job *job_new(struct chain *chain, struct spool *body)
 {
 	struct shared_chain *shared = chain_share(chain);

@@ -94,11 +94,12 @@ struct job {
 	struct image whole, image;
 	enum format input_format;
 	uint32_t tiles, tiles_done;
-	enum jpeg_reason jpeg;  /* why no device decodes and encodes it; NONE: one does */
-	unsigned jpeg_device;   /* number of the one that has done so, if jpeg is NONE */
-	unsigned tiles_waiting; /* tiles that wait for a program */
-	bool held;              /* as admission knows */
-	uint64_t devices_used;  /* a bit for each device that filtered a tile */
+	enum jpeg_reason jpeg[JPEG_SIDES]; /* why no device does this side; NONE: one does */
+	enum tile_form jpeg_form;          /* sides that a device could do */
+	unsigned jpeg_device;              /* number of the one that has done a side */
+	unsigned tiles_waiting;            /* tiles that wait for a program */
+	bool held;                         /* as admission knows */
+	uint64_t devices_used;             /* a bit for each device that filtered a tile */
 	struct job_times times;
 	struct {
 		uint64_t samples, mismatches;
@@ -143,6 +144,9 @@ enum priority priority_parse(const char *text);
 
 /* True for a batch job or a heavy one: together these leave one codec worker free. */
 bool job_is_heavy(const struct job *job);
+
+/* Notes the reason for all sides of jpeg_form. */
+void job_set_jpeg(struct job *job, enum jpeg_reason reason);
 
 /* The job's cost is now known better than from its body's size: charges the difference, and may
  * change its class. ERR_MEMORY: it cannot be queued again, and must be ended. */

@@ -31,7 +31,7 @@ static void answer_opened(void *context)
 		           &problem);
 	if (job->finished)
 		return;
-	message.answer.jpeg = job->codec->jpeg_devices != 0;
+	message.answer.jpeg = job->codec->jpeg_devices ? job->jpeg_form : TILE_PIXELS;
 	worker_send(&job->codec->worker, &message, &job->answer.fd);
 }
 
@@ -76,14 +76,42 @@ static uint64_t pixels(const struct image *image)
 	return (uint64_t)image->width * image->height;
 }
 
+/* Why no device does the sides that one could do; NONE: one does, or there are none. */
+static enum jpeg_reason jpeg_left(const struct job *job)
+{
+	return job->jpeg[job->jpeg_form & TILE_DECODE ? JPEG_DECODE : JPEG_ENCODE];
+}
+
 /* Checks a worker's MSG_IMAGE: the costs that other jobs wait for are computed from it. */
 static bool image_fits(const struct job *job, const struct message_image *m)
 {
-	return m->input_format < FORMATS && m->jpeg < JPEG_REASONS && image_valid(&m->whole) &&
+	return m->input_format < FORMATS && m->jpeg[JPEG_DECODE] < JPEG_REASONS &&
+	       m->jpeg[JPEG_ENCODE] < JPEG_REASONS && image_valid(&m->whole) &&
 	       image_valid(&m->image) && image_valid(&m->answer) &&
 	       pixels(&m->whole) <= job->options.pixels_max &&
 	       pixels(&m->image) <= pixels(&m->whole) && pixels(&m->answer) <= pixels(&m->whole) &&
 	       m->tiles && m->tiles <= pixels(&m->image);
+}
+
+/* Chooses who does the sides that a device can do, unless the request leaves no choice. */
+static void choose_jpeg(struct codec *c, const struct message_image *m)
+{
+	struct job *job = c->job;
+	enum jpeg_reason reason;
+
+	if (job->jpeg[JPEG_DECODE])
+		return;
+	job->jpeg_form = TILE_PIXELS;
+	for (enum jpeg_side side = 0; side < JPEG_SIDES; side++) {
+		job->jpeg[side] = (enum jpeg_reason)m->jpeg[side];
+		job->jpeg_form |= m->jpeg[side] ? 0 : 1 << side;
+	}
+	if (!job->jpeg_form)
+		return;
+	reason = jpeg_router_choose(job, &job->image, runs_waiting(), &c->jpeg_devices);
+	if (reason)
+		c->jpeg_devices = 0;
+	job_set_jpeg(job, reason ? reason : JPEG_REASON_FAILED); /* until the tile is back */
 }
 
 static bool take_image(struct codec *c, const struct message_image *m)
@@ -102,33 +130,26 @@ static bool take_image(struct codec *c, const struct message_image *m)
 	job->image_known = true;
 	c->plan = plan_use(job->chain, &job->image);
 	job->tiles = m->tiles;
-	if (!job->jpeg) /* the job may be one tile that is a JPEG; if the image can */
-		job->jpeg = m->jpeg ? (enum jpeg_reason)m->jpeg
-		                    : jpeg_router_choose(job, &job->image, runs_waiting(),
-		                                         &c->jpeg_devices);
-	if (job->jpeg)
-		c->jpeg_devices = 0;
-	else
-		job->jpeg = JPEG_REASON_FAILED; /* until the tile is back */
+	choose_jpeg(c, m);
 	if (!job->finished)
 		open_answer(job, &m->answer);
 	return true;
 }
 
 /* The whole job, if the device could. */
-static void jpeg_tile_done(const struct task *task, const struct message_tile_done *done)
+static void whole_done(const struct task *task, const struct message_tile_done *done)
 {
 	struct job *job = task->job;
 	double ns = (double)(loop_now() - task->sent) - task->ahead;
 
 	if (done->error || done->jpeg_flags) {
-		job->jpeg = done->error ? JPEG_REASON_FAILED : JPEG_REASON_FLAG;
+		job_set_jpeg(job, done->error ? JPEG_REASON_FAILED : JPEG_REASON_FLAG);
 		return;
 	}
-	job->jpeg = JPEG_REASON_NONE;
+	job_set_jpeg(job, JPEG_REASON_NONE);
 	job->tiles_done = job->tiles;
 	job->jpeg_device = task->device;
-	jpeg_router_learn(JPEG_LANE_DEVICE, &job->image, ns);
+	jpeg_router_learn(JPEG_LANE_DEVICE, job->jpeg_form, &job->image, ns);
 }
 
 static void pixel_tile_done(struct codec *c, const struct task *task,
@@ -145,11 +166,11 @@ void codec_task_done(struct task *task, const struct message_tile_done *done)
 	struct message message = {.type = MSG_TILE_DONE, .tile_done = *done};
 
 	c->tasks--;
-	if (task->tile.form == TILE_JPEG)
+	if (task->tile.form)
 		c->jpeg_out = false;
 	if (c->job == job) { /* still the same run: the next starts only after all tasks are back */
-		if (task->tile.form == TILE_JPEG)
-			jpeg_tile_done(task, done);
+		if (task->tile.form)
+			whole_done(task, done);
 		else
 			pixel_tile_done(c, task, &message.tile_done);
 		worker_send(&c->worker, &message, NULL);
@@ -174,8 +195,8 @@ static bool codec_run_tile(struct codec *c, const struct tile *tile, uint64_t de
 	task->prefer = prefer;
 	task->devices = devices;
 	task->units = cost_of_area(job->chain->chain, tile->width, tile->height) * job->image.bands;
-	if (tile->form == TILE_JPEG)
-		task->units += cost_of_jpeg(&job->image);
+	if (tile->form)
+		task->units += cost_of_jpeg(&job->image, job->jpeg_form);
 	task->item.cost = task->units;
 	job_hold(job);
 	c->tasks++;
@@ -183,12 +204,12 @@ static bool codec_run_tile(struct codec *c, const struct tile *tile, uint64_t de
 	return true;
 }
 
-/* A tile that is a JPEG comes once, if the front has agreed to it, and before all others. */
-static bool take_jpeg_tile(struct codec *c, const struct tile *tile)
+/* A tile with scans comes once, as the front has agreed to it, and before all others. */
+static bool take_whole(struct codec *c, const struct tile *tile)
 {
 	uint64_t devices = c->jpeg_devices;
 
-	if (!devices || c->next_tile)
+	if (!devices || c->next_tile || tile->form != c->job->jpeg_form)
 		return false;
 	c->jpeg_devices = 0;
 	c->jpeg_out = true;
@@ -205,8 +226,8 @@ static bool take_tile(struct codec *c, const struct tile *tile)
 	    tile->index >= job->tiles || c->tasks >= SLOTS_MAX ||
 	    !tile_valid(tile, &job->image, job->chain->chain, arena->size, arena->size))
 		return false;
-	if (tile->form == TILE_JPEG)
-		return take_jpeg_tile(c, tile);
+	if (tile->form)
+		return take_whole(c, tile);
 	c->next_tile++;
 	return codec_run_tile(c, tile, job->terms.devices, 0);
 }
@@ -226,7 +247,7 @@ static bool done_fits(const struct job *job, const struct message_job_done *m)
 {
 	return job && m->job == job->options.job && m->error < ERR_COUNT && m->format < FORMATS &&
 	       m->input_format < FORMATS && m->lost < 1u << LOSSES && times_fit(job, m) &&
-	       m->jpeg < (job->jpeg ? 1 : JPEG_CHECKS) &&
+	       m->jpeg < (jpeg_left(job) ? 1 : JPEG_CHECKS) &&
 	       (m->error || (m->format != FORMAT_NONE && image_valid(&m->image) &&
 	                     (job->answer.fd >= 0 || job->finished)));
 }
@@ -234,9 +255,12 @@ static bool done_fits(const struct job *job, const struct message_job_done *m)
 /* Notes how long a codec worker took for what a device could have done. */
 static void learn_codec(const struct job *job)
 {
-	if (job->jpeg == JPEG_REASON_COST || job->jpeg == JPEG_REASON_FLAG)
-		jpeg_router_learn(JPEG_LANE_CODEC, &job->image,
-		                  (double)(job->times.decode + job->times.encode));
+	enum jpeg_reason left = jpeg_left(job);
+	uint64_t ns = (job->jpeg_form & TILE_DECODE ? job->times.decode : 0) +
+	              (job->jpeg_form & TILE_ENCODE ? job->times.encode : 0);
+
+	if (left == JPEG_REASON_COST || left == JPEG_REASON_FLAG)
+		jpeg_router_learn(JPEG_LANE_CODEC, job->jpeg_form, &job->image, (double)ns);
 }
 
 static bool take_done(struct codec *c, const struct message_job_done *m)
@@ -258,7 +282,7 @@ static bool take_done(struct codec *c, const struct message_job_done *m)
 	if (m->jpeg == JPEG_DIFFERS)
 		jpeg_router_distrust(job->jpeg_device);
 	if (m->jpeg)
-		job->jpeg = JPEG_REASON_CHECK;
+		job_set_jpeg(job, JPEG_REASON_CHECK);
 	if (!m->error && (job->finished || job->answer.in_memory))
 		return codec_settle_job(c);
 	if (!m->error) {

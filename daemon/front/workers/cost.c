@@ -3,8 +3,8 @@
 /* Multiply-adds a sample for a Gaussian on a lattice: nearly independent of its sigma. */
 static const double LATTICE_COST = 40;
 
-/* Multiply-adds a sample for decoding and encoding a JPEG, as measured on a GPU. */
-static const double JPEG_COST = 20;
+/* Multiply-adds a sample for decoding or encoding a JPEG, as measured on a GPU. */
+static const double SIDE_COST = 10;
 
 /* Multiply-adds a sample. The conversion to YCbCr and back costs about six. */
 static double call_cost(const struct filter_call *call)
@@ -47,7 +47,9 @@ double cost_of_area(const struct chain *chain, uint32_t width, uint32_t height)
 	return work;
 }
 
-double cost_of_jpeg(const struct image *image)
+double cost_of_jpeg(const struct image *image, enum tile_form form)
 {
-	return JPEG_COST * image->width * image->height * image->bands;
+	double sides = (form & TILE_DECODE ? 1 : 0) + (form & TILE_ENCODE ? 1 : 0);
+
+	return sides * SIDE_COST * image->width * image->height * image->bands;
 }

@@ -3,6 +3,7 @@
 #define FRONT_WORKERS_COST_H
 
 #include "common/chain.h"
+#include "common/tile.h"
 
 /* Multiply-adds of the chain for one sample, without halos. */
 double cost_per_sample(const struct chain *chain);
@@ -11,7 +12,7 @@ double cost_per_sample(const struct chain *chain);
  * halo that later filters need, which dominates when a result is small and windows are large. */
 double cost_of_area(const struct chain *chain, uint32_t width, uint32_t height);
 
-/* Multiply-adds that take as long as decoding and encoding the image as a JPEG on a device. */
-double cost_of_jpeg(const struct image *image);
+/* Multiply-adds that take as long as these sides of the image as JPEGs on a device. */
+double cost_of_jpeg(const struct image *image, enum tile_form form);
 
 #endif

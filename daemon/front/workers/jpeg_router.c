@@ -1,6 +1,6 @@
 /* The time of a job on either lane is expected to be its guess, corrected by what was measured for
- * images of about that size (or of the nearest one measured). To stay up to date, one choice in
- * LOOK goes against the expectation, unless that would be much slower. */
+ * the same sides of images of about that size (or of the nearest one measured). To stay up to date,
+ * one choice in LOOK goes against the expectation, unless that would be much slower. */
 #include "front/workers/jpeg_router.h"
 
 #include <math.h>
@@ -17,13 +17,13 @@ enum { SIZES = 34, LOOK = 64 };
 /* By measurement on one core, and on a GPU of 2024. */
 static const struct {
 	double ns, ns_per_pixel;
-} guesses[JPEG_LANES] = {
-    [JPEG_LANE_CODEC] = {1e5, 6.5},
-    [JPEG_LANE_DEVICE] = {1.2e6, 0.06},
+} guesses[JPEG_LANES][JPEG_SIDES] = {
+    [JPEG_LANE_CODEC] = {[JPEG_DECODE] = {6e4, 4}, [JPEG_ENCODE] = {4e4, 2.5}},
+    [JPEG_LANE_DEVICE] = {[JPEG_DECODE] = {7e5, 0.04}, [JPEG_ENCODE] = {5e5, 0.02}},
 };
 
 /* Ratios of the measured time to the guess, by the size's logarithm to base 2; 0: not measured. */
-static double ratio[JPEG_LANES][SIZES];
+static double ratio[JPEG_LANES][TILE_FORMS][SIZES];
 static const double weight = 0.125, much_slower = 4;
 
 /* A codec worker that says so may lie; so a device gets JPEGs again after a while. */
@@ -41,30 +41,38 @@ static int size_of(const struct image *image)
 	return size < SIZES ? size : SIZES - 1;
 }
 
-static double guess(enum jpeg_lane lane, const struct image *image)
+static double guess(enum jpeg_lane lane, enum tile_form form, const struct image *image)
 {
-	return guesses[lane].ns + guesses[lane].ns_per_pixel * pixels_of(image);
+	double ns = 0;
+
+	for (enum jpeg_side side = 0; side < JPEG_SIDES; side++)
+		if (form >> side & 1)
+			ns += guesses[lane][side].ns +
+			      guesses[lane][side].ns_per_pixel * pixels_of(image);
+	return ns;
 }
 
-void jpeg_router_learn(enum jpeg_lane lane, const struct image *image, double ns)
+void jpeg_router_learn(enum jpeg_lane lane, enum tile_form form, const struct image *image,
+                       double ns)
 {
-	double *known = &ratio[lane][size_of(image)], now = ns / guess(lane, image);
+	double *known = &ratio[lane][form][size_of(image)], now = ns / guess(lane, form, image);
 
 	if (ns > 0)
 		*known += (*known > 0 ? weight : 1) * (now - *known);
 }
 
-double jpeg_router_expect(enum jpeg_lane lane, const struct image *image)
+double jpeg_router_expect(enum jpeg_lane lane, enum tile_form form, const struct image *image)
 {
+	const double *known = ratio[lane][form], guessed = guess(lane, form, image);
 	int size = size_of(image);
 
 	for (int away = 0; away < SIZES; away++) {
-		if (size >= away && ratio[lane][size - away] > 0)
-			return ratio[lane][size - away] * guess(lane, image);
-		if (size + away < SIZES && ratio[lane][size + away] > 0)
-			return ratio[lane][size + away] * guess(lane, image);
+		if (size >= away && known[size - away] > 0)
+			return known[size - away] * guessed;
+		if (size + away < SIZES && known[size + away] > 0)
+			return known[size + away] * guessed;
 	}
-	return guess(lane, image);
+	return guessed;
 }
 
 static bool is_distrusted(const struct device *d)
@@ -95,7 +103,7 @@ enum jpeg_reason jpeg_router_ask(const struct job *job, uint32_t *pixels_max)
 	*pixels_max = 0;
 	if (job->terms.codec == JPEG_BY_CPU)
 		return JPEG_REASON_REQUEST;
-	if (options->raw || options->roi.width || options->has_target || options->verify ||
+	if (options->has_target || options->verify ||
 	    job->chain->chain->variant == VARIANT_REFERENCE)
 		return JPEG_REASON_PIXELS;
 	for (unsigned i = 0; i < devices_count(); i++)
@@ -106,15 +114,16 @@ enum jpeg_reason jpeg_router_ask(const struct job *job, uint32_t *pixels_max)
 
 /* True if a device is expected to be done sooner, or if it is time to look how long the lane takes
  * that is expected to be slower. */
-static bool favours_device(const struct image *image, double waiting, uint64_t devices)
+static bool favours_device(const struct image *image, enum tile_form form, double waiting,
+                           uint64_t devices)
 {
 	static unsigned choices;
-	double units = cost_of_jpeg(image), codec, device;
+	double units = cost_of_jpeg(image, form), codec, device;
 	unsigned soonest = load_soonest(devices_count(), units, devices);
 	bool favours, look = ++choices % LOOK == 0;
 
-	codec = jpeg_router_expect(JPEG_LANE_CODEC, image) * (1 + waiting);
-	device = jpeg_router_expect(JPEG_LANE_DEVICE, image);
+	codec = jpeg_router_expect(JPEG_LANE_CODEC, form, image) * (1 + waiting);
+	device = jpeg_router_expect(JPEG_LANE_DEVICE, form, image);
 	if (soonest < devices_count())
 		device += load_ns(soonest);
 	favours = device < codec;
@@ -129,7 +138,8 @@ enum jpeg_reason jpeg_router_choose(const struct job *job, const struct image *i
 	*devices = devices_for(job, pixels_of(image));
 	if (!*devices)
 		return JPEG_REASON_DEVICE;
-	if (job->terms.codec == JPEG_BY_GPU || favours_device(image, waiting, *devices))
+	if (job->terms.codec == JPEG_BY_GPU ||
+	    favours_device(image, job->jpeg_form, waiting, *devices))
 		return JPEG_REASON_NONE;
 	return JPEG_REASON_COST;
 }

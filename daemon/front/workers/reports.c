@@ -147,7 +147,7 @@ static bool add_within(uint64_t *sum, uint64_t more, uint64_t limit)
 /* Times may add up to about twice the time the tile was held. */
 bool reports_cost_valid(const struct task *task, const struct message_tile_done *done)
 {
-	uint64_t room = task->tile.form == TILE_JPEG ? task->tile.out_size : 0;
+	uint64_t room = task->tile.form & TILE_ENCODE ? task->tile.out_size : 0;
 	uint64_t held_ns = loop_now() - task->sent, ns = 0, bytes = 0;
 	uint64_t ns_max = 2 * held_ns + slack_ns, bytes_max = (held_ns + slack_ns) * bytes_a_ns;
 	bool valid = done->size <= room && add_within(&ns, done->upload_ns, ns_max) &&

@@ -52,7 +52,8 @@ static void codec_start_job(struct codec *c, struct job *job)
 	message.job.samples_max = owner->samples_max(job->chain->chain);
 	message.job.verify_share = config->verify_share;
 	message.job.verify_taps = config->verify_taps;
-	job->jpeg = jpeg_router_ask(job, &message.job.jpeg_pixels);
+	job->jpeg_form = TILE_JPEG;
+	job_set_jpeg(job, jpeg_router_ask(job, &message.job.jpeg_pixels));
 	c->job = job;
 	c->next_tile = 0;
 	c->jpeg_devices = 0;

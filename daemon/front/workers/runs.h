@@ -24,7 +24,7 @@ struct codec {
 	unsigned tasks;      /* tiles not back yet, of any run */
 	struct plan *plan;   /* of these tiles, or NULL */
 	uint32_t next_tile;  /* index of the next MSG_TILE */
-	/* Of the job as one tile that is a JPEG: devices that may have it, 0 if there is to be
+	/* Of the job as one tile with scans: devices that may have it, 0 if there is to be
 	 * none; whether it is with the scheduler. */
 	uint64_t jpeg_devices;
 	bool jpeg_out;

@@ -176,10 +176,10 @@ static void task_ready(struct task *task)
 }
 
 /* Queues a failed tile again, for another device if there is one. Returns false if it has failed
- * too often or its run has ended. Instead of one that is a JPEG come tiles of pixels. */
+ * too often or its run has ended. Instead of one with scans come tiles of pixels. */
 static bool task_retry(struct task *task)
 {
-	if (!task_is_current(task) || task->tile.form == TILE_JPEG ||
+	if (!task_is_current(task) || task->tile.form != TILE_PIXELS ||
 	    task->attempts - task->excused >= ATTEMPTS_MAX || task->attempts >= ATTEMPTS_ALL_MAX)
 		return false;
 	metric_add(METRIC_TILE_RETRIES, NULL, NULL, 1);
