@@ -172,8 +172,8 @@ FORCE_INLINE void pixel_store(float16 v, target_row p, uint width)
 
 FLOAT_ACCESS(float_load, float_store, global)
 
-/* True (-1) in those of 16 samples from sample x whose bands are in the mask. */
-FORCE_INLINE int16 band_lanes(uint x, uint bands, uint mask)
+/* The bands of 16 samples from sample x on. */
+FORCE_INLINE int16 band_numbers(uint x, uint bands)
 {
 	const int16 lane = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
 	const int16 third = (int16)(0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0) + (int)(x % 3);
@@ -181,7 +181,23 @@ FORCE_INLINE int16 band_lanes(uint x, uint bands, uint mask)
 
 	if (bands == 3)
 		band = select(third, third - 3, third > 2);
-	return -(((int16)((int)mask) >> band) & 1);
+	return band;
+}
+
+/* True (-1) in those of 16 samples from sample x whose bands are in the mask. */
+FORCE_INLINE int16 band_lanes(uint x, uint bands, uint mask)
+{
+	return -(((int16)((int)mask) >> band_numbers(x, bands)) & 1);
+}
+
+/* For each of 16 samples from sample x on the component of its band. */
+FORCE_INLINE float16 band_values(float4 values, uint x, uint bands)
+{
+	const int16 band = band_numbers(x, bands);
+	const float16 low = select((float16)(values.s0), (float16)(values.s1), band == 1);
+	const float16 high = select((float16)(values.s2), (float16)(values.s3), band == 3);
+
+	return select(low, high, band > 1);
 }
 
 /* One sample and four, rounded and saturated as PIXEL_ROUND does. */

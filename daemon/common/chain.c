@@ -144,46 +144,83 @@ static int parse_row(const char **text, double *coefficient, size_t room)
 	}
 }
 
-static enum error set_matrix(struct chain *chain, const struct parameter *p, const char *text,
+/* Says which numbers a row may have. */
+static enum error refuse_row(const struct parameter *p, const char *text, uint32_t row,
                              struct problem *problem)
 {
-	struct filter_call *call = last_call(chain);
-	uint32_t used = chain->coefficients_used;
+	if (p->type == PARAMETER_MATRIX)
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text,
+		                             "%s: expected numbers from -1e9 to 1e9, as in "
+		                             "1,2,1;2,4,2;1,2,1; row %u has others",
+		                             p->name, row);
+	return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text,
+	                             "%s: expected numbers from %g to %g; not so in row %u",
+	                             p->name, p->min, p->max, row);
+}
+
+/* Parses rows of numbers of equal length to the end of the chain's coefficients. */
+static enum error parse_rows(const struct chain *chain, const struct parameter *p, const char *text,
+                             double *to, struct numbers *rows, struct problem *problem)
+{
+	const size_t room = CHAIN_COEFFICIENTS_MAX - chain->coefficients_used;
 	const char *at = text;
-	int width = 0, height = 0, count;
+	size_t used = 0;
 
 	for (;; at++) {
-		count = parse_row(&at, &chain->coefficient[used], CHAIN_COEFFICIENTS_MAX - used);
+		const int count = parse_row(&at, to + used, room - used);
+
 		if (count == -2)
 			return problem_set_parameter(
 			    problem, ERR_BAD_PARAMETER, p->name, text,
 			    "all matrices of a chain together have at most %d coefficients, and "
 			    "each has at most %dx%d",
 			    CHAIN_COEFFICIENTS_MAX, MATRIX_SIDE_MAX, MATRIX_SIDE_MAX);
-		if (count == -1)
-			return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text,
-			                             "%s: expected numbers from -1e9 to 1e9, as in "
-			                             "1,2,1;2,4,2;1,2,1; row %d has others",
-			                             p->name, height + 1);
-		if (count <= 0 || (height && count != width))
+		if (count == -1 || (!count && p->type == PARAMETER_NUMBERS))
+			return refuse_row(p, text, rows->height + 1, problem);
+		if (count <= 0 || (rows->height && (uint32_t)count != rows->width))
 			return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text,
 			                             "%s: expected rows of equal length, as in "
-			                             "1,2,1;2,4,2;1,2,1; row %d differs",
-			                             p->name, height + 1);
-		width = count;
-		height++;
-		used += (uint32_t)count;
+			                             "1,2,1;2,4,2;1,2,1; row %u differs",
+			                             p->name, rows->height + 1);
+		rows->width = (uint32_t)count;
+		rows->height++;
+		used += (size_t)count;
 		if (*at != ';')
-			break;
+			return ERR_OK;
 	}
-	if (width % 2 == 0 || height % 2 == 0 || width > p->max || height > p->max)
+}
+
+/* True if all numbers are within the limits of the parameter. */
+static bool numbers_in_range(const struct parameter *p, const double *number, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!(number[i] >= p->min && number[i] <= p->max))
+			return false;
+	return true;
+}
+
+static enum error set_rows(struct chain *chain, const struct parameter *p, size_t i,
+                           const char *text, struct problem *problem)
+{
+	const uint32_t used = chain->coefficients_used;
+	double *number = &chain->coefficient[used];
+	struct numbers rows = {.first = used};
+	enum error e = parse_rows(chain, p, text, number, &rows, problem);
+	size_t count = (size_t)rows.width * rows.height;
+
+	if (e)
+		return e;
+	if (p->type == PARAMETER_MATRIX && (rows.width % 2 == 0 || rows.height % 2 == 0 ||
+	                                    rows.width > p->max || rows.height > p->max))
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text,
-		                             "%s: expected odd sides from %g to %g, not %dx%d",
-		                             p->name, p->min, p->max, width, height);
-	call->matrix_width = (uint32_t)width;
-	call->matrix_height = (uint32_t)height;
-	call->matrix_first = chain->coefficients_used;
-	chain->coefficients_used = used;
+		                             "%s: expected odd sides from %g to %g, not %ux%u",
+		                             p->name, p->min, p->max, rows.width, rows.height);
+	if (p->type == PARAMETER_NUMBERS && !numbers_in_range(p, number, count))
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text,
+		                             "%s: expected numbers from %g to %g%s%s", p->name,
+		                             p->min, p->max, *p->unit ? ", in " : "", p->unit);
+	last_call(chain)->numbers[i] = rows;
+	chain->coefficients_used += (uint32_t)count;
 	return ERR_OK;
 }
 
@@ -206,8 +243,8 @@ enum error chain_set_parameter(struct chain *chain, const char *name, const char
 	const struct parameter *p = find_parameter(chain, name, &i);
 	char list[128] = "";
 
-	if (p && p->type == PARAMETER_MATRIX)
-		return set_matrix(chain, p, text, problem);
+	if (p && (p->type == PARAMETER_MATRIX || p->type == PARAMETER_NUMBERS))
+		return set_rows(chain, p, i, text, problem);
 	if (p && p->type == PARAMETER_CHOICE)
 		return set_choice(chain, p, i, text, problem);
 	if (p)
@@ -349,7 +386,8 @@ static enum error check_gain(const struct chain *chain, const struct filter_call
 	if (gain_valid(call, chain->coefficient))
 		return ERR_OK;
 	if (isnan(given)) {
-		snprintf(text, sizeof text, "%ux%u", call->matrix_width, call->matrix_height);
+		snprintf(text, sizeof text, "%ux%u", call->numbers[CONVOLVE_KERNEL].width,
+		         call->numbers[CONVOLVE_KERNEL].height);
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "kernel", text,
 		                             "kernel: its magnitudes add up to %g, and it is "
 		                             "divided by %g; expected a quotient of at most %g",
@@ -392,9 +430,122 @@ static bool levels_valid(const struct filter_call *call)
 	return call->value[LEVELS_WHITE] - call->value[LEVELS_BLACK] >= 0.01 - 1e-9;
 }
 
+/* What is wrong with the numbers of a call. */
+struct fault {
+	const char *parameter, *expected; /* NULL: nothing */
+};
+
+static bool has_shape(const struct numbers *n, uint32_t width, uint32_t height)
+{
+	return n->width == width && n->height == height;
+}
+
+static struct fault linear_fault(const struct filter_call *call)
+{
+	static const char expected[] = "expected one number, or one for each colour, as in "
+	                               "1.2,1,0.9; gain and bias have as many";
+	const struct numbers *gain = &call->numbers[LINEAR_GAIN],
+	                     *bias = &call->numbers[LINEAR_BIAS];
+
+	if (gain->height > 1 || gain->width > BANDS_MAX)
+		return (struct fault){"gain", expected};
+	if (bias->height > 1 || bias->width > BANDS_MAX ||
+	    (gain->width > 1 && bias->width > 1 && gain->width != bias->width))
+		return (struct fault){"bias", expected};
+	return (struct fault){0};
+}
+
+static struct fault points_fault(const struct filter_call *call, const double *coefficients)
+{
+	const struct numbers *points = &call->numbers[LUT_POINTS];
+	const double *point = coefficients + points->first, max = call->value[LUT_MAX];
+
+	if (points->width != 2 || points->height < 2 || points->height > LUT_POINTS_MAX)
+		return (struct fault){"points",
+		                      "expected 2 to 64 rows of an input and its result, as "
+		                      "in 0,0;64,40;255,255"};
+	for (uint32_t i = 0; i < points->height; i++, point += 2)
+		if (point[0] > max || point[1] > max || (i && point[0] <= point[-2]))
+			return (struct fault){"points",
+			                      "expected inputs that rise, and nothing above max"};
+	return (struct fault){0};
+}
+
+static struct fault lut_fault(const struct filter_call *call, const double *coefficients)
+{
+	const struct numbers *table = &call->numbers[LUT_TABLE];
+	const bool by_points = call->numbers[LUT_POINTS].width;
+	const double *entry = coefficients + table->first;
+
+	if (by_points == (table->width > 0))
+		return (struct fault){
+		    by_points ? "points" : "table",
+		    "expected either a table, of 256 numbers from 0 to 255, say, or "
+		    "points, as in 0,0;64,40;255,255"};
+	if (by_points)
+		return points_fault(call, coefficients);
+	if (table->width < 2 || table->width > LUT_ENTRIES_MAX || table->height > BANDS_MAX)
+		return (struct fault){
+		    "table", "expected 2 to 4096 numbers, in one row or in one for each colour"};
+	for (uint32_t i = 0; i < table->width * table->height; i++)
+		if (entry[i] > call->value[LUT_MAX])
+			return (struct fault){"table", "expected numbers of at most max"};
+	return (struct fault){0};
+}
+
+/* What mixes colours, or has numbers for each, cannot work on a band that is none. */
+static bool has_its_channels(const struct filter_call *call)
+{
+	const bool alpha = call->channels == CHANNELS_ALPHA;
+
+	if (!filter_mixes_colours(call->filter) && filter_by_colour(call) <= 1)
+		return true;
+	if (call->filter == FILTER_COLORMATRIX && call->numbers[COLORMATRIX_MATRIX].height == 4 &&
+	    alpha)
+		return true;
+	return !alpha && call->channels != CHANNELS_LUMA && call->channels != CHANNELS_CHROMA;
+}
+
+static struct fault find_fault(const struct chain *chain, const struct filter_call *call)
+{
+	const struct numbers *matrix = &call->numbers[COLORMATRIX_MATRIX];
+	struct fault fault = {0};
+
+	if (call->filter == FILTER_LINEAR)
+		fault = linear_fault(call);
+	else if (call->filter == FILTER_LUT)
+		fault = lut_fault(call, chain->coefficient);
+	if (fault.parameter)
+		return fault;
+	if (call->filter == FILTER_COLORMATRIX && !has_shape(matrix, 4, 3) &&
+	    !has_shape(matrix, 5, 4))
+		return (struct fault){"matrix", "expected 3 rows of 4 numbers, or 4 of 5, as in "
+		                                "1.1,0,0,0;0,1,0,0;0,0,0.9,0"};
+	if (!has_its_channels(call))
+		return (struct fault){
+		    "channels", "expected all, color, red, green or blue for a filter that mixes "
+		                "colours or has numbers for each"};
+	return (struct fault){0};
+}
+
+static enum error check_numbers(const struct chain *chain, const struct filter_call *call,
+                                struct problem *problem)
+{
+	const struct fault fault = find_fault(chain, call);
+
+	return fault.parameter
+	           ? problem_set_parameter(problem, ERR_BAD_PARAMETER, fault.parameter, "",
+	                                   "%s: %s", fault.parameter, fault.expected)
+	           : ERR_OK;
+}
+
 static enum error check_call(const struct chain *chain, const struct filter_call *call,
                              struct problem *problem)
 {
+	enum error e = check_numbers(chain, call, problem);
+
+	if (e)
+		return e;
 	if (call->filter == FILTER_THRESHOLD)
 		return check_threshold(call, problem);
 	if (call->filter == FILTER_LEVELS && !levels_valid(call))
@@ -403,7 +554,7 @@ static enum error check_call(const struct chain *chain, const struct filter_call
 		                             call->value[LEVELS_BLACK] + 0.01);
 	if (call->filter != FILTER_CONVOLVE)
 		return ERR_OK;
-	if (!call->matrix_width)
+	if (!call->numbers[CONVOLVE_KERNEL].width)
 		return problem_set_parameter(
 		    problem, ERR_BAD_PARAMETER, "kernel", "",
 		    "convolve needs kernel, as in kernel=1,2,1;2,4,2;1,2,1");
@@ -430,11 +581,28 @@ enum error chain_check(const struct chain *chain, struct problem *problem)
 	return e;
 }
 
-/* True if the value is within its limits; NAN (not given) is valid only without a default. */
-static bool value_valid(const struct parameter *p, double value)
+/* True if the numbers of a parameter are among the coefficients. */
+static bool rows_valid(const struct chain *chain, const struct parameter *p,
+                       const struct numbers *rows)
 {
-	if (p->type == PARAMETER_MATRIX)
-		return true;
+	const uint64_t count = (uint64_t)rows->width * rows->height;
+
+	if (rows->width > CHAIN_COEFFICIENTS_MAX || rows->height > CHAIN_COEFFICIENTS_MAX ||
+	    rows->first > CHAIN_COEFFICIENTS_MAX || count > CHAIN_COEFFICIENTS_MAX - rows->first)
+		return false;
+	return p->type == PARAMETER_MATRIX ||
+	       numbers_in_range(p, &chain->coefficient[rows->first], count);
+}
+
+/* True if the value is within its limits; NAN (not given) is valid only without a default. */
+static bool value_valid(const struct chain *chain, const struct filter_call *call,
+                        const struct parameter *p, size_t i)
+{
+	const double value = call->value[i];
+
+	if ((p->type == PARAMETER_MATRIX || p->type == PARAMETER_NUMBERS) &&
+	    !rows_valid(chain, p, &call->numbers[i]))
+		return false;
 	if (isnan(value))
 		return isnan(p->default_);
 	return value >= p->min && value <= p->max;
@@ -447,18 +615,16 @@ static bool call_valid(const struct chain *chain, const struct filter_call *call
 	if (call->filter >= FILTERS || call->channels >= CHANNELS)
 		return false;
 	for (size_t i = 0; (p = filter_parameter(call->filter, i)); i++)
-		if (!value_valid(p, call->value[i]))
+		if (!value_valid(chain, call, p, i))
 			return false;
 	if (call->filter == FILTER_LEVELS)
 		return levels_valid(call);
 	if (call->filter != FILTER_CONVOLVE)
-		return true;
-	return call->value[CONVOLVE_SCALE] != 0 && call->matrix_width % 2 &&
-	       call->matrix_height % 2 && call->matrix_width <= MATRIX_SIDE_MAX &&
-	       call->matrix_height <= MATRIX_SIDE_MAX &&
-	       call->matrix_first <= CHAIN_COEFFICIENTS_MAX &&
-	       call->matrix_width * call->matrix_height <=
-	           CHAIN_COEFFICIENTS_MAX - call->matrix_first &&
+		return !find_fault(chain, call).parameter;
+	return call->value[CONVOLVE_SCALE] != 0 && call->numbers[CONVOLVE_KERNEL].width % 2 &&
+	       call->numbers[CONVOLVE_KERNEL].height % 2 &&
+	       call->numbers[CONVOLVE_KERNEL].width <= MATRIX_SIDE_MAX &&
+	       call->numbers[CONVOLVE_KERNEL].height <= MATRIX_SIDE_MAX &&
 	       gain_valid(call, chain->coefficient);
 }
 

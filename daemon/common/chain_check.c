@@ -186,6 +186,33 @@ out:
 	return e;
 }
 
+/* What mixes red, green and blue, or has numbers for each, needs them. */
+static enum error check_colours(const struct filter_call *call, const struct image *image,
+                                bool cmyk, struct problem *problem)
+{
+	const uint32_t colours = image->bands - image->alpha, numbers = filter_by_colour(call);
+	const bool mixes = filter_mixes_colours(call->filter);
+	const bool one_is_enough = call->filter == FILTER_GRAYSCALE;
+	char text[32];
+
+	if (mixes && (cmyk || (colours != 3 && !(one_is_enough && colours == 1))))
+		return problem_set_parameter(
+		    problem, ERR_BAD_PARAMETER, "filters", filter_name(call->filter),
+		    "%s needs an image in RGB%s; this one %s", filter_name(call->filter),
+		    one_is_enough ? " or grey" : "",
+		    cmyk           ? "is in CMYK"
+		    : colours == 1 ? "is grey"
+		                   : "has other colours");
+	if (numbers <= 1 || numbers == colours)
+		return ERR_OK;
+	snprintf(text, sizeof text, "%u for each colour", numbers);
+	return problem_set_parameter(
+	    problem, ERR_BAD_PARAMETER, call->filter == FILTER_LUT ? "table" : "gain", text,
+	    "the image has %u colour%s, and %s numbers for %u: expected one "
+	    "for all, or one for each",
+	    colours, colours > 1 ? "s" : "", filter_name(call->filter), numbers);
+}
+
 enum error chain_check_image(const struct chain *chain, const struct image *image, bool cmyk,
                              struct problem *problem)
 {
@@ -194,6 +221,8 @@ enum error chain_check_image(const struct chain *chain, const struct image *imag
 
 	for (uint32_t i = 0; !e && i < chain->count; i++) {
 		e = check_channels(chain->call[i].channels, image, cmyk, problem);
+		if (!e)
+			e = check_colours(&chain->call[i], image, cmyk, problem);
 		if (!e && kernel)
 			e = check_pixels(chain, i, image, problem);
 	}

@@ -306,14 +306,17 @@ void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t 
 	case FILTER_LEVELS:
 	case FILTER_LINEAR:
 	case FILTER_INVERT:
+	case FILTER_LUT:
+	case FILTER_GRAYSCALE:
+	case FILTER_COLORMATRIX:
 		*radius_x = *radius_y = 0;
 		break;
 	case FILTER_PIXELATE:
 		*radius_x = *radius_y = (uint32_t)call->value[PIXELATE_SIZE] - 1;
 		break;
 	case FILTER_CONVOLVE:
-		*radius_x = (call->matrix_width - 1) / 2;
-		*radius_y = (call->matrix_height - 1) / 2;
+		*radius_x = (call->numbers[CONVOLVE_KERNEL].width - 1) / 2;
+		*radius_y = (call->numbers[CONVOLVE_KERNEL].height - 1) / 2;
 		break;
 	case FILTER_SOBEL:
 	case FILTER_SCHARR:
@@ -324,6 +327,21 @@ void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t 
 	case FILTERS:
 		break;
 	}
+}
+
+uint32_t filter_by_colour(const struct filter_call *call)
+{
+	const struct numbers *n = call->numbers;
+	const uint32_t gains = n[LINEAR_GAIN].width, biases = n[LINEAR_BIAS].width;
+
+	if (call->filter == FILTER_LUT)
+		return n[LUT_TABLE].height;
+	return call->filter != FILTER_LINEAR ? 0 : gains > biases ? gains : biases;
+}
+
+bool filter_mixes_colours(enum filter filter)
+{
+	return filter == FILTER_GRAYSCALE || filter == FILTER_COLORMATRIX;
 }
 
 /* Sets row and column to the same weights, each with sum 1. */
@@ -388,11 +406,12 @@ static bool matrix_split(const double *matrix, uint32_t width, uint32_t height, 
 
 struct matrix_sums filter_matrix_sums(const struct filter_call *call, const double *coefficients)
 {
-	const double *matrix = coefficients + call->matrix_first;
+	const struct numbers *n = &call->numbers[CONVOLVE_KERNEL];
+	const double *matrix = coefficients + n->first;
 	struct matrix_sums sums = {.scale = call->value[CONVOLVE_SCALE]};
 	double sum = 0;
 
-	for (uint32_t i = 0; i < call->matrix_width * call->matrix_height; i++) {
+	for (uint32_t i = 0; i < n->width * n->height; i++) {
 		sum += matrix[i];
 		sums.magnitudes += fabs(matrix[i]);
 	}
@@ -405,14 +424,17 @@ struct matrix_sums filter_matrix_sums(const struct filter_call *call, const doub
 
 double filter_gain_max(const struct filter_call *call)
 {
-	return 0x1p32 / (call->matrix_width * call->matrix_height + 2);
+	const struct numbers *n = &call->numbers[CONVOLVE_KERNEL];
+
+	return 0x1p32 / (n->width * n->height + 2);
 }
 
 static void lower_matrix(const struct filter_call *call, const double *coefficients,
                          struct operation *op)
 {
-	const uint32_t width = call->matrix_width, height = call->matrix_height;
-	const double *matrix = coefficients + call->matrix_first;
+	const struct numbers *n = &call->numbers[CONVOLVE_KERNEL];
+	const uint32_t width = n->width, height = n->height;
+	const double *matrix = coefficients + n->first;
 	const struct matrix_sums sums = filter_matrix_sums(call, coefficients);
 
 	op->smoothing = sums.smoothing;
@@ -641,28 +663,147 @@ static void lower_rank(const struct filter_call *call, double percentile, struct
 	op->gain = 1;
 }
 
+/* Of a list the number for each band, else the only one or the default for all. True for a list. */
+static bool spread(const struct filter_call *call, size_t parameter, const double *coefficients,
+                   double value[BANDS_MAX])
+{
+	const struct numbers *n = &call->numbers[parameter];
+
+	for (uint32_t b = 0; b < BANDS_MAX; b++)
+		value[b] = n->width ? coefficients[n->first + (b < n->width ? b : n->width - 1)]
+		                    : call->value[parameter];
+	return n->width > 1;
+}
+
 static struct curve curve_of(const struct filter_call *call)
 {
 	const double *v = call->value;
-	struct curve c = {.gain = 1, .low = -INFINITY, .high = INFINITY, .exponent = 1, .scale = 1};
+	struct curve c = {.low = -INFINITY, .high = INFINITY, .exponent = 1, .scale = 1};
+	double gain = 1, bias = 0;
 
 	if (call->filter == FILTER_GAMMA) {
 		c.low = 0;
 		c.exponent = 1 / v[GAMMA_GAMMA];
 	} else if (call->filter == FILTER_LEVELS) {
-		c.gain = 1 / (v[LEVELS_WHITE] - v[LEVELS_BLACK]);
-		c.bias = -v[LEVELS_BLACK] * c.gain;
+		gain = 1 / (v[LEVELS_WHITE] - v[LEVELS_BLACK]);
+		bias = -v[LEVELS_BLACK] * gain;
 		c.low = 0;
 		c.high = 1;
 		c.exponent = 1 / v[LEVELS_GAMMA];
-	} else if (call->filter == FILTER_LINEAR) {
-		c.gain = v[LINEAR_GAIN];
-		c.bias = v[LINEAR_BIAS];
-	} else {
+	} else if (call->filter == FILTER_INVERT) {
 		c.scale = -1;
 		c.shift = 1;
 	}
+	for (int b = 0; b < BANDS_MAX; b++) {
+		c.gain[b] = gain;
+		c.bias[b] = bias;
+	}
 	return c;
+}
+
+static void lower_curve(const struct filter_call *call, const double *coefficients,
+                        struct operation *op)
+{
+	op->curve = curve_of(call);
+	if (call->filter == FILTER_LINEAR) {
+		const bool gains = spread(call, LINEAR_GAIN, coefficients, op->curve.gain);
+		const bool biases = spread(call, LINEAR_BIAS, coefficients, op->curve.bias);
+
+		op->by_band = gains || biases;
+	}
+	for (int b = 0; b < BANDS_MAX; b++)
+		op->gain = fmax(op->gain, fabs(op->curve.gain[b]));
+}
+
+/* Entries of the table that lines through points are looked up in: 16 for each value of a byte,
+ * whose results are therefore those of the lines. */
+enum { POINTS_ENTRIES = 16 * 255 + 1 };
+
+/* The line through points (x, y) at x; before the first and after the last their own y. */
+static double line_at(const double *points, uint32_t count, double x)
+{
+	uint32_t i = 1;
+
+	if (x <= points[0])
+		return points[1];
+	while (i < count && points[2 * i] < x)
+		i++;
+	if (i == count)
+		return points[2 * count - 1];
+
+	const double *a = points + 2 * (size_t)i - 2, *b = a + 2;
+
+	return a[1] + (b[1] - a[1]) * (x - a[0]) / (b[0] - a[0]);
+}
+
+/* The size of the tables, which operation_init() makes. */
+static void size_tables(const struct filter_call *call, struct operation *op)
+{
+	const struct numbers *table = &call->numbers[LUT_TABLE];
+
+	if (call->filter != FILTER_LUT)
+		return;
+	op->tables = table->width ? table->height : 1;
+	op->entries = table->width ? table->width : POINTS_ENTRIES;
+}
+
+static void lower_lut(const struct filter_call *call, const double *coefficients,
+                      struct operation *op)
+{
+	const struct numbers *table = &call->numbers[LUT_TABLE];
+	const struct numbers *points = &call->numbers[LUT_POINTS];
+	const double max = call->value[LUT_MAX];
+
+	for (uint32_t i = 0; i < op->entries * op->tables; i++)
+		op->coefficients[i] =
+		    (table->width ? coefficients[table->first + i]
+		                  : line_at(coefficients + points->first, points->height,
+		                            max * i / (op->entries - 1))) /
+		    max;
+	op->by_band = op->tables > 1;
+	op->gain = op->entries - 1;
+}
+
+/* The largest sum of magnitudes of a row. */
+static double mix_gain(const double *rows)
+{
+	double gain = 0;
+
+	for (int i = 0; i < BANDS_MAX; i++) {
+		const double *row = rows + (size_t)i * (BANDS_MAX + 1);
+
+		gain = fmax(gain, fabs(row[0]) + fabs(row[1]) + fabs(row[2]) + fabs(row[3]));
+	}
+	return gain;
+}
+
+static void lower_grayscale(const struct filter_call *call, struct operation *op)
+{
+	static const double weights[3][3] = {
+	    {0.299, 0.587, 0.114}, {0.2126, 0.7152, 0.0722}, {1.0 / 3, 1.0 / 3, 1.0 / 3}};
+	const double *of = weights[(size_t)call->value[GRAYSCALE_WEIGHTS]];
+
+	for (size_t i = 0; i < 3; i++)
+		memcpy(op->coefficients + i * (BANDS_MAX + 1), of, 3 * sizeof *of);
+	op->by_band = true;
+	op->gain = 1;
+}
+
+static void lower_colormatrix(const struct filter_call *call, const double *coefficients,
+                              struct operation *op)
+{
+	const struct numbers *n = &call->numbers[COLORMATRIX_MATRIX];
+
+	op->by_band = true;
+	op->makes_alpha = n->height == BANDS_MAX;
+	for (uint32_t i = 0; i < n->height; i++) {
+		const double *from = coefficients + n->first + (size_t)i * n->width;
+		double *to = op->coefficients + (size_t)i * (BANDS_MAX + 1);
+
+		memcpy(to, from, (n->width - 1) * sizeof *to);
+		to[BANDS_MAX] = from[n->width - 1];
+	}
+	op->gain = mix_gain(op->coefficients);
 }
 
 enum error filter_lower(const struct filter_call *call, const double *coefficients,
@@ -675,6 +816,7 @@ enum error filter_lower(const struct filter_call *call, const double *coefficien
 
 	*op = (struct operation){.kind = filter_operation(call->filter)};
 	filter_radius(call, &op->radius_x, &op->radius_y);
+	size_tables(call, op);
 	if (operation_init(op))
 		return ERR_MEMORY;
 	op->lattice = filter_lattice(call);
@@ -726,8 +868,16 @@ enum error filter_lower(const struct filter_call *call, const double *coefficien
 	case FILTER_LEVELS:
 	case FILTER_LINEAR:
 	case FILTER_INVERT:
-		op->curve = curve_of(call);
-		op->gain = fabs(op->curve.gain);
+		lower_curve(call, coefficients, op);
+		break;
+	case FILTER_LUT:
+		lower_lut(call, coefficients, op);
+		break;
+	case FILTER_GRAYSCALE:
+		lower_grayscale(call, op);
+		break;
+	case FILTER_COLORMATRIX:
+		lower_colormatrix(call, coefficients, op);
 		break;
 	case FILTER_PIXELATE:
 		op->smoothing = true;

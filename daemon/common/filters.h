@@ -25,6 +25,7 @@ enum parameter_type {
 	PARAMETER_ODD,
 	PARAMETER_CHOICE,
 	PARAMETER_MATRIX,
+	PARAMETER_NUMBERS,
 };
 
 struct parameter {
@@ -36,7 +37,12 @@ struct parameter {
 	const char *text;
 };
 
-enum { FILTER_PARAMETERS_MAX = 4, MATRIX_SIDE_MAX = 63 };
+enum {
+	FILTER_PARAMETERS_MAX = 4,
+	MATRIX_SIDE_MAX = 63,
+	LUT_ENTRIES_MAX = 4096,
+	LUT_POINTS_MAX = 64
+};
 
 /* The rows of parameters by their numbers in the table, and those of each filter from 0 on:
  * GAUSSIAN_SIGMA, GAUSSIAN_SIZE, BOX_SIZE, ... */
@@ -73,13 +79,19 @@ enum channels {
 	CHANNELS
 };
 
+/* Rows of numbers among the coefficients of a chain; width and height are 0 if they are not given.
+ */
+struct numbers {
+	uint32_t first; /* index of the first */
+	uint32_t width, height;
+};
+
 /* One use of a filter: the values in the order of its PARAMETER rows (NAN: not given and without
- * default; a matrix has its place in the chain's coefficients instead, see chain.h). */
+ * default), of a MATRIX and of NUMBERS their place in the chain. */
 struct filter_call {
 	uint32_t filter;   /* enum filter */
 	uint32_t channels; /* enum channels */
-	uint32_t matrix_width, matrix_height;
-	uint32_t matrix_first; /* index of its first coefficient in the chain */
+	struct numbers numbers[FILTER_PARAMETERS_MAX];
 	double value[FILTER_PARAMETERS_MAX];
 };
 
@@ -104,6 +116,12 @@ void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t 
 
 /* The lattice that a call is computed on; its stride is 0 if it is not. */
 struct lattice filter_lattice(const struct filter_call *call);
+
+/* How many colours a call has numbers for; 0 or 1 if it treats them alike. */
+uint32_t filter_by_colour(const struct filter_call *call);
+
+/* True if each colour is made of red, green and blue. */
+bool filter_mixes_colours(enum filter filter);
 
 /* Of a matrix: the sum of the magnitudes, the divisor (given or not), and whether the coefficients'
  * sum is other than 0. coefficients: the chain's. */

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "common/image.h"
 #include "common/lattice.h"
 
 enum operation_kind {
@@ -32,10 +33,10 @@ enum morphology {
 	MORPHOLOGY_GRADIENT,
 };
 
-/* OPERATION_CURVE; values are shares of full scale. With an exponent other than 1 low is not below
- * 0. */
+/* OPERATION_CURVE; values are shares of full scale. Gain and bias are those of each band. With an
+ * exponent other than 1 low is not below 0. */
 struct curve {
-	double gain, bias, low, high, exponent, scale, shift;
+	double gain[BANDS_MAX], bias[BANDS_MAX], low, high, exponent, scale, shift;
 };
 
 struct operation {
@@ -49,12 +50,17 @@ struct operation {
 	/* OPERATION_MORPHOLOGY; all but the gradient reach two radii of the element. */
 	enum morphology morphology;
 	uint32_t rank; /* OPERATION_RANK: from 0 for the smallest */
+	/* Colours are treated differently, or mixed: CURVE, LUT, MIX. Alpha is kept unless
+	 * makes_alpha. */
+	bool by_band, makes_alpha;
+	uint32_t tables, entries; /* OPERATION_LUT: of how many entries each */
 	/* Added to the result, in pixel values; where signed_output, the type's midpoint is added.
 	 */
 	double offset;
 	bool signed_output;
 	/* Separable: row (2 radius_x + 1), then column (2 radius_y + 1). Matrix: row after row.
-	 * Gradient: smooth (3). Scale is already divided out. Owned; operation_fini() frees it. */
+	 * Gradient: smooth (3). Lut: table after table. Mix: row after row. Scale is already
+	 * divided out. Owned; operation_fini() frees it. */
 	double *coefficients;
 	/* Separable and unsharp, if the stride is not 0: the device computes a Gaussian of this
 	 * sigma on this lattice instead of by the coefficients, which are truncated to the

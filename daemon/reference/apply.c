@@ -531,16 +531,125 @@ static enum error curve(const struct operation *op, const struct scale *scale, b
 		const size_t span = (size_t)out->at.width * out->bands;
 		const size_t from =
 		    canvas_index(in, out->at.x, out->at.y + (int)(i / span)) + i % span;
-		const double x = in->value[from] / scale->full, most = fabs(c->gain * x);
-		const double t = c->gain * x + c->bias;
-		const double off = fabs(c->gain) * in->slack[from] / scale->full + FLT_MIN +
-		                   (most + fabs(c->bias)) * FLT_EPSILON;
+		const double gain = c->gain[op->by_band ? i % out->bands : 0];
+		const double bias = c->bias[op->by_band ? i % out->bands : 0];
+		const double x = in->value[from] / scale->full, most = fabs(gain * x);
+		const double t = gain * x + bias;
+		const double off = fabs(gain) * in->slack[from] / scale->full + FLT_MIN +
+		                   (most + fabs(bias)) * FLT_EPSILON;
 		const double value = curve_at(c, scale->full, t);
 
 		out->value[i] = fabs(value) <= FLT_MAX && isfinite(x) ? value : NAN;
 		out->slack[i] = fmax(fabs(curve_at(c, scale->full, t - off) - value),
 		                     fabs(curve_at(c, scale->full, t + off) - value)) +
 		                share * (fabs(value) + (scale->whole ? 0 : most * fabs(c->scale)));
+	}
+	return ERR_OK;
+}
+
+/* A table's result at a place, which may be beyond its ends. */
+static double table_at(const double *table, uint32_t entries, double place)
+{
+	const double last = entries - 1, at = fmin(fmax(place, 0), last);
+	const size_t i = at < last ? (size_t)at : entries - 2;
+
+	return table[i] * ((double)i + 1 - at) + table[i + 1] * (at - (double)i);
+}
+
+/* The largest difference between results from place - off to place + off and the one at place:
+ * those at both ends and of the entries between. */
+static double table_slack(const double *table, uint32_t entries, double place, double off)
+{
+	const double value = table_at(table, entries, place);
+	const double first = fmax(ceil(place - off), 0), last = fmin(place + off, entries - 1.0);
+	double slack = fmax(fabs(table_at(table, entries, place - off) - value),
+	                    fabs(table_at(table, entries, place + off) - value));
+
+	for (double i = first; i <= last; i++)
+		slack = fmax(slack, fabs(table[(size_t)i] - value));
+	return slack;
+}
+
+/* Never alpha-weighted. Floats know their place in the table to a few roundings. */
+static enum error lut(const struct operation *op, const struct scale *scale, bool alpha_weighted,
+                      const struct canvas *in, struct canvas *out)
+{
+	const size_t span = (size_t)out->at.width * out->bands;
+
+	(void)alpha_weighted;
+	for (size_t i = 0; i < canvas_samples(out); i++) {
+		const size_t from =
+		    canvas_index(in, out->at.x, out->at.y + (int)(i / span)) + i % span;
+		const uint32_t band = (uint32_t)(i % out->bands), last = op->tables - 1;
+		const double *table =
+		    op->coefficients + (size_t)(band < last ? band : last) * op->entries;
+		const double places = (op->entries - 1) / scale->full;
+		const double place = in->value[from] * places;
+		double off = in->slack[from] * places;
+
+		if (!scale->whole)
+			off += 4 * FLT_EPSILON * fmin(fabs(place), op->entries);
+		out->value[i] =
+		    isnan(place) ? NAN : scale->full * table_at(table, op->entries, place);
+		out->slack[i] = isnan(place) ? SLACK_UNLIMITED
+		                             : scale->full * (table_slack(table, op->entries, place,
+		                                                          fmin(off, op->entries)) +
+		                                              (scale->whole ? 0 : FLOAT_TOLERANCE));
+	}
+	return ERR_OK;
+}
+
+/* One pixel: a single colour counts as three, alpha is the fourth, and opaque if it is missing. */
+static void mix_pixel(const struct operation *op, const struct scale *scale, uint32_t bands,
+                      const double *in, const double *in_slack, double *out, double *slack)
+{
+	const uint32_t colours = bands - scale->image->alpha;
+	double v[BANDS_MAX] = {in[0], in[0], in[0], scale->full}, off[BANDS_MAX] = {0};
+
+	for (uint32_t j = 0; j < BANDS_MAX; j++) {
+		const uint32_t from = colours == 1 ? 0 : j;
+
+		if (j < 3 ? from < colours : colours == BANDS_MAX) {
+			v[j] = in[from];
+			off[j] = in_slack[from];
+		} else if (j < 3) {
+			v[j] = 0;
+		}
+	}
+	if (scale->image->alpha) {
+		v[3] = in[colours];
+		off[3] = in_slack[colours];
+	}
+	for (uint32_t b = 0; b < bands; b++) {
+		const double *c =
+		    op->coefficients + (size_t)(b < colours ? b : BANDS_MAX - 1) * (BANDS_MAX + 1);
+		double magnitudes = fabs(c[BANDS_MAX]) * scale->full;
+
+		out[b] = c[BANDS_MAX] * scale->full;
+		slack[b] = 0;
+		for (int j = 0; j < BANDS_MAX; j++) {
+			out[b] += c[j] * v[j];
+			slack[b] += fabs(c[j]) * off[j];
+			magnitudes += fabs(c[j] * v[j]);
+		}
+		slack[b] += (scale->whole ? 0 : FLOAT_TOLERANCE) * magnitudes;
+		if (!(magnitudes <= FLT_MAX))
+			out[b] = NAN;
+	}
+}
+
+/* Never alpha-weighted. Takes all bands. */
+static enum error mix(const struct operation *op, const struct scale *scale, bool alpha_weighted,
+                      const struct canvas *in, struct canvas *out)
+{
+	(void)alpha_weighted;
+	for (size_t i = 0; i < canvas_samples(out); i += out->bands) {
+		const int x = out->at.x + (int)(i / out->bands % out->at.width);
+		const int y = out->at.y + (int)(i / out->bands / out->at.width);
+		const size_t from = canvas_index(in, x, y);
+
+		mix_pixel(op, scale, out->bands, in->value + from, in->slack + from, out->value + i,
+		          out->slack + i);
 	}
 	return ERR_OK;
 }
@@ -759,6 +868,8 @@ enum error operations_apply(const struct operation *op, const struct scale *scal
 	    [OPERATION_MORPHOLOGY] = morphology,
 	    [OPERATION_PIXELATE] = linear,
 	    [OPERATION_CURVE] = curve,
+	    [OPERATION_LUT] = lut,
+	    [OPERATION_MIX] = mix,
 	    [OPERATION_RANK] = rank,
 	    [OPERATION_THRESHOLD] = threshold,
 	    [OPERATION_LOCAL_THRESHOLD] = compare_with_blur,

@@ -5,7 +5,8 @@
  * shrinks by a radius with every filter. With wrap, the outside is filtered like the inside, with
  * the right result; with crop, there is no outside.
  *
- * A filter's input holds only the bands that it changes, and alpha if they are alpha-weighted.
+ * A filter's input holds only the bands that it changes, and alpha if they are alpha-weighted; one
+ * that treats bands differently gets all.
  * Unless the image has three colours, LUMA means all colours and CHROMA none. */
 #include "reference/reference.h"
 
@@ -101,8 +102,8 @@ static void leave_ycc(struct progress *p)
 }
 
 /* A bit for each band that a call changes. */
-static uint32_t bands_changed(const struct image *image, const struct filter_call *call,
-                              bool filters_alpha)
+static uint32_t channels_changed(const struct image *image, const struct filter_call *call,
+                                 bool filters_alpha)
 {
 	uint32_t colours = image->bands - image->alpha, colour = (1u << colours) - 1;
 	uint32_t all = (1u << image->bands) - 1;
@@ -125,6 +126,15 @@ static uint32_t bands_changed(const struct image *image, const struct filter_cal
 		return colour;
 	}
 	return colour;
+}
+
+static uint32_t bands_changed(const struct image *image, const struct filter_call *call,
+                              const struct operation *op)
+{
+	const uint32_t bands = channels_changed(image, call, op->smoothing || op->makes_alpha);
+	const bool keeps_alpha = op->by_band && !op->makes_alpha && image->alpha;
+
+	return keeps_alpha ? bands & ~(1u << (image->bands - 1)) : bands;
 }
 
 static bool in_ycc(const struct image *image, const struct filter_call *call)
@@ -159,18 +169,19 @@ static enum error pick(const struct canvas *from, uint32_t bands, struct canvas 
 	return e;
 }
 
-/* Copies a canvas's first bands back to the bands whose bits are set; `from` lies inside `to`. */
-static void put_back(const struct canvas *from, uint32_t bands, struct canvas *to)
+/* Copies the bands whose bits are set back; `from` has those of `picked`, and lies inside `to`. */
+static void put_back(const struct canvas *from, uint32_t picked, uint32_t bands, struct canvas *to)
 {
 	for (int y = from->at.y; y < from->at.y + (int)from->at.height; y++)
 		for (int x = from->at.x; x < from->at.x + (int)from->at.width; x++) {
 			size_t i = canvas_index(to, x, y), k = canvas_index(from, x, y);
 
 			for (uint32_t b = 0; b < to->bands; b++) {
-				if (!(bands >> b & 1))
-					continue;
-				to->value[i + b] = from->value[k];
-				to->slack[i + b] = from->slack[k++];
+				if (bands >> b & 1) {
+					to->value[i + b] = from->value[k];
+					to->slack[i + b] = from->slack[k];
+				}
+				k += picked >> b & 1;
 			}
 		}
 }
@@ -245,9 +256,11 @@ static enum error filter_bands(const struct progress *p, const struct filter_cal
                                const struct operation *op, const struct region *made,
                                struct canvas *out)
 {
-	uint32_t bands = bands_changed(p->image, call, op->smoothing);
+	uint32_t bands = bands_changed(p->image, call, op), all = (1u << p->image->bands) - 1;
 	bool alpha_weighted = is_alpha_weighted(p->image, call, op);
-	uint32_t seen = bands | (alpha_weighted ? 1u << (p->image->bands - 1) : 0);
+	uint32_t seen = op->by_band      ? all
+	                : alpha_weighted ? bands | 1u << (p->image->bands - 1)
+	                                 : bands;
 	struct canvas from = {0}, to = {0};
 	enum error e;
 
@@ -260,7 +273,7 @@ static enum error filter_bands(const struct progress *p, const struct filter_cal
 		e = operations_apply(op, &p->scale, alpha_weighted, &from, &to);
 	if (!e) {
 		finish(p, op, alpha_weighted, &to);
-		put_back(&to, bands, out);
+		put_back(&to, seen, bands, out);
 	}
 	canvas_fini(&from);
 	canvas_fini(&to);
@@ -286,7 +299,7 @@ static void keep(const struct canvas *from, struct canvas *to)
 static void note_direction(struct progress *p, const struct filter_call *call, bool last,
                            struct canvas *c)
 {
-	uint32_t bands = bands_changed(p->image, call, false);
+	uint32_t bands = channels_changed(p->image, call, false);
 	bool whole = p->image->type != PIXEL_F32;
 	double max = whole ? p->scale.full : M_PI, min = whole ? 0 : -M_PI;
 

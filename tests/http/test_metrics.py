@@ -268,7 +268,7 @@ def others(name, parameter):
     """What must be given beside a parameter."""
     if name == "threshold" and parameter != "value":
         return {"method": "mean"}
-    return {"kernel": "1"} if name == "convolve" else {}
+    return {"convolve": {"kernel": "1"}, "lut": {"table": "0,1"}}.get(name, {})
 
 
 def test_catalogue_is_what_is_accepted(fresh):

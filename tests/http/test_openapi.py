@@ -331,6 +331,8 @@ def test_every_post(document, service):
         values = {"filters": "box"} if path == "/v1/chain" else {
             p["name"]: p["schema"]["examples"][0] for p in operation["parameters"]
             if p.get("required")}
+        if path == "/v1/filters/lut":  # either of two parameters
+            values["table"] = "0,255"
         answer = ask(service, path, values, PNG)
         assert answer.status == 200, (path, answer)
         check_answer(document, operation, answer)
@@ -338,10 +340,14 @@ def test_every_post(document, service):
 
 def test_chain_schema(document, service):
     """What the schema of a JSON chain takes the service takes, and so for what it does not."""
-    link = [{"filter": "gaussian", "sigma": 2}, {"filter": "convolve", "kernel": [[1, 2, 1]]}]
+    link = [{"filter": "gaussian", "sigma": 2}, {"filter": "convolve", "kernel": [[1, 2, 1]]},
+            {"filter": "lut", "points": [[0, 9], [255, 90]]}, {"filter": "linear", "gain": 2},
+            {"filter": "lut", "table": [0, 255, 0]}, {"filter": "linear", "bias": "0.1"}]
     wrong = [[], [{"filter": "bux"}], [{"filter": "box", "size": 700}], [{"size": 3}],
              [{"filter": "box", "sigma": 3}], [{"filter": "box", "size": 4}],
-             [{"filter": "convolve"}], link * 5]
+             [{"filter": "convolve"}], link * 2,
+             [{"filter": "linear", "gain": 101}], [{"filter": "lut", "table": [[[0]]]}],
+             [{"filter": "colormatrix"}]]
     for chain, status in [(link, 200)] + [(one, 400) for one in wrong]:
         body, kind = multipart([("image", "a.png", PNG),
                                 ("chain", None, json.dumps(chain).encode())])

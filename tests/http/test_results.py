@@ -334,6 +334,50 @@ def test_curves_for_users(service, kind):
         assert service.filter(ramp, [("levels", parameters)]).status == 400
 
 
+SEPIA = [[0.393, 0.769, 0.189, 0], [0.349, 0.686, 0.168, -0.05], [0.272, 0.534, 0.131, 0]]
+COLOURS = [("linear", {"gain": [1.5, -1, 0.5], "bias": [-0.2, 1, 0]}),
+           ("lut", {"table": [[0, 200, 255], [255, 10, 0], [9, 9, 90]]}),
+           ("lut", {"table": [list(range(255, -1, -1))]}),
+           ("lut", {"points": [[0.1, 1], [0.3, 0.25], [0.8, 0.5]], "max": 1}),
+           ("grayscale", {}), ("grayscale", {"weights": "bt709"}), ("colormatrix", {"matrix": SEPIA}),
+           ("colormatrix", {"matrix": [[1, 0, 0, -0.5, 0.2], [0, 0.5, 0.5, 0, 0], [2, -1, 0, 0, 0],
+                                       [0.2, 0.2, 0.2, 0.5, -0.1]]})]
+
+
+@pytest.mark.parametrize("kind", oracle.TYPES)
+@pytest.mark.parametrize("one", COLOURS, ids=str)
+def test_colours(service, one, kind):
+    for (bands, alpha), border, channels in zip([(3, False), (4, True), (4, True)], oracle.BORDERS,
+                                                ["all", "all", "green"]):
+        pixels = random_pixels(seed_of(str(one), kind, bands), 131, 57, bands, kind, alpha)
+        agrees(service, pixels, [one], border, alpha=alpha, channels=channels)
+
+
+def test_colours_for_users(service):
+    ramp = np.arange(256, dtype=np.uint8)[None, :, None]
+    red = np.zeros((2, 2, 3), np.uint8) + np.array([200, 0, 0], np.uint8)
+    squares = [round(v * v / 255) for v in range(256)]
+    assert service.filter(ramp, [("lut", {"table": [squares]})]).pixels[0, :, 0].tolist() == squares
+    bent = service.filter(ramp, [("lut", {"points": [[50, 0], [100, 200]]})]).pixels[0, :, 0]
+    assert bent[[0, 50, 75, 100, 255]].tolist() == [0, 0, 100, 200, 200]
+    assert (service.filter(red, [("grayscale", {})]).pixels == 60).all()
+    assert np.array_equal(service.filter(ramp, [("grayscale", {})]).pixels, ramp)
+    swapped = service.filter(red, [("colormatrix", {"matrix": [[0, 0, 1, 0], [0, 1, 0, 0.2],
+                                                               [1, 0, 0, 0]]})]).pixels
+    assert (swapped == [0, 51, 200]).all()
+    for image, name, parameters, said in [
+            (ramp, "colormatrix", {"matrix": SEPIA}, "this one is grey"),
+            (ramp, "linear", {"gain": [1, 2, 3]}, "the image has 1 colour, and linear numbers for 3"),
+            (red, "lut", {"table": [[0, 255], [255, 0]]}, "the image has 3 colours"),
+            (red, "lut", {"table": [[0, 300]]}, "at most max"), (red, "lut", {}, "either a table"),
+            (red, "colormatrix", {"matrix": [[1, 0, 0]] * 3}, "3 rows of 4"),
+            (red, "linear", {"gain": [1, 101, 1]}, "from -100 to 100")]:
+        answer = service.filter(image, [(name, parameters)])
+        assert answer.status == 400 and said in answer.problem["detail"], answer.body
+    answer = service.filter(red, [("grayscale", {})], channels="luma")
+    assert answer.status == 400 and answer.problem["parameter"] == "channels"
+
+
 @pytest.mark.parametrize("kind", oracle.TYPES)
 @pytest.mark.parametrize("size", [1, 2, 11, 200])
 def test_pixelate(service, size, kind):

@@ -118,6 +118,18 @@ static const struct group curves[] = {
     {"invert", "invert"},
     {"chain with curves", "gaussian=sigma=1,gamma=gamma=1.5,invert,box,linear=gain=1.5"},
 };
+static const struct group colours[] = {
+    {"linear, numbers for each colour", "linear=gain=1.5 -2 0.25:bias=0 1 -0.1"},
+    {"lut of 4 entries", "lut=table=0 200 30 255"},
+    {"lut of 3 tables", "lut=table=0 0.5 1 0 0.25;1 0 0 0 0;0 1 0 1 0.5:max=1"},
+    {"lut, points", "lut=points=10 0;64 40;65 200;255 255"},
+    {"grayscale", "grayscale"},
+    {"grayscale, mean", "grayscale=weights=mean"},
+    {"colormatrix", "colormatrix=matrix=0.4 0.8 0.2 0;-1 2 0.5 -0.25;9 -9 0.5 0.5"},
+    {"colormatrix with alpha",
+     "colormatrix=matrix=1 0 0 0 0;0 0.5 0 0.5 0;0 0 1 0 -0.1;0.3 0.3 0 0.5 0.1"},
+    {"chain with colours", "box,lut=table=255 90 0,grayscale=weights=bt709,lut=points=0 9;200 255"},
+};
 static const struct group regions[] = {
     {"regions", "box=size=5&regions=3,2,20,9;ellipse:10,-4,41,30;-9,5,10,400;30,6,1,1"},
     {"regions, inverted",
@@ -166,6 +178,7 @@ static const struct {
     {"threshold", SET(thresholds)},
     {"lines", SET(lines)},
     {"curves", SET(curves)},
+    {"colours", SET(colours)},
     {"regions", SET(regions)},
     {"chains", SET(chains)},
     {"lattices", SET(lattices)},

@@ -81,6 +81,16 @@ static const struct group curves[] = {
     {"invert", "invert"},
 };
 
+static const struct group luts[] = {
+    {"lut", "lut=table=0 64 128 255"},
+    {"lut of 2 tables", "lut=table=0 1 0.5;1 0 1:max=1"},
+};
+
+static const struct group mixes[] = {
+    {"grayscale", "grayscale"},
+    {"colormatrix", "colormatrix=matrix=1 2 3 0;-1 0 2 0.5;0 0.5 0.5 0"},
+};
+
 static const struct set sets[] = {
     [OPERATION_SEPARABLE] = SET(separables),
     [OPERATION_MATRIX] = SET(matrices),
@@ -90,6 +100,8 @@ static const struct set sets[] = {
     [OPERATION_EXTREME] = SET(extremes),
     [OPERATION_PIXELATE] = SET(pixelates),
     [OPERATION_CURVE] = SET(curves),
+    [OPERATION_LUT] = SET(luts),
+    [OPERATION_MIX] = SET(mixes),
     [OPERATION_RANK] = SET(ranks),
     [OPERATION_THRESHOLD] = SET(thresholds),
 };

@@ -260,13 +260,81 @@ class Curve:
         return error
 
 
+@dataclass
+class ByColour:
+    """A curve for each colour."""
+    curves: list
+    smoothing: bool = False
+    radius_y: int = 0
+    radius_x: int = 0
+
+    def __post_init__(self):
+        self.gain = max(c.gain for c in self.curves)
+
+
+@dataclass
+class Mix:
+    """out = matrix @ (red, green, blue, alpha, full scale); a single colour counts as three, a missing
+    alpha as opaque."""
+    matrix: np.ndarray
+    smoothing: bool = False
+    radius_y: int = 0
+    radius_x: int = 0
+
+    def __post_init__(self):
+        self.gain = np.abs(self.matrix[:, :4]).sum(axis=1).max()
+
+    def applied(self, colours, mask, kind):
+        three = colours * 3 if len(colours) == 1 else colours
+        none = exactly(np.zeros_like(three[0].value))
+        full = Estimate(none.value + FULL_SCALE[kind], none.hard, none.tight)
+        inputs = [*three, mask or full, full]
+        rows = [*self.matrix[:len(colours)], *self.matrix[3:len(self.matrix) if mask else 3]]
+        error = F32_TOLERANCE if kind == "f32" else FLOAT32_ERROR
+
+        def made(row):
+            def total(part, weights):
+                return sum(w * getattr(i, part) for w, i in zip(weights, inputs))
+            noise = error * sum(abs(w) * np.abs(i.value) for w, i in zip(row, inputs))
+            return Estimate(total("value", row), total("hard", np.abs(row)) + noise,
+                            total("tight", np.abs(row)) + noise)
+        return [made(row) for row in rows]
+
+
+def table(entries):
+    """A curve that is looked up, linear between entries at equal distances."""
+    entries = np.asarray(entries, dtype=np.float64)
+    places = np.linspace(0, 1, len(entries))
+    return Curve(lambda v: np.interp(v, places, entries),
+                 np.abs(np.diff(entries)).max() * (len(entries) - 1))
+
+
+def lut(table_=None, points=None, max=255):  # pylint: disable=redefined-builtin
+    if points is not None:
+        x, y = np.asarray(points, dtype=np.float64).T / max
+        return table(np.interp(np.linspace(0, 1, 16 * 255 + 1), x, y))
+    rows = np.atleast_2d(np.asarray(table_, dtype=np.float64)) / max
+    return table(rows[0]) if len(rows) == 1 else ByColour([table(row) for row in rows])
+
+
+def mix(name, parameters):
+    if name == "grayscale":
+        weights = {"bt601": [0.299, 0.587, 0.114], "bt709": [0.2126, 0.7152, 0.0722],
+                   "mean": [1 / 3] * 3}[parameters.get("weights", "bt601")]
+        return Mix(np.array([[*weights, 0, 0]] * 3))
+    matrix = np.asarray(parameters["matrix"], dtype=np.float64)
+    return Mix(matrix if len(matrix) == 4 else np.insert(matrix, 3, 0, axis=1))
+
+
 def curve(name, parameters):
     """The curve of a filter."""
     if name == "invert":
         return Curve(lambda v: 1 - v, 1.0)
     if name == "linear":
-        gain, bias = parameters.get("gain", 1.0), parameters.get("bias", 0.0)
-        return Curve(lambda v: gain * v + bias, abs(gain) + abs(bias))
+        pairs = np.broadcast(parameters.get("gain", 1.0), parameters.get("bias", 0.0))
+        curves = [Curve(lambda v, g=gain, b=bias: g * v + b, abs(gain) + abs(bias))
+                  for gain, bias in pairs]
+        return curves[0] if len(curves) == 1 else ByColour(curves)
     gamma = parameters.get("gamma", 2.2 if name == "gamma" else 1.0)
     if name == "gamma":
         return Curve(lambda v: np.maximum(v, 0) ** (1 / gamma), 10.0)
@@ -490,6 +558,10 @@ def operation(name, parameters):
         return Morphology(name, **parameters)
     if name in ("gamma", "levels", "linear", "invert"):
         return curve(name, parameters)
+    if name == "lut":
+        return lut(**{"table_" if k == "table" else k: v for k, v in parameters.items()})
+    if name in ("grayscale", "colormatrix"):
+        return mix(name, parameters)
     if name == "pixelate":
         return Pixelate(parameters.get("size", 16))
     if name == "emboss":
@@ -718,6 +790,10 @@ def filter_bands(colours, mask, op, kind):
     """The padded bands of colour, and alpha (mask, if there is one) where the filter changes that."""
     if isinstance(op, Bilateral):
         return filter_bilateral(colours, mask, op, kind)
+    if isinstance(op, ByColour):
+        return [filter_plain(c, one, kind) for c, one in zip(colours, op.curves)]
+    if isinstance(op, Mix):
+        return op.applied(colours, mask, kind)
     if isinstance(op, Threshold):
         total = filter_plain(mask, op.blur, kind) if mask and op.blur else None
         return [filter_threshold(c, mask, op, kind, total) for c in colours]
@@ -746,7 +822,7 @@ def filter_once(image, op, border, constants, alpha, kind, quantised=quantised):
     colours = [padded(b) for b in range(bands - alpha)]
     mask = padded(bands - 1) if alpha else None
     done = [quantised(e, kind) for e in filter_bands(colours, mask, op, kind)]
-    if alpha and not op.smoothing:
+    if len(done) < bands:
         done.append(Estimate(*(inner(getattr(mask, part), op)
                                for part in ("value", "hard", "tight"))))
     done = Estimate(*(np.stack([getattr(d, part) for d in done], axis=2)
@@ -835,6 +911,9 @@ def filter_channels(image, op, border, constants, alpha, kind, channels):
         changed = list(range(bands - alpha))
         return with_bands(inside(image, op, border), only(done, changed), changed)
     changed = [{"alpha": bands - 1, "red": 0, "green": 1, "blue": 2}[channels]]
+    if isinstance(op, (ByColour, Mix)):
+        done = filter_once(image, op, border, constants, alpha, kind)
+        return with_bands(image, only(done, changed), changed)
     done = filter_once(only(image, changed), op, border, [constants[c] for c in changed], 0, kind)
     return with_bands(inside(image, op, border), done, changed)
 

@@ -89,8 +89,8 @@ static void test_parse_valid(void **state)
 	(void)state;
 	assert_int_equal(chain->count, 4);
 	assert_true(chain->call[0].value[GAUSSIAN_SIGMA] == 2.5);
-	assert_int_equal(chain->call[2].matrix_width, 3);
-	assert_int_equal(chain->call[2].matrix_height, 3);
+	assert_int_equal(chain->call[2].numbers[CONVOLVE_KERNEL].width, 3);
+	assert_int_equal(chain->call[2].numbers[CONVOLVE_KERNEL].height, 3);
 	assert_true(chain->coefficient[4] == 4);
 	assert_true(chain->call[3].value[SOBEL_OUTPUT] == 2);
 	chain_halo(chain, &x, &y);
@@ -139,6 +139,26 @@ static void test_parse_invalid(void **state)
 	     "least 4.65661e-09"},
 	    {"convolve=kernel=1e9 -1e9 0", ERR_BAD_PARAMETER, "kernel", "most 8.58993e+08"},
 	    {"convolve=kernel=1 -1 1e-320:scale=1e-320", ERR_BAD_PARAMETER, "scale", "least"},
+	    {"linear=gain=1 101 1", ERR_BAD_PARAMETER, "gain", "from -100 to 100"},
+	    {"linear=gain=1 x 1", ERR_BAD_PARAMETER, "gain", "row 1"},
+	    {"linear=gain=1 1 1;2 2 2", ERR_BAD_PARAMETER, "gain", "one for each colour"},
+	    {"linear=gain=1 1 1:bias=0 1", ERR_BAD_PARAMETER, "bias", "have as many"},
+	    {"linear=bias=0 1 0 1 0", ERR_BAD_PARAMETER, "bias", "one for each colour"},
+	    {"lut", ERR_BAD_PARAMETER, "table", "either a table"},
+	    {"lut=table=0 1:points=0 0;1 1", ERR_BAD_PARAMETER, "points", "either a table"},
+	    {"lut=table=7", ERR_BAD_PARAMETER, "table", "2 to 4096"},
+	    {"lut=table=0 1;1 0;0 1;1 0;0 1", ERR_BAD_PARAMETER, "table", "2 to 4096"},
+	    {"lut=table=0 256", ERR_BAD_PARAMETER, "table", "at most max"},
+	    {"lut=table=0 -1", ERR_BAD_PARAMETER, "table", "from 0 to 65535"},
+	    {"lut=points=0 0", ERR_BAD_PARAMETER, "points", "2 to 64 rows"},
+	    {"lut=points=0 0 1 1", ERR_BAD_PARAMETER, "points", "2 to 64 rows"},
+	    {"lut=points=0 0;9 1;9 2", ERR_BAD_PARAMETER, "points", "that rise"},
+	    {"lut=points=0 0;0.5 2:max=1", ERR_BAD_PARAMETER, "points", "nothing above max"},
+	    {"colormatrix", ERR_BAD_PARAMETER, "matrix", "3 rows of 4"},
+	    {"colormatrix=matrix=1 0 0;0 1 0;0 0 1", ERR_BAD_PARAMETER, "matrix", "3 rows of 4"},
+	    {"colormatrix=matrix=1 0 0 11;0 1 0 0;0 0 1 0", ERR_BAD_PARAMETER, "matrix",
+	     "from -10 to 10"},
+	    {"grayscale=weights=red", ERR_BAD_PARAMETER, "weights", "bt601|bt709|mean"},
 	    {"sobel,sobel,sobel,sobel,sobel,sobel,sobel,sobel,sobel", ERR_BAD_PARAMETER, "filters",
 	     "at most 8"},
 	};
@@ -193,9 +213,9 @@ static void test_chain_hostile(void **state)
 	BAD(variant, KERNEL_EXTEND + 1, VARIANT_REFERENCE);
 	BAD(variant, VARIANT_GENERAL + 1, KERNEL_MATRIX + 1);
 	BAD(call[1].value[CONVOLVE_SCALE], 0, NAN);
-	BAD(call[1].matrix_width, 2, 1);
-	BAD(call[1].matrix_height, 65, 1);
-	BAD(call[1].matrix_first, CHAIN_COEFFICIENTS_MAX, 0);
+	BAD(call[1].numbers[CONVOLVE_KERNEL].width, 2, 1);
+	BAD(call[1].numbers[CONVOLVE_KERNEL].height, 65, 1);
+	BAD(call[1].numbers[CONVOLVE_KERNEL].first, CHAIN_COEFFICIENTS_MAX, 0);
 	BAD(call[2].value[BOX_SIZE], NAN, 3);
 	BAD(regions.first, CHAIN_COEFFICIENTS_MAX + 1, 0);
 	assert_int_equal(chain_set_regions(chain, "1,2,3,4", &(struct problem){0}), ERR_OK);
@@ -211,6 +231,26 @@ static void test_chain_hostile(void **state)
 		BAD(coefficient[1 + i], 0.5, 1);
 	}
 	BAD(coefficient[1 + REGION_HEIGHT], 0, 4);
+	free(chain);
+	chain =
+	    chain_of("lut=points=0 0;90 200,linear=gain=1 2 3,colormatrix=matrix=1 0 0 0;0 1 0 0;0 "
+	             "0 1 0");
+	assert_true(chain_valid(chain));
+	BAD(call[0].numbers[LUT_POINTS].width, 3, 2);
+	BAD(call[0].numbers[LUT_POINTS].height, LUT_POINTS_MAX + 1, 2);
+	BAD(call[0].numbers[LUT_POINTS].height, 0, 2);
+	BAD(call[0].numbers[LUT_POINTS].first, UINT32_MAX, 0);
+	BAD(call[0].numbers[LUT_TABLE].width, UINT32_MAX, 0);
+	BAD(call[0].value[LUT_MAX], 100, 255);
+	BAD(call[0].value[LUT_MAX], NAN, 255);
+	BAD(coefficient[2], 0, 90);
+	BAD(coefficient[3], NAN, 200);
+	BAD(call[1].numbers[LINEAR_GAIN].height, 2, 1);
+	BAD(call[1].numbers[LINEAR_BIAS].width, 65536, 0);
+	BAD(coefficient[4], INFINITY, 1);
+	BAD(call[2].numbers[COLORMATRIX_MATRIX].width, 5, 4);
+	BAD(call[2].numbers[COLORMATRIX_MATRIX].height, 0, 3);
+	BAD(coefficient[7], 11, 1);
 #undef BAD
 	free(chain);
 }
@@ -432,6 +472,47 @@ static void test_channels(void **state)
 				assert_string_equal(problem.value, channels_name(c));
 		}
 	free(chain);
+}
+
+/* Numbers for each colour, and what mixes colours, fit some images and channels. */
+static void test_by_colour(void **state)
+{
+	static const struct {
+		const char *chain, *fitting; /* grey, two colours, RGB, RGBA, CMYK */
+	} rows[] = {
+	    {"linear=gain=1 2 3", "..yy."},
+	    {"linear=gain=1 2 3 4", "....y"},
+	    {"linear=gain=2", "yyyyy"},
+	    {"lut=table=0 1;1 0", ".y..."},
+	    {"lut=table=0 1", "yyyyy"},
+	    {"grayscale", "y.yy."},
+	    {"colormatrix=matrix=1 0 0 0;0 1 0 0;0 0 1 0", "..yy."},
+	};
+	static const struct image images[] = {{5, 5, 1, PIXEL_U8, 0},
+	                                      {5, 5, 2, PIXEL_U8, 0},
+	                                      {5, 5, 3, PIXEL_U8, 0},
+	                                      {5, 5, 4, PIXEL_U8, 1},
+	                                      {5, 5, 4, PIXEL_U8, 0}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct chain *chain = chain_of(rows[i].chain);
+		const bool alike = strlen(strchr(rows[i].fitting, 'y')) == 5 && i != 5;
+
+		for (size_t k = 0; k < 5; k++)
+			assert_int_equal(chain_check_image(chain, &images[k], k == 4, &problem),
+			                 rows[i].fitting[k] == 'y' ? ERR_OK : ERR_BAD_PARAMETER);
+		for (enum channels c = 0; c < CHANNELS; c++) {
+			const bool any =
+			    c != CHANNELS_ALPHA && c != CHANNELS_LUMA && c != CHANNELS_CHROMA;
+
+			chain->call[0].channels = c;
+			assert_int_equal(chain_check(chain, &problem),
+			                 alike || any ? ERR_OK : ERR_BAD_PARAMETER);
+			assert_true(chain_valid(chain) == (alike || any));
+		}
+		free(chain);
+	}
 }
 
 static void test_luma_and_chroma(void **state)
@@ -947,6 +1028,9 @@ static struct chain *random_chain(const struct image *image)
 	                                    "pixelate=size=3",
 	                                    "levels=black=0.1:white=0.9:gamma=2",
 	                                    "linear=gain=-1.5:bias=1",
+	                                    "lut=points=0 255;90 20;255 130",
+	                                    "grayscale",
+	                                    "colormatrix=matrix=1 1 0 0;-1 0 1 0.2;0 0.5 1 -0.5",
 	                                    "threshold=value=0.4",
 	                                    "threshold=method=gaussian:size=3",
 	                                    "rank=radius=2:percentile=70:window=circle",
@@ -1342,6 +1426,34 @@ static void test_reference_curves(void **state)
 	assert_int_equal(parse_result("gamma=gamma=0"), ERR_BAD_PARAMETER);
 }
 
+static void test_reference_colours(void **state)
+{
+	const struct image grey = {2, 1, 1, PIXEL_U8, 0}, rgb = {1, 1, 3, PIXEL_U8, 0};
+	const struct image rgba = {1, 1, 4, PIXEL_F32, 1};
+	const uint8_t row[] = {51, 153}, pixel[] = {100, 200, 50};
+	const float floats[] = {0.25f, 0.5f, 1, 0.5f};
+
+	(void)state;
+	check_pixel("linear=gain=2 1 0.5:bias=0 -0.2 0", 0, &rgb, pixel, 0,
+	            (double[]){200, 149, 25});
+	check_pixel("linear=gain=2 1 0.5", CHANNELS_BLUE, &rgb, pixel, 0, (double[]){100, 200, 25});
+	check_pixel("lut=table=0 255 0", 0, &grey, row, 0, (double[]){102});
+	check_pixel("lut=table=0 255 0", 0, &grey, row, 1, (double[]){204});
+	check_pixel("lut=table=0 1;1 0;0 0.5:max=1", 0, &rgb, pixel, 0, (double[]){100, 55, 25});
+	check_pixel("lut=points=51 10;153 110", 0, &rgb, pixel, 0, (double[]){58, 110, 10});
+	check_pixel("lut=table=0 1 0:max=1", 0, &rgba, floats, 0, (double[]){0.5, 1, 0, 0.5});
+	check_pixel("grayscale", 0, &rgb, pixel, 0, (double[]){153, 153, 153});
+	check_pixel("grayscale=weights=mean", 0, &rgba, floats, 0,
+	            (double[]){7.0 / 12, 7.0 / 12, 7.0 / 12, 0.5});
+	check_pixel("grayscale", 0, &grey, row, 1, (double[]){153});
+	check_pixel("colormatrix=matrix=0 1 0 0;0 0 1 0.2;1 0 0 0", 0, &rgb, pixel, 0,
+	            (double[]){200, 101, 100});
+	check_pixel("colormatrix=matrix=0 1 0 0;0 0 1 0;1 0 0 0", CHANNELS_GREEN, &rgb, pixel, 0,
+	            (double[]){100, 50, 50});
+	check_pixel("colormatrix=matrix=1 0 0 1 0;0 1 0 0 0;0 0 1 0 0;0 0 0 0.5 0.5", 0, &rgba,
+	            floats, 0, (double[]){0.75, 0.5, 1, 0.75});
+}
+
 static void test_reference_pixelate(void **state)
 {
 	const struct image grey = {5, 1, 1, PIXEL_U8, 0}, with_alpha = {3, 1, 2, PIXEL_F32, 1};
@@ -1602,6 +1714,7 @@ int main(void)
 	    cmocka_unit_test(test_file),
 	    cmocka_unit_test(test_area),
 	    cmocka_unit_test(test_channels),
+	    cmocka_unit_test(test_by_colour),
 	    cmocka_unit_test(test_luma_and_chroma),
 	    cmocka_unit_test(test_variant),
 	    cmocka_unit_test(test_reference_window),
@@ -1615,6 +1728,7 @@ int main(void)
 	    cmocka_unit_test(test_rank),
 	    cmocka_unit_test(test_threshold),
 	    cmocka_unit_test(test_reference_morphology),
+	    cmocka_unit_test(test_reference_colours),
 	    cmocka_unit_test(test_reference_pixelate),
 	    cmocka_unit_test(test_reference_curves),
 	    cmocka_unit_test(test_reference_unsharp),

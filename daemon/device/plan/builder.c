@@ -75,6 +75,28 @@ void builder_set_comparison(struct step *step, const struct operation *op,
 	step->threshold = not_above(threshold, step->program);
 }
 
+/* Sets the rows of the matrix, and what is added. */
+static void fill_mix(struct step *step, const struct operation *op, double full)
+{
+	for (int row = 0; row < BANDS_MAX; row++) {
+		const double *c = op->coefficients + (size_t)row * (BANDS_MAX + 1);
+
+		for (int column = 0; column < BANDS_MAX; column++)
+			step->mix[row].s[column] = (float)c[column];
+		step->mix[BANDS_MAX].s[row] = (float)(c[BANDS_MAX] * full);
+	}
+	step->full = (float)full;
+}
+
+static enum error fill_tables(const struct device *device, struct step *step,
+                              const struct operation *op, double full)
+{
+	step->tables = op->tables;
+	step->entries = step->program == PIXEL_F32 ? op->entries : (uint32_t)full + 1;
+	step->places = (float)((op->entries - 1) / full);
+	return weights_new_tables(device, op, step->program, full, &step->weights);
+}
+
 /* Sets the parameters that depend on the operation, and makes the kernel's weights. */
 static enum error fill_step(const struct device *device, struct step *step, const struct work *work)
 {
@@ -95,9 +117,15 @@ static enum error fill_step(const struct device *device, struct step *step, cons
 	step->rank = op->rank;
 	step->scale = 1;
 	step->curve = op->curve;
-	step->curve.gain /= full;
+	for (int band = 0; band < BANDS_MAX; band++)
+		step->curve.gain[band] /= full;
 	step->curve.scale *= full;
 	step->curve.shift *= full;
+	step->by_band = op->by_band;
+	if (op->kind == OPERATION_MIX)
+		fill_mix(step, op, full);
+	if (op->kind == OPERATION_LUT)
+		return fill_tables(device, step, op, full);
 	step->space = (float)(op->space * log2_e);
 	step->range = (float)(op->range / (full * full) * log2_e);
 	if (op->kind == OPERATION_GRADIENT)

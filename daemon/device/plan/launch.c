@@ -270,15 +270,43 @@ static void set_curve(struct arguments *a, const struct step *step, const struct
                       const struct view *views)
 {
 	const struct curve *c = &step->curve;
+	cl_float4 gain, bias;
 
 	(void)tile, (void)views;
-	set_float(a, (float)c->gain);
-	set_float(a, (float)c->bias);
+	for (int b = 0; b < BANDS_MAX; b++) {
+		gain.s[b] = (float)c->gain[b];
+		bias.s[b] = (float)c->bias[b];
+	}
+	set(a, sizeof gain, &gain);
+	set(a, sizeof bias, &bias);
 	set_float(a, (float)c->low);
 	set_float(a, (float)c->high);
 	set_float(a, (float)c->exponent);
 	set_float(a, (float)c->scale);
 	set_float(a, (float)c->shift);
+	set_u32(a, step->by_band);
+	set_u32(a, step->keep);
+}
+
+static void set_lut(struct arguments *a, const struct step *step, const struct tile *tile,
+                    const struct view *views)
+{
+	(void)tile, (void)views;
+	set(a, sizeof step->weights, &step->weights);
+	set_u32(a, step->tables);
+	set_u32(a, step->entries);
+	set_float(a, step->places);
+	set_u32(a, step->keep);
+}
+
+static void set_mix(struct arguments *a, const struct step *step, const struct tile *tile,
+                    const struct view *views)
+{
+	(void)tile, (void)views;
+	for (int i = 0; i <= BANDS_MAX; i++)
+		set(a, sizeof step->mix[i], &step->mix[i]);
+	set_float(a, step->full);
+	set_u32(a, step->alpha);
 	set_u32(a, step->keep);
 }
 
@@ -442,7 +470,8 @@ static setter *const of_operation[] = {
     [OPERATION_EXTREME] = set_extreme,   [OPERATION_MORPHOLOGY] = NULL,
     [OPERATION_PIXELATE] = set_pixelate, [OPERATION_CURVE] = set_curve,
     [OPERATION_RANK] = set_rank,         [OPERATION_THRESHOLD] = set_threshold,
-    [OPERATION_LOCAL_THRESHOLD] = NULL,
+    [OPERATION_LOCAL_THRESHOLD] = NULL,  [OPERATION_LUT] = set_lut,
+    [OPERATION_MIX] = set_mix,
 };
 _Static_assert(sizeof of_operation / sizeof *of_operation == OPERATIONS, "each has its place");
 

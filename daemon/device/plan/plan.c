@@ -61,7 +61,7 @@ static uint32_t kept_bands(const struct image *image, const struct filter_call *
 	case CHANNELS:
 		break;
 	}
-	return op->smoothing ? 0 : all & ~colour;
+	return op->smoothing || op->makes_alpha ? 0 : all & ~colour;
 }
 
 /* Adds a filter, directly or on a lattice. */
@@ -256,6 +256,8 @@ static enum error add_call(struct builder *b, const struct filter_call *call)
 	b->expand_x -= op.radius_x;
 	b->expand_y -= op.radius_y;
 	keep = kept_bands(image, call, &op);
+	if (op.by_band && image->alpha && !op.makes_alpha)
+		keep |= 1u << (image->bands - 1);
 	alpha_weighted = is_alpha_weighted(image, call, &op);
 	offset = op.offset + (op.signed_output ? pixel_type_midpoint(image->type) : 0);
 	if (operation_compares(op.kind))
@@ -265,7 +267,8 @@ static enum error add_call(struct builder *b, const struct filter_call *call)
 	else if (alpha_weighted && !variant_weights_by_alpha(&op, image->type))
 		e = add_premultiplied(b, &op, offset, keep);
 	else
-		e = add_operation(b, &op, offset, keep, alpha_weighted);
+		e = add_operation(b, &op, offset, keep,
+		                  op.kind == OPERATION_MIX ? image->alpha : alpha_weighted);
 	operation_fini(&op);
 	return e;
 }

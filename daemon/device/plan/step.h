@@ -35,7 +35,7 @@ struct step {
 	uint32_t radius_x, radius_y;
 	cl_mem weights; /* retained; NULL: none */
 	uint32_t keep;  /* bit b: band b is unchanged */
-	uint32_t alpha; /* the last band is alpha */
+	uint32_t alpha; /* the last band is alpha, and weights colours or is mixed */
 	double offset;
 	float scale;             /* direction of a gradient: pixel values per radian */
 	float smooth[3];         /* gradient */
@@ -43,10 +43,17 @@ struct step {
 	float space, range;      /* bilateral: exponents of 2 */
 	float amount, threshold; /* unsharp, threshold (amount: full scale); in pixel values */
 	struct curve curve;      /* curve: of pixel values */
-	uint32_t element;        /* extreme, rank: enum element */
-	uint32_t rank;           /* rank */
-	bool largest;            /* extreme */
-	bool reverse;            /* subtract: original - in */
+	bool by_band;            /* curve: bands differ */
+	uint32_t tables;         /* lut: their number in the weights */
+	uint32_t entries;        /* lut: of each */
+	float places;            /* lut: from pixel values to places in a table */
+	/* mix: the rows of weights, and what is added; the pixel value of full scale */
+	cl_float4 mix[BANDS_MAX + 1];
+	float full;
+	uint32_t element;                   /* extreme, rank: enum element */
+	uint32_t rank;                      /* rank */
+	bool largest;                       /* extreme */
+	bool reverse;                       /* subtract: original - in */
 	uint32_t image_width, image_height; /* of the filtered image: VARIANT_PLACE */
 	uint32_t shapes, feather, invert;   /* blend; its weights are the shapes */
 	struct {

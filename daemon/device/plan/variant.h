@@ -70,7 +70,7 @@ struct work {
 	enum pixel_type image_type; /* of the image: full scale of the operation's parameters */
 	uint32_t bands;
 	uint32_t keep;  /* bit b: band b is unchanged */
-	uint32_t alpha; /* the kernel must weight colours by the last band, alpha */
+	uint32_t alpha; /* the kernel must weight colours by the last band, alpha, or mix it */
 	uint32_t width; /* of the narrowest region, in pixels */
 	/* At most so many pixels across and down are read at once. */
 	uint32_t read_width, read_height;

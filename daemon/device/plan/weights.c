@@ -174,6 +174,37 @@ enum error weights_new_grow(const struct device *device, const struct lattice *l
 	return store(device, data, sizeof data / sizeof *data, buffer);
 }
 
+/* What a table of so many entries has at a place from 0 to the last. */
+static double table_at(const double *table, uint32_t entries, double place)
+{
+	const uint32_t i = (uint32_t)fmin(place, entries - 2);
+
+	return table[i] + (place - i) * (table[i + 1] - table[i]);
+}
+
+enum error weights_new_tables(const struct device *device, const struct operation *op,
+                              enum pixel_type type, double full, cl_mem *buffer)
+{
+	const uint32_t entries = type == PIXEL_F32 ? op->entries : (uint32_t)full + 1;
+	const size_t count = (size_t)entries * op->tables;
+	const size_t words = (count * pixel_type_size(type) + 3) / 4;
+	uint32_t *data = calloc(words, sizeof *data);
+	enum error e;
+
+	if (!data)
+		return ERR_MEMORY;
+	for (size_t i = 0; i < count; i++) {
+		const double place = (double)(i % entries) * (op->entries - 1) / (entries - 1);
+		const double value = full * table_at(op->coefficients + i / entries * op->entries,
+		                                     op->entries, place);
+
+		image_put_sample(data, i, type, type == PIXEL_F32 ? value : rint(value));
+	}
+	e = store(device, data, words, buffer);
+	free(data);
+	return e;
+}
+
 enum error weights_new_shapes(const struct device *device, const double *numbers, uint32_t shapes,
                               cl_mem *buffer)
 {

@@ -20,6 +20,11 @@ enum error weights_new_spline(const struct device *device, const struct lattice 
 enum error weights_new_grow(const struct device *device, const struct lattice *lattice,
                             cl_mem *buffer) MUST_CHECK;
 
+/* The tables of OPERATION_LUT: of integers a pixel for each pixel value, of floats its entries
+ * times full scale. The caller releases *buffer. ERR_MEMORY or ERR_DEVICE. */
+enum error weights_new_tables(const struct device *device, const struct operation *operation,
+                              enum pixel_type type, double full, cl_mem *buffer) MUST_CHECK;
+
 /* The shapes of regions, as integers: KERNEL_BLEND. The caller releases *buffer. ERR_MEMORY or
  * ERR_DEVICE. */
 enum error weights_new_shapes(const struct device *device, const double *numbers, uint32_t shapes,

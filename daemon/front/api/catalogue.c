@@ -67,7 +67,8 @@ json_t *catalogue_schema(const char *text)
 
 static json_t *describe_parameter(const struct parameter *p)
 {
-	static const char *const types[] = {"number", "integer", "odd", "choice", "matrix"};
+	static const char *const types[] = {"number", "integer", "odd",
+	                                    "choice", "matrix",  "numbers"};
 	json_t *json = json_pack("{s:s, s:s, s:s, s:o}", "name", p->name, "type", types[p->type],
 	                         "text", p->text, "default", catalogue_default(p));
 

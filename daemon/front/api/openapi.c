@@ -171,7 +171,10 @@ static json_t *parameter_schema(const struct parameter *p)
 	} else if (p->type == PARAMETER_MATRIX) {
 		schema = catalogue_schema("{'type':'string','examples':['1,2,1;2,4,2;1,2,1']}");
 	} else {
-		schema = json_pack("{s:s}", "type", whole ? "integer" : "number");
+		schema = p->type == PARAMETER_NUMBERS
+		             ? catalogue_schema("{'type':['number','string'],"
+		                                "'pattern':'^[-+.,; 0-9eE]+$'}")
+		             : json_pack("{s:s}", "type", whole ? "integer" : "number");
 		set_limit(schema, "minimum", p->min, whole);
 		set_limit(schema, "maximum", p->max, whole);
 		if (!json_is_null(value))
@@ -181,8 +184,31 @@ static json_t *parameter_schema(const struct parameter *p)
 		json_object_set_new(schema, "not", json_pack("{s:i}", "multipleOf", 2));
 	if (p->type == PARAMETER_CHOICE)
 		json_object_set(schema, "default", value);
+	if (p->filter == FILTER_COLORMATRIX)
+		json_object_set_new(schema, "examples",
+		                    json_pack("[s]", "0,0,1,0;0,1,0,0;1,0,0,0"));
 	json_decref(value);
 	return schema;
+}
+
+static bool is_required(const struct parameter *p)
+{
+	return p->type == PARAMETER_MATRIX || p->filter == FILTER_COLORMATRIX;
+}
+
+/* A filter's parameter as it is in a JSON chain, which may also have rows as arrays. */
+static json_t *link_parameter_schema(const struct parameter *p)
+{
+	static const char rows[] =
+	    "{'type':'array','items':{'type':'array','items':{'type':'number'}}}";
+	static const char numbers[] = "{'type':'array','items':{'oneOf':[{'type':'number'},"
+	                              "{'type':'array','items':{'type':'number'}}]}}";
+	json_t *schema = parameter_schema(p);
+
+	if (p->type != PARAMETER_MATRIX && p->type != PARAMETER_NUMBERS)
+		return schema;
+	return json_pack("{s:[o, o]}", "oneOf", schema,
+	                 catalogue_schema(p->type == PARAMETER_MATRIX ? rows : numbers));
 }
 
 /* A filter as an element of a JSON chain. */
@@ -193,16 +219,9 @@ static json_t *link_schema(enum filter filter)
 	const struct parameter *p;
 
 	for (size_t i = 0; (p = filter_parameter(filter, i)); i++) {
-		json_t *schema = parameter_schema(p);
-
-		if (p->type == PARAMETER_MATRIX) {
+		if (is_required(p))
 			json_array_append_new(required, json_string(p->name));
-			schema =
-			    json_pack("{s:[o, o]}", "oneOf", schema,
-			              catalogue_schema("{'type':'array','items':{'type':'array',"
-			                               "'items':{'type':'number'}}}"));
-		}
-		json_object_set_new(properties, p->name, schema);
+		json_object_set_new(properties, p->name, link_parameter_schema(p));
 	}
 	return json_pack("{s:s, s:s, s:o, s:o, s:b}", "type", "object", "description",
 	                 filter_text(filter), "required", required, "properties", properties,
@@ -385,9 +404,8 @@ static void add_image_parameters(json_t *list, enum filter filter)
 	const struct parameter *p;
 
 	for (size_t i = 0; filter < FILTERS && (p = filter_parameter(filter, i)); i++)
-		json_array_append_new(list,
-		                      make_parameter(p->name, "query", p->text, parameter_schema(p),
-		                                     p->type == PARAMETER_MATRIX));
+		json_array_append_new(list, make_parameter(p->name, "query", p->text,
+		                                           parameter_schema(p), is_required(p)));
 	for (size_t i = 0; (common = request_common_parameter(i)); i++)
 		if (!(common->for_chain && filter < FILTERS) && !filter_has(filter, common->name))
 			json_array_append_new(list, reference("parameters", common->name));

@@ -157,10 +157,11 @@ static enum error add_default(struct self_test *t, struct chain *chain)
 static void replace_matrix(struct chain *chain, bool rank_1)
 {
 	struct filter_call *call = &chain->call[0];
-	double *to = &chain->coefficient[call->matrix_first];
+	const struct numbers *n = &call->numbers[CONVOLVE_KERNEL];
+	double *to = &chain->coefficient[n->first];
 
-	for (uint32_t j = 0; j < call->matrix_height; j++)
-		for (uint32_t i = 0; i < call->matrix_width; i++)
+	for (uint32_t j = 0; j < n->height; j++)
+		for (uint32_t i = 0; i < n->width; i++)
 			*to++ = rank_1 ? (1 + i % 3) * (1 + j % 2) : 1 + (5 * i + 3 * j) % 7;
 	call->value[CONVOLVE_SCALE] = NAN;
 	call->value[CONVOLVE_OFFSET] = 0;
