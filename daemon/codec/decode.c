@@ -1,5 +1,6 @@
 /* Decoding: the first stage of a job. Runs in the job's decoding thread. Ordinary JPEGs are decoded
- * by jpeg_decode.c, still WebP pictures by webp_decode.c, all other files by libvips.
+ * by jpeg_decode.c, small PNGs by png_decode.c, still WebP pictures by webp_decode.c, all other
+ * files by libvips.
  *
  * The hard part is memory. Most files can be decoded row by row, and then no buffer here exceeds a
  * few rows. Other files (see buffered_size()) have a limit of their own; both limits are checked
@@ -17,9 +18,12 @@
 #include <vips/vips.h>
 
 #include "codec/bounds.h"
+#include "codec/file_metadata.h"
 #include "codec/jpeg_decode.h"
 #include "codec/jpeg_header.h"
+#include "codec/metadata.h"
 #include "codec/pixels.h"
+#include "codec/png_decode.h"
 #include "codec/repertoire.h"
 #include "codec/sniff.h"
 #include "codec/vips_error.h"
@@ -40,11 +44,13 @@ struct decoder {
 	void *map;      /* the whole body otherwise */
 	size_t map_size;
 	bool mapped;               /* else `map` is a copy */
-	struct jpeg_decoder *jpeg; /* NULL: libvips decodes */
+	struct jpeg_decoder *jpeg; /* NULL: not by jpeg_decode.c */
+	struct png_file *png;      /* NULL: not by png_decode.c */
 	bool still;                /* a WebP file of which webp_decode() is to be tried */
-	uint8_t *pixels;           /* of it; NULL: libvips decodes */
+	uint8_t *pixels;           /* all, of a PNG or WebP file; NULL: libvips decodes */
 	VipsSource *source;
-	VipsImage *vips; /* with `jpeg` or `pixels`: only for metadata */
+	VipsImage *vips;               /* with `jpeg`, `png` or `pixels`: only for metadata */
+	struct file_metadata metadata; /* of a still WebP file, once asked for */
 	VipsRegion *region;
 	uint32_t sample_max; /* full scale of the file's samples; 0: the type's */
 };
@@ -330,6 +336,23 @@ static enum error open_jpeg(struct decoder *d, struct decoded *decoded,
 	return e;
 }
 
+/* Decodes a PNG without libvips, if that is possible: d->png is NULL if not. */
+static enum error open_png(struct decoder *d, struct decoded *decoded,
+                           const struct message_job *job, struct problem *problem)
+{
+	enum error e;
+
+	d->png = png_open(d->map, d->map_size, &decoded->whole);
+	if (!d->png)
+		return ERR_OK;
+	e = check_pixels(job, &decoded->whole, problem);
+	if (!e)
+		d->pixels = png_decode(d->png);
+	if (!d->pixels)
+		png_close(&d->png);
+	return e;
+}
+
 /* Opens a file with libvips. */
 static enum error open_other(struct decoder *d, struct decoded *decoded,
                              const struct message_job *job, struct problem *problem)
@@ -374,7 +397,9 @@ static enum error open_file(struct decoder *d, struct decoded *decoded,
 		e = bounds_check(d->format, d->map, d->map_size, problem);
 	if (!e && d->format == FORMAT_JPEG)
 		e = open_jpeg(d, decoded, job, problem);
-	return e || d->jpeg ? e : open_other(d, decoded, job, problem);
+	if (!e && d->format == FORMAT_PNG)
+		e = open_png(d, decoded, job, problem);
+	return e || d->jpeg || d->png ? e : open_other(d, decoded, job, problem);
 }
 
 static enum error open_raw(struct decoded *decoded, const struct message_job *job,
@@ -426,7 +451,7 @@ enum error decode_open(struct decoder **decoder, struct decoded *decoded,
 	if (!e)
 		e = choose_area(d, decoded, job, problem);
 	d->format = decoded->format;
-	d->any_order = decoded->any_order || d->still;
+	d->any_order = decoded->any_order || d->still || d->png;
 	d->width = decoded->whole.width;
 	d->image = decoded->image;
 	*decoder = d;
@@ -442,6 +467,8 @@ void decode_close(struct decoder **decoder)
 	if (!d)
 		return;
 	jpeg_decode_close(&d->jpeg);
+	png_close(&d->png);
+	file_metadata_free(&d->metadata);
 	free(d->pixels);
 	g_clear_object(&d->region);
 	g_clear_object(&d->vips);
@@ -612,7 +639,7 @@ void decode_leave(struct decoder *d)
 
 bool decode_is_plain(const struct decoder *d)
 {
-	return !d->vips;
+	return !d->vips || d->still;
 }
 
 enum jpeg_reason decode_jpeg_scan(const struct decoder *d, struct jpeg_scan *scan,
@@ -631,15 +658,22 @@ enum jpeg_reason decode_jpeg_scan(const struct decoder *d, struct jpeg_scan *sca
 	                                                                      : JPEG_REASON_PIXELS;
 }
 
-bool decode_jpeg_metadata(const struct decoder *d, const struct jpeg_metadata **jpeg)
+bool decode_file_metadata(struct decoder *d, const struct file_metadata **metadata)
 {
-	*jpeg = d->jpeg ? jpeg_decode_metadata(d->jpeg) : NULL;
-	return d->jpeg || d->format == FORMAT_RAW;
+	*metadata = NULL;
+	if (d->jpeg)
+		*metadata = jpeg_decode_metadata(d->jpeg);
+	else if (d->png)
+		*metadata = png_metadata(d->png);
+	else if (d->still && metadata_read(&d->metadata, d->vips))
+		*metadata = &d->metadata;
+	return *metadata || d->format == FORMAT_RAW;
 }
 
 enum error decode_metadata(struct decoder *d, VipsImage **image, struct problem *problem)
 {
-	enum error e = d->jpeg && !d->vips ? load(d, VIPS_ACCESS_SEQUENTIAL, problem) : ERR_OK;
+	enum error e =
+	    (d->jpeg || d->png) && !d->vips ? load(d, VIPS_ACCESS_SEQUENTIAL, problem) : ERR_OK;
 
 	*image = d->vips;
 	return e;

@@ -13,7 +13,7 @@
 #include "common/wire.h"
 
 struct decoder;
-struct jpeg_metadata;
+struct file_metadata;
 struct _VipsImage;
 
 /* What the header tells. */
@@ -54,7 +54,7 @@ void decode_leave(struct decoder *decoder);
 
 enum { DECODE_STEP = 64 }; /* rows that are decoded at a time */
 
-/* True if libvips has no part in reading the body. */
+/* True if libvips has no part in reading the body's pixels, unless they are damaged. */
 bool decode_is_plain(const struct decoder *decoder);
 
 /* The scan of a body that a device can decode, all of it, and its bytes, which the decoder owns;
@@ -62,9 +62,9 @@ bool decode_is_plain(const struct decoder *decoder);
 enum jpeg_reason decode_jpeg_scan(const struct decoder *decoder, struct jpeg_scan *scan,
                                   const uint8_t **bytes) MUST_CHECK;
 
-/* True if the body's metadata is that of a JPEG (*jpeg) or there is none (NULL). The decoder owns
- * it. */
-bool decode_jpeg_metadata(const struct decoder *decoder, const struct jpeg_metadata **jpeg);
+/* True if the body's metadata is known (*metadata, of the decoder) or there is none (NULL); false
+ * if only libvips can write it. To be called before rows are decoded. */
+bool decode_file_metadata(struct decoder *decoder, const struct file_metadata **metadata);
 
 /* The image whose metadata the answer gets, where libvips writes it; NULL for bare pixels. The
  * decoder owns it; do not use it once rows are being decoded. */

@@ -1,7 +1,7 @@
-/* Encoding: the last stage of a job. Most JPEGs are encoded by jpeg_encode.c, bare pixels and PNM
- * by pnm.c, all else by libvips. Runs in the job's encoding thread, except for generate(), which
- * libvips calls in a thread of its own. Both use only the encoder and its composer, and the tiles
- * through their lock.
+/* Encoding: the last stage of a job. Most JPEGs are encoded by jpeg_encode.c, small PNGs by
+ * png_encode.c, bare pixels and PNM by pnm.c, all else by libvips. Runs in the job's encoding
+ * thread, except for generate(), which libvips calls in a thread of its own. Both use only the
+ * encoder and its composer, and the tiles through their lock.
  *
  * The hard part: libvips requests pixels while the image is still being decoded. It has a single
  * worker thread (vips_concurrency_set(1) in main.c), so it requests rows from top to bottom, and
@@ -16,14 +16,20 @@
 #include "codec/convert.h"
 #include "codec/jpeg_encode.h"
 #include "codec/metadata.h"
+#include "codec/png_encode.h"
 #include "codec/pnm.h"
 #include "codec/vips_error.h"
+
+/* An encoder that needs no libvips. */
+typedef enum error encode_rows(const struct output_format *output,
+                               const struct file_metadata *metadata, jpeg_row *row, void *context,
+                               int file, struct problem *problem);
 
 struct encoder {
 	const struct output_format *output;
 	struct composer *composer;
-	bool plain_jpeg; /* jpeg_encode() writes the answer, with this metadata */
-	const struct jpeg_metadata *metadata;
+	encode_rows *encode; /* writes the answer, with this metadata; NULL: another does */
+	const struct file_metadata *metadata;
 	VipsImage *vips;    /* the answer, as its rows come; NULL where libvips is not needed */
 	VipsRegion *region; /* for reading rows of `vips` here */
 	bool failed;        /* the last row of `vips` failed */
@@ -146,6 +152,13 @@ static enum error make_image(struct encoder *encoder, struct decoder *body, stru
 	return output->to_srgb ? convert_inks(encoder, problem) : ERR_OK;
 }
 
+static encode_rows *choose(const struct output_format *output, const struct file_metadata *metadata)
+{
+	if (jpeg_encodes(output))
+		return jpeg_encode;
+	return png_encodes(output, metadata) ? png_encode : NULL;
+}
+
 enum error encode_open(struct encoder **encoder, const struct output_format *output,
                        struct composer *composer, struct decoder *body, struct problem *problem)
 {
@@ -157,8 +170,9 @@ enum error encode_open(struct encoder **encoder, const struct output_format *out
 		return problem_set(problem, ERR_MEMORY, "no memory to encode");
 	new->output = output;
 	new->composer = composer;
-	new->plain_jpeg = decode_jpeg_metadata(body, &new->metadata) && jpeg_encodes(output);
-	if (!new->plain_jpeg && (format_row(output->format)->saver || output->to_srgb))
+	if (decode_file_metadata(body, &new->metadata))
+		new->encode = choose(output, new->metadata);
+	if (!new->encode && (format_row(output->format)->saver || output->to_srgb))
 		e = make_image(new, body, problem);
 	if (e)
 		encode_close(encoder);
@@ -240,8 +254,8 @@ static int (*const savers[])(const struct output_format *, VipsImage *, VipsTarg
 
 _Static_assert(FORMATS == 8, "a new format has its row in savers, too");
 
-/* Rows for pnm_write() and jpeg_encode(), one at a time. A request for a row means that the rows
- * above are no longer needed. */
+/* Rows for pnm_write(), jpeg_encode() and png_encode(), one at a time. A request for a row means
+ * that the rows above are no longer needed. */
 static const uint8_t *composed_row(void *context, uint32_t y)
 {
 	struct encoder *encoder = context;
@@ -294,10 +308,10 @@ static enum error write_coded(struct encoder *encoder, int file, struct problem 
 	return e;
 }
 
-static enum error write_jpeg(struct encoder *encoder, int file, struct problem *problem)
+static enum error write_rows(struct encoder *encoder, int file, struct problem *problem)
 {
-	enum error e =
-	    jpeg_encode(encoder->output, encoder->metadata, composed_row, encoder, file, problem);
+	enum error e = encoder->encode(encoder->output, encoder->metadata, composed_row, encoder,
+	                               file, problem);
 
 	compose_leave(encoder->composer);
 	return e;
@@ -305,7 +319,7 @@ static enum error write_jpeg(struct encoder *encoder, int file, struct problem *
 
 bool encode_jpeg_target(const struct encoder *encoder, struct jpeg_target *target)
 {
-	return encoder->plain_jpeg && jpeg_encode_target(encoder->output, target);
+	return encoder->encode == jpeg_encode && jpeg_encode_target(encoder->output, target);
 }
 
 enum error encode_scan(struct encoder *encoder, const struct jpeg_bytes *scan, int file,
@@ -316,8 +330,8 @@ enum error encode_scan(struct encoder *encoder, const struct jpeg_bytes *scan, i
 
 enum error encode_run(struct encoder *encoder, int file, struct problem *problem)
 {
-	if (encoder->plain_jpeg)
-		return write_jpeg(encoder, file, problem);
+	if (encoder->encode)
+		return write_rows(encoder, file, problem);
 	return format_row(encoder->output->format)->saver ? write_coded(encoder, file, problem)
 	                                                  : write_plain(encoder, file, problem);
 }

@@ -190,6 +190,26 @@ static void read_resolution(const struct exif_block *block, struct resolution *r
 		resolution->unit = (enum resolution_unit)unit;
 }
 
+/* libexif reads a block from its title on, which only JPEG files have. */
+static bool load(ExifData *data, const uint8_t *block, size_t size)
+{
+	static const uint8_t title[] = {'E', 'x', 'i', 'f', 0, 0};
+	uint8_t *titled;
+
+	if (size >= 4 && !memcmp(block, title, 4)) {
+		exif_data_load_data(data, block, (unsigned)size);
+		return true;
+	}
+	titled = malloc(sizeof title + size);
+	if (!titled)
+		return false;
+	memcpy(titled, title, sizeof title);
+	memcpy(titled + sizeof title, block, size);
+	exif_data_load_data(data, titled, (unsigned)(sizeof title + size));
+	free(titled);
+	return true;
+}
+
 struct exif_block *exif_block_read(const uint8_t *block, size_t size, struct resolution *resolution)
 {
 	ExifData *data = exif_data_new();
@@ -198,7 +218,10 @@ struct exif_block *exif_block_read(const uint8_t *block, size_t size, struct res
 		return NULL;
 	/* Otherwise libexif would fill in values that the block does not have. */
 	exif_data_unset_option(data, EXIF_DATA_OPTION_FOLLOW_SPECIFICATION);
-	exif_data_load_data(data, block, (unsigned)size);
+	if (!load(data, block, size)) {
+		exif_data_unref(data);
+		return NULL;
+	}
 	read_resolution((struct exif_block *)data, resolution);
 	repair(data);
 	drop_pictures(data);

@@ -1,4 +1,4 @@
-/* EXIF blocks of JPEG files. */
+/* EXIF blocks. */
 #ifndef CODEC_EXIF_BLOCK_H
 #define CODEC_EXIF_BLOCK_H
 
@@ -22,9 +22,9 @@ struct exif_facts {
 	struct resolution resolution;
 };
 
-/* Parses a block, "Exif" included, and drops its pictures: the thumbnail with its directory, and
- * the tags of previews and of blocks that may contain some. Overwrites the resolution if the block
- * has one. NULL: no memory. */
+/* Parses a block, with or without the title "Exif", and drops its pictures: the thumbnail with its
+ * directory, and the tags of previews and of blocks that may contain some. Overwrites the
+ * resolution if the block has one. NULL: no memory. */
 struct exif_block *exif_block_read(const uint8_t *block, size_t size,
                                    struct resolution *resolution);
 void exif_block_free(struct exif_block **block);

@@ -6,7 +6,18 @@
 
 #include "codec/bytes.h"
 
-enum { SPACE_AT = 16, MARK_AT = 36, COUNT_AT = 128, TAGS_AT = 132, TAG_SIZE = 12, TAGS_MAX = 100 };
+enum {
+	VERSION_AT = 8,
+	CLASS_AT = 12,
+	SPACE_AT = 16,
+	CONNECTION_AT = 20,
+	MARK_AT = 36,
+	INTENT_AT = 64,
+	COUNT_AT = 128,
+	TAGS_AT = 132,
+	TAG_SIZE = 12,
+	TAGS_MAX = 100
+};
 
 static unsigned bands_of(const uint8_t *space)
 {
@@ -30,4 +41,37 @@ bool icc_profile_fits(const uint8_t *profile, size_t size, unsigned bands)
 	tags = bytes_number(profile + COUNT_AT, 4, true);
 	return tags <= TAGS_MAX && size >= TAGS_AT + tags * TAG_SIZE &&
 	       bands_of(profile + SPACE_AT) <= bands;
+}
+
+static bool is_one_of(const uint8_t *at, const char *names)
+{
+	for (; *names; names += 4)
+		if (!memcmp(at, names, 4))
+			return true;
+	return false;
+}
+
+static bool tags_fit(const uint8_t *profile, size_t size)
+{
+	uint64_t tags = bytes_number(profile + COUNT_AT, 4, true);
+
+	for (uint64_t i = 0; i < tags; i++) {
+		const uint8_t *tag = profile + TAGS_AT + i * TAG_SIZE;
+		uint64_t at = bytes_number(tag + 4, 4, true), all = bytes_number(tag + 8, 4, true);
+
+		if (at > size || all > size - at)
+			return false;
+	}
+	return true;
+}
+
+bool icc_profile_is_sound(const uint8_t *profile, size_t size, bool colours)
+{
+	return icc_profile_fits(profile, size, colours ? 3 : 1) &&
+	       bytes_number(profile, 4, true) == size &&
+	       (size % 4 == 0 || profile[VERSION_AT] < 4) &&
+	       is_one_of(profile + SPACE_AT, colours ? "RGB " : "GRAY") &&
+	       is_one_of(profile + CLASS_AT, "scnrmntrprtrspac") &&
+	       is_one_of(profile + CONNECTION_AT, "XYZ Lab ") &&
+	       bytes_number(profile + INTENT_AT, 4, true) < 4 && tags_fit(profile, size);
 }

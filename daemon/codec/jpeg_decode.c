@@ -20,7 +20,7 @@ struct jpeg_decoder {
 	struct jpeg_error error;
 	struct jpeg_decompress_struct libjpeg;
 	struct jpeg_source_mgr source;
-	struct jpeg_metadata metadata;
+	struct file_metadata metadata;
 	bool begun, memory_short;
 	uint8_t *row; /* libjpeg's: for rows of which only a part is wanted; NULL until needed */
 };
@@ -95,11 +95,6 @@ static enum error complain(const struct jpeg_decoder *d, struct problem *problem
 	return jpeg_error_take(&d->error, problem, ERR_UNDECODABLE, "the JPEG decoder");
 }
 
-static bool upright(const struct jpeg_metadata *metadata)
-{
-	return !metadata->exif || exif_block_orientation(metadata->exif) == 1;
-}
-
 static bool colours_known(const struct jpeg_decompress_struct *libjpeg)
 {
 	return libjpeg->out_color_space == JCS_GRAYSCALE || libjpeg->out_color_space == JCS_RGB ||
@@ -139,7 +134,7 @@ enum error jpeg_decode_open(struct jpeg_decoder **decoder, struct jpeg_header *h
 	if (!d)
 		return problem_set(problem, ERR_MEMORY, "no memory to decode");
 	e = open_body(d, body, size, problem);
-	if (e || !upright(&d->metadata) || !colours_known(&d->libjpeg))
+	if (e || !file_metadata_upright(&d->metadata) || !colours_known(&d->libjpeg))
 		jpeg_decode_close(decoder);
 	else
 		describe(d, header);
@@ -152,7 +147,7 @@ void jpeg_decode_close(struct jpeg_decoder **decoder)
 
 	if (!d)
 		return;
-	jpeg_metadata_free(&d->metadata);
+	file_metadata_free(&d->metadata);
 	jpeg_destroy_decompress(&d->libjpeg);
 	free(d);
 	*decoder = NULL;
@@ -244,7 +239,7 @@ enum error jpeg_decode_rows(struct jpeg_decoder *d, uint32_t y, uint32_t count, 
 	return jpeg_error_catch(&d->error, decode, &request) ? ERR_OK : complain(d, problem);
 }
 
-const struct jpeg_metadata *jpeg_decode_metadata(const struct jpeg_decoder *d)
+const struct file_metadata *jpeg_decode_metadata(const struct jpeg_decoder *d)
 {
 	return &d->metadata;
 }

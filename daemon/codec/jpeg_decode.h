@@ -9,7 +9,7 @@
 #include "common/error.h"
 
 struct jpeg_decoder;
-struct jpeg_metadata;
+struct file_metadata;
 
 struct jpeg_header {
 	uint32_t width, height, bands; /* of 8 bits: 1 grey, 3 RGB, 4 CMYK (0: no ink) */
@@ -36,6 +36,6 @@ enum error jpeg_decode_rows(struct jpeg_decoder *decoder, uint32_t y, uint32_t c
                             struct problem *problem) MUST_CHECK;
 
 /* Owned by the decoder. Another thread may read it while rows are decoded. */
-const struct jpeg_metadata *jpeg_decode_metadata(const struct jpeg_decoder *decoder);
+const struct file_metadata *jpeg_decode_metadata(const struct jpeg_decoder *decoder);
 
 #endif

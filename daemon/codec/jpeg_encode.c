@@ -16,7 +16,7 @@ enum { BUFFER = 64 << 10 };
 /* What is encoded: rows, or a scan. */
 struct source {
 	const struct output_format *output;
-	const struct jpeg_metadata *metadata;
+	const struct file_metadata *metadata;
 	jpeg_row *row;
 	void *context;
 	const struct jpeg_bytes *scan;
@@ -206,7 +206,7 @@ static enum error run(const struct source *source, struct problem *problem)
 	return error;
 }
 
-enum error jpeg_encode(const struct output_format *output, const struct jpeg_metadata *metadata,
+enum error jpeg_encode(const struct output_format *output, const struct file_metadata *metadata,
                        jpeg_row *row, void *context, int file, struct problem *problem)
 {
 	const struct source source = {
@@ -216,7 +216,7 @@ enum error jpeg_encode(const struct output_format *output, const struct jpeg_met
 }
 
 enum error jpeg_encode_scan(const struct output_format *output,
-                            const struct jpeg_metadata *metadata, const struct jpeg_bytes *scan,
+                            const struct file_metadata *metadata, const struct jpeg_bytes *scan,
                             int file, struct problem *problem)
 {
 	const struct source source = {

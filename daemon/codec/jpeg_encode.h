@@ -6,7 +6,7 @@
 #include "common/error.h"
 #include "common/jpeg.h"
 
-struct jpeg_metadata;
+struct file_metadata;
 
 /* Returns a row of the answer, in output->result's sample type, valid until the next call; NULL:
  * there are no more. */
@@ -17,7 +17,7 @@ bool jpeg_encodes(const struct output_format *output);
 
 /* Takes rows one after another and writes them to an empty file. metadata: of a JPEG; NULL: none.
  * Rows that end too early are no error here. Allocates nothing a row. */
-enum error jpeg_encode(const struct output_format *output, const struct jpeg_metadata *metadata,
+enum error jpeg_encode(const struct output_format *output, const struct file_metadata *metadata,
                        jpeg_row *row, void *context, int file, struct problem *problem) MUST_CHECK;
 
 /* True if a device can encode the scan of such an answer, which then is to be like this. Images of
@@ -26,7 +26,7 @@ bool jpeg_encode_target(const struct output_format *output, struct jpeg_target *
 
 /* As jpeg_encode(), for a scan that a device has encoded by jpeg_encode_target(). */
 enum error jpeg_encode_scan(const struct output_format *output,
-                            const struct jpeg_metadata *metadata, const struct jpeg_bytes *scan,
+                            const struct file_metadata *metadata, const struct jpeg_bytes *scan,
                             int file, struct problem *problem) MUST_CHECK;
 
 #endif

@@ -37,14 +37,14 @@ static bool begins(jpeg_saved_marker_ptr segment, const char *mark)
 	return segment->data_length > strlen(mark) && !memcmp(segment->data, mark, strlen(mark));
 }
 
-static void keep_first(struct jpeg_part *part, const uint8_t *at, size_t size)
+static void keep_first(struct file_part *part, const uint8_t *at, size_t size)
 {
 	if (!part->at)
-		*part = (struct jpeg_part){at, size};
+		*part = (struct file_part){at, size};
 }
 
 /* The packet follows a title of less than 80 characters. */
-static void read_xmp(struct jpeg_metadata *m, jpeg_saved_marker_ptr s)
+static void read_xmp(struct file_metadata *m, jpeg_saved_marker_ptr s)
 {
 	size_t most = s->data_length - 2 < 80 ? s->data_length - 2 : 80;
 	const uint8_t *end = memchr(s->data, 0, most + 1);
@@ -54,13 +54,13 @@ static void read_xmp(struct jpeg_metadata *m, jpeg_saved_marker_ptr s)
 }
 
 /* Parts are numbered from 1. */
-static void read_profile(struct jpeg_metadata *m, jpeg_saved_marker_ptr s)
+static void read_profile(struct file_metadata *m, jpeg_saved_marker_ptr s)
 {
 	unsigned number = s->data_length > PROFILE_HEAD ? s->data[sizeof profile_title] : 0;
 
 	if (number >= 1 && number <= PROFILE_PARTS_MAX)
 		m->profile[number - 1] =
-		    (struct jpeg_part){s->data + PROFILE_HEAD, s->data_length - PROFILE_HEAD};
+		    (struct file_part){s->data + PROFILE_HEAD, s->data_length - PROFILE_HEAD};
 }
 
 /* JFIF's densities; EXIF and libvips say 72 per inch where there are none. */
@@ -85,11 +85,11 @@ static struct resolution resolution_of(const struct jpeg_decompress_struct *deco
 	}
 }
 
-bool jpeg_metadata_read(struct jpeg_metadata *m, const struct jpeg_decompress_struct *decoder)
+bool jpeg_metadata_read(struct file_metadata *m, const struct jpeg_decompress_struct *decoder)
 {
-	struct jpeg_part exif = {NULL, 0};
+	struct file_part exif = {NULL, 0};
 
-	*m = (struct jpeg_metadata){.resolution = resolution_of(decoder)};
+	*m = (struct file_metadata){.resolution = resolution_of(decoder)};
 	for (jpeg_saved_marker_ptr s = decoder->marker_list; s; s = s->next) {
 		if (s->marker == EXIF && begins(s, "Exif"))
 			keep_first(&exif, s->data, s->data_length);
@@ -105,11 +105,6 @@ bool jpeg_metadata_read(struct jpeg_metadata *m, const struct jpeg_decompress_st
 	return !exif.at || m->exif;
 }
 
-void jpeg_metadata_free(struct jpeg_metadata *m)
-{
-	exif_block_free(&m->exif);
-}
-
 static void write_segment(struct jpeg_compress_struct *encoder, int marker, const uint8_t *at,
                           size_t size)
 {
@@ -117,7 +112,7 @@ static void write_segment(struct jpeg_compress_struct *encoder, int marker, cons
 		jpeg_write_marker(encoder, marker, at, (unsigned)size);
 }
 
-static bool write_exif(const struct jpeg_metadata *m, bool strip,
+static bool write_exif(const struct file_metadata *m, bool strip,
                        struct jpeg_compress_struct *encoder)
 {
 	const struct exif_facts facts = {encoder->image_width, encoder->image_height,
@@ -131,7 +126,7 @@ static bool write_exif(const struct jpeg_metadata *m, bool strip,
 	return block != NULL;
 }
 
-static void write_xmp(const struct jpeg_part *xmp, struct jpeg_compress_struct *encoder)
+static void write_xmp(const struct file_part *xmp, struct jpeg_compress_struct *encoder)
 {
 	GByteArray *kept = xmp->at ? previews_drop_from_xmp(xmp->at, xmp->size) : NULL;
 
@@ -144,7 +139,7 @@ static void write_xmp(const struct jpeg_part *xmp, struct jpeg_compress_struct *
 	g_byte_array_unref(kept);
 }
 
-static void write_resources(const struct jpeg_part *resources, struct jpeg_compress_struct *encoder)
+static void write_resources(const struct file_part *resources, struct jpeg_compress_struct *encoder)
 {
 	GByteArray *kept =
 	    resources->at ? previews_drop_from_resources(resources->at, resources->size) : NULL;
@@ -157,7 +152,7 @@ static void write_resources(const struct jpeg_part *resources, struct jpeg_compr
 
 /* A position in the profile's parts. */
 struct place {
-	const struct jpeg_part *part;
+	const struct file_part *part;
 	size_t offset;
 };
 
@@ -170,7 +165,7 @@ static uint8_t next_byte(struct place *p)
 	return byte;
 }
 
-static bool profile_fits(const struct jpeg_part *parts, size_t size, int bands)
+static bool profile_fits(const struct file_part *parts, size_t size, int bands)
 {
 	uint8_t beginning[ICC_BEGINNING];
 	struct place place = {parts, 0};
@@ -194,7 +189,7 @@ static void write_profile_segment(struct jpeg_compress_struct *encoder, int numb
 }
 
 /* The profile ends before the first part that is missing. */
-static void write_profile(const struct jpeg_part *parts, struct jpeg_compress_struct *encoder)
+static void write_profile(const struct file_part *parts, struct jpeg_compress_struct *encoder)
 {
 	const size_t most = SEGMENT_MAX - PROFILE_HEAD;
 	struct place place = {parts, 0};
@@ -213,10 +208,10 @@ static void write_profile(const struct jpeg_part *parts, struct jpeg_compress_st
 	}
 }
 
-bool jpeg_metadata_write(const struct jpeg_metadata *m, bool strip,
+bool jpeg_metadata_write(const struct file_metadata *m, bool strip,
                          struct jpeg_compress_struct *encoder)
 {
-	static const struct jpeg_metadata none = {.resolution = {1, 1, PER_INCH}};
+	static const struct file_metadata none = {.resolution = {1, 1, PER_INCH}};
 
 	m = m ? m : &none;
 	if (!write_exif(m, strip, encoder))

@@ -10,6 +10,7 @@
 
 #include <vips/vips.h>
 
+#include "codec/file_metadata.h"
 #include "codec/previews.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -156,4 +157,39 @@ void metadata_copy(VipsImage *from, VipsImage *to, bool strip)
 	vips_image_map(from, copy_field, &copy);
 	drop_exif_pictures(to);
 	vips_autorot_remove_angle(to);
+}
+
+static struct file_part field(VipsImage *image, const char *name)
+{
+	struct file_part part = {NULL, 0};
+	const void *at;
+
+	if (vips_image_get_typeof(image, name) &&
+	    !vips_image_get_blob(image, name, &at, &part.size))
+		part.at = at;
+	return part;
+}
+
+static enum resolution_unit unit_of(VipsImage *image)
+{
+	const char *unit;
+
+	return vips_image_get_typeof(image, VIPS_META_RESOLUTION_UNIT) &&
+	               !vips_image_get_string(image, VIPS_META_RESOLUTION_UNIT, &unit) &&
+	               !strcmp(unit, "cm")
+	           ? PER_CM
+	           : PER_INCH;
+}
+
+bool metadata_read(struct file_metadata *m, VipsImage *image)
+{
+	struct file_part exif = field(image, VIPS_META_EXIF_NAME);
+
+	*m = (struct file_metadata){.xmp = field(image, VIPS_META_XMP_NAME),
+	                            .resources = field(image, VIPS_META_IPTC_NAME),
+	                            .profile = {field(image, VIPS_META_ICC_NAME)},
+	                            .resolution = {image->Xres, image->Yres, unit_of(image)}};
+	if (exif.at)
+		m->exif = exif_block_read(exif.at, exif.size, &m->resolution);
+	return !exif.at || m->exif;
 }

@@ -4,10 +4,17 @@
 
 #include <stdbool.h>
 
+#include "common/error.h"
+
 struct _VipsImage;
+struct file_metadata;
 
 /* Copies the metadata, except fields about the file and pictures: thumbnails, and blocks that may
  * hold one (see previews.h). strip: keeps only the profile and the unit of the resolution. */
 void metadata_copy(struct _VipsImage *from, struct _VipsImage *to, bool strip);
+
+/* Fills in what a writer other than libvips needs of an image, which must outlive it, except a
+ * PNG's texts. Returns false without memory. */
+bool metadata_read(struct file_metadata *metadata, struct _VipsImage *image) MUST_CHECK;
 
 #endif

@@ -1,16 +1,13 @@
-/* JPEGs go through the worker without libvips, and so do the pixels of still WebP files. What
- * libvips makes of the same file is made here: the answers must be the same bytes, and the errors
- * the same words. */
+/* JPEGs, and the pixels of still WebP files, as libvips would read and write them. */
+#include "lanes.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <jpeglib.h>
 
-#include "codec/metadata.h"
-#include "codec/vips_error.h"
 #include "expect.h"
-#include "pictures.h"
 
 /* How a file of the corpus is written. */
 struct writing {
@@ -99,112 +96,6 @@ static struct file file_written(const struct writing *w)
 	return (struct file){sink.bytes, sink.size};
 }
 
-/* libvips's way -------------------------------------------------------------------------------- */
-
-struct outcome {
-	enum error error;
-	struct problem problem;
-	void *bytes; /* g_malloc'd; NULL after an error */
-	size_t size;
-};
-
-static void set_outcome(struct outcome *o, enum error e, const char *who)
-{
-	o->error = vips_error_take(&o->problem, e, who);
-}
-
-static VipsImage *copy_decoded(VipsImage *in, void *pixels, size_t size, bool strip)
-{
-	VipsImage *out = vips_image_new_from_memory(pixels, size, in->Xsize, in->Ysize, in->Bands,
-	                                            VIPS_FORMAT_UCHAR);
-
-	out->Type = in->Type;
-	out->Xres = in->Xres;
-	out->Yres = in->Yres;
-	metadata_copy(in, out, strip);
-	return out;
-}
-
-static void save(struct outcome *o, VipsImage *in, void *pixels, size_t size, bool strip)
-{
-	VipsImage *out = copy_decoded(in, pixels, size, strip);
-	const char *chroma = "";
-	int error;
-
-	vips_image_get_string(in, "jpeg-chroma-subsample", &chroma);
-	error = vips_jpegsave_buffer(
-	    out, &o->bytes, &o->size, "Q", 85, "subsample_mode",
-	    strcmp(chroma, "4:4:4") ? VIPS_FOREIGN_SUBSAMPLE_ON : VIPS_FOREIGN_SUBSAMPLE_OFF, NULL);
-	if (error)
-		set_outcome(o, ERR_UNENCODABLE, "the jpeg encoder");
-	g_object_unref(out);
-}
-
-static struct outcome by_libvips(const struct file *file, bool strip)
-{
-	struct outcome o = {0};
-	VipsSource *source = vips_source_new_from_memory(file->bytes, file->size);
-	VipsImage *in = NULL;
-	void *pixels = NULL;
-	size_t size;
-
-	vips_error_clear();
-	if (vips_jpegload_source(source, &in, "access", VIPS_ACCESS_SEQUENTIAL, "fail_on",
-	                         VIPS_FAIL_ON_ERROR, NULL) ||
-	    !(pixels = vips_image_write_to_memory(in, &size)))
-		set_outcome(&o, ERR_UNDECODABLE, "the JPEG decoder");
-	else
-		save(&o, in, pixels, size, strip);
-	g_free(pixels);
-	g_clear_object(&in);
-	g_object_unref(source);
-	return o;
-}
-
-static void expect_bytes(const struct outcome *o, const struct reply *reply, const char *name)
-{
-	size_t size = reply->done.answer_size, at = 0;
-	const uint8_t *theirs = o->bytes;
-
-	while (at < size && at < o->size && theirs[at] == reply->answer[at])
-		at++;
-	expect(size == o->size && at == size, "%s: differs from libvips's at byte %zu of %zu (%zu)",
-	       name, at, o->size, size);
-}
-
-/* libvips 8.16 says of a truncated file what libjpeg has another word for. */
-static bool same_words(const char *ours, const char *theirs)
-{
-	static const char *const truncated[] = {
-	    "the JPEG decoder says: Premature end of input file",
-	    "the JPEG decoder says: premature end of JPEG image"};
-
-	return !strcmp(ours, theirs) ||
-	       (strstr(ours, truncated[0]) && strstr(theirs, truncated[1]));
-}
-
-static void expect_alike(const struct file *file, bool strip, const char *name)
-{
-	struct request request = {.body = file->bytes,
-	                          .body_size = file->size,
-	                          .filters = "box=size=3",
-	                          .strip = strip,
-	                          .samples_max = 20000};
-	struct outcome o = by_libvips(file, strip);
-	struct reply reply;
-
-	if (run(&request, &reply, name)) {
-		expect(reply.done.error == o.error &&
-		           same_words(reply.done.problem.detail, o.problem.detail),
-		       "%s: %s (%s), where libvips has %s (%s)", name, error_slug(reply.done.error),
-		       reply.done.problem.detail, error_slug(o.error), o.problem.detail);
-		if (!reply.done.error && !o.error)
-			expect_bytes(&o, &reply, name);
-		reply_fini(&reply);
-	}
-	g_free(o.bytes);
-}
-
 /* Files ---------------------------------------------------------------------------------------- */
 
 static void test_writings(void)
@@ -212,7 +103,7 @@ static void test_writings(void)
 	for (size_t i = 0; i < G_N_ELEMENTS(writings); i++) {
 		struct file file = file_written(&writings[i]);
 
-		expect_alike(&file, false, writings[i].name);
+		expect_alike(&file, FORMAT_JPEG, FORMAT_JPEG, false, writings[i].name);
 		free(file.bytes);
 	}
 }
@@ -234,7 +125,7 @@ static void test_damage(void)
 			struct file cut = {whole.bytes, whole.size * part / 24};
 
 			snprintf(name, sizeof name, "%s cut to %zu/24", damaged[i].name, part);
-			expect_alike(&cut, false, name);
+			expect_alike(&cut, FORMAT_JPEG, FORMAT_JPEG, false, name);
 		}
 		for (int trial = 0; trial < 60; trial++) {
 			struct file file = {g_memdup2(whole.bytes, whole.size), whole.size};
@@ -245,7 +136,7 @@ static void test_damage(void)
 				    (uint8_t)state;
 			}
 			snprintf(name, sizeof name, "%s with damage %d", damaged[i].name, trial);
-			expect_alike(&file, false, name);
+			expect_alike(&file, FORMAT_JPEG, FORMAT_JPEG, false, name);
 			file_fini(&file);
 		}
 		free(whole.bytes);
@@ -261,11 +152,6 @@ struct tag {
 	unsigned number, type, count;
 	uint32_t values[6];
 	const char *text;
-};
-
-struct block {
-	GByteArray *bytes;
-	bool big_endian;
 };
 
 enum { HEAD = 6 }; /* "Exif", before the positions count */
@@ -340,8 +226,7 @@ static void block_end(struct block *b, uint32_t first)
 	g_byte_array_set_size(b->bytes, size);
 }
 
-/* As a camera writes it, with a thumbnail, a maker note, and tags of all that may hold pictures. */
-static struct block camera_block(bool big_endian)
+struct block camera_block(bool big_endian)
 {
 	static char picture[400];
 	struct block b = block_start(big_endian);
@@ -417,8 +302,8 @@ static void expect_segment_alike(const struct file *file, uint8_t marker, const 
 {
 	struct file with = with_segment(file, marker, data, size);
 
-	expect_alike(&with, false, name);
-	expect_alike(&with, true, name);
+	expect_alike(&with, FORMAT_JPEG, FORMAT_JPEG, false, name);
+	expect_alike(&with, FORMAT_JPEG, FORMAT_JPEG, true, name);
 	g_free(with.bytes);
 }
 
@@ -497,7 +382,7 @@ static void test_densities(void)
 
 	for (size_t i = 0; i < G_N_ELEMENTS(densities); i++) {
 		memcpy((uint8_t *)file.bytes + 13, densities[i], sizeof densities[i]);
-		expect_alike(&file, i % 2, "JFIF density");
+		expect_alike(&file, FORMAT_JPEG, FORMAT_JPEG, i % 2, "JFIF density");
 		test_tags(&file);
 	}
 	free(file.bytes);
@@ -538,7 +423,7 @@ static void test_profile(const char *profile, size_t size, const char *order, si
 	}
 	snprintf(name, sizeof name, "%s of %zu bytes, parts %s, %s", profile,
 	         size < whole ? size : whole, order, writings[writing].name);
-	expect_alike(&file, order[1] == '1', name);
+	expect_alike(&file, FORMAT_JPEG, FORMAT_JPEG, order[1] == '1', name);
 	free(file.bytes);
 	vips_area_unref(VIPS_AREA(blob));
 }
@@ -592,36 +477,6 @@ static void test_others(const struct file *file)
 /* WebP ------------------------------------------------------------------------------------------
  */
 
-/* The samples are libvips's, or its words. */
-static void expect_still_alike(const struct file *file, const char *name)
-{
-	const struct request request = {.body = file->bytes,
-	                                .body_size = file->size,
-	                                .filters = "box=size=3",
-	                                .format = FORMAT_RAW,
-	                                .samples_max = 20000};
-	struct outcome o = {0};
-	struct reply reply;
-	VipsImage *in = NULL;
-
-	vips_error_clear();
-	if (vips_webpload_buffer(file->bytes, file->size, &in, "fail_on", VIPS_FAIL_ON_ERROR,
-	                         NULL) ||
-	    !(o.bytes = vips_image_write_to_memory(in, &o.size)))
-		set_outcome(&o, ERR_UNDECODABLE, "the WebP decoder");
-	g_clear_object(&in);
-	if (run(&request, &reply, name)) {
-		expect(reply.done.error == o.error &&
-		           !strcmp(reply.done.problem.detail, o.problem.detail),
-		       "%s: %s (%s), where libvips has %s (%s)", name, error_slug(reply.done.error),
-		       reply.done.problem.detail, error_slug(o.error), o.problem.detail);
-		if (!reply.done.error && !o.error)
-			expect_bytes(&o, &reply, name);
-		reply_fini(&reply);
-	}
-	g_free(o.bytes);
-}
-
 /* The file as it is, and with bytes of its picture changed: its header stays. */
 static void test_still(const char *suffix, uint32_t width, uint32_t height, uint32_t bands)
 {
@@ -633,7 +488,7 @@ static void test_still(const char *suffix, uint32_t width, uint32_t height, uint
 	picture_make(&p, width, height, bands, PIXEL_U8, bands == 4);
 	whole = file_of_picture(&p, suffix);
 	snprintf(name, sizeof name, "%ux%ux%u%s", width, height, bands, suffix);
-	expect_still_alike(&whole, name);
+	expect_alike(&whole, FORMAT_WEBP, FORMAT_RAW, false, name);
 	for (int trial = 0; trial < 20; trial++) {
 		struct file file = {g_memdup2(whole.bytes, whole.size), whole.size};
 
@@ -644,7 +499,7 @@ static void test_still(const char *suffix, uint32_t width, uint32_t height, uint
 		}
 		snprintf(name, sizeof name, "%ux%ux%u%s with damage %d", width, height, bands,
 		         suffix, trial);
-		expect_still_alike(&file, name);
+		expect_alike(&file, FORMAT_WEBP, FORMAT_RAW, false, name);
 		file_fini(&file);
 	}
 	file_fini(&whole);
@@ -671,5 +526,6 @@ void test_lanes(void)
 	test_densities();
 	test_others(&file);
 	test_stills();
+	test_pngs();
 	free(file.bytes);
 }

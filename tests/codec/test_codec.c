@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/formats.h"
 #include "expect.h"
 #include "pictures.h"
 
@@ -31,45 +32,55 @@ static void print_status(const char *key)
 		fclose(f);
 }
 
-/* The best of several copies of a square image. */
-static void bench(const char *suffix, uint32_t side, int times)
+/* The best time of several copies of a square image; processor time is the mean. An answer of
+ * FORMAT_NONE is of the body's format. */
+static void bench(const char *suffix, enum format answer, uint32_t side, int times)
 {
 	struct picture p;
 	struct file file;
 	struct reply reply;
-	double best = 1e9, begin;
+	double best = 1e9, decoding = 0, encoding = 0, begin;
 
 	picture_make(&p, side, side, 3, PIXEL_U8, false);
 	file = file_of_picture(&p, suffix);
 	picture_fini(&p);
 	struct request request = {
-	    .body = file.bytes, .body_size = file.size, .filters = "box=size=3"};
+	    .body = file.bytes, .body_size = file.size, .filters = "box=size=3", .format = answer};
 	for (int i = 0; i < times; i++) {
 		begin = now_ms();
 		if (!run_well(&request, &reply, suffix))
 			return;
 		if (now_ms() - begin < best)
 			best = now_ms() - begin;
+		decoding += (double)reply.done.decode_ns / 1e6 / times;
+		encoding += (double)reply.done.encode_ns / 1e6 / times;
 		reply_fini(&reply);
 	}
-	printf("%s %u: %.2f ms, decoding %.2f, encoding %.2f, %u tiles\n", suffix, side, best,
-	       (double)reply.done.decode_ns / 1e6, (double)reply.done.encode_ns / 1e6,
-	       reply.header.tiles);
+	printf("%s %u to %s: %.2f ms, decoding %.2f, encoding %.2f, %u tiles\n", suffix, side,
+	       format_name(reply.done.format), best, decoding, encoding, reply.header.tiles);
 	file_fini(&file);
 }
 
 static void run_bench(uint32_t side)
 {
+	static const struct {
+		const char *suffix;
+		enum format answer;
+	} small[] = {
+	    {".jpg[Q=85]", FORMAT_JPEG},
+	    {".jpg[Q=85]", FORMAT_PNG},
+	    {".png[filter=all]", FORMAT_JPEG},
+	    {".png[filter=all]", FORMAT_PNG},
+	    {".webp", FORMAT_JPEG},
+	    {".webp", FORMAT_PNG},
+	};
 	static const char *const suffixes[] = {".jpg[Q=85]", ".jpg[Q=85,interlace]", ".tif",
 	                                       ".ppm"};
 
-	if (side) {
-		bench(".jpg[Q=85]", side, side <= 1024 ? 500 : 1);
-	} else {
-		bench(".jpg[Q=85]", 256, 500);
-		for (size_t i = 0; i < G_N_ELEMENTS(suffixes); i++)
-			bench(suffixes[i], 4096, 5);
-	}
+	for (size_t i = 0; i < G_N_ELEMENTS(small); i++)
+		bench(small[i].suffix, small[i].answer, side ? side : 256, side <= 1024 ? 100 : 1);
+	for (size_t i = 0; !side && i < G_N_ELEMENTS(suffixes); i++)
+		bench(suffixes[i], FORMAT_NONE, 4096, 5);
 	print_status("VmHWM");
 	print_status("RssAnon");
 	print_status("RssShmem");

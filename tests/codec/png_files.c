@@ -1,0 +1,401 @@
+/* PNGs as libvips would read and write them: which of them go without it, too. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <zlib.h>
+
+#include "codec/png_decode.h"
+#include "expect.h"
+#include "lanes.h"
+
+enum { SIGNATURE = 8, AFTER_HEADER = 33, FRAME = 12 };
+
+static void put_number(uint8_t *at, size_t value)
+{
+	for (int i = 0; i < 4; i++)
+		at[i] = (uint8_t)(value >> (24 - 8 * i));
+}
+
+static size_t number(const uint8_t *at)
+{
+	return (size_t)at[0] << 24 | (size_t)at[1] << 16 | (size_t)at[2] << 8 | at[3];
+}
+
+/* The place of a chunk; 0: there is none. */
+static size_t find(const struct file *file, const char *name)
+{
+	const uint8_t *bytes = file->bytes;
+
+	for (size_t at = SIGNATURE; at < file->size; at += FRAME + number(bytes + at))
+		if (!memcmp(bytes + at + 4, name, 4))
+			return at;
+	return 0;
+}
+
+static void seal(uint8_t *chunk)
+{
+	size_t size = number(chunk);
+
+	put_number(chunk + 8 + size, crc32(0, chunk + 4, (uInt)size + 4));
+}
+
+/* The file with a chunk at this place; the caller frees. */
+static struct file with_chunk(const struct file *file, size_t at, const char *name,
+                              const void *data, size_t size)
+{
+	struct file with = {g_malloc(file->size + FRAME + size), file->size + FRAME + size};
+	uint8_t *bytes = with.bytes;
+
+	memcpy(bytes, file->bytes, at);
+	put_number(bytes + at, size);
+	memcpy(bytes + at + 4, name, 4);
+	memcpy(bytes + at + 8, data, size);
+	seal(bytes + at);
+	memcpy(bytes + at + FRAME + size, (const uint8_t *)file->bytes + at, file->size - at);
+	return with;
+}
+
+static void drop_chunk(struct file *file, const char *name)
+{
+	size_t at = find(file, name), size;
+	uint8_t *bytes = file->bytes;
+
+	if (!at)
+		return;
+	size = FRAME + number(bytes + at);
+	memmove(bytes + at, bytes + at + size, file->size - at - size);
+	file->size -= size;
+}
+
+static struct file file_made(uint32_t width, uint32_t height, uint32_t bands, enum pixel_type type,
+                             const char *suffix)
+{
+	struct picture p;
+	struct file file;
+
+	picture_make(&p, width, height, bands, type, bands % 2 == 0);
+	file = file_of_picture(&p, suffix);
+	picture_fini(&p);
+	return file;
+}
+
+/* True if the worker reads it without libvips. */
+static bool is_ours(const struct file *file)
+{
+	struct image image;
+	struct png_file *png = png_open(file->bytes, file->size, &image);
+	uint8_t *pixels = png ? png_decode(png) : NULL;
+
+	free(pixels);
+	png_close(&png);
+	return pixels;
+}
+
+static void expect_lane(const struct file *file, bool ours, const char *name)
+{
+	expect(is_ours(file) == ours, "%s: read %s libvips", name, ours ? "by" : "without");
+}
+
+/* With and without metadata, in all formats that are written without libvips. */
+static void expect_all_alike(const struct file *file, const char *name)
+{
+	expect_alike(file, FORMAT_PNG, FORMAT_PNG, false, name);
+	expect_alike(file, FORMAT_PNG, FORMAT_PNG, true, name);
+	expect_alike(file, FORMAT_PNG, FORMAT_JPEG, false, name);
+	expect_alike(file, FORMAT_PNG, FORMAT_JPEG, true, name);
+}
+
+/* Pixels --------------------------------------------------------------------------------------- */
+
+static void test_kinds(void)
+{
+	static const struct {
+		uint32_t width, height, bands;
+		enum pixel_type type;
+		const char *suffix;
+		bool ours;
+	} kinds[] = {
+	    {61, 37, 1, PIXEL_U8, ".png", true},
+	    {61, 37, 2, PIXEL_U8, ".png[filter=all]", true},
+	    {61, 37, 3, PIXEL_U8, ".png[filter=all]", true},
+	    {61, 37, 4, PIXEL_U8, ".png[filter=all]", true},
+	    {61, 37, 1, PIXEL_U16, ".png[filter=all]", true},
+	    {61, 37, 2, PIXEL_U16, ".png[filter=all]", true},
+	    {61, 37, 3, PIXEL_U16, ".png[filter=all]", true},
+	    {61, 37, 4, PIXEL_U16, ".png[filter=all]", true},
+	    {40, 33, 3, PIXEL_U8, ".png[filter=sub]", true},
+	    {40, 33, 3, PIXEL_U8, ".png[filter=up]", true},
+	    {40, 33, 3, PIXEL_U8, ".png[filter=avg]", true},
+	    {40, 33, 3, PIXEL_U8, ".png[filter=paeth]", true},
+	    {40, 33, 4, PIXEL_U16, ".png[filter=paeth]", true},
+	    {1, 1, 3, PIXEL_U8, ".png[filter=paeth]", true},
+	    {1, 1, 2, PIXEL_U16, ".png[filter=avg]", true},
+	    {900, 1, 3, PIXEL_U8, ".png[filter=all]", true},
+	    {1, 900, 3, PIXEL_U8, ".png[filter=all]", true},
+	    {300, 250, 3, PIXEL_U8, ".png[compression=0]", true},
+	    {61, 37, 3, PIXEL_U8, ".png[interlace]", false},
+	    {61, 37, 3, PIXEL_U8, ".png[palette]", false},
+	    {1100, 1000, 4, PIXEL_U8, ".png[compression=1]", false},
+	};
+	char name[80];
+
+	for (size_t i = 0; i < G_N_ELEMENTS(kinds); i++) {
+		struct file file = file_made(kinds[i].width, kinds[i].height, kinds[i].bands,
+		                             kinds[i].type, kinds[i].suffix);
+
+		snprintf(name, sizeof name, "%ux%ux%u:%s%s", kinds[i].width, kinds[i].height,
+		         kinds[i].bands, pixel_type_name(kinds[i].type), kinds[i].suffix);
+		expect_lane(&file, kinds[i].ours, name);
+		expect_alike(&file, FORMAT_PNG, FORMAT_PNG, i % 2, name);
+		if (kinds[i].type == PIXEL_U8)
+			expect_alike(&file, FORMAT_PNG, FORMAT_JPEG, i % 2, name);
+		file_fini(&file);
+	}
+}
+
+/* Cut off, and with bytes changed, of which every other one has a right checksum. */
+static void test_damaged(const struct file *whole)
+{
+	uint32_t state = 1234;
+	char name[64];
+
+	for (size_t part = 1; part < 24; part++) {
+		struct file cut = {whole->bytes, whole->size * part / 24};
+
+		snprintf(name, sizeof name, "a PNG cut to %zu/24", part);
+		expect_alike(&cut, FORMAT_PNG, FORMAT_RAW, false, name);
+	}
+	for (int trial = 0; trial < 80; trial++) {
+		struct file file = {g_memdup2(whole->bytes, whole->size), whole->size};
+		uint8_t *bytes = file.bytes, *stream = bytes + find(&file, "IDAT");
+
+		for (int hit = 0; hit <= trial % 3; hit++) {
+			state = state * 1664525 + 1013904223;
+			if (trial % 2)
+				stream[8 + (state >> 8) % number(stream)] = (uint8_t)state;
+			else
+				bytes[SIGNATURE + (state >> 8) % (file.size - SIGNATURE)] =
+				    (uint8_t)state;
+		}
+		if (trial % 2)
+			seal(stream);
+		snprintf(name, sizeof name, "a PNG with damage %d", trial);
+		expect_alike(&file, FORMAT_PNG, FORMAT_RAW, false, name);
+		file_fini(&file);
+	}
+}
+
+/* The stream in pieces, with an empty one. */
+static void test_pieces(const struct file *whole)
+{
+	size_t at = find(whole, "IDAT"), size = number((const uint8_t *)whole->bytes + at);
+	const uint8_t *stream = (const uint8_t *)whole->bytes + at + 8;
+	struct file head = {whole->bytes, at}, file, next;
+	static const size_t ends[] = {0, 1, 1, 100, SIZE_MAX};
+
+	file = (struct file){g_memdup2(head.bytes, head.size), head.size};
+	for (size_t i = 0; i + 1 < G_N_ELEMENTS(ends); i++) {
+		size_t end = ends[i + 1] < size ? ends[i + 1] : size;
+
+		next = with_chunk(&file, file.size, "IDAT", stream + ends[i], end - ends[i]);
+		file_fini(&file);
+		file = next;
+	}
+	next = with_chunk(&file, file.size, "IEND", "", 0);
+	expect_lane(&next, true, "pieces");
+	expect_alike(&next, FORMAT_PNG, FORMAT_RAW, false, "pieces");
+	file_fini(&file);
+	file_fini(&next);
+}
+
+/* Chunks --------------------------------------------------------------------------------------- */
+
+static void expect_chunk_alike(const struct file *file, const char *chunk, const void *data,
+                               size_t size, bool ours, const char *name)
+{
+	struct file with = with_chunk(file, AFTER_HEADER, chunk, data, size);
+
+	expect_lane(&with, ours, name);
+	expect_all_alike(&with, name);
+	file_fini(&with);
+}
+
+/* The text after this beginning, deflated. */
+static void expect_deflated_alike(const struct file *file, const char *chunk, const void *head,
+                                  size_t head_size, const void *text, size_t text_size, bool ours,
+                                  const char *name)
+{
+	uLongf size = compressBound((uLong)text_size);
+	uint8_t *data = g_malloc(head_size + size);
+
+	memcpy(data, head, head_size);
+	compress(data + head_size, &size, text, (uLong)text_size);
+	expect_chunk_alike(file, chunk, data, head_size + size, ours, name);
+	data[head_size + size / 2] ^= 0x55;
+	expect_chunk_alike(file, chunk, data, head_size + size, false, "a damaged chunk");
+	g_free(data);
+}
+
+#define CHUNK(chunk, data, ours, name)                                                             \
+	{                                                                                          \
+		chunk, data, sizeof data - 1, ours, name                                           \
+	}
+
+static void test_chunks(const struct file *file)
+{
+	static const struct {
+		const char *chunk, *data;
+		size_t size;
+		bool ours;
+		const char *name;
+	} chunks[] = {
+	    CHUNK("gAMA", "\0\0\xb1\x8f", true, "gamma"),
+	    CHUNK("gAMA", "\0\0\0\0", false, "no gamma"),
+	    CHUNK("sRGB", "\0", true, "sRGB"),
+	    CHUNK("sRGB", "\7", false, "an unknown intent"),
+	    CHUNK("cHRM",
+	          "\0\0\x7a\x26\0\0\x80\x84\0\0\xfa\0\0\0\x80\xe8\0\0\x75\x30\0\0\xea\x60\0\0\x3a"
+	          "\x98\0\0\x17\x70",
+	          true, "primaries"),
+	    CHUNK("sBIT", "\5\6\5", true, "significant bits"),
+	    CHUNK("bKGD", "\0\1\0\2\0\3", true, "a background"),
+	    CHUNK("tIME", "\7\xe8\5\6\7\x8\x9", true, "a time"),
+	    CHUNK("pHYs", "\0\0\x2e\x23\0\0\x17\x12\1", true, "300 dpi across"),
+	    CHUNK("pHYs", "\0\0\0\2\0\0\0\3\0", true, "an aspect ratio"),
+	    CHUNK("tEXt", "Title\0a street", true, "a text"),
+	    CHUNK("tEXt", "Creation Time\0today", true, "a keyword of two words"),
+	    CHUNK("tEXt", "Empty\0", true, "an empty text"),
+	    CHUNK("tEXt", " Title\0a street", false, "a keyword that begins by a space"),
+	    CHUNK("tEXt", "no keyword", false, "a text without a keyword"),
+	    CHUNK("tEXt", "Raw profile type APP1\0\ngeneric profile\n 4\n41424344\n", false,
+	          "a profile in hexadecimal"),
+	    CHUNK("iTXt", "Title\0\0\0en\0Titel\0gr\xc3\xbcn", true, "UTF-8"),
+	    CHUNK("iTXt", "XML:com.adobe.xmp\0\0\0\0\0<x><a Thumbnails='1' b='2'>text</a></x>",
+	          true, "XMP"),
+	    CHUNK("iTXt", "XML:com.adobe.xmp\0\0\0\0\0<x>not XML", true, "wrong XMP"),
+	    CHUNK("tEXt", "XML:com.adobe.xmp\0<x>text</x>", true, "XMP in tEXt"),
+	    CHUNK("tRNS", "\0\1\0\2\0\3", false, "a transparent colour"),
+	    CHUNK("acTL", "\0\0\0\1\0\0\0\0", false, "an animation"),
+	    CHUNK("hIST", "\0\1", false, "a histogram"),
+	    CHUNK("teSt", "anything", false, "a chunk that nobody knows"),
+	    CHUNK("TeSt", "anything", false, "one that must be known"),
+	    CHUNK("eXIf", "II*\0", false, "too little EXIF"),
+	    CHUNK("eXIf", "anything and more", false, "no EXIF"),
+	};
+	struct file bare = {g_memdup2(file->bytes, file->size), file->size};
+
+	drop_chunk(&bare, "pHYs");
+	expect_lane(&bare, true, "no resolution");
+	if (vips_version(1) < 16) /* later ones do not round it */
+		expect_all_alike(&bare, "no resolution");
+	for (size_t i = 0; i < G_N_ELEMENTS(chunks); i++) {
+		bool resolution = !strcmp(chunks[i].chunk, "pHYs");
+
+		expect_chunk_alike(resolution ? &bare : file, chunks[i].chunk, chunks[i].data,
+		                   chunks[i].size, chunks[i].ours, chunks[i].name);
+	}
+	expect_deflated_alike(file, "zTXt", "Title\0", 7, "a street", 8, true, "zTXt");
+	expect_deflated_alike(file, "iTXt", "XML:com.adobe.xmp\0\1\0\0", 22, "<x>text</x>", 11,
+	                      true, "deflated XMP");
+	file_fini(&bare);
+}
+
+/* Two of a kind, and chunks that contradict each other. */
+static void test_pairs(const struct file *file)
+{
+	struct file with = with_chunk(file, AFTER_HEADER, "tEXt", "One\0first", 9);
+
+	expect_chunk_alike(&with, "tEXt", "Two\0second", 10, true, "two texts");
+	expect_chunk_alike(&with, "pHYs", "\0\0\0\2\0\0\0\3\0", 9, false, "two resolutions");
+	expect_chunk_alike(&with, "IHDR", (const uint8_t *)file->bytes + 16, 13, false,
+	                   "two headers");
+	file_fini(&with);
+}
+
+static void test_exif(const struct file *file)
+{
+	for (int big_endian = 0; big_endian < 2; big_endian++) {
+		struct block b = camera_block(big_endian);
+		const uint8_t *data = b.bytes->data + 6;
+
+		expect_chunk_alike(file, "eXIf", data, b.bytes->len - 6, true, "EXIF of a camera");
+		for (guint size = 20; size < b.bytes->len - 6; size += 211)
+			expect_chunk_alike(file, "eXIf", data, size, true, "EXIF cut off");
+		g_byte_array_unref(b.bytes);
+	}
+}
+
+static void test_profiles(const struct file *file, const struct file *grey)
+{
+	VipsBlob *blob;
+	const void *srgb;
+	uint8_t *profile;
+	size_t size;
+
+	if (vips_profile_load("srgb", &blob, NULL))
+		exit(1);
+	srgb = vips_blob_get(blob, &size);
+	profile = g_memdup2(srgb, size);
+	expect_deflated_alike(file, "iCCP", "icc\0", 5, profile, size, true, "sRGB");
+	expect_deflated_alike(grey, "iCCP", "icc\0", 5, profile, size, false, "sRGB of grey");
+	expect_deflated_alike(file, "iCCP", "icc\0", 5, profile, size - 4, false, "cut sRGB");
+	memcpy(profile + 16, "GRAY", 4);
+	expect_deflated_alike(grey, "iCCP", "icc\0", 5, profile, size, true, "a grey profile");
+	expect_deflated_alike(file, "iCCP", "icc\0", 5, profile, size, false, "grey of colours");
+	g_free(profile);
+	vips_area_unref(VIPS_AREA(blob));
+}
+
+/* Other formats become PNGs, and WebP becomes JPEG. */
+static void test_others(void)
+{
+	static const char *const suffixes[] = {".jpg", ".webp"};
+	static const enum format formats[] = {FORMAT_JPEG, FORMAT_WEBP};
+	struct block b = camera_block(false);
+	VipsBlob *blob;
+	size_t size;
+
+	if (vips_profile_load("srgb", &blob, NULL))
+		exit(1);
+	for (size_t i = 0; i < G_N_ELEMENTS(suffixes); i++) {
+		struct picture p;
+		VipsImage *image;
+		struct file file;
+		const void *profile = vips_blob_get(blob, &size);
+
+		picture_make(&p, 45, 36, 3, PIXEL_U8, false);
+		image = picture_to_vips(&p);
+		vips_image_set_blob_copy(image, VIPS_META_ICC_NAME, profile, size);
+		vips_image_set_blob_copy(image, VIPS_META_EXIF_NAME, b.bytes->data, b.bytes->len);
+		vips_image_set_blob_copy(image, VIPS_META_XMP_NAME, "<x>text</x>", 11);
+		file = file_save(image, suffixes[i]);
+		expect_alike(&file, formats[i], FORMAT_PNG, false, suffixes[i]);
+		expect_alike(&file, formats[i], FORMAT_JPEG, false, suffixes[i]);
+		/* libvips strips the resolution, too, if it is in a WebP's EXIF. */
+		if (formats[i] == FORMAT_JPEG)
+			expect_alike(&file, formats[i], FORMAT_PNG, true, suffixes[i]);
+		file_fini(&file);
+		g_object_unref(image);
+		picture_fini(&p);
+	}
+	g_byte_array_unref(b.bytes);
+	vips_area_unref(VIPS_AREA(blob));
+}
+
+void test_pngs(void)
+{
+	struct file file = file_made(33, 50, 3, PIXEL_U8, ".png[filter=all]"),
+	            grey = file_made(33, 50, 1, PIXEL_U8, ".png");
+
+	test_kinds();
+	test_damaged(&file);
+	test_pieces(&file);
+	test_chunks(&file);
+	test_pairs(&file);
+	test_exif(&file);
+	test_profiles(&file, &grey);
+	test_others();
+	file_fini(&file);
+	file_fini(&grey);
+}

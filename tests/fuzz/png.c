@@ -1,0 +1,163 @@
+/* Any bytes as a PNG, through the worker's way without libvips: what is read is written again, with
+ * its metadata, and must be read again, with the same pixels. The first byte says whether the rest
+ * is a file, a chunk of one, or its rows with the numbers of their filters. Checksums are right. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <libdeflate.h>
+
+#include "codec/bounds.h"
+#include "codec/bytes.h"
+#include "codec/png_decode.h"
+#include "codec/png_encode.h"
+#include "codec/png_metadata.h"
+#include "common/file.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { FILE_MAX = 1 << 16, SIGNATURE = 8, HEAD = 3 };
+
+struct bytes {
+	uint8_t at[2 * FILE_MAX];
+	size_t size;
+};
+
+static void must(bool ok)
+{
+	if (!ok)
+		abort();
+}
+
+static void add_chunk(struct bytes *file, const char *name, const uint8_t *data, size_t size)
+{
+	uint8_t *at = file->at + file->size;
+
+	memcpy(at + 4, name, 4);
+	if (size)
+		memcpy(at + PNG_CHUNK_HEAD, data, size);
+	png_chunk_seal(at, (uint32_t)size);
+	file->size += PNG_CHUNK_FRAME + size;
+}
+
+static void seal_all(struct bytes *file)
+{
+	for (size_t at = SIGNATURE; at + PNG_CHUNK_FRAME <= file->size;) {
+		uint64_t size = bytes_number(file->at + at, 4, true);
+
+		if (size > file->size - at - PNG_CHUNK_FRAME)
+			return;
+		png_chunk_seal(file->at + at, (uint32_t)size);
+		at += PNG_CHUNK_FRAME + size;
+	}
+}
+
+/* Rows of the data, or of zeros, deflated. */
+static void add_rows(struct bytes *file, size_t all, const uint8_t *data, size_t size)
+{
+	struct libdeflate_compressor *c = libdeflate_alloc_compressor(1);
+	uint8_t *rows = calloc(1, all), *stream = malloc(all + 1000);
+
+	memcpy(rows, data, size < all ? size : all);
+	add_chunk(file, "IDAT", stream, libdeflate_zlib_compress(c, rows, all, stream, all + 1000));
+	libdeflate_free_compressor(c);
+	free(rows);
+	free(stream);
+}
+
+/* The kind says what the image is like; a chunk's first bytes, which chunk it is. */
+static void make_file(struct bytes *file, const uint8_t kind[HEAD], const uint8_t *data,
+                      size_t size)
+{
+	static const char names[][5] = {"gAMA", "cHRM", "sRGB", "iCCP", "pHYs", "eXIf", "sBIT",
+	                                "bKGD", "tIME", "tEXt", "zTXt", "iTXt", "tRNS", "acTL"};
+	static const uint8_t colours[] = {0, 2, 4, 6}, bands[] = {1, 3, 2, 4};
+	uint8_t header[13] = {0, 0, 0, kind[1] % 40, 0, 0, 0, kind[2] % 40};
+	size_t row = header[3] * (size_t)bands[kind[0] >> 2 & 3] * (kind[0] & 16 ? 2 : 1);
+
+	memcpy(file->at, "\x89PNG\r\n\x1a\n", SIGNATURE);
+	file->size = SIGNATURE;
+	header[8] = kind[0] & 16 ? 16 : 8;
+	header[9] = colours[kind[0] >> 2 & 3];
+	add_chunk(file, "IHDR", header, sizeof header);
+	if (kind[0] & 1 && size)
+		add_chunk(file, names[*data % (sizeof names / sizeof *names)], data + 1, size - 1);
+	add_rows(file, header[7] * (row + 1), data, kind[0] & 1 ? 0 : size);
+	add_chunk(file, "IEND", NULL, 0);
+}
+
+struct rows {
+	const uint8_t *at;
+	size_t size;
+};
+
+static const uint8_t *give_row(void *context, uint32_t y)
+{
+	const struct rows *rows = context;
+
+	return rows->at + y * rows->size;
+}
+
+/* Writes the answer, and reads it again. */
+static void encode(const struct png_file *png, const struct image *image, const uint8_t *pixels,
+                   bool strip)
+{
+	static int file = -1;
+	static struct bytes answer;
+	const struct output_format output = {
+	    .format = FORMAT_PNG, .result = *image, .image = *image, .strip = strip};
+	struct rows rows = {pixels, image_row_size(image)};
+	struct problem problem = {0};
+	struct stat status;
+	struct image again;
+	struct png_file *back;
+	uint8_t *decoded;
+
+	if (file < 0)
+		file = memfd_create("answer", MFD_CLOEXEC);
+	must(!ftruncate(file, 0) && png_encodes(&output, png_metadata(png)));
+	must(!png_encode(&output, png_metadata(png), give_row, &rows, file, &problem));
+	must(!fstat(file, &status));
+	if ((size_t)status.st_size > sizeof answer.at)
+		return;
+	must(file_read(file, answer.at, (size_t)status.st_size, 0));
+	back = png_open(answer.at, (size_t)status.st_size, &again);
+	must(back && !memcmp(&again, image, sizeof again));
+	decoded = png_decode(back);
+	must(decoded && !memcmp(decoded, pixels, image_size(image)));
+	free(decoded);
+	png_close(&back);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct bytes file;
+	struct problem problem = {0};
+	struct image image;
+	struct png_file *png;
+	uint8_t *body, *pixels;
+
+	if (size <= HEAD || size > FILE_MAX)
+		return 0;
+	if (data[0] & 2) {
+		file.size = size - HEAD;
+		memcpy(file.at, data + HEAD, file.size);
+		seal_all(&file);
+	} else {
+		make_file(&file, data, data + HEAD, size - HEAD);
+	}
+	if (bounds_check(FORMAT_PNG, file.at, file.size, &problem))
+		return 0;
+	body = malloc(file.size); /* of its own, for the sanitizer */
+	memcpy(body, file.at, file.size);
+	png = png_open(body, file.size, &image);
+	pixels = png ? png_decode(png) : NULL;
+	if (pixels)
+		encode(png, &image, pixels, data[0] & 32);
+	free(pixels);
+	png_close(&png);
+	free(body);
+	return 0;
+}
