@@ -1,6 +1,7 @@
 /* Lookups in operations.def. */
 #include "common/operations.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,6 +70,25 @@ enum error operation_init(struct operation *op)
 	/* One more: of none the pointer could be NULL. */
 	op->coefficients = calloc(operation_coefficients(op) + 1, sizeof *op->coefficients);
 	return op->coefficients ? ERR_OK : ERR_MEMORY;
+}
+
+enum error operation_tabulate(struct operation *op, uint32_t entries)
+{
+	const struct curve *c = &op->curve;
+	struct operation table = {
+	    .kind = OPERATION_LUT, .tables = 1, .entries = entries, .gain = entries - 1};
+
+	if (operation_init(&table))
+		return ERR_MEMORY;
+	for (uint32_t i = 0; i < entries; i++) {
+		const double in = (double)i / (entries - 1);
+		const double t = fmin(fmax(c->gain[0] * in + c->bias[0], c->low), c->high);
+
+		table.coefficients[i] = c->scale * pow(t, c->exponent) + c->shift;
+	}
+	operation_fini(op);
+	*op = table;
+	return ERR_OK;
 }
 
 enum error operation_copy(const struct operation *from, struct operation *to)

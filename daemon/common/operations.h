@@ -91,6 +91,10 @@ double operation_terms(enum operation_kind kind, uint32_t radius_x, uint32_t rad
 /* One of the two extremes that an OPERATION_MORPHOLOGY consists of; it has no coefficients. */
 struct operation operation_extreme(const struct operation *morphology, bool largest);
 
+/* Makes of a curve that treats all bands alike a table of so many entries: OPERATION_LUT.
+ * ERR_MEMORY; the operation is then as it was. */
+enum error operation_tabulate(struct operation *operation, uint32_t entries) MUST_CHECK;
+
 size_t operation_coefficients(const struct operation *operation);
 
 /* Gives an operation whose kind and radii are set its coefficients, all 0. ERR_MEMORY. */

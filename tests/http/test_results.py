@@ -325,6 +325,12 @@ def test_curves_for_users(service, kind):
     ramp = np.arange(0, full + 1, full // 255, dtype=oracle.TYPES[kind])[None, :, None]
     assert np.array_equal(service.filter(ramp, [("invert", {})]).pixels, full - ramp)
     assert np.array_equal(service.filter(ramp, [("invert", {}), ("invert", {})]).pixels, ramp)
+    by_table, by_formula = (service.filter(ramp, [("gamma", {})], variant=variant)
+                            for variant in (None, "curve"))
+    assert abs(by_table.pixels.astype(int) - by_formula.pixels).max() <= 1
+    devices = service.get("/v1/devices").json()["devices"]
+    on_cpu = all(device["type"] == "cpu" for device in devices)
+    assert ("lut" in by_table.timing) == on_cpu and "curve" in by_formula.timing
     for name in ("linear", "levels"):  # by default they change nothing
         assert np.array_equal(service.filter(ramp, [(name, {})]).pixels, ramp)
     stretched = service.filter(ramp, [("levels", {"black": 0.2, "white": 0.6})]).pixels[0, :, 0]

@@ -200,6 +200,8 @@ static void parse_chain(struct chain *chain, const struct trial *t)
 	free(filters);
 	chain->border = t->border;
 	chain->call[0].channels = t->channels;
+	if (t->variant == KERNEL_CURVE + 1) /* plans look up instead */
+		chain->variant = t->variant;
 }
 
 /* What a plan is to use. */
@@ -230,6 +232,14 @@ static void choose_wish(void *user, const struct work *work, enum kernel *kernel
 		*shape = (struct shape){shape->x, shape->y > 2 ? 2 : shape->y, 16, 1};
 }
 
+static bool uses_variant(const struct plan *plan, uint32_t variant)
+{
+	for (uint32_t i = 0; i < plan->list.count; i++)
+		if (plan->list.step[i].kernel == variant - 1)
+			return true;
+	return !variant;
+}
+
 /* The trial's plan; NULL if there is nothing to do. */
 static struct plan *make_plan(struct harness *h, const struct trial *t, struct chain *chain,
                               bool only_ask)
@@ -245,17 +255,11 @@ static struct plan *make_plan(struct harness *h, const struct trial *t, struct c
 	if (plan_new(h->programs, chain, &t->image,
 	             t->variant ? choose_wish : variant_choose_general, &wish, &plan))
 		abort();
+	if (chain->variant)
+		wish.applies = uses_variant(plan, t->variant);
 	if (!wish.applies)
 		plan_free(&plan);
 	return plan;
-}
-
-static bool uses_variant(const struct plan *plan, uint32_t variant)
-{
-	for (uint32_t i = 0; i < plan->list.count; i++)
-		if (plan->list.step[i].kernel == variant - 1)
-			return true;
-	return !variant;
 }
 
 static bool try_to_plan(struct harness *h, const struct trial *t, bool only_ask)

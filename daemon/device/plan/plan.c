@@ -240,6 +240,29 @@ static void convert_to(struct builder *b, bool ycc)
 	b->ycc = ycc;
 }
 
+/* True if a curve is better looked up: powers of integers on a CPU. */
+static bool is_looked_up(const struct builder *b, const struct filter_call *call,
+                         const struct operation *op)
+{
+	return op->kind == OPERATION_CURVE && op->curve.exponent != 1 &&
+	       b->image->type != PIXEL_F32 && !wants_ycc(b->image, call) &&
+	       programs_device(b->programs)->type == DEVICE_CPU &&
+	       chain_kernel(b->chain) != KERNEL_CURVE;
+}
+
+static enum error lower_call(const struct builder *b, const struct filter_call *call,
+                             struct operation *op)
+{
+	enum error e = filter_lower(call, b->chain->coefficient, op);
+
+	if (e || !is_looked_up(b, call, op))
+		return e;
+	e = operation_tabulate(op, (uint32_t)pixel_type_full_scale(b->image->type) + 1);
+	if (e)
+		operation_fini(op);
+	return e;
+}
+
 /* Adds one filter of the chain. Conversions before it cover the region that it reads. */
 static enum error add_call(struct builder *b, const struct filter_call *call)
 {
@@ -248,7 +271,7 @@ static enum error add_call(struct builder *b, const struct filter_call *call)
 	double offset;
 	uint32_t keep;
 	bool alpha_weighted;
-	enum error e = filter_lower(call, b->chain->coefficient, &op);
+	enum error e = lower_call(b, call, &op);
 
 	if (e)
 		return e;

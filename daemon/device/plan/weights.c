@@ -198,7 +198,8 @@ enum error weights_new_tables(const struct device *device, const struct operatio
 		const double value = full * table_at(op->coefficients + i / entries * op->entries,
 		                                     op->entries, place);
 
-		image_put_sample(data, i, type, type == PIXEL_F32 ? value : rint(value));
+		image_put_sample(data, i, type,
+		                 type == PIXEL_F32 ? value : rint(fmin(fmax(value, 0), full)));
 	}
 	e = store(device, data, words, buffer);
 	free(data);
