@@ -5,6 +5,7 @@ Two devices; the fault is in the first. A case whose call is made at a start get
 killed first. CALLED is what a worker calls that has its general programs in the cache."""
 import concurrent.futures
 import contextlib
+import functools
 import os
 import re
 import signal
@@ -15,7 +16,8 @@ import numpy as np
 import pytest
 
 import service as service_module
-from pixels import random_pixels
+from imagefiles import pil, written
+from pixels import random_pixels, smooth
 from service import BUILD, REPOSITORY, TWO_DEVICES, children, poll
 
 LAYER = BUILD / "fault_layer.so"
@@ -28,6 +30,9 @@ AT_START = {"clGetPlatformIDs", "clGetPlatformInfo", "clGetDeviceIDs", "clGetDev
 CALLED = sorted(AT_START) + ["clEnqueueNDRangeKernel", "clFlush", "clGetEventInfo", "clGetEventProfilingInfo",
                              "clReleaseEvent", "clRetainEvent", "clSetKernelArg"]
 COPIES = ["clEnqueueReadBufferRect", "clEnqueueWriteBufferRect"]
+JPEG_FAULTS = [("clEnqueueWriteBuffer", "-30"), ("clEnqueueNDRangeKernel", "lost"), ("clSetKernelArg", "abort"),
+               ("clEnqueueReadBuffer", "hang"), ("clGetEventInfo", "endless"),
+               ("clEnqueueReadBuffer", "-30"), ("clFlush", "hang")]
 CLIENTS = 3
 TILE_TIMEOUT, START_TIMEOUT = 1, 3
 IMAGES = [(random_pixels(1, 61, 47, 3, "u8"), [("gaussian", {"sigma": 1.5}), ("sobel", {})]),
@@ -73,20 +78,21 @@ def fault(tmp_path):
 
 
 class Load:
-    """Clients that ask for the images in turn. `refused`: statuses of honest errors."""
+    """Clients that ask for the jobs in turn, by default the images. `refused`: statuses of honest errors."""
 
-    def __init__(self, service, clients=CLIENTS, honest=HONEST, **options):
+    def __init__(self, service, clients=CLIENTS, honest=HONEST, jobs=None, **options):
         self.service, self.honest = service, honest
+        self.jobs = jobs or [functools.partial(service.filter, *image) for image in IMAGES]
         self.options = {"variant": "general", **options}
-        self.right = [service.filter(*image, variant="general").body for image in IMAGES]
+        self.right = [job(variant="general", codec="cpu").body for job in self.jobs]
         self.ended, self.served, self.refused = threading.Event(), 0, {}
         self.pool = concurrent.futures.ThreadPoolExecutor(clients)
         self.clients = [self.pool.submit(self.client, i) for i in range(clients)]
 
     def client(self, number):
         while not self.ended.is_set():
-            number = (number + 1) % len(IMAGES)
-            answer = self.service.filter(*IMAGES[number], timeout=60, **self.options)
+            number = (number + 1) % len(self.jobs)
+            answer = self.jobs[number](timeout=60, **self.options)
             if answer.status == 200:
                 assert answer.body == self.right[number], "wrong pixels"
                 self.served += 1
@@ -179,6 +185,39 @@ def test_calls_fail(launch, fault, warm, action):
 def test_copies_fail(launch, fault, warm, action):
     """On a GPU."""
     sweep(launch, fault, COPIES, [action], environment={"CONVOLVED_FAULT_GPU": "1"})
+
+
+def jpeg_jobs(service):
+    """JPEGs both ways, and one way only."""
+    pixels, filters = smooth(500, 300, 3), [("gaussian", {"sigma": 1.5})]
+    body = written(pil(pixels), "jpeg")
+
+    def post(timeout, **options):
+        return service.post(service_module.target_of(filters, **options), body, timeout=timeout)
+    return [functools.partial(post, timeout=60), functools.partial(post, timeout=60, format="ppm"),
+            functools.partial(service.filter, pixels, filters, format="jpeg")]
+
+
+def test_jpegs_fail(launch, fault, warm):
+    """What fails, hangs or is lost within a tile with scans: the codec worker does the image, with tiles
+    of pixels on the other GPU, and its bytes are right."""
+    with launch(*arguments("--quarantine-failures", "100000", "--start-timeout", str(START_TIMEOUT),
+                           "--canary-interval", "3600"),
+                environment={**fault.environment, "CONVOLVED_FAULT_GPU": "1"}) as service:
+        def failed():
+            return service.metrics().total("convolved_jpeg_sides_total", reason="failed")
+
+        def ready():
+            return all(d["jpeg"] for d in service.get("/v1/devices").json()["devices"])
+        all_up(service)
+        service.compiled(ready, what="the programs for JPEG")
+        with Load(service, jobs=jpeg_jobs(service), codec="gpu") as load:
+            for function, action in JPEG_FAULTS:
+                known = failed()
+                break_one(service, load, fault, function, action)
+                poll(lambda: load.check() or failed() > known, 60, f"an image that {function} failed")
+                service.compiled(ready, what="the programs for JPEG")
+        assert "sent an invalid" not in service.log.read_text(errors="replace")
 
 
 def test_unified_memory_is_copied(launch, fault, warm):
