@@ -2,7 +2,8 @@
  * makes of the same image, filtered by the same plan as a tile of pixels; or there are flags, and
  * nothing is written.
  *
- * test_jpeg_tiles [--platform N] [--device N] [--kernel-dir DIR] [--only NAME] */
+ * test_jpeg_tiles [--platform N] [--device N] [--kernel-dir DIR] [--only NAME] [--brief]
+ * --brief: some small images alone, for Oclgrind. */
 #include <getopt.h>
 #include <poll.h>
 #include <pthread.h>
@@ -30,6 +31,7 @@ enum {
 
 static struct harness harness;
 static uint32_t failures;
+static bool brief;
 
 static void fail(const char *what)
 {
@@ -538,8 +540,8 @@ static void compare_pixels(const struct item *item, const struct jpegs_picture *
 		fail("bytes around the pixels were written");
 }
 
-/* Images of which one side is a scan, in a stack if there are several; the last one of several is
- * damaged where that can be. */
+/* Images of this form, in a stack if there are several; the last one of several is damaged if only
+ * the input is a scan. */
 static void try_side(enum tile_form form, enum lane_mode mode, const char *filters,
                      const struct jpegs_wish *wish, uint32_t count)
 {
@@ -564,7 +566,7 @@ static void try_side(enum tile_form form, enum lane_mode mode, const char *filte
 		place(&items[i], plan, (5 * i + 2) % SLOTS);
 		if (form == TILE_DECODE)
 			place_result(&items[i], plan);
-		else
+		if (form == TILE_ENCODE)
 			place_source(&items[i], plan);
 	}
 	if (damaged)
@@ -573,7 +575,7 @@ static void try_side(enum tile_form form, enum lane_mode mode, const char *filte
 	for (uint32_t i = 0; i < count; i++) {
 		if (done[i].stack != count)
 			fail("not one stack");
-		if (form == TILE_ENCODE)
+		if (form & TILE_ENCODE)
 			compare(&items[i], bytes[i], size[i], &done[i]);
 		else if (!damaged || i + 1 < count)
 			compare_pixels(&items[i], &pixels[i], &done[i]);
@@ -590,15 +592,19 @@ static void test_sides(void)
 {
 	static const struct jpegs_wish wishes[] = {{93, 61, JPEGS_420, 90, 0, 0, 0, 0},
 	                                           {64, 33, JPEGS_GRAY, 90, 0, 0, 0, 0},
-	                                           {1, 40, JPEGS_444, 90, 0, 0, 0, 0}};
+	                                           {1, 40, JPEGS_444, 90, 0, 0, 0, 0}},
+	                               small = {18, 20, JPEGS_420, 80, 0, 0, 0, 0};
 	static const char *const filters[] = {"gaussian=size=5,sobel", "box=size=1", "box=size=9"};
 
-	for (enum tile_form form = TILE_DECODE; form <= TILE_ENCODE; form++)
-		for (int i = 0; i < 3; i++) {
+	for (enum tile_form form = TILE_DECODE; form <= TILE_JPEG; form++) {
+		if (brief)
+			try_side(form, LANE_COPY, "gaussian=size=3", &small, 2);
+		for (int i = 0; i < 3 && !brief; i++) {
 			try_side(form, LANE_COPY, filters[i], &wishes[i], 1);
 			try_side(form, LANE_ZERO_COPY, filters[i], &wishes[i], 1);
 			try_side(form, LANE_COPY, filters[i], &wishes[i], 4);
 		}
+	}
 }
 
 /* A description with any wrong number is refused. */
@@ -1071,6 +1077,7 @@ int main(int argc, char **argv)
 	                                        {"platform", required_argument, NULL, 'p'},
 	                                        {"device", required_argument, NULL, 'd'},
 	                                        {"only", required_argument, NULL, 'o'},
+	                                        {"brief", no_argument, NULL, 'b'},
 	                                        {0}};
 	const char *kernel_dir = NULL, *only = NULL;
 	unsigned platform = 0, number = 0, passed = 0, failed = 0;
@@ -1085,11 +1092,14 @@ int main(int argc, char **argv)
 			number = (unsigned)strtoul(optarg, NULL, 10);
 		else if (c == 'o')
 			only = optarg;
+		else if (c == 'b')
+			brief = true;
 		else
 			return 2;
 	open_harness(platform, number, kernel_dir);
 	for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
-		if (only && strcmp(only, tests[i].name) != 0)
+		if ((only && strcmp(only, tests[i].name) != 0) ||
+		    (brief && tests[i].run != test_sides))
 			continue;
 		failures = 0;
 		tests[i].run();
