@@ -17,6 +17,7 @@
 #include "front/api/serve.h"
 #include "front/base/loop.h"
 #include "front/base/metrics.h"
+#include "http/body.h"
 #include "http/form.h"
 #include "http/headers.h"
 #include "http/intake.h"
@@ -31,9 +32,13 @@ struct exchange {
 	struct exchange *next, **link; /* of all exchanges */
 	struct request *request;
 	struct MHD_Connection *connection;
+	struct body body;
 	struct form *form;           /* the reader of its body, if that is one */
+	bool in_image;               /* the form's current part is the image */
 	const struct answer *answer; /* once it is being sent; the request's */
-	uint64_t discarded;
+	uint64_t taken, discarded;   /* bytes of its body, with what a form has around the image */
+	char *kept;                  /* what has arrived since there was no more room; or NULL */
+	size_t kept_size;
 	uint64_t heard;        /* loop_now() when data last arrived */
 	size_t sent;           /* bytes of the current piece of a stream */
 	uint64_t acknowledged; /* bytes on the connection when its answer began */
@@ -54,14 +59,15 @@ static enum error begin_part(void *context, const char *name, bool file, struct 
 {
 	struct exchange *x = context;
 
-	return serve_part(x->request, name, file, problem);
+	return serve_part(x->request, name, file, &x->in_image, problem);
 }
 
 static enum error take_part(void *context, const char *data, size_t size, struct problem *problem)
 {
 	struct exchange *x = context;
 
-	return serve_part_data(x->request, data, size, problem);
+	return x->in_image ? body_write(&x->body, data, size, problem)
+	                   : serve_value(x->request, data, size, problem);
 }
 
 static const struct form_calls form_calls = {begin_part, take_part};
@@ -86,12 +92,21 @@ static struct peer *peer_of(struct MHD_Connection *connection)
 	    ->socket_context;
 }
 
+static bool take(struct exchange *x, const char *data, size_t size);
+
 /* Resumes a request, which may be suspended, when there is news for it. */
 static void exchange_wake(void *context)
 {
 	struct exchange *x = context;
+	char *kept = x->kept;
+	bool waits;
 
 	if (!x->suspended)
+		return;
+	x->kept = NULL;
+	waits = kept && take(x, kept, x->kept_size);
+	free(kept);
+	if (waits)
 		return;
 	x->suspended = false;
 	x->heard = loop_now(); /* a suspended connection would notice nothing */
@@ -117,10 +132,12 @@ static void exchange_abandon(struct exchange *x)
 	serve_abandon(x->request);
 }
 
+/* The library may pass on one more piece that it has. */
 static void suspend(struct exchange *x)
 {
+	if (!x->suspended)
+		MHD_suspend_connection(x->connection);
 	x->suspended = true;
-	MHD_suspend_connection(x->connection);
 }
 
 /* True unless the client is known to have gone. One that has closed its side may still read: TCP
@@ -178,6 +195,8 @@ static void exchange_free(struct exchange *x)
 	if (x->next)
 		x->next->link = x->link;
 	form_free(x->form);
+	body_close(&x->body);
+	free(x->kept);
 	if (x->request)
 		serve_end(x->request);
 	free(x);
@@ -213,6 +232,7 @@ static struct exchange *exchange_new(const struct listener *listener,
 	if (!x)
 		return NULL;
 	x->connection = connection;
+	body_init(&x->body);
 	x->next = exchanges;
 	x->link = &exchanges;
 	if (x->next)
@@ -405,8 +425,8 @@ static void look_around(void *context)
 		loop_timer_start(&look, next / 1000000 < 1000 ? next / 1000000 + 1 : 1000);
 }
 
-/* What has been read of a form. */
-static void check_form(struct exchange *x, enum error error, const struct problem *problem)
+/* Something of the body has been read. */
+static void check_body(struct exchange *x, enum error error, const struct problem *problem)
 {
 	if (error)
 		serve_fail(x->request, error, problem);
@@ -419,7 +439,7 @@ static enum MHD_Result exchange_begin(struct exchange *x)
 	struct problem problem;
 
 	if (head->form && serve_wants_body(x->request))
-		check_form(
+		check_body(
 		    x, form_new(&x->form, head->text[HEAD_CONTENT_TYPE], &form_calls, x, &problem),
 		    &problem);
 	if (!serve_is_answered(x->request))
@@ -429,26 +449,6 @@ static enum MHD_Result exchange_begin(struct exchange *x)
 	if ((head->announced && x->expects) ||
 	    (head->announced != UINT64_MAX && head->announced > DISCARD_MAX))
 		return exchange_send(x);
-	return MHD_YES;
-}
-
-/* A piece of the body. */
-static enum MHD_Result exchange_receive(struct exchange *x, const char *data, size_t size)
-{
-	struct problem problem;
-
-	x->heard = loop_now();
-	if (!serve_wants_body(x->request)) {
-		x->discarded += size;
-		return x->discarded <= DISCARD_MAX ? MHD_YES : MHD_NO;
-	}
-	if (x->form)
-		check_form(x, form_read(x->form, data, size, &problem), &problem);
-	else
-		serve_body(x->request, data, size);
-	/* More of the body would have to wait in memory. */
-	if (!x->suspended && !ended && serve_is_behind(x->request))
-		suspend(x);
 	return MHD_YES;
 }
 
@@ -463,6 +463,92 @@ static void answer_too_late(struct exchange *x)
 	serve_fail(x->request, ERR_DRAINING, &problem);
 }
 
+/* How many of the next bytes there is room for. 0: there may be later, or the request has its
+ * answer. */
+static size_t make_room(struct exchange *x, size_t size)
+{
+	struct problem problem;
+	struct lent lent;
+	enum error e;
+
+	if (body_room(&x->body, x->taken, size) == size)
+		return size;
+	if (!serve_lend(x->request, x->taken + size, &lent))
+		return 0;
+	e = body_move(&x->body, &lent);
+	if (!e)
+		return body_room(&x->body, x->taken, size);
+	serve_fail(x->request, problem_set(&problem, e, "cannot keep the body"), &problem);
+	return 0;
+}
+
+/* Reads from a piece of the body what there is room for. Returns how much that was. */
+static size_t take_piece(struct exchange *x, const char *data, size_t size)
+{
+	size_t room = make_room(x, size);
+	struct problem problem;
+
+	if (room)
+		check_body(x,
+		           x->form ? form_read(x->form, data, room, &problem)
+		                   : body_write(&x->body, data, room, &problem),
+		           &problem);
+	if (serve_is_answered(x->request))
+		body_close(&x->body); /* the answer may take its time */
+	x->taken += room;
+	return room;
+}
+
+/* Keeps a piece until there is room for it. */
+static void keep(struct exchange *x, const char *data, size_t size)
+{
+	size_t before = x->kept ? x->kept_size : 0;
+	char *more = realloc(x->kept, before + size);
+	struct problem problem;
+
+	if (!more) {
+		serve_fail(x->request, problem_set(&problem, ERR_MEMORY, "cannot keep the body"),
+		           &problem);
+		return;
+	}
+	memcpy(more + before, data, size);
+	x->kept = more;
+	x->kept_size = before + size;
+}
+
+/* Takes a piece of the body, of which some may be kept for later. Returns true if no more may come
+ * before exchange_wake(). */
+static bool take(struct exchange *x, const char *data, size_t size)
+{
+	bool room = !x->kept;
+
+	while (room && size && serve_wants_body(x->request)) {
+		size_t taken = take_piece(x, data, size);
+
+		data += taken;
+		size -= taken;
+		room = taken;
+	}
+	if (size && serve_wants_body(x->request))
+		keep(x, data, size);
+	return serve_wants_body(x->request) && (x->kept || body_await(&x->body, exchange_wake, x));
+}
+
+/* A piece of the body. Returns false if there has been too much of it. */
+static bool exchange_receive(struct exchange *x, const char *data, size_t size)
+{
+	x->heard = loop_now();
+	if (ended)
+		answer_too_late(x);
+	if (!serve_wants_body(x->request))
+		x->discarded += size;
+	else if (take(x, data, size))
+		suspend(x);
+	if (!serve_wants_body(x->request))
+		exchange_wake(x); /* nothing else may do it any more */
+	return x->discarded <= DISCARD_MAX;
+}
+
 /* The body is complete, or the connection was resumed. */
 static enum MHD_Result exchange_finish(struct exchange *x)
 {
@@ -471,14 +557,17 @@ static enum MHD_Result exchange_finish(struct exchange *x)
 	if (x->gone)
 		return MHD_NO;
 	if (x->form && !x->complete && !serve_is_answered(x->request))
-		check_form(x, form_finish(x->form, &problem), &problem);
+		check_body(x, form_finish(x->form, &problem), &problem);
+	if (!x->complete && !serve_is_answered(x->request))
+		check_body(x, body_error(&x->body, &problem), &problem);
 	if (ended)
 		answer_too_late(x);
 	if (x->complete)
 		serve_look(x->request);
 	else
-		serve_finish(x->request);
+		serve_finish(x->request, x->body.size);
 	x->complete = true;
+	body_close(&x->body);
 	if (serve_is_answered(x->request))
 		return exchange_send(x);
 	return exchange_suspend(x) ? MHD_YES : MHD_NO;
@@ -501,7 +590,7 @@ enum MHD_Result exchange_handle(void *context, struct MHD_Connection *connection
 	}
 	if (!*size)
 		return exchange_finish(x);
-	result = exchange_receive(x, data, *size);
+	result = exchange_receive(x, data, *size) ? MHD_YES : MHD_NO;
 	*size = 0;
 	return result;
 }

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import imagefiles
-from service import ONE_DEVICE, poll, raw_kind
+from service import ONE_DEVICE, poll, raw_kind, read_answer
 
 SPOOL = 1 << 20
 SIDE = 1500
@@ -57,6 +57,21 @@ def test_form_in_a_file(spooling):
         answer = spooling.request("POST", TARGET, chunked(body, cut), headers={
             "Content-Type": f"multipart/form-data; boundary={boundary}"})
         assert np.array_equal(answer.pixels, PIXELS)
+
+
+def test_too_large_for_its_file(launch):
+    """A body of unknown length is refused while its file is made or written, and nothing waits."""
+    with launch("--codecs", "1", "--spool-size", "100K", "--max-body", "1M",
+                environment=ONE_DEVICE) as service:
+        for size in (1000, 60000, 300000):
+            with service.socket() as connection:
+                connection.sendall(f"POST {TARGET} HTTP/1.1\r\nHost: a\r\n"
+                                   "Transfer-Encoding: chunked\r\n\r\n".encode())
+                for piece in chunked(bytes(3 << 20), size):
+                    connection.sendall(b"%x\r\n%s\r\n" % (len(piece), piece))
+                connection.sendall(b"0\r\n\r\n")
+                read_answer(connection).refused(413, "body-too-large")
+        service.rest()
 
 
 def test_half_closed(spooling):

@@ -640,6 +640,18 @@ static void test_reckoned(void **state)
 	assert_int_equal(admission_check("a", WORK_LIGHT, 0, &problem), ERR_OK);
 }
 
+/* Appends, as who has been lent the spool does. */
+static enum error extend(struct spool *spool, uint64_t before, const char *data, size_t size)
+{
+	enum error e = spool_extend(spool, before + size);
+
+	if (!e)
+		e = spool_take_file(spool);
+	if (!e)
+		assert_int_equal(pwrite(spool->fd, data, size, (off_t)before), size);
+	return e ? e : spool_measure(spool, before + size);
+}
+
 static void test_spool(void **state)
 {
 	char directory[] = "/tmp/convolved-test-XXXXXX", data[600], back[1200];
@@ -651,14 +663,15 @@ static void test_spool(void **state)
 	memset(data, 'x', sizeof data);
 	spool_init(&config);
 	assert_int_equal(spool_open(&small, 10), ERR_OK);
-	assert_int_equal(spool_write(&small, data, 600), ERR_OK);
+	assert_int_equal(extend(&small, 0, data, 600), ERR_OK);
 	assert_true(small.in_memory);
 	assert_int_equal(spool_memory(), 600);
 	/* Outgrows its memory: moves to a file, with what it holds. */
 	assert_int_equal(spool_open(&large, 600), ERR_OK);
-	assert_int_equal(spool_write(&large, data, 600), ERR_OK);
+	assert_int_equal(extend(&large, 0, data, 600), ERR_OK);
 	assert_int_equal(spool_open(&third, 700), ERR_QUEUE_FULL);
-	assert_int_equal(spool_write(&large, data, 600), ERR_OK);
+	assert_int_equal(spool_extend(&small, 950), ERR_QUEUE_FULL);
+	assert_int_equal(extend(&large, 600, data, 600), ERR_OK);
 	assert_false(large.in_memory);
 	assert_int_equal(spool_memory(), 600);
 	assert_int_equal(spool_seal(&large), ERR_OK);
@@ -685,6 +698,12 @@ static void test_spool(void **state)
 	spool_close(&large);
 	assert_int_equal(spool_memory(), 0);
 	rmdir(directory);
+	/* A file that cannot be made is told, each time. */
+	assert_int_equal(spool_open(&large, 2000), ERR_OK);
+	assert_int_equal(spool_take_file(&large), ERR_IO);
+	assert_int_equal(spool_take_file(&large), ERR_IO);
+	spool_close(&large);
+	assert_int_equal(spool_count(false), 0);
 }
 
 static bool can_change(int fd)
@@ -708,7 +727,8 @@ static void test_spool_sealed(void **state)
 	spool_init(&config);
 	for (int large = 0; large < 2; large++) {
 		assert_int_equal(spool_open(&spool, large ? 5000 : 600), ERR_OK);
-		assert_int_equal(spool_write(&spool, data, 600), ERR_OK);
+		assert_int_equal(extend(&spool, 0, data, 600), ERR_OK);
+		assert_int_equal(spool_measure(&spool, 601), ERR_IO);
 		assert_int_equal(spool_seal(&spool), ERR_OK);
 		assert_false(can_change(spool.fd));
 		assert_int_equal(pread(spool.fd, back, 600, 0), 600);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include "common/chain_check.h"
 #include "common/list.h"
@@ -183,37 +184,56 @@ static enum share_outcome book_memory(struct request *r)
  * has near its start. */
 static bool looks_stripped(const char *data, size_t size)
 {
-	size_t end = size < STRIPPED_LOOK ? size : STRIPPED_LOOK;
-
-	for (size_t i = 0; i < end; i++)
+	for (size_t i = 0; i < size; i++)
 		if (!data[i] || data[i] == '\n' || data[i] == '\r')
 			return false;
 	return size >= STRIPPED_LOOK;
 }
 
-enum error request_write(struct request *r, const void *data, size_t size, struct problem *problem)
+/* The bytes that its body may have. */
+static uint64_t body_most(const struct request *r)
 {
-	enum share_outcome outcome;
-	enum error e = ERR_OK;
+	return r->head.announced < r->body_max ? r->head.announced : r->body_max;
+}
 
-	if (r->body.size + size > r->body_max)
-		return problem_set(problem, ERR_BODY_TOO_LARGE, "a body has at most %llu bytes",
-		                   (unsigned long long)r->body_max);
-	if (!r->has_body) {
-		r->terms.stripped = r->urlencoded && looks_stripped(data, size);
-		/* A multipart body also holds the parts' headers: only an estimate. */
-		e = spool_open(&r->body,
-		               r->head.announced != UINT64_MAX ? r->head.announced : size);
-		r->has_body = !e;
-	}
-	if (!e)
-		e = spool_write(&r->body, data, size);
+enum error request_lend(struct request *r, uint64_t size, struct lent *lent,
+                        struct problem *problem)
+{
+	uint64_t most = body_most(r);
+	bool known = r->head.announced != UINT64_MAX; /* of a form, only about */
+	enum share_outcome outcome;
+	enum error e;
+
+	*lent = (struct lent){.fd = -1};
+	size = known || size > most ? most : size;
+	e = r->has_body ? spool_extend(&r->body, size) : spool_open(&r->body, size);
+	r->has_body |= !e;
 	if (e)
 		return problem_set(problem, e, "no memory is free for the body now");
 	outcome = book_memory(r);
-	return outcome ? share_problem(outcome, SHARE_BODY_MEMORY, r->terms.client, r->memory_max,
-	                               problem)
-	               : ERR_OK;
+	if (outcome)
+		return share_problem(outcome, SHARE_BODY_MEMORY, r->terms.client, r->memory_max,
+		                     problem);
+	if (spool_await(&r->body, r->waiter.wake, r->waiter.context))
+		return ERR_OK;
+	if (spool_take_file(&r->body))
+		return problem_set(problem, ERR_IO, "cannot write the body to a file");
+	*lent = (struct lent){r->body.fd, r->body.in_memory, size, size == most};
+	return ERR_OK;
+}
+
+enum error request_settle(struct request *r, uint64_t size, struct problem *problem)
+{
+	char start[STRIPPED_LOOK];
+	ssize_t got;
+
+	if (!r->has_body)
+		return ERR_OK;
+	if (spool_measure(&r->body, size))
+		return problem_set(problem, ERR_IO, "the body is not where it should be");
+	got = r->urlencoded ? pread(r->body.fd, start, sizeof start, 0) : 0;
+	r->terms.stripped = got > 0 && looks_stripped(start, (size_t)got);
+	return ERR_OK;
 }
 
 /* Parameters to be parsed into a chain and options. Those of filters are kept as text, because the

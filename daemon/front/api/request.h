@@ -67,7 +67,7 @@ struct request {
 	uint64_t body_max, memory_max; /* limit as configured when it was admitted */
 	struct share place;            /* its place among the expected bodies */
 	struct share memory;           /* the memory of its body, until there is a job */
-	bool has_image, in_image;      /* of a form: the part has come; it is the current one */
+	bool has_image;                /* of a form: the part has come */
 	bool has_body;                 /* spool is open */
 	struct spool body;
 	struct job *job;
@@ -103,9 +103,15 @@ enum error request_extend_parameter(struct request *request, const char *data, s
 /* True if a Prefer header asks for an asynchronous answer. */
 bool request_prefers_async(const char *prefer);
 
-/* Appends to the body; on error answer with the problem. */
-enum error request_write(struct request *request, const void *data, size_t size,
-                         struct problem *problem) MUST_CHECK;
+/* Makes room for so many bytes of the body in all, if there may be so many; else for all that there
+ * may be. *lent says where; without a descriptor, the request's waiter is woken when to ask again.
+ * On error answer with the problem. */
+enum error request_lend(struct request *request, uint64_t size, struct lent *lent,
+                        struct problem *problem) MUST_CHECK;
+
+/* The body is complete, with so many bytes where there was room for them. On error as above. */
+enum error request_settle(struct request *request, uint64_t size,
+                          struct problem *problem) MUST_CHECK;
 
 /* Parses the parameters into a chain, and the options and terms of the request. filter: the filter
  * named in the path, or NULL for a chain. */

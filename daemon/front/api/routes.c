@@ -408,8 +408,6 @@ static enum error make_job(struct request *r, struct problem *problem)
 		                    problem);
 	if (e)
 		return e;
-	if (spool_error(&r->body))
-		return problem_set(problem, ERR_IO, "cannot write the body to a file");
 	r->options.pixels_max = config->max_pixels;
 	r->options.buffered_size_max = config->max_buffered_size;
 	r->options.body_size = r->body.size;

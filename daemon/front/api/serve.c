@@ -60,20 +60,22 @@ void serve_fail(struct request *r, enum error error, const struct problem *probl
 	request_drop_body(r); /* the answer may take its time */
 }
 
-void serve_body(struct request *r, const char *data, size_t size)
+bool serve_lend(struct request *r, uint64_t size, struct lent *lent)
 {
 	struct problem problem;
-	enum error e = request_write(r, data, size, &problem);
+	enum error e = request_lend(r, size, lent, &problem);
 
 	if (e)
 		serve_fail(r, e, &problem);
+	return !e && lent->fd >= 0;
 }
 
-enum error serve_part(struct request *r, const char *name, bool file, struct problem *problem)
+enum error serve_part(struct request *r, const char *name, bool file, bool *image,
+                      struct problem *problem)
 {
 	/* With curl -F chain=@FILE the parameter has a file name. */
-	r->in_image = file ? strcmp(name, "chain") : !strcmp(name, "image");
-	if (!r->in_image)
+	*image = file ? strcmp(name, "chain") : !strcmp(name, "image");
+	if (!*image)
 		return request_add_parameter(r, name, "", problem);
 	if (r->has_image)
 		return problem_set_parameter(problem, ERR_BAD_REQUEST, name, "",
@@ -82,16 +84,9 @@ enum error serve_part(struct request *r, const char *name, bool file, struct pro
 	return ERR_OK;
 }
 
-enum error serve_part_data(struct request *r, const char *data, size_t size,
-                           struct problem *problem)
+enum error serve_value(struct request *r, const char *data, size_t size, struct problem *problem)
 {
-	return r->in_image ? request_write(r, data, size, problem)
-	                   : request_extend_parameter(r, data, size, problem);
-}
-
-bool serve_is_behind(struct request *r)
-{
-	return spool_await(&r->body, r->waiter.wake, r->waiter.context);
+	return request_extend_parameter(r, data, size, problem);
 }
 
 void serve_look(struct request *r)
@@ -100,8 +95,13 @@ void serve_look(struct request *r)
 		routes_resume(r);
 }
 
-void serve_finish(struct request *r)
+void serve_finish(struct request *r, uint64_t size)
 {
+	struct problem problem;
+	enum error e = r->answer.status ? ERR_OK : request_settle(r, size, &problem);
+
+	if (e)
+		serve_fail(r, e, &problem);
 	if (!r->answer.status)
 		routes_finish(r);
 	serve_look(r);

@@ -10,6 +10,7 @@
 #include "common/error.h"
 #include "common/head.h"
 #include "front/api/answer.h"
+#include "front/jobs/spool.h"
 
 struct request;
 
@@ -36,22 +37,20 @@ bool serve_is_answered(const struct request *request);
 /* True while the body is wanted; else it is to be dropped. */
 bool serve_wants_body(const struct request *request);
 
-/* Takes the next bytes of the body, or of a part of a form. On failure the request has its
- * answer. */
-void serve_body(struct request *request, const char *data, size_t size);
+/* Makes room for so many bytes of the body in all, or for all that there may be. False: there is
+ * none yet, and `wake` is called when to ask again; or the request has its answer. */
+bool serve_lend(struct request *request, uint64_t size, struct lent *lent) MUST_CHECK;
 
-/* A part of a form begins: the image, or a parameter. Errors are the client's, or ERR_MEMORY. */
-enum error serve_part(struct request *request, const char *name, bool file,
+/* A part of a form begins: the image (*image), which goes where the body goes, or a parameter,
+ * whose value comes in pieces. Errors are the client's, or ERR_MEMORY. */
+enum error serve_part(struct request *request, const char *name, bool file, bool *image,
                       struct problem *problem) MUST_CHECK;
-enum error serve_part_data(struct request *request, const char *data, size_t size,
-                           struct problem *problem) MUST_CHECK;
+enum error serve_value(struct request *request, const char *data, size_t size,
+                       struct problem *problem) MUST_CHECK;
 
-/* True if more of the body would have to be kept in memory until `wake` is called. */
-bool serve_is_behind(struct request *request);
-
-/* The body is complete. Afterwards the request has its answer, or `wake` is called later, for
- * serve_look(), after which the same holds. */
-void serve_finish(struct request *request);
+/* The body is complete: so many bytes are where there was room for them. Afterwards the request has
+ * its answer, or `wake` is called later, for serve_look(), after which the same holds. */
+void serve_finish(struct request *request, uint64_t size);
 void serve_look(struct request *request);
 
 /* Makes an error its answer, unless it has one. */

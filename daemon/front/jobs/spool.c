@@ -1,6 +1,6 @@
-/* Bodies and answers, in memory or in unlinked files.  Data for a file is a spill: it collects in
- * memory while an errand (a thread) writes earlier data, and moves the content of a memfd. The loop
- * does not touch what the errand holds until that has finished. */
+/* Bodies and answers, in memory or in unlinked files. An errand (a thread) makes a file, and moves
+ * the content of a memfd there. The loop does not touch what the errand holds until that has
+ * finished. */
 #include "front/jobs/spool.h"
 
 #include <assert.h>
@@ -17,22 +17,15 @@
 #include "common/log.h"
 #include "front/base/errand.h"
 
-struct buffer {
-	char *data;
-	size_t size, room;
-};
-
 struct spill {
 	struct errand
 	    errand; /* must be first; it owns the members up to `result` while it is running */
 	int memory; /* memfd to be moved first; -1: none */
-	int file;   /* -1: none yet */
-	struct buffer writing;
+	int file;
 	int result; /* errno of a failure, and what failed */
 	const char *failed;
 
-	struct buffer waiting; /* to be written next */
-	bool under_way, abandoned, broken;
+	bool under_way, abandoned;
 	void (*wake)(void *context);
 	void *context;
 };
@@ -46,20 +39,6 @@ void spool_init(const struct config *c)
 {
 	config = c;
 	memory_used = answers_used = 0;
-}
-
-/* Writes all of it to the file; returns 0 or an errno. */
-static int write_all(int file, const struct buffer *buffer)
-{
-	for (size_t at = 0; at < buffer->size;) {
-		ssize_t written = write(file, buffer->data + at, buffer->size - at);
-
-		if (written > 0)
-			at += (size_t)written;
-		else if (written == 0 || errno != EINTR)
-			return written ? errno : EIO;
-	}
-	return 0;
 }
 
 static int move_all(int file, int memory)
@@ -79,16 +58,13 @@ static void spill_run(struct errand *errand)
 {
 	struct spill *s = (struct spill *)errand;
 
-	s->failed = "written";
-	if (s->file < 0) {
-		s->file = open(config->cache_dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-		s->result = s->file < 0 ? errno : 0;
-		s->failed = s->result ? "made" : s->failed;
-	}
-	if (!s->result && s->memory >= 0)
+	s->failed = "made";
+	s->file = open(config->cache_dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	s->result = s->file < 0 ? errno : 0;
+	if (!s->result && s->memory >= 0) {
+		s->failed = "written";
 		s->result = move_all(s->file, s->memory);
-	if (!s->result)
-		s->result = write_all(s->file, &s->writing);
+	}
 	if (s->memory >= 0)
 		close(s->memory);
 	s->memory = -1;
@@ -96,79 +72,43 @@ static void spill_run(struct errand *errand)
 
 static void spill_free(struct spill *s)
 {
-	if (s->memory >= 0)
-		errand_close(s->memory);
 	if (s->file >= 0)
 		errand_close(s->file);
-	free(s->writing.data);
-	free(s->waiting.data);
 	free(s);
-}
-
-static void spill_send(struct spill *s)
-{
-	s->under_way = true;
-	s->writing = s->waiting;
-	s->waiting = (struct buffer){0};
-	errand_send(ERRAND_WRITE, &s->errand);
 }
 
 /* Runs in the loop again. */
 static void spill_done(struct errand *errand)
 {
 	struct spill *s = (struct spill *)errand;
+	void (*wake)(void *) = s->wake;
 
 	s->under_way = false;
-	s->broken = s->result;
-	free(s->writing.data);
-	s->writing = (struct buffer){0};
-	if (s->broken)
+	if (s->result)
 		log_error("a file in %s cannot be %s: %s", config->cache_dir, s->failed,
 		          strerror(s->result));
 	if (s->abandoned) {
 		spill_free(s);
-	} else if (s->waiting.size && !s->broken) {
-		spill_send(s);
-	} else if (s->wake) {
-		void (*wake)(void *) = s->wake;
-
+	} else if (wake) {
 		s->wake = NULL;
 		wake(s->context);
 	}
 }
 
-static enum error spill_add(struct spill *s, const void *data, size_t size)
-{
-	struct buffer *b = &s->waiting;
-
-	if (s->broken)
-		return ERR_IO;
-	if (b->size + size > b->room) {
-		size_t room = 2 * b->room > b->size + size ? 2 * b->room : b->size + size;
-		char *more = realloc(b->data, room);
-
-		if (!more)
-			return ERR_MEMORY;
-		b->data = more;
-		b->room = room;
-	}
-	memcpy(b->data + b->size, data, size);
-	b->size += size;
-	if (!s->under_way)
-		spill_send(s);
-	return ERR_OK;
-}
-
-static enum error spill_open(struct spool *spool)
+/* Begins to make the spool's file, with what is in a memfd (owned from then on; -1: nothing). */
+static enum error spill_open(struct spool *spool, int memory)
 {
 	struct spill *s = calloc(1, sizeof *s);
 
 	if (!s)
 		return ERR_MEMORY;
 	s->errand = (struct errand){NULL, spill_run, spill_done};
-	s->memory = s->file = -1;
+	s->file = -1;
+	s->memory = memory;
+	s->under_way = true;
 	spool->spill = s;
 	counts[false]++;
+	errand_send(ERRAND_WRITE, &s->errand);
 	return ERR_OK;
 }
 
@@ -219,12 +159,12 @@ enum error spool_open_memory(struct spool *spool, uint64_t size)
 	return open_memory(spool, size, false);
 }
 
-enum error spool_open(struct spool *spool, uint64_t expected)
+enum error spool_open(struct spool *spool, uint64_t size)
 {
-	if (expected <= config->spool_size)
-		return spool_open_memory(spool, expected);
+	if (size <= config->spool_size)
+		return spool_open_memory(spool, size);
 	*spool = (struct spool){.fd = -1};
-	return spill_open(spool);
+	return spill_open(spool, -1);
 }
 
 enum error spool_open_answer(struct spool *spool, uint64_t expected)
@@ -236,60 +176,30 @@ enum error spool_open_answer(struct spool *spool, uint64_t expected)
 	if (e != ERR_QUEUE_FULL)
 		return e;
 	*spool = (struct spool){.fd = -1};
-	e = spill_open(spool);
-	if (!e)
-		spill_send(spool->spill);
-	return e;
+	return spill_open(spool, -1);
 }
 
 /* Moves the content of the memory to a file. */
 static enum error move_to_file(struct spool *spool)
 {
-	enum error e = spill_open(spool);
+	enum error e = spill_open(spool, spool->fd);
 
 	if (e)
 		return e;
-	spool->spill->memory = spool->fd;
 	spool->fd = -1;
 	spool->in_memory = false;
 	counts[true]--;
 	release(spool);
-	spill_send(spool->spill);
 	return ERR_OK;
 }
 
-static enum error write_memory(struct spool *spool, const char *data, size_t size)
+enum error spool_extend(struct spool *spool, uint64_t size)
 {
-	if (!reserve(spool, spool->size + size))
-		return ERR_QUEUE_FULL;
-	while (size) {
-		ssize_t written = write(spool->fd, data, size);
-
-		if (written < 0 && errno == EINTR)
-			continue;
-		if (written <= 0)
-			return ERR_IO;
-		data += written;
-		size -= (size_t)written;
-		spool->size += (uint64_t)written;
-	}
-	return ERR_OK;
-}
-
-enum error spool_write(struct spool *spool, const void *data, size_t size)
-{
-	enum error e = ERR_OK;
-
-	if (spool->in_memory && spool->size + size > config->spool_size &&
-	    spool->size + size > spool->reserved)
-		e = move_to_file(spool);
-	if (e)
-		return e;
-	if (spool->in_memory)
-		return write_memory(spool, data, size);
-	e = spill_add(spool->spill, data, size);
-	spool->size += e ? 0 : size;
-	return e;
+	if (!spool->in_memory)
+		return ERR_OK;
+	if (size > config->spool_size && size > spool->reserved)
+		return move_to_file(spool);
+	return reserve(spool, size) ? ERR_OK : ERR_QUEUE_FULL;
 }
 
 bool spool_await(struct spool *spool, void (*wake)(void *context), void *context)
@@ -303,11 +213,6 @@ bool spool_await(struct spool *spool, void (*wake)(void *context), void *context
 	return true;
 }
 
-enum error spool_error(const struct spool *spool)
-{
-	return spool->spill && spool->spill->broken ? ERR_IO : ERR_OK;
-}
-
 enum error spool_take_file(struct spool *spool)
 {
 	struct spill *spill = spool->spill;
@@ -315,7 +220,7 @@ enum error spool_take_file(struct spool *spool)
 	if (!spill)
 		return ERR_OK;
 	assert(!spill->under_way);
-	if (spool_error(spool))
+	if (spill->result)
 		return ERR_IO;
 	spool->fd = spill->file;
 	spool->spill = NULL;
@@ -353,12 +258,10 @@ enum error spool_seal(struct spool *spool)
 	return spool->in_memory ? seal(spool, F_SEAL_FUTURE_WRITE) : keep_readable(spool);
 }
 
-enum error spool_settle(struct spool *spool, uint64_t size)
+enum error spool_measure(struct spool *spool, uint64_t size)
 {
 	struct stat status;
 
-	if (spool->in_memory && seal(spool, F_SEAL_WRITE))
-		return ERR_IO;
 	if (fstat(spool->fd, &status) || (uint64_t)status.st_size != size)
 		return ERR_IO;
 	spool->size = size;
@@ -367,6 +270,11 @@ enum error spool_settle(struct spool *spool, uint64_t size)
 	release(spool);
 	take(spool, size);
 	return ERR_OK;
+}
+
+enum error spool_settle(struct spool *spool, uint64_t size)
+{
+	return spool->in_memory && seal(spool, F_SEAL_WRITE) ? ERR_IO : spool_measure(spool, size);
 }
 
 void spool_close(struct spool *spool)

@@ -1,6 +1,6 @@
 /* A body or an answer: bytes in a memfd or, above a configured size, in an unlinked file of the
- * cache directory. Memory is counted, and bounded over all spools together. A thread writes the
- * files, because a disk may block its writers. */
+ * cache directory. Memory is counted, and bounded over all spools together. Others write the bytes,
+ * to where there is room for them. A thread makes the files, because a disk may block its users. */
 #ifndef FRONT_JOBS_SPOOL_H
 #define FRONT_JOBS_SPOOL_H
 
@@ -17,16 +17,25 @@ struct spool {
 	int fd;              /* -1: none */
 	struct spill *spill; /* to a file, until spool_take_file(); else NULL */
 	bool in_memory;
-	uint64_t size;     /* bytes written by spool_write() */
+	uint64_t size;     /* bytes, once that is known (spool_measure(), spool_settle()) */
 	uint64_t reserved; /* bytes counted against the bound */
 	bool is_answer;
 };
 
+/* Where a spool is to be written, by who has no spool. */
+struct lent {
+	int fd; /* to be duplicated; -1: not known yet */
+	bool in_memory;
+	uint64_t limit; /* bytes that there is room for */
+	bool most;      /* there will not be more */
+};
+
 void spool_init(const struct config *config);
 
-/* Opens an empty spool for about `expected` bytes. ERR_QUEUE_FULL if so much memory is not free
- * now. A failure to create a file shows later, in spool_error(). */
-enum error spool_open(struct spool *spool, uint64_t expected) MUST_CHECK;
+/* Opens an empty spool with room for so many bytes; its `fd` can be written to unless it is a file
+ * that does not exist yet (spool_await()). ERR_QUEUE_FULL if so much memory is not free now. A
+ * failure to create a file shows later, in spool_take_file(). */
+enum error spool_open(struct spool *spool, uint64_t size) MUST_CHECK;
 
 /* The same for an answer, which goes to a file if memory is short, or would be for new bodies. */
 enum error spool_open_answer(struct spool *spool, uint64_t expected) MUST_CHECK;
@@ -34,26 +43,27 @@ enum error spool_open_answer(struct spool *spool, uint64_t expected) MUST_CHECK;
 /* The same, in memory whatever the configured size, for small data. */
 enum error spool_open_memory(struct spool *spool, uint64_t size) MUST_CHECK;
 
-/* Appends. A spool that outgrows its memory moves to a file. Errors as for spool_open(), and those
- * of earlier writes. */
-enum error spool_write(struct spool *spool, const void *data, size_t size) MUST_CHECK;
+/* Makes room for so many bytes in all. A spool that outgrows its memory moves to a file, with what
+ * has been written; so wait for spool_await() again. Errors as for spool_open(). */
+enum error spool_extend(struct spool *spool, uint64_t size) MUST_CHECK;
 
-/* True if its file does not exist yet, or lacks some of the data: write no more, and do not seal
- * it, until `wake` is called (once, unless the spool is closed before). */
+/* True if its file does not exist yet, or lacks what was in memory: do not use it until `wake` is
+ * called (once, unless the spool is closed before). */
 bool spool_await(struct spool *spool, void (*wake)(void *context), void *context);
 
-/* The file has all data, and `fd` is it. ERR_IO as for spool_error(). */
+/* The file is there, and `fd` is it; without a file nothing happens. ERR_IO if it could not be
+ * made, now and when asked again. */
 enum error spool_take_file(struct spool *spool) MUST_CHECK;
 
-/* ERR_IO if some data could not be written to its file. */
-enum error spool_error(const struct spool *spool) MUST_CHECK;
+/* Takes over what has been written, so many bytes by report. ERR_IO if the report is wrong. */
+enum error spool_measure(struct spool *spool, uint64_t size) MUST_CHECK;
 
 /* Seals a spool: it becomes read-only, and its descriptor may then be given to a worker. ERR_IO if
  * not all of it could be written, or it cannot be sealed. */
 enum error spool_seal(struct spool *spool) MUST_CHECK;
 
-/* Takes over what another process has written, so many bytes by its report. Seals it in memory; a
- * file is safe only if that process has ended. ERR_IO if the report is wrong. */
+/* The same for what another process has written. Seals it in memory; a file is safe only if that
+ * process has ended. */
 enum error spool_settle(struct spool *spool, uint64_t size) MUST_CHECK;
 
 /* Closes it; a closed one (fd -1) may be closed again. */

@@ -1,0 +1,46 @@
+/* The body of a request, written to where the service has made room for it: memory, or a file,
+ * which a thread writes, because a disk may block its writers. */
+#ifndef HTTP_BODY_H
+#define HTTP_BODY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "front/api/serve.h"
+
+struct spill;
+
+struct body {
+	int fd; /* its own; -1: none yet */
+	struct lent lent;
+	uint64_t size;       /* bytes written so far */
+	struct spill *spill; /* to a file */
+};
+
+void body_init(struct body *body);
+
+/* How many of the next `size` bytes of a request there is room for, if all are the body's and so
+ * are the `read` bytes before. All of them if there will not be more room. */
+size_t body_room(const struct body *body, uint64_t read, size_t size);
+
+/* Goes on where there is more room. The content before it must be there; and not be under way
+ * (body_await()). ERR_IO or ERR_MEMORY. */
+enum error body_move(struct body *body, const struct lent *lent) MUST_CHECK;
+
+/* Appends. ERR_BODY_TOO_LARGE beyond its room; ERR_IO or ERR_MEMORY if it cannot be written. */
+enum error body_write(struct body *body, const char *data, size_t size,
+                      struct problem *problem) MUST_CHECK;
+
+/* True if some is still to be written: add no more until `wake` is called (once, unless it is
+ * closed before). */
+bool body_await(struct body *body, void (*wake)(void *context), void *context);
+
+/* ERR_IO if some could not be written. */
+enum error body_error(const struct body *body, struct problem *problem) MUST_CHECK;
+
+/* Closes its descriptor; a closed one may be closed again. */
+void body_close(struct body *body);
+
+#endif
