@@ -13,6 +13,7 @@
 #include <zlib.h>
 
 #include "codec/bytes.h"
+#include "codec/heif.h"
 
 enum bound {
 	SCANS,
@@ -26,6 +27,9 @@ enum bound {
 	TIFF_TAGS,
 	METADATA_BYTES,
 	PAGES_BYTES,
+	ITEMS,
+	PIECES,
+	OVERLAPS,
 	BOUNDS
 };
 
@@ -47,6 +51,9 @@ static const struct {
     [TIFF_TAGS] = {1000000, "TIFF tags"},
     [METADATA_BYTES] = {64 << 20, "bytes of metadata"},
     [PAGES_BYTES] = {512 << 20, "bytes of metadata in all pages"},
+    [ITEMS] = {HEIF_ITEMS_MAX, "items"},
+    [PIECES] = {1, "pieces of an item"},
+    [OVERLAPS] = {3, "times its own size in items"},
 };
 
 struct walk {
@@ -368,6 +375,46 @@ static bool walk_webp(struct walk *w)
 	return true;
 }
 
+/* AVIF ------------------------------------------------------------------------------------------
+ */
+
+/* An item may be put together from many pieces, each of which may be the whole file. Files in use
+ * have one a item, so that what it holds can be looked at here. */
+static bool walk_item(struct walk *w, const struct heif_item *item)
+{
+	w->count[PIECES] = 0;
+	if (!add(w, ITEMS, 1) || !add(w, PIECES, item->pieces))
+		return false;
+	if (!memcmp(item->type, "mime", 4))
+		return add(w, METADATA_BYTES, item->size);
+	if (memcmp(item->type, "Exif", 4) || !item->at)
+		return true;
+	/* After the offset of the TIFF header, which decoders may believe. */
+	return walk_exif(w, item->at, item->there) &&
+	       (item->there < 4 || walk_exif(w, item->at + 4, item->there - 4));
+}
+
+static bool walk_heif(struct walk *w)
+{
+	struct heif_items items;
+	struct heif_item item;
+	uint64_t there = 0;
+
+	if (!add(w, PROFILE_BYTES, heif_profile_size(w->body, w->size)))
+		return false;
+	if (!heif_items_open(&items, w->body, w->size))
+		return true;
+	if (!add(w, ITEMS, heif_count_infos(&items)))
+		return false;
+	w->count[ITEMS] = 0;
+	while (heif_items_next(&items, &item)) {
+		there += item.there;
+		if (!walk_item(w, &item))
+			return false;
+	}
+	return add(w, OVERLAPS, there / w->size);
+}
+
 static bool walk_nothing(struct walk *w)
 {
 	(void)w;
@@ -378,10 +425,10 @@ static bool walk_nothing(struct walk *w)
 static bool (*const walks[])(struct walk *w) = {
     [FORMAT_NONE] = walk_nothing, [FORMAT_RAW] = walk_nothing, [FORMAT_JPEG] = walk_jpeg,
     [FORMAT_PNG] = walk_png,      [FORMAT_WEBP] = walk_webp,   [FORMAT_TIFF] = walk_pages,
-    [FORMAT_GIF] = walk_nothing,  [FORMAT_PNM] = walk_nothing,
+    [FORMAT_GIF] = walk_nothing,  [FORMAT_PNM] = walk_nothing, [FORMAT_AVIF] = walk_heif,
 };
 
-_Static_assert(FORMATS == 8, "a new format has its row in walks, too");
+_Static_assert(FORMATS == 9, "a new format has its row in walks, too");
 
 enum error bounds_check(enum format format, const uint8_t *body, size_t size,
                         struct problem *problem)
@@ -394,4 +441,22 @@ enum error bounds_check(enum format format, const uint8_t *body, size_t size,
 	                   "the file has %llu %s or more; the limit is %llu",
 	                   (unsigned long long)w.count[w.passed], bounds[w.passed].what,
 	                   (unsigned long long)bounds[w.passed].limit);
+}
+
+/* An image may have alpha of its own size, be cut at the edges of a grid, and have layers. */
+enum bounds_factor { CODED_FACTOR = 4, CODED_SLACK = 1 << 22 };
+
+enum error bounds_check_coded(enum format format, const uint8_t *body, size_t size, uint64_t pixels,
+                              struct problem *problem)
+{
+	uint64_t coded = format == FORMAT_AVIF ? heif_coded_pixels(body, size) : 0;
+
+	if (coded / CODED_FACTOR <= pixels + CODED_SLACK / CODED_FACTOR)
+		return ERR_OK;
+	return problem_set(
+	    problem, ERR_TOO_COMPLEX,
+	    "decoding an image of %llu pixels would take %llu or more in all its parts "
+	    "and frames; the limit is %llu",
+	    (unsigned long long)pixels, (unsigned long long)coded,
+	    (unsigned long long)pixels * CODED_FACTOR + CODED_SLACK);
 }

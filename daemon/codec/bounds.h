@@ -15,4 +15,9 @@
 enum error bounds_check(enum format format, const uint8_t *body, size_t size,
                         struct problem *problem) MUST_CHECK;
 
+/* Likewise once the decoder has told the image's size: what it is to decode for that may be larger,
+ * or decoded many times. */
+enum error bounds_check_coded(enum format format, const uint8_t *body, size_t size, uint64_t pixels,
+                              struct problem *problem) MUST_CHECK;
+
 #endif

@@ -52,6 +52,7 @@ struct decoder {
 	VipsImage *vips;               /* with `jpeg`, `png` or `pixels`: only for metadata */
 	struct file_metadata metadata; /* of a still WebP file, once asked for */
 	VipsRegion *region;
+	int page;            /* of the file, that is read */
 	uint32_t sample_max; /* full scale of the file's samples; 0: the type's */
 };
 
@@ -118,7 +119,8 @@ static uint64_t coefficients_size(const struct image *image, bool subsampled)
  * measured; the decoded image; and a copy if the orientation turns it. */
 static uint64_t buffered_size(const struct decoder *d, const struct image *image)
 {
-	uint64_t size = format_row(d->format)->decoder_pixel_size;
+	uint64_t size =
+	    format_row(d->format)->decoder_pixel_size * (image->type == PIXEL_U8 ? 1 : 2);
 	size_t kept = image_pixel_size(image);
 
 	if (has_number(d->vips, "jpeg-multiscan"))
@@ -234,9 +236,11 @@ static enum error load(struct decoder *d, VipsAccess access, struct problem *pro
 	g_clear_object(&d->vips);
 	g_clear_object(&d->source);
 	d->source = vips_source_new_from_memory(d->map, d->map_size);
-	/* libvips's GIF loader has no level between accepting anything and rejecting any flaw. */
-	if (!d->source || vips_call(format_row(d->format)->loader, d->source, &d->vips, "access",
-	                            access, "fail_on", VIPS_FAIL_ON_ERROR, NULL))
+	/* libvips's GIF loader has no level between accepting anything and rejecting any flaw. Not
+	 * every loader has pages: the list ends early without one. */
+	if (!d->source ||
+	    vips_call(format_row(d->format)->loader, d->source, &d->vips, "access", access,
+	              "fail_on", VIPS_FAIL_ON_ERROR, d->page ? "page" : NULL, d->page, NULL))
 		return complain(d, problem);
 	return ERR_OK;
 }
@@ -291,11 +295,16 @@ static enum error turn_pfm(struct decoder *d, struct problem *problem)
 	                   problem);
 }
 
-/* PGM and PPM specify the value of white, which need not be 255 or 65535. */
+/* PGM and PPM specify the value of white, which need not be 255 or 65535. Samples of 10 and 12 bits
+ * of HEIF are the high ones of u16. */
 static void note_sample_max(struct decoder *d, const struct image *image)
 {
 	double max;
+	int bits;
 
+	if (image->type == PIXEL_U16 && vips_image_get_typeof(d->vips, "heif-bitdepth") &&
+	    !vips_image_get_int(d->vips, "heif-bitdepth", &bits) && bits > 8 && bits < 16)
+		d->sample_max = (UINT32_C(0xffff) >> (16 - bits)) << (16 - bits);
 	if (image->type != PIXEL_F32 && vips_image_get_typeof(d->vips, "ppm-max-value") &&
 	    !vips_image_get_double(d->vips, "ppm-max-value", &max) && max >= 1 &&
 	    max < pixel_type_full_scale(image->type) && ((const char *)d->map)[1] != '1' &&
@@ -353,12 +362,24 @@ static enum error open_png(struct decoder *d, struct decoded *decoded,
 	return e;
 }
 
+/* The picture of a HEIF file that is meant to be shown need not be its first. */
+static enum error choose_primary(struct decoder *d, struct problem *problem)
+{
+	if (!vips_image_get_typeof(d->vips, "heif-primary") ||
+	    vips_image_get_int(d->vips, "heif-primary", &d->page) || !d->page)
+		return ERR_OK;
+	return load(d, VIPS_ACCESS_SEQUENTIAL, problem);
+}
+
 /* Opens a file with libvips. */
 static enum error open_other(struct decoder *d, struct decoded *decoded,
                              const struct message_job *job, struct problem *problem)
 {
 	enum error e = load(d, VIPS_ACCESS_SEQUENTIAL, problem);
 
+	if (e)
+		return e;
+	e = choose_primary(d, problem);
 	if (e)
 		return e;
 	decoded->any_order = turns_rows(d->vips) || vips_image_get_typeof(d->vips, "pfm-scale");
@@ -372,6 +393,10 @@ static enum error open_other(struct decoder *d, struct decoded *decoded,
 	if (!e && (turns_rows(d->vips) || !streams(d)))
 		e = check_buffered(buffered_size(d, &decoded->whole), job, &decoded->whole,
 		                   problem);
+	if (!e)
+		e = bounds_check_coded(d->format, d->map, d->map_size,
+		                       (uint64_t)decoded->whole.width * decoded->whole.height,
+		                       problem);
 	if (!e)
 		e = check_text(d, &decoded->whole, problem);
 	if (!e)

@@ -37,6 +37,9 @@ static const char *const dropped[] = {
     "ppm-max-value",
     "pfm-scale",
     "n-subifds",
+    "heif-primary",
+    "heif-compression",
+    "heif-bitdepth",
     /* libvips's own, from its history */
     "width",
     "height",

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "codec/repertoire.h"
+#include "codec/sandbox.h"
 #include "common/list.h"
 
 /* From this quality on, JPEGs keep the full resolution of colour. */
@@ -51,7 +52,7 @@ static uint32_t rank(const struct message_job *job, enum format format, enum for
 {
 	const struct format_row *r = format_row(format);
 	bool keeps = r->types >> image->type & 1 && !(r->flattens && image->alpha) &&
-	             (kind != KIND_CMYK || r->inks);
+	             !(r->fewer_bits && image->type == PIXEL_U16) && (kind != KIND_CMYK || r->inks);
 
 	if (!job->accept[format] || !format_in(repertoire().written, format))
 		return 0;
@@ -219,6 +220,27 @@ static enum error check_coding(const struct format_row *r, const struct output_f
 	return e ? e : check_background(output, problem);
 }
 
+/* What a worker has in any case: stacks of threads, tables of libraries. */
+static const uint64_t own_memory = 64 << 20;
+
+/* An encoder that holds the whole image has the process's private memory for it. */
+static enum error check_memory(const struct format_row *r, const struct output_format *output,
+                               struct problem *problem)
+{
+	const struct image *image = &output->image;
+	uint64_t pixel_size = r->encoder_pixel_size * (image->type == PIXEL_U8 ? 1 : 2);
+	uint64_t size = own_memory + (uint64_t)image->width * image->height * pixel_size;
+
+	if (!pixel_size || size <= sandbox_memory())
+		return ERR_OK;
+	return problem_set_parameter(problem, ERR_UNENCODABLE, "format",
+	                             format_name(output->format),
+	                             "the result is %ux%u, for which the encoder of this format "
+	                             "takes %llu bytes of memory; the limit is %llu",
+	                             image->width, image->height, (unsigned long long)size,
+	                             (unsigned long long)sandbox_memory());
+}
+
 /* True if the answer keeps the full resolution of colour: on request, if the body has it, or at a
  * quality where the difference is visible. */
 static bool keeps_chroma(const struct format_row *r, const struct output_format *output,
@@ -242,7 +264,8 @@ static uint32_t losses(const struct format_row *r, const struct output_format *o
 	return lossy | (decoded->more_frames ? 1u << LOSS_FRAMES : 0) |
 	       (from->alpha && !to->alpha ? 1u << LOSS_ALPHA : 0) |
 	       (output->to_srgb ? 1u << LOSS_INKS : 0) |
-	       (from->type != to->type ? 1u << LOSS_BITS : 0) |
+	       (from->type != to->type || (r->fewer_bits && to->type == PIXEL_U16) ? 1u << LOSS_BITS
+	                                                                           : 0) |
 	       (lossy & LOSSY && colours && !output->full_chroma ? 1u << LOSS_CHROMA : 0);
 }
 
@@ -291,5 +314,7 @@ enum error output_format_choose(struct output_format *output, const struct messa
 	output->image = fit_image(r, output);
 	output->full_chroma = keeps_chroma(r, output, decoded);
 	output->lost = losses(r, output, decoded);
+	if (!e)
+		e = check_memory(r, output, problem);
 	return e ? e : check_coding(r, output, problem);
 }

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -102,6 +103,23 @@ int fstat64(int fd, struct stat64 *status)
 	return (int)syscall(SYS_fstat, fd, status);
 }
 
+/* Decoders start a thread for each core that they may use. A worker is to use one, as there is one
+ * a core; and its filter forbids the call that asks for a thread's. */
+int pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t *cores)
+{
+	(void)thread;
+	memset(cores, 0, size);
+	CPU_SET_S(0, size, cores);
+	return 0;
+}
+
+static uint64_t memory = UINT64_MAX;
+
+uint64_t sandbox_memory(void)
+{
+	return memory;
+}
+
 static int add_rules(scmp_filter_ctx filter)
 {
 	int failed = 0;
@@ -164,6 +182,7 @@ enum error sandbox_enter(const struct sandbox_limits *limits)
 	if (limit(RLIMIT_DATA, limits->memory) || landlock_enter(NULL, 0, &abi) ||
 	    enter_seccomp(SCMP_ACT_ERRNO(EACCES), add_rules))
 		return ERR_INTERNAL;
+	memory = limits->memory;
 	log_debug("in a sandbox: limits, seccomp, %s%d", abi ? "Landlock " : "no Landlock: ", abi);
 	return ERR_OK;
 }

@@ -18,4 +18,7 @@ struct sandbox_limits {
  * thread may have been started. Returns ERR_INTERNAL, with errno set, if the kernel refuses. */
 enum error sandbox_enter(const struct sandbox_limits *limits) MUST_CHECK;
 
+/* The bound on memory that holds since then; UINT64_MAX: none. */
+uint64_t sandbox_memory(void);
+
 #endif

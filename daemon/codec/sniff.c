@@ -22,7 +22,6 @@ static const struct signature signatures[] = {
 	{                                                                                          \
 		FORMAT_NONE, offset, bytes, sizeof bytes - 1, words                                \
 	}
-    OTHER(4, "ftypavif", "an AVIF image"),
     OTHER(4, "ftyphe", "a HEIC image"),
     OTHER(4, "ftyp", "an MP4 or HEIF file"),
     OTHER(0, "\xff\x0a", "a JPEG XL image"),
@@ -65,6 +64,20 @@ static bool is_pnm(const uint8_t *body, size_t size)
 	       strchr(" \t\r\n#", body[2]) && body[2];
 }
 
+/* True if a HEIF file names AVIF among its brands (AV1 Image File Format, 6.3), of which the first
+ * may be a general one. */
+static bool is_avif(const uint8_t *body, size_t size)
+{
+	uint64_t length = size < 16 ? 0 : bytes_number(body, 4, true);
+
+	if (!length || memcmp(body + 4, "ftyp", 4))
+		return false;
+	for (size_t at = 8; at + 4 <= length && at + 4 <= size; at += at == 8 ? 8 : 4)
+		if (!memcmp(body + at, "avif", 4) || !memcmp(body + at, "avis", 4))
+			return true;
+	return false;
+}
+
 static bool is_text(const uint8_t *body, size_t size)
 {
 	for (size_t i = 0; i < size && i < 64; i++)
@@ -77,6 +90,8 @@ enum format sniff_format(const uint8_t *body, size_t size)
 {
 	const struct signature *s = find(body, size);
 
+	if (is_avif(body, size))
+		return FORMAT_AVIF;
 	if (s)
 		return s->format;
 	return is_pnm(body, size) ? FORMAT_PNM : FORMAT_NONE;

@@ -44,10 +44,13 @@ struct format_row {
 	const char *module; /* of libvips that has these, where they are not built in */
 	bool read_only;
 	uint32_t decoder_pixel_size; /* bytes a pixel that its decoder has of its own, as it holds
-	                                the whole image; 0: it decodes row by row */
+	                                the whole image; 0: it decodes row by row. Of u8; u16
+	                                takes twice as many */
+	uint32_t encoder_pixel_size; /* likewise, all in all; 0: no more than its answer */
 	unsigned kinds;
 	const char *kinds_text;
 	unsigned types;    /* others are converted to the widest of these */
+	bool fewer_bits;   /* of u16 samples */
 	bool inks;         /* CMYK is kept, and not written as sRGB */
 	bool flattens;     /* alpha is blended onto the background */
 	bool colours;      /* grey is written as RGB */

@@ -101,6 +101,8 @@ static const struct kind {
     {".png", 4, PIXEL_U16, true, FORMAT_PNG},
     {".png[interlace]", 2, PIXEL_U8, true, FORMAT_PNG},
     {".webp", 4, PIXEL_U8, true, FORMAT_PNG},
+    {".avif", 3, PIXEL_U8, false, FORMAT_PNG},
+    {".avif", 4, PIXEL_U8, true, FORMAT_TIFF},
     {".tif", 3, PIXEL_F32, false, FORMAT_TIFF},
     {".tif[tile,tile-width=32,tile-height=32]", 3, PIXEL_U8, false, FORMAT_PNM},
     {".tif", 2, PIXEL_U16, false, FORMAT_RAW},

@@ -16,6 +16,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!size)
 		return 0;
 	e = bounds_check(data[0] % FORMATS, data + 1, size - 1, &problem);
+	if (!e)
+		e = bounds_check_coded(data[0] % FORMATS, data + 1, size - 1, 256, &problem);
 	if (e && (e != ERR_TOO_COMPLEX || !strstr(problem.detail, "; the limit is ")))
 		abort();
 	return 0;

@@ -55,7 +55,7 @@ def test_answers_hold_no_preview(service, name):
             assert previews.CAPTION in body
 
 
-@pytest.mark.parametrize("target", ["jpeg", "png", "webp", "tiff", "gif", "ppm", "raw"])
+@pytest.mark.parametrize("target", ["jpeg", "png", "webp", "tiff", "gif", "avif", "ppm", "raw"])
 def test_conversions_hold_no_preview(service, target):
     for name, file in SAMPLES.items():
         body = blurred(service, file, format=target)

@@ -1,0 +1,48 @@
+/* The structure of a HEIF file (ISO/IEC 23008-12) as far as it says what decoding it costs. */
+#ifndef CODEC_HEIF_H
+#define CODEC_HEIF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Items and their descriptions, in files that can be judged here. Real ones have hundreds. */
+enum { HEIF_ITEMS_MAX = 4096 };
+
+/* An item: a coded image, a derived one, or metadata. */
+struct heif_item {
+	uint64_t id;
+	char type[4];      /* zeros: iinf does not have it */
+	uint64_t pieces;   /* that it is put together from */
+	uint64_t size;     /* bytes, of all pieces */
+	const uint8_t *at; /* of the first piece, as much as there is of it; NULL: elsewhere */
+	size_t there;
+};
+
+struct heif_items {
+	const uint8_t *body, *at, *end, *idat, *infos;
+	size_t body_size, idat_size, infos_size;
+	uint64_t left;
+	unsigned version, offset_size, length_size, base_size, index_size;
+};
+
+/* The items of a file, in the order of their locations. False if there are none. */
+bool heif_items_open(struct heif_items *items, const uint8_t *body, size_t size);
+/* False after the last. */
+bool heif_items_next(struct heif_items *items, struct heif_item *item);
+
+/* The descriptions of items that there are (infe). Each item is looked for among them. */
+size_t heif_count_infos(const struct heif_items *items);
+
+/* The largest ICC profile in bytes, associated with an item or not. */
+uint64_t heif_profile_size(const uint8_t *body, size_t size);
+
+/* The most pixels that decoding one of the images of an AVIF file takes, in all frames and parts,
+ * by the headers of the coded images themselves. UINT64_MAX: more than 2⁴⁰, or more than
+ * HEIF_ITEMS_MAX parts. */
+uint64_t heif_coded_pixels(const uint8_t *body, size_t size);
+
+/* The number of AV1 images in the file that have as many pixels by their headers. */
+unsigned heif_count_pictures(const uint8_t *body, size_t size, uint64_t pixels);
+
+#endif

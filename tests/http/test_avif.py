@@ -1,0 +1,290 @@
+"""AVIF: read and written, what travels beside its pixels, and small files that ask for much."""
+import pathlib
+import re
+import struct
+
+import numpy as np
+import pytest
+
+import heif
+import imagefiles
+import oracle
+from heif import find, ispe, write_avif
+from imagefiles import read_vips, write_png
+from pixels import random_pixels, smooth
+from previews import PROFILE
+
+WAVES = smooth(157, 91, 3)
+
+
+def lost(answer):
+    return answer.headers.get("X-Lost", "").split(", ")
+
+
+def pixels_of(service, body, **options):
+    answer = service.identity(body, format="raw", **options)
+    assert answer.status == 200, answer
+    return answer.pixels
+
+
+def samples_halved(body):
+    """By av1C: chroma_subsampling_x."""
+    return bool(find(body, b"meta", b"iprp", b"ipco", b"av1C")[2] & 8)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def offered(shared):
+    """The distribution's libvips has it."""
+    common = shared.get("/v1/filters").json()["common"]
+    assert any("avif" in one.get("choices", ()) for one in common)
+
+
+# Reading ------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("bands", [1, 3, 4])
+def test_read(service, bands):
+    """The pixels that libvips's own command reads, less colour where alpha is 0."""
+    pixels = random_pixels(bands, 61, 47, bands, "u8", bands == 4)
+    file = write_avif(write_png(pixels), ".png", "--Q", "90")
+    expected = read_vips(file, ".avif", np.uint8, max(bands, 3)).copy()
+    if bands == 4:
+        expected[expected[:, :, 3] == 0] = 0
+    got = pixels_of(service, file)
+    assert got.shape == expected.shape
+    assert np.abs(got.astype(int) - expected)[:, :, :3].max() <= (bands == 4)
+
+
+def test_read_12_bits(service):
+    """Full scale is 65535, though 12 bits have no such value."""
+    pixels = smooth(64, 48, 3, "u16")
+    pixels[:8], pixels[-8:] = 65535, 0
+    file = write_avif(write_png(pixels), ".png", "--Q", "100")
+    got = pixels_of(service, file)
+    assert got.dtype == np.uint16 and got[:6].min() == 65535 and got[-6:].max() == 0
+    assert np.abs(got.astype(int) - pixels).mean() < 200
+
+
+def test_brands(service):
+    """A general brand first, or no AVIF at all."""
+    file = write_avif(write_png(WAVES), ".png")
+    general = file[:8] + b"mif1" + file[12:]
+    assert b"avif" in general[12:32]
+    assert np.array_equal(pixels_of(service, general), pixels_of(service, file))
+    other = service.identity(file.replace(b"avif", b"mif2")).refused(415, "not-an-image")
+    assert "MP4 or HEIF" in other["detail"] and "AVIF" in other["detail"].split("supported:")[1]
+
+
+def test_truncated(service):
+    file = write_avif(write_png(WAVES), ".png")
+    for size in (20, 200, len(file) // 2, len(file) - 9):
+        answer = service.identity(file[:size], format="raw")
+        assert answer.status in (415, 422) and answer.problem, size
+
+
+# Writing ------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("bands", [1, 2, 3, 4])
+@pytest.mark.parametrize("kind", ["u8", "u16"])
+def test_write(service, bands, kind):
+    pixels = smooth(157, 91, bands, kind)
+    alpha, sizes = bands in (2, 4), []
+    full = 255 if kind == "u8" else 65535
+    if alpha:
+        pixels[:, :, -1] = full
+    for quality, mean in ((20, 0.05), (95, 0.006)):
+        answer = service.filter(pixels, [("box", {"size": 1})], format="avif", alpha=int(alpha),
+                                quality=quality)
+        assert answer.status == 200 and answer.type == "image/avif", answer
+        got = read_vips(answer.body, ".avif", pixels.dtype, 4 if alpha else 3)
+        wanted = pixels if bands > 2 else np.concatenate([pixels[:, :, :1]] * 3 + [pixels[:, :, 1:]], 2)
+        assert np.abs(got / full - wanted / full).mean() < mean
+        assert ("reduced" in lost(answer)) == (kind == "u16") and "lossy" in lost(answer)
+        sizes.append(len(answer.body))
+    assert sizes[0] < sizes[1]
+
+
+def test_format_is_kept(service):
+    """And a chosen part of it, and a place in it."""
+    file = write_avif(write_png(WAVES), ".png", "--Q", "95")
+    for options in ({}, {"roi": "8,8,100,60"}, {"roi": "8,8,100,60", "target": "20,9"}):
+        answer = service.identity(file, quality=95, **options)
+        assert (answer.status, answer.type) == (200, "image/avif"), answer
+        raw = pixels_of(service, file, **options)
+        assert np.abs(pixels_of(service, answer.body).astype(int) - raw).mean() < 2
+
+
+def test_quality_and_subsampling(service):
+    """The default is that of the documents."""
+    text = service.get("/openapi.json").json()["components"]["parameters"]["quality"]["description"]
+    page = (pathlib.Path(__file__).resolve().parents[2] / "docs/api.md").read_text()
+    assert "60 for AVIF" in text and re.search(r"`quality`.*\b60 for AVIF\b", page)
+    body = write_png(WAVES)
+    plain = service.identity(body, format="avif")
+    explicit = service.identity(body, format="avif", quality=60)
+    assert plain.body == explicit.body != service.identity(body, format="avif", quality=63).body
+    for options, full in (({}, False), ({"quality": 90}, True), ({"subsample": "off"}, True),
+                          ({"quality": 95, "subsample": "on"}, False)):
+        answer = service.identity(body, format="avif", **options)
+        assert samples_halved(answer.body) != full
+        assert lost(answer) == (["lossy"] if full else ["subsampled", "lossy"])
+
+
+def test_what_it_has_not(service):
+    body = write_png(WAVES)
+    problem = service.identity(body, format="avif", lossless=1).refused(400, "bad-parameter")
+    assert problem["detail"].startswith("avif has no lossless form;")
+    assert service.identity(body, format="avif", compression="9").refused(
+        400, "bad-parameter")["parameter"] == "compression"
+    wide = np.zeros((2, 16385, 3), np.uint8)
+    detail = service.filter(wide, [("box", {"size": 1})], format="avif").refused(
+        422, "unencodable")["detail"]
+    assert "16384" in detail
+    assert service.filter(wide[:, :-1], [("box", {"size": 1})], format="avif").status == 200
+
+
+# Beside the pixels --------------------------------------------------------------------------------
+
+def jpeg(orientation=1):
+    exif = imagefiles.Image.Exif()
+    exif[0x0112], exif[0x010E] = orientation, "kept unless stripped"
+    return imagefiles.written(imagefiles.pil(WAVES), "JPEG", quality=97, subsampling=0,
+                              icc_profile=PROFILE, exif=exif.tobytes())
+
+
+@pytest.mark.parametrize("strip", [0, 1])
+def test_metadata(service, strip):
+    """Into AVIF, through it, and out of it."""
+    into = service.identity(jpeg(), format="avif", quality=95, strip=strip)
+    through = service.identity(write_avif(jpeg(), ".jpg", "--Q", "95"), strip=strip)
+    for answer in (into, through):
+        assert answer.type == "image/avif" and PROFILE in answer.body
+        assert (b"kept unless stripped" in answer.body) == (not strip)
+    out = imagefiles.read_pil(service.identity(into.body, format="png").body)[1]
+    assert out.info.get("icc_profile") == PROFILE
+    assert out.getexif().get(0x010E) == (None if strip else "kept unless stripped")
+
+
+def test_orientation_of_exif(service):
+    """Upright in, upright out; in AVIF the tag says nothing of how to show it."""
+    turned = np.rot90(WAVES, -1)
+    answer = service.identity(jpeg(6), format="avif", quality=95)
+    got = read_vips(answer.body, ".avif", np.uint8, 3)
+    assert got.shape == turned.shape and np.abs(got.astype(int) - turned).mean() < 2
+    file = write_avif(jpeg(6), ".jpg", "--Q", "95")
+    got = pixels_of(service, file)
+    assert got.shape == WAVES.shape and np.abs(got.astype(int) - WAVES).mean() < 2
+
+
+def by_hand(*more, **options):
+    """An AVIF of one picture with these properties, and its pixels."""
+    data, configuration = heif.picture(write_avif(write_png(WAVES), ".png", "--Q", "95"))
+    return heif.heif([(b"av01", data, [ispe(157, 91), heif.box(b"av1C", configuration), *more])],
+                     **options)
+
+
+def test_orientation_of_heif(service):
+    """irot and imir are applied once."""
+    plain = pixels_of(service, by_hand())
+    assert plain.shape == WAVES.shape and np.abs(plain.astype(int) - WAVES).mean() < 2
+    turned = pixels_of(service, by_hand(heif.box(b"irot", b"\1")))
+    assert np.array_equal(turned, np.rot90(plain))
+    mirrored = pixels_of(service, by_hand(heif.box(b"imir", b"\1")))
+    assert np.array_equal(mirrored, plain[:, ::-1])
+
+
+def test_primary_picture(service):
+    """It need not be the first; the others are dropped."""
+    def items():
+        for source in (WAVES, WAVES[::-1, ::-1]):
+            data, configuration = heif.picture(write_avif(write_png(source), ".png", "--Q", "95"))
+            yield b"av01", data, [ispe(157, 91), heif.box(b"av1C", configuration)]
+    both = list(items())
+    for primary, expected in ((1, WAVES), (2, WAVES[::-1, ::-1])):
+        answer = service.identity(heif.heif(both, primary=primary), format="raw")
+        assert np.abs(answer.pixels.astype(int) - expected).mean() < 2
+        assert lost(answer) == ["first-frame"]
+
+
+# Bombs --------------------------------------------------------------------------------------------
+
+def av01(side, declared=None):
+    data, configuration = heif.picture(write_avif(write_png(np.zeros((side, side, 3), np.uint8)), ".png"))
+    return b"av01", data, [ispe(declared or side, declared or side), heif.box(b"av1C", configuration)]
+
+
+def grid(count, side, declared=None):
+    """A grid of one picture, many times."""
+    _, data, properties = av01(side, declared)
+    shape = struct.pack(">BBBBHH", 0, 0, 0, count - 1, min(count * side, 60000), side)
+    size = declared or side
+    return heif.heif([(b"grid", shape, [ispe(min(count * size, 60000), size)]),
+                      (b"av01", data, properties)], parts={1: (b"dimg", [2] * count)})
+
+
+def exif_item(content, **options):
+    return heif.heif([av01(16), (b"Exif", b"\0\0\0\0" + content, [])], parts={2: (b"cdsc", [1])}, **options)
+
+
+def test_grid(service):
+    """One that is honest is read."""
+    got = pixels_of(service, grid(3, 64))
+    assert got.shape == (64, 192, 3)
+
+
+BOMBS = {
+    "smaller than coded": (lambda: heif.heif([av01(3000, 16)]), "of 256 pixels would take 9"),
+    "a part many times": (lambda: grid(200, 1024, 16), "in all its parts and frames"),
+    "parts beyond number": (lambda: heif.heif(
+        [(b"grid", b"\0\0\xff\xff\0\x10\0\x10", [ispe(16, 16)]), av01(16)],
+        parts={1: (b"dimg", [2] * 5000)}), "in all its parts and frames"),
+    "pieces": (lambda: heif.heif([av01(16)], pieces={1: 30}), "pieces of an item"),
+    "items": (lambda: heif.heif([av01(16)] + [(b"abcd", b"x", [])] * 5000), "5001 items"),
+    "descriptions": (lambda: heif.heif([av01(16)], more_infos=5000), "5001 items"),
+    "overlapping items": (lambda: heif.heif([(b"abcd", bytes(100000), [])] * 50, shared=True), "times its own size in items"),
+    "EXIF loop": (lambda: exif_item(b"II*\0\x08\0\0\0\x02\0" + (struct.pack("<HHII", 0x8769, 4, 1, 8) * 2)
+                                    + b"\0\0\0\0"), "EXIF directories"),
+    "profile": (lambda: by_hand(heif.box(b"colr", b"prof" + bytes(20 << 20))), "bytes of ICC profile"),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_bomb(service, name):
+    body, says = BOMBS[name][0](), BOMBS[name][1]
+    detail = service.identity(body).refused(422, "too-complex")["detail"]
+    assert says in detail and "the limit is" in detail
+
+
+def test_declared_larger_than_allowed(service):
+    """Its whole size counts, as it is not decoded row by row."""
+    detail = service.identity(heif.heif([av01(64, 9000)])).refused(422, "too-many-pixels")["detail"]
+    assert "cannot be decoded row by row" in detail
+
+
+def test_memory_of_the_encoder(launch):
+    """More than the worker may have is not begun."""
+    with launch("--codecs", "1", "--codec-memory", "128M") as service:
+        pixels = np.zeros((2200, 2000, 1), np.uint8)
+        detail = service.filter(pixels, [("box", {"size": 1})], format="avif").refused(
+            422, "unencodable")["detail"]
+        assert "2000x2200" in detail and "the limit is 134217728" in detail
+        answer = service.filter(pixels[:200], [("box", {"size": 1})], format="avif")
+        assert answer.status == 200, answer
+        assert pixels_of(service, answer.body).shape == (200, 2000, 3)
+        assert not service.restarts()
+
+
+def test_forbidden(launch):
+    with launch("--codecs", "1", "--formats", "png") as service:
+        detail = service.identity(write_avif(write_png(WAVES), ".png")).refused(
+            415, "not-an-image")["detail"]
+        assert "look like AVIF, which this service does not read" in detail
+        assert service.identity(write_png(WAVES), format="avif").refused(
+            400, "bad-parameter")["value"] == "avif"
+
+
+def test_filtered(service):
+    """As any other image of these pixels."""
+    file = write_avif(write_png(WAVES), ".png")
+    pixels = pixels_of(service, file)
+    answer = service.post("/v1/filters/gaussian?sigma=2&format=raw", file)
+    oracle.check(answer.pixels, oracle.filtered(pixels, [("gaussian", {"sigma": 2})], "replicate"))

@@ -1,0 +1,85 @@
+"""AVIF files: by libvips, and put together by hand."""
+import pathlib
+import struct
+import subprocess
+import tempfile
+
+import service
+
+
+def write_avif(source, suffix, *options):
+    """An AVIF of another file, by libvips's own command."""
+    with tempfile.TemporaryDirectory() as directory:
+        before, after = pathlib.Path(directory, "in" + suffix), pathlib.Path(directory, "out.avif")
+        before.write_bytes(source)
+        subprocess.run([service.tool("vips"), "heifsave", before, after, "--compression", "av1",
+                        "--effort", "0", *options], check=True)
+        return after.read_bytes()
+
+
+def box(name, content=b""):
+    return struct.pack(">I", len(content) + 8) + name + content
+
+
+def boxes(body, at=0, end=None):
+    """(name, content) of each."""
+    end = len(body) if end is None else end
+    while at < end:
+        size, = struct.unpack(">I", body[at:at + 4])
+        yield body[at + 4:at + 8], body[at + 8:at + size]
+        at += size
+
+
+def find(body, *names, skip=0):
+    """The content of the first box of this path."""
+    for name in names:
+        body = next(content for found, content in boxes(body, skip) if found == name)
+        skip = 4 if name == b"meta" else 0
+    return body
+
+
+def picture(file):
+    """Of an AVIF with one picture: its AV1 data and av1C."""
+    return (find(file, b"mdat"), find(file, b"meta", b"iprp", b"ipco", b"av1C"))
+
+
+def ispe(width, height):
+    return box(b"ispe", struct.pack(">III", 0, width, height))
+
+
+def full(name, version, content):
+    return box(name, struct.pack(">I", version << 24) + content)
+
+
+def heif(items, primary=1, parts=None, pieces=None, more_infos=0, shared=False):
+    """items: (type, data, properties) of each, numbered from 1; parts: {item: its dimg references};
+    pieces: {item: how often its data is named}; shared: all have the data of the first."""
+    parts, pieces = parts or {}, pieces or {}
+
+    def built(start):
+        places, at = b"", start
+        for number, (_, data, _) in enumerate(items, 1):
+            count = pieces.get(number, 1)
+            places += struct.pack(">HHH", number, 0, count) + struct.pack(">II", at, len(data)) * count
+            at += 0 if shared else len(data)
+        infos = b"".join(full(b"infe", 2, struct.pack(">HH", number, 0) + kind + b"\0")
+                         for number, (kind, _, _) in enumerate(items, 1))
+        infos += full(b"infe", 2, b"\xff\xff\0\0abcd\0") * more_infos
+        properties = [one for _, _, own in items for one in own]
+        links, before = b"", 0
+        for number, (_, _, own) in enumerate(items, 1):
+            links += struct.pack(">HB", number, len(own)) + bytes((before + i) % 127 + 1 for i in range(len(own)))
+            before += len(own)
+        references = b"".join(box(kind, struct.pack(f">HH{len(to)}H", number, len(to), *to))
+                              for number, (kind, to) in parts.items())
+        meta = full(b"meta", 0, b"".join((
+            full(b"hdlr", 0, b"\0\0\0\0pict" + bytes(13)), full(b"pitm", 0, struct.pack(">H", primary)),
+            full(b"iloc", 0, struct.pack(">HH", 0x4400, len(items)) + places),
+            full(b"iinf", 0, struct.pack(">H", len(items)) + infos),
+            box(b"iprp", box(b"ipco", b"".join(properties))
+                + full(b"ipma", 0, struct.pack(">I", len(items)) + links)),
+            full(b"iref", 0, references) if references else b"")))
+        return box(b"ftyp", b"avif\0\0\0\0avifmif1miaf") + meta
+
+    start = len(built(0)) + 8
+    return built(start) + box(b"mdat", b"".join(data for _, data, _ in (items[:1] if shared else items)))
