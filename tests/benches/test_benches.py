@@ -217,6 +217,30 @@ def test_every_path_of_published_kernels(bench, tmp_path, chain, pixels, belongs
         assert noticed == kernels, wrong
 
 
+def test_jpeg(bench, tmp_path):
+    """A row for each kernel of either direction, whose results are right; if one is wrong, so are the
+    rows of its direction."""
+    sources = tmp_path / "kernels"
+
+    def rows(status, *options):
+        text = bench("--filter", "jpeg", "--json", *options, status=status)[0]
+        return {row["variant"]: row for row in json.loads(text)["results"]}
+
+    for pixels, samples in (("u8", 60000), ("u8x3", 180000)):
+        right = rows(0, "--pixels", pixels)
+        assert len(right) == 22 and all(row["verified"] for row in right.values())
+        assert right["jpeg decode"]["verified_samples"] == right["idct"]["verified_samples"] == samples
+        assert 0 < right["code"]["median_seconds"] < right["jpeg encode"]["median_seconds"] < 60
+    for name, before, after, form in (("idct", "+ 128, 0", "+ 129, 0", "scan to pixels"),
+                                      ("fdct", "+ half_step, r", "+ 2 * half_step, r", "pixels to scan")):
+        shutil.copytree(REPOSITORY / "kernels", sources, dirs_exist_ok=True)
+        kernel = sources / "jpeg" / f"{name}.cl"
+        assert kernel.read_text().count(before) == 1
+        kernel.write_text(kernel.read_text().replace(before, after))
+        wrong = {row["form"] for row in rows(1, "--kernel-dir", sources).values() if not row["verified"]}
+        assert form in wrong and (form == "scan to pixels" or len(wrong) == 1)
+
+
 @pytest.mark.parametrize("option, value, says", [
     ("--width", "0", "1 to 65536"), ("--height", "1x", "1 to 65536"), ("--iterations", "-1", "1 to 10000"),
     ("--budget", "0", "above 0"), ("--type", "tpu", "all, cpu, gpu"), ("--pixels", "u9", "u8, u16 or f32"),

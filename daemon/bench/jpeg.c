@@ -1,0 +1,423 @@
+/* The file is made by libjpeg-turbo of the case's pixels, decoded by it and encoded again alike, so
+ * that the samples and the bytes that a device must make are known. */
+#include "bench/jpeg.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jpeglib.h>
+
+#include "bench/check.h"
+#include "device/jpeg_decode.h"
+#include "device/jpeg_encode.h"
+
+enum { QUALITY = 85, ROWS = 2 * JPEG_STAGES_MAX + 2 };
+
+/* A file by libjpeg-turbo, and its scan. */
+struct file {
+	unsigned char *bytes;
+	unsigned long size;
+	const uint8_t *scan;
+	size_t scan_size;
+};
+
+/* A kernel, or a direction. */
+struct row {
+	const char *name;
+	enum jpeg_side side;
+	double *ms;
+	uint32_t launches;
+};
+
+struct bench {
+	const struct bench_options *options;
+	const struct image *image;
+	const struct device *device;
+	cl_command_queue queue;
+	cl_mem samples, copy;
+	uint32_t pitch;
+	uint64_t size;    /* bytes of samples, with the pitch */
+	uint8_t *decoded; /* packed: what the file decodes to */
+	struct file file, again;
+	struct jpeg_scan scan;
+	struct jpeg_decoder decoder;
+	struct jpeg_encoder encoder;
+	struct jpeg_result result;
+	struct row row[ROWS];
+	uint32_t rows, runs;
+	double *copy_ms;
+};
+
+/* Memory running out ends the program, as libjpeg has it. */
+static void encode(const struct image *image, const uint8_t *pixels, struct file *file)
+{
+	static const uint8_t start[] = {0xFF, 0xDA};
+	struct jpeg_compress_struct c = {0};
+	struct jpeg_error_mgr error;
+
+	c.err = jpeg_std_error(&error);
+	jpeg_create_compress(&c);
+	jpeg_mem_dest(&c, &file->bytes, &file->size);
+	c.image_width = image->width;
+	c.image_height = image->height;
+	c.input_components = (int)image->bands;
+	c.in_color_space = image->bands == 1 ? JCS_GRAYSCALE : JCS_RGB;
+	jpeg_set_defaults(&c);
+	jpeg_set_quality(&c, QUALITY, TRUE);
+	jpeg_start_compress(&c, TRUE);
+	while (c.next_scanline < c.image_height) {
+		JSAMPROW row =
+		    (JSAMPROW)(uintptr_t)pixels + c.next_scanline * image_row_size(image);
+
+		jpeg_write_scanlines(&c, &row, 1);
+	}
+	jpeg_finish_compress(&c);
+	jpeg_destroy_compress(&c);
+	/* The scan begins after the only SOS, whose length follows; the file ends with EOI. */
+	file->scan = memmem(file->bytes, file->size, start, sizeof start);
+	file->scan += 2 + (file->scan[2] << 8 | file->scan[3]);
+	file->scan_size = (size_t)(file->bytes + file->size - 2 - file->scan);
+}
+
+static void decode(const struct image *image, const struct file *file, uint8_t *pixels)
+{
+	struct jpeg_decompress_struct d = {0};
+	struct jpeg_error_mgr error;
+
+	d.err = jpeg_std_error(&error);
+	jpeg_create_decompress(&d);
+	jpeg_mem_src(&d, file->bytes, file->size);
+	jpeg_read_header(&d, TRUE);
+	jpeg_start_decompress(&d);
+	while (d.output_scanline < d.output_height) {
+		JSAMPROW row = pixels + d.output_scanline * image_row_size(image);
+
+		jpeg_read_scanlines(&d, &row, 1);
+	}
+	jpeg_finish_decompress(&d);
+	jpeg_destroy_decompress(&d);
+}
+
+/* What the file's header says. */
+static void describe_scan(struct bench *b)
+{
+	struct jpeg_scan *s = &b->scan;
+
+	s->width = b->image->width;
+	s->height = b->image->height;
+	s->components = b->image->bands;
+	s->h = s->v = s->components == 1 ? 1 : 2;
+	for (uint32_t i = 0; i < s->components; i++)
+		jpeg_quality_table(QUALITY, i ? JPEG_CHROMA : JPEG_LUMA, s->quantization[i]);
+	memcpy(s->huffman, jpeg_standard_huffman, sizeof s->huffman);
+	s->size = b->file.scan_size;
+}
+
+static struct row *row_of(struct bench *b, const char *name, enum jpeg_side side)
+{
+	struct row *row = b->row;
+
+	while (row < b->row + b->rows && strcmp(row->name, name) != 0)
+		row++;
+	if (row == b->row + b->rows) {
+		*row = (struct row){.name = name, .side = side};
+		row->ms = calloc(b->options->iterations + b->options->warmup, sizeof *row->ms);
+		b->rows++;
+	}
+	return row;
+}
+
+/* Adds the time of a launch of this run to its row. */
+static bool add_time(struct bench *b, const char *name, enum jpeg_side side, cl_event event)
+{
+	struct row *row = row_of(b, name, side);
+	cl_ulong start = 0, end = 0;
+
+	if (!row->ms ||
+	    clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start, &start,
+	                            NULL) ||
+	    clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL))
+		return false;
+	row->ms[b->runs] += (double)(end - start) * 1e-6;
+	row->launches += !b->runs;
+	return true;
+}
+
+/* Takes the times of a direction. */
+static bool collect(struct bench *b, struct jpeg_trace *trace, enum jpeg_side side)
+{
+	static const char *const names[] = {
+	    [JPEG_DECODE] = "jpeg decode", [JPEG_ENCODE] = "jpeg encode"};
+	bool taken = true;
+
+	for (uint32_t i = 0; i < trace->count; i++) {
+		taken &= add_time(b, names[side], side, trace->launch[i].event) &&
+		         add_time(b, trace->launch[i].name, side, trace->launch[i].event);
+		clReleaseEvent(trace->launch[i].event);
+	}
+	for (int i = 0; i < 2; i++)
+		if (trace->scans[i])
+			clReleaseEvent(trace->scans[i]);
+	return taken;
+}
+
+static cl_int run_decode(struct bench *b, struct jpeg_trace *trace)
+{
+	const struct jpeg_decode_job job = {&b->scan, b->file.scan, 0, b->pitch};
+	cl_int code = jpeg_decoder_enqueue(&b->decoder, b->queue, &job, 1, b->samples, trace),
+	       finished;
+
+	if (!code)
+		code = jpeg_pipeline_results(&b->decoder.pipeline, b->queue, &b->result, NULL);
+	finished = clFinish(b->queue);
+	return code ? code : finished;
+}
+
+/* Of the samples that run_decode() has made. */
+static cl_int run_encode(struct bench *b, struct jpeg_trace *trace)
+{
+	struct jpeg_encode_job job = {.width = b->scan.width,
+	                              .height = b->scan.height,
+	                              .components = b->scan.components,
+	                              .h = b->scan.h,
+	                              .v = b->scan.v,
+	                              .pitch = b->pitch};
+	cl_int code, finished;
+
+	for (enum jpeg_plane p = 0; p < JPEG_PLANES; p++)
+		jpeg_quality_table(QUALITY, p, job.quantization[p]);
+	code = jpeg_encoder_enqueue(&b->encoder, b->queue, &job, 1, b->samples, trace);
+	if (!code)
+		code = jpeg_pipeline_results(&b->encoder.pipeline, b->queue, &b->result, NULL);
+	finished = clFinish(b->queue);
+	return code ? code : finished;
+}
+
+static cl_int run_copy(struct bench *b, double *ms)
+{
+	cl_event event = NULL;
+	cl_ulong start = 0, end = 0;
+	cl_int code = clEnqueueCopyBuffer(b->queue, b->samples, b->copy, 0, 0, image_size(b->image),
+	                                  0, NULL, &event);
+
+	if (!code)
+		code = clFinish(b->queue);
+	if (!code)
+		code = clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start,
+		                               &start, NULL);
+	if (!code)
+		code = clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end,
+		                               NULL);
+	if (event)
+		clReleaseEvent(event);
+	*ms = (double)(end - start) * 1e-6;
+	return code;
+}
+
+/* Runs both directions and a copy, until there are enough runs or their time is used up. */
+static cl_int run_all(struct bench *b)
+{
+	const uint32_t most = b->options->iterations + b->options->warmup;
+	const double until = times_now() + b->options->budget * 1e3;
+	cl_int code = CL_SUCCESS;
+
+	for (; !code && b->runs < most && (b->runs < 4 || times_now() < until); b->runs++) {
+		struct jpeg_trace decode = {0}, encode = {0};
+
+		code = run_decode(b, &decode);
+		if (!collect(b, &decode, JPEG_DECODE) && !code)
+			code = CL_OUT_OF_HOST_MEMORY;
+		if (!code)
+			code = run_encode(b, &encode);
+		if (!collect(b, &encode, JPEG_ENCODE) && !code)
+			code = CL_OUT_OF_HOST_MEMORY;
+		if (!code)
+			code = run_copy(b, &b->copy_ms[b->runs]);
+	}
+	return code;
+}
+
+/* Decodes once more, into poison. */
+static cl_int check_decode(struct bench *b, struct measured *m)
+{
+	const size_t row = image_row_size(b->image);
+	uint8_t *got = malloc(b->size);
+	cl_int code = got ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
+
+	if (!code) {
+		memset(got, POISON, b->size);
+		code = clEnqueueWriteBuffer(b->queue, b->samples, CL_TRUE, 0, b->size, got, 0, NULL,
+		                            NULL);
+	}
+	if (!code)
+		code = run_decode(b, NULL);
+	if (!code)
+		code = clEnqueueReadBuffer(b->queue, b->samples, CL_TRUE, 0, b->size, got, 0, NULL,
+		                           NULL);
+	m->verified = row * b->image->height;
+	for (uint64_t i = 0; !code && i < b->size; i++) {
+		uint64_t y = i / b->pitch, x = i % b->pitch;
+		int difference = x < row ? abs(got[i] - b->decoded[y * row + x]) : 0;
+
+		m->outside += x >= row && got[i] != POISON;
+		m->mismatches += difference != 0;
+		m->max_difference = fmax(m->max_difference, difference);
+	}
+	if (b->result.flags)
+		m->mismatches = m->verified;
+	free(got);
+	return code;
+}
+
+/* Encodes once more, what has just been decoded. */
+static cl_int check_encode(struct bench *b, struct measured *m)
+{
+	const size_t size = b->again.scan_size;
+	uint8_t *got = malloc(size);
+	cl_int code = got ? run_encode(b, NULL) : CL_OUT_OF_HOST_MEMORY;
+	bool good = !code && !b->result.flags && b->result.size == size;
+
+	if (good)
+		code = jpeg_encoder_read(&b->encoder, b->queue, 0, (uint32_t)size, got, NULL);
+	if (good && !code)
+		code = clFinish(b->queue);
+	m->verified = size;
+	for (size_t i = 0; i < size; i++)
+		m->mismatches += !good || code || got[i] != b->again.scan[i];
+	free(got);
+	return code;
+}
+
+static void report_rows(const struct bench *b, const struct measured sides[JPEG_SIDES],
+                        struct bench_result *result)
+{
+	const double bytes = 2.0 * (double)image_size(b->image);
+	const uint32_t skip = b->runs > 2 * b->options->warmup ? b->options->warmup : b->runs > 1;
+
+	result->image = *b->image;
+	result->copy = times_summarize(b->copy_ms + skip, b->runs - skip);
+	result->copy_gb_per_s = bytes / result->copy.median * 1e-6;
+	for (uint32_t i = 0; i < b->rows; i++) {
+		const struct row *row = &b->row[i];
+		struct measured *m = &result->measured[result->count];
+
+		if (!bench_options_want(b->options, row->name))
+			continue;
+		*m = sides[row->side];
+		m->variant = row->name;
+		m->launches = row->launches;
+		m->runs = b->runs - skip;
+		m->times = times_summarize(row->ms + skip, m->runs);
+		m->gb_per_s = bytes / m->times.median * 1e-6;
+		m->share_of_copy = m->gb_per_s / result->copy_gb_per_s;
+		result->count++;
+	}
+}
+
+static enum error measure(struct bench *b, struct programs *programs, struct bench_result *result)
+{
+	struct measured sides[JPEG_SIDES] = {
+	    [JPEG_DECODE] = {.origin = "jpeg", .form = "scan to pixels"},
+	    [JPEG_ENCODE] = {.origin = "jpeg", .form = "pixels to scan"}};
+	cl_int code;
+
+	programs_prepare_jpeg(programs);
+	programs_wait(programs);
+	if (jpeg_decoder_init(&b->decoder, programs))
+		return ERR_DEVICE;
+	if (jpeg_encoder_init(&b->encoder, programs)) {
+		jpeg_decoder_fini(&b->decoder);
+		return ERR_DEVICE;
+	}
+	code = run_all(b);
+	if (!code)
+		code = check_decode(b, &sides[JPEG_DECODE]);
+	if (!code)
+		code = check_encode(b, &sides[JPEG_ENCODE]);
+	if (code)
+		fprintf(stderr, "convolved-bench: jpeg: %s\n", opencl_error_name(code));
+	else
+		report_rows(b, sides, result);
+	jpeg_decoder_fini(&b->decoder);
+	jpeg_encoder_fini(&b->encoder);
+	return !code ? ERR_OK : code == CL_OUT_OF_HOST_MEMORY ? ERR_MEMORY : ERR_DEVICE;
+}
+
+static enum error make_memory(struct bench *b)
+{
+	cl_context context = b->device->context;
+	cl_int code;
+
+	b->decoded = malloc(image_size(b->image));
+	b->copy_ms = calloc(b->options->iterations + b->options->warmup, sizeof *b->copy_ms);
+	if (!b->decoded || !b->copy_ms)
+		return ERR_MEMORY;
+	b->queue = clCreateCommandQueue(context, b->device->id, CL_QUEUE_PROFILING_ENABLE, &code);
+	if (!code)
+		b->samples = clCreateBuffer(context, CL_MEM_READ_WRITE, b->size, NULL, &code);
+	if (!code)
+		b->copy = clCreateBuffer(context, CL_MEM_READ_WRITE, b->size, NULL, &code);
+	if (code)
+		fprintf(stderr, "convolved-bench: jpeg: %s\n", opencl_error_name(code));
+	return code ? ERR_DEVICE : ERR_OK;
+}
+
+static void bench_free(struct bench *b)
+{
+	for (uint32_t i = 0; i < b->rows; i++)
+		free(b->row[i].ms);
+	if (b->samples)
+		clReleaseMemObject(b->samples);
+	if (b->copy)
+		clReleaseMemObject(b->copy);
+	if (b->queue)
+		clReleaseCommandQueue(b->queue);
+	free(b->file.bytes);
+	free(b->again.bytes);
+	free(b->decoded);
+	free(b->copy_ms);
+	free(b);
+}
+
+bool jpeg_measures(const struct image *image)
+{
+	return image->type == PIXEL_U8 && (image->bands == 1 || image->bands == 3) &&
+	       image->width <= JPEG_SIDE_MAX && image->height <= JPEG_SIDE_MAX;
+}
+
+enum error jpeg_measure(struct programs *programs, const struct bench_options *options,
+                        const struct bench_case *c, struct bench_result *result)
+{
+	const struct image *image = &c->image;
+	struct bench *b;
+	enum error e;
+
+	*result = (struct bench_result){0};
+	if (!jpeg_measures(image) || options->source_roi.width) {
+		fprintf(stderr,
+		        "convolved-bench: --filter jpeg: expected a whole image of u8 or u8x3, up "
+		        "to %u pixels wide and high\n",
+		        (unsigned)JPEG_SIDE_MAX);
+		return ERR_BAD_PARAMETER;
+	}
+	b = calloc(1, sizeof *b);
+	if (!b)
+		return ERR_MEMORY;
+	b->options = options;
+	b->image = image;
+	b->device = programs_device(programs);
+	b->pitch = (uint32_t)row_pitch(image_row_size(image));
+	b->size = (uint64_t)b->pitch * image->height;
+	e = make_memory(b);
+	if (!e) {
+		encode(image, c->pixels, &b->file);
+		decode(image, &b->file, b->decoded);
+		encode(image, b->decoded, &b->again);
+		describe_scan(b);
+		e = measure(b, programs, result);
+	}
+	bench_free(b);
+	return e;
+}
