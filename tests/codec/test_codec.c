@@ -93,6 +93,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: test_codec PROGRAM [--bench [SIDE]]\n");
 		return 2;
 	}
+	vips_concurrency_set(1); /* as the worker does: with more, libvips can lose an error */
 	program = argv[1];
 	peer_start(&peer, program, 64 << 20, 64 << 20);
 	if (argc > 2) {
