@@ -181,8 +181,10 @@ def test_reload(running):
         configure(running, "max-jobs=none")
         assert running.systemctl_fails("reload", "convolved")
         running.says("the configuration stays as it was", since)
-        words = [m for m in running.messages(since) if "max-jobs=none" in m]
-        assert len(words) == 2, words  # of the service, and of the failed command
+        # of the service, and of the failed command
+        words = poll(lambda: len(found := [m for m in running.messages(since) if "max-jobs=none" in m]) > 1
+                     and found, 60, "two messages", 0.2)
+        assert len(words) == 2, words
         poll(lambda: running.show("ActiveState") == "active", 60, "READY=1")
         assert running.metrics().total("convolved_config_last_reload_successful") == 0
         check_answer(running)
@@ -481,6 +483,7 @@ def test_stop(hurried):
     client.join(60)
     assert time.monotonic() - began > 1, "it was done before the unit's patience was at an end"
     assert [answer.status for answer in answers] == [200]
+    running.says("Stopped convolved.service", since)
     messages = "\n".join(running.messages(since))
     assert re.search(r"stopping: [1-9]\d* requests to finish", messages), messages
     assert "stopped\n" in messages and "Deactivated successfully" in messages, messages
