@@ -133,14 +133,11 @@ static struct row *row_of(struct bench *b, const char *name, enum jpeg_side side
 static bool add_time(struct bench *b, const char *name, enum jpeg_side side, cl_event event)
 {
 	struct row *row = row_of(b, name, side);
-	cl_ulong start = 0, end = 0;
+	uint64_t ns;
 
-	if (!row->ms ||
-	    clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start, &start,
-	                            NULL) ||
-	    clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL))
+	if (!row->ms || opencl_time_between(event, event, &ns))
 		return false;
-	row->ms[b->runs] += (double)(end - start) * 1e-6;
+	row->ms[b->runs] += (double)ns * 1e-6;
 	row->launches += !b->runs;
 	return true;
 }
@@ -198,21 +195,17 @@ static cl_int run_encode(struct bench *b, struct jpeg_trace *trace)
 static cl_int run_copy(struct bench *b, double *ms)
 {
 	cl_event event = NULL;
-	cl_ulong start = 0, end = 0;
+	uint64_t ns = 0;
 	cl_int code = clEnqueueCopyBuffer(b->queue, b->samples, b->copy, 0, 0, image_size(b->image),
 	                                  0, NULL, &event);
 
 	if (!code)
 		code = clFinish(b->queue);
 	if (!code)
-		code = clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start,
-		                               &start, NULL);
-	if (!code)
-		code = clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end,
-		                               NULL);
+		code = opencl_time_between(event, event, &ns);
 	if (event)
 		clReleaseEvent(event);
-	*ms = (double)(end - start) * 1e-6;
+	*ms = (double)ns * 1e-6;
 	return code;
 }
 

@@ -264,17 +264,13 @@ static enum error make_memory(struct bench *b)
 
 static double event_ms(cl_event event, cl_int *code)
 {
-	cl_ulong start = 0, end = 0;
+	uint64_t ns = 0;
 
 	if (!*code)
-		*code = clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start,
-		                                &start, NULL);
-	if (!*code)
-		*code = clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end,
-		                                NULL);
+		*code = opencl_time_between(event, event, &ns);
 	if (event)
 		clReleaseEvent(event);
-	return (double)(end - start) * 1e-6;
+	return (double)ns * 1e-6;
 }
 
 /* Enqueues all launches of a variant, on the next pair of buffers. */

@@ -25,7 +25,7 @@
 
 /* An encoder that needs no libvips. */
 typedef enum error encode_rows(const struct output_format *output,
-                               const struct file_metadata *metadata, jpeg_row *row, void *context,
+                               const struct file_metadata *metadata, answer_row *row, void *context,
                                int file, struct problem *problem);
 
 struct encoder {
@@ -293,7 +293,7 @@ static const uint8_t *converted_row(void *context, uint32_t y)
 
 static enum error write_plain(struct encoder *encoder, int file, struct problem *problem)
 {
-	pnm_row *row = encoder->vips ? converted_row : composed_row;
+	answer_row *row = encoder->vips ? converted_row : composed_row;
 	enum error e = pnm_write(encoder->output, row, encoder, file, problem);
 
 	if (!encoder->vips)

@@ -66,12 +66,18 @@ static bool find_meta(const uint8_t *body, size_t size, struct box *meta)
 	return find_box(&file, 0, "meta", meta);
 }
 
-static bool find_properties(const uint8_t *body, size_t size, struct box *properties)
+/* The boxes of all properties. */
+static bool find_properties(const uint8_t *body, size_t size, const uint8_t **at,
+                            const uint8_t **end)
 {
-	struct box meta, iprp;
+	struct box meta, iprp, ipco;
 
-	return find_meta(body, size, &meta) && find_box(&meta, 4, "iprp", &iprp) &&
-	       find_box(&iprp, 0, "ipco", properties);
+	if (!find_meta(body, size, &meta) || !find_box(&meta, 4, "iprp", &iprp) ||
+	    !find_box(&iprp, 0, "ipco", &ipco))
+		return false;
+	*at = ipco.at;
+	*end = ipco.at + ipco.size;
+	return true;
 }
 
 /* Items ---------------------------------------------------------------------------------------- */
@@ -210,13 +216,11 @@ size_t heif_count_infos(const struct heif_items *items)
 uint64_t heif_profile_size(const uint8_t *body, size_t size)
 {
 	const uint8_t *at, *end;
-	struct box properties, box;
+	struct box box;
 	uint64_t largest = 0;
 
-	if (!find_properties(body, size, &properties))
+	if (!find_properties(body, size, &at, &end))
 		return 0;
-	at = properties.at;
-	end = properties.at + properties.size;
 	while (next_box(&at, end, &box))
 		if (!memcmp(box.type, "colr", 4) && box.size > largest)
 			largest = box.size;
@@ -342,13 +346,11 @@ static uint64_t walk_units(const uint8_t *at, size_t size, uint64_t *largest)
 static uint64_t configured_pixels(const uint8_t *body, size_t size)
 {
 	const uint8_t *at, *end;
-	struct box properties, box;
+	struct box box;
 	uint64_t largest = 0;
 
-	if (!find_properties(body, size, &properties))
+	if (!find_properties(body, size, &at, &end))
 		return 0;
-	at = properties.at;
-	end = properties.at + properties.size;
 	while (next_box(&at, end, &box))
 		if (!memcmp(box.type, "av1C", 4) && box.size > 4)
 			walk_units(box.at + 4, box.size - 4, &largest);

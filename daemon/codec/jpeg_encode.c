@@ -17,7 +17,7 @@ enum { BUFFER = 64 << 10 };
 struct source {
 	const struct output_format *output;
 	const struct file_metadata *metadata;
-	jpeg_row *row;
+	answer_row *row;
 	void *context;
 	const struct jpeg_bytes *scan;
 	int file;
@@ -207,7 +207,7 @@ static enum error run(const struct source *source, struct problem *problem)
 }
 
 enum error jpeg_encode(const struct output_format *output, const struct file_metadata *metadata,
-                       jpeg_row *row, void *context, int file, struct problem *problem)
+                       answer_row *row, void *context, int file, struct problem *problem)
 {
 	const struct source source = {
 	    .output = output, .metadata = metadata, .row = row, .context = context, .file = file};

@@ -8,17 +8,14 @@
 
 struct file_metadata;
 
-/* Returns a row of the answer, in output->result's sample type, valid until the next call; NULL:
- * there are no more. */
-typedef const uint8_t *jpeg_row(void *context, uint32_t y);
-
 /* True if jpeg_encode() writes such an answer. If not, libvips converts it. */
 bool jpeg_encodes(const struct output_format *output);
 
 /* Takes rows one after another and writes them to an empty file. metadata: of a JPEG; NULL: none.
  * Rows that end too early are no error here. Allocates nothing a row. */
 enum error jpeg_encode(const struct output_format *output, const struct file_metadata *metadata,
-                       jpeg_row *row, void *context, int file, struct problem *problem) MUST_CHECK;
+                       answer_row *row, void *context, int file,
+                       struct problem *problem) MUST_CHECK;
 
 /* True if a device can encode the scan of such an answer, which then is to be like this. Images of
  * a single row of MCUs stay here. */

@@ -19,6 +19,10 @@ struct output_format {
 	uint32_t lost; /* bit (1 << enum loss) for each */
 };
 
+/* Returns a row of the answer, in output->result's sample type, valid until the next call; NULL:
+ * there are no more. */
+typedef const uint8_t *answer_row(void *context, uint32_t y);
+
 /* Chooses the format and its settings for a result of this size. Without a requested format it is
  * the one with the greatest weight, and among equals the body's. ERR_UNENCODABLE lists the formats
  * that would do; ERR_BAD_PARAMETER says what the format supports. */

@@ -48,7 +48,7 @@ static void put_row(struct encoding *e, uint8_t *to, const uint8_t *row)
 }
 
 /* Returns false if the rows end too early. */
-static bool take_rows(struct encoding *e, png_row *next, void *context)
+static bool take_rows(struct encoding *e, answer_row *next, void *context)
 {
 	const struct image *image = &e->output->image;
 	size_t size = image_row_size(image);
@@ -110,7 +110,7 @@ static bool write_tail(struct encoding *e)
 	return true;
 }
 
-static enum error run(struct encoding *e, const struct file_metadata *metadata, png_row *next,
+static enum error run(struct encoding *e, const struct file_metadata *metadata, answer_row *next,
                       void *context, int file, struct problem *problem)
 {
 	bool wide = e->output->image.type == PIXEL_U16;
@@ -131,7 +131,7 @@ static enum error run(struct encoding *e, const struct file_metadata *metadata, 
 }
 
 enum error png_encode(const struct output_format *output, const struct file_metadata *metadata,
-                      png_row *row, void *context, int file, struct problem *problem)
+                      answer_row *row, void *context, int file, struct problem *problem)
 {
 	struct encoding e = {.output = output,
 	                     .rows_size = (size_t)image_size(&output->image) + output->image.height,

@@ -11,10 +11,6 @@
 
 struct file_metadata;
 
-/* Returns a row of the answer, in output->result's sample type, valid until the next call; NULL:
- * there are no more. */
-typedef const uint8_t *png_row(void *context, uint32_t y);
-
 /* True if png_encode() writes such an answer with this metadata (NULL: none). Larger images are
  * better encoded row by row, by libvips. */
 bool png_encodes(const struct output_format *output, const struct file_metadata *metadata);
@@ -22,6 +18,6 @@ bool png_encodes(const struct output_format *output, const struct file_metadata 
 /* Takes rows one after another and writes them to an empty file. Rows that end too early are no
  * error here. Allocates nothing a row. */
 enum error png_encode(const struct output_format *output, const struct file_metadata *metadata,
-                      png_row *row, void *context, int file, struct problem *problem) MUST_CHECK;
+                      answer_row *row, void *context, int file, struct problem *problem) MUST_CHECK;
 
 #endif

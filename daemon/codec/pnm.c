@@ -14,7 +14,7 @@
 
 struct plain {
 	const struct output_format *output;
-	pnm_row *row;
+	answer_row *row;
 	void *context;
 	int file;
 	uint64_t header; /* bytes */
@@ -101,7 +101,7 @@ static enum error write_rows(struct plain *p)
 	return e;
 }
 
-enum error pnm_write(const struct output_format *output, pnm_row *row, void *context, int file,
+enum error pnm_write(const struct output_format *output, answer_row *row, void *context, int file,
                      struct problem *problem)
 {
 	struct plain p = {.output = output,

@@ -5,12 +5,9 @@
 #include "codec/output_format.h"
 #include "common/error.h"
 
-/* Returns a row of the answer, valid until the next call; NULL: there are no more. */
-typedef const uint8_t *pnm_row(void *context, uint32_t y);
-
 /* Takes rows one after another and writes them to an empty file as FORMAT_PNM or FORMAT_RAW. Rows
  * that end too early are no error here. */
-enum error pnm_write(const struct output_format *output, pnm_row *row, void *context, int file,
+enum error pnm_write(const struct output_format *output, answer_row *row, void *context, int file,
                      struct problem *problem) MUST_CHECK;
 
 #endif

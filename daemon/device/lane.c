@@ -645,16 +645,9 @@ cl_int lane_start(struct lane *lane, const struct plan *plan, const struct lane_
  * nanoseconds. The other may be NULL: that of one command. */
 static uint64_t time_between(cl_event first, cl_event last)
 {
-	cl_ulong start, end;
+	uint64_t ns;
 
-	if (!last)
-		last = first;
-	if (!first ||
-	    clGetEventProfilingInfo(first, CL_PROFILING_COMMAND_START, sizeof start, &start,
-	                            NULL) ||
-	    clGetEventProfilingInfo(last, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL))
-		return 0;
-	return end > start ? end - start : 0;
+	return first && !opencl_time_between(first, last ? last : first, &ns) ? ns : 0;
 }
 
 static uint64_t event_time(cl_event event)

@@ -295,7 +295,7 @@ static double measure(const struct tuner *t, struct trial *r, const struct candi
 {
 	struct tile tile = {.width = r->tile.width,
 	                    .height = small ? small_height(r) : r->tile.height};
-	cl_ulong start = 0, end = 0;
+	uint64_t ns = 0;
 	cl_event event = NULL;
 	cl_int code = launch_step(&c->step, programs_device(t->programs), &tile, NULL, t->queue,
 	                          r->views, &event);
@@ -304,13 +304,9 @@ static double measure(const struct tuner *t, struct trial *r, const struct candi
 	if (!code)
 		code = clFinish(t->queue);
 	if (!code)
-		code = clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start,
-		                               &start, NULL);
-	if (!code)
-		code = clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end,
-		                               NULL);
+		code = opencl_time_between(event, event, &ns);
 	object_release(OBJECT_EVENT, event);
-	return code ? NAN : (double)(end - start);
+	return code ? NAN : (double)ns;
 }
 
 static bool is_hopeless(const struct trial *r, const struct candidate *c)

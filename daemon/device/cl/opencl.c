@@ -281,3 +281,18 @@ void device_close(struct device *device)
 	object_release(OBJECT_CONTEXT, device->context);
 	*device = (struct device){0};
 }
+
+cl_int opencl_time_between(cl_event first, cl_event last, uint64_t *ns)
+{
+	cl_ulong start = 0, end = 0;
+	cl_int code =
+	    clGetEventProfilingInfo(first, CL_PROFILING_COMMAND_START, sizeof start, &start, NULL);
+
+	if (!code)
+		code =
+		    clGetEventProfilingInfo(last, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL);
+	if (!code && end < start)
+		code = CL_PROFILING_INFO_NOT_AVAILABLE;
+	*ns = code ? 0 : end - start;
+	return code;
+}

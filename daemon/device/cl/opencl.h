@@ -52,6 +52,10 @@ size_t device_list(struct message_device *list, size_t room);
  * shares: kernels see integers as shares of full scale. */
 cl_image_format device_image_format(uint32_t bands, enum pixel_type type, bool shares);
 
+/* Nanoseconds from the start of a command to the end of another, or of itself, by the device's
+ * clock. Both have ended, on a queue that profiles. Returns an OpenCL code; *ns is 0 on failure. */
+cl_int opencl_time_between(cl_event first, cl_event last, uint64_t *ns) MUST_CHECK;
+
 /* The name of an OpenCL error code, for example "CL_OUT_OF_RESOURCES". */
 const char *opencl_error_name(cl_int code);
 
