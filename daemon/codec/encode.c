@@ -305,11 +305,17 @@ static enum error write_plain(struct encoder *encoder, int file, struct problem 
 }
 
 /* libheif does not tell of an encoder that fails, but writes a file without its picture. */
+static bool has_pictures(const struct image *image, const void *file, size_t size)
+{
+	return heif_count_pictures(file, size, (uint64_t)image->width * image->height) ==
+	       1 + image->alpha;
+}
+
 static enum error check_avif(const struct output_format *output, int file, struct problem *problem)
 {
 	const struct image *image = &output->image;
 	struct stat status;
-	unsigned pictures = 0;
+	bool has;
 	void *map;
 
 	if (fstat(file, &status) || !status.st_size)
@@ -317,10 +323,9 @@ static enum error check_avif(const struct output_format *output, int file, struc
 	map = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_SHARED, file, 0);
 	if (map == MAP_FAILED)
 		return problem_set(problem, ERR_IO, "cannot read the answer");
-	pictures = heif_count_pictures(map, (size_t)status.st_size,
-	                               (uint64_t)image->width * image->height);
+	has = has_pictures(image, map, (size_t)status.st_size);
 	munmap(map, (size_t)status.st_size);
-	if (pictures == 1 + image->alpha)
+	if (has)
 		return ERR_OK;
 	return problem_set(problem, ERR_UNENCODABLE,
 	                   "the avif encoder failed, most likely for lack of memory "
@@ -344,6 +349,33 @@ static enum error write_coded(struct encoder *encoder, int file, struct problem 
 	if (!e && encoder->output->format == FORMAT_AVIF && !compose_stopped(encoder->composer))
 		e = check_avif(encoder->output, file, problem);
 	return e;
+}
+
+bool encode_tries(enum format format)
+{
+	const struct output_format output = {
+	    .format = format,
+	    .image = {.width = 16, .height = 16, .bands = 3, .type = PIXEL_U8},
+	    .coding = {.quality = format_row(format)->quality},
+	};
+	VipsTarget *target = vips_target_new_to_memory();
+	VipsImage *black = NULL;
+	VipsBlob *file = NULL;
+	const void *bytes;
+	size_t size;
+	bool works = target && !vips_black(&black, 16, 16, "bands", 3, NULL) &&
+	             !savers[format](&output, black, target);
+
+	if (works)
+		g_object_get(target, "blob", &file, NULL);
+	if (file) {
+		bytes = vips_blob_get(file, &size);
+		works = has_pictures(&output.image, bytes, size);
+		vips_area_unref(VIPS_AREA(file));
+	}
+	g_clear_object(&black);
+	g_clear_object(&target);
+	return works && file;
 }
 
 static enum error write_rows(struct encoder *encoder, int file, struct problem *problem)

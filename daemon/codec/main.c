@@ -24,6 +24,7 @@
 #include "codec/job.h"
 #include "codec/repertoire.h"
 #include "codec/sandbox.h"
+#include "codec/trial.h"
 #include "common/announce.h"
 #include "common/formats.h"
 #include "common/log.h"
@@ -196,6 +197,8 @@ static enum error start(struct worker *worker, const struct options *options)
 		log_error("cannot enter the sandbox: %s", strerror(errno));
 		e = ERR_INTERNAL;
 	}
+	if (!e)
+		trial_run();
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	return e ? e
 	         : send_ready(worker->place.socket,

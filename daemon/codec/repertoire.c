@@ -1,6 +1,6 @@
 /* What this worker reads and writes: a format's operations may be missing in libvips, be in a
- * module that is not installed, or not be allowed. All that they load, they load here, as the
- * sandbox lets no file be opened later. */
+ * module that is not installed, lack a codec, or not be allowed. All that they load, they load
+ * here, as the sandbox lets no file be opened later. */
 #include "codec/repertoire.h"
 
 #include <stdio.h>
@@ -49,6 +49,22 @@ static void unblock(const char *operation)
 		                         FALSE);
 }
 
+/* Otherwise the library would look for them at its first use, in the sandbox, where it finds none.
+ */
+static void load_plugins(const char *name)
+{
+	struct failure {
+		int code, detail;
+		const char *text;
+	} (*init)(void *options);
+	void *symbol = dlsym(RTLD_DEFAULT, name);
+
+	if (!symbol)
+		return;
+	memcpy(&init, &symbol, sizeof init);
+	init(NULL);
+}
+
 static void find(enum format format)
 {
 	const struct format_row *r = format_row(format);
@@ -59,9 +75,22 @@ static void find(enum format format)
 		log_debug("libvips has no %s", r->loader);
 		return;
 	}
+	if (r->load_plugins)
+		load_plugins(r->load_plugins);
 	found.read |= 1u << format;
 	if (!r->read_only && has(r->saver))
 		found.written |= 1u << format;
+}
+
+/* Blocks all operations on files but those of formats that were found. */
+static void block_others(void)
+{
+	vips_operation_block_set("VipsForeignLoad", TRUE);
+	vips_operation_block_set("VipsForeignSave", TRUE);
+	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++) {
+		unblock(format_in(found.read, f) ? format_row(f)->loader : NULL);
+		unblock(format_in(found.written, f) ? format_row(f)->saver : NULL);
+	}
 }
 
 void repertoire_init(uint32_t allowed)
@@ -70,12 +99,14 @@ void repertoire_init(uint32_t allowed)
 	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++)
 		if (format_in(allowed, f))
 			find(f);
-	vips_operation_block_set("VipsForeignLoad", TRUE);
-	vips_operation_block_set("VipsForeignSave", TRUE);
-	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++) {
-		unblock(format_in(found.read, f) ? format_row(f)->loader : NULL);
-		unblock(format_in(found.written, f) ? format_row(f)->saver : NULL);
-	}
+	block_others();
+}
+
+void repertoire_drop(const struct format_sets *sets)
+{
+	found.read &= ~sets->read;
+	found.written &= ~sets->written;
+	block_others();
 }
 
 struct format_sets repertoire(void)

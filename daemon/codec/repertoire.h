@@ -8,6 +8,9 @@
  * Call it once, after VIPS_INIT() and before the sandbox is entered: it loads libraries. */
 void repertoire_init(uint32_t allowed);
 
+/* Takes some of them away, which do not work. */
+void repertoire_drop(const struct format_sets *sets);
+
 struct format_sets repertoire(void);
 
 #endif

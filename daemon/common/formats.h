@@ -39,9 +39,11 @@ enum {
 
 /* What a format holds, and how it is read and written. */
 struct format_row {
-	const char *loader; /* libvips's operations; NULL: it is read or written here */
-	const char *saver;  /* likewise */
-	const char *module; /* of libvips that has these, where they are not built in */
+	const char *loader;       /* libvips's operations; NULL: it is read or written here */
+	const char *saver;        /* likewise */
+	const char *module;       /* of libvips that has these, where they are not built in */
+	const char *load_plugins; /* a function of the library behind these, whose codecs may be
+	                             files of their own, and any of them missing */
 	bool read_only;
 	uint32_t decoder_pixel_size; /* bytes a pixel that its decoder has of its own, as it holds
 	                                the whole image; 0: it decodes row by row. Of u8; u16

@@ -1,7 +1,9 @@
 """AVIF: read and written, what travels beside its pixels, and small files that ask for much."""
+import os
 import pathlib
 import re
 import struct
+import subprocess
 
 import numpy as np
 import pytest
@@ -280,6 +282,30 @@ def test_forbidden(launch):
         assert "look like AVIF, which this service does not read" in detail
         assert service.identity(write_png(WAVES), format="avif").refused(
             400, "bad-parameter")["value"] == "avif"
+
+
+@pytest.fixture(scope="module")
+def no_codecs(tmp_path_factory):
+    library = tmp_path_factory.mktemp("preloaded") / "no_codecs.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-D_GNU_SOURCE", "-o", library,
+                    os.path.join(os.path.dirname(__file__), "no_codecs.c"), "-ldl"], check=True)
+    return library
+
+
+@pytest.mark.parametrize("lacks, read, written", [("encoder", True, False), ("decoder", False, True)])
+def test_without_codec(launch, no_codecs, lacks, read, written):
+    """libvips has the operations, but libheif does not have what they need."""
+    body = write_avif(write_png(WAVES), ".png")
+    with launch("--codecs", "1", environment={"LD_PRELOAD": str(no_codecs), "HEIF_LACKS": lacks,
+                                              "ASAN_OPTIONS": "verify_asan_link_order=0"}) as service:
+        offered, = (one["choices"] for one in service.get("/v1/filters").json()["common"]
+                    if one["name"] == "format")
+        assert ("avif" in offered) == written and "png" in offered
+        answer = service.identity(write_png(WAVES), format="avif")
+        assert answer.status == 200 if written else answer.refused(400, "bad-parameter")
+        answer = service.identity(body, format="png")
+        assert answer.status == 200 if read else answer.refused(415, "not-an-image")
+        assert not service.restarts()
 
 
 def test_filtered(service):
