@@ -165,13 +165,16 @@ static char *texts_of(VipsImage *image)
 static void expect_metadata(VipsImage *ours, VipsImage *theirs, const char *name)
 {
 	char *a = texts_of(ours), *b = texts_of(theirs);
+	/* From 8.16 on libvips adds EXIF where there was none, with a finer resolution than PNG's.
+	 */
+	bool adds = vips_version(1) >= 16 && !vips_image_get_typeof(ours, VIPS_META_EXIF_NAME);
+	double off = adds ? 1e-3 : 1e-9;
 
 	expect_blob(ours, theirs, VIPS_META_ICC_NAME, name);
 	expect_blob(ours, theirs, VIPS_META_XMP_NAME, name);
-	/* From 8.16 on libvips adds EXIF where there was none. */
-	if (vips_version(1) < 16 || vips_image_get_typeof(ours, VIPS_META_EXIF_NAME))
+	if (!adds)
 		expect_blob(ours, theirs, VIPS_META_EXIF_NAME, name);
-	expect(fabs(ours->Xres - theirs->Xres) < 1e-9 && fabs(ours->Yres - theirs->Yres) < 1e-9,
+	expect(fabs(ours->Xres - theirs->Xres) < off && fabs(ours->Yres - theirs->Yres) < off,
 	       "%s: resolution %g, %g, not %g, %g", name, ours->Xres, ours->Yres, theirs->Xres,
 	       theirs->Yres);
 	/* From 8.16 on it writes no texts if one is empty. */
