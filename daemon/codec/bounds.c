@@ -421,14 +421,16 @@ static bool walk_nothing(struct walk *w)
 	return true;
 }
 
-/* GIF needs no walk: its decoder reads the file once and keeps no comments. */
+/* GIF needs no walk: its decoder reads the file once and keeps no comments. A PNG in an ICO has its
+ * own. */
 static bool (*const walks[])(struct walk *w) = {
     [FORMAT_NONE] = walk_nothing, [FORMAT_RAW] = walk_nothing, [FORMAT_JPEG] = walk_jpeg,
     [FORMAT_PNG] = walk_png,      [FORMAT_WEBP] = walk_webp,   [FORMAT_TIFF] = walk_pages,
-    [FORMAT_GIF] = walk_nothing,  [FORMAT_PNM] = walk_nothing, [FORMAT_AVIF] = walk_heif,
+    [FORMAT_GIF] = walk_nothing,  [FORMAT_PNM] = walk_nothing, [FORMAT_BMP] = walk_nothing,
+    [FORMAT_ICO] = walk_nothing,  [FORMAT_AVIF] = walk_heif,
 };
 
-_Static_assert(FORMATS == 9, "a new format has its row in walks, too");
+_Static_assert(FORMATS == 11, "a new format has its row in walks, too");
 
 enum error bounds_check(enum format format, const uint8_t *body, size_t size,
                         struct problem *problem)

@@ -1,6 +1,6 @@
 /* Decoding: the first stage of a job. Runs in the job's decoding thread. Ordinary JPEGs are decoded
- * by jpeg_decode.c, small PNGs by png_decode.c, still WebP pictures by webp_decode.c, all other
- * files by libvips.
+ * by jpeg_decode.c, small PNGs by png_decode.c, still WebP pictures by webp_decode.c, bitmaps by
+ * bmp.c, all other files by libvips.
  *
  * The hard part is memory. Most files can be decoded row by row, and then no buffer here exceeds a
  * few rows. Other files (see buffered_size()) have a limit of their own; both limits are checked
@@ -17,8 +17,10 @@
 
 #include <vips/vips.h>
 
+#include "codec/bmp.h"
 #include "codec/bounds.h"
 #include "codec/file_metadata.h"
+#include "codec/ico.h"
 #include "codec/jpeg_decode.h"
 #include "codec/jpeg_header.h"
 #include "codec/metadata.h"
@@ -43,14 +45,18 @@ struct decoder {
 	int body;       /* raw pixels are read directly from here */
 	void *map;      /* the whole body otherwise */
 	size_t map_size;
-	bool mapped;               /* else `map` is a copy */
+	bool mapped;         /* else `map` is a copy */
+	const uint8_t *file; /* what is decoded of it */
+	size_t file_size;
 	struct jpeg_decoder *jpeg; /* NULL: not by jpeg_decode.c */
 	struct png_file *png;      /* NULL: not by png_decode.c */
+	struct bmp *bmp;           /* NULL: not by bmp.c */
 	bool still;                /* a WebP file of which webp_decode() is to be tried */
 	uint8_t *pixels;           /* all, of a PNG or WebP file; NULL: libvips decodes */
 	VipsSource *source;
 	VipsImage *vips;               /* with `jpeg`, `png` or `pixels`: only for metadata */
-	struct file_metadata metadata; /* of a still WebP file, once asked for */
+	VipsImage *described;          /* with `bmp`: no pixels, for metadata */
+	struct file_metadata metadata; /* of a still WebP file or a bitmap, once asked for */
 	VipsRegion *region;
 	int page;            /* of the file, that is read */
 	uint32_t sample_max; /* full scale of the file's samples; 0: the type's */
@@ -192,9 +198,11 @@ static enum error open_body(struct decoder *d, const struct message_job *job,
 		return problem_set(problem, ERR_EMPTY_BODY,
 		                   "the body is empty; send an image in it");
 	d->map_size = job->body_size;
-	if (d->map_size <= COPY_MAX ? read_body(d, d->map_size) : map_body(d, d->map_size))
-		return ERR_OK;
-	return problem_set(problem, ERR_MEMORY, "no memory to read the body");
+	if (!(d->map_size <= COPY_MAX ? read_body(d, d->map_size) : map_body(d, d->map_size)))
+		return problem_set(problem, ERR_MEMORY, "no memory to read the body");
+	d->file = d->map;
+	d->file_size = d->map_size;
+	return ERR_OK;
 }
 
 static enum error recognise(struct decoder *d, struct problem *problem)
@@ -203,11 +211,11 @@ static enum error recognise(struct decoder *d, struct problem *problem)
 	uint32_t read = repertoire().read;
 	char formats[128] = "", words[48];
 
-	d->format = sniff_format(d->map, d->map_size);
+	d->format = sniff_format(d->file, d->file_size);
 	if (format_in(read, d->format))
 		return ERR_OK;
 	for (size_t i = 0; (offer = format_offer(i)); i++)
-		if (format_row(offer->format)->loader && format_in(read, offer->format))
+		if (offer->format != FORMAT_RAW && format_in(read, offer->format))
 			list_add(formats, sizeof formats, offer->title);
 	snprintf(words, sizeof words, "%s, which this service does not read",
 	         format_title(d->format));
@@ -215,14 +223,14 @@ static enum error recognise(struct decoder *d, struct problem *problem)
 	    problem, ERR_NOT_AN_IMAGE,
 	    "the format is recognised by the first bytes, which look like %s; supported: %s (for "
 	    "raw pixels give raw=WIDTHxHEIGHTxBANDS:TYPE)",
-	    d->format ? words : sniff_describe(d->map, d->map_size), formats);
+	    d->format ? words : sniff_describe(d->file, d->file_size), formats);
 }
 
 static enum error check_text(const struct decoder *d, const struct image *image,
                              struct problem *problem)
 {
 	uint64_t needed = (uint64_t)image->width * image->height * image->bands;
-	uint64_t there = sniff_text_samples(d->map, d->map_size);
+	uint64_t there = sniff_text_samples(d->file, d->file_size);
 
 	if (there >= needed)
 		return ERR_OK;
@@ -235,7 +243,7 @@ static enum error load(struct decoder *d, VipsAccess access, struct problem *pro
 {
 	g_clear_object(&d->vips);
 	g_clear_object(&d->source);
-	d->source = vips_source_new_from_memory(d->map, d->map_size);
+	d->source = vips_source_new_from_memory(d->file, d->file_size);
 	/* libvips's GIF loader has no level between accepting anything and rejecting any flaw. Not
 	 * every loader has pages: the list ends early without one. */
 	if (!d->source ||
@@ -307,8 +315,7 @@ static void note_sample_max(struct decoder *d, const struct image *image)
 		d->sample_max = (UINT32_C(0xffff) >> (16 - bits)) << (16 - bits);
 	if (image->type != PIXEL_F32 && vips_image_get_typeof(d->vips, "ppm-max-value") &&
 	    !vips_image_get_double(d->vips, "ppm-max-value", &max) && max >= 1 &&
-	    max < pixel_type_full_scale(image->type) && ((const char *)d->map)[1] != '1' &&
-	    ((const char *)d->map)[1] != '4')
+	    max < pixel_type_full_scale(image->type) && d->file[1] != '1' && d->file[1] != '4')
 		d->sample_max = (uint32_t)max;
 }
 
@@ -316,7 +323,7 @@ static bool has_more_frames(const struct decoder *d)
 {
 	int pages;
 
-	if (sniff_animated_png(d->map, d->map_size))
+	if (sniff_animated_png(d->file, d->file_size))
 		return true;
 	return vips_image_get_typeof(d->vips, VIPS_META_N_PAGES) &&
 	       !vips_image_get_int(d->vips, VIPS_META_N_PAGES, &pages) && pages > 1;
@@ -328,7 +335,7 @@ static enum error open_jpeg(struct decoder *d, struct decoded *decoded,
 {
 	struct image *whole = &decoded->whole;
 	struct jpeg_header header;
-	enum error e = jpeg_decode_open(&d->jpeg, &header, d->map, d->map_size, problem);
+	enum error e = jpeg_decode_open(&d->jpeg, &header, d->file, d->file_size, problem);
 
 	if (e || !d->jpeg)
 		return e;
@@ -351,7 +358,7 @@ static enum error open_png(struct decoder *d, struct decoded *decoded,
 {
 	enum error e;
 
-	d->png = png_open(d->map, d->map_size, &decoded->whole);
+	d->png = png_open(d->file, d->file_size, &decoded->whole);
 	if (!d->png)
 		return ERR_OK;
 	e = check_pixels(job, &decoded->whole, problem);
@@ -360,6 +367,50 @@ static enum error open_png(struct decoder *d, struct decoded *decoded,
 	if (!d->pixels)
 		png_close(&d->png);
 	return e;
+}
+
+/* Opens a bitmap that has been read so far. */
+static enum error begin_bmp(struct decoder *d, struct decoded *decoded,
+                            const struct message_job *job, struct problem *problem)
+{
+	enum error e;
+
+	decoded->whole = bmp_image(d->bmp);
+	e = check_pixels(job, &decoded->whole, problem);
+	return e ? e : bmp_begin(d->bmp, problem);
+}
+
+static enum error open_bmp(struct decoder *d, struct decoded *decoded,
+                           const struct message_job *job, struct problem *problem)
+{
+	enum error e = bmp_open(&d->bmp, d->file, d->file_size, problem);
+
+	return e ? e : begin_bmp(d, decoded, job, problem);
+}
+
+/* Opens the largest picture of an icon. If that is a PNG, it takes the place of the file. */
+static enum error open_ico(struct decoder *d, struct decoded *decoded,
+                           const struct message_job *job, struct problem *problem)
+{
+	struct ico_picture picture;
+	unsigned pictures = ico_choose(&picture, d->file, d->file_size);
+	enum error e;
+
+	decoded->more_frames = pictures > 1;
+	if (!pictures)
+		return problem_set(problem, ERR_UNDECODABLE,
+		                   "the ICO decoder says: no picture lies within the file");
+	d->file = picture.at;
+	d->file_size = picture.size;
+	if (!picture.png) {
+		e = bmp_open_icon(&d->bmp, d->file, d->file_size, problem);
+		return e ? e : begin_bmp(d, decoded, job, problem);
+	}
+	d->format = FORMAT_PNG;
+	if (!format_in(repertoire().read, d->format))
+		return problem_set(problem, ERR_NOT_AN_IMAGE,
+		                   "the icon is a PNG, which this service does not read");
+	return bounds_check(d->format, d->file, d->file_size, problem);
 }
 
 /* The picture of a HEIF file that is meant to be shown need not be its first. */
@@ -385,7 +436,7 @@ static enum error open_other(struct decoder *d, struct decoded *decoded,
 	decoded->any_order = turns_rows(d->vips) || vips_image_get_typeof(d->vips, "pfm-scale");
 	d->still = d->format == FORMAT_WEBP && vips_image_get_orientation(d->vips) <= 1;
 	decoded->full_chroma = samples_chroma(d->vips, "4:4:4");
-	decoded->more_frames = has_more_frames(d);
+	decoded->more_frames |= has_more_frames(d);
 	describe(d->vips, decoded);
 	e = check_pixels(job, &decoded->whole, problem);
 	if (!e)
@@ -394,7 +445,7 @@ static enum error open_other(struct decoder *d, struct decoded *decoded,
 		e = check_buffered(buffered_size(d, &decoded->whole), job, &decoded->whole,
 		                   problem);
 	if (!e)
-		e = bounds_check_coded(d->format, d->map, d->map_size,
+		e = bounds_check_coded(d->format, d->file, d->file_size,
 		                       (uint64_t)decoded->whole.width * decoded->whole.height,
 		                       problem);
 	if (!e)
@@ -419,12 +470,16 @@ static enum error open_file(struct decoder *d, struct decoded *decoded,
 		e = recognise(d, problem);
 	decoded->format = d->format;
 	if (!e)
-		e = bounds_check(d->format, d->map, d->map_size, problem);
+		e = bounds_check(d->format, d->file, d->file_size, problem);
+	if (!e && d->format == FORMAT_ICO)
+		e = open_ico(d, decoded, job, problem);
+	if (!e && d->format == FORMAT_BMP)
+		e = open_bmp(d, decoded, job, problem);
 	if (!e && d->format == FORMAT_JPEG)
 		e = open_jpeg(d, decoded, job, problem);
 	if (!e && d->format == FORMAT_PNG)
 		e = open_png(d, decoded, job, problem);
-	return e || d->jpeg || d->png ? e : open_other(d, decoded, job, problem);
+	return e || d->jpeg || d->png || d->bmp ? e : open_other(d, decoded, job, problem);
 }
 
 static enum error open_raw(struct decoded *decoded, const struct message_job *job,
@@ -475,8 +530,8 @@ enum error decode_open(struct decoder **decoder, struct decoded *decoded,
 	e = job->raw ? open_raw(decoded, job, problem) : open_file(d, decoded, job, problem);
 	if (!e)
 		e = choose_area(d, decoded, job, problem);
-	d->format = decoded->format;
-	d->any_order = decoded->any_order || d->still || d->png;
+	d->format = d->format ? d->format : decoded->format;
+	d->any_order = decoded->any_order || d->still || d->png || d->bmp;
 	d->width = decoded->whole.width;
 	d->image = decoded->image;
 	*decoder = d;
@@ -493,10 +548,12 @@ void decode_close(struct decoder **decoder)
 		return;
 	jpeg_decode_close(&d->jpeg);
 	png_close(&d->png);
+	bmp_close(&d->bmp);
 	file_metadata_free(&d->metadata);
 	free(d->pixels);
 	g_clear_object(&d->region);
 	g_clear_object(&d->vips);
+	g_clear_object(&d->described);
 	g_clear_object(&d->source);
 	if (d->mapped)
 		munmap(d->map, d->map_size);
@@ -572,7 +629,7 @@ static enum error file_rows(struct decoder *d, uint32_t y, uint32_t count, uint8
 static bool take_still(struct decoder *d)
 {
 	if (d->still)
-		d->pixels = webp_decode(d->map, d->map_size, (uint32_t)d->vips->Xsize,
+		d->pixels = webp_decode(d->file, d->file_size, (uint32_t)d->vips->Xsize,
 		                        (uint32_t)d->vips->Ysize, d->image.bands);
 	d->still = false;
 	return d->pixels;
@@ -637,6 +694,10 @@ static enum error some_rows(struct decoder *d, uint32_t y, uint32_t count, uint8
 		still_rows(d, y, count, to, pitch);
 		return ERR_OK;
 	}
+	if (d->bmp) {
+		bmp_rows(d->bmp, d->area.y + y, count, d->area.x, d->area.width, to, pitch);
+		return ERR_OK;
+	}
 	return d->vips ? file_rows(d, y, count, to, pitch, problem)
 	               : raw_rows(d, y, count, to, pitch, problem);
 }
@@ -674,10 +735,10 @@ enum jpeg_reason decode_jpeg_scan(const struct decoder *d, struct jpeg_scan *sca
 
 	if (!d->jpeg)
 		return JPEG_REASON_BODY;
-	reason = jpeg_header_read(d->map, d->map_size, scan);
+	reason = jpeg_header_read(d->file, d->file_size, scan);
 	if (reason)
 		return reason;
-	*bytes = (const uint8_t *)d->map + scan->offset;
+	*bytes = d->file + scan->offset;
 	scan->offset = 0;
 	return d->area.width == scan->width && d->area.height == scan->height ? JPEG_REASON_NONE
 	                                                                      : JPEG_REASON_PIXELS;
@@ -690,9 +751,28 @@ bool decode_file_metadata(struct decoder *d, const struct file_metadata **metada
 		*metadata = jpeg_decode_metadata(d->jpeg);
 	else if (d->png)
 		*metadata = png_metadata(d->png);
-	else if (d->still && metadata_read(&d->metadata, d->vips))
+	else if (d->bmp) {
+		d->metadata = bmp_metadata(d->bmp);
+		*metadata = &d->metadata;
+	} else if (d->still && metadata_read(&d->metadata, d->vips))
 		*metadata = &d->metadata;
 	return *metadata || d->format == FORMAT_RAW;
+}
+
+/* What a bitmap has beside its pixels, for libvips. */
+static VipsImage *describe_bmp(struct decoder *d)
+{
+	const struct file_metadata m = bmp_metadata(d->bmp);
+
+	if (!d->described) {
+		d->described = vips_image_new();
+		d->described->Xres = m.resolution.x;
+		d->described->Yres = m.resolution.y;
+		if (m.profile[0].at)
+			vips_image_set_blob_copy(d->described, VIPS_META_ICC_NAME, m.profile[0].at,
+			                         m.profile[0].size);
+	}
+	return d->described;
 }
 
 enum error decode_metadata(struct decoder *d, VipsImage **image, struct problem *problem)
@@ -700,6 +780,6 @@ enum error decode_metadata(struct decoder *d, VipsImage **image, struct problem 
 	enum error e =
 	    (d->jpeg || d->png) && !d->vips ? load(d, VIPS_ACCESS_SEQUENTIAL, problem) : ERR_OK;
 
-	*image = d->vips;
+	*image = d->bmp ? describe_bmp(d) : d->vips;
 	return e;
 }

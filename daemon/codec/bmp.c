@@ -1,0 +1,515 @@
+/* Windows bitmaps, as Microsoft's documentation of BITMAPFILEHEADER to BITMAPV5HEADER has them.
+ *
+ * The hard part: rows are wanted in any order, but runs of pixels must be read from the first one
+ * on. One pass over them, which keeps no pixels, notes where each row begins. */
+#include "codec/bmp.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "codec/bytes.h"
+
+enum {
+	FILE_HEAD = 14,
+	CORE_HEAD = 12, /* of OS/2 1 */
+	INFO_HEAD = 40,
+	MASKS = 40, /* in or after the header */
+	ALPHA_HEAD = 56,
+	V5_HEAD = 124,
+};
+
+enum { PLAIN = 0, RUNS_OF_8 = 1, RUNS_OF_4 = 2, MASKED = 3, MASKED_WITH_ALPHA = 6 };
+
+/* Some bits of a pixel. */
+struct channel {
+	uint32_t mask, max;
+	unsigned shift;
+};
+
+/* Where the runs of a row begin; at NULL: it has none. */
+struct start {
+	const uint8_t *at;
+	uint32_t x;
+};
+
+struct bmp {
+	const uint8_t *head; /* the header of the bitmap */
+	const uint8_t *end;  /* of the file */
+	const uint8_t *pixels;
+	size_t head_size, row_size;
+	uint32_t width, height, bits, compression;
+	bool top_down, icon, alpha;
+	uint32_t bands;
+	uint8_t palette[256][3]; /* RGB; only the first is used if all are grey */
+	struct channel channels[4];
+	const uint8_t *mask; /* of an icon's transparent pixels; NULL: none */
+	struct start *starts;
+	uint8_t *indices; /* of a row of runs */
+};
+
+static uint32_t number(const uint8_t *at, size_t size)
+{
+	return (uint32_t)bytes_number(at, size, false);
+}
+
+static enum error broken(struct problem *problem, const char *what)
+{
+	return problem_set(problem, ERR_UNDECODABLE, "the BMP decoder says: %s", what);
+}
+
+/* Headers -------------------------------------------------------------------------------------- */
+
+static bool is_core(const struct bmp *b)
+{
+	return b->head_size == CORE_HEAD;
+}
+
+/* The width (0) or height (1), which is negative if rows run from top to bottom. */
+static int64_t side(const struct bmp *b, size_t which)
+{
+	const size_t size = is_core(b) ? 2 : 4;
+	uint32_t n = number(b->head + 4 + which * size, size);
+
+	return is_core(b) ? (int64_t)n : (int32_t)n;
+}
+
+static enum error read_size(struct bmp *b, struct problem *problem)
+{
+	int64_t width = side(b, 0), height = side(b, 1);
+
+	b->top_down = height < 0;
+	height = height < 0 ? -height : height;
+	if (b->icon) /* the mask is counted, too */
+		height /= 2;
+	if (width <= 0 || height <= 0)
+		return broken(problem, "the image has no pixels");
+	b->width = (uint32_t)width;
+	b->height = (uint32_t)height;
+	return ERR_OK;
+}
+
+static bool kind_is_known(const struct bmp *b)
+{
+	switch (b->compression) {
+	case PLAIN:
+		return b->bits == 1 || b->bits == 2 || b->bits == 4 || b->bits == 8 ||
+		       b->bits == 16 || b->bits == 24 || b->bits == 32;
+	case RUNS_OF_8:
+		return b->bits == 8 && !b->top_down;
+	case RUNS_OF_4:
+		return b->bits == 4 && !b->top_down;
+	case MASKED:
+	case MASKED_WITH_ALPHA:
+		return b->bits == 16 || b->bits == 32;
+	default:
+		return false;
+	}
+}
+
+static enum error check_kind(const struct bmp *b, struct problem *problem)
+{
+	if (kind_is_known(b))
+		return ERR_OK;
+	return problem_set(problem, ERR_UNSUPPORTED_PIXELS,
+	                   "the BMP has %u bits a pixel in compression %u; 1, 2, 4, 8, 16, 24 and "
+	                   "32 bits are supported, 4 and 8 also in runs, 16 and 32 with masks",
+	                   b->bits, b->compression);
+}
+
+static bool set_channel(struct channel *c, uint32_t mask)
+{
+	*c = (struct channel){.mask = mask};
+	if (!mask)
+		return true;
+	c->shift = (unsigned)__builtin_ctz(mask);
+	c->max = mask >> c->shift;
+	return !(c->max & (c->max + 1));
+}
+
+static enum error read_masks(struct bmp *b, struct problem *problem)
+{
+	static const uint32_t usual[2][3] = {{0x7c00, 0x3e0, 0x1f}, {0xff0000, 0xff00, 0xff}};
+	bool given = b->compression != PLAIN, whole = true;
+	bool alpha = b->head_size >= ALPHA_HEAD || b->compression == MASKED_WITH_ALPHA;
+
+	if (given && (size_t)(b->end - b->head) < ALPHA_HEAD)
+		return broken(problem, "the file ends in its header");
+	for (size_t i = 0; i < 3; i++)
+		whole &= set_channel(&b->channels[i], given ? number(b->head + MASKS + 4 * i, 4)
+		                                            : usual[b->bits == 32][i]);
+	if (given && alpha)
+		whole &= set_channel(&b->channels[3], number(b->head + MASKS + 12, 4));
+	else if (b->icon && b->bits == 32)
+		whole &= set_channel(&b->channels[3], 0xff000000);
+	return whole ? ERR_OK : broken(problem, "the bits of a colour are not next to each other");
+}
+
+/* Masks follow the shortest header that can have them. */
+static size_t palette_offset(const struct bmp *b)
+{
+	if (b->head_size != INFO_HEAD || b->compression < MASKED)
+		return b->head_size;
+	return INFO_HEAD + (b->compression == MASKED ? 12 : 16);
+}
+
+/* Returns the number of entries that the file says it has. */
+static uint32_t read_palette(struct bmp *b)
+{
+	const size_t entry = is_core(b) ? 3 : 4;
+	const uint32_t most = 1u << b->bits;
+	uint32_t count = is_core(b) ? 0 : number(b->head + 32, 4);
+	size_t room = (size_t)(b->end - b->head), at = palette_offset(b);
+
+	count = count && count < most ? count : most;
+	b->bands = 1;
+	for (uint32_t i = 0; i < count && at + entry <= room; i++, at += entry) {
+		const uint8_t *bgr = b->head + at;
+		uint8_t *rgb = b->palette[i];
+
+		rgb[0] = bgr[2];
+		rgb[1] = bgr[1];
+		rgb[2] = bgr[0];
+		if (rgb[0] != rgb[1] || rgb[1] != rgb[2])
+			b->bands = 3;
+	}
+	return count;
+}
+
+static enum error read_header(struct bmp *b, struct problem *problem)
+{
+	size_t room = (size_t)(b->end - b->head);
+	enum error e;
+
+	b->head_size = room < 4 ? 0 : number(b->head, 4);
+	if ((b->head_size != CORE_HEAD && b->head_size < INFO_HEAD) || b->head_size > V5_HEAD)
+		return broken(problem, "the header has an unknown length");
+	if (b->head_size > room)
+		return broken(problem, "the file ends in its header");
+	b->bits = number(b->head + (is_core(b) ? 10 : 14), 2);
+	b->compression = is_core(b) ? PLAIN : number(b->head + 16, 4);
+	e = read_size(b, problem);
+	if (!e)
+		e = check_kind(b, problem);
+	if (!e && (b->bits == 16 || b->bits == 32))
+		e = read_masks(b, problem);
+	b->row_size = ((size_t)b->width * b->bits + 31) / 32 * 4;
+	b->bands = 3;
+	return e;
+}
+
+static struct bmp *new_bmp(const uint8_t *head, const uint8_t *end)
+{
+	struct bmp *b = calloc(1, sizeof *b);
+
+	if (b) {
+		b->head = head;
+		b->end = end;
+	}
+	return b;
+}
+
+static enum error no_memory(struct problem *problem)
+{
+	return problem_set(problem, ERR_MEMORY, "no memory to decode");
+}
+
+enum error bmp_open(struct bmp **bmp, const uint8_t *file, size_t size, struct problem *problem)
+{
+	uint64_t offset = size < FILE_HEAD ? size : number(file + 10, 4);
+	enum error e;
+
+	*bmp = NULL;
+	if (size < FILE_HEAD)
+		return broken(problem, "the file ends in its header");
+	*bmp = new_bmp(file + FILE_HEAD, file + size);
+	if (!*bmp)
+		return no_memory(problem);
+	e = read_header(*bmp, problem);
+	if (!e && (*bmp)->bits <= 8)
+		read_palette(*bmp);
+	(*bmp)->alpha = (*bmp)->channels[3].mask;
+	(*bmp)->pixels = file + (offset < size ? offset : size);
+	if (e)
+		bmp_close(bmp);
+	return e;
+}
+
+/* After the palette come the pixels, then a bit a pixel: 1 where it is transparent. */
+enum error bmp_open_icon(struct bmp **bmp, const uint8_t *bitmap, size_t size,
+                         struct problem *problem)
+{
+	struct bmp *b = *bmp = new_bmp(bitmap, bitmap + size);
+	size_t offset;
+	enum error e;
+
+	if (!b)
+		return no_memory(problem);
+	b->icon = b->alpha = true;
+	e = read_header(b, problem);
+	if (!e) {
+		offset = palette_offset(b);
+		if (b->bits <= 8)
+			offset += (is_core(b) ? 3 : 4) * read_palette(b);
+		b->pixels = bitmap + (offset < size ? offset : size);
+	}
+	if (e)
+		bmp_close(bmp);
+	return e;
+}
+
+void bmp_close(struct bmp **bmp)
+{
+	if (!*bmp)
+		return;
+	free((*bmp)->starts);
+	free((*bmp)->indices);
+	free(*bmp);
+	*bmp = NULL;
+}
+
+struct image bmp_image(const struct bmp *b)
+{
+	return (struct image){.width = b->width,
+	                      .height = b->height,
+	                      .bands = b->bands + b->alpha,
+	                      .type = PIXEL_U8,
+	                      .alpha = b->alpha};
+}
+
+struct file_metadata bmp_metadata(const struct bmp *b)
+{
+	static const char embedded[] = "DEBM"; /* little-endian */
+	struct file_metadata m = {.resolution = {1, 1, PER_INCH}};
+	int32_t x = is_core(b) ? 0 : (int32_t)number(b->head + 24, 4);
+	int32_t y = is_core(b) ? 0 : (int32_t)number(b->head + 28, 4);
+	size_t room = (size_t)(b->end - b->head);
+
+	if (x > 0 && y > 0)
+		m.resolution = (struct resolution){x / 1000.0, y / 1000.0, PER_INCH};
+	if (b->head_size == V5_HEAD && !memcmp(b->head + 56, embedded, 4)) {
+		size_t offset = number(b->head + 112, 4), size = number(b->head + 116, 4);
+
+		if (offset < room && size && size <= room - offset)
+			m.profile[0] = (struct file_part){b->head + offset, size};
+	}
+	return m;
+}
+
+/* Runs ----------------------------------------------------------------------------------------- */
+
+enum step { PIXELS, LINE, MOVE, END, CUT };
+
+/* Pixels of one value, of several (`values`), or none. */
+struct run {
+	uint32_t count, dx, dy;
+	const uint8_t *values;
+	bool literal;
+};
+
+/* Reads a step at *at, and moves behind it. */
+static enum step next_step(const struct bmp *b, const uint8_t **at, struct run *run)
+{
+	size_t room = (size_t)(b->end - *at), literal;
+	const uint8_t *step = *at;
+
+	if (room < 2)
+		return CUT;
+	*at += 2;
+	*run = (struct run){.count = step[0], .values = step + 1};
+	if (step[0])
+		return PIXELS;
+	switch (step[1]) {
+	case 0:
+		return LINE;
+	case 1:
+		return END;
+	case 2:
+		if (room < 4)
+			return CUT;
+		*at += 2;
+		run->dx = step[2];
+		run->dy = step[3];
+		return MOVE;
+	default:
+		literal = b->bits == 8 ? step[1] : (step[1] + 1u) / 2;
+		*run = (struct run){.count = step[1], .values = step + 2, .literal = true};
+		if (room - 2 < literal)
+			return CUT;
+		literal += literal & 1;
+		*at += room - 2 < literal ? room - 2 : literal;
+		return PIXELS;
+	}
+}
+
+/* Rows count from the first in the file, which is the lowest of the image. */
+static enum error find_rows(struct bmp *b, struct problem *problem)
+{
+	const uint8_t *at = b->pixels;
+	uint32_t y = 0;
+	uint64_t x = 0;
+	struct run run;
+	enum step step = LINE;
+
+	b->starts = calloc(b->height, sizeof *b->starts);
+	b->indices = malloc(b->width);
+	if (!b->starts || !b->indices)
+		return no_memory(problem);
+	b->starts[0] = (struct start){at, 0};
+	while (y < b->height && step != END) {
+		step = next_step(b, &at, &run);
+		if (step == CUT)
+			return y + 1 == b->height && x >= b->width
+			           ? ERR_OK
+			           : broken(problem, "the file is truncated");
+		x = step == LINE ? 0 : step == END ? x : x + run.count + run.dx;
+		x = x < b->width ? x : b->width;
+		if (step == LINE)
+			run.dy = 1;
+		y += run.dy;
+		if (run.dy && y < b->height)
+			b->starts[y] = (struct start){at, (uint32_t)x};
+	}
+	return ERR_OK;
+}
+
+static uint8_t value(const struct bmp *b, const struct run *run, uint32_t i)
+{
+	if (b->bits == 8)
+		return run->values[run->literal ? i : 0];
+	return run->values[run->literal ? i / 2 : 0] >> (i & 1 ? 0 : 4) & 15;
+}
+
+/* Sets b->indices to a row of the file. */
+static void read_runs(struct bmp *b, uint32_t row)
+{
+	const uint8_t *at = b->starts[row].at;
+	uint32_t x = b->starts[row].x;
+	struct run run;
+
+	memset(b->indices, 0, b->width);
+	while (at && x < b->width) {
+		enum step step = next_step(b, &at, &run);
+
+		if (step == LINE || step == END || step == CUT || run.dy)
+			return;
+		for (uint32_t i = 0; i < run.count && x < b->width; i++)
+			b->indices[x++] = value(b, &run, i);
+		x = run.dx < b->width - x ? x + run.dx : b->width;
+	}
+}
+
+/* Pixels --------------------------------------------------------------------------------------- */
+
+/* Icons of 32 bits have alpha in place of the mask, unless all of it is 0. */
+static bool has_alpha(const struct bmp *b)
+{
+	for (uint32_t y = 0; y < b->height; y++)
+		for (uint32_t x = 0; x < b->width; x++)
+			if (number(b->pixels + y * b->row_size + 4 * (size_t)x, 4) &
+			    b->channels[3].mask)
+				return true;
+	return false;
+}
+
+static enum error find_mask(struct bmp *b, struct problem *problem)
+{
+	const size_t size = ((size_t)b->width + 31) / 32 * 4;
+	const uint8_t *mask = b->pixels + b->height * b->row_size;
+
+	if (b->bits == 32 && has_alpha(b))
+		return ERR_OK;
+	if ((uint64_t)(b->end - b->pixels) < b->height * ((uint64_t)b->row_size + size))
+		return broken(problem, "the file is truncated");
+	b->mask = mask;
+	return ERR_OK;
+}
+
+enum error bmp_begin(struct bmp *b, struct problem *problem)
+{
+	uint64_t last = ((uint64_t)b->width * b->bits + 7) / 8;
+
+	if (b->compression == RUNS_OF_8 || b->compression == RUNS_OF_4)
+		return b->icon ? broken(problem, "an icon in runs of pixels")
+		               : find_rows(b, problem);
+	if ((uint64_t)(b->end - b->pixels) < (b->height - 1) * (uint64_t)b->row_size + last)
+		return problem_set(
+		    problem, ERR_UNDECODABLE,
+		    "the BMP decoder says: the file is truncated: it holds %llu of "
+		    "the image's %llu bytes of pixels",
+		    (unsigned long long)(b->end - b->pixels),
+		    (unsigned long long)((b->height - 1) * (uint64_t)b->row_size + last));
+	return b->icon ? find_mask(b, problem) : ERR_OK;
+}
+
+static uint8_t scaled(const struct channel *c, uint32_t pixel)
+{
+	uint64_t v = (pixel & c->mask) >> c->shift;
+
+	if (c->max == 255 || !c->max)
+		return (uint8_t)v;
+	return (uint8_t)((v * 255 + c->max / 2) / c->max);
+}
+
+static void copy_indexed(const struct bmp *b, const uint8_t *row, uint32_t x, uint8_t *to)
+{
+	unsigned per_byte = 8 / b->bits, place = per_byte - 1 - x % per_byte;
+	unsigned index = row[x / per_byte] >> place * b->bits & ((1u << b->bits) - 1);
+
+	memcpy(to, b->palette[index], b->bands);
+}
+
+static void copy_masked(const struct bmp *b, const uint8_t *row, uint32_t x, uint8_t *to)
+{
+	uint32_t pixel = number(row + (size_t)x * (b->bits / 8), b->bits / 8);
+
+	for (size_t i = 0; i < b->bands + b->alpha; i++)
+		to[i] = scaled(&b->channels[i], pixel);
+}
+
+static void copy_bgr(const uint8_t *row, uint32_t x, uint8_t *to)
+{
+	const uint8_t *bgr = row + 3 * (size_t)x;
+
+	to[0] = bgr[2];
+	to[1] = bgr[1];
+	to[2] = bgr[0];
+}
+
+static void copy_row(struct bmp *b, uint32_t row, uint32_t x, uint32_t width, uint8_t *to)
+{
+	const uint8_t *from = b->pixels + row * b->row_size;
+	const size_t bands = b->bands + b->alpha;
+
+	for (uint32_t end = x + width; x < end; x++, to += bands) {
+		if (b->starts)
+			memcpy(to, b->palette[b->indices[x]], b->bands);
+		else if (b->bits <= 8)
+			copy_indexed(b, from, x, to);
+		else if (b->bits == 24)
+			copy_bgr(from, x, to);
+		else
+			copy_masked(b, from, x, to);
+	}
+}
+
+static void copy_mask(const struct bmp *b, uint32_t row, uint32_t x, uint32_t width, uint8_t *to)
+{
+	const uint8_t *mask = b->mask + row * (((size_t)b->width + 31) / 32 * 4);
+
+	for (uint32_t end = x + width; x < end; x++, to += b->bands + 1)
+		to[b->bands] = mask[x / 8] >> (7 - x % 8) & 1 ? 0 : 255;
+}
+
+void bmp_rows(struct bmp *b, uint32_t y, uint32_t count, uint32_t x, uint32_t width, uint8_t *to,
+              size_t pitch)
+{
+	for (uint32_t i = 0; i < count; i++, to += pitch) {
+		uint32_t row = b->top_down ? y + i : b->height - 1 - y - i;
+
+		if (b->starts)
+			read_runs(b, row);
+		copy_row(b, row, x, width, to);
+		if (b->mask)
+			copy_mask(b, row, x, width, to);
+	}
+}
