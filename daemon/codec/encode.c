@@ -352,6 +352,19 @@ static enum error write_coded(struct encoder *encoder, int file, struct problem 
 	return e;
 }
 
+/* As the image of an answer has it: newer ones of libvips do not take any three bands for colours.
+ */
+static VipsImage *black_image(const struct image *image)
+{
+	VipsImage *black = NULL;
+
+	if (vips_black(&black, (int)image->width, (int)image->height, "bands", (int)image->bands,
+	               NULL))
+		return NULL;
+	black->Type = VIPS_INTERPRETATION_sRGB;
+	return black;
+}
+
 bool encode_tries(enum format format)
 {
 	const struct output_format output = {
@@ -360,12 +373,11 @@ bool encode_tries(enum format format)
 	    .coding = {.quality = format_row(format)->quality},
 	};
 	VipsTarget *target = vips_target_new_to_memory();
-	VipsImage *black = NULL;
+	VipsImage *black = black_image(&output.image);
 	VipsBlob *file = NULL;
 	const void *bytes;
 	size_t size;
-	bool works = target && !vips_black(&black, 16, 16, "bands", 3, NULL) &&
-	             !savers[format](&output, black, target);
+	bool works = target && black && !savers[format](&output, black, target);
 
 	if (works)
 		g_object_get(target, "blob", &file, NULL);
