@@ -186,16 +186,16 @@ kernel void extreme(REGION_ARGUMENTS, uint radius, uint element, uint largest, u
 	const uint y = get_global_id(1) * EXTREME_ROWS, here = min(rows - y, (uint)EXTREME_ROWS);
 	local key *const room = (local key *)scratch;
 
-#define EXTREME(name, ...)                                                                         \
-	name(src, src_offset, src_pitch, dst, dst_offset, dst_pitch, samples, rows, bands, blocks, \
-	     span, y, here, radius, __VA_ARGS__)
+#define BLOCK                                                                                  \
+	src, src_offset, src_pitch, dst, dst_offset, dst_pitch, samples, rows, bands, blocks, span, \
+	    y, here, radius
 	if (element == ELEMENT_IS_RECTANGLE && largest)
-		EXTREME(extreme_rectangle, keep, room, true);
+		extreme_rectangle(BLOCK, keep, room, true);
 	else if (element == ELEMENT_IS_RECTANGLE)
-		EXTREME(extreme_rectangle, keep, room, false);
+		extreme_rectangle(BLOCK, keep, room, false);
 	else if (largest)
-		EXTREME(extreme_element, element, keep, room, true);
+		extreme_element(BLOCK, element, keep, room, true);
 	else
-		EXTREME(extreme_element, element, keep, room, false);
-#undef EXTREME
+		extreme_element(BLOCK, element, keep, room, false);
+#undef BLOCK
 }

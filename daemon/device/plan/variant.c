@@ -244,6 +244,9 @@ static bool is_hopeless(enum kernel kernel, const struct work *work)
 	       width * height > 4 * (width + height);
 }
 
+/* What NVIDIA's compiler adds at most to local memory: the alignment of its largest type. */
+enum { COMPILER_ADDS = 16 };
+
 uint64_t variant_local_bytes(enum kernel kernel, const struct shape *shape, enum pixel_type type,
                              uint32_t radius_x, uint32_t radius_y, uint32_t bands)
 {
@@ -278,7 +281,7 @@ uint64_t variant_local_bytes(enum kernel kernel, const struct shape *shape, enum
 		words = SEP_ONE_PASS_SHARED_FLOATS(reach, (uint64_t)radius_y);
 	if (kernel == KERNEL_SEP_TILED)
 		words = SEP_TILED_FLOATS(reach, (uint64_t)radius_y);
-	return 4 * words;
+	return words ? 4 * words + COMPILER_ADDS : 0;
 }
 
 /* True if the device has such large groups, and the local memory for them. */
