@@ -24,8 +24,9 @@ void devices_fini(void)
 	device_table_clear();
 }
 
-bool device_has_room(const struct device *d)
+bool device_has_room(const struct device *d, enum tile_form form)
 {
+	(void)form;
 	return device_state(d) == DEVICE_UP && d->held_count < d->window;
 }
 

@@ -30,8 +30,9 @@ enum {
  * that such quarantines do not add up. */
 static const uint64_t examined_ns = 1000000000u, distrusted_ns = 120000000000u;
 
-/* A device may hold more tiles than its window while their predicted time is below this. */
-static const double window_ns = 8e6;
+/* A device may hold more tiles than its window while their predicted time is below this: of pixels,
+ * and of scans, which take a third of their time in full stacks. */
+static const double window_ns = 8e6, window_scans_ns = 32e6;
 
 /* A device that was up for this long starts with a clean record. */
 static const uint64_t forgiven_ns = 60000000000u;
@@ -581,11 +582,13 @@ void devices_fini(void)
 }
 
 /* Beyond its window a device may hold small tiles, because those of a kind share a launch. */
-bool device_has_room(const struct device *d)
+bool device_has_room(const struct device *d, enum tile_form form)
 {
+	const double most = form == TILE_PIXELS ? window_ns : window_scans_ns;
+
 	return device_state(d) == DEVICE_UP &&
 	       (d->held_count < d->window ||
-	        (d->stacks && d->held_count < WINDOW_MAX && load_ns(d->worker.number) < window_ns));
+	        (d->stacks && d->held_count < WINDOW_MAX && load_ns(d->worker.number) < most));
 }
 
 /* Sends the plan to the device unless it has it, and drops the plan that had the same place. */

@@ -35,8 +35,8 @@ void device_examine(unsigned i, const struct plan *plan, uint64_t kernels);
  * tile. Within two minutes of the last time it is only examined. */
 void device_distrust(unsigned i, const struct plan *plan, uint64_t kernels);
 
-/* True if the device is up and may get another tile. */
-bool device_has_room(const struct device *device);
+/* True if the device is up and may get another tile of this form. */
+bool device_has_room(const struct device *device, enum tile_form form);
 
 /* Gives a task to the device, which must be up and hold fewer than WINDOW_MAX tiles; the device
  * holds it until task_done() or task_lost(). Returns false if the device failed: the task is then

@@ -96,7 +96,7 @@ static bool has_room(const struct device *d, const struct task *task)
 {
 	unsigned held = 0, max = d->window > 3 ? d->window - 2 : 1;
 
-	if (!device_has_room(d))
+	if (!device_has_room(d, task->tile.form))
 		return false;
 	if (!is_long(d, task))
 		return true;
@@ -151,7 +151,7 @@ static void dispatch(void)
 
 		if (d && has_room(d, task))
 			send_turn(d);
-		else if (allowed || (d && device_has_room(d)))
+		else if (allowed || (d && device_has_room(d, task->tile.form)))
 			fair_park(&ready, flow);
 		else
 			break;
