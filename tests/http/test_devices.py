@@ -62,22 +62,40 @@ def test_no_such_device(pair):
         assert "cpu0 (0:0, " in problem["detail"] and "cpu1 (0:1, " in problem["detail"]
 
 
+def waits(pair):
+    """True once a tile waits for cpu1. A worker that stands still is replaced before a slow machine has a
+    tile for it: each is stopped."""
+    with contextlib.suppress(ProcessLookupError):
+        worker_of(pair, "cpu1").kill(signal.SIGSTOP)
+    return pair.metrics().total("convolved_tiles_queued") >= 1
+
+
+def stuck_on(pair, pool):
+    """A request with tiles that wait for cpu1; one whose tiles a new worker has done is asked again."""
+    asked = [pool.submit(filter_on, pair, LARGE, "cpu1")]
+
+    def stuck():
+        if asked[-1].done():
+            asked.append(pool.submit(filter_on, pair, LARGE, "cpu1"))
+        return waits(pair)
+    poll(stuck, 60, "a queued tile", 0.05)
+    return asked[-1]
+
+
 def test_others_pass(pair):
     """While a device is stuck, with the tiles of a request that may use no other, work for the other
     device goes on; the first request ends when its device is there again: this process of it, or, if
     its stop has been noticed by then, the next."""
-    worker = worker_of(pair, "cpu1")
     with concurrent.futures.ThreadPoolExecutor() as pool:
-        worker.kill(signal.SIGSTOP)
         try:
-            stuck = pool.submit(filter_on, pair, LARGE, "cpu1")
-            poll(lambda: pair.metrics().total("convolved_tiles_queued") >= 1, 60, "a queued tile")
+            waits(pair)
+            stuck = stuck_on(pair, pool)
             for _ in range(10):
                 assert used(filter_on(pair, SMALL, "cpu0")) == {"cpu0"}
             assert used(filter_on(pair, LARGE, "cpu0")) == {"cpu0"}
         finally:
             with contextlib.suppress(ProcessLookupError):
-                worker.kill(signal.SIGCONT)
+                worker_of(pair, "cpu1").kill(signal.SIGCONT)
         assert used(stuck.result()) == {"cpu1"}
     assert pair.rest().total("convolved_tiles_queued") == 0
 
@@ -95,14 +113,10 @@ def test_tried_again(pair):
 
 def test_gone(pair):
     """Where none of its devices comes back the request is told, and a later one at once."""
-    def queued():  # a worker that stands still is replaced before a slow machine has a tile for it
-        with contextlib.suppress(ProcessLookupError):
-            worker_of(pair, "cpu1").kill(signal.SIGSTOP)
-        return pair.metrics().total("convolved_tiles_queued") >= 1
-    queued()
+    waits(pair)
     with concurrent.futures.ThreadPoolExecutor() as pool:
         stuck = pool.submit(filter_on, pair, LARGE, "cpu1")
-        poll(lambda: queued() or stuck.done(), 60, "a queued tile", 0.05)
+        poll(lambda: waits(pair) or stuck.done(), 60, "a queued tile", 0.05)
         early = stuck.done()  # on a busy machine the device may have been away for too long by now
         reload(pair, "codecs=3\ntile-timeout=2\ndevice=0:0\n")
         begun = time.monotonic()
