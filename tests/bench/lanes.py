@@ -15,7 +15,7 @@ import tempfile
 import time
 import urllib.request
 
-from peers import POST, busy_seconds
+from peers import POST, own_seconds
 from service import PORT, Service, photograph, post, wait_until, wrk
 
 LANES = ("gpu", "cpu", "auto")
@@ -50,20 +50,23 @@ def alone(body, lane, times):
 
 
 def busy(service):
-    """Processor seconds so far, by the kind of process."""
-    spent = {}
-    for name, pid in service.processes():
-        kind = name.removeprefix("convolved-")[:5] if "-" in name else "front"
-        spent[kind] = spent.get(kind, 0) + busy_seconds(pid)
-    spent["front"] -= sum(seconds for kind, seconds in spent.items() if kind != "front")
-    return spent
+    """Processor seconds so far of each process: (kind, pid) and seconds."""
+    return {(name.removeprefix("convolved-"), pid): own_seconds(pid) for name, pid in service.processes()}
+
+
+def spent(before, after):
+    """Processor seconds since then by the kind of process, but those of processes that have ended."""
+    found = {}
+    for process, seconds in after.items():
+        found[process[0]] = found.get(process[0], 0) + seconds - before.get(process, 0)
+    return found
 
 
 def loaded(service, directory, source, lane, options):
     before, begun = busy(service), time.monotonic()
     rate, _ = wrk(command(directory, source, lane, options.connections), options.seconds)
     took = time.monotonic() - begun
-    return rate, {kind: (seconds - before.get(kind, 0)) / took for kind, seconds in busy(service).items()}
+    return rate, {kind: seconds / took for kind, seconds in spent(before, busy(service)).items()}
 
 
 def measure(service, directory, source, options):

@@ -93,14 +93,17 @@ def family(pid):
     return found
 
 
+def own_seconds(pid):
+    """Processor time of a process, 0 if it has ended."""
+    with contextlib.suppress(OSError):
+        with open(f"/proc/{pid}/stat") as f:
+            return sum(map(int, f.read().rpartition(")")[2].split()[11:13])) / os.sysconf("SC_CLK_TCK")
+    return 0
+
+
 def busy_seconds(pid):
     """Processor time of a process and all below it."""
-    ticks = 0
-    for one in family(pid):
-        with contextlib.suppress(OSError):
-            with open(f"/proc/{one}/stat") as f:
-                ticks += sum(map(int, f.read().rpartition(")")[2].split()[11:13]))
-    return ticks / os.sysconf("SC_CLK_TCK")
+    return sum(map(own_seconds, family(pid)))
 
 
 def load(name, pid, command, seconds):

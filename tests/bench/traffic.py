@@ -19,7 +19,7 @@ import tempfile
 
 import numpy
 
-from lanes import busy
+from lanes import busy, spent
 from service import BUILD, PORT, TOP, Service, photograph, post
 
 sys.path.append(os.path.join(TOP, "tests", "lib"))
@@ -67,8 +67,7 @@ def of_service(service, case, target, body, options):
     secure = case == "tls"
     found = generate(*load(options, body), *(("--tls",) if secure else ()),
                      f"127.0.0.1:{SECURE if secure else PORT}", target)
-    found["cores"] = {kind: (seconds - before.get(kind, 0)) / options.seconds
-                      for kind, seconds in busy(service).items()}
+    found["cores"] = {kind: seconds / options.seconds for kind, seconds in spent(before, busy(service)).items()}
     return found
 
 
