@@ -41,7 +41,8 @@ static void print_head(const char *filter, const char *device, const struct benc
 
 static void print_row(const struct measured *m, const struct bench_result *result)
 {
-	char shape[32] = "", wrong[64] = "right";
+	char shape[32] = "", wrong[64] = "right", times_reference[32] = "-";
+	const double reference = reference_ms(result);
 
 	if (m->shape.x)
 		snprintf(shape, sizeof shape, "%ux%u by %ux%u", m->shape.x, m->shape.y,
@@ -53,10 +54,13 @@ static void print_row(const struct measured *m, const struct bench_result *resul
 	else if (m->outside)
 		snprintf(wrong, sizeof wrong, "WRONG: %llu bytes outside the target",
 		         (unsigned long long)m->outside);
-	printf("  %-24s %-18s %-15s %5u %11.3f %11.3f %9.1f %8.3f %10.1f %11.1f  %s, %.3g\n",
+	if (isfinite(reference))
+		snprintf(times_reference, sizeof times_reference, "%.1f",
+		         reference / m->times.median);
+	printf("  %-24s %-18s %-15s %5u %11.3f %11.3f %9.1f %8.3f %10.1f %11s  %s, %.3g\n",
 	       m->variant, shape, m->form, m->runs, m->times.median, m->times.mean, m->gb_per_s,
-	       m->share_of_copy, slowest(result) / m->times.median,
-	       reference_ms(result) / m->times.median, wrong, m->max_difference);
+	       m->share_of_copy, slowest(result) / m->times.median, times_reference, wrong,
+	       m->max_difference);
 }
 
 void report_print(const char *filter, const char *device, const struct bench_case *c,

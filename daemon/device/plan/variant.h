@@ -88,8 +88,8 @@ bool variant_weights_by_alpha(const struct operation *operation, enum pixel_type
 bool variant_applies(enum kernel kernel, const struct work *work, const struct device *device,
                      bool asked_for);
 
-/* Bytes of local memory, at most, that a work-group of a kernel declares; those of VARIANT_LOCAL are
- * given theirs at the launch. */
+/* Bytes of local memory, at most, that a work-group of a kernel declares; those of VARIANT_LOCAL
+ * are given theirs at the launch. */
 uint64_t variant_local_bytes(enum kernel kernel, const struct shape *shape, enum pixel_type type,
                              uint32_t radius_x, uint32_t radius_y, uint32_t bands);
 
