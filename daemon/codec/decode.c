@@ -20,6 +20,7 @@
 #include "codec/bmp.h"
 #include "codec/bounds.h"
 #include "codec/file_metadata.h"
+#include "codec/heif.h"
 #include "codec/ico.h"
 #include "codec/jpeg_decode.h"
 #include "codec/jpeg_header.h"
@@ -422,15 +423,24 @@ static enum error choose_primary(struct decoder *d, struct problem *problem)
 	return load(d, VIPS_ACCESS_SEQUENTIAL, problem);
 }
 
+static enum error check_boxes(const struct decoder *d, struct problem *problem)
+{
+	if (d->format != FORMAT_AVIF || !heif_is_cut(d->file, d->file_size))
+		return ERR_OK;
+	return problem_set(problem, ERR_UNDECODABLE,
+	                   "the file is truncated: its last box is longer");
+}
+
 /* Opens a file with libvips. */
 static enum error open_other(struct decoder *d, struct decoded *decoded,
                              const struct message_job *job, struct problem *problem)
 {
-	enum error e = load(d, VIPS_ACCESS_SEQUENTIAL, problem);
+	enum error e = check_boxes(d, problem);
 
-	if (e)
-		return e;
-	e = choose_primary(d, problem);
+	if (!e)
+		e = load(d, VIPS_ACCESS_SEQUENTIAL, problem);
+	if (!e)
+		e = choose_primary(d, problem);
 	if (e)
 		return e;
 	decoded->any_order = turns_rows(d->vips) || vips_image_get_typeof(d->vips, "pfm-scale");

@@ -41,6 +41,24 @@ static bool next_box(const uint8_t **at, const uint8_t *end, struct box *box)
 	return true;
 }
 
+bool heif_is_cut(const uint8_t *body, size_t size)
+{
+	const uint8_t *at = body, *end = body + size;
+
+	while (end - at >= 8) {
+		uint64_t room = (uint64_t)(end - at), length = bytes_number(at, 4, true);
+
+		if (length == 1 && room >= 16)
+			length = bytes_number(at + 8, 8, true);
+		if (length > room)
+			return true;
+		if (length < 8) /* 0: up to the end; others are the decoder's to judge */
+			return false;
+		at += length;
+	}
+	return false;
+}
+
 /* The first box of a type among those of another's content, after its first `skip` bytes. */
 static bool find_box(const struct box *parent, size_t skip, const char *type, struct box *box)
 {

@@ -26,6 +26,9 @@ struct heif_items {
 	unsigned version, offset_size, length_size, base_size, index_size;
 };
 
+/* True if a box of the file itself goes beyond its end. libheif 1.19 ends the process over some. */
+bool heif_is_cut(const uint8_t *body, size_t size);
+
 /* The items of a file, in the order of their locations. False if there are none. */
 bool heif_items_open(struct heif_items *items, const uint8_t *body, size_t size);
 /* False after the last. */

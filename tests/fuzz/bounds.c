@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "codec/bounds.h"
+#include "codec/heif.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -16,6 +17,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!size)
 		return 0;
 	e = bounds_check(data[0] % FORMATS, data + 1, size - 1, &problem);
+	if (heif_is_cut(data + 1, size - 1) && size - 1 < 8)
+		abort();
 	if (!e)
 		e = bounds_check_coded(data[0] % FORMATS, data + 1, size - 1, 256, &problem);
 	if (e && (e != ERR_TOO_COMPLEX || !strstr(problem.detail, "; the limit is ")))

@@ -81,6 +81,8 @@ def test_truncated(service):
     for size in (20, 200, len(file) // 2, len(file) - 9):
         answer = service.identity(file[:size], format="raw")
         assert answer.status in (415, 422) and answer.problem, size
+    detail = service.identity(file[:-9]).refused(422, "undecodable")["detail"]
+    assert "the file is truncated" in detail
 
 
 # Writing ------------------------------------------------------------------------------------------
@@ -167,14 +169,15 @@ def test_metadata(service, strip):
 
 
 def test_orientation_of_exif(service):
-    """Upright in, upright out; in AVIF the tag says nothing of how to show it."""
+    """Upright in, upright out; in AVIF the tag says nothing of how to show it. From 8.16 on libvips writes
+    what does."""
     turned = np.rot90(WAVES, -1)
     answer = service.identity(jpeg(6), format="avif", quality=95)
     got = read_vips(answer.body, ".avif", np.uint8, 3)
     assert got.shape == turned.shape and np.abs(got.astype(int) - turned).mean() < 2
     file = write_avif(jpeg(6), ".jpg", "--Q", "95")
-    got = pixels_of(service, file)
-    assert got.shape == WAVES.shape and np.abs(got.astype(int) - WAVES).mean() < 2
+    got, expected = pixels_of(service, file), turned if b"irot" in file else WAVES
+    assert got.shape == expected.shape and np.abs(got.astype(int) - expected).mean() < 2
 
 
 def by_hand(*more, **options):
@@ -214,13 +217,14 @@ def av01(side, declared=None):
     return b"av01", data, [ispe(declared or side, declared or side), heif.box(b"av1C", configuration)]
 
 
-def grid(count, side, declared=None):
-    """A grid of one picture, many times."""
+def grid(count, side, declared=None, items=1):
+    """A grid of a few pictures, many times."""
     _, data, properties = av01(side, declared)
     shape = struct.pack(">BBBBHH", 0, 0, 0, count - 1, min(count * side, 60000), side)
     size = declared or side
     return heif.heif([(b"grid", shape, [ispe(min(count * size, 60000), size)]),
-                      (b"av01", data, properties)], parts={1: (b"dimg", [2] * count)})
+                      *[(b"av01", data, properties)] * items],
+                     parts={1: (b"dimg", [2 + i % items for i in range(count)])})
 
 
 def exif_item(content, **options):
@@ -229,7 +233,7 @@ def exif_item(content, **options):
 
 def test_grid(service):
     """One that is honest is read."""
-    got = pixels_of(service, grid(3, 64))
+    got = pixels_of(service, grid(3, 64, items=3))
     assert got.shape == (64, 192, 3)
 
 
@@ -252,8 +256,13 @@ BOMBS = {
 @pytest.mark.parametrize("name", BOMBS)
 def test_bomb(service, name):
     body, says = BOMBS[name][0](), BOMBS[name][1]
-    detail = service.identity(body).refused(422, "too-complex")["detail"]
-    assert says in detail and "the limit is" in detail
+    problem = service.identity(body).problem
+    assert problem["status"] == 422
+    if problem["type"] == "/problems/undecodable":  # libheif's own limits, of later versions
+        assert "double references" in problem["detail"] or "limit exceeded" in problem["detail"]
+    else:
+        assert problem["type"] == "/problems/too-complex"
+        assert says in problem["detail"] and "the limit is" in problem["detail"]
 
 
 def test_declared_larger_than_allowed(service):
