@@ -24,6 +24,7 @@
 #include "codec/cut.h"
 #include "codec/decode.h"
 #include "codec/encode.h"
+#include "codec/gather.h"
 #include "codec/jpeg_check.h"
 #include "codec/jpeg_tile.h"
 #include "codec/output_format.h"
@@ -81,6 +82,19 @@ static enum error send_image(const struct job *job)
 	return wire_send(job->place.socket, &message, NULL);
 }
 
+/* Prepares to write the answer, or (gather) numbers in its place. */
+static enum error prepare_answer(struct job *job, struct problem *problem)
+{
+	enum error e;
+
+	if (job->message.gather)
+		return ERR_OK;
+	e = compose_open(&job->composer, &job->message, job->body, &job->tiles, problem);
+	if (!e)
+		e = encode_open(&job->encoder, &job->output, job->composer, job->decoder, problem);
+	return e;
+}
+
 /* Makes all checks that are possible before decoding. */
 static enum error prepare(struct job *job, struct problem *problem)
 {
@@ -95,6 +109,9 @@ static enum error prepare(struct job *job, struct problem *problem)
 	if (!e)
 		e = chain_check_image(&job->chain, &job->decoded.image, job->decoded.cmyk, problem);
 	if (!e)
+		e = chain_check_channels((enum channels)job->message.gather_channels,
+		                         &job->decoded.image, job->decoded.cmyk, problem);
+	if (!e)
 		e = tiling_init(tiling, &job->chain, &job->decoded.image, job->place.arena.in_size,
 		                job->place.arena.out_size, job->message.samples_max, problem);
 	if (!e)
@@ -103,9 +120,7 @@ static enum error prepare(struct job *job, struct problem *problem)
 		e = output_format_choose(&job->output, &job->message, &job->decoded, width, height,
 		                         problem);
 	if (!e)
-		e = compose_open(&job->composer, &job->message, job->body, &job->tiles, problem);
-	if (!e)
-		e = encode_open(&job->encoder, &job->output, job->composer, job->decoder, problem);
+		e = prepare_answer(job, problem);
 	if (e)
 		return e;
 	jpeg_tile_plan(&job->jpeg, &job->message, job->decoder, job->encoder, tiling,
@@ -132,6 +147,8 @@ static enum error write_answer(struct job *job, int file, struct problem *proble
 {
 	struct jpeg_bytes scan = {job->place.arena.out, 0};
 
+	if (job->message.gather)
+		return gather_run(&job->tiles, &job->message, file, problem);
 	if (!tiles_await_whole(&job->tiles) || !(job->jpeg.form & TILE_ENCODE))
 		return encode_run(job->encoder, file, problem);
 	scan.size = job->tiles.whole_size; /* known only now */
@@ -305,7 +322,8 @@ static bool is_short(const struct job *job)
 	return job->tiles.tiling.count == 1 && !job->message.has_target && !job->message.verify &&
 	       job->chain.variant != VARIANT_REFERENCE &&
 	       (uint64_t)job->decoded.whole.width * job->decoded.whole.height <= SHORT_PIXELS &&
-	       decode_is_plain(job->decoder) && encode_is_plain(job->encoder);
+	       decode_is_plain(job->decoder) &&
+	       (job->message.gather || encode_is_plain(job->encoder));
 }
 
 /* Does a short job, or one that has failed. */
@@ -339,7 +357,9 @@ static enum error start(struct job *job, struct problem *problem)
 
 static bool message_valid(const struct message_job *message)
 {
-	return message->format < FORMATS && coding_valid(&message->coding) &&
+	return message->format < FORMATS && message->gather < GATHERS &&
+	       message->gather_channels < CHANNELS && !(message->gather && message->jpeg_pixels) &&
+	       coding_valid(&message->coding) &&
 	       (!message->raw || image_valid(&message->raw_image));
 }
 

@@ -162,7 +162,7 @@ static enum error refuse_row(const struct parameter *p, const char *text, uint32
 static enum error parse_rows(const struct chain *chain, const struct parameter *p, const char *text,
                              double *to, struct numbers *rows, struct problem *problem)
 {
-	const size_t room = CHAIN_COEFFICIENTS_MAX - chain->coefficients_used;
+	const size_t room = CHAIN_GIVEN_MAX - chain->coefficients_used;
 	const char *at = text;
 	size_t used = 0;
 
@@ -174,7 +174,7 @@ static enum error parse_rows(const struct chain *chain, const struct parameter *
 			    problem, ERR_BAD_PARAMETER, p->name, text,
 			    "all matrices of a chain together have at most %d coefficients, and "
 			    "each has at most %dx%d",
-			    CHAIN_COEFFICIENTS_MAX, MATRIX_SIDE_MAX, MATRIX_SIDE_MAX);
+			    CHAIN_GIVEN_MAX, MATRIX_SIDE_MAX, MATRIX_SIDE_MAX);
 		if (count == -1 || (!count && p->type == PARAMETER_NUMBERS))
 			return refuse_row(p, text, rows->height + 1, problem);
 		if (count <= 0 || (rows->height && (uint32_t)count != rows->width))
@@ -352,8 +352,8 @@ enum error chain_set_regions(struct chain *chain, const char *text, struct probl
 {
 	const uint32_t used = chain->coefficients_used;
 	uint32_t count = 0;
-	enum error e = regions_parse(text, &chain->coefficient[used], CHAIN_COEFFICIENTS_MAX - used,
-	                             &count, problem);
+	enum error e =
+	    regions_parse(text, &chain->coefficient[used], CHAIN_GIVEN_MAX - used, &count, problem);
 
 	if (e)
 		return e;
@@ -404,10 +404,11 @@ static enum error check_gain(const struct chain *chain, const struct filter_call
 static const char *threshold_excess(const struct filter_call *call)
 {
 	const bool by_value = call->value[THRESHOLD_METHOD] == THRESHOLD_BY_VALUE;
+	const bool local = !by_value && !filter_gathers(call);
 
-	if (by_value && !isnan(call->value[THRESHOLD_SIZE]))
+	if (!local && !isnan(call->value[THRESHOLD_SIZE]))
 		return "size";
-	if (by_value && !isnan(call->value[THRESHOLD_OFFSET]))
+	if (!local && !isnan(call->value[THRESHOLD_OFFSET]))
 		return "offset";
 	return !by_value && !isnan(call->value[THRESHOLD_VALUE]) ? "value" : NULL;
 }
@@ -420,7 +421,8 @@ static enum error check_threshold(const struct filter_call *call, struct problem
 		return ERR_OK;
 	return problem_set_parameter(problem, ERR_BAD_PARAMETER, excess, "",
 	                             "%s: threshold takes value with method=value, which is the "
-	                             "default, and size and offset with mean and gaussian",
+	                             "default, size and offset with mean and gaussian, and none of "
+	                             "them with otsu",
 	                             excess);
 }
 
@@ -493,6 +495,13 @@ static struct fault lut_fault(const struct filter_call *call, const double *coef
 	return (struct fault){0};
 }
 
+/* The whole image tells something of colours and of luma. */
+static bool gathers_its_channels(const struct filter_call *call)
+{
+	return !filter_gathers(call) ||
+	       (call->channels != CHANNELS_ALPHA && call->channels != CHANNELS_CHROMA);
+}
+
 /* What mixes colours, or has numbers for each, cannot work on a band that is none. */
 static bool has_its_channels(const struct filter_call *call)
 {
@@ -521,6 +530,9 @@ static struct fault find_fault(const struct chain *chain, const struct filter_ca
 	    !has_shape(matrix, 5, 4))
 		return (struct fault){"matrix", "expected 3 rows of 4 numbers, or 4 of 5, as in "
 		                                "1.1,0,0,0;0,1,0,0;0,0,0.9,0"};
+	if (!gathers_its_channels(call))
+		return (struct fault){"channels", "expected all, color, red, green, blue or luma "
+		                                  "for a filter that counts an image's values"};
 	if (!has_its_channels(call))
 		return (struct fault){
 		    "channels", "expected all, color, red, green or blue for a filter that mixes "
@@ -564,6 +576,26 @@ static enum error check_call(const struct chain *chain, const struct filter_call
 	return check_gain(chain, call, problem);
 }
 
+static uint32_t count_gathering(const struct chain *chain)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < chain->count; i++)
+		count += filter_gathers(&chain->call[i]) != GATHER_NONE;
+	return count;
+}
+
+/* Each takes another run of the chain. */
+static enum error check_gathering(const struct chain *chain, struct problem *problem)
+{
+	if (count_gathering(chain) <= CHAIN_GATHERING_MAX)
+		return ERR_OK;
+	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "filters", "",
+	                             "expected at most %d filters that count the image's values "
+	                             "first: equalize, and threshold with method=otsu",
+	                             CHAIN_GATHERING_MAX);
+}
+
 enum error chain_check(const struct chain *chain, struct problem *problem)
 {
 	enum error e = ERR_OK;
@@ -578,20 +610,40 @@ enum error chain_check(const struct chain *chain, struct problem *problem)
 		                             "regions=40,30,80,100");
 	for (uint32_t i = 0; !e && i < chain->count; i++)
 		e = check_call(chain, &chain->call[i], problem);
-	return e;
+	return e ? e : check_gathering(chain, problem);
 }
 
-/* True if the numbers of a parameter are among the coefficients. */
-static bool rows_valid(const struct chain *chain, const struct parameter *p,
-                       const struct numbers *rows)
+/* True if the numbers are among the coefficients. */
+static bool rows_fit(const struct numbers *rows)
 {
 	const uint64_t count = (uint64_t)rows->width * rows->height;
 
-	if (rows->width > CHAIN_COEFFICIENTS_MAX || rows->height > CHAIN_COEFFICIENTS_MAX ||
-	    rows->first > CHAIN_COEFFICIENTS_MAX || count > CHAIN_COEFFICIENTS_MAX - rows->first)
-		return false;
-	return p->type == PARAMETER_MATRIX ||
-	       numbers_in_range(p, &chain->coefficient[rows->first], count);
+	return rows->width <= CHAIN_COEFFICIENTS_MAX && rows->height <= CHAIN_COEFFICIENTS_MAX &&
+	       rows->first <= CHAIN_COEFFICIENTS_MAX &&
+	       count <= CHAIN_COEFFICIENTS_MAX - rows->first;
+}
+
+/* The same for a parameter, with its limits. */
+static bool rows_valid(const struct chain *chain, const struct parameter *p,
+                       const struct numbers *rows)
+{
+	return rows_fit(rows) && (p->type == PARAMETER_MATRIX ||
+	                          numbers_in_range(p, &chain->coefficient[rows->first],
+	                                           (size_t)rows->width * rows->height));
+}
+
+/* True if what is gathered is nothing, or what a call needs. */
+static bool gathered_valid(const struct chain *chain, const struct filter_call *call)
+{
+	const struct numbers *n = &call->gathered;
+	const enum gather gather = filter_gathers(call);
+
+	if (!n->width && !n->height)
+		return true;
+	return gather && rows_fit(n) && n->height >= 1 && n->height <= BANDS_MAX &&
+	       (n->width == gather_entries(gather, PIXEL_U8) ||
+	        n->width == gather_entries(gather, PIXEL_U16)) &&
+	       gather_valid(&chain->coefficient[n->first], (size_t)n->width * n->height);
 }
 
 /* True if the value is within its limits; NAN (not given) is valid only without a default. */
@@ -612,7 +664,7 @@ static bool call_valid(const struct chain *chain, const struct filter_call *call
 {
 	const struct parameter *p;
 
-	if (call->filter >= FILTERS || call->channels >= CHANNELS)
+	if (call->filter >= FILTERS || call->channels >= CHANNELS || !gathered_valid(chain, call))
 		return false;
 	for (size_t i = 0; (p = filter_parameter(call->filter, i)); i++)
 		if (!value_valid(chain, call, p, i))
@@ -659,6 +711,58 @@ bool chain_valid(const struct chain *chain)
 		if (!call_valid(chain, &chain->call[i]))
 			return false;
 	return true;
+}
+
+uint32_t chain_gathering(const struct chain *chain)
+{
+	uint32_t i = 0;
+
+	while (i < chain->count &&
+	       (!filter_gathers(&chain->call[i]) || chain->call[i].gathered.width))
+		i++;
+	return i;
+}
+
+static struct chain *chain_copy(const struct chain *chain, uint32_t more)
+{
+	struct chain *copy = calloc(1, chain_size(chain) + more * sizeof *chain->coefficient);
+
+	if (copy)
+		memcpy(copy, chain, chain_size(chain));
+	return copy;
+}
+
+struct chain *chain_before(const struct chain *chain, uint32_t call)
+{
+	struct chain *before = chain_copy(chain, 0);
+	struct problem problem;
+
+	if (!before)
+		return NULL;
+	before->regions = (struct regions){0};
+	if (before->variant < VARIANT_REFERENCE)
+		before->variant = VARIANT_ANY;
+	memset(&before->call[call], 0, (chain->count - call) * sizeof *before->call);
+	before->count = call;
+	if (call || !chain_add_filter(before, filter_name(FILTER_LINEAR), &problem))
+		return before;
+	free(before);
+	return NULL;
+}
+
+struct chain *chain_gathered(const struct chain *chain, uint32_t call, const double *numbers,
+                             uint32_t width, uint32_t height)
+{
+	struct chain *gathered = chain_copy(chain, width * height);
+
+	if (!gathered)
+		return NULL;
+	gathered->call[call].gathered =
+	    (struct numbers){gathered->coefficients_used, width, height};
+	memcpy(gathered->coefficient + gathered->coefficients_used, numbers,
+	       (size_t)width * height * sizeof *numbers);
+	gathered->coefficients_used += width * height;
+	return gathered;
 }
 
 void chain_halo(const struct chain *chain, uint32_t *halo_x, uint32_t *halo_y)

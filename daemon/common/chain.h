@@ -17,8 +17,10 @@ enum { VARIANT_ANY, VARIANT_REFERENCE = KERNELS + 1, VARIANT_GENERAL };
 
 enum {
 	CHAIN_FILTERS_MAX = 8,
-	CHAIN_COEFFICIENTS_MAX =
-	    4 * MATRIX_SIDE_MAX * MATRIX_SIDE_MAX + REGIONS_MAX * REGION_NUMBERS
+	CHAIN_GATHERING_MAX = 2, /* filters that must know the whole image */
+	/* Those of a request, and with what is gathered. */
+	CHAIN_GIVEN_MAX = 4 * MATRIX_SIDE_MAX * MATRIX_SIDE_MAX + REGIONS_MAX * REGION_NUMBERS,
+	CHAIN_COEFFICIENTS_MAX = CHAIN_GIVEN_MAX + CHAIN_GATHERING_MAX * GATHER_NUMBERS_MAX
 };
 
 struct chain {
@@ -34,7 +36,7 @@ struct chain {
 	struct regions regions; /* where the result is written; their numbers are coefficients */
 	double border_value[BANDS_MAX];
 	struct filter_call call[CHAIN_FILTERS_MAX];
-	double coefficient[CHAIN_COEFFICIENTS_MAX]; /* of the matrices and regions */
+	double coefficient[CHAIN_COEFFICIENTS_MAX]; /* of the calls and regions */
 };
 
 /* Bytes of the chain up to its last coefficient; the rest need not be sent. */
@@ -92,6 +94,18 @@ enum kernel chain_kernel(const struct chain *chain);
 
 /* True if a chain from another process is within all limits. */
 bool chain_valid(const struct chain *chain);
+
+/* The first call that must know the whole image and does not yet, or the count. */
+uint32_t chain_gathering(const struct chain *chain);
+
+/* A new chain from malloc(), trimmed: the calls before this one, or one that changes nothing, on
+ * all of the image, by any kernel. NULL without memory. */
+struct chain *chain_before(const struct chain *chain, uint32_t call);
+
+/* A new chain from malloc(), trimmed, whose call knows these rows of valid numbers. NULL without
+ * memory. */
+struct chain *chain_gathered(const struct chain *chain, uint32_t call, const double *numbers,
+                             uint32_t width, uint32_t height);
 
 /* The halo in pixels: the sum of the filters' radii. */
 void chain_halo(const struct chain *chain, uint32_t *halo_x, uint32_t *halo_y);

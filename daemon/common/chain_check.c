@@ -127,8 +127,8 @@ static bool channels_there(enum channels channels, const struct image *image, bo
 	return true;
 }
 
-static enum error check_channels(enum channels channels, const struct image *image, bool cmyk,
-                                 struct problem *problem)
+enum error chain_check_channels(enum channels channels, const struct image *image, bool cmyk,
+                                struct problem *problem)
 {
 	char has[48];
 
@@ -220,7 +220,7 @@ enum error chain_check_image(const struct chain *chain, const struct image *imag
 	enum error e = regions_check(&chain->regions, chain_shapes(chain), image, problem);
 
 	for (uint32_t i = 0; !e && i < chain->count; i++) {
-		e = check_channels(chain->call[i].channels, image, cmyk, problem);
+		e = chain_check_channels(chain->call[i].channels, image, cmyk, problem);
 		if (!e)
 			e = check_colours(&chain->call[i], image, cmyk, problem);
 		if (!e && kernel)

@@ -20,4 +20,8 @@ enum error chain_set_variant(struct chain *chain, const char *name,
 enum error chain_check_image(const struct chain *chain, const struct image *image, bool cmyk,
                              struct problem *problem) MUST_CHECK;
 
+/* The same of channels alone. */
+enum error chain_check_channels(enum channels channels, const struct image *image, bool cmyk,
+                                struct problem *problem) MUST_CHECK;
+
 #endif

@@ -209,12 +209,13 @@ static double untruncated_sigma(const struct filter_call *call)
 	return 0;
 }
 
-/* The radius of the window around a sample; 0 if a threshold is a value. */
+/* The radius of the window around a sample; 0 if there is one threshold for the image. */
 static uint32_t threshold_radius(const struct filter_call *call)
 {
 	const double size = call->value[THRESHOLD_SIZE];
 
-	if (call->value[THRESHOLD_METHOD] == THRESHOLD_BY_VALUE)
+	if (call->value[THRESHOLD_METHOD] == THRESHOLD_BY_VALUE ||
+	    call->value[THRESHOLD_METHOD] == THRESHOLD_BY_OTSU)
 		return 0;
 	return isnan(size) ? 5 : ((uint32_t)size - 1) / 2;
 }
@@ -307,6 +308,7 @@ void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t 
 	case FILTER_LINEAR:
 	case FILTER_INVERT:
 	case FILTER_LUT:
+	case FILTER_EQUALIZE:
 	case FILTER_GRAYSCALE:
 	case FILTER_COLORMATRIX:
 		*radius_x = *radius_y = 0;
@@ -329,11 +331,20 @@ void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t 
 	}
 }
 
+enum gather filter_gathers(const struct filter_call *call)
+{
+	if (call->filter == FILTER_THRESHOLD && call->value[THRESHOLD_METHOD] == THRESHOLD_BY_OTSU)
+		return GATHER_THRESHOLD;
+	return call->filter == FILTER_EQUALIZE ? GATHER_TABLE : GATHER_NONE;
+}
+
 uint32_t filter_by_colour(const struct filter_call *call)
 {
 	const struct numbers *n = call->numbers;
 	const uint32_t gains = n[LINEAR_GAIN].width, biases = n[LINEAR_BIAS].width;
 
+	if (filter_gathers(call))
+		return call->gathered.height;
 	if (call->filter == FILTER_LUT)
 		return n[LUT_TABLE].height;
 	return call->filter != FILTER_LINEAR ? 0 : gains > biases ? gains : biases;
@@ -630,14 +641,29 @@ static void lower_morphology(const struct filter_call *call, struct operation *o
 	op->gain = 1;
 }
 
-static void lower_threshold(const struct filter_call *call, struct operation *op)
+/* Before they are gathered, as by default. */
+static void lower_otsu(const struct filter_call *call, const double *coefficients,
+                       struct operation *op)
+{
+	const struct numbers *n = &call->gathered;
+
+	for (uint32_t b = 0; n->width && b < BANDS_MAX; b++)
+		op->limit[b] = coefficients[n->first + (b < n->height ? b : n->height - 1)];
+	op->by_band = n->height > 1;
+}
+
+static void lower_threshold(const struct filter_call *call, const double *coefficients,
+                            struct operation *op)
 {
 	const double value = call->value[THRESHOLD_VALUE], offset = call->value[THRESHOLD_OFFSET];
 	const double radius = op->radius_x;
 
-	op->threshold = isnan(value) ? 0.5 : value;
+	for (int b = 0; b < BANDS_MAX; b++)
+		op->limit[b] = isnan(value) ? 0.5 : value;
 	op->gain = 1;
-	if (call->value[THRESHOLD_METHOD] == THRESHOLD_BY_VALUE)
+	if (call->value[THRESHOLD_METHOD] == THRESHOLD_BY_OTSU)
+		lower_otsu(call, coefficients, op);
+	if (!threshold_radius(call))
 		return;
 	op->kind = OPERATION_LOCAL_THRESHOLD;
 	op->threshold = isnan(offset) ? 0 : -offset;
@@ -739,12 +765,27 @@ static double line_at(const double *points, uint32_t count, double x)
 /* The size of the tables, which operation_init() makes. */
 static void size_tables(const struct filter_call *call, struct operation *op)
 {
-	const struct numbers *table = &call->numbers[LUT_TABLE];
+	const bool gathered = filter_gathers(call) == GATHER_TABLE;
+	const struct numbers *table = gathered ? &call->gathered : &call->numbers[LUT_TABLE];
 
-	if (call->filter != FILTER_LUT)
+	if (call->filter != FILTER_LUT && !gathered)
 		return;
 	op->tables = table->width ? table->height : 1;
-	op->entries = table->width ? table->width : POINTS_ENTRIES;
+	op->entries = table->width ? table->width : gathered ? 2 : POINTS_ENTRIES;
+}
+
+/* Before it is gathered, a table that changes nothing. */
+static void lower_equalize(const struct filter_call *call, const double *coefficients,
+                           struct operation *op)
+{
+	const struct numbers *table = &call->gathered;
+
+	op->coefficients[op->entries - 1] = 1;
+	if (table->width)
+		memcpy(op->coefficients, coefficients + table->first,
+		       (size_t)op->entries * op->tables * sizeof *coefficients);
+	op->by_band = op->tables > 1;
+	op->gain = op->entries - 1;
 }
 
 static void lower_lut(const struct filter_call *call, const double *coefficients,
@@ -844,7 +885,7 @@ enum error filter_lower(const struct filter_call *call, const double *coefficien
 		lower_dog(call, op);
 		break;
 	case FILTER_THRESHOLD:
-		lower_threshold(call, op);
+		lower_threshold(call, coefficients, op);
 		break;
 	case FILTER_MEDIAN:
 		lower_rank(call, 50, op);
@@ -872,6 +913,9 @@ enum error filter_lower(const struct filter_call *call, const double *coefficien
 		break;
 	case FILTER_LUT:
 		lower_lut(call, coefficients, op);
+		break;
+	case FILTER_EQUALIZE:
+		lower_equalize(call, coefficients, op);
 		break;
 	case FILTER_GRAYSCALE:
 		lower_grayscale(call, op);

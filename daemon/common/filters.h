@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "common/gather.h"
 #include "common/image.h"
 #include "common/operations.h"
 
@@ -63,7 +64,7 @@ enum {
 };
 
 /* threshold's method, in the order of its choices. */
-enum { THRESHOLD_BY_VALUE, THRESHOLD_BY_MEAN, THRESHOLD_BY_GAUSSIAN };
+enum { THRESHOLD_BY_VALUE, THRESHOLD_BY_MEAN, THRESHOLD_BY_GAUSSIAN, THRESHOLD_BY_OTSU };
 
 /* Which samples of a pixel a filter changes; the others are kept. LUMA and CHROMA are those of the
  * YCbCr of BT.601, full range. */
@@ -92,6 +93,7 @@ struct filter_call {
 	uint32_t filter;   /* enum filter */
 	uint32_t channels; /* enum channels */
 	struct numbers numbers[FILTER_PARAMETERS_MAX];
+	struct numbers gathered; /* of the whole image, if the filter must know it */
 	double value[FILTER_PARAMETERS_MAX];
 };
 
@@ -116,6 +118,9 @@ void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t 
 
 /* The lattice that a call is computed on; its stride is 0 if it is not. */
 struct lattice filter_lattice(const struct filter_call *call);
+
+/* What a call must know of the whole image, whether it does or not. */
+enum gather filter_gathers(const struct filter_call *call);
 
 /* How many colours a call has numbers for; 0 or 1 if it treats them alike. */
 uint32_t filter_by_colour(const struct filter_call *call);

@@ -50,8 +50,8 @@ struct operation {
 	/* OPERATION_MORPHOLOGY; all but the gradient reach two radii of the element. */
 	enum morphology morphology;
 	uint32_t rank; /* OPERATION_RANK: from 0 for the smallest */
-	/* Colours are treated differently, or mixed: CURVE, LUT, MIX. Alpha is kept unless
-	 * makes_alpha. */
+	/* Colours are treated differently, or mixed: CURVE, LUT, MIX, THRESHOLD. Alpha is kept
+	 * unless makes_alpha. */
 	bool by_band, makes_alpha;
 	uint32_t tables, entries; /* OPERATION_LUT: of how many entries each */
 	/* Added to the result, in pixel values; where signed_output, the type's midpoint is added.
@@ -67,9 +67,10 @@ struct operation {
 	 * window. */
 	struct lattice lattice;
 	double sigma;
-	double space, range; /* OPERATION_BILATERAL: both negative; range for full scale 1 */
-	double amount;       /* OPERATION_UNSHARP */
-	double threshold;    /* UNSHARP, THRESHOLD, LOCAL_THRESHOLD: in shares of full scale */
+	double space, range;     /* OPERATION_BILATERAL: both negative; range for full scale 1 */
+	double amount;           /* OPERATION_UNSHARP */
+	double threshold;        /* UNSHARP, LOCAL_THRESHOLD: in shares of full scale */
+	double limit[BANDS_MAX]; /* THRESHOLD: of each band, likewise */
 	struct curve curve;
 	/* Sum of the products of absolute coefficients: how much the operation can enlarge a value.
 	 */

@@ -81,6 +81,9 @@ struct message_job {
 	/* 1: the result is placed on the image, its first pixel at (target_x, target_y). */
 	uint32_t has_target;
 	uint32_t target_x, target_y;
+	/* enum gather: if not NONE, the answer is these numbers of the result, as doubles row after
+	 * row, and not an image. gather_channels: enum channels of the filter that needs them. */
+	uint32_t gather, gather_channels;
 	uint32_t verify;      /* 1: every tile is compared with the reference completely */
 	uint32_t jpeg_pixels; /* of the largest image with a side that is a scan; 0: none may */
 	uint32_t unused;

@@ -444,13 +444,13 @@ static enum error threshold(const struct operation *op, const struct scale *scal
                             bool alpha_weighted, const struct canvas *in, struct canvas *out)
 {
 	const size_t span = (size_t)out->at.width * out->bands;
-	const double limit = op->threshold * scale->full;
 
 	(void)alpha_weighted;
 	for (size_t i = 0; i < canvas_samples(out); i++) {
 		const size_t from =
 		    canvas_index(in, out->at.x, out->at.y + (int)(i / span)) + i % span;
 		const double value = in->value[from];
+		const double limit = op->limit[i % out->bands] * scale->full;
 
 		out->value[i] = value > limit ? scale->full : 0;
 		out->slack[i] =

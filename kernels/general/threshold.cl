@@ -6,9 +6,10 @@
  * In the second the source is the blurred image in float, which is rounded first where pixels are
  * integers, so that equal ones differ by nothing; with alpha, the last of 2 or 4 bands, its colour is
  * still multiplied by alpha, and where the blurred alpha is 0 or less it counts as the original. NaN
- * is not above anything. A work-item makes one row of a block. */
+ * is not above anything. The first has a limit for each band if by_band, else the first is for all. A
+ * work-item makes one row of a block. */
 
-kernel void threshold(REGION_ARGUMENTS, float limit, float full, uint keep)
+kernel void threshold(REGION_ARGUMENTS, float4 limits, float full, uint by_band, uint keep)
 {
 	const uint2 span = block_span(samples, blocks, min((uint)get_global_id(0), blocks - 1));
 	const uint y = get_global_id(1), width = min(samples, (uint)VECTOR);
@@ -20,6 +21,8 @@ kernel void threshold(REGION_ARGUMENTS, float limit, float full, uint keep)
 	for (uint x = span.x; x < span.y; x += VECTOR) {
 		const uint at = min(x, span.y - width);
 		const float16 v = pixel_load(in + at, width);
+		const float16 limit =
+		    by_band ? band_values(limits, at, bands) : (float16)(limits.s0);
 		float16 result = select((float16)(0.0f), (float16)(full), v > limit);
 
 		if (keep)

@@ -169,6 +169,16 @@ static void await_belief(void)
 	}
 }
 
+/* As many as there should be of a grey image of bytes, one of which cannot be. */
+static void answer_numbers(void)
+{
+	double numbers[256] = {[200] = random_number(2) ? 1.5 : -0.0 / 0.0};
+
+	if (pwrite(answer, numbers, sizeof numbers, 0) != sizeof numbers)
+		die("answer");
+	say_done(sizeof numbers);
+}
+
 static void filter_honestly(void)
 {
 	void *map;
@@ -177,6 +187,10 @@ static void filter_honestly(void)
 	hear_until(MSG_ANSWER);
 	if (is("flood"))
 		flood();
+	if (is("numbers")) {
+		answer_numbers();
+		return;
+	}
 	if (pwrite(answer, "0123456789", 10, 0) != 10)
 		die("answer");
 	map = is("mapped") ? mmap(NULL, 10, PROT_READ | PROT_WRITE, MAP_SHARED, answer, 0) : NULL;

@@ -64,6 +64,15 @@ def test_refused(hostile, mode):
         assert metrics.total("convolved_stage_duration_seconds_sum") < 100
 
 
+@pytest.mark.parametrize("mode", ("honest", "numbers"))
+def test_numbers(hostile, mode):
+    """What a run counts is checked like any message: an image in its place, and numbers that cannot be."""
+    with hostile(mode, "--codecs", "2") as service:
+        service.post(TARGET.replace("box?size=3", "equalize?variant=general"), BODY).refused(422, "decoder-died")
+        assert service.get("/livez").status == 200
+        poll(lambda: service.metrics().total("convolved_spool_memory_bytes") == 0, 60, "no memory")
+
+
 def test_text(hostile):
     with hostile("text", "--codecs", "1") as service:
         problem = service.post(TARGET, BODY).refused(422, "undecodable")

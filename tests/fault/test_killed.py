@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pytest
 
-from in_flight import PNG, InFlight, restarts, works
+from in_flight import LARGE, PNG, SLOW, InFlight, restarts, works
 from pixels import random_pixels
 from service import TWO_DEVICES, Process, children, poll
 
@@ -147,6 +147,32 @@ def test_codec_stopped(launch, expected):
         assert (answer.status, answer.body) == (200, expected)
         assert service.metrics().total("convolved_worker_restarts_total", worker="codec",
                                        reason="stopped") == 1
+
+
+@pytest.mark.parametrize("filters", ([*SLOW, ("equalize", {})], [("equalize", {}), *SLOW]),
+                         ids=("while it counts", "when it has counted"))
+def test_codec_ended_in_either_run(launch, filters):
+    """An image is counted by a run of its own. Each has a successor, and what was counted before stays."""
+    pixels = LARGE[:800]
+
+    def copied():
+        """Tiles of runs that only count."""
+        return service.metrics().total("convolved_kernel_duration_seconds_count", kernel="curve")
+
+    with launch("--codecs", "2", *LONG_LIMITS) as service:
+        wanted = service.filter(pixels, filters, variant="general").body
+        once = copied()
+        assert (once > 0) == (filters[0][0] == "equalize")
+        for number in (signal.SIGKILL, signal.SIGSTOP):
+            before = copied()
+            job = InFlight(service, pixels, filters)
+            poll(lambda n=before + once: copied() >= n, 60, "the end of a run that only counts", 0.005)
+            poll(lambda j=job: [w.kill(number) for w in service.workers("codec") if j.size in w.open_sizes],
+                 60, "a worker that has the job", 0.005)
+            answer = job.result()
+            assert (answer.status, answer.body) == (200, wanted)
+        assert restarts(service, "codec") == 2
+        service.rest()
 
 
 def test_idle_workers_stopped(launch):

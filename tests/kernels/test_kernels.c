@@ -123,6 +123,7 @@ static const struct group colours[] = {
     {"lut of 4 entries", "lut=table=0 200 30 255"},
     {"lut of 3 tables", "lut=table=0 0.5 1 0 0.25;1 0 0 0 0;0 1 0 1 0.5:max=1"},
     {"lut, points", "lut=points=10 0;64 40;65 200;255 255"},
+    {"thresholds and tables of a whole image", "threshold=method=otsu,equalize"},
     {"grayscale", "grayscale"},
     {"grayscale, mean", "grayscale=weights=mean"},
     {"colormatrix", "colormatrix=matrix=0.4 0.8 0.2 0;-1 2 0.5 -0.25;9 -9 0.5 0.5"},

@@ -183,6 +183,23 @@ static void parse_regions(struct chain *chain, const char *text)
 	chain->regions.invert = strstr(text, "&invert=1") != NULL;
 }
 
+/* Gives calls that must know the whole image some numbers, which for the two colours of a kind
+ * without alpha are two. */
+static void gather(struct chain *chain, const struct image *image)
+{
+	for (uint32_t i = 0; (i = chain_gathering(chain)) < chain->count;) {
+		const enum gather what = filter_gathers(&chain->call[i]);
+		struct numbers *n = &chain->call[i].gathered;
+
+		*n = (struct numbers){chain->coefficients_used,
+		                      gather_entries(what, (enum pixel_type)image->type),
+		                      gather_rows(image, false)};
+		for (uint32_t k = 0; k < n->width * n->height; k++)
+			chain->coefficient[chain->coefficients_used++] =
+			    random_below(1001) / 1000.0;
+	}
+}
+
 static void parse_chain(struct chain *chain, const struct trial *t)
 {
 	struct problem problem;
@@ -198,6 +215,7 @@ static void parse_chain(struct chain *chain, const struct trial *t)
 		abort();
 	}
 	free(filters);
+	gather(chain, &t->image);
 	chain->border = t->border;
 	chain->call[0].channels = t->channels;
 	if (t->variant == KERNEL_CURVE + 1) /* plans look up instead */

@@ -73,6 +73,7 @@ static const struct group ranks[] = {
 static const struct group thresholds[] = {
     {"threshold", "threshold"},
     {"threshold, a third", "threshold=value=0.333"},
+    {"threshold, one a colour", "threshold=method=otsu"},
 };
 
 static const struct group curves[] = {

@@ -73,6 +73,8 @@ void builder_set_comparison(struct step *step, const struct operation *op,
 		return;
 	step->amount = (float)full;
 	step->threshold = not_above(threshold, step->program);
+	for (int band = 0; band < BANDS_MAX; band++)
+		step->limits.s[band] = not_above(op->limit[band] * full, step->program);
 }
 
 /* Sets the rows of the matrix, and what is added. */

@@ -365,8 +365,9 @@ static void set_threshold(struct arguments *a, const struct step *step, const st
                           const struct view *views)
 {
 	(void)tile, (void)views;
-	set_float(a, step->threshold);
+	set(a, sizeof step->limits, &step->limits);
 	set_float(a, step->amount);
+	set_u32(a, step->by_band);
 	set_u32(a, step->keep);
 }
 

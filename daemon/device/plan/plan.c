@@ -16,6 +16,7 @@
 #include "device/plan/plan.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "device/plan/large_sigma.h"
 #include "device/plan/launch.h"
@@ -375,7 +376,7 @@ enum error plan_new(struct programs *programs, const struct chain *chain, const 
 	if (!*plan)
 		return ERR_MEMORY;
 	(*plan)->image = *image;
-	(*plan)->chain = *chain;
+	memcpy(&(*plan)->chain, chain, chain_size(chain));
 	(*plan)->border.kernel = KERNELS;
 	b.list = &(*plan)->list;
 	e = make_steps(*plan, &b);

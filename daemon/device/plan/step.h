@@ -43,7 +43,8 @@ struct step {
 	float space, range;      /* bilateral: exponents of 2 */
 	float amount, threshold; /* unsharp, threshold (amount: full scale); in pixel values */
 	struct curve curve;      /* curve: of pixel values */
-	bool by_band;            /* curve: bands differ */
+	cl_float4 limits;        /* threshold: of each band, in pixel values */
+	bool by_band;            /* curve, threshold: bands differ */
 	uint32_t tables;         /* lut: their number in the weights */
 	uint32_t entries;        /* lut: of each */
 	float places;            /* lut: from pixel values to places in a table */

@@ -18,7 +18,7 @@ static const uint64_t event_ns = 200000000u, silence_ns = 5000000000u;
 static json_t *describe_progress(const struct stored *s)
 {
 	return json_pack("{s:I, s:o}", "tiles_done", (json_int_t)stored_tiles_done(s), "tiles",
-	                 s->job->image_known ? json_integer(s->job->tiles) : json_null());
+	                 s->job->image_known ? json_integer(job_tiles(s->job)) : json_null());
 }
 
 static json_t *describe_time_left(const struct stored *s)

@@ -59,14 +59,14 @@ static void log_job(const char *id, const struct job *job, const char *end, enum
 
 	name_devices(job, devices, sizeof devices);
 	name_image(job, image);
-	name_filters(job->chain->chain, filters);
+	name_filters(job->asked->chain, filters);
 	log_event(
 	    level,
 	    LOG_FIELDS(.job = job->id, .request = id, .route = job->terms.route,
 	               .client = job->terms.client, .filters = filters, .format = format,
 	               .image = image, .bytes_in = job->options.body_size,
 	               .bytes_out = job->answer_size, .duration_us = us, .device = devices,
-	               .tiles = job->tiles_done, .status = (uint64_t)error_status(job->error),
+	               .tiles = job_tiles_done(job), .status = (uint64_t)error_status(job->error),
 	               .error = job->error ? error_slug(job->error) : NULL,
 	               .trace = job->terms.trace.id, .span = job->terms.trace.parent),
 	    "request %s%s: job %llu %s after %.3f ms%s%s, for %s: %s of %s%s%s, %llu bytes in, "

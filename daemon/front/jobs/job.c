@@ -64,19 +64,49 @@ void job_set_jpeg(struct job *job, enum jpeg_reason reason)
 			job->jpeg[side] = reason;
 }
 
+/* The call that the next run gathers for, or NULL. */
+static const struct filter_call *next_gathering(const struct job *job)
+{
+	const struct chain *asked = job->asked->chain;
+	const uint32_t i = chain_gathering(asked);
+
+	return i < asked->count ? &asked->call[i] : NULL;
+}
+
+/* Sets what the next run does: all that is asked for, or what comes before a call that must know
+ * the whole image first. */
+static enum error choose_run(struct job *job)
+{
+	const struct filter_call *call = next_gathering(job);
+	struct chain *before = NULL;
+
+	job->gather = call ? filter_gathers(call) : GATHER_NONE;
+	job->gather_channels = call ? call->channels : CHANNELS_ALL;
+	if (!call) {
+		job->chain = job->asked;
+		job->chain->users++;
+		return ERR_OK;
+	}
+	before = chain_before(job->asked->chain, chain_gathering(job->asked->chain));
+	job->chain = before ? chain_share(before) : NULL;
+	return job->chain ? ERR_OK : ERR_MEMORY;
+}
+
 struct job *job_new(struct chain *chain, struct spool *body)
 {
 	struct shared_chain *shared = chain_share(chain);
 	struct job *job = shared && !spool_seal(body) ? calloc(1, sizeof *job) : NULL;
 
-	if (!job) {
+	if (job)
+		job->asked = shared;
+	if (!job || choose_run(job)) {
 		if (shared)
 			chain_release(shared);
+		free(job);
 		return NULL;
 	}
 	job->id = ++last_id;
 	job->references = 1;
-	job->chain = shared;
 	job->options.job = job->id;
 	job->options.body_size = body->size;
 	job->body = *body;
@@ -97,7 +127,9 @@ void job_release(struct job *job)
 	spool_close(&job->body);
 	share_give_all(&job->memory);
 	spool_close(&job->answer);
-	chain_release(job->chain);
+	if (job->chain)
+		chain_release(job->chain);
+	chain_release(job->asked);
 	free(job);
 }
 
@@ -206,18 +238,79 @@ bool task_is_current(const struct task *task)
 	return !task->job->finished && task->tile.job == task->job->options.job;
 }
 
-void job_restart(struct job *job)
+/* Puts it at the head of the queue, with nothing of its run. */
+static void queue_again(struct job *job)
 {
 	job->options.job = ++last_id;
 	job->image_known = false;
 	job->tiles = job->tiles_done = 0;
-	job->devices_used = 0;
-	job->times = (struct job_times){.accepted = job->times.accepted};
-	memset(&job->verified, 0, sizeof job->verified);
 	spool_close(&job->answer);
 	job->item.cost = 1; /* already charged */
 	fair_return(&queue, &job->waiting, &job->item);
 	publish_counts();
+}
+
+void job_restart(struct job *job)
+{
+	job->devices_used = 0;
+	job->times = (struct job_times){.accepted = job->times.accepted};
+	memset(&job->verified, 0, sizeof job->verified);
+	queue_again(job);
+}
+
+static uint32_t rows_gathered(const struct job *job)
+{
+	return gather_rows(&job->image, job->gather_channels == CHANNELS_LUMA);
+}
+
+uint32_t job_gathers(const struct job *job)
+{
+	return gather_entries(job->gather, (enum pixel_type)job->image.type) * rows_gathered(job);
+}
+
+/* The chain with the numbers of the call that this run has gathered for. */
+static struct shared_chain *with_numbers(const struct job *job, const double *numbers)
+{
+	const struct chain *asked = job->asked->chain;
+	const uint32_t rows = rows_gathered(job);
+	struct chain *chain =
+	    chain_gathered(asked, chain_gathering(asked), numbers, job_gathers(job) / rows, rows);
+
+	return chain ? chain_share(chain) : NULL;
+}
+
+enum error job_go_on(struct job *job, const double *numbers)
+{
+	struct shared_chain *asked = with_numbers(job, numbers);
+
+	if (!asked)
+		return ERR_MEMORY;
+	chain_release(job->asked);
+	chain_release(job->chain);
+	job->asked = asked;
+	if (choose_run(job))
+		return ERR_MEMORY;
+	job->spent = job->cost;
+	job->tiles_before += job->tiles;
+	queue_again(job);
+	return ERR_OK;
+}
+
+uint32_t job_tiles_done(const struct job *job)
+{
+	return job->tiles_before + job->tiles_done;
+}
+
+uint32_t job_tiles(const struct job *job)
+{
+	uint32_t runs = 1;
+
+	for (uint32_t i = 0; i < job->asked->chain->count; i++) {
+		const struct filter_call *call = &job->asked->chain->call[i];
+
+		runs += filter_gathers(call) && !call->gathered.width;
+	}
+	return job->tiles_before + runs * job->tiles;
 }
 
 void job_forget(struct job *job)

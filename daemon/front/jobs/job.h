@@ -61,6 +61,7 @@ struct job_terms {
 /* Times in nanoseconds; stages overlap, so the sum may exceed the total. */
 struct job_times {
 	uint64_t accepted, started, finished; /* loop_now() */
+	uint64_t began;                       /* likewise, its run */
 	uint64_t decode, encode, verify, reference, upload, download;
 	uint64_t kernel[KERNELS];
 };
@@ -77,10 +78,14 @@ struct job {
 	struct loop_timer deadline; /* if the terms have a deadline */
 	enum work_class class;
 	double cost;              /* as charged by admission */
+	double spent;             /* of that, by runs that gathered */
 	struct fair_item item;    /* its flow in the queue of jobs that wait for a codec worker */
 	struct fair_flow waiting; /* its item there */
 	struct fair_flow tasks;   /* its tasks in the scheduler's queue */
-	struct shared_chain *chain;
+	/* What is asked for, with what runs have gathered for it; and what this run does. */
+	struct shared_chain *asked, *chain;
+	enum gather gather;       /* what this run gathers; NONE: it makes the answer */
+	uint32_t gather_channels; /* enum channels, for a call on which it does */
 	struct spool body, answer;
 	struct share place;  /* links among waiting jobs, or running ones */
 	struct share memory; /* of its body */
@@ -93,7 +98,8 @@ struct job {
 	 * all). */
 	struct image whole, image;
 	enum format input_format;
-	uint32_t tiles, tiles_done;
+	uint32_t tiles, tiles_done;        /* of this run */
+	uint32_t tiles_before;             /* of runs that gathered */
 	enum jpeg_reason jpeg[JPEG_SIDES]; /* why no device does this side; NONE: one does */
 	enum tile_form jpeg_form;          /* sides that a device could do */
 	unsigned jpeg_device;              /* number of the one that has done a side */
@@ -162,6 +168,18 @@ enum error job_submit(struct job *job, void (*done)(struct job *job, void *conte
  * hold it, and none of its tasks may wait in the scheduler's queue; tasks at devices belong to an
  * old run from now on. */
 void job_restart(struct job *job);
+
+/* This run has gathered the numbers that the chain needs next, as many as job_gathers(): puts the
+ * job back at the head of the queue like job_restart(), but keeps what it has done. ERR_MEMORY: it
+ * must be ended. */
+enum error job_go_on(struct job *job, const double *numbers) MUST_CHECK;
+
+/* How many numbers this run is to gather of the known image; 0: it makes the answer. */
+uint32_t job_gathers(const struct job *job);
+
+/* Tiles of all runs: done, and in all, where a run to come is taken to have as many as this one. */
+uint32_t job_tiles_done(const struct job *job);
+uint32_t job_tiles(const struct job *job);
 
 /* True if the task's run of its job is still the current one. */
 bool task_is_current(const struct task *task);

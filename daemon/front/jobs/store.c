@@ -258,7 +258,7 @@ bool stored_ended(const struct stored *s)
 uint32_t stored_tiles_done(const struct stored *s)
 {
 	/* The estimate ignores filters that the reference computes. */
-	return stored_state(s) == STORED_DONE ? s->job->tiles : s->job->tiles_done;
+	return stored_state(s) == STORED_DONE ? job_tiles(s->job) : job_tiles_done(s->job);
 }
 
 bool stored_time_left(const struct stored *s, uint64_t *ns)
@@ -267,7 +267,8 @@ bool stored_time_left(const struct stored *s, uint64_t *ns)
 
 	if (stored_state(s) != STORED_RUNNING || !job->tiles_done)
 		return false;
-	*ns = (loop_now() - job->times.started) / job->tiles_done * (job->tiles - job->tiles_done);
+	*ns = (loop_now() - job->times.began) / job->tiles_done *
+	      (job_tiles(job) - job_tiles_done(job));
 	return true;
 }
 

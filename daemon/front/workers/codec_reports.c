@@ -36,10 +36,11 @@ static void answer_opened(void *context)
 }
 
 /* Opens the answer and tells the worker. It is kept in memory if raw pixels and the body's metadata
- * would fit there: an encoded image is rarely larger. */
+ * would fit there: an encoded image is rarely larger. Numbers have their own size. */
 static void open_answer(struct job *job, const struct image *answer)
 {
-	uint64_t size = image_size(answer) + job->options.body_size;
+	uint64_t size = job->gather ? job_gathers(job) * sizeof(double)
+	                            : image_size(answer) + job->options.body_size;
 	enum error error = spool_open_answer(&job->answer, size);
 	struct problem problem;
 
@@ -66,7 +67,7 @@ static bool reckon(struct codec *c, const struct message_image *m)
 {
 	bool was_heavy = job_is_heavy(c->job);
 
-	if (job_reckon(c->job, job_cost_known(c->job, m)))
+	if (job_reckon(c->job, c->job->spent + job_cost_known(c->job, m)))
 		job_cancel(c->job, ERR_MEMORY, NULL);
 	return !c->job->finished && !was_heavy && job_is_heavy(c->job) && runs_too_heavy();
 }
@@ -253,11 +254,11 @@ static bool done_fits(const struct job *job, const struct message_job_done *m)
 }
 
 /* Notes how long a codec worker took for what a device could have done. */
-static void learn_codec(const struct job *job)
+static void learn_codec(const struct job *job, const struct message_job_done *m)
 {
 	enum jpeg_reason left = jpeg_left(job);
-	uint64_t ns = (job->jpeg_form & TILE_DECODE ? job->times.decode : 0) +
-	              (job->jpeg_form & TILE_ENCODE ? job->times.encode : 0);
+	uint64_t ns = (job->jpeg_form & TILE_DECODE ? m->decode_ns : 0) +
+	              (job->jpeg_form & TILE_ENCODE ? m->encode_ns : 0);
 
 	if (left == JPEG_REASON_COST || left == JPEG_REASON_FLAG)
 		jpeg_router_learn(JPEG_LANE_CODEC, job->jpeg_form, &job->image, (double)ns);
@@ -274,11 +275,11 @@ static bool take_done(struct codec *c, const struct message_job_done *m)
 	job->result = m->image;
 	job->lost = m->lost;
 	job->answer_size = m->answer_size;
-	job->times.decode = m->decode_ns;
-	job->times.encode = m->encode_ns;
-	job->times.verify = m->verify_ns;
-	job->times.reference = m->reference_ns;
-	learn_codec(job);
+	job->times.decode += m->decode_ns;
+	job->times.encode += m->encode_ns;
+	job->times.verify += m->verify_ns;
+	job->times.reference += m->reference_ns;
+	learn_codec(job, m);
 	if (m->jpeg == JPEG_DIFFERS)
 		jpeg_router_distrust(job->jpeg_device);
 	if (m->jpeg)

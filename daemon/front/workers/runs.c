@@ -13,6 +13,7 @@
 
 #include <stdlib.h>
 
+#include "common/file.h"
 #include "front/base/loop.h"
 #include "front/base/metrics.h"
 #include "front/workers/jpeg_router.h"
@@ -50,6 +51,8 @@ static void codec_start_job(struct codec *c, struct job *job)
 
 	message.job.arena = c->worker.number;
 	message.job.samples_max = owner->samples_max(job->chain->chain);
+	message.job.gather = job->gather;
+	message.job.gather_channels = job->gather_channels;
 	message.job.verify_share = config->verify_share;
 	message.job.verify_taps = config->verify_taps;
 	job->jpeg_form = TILE_JPEG;
@@ -61,9 +64,12 @@ static void codec_start_job(struct codec *c, struct job *job)
 	c->verified = (struct verified_tiles){0};
 	job->codec = c;
 	job_hold(job);
-	job->times.started = loop_now();
-	metric_observe(METRIC_STAGE_DURATION, "queue", NULL,
-	               (double)(job->times.started - job->times.accepted) * 1e-9);
+	job->times.began = loop_now();
+	if (!job->times.started) {
+		job->times.started = job->times.began;
+		metric_observe(METRIC_STAGE_DURATION, "queue", NULL,
+		               (double)(job->times.started - job->times.accepted) * 1e-9);
+	}
 	worker_send(&c->worker, &message, fds); /* on failure codec_down() follows */
 }
 
@@ -146,13 +152,21 @@ void codec_check_idle(struct codec *c)
 	runs_wake();
 }
 
-void codec_return_job(struct codec *c)
+/* Takes the job, whose reference is now the caller's, from its worker. */
+static struct job *codec_leave_job(struct codec *c)
 {
 	struct job *job = c->job;
 
 	c->job = NULL;
 	job->codec = NULL;
 	owner->job_ended(job);
+	return job;
+}
+
+void codec_return_job(struct codec *c)
+{
+	struct job *job = codec_leave_job(c);
+
 	job_restart(job);
 	job_release(job);
 	codec_check_idle(c);
@@ -171,14 +185,30 @@ void codec_give_way(struct codec *c)
 
 void codec_end_job(struct codec *c, enum error error, const struct problem *problem)
 {
-	struct job *job = c->job;
+	struct job *job = codec_leave_job(c);
 
-	c->job = NULL;
-	job->codec = NULL;
-	owner->job_ended(job);
 	job_finish(job, error, problem);
 	job_release(job);
 	codec_check_idle(c);
+}
+
+/* Has the job go on with the numbers that are its run's answer; false if they cannot be. */
+static bool take_gathered(struct codec *c)
+{
+	double numbers[GATHER_NUMBERS_MAX];
+	struct job *job = c->job;
+	const uint32_t count = job_gathers(job);
+
+	if (job->answer_size != count * sizeof *numbers ||
+	    !file_read(job->answer.fd, numbers, count * sizeof *numbers, 0) ||
+	    !gather_valid(numbers, count))
+		return false;
+	codec_leave_job(c);
+	if (job_go_on(job, numbers))
+		job_finish(job, ERR_MEMORY, NULL);
+	job_release(job);
+	codec_check_idle(c);
+	return true;
 }
 
 bool codec_settle_job(struct codec *c)
@@ -187,6 +217,8 @@ bool codec_settle_job(struct codec *c)
 
 	if (!job->finished && spool_settle(&job->answer, job->answer_size))
 		return false;
+	if (!job->finished && job->gather)
+		return take_gathered(c);
 	codec_end_job(c, ERR_OK, NULL);
 	return true;
 }

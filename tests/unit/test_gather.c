@@ -1,0 +1,203 @@
+/* What is made of counts against its definition, computed the long way; and chains before and after
+ * it is known. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/chain.h"
+
+static const struct image grey = {1, 1, 1, PIXEL_U8, 0};
+
+/* The variance between the classes up to a value and above it. */
+static double between(const uint64_t *counts, uint32_t n, uint32_t split)
+{
+	double size[2] = {0}, sum[2] = {0}, total;
+
+	for (uint32_t i = 0; i < n; i++) {
+		size[i > split] += (double)counts[i];
+		sum[i > split] += (double)counts[i] * i;
+	}
+	total = size[0] + size[1];
+	if (size[0] == 0 || size[1] == 0)
+		return 0;
+	return size[0] * size[1] / (total * total) * pow(sum[0] / size[0] - sum[1] / size[1], 2);
+}
+
+static void test_threshold(void **state)
+{
+	(void)state;
+	srand(7);
+	for (int k = 0; k < 200; k++) {
+		uint64_t counts[256] = {0};
+		double best = 0, chosen, threshold;
+
+		for (int i = 0; i < 256; i++)
+			counts[i] = rand() % (1 + k) ? 0 : (uint64_t)rand() % 1000;
+		for (uint32_t split = 0; split < 256; split++)
+			best = fmax(best, between(counts, 256, split));
+		threshold = counts_threshold(counts, 256) * 255;
+		chosen = between(counts, 256, (uint32_t)floor(threshold));
+		assert_true(chosen >= best * (1 - 1e-9));
+		assert_true(fabs(threshold - floor(threshold) - 0.5) < 1e-9);
+	}
+}
+
+static void test_threshold_of_few(void **state)
+{
+	uint64_t two[256] = {[10] = 5, [200] = 3}, alone[256] = {[90] = 4}, none[256] = {0};
+
+	(void)state;
+	assert_true(fabs(counts_threshold(two, 256) * 255 - 10.5) < 1e-9);
+	assert_true(counts_threshold(alone, 256) * 255 < 1);
+	assert_true(counts_threshold(none, 256) * 255 < 1);
+}
+
+static void test_table(void **state)
+{
+	uint64_t counts[256] = {[10] = 2, [20] = 3, [255] = 1}, alone[256] = {[90] = 4};
+	static uint64_t many[COUNTS_MAX];
+	double table[GATHER_ENTRIES_MAX];
+
+	(void)state;
+	counts_table(counts, 256, table, 256);
+	assert_true(table[0] == 0 && table[10] == 0 && table[19] == 0);
+	assert_true(table[20] == 0.75 && table[254] == 0.75 && table[255] == 1);
+	counts_table(alone, 256, table, 256);
+	for (int i = 0; i < 256; i++)
+		assert_true(table[i] == i / 255.0);
+	/* Of more counts than entries, each belongs to the nearest. */
+	many[0] = many[32] = many[33] = many[COUNTS_MAX - 1] = 1;
+	counts_table(many, COUNTS_MAX, table, GATHER_ENTRIES_MAX);
+	assert_true(table[0] == 0 && table[1] == 0.5);
+	assert_true(table[GATHER_ENTRIES_MAX - 2] == table[1] &&
+	            table[GATHER_ENTRIES_MAX - 1] == 1);
+}
+
+static void test_adding(void **state)
+{
+	const uint8_t bytes[] = {0, 7, 255, 9, 255, 9};
+	const uint16_t words[] = {0, 65535, 32768};
+	const float floats[] = {-1, 2, NAN, 0.5f, INFINITY};
+	const uint8_t colours[] = {200, 100, 50, 255, 0, 0, 255, 255};
+	const struct image two = {3, 1, 2, PIXEL_U8, 1}, rgba = {2, 1, 4, PIXEL_U8, 1};
+	const struct image deep = {3, 1, 1, PIXEL_U16, 0}, real = {5, 1, 1, PIXEL_F32, 0};
+	static uint64_t counts[COUNTS_MAX];
+
+	(void)state;
+	counts_add(counts, &two, false, bytes, 3);
+	assert_int_equal(counts[0], 1);
+	assert_int_equal(counts[255], 2);
+	assert_int_equal(counts[9] + counts[7], 0); /* alpha */
+	memset(counts, 0, sizeof counts);
+	counts_add(counts, &deep, false, words, 3);
+	assert_true(counts[0] == 1 && counts[32768] == 1 && counts[65535] == 1);
+	memset(counts, 0, sizeof counts);
+	counts_add(counts, &real, false, floats, 5);
+	assert_true(counts[0] == 1 && counts[32768] == 1 && counts[65535] == 2);
+	memset(counts, 0, sizeof counts);
+	counts_add(counts, &rgba, true, colours, 2);
+	assert_true(counts[124] == 1 && counts[29] == 1); /* 124.2, 29.07 */
+	memset(counts, 0, sizeof counts);
+	counts_add(counts, &rgba, false, colours, 2);
+	assert_true(counts[200] == 1 && counts[256 + 100] == 1 && counts[512 + 255] == 1);
+}
+
+static struct chain *chain_of(const char *text)
+{
+	struct chain *chain = malloc(sizeof *chain);
+	struct problem problem;
+
+	assert_non_null(chain);
+	chain_init(chain);
+	assert_int_equal(chain_parse(chain, text, &problem), ERR_OK);
+	assert_int_equal(chain_check(chain, &problem), ERR_OK);
+	return chain;
+}
+
+static void test_chains(void **state)
+{
+	struct chain *asked = chain_of("box,equalize,threshold=method=otsu,sobel"), *before, *next;
+	double numbers[GATHER_NUMBERS_MAX] = {0};
+	struct operation op;
+
+	(void)state;
+	asked->variant = VARIANT_GENERAL;
+	assert_int_equal(chain_gathering(asked), 1);
+	before = chain_before(asked, 1);
+	assert_true(before->count == 1 && before->call[0].filter == FILTER_BOX);
+	assert_int_equal(before->variant, VARIANT_GENERAL);
+	assert_true(chain_valid(before));
+	assert_int_equal(chain_gathering(before), before->count);
+	free(before);
+	before = chain_before(asked, 0); /* there must be a filter */
+	assert_true(chain_valid(before) && before->call[0].filter == FILTER_LINEAR);
+	free(before);
+
+	for (int i = 0; i < 2 * 256; i++)
+		numbers[i] = i % 256 / 255.0;
+	next = chain_gathered(asked, 1, numbers, 256, 2);
+	assert_true(chain_valid(next));
+	assert_int_equal(chain_gathering(next), 2);
+	assert_int_equal(filter_by_colour(&next->call[1]), 2);
+	assert_int_equal(filter_lower(&next->call[1], next->coefficient, &op), ERR_OK);
+	assert_true(op.tables == 2 && op.entries == 256 && op.coefficients[256 + 51] == 0.2);
+	operation_fini(&op);
+	free(asked);
+	asked = chain_gathered(next, 2, (double[]){0.25, 0.75}, 1, 2);
+	free(next);
+	assert_true(chain_valid(asked));
+	assert_int_equal(chain_gathering(asked), asked->count);
+	assert_int_equal(filter_lower(&asked->call[2], asked->coefficient, &op), ERR_OK);
+	assert_true(op.by_band && op.limit[0] == 0.25 && op.limit[1] == 0.75);
+	operation_fini(&op);
+	free(asked);
+}
+
+/* What another process may send in place of it. */
+static void test_invalid(void **state)
+{
+	struct chain *asked = chain_of("equalize,box"), *known;
+	double numbers[256] = {0};
+
+	(void)state;
+	known = chain_gathered(asked, 0, numbers, 256, 1);
+	assert_true(chain_valid(known));
+	known->coefficient[known->call[0].gathered.first + 9] = NAN;
+	assert_false(chain_valid(known));
+	known->coefficient[known->call[0].gathered.first + 9] = 1.01;
+	assert_false(chain_valid(known));
+	known->coefficient[known->call[0].gathered.first + 9] = 1;
+	assert_true(chain_valid(known));
+	known->call[0].gathered.width = 255;
+	assert_false(chain_valid(known));
+	known->call[0].gathered = (struct numbers){CHAIN_COEFFICIENTS_MAX - 255, 256, 1};
+	assert_false(chain_valid(known));
+	known->call[0].gathered = (struct numbers){0, 256, BANDS_MAX + 1};
+	assert_false(chain_valid(known));
+	known->call[0].gathered = (struct numbers){0};
+	known->call[1].gathered = (struct numbers){0, 1, 1}; /* not of a box */
+	assert_false(chain_valid(known));
+	free(known);
+	free(asked);
+	assert_int_equal(gather_entries(GATHER_THRESHOLD, PIXEL_F32), 1);
+	assert_int_equal(gather_rows(&grey, true), 1);
+	assert_false(gather_valid((double[]){0, -1e-9}, 2));
+	assert_true(gather_valid((double[]){0, 1}, 2));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_threshold), cmocka_unit_test(test_threshold_of_few),
+	    cmocka_unit_test(test_table),     cmocka_unit_test(test_adding),
+	    cmocka_unit_test(test_chains),    cmocka_unit_test(test_invalid),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
