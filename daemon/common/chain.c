@@ -78,6 +78,19 @@ static bool parse_number(const char *text, double *number)
 	return !*end && isfinite(*number);
 }
 
+/* Reads "2.5%", up to 100%. */
+static bool parse_share(const char *text, double *share)
+{
+	char number[32];
+	const size_t length = strlen(text);
+
+	if (length < 2 || length > sizeof number || text[length - 1] != '%')
+		return false;
+	memcpy(number, text, length - 1);
+	number[length - 1] = '\0';
+	return parse_number(number, share) && *share > 0 && *share <= 100;
+}
+
 static enum error set_number(struct chain *chain, const struct parameter *p, size_t i,
                              const char *text, struct problem *problem)
 {
@@ -85,7 +98,8 @@ static enum error set_number(struct chain *chain, const struct parameter *p, siz
 	                   : p->type == PARAMETER_INTEGER ? "an integer"
 	                                                  : "a number";
 	double number;
-	bool valid = parse_number(text, &number) && number >= p->min && number <= p->max;
+	const bool share = parameter_takes_share(p) && parse_share(text, &number);
+	bool valid = share || (parse_number(text, &number) && number >= p->min && number <= p->max);
 
 	if (valid && p->type != PARAMETER_NUMBER)
 		valid =
@@ -95,6 +109,8 @@ static enum error set_number(struct chain *chain, const struct parameter *p, siz
 		                             "%s: expected %s from %g to %g%s%s", p->name, kind,
 		                             p->min, p->max, *p->unit ? ", in " : "", p->unit);
 	last_call(chain)->value[i] = number;
+	last_call(chain)->shares &= ~(1u << i);
+	last_call(chain)->shares |= (uint32_t)share << i;
 	return ERR_OK;
 }
 
@@ -664,7 +680,8 @@ static bool call_valid(const struct chain *chain, const struct filter_call *call
 {
 	const struct parameter *p;
 
-	if (call->filter >= FILTERS || call->channels >= CHANNELS || !gathered_valid(chain, call))
+	if (call->filter >= FILTERS || call->channels >= CHANNELS || call->shares ||
+	    !gathered_valid(chain, call))
 		return false;
 	for (size_t i = 0; (p = filter_parameter(call->filter, i)); i++)
 		if (!value_valid(chain, call, p, i))
@@ -730,6 +747,57 @@ static struct chain *chain_copy(const struct chain *chain, uint32_t more)
 	if (copy)
 		memcpy(copy, chain, chain_size(chain));
 	return copy;
+}
+
+bool chain_has_shares(const struct chain *chain)
+{
+	uint32_t shares = 0;
+
+	for (uint32_t i = 0; i < chain->count; i++)
+		shares |= chain->call[i].shares;
+	return shares;
+}
+
+/* Makes a share pixels. */
+static enum error size_value(struct filter_call *call, const struct parameter *p, size_t i,
+                             double side, struct problem *problem)
+{
+	const double share = call->value[i], value = share / 100 * side;
+	char text[32];
+
+	call->value[i] = value;
+	call->shares &= ~(1u << i);
+	if (value >= p->min && value <= p->max)
+		return ERR_OK;
+	snprintf(text, sizeof text, "%g%%", share);
+	return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text,
+	                             "%s: %s of %g pixels, the image's (or roi's) shorter side, is "
+	                             "%g; expected %g to %g",
+	                             p->name, text, side, value, p->min, p->max);
+}
+
+enum error chain_size_to(const struct chain *chain, uint32_t width, uint32_t height,
+                         struct chain **sized, struct problem *problem)
+{
+	const struct parameter *p;
+	enum error e = ERR_OK;
+
+	*sized = chain_copy(chain, 0);
+	if (!*sized)
+		return problem_set(problem, ERR_MEMORY, "no memory for the chain");
+	for (uint32_t k = 0; k < chain->count; k++) {
+		struct filter_call *call = &(*sized)->call[k];
+
+		for (size_t i = 0; !e && (p = filter_parameter(call->filter, i)); i++)
+			if (call->shares >> i & 1)
+				e = size_value(call, p, i, width < height ? width : height,
+				               problem);
+	}
+	if (e) {
+		free(*sized);
+		*sized = NULL;
+	}
+	return e;
 }
 
 struct chain *chain_before(const struct chain *chain, uint32_t call)

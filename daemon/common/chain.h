@@ -95,6 +95,14 @@ enum kernel chain_kernel(const struct chain *chain);
 /* True if a chain from another process is within all limits. */
 bool chain_valid(const struct chain *chain);
 
+/* True if a value is a share of the image's size, which must be known to say more of the chain. */
+bool chain_has_shares(const struct chain *chain);
+
+/* The chain for an image of this size: a new one from malloc(), trimmed, in *sized.
+ * ERR_BAD_PARAMETER if a value is then out of its limits; ERR_MEMORY. */
+enum error chain_size_to(const struct chain *chain, uint32_t width, uint32_t height,
+                         struct chain **sized, struct problem *problem) MUST_CHECK;
+
 /* The first call that must know the whole image and does not yet, or the count. */
 uint32_t chain_gathering(const struct chain *chain);
 

@@ -97,6 +97,10 @@ enum error chain_set_variant(struct chain *chain, const char *name, struct probl
 	if (chain->variant != VARIANT_ANY)
 		return ERR_OK;
 	chain->variant = kernel + 1;
+	if (chain_has_shares(chain))
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant", name,
+		                             "a kernel is for windows of certain sizes: for it "
+		                             "expected sigma in pixels, not in %%");
 	if (kernel < KERNELS && kernel_row(kernel)->operations)
 		return check_kernel(chain, kernel, problem);
 	e = lower(chain, 0, &op, problem);

@@ -146,6 +146,11 @@ const struct parameter *filter_parameter(enum filter filter, size_t i)
 	return NULL;
 }
 
+bool parameter_takes_share(const struct parameter *parameter)
+{
+	return parameter->type == PARAMETER_NUMBER && strchr(parameter->unit, '%');
+}
+
 /* The radius of a Gaussian that is cut off. */
 static uint32_t gaussian_radius(double sigma)
 {

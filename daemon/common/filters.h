@@ -94,6 +94,7 @@ struct filter_call {
 	uint32_t channels; /* enum channels */
 	struct numbers numbers[FILTER_PARAMETERS_MAX];
 	struct numbers gathered; /* of the whole image, if the filter must know it */
+	uint32_t shares;         /* bit i: value[i] is a percentage of the image's shorter side */
 	double value[FILTER_PARAMETERS_MAX];
 };
 
@@ -112,6 +113,9 @@ enum error filter_unknown(const char *name, struct problem *problem) MUST_CHECK;
 
 /* The i-th parameter of a filter, or NULL after the last. */
 const struct parameter *filter_parameter(enum filter filter, size_t i);
+
+/* True if a percentage of the image's shorter side may be given. */
+bool parameter_takes_share(const struct parameter *parameter);
 
 /* The radius of a call, without the work of filter_lower(). */
 void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t *radius_y);

@@ -307,6 +307,31 @@ def test_lines_for_users(service):
     assert service.filter(pixels, [("log", {})]).pixels[20, 30, 0] < 128
 
 
+def test_sigma_of_the_shorter_side(service):
+    """What is a share of the image's size is that of the roi, where there is one, in chains, too."""
+    pixels = random_pixels(11, 300, 150, 3, "u8")
+    options = {"variant": "general"}
+    for share, sigma, part in (("2%", 3, {}), ("10%", 15, {}), ("4%", 2, {"roi": "9,9,50,90"})):
+        for one in (("gaussian", "sigma"), ("gaussian", "sigma_y"), ("unsharp", "sigma")):
+            got, wanted = (service.filter(pixels, [(one[0], {one[1]: value})], **part, **options)
+                           for value in (share, sigma))
+            assert (got.status, wanted.status) == (200, 200), (got, wanted)
+            assert np.array_equal(got.pixels, wanted.pixels), (share, one)
+    chain = [("gaussian", {"sigma": "2%"}), ("equalize", {}), ("unsharp", {"sigma": "1%"})]
+    pixel = [("gaussian", {"sigma": 3}), ("equalize", {}), ("unsharp", {"sigma": 1.5})]
+    assert np.array_equal(service.filter(pixels, chain, luma=[("gaussian", {"sigma": "1%"})], **options).pixels,
+                          service.filter(pixels, pixel, luma=[("gaussian", {"sigma": 1.5})], **options).pixels)
+    for one, value, said in (("gaussian", "0%", "from 0.1 to 100, in pixels, or %"), ("gaussian", "%", "from"),
+                             ("gaussian", "101%", "from"), ("unsharp", "1%%", "from"),
+                             ("gaussian", "80%", "of 150 pixels, the image's (or roi's) shorter side, is 120"),
+                             ("unsharp", "0.05%", "is 0.075"), ("bilateral", "1%", None)):
+        name = "sigma" if one != "bilateral" else "sigma_range"
+        problem = service.filter(pixels, [(one, {name: value})]).refused(400, "bad-parameter")
+        assert problem["parameter"] == name and (said or "from") in problem["detail"], problem
+    problem = service.filter(pixels, chain, variant="separable").refused(400, "bad-parameter")
+    assert problem["parameter"] == "variant"
+
+
 CURVES = [("gamma", {}), ("gamma", {"gamma": 0.4}), ("levels", {"black": 0.25, "white": 0.75}),
           ("levels", {"gamma": 3}), ("linear", {"gain": -2.5, "bias": 1.5}), ("invert", {})]
 

@@ -159,6 +159,34 @@ static void test_chains(void **state)
 	free(asked);
 }
 
+/* Values that are shares of the image's shorter side. */
+static void test_sizes(void **state)
+{
+	struct chain *asked = chain_of("unsharp=sigma=2%:amount=3,gaussian=sigma_x=1%:sigma=5"),
+	             *sized;
+	struct problem problem;
+
+	(void)state;
+	assert_true(chain_has_shares(asked));
+	assert_false(chain_valid(asked));
+	assert_int_equal(chain_size_to(asked, 300, 900, &sized, &problem), ERR_OK);
+	assert_true(chain_valid(sized) && !chain_has_shares(sized));
+	assert_true(sized->call[0].value[UNSHARP_SIGMA] == 6 &&
+	            sized->call[0].value[UNSHARP_AMOUNT] == 3);
+	assert_true(sized->call[1].value[GAUSSIAN_SIGMA_X] == 3 &&
+	            sized->call[1].value[GAUSSIAN_SIGMA] == 5);
+	free(sized);
+	assert_int_equal(chain_size_to(asked, 9, 9, &sized, &problem), ERR_BAD_PARAMETER);
+	assert_null(sized);
+	assert_string_equal(problem.parameter, "sigma_x");
+	assert_int_equal(chain_size_to(asked, 90000, 5001, &sized, &problem), ERR_BAD_PARAMETER);
+	assert_string_equal(problem.parameter, "sigma");
+	free(asked);
+	asked = chain_of("gaussian=sigma=9%:sigma=2"); /* the last counts */
+	assert_false(chain_has_shares(asked));
+	free(asked);
+}
+
 /* What another process may send in place of it. */
 static void test_invalid(void **state)
 {
@@ -197,6 +225,7 @@ int main(void)
 	    cmocka_unit_test(test_threshold), cmocka_unit_test(test_threshold_of_few),
 	    cmocka_unit_test(test_table),     cmocka_unit_test(test_adding),
 	    cmocka_unit_test(test_chains),    cmocka_unit_test(test_invalid),
+	    cmocka_unit_test(test_sizes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

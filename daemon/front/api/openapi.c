@@ -174,6 +174,9 @@ static json_t *parameter_schema(const struct parameter *p)
 		schema = p->type == PARAMETER_NUMBERS
 		             ? catalogue_schema("{'type':['number','string'],"
 		                                "'pattern':'^[-+.,; 0-9eE]+$'}")
+		         : parameter_takes_share(p)
+		             ? catalogue_schema("{'type':['number','string'],"
+		                                "'pattern':'^[+.0-9eE]+%$'}")
 		             : json_pack("{s:s}", "type", whole ? "integer" : "number");
 		set_limit(schema, "minimum", p->min, whole);
 		set_limit(schema, "maximum", p->max, whole);

@@ -73,23 +73,28 @@ static const struct filter_call *next_gathering(const struct job *job)
 	return i < asked->count ? &asked->call[i] : NULL;
 }
 
-/* Sets what the next run does: all that is asked for, or what comes before a call that must know
- * the whole image first. */
+/* Sets what the next run does: all that is asked for; or what comes before a call that must know
+ * the whole image first; or nothing but to tell the image's size, if that must be known. */
 static enum error choose_run(struct job *job)
 {
-	const struct filter_call *call = next_gathering(job);
-	struct chain *before = NULL;
+	struct shared_chain *asked = job->asked, *chain = asked;
+	const bool has_shares = chain_has_shares(asked->chain);
+	const struct filter_call *call = has_shares ? NULL : next_gathering(job);
 
+	if (call || has_shares) {
+		struct chain *before =
+		    chain_before(asked->chain, call ? chain_gathering(asked->chain) : 0);
+
+		chain = before ? chain_share(before) : NULL;
+	} else {
+		chain->users++;
+	}
+	if (!chain)
+		return ERR_MEMORY;
+	job->chain = chain;
 	job->gather = call ? filter_gathers(call) : GATHER_NONE;
 	job->gather_channels = call ? call->channels : CHANNELS_ALL;
-	if (!call) {
-		job->chain = job->asked;
-		job->chain->users++;
-		return ERR_OK;
-	}
-	before = chain_before(job->asked->chain, chain_gathering(job->asked->chain));
-	job->chain = before ? chain_share(before) : NULL;
-	return job->chain ? ERR_OK : ERR_MEMORY;
+	return ERR_OK;
 }
 
 struct job *job_new(struct chain *chain, struct spool *body)
@@ -268,27 +273,43 @@ uint32_t job_gathers(const struct job *job)
 	return gather_entries(job->gather, (enum pixel_type)job->image.type) * rows_gathered(job);
 }
 
-/* The chain with the numbers of the call that this run has gathered for. */
-static struct shared_chain *with_numbers(const struct job *job, const double *numbers)
+/* From now on this is asked for; it is owned. */
+static enum error ask_for(struct job *job, struct chain *chain)
+{
+	struct shared_chain *asked = chain_share(chain), *old = job->asked, *old_run = job->chain;
+
+	if (!asked)
+		return ERR_MEMORY;
+	job->asked = asked;
+	if (choose_run(job)) {
+		job->asked = old;
+		chain_release(asked);
+		return ERR_MEMORY;
+	}
+	chain_release(old);
+	chain_release(old_run);
+	return ERR_OK;
+}
+
+enum error job_size_to(struct job *job, const struct image *image, struct problem *problem)
+{
+	struct chain *sized;
+	enum error e =
+	    chain_size_to(job->asked->chain, image->width, image->height, &sized, problem);
+
+	if (!e && ask_for(job, sized))
+		e = problem_set(problem, ERR_MEMORY, "no memory for the chain");
+	return e;
+}
+
+enum error job_go_on(struct job *job, const double *numbers)
 {
 	const struct chain *asked = job->asked->chain;
 	const uint32_t rows = rows_gathered(job);
 	struct chain *chain =
 	    chain_gathered(asked, chain_gathering(asked), numbers, job_gathers(job) / rows, rows);
 
-	return chain ? chain_share(chain) : NULL;
-}
-
-enum error job_go_on(struct job *job, const double *numbers)
-{
-	struct shared_chain *asked = with_numbers(job, numbers);
-
-	if (!asked)
-		return ERR_MEMORY;
-	chain_release(job->asked);
-	chain_release(job->chain);
-	job->asked = asked;
-	if (choose_run(job))
+	if (!chain || ask_for(job, chain))
 		return ERR_MEMORY;
 	job->spent = job->cost;
 	job->tiles_before += job->tiles;

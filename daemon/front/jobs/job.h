@@ -174,6 +174,11 @@ void job_restart(struct job *job);
  * must be ended. */
 enum error job_go_on(struct job *job, const double *numbers) MUST_CHECK;
 
+/* The size of the image is known: makes its shares pixels. The run is then to be taken back. Errors
+ * as for chain_size_to(); nothing has then changed. */
+enum error job_size_to(struct job *job, const struct image *image,
+                       struct problem *problem) MUST_CHECK;
+
 /* How many numbers this run is to gather of the known image; 0: it makes the answer. */
 uint32_t job_gathers(const struct job *job);
 

@@ -115,13 +115,28 @@ static void choose_jpeg(struct codec *c, const struct message_image *m)
 	job_set_jpeg(job, reason ? reason : JPEG_REASON_FAILED); /* until the tile is back */
 }
 
+/* Where something depends on the image's size, this run was to tell that. Returns true if the
+ * worker is to drop it. */
+static bool size_to(struct codec *c, const struct message_image *m)
+{
+	struct problem problem;
+	enum error e;
+
+	if (c->job->finished || !chain_has_shares(c->job->asked->chain))
+		return false;
+	e = job_size_to(c->job, &m->image, &problem);
+	if (e)
+		job_cancel(c->job, e, &problem);
+	return !e;
+}
+
 static bool take_image(struct codec *c, const struct message_image *m)
 {
 	struct job *job = c->job;
 
 	if (!job || m->job != job->options.job || job->image_known || !image_fits(job, m))
 		return false;
-	if (!job->finished && reckon(c, m)) {
+	if (size_to(c, m) || (!job->finished && reckon(c, m))) {
 		codec_give_way(c);
 		return true;
 	}
