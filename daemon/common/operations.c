@@ -72,22 +72,57 @@ enum error operation_init(struct operation *op)
 	return op->coefficients ? ERR_OK : ERR_MEMORY;
 }
 
-enum error operation_tabulate(struct operation *op, uint32_t entries)
+bool operation_is_of_samples(enum operation_kind kind)
 {
-	const struct curve *c = &op->curve;
-	struct operation table = {
-	    .kind = OPERATION_LUT, .tables = 1, .entries = entries, .gain = entries - 1};
+	return kind == OPERATION_CURVE || kind == OPERATION_LUT || kind == OPERATION_THRESHOLD;
+}
 
-	if (operation_init(&table))
+static double curve_at(const struct curve *c, uint32_t band, double in)
+{
+	const double t = fmin(fmax(c->gain[band] * in + c->bias[band], c->low), c->high);
+
+	return c->scale * pow(t, c->exponent) + c->shift;
+}
+
+static double table_at(const struct operation *op, uint32_t band, double place)
+{
+	const double *table =
+	    op->coefficients + (size_t)(band < op->tables ? band : op->tables - 1) * op->entries;
+	const uint32_t i = (uint32_t)fmin(place, op->entries - 2);
+
+	return table[i] + (place - i) * (table[i + 1] - table[i]);
+}
+
+/* What a pixel becomes. */
+static double pixel_at(const struct operation *op, uint32_t band, double pixel, double full)
+{
+	double out;
+
+	if (op->kind == OPERATION_THRESHOLD)
+		return pixel > op->limit[band] * full ? full : 0;
+	out = op->kind == OPERATION_CURVE ? curve_at(&op->curve, band, pixel / full)
+	                                  : table_at(op, band, pixel * (op->entries - 1) / full);
+	return rint(fmin(fmax(out * full, 0), full));
+}
+
+enum error operation_tabulate(const struct operation *ops, uint32_t count, uint32_t full,
+                              struct operation *table)
+{
+	*table = (struct operation){
+	    .kind = OPERATION_LUT, .tables = 1, .entries = full + 1, .gain = full};
+	for (uint32_t k = 0; k < count; k++)
+		table->by_band |= ops[k].by_band;
+	if (table->by_band)
+		table->tables = BANDS_MAX;
+	if (operation_init(table))
 		return ERR_MEMORY;
-	for (uint32_t i = 0; i < entries; i++) {
-		const double in = (double)i / (entries - 1);
-		const double t = fmin(fmax(c->gain[0] * in + c->bias[0], c->low), c->high);
+	for (uint32_t i = 0; i < table->tables * table->entries; i++) {
+		double pixel = i % table->entries;
 
-		table.coefficients[i] = c->scale * pow(t, c->exponent) + c->shift;
+		for (uint32_t k = 0; k < count; k++)
+			pixel = pixel_at(&ops[k], i / table->entries, pixel, full);
+		table->coefficients[i] = pixel / full;
 	}
-	operation_fini(op);
-	*op = table;
 	return ERR_OK;
 }
 

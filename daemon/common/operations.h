@@ -92,9 +92,13 @@ double operation_terms(enum operation_kind kind, uint32_t radius_x, uint32_t rad
 /* One of the two extremes that an OPERATION_MORPHOLOGY consists of; it has no coefficients. */
 struct operation operation_extreme(const struct operation *morphology, bool largest);
 
-/* Makes of a curve that treats all bands alike a table of so many entries: OPERATION_LUT.
- * ERR_MEMORY; the operation is then as it was. */
-enum error operation_tabulate(struct operation *operation, uint32_t entries) MUST_CHECK;
+/* True if a result depends on its sample alone: CURVE, LUT, THRESHOLD. */
+bool operation_is_of_samples(enum operation_kind kind);
+
+/* Makes one OPERATION_LUT of such operations one after another, on pixels that are integers from 0
+ * to `full`: an entry for each. Results are rounded in between, as pixels are. ERR_MEMORY. */
+enum error operation_tabulate(const struct operation *operations, uint32_t count, uint32_t full,
+                              struct operation *table) MUST_CHECK;
 
 size_t operation_coefficients(const struct operation *operation);
 

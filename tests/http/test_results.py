@@ -409,6 +409,28 @@ def test_colours_for_users(service):
     assert answer.status == 400 and answer.problem["parameter"] == "channels"
 
 
+@pytest.mark.parametrize("kind, bands, alpha", [("u8", 3, False), ("u16", 4, True), ("f32", 3, False)])
+def test_samples_by_themselves(service, kind, bands, alpha):
+    """Filters of single samples in a row, which CPUs may look up in one table: as one after another,
+    whatever is around them."""
+    pixels = random_pixels(seed_of("row", kind, bands), 131, 57, bands, kind, alpha)
+    # Of bytes no result lies halfway between two integers; of words some come too near to it.
+    linear = {"gain": [0.7, -0.9, 0.3], "bias": [0.03, 1.0031, 0.2005]} if kind == "u8" else {}
+    row = [("gamma", {"gamma": 1.4}), ("linear", linear),
+           ("lut", {"points": [[0, 30], [100, 0], [255, 200]]}), ("invert", {}),
+           ("threshold", {"value": 0.4}), ("box", {}), ("gamma", {}), ("threshold", {"method": "mean"})]
+    for first, last, channels in ((0, 8, "all"), (0, 5, "red"), (1, 4, "color")):
+        options = {"alpha": int(alpha), "channels": channels, "border": "constant"}
+        wanted = pixels
+        for one in row[first:last]:
+            wanted = service.filter(wanted, [one], **options).pixels
+        answer = service.filter(pixels, row[first:last], **options)
+        assert np.array_equal(answer.pixels, wanted), (first, last)
+    devices = service.get("/v1/devices").json()["devices"]
+    if kind != "f32" and all(device["type"] == "cpu" for device in devices):
+        assert "lut" in answer.timing and "curve" not in answer.timing
+
+
 @pytest.mark.parametrize("kind", oracle.TYPES)
 @pytest.mark.parametrize("size", [1, 2, 11, 200])
 def test_pixelate(service, size, kind):

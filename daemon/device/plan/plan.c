@@ -241,38 +241,90 @@ static void convert_to(struct builder *b, bool ycc)
 	b->ycc = ycc;
 }
 
-/* True if a curve is better looked up: powers of integers on a CPU. */
-static bool is_looked_up(const struct builder *b, const struct filter_call *call,
-                         const struct operation *op)
+/* True if a call may be looked up: samples that are integers, each by itself, on a CPU. */
+static bool may_be_looked_up(const struct builder *b, const struct filter_call *call)
 {
-	return op->kind == OPERATION_CURVE && op->curve.exponent != 1 &&
+	return operation_is_of_samples(filter_operation(call->filter)) &&
 	       b->image->type != PIXEL_F32 && !wants_ycc(b->image, call) &&
 	       programs_device(b->programs)->type == DEVICE_CPU &&
 	       chain_kernel(b->chain) != KERNEL_CURVE;
 }
 
-static enum error lower_call(const struct builder *b, const struct filter_call *call,
-                             struct operation *op)
+/* How many of the next calls may share a table; 1 where a kernel is named, which might not have
+ * them all. */
+static uint32_t calls_alike(const struct builder *b, const struct filter_call *call, uint32_t left)
 {
-	enum error e = filter_lower(call, b->chain->coefficient, op);
+	uint32_t count = 1;
 
-	if (e || !is_looked_up(b, call, op))
-		return e;
-	e = operation_tabulate(op, (uint32_t)pixel_type_full_scale(b->image->type) + 1);
-	if (e)
-		operation_fini(op);
+	if (!may_be_looked_up(b, call) || chain_kernel(b->chain) < KERNELS)
+		return 1;
+	while (count < left && may_be_looked_up(b, &call[count]) &&
+	       call[count].channels == call->channels)
+		count++;
+	return count;
+}
+
+/* Works out the first of so many calls, and those after it, up to one with a window. Returns how
+ * many; 0 on failure. */
+static uint32_t lower_calls(const struct builder *b, const struct filter_call *call, uint32_t count,
+                            struct operation *ops)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		if (!filter_lower(&call[i], b->chain->coefficient, &ops[i]) &&
+		    (!i || operation_is_of_samples(ops[i].kind)))
+			continue;
+		operation_fini(&ops[i]);
+		return i;
+	}
+	return count;
+}
+
+/* True if a table is faster than these operations: than a power, and than another table beside what
+ * is before and after it. */
+static bool is_faster_looked_up(const struct operation *ops, uint32_t count)
+{
+	bool slow = false;
+
+	for (uint32_t i = 0; i < count; i++)
+		slow |= ops[i].kind == OPERATION_CURVE ? ops[i].curve.exponent != 1
+		                                       : ops[i].kind == OPERATION_LUT && count > 1;
+	return slow && operation_is_of_samples(ops->kind);
+}
+
+/* Makes an operation of the next call, or of as many as one table does. *count: of calls. */
+static enum error next_operation(const struct builder *b, const struct filter_call *call,
+                                 uint32_t *count, struct operation *op)
+{
+	struct operation ops[CHAIN_FILTERS_MAX];
+	enum error e = ERR_OK;
+
+	*count = lower_calls(b, call, calls_alike(b, call, *count), ops);
+	if (!*count)
+		return ERR_MEMORY;
+	if (may_be_looked_up(b, call) && is_faster_looked_up(ops, *count)) {
+		e = operation_tabulate(ops, *count, (uint32_t)pixel_type_full_scale(b->image->type),
+		                       op);
+	} else {
+		while (*count > 1)
+			operation_fini(&ops[--*count]);
+		*op = ops[0];
+		return ERR_OK;
+	}
+	for (uint32_t i = 0; i < *count; i++)
+		operation_fini(&ops[i]);
 	return e;
 }
 
-/* Adds one filter of the chain. Conversions before it cover the region that it reads. */
-static enum error add_call(struct builder *b, const struct filter_call *call)
+/* Adds the next filter of the chain, or as many as one step does: *count of those left. Conversions
+ * before it cover the region that it reads. */
+static enum error add_call(struct builder *b, const struct filter_call *call, uint32_t *count)
 {
 	const struct image *image = b->image;
 	struct operation op;
 	double offset;
 	uint32_t keep;
 	bool alpha_weighted;
-	enum error e = lower_call(b, call, &op);
+	enum error e = next_operation(b, call, count, &op);
 
 	if (e)
 		return e;
@@ -319,10 +371,11 @@ static enum error add_calls(struct builder *b, const double border_pixel[BANDS_M
 {
 	enum error e = ERR_OK;
 
-	for (uint32_t i = 0; !e && i < b->chain->count; i++) {
+	for (uint32_t i = 0, done; !e && i < b->chain->count; i += done) {
+		done = b->chain->count - i;
 		if (i)
 			add_extend(b, border_pixel);
-		e = add_call(b, &b->chain->call[i]);
+		e = add_call(b, &b->chain->call[i], &done);
 	}
 	if (e)
 		return e;
