@@ -61,6 +61,7 @@ struct decoder {
 	VipsRegion *region;
 	int page;            /* of the file, that is read */
 	uint32_t sample_max; /* full scale of the file's samples; 0: the type's */
+	uint32_t lost;       /* bit (1 << enum loss) for each, to what is decoded */
 };
 
 /* Reports an error of the format's decoder. */
@@ -251,7 +252,7 @@ static enum error load(struct decoder *d, VipsAccess access, struct problem *pro
 	    vips_call(format_row(d->format)->loader, d->source, &d->vips, "access", access,
 	              "fail_on", VIPS_FAIL_ON_ERROR, d->page ? "page" : NULL, d->page, NULL))
 		return complain(d, problem);
-	return ERR_OK;
+	return pixels_convert(&d->vips, &d->lost) ? ERR_OK : complain(d, problem);
 }
 
 static void describe(const VipsImage *vips, struct decoded *decoded)
@@ -467,6 +468,7 @@ static enum error open_other(struct decoder *d, struct decoded *decoded,
 	if (e)
 		return e;
 	describe(d->vips, decoded);
+	decoded->lost = d->lost;
 	note_sample_max(d, &decoded->whole);
 	return ERR_OK;
 }

@@ -25,6 +25,7 @@ struct decoded {
 	bool full_chroma;   /* a JPEG whose colours have full resolution */
 	bool more_frames;   /* number of frames or pages; only the first is read */
 	bool any_order;     /* rows can be read in any order, repeatedly */
+	uint32_t lost;      /* bit (1 << enum loss) for each: the file's pixels are converted */
 };
 
 /* Reads the body's header and checks everything that it determines, the ROI included, before any

@@ -261,7 +261,7 @@ static uint32_t losses(const struct format_row *r, const struct output_format *o
 	bool colours = from->bands - from->alpha == 3 || output->to_srgb;
 	unsigned lossy = output->coding.lossless ? 0 : r->lossy;
 
-	return lossy | (decoded->more_frames ? 1u << LOSS_FRAMES : 0) |
+	return decoded->lost | lossy | (decoded->more_frames ? 1u << LOSS_FRAMES : 0) |
 	       (from->alpha && !to->alpha ? 1u << LOSS_ALPHA : 0) |
 	       (output->to_srgb ? 1u << LOSS_INKS : 0) |
 	       (from->type != to->type || (r->fewer_bits && to->type == PIXEL_U16) ? 1u << LOSS_BITS

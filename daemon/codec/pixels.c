@@ -1,7 +1,9 @@
-/* Maps libvips's pixel formats to ours, and describes unsupported ones. */
+/* Maps libvips's pixel formats to ours, converts some that we lack, and describes others. */
 #include "codec/pixels.h"
 
 #include <vips/vips.h>
+
+#include "common/losses.h"
 
 enum pixel_type pixels_type(const VipsImage *vips)
 {
@@ -17,6 +19,50 @@ enum pixel_type pixels_type(const VipsImage *vips)
 	default:
 		return PIXEL_TYPES;
 	}
+}
+
+/* To 16 bits also from 8, which libvips's shorter way to sRGB makes a coarser table of. The profile
+ * describes the colours that were. */
+static int convert_lab(VipsImage *lab, VipsImage **out)
+{
+	if (vips_colourspace(lab, out, VIPS_INTERPRETATION_RGB16, NULL))
+		return -1;
+	vips_image_remove(*out, VIPS_META_ICC_NAME);
+	return 0;
+}
+
+/* *out stays NULL where there is nothing to convert. */
+static int convert(VipsImage *image, VipsImage **out, uint32_t *lost)
+{
+	if (image->Type == VIPS_INTERPRETATION_LAB || image->Type == VIPS_INTERPRETATION_LABQ ||
+	    image->Type == VIPS_INTERPRETATION_LABS) {
+		*lost |= 1u << LOSS_INKS;
+		return convert_lab(image, out);
+	}
+	switch (image->BandFmt) {
+	case VIPS_FORMAT_UINT:
+	case VIPS_FORMAT_INT:
+		*lost |= 1u << LOSS_BITS;
+		return vips_cast_float(image, out, NULL);
+	case VIPS_FORMAT_CHAR:
+	case VIPS_FORMAT_SHORT:
+		return vips_cast_float(image, out, NULL);
+	default:
+		return 0;
+	}
+}
+
+bool pixels_convert(VipsImage **image, uint32_t *lost)
+{
+	VipsImage *out = NULL;
+
+	if (convert(*image, &out, lost))
+		return false;
+	if (out) {
+		g_object_unref(*image);
+		*image = out;
+	}
+	return true;
 }
 
 /* The name of an unsupported sample type. */
@@ -42,10 +88,6 @@ static const char *type_text(VipsBandFormat format)
 static const char *space_text(VipsInterpretation space)
 {
 	switch (space) {
-	case VIPS_INTERPRETATION_LAB:
-	case VIPS_INTERPRETATION_LABQ:
-	case VIPS_INTERPRETATION_LABS:
-		return "CIELAB";
 	case VIPS_INTERPRETATION_XYZ:
 		return "CIE XYZ (as of LogLuv)";
 	default:
@@ -82,8 +124,8 @@ enum error pixels_check(const VipsImage *vips, struct problem *problem)
 	if (pixels_type(vips) == PIXEL_TYPES || vips->Bands > BANDS_MAX || vips->Bands < 1)
 		return problem_set(
 		    problem, ERR_UNSUPPORTED_PIXELS,
-		    "the image has %d band%s of %s; 1 to %d bands of 8-bit or 16-bit unsigned "
-		    "integers or 32-bit floats are supported",
+		    "the image has %d band%s of %s; 1 to %d bands of integers of 8, 16 or 32 bits "
+		    "or of floats are supported",
 		    vips->Bands, vips->Bands == 1 ? "" : "s", type_text(vips->BandFmt), BANDS_MAX);
 	return ERR_OK;
 }

@@ -7,6 +7,11 @@
 
 struct _VipsImage;
 
+/* Replaces an image of CIELAB by one of sRGB, and one of signed or 32-bit integers by
+ * one of floats of the same values; nothing is computed yet. Adds to *lost, bit (1 << enum loss),
+ * what that loses. False: libvips says why it fails. */
+bool pixels_convert(struct _VipsImage **image, uint32_t *lost) MUST_CHECK;
+
 /* The sample type of an image; PIXEL_TYPES if it is not supported. */
 enum pixel_type pixels_type(const struct _VipsImage *vips);
 

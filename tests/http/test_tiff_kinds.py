@@ -14,7 +14,7 @@ from pixels import smooth
 from previews import PROFILE
 from service import tool
 
-KINDS = {"i1": [], "i2": [], "u4": ["reduced"], "i4": ["reduced"], "f8": ["reduced"]}
+KINDS = {"i1": [], "i2": [], "u4": ["reduced"], "i4": ["reduced"]}
 
 
 def lost(answer):
@@ -23,13 +23,10 @@ def lost(answer):
 
 def samples(kind, bands):
     """The extremes among them."""
-    if kind == "f8":
-        values = np.random.default_rng(1).normal(0, 1e6, (31, 17, bands))
-    else:
-        least, most = np.iinfo(kind).min, np.iinfo(kind).max
-        values = np.random.default_rng(1).integers(least, most, (31, 17, bands), dtype=kind, endpoint=True)
-        values[0, 0], values[-1, -1] = least, most
-    return values.astype(kind)
+    least, most = np.iinfo(kind).min, np.iinfo(kind).max
+    values = np.random.default_rng(1).integers(least, most, (31, 17, bands), dtype=kind, endpoint=True)
+    values[0, 0], values[-1, -1] = least, most
+    return values
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -74,7 +71,7 @@ def written_by_vips(space):
         return after.read_bytes()
 
 
-@pytest.mark.parametrize("space, off", [("labq", 3), ("labs", 1), ("lab", 1)])
+@pytest.mark.parametrize("space, off", [("labq", 5), ("labs", 1), ("lab", 1)])
 def test_lab(service, space, off):
     """The colours come back."""
     answer = service.identity(written_by_vips(space), format="raw")
@@ -102,5 +99,10 @@ def test_lab_with_a_halo(service):
 
 
 def test_truncated(service):
-    for body in (written_by_vips("labs")[:-3000], write_tiff(samples("f8", 3))[:3000]):
+    for body in (written_by_vips("labs")[:-3000], write_tiff(samples("u4", 3))[:3000]):
         service.identity(body).refused(422, "undecodable")
+
+
+def test_64_bits(service):
+    for kind in (np.float64, np.uint64):
+        service.identity(write_tiff(np.zeros((9, 9, 3), kind))).refused(422, "undecodable")

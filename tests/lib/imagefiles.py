@@ -142,7 +142,7 @@ def write_tiff(pixels, alpha=False, icc=b"", orientation=None, inks=False):
     height, width, bands = pixels.shape
     extra = [] if inks else [2 if alpha else 0] * (bands - (1 if bands < 3 else 3))
     data = pixels.astype(pixels.dtype.newbyteorder("<")).tobytes()
-    kind = 3 if pixels.dtype.kind == "f" else 1
+    kind = {"u": 1, "i": 2, "f": 3}[pixels.dtype.kind]
     entries = [(256, "I", [width]), (257, "I", [height]), (258, "H", [8 * pixels.itemsize] * bands),
                (259, "H", [1]), (262, "H", [5 if inks else 1 if bands < 3 else 2]), (273, "I", [8]),
                (277, "H", [bands]), (278, "I", [height]), (279, "I", [len(data)]),
