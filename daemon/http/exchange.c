@@ -16,7 +16,6 @@
 #include "common/log.h"
 #include "front/api/serve.h"
 #include "front/base/loop.h"
-#include "front/base/metrics.h"
 #include "http/body.h"
 #include "http/form.h"
 #include "http/headers.h"
@@ -27,7 +26,14 @@ enum {
 	STREAM_BLOCK = 4 << 10,
 };
 
-/* One request and its connection. */
+/* How an answer is written past the library, which takes none in the middle of a request. */
+enum past {
+	PAST_NOT,
+	PAST_SENDING, /* to a client that may be sending */
+	PAST_SILENT,  /* to one that is not */
+};
+
+/* One request and its connection; or the refusal of a connection. */
 struct exchange {
 	struct exchange *next, **link; /* of all exchanges */
 	struct request *request;
@@ -42,6 +48,10 @@ struct exchange {
 	uint64_t heard;        /* loop_now() when data last arrived */
 	size_t sent;           /* bytes of the current piece of a stream */
 	uint64_t acknowledged; /* bytes on the connection when its answer began */
+	enum past past;        /* where the answer goes when it comes */
+	bool refusal;          /* the library knows of no request */
+	bool decided;          /* the service has said whether it wants the body */
+	bool begun;            /* the library goes on to the body */
 	bool complete;         /* its body */
 	bool suspended, gone;
 	bool old;     /* HTTP/1.0 */
@@ -93,20 +103,33 @@ static struct peer *peer_of(struct MHD_Connection *connection)
 }
 
 static bool take(struct exchange *x, const char *data, size_t size);
+static void take_decision(struct exchange *x);
+static void answer_past(struct exchange *x, enum past how);
 
-/* Resumes a request, which may be suspended, when there is news for it. */
-static void exchange_wake(void *context)
+/* Takes what has been kept. True: some of it must be kept on. */
+static bool take_kept(struct exchange *x)
 {
-	struct exchange *x = context;
 	char *kept = x->kept;
 	bool waits;
 
-	if (!x->suspended)
-		return;
 	x->kept = NULL;
 	waits = kept && take(x, kept, x->kept_size);
 	free(kept);
-	if (waits)
+	return waits;
+}
+
+/* There is news for a request, which may be suspended. The refusal of a connection may end in it.
+ */
+static void exchange_wake(void *context)
+{
+	struct exchange *x = context;
+
+	if (x->past && !x->answer) {
+		answer_past(x, x->past);
+		return;
+	}
+	take_decision(x);
+	if (!x->suspended || (!x->gone && take_kept(x)))
 		return;
 	x->suspended = false;
 	x->heard = loop_now(); /* a suspended connection would notice nothing */
@@ -182,11 +205,6 @@ void exchange_set_timeout(struct MHD_Connection *connection)
 	set_timeout(connection, config->idle_timeout);
 }
 
-static void publish(void)
-{
-	metric_set(METRIC_REQUESTS, NULL, NULL, active);
-}
-
 static void exchange_free(struct exchange *x)
 {
 	if (peer_of(x->connection))
@@ -201,7 +219,6 @@ static void exchange_free(struct exchange *x)
 		serve_end(x->request);
 	free(x);
 	active--;
-	publish();
 }
 
 /* Reads the head, and begins with the request. */
@@ -222,12 +239,9 @@ static enum error begin_request(struct exchange *x, const struct listener *liste
 	return x->request ? ERR_OK : ERR_MEMORY;
 }
 
-static struct exchange *exchange_new(const struct listener *listener,
-                                     struct MHD_Connection *connection, const char *method,
-                                     const char *url)
+static struct exchange *exchange_open(struct MHD_Connection *connection)
 {
 	struct exchange *x = calloc(1, sizeof *x);
-	struct peer *peer = peer_of(connection);
 
 	if (!x)
 		return NULL;
@@ -239,7 +253,18 @@ static struct exchange *exchange_new(const struct listener *listener,
 		x->next->link = &x->next;
 	exchanges = x;
 	active++;
-	publish();
+	return x;
+}
+
+static struct exchange *exchange_new(const struct listener *listener,
+                                     struct MHD_Connection *connection, const char *method,
+                                     const char *url)
+{
+	struct exchange *x = exchange_open(connection);
+	struct peer *peer = peer_of(connection);
+
+	if (!x)
+		return NULL;
 	if (begin_request(x, listener, method, url)) {
 		exchange_free(x);
 		return NULL;
@@ -310,7 +335,7 @@ static enum MHD_Result exchange_send(struct exchange *x)
 	enum MHD_Result result;
 
 	x->acknowledged = acknowledged(socket_of(x->connection));
-	x->answer = a = serve_answer(x->request, false);
+	x->answer = a = serve_answer(x->request);
 	response = make_response(x);
 	if (!response)
 		return MHD_NO;
@@ -326,55 +351,66 @@ static enum MHD_Result exchange_send(struct exchange *x)
 	return result;
 }
 
-/* Sends an answer where libmicrohttpd accepts none, by writing past it, which is possible because
- * nothing else is being sent then. The connection ends with it. */
-static void send_past(struct MHD_Connection *connection, const struct answer *answer, bool sending)
+/* Answers where the library takes no answer, by writing past it, which is possible because nothing
+ * else is being sent then: at once, or when there is an answer. The connection ends with it. */
+static void answer_past(struct exchange *x, enum past how)
+{
+	struct intake *intake = &peer_of(x->connection)->intake;
+	size_t size = 0;
+	char *message;
+
+	x->past = how;
+	if (!serve_is_answered(x->request))
+		return;
+	x->answer = serve_answer(x->request);
+	message = answer_message(x->answer, MHD_get_reason_phrase_for((unsigned)x->answer->status),
+	                         &size);
+	intake_end(intake, message ? message : "", size, how == PAST_SENDING);
+	free(message);
+	if (x->refusal)
+		exchange_free(x);
+}
+
+void exchange_forget(struct exchange *x)
+{
+	if (x)
+		exchange_free(x);
+}
+
+/* Refuses a connection on which no request is under way. */
+static void refuse(struct MHD_Connection *connection, const char *client, enum error error,
+                   const struct problem *problem, enum past how)
 {
 	struct peer *peer = peer_of(connection);
-	int fd = socket_of(connection);
-	size_t size = 0;
-	char *message =
-	    answer_message(answer, MHD_get_reason_phrase_for((unsigned)answer->status), &size);
+	struct exchange *x;
 
-	if (sending && message) {
-		intake_end(&peer->intake, message, size);
-	} else {
-		if (message && !intake_send(fd, message, size))
-			log_debug("http: cannot send the answer %d", answer->status);
-		shutdown(fd, SHUT_RD); /* libmicrohttpd sees the end of it, and closes */
+	if (peer->refused)
+		return;
+	peer->refused = true;
+	intake_hold(&peer->intake);
+	x = exchange_open(connection);
+	if (x)
+		x->request = serve_refuse(client, error, problem, &serve_calls, x);
+	if (!x || !x->request) {
+		exchange_forget(x);
+		shutdown(socket_of(connection), SHUT_RDWR);
+		return;
 	}
-	free(message);
-}
-
-/* Answers a request while its body is still arriving. sending: the client is in the middle of it.
- */
-static void answer_past(struct exchange *x, bool sending)
-{
-	x->answer = serve_answer(x->request, true);
-	send_past(x->connection, x->answer, sending);
-}
-
-static void refuse(struct MHD_Connection *connection, const char *client, enum error error,
-                   const struct problem *problem, bool sending)
-{
-	struct answer answer;
-
-	serve_refuse(&answer, client, error, problem);
-	send_past(connection, &answer, sending);
-	answer_fini(&answer);
-	peer_of(connection)->refused = true;
+	x->refusal = true;
+	peer->exchange = x;
+	answer_past(x, how);
 }
 
 void exchange_refuse(struct MHD_Connection *connection, const char *client, enum error error,
                      const struct problem *problem)
 {
-	refuse(connection, client, error, problem, false);
+	refuse(connection, client, error, problem, PAST_SILENT);
 }
 
-/* True if its body is incomplete and no answer has been sent. */
+/* True if its body is incomplete and no answer is on its way. */
 static bool is_receiving(const struct exchange *x)
 {
-	return !x->complete && !x->answer && !x->suspended && !x->gone;
+	return !x->complete && !x->answer && !x->past && !x->suspended && !x->gone;
 }
 
 void exchange_break(struct MHD_Connection *connection, const char *client, enum error error,
@@ -383,10 +419,10 @@ void exchange_break(struct MHD_Connection *connection, const char *client, enum 
 	struct exchange *x = peer_of(connection)->exchange;
 
 	if (!x) {
-		refuse(connection, client, error, problem, true);
+		refuse(connection, client, error, problem, PAST_SENDING);
 	} else if (is_receiving(x)) {
 		serve_fail(x->request, error, problem);
-		answer_past(x, true);
+		answer_past(x, PAST_SENDING);
 	}
 }
 
@@ -399,7 +435,7 @@ static void end_stalled(struct exchange *x)
 	problem_set(&problem, ERR_BODY_TIMEOUT, "no data for %llu s, and the body is incomplete",
 	            (unsigned long long)config->idle_timeout);
 	serve_fail(x->request, ERR_BODY_TIMEOUT, &problem);
-	answer_past(x, false);
+	answer_past(x, PAST_SILENT);
 }
 
 /* Looks at all requests, at least once a second. */
@@ -432,23 +468,45 @@ static void check_body(struct exchange *x, enum error error, const struct proble
 		serve_fail(x->request, error, problem);
 }
 
-/* The first call for a request: it has headers but no body yet. */
-static enum MHD_Result exchange_begin(struct exchange *x)
+/* The service may have decided about a request. */
+static void take_decision(struct exchange *x)
 {
 	const struct head *head = serve_head(x->request);
 	struct problem problem;
 
+	if (x->decided || !serve_is_decided(x->request))
+		return;
+	x->decided = true;
 	if (head->form && serve_wants_body(x->request))
 		check_body(
 		    x, form_new(&x->form, head->text[HEAD_CONTENT_TYPE], &form_calls, x, &problem),
 		    &problem);
-	if (!serve_is_answered(x->request))
-		return MHD_YES;
-	/* A body that is not worth reading: answers now. Without a body it waits for the next call,
-	 * because an answer in the first one makes libmicrohttpd close the connection. */
-	if ((head->announced && x->expects) ||
-	    (head->announced != UINT64_MAX && head->announced > DISCARD_MAX))
+}
+
+/* True if a refusal is worth more than the body, which then need not be sent. */
+static bool asks_first(const struct exchange *x)
+{
+	uint64_t size = serve_head(x->request)->announced;
+
+	return (size && x->expects) || (size != UINT64_MAX && size > DISCARD_MAX);
+}
+
+/* The first call for a request, which has headers but no body yet; the same again after a wait.
+ * Only here can a refusal come before the body, so who asks first is not read from before the
+ * decision. Without a body the answer waits for the next call, because one in the first call makes
+ * libmicrohttpd close the connection. */
+static enum MHD_Result exchange_begin(struct exchange *x)
+{
+	bool asks = asks_first(x);
+
+	if (x->gone)
+		return MHD_NO;
+	take_decision(x);
+	if (asks && serve_is_answered(x->request))
 		return exchange_send(x);
+	x->begun = x->decided || !asks;
+	if (!x->begun)
+		suspend(x);
 	return MHD_YES;
 }
 
@@ -471,6 +529,8 @@ static size_t make_room(struct exchange *x, size_t size)
 	struct lent lent;
 	enum error e;
 
+	if (!x->decided)
+		return 0;
 	if (body_room(&x->body, x->taken, size) == size)
 		return size;
 	if (!serve_lend(x->request, x->taken + size, &lent))
@@ -493,7 +553,7 @@ static size_t take_piece(struct exchange *x, const char *data, size_t size)
 		           x->form ? form_read(x->form, data, room, &problem)
 		                   : body_write(&x->body, data, room, &problem),
 		           &problem);
-	if (serve_is_answered(x->request))
+	if (!serve_wants_body(x->request))
 		body_close(&x->body); /* the answer may take its time */
 	x->taken += room;
 	return room;
@@ -549,25 +609,34 @@ static bool exchange_receive(struct exchange *x, const char *data, size_t size)
 	return x->discarded <= DISCARD_MAX;
 }
 
-/* The body is complete, or the connection was resumed. */
-static enum MHD_Result exchange_finish(struct exchange *x)
+/* The body is complete. */
+static void complete(struct exchange *x)
 {
 	struct problem problem;
 
-	if (x->gone)
-		return MHD_NO;
-	if (x->form && !x->complete && !serve_is_answered(x->request))
+	if (x->form && serve_wants_body(x->request))
 		check_body(x, form_finish(x->form, &problem), &problem);
-	if (!x->complete && !serve_is_answered(x->request))
+	if (serve_wants_body(x->request))
 		check_body(x, body_error(&x->body, &problem), &problem);
+	serve_finish(x->request, x->body.size);
+	x->complete = true;
+	body_close(&x->body);
+}
+
+/* The body is complete, or the connection was resumed. An answer that was to go past the library
+ * comes in time for it. */
+static enum MHD_Result exchange_finish(struct exchange *x)
+{
+	if (x->gone || (x->past && x->answer))
+		return MHD_NO;
+	x->past = PAST_NOT;
+	take_decision(x);
 	if (ended)
 		answer_too_late(x);
 	if (x->complete)
 		serve_look(x->request);
-	else
-		serve_finish(x->request, x->body.size);
-	x->complete = true;
-	body_close(&x->body);
+	else if (x->decided)
+		complete(x);
 	if (serve_is_answered(x->request))
 		return exchange_send(x);
 	return exchange_suspend(x) ? MHD_YES : MHD_NO;
@@ -584,10 +653,12 @@ enum MHD_Result exchange_handle(void *context, struct MHD_Connection *connection
 		return MHD_NO;
 	if (!x) {
 		*exchange = x = exchange_new(context, connection, method, url);
-		if (x)
-			x->old = !strcmp(version, MHD_HTTP_VERSION_1_0);
-		return x ? exchange_begin(x) : MHD_NO;
+		if (!x)
+			return MHD_NO;
+		x->old = !strcmp(version, MHD_HTTP_VERSION_1_0);
 	}
+	if (!x->begun)
+		return exchange_begin(x);
 	if (!*size)
 		return exchange_finish(x);
 	result = exchange_receive(x, data, *size) ? MHD_YES : MHD_NO;
@@ -625,11 +696,13 @@ void exchanges_drain(void)
 void exchanges_end(void)
 {
 	ended = true;
-	for (struct exchange *x = exchanges; x; x = x->next) {
-		if (serve_is_answered(x->request))
-			x->gone = true; /* a stream, which is cut off */
-		else if (x->suspended)
+	for (struct exchange *x = exchanges, *next; x; x = next) {
+		next = x->next;
+		x->gone = serve_is_answered(x->request); /* a stream, which is cut off */
+		if (!x->gone && x->suspended) {
 			answer_too_late(x);
+			x->gone = !serve_is_answered(x->request); /* the answer would be later */
+		}
 		exchange_wake(x);
 	}
 }

@@ -15,14 +15,14 @@ struct exchange;
  * struct. */
 struct peer {
 	struct intake intake;
-	struct exchange *exchange; /* the request under way, or NULL */
+	struct exchange *exchange; /* the request under way, or the refusal; or NULL */
 	struct sockaddr_storage
 	    source;    /* that a proxy has named for all of the connection, or none */
 	bool loopback; /* it came to a loopback address */
 	bool served;   /* it has sent a request */
 	bool left;     /* the client has closed its side */
 	bool gone;     /* and its socket */
-	bool refused;  /* read no further request */
+	bool refused;  /* no further request is read */
 };
 
 enum error exchanges_init(const struct config *config) MUST_CHECK;
@@ -32,7 +32,8 @@ void exchanges_fini(void);
  * the connection was made. */
 void exchange_set_timeout(struct MHD_Connection *connection);
 
-/* Answers a connection before it has sent a request, and then closes it. The peer must be known. */
+/* Answers a connection before it has sent a request, and then closes it. The answer may come later;
+ * until then nothing is read from it. The peer must be known. */
 void exchange_refuse(struct MHD_Connection *connection, const char *client, enum error error,
                      const struct problem *problem);
 
@@ -40,6 +41,9 @@ void exchange_refuse(struct MHD_Connection *connection, const char *client, enum
  * closes the connection after the client. The peer must be known. */
 void exchange_break(struct MHD_Connection *connection, const char *client, enum error error,
                     const struct problem *problem);
+
+/* The connection has closed: forgets the refusal that has not been sent; NULL: there is none. */
+void exchange_forget(struct exchange *exchange);
 
 /* Callbacks for MHD_start_daemon(): the handler, whose context is the struct listener, and the
  * end. */

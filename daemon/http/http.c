@@ -275,6 +275,7 @@ static void client_free(struct client *client)
 		LIST_REMOVE(client, leave);
 	if (client->waits)
 		LIST_REMOVE(client, wait);
+	exchange_forget(client->peer.exchange);
 	share_give_all(&client->place);
 	intake_close(&client->peer.intake);
 	*client->link = client->next;

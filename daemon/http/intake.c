@@ -215,21 +215,28 @@ bool intake_send(int fd, const char *data, size_t size)
 	return sent == (ssize_t)size;
 }
 
-void intake_end(struct intake *i, const char *data, size_t size)
+void intake_hold(struct intake *i)
+{
+	set_state(i, INTAKE_LAST);
+	i->held = true;
+}
+
+void intake_end(struct intake *i, const char *data, size_t size, bool linger)
 {
 	if (!intake_send(i->fd, data, size))
 		log_debug("http: cannot send a refusal");
-	if (i->session)
+	if (linger && i->session)
 		gnutls_bye(i->session, GNUTLS_SHUT_WR);
-	shutdown(i->fd, SHUT_WR);
 	set_state(i, INTAKE_LAST);
+	i->held = false;
+	shutdown(i->fd, linger ? SHUT_WR : SHUT_RD); /* the library looks again */
 }
 
 static void refuse(struct intake *i)
 {
 	const struct intake_fault fault = *i->fault;
 
-	set_state(i, INTAKE_LAST);
+	intake_hold(i);
 	i->calls->refuse(i->context, fault.error, &fault.problem);
 }
 
@@ -327,7 +334,7 @@ static ssize_t drop(struct intake *i)
 		return 0;
 	for (int n = 0; got > 0 && n < DROPS_A_TURN; n++)
 		got = receive(i, sink, sizeof sink);
-	return got > 0 ? nothing(i) : got;
+	return got > 0 || (!got && i->held) ? nothing(i) : got;
 }
 
 /* Receives what the library may see. */
@@ -354,7 +361,7 @@ static ssize_t take(struct intake *i, void *data, size_t size)
 		keep_fault(i, e, &problem);
 	else
 		follow(i);
-	return sound ? (ssize_t)sound : nothing(i);
+	return sound && i->state != INTAKE_LAST ? (ssize_t)sound : nothing(i);
 }
 
 ssize_t recv(int fd, void *data, size_t size, int flags)

@@ -23,7 +23,8 @@ enum intake_state {
 	INTAKE_BODY,      /* body-timeout, body-rate */
 	INTAKE_BUSY,      /* all has arrived, and the service has not done with it */
 	INTAKE_FAULTY,    /* to be refused once the requests before the fault are answered */
-	INTAKE_LAST, /* the last answer has been sent: what still arrives is dropped, for 2 s */
+	INTAKE_LAST, /* the last answer has been sent, or will be: what arrives is dropped, for 2 s
+	              */
 };
 
 struct intake_fault {
@@ -32,7 +33,7 @@ struct intake_fault {
 };
 
 struct intake_calls {
-	/* Refuses the client: sends what there is to say by intake_end(), or nothing. */
+	/* Refuses the client: sends what there is to say by intake_end(), now or within 2 s. */
 	void (*refuse)(void *context, enum error error, const struct problem *problem);
 	/* The handshake of TLS waits for the client, or (done) has ended. */
 	void (*handshake)(void *context, bool done);
@@ -48,6 +49,7 @@ struct intake {
 	void *session; /* of TLS, once its handshake is done */
 	struct grammar grammar;
 	enum intake_state state;
+	bool held;                  /* in INTAKE_LAST: the answer has not been sent yet */
 	uint64_t since;             /* loop_now() when the state began, or its measure anew */
 	uint64_t began;             /* loop_now() when the state began */
 	uint64_t bytes;             /* that have arrived since `since` */
@@ -77,8 +79,13 @@ void intake_excuse(struct intake *intake);
  * False if it could not be written, as in a handshake. */
 bool intake_send(int fd, const char *data, size_t size);
 
-/* Writes the last answer and ends the connection when the client has closed its side, two seconds
- * later at most: closed at once, what the client is still sending could destroy the answer. */
-void intake_end(struct intake *intake, const char *data, size_t size);
+/* The last answer will come by intake_end(), within two seconds: nothing is read any more, and the
+ * end of what the client sends stays hidden from the library, which would close the connection. */
+void intake_hold(struct intake *intake);
+
+/* Writes the last answer, as much of it as the socket takes, and ends the connection: linger: when
+ * the client has closed its side, two seconds later at most, as what it is still sending could
+ * destroy the answer; else at once. */
+void intake_end(struct intake *intake, const char *data, size_t size, bool linger);
 
 #endif

@@ -60,8 +60,9 @@ char *answer_message(const struct answer *answer, const char *reason, size_t *si
 	        reason, answer->content_type);
 	for (unsigned i = 0; i < answer->headers; i++)
 		fprintf(out, "%s: %s\r\n", answer->header[i].name, answer->header[i].value);
-	fprintf(out, "Content-Length: %zu\r\n\r\n%s", answer->text_size,
-	        answer->text ? answer->text : "");
+	fprintf(out, "Content-Length: %zu\r\n\r\n", answer->text_size);
+	if (answer->text)
+		fwrite(answer->text, 1, answer->text_size, out);
 	if (!fclose(out))
 		return text;
 	free(text);

@@ -1,6 +1,7 @@
 /* Requests, from the side of their connections. */
 #include "front/api/serve.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "front/api/origin.h"
@@ -9,18 +10,38 @@
 #include "front/api/request.h"
 #include "front/api/routes.h"
 #include "front/base/loop.h"
+#include "front/base/metrics.h"
 
-struct request *serve_begin(struct head *head, const struct serve_calls *calls, void *context)
+static unsigned requests; /* that have begun and have not ended */
+
+static void count(int change)
+{
+	requests += (unsigned)change;
+	metric_set(METRIC_REQUESTS, NULL, NULL, requests);
+}
+
+/* Takes over what is in the head. */
+static struct request *make(struct head *head, const struct serve_calls *calls, void *context)
 {
 	struct request *r = request_new(head);
-	struct problem problem;
-	enum error e;
 
 	if (!r)
 		return NULL;
 	r->cut = calls->cut;
 	r->waiter.wake = calls->wake;
 	r->waiter.context = context;
+	return r;
+}
+
+struct request *serve_begin(struct head *head, const struct serve_calls *calls, void *context)
+{
+	struct request *r = make(head, calls, context);
+	struct problem problem;
+	enum error e;
+
+	if (!r)
+		return NULL;
+	count(1);
 	e = request_read(r, &problem);
 	if (e)
 		answer_problem(&r->answer, e, &problem);
@@ -31,8 +52,29 @@ struct request *serve_begin(struct head *head, const struct serve_calls *calls, 
 	return r;
 }
 
+struct request *serve_refuse(const char *client, enum error error, const struct problem *problem,
+                             const struct serve_calls *calls, void *context)
+{
+	struct head none = {0};
+	struct request *r = make(&none, calls, context);
+
+	if (!r)
+		return NULL;
+	snprintf(r->terms.client, sizeof r->terms.client, "%s", client);
+	answer_problem(&r->answer, error, problem);
+	return r;
+}
+
+/* True for the refusal of a client that has sent no request. */
+static bool is_refusal(const struct request *r)
+{
+	return !r->method;
+}
+
 void serve_end(struct request *r)
 {
+	if (!is_refusal(r))
+		count(-1);
 	unread_end(&r->unread);
 	request_free(r);
 }
@@ -40,6 +82,12 @@ void serve_end(struct request *r)
 const struct head *serve_head(const struct request *r)
 {
 	return &r->head;
+}
+
+bool serve_is_decided(const struct request *r)
+{
+	(void)r;
+	return true; /* in serve_begin() */
 }
 
 bool serve_is_answered(const struct request *r)
@@ -123,13 +171,24 @@ static void complete_headers(struct request *r)
 	origin_mark(r);
 }
 
-const struct answer *serve_answer(struct request *r, bool plain)
+static void note_refusal(const struct request *r)
 {
-	complete_headers(r);
-	if (!plain) {
-		representation_revalidate(&r->answer, r->head.text[HEAD_IF_NONE_MATCH]);
-		representation_compress(&r->answer, r->head.text[HEAD_ACCEPT_ENCODING]);
+	refusals_note(&(struct refusal){.client = r->terms.client,
+	                                .reason = r->answer.reason,
+	                                .detail = r->answer.detail,
+	                                .status = r->answer.status});
+}
+
+const struct answer *serve_answer(struct request *r)
+{
+	if (is_refusal(r)) {
+		representation_protect(&r->answer);
+		note_refusal(r);
+		return &r->answer;
 	}
+	complete_headers(r);
+	representation_revalidate(&r->answer, r->head.text[HEAD_IF_NONE_MATCH]);
+	representation_compress(&r->answer, r->head.text[HEAD_ACCEPT_ENCODING]);
 	request_drop_body(r);
 	routes_answered(r);
 	if (r->answer.file >= 0 && r->answer.status != 304)
@@ -153,16 +212,4 @@ const struct answer *serve_piece(struct request *r)
 {
 	answer_piece(&r->answer, NULL, 0);
 	return r->stream(r) ? &r->answer : NULL;
-}
-
-void serve_refuse(struct answer *answer, const char *client, enum error error,
-                  const struct problem *problem)
-{
-	answer_init(answer);
-	answer_problem(answer, error, problem);
-	representation_protect(answer);
-	refusals_note(&(struct refusal){.client = client,
-	                                .reason = answer->reason,
-	                                .detail = answer->detail,
-	                                .status = answer->status});
 }

@@ -20,25 +20,34 @@ struct serve_calls {
 	void (*cut)(void *context);  /* its client reads the answer too slowly: end it */
 };
 
-/* Begins with a request, and takes over what is in its head, also on failure (NULL: no memory).
- * Afterwards it has its answer, or wants its body, or waits for serve_finish(). */
+/* Begins with a request, and takes over what is in its head, also on failure (NULL: no memory). It
+ * is decided, or `wake` is called when it is: it then has its answer, or wants its body, or waits
+ * for serve_finish(). */
 struct request *serve_begin(struct head *head, const struct serve_calls *calls,
                             void *context) MUST_CHECK;
 
 /* Forgets a request, at any time. */
 void serve_end(struct request *request);
 
+/* Begins with the refusal of a client that has sent no request: afterwards it has its answer, or
+ * `wake` is called when it has. NULL: no memory. */
+struct request *serve_refuse(const char *client, enum error error, const struct problem *problem,
+                             const struct serve_calls *calls, void *context) MUST_CHECK;
+
 /* Its head, while it lasts. */
 const struct head *serve_head(const struct request *request);
+
+bool serve_is_decided(const struct request *request);
 
 /* True once it has its answer. */
 bool serve_is_answered(const struct request *request);
 
-/* True while the body is wanted; else it is to be dropped. */
+/* True while the body is wanted, or may be; else it is to be dropped. */
 bool serve_wants_body(const struct request *request);
 
-/* Makes room for so many bytes of the body in all, or for all that there may be. False: there is
- * none yet, and `wake` is called when to ask again; or the request has its answer. */
+/* Of a decided request: makes room for so many bytes of the body in all, or for all that there may
+ * be. False: there is none yet, and `wake` is called when to ask again; or the request has its
+ * answer. */
 bool serve_lend(struct request *request, uint64_t size, struct lent *lent) MUST_CHECK;
 
 /* A part of a form begins: the image (*image), which goes where the body goes, or a parameter,
@@ -48,21 +57,22 @@ enum error serve_part(struct request *request, const char *name, bool file, bool
 enum error serve_value(struct request *request, const char *data, size_t size,
                        struct problem *problem) MUST_CHECK;
 
-/* The body is complete: so many bytes are where there was room for them. Afterwards the request has
- * its answer, or `wake` is called later, for serve_look(), after which the same holds. */
+/* Of a decided request: the body is complete, so many bytes are where there was room for them.
+ * Afterwards it has its answer, or `wake` is called later, for serve_look(), after which the same
+ * holds. */
 void serve_finish(struct request *request, uint64_t size);
 void serve_look(struct request *request);
 
-/* Makes an error its answer, unless it has one. */
+/* Makes an error its answer, unless it has one. It has it at once, or `wake` is called when it has.
+ * Its body is wanted no more. */
 void serve_fail(struct request *request, enum error error, const struct problem *problem);
 
 /* The client will not read the answer that it waits for: abandons what is done for it alone. */
 void serve_abandon(struct request *request);
 
 /* Completes the answer, with the headers that every answer has, and counts it as sent. It stays
- * until serve_end(). plain: as it is; else what the client has may take its place (304), and a text
- * may be compressed. */
-const struct answer *serve_answer(struct request *request, bool plain);
+ * until serve_end(). */
+const struct answer *serve_answer(struct request *request);
 
 /* True if the answer's body comes in pieces; the next one, of which there may be nothing yet: then
  * `wake` is called later. NULL: that was all. */
@@ -71,9 +81,5 @@ const struct answer *serve_piece(struct request *request);
 
 /* The client has read so many bytes of the answer. */
 void serve_read(struct request *request, uint64_t bytes);
-
-/* Makes the answer to a client that has sent no request; free it with answer_fini(). */
-void serve_refuse(struct answer *answer, const char *client, enum error error,
-                  const struct problem *problem);
 
 #endif

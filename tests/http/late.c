@@ -1,0 +1,267 @@
+/* HTTP before a service that says everything late, as one in another process would: whether it
+ * wants a body, that an error is the answer, and the answer. Usage: late SOCKET MILLISECONDS.
+ *
+ *   /wait     answers when the request is complete
+ *   /echo     wants the body, and answers with it; of a form, with the image
+ *   others    404 */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "front/api/serve.h"
+#include "front/base/errand.h"
+#include "front/base/loop.h"
+#include "front/jobs/shares.h"
+#include "http/http.h"
+
+enum { ROOM = 1 << 20 };
+
+struct request {
+	struct head head;
+	const struct serve_calls *calls;
+	void *context;
+	struct loop_timer late; /* until what follows is so */
+	enum { BEGUN, DECIDED, COMPLETE, ANSWERED } will_be, is;
+	enum error error;
+	bool echoes, failed;
+	int body;
+	uint64_t size;
+	struct answer answer;
+};
+
+static uint64_t delay;
+static unsigned requests;
+
+static void become(struct request *r, int state)
+{
+	if ((int)r->will_be >= state)
+		return;
+	r->will_be = (__typeof__(r->will_be))state;
+	if (!loop_timer_left(&r->late))
+		loop_timer_start(&r->late, delay);
+}
+
+static void fail(struct request *r, enum error error)
+{
+	r->error = r->error ? r->error : error;
+	r->failed = true;
+	become(r, ANSWERED);
+}
+
+static void answer(struct request *r)
+{
+	char *text = strdup(r->error ? error_slug(r->error) : "answer\n");
+
+	answer_text(&r->answer, r->error ? error_status(r->error) : 200, "text/plain", text,
+	            strlen(text));
+	if (r->error || !r->echoes)
+		return;
+	answer_piece(&r->answer, NULL, 0);
+	r->answer.file = r->body;
+	r->answer.file_size = r->size;
+}
+
+static void due(void *context)
+{
+	struct request *r = context;
+
+	r->is = r->will_be;
+	if (r->is == ANSWERED)
+		answer(r);
+	r->calls->wake(r->context);
+}
+
+static struct request *make(const struct serve_calls *calls, void *context)
+{
+	struct request *r = calloc(1, sizeof *r);
+
+	if (!r || loop_timer_init(&r->late, due, r))
+		abort();
+	r->calls = calls;
+	r->context = context;
+	r->body = -1;
+	answer_init(&r->answer);
+	requests++;
+	return r;
+}
+
+struct request *serve_begin(struct head *head, const struct serve_calls *calls, void *context)
+{
+	struct request *r = make(calls, context);
+	const char *path = head->text[HEAD_PATH];
+
+	r->head = *head;
+	*head = (struct head){0};
+	r->echoes = !strcmp(path, "/echo");
+	if (!r->echoes && strcmp(path, "/wait")) {
+		r->error = ERR_NOT_FOUND;
+		become(r, ANSWERED);
+	} else {
+		become(r, DECIDED);
+	}
+	return r;
+}
+
+struct request *serve_refuse(const char *client, enum error error, const struct problem *problem,
+                             const struct serve_calls *calls, void *context)
+{
+	struct request *r = make(calls, context);
+
+	(void)client, (void)problem;
+	fail(r, error);
+	return r;
+}
+
+void serve_end(struct request *r)
+{
+	loop_timer_fini(&r->late);
+	answer_fini(&r->answer);
+	if (r->body >= 0)
+		close(r->body);
+	head_fini(&r->head);
+	free(r);
+	requests--;
+}
+
+const struct head *serve_head(const struct request *r)
+{
+	return &r->head;
+}
+
+bool serve_is_decided(const struct request *r)
+{
+	return r->is >= DECIDED;
+}
+
+bool serve_is_answered(const struct request *r)
+{
+	return r->is == ANSWERED;
+}
+
+bool serve_wants_body(const struct request *r)
+{
+	return !r->failed && r->is < COMPLETE && (r->echoes || r->is == BEGUN);
+}
+
+bool serve_lend(struct request *r, uint64_t size, struct lent *lent)
+{
+	if (r->is < DECIDED) /* it must not ask */
+		abort();
+	if (size > ROOM)
+		fail(r, ERR_BODY_TOO_LARGE);
+	if (size > ROOM)
+		return false;
+	if (r->body < 0)
+		r->body = memfd_create("body", MFD_CLOEXEC);
+	*lent = (struct lent){r->body, true, ROOM, true};
+	return true;
+}
+
+enum error serve_part(struct request *r, const char *name, bool file, bool *image,
+                      struct problem *problem)
+{
+	(void)r, (void)file, (void)problem;
+	*image = !strcmp(name, "image");
+	return ERR_OK;
+}
+
+enum error serve_value(struct request *r, const char *data, size_t size, struct problem *problem)
+{
+	(void)r, (void)data, (void)size, (void)problem;
+	return ERR_OK;
+}
+
+void serve_finish(struct request *r, uint64_t size)
+{
+	if (r->is < DECIDED)
+		abort();
+	r->size = size;
+	become(r, ANSWERED);
+}
+
+void serve_look(struct request *r)
+{
+	(void)r;
+}
+
+void serve_fail(struct request *r, enum error error, const struct problem *problem)
+{
+	(void)problem;
+	fail(r, error);
+}
+
+void serve_abandon(struct request *r)
+{
+	(void)r;
+}
+
+const struct answer *serve_answer(struct request *r)
+{
+	return &r->answer;
+}
+
+bool serve_streams(const struct request *r)
+{
+	(void)r;
+	return false;
+}
+
+const struct answer *serve_piece(struct request *r)
+{
+	(void)r;
+	return NULL;
+}
+
+void serve_read(struct request *r, uint64_t bytes)
+{
+	(void)r, (void)bytes;
+}
+
+static struct loop_watch signals;
+
+static void stop(void *context)
+{
+	(void)context;
+	loop_stop();
+}
+
+int main(int argc, char **argv)
+{
+	struct config config = {.idle_timeout = 60,
+	                        .header_timeout = 10,
+	                        .body_timeout = 60,
+	                        .keepalive_timeout = 60,
+	                        .max_connections = 100,
+	                        .max_client_connections = 100,
+	                        .client_share = 1,
+	                        .socket_mode = 0600};
+	sigset_t set;
+
+	if (argc != 3)
+		return 2;
+	log_init("late", LOG_LEVEL_DEBUG, LOG_FORMAT_AUTO);
+	config.listen.item[0] = argv[1];
+	config.listen.count = 1;
+	delay = strtoull(argv[2], NULL, 10);
+	signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	shares_init(&config);
+	if (loop_init() || errands_init() || http_init(&config) ||
+	    loop_watch(&signals, signalfd(-1, &set, SFD_CLOEXEC), EPOLLIN, stop, NULL))
+		return 1;
+	puts("ready");
+	fflush(stdout);
+	loop_run(http_turn);
+	http_fini();
+	errands_fini();
+	loop_fini();
+	return requests ? 3 : 0;
+}
