@@ -13,6 +13,7 @@
 #include "common/signals.h"
 #include "front/access.h"
 #include "front/api/gauges.h"
+#include "front/api/guest.h"
 #include "front/api/outcome.h"
 #include "front/api/refusals.h"
 #include "front/api/routes.h"
@@ -199,6 +200,7 @@ static enum error configure(const struct config *c)
 	check_connections();
 	unread_init(c);
 	gauges_init(c);
+	guests_init(c);
 	routes_init(c);
 	return ERR_OK;
 }

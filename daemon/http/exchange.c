@@ -342,7 +342,7 @@ static enum MHD_Result exchange_send(struct exchange *x)
 	exchange_set_timeout(x->connection);
 	if (a->content_type)
 		MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, a->content_type);
-	if (draining)
+	if (draining || (peer_of(x->connection) && peer_of(x->connection)->refused))
 		MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
 	for (unsigned i = 0; i < a->headers; i++)
 		MHD_add_response_header(response, a->header[i].name, a->header[i].value);
@@ -404,7 +404,15 @@ static void refuse(struct MHD_Connection *connection, const char *client, enum e
 void exchange_refuse(struct MHD_Connection *connection, const char *client, enum error error,
                      const struct problem *problem)
 {
-	refuse(connection, client, error, problem, PAST_SILENT);
+	struct exchange *x = peer_of(connection)->exchange;
+
+	if (!x) {
+		refuse(connection, client, error, problem, PAST_SILENT);
+		return;
+	}
+	peer_of(connection)->refused = true;
+	serve_fail(x->request, error, problem);
+	exchange_wake(x);
 }
 
 /* True if its body is incomplete and no answer is on its way. */

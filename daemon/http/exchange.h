@@ -32,8 +32,9 @@ void exchanges_fini(void);
  * the connection was made. */
 void exchange_set_timeout(struct MHD_Connection *connection);
 
-/* Answers a connection before it has sent a request, and then closes it. The answer may come later;
- * until then nothing is read from it. The peer must be known. */
+/* Refuses a connection: answers it, and then closes it. The answer may come later; until then
+ * nothing is read from it. A request that has come before is answered so. The peer must be known.
+ */
 void exchange_refuse(struct MHD_Connection *connection, const char *client, enum error error,
                      const struct problem *problem);
 

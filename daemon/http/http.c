@@ -15,9 +15,8 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "front/api/guest.h"
 #include "front/base/loop.h"
-#include "front/base/metrics.h"
-#include "front/jobs/shares.h"
 #include "http/certificate.h"
 #include "http/exchange.h"
 #include "http/headers.h"
@@ -44,7 +43,8 @@ struct client {
 	struct client *next, **link; /* links of the list of all clients */
 	struct MHD_Connection *connection;
 	struct loop_watch watch;
-	struct share place;
+	struct guest *guest;
+	bool named;               /* the guest has a place */
 	uint64_t since;           /* loop_now() */
 	LIST_ENTRY(client) leave; /* in the list of those whose end libmicrohttpd has not seen */
 	LIST_ENTRY(client) wait;  /* in the list of those to suspend */
@@ -64,7 +64,6 @@ static bool ending;
 static struct loop_timer ends;
 static bool
     passed; /* listening sockets are closed: new clients in a drain go to the next process */
-static unsigned connections;
 
 /* Bytes that have arrived and that libmicrohttpd has not taken. */
 static int unread(const struct client *client)
@@ -118,38 +117,26 @@ static void show_ends(void *context)
 		loop_timer_start(&ends, END_MS);
 }
 
-/* Takes a place among the connections, if there is one. */
-static enum error find_place(struct client *client, const char *name, bool proxy,
-                             struct problem *problem)
+/* The service has no place for the connection. */
+static void client_crowded(void *context, enum error error, const struct problem *problem)
 {
-	uint64_t most = share_connections_most(), own = share_of(SHARE_CONNECTIONS, name);
-	enum share_outcome outcome;
+	struct client *client = context;
+	char name[HEAD_CLIENT_SIZE];
 
-	if (proxy && share_total(SHARE_CONNECTIONS) < most)
-		return share_force(&client->place, SHARE_CONNECTIONS, name, 1) ? ERR_MEMORY
-		                                                               : ERR_OK;
-	if (own >= config->max_client_connections)
-		return problem_set(
-		    problem, ERR_QUEUE_FULL, "this client has %llu of at most %llu connections",
-		    (unsigned long long)own, (unsigned long long)config->max_client_connections);
-	outcome = share_take(&client->place, SHARE_CONNECTIONS, name, 1, most);
-	return outcome ? share_problem(outcome, SHARE_CONNECTIONS, name, most, problem) : ERR_OK;
+	headers_name_client(client->connection, &client->peer.source, name);
+	exchange_refuse(client->connection, name, error, problem);
 }
 
-/* Refuses a client that has too many connections; a proxy may have as many as there are. */
-static void take_place(struct client *client, struct MHD_Connection *connection)
+/* Takes a place among the connections. */
+static void take_place(struct client *client)
 {
-	bool proxy =
-	    client->peer.source.ss_family == AF_UNSPEC && headers_from_proxy(connection, config);
-	char name[FAIR_CLIENT_SIZE];
-	struct problem problem;
-	enum error e;
+	bool proxy = client->peer.source.ss_family == AF_UNSPEC &&
+	             headers_from_proxy(client->connection, config);
+	char name[HEAD_CLIENT_SIZE];
 
-	share_give_all(&client->place);
-	headers_name_client(connection, &client->peer.source, name);
-	e = find_place(client, name, proxy, &problem);
-	if (e)
-		exchange_refuse(connection, name, e, &problem);
+	headers_name_client(client->connection, &client->peer.source, name);
+	client->named = true;
+	guest_name(client->guest, name, proxy);
 }
 
 /* From now on the connection is its client's, not the proxy's. */
@@ -158,15 +145,15 @@ static void client_proxied(void *context, const struct sockaddr_storage *source)
 	struct client *client = context;
 
 	client->peer.source = *source;
-	if (client->place.client)
-		take_place(client, client->connection);
+	if (client->named)
+		take_place(client);
 }
 
 /* What the client has sent is refused. */
 static void client_refuse(void *context, enum error error, const struct problem *problem)
 {
 	struct client *client = context;
-	char name[FAIR_CLIENT_SIZE];
+	char name[HEAD_CLIENT_SIZE];
 
 	headers_name_client(client->connection, &client->peer.source, name);
 	exchange_break(client->connection, name, error, problem);
@@ -249,13 +236,11 @@ static struct client *client_new(struct MHD_Connection *connection, int fd, bool
 	                                      .proxied = headers_from_proxy(connection, config),
 	                                      .calls = &client_calls,
 	                                      .context = client};
-	if (intake_open(&client->peer.intake)) {
-		free(client);
-		return NULL;
-	}
 	client->watch.fd = -1;
-	if (watch_client(client)) {
+	client->guest = guest_new(client_crowded, client);
+	if (!client->guest || intake_open(&client->peer.intake) || watch_client(client)) {
 		intake_close(&client->peer.intake);
+		guest_free(client->guest);
 		free(client);
 		return NULL;
 	}
@@ -276,7 +261,7 @@ static void client_free(struct client *client)
 	if (client->waits)
 		LIST_REMOVE(client, wait);
 	exchange_forget(client->peer.exchange);
-	share_give_all(&client->place);
+	guest_free(client->guest);
 	intake_close(&client->peer.intake);
 	*client->link = client->next;
 	if (client->next)
@@ -303,8 +288,6 @@ static void connection_changed(void *context, struct MHD_Connection *connection,
 	struct client *client = *socket_context;
 	int fd;
 
-	connections = code == MHD_CONNECTION_NOTIFY_STARTED ? connections + 1 : connections - 1;
-	metric_set(METRIC_CONNECTIONS, NULL, NULL, connections);
 	if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
 		if (client)
 			client_free(client);
@@ -318,7 +301,7 @@ static void connection_changed(void *context, struct MHD_Connection *connection,
 	if (!client)
 		shutdown(fd, SHUT_RDWR); /* nobody would check what it sends */
 	else if (!listener->metrics)
-		take_place(client, connection);
+		take_place(client);
 }
 
 static void request_completed(void *context, struct MHD_Connection *connection, void **exchange,

@@ -11,6 +11,7 @@ from service import BUILD, multipart
 GET = b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n"
 NONE = b"GET /none HTTP/1.1\r\nHost: x\r\n\r\n"
 BODY = bytes(range(256)) * 40
+PROXY = b"PROXY TCP4 192.0.2.9 192.0.2.1 1 2\r\n"
 BAD = b"GET /wait HTTP/1.1\r\nHost : x\r\n\r\n"
 
 
@@ -125,6 +126,14 @@ def test_half_closed(late, case, pieces):
         connection.sendall(data)
         connection.shutdown(socket.SHUT_WR)
         agree(split(read_all(connection)), expected)
+
+
+@pytest.mark.parametrize("data", [GET, GET + GET + BAD, post(BODY) + GET, post(BODY, EXPECT)])
+def test_no_place(late, data):
+    """A client that is refused its place after it has sent something gets that answer alone."""
+    with late.connect() as connection:
+        connection.sendall(PROXY + data)
+        agree(split(read_all(connection)), [429])
 
 
 @pytest.mark.parametrize("path, first", [("/echo", b"HTTP/1.1 100"), ("/none", b"HTTP/1.1 404")])
