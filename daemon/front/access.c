@@ -3,12 +3,13 @@
 
 #include "common/log.h"
 #include "front/api/tokens.h"
+#include "front/certificate_files.h"
+#include "front/listener.h"
 #include "http/certificate.h"
-#include "http/listener.h"
 
 static bool may_serve(const struct listener *l, const struct config *config)
 {
-	if (l->tls && !certificate_wanted()) {
+	if (l->tls && !certificate_files_found()) {
 		log_error("%s: TLS needs tls-certificate and tls-key", l->address);
 		return false;
 	}
@@ -44,7 +45,7 @@ bool access_read(const struct config *config, const struct config *running)
 {
 	bool valid = tokens_read(config);
 
-	valid &= certificate_read(config);
+	valid &= certificate_files_read(config);
 	/* A reload cannot change addresses, so those being served are checked. */
 	return valid && may_serve_all(config, running ? running : config);
 }

@@ -30,6 +30,7 @@
 #include "front/jobs/spool.h"
 #include "front/jobs/store.h"
 #include "front/jobs/unread.h"
+#include "front/listeners.h"
 #include "front/notify.h"
 #include "front/workers/canary.h"
 #include "front/workers/codecs.h"
@@ -77,7 +78,7 @@ static void start_drain(void)
 	drain_started = loop_now();
 	canary_stop();
 	routes_drain();
-	http_drain();
+	listeners_drain();
 	loop_timer_repeat(&drain, DRAIN_CHECK_MS);
 }
 
@@ -106,6 +107,7 @@ static void reload(void)
 	gauges_reloaded(valid);
 	if (valid) {
 		access_commit();
+		listeners_reload(&config);
 		log_configure();
 		check_connections();
 		codecs_reload();
@@ -225,7 +227,7 @@ static const struct part {
     {.init = errands_init, .fini = errands_fini},
     {.init_with = configure, .fini = access_fini},
     {.init = supervisor_init, .fini = supervisor_fini},
-    {.init_with = http_init},
+    {.init_with = listeners_init},
     {.init_with = scheduler_init, .fini = scheduler_fini},
     {.init_with = init_store, .fini = store_fini},
     {.init_with = canary_init, .fini = canary_fini},

@@ -5,9 +5,7 @@
 #include <gnutls/gnutls.h>
 #include <stdlib.h>
 
-#include "common/log.h"
 #include "front/base/loop.h"
-#include "front/config/textfile.h"
 
 enum { CHAIN_MAX = 16 };
 
@@ -32,23 +30,16 @@ static void pair_free(struct pair *p)
 	free(p);
 }
 
-/* One file of the pair, as read. */
-struct part {
-	const char *option;
-	char *path, *text;
-	size_t size;
-};
-
-static gnutls_datum_t datum(const struct part *p)
+static gnutls_datum_t datum(const struct pem *pem)
 {
-	return (gnutls_datum_t){(unsigned char *)p->text, (unsigned)p->size};
+	return (gnutls_datum_t){(unsigned char *)(uintptr_t)pem->text, (unsigned)pem->size};
 }
 
 /* 0, or the error that GnuTLS finds in the pair. */
-static int check(const struct part *certificate, const struct part *key)
+static int check(const struct pem *chain, const struct pem *key)
 {
 	gnutls_certificate_credentials_t credentials;
-	gnutls_datum_t c = datum(certificate), k = datum(key);
+	gnutls_datum_t c = datum(chain), k = datum(key);
 	int failure = gnutls_certificate_allocate_credentials(&credentials);
 
 	if (failure < 0)
@@ -58,9 +49,9 @@ static int check(const struct part *certificate, const struct part *key)
 	return failure < 0 ? failure : 0;
 }
 
-static int import(struct pair *p, const struct part *certificate, const struct part *key)
+static int import(struct pair *p, const struct pem *chain, const struct pem *key)
 {
-	gnutls_datum_t c = datum(certificate), k = datum(key);
+	gnutls_datum_t c = datum(chain), k = datum(key);
 	unsigned count = CHAIN_MAX;
 	int failure = gnutls_privkey_init(&p->key);
 
@@ -73,53 +64,24 @@ static int import(struct pair *p, const struct part *certificate, const struct p
 	return failure;
 }
 
-static bool make_pair(const struct part *certificate, const struct part *key)
+void certificate_drop(void)
 {
-	int failure = check(certificate, key);
-
-	next = failure ? NULL : calloc(1, sizeof *next);
-	if (!failure)
-		failure = next ? import(next, certificate, key) : GNUTLS_E_MEMORY_ERROR;
-	if (!failure)
-		return true;
-	log_error("tls-certificate=%s and tls-key=%s: %s; expected a certificate and its private "
-	          "key, as PEM",
-	          certificate->path, key->path, gnutls_strerror(failure));
 	pair_free(next);
 	next = NULL;
-	return false;
 }
 
-bool certificate_read(const struct config *config)
+const char *certificate_import(const struct pem *chain, const struct pem *key)
 {
-	struct part certificate = {.option = "tls-certificate"}, key = {.option = "tls-key"};
-	bool valid = true;
+	int failure = check(chain, key);
 
-	pair_free(next);
-	next = NULL;
-	certificate.path = secret_path(config->tls_certificate, certificate.option);
-	key.path = secret_path(config->tls_key, key.option);
-	if (!certificate.path != !key.path) {
-		log_error("%s is set but not %s: TLS needs both",
-		          certificate.path ? certificate.option : key.option,
-		          certificate.path ? key.option : certificate.option);
-		valid = false;
-	} else if (key.path) {
-		certificate.text =
-		    textfile_read(certificate.option, certificate.path, false, &certificate.size);
-		key.text = textfile_read(key.option, key.path, true, &key.size);
-		valid = certificate.text && key.text && make_pair(&certificate, &key);
-	}
-	textfile_free(certificate.text, certificate.size);
-	textfile_free(key.text, key.size);
-	free(certificate.path);
-	free(key.path);
-	return valid;
-}
-
-bool certificate_wanted(void)
-{
-	return next;
+	certificate_drop();
+	if (!failure)
+		next = calloc(1, sizeof *next);
+	if (!failure)
+		failure = next ? import(next, chain, key) : GNUTLS_E_MEMORY_ERROR;
+	if (failure)
+		certificate_drop();
+	return failure ? gnutls_strerror(failure) : NULL;
 }
 
 void certificate_commit(void)

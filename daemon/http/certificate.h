@@ -1,22 +1,28 @@
 /* The TLS certificate and its key. Every connection asks for it anew, so a renewed one takes effect
- * for connections made after a reload. */
+ * for connections made afterwards. */
 #ifndef HTTP_CERTIFICATE_H
 #define HTTP_CERTIFICATE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-#include "common/error.h"
-#include "front/config/config.h"
+/* PEM, which need not be terminated. */
+struct pem {
+	const char *text;
+	size_t size;
+};
 
-/* Reads the next pair, from the configuration's files or the credentials. Returns false and logs
- * the reason if it is invalid. */
-bool certificate_read(const struct config *config) MUST_CHECK;
+/* Makes the next pair, of a chain of certificates and its first one's key. Returns NULL; or, and
+ * then there is none, what is wrong with it. */
+const char *certificate_import(const struct pem *chain, const struct pem *key)
+    __attribute__((warn_unused_result));
 
-/* True if the last read found a pair. */
-bool certificate_wanted(void);
+/* Forgets the next pair. */
+void certificate_drop(void);
 
-/* Puts the pair in force; the one before stays valid for handshakes under way. */
+/* Puts the next pair in force, if there is one; the one before stays valid for handshakes under
+ * way. */
 void certificate_commit(void);
 
 /* True if replaced pairs remain; the other frees those replaced before this time (loop_now()). */

@@ -59,7 +59,7 @@ struct exchange {
 	bool probed;  /* see stays() */
 };
 
-static const struct config *config;
+static const struct limits *limits;
 static struct exchange *exchanges;
 static unsigned active; /* how many they are */
 static struct loop_timer look;
@@ -202,7 +202,7 @@ static void set_timeout(struct MHD_Connection *connection, uint64_t seconds)
 
 void exchange_set_timeout(struct MHD_Connection *connection)
 {
-	set_timeout(connection, config->idle_timeout);
+	set_timeout(connection, limits->idle_timeout);
 }
 
 static void exchange_free(struct exchange *x)
@@ -222,17 +222,15 @@ static void exchange_free(struct exchange *x)
 }
 
 /* Reads the head, and begins with the request. */
-static enum error begin_request(struct exchange *x, const struct listener *listener,
-                                const char *method, const char *url)
+static enum error begin_request(struct exchange *x, const char *method, const char *url)
 {
-	static const struct sockaddr_storage none;
 	const struct peer *peer = peer_of(x->connection);
 	struct head head;
-	enum error e = headers_read(x->connection, peer ? &peer->source : &none, config, method,
-	                            url, &head, &x->expects);
+	enum error e =
+	    headers_read(x->connection, &peer->source, limits, method, url, &head, &x->expects);
 
-	head.monitoring = listener->metrics;
-	head.loopback = peer && peer->loopback;
+	head.monitoring = peer->monitoring;
+	head.loopback = peer->loopback;
 	if (!e)
 		x->request = serve_begin(&head, &serve_calls, x);
 	head_fini(&head);
@@ -256,8 +254,7 @@ static struct exchange *exchange_open(struct MHD_Connection *connection)
 	return x;
 }
 
-static struct exchange *exchange_new(const struct listener *listener,
-                                     struct MHD_Connection *connection, const char *method,
+static struct exchange *exchange_new(struct MHD_Connection *connection, const char *method,
                                      const char *url)
 {
 	struct exchange *x = exchange_open(connection);
@@ -265,7 +262,7 @@ static struct exchange *exchange_new(const struct listener *listener,
 
 	if (!x)
 		return NULL;
-	if (begin_request(x, listener, method, url)) {
+	if (begin_request(x, method, url)) {
 		exchange_free(x);
 		return NULL;
 	}
@@ -441,7 +438,7 @@ static void end_stalled(struct exchange *x)
 	struct problem problem;
 
 	problem_set(&problem, ERR_BODY_TIMEOUT, "no data for %llu s, and the body is incomplete",
-	            (unsigned long long)config->idle_timeout);
+	            (unsigned long long)limits->idle_timeout);
 	serve_fail(x->request, ERR_BODY_TIMEOUT, &problem);
 	answer_past(x, PAST_SILENT);
 }
@@ -449,7 +446,7 @@ static void end_stalled(struct exchange *x)
 /* Looks at all requests, at least once a second. */
 static void look_around(void *context)
 {
-	uint64_t now = loop_now(), limit = config->idle_timeout * 1000000000u, next = limit;
+	uint64_t now = loop_now(), limit = limits->idle_timeout * 1000000000u, next = limit;
 
 	(void)context;
 	for (struct exchange *x = exchanges; x; x = x->next) {
@@ -657,10 +654,11 @@ enum MHD_Result exchange_handle(void *context, struct MHD_Connection *connection
 	struct exchange *x = *exchange;
 	enum MHD_Result result;
 
-	if (!x && peer_of(connection) && peer_of(connection)->refused)
+	(void)context;
+	if (!x && (!peer_of(connection) || peer_of(connection)->refused))
 		return MHD_NO;
 	if (!x) {
-		*exchange = x = exchange_new(context, connection, method, url);
+		*exchange = x = exchange_new(connection, method, url);
 		if (!x)
 			return MHD_NO;
 		x->old = !strcmp(version, MHD_HTTP_VERSION_1_0);
@@ -715,9 +713,9 @@ void exchanges_end(void)
 	}
 }
 
-enum error exchanges_init(const struct config *c)
+enum error exchanges_init(const struct limits *l)
 {
-	config = c;
+	limits = l;
 	return loop_timer_init(&look, look_around, NULL);
 }
 

@@ -6,8 +6,8 @@
 #include <microhttpd.h>
 #include <stdbool.h>
 
+#include "common/limits.h"
 #include "http/intake.h"
-#include "http/listener.h"
 
 struct exchange;
 
@@ -17,15 +17,16 @@ struct peer {
 	struct intake intake;
 	struct exchange *exchange; /* the request under way, or the refusal; or NULL */
 	struct sockaddr_storage
-	    source;    /* that a proxy has named for all of the connection, or none */
-	bool loopback; /* it came to a loopback address */
-	bool served;   /* it has sent a request */
-	bool left;     /* the client has closed its side */
-	bool gone;     /* and its socket */
-	bool refused;  /* no further request is read */
+	    source;      /* that a proxy has named for all of the connection, or none */
+	bool monitoring; /* it came to an address for metrics and health alone */
+	bool loopback;   /* or to a loopback address */
+	bool served;     /* it has sent a request */
+	bool left;       /* the client has closed its side */
+	bool gone;       /* and its socket */
+	bool refused;    /* no further request is read */
 };
 
-enum error exchanges_init(const struct config *config) MUST_CHECK;
+enum error exchanges_init(const struct limits *limits) MUST_CHECK;
 void exchanges_fini(void);
 
 /* Sets a connection's timeout to the current idle-timeout, which a reload may have changed since
@@ -46,8 +47,7 @@ void exchange_break(struct MHD_Connection *connection, const char *client, enum 
 /* The connection has closed: forgets the refusal that has not been sent; NULL: there is none. */
 void exchange_forget(struct exchange *exchange);
 
-/* Callbacks for MHD_start_daemon(): the handler, whose context is the struct listener, and the
- * end. */
+/* Callbacks for MHD_start_daemon(): the handler and the end. */
 enum MHD_Result exchange_handle(void *context, struct MHD_Connection *connection, const char *url,
                                 const char *method, const char *version, const char *data,
                                 size_t *size, void **exchange);

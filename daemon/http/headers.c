@@ -9,7 +9,6 @@
 #include <strings.h>
 #include <sys/socket.h>
 
-#include "front/config/network.h"
 #include "http/form.h"
 #include "http/proxy.h"
 
@@ -102,11 +101,11 @@ void headers_name_client(struct MHD_Connection *connection, const struct sockadd
 	name_address(address_of(connection, source), name);
 }
 
-bool headers_from_proxy(struct MHD_Connection *connection, const struct config *config)
+bool headers_from_proxy(struct MHD_Connection *connection, const struct limits *limits)
 {
 	static const struct sockaddr_storage none;
 
-	return networks_have(&config->trusted_proxies, address_of(connection, &none));
+	return networks_have(&limits->trusted_proxies, address_of(connection, &none));
 }
 
 /* Joins headers of the same name into one list. Without memory the list stays as it is. */
@@ -136,7 +135,7 @@ static enum MHD_Result add_forwarded(void *context, enum MHD_ValueKind kind, con
 /* Names the client by what proxies say: each adds whom it has heard, so the last address that is no
  * trusted proxy's is the client's. A client can send the header that its proxy does not know: where
  * there are both, neither counts. */
-static void name_forwarded(struct MHD_Connection *connection, const struct config *config,
+static void name_forwarded(struct MHD_Connection *connection, const struct limits *limits,
                            const struct sockaddr *nearest, char name[HEAD_CLIENT_SIZE])
 {
 	char *lists[2] = {NULL, NULL}; /* X-Forwarded-For, Forwarded; owned */
@@ -144,12 +143,12 @@ static void name_forwarded(struct MHD_Connection *connection, const struct confi
 	bool standard;
 	size_t size;
 
-	if (!networks_have(&config->trusted_proxies, nearest))
+	if (!networks_have(&limits->trusted_proxies, nearest))
 		return;
 	MHD_get_connection_values(connection, MHD_HEADER_KIND, add_forwarded, lists);
 	standard = lists[1];
 	size = lists[standard] && !lists[!standard] ? strlen(lists[standard]) : 0;
-	while (networks_have(&config->trusted_proxies, nearest) &&
+	while (networks_have(&limits->trusted_proxies, nearest) &&
 	       proxy_last(lists[standard], &size, standard, &source)) {
 		nearest = (const struct sockaddr *)&source;
 		name_address(nearest, name);
@@ -185,7 +184,7 @@ static const char *path_of(const char *target)
 }
 
 enum error headers_read(struct MHD_Connection *connection, const struct sockaddr_storage *source,
-                        const struct config *config, const char *method, const char *url,
+                        const struct limits *limits, const char *method, const char *url,
                         struct head *head, bool *expects)
 {
 	const char *type = header(connection, MHD_HTTP_HEADER_CONTENT_TYPE);
@@ -194,7 +193,7 @@ enum error headers_read(struct MHD_Connection *connection, const struct sockaddr
 	enum error e;
 
 	headers_name_client(connection, source, client);
-	name_forwarded(connection, config, address_of(connection, source), client);
+	name_forwarded(connection, limits, address_of(connection, source), client);
 	head_add(&writer, HEAD_METHOD, method);
 	head_add(&writer, HEAD_PATH, path_of(url));
 	head_add(&writer, HEAD_CLIENT, client);

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 
 #include "common/head.h"
-#include "front/config/config.h"
+#include "common/limits.h"
 
 /* Writes the client's identity for its fair share: its address, for IPv6 the network half; for a
  * Unix socket, the user. source: the address that a proxy has named by the PROXY protocol; of the
@@ -16,14 +16,14 @@ void headers_name_client(struct MHD_Connection *connection, const struct sockadd
                          char name[HEAD_CLIENT_SIZE]);
 
 /* True if the connection itself comes from a trusted proxy. */
-bool headers_from_proxy(struct MHD_Connection *connection, const struct config *config);
+bool headers_from_proxy(struct MHD_Connection *connection, const struct limits *limits);
 
 /* Reads a request's head; free it with head_fini(), also on failure, which is ERR_MEMORY. url: its
  * target, which may be in absolute form (http://HOST/PATH). source: as above; what a trusted proxy
  * says in Forwarded or X-Forwarded-For counts, too. *expects: the client waits for permission to
  * send its body. Whom the address that it arrived at serves is the caller's to say. */
 enum error headers_read(struct MHD_Connection *connection, const struct sockaddr_storage *source,
-                        const struct config *config, const char *method, const char *url,
+                        const struct limits *limits, const char *method, const char *url,
                         struct head *head, bool *expects) MUST_CHECK;
 
 #endif

@@ -17,10 +17,10 @@
 #include "common/log.h"
 #include "front/api/guest.h"
 #include "front/base/loop.h"
+#include "front/config/address.h"
 #include "http/certificate.h"
 #include "http/exchange.h"
 #include "http/headers.h"
-#include "http/listener.h"
 
 enum {
 	CONNECTION_MEMORY = 128 << 10, /* bytes of buffer; larger is faster for large bodies */
@@ -51,19 +51,17 @@ struct client {
 	bool waits, suspended;    /* for the next bytes of its handshake */
 };
 
-static const struct config *config;
+static struct limits limits;
 static struct {
-	struct listener listener;
+	struct http_socket socket;
 	struct MHD_Daemon *mhd;
 	struct loop_watch watch;
-} daemons[LISTENERS_MAX];
+} daemons[HTTP_SOCKETS_MAX];
 static unsigned daemon_count;
 static struct client *clients;
 static LIST_HEAD(client_list, client) leaving, waiting;
 static bool ending;
 static struct loop_timer ends;
-static bool
-    passed; /* listening sockets are closed: new clients in a drain go to the next process */
 
 /* Bytes that have arrived and that libmicrohttpd has not taken. */
 static int unread(const struct client *client)
@@ -131,7 +129,7 @@ static void client_crowded(void *context, enum error error, const struct problem
 static void take_place(struct client *client)
 {
 	bool proxy = client->peer.source.ss_family == AF_UNSPEC &&
-	             headers_from_proxy(client->connection, config);
+	             headers_from_proxy(client->connection, &limits);
 	char name[HEAD_CLIENT_SIZE];
 
 	headers_name_client(client->connection, &client->peer.source, name);
@@ -223,17 +221,19 @@ static bool is_loopback(int fd)
 	       address_is_local(own);
 }
 
-static struct client *client_new(struct MHD_Connection *connection, int fd, bool tls)
+static struct client *client_new(struct MHD_Connection *connection, int fd,
+                                 const struct http_socket *socket)
 {
 	struct client *client = calloc(1, sizeof *client);
 
 	if (!client)
 		return NULL;
 	client->connection = connection;
+	client->peer.monitoring = socket->metrics;
 	client->peer.loopback = is_loopback(fd);
 	client->peer.intake = (struct intake){.fd = fd,
-	                                      .tls = tls,
-	                                      .proxied = headers_from_proxy(connection, config),
+	                                      .tls = socket->tls,
+	                                      .proxied = headers_from_proxy(connection, &limits),
 	                                      .calls = &client_calls,
 	                                      .context = client};
 	client->watch.fd = -1;
@@ -284,7 +284,7 @@ static void forget_certificates(void)
 static void connection_changed(void *context, struct MHD_Connection *connection,
                                void **socket_context, enum MHD_ConnectionNotificationCode code)
 {
-	const struct listener *listener = context;
+	const struct http_socket *socket = context;
 	struct client *client = *socket_context;
 	int fd;
 
@@ -296,11 +296,11 @@ static void connection_changed(void *context, struct MHD_Connection *connection,
 		return;
 	}
 	fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-	*socket_context = client = client_new(connection, fd, listener->tls);
+	*socket_context = client = client_new(connection, fd, socket);
 	exchange_set_timeout(connection);
 	if (!client)
 		shutdown(fd, SHUT_RDWR); /* nobody would check what it sends */
-	else if (!listener->metrics)
+	else if (!socket->metrics)
 		take_place(client);
 }
 
@@ -330,9 +330,8 @@ static void ready(void *context)
 	(void)context; /* http_turn() follows and runs every daemon */
 }
 
-/* Serves a listening socket, which the daemon then owns. With TLS the library asks for a
- * certificate at each handshake. */
-static enum error serve(const struct listener *listener)
+/* With TLS the library asks for a certificate at each handshake. */
+enum error http_serve(const struct http_socket *socket)
 {
 	const union MHD_DaemonInfo *info;
 	struct MHD_OptionItem tls[] = {
@@ -343,19 +342,19 @@ static enum error serve(const struct listener *listener)
 	unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
 	struct MHD_Daemon *mhd;
 
-	daemons[daemon_count].listener = *listener;
+	daemons[daemon_count].socket = *socket;
 	mhd = MHD_start_daemon(
-	    listener->tls ? flags | MHD_USE_TLS : flags, 0, NULL, NULL, exchange_handle,
-	    &daemons[daemon_count].listener, MHD_OPTION_EXTERNAL_LOGGER, log_mhd, NULL,
-	    MHD_OPTION_LISTEN_SOCKET, listener->fd, MHD_OPTION_NOTIFY_COMPLETED, request_completed,
-	    NULL, MHD_OPTION_NOTIFY_CONNECTION, connection_changed, &daemons[daemon_count].listener,
+	    socket->tls ? flags | MHD_USE_TLS : flags, 0, NULL, NULL, exchange_handle,
+	    &daemons[daemon_count].socket, MHD_OPTION_EXTERNAL_LOGGER, log_mhd, NULL,
+	    MHD_OPTION_LISTEN_SOCKET, socket->fd, MHD_OPTION_NOTIFY_COMPLETED, request_completed,
+	    NULL, MHD_OPTION_NOTIFY_CONNECTION, connection_changed, &daemons[daemon_count].socket,
 	    MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
 	    (size_t)CONNECTION_MEMORY, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
-	    MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)config->idle_timeout, MHD_OPTION_ARRAY,
-	    listener->tls ? tls : tls + 2, MHD_OPTION_END);
+	    MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)limits.idle_timeout, MHD_OPTION_ARRAY,
+	    socket->tls ? tls : tls + 2, MHD_OPTION_END);
 	if (!mhd) {
-		log_error("cannot serve %s", listener->address);
-		close(listener->fd);
+		log_error("libmicrohttpd cannot serve a socket: %m");
+		close(socket->fd);
 		return ERR_IO;
 	}
 	daemons[daemon_count].mhd = mhd;
@@ -363,24 +362,20 @@ static enum error serve(const struct listener *listener)
 	return loop_watch(&daemons[daemon_count++].watch, info->epoll_fd, EPOLLIN, ready, NULL);
 }
 
-enum error http_init(const struct config *c)
+void http_limit(const struct limits *l)
 {
-	struct listener list[LISTENERS_MAX];
-	unsigned count = listener_list(c, list);
-	enum error e = exchanges_init(c);
+	limits = *l;
+}
 
-	config = c;
+enum error http_init(const struct limits *l)
+{
+	enum error e;
+
+	http_limit(l);
+	e = exchanges_init(&limits);
 	if (!e)
-		e = intakes_init(config);
-	if (!e)
-		e = loop_timer_init(&ends, show_ends, NULL);
-	for (unsigned i = 0; !e && i < count; i++) {
-		passed |= list[i].passed;
-		e = listener_open(&list[i], (unsigned)config->socket_mode);
-		if (!e && list[i].fd >= 0)
-			e = serve(&list[i]);
-	}
-	return e;
+		e = intakes_init(&limits);
+	return e ? e : loop_timer_init(&ends, show_ends, NULL);
 }
 
 int http_turn(void)
@@ -399,9 +394,9 @@ int http_turn(void)
 	return bounded ? (int)(least < 60000 ? least : 60000) : -1;
 }
 
-void http_drain(void)
+void http_drain(bool last)
 {
-	if (!passed)
+	if (last)
 		http_turn(); /* accepts the clients that closing the sockets would reject */
 	exchanges_drain();
 	for (unsigned i = 0; i < daemon_count; i++) {

@@ -5,17 +5,32 @@
 #include <stdbool.h>
 
 #include "common/error.h"
-#include "front/config/config.h"
+#include "common/limits.h"
 
-/* Opens every address to listen on, or takes the sockets that systemd passed. Prints on standard
- * error which address cannot be opened, and why. */
-enum error http_init(const struct config *config) MUST_CHECK;
+enum { HTTP_SOCKETS_MAX = 32 };
+
+/* A listening socket. */
+struct http_socket {
+	int fd;
+	bool tls;
+	bool metrics; /* for metrics and health alone, without tokens */
+};
+
+enum error http_init(const struct limits *limits) MUST_CHECK;
+
+/* From now on these limits hold. */
+void http_limit(const struct limits *limits);
+
+/* Serves the clients that connect to a socket, whose descriptor it then owns, also on failure. At
+ * most HTTP_SOCKETS_MAX. */
+enum error http_serve(const struct http_socket *socket) MUST_CHECK;
 
 /* Does what is due; returns the milliseconds that the loop may wait, -1: any time. */
 int http_turn(void);
 
-/* Accepts no more connections, and ends each after the answer to its next request. */
-void http_drain(void);
+/* Accepts no more connections, after (last) those that wait to be, and ends each after the answer
+ * to its next request. */
+void http_drain(bool last);
 
 /* In a drain: true when every request on the accepted connections is answered. */
 bool http_drained(void);

@@ -20,7 +20,7 @@ enum { CHECK_MS = 500, DROPS_A_TURN = 32, LINGER_S = 2 };
 
 static const uint64_t second = 1000000000; /* in nanoseconds */
 
-static const struct config *config;
+static const struct limits *limits;
 static uint64_t checked; /* loop_now() of the last check */
 
 static ssize_t (*tls_receive)(gnutls_session_t session, void *data, size_t size);
@@ -74,15 +74,15 @@ static void check_body(struct intake *i)
 	struct problem problem;
 	enum error e = ERR_OK;
 
-	if (is_over(i, config->body_timeout))
+	if (is_over(i, limits->body_timeout))
 		e = problem_set(&problem, ERR_BODY_TIMEOUT, "the body is incomplete after %llu s",
-		                (unsigned long long)config->body_timeout);
-	else if (measured >= config->header_timeout && i->bytes / measured < config->body_rate)
+		                (unsigned long long)limits->body_timeout);
+	else if (measured >= limits->header_timeout && i->bytes / measured < limits->body_rate)
 		e = problem_set(&problem, ERR_BODY_TIMEOUT,
 		                "the body arrives at %llu bytes a second; at least %llu are "
 		                "expected",
 		                (unsigned long long)(i->bytes / measured),
-		                (unsigned long long)config->body_rate);
+		                (unsigned long long)limits->body_rate);
 	if (e)
 		i->calls->refuse(i->context, e, &problem);
 }
@@ -91,11 +91,11 @@ static void check_head(struct intake *i)
 {
 	struct problem problem;
 
-	if (is_over(i, config->header_timeout))
+	if (is_over(i, limits->header_timeout))
 		i->calls->refuse(i->context,
 		                 problem_set(&problem, ERR_BODY_TIMEOUT,
 		                             "the headers are incomplete after %llu s",
-		                             (unsigned long long)config->header_timeout),
+		                             (unsigned long long)limits->header_timeout),
 		                 &problem);
 }
 
@@ -109,11 +109,11 @@ static void check_deadline(struct intake *i)
 {
 	switch (i->state) {
 	case INTAKE_HANDSHAKE:
-		if (is_over(i, config->header_timeout))
+		if (is_over(i, limits->header_timeout))
 			stop(i);
 		break;
 	case INTAKE_IDLE:
-		if (is_over(i, config->keepalive_timeout))
+		if (is_over(i, limits->keepalive_timeout))
 			stop(i);
 		break;
 	case INTAKE_HEAD:
@@ -147,9 +147,9 @@ static void check_all(void *context)
 		loop_timer_start(&check, CHECK_MS);
 }
 
-enum error intakes_init(const struct config *c)
+enum error intakes_init(const struct limits *l)
 {
-	config = c;
+	limits = l;
 	*(void **)&tls_receive = dlsym(RTLD_NEXT, "gnutls_record_recv");
 	*(void **)&tls_handshake = dlsym(RTLD_NEXT, "gnutls_handshake");
 	if (!tls_receive || !tls_handshake) {

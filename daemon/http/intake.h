@@ -12,10 +12,10 @@
 #include <sys/socket.h>
 
 #include "common/error.h"
-#include "front/config/config.h"
+#include "common/limits.h"
 #include "http/grammar.h"
 
-/* What a connection is about, and what its deadline is (see options.def). */
+/* What a connection is about, and what its deadline is (see struct limits). */
 enum intake_state {
 	INTAKE_HANDSHAKE, /* of TLS: header-timeout */
 	INTAKE_IDLE,      /* no request: keepalive-timeout */
@@ -61,7 +61,7 @@ struct intake {
 	void *context;
 };
 
-enum error intakes_init(const struct config *config) MUST_CHECK;
+enum error intakes_init(const struct limits *limits) MUST_CHECK;
 void intakes_fini(void);
 
 /* Begins with a connection whose fd, tls, proxied, calls and context are set and that has sent

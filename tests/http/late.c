@@ -13,6 +13,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "common/log.h"
@@ -273,28 +275,35 @@ static void stop(void *context)
 	loop_stop();
 }
 
+/* A socket that listens at a path, or -1. */
+static int listening(const char *path)
+{
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	snprintf(at.sun_path, sizeof at.sun_path, "%s", path);
+	return bind(fd, (const struct sockaddr *)&at, sizeof at) || listen(fd, 100) ? -1 : fd;
+}
+
 int main(int argc, char **argv)
 {
-	struct config config = {.idle_timeout = 60,
-	                        .header_timeout = 10,
-	                        .body_timeout = 60,
-	                        .keepalive_timeout = 60,
-	                        .socket_mode = 0600};
+	static const struct limits limits = {.idle_timeout = 60,
+	                                     .header_timeout = 10,
+	                                     .body_timeout = 60,
+	                                     .keepalive_timeout = 60,
+	                                     .trusted_proxies.unix_sockets = 1};
 	sigset_t set;
 
 	if (argc != 3)
 		return 2;
 	log_init("late", LOG_LEVEL_DEBUG, LOG_FORMAT_AUTO);
-	config.listen.item[0] = argv[1];
-	config.listen.count = 1;
-	config.trusted_proxies.item[0] = "unix";
-	config.trusted_proxies.count = 1;
 	delay = strtoull(argv[2], NULL, 10);
 	signal(SIGPIPE, SIG_IGN);
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	if (loop_init() || errands_init() || http_init(&config) ||
+	if (loop_init() || errands_init() || http_init(&limits) ||
+	    http_serve(&(struct http_socket){.fd = listening(argv[1])}) ||
 	    loop_watch(&signals, signalfd(-1, &set, SFD_CLOEXEC), EPOLLIN, stop, NULL))
 		return 1;
 	puts("ready");

@@ -58,7 +58,7 @@ CASES = {
 class Service:
     def __init__(self, path, ms):
         self.path = str(path)
-        self.process = subprocess.Popen([BUILD / "late", f"unix:{path}", str(ms)],
+        self.process = subprocess.Popen([BUILD / "late", str(path), str(ms)],
                                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         assert self.process.stdout.readline() == b"ready\n"
 

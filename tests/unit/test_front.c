@@ -34,7 +34,7 @@
 #include "front/workers/repertoire.h"
 #include "front/workers/supervisor.h"
 #include "front/workers/verified.h"
-#include "http/listener.h"
+#include "front/listener.h"
 
 static struct problem problem;
 

@@ -10,7 +10,7 @@
 #include "common/log.h"
 #include "common/tile.h"
 #include "front/config/address.h"
-#include "front/config/network.h"
+#include "common/network.h"
 
 #define SECTION(name, text)
 #define OPTION(member, name, type, reload, default_, min, max, text)                               \

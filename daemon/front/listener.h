@@ -1,6 +1,6 @@
 /* Listening sockets: addresses of the configuration, or sockets that systemd passed. */
-#ifndef HTTP_LISTENER_H
-#define HTTP_LISTENER_H
+#ifndef FRONT_LISTENER_H
+#define FRONT_LISTENER_H
 
 #include <stdbool.h>
 

@@ -1,5 +1,5 @@
 /* Networks. All addresses are compared as those of IPv6, into which IPv4 is mapped. */
-#include "front/config/network.h"
+#include "common/network.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -9,16 +9,11 @@
 static const char unix_sockets[] = "unix";
 static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
 
-struct network {
-	unsigned char address[16];
-	unsigned bits;
-};
-
-static bool parse_bits(const char *text, unsigned max, unsigned *bits)
+static bool parse_bits(const char *text, unsigned max, uint32_t *bits)
 {
 	char *end;
 
-	*bits = (unsigned)strtoul(text, &end, 10);
+	*bits = (uint32_t)strtoul(text, &end, 10);
 	return *text >= '0' && *text <= '9' && strlen(text) <= 3 && !*end && *bits <= max;
 }
 
@@ -44,11 +39,23 @@ static bool parse(const char *text, struct network *network)
 	return true;
 }
 
+bool networks_add(struct networks *networks, const char *text)
+{
+	if (!strcmp(text, unix_sockets)) {
+		networks->unix_sockets = 1;
+		return true;
+	}
+	if (networks->count == NETWORKS_MAX || !parse(text, &networks->network[networks->count]))
+		return false;
+	networks->count++;
+	return true;
+}
+
 bool network_valid(const char *text)
 {
-	struct network network;
+	struct networks none = {0};
 
-	return !strcmp(text, unix_sockets) || parse(text, &network);
+	return networks_add(&none, text);
 }
 
 static bool equal_bits(const unsigned char *a, const unsigned char *b, unsigned bits)
@@ -59,26 +66,22 @@ static bool equal_bits(const unsigned char *a, const unsigned char *b, unsigned 
 	       (bits % 8 == 0 || (a[bits / 8] & rest) == (b[bits / 8] & rest));
 }
 
-bool networks_have(const struct config_list *networks, const struct sockaddr *address)
+bool networks_have(const struct networks *networks, const struct sockaddr *address)
 {
-	struct network network;
 	unsigned char own[16];
 
+	if (address->sa_family == AF_UNIX)
+		return networks->unix_sockets;
 	if (address->sa_family == AF_INET6) {
 		memcpy(own, &((const struct sockaddr_in6 *)address)->sin6_addr, sizeof own);
 	} else if (address->sa_family == AF_INET) {
 		memcpy(own, mapped, sizeof mapped);
 		memcpy(own + sizeof mapped, &((const struct sockaddr_in *)address)->sin_addr, 4);
+	} else {
+		return false;
 	}
-	for (unsigned i = 0; i < networks->count; i++) {
-		bool is_unix = !strcmp(networks->item[i], unix_sockets);
-
-		if (is_unix && address->sa_family == AF_UNIX)
+	for (uint32_t i = 0; i < networks->count; i++)
+		if (equal_bits(own, networks->network[i].address, networks->network[i].bits))
 			return true;
-		if (!is_unix && (address->sa_family == AF_INET || address->sa_family == AF_INET6) &&
-		    parse(networks->item[i], &network) &&
-		    equal_bits(own, network.address, network.bits))
-			return true;
-	}
 	return false;
 }

@@ -1,5 +1,5 @@
 /* Opens the listening sockets. */
-#include "http/listener.h"
+#include "front/listener.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
