@@ -128,11 +128,19 @@ def test_half_closed(late, case, pieces):
         agree(split(read_all(connection)), expected)
 
 
-@pytest.mark.parametrize("data", [GET, GET + GET + BAD, post(BODY) + GET, post(BODY, EXPECT)])
-def test_no_place(late, data):
+WITHOUT_PLACE = {
+    "no body": GET,
+    "several": GET + GET + BAD,
+    "a body": post(BODY) + GET,
+    "a client that asks": post(BODY, EXPECT),
+}
+
+
+@pytest.mark.parametrize("case", WITHOUT_PLACE)
+def test_no_place(late, case):
     """A client that is refused its place after it has sent something gets that answer alone."""
     with late.connect() as connection:
-        connection.sendall(PROXY + data)
+        connection.sendall(PROXY + WITHOUT_PLACE[case])
         agree(split(read_all(connection)), [429])
 
 
