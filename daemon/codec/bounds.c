@@ -427,10 +427,10 @@ static bool (*const walks[])(struct walk *w) = {
     [FORMAT_NONE] = walk_nothing, [FORMAT_RAW] = walk_nothing, [FORMAT_JPEG] = walk_jpeg,
     [FORMAT_PNG] = walk_png,      [FORMAT_WEBP] = walk_webp,   [FORMAT_TIFF] = walk_pages,
     [FORMAT_GIF] = walk_nothing,  [FORMAT_PNM] = walk_nothing, [FORMAT_BMP] = walk_nothing,
-    [FORMAT_ICO] = walk_nothing,  [FORMAT_AVIF] = walk_heif,
+    [FORMAT_ICO] = walk_nothing,  [FORMAT_AVIF] = walk_heif,   [FORMAT_HEIC] = walk_heif,
 };
 
-_Static_assert(FORMATS == 11, "a new format has its row in walks, too");
+_Static_assert(FORMATS == 12, "a new format has its row in walks, too");
 
 enum error bounds_check(enum format format, const uint8_t *body, size_t size,
                         struct problem *problem)
@@ -451,7 +451,8 @@ enum bounds_factor { CODED_FACTOR = 4, CODED_SLACK = 1 << 22 };
 enum error bounds_check_coded(enum format format, const uint8_t *body, size_t size, uint64_t pixels,
                               struct problem *problem)
 {
-	uint64_t coded = format == FORMAT_AVIF ? heif_coded_pixels(body, size) : 0;
+	uint64_t coded =
+	    format == FORMAT_AVIF || format == FORMAT_HEIC ? heif_coded_pixels(body, size) : 0;
 
 	if (coded / CODED_FACTOR <= pixels + CODED_SLACK / CODED_FACTOR)
 		return ERR_OK;

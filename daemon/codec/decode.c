@@ -426,7 +426,8 @@ static enum error choose_primary(struct decoder *d, struct problem *problem)
 
 static enum error check_boxes(const struct decoder *d, struct problem *problem)
 {
-	if (d->format != FORMAT_AVIF || !heif_is_cut(d->file, d->file_size))
+	if ((d->format != FORMAT_AVIF && d->format != FORMAT_HEIC) ||
+	    !heif_is_cut(d->file, d->file_size))
 		return ERR_OK;
 	return problem_set(problem, ERR_UNDECODABLE,
 	                   "the file is truncated: its last box is longer");

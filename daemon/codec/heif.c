@@ -1,5 +1,5 @@
 /* Reads the boxes of a HEIF file that say where its items are, and the headers of AV1 images (AV1
- * Bitstream & Decoding Process Specification, 5.3 and 5.5).
+ * Bitstream & Decoding Process Specification, 5.3 and 5.5) and of HEVC images (ITU-T H.265, 7.3).
  *
  * The hard part: the size that a file declares for an image (ispe) need not be that of the coded
  * picture, which a decoder allocates and decodes, nor is a coded picture decoded only once: a grid
@@ -360,7 +360,117 @@ static uint64_t walk_units(const uint8_t *at, size_t size, uint64_t *largest)
 	return frames;
 }
 
-/* The largest frame by the headers in av1C, which decoders put before those of an item. */
+/* HEVC ----------------------------------------------------------------------------------------- */
+
+/* An unsigned Exp-Golomb code. */
+static uint64_t golomb(struct bits *b)
+{
+	unsigned zeros = 0;
+
+	while (zeros < 32 && b->next < b->size && !bits(b, 1))
+		zeros++;
+	return zeros < 32 ? (UINT64_C(1) << zeros) - 1 + bits(b, zeros) : UINT32_MAX;
+}
+
+/* profile_tier_level() */
+static void skip_profile(struct bits *b, unsigned layers)
+{
+	uint64_t present[8] = {0};
+
+	bits(b, 88 - 64);
+	bits(b, 64);
+	bits(b, 8);
+	for (unsigned i = 0; i < layers; i++)
+		present[i] = bits(b, 2);
+	if (layers)
+		bits(b, 2 * (8 - layers));
+	for (unsigned i = 0; i < layers; i++) {
+		if (present[i] & 2) {
+			bits(b, 64);
+			bits(b, 88 - 64);
+		}
+		if (present[i] & 1)
+			bits(b, 8);
+	}
+}
+
+/* The pixels of a picture by a sequence parameter set, after the head of its unit. */
+static uint64_t sps_pixels(const uint8_t *at, size_t size)
+{
+	enum { ENOUGH = 256 }; /* of what comes before the size */
+	uint8_t plain[ENOUGH];
+	struct bits b = {.at = plain};
+	size_t count = 0, zeros = 0;
+	unsigned layers;
+	uint64_t width;
+
+	for (size_t i = 0; i < size && count < ENOUGH; i++) {
+		bool inserted = zeros >= 2 && at[i] == 3;
+
+		zeros = at[i] || inserted ? 0 : zeros + 1;
+		if (!inserted)
+			plain[count++] = at[i];
+	}
+	b.size = 8 * count;
+	bits(&b, 4);
+	layers = (unsigned)bits(&b, 3);
+	bits(&b, 1);
+	skip_profile(&b, layers);
+	golomb(&b);
+	if (golomb(&b) == 3)
+		bits(&b, 1);
+	width = golomb(&b);
+	return width < pixels_max ? width * golomb(&b) : pixels_max;
+}
+
+/* Of a unit: as walk_units() has it. */
+static uint64_t judge_unit(const uint8_t *at, size_t size, uint64_t *largest)
+{
+	enum { SLICES_END = 32, SPS = 33, HEAD = 2 };
+	unsigned type = size > HEAD ? at[0] >> 1 & 63 : SLICES_END;
+
+	if (type == SPS && sps_pixels(at + HEAD, size - HEAD) > *largest)
+		*largest = sps_pixels(at + HEAD, size - HEAD);
+	return type < SLICES_END && at[HEAD] >> 7; /* the first slice of a picture */
+}
+
+/* Units with their lengths before them, of four bytes as decoders take them. */
+static uint64_t walk_hevc(const uint8_t *at, size_t size, uint64_t *largest)
+{
+	const uint8_t *end = at + size;
+	uint64_t frames = 0;
+
+	while (end - at > 4) {
+		uint64_t length = take(&at, end, 4), room = (uint64_t)(end - at);
+
+		length = length < room ? length : room;
+		frames += judge_unit(at, (size_t)length, largest);
+		at += length;
+	}
+	return frames;
+}
+
+/* The units in hvcC: arrays of them, with lengths of two bytes. */
+static void walk_hvcc(const struct box *box, uint64_t *largest)
+{
+	enum { HEAD = 22 };
+	const uint8_t *at = box->at + HEAD, *end = box->at + box->size;
+
+	if (box->size <= HEAD)
+		return;
+	for (uint64_t arrays = take(&at, end, 1); arrays && at < end; arrays--) {
+		take(&at, end, 1);
+		for (uint64_t units = take(&at, end, 2); units && at < end; units--) {
+			uint64_t length = take(&at, end, 2), room = (uint64_t)(end - at);
+
+			length = length < room ? length : room;
+			judge_unit(at, (size_t)length, largest);
+			at += length;
+		}
+	}
+}
+
+/* The largest frame by the headers in av1C or hvcC, which decoders put before those of an item. */
 static uint64_t configured_pixels(const uint8_t *body, size_t size)
 {
 	const uint8_t *at, *end;
@@ -372,6 +482,8 @@ static uint64_t configured_pixels(const uint8_t *body, size_t size)
 	while (next_box(&at, end, &box))
 		if (!memcmp(box.type, "av1C", 4) && box.size > 4)
 			walk_units(box.at + 4, box.size - 4, &largest);
+		else if (!memcmp(box.type, "hvcC", 4))
+			walk_hvcc(&box, &largest);
 	return largest;
 }
 
@@ -379,9 +491,14 @@ static uint64_t item_pixels(const struct heif_item *item, uint64_t configured)
 {
 	uint64_t largest = configured, frames;
 
-	if (memcmp(item->type, "av01", 4) || !item->at)
+	if (!item->at)
 		return 0;
-	frames = walk_units(item->at, item->there, &largest);
+	if (!memcmp(item->type, "av01", 4))
+		frames = walk_units(item->at, item->there, &largest);
+	else if (!memcmp(item->type, "hvc1", 4))
+		frames = walk_hevc(item->at, item->there, &largest);
+	else
+		return 0;
 	frames = frames ? frames : 1;
 	return largest > pixels_max / frames ? pixels_max : largest * frames;
 }

@@ -22,7 +22,6 @@ static const struct signature signatures[] = {
 	{                                                                                          \
 		FORMAT_NONE, offset, bytes, sizeof bytes - 1, words                                \
 	}
-    OTHER(4, "ftyphe", "a HEIC image"),
     OTHER(4, "ftyp", "an MP4 or HEIF file"),
     OTHER(0, "\xff\x0a", "a JPEG XL image"),
     OTHER(4, "JXL ", "a JPEG XL image"),
@@ -64,16 +63,17 @@ static bool is_pnm(const uint8_t *body, size_t size)
 	       strchr(" \t\r\n#", body[2]) && body[2];
 }
 
-/* True if a HEIF file names AVIF among its brands (AV1 Image File Format, 6.3), of which the first
- * may be a general one. */
-static bool is_avif(const uint8_t *body, size_t size)
+/* True if a HEIF file names one of two brands, of which the first that it has may be a general one:
+ * AVIF's (AV1 Image File Format, 6.3), or those of still HEVC pictures (ISO/IEC 23008-12, B.4.1).
+ */
+static bool has_brand(const uint8_t *body, size_t size, const char *one, const char *other)
 {
 	uint64_t length = size < 16 ? 0 : bytes_number(body, 4, true);
 
 	if (!length || memcmp(body + 4, "ftyp", 4))
 		return false;
 	for (size_t at = 8; at + 4 <= length && at + 4 <= size; at += at == 8 ? 8 : 4)
-		if (!memcmp(body + at, "avif", 4) || !memcmp(body + at, "avis", 4))
+		if (!memcmp(body + at, one, 4) || !memcmp(body + at, other, 4))
 			return true;
 	return false;
 }
@@ -90,8 +90,10 @@ enum format sniff_format(const uint8_t *body, size_t size)
 {
 	const struct signature *s = find(body, size);
 
-	if (is_avif(body, size))
+	if (has_brand(body, size, "avif", "avis"))
 		return FORMAT_AVIF;
+	if (has_brand(body, size, "heic", "heix"))
+		return FORMAT_HEIC;
 	if (s)
 		return s->format;
 	return is_pnm(body, size) ? FORMAT_PNM : FORMAT_NONE;
