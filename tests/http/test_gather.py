@@ -99,7 +99,7 @@ def resolved(service, pixels, filters, **options):
                 rows = [np.rint(255 * equalizing(before[:, :, b], "u8")) for b in range(before.shape[2])]
                 name, parameters = "lut", {"table": [row.tolist() for row in rows]}
             else:
-                parameters = {"value": repr(otsu(before[:, :, 0], "u8"))}
+                parameters = {"value": repr(float(otsu(before[:, :, 0], "u8")))}
         done.append((name, parameters))
     return service.filter(pixels, done, **options)
 
