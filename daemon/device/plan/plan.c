@@ -296,20 +296,18 @@ static enum error next_operation(const struct builder *b, const struct filter_ca
                                  uint32_t *count, struct operation *op)
 {
 	struct operation ops[CHAIN_FILTERS_MAX];
-	enum error e = ERR_OK;
+	enum error e;
 
 	*count = lower_calls(b, call, calls_alike(b, call, *count), ops);
 	if (!*count)
 		return ERR_MEMORY;
-	if (may_be_looked_up(b, call) && is_faster_looked_up(ops, *count)) {
-		e = operation_tabulate(ops, *count, (uint32_t)pixel_type_full_scale(b->image->type),
-		                       op);
-	} else {
+	if (!may_be_looked_up(b, call) || !is_faster_looked_up(ops, *count)) {
 		while (*count > 1)
 			operation_fini(&ops[--*count]);
 		*op = ops[0];
 		return ERR_OK;
 	}
+	e = operation_tabulate(ops, *count, (uint32_t)pixel_type_full_scale(b->image->type), op);
 	for (uint32_t i = 0; i < *count; i++)
 		operation_fini(&ops[i]);
 	return e;
