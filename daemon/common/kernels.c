@@ -43,3 +43,18 @@ enum kernel kernel_parse(const char *name)
 		kernel++;
 	return kernel;
 }
+
+void kernel_set_add(struct kernel_set *set, enum kernel kernel)
+{
+	set->words[kernel / 64] |= UINT64_C(1) << kernel % 64;
+}
+
+bool kernel_set_has(const struct kernel_set *set, enum kernel kernel)
+{
+	return set->words[kernel / 64] >> kernel % 64 & 1;
+}
+
+bool kernel_set_equals(const struct kernel_set *a, const struct kernel_set *b)
+{
+	return !memcmp(a->words, b->words, sizeof a->words);
+}

@@ -2,6 +2,8 @@
 #ifndef COMMON_KERNELS_H
 #define COMMON_KERNELS_H
 
+#include <stdbool.h>
+
 #include "common/error.h"
 #include "common/filters.h"
 #include "common/image.h"
@@ -42,5 +44,14 @@ const struct kernel_row *kernel_row(enum kernel kernel);
 const char *kernel_name(enum kernel kernel);
 /* The kernel of a name, or KERNELS. */
 enum kernel kernel_parse(const char *name);
+
+/* Any number of kernels. */
+struct kernel_set {
+	uint64_t words[(KERNELS + 63) / 64]; /* a bit for each */
+};
+
+void kernel_set_add(struct kernel_set *set, enum kernel kernel);
+bool kernel_set_has(const struct kernel_set *set, enum kernel kernel);
+bool kernel_set_equals(const struct kernel_set *a, const struct kernel_set *b);
 
 #endif

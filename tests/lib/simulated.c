@@ -41,12 +41,12 @@ bool device_send(struct device *d, struct task *task)
 	return true;
 }
 
-void device_examine(unsigned device, const struct plan *plan, uint64_t kernels)
+void device_examine(unsigned device, const struct plan *plan, const struct kernel_set *kernels)
 {
 	(void)device, (void)plan, (void)kernels;
 }
 
-void device_distrust(unsigned device, const struct plan *plan, uint64_t kernels)
+void device_distrust(unsigned device, const struct plan *plan, const struct kernel_set *kernels)
 {
 	(void)device, (void)plan, (void)kernels;
 }

@@ -956,6 +956,17 @@ static void test_verified(void **state)
 		assert_true(f.differs == !i && !f.again && f.device == 0);
 	}
 
+	/* Every kernel is told from every other. */
+	for (enum kernel k = 0; k < KERNELS; k++) {
+		struct kernel_set set = {0}, next = {0};
+
+		kernel_set_add(&set, k);
+		kernel_set_add(&next, (k + 1) % KERNELS);
+		assert_true(kernel_set_equals(&set, &set) && !kernel_set_equals(&set, &next));
+		for (enum kernel other = 0; other < KERNELS; other++)
+			assert_true(kernel_set_has(&set, other) == (other == k));
+	}
+
 	/* A tile that is as it should be is done with. */
 	run_of_tile(&tiles, &job, 1, KERNEL_MATRIX);
 	assert_true(comparison(&tiles, &job, 0, true, 0, &f));

@@ -324,9 +324,9 @@ static bool take_verified(struct codec *c, const struct message_verified *found)
 	    !verified_take(&c->verified, c->job, found, &finding))
 		return false;
 	if (finding.doubtful)
-		owner->doubted(finding.device, c->plan, finding.kernels);
+		owner->doubted(finding.device, c->plan, &finding.kernels);
 	if (finding.differs)
-		owner->distrusted(finding.device, c->plan, finding.kernels);
+		owner->distrusted(finding.device, c->plan, &finding.kernels);
 	return !finding.again || c->job->finished ||
 	       codec_run_tile(c, finding.again, c->job->terms.devices, finding.prefer);
 }

@@ -105,7 +105,7 @@ static void device_probe(struct device *d)
 {
 	publish(d);
 	if (!d->self_test)
-		d->self_test = self_test_new(NULL, 0);
+		d->self_test = self_test_new(NULL, NULL);
 	if (!d->self_test)
 		worker_kill(&d->worker, "memory");
 	else
@@ -338,7 +338,7 @@ static void count_failure(struct device *d, const char *reason)
 	worker_restart_after(&d->worker, ms);
 }
 
-void device_examine(unsigned i, const struct plan *plan, uint64_t kernels)
+void device_examine(unsigned i, const struct plan *plan, const struct kernel_set *kernels)
 {
 	struct device *d = device_get(i);
 
@@ -351,7 +351,7 @@ void device_examine(unsigned i, const struct plan *plan, uint64_t kernels)
 		self_test_send(d->self_test, &d->worker); /* on failure device_down() follows */
 }
 
-void device_distrust(unsigned i, const struct plan *plan, uint64_t kernels)
+void device_distrust(unsigned i, const struct plan *plan, const struct kernel_set *kernels)
 {
 	struct device *d = device_get(i);
 

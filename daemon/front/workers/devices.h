@@ -26,14 +26,13 @@ struct device_owner {
 enum error devices_init(const struct config *config, const struct device_owner *owner) MUST_CHECK;
 void devices_fini(void);
 
-/* Has the i-th device filter test tiles, because a result of it on this plan, by these kernels (a
- * bit for each), differed from the reference. It stays in use meanwhile, since a client chose that
- * input; a wrong test tile leads to quarantine. At most once a second, and only if the device is
- * up. */
-void device_examine(unsigned i, const struct plan *plan, uint64_t kernels);
+/* Has the i-th device filter test tiles, because a result of it on this plan, by these kernels,
+ * differed from the reference. It stays in use meanwhile, since a client chose that input; a wrong
+ * test tile leads to quarantine. At most once a second, and only if the device is up. */
+void device_examine(unsigned i, const struct plan *plan, const struct kernel_set *kernels);
 /* Quarantines the i-th device because a codec worker reports two different results of it for one
  * tile. Within two minutes of the last time it is only examined. */
-void device_distrust(unsigned i, const struct plan *plan, uint64_t kernels);
+void device_distrust(unsigned i, const struct plan *plan, const struct kernel_set *kernels);
 
 /* True if the device is up and may get another tile of this form. */
 bool device_has_room(const struct device *device, enum tile_form form);

@@ -41,8 +41,9 @@ struct codec_owner {
 	void (*task_ready)(struct task *task);
 	/* A tile that this device filtered by this plan and these kernels differs from the
 	 * reference (doubted), or gave two different results (distrusted). */
-	void (*doubted)(unsigned device, const struct plan *plan, uint64_t kernels);
-	void (*distrusted)(unsigned device, const struct plan *plan, uint64_t kernels);
+	void (*doubted)(unsigned device, const struct plan *plan, const struct kernel_set *kernels);
+	void (*distrusted)(unsigned device, const struct plan *plan,
+	                   const struct kernel_set *kernels);
 	/* The job has ended: returns its tasks that no device holds. */
 	void (*job_ended)(struct job *job);
 };

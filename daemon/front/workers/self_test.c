@@ -167,18 +167,19 @@ static void replace_matrix(struct chain *chain, bool rank_1)
 	call->value[CONVOLVE_OFFSET] = 0;
 }
 
-/* The variant for the first of these kernels (a bit for each) that supports the operation. */
-static uint32_t variant_of(uint64_t kernels, enum operation_kind kind)
+/* The variant for the first of these kernels that supports the operation. */
+static uint32_t variant_of(const struct kernel_set *kernels, enum operation_kind kind)
 {
 	for (enum kernel k = 0; k < KERNELS; k++)
-		if (kernels >> k & 1 && kernel_row(k)->operations & operation_kernels(kind))
+		if (kernel_set_has(kernels, k) &&
+		    kernel_row(k)->operations & operation_kernels(kind))
 			return k + 1;
 	return VARIANT_ANY;
 }
 
 /* Makes a chain of the i-th filter of a doubted plan, by the kernel that ran it. A matrix of
  * derivatives does not filter alpha, but ours might: the test image then has none. */
-static enum error isolate(const struct plan *plan, uint64_t kernels, uint32_t i,
+static enum error isolate(const struct plan *plan, const struct kernel_set *kernels, uint32_t i,
                           struct chain *chain, struct image *image)
 {
 	struct operation op;
@@ -204,8 +205,8 @@ static enum error isolate(const struct plan *plan, uint64_t kernels, uint32_t i,
 
 /* Adds a test of the i-th filter of a doubted plan, on the largest image of its kind that is cheap
  * enough. */
-static void add_doubted(struct self_test *t, const struct plan *plan, uint64_t kernels, uint32_t i,
-                        struct chain *chain)
+static void add_doubted(struct self_test *t, const struct plan *plan,
+                        const struct kernel_set *kernels, uint32_t i, struct chain *chain)
 {
 	static const struct {
 		uint32_t width, height;
@@ -224,7 +225,8 @@ static void add_doubted(struct self_test *t, const struct plan *plan, uint64_t k
 	}
 }
 
-static enum error self_test_open(struct self_test *t, const struct plan *plan, uint64_t kernels)
+static enum error self_test_open(struct self_test *t, const struct plan *plan,
+                                 const struct kernel_set *kernels)
 {
 	struct chain *chain = calloc(1, sizeof *chain);
 	enum error e = chain ? open_memory(t) : ERR_MEMORY;
@@ -237,7 +239,7 @@ static enum error self_test_open(struct self_test *t, const struct plan *plan, u
 	return e;
 }
 
-struct self_test *self_test_new(const struct plan *plan, uint64_t kernels)
+struct self_test *self_test_new(const struct plan *plan, const struct kernel_set *kernels)
 {
 	struct self_test *t = calloc(1, sizeof *t);
 

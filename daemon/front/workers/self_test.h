@@ -20,9 +20,9 @@ enum { SELF_TEST_ARENA = 1000 };
 /* The job number of test tiles, which no client's job has. */
 #define SELF_TEST_JOB UINT64_MAX
 
-/* plan: the doubted plan, which is not kept, or NULL. kernels: a bit for each kernel that filtered
- * by it. Returns NULL and logs an error if memory or descriptors run out. */
-struct self_test *self_test_new(const struct plan *plan, uint64_t kernels);
+/* plan: the doubted plan, which is not kept, or NULL. kernels: those that filtered by it, if
+ * there is a plan. Returns NULL and logs an error if memory or descriptors run out. */
+struct self_test *self_test_new(const struct plan *plan, const struct kernel_set *kernels);
 void self_test_free(struct self_test **self_test);
 
 /* Sends the tiles to the worker of a device that is up and has none of them. Returns false if the

@@ -17,17 +17,15 @@
 #include "front/base/metrics.h"
 #include "front/workers/device_table.h"
 
-_Static_assert(KERNELS <= 64, "a bit for each kernel");
-
 static const uint64_t log_pause_ns = 1000000000u;
 
-static uint64_t kernels_of(const struct message_tile_done *done)
+static struct kernel_set kernels_of(const struct message_tile_done *done)
 {
-	uint64_t kernels = 0;
+	struct kernel_set kernels = {0};
 
 	for (unsigned i = 0; i < done->launches; i++)
 		if (kernel_row(done->launch[i].kernel)->operations)
-			kernels |= UINT64_C(1) << done->launch[i].kernel;
+			kernel_set_add(&kernels, done->launch[i].kernel);
 	return kernels;
 }
 
@@ -47,20 +45,23 @@ void verified_expect(struct verified_tiles *tiles, const struct task *task,
 {
 	struct verified_tile *t = &tiles->tile[task->tile.index % SLOTS_MAX];
 	bool again = t->out && t->tile.index == task->tile.index;
+	struct kernel_set kernels = kernels_of(done);
 
 	if (!again)
 		*t = (struct verified_tile){
-		    .tile = task->tile, .device = task->device, .kernels = kernels_of(done)};
+		    .tile = task->tile, .device = task->device, .kernels = kernels};
 	t->known = !done->error;
 	t->out = false;
 	t->run += again;
-	t->repeated = again && task->device == t->device && kernels_of(done) == t->kernels;
+	t->repeated =
+	    again && task->device == t->device && kernel_set_equals(&kernels, &t->kernels);
 	t->others = t->run == 1 && other_devices(task->job, t->device);
 	done->others = t->others;
 }
 
 /* Logs at most one line a second, since a client can cause any number of mismatches. */
-static void log_mismatch(const struct message_verified *m, const char *device, uint64_t kernels)
+static void log_mismatch(const struct message_verified *m, const char *device,
+                         const struct kernel_set *kernels)
 {
 	static uint64_t logged;
 	static unsigned silent;
@@ -72,7 +73,7 @@ static void log_mismatch(const struct message_verified *m, const char *device, u
 		return;
 	}
 	for (enum kernel k = 0; k < KERNELS; k++)
-		if (kernels >> k & 1 && used < sizeof names)
+		if (kernel_set_has(kernels, k) && used < sizeof names)
 			used += (size_t)snprintf(names + used, sizeof names - used, "%s%s",
 			                         used ? ", " : "", kernel_name(k));
 	log_event(
@@ -94,11 +95,11 @@ static void book(struct job *job, const struct verified_tile *t, const struct me
 
 	metric_add(METRIC_VERIFIED_SAMPLES, device, NULL, (double)m->samples);
 	for (enum kernel k = 0; k < KERNELS; k++)
-		if (t->kernels >> k & 1)
+		if (kernel_set_has(&t->kernels, k))
 			metric_add(METRIC_VERIFY_MISMATCHES, kernel_name(k), device,
 			           (double)m->mismatches);
 	if (m->mismatches)
-		log_mismatch(m, device, t->kernels);
+		log_mismatch(m, device, &t->kernels);
 	job->verified.samples += m->samples;
 	job->verified.mismatches += m->mismatches;
 	job->verified.largest = fmax(job->verified.largest, m->largest);

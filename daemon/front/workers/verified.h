@@ -14,11 +14,11 @@ struct verified_tiles {
 		bool known;
 		bool out; /* runs again */
 		struct tile tile;
-		uint32_t run;     /* the last run that came back: 0, 1, 2 */
-		bool others;      /* TILE_DONE said that another device can run it */
-		unsigned device;  /* of the first run */
-		uint64_t kernels; /* of the first run: a bit for each */
-		bool repeated;    /* the last run used the same device and kernels */
+		uint32_t run;              /* the last run that came back: 0, 1, 2 */
+		bool others;               /* TILE_DONE said that another device can run it */
+		unsigned device;           /* of the first run */
+		struct kernel_set kernels; /* of the first run */
+		bool repeated;             /* the last run used the same device and kernels */
 	} tile[SLOTS_MAX];
 };
 
@@ -28,12 +28,12 @@ void verified_expect(struct verified_tiles *tiles, const struct task *task,
 
 /* The consequences of a comparison. */
 struct finding {
-	const struct tile *again; /* the tile to run again (in struct verified_tiles), or NULL */
-	uint64_t prefer;          /* devices that should run it, a bit for each */
-	unsigned device;          /* of the first run */
-	uint64_t kernels;         /* of the first run: a bit for each */
-	bool doubtful;            /* the result differs from the reference */
-	bool differs;             /* the device gave two results for one tile */
+	const struct tile *again;  /* the tile to run again (in struct verified_tiles), or NULL */
+	uint64_t prefer;           /* devices that should run it, a bit for each */
+	unsigned device;           /* of the first run */
+	struct kernel_set kernels; /* of the first run */
+	bool doubtful;             /* the result differs from the reference */
+	bool differs;              /* the device gave two results for one tile */
 };
 
 /* Records a comparison in the metrics, the log and the job, and sets *finding. Returns false if the
