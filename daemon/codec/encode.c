@@ -1,7 +1,7 @@
 /* Encoding: the last stage of a job. Most JPEGs are encoded by jpeg_encode.c, small PNGs by
- * png_encode.c, bare pixels and PNM by pnm.c, all else by libvips. Runs in the job's encoding
- * thread, except for generate(), which libvips calls in a thread of its own. Both use only the
- * encoder and its composer, and the tiles through their lock.
+ * png_encode.c, bitmaps by bmp_encode.c, bare pixels and PNM by pnm.c, all else by libvips. Runs in
+ * the job's encoding thread, except for generate(), which libvips calls in a thread of its own.
+ * Both use only the encoder and its composer, and the tiles through their lock.
  *
  * The hard part: libvips requests pixels while the image is still being decoded. It has a single
  * worker thread (vips_concurrency_set(1) in main.c), so it requests rows from top to bottom, and
@@ -15,6 +15,7 @@
 
 #include <vips/vips.h>
 
+#include "codec/bmp_encode.h"
 #include "codec/convert.h"
 #include "codec/heif.h"
 #include "codec/jpeg_encode.h"
@@ -22,8 +23,9 @@
 #include "codec/png_encode.h"
 #include "codec/pnm.h"
 #include "codec/vips_error.h"
+#include "common/log.h"
 
-/* An encoder that needs no libvips. */
+/* An encoder of our own. */
 typedef enum error encode_rows(const struct output_format *output,
                                const struct file_metadata *metadata, answer_row *row, void *context,
                                int file, struct problem *problem);
@@ -33,6 +35,7 @@ struct encoder {
 	struct composer *composer;
 	encode_rows *encode; /* writes the answer, with this metadata; NULL: another does */
 	const struct file_metadata *metadata;
+	struct file_metadata own; /* what libvips tells of it */
 	VipsImage *vips;    /* the answer, as its rows come; NULL where libvips is not needed */
 	VipsRegion *region; /* for reading rows of `vips` here */
 	bool failed;        /* the last row of `vips` failed */
@@ -155,11 +158,42 @@ static enum error make_image(struct encoder *encoder, struct decoder *body, stru
 	return output->to_srgb ? convert_inks(encoder, problem) : ERR_OK;
 }
 
-static encode_rows *choose(const struct output_format *output, const struct file_metadata *metadata)
+/* For every format that has no saver. */
+static encode_rows *const writers[FORMATS] = {
+    [FORMAT_PNM] = pnm_write,
+    [FORMAT_BMP] = bmp_encode,
+    [FORMAT_RAW] = pnm_write,
+};
+
+/* `known`: all that the body has beside its pixels is in `metadata`. */
+static encode_rows *choose(const struct output_format *output, bool known,
+                           const struct file_metadata *metadata)
 {
-	if (jpeg_encodes(output))
+	if (known && jpeg_encodes(output))
 		return jpeg_encode;
-	return png_encodes(output, metadata) ? png_encode : NULL;
+	return known && png_encodes(output, metadata) ? png_encode : writers[output->format];
+}
+
+/* Metadata for a bitmap, of what only libvips has read or converted: resolution and profile.
+ * libvips replaces its own once rows are decoded. */
+static enum error read_metadata(struct encoder *encoder, struct decoder *body,
+                                struct problem *problem)
+{
+	struct file_metadata *own = &encoder->own;
+	VipsImage *image = encoder->vips;
+	size_t size = 0;
+	enum error e = image ? ERR_OK : decode_metadata(body, &image, problem);
+
+	if (e)
+		return e;
+	if (!metadata_read(own, image))
+		log_debug("the image's EXIF block cannot be read");
+	own->inflated[0] = file_metadata_profile(own, &size);
+	if (size && !own->inflated[0])
+		return problem_set(problem, ERR_MEMORY, "no memory for the profile");
+	own->profile[0] = (struct file_part){own->inflated[0], size};
+	encoder->metadata = own;
+	return ERR_OK;
 }
 
 enum error encode_open(struct encoder **encoder, const struct output_format *output,
@@ -167,16 +201,19 @@ enum error encode_open(struct encoder **encoder, const struct output_format *out
 {
 	struct encoder *new = calloc(1, sizeof *new);
 	enum error e = ERR_OK;
+	bool known;
 
 	*encoder = new;
 	if (!new)
 		return problem_set(problem, ERR_MEMORY, "no memory to encode");
 	new->output = output;
 	new->composer = composer;
-	if (decode_file_metadata(body, &new->metadata))
-		new->encode = choose(output, new->metadata);
-	if (!new->encode && (format_row(output->format)->saver || output->to_srgb))
+	known = decode_file_metadata(body, &new->metadata);
+	new->encode = choose(output, known, new->metadata);
+	if (!new->encode || output->to_srgb)
 		e = make_image(new, body, problem);
+	if (!e && new->encode == bmp_encode && (!known || output->to_srgb))
+		e = read_metadata(new, body, problem);
 	if (e)
 		encode_close(encoder);
 	return e;
@@ -186,6 +223,7 @@ void encode_close(struct encoder **encoder)
 {
 	if (!*encoder)
 		return;
+	file_metadata_free(&(*encoder)->own);
 	g_clear_object(&(*encoder)->vips);
 	free(*encoder);
 	*encoder = NULL;
@@ -267,8 +305,8 @@ static int (*const savers[])(const struct output_format *, VipsImage *, VipsTarg
 
 _Static_assert(FORMATS == 12, "a new format has its row in savers, too");
 
-/* Rows for pnm_write(), jpeg_encode() and png_encode(), one at a time. A request for a row means
- * that the rows above are no longer needed. */
+/* Rows for an encoder of our own, one at a time. A request for a row means that the rows above are
+ * no longer needed. */
 static const uint8_t *composed_row(void *context, uint32_t y)
 {
 	struct encoder *encoder = context;
@@ -290,19 +328,6 @@ static const uint8_t *converted_row(void *context, uint32_t y)
 	return VIPS_REGION_ADDR_TOPLEFT(encoder->region) +
 	       (size_t)(row.top - encoder->region->valid.top) *
 	           (size_t)VIPS_REGION_LSKIP(encoder->region);
-}
-
-static enum error write_plain(struct encoder *encoder, int file, struct problem *problem)
-{
-	answer_row *row = encoder->vips ? converted_row : composed_row;
-	enum error e = pnm_write(encoder->output, row, encoder, file, problem);
-
-	if (!encoder->vips)
-		compose_leave(encoder->composer);
-	g_clear_object(&encoder->region); /* in the thread that made it */
-	if (!e && encoder->failed && !compose_stopped(encoder->composer))
-		e = vips_error_take(problem, ERR_UNENCODABLE, "the conversion to sRGB");
-	return e;
 }
 
 /* libheif does not tell of an encoder that fails, but writes a file without its picture. */
@@ -393,10 +418,15 @@ bool encode_tries(enum format format)
 
 static enum error write_rows(struct encoder *encoder, int file, struct problem *problem)
 {
-	enum error e = encoder->encode(encoder->output, encoder->metadata, composed_row, encoder,
-	                               file, problem);
+	enum error e =
+	    encoder->encode(encoder->output, encoder->metadata,
+	                    encoder->vips ? converted_row : composed_row, encoder, file, problem);
 
-	compose_leave(encoder->composer);
+	if (!encoder->vips)
+		compose_leave(encoder->composer);
+	g_clear_object(&encoder->region); /* in the thread that made it */
+	if (!e && encoder->failed && !compose_stopped(encoder->composer))
+		e = vips_error_take(problem, ERR_UNENCODABLE, "the conversion to sRGB");
 	return e;
 }
 
@@ -413,8 +443,6 @@ enum error encode_scan(struct encoder *encoder, const struct jpeg_bytes *scan, i
 
 enum error encode_run(struct encoder *encoder, int file, struct problem *problem)
 {
-	if (encoder->encode)
-		return write_rows(encoder, file, problem);
-	return format_row(encoder->output->format)->saver ? write_coded(encoder, file, problem)
-	                                                  : write_plain(encoder, file, problem);
+	return encoder->encode ? write_rows(encoder, file, problem)
+	                       : write_coded(encoder, file, problem);
 }

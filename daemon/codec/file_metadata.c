@@ -1,12 +1,35 @@
 #include "codec/file_metadata.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 void file_metadata_free(struct file_metadata *m)
 {
 	exif_block_free(&m->exif);
 	for (size_t i = 0; i < sizeof m->inflated / sizeof *m->inflated; i++)
 		free(m->inflated[i]);
+}
+
+size_t file_metadata_profile_size(const struct file_metadata *m)
+{
+	size_t size = 0;
+
+	for (size_t i = 0; i < PROFILE_PARTS_MAX && m->profile[i].at; i++)
+		size += m->profile[i].size;
+	return size;
+}
+
+uint8_t *file_metadata_profile(const struct file_metadata *m, size_t *size)
+{
+	uint8_t *whole, *to;
+
+	*size = file_metadata_profile_size(m);
+	whole = to = *size ? malloc(*size) : NULL;
+	for (size_t i = 0; whole && i < PROFILE_PARTS_MAX && m->profile[i].at; i++) {
+		memcpy(to, m->profile[i].at, m->profile[i].size);
+		to += m->profile[i].size;
+	}
+	return whole;
 }
 
 bool file_metadata_upright(const struct file_metadata *m)

@@ -23,10 +23,15 @@ struct file_metadata {
 	struct file_part profile[PROFILE_PARTS_MAX]; /* one after another; JPEG has them apart */
 	struct file_part texts[TEXTS_MAX];           /* whole chunks of a PNG */
 	struct resolution resolution;
-	uint8_t *inflated[2]; /* owned: a PNG's profile and XMP */
+	uint8_t *inflated[2]; /* owned: a profile, and a PNG's XMP */
 };
 
 void file_metadata_free(struct file_metadata *metadata);
+
+/* Bytes of the profile; 0: there is none. */
+size_t file_metadata_profile_size(const struct file_metadata *metadata);
+/* The profile in one piece, and its size. The caller frees it; NULL: none, or no memory. */
+uint8_t *file_metadata_profile(const struct file_metadata *metadata, size_t *size);
 
 /* True if the orientation is upright. */
 bool file_metadata_upright(const struct file_metadata *metadata);

@@ -281,7 +281,7 @@ static struct image fit_image(const struct format_row *r, const struct output_fo
 		image.bands--;
 		image.alpha = 0;
 	}
-	if (r->colours && image.bands < 3)
+	if (r->colours & kind_of(&image, false))
 		image.bands += 2;
 	return image;
 }

@@ -331,36 +331,15 @@ bool png_metadata_end(struct png_reading *r)
 /* Writing --------------------------------------------------------------------------------------
  */
 
-static size_t profile_size(const struct file_metadata *m)
-{
-	size_t size = 0;
-
-	for (size_t i = 0; i < PROFILE_PARTS_MAX && m->profile[i].at; i++)
-		size += m->profile[i].size;
-	return size;
-}
-
-/* The profile in one piece. malloc'd; NULL: no memory. */
-static uint8_t *join_profile(const struct file_metadata *m, size_t size)
-{
-	uint8_t *whole = malloc(size), *to = whole;
-
-	for (size_t i = 0; whole && i < PROFILE_PARTS_MAX && m->profile[i].at; i++) {
-		memcpy(to, m->profile[i].at, m->profile[i].size);
-		to += m->profile[i].size;
-	}
-	return whole;
-}
-
 bool png_metadata_fits(const struct file_metadata *m, const struct image *image)
 {
-	size_t size = m ? profile_size(m) : 0;
+	size_t size = m ? file_metadata_profile_size(m) : 0;
 	uint8_t *profile;
 	bool fits;
 
 	if (!size)
 		return true;
-	profile = join_profile(m, size);
+	profile = file_metadata_profile(m, &size);
 	fits = profile && icc_profile_is_sound(profile, size, colour(image));
 	free(profile);
 	return fits;
@@ -395,14 +374,14 @@ static void write_resolution(const struct resolution *r, GByteArray *to)
 static bool write_profile(const struct file_metadata *m, GByteArray *to)
 {
 	static const uint8_t title[] = {'i', 'c', 'c', 0, 0};
-	size_t size = profile_size(m), most, deflated = 0;
+	size_t size = file_metadata_profile_size(m), most, deflated = 0;
 	guint start = to->len;
 	struct libdeflate_compressor *c;
 	uint8_t *profile, *data;
 
 	if (!size)
 		return true;
-	profile = join_profile(m, size);
+	profile = file_metadata_profile(m, &size);
 	c = libdeflate_alloc_compressor(6);
 	if (profile && c) {
 		most = libdeflate_zlib_compress_bound(c, size);

@@ -26,6 +26,7 @@ enum {
 	KIND_RGB_ALPHA = 8,
 	KIND_CMYK = 16,
 	KIND_OTHER = 32,
+	KINDS_GREY = KIND_GREY | KIND_GREY_ALPHA,
 	KINDS_COLOUR = KIND_OTHER - 1,
 	KINDS_ALL = KINDS_COLOUR | KIND_OTHER
 };
@@ -55,7 +56,7 @@ struct format_row {
 	bool fewer_bits;   /* of u16 samples */
 	bool inks;         /* CMYK is kept, and not written as sRGB */
 	bool flattens;     /* alpha is blended onto the background */
-	bool colours;      /* grey is written as RGB */
+	unsigned colours;  /* kinds of grey that are written as RGB */
 	uint32_t side_max; /* of what is written */
 	uint32_t quality;  /* unless one is asked for */
 	unsigned lossy;    /* bit (1 << enum loss) for each that its coding has */

@@ -254,7 +254,7 @@ def test_one_failure_does_not_stop_a_batch(service, tree, tmp_path):
 
 @pytest.mark.parametrize("arguments, words", [
     (("box", "--size", 4), "size: expected an odd integer"), (("gausian",), "did you mean gaussian?"),
-    (("box", "--border", "none"), "border: expected one of"), (("box", "--format", "bmp"), "format: expected one of"),
+    (("box", "--border", "none"), "border: expected one of"), (("box", "--format", "ico"), "format: expected one of"),
     (("gaussian,,box",), "without a name")])
 def test_what_is_wrong_for_all_stops_a_batch(service, tmp_path, arguments, words):
     """At once, with one line, and with the status of a wrong command line."""

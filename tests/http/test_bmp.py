@@ -173,8 +173,65 @@ def test_beside_the_pixels(service):
         out = read_pil(service.identity(bmp(head, rows, tail=PROFILE), format=name).body)[1]
         assert out.info["icc_profile"] == PROFILE
         assert [round(float(dpi) / 25.4) for dpi in out.info["dpi"]] == [3, 6]
-    assert service.identity(bmp(head, rows, tail=PROFILE)).type == "image/jpeg"  # BMP is not written
-    assert service.identity(bmp(head, rows), format="bmp").refused(400, "bad-parameter")["value"] == "bmp"
+
+
+# Writing ------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("bands, kind", [(1, "u8"), (2, "u8"), (3, "u8"), (4, "u8"), (3, "u16"), (1, "f32")])
+def test_write(service, bands, kind):
+    """As Pillow reads it, and as the service does: grey with a palette, 24 bits, or 32 with alpha."""
+    alpha = bands in (2, 4)
+    pixels = random_pixels(bands, 37, 2300 if kind == "u8" else 23, bands, kind, alpha)
+    answer = service.filter(pixels, [("convolve", {"kernel": "1"})], format="bmp", alpha=int(alpha))
+    assert answer.status == 200 and answer.type == "image/bmp", answer
+    assert answer.headers.get("X-Lost") == (None if kind == "u8" else "reduced")
+    assert struct.unpack("<I", answer.body[2:6])[0] == len(answer.body)
+    full = {"u8": 255, "u16": 65535, "f32": 1}[kind]
+    expected = np.rint(np.clip(pixels.astype(float), 0, full) * 255 / full).astype(np.uint8)
+    if alpha:
+        expected[pixels[:, :, -1] == 0] = 0
+    shown, image = read_pil(answer.body)
+    if bands == 2:  # such pixels a bitmap has in colour only
+        expected = expected[:, :, (0, 0, 0, 1)]
+    assert image.mode == ("L" if bands == 1 else "RGBA" if alpha else "RGB")
+    assert np.array_equal(shown.reshape(expected.shape), expected)
+    assert np.array_equal(decoded(service, answer.body), expected)
+
+
+def test_written_with_what_is_beside_the_pixels(service):
+    """By all ways to metadata: our own readers, and libvips's."""
+    pixels = random_pixels(1, 20, 10, 3, "u8")
+    for name in ("PNG", "TIFF", "JPEG"):
+        body = imagefiles.written(imagefiles.pil(pixels), name, icc_profile=PROFILE, dpi=(254, 508))
+        answer = service.post("/v1/filters/convolve?kernel=1", body, headers={"Accept": "image/bmp"})
+        assert answer.type == "image/bmp", answer
+        assert answer.body[-len(PROFILE):] == PROFILE, name
+        assert answer.body[14:18] == bytes((124, 0, 0, 0))
+        again = service.identity(answer.body)  # in its own format
+        assert again.body == answer.body
+        out = read_pil(service.identity(answer.body, format="png").body)[1]
+        assert out.info["icc_profile"] == PROFILE
+        assert [round(float(dpi)) for dpi in out.info["dpi"]] == [254, 508]
+    grey = imagefiles.written(imagefiles.pil(pixels[:, :, :1]), "PNG", icc_profile=PROFILE)
+    answer = service.identity(grey, format="bmp")
+    assert PROFILE not in answer.body  # it is one for colours
+    assert np.array_equal(read_pil(answer.body)[0].reshape(10, 20, 1), pixels[:, :, :1])
+
+
+def test_write_inks(service):
+    """CMYK becomes sRGB, as in any format without it."""
+    body = imagefiles.written(imagefiles.pil(random_pixels(1, 20, 10, 3, "u8")).convert("CMYK"), "TIFF")
+    answer, same = service.identity(body, format="bmp"), service.identity(body, format="png")
+    assert answer.headers["X-Lost"] == "converted"
+    assert np.array_equal(read_pil(answer.body)[0], read_pil(same.body)[0])
+    profile = read_pil(same.body)[1].info["icc_profile"]
+    assert answer.body.endswith(profile)
+
+
+def test_too_large(service):
+    wide = np.zeros((1, 32001, 3), np.uint8)
+    problem = service.filter(wide, [("box", {"size": 1})], format="bmp").refused(422, "unencodable")
+    assert "32000" in problem["detail"]
 
 
 # Icons --------------------------------------------------------------------------------------------

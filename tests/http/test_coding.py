@@ -46,7 +46,7 @@ def test_lossless_webp(service, bands):
     assert lost(coded(service, PNG, format="webp")) == {"lossy", "subsampled"}
 
 
-@pytest.mark.parametrize("name", ["png", "tiff", "ppm", "raw"])
+@pytest.mark.parametrize("name", ["png", "tiff", "bmp", "ppm", "raw"])
 def test_lossless_where_all_is(service, name):
     assert coded(service, PNG, format=name, lossless=1).body == coded(service, PNG, format=name).body
 
@@ -57,7 +57,7 @@ def test_no_lossless_form(service, name):
         body = imagefiles.written(Image.fromarray(COLOUR), name.upper())
         problem = service.identity(body, lossless=1, **options).refused(400, "bad-parameter")
         assert (problem["parameter"], problem["value"]) == ("lossless", "1")
-        assert problem["detail"] == f"{name} has no lossless form; png, webp, tiff, pnm, raw have one"
+        assert problem["detail"] == f"{name} has no lossless form; png, webp, tiff, pnm, bmp, raw have one"
     coded(service, PNG, format=name, lossless=0)
 
 

@@ -17,9 +17,9 @@ from pixels import random_pixels, smooth
 from previews import PROFILE
 from service import multipart, raw_kind, read_answer
 
-ALL = ("jpeg", "png", "webp", "tiff", "gif", "pnm", "raw")
+ALL = ("jpeg", "png", "webp", "tiff", "gif", "bmp", "pnm", "raw")
 MEDIA = {"jpeg": "image/jpeg", "png": "image/png", "webp": "image/webp", "tiff": "image/tiff",
-         "gif": "image/gif", "raw": "application/octet-stream"}
+         "gif": "image/gif", "bmp": "image/bmp", "raw": "application/octet-stream"}
 
 
 def visible(pixels):
@@ -243,7 +243,7 @@ def sources():
 
 SOURCES = sources()
 SIGNATURES = {"jpeg": b"\xff\xd8\xff", "png": b"\x89PNG", "webp": b"RIFF", "tiff": (b"II", b"MM"),
-              "gif": b"GIF8", "pnm": (b"P5", b"P6", b"Pf", b"PF"), "pfm": b"P"}
+              "gif": b"GIF8", "bmp": b"BM", "pnm": (b"P5", b"P6", b"Pf", b"PF"), "pfm": b"P"}
 
 
 def base(name):
