@@ -287,13 +287,13 @@ static void test_jpeg_asked(void **state)
 	device_get(2)->programs.jpeg = 1;
 	assert_int_equal(jpeg_router_ask(&jobs[0], &pixels), JPEG_REASON_NONE);
 	assert_int_equal(pixels, 9000000);
-	assert_int_equal(jpeg_router_choose(&jobs[0], &image, 0, &devices), JPEG_REASON_NONE);
+	assert_int_equal(jpeg_router_choose(&jobs[0], &image, 1, &devices), JPEG_REASON_NONE);
 	assert_int_equal(devices, 4);
-	assert_int_equal(jpeg_router_choose(&jobs[0], &small, 0, &devices), JPEG_REASON_NONE);
+	assert_int_equal(jpeg_router_choose(&jobs[0], &small, 1, &devices), JPEG_REASON_NONE);
 	assert_int_equal(devices, 6);
 	jobs[0].terms.devices = 3;
-	assert_int_equal(jpeg_router_choose(&jobs[0], &image, 0, &devices), JPEG_REASON_DEVICE);
-	assert_int_equal(jpeg_router_choose(&jobs[0], &small, 0, &devices), JPEG_REASON_NONE);
+	assert_int_equal(jpeg_router_choose(&jobs[0], &image, 1, &devices), JPEG_REASON_DEVICE);
+	assert_int_equal(jpeg_router_choose(&jobs[0], &small, 1, &devices), JPEG_REASON_NONE);
 	assert_int_equal(devices, 2);
 	jobs[0].options.verify = 1;
 	assert_int_equal(jpeg_router_ask(&jobs[0], &pixels), JPEG_REASON_PIXELS);
@@ -308,58 +308,54 @@ static void test_jpeg_asked(void **state)
 	stop();
 }
 
-/* The choices of a device, of so many. */
-static unsigned chosen(uint32_t side, double waiting, unsigned choices)
+/* The choices of a device, of so many by as many codec workers as given; each takes so long, if it
+ * is to be learned from. */
+static unsigned chosen(uint32_t side, unsigned workers, unsigned choices, double codec_ns,
+                       double device_ns)
 {
-	struct image image = square(side);
+	struct job *job = &jobs[0];
 	unsigned device = 0;
 	uint64_t devices;
 
-	jobs[0].jpeg_form = TILE_JPEG;
-	for (unsigned i = 0; i < choices; i++)
-		device +=
-		    jpeg_router_choose(&jobs[0], &image, waiting, &devices) == JPEG_REASON_NONE;
+	job->jpeg_form = TILE_JPEG;
+	job->image = square(side);
+	for (unsigned i = 0; i < choices; i++) {
+		bool by = !jpeg_router_choose(job, &job->image, workers, &devices);
+
+		device += by;
+		if (job->times.routed && codec_ns > 0)
+			job->times.routed = loop_now() - (uint64_t)(by ? device_ns : codec_ns);
+		if (codec_ns > 0)
+			jpeg_router_learn(job);
+		job->times.routed = 0;
+	}
 	return device;
 }
 
-static void learn(enum jpeg_lane lane, uint32_t side, double ns)
-{
-	struct image image = square(side);
-
-	for (int i = 0; i < 64; i++)
-		jpeg_router_learn(lane, TILE_JPEG, &image, ns);
-}
-
-/* By expectation and load; a rare look at the other lane, unless that would be far slower. */
+/* In blocks of one lane, by what was measured in their later halves; the other lane now and then,
+ * and the less often, the slower it is. */
 static void test_jpeg_chosen(void **state)
 {
 	struct chain chain = {.variant = VARIANT_ANY};
 	struct shared_chain shared = {.chain = &chain};
-	struct image image;
 
 	(void)state;
 	start((double[]){1}, 1);
 	jobs[0].chain = &shared;
 	device_get(0)->programs.jpeg = 1;
 	device_get(0)->jpeg_pixels = UINT32_MAX;
-	assert_int_equal(chosen(4096, 0, 640), 640);
-	assert_int_equal(chosen(16, 0, 640), 0);
-	assert_int_equal(chosen(16, 100, 640), 640); /* so many wait for codec workers */
-	learn(JPEG_LANE_DEVICE, 1024, 3e6);
-	learn(JPEG_LANE_CODEC, 1024, 2e6);
-	assert_int_equal(chosen(1024, 0, 640), 10);
-	assert_int_equal(chosen(1024, 1, 640), 630);
-	learn(JPEG_LANE_CODEC, 1024, 2e7);
-	assert_int_equal(chosen(1024, 0, 640), 640);
-	load_add(0, 1e9);
-	assert_int_equal(chosen(1024, 0, 640), 0);
-	load_clear(0);
-	/* A size that was not measured is expected as the nearest one. */
-	image = square(2048);
-	assert_true(jpeg_router_expect(JPEG_LANE_CODEC, TILE_JPEG, &image) > 7e7);
-	assert_true(jpeg_router_expect(JPEG_LANE_CODEC, TILE_JPEG, &image) < 9e7);
-	/* What was learnt of both sides says nothing of one, for which there is less to do. */
-	assert_true(jpeg_router_expect(JPEG_LANE_CODEC, TILE_DECODE, &image) < 2e7);
+	/* By the guesses: a device is 89 times as fast, and the other lane was not measured. */
+	assert_int_equal(chosen(8192, 2, 800, 0, 0), 800 - 8);
+	assert_int_equal(chosen(1024, 2, 8, 3e9, 2e9), 8);
+	assert_in_range(chosen(1024, 2, 64, 3e9, 2e9), 40, 56);
+	/* Then a block in about 96, as it takes 1.5 times as long. */
+	assert_in_range(chosen(1024, 2, 8000, 3e9, 2e9), 8000 - 8 * 12, 8000 - 8 * 9);
+	/* The other one has become faster. */
+	chosen(1024, 2, 8 * 200, 1e9, 2e9);
+	assert_in_range(chosen(1024, 2, 8000, 1e9, 2e9), 0, 8 * 9);
+	/* A size that was not measured is expected as the nearest one is; guesses alone would
+	 * favour the device. */
+	assert_int_equal(chosen(512, 4, 16, 0, 0), 0);
 	stop();
 }
 

@@ -33,7 +33,6 @@ struct task {
 	bool waited;       /* it waits for a program, or has waited */
 	uint64_t sent;     /* loop_now() when a device got it */
 	uint64_t worked; /* its worker's processor time by then (struct stall), at the last look */
-	double ahead;    /* predicted time (ns) of what the device held before it */
 	double units;    /* predicted work: multiply-adds of all bands, including halos */
 };
 
@@ -62,6 +61,7 @@ struct job_terms {
 struct job_times {
 	uint64_t accepted, started, finished; /* loop_now() */
 	uint64_t began;                       /* likewise, its run */
+	uint64_t routed;                      /* see jpeg_router.c; 0: not to be learned from */
 	uint64_t decode, encode, verify, reference, upload, download;
 	uint64_t kernel[KERNELS];
 };
@@ -102,6 +102,7 @@ struct job {
 	uint32_t tiles_before;             /* of runs that gathered */
 	enum jpeg_reason jpeg[JPEG_SIDES]; /* why no device does this side; NONE: one does */
 	enum tile_form jpeg_form;          /* sides that a device could do */
+	bool jpeg_by_device;               /* a device was chosen for these */
 	unsigned jpeg_device;              /* number of the one that has done a side */
 	unsigned tiles_waiting;            /* tiles that wait for a program */
 	bool held;                         /* as admission knows */

@@ -109,7 +109,7 @@ static void choose_jpeg(struct codec *c, const struct message_image *m)
 	}
 	if (!job->jpeg_form)
 		return;
-	reason = jpeg_router_choose(job, &job->image, runs_waiting(), &c->jpeg_devices);
+	reason = jpeg_router_choose(job, &job->image, runs_workers(), &c->jpeg_devices);
 	if (reason)
 		c->jpeg_devices = 0;
 	job_set_jpeg(job, reason ? reason : JPEG_REASON_FAILED); /* until the tile is back */
@@ -156,7 +156,6 @@ static bool take_image(struct codec *c, const struct message_image *m)
 static void whole_done(const struct task *task, const struct message_tile_done *done)
 {
 	struct job *job = task->job;
-	double ns = (double)(loop_now() - task->sent) - task->ahead;
 
 	if (done->error || done->jpeg_flags) {
 		job_set_jpeg(job, done->error ? JPEG_REASON_FAILED : JPEG_REASON_FLAG);
@@ -165,7 +164,6 @@ static void whole_done(const struct task *task, const struct message_tile_done *
 	job_set_jpeg(job, JPEG_REASON_NONE);
 	job->tiles_done = job->tiles;
 	job->jpeg_device = task->device;
-	jpeg_router_learn(JPEG_LANE_DEVICE, job->jpeg_form, &job->image, ns);
 }
 
 static void pixel_tile_done(struct codec *c, const struct task *task,
@@ -268,17 +266,6 @@ static bool done_fits(const struct job *job, const struct message_job_done *m)
 	                     (job->answer.fd >= 0 || job->finished)));
 }
 
-/* Notes how long a codec worker took for what a device could have done. */
-static void learn_codec(const struct job *job, const struct message_job_done *m)
-{
-	enum jpeg_reason left = jpeg_left(job);
-	uint64_t ns = (job->jpeg_form & TILE_DECODE ? m->decode_ns : 0) +
-	              (job->jpeg_form & TILE_ENCODE ? m->encode_ns : 0);
-
-	if (left == JPEG_REASON_COST || left == JPEG_REASON_FLAG)
-		jpeg_router_learn(JPEG_LANE_CODEC, job->jpeg_form, &job->image, (double)ns);
-}
-
 static bool take_done(struct codec *c, const struct message_job_done *m)
 {
 	struct job *job = c->job;
@@ -294,7 +281,8 @@ static bool take_done(struct codec *c, const struct message_job_done *m)
 	job->times.encode += m->encode_ns;
 	job->times.verify += m->verify_ns;
 	job->times.reference += m->reference_ns;
-	learn_codec(job, m);
+	if (!m->error && job->jpeg_form && !m->jpeg)
+		jpeg_router_learn(job);
 	if (m->jpeg == JPEG_DIFFERS)
 		jpeg_router_distrust(job->jpeg_device);
 	if (m->jpeg)

@@ -617,7 +617,6 @@ bool device_send(struct device *d, struct task *task)
 
 	if (!send_plan(d, task) || !worker_send(&d->worker, &message, NULL))
 		return false;
-	task->ahead = load_ns(d->worker.number);
 	task->attempts++;
 	task->device = d->worker.number;
 	task->waited = false;

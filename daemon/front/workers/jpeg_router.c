@@ -1,6 +1,13 @@
-/* The time of a job on either lane is expected to be its guess, corrected by what was measured for
- * the same sides of images of about that size (or of the nearest one measured). To stay up to date,
- * one choice in LOOK goes against the expectation, unless that would be much slower. */
+/* What each lane costs is measured: how long a job holds its codec worker once its image is known,
+ * less the time of its filter's kernels. So long its client waits, and of that consists a codec
+ * worker's time. It is kept as a ratio to a guess, by the image's size.
+ *
+ * The lanes hinder each other. A device takes what waits together in stacks, and a stack takes
+ * hardly longer than an image: with half of the jobs in each lane, there are as many stacks again,
+ * and each job waits for those of both. So a single job in the lane that nobody uses says little of
+ * that lane. Choices for images of about a size come in blocks of one lane, of which only the later
+ * half is learned from. From time to time a block goes by the lane that is expected to be slower,
+ * and the less often, the slower it is: about 1/LOOK of the time goes into such blocks. */
 #include "front/workers/jpeg_router.h"
 
 #include <math.h>
@@ -8,23 +15,31 @@
 #include "common/log.h"
 #include "front/base/loop.h"
 #include "front/base/metrics.h"
-#include "front/workers/cost.h"
 #include "front/workers/device_table.h"
-#include "front/workers/load.h"
 
-enum { SIZES = 34, LOOK = 64 };
+enum {
+	SIZES = 34, /* logarithms to base 2 of numbers of pixels */
+	LOOK = 64,
+	ROUNDS = 4, /* choices in a block for each codec worker */
+};
+
+enum lane { LANE_CODEC, LANE_DEVICE, LANES };
 
 /* By measurement on one core, and on a GPU of 2024. */
 static const struct {
 	double ns, ns_per_pixel;
-} guesses[JPEG_LANES][JPEG_SIDES] = {
-    [JPEG_LANE_CODEC] = {[JPEG_DECODE] = {6e4, 4}, [JPEG_ENCODE] = {4e4, 2.5}},
-    [JPEG_LANE_DEVICE] = {[JPEG_DECODE] = {7e5, 0.04}, [JPEG_ENCODE] = {5e5, 0.02}},
+} guesses[LANES][JPEG_SIDES] = {
+    [LANE_CODEC] = {[JPEG_DECODE] = {3e5, 4}, [JPEG_ENCODE] = {3e5, 2.5}},
+    [LANE_DEVICE] = {[JPEG_DECODE] = {5e5, 0.04}, [JPEG_ENCODE] = {4e5, 0.02}},
 };
 
-/* Ratios of the measured time to the guess, by the size's logarithm to base 2; 0: not measured. */
-static double ratio[JPEG_LANES][TILE_FORMS][SIZES];
-static const double weight = 0.125, much_slower = 4;
+static struct known {
+	double ratio[LANES]; /* running means of measured times to guesses; 0: not measured */
+	enum lane lane;      /* of the block */
+	unsigned left;       /* choices in the block */
+	unsigned blocks;     /* since the last one in the other lane */
+} known[TILE_FORMS][SIZES];
+static const double weight = 0.125;
 
 /* A codec worker that says so may lie; so a device gets JPEGs again after a while. */
 static const uint64_t distrusted_ns = 600000000000u;
@@ -41,7 +56,7 @@ static int size_of(const struct image *image)
 	return size < SIZES ? size : SIZES - 1;
 }
 
-static double guess(enum jpeg_lane lane, enum tile_form form, const struct image *image)
+static double guess(enum lane lane, enum tile_form form, const struct image *image)
 {
 	double ns = 0;
 
@@ -52,27 +67,39 @@ static double guess(enum jpeg_lane lane, enum tile_form form, const struct image
 	return ns;
 }
 
-void jpeg_router_learn(enum jpeg_lane lane, enum tile_form form, const struct image *image,
-                       double ns)
+/* From the nearest size that was measured. */
+static double expect(enum lane lane, enum tile_form form, const struct image *image)
 {
-	double *known = &ratio[lane][form][size_of(image)], now = ns / guess(lane, form, image);
-
-	if (ns > 0)
-		*known += (*known > 0 ? weight : 1) * (now - *known);
-}
-
-double jpeg_router_expect(enum jpeg_lane lane, enum tile_form form, const struct image *image)
-{
-	const double *known = ratio[lane][form], guessed = guess(lane, form, image);
+	const double guessed = guess(lane, form, image);
 	int size = size_of(image);
 
-	for (int away = 0; away < SIZES; away++) {
-		if (size >= away && known[size - away] > 0)
-			return known[size - away] * guessed;
-		if (size + away < SIZES && known[size + away] > 0)
-			return known[size + away] * guessed;
-	}
+	for (int away = 0; away < SIZES; away++)
+		for (int other = size - away; other <= size + away; other += away ? 2 * away : 1)
+			if (other >= 0 && other < SIZES && known[form][other].ratio[lane] > 0)
+				return known[form][other].ratio[lane] * guessed;
 	return guessed;
+}
+
+/* Of all runs of the job. */
+static double filter_ns(const struct job *job)
+{
+	double ns = 0;
+
+	for (unsigned i = 0; i < KERNELS; i++)
+		if (i != KERNEL_JPEG_DECODE && i != KERNEL_JPEG_ENCODE)
+			ns += (double)job->times.kernel[i];
+	return ns;
+}
+
+void jpeg_router_learn(const struct job *job)
+{
+	struct known *k = &known[job->jpeg_form][size_of(&job->image)];
+	enum lane lane = job->jpeg_by_device ? LANE_DEVICE : LANE_CODEC;
+	double ns = (double)(loop_now() - job->times.routed) - filter_ns(job);
+	double now = ns / guess(lane, job->jpeg_form, &job->image);
+
+	if (job->times.routed && ns > 0)
+		k->ratio[lane] += (k->ratio[lane] > 0 ? weight : 1) * (now - k->ratio[lane]);
 }
 
 static bool is_distrusted(const struct device *d)
@@ -112,36 +139,42 @@ enum jpeg_reason jpeg_router_ask(const struct job *job, uint32_t *pixels_max)
 	return *pixels_max ? JPEG_REASON_NONE : JPEG_REASON_DEVICE;
 }
 
-/* True if a device is expected to be done sooner, or if it is time to look how long the lane takes
- * that is expected to be slower. */
-static bool favours_device(const struct image *image, enum tile_form form, double waiting,
-                           uint64_t devices)
+static enum lane next_lane(struct known *k, enum tile_form form, const struct image *image)
 {
-	static unsigned choices;
-	double units = cost_of_jpeg(image, form), codec, device;
-	unsigned soonest = load_soonest(devices_count(), units, devices);
-	bool favours, look = ++choices % LOOK == 0;
+	double codec = expect(LANE_CODEC, form, image), device = expect(LANE_DEVICE, form, image);
+	enum lane faster = device < codec ? LANE_DEVICE : LANE_CODEC,
+	          slower = faster == LANE_CODEC ? LANE_DEVICE : LANE_CODEC;
+	double rarely =
+	    (k->ratio[slower] > 0 ? LOOK : 1) * fmax(codec, device) / fmin(codec, device);
 
-	codec = jpeg_router_expect(JPEG_LANE_CODEC, form, image) * (1 + waiting);
-	device = jpeg_router_expect(JPEG_LANE_DEVICE, form, image);
-	if (soonest < devices_count())
-		device += load_ns(soonest);
-	favours = device < codec;
-	if (look && fmax(codec, device) < much_slower * fmin(codec, device))
-		return !favours;
-	return favours;
+	if (k->lane == faster && ++k->blocks > rarely)
+		return slower;
+	k->blocks = k->lane == faster ? k->blocks : 0;
+	return faster;
 }
 
-enum jpeg_reason jpeg_router_choose(const struct job *job, const struct image *image,
-                                    double waiting, uint64_t *devices)
+static enum lane choose(struct job *job, const struct image *image, unsigned workers)
+{
+	struct known *k = &known[job->jpeg_form][size_of(image)];
+
+	if (!k->left) {
+		k->lane = next_lane(k, job->jpeg_form, image);
+		k->left = ROUNDS * workers;
+	}
+	if (k->left-- <= ROUNDS * workers / 2)
+		job->times.routed = loop_now() - (uint64_t)filter_ns(job);
+	return k->lane;
+}
+
+enum jpeg_reason jpeg_router_choose(struct job *job, const struct image *image, unsigned workers,
+                                    uint64_t *devices)
 {
 	*devices = devices_for(job, pixels_of(image));
 	if (!*devices)
 		return JPEG_REASON_DEVICE;
-	if (job->terms.codec == JPEG_BY_GPU ||
-	    favours_device(image, job->jpeg_form, waiting, *devices))
-		return JPEG_REASON_NONE;
-	return JPEG_REASON_COST;
+	job->jpeg_by_device =
+	    job->terms.codec == JPEG_BY_GPU || choose(job, image, workers) == LANE_DEVICE;
+	return job->jpeg_by_device ? JPEG_REASON_NONE : JPEG_REASON_COST;
 }
 
 void jpeg_router_distrust(unsigned device)

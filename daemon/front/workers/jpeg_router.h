@@ -10,20 +10,14 @@
 enum jpeg_reason jpeg_router_ask(const struct job *job, uint32_t *pixels_max) MUST_CHECK;
 
 /* Chooses for a job whose jpeg_form can be such a tile: NONE, and the devices that may have it, or
- * the reason why none shall. `waiting`: jobs for each codec worker that wait for one. */
-enum jpeg_reason jpeg_router_choose(const struct job *job, const struct image *image,
-                                    double waiting, uint64_t *devices) MUST_CHECK;
+ * the reason why none shall. `workers`: the codec workers that there are, at least one. */
+enum jpeg_reason jpeg_router_choose(struct job *job, const struct image *image, unsigned workers,
+                                    uint64_t *devices) MUST_CHECK;
 
-/* Learns how long codec workers, or devices (in each case without waiting), took for these sides of
- * a job that either could do. */
-enum jpeg_lane { JPEG_LANE_CODEC, JPEG_LANE_DEVICE, JPEG_LANES };
-void jpeg_router_learn(enum jpeg_lane lane, enum tile_form form, const struct image *image,
-                       double ns);
+/* Learns from a job that has just ended well how long its choice took. */
+void jpeg_router_learn(const struct job *job);
 
 /* A JPEG of this device was compared and is wrong. */
 void jpeg_router_distrust(unsigned device);
-
-/* The expected time of these sides of an image, without waiting. */
-double jpeg_router_expect(enum jpeg_lane lane, enum tile_form form, const struct image *image);
 
 #endif

@@ -33,8 +33,7 @@ struct codec *codec_get(unsigned i)
 	return &codecs[i];
 }
 
-/* The number of codec workers that take jobs. */
-static unsigned codecs_active(void)
+unsigned runs_workers(void)
 {
 	return config->codecs < codec_count ? (unsigned)config->codecs : codec_count;
 }
@@ -65,17 +64,13 @@ static void codec_start_job(struct codec *c, struct job *job)
 	job->codec = c;
 	job_hold(job);
 	job->times.began = loop_now();
+	job->times.routed = 0;
 	if (!job->times.started) {
 		job->times.started = job->times.began;
 		metric_observe(METRIC_STAGE_DURATION, "queue", NULL,
 		               (double)(job->times.started - job->times.accepted) * 1e-9);
 	}
 	worker_send(&c->worker, &message, fds); /* on failure codec_down() follows */
-}
-
-double runs_waiting(void)
-{
-	return jobs_waiting() / (double)codecs_active();
 }
 
 static bool codec_is_idle(const struct codec *c)
@@ -87,7 +82,7 @@ static unsigned heavy_jobs(void)
 {
 	unsigned heavy = 0;
 
-	for (unsigned i = 0; i < codecs_active(); i++)
+	for (unsigned i = 0; i < runs_workers(); i++)
 		heavy += codecs[i].job && job_is_heavy(codecs[i].job);
 	return heavy;
 }
@@ -95,7 +90,7 @@ static unsigned heavy_jobs(void)
 /* The maximum number of heavy jobs: they leave one codec worker to other jobs. */
 static unsigned heavy_max(void)
 {
-	return codecs_active() > 1 ? codecs_active() - 1 : 1;
+	return runs_workers() > 1 ? runs_workers() - 1 : 1;
 }
 
 bool runs_too_heavy(void)
@@ -105,7 +100,7 @@ bool runs_too_heavy(void)
 
 void runs_wake(void)
 {
-	for (unsigned i = 0; i < codecs_active() && jobs_waiting(); i++) {
+	for (unsigned i = 0; i < runs_workers() && jobs_waiting(); i++) {
 		struct job *job;
 
 		if (!codec_is_idle(&codecs[i]))

@@ -67,8 +67,8 @@ bool codec_is_surplus(const struct codec *codec);
 /* Gives waiting jobs to idle codec workers. */
 void runs_wake(void);
 
-/* Jobs that wait for a codec worker, for each that there is. */
-double runs_waiting(void);
+/* The number of codec workers that take jobs. */
+unsigned runs_workers(void);
 
 /* True if more heavy jobs run than allowed. */
 bool runs_too_heavy(void);
