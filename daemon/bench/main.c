@@ -253,6 +253,8 @@ static enum error run_device(const struct bench_options *options, const struct m
 		e = programs_new(&s.programs, &s.device, options->kernel_dir, options->cache_dir, 0,
 		                 -1);
 	if (!e)
+		programs_hurry(s.programs);
+	if (!e)
 		e = run_cases(&s, right);
 	all = report_device(options, &s.device, s.copy, s.results);
 	if (!e && options->json) {

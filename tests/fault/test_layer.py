@@ -29,6 +29,7 @@ AT_START = {"clGetPlatformIDs", "clGetPlatformInfo", "clGetDeviceIDs", "clGetDev
             "clRetainKernel"}
 CALLED = sorted(AT_START) + ["clEnqueueNDRangeKernel", "clFlush", "clGetEventInfo", "clGetEventProfilingInfo",
                              "clReleaseEvent", "clRetainEvent", "clSetKernelArg"]
+MAKING = {"clCreateProgramWithBinary", "clBuildProgram", "clCreateKernel"}
 COPIES = ["clEnqueueReadBufferRect", "clEnqueueWriteBufferRect"]
 JPEG_FAULTS = [("clEnqueueWriteBuffer", "-30"), ("clEnqueueNDRangeKernel", "lost"), ("clSetKernelArg", "abort"),
                ("clEnqueueReadBuffer", "hang"), ("clGetEventInfo", "endless"),
@@ -145,16 +146,35 @@ def failures(service):
     return service.metrics().total("convolved_worker_restarts_total", worker="device")
 
 
+def works_on(service, tiles):
+    """True if a program is not made, but no tile waits for it: many have been filtered since."""
+    metrics = service.metrics()
+    return (metrics.total("convolved_programs_pending", device="cpu0") > 0
+            and metrics.total("convolved_tiles_total", device="cpu0") > tiles + 50)
+
+
+def await_hang(service, load, function, known):
+    """Until the worker whose call hangs, after `known` failures, is ended: by the service, or here if the
+    call is a maker's and no tile waits for it."""
+    tiles = service.metrics().total("convolved_tiles_total", device="cpu0")
+    poll(lambda: load.check() or failures(service) > known or (function in MAKING and works_on(service, tiles)),
+         60, f"the end of {function}", 0.005)
+    if failures(service) <= known:
+        os.kill(pids(service)["cpu0"], signal.SIGKILL)
+
+
 def break_one(service, load, fault, function, action):
     """One case, from the fault until all is well again."""
+    known = failures(service) + (function in AT_START)
+    pid = pids(service)["cpu0"] if function in AT_START else None
+    if pid:
+        os.kill(pid, signal.SIGSTOP)  # not this one is to make the call, but the next
     fault.arm(f"{function} 1 {action}")
-    if function in AT_START:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pids(service)["cpu0"], signal.SIGKILL)
+    if pid:
+        os.kill(pid, signal.SIGKILL)
     poll(lambda: load.check() or not fault.armed(), 60, f"the call of {function}", 0.005)
-    known = failures(service)
     if action == "hang":
-        poll(lambda: load.check() or failures(service) > known, 60, f"the end of {function}", 0.005)
+        await_hang(service, load, function, known)
     before = load.served
     poll(lambda: load.check() or load.served >= before + 5, 60,
          f"answers after {function} {action}", 0.005)

@@ -37,8 +37,10 @@ bool harness_init(struct harness *h, unsigned platform, unsigned index, uint64_t
 	if (!device_open(&h->device, platform, index) && (h->device.in_test = true) &&
 	    !programs_new(&h->programs, &h->device, kernel_dir, getenv("CONVOLVED_CACHE"), 0, -1) &&
 	    !lane_new(&h->device, h->device.in_place, &h->lane[LANE_ZERO_COPY]) &&
-	    !lane_new(&h->device, false, &h->lane[LANE_COPY]) && open_arena(h, arena_size))
+	    !lane_new(&h->device, false, &h->lane[LANE_COPY]) && open_arena(h, arena_size)) {
+		programs_hurry(h->programs);
 		return true;
+	}
 	fprintf(stderr, "cannot set up the device\n");
 	return false;
 }
