@@ -13,12 +13,13 @@
 
 struct composer {
 	struct tiles *tiles;
+	/* Rows of the result are counted over all pages. */
 	uint32_t freed;             /* rows of the result that were freed with their tiles */
 	uint32_t filtered;          /* rows of the result that are known to be there */
-	uint32_t x, y;              /* position of the result in the answer */
+	uint32_t x, y;              /* position of the result in a page of the answer */
 	struct decoder *background; /* NULL: the answer is the result */
-	struct image image;         /* of the background */
-	uint8_t *rows;              /* of the background: first to first + count - 1 */
+	struct image image;         /* of a page of the background */
+	uint8_t *rows; /* of the background: first to first + count - 1 of the answer */
 	uint32_t rows_max, first, count;
 };
 
@@ -97,22 +98,25 @@ void compose_close(struct composer **composer)
  * tile. */
 static const uint8_t *result_row(struct composer *c, uint32_t row)
 {
-	uint32_t rows = c->tiles->tiling.rows, left = rows - row % rows;
+	const struct tiling *t = &c->tiles->tiling;
+	uint32_t left = t->rows - tiling_row_in_strip(t, row), below = t->height - row % t->height;
 
 	if (row < c->freed)
 		return NULL;
 	if (row >= c->filtered) {
-		if (!tiles_await(c->tiles, row / rows))
+		if (!tiles_await(c->tiles, tiling_strip(t, row)))
 			return NULL;
+		left = left < below ? left : below;
 		c->filtered = row + (left < STEP ? left : STEP);
 	}
 	return tiles_out_row(c->tiles, row);
 }
 
-/* Decodes rows of the image from y on; stops the job on failure. */
+/* Decodes rows of the image from row y of all pages on; stops the job on failure. */
 static bool read_background(struct composer *c, uint32_t y)
 {
-	uint32_t left = c->image.height - y;
+	uint32_t page = y / c->image.height, row = y % c->image.height;
+	uint32_t left = c->image.height - row;
 	struct problem problem = {0};
 	enum error e;
 
@@ -120,7 +124,8 @@ static bool read_background(struct composer *c, uint32_t y)
 		return false;
 	c->first = y;
 	c->count = left < c->rows_max ? left : c->rows_max;
-	e = decode_rows(c->background, y, c->count, c->rows, image_row_size(&c->image), &problem);
+	decode_page(c->background, page);
+	e = decode_rows(c->background, row, c->count, c->rows, image_row_size(&c->image), &problem);
 	if (e)
 		tiles_stop(c->tiles, e, &problem);
 	return !e;
@@ -131,11 +136,12 @@ static bool lay_over(struct composer *c, uint32_t y, uint8_t *to)
 {
 	const struct tiling *t = &c->tiles->tiling;
 	size_t pixel = image_pixel_size(&c->image);
+	uint32_t page = y / c->image.height, row = y % c->image.height;
 	const uint8_t *result;
 
-	if (y < c->y || y - c->y >= t->height)
+	if (row < c->y || row - c->y >= t->height)
 		return true;
-	result = result_row(c, y - c->y);
+	result = result_row(c, page * t->height + row - c->y);
 	if (result)
 		memcpy(to + c->x * pixel, result, t->width * pixel);
 	return result != NULL;
@@ -156,10 +162,11 @@ const uint8_t *compose_row(struct composer *c, uint32_t y)
 void compose_free_above(struct composer *c, uint32_t y)
 {
 	const struct tiling *t = &c->tiles->tiling;
-	uint32_t row = y > c->y ? y - c->y : 0;
+	uint32_t height = c->background ? c->image.height : t->height;
+	uint32_t row = y % height > c->y ? y % height - c->y : 0;
 
-	if (row < t->height)
-		row -= row % t->rows;
+	row = y / height * t->height + (row < t->height ? row : t->height);
+	row -= tiling_row_in_strip(t, row);
 	if (row <= c->freed)
 		return;
 	c->freed = row;

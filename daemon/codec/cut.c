@@ -20,7 +20,9 @@ struct cutter {
 	const struct cut_source *source;
 	struct problem *problem;
 	enum border border;
-	uint32_t height;       /* of the image or its ROI */
+	struct decoder *ahead; /* wrap: reads the bottom rows of each page; NULL: `source` can */
+	uint32_t page;
+	uint32_t height;       /* of the page or its ROI */
 	size_t pixel;          /* bytes */
 	size_t margin;         /* bytes of halo on each side of a row */
 	size_t first;          /* byte offset of the image's first column in a slot row */
@@ -123,24 +125,26 @@ static enum error skip_rows(const struct cutter *c, struct decoder *decoder, uin
 	return e;
 }
 
-/* For `wrap`: reads the image's last rows, which the first tile needs, and rewinds the decoder for
- * the main pass. */
+/* For `wrap`: reads the page's last rows, which its first tile needs, by a decoder of their own
+ * unless rows can be read in any order. */
 static enum error read_bottom(struct cutter *c)
 {
 	const struct cut_source *s = c->source;
-	struct decoder *decoder = s->decoder;
 	struct decoded decoded;
 	uint32_t y = c->height - c->kept;
 	enum error e = ERR_OK;
 
-	if (!s->decoded->any_order)
-		e = decode_open(&decoder, &decoded, s->job, s->body, c->problem);
-	if (!e)
-		e = skip_rows(c, decoder, y);
+	if (!s->decoded->any_order && !c->ahead)
+		e = decode_open(&c->ahead, &decoded, s->job, s->body, c->problem);
+	if (e)
+		return e;
+	if (c->ahead)
+		decode_page(c->ahead, c->page);
+	e = skip_rows(c, c->ahead ? c->ahead : s->decoder, y);
 	if (!e && !tiles_stopped(c->tiles))
-		e = read_rows(c, decoder, y, c->kept, c->bottom);
-	if (!s->decoded->any_order)
-		decode_close(&decoder);
+		e = read_rows(c, c->ahead ? c->ahead : s->decoder, y, c->kept, c->bottom);
+	if (c->page + 1 == c->tiling->pages)
+		decode_close(&c->ahead);
 	return e;
 }
 
@@ -194,7 +198,7 @@ static enum error fill_strip(struct cutter *c, uint32_t strip)
 	end = (int64_t)tile.y0 + tile.height + c->tiling->halo_y;
 	first = top > 0 ? (uint32_t)top : 0;
 	last = end < c->height ? (uint32_t)end : c->height;
-	if (strip > 0 && c->next > first) {
+	if (c->next > first) {
 		uint32_t above = first - (tile.y0 - c->tiling->rows) + c->tiling->halo_y;
 
 		const uint8_t *from = tiles_in_row(c->tiles, strip - 1, above);
@@ -227,9 +231,11 @@ static enum error send_strip(struct tiles *tiles, uint32_t strip, struct problem
 
 static enum error cut_tiles(struct cutter *c)
 {
+	const uint32_t first = c->page * c->tiling->page_strips;
 	enum error e = ERR_OK;
 
-	for (uint32_t strip = 0; !e && strip < c->tiling->strips; strip++) {
+	c->next = 0;
+	for (uint32_t strip = first; !e && strip < first + c->tiling->page_strips; strip++) {
 		if (c->sends ? !tiles_await_slot(c->tiles, strip) : tiles_stopped(c->tiles))
 			break;
 		e = fill_strip(c, strip);
@@ -274,18 +280,26 @@ static bool prepare(struct cutter *c, const double border_pixel[BANDS_MAX])
 	return true;
 }
 
+static enum error cut_page(struct cutter *c)
+{
+	enum error e;
+
+	decode_page(c->source->decoder, c->page);
+	e = c->kept ? read_bottom(c) : ERR_OK;
+	if (!e)
+		e = skip_rows(c, c->source->decoder, 0);
+	return e ? e : cut_tiles(c);
+}
+
 static enum error run(struct cutter *c, const double border_pixel[BANDS_MAX])
 {
 	enum error e = ERR_OK;
 
 	if (!prepare(c, border_pixel))
 		e = problem_set(c->problem, ERR_MEMORY, "no memory for the rows outside the image");
-	if (!e && c->kept)
-		e = read_bottom(c);
-	if (!e)
-		e = skip_rows(c, c->source->decoder, 0);
-	if (!e)
-		e = cut_tiles(c);
+	for (; !e && c->page < c->tiling->pages && !tiles_stopped(c->tiles); c->page++)
+		e = cut_page(c);
+	decode_close(&c->ahead);
 	free(c->columns);
 	free(c->constant);
 	free(c->top);

@@ -35,16 +35,19 @@
 #include "common/list.h"
 
 enum { COPY_MAX = 256 << 10 }; /* bytes of a body */
+enum { CANVAS_SIZE = 8 };      /* bytes a pixel for composing frames, as measured */
 
 struct decoder {
 	enum format format;
 	struct image image; /* the area's size and type */
 	struct area area;   /* of the file's image, after orientation */
 	bool any_order;
-	uint32_t width; /* of the file's image */
-	uint32_t next;  /* next row of the file to read, unless any_order */
-	int body;       /* raw pixels are read directly from here */
-	void *map;      /* the whole body otherwise */
+	uint32_t width;  /* of the file's image */
+	uint32_t height; /* of a page of the file's image */
+	uint32_t top;    /* first row of the page that is read */
+	uint32_t next;   /* next row of the file to read, unless any_order */
+	int body;        /* raw pixels are read directly from here */
+	void *map;       /* the whole body otherwise */
 	size_t map_size;
 	bool mapped;         /* else `map` is a copy */
 	const uint8_t *file; /* what is decoded of it */
@@ -60,6 +63,7 @@ struct decoder {
 	struct file_metadata metadata; /* of a still WebP file or a bitmap, once asked for */
 	VipsRegion *region;
 	int page;            /* of the file, that is read */
+	int pages;           /* 1, or -1 for all */
 	uint32_t sample_max; /* full scale of the file's samples; 0: the type's */
 	uint32_t lost;       /* bit (1 << enum loss) for each, to what is decoded */
 };
@@ -125,7 +129,7 @@ static uint64_t coefficients_size(const struct image *image, bool subsampled)
 
 /* Bytes of memory a pixel for an image that cannot be decoded row by row: the decoder's own, as
  * measured; the decoded image; and a copy if the orientation turns it. */
-static uint64_t buffered_size(const struct decoder *d, const struct image *image)
+static uint64_t buffered_size(const struct decoder *d, const struct image *image, uint32_t pages)
 {
 	uint64_t size =
 	    format_row(d->format)->decoder_pixel_size * (image->type == PIXEL_U8 ? 1 : 2);
@@ -134,7 +138,9 @@ static uint64_t buffered_size(const struct decoder *d, const struct image *image
 	if (has_number(d->vips, "jpeg-multiscan"))
 		size += coefficients_size(image, samples_chroma(d->vips, "4:2:0"));
 	else if (!streams(d))
-		size += kept;
+		size += kept * (format_row(d->format)->keeps_pages ? pages : 1);
+	if (format_row(d->format)->keeps_pages && (d->page || d->pages < 0))
+		size += CANVAS_SIZE;
 	if (turns_rows(d->vips))
 		size += kept;
 	return size;
@@ -154,6 +160,21 @@ static enum error check_buffered(uint64_t pixel_size, const struct message_job *
 	                   image->width, image->height, (unsigned long long)size,
 	                   job->has_target ? ", because for target it is decoded twice" : "",
 	                   (unsigned long long)job->buffered_size_max);
+}
+
+/* The pixels of all pages that are read, and of all frames that lie below the last. */
+static enum error check_all_pixels(const struct message_job *job, const struct image *image,
+                                   uint32_t pages, struct problem *problem)
+{
+	uint64_t pixels = (uint64_t)image->width * image->height * pages;
+
+	if (pixels <= job->pixels_max && (uint64_t)image->height * pages <= IMAGE_SIDE_MAX)
+		return ERR_OK;
+	return problem_set(problem, ERR_TOO_MANY_PIXELS,
+	                   "%u pages of %ux%u are to be read, %llu pixels; the limit is %llu, and "
+	                   "%d rows",
+	                   pages, image->width, image->height, (unsigned long long)pixels,
+	                   (unsigned long long)job->pixels_max, IMAGE_SIDE_MAX);
 }
 
 static enum error check_pixels(const struct message_job *job, const struct image *image,
@@ -247,10 +268,11 @@ static enum error load(struct decoder *d, VipsAccess access, struct problem *pro
 	g_clear_object(&d->source);
 	d->source = vips_source_new_from_memory(d->file, d->file_size);
 	/* libvips's GIF loader has no level between accepting anything and rejecting any flaw. Not
-	 * every loader has pages: the list ends early without one. */
+	 * every loader has pages: the list ends early where only the first is read. */
 	if (!d->source ||
 	    vips_call(format_row(d->format)->loader, d->source, &d->vips, "access", access,
-	              "fail_on", VIPS_FAIL_ON_ERROR, d->page ? "page" : NULL, d->page, NULL))
+	              "fail_on", VIPS_FAIL_ON_ERROR, d->page || d->pages < 0 ? "page" : NULL,
+	              d->page, "n", d->pages, NULL))
 		return complain(d, problem);
 	return pixels_convert(&d->vips, &d->lost) ? ERR_OK : complain(d, problem);
 }
@@ -259,7 +281,7 @@ static void describe(const VipsImage *vips, struct decoded *decoded)
 {
 	decoded->whole = (struct image){
 	    .width = (uint32_t)vips->Xsize,
-	    .height = (uint32_t)vips->Ysize,
+	    .height = (uint32_t)vips->Ysize / decoded->pages,
 	    .bands = (uint32_t)vips->Bands,
 	    .type = pixels_type(vips),
 	    .alpha = vips->Bands % 2 == 0 && vips_image_hasalpha((VipsImage *)(uintptr_t)vips),
@@ -285,6 +307,13 @@ static enum error apply_orientation(struct decoder *d, struct problem *problem)
 
 	if (vips_image_get_orientation(d->vips) <= 1)
 		return ERR_OK;
+	if (turns_rows(d->vips) && d->pages < 0)
+		return problem_set_parameter(
+		    problem, ERR_BAD_PARAMETER, "pages", "all",
+		    "the pages are to be turned by their orientation (%d), "
+		    "which is done for a single page only: page=N names "
+		    "it",
+		    vips_image_get_orientation(d->vips));
 	if (turns_rows(d->vips))
 		e = load(d, VIPS_ACCESS_RANDOM, problem);
 	return e ? e : replace(d, vips_autorot(d->vips, &out, NULL), &out, problem);
@@ -321,14 +350,88 @@ static void note_sample_max(struct decoder *d, const struct image *image)
 		d->sample_max = (uint32_t)max;
 }
 
-static bool has_more_frames(const struct decoder *d)
+static uint32_t count_pages(const struct decoder *d)
 {
 	int pages;
 
-	if (sniff_animated_png(d->file, d->file_size))
-		return true;
-	return vips_image_get_typeof(d->vips, VIPS_META_N_PAGES) &&
-	       !vips_image_get_int(d->vips, VIPS_META_N_PAGES, &pages) && pages > 1;
+	if (d->vips && vips_image_get_typeof(d->vips, VIPS_META_N_PAGES) &&
+	    !vips_image_get_int(d->vips, VIPS_META_N_PAGES, &pages) && pages > 1)
+		return (uint32_t)pages;
+	return sniff_png_frames(d->file, d->file_size);
+}
+
+/* Only some formats have pages that can be read one by one. */
+static enum error check_page(const struct decoder *d, const struct decoded *decoded,
+                             const struct message_job *job, struct problem *problem)
+{
+	const bool all = job->page == PAGES_ALL;
+	char number[16];
+
+	if (job->page == PAGE_FIRST || (all && decoded->file_pages == 1))
+		return ERR_OK;
+	snprintf(number, sizeof number, "%u", job->page - 1);
+	if (!all && job->page > decoded->file_pages)
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "page", number,
+		                             "the image has %u page%s: page: expected an integer "
+		                             "from 0 to %u",
+		                             decoded->file_pages,
+		                             decoded->file_pages > 1 ? "s" : "",
+		                             decoded->file_pages - 1);
+	if (format_row(d->format)->pages || (!all && job->page == 1))
+		return ERR_OK;
+	return problem_set_parameter(problem, ERR_BAD_PARAMETER, all ? "pages" : "page",
+	                             all ? "all" : number,
+	                             "of %s a single picture is read, the one that is meant to be "
+	                             "seen first",
+	                             format_title(d->format));
+}
+
+/* What is read of a body with pages. */
+static enum error choose_pages(struct decoder *d, struct decoded *decoded,
+                               const struct message_job *job, struct problem *problem)
+{
+	enum error e = check_page(d, decoded, job, problem);
+
+	if (!e && job->page == PAGES_ALL) {
+		decoded->pages = decoded->file_pages;
+		d->pages = decoded->pages > 1 ? -1 : 1;
+	} else if (!e && job->page > 1) {
+		d->page = (int)job->page - 1;
+	}
+	decoded->left_out = job->page == PAGE_FIRST && decoded->file_pages > 1;
+	return e;
+}
+
+/* The first page could be loaded. */
+static enum error blame_pages(enum error e, struct problem *problem)
+{
+	const struct problem why = *problem;
+
+	return problem_set(
+	    problem, e, "%s; pages=all takes pages of one size and kind: page=N names a single one",
+	    why.detail);
+}
+
+/* Loads the pages that are to be read, if these are others than the first. A frame is made of all
+ * that are before it. */
+static enum error load_pages(struct decoder *d, struct decoded *decoded,
+                             const struct message_job *job, struct problem *problem)
+{
+	struct image first;
+	enum error e;
+
+	describe(d->vips, decoded);
+	first = decoded->whole;
+	e = choose_pages(d, decoded, job, problem);
+	if (e || (d->pages == 1 && (!d->page || job->page <= 1)))
+		return e;
+	if (d->pages < 0 || format_row(d->format)->decoder_pixel_size)
+		e = check_all_pixels(job, &first, d->pages < 0 ? decoded->pages : job->page,
+		                     problem);
+	if (e)
+		return e;
+	e = load(d, VIPS_ACCESS_SEQUENTIAL, problem);
+	return e && d->pages < 0 ? blame_pages(e, problem) : e;
 }
 
 /* Opens a JPEG without libvips, if that is possible: d->jpeg is NULL if not. */
@@ -398,7 +501,7 @@ static enum error open_ico(struct decoder *d, struct decoded *decoded,
 	unsigned pictures = ico_choose(&picture, d->file, d->file_size);
 	enum error e;
 
-	decoded->more_frames = pictures > 1;
+	decoded->file_pages = pictures ? pictures : 1;
 	if (!pictures)
 		return problem_set(problem, ERR_UNDECODABLE,
 		                   "the ICO decoder says: no picture lies within the file");
@@ -445,17 +548,22 @@ static enum error open_other(struct decoder *d, struct decoded *decoded,
 		e = choose_primary(d, problem);
 	if (e)
 		return e;
+	if (count_pages(d) > decoded->file_pages)
+		decoded->file_pages = count_pages(d);
+	e = load_pages(d, decoded, job, problem);
+	if (e)
+		return e;
 	decoded->any_order = turns_rows(d->vips) || vips_image_get_typeof(d->vips, "pfm-scale");
-	d->still = d->format == FORMAT_WEBP && vips_image_get_orientation(d->vips) <= 1;
+	d->still = d->format == FORMAT_WEBP && decoded->file_pages == 1 &&
+	           vips_image_get_orientation(d->vips) <= 1;
 	decoded->full_chroma = samples_chroma(d->vips, "4:4:4");
-	decoded->more_frames |= has_more_frames(d);
 	describe(d->vips, decoded);
 	e = check_pixels(job, &decoded->whole, problem);
 	if (!e)
 		e = pixels_check(d->vips, problem);
 	if (!e && (turns_rows(d->vips) || !streams(d)))
-		e = check_buffered(buffered_size(d, &decoded->whole), job, &decoded->whole,
-		                   problem);
+		e = check_buffered(buffered_size(d, &decoded->whole, decoded->pages), job,
+		                   &decoded->whole, problem);
 	if (!e)
 		e = bounds_check_coded(d->format, d->file, d->file_size,
 		                       (uint64_t)decoded->whole.width * decoded->whole.height,
@@ -492,17 +600,21 @@ static enum error open_file(struct decoder *d, struct decoded *decoded,
 		e = open_jpeg(d, decoded, job, problem);
 	if (!e && d->format == FORMAT_PNG)
 		e = open_png(d, decoded, job, problem);
-	return e || d->jpeg || d->png || d->bmp ? e : open_other(d, decoded, job, problem);
+	if (e || !(d->jpeg || d->png || d->bmp))
+		return e ? e : open_other(d, decoded, job, problem);
+	return choose_pages(d, decoded, job, problem);
 }
 
-static enum error open_raw(struct decoded *decoded, const struct message_job *job,
-                           struct problem *problem)
+static enum error open_raw(struct decoder *d, struct decoded *decoded,
+                           const struct message_job *job, struct problem *problem)
 {
 	enum error e = check_raw(job, problem);
 
 	decoded->format = FORMAT_RAW;
 	decoded->whole = job->raw_image;
 	decoded->any_order = true;
+	if (!e)
+		e = choose_pages(d, decoded, job, problem);
 	return e ? e : check_pixels(job, &decoded->whole, problem);
 }
 
@@ -536,16 +648,18 @@ enum error decode_open(struct decoder **decoder, struct decoded *decoded,
 	enum error e;
 
 	*decoder = NULL;
-	*decoded = (struct decoded){.format = FORMAT_NONE};
+	*decoded = (struct decoded){.format = FORMAT_NONE, .file_pages = 1, .pages = 1};
 	if (!d)
 		return problem_set(problem, ERR_MEMORY, "no memory to decode");
 	d->body = body;
-	e = job->raw ? open_raw(decoded, job, problem) : open_file(d, decoded, job, problem);
+	d->pages = 1;
+	e = job->raw ? open_raw(d, decoded, job, problem) : open_file(d, decoded, job, problem);
 	if (!e)
 		e = choose_area(d, decoded, job, problem);
 	d->format = d->format ? d->format : decoded->format;
 	d->any_order = decoded->any_order || d->still || d->png || d->bmp;
 	d->width = decoded->whole.width;
+	d->height = decoded->whole.height;
 	d->image = decoded->image;
 	*decoder = d;
 	if (e)
@@ -619,7 +733,8 @@ static enum error prepare_part(struct decoder *d, const VipsRect *part, struct p
 static enum error file_rows(struct decoder *d, uint32_t y, uint32_t count, uint8_t *to,
                             size_t pitch, struct problem *problem)
 {
-	VipsRect rows = {(int)d->area.x, (int)(d->area.y + y), (int)d->area.width, (int)count};
+	VipsRect rows = {(int)d->area.x, (int)(d->top + d->area.y + y), (int)d->area.width,
+	                 (int)count};
 	size_t size = image_row_size(&d->image);
 	enum error e = prepare_part(d, &rows, problem);
 	const uint8_t *from;
@@ -688,11 +803,16 @@ static enum error skip_part(struct decoder *d, uint32_t rows, struct problem *pr
 	return jpeg_decode_rows(d->jpeg, d->next, 0, 0, 0, NULL, 0, problem);
 }
 
+void decode_page(struct decoder *d, uint32_t page)
+{
+	d->top = page * d->height;
+}
+
 /* Reads and drops rows in small parts; libvips itself would skip them all at once, in one block of
  * memory. */
 enum error decode_skip(struct decoder *d, uint32_t y, bool *more, struct problem *problem)
 {
-	uint32_t row = d->area.y + y, ahead = row > d->next ? row - d->next : 0;
+	uint32_t row = d->top + d->area.y + y, ahead = row > d->next ? row - d->next : 0;
 
 	*more = ahead > 0 && !d->any_order;
 	return *more ? skip_part(d, ahead < DECODE_STEP ? ahead : DECODE_STEP, problem) : ERR_OK;

@@ -18,14 +18,16 @@ struct _VipsImage;
 
 /* What the header tells. */
 struct decoded {
-	enum format format; /* of the body; FORMAT_RAW for bare pixels */
-	struct image whole; /* after orientation */
-	struct image image; /* the part whose rows are read: the job's ROI, or the whole image */
-	bool cmyk;          /* four bands of ink */
-	bool full_chroma;   /* a JPEG whose colours have full resolution */
-	bool more_frames;   /* number of frames or pages; only the first is read */
-	bool any_order;     /* rows can be read in any order, repeatedly */
-	uint32_t lost;      /* bit (1 << enum loss) for each: the file's pixels are converted */
+	enum format format;  /* of the body; FORMAT_RAW for bare pixels */
+	struct image whole;  /* after orientation */
+	struct image image;  /* the part whose rows are read: the job's ROI, or the whole image */
+	bool cmyk;           /* four bands of ink */
+	bool full_chroma;    /* a JPEG whose colours have full resolution */
+	uint32_t file_pages; /* pages of the body, or frames, at least 1 */
+	uint32_t pages;      /* of these, that are read; each is as `whole` says */
+	bool left_out;       /* there are more than the first, and nobody has said which to read */
+	bool any_order;      /* rows can be read in any order, repeatedly */
+	uint32_t lost;       /* bit (1 << enum loss) for each: the file's pixels are converted */
 };
 
 /* Reads the body's header and checks everything that it determines, the ROI included, before any
@@ -39,6 +41,9 @@ void decode_close(struct decoder **decoder);
 /* Does the work before the first row: for a buffered image most of the decoding, for which libvips
  * may use its own threads. */
 enum error decode_begin(struct decoder *decoder, struct problem *problem) MUST_CHECK;
+
+/* Rows are those of this page from now on: 0 to decoded->pages - 1, not to go back either. */
+void decode_page(struct decoder *decoder, uint32_t page);
 
 /* Reads past a few of the file's rows before row y. *more is false once none are left: row y can
  * then be decoded without keeping others in memory. */

@@ -146,7 +146,7 @@ static enum error make_image(struct encoder *encoder, struct decoder *body, stru
 	if (e)
 		return e;
 	encoder->vips = vips = vips_image_new();
-	vips_image_init_fields(vips, (int)output->result.width, (int)output->result.height,
+	vips_image_init_fields(vips, (int)output->result.width, (int)output_rows(output),
 	                       (int)output->result.bands, band_format(output->image.type),
 	                       VIPS_CODING_NONE, interpretation(output),
 	                       metadata ? metadata->Xres : 1, metadata ? metadata->Yres : 1);
@@ -155,6 +155,8 @@ static enum error make_image(struct encoder *encoder, struct decoder *body, stru
 		return vips_error_take(problem, ERR_INTERNAL, "the encoder");
 	if (metadata)
 		metadata_copy(metadata, vips, output->strip);
+	if (metadata && output->pages > 1)
+		metadata_copy_pages(metadata, vips, output->image.height);
 	return output->to_srgb ? convert_inks(encoder, problem) : ERR_OK;
 }
 
@@ -271,7 +273,7 @@ static int save_tiff(const struct output_format *output, VipsImage *vips, VipsTa
 	    vips, target, "compression", methods[output->coding.compression], "predictor",
 	    output->image.type == PIXEL_F32 ? VIPS_FOREIGN_TIFF_PREDICTOR_FLOAT
 	                                    : VIPS_FOREIGN_TIFF_PREDICTOR_HORIZONTAL,
-	    "bigtiff", image_size(&output->image) > UINT64_C(4000000000), NULL);
+	    "bigtiff", image_size(&output->image) * output->pages > UINT64_C(4000000000), NULL);
 }
 
 static int save_webp(const struct output_format *output, VipsImage *vips, VipsTarget *target)

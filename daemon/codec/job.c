@@ -77,6 +77,7 @@ static enum error send_image(const struct job *job)
 	message.image.image = job->decoded.image;
 	message.image.answer = job->output.result;
 	message.image.input_format = job->decoded.format;
+	message.image.pages = job->decoded.file_pages;
 	message.image.tiles = job->tiles.tiling.count;
 	memcpy(message.image.jpeg, job->jpeg.reason, sizeof message.image.jpeg);
 	return wire_send(job->place.socket, &message, NULL);
@@ -95,6 +96,18 @@ static enum error prepare_answer(struct job *job, struct problem *problem)
 	return e;
 }
 
+/* What is gathered is of one image: pages would share it. */
+static enum error check_gathered(const struct job *job, struct problem *problem)
+{
+	if (!job->message.gather || job->decoded.pages == 1)
+		return ERR_OK;
+	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "pages", "all",
+	                             "the image has %u pages, and a filter of the request looks at "
+	                             "a whole image first, which it does for a single page only: "
+	                             "page=N names it",
+	                             job->decoded.pages);
+}
+
 /* Makes all checks that are possible before decoding. */
 static enum error prepare(struct job *job, struct problem *problem)
 {
@@ -103,6 +116,8 @@ static enum error prepare(struct job *job, struct problem *problem)
 	enum error e;
 
 	e = decode_open(&job->decoder, &job->decoded, &job->message, job->body, problem);
+	if (!e)
+		e = check_gathered(job, problem);
 	if (!e)
 		e = chain_border_pixel(&job->chain, &job->decoded.image, job->border_pixel,
 		                       problem);
@@ -114,6 +129,9 @@ static enum error prepare(struct job *job, struct problem *problem)
 	if (!e)
 		e = tiling_init(tiling, &job->chain, &job->decoded.image, job->place.arena.in_size,
 		                job->place.arena.out_size, job->message.samples_max, problem);
+	if (!e)
+		tiling_set_pages(tiling, job->decoded.pages, job->place.arena.in_size,
+		                 job->place.arena.out_size);
 	if (!e)
 		e = compose_size(&job->message, &job->decoded, tiling, &width, &height, problem);
 	if (!e)
@@ -165,7 +183,7 @@ static void encode(struct job *job)
 	if (e)
 		tiles_stop(&job->tiles, e, &problem);
 	else if (!tiles_stopped(&job->tiles)) /* frees the tiles that no later row frees */
-		tiles_free_above(&job->tiles, job->tiles.tiling.height);
+		tiles_free_above(&job->tiles, tiling_all_rows(&job->tiles.tiling));
 	if (!e && job->compared.at && !tiles_stopped(&job->tiles))
 		job->check = jpeg_check(&job->compared, file);
 	if (!e && job->tiles.compared && !tiles_stopped(&job->tiles))
@@ -181,7 +199,8 @@ static void *encode_thread(void *job)
 
 static bool is_large(const struct decoded *decoded)
 {
-	return (uint64_t)decoded->whole.width * decoded->whole.height >= LARGE_PIXELS;
+	return (uint64_t)decoded->whole.width * decoded->whole.height * decoded->pages >=
+	       LARGE_PIXELS;
 }
 
 /* Keeps a device's result, whose place tiles will take. */
@@ -358,8 +377,8 @@ static enum error start(struct job *job, struct problem *problem)
 static bool message_valid(const struct message_job *message)
 {
 	return message->format < FORMATS && message->gather < GATHERS &&
-	       message->gather_channels < CHANNELS && !(message->gather && message->jpeg_pixels) &&
-	       coding_valid(&message->coding) &&
+	       message->page <= PAGES_ALL && message->gather_channels < CHANNELS &&
+	       !(message->gather && message->jpeg_pixels) && coding_valid(&message->coding) &&
 	       (!message->raw || image_valid(&message->raw_image));
 }
 

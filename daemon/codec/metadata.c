@@ -162,6 +162,18 @@ void metadata_copy(VipsImage *from, VipsImage *to, bool strip)
 	vips_autorot_remove_angle(to);
 }
 
+void metadata_copy_pages(VipsImage *from, VipsImage *to, uint32_t height)
+{
+	int *delays, count, loop;
+
+	vips_image_set_int(to, VIPS_META_PAGE_HEIGHT, (int)height);
+	if (vips_image_get_typeof(from, "delay") &&
+	    !vips_image_get_array_int(from, "delay", &delays, &count))
+		vips_image_set_array_int(to, "delay", delays, count);
+	if (vips_image_get_typeof(from, "loop") && !vips_image_get_int(from, "loop", &loop))
+		vips_image_set_int(to, "loop", loop);
+}
+
 static struct file_part field(VipsImage *image, const char *name)
 {
 	struct file_part part = {NULL, 0};

@@ -3,6 +3,7 @@
 #define CODEC_METADATA_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "common/error.h"
 
@@ -12,6 +13,10 @@ struct file_metadata;
 /* Copies the metadata, except fields about the file and pictures: thumbnails, and blocks that may
  * hold one (see previews.h). strip: keeps only the profile and the unit of the resolution. */
 void metadata_copy(struct _VipsImage *from, struct _VipsImage *to, bool strip);
+
+/* Says that `to` has several pages of so many rows, as long and as often shown as those of `from`.
+ */
+void metadata_copy_pages(struct _VipsImage *from, struct _VipsImage *to, uint32_t height);
 
 /* Fills in what a writer other than libvips needs of an image, which must outlive it, except a
  * PNG's texts. Returns false without memory. */

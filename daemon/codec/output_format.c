@@ -38,17 +38,19 @@ static const char *kind_text(unsigned kind)
 	}
 }
 
-/* True if the format supports images of this kind and size. */
-static bool holds(const struct format_row *r, const struct image *image, unsigned kind)
+/* True if the format supports so many images of this kind and size. */
+static bool holds(const struct format_row *r, const struct image *image, uint32_t pages,
+                  unsigned kind)
 {
-	return r->kinds & kind && image->width <= r->side_max && image->height <= r->side_max;
+	return r->kinds & kind && image->width <= r->side_max && image->height <= r->side_max &&
+	       (r->pages || pages == 1);
 }
 
 /* The rank of a format among those that the client accepts; 0: not accepted. The criteria in order:
  * it can hold the image (if no format can, the best one appears in the error message); the client's
  * weight; it is the body's format; it keeps type and alpha. */
-static uint32_t rank(const struct message_job *job, enum format format, enum format own,
-                     const struct image *image, unsigned kind)
+static uint32_t rank(const struct message_job *job, enum format format,
+                     const struct decoded *decoded, const struct image *image, unsigned kind)
 {
 	const struct format_row *r = format_row(format);
 	bool keeps = r->types >> image->type & 1 && !(r->flattens && image->alpha) &&
@@ -56,21 +58,21 @@ static uint32_t rank(const struct message_job *job, enum format format, enum for
 
 	if (!job->accept[format] || !format_in(repertoire().written, format))
 		return 0;
-	return (holds(r, image, kind) ? 1u << 20 : 0) + job->accept[format] * 4u +
-	       (format == own ? 2 : keeps);
+	return (holds(r, image, decoded->pages, kind) ? 1u << 20 : 0) + job->accept[format] * 4u +
+	       (format == decoded->format ? 2 : keeps);
 }
 
 /* FORMAT_NONE: the client accepts no format. */
 static enum format choose_format(const struct message_job *job, const struct decoded *decoded,
                                  const struct image *image)
 {
-	enum format own = decoded->format, best = FORMAT_NONE;
+	enum format best = FORMAT_NONE;
 	unsigned kind = kind_of(image, decoded->cmyk);
 
 	if (job->format)
 		return job->format;
 	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++)
-		if (rank(job, f, own, image, kind) > rank(job, best, own, image, kind))
+		if (rank(job, f, decoded, image, kind) > rank(job, best, decoded, image, kind))
 			best = f;
 	return best;
 }
@@ -88,26 +90,34 @@ static enum error check_written(enum format format, struct problem *problem)
 }
 
 /* Lists the other formats that can hold the image: "png, tiff". */
-static void list_others(char *list, size_t size, const struct image *image, unsigned kind)
+static void list_others(char *list, size_t size, const struct image *image, uint32_t pages,
+                        unsigned kind)
 {
 	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++) {
 		const struct format_row *r = format_row(f);
 
-		if (format_in(repertoire().written, f) && holds(r, image, kind) &&
+		if (format_in(repertoire().written, f) && holds(r, image, pages, kind) &&
 		    !(r->flattens && image->alpha))
 			list_add(list, size, format_name(f));
 	}
 }
 
 static enum error check_image(const struct format_row *r, enum format format,
-                              const struct image *image, unsigned kind, struct problem *problem)
+                              const struct image *image, uint32_t pages, unsigned kind,
+                              struct problem *problem)
 {
 	bool held = r->kinds & kind;
 	char others[128] = "";
 
-	if (holds(r, image, kind))
+	if (holds(r, image, pages, kind))
 		return ERR_OK;
-	list_others(others, sizeof others, image, kind);
+	list_others(others, sizeof others, image, pages, kind);
+	if (held && pages > 1 && !r->pages)
+		return problem_set_parameter(
+		    problem, ERR_UNENCODABLE, "format", format_name(format),
+		    "the result has %u pages, and this format holds one; they can be "
+		    "written as %s",
+		    pages, others);
 	return held ? problem_set_parameter(
 	                  problem, ERR_UNENCODABLE, "format", format_name(format),
 	                  "the result is %ux%u, and this format holds at most %u pixels "
@@ -261,7 +271,7 @@ static uint32_t losses(const struct format_row *r, const struct output_format *o
 	bool colours = from->bands - from->alpha == 3 || output->to_srgb;
 	unsigned lossy = output->coding.lossless ? 0 : r->lossy;
 
-	return decoded->lost | lossy | (decoded->more_frames ? 1u << LOSS_FRAMES : 0) |
+	return decoded->lost | lossy | (decoded->left_out ? 1u << LOSS_FRAMES : 0) |
 	       (from->alpha && !to->alpha ? 1u << LOSS_ALPHA : 0) |
 	       (output->to_srgb ? 1u << LOSS_INKS : 0) |
 	       (from->type != to->type || (r->fewer_bits && to->type == PIXEL_U16) ? 1u << LOSS_BITS
@@ -293,7 +303,8 @@ enum error output_format_choose(struct output_format *output, const struct messa
 	const struct format_row *r;
 	enum error e;
 
-	*output = (struct output_format){.result = decoded->image, .cmyk = decoded->cmyk};
+	*output = (struct output_format){
+	    .result = decoded->image, .pages = decoded->pages, .cmyk = decoded->cmyk};
 	output->result.width = width;
 	output->result.height = height;
 	output->format = choose_format(job, decoded, &output->result);
@@ -304,8 +315,8 @@ enum error output_format_choose(struct output_format *output, const struct messa
 	if (e)
 		return e;
 	r = format_row(output->format);
-	e = check_image(r, output->format, &output->result, kind_of(&output->result, decoded->cmyk),
-	                problem);
+	e = check_image(r, output->format, &output->result, output->pages,
+	                kind_of(&output->result, decoded->cmyk), problem);
 	output->coding = job->coding;
 	if (!output->coding.quality)
 		output->coding.quality = r->quality;

@@ -58,7 +58,7 @@ enum error plain_write(const struct plain_layout *layout, answer_row *row, void 
 	                  .row = row,
 	                  .context = context,
 	                  .file = file,
-	                  .height = layout->output->image.height,
+	                  .height = output_rows(layout->output),
 	                  .rows_max = (uint32_t)((256 << 10) / layout->row_size) + 1};
 	enum error e = ERR_OK;
 

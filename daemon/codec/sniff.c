@@ -123,20 +123,23 @@ uint64_t sniff_text_samples(const uint8_t *body, size_t size)
 	return numbers > header ? numbers - header : 0;
 }
 
-bool sniff_animated_png(const uint8_t *body, size_t size)
+uint32_t sniff_png_frames(const uint8_t *body, size_t size)
 {
 	size_t at = 8;
 
 	if (sniff_format(body, size) != FORMAT_PNG)
-		return false;
+		return 1;
 	while (at < size && size - at >= 16 && memcmp(body + at + 4, "IDAT", 4)) {
 		uint64_t length = bytes_number(body + at, 4, true);
 
-		if (!memcmp(body + at + 4, "acTL", 4))
-			return bytes_number(body + at + 8, 4, true) > 1;
+		if (!memcmp(body + at + 4, "acTL", 4)) {
+			uint32_t frames = (uint32_t)bytes_number(body + at + 8, 4, true);
+
+			return frames ? frames : 1;
+		}
 		at += 12 + length;
 	}
-	return false;
+	return 1;
 }
 
 const char *sniff_describe(const uint8_t *body, size_t size)

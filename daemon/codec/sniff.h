@@ -15,8 +15,8 @@ enum format sniff_format(const uint8_t *body, size_t size);
  * decoder replaces missing ones by black. */
 uint64_t sniff_text_samples(const uint8_t *body, size_t size);
 
-/* True if a PNG is an animation of several frames (APNG), of which decoders read one. */
-bool sniff_animated_png(const uint8_t *body, size_t size);
+/* The number of frames of a PNG, of which decoders read one: more than 1 in an animation (APNG). */
+uint32_t sniff_png_frames(const uint8_t *body, size_t size);
 
 /* A description of a body in an unknown format: "a PDF document", "text". */
 const char *sniff_describe(const uint8_t *body, size_t size);

@@ -322,7 +322,7 @@ bool tiles_await(struct tiles *tiles, uint32_t strip)
 void tiles_free_above(struct tiles *tiles, uint32_t row)
 {
 	const struct tiling *t = &tiles->tiling;
-	uint32_t whole = row >= t->height ? t->count : row / t->rows * t->columns;
+	uint32_t whole = tiling_strip(t, row) * t->columns;
 
 	while (tiles->freed < whole) {
 		pthread_mutex_lock(&tiles->lock);
@@ -343,8 +343,8 @@ uint8_t *tiles_in_row(const struct tiles *tiles, uint32_t strip, uint32_t row)
 const uint8_t *tiles_out_row(const struct tiles *tiles, uint32_t row)
 {
 	const struct tiling *t = &tiles->tiling;
-	uint32_t place = row / t->rows % t->out_places;
+	uint32_t place = tiling_strip(t, row) % t->out_places;
 
 	return (const uint8_t *)tiles->arena->out + place * t->out_slot +
-	       (uint64_t)(row % t->rows) * t->out_pitch;
+	       (uint64_t)tiling_row_in_strip(t, row) * t->out_pitch;
 }

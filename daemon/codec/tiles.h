@@ -91,12 +91,13 @@ void tiles_done(struct tiles *tiles, const struct message_tile_done *done);
 /* Encoding side. Waits until a strip's tiles are filtered and, if they are to be, verified; false
  * if the job was stopped. */
 bool tiles_await(struct tiles *tiles, uint32_t strip) MUST_CHECK;
-/* Frees the slots of all strips whose last row is above this row of the result. */
+/* Frees the slots of all strips whose last row is above this row, of all pages' results (up to
+ * tiling_all_rows()). */
 void tiles_free_above(struct tiles *tiles, uint32_t row);
 
 /* The start of a row of a strip's input area: row 0 is the topmost halo row. */
 uint8_t *tiles_in_row(const struct tiles *tiles, uint32_t strip, uint32_t row);
-/* A row of the whole result, in the output area of its strip. */
+/* A row of all pages' results, in the output area of its strip. */
 const uint8_t *tiles_out_row(const struct tiles *tiles, uint32_t row);
 
 #endif

@@ -46,6 +46,8 @@ struct format_row {
 	const char *load_plugins; /* a function of the library behind these, whose codecs may be
 	                             files of their own, and any of them missing */
 	bool read_only;
+	bool pages;       /* it holds several, or frames, of one size; all of them can be read */
+	bool keeps_pages; /* its decoder holds all pages that are read, and a canvas for frames */
 	uint32_t decoder_pixel_size; /* bytes a pixel that its decoder has of its own, as it holds
 	                                the whole image; 0: it decodes row by row. Of u8; u16
 	                                takes twice as many */

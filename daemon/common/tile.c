@@ -107,7 +107,31 @@ static void set_columns(struct tiling *t, uint64_t samples_max)
 	width = max_u64(t->width / wanted, (uint64_t)t->halo_x * 2 * HALO_SHARE);
 	t->column_width = (uint32_t)min_u64(align_up(max_u64(width, 1), COLUMN_STEP), t->width);
 	t->columns = t->width / t->column_width;
+}
+
+void tiling_set_pages(struct tiling *t, uint32_t pages, uint64_t in_arena, uint64_t out_arena)
+{
+	t->pages = pages;
+	t->strips = pages * t->page_strips;
 	t->count = t->strips * t->columns;
+	t->slots = (uint32_t)min_u64(
+	    min_u64(slots_that_fit(t, in_arena, out_arena), SLOTS_MAX / t->columns), t->strips);
+	t->in_places = t->out_places = t->slots;
+}
+
+uint32_t tiling_all_rows(const struct tiling *t)
+{
+	return t->pages * t->height;
+}
+
+uint32_t tiling_strip(const struct tiling *t, uint32_t row)
+{
+	return row / t->height * t->page_strips + row % t->height / t->rows;
+}
+
+uint32_t tiling_row_in_strip(const struct tiling *t, uint32_t row)
+{
+	return row % t->height % t->rows;
 }
 
 enum error tiling_init(struct tiling *t, const struct chain *chain, const struct image *image,
@@ -134,18 +158,16 @@ enum error tiling_init(struct tiling *t, const struct chain *chain, const struct
 		    "pixels (%u x %s) the largest width is %u",
 		    t->width, 2 * t->halo_y + 1, image->bands, pixel_type_name(image->type),
 		    largest_width(*t, in_arena, out_arena));
-	t->strips = (t->height + t->rows - 1) / t->rows;
+	t->page_strips = (t->height + t->rows - 1) / t->rows;
 	set_columns(t, samples_max);
-	t->slots = (uint32_t)min_u64(
-	    min_u64(slots_that_fit(t, in_arena, out_arena), SLOTS_MAX / t->columns), t->strips);
-	t->in_places = t->out_places = t->slots;
+	tiling_set_pages(t, 1, in_arena, out_arena);
 	return ERR_OK;
 }
 
 void tiling_tile(const struct tiling *t, uint32_t i, uint64_t job, uint32_t arena,
                  struct tile *tile)
 {
-	uint32_t strip = i / t->columns, first = strip * t->rows;
+	uint32_t strip = i / t->columns, first = strip % t->page_strips * t->rows;
 	uint32_t x = i % t->columns * t->column_width;
 	uint64_t before = x * image_pixel_size(&t->image);
 

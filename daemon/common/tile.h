@@ -58,16 +58,19 @@ struct tile {
 };
 
 /* How one job's image is cut. Strip i is target rows [i * rows, …); its tiles are i * columns to
- * i * columns + columns - 1. `slots` strips may be in work at a time, at most SLOTS_MAX tiles;
- * strip i lies in input area i % in_places and in output area i % out_places, as many as slots or,
- * after tiling_spread(), as strips. */
+ * i * columns + columns - 1. Where the job has several pages, each is an image for itself, and the
+ * strips of one follow those of the page before. `slots` strips may be in work at a time, at most
+ * SLOTS_MAX tiles; strip i lies in input area i % in_places and in output area i % out_places, as
+ * many as slots or, after tiling_spread(), as strips. */
 struct tiling {
 	struct image image;
 	uint32_t halo_x, halo_y;
 	uint32_t x0, y0; /* first pixel of the result in the image: the halo with crop, else 0 */
-	uint32_t width, height; /* of the whole result */
+	uint32_t width, height; /* of the whole result, or of that of a page */
 	uint32_t rows;          /* of the result in each strip but the last */
-	uint32_t strips;
+	uint32_t pages;
+	uint32_t page_strips;  /* of a page */
+	uint32_t strips;       /* of all */
 	uint32_t columns;      /* tiles of a strip */
 	uint32_t column_width; /* pixels of each but the last, which has the rest too */
 	uint32_t count;        /* of tiles */
@@ -85,6 +88,15 @@ struct tiling {
 enum error tiling_init(struct tiling *tiling, const struct chain *chain, const struct image *image,
                        uint64_t in_arena, uint64_t out_arena, uint64_t samples_max,
                        struct problem *problem) MUST_CHECK;
+
+/* Cuts as many pages as one was: for arenas of the sizes that tiling_init() had. */
+void tiling_set_pages(struct tiling *tiling, uint32_t pages, uint64_t in_arena, uint64_t out_arena);
+
+/* Rows of the results of all pages, one below the other; the strip that has such a row; and the
+ * row's number within that. */
+uint32_t tiling_all_rows(const struct tiling *tiling);
+uint32_t tiling_strip(const struct tiling *tiling, uint32_t row);
+uint32_t tiling_row_in_strip(const struct tiling *tiling, uint32_t row);
 
 /* Bytes from row to row for rows of so many bytes: aligned, and not a multiple of a page, because
  * then the samples of a column would compete for the same few cache sets. */

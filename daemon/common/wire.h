@@ -68,6 +68,10 @@ enum { ACCEPT_MOST = 1000 };
 
 /* Body: a readable descriptor, at any offset. Chain: a sealed memfd with the chain_size() bytes of
  * a struct chain. */
+/* Of a body with several pages (or frames of an animation), the first, because the request names
+ * none; or all, each of which is filtered as an image for itself. */
+enum { PAGE_FIRST = 0, PAGES_MAX = 100000, PAGES_ALL };
+
 struct message_job {
 	uint64_t job;
 	uint32_t arena;
@@ -86,9 +90,9 @@ struct message_job {
 	uint32_t gather, gather_channels;
 	uint32_t verify;      /* 1: every tile is compared with the reference completely */
 	uint32_t jpeg_pixels; /* of the largest image with a side that is a scan; 0: none may */
-	uint32_t unused;
-	uint64_t body_size;         /* bytes */
-	uint64_t pixels_max;        /* limit for an image whose rows can be decoded in order */
+	uint32_t page;        /* PAGE_FIRST, PAGES_ALL, or the number of a page, from 1 */
+	uint64_t body_size;   /* bytes */
+	uint64_t pixels_max;  /* limit for an image whose rows can be decoded in order */
 	uint64_t buffered_size_max; /* limit of bytes for one that must be decoded whole */
 	uint64_t samples_max;       /* of a tile's result, see tiling_init() */
 	double verify_share;  /* otherwise: the share of tiles compared in one window, 0 to 1 */
@@ -97,9 +101,10 @@ struct message_job {
 
 struct message_image {
 	uint64_t job;
-	struct image whole;        /* decoded, after orientation */
+	struct image whole;        /* decoded, after orientation; of several pages, one */
 	struct image image;        /* filtered: the ROI, if there is one */
 	struct image answer;       /* of the result, before conversion to its format */
+	uint32_t pages;            /* that the body has; with PAGES_ALL all of them follow */
 	uint32_t input_format;     /* enum format */
 	uint32_t tiles;            /* number of tiles that will follow */
 	uint32_t jpeg[JPEG_SIDES]; /* enum jpeg_reason: why one tile cannot have this side as a scan

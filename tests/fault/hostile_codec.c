@@ -59,6 +59,7 @@ static void say_image(void)
 		die("tiling");
 	m->job = job.job;
 	m->whole = m->image = m->answer = job.raw_image;
+	m->pages = 1;
 	m->tiles = is("flood") ? job.raw_image.width * job.raw_image.height : tiling.count;
 	if (is("huge"))
 		m->whole.width = m->whole.height = m->image.width = m->image.height =
@@ -124,9 +125,13 @@ static void say_anything(void)
 			                  &message.tile.tile);
 	}
 	if (message.type == MSG_IMAGE)
-		message.image = (struct message_image){
-		    job.job, job.raw_image, job.raw_image, job.raw_image, FORMAT_RAW, tiling.count,
-		    {0}};
+		message.image = (struct message_image){.job = job.job,
+		                                       .whole = job.raw_image,
+		                                       .image = job.raw_image,
+		                                       .answer = job.raw_image,
+		                                       .pages = 1,
+		                                       .input_format = FORMAT_RAW,
+		                                       .tiles = tiling.count};
 	if (message.type == MSG_JOB_DONE)
 		message.job_done = (struct message_job_done){
 		    .job = job.job, .format = FORMAT_RAW, .image = job.raw_image};

@@ -683,6 +683,41 @@ static void test_tiling(void **state)
 		free(chains[c]);
 }
 
+/* Every page is cut as if it were alone, and its strips follow those of the page before. */
+static void test_tiling_pages(void **state)
+{
+	struct chain *chain = chain_of("gaussian=sigma=3");
+	struct image image = {2000, 150, 3, PIXEL_U8, 0};
+	const uint64_t arena = 1 << 22;
+	struct tile tile, single;
+	struct tiling one, t;
+
+	(void)state;
+	assert_int_equal(tiling_init(&one, chain, &image, arena, arena, 1 << 17, &problem), ERR_OK);
+	t = one;
+	tiling_set_pages(&t, 7, arena, arena);
+	assert_true(one.strips > 1 && one.strips == one.page_strips && t.slots > one.slots);
+	assert_int_equal(t.count, 7 * one.count);
+	assert_int_equal(tiling_all_rows(&t), 7 * 150);
+	for (uint32_t i = 0; i < t.count; i++) {
+		tiling_tile(&t, i, 5, 6, &tile);
+		tiling_tile(&one, i % one.count, 5, 6, &single);
+		assert_true(tile_valid(&tile, &image, chain, arena, arena));
+		assert_true(tile.x0 == single.x0 && tile.y0 == single.y0);
+		assert_true(tile.width == single.width && tile.height == single.height);
+	}
+	for (uint32_t row = 0, strip = 0, within = 0; row < tiling_all_rows(&t); row++) {
+		assert_int_equal(tiling_strip(&t, row), strip);
+		assert_int_equal(tiling_row_in_strip(&t, row), within);
+		if (++within == t.rows || (row + 1) % 150 == 0) {
+			strip++;
+			within = 0;
+		}
+	}
+	assert_int_equal(tiling_strip(&t, tiling_all_rows(&t)), t.strips);
+	free(chain);
+}
+
 /* What travels to a device and back is hardly more than the pixels and their halo. */
 static void test_tiling_dense(void **state)
 {
@@ -1702,6 +1737,7 @@ int main(void)
 	    cmocka_unit_test(test_lower_matrix),
 	    cmocka_unit_test(test_border_value),
 	    cmocka_unit_test(test_tiling),
+	    cmocka_unit_test(test_tiling_pages),
 	    cmocka_unit_test(test_tiling_dense),
 	    cmocka_unit_test(test_tiling_crop),
 	    cmocka_unit_test(test_tiling_largest_width),

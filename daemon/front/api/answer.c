@@ -246,6 +246,8 @@ void answer_job(struct answer *answer, const struct job *job, uint64_t received_
 		answer_header(answer, "X-Image", "%ux%ux%u:%s", job->result.width,
 		              job->result.height, job->result.bands,
 		              pixel_type_name(job->result.type));
+		if (job->pages > 1)
+			answer_header(answer, "X-Pages", "%u", job->pages);
 		add_lost(answer, job);
 		add_devices(answer, job);
 		add_codec(answer, job);

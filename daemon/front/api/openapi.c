@@ -91,6 +91,11 @@ static const struct {
     {"Server-Timing", "Milliseconds of every stage and kernel; stages overlap", false, true},
     {"X-Request-Id", "Identifies the request in the log", false, true},
     {"X-Image", "WIDTHxHEIGHTxBANDS:TYPE of the answer", true, true},
+    {"X-Pages",
+     "Number of pages or frames of the body; missing if it has one. With pages=all the answer has "
+     "as "
+     "many, each as X-Image says",
+     true, false},
     {"X-Device", "The devices that filtered it", true, false},
     {"X-Codec",
      "Who has decoded and encoded it: cpu or a device; where two did, as decode=…, encode=…", true,

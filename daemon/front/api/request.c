@@ -409,6 +409,45 @@ static enum error parse_raw(struct reading *r, const char *text, struct problem 
 	return ERR_OK;
 }
 
+/* Each is given once at most, so a page that is set is the other's. */
+static enum error page_chosen(const char *name, const char *text, struct problem *problem)
+{
+	return problem_set_parameter(problem, ERR_BAD_PARAMETER, name, text,
+	                             "page names one page, and pages=all is every page: expected "
+	                             "one of the two");
+}
+
+static enum error parse_page(struct reading *r, const char *text, struct problem *problem)
+{
+	uint32_t page;
+	char rest;
+
+	if (text[0] < '0' || text[0] > '9' || sscanf(text, "%6u%c", &page, &rest) != 1 ||
+	    page >= PAGES_MAX)
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "page", text,
+		                             "page: expected an integer from 0, the first page, to "
+		                             "%d",
+		                             PAGES_MAX - 1);
+	if (r->options->page == PAGES_ALL)
+		return page_chosen("page", text, problem);
+	r->options->page = page + 1;
+	return ERR_OK;
+}
+
+static enum error parse_pages(struct reading *r, const char *text, struct problem *problem)
+{
+	bool all = !strcmp(text, "all");
+
+	if (!all && strcmp(text, "first"))
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "pages", text,
+		                             "pages: expected first or all");
+	if (all && r->options->page)
+		return page_chosen("pages", text, problem);
+	if (all)
+		r->options->page = PAGES_ALL;
+	return ERR_OK;
+}
+
 static enum error parse_priority(struct reading *r, const char *text, struct problem *problem)
 {
 	r->terms->priority = priority_parse(text);

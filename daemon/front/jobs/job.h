@@ -97,6 +97,7 @@ struct job {
 	/* Valid if image_known: the decoded image, and the part that is filtered (the ROI, or
 	 * all). */
 	struct image whole, image;
+	uint32_t pages; /* of the body */
 	enum format input_format;
 	uint32_t tiles, tiles_done;        /* of this run */
 	uint32_t tiles_before;             /* of runs that gathered */

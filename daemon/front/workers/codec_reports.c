@@ -35,12 +35,19 @@ static void answer_opened(void *context)
 	worker_send(&job->codec->worker, &message, &job->answer.fd);
 }
 
+/* Those that are filtered. */
+static uint32_t pages_read(const struct job *job, uint32_t pages)
+{
+	return job->options.page == PAGES_ALL ? pages : 1;
+}
+
 /* Opens the answer and tells the worker. It is kept in memory if raw pixels and the body's metadata
  * would fit there: an encoded image is rarely larger. Numbers have their own size. */
 static void open_answer(struct job *job, const struct image *answer)
 {
-	uint64_t size = job->gather ? job_gathers(job) * sizeof(double)
-	                            : image_size(answer) + job->options.body_size;
+	uint64_t size =
+	    job->gather ? job_gathers(job) * sizeof(double)
+	                : image_size(answer) * pages_read(job, job->pages) + job->options.body_size;
 	enum error error = spool_open_answer(&job->answer, size);
 	struct problem problem;
 
@@ -53,12 +60,13 @@ static void open_answer(struct job *job, const struct image *answer)
 /* The job's cost, now that the image's size is known. */
 static double job_cost_known(const struct job *job, const struct message_image *m)
 {
+	uint32_t pages = pages_read(job, m->pages);
 	double units =
 	    cost_of_area(job->chain->chain, m->image.width, m->image.height) * m->image.bands;
 
 	return work_cost_known(job->options.body_size,
-	                       image_size(&m->whole) + image_size(&m->answer),
-	                       owner->device_ns(units));
+	                       (image_size(&m->whole) + image_size(&m->answer)) * pages,
+	                       owner->device_ns(units * pages));
 }
 
 /* Charges the job its known cost. Returns true if it has become heavy and too many heavy jobs
@@ -86,12 +94,14 @@ static enum jpeg_reason jpeg_left(const struct job *job)
 /* Checks a worker's MSG_IMAGE: the costs that other jobs wait for are computed from it. */
 static bool image_fits(const struct job *job, const struct message_image *m)
 {
-	return m->input_format < FORMATS && m->jpeg[JPEG_DECODE] < JPEG_REASONS &&
+	uint64_t pages = pages_read(job, m->pages);
+
+	return m->pages && m->input_format < FORMATS && m->jpeg[JPEG_DECODE] < JPEG_REASONS &&
 	       m->jpeg[JPEG_ENCODE] < JPEG_REASONS && image_valid(&m->whole) &&
 	       image_valid(&m->image) && image_valid(&m->answer) &&
-	       pixels(&m->whole) <= job->options.pixels_max &&
+	       pages <= job->options.pixels_max / pixels(&m->whole) &&
 	       pixels(&m->image) <= pixels(&m->whole) && pixels(&m->answer) <= pixels(&m->whole) &&
-	       m->tiles && m->tiles <= pixels(&m->image);
+	       m->tiles && m->tiles <= pixels(&m->image) * pages;
 }
 
 /* Chooses who does the sides that a device can do, unless the request leaves no choice. */
@@ -142,6 +152,7 @@ static bool take_image(struct codec *c, const struct message_image *m)
 	}
 	job->whole = m->whole;
 	job->image = m->image;
+	job->pages = m->pages;
 	job->input_format = m->input_format;
 	job->image_known = true;
 	c->plan = plan_use(job->chain, &job->image);

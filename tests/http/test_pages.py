@@ -1,0 +1,226 @@
+"""Pages of a TIFF, frames of a GIF or WebP: one of them, or all, each filtered for itself."""
+import io
+
+import numpy as np
+import pytest
+from PIL import Image, ImageSequence
+
+import imagefiles
+from imagefiles import write_png
+from pixels import random_pixels
+from service import raw_kind
+
+WIDTH, HEIGHT, COUNT = 61, 47, 5
+FRAMES = [random_pixels(seed, WIDTH, HEIGHT, 3, "u8") for seed in range(COUNT)]
+
+
+def of_frames(name, frames, **options):
+    first, *others = [imagefiles.pil(frame) for frame in frames]
+    return imagefiles.written(first, name, save_all=True, append_images=others, **options)
+
+
+def tiff(frames=None, **options):
+    return of_frames("TIFF", frames or FRAMES, **options)
+
+
+def webp(frames=None, **options):
+    return of_frames("WEBP", frames or FRAMES, lossless=True, duration=[40, 50, 60, 70, 80], loop=3, **options)
+
+
+def gif():
+    frames = [imagefiles.pil(frame).quantize(64) for frame in FRAMES]
+    return imagefiles.written(frames[0], "GIF", save_all=True, append_images=frames[1:],
+                              duration=[40, 50, 60, 70, 80], loop=3)
+
+
+def each(service, path, frames):
+    """The results of single images, one below the other."""
+    answers = [service.post(f"{path}&format=raw&raw={raw_kind(frame)}", frame.tobytes()) for frame in frames]
+    assert {answer.status for answer in answers} == {200}, answers
+    return b"".join(answer.body for answer in answers)
+
+
+def seen(body):
+    """All frames of a file, as Pillow reads them."""
+    return [np.asarray(frame.convert("RGB")) for frame in ImageSequence.Iterator(Image.open(io.BytesIO(body)))]
+
+
+def durations(body):
+    picture, each = Image.open(io.BytesIO(body)), []
+    for i in range(picture.n_frames):
+        picture.seek(i)
+        picture.load()
+        each.append(picture.info["duration"])
+    return each
+
+
+PATHS = ["/v1/filters/box?size=25&border=" + border for border in
+         ("replicate", "reflect", "reflect101", "wrap", "constant", "crop")]
+PATHS += ["/v1/filters/gaussian?sigma=30&border=wrap&roi=3,2,50,40", "/v1/filters/sobel?roi=5,40,9,7",
+          "/v1/chain?filters=gaussian=sigma=2,median=radius=2,sobel&border=reflect",
+          "/v1/filters/gaussian?sigma=9&regions=10,40,20,30&feather=4",
+          "/v1/filters/box?size=9&roi=3,2,30,20&target=20,25&border=wrap", "/v1/filters/emboss?target=0,0"]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_all_pages(service, path):
+    """Nothing leaks from one page to the next, whatever the window and the border."""
+    answer = service.post(f"{path}&pages=all&format=raw&variant=general", tiff())
+    assert answer.status == 200, answer
+    assert answer.headers["X-Pages"] == str(COUNT) and "X-Lost" not in answer.headers
+    if "target" not in path:
+        expected = each(service, path + "&variant=general", FRAMES)
+    else:  # bare pixels have no target's rest
+        pages = [service.post(f"{path}&variant=general&format=raw", write_png(frame)) for frame in FRAMES]
+        expected = b"".join(page.body for page in pages)
+    assert answer.body == expected
+    width, height, bands, _ = answer.kind
+    assert width * height * bands * COUNT == len(answer.body)  # X-Image tells of a page
+
+
+@pytest.mark.parametrize("kind, options", [("u8", "verify=1&variant=general"), ("u16", "variant=reference"), ("f32", "verify=1")])
+def test_many_tiles(service, kind, options):
+    """Pages of several strips, and more strips than there are slots."""
+    frames = [random_pixels(seed, 1400, 900, 1, kind) for seed in range(4)]
+    file = io.BytesIO()
+    pictures = [Image.fromarray(frame[:, :, 0]) for frame in frames]
+    pictures[0].save(file, "TIFF", save_all=True, append_images=pictures[1:])
+    path = f"/v1/filters/box?size=63&border=wrap&{options}"
+    answer = service.post(f"{path}&pages=all&format=raw", file.getvalue(), timeout=300)
+    assert answer.status == 200, answer
+    got, expected = answer.body, each(service, path, frames)
+    if kind == "f32":  # tiles that share a launch are summed in another order
+        got, expected = (np.frombuffer(pixels, np.float32) for pixels in (got, expected))
+        assert np.abs(got - expected).max() < 1e-6
+    else:
+        assert got == expected
+    assert answer.headers.get("X-Verify-Samples", str(4 * 1400 * 900)) == str(4 * 1400 * 900)
+
+
+@pytest.mark.parametrize("make", [tiff, webp, gif])
+def test_one_page(service, make):
+    body, path = make(), "/v1/filters/box?size=5&variant=general"
+    for page in (0, 1, COUNT - 1):
+        expected = each(service, path, [seen(body)[page]])
+        answer = service.post(f"{path}&page={page}&format=raw", body)
+        assert answer.headers["X-Pages"] == str(COUNT) and "X-Lost" not in answer.headers
+        assert answer.pixels[:, :, :3].tobytes() == expected, page
+    first = service.post(f"{path}&format=raw", body)
+    assert first.body == service.post(f"{path}&page=0&format=raw", body).body
+    assert first.headers["X-Lost"] == "first-frame" and first.headers["X-Pages"] == str(COUNT)
+    assert service.post(f"{path}&pages=first&format=raw", body).headers["X-Lost"] == "first-frame"
+    problem = service.post(f"{path}&page={COUNT}", body).refused(400, "bad-parameter")
+    assert (problem["parameter"], problem["value"]) == ("page", str(COUNT))
+    assert f"has {COUNT} pages: page: expected an integer from 0 to {COUNT - 1}" in problem["detail"]
+
+
+@pytest.mark.parametrize("make, name", [(tiff, "TIFF"), (webp, "WEBP"), (gif, "GIF")])
+def test_answers_have_all_pages(service, make, name):
+    """In the body's format, with delays and loops."""
+    body = make()
+    options = {"lossless": 1} if name == "WEBP" else {}
+    answer = service.identity(body, pages="all", **options)
+    assert answer.status == 200 and answer.type == f"image/{name.lower()}", answer
+    assert answer.kind[:2] == (WIDTH, HEIGHT)
+    picture = Image.open(io.BytesIO(answer.body))
+    assert picture.n_frames == COUNT
+    for got, wanted in zip(seen(answer.body), seen(body), strict=True):
+        assert got.shape == wanted.shape
+        assert np.abs(got.astype(int) - wanted).mean() < (20 if name == "GIF" else 0.001)
+    if name != "TIFF":
+        assert picture.info["loop"] == Image.open(io.BytesIO(body)).info["loop"]
+        assert durations(answer.body) == [40, 50, 60, 70, 80]
+
+
+def test_animations_change_format(service):
+    """With delays, too; and what holds one picture is refused, or not chosen."""
+    answer = service.identity(gif(), pages="all", format="webp")
+    assert Image.open(io.BytesIO(answer.body)).info["loop"] == 4  # times in all; GIF counts repetitions
+    assert durations(answer.body) == [40, 50, 60, 70, 80]
+    assert Image.open(io.BytesIO(service.identity(webp(), pages="all", format="gif").body)).n_frames == COUNT
+    problem = service.identity(gif(), pages="all", format="png").refused(422, "unencodable")
+    assert f"{COUNT} pages" in problem["detail"] and "webp, tiff, gif, raw" in problem["detail"]
+    path = "/v1/filters/convolve?kernel=1&pages=all"
+    assert service.post(path, gif(), headers={"Accept": "image/png, image/webp;q=0.1"}).type == "image/webp"
+    assert service.post(path, gif(), headers={"Accept": "image/png"}).status == 422
+    assert service.post("/v1/filters/convolve?kernel=1", gif(), headers={"Accept": "image/png"}).status == 200
+
+
+def test_pages_of_one_picture(service):
+    """A JPEG, a PNG or bare pixels have one page, and formats whose pages are not read say so."""
+    pixels, still = random_pixels(1, 9, 7, 3, "u8"), imagefiles.pil(random_pixels(1, 9, 7, 3, "u8"))
+    for body in (write_png(pixels), imagefiles.written(still, "JPEG"), imagefiles.written(still, "GIF")):
+        for choice in ({"pages": "all"}, {"page": 0}):
+            answer = service.identity(body, **choice)
+            assert answer.status == 200 and "X-Pages" not in answer.headers
+            assert answer.body == service.identity(body).body
+        detail = service.identity(body, page=1).refused(400, "bad-parameter")["detail"]
+        assert "has 1 page: page: expected an integer from 0 to 0" in detail
+    assert service.filter(pixels, [("box", {})], pages="all").status == 200
+    assert service.filter(pixels, [("box", {})], page=1).refused(400, "bad-parameter")["parameter"] == "page"
+    animated = of_frames("PNG", FRAMES)
+    assert service.identity(animated).headers["X-Pages"] == str(COUNT)
+    for choice in ({"pages": "all"}, {"page": 2}):
+        problem = service.identity(animated, **choice).refused(400, "bad-parameter")
+        assert problem["parameter"] in choice and "of PNG a single picture is read" in problem["detail"]
+    assert service.identity(animated, page=0).status == 200
+
+
+@pytest.mark.parametrize("choice, parameter", [
+    ("page=-1", "page"), ("page=x", "page"), ("page=1.5", "page"), ("page=", "page"), ("page=100000", "page"),
+    ("pages=some", "pages"), ("pages=", "pages"), ("page=1&pages=all", "pages"), ("pages=all&page=1", "page")])
+def test_bad_choices(service, choice, parameter):
+    problem = service.post(f"/v1/filters/box?{choice}", tiff()).refused(400, "bad-parameter")
+    assert problem["parameter"] == parameter and "expected" in problem["detail"]
+
+
+def test_what_pages_cannot(service):
+    """Pages that are unlike, or to be turned, or filtered by what is first gathered of an image."""
+    sizes = [FRAMES[0], FRAMES[1][:40], FRAMES[2]]
+    detail = service.identity(tiff(sizes), pages="all").refused(422, "undecodable")["detail"]
+    assert "page=N" in detail
+    for page, frame in enumerate(sizes):
+        answer = service.identity(tiff(sizes), page=page, format="raw")
+        assert np.array_equal(answer.pixels, frame)
+    detail = service.post("/v1/filters/equalize?pages=all", tiff()).refused(400, "bad-parameter")["detail"]
+    assert "page=N" in detail
+    assert service.post("/v1/filters/equalize?page=2", tiff()).status == 200
+    turned = tiff(tiffinfo={274: 6})
+    assert "page=N" in service.identity(turned, pages="all").refused(400, "bad-parameter")["detail"]
+    got = service.identity(turned, page=0, format="raw").pixels
+    assert np.array_equal(got, np.rot90(FRAMES[0], -1))
+
+
+def test_limits(launch):
+    """Pixels of all pages count, and of a frame those that it is made of."""
+    with launch("--codecs", "1", "--max-pixels", str(WIDTH * HEIGHT * 3)) as service:
+        for body in (tiff(), webp(), gif()):
+            detail = service.identity(body, pages="all").refused(422, "too-many-pixels")["detail"]
+            assert f"5 pages of {WIDTH}x{HEIGHT} are to be read, {WIDTH * HEIGHT * 5} pixels" in detail
+            assert service.identity(body).status == 200
+            assert service.identity(body, page=2).status == 200
+        assert service.identity(tiff(), page=4).status == 200
+        assert service.identity(gif(), page=4).refused(422, "too-many-pixels")
+        assert service.identity(tiff(FRAMES[:3]), pages="all").status == 200
+
+
+def test_asynchronous(service):
+    """Progress counts the tiles of all pages."""
+    answer = service.post("/v1/filters/box?pages=all&format=raw", tiff(), headers={"Prefer": "respond-async"})
+    assert answer.status == 202
+    location = answer.headers["Location"]
+    while service.get(location).json()["state"] in ("waiting", "running"):
+        pass
+    assert service.get(location).json()["progress"] == {"tiles_done": COUNT, "tiles": COUNT}
+    result = service.get(location + "/result")
+    assert result.headers["X-Pages"] == str(COUNT) and len(result.body) == WIDTH * HEIGHT * 3 * COUNT
+
+
+def test_cut_anywhere(service):
+    """No cut, and no wrong byte, ends a worker."""
+    for body in (tiff(), webp(), gif()):
+        for at in range(8, len(body), len(body) // 40):
+            for choice in ({"pages": "all"}, {"page": 3}):
+                assert service.identity(body[:at], **choice).status in (200, 400, 415, 422)
+                worse = body[:at] + bytes([body[at] ^ 0x81]) + body[at + 1:]
+                assert service.identity(worse, **choice).status in (200, 400, 415, 422)
