@@ -426,7 +426,7 @@ static const char *threshold_excess(const struct filter_call *call)
 		return "size";
 	if (!local && !isnan(call->value[THRESHOLD_OFFSET]))
 		return "offset";
-	return !by_value && !isnan(call->value[THRESHOLD_VALUE]) ? "value" : NULL;
+	return !by_value && call->numbers[THRESHOLD_VALUE].width ? "value" : NULL;
 }
 
 static enum error check_threshold(const struct filter_call *call, struct problem *problem)
@@ -470,6 +470,16 @@ static struct fault linear_fault(const struct filter_call *call)
 	if (bias->height > 1 || bias->width > BANDS_MAX ||
 	    (gain->width > 1 && bias->width > 1 && gain->width != bias->width))
 		return (struct fault){"bias", expected};
+	return (struct fault){0};
+}
+
+static struct fault threshold_fault(const struct filter_call *call)
+{
+	const struct numbers *value = &call->numbers[THRESHOLD_VALUE];
+
+	if (value->height > 1 || value->width > BANDS_MAX)
+		return (struct fault){"value", "expected one number, or one for each colour, as in "
+		                               "0.3,0.5,0.4"};
 	return (struct fault){0};
 }
 
@@ -540,6 +550,8 @@ static struct fault find_fault(const struct chain *chain, const struct filter_ca
 		fault = linear_fault(call);
 	else if (call->filter == FILTER_LUT)
 		fault = lut_fault(call, chain->coefficient);
+	else if (call->filter == FILTER_THRESHOLD)
+		fault = threshold_fault(call);
 	if (fault.parameter)
 		return fault;
 	if (call->filter == FILTER_COLORMATRIX && !has_shape(matrix, 4, 3) &&

@@ -190,6 +190,14 @@ out:
 	return e;
 }
 
+/* The parameter that may have numbers for each colour. */
+static const char *by_colour(enum filter filter)
+{
+	return filter == FILTER_LUT         ? "table"
+	       : filter == FILTER_THRESHOLD ? "value"
+	                                    : "gain";
+}
+
 /* What mixes red, green and blue, or has numbers for each, needs them. */
 static enum error check_colours(const struct filter_call *call, const struct image *image,
                                 bool cmyk, struct problem *problem)
@@ -211,7 +219,7 @@ static enum error check_colours(const struct filter_call *call, const struct ima
 		return ERR_OK;
 	snprintf(text, sizeof text, "%u for each colour", numbers);
 	return problem_set_parameter(
-	    problem, ERR_BAD_PARAMETER, call->filter == FILTER_LUT ? "table" : "gain", text,
+	    problem, ERR_BAD_PARAMETER, by_colour(call->filter), text,
 	    "the image has %u colour%s, and %s numbers for %u: expected one "
 	    "for all, or one for each",
 	    colours, colours > 1 ? "s" : "", filter_name(call->filter), numbers);

@@ -352,6 +352,8 @@ uint32_t filter_by_colour(const struct filter_call *call)
 		return call->gathered.height;
 	if (call->filter == FILTER_LUT)
 		return n[LUT_TABLE].height;
+	if (call->filter == FILTER_THRESHOLD)
+		return n[THRESHOLD_VALUE].width;
 	return call->filter != FILTER_LINEAR ? 0 : gains > biases ? gains : biases;
 }
 
@@ -646,6 +648,18 @@ static void lower_morphology(const struct filter_call *call, struct operation *o
 	op->gain = 1;
 }
 
+/* Of a list the number for each band, else the only one or the default for all. True for a list. */
+static bool spread(const struct filter_call *call, size_t parameter, const double *coefficients,
+                   double value[BANDS_MAX])
+{
+	const struct numbers *n = &call->numbers[parameter];
+
+	for (uint32_t b = 0; b < BANDS_MAX; b++)
+		value[b] = n->width ? coefficients[n->first + (b < n->width ? b : n->width - 1)]
+		                    : call->value[parameter];
+	return n->width > 1;
+}
+
 /* Before they are gathered, as by default. */
 static void lower_otsu(const struct filter_call *call, const double *coefficients,
                        struct operation *op)
@@ -660,11 +674,9 @@ static void lower_otsu(const struct filter_call *call, const double *coefficient
 static void lower_threshold(const struct filter_call *call, const double *coefficients,
                             struct operation *op)
 {
-	const double value = call->value[THRESHOLD_VALUE], offset = call->value[THRESHOLD_OFFSET];
-	const double radius = op->radius_x;
+	const double offset = call->value[THRESHOLD_OFFSET], radius = op->radius_x;
 
-	for (int b = 0; b < BANDS_MAX; b++)
-		op->limit[b] = isnan(value) ? 0.5 : value;
+	op->by_band = spread(call, THRESHOLD_VALUE, coefficients, op->limit);
 	op->gain = 1;
 	if (call->value[THRESHOLD_METHOD] == THRESHOLD_BY_OTSU)
 		lower_otsu(call, coefficients, op);
@@ -692,18 +704,6 @@ static void lower_rank(const struct filter_call *call, double percentile, struct
 		count += 2 * (uint32_t)element_half_width(j, radius, (int)op->element) + 1;
 	op->rank = (uint32_t)floor(percentile / 100 * (count - 1) + 0.5);
 	op->gain = 1;
-}
-
-/* Of a list the number for each band, else the only one or the default for all. True for a list. */
-static bool spread(const struct filter_call *call, size_t parameter, const double *coefficients,
-                   double value[BANDS_MAX])
-{
-	const struct numbers *n = &call->numbers[parameter];
-
-	for (uint32_t b = 0; b < BANDS_MAX; b++)
-		value[b] = n->width ? coefficients[n->first + (b < n->width ? b : n->width - 1)]
-		                    : call->value[parameter];
-	return n->width > 1;
 }
 
 static struct curve curve_of(const struct filter_call *call)

@@ -400,6 +400,8 @@ def test_colours_for_users(service):
             (ramp, "colormatrix", {"matrix": SEPIA}, "this one is grey"),
             (ramp, "linear", {"gain": [1, 2, 3]}, "the image has 1 colour, and linear numbers for 3"),
             (red, "lut", {"table": [[0, 255], [255, 0]]}, "the image has 3 colours"),
+            (red, "threshold", {"value": [0.2, 0.3]}, "the image has 3 colours, and threshold numbers for 2"),
+            (red, "threshold", {"value": [0.2, 0.3, 1.1]}, "from 0 to 1"),
             (red, "lut", {"table": [[0, 300]]}, "at most max"), (red, "lut", {}, "either a table"),
             (red, "colormatrix", {"matrix": [[1, 0, 0]] * 3}, "3 rows of 4"),
             (red, "linear", {"gain": [1, 101, 1]}, "from -100 to 100")]:
@@ -499,8 +501,23 @@ def test_threshold_of_what_is_flat(service, kind):
     assert np.array_equal(service.filter(ramp, [("threshold", {})]).pixels, np.where(ramp > 127, 255, 0))
 
 
+@pytest.mark.parametrize("kind, bands, alpha", [("u8", 3, 0), ("u16", 4, 1), ("f32", 2, 0), ("u8", 4, 0)])
+def test_threshold_by_colour(service, kind, bands, alpha):
+    """A value for each colour, also where a chain is looked up in one table; alpha stays."""
+    pixels = random_pixels(seed_of("by colour", kind, bands), 131, 57, bands, kind, alpha)
+    values, full = [0.25, 0.75, 0.5, 0.1][:bands - alpha], oracle.FULL_SCALE[kind]
+    wanted = np.where(pixels > full * np.array(values + [0] * alpha), full, 0)
+    wanted[:, :, bands - alpha:] = pixels[:, :, bands - alpha:]
+    one = ("threshold", {"value": values})
+    answer = service.filter(pixels, [one], alpha=alpha, verify=1)
+    assert answer.status == 200 and np.array_equal(answer.pixels, wanted)
+    wanted[:, :, :bands - alpha] = full - wanted[:, :, :bands - alpha]
+    assert np.array_equal(service.filter(pixels, [one, ("invert", {})], alpha=alpha).pixels, wanted)
+
+
 @pytest.mark.parametrize("parameters", [
-    {"value": 1.1}, {"size": 5}, {"offset": 0}, {"method": "mean", "value": 0.5}, {"method": "otso"}])
+    {"value": 1.1}, {"value": [[0.1], [0.2]]}, {"value": [0.1] * 5}, {"value": 0.5, "method": "otsu"},
+    {"size": 5}, {"offset": 0}, {"method": "mean", "value": 0.5}, {"method": "otso"}])
 def test_threshold_refuses(service, parameters):
     pixels = np.zeros((4, 4, 1), np.uint8)
     assert service.filter(pixels, [("threshold", parameters)]).status == 400
