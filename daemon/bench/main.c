@@ -35,6 +35,7 @@ static const struct {
     {"erode 3x3", "erode", NULL},
     {"erode 31x31", "erode=size=31", NULL},
     {"threshold", "threshold", NULL},
+    {"canny", "canny=sigma=0", NULL},
     {"luma 5x5, chroma 3x3", "luma=gaussian=sigma=1.1:size=5&chroma=gaussian=size=3", "u8x3"},
 };
 

@@ -1,9 +1,10 @@
 /* Runs in the encoding thread, in place of the encoder. No rows are kept: memory holds the counts
- * alone, at most 2 MiB. */
+ * alone, at most 2 MiB, or two bits of each pixel. */
 #include "codec/gather.h"
 
 #include <stdlib.h>
 
+#include "common/edges.h"
 #include "common/file.h"
 
 static bool is_luma(const struct message_job *job)
@@ -11,20 +12,48 @@ static bool is_luma(const struct message_job *job)
 	return job->gather_channels == CHANNELS_LUMA;
 }
 
-/* Counts a strip's rows, which are there. */
-static void count_strip(const struct tiles *tiles, const struct message_job *job, uint32_t first,
-                        uint32_t end, uint64_t *counts)
-{
-	const struct tiling *t = &tiles->tiling;
+/* What becomes of a row. */
+struct gatherer {
+	const struct message_job *job;
+	const struct tiling *tiling;
+	uint64_t *counts;
+	struct edges edges;
+};
 
-	for (uint32_t row = first; row < end; row++)
-		counts_add(counts, &t->image, is_luma(job), tiles_out_row(tiles, row), t->width);
+/* The band that shows the edges of these channels: one that is changed. */
+static uint32_t edges_band(const struct message_job *job)
+{
+	switch ((enum channels)job->gather_channels) {
+	case CHANNELS_GREEN:
+		return 1;
+	case CHANNELS_BLUE:
+		return 2;
+	case CHANNELS_ALL:
+	case CHANNELS_COLOR:
+	case CHANNELS_RED:
+	case CHANNELS_LUMA:
+	case CHANNELS_ALPHA:
+	case CHANNELS_CHROMA:
+	case CHANNELS:
+		break;
+	}
+	return 0;
 }
 
-/* Counts all rows; false if the job was stopped. */
-static bool count_all(struct tiles *tiles, const struct message_job *job, uint64_t *counts)
+static void take_row(struct gatherer *g, uint32_t y, const void *pixels)
 {
-	const struct tiling *t = &tiles->tiling;
+	const struct image *image = &g->tiling->image;
+
+	if (g->counts)
+		counts_add(g->counts, image, is_luma(g->job), pixels, g->tiling->width);
+	else
+		edges_set_row(&g->edges, y, image, edges_band(g->job), pixels);
+}
+
+/* Takes all rows; false if the job was stopped. */
+static bool take_all(struct tiles *tiles, struct gatherer *g)
+{
+	const struct tiling *t = g->tiling;
 
 	for (uint32_t row = 0; row < t->height;) {
 		const uint32_t left = t->height - row,
@@ -32,9 +61,9 @@ static bool count_all(struct tiles *tiles, const struct message_job *job, uint64
 
 		if (!tiles_await(tiles, row / t->rows))
 			return false;
-		count_strip(tiles, job, row, end, counts);
+		for (; row < end; row++)
+			take_row(g, row, tiles_out_row(tiles, row));
 		tiles_free_above(tiles, end);
-		row = end;
 	}
 	return true;
 }
@@ -50,31 +79,83 @@ static void make_numbers(enum gather gather, const uint64_t *counts, uint32_t n,
 	case GATHER_TABLE:
 		counts_table(counts, n, numbers, entries);
 		break;
+	case GATHER_EDGES:
 	case GATHER_NONE:
 	case GATHERS:
 		break;
 	}
 }
 
-enum error gather_run(struct tiles *tiles, const struct message_job *job, int file,
-                      struct problem *problem)
+static enum error cannot_write(struct problem *problem)
 {
-	const struct image *image = &tiles->tiling.image;
+	return problem_set(problem, ERR_IO, "cannot write what was counted");
+}
+
+static enum error gather_counts(struct tiles *tiles, struct gatherer *g, int file,
+                                struct problem *problem)
+{
+	const struct image *image = &g->tiling->image;
 	const enum pixel_type type = (enum pixel_type)image->type;
-	const uint32_t rows = gather_rows(image, is_luma(job)), n = counts_of(type);
-	const uint32_t entries = gather_entries((enum gather)job->gather, type);
-	uint64_t *counts = calloc((size_t)rows * n, sizeof *counts);
+	const enum gather gather = (enum gather)g->job->gather;
+	const uint32_t rows = gather_rows(image, is_luma(g->job)), n = counts_of(type);
+	const uint32_t entries = gather_entries(gather, type);
 	double numbers[GATHER_NUMBERS_MAX];
 	bool there;
 
-	if (!counts)
+	g->counts = calloc((size_t)rows * n, sizeof *g->counts);
+	if (!g->counts)
 		return problem_set(problem, ERR_MEMORY, "no memory to count the image's values");
-	there = count_all(tiles, job, counts);
+	there = take_all(tiles, g);
 	for (uint32_t i = 0; there && i < rows; i++)
-		make_numbers((enum gather)job->gather, counts + (size_t)i * n, n,
-		             numbers + (size_t)i * entries, entries);
-	free(counts);
+		make_numbers(gather, g->counts + (size_t)i * n, n, numbers + (size_t)i * entries,
+		             entries);
+	free(g->counts);
 	if (there && !file_write(file, numbers, (size_t)rows * entries * sizeof *numbers, 0))
-		return problem_set(problem, ERR_IO, "cannot write what was counted");
+		return cannot_write(problem);
 	return ERR_OK;
+}
+
+static enum error gather_edges(struct tiles *tiles, struct gatherer *g, int file,
+                               struct problem *problem)
+{
+	const struct tiling *t = g->tiling;
+	const size_t size = (size_t)edges_words(t->width, t->height) * sizeof *g->edges.sure;
+	enum error e = ERR_OK;
+
+	if (edges_init(&g->edges, t->width, t->height)) {
+		e = problem_set(problem, ERR_MEMORY, "no memory for the image's edges");
+	} else if (take_all(tiles, g)) {
+		edges_grow(&g->edges);
+		if (!file_write(file, g->edges.sure, size, 0))
+			e = cannot_write(problem);
+	}
+	edges_fini(&g->edges);
+	return e;
+}
+
+enum error gather_check(const struct message_job *job, const struct tiling *tiling,
+                        struct problem *problem)
+{
+	const uint64_t words = edges_words(tiling->width, tiling->height);
+	const uint64_t size = 2 * words * sizeof(uint64_t);
+
+	if (job->gather != GATHER_EDGES ||
+	    (words <= EDGES_WORDS_MAX && size <= job->buffered_size_max))
+		return ERR_OK;
+	return problem_set(problem, ERR_TOO_MANY_PIXELS,
+	                   "the image is %ux%u, and for canny two bits of each pixel are kept, "
+	                   "which takes %llu bytes; the limit is %llu",
+	                   tiling->width, tiling->height, (unsigned long long)size,
+	                   (unsigned long long)(words > EDGES_WORDS_MAX
+	                                            ? 2 * EDGES_WORDS_MAX * sizeof(uint64_t)
+	                                            : job->buffered_size_max));
+}
+
+enum error gather_run(struct tiles *tiles, const struct message_job *job, int file,
+                      struct problem *problem)
+{
+	struct gatherer g = {.job = job, .tiling = &tiles->tiling};
+
+	return job->gather == GATHER_EDGES ? gather_edges(tiles, &g, file, problem)
+	                                   : gather_counts(tiles, &g, file, problem);
 }

@@ -36,7 +36,7 @@ struct job {
 	struct message_job message;
 	struct job_place place;
 	int body, answer_file; /* answer_file: -1 until it arrives; guarded by the tiles' lock */
-	struct chain chain;
+	struct chain *chain; /* owned */
 	double border_pixel[BANDS_MAX];
 	struct tiles tiles;
 	struct jpeg_tile jpeg;
@@ -119,19 +119,21 @@ static enum error prepare(struct job *job, struct problem *problem)
 	if (!e)
 		e = check_gathered(job, problem);
 	if (!e)
-		e = chain_border_pixel(&job->chain, &job->decoded.image, job->border_pixel,
+		e = chain_border_pixel(job->chain, &job->decoded.image, job->border_pixel,
 		                       problem);
 	if (!e)
-		e = chain_check_image(&job->chain, &job->decoded.image, job->decoded.cmyk, problem);
+		e = chain_check_image(job->chain, &job->decoded.image, job->decoded.cmyk, problem);
 	if (!e)
 		e = chain_check_channels((enum channels)job->message.gather_channels,
 		                         &job->decoded.image, job->decoded.cmyk, problem);
 	if (!e)
-		e = tiling_init(tiling, &job->chain, &job->decoded.image, job->place.arena.in_size,
+		e = tiling_init(tiling, job->chain, &job->decoded.image, job->place.arena.in_size,
 		                job->place.arena.out_size, job->message.samples_max, problem);
 	if (!e)
 		tiling_set_pages(tiling, job->decoded.pages, job->place.arena.in_size,
 		                 job->place.arena.out_size);
+	if (!e)
+		e = gather_check(&job->message, tiling, problem);
 	if (!e)
 		e = compose_size(&job->message, &job->decoded, tiling, &width, &height, problem);
 	if (!e)
@@ -251,9 +253,9 @@ static enum error cut(struct job *job, bool whole, struct problem *problem)
 	enum error e;
 
 	if (!whole)
-		return cut_run(&job->tiles, &source, &job->chain, job->border_pixel, problem);
+		return cut_run(&job->tiles, &source, job->chain, job->border_pixel, problem);
 	tiles_start(&job->tiles, &job->jpeg.tiling);
-	e = cut_whole(&job->tiles, &source, &job->chain, job->border_pixel, problem);
+	e = cut_whole(&job->tiles, &source, job->chain, job->border_pixel, problem);
 	if (e || tiles_stopped(&job->tiles) || do_whole(job))
 		return e;
 	return cut_send(&job->tiles, problem);
@@ -339,7 +341,7 @@ static void *job_thread(void *data)
 static bool is_short(const struct job *job)
 {
 	return job->tiles.tiling.count == 1 && !job->message.has_target && !job->message.verify &&
-	       job->chain.variant != VARIANT_REFERENCE &&
+	       job->chain->variant != VARIANT_REFERENCE &&
 	       (uint64_t)job->decoded.whole.width * job->decoded.whole.height <= SHORT_PIXELS &&
 	       decode_is_plain(job->decoder) &&
 	       (job->message.gather || encode_is_plain(job->encoder));
@@ -390,6 +392,7 @@ static void job_free(struct job **job)
 	free((void *)(uintptr_t)(*job)->compared.at);
 	free((*job)->tiles.compared);
 	tiles_fini(&(*job)->tiles);
+	free((*job)->chain);
 	free(*job);
 	*job = NULL;
 }
@@ -411,9 +414,11 @@ enum error job_start(struct job **job, const struct job_place *place,
 	new->body = fds[0];
 	new->answer_file = -1;
 	new->start_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-	tiles_init(&new->tiles, &new->message, &new->chain, place->socket, &new->place.arena);
-	if (sealed_read(fds[1], &new->chain, sizeof new->chain) || !chain_valid(&new->chain) ||
-	    !message_valid(message))
+	e = chain_take(fds[1], &new->chain);
+	tiles_init(&new->tiles, &new->message, new->chain, place->socket, &new->place.arena);
+	if (e == ERR_MEMORY)
+		e = problem_set(problem, e, "no memory for the job");
+	else if (e || !message_valid(message))
 		e = problem_set(problem, ERR_INTERNAL, "the job's description is not valid");
 	close(fds[1]);
 	if (!e)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -69,13 +70,20 @@ enum error sealed_create(const char *name, const void *data, size_t size, int *f
 	return ERR_OK;
 }
 
-enum error sealed_read(int fd, void *data, size_t size)
+enum error sealed_take(int fd, size_t least, size_t most, void **data, size_t *size)
 {
 	struct stat status;
 
-	if (fstat(fd, &status) || status.st_size > (off_t)size ||
-	    !file_read(fd, data, (size_t)status.st_size, 0))
+	*data = NULL;
+	if (fstat(fd, &status) || status.st_size < 0 || (uint64_t)status.st_size > most)
 		return ERR_IO;
-	memset((char *)data + status.st_size, 0, size - (size_t)status.st_size);
-	return ERR_OK;
+	*size = (size_t)status.st_size;
+	*data = calloc(1, *size > least ? *size : least);
+	if (!*data)
+		return ERR_MEMORY;
+	if (file_read(fd, *data, *size, 0))
+		return ERR_OK;
+	free(*data);
+	*data = NULL;
+	return ERR_IO;
 }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/arena.h"
+
 size_t chain_size(const struct chain *chain)
 {
 	return offsetof(struct chain, coefficient) +
@@ -442,6 +444,11 @@ static enum error check_threshold(const struct filter_call *call, struct problem
 	                             excess);
 }
 
+static bool canny_valid(const struct filter_call *call)
+{
+	return call->value[CANNY_LOW] <= call->value[CANNY_HIGH];
+}
+
 /* True if the range is wide enough for floats to stretch. */
 static bool levels_valid(const struct filter_call *call)
 {
@@ -592,6 +599,10 @@ static enum error check_call(const struct chain *chain, const struct filter_call
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "white", "",
 		                             "white: expected at least black + 0.01, which is %g",
 		                             call->value[LEVELS_BLACK] + 0.01);
+	if (call->filter == FILTER_CANNY && !canny_valid(call))
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "high", "",
+		                             "high: expected at least low, which is %g",
+		                             call->value[CANNY_LOW]);
 	if (call->filter != FILTER_CONVOLVE)
 		return ERR_OK;
 	if (!call->numbers[CONVOLVE_KERNEL].width)
@@ -613,14 +624,30 @@ static uint32_t count_gathering(const struct chain *chain)
 	return count;
 }
 
+static uint32_t count_canny(const struct chain *chain)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < chain->count; i++)
+		count += chain->call[i].filter == FILTER_CANNY;
+	return count;
+}
+
 /* Each takes another run of the chain. */
 static enum error check_gathering(const struct chain *chain, struct problem *problem)
 {
+	const uint32_t canny = count_canny(chain);
+
+	if (canny > 1 || chain->count + canny * (CHAIN_CANNY_FILTERS - 1) > CHAIN_FILTERS_MAX)
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "filters", "canny",
+		                             "expected one canny at most, which counts as %d of "
+		                             "the %d filters that a chain may have",
+		                             CHAIN_CANNY_FILTERS, CHAIN_FILTERS_MAX);
 	if (count_gathering(chain) <= CHAIN_GATHERING_MAX)
 		return ERR_OK;
 	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "filters", "",
 	                             "expected at most %d filters that count the image's values "
-	                             "first: equalize, and threshold with method=otsu",
+	                             "first: equalize, canny, and threshold with method=otsu",
 	                             CHAIN_GATHERING_MAX);
 }
 
@@ -660,6 +687,12 @@ static bool rows_valid(const struct chain *chain, const struct parameter *p,
 	                                           (size_t)rows->width * rows->height));
 }
 
+/* True if the chain has so many coefficients, from this one on. */
+static bool has_coefficients(const struct chain *chain, uint32_t first, uint64_t count)
+{
+	return first <= chain->coefficients_used && count <= chain->coefficients_used - first;
+}
+
 /* True if what is gathered is nothing, or what a call needs. */
 static bool gathered_valid(const struct chain *chain, const struct filter_call *call)
 {
@@ -668,7 +701,12 @@ static bool gathered_valid(const struct chain *chain, const struct filter_call *
 
 	if (!n->width && !n->height)
 		return true;
-	return gather && rows_fit(n) && n->height >= 1 && n->height <= BANDS_MAX &&
+	if (gather == GATHER_EDGES)
+		return n->width && n->height &&
+		       edges_words(n->width, n->height) <= EDGES_WORDS_MAX &&
+		       has_coefficients(chain, n->first, edges_words(n->width, n->height));
+	return gather && n->height >= 1 && n->height <= BANDS_MAX &&
+	       has_coefficients(chain, n->first, (uint64_t)n->width * n->height) &&
 	       (n->width == gather_entries(gather, PIXEL_U8) ||
 	        n->width == gather_entries(gather, PIXEL_U16)) &&
 	       gather_valid(&chain->coefficient[n->first], (size_t)n->width * n->height);
@@ -700,6 +738,8 @@ static bool call_valid(const struct chain *chain, const struct filter_call *call
 			return false;
 	if (call->filter == FILTER_LEVELS)
 		return levels_valid(call);
+	if (call->filter == FILTER_CANNY && !canny_valid(call))
+		return false;
 	if (call->filter != FILTER_CONVOLVE)
 		return !find_fault(chain, call).parameter;
 	return call->value[CONVOLVE_SCALE] != 0 && call->numbers[CONVOLVE_KERNEL].width % 2 &&
@@ -740,6 +780,22 @@ bool chain_valid(const struct chain *chain)
 		if (!call_valid(chain, &chain->call[i]))
 			return false;
 	return true;
+}
+
+enum error chain_take(int fd, struct chain **chain)
+{
+	void *data = NULL;
+	size_t size = 0;
+	enum error e = sealed_take(fd, sizeof **chain, CHAIN_SIZE_MAX, &data, &size);
+
+	*chain = data;
+	if (!e && (chain_size(*chain) > size || !chain_valid(*chain)))
+		e = ERR_INTERNAL;
+	if (e) {
+		free(data);
+		*chain = NULL;
+	}
+	return e;
 }
 
 uint32_t chain_gathering(const struct chain *chain)
@@ -812,19 +868,67 @@ enum error chain_size_to(const struct chain *chain, uint32_t width, uint32_t hei
 	return e;
 }
 
+/* Appends a filter with default parameters on channels; the chain has room for it. */
+static struct filter_call *append(struct chain *chain, enum filter filter, enum channels channels)
+{
+	struct problem problem;
+
+	if (chain_add_filter(chain, filter_name(filter), &problem))
+		return NULL;
+	last_call(chain)->channels = channels;
+	return last_call(chain);
+}
+
+/* Appends what finds the edges of a canny. Those of the luma are those of a grey image, as pixels
+ * cannot hold any luma beside any chroma. */
+static bool append_canny(struct chain *chain, const struct filter_call *canny)
+{
+	const bool luma = canny->channels == CHANNELS_LUMA;
+	const enum channels channels = luma ? CHANNELS_ALL : canny->channels;
+	const double sigma = filter_canny_sigma(canny);
+	struct filter_call *call;
+
+	if (luma && !append(chain, FILTER_GRAYSCALE, channels))
+		return false;
+	call = sigma > 0 ? append(chain, FILTER_GAUSSIAN, channels) : NULL;
+	if (call)
+		call->value[GAUSSIAN_SIGMA] = sigma;
+	call = !call && sigma > 0 ? NULL : append(chain, FILTER_CANNY, channels);
+	if (!call)
+		return false;
+	call->value[CANNY_LOW] = canny->value[CANNY_LOW];
+	call->value[CANNY_HIGH] = canny->value[CANNY_HIGH];
+	call->value[CANNY_SIGMA] = 0;
+	return true;
+}
+
+/* True if the chain's variant is a kernel that finds edges. */
+static bool names_canny_kernel(const struct chain *chain)
+{
+	const enum kernel kernel = chain_kernel(chain);
+
+	return kernel < KERNELS && kernel_row(kernel)->operations >> OPERATION_CANNY & 1;
+}
+
 struct chain *chain_before(const struct chain *chain, uint32_t call)
 {
+	const struct filter_call *gathering = &chain->call[call];
+	const bool canny = filter_gathers(gathering) == GATHER_EDGES;
 	struct chain *before = chain_copy(chain, 0);
-	struct problem problem;
+	bool complete;
 
 	if (!before)
 		return NULL;
 	before->regions = (struct regions){0};
-	if (before->variant < VARIANT_REFERENCE)
+	if (before->variant < VARIANT_REFERENCE && !(canny && names_canny_kernel(chain)))
 		before->variant = VARIANT_ANY;
 	memset(&before->call[call], 0, (chain->count - call) * sizeof *before->call);
 	before->count = call;
-	if (call || !chain_add_filter(before, filter_name(FILTER_LINEAR), &problem))
+	if (canny)
+		complete = append_canny(before, gathering);
+	else
+		complete = call || append(before, FILTER_LINEAR, CHANNELS_ALL);
+	if (complete)
 		return before;
 	free(before);
 	return NULL;
@@ -833,15 +937,19 @@ struct chain *chain_before(const struct chain *chain, uint32_t call)
 struct chain *chain_gathered(const struct chain *chain, uint32_t call, const double *numbers,
                              uint32_t width, uint32_t height)
 {
-	struct chain *gathered = chain_copy(chain, width * height);
+	const bool canny = filter_gathers(&chain->call[call]) == GATHER_EDGES;
+	const uint32_t count = canny ? (uint32_t)edges_words(width, height) : width * height;
+	struct chain *gathered = chain_copy(chain, count);
 
 	if (!gathered)
 		return NULL;
 	gathered->call[call].gathered =
 	    (struct numbers){gathered->coefficients_used, width, height};
 	memcpy(gathered->coefficient + gathered->coefficients_used, numbers,
-	       (size_t)width * height * sizeof *numbers);
-	gathered->coefficients_used += width * height;
+	       count * sizeof *numbers);
+	gathered->coefficients_used += count;
+	if (canny && names_canny_kernel(chain))
+		gathered->variant = VARIANT_ANY; /* it has done its work */
 	return gathered;
 }
 

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/edges.h"
 #include "common/error.h"
 #include "common/filters.h"
 #include "common/image.h"
@@ -20,7 +21,9 @@ enum {
 	CHAIN_GATHERING_MAX = 2, /* filters that must know the whole image */
 	/* Those of a request, and with what is gathered. */
 	CHAIN_GIVEN_MAX = 4 * MATRIX_SIDE_MAX * MATRIX_SIDE_MAX + REGIONS_MAX * REGION_NUMBERS,
-	CHAIN_COEFFICIENTS_MAX = CHAIN_GIVEN_MAX + CHAIN_GATHERING_MAX * GATHER_NUMBERS_MAX
+	CHAIN_COEFFICIENTS_MAX = CHAIN_GIVEN_MAX + CHAIN_GATHERING_MAX * GATHER_NUMBERS_MAX,
+	/* A canny blurs, may make a luma first, and looks for edges. */
+	CHAIN_CANNY_FILTERS = 3
 };
 
 struct chain {
@@ -36,8 +39,12 @@ struct chain {
 	struct regions regions; /* where the result is written; their numbers are coefficients */
 	double border_value[BANDS_MAX];
 	struct filter_call call[CHAIN_FILTERS_MAX];
-	double coefficient[CHAIN_COEFFICIENTS_MAX]; /* of the calls and regions */
+	/* Of the calls and regions. A chain that knows an image's edges has more than these: it is
+	 * longer than the struct. */
+	double coefficient[CHAIN_COEFFICIENTS_MAX];
 };
+
+enum { CHAIN_SIZE_MAX = sizeof(struct chain) + EDGES_WORDS_MAX * sizeof(double) };
 
 /* Bytes of the chain up to its last coefficient; the rest need not be sent. */
 size_t chain_size(const struct chain *chain);
@@ -95,6 +102,10 @@ enum kernel chain_kernel(const struct chain *chain);
 /* True if a chain from another process is within all limits. */
 bool chain_valid(const struct chain *chain);
 
+/* Reads a chain from another process: a new one from malloc(), which is at least as long as the
+ * struct. ERR_INTERNAL unless it is valid; ERR_IO or ERR_MEMORY. */
+enum error chain_take(int fd, struct chain **chain) MUST_CHECK;
+
 /* True if a value is a share of the image's size, which must be known to say more of the chain. */
 bool chain_has_shares(const struct chain *chain);
 
@@ -107,11 +118,13 @@ enum error chain_size_to(const struct chain *chain, uint32_t width, uint32_t hei
 uint32_t chain_gathering(const struct chain *chain);
 
 /* A new chain from malloc(), trimmed: the calls before this one, or one that changes nothing, on
- * all of the image, by any kernel. NULL without memory. */
+ * all of the image, by any kernel. Before a canny also what finds the edges: where they are, all
+ * bands (of one channel, that one) are full scale or, where it depends on others, half of it. NULL
+ * without memory. */
 struct chain *chain_before(const struct chain *chain, uint32_t call);
 
-/* A new chain from malloc(), trimmed, whose call knows these rows of valid numbers. NULL without
- * memory. */
+/* A new chain from malloc(), trimmed, whose call knows these rows of valid numbers, or the edges of
+ * an image of this size. NULL without memory. */
 struct chain *chain_gathered(const struct chain *chain, uint32_t call, const double *numbers,
                              uint32_t width, uint32_t height);
 

@@ -54,6 +54,8 @@ static enum error check_radius(enum kernel kernel, const struct chain *chain, ui
 	const struct kernel_row *row = kernel_row(kernel);
 	uint32_t radius = op->radius_x > op->radius_y ? op->radius_x : op->radius_y;
 
+	if (op->kind == OPERATION_CANNY)
+		radius = 2; /* the blur is a filter of its own */
 	if (op->lattice.stride)
 		radius = op->lattice.radius;
 	if (op->kind == OPERATION_MORPHOLOGY)

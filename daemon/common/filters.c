@@ -225,6 +225,18 @@ static uint32_t threshold_radius(const struct filter_call *call)
 	return isnan(size) ? 5 : ((uint32_t)size - 1) / 2;
 }
 
+double filter_canny_sigma(const struct filter_call *call)
+{
+	return call->value[CANNY_SIGMA] < 0.1 ? 0 : call->value[CANNY_SIGMA];
+}
+
+static uint32_t canny_blur_radius(const struct filter_call *call)
+{
+	const double sigma = filter_canny_sigma(call);
+
+	return sigma > 0 ? sigma_radius(sigma) : 0;
+}
+
 struct lattice filter_lattice(const struct filter_call *call)
 {
 	return lattice_for(untruncated_sigma(call));
@@ -290,6 +302,9 @@ void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t 
 	case FILTER_THRESHOLD:
 		*radius_x = *radius_y = threshold_radius(call);
 		break;
+	case FILTER_CANNY:
+		*radius_x = *radius_y = 2 + canny_blur_radius(call);
+		break;
 	case FILTER_MEDIAN:
 	case FILTER_RANK:
 		*radius_x = *radius_y = (uint32_t)call->value[RANK_RADIUS];
@@ -340,7 +355,9 @@ enum gather filter_gathers(const struct filter_call *call)
 {
 	if (call->filter == FILTER_THRESHOLD && call->value[THRESHOLD_METHOD] == THRESHOLD_BY_OTSU)
 		return GATHER_THRESHOLD;
-	return call->filter == FILTER_EQUALIZE ? GATHER_TABLE : GATHER_NONE;
+	return call->filter == FILTER_EQUALIZE ? GATHER_TABLE
+	       : call->filter == FILTER_CANNY  ? GATHER_EDGES
+	                                       : GATHER_NONE;
 }
 
 uint32_t filter_by_colour(const struct filter_call *call)
@@ -349,7 +366,7 @@ uint32_t filter_by_colour(const struct filter_call *call)
 	const uint32_t gains = n[LINEAR_GAIN].width, biases = n[LINEAR_BIAS].width;
 
 	if (filter_gathers(call))
-		return call->gathered.height;
+		return call->filter == FILTER_CANNY ? 0 : call->gathered.height;
 	if (call->filter == FILTER_LUT)
 		return n[LUT_TABLE].height;
 	if (call->filter == FILTER_THRESHOLD)
@@ -691,6 +708,21 @@ static void lower_threshold(const struct filter_call *call, const double *coeffi
 	op->smoothing = false;
 }
 
+/* Once its edges are known, nothing is left to be done but to draw them. */
+static void lower_canny(const struct filter_call *call, const double *coefficients,
+                        struct operation *op)
+{
+	op->low = call->value[CANNY_LOW];
+	op->high = call->value[CANNY_HIGH];
+	op->gain = 1;
+	if (!call->gathered.width)
+		return;
+	op->kind = OPERATION_EDGES;
+	op->plane = coefficients + call->gathered.first;
+	op->plane_width = call->gathered.width;
+	op->plane_height = call->gathered.height;
+}
+
 _Static_assert((int)MEDIAN_RADIUS == (int)RANK_RADIUS && (int)MEDIAN_WINDOW == (int)RANK_WINDOW,
                "parameters of both");
 
@@ -891,6 +923,9 @@ enum error filter_lower(const struct filter_call *call, const double *coefficien
 		break;
 	case FILTER_THRESHOLD:
 		lower_threshold(call, coefficients, op);
+		break;
+	case FILTER_CANNY:
+		lower_canny(call, coefficients, op);
 		break;
 	case FILTER_MEDIAN:
 		lower_rank(call, 50, op);

@@ -93,7 +93,9 @@ struct filter_call {
 	uint32_t filter;   /* enum filter */
 	uint32_t channels; /* enum channels */
 	struct numbers numbers[FILTER_PARAMETERS_MAX];
-	struct numbers gathered; /* of the whole image, if the filter must know it */
+	/* Of the whole image, if the filter must know it; of GATHER_EDGES: the size of the image
+	 * that has these edges. */
+	struct numbers gathered;
 	uint32_t shares;         /* bit i: value[i] is a percentage of the image's shorter side */
 	double value[FILTER_PARAMETERS_MAX];
 };
@@ -122,6 +124,9 @@ void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t 
 
 /* The lattice that a call is computed on; its stride is 0 if it is not. */
 struct lattice filter_lattice(const struct filter_call *call);
+
+/* The sigma that an image is blurred with before a canny looks for its edges; 0: it is not. */
+double filter_canny_sigma(const struct filter_call *call);
 
 /* What a call must know of the whole image, whether it does or not. */
 enum gather filter_gathers(const struct filter_call *call);

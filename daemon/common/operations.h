@@ -71,6 +71,11 @@ struct operation {
 	double amount;           /* OPERATION_UNSHARP */
 	double threshold;        /* UNSHARP, LOCAL_THRESHOLD: in shares of full scale */
 	double limit[BANDS_MAX]; /* THRESHOLD: of each band, likewise */
+	double low, high;        /* CANNY: likewise */
+	/* EDGES: bits of an image of this size (see edges.h), in the middle of the one to filter.
+	 * They are the chain's, which must outlive the operation. */
+	const double *plane;
+	uint32_t plane_width, plane_height;
 	struct curve curve;
 	/* Sum of the products of absolute coefficients: how much the operation can enlarge a value.
 	 */

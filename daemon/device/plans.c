@@ -139,12 +139,10 @@ static enum error make(struct plans *plans, uint64_t id, const struct chain *cha
 
 enum error plans_take(struct plans *plans, const struct message_plan *message, int chain_fd)
 {
-	struct chain *chain = malloc(sizeof *chain);
-	enum error e = chain ? ERR_OK : ERR_MEMORY;
+	struct chain *chain;
+	enum error e = chain_take(chain_fd, &chain);
 
-	if (!e)
-		e = sealed_read(chain_fd, chain, sizeof *chain);
-	if (!e && (!message->plan || !chain_valid(chain) || !image_valid(&message->image) ||
+	if (!e && (!message->plan || !image_valid(&message->image) ||
 	           plans_find(plans, message->plan)))
 		e = ERR_INTERNAL;
 	if (!e)

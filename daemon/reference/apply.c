@@ -15,7 +15,9 @@
 #include <string.h>
 
 #include "element.h"
+#include "common/edges.h"
 #include "reference/bilateral.h"
+#include "reference/canny.h"
 
 /* The weights of a window: a matrix, or a row and a column; or the mean of blocks of an image. */
 struct taps {
@@ -638,6 +640,36 @@ static void mix_pixel(const struct operation *op, const struct scale *scale, uin
 	}
 }
 
+/* Never alpha-weighted. */
+static enum error canny(const struct operation *op, const struct scale *scale, bool alpha_weighted,
+                        const struct canvas *in, struct canvas *out)
+{
+	(void)alpha_weighted;
+	return canny_apply(op, scale->full, scale->whole, in, out);
+}
+
+/* Of a plane of all the image, which is repeated beyond it, or of its middle. */
+static enum error edges(const struct operation *op, const struct scale *scale, bool alpha_weighted,
+                        const struct canvas *in, struct canvas *out)
+{
+	const int width = (int)op->plane_width, height = (int)op->plane_height;
+	const int left = ((int)scale->image->width - width) / 2;
+	const int top = ((int)scale->image->height - height) / 2;
+
+	(void)alpha_weighted, (void)in;
+	for (size_t i = 0; i < canvas_samples(out); i++) {
+		const int x = out->at.x + (int)(i / out->bands % out->at.width) - left;
+		const int y = out->at.y + (int)(i / out->bands / out->at.width) - top;
+		const bool edge =
+		    edges_at(op->plane, op->plane_width, (uint32_t)((x % width + width) % width),
+		             (uint32_t)((y % height + height) % height));
+
+		out->value[i] = edge ? scale->full : 0;
+		out->slack[i] = 0;
+	}
+	return ERR_OK;
+}
+
 /* Never alpha-weighted. Takes all bands. */
 static enum error mix(const struct operation *op, const struct scale *scale, bool alpha_weighted,
                       const struct canvas *in, struct canvas *out)
@@ -872,6 +904,8 @@ enum error operations_apply(const struct operation *op, const struct scale *scal
 	    [OPERATION_MIX] = mix,
 	    [OPERATION_RANK] = rank,
 	    [OPERATION_THRESHOLD] = threshold,
+	    [OPERATION_CANNY] = canny,
+	    [OPERATION_EDGES] = edges,
 	    [OPERATION_LOCAL_THRESHOLD] = compare_with_blur,
 	};
 

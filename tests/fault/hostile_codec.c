@@ -17,7 +17,7 @@
 
 static struct message_arena arena;
 static struct message_job job;
-static struct chain chain;
+static struct chain *chain;
 static struct tiling tiling;
 static int body, answer = -1;
 
@@ -34,7 +34,8 @@ static enum message_type hear(void)
 	} else if (message.type == MSG_JOB) {
 		job = message.job;
 		body = fds[0];
-		if (sealed_read(fds[1], &chain, sizeof chain))
+		free(chain);
+		if (chain_take(fds[1], &chain))
 			die("chain");
 	} else if (message.type == MSG_ANSWER) {
 		answer = fds[0];
@@ -54,7 +55,7 @@ static void say_image(void)
 	struct message_image *m = &message.image;
 	struct problem problem;
 
-	if (tiling_init(&tiling, &chain, &job.raw_image, arena.in_size, arena.out_size,
+	if (tiling_init(&tiling, chain, &job.raw_image, arena.in_size, arena.out_size,
 	                job.samples_max, &problem))
 		die("tiling");
 	m->job = job.job;
@@ -229,7 +230,7 @@ static void misbehave(void)
 	} else if (is("random")) {
 		struct problem problem;
 
-		if (tiling_init(&tiling, &chain, &job.raw_image, arena.in_size, arena.out_size,
+		if (tiling_init(&tiling, chain, &job.raw_image, arena.in_size, arena.out_size,
 		                job.samples_max, &problem))
 			die("tiling");
 		if (random_number(2))

@@ -149,20 +149,24 @@ def test_codec_stopped(launch, expected):
                                        reason="stopped") == 1
 
 
-@pytest.mark.parametrize("filters", ([*SLOW, ("equalize", {})], [("equalize", {}), *SLOW]),
-                         ids=("while it counts", "when it has counted"))
-def test_codec_ended_in_either_run(launch, filters):
+CANNY = ("canny", {"sigma": 0, "low": 2, "high": 3})
+
+
+@pytest.mark.parametrize("filters, kernel", [([*SLOW, ("equalize", {})], None), ([("equalize", {}), *SLOW], "curve"),
+                                             ([*SLOW, CANNY], None), ([CANNY, *SLOW], "canny")],
+                         ids=("while it counts", "when it has counted", "while it looks for edges", "with edges"))
+def test_codec_ended_in_either_run(launch, filters, kernel):
     """An image is counted by a run of its own. Each has a successor, and what was counted before stays."""
     pixels = LARGE[:800]
 
     def copied():
         """Tiles of runs that only count."""
-        return service.metrics().total("convolved_kernel_duration_seconds_count", kernel="curve")
+        return kernel and service.metrics().total("convolved_kernel_duration_seconds_count", kernel=kernel) or 0
 
     with launch("--codecs", "2", *LONG_LIMITS) as service:
         wanted = service.filter(pixels, filters, variant="general").body
         once = copied()
-        assert (once > 0) == (filters[0][0] == "equalize")
+        assert (once > 0) == bool(kernel)
         for number in (signal.SIGKILL, signal.SIGSTOP):
             before = copied()
             job = InFlight(service, pixels, filters)

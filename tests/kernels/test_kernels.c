@@ -131,6 +131,14 @@ static const struct group colours[] = {
      "colormatrix=matrix=1 0 0 0 0;0 0.5 0 0.5 0;0 0 1 0 -0.1;0.3 0.3 0 0.5 0.1"},
     {"chain with colours", "box,lut=table=255 90 0,grayscale=weights=bt709,lut=points=0 9;200 255"},
 };
+static const struct group cannies[] = {
+    {"canny", "canny=sigma=0"},
+    {"canny of a blur", "gaussian=sigma=1.4,canny=sigma=0:low=0.05:high=0.1"},
+    {"canny in a chain", "median,canny=sigma=0:low=0:high=0"},
+    {"edges", "canny=sigma=0"},
+    {"edges in a chain", "box,canny=sigma=1,dilate"},
+    {"edges in regions", "canny&regions=3,2,20,9;ellipse:10,-4,41,30&feather=5"},
+};
 static const struct group regions[] = {
     {"regions", "box=size=5&regions=3,2,20,9;ellipse:10,-4,41,30;-9,5,10,400;30,6,1,1"},
     {"regions, inverted",
@@ -180,6 +188,7 @@ static const struct {
     {"lines", SET(lines)},
     {"curves", SET(curves)},
     {"colours", SET(colours)},
+    {"canny", SET(cannies)},
     {"regions", SET(regions)},
     {"chains", SET(chains)},
     {"lattices", SET(lattices)},

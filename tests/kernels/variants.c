@@ -76,6 +76,17 @@ static const struct group thresholds[] = {
     {"threshold, one a colour", "threshold=method=otsu"},
 };
 
+static const struct group cannies[] = {
+    {"canny", "canny=sigma=0"},
+    {"canny, of all", "canny=sigma=0:low=0:high=0"},
+    {"canny, of much", "canny=sigma=0:low=0.1:high=2.3"},
+};
+
+static const struct group planes[] = {
+    {"edges", "canny=sigma=0"},
+    {"edges of a blur", "canny"},
+};
+
 static const struct group curves[] = {
     {"gamma", "gamma"},
     {"levels", "levels=black=0.1:white=0.8:gamma=0.7"},
@@ -103,6 +114,8 @@ static const struct set sets[] = {
     [OPERATION_CURVE] = SET(curves),
     [OPERATION_LUT] = SET(luts),
     [OPERATION_MIX] = SET(mixes),
+    [OPERATION_CANNY] = SET(cannies),
+    [OPERATION_EDGES] = SET(planes),
     [OPERATION_RANK] = SET(ranks),
     [OPERATION_THRESHOLD] = SET(thresholds),
 };

@@ -982,7 +982,8 @@ static void test_worked(void **state)
 static void test_memory(void **state)
 {
 	int fd, read_only;
-	char buffer[8];
+	void *data;
+	size_t size;
 
 	(void)state;
 	assert_int_equal(arena_create("test", 8192, &fd), ERR_OK);
@@ -993,12 +994,16 @@ static void test_memory(void **state)
 	close(read_only);
 	assert_int_equal(sealed_create("test", "hello", 6, &fd), ERR_OK);
 	assert_true(pwrite(fd, "x", 1, 0) < 0);
-	assert_int_equal(sealed_read(fd, buffer, 6), ERR_OK);
-	assert_string_equal(buffer, "hello");
-	memset(buffer, 'x', sizeof buffer);
-	assert_int_equal(sealed_read(fd, buffer, 8), ERR_OK);
-	assert_memory_equal(buffer, "hello\0\0\0", 8);
-	assert_int_equal(sealed_read(fd, buffer, 5), ERR_IO);
+	assert_int_equal(sealed_take(fd, 1, 6, &data, &size), ERR_OK);
+	assert_int_equal(size, 6);
+	assert_string_equal(data, "hello");
+	free(data);
+	assert_int_equal(sealed_take(fd, 8, 8, &data, &size), ERR_OK);
+	assert_int_equal(size, 6);
+	assert_memory_equal(data, "hello\0\0\0", 8);
+	free(data);
+	assert_int_equal(sealed_take(fd, 1, 5, &data, &size), ERR_IO);
+	assert_null(data);
 	assert_false(file_write(fd, "x", 1, 0));
 	close(fd);
 }

@@ -7,9 +7,11 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "common/arena.h"
 #include "common/chain.h"
 
 static const struct image grey = {1, 1, 1, PIXEL_U8, 0};
@@ -188,6 +190,65 @@ static void test_sizes(void **state)
 }
 
 /* What another process may send in place of it. */
+/* What is read from a file that has so many bytes of a chain. */
+static enum error take(const struct chain *chain, size_t size)
+{
+	struct chain *taken;
+	enum error e;
+	int fd;
+
+	assert_int_equal(sealed_create("chain", chain, size, &fd), ERR_OK);
+	e = chain_take(fd, &taken);
+	assert_true((e == ERR_OK) == (taken != NULL));
+	if (taken)
+		assert_memory_equal(taken, chain, size);
+	free(taken);
+	close(fd);
+	return e;
+}
+
+/* A canny is looked for by filters of its own, and then longer than a struct. */
+static void test_edges_of_chains(void **state)
+{
+	struct chain *asked = chain_of("box,canny=low=0.1:sigma=3,sobel"), *before, *next;
+	const size_t words = (size_t)edges_words(1281, 2000);
+	double *plane = calloc(words, sizeof *plane);
+	struct operation op;
+
+	(void)state;
+	assert_non_null(plane);
+	before = chain_before(asked, 1);
+	assert_true(before->count == 3 && before->call[1].filter == FILTER_GAUSSIAN);
+	assert_true(chain_valid(before) && before->call[2].value[CANNY_SIGMA] == 0);
+	assert_int_equal(filter_lower(&before->call[2], before->coefficient, &op), ERR_OK);
+	assert_true(op.kind == OPERATION_CANNY && op.radius_x == 2 && op.low == 0.1);
+	operation_fini(&op);
+	free(before);
+	asked->call[1].channels = CHANNELS_LUMA;
+	before = chain_before(asked, 1);
+	assert_true(before->count == 4 && before->call[1].filter == FILTER_GRAYSCALE);
+	assert_int_equal(before->call[3].channels, CHANNELS_ALL);
+	free(before);
+
+	memset(&plane[words - 1], 1, sizeof *plane);
+	next = chain_gathered(asked, 1, plane, 1281, 2000);
+	assert_true(chain_size(next) > sizeof *next && chain_valid(next));
+	assert_int_equal(chain_gathering(next), next->count);
+	assert_int_equal(filter_lower(&next->call[1], next->coefficient, &op), ERR_OK);
+	assert_true(op.kind == OPERATION_EDGES && op.radius_x == 2 + 9 && op.gain == 1);
+	assert_true(edges_at(op.plane, op.plane_width, 1280, 1999));
+	operation_fini(&op);
+	assert_int_equal(take(next, chain_size(next)), ERR_OK);
+	assert_int_equal(take(next, chain_size(next) - 8), ERR_INTERNAL);
+	next->call[1].gathered.height++;
+	assert_int_equal(take(next, chain_size(next)), ERR_INTERNAL);
+	next->call[1].gathered.height = 0;
+	assert_false(chain_valid(next));
+	free(next);
+	free(plane);
+	free(asked);
+}
+
 static void test_invalid(void **state)
 {
 	struct chain *asked = chain_of("equalize,box"), *known;
@@ -225,7 +286,7 @@ int main(void)
 	    cmocka_unit_test(test_threshold), cmocka_unit_test(test_threshold_of_few),
 	    cmocka_unit_test(test_table),     cmocka_unit_test(test_adding),
 	    cmocka_unit_test(test_chains),    cmocka_unit_test(test_invalid),
-	    cmocka_unit_test(test_sizes),
+	    cmocka_unit_test(test_sizes),     cmocka_unit_test(test_edges_of_chains),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -128,6 +128,14 @@ static enum error fill_step(const struct device *device, struct step *step, cons
 		fill_mix(step, op, full);
 	if (op->kind == OPERATION_LUT)
 		return fill_tables(device, step, op, full);
+	if (op->kind == OPERATION_CANNY || op->kind == OPERATION_EDGES)
+		step->full = (float)full;
+	step->low = op->low * full;
+	step->high = op->high * full;
+	step->plane_width = op->plane_width;
+	step->plane_height = op->plane_height;
+	if (op->kind == OPERATION_EDGES)
+		return weights_new_plane(device, op, &step->weights);
 	step->space = (float)(op->space * log2_e);
 	step->range = (float)(op->range / (full * full) * log2_e);
 	if (op->kind == OPERATION_GRADIENT)
@@ -222,7 +230,7 @@ enum error builder_add_filter(struct builder *b, const struct operation *op, dou
 		shape = shapes[0];
 	} else if (b->chain->variant == VARIANT_GENERAL) {
 		b->asked = true;
-	} else if (b->choose) {
+	} else if (b->choose && !op->plane) { /* there is one kernel, and a tuner keeps operations */
 		b->choose(b->user, &work, &kernel, &shape);
 	} else {
 		variant_choose_by_table(device, &work, &kernel, &shape);

@@ -381,6 +381,43 @@ static void set_rank(struct arguments *a, const struct step *step, const struct 
 	set_u32(a, step->keep);
 }
 
+/* The limits are numbers of what the kernel compares: squares, for integers. */
+static void set_canny(struct arguments *a, const struct step *step, const struct tile *tile,
+                      const struct view *views)
+{
+	const double limits[] = {step->low, step->high};
+
+	(void)tile, (void)views;
+	for (int i = 0; i < 2; i++) {
+		const cl_long square = (cl_long)floor(limits[i] * limits[i]);
+
+		if (step->program == PIXEL_U16)
+			set(a, sizeof square, &square);
+		else
+			set_float(a, step->program == PIXEL_U8 ? (float)square : (float)limits[i]);
+	}
+	set_float(a, step->full);
+	set_u32(a, step->keep);
+}
+
+static void set_edges(struct arguments *a, const struct step *step, const struct tile *tile,
+                      const struct view *views)
+{
+	const cl_int width = (cl_int)step->plane_width, height = (cl_int)step->plane_height;
+	const cl_int x = ((cl_int)step->image_width - width) / 2;
+	const cl_int y = ((cl_int)step->image_height - height) / 2;
+
+	(void)tile, (void)views;
+	set(a, sizeof step->weights, &step->weights);
+	set_u32(a, 2 * divide_up(step->plane_width, 64));
+	set(a, sizeof width, &width);
+	set(a, sizeof height, &height);
+	set(a, sizeof x, &x);
+	set(a, sizeof y, &y);
+	set_float(a, step->full);
+	set_u32(a, step->keep);
+}
+
 static void set_subtract(struct arguments *a, const struct step *step, const struct tile *tile,
                          const struct view *views)
 {
@@ -472,7 +509,8 @@ static setter *const of_operation[] = {
     [OPERATION_PIXELATE] = set_pixelate, [OPERATION_CURVE] = set_curve,
     [OPERATION_RANK] = set_rank,         [OPERATION_THRESHOLD] = set_threshold,
     [OPERATION_LOCAL_THRESHOLD] = NULL,  [OPERATION_LUT] = set_lut,
-    [OPERATION_MIX] = set_mix,
+    [OPERATION_MIX] = set_mix,           [OPERATION_CANNY] = set_canny,
+    [OPERATION_EDGES] = set_edges,
 };
 _Static_assert(sizeof of_operation / sizeof *of_operation == OPERATIONS, "each has its place");
 

@@ -313,6 +313,19 @@ static enum error next_operation(const struct builder *b, const struct filter_ca
 	return e;
 }
 
+/* True if the edges that an operation knows are those of the image, or of its middle. */
+static bool plane_fits(const struct builder *b, const struct operation *op)
+{
+	const uint32_t width = b->image->width, height = b->image->height;
+	const bool crop = b->chain->border == BORDER_CROP;
+
+	if (op->kind != OPERATION_EDGES)
+		return true;
+	return crop ? op->plane_width <= width && op->plane_height <= height &&
+	                  (width - op->plane_width) % 2 == 0 && (height - op->plane_height) % 2 == 0
+	            : op->plane_width == width && op->plane_height == height;
+}
+
 /* Adds the next filter of the chain, or as many as one step does: *count of those left. Conversions
  * before it cover the region that it reads. */
 static enum error add_call(struct builder *b, const struct filter_call *call, uint32_t *count)
@@ -326,6 +339,10 @@ static enum error add_call(struct builder *b, const struct filter_call *call, ui
 
 	if (e)
 		return e;
+	if (!plane_fits(b, &op)) {
+		operation_fini(&op);
+		return ERR_INTERNAL;
+	}
 	convert_to(b, wants_ycc(image, call));
 	b->expand_x -= op.radius_x;
 	b->expand_y -= op.radius_y;
@@ -405,6 +422,11 @@ static enum error make_steps(struct plan *plan, struct builder *b)
 	return e;
 }
 
+static size_t larger(size_t a, size_t b)
+{
+	return a > b ? a : b;
+}
+
 enum error plan_new(struct programs *programs, const struct chain *chain, const struct image *image,
                     variant_chooser *choose, void *user, struct plan **plan)
 {
@@ -423,7 +445,7 @@ enum error plan_new(struct programs *programs, const struct chain *chain, const 
 	*plan = NULL;
 	if (e)
 		return e;
-	*plan = calloc(1, sizeof **plan);
+	*plan = calloc(1, sizeof **plan - sizeof *chain + larger(sizeof *chain, chain_size(chain)));
 	if (!*plan)
 		return ERR_MEMORY;
 	(*plan)->image = *image;

@@ -10,13 +10,13 @@
 struct plan {
 	uint32_t client; /* on whose behalf programs are compiled: see programs_for() */
 	struct image image;
-	struct chain chain;
 	uint32_t halo_x, halo_y;
 	double border_pixel[BANDS_MAX]; /* see chain_border_pixel() */
 	struct step_list list;
 	struct step border; /* makes the halo of a JPEG's pixels; kernel KERNELS: none needed */
 	bool resolved;      /* every step of the list has its kernel */
 	bool stacks;        /* launch_can_stack() holds for all of them */
+	struct chain chain; /* may be longer than the struct */
 };
 
 /* Makes the plan of a valid chain for a valid image. If the chain names a variant, steps use that

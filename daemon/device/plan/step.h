@@ -48,9 +48,13 @@ struct step {
 	uint32_t tables;         /* lut: their number in the weights */
 	uint32_t entries;        /* lut: of each */
 	float places;            /* lut: from pixel values to places in a table */
+	/* canny: gradients to compare with, of the image's pixels */
+	double low, high;
+	/* edges: the size of what the plane of bits, its weights, is of */
+	uint32_t plane_width, plane_height;
 	/* mix: the rows of weights, and what is added; the pixel value of full scale */
 	cl_float4 mix[BANDS_MAX + 1];
-	float full;
+	float full; /* also canny, edges */
 	uint32_t element;                   /* extreme, rank: enum element */
 	uint32_t rank;                      /* rank */
 	bool largest;                       /* extreme */

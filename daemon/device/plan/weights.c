@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/edges.h"
 #include "common/log.h"
 #include "common/regions.h"
 #include "device/cl/object_counts.h"
@@ -135,14 +136,15 @@ static size_t write_format(const struct list *l, enum weights format, size_t mar
 	return 0;
 }
 
-static enum error store(const struct device *device, void *data, size_t words, cl_mem *buffer)
+/* Data: of 4-byte words, only read. */
+static enum error store(const struct device *device, const void *data, size_t words, cl_mem *buffer)
 {
 	cl_int code;
 
 	*buffer =
 	    object_add(OBJECT_STEP_WEIGHTS,
 	               clCreateBuffer(device->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
-	                              words * sizeof(uint32_t), data, &code));
+	                              words * sizeof(uint32_t), (void *)(uintptr_t)data, &code));
 	if (!code)
 		return ERR_OK;
 	log_error("cannot store %zu weights: %s", words, opencl_error_name(code));
@@ -204,6 +206,14 @@ enum error weights_new_tables(const struct device *device, const struct operatio
 	e = store(device, data, words, buffer);
 	free(data);
 	return e;
+}
+
+enum error weights_new_plane(const struct device *device, const struct operation *op,
+                             cl_mem *buffer)
+{
+	const uint64_t words = edges_words(op->plane_width, op->plane_height);
+
+	return store(device, op->plane, (size_t)words * 2, buffer);
 }
 
 enum error weights_new_shapes(const struct device *device, const double *numbers, uint32_t shapes,

@@ -25,6 +25,10 @@ enum error weights_new_grow(const struct device *device, const struct lattice *l
 enum error weights_new_tables(const struct device *device, const struct operation *operation,
                               enum pixel_type type, double full, cl_mem *buffer) MUST_CHECK;
 
+/* The bits of OPERATION_EDGES. The caller releases *buffer. ERR_DEVICE. */
+enum error weights_new_plane(const struct device *device, const struct operation *operation,
+                             cl_mem *buffer) MUST_CHECK;
+
 /* The shapes of regions, as integers: KERNEL_BLEND. The caller releases *buffer. ERR_MEMORY or
  * ERR_DEVICE. */
 enum error weights_new_shapes(const struct device *device, const double *numbers, uint32_t shapes,

@@ -263,14 +263,24 @@ void job_restart(struct job *job)
 	queue_again(job);
 }
 
-static uint32_t rows_gathered(const struct job *job)
+/* Of edges the size of the run's result; else how many numbers and rows of them. */
+static void size_gathered(const struct job *job, uint32_t *width, uint32_t *height)
 {
-	return gather_rows(&job->image, job->gather_channels == CHANNELS_LUMA);
+	struct problem problem;
+
+	*width = gather_entries(job->gather, (enum pixel_type)job->image.type);
+	*height = gather_rows(&job->image, job->gather_channels == CHANNELS_LUMA);
+	if (job->gather == GATHER_EDGES &&
+	    chain_output_size(job->chain->chain, &job->image, width, height, &problem))
+		*width = *height = 0; /* a codec worker would have refused it */
 }
 
-uint32_t job_gathers(const struct job *job)
+uint64_t job_gathers(const struct job *job)
 {
-	return gather_entries(job->gather, (enum pixel_type)job->image.type) * rows_gathered(job);
+	uint32_t width, height;
+
+	size_gathered(job, &width, &height);
+	return job->gather == GATHER_EDGES ? edges_words(width, height) : (uint64_t)width * height;
 }
 
 /* From now on this is asked for; it is owned. */
@@ -305,9 +315,11 @@ enum error job_size_to(struct job *job, const struct image *image, struct proble
 enum error job_go_on(struct job *job, const double *numbers)
 {
 	const struct chain *asked = job->asked->chain;
-	const uint32_t rows = rows_gathered(job);
-	struct chain *chain =
-	    chain_gathered(asked, chain_gathering(asked), numbers, job_gathers(job) / rows, rows);
+	struct chain *chain;
+	uint32_t width, height;
+
+	size_gathered(job, &width, &height);
+	chain = chain_gathered(asked, chain_gathering(asked), numbers, width, height);
 
 	if (!chain || ask_for(job, chain))
 		return ERR_MEMORY;

@@ -182,7 +182,7 @@ enum error job_size_to(struct job *job, const struct image *image,
                        struct problem *problem) MUST_CHECK;
 
 /* How many numbers this run is to gather of the known image; 0: it makes the answer. */
-uint32_t job_gathers(const struct job *job);
+uint64_t job_gathers(const struct job *job);
 
 /* Tiles of all runs: done, and in all, where a run to come is taken to have as many as this one. */
 uint32_t job_tiles_done(const struct job *job);

@@ -9,7 +9,8 @@
 
 #include "common/arena.h"
 
-enum { UNUSED_MAX = 32 };
+/* Of chains that no job uses so many are kept, and none that knows an image's edges. */
+enum { UNUSED_MAX = 32, KEPT_SIZE_MAX = sizeof(struct chain) };
 
 static struct shared_chain *chains;
 static struct plan plans[PLANS_MAX];
@@ -76,7 +77,7 @@ void chain_release(struct shared_chain *chain)
 	chain->users--;
 	for (struct shared_chain *c = chains, *next; c; c = next) {
 		next = c->next;
-		if (!c->users && ++unused > UNUSED_MAX)
+		if (!c->users && (c->size > KEPT_SIZE_MAX || ++unused > UNUSED_MAX))
 			free_chain(c);
 	}
 }
@@ -117,6 +118,8 @@ struct plan *plan_use(struct shared_chain *chain, const struct image *image)
 void plan_release(struct plan *plan)
 {
 	plan->users--;
+	if (!plan->users && plan->chain->size > KEPT_SIZE_MAX)
+		clear_place(plan);
 }
 
 void plans_fini(void)

@@ -187,20 +187,34 @@ void codec_end_job(struct codec *c, enum error error, const struct problem *prob
 	codec_check_idle(c);
 }
 
+/* Reads the numbers that are the answer of a job's run; NULL if they are not what they must be. Of
+ * edges any are. */
+static double *read_gathered(const struct job *job, uint64_t count)
+{
+	const uint64_t size = count * sizeof(double);
+	const bool fits = count && count <= EDGES_WORDS_MAX && job->answer_size == size;
+	double *numbers = fits ? malloc(size) : NULL;
+
+	if (numbers && file_read(job->answer.fd, numbers, size, 0) &&
+	    (job->gather == GATHER_EDGES || gather_valid(numbers, count)))
+		return numbers;
+	free(numbers);
+	return NULL;
+}
+
 /* Has the job go on with the numbers that are its run's answer; false if they cannot be. */
 static bool take_gathered(struct codec *c)
 {
-	double numbers[GATHER_NUMBERS_MAX];
 	struct job *job = c->job;
-	const uint32_t count = job_gathers(job);
+	const uint64_t count = job_gathers(job);
+	double *numbers = read_gathered(job, count);
 
-	if (job->answer_size != count * sizeof *numbers ||
-	    !file_read(job->answer.fd, numbers, count * sizeof *numbers, 0) ||
-	    !gather_valid(numbers, count))
+	if (!numbers)
 		return false;
 	codec_leave_job(c);
 	if (job_go_on(job, numbers))
 		job_finish(job, ERR_MEMORY, NULL);
+	free(numbers);
 	job_release(job);
 	codec_check_idle(c);
 	return true;

@@ -185,6 +185,8 @@ static enum error isolate(const struct plan *plan, const struct kernel_set *kern
 	struct operation op;
 	enum error e;
 
+	if (plan->chain->size > sizeof *chain) /* the edges of a client's image */
+		return ERR_DOES_NOT_FIT;
 	memcpy(chain, plan->chain->chain, plan->chain->size);
 	chain->call[0] = chain->call[i];
 	chain->count = 1;
