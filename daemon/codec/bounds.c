@@ -428,9 +428,10 @@ static bool (*const walks[])(struct walk *w) = {
     [FORMAT_PNG] = walk_png,      [FORMAT_WEBP] = walk_webp,   [FORMAT_TIFF] = walk_pages,
     [FORMAT_GIF] = walk_nothing,  [FORMAT_PNM] = walk_nothing, [FORMAT_BMP] = walk_nothing,
     [FORMAT_ICO] = walk_nothing,  [FORMAT_AVIF] = walk_heif,   [FORMAT_HEIC] = walk_heif,
+    [FORMAT_HDR] = walk_nothing,
 };
 
-_Static_assert(FORMATS == 12, "a new format has its row in walks, too");
+_Static_assert(FORMATS == 13, "a new format has its row in walks, too");
 
 enum error bounds_check(enum format format, const uint8_t *body, size_t size,
                         struct problem *problem)

@@ -20,6 +20,7 @@
 #include "codec/bmp.h"
 #include "codec/bounds.h"
 #include "codec/file_metadata.h"
+#include "codec/hdr.h"
 #include "codec/heif.h"
 #include "codec/ico.h"
 #include "codec/jpeg_decode.h"
@@ -542,6 +543,8 @@ static enum error open_other(struct decoder *d, struct decoded *decoded,
 {
 	enum error e = check_boxes(d, problem);
 
+	if (!e && d->format == FORMAT_HDR)
+		e = hdr_check(d->file, d->file_size, problem);
 	if (!e)
 		e = load(d, VIPS_ACCESS_SEQUENTIAL, problem);
 	if (!e)

@@ -99,7 +99,7 @@ static bool wanted(const struct copy *copy, const char *name)
 	for (size_t i = 0; i < COUNT(dropped); i++)
 		if (!strcmp(name, dropped[i]))
 			return false;
-	return !is_raw_profile(name);
+	return !is_raw_profile(name) && strncmp(name, "rad-", 4) != 0; /* of Radiance files */
 }
 
 static void copy_cleaned(VipsImage *from, VipsImage *to, size_t i)

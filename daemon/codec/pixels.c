@@ -34,6 +34,8 @@ static int convert_lab(VipsImage *lab, VipsImage **out)
 /* *out stays NULL where there is nothing to convert. */
 static int convert(VipsImage *image, VipsImage **out, uint32_t *lost)
 {
+	if (image->Coding == VIPS_CODING_RAD)
+		return vips_rad2float(image, out, NULL);
 	if (image->Type == VIPS_INTERPRETATION_LAB || image->Type == VIPS_INTERPRETATION_LABQ ||
 	    image->Type == VIPS_INTERPRETATION_LABS) {
 		*lost |= 1u << LOSS_INKS;

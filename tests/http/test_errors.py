@@ -175,10 +175,10 @@ def test_empty_body(service):
     b"<html><body>no</body></html>", b"<svg xmlns='http://www.w3.org/2000/svg' width='9' "
     b"height='9'><rect width='9' height='9'/></svg>", b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n",
     b'{"image": null}', b"BM" + b"\0" * 200, bytes(range(256)) * 40,
-    b"#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 1 +X 1\n\1\1\1\1", b"SIMPLE  =                    T",
+    b"#?RADIANT\nFORMAT=32-bit_rle_rgbe\n\n-Y 1 +X 1\n\1\1\1\1", b"SIMPLE  =                    T",
     b"1 2 3\n4 5 6\n7 8 9\n",  # a matrix in text form is an image to libvips, not to us
 ], ids=["letter", "letter-x", "zeros", "ff", "html", "svg", "pdf", "json", "bmp", "bytes",
-        "radiance", "fits", "matrix"])
+        "radiant", "fits", "matrix"])
 def test_not_an_image(service, body):
     service.post("/v1/filters/box", body).refused(415, "not-an-image")
 

@@ -1,0 +1,35 @@
+/* Any bytes as the header of a Radiance file: what is accepted has its end within them, and says
+ * the one order of rows. */
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "codec/hdr.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(bool ok)
+{
+	if (!ok)
+		abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	uint8_t *file = malloc(size ? size : 1); /* so that the sanitizer knows its end */
+	struct problem problem = {0};
+	const uint8_t *end;
+	enum error e;
+
+	if (size)
+		memcpy(file, data, size);
+	e = hdr_check(file, size, &problem);
+	must(!e == !problem.detail[0]);
+	must(!e || e == ERR_UNSUPPORTED_PIXELS || e == ERR_UNDECODABLE);
+	if (!e) {
+		end = size && *file == '\n' ? file : memmem(file, size, "\n\n", 2);
+		must(end && memmem(end, size - (size_t)(end - file), "\n-Y ", 4));
+	}
+	free(file);
+	return 0;
+}
