@@ -9,6 +9,7 @@ enum {
 #include "common/operations.def"
 #undef OPERATION
 	U8 = 1 << PIXEL_U8,
+	INTEGERS = 1 << PIXEL_U8 | 1 << PIXEL_U16,
 	ALL_TYPES = (1 << PIXEL_TYPES) - 1,
 	ALL_BANDS = (1 << (BANDS_MAX + 1)) - 2,
 	COLOR_BANDS = 1 << 3 | 1 << 4,

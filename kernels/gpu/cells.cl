@@ -2,6 +2,9 @@
  * bytes, 16 bits apart; or one larger sample. Of floats it has the bits in an order of integers, in
  * which NaN is the largest.
  *
+ * Two bytes lie side by side; or in the same place of two rows, or of the halves of a row: then the
+ * neighbours of both are the two of another cell (cell_of_two, cells_split).
+ *
  * NVIDIA compares pairs of bytes as halves, which they are with their upper bits 0. */
 
 #define CELL_SAMPLES_uchar  2
@@ -34,8 +37,25 @@ FORCE_INLINE cell cell_max(cell a, cell b)
 #endif
 }
 
-#define CELL_MIN cell_min
-#define CELL_MAX cell_max
+/* Sums of a few cells, and what is left of them. Bytes do not overflow; of larger samples sums may,
+ * to no harm. */
+FORCE_INLINE cell cells_add(cell a, cell b)
+{
+#ifdef __NV_CL_C_VERSION
+	if (SIZE == 1)
+		return as_int(half2_add(as_uint(a), as_uint(b)));
+#endif
+	return as_int(as_uint(a) + as_uint(b));
+}
+
+FORCE_INLINE cell cells_subtract(cell a, cell b)
+{
+#ifdef __NV_CL_C_VERSION
+	if (SIZE == 1)
+		return as_int(half2_sub(as_uint(a), as_uint(b)));
+#endif
+	return as_int(as_uint(a) - as_uint(b));
+}
 
 /* The cell that begins with sample i of words. */
 FORCE_INLINE cell words_cell(const uint *w, int i)
@@ -59,16 +79,15 @@ FORCE_INLINE cell words_cell(const uint *w, int i)
 	return bits ^ (bits >> 31 & 0x7fffffff);
 }
 
-/* The cell that begins with sample i of cells in a row. */
-FORCE_INLINE cell cells_at(const cell *c, int i)
+/* The cell of sample i of words, and of bytes the one in the same place of other words. */
+FORCE_INLINE cell cell_of_two(const uint *w, const uint *other, int i)
 {
-	if (SIZE != 1 || i % 2 == 0)
-		return c[i / CELL_SAMPLES];
-#ifdef __NV_CL_C_VERSION
-	return as_int(permute(as_uint(c[i / 2]), as_uint(c[i / 2 + 1]), 0x5432));
-#else /* of shifts a compiler may make an instruction that Oclgrind does not have */
-	return as_int((ushort2)(as_ushort2(c[i / 2]).y, as_ushort2(c[i / 2 + 1]).x));
-#endif
+	if (SIZE != 1)
+		return words_cell(w, i);
+
+	const uint pairs = permute(w[i / 4], other[i / 4], i % 4 < 2 ? 0x5410 : 0x7632);
+
+	return as_int(i % 2 ? permute(pairs, 0, 0x4341) : pairs & 0x00ff00ff);
 }
 
 /* Word k of cells in a row. */
@@ -79,4 +98,19 @@ FORCE_INLINE uint cells_word(const cell *c, int k)
 	if (SIZE == 2)
 		return as_uint(c[2 * k]) | as_uint(c[2 * k + 1]) << 16;
 	return as_uint(c[k] ^ (c[k] >> 31 & 0x7fffffff));
+}
+
+/* Word k of the samples of cells of two, and of bytes also that of the others. */
+FORCE_INLINE void cells_split(uint *word, uint *other, const cell *c, int k)
+{
+	if (SIZE != 1) {
+		*word = cells_word(c, k);
+		return;
+	}
+
+	const uint left = permute(as_uint(c[4 * k]), as_uint(c[4 * k + 1]), 0x6240);
+	const uint right = permute(as_uint(c[4 * k + 2]), as_uint(c[4 * k + 3]), 0x6240);
+
+	*word = permute(left, right, 0x5410);
+	*other = permute(left, right, 0x7632);
 }

@@ -1,31 +1,33 @@
 /* gpu/extreme_local.cl: the smallest or the largest value in a rectangle, through local memory.
  *
  * A group makes a tile of GROUP_X * BLOCK_X samples and GROUP_Y * BLOCK_Y rows. First down: its items
- * take turns at chunks of the tile and its reach, BLOCK_Y rows each. Windows of at least BLOCK_Y rows
- * share those from the last one's first to the first one's last, and differ in the few above and
- * below (van Herk; Gil and Werman: see general/extreme.cl). After the barrier across: an item makes
- * BLOCK_X samples of each row, from a window in registers: of two widths side by side one of twice
- * the width, as general/extreme.cl does.
+ * take turns at chunks of the tile and its reach, BLOCK_Y rows each; local memory holds what they
+ * make, packed. After the barrier across: an item makes BLOCK_X samples of each row.
  *
- * OUTPUT: 1 for the largest. Samples are cells: see gpu/cells.cl. Local memory holds them packed. */
+ * Both ways as many windows as one is long share what lies from the last one's first sample to the first
+ * one's last, and differ in the few before and after, which running extremes cover (van Herk; Gil and
+ * Werman: see general/extreme.cl).
+ *
+ * OUTPUT: 1 for the largest. Samples are cells: see gpu/cells.cl; of bytes, across, those of two
+ * rows. */
+
+/* Windows that are made together: about the same number each time. */
+#define RUNS(outputs, taps) (((outputs) + (taps)-1) / (taps))
+#define RUN(outputs, taps)  (((outputs) + RUNS(outputs, taps) - 1) / RUNS(outputs, taps))
 
 enum {
 	LEFT = EXTREME_LOCAL_LEFT(REACH), /* a row's samples before the tile's first */
 	STRIDE = EXTREME_LOCAL_STRIDE(GROUP_X, BLOCK_X, REACH, SIZE), /* words */
 	CHUNKS = STRIDE / CHUNK_WORDS,
 	CHUNK_CELLS = CHUNK / CELL_SAMPLES,
-	WINDOW_FIRST = (LEFT - REACH) / PER_WORD, /* of an item's window, its first word */
-	WINDOW_SKIP = (LEFT - REACH) % PER_WORD,
+	LOAD = WIDE ? 4 : 2, /* words of a load from local memory */
+	WINDOW_FIRST = (LEFT - REACH) / PER_WORD / LOAD * LOAD, /* of an item's window, its first word */
+	WINDOW_SKIP = LEFT - REACH - WINDOW_FIRST * PER_WORD,
 	WINDOW_SAMPLES = BLOCK_X + 2 * REACH,
-	WINDOW_WORDS = (WINDOW_SKIP + WINDOW_SAMPLES + PER_WORD - 1) / PER_WORD,
-	WINDOW_CELLS = (WINDOW_SAMPLES + CELL_SAMPLES - 1) / CELL_SAMPLES,
-	WIDEST = TAPS_X >= 64   ? 64 /* the largest power of two in a window */
-	         : TAPS_X >= 32 ? 32
-	         : TAPS_X >= 16 ? 16
-	         : TAPS_X >= 8  ? 8
-	         : TAPS_X >= 4  ? 4
-	         : TAPS_X >= 2  ? 2
-	                        : 1
+	WINDOW_WORDS = (WINDOW_SKIP + WINDOW_SAMPLES + PER_WORD * LOAD - 1) / (PER_WORD * LOAD) * LOAD,
+	ACROSS = (BLOCK_X + BANDS - 1) / BANDS, /* a band's samples, at most */
+	RUN_X = RUN(ACROSS, TAPS_X),
+	RUN_Y = RUN(BLOCK_Y, TAPS_Y)
 };
 
 FORCE_INLINE cell extreme_of(cell a, cell b)
@@ -40,108 +42,117 @@ FORCE_INLINE void extremes_of(cell *a, const cell *b)
 		a[i] = extreme_of(a[i], b[i]);
 }
 
-/* Cells of a chunk of row s. `free`: it is aligned, and all of it may be read. */
-FORCE_INLINE void row_load(cell *v, const global uchar *top, uint pitch, int s, int at, int low,
-                           int high, int count, const bool free)
+/* Cells of a chunk at p, of which what lies from `low` to `high` may be read; p goes on to the next row,
+ * unless this is the last. `free`: it is aligned, and all of it may be read. */
+FORCE_INLINE void row_load(cell *v, const global uchar **p, uint pitch, bool last, int low, int high,
+                           const bool free)
 {
-	const global uchar *const row = top + (ulong)min(s, count - 1) * pitch;
 	uint words[CHUNK_WORDS + 1];
 
 	if (free)
-		chunk_load(words, row + at);
+		chunk_load(words, *p);
 	else
-		chunk_gather(words, row, at, low, high);
+		chunk_gather(words, *p, 0, low, high);
 #pragma unroll
 	for (int i = 0; i < CHUNK_CELLS; i++)
 		v[i] = words_cell(words, i * CELL_SAMPLES);
+	*p += last ? 0 : pitch;
 }
 
 /* The extremes down of a chunk, to local memory. */
-FORCE_INLINE void down(local uint *to, const global uchar *top, uint pitch, int at, int low, int high,
+FORCE_INLINE void down(local uint *to, const global uchar *top, uint pitch, int low, int high,
                        int count, const bool free)
 {
-	cell made[BLOCK_Y][CHUNK_CELLS], run[CHUNK_CELLS], v[CHUNK_CELLS];
+#define ROW_LOAD(to, s)                                                                            \
+	row_load(to, &p, pitch, first + (s) >= (free ? (int)ROWS_IN : count) - 1, low, high, free)
+#pragma unroll 1
+	for (int first = 0; first < BLOCK_Y; first += RUN_Y) {
+		const global uchar *p = top + (ulong)(uint)min(first, count - 1) * pitch;
+		cell made[RUN_Y][CHUNK_CELLS], run[CHUNK_CELLS], v[CHUNK_CELLS];
 
-#define ROW_LOAD(to, s) row_load(to, top, pitch, s, at, low, high, count, free)
-	if (TAPS_Y < BLOCK_Y) {
 #pragma unroll
-		for (int s = 0; s < ROWS_IN; s++) {
-			ROW_LOAD(v, s);
-#pragma unroll
-			for (int r = max(0, s - TAPS_Y + 1); r < min(s, BLOCK_Y); r++)
-				extremes_of(made[r], v);
-			if (s < BLOCK_Y) {
-#pragma unroll
-				for (int i = 0; i < CHUNK_CELLS; i++)
-					made[s][i] = v[i];
-			}
-		}
-	} else {
-#pragma unroll
-		for (int s = 0; s < BLOCK_Y - 1; s++) {
-			ROW_LOAD(made[s], s);
-#pragma unroll
-			for (int r = 0; r < s; r++)
-				extremes_of(made[r], made[s]);
-		}
-		ROW_LOAD(run, BLOCK_Y - 1);
+		for (int r = 0; r < RUN_Y; r++)
+			ROW_LOAD(made[r], r);
 #pragma unroll 4
-		for (int s = BLOCK_Y; s < TAPS_Y; s++) {
+		for (int s = RUN_Y; s < TAPS_Y; s++) {
 			ROW_LOAD(v, s);
-			extremes_of(run, v);
+			extremes_of(made[RUN_Y - 1], v);
 		}
 #pragma unroll
-		for (int i = 0; i < CHUNK_CELLS; i++)
-			made[BLOCK_Y - 1][i] = run[i];
+		for (int r = RUN_Y - 2; r >= 0; r--)
+			extremes_of(made[r], made[r + 1]);
 #pragma unroll
-		for (int r = 0; r < BLOCK_Y - 1; r++)
-			extremes_of(made[r], run);
+		for (int r = 1; r < RUN_Y; r++) {
+			ROW_LOAD(v, TAPS_Y + r - 1);
+			if (r > 1)
+				extremes_of(v, run);
 #pragma unroll
-		for (int r = 1; r < BLOCK_Y; r++) {
-			if (r == 1) {
-				ROW_LOAD(run, TAPS_Y);
-			} else {
-				ROW_LOAD(v, TAPS_Y + r - 1);
-				extremes_of(run, v);
-			}
+			for (int i = 0; i < CHUNK_CELLS; i++)
+				run[i] = v[i];
 			extremes_of(made[r], run);
 		}
+#pragma unroll
+		for (int r = 0; r < RUN_Y; r++)
+#pragma unroll
+			for (int k = 0; k < CHUNK_WORDS; k++)
+				if (BLOCK_Y % RUN_Y == 0 || first + r < BLOCK_Y)
+					to[(first + r) * STRIDE + k] = cells_word(made[r], k);
 	}
 #undef ROW_LOAD
-#pragma unroll
-	for (int r = 0; r < BLOCK_Y; r++)
-#pragma unroll
-		for (int k = 0; k < CHUNK_WORDS; k++)
-			to[r * STRIDE + k] = cells_word(made[r], k);
 }
 
-/* The extremes across of BLOCK_X samples; p: the first word of their window. */
-FORCE_INLINE void across(uint *result, const local uint *p)
+/* Words of an item's window of a row. */
+FORCE_INLINE void window_words(uint *words, const local uint *p)
 {
-	uint words[WINDOW_WORDS + 1];
-	cell v[WINDOW_CELLS + 2], made[CELLS];
+#pragma unroll
+	for (int i = 0; i < WINDOW_WORDS; i += LOAD) {
+		if (WIDE) {
+			const uint4 v = *(const local uint4 *)(p + i);
+
+			words[i] = v.x, words[i + 1] = v.y, words[i + 2] = v.z, words[i + 3] = v.w;
+		} else {
+			const uint2 v = *(const local uint2 *)(p + i);
+
+			words[i] = v.x, words[i + 1] = v.y;
+		}
+	}
+}
+
+/* The extremes across of BLOCK_X cells, of the rows that are in a cell; p: the first word of their
+ * window in the first of these. */
+FORCE_INLINE void across(cell *made, const local uint *p)
+{
+	uint words[CELL_SAMPLES][WINDOW_WORDS];
+	cell v[WINDOW_SAMPLES];
 
 #pragma unroll
-	for (int i = 0; i < WINDOW_WORDS; i++)
-		words[i] = p[i];
-	words[WINDOW_WORDS] = 0;
+	for (int t = 0; t < CELL_SAMPLES; t++)
+		window_words(words[t], p + t * STRIDE);
 #pragma unroll
-	for (int i = 0; i < WINDOW_CELLS; i++)
-		v[i] = words_cell(words, WINDOW_SKIP + i * CELL_SAMPLES);
-	v[WINDOW_CELLS] = v[WINDOW_CELLS + 1] = 0;
+	for (int i = 0; i < WINDOW_SAMPLES; i++)
+		v[i] = cell_of_two(words[0], words[CELL_SAMPLES - 1], WINDOW_SKIP + i);
 #pragma unroll
-	for (int wide = 1; wide < WIDEST; wide *= 2)
+	for (int first = 0; first < BLOCK_X; first += first % BANDS < BANDS - 1 ? 1 : (RUN_X - 1) * BANDS + 1) {
+		const int most = min((int)RUN_X, (BLOCK_X - first + BANDS - 1) / BANDS);
+		cell run;
+
+		made[first + (most - 1) * BANDS] = v[first + (most - 1) * BANDS];
 #pragma unroll
-		for (int i = 0; i < WINDOW_CELLS; i++)
-			if (i * CELL_SAMPLES + wide * BANDS < WINDOW_SAMPLES)
-				v[i] = extreme_of(v[i], cells_at(v, i * CELL_SAMPLES + wide * BANDS));
+		for (int k = most; k < TAPS_X; k++)
+			made[first + (most - 1) * BANDS] =
+			    extreme_of(made[first + (most - 1) * BANDS], v[first + k * BANDS]);
 #pragma unroll
-	for (int c = 0; c < CELLS; c++)
-		made[c] = extreme_of(
-		    v[c], cells_at(v, c * CELL_SAMPLES + (TAPS_X - WIDEST) * BANDS));
+		for (int k = most - 2; k >= 0; k--)
+			made[first + k * BANDS] =
+			    extreme_of(v[first + k * BANDS], made[first + (k + 1) * BANDS]);
 #pragma unroll
-	for (int k = 0; k < MIDDLE; k++)
-		result[k] = cells_word(made, k);
+		for (int k = 1; k < most; k++) {
+			const cell next = v[first + (TAPS_X + k - 1) * BANDS];
+
+			run = k == 1 ? next : extreme_of(run, next);
+			made[first + k * BANDS] = extreme_of(made[first + k * BANDS], run);
+		}
+	}
 }
 
 GPU_KERNEL extreme_local(REGION_ARGUMENTS, uint radius, uint element, uint largest, uint keep)
@@ -164,11 +175,11 @@ GPU_KERNEL extreme_local(REGION_ARGUMENTS, uint radius, uint element, uint large
 			const int at = (c * CHUNK - LEFT) * SIZE;
 
 			if (wide && at >= low && at + CHUNK * SIZE - 1 <= high)
-				down(mine + c * CHUNK_WORDS, top, src_pitch, at, low, high, count,
-				     true);
+				down(mine + c * CHUNK_WORDS, top + at, src_pitch, low - at,
+				     high - at, count, true);
 			else
-				down(mine + c * CHUNK_WORDS, top, src_pitch, at, low, high, count,
-				     false);
+				down(mine + c * CHUNK_WORDS, top + at, src_pitch, low - at,
+				     high - at, count, false);
 		}
 	barrier(CLK_LOCAL_MEM_FENCE);
 	if (width == 0 || height == 0)
@@ -177,19 +188,26 @@ GPU_KERNEL extreme_local(REGION_ARGUMENTS, uint radius, uint element, uint large
 	const bool free = window_free(in, src_pitch, out, dst_pitch, width, height);
 
 #pragma unroll 1
-	for (int r = 0; r < BLOCK_Y; r++) {
-		uint result[MIDDLE], words[WINDOW];
+	for (int r = 0; r < BLOCK_Y; r += CELL_SAMPLES) {
+		cell made[BLOCK_X];
+		uint result[CELL_SAMPLES][MIDDLE], words[WINDOW];
 
-		if ((uint)r >= height)
-			return;
-		across(result, mine + r * STRIDE + get_local_id(0) * MIDDLE + WINDOW_FIRST);
-		if (KEEP != 0) {
-			window_load(words, in + (ulong)r * src_pitch, width, false);
-			window_keep(result, words, x);
+		across(made, mine + r * STRIDE + get_local_id(0) * MIDDLE + WINDOW_FIRST);
+#pragma unroll
+		for (int k = 0; k < MIDDLE; k++)
+			cells_split(&result[0][k], &result[CELL_SAMPLES - 1][k], made, k);
+#pragma unroll
+		for (int t = 0; t < CELL_SAMPLES; t++) {
+			if ((uint)(r + t) >= height)
+				return;
+			if (KEEP != 0) {
+				window_load(words, in + (ulong)(r + t) * src_pitch, width, false);
+				window_keep(result[t], words, x);
+			}
+			if (free)
+				window_store(result[t], out + (ulong)(r + t) * dst_pitch, width, true);
+			else
+				window_store(result[t], out + (ulong)(r + t) * dst_pitch, width, false);
 		}
-		if (free)
-			window_store(result, out + (ulong)r * dst_pitch, width, true);
-		else
-			window_store(result, out + (ulong)r * dst_pitch, width, false);
 	}
 }

@@ -52,8 +52,10 @@ static const struct group dogs[] = {
 
 static const struct group extremes[] = {
     {"erode", "erode"},
-    {"dilate, ellipse", "dilate=size=7:shape=ellipse"},
+    {"dilate, 9 x 9", "dilate=size=9"},
     {"dilate, 101", "dilate=size=101"},
+    {"dilate, ellipse", "dilate=size=7:shape=ellipse"},
+    {"erode, 31 x 31", "erode=size=31"},
     {"erode, cross", "erode=size=9:shape=cross"},
     {"erode, ellipse of 61", "erode=size=61:shape=ellipse"},
 };
@@ -66,7 +68,8 @@ static const struct group pixelates[] = {
 static const struct group ranks[] = {
     {"median, 3 x 3", "median"},
     {"median, 5 x 5", "median=radius=2"},
-    {"rank, circle of 7", "rank=radius=3:window=circle:percentile=30"},
+    {"rank, circle of 31", "rank=radius=15:window=circle:percentile=30"},
+    {"rank, circle of 7", "rank=radius=3:window=circle:percentile=100"},
     {"median, radius 15", "median=radius=15"},
 };
 

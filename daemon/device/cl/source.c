@@ -26,7 +26,7 @@ static const struct {
     {"gpu/extreme", "gpu/chunk.cl"},
     {"gpu/extreme", "gpu/cells.cl"},
     {"gpu/median", "gpu/cells.cl"},
-    {"gpu/median", "median.cl"},
+    {"gpu/rank", "element.h"},
     {"jpeg/", "jpeg/image.h"},
     {"jpeg/", "jpeg/common.cl"},
 };

@@ -261,6 +261,11 @@ uint64_t variant_local_bytes(enum kernel kernel, const struct shape *shape, enum
 		words = (uint64_t)shape->group_y * shape->y *
 		        EXTREME_LOCAL_STRIDE((uint64_t)shape->group_x, shape->x, reach,
 		                             pixel_type_size(type));
+	if (type == PIXEL_U8 && (kernel == KERNEL_THRESHOLD_WIDE || kernel == KERNEL_CURVE_WIDE ||
+	                         kernel == KERNEL_LUT_WIDE))
+		words = SAMPLES_WORDS((uint64_t)shape->group_x);
+	if (kernel == KERNEL_RANK_COUNTS)
+		words = RANK_COUNTS_WORDS((uint64_t)shape->group_x, radius_x);
 	if (kernel == KERNEL_SEPARABLE_MMA)
 		words = SEPARABLE_MMA_ROW(reach) + SEPARABLE_MMA_COLUMN(reach, radius_y) +
 		        SEPARABLE_MMA_SCRATCH(lanes, radius_y);
@@ -308,6 +313,8 @@ static bool shape_fits(enum kernel kernel, const struct shape *shape, const stru
 		return false;
 	if (kernel == KERNEL_SEPARABLE_LOCAL)
 		return shape->x % (work->type == PIXEL_U8 ? 8 : 4) == 0;
+	if (kernel == KERNEL_RANK_COUNTS)
+		return true;
 	if (kernel == KERNEL_BILATERAL_WIDE && shape->x % work->bands)
 		return false;
 	if (kernel == KERNEL_SEPARABLE_MMA || kernel == KERNEL_MATRIX_MMA ||
