@@ -10,9 +10,9 @@
 enum error gather_check(const struct message_job *job, const struct tiling *tiling,
                         struct problem *problem) MUST_CHECK;
 
-/* Counts the values of the result's rows, or finds its edges, and writes the numbers that the job is to gather to an
- * empty file; waits for tiles and frees their slots. Returns ERR_OK if another thread stopped the
- * job; the reason is in the tiles. */
+/* Counts the values of the result's rows, or finds its edges, and writes the numbers that the job
+ * is to gather to an empty file; waits for tiles and frees their slots. Returns ERR_OK if another
+ * thread stopped the job; the reason is in the tiles. */
 enum error gather_run(struct tiles *tiles, const struct message_job *job, int file,
                       struct problem *problem) MUST_CHECK;
 

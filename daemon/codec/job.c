@@ -36,7 +36,7 @@ struct job {
 	struct message_job message;
 	struct job_place place;
 	int body, answer_file; /* answer_file: -1 until it arrives; guarded by the tiles' lock */
-	struct chain *chain; /* owned */
+	struct chain *chain;   /* owned */
 	double border_pixel[BANDS_MAX];
 	struct tiles tiles;
 	struct jpeg_tile jpeg;
@@ -119,8 +119,7 @@ static enum error prepare(struct job *job, struct problem *problem)
 	if (!e)
 		e = check_gathered(job, problem);
 	if (!e)
-		e = chain_border_pixel(job->chain, &job->decoded.image, job->border_pixel,
-		                       problem);
+		e = chain_border_pixel(job->chain, &job->decoded.image, job->border_pixel, problem);
 	if (!e)
 		e = chain_check_image(job->chain, &job->decoded.image, job->decoded.cmyk, problem);
 	if (!e)

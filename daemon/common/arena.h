@@ -29,8 +29,9 @@ void arena_unmap(struct arena *arena);
 /* Creates a memfd with a copy of these bytes, sealed against every change. */
 enum error sealed_create(const char *name, const void *data, size_t size, int *fd) MUST_CHECK;
 
-/* Reads a descriptor to its end, *size bytes, into a new block from malloc(). If they are fewer than
- * `least`, the block has so many, the others 0. ERR_IO if they are more than `most`; ERR_MEMORY. */
+/* Reads a descriptor to its end, *size bytes, into a new block from malloc(). If they are fewer
+ * than `least`, the block has so many, the others 0. ERR_IO if they are more than `most`;
+ * ERR_MEMORY. */
 enum error sealed_take(int fd, size_t least, size_t most, void **data, size_t *size) MUST_CHECK;
 
 #endif

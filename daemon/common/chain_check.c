@@ -195,9 +195,7 @@ out:
 /* The parameter that may have numbers for each colour. */
 static const char *by_colour(enum filter filter)
 {
-	return filter == FILTER_LUT         ? "table"
-	       : filter == FILTER_THRESHOLD ? "value"
-	                                    : "gain";
+	return filter == FILTER_LUT ? "table" : filter == FILTER_THRESHOLD ? "value" : "gain";
 }
 
 /* What mixes red, green and blue, or has numbers for each, needs them. */

@@ -146,8 +146,8 @@ void edges_grow(struct edges *e)
 		for (uint32_t y = 0; y < e->height; y++)
 			for (size_t word = 0; word < e->words; word++)
 				for (uint64_t bits; (bits = touched(e, y, word));) {
-					const uint32_t x =
-					    (uint32_t)(word * WORD) + (uint32_t)__builtin_ctzll(bits);
+					const uint32_t x = (uint32_t)(word * WORD) +
+					                   (uint32_t)__builtin_ctzll(bits);
 
 					if (take(e, x, y) && !follow(e, x, y))
 						done = false;

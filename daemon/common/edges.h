@@ -1,6 +1,6 @@
-/* Hysteresis (Canny, "A Computational Approach to Edge Detection", 1986): of the samples that may be
- * edges those stay that are sure, or touch one that stays, at a side or a corner, however far away
- * the sure one is. It must see a whole image: two bits a pixel. */
+/* Hysteresis (Canny, "A Computational Approach to Edge Detection", 1986): of the samples that may
+ * be edges those stay that are sure, or touch one that stays, at a side or a corner, however far
+ * away the sure one is. It must see a whole image: two bits a pixel. */
 #ifndef COMMON_EDGES_H
 #define COMMON_EDGES_H
 
@@ -40,8 +40,8 @@ void edges_set_row(struct edges *edges, uint32_t y, const struct image *image, u
  * memory, whatever the edges' form. */
 void edges_grow(struct edges *edges);
 
-/* Whether a pixel is an edge in a plane that is among a chain's coefficients, whose 64 bits each are
- * a word. */
+/* Whether a pixel is an edge in a plane that is among a chain's coefficients, whose 64 bits each
+ * are a word. */
 bool edges_at(const double *plane, uint32_t width, uint32_t x, uint32_t y);
 
 #endif

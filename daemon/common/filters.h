@@ -96,7 +96,7 @@ struct filter_call {
 	/* Of the whole image, if the filter must know it; of GATHER_EDGES: the size of the image
 	 * that has these edges. */
 	struct numbers gathered;
-	uint32_t shares;         /* bit i: value[i] is a percentage of the image's shorter side */
+	uint32_t shares; /* bit i: value[i] is a percentage of the image's shorter side */
 	double value[FILTER_PARAMETERS_MAX];
 };
 

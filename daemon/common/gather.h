@@ -1,6 +1,6 @@
 /* What a filter must know of the whole image before it can filter any of it: first a run of the job
- * gathers counts of the samples' values, or edges, then the numbers that it made of them stand in the
- * filter's call. Those made of counts are shares of full scale, from 0 to 1. */
+ * gathers counts of the samples' values, or edges, then the numbers that it made of them stand in
+ * the filter's call. Those made of counts are shares of full scale, from 0 to 1. */
 #ifndef COMMON_GATHER_H
 #define COMMON_GATHER_H
 

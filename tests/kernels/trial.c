@@ -196,7 +196,8 @@ static void gather_edges(const struct trial *t, struct chain *chain, uint32_t ca
 	chain->call[call].gathered = (struct numbers){chain->coefficients_used, width, height};
 	for (uint64_t k = 0; k < edges_words(width, height); k++) {
 		const uint64_t word = (uint64_t)random_below(1u << 31) << 33 |
-		                      (uint64_t)random_below(1u << 31) << 11 | random_below(1u << 11);
+		                      (uint64_t)random_below(1u << 31) << 11 |
+		                      random_below(1u << 11);
 
 		memcpy(&chain->coefficient[chain->coefficients_used++], &word, sizeof word);
 	}

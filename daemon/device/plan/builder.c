@@ -230,7 +230,8 @@ enum error builder_add_filter(struct builder *b, const struct operation *op, dou
 		shape = shapes[0];
 	} else if (b->chain->variant == VARIANT_GENERAL) {
 		b->asked = true;
-	} else if (b->choose && !op->plane) { /* there is one kernel, and a tuner keeps operations */
+	} else if (b->choose &&
+	           !op->plane) { /* there is one kernel, and a tuner keeps operations */
 		b->choose(b->user, &work, &kernel, &shape);
 	} else {
 		variant_choose_by_table(device, &work, &kernel, &shape);

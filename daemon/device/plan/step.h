@@ -54,7 +54,7 @@ struct step {
 	uint32_t plane_width, plane_height;
 	/* mix: the rows of weights, and what is added; the pixel value of full scale */
 	cl_float4 mix[BANDS_MAX + 1];
-	float full; /* also canny, edges */
+	float full;                         /* also canny, edges */
 	uint32_t element;                   /* extreme, rank: enum element */
 	uint32_t rank;                      /* rank */
 	bool largest;                       /* extreme */

@@ -110,10 +110,11 @@ void origin_mark(struct request *r)
 	if (!r->cors)
 		return;
 	answer_header(&r->answer, "Access-Control-Allow-Origin", "%s", r->head.text[HEAD_ORIGIN]);
-	answer_header(&r->answer, "Access-Control-Expose-Headers",
-	              "ETag, Location, Retry-After, Server-Timing, X-Codec, X-Device, X-Image, "
-	              "X-Lost, X-Pages, X-Request-Id, X-Verify-Max-Difference, X-Verify-Mismatches, "
-	              "X-Verify-Samples");
+	answer_header(
+	    &r->answer, "Access-Control-Expose-Headers",
+	    "ETag, Location, Retry-After, Server-Timing, X-Codec, X-Device, X-Image, "
+	    "X-Lost, X-Pages, X-Request-Id, X-Verify-Max-Difference, X-Verify-Mismatches, "
+	    "X-Verify-Samples");
 }
 
 void origin_permit(struct request *r, const char *methods)
