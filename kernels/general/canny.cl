@@ -8,14 +8,20 @@
  * is 13573 / 32768, this is. Integers are compared exactly: bytes by squares that floats hold, others
  * by 64-bit integers. NaN is no edge, nor is what is beside it.
  *
- * A work-item makes a block of CANNY_ROWS rows. Down a column of vectors it makes the gradients of
- * each row once, at the 16 pixels and at their neighbours to both sides, and keeps those of three rows
- * in registers. */
+ * A work-item makes a block of CANNY_ROWS rows, in chunks of CANNY_PIXELS. Of each row of a chunk it
+ * makes the gradients once, at its pixels and those beside them; of three rows of gradients, in private
+ * memory, it makes a row of the result. */
 
 /* Rows of a block: 4 more are read. */
 #ifndef CANNY_ROWS
 #define CANNY_ROWS 8
 #endif
+
+enum {
+	CANNY_PIXELS = 126,
+	CANNY_SPAN = CANNY_PIXELS + 2, /* a multiple of VECTOR */
+	CANNY_BANDS = 4
+};
 
 /* 16 numbers that hold squares of gradients exactly, or gradients; conditions on them. */
 #define CANNY_NUMBERS_uchar    float16
@@ -27,9 +33,9 @@
 #define CANNY_CONVERT_uchar    convert_float16
 #define CANNY_CONVERT_ushort   convert_long16
 #define CANNY_CONVERT_float    convert_float16
-#define CANNY_LIMIT_uchar      float
-#define CANNY_LIMIT_ushort     long
-#define CANNY_LIMIT_float      float
+#define CANNY_NUMBER_uchar     float
+#define CANNY_NUMBER_ushort    long
+#define CANNY_NUMBER_float     float
 /* tan(22.5°) is TAN / ONE. */
 #define CANNY_TAN_uchar  0.414215087890625f
 #define CANNY_TAN_ushort 13573
@@ -40,32 +46,27 @@
 
 typedef PASTE(CANNY_NUMBERS_, PIXEL, ) canny_numbers;
 typedef PASTE(CANNY_CONDITION_, PIXEL, ) canny_condition;
-typedef PASTE(CANNY_LIMIT_, PIXEL, ) canny_limit;
+typedef PASTE(CANNY_NUMBER_, PIXEL, ) canny_number;
 
 #define CANNY_CONVERT PASTE(CANNY_CONVERT_, PIXEL, )
-#define CANNY_TAN     ((canny_limit)PASTE(CANNY_TAN_, PIXEL, ))
-#define CANNY_ONE     ((canny_limit)PASTE(CANNY_ONE_, PIXEL, ))
+#define CANNY_TAN     ((canny_number)PASTE(CANNY_TAN_, PIXEL, ))
+#define CANNY_ONE     ((canny_number)PASTE(CANNY_ONE_, PIXEL, ))
 
-/* Gradients, and what their lengths are compared by. */
+/* Of a row: gradients, and what their lengths are compared by, from the pixel before a chunk's first to
+ * that after its last. */
 struct slopes {
-	canny_numbers length, x, y;
+	canny_number length[CANNY_SPAN], x[CANNY_SPAN], y[CANNY_SPAN];
 };
 
-/* Of one row: the slopes of 16 pixels, and the lengths beside them. */
-struct slope_row {
-	struct slopes here;
-	canny_numbers left, right;
-};
-
-/* The first `width` of 16 samples of a band. */
-FORCE_INLINE canny_numbers canny_load(source_row p, uint bands, uint width)
+/* The first `width` of 16 samples. */
+FORCE_INLINE canny_numbers canny_load(source_row p, uint width)
 {
 	PIXEL part[VECTOR];
 
-	if (bands == 1 && width == VECTOR)
+	if (width == VECTOR)
 		return CANNY_CONVERT(vload16(0, p));
 	for (uint i = 0; i < VECTOR; i++)
-		part[i] = p[min(i, width - 1) * bands];
+		part[i] = p[min(i, width - 1)];
 	return CANNY_CONVERT(vload16(0, part));
 }
 
@@ -89,81 +90,79 @@ FORCE_INLINE canny_numbers canny_length(canny_numbers x, canny_numbers y)
 #endif
 }
 
-/* Of one band; p: the first pixel's sample. */
-FORCE_INLINE struct slopes canny_slopes(source_row p, uint pitch, uint bands, uint width)
+/* Of samples in a row, each band by itself. */
+FORCE_INLINE void canny_slopes(source_row p, uint pitch, uint bands, uint count, canny_number *length,
+                               canny_number *x, canny_number *y)
 {
 	const source_row above = (source_row)((const global uchar *)p - pitch);
 	const source_row below = (source_row)((const global uchar *)p + pitch);
-	const canny_numbers nw = canny_load(above - bands, bands, width);
-	const canny_numbers ne = canny_load(above + bands, bands, width);
-	const canny_numbers sw = canny_load(below - bands, bands, width);
-	const canny_numbers se = canny_load(below + bands, bands, width);
-	const canny_numbers across =
-	    canny_load(p + bands, bands, width) - canny_load(p - bands, bands, width);
-	const canny_numbers down =
-	    canny_load(below, bands, width) - canny_load(above, bands, width);
-	struct slopes s;
+	const uint width = min(count, (uint)VECTOR);
 
-	s.x = ne - nw + (across + across) + (se - sw);
-	s.y = sw - nw + (down + down) + (se - ne);
-	s.length = canny_length(s.x, s.y);
-	return s;
-}
+	for (uint i = 0; i < count; i += VECTOR) {
+		const uint at = min(i, count - width);
+		const canny_numbers nw = canny_load(above + at - bands, width);
+		const canny_numbers ne = canny_load(above + at + bands, width);
+		const canny_numbers sw = canny_load(below + at - bands, width);
+		const canny_numbers se = canny_load(below + at + bands, width);
+		const canny_numbers across =
+		    canny_load(p + at + bands, width) - canny_load(p + at - bands, width);
+		const canny_numbers down =
+		    canny_load(below + at, width) - canny_load(above + at, width);
+		const canny_numbers gx = ne - nw + (across + across) + (se - sw);
+		const canny_numbers gy = sw - nw + (down + down) + (se - ne);
 
-/* Of the bands that are not kept, the steepest. */
-FORCE_INLINE struct slopes canny_steepest(source_row p, uint pitch, uint bands, uint keep, uint width)
-{
-	struct slopes best;
-	bool first = true;
-
-	if (bands == 1)
-		return canny_slopes(p, pitch, 1, width);
-	for (uint b = 0; b < bands; b++) {
-		struct slopes s;
-
-		if (keep >> b & 1)
-			continue;
-		s = canny_slopes(p + b, pitch, bands, width);
-		if (first) {
-			best = s;
-			first = false;
-			continue;
-		}
-
-		const canny_condition more = s.length > best.length;
-
-		best.length = select(best.length, s.length, more);
-		best.x = select(best.x, s.x, more);
-		best.y = select(best.y, s.y, more);
+		vstore16(canny_length(gx, gy), 0, length + at);
+		vstore16(gx, 0, x + at);
+		vstore16(gy, 0, y + at);
 	}
-	return best;
 }
 
-FORCE_INLINE struct slope_row canny_row(source_row p, uint pitch, uint bands, uint keep, uint width)
+/* Of the bands that are not kept the steepest. p: the first pixel's first sample. */
+FORCE_INLINE void canny_row(struct slopes *row, source_row p, uint pitch, uint bands, uint keep,
+                            uint count)
 {
-	struct slope_row row;
+	canny_number length[CANNY_SPAN * CANNY_BANDS], x[CANNY_SPAN * CANNY_BANDS],
+	    y[CANNY_SPAN * CANNY_BANDS];
+	uint first = 0;
 
-	row.left = canny_steepest(p - bands, pitch, bands, keep, width).length;
-	row.here = canny_steepest(p, pitch, bands, keep, width);
-	row.right = canny_steepest(p + bands, pitch, bands, keep, width).length;
-	return row;
+	if (bands == 1) {
+		canny_slopes(p, pitch, 1, count, row->length, row->x, row->y);
+		return;
+	}
+	canny_slopes(p, pitch, bands, count * bands, length, x, y);
+	while (keep >> first & 1)
+		first++;
+	for (uint i = 0; i < count; i++) {
+		uint best = i * bands + first;
+
+		for (uint b = first + 1; b < bands; b++) {
+			const uint next = i * bands + b;
+
+			best = (length[next] > length[best]) & ~(keep >> b) & 1 ? next : best;
+		}
+		row->length[i] = length[best];
+		row->x[i] = x[best];
+		row->y[i] = y[best];
+	}
 }
 
-/* Where the length is a maximum across the edge. */
-FORCE_INLINE canny_condition canny_is_peak(const struct slope_row *above,
-                                           const struct slope_row *row,
-                                           const struct slope_row *below)
+/* Where a length is a maximum across the edge, from a pixel on. */
+FORCE_INLINE canny_condition canny_is_peak(const struct slopes *above, const struct slopes *row,
+                                           const struct slopes *below, uint at)
 {
-	const canny_numbers length = row->here.length;
-	const canny_numbers x = canny_magnitude(row->here.x), y = canny_magnitude(row->here.y);
+	const canny_number *up = above->length + at, *here = row->length + at,
+			   *down = below->length + at;
+	const canny_numbers gx = vload16(0, row->x + at + 1), gy = vload16(0, row->y + at + 1);
+	const canny_numbers length = vload16(0, here + 1);
+	const canny_numbers x = canny_magnitude(gx), y = canny_magnitude(gy);
 	const canny_condition flat = y * CANNY_ONE < x * CANNY_TAN;
 	const canny_condition steep = (y - (x + x)) * CANNY_ONE > x * CANNY_TAN;
-	const canny_condition rising = (row->here.x < 0) ^ (row->here.y < 0);
-	canny_numbers first = select(above->left, above->right, rising);
-	canny_numbers second = select(below->right, below->left, rising);
+	const canny_condition rising = (gx < 0) ^ (gy < 0);
+	canny_numbers first = select(vload16(0, up), vload16(0, up + 2), rising);
+	canny_numbers second = select(vload16(0, down + 2), vload16(0, down), rising);
 
-	first = select(select(first, above->here.length, steep), row->left, flat);
-	second = select(select(second, below->here.length, steep), row->right, flat);
+	first = select(select(first, vload16(0, up + 1), steep), vload16(0, here), flat);
+	second = select(select(second, vload16(0, down + 1), steep), vload16(0, here + 2), flat);
 	return (length > first) & ((length > second) | ((flat | steep) & (length == second)));
 }
 
@@ -171,47 +170,69 @@ FORCE_INLINE canny_condition canny_is_peak(const struct slope_row *above,
 FORCE_INLINE void canny_store(float16 v, source_row in, target_row out, uint bands, uint keep,
                               uint width)
 {
-	float each[VECTOR];
+	PIXEL each[VECTOR];
 
 	if (bands == 1) {
 		pixel_store(v, out, width);
 		return;
 	}
-	vstore16(v, 0, each);
-	for (uint i = 0; i < width; i++)
-		for (uint b = 0; b < bands; b++)
-			out[i * bands + b] =
-			    keep >> b & 1 ? in[i * bands + b] : PIXEL_ROUND_1(each[i]);
+	vstore16(PIXEL_ROUND(v), 0, each);
+	for (uint b = 0; b < bands; b++)
+		for (uint i = 0; i < width; i++)
+			out[i * bands + b] = keep >> b & 1 ? in[i * bands + b] : each[i];
 }
 
-kernel void canny(REGION_ARGUMENTS, canny_limit low, canny_limit high, float full, uint keep)
+/* Makes so many pixels of a row. */
+FORCE_INLINE void canny_result(const struct slopes *above, const struct slopes *row,
+                               const struct slopes *below, source_row in, target_row out, uint bands,
+                               uint pixels, canny_number low, canny_number high, float full, uint keep)
 {
-	const uint pixels = samples / bands, width = min(pixels, (uint)VECTOR);
-	const uint2 span = block_span(pixels, blocks, min((uint)get_global_id(0), blocks - 1));
-	const uint y = get_global_id(1) * CANNY_ROWS;
-	const uint here = min(rows - y, (uint)CANNY_ROWS);
+	const uint width = min(pixels, (uint)VECTOR);
+
+	for (uint i = 0; i < pixels; i += VECTOR) {
+		const uint at = min(i, pixels - width);
+		const canny_numbers length = vload16(0, row->length + at + 1);
+		const canny_condition some = canny_is_peak(above, row, below, at) & (length > low);
+		float16 v = select((float16)(0.0f), (float16)(0.5f * full), convert_int16(some));
+
+		v = select(v, (float16)(full), convert_int16(some & (length > high)));
+		canny_store(v, in + at * bands, out + at * bands, bands, keep, width);
+	}
+}
+
+/* Of narrow rows more is loaded than there is. */
+FORCE_INLINE void canny_clear(struct slopes ring[3])
+{
+	for (uint r = 0; r < 3; r++)
+		for (uint i = 0; i < VECTOR + 2; i++)
+			ring[r].length[i] = ring[r].x[i] = ring[r].y[i] = 0;
+}
+
+kernel void canny(REGION_ARGUMENTS, canny_number low, canny_number high, float full, uint keep)
+{
+	const uint2 span =
+	    block_span(samples / bands, blocks, min((uint)get_global_id(0), blocks - 1));
+	const uint y = get_global_id(1) * CANNY_ROWS, end = min(rows, y + CANNY_ROWS);
+	struct slopes ring[3];
 
 	if (get_global_id(0) >= blocks || y >= rows)
 		return;
-	for (uint x = span.x; x < span.y; x += VECTOR) {
-		const uint at = min(x, span.y - width) * bands;
-		struct slope_row above =
-		    canny_row(SOURCE_ROW((long)y - 1) + at, src_pitch, bands, keep, width);
-		struct slope_row row = canny_row(SOURCE_ROW(y) + at, src_pitch, bands, keep, width);
+	if (samples / bands < VECTOR)
+		canny_clear(ring);
+	for (uint x = span.x; x < span.y; x += CANNY_PIXELS) {
+		const uint pixels = min(span.y - x, (uint)CANNY_PIXELS), at = x * bands;
 
-		for (uint r = y; r < y + here; r++) {
-			const struct slope_row below =
-			    canny_row(SOURCE_ROW(r + 1) + at, src_pitch, bands, keep, width);
-			const canny_condition some =
-			    canny_is_peak(&above, &row, &below) & (row.here.length > low);
-			const canny_condition sure = some & (row.here.length > high);
-			float16 v = select((float16)(0.0f), (float16)(0.5f * full),
-			                   convert_int16(some));
+		canny_row(&ring[0], SOURCE_ROW((long)y - 1) + at - bands, src_pitch, bands, keep,
+		          pixels + 2);
+		canny_row(&ring[1], SOURCE_ROW(y) + at - bands, src_pitch, bands, keep, pixels + 2);
+		for (uint r = y; r < end; r++) {
+			const uint above = (r - y) % 3;
 
-			v = select(v, (float16)(full), convert_int16(sure));
-			canny_store(v, SOURCE_ROW(r) + at, TARGET_ROW(r) + at, bands, keep, width);
-			above = row;
-			row = below;
+			canny_row(&ring[(above + 2) % 3], SOURCE_ROW(r + 1) + at - bands, src_pitch,
+			          bands, keep, pixels + 2);
+			canny_result(&ring[above], &ring[(above + 1) % 3], &ring[(above + 2) % 3],
+			             SOURCE_ROW(r) + at, TARGET_ROW(r) + at, bands, pixels, low,
+			             high, full, keep);
 		}
 	}
 }
