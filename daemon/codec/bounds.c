@@ -14,6 +14,7 @@
 
 #include "codec/bytes.h"
 #include "codec/heif.h"
+#include "codec/jp2k.h"
 
 enum bound {
 	SCANS,
@@ -30,6 +31,8 @@ enum bound {
 	ITEMS,
 	PIECES,
 	OVERLAPS,
+	TILES,
+	COMPONENTS,
 	BOUNDS
 };
 
@@ -54,6 +57,8 @@ static const struct {
     [ITEMS] = {HEIF_ITEMS_MAX, "items"},
     [PIECES] = {1, "pieces of an item"},
     [OVERLAPS] = {3, "times its own size in items"},
+    [TILES] = {10000, "tiles"},
+    [COMPONENTS] = {16, "components"},
 };
 
 struct walk {
@@ -415,6 +420,17 @@ static bool walk_heif(struct walk *w)
 	return add(w, OVERLAPS, there / w->size);
 }
 
+/* JPEG 2000 ------------------------------------------------------------------------------------ */
+
+/* Its decoder takes 6 KB for each tile, and 1 KB for each component of it, once it has read so. */
+static bool walk_jp2k(struct walk *w)
+{
+	struct jp2k_header header;
+
+	return !jp2k_header_read(&header, w->body, w->size) ||
+	       (add(w, TILES, header.tiles) && add(w, COMPONENTS, header.components));
+}
+
 static bool walk_nothing(struct walk *w)
 {
 	(void)w;
@@ -428,10 +444,10 @@ static bool (*const walks[])(struct walk *w) = {
     [FORMAT_PNG] = walk_png,      [FORMAT_WEBP] = walk_webp,   [FORMAT_TIFF] = walk_pages,
     [FORMAT_GIF] = walk_nothing,  [FORMAT_PNM] = walk_nothing, [FORMAT_BMP] = walk_nothing,
     [FORMAT_ICO] = walk_nothing,  [FORMAT_AVIF] = walk_heif,   [FORMAT_HEIC] = walk_heif,
-    [FORMAT_HDR] = walk_nothing,
+    [FORMAT_JP2K] = walk_jp2k,    [FORMAT_HDR] = walk_nothing,
 };
 
-_Static_assert(FORMATS == 13, "a new format has its row in walks, too");
+_Static_assert(FORMATS == 14, "a new format has its row in walks, too");
 
 enum error bounds_check(enum format format, const uint8_t *body, size_t size,
                         struct problem *problem)

@@ -23,6 +23,7 @@
 #include "codec/hdr.h"
 #include "codec/heif.h"
 #include "codec/ico.h"
+#include "codec/jp2k.h"
 #include "codec/jpeg_decode.h"
 #include "codec/jpeg_header.h"
 #include "codec/metadata.h"
@@ -335,16 +336,27 @@ static enum error turn_pfm(struct decoder *d, struct problem *problem)
 	                   problem);
 }
 
+/* The full scale of samples that are the high bits of their type. */
+static uint32_t high_bits(unsigned bits, unsigned of)
+{
+	return ((1u << bits) - 1) << (of - bits);
+}
+
 /* PGM and PPM specify the value of white, which need not be 255 or 65535. Samples of 10 and 12 bits
- * of HEIF are the high ones of u16. */
+ * of HEIF are the high ones of u16; JPEG 2000's, of any number of bits, those of either type. */
 static void note_sample_max(struct decoder *d, const struct image *image)
 {
+	const unsigned of = image->type == PIXEL_U8 ? 8 : 16;
+	struct jp2k_header header;
 	double max;
 	int bits;
 
+	if (d->format == FORMAT_JP2K && image->type != PIXEL_F32 &&
+	    jp2k_header_read(&header, d->file, d->file_size) && header.bits < of)
+		d->sample_max = high_bits(header.bits, of);
 	if (image->type == PIXEL_U16 && vips_image_get_typeof(d->vips, "heif-bitdepth") &&
 	    !vips_image_get_int(d->vips, "heif-bitdepth", &bits) && bits > 8 && bits < 16)
-		d->sample_max = (UINT32_C(0xffff) >> (16 - bits)) << (16 - bits);
+		d->sample_max = high_bits((unsigned)bits, 16);
 	if (image->type != PIXEL_F32 && vips_image_get_typeof(d->vips, "ppm-max-value") &&
 	    !vips_image_get_double(d->vips, "ppm-max-value", &max) && max >= 1 &&
 	    max < pixel_type_full_scale(image->type) && d->file[1] != '1' && d->file[1] != '4')
@@ -355,6 +367,8 @@ static uint32_t count_pages(const struct decoder *d)
 {
 	int pages;
 
+	if (d->format == FORMAT_JP2K) /* libvips calls its resolutions pages */
+		return 1;
 	if (d->vips && vips_image_get_typeof(d->vips, VIPS_META_N_PAGES) &&
 	    !vips_image_get_int(d->vips, VIPS_META_N_PAGES, &pages) && pages > 1)
 		return (uint32_t)pages;

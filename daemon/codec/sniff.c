@@ -25,7 +25,6 @@ static const struct signature signatures[] = {
     OTHER(4, "ftyp", "an MP4 or HEIF file"),
     OTHER(0, "\xff\x0a", "a JPEG XL image"),
     OTHER(4, "JXL ", "a JPEG XL image"),
-    OTHER(4, "jP  ", "a JPEG 2000 image"),
     OTHER(0, "BM", "a BMP image with an unknown header"),
     OTHER(0, "P7\n", "a PAM image"),
     OTHER(0, "8BPS", "a Photoshop document"),
