@@ -268,6 +268,8 @@ def others(name, parameter):
     """What must be given beside a parameter."""
     if name == "threshold" and parameter != "value":
         return {"method": "mean"}
+    if name == "canny":
+        return {"low": {"high": 6}, "high": {"low": 0}}.get(parameter, {})
     return {"convolve": {"kernel": "1"}, "lut": {"table": "0,1"}}.get(name, {})
 
 
