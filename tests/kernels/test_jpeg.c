@@ -1,8 +1,9 @@
 /* The kernels of jpeg/ against libjpeg-turbo: coefficients, samples and encoded bytes are the same,
  * or an image is flagged; nothing is written outside what an image was given, whatever the bytes.
  *
- * test_jpeg [--platform N] [--device N] [--kernel-dir DIR] [--only NAME] [--brief]
- * --brief: small images alone, for Oclgrind. */
+ * test_jpeg [--platform N] [--device N] [--kernel-dir DIR] [--only NAME] [--brief] [--seed N]
+ *           [--rounds N]
+ * --brief: small images alone, for Oclgrind. --rounds: of damaged files, 64 in each. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,8 @@ static struct device device;
 static struct programs *programs;
 static cl_command_queue queue;
 static bool brief;
-static uint32_t failures;
+static uint32_t failures, rounds = 20;
+static uint64_t random_state = 1;
 
 static void check(cl_int code, const char *what)
 {
@@ -33,10 +35,8 @@ static void check(cl_int code, const char *what)
 
 static uint32_t random_number(uint32_t below)
 {
-	static uint64_t state = 1;
-
-	state = state * 6364136223846793005 + 1442695040888963407;
-	return (uint32_t)((state >> 33) % below);
+	random_state = random_state * 6364136223846793005 + 1442695040888963407;
+	return (uint32_t)((random_state >> 33) % below);
 }
 
 /* An image on its way through the device. */
@@ -207,12 +207,16 @@ static bool guards_intact(const struct item *items, uint32_t count, uint8_t *sam
 	return all_poison(samples, size);
 }
 
+static void new_decoder(struct jpeg_decoder *decoder)
+{
+	check(jpeg_decoder_init(decoder, programs) ? CL_INVALID_KERNEL : CL_SUCCESS, "decoder");
+}
+
 static void decode(struct jpeg_decoder *decoder, const struct item *items, uint32_t count,
                    cl_mem samples, struct jpeg_result *results)
 {
 	struct jpeg_decode_job jobs[JPEG_BATCH_MAX];
 
-	check(jpeg_decoder_init(decoder, programs) ? CL_INVALID_KERNEL : CL_SUCCESS, "decoder");
 	for (uint32_t i = 0; i < count; i++)
 		jobs[i] =
 		    (struct jpeg_decode_job){&items[i].scan, items[i].file + items[i].scan.offset,
@@ -255,6 +259,7 @@ static void try_decode(struct item *items, uint32_t count)
 		}
 	}
 	size = make_samples(items, count, &buffer);
+	new_decoder(&decoder);
 	decode(&decoder, items, count, buffer, results);
 	samples = read_buffer(buffer, 0, size);
 	for (uint32_t i = 0; i < count; i++) {
@@ -445,66 +450,109 @@ static void mutate(struct item *item)
 	}
 }
 
+static void item_random(struct item *item)
+{
+	item_make(item,
+	          (struct jpegs_wish){16 + random_number(100), 16 + random_number(60),
+	                              (enum jpegs_sampling)random_number(JPEGS_420 + 1),
+	                              20 + random_number(80), random_number(2) * random_number(9),
+	                              .optimize = random_number(2)},
+	          (enum jpegs_content)random_number(JPEGS_CONTENTS), random_number(1000));
+	if (jpeg_header_read(item->file, item->size, &item->scan))
+		abort();
+}
+
+/* Makes a damaged copy of a file, without the picture. False if its header says that it is. */
+static bool item_damage(struct item *item, const struct item *whole)
+{
+	*item = *whole;
+	item->picture.samples = NULL;
+	item->file = malloc(whole->size);
+	if (!item->file)
+		abort();
+	memcpy(item->file, whole->file, whole->size);
+	mutate(item);
+	return !jpeg_header_read(item->file, item->size, &item->scan);
+}
+
+struct tally {
+	uint64_t exact, flagged, refused;
+};
+
+static void judge_damaged(const struct item *items, uint32_t count,
+                          const struct jpeg_result *results, const uint8_t *samples,
+                          struct tally *tally)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct jpegs_picture expected = {.samples = NULL};
+
+		if (results[i].flags)
+			tally->flagged++;
+		else if (!jpegs_decode_any(items[i].file, items[i].size, &expected) ||
+		         !rows_equal(&items[i], samples, &expected))
+			complain(&items[i], "damaged, and decoded to something else");
+		else
+			tally->exact++;
+		free(expected.samples);
+	}
+}
+
+/* A batch of damaged files; with `spare`, the decoder's buffers are new. */
+static void try_damaged(struct jpeg_decoder *decoder, uint32_t tried, bool spare,
+                        struct tally *tally)
+{
+	enum { ALIKE = 8 };
+	struct item items[JPEG_BATCH_MAX], whole = {.file = NULL};
+	struct jpeg_result results[JPEG_BATCH_MAX];
+	uint32_t count = 0;
+	cl_mem buffer;
+	uint64_t size;
+	uint8_t *samples;
+
+	for (uint32_t i = 0; i < tried; i++) {
+		if (i % ALIKE == 0) {
+			items_free(&whole, 1);
+			item_random(&whole);
+		}
+		if (item_damage(&items[count], &whole)) {
+			count++;
+		} else {
+			items_free(&items[count], 1);
+			tally->refused++;
+		}
+	}
+	size = make_samples(items, count, &buffer);
+	decode(decoder, items, count, buffer, results);
+	samples = read_buffer(buffer, 0, size);
+	judge_damaged(items, count, results, samples, tally);
+	if (!guards_intact(items, count, samples, size))
+		complain(items, "bytes around the samples were written");
+	if (spare)
+		check_spare(&decoder->pipeline);
+	free(samples);
+	clReleaseMemObject(buffer);
+	items_free(&whole, 1);
+	items_free(items, count);
+}
+
 /* Damaged files: what is not flagged is what libjpeg makes of them. */
 static void test_damaged(void)
 {
-	uint32_t exact = 0, flagged = 0, refused = 0;
+	enum { ROUNDS = 8 }; /* with one decoder */
+	struct tally tally = {0, 0, 0};
+	struct jpeg_decoder decoder;
 
-	for (uint32_t round = 0; round < (brief ? 1u : 40u); round++) {
-		const uint32_t tried = brief ? 6 : BATCH;
-		struct item items[BATCH];
-		struct jpeg_result results[BATCH];
-		struct jpeg_decoder decoder;
-		uint32_t count = 0;
-		cl_mem buffer;
-		uint64_t size;
-		uint8_t *samples;
-
-		for (uint32_t i = 0; i < tried; i++) {
-			struct item *item = &items[count];
-
-			item_make(item,
-			          (struct jpegs_wish){
-			              16 + random_number(100), 16 + random_number(60),
-			              (enum jpegs_sampling)random_number(JPEGS_420 + 1),
-			              20 + random_number(80), random_number(2) * random_number(9),
-			              .optimize = random_number(2)},
-			          (enum jpegs_content)random_number(JPEGS_CONTENTS), i);
-			if (jpeg_header_read(item->file, item->size, &item->scan))
-				abort();
-			mutate(item);
-			if (jpeg_header_read(item->file, item->size, &item->scan)) {
-				items_free(item, 1);
-				refused++;
-			} else {
-				count++;
-			}
-		}
-		size = make_samples(items, count, &buffer);
-		decode(&decoder, items, count, buffer, results);
-		samples = read_buffer(buffer, 0, size);
-		for (uint32_t i = 0; i < count; i++) {
-			struct jpegs_picture expected = {.samples = NULL};
-
-			if (results[i].flags)
-				flagged++;
-			else if (!jpegs_decode_any(items[i].file, items[i].size, &expected) ||
-			         !rows_equal(&items[i], samples, &expected))
-				complain(&items[i], "damaged, and decoded to something else");
-			else
-				exact++;
-			free(expected.samples);
-		}
-		if (!guards_intact(items, count, samples, size))
-			complain(items, "bytes around the samples were written");
-		check_spare(&decoder.pipeline);
-		free(samples);
-		clReleaseMemObject(buffer);
-		jpeg_decoder_fini(&decoder);
-		items_free(items, count);
+	for (uint32_t round = 0; round < (brief ? 1 : rounds); round++) {
+		if (round % ROUNDS == 0)
+			new_decoder(&decoder);
+		try_damaged(&decoder, brief ? 6 : JPEG_BATCH_MAX, round % ROUNDS == 0, &tally);
+		if (round % ROUNDS == ROUNDS - 1 || round == (brief ? 1 : rounds) - 1)
+			jpeg_decoder_fini(&decoder);
 	}
-	printf("# damaged: %u exact, %u flagged, %u refused\n", exact, flagged, refused);
-	failures += !brief && (!exact || !flagged || !refused);
+	printf("# damaged: %llu exact, %llu flagged, %llu refused\n",
+	       (unsigned long long)tally.exact, (unsigned long long)tally.flagged,
+	       (unsigned long long)tally.refused);
+	failures += !brief && (!tally.exact || !tally.flagged || !tally.refused);
 }
 
 /* A prefix code with at least one code of two bits, and perhaps some of more than 10. */
@@ -568,6 +616,7 @@ static void test_hostile(void)
 			item->picture.bands = scan->components;
 		}
 		size = make_samples(items, count, &buffer);
+		new_decoder(&decoder);
 		decode(&decoder, items, count, buffer, results);
 		samples = read_buffer(buffer, 0, size);
 		if (!guards_intact(items, count, samples, size))
@@ -657,6 +706,8 @@ int main(int argc, char **argv)
 	                                        {"device", required_argument, NULL, 'd'},
 	                                        {"only", required_argument, NULL, 'o'},
 	                                        {"brief", no_argument, NULL, 'b'},
+	                                        {"seed", required_argument, NULL, 's'},
+	                                        {"rounds", required_argument, NULL, 'r'},
 	                                        {0}};
 	const char *kernel_dir = NULL, *only = NULL;
 	unsigned platform = 0, number = 0, passed = 0, failed = 0;
@@ -673,6 +724,10 @@ int main(int argc, char **argv)
 			only = optarg;
 		else if (c == 'b')
 			brief = true;
+		else if (c == 's')
+			random_state = strtoull(optarg, NULL, 10);
+		else if (c == 'r')
+			rounds = (uint32_t)strtoul(optarg, NULL, 10);
 		else
 			return 2;
 	open_device(platform, number, kernel_dir);
