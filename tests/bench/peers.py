@@ -122,7 +122,7 @@ def make_command(name, side, source):
     return ["wrk", "-t1", "-c8", "--timeout", "30s", "-s", script, url(name, side)]
 
 
-def compare(services, directory, side, options):
+def compare(service, services, directory, side, options):
     """{name: {"rate", "busy"}}: medians of the rounds."""
     source = os.path.join(directory, f"{side}.jpg")
     photograph(source, side)
@@ -132,6 +132,8 @@ def compare(services, directory, side, options):
     figures = {name: [] for name in services}
     for name, process in services.items():
         wait_until(answers(name, side, body), 60, f"{name} does not answer")
+        if name == "convolved":
+            service.tuned()
         load(name, process.pid, commands[name], 2)
     for _ in range(options.rounds):
         for name, process in services.items():
@@ -163,7 +165,7 @@ def main():
         service.settle()
         peers = start_peers(options.python, directory)
         for side in map(int, options.sides.split(",")):
-            results[side] = compare({"convolved": service.process, **peers}, directory, side, options)
+            results[side] = compare(service, {"convolved": service.process, **peers}, directory, side, options)
             if not options.json:
                 show(side, results[side])
     finally:

@@ -63,6 +63,14 @@ class Service:
             found = re.findall(r"^convolved_programs_pending\{.*\} (\d+)", metrics.read().decode(), re.M)
         return sum(map(int, found))
 
+    def tuned(self):
+        """Waits until the tuner has chosen a kernel for what has been asked for, as in a service that is
+        idle now and then."""
+        def chosen():
+            with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/v1/kernels") as kernels:
+                return json.load(kernels)["choices"]
+        wait_until(chosen, 600, "the tuner has not chosen")
+
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(30)
