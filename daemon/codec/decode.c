@@ -151,6 +151,9 @@ static uint64_t buffered_size(const struct decoder *d, const struct image *image
 static enum error check_buffered(uint64_t pixel_size, const struct message_job *job,
                                  const struct image *image, struct problem *problem)
 {
+	const char *why = job->has_target          ? ", because for target it is decoded twice"
+	                  : job->page == PAGES_ALL ? " for all its pages"
+	                                           : "";
 	uint64_t size =
 	    image->width * (uint64_t)image->height * pixel_size * (job->has_target ? 2 : 1);
 
@@ -159,8 +162,7 @@ static enum error check_buffered(uint64_t pixel_size, const struct message_job *
 	return problem_set(problem, ERR_TOO_MANY_PIXELS,
 	                   "the image is %ux%u and cannot be decoded row by row, which takes %llu "
 	                   "bytes of memory%s; the limit is %llu",
-	                   image->width, image->height, (unsigned long long)size,
-	                   job->has_target ? ", because for target it is decoded twice" : "",
+	                   image->width, image->height, (unsigned long long)size, why,
 	                   (unsigned long long)job->buffered_size_max);
 }
 

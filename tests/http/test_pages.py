@@ -205,6 +205,16 @@ def test_limits(launch):
         assert service.identity(tiff(FRAMES[:3]), pages="all").status == 200
 
 
+def test_memory(launch):
+    """A WebP is decoded whole, with all frames that are read; a GIF and a TIFF go from page to page."""
+    pixels = WIDTH * HEIGHT
+    with launch("--codecs", "1", "--max-buffered-size", str(20 * pixels)) as service:
+        detail = service.identity(webp(), pages="all").refused(422, "too-many-pixels")["detail"]
+        assert "for all its pages" in detail and str(20 * pixels) in detail
+        for body, choice in ((webp(), {}), (webp(), {"page": 4}), (gif(), {"pages": "all"}), (tiff(), {"pages": "all"})):
+            assert service.identity(body, **choice).status == 200
+
+
 def test_asynchronous(service):
     """Progress counts the tiles of all pages."""
     answer = service.post("/v1/filters/box?pages=all&format=raw", tiff(), headers={"Prefer": "respond-async"})
