@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -26,6 +25,7 @@
 
 #include <seccomp.h>
 
+#include "common/capabilities.h"
 #include "common/enter_seccomp.h"
 #include "common/landlock.h"
 #include "common/log.h"
@@ -152,18 +152,6 @@ static int limit(int resource, uint64_t value)
 	return setrlimit((__rlimit_resource_t)resource, &both);
 }
 
-static int drop_capabilities(void)
-{
-	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct held[_LINUX_CAPABILITY_U32S_3];
-	static const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3];
-
-	/* A service manager may have dropped them all, and forbidden capset(). */
-	if (syscall(SYS_capget, &header, held))
-		return -1;
-	return memcmp(held, none, sizeof none) ? (int)syscall(SYS_capset, &header, none) : 0;
-}
-
 /* The process stays dumpable (PR_SET_DUMPABLE). Otherwise, with the unit's ProtectProc=, the front
  * could not see it in /proc and could not account for its memory. Device workers run as the same
  * user; Landlock and their own filter keep them from reading its memory. */
@@ -174,7 +162,7 @@ enum error sandbox_enter(const struct sandbox_limits *limits)
 	signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit fails */
 	if (limit(RLIMIT_CORE, 0) || limit(RLIMIT_FSIZE, limits->file) ||
 	    limit(RLIMIT_NOFILE, DESCRIPTORS_MAX) || limit(RLIMIT_NPROC, THREADS_MAX) ||
-	    drop_capabilities() || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+	    capabilities_drop() || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return ERR_INTERNAL;
 	/* Sanitizers reserve terabytes of address space and read /proc. */
 	if (SANITIZER)

@@ -7,8 +7,8 @@
 
 #include "common/error.h"
 
-/* Restricts this process to the rules that add_rules() adds (it returns 0 on success); any other
- * system call gets `otherwise`. Returns false with errno set on failure. */
+/* Restricts this thread, and those that it starts, to the rules that add_rules() adds (it returns 0
+ * on success); any other system call gets `otherwise`. ERR_INTERNAL with errno set. */
 static inline enum error enter_seccomp(uint32_t otherwise, int (*add_rules)(scmp_filter_ctx filter))
 {
 	scmp_filter_ctx filter = seccomp_init(otherwise);

@@ -73,7 +73,7 @@ enum error head_read(struct head *head, char *data, size_t size)
 	const char *at = data, *end = data + size;
 	bool named = false;
 
-	*head = (struct head){.data = data};
+	*head = (struct head){.data = data, .size = size};
 	if (!size || data[size - 1])
 		return ERR_BAD_REQUEST;
 	while (at < end) {

@@ -25,7 +25,8 @@ enum head_text {
 };
 
 struct head {
-	char *data;                   /* which the texts are in; owned */
+	char *data; /* the block, which the texts are in; owned */
+	size_t size;
 	const char *text[HEAD_TEXTS]; /* NULL: missing; not those of parameters */
 	struct {
 		const char *name, *value;

@@ -1,12 +1,22 @@
-/* What connections may do, for who reads them: members of the configuration that a reload may
- * change. */
+/* What who reads connections is told of the configuration. */
 #ifndef COMMON_LIMITS_H
 #define COMMON_LIMITS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/network.h"
 
+enum { HTTP_SOCKETS_MAX = 32 };
+
+/* A listening socket. */
+struct http_socket {
+	int fd;
+	bool tls;
+	bool metrics; /* for metrics and health alone, without tokens */
+};
+
+/* What a reload may change. */
 struct limits {
 	uint64_t idle_timeout, header_timeout, keepalive_timeout, body_timeout; /* seconds */
 	uint64_t body_rate; /* least, bytes a second */

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 static const char unix_sockets[] = "unix";
 static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};

@@ -4,7 +4,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/socket.h>
+
+struct sockaddr;
 
 enum { NETWORKS_MAX = 16 };
 

@@ -17,6 +17,7 @@
 #include "common/image.h"
 #include "common/jpeg.h"
 #include "common/kernels.h"
+#include "common/limits.h"
 #include "common/losses.h"
 #include "common/objects.h"
 #include "common/tile.h"
@@ -247,6 +248,25 @@ struct message_device {
 	uint32_t type;             /* enum device_type */
 	char name[64];
 	char platform_name[64];
+};
+
+struct message_link {
+	uint64_t unused;
+};
+
+struct message_limits {
+	struct limits limits;
+};
+
+/* Its memfd has the bytes of the chain of certificates, then those of the first one's key, as
+ * PEM. */
+struct message_certificate {
+	uint64_t chain_size, key_size;
+};
+
+struct message_listen {
+	uint32_t tls;     /* 1: by TLS */
+	uint32_t metrics; /* 1: see struct http_socket */
 };
 
 enum device_type { DEVICE_NONE, DEVICE_CPU, DEVICE_GPU, DEVICE_ACCELERATOR };

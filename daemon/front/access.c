@@ -5,7 +5,6 @@
 #include "front/api/tokens.h"
 #include "front/certificate_files.h"
 #include "front/listener.h"
-#include "http/certificate.h"
 
 static bool may_serve(const struct listener *l, const struct config *config)
 {
@@ -53,11 +52,11 @@ bool access_read(const struct config *config, const struct config *running)
 void access_commit(void)
 {
 	tokens_commit();
-	certificate_commit();
+	certificate_files_commit();
 }
 
 void access_fini(void)
 {
 	tokens_fini();
-	certificate_fini();
+	certificate_files_fini();
 }

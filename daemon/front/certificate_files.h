@@ -11,7 +11,11 @@
 /* Reads the next pair. Returns false and logs the reason if it is invalid. */
 bool certificate_files_read(const struct config *config) MUST_CHECK;
 
-/* True if the last read found a pair. */
+/* True if the last read found a pair, which is not yet in force. */
 bool certificate_files_found(void);
+
+/* Puts the pair in force, if there is one. */
+void certificate_files_commit(void);
+void certificate_files_fini(void);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <stdio.h>
@@ -162,6 +163,11 @@ static enum error check_passed(const struct listener *l)
 		return ERR_IO;
 	}
 	describe(l->fd, address, sizeof address);
+	/* HTTP workers may not change it. */
+	if (fcntl(l->fd, F_SETFL, fcntl(l->fd, F_GETFL) | O_NONBLOCK)) {
+		log_error("%s, passed by systemd, cannot be made non-blocking: %m", address);
+		return ERR_IO;
+	}
 	log_listening(l, address, ", passed by systemd");
 	return ERR_OK;
 }

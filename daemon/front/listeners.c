@@ -4,7 +4,9 @@
 #include <assert.h>
 
 #include "front/listener.h"
-#include "http/http.h"
+#include "front/http_workers.h"
+
+_Static_assert((int)LISTENERS_MAX <= (int)HTTP_SOCKETS_MAX, "every listener is served");
 
 static bool passed; /* a socket manager keeps the sockets: those who come in a drain wait there */
 
@@ -27,27 +29,28 @@ void listeners_reload(const struct config *config)
 {
 	struct limits limits = limits_of(config);
 
-	http_limit(&limits);
+	http_workers_limit(&limits);
 }
 
 enum error listeners_init(const struct config *config)
 {
 	struct listener list[LISTENERS_MAX];
-	unsigned count = listener_list(config, list);
+	struct http_socket sockets[HTTP_SOCKETS_MAX];
+	unsigned count = listener_list(config, list), open = 0;
 	struct limits limits = limits_of(config);
-	enum error e = http_init(&limits);
+	enum error e = ERR_OK;
 
 	for (unsigned i = 0; !e && i < count; i++) {
 		passed |= list[i].passed;
 		e = listener_open(&list[i], (unsigned)config->socket_mode);
 		if (!e && list[i].fd >= 0)
-			e = http_serve(&(struct http_socket){
-			    .fd = list[i].fd, .tls = list[i].tls, .metrics = list[i].metrics});
+			sockets[open++] = (struct http_socket){
+			    .fd = list[i].fd, .tls = list[i].tls, .metrics = list[i].metrics};
 	}
-	return e;
+	return e ? e : http_workers_init(config, &limits, sockets, open);
 }
 
 void listeners_drain(void)
 {
-	http_drain(!passed);
+	http_workers_drain(!passed);
 }

@@ -24,6 +24,7 @@
 #include "front/base/loop.h"
 #include "front/base/metrics.h"
 #include "front/config/load.h"
+#include "front/http_workers.h"
 #include "front/jobs/admission.h"
 #include "front/jobs/job.h"
 #include "front/jobs/shares.h"
@@ -37,9 +38,8 @@
 #include "front/workers/discovery.h"
 #include "front/workers/scheduler.h"
 #include "front/workers/supervisor.h"
-#include "http/http.h"
 
-enum { DRAIN_CHECK_MS = 20 };
+enum { DRAIN_CHECK_MS = 20, LAST_ANSWERS_NS = 500000000 };
 
 static struct config config;
 static int argument_count;
@@ -47,6 +47,7 @@ static char **arguments;
 static struct loop_watch signals;
 static struct loop_timer drain;
 static uint64_t drain_started;
+static bool drain_over;
 
 static void log_configure(void)
 {
@@ -56,15 +57,18 @@ static void log_configure(void)
 
 static void drain_check(void *context)
 {
-	uint64_t waited = loop_now() - drain_started;
+	uint64_t waited = loop_now() - drain_started, limit = config.drain_timeout * 1000000000u;
 
 	(void)context;
-	if (http_drained() && !jobs_open()) {
+	if (!drain_over && http_workers_drained() && !jobs_open()) {
 		refusals_tell();
 		log_notice("stopped");
 		loop_stop();
-	} else if (waited > config.drain_timeout * 1000000000u) {
-		log_warning("stopped with %u requests unfinished", http_active());
+	} else if (!drain_over && waited > limit) {
+		log_warning("stopped with %u requests unfinished", http_workers_requests());
+		http_workers_end();
+		drain_over = true;
+	} else if (drain_over && (!http_workers_requests() || waited > limit + LAST_ANSWERS_NS)) {
 		loop_stop();
 	}
 }
@@ -73,7 +77,7 @@ static void start_drain(void)
 {
 	if (drain_started)
 		return;
-	log_notice("stopping: %u requests to finish", http_active());
+	log_notice("stopping: %u requests to finish", http_workers_requests());
 	notify_stopping();
 	drain_started = loop_now();
 	canary_stop();
@@ -233,7 +237,7 @@ static const struct part {
     {.init_with = canary_init, .fini = canary_fini},
     {.init_with = notify_init, .fini = notify_fini},
     {.init = refusals_init, .fini = refusals_fini},
-    {.fini = http_fini}, /* last in the table: clients are closed first */
+    {.fini = http_workers_fini}, /* last in the table: clients are closed first */
 };
 
 enum { PARTS = sizeof parts / sizeof *parts };
@@ -263,13 +267,12 @@ static void finish(void)
 			parts[parts_started].fini();
 }
 
-/* Runs before each wait of the loop. Returns the longest wait in milliseconds, -1 for no limit. */
+/* Runs before each wait of the loop, which has no limit. */
 static int turn(void)
 {
-	int wait = http_turn();
-
-	errands_turn(); /* after http_turn(), in which libmicrohttpd closes ended answers */
-	return wait;
+	http_workers_turn();
+	errands_turn();
+	return -1;
 }
 
 int main(int argc, char **argv)

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "front/api/serve.h"
+#include "common/serve.h"
 
 struct spill;
 

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "front/api/serve.h"
+#include "common/serve.h"
 #include "front/base/loop.h"
 #include "http/body.h"
 #include "http/form.h"
@@ -24,13 +24,6 @@
 enum {
 	DISCARD_MAX = 8 << 20, /* bytes of a refused body that are read and dropped */
 	STREAM_BLOCK = 4 << 10,
-};
-
-/* How an answer is written past the library, which takes none in the middle of a request. */
-enum past {
-	PAST_NOT,
-	PAST_SENDING, /* to a client that may be sending */
-	PAST_SILENT,  /* to one that is not */
 };
 
 /* One request and its connection; or the refusal of a connection. */
@@ -48,7 +41,7 @@ struct exchange {
 	uint64_t heard;        /* loop_now() when data last arrived */
 	size_t sent;           /* bytes of the current piece of a stream */
 	uint64_t acknowledged; /* bytes on the connection when its answer began */
-	enum past past;        /* where the answer goes when it comes */
+	bool past;             /* the answer is written past the library when it comes */
 	bool refusal;          /* the library knows of no request */
 	bool decided;          /* the service has said whether it wants the body */
 	bool begun;            /* the library goes on to the body */
@@ -63,7 +56,7 @@ static const struct limits *limits;
 static struct exchange *exchanges;
 static unsigned active; /* how many they are */
 static struct loop_timer look;
-static bool draining, ended;
+static bool draining;
 
 static enum error begin_part(void *context, const char *name, bool file, struct problem *problem)
 {
@@ -104,7 +97,7 @@ static struct peer *peer_of(struct MHD_Connection *connection)
 
 static bool take(struct exchange *x, const char *data, size_t size);
 static void take_decision(struct exchange *x);
-static void answer_past(struct exchange *x, enum past how);
+static void answer_past(struct exchange *x);
 
 /* Takes what has been kept. True: some of it must be kept on. */
 static bool take_kept(struct exchange *x)
@@ -125,7 +118,7 @@ static void exchange_wake(void *context)
 	struct exchange *x = context;
 
 	if (x->past && !x->answer) {
-		answer_past(x, x->past);
+		answer_past(x);
 		return;
 	}
 	take_decision(x);
@@ -182,11 +175,10 @@ static bool stays(struct exchange *x)
 	return true;
 }
 
-/* Suspends the connection until there is news. False: the client has left, or there will be
- * none. */
+/* Suspends the connection until there is news. False: the client has left. */
 static bool exchange_suspend(struct exchange *x)
 {
-	if (ended || !stays(x)) {
+	if (!stays(x)) {
 		exchange_abandon(x);
 		return false;
 	}
@@ -232,7 +224,7 @@ static enum error begin_request(struct exchange *x, const char *method, const ch
 	head.monitoring = peer->monitoring;
 	head.loopback = peer->loopback;
 	if (!e)
-		x->request = serve_begin(&head, &serve_calls, x);
+		x->request = serve_begin(peer->guest, &head, &serve_calls, x);
 	head_fini(&head);
 	return x->request ? ERR_OK : ERR_MEMORY;
 }
@@ -348,21 +340,43 @@ static enum MHD_Result exchange_send(struct exchange *x)
 	return result;
 }
 
+/* The answer as bytes of HTTP/1.1, after which the connection closes; the caller frees them. NULL
+ * without memory. */
+static char *write_message(const struct answer *answer, size_t *size)
+{
+	char *text = NULL;
+	const char *reason = MHD_get_reason_phrase_for((unsigned)answer->status);
+	FILE *out = open_memstream(&text, size);
+
+	if (!out)
+		return NULL;
+	fprintf(out, "HTTP/1.1 %d %s\r\nConnection: close\r\nContent-Type: %s\r\n", answer->status,
+	        reason, answer->content_type);
+	for (unsigned i = 0; i < answer->headers; i++)
+		fprintf(out, "%s: %s\r\n", answer->header[i].name, answer->header[i].value);
+	fprintf(out, "Content-Length: %zu\r\n\r\n", answer->text_size);
+	if (answer->text)
+		fwrite(answer->text, 1, answer->text_size, out);
+	if (!fclose(out))
+		return text;
+	free(text);
+	return NULL;
+}
+
 /* Answers where the library takes no answer, by writing past it, which is possible because nothing
  * else is being sent then: at once, or when there is an answer. The connection ends with it. */
-static void answer_past(struct exchange *x, enum past how)
+static void answer_past(struct exchange *x)
 {
 	struct intake *intake = &peer_of(x->connection)->intake;
 	size_t size = 0;
 	char *message;
 
-	x->past = how;
+	x->past = true;
 	if (!serve_is_answered(x->request))
 		return;
 	x->answer = serve_answer(x->request);
-	message = answer_message(x->answer, MHD_get_reason_phrase_for((unsigned)x->answer->status),
-	                         &size);
-	intake_end(intake, message ? message : "", size, how == PAST_SENDING);
+	message = write_message(x->answer, &size);
+	intake_end(intake, message ? message : "", size);
 	free(message);
 	if (x->refusal)
 		exchange_free(x);
@@ -376,7 +390,7 @@ void exchange_forget(struct exchange *x)
 
 /* Refuses a connection on which no request is under way. */
 static void refuse(struct MHD_Connection *connection, const char *client, enum error error,
-                   const struct problem *problem, enum past how)
+                   const struct problem *problem)
 {
 	struct peer *peer = peer_of(connection);
 	struct exchange *x;
@@ -395,7 +409,7 @@ static void refuse(struct MHD_Connection *connection, const char *client, enum e
 	}
 	x->refusal = true;
 	peer->exchange = x;
-	answer_past(x, how);
+	answer_past(x);
 }
 
 void exchange_refuse(struct MHD_Connection *connection, const char *client, enum error error,
@@ -404,7 +418,7 @@ void exchange_refuse(struct MHD_Connection *connection, const char *client, enum
 	struct exchange *x = peer_of(connection)->exchange;
 
 	if (!x) {
-		refuse(connection, client, error, problem, PAST_SILENT);
+		refuse(connection, client, error, problem);
 		return;
 	}
 	peer_of(connection)->refused = true;
@@ -424,10 +438,10 @@ void exchange_break(struct MHD_Connection *connection, const char *client, enum 
 	struct exchange *x = peer_of(connection)->exchange;
 
 	if (!x) {
-		refuse(connection, client, error, problem, PAST_SENDING);
+		refuse(connection, client, error, problem);
 	} else if (is_receiving(x)) {
 		serve_fail(x->request, error, problem);
-		answer_past(x, PAST_SENDING);
+		answer_past(x);
 	}
 }
 
@@ -440,7 +454,7 @@ static void end_stalled(struct exchange *x)
 	problem_set(&problem, ERR_BODY_TIMEOUT, "no data for %llu s, and the body is incomplete",
 	            (unsigned long long)limits->idle_timeout);
 	serve_fail(x->request, ERR_BODY_TIMEOUT, &problem);
-	answer_past(x, PAST_SILENT);
+	answer_past(x);
 }
 
 /* Looks at all requests, at least once a second. */
@@ -513,17 +527,6 @@ static enum MHD_Result exchange_begin(struct exchange *x)
 	if (!x->begun)
 		suspend(x);
 	return MHD_YES;
-}
-
-/* The service ends before the request is done. */
-static void answer_too_late(struct exchange *x)
-{
-	struct problem problem;
-
-	problem_set(&problem, ERR_DRAINING,
-	            "the service is shutting down, and its drain time is over; send the request "
-	            "again");
-	serve_fail(x->request, ERR_DRAINING, &problem);
 }
 
 /* How many of the next bytes there is room for. 0: there may be later, or the request has its
@@ -603,8 +606,6 @@ static bool take(struct exchange *x, const char *data, size_t size)
 static bool exchange_receive(struct exchange *x, const char *data, size_t size)
 {
 	x->heard = loop_now();
-	if (ended)
-		answer_too_late(x);
 	if (!serve_wants_body(x->request))
 		x->discarded += size;
 	else if (take(x, data, size))
@@ -634,10 +635,8 @@ static enum MHD_Result exchange_finish(struct exchange *x)
 {
 	if (x->gone || (x->past && x->answer))
 		return MHD_NO;
-	x->past = PAST_NOT;
+	x->past = false;
 	take_decision(x);
-	if (ended)
-		answer_too_late(x);
 	if (x->complete)
 		serve_look(x->request);
 	else if (x->decided)
@@ -699,27 +698,8 @@ void exchanges_drain(void)
 	draining = true;
 }
 
-void exchanges_end(void)
-{
-	ended = true;
-	for (struct exchange *x = exchanges, *next; x; x = next) {
-		next = x->next;
-		x->gone = serve_is_answered(x->request); /* a stream, which is cut off */
-		if (!x->gone && x->suspended) {
-			answer_too_late(x);
-			x->gone = !serve_is_answered(x->request); /* the answer would be later */
-		}
-		exchange_wake(x);
-	}
-}
-
 enum error exchanges_init(const struct limits *l)
 {
 	limits = l;
 	return loop_timer_init(&look, look_around, NULL);
-}
-
-void exchanges_fini(void)
-{
-	loop_timer_fini(&look);
 }

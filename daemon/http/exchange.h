@@ -15,6 +15,7 @@ struct exchange;
  * struct. */
 struct peer {
 	struct intake intake;
+	struct guest *guest;       /* the connection, as the service counts it */
 	struct exchange *exchange; /* the request under way, or the refusal; or NULL */
 	struct sockaddr_storage
 	    source;      /* that a proxy has named for all of the connection, or none */
@@ -27,7 +28,6 @@ struct peer {
 };
 
 enum error exchanges_init(const struct limits *limits) MUST_CHECK;
-void exchanges_fini(void);
 
 /* Sets a connection's timeout to the current idle-timeout, which a reload may have changed since
  * the connection was made. */
@@ -63,9 +63,5 @@ unsigned exchanges_active(void);
 
 /* From now on each answer closes its connection. */
 void exchanges_drain(void);
-
-/* Answers all requests that wait, or will wait, that the service is shutting down: a daemon with a
- * suspended connection cannot be stopped. */
-void exchanges_end(void);
 
 #endif

@@ -20,6 +20,11 @@ struct collection {
 	bool many, found;
 };
 
+struct parameters {
+	struct head_writer *writer;
+	unsigned count;
+};
+
 static enum MHD_Result add_header(void *context, enum MHD_ValueKind kind, const char *name,
                                   const char *value)
 {
@@ -38,15 +43,16 @@ static enum MHD_Result add_header(void *context, enum MHD_ValueKind kind, const 
 	return c->many ? MHD_YES : MHD_NO;
 }
 
+/* One more than there may be is enough to be refused. */
 static enum MHD_Result add_parameter(void *context, enum MHD_ValueKind kind, const char *name,
                                      const char *value)
 {
-	struct head_writer *writer = context;
+	struct parameters *p = context;
 
 	(void)kind;
-	head_add(writer, HEAD_NAME, name);
-	head_add(writer, HEAD_VALUE, value ? value : "");
-	return MHD_YES;
+	head_add(p->writer, HEAD_NAME, name);
+	head_add(p->writer, HEAD_VALUE, value ? value : "");
+	return p->count++ < HEAD_PARAMETERS_MAX ? MHD_YES : MHD_NO;
 }
 
 static void add_headers(struct MHD_Connection *connection, struct head_writer *writer)
@@ -189,6 +195,7 @@ enum error headers_read(struct MHD_Connection *connection, const struct sockaddr
 {
 	const char *type = header(connection, MHD_HTTP_HEADER_CONTENT_TYPE);
 	struct head_writer writer = {0};
+	struct parameters parameters = {.writer = &writer};
 	char client[HEAD_CLIENT_SIZE];
 	enum error e;
 
@@ -198,7 +205,7 @@ enum error headers_read(struct MHD_Connection *connection, const struct sockaddr
 	head_add(&writer, HEAD_PATH, path_of(url));
 	head_add(&writer, HEAD_CLIENT, client);
 	add_headers(connection, &writer);
-	MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, add_parameter, &writer);
+	MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, add_parameter, &parameters);
 	e = head_read(head, writer.data, writer.size);
 	head->announced = announced(connection);
 	head->form = type && form_is_one(type);

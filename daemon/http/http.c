@@ -15,10 +15,10 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "front/api/guest.h"
+#include "common/serve.h"
+#include "front/base/certificate.h"
 #include "front/base/loop.h"
 #include "front/config/address.h"
-#include "http/certificate.h"
 #include "http/exchange.h"
 #include "http/headers.h"
 
@@ -43,7 +43,6 @@ struct client {
 	struct client *next, **link; /* links of the list of all clients */
 	struct MHD_Connection *connection;
 	struct loop_watch watch;
-	struct guest *guest;
 	bool named;               /* the guest has a place */
 	uint64_t since;           /* loop_now() */
 	LIST_ENTRY(client) leave; /* in the list of those whose end libmicrohttpd has not seen */
@@ -60,7 +59,6 @@ static struct {
 static unsigned daemon_count;
 static struct client *clients;
 static LIST_HEAD(client_list, client) leaving, waiting;
-static bool ending;
 static struct loop_timer ends;
 
 /* Bytes that have arrived and that libmicrohttpd has not taken. */
@@ -134,7 +132,7 @@ static void take_place(struct client *client)
 
 	headers_name_client(client->connection, &client->peer.source, name);
 	client->named = true;
-	guest_name(client->guest, name, proxy);
+	guest_name(client->peer.guest, name, proxy);
 }
 
 /* From now on the connection is its client's, not the proxy's. */
@@ -188,7 +186,7 @@ static void client_shakes_hands(void *context, bool done)
 
 	if (done && watch_client(client))
 		shutdown(client->peer.intake.fd, SHUT_RDWR);
-	if (done || client->waits || ending)
+	if (done || client->waits)
 		return;
 	client->waits = true;
 	LIST_INSERT_HEAD(&waiting, client, wait);
@@ -237,10 +235,10 @@ static struct client *client_new(struct MHD_Connection *connection, int fd,
 	                                      .calls = &client_calls,
 	                                      .context = client};
 	client->watch.fd = -1;
-	client->guest = guest_new(client_crowded, client);
-	if (!client->guest || intake_open(&client->peer.intake) || watch_client(client)) {
+	client->peer.guest = guest_new(client_crowded, client);
+	if (!client->peer.guest || intake_open(&client->peer.intake) || watch_client(client)) {
 		intake_close(&client->peer.intake);
-		guest_free(client->guest);
+		guest_free(client->peer.guest);
 		free(client);
 		return NULL;
 	}
@@ -261,7 +259,7 @@ static void client_free(struct client *client)
 	if (client->waits)
 		LIST_REMOVE(client, wait);
 	exchange_forget(client->peer.exchange);
-	guest_free(client->guest);
+	guest_free(client->peer.guest);
 	intake_close(&client->peer.intake);
 	*client->link = client->next;
 	if (client->next)
@@ -430,21 +428,4 @@ bool http_drained(void)
 	for (const struct client *client = clients; client && !awaited; client = client->next)
 		awaited = client_awaited(client);
 	return !exchanges_active() && !awaited;
-}
-
-void http_fini(void)
-{
-	exchanges_end();
-	ending = true; /* a daemon with a suspended connection cannot be stopped */
-	for (struct client *client = clients; client; client = client->next)
-		resume(client);
-	http_turn();
-	for (unsigned i = 0; i < daemon_count; i++) {
-		loop_unwatch(&daemons[i].watch);
-		MHD_stop_daemon(daemons[i].mhd);
-	}
-	daemon_count = 0;
-	loop_timer_fini(&ends);
-	intakes_fini();
-	exchanges_fini();
 }

@@ -7,15 +7,6 @@
 #include "common/error.h"
 #include "common/limits.h"
 
-enum { HTTP_SOCKETS_MAX = 32 };
-
-/* A listening socket. */
-struct http_socket {
-	int fd;
-	bool tls;
-	bool metrics; /* for metrics and health alone, without tokens */
-};
-
 enum error http_init(const struct limits *limits) MUST_CHECK;
 
 /* From now on these limits hold. */
@@ -37,7 +28,5 @@ bool http_drained(void);
 
 /* The number of requests that have begun and are not completely answered. */
 unsigned http_active(void);
-
-void http_fini(void);
 
 #endif

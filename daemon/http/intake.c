@@ -159,14 +159,6 @@ enum error intakes_init(const struct limits *l)
 	return loop_timer_init(&check, check_all, NULL);
 }
 
-void intakes_fini(void)
-{
-	loop_timer_fini(&check);
-	free(by_fd);
-	by_fd = NULL;
-	by_fd_size = 0;
-}
-
 enum error intake_open(struct intake *i)
 {
 	size_t size = by_fd_size ? by_fd_size : 256;
@@ -221,15 +213,15 @@ void intake_hold(struct intake *i)
 	i->held = true;
 }
 
-void intake_end(struct intake *i, const char *data, size_t size, bool linger)
+void intake_end(struct intake *i, const char *data, size_t size)
 {
 	if (!intake_send(i->fd, data, size))
 		log_debug("http: cannot send a refusal");
-	if (linger && i->session)
+	if (i->session)
 		gnutls_bye(i->session, GNUTLS_SHUT_WR);
 	set_state(i, INTAKE_LAST);
 	i->held = false;
-	shutdown(i->fd, linger ? SHUT_WR : SHUT_RD); /* the library looks again */
+	shutdown(i->fd, SHUT_WR); /* the library looks again */
 }
 
 static void refuse(struct intake *i)

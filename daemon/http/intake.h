@@ -62,7 +62,6 @@ struct intake {
 };
 
 enum error intakes_init(const struct limits *limits) MUST_CHECK;
-void intakes_fini(void);
 
 /* Begins with a connection whose fd, tls, proxied, calls and context are set and that has sent
  * nothing yet. ERR_MEMORY: its bytes would not be checked, so it must not be served. */
@@ -83,9 +82,9 @@ bool intake_send(int fd, const char *data, size_t size);
  * end of what the client sends stays hidden from the library, which would close the connection. */
 void intake_hold(struct intake *intake);
 
-/* Writes the last answer, as much of it as the socket takes, and ends the connection: linger: when
- * the client has closed its side, two seconds later at most, as what it is still sending could
- * destroy the answer; else at once. */
-void intake_end(struct intake *intake, const char *data, size_t size, bool linger);
+/* Writes the last answer, as much of it as the socket takes, and ends the connection when the
+ * client has closed its side, two seconds later at most: closed at once, what the client is still
+ * sending could destroy the answer. */
+void intake_end(struct intake *intake, const char *data, size_t size);
 
 #endif

@@ -216,7 +216,7 @@ def sample(service, named):
 def name_processes(service):
     front, *_ = service.processes()
     named = {"front": front}
-    for kind in ("codec", "device"):
+    for kind in ("codec", "device", "http"):
         for i, process in enumerate(sorted(service.workers(kind), key=lambda p: p.pid)):
             named[f"{kind}-{i}"] = process
     return named

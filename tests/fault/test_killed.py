@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from in_flight import LARGE, PNG, SLOW, InFlight, restarts, works
+from jobs import HEAVY, MEDIUM, submit
 from pixels import random_pixels
-from service import TWO_DEVICES, Process, children, poll
+from service import TWO_DEVICES, Process, children, poll, read_answer
 
 # A worker that stands still is noticed by that alone, long before these.
 LONG_LIMITS = ("--tile-timeout", "300", "--job-timeout", "600")
@@ -266,6 +267,43 @@ def test_not_ready_without_a_device(launch):
         recovers(service)
 
 
+# HTTP workers -------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("number, reason", [(signal.SIGSEGV, "signal"), (signal.SIGSTOP, "stopped")])
+def test_http_worker_ends(launch, number, reason):
+    """Its connections break, those of others do not; asynchronous jobs go on, and another takes over."""
+    with launch("--codecs", "1", "--http-workers", "1") as service:
+        job = submit(service, MEDIUM, HEAVY)
+        with service.socket() as connection:
+            connection.sendall(b"GET /livez HTTP/1.1\r\nHost: a\r\n\r\n")
+            assert read_answer(connection).status == 200
+            worker, = service.workers("http")
+            worker.kill(number)
+            assert not connection.recv(1)
+        gone(worker)
+        works(service)
+        assert service.get(f"{job}?wait=60").json()["state"] == "done"
+        assert service.get(f"{job}/result").status == 200
+        assert service.metrics().total("convolved_worker_restarts_total", worker="http", reason=reason) == 1
+        service.rest()
+
+
+def descriptors(process):
+    return len(os.listdir(f"/proc/{process.pid}/fd"))
+
+
+def test_one_of_two_http_workers_ends(launch, expected):
+    """The front's other requests do not notice, whoever has them."""
+    with launch("--codecs", "1", "--http-workers", "2") as service:
+        before = {worker: descriptors(worker) for worker in service.workers("http")}
+        job = InFlight(service)
+        busy, = poll(lambda: [w for w in before if descriptors(w) > before[w]], 60, "the worker that has it")
+        (before.keys() - {busy}).pop().kill()
+        answer = job.result()
+        assert (answer.status, answer.body) == (200, expected)
+        works(service)
+
+
 # Everything at once -------------------------------------------------------------------------------
 
 def test_killed_under_load(launch):
@@ -373,17 +411,21 @@ def test_storm(launch):
 def test_terminated(launch):
     with launch("--codecs", "2") as service:
         works(service)
-        workers = service.workers("codec") + service.workers("device")
+        workers = service.workers("codec") + service.workers("device") + service.workers("http")
         assert len(workers) >= 3
         assert service.stop() == 0, service.tail()
         poll(lambda: not any(w.alive for w in workers), 60, "the end of all workers")
 
 
 def test_terminated_in_the_middle(launch, expected):
-    """What was accepted is finished; new requests are not accepted."""
+    """What was accepted is finished, also where a terminal tells HTTP workers, too; new requests are not
+    accepted."""
     with launch("--codecs", "2") as service:
-        workers = service.workers("codec") + service.workers("device")
+        workers = service.workers("codec") + service.workers("device") + service.workers("http")
         job = InFlight(service)
+        for worker in service.workers("http"):
+            for number in signal.SIGTERM, signal.SIGINT, signal.SIGHUP:
+                worker.kill(number)
         service.process.send_signal(signal.SIGTERM)
 
         def refused():
@@ -399,11 +441,22 @@ def test_terminated_in_the_middle(launch, expected):
         poll(lambda: not any(w.alive for w in workers), 60, "the end of all workers")
 
 
+def test_http_worker_killed_in_the_end(launch):
+    """Its successor knows that the service is ending."""
+    with launch("--codecs", "1", "--http-workers", "1", "--drain-timeout", "300") as service:
+        submit(service, MEDIUM, HEAVY)
+        service.process.send_signal(signal.SIGTERM)
+        service.says("stopping: ")
+        worker, = service.workers("http")
+        worker.kill()
+        assert service.process.wait(60) == 0, service.tail()
+
+
 def test_front_killed(launch):
     """Nobody is left to supervise: the workers end too."""
     service = launch("--codecs", "2").start()
     try:
-        workers = service.workers("codec") + service.workers("device")
+        workers = service.workers("codec") + service.workers("device") + service.workers("http")
         InFlight(service)
         service.process.kill()
         service.process.wait(60)

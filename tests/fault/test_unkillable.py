@@ -92,7 +92,7 @@ def test_at_the_end(launch):
 
 # Programs that cannot be started, or are others --------------------------------------------------------
 
-WORKERS = ("convolved-codec", "convolved-device")
+WORKERS = ("convolved-codec", "convolved-device", "convolved-http")
 
 
 def replace(program, content):

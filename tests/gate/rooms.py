@@ -5,7 +5,8 @@ import re
 import sys
 
 ORDERS = (
-    "front http front/api front/workers front/jobs front/config front/base reference common",
+    "front front/api front/workers front/jobs front/config front/base reference common",
+    "http front/config front/base common",
     "codec reference common",
     "bench device device/plan device/cl reference common",
 )

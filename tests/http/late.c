@@ -18,8 +18,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "front/api/guest.h"
-#include "front/api/serve.h"
+#include "common/serve.h"
 #include "front/base/errand.h"
 #include "front/base/loop.h"
 #include "http/http.h"
@@ -62,8 +61,9 @@ static void answer(struct request *r)
 {
 	char *text = strdup(r->error ? error_slug(r->error) : "answer\n");
 
-	answer_text(&r->answer, r->error ? error_status(r->error) : 200, "text/plain", text,
-	            strlen(text));
+	r->answer.status = r->error ? error_status(r->error) : 200;
+	r->answer.content_type = "text/plain";
+	answer_piece(&r->answer, text, strlen(text));
 	if (r->error || !r->echoes)
 		return;
 	answer_piece(&r->answer, NULL, 0);
@@ -95,11 +95,13 @@ static struct request *make(const struct serve_calls *calls, void *context)
 	return r;
 }
 
-struct request *serve_begin(struct head *head, const struct serve_calls *calls, void *context)
+struct request *serve_begin(struct guest *guest, struct head *head, const struct serve_calls *calls,
+                            void *context)
 {
 	struct request *r = make(calls, context);
 	const char *path = head->text[HEAD_PATH];
 
+	(void)guest; /* its refusal comes later than this */
 	r->head = *head;
 	*head = (struct head){0};
 	r->echoes = !strcmp(path, "/echo");
@@ -269,10 +271,22 @@ void guest_free(struct guest *guest)
 
 static struct loop_watch signals;
 
-static void stop(void *context)
+static struct loop_timer look;
+
+static void stop_when_done(void *context)
 {
 	(void)context;
-	loop_stop();
+	if (http_drained())
+		loop_stop();
+	else
+		loop_timer_start(&look, 1);
+}
+
+static void drain(void *context)
+{
+	loop_unwatch(&signals);
+	http_drain(true);
+	stop_when_done(context);
 }
 
 /* A socket that listens at a path, or -1. */
@@ -304,12 +318,12 @@ int main(int argc, char **argv)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	if (loop_init() || errands_init() || http_init(&limits) ||
 	    http_serve(&(struct http_socket){.fd = listening(argv[1])}) ||
-	    loop_watch(&signals, signalfd(-1, &set, SFD_CLOEXEC), EPOLLIN, stop, NULL))
+	    loop_watch(&signals, signalfd(-1, &set, SFD_CLOEXEC), EPOLLIN, drain, NULL) ||
+	    loop_timer_init(&look, stop_when_done, NULL))
 		return 1;
 	puts("ready");
 	fflush(stdout);
 	loop_run(http_turn);
-	http_fini();
 	errands_fini();
 	loop_fini();
 	return requests ? 3 : 0;

@@ -6,7 +6,7 @@ import pytest
 
 from service import BUILD, sanitized, tool
 
-PROGRAMS = ["convolved", "convolved-codec", "convolved-device", "convolved-bench", "convolve"]
+PROGRAMS = ["convolved", "convolved-codec", "convolved-device", "convolved-http", "convolved-bench", "convolve"]
 
 
 def readelf(option, path):

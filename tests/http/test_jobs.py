@@ -394,7 +394,7 @@ def test_events_of_an_ended_job(one):
 def test_silence_and_the_end_of_clients(one):
     """Comments while nothing happens; the sockets of listeners who left are closed."""
     def descriptors():
-        return len(os.listdir(f"/proc/{one.process.pid}/fd"))
+        return sum(len(os.listdir(f"/proc/{worker.pid}/fd")) for worker in one.workers("http"))
 
     with busy(one):
         waiting = submit(one)

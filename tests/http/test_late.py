@@ -185,15 +185,3 @@ def test_left(late):
         connection.sendall(GET)
         connection.shutdown(socket.SHUT_WR)
         agree(split(read_all(connection)), [200])
-
-
-def test_end(tmp_path):
-    """It ends while nothing has been said yet, of any request."""
-    service = Service(tmp_path / "socket", 600000)
-    connections = []
-    for data in (GET, post(BODY), post(BODY[:10], size=20), post(b"", EXPECT, size=5), BAD, GET[:9],
-                 chunked(b"5\r\nabcde\r\nx\r\n")):
-        connections.append(service.connect())
-        connections[-1].sendall(data)
-    time.sleep(0.3)
-    assert service.end() == 0

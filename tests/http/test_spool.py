@@ -26,10 +26,15 @@ def spooling(launch):
         yield service
 
 
+def serving(service):
+    """The processes that hold bodies and answers for clients."""
+    return [service.process.pid, *(worker.pid for worker in service.workers("http"))]
+
+
 def written_by_loop(service):
-    """Bytes that the front's first thread has given to write() and the like."""
-    text = pathlib.Path(f"/proc/{service.process.pid}/task/{service.process.pid}/io").read_text()
-    return int(text.split("wchar: ")[1].split()[0])
+    """Bytes that the first threads of the front and the HTTP workers have given to write() and the like."""
+    texts = [pathlib.Path(f"/proc/{pid}/task/{pid}/io").read_text() for pid in serving(service)]
+    return sum(int(text.split("wchar: ")[1].split()[0]) for text in texts)
 
 
 def chunked(body, size=60000):
@@ -196,13 +201,14 @@ def test_slow_readers_of_many_clients(read_slowly):
 
 
 def disk_taken(service):
-    """Bytes of the front's files that have no name any more: bodies and answers."""
+    """Bytes of files that have no name any more: bodies and answers."""
     files = {}
-    for fd in pathlib.Path(f"/proc/{service.process.pid}/fd").iterdir():
-        with contextlib.suppress(OSError):
-            if re.search(r"^/(?!memfd:).*\(deleted\)$", os.readlink(fd)):
-                status = fd.stat()
-                files[status.st_dev, status.st_ino] = status.st_blocks * 512
+    for pid in serving(service):
+        for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                if re.search(r"^/(?!memfd:).*\(deleted\)$", os.readlink(fd)):
+                    status = fd.stat()
+                    files[status.st_dev, status.st_ino] = status.st_blocks * 512
     return sum(files.values())
 
 

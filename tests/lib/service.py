@@ -479,7 +479,7 @@ class Service(Client):
             raise type(error)(f"the service has ended, status {status}:\n{self.tail()}") from error
 
     def workers(self, kind):
-        """The living worker processes: kind is "codec" or "device"."""
+        """The living worker processes: kind is "codec", "device" or "http"."""
         name = f"convolved-{kind}"[:15]
         return [p for p in children(self.process.pid) if p.name == name and p.alive]
 

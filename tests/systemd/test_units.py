@@ -96,7 +96,7 @@ def test_answers(running):
 def test_confined(running):
     """No process of it has a privilege, a device or a network, nor may it write elsewhere."""
     processes = running.processes()
-    assert {"convolved", "convolved-codec", "convolved-devic"} <= processes.keys()
+    assert {"convolved", "convolved-codec", "convolved-devic", "convolved-http"} <= processes.keys()
     for pid in sum(processes.values(), []):
         status = dict(line.split(":\t", 1) for line in Process(pid).read("status").splitlines())
         assert status["NoNewPrivs"] == "1" and status["Seccomp"] == "2", (pid, status)
@@ -123,14 +123,15 @@ def landlock():
 
 
 def test_landlock(running):
-    """The unit's filter lets workers of both kinds enter Landlock, if the kernel has it."""
+    """The unit's filter lets workers of all kinds enter Landlock, if the kernel has it."""
     version = landlock()
     text = f"seccomp, Landlock {version}" if version else "seccomp, no Landlock: 0"
     since = running.position()
     try:
         configure(running, "log-level=debug")
         running.systemctl("restart", "convolved")
-        running.says(f"convolved-codec: in a sandbox: limits, {text}", since)
+        for kind in "codec", "http":
+            running.says(f"convolved-{kind}: in a sandbox: limits, {text}", since)
         running.says(f"convolved-device: confined: {text}", since)
     finally:
         configure(running, "")
@@ -213,6 +214,8 @@ def test_killed(running):
     before, workers = running.main_pid, running.processes()
     since = running.position()
     running.run("kill", "-KILL", str(before))
+    # One that has not noticed yet may still accept a connection.
+    poll(lambda: not any(Process(pid).alive for pid in workers["convolved-http"]), 60, "the end of HTTP workers", 0.01)
     check_answer(running)
     assert running.main_pid not in (0, before)
     assert running.show("NRestarts") == "1"
@@ -287,7 +290,8 @@ def test_out_of_memory(running):
     check_answer(running)
     before, devices = running.main_pid, running.processes()["convolved-devic"]
     assert running.show("OOMPolicy") == "continue"
-    for name, score in ("convolved", 0), ("convolved-codec", 800), ("convolved-devic", 200):
+    for name, score in (("convolved", 0), ("convolved-codec", 800), ("convolved-devic", 200),
+                        ("convolved-http", 400)):
         for pid in running.processes()[name]:
             assert int(Process(pid).read("oom_score_adj")) == score, name
     with memory_limit(running, 150 << 20):

@@ -35,6 +35,7 @@
 #include "common/sanitizer.h"
 #include "common/wire.h"
 #include "device/confine.h"
+#include "http/sandbox.h"
 
 enum { FILE_FD = 10, PIPE_FD, OTHER_SOCKET, FILE_LIMIT = 1 << 20 };
 
@@ -182,85 +183,85 @@ enum outcome { OK = 0, ABORTED = -SIGABRT };
 struct row {
 	const char *name;
 	long (*call)(void);
-	int codec, device; /* 0, the errno, or a signal below 0 */
+	int codec, device, http; /* 0, the errno, or a signal below 0 */
 };
 
 enum { ANY = 1000 }; /* not tried */
 
-#define ROW(call, codec, device)                                                                   \
+#define ROW(call, codec, device, http)                                                             \
 	{                                                                                          \
-#call, call, codec, device                                                         \
+#call, call, codec, device, http                                                   \
 	}
 
 static const struct row rows[] = {
-    ROW(kill_parent, EACCES, EPERM),
-    ROW(tgkill_parent, EACCES, EPERM),
-    ROW(tgkill_parent_abort, EACCES, EPERM),
-    ROW(tgkill_self_other, EACCES, ANY),
-    ROW(tkill_parent, EACCES, EPERM),
-    ROW(sigqueue_parent, EACCES, EPERM),
-    ROW(pidfd_parent, EACCES, ANY),
-    ROW(set_owner, EACCES, EPERM),
-    ROW(set_owner_ex, EACCES, EPERM),
-    ROW(set_owner_ioctl, EACCES, EPERM),
-    ROW(set_signal, EACCES, EPERM),
-    ROW(set_async, EACCES, ANY),
-    ROW(set_nonblock, EACCES, OK),
-    ROW(set_lease, EACCES, EPERM),
-    ROW(notify, EACCES, EPERM),
-    ROW(add_seals, EACCES, ANY),
-    ROW(get_flags, OK, OK),
-    ROW(dumpable, EACCES, ANY),
-    ROW(death_signal, EACCES, ANY),
-    ROW(ptracer, EACCES, ANY),
-    ROW(thread_name, OK, OK),
-    ROW(stat_path, EACCES, OK),
-    ROW(stat_empty_path, EACCES, OK),
-    ROW(stat_file, OK, OK),
-    ROW(stat_extended, EACCES, OK),
-    ROW(accessible, EACCES, OK),
-    ROW(truncate_file, EACCES, OK),
-    ROW(open_read, EACCES, OK),
-    ROW(open_create, EACCES, EACCES),
-    ROW(make_directory, EACCES, EACCES),
-    ROW(remove_file, EACCES, EACCES),
-    ROW(rename_file, EACCES, EACCES),
-    ROW(anonymous_file, EACCES, OK),
-    ROW(inet_socket, EACCES, EAFNOSUPPORT),
-    ROW(netlink_socket, EACCES, EAFNOSUPPORT),
-    ROW(unix_socket, EACCES, OK),
-    ROW(send_to_front, OK, OK),
-    ROW(send_elsewhere, EACCES, OK),
-    ROW(sendto_elsewhere, EACCES, OK),
-    ROW(shut_down, EACCES, OK),
-    ROW(map, OK, OK),
-    ROW(map_code, EACCES, OK),
-    ROW(make_code, EACCES, OK),
-    ROW(start_thread, OK, OK),
-    ROW(fork_plain, EACCES, ANY),
-    ROW(fork_shared, EACCES, ANY),
-    ROW(new_user_space, EACCES, EPERM),
-    ROW(run_program, EACCES, OK),
-    ROW(trace_parent, EACCES, EPERM),
-    ROW(read_parent, EACCES, EPERM),
-    ROW(open_parent, EACCES, EACCES),
-    ROW(open_parent_to_read, EACCES, EACCES),
-    ROW(affinity_parent, EACCES, OK),
-    ROW(raise_limit, EACCES, ANY),
-    ROW(limit_parent, EACCES, EPERM),
-    ROW(get_limit, ANY, OK),
-    ROW(ring, EACCES, EPERM),
-    ROW(bpf, EACCES, EPERM),
-    ROW(performance, EACCES, EPERM),
-    ROW(fault_handler, EACCES, EPERM),
-    ROW(keys, EACCES, EPERM),
-    ROW(mount_something, EACCES, EPERM),
-    ROW(change_root, EACCES, EPERM),
-    ROW(write_beyond, EFBIG, ANY),
-    ROW(write_within, OK, ANY),
-    ROW(many_descriptors, EMFILE, ANY),
-    ROW(abort_self, ABORTED, ABORTED),
-    ROW(dump_core, EACCES, OK),
+    ROW(kill_parent, EACCES, EPERM, EACCES),
+    ROW(tgkill_parent, EACCES, EPERM, EACCES),
+    ROW(tgkill_parent_abort, EACCES, EPERM, EACCES),
+    ROW(tgkill_self_other, EACCES, ANY, EACCES),
+    ROW(tkill_parent, EACCES, EPERM, EACCES),
+    ROW(sigqueue_parent, EACCES, EPERM, EACCES),
+    ROW(pidfd_parent, EACCES, ANY, EACCES),
+    ROW(set_owner, EACCES, EPERM, EACCES),
+    ROW(set_owner_ex, EACCES, EPERM, EACCES),
+    ROW(set_owner_ioctl, EACCES, EPERM, EACCES),
+    ROW(set_signal, EACCES, EPERM, EACCES),
+    ROW(set_async, EACCES, ANY, EACCES),
+    ROW(set_nonblock, EACCES, OK, EACCES),
+    ROW(set_lease, EACCES, EPERM, EACCES),
+    ROW(notify, EACCES, EPERM, EACCES),
+    ROW(add_seals, EACCES, ANY, EACCES),
+    ROW(get_flags, OK, OK, OK),
+    ROW(dumpable, EACCES, ANY, EACCES),
+    ROW(death_signal, EACCES, ANY, EACCES),
+    ROW(ptracer, EACCES, ANY, EACCES),
+    ROW(thread_name, OK, OK, EACCES),
+    ROW(stat_path, EACCES, OK, EACCES),
+    ROW(stat_empty_path, EACCES, OK, EACCES),
+    ROW(stat_file, OK, OK, OK),
+    ROW(stat_extended, EACCES, OK, EACCES),
+    ROW(accessible, EACCES, OK, EACCES),
+    ROW(truncate_file, EACCES, OK, EACCES),
+    ROW(open_read, EACCES, OK, EACCES),
+    ROW(open_create, EACCES, EACCES, EACCES),
+    ROW(make_directory, EACCES, EACCES, EACCES),
+    ROW(remove_file, EACCES, EACCES, EACCES),
+    ROW(rename_file, EACCES, EACCES, EACCES),
+    ROW(anonymous_file, EACCES, OK, EACCES),
+    ROW(inet_socket, EACCES, EAFNOSUPPORT, EACCES),
+    ROW(netlink_socket, EACCES, EAFNOSUPPORT, EACCES),
+    ROW(unix_socket, EACCES, OK, EACCES),
+    ROW(send_to_front, OK, OK, OK),
+    ROW(send_elsewhere, EACCES, OK, OK),
+    ROW(sendto_elsewhere, EACCES, OK, OK),
+    ROW(shut_down, EACCES, OK, OK),
+    ROW(map, OK, OK, OK),
+    ROW(map_code, EACCES, OK, EACCES),
+    ROW(make_code, EACCES, OK, EACCES),
+    ROW(start_thread, OK, OK, OK),
+    ROW(fork_plain, EACCES, ANY, EACCES),
+    ROW(fork_shared, EACCES, ANY, EACCES),
+    ROW(new_user_space, EACCES, EPERM, EACCES),
+    ROW(run_program, EACCES, OK, EACCES),
+    ROW(trace_parent, EACCES, EPERM, EACCES),
+    ROW(read_parent, EACCES, EPERM, EACCES),
+    ROW(open_parent, EACCES, EACCES, EACCES),
+    ROW(open_parent_to_read, EACCES, EACCES, EACCES),
+    ROW(affinity_parent, EACCES, OK, EACCES),
+    ROW(raise_limit, EACCES, ANY, EACCES),
+    ROW(limit_parent, EACCES, EPERM, EACCES),
+    ROW(get_limit, ANY, OK, ANY),
+    ROW(ring, EACCES, EPERM, EACCES),
+    ROW(bpf, EACCES, EPERM, EACCES),
+    ROW(performance, EACCES, EPERM, EACCES),
+    ROW(fault_handler, EACCES, EPERM, EACCES),
+    ROW(keys, EACCES, EPERM, EACCES),
+    ROW(mount_something, EACCES, EPERM, EACCES),
+    ROW(change_root, EACCES, EPERM, EACCES),
+    ROW(write_beyond, EFBIG, ANY, ANY),
+    ROW(write_within, OK, ANY, OK),
+    ROW(many_descriptors, EMFILE, ANY, EACCES),
+    ROW(abort_self, ABORTED, ABORTED, ABORTED),
+    ROW(dump_core, EACCES, OK, EACCES),
 };
 
 static enum error enter_codec(void)
@@ -315,6 +316,15 @@ static void test_codec(void **state)
 		if (expected_here(rows[i].codec))
 			expect(&rows[i], "codec", attempt(enter_codec, rows[i].call),
 			       rows[i].codec);
+}
+
+static void test_http(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (expected_here(rows[i].http))
+			expect(&rows[i], "http", attempt(http_sandbox_enter, rows[i].call),
+			       rows[i].http);
 }
 
 static bool has_landlock(void)
@@ -389,9 +399,8 @@ static int remove_directory_tree(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_codec),
-	    cmocka_unit_test(test_device),
-	    cmocka_unit_test(test_device_directories),
+	    cmocka_unit_test(test_codec),    cmocka_unit_test(test_device),
+	    cmocka_unit_test(test_http),     cmocka_unit_test(test_device_directories),
 	    cmocka_unit_test(test_landlock),
 	};
 

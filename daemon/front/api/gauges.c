@@ -145,12 +145,13 @@ static const char *kind_of(long pid)
 	fclose(file);
 	return !strncmp(name, "convolved-codec", 15)   ? "codec"
 	       : !strncmp(name, "convolved-devic", 15) ? "device"
+	       : !strncmp(name, "convolved-http", 15)  ? "http"
 	                                               : NULL;
 }
 
 static void update_processes(void)
 {
-	static const char *const kinds[] = {"front", "codec", "device"};
+	static const char *const kinds[] = {"front", "http", "codec", "device"};
 	FILE *children = fopen("/proc/thread-self/children", "re");
 	const char *kind;
 	long pid;

@@ -10,6 +10,8 @@ struct guest {
 	struct share place;
 	guest_refuse *refuse;
 	void *context;
+	enum error error; /* why it has no place, and */
+	struct problem problem;
 };
 
 static const struct config *config;
@@ -58,13 +60,17 @@ static enum error find_place(struct guest *guest, const char *client, bool proxy
 
 void guest_name(struct guest *guest, const char *client, bool proxy)
 {
-	struct problem problem;
-	enum error e;
-
 	share_give_all(&guest->place);
-	e = find_place(guest, client, proxy, &problem);
-	if (e)
-		guest->refuse(guest->context, e, &problem);
+	guest->error = find_place(guest, client, proxy, &guest->problem);
+	if (guest->error)
+		guest->refuse(guest->context, guest->error, &guest->problem);
+}
+
+enum error guest_error(const struct guest *guest, struct problem *problem)
+{
+	if (guest->error)
+		*problem = guest->problem;
+	return guest->error;
 }
 
 void guest_free(struct guest *guest)

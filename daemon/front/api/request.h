@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "common/head.h"
+#include "common/serve.h"
 #include "front/api/answer.h"
 #include "front/jobs/job.h"
 #include "front/jobs/shares.h"

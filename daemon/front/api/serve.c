@@ -1,9 +1,10 @@
 /* Requests, from the side of their connections. */
-#include "front/api/serve.h"
+#include "common/serve.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "front/api/guest.h"
 #include "front/api/origin.h"
 #include "front/api/refusals.h"
 #include "front/api/representation.h"
@@ -33,7 +34,8 @@ static struct request *make(struct head *head, const struct serve_calls *calls, 
 	return r;
 }
 
-struct request *serve_begin(struct head *head, const struct serve_calls *calls, void *context)
+struct request *serve_begin(struct guest *guest, struct head *head, const struct serve_calls *calls,
+                            void *context)
 {
 	struct request *r = make(head, calls, context);
 	struct problem problem;
@@ -42,7 +44,9 @@ struct request *serve_begin(struct head *head, const struct serve_calls *calls, 
 	if (!r)
 		return NULL;
 	count(1);
-	e = request_read(r, &problem);
+	e = guest_error(guest, &problem);
+	if (!e)
+		e = request_read(r, &problem);
 	if (e)
 		answer_problem(&r->answer, e, &problem);
 	else
@@ -121,8 +125,7 @@ bool serve_lend(struct request *r, uint64_t size, struct lent *lent)
 enum error serve_part(struct request *r, const char *name, bool file, bool *image,
                       struct problem *problem)
 {
-	/* With curl -F chain=@FILE the parameter has a file name. */
-	*image = file ? strcmp(name, "chain") : !strcmp(name, "image");
+	*image = serve_is_image(name, file);
 	if (!*image)
 		return request_add_parameter(r, name, "", problem);
 	if (r->has_image)

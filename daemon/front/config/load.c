@@ -274,6 +274,14 @@ static uint64_t codecs_for_cores(void)
 	return wanted < max ? wanted : max;
 }
 
+static uint64_t http_workers_for_cores(void)
+{
+	enum { CORES_EACH = 4, MOST = 8 };
+	uint64_t wanted = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN) / CORES_EACH;
+
+	return wanted < 1 ? 1 : wanted < MOST ? wanted : MOST;
+}
+
 enum config_result config_load(struct config *config, int argc, char **argv)
 {
 	struct reading r = {.config = config, .valid = true};
@@ -289,6 +297,8 @@ enum config_result config_load(struct config *config, int argc, char **argv)
 	read_defaults(&r);
 	if (!config->codecs)
 		config->codecs = codecs_for_cores();
+	if (!config->http_workers)
+		config->http_workers = http_workers_for_cores();
 	return r.valid ? CONFIG_RUN : CONFIG_INVALID;
 }
 

@@ -22,14 +22,6 @@ struct spool {
 	bool is_answer;
 };
 
-/* Where a spool is to be written, by who has no spool. */
-struct lent {
-	int fd; /* to be duplicated; -1: not known yet */
-	bool in_memory;
-	uint64_t limit; /* bytes that there is room for */
-	bool most;      /* there will not be more */
-};
-
 void spool_init(const struct config *config);
 
 /* Opens an empty spool with room for so many bytes; its `fd` can be written to unless it is a file

@@ -41,7 +41,7 @@ struct lost {
 static struct {
 	const char *name;
 	int fd;
-} programs[] = {{"convolved-codec", -1}, {"convolved-device", -1}};
+} programs[] = {{"convolved-codec", -1}, {"convolved-device", -1}, {"convolved-http", -1}};
 
 static char **environment; /* the workers' */
 static bool mismatched;

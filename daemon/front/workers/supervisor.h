@@ -1,5 +1,5 @@
 /* The worker processes: starts, watches, reaps and restarts them (with backoff), and receives their
- * messages for the modules that own the workers (codecs, devices, discovery). A worker that is
+ * messages for the modules that own the workers (codecs, devices, discovery, HTTP workers). A worker that is
  * stopped, or uses no processor time although it has work, is detected within two seconds and
  * killed. */
 #ifndef FRONT_WORKERS_SUPERVISOR_H
@@ -42,7 +42,7 @@ struct worker_owner {
 };
 
 struct worker {
-	const char *kind; /* "codec", "device", "probe": for logs and metrics */
+	const char *kind; /* "codec", "device", "http", "probe": for logs and metrics */
 	uint32_t number;
 	const struct worker_owner *owner;
 	bool once;         /* never restarted */

@@ -1,18 +1,42 @@
-/* What connections ask of the service, for one request after another: the head, the body, the
- * answer. Who reads them knows nothing else of a request. */
-#ifndef FRONT_API_SERVE_H
-#define FRONT_API_SERVE_H
+/* What who reads connections asks of the service, for one request after another: the head, the
+ * body, the answer; it knows nothing else of a request. In the front these functions do what they
+ * say; in an HTTP worker they tell the front. */
+#ifndef COMMON_SERVE_H
+#define COMMON_SERVE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
+#include "common/answer.h"
 #include "common/error.h"
 #include "common/head.h"
-#include "front/api/answer.h"
-#include "front/jobs/spool.h"
 
 struct request;
+struct guest;
+
+/* Tells a connection why it has no place; now or later, once a name. */
+typedef void guest_refuse(void *context, enum error error, const struct problem *problem);
+
+/* A guest is a connection, as the service counts it; it needs no place among all before it has a
+ * name. NULL: no memory. */
+struct guest *guest_new(guest_refuse *refuse, void *context) MUST_CHECK;
+
+/* It is this client's (its address, or its user); it takes a place, instead of the one that it may
+ * have. A trusted proxy (which has not named its client yet) may have as many as there are. */
+void guest_name(struct guest *guest, const char *client, bool proxy);
+
+/* It has been closed, after which nothing more is told. NULL is none. */
+void guest_free(struct guest *guest);
+
+/* Where a body is to be written. */
+struct lent {
+	int fd; /* to be duplicated; -1: not known yet */
+	bool in_memory;
+	uint64_t limit; /* bytes that there is room for */
+	bool most;      /* there will not be more */
+};
 
 /* What the connection of a request is told. */
 struct serve_calls {
@@ -20,10 +44,10 @@ struct serve_calls {
 	void (*cut)(void *context);  /* its client reads the answer too slowly: end it */
 };
 
-/* Begins with a request, and takes over what is in its head, also on failure (NULL: no memory). It
- * is decided, or `wake` is called when it is: it then has its answer, or wants its body, or waits
- * for serve_finish(). */
-struct request *serve_begin(struct head *head, const struct serve_calls *calls,
+/* Begins with a request of a guest, and takes over what is in its head, also on failure (NULL: no
+ * memory). It is decided, or `wake` is called when it is: it then has its answer, or wants its
+ * body, or waits for serve_finish(). */
+struct request *serve_begin(struct guest *guest, struct head *head, const struct serve_calls *calls,
                             void *context) MUST_CHECK;
 
 /* Forgets a request, at any time. */
@@ -49,6 +73,13 @@ bool serve_wants_body(const struct request *request);
  * be. False: there is none yet, and `wake` is called when to ask again; or the request has its
  * answer. */
 bool serve_lend(struct request *request, uint64_t size, struct lent *lent) MUST_CHECK;
+
+/* True for the part of a form that is the image. With curl -F chain=@FILE the parameter has a file
+ * name. */
+static inline bool serve_is_image(const char *name, bool file)
+{
+	return file ? strcmp(name, "chain") : !strcmp(name, "image");
+}
 
 /* A part of a form begins: the image (*image), which goes where the body goes, or a parameter,
  * whose value comes in pieces. Errors are the client's, or ERR_MEMORY. */

@@ -1,5 +1,5 @@
-/* Certificates. Only this and intake.c use GnuTLS. */
-#include "http/certificate.h"
+/* Certificates. Besides this only http/intake.c and http/sandbox.c use GnuTLS. */
+#include "front/base/certificate.h"
 
 #include <gnutls/abstract.h>
 #include <gnutls/gnutls.h>
@@ -114,14 +114,6 @@ void certificate_forget(uint64_t time)
 			link = &p->older;
 		}
 	}
-}
-
-void certificate_fini(void)
-{
-	certificate_forget(UINT64_MAX);
-	pair_free(newest);
-	pair_free(next);
-	newest = next = NULL;
 }
 
 static int find(gnutls_session_t session, const gnutls_datum_t *authorities, int authority_count,

@@ -1,7 +1,7 @@
 /* The TLS certificate and its key. Every connection asks for it anew, so a renewed one takes effect
  * for connections made afterwards. */
-#ifndef HTTP_CERTIFICATE_H
-#define HTTP_CERTIFICATE_H
+#ifndef FRONT_BASE_CERTIFICATE_H
+#define FRONT_BASE_CERTIFICATE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,7 +28,6 @@ void certificate_commit(void);
 /* True if replaced pairs remain; the other frees those replaced before this time (loop_now()). */
 bool certificate_retired(void);
 void certificate_forget(uint64_t time);
-void certificate_fini(void);
 
 /* GnuTLS's callback that finds the certificate of a session
  * (gnutls_certificate_retrieve_function2); libmicrohttpd takes it as it is. */

@@ -1,0 +1,41 @@
+/* An answer before it is sent: status, headers, and a text or a file. Independent of sockets. */
+#ifndef COMMON_ANSWER_H
+#define COMMON_ANSWER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { ANSWER_HEADERS_MAX = 24 };
+
+struct answer {
+	int status; /* HTTP status; 0: there is no answer yet */
+	const char *content_type;
+	char *text; /* malloc'ed, owned; NULL: the body is the file, or empty */
+	size_t text_size;
+	int file; /* bytes 0 to file_size are the body; -1: none; owned by the job */
+	uint64_t file_size;
+	uint64_t version; /* of a body that seldom or never changes; 0: it may change at any time */
+	const char *reason; /* slug of the error, NULL if there is none */
+	char *detail;       /* the error's message; owned */
+	unsigned headers;
+	struct {
+		const char *name;
+		char *value; /* owned */
+	} header[ANSWER_HEADERS_MAX];
+};
+
+void answer_init(struct answer *answer);
+void answer_fini(struct answer *answer);
+
+/* Adds a header; the name is kept, the value (printf-style) is copied. */
+void answer_header(struct answer *answer, const char *name, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* True if it has a header of this name. */
+bool answer_has(const struct answer *answer, const char *name);
+
+/* Makes a text (owned from now on, NULL: none) the next piece of a streamed body. */
+void answer_piece(struct answer *answer, char *text, size_t size);
+
+#endif

@@ -1,0 +1,42 @@
+/* The requests and guests of one HTTP worker, as its messages tell of them (front/base/link.def).
+ * They are input: what cannot be is refused, and costs the worker its life, not the service. */
+#ifndef FRONT_API_REMOTE_H
+#define FRONT_API_REMOTE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/error.h"
+
+struct remote;
+
+struct remote_calls {
+	/* It has sent what is wrong (a message's name), or (NULL) nothing more comes from it. */
+	void (*broken)(void *context, const char *what);
+};
+
+/* Takes over the front's end of a link_pair(), also on failure (NULL). */
+struct remote *remote_new(int socket, const struct remote_calls *calls, void *context) MUST_CHECK;
+
+/* The worker has ended: its requests are abandoned, asynchronous jobs go on. NULL is none. */
+void remote_free(struct remote *remote);
+
+/* Does what is due for all of them. Call it before each wait of the loop. */
+void remotes_turn(void);
+
+/* Tells it to accept no more connections, after (last) those that wait, and to end each after an
+ * answer. */
+void remote_drain(struct remote *remote, bool last);
+
+/* The time is over: answers what still waits that the service is shutting down. */
+void remote_end(struct remote *remote);
+
+/* Asks for a sign of life; true while there is none. */
+void remote_ping(struct remote *remote);
+bool remote_is_pinged(const struct remote *remote);
+
+/* Requests under way; and whether, in a drain, no more come. */
+unsigned remote_requests(const struct remote *remote);
+bool remote_is_drained(const struct remote *remote);
+
+#endif

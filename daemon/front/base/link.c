@@ -1,0 +1,269 @@
+/* Datagrams over SOCK_SEQPACKET. */
+#include "front/base/link.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+	SOCKET_BUFFER = 1 << 20,
+	QUEUE_MAX = 64 << 20,
+	QUEUED_FD = 32 << 10, /* bytes that a descriptor counts as */
+	A_TURN = 32
+};
+
+static const struct {
+	const char *name;
+	uint32_t flags;
+	size_t data;
+	size_t fds;
+} types[LINK_TYPES] = {
+#define LINK(symbol, flags, data, fds) {#symbol, flags, data, fds},
+#include "front/base/link.def"
+#undef LINK
+};
+
+/* What waits to be sent. */
+struct link_packet {
+	STAILQ_ENTRY(link_packet) place;
+	struct link_message message;
+	int fd; /* owned; -1: none */
+	size_t size;
+	char data[];
+};
+
+union control {
+	char bytes[CMSG_SPACE(sizeof(int))];
+	struct cmsghdr align;
+};
+
+const char *link_name(uint32_t type)
+{
+	return type < LINK_TYPES ? types[type].name : "unknown message";
+}
+
+enum error link_pair(int fds[2])
+{
+	static const int size = SOCKET_BUFFER;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds))
+		return ERR_IO;
+	for (int i = 0; i < 2; i++) /* a smaller one only means more waiting */
+		setsockopt(fds[i], SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+	return ERR_OK;
+}
+
+/* 1, or 0 if it cannot be sent now, or -1. */
+static int send_one(int socket, const struct link_message *message, const void *data, size_t size,
+                    int fd)
+{
+	struct iovec parts[] = {{(void *)(uintptr_t)message, sizeof *message},
+	                        {(void *)(uintptr_t)data, size}};
+	struct msghdr header = {.msg_iov = parts, .msg_iovlen = 2};
+	union control control = {0};
+	ssize_t sent;
+
+	if (fd >= 0) {
+		header.msg_control = control.bytes;
+		header.msg_controllen = sizeof control.bytes;
+		control.align.cmsg_level = SOL_SOCKET;
+		control.align.cmsg_type = SCM_RIGHTS;
+		control.align.cmsg_len = CMSG_LEN(sizeof fd);
+		memcpy(CMSG_DATA(&control.align), &fd, sizeof fd);
+	}
+	do
+		sent = sendmsg(socket, &header, MSG_NOSIGNAL);
+	while (sent < 0 && errno == EINTR);
+	return sent >= 0 ? 1 : errno == EAGAIN || errno == ENOBUFS ? 0 : -1;
+}
+
+/* What a packet counts as in the queue. */
+static size_t cost(size_t size, int fd)
+{
+	return sizeof(struct link_packet) + size + (fd >= 0 ? QUEUED_FD : 0);
+}
+
+static void packet_free(struct link_packet *p)
+{
+	if (p->fd >= 0)
+		close(p->fd);
+	free(p);
+}
+
+/* The socket takes more. */
+static void flush(void *context)
+{
+	struct link *link = context;
+	struct link_packet *p;
+
+	while ((p = STAILQ_FIRST(&link->queue))) {
+		int sent = send_one(link->readable.fd, &p->message, p->data, p->size, p->fd);
+
+		if (!sent)
+			return;
+		if (sent < 0) /* its end shows where it is read */
+			link->queued = QUEUE_MAX;
+		STAILQ_REMOVE_HEAD(&link->queue, place);
+		link->queued -= sent > 0 ? cost(p->size, p->fd) : 0;
+		packet_free(p);
+	}
+}
+
+static bool enqueue(struct link *link, const struct link_message *message, const void *data,
+                    size_t size, int fd)
+{
+	struct link_packet *p;
+
+	if (link->queued + cost(size, fd) > QUEUE_MAX)
+		return false;
+	p = malloc(sizeof *p + size);
+	if (!p)
+		return false;
+	p->message = *message;
+	p->size = size;
+	if (size)
+		memcpy(p->data, data, size);
+	p->fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (fd >= 0 && p->fd < 0) {
+		free(p);
+		return false;
+	}
+	STAILQ_INSERT_TAIL(&link->queue, p, place);
+	link->queued += cost(size, fd);
+	return true;
+}
+
+bool link_send(struct link *link, const struct link_message *message, const void *data, size_t size,
+               int fd)
+{
+	int sent = 0;
+
+	if (link->readable.fd < 0)
+		return false;
+	if (STAILQ_EMPTY(&link->queue))
+		sent = send_one(link->readable.fd, message, data, size, fd);
+	return sent > 0 || (!sent && enqueue(link, message, data, size, fd));
+}
+
+/* The descriptor that came with a message, or -1. *count: how many came. */
+static int take_fd(struct msghdr *header, size_t *count)
+{
+	int fd = -1, extra;
+
+	*count = 0;
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t at = CMSG_LEN(0); at + sizeof(int) <= c->cmsg_len; at += sizeof(int)) {
+			memcpy(&extra, (char *)c + at, sizeof extra);
+			if (fd < 0)
+				fd = extra;
+			else
+				close(extra);
+			++*count;
+		}
+	}
+	return fd;
+}
+
+/* What is wrong with a datagram, or NULL. */
+static const char *check(const struct link_message *message, ssize_t got, size_t fds, int flags)
+{
+	if (got < (ssize_t)sizeof *message || flags & (MSG_TRUNC | MSG_CTRUNC) ||
+	    message->type >= LINK_TYPES)
+		return "packet";
+	if (message->flags & ~types[message->type].flags || fds != types[message->type].fds ||
+	    (size_t)got - sizeof *message > types[message->type].data)
+		return types[message->type].name;
+	return NULL;
+}
+
+/* Receives a datagram. False: there is none, or no more. */
+static bool receive(struct link *link)
+{
+	static char data[LINK_DATA_MAX + 1];
+	struct link_message message = {0};
+	struct iovec parts[] = {{&message, sizeof message}, {data, LINK_DATA_MAX}};
+	union control control;
+	struct msghdr header = {.msg_iov = parts,
+	                        .msg_iovlen = 2,
+	                        .msg_control = control.bytes,
+	                        .msg_controllen = sizeof control.bytes};
+	const char *wrong;
+	size_t fds;
+	ssize_t got;
+	int fd;
+
+	do
+		got = recvmsg(link->readable.fd, &header, MSG_CMSG_CLOEXEC);
+	while (got < 0 && errno == EINTR);
+	if (got < 0 && errno == EAGAIN)
+		return false;
+	if (got <= 0) {
+		link->owner->broken(link->context, NULL);
+		return false;
+	}
+	fd = take_fd(&header, &fds);
+	wrong = check(&message, got, fds, header.msg_flags);
+	if (wrong) {
+		if (fd >= 0)
+			close(fd);
+		link->owner->broken(link->context, wrong);
+		return false;
+	}
+	data[(size_t)got - sizeof message] = '\0';
+	link->owner->message(link->context, &message, data, (size_t)got - sizeof message, fd);
+	return true;
+}
+
+/* Limits messages a turn, so that a flood does not block the loop. */
+static void receive_some(void *context)
+{
+	struct link *link = context;
+
+	for (int i = 0; i < A_TURN && link->readable.fd >= 0; i++)
+		if (!receive(link))
+			return;
+}
+
+enum error link_open(struct link *link, int fd, const struct link_owner *owner, void *context)
+{
+	int again = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	*link = (struct link){.owner = owner, .context = context};
+	link->readable.fd = link->writable.fd = -1;
+	STAILQ_INIT(&link->queue);
+	if (again >= 0 && !loop_watch(&link->readable, fd, EPOLLIN, receive_some, link) &&
+	    !loop_watch(&link->writable, again, EPOLLOUT | EPOLLET, flush, link))
+		return ERR_OK;
+	loop_unwatch(&link->readable);
+	if (again >= 0)
+		close(again);
+	close(fd);
+	return ERR_IO;
+}
+
+static void close_watch(struct loop_watch *watch)
+{
+	int fd = watch->fd;
+
+	loop_unwatch(watch);
+	if (fd >= 0)
+		close(fd);
+}
+
+void link_close(struct link *link)
+{
+	struct link_packet *p;
+
+	close_watch(&link->readable);
+	close_watch(&link->writable);
+	while ((p = STAILQ_FIRST(&link->queue))) {
+		STAILQ_REMOVE_HEAD(&link->queue, place);
+		packet_free(p);
+	}
+	link->queued = 0;
+}

@@ -1,0 +1,83 @@
+/* The channel between the front and an HTTP worker: datagrams in order, each a fixed head and data.
+ * Neither end waits for the other: what the socket does not take at once is queued. The receiver
+ * checks every datagram against link.def; what its fields mean is its owner's to check. */
+#ifndef FRONT_BASE_LINK_H
+#define FRONT_BASE_LINK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "common/error.h"
+#include "common/head.h"
+#include "front/base/loop.h"
+
+enum { LINK_DATA_MAX = 128 << 10, LINK_NAME_SIZE = HEAD_CLIENT_SIZE };
+
+enum link_type {
+#define LINK(symbol, flags, data, fds) LINK_##symbol,
+#include "front/base/link.def"
+#undef LINK
+	LINK_TYPES
+};
+
+enum link_flag {
+	LINK_IS_PROXY = 1 << 0,      /* NAME: of a trusted proxy */
+	LINK_IS_LOOPBACK = 1 << 1,   /* HEAD: see struct head */
+	LINK_IS_MONITORING = 1 << 2, /* likewise */
+	LINK_IS_FORM = 1 << 3,       /* likewise */
+	LINK_IS_WANTED = 1 << 4,     /* DECIDED */
+	LINK_IS_IN_MEMORY = 1 << 5,  /* ROOM: see struct lent */
+	LINK_IS_MOST = 1 << 6,       /* likewise */
+	LINK_IS_FILE = 1 << 7,       /* PART: it has a file name */
+	LINK_IS_STREAM = 1 << 8,     /* ANSWER: its body comes in pieces */
+	LINK_IS_LAST = 1 << 9,       /* PIECE: there are no more */
+};
+
+struct link_message {
+	uint32_t type;  /* enum link_type */
+	uint32_t flags; /* of enum link_flag, those that the type may have */
+	uint64_t number;
+	uint64_t size;
+	uint64_t guest; /* HEAD: its number */
+};
+
+struct link_owner {
+	/* data is followed by a NUL, and valid during the call. fd: as the type has it, or -1; the
+	 * owner's from then on. The link may be closed in it. */
+	void (*message)(void *context, const struct link_message *message, const char *data,
+	                size_t size, int fd);
+	/* Nothing more will come; why: what the other side did wrong, or NULL if it has closed its
+	 * end. Close the link. */
+	void (*broken)(void *context, const char *why);
+};
+
+struct link_packet;
+
+struct link {
+	struct loop_watch readable, writable; /* the latter of a duplicate */
+	STAILQ_HEAD(link_queue, link_packet) queue;
+	size_t queued; /* bytes */
+	const struct link_owner *owner;
+	void *context;
+};
+
+/* Two sockets that are connected, non-blocking and close-on-exec. */
+enum error link_pair(int fds[2]) MUST_CHECK;
+
+/* Takes over a socket, also on failure. */
+enum error link_open(struct link *link, int fd, const struct link_owner *owner,
+                     void *context) MUST_CHECK;
+
+/* Sends a message, and a duplicate of its descriptor (-1: none). False: it cannot be sent any more,
+ * or more than 64 MB (or 2048 descriptors) would wait to be sent. */
+bool link_send(struct link *link, const struct link_message *message, const void *data, size_t size,
+               int fd);
+
+/* A closed one may be closed again. */
+void link_close(struct link *link);
+
+const char *link_name(uint32_t type);
+
+#endif

@@ -1,0 +1,124 @@
+/* The data: texts that each end with NUL (status, media type, then name and value of each header),
+ * an empty one, and the body if that is a text. */
+#include "front/base/link_answer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static void write_text(FILE *out, const char *text)
+{
+	fwrite(text, 1, strlen(text) + 1, out);
+}
+
+/* The texts (malloc'ed), or NULL. */
+static char *write_head(const struct answer *a, size_t *size)
+{
+	char *data = NULL, status[12];
+	FILE *out = open_memstream(&data, size);
+
+	if (!out)
+		return NULL;
+	snprintf(status, sizeof status, "%d", a->status);
+	write_text(out, status);
+	write_text(out, a->content_type ? a->content_type : "");
+	for (unsigned i = 0; i < a->headers; i++) {
+		write_text(out, a->header[i].name);
+		write_text(out, a->header[i].value);
+	}
+	write_text(out, "");
+	if (!fclose(out))
+		return data;
+	free(data);
+	return NULL;
+}
+
+/* A memfd of a text, or -1. */
+static int file_of(const struct answer *a)
+{
+	int fd = memfd_create("text", MFD_CLOEXEC);
+
+	if (fd >= 0 && write(fd, a->text, a->text_size) == (ssize_t)a->text_size)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+static bool send_file(struct link *link, struct link_message *message, const char *head,
+                      size_t size, const struct answer *a)
+{
+	int fd = a->file >= 0 ? a->file : file_of(a);
+	bool sent;
+
+	message->type = LINK_ANSWER_FILE;
+	message->size = a->file >= 0 ? a->file_size : a->text_size;
+	sent = fd >= 0 && link_send(link, message, head, size, fd);
+	if (a->file < 0 && fd >= 0)
+		close(fd);
+	return sent;
+}
+
+bool link_send_answer(struct link *link, uint64_t number, const struct answer *a, bool stream)
+{
+	struct link_message message = {
+	    .type = LINK_ANSWER, .flags = stream ? LINK_IS_STREAM : 0, .number = number};
+	size_t size = 0;
+	char *data = write_head(a, &size), *all;
+	bool sent = false;
+
+	if (data && !stream && (a->file >= 0 || size + a->text_size > LINK_DATA_MAX)) {
+		sent = send_file(link, &message, data, size, a);
+	} else if (data) {
+		all = realloc(data, size + a->text_size + 1);
+		data = all ? all : data;
+		if (all && a->text_size)
+			memcpy(all + size, a->text, a->text_size);
+		sent = all && link_send(link, &message, all, size + a->text_size, -1);
+	}
+	free(data);
+	return sent;
+}
+
+/* The text at *at, and *at behind it; NULL: there is no end to it. */
+static const char *read_text(const char **at, const char *end)
+{
+	const char *text = *at, *nul = text < end ? memchr(text, '\0', (size_t)(end - text)) : NULL;
+
+	*at = nul ? nul + 1 : end;
+	return nul ? text : NULL;
+}
+
+enum error link_read_answer(struct answer *a, char **kept, const struct link_message *message,
+                            const char *data, size_t size, int fd)
+{
+	const char *at, *end, *status, *name, *value;
+
+	answer_init(a);
+	*kept = malloc(size + 1);
+	if (!*kept)
+		return ERR_MEMORY;
+	at = memcpy(*kept, data, size);
+	end = at + size;
+	status = read_text(&at, end);
+	a->content_type = read_text(&at, end);
+	if (!status || !a->content_type)
+		return ERR_BAD_REQUEST;
+	a->status = atoi(status);
+	a->content_type = *a->content_type ? a->content_type : NULL;
+	while ((name = read_text(&at, end)) && *name && (value = read_text(&at, end)))
+		answer_header(a, name, "%s", value);
+	if (!name || *name)
+		return ERR_BAD_REQUEST;
+	a->file = fd;
+	a->file_size = fd >= 0 ? message->size : 0;
+	if (fd >= 0 || at == end)
+		return ERR_OK;
+	answer_piece(a, malloc((size_t)(end - at)), (size_t)(end - at));
+	if (!a->text)
+		return ERR_MEMORY;
+	memcpy(a->text, at, a->text_size);
+	return ERR_OK;
+}

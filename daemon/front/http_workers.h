@@ -1,0 +1,42 @@
+/* The HTTP workers: the processes that accept connections, and read requests and write answers.
+ * They get the listening sockets, the certificate and the limits; one that ends is replaced, and
+ * clients that connect meanwhile wait at the sockets, which are the front's. */
+#ifndef FRONT_HTTP_WORKERS_H
+#define FRONT_HTTP_WORKERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/error.h"
+#include "common/limits.h"
+#include "front/config/config.h"
+
+/* Starts as many workers as are configured. The sockets, of which there are at most
+ * HTTP_SOCKETS_MAX, are the module's from then on. */
+enum error http_workers_init(const struct config *config, const struct limits *limits,
+                             const struct http_socket *sockets, unsigned count) MUST_CHECK;
+
+/* From now on these limits hold, and the certificate and key of this memfd (sealed; the chain's
+ * bytes, then the key's; it is the module's from then on), -1: none. */
+void http_workers_limit(const struct limits *limits);
+void http_workers_certify(int fd, size_t chain_size, size_t key_size);
+
+/* Does what is due. Call it before each wait of the loop. */
+void http_workers_turn(void);
+
+/* Accepts no more connections, after (last) those that wait to be, and ends each after the answer
+ * to its next request. */
+void http_workers_drain(bool last);
+
+/* In a drain: true when every request on the accepted connections is answered. */
+bool http_workers_drained(void);
+
+/* The time for a drain is over: answers what still waits that the service is shutting down. */
+void http_workers_end(void);
+
+/* The number of requests that have begun and are not completely answered. */
+unsigned http_workers_requests(void);
+
+void http_workers_fini(void);
+
+#endif

@@ -1,0 +1,228 @@
+/* convolved-http: accepts connections, speaks TLS and HTTP, and passes requests to the front, which
+ * starts it. Its first socket carries what concerns the worker, the second one (the link) its
+ * requests. It ends when the front does. */
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/announce.h"
+#include "common/log.h"
+#include "common/signals.h"
+#include "common/wire.h"
+#include "front/base/certificate.h"
+#include "front/base/errand.h"
+#include "front/base/loop.h"
+#include "http/http.h"
+#include "http/sandbox.h"
+#include "http/service.h"
+
+#ifndef PACKAGE_VERSION
+#define PACKAGE_VERSION "unknown"
+#endif
+
+/* OOM score: its clients would lose their connections, so codec workers go first. */
+enum { EXPENDABLE = 400, REPORT_MS = 20 };
+
+static const char help[] =
+    "Usage: convolved-http [OPTION]...\n"
+    "Serves HTTP for convolved, which starts it.\n"
+    "\n"
+    "  --log-level NAME  error, warning, notice, info (the default) or debug\n"
+    "  --help            print this and exit\n"
+    "  --version         print the version and exit\n";
+
+static struct loop_watch front;
+static struct loop_timer report;
+static bool limited; /* http_init() has been called */
+
+static void usage_error(const char *what, const char *value)
+{
+	fprintf(stderr, "convolved-http: %s: %s\nTry 'convolved-http --help'.\n", what, value);
+	exit(2);
+}
+
+static enum log_level parse_options(int argc, char **argv)
+{
+	static const struct option known[] = {
+	    {"log-level", required_argument, NULL, 'l'},
+	    {"help", no_argument, NULL, 'h'},
+	    {"version", no_argument, NULL, 'V'},
+	    {NULL, 0, NULL, 0},
+	};
+	int c, level = LOG_LEVEL_INFO;
+
+	while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
+		switch (c) {
+		case 'l':
+			level = log_level_parse(optarg);
+			if (level < 0)
+				usage_error("no such log level", optarg);
+			break;
+		case 'h':
+			fputs(help, stdout);
+			exit(0);
+		case 'V':
+			puts("convolved-http " PACKAGE_VERSION);
+			exit(0);
+		default:
+			usage_error("bad option", argv[optind - 1]);
+		}
+	}
+	if (optind < argc)
+		usage_error("unexpected argument", argv[optind]);
+	return (enum log_level)level;
+}
+
+/* Without the front there is nothing to do, and nobody to tell. */
+static void end(void)
+{
+	_exit(0);
+}
+
+static void tell_drained(void *context)
+{
+	(void)context;
+	if (http_drained())
+		service_report(http_active(), true);
+}
+
+static void drain(bool last)
+{
+	http_drain(last);
+	loop_timer_repeat(&report, REPORT_MS);
+}
+
+static const struct service_calls service_calls = {drain, end};
+
+/* Takes over the certificate and its key, as the memfd has them. */
+static enum error take_certificate(const struct message_certificate *message, int fd)
+{
+	size_t size = message->chain_size + message->key_size;
+	char *text = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+	const char *wrong;
+
+	close(fd);
+	if (text == MAP_FAILED)
+		return ERR_IO;
+	wrong = certificate_import(&(struct pem){text, message->chain_size},
+	                           &(struct pem){text + message->chain_size, message->key_size});
+	munmap(text, size);
+	if (wrong)
+		log_error("the certificate cannot be used: %s", wrong);
+	else
+		certificate_commit();
+	return wrong ? ERR_INTERNAL : ERR_OK;
+}
+
+static enum error take_limits(const struct limits *limits)
+{
+	if (limited)
+		http_limit(limits);
+	if (limited)
+		return ERR_OK;
+	limited = true;
+	return http_init(limits);
+}
+
+/* An error is one of the front, or the machine is out of something: the front starts another. */
+static enum error take_message(const struct message *message, const int *fds)
+{
+	switch (message->type) {
+	case MSG_LINK:
+		return service_init(fds[0], &service_calls);
+	case MSG_LIMITS:
+		return take_limits(&message->limits.limits);
+	case MSG_CERTIFICATE:
+		return take_certificate(&message->certificate, fds[0]);
+	case MSG_LISTEN:
+		return http_serve(&(struct http_socket){
+		    .fd = fds[0], .tls = message->listen.tls, .metrics = message->listen.metrics});
+	default:
+		return ERR_INTERNAL;
+	}
+}
+
+static void hear(void *context)
+{
+	struct message message;
+	int fds[MESSAGE_FDS_MAX];
+
+	(void)context;
+	switch (wire_receive(WORKER_SOCKET, &message, fds)) {
+	case WIRE_NOTHING:
+		return;
+	case WIRE_CLOSED:
+		end();
+		return;
+	case WIRE_MESSAGE:
+		if (!take_message(&message, fds))
+			return;
+		log_error("cannot continue after the message %s", message_name(message.type));
+		break;
+	case WIRE_BROKEN:
+		log_error("the front sent an invalid message");
+		break;
+	}
+	_exit(1);
+}
+
+/* A terminal sends these to all processes; the front says when to end. */
+static void ignore_signals(void)
+{
+	static const int ignored[] = {SIGPIPE, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+
+	for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
+		signal(ignored[i], SIG_IGN);
+}
+
+static enum error start(void)
+{
+	struct message ready = {.type = MSG_READY};
+	struct timespec begin, now;
+	enum error e;
+
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	ignore_signals();
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
+		return ERR_INTERNAL;
+	e = loop_init();
+	if (!e)
+		e = loop_timer_init(&report, tell_drained, NULL);
+	if (!e)
+		e = loop_watch(&front, WORKER_SOCKET, EPOLLIN, hear, NULL);
+	if (!e)
+		e = http_sandbox_enter();
+	if (!e)
+		e = errands_init();
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	ready.ready.startup_ms = (uint32_t)((now.tv_sec - begin.tv_sec) * 1000 +
+	                                    (now.tv_nsec - begin.tv_nsec) / 1000000);
+	return e ? e : wire_send(WORKER_SOCKET, &ready, NULL);
+}
+
+static int turn(void)
+{
+	int wait = limited ? http_turn() : -1, soon = service_turn();
+
+	errands_turn();
+	return soon >= 0 && (wait < 0 || soon < wait) ? soon : wait;
+}
+
+int main(int argc, char **argv)
+{
+	announce("convolved-http", EXPENDABLE);
+	log_init("convolved-http", parse_options(argc, argv), LOG_FORMAT_AUTO);
+	signals_reset();
+	if (start()) {
+		log_error("cannot start: %m");
+		return 1;
+	}
+	loop_run(turn);
+	return 1;
+}

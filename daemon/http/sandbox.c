@@ -1,0 +1,159 @@
+/* Limits, Landlock where the kernel has it, and a seccomp filter. What libraries ask for in vain
+ * fails with EACCES, which they bear. */
+#include "http/sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <gnutls/gnutls.h>
+#include <seccomp.h>
+
+#include "common/capabilities.h"
+#include "common/enter_seccomp.h"
+#include "common/landlock.h"
+#include "common/log.h"
+#include "common/sanitizer.h"
+
+static const int allowed[] = {
+    SCMP_SYS(read),
+    SCMP_SYS(write),
+    SCMP_SYS(writev),
+    SCMP_SYS(pread64),
+    SCMP_SYS(pwrite64),
+    SCMP_SYS(lseek),
+    SCMP_SYS(fstat),
+    SCMP_SYS(close),
+    SCMP_SYS(accept4),
+    SCMP_SYS(recvfrom),
+    SCMP_SYS(recvmsg),
+    SCMP_SYS(sendto),
+    SCMP_SYS(sendmsg),
+    SCMP_SYS(sendfile),
+    SCMP_SYS(shutdown),
+    SCMP_SYS(getsockname),
+    SCMP_SYS(getsockopt),
+    SCMP_SYS(epoll_create1),
+    SCMP_SYS(epoll_ctl),
+    SCMP_SYS(epoll_wait),
+    SCMP_SYS(epoll_pwait),
+    SCMP_SYS(eventfd2),
+    SCMP_SYS(timerfd_create),
+    SCMP_SYS(timerfd_settime),
+    SCMP_SYS(timerfd_gettime),
+    SCMP_SYS(poll),
+    SCMP_SYS(futex),
+    SCMP_SYS(munmap),
+    SCMP_SYS(madvise),
+    SCMP_SYS(mremap),
+    SCMP_SYS(brk),
+    SCMP_SYS(set_robust_list),
+    SCMP_SYS(rseq),
+    SCMP_SYS(rt_sigprocmask),
+    SCMP_SYS(rt_sigreturn),
+    SCMP_SYS(restart_syscall),
+    SCMP_SYS(exit),
+    SCMP_SYS(exit_group),
+    SCMP_SYS(getrandom),
+    SCMP_SYS(sched_yield),
+    SCMP_SYS(clock_nanosleep),
+    SCMP_SYS(clock_gettime),
+    SCMP_SYS(gettid),
+    SCMP_SYS(getpid),
+    SCMP_SYS(getrusage),
+};
+
+/* Calls that are allowed with a particular argument only. */
+static const struct {
+	int call;
+	unsigned argument;
+	uint64_t mask, value;
+} restricted[] = {
+    {SCMP_SYS(mmap), 2, PROT_EXEC, 0},
+    {SCMP_SYS(mprotect), 2, PROT_EXEC, 0},
+    /* A listening socket's flags are shared with the front: they may be read, not set. */
+    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_GETFL},
+    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_GETFD},
+    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_SETFD},
+    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_DUPFD_CLOEXEC},
+    {SCMP_SYS(ioctl), 1, UINT32_MAX, FIONREAD},
+    {SCMP_SYS(setsockopt), 1, UINT32_MAX, IPPROTO_TCP}, /* TCP_NODELAY, TCP_CORK */
+    /* Exactly the flags of pthread_create(), as in codec/sandbox.c. */
+    {SCMP_SYS(clone), 0, UINT64_MAX,
+     CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SYSVSEM | CLONE_SIGHAND | CLONE_THREAD |
+         CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID},
+};
+
+static int add_rules(scmp_filter_ctx filter)
+{
+	int failed = 0;
+
+	for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
+		failed |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0);
+	for (size_t i = 0; i < sizeof restricted / sizeof *restricted; i++)
+		failed |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, restricted[i].call, 1,
+		                           SCMP_CMP(restricted[i].argument, SCMP_CMP_MASKED_EQ,
+		                                    restricted[i].mask, restricted[i].value));
+	/* Only for abort(). */
+	failed |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 2,
+	                           SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid(), 0),
+	                           SCMP_A2(SCMP_CMP_EQ, SIGABRT, 0));
+	failed |= seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+	return failed;
+}
+
+/* See codec/sandbox.c. Weak, for the test that links both. */
+__attribute__((weak)) int fstat(int fd, struct stat *status)
+{
+	return (int)syscall(SYS_fstat, fd, status);
+}
+
+/* Descriptors are for connections. */
+static int set_limits(void)
+{
+	static const struct rlimit none = {0, 0};
+	struct rlimit files;
+
+	if (setrlimit(RLIMIT_CORE, &none) || getrlimit(RLIMIT_NOFILE, &files))
+		return -1;
+	files.rlim_cur = files.rlim_max;
+	return setrlimit(RLIMIT_NOFILE, &files);
+}
+
+/* What libraries read from files once: the zone of local time, GnuTLS's priorities. */
+static void prepare_libraries(void)
+{
+	time_t now = time(NULL);
+	struct tm parts;
+
+	tzset();
+	gmtime_r(&now, &parts);
+	gnutls_global_init();
+}
+
+enum error http_sandbox_enter(void)
+{
+	int abi = 0;
+
+	prepare_libraries();
+	if (set_limits() || capabilities_drop() || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return ERR_INTERNAL;
+	if (SANITIZER)
+		return ERR_OK;
+	if (landlock_enter(NULL, 0, &abi) || enter_seccomp(SCMP_ACT_ERRNO(EACCES), add_rules))
+		return ERR_INTERNAL;
+	log_debug("in a sandbox: limits, seccomp, %s%d", abi ? "Landlock " : "no Landlock: ", abi);
+	return ERR_OK;
+}

@@ -1,0 +1,471 @@
+/* Requests and guests of an HTTP worker. Each has a number, by which both sides know it, and which
+ * is not given again: a message of the front that crosses the end of its request finds none. */
+#include "http/service.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/serve.h"
+#include "front/base/link.h"
+#include "front/base/link_answer.h"
+
+enum { BUCKETS = 1024, QUIET_MS = 2 };
+
+struct request {
+	LIST_ENTRY(request) place;
+	uint64_t number, guest; /* 0: of a refusal */
+	struct head head;
+	const struct serve_calls *calls;
+	void *context;
+	bool decided, wanted, failed, answered;
+	struct lent lent; /* its descriptor is the request's */
+	bool asked;       /* for room */
+	struct answer answer;
+	char *kept;                        /* of the answer */
+	bool streams, awaits_piece, ended; /* the answer's pieces */
+	char *piece;                       /* the next one, or NULL */
+	size_t piece_size;
+};
+
+struct guest {
+	LIST_ENTRY(guest) place;
+	uint64_t number;
+	uint64_t ended; /* its last request, of whose end the front does not know; 0: none */
+	LIST_ENTRY(guest) quiet; /* in the list of those, while there is one */
+	guest_refuse *refuse;
+	void *context;
+};
+
+LIST_HEAD(request_list, request);
+LIST_HEAD(guest_list, guest);
+
+static struct link front;
+static const struct service_calls *calls;
+static struct request_list requests[BUCKETS];
+static struct guest_list guests[BUCKETS];
+static struct guest_list quiet;
+static uint64_t quiet_since; /* loop_now() */
+static uint64_t last_number;
+
+static void send_message(const struct link_message *message, const void *data, size_t size)
+{
+	if (!link_send(&front, message, data, size, -1))
+		calls->lost();
+}
+
+static void send_data(enum link_type type, uint64_t number, uint64_t size, uint32_t flags,
+                      const void *data, size_t data_size)
+{
+	struct link_message message = {
+	    .type = type, .flags = flags, .number = number, .size = size};
+
+	send_message(&message, data, data_size);
+}
+
+static void send_size(enum link_type type, uint64_t number, uint64_t size)
+{
+	send_data(type, number, size, 0, NULL, 0);
+}
+
+static struct request *find_request(uint64_t number)
+{
+	struct request *r;
+
+	LIST_FOREACH(r, &requests[number % BUCKETS], place)
+	{
+		if (r->number == number)
+			return r;
+	}
+	return NULL;
+}
+
+static struct guest *find_guest(uint64_t number)
+{
+	struct guest *g;
+
+	LIST_FOREACH(g, &guests[number % BUCKETS], place)
+	{
+		if (g->number == number)
+			return g;
+	}
+	return NULL;
+}
+
+/* Guests ------------------------------------------------------------------------------------- */
+
+struct guest *guest_new(guest_refuse *refuse, void *context)
+{
+	struct guest *g = calloc(1, sizeof *g);
+
+	if (!g)
+		return NULL;
+	g->number = ++last_number;
+	g->refuse = refuse;
+	g->context = context;
+	LIST_INSERT_HEAD(&guests[g->number % BUCKETS], g, place);
+	send_size(LINK_GUEST, g->number, 0);
+	return g;
+}
+
+void guest_name(struct guest *g, const char *client, bool proxy)
+{
+	send_data(LINK_NAME, g->number, 0, proxy ? LINK_IS_PROXY : 0, client, strlen(client));
+}
+
+/* The front knows of the end of its last request, or gets to know by the next message. */
+static void forget_end(struct guest *g)
+{
+	if (g->ended)
+		LIST_REMOVE(g, quiet);
+	g->ended = 0;
+}
+
+static void tell_ends(void)
+{
+	struct guest *g;
+
+	while ((g = LIST_FIRST(&quiet))) {
+		send_size(LINK_END, g->ended, 0);
+		forget_end(g);
+	}
+}
+
+int service_turn(void)
+{
+	if (!LIST_EMPTY(&quiet) && loop_now() - quiet_since > QUIET_MS * UINT64_C(1000000))
+		tell_ends();
+	return LIST_EMPTY(&quiet) ? -1 : QUIET_MS;
+}
+
+void guest_free(struct guest *g)
+{
+	if (!g)
+		return;
+	forget_end(g);
+	send_size(LINK_GUEST_END, g->number, 0);
+	LIST_REMOVE(g, place);
+	free(g);
+}
+
+/* Requests ----------------------------------------------------------------------------------- */
+
+static struct request *make(const struct serve_calls *c, void *context)
+{
+	struct request *r = calloc(1, sizeof *r);
+
+	if (!r)
+		return NULL;
+	r->number = ++last_number;
+	r->calls = c;
+	r->context = context;
+	r->lent.fd = -1;
+	answer_init(&r->answer);
+	LIST_INSERT_HEAD(&requests[r->number % BUCKETS], r, place);
+	return r;
+}
+
+struct request *serve_begin(struct guest *guest, struct head *head, const struct serve_calls *c,
+                            void *context)
+{
+	struct request *r = head->size <= LINK_DATA_MAX ? make(c, context) : NULL;
+	struct link_message message = {.type = LINK_HEAD, .guest = guest->number};
+
+	if (!r) {
+		head_fini(head);
+		return NULL;
+	}
+	forget_end(guest);
+	tell_ends(); /* what it is told is not older than this request */
+	r->guest = guest->number;
+	r->head = *head;
+	*head = (struct head){0};
+	message.number = r->number;
+	message.size = r->head.announced;
+	message.flags |= r->head.loopback ? LINK_IS_LOOPBACK : 0;
+	message.flags |= r->head.monitoring ? LINK_IS_MONITORING : 0;
+	message.flags |= r->head.form ? LINK_IS_FORM : 0;
+	send_message(&message, r->head.data, r->head.size);
+	return r;
+}
+
+struct request *serve_refuse(const char *client, enum error error, const struct problem *problem,
+                             const struct serve_calls *c, void *context)
+{
+	char data[sizeof *problem + LINK_NAME_SIZE];
+	struct request *r = make(c, context);
+
+	if (!r)
+		return NULL;
+	memcpy(data, problem, sizeof *problem);
+	memcpy(data + sizeof *problem, client, strlen(client));
+	r->failed = true;
+	send_data(LINK_REFUSAL, r->number, error, 0, data, sizeof *problem + strlen(client));
+	return r;
+}
+
+/* Nothing is written to the body any more: its memory or file goes when the front drops it. */
+static void give_back(struct request *r)
+{
+	if (r->lent.fd >= 0)
+		close(r->lent.fd);
+	r->lent = (struct lent){.fd = -1};
+}
+
+/* Mostly the same client's next request follows at once, and then its head says this, too. */
+static void tell_end(struct request *r)
+{
+	struct guest *g = r->answered && r->guest ? find_guest(r->guest) : NULL;
+
+	if (!g) {
+		send_size(LINK_END, r->number, 0);
+		return;
+	}
+	g->ended = r->number;
+	if (LIST_EMPTY(&quiet))
+		quiet_since = loop_now();
+	LIST_INSERT_HEAD(&quiet, g, quiet);
+}
+
+void serve_end(struct request *r)
+{
+	tell_end(r);
+	LIST_REMOVE(r, place);
+	give_back(r);
+	if (r->answer.file >= 0)
+		close(r->answer.file);
+	answer_fini(&r->answer);
+	free(r->kept);
+	free(r->piece);
+	head_fini(&r->head);
+	free(r);
+}
+
+const struct head *serve_head(const struct request *r)
+{
+	return &r->head;
+}
+
+bool serve_is_decided(const struct request *r)
+{
+	return r->decided || r->answered;
+}
+
+bool serve_is_answered(const struct request *r)
+{
+	return r->answered;
+}
+
+bool serve_wants_body(const struct request *r)
+{
+	return !r->failed && !r->answered && (r->wanted || !r->decided);
+}
+
+bool serve_lend(struct request *r, uint64_t size, struct lent *lent)
+{
+	*lent = r->lent;
+	if (r->lent.fd >= 0 && (r->lent.most || r->lent.limit >= size))
+		return true;
+	if (!r->asked)
+		send_size(LINK_LEND, r->number, size);
+	r->asked = true;
+	return false;
+}
+
+/* What is wrong with a part the front says as with everything: by the answer. */
+enum error serve_part(struct request *r, const char *name, bool file, bool *image,
+                      struct problem *problem)
+{
+	(void)problem;
+	*image = serve_is_image(name, file);
+	send_data(LINK_PART, r->number, 0, file ? LINK_IS_FILE : 0, name, strlen(name));
+	return ERR_OK;
+}
+
+enum error serve_value(struct request *r, const char *data, size_t size, struct problem *problem)
+{
+	(void)problem;
+	send_data(LINK_VALUE, r->number, 0, 0, data, size);
+	return ERR_OK;
+}
+
+void serve_finish(struct request *r, uint64_t size)
+{
+	give_back(r);
+	if (!r->failed && !r->answered)
+		send_size(LINK_FINISH, r->number, size);
+}
+
+void serve_look(struct request *r)
+{
+	(void)r; /* the front does */
+}
+
+void serve_fail(struct request *r, enum error error, const struct problem *problem)
+{
+	if (r->failed || r->answered)
+		return;
+	give_back(r);
+	r->failed = true;
+	send_data(LINK_FAIL, r->number, error, 0, problem, sizeof *problem);
+}
+
+void serve_abandon(struct request *r)
+{
+	if (!r->answered)
+		send_size(LINK_ABANDON, r->number, 0);
+}
+
+const struct answer *serve_answer(struct request *r)
+{
+	return &r->answer;
+}
+
+void serve_read(struct request *r, uint64_t bytes)
+{
+	if (r->answer.file >= 0)
+		send_size(LINK_READ, r->number, bytes);
+}
+
+bool serve_streams(const struct request *r)
+{
+	return r->streams;
+}
+
+const struct answer *serve_piece(struct request *r)
+{
+	answer_piece(&r->answer, r->piece, r->piece_size);
+	r->piece = NULL;
+	r->piece_size = 0;
+	if (r->ended && !r->answer.text)
+		return NULL;
+	if (!r->answer.text && !r->awaits_piece) {
+		r->awaits_piece = true;
+		send_size(LINK_NEXT, r->number, 0);
+	}
+	return &r->answer;
+}
+
+/* Messages ----------------------------------------------------------------------------------- */
+
+static void take_crowded(const struct link_message *message, const char *data, size_t size)
+{
+	struct guest *g = find_guest(message->number);
+	struct problem problem;
+
+	if (!g || size != sizeof problem)
+		return;
+	memcpy(&problem, data, sizeof problem);
+	g->refuse(g->context, (enum error)message->size, &problem);
+}
+
+static void take_room(struct request *r, const struct link_message *message, int fd)
+{
+	give_back(r);
+	if (!serve_wants_body(r)) {
+		close(fd);
+		return;
+	}
+	r->lent = (struct lent){.fd = fd,
+	                        .in_memory = message->flags & LINK_IS_IN_MEMORY,
+	                        .limit = message->size,
+	                        .most = message->flags & LINK_IS_MOST};
+	r->asked = false;
+	r->decided = r->wanted = true;
+}
+
+static void take_answer(struct request *r, const struct link_message *message, const char *data,
+                        size_t size, int fd)
+{
+	if (link_read_answer(&r->answer, &r->kept, message, data, size, fd)) {
+		calls->lost();
+		return;
+	}
+	give_back(r);
+	r->answered = true;
+	r->streams = message->flags & LINK_IS_STREAM;
+}
+
+static void take_piece(struct request *r, const struct link_message *message, const char *data,
+                       size_t size)
+{
+	r->awaits_piece = false;
+	r->ended = message->flags & LINK_IS_LAST;
+	r->piece = size ? malloc(size) : NULL;
+	r->piece_size = r->piece ? size : 0;
+	if (r->piece)
+		memcpy(r->piece, data, size);
+	else
+		r->ended = true;
+}
+
+/* A message about a request. */
+static void take_request(struct request *r, const struct link_message *message, const char *data,
+                         size_t size, int fd)
+{
+	switch ((enum link_type)message->type) {
+	case LINK_DECIDED:
+		r->decided = true;
+		r->wanted = message->flags & LINK_IS_WANTED;
+		break;
+	case LINK_ROOM:
+		take_room(r, message, fd);
+		break;
+	case LINK_ANSWER:
+	case LINK_ANSWER_FILE:
+		take_answer(r, message, data, size, fd);
+		break;
+	case LINK_PIECE:
+		take_piece(r, message, data, size);
+		break;
+	case LINK_CUT:
+		r->calls->cut(r->context);
+		return;
+	default:
+		calls->lost();
+		return;
+	}
+	r->calls->wake(r->context);
+}
+
+static void take_message(void *context, const struct link_message *message, const char *data,
+                         size_t size, int fd)
+{
+	struct request *r;
+
+	(void)context;
+	if (message->type == LINK_PING) {
+		send_size(LINK_PONG, message->number, 0);
+	} else if (message->type == LINK_DRAIN) {
+		calls->drain(message->flags & LINK_IS_LAST);
+	} else if (message->type == LINK_CROWDED) {
+		take_crowded(message, data, size);
+	} else if ((r = find_request(message->number))) {
+		take_request(r, message, data, size, fd);
+	} else if (fd >= 0) {
+		close(fd);
+	}
+}
+
+static void front_lost(void *context, const char *why)
+{
+	(void)context;
+	if (why)
+		log_error("the front sent an invalid %s", why);
+	calls->lost();
+}
+
+enum error service_init(int socket, const struct service_calls *c)
+{
+	static const struct link_owner owner = {take_message, front_lost};
+
+	calls = c;
+	return link_open(&front, socket, &owner, NULL);
+}
+
+void service_report(unsigned count, bool drained)
+{
+	send_data(LINK_LOAD, 0, count, drained ? LINK_IS_LAST : 0, NULL, 0);
+}

@@ -1,0 +1,24 @@
+/* The service, behind a link: what common/serve.h says is done in the front. */
+#ifndef HTTP_SERVICE_H
+#define HTTP_SERVICE_H
+
+#include <stdbool.h>
+
+#include "common/error.h"
+
+struct service_calls {
+	void (*drain)(bool last); /* accept no more (last: after those that wait) */
+	void (*lost)(void);       /* the front has gone, or cannot be understood */
+};
+
+/* Connects to the front by a socket of link_pair(), which is then the service's. */
+enum error service_init(int socket, const struct service_calls *calls) MUST_CHECK;
+
+/* Does what is due; returns the milliseconds that the loop may wait, -1: any time. Call it before
+ * each wait. */
+int service_turn(void);
+
+/* Tells the front how many requests are under way; drained: and that no more come. */
+void service_report(unsigned requests, bool drained);
+
+#endif

@@ -1,0 +1,374 @@
+/* An HTTP worker that has been taken over: it does what CONVOLVED_HOSTILE says, a word a process.
+ * The tests put it in the place of convolved-http. One at a time is hostile, whoever has the lock
+ * of the file CONVOLVED_LOCK, as long as there are words; the others are honest, and accept all
+ * connections. */
+#include "hostile.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+
+#include "common/announce.h"
+#include "front/base/link.h"
+
+enum { STEPS_MAX = 6, AWAIT = LINK_TYPES + 100 };
+
+/* A message; or (AWAIT) the wait for one, whose type is its size. */
+struct step {
+	uint32_t type, flags;
+	uint64_t number, size, guest;
+	const char *data;
+	size_t data_size;
+};
+
+#define DATA(text) .data = (text), .data_size = sizeof(text)
+#define TEXT(text) .data = (text), .data_size = sizeof(text) - 1
+#define RAW                                                                                        \
+	"\2/v1/filters/box\0"                                                                      \
+	"\4size\0"                                                                                 \
+	"\0053\0"                                                                                  \
+	"\4raw\0"                                                                                  \
+	"\00510x10x1:u8\0"                                                                         \
+	"\4format\0"                                                                               \
+	"\5raw"
+#define GUEST                                                                                      \
+	{                                                                                          \
+		LINK_GUEST, .number = 1                                                            \
+	}
+#define HEAD(n, text, ...)                                                                         \
+	{                                                                                          \
+		LINK_HEAD, .number = (n), .guest = 1, DATA(text), __VA_ARGS__                      \
+	}
+#define GET(n) HEAD(n, "\1GET\0\2/livez", .size = 0)
+#define POST   HEAD(2, "\1POST\0" RAW, .size = 100)
+#define FORM   HEAD(2, "\1POST\0\2/v1/filters/box", .size = 1000, .flags = LINK_IS_FORM)
+#define UNTIL(what)                                                                                \
+	{                                                                                          \
+		AWAIT, .size = LINK_##what                                                         \
+	}
+#define SAY(what, ...)                                                                             \
+	{                                                                                          \
+		LINK_##what, .number = 2, __VA_ARGS__                                              \
+	}
+
+/* What is wrong is the last step, or the step after it is never reached. */
+static const struct mode {
+	const char *name;
+	struct step step[STEPS_MAX];
+} modes[] = {
+    {"guest-twice", {GUEST, GUEST}},
+    {"guest-unknown", {{LINK_NAME, .number = 7, TEXT("a")}}},
+    {"guest-ended", {GUEST, {LINK_GUEST_END, .number = 1}, {LINK_GUEST_END, .number = 1}}},
+    {"guest-busy", {GUEST, POST, {LINK_GUEST_END, .number = 1}}},
+    {"head-alone", {GET(2)}},
+    {"head-number",
+     {GUEST,
+      {LINK_GUEST, .number = 3},
+      POST,
+      {LINK_HEAD, .number = 2, .guest = 3, DATA("\1GET\0\2/livez")}}},
+    {"head-second", {GUEST, POST, GET(3)}},
+    {"head-empty", {GUEST, {LINK_HEAD, .number = 2, .guest = 1}}},
+    {"head-cut", {GUEST, {LINK_HEAD, .number = 2, .guest = 1, TEXT("\1GET\0\2/livez")}}},
+    {"head-path", {GUEST, HEAD(2, "\1GET", .size = 0)}},
+    {"lend-twice", {GUEST, POST, UNTIL(ROOM), SAY(LEND, .size = 200)}},
+    {"lend-nothing", {GUEST, POST, UNTIL(ROOM), SAY(LEND, .size = 0)}},
+    {"finish-more", {GUEST, POST, UNTIL(ROOM), SAY(FINISH, .size = 101)}},
+    {"finish-twice", {GUEST, POST, UNTIL(ROOM), SAY(FINISH, .size = 0), SAY(FINISH, .size = 0)}},
+    {"part-of-none", {GUEST, POST, UNTIL(ROOM), SAY(PART, TEXT("sigma"))}},
+    {"part-nul", {GUEST, FORM, UNTIL(ROOM), SAY(PART, DATA("sigma"))}},
+    {"value-first", {GUEST, FORM, UNTIL(ROOM), SAY(VALUE, TEXT("1"))}},
+    {"value-of-image", {GUEST, FORM, UNTIL(ROOM), SAY(PART, TEXT("image")), SAY(VALUE, TEXT("1"))}},
+    {"value-late", {GUEST, FORM, UNTIL(ROOM), SAY(FINISH, .size = 0), SAY(VALUE, TEXT("1"))}},
+    {"next-none", {GUEST, GET(2), UNTIL(ANSWER), SAY(NEXT, .size = 0)}},
+    {"read-early", {GUEST, POST, SAY(READ, .size = 1)}},
+    {"fail-not", {GUEST, POST, SAY(FAIL, .size = 0)}},
+    {"fail-what", {GUEST, POST, SAY(FAIL, .size = ERR_COUNT)}},
+    {"refusal", {{LINK_REFUSAL, .number = 2, .size = UINT64_MAX}}},
+    {"request-unknown", {SAY(END, .size = 0)}},
+    {"fronts-word", {GUEST, POST, SAY(CUT, .size = 0)}},
+    {"fronts-answer", {GUEST, POST, SAY(ANSWER, TEXT("200"))}},
+    {"flags", {{LINK_PONG, .flags = LINK_IS_LAST}}},
+    {"data", {{LINK_PONG, TEXT("x")}}},
+    {"type", {{.type = LINK_TYPES}}},
+};
+
+static int front = -1, room = -1, lock;
+
+/* Takes the next word, of which so many have been taken. */
+static const char *next_word(void)
+{
+	char *rest = getenv("CONVOLVED_HOSTILE"), *word;
+	uint8_t taken = 0;
+
+	if (pread(lock, &taken, 1, 0) < 0)
+		die("lock");
+	for (int i = 0; i <= taken; i++)
+		word = strsep(&rest, ",");
+	taken++;
+	if (pwrite(lock, &taken, 1, 0) != 1)
+		die("lock");
+	return word;
+}
+
+/* The word is for the next process. */
+static void give_back_word(void)
+{
+	uint8_t taken;
+
+	if (pread(lock, &taken, 1, 0) != 1)
+		die("lock");
+	taken--;
+	if (pwrite(lock, &taken, 1, 0) != 1)
+		die("lock");
+}
+
+static void say_step(const struct step *s)
+{
+	struct link_message message = {.type = s->type,
+	                               .flags = s->flags,
+	                               .number = s->number,
+	                               .size = s->size,
+	                               .guest = s->guest};
+	struct iovec parts[] = {{&message, sizeof message},
+	                        {(void *)(uintptr_t)s->data, s->data_size}};
+	struct msghdr header = {.msg_iov = parts, .msg_iovlen = 2};
+
+	if (sendmsg(front, &header, MSG_NOSIGNAL) < 0)
+		die("link");
+}
+
+/* Takes the next message of the front; the descriptor of ROOM is kept, others are closed. */
+static struct link_message hear(char text[4])
+{
+	static char data[LINK_DATA_MAX];
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct link_message message = {0};
+	struct iovec parts[] = {{&message, sizeof message}, {data, sizeof data}};
+	struct msghdr header = {.msg_iov = parts,
+	                        .msg_iovlen = 2,
+	                        .msg_control = control.bytes,
+	                        .msg_controllen = sizeof control};
+	struct cmsghdr *c;
+	int fd;
+
+	memset(data, 0, 4);
+	if (recvmsg(front, &header, 0) <= 0)
+		die("link");
+	memcpy(text, data, 4);
+	text[3] = '\0';
+	c = CMSG_FIRSTHDR(&header);
+	if (!c)
+		return message;
+	memcpy(&fd, CMSG_DATA(c), sizeof fd);
+	if (message.type == LINK_ROOM)
+		room = fd;
+	else
+		close(fd);
+	return message;
+}
+
+/* Waits for a message; an answer to what should not have one yet means that there is no device
+ * yet. */
+static void hear_until(uint64_t type, char text[4])
+{
+	struct link_message message;
+
+	do {
+		message = hear(text);
+		if (message.type == LINK_ANSWER && type != LINK_ANSWER) {
+			give_back_word();
+			_exit(1);
+		}
+	} while (message.type != type);
+}
+
+static void take_steps(const struct mode *m)
+{
+	char text[4];
+
+	for (int i = 0; i < STEPS_MAX; i++) {
+		const struct step *s = &m->step[i];
+
+		if (s->type == AWAIT)
+			hear_until(s->size, text);
+		else if (s->type || s->number)
+			say_step(s);
+	}
+	pause();
+}
+
+/* Has a body of 100 bytes, of which so many are written. */
+static void send_body(size_t size)
+{
+	static const struct step begin[] = {GUEST, POST}, finish = SAY(FINISH, .size = 100);
+	char body[100] = "", text[4];
+
+	say_step(&begin[0]);
+	say_step(&begin[1]);
+	hear_until(LINK_ROOM, text);
+	if (pwrite(room, body, size, 0) != (ssize_t)size)
+		die("body");
+	say_step(&finish);
+}
+
+static void lie(void)
+{
+	char text[4];
+
+	send_body(99);
+	hear_until(LINK_ANSWER, text);
+	fprintf(stderr, "hostile: the answer is %s\n", text);
+	pause();
+}
+
+static void change_later(void)
+{
+	struct link_message message;
+	char text[4];
+
+	send_body(100);
+	do
+		message = hear(text);
+	while (message.type != LINK_ANSWER_FILE && message.type != LINK_ANSWER);
+	if (pwrite(room, "x", 1, 0) > 0 || !ftruncate(room, 1))
+		fprintf(stderr, "hostile: THE BODY CAN BE CHANGED\n");
+	fprintf(stderr, "hostile: the answer is %s\n", text);
+	pause();
+}
+
+/* Requests without end, whose answers it does not read. */
+static void be_greedy(void)
+{
+	struct step guest = GUEST, get = GET(0);
+
+	for (uint64_t n = 1;; n += 2) {
+		guest.number = get.guest = n;
+		get.number = n + 1;
+		say_step(&guest);
+		say_step(&get);
+	}
+}
+
+static void say_anything(void)
+{
+	static const uint64_t numbers[] = {0, 1, 2, 10, 99, 100, UINT32_MAX, UINT64_MAX};
+	static const struct step known[] = {GUEST,
+	                                    GET(2),
+	                                    POST,
+	                                    FORM,
+	                                    {LINK_GUEST_END, .number = 1},
+	                                    SAY(LEND, .size = 100),
+	                                    SAY(PART, TEXT("size")),
+	                                    SAY(PART, TEXT("image")),
+	                                    SAY(VALUE, TEXT("3")),
+	                                    SAY(FINISH, .size = 100),
+	                                    SAY(ABANDON, .size = 0),
+	                                    SAY(NEXT, .size = 0),
+	                                    SAY(READ, .size = 10),
+	                                    SAY(END, .size = 0),
+	                                    SAY(FAIL, .size = ERR_BAD_REQUEST),
+	                                    {LINK_NAME, .number = 1, TEXT("x")},
+	                                    {LINK_LOAD, .size = 3},
+	                                    {.type = LINK_PONG}};
+	struct step s = known[random_number(sizeof known / sizeof *known)];
+
+	if (!random_number(16))
+		s.size = numbers[random_number(8)];
+	if (!random_number(64))
+		s.number = random_number(5);
+	if (!random_number(64))
+		s.flags = 1u << random_number(10);
+	if (!random_number(64))
+		s.type = (uint32_t)random_number(LINK_TYPES + 2);
+	if (s.data && !random_number(64))
+		s.data_size -= random_number(s.data_size);
+	say_step(&s);
+}
+
+static void be_random(void)
+{
+	char text[4];
+
+	for (;;) {
+		struct pollfd look = {.fd = front, .events = POLLIN};
+
+		say_anything();
+		while (poll(&look, 1, 0) > 0) {
+			hear(text);
+			if (room >= 0)
+				close(room);
+			room = -1;
+		}
+	}
+}
+
+static void misbehave(void)
+{
+	struct message message = {.type = MSG_TILE_WAITS};
+
+	for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+		if (is(modes[i].name))
+			take_steps(&modes[i]);
+	if (is("descriptors")) {
+		say_with_descriptors(&message, 8, 4);
+	} else if (is("other-socket")) {
+		say(&message, MSG_TILE_WAITS);
+	} else if (is("closes")) {
+		close(front);
+	} else if (is("spins")) {
+		for (;;)
+			;
+	} else if (is("lies")) {
+		lie();
+	} else if (is("later")) {
+		change_later();
+	} else if (is("greedy")) {
+		be_greedy();
+	} else if (is("random")) {
+		be_random();
+	}
+	pause(); /* sleeps */
+}
+
+/* Becomes the honest program beside this one. */
+static void be_honest(char **argv)
+{
+	char path[PATH_MAX + 32];
+	ssize_t length = readlink("/proc/self/exe", path, PATH_MAX);
+
+	path[length > 0 ? length : 0] = '\0';
+	strcpy(strrchr(path, '/'), "/honest-http");
+	execv(path, argv);
+	die(path);
+}
+
+int main(int argc, char **argv)
+{
+	struct message message = {0};
+	int fds[MESSAGE_FDS_MAX];
+
+	(void)argc;
+	lock = open(getenv("CONVOLVED_LOCK"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (lock < 0)
+		die("lock");
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (flock(lock, LOCK_EX | LOCK_NB) || !(mode = next_word()))
+		be_honest(argv);
+	announce("convolved-http", 0);
+	say(&message, MSG_READY);
+	while (front < 0) {
+		if (wire_receive(WORKER_SOCKET, &message, fds) != WIRE_MESSAGE)
+			die("receive");
+		if (message.type == MSG_LINK)
+			front = fds[0];
+	}
+	fcntl(front, F_SETFL, fcntl(front, F_GETFL) & ~O_NONBLOCK);
+	misbehave();
+	return 0;
+}

@@ -1,0 +1,100 @@
+"""HTTP workers that have been taken over (hostile_http.c): whatever one sends, it is ended for it, and the
+other one serves on."""
+import os
+import re
+import shutil
+import time
+
+import pytest
+
+from service import BUILD, ONE_DEVICE, poll
+
+HOSTILE = BUILD / "hostile_http"
+TARGET = "/v1/filters/box?size=3&raw=10x10x1:u8&format=raw"
+# What one after another does, and for which message it is then ended.
+MODES = {
+    "guests": {"guest-twice": "GUEST", "guest-unknown": "NAME", "guest-ended": "GUEST_END", "guest-busy": "GUEST_END"},
+    "heads": {"head-alone": "HEAD", "head-number": "HEAD", "head-second": "HEAD", "head-empty": "HEAD",
+              "head-cut": "HEAD", "head-path": "HEAD"},
+    "bodies": {"lend-twice": "LEND", "lend-nothing": "LEND", "finish-more": "FINISH", "finish-twice": "FINISH",
+               "fail-not": "FAIL", "fail-what": "FAIL", "refusal": "REFUSAL"},
+    "forms": {"part-of-none": "PART", "part-nul": "PART", "value-first": "VALUE", "value-of-image": "VALUE",
+              "value-late": "VALUE", "next-none": "NEXT", "read-early": "READ"},
+    "others": {"request-unknown": "END", "fronts-word": "CUT", "fronts-answer": "ANSWER", "flags": "PONG",
+               "data": "PONG", "type": "packet", "descriptors": "packet", "other-socket": "TILE_WAITS"}}
+
+
+@pytest.fixture(scope="module")
+def hostile(launch, tmp_path_factory):
+    """hostile(word, ...): a service with two HTTP workers, of which one does what the words say, in turn."""
+    programs = tmp_path_factory.mktemp("programs")
+    for name in ("convolved", "convolved-codec", "convolved-device"):
+        shutil.copy(BUILD / name, programs / name)
+    shutil.copy(BUILD / "convolved-http", programs / "honest-http")
+    shutil.copy(HOSTILE, programs / "convolved-http")
+
+    def started(*words):
+        service = launch("--codecs", "1", "--http-workers", "2", "--canary-interval", "3600",
+                         environment={**ONE_DEVICE, "CONVOLVED_HOSTILE": ",".join(words),
+                                      "CONVOLVED_LOCK": str(programs / f"lock-{words[0]}")})
+        service.arguments[0] = str(programs / "convolved")
+        return service
+    return started
+
+
+def ended(service, **labels):
+    return service.metrics().total("convolved_worker_restarts_total", worker="http", **labels)
+
+
+def check_honest(service):
+    """The other one serves, and nothing of the hostile one's requests is left."""
+    answer = service.post(TARGET, bytes(100))
+    assert (answer.status, len(answer.body)) == (200, 100), answer
+    service.rest()
+
+
+def log(service):
+    return service.log.read_text(errors="replace")
+
+
+@pytest.mark.parametrize("about", MODES)
+def test_refused(hostile, about):
+    modes = MODES[about]
+    with hostile(*modes) as service:
+        poll(lambda: ended(service, reason="protocol") == len(modes), 60, "the end of each")
+        assert re.findall("http-. sent an invalid (.*)", log(service)) == list(modes.values())
+        check_honest(service)
+
+
+@pytest.mark.parametrize("mode, reason", [("closes", "link"), ("sleeps", "stuck"), ("spins", "hung"),
+                                          ("greedy", None)])
+def test_ended(hostile, mode, reason):
+    """One that has closed its end, does nothing, does too much, or does not read what it has asked for."""
+    with hostile(mode) as service:
+        labels = {"reason": reason} if reason else {}
+        poll(lambda: ended(service, **labels) >= 1, 120, "its end")
+        check_honest(service)
+
+
+def test_body_that_is_not_there(hostile):
+    """What it says of a body is measured."""
+    with hostile("lies") as service:
+        poll(lambda: "hostile: the answer is 500" in log(service), 60, "an answer")
+        check_honest(service)
+
+
+def test_body_that_is_changed(hostile):
+    """A body in memory is what it was when it was complete."""
+    with hostile("later") as service:
+        poll(lambda: "hostile: the answer is 200" in log(service), 60, "an answer")
+        assert "CAN BE CHANGED" not in log(service)
+        check_honest(service)
+
+
+def test_anything(hostile):
+    """Random messages for some seconds."""
+    with hostile(*["random"] * 200) as service:
+        ends = time.monotonic() + float(os.environ.get("CONVOLVED_FAULT_SECONDS", "5"))
+        while time.monotonic() < ends or ended(service) < 2:
+            assert service.post(TARGET, bytes(100)).status == 200
+        check_honest(service)

@@ -1,0 +1,76 @@
+/* An answer as the data of a message: what is read can be written, and is then read as the same. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "front/base/link_answer.h"
+
+static struct {
+	struct link_message message;
+	char *data;
+	size_t size;
+	int fd;
+} sent;
+
+bool link_send(struct link *link, const struct link_message *message, const void *data, size_t size,
+               int fd)
+{
+	(void)link;
+	sent.message = *message;
+	sent.data = malloc(size + 1);
+	if (size)
+		memcpy(sent.data, data, size);
+	sent.size = size;
+	sent.fd = fd;
+	return true;
+}
+
+static void expect(bool what)
+{
+	if (!what)
+		abort();
+}
+
+static bool same(const char *a, const char *b)
+{
+	return a && b ? !strcmp(a, b) : a == b;
+}
+
+static void check(const struct answer *a)
+{
+	struct answer again;
+	char *kept;
+
+	expect(link_send_answer(NULL, 7, a, false));
+	expect(sent.message.number == 7 && sent.size <= LINK_DATA_MAX);
+	expect(!link_read_answer(&again, &kept, &sent.message, sent.data, sent.size, sent.fd));
+	expect(again.status == a->status && same(again.content_type, a->content_type));
+	expect(again.headers == a->headers && again.file == a->file);
+	for (unsigned i = 0; i < a->headers; i++)
+		expect(same(again.header[i].name, a->header[i].name) &&
+		       same(again.header[i].value, a->header[i].value));
+	expect(again.text_size == a->text_size && again.file_size == a->file_size);
+	expect(!a->text_size || !memcmp(again.text, a->text, a->text_size));
+	answer_fini(&again);
+	free(kept);
+	free(sent.data);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
+{
+	struct link_message message = {.type = LINK_ANSWER, .size = size};
+	struct answer a;
+	char *kept, *data = malloc(size + 1);
+	int fd = size % 7 ? -1 : 0;
+
+	if (size)
+		memcpy(data, input, size);
+	if (!link_read_answer(&a, &kept, &message, data, size, fd))
+		check(&a);
+	answer_fini(&a);
+	free(kept);
+	free(data);
+	return 0;
+}
