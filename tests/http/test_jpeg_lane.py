@@ -64,6 +64,14 @@ def bare(pixels):
     return pixels.tobytes(), {"raw": raw_kind(pixels), "format": "jpeg"}
 
 
+def png(pixels):
+    return write_png(pixels), {"format": "jpeg"}
+
+
+def webp(pixels):
+    return written(pil(pixels).convert("RGB"), "webp", lossless=True), {"format": "jpeg"}
+
+
 @pytest.mark.parametrize("filters", CHAINS, ids=str)
 def test_same_bytes(lane, filters):
     for (width, height), subsampling, bands, border, quality in pairwise(
@@ -103,9 +111,9 @@ def test_only_decoded(lane, answer):
 
 def test_only_encoded(lane):
     """Pixels of whatever the codec worker decodes go up."""
-    for (width, height), bands, border, quality in pairwise(
-            SIZES + [(1500, 900)], [1, 3], BORDERS, [30, 75, 95]):
-        body, options = bare(smooth(width, height, bands))
+    for (width, height), bands, border, quality, kind in pairwise(
+            SIZES + [(1500, 900)], [1, 3], BORDERS, [30, 75, 95], [bare, png, webp]):
+        body, options = kind(smooth(width, height, bands))
         if border != "crop" or min(width, height) > 48:
             same(lane, body, CHAINS[width % 3], ENCODED, border=border, quality=quality, **options)
 
