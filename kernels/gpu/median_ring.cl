@@ -72,13 +72,15 @@ FORCE_INLINE void column_of_3(cell sorted[TOGETHER][3], const cell *v)
 
 		sorted[t][0] = cell_min(other, small);
 		sorted[t][2] = cell_max(other, large);
-		sorted[t][1] = rest_3(other, v[1], v[2], sorted[t][0], sorted[t][2]);
+		sorted[t][1] = rest_3(v[1], v[2], other, sorted[t][0], sorted[t][2]);
 	}
 }
 
-FORCE_INLINE cell median_of_columns(const cell *a, const cell *b, const cell *c)
+/* The median of three columns, two of whose middle values are given as the smaller and the larger. */
+FORCE_INLINE cell median_of_columns(const cell *a, const cell *b, const cell *c, cell small,
+                                    cell large, cell other)
 {
-	return median_3(max_3(a[0], b[0], c[0]), median_3(a[1], b[1], c[1]),
+	return median_3(max_3(a[0], b[0], c[0]), cell_max(small, cell_min(large, other)),
 	                min_3(a[2], b[2], c[2]));
 }
 
@@ -174,6 +176,7 @@ FORCE_INLINE void median_band(cell made[TOGETHER][CELLS], uint words[ROWS_NEEDED
 {
 	enum { RING = 6 };
 	cell sorted[RING][TOGETHER][TAPS_Y], pairs[2][TOGETHER][10], middle[6], v[ROWS_NEEDED];
+	cell small[TOGETHER], large[TOGETHER]; /* middle values of columns that two windows share */
 
 #pragma unroll
 	for (int j = 0; j * BANDS + band < COLUMNS; j++) {
@@ -190,10 +193,18 @@ FORCE_INLINE void median_band(cell made[TOGETHER][CELLS], uint words[ROWS_NEEDED
 #pragma unroll
 		for (int t = 0; t < TOGETHER; t++) {
 			if (TAPS_Y == 3) {
+				const cell *before = sorted[(j + RING - 1) % RING][t];
+				const cell *here = sorted[j % RING][t];
+				const cell *first = sorted[(j + RING - 2) % RING][t];
+
+				if (j >= 2 && j % 2 == 0) {
+					small[t] = cell_min(before[1], here[1]);
+					large[t] = cell_max(before[1], here[1]);
+				}
 				if (j >= 2)
-					made[t][i] = median_of_columns(sorted[(j - 2) % RING][t],
-					                               sorted[(j - 1) % RING][t],
-					                               sorted[j % RING][t]);
+					made[t][i] = median_of_columns(
+					    first, before, here, small[t], large[t],
+					    j % 2 == 0 ? first[1] : here[1]);
 				continue;
 			}
 			if (j >= 2 && j % 2 == 0)
@@ -222,18 +233,19 @@ FORCE_INLINE void median_block(const global uchar *in, uint src_pitch, global uc
 
 #pragma unroll
 	for (int s = 0; s < ROWS_NEEDED; s++)
-		if (s < count)
-			window_load(words[s], top + (ulong)s * src_pitch, width, free);
+		window_load(words[s], top + (ulong)(uint)min(s, count - 1) * src_pitch, width, free);
 	MEDIAN_UNROLL
 	for (int r = 0; r < BLOCK_Y; r += TOGETHER) {
 		cell made[TOGETHER][CELLS];
 		uint result[MIDDLE];
 
 #pragma unroll
-		for (int t = 0; t < TOGETHER; t++)
-			if (r + ROWS_NEEDED + t < count)
-				window_load(next[t], top + (ulong)(r + ROWS_NEEDED + t) * src_pitch,
-				            width, free);
+		for (int t = 0; t < TOGETHER; t++) {
+			const int s = min(r + ROWS_NEEDED + t, count - 1);
+
+			if (r + TOGETHER < BLOCK_Y)
+				window_load(next[t], top + (ulong)(uint)s * src_pitch, width, free);
+		}
 #pragma unroll
 		for (int band = 0; band < BANDS; band++)
 			median_band(made, words, band);

@@ -156,10 +156,15 @@ FORCE_INLINE void samples_block(const global uchar *in, uint src_pitch, global u
 	}
 }
 
+#define SAMPLES_TABLES_uchar                                                                       \
+	local uint copies[VALUES * GROUP_X];                                                       \
+	local uint table[VALUES];
+#define SAMPLES_TABLES_ushort local uint *const copies = 0, *const table = 0;
+#define SAMPLES_TABLES_float  SAMPLES_TABLES_ushort
+
 /* What all three kernels do. */
 #define SAMPLES_MAKE(how, kind)                                                                    \
-	local uint copies[SIZE == 1 ? VALUES * GROUP_X : 1];                                       \
-	local uint table[SIZE == 1 ? VALUES : 1];                                                  \
+	PASTE(SAMPLES_TABLES_, PIXEL, )                                                            \
 	BLOCK_PLACE                                                                                \
 	if (SIZE == 1)                                                                             \
 		samples_tabulate(copies, table, &how, kind);                                       \
