@@ -13,7 +13,7 @@
 #include "front/base/loop.h"
 #include "front/workers/supervisor.h"
 
-enum { WORKERS_MAX = 64, PING_MS = 500, LOOKS = 2 };
+enum { WORKERS_MAX = 64, PING_MS = 500, LOOKS = 2, LONG = 10 };
 
 /* Processor time of more than one turn of a worker's loop, in nanoseconds. */
 static const uint64_t hung_ns = 5000000000u;
@@ -22,6 +22,7 @@ struct http_worker {
 	struct worker worker;
 	struct remote *remote; /* NULL: it is not up */
 	uint64_t worked;       /* nanoseconds of processor time, when it was pinged */
+	unsigned silent;       /* looks since it was */
 	unsigned lost;         /* looks since its end of the link is closed */
 };
 
@@ -124,14 +125,13 @@ static void worker_down(struct worker *w, const char *reason)
 	(void)reason;
 	remote_free(h->remote);
 	h->remote = NULL;
-	h->lost = 0;
+	h->lost = h->silent = 0;
 }
 
+/* A disk may hold it up for some seconds. */
 static bool worker_busy(const struct worker *w)
 {
-	const struct remote *remote = workers[w->number].remote;
-
-	return remote && remote_is_pinged(remote);
+	return workers[w->number].remote && workers[w->number].silent >= LONG;
 }
 
 static const struct worker_owner owner = {worker_prepare, worker_up, worker_message, worker_down,
@@ -148,9 +148,12 @@ static void ping_all(void *context)
 			worker_kill(&h->worker, "link");
 		} else if (h->remote && !remote_is_pinged(h->remote)) {
 			h->worked = worked;
+			h->silent = 0;
 			remote_ping(h->remote);
 		} else if (h->remote && worked - h->worked > hung_ns) {
 			worker_kill(&h->worker, "hung");
+		} else {
+			h->silent++;
 		}
 	}
 }

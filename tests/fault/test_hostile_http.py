@@ -61,7 +61,7 @@ def log(service):
 def test_refused(hostile, about):
     modes = MODES[about]
     with hostile(*modes) as service:
-        poll(lambda: ended(service, reason="protocol") == len(modes), 60, "the end of each")
+        poll(lambda: ended(service, reason="protocol") == len(modes), 180, "the end of each")
         assert re.findall("http-. sent an invalid (.*)", log(service)) == list(modes.values())
         check_honest(service)
 
@@ -72,7 +72,7 @@ def test_ended(hostile, mode, reason):
     """One that has closed its end, does nothing, does too much, or does not read what it has asked for."""
     with hostile(mode) as service:
         labels = {"reason": reason} if reason else {}
-        poll(lambda: ended(service, **labels) >= 1, 120, "its end")
+        poll(lambda: ended(service, **labels) >= 1, 300, "its end")
         check_honest(service)
 
 

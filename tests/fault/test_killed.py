@@ -282,7 +282,7 @@ def test_http_worker_ends(launch, number, reason):
             assert not connection.recv(1)
         gone(worker)
         works(service)
-        assert service.get(f"{job}?wait=60").json()["state"] == "done"
+        poll(lambda: service.get(f"{job}?wait=20").json()["state"] == "done", 120, "the job")
         assert service.get(f"{job}/result").status == 200
         assert service.metrics().total("convolved_worker_restarts_total", worker="http", reason=reason) == 1
         service.rest()
