@@ -63,6 +63,7 @@ def spent(before, after):
 
 
 def loaded(service, directory, source, lane, options):
+    time.sleep(0.5)  # jobs of the last run, whose clients have gone, end
     before, begun = busy(service), time.monotonic()
     rate, _ = wrk(command(directory, source, lane, options.connections), options.seconds)
     took = time.monotonic() - begun

@@ -297,8 +297,11 @@ def test_one_of_two_http_workers_ends(launch, expected):
     with launch("--codecs", "1", "--http-workers", "2") as service:
         before = {worker: descriptors(worker) for worker in service.workers("http")}
         job = InFlight(service)
-        busy, = poll(lambda: [w for w in before if descriptors(w) > before[w]], 60, "the worker that has it")
-        (before.keys() - {busy}).pop().kill()
+
+        def idle():  # once the connections by which InFlight asked for metrics have ended
+            same = [worker for worker in before if descriptors(worker) == before[worker]]
+            return same if len(same) == 1 else None
+        poll(idle, 60, "the worker that does not have it")[0].kill()
         answer = job.result()
         assert (answer.status, answer.body) == (200, expected)
         works(service)
