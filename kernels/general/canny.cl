@@ -61,13 +61,7 @@ struct slopes {
 /* The first `width` of 16 samples. */
 FORCE_INLINE canny_numbers canny_load(source_row p, uint width)
 {
-	PIXEL part[VECTOR];
-
-	if (width == VECTOR)
-		return CANNY_CONVERT(vload16(0, p));
-	for (uint i = 0; i < VECTOR; i++)
-		part[i] = p[min(i, width - 1)];
-	return CANNY_CONVERT(vload16(0, part));
+	return CANNY_CONVERT(pixel_load(p, width));
 }
 
 FORCE_INLINE canny_numbers canny_magnitude(canny_numbers v)
