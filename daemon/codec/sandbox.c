@@ -1,9 +1,8 @@
 /* The sandbox: resource limits, Landlock where the kernel supports it, and a seccomp filter.
  *
  * The hard part is how forbidden calls fail. They return EACCES and do not kill: GLib, malloc and
- * the codecs try to open configuration files and work without them. clone3 returns ENOSYS, so that
- * the C library falls back to clone, whose flags the filter can check: threads are allowed,
- * processes are not.
+ * the codecs try to open configuration files and work without them. Threads are allowed, processes
+ * are not.
  *
  * A filter sees numbers, not what pointers point to. So calls that take a path are forbidden, even
  * where the C library uses one (see fstat()); calls that act on processes or descriptors are
@@ -68,11 +67,7 @@ static const int allowed[] = {
 };
 
 /* Calls that are allowed with a particular argument only. */
-static const struct {
-	int call;
-	unsigned argument;
-	uint64_t mask, value;
-} restricted[] = {
+static const struct restricted_call restricted[] = {
     {SCMP_SYS(mmap), 2, PROT_EXEC, 0},
     {SCMP_SYS(mprotect), 2, PROT_EXEC, 0},
     {SCMP_SYS(sendmsg), 0, UINT32_MAX, WORKER_SOCKET},
@@ -85,10 +80,7 @@ static const struct {
     {SCMP_SYS(fcntl), 1, UINT32_MAX, F_GETFD},
     {SCMP_SYS(fcntl), 1, UINT32_MAX, F_SETFD},
     {SCMP_SYS(fcntl), 1, UINT32_MAX, F_DUPFD_CLOEXEC},
-    /* Exactly the flags of pthread_create(): no process, no namespace. */
-    {SCMP_SYS(clone), 0, UINT64_MAX,
-     CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SYSVSEM | CLONE_SIGHAND | CLONE_THREAD |
-         CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID},
+    RESTRICTED_CLONE,
 };
 
 /* The C library's fstat() may use a call with an empty path, which the filter cannot distinguish
@@ -122,20 +114,8 @@ uint64_t sandbox_memory(void)
 
 static int add_rules(scmp_filter_ctx filter)
 {
-	int failed = 0;
-
-	for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
-		failed |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0);
-	for (size_t i = 0; i < sizeof restricted / sizeof *restricted; i++)
-		failed |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, restricted[i].call, 1,
-		                           SCMP_CMP(restricted[i].argument, SCMP_CMP_MASKED_EQ,
-		                                    restricted[i].mask, restricted[i].value));
-	/* Only for abort(). */
-	failed |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 2,
-	                           SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid(), 0),
-	                           SCMP_A2(SCMP_CMP_EQ, SIGABRT, 0));
-	failed |= seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
-	return failed;
+	return allow_calls(filter, allowed, sizeof allowed / sizeof *allowed, restricted,
+	                   sizeof restricted / sizeof *restricted);
 }
 
 /* Lowers a limit; leaves it if it is already lower. */

@@ -76,11 +76,7 @@ static const int allowed[] = {
 };
 
 /* Calls that are allowed with a particular argument only. */
-static const struct {
-	int call;
-	unsigned argument;
-	uint64_t mask, value;
-} restricted[] = {
+static const struct restricted_call restricted[] = {
     {SCMP_SYS(mmap), 2, PROT_EXEC, 0},
     {SCMP_SYS(mprotect), 2, PROT_EXEC, 0},
     /* A listening socket's flags are shared with the front: they may be read, not set. */
@@ -90,28 +86,13 @@ static const struct {
     {SCMP_SYS(fcntl), 1, UINT32_MAX, F_DUPFD_CLOEXEC},
     {SCMP_SYS(ioctl), 1, UINT32_MAX, FIONREAD},
     {SCMP_SYS(setsockopt), 1, UINT32_MAX, IPPROTO_TCP}, /* TCP_NODELAY, TCP_CORK */
-    /* Exactly the flags of pthread_create(), as in codec/sandbox.c. */
-    {SCMP_SYS(clone), 0, UINT64_MAX,
-     CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SYSVSEM | CLONE_SIGHAND | CLONE_THREAD |
-         CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID},
+    RESTRICTED_CLONE,
 };
 
 static int add_rules(scmp_filter_ctx filter)
 {
-	int failed = 0;
-
-	for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
-		failed |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0);
-	for (size_t i = 0; i < sizeof restricted / sizeof *restricted; i++)
-		failed |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, restricted[i].call, 1,
-		                           SCMP_CMP(restricted[i].argument, SCMP_CMP_MASKED_EQ,
-		                                    restricted[i].mask, restricted[i].value));
-	/* Only for abort(). */
-	failed |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 2,
-	                           SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid(), 0),
-	                           SCMP_A2(SCMP_CMP_EQ, SIGABRT, 0));
-	failed |= seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
-	return failed;
+	return allow_calls(filter, allowed, sizeof allowed / sizeof *allowed, restricted,
+	                   sizeof restricted / sizeof *restricted);
 }
 
 /* See codec/sandbox.c. Weak, for the test that links both. */
