@@ -55,6 +55,13 @@ static void log_configure(void)
 	         (enum log_format)log_format_parse(config.log_format));
 }
 
+/* Of an entry by a process that has ended, the journal may not find the unit; of a line on standard
+ * error it knows it. So entries begin when the service does, and end before it. */
+static void last_words(void)
+{
+	log_set_journal(NULL);
+}
+
 static void drain_check(void *context)
 {
 	uint64_t waited = loop_now() - drain_started, limit = config.drain_timeout * 1000000000u;
@@ -62,9 +69,11 @@ static void drain_check(void *context)
 	(void)context;
 	if (!drain_over && http_workers_drained() && !jobs_open()) {
 		refusals_tell();
+		last_words();
 		log_notice("stopped");
 		loop_stop();
 	} else if (!drain_over && waited > limit) {
+		last_words();
 		log_warning("stopped with %u requests unfinished", http_workers_requests());
 		http_workers_end();
 		drain_over = true;
@@ -285,7 +294,6 @@ int main(int argc, char **argv)
 	argument_count = argc;
 	arguments = argv;
 	log_init("convolved", LOG_LEVEL_INFO, LOG_FORMAT_AUTO);
-	journal_init();
 	result = config_load(&config, argc, argv);
 	if (result == CONFIG_HASH_TOKEN)
 		result = tokens_print_hash() ? CONFIG_EXIT : CONFIG_INVALID;
@@ -298,6 +306,7 @@ int main(int argc, char **argv)
 		if (e) {
 			log_error("cannot start: %s", error_title(e));
 		} else {
+			journal_init();
 			notify_ready();
 			loop_run(turn);
 			e = supervisor_mismatched() ? ERR_INTERNAL : ERR_OK;

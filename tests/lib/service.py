@@ -224,8 +224,9 @@ class Client:
     def request(self, method, target, body=None, headers=None, timeout=300):
         connection = self.connect(timeout)
         try:
-            connection.request(method, target, body=body,
-                               headers={**self.headers, **(headers or {})})
+            with contextlib.suppress(BrokenPipeError):  # refused early, in an answer that is there
+                connection.request(method, target, body=body,
+                                   headers={**self.headers, **(headers or {})})
             answer = connection.getresponse()
             return Response(answer.status, answer.reason, answer.headers, answer.read())
         finally:
