@@ -40,27 +40,79 @@ def gauss(size, sigma):
     return lambda image: cv2.GaussianBlur(image, (size, size), sigma, borderType=EDGE)
 
 
+def full(image):
+    return 255 if image.dtype == np.uint8 else 1
+
+
+def morphology(what, side):
+    return lambda image: cv2.morphologyEx(image, what, np.ones((side, side)), borderType=EDGE)
+
+
+def difference(image):
+    """Of Gaussians, around the middle of the range."""
+    narrow, wide = (cv2.GaussianBlur(image, (2 * reach + 1,) * 2, sigma, borderType=EDGE)
+                    for sigma, reach in ((1, 3), (1.6, 5)))
+    return cv2.addWeighted(narrow, 1, wide, -1, (full(image) + 1) // 2 if full(image) > 1 else 0.5)
+
+
+def unsharp(image):
+    blurred = cv2.GaussianBlur(image, (13, 13), 2, borderType=EDGE)
+    return cv2.addWeighted(image, 2, blurred, -1, 0)
+
+
+def pixelate(image):
+    height, width = image.shape[:2]
+    small = cv2.resize(image, (width // 16, height // 16), interpolation=cv2.INTER_AREA)
+    return cv2.resize(small, (width, height), interpolation=cv2.INTER_NEAREST)
+
+
+def gamma(image):
+    return cv2.pow(image, 0.5) if image.dtype == np.float32 else cv2.LUT(image, ROOT)
+
+
+def invert(image):
+    return cv2.subtract(1, image) if image.dtype == np.float32 else cv2.bitwise_not(image)
+
+
 MATRIX5, TEXT5 = matrix(5)
 MATRIX15, TEXT15 = matrix(15)
-# name, our chain, OpenCV's call
+ROOT = np.round(255 * (np.arange(256) / 255) ** 0.5).astype(np.uint8)
+MIX = np.array([[.6, .3, .1], [.2, .7, .1], [.1, .2, .7]], np.float32)
+ALL, GRAY, BYTES, COLOR = ("u8", "u8x4", "f32"), ("u8", "f32"), ("u8", "u8x4"), ("u8x3",)
+# name, our chain, OpenCV's call, and the pixels that OpenCV has it for
 FILTERS = [
-    ("gaussian 3x3", "gaussian=size=3:sigma=0.8", gauss(3, 0.8)),
-    ("gaussian 5x5", "gaussian=size=5:sigma=1.1", gauss(5, 1.1)),
-    ("gaussian 31x31", "gaussian=size=31:sigma=5", gauss(31, 5)),
-    ("matrix 5x5", TEXT5, lambda image: cv2.filter2D(image, -1, MATRIX5, borderType=EDGE)),
-    ("matrix 15x15", TEXT15, lambda image: cv2.filter2D(image, -1, MATRIX15, borderType=EDGE)),
-    ("sobel", "sobel", sobel_magnitude),
+    ("gaussian 3x3", "gaussian=size=3:sigma=0.8", gauss(3, 0.8), ALL),
+    ("gaussian 5x5", "gaussian=size=5:sigma=1.1", gauss(5, 1.1), ALL),
+    ("gaussian 31x31", "gaussian=size=31:sigma=5", gauss(31, 5), ALL),
+    ("matrix 5x5", TEXT5, lambda image: cv2.filter2D(image, -1, MATRIX5, borderType=EDGE), ALL),
+    ("matrix 15x15", TEXT15, lambda image: cv2.filter2D(image, -1, MATRIX15, borderType=EDGE), ALL),
+    ("sobel", "sobel", sobel_magnitude, ALL),
     ("bilateral 9x9", "bilateral=radius=4:sigma_space=5:sigma_range={range}",
      lambda image: cv2.bilateralFilter(image, 9, 30 if image.dtype == np.uint8 else 30 / 255, 5,
-                                       borderType=EDGE)),
-    ("median 3x3", "median", lambda image: cv2.medianBlur(image, 3)),
-    ("median 5x5", "median=radius=2", lambda image: cv2.medianBlur(image, 5)),
-    ("erode 3x3", "erode", lambda image: cv2.erode(image, np.ones((3, 3)), borderType=EDGE)),
+                                       borderType=EDGE), ("u8", "u8x3", "f32")),
+    ("median 3x3", "median", lambda image: cv2.medianBlur(image, 3), ALL),
+    ("median 5x5", "median=radius=2", lambda image: cv2.medianBlur(image, 5), ALL),
+    ("median 11x11", "median=radius=5", lambda image: cv2.medianBlur(image, 11), BYTES),
+    ("erode 3x3", "erode", lambda image: cv2.erode(image, np.ones((3, 3)), borderType=EDGE), ALL),
     ("erode 31x31", "erode=size=31",
-     lambda image: cv2.erode(image, np.ones((31, 31)), borderType=EDGE)),
+     lambda image: cv2.erode(image, np.ones((31, 31)), borderType=EDGE), ALL),
+    ("open 5x5", "open=size=5", morphology(cv2.MORPH_OPEN, 5), ALL),
+    ("morphgradient 5x5", "morphgradient=size=5", morphology(cv2.MORPH_GRADIENT, 5), ALL),
+    ("dog", "dog=sigma1=1:sigma2=1.6", difference, GRAY),
+    ("unsharp", "unsharp=sigma=2", unsharp, GRAY),
+    ("pixelate", "pixelate=size=16", pixelate, ALL),
+    ("threshold", "threshold=value=.4",
+     lambda image: cv2.threshold(image, .4 * full(image), full(image), cv2.THRESH_BINARY)[1], GRAY),
+    ("threshold mean", "threshold=method=mean:size=31:offset=.02",
+     lambda image: cv2.adaptiveThreshold(image, 255, cv2.ADAPTIVE_THRESH_MEAN_C, cv2.THRESH_BINARY,
+                                         31, 5), ("u8",)),
+    ("invert", "invert", invert, GRAY),
+    ("gamma", "gamma=gamma=2", gamma, GRAY),
+    ("colormatrix", "colormatrix=matrix=.6 .3 .1 0;.2 .7 .1 0;.1 .2 .7 0",
+     lambda image: cv2.transform(image, MIX), COLOR),
 ]
-# OpenCV's bilateral filter takes one or three bands.
-PIXELS = [("u8", np.uint8, 1), ("u8x4", np.uint8, 4), ("f32", np.float32, 1)]
+# pixels, type, bands
+PIXELS = [("u8", np.uint8, 1), ("u8x3", np.uint8, 3), ("u8x4", np.uint8, 4), ("f32", np.float32, 1)]
 
 
 def ours(bench, options, chain, pixels, variant=None, runs=10):
@@ -90,8 +142,6 @@ def compare(bench, options, name, chain, run, pixels, dtype, bands):
     image = (rng.integers(0, 256, shape, dtype=np.uint8) if dtype == np.uint8
              else rng.random(shape, dtype=np.float32))
     chain = chain.format(range=30 / 255)
-    if name.startswith("bilateral") and bands == 4:
-        image, pixels = np.ascontiguousarray(image[:, :, :3]), "u8x3"
     best = ours(bench, options, chain, pixels)
     pairs = [(ours(bench, options, chain, pixels, best["variant"])["median_seconds"] * 1e3, theirs(run, image))
              for _ in range(options.rounds)]
@@ -113,10 +163,12 @@ def main():
     rows = []
     with tempfile.TemporaryDirectory() as options.cache:
         for pixels, dtype, bands in PIXELS:
-            for name, chain, run in FILTERS:
+            for name, chain, run, kinds in FILTERS:
+                if pixels not in kinds:
+                    continue
                 row = compare(options.bench, options, name, chain, run, pixels, dtype, bands)
                 rows.append(row)
-                print(f"{row['filter']:15s} {row['pixels']:5s} {row['variant']:18s} "
+                print(f"{row['filter']:18s} {row['pixels']:5s} {row['variant']:18s} "
                       f"{row['ms']:9.2f} ms   OpenCV {cv2.__version__} {row['opencv_ms']:9.2f} ms   "
                       f"{row['ratio']:6.2f} x", file=sys.stderr, flush=True)
     if options.json:
