@@ -51,7 +51,9 @@ struct format_row {
 	uint32_t decoder_pixel_size; /* bytes a pixel that its decoder has of its own, as it holds
 	                                the whole image; 0: it decodes row by row. Of u8; u16
 	                                takes twice as many */
+	uint32_t decoder_alpha_size; /* as many more where there is alpha, of either type */
 	uint32_t encoder_pixel_size; /* likewise, all in all; 0: no more than its answer */
+	uint32_t encoder_sample_size; /* the same for each band, of either type */
 	unsigned kinds;
 	const char *kinds_text;
 	unsigned types;    /* others are converted to the widest of these */
@@ -64,6 +66,7 @@ struct format_row {
 	unsigned lossy;    /* bit (1 << enum loss) for each that its coding has */
 	bool lossless;     /* unless it is asked to have none of them */
 	bool full_chroma;  /* it can keep the resolution of colour, though it be lossy */
+	bool never_subsampled; /* it keeps it always */
 	enum compression compression_first; /* COMPRESSION_DEFAULT: there is no choice */
 	enum compression compression_last;
 	const char *compression_text;
