@@ -290,7 +290,8 @@ static void describe(const VipsImage *vips, struct decoded *decoded)
 	    .height = (uint32_t)vips->Ysize / decoded->pages,
 	    .bands = (uint32_t)vips->Bands,
 	    .type = pixels_type(vips),
-	    .alpha = vips->Bands % 2 == 0 && vips_image_hasalpha((VipsImage *)(uintptr_t)vips),
+	    .alpha = vips->Bands % 2 == 0 && vips->Bands <= BANDS_MAX &&
+	             vips_image_hasalpha((VipsImage *)(uintptr_t)vips),
 	};
 	decoded->cmyk = vips->Type == VIPS_INTERPRETATION_CMYK && vips->Bands == 4;
 }
