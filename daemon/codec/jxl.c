@@ -175,27 +175,26 @@ static void skip_depth(struct bits *b)
 
 enum { ALPHA = 0, SPOT = 2, BLACK = 4, FILTER_ARRAY = 5 };
 
-/* ExtraChannelInfo: returns its type. */
-static uint32_t take_channel(struct bits *b)
+/* ExtraChannelInfo */
+static void take_channel(struct bits *b, struct jxl_header *h)
 {
 	static const struct choice shift = {{{0, 0}, {0, 3}, {0, 4}, {3, 1}}};
 	static const struct choice length = {{{0, 0}, {4, 0}, {5, 16}, {10, 48}}};
 	static const struct choice array = {{{0, 1}, {2, 0}, {4, 3}, {8, 19}}};
-	uint32_t type;
 
+	h->type = ALPHA;
 	if (flag(b))
-		return ALPHA;
-	type = (uint32_t)take_enum(b);
+		return;
+	h->type = (uint32_t)take_enum(b);
 	skip_depth(b);
 	choose(b, &shift);
 	skip(b, 8 * choose(b, &length));
-	if (type == ALPHA)
-		flag(b);
-	else if (type == SPOT)
+	if (h->type == ALPHA)
+		h->premultiplied = flag(b);
+	else if (h->type == SPOT)
 		skip(b, UINT64_C(4) * 16);
-	else if (type == FILTER_ARRAY)
+	else if (h->type == FILTER_ARRAY)
 		choose(b, &array);
-	return type;
 }
 
 /* Customxy */
@@ -296,7 +295,7 @@ static void take_metadata(struct bits *b, struct jxl_header *h)
 		flag(b);
 		h->extra = (uint32_t)choose(b, &channels);
 		if (h->extra)
-			h->type = take_channel(b);
+			take_channel(b, h);
 		if (h->extra > 1)
 			return;
 		xyb = flag(b);
@@ -327,8 +326,12 @@ bool jxl_header_read(struct jxl_header *header, const uint8_t *file, size_t size
 
 enum error jxl_check(const struct jxl_header *h, struct problem *problem)
 {
-	if (!h->extra || (h->extra == 1 && h->type == ALPHA))
+	if (!h->extra || (h->extra == 1 && h->type == ALPHA && !h->premultiplied))
 		return ERR_OK;
+	if (h->extra == 1 && h->type == ALPHA)
+		return problem_set(problem, ERR_UNSUPPORTED_PIXELS,
+		                   "the image's colours are multiplied by its alpha; expected "
+		                   "colours as they are without it");
 	if (h->extra > 1)
 		return problem_set(problem, ERR_UNSUPPORTED_PIXELS,
 		                   "the image has %u channels beside grey or RGB; alpha is "

@@ -1,9 +1,14 @@
 """Images of 5 and more bands: each is filtered as an image in grey."""
+import pathlib
+import subprocess
+import tempfile
+
 import numpy as np
 import pytest
 
 from imagefiles import read_vips, write_png, write_tiff
 from pixels import random_pixels, smooth
+from service import tool
 
 TYPES = {"u8": np.uint8, "u16": np.uint16, "f32": np.float32}
 
@@ -56,10 +61,16 @@ def test_large(service):
 
 def test_pages(service):
     """Planes of each page."""
-    pixels = random_pixels(3, 50, 40, 5, "u8")
-    raw = service.filter(pixels, "gaussian=sigma=2", variant="general")
-    page = service.post("/v1/filters/gaussian?sigma=2&variant=general&format=raw&pages=all", write_tiff(pixels))
-    assert page.body == raw.body
+    pages = [random_pixels(seed, 50, 40, 5, "u8") for seed in range(3)]
+    with tempfile.TemporaryDirectory() as directory:
+        raw, image, file = (pathlib.Path(directory, name) for name in ("in.raw", "in.v", "out.tif"))
+        raw.write_bytes(b"".join(page.tobytes() for page in pages))
+        subprocess.run([tool("vips"), "rawload", raw, image, "50", "120", "5"], check=True)
+        subprocess.run([tool("vips"), "tiffsave", image, file, "--page-height", "40"], check=True)
+        body = file.read_bytes()
+    got = service.post("/v1/filters/gaussian?sigma=2&variant=general&format=raw&pages=all", body)
+    assert got.headers["X-Pages"] == "3"
+    assert got.body == b"".join(service.filter(page, "gaussian=sigma=2", variant="general").body for page in pages)
 
 
 @pytest.mark.parametrize("filters, options, parameter", [

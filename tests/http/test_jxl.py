@@ -73,6 +73,10 @@ def with_channels(count, kind):
     return bits.bytes()
 
 
+def premultiplied():
+    return depth(Bits()).add(1, 2).add(0, 1).add(0, 2).add(0, 3).add(0, 2).add(0, 2).add(1, 1).bytes()
+
+
 def with_profile(size):
     return depth(Bits()).add(0, 2).add(1, 1).add(0, 1).add(1, 1).add(0, 2).add(0, 2).add(1, 1).number(size).bytes()
 
@@ -173,6 +177,7 @@ def test_truncated(service):
     (with_channels(1, 4), "unsupported-pixels", "black ink"),
     (with_channels(1, 1), "unsupported-pixels", "neither colour nor alpha"),
     (with_channels(9, 0), "unsupported-pixels", "9 channels"),
+    (premultiplied(), "unsupported-pixels", "multiplied by"),
     (ANIMATED, None, ""),
 ])
 def test_asks_for_much(service, body, slug, says):
