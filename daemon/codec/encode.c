@@ -297,7 +297,7 @@ static int save_avif(const struct output_format *output, VipsImage *vips, VipsTa
 	    output->full_chroma ? VIPS_FOREIGN_SUBSAMPLE_OFF : VIPS_FOREIGN_SUBSAMPLE_ON, NULL);
 }
 
-/* True for a profile of another number of colours, which the encoder would fail on. */
+/* True for a profile of another number of colours, which newer encoders refuse. */
 static bool is_foreign(const void *profile, size_t size, int colours)
 {
 	enum { SPACE = 16 };
