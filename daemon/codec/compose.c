@@ -23,8 +23,7 @@ struct composer {
 	struct image image;         /* of a page of the background */
 	uint8_t *rows; /* of the background: first to first + count - 1 of the answer */
 	uint32_t rows_max, first, count;
-	uint8_t
-	    *woven; /* the row of the result that was asked for last; NULL: none, or no planes */
+	uint8_t *woven; /* of planes: the row of the result that was asked for last */
 };
 
 enum {
