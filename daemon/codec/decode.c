@@ -582,16 +582,16 @@ static enum error hide_packed(const struct decoder *d, struct problem *problem)
 static enum error check_jxl(const struct decoder *d, struct problem *problem)
 {
 	struct jxl_header header;
-	enum error e;
+	enum error e = hide_packed(d, problem);
 
-	if (d->format != FORMAT_JXL || !jxl_header_read(&header, d->file, d->file_size))
-		return ERR_OK;
+	if (e || !jxl_header_read(&header, d->file, d->file_size))
+		return e;
 	e = jxl_check(&header, problem);
 	if (!e && header.animated && !takes_page(d->format))
 		e = problem_set(problem, ERR_UNSUPPORTED_PIXELS,
 		                "the image is animated; of JPEG XL the installed libvips reads "
 		                "still images only");
-	return e ? e : hide_packed(d, problem);
+	return e;
 }
 
 /* Opens a file with libvips. */
@@ -602,7 +602,7 @@ static enum error open_other(struct decoder *d, struct decoded *decoded,
 
 	if (!e && d->format == FORMAT_HDR)
 		e = hdr_check(d->file, d->file_size, problem);
-	if (!e)
+	if (!e && d->format == FORMAT_JXL)
 		e = check_jxl(d, problem);
 	if (!e)
 		e = load(d, VIPS_ACCESS_SEQUENTIAL, problem);

@@ -18,6 +18,7 @@
 #include "codec/bmp_encode.h"
 #include "codec/convert.h"
 #include "codec/heif.h"
+#include "codec/icc_profile.h"
 #include "codec/jpeg_encode.h"
 #include "codec/metadata.h"
 #include "codec/png_encode.h"
@@ -297,17 +298,8 @@ static int save_avif(const struct output_format *output, VipsImage *vips, VipsTa
 	    output->full_chroma ? VIPS_FOREIGN_SUBSAMPLE_OFF : VIPS_FOREIGN_SUBSAMPLE_ON, NULL);
 }
 
-/* True for a profile of another number of colours, which newer encoders refuse. */
-static bool is_foreign(const void *profile, size_t size, int colours)
-{
-	enum { SPACE = 16 };
-
-	return size < SPACE + 4 ||
-	       memcmp((const char *)profile + SPACE, colours > 2 ? "RGB " : "GRAY", 4);
-}
-
 /* At the effort of libvips's default an answer takes five to nine times as long, and is a third
- * smaller. */
+ * smaller. Newer encoders refuse a profile that is not of the image's colours. */
 static int save_jxl(const struct output_format *output, VipsImage *vips, VipsTarget *target)
 {
 	const void *profile;
@@ -315,7 +307,7 @@ static int save_jxl(const struct output_format *output, VipsImage *vips, VipsTar
 
 	if (vips_image_get_typeof(vips, VIPS_META_ICC_NAME) &&
 	    !vips_image_get_blob(vips, VIPS_META_ICC_NAME, &profile, &size) &&
-	    is_foreign(profile, size, vips->Bands))
+	    !icc_profile_is_of(profile, size, vips->Bands > 2))
 		vips_image_remove(vips, VIPS_META_ICC_NAME);
 	return vips_jxlsave_target(vips, target, "effort", 3, "Q", (int)output->coding.quality,
 	                           "lossless", output->coding.lossless != 0, NULL);

@@ -169,11 +169,16 @@ enum error tiling_init(struct tiling *t, const struct chain *chain, const struct
 	return ERR_OK;
 }
 
+uint32_t tiling_plane(const struct tiling *t, uint32_t i)
+{
+	return i % t->strip_tiles / t->columns;
+}
+
 void tiling_tile(const struct tiling *t, uint32_t i, uint64_t job, uint32_t arena,
                  struct tile *tile)
 {
 	uint32_t strip = i / t->strip_tiles, first = strip % t->page_strips * t->rows;
-	uint32_t plane = i % t->strip_tiles / t->columns, x = i % t->columns * t->column_width;
+	uint32_t plane = tiling_plane(t, i), x = i % t->columns * t->column_width;
 	uint64_t before = x * image_pixel_size(&t->image);
 
 	*tile = (struct tile){

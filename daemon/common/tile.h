@@ -107,6 +107,9 @@ uint32_t tiling_row_in_strip(const struct tiling *tiling, uint32_t row);
  * then the samples of a column would compete for the same few cache sets. */
 uint64_t row_pitch(uint64_t bytes);
 
+/* Which of the image's planes the i-th tile is of. */
+uint32_t tiling_plane(const struct tiling *tiling, uint32_t i);
+
 /* The i-th tile (i < count) of a job in an arena. */
 void tiling_tile(const struct tiling *tiling, uint32_t i, uint64_t job, uint32_t arena,
                  struct tile *tile);

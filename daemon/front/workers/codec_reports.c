@@ -101,7 +101,8 @@ static bool image_fits(const struct job *job, const struct message_image *m)
 	       image_valid(&m->image) && image_valid(&m->answer) &&
 	       pages <= job->options.pixels_max / pixels(&m->whole) &&
 	       pixels(&m->image) <= pixels(&m->whole) && pixels(&m->answer) <= pixels(&m->whole) &&
-	       m->tiles && m->tiles <= pixels(&m->image) * image_planes(&m->image) * pages;
+	       (!job->gather || image_planes(&m->image) == 1) && m->tiles &&
+	       m->tiles <= pixels(&m->image) * image_planes(&m->image) * pages;
 }
 
 /* Chooses who does the sides that a device can do, unless the request leaves no choice. */
