@@ -20,6 +20,7 @@
 #include "common/limits.h"
 #include "common/losses.h"
 #include "common/objects.h"
+#include "common/span.h"
 #include "common/tile.h"
 
 enum { WORKER_SOCKET = 3, MESSAGE_FDS_MAX = 3 };
@@ -267,6 +268,14 @@ struct message_certificate {
 struct message_listen {
 	uint32_t tls;     /* 1: by TLS */
 	uint32_t metrics; /* 1: see struct http_socket */
+};
+
+struct message_span {
+	struct span span;
+};
+
+struct message_spans_lost {
+	uint64_t count;
 };
 
 enum device_type { DEVICE_NONE, DEVICE_CPU, DEVICE_GPU, DEVICE_ACCELERATOR };

@@ -38,6 +38,7 @@
 #include "front/workers/discovery.h"
 #include "front/workers/scheduler.h"
 #include "front/workers/supervisor.h"
+#include "front/workers/tracer.h"
 
 enum { DRAIN_CHECK_MS = 20, LAST_ANSWERS_NS = 500000000 };
 
@@ -240,6 +241,7 @@ static const struct part {
     {.init = errands_init, .fini = errands_fini},
     {.init_with = configure, .fini = access_fini},
     {.init = supervisor_init, .fini = supervisor_fini},
+    {.init_with = tracer_init, .fini = tracer_fini},
     {.init_with = listeners_init},
     {.init_with = scheduler_init, .fini = scheduler_fini},
     {.init_with = init_store, .fini = store_fini},

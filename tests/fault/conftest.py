@@ -22,7 +22,8 @@ def programs(tmp_path, monkeypatch):
     """A directory of the programs that services run, to be changed."""
     directory = tmp_path / "programs"
     directory.mkdir()
-    for name in ("convolved", "convolved-codec", "convolved-device", "convolved-http"):
+    for name in ("convolved", "convolved-codec", "convolved-device", "convolved-http",
+                 "convolved-trace"):
         shutil.copy(service_module.BUILD / name, directory / name)
     monkeypatch.setattr(service_module, "PROGRAM", directory / "convolved")
     return directory

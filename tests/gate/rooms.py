@@ -8,6 +8,7 @@ ORDERS = (
     "front front/api front/workers front/jobs front/config front/base reference common",
     "http front/config front/base common",
     "codec reference common",
+    "trace common",
     "bench device device/plan device/cl reference common",
 )
 

@@ -9,7 +9,7 @@ import pytest
 from service import BUILD, PROGRAM, REPOSITORY, tool
 
 
-@pytest.mark.parametrize("drop_in, most", [(None, 0.5), ("gpu.conf", 1.0)])
+@pytest.mark.parametrize("drop_in, most", [(None, 0.5), ("gpu.conf", 1.0), ("otlp.conf", 1.0)])
 def test_exposure(tmp_path, drop_in, most):
     """At most this exposed, without and with GPUs."""
     units = tmp_path / "etc/systemd/system"
@@ -27,7 +27,7 @@ def test_exposure(tmp_path, drop_in, most):
     assert level, result
     assert float(level[1]) <= most, result.stdout
     assert result.returncode == 0, result
-    assert ("char-nvidia" in result.stdout) == bool(drop_in)
+    assert ("char-nvidia" in result.stdout) == (drop_in == "gpu.conf")
 
 
 def test_json_lines():

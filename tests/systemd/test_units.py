@@ -18,6 +18,7 @@ from PIL import Image
 import imagefiles
 import oracle
 from clients import Clients
+from collector import Collector
 from command import hashed
 from pixels import random_pixels
 from service import Client, Process, configuration, hurry, poll, read_answer
@@ -376,6 +377,25 @@ Type=oneshot
 RemainAfterExit=yes
 ExecStart=/bin/sleep 1
 """
+
+
+def test_otlp_drop_in(running):
+    """With it the service reaches a collector on this host, which the unit forbids without."""
+    example, = running.installed.rglob("examples/convolved.service.d/otlp.conf")
+    trace = os.urandom(16).hex()
+    with Collector() as collector:
+        endpoint = f"Environment=CONVOLVED_OTLP_ENDPOINT={collector.endpoint}\n"
+        for allowed in "[Service]\n", example.read_text():
+            with drop_in(running, allowed + endpoint):
+                since = running.position()
+                answer = running.post("/v1/filters/box", imagefiles.write_png(SMALL[0]), headers={
+                    "traceparent": f"00-{trace}-00f067aa0ba902b7-01"})
+                assert answer.status == 200
+                if allowed == "[Service]\n":
+                    running.says("the collector does not answer", since)
+                    assert not collector.requests
+                else:
+                    poll(lambda: "request" in collector.of(trace), 60, "spans")
 
 
 def test_gpu_drop_in(running):

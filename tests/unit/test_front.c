@@ -369,6 +369,22 @@ static void test_trace(void **state)
 		assert_false(trace_parse(text, &trace));
 	}
 	assert_string_equal(trace_text(&trace, line), "");
+
+	assert_true(trace_parse(good, &trace) && trace.sampled);
+	trace_record(&trace, 0);
+	assert_int_equal(strlen(trace.span), 16);
+	assert_string_equal(trace_span(&trace), trace.span);
+	assert_string_equal(trace_exemplar(&trace), id);
+	trace.sampled = false;
+	*trace.span = '\0';
+	trace_record(&trace, 1);
+	assert_string_equal(trace_span(&trace), parent);
+	assert_string_equal(trace_exemplar(&trace), "");
+	trace = (struct trace){0};
+	trace_record(&trace, 0);
+	assert_string_equal(trace.id, "");
+	trace_record(&trace, 1);
+	assert_int_equal(strlen(trace.id), 32);
 }
 
 /* The weights that a header gives, by format. */
@@ -396,23 +412,23 @@ static void test_accept(void **state)
 
 	(void)state;
 	for (int i = 0; i < 3; i++)
-		expect_weights(i ? i == 1 ? "" : "*/*" : NULL,
-		               WEIGHTS(0, 1000, 1000, 1000, 1000, 1000,
-		                       1000, [FORMAT_BMP] = 1000, [FORMAT_AVIF] = 1000,
-		                       [FORMAT_JXL] = 1000, [FORMAT_RAW] = 1000));
+		expect_weights(
+		    i ? i == 1 ? "" : "*/*" : NULL,
+		    WEIGHTS(0, 1000, 1000, 1000, 1000, 1000,
+		            1000, [FORMAT_BMP] = 1000, [FORMAT_AVIF] = 1000, [FORMAT_RAW] = 1000));
 	/* Raw pixels are no image/. */
 	expect_weights("image/*",
-	               WEIGHTS(0, 1000, 1000, 1000, 1000, 1000, 1000, [FORMAT_BMP] = 1000,
-	                       [FORMAT_AVIF] = 1000, [FORMAT_JXL] = 1000, [FORMAT_RAW] = 0));
+	               WEIGHTS(0, 1000, 1000, 1000, 1000, 1000,
+	                       1000, [FORMAT_BMP] = 1000, [FORMAT_AVIF] = 1000, [FORMAT_RAW] = 0));
 	expect_weights("text/html, image/webp;q=0.5 , image/png;q=0.8",
 	               WEIGHTS([FORMAT_WEBP] = 500, [FORMAT_PNG] = 800));
 	/* The most specific counts, wherever it stands. */
 	expect_weights("*/*;q=0.1, image/png;q=0, image/*;q=0.5, image/JPEG",
-	               WEIGHTS(0, 1000, 0, 500, 500, 500, 500, [FORMAT_BMP] = 500,
-	                       [FORMAT_AVIF] = 500, [FORMAT_JXL] = 500, [FORMAT_RAW] = 100));
+	               WEIGHTS(0, 1000, 0, 500, 500, 500,
+	                       500, [FORMAT_BMP] = 500, [FORMAT_AVIF] = 500, [FORMAT_RAW] = 100));
 	expect_weights("image/jpeg, image/*;q=0.5, image/png;q=0, */*;q=0.1",
-	               WEIGHTS(0, 1000, 0, 500, 500, 500, 500, [FORMAT_BMP] = 500,
-	                       [FORMAT_AVIF] = 500, [FORMAT_JXL] = 500, [FORMAT_RAW] = 100));
+	               WEIGHTS(0, 1000, 0, 500, 500, 500,
+	                       500, [FORMAT_BMP] = 500, [FORMAT_AVIF] = 500, [FORMAT_RAW] = 100));
 	expect_weights("image/png; a=b ;\tQ=0.2 , image/webp ;charset=q=1;q=0.1, */x",
 	               WEIGHTS([FORMAT_PNG] = 200, [FORMAT_WEBP] = 100));
 	expect_weights("image/png;q=7,image/webp;q=1e300,image/gif;q=0.0005,image/tiff;q=inf",
@@ -780,7 +796,15 @@ static void test_metrics(void **state)
 	assert_int_equal(metric_summary(METRIC_KERNEL_DURATION, 1, &s), 0);
 	assert_int_equal(s.count, 100);
 	assert_true(s.p50 > 0.0499 && s.p50 < 0.0511 && s.p99 > 0.0989 && s.p99 < 0.1001);
-	text = metrics_text(&size);
+	metric_observe_traced(METRIC_KERNEL_DURATION, "matrix", "b", 2e-5, "0af7");
+	text = metrics_text(METRICS_OPENMETRICS, &size);
+	assert_non_null(
+	    strstr(text, "device=\"b\",le=\"2.5e-05\"} 1 # {trace_id=\"0af7\"} 2e-05 "));
+	assert_non_null(strstr(text, "# TYPE convolved_tile_retries counter\n"));
+	assert_string_equal(text + size - 6, "# EOF\n");
+	free(text);
+	text = metrics_text(METRICS_PROMETHEUS, &size);
+	assert_null(strstr(text, "0af7"));
 	assert_non_null(
 	    strstr(text, "kernel=\"matrix\",device=\"a\\\"b\\\\c\\n\",le=\"0.05\"} 50\n"));
 	assert_non_null(strstr(text, "le=\"+Inf\"} 100\n"));

@@ -100,6 +100,22 @@ enum error accept_parse(const char *accept, uint32_t written, uint16_t weights[F
 	                             "expected one of %s (raw pixels)", types);
 }
 
+bool accept_openmetrics(const char *accept)
+{
+	struct verdict openmetrics = {0}, plain = {0};
+	char range[NAME_SIZE];
+	uint16_t weight;
+
+	for (const char *at = first_element(accept ? accept : ""); *at;) {
+		at = next_element(at, range, &weight);
+		if (!strcasecmp(range, "application/openmetrics-text"))
+			judge(&openmetrics, FIT_EXACT, weight);
+		else if (!strcasecmp(range, "text/plain"))
+			judge(&plain, FIT_EXACT, weight);
+	}
+	return openmetrics.weight && openmetrics.weight >= plain.weight;
+}
+
 bool accept_gzip(const char *accept_encoding)
 {
 	struct verdict gzip = {0};

@@ -15,6 +15,9 @@
 enum error accept_parse(const char *accept, uint32_t written, uint16_t weights[FORMATS],
                         struct problem *problem) MUST_CHECK;
 
+/* True if an Accept header (NULL: missing) names OpenMetrics, and prefers no plain text to it. */
+bool accept_openmetrics(const char *accept);
+
 /* True if an Accept-Encoding header (NULL: missing) accepts gzip. */
 bool accept_gzip(const char *accept_encoding);
 

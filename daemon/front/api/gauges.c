@@ -146,12 +146,13 @@ static const char *kind_of(long pid)
 	return !strncmp(name, "convolved-codec", 15)   ? "codec"
 	       : !strncmp(name, "convolved-devic", 15) ? "device"
 	       : !strncmp(name, "convolved-http", 15)  ? "http"
+	       : !strncmp(name, "convolved-trace", 15) ? "trace"
 	                                               : NULL;
 }
 
 static void update_processes(void)
 {
-	static const char *const kinds[] = {"front", "http", "codec", "device"};
+	static const char *const kinds[] = {"front", "http", "codec", "device", "trace"};
 	FILE *children = fopen("/proc/thread-self/children", "re");
 	const char *kind;
 	long pid;

@@ -5,49 +5,12 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "front/api/job_text.h"
+#include "front/api/spans.h"
 #include "front/base/metrics.h"
 #include "front/workers/canary.h"
-#include "front/workers/device_table.h"
 
 enum { FILTERS_SIZE = 256, IMAGE_SIZE = 48 };
-
-/* The labels of the devices that had a part in it. */
-static void name_devices(const struct job *job, char *text, size_t room)
-{
-	size_t used = 0;
-
-	*text = '\0';
-	for (unsigned i = 0; i < devices_count(); i++)
-		if (job->devices_used >> i & 1 && used < room)
-			used += (size_t)snprintf(text + used, room - used, "%s%s", used ? "," : "",
-			                         device_get(i)->label);
-}
-
-/* Its filters in their order, "gaussian,luma:sobel". */
-static void name_filters(const struct chain *chain, char text[FILTERS_SIZE])
-{
-	size_t used = 0;
-
-	*text = '\0';
-	for (uint32_t i = 0; i < chain->count && used < FILTERS_SIZE; i++) {
-		const struct filter_call *call = &chain->call[i];
-
-		used += (size_t)snprintf(text + used, FILTERS_SIZE - used, "%s%s%s%s", i ? "," : "",
-		                         call->channels ? channels_name(call->channels) : "",
-		                         call->channels ? ":" : "", filter_name(call->filter));
-	}
-}
-
-/* The image that was decoded, as far as it got. */
-static void name_image(const struct job *job, char text[IMAGE_SIZE])
-{
-	const struct image *image = &job->whole;
-
-	*text = '\0';
-	if (job->image_known)
-		snprintf(text, IMAGE_SIZE, "%ux%ux%u:%s", image->width, image->height, image->bands,
-		         pixel_type_name(image->type));
-}
 
 /* Logs a job; `end` is the predicate of the line, as "is done". */
 static void log_job(const char *id, const struct job *job, const char *end, enum log_level level)
@@ -57,9 +20,9 @@ static void log_job(const char *id, const struct job *job, const char *end, enum
 	char devices[256], span[TRACE_TEXT_SIZE], filters[FILTERS_SIZE], image[IMAGE_SIZE];
 	const char *format = job->image_known ? format_name(job->input_format) : "";
 
-	name_devices(job, devices, sizeof devices);
-	name_image(job, image);
-	name_filters(job->asked->chain, filters);
+	job_text_devices(job, devices, sizeof devices);
+	job_text_image(job, image, sizeof image);
+	job_text_filters(job, filters, sizeof filters);
 	log_event(
 	    level,
 	    LOG_FIELDS(.job = job->id, .request = id, .route = job->terms.route,
@@ -68,7 +31,7 @@ static void log_job(const char *id, const struct job *job, const char *end, enum
 	               .bytes_out = job->answer_size, .duration_us = us, .device = devices,
 	               .tiles = job_tiles_done(job), .status = (uint64_t)error_status(job->error),
 	               .error = job->error ? error_slug(job->error) : NULL,
-	               .trace = job->terms.trace.id, .span = job->terms.trace.parent),
+	               .trace = job->terms.trace.id, .span = trace_span(&job->terms.trace)),
 	    "request %s%s: job %llu %s after %.3f ms%s%s, for %s: %s of %s%s%s, %llu bytes in, "
 	    "%llu out%s%s",
 	    id, trace_text(&job->terms.trace, span), (unsigned long long)job->id, end,
@@ -80,8 +43,9 @@ static void log_job(const char *id, const struct job *job, const char *end, enum
 
 /* Stages that the job did not have, as the transfers of a device without memory of its own, are not
  * counted. */
-static void observe_stages(const struct job_times *t)
+static void observe_stages(const struct job *job)
 {
+	const struct job_times *t = &job->times;
 	uint64_t filter = t->reference;
 
 	for (enum kernel k = 0; k < KERNELS; k++)
@@ -94,8 +58,9 @@ static void observe_stages(const struct job_times *t)
 
 	for (size_t i = 0; i < sizeof stages / sizeof *stages; i++)
 		if (stages[i].ns)
-			metric_observe(METRIC_STAGE_DURATION, stages[i].name, NULL,
-			               (double)stages[i].ns * 1e-9);
+			metric_observe_traced(METRIC_STAGE_DURATION, stages[i].name, NULL,
+			                      (double)stages[i].ns * 1e-9,
+			                      trace_exemplar(&job->terms.trace));
 }
 
 static void count_jpeg(const struct job *job)
@@ -115,12 +80,13 @@ void outcome_record(const char *id, const struct job *job)
 	if (job->error)
 		snprintf(end, sizeof end, "has failed: %s", error_slug(job->error));
 	log_job(id, job, end, error_status(job->error) >= 500 ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO);
+	spans_of_job(job);
 	if (job->error) {
 		metric_add(METRIC_JOBS_FAILED, error_slug(job->error), NULL, 1);
 		return;
 	}
 	canary_success();
-	observe_stages(&job->times);
+	observe_stages(job);
 	count_jpeg(job);
 }
 

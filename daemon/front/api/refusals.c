@@ -56,8 +56,9 @@ static void tell(const struct refusal *r, enum log_level level)
 	          LOG_FIELDS(.client = r->client, .error = r->reason, .request = r->request,
 	                     .route = r->route, .status = (uint64_t)r->status,
 	                     .trace = r->trace ? r->trace->id : NULL,
-	                     .span = r->trace ? r->trace->parent : NULL),
-	          "request %s%s%s%s%s%.200s refused to %s: %s%s%s", r->request, span,
+	                     .span = r->trace ? trace_span(r->trace) : NULL),
+	          "%s%s%s%s%s%s%.200s refused to %s: %s%s%s",
+	          r->request ? "request " : "connection", r->request ? r->request : "", span,
 	          r->method ? ": " : "", r->method ? r->method : "", r->path ? " " : "",
 	          r->path ? r->path : "", r->client, r->reason, r->detail && *r->detail ? ": " : "",
 	          r->detail ? r->detail : "");

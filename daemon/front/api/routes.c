@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "front/api/accept.h"
 #include "front/api/async.h"
 #include "front/api/catalogue.h"
 #include "front/api/gauges.h"
@@ -14,12 +15,14 @@
 #include "front/api/origin.h"
 #include "front/api/outcome.h"
 #include "front/api/refusals.h"
+#include "front/api/spans.h"
 #include "front/api/tokens.h"
 #include "front/base/loop.h"
 #include "front/base/metrics.h"
 #include "front/jobs/admission.h"
 #include "front/workers/canary.h"
 #include "front/workers/device_table.h"
+#include "front/workers/tracer.h"
 
 static const struct config *config;
 static bool draining;
@@ -37,12 +40,20 @@ void routes_drain(void)
 
 static void get_metrics(struct request *r)
 {
+	static const char *const types[] = {
+	    [METRICS_PROMETHEUS] = "text/plain; version=0.0.4; charset=utf-8",
+	    [METRICS_OPENMETRICS] = "application/openmetrics-text; version=1.0.0; charset=utf-8",
+	};
+	const enum metrics_format format = accept_openmetrics(r->head.text[HEAD_ACCEPT])
+	                                       ? METRICS_OPENMETRICS
+	                                       : METRICS_PROMETHEUS;
 	size_t size = 0;
 	char *text;
 
 	gauges_update(devices_up() > 0 && canary_is_fresh() && !draining);
-	text = metrics_text(&size);
-	answer_text(&r->answer, 200, "text/plain; version=0.0.4; charset=utf-8", text, size);
+	text = metrics_text(format, &size);
+	answer_text(&r->answer, 200, types[format], text, size);
+	r->answer.by_accept = true;
 }
 
 static void get_livez(struct request *r)
@@ -104,32 +115,32 @@ static void get_openapi(struct request *r);
 
 static const struct route routes[] = {
     {"POST", "/v1/filters/{name}", NULL, "Filter an image with one filter", "", "Image Accepted",
-     "401 406 422 503 504"},
+     "400 401 403 406 408 413 415 422 429 500 503 504"},
     {"POST", "/v1/chain", NULL, "Filter an image with several filters, one after another", "",
-     "Image Accepted", "401 404 406 422 503 504"},
-    {"GET", "/v1/filters", catalogue_get_filters, "All filters and their parameters",
-     "If-None-Match", "Filters Unchanged", "401"},
-    {"GET", "/v1/filters/{name}", catalogue_get_filter, "One filter and its parameters",
-     "If-None-Match", "Filter Unchanged", "401"},
+     "Image Accepted", "400 401 403 404 406 408 413 415 422 429 500 503 504"},
+    {"GET", "/v1/filters", catalogue_get_filters, "All filters and their parameters", "",
+     "Filters Unchanged", "401"},
+    {"GET", "/v1/filters/{name}", catalogue_get_filter, "One filter and its parameters", "",
+     "Filter Unchanged", "401"},
     {"GET", "/v1/jobs/{id}", async_get_job, "State and progress of an asynchronous job", "wait",
-     "Job", "401 404 503"},
+     "Job", "400 401 404"},
     {"DELETE", "/v1/jobs/{id}", async_delete_job, "Cancel a job, or forget one that has ended", "",
      "Deleted", "401 404"},
     {"GET", "/v1/jobs/{id}/result", async_get_result, "The answer that the POST would have had",
-     "wait If-None-Match", "Image Unchanged", "401 404 406 409 410 422 503 504 507"},
+     "wait", "Image Unchanged", "400 401 404 409 410 415 422 500 503 504 507"},
     {"GET", "/v1/jobs/{id}/events", async_get_events, "The job's progress as a stream of events",
      "", "Events", "401 404"},
     {"GET", "/v1/devices", catalogue_get_devices, "The OpenCL devices", "", "Devices", "401"},
     {"GET", "/v1/kernels", catalogue_get_kernels,
      "Times of every kernel on every device, the tuner's choices, and all variants", "", "Kernels",
      "401"},
-    {"GET", "/metrics", get_metrics, "Metrics in the text format of Prometheus", "", "Text", "401"},
+    {"GET", "/metrics", get_metrics,
+     "Metrics in the text format of Prometheus, or by Accept as OpenMetrics", "", "Text", "401"},
     {"GET", "/livez", get_livez, "Whether the service is alive", "", "Text", ""},
     {"GET", "/readyz", get_readyz, "Whether a test image has recently passed through all stages",
      "verbose", "Text NotReady", ""},
-    {"GET", "/openapi.json", get_openapi, "This document", "If-None-Match", "Document Unchanged",
-     "401"},
-    {"GET", "/", get_index, "A short introduction", "If-None-Match", "Text Unchanged", "401"},
+    {"GET", "/openapi.json", get_openapi, "This document", "", "Document Unchanged", "401"},
+    {"GET", "/", get_index, "A short introduction", "", "Text Unchanged", "401"},
 };
 
 enum { ROUTES = sizeof routes / sizeof *routes };
@@ -226,14 +237,16 @@ void routes_answered(const struct request *r)
 	char code[8], span[TRACE_TEXT_SIZE];
 
 	snprintf(code, sizeof code, "%d", r->answer.status);
-	metric_observe(METRIC_REQUEST_DURATION, routes_name(r), code, (double)ns * 1e-9);
+	metric_observe_traced(METRIC_REQUEST_DURATION, routes_name(r), code, (double)ns * 1e-9,
+	                      trace_exemplar(&r->terms.trace));
 	log_event(LOG_LEVEL_DEBUG,
 	          LOG_FIELDS(.request = r->id, .client = r->terms.client, .route = routes_name(r),
 	                     .status = (uint64_t)r->answer.status, .error = r->answer.reason,
 	                     .duration_us = ns / 1000, .trace = r->terms.trace.id,
-	                     .span = r->terms.trace.parent),
+	                     .span = trace_span(&r->terms.trace)),
 	          "request %s%s: %s %s: %d after %.3f ms", r->id, trace_text(&r->terms.trace, span),
 	          r->method, r->path, r->answer.status, (double)ns * 1e-6);
+	spans_of_request(r);
 	if (refuses(r))
 		refusals_note(&(struct refusal){.client = r->terms.client,
 		                                .reason = r->answer.reason,
@@ -384,6 +397,7 @@ void routes_begin(struct request *r)
 		r->route->act(r);
 		return;
 	}
+	tracer_join(&r->terms.trace);
 	if (*r->argument && filter_parse(r->argument) == FILTERS) {
 		catalogue_unknown_filter(r);
 		return;

@@ -170,7 +170,7 @@ static void complete_headers(struct request *r)
 		              (double)(loop_now() - r->arrived) * 1e-6);
 	answer_header(&r->answer, "X-Request-Id", "%s", r->id);
 	representation_protect(&r->answer);
-	representation_vary(&r->answer, r->route && !r->route->act);
+	representation_vary(&r->answer, r->answer.by_accept || (r->route && !r->route->act));
 	origin_mark(r);
 }
 
@@ -179,17 +179,17 @@ static void note_refusal(const struct request *r)
 	refusals_note(&(struct refusal){.client = r->terms.client,
 	                                .reason = r->answer.reason,
 	                                .detail = r->answer.detail,
-	                                .status = r->answer.status,
-	                                .request = r->id});
+	                                .status = r->answer.status});
 }
 
 const struct answer *serve_answer(struct request *r)
 {
-	complete_headers(r);
 	if (is_refusal(r)) {
+		representation_protect(&r->answer);
 		note_refusal(r);
 		return &r->answer;
 	}
+	complete_headers(r);
 	representation_revalidate(&r->answer, r->head.text[HEAD_IF_NONE_MATCH]);
 	representation_compress(&r->answer, r->head.text[HEAD_ACCEPT_ENCODING]);
 	request_drop_body(r);

@@ -5,11 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/sort.h"
 
 enum metric_type { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
-enum { SAMPLES = 1024, LABEL_SIZE = 80 };
+enum { SAMPLES = 1024, LABEL_SIZE = 80, TRACE_SIZE = 33 };
 
 static const struct {
 	enum metric_type type;
@@ -29,10 +30,18 @@ static const double bounds[] = {1e-5,  2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2
                                 0.025, 0.05,   0.1,  0.25, 0.5,    1,    2.5,  5,      10,   30};
 enum { BOUNDS = sizeof bounds / sizeof *bounds };
 
+/* The last traced observation of a bucket. */
+struct exemplar {
+	char trace[TRACE_SIZE]; /* "": none */
+	double seconds;
+	double at; /* seconds since 1970 */
+};
+
 struct histogram {
 	uint64_t count;
 	double total, min, max;
 	uint64_t bucket[BOUNDS + 1];
+	struct exemplar exemplar[BOUNDS + 1];
 	double last[SAMPLES]; /* a ring of the last values */
 };
 
@@ -114,7 +123,19 @@ void metric_forget(enum metric metric, const char *label1)
 	}
 }
 
-void metric_observe(enum metric metric, const char *label1, const char *label2, double seconds)
+static struct exemplar make_exemplar(double seconds, const char *trace)
+{
+	struct exemplar exemplar = {.seconds = seconds};
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	exemplar.at = (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+	snprintf(exemplar.trace, sizeof exemplar.trace, "%s", trace);
+	return exemplar;
+}
+
+void metric_observe_traced(enum metric metric, const char *label1, const char *label2,
+                           double seconds, const char *trace)
 {
 	struct series *s = series_get(metric, label1, label2);
 	struct histogram *h;
@@ -126,11 +147,18 @@ void metric_observe(enum metric metric, const char *label1, const char *label2, 
 	while (b < BOUNDS && seconds > bounds[b])
 		b++;
 	h->bucket[b]++;
+	if (*trace)
+		h->exemplar[b] = make_exemplar(seconds, trace);
 	h->last[h->count % SAMPLES] = seconds;
 	h->min = h->count && h->min < seconds ? h->min : seconds;
 	h->max = h->max > seconds ? h->max : seconds;
 	h->total += seconds;
 	h->count++;
+}
+
+void metric_observe(enum metric metric, const char *label1, const char *label2, double seconds)
+{
+	metric_observe_traced(metric, label1, label2, seconds, "");
 }
 
 double metric_value(enum metric metric, const char *label1, const char *label2)
@@ -199,7 +227,14 @@ static void print_labels(FILE *out, enum metric metric, const struct series *s, 
 		fputc('}', out);
 }
 
-static void print_histogram(FILE *out, enum metric metric, const struct series *s)
+static void print_exemplar(FILE *out, const struct exemplar *e)
+{
+	if (*e->trace)
+		fprintf(out, " # {trace_id=\"%s\"} %.9g %.3f", e->trace, e->seconds, e->at);
+}
+
+static void print_histogram(FILE *out, enum metric metric, const struct series *s,
+                            enum metrics_format format)
 {
 	const struct histogram *h = s->histogram;
 	uint64_t below = 0;
@@ -211,7 +246,10 @@ static void print_histogram(FILE *out, enum metric metric, const struct series *
 			snprintf(le, sizeof le, "%g", bounds[b]);
 		fprintf(out, "convolved_%s_bucket", rows[metric].name);
 		print_labels(out, metric, s, b < BOUNDS ? le : "+Inf");
-		fprintf(out, " %llu\n", (unsigned long long)below);
+		fprintf(out, " %llu", (unsigned long long)below);
+		if (format == METRICS_OPENMETRICS)
+			print_exemplar(out, &h->exemplar[b]);
+		fputc('\n', out);
 	}
 	fprintf(out, "convolved_%s_sum", rows[metric].name);
 	print_labels(out, metric, s, NULL);
@@ -220,25 +258,39 @@ static void print_histogram(FILE *out, enum metric metric, const struct series *
 	fprintf(out, " %llu\n", (unsigned long long)h->count);
 }
 
-static void print_metric(FILE *out, enum metric metric)
+/* The length of the name that describes a metric: OpenMetrics adds what counters end with. */
+static int described_length(enum metric metric, enum metrics_format format)
 {
+	static const char total[] = "_total";
+	const size_t length = strlen(rows[metric].name);
+
+	return (int)(format == METRICS_OPENMETRICS && rows[metric].type == METRIC_COUNTER
+	                 ? length - (sizeof total - 1)
+	                 : length);
+}
+
+static void print_metric(FILE *out, enum metric metric, enum metrics_format format)
+{
+	const int length = described_length(metric, format);
+	const char *name = rows[metric].name;
+
 	/* A metric without labels exists from the start. */
 	if (!first[metric] && !*rows[metric].labels)
 		series_get(metric, NULL, NULL);
-	fprintf(out, "# HELP convolved_%s %s\n# TYPE convolved_%s %s\n", rows[metric].name,
-	        rows[metric].text, rows[metric].name, type_names[rows[metric].type]);
+	fprintf(out, "# HELP convolved_%.*s %s\n# TYPE convolved_%.*s %s\n", length, name,
+	        rows[metric].text, length, name, type_names[rows[metric].type]);
 	for (const struct series *s = first[metric]; s; s = s->next) {
 		if (rows[metric].type == METRIC_HISTOGRAM) {
-			print_histogram(out, metric, s);
+			print_histogram(out, metric, s, format);
 			continue;
 		}
-		fprintf(out, "convolved_%s", rows[metric].name);
+		fprintf(out, "convolved_%s", name);
 		print_labels(out, metric, s, NULL);
 		fprintf(out, " %.17g\n", s->value);
 	}
 }
 
-char *metrics_text(size_t *size)
+char *metrics_text(enum metrics_format format, size_t *size)
 {
 	char *text = NULL;
 	FILE *out = open_memstream(&text, size);
@@ -246,6 +298,8 @@ char *metrics_text(size_t *size)
 	if (!out)
 		return NULL;
 	for (enum metric m = 0; m < METRICS; m++)
-		print_metric(out, m);
+		print_metric(out, m, format);
+	if (format == METRICS_OPENMETRICS)
+		fputs("# EOF\n", out);
 	return fclose(out) ? NULL : text;
 }

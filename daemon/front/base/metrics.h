@@ -1,5 +1,5 @@
 /* The metrics: counters, gauges and histograms by label values. A series is created at its first
- * use; output is in Prometheus text format. */
+ * use; output is in Prometheus text format, or OpenMetrics with exemplars. */
 #ifndef FRONT_BASE_METRICS_H
 #define FRONT_BASE_METRICS_H
 
@@ -22,6 +22,9 @@ void metric_set(enum metric metric, const char *label1, const char *label2, doub
 /* Removes all series of this metric whose first label has this value. */
 void metric_forget(enum metric metric, const char *label1);
 void metric_observe(enum metric metric, const char *label1, const char *label2, double seconds);
+/* The same, of a recorded trace with this id ("": none), which becomes its bucket's exemplar. */
+void metric_observe_traced(enum metric metric, const char *label1, const char *label2,
+                           double seconds, const char *trace);
 
 /* The statistics of a histogram's series, in seconds; percentiles are of its last 1024 values. */
 struct metric_summary {
@@ -36,8 +39,10 @@ int metric_summary(enum metric metric, size_t i, struct metric_summary *summary)
 /* The value of a counter's or gauge's series, 0 if it does not exist. */
 double metric_value(enum metric metric, const char *label1, const char *label2);
 
-/* All metrics in the Prometheus text format 0.0.4; the caller frees the text. NULL if memory runs
- * out. */
-char *metrics_text(size_t *size);
+enum metrics_format { METRICS_PROMETHEUS, METRICS_OPENMETRICS };
+
+/* All metrics in the Prometheus text format 0.0.4, or OpenMetrics 1.0 (https://openmetrics.io); the
+ * caller frees the text. NULL if memory runs out. */
+char *metrics_text(enum metrics_format format, size_t *size);
 
 #endif

@@ -27,6 +27,7 @@ struct config {
 #define CONFIG_NETWORKS  struct config_list
 #define CONFIG_ORIGINS   struct config_list
 #define CONFIG_FORMATS   struct config_list
+#define CONFIG_URL       char *
 #define SECTION(name, text)
 #define OPTION(member, name, type, reload, default_, min, max, text) CONFIG_##type member;
 #include "front/config/options.def"

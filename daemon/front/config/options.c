@@ -154,6 +154,17 @@ static bool is_file_format(const char *text)
 	return !strcmp(text, "all") || format_parse(text);
 }
 
+/* The address of a service, or nothing. */
+static bool is_url(const char *text)
+{
+	static const char *const schemes[] = {"http://", "https://"};
+
+	for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++)
+		if (!strncmp(text, schemes[i], strlen(schemes[i])))
+			return text[strlen(schemes[i])];
+	return !*text;
+}
+
 /* How values of a type are stored, parsed and printed. `fits`, if not NULL, checks a text or an
  * item of a list; `parse` and the row's bounds check a number. */
 static const struct type {
@@ -186,6 +197,7 @@ static const struct type {
                         "SCHEME://HOST or SCHEME://HOST:PORT without a path, or *", false},
     [OPTION_FORMATS] = {"LIST", KEEPS_LIST, is_file_format, NULL, NULL,
                         "all, or names of formats as in /v1/filters", false},
+    [OPTION_URL] = {"URL", KEEPS_TEXT, is_url, NULL, NULL, "a URL (http://… or https://…)", false},
     [OPTION_ADDRESSES] = {"LIST", KEEPS_LIST, address_valid, NULL, NULL,
                           "ADDRESS:PORT with a numeric address, "
                           "[ADDRESS]:PORT (either with tls: before it for TLS) or unix:PATH",

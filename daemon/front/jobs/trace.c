@@ -3,8 +3,11 @@
  * specification demands. */
 #include "front/jobs/trace.h"
 
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 enum { TRACE_AT = 3, PARENT_AT = 36, FLAGS_AT = 53, LENGTH = 55 };
 
@@ -32,13 +35,48 @@ bool trace_parse(const char *header, struct trace *trace)
 		return false;
 	memcpy(trace->id, header + TRACE_AT, 32);
 	memcpy(trace->parent, header + PARENT_AT, 16);
+	trace->sampled = strtoul(header + FLAGS_AT, NULL, 16) & 1;
 	return true;
+}
+
+/* Any number but 0, which is no id. Without random numbers, which Linux always has, one is as good
+ * as another. */
+static uint64_t random_number(void)
+{
+	uint64_t number = 0;
+
+	return getrandom(&number, sizeof number, 0) == sizeof number && number ? number : 1;
+}
+
+void trace_new_span(char id[SPAN_ID_SIZE])
+{
+	snprintf(id, SPAN_ID_SIZE, "%016llx", (unsigned long long)random_number());
+}
+
+void trace_record(struct trace *trace, double share)
+{
+	if (*trace->id ? !trace->sampled : (double)random_number() >= share * 0x1p64)
+		return;
+	if (!*trace->id)
+		snprintf(trace->id, sizeof trace->id, "%016llx%016llx",
+		         (unsigned long long)random_number(), (unsigned long long)random_number());
+	trace_new_span(trace->span);
+}
+
+const char *trace_span(const struct trace *trace)
+{
+	return *trace->span ? trace->span : trace->parent;
+}
+
+const char *trace_exemplar(const struct trace *trace)
+{
+	return *trace->span ? trace->id : "";
 }
 
 const char *trace_text(const struct trace *trace, char text[TRACE_TEXT_SIZE])
 {
 	text[0] = '\0';
 	if (*trace->id)
-		snprintf(text, TRACE_TEXT_SIZE, " trace=%s span=%s", trace->id, trace->parent);
+		snprintf(text, TRACE_TEXT_SIZE, " trace=%s span=%s", trace->id, trace_span(trace));
 	return text;
 }

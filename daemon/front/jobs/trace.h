@@ -1,19 +1,36 @@
-/* The trace that a request belongs to, from the client's header traceparent (W3C Trace Context). It
- * is not passed on, only named in the log. */
+/* The trace that a request belongs to, from the client's header traceparent (W3C Trace Context), or
+ * one of its own. */
 #ifndef FRONT_JOBS_TRACE_H
 #define FRONT_JOBS_TRACE_H
 
 #include <stdbool.h>
 
+#include "common/span.h"
+
 struct trace {
-	char id[33];     /* id of the trace, in hexadecimal; "": none */
-	char parent[17]; /* id of the client's span */
+	char id[TRACE_ID_SIZE];    /* of the trace; "": none */
+	char parent[SPAN_ID_SIZE]; /* of the client's span; "": none */
+	bool sampled;              /* the client's spans are recorded */
+	char span[SPAN_ID_SIZE];   /* of the request's span; "": it is not recorded */
 };
 
 /* Parses the header's value. Returns false if it is invalid; there is then no trace. */
 bool trace_parse(const char *header, struct trace *trace);
 
+/* Decides whether the request's span is recorded: as the client's is, or, of requests without a
+ * trace, this share, each with a new trace. */
+void trace_record(struct trace *trace, double share);
+
+/* A new id of a span. */
+void trace_new_span(char id[SPAN_ID_SIZE]);
+
 enum { TRACE_TEXT_SIZE = 72 };
+
+/* The span that log lines name: the request's, or the client's. */
+const char *trace_span(const struct trace *trace);
+
+/* The trace's id if it is recorded, else "". */
+const char *trace_exemplar(const struct trace *trace);
 
 /* Writes " trace=ID span=ID" for a log line, nothing if there is no trace. Returns text. */
 const char *trace_text(const struct trace *trace, char text[TRACE_TEXT_SIZE]);

@@ -17,6 +17,7 @@
 #include "front/workers/load.h"
 #include "front/workers/reports.h"
 #include "front/workers/self_test.h"
+#include "front/workers/tracer.h"
 
 enum {
 	CHECK_MS = 250,
@@ -272,6 +273,7 @@ static void take_tile(struct device *d, struct task *task, const struct message_
 		          (unsigned long long)done->job, error_title(done->error), done->cl_error);
 	if (!done->error)
 		reports_book(d, task, done);
+	tracer_tile(task, done, d->label);
 	d->arenas.fresh &= done->error != ERR_OK;
 	publish_held(d);
 	owner->task_done(task, done);

@@ -41,7 +41,10 @@ struct lost {
 static struct {
 	const char *name;
 	int fd;
-} programs[] = {{"convolved-codec", -1}, {"convolved-device", -1}, {"convolved-http", -1}};
+} programs[] = {{"convolved-codec", -1},
+                {"convolved-device", -1},
+                {"convolved-http", -1},
+                {"convolved-trace", -1}};
 
 static char **environment; /* the workers' */
 static bool mismatched;
@@ -380,6 +383,11 @@ bool worker_send(struct worker *w, const struct message *message, const int *fds
 	else
 		expect_end(w);
 	return false;
+}
+
+bool worker_offer(struct worker *w, const struct message *message)
+{
+	return w->state == WORKER_UP && !wire_send(w->socket.fd, message, NULL);
 }
 
 /* Closes descriptors: no message to the front should carry any, but a faulty worker may send

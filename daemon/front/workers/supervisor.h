@@ -42,7 +42,7 @@ struct worker_owner {
 };
 
 struct worker {
-	const char *kind; /* "codec", "device", "http", "probe": for logs and metrics */
+	const char *kind; /* "codec", "device", "http", "trace", "probe": for logs and metrics */
 	uint32_t number;
 	const struct worker_owner *owner;
 	bool once;         /* never restarted */
@@ -81,6 +81,9 @@ void worker_argument(struct worker *worker, const char *argument, const char *va
 /* Sends a message to a worker that is up. Returns false if the worker is not up or does not read;
  * in the latter case it is killed, and down() follows. */
 bool worker_send(struct worker *worker, const struct message *message, const int *fds);
+
+/* The same, for what may be lost: a worker that does not read is left alone. */
+bool worker_offer(struct worker *worker, const struct message *message);
 
 /* Only in down(): restarts the worker after `ms` milliseconds, regardless of the backoff. */
 void worker_restart_after(struct worker *worker, uint64_t ms);

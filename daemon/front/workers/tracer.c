@@ -1,0 +1,148 @@
+/* The life of the trace worker, and the spans of tiles. */
+#include "front/workers/tracer.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "front/base/loop.h"
+#include "front/base/metrics.h"
+#include "front/workers/supervisor.h"
+
+/* Of an image, no more tiles than this have spans: a large one has thousands. */
+enum { TILES_MAX = 64, FLUSH_MS = 1000 };
+
+static const struct config *config;
+static struct worker worker; /* kind NULL: there is no collector */
+
+static void worker_prepare(struct worker *w)
+{
+	w->start_ms = config->start_timeout * 1000;
+	worker_argument(w, "convolved-trace", NULL);
+	worker_argument(w, "--endpoint", config->otlp_endpoint);
+	worker_argument(w, "--log-level", config->log_level);
+}
+
+static void worker_up(struct worker *w, const struct message_ready *ready)
+{
+	(void)w;
+	(void)ready;
+}
+
+static void worker_message(struct worker *w, const struct message *message)
+{
+	if (message->type == MSG_SPANS_LOST)
+		metric_add(METRIC_SPANS_LOST, NULL, NULL, (double)message->spans_lost.count);
+	else
+		worker_refuse(w, message_name(message->type));
+}
+
+static void worker_down(struct worker *w, const char *reason)
+{
+	(void)w;
+	(void)reason;
+}
+
+/* Nobody waits for it. */
+static bool worker_busy(const struct worker *w)
+{
+	(void)w;
+	return false;
+}
+
+enum error tracer_init(const struct config *c)
+{
+	static const struct worker_owner owner = {worker_prepare, worker_up, worker_message,
+	                                          worker_down, worker_busy};
+
+	config = c;
+	if (!*config->otlp_endpoint)
+		return ERR_OK;
+	worker = (struct worker){.kind = "trace", .owner = &owner};
+	return worker_start(&worker);
+}
+
+/* Lets it send what it has. */
+static void flush(void)
+{
+	struct pollfd process = {.fd = worker.process.fd, .events = POLLIN};
+
+	if (worker.state != WORKER_UP)
+		return;
+	shutdown(worker.socket.fd, SHUT_WR);
+	poll(&process, 1, FLUSH_MS);
+}
+
+void tracer_fini(void)
+{
+	if (!worker.kind)
+		return;
+	flush();
+	worker_fini(&worker);
+	worker = (struct worker){0};
+}
+
+void tracer_join(struct trace *trace)
+{
+	if (worker.kind)
+		trace_record(trace, config->otlp_share);
+}
+
+/* Nanoseconds since 1970 at 0 of loop_now(). */
+static uint64_t clock_offset(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec - loop_now();
+}
+
+struct span tracer_part(const struct trace *trace, const char *name, uint64_t start, uint64_t end)
+{
+	const uint64_t offset = clock_offset();
+	struct span span = {.start = start + offset, .end = end + offset};
+
+	memcpy(span.trace, trace->id, sizeof span.trace);
+	memcpy(span.parent, trace->span, sizeof span.parent);
+	trace_new_span(span.id);
+	snprintf(span.name, sizeof span.name, "%s", name);
+	return span;
+}
+
+void tracer_send(const struct span *span)
+{
+	struct message message = {.type = MSG_SPAN, .span.span = *span};
+
+	if (!worker_offer(&worker, &message))
+		metric_add(METRIC_SPANS_LOST, NULL, NULL, 1);
+}
+
+/* The kernels of its launches, "separable_ring,extend". */
+static void name_kernels(const struct message_tile_done *done, char *text, size_t room)
+{
+	size_t used = 0;
+
+	for (unsigned i = 0; i < done->launches && used < room; i++)
+		used += (size_t)snprintf(text + used, room - used, "%s%s", i ? "," : "",
+		                         kernel_name(done->launch[i].kernel));
+}
+
+void tracer_tile(const struct task *task, const struct message_tile_done *done, const char *device)
+{
+	const struct trace *trace = &task->job->terms.trace;
+	struct span span;
+
+	if (!*trace->span || task->tile.index >= TILES_MAX || !task_is_current(task))
+		return;
+	span = tracer_part(trace, "tile", task->sent, loop_now());
+	span.number[SPAN_JOB] = task->job->id;
+	span.failed = done->error != ERR_OK;
+	if (done->error)
+		snprintf(span.text[SPAN_ERROR], SPAN_TEXT_SIZE, "%s",
+		         error_slug((enum error)done->error));
+	snprintf(span.text[SPAN_DEVICE], SPAN_TEXT_SIZE, "%s", device);
+	name_kernels(done, span.text[SPAN_KERNELS], SPAN_TEXT_SIZE);
+	tracer_send(&span);
+}

@@ -1,0 +1,32 @@
+/* Sends the spans of requests to the trace worker (convolved-trace), which sends them to a
+ * collector (otlp-endpoint). Never waits: spans that the worker does not take at once are lost, and
+ * counted. */
+#ifndef FRONT_WORKERS_TRACER_H
+#define FRONT_WORKERS_TRACER_H
+
+#include <stdint.h>
+
+#include "common/error.h"
+#include "common/span.h"
+#include "common/wire.h"
+#include "front/config/config.h"
+#include "front/jobs/job.h"
+#include "front/jobs/trace.h"
+
+enum error tracer_init(const struct config *config) MUST_CHECK;
+void tracer_fini(void);
+
+/* A request begins: decides whether its spans are recorded. */
+void tracer_join(struct trace *trace);
+
+/* A part of a recorded request, between two times of loop_now(): a span with an id of its own,
+ * which the request's span is the parent of. */
+struct span tracer_part(const struct trace *trace, const char *name, uint64_t start, uint64_t end);
+
+/* Sends a span. */
+void tracer_send(const struct span *span);
+
+/* Sends the span of a tile that a device of this name has done. */
+void tracer_tile(const struct task *task, const struct message_tile_done *done, const char *device);
+
+#endif

@@ -1,0 +1,153 @@
+/* convolved-trace: sends the spans of requests, which the front tells it, to a collector by OTLP
+ * over HTTP. It ends when the front does, after a last attempt to send what it has. */
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/announce.h"
+#include "common/log.h"
+#include "common/signals.h"
+#include "common/wire.h"
+#include "trace/sandbox.h"
+#include "trace/sender.h"
+
+#ifndef PACKAGE_VERSION
+#define PACKAGE_VERSION "unknown"
+#endif
+
+enum { EXPENDABLE = 1000, FLUSH_MS = 800 };
+
+static const char help[] =
+    "Usage: convolved-trace --endpoint URL [OPTION]...\n"
+    "Sends spans for convolved, which starts it.\n"
+    "\n"
+    "  --endpoint URL    the collector, as http://localhost:4318\n"
+    "  --log-level NAME  error, warning, notice, info (the default) or debug\n"
+    "  --help            print this and exit\n"
+    "  --version         print the version and exit\n";
+
+static struct {
+	const char *endpoint;
+	enum log_level level;
+} options = {.level = LOG_LEVEL_INFO};
+
+static void usage_error(const char *what, const char *value)
+{
+	fprintf(stderr, "convolved-trace: %s: %s\nTry 'convolved-trace --help'.\n", what, value);
+	exit(2);
+}
+
+static void parse_options(int argc, char **argv)
+{
+	static const struct option known[] = {
+	    {"endpoint", required_argument, NULL, 'e'},
+	    {"log-level", required_argument, NULL, 'l'},
+	    {"help", no_argument, NULL, 'h'},
+	    {"version", no_argument, NULL, 'V'},
+	    {NULL, 0, NULL, 0},
+	};
+	int c, level;
+
+	while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
+		switch (c) {
+		case 'e':
+			options.endpoint = optarg;
+			break;
+		case 'l':
+			level = log_level_parse(optarg);
+			if (level < 0)
+				usage_error("no such log level", optarg);
+			options.level = (enum log_level)level;
+			break;
+		case 'h':
+			fputs(help, stdout);
+			exit(0);
+		case 'V':
+			puts("convolved-trace " PACKAGE_VERSION);
+			exit(0);
+		default:
+			usage_error("bad option", argv[optind - 1]);
+		}
+	}
+	if (optind < argc)
+		usage_error("unexpected argument", argv[optind]);
+	if (!options.endpoint || !*options.endpoint)
+		usage_error("missing option", "--endpoint");
+}
+
+static enum error start(void)
+{
+	struct message ready = {.type = MSG_READY};
+	int flags = fcntl(WORKER_SOCKET, F_GETFL);
+	enum error e;
+
+	signal(SIGPIPE, SIG_IGN);
+	/* A terminal sends these to all processes; the front says when to end. */
+	signal(SIGHUP, SIG_IGN);
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	if (flags < 0 || fcntl(WORKER_SOCKET, F_SETFL, flags | O_NONBLOCK))
+		return ERR_IO;
+	e = trace_sandbox_enter();
+	if (!e)
+		e = sender_init(options.endpoint);
+	return e ? e : wire_send(WORKER_SOCKET, &ready, NULL);
+}
+
+/* Takes all spans that have come. Returns false when there will be no more. */
+static bool take_spans(void)
+{
+	struct message message;
+	int fds[MESSAGE_FDS_MAX];
+
+	for (;;) {
+		switch (wire_receive(WORKER_SOCKET, &message, fds)) {
+		case WIRE_NOTHING:
+			return true;
+		case WIRE_MESSAGE:
+			if (message.type == MSG_SPAN) {
+				sender_add(&message.span.span);
+				break;
+			}
+			log_error("cannot continue after the message %s",
+			          message_name(message.type));
+			exit(1);
+		case WIRE_CLOSED:
+			return false;
+		case WIRE_BROKEN:
+			log_error("the front sent an invalid message");
+			exit(1);
+		}
+	}
+}
+
+static void tell_lost(void)
+{
+	struct message message = {.type = MSG_SPANS_LOST};
+
+	message.spans_lost.count = sender_lost();
+	if (message.spans_lost.count && wire_send(WORKER_SOCKET, &message, NULL))
+		log_debug("the front does not take a message: %m");
+}
+
+int main(int argc, char **argv)
+{
+	announce("convolved-trace", EXPENDABLE);
+	log_init("convolved-trace", LOG_LEVEL_INFO, LOG_FORMAT_AUTO);
+	parse_options(argc, argv);
+	log_init("convolved-trace", options.level, LOG_FORMAT_AUTO);
+	signals_reset();
+	if (start()) {
+		log_error("cannot start: %m");
+		return 1;
+	}
+	while (!sender_wait(WORKER_SOCKET) || take_spans())
+		tell_lost();
+	sender_flush(FLUSH_MS);
+	return 0;
+}

@@ -1,0 +1,244 @@
+/* A ring of spans, of which the oldest `posted` are in the request that is under way or waits to be
+ * repeated. They leave it when the collector has answered for good. */
+#include "trace/sender.h"
+
+#include <curl/curl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "trace/otlp.h"
+
+#ifndef PACKAGE_VERSION
+#define PACKAGE_VERSION "unknown"
+#endif
+
+enum {
+	SPANS_KEPT = 4096,
+	BATCH = 512,          /* spans of a request */
+	GATHER_MS = 500,      /* that the first of a request waits for others */
+	TIMEOUT_MS = 10000,   /* of a request */
+	RETRY_MS = 1000,      /* before the first repetition, doubled for the next ones */
+	RETRY_MAX_MS = 60000, /* also of what the collector asks for */
+	ANSWER_MAX = 64 << 10,
+};
+
+static struct span ring[SPANS_KEPT];
+static size_t oldest, count, posted;
+static uint64_t lost;
+static uint64_t due;   /* milliseconds, when the next request begins; 0: not known */
+static unsigned tries; /* of the request */
+static bool told;      /* that the collector does not answer as it should */
+static CURLM *multi;
+static CURL *transfer;
+static bool under_way;
+static char *body; /* of the request under way */
+static char host[256];
+static char error[CURL_ERROR_SIZE];
+static size_t answered; /* bytes of the collector's answer */
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* The answer says nothing of use; more than an answer would have ends the transfer. */
+static size_t skip(char *data, size_t size, size_t n, void *context)
+{
+	(void)data;
+	(void)context;
+	answered += size * n;
+	return answered <= ANSWER_MAX ? size * n : 0;
+}
+
+static void set(CURLoption option, long value)
+{
+	curl_easy_setopt(transfer, option, value);
+}
+
+/* The collector's URL with the path of its traces, as OTLP's exporters make it. */
+static enum error set_url(const char *endpoint)
+{
+	size_t length = strlen(endpoint);
+	char *url;
+	CURLcode failed;
+
+	if (asprintf(&url, "%s%sv1/traces", endpoint, endpoint[length - 1] == '/' ? "" : "/") < 0)
+		return ERR_MEMORY;
+	failed = curl_easy_setopt(transfer, CURLOPT_URL, url);
+	free(url);
+	return failed ? ERR_MEMORY : ERR_OK;
+}
+
+enum error sender_init(const char *endpoint)
+{
+	static char json[] = "Content-Type: application/json";
+	static struct curl_slist type = {.data = json};
+
+	gethostname(host, sizeof host - 1);
+	if (curl_global_init(CURL_GLOBAL_DEFAULT))
+		return ERR_INTERNAL;
+	multi = curl_multi_init();
+	transfer = curl_easy_init();
+	if (!multi || !transfer)
+		return ERR_MEMORY;
+	set(CURLOPT_POST, 1);
+	set(CURLOPT_NOSIGNAL, 1);
+	set(CURLOPT_TIMEOUT_MS, TIMEOUT_MS);
+	curl_easy_setopt(transfer, CURLOPT_HTTPHEADER, &type);
+	curl_easy_setopt(transfer, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(transfer, CURLOPT_USERAGENT, "convolved/" PACKAGE_VERSION);
+	curl_easy_setopt(transfer, CURLOPT_WRITEFUNCTION, skip);
+	curl_easy_setopt(transfer, CURLOPT_ERRORBUFFER, error);
+	return set_url(endpoint);
+}
+
+void sender_add(const struct span *span)
+{
+	if (count == SPANS_KEPT) {
+		lost++;
+		return;
+	}
+	ring[(oldest + count++) % SPANS_KEPT] = *span;
+	if (!due)
+		due = now_ms() + GATHER_MS;
+}
+
+uint64_t sender_lost(void)
+{
+	const uint64_t n = lost;
+
+	lost = 0;
+	return n;
+}
+
+/* Takes the spans of the request out of the ring. */
+static void drop_posted(void)
+{
+	oldest = (oldest + posted) % SPANS_KEPT;
+	count -= posted;
+	posted = 0;
+	tries = 0;
+	due = count ? now_ms() + (count >= BATCH ? 0 : GATHER_MS) : 0;
+}
+
+/* Begins a request of the oldest spans, up to the end of the ring. */
+static void begin(void)
+{
+	if (!posted) {
+		posted = count < BATCH ? count : BATCH;
+		if (posted > SPANS_KEPT - oldest)
+			posted = SPANS_KEPT - oldest;
+	}
+	body = otlp_encode(&ring[oldest], posted, host);
+	if (!body) {
+		lost += posted;
+		drop_posted();
+		return;
+	}
+	answered = 0;
+	*error = '\0';
+	curl_easy_setopt(transfer, CURLOPT_POSTFIELDS, body);
+	curl_easy_setopt(transfer, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(body));
+	under_way = !curl_multi_add_handle(multi, transfer);
+}
+
+/* Whether the collector may take the request later (OTLP, failures). */
+static bool may_repeat(CURLcode result, long status)
+{
+	return result || status == 429 || status == 502 || status == 503 || status == 504;
+}
+
+static void repeat_later(void)
+{
+	uint64_t wait = (uint64_t)RETRY_MS << (tries < 6 ? tries : 6);
+	curl_off_t asked = 0;
+
+	curl_easy_getinfo(transfer, CURLINFO_RETRY_AFTER, &asked);
+	if (asked > 0)
+		wait =
+		    (uint64_t)asked < RETRY_MAX_MS / 1000 ? (uint64_t)asked * 1000 : RETRY_MAX_MS;
+	tries++;
+	due = now_ms() + (wait < RETRY_MAX_MS ? wait : RETRY_MAX_MS);
+}
+
+/* Says once that something is wrong, and once that it is not any more. */
+static void tell(CURLcode result, long status)
+{
+	const bool failed = result || status / 100 != 2;
+
+	if (failed && !told && result)
+		log_warning("the collector does not answer: %s",
+		            *error ? error : curl_easy_strerror(result));
+	else if (failed && !told)
+		log_warning("the collector answers %ld", status);
+	else if (!failed && told)
+		log_notice("the collector takes spans again");
+	told = failed;
+}
+
+static void finish(CURLcode result)
+{
+	long status = 0;
+
+	curl_easy_getinfo(transfer, CURLINFO_RESPONSE_CODE, &status);
+	curl_multi_remove_handle(multi, transfer);
+	under_way = false;
+	free(body);
+	body = NULL;
+	tell(result, status);
+	if (may_repeat(result, status)) {
+		repeat_later();
+		return;
+	}
+	lost += status / 100 == 2 ? 0 : posted;
+	drop_posted();
+}
+
+/* Does what is due. Returns how long there is nothing to do but for transfers, in milliseconds. */
+static int work(void)
+{
+	const uint64_t now = now_ms();
+	int running, left;
+	CURLMsg *ended;
+
+	if (!under_way && count && (now >= due || (!posted && count >= BATCH)))
+		begin();
+	if (!under_way)
+		return count ? (int)(due > now ? due - now : 0) : TIMEOUT_MS;
+	curl_multi_perform(multi, &running);
+	while ((ended = curl_multi_info_read(multi, &left)))
+		if (ended->msg == CURLMSG_DONE)
+			finish(ended->data.result);
+	return under_way ? TIMEOUT_MS : 0;
+}
+
+bool sender_wait(int fd)
+{
+	struct curl_waitfd extra = {.fd = fd, .events = CURL_WAIT_POLLIN};
+	int ready;
+
+	curl_multi_poll(multi, &extra, 1, work(), &ready);
+	return extra.revents;
+}
+
+void sender_flush(uint64_t ms)
+{
+	const uint64_t end = now_ms() + ms;
+	int ready;
+
+	for (uint64_t now; count && !tries && (now = now_ms()) < end;) {
+		const uint64_t left = end - now;
+		int wait;
+
+		due = now;
+		wait = work();
+		curl_multi_poll(multi, NULL, 0, wait < (int)left ? wait : (int)left, &ready);
+	}
+}

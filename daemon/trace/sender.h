@@ -1,0 +1,28 @@
+/* Sends spans to a collector: gathers them for a moment, posts them as one request at a time, and
+ * repeats a request that failed for now. What does not fit meanwhile is lost, and counted. Nothing
+ * here waits. */
+#ifndef TRACE_SENDER_H
+#define TRACE_SENDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "common/span.h"
+
+/* endpoint: http://HOST:PORT or with https and a path, to which v1/traces is appended. */
+enum error sender_init(const char *endpoint) MUST_CHECK;
+
+void sender_add(const struct span *span);
+
+/* Does what is due, then waits until this descriptor can be read, or something is due. Returns
+ * whether it can. */
+bool sender_wait(int fd);
+
+/* Spans lost since the last call. */
+uint64_t sender_lost(void);
+
+/* Sends what there is, for so many milliseconds at most. */
+void sender_flush(uint64_t ms);
+
+#endif
