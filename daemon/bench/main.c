@@ -182,7 +182,7 @@ static bool parse_pixels(const char *text, struct image *image)
 
 	snprintf(whole, sizeof whole, "1x1x%s:%.*s",
 	         strchr(text, 'x') ? strchr(text, 'x') + 1 : "1", (int)strcspn(text, "x"), text);
-	if (image_parse(whole, image))
+	if (image_parse(whole, image) && image_planes(image) == 1)
 		return true;
 	fprintf(stderr, "convolved-bench: --pixels '%s': expected u8, u16 or f32, x1 to x4\n",
 	        text);

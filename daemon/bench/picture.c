@@ -54,7 +54,7 @@ static enum error copy_pixels(VipsImage *from, const char *path, struct image *i
 	for (enum pixel_type type = 0; type < PIXEL_TYPES; type++)
 		if (formats[type] == vips_image_get_format(from))
 			image->type = type;
-	if (image->type == PIXEL_TYPES || !image_valid(image))
+	if (image->type == PIXEL_TYPES || !image_valid(image) || image_planes(image) > 1)
 		return refuse(path, "expected 1 to 4 bands of 8-bit or 16-bit integers or floats");
 	*pixels = vips_image_write_to_memory(from, &size);
 	return *pixels ? ERR_OK : refuse(path, vips_error_buffer());

@@ -12,9 +12,11 @@
 
 #include <zlib.h>
 
+#include "codec/boxes.h"
 #include "codec/bytes.h"
 #include "codec/heif.h"
 #include "codec/jp2k.h"
+#include "codec/jxl.h"
 
 enum bound {
 	SCANS,
@@ -33,6 +35,8 @@ enum bound {
 	OVERLAPS,
 	TILES,
 	COMPONENTS,
+	HEADER_BYTES,
+	CODED_PROFILE_BYTES,
 	BOUNDS
 };
 
@@ -59,6 +63,8 @@ static const struct {
     [OVERLAPS] = {3, "times its own size in items"},
     [TILES] = {10000, "tiles"},
     [COMPONENTS] = {16, "components"},
+    [HEADER_BYTES] = {4096, "bytes of header"},
+    [CODED_PROFILE_BYTES] = {4 << 20, "bytes of coded ICC profile"},
 };
 
 struct walk {
@@ -431,6 +437,32 @@ static bool walk_jp2k(struct walk *w)
 	       (add(w, TILES, header.tiles) && add(w, COMPONENTS, header.components));
 }
 
+/* JPEG XL -------------------------------------------------------------------------------------- */
+
+/* A byte of a coded profile becomes 36 at most. Some libvips read these boxes. */
+static bool walk_jxl(struct walk *w)
+{
+	const uint8_t *at = w->body, *end = w->body + w->size;
+	struct jxl_header header;
+	struct box box;
+
+	if (!jxl_header_read(&header, w->body, w->size))
+		return true;
+	if (header.long_one && !add(w, HEADER_BYTES, bounds[HEADER_BYTES].limit + 1))
+		return false;
+	if (!add(w, CODED_PROFILE_BYTES, header.profile))
+		return false;
+	while (*w->body == 0 && next_box(&at, end, &box)) {
+		if (!memcmp(box.type, "Exif", 4) &&
+		    (!walk_exif(w, box.at, box.size) ||
+		     (box.size > 4 && !walk_exif(w, box.at + 4, box.size - 4))))
+			return false;
+		if (!memcmp(box.type, "xml ", 4) && !add(w, METADATA_BYTES, box.size))
+			return false;
+	}
+	return true;
+}
+
 static bool walk_nothing(struct walk *w)
 {
 	(void)w;
@@ -444,10 +476,10 @@ static bool (*const walks[])(struct walk *w) = {
     [FORMAT_PNG] = walk_png,      [FORMAT_WEBP] = walk_webp,   [FORMAT_TIFF] = walk_pages,
     [FORMAT_GIF] = walk_nothing,  [FORMAT_PNM] = walk_nothing, [FORMAT_BMP] = walk_nothing,
     [FORMAT_ICO] = walk_nothing,  [FORMAT_AVIF] = walk_heif,   [FORMAT_HEIC] = walk_heif,
-    [FORMAT_JP2K] = walk_jp2k,    [FORMAT_HDR] = walk_nothing,
+    [FORMAT_JP2K] = walk_jp2k,    [FORMAT_HDR] = walk_nothing, [FORMAT_JXL] = walk_jxl,
 };
 
-_Static_assert(FORMATS == 14, "a new format has its row in walks, too");
+_Static_assert(FORMATS == 15, "a new format has its row in walks, too");
 
 enum error bounds_check(enum format format, const uint8_t *body, size_t size,
                         struct problem *problem)

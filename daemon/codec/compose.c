@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codec/planes.h"
+
 struct composer {
 	struct tiles *tiles;
 	/* Rows of the result are counted over all pages. */
@@ -21,6 +23,7 @@ struct composer {
 	struct image image;         /* of a page of the background */
 	uint8_t *rows; /* of the background: first to first + count - 1 of the answer */
 	uint32_t rows_max, first, count;
+	uint8_t *woven; /* of planes: the row of the result that was asked for last */
 };
 
 enum {
@@ -90,8 +93,30 @@ void compose_close(struct composer **composer)
 		return;
 	decode_close(&(*composer)->background);
 	free((*composer)->rows);
+	free((*composer)->woven);
 	free(*composer);
 	*composer = NULL;
+}
+
+/* A row that is filtered. */
+static const uint8_t *filtered_row(struct composer *c, uint32_t row)
+{
+	const struct tiling *t = &c->tiles->tiling;
+	const uint8_t *first = tiles_out_row(c->tiles, row);
+	const size_t size = image_pixel_size(&t->image);
+	struct problem problem;
+
+	if (t->planes == 1)
+		return first;
+	if (!c->woven)
+		c->woven = malloc(t->width * size * t->planes);
+	if (c->woven)
+		planes_weave(c->woven, first, t->out_plane, t->planes, t->width, size);
+	else
+		tiles_stop(c->tiles,
+		           problem_set(&problem, ERR_MEMORY, "no memory for a row of the result"),
+		           &problem);
+	return c->woven;
 }
 
 /* Returns a row of the result; waits until it is filtered. Asks only for every STEPth row of a
@@ -109,7 +134,7 @@ static const uint8_t *result_row(struct composer *c, uint32_t row)
 		left = left < below ? left : below;
 		c->filtered = row + (left < STEP ? left : STEP);
 	}
-	return tiles_out_row(c->tiles, row);
+	return filtered_row(c, row);
 }
 
 /* Decodes rows of the image from row y of all pages on; stops the job on failure. */

@@ -6,13 +6,15 @@
  * unless they lie there already. A
  * replicated or reflected row outside the image always comes from the same tile. Only `wrap` needs
  * rows from the opposite edge: the bottom rows are decoded first, in a separate pass; the top rows
- * are kept. */
+ * are kept. An image in planes is decoded to a few rows of whole pixels, which are split; all else
+ * is done for each plane. */
 #include "codec/cut.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "border.h"
+#include "codec/planes.h"
 
 struct cutter {
 	struct tiles *tiles;
@@ -32,7 +34,11 @@ struct cutter {
 	uint8_t *constant;     /* a slot row outside the image */
 	uint8_t *top, *bottom; /* wrap: the image's first and last `kept` rows, as slot rows */
 	uint32_t kept;
-	bool sends; /* each strip as it is full */
+	uint64_t kept_size; /* bytes of these, of a plane */
+	bool sends;         /* each strip as it is full */
+	uint8_t *whole; /* rows of all planes' samples, before they are split; NULL: no planes */
+	size_t whole_pitch;
+	uint32_t whole_rows;
 };
 
 static void put_sample(uint8_t *to, enum pixel_type type, double value)
@@ -101,16 +107,38 @@ static void pad_row(const struct cutter *c, uint8_t *row)
 	}
 }
 
-/* Decodes rows into slot rows and fills the columns outside the image. */
+/* Decodes rows into slot rows, those of each further plane `plane` bytes behind. */
+static enum error read_planes(const struct cutter *c, struct decoder *decoder, uint32_t y,
+                              uint32_t count, uint8_t *rows, uint64_t plane)
+{
+	const struct tiling *t = c->tiling;
+	enum error e = ERR_OK;
+
+	while (!e && count) {
+		uint32_t step = count < c->whole_rows ? count : c->whole_rows;
+
+		e = decode_rows(decoder, y, step, c->whole, c->whole_pitch, c->problem);
+		for (uint32_t i = 0; !e && i < step; i++, rows += t->in_pitch)
+			planes_split(rows, plane, c->whole + i * c->whole_pitch, t->planes,
+			             t->image.width, c->pixel);
+		y += step;
+		count -= step;
+	}
+	return e;
+}
+
+/* Likewise, and fills the columns outside the image. */
 static enum error read_rows(const struct cutter *c, struct decoder *decoder, uint32_t y,
-                            uint32_t count, uint8_t *rows)
+                            uint32_t count, uint8_t *rows, uint64_t plane)
 {
 	size_t pitch = c->tiling->in_pitch;
-	enum error e = decode_rows(decoder, y, count, rows + c->first, pitch, c->problem);
+	enum error e = c->whole
+	                   ? read_planes(c, decoder, y, count, rows + c->first, plane)
+	                   : decode_rows(decoder, y, count, rows + c->first, pitch, c->problem);
 
-	if (!e && c->sides)
+	for (uint32_t p = 0; !e && c->sides && p < c->tiling->planes; p++)
 		for (uint32_t i = 0; i < count; i++)
-			pad_row(c, rows + i * pitch);
+			pad_row(c, rows + p * plane + i * pitch);
 	return e;
 }
 
@@ -142,7 +170,8 @@ static enum error read_bottom(struct cutter *c)
 		decode_page(c->ahead, c->page);
 	e = skip_rows(c, c->ahead ? c->ahead : s->decoder, y);
 	if (!e && !tiles_stopped(c->tiles))
-		e = read_rows(c, c->ahead ? c->ahead : s->decoder, y, c->kept, c->bottom);
+		e = read_rows(c, c->ahead ? c->ahead : s->decoder, y, c->kept, c->bottom,
+		              c->kept_size);
 	if (c->page + 1 == c->tiling->pages)
 		decode_close(&c->ahead);
 	return e;
@@ -153,14 +182,15 @@ static void keep_top(const struct cutter *c, uint32_t y, uint32_t count, const u
 {
 	size_t pitch = c->tiling->in_pitch;
 
-	if (y < c->kept)
-		memcpy(c->top + y * pitch, rows,
+	for (uint32_t p = 0; y < c->kept && p < c->tiling->planes; p++)
+		memcpy(c->top + p * c->kept_size + y * pitch, rows + p * c->tiling->in_plane,
 		       (count < c->kept - y ? count : c->kept - y) * pitch);
 }
 
-/* The slot row to copy for row y outside the image. The first row of `slot` is image row `top`. */
-static const uint8_t *outside_row(const struct cutter *c, int64_t y, const uint8_t *slot,
-                                  int64_t top)
+/* The slot row to copy for row y outside the image. The first row of `slot`, a plane's, is image
+ * row `top`. */
+static const uint8_t *outside_row(const struct cutter *c, uint32_t plane, int64_t y,
+                                  const uint8_t *slot, int64_t top)
 {
 	int mapped;
 
@@ -169,9 +199,10 @@ static const uint8_t *outside_row(const struct cutter *c, int64_t y, const uint8
 	mapped = border_map((int)y, (int)c->height, (int)c->border);
 	if (c->border != BORDER_WRAP)
 		return slot + (uint64_t)(mapped - top) * c->tiling->in_pitch;
-	return y < 0 ? c->bottom +
-	                   ((uint32_t)mapped - (c->height - c->kept)) * (size_t)c->tiling->in_pitch
-	             : c->top + (uint32_t)mapped * (size_t)c->tiling->in_pitch;
+	if (y < 0)
+		mapped -= (int)(c->height - c->kept);
+	return (y < 0 ? c->bottom : c->top) + plane * c->kept_size +
+	       (uint32_t)mapped * (size_t)c->tiling->in_pitch;
 }
 
 /* Fills the slot rows of image rows y to end - 1, all outside the image. */
@@ -179,8 +210,10 @@ static void pad_rows(const struct cutter *c, uint8_t *slot, int64_t top, int64_t
 {
 	size_t pitch = c->tiling->in_pitch;
 
-	for (; y < end; y++)
-		memcpy(slot + (uint64_t)(y - top) * pitch, outside_row(c, y, slot, top), pitch);
+	for (uint32_t p = 0; p < c->tiling->planes; p++, slot += c->tiling->in_plane)
+		for (int64_t row = y; row < end; row++)
+			memcpy(slot + (uint64_t)(row - top) * pitch,
+			       outside_row(c, p, row, slot, top), pitch);
 }
 
 /* Fills a free slot with a complete strip. */
@@ -193,7 +226,7 @@ static enum error fill_strip(struct cutter *c, uint32_t strip)
 	uint32_t first, last; /* rows of the tile that are inside the image: first to last - 1 */
 	enum error e;
 
-	tiling_tile(c->tiling, strip * c->tiling->columns, 0, 0, &tile);
+	tiling_tile(c->tiling, strip * c->tiling->strip_tiles, 0, 0, &tile);
 	top = (int64_t)tile.y0 - c->tiling->halo_y;
 	end = (int64_t)tile.y0 + tile.height + c->tiling->halo_y;
 	first = top > 0 ? (uint32_t)top : 0;
@@ -204,12 +237,13 @@ static enum error fill_strip(struct cutter *c, uint32_t strip)
 		const uint8_t *from = tiles_in_row(c->tiles, strip - 1, above);
 		uint8_t *to = slot + (uint64_t)(first - top) * pitch;
 
-		if (to != from)
-			memcpy(to, from, (c->next - first) * pitch);
+		for (uint32_t p = 0; to != from && p < c->tiling->planes; p++)
+			memcpy(to + p * c->tiling->in_plane, from + p * c->tiling->in_plane,
+			       (c->next - first) * pitch);
 		first = c->next;
 	}
 	e = read_rows(c, c->source->decoder, first, last - first,
-	              slot + (uint64_t)(first - top) * pitch);
+	              slot + (uint64_t)(first - top) * pitch, c->tiling->in_plane);
 	if (e)
 		return e;
 	keep_top(c, first, last - first, slot + (uint64_t)(first - top) * pitch);
@@ -221,11 +255,11 @@ static enum error fill_strip(struct cutter *c, uint32_t strip)
 
 static enum error send_strip(struct tiles *tiles, uint32_t strip, struct problem *problem)
 {
-	const uint32_t columns = tiles->tiling.columns;
+	const uint32_t count = tiles->tiling.strip_tiles;
 	enum error e = ERR_OK;
 
-	for (uint32_t i = 0; !e && i < columns; i++)
-		e = tiles_send(tiles, strip * columns + i);
+	for (uint32_t i = 0; !e && i < count; i++)
+		e = tiles_send(tiles, strip * count + i);
 	return e ? problem_set(problem, e, "cannot send a tile to be filtered") : ERR_OK;
 }
 
@@ -255,6 +289,19 @@ enum error cut_send(struct tiles *tiles, struct problem *problem)
 	return e;
 }
 
+/* True if there is memory for the rows that are split, where there are planes. */
+static bool prepare_whole(struct cutter *c)
+{
+	enum { ROWS_SIZE = 256 << 10 };
+
+	if (c->tiling->planes == 1)
+		return true;
+	c->whole_pitch = c->tiling->image.width * c->pixel * c->tiling->planes;
+	c->whole_rows = (uint32_t)(ROWS_SIZE / c->whole_pitch) + 1;
+	c->whole = malloc(c->whole_rows * c->whole_pitch);
+	return c->whole;
+}
+
 /* Prepares the constants and the memory that the border rule needs. */
 static bool prepare(struct cutter *c, const double border_pixel[BANDS_MAX])
 {
@@ -269,9 +316,10 @@ static bool prepare(struct cutter *c, const double border_pixel[BANDS_MAX])
 		c->kept = t->halo_y < c->height ? t->halo_y : c->height;
 	c->columns = calloc(2 * t->halo_x + 1, sizeof *c->columns);
 	c->constant = calloc(1, t->in_pitch);
-	c->top = malloc((size_t)c->kept * t->in_pitch + 1);
-	c->bottom = malloc((size_t)c->kept * t->in_pitch + 1);
-	if (!c->columns || !c->constant || !c->top || !c->bottom)
+	c->kept_size = (uint64_t)c->kept * t->in_pitch;
+	c->top = malloc(c->kept_size * t->planes + 1);
+	c->bottom = malloc(c->kept_size * t->planes + 1);
+	if (!c->columns || !c->constant || !c->top || !c->bottom || !prepare_whole(c))
 		return false;
 	if (c->border == BORDER_CONSTANT)
 		fill_constant_row(c, border_pixel);
@@ -304,6 +352,7 @@ static enum error run(struct cutter *c, const double border_pixel[BANDS_MAX])
 	free(c->constant);
 	free(c->top);
 	free(c->bottom);
+	free(c->whole);
 	return e;
 }
 

@@ -26,6 +26,7 @@
 #include "codec/jp2k.h"
 #include "codec/jpeg_decode.h"
 #include "codec/jpeg_header.h"
+#include "codec/jxl.h"
 #include "codec/metadata.h"
 #include "codec/pixels.h"
 #include "codec/png_decode.h"
@@ -137,6 +138,7 @@ static uint64_t buffered_size(const struct decoder *d, const struct image *image
 	    format_row(d->format)->decoder_pixel_size * (image->type == PIXEL_U8 ? 1 : 2);
 	size_t kept = image_pixel_size(image);
 
+	size += image->alpha ? format_row(d->format)->decoder_alpha_size : 0;
 	if (has_number(d->vips, "jpeg-multiscan"))
 		size += coefficients_size(image, samples_chroma(d->vips, "4:2:0"));
 	else if (!streams(d))
@@ -288,7 +290,8 @@ static void describe(const VipsImage *vips, struct decoded *decoded)
 	    .height = (uint32_t)vips->Ysize / decoded->pages,
 	    .bands = (uint32_t)vips->Bands,
 	    .type = pixels_type(vips),
-	    .alpha = vips->Bands % 2 == 0 && vips_image_hasalpha((VipsImage *)(uintptr_t)vips),
+	    .alpha = vips->Bands % 2 == 0 && vips->Bands <= BANDS_MAX &&
+	             vips_image_hasalpha((VipsImage *)(uintptr_t)vips),
 	};
 	decoded->cmyk = vips->Type == VIPS_INTERPRETATION_CMYK && vips->Bands == 4;
 }
@@ -553,6 +556,44 @@ static enum error check_boxes(const struct decoder *d, struct problem *problem)
 	                   "the file is truncated: its last box is longer");
 }
 
+/* True if the format's loader can be asked for a page. */
+static bool takes_page(enum format format)
+{
+	GObjectClass *class =
+	    g_type_class_ref(vips_type_find("VipsOperation", format_row(format)->loader));
+	bool takes = g_object_class_find_property(class, "page");
+
+	g_type_class_unref(class);
+	return takes;
+}
+
+/* What is compressed beside the pixels would be expanded before anyone knew how much it is. */
+static enum error hide_packed(const struct decoder *d, struct problem *problem)
+{
+	if (!jxl_has_packed(d->file, d->file_size))
+		return ERR_OK;
+	if (d->mapped && mprotect(d->map, d->map_size, PROT_READ | PROT_WRITE))
+		return problem_set(problem, ERR_MEMORY, "no memory to read the body");
+	jxl_hide_packed(d->map, d->map_size);
+	return ERR_OK;
+}
+
+/* A loader that does not know of frames gives the last. */
+static enum error check_jxl(const struct decoder *d, struct problem *problem)
+{
+	struct jxl_header header;
+	enum error e = hide_packed(d, problem);
+
+	if (e || !jxl_header_read(&header, d->file, d->file_size))
+		return e;
+	e = jxl_check(&header, problem);
+	if (!e && header.animated && !takes_page(d->format))
+		e = problem_set(problem, ERR_UNSUPPORTED_PIXELS,
+		                "the image is animated; of JPEG XL the installed libvips reads "
+		                "still images only");
+	return e;
+}
+
 /* Opens a file with libvips. */
 static enum error open_other(struct decoder *d, struct decoded *decoded,
                              const struct message_job *job, struct problem *problem)
@@ -561,6 +602,8 @@ static enum error open_other(struct decoder *d, struct decoded *decoded,
 
 	if (!e && d->format == FORMAT_HDR)
 		e = hdr_check(d->file, d->file_size, problem);
+	if (!e && d->format == FORMAT_JXL)
+		e = check_jxl(d, problem);
 	if (!e)
 		e = load(d, VIPS_ACCESS_SEQUENTIAL, problem);
 	if (!e)

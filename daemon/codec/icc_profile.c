@@ -51,6 +51,12 @@ static bool is_one_of(const uint8_t *at, const char *names)
 	return false;
 }
 
+bool icc_profile_is_of(const uint8_t *profile, size_t size, bool colours)
+{
+	return icc_profile_fits(profile, size, colours ? 3 : 1) &&
+	       is_one_of(profile + SPACE_AT, colours ? "RGB " : "GRAY");
+}
+
 static bool tags_fit(const uint8_t *profile, size_t size)
 {
 	uint64_t tags = bytes_number(profile + COUNT_AT, 4, true);
@@ -67,10 +73,9 @@ static bool tags_fit(const uint8_t *profile, size_t size)
 
 bool icc_profile_is_sound(const uint8_t *profile, size_t size, bool colours)
 {
-	return icc_profile_fits(profile, size, colours ? 3 : 1) &&
+	return icc_profile_is_of(profile, size, colours) &&
 	       bytes_number(profile, 4, true) == size &&
 	       (size % 4 == 0 || profile[VERSION_AT] < 4) &&
-	       is_one_of(profile + SPACE_AT, colours ? "RGB " : "GRAY") &&
 	       is_one_of(profile + CLASS_AT, "scnrmntrprtrspac") &&
 	       is_one_of(profile + CONNECTION_AT, "XYZ Lab ") &&
 	       bytes_number(profile + INTENT_AT, 4, true) < 4 && tags_fit(profile, size);

@@ -99,8 +99,15 @@ static enum error prepare_answer(struct job *job, struct problem *problem)
 /* What is gathered is of one image: pages would share it. */
 static enum error check_gathered(const struct job *job, struct problem *problem)
 {
-	if (!job->message.gather || job->decoded.pages == 1)
+	const struct image *image = &job->decoded.image;
+
+	if (!job->message.gather || (job->decoded.pages == 1 && image_planes(image) == 1))
 		return ERR_OK;
+	if (job->decoded.pages == 1)
+		return problem_set(problem, ERR_UNSUPPORTED_PIXELS,
+		                   "the image has %u bands, and a filter of the request looks at a "
+		                   "whole image first, which it does for up to %d",
+		                   image->bands, BANDS_MAX);
 	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "pages", "all",
 	                             "the image has %u pages, and a filter of the request looks at "
 	                             "a whole image first, which it does for a single page only: "

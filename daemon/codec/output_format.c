@@ -148,7 +148,7 @@ static void list_coded(char *list, size_t size, bool halved)
 		const struct format_row *r = format_row(f);
 
 		if (format_in(repertoire().written, f) &&
-		    (halved ? r->lossy & LOSSY : !r->lossy || r->lossless))
+		    (halved ? r->lossy & LOSSY && !r->never_subsampled : !r->lossy || r->lossless))
 			list_add(list, size, format_name(f));
 	}
 }
@@ -184,7 +184,7 @@ static enum error check_subsample(const struct format_row *r, const struct outpu
                                   struct problem *problem)
 {
 	enum subsample subsample = output->coding.subsample;
-	bool halves = r->lossy & LOSSY && !output->coding.lossless;
+	bool halves = r->lossy & LOSSY && !output->coding.lossless && !r->never_subsampled;
 	char others[128] = "";
 
 	if (subsample == SUBSAMPLE_ON && !halves) {
@@ -238,7 +238,8 @@ static enum error check_memory(const struct format_row *r, const struct output_f
                                struct problem *problem)
 {
 	const struct image *image = &output->image;
-	uint64_t pixel_size = r->encoder_pixel_size * (image->type == PIXEL_U8 ? 1 : 2);
+	uint64_t pixel_size = r->encoder_pixel_size * (image->type == PIXEL_U8 ? 1 : 2) +
+	                      r->encoder_sample_size * image->bands;
 	uint64_t size = own_memory + (uint64_t)image->width * image->height * pixel_size;
 
 	if (!pixel_size || size <= sandbox_memory())
@@ -259,7 +260,7 @@ static bool keeps_chroma(const struct format_row *r, const struct output_format 
 	enum subsample subsample = output->coding.subsample;
 
 	return r->full_chroma &&
-	       (subsample == SUBSAMPLE_OFF ||
+	       (r->never_subsampled || subsample == SUBSAMPLE_OFF ||
 	        (subsample == SUBSAMPLE_AUTO &&
 	         (decoded->full_chroma || output->coding.quality >= FULL_CHROMA_QUALITY)));
 }

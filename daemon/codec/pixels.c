@@ -123,11 +123,12 @@ enum error pixels_check(const VipsImage *vips, struct problem *problem)
 		                   "the image's colours are %s; grey, RGB and CMYK are supported: "
 		                   "convert it to sRGB before it is sent",
 		                   space_text(vips->Type));
-	if (pixels_type(vips) == PIXEL_TYPES || vips->Bands > BANDS_MAX || vips->Bands < 1)
+	if (pixels_type(vips) == PIXEL_TYPES || vips->Bands > IMAGE_BANDS_MAX || vips->Bands < 1)
 		return problem_set(
 		    problem, ERR_UNSUPPORTED_PIXELS,
 		    "the image has %d band%s of %s; 1 to %d bands of integers of 8, 16 or 32 bits "
 		    "or of floats are supported",
-		    vips->Bands, vips->Bands == 1 ? "" : "s", type_text(vips->BandFmt), BANDS_MAX);
+		    vips->Bands, vips->Bands == 1 ? "" : "s", type_text(vips->BandFmt),
+		    IMAGE_BANDS_MAX);
 	return ERR_OK;
 }

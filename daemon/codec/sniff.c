@@ -23,8 +23,6 @@ static const struct signature signatures[] = {
 		FORMAT_NONE, offset, bytes, sizeof bytes - 1, words                                \
 	}
     OTHER(4, "ftyp", "an MP4 or HEIF file"),
-    OTHER(0, "\xff\x0a", "a JPEG XL image"),
-    OTHER(4, "JXL ", "a JPEG XL image"),
     OTHER(0, "BM", "a BMP image with an unknown header"),
     OTHER(0, "P7\n", "a PAM image"),
     OTHER(0, "8BPS", "a Photoshop document"),

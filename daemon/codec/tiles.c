@@ -83,7 +83,7 @@ bool tiles_await_slot(struct tiles *tiles, uint32_t strip)
 
 	pthread_mutex_lock(&tiles->lock);
 	while (!tiles->stopped &&
-	       strip >= tiles->freed / tiles->tiling.columns + tiles->tiling.slots)
+	       strip >= tiles->freed / tiles->tiling.strip_tiles + tiles->tiling.slots)
 		tiles_await_change(tiles);
 	stopped = tiles->stopped;
 	pthread_mutex_unlock(&tiles->lock);
@@ -92,7 +92,7 @@ bool tiles_await_slot(struct tiles *tiles, uint32_t strip)
 
 static uint64_t slot_bit(const struct tiles *tiles, uint32_t i)
 {
-	return UINT64_C(1) << i % (tiles->tiling.slots * tiles->tiling.columns);
+	return UINT64_C(1) << i % (tiles->tiling.slots * tiles->tiling.strip_tiles);
 }
 
 /* The lock is held. */
@@ -311,10 +311,10 @@ static bool await_tile(struct tiles *tiles, uint32_t i)
 
 bool tiles_await(struct tiles *tiles, uint32_t strip)
 {
-	const uint32_t columns = tiles->tiling.columns;
+	const uint32_t count = tiles->tiling.strip_tiles;
 	bool there = true;
 
-	for (uint32_t i = strip * columns; there && i < (strip + 1) * columns; i++)
+	for (uint32_t i = strip * count; there && i < (strip + 1) * count; i++)
 		there = await_tile(tiles, i);
 	return there;
 }
@@ -322,7 +322,7 @@ bool tiles_await(struct tiles *tiles, uint32_t strip)
 void tiles_free_above(struct tiles *tiles, uint32_t row)
 {
 	const struct tiling *t = &tiles->tiling;
-	uint32_t whole = tiling_strip(t, row) * t->columns;
+	uint32_t whole = tiling_strip(t, row) * t->strip_tiles;
 
 	while (tiles->freed < whole) {
 		pthread_mutex_lock(&tiles->lock);

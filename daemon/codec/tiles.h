@@ -95,9 +95,10 @@ bool tiles_await(struct tiles *tiles, uint32_t strip) MUST_CHECK;
  * tiling_all_rows()). */
 void tiles_free_above(struct tiles *tiles, uint32_t row);
 
-/* The start of a row of a strip's input area: row 0 is the topmost halo row. */
+/* The start of a row of a strip's input area: row 0 is the topmost halo row. Of its first plane;
+ * each other follows in_plane bytes later. */
 uint8_t *tiles_in_row(const struct tiles *tiles, uint32_t strip, uint32_t row);
-/* A row of all pages' results, in the output area of its strip. */
+/* A row of all pages' results, in the output area of its strip: likewise, out_plane bytes later. */
 const uint8_t *tiles_out_row(const struct tiles *tiles, uint32_t row);
 
 #endif

@@ -106,13 +106,14 @@ static enum error compare_run(struct subject *s)
 static void describe_run(const struct subject *s, uint32_t run, struct message *message)
 {
 	const struct difference *d = &s->difference;
+	const uint32_t plane = tiling_plane(s->source->tiling, s->source->tile->index);
 
 	*message = (struct message){.type = MSG_VERIFIED};
 	message->verified = (struct message_verified){.job = s->verify->job->job,
 	                                              .index = s->source->tile->index,
 	                                              .run = run,
 	                                              .same = s->same,
-	                                              .band = d->band,
+	                                              .band = d->band + plane,
 	                                              .x = d->x,
 	                                              .y = d->y,
 	                                              .got = d->got,

@@ -969,17 +969,24 @@ enum error chain_border_pixel(const struct chain *chain, const struct image *ima
                               double pixel[BANDS_MAX], struct problem *problem)
 {
 	const double full = pixel_type_full_scale(image->type);
+	const uint32_t bands = image_plane(image).bands;
 	uint32_t given = chain->border_values, colours = image->bands - image->alpha;
 	char text[32];
 
+	if (given > 1 && image_planes(image) > 1) {
+		snprintf(text, sizeof text, "%u values", given);
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "border_value", text,
+		                             "the image has %u bands: give 1 value for all",
+		                             image->bands);
+	}
 	if (given > 1 && given != image->bands && given != colours) {
 		snprintf(text, sizeof text, "%u values", given);
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "border_value", text,
 		                             "the image has %u bands: give 1 or %u values",
 		                             image->bands, image->bands);
 	}
-	for (uint32_t b = 0; b < image->bands; b++) {
-		if (b >= colours && given < image->bands)
+	for (uint32_t b = 0; b < bands; b++) {
+		if (b >= colours && given < bands)
 			pixel[b] = full;
 		else
 			pixel[b] = given ? chain->border_value[given > 1 ? b : 0] : 0;

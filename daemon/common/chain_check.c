@@ -114,6 +114,8 @@ enum error chain_set_variant(struct chain *chain, const char *name, struct probl
 
 static bool channels_there(enum channels channels, const struct image *image, bool cmyk)
 {
+	if (image_planes(image) > 1)
+		return channels == CHANNELS_ALL || channels == CHANNELS_COLOR;
 	switch (channels) {
 	case CHANNELS_ALPHA:
 		return image->alpha;
@@ -228,6 +230,7 @@ static enum error check_colours(const struct filter_call *call, const struct ima
 enum error chain_check_image(const struct chain *chain, const struct image *image, bool cmyk,
                              struct problem *problem)
 {
+	const struct image plane = image_plane(image);
 	bool kernel = chain_kernel(chain) < KERNELS;
 	enum error e = regions_check(&chain->regions, chain_shapes(chain), image, problem);
 
@@ -236,7 +239,7 @@ enum error chain_check_image(const struct chain *chain, const struct image *imag
 		if (!e)
 			e = check_colours(&chain->call[i], image, cmyk, problem);
 		if (!e && kernel)
-			e = check_pixels(chain, i, image, problem);
+			e = check_pixels(chain, i, &plane, problem);
 	}
 	return e;
 }

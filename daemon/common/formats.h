@@ -48,22 +48,25 @@ struct format_row {
 	bool read_only;
 	bool pages;       /* it holds several, or frames, of one size; all of them can be read */
 	bool keeps_pages; /* its decoder holds all pages that are read, and a canvas for frames */
-	uint32_t decoder_pixel_size; /* bytes a pixel that its decoder has of its own, as it holds
-	                                the whole image; 0: it decodes row by row. Of u8; u16
-	                                takes twice as many */
-	uint32_t encoder_pixel_size; /* likewise, all in all; 0: no more than its answer */
+	uint32_t decoder_pixel_size;  /* bytes a pixel that its decoder has of its own, as it holds
+	                                 the whole image; 0: it decodes row by row. Of u8; u16
+	                                 takes twice as many */
+	uint32_t decoder_alpha_size;  /* as many more where there is alpha, of either type */
+	uint32_t encoder_pixel_size;  /* likewise, all in all; 0: no more than its answer */
+	uint32_t encoder_sample_size; /* the same for each band, of either type */
 	unsigned kinds;
 	const char *kinds_text;
-	unsigned types;    /* others are converted to the widest of these */
-	bool fewer_bits;   /* of u16 samples */
-	bool inks;         /* CMYK is kept, and not written as sRGB */
-	bool flattens;     /* alpha is blended onto the background */
-	unsigned colours;  /* kinds of grey that are written as RGB */
-	uint32_t side_max; /* of what is written */
-	uint32_t quality;  /* unless one is asked for */
-	unsigned lossy;    /* bit (1 << enum loss) for each that its coding has */
-	bool lossless;     /* unless it is asked to have none of them */
-	bool full_chroma;  /* it can keep the resolution of colour, though it be lossy */
+	unsigned types;        /* others are converted to the widest of these */
+	bool fewer_bits;       /* of u16 samples */
+	bool inks;             /* CMYK is kept, and not written as sRGB */
+	bool flattens;         /* alpha is blended onto the background */
+	unsigned colours;      /* kinds of grey that are written as RGB */
+	uint32_t side_max;     /* of what is written */
+	uint32_t quality;      /* unless one is asked for */
+	unsigned lossy;        /* bit (1 << enum loss) for each that its coding has */
+	bool lossless;         /* unless it is asked to have none of them */
+	bool full_chroma;      /* it can keep the resolution of colour, though it be lossy */
+	bool never_subsampled; /* it keeps it always */
 	enum compression compression_first; /* COMPRESSION_DEFAULT: there is no choice */
 	enum compression compression_last;
 	const char *compression_text;

@@ -59,9 +59,24 @@ uint64_t image_size(const struct image *image)
 bool image_valid(const struct image *image)
 {
 	return image->width >= 1 && image->width <= IMAGE_SIDE_MAX && image->height >= 1 &&
-	       image->height <= IMAGE_SIDE_MAX && image->bands >= 1 && image->bands <= BANDS_MAX &&
-	       image->type < PIXEL_TYPES &&
-	       (!image->alpha || (image->alpha == 1 && image->bands % 2 == 0));
+	       image->height <= IMAGE_SIDE_MAX && image->bands >= 1 &&
+	       image->bands <= IMAGE_BANDS_MAX && image->type < PIXEL_TYPES &&
+	       (!image->alpha ||
+	        (image->alpha == 1 && image->bands % 2 == 0 && image->bands <= BANDS_MAX));
+}
+
+uint32_t image_planes(const struct image *image)
+{
+	return image->bands > BANDS_MAX ? image->bands : 1;
+}
+
+struct image image_plane(const struct image *image)
+{
+	struct image plane = *image;
+
+	if (image_planes(image) > 1)
+		plane.bands = 1;
+	return plane;
 }
 
 bool image_parse(const char *text, struct image *image)
@@ -70,7 +85,7 @@ bool image_parse(const char *text, struct image *image)
 	char type[4], rest;
 
 	if (strspn(text, "0123456789") == 0 ||
-	    sscanf(text, "%7ux%7ux%1u:%3s%c", &width, &height, &bands, type, &rest) != 4)
+	    sscanf(text, "%7ux%7ux%2u:%3s%c", &width, &height, &bands, type, &rest) != 4)
 		return false;
 	*image = (struct image){.width = width, .height = height, .bands = bands};
 	while (image->type < PIXEL_TYPES && strcmp(type, types[image->type].name))

@@ -12,12 +12,14 @@
  * 32768 and 0. */
 enum pixel_type { PIXEL_U8, PIXEL_U16, PIXEL_F32, PIXEL_TYPES };
 
-enum { BANDS_MAX = 4, IMAGE_SIDE_MAX = 1000000 };
+/* Up to BANDS_MAX bands are filtered together, as pixels. In images of more each band is a plane,
+ * which is filtered as an image in grey. */
+enum { BANDS_MAX = 4, IMAGE_BANDS_MAX = 21, IMAGE_SIDE_MAX = 1000000 };
 
 /* An interleaved image. With alpha, the last band is alpha (bands is then 2 or 4). */
 struct image {
 	uint32_t width, height; /* pixels, 1 to IMAGE_SIDE_MAX */
-	uint32_t bands;         /* 1 to BANDS_MAX */
+	uint32_t bands;         /* 1 to IMAGE_BANDS_MAX */
 	uint32_t type;          /* enum pixel_type */
 	uint32_t alpha;         /* 0 or 1 */
 };
@@ -55,6 +57,11 @@ void image_put_sample(void *samples, size_t i, enum pixel_type type, double valu
 
 /* True if every field is within its limits. */
 bool image_valid(const struct image *image);
+
+/* How many planes there are: 1 where all bands are filtered together. And what each of them is as
+ * an image, or the image itself. */
+uint32_t image_planes(const struct image *image);
+struct image image_plane(const struct image *image);
 
 /* Reads "WIDTHxHEIGHTxBANDS:TYPE", say "640x480x3:u8". Returns false if the text is not of that
  * form or a number is out of its limits; *image is then undefined. */

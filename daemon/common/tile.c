@@ -8,6 +8,8 @@ static uint64_t align_up(uint64_t n, uint64_t alignment)
 	return (n + alignment - 1) / alignment * alignment;
 }
 
+_Static_assert(IMAGE_BANDS_MAX *SLOTS_MIN <= SLOTS_MAX, "a tile of each plane, SLOTS_MIN times");
+
 /* HALO_SHARE: the halo, above and below, is at most one part in so many of a tile's result. */
 enum { TILES_WANTED = 16, SAMPLES_WANTED = 1 << 18, HALO_SHARE = 2 };
 
@@ -47,9 +49,11 @@ static void tiling_set_width(struct tiling *t, uint32_t width)
 static void tiling_set_rows(struct tiling *t, uint32_t rows)
 {
 	t->rows = rows;
-	t->in_slot =
+	t->in_plane =
 	    align_up(t->start + (uint64_t)t->in_pitch * (rows + 2 * t->halo_y), ROW_ALIGNMENT);
-	t->out_slot = (uint64_t)t->out_pitch * rows;
+	t->out_plane = (uint64_t)t->out_pitch * rows;
+	t->in_slot = t->in_plane * t->planes;
+	t->out_slot = t->out_plane * t->planes;
 }
 
 static uint64_t slots_that_fit(const struct tiling *t, uint64_t in_arena, uint64_t out_arena)
@@ -103,19 +107,20 @@ static void set_columns(struct tiling *t, uint64_t samples_max)
 	uint64_t wanted = strip / max_u64(samples_max, SAMPLES_WANTED) / COLUMN_SHARE;
 	uint64_t width;
 
-	wanted = max_u64(min_u64(wanted, SLOTS_MAX / SLOTS_MIN), 1);
+	wanted = max_u64(min_u64(wanted, SLOTS_MAX / SLOTS_MIN / t->planes), 1);
 	width = max_u64(t->width / wanted, (uint64_t)t->halo_x * 2 * HALO_SHARE);
 	t->column_width = (uint32_t)min_u64(align_up(max_u64(width, 1), COLUMN_STEP), t->width);
 	t->columns = t->width / t->column_width;
+	t->strip_tiles = t->columns * t->planes;
 }
 
 void tiling_set_pages(struct tiling *t, uint32_t pages, uint64_t in_arena, uint64_t out_arena)
 {
 	t->pages = pages;
 	t->strips = pages * t->page_strips;
-	t->count = t->strips * t->columns;
+	t->count = t->strips * t->strip_tiles;
 	t->slots = (uint32_t)min_u64(
-	    min_u64(slots_that_fit(t, in_arena, out_arena), SLOTS_MAX / t->columns), t->strips);
+	    min_u64(slots_that_fit(t, in_arena, out_arena), SLOTS_MAX / t->strip_tiles), t->strips);
 	t->in_places = t->out_places = t->slots;
 }
 
@@ -140,7 +145,7 @@ enum error tiling_init(struct tiling *t, const struct chain *chain, const struct
 {
 	enum error e;
 
-	*t = (struct tiling){.image = *image};
+	*t = (struct tiling){.image = image_plane(image), .planes = image_planes(image)};
 	e = chain_output_size(chain, image, &t->width, &t->height, problem);
 	if (e)
 		return e;
@@ -164,11 +169,16 @@ enum error tiling_init(struct tiling *t, const struct chain *chain, const struct
 	return ERR_OK;
 }
 
+uint32_t tiling_plane(const struct tiling *t, uint32_t i)
+{
+	return i % t->strip_tiles / t->columns;
+}
+
 void tiling_tile(const struct tiling *t, uint32_t i, uint64_t job, uint32_t arena,
                  struct tile *tile)
 {
-	uint32_t strip = i / t->columns, first = strip % t->page_strips * t->rows;
-	uint32_t x = i % t->columns * t->column_width;
+	uint32_t strip = i / t->strip_tiles, first = strip % t->page_strips * t->rows;
+	uint32_t plane = tiling_plane(t, i), x = i % t->columns * t->column_width;
 	uint64_t before = x * image_pixel_size(&t->image);
 
 	*tile = (struct tile){
@@ -179,9 +189,9 @@ void tiling_tile(const struct tiling *t, uint32_t i, uint64_t job, uint32_t aren
 	    .y0 = t->y0 + first,
 	    .width = (i + 1) % t->columns ? t->column_width : t->width - x,
 	    .height = t->height - first < t->rows ? t->height - first : t->rows,
-	    .in = strip % t->in_places * t->in_slot + t->start + (uint64_t)t->halo_y * t->in_pitch +
-	          t->margin + before,
-	    .out = strip % t->out_places * t->out_slot + before,
+	    .in = strip % t->in_places * t->in_slot + plane * t->in_plane + t->start +
+	          (uint64_t)t->halo_y * t->in_pitch + t->margin + before,
+	    .out = strip % t->out_places * t->out_slot + plane * t->out_plane + before,
 	    .in_pitch = t->in_pitch,
 	    .out_pitch = t->out_pitch,
 	};

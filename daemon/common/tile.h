@@ -57,13 +57,16 @@ struct tile {
 	uint64_t work; /* not TILE_PIXELS: bytes from the input arena's start to the jpeg_work */
 };
 
-/* How one job's image is cut. Strip i is target rows [i * rows, …); its tiles are i * columns to
- * i * columns + columns - 1. Where the job has several pages, each is an image for itself, and the
- * strips of one follow those of the page before. `slots` strips may be in work at a time, at most
- * SLOTS_MAX tiles; strip i lies in input area i % in_places and in output area i % out_places, as
- * many as slots or, after tiling_spread(), as strips. */
+/* How one job's image is cut. Strip i is target rows [i * rows, …); its tiles are i * strip_tiles
+ * to i * strip_tiles + strip_tiles - 1: the columns of its first plane, those of the next, and so
+ * on. The planes of a strip lie one below the other in its slot. Where the job has several pages,
+ * each is an image for itself, and the strips of one follow those of the page before. `slots`
+ * strips may be in work at a time, at most SLOTS_MAX tiles; strip i lies in input area i %
+ * in_places and in output area i % out_places, as many as slots or, after tiling_spread(), as
+ * strips. */
 struct tiling {
-	struct image image;
+	struct image image; /* of a plane, if there are several */
+	uint32_t planes;
 	uint32_t halo_x, halo_y;
 	uint32_t x0, y0; /* first pixel of the result in the image: the halo with crop, else 0 */
 	uint32_t width, height; /* of the whole result, or of that of a page */
@@ -71,7 +74,8 @@ struct tiling {
 	uint32_t pages;
 	uint32_t page_strips;  /* of a page */
 	uint32_t strips;       /* of all */
-	uint32_t columns;      /* tiles of a strip */
+	uint32_t columns;      /* tiles of a plane of a strip */
+	uint32_t strip_tiles;  /* tiles of a strip */
 	uint32_t column_width; /* pixels of each but the last, which has the rest too */
 	uint32_t count;        /* of tiles */
 	uint32_t slots;
@@ -79,7 +83,8 @@ struct tiling {
 	uint32_t margin; /* bytes of halo at either side of a row; rows begin with one */
 	uint32_t start;  /* bytes from a slot's start to its first row: pixels x0 are aligned */
 	uint32_t in_pitch, out_pitch;
-	uint64_t in_slot, out_slot; /* bytes a slot takes of each arena */
+	uint64_t in_plane, out_plane; /* bytes of a plane of a slot, in each arena */
+	uint64_t in_slot, out_slot;   /* bytes a slot takes of each arena */
 };
 
 /* Cuts an image for a chain. samples_max bounds the samples of a tile's result (by predicted device
@@ -101,6 +106,9 @@ uint32_t tiling_row_in_strip(const struct tiling *tiling, uint32_t row);
 /* Bytes from row to row for rows of so many bytes: aligned, and not a multiple of a page, because
  * then the samples of a column would compete for the same few cache sets. */
 uint64_t row_pitch(uint64_t bytes);
+
+/* Which of the image's planes the i-th tile is of. */
+uint32_t tiling_plane(const struct tiling *tiling, uint32_t i);
 
 /* The i-th tile (i < count) of a job in an arena. */
 void tiling_tile(const struct tiling *tiling, uint32_t i, uint64_t job, uint32_t arena,

@@ -142,8 +142,8 @@ enum error plans_take(struct plans *plans, const struct message_plan *message, i
 	struct chain *chain;
 	enum error e = chain_take(chain_fd, &chain);
 
-	if (!e &&
-	    (!message->plan || !image_valid(&message->image) || plans_find(plans, message->plan)))
+	if (!e && (!message->plan || !image_valid(&message->image) ||
+	           image_planes(&message->image) > 1 || plans_find(plans, message->plan)))
 		e = ERR_INTERNAL;
 	if (!e)
 		e = make(plans, message->plan, chain, &message->image, message->client);

@@ -189,12 +189,12 @@ static enum error answer_failed(struct worker *w, const struct lane_tile *tiles,
 	return opencl_error_fatal(code) || w->failed == FAILED_MAX ? ERR_DEVICE : e;
 }
 
-/* Answers a tile whose kernel cannot be compiled. A general kernel ends the worker: without it the
- * device is useless. */
+/* Answers a tile whose kernel cannot be compiled. Where a compiler process could, or there is none,
+ * the device is in doubt: without a general kernel the worker ends. */
 static enum error answer_unbuilt(const struct worker *w, const struct tile *tile,
-                                 enum kernel kernel)
+                                 enum program_state state, enum kernel kernel)
 {
-	if (kernel_row(kernel)->origin != KERNEL_GENERAL)
+	if (state != PROGRAM_FAILED || kernel_row(kernel)->origin != KERNEL_GENERAL)
 		return report_unbuilt(&w->report, tile, kernel);
 	log_error("%s cannot be compiled", kernel_name(kernel));
 	return ERR_DEVICE;
@@ -264,6 +264,7 @@ static enum error start_tile(struct worker *w, struct watched_lane *lane,
 	struct known_plan *known = plans_find(w->plans, message->plan);
 	struct plan *plan = known ? known->plan : NULL;
 	struct lane_tile tiles[STACK_MAX] = {{*tile, arenas_find(&w->arenas, tile->arena), NULL}};
+	enum program_state state;
 	uint32_t count;
 	cl_int code;
 	enum error e;
@@ -275,8 +276,9 @@ static enum error start_tile(struct worker *w, struct watched_lane *lane,
 		          (unsigned long long)tile->job, tile->index);
 		return report_error(&w->report, tile, ERR_INTERNAL, 0, NULL);
 	}
-	if (plan_resolve_form(plan, w->programs, tile->form) != PROGRAM_READY)
-		return answer_unbuilt(w, tile, plan_lacks(plan));
+	state = plan_resolve_form(plan, w->programs, tile->form);
+	if (state != PROGRAM_READY)
+		return answer_unbuilt(w, tile, state, plan_lacks(plan));
 	/* Compilations requested for this plan may delay the launch: report them first. */
 	e = report_programs(&w->report, w->programs);
 	if (e)

@@ -309,9 +309,9 @@ static void start_job(struct stream *s)
 	if (jpeg.photograph && !s->checked)
 		place_jpeg(s);
 	if (jpeg.photograph) /* one tile */
-		s->tiling.count = s->tiling.slots = s->tiling.columns = 1;
+		s->tiling.count = s->tiling.slots = s->tiling.columns = s->tiling.strip_tiles = 1;
 	s->next = s->back = 0;
-	while (s->next < s->tiling.slots * s->tiling.columns)
+	while (s->next < s->tiling.slots * s->tiling.strip_tiles)
 		announce(s);
 }
 
@@ -494,8 +494,8 @@ static void read_arguments(int argc, char **argv)
 			die("[-i IMAGE] [-f CHAIN] [-n STREAMS] [-s SECONDS] [-j PHOTOGRAPH] "
 			    "[-b BYTES] [-c PROCESSES] [-- OPTION...]");
 		}
-	if (!image_parse(image_text, &image) || image.type == PIXEL_F32)
-		die("-i takes WIDTHxHEIGHTxBANDS:TYPE of type u8 or u16");
+	if (!image_parse(image_text, &image) || image.type == PIXEL_F32 || image_planes(&image) > 1)
+		die("-i takes WIDTHxHEIGHTxBANDS:TYPE of type u8 or u16, and 1 to 4 bands");
 	if (jpeg.photograph && (image.bands != 3 || image.type != PIXEL_U8))
 		die("JPEGs need an image as 4096x4096x3:u8");
 	if (!stream_count || stream_count > CODECS_MAX)

@@ -476,7 +476,7 @@ def test_tables(service, image, tmp_path):
     table = rows(run(service.url, "filters")[0])
     assert [row[0] for row in table[1:1 + len(catalogue["filters"])]] == [
         f["name"] for f in catalogue["filters"]]
-    assert ["quality", "1 to 100; default: 85 for JPEG, 80 for WebP, 60 for AVIF"] in table
+    assert ["quality", "1 to 100; default: 85 for JPEG, 80 for WebP, 60 for AVIF, 90 for JPEG XL"] in table
     table = rows(run(service.url, "filters", "bilateral")[0])
     assert ["radius", "integer, 1 to 16", "pixels", "4", "Radius of the circular window"] in table
     devices = rows(run(service.unix, "devices")[0])

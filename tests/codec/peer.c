@@ -100,9 +100,9 @@ static int walk(int i, int n, enum border border)
 	return i;
 }
 
-/* The pixel at a place in or outside the picture. */
+/* The pixel at a place in or outside the picture, or (bytes behind its first) a plane's sample. */
 static const uint8_t *pixel_at(const struct picture *p, const struct chain *chain, int x, int y,
-                               const uint8_t *constant)
+                               size_t behind, const uint8_t *constant)
 {
 	int width = (int)p->image.width, height = (int)p->image.height;
 
@@ -110,7 +110,8 @@ static const uint8_t *pixel_at(const struct picture *p, const struct chain *chai
 		return constant;
 	x = walk(x, width, chain->border);
 	y = walk(y, height, chain->border);
-	return p->pixels + ((size_t)y * p->image.width + (size_t)x) * image_pixel_size(&p->image);
+	return p->pixels + behind +
+	       ((size_t)y * p->image.width + (size_t)x) * image_pixel_size(&p->image);
 }
 
 static void make_constant(const struct picture *p, const struct chain *chain, uint8_t *constant)
@@ -120,7 +121,7 @@ static void make_constant(const struct picture *p, const struct chain *chain, ui
 
 	if (chain_border_pixel(chain, &p->image, value, &problem))
 		die("chain_border_pixel");
-	for (uint32_t b = 0; b < p->image.bands; b++) {
+	for (uint32_t b = 0; b < image_plane(&p->image).bands; b++) {
 		if (p->image.type == PIXEL_U8)
 			constant[b] = (uint8_t)value[b];
 		else if (p->image.type == PIXEL_U16)
@@ -134,7 +135,10 @@ static bool tile_right(const struct peer *peer, const struct tile *t, const stru
                        const struct chain *chain)
 {
 	_Alignas(8) uint8_t constant[16];
-	size_t pixel = image_pixel_size(&p->image);
+	const struct image plane = image_plane(&p->image);
+	size_t pixel = image_pixel_size(&plane);
+	/* Where there are planes, pictures here are too small for columns. */
+	size_t behind = t->index % image_planes(&p->image) * pixel;
 	uint32_t halo_x, halo_y;
 
 	chain_halo(chain, &halo_x, &halo_y);
@@ -144,7 +148,9 @@ static bool tile_right(const struct peer *peer, const struct tile *t, const stru
 			const uint8_t *in = (const uint8_t *)peer->arena.in + (int64_t)t->in +
 			                    (int64_t)y * t->in_pitch + x * (int64_t)pixel;
 
-			if (memcmp(in, pixel_at(p, chain, (int)t->x0 + x, (int)t->y0 + y, constant),
+			if (memcmp(in,
+			           pixel_at(p, chain, (int)t->x0 + x, (int)t->y0 + y, behind,
+			                    constant),
 			           pixel))
 				return false;
 		}
@@ -163,9 +169,10 @@ static bool handle_tile(const struct peer *peer, const struct request *request,
                         const struct chain *chain, const struct tile *tile, struct reply *reply)
 {
 	struct message message = {.type = MSG_TILE_DONE};
+	const struct image image = image_plane(&reply->header.image);
 
-	if (!reply->has_header || !tile_valid(tile, &reply->header.image, chain,
-	                                      peer->arena.in_size, peer->arena.out_size))
+	if (!reply->has_header ||
+	    !tile_valid(tile, &image, chain, peer->arena.in_size, peer->arena.out_size))
 		return false;
 	if (request->leave_at == (int)tile->index + 1)
 		return false;
@@ -179,7 +186,7 @@ static bool handle_tile(const struct peer *peer, const struct request *request,
 		message.tile_done.error = ERR_DEVICE;
 		message.tile_done.cl_error = -5;
 	} else {
-		filter_tile(peer, tile, &reply->header.image);
+		filter_tile(peer, tile, &image);
 	}
 	if (request->expected && !tile_right(peer, tile, request->expected, chain))
 		reply->wrong_tiles++;

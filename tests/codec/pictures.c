@@ -126,7 +126,7 @@ static void copy_pixels(struct picture *p, VipsImage *vips)
 	    .type = vips->BandFmt == VIPS_FORMAT_UCHAR    ? PIXEL_U8
 	            : vips->BandFmt == VIPS_FORMAT_USHORT ? PIXEL_U16
 	                                                  : PIXEL_F32,
-	    .alpha = vips_image_hasalpha(vips) ? 1 : 0,
+	    .alpha = vips->Bands <= BANDS_MAX && vips_image_hasalpha(vips) ? 1 : 0,
 	};
 	p->pixels = vips_image_write_to_memory(vips, &size);
 	check(p->pixels && size == image_size(&p->image), "pixels");

@@ -85,6 +85,9 @@ static const struct kind kinds[] = {
     {".tif[compression=deflate]", 4, PIXEL_U16, true, true},
     {".tif[tile,tile-width=32,tile-height=32]", 3, PIXEL_U8, false, true},
     {".tif", 4, PIXEL_U8, false, true}, /* CMYK */
+    {".tif", 5, PIXEL_U8, false, true}, /* planes */
+    {".tif[compression=deflate]", 6, PIXEL_U16, false, true},
+    {".tif", 21, PIXEL_F32, false, true},
     {".gif", 4, PIXEL_U8, true, false},
     {".ppm", 3, PIXEL_U8, false, true},
     {".pgm", 1, PIXEL_U16, false, true},

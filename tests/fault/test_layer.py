@@ -8,6 +8,7 @@ import contextlib
 import functools
 import os
 import re
+import shutil
 import signal
 import threading
 import time
@@ -455,6 +456,29 @@ def test_slow_compiler(launch, fault, warm):
         answer = service.filter(*IMAGES[1], variant="separable_wide", device="cpu0", timeout=60)
         assert answer.status == 200, answer
         assert not fault.armed()
+        assert failures(service) == 0
+
+
+def test_compiler_crashes(launch, fault, tmp_path):
+    """A kernel whose compiler crashes costs who needs it an error that names it, but no worker; it is
+    tried again later."""
+    kernels, sobel = tmp_path / "kernels", (IMAGES[0][0], [("sobel", {})])
+    shutil.copytree(REPOSITORY / "kernels", kernels)
+    with (kernels / "general/gradient.cl").open("a", encoding="utf-8") as file:
+        file.write("/* not in the cache */\n")
+    fault.arm("clCreateProgramWithSource 1 abort keep")
+    with launch(*arguments("--kernel-dir", str(kernels)), environment=fault.environment) as service:
+        all_up(service)
+        problem = service.filter(*sobel, variant="general", device="cpu0").refused(500, "device-failed")
+        assert "gradient cannot be compiled" in problem["detail"]
+        wanted = service.filter(*sobel, variant="general")
+        assert wanted.status == 200, "it can be on the other device"
+        fault.disarm()
+
+        def answered():
+            answer = service.filter(*sobel, variant="general", device="cpu0")
+            return answer.status == 200 and answer
+        assert poll(answered, 60, "another try").body == wanted.body
         assert failures(service) == 0
 
 

@@ -57,7 +57,7 @@ def test_no_lossless_form(service, name):
         body = imagefiles.written(Image.fromarray(COLOUR), name.upper())
         problem = service.identity(body, lossless=1, **options).refused(400, "bad-parameter")
         assert (problem["parameter"], problem["value"]) == ("lossless", "1")
-        assert problem["detail"] == f"{name} has no lossless form; png, webp, tiff, pnm, bmp, raw have one"
+        assert problem["detail"] == f"{name} has no lossless form; png, webp, tiff, pnm, bmp, jxl, raw have one"
     coded(service, PNG, format=name, lossless=0)
 
 

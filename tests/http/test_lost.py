@@ -108,7 +108,7 @@ def test_documentation(service):
 
 
 @pytest.mark.parametrize("body, words", [
-    (write_tiff(np.zeros((9, 9, 5), np.uint8)), "5 bands of 8-bit unsigned integers"),
+    (write_tiff(np.zeros((9, 9, 22), np.uint8)), "22 bands of 8-bit unsigned integers"),
 ])
 def test_unsupported_pixels(service, body, words):
     """What the image is, and what would be right."""

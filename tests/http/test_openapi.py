@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 import imagefiles
-from service import multipart, poll
+from service import multipart, poll, read_answer
 
 PIXELS = np.arange(24 * 32 * 4, dtype=np.uint32).reshape(24, 32, 4).astype(np.uint8)
 PNG = imagefiles.write_png(PIXELS)
@@ -134,7 +134,8 @@ def test_operations_are_well_formed(document):
 
 
 def test_bodies_are_bytes(document):
-    """Generators make bytes of what is binary, and drop what has no schema."""
+    """Generators make bytes of what is binary, and drop what has no schema: they look for a media type
+    that they know among an answer's, which application/octet-stream (raw pixels) is."""
     for node in walk(document):
         for media, content in node.get("content", {}).items() if "content" in node else ():
             schema = resolve(document, content["schema"])
@@ -196,6 +197,24 @@ def test_problems(document, service):
         conforms(document, problem, "Problem")
 
 
+@pytest.mark.parametrize("status, sent", [
+    (400, "GET /livez HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n"),
+    (413, f"GET /livez HTTP/1.1\r\nHost: x\r\nContent-Length: {10 ** 30}\r\n\r\n"),
+    (415, "GET /livez HTTP/1.1\r\nHost: x\r\nContent-Encoding: gzip\r\nContent-Length: 1\r\n\r\nx"),
+    (431, f"GET /livez HTTP/1.1\r\nHost: x\r\nX-Long: {'x' * 200000}\r\n\r\n"),
+    (501, "GET /livez HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n"),
+    (505, "GET /livez HTTP/2.0\r\nHost: x\r\n\r\n")])
+def test_refusals_of_any_request(document, service, status, sent):
+    """They are described for every operation, as is 421 (test_browsers.py), with what they carry."""
+    for _, path, operation in operations(document):
+        assert {"421", str(status)} <= set(operation["responses"]), path
+    with service.socket() as connection:
+        connection.sendall(sent.encode())
+        answer = read_answer(connection)
+    assert answer.status == status, answer
+    check_answer(document, document["paths"]["/livez"]["get"], answer)
+
+
 @pytest.fixture(scope="module")
 def job(shared):
     """The path of a job that has ended, and that of one that has failed."""
@@ -208,11 +227,18 @@ def job(shared):
     return paths
 
 
+# What is said of every answer, to caches and browsers rather than to clients.
+PLAIN = {"X-Content-Type-Options"}
+
+
 def check_answer(document, operation, answer):
     """The answer is one of those that are described."""
     status = str(answer.status)
     assert status in operation["responses"], (status, operation["operationId"])
     response = resolve(document, operation["responses"][status])
+    own = {name for name in answer.headers
+           if name.startswith("X-") or name in document["components"]["headers"]}
+    assert own - PLAIN <= set(response["headers"]), (own, operation["operationId"])
     for name, header in response["headers"].items():
         required = resolve(document, header)["required"]
         assert answer.headers[name] or not required, (name, operation["operationId"])

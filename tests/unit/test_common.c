@@ -683,6 +683,38 @@ static void test_tiling(void **state)
 		free(chains[c]);
 }
 
+/* The tiles of all planes of a strip come before the next strip, each in a place of its own. */
+static void test_tiling_planes(void **state)
+{
+	struct chain *chain = chain_of("gaussian=sigma=3");
+	struct image image = {300, 2000, 21, PIXEL_U16, 0}, plane = image_plane(&image);
+	const uint64_t arena = 1 << 22;
+	struct tile tile, first;
+	struct tiling t;
+
+	(void)state;
+	assert_int_equal(tiling_init(&t, chain, &image, arena, arena, 1 << 20, &problem), ERR_OK);
+	assert_int_equal(t.planes, 21);
+	assert_int_equal(t.strip_tiles, 21 * t.columns);
+	assert_int_equal(t.count, t.strips * t.strip_tiles);
+	assert_true(t.strips > SLOTS_MIN && t.slots >= SLOTS_MIN &&
+	            t.slots * t.strip_tiles <= SLOTS_MAX);
+	assert_true(t.slots * t.in_slot <= arena && t.slots * t.out_slot <= arena);
+	for (uint32_t i = 0; i < t.count; i++) {
+		const uint32_t p = i % t.strip_tiles / t.columns;
+
+		tiling_tile(&t, i, 5, 6, &tile);
+		tiling_tile(&t, i - p * t.columns, 5, 6, &first);
+		assert_true(tile_valid(&tile, &plane, chain, arena, arena));
+		assert_int_equal(tile.y0, i / t.strip_tiles * t.rows);
+		assert_int_equal(tile.in, first.in + p * t.in_plane);
+		assert_int_equal(tile.out, first.out + p * t.out_plane);
+		assert_true(t.in_plane >= (tile.height + 2 * (uint64_t)t.halo_y) * t.in_pitch &&
+		            t.out_plane >= (uint64_t)tile.height * t.out_pitch);
+	}
+	free(chain);
+}
+
 /* Every page is cut as if it were alone, and its strips follow those of the page before. */
 static void test_tiling_pages(void **state)
 {
@@ -812,7 +844,7 @@ static void test_tile_hostile(void **state)
 static void test_image_parse(void **state)
 {
 	static const char *const bad[] = {"",          "640x480",        "640x480x3",  "0x1x1:u8",
-	                                  "1x1x5:u8",  "1x1x0:u8",       "1x1x1:u9",   "1x1x1:u8 ",
+	                                  "1x1x22:u8", "1x1x0:u8",       "1x1x1:u9",   "1x1x1:u8 ",
 	                                  "-1x1x1:u8", "1000001x1x1:u8", "1x1x1:f322", " 1x1x1:u8"};
 	struct image image;
 
@@ -823,6 +855,14 @@ static void test_image_parse(void **state)
 	assert_int_equal(image_size(&image), 640 * 480 * 6);
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
 		assert_false(image_parse(bad[i], &image));
+	assert_true(image_parse("2x3x21:f32", &image));
+	assert_int_equal(image_planes(&image), 21);
+	assert_int_equal(image_plane(&image).bands, 1);
+	image.alpha = 1;
+	assert_false(image_valid(&image));
+	image.bands = 4;
+	assert_int_equal(image_planes(&image), 1);
+	assert_int_equal(image_plane(&image).bands, 4);
 }
 
 static void test_wire(void **state)
@@ -1659,7 +1699,7 @@ static void test_formats(void **state)
 		assert_int_equal(format_parse(offer->name), offer->format);
 	assert_true(offered >= FORMATS - 1);
 	assert_int_equal(format_parse("JPG"), FORMAT_JPEG);
-	assert_int_equal(format_parse("jxl"), FORMAT_NONE);
+	assert_int_equal(format_parse("jxr"), FORMAT_NONE);
 	assert_int_equal(format_parse_media_type("image/x-portable-graymap"), FORMAT_PNM);
 	assert_string_equal(format_name(FORMAT_NONE), "none");
 	format_list_compressions(format_sets_known().written, all, sizeof all);
@@ -1742,6 +1782,7 @@ int main(void)
 	    cmocka_unit_test(test_lower_matrix),
 	    cmocka_unit_test(test_border_value),
 	    cmocka_unit_test(test_tiling),
+	    cmocka_unit_test(test_tiling_planes),
 	    cmocka_unit_test(test_tiling_pages),
 	    cmocka_unit_test(test_tiling_dense),
 	    cmocka_unit_test(test_tiling_crop),

@@ -412,23 +412,23 @@ static void test_accept(void **state)
 
 	(void)state;
 	for (int i = 0; i < 3; i++)
-		expect_weights(
-		    i ? i == 1 ? "" : "*/*" : NULL,
-		    WEIGHTS(0, 1000, 1000, 1000, 1000, 1000,
-		            1000, [FORMAT_BMP] = 1000, [FORMAT_AVIF] = 1000, [FORMAT_RAW] = 1000));
+		expect_weights(i ? i == 1 ? "" : "*/*" : NULL,
+		               WEIGHTS(0, 1000, 1000, 1000, 1000, 1000,
+		                       1000, [FORMAT_BMP] = 1000, [FORMAT_AVIF] = 1000,
+		                       [FORMAT_JXL] = 1000, [FORMAT_RAW] = 1000));
 	/* Raw pixels are no image/. */
 	expect_weights("image/*",
-	               WEIGHTS(0, 1000, 1000, 1000, 1000, 1000,
-	                       1000, [FORMAT_BMP] = 1000, [FORMAT_AVIF] = 1000, [FORMAT_RAW] = 0));
+	               WEIGHTS(0, 1000, 1000, 1000, 1000, 1000, 1000, [FORMAT_BMP] = 1000,
+	                       [FORMAT_AVIF] = 1000, [FORMAT_JXL] = 1000, [FORMAT_RAW] = 0));
 	expect_weights("text/html, image/webp;q=0.5 , image/png;q=0.8",
 	               WEIGHTS([FORMAT_WEBP] = 500, [FORMAT_PNG] = 800));
 	/* The most specific counts, wherever it stands. */
 	expect_weights("*/*;q=0.1, image/png;q=0, image/*;q=0.5, image/JPEG",
-	               WEIGHTS(0, 1000, 0, 500, 500, 500,
-	                       500, [FORMAT_BMP] = 500, [FORMAT_AVIF] = 500, [FORMAT_RAW] = 100));
+	               WEIGHTS(0, 1000, 0, 500, 500, 500, 500, [FORMAT_BMP] = 500,
+	                       [FORMAT_AVIF] = 500, [FORMAT_JXL] = 500, [FORMAT_RAW] = 100));
 	expect_weights("image/jpeg, image/*;q=0.5, image/png;q=0, */*;q=0.1",
-	               WEIGHTS(0, 1000, 0, 500, 500, 500,
-	                       500, [FORMAT_BMP] = 500, [FORMAT_AVIF] = 500, [FORMAT_RAW] = 100));
+	               WEIGHTS(0, 1000, 0, 500, 500, 500, 500, [FORMAT_BMP] = 500,
+	                       [FORMAT_AVIF] = 500, [FORMAT_JXL] = 500, [FORMAT_RAW] = 100));
 	expect_weights("image/png; a=b ;\tQ=0.2 , image/webp ;charset=q=1;q=0.1, */x",
 	               WEIGHTS([FORMAT_PNG] = 200, [FORMAT_WEBP] = 100));
 	expect_weights("image/png;q=7,image/webp;q=1e300,image/gif;q=0.0005,image/tiff;q=inf",

@@ -171,8 +171,8 @@ static bool await(struct compile_process *p, const char **why)
 }
 
 /* Reaps a process that has ended. True if a signal other than the time limit's killed it: the cause
- * may not be the program, so another try is worth while. */
-static bool reap(struct compile_process *p)
+ * may not be the program, so another try is worth while. *deadly: any signal did. */
+static bool reap(struct compile_process *p, bool *deadly)
 {
 	int status = 0;
 	bool killed;
@@ -183,8 +183,9 @@ static bool reap(struct compile_process *p)
 		if (errno != EINTR)
 			break;
 	p->pid = 0;
-	killed = WIFSIGNALED(status) && WTERMSIG(status) != SIGALRM;
-	if (WIFSIGNALED(status))
+	*deadly = WIFSIGNALED(status);
+	killed = *deadly && WTERMSIG(status) != SIGALRM;
+	if (*deadly)
 		log_error(killed ? "a compiler was killed by signal %d"
 		                 : "a compiler took more than %d s",
 		          killed ? WTERMSIG(status) : LIMIT_S);
@@ -253,22 +254,22 @@ static unsigned char *read_binary(const struct compile_process *p, size_t size)
 
 /* One attempt. *again: another attempt may succeed. */
 static unsigned char *compile(struct compile_process *p, const struct request *request,
-                              size_t *size, bool *again)
+                              size_t *size, bool *again, bool *deadly)
 {
 	struct reply reply = {0};
 	const char *why;
 
-	*again = false;
+	*again = *deadly = false;
 	if (p->socket < 0 && !start(p))
 		return NULL;
 	if (send(p->socket, request, sizeof *request, MSG_NOSIGNAL) == sizeof *request &&
 	    !await(p, &why)) {
-		*again = why != NULL;
+		*again = *deadly = why != NULL;
 		abandon(p, why);
 		return NULL;
 	}
 	if (recv(p->socket, &reply, sizeof reply, MSG_DONTWAIT) != sizeof reply) {
-		*again = reap(p);
+		*again = reap(p, deadly);
 		return NULL;
 	}
 	*size = reply.size;
@@ -276,16 +277,18 @@ static unsigned char *compile(struct compile_process *p, const struct request *r
 }
 
 unsigned char *compile_process_compile(struct compile_process *p, const char *file,
-                                       const char *options, enum pixel_type type, size_t *size)
+                                       const char *options, enum pixel_type type, size_t *size,
+                                       bool *deadly)
 {
 	struct request request = {.type = (int32_t)type};
 	unsigned char *binary = NULL;
 	bool again = true;
 
+	*deadly = false;
 	snprintf(request.file, sizeof request.file, "%s", file);
 	snprintf(request.options, sizeof request.options, "%s", options);
 	for (int i = 0; !binary && again && i < TRIES_MAX; i++)
-		binary = compile(p, &request, size, &again);
+		binary = compile(p, &request, size, &again, deadly);
 	return binary;
 }
 

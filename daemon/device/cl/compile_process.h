@@ -8,6 +8,7 @@
 #ifndef DEVICE_CL_COMPILE_PROCESS_H
 #define DEVICE_CL_COMPILE_PROCESS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "common/image.h"
@@ -28,10 +29,11 @@ void compile_process_free(struct compile_process **process);
 void compile_process_stand_back(struct compile_process *process, uint64_t until_ns);
 
 /* Sends a request to the process and waits for the reply, some minutes at most. Returns the binary,
- * which the caller frees, or NULL, logged. */
+ * which the caller frees, or NULL, logged. *deadly: the process crashed, stalled or took too long,
+ * as any process might that compiles this. */
 unsigned char *compile_process_compile(struct compile_process *process, const char *file,
-                                       const char *options, enum pixel_type type,
-                                       size_t *size) MUST_CHECK;
+                                       const char *options, enum pixel_type type, size_t *size,
+                                       bool *deadly) MUST_CHECK;
 
 /* Lets the process end: there are no more requests for now. */
 void compile_process_rest(struct compile_process *process);

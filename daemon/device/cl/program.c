@@ -79,14 +79,15 @@ cl_program program_build(const struct program_source *source, const char *file, 
 
 unsigned char *program_ask_compiler(const struct program_source *source,
                                     struct compile_process *compiler, const char *file,
-                                    const char *options, enum pixel_type type, size_t *size)
+                                    const char *options, enum pixel_type type, size_t *size,
+                                    bool *deadly)
 {
 	struct compile_unit unit;
 	unsigned char *binary;
 
 	if (compile_unit_init(&unit, source, file, options, type))
 		return NULL;
-	binary = compile_process_compile(compiler, file, options, type, size);
+	binary = compile_process_compile(compiler, file, options, type, size, deadly);
 	keep(source, &unit, binary, *size);
 	compile_unit_fini(&unit);
 	return binary;

@@ -47,7 +47,7 @@ static void add_step(struct builder *b, const struct step *step)
 
 void builder_add_general(struct builder *b, struct step *step)
 {
-	if (programs_find(b->programs, step, false) == PROGRAM_FAILED)
+	if (programs_find(b->programs, step, false) >= PROGRAM_FAILED)
 		log_error("no kernel %s", kernel_name(step->kernel));
 	add_step(b, step);
 }

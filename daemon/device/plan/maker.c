@@ -138,7 +138,7 @@ static bool make_functions(const struct maker *m, const struct recipe *recipe,
 void maker_ask_compiler(const struct maker *m, const struct recipe *recipe, struct binary *binary)
 {
 	binary->data = program_ask_compiler(m->source, m->compiler, recipe->file, recipe->options,
-	                                    recipe->type, &binary->size);
+	                                    recipe->type, &binary->size, &binary->deadly);
 }
 
 /* Completes a product from its program; false if that is NULL. */

@@ -42,6 +42,7 @@ void maker_fini(struct maker *maker);
 struct binary {
 	unsigned char *data; /* NULL: the compilation failed */
 	size_t size;
+	bool deadly; /* it ended the process, or would not end: not to be tried in this one */
 };
 
 /* Has the compiler process compile a program and stores the binary in the cache. The caller frees

@@ -450,7 +450,7 @@ enum error plan_new(struct programs *programs, const struct chain *chain, const 
 		return ERR_MEMORY;
 	(*plan)->image = *image;
 	memcpy(&(*plan)->chain, chain, chain_size(chain));
-	(*plan)->border.kernel = KERNELS;
+	(*plan)->border.kernel = (*plan)->failed = KERNELS;
 	b.list = &(*plan)->list;
 	e = make_steps(*plan, &b);
 	if (e)
@@ -464,14 +464,17 @@ enum program_state plan_resolve(struct plan *plan, struct programs *programs)
 
 	if (plan->resolved)
 		return state;
+	plan->failed = KERNELS;
 	programs_for(programs, plan->client);
-	for (uint32_t i = 0; state != PROGRAM_FAILED && i < plan->list.count; i++) {
+	for (uint32_t i = 0; state < PROGRAM_FAILED && i < plan->list.count; i++) {
 		enum program_state found = plan->list.step[i].function
 		                               ? PROGRAM_READY
 		                               : programs_find(programs, &plan->list.step[i], true);
 
 		if (found != PROGRAM_READY)
 			state = found;
+		if (found >= PROGRAM_FAILED)
+			plan->failed = plan->list.step[i].kernel;
 	}
 	plan->resolved = state == PROGRAM_READY;
 	return state;
@@ -501,6 +504,8 @@ enum kernel plan_lacks(const struct plan *plan)
 {
 	uint32_t i = 0;
 
+	if (plan->failed < KERNELS)
+		return plan->failed;
 	while (i < plan->list.count && plan->list.step[i].function)
 		i++;
 	if (i < plan->list.count)

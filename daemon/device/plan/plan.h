@@ -15,6 +15,7 @@ struct plan {
 	struct step_list list;
 	struct step border; /* makes the halo of a JPEG's pixels; kernel KERNELS: none needed */
 	bool resolved;      /* every step of the list has its kernel */
+	enum kernel failed; /* one that could not be made; KERNELS: none */
 	bool stacks;        /* launch_can_stack() holds for all of them */
 	struct chain chain; /* may be longer than the struct */
 };
@@ -35,7 +36,8 @@ enum program_state plan_resolve_form(struct plan *plan, struct programs *program
                                      enum tile_form form) MUST_CHECK;
 /* Like plan_resolve(), but waits until they are compiled: never PROGRAM_PENDING. */
 enum program_state plan_await(struct plan *plan, struct programs *programs) MUST_CHECK;
-/* The first kernel that the plan lacks, or else that of `border`, or KERNELS. */
+/* The kernel that could not be made, or the first that the plan lacks, or else that of `border`, or
+ * KERNELS. */
 enum kernel plan_lacks(const struct plan *plan);
 /* NULL is allowed. The pointer becomes NULL. */
 void plan_free(struct plan **plan);

@@ -36,6 +36,7 @@ enum {
 	LOOK_MS = 50,
 	LINGER_MS = 3000,   /* until an idle compiler process is ended */
 	STARVED_MS = 15000, /* without a result of the patient compiler */
+	AGAIN_MS = 10000,   /* until a program that was refused is tried again */
 };
 
 struct entry {
@@ -44,9 +45,10 @@ struct entry {
 	bool general; /* of a file, not of parameters */
 	bool wanted;  /* general programs: only then pending */
 	enum program_state state;
-	bool urgent;     /* a tile waits for it */
-	unsigned makers; /* makers at work on it */
-	bool entering;   /* one of them is passing it to the driver */
+	bool urgent;         /* a tile waits for it */
+	unsigned makers;     /* makers at work on it */
+	bool entering;       /* one of them is passing it to the driver */
+	uint64_t settled_ns; /* CLOCK_MONOTONIC */
 	uint32_t client;
 	struct product product;
 };
@@ -236,27 +238,28 @@ static void count_pending(struct programs *p, const struct entry *e, int more)
 static void settle(struct programs *p, struct entry *e, enum program_state state, bool cached)
 {
 	e->state = state;
+	e->settled_ns = now_ns();
 	if (!e->urgent)
-		p->patient_ns = now_ns();
+		p->patient_ns = e->settled_ns;
 	count_pending(p, e, -1);
-	*(state == PROGRAM_FAILED ? &p->built.failed
-	  : cached                ? &p->built.cached
-	                          : &p->built.compiled) += 1;
+	*(state != PROGRAM_READY ? &p->built.failed
+	  : cached               ? &p->built.cached
+	                         : &p->built.compiled) += 1;
 	p->jpeg += state == PROGRAM_READY && is_bare(e);
 	p->built.jpeg = p->jpeg == JPEG_FILES;
 	step_release(&e->recipe.like);
 	log_debug("%s (%s) is %s", e->recipe.file, e->recipe.options,
-	          state == PROGRAM_FAILED ? "not available"
-	          : cached                ? "loaded"
-	                                  : "compiled");
+	          state != PROGRAM_READY ? "not available"
+	          : cached               ? "loaded"
+	                                 : "compiled");
 }
 
 /* Records a failure. A general program that no tile waits for is only marked as not wanted: a tile
- * that needs it makes it wanted again. */
-static void fail(struct programs *p, struct entry *e)
+ * that needs it makes it wanted again. refused: a compiler process could not compile it. */
+static void fail(struct programs *p, struct entry *e, bool refused)
 {
 	if (!e->general || e->urgent) {
-		settle(p, e, PROGRAM_FAILED, false);
+		settle(p, e, e->general && refused ? PROGRAM_REFUSED : PROGRAM_FAILED, false);
 		return;
 	}
 	e->wanted = false;
@@ -296,10 +299,11 @@ static bool enter_driver(struct making *m, struct entry *e, const struct recipe 
 }
 
 /* Compiles an entry, in the compiler process if there is one. If that fails, tries again in this
- * process: with drivers other than PoCL's, whose compilers do not take the process down, and for
- * general kernels that a tile waits for, without which the device is useless. The lock is held on
+ * process, with drivers other than PoCL's, whose compilers do not take the process down, and
+ * general kernels that a tile waits for, as the compiler process may not have started; but nothing
+ * that ends such processes. *refused: the compiler process gave no binary. The lock is held on
  * entry and return, but released in between. */
-static bool compile(struct making *m, struct entry *e, const struct recipe *recipe)
+static bool compile(struct making *m, struct entry *e, const struct recipe *recipe, bool *refused)
 {
 	struct programs *p = m->programs;
 	bool here = !m->maker.compiler || !p->source.device->pocl || (e->general && e->urgent);
@@ -311,9 +315,10 @@ static bool compile(struct making *m, struct entry *e, const struct recipe *reci
 		maker_ask_compiler(&m->maker, recipe, &binary);
 		pthread_mutex_lock(&p->lock);
 	}
+	*refused = m->maker.compiler && !binary.data;
 	if (binary.data)
 		made = enter_driver(m, e, recipe, maker_take, &binary);
-	if (!made && here && is_its(m, e))
+	if (!made && here && !binary.deadly && is_its(m, e))
 		made = enter_driver(m, e, recipe, maker_compile_here, NULL);
 	free(binary.data);
 	return made;
@@ -323,7 +328,7 @@ static void make(struct making *m, struct entry *e)
 {
 	struct programs *p = m->programs;
 	struct recipe recipe = e->recipe;
-	bool made;
+	bool made, refused;
 
 	step_retain(&recipe.like);
 	e->makers++;
@@ -333,10 +338,10 @@ static void make(struct making *m, struct entry *e)
 		stand_back(p);
 	if (!made && is_its(m, e)) {
 		add_compiling(p, 1);
-		made = compile(m, e, &recipe);
+		made = compile(m, e, &recipe, &refused);
 		add_compiling(p, -1);
 		if (!made && is_its(m, e))
-			fail(p, e);
+			fail(p, e, refused);
 	}
 	e->makers--;
 	step_release(&recipe.like);
@@ -647,9 +652,20 @@ static struct entry *add_special(struct programs *p, const struct step *step, co
 	return e;
 }
 
+/* Forgets that a program was refused: no other does its work, and the cause may have been the
+ * machine's state. */
+static void try_again(struct entry *e)
+{
+	if (e->state != PROGRAM_REFUSED || now_ns() - e->settled_ns < AGAIN_MS * UINT64_C(1000000))
+		return;
+	e->state = PROGRAM_PENDING;
+	e->wanted = e->urgent = false;
+}
+
 /* Requests that an entry be made, unless it is. */
 static void want(struct programs *p, struct entry *e, bool urgent)
 {
+	try_again(e);
 	if (e->state != PROGRAM_PENDING || (e->wanted && e->urgent >= urgent))
 		return;
 	if (!e->wanted) {

@@ -27,7 +27,7 @@ void programs_count(struct programs *programs, struct message_programs *count);
 /* Limits the special programs kept in memory; those in use may exceed it. Default: 512. */
 void programs_limit(struct programs *programs, uint32_t max);
 
-enum program_state { PROGRAM_READY, PROGRAM_PENDING, PROGRAM_FAILED };
+enum program_state { PROGRAM_READY, PROGRAM_PENDING, PROGRAM_FAILED, PROGRAM_REFUSED };
 
 /* Sets the client of the requests that follow: its number, or 0 for the service itself. Each client
  * may have only a few special programs pending; clients are served in turn. */
@@ -35,8 +35,10 @@ void programs_for(struct programs *programs, uint32_t client);
 
 /* Looks up the kernel of a step that is complete except for its function. PROGRAM_READY: sets
  * step->function, which the step then holds. PROGRAM_PENDING: the program is being made, or too
- * many are pending and it must be requested again. urgent: a tile waits for it, so it is made first
- * and at normal priority; other programs wait while the device has work (programs_at_work()). */
+ * many are pending and it must be requested again. PROGRAM_FAILED: it cannot be made.
+ * PROGRAM_REFUSED: a general one, which a compiler process refuses or does not survive; after a
+ * while it is tried again. urgent: a tile waits for it, so it is made first and at normal priority;
+ * other programs wait while the device has work (programs_at_work()). */
 enum program_state programs_find(struct programs *programs, struct step *step,
                                  bool urgent) MUST_CHECK;
 

@@ -81,27 +81,39 @@ static const struct {
      "{'type':'string','examples':['00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01']}",
      "The trace that the request belongs to, for the log (W3C Trace Context); a malformed one is "
      "ignored"},
+    {"If-None-Match", "header", "{'type':'string','examples':['W/\\u00225e99d570e3306928\\u0022']}",
+     "ETags that the client has: 304 if one of them is still the answer's"},
 };
 
-/* Headers of answers, and which of these belong to images only. */
+/* What any request may be refused for, before its route counts. */
+static const char everywhere[] = "400 403 408 413 415 421 429 431 500 501 505";
+
+/* Headers of answers: of all (""), of images, of those with one of these statuses. */
 static const struct {
-	const char *name, *text;
-	bool of_image, always;
+	const char *name, *of, *text;
+	bool always;
 } headers[] = {
-    {"Server-Timing", "Milliseconds of every stage and kernel; stages overlap", false, true},
-    {"X-Request-Id", "Identifies the request in the log", false, true},
-    {"X-Image", "WIDTHxHEIGHTxBANDS:TYPE of the answer", true, true},
-    {"X-Pages",
+    {"Server-Timing", "", "Milliseconds of every stage and kernel; stages overlap", true},
+    {"X-Request-Id", "", "Identifies the request in the log", true},
+    {"X-Image", "image", "WIDTHxHEIGHTxBANDS:TYPE of the answer", true},
+    {"X-Pages", "image",
      "Number of pages or frames of the body; missing if it has one. With pages=all the answer has "
-     "as "
-     "many, each as X-Image says",
-     true, false},
-    {"X-Device", "The devices that filtered it", true, false},
-    {"X-Codec",
-     "Who has decoded and encoded it: cpu or a device; where two did, as decode=…, encode=…", true,
-     true},
-    {"X-Lost", "What the image has lost by its format; missing if it has lost nothing", true,
+     "as many, each as X-Image says",
      false},
+    {"X-Device", "image", "The devices that filtered it", false},
+    {"X-Codec", "image",
+     "Who has decoded and encoded it: cpu or a device; where two did, as decode=…, encode=…", true},
+    {"X-Lost", "image", "What the image has lost by its format; missing if it has lost nothing",
+     false},
+    {"X-Verify-Samples", "image", "With verify=1: samples that were compared", false},
+    {"X-Verify-Mismatches", "image", "With verify=1: samples that were wrong, and were replaced",
+     false},
+    {"X-Verify-Max-Difference", "image", "With verify=1: the largest difference", false},
+    {"ETag", "200 304", "For If-None-Match; only of what may be asked for again", false},
+    {"Location", "202", "The job's address", true},
+    {"Preference-Applied", "202", "respond-async", true},
+    {"Retry-After", "409 429 503", "Seconds to wait before asking again", true},
+    {"WWW-Authenticate", "401", "Bearer, and what is wrong with the token", true},
 };
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -270,12 +282,25 @@ static json_t *make_schemas(void)
 
 /* Answers -------------------------------------------------------------------------------------- */
 
-static json_t *answer_headers(bool image)
+/* True if the header is one of an answer with this status. */
+static bool header_fits(const char *of, const char *status, bool image)
+{
+	char word[64];
+
+	if (!*of)
+		return true;
+	while (next_word(&of, word))
+		if (!strcmp(word, status) || (image && !strcmp(word, "image")))
+			return true;
+	return false;
+}
+
+static json_t *answer_headers(const char *status, bool image)
 {
 	json_t *list = json_object();
 
 	for (size_t i = 0; i < COUNT(headers); i++)
-		if (image || !headers[i].of_image)
+		if (header_fits(headers[i].of, status, image))
 			json_object_set_new(list, headers[i].name,
 			                    reference("headers", headers[i].name));
 	return list;
@@ -310,7 +335,7 @@ static json_t *make_answer(size_t i)
 	const char *media = answers[i].media;
 	bool image = media && !*media;
 	json_t *answer = json_pack("{s:s, s:o}", "description", answers[i].text, "headers",
-	                           answer_headers(image));
+	                           answer_headers(answers[i].status, image));
 
 	if (media)
 		json_object_set_new(answer, "content",
@@ -320,18 +345,19 @@ static json_t *make_answer(size_t i)
 	return answer;
 }
 
-/* The answer to all errors with this status: their titles. 0: any status. */
+/* The answer to all errors with this status: their titles. */
 static json_t *make_problem(int status)
 {
-	char text[1024] = "";
+	char text[1024] = "", code[8];
 	size_t used = 0;
 
+	snprintf(code, sizeof code, "%d", status);
 	for (enum error e = ERR_OK + 1; e < ERR_COUNT; e++)
 		if (error_status(e) == status && used < sizeof text)
 			used += (size_t)snprintf(text + used, sizeof text - used, "%s%s",
 			                         used ? "; " : "", error_title(e));
-	return json_pack("{s:s, s:o, s:{s:{s:o}}}", "description", status ? text : "Another error",
-	                 "headers", answer_headers(false), "content", "application/problem+json",
+	return json_pack("{s:s, s:o, s:{s:{s:o}}}", "description", text, "headers",
+	                 answer_headers(code, false), "content", "application/problem+json",
 	                 "schema", reference("schemas", "Problem"));
 }
 
@@ -347,25 +373,33 @@ static json_t *make_answers(void)
 		if (!json_object_get(list, name))
 			json_object_set_new(list, name, make_problem(error_status(e)));
 	}
-	json_object_set_new(list, "Problem", make_problem(0));
 	return list;
+}
+
+/* Adds the problems with these statuses. */
+static void add_problems(json_t *list, const char *statuses)
+{
+	char word[64], name[72];
+
+	while (next_word(&statuses, word)) {
+		snprintf(name, sizeof name, "Problem%s", word);
+		json_object_set_new(list, word, reference("responses", name));
+	}
 }
 
 static json_t *route_answers(const struct route *route)
 {
-	json_t *list = json_pack("{s:o}", "default", reference("responses", "Problem"));
-	const char *names = route->answers, *problems = route->problems;
-	char word[64], name[72];
+	json_t *list = json_object();
+	const char *names = route->answers;
+	char word[64];
 
 	while (next_word(&names, word))
 		for (size_t i = 0; i < COUNT(answers); i++)
 			if (!strcmp(answers[i].name, word))
 				json_object_set_new(list, answers[i].status,
 				                    reference("responses", word));
-	while (next_word(&problems, word)) {
-		snprintf(name, sizeof name, "Problem%s", word);
-		json_object_set_new(list, word, reference("responses", name));
-	}
+	add_problems(list, everywhere);
+	add_problems(list, route->problems);
 	return list;
 }
 

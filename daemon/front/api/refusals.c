@@ -57,8 +57,7 @@ static void tell(const struct refusal *r, enum log_level level)
 	                     .route = r->route, .status = (uint64_t)r->status,
 	                     .trace = r->trace ? r->trace->id : NULL,
 	                     .span = r->trace ? trace_span(r->trace) : NULL),
-	          "%s%s%s%s%s%s%.200s refused to %s: %s%s%s",
-	          r->request ? "request " : "connection", r->request ? r->request : "", span,
+	          "request %s%s%s%s%s%.200s refused to %s: %s%s%s", r->request, span,
 	          r->method ? ": " : "", r->method ? r->method : "", r->path ? " " : "",
 	          r->path ? r->path : "", r->client, r->reason, r->detail && *r->detail ? ": " : "",
 	          r->detail ? r->detail : "");

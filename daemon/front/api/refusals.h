@@ -8,12 +8,13 @@
 #include "front/jobs/trace.h"
 
 struct refusal {
-	const char *client;                          /* its address, or its token's name */
-	const char *reason;                          /* slug of the error */
-	const char *detail;                          /* the message, or NULL */
-	int status;                                  /* HTTP status: from 500 on it is a warning */
-	const char *request, *method, *path, *route; /* NULL: not yet known */
-	const struct trace *trace;                   /* likewise */
+	const char *client;                /* its address, or its token's name */
+	const char *reason;                /* slug of the error */
+	const char *detail;                /* the message, or NULL */
+	int status;                        /* HTTP status: from 500 on it is a warning */
+	const char *request;               /* its id */
+	const char *method, *path, *route; /* NULL: what came is no request */
+	const struct trace *trace;         /* likewise */
 };
 
 enum error refusals_init(void) MUST_CHECK;

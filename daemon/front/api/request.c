@@ -404,7 +404,7 @@ static enum error parse_raw(struct reading *r, const char *text, struct problem 
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "raw", text,
 		                             "raw: expected WIDTHxHEIGHTxBANDS:TYPE, with 1 to %d "
 		                             "bands of u8, u16 or f32, as in 640x480x3:u8",
-		                             BANDS_MAX);
+		                             IMAGE_BANDS_MAX);
 	r->options->raw_image.alpha = alpha;
 	return ERR_OK;
 }
@@ -609,7 +609,7 @@ static enum error check_options(const struct message_job *options, struct proble
 		return problem_set_parameter(
 		    problem, ERR_BAD_PARAMETER, "alpha", "1",
 		    "alpha is for raw pixels: other formats declare it themselves");
-	if (raw->alpha && raw->bands % 2)
+	if (raw->alpha && (raw->bands % 2 || raw->bands > BANDS_MAX))
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "alpha", "1",
 		                             "alpha needs 2 or 4 bands, not %u", raw->bands);
 	return ERR_OK;

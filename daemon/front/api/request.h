@@ -34,9 +34,9 @@ struct route {
 	void (*act)(struct request *request);
 	/* For the description of the API, see openapi.c; lists are separated by spaces. */
 	const char *summary;
-	const char *query;    /* parameters */
+	const char *query;    /* parameters, headers among them */
 	const char *answers;  /* answers on success */
-	const char *problems; /* error statuses to expect */
+	const char *problems; /* error statuses beyond those of every request */
 };
 
 /* What an event stream last told its client about a job. */

@@ -179,17 +179,17 @@ static void note_refusal(const struct request *r)
 	refusals_note(&(struct refusal){.client = r->terms.client,
 	                                .reason = r->answer.reason,
 	                                .detail = r->answer.detail,
-	                                .status = r->answer.status});
+	                                .status = r->answer.status,
+	                                .request = r->id});
 }
 
 const struct answer *serve_answer(struct request *r)
 {
+	complete_headers(r);
 	if (is_refusal(r)) {
-		representation_protect(&r->answer);
 		note_refusal(r);
 		return &r->answer;
 	}
-	complete_headers(r);
 	representation_revalidate(&r->answer, r->head.text[HEAD_IF_NONE_MATCH]);
 	representation_compress(&r->answer, r->head.text[HEAD_ACCEPT_ENCODING]);
 	request_drop_body(r);

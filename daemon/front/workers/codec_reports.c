@@ -101,7 +101,8 @@ static bool image_fits(const struct job *job, const struct message_image *m)
 	       image_valid(&m->image) && image_valid(&m->answer) &&
 	       pages <= job->options.pixels_max / pixels(&m->whole) &&
 	       pixels(&m->image) <= pixels(&m->whole) && pixels(&m->answer) <= pixels(&m->whole) &&
-	       m->tiles && m->tiles <= pixels(&m->image) * pages;
+	       (!job->gather || image_planes(&m->image) == 1) && m->tiles &&
+	       m->tiles <= pixels(&m->image) * image_planes(&m->image) * pages;
 }
 
 /* Chooses who does the sides that a device can do, unless the request leaves no choice. */
@@ -143,6 +144,7 @@ static bool size_to(struct codec *c, const struct message_image *m)
 static bool take_image(struct codec *c, const struct message_image *m)
 {
 	struct job *job = c->job;
+	struct image plane;
 
 	if (!job || m->job != job->options.job || job->image_known || !image_fits(job, m))
 		return false;
@@ -155,7 +157,8 @@ static bool take_image(struct codec *c, const struct message_image *m)
 	job->pages = m->pages;
 	job->input_format = m->input_format;
 	job->image_known = true;
-	c->plan = plan_use(job->chain, &job->image);
+	plane = image_plane(&job->image);
+	c->plan = plan_use(job->chain, &plane);
 	job->tiles = m->tiles;
 	choose_jpeg(c, m);
 	if (!job->finished)
@@ -219,7 +222,8 @@ static bool codec_run_tile(struct codec *c, const struct tile *tile, uint64_t de
 	task->plan = c->plan;
 	task->prefer = prefer;
 	task->devices = devices;
-	task->units = cost_of_area(job->chain->chain, tile->width, tile->height) * job->image.bands;
+	task->units = cost_of_area(job->chain->chain, tile->width, tile->height) *
+	              image_plane(&job->image).bands;
 	if (tile->form)
 		task->units += cost_of_jpeg(&job->image, job->jpeg_form);
 	task->item.cost = task->units;
@@ -245,11 +249,15 @@ static bool take_tile(struct codec *c, const struct tile *tile)
 {
 	const struct arena_files *arena = arenas_get(c->worker.number);
 	struct job *job = c->job;
+	struct image plane;
 
-	if (!job || tile->job != job->options.job || !job->image_known ||
-	    tile->arena != c->worker.number || tile->index != c->next_tile || c->jpeg_out ||
-	    tile->index >= job->tiles || c->tasks >= SLOTS_MAX ||
-	    !tile_valid(tile, &job->image, job->chain->chain, arena->size, arena->size))
+	if (!job)
+		return false;
+	plane = image_plane(&job->image);
+	if (tile->job != job->options.job || !job->image_known || tile->arena != c->worker.number ||
+	    tile->index != c->next_tile || c->jpeg_out || tile->index >= job->tiles ||
+	    c->tasks >= SLOTS_MAX ||
+	    !tile_valid(tile, &plane, job->chain->chain, arena->size, arena->size))
 		return false;
 	if (tile->form)
 		return take_whole(c, tile);

@@ -1,0 +1,375 @@
+/* The headers are bits, least significant first, of which most stand for defaults: each bundle of
+ * fields that has only these is a single bit (ISO/IEC 18181-1, annexes B to E). Bundles are read
+ * here as the decoder does, up to the size of the coded profile, which follows them. */
+#include "codec/jxl.h"
+
+#include <string.h>
+
+#include "codec/boxes.h"
+
+/* Headers with one extra channel, names and weights included, are below 2 KiB. */
+enum { HEADER_MAX = 4096 };
+
+static bool begins_codestream(const uint8_t *at, size_t size)
+{
+	return size >= 2 && !memcmp(at, "\xff\x0a", 2);
+}
+
+/* Copies the beginning of the codestream, which may be in parts; returns its size. */
+static size_t gather(uint8_t to[HEADER_MAX], const uint8_t *file, size_t size)
+{
+	const uint8_t *at = file, *end = file + size;
+	size_t count = 0;
+	struct box box;
+
+	if (begins_codestream(file, size)) {
+		count = size < HEADER_MAX ? size : HEADER_MAX;
+		memcpy(to, file, count);
+		return count;
+	}
+	while (count < HEADER_MAX && next_box(&at, end, &box)) {
+		size_t head = memcmp(box.type, "jxlp", 4) ? 0 : 4, part;
+
+		if ((!head && memcmp(box.type, "jxlc", 4)) || box.size <= head)
+			continue;
+		part = box.size - head;
+		part = part < HEADER_MAX - count ? part : HEADER_MAX - count;
+		memcpy(to + count, box.at + head, part);
+		count += part;
+	}
+	return count;
+}
+
+/* Fields --------------------------------------------------------------------------------------- */
+
+struct bits {
+	const uint8_t *at;
+	uint64_t size, next; /* in bits */
+};
+
+/* Zeros follow the end. */
+static uint64_t bits(struct bits *b, unsigned count)
+{
+	uint64_t value = 0;
+
+	for (unsigned i = 0; i < count; i++, b->next++)
+		if (b->next < b->size)
+			value |= (uint64_t)(b->at[b->next / 8] >> b->next % 8 & 1u) << i;
+	return value;
+}
+
+static bool flag(struct bits *b)
+{
+	return bits(b, 1);
+}
+
+static void skip(struct bits *b, uint64_t count)
+{
+	b->next = count < b->size ? b->next + count : b->size + 1;
+}
+
+/* One of four: so many bits, to which a number is added. */
+struct choice {
+	struct {
+		unsigned bits;
+		uint32_t add;
+	} of[4];
+};
+
+static uint64_t choose(struct bits *b, const struct choice *choice)
+{
+	size_t i = bits(b, 2);
+
+	return bits(b, choice->of[i].bits) + choice->of[i].add;
+}
+
+static uint64_t take_enum(struct bits *b)
+{
+	static const struct choice choice = {{{0, 0}, {0, 1}, {4, 2}, {6, 18}}};
+
+	return choose(b, &choice);
+}
+
+/* U64() */
+static uint64_t take_number(struct bits *b)
+{
+	uint64_t value;
+
+	switch (bits(b, 2)) {
+	case 0:
+		return 0;
+	case 1:
+		return 1 + bits(b, 4);
+	case 2:
+		return 17 + bits(b, 8);
+	default:
+		break;
+	}
+	value = bits(b, 12);
+	for (unsigned shift = 12; shift < 64 && flag(b); shift += 8)
+		value |= bits(b, shift < 60 ? 8 : 4) << shift;
+	return value;
+}
+
+/* Floats of 16 bits, unless all have their defaults. */
+static void skip_floats(struct bits *b, unsigned count)
+{
+	if (!flag(b))
+		skip(b, UINT64_C(16) * count);
+}
+
+/* Bundles, by their names in the standard -------------------------------------------------------
+ */
+
+/* SizeHeader */
+static void skip_size(struct bits *b)
+{
+	static const struct choice side = {{{9, 1}, {13, 1}, {18, 1}, {30, 1}}};
+	bool small = flag(b);
+
+	for (int sides = 2; sides; sides--) {
+		if (small)
+			bits(b, 5);
+		else
+			choose(b, &side);
+		if (sides == 2 && bits(b, 3)) /* the other one by a ratio */
+			return;
+	}
+}
+
+/* PreviewHeader */
+static void skip_preview(struct bits *b)
+{
+	static const struct choice eighths = {{{0, 16}, {0, 32}, {5, 1}, {9, 33}}};
+	static const struct choice side = {{{6, 1}, {8, 65}, {10, 321}, {12, 1345}}};
+	const struct choice *choice = flag(b) ? &eighths : &side;
+
+	choose(b, choice);
+	if (!bits(b, 3))
+		choose(b, choice);
+}
+
+/* AnimationHeader */
+static void skip_animation(struct bits *b)
+{
+	static const struct choice numerator = {{{0, 100}, {0, 1000}, {10, 1}, {30, 1}}};
+	static const struct choice denominator = {{{0, 1}, {0, 1001}, {8, 1}, {10, 1}}};
+	static const struct choice loops = {{{0, 0}, {3, 0}, {16, 0}, {32, 0}}};
+
+	choose(b, &numerator);
+	choose(b, &denominator);
+	choose(b, &loops);
+	flag(b);
+}
+
+/* BitDepth */
+static void skip_depth(struct bits *b)
+{
+	static const struct choice choice = {{{0, 0}, {0, 0}, {0, 0}, {6, 0}}};
+	bool floats = flag(b);
+
+	choose(b, &choice);
+	if (floats)
+		bits(b, 4);
+}
+
+enum { ALPHA = 0, SPOT = 2, BLACK = 4, FILTER_ARRAY = 5 };
+
+/* ExtraChannelInfo */
+static void take_channel(struct bits *b, struct jxl_header *h)
+{
+	static const struct choice shift = {{{0, 0}, {0, 3}, {0, 4}, {3, 1}}};
+	static const struct choice length = {{{0, 0}, {4, 0}, {5, 16}, {10, 48}}};
+	static const struct choice array = {{{0, 1}, {2, 0}, {4, 3}, {8, 19}}};
+
+	h->type = ALPHA;
+	if (flag(b))
+		return;
+	h->type = (uint32_t)take_enum(b);
+	skip_depth(b);
+	choose(b, &shift);
+	skip(b, 8 * choose(b, &length));
+	if (h->type == ALPHA)
+		h->premultiplied = flag(b);
+	else if (h->type == SPOT)
+		skip(b, UINT64_C(4) * 16);
+	else if (h->type == FILTER_ARRAY)
+		choose(b, &array);
+}
+
+/* Customxy */
+static void skip_points(struct bits *b, int points)
+{
+	static const struct choice number = {{{19, 0}, {19, 0}, {20, 0}, {21, 0}}};
+
+	for (int i = 0; i < 2 * points; i++)
+		choose(b, &number);
+}
+
+/* ColorEncoding: true if a profile takes its place. */
+static bool take_colours(struct bits *b)
+{
+	enum { RGB, GREY, XYB, CUSTOM = 2 };
+	bool profile;
+	uint64_t space;
+
+	if (flag(b))
+		return false;
+	profile = flag(b);
+	space = take_enum(b);
+	if (profile)
+		return true;
+	if (space != XYB && take_enum(b) == CUSTOM)
+		skip_points(b, 1);
+	if (space != XYB && space != GREY && take_enum(b) == CUSTOM)
+		skip_points(b, 3);
+	if (space != XYB) {
+		if (flag(b))
+			bits(b, 24);
+		else
+			take_enum(b);
+	}
+	take_enum(b);
+	return false;
+}
+
+/* ToneMapping */
+static void skip_tones(struct bits *b)
+{
+	if (!flag(b))
+		bits(b, 16 + 16 + 1 + 16);
+}
+
+/* Extensions: the lengths of all come before the first. */
+static void skip_extensions(struct bits *b)
+{
+	uint64_t lengths = 0;
+
+	for (uint64_t left = take_number(b); left; left &= left - 1) {
+		uint64_t length = take_number(b);
+
+		lengths = length > UINT64_MAX - lengths ? UINT64_MAX : lengths + length;
+	}
+	skip(b, lengths);
+}
+
+/* CustomTransformData */
+static void skip_transforms(struct bits *b, bool xyb)
+{
+	static const unsigned weights[] = {15, 55, 210};
+	uint64_t mask;
+
+	if (flag(b))
+		return;
+	if (xyb)
+		skip_floats(b, 9 + 3 + 4);
+	mask = bits(b, 3);
+	for (size_t i = 0; i < sizeof weights / sizeof *weights; i++)
+		if (mask >> i & 1)
+			skip(b, UINT64_C(16) * weights[i]);
+}
+
+static void take_extra(struct bits *b, struct jxl_header *h)
+{
+	bits(b, 3); /* orientation: the decoder turns the image */
+	if (flag(b))
+		skip_size(b);
+	if (flag(b))
+		skip_preview(b);
+	h->animated = flag(b);
+	if (h->animated)
+		skip_animation(b);
+}
+
+/* ImageMetadata, and what follows it. */
+static void take_metadata(struct bits *b, struct jxl_header *h)
+{
+	static const struct choice channels = {{{0, 0}, {0, 1}, {4, 2}, {12, 1}}};
+	bool more, xyb = true, profile = false;
+
+	if (!flag(b)) {
+		more = flag(b);
+		if (more)
+			take_extra(b, h);
+		skip_depth(b);
+		flag(b);
+		h->extra = (uint32_t)choose(b, &channels);
+		if (h->extra)
+			take_channel(b, h);
+		if (h->extra > 1)
+			return;
+		xyb = flag(b);
+		profile = take_colours(b);
+		if (more)
+			skip_tones(b);
+		skip_extensions(b);
+	}
+	skip_transforms(b, xyb);
+	if (profile)
+		h->profile = take_number(b);
+}
+
+bool jxl_header_read(struct jxl_header *header, const uint8_t *file, size_t size)
+{
+	uint8_t begin[HEADER_MAX];
+	size_t count = gather(begin, file, size);
+	struct bits b = {begin, 8 * (uint64_t)count, 16};
+
+	*header = (struct jxl_header){.long_one = false};
+	if (!begins_codestream(begin, count))
+		return false;
+	skip_size(&b);
+	take_metadata(&b, header);
+	header->long_one = b.next > b.size && count == HEADER_MAX;
+	return true;
+}
+
+enum error jxl_check(const struct jxl_header *h, struct problem *problem)
+{
+	if (!h->extra || (h->extra == 1 && h->type == ALPHA && !h->premultiplied))
+		return ERR_OK;
+	if (h->extra == 1 && h->type == ALPHA)
+		return problem_set(problem, ERR_UNSUPPORTED_PIXELS,
+		                   "the image's colours are multiplied by its alpha; expected "
+		                   "colours as they are without it");
+	if (h->extra > 1)
+		return problem_set(problem, ERR_UNSUPPORTED_PIXELS,
+		                   "the image has %u channels beside grey or RGB; alpha is "
+		                   "supported, and no other",
+		                   h->extra);
+	return problem_set(problem, ERR_UNSUPPORTED_PIXELS,
+	                   "the image has a channel %s; alpha is supported, and no other",
+	                   h->type == BLACK  ? "of black ink (CMYK)"
+	                   : h->type == SPOT ? "of a spot colour"
+	                                     : "that is neither colour nor alpha");
+}
+
+/* Metadata that is compressed -------------------------------------------------------------------
+ */
+
+static bool next_packed(const uint8_t **at, const uint8_t *end, struct box *box)
+{
+	while (next_box(at, end, box))
+		if (!memcmp(box->type, "brob", 4))
+			return true;
+	return false;
+}
+
+bool jxl_has_packed(const uint8_t *file, size_t size)
+{
+	const uint8_t *at = file;
+	struct box box;
+
+	return !begins_codestream(file, size) && next_packed(&at, file + size, &box);
+}
+
+void jxl_hide_packed(uint8_t *file, size_t size)
+{
+	const uint8_t *at = file;
+	struct box box;
+
+	if (begins_codestream(file, size))
+		return;
+	while (next_packed(&at, file + size, &box))
+		memcpy(file + (box.type - file), "skip", 4);
+}

@@ -1,0 +1,34 @@
+/* JPEG XL (ISO/IEC 18181-1 and -2): what a file says before its pixels. */
+#ifndef CODEC_JXL_H
+#define CODEC_JXL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+
+struct jxl_header {
+	bool long_one; /* it goes on for longer than is looked at; then the rest is not known */
+	bool animated;
+	uint32_t extra;     /* channels beside grey or RGB; if there are several, `type` ends it */
+	uint32_t type;      /* of the first of them, see jxl_check() */
+	bool premultiplied; /* colours, by that channel, which is alpha */
+	uint64_t profile;   /* bytes of coded ICC profile */
+};
+
+/* Finds the codestream, in boxes or bare, and reads its headers. False if there is none that a
+ * decoder would take. */
+bool jxl_header_read(struct jxl_header *header, const uint8_t *file, size_t size) MUST_CHECK;
+
+/* ERR_UNSUPPORTED_PIXELS if the image has channels beside grey, RGB and alpha: libvips would take
+ * any for alpha, and CMYK for RGB. Likewise if colours are multiplied by alpha, as it would not
+ * divide them. */
+enum error jxl_check(const struct jxl_header *header, struct problem *problem) MUST_CHECK;
+
+/* True if there is metadata that is compressed (boxes "brob"). */
+bool jxl_has_packed(const uint8_t *file, size_t size);
+/* Makes decoders skip it. */
+void jxl_hide_packed(uint8_t *file, size_t size);
+
+#endif
