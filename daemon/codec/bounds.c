@@ -337,7 +337,7 @@ static bool walk_png_chunk(struct walk *w, const uint8_t *name, const uint8_t *a
 		return walk_profile(w, at, size);
 	if (!memcmp(name, "tEXt", 4) || !memcmp(name, "zTXt", 4) || !memcmp(name, "iTXt", 4))
 		return walk_text(w, name, at, size);
-	return true;
+	return memcmp(name, "fcTL", 4) != 0 || add(w, FRAMES, 1);
 }
 
 static bool walk_png(struct walk *w)

@@ -17,6 +17,7 @@
 
 #include <vips/vips.h>
 
+#include "codec/apng_load.h"
 #include "codec/bmp.h"
 #include "codec/bounds.h"
 #include "codec/file_metadata.h"
@@ -67,6 +68,7 @@ struct decoder {
 	VipsRegion *region;
 	int page;            /* of the file, that is read */
 	int pages;           /* 1, or -1 for all */
+	uint32_t frames;     /* of an animated PNG of which `page` and `pages` are read; else 0 */
 	uint32_t sample_max; /* full scale of the file's samples; 0: the type's */
 	uint32_t lost;       /* bit (1 << enum loss) for each, to what is decoded */
 };
@@ -111,7 +113,7 @@ static bool turns_rows(VipsImage *vips)
 /* True if the format's decoder delivers rows while it reads. */
 static bool streams(const struct decoder *d)
 {
-	return !format_row(d->format)->decoder_pixel_size &&
+	return !format_row(d->format)->decoder_pixel_size && !d->frames &&
 	       !has_number(d->vips, "jpeg-multiscan") && !has_number(d->vips, "interlaced");
 }
 
@@ -147,6 +149,8 @@ static uint64_t buffered_size(const struct decoder *d, const struct image *image
 		size += CANVAS_SIZE;
 	if (turns_rows(d->vips))
 		size += kept;
+	if (d->frames) /* the canvas, what it keeps, and a frame */
+		size += 2 * kept;
 	return size;
 }
 
@@ -172,8 +176,10 @@ static enum error check_buffered(uint64_t pixel_size, const struct message_job *
 static enum error check_all_pixels(const struct message_job *job, const struct image *image,
                                    uint32_t pages, struct problem *problem)
 {
-	uint64_t pixels = (uint64_t)image->width * image->height * pages;
+	uint64_t pixels;
 
+	if (__builtin_mul_overflow((uint64_t)image->width * image->height, pages, &pixels))
+		pixels = UINT64_MAX;
 	if (pixels <= job->pixels_max && (uint64_t)image->height * pages <= IMAGE_SIDE_MAX)
 		return ERR_OK;
 	return problem_set(problem, ERR_TOO_MANY_PIXELS,
@@ -268,6 +274,14 @@ static enum error check_text(const struct decoder *d, const struct image *image,
 	                   (unsigned long long)there, (unsigned long long)needed);
 }
 
+static enum error load_frames(struct decoder *d, struct problem *problem)
+{
+	const struct apng_part part = {d->file, d->file_size, d->frames, (uint32_t)d->page,
+	                               d->pages < 0 ? d->frames : 1};
+
+	return apng_load(&d->vips, &part, problem);
+}
+
 static enum error load(struct decoder *d, VipsAccess access, struct problem *problem)
 {
 	g_clear_object(&d->vips);
@@ -275,11 +289,13 @@ static enum error load(struct decoder *d, VipsAccess access, struct problem *pro
 	d->source = vips_source_new_from_memory(d->file, d->file_size);
 	/* libvips's GIF loader has no level between accepting anything and rejecting any flaw. Not
 	 * every loader has pages: the list ends early where only the first is read. */
-	if (!d->source ||
-	    vips_call(format_row(d->format)->loader, d->source, &d->vips, "access", access,
-	              "fail_on", VIPS_FAIL_ON_ERROR, d->page || d->pages < 0 ? "page" : NULL,
-	              d->page, "n", d->pages, NULL))
+	if (!d->source || vips_call(format_row(d->format)->loader, d->source, &d->vips, "access",
+	                            access, "fail_on", VIPS_FAIL_ON_ERROR,
+	                            !d->frames && (d->page || d->pages < 0) ? "page" : NULL,
+	                            d->page, "n", d->pages, NULL))
 		return complain(d, problem);
+	if (d->frames)
+		return load_frames(d, problem);
 	return pixels_convert(&d->vips, &d->lost) ? ERR_OK : complain(d, problem);
 }
 
@@ -381,8 +397,8 @@ static uint32_t count_pages(const struct decoder *d)
 }
 
 /* Only some formats have pages that can be read one by one. */
-static enum error check_page(const struct decoder *d, const struct decoded *decoded,
-                             const struct message_job *job, struct problem *problem)
+static enum error check_page(const struct decoded *decoded, const struct message_job *job,
+                             struct problem *problem)
 {
 	const bool all = job->page == PAGES_ALL;
 	char number[16];
@@ -397,20 +413,20 @@ static enum error check_page(const struct decoder *d, const struct decoded *deco
 		                             decoded->file_pages,
 		                             decoded->file_pages > 1 ? "s" : "",
 		                             decoded->file_pages - 1);
-	if (format_row(d->format)->pages || (!all && job->page == 1))
+	if (format_row(decoded->format)->pages || (!all && job->page == 1))
 		return ERR_OK;
 	return problem_set_parameter(problem, ERR_BAD_PARAMETER, all ? "pages" : "page",
 	                             all ? "all" : number,
 	                             "of %s a single picture is read, the one that is meant to be "
 	                             "seen first",
-	                             format_title(d->format));
+	                             format_title(decoded->format));
 }
 
 /* What is read of a body with pages. */
 static enum error choose_pages(struct decoder *d, struct decoded *decoded,
                                const struct message_job *job, struct problem *problem)
 {
-	enum error e = check_page(d, decoded, job, problem);
+	enum error e = check_page(decoded, job, problem);
 
 	if (!e && job->page == PAGES_ALL) {
 		decoded->pages = decoded->file_pages;
@@ -418,6 +434,8 @@ static enum error choose_pages(struct decoder *d, struct decoded *decoded,
 	} else if (!e && job->page > 1) {
 		d->page = (int)job->page - 1;
 	}
+	if (decoded->format == FORMAT_PNG && decoded->file_pages > 1 && job->page != PAGE_FIRST)
+		d->frames = decoded->file_pages;
 	decoded->left_out = job->page == PAGE_FIRST && decoded->file_pages > 1;
 	return e;
 }
@@ -443,15 +461,15 @@ static enum error load_pages(struct decoder *d, struct decoded *decoded,
 	describe(d->vips, decoded);
 	first = decoded->whole;
 	e = choose_pages(d, decoded, job, problem);
-	if (e || (d->pages == 1 && (!d->page || job->page <= 1)))
+	if (e || (d->pages == 1 && !d->frames && (!d->page || job->page <= 1)))
 		return e;
-	if (d->pages < 0 || format_row(d->format)->decoder_pixel_size)
+	if (d->pages < 0 || d->frames || format_row(d->format)->decoder_pixel_size)
 		e = check_all_pixels(job, &first, d->pages < 0 ? decoded->pages : job->page,
 		                     problem);
 	if (e)
 		return e;
 	e = load(d, VIPS_ACCESS_SEQUENTIAL, problem);
-	return e && d->pages < 0 ? blame_pages(e, problem) : e;
+	return e && d->pages < 0 && !d->frames ? blame_pages(e, problem) : e;
 }
 
 /* Opens a JPEG without libvips, if that is possible: d->jpeg is NULL if not. */

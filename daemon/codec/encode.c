@@ -15,6 +15,7 @@
 
 #include <vips/vips.h>
 
+#include "codec/apng_save.h"
 #include "codec/bmp_encode.h"
 #include "codec/convert.h"
 #include "codec/heif.h"
@@ -256,7 +257,8 @@ static int save_png(const struct output_format *output, VipsImage *vips, VipsTar
 	enum compression c = output->coding.compression;
 	int level = c == COMPRESSION_DEFAULT ? 6 : (int)(c - COMPRESSION_LEVEL);
 
-	return vips_pngsave_target(vips, target, "compression", level, NULL);
+	return output->pages > 1 ? apng_save(vips, output->pages, level, target)
+	                         : vips_pngsave_target(vips, target, "compression", level, NULL);
 }
 
 static int save_tiff(const struct output_format *output, VipsImage *vips, VipsTarget *target)

@@ -25,7 +25,7 @@ struct encoding {
 
 bool png_encodes(const struct output_format *output, const struct file_metadata *metadata)
 {
-	return output->format == FORMAT_PNG && !output->to_srgb &&
+	return output->format == FORMAT_PNG && output->pages <= 1 && !output->to_srgb &&
 	       output->image.bands == output->result.bands &&
 	       image_size(&output->image) <= PNG_PIXELS_MAX &&
 	       png_metadata_fits(metadata, &output->image);
@@ -74,10 +74,8 @@ static bool write_head(struct encoding *e, const struct file_metadata *metadata)
 	                   0,    0,   0,   0,   0,    0,    0,    0,    0, 0, 0};
 	enum { CHUNK = 8, WIDTH = 16, HEIGHT = 20, BITS = 24, COLOUR = 25, SIZE = 13 };
 
-	for (unsigned i = 0; i < 4; i++) {
-		start[WIDTH + i] = (uint8_t)(image->width >> (24 - 8 * i));
-		start[HEIGHT + i] = (uint8_t)(image->height >> (24 - 8 * i));
-	}
+	png_put_number(start + WIDTH, image->width);
+	png_put_number(start + HEIGHT, image->height);
 	start[BITS] = image->type == PIXEL_U8 ? 8 : 16;
 	start[COLOUR] = colours[image->bands];
 	png_chunk_seal(start + CHUNK, SIZE);

@@ -33,7 +33,7 @@ bool png_chunk_is(const struct png_chunk *c, const char *name)
 	return !memcmp(c->name, name, 4);
 }
 
-static void put_number(uint8_t *at, uint32_t value)
+void png_put_number(uint8_t *at, uint32_t value)
 {
 	for (int i = 0; i < 4; i++)
 		at[i] = (uint8_t)(value >> (24 - 8 * i));
@@ -41,8 +41,8 @@ static void put_number(uint8_t *at, uint32_t value)
 
 void png_chunk_seal(uint8_t *chunk, uint32_t size)
 {
-	put_number(chunk, size);
-	put_number(chunk + PNG_CHUNK_HEAD + size, libdeflate_crc32(0, chunk + 4, 4 + size));
+	png_put_number(chunk, size);
+	png_put_number(chunk + PNG_CHUNK_HEAD + size, libdeflate_crc32(0, chunk + 4, 4 + size));
 }
 
 /* Reading --------------------------------------------------------------------------------------
@@ -365,8 +365,8 @@ static void write_resolution(const struct resolution *r, GByteArray *to)
 {
 	uint8_t *data = add_chunk(to, "pHYs", 9);
 
-	put_number(data, (uint32_t)fmin(rint(r->x * 1000), INT32_MAX));
-	put_number(data + 4, (uint32_t)fmin(rint(r->y * 1000), INT32_MAX));
+	png_put_number(data, (uint32_t)fmin(rint(r->x * 1000), INT32_MAX));
+	png_put_number(data + 4, (uint32_t)fmin(rint(r->y * 1000), INT32_MAX));
 	data[8] = 1;
 	seal(data, 9);
 }

@@ -24,6 +24,8 @@ struct png_chunk {
 bool png_chunk_next(const uint8_t **at, const uint8_t *end, struct png_chunk *chunk) MUST_CHECK;
 bool png_chunk_is(const struct png_chunk *chunk, const char *name);
 
+void png_put_number(uint8_t *at, uint32_t value);
+
 /* Fills in the length before the name and the checksum behind the data. */
 void png_chunk_seal(uint8_t *chunk, uint32_t size);
 

@@ -15,7 +15,7 @@ enum format sniff_format(const uint8_t *body, size_t size);
  * decoder replaces missing ones by black. */
 uint64_t sniff_text_samples(const uint8_t *body, size_t size);
 
-/* The number of frames of a PNG, of which decoders read one: more than 1 in an animation (APNG). */
+/* The number of frames of a PNG, as it says: more than 1 in an animation (APNG). */
 uint32_t sniff_png_frames(const uint8_t *body, size_t size);
 
 /* A description of a body in an unknown format: "a PDF document", "text". */

@@ -1,6 +1,7 @@
 /* Any bytes as a PNG, through the worker's way without libvips: what is read is written again, with
- * its metadata, and must be read again, with the same pixels. The first byte says whether the rest
- * is a file, a chunk of one, or its rows with the numbers of their filters. Checksums are right. */
+ * its metadata, and must be read again, with the same pixels; and each frame of an animation lies
+ * in the image and is a PNG of its size. The first byte says whether the rest is a file, chunks of
+ * one, or its rows with the numbers of their filters. Checksums are right. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -9,6 +10,7 @@
 
 #include <libdeflate.h>
 
+#include "codec/apng.h"
 #include "codec/bounds.h"
 #include "codec/bytes.h"
 #include "codec/png_decode.h"
@@ -131,6 +133,54 @@ static void encode(const struct png_file *png, const struct image *image, const 
 	png_close(&back);
 }
 
+/* Puts a frame's row, all of one value, on a canvas that ends where the image does. */
+static void blend(const struct apng *apng, const struct apng_frame *f)
+{
+	const struct image image = {f->width, 1, 4, f->x & 1 ? PIXEL_U8 : PIXEL_U16, 1};
+	uint8_t *row, *above;
+
+	if (f->width > 1000 || f->x + f->width != apng->width)
+		return;
+	row = calloc(1, image_size(&image));
+	above = malloc(image_size(&image));
+	memset(above, (int)f->y, image_size(&image));
+	apng_blend_row(row, above, f->width, &image, f->blend);
+	must(!memcmp(row, above, image_size(&image)) || !(f->y & 255)); /* over nothing */
+	free(row);
+	free(above);
+}
+
+static void look_at_frames(const uint8_t *file, size_t file_size, uint32_t count)
+{
+	struct problem problem = {0};
+	struct apng *apng;
+	size_t size;
+
+	if (apng_open(&apng, file, file_size, count, &problem)) {
+		must(!apng && *problem.detail);
+		return;
+	}
+	must(apng->count == count);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct apng_frame *f = apng->frames + i;
+		uint8_t *still = apng_frame_file(apng, i, &size);
+		const uint8_t *at = still + SIGNATURE, *end = still + size;
+		struct png_chunk c;
+
+		must(f->width && f->height && f->x + (uint64_t)f->width <= apng->width &&
+		     f->y + (uint64_t)f->height <= apng->height);
+		must(png_chunk_next(&at, end, &c) && png_chunk_is(&c, "IHDR") &&
+		     bytes_number(c.name + 4, 4, true) == f->width &&
+		     bytes_number(c.name + 8, 4, true) == f->height);
+		while (at < end)
+			must(png_chunk_next(&at, end, &c));
+		must(png_chunk_is(&c, "IEND"));
+		free(still);
+		blend(apng, f);
+	}
+	apng_close(&apng);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct bytes file;
@@ -152,6 +202,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	body = malloc(file.size); /* of its own, for the sanitizer */
 	memcpy(body, file.at, file.size);
+	look_at_frames(body, file.size, 1 + data[1] % 4);
 	png = png_open(body, file.size, &image);
 	pixels = png ? png_decode(png) : NULL;
 	if (pixels)

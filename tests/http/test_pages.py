@@ -1,4 +1,4 @@
-"""Pages of a TIFF, frames of a GIF or WebP: one of them, or all, each filtered for itself."""
+"""Pages of a TIFF, frames of a GIF, WebP or PNG: one of them, or all, each filtered for itself."""
 import io
 
 import numpy as np
@@ -31,6 +31,10 @@ def gif():
     frames = [imagefiles.pil(frame).quantize(64) for frame in FRAMES]
     return imagefiles.written(frames[0], "GIF", save_all=True, append_images=frames[1:],
                               duration=[40, 50, 60, 70, 80], loop=3)
+
+
+def apng():
+    return of_frames("PNG", FRAMES, duration=[40, 50, 60, 70, 80], loop=3)
 
 
 def each(service, path, frames):
@@ -97,7 +101,7 @@ def test_many_tiles(service, kind, options):
     assert answer.headers.get("X-Verify-Samples", str(4 * 1400 * 900)) == str(4 * 1400 * 900)
 
 
-@pytest.mark.parametrize("make", [tiff, webp, gif])
+@pytest.mark.parametrize("make", [tiff, webp, gif, apng])
 def test_one_page(service, make):
     body, path = make(), "/v1/filters/box?size=5&variant=general"
     for page in (0, 1, COUNT - 1):
@@ -114,7 +118,7 @@ def test_one_page(service, make):
     assert f"has {COUNT} pages: page: expected an integer from 0 to {COUNT - 1}" in problem["detail"]
 
 
-@pytest.mark.parametrize("make, name", [(tiff, "TIFF"), (webp, "WEBP"), (gif, "GIF")])
+@pytest.mark.parametrize("make, name", [(tiff, "TIFF"), (webp, "WEBP"), (gif, "GIF"), (apng, "PNG")])
 def test_answers_have_all_pages(service, make, name):
     """In the body's format, with delays and loops."""
     body = make()
@@ -138,12 +142,18 @@ def test_animations_change_format(service):
     assert Image.open(io.BytesIO(answer.body)).info["loop"] == 4  # times in all; GIF counts repetitions
     assert durations(answer.body) == [40, 50, 60, 70, 80]
     assert Image.open(io.BytesIO(service.identity(webp(), pages="all", format="gif").body)).n_frames == COUNT
-    problem = service.identity(gif(), pages="all", format="png").refused(422, "unencodable")
-    assert f"{COUNT} pages" in problem["detail"] and "webp, tiff, gif, raw" in problem["detail"]
+    answer = service.identity(webp(), pages="all", format="png")
+    assert Image.open(io.BytesIO(answer.body)).info["loop"] == 3
+    assert durations(answer.body) == [40, 50, 60, 70, 80]
+    for got, wanted in zip(seen(answer.body), FRAMES, strict=True):
+        assert np.array_equal(got, wanted)
+    assert durations(service.identity(tiff(), pages="all", format="png").body) == [100] * COUNT
+    problem = service.identity(gif(), pages="all", format="bmp").refused(422, "unencodable")
+    assert f"{COUNT} pages" in problem["detail"] and "png, webp, tiff, gif, raw" in problem["detail"]
     path = "/v1/filters/convolve?kernel=1&pages=all"
-    assert service.post(path, gif(), headers={"Accept": "image/png, image/webp;q=0.1"}).type == "image/webp"
-    assert service.post(path, gif(), headers={"Accept": "image/png"}).status == 422
-    assert service.post("/v1/filters/convolve?kernel=1", gif(), headers={"Accept": "image/png"}).status == 200
+    assert service.post(path, gif(), headers={"Accept": "image/bmp, image/webp;q=0.1"}).type == "image/webp"
+    assert service.post(path, gif(), headers={"Accept": "image/bmp"}).status == 422
+    assert service.post("/v1/filters/convolve?kernel=1", gif(), headers={"Accept": "image/bmp"}).status == 200
 
 
 def test_pages_of_one_picture(service):
@@ -158,12 +168,12 @@ def test_pages_of_one_picture(service):
         assert "has 1 page: page: expected an integer from 0 to 0" in detail
     assert service.filter(pixels, [("box", {})], pages="all").status == 200
     assert service.filter(pixels, [("box", {})], page=1).refused(400, "bad-parameter")["parameter"] == "page"
-    animated = of_frames("PNG", FRAMES)
-    assert service.identity(animated).headers["X-Pages"] == str(COUNT)
-    for choice in ({"pages": "all"}, {"page": 2}):
-        problem = service.identity(animated, **choice).refused(400, "bad-parameter")
-        assert problem["parameter"] in choice and "of PNG a single picture is read" in problem["detail"]
-    assert service.identity(animated, page=0).status == 200
+    icon = imagefiles.written(still.resize((48, 48)), "ICO", sizes=[(16, 16), (32, 32)])
+    assert service.identity(icon).headers["X-Pages"] == "2"
+    for choice in ({"pages": "all"}, {"page": 1}):
+        problem = service.identity(icon, **choice).refused(400, "bad-parameter")
+        assert problem["parameter"] in choice and "of ICO a single picture is read" in problem["detail"]
+    assert service.identity(icon, page=0).status == 200
 
 
 @pytest.mark.parametrize("choice, parameter", [
@@ -195,23 +205,25 @@ def test_what_pages_cannot(service):
 def test_limits(launch):
     """Pixels of all pages count, and of a frame those that it is made of."""
     with launch("--codecs", "1", "--max-pixels", str(WIDTH * HEIGHT * 3)) as service:
-        for body in (tiff(), webp(), gif()):
+        for body in (tiff(), webp(), gif(), apng()):
             detail = service.identity(body, pages="all").refused(422, "too-many-pixels")["detail"]
             assert f"5 pages of {WIDTH}x{HEIGHT} are to be read, {WIDTH * HEIGHT * 5} pixels" in detail
             assert service.identity(body).status == 200
             assert service.identity(body, page=2).status == 200
         assert service.identity(tiff(), page=4).status == 200
-        assert service.identity(gif(), page=4).refused(422, "too-many-pixels")
+        for body in (gif(), apng()):
+            service.identity(body, page=4).refused(422, "too-many-pixels")
         assert service.identity(tiff(FRAMES[:3]), pages="all").status == 200
 
 
 def test_memory(launch):
-    """A WebP is decoded whole, with all frames that are read; a GIF and a TIFF go from page to page."""
+    """A WebP is decoded whole, with all frames that are read; others go from page to page."""
     pixels = WIDTH * HEIGHT
     with launch("--codecs", "1", "--max-buffered-size", str(20 * pixels)) as service:
         detail = service.identity(webp(), pages="all").refused(422, "too-many-pixels")["detail"]
         assert "for all its pages" in detail and str(20 * pixels) in detail
-        for body, choice in ((webp(), {}), (webp(), {"page": 4}), (gif(), {"pages": "all"}), (tiff(), {"pages": "all"})):
+        for body, choice in ((webp(), {}), (webp(), {"page": 4}), (gif(), {"pages": "all"}), (tiff(), {"pages": "all"}),
+                             (apng(), {"pages": "all"})):
             assert service.identity(body, **choice).status == 200
 
 
@@ -229,7 +241,7 @@ def test_asynchronous(service):
 
 def test_cut_anywhere(service):
     """No cut, and no wrong byte, ends a worker."""
-    for body in (tiff(), webp(), gif()):
+    for body in (tiff(), webp(), gif(), apng()):
         for at in range(8, len(body), len(body) // 40):
             for choice in ({"pages": "all"}, {"page": 3}):
                 assert service.identity(body[:at], **choice).status in (200, 400, 415, 422)
