@@ -1,11 +1,12 @@
 /* Runs in the encoding thread, in place of the encoder. No rows are kept: memory holds the counts
- * alone, at most 2 MiB, or two bits of each pixel. */
+ * alone, at most 2 MiB, two bits of each pixel, or the points of a grid. */
 #include "codec/gather.h"
 
 #include <stdlib.h>
 
 #include "common/edges.h"
 #include "common/file.h"
+#include "common/shrink.h"
 
 static bool is_luma(const struct message_job *job)
 {
@@ -17,6 +18,7 @@ struct gatherer {
 	const struct message_job *job;
 	const struct tiling *tiling;
 	uint64_t *counts;
+	struct shrink *shrink;
 	struct edges edges;
 };
 
@@ -46,6 +48,8 @@ static void take_row(struct gatherer *g, uint32_t y, const void *pixels)
 
 	if (g->counts)
 		counts_add(g->counts, image, is_luma(g->job), pixels, g->tiling->width);
+	else if (g->shrink)
+		shrink_row(g->shrink, pixels);
 	else
 		edges_set_row(&g->edges, y, image, edges_band(g->job), pixels);
 }
@@ -80,6 +84,7 @@ static void make_numbers(enum gather gather, const uint64_t *counts, uint32_t n,
 		counts_table(counts, n, numbers, entries);
 		break;
 	case GATHER_EDGES:
+	case GATHER_GRID:
 	case GATHER_NONE:
 	case GATHERS:
 		break;
@@ -133,12 +138,68 @@ static enum error gather_edges(struct tiles *tiles, struct gatherer *g, int file
 	return e;
 }
 
+/* The run's result. */
+static struct image result_of(const struct tiling *tiling)
+{
+	struct image image = tiling->image;
+
+	image.width = tiling->width;
+	image.height = tiling->height;
+	return image;
+}
+
+static enum error gather_grid(struct tiles *tiles, struct gatherer *g, enum border border,
+                              const double border_pixel[BANDS_MAX], int file,
+                              struct problem *problem)
+{
+	const struct image image = result_of(g->tiling);
+	const double *sigma = g->job->gather_sigma;
+	const size_t words = (size_t)grid_words(sigma, image.width, image.height, image.bands);
+	const enum shrink_form form = shrink_form(&image, (enum channels)g->job->gather_channels);
+	double *points = malloc(words * sizeof *points);
+	enum error e = shrink_new(sigma, &image, form, border, border_pixel, &g->shrink);
+
+	if (e || !points) {
+		e = problem_set(problem, ERR_MEMORY, "no memory for a small form of the image");
+	} else if (take_all(tiles, g)) {
+		shrink_end(g->shrink, points);
+		if (!file_write(file, points, words * sizeof *points, 0))
+			e = cannot_write(problem);
+	}
+	shrink_free(&g->shrink);
+	free(points);
+	return e;
+}
+
+/* Likewise for a grid. */
+static enum error check_grid(const struct message_job *job, const struct tiling *tiling,
+                             struct problem *problem)
+{
+	const struct image image = result_of(tiling);
+	const double *sigma = job->gather_sigma;
+	const uint64_t words = grid_words(sigma, image.width, image.height, image.bands);
+	const uint64_t size = shrink_size(sigma, &image);
+
+	if (words <= GRID_WORDS_MAX && size <= job->buffered_size_max)
+		return ERR_OK;
+	return problem_set(
+	    problem, ERR_TOO_MANY_PIXELS,
+	    "the image is %ux%u, and for a gaussian of sigma %g across and %g down a small form of "
+	    "it is kept, which takes %llu bytes; the limit is %llu",
+	    image.width, image.height, sigma[GRID_X], sigma[GRID_Y],
+	    (unsigned long long)(words > GRID_WORDS_MAX ? words * sizeof(double) : size),
+	    (unsigned long long)(words > GRID_WORDS_MAX ? GRID_WORDS_MAX * sizeof(double)
+	                                                : job->buffered_size_max));
+}
+
 enum error gather_check(const struct message_job *job, const struct tiling *tiling,
                         struct problem *problem)
 {
 	const uint64_t words = edges_words(tiling->width, tiling->height);
 	const uint64_t size = 2 * words * sizeof(uint64_t);
 
+	if (job->gather == GATHER_GRID)
+		return check_grid(job, tiling, problem);
 	if (job->gather != GATHER_EDGES ||
 	    (words <= EDGES_WORDS_MAX && size <= job->buffered_size_max))
 		return ERR_OK;
@@ -151,11 +212,13 @@ enum error gather_check(const struct message_job *job, const struct tiling *tili
 	                                            : job->buffered_size_max));
 }
 
-enum error gather_run(struct tiles *tiles, const struct message_job *job, int file,
-                      struct problem *problem)
+enum error gather_run(struct tiles *tiles, const struct message_job *job, enum border border,
+                      const double border_pixel[BANDS_MAX], int file, struct problem *problem)
 {
 	struct gatherer g = {.job = job, .tiling = &tiles->tiling};
 
+	if (job->gather == GATHER_GRID)
+		return gather_grid(tiles, &g, border, border_pixel, file, problem);
 	return job->gather == GATHER_EDGES ? gather_edges(tiles, &g, file, problem)
 	                                   : gather_counts(tiles, &g, file, problem);
 }

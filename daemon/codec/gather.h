@@ -10,10 +10,12 @@
 enum error gather_check(const struct message_job *job, const struct tiling *tiling,
                         struct problem *problem) MUST_CHECK;
 
-/* Counts the values of the result's rows, or finds its edges, and writes the numbers that the job
- * is to gather to an empty file; waits for tiles and frees their slots. Returns ERR_OK if another
- * thread stopped the job; the reason is in the tiles. */
-enum error gather_run(struct tiles *tiles, const struct message_job *job, int file,
+/* Counts the values of the result's rows, finds its edges, or shrinks it to the points of a grid,
+ * and writes the numbers that the job is to gather to an empty file; waits for tiles and frees
+ * their slots. border_pixel: chain_border_pixel()'s. Returns ERR_OK if another thread stopped the
+ * job; the reason is in the tiles. */
+enum error gather_run(struct tiles *tiles, const struct message_job *job, enum border border,
+                      const double border_pixel[BANDS_MAX], int file,
                       struct problem *problem) MUST_CHECK;
 
 #endif

@@ -174,7 +174,8 @@ static enum error write_answer(struct job *job, int file, struct problem *proble
 	struct jpeg_bytes scan = {job->place.arena.out, 0};
 
 	if (job->message.gather)
-		return gather_run(&job->tiles, &job->message, file, problem);
+		return gather_run(&job->tiles, &job->message, (enum border)job->chain->border,
+		                  job->border_pixel, file, problem);
 	if (!tiles_await_whole(&job->tiles) || !(job->jpeg.form & TILE_ENCODE))
 		return encode_run(job->encoder, file, problem);
 	scan.size = job->tiles.whole_size; /* known only now */
@@ -382,11 +383,23 @@ static enum error start(struct job *job, struct problem *problem)
 	return problem_set(problem, ERR_MEMORY, "no memory for a thread");
 }
 
+/* True if a grid's sigmas are; others have none. */
+static bool sigmas_valid(const struct message_job *message)
+{
+	bool valid = true;
+
+	for (int i = 0; message->gather == GATHER_GRID && i < GRID_AXES; i++)
+		valid &= message->gather_sigma[i] >= 0.1 &&
+		         message->gather_sigma[i] <= LATTICE_SIGMA_MAX;
+	return valid;
+}
+
 static bool message_valid(const struct message_job *message)
 {
 	return message->format < FORMATS && message->gather < GATHERS &&
 	       message->page <= PAGES_ALL && message->gather_channels < CHANNELS &&
-	       !(message->gather && message->jpeg_pixels) && coding_valid(&message->coding) &&
+	       sigmas_valid(message) && !(message->gather && message->jpeg_pixels) &&
+	       coding_valid(&message->coding) &&
 	       (!message->raw || image_valid(&message->raw_image));
 }
 

@@ -528,10 +528,12 @@ static struct fault lut_fault(const struct filter_call *call, const double *coef
 	return (struct fault){0};
 }
 
-/* The whole image tells something of colours and of luma. */
+/* The whole image tells something of colours and of luma. A grid has all bands. */
 static bool gathers_its_channels(const struct filter_call *call)
 {
-	return !filter_gathers(call) ||
+	const enum gather gather = filter_gathers(call);
+
+	return gather == GATHER_NONE || gather == GATHER_GRID ||
 	       (call->channels != CHANNELS_ALPHA && call->channels != CHANNELS_CHROMA);
 }
 
@@ -646,9 +648,10 @@ static enum error check_gathering(const struct chain *chain, struct problem *pro
 	if (count_gathering(chain) <= CHAIN_GATHERING_MAX)
 		return ERR_OK;
 	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "filters", "",
-	                             "expected at most %d filters that count the image's values "
-	                             "first: equalize, canny, and threshold with method=otsu",
-	                             CHAIN_GATHERING_MAX);
+	                             "expected at most %d filters that look at the whole image "
+	                             "first: equalize, canny, threshold with method=otsu, and "
+	                             "gaussian and unsharp with a sigma above %g",
+	                             CHAIN_GATHERING_MAX, GRID_SIGMA);
 }
 
 enum error chain_check(const struct chain *chain, struct problem *problem)
@@ -698,13 +701,15 @@ static bool gathered_valid(const struct chain *chain, const struct filter_call *
 {
 	const struct numbers *n = &call->gathered;
 	const enum gather gather = filter_gathers(call);
+	uint64_t count;
 
 	if (!n->width && !n->height)
 		return true;
-	if (gather == GATHER_EDGES)
-		return n->width && n->height &&
-		       edges_words(n->width, n->height) <= EDGES_WORDS_MAX &&
-		       has_coefficients(chain, n->first, edges_words(n->width, n->height));
+	if (gather == GATHER_EDGES || gather == GATHER_GRID) {
+		count = filter_gathered_numbers(call, n->width, n->height, call->gathered_bands);
+		return n->width && n->height && call->gathered_bands <= BANDS_MAX && count &&
+		       count <= EDGES_WORDS_MAX && has_coefficients(chain, n->first, count);
+	}
 	return gather && n->height >= 1 && n->height <= BANDS_MAX &&
 	       has_coefficients(chain, n->first, (uint64_t)n->width * n->height) &&
 	       (n->width == gather_entries(gather, PIXEL_U8) ||
@@ -730,12 +735,13 @@ static bool call_valid(const struct chain *chain, const struct filter_call *call
 {
 	const struct parameter *p;
 
-	if (call->filter >= FILTERS || call->channels >= CHANNELS || call->shares ||
-	    !gathered_valid(chain, call))
+	if (call->filter >= FILTERS || call->channels >= CHANNELS || call->shares)
 		return false;
 	for (size_t i = 0; (p = filter_parameter(call->filter, i)); i++)
 		if (!value_valid(chain, call, p, i))
 			return false;
+	if (!gathered_valid(chain, call)) /* which depends on valid values */
+		return false;
 	if (call->filter == FILTER_LEVELS)
 		return levels_valid(call);
 	if (call->filter == FILTER_CANNY && !canny_valid(call))
@@ -861,6 +867,8 @@ enum error chain_size_to(const struct chain *chain, uint32_t width, uint32_t hei
 				e = size_value(call, p, i, width < height ? width : height,
 				               problem);
 	}
+	if (!e)
+		e = check_gathering(*sized, problem);
 	if (e) {
 		free(*sized);
 		*sized = NULL;
@@ -935,14 +943,16 @@ struct chain *chain_before(const struct chain *chain, uint32_t call)
 }
 
 struct chain *chain_gathered(const struct chain *chain, uint32_t call, const double *numbers,
-                             uint32_t width, uint32_t height)
+                             uint32_t width, uint32_t height, uint32_t bands)
 {
 	const bool canny = filter_gathers(&chain->call[call]) == GATHER_EDGES;
-	const uint32_t count = canny ? (uint32_t)edges_words(width, height) : width * height;
+	const uint32_t count =
+	    (uint32_t)filter_gathered_numbers(&chain->call[call], width, height, bands);
 	struct chain *gathered = chain_copy(chain, count);
 
 	if (!gathered)
 		return NULL;
+	gathered->call[call].gathered_bands = bands;
 	gathered->call[call].gathered =
 	    (struct numbers){gathered->coefficients_used, width, height};
 	memcpy(gathered->coefficient + gathered->coefficients_used, numbers,
@@ -962,6 +972,18 @@ void chain_halo(const struct chain *chain, uint32_t *halo_x, uint32_t *halo_y)
 		filter_radius(&chain->call[i], &x, &y);
 		*halo_x += x;
 		*halo_y += y;
+	}
+}
+
+void chain_crops(const struct chain *chain, uint32_t *x, uint32_t *y)
+{
+	*x = *y = 0;
+	for (uint32_t i = 0; chain->border == BORDER_CROP && i < chain->count; i++) {
+		uint32_t margin_x, margin_y;
+
+		filter_margin(&chain->call[i], &margin_x, &margin_y);
+		*x += margin_x;
+		*y += margin_y;
 	}
 }
 
@@ -1005,17 +1027,16 @@ enum error chain_border_pixel(const struct chain *chain, const struct image *ima
 enum error chain_output_size(const struct chain *chain, const struct image *image, uint32_t *width,
                              uint32_t *height, struct problem *problem)
 {
-	uint32_t halo_x = 0, halo_y = 0;
+	uint32_t x, y;
 
-	if (chain->border == BORDER_CROP)
-		chain_halo(chain, &halo_x, &halo_y);
-	if (image->width <= 2 * halo_x || image->height <= 2 * halo_y)
+	chain_crops(chain, &x, &y);
+	if (image->width <= 2 * x || image->height <= 2 * y)
 		return problem_set_parameter(
 		    problem, ERR_IMAGE_TOO_SMALL, "border", "crop",
 		    "the image (or roi) is %ux%u and the filter's window %ux%u: crop "
 		    "leaves nothing; choose another border",
-		    image->width, image->height, 2 * halo_x + 1, 2 * halo_y + 1);
-	*width = image->width - 2 * halo_x;
-	*height = image->height - 2 * halo_y;
+		    image->width, image->height, 2 * x + 1, 2 * y + 1);
+	*width = image->width - 2 * x;
+	*height = image->height - 2 * y;
 	return ERR_OK;
 }

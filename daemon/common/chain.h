@@ -39,12 +39,16 @@ struct chain {
 	struct regions regions; /* where the result is written; their numbers are coefficients */
 	double border_value[BANDS_MAX];
 	struct filter_call call[CHAIN_FILTERS_MAX];
-	/* Of the calls and regions. A chain that knows an image's edges has more than these: it is
-	 * longer than the struct. */
+	/* Of the calls and regions. A chain that knows an image's edges, or the points of a grid,
+	 * may have more than these: it is then longer than the struct. */
 	double coefficient[CHAIN_COEFFICIENTS_MAX];
 };
 
-enum { CHAIN_SIZE_MAX = sizeof(struct chain) + EDGES_WORDS_MAX * sizeof(double) };
+_Static_assert((int)GRID_WORDS_MAX <= (int)EDGES_WORDS_MAX, "neither is larger");
+enum {
+	CHAIN_SIZE_MAX =
+	    sizeof(struct chain) + CHAIN_GATHERING_MAX * EDGES_WORDS_MAX * sizeof(double)
+};
 
 /* Bytes of the chain up to its last coefficient; the rest need not be sent. */
 size_t chain_size(const struct chain *chain);
@@ -110,7 +114,8 @@ enum error chain_take(int fd, struct chain **chain) MUST_CHECK;
 bool chain_has_shares(const struct chain *chain);
 
 /* The chain for an image of this size: a new one from malloc(), trimmed, in *sized.
- * ERR_BAD_PARAMETER if a value is then out of its limits; ERR_MEMORY. */
+ * ERR_BAD_PARAMETER if a value is then out of its limits, or too many filters must know the whole
+ * image; ERR_MEMORY. */
 enum error chain_size_to(const struct chain *chain, uint32_t width, uint32_t height,
                          struct chain **sized, struct problem *problem) MUST_CHECK;
 
@@ -123,13 +128,17 @@ uint32_t chain_gathering(const struct chain *chain);
  * without memory. */
 struct chain *chain_before(const struct chain *chain, uint32_t call);
 
-/* A new chain from malloc(), trimmed, whose call knows these rows of valid numbers, or the edges of
- * an image of this size. NULL without memory. */
+/* A new chain from malloc(), trimmed, whose call knows these rows of valid numbers, or the edges or
+ * points of an image of this size and these bands. NULL without memory. */
 struct chain *chain_gathered(const struct chain *chain, uint32_t call, const double *numbers,
-                             uint32_t width, uint32_t height);
+                             uint32_t width, uint32_t height, uint32_t bands);
 
-/* The halo in pixels: the sum of the filters' radii. */
+/* The halo in pixels, which tiles are read with: the sum of the filters' radii. */
 void chain_halo(const struct chain *chain, uint32_t *halo_x, uint32_t *halo_y);
+
+/* What is cropped on each side: the sum of the filters' margins with BORDER_CROP, else 0. It is at
+ * least the halo. */
+void chain_crops(const struct chain *chain, uint32_t *x, uint32_t *y);
 
 /* The constant outside the image for each band of an image. ERR_BAD_PARAMETER if the number of
  * values does not match the bands, or one is outside the type's range. */

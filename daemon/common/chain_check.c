@@ -11,33 +11,8 @@ static uint32_t filter_operations(enum filter filter)
 {
 	return operation_kernels(filter_operation(filter)) |
 	       (filter == FILTER_CONVOLVE || filter == FILTER_THRESHOLD ? 1u << OPERATION_SEPARABLE
+	        : filter == FILTER_GAUSSIAN || filter == FILTER_UNSHARP ? 1u << OPERATION_GROW
 	                                                                : 0);
-}
-
-static enum error unknown_variant(const struct chain *chain, const char *name,
-                                  const struct operation *first, struct problem *problem)
-{
-	char list[224] = "";
-
-	for (enum kernel k = 0; k < KERNELS; k++)
-		if (kernel_row(k)->operations & operation_kernels(first->kind))
-			list_add(list, sizeof list, kernel_name(k));
-	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant", name,
-	                             "for %s, expected general, reference, %s",
-	                             filter_name(chain->call[0].filter), list);
-}
-
-/* The kernel supports no filter of the chain. */
-static enum error idle_variant(enum kernel kernel, struct problem *problem)
-{
-	char list[160] = "";
-
-	for (enum filter f = 0; f < FILTERS; f++)
-		if (kernel_row(kernel)->operations & filter_operations(f))
-			list_add(list, sizeof list, filter_name(f));
-	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant", kernel_name(kernel),
-	                             "%s supports none of these filters; it supports %s",
-	                             kernel_name(kernel), *list ? list : "none by itself");
 }
 
 static enum error lower(const struct chain *chain, uint32_t i, struct operation *op,
@@ -46,6 +21,43 @@ static enum error lower(const struct chain *chain, uint32_t i, struct operation 
 	return filter_lower(&chain->call[i], chain->coefficient, op)
 	           ? problem_set(problem, ERR_MEMORY, "no memory for a filter")
 	           : ERR_OK;
+}
+
+/* Says what a call could use instead. known: the name is that of a kernel. */
+static enum error other_variants(const struct chain *chain, uint32_t i, const char *name,
+                                 bool known, struct problem *problem)
+{
+	struct operation op = {0};
+	char list[224] = "";
+	enum error e = lower(chain, i, &op, problem);
+
+	for (enum kernel k = 0; !e && k < KERNELS; k++)
+		if (kernel_row(k)->operations & operation_own_kernels(&op))
+			list_add(list, sizeof list, kernel_name(k));
+	operation_fini(&op);
+	return e ? e
+	         : problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant", name,
+	                                 "%s%s %s%s, expected general, reference, %s",
+	                                 known ? name : "", known ? " does not support" : "for",
+	                                 filter_name(chain->call[i].filter),
+	                                 known ? " with these values" : "", list);
+}
+
+/* The kernel supports no filter of the chain, or none with such values. */
+static enum error idle_variant(const struct chain *chain, enum kernel kernel,
+                               struct problem *problem)
+{
+	char list[160] = "";
+
+	for (uint32_t i = 0; i < chain->count; i++)
+		if (kernel_row(kernel)->operations & filter_operations(chain->call[i].filter))
+			return other_variants(chain, i, kernel_name(kernel), true, problem);
+	for (enum filter f = 0; f < FILTERS; f++)
+		if (kernel_row(kernel)->operations & filter_operations(f))
+			list_add(list, sizeof list, filter_name(f));
+	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant", kernel_name(kernel),
+	                             "%s supports none of these filters; it supports %s",
+	                             kernel_name(kernel), *list ? list : "none by itself");
 }
 
 static enum error check_radius(enum kernel kernel, const struct chain *chain, uint32_t i,
@@ -78,20 +90,18 @@ static enum error check_kernel(const struct chain *chain, enum kernel kernel,
 		struct operation op = {0};
 
 		e = lower(chain, i, &op, problem);
-		if (!e && kernel_row(kernel)->operations & operation_kernels(op.kind)) {
+		if (!e && kernel_row(kernel)->operations & operation_own_kernels(&op)) {
 			idle = false;
 			e = check_radius(kernel, chain, i, &op, problem);
 		}
 		operation_fini(&op);
 	}
-	return e || !idle ? e : idle_variant(kernel, problem);
+	return e || !idle ? e : idle_variant(chain, kernel, problem);
 }
 
 enum error chain_set_variant(struct chain *chain, const char *name, struct problem *problem)
 {
 	enum kernel kernel = kernel_parse(name);
-	struct operation op = {0};
-	enum error e;
 
 	chain->variant = !strcmp(name, "reference") ? VARIANT_REFERENCE
 	                 : !strcmp(name, "general") ? VARIANT_GENERAL
@@ -105,11 +115,7 @@ enum error chain_set_variant(struct chain *chain, const char *name, struct probl
 		                             "expected sigma in pixels, not in %%");
 	if (kernel < KERNELS && kernel_row(kernel)->operations)
 		return check_kernel(chain, kernel, problem);
-	e = lower(chain, 0, &op, problem);
-	if (!e)
-		e = unknown_variant(chain, name, &op, problem);
-	operation_fini(&op);
-	return e;
+	return other_variants(chain, 0, name, false, problem);
 }
 
 static bool channels_there(enum channels channels, const struct image *image, bool cmyk)
@@ -177,7 +183,7 @@ static enum error check_pixels(const struct chain *chain, uint32_t i, const stru
 	enum pixel_type type = type_seen(&chain->call[i], &op, image);
 	char types[32] = "";
 
-	if (e || !(row->operations & operation_kernels(op.kind)) ||
+	if (e || !(row->operations & operation_own_kernels(&op)) ||
 	    (row->types >> type & 1 && row->bands >> image->bands & 1))
 		goto out;
 	for (enum pixel_type t = 0; t < PIXEL_TYPES; t++)

@@ -93,10 +93,12 @@ struct filter_call {
 	uint32_t filter;   /* enum filter */
 	uint32_t channels; /* enum channels */
 	struct numbers numbers[FILTER_PARAMETERS_MAX];
-	/* Of the whole image, if the filter must know it; of GATHER_EDGES: the size of the image
-	 * that has these edges. */
+	/* Of the whole image, if the filter must know it; of GATHER_EDGES and GATHER_GRID: the size
+	 * of the image that has these edges or points, and (of a grid) its bands. */
 	struct numbers gathered;
+	uint32_t gathered_bands;
 	uint32_t shares; /* bit i: value[i] is a percentage of the image's shorter side */
+	uint32_t unused;
 	double value[FILTER_PARAMETERS_MAX];
 };
 
@@ -119,8 +121,16 @@ const struct parameter *filter_parameter(enum filter filter, size_t i);
 /* True if a percentage of the image's shorter side may be given. */
 bool parameter_takes_share(const struct parameter *parameter);
 
-/* The radius of a call, without the work of filter_lower(). */
+/* The radius of a call, without the work of filter_lower(): how far it reads. One that knows the
+ * whole image as a grid reads nothing. */
 void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t *radius_y);
+
+/* How near to the image's edge results depend on the border rule: the radius, or as far as a grid
+ * reaches. */
+void filter_margin(const struct filter_call *call, uint32_t *margin_x, uint32_t *margin_y);
+
+/* Of a `gaussian` given by sigma, or `unsharp`: that of each direction. */
+void filter_sigmas(const struct filter_call *call, double sigma[GRID_AXES]);
 
 /* The lattice that a call is computed on; its stride is 0 if it is not. */
 struct lattice filter_lattice(const struct filter_call *call);
@@ -130,6 +140,13 @@ double filter_canny_sigma(const struct filter_call *call);
 
 /* What a call must know of the whole image, whether it does or not. */
 enum gather filter_gathers(const struct filter_call *call);
+
+/* What a call costs: the filter's operation, or that of a grid. */
+enum operation_kind filter_call_operation(const struct filter_call *call);
+
+/* How many numbers a call that gathers has for `gathered` of this size, and bands. */
+uint64_t filter_gathered_numbers(const struct filter_call *call, uint32_t width, uint32_t height,
+                                 uint32_t bands);
 
 /* How many colours a call has numbers for; 0 or 1 if it treats them alike. */
 uint32_t filter_by_colour(const struct filter_call *call);

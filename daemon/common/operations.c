@@ -24,6 +24,11 @@ uint32_t operation_kernels(enum operation_kind kind)
 	return 1u << rows[kind].by;
 }
 
+uint32_t operation_own_kernels(const struct operation *op)
+{
+	return operation_kernels(op->of_grid ? OPERATION_GROW : op->kind);
+}
+
 bool operation_compares(enum operation_kind kind)
 {
 	return kind == OPERATION_UNSHARP || kind == OPERATION_LOCAL_THRESHOLD;

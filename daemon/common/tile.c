@@ -150,10 +150,9 @@ enum error tiling_init(struct tiling *t, const struct chain *chain, const struct
 	if (e)
 		return e;
 	chain_halo(chain, &t->halo_x, &t->halo_y);
-	if (chain->border == BORDER_CROP) {
-		t->x0 = t->halo_x;
-		t->y0 = t->halo_y;
-	}
+	chain_crops(chain, &t->x0, &t->y0);
+	if (chain->border == BORDER_CROP)
+		t->halo_x = t->x0;
 	tiling_set_width(t, t->width);
 	tiling_set_rows(t, choose_rows(t, in_arena, out_arena, samples_max));
 	if (slots_that_fit(t, in_arena, out_arena) < SLOTS_MIN)
@@ -286,13 +285,13 @@ static bool output_inside(const struct tile *tile, const struct image *image, ui
 static bool is_whole(const struct tile *tile, const struct image *image, const struct chain *chain,
                      uint64_t arena)
 {
-	uint32_t x0 = 0, y0 = 0;
+	uint32_t halo_x, halo_y, x0, y0;
 
-	if (chain->border == BORDER_CROP)
-		chain_halo(chain, &x0, &y0);
-	return image->type == PIXEL_U8 && (image->bands == 1 || image->bands == 3) &&
-	       !image->alpha && tile->index == 0 && tile->x0 == x0 && tile->y0 == y0 &&
-	       tile->width + UINT64_C(2) * x0 == image->width &&
+	chain_halo(chain, &halo_x, &halo_y);
+	chain_crops(chain, &x0, &y0);
+	return (x0 == halo_x || !x0) && (y0 == halo_y || !y0) && image->type == PIXEL_U8 &&
+	       (image->bands == 1 || image->bands == 3) && !image->alpha && tile->index == 0 &&
+	       tile->x0 == x0 && tile->y0 == y0 && tile->width + UINT64_C(2) * x0 == image->width &&
 	       tile->height + UINT64_C(2) * y0 == image->height &&
 	       bytes_inside(tile->work, JPEG_WORK_SIZE, arena);
 }

@@ -67,10 +67,10 @@ struct tile {
 struct tiling {
 	struct image image; /* of a plane, if there are several */
 	uint32_t planes;
-	uint32_t halo_x, halo_y;
-	uint32_t x0, y0; /* first pixel of the result in the image: the halo with crop, else 0 */
-	uint32_t width, height; /* of the whole result, or of that of a page */
-	uint32_t rows;          /* of the result in each strip but the last */
+	uint32_t halo_x, halo_y; /* with crop rows are whole: halo_x is then x0, whatever is read */
+	uint32_t x0, y0;         /* first pixel of the result in the image: chain_crops() */
+	uint32_t width, height;  /* of the whole result, or of that of a page */
+	uint32_t rows;           /* of the result in each strip but the last */
 	uint32_t pages;
 	uint32_t page_strips;  /* of a page */
 	uint32_t strips;       /* of all */

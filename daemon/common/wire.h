@@ -88,8 +88,10 @@ struct message_job {
 	uint32_t has_target;
 	uint32_t target_x, target_y;
 	/* enum gather: if not NONE, the answer is these numbers of the result, as doubles row after
-	 * row, and not an image. gather_channels: enum channels of the filter that needs them. */
+	 * row, and not an image. gather_channels: enum channels of the filter that needs them;
+	 * gather_sigma: of a grid (grid.h), else 0. */
 	uint32_t gather, gather_channels;
+	double gather_sigma[GRID_AXES];
 	uint32_t verify;      /* 1: every tile is compared with the reference completely */
 	uint32_t jpeg_pixels; /* of the largest image with a side that is a scan; 0: none may */
 	uint32_t page;        /* PAGE_FIRST, PAGES_ALL, or the number of a page, from 1 */

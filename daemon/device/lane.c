@@ -247,9 +247,7 @@ static uint64_t output_span(const struct lane *lane)
 /* True if other tiles lie beside this one in its slot. */
 static bool is_narrow(const struct plan *plan, const struct tile *tile)
 {
-	return tile->width < (plan->chain.border == BORDER_CROP
-	                          ? plan->image.width - 2 * plan->halo_x
-	                          : plan->image.width);
+	return tile->width < plan->width;
 }
 
 bool lane_stacks(const struct plan *plan, const struct tile *a, const struct tile *b)

@@ -258,9 +258,9 @@ static enum error filter_bands(const struct progress *p, const struct filter_cal
 {
 	uint32_t bands = bands_changed(p->image, call, op), all = (1u << p->image->bands) - 1;
 	bool alpha_weighted = is_alpha_weighted(p->image, call, op);
-	uint32_t seen = op->by_band      ? all
-	                : alpha_weighted ? bands | 1u << (p->image->bands - 1)
-	                                 : bands;
+	uint32_t seen = op->by_band || op->of_grid ? all
+	                : alpha_weighted           ? bands | 1u << (p->image->bands - 1)
+	                                           : bands;
 	struct canvas from = {0}, to = {0};
 	enum error e;
 
@@ -508,25 +508,25 @@ enum error reference_filter(const struct chain *chain, const struct image *image
 {
 	struct window window = {0};
 	struct problem problem;
-	uint32_t halo_x, halo_y, width = image->width;
+	uint32_t x, y, width = image->width; /* x, y: of the window's first pixel in what is read */
 	uint8_t *padded = NULL;
 	const uint8_t *first = in;
 	enum error e = chain_output_size(chain, image, &window.width, &window.height, &problem);
 
 	*r = (struct reference){0};
-	chain_halo(chain, &halo_x, &halo_y);
+	chain_halo(chain, &x, &y);
 	if (chain->border == BORDER_CROP) {
-		window.x0 = halo_x;
-		window.y0 = halo_y;
+		chain_crops(chain, &x, &y);
+		window.x0 = x;
+		window.y0 = y;
 	} else if (!e) {
-		e = pad(chain, image, in, halo_x, halo_y, &padded);
+		e = pad(chain, image, in, x, y, &padded);
 		first = padded;
-		width += 2 * halo_x;
+		width += 2 * x;
 	}
 	if (!e)
 		e = reference_window(chain, image, &window,
-		                     first + ((size_t)halo_y * width + halo_x) *
-		                                 image_pixel_size(image),
+		                     first + ((size_t)y * width + x) * image_pixel_size(image),
 		                     width * image_pixel_size(image), r);
 	free(padded);
 	return e;
@@ -535,7 +535,7 @@ enum error reference_filter(const struct chain *chain, const struct image *image
 /* Multiply-adds a sample of one filter; an exponential counts as several. */
 static double call_cost(const struct filter_call *call, uint32_t radius_x, uint32_t radius_y)
 {
-	const enum operation_kind kind = filter_operation(call->filter);
+	const enum operation_kind kind = filter_call_operation(call);
 
 	const double window = (2.0 * radius_x + 1) * (2.0 * radius_y + 1);
 	const double terms = operation_terms(kind, radius_x, radius_y);

@@ -64,12 +64,12 @@ def test_refused(hostile, mode):
         assert metrics.total("convolved_stage_duration_seconds_sum") < 100
 
 
-@pytest.mark.parametrize("mode, name", [("honest", "equalize"), ("numbers", "equalize"), ("honest", "canny"),
-                                        ("numbers", "canny")])
+@pytest.mark.parametrize("mode, name", [("honest", "equalize?"), ("numbers", "equalize?"), ("honest", "canny?"),
+                                        ("numbers", "canny?"), ("numbers", "gaussian?sigma=200&")])
 def test_numbers(hostile, mode, name):
     """What a run counts is checked like any message: an image in its place, and numbers that cannot be."""
     with hostile(mode, "--codecs", "2") as service:
-        service.post(TARGET.replace("box?size=3", f"{name}?variant=general"), BODY).refused(422, "decoder-died")
+        service.post(TARGET.replace("box?size=3", f"{name}variant=general"), BODY).refused(422, "decoder-died")
         assert service.get("/livez").status == 200
         poll(lambda: service.metrics().total("convolved_spool_memory_bytes") == 0, 60, "no memory")
 

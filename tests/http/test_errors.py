@@ -40,7 +40,7 @@ def works(service):
 BAD_PARAMETERS = [
     ("gaussian?sigma=abc", "sigma", "abc"), ("gaussian?sigma=", "sigma", ""),
     ("gaussian?sigma=0", "sigma", "0"), ("gaussian?sigma=-1", "sigma", "-1"),
-    ("gaussian?sigma=100.5", "sigma", "100.5"), ("gaussian?sigma=nan", "sigma", "nan"),
+    ("gaussian?sigma=1000.5", "sigma", "1000.5"), ("gaussian?sigma=nan", "sigma", "nan"),
     ("gaussian?sigma=inf", "sigma", "inf"), ("gaussian?sigma=1e999", "sigma", "1e999"),
     ("gaussian?sigma=0x2", "sigma", "0x2"), ("gaussian?sigma=2x", "sigma", "2x"),
     ("gaussian?size=4", "size", "4"), ("gaussian?size=603", "size", "603"),
@@ -87,7 +87,7 @@ def test_bad_parameter(service, target, parameter, value):
 
 
 @pytest.mark.parametrize("target, says", [
-    ("box?size=4", "odd"), ("gaussian?sigma=200", "100"), ("sobel?output=z", "magnitude"),
+    ("box?size=4", "odd"), ("gaussian?sigma=2000", "1000"), ("sobel?output=z", "magnitude"),
     ("box?border=mirror", "reflect101"), ("convolve?kernel=1,2;3,4", "odd"),
     ("convolve?kernel=" + ",".join("1" * 65), "63"), ("box?format=ico", "png"),
     ("box?sigma=2", "size"), ("box?quality=0", "100"),

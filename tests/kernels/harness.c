@@ -93,20 +93,18 @@ static size_t align_row(size_t bytes)
 /* A tile of rows [y0, y0 + height) of the result, behind a guard in both arenas. */
 static struct tile make_tile(const struct plan *plan, uint32_t first, uint32_t height)
 {
-	bool crop = plan->chain.border == BORDER_CROP;
 	size_t pixel = image_pixel_size(&plan->image), halo = plan->halo_x * pixel;
-	uint32_t width = plan->image.width - (crop ? 2 * plan->halo_x : 0);
 	struct tile tile = {
 	    .index = first,
-	    .x0 = crop ? plan->halo_x : 0,
-	    .y0 = first + (crop ? plan->halo_y : 0),
-	    .width = width,
+	    .width = plan->width,
 	    .height = height,
-	    .in_pitch = (uint32_t)align_row(halo + width * pixel + halo),
-	    .out_pitch = (uint32_t)align_row(width * pixel),
+	    .in_pitch = (uint32_t)align_row(halo + plan->width * pixel + halo),
+	    .out_pitch = (uint32_t)align_row(plan->width * pixel),
 	    .out = GUARD,
 	};
 
+	chain_crops(&plan->chain, &tile.x0, &tile.y0);
+	tile.y0 += first;
 	tile.in = GUARD + align_row(halo) + (uint64_t)plan->halo_y * tile.in_pitch;
 	return tile;
 }

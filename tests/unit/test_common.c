@@ -561,13 +561,21 @@ static void test_variant(void **state)
 	    {"open=size=101", "extreme", NULL},
 	    {"threshold", "threshold", NULL},
 	    {"threshold=method=mean", "separable", NULL},
-	    {"threshold", "separable", "it supports gaussian, box, convolve, unsharp, threshold"},
+	    {"threshold", "separable",
+	     "separable does not support threshold with these values, expected general, "},
 	    {"gaussian", "matrx", "for gaussian, expected general, reference, separable, "},
 	    {"sobel,gaussian", "none", "for sobel, expected general, reference, gradient"},
 	    {"gaussian", "extend", "for gaussian"},
 	    {"gaussian", "gradient", "it supports sobel, scharr, prewitt"},
 	    {"sobel,emboss", "separable", "it supports gaussian, box, convolve, unsharp"},
 	    {"gaussian=sigma=11", "separable_wide", NULL}, /* on a lattice */
+	    {"gaussian=sigma=101", "grow", NULL},          /* on a grid */
+	    {"gaussian=sigma=101", "separable",
+	     "separable does not support gaussian with these values, expected general, reference, "
+	     "grow"},
+	    {"unsharp=sigma=101", "grow", NULL},
+	    {"unsharp=sigma=101", "separable",
+	     "separable does not support unsharp with these values, expected general, "},
 	    {"gaussian=sigma=11:size=67", "matrix", "radius up to 31; that of gaussian is 33"},
 	};
 
@@ -712,6 +720,34 @@ static void test_tiling_planes(void **state)
 		assert_true(t.in_plane >= (tile.height + 2 * (uint64_t)t.halo_y) * t.in_pitch &&
 		            t.out_plane >= (uint64_t)tile.height * t.out_pitch);
 	}
+	free(chain);
+}
+
+/* What knows the whole image crops without reading it: tiles have the halo of the others only. */
+static void test_tiling_grid(void **state)
+{
+	struct chain *chain = chain_of("box,gaussian=sigma=150");
+	struct image image = {2200, 1950, 3, PIXEL_U8, 0};
+	const uint32_t margin = 1 + lattice_for_grid(150).reach;
+	const uint64_t arena = 1 << 24;
+	struct tiling t;
+	struct tile tile;
+
+	(void)state;
+	assert_int_equal(tiling_init(&t, chain, &image, arena, arena, 1 << 14, &problem), ERR_OK);
+	assert_true(t.halo_x == 1 && t.halo_y == 1 && !t.x0 && !t.y0 && t.width == 2200);
+	chain->border = BORDER_CROP;
+	assert_int_equal(tiling_init(&t, chain, &image, arena, arena, 1 << 14, &problem), ERR_OK);
+	assert_true(t.x0 == margin && t.y0 == margin && t.halo_x == margin && t.halo_y == 1);
+	assert_true(t.width == 2200 - 2 * margin && t.height == 1950 - 2 * margin);
+	assert_true(t.strips > 3);
+	for (uint32_t i = 0; i < t.count; i++) {
+		tiling_tile(&t, i, 5, 6, &tile);
+		assert_true(tile_valid(&tile, &image, chain, arena, arena));
+		assert_true(tile.y0 + tile.height <= 1950 - margin);
+	}
+	tiling_whole_tile(&t, TILE_DECODE, 1000, arena, arena, &tile);
+	assert_false(tile_valid(&tile, &image, chain, arena, arena));
 	free(chain);
 }
 
@@ -1374,7 +1410,7 @@ static void test_lower_lines(void **state)
 		operation_fini(&op);
 	}
 	free(chain);
-	assert_int_equal(parse_result("gaussian=sigma_x=101"), ERR_BAD_PARAMETER);
+	assert_int_equal(parse_result("gaussian=sigma_x=1001"), ERR_BAD_PARAMETER);
 	assert_int_equal(parse_result("motion=length=64"), ERR_BAD_PARAMETER);
 	assert_int_equal(parse_result("log=sigma=8"), ERR_BAD_PARAMETER);
 }
@@ -1784,6 +1820,7 @@ int main(void)
 	    cmocka_unit_test(test_tiling),
 	    cmocka_unit_test(test_tiling_planes),
 	    cmocka_unit_test(test_tiling_pages),
+	    cmocka_unit_test(test_tiling_grid),
 	    cmocka_unit_test(test_tiling_dense),
 	    cmocka_unit_test(test_tiling_crop),
 	    cmocka_unit_test(test_tiling_largest_width),

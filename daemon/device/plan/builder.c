@@ -134,8 +134,11 @@ static enum error fill_step(const struct device *device, struct step *step, cons
 	step->high = op->high * full;
 	step->plane_width = op->plane_width;
 	step->plane_height = op->plane_height;
+	step->grid = op->grid;
 	if (op->kind == OPERATION_EDGES)
 		return weights_new_plane(device, op, &step->weights);
+	if (op->kind == OPERATION_GROW)
+		return weights_new_grid(device, op, &step->weights);
 	step->space = (float)(op->space * log2_e);
 	step->range = (float)(op->range / (full * full) * log2_e);
 	if (op->kind == OPERATION_GRADIENT)

@@ -127,7 +127,7 @@ static enum error add_comparison(struct builder *b, const struct operation *op, 
 	struct step step;
 	enum error e;
 
-	blur.kind = OPERATION_SEPARABLE;
+	blur.kind = op->of_grid ? OPERATION_GROW : OPERATION_SEPARABLE;
 	blur.gain = 1;
 	b->busy = original;
 	add_premultiply(b, op, alpha_weighted);
@@ -313,14 +313,17 @@ static enum error next_operation(const struct builder *b, const struct filter_ca
 	return e;
 }
 
-/* True if the edges that an operation knows are those of the image, or of its middle. */
+/* True if the edges or points that an operation needs are there, and those of the image, or of its
+ * middle. */
 static bool plane_fits(const struct builder *b, const struct operation *op)
 {
 	const uint32_t width = b->image->width, height = b->image->height;
 	const bool crop = b->chain->border == BORDER_CROP;
 
-	if (op->kind != OPERATION_EDGES)
+	if (op->kind != OPERATION_EDGES && !op->of_grid)
 		return true;
+	if (!op->plane || (op->of_grid && op->grid.bands != b->image->bands))
+		return false;
 	return crop ? op->plane_width <= width && op->plane_height <= height &&
 	                  (width - op->plane_width) % 2 == 0 && (height - op->plane_height) % 2 == 0
 	            : op->plane_width == width && op->plane_height == height;
@@ -449,6 +452,7 @@ enum error plan_new(struct programs *programs, const struct chain *chain, const 
 	if (!*plan)
 		return ERR_MEMORY;
 	(*plan)->image = *image;
+	(*plan)->width = b.width;
 	memcpy(&(*plan)->chain, chain, chain_size(chain));
 	(*plan)->border.kernel = (*plan)->failed = KERNELS;
 	b.list = &(*plan)->list;

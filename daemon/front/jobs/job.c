@@ -94,6 +94,9 @@ static enum error choose_run(struct job *job)
 	job->chain = chain;
 	job->gather = call ? filter_gathers(call) : GATHER_NONE;
 	job->gather_channels = call ? call->channels : CHANNELS_ALL;
+	memset(job->gather_sigma, 0, sizeof job->gather_sigma);
+	if (job->gather == GATHER_GRID)
+		filter_sigmas(call, job->gather_sigma);
 	return ERR_OK;
 }
 
@@ -263,14 +266,14 @@ void job_restart(struct job *job)
 	queue_again(job);
 }
 
-/* Of edges the size of the run's result; else how many numbers and rows of them. */
+/* Of edges and grids the size of the run's result; else how many numbers and rows of them. */
 static void size_gathered(const struct job *job, uint32_t *width, uint32_t *height)
 {
 	struct problem problem;
 
 	*width = gather_entries(job->gather, (enum pixel_type)job->image.type);
 	*height = gather_rows(&job->image, job->gather_channels == CHANNELS_LUMA);
-	if (job->gather == GATHER_EDGES &&
+	if ((job->gather == GATHER_EDGES || job->gather == GATHER_GRID) &&
 	    chain_output_size(job->chain->chain, &job->image, width, height, &problem))
 		*width = *height = 0; /* a codec worker would have refused it */
 }
@@ -279,8 +282,10 @@ uint64_t job_gathers(const struct job *job)
 {
 	uint32_t width, height;
 
+	if (!job->gather)
+		return 0;
 	size_gathered(job, &width, &height);
-	return job->gather == GATHER_EDGES ? edges_words(width, height) : (uint64_t)width * height;
+	return filter_gathered_numbers(next_gathering(job), width, height, job->image.bands);
 }
 
 /* From now on this is asked for; it is owned. */
@@ -319,7 +324,8 @@ enum error job_go_on(struct job *job, const double *numbers)
 	uint32_t width, height;
 
 	size_gathered(job, &width, &height);
-	chain = chain_gathered(asked, chain_gathering(asked), numbers, width, height);
+	chain =
+	    chain_gathered(asked, chain_gathering(asked), numbers, width, height, job->image.bands);
 
 	if (!chain || ask_for(job, chain))
 		return ERR_MEMORY;

@@ -84,8 +84,9 @@ struct job {
 	struct fair_flow tasks;   /* its tasks in the scheduler's queue */
 	/* What is asked for, with what runs have gathered for it; and what this run does. */
 	struct shared_chain *asked, *chain;
-	enum gather gather;       /* what this run gathers; NONE: it makes the answer */
-	uint32_t gather_channels; /* enum channels, for a call on which it does */
+	enum gather gather;             /* what this run gathers; NONE: it makes the answer */
+	uint32_t gather_channels;       /* enum channels, for a call on which it does */
+	double gather_sigma[GRID_AXES]; /* GATHER_GRID */
 	struct spool body, answer;
 	struct share place;  /* links among waiting jobs, or running ones */
 	struct share memory; /* of its body */

@@ -16,7 +16,7 @@ static double call_cost(const struct filter_call *call)
 
 	filter_radius(call, &x, &y);
 	if (!lattice.stride)
-		cost = operation_terms(filter_operation(call->filter), x, y);
+		cost = operation_terms(filter_call_operation(call), x, y);
 	return cost + (ycbcr ? 6 : 0);
 }
 

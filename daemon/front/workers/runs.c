@@ -12,6 +12,7 @@
 #include "front/workers/runs.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/file.h"
 #include "front/base/loop.h"
@@ -52,6 +53,7 @@ static void codec_start_job(struct codec *c, struct job *job)
 	message.job.samples_max = owner->samples_max(job->chain->chain);
 	message.job.gather = job->gather;
 	message.job.gather_channels = job->gather_channels;
+	memcpy(message.job.gather_sigma, job->gather_sigma, sizeof job->gather_sigma);
 	message.job.verify_share = config->verify_share;
 	message.job.verify_taps = config->verify_taps;
 	job->jpeg_form = TILE_JPEG;
@@ -188,15 +190,16 @@ void codec_end_job(struct codec *c, enum error error, const struct problem *prob
 }
 
 /* Reads the numbers that are the answer of a job's run; NULL if they are not what they must be. Of
- * edges any are. */
+ * edges and grids any are. */
 static double *read_gathered(const struct job *job, uint64_t count)
 {
 	const uint64_t size = count * sizeof(double);
 	const bool fits = count && count <= EDGES_WORDS_MAX && job->answer_size == size;
+	const bool any = job->gather == GATHER_EDGES || job->gather == GATHER_GRID;
 	double *numbers = fits ? malloc(size) : NULL;
 
 	if (numbers && file_read(job->answer.fd, numbers, size, 0) &&
-	    (job->gather == GATHER_EDGES || gather_valid(numbers, count)))
+	    (any || gather_valid(numbers, count)))
 		return numbers;
 	free(numbers);
 	return NULL;

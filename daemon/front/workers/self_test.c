@@ -182,10 +182,13 @@ static uint32_t variant_of(const struct kernel_set *kernels, enum operation_kind
 static enum error isolate(const struct plan *plan, const struct kernel_set *kernels, uint32_t i,
                           struct chain *chain, struct image *image)
 {
+	const struct filter_call *call = &plan->chain->chain->call[i];
+	const enum gather gather = call->gathered.width ? filter_gathers(call) : GATHER_NONE;
 	struct operation op;
 	enum error e;
 
-	if (plan->chain->size > sizeof *chain) /* the edges of a client's image */
+	/* The edges or points are those of a client's image. */
+	if (gather == GATHER_EDGES || gather == GATHER_GRID || plan->chain->size > sizeof *chain)
 		return ERR_DOES_NOT_FIT;
 	memcpy(chain, plan->chain->chain, plan->chain->size);
 	chain->call[0] = chain->call[i];
