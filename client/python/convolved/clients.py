@@ -1,0 +1,130 @@
+"""The clients, which take the steps of core.py: one waits, one awaits."""
+from __future__ import annotations
+
+import asyncio
+import functools
+import ipaddress
+import os
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import httpx
+
+import convolved
+from convolved import core
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _waits(step: Callable[Concatenate[Any, P], core.Steps[R]]
+           ) -> Callable[Concatenate[Client, P], R]:
+    @functools.wraps(step)
+    def method(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        steps, answer = step(self, *args, **kwargs), None
+        try:
+            while True:
+                asked = steps.send(answer)
+                if isinstance(asked, httpx.Request):
+                    answer = self.http.send(asked)
+                else:
+                    time.sleep(asked)
+                    answer = None
+        except StopIteration as end:
+            result: R = end.value
+            return result
+    return method
+
+
+def _awaits(step: Callable[Concatenate[Any, P], core.Steps[R]]
+            ) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, R]]:
+    @functools.wraps(step)
+    async def method(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        steps, answer = step(self, *args, **kwargs), None
+        try:
+            while True:
+                asked = steps.send(answer)
+                if isinstance(asked, httpx.Request):
+                    answer = await self.http.send(asked)
+                else:
+                    await asyncio.sleep(asked)
+                    answer = None
+        except StopIteration as end:
+            result: R = end.value
+            return result
+    return method
+
+
+def _is_this_host(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def _connection(transport: Callable[..., Any], url: str | None, token: str | None,
+                insecure_token: bool, options: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of httpx's client. No proxy stands between this host and itself."""
+    url = url or os.environ.get("CONVOLVED_URL") or "http://localhost:8700"
+    if url.startswith("unix:"):
+        options = {"transport": transport(uds=url.removeprefix("unix:")), **options}
+        url = "http://localhost"
+    base = httpx.URL(url if "://" in url else f"http://{url}")
+    local = _is_this_host(base.host)
+    if token and base.scheme != "https" and not local and not insecure_token:
+        raise ValueError(f"{url}: the token would travel unencrypted: use https://, or "
+                         "insecure_token=True to send it anyway")
+    headers = {"User-Agent": f"convolved-python/{convolved.__version__}"}
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
+    return {"base_url": base, "timeout": httpx.Timeout(600, connect=10), "trust_env": not local,
+            **options, "headers": {**headers, **options.get("headers", {})}}
+
+
+class Service:
+    """A service at `url`: http://…, https://… or unix:PATH; by default $CONVOLVED_URL, else
+    http://localhost:8700. `patience` is how many seconds it may ask to wait (429, 503); other options
+    are those of httpx, such as `verify` and `timeout`."""
+    _client: Callable[..., Any]
+    _transport: Callable[..., Any]
+
+    def __init__(self, url: str | None = None, *, token: str | None = None,
+                 insecure_token: bool = False, patience: float = 60, **options: Any) -> None:
+        self.patience = patience
+        self.http: Any = self._client(**_connection(self._transport, url, token, insecure_token,
+                                                  options))
+
+
+class Client(Service):
+    """Its methods wait for the answer."""
+    _client, _transport = httpx.Client, httpx.HTTPTransport
+
+    apply, submit, job = _waits(core.apply), _waits(core.submit), _waits(core.job)
+    result, cancel, get = _waits(core.result), _waits(core.cancel), _waits(core.get)
+
+    def close(self) -> None:
+        self.http.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class AsyncClient(Service):
+    """Its methods are awaited, with asyncio."""
+    _client, _transport = httpx.AsyncClient, httpx.AsyncHTTPTransport
+
+    apply, submit, job = _awaits(core.apply), _awaits(core.submit), _awaits(core.job)
+    result, cancel, get = _awaits(core.result), _awaits(core.cancel), _awaits(core.get)
+
+    async def close(self) -> None:
+        await self.http.aclose()
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()

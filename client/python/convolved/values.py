@@ -1,0 +1,48 @@
+"""Filters and the values of their parameters, as a query has them."""
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+Row: TypeAlias = Sequence[float] | np.ndarray
+Matrix: TypeAlias = Sequence[Row] | np.ndarray | str
+Numbers: TypeAlias = float | Row | Matrix
+# Of parameters that are texts: numbers are joined by commas, rows of them by semicolons.
+Value: TypeAlias = Numbers | Sequence[str | Row]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Filter:
+    """A filter with the parameters that are given; `filters` makes them."""
+    name: str
+    parameters: Mapping[str, Any]
+
+
+def given(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that are not None."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _is_number(value: Any) -> bool:
+    return np.isscalar(value) and not isinstance(value, str)
+
+
+def text(value: Any) -> str:
+    """The value in a query: numbers in as many digits as they need."""
+    if isinstance(value, str):
+        return value
+    if _is_number(value):
+        return repr(float(value)).removesuffix(".0")
+    return ("," if all(map(_is_number, value)) else ";").join(map(text, value))
+
+
+def chain(filters: Iterable[Filter]) -> str:
+    """NAME=key=value:key=value,NAME…, in which spaces separate the columns of a matrix."""
+    links = []
+    for one in filters:
+        pairs = (f"{name}={text(value)}" for name, value in one.parameters.items())
+        links.append("=".join(filter(None, (one.name, ":".join(pairs).replace(",", " ")))))
+    return ",".join(links)

@@ -1,0 +1,258 @@
+"""The Python client: both of its kinds against the service, and against servers that answer as a test
+wants."""
+import ast
+import asyncio
+import email.utils
+import json
+import pickle
+import re
+import subprocess
+import sys
+import time
+import zipfile
+
+import numpy as np
+import pytest
+
+import imagefiles
+from client import ppm
+from pixels import random_pixels
+from scripted import problem
+from service import REPOSITORY, target_of
+
+SOURCES = REPOSITORY / "client/python"
+sys.path.insert(0, str(SOURCES))
+sys.dont_write_bytecode = True
+
+import convolved  # noqa: E402
+import generate  # noqa: E402
+from convolved import filters as f  # noqa: E402
+
+PHOTOGRAPH = REPOSITORY / "tests/photograph.jpg"
+GENERAL = {"variant": "general"}  # for reproducible bytes
+
+
+def waits(url, use, **options):
+    with convolved.Client(url, **options) as service:
+        return use(service)
+
+
+def awaits(url, use, **options):
+    async def run():
+        async with convolved.AsyncClient(url, **options) as service:
+            return await use(service)
+    return asyncio.run(run())
+
+
+@pytest.fixture(params=[waits, awaits])
+def ask(request):
+    """ask(url, use, **options): use(client), with a client of either kind."""
+    return request.param
+
+
+# Types --------------------------------------------------------------------------------------------
+
+def signatures(source):
+    """The source without its texts."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
+            node.body = node.body[bool(ast.get_docstring(node)):]
+    return ast.unparse(tree)
+
+
+def test_filters_are_those_of_the_service(service):
+    """What is generated is, but for texts, what the service now says of itself."""
+    fresh = generate.generate(service.get("/openapi.json").json())
+    assert signatures((SOURCES / "convolved/filters.py").read_text()) == signatures(fresh), \
+        "curl -s localhost:8700/openapi.json | client/python/generate.py >client/python/convolved/filters.py"
+    assert "def gaussian(*, sigma: float | str | None=None, size: int" in signatures(fresh)
+
+
+# Images -------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("shape, dtype", [((9, 7), "u1"), ((5, 8, 4), "<u2"), ((6, 1, 3), ">f4")])
+def test_arrays(ask, service, shape, dtype):
+    """In and out, whatever their order in memory is."""
+    pixels = np.random.default_rng(1).integers(0, 256, shape).astype(dtype)[::-1, :]
+    result = ask(service.url, lambda s: s.apply(pixels, f.convolve(kernel=[[1]])))
+    assert result.pixels.dtype == pixels.dtype.newbyteorder("<")
+    assert np.array_equal(result.pixels, pixels)
+    assert result.media_type == "application/octet-stream" and result.lost == []
+    assert result.timing["total"] > 0
+
+
+def test_several_pages(service):
+    """Of a raw answer they are one below the other."""
+    frames = [imagefiles.pil(random_pixels(i, 8, 5, 3, "u8")) for i in range(3)]
+    file = imagefiles.written(frames[0], "tiff", save_all=True, append_images=frames[1:])
+    result = waits(service.url, lambda s: s.apply(file, f.invert(), pages="all", format="raw"))
+    assert result.pixels.shape == (3, 5, 8, 3)
+    assert np.array_equal(result.pixels[2], 255 - np.asarray(frames[2]))
+
+
+@pytest.mark.parametrize("image", [np.zeros((4, 4)), np.zeros((4, 4), bool), np.zeros(4, np.uint8),
+                                   np.zeros((1, 2, 3, 4), np.uint8), 5])
+def test_what_is_no_image(ask, service, image):
+    with pytest.raises(TypeError):
+        ask(service.url, lambda s: s.apply(image, f.box()))
+
+
+def test_files(ask, service, tmp_path):
+    """A path or bytes, with options of every kind; the answer's bytes are the service's."""
+    right = service.post(target_of([("gaussian", {"sigma": "1%"})], format="png", strip=1,
+                                   regions="1,2,30,40;ellipse:60,70,30,20", **GENERAL),
+                         PHOTOGRAPH.read_bytes())
+    options = {"format": "png", "strip": True,
+               "regions": [(1, 2, 30, 40), "ellipse:60,70,30,20"], **GENERAL}
+    for image in (str(PHOTOGRAPH), PHOTOGRAPH, PHOTOGRAPH.read_bytes()):
+        result = ask(service.url, lambda s: s.apply(image, f.gaussian(sigma="1%"), **options))
+        assert (result.content, result.media_type) == (right.body, "image/png")
+    result.save(tmp_path / "out.png")
+    assert (tmp_path / "out.png").read_bytes() == right.body
+    with pytest.raises(ValueError, match="image/png"):
+        result.pixels
+    lossy = ask(service.url, lambda s: s.apply(PHOTOGRAPH, f.box(size=5)))
+    assert "lossy" in lossy.lost and lossy.media_type == "image/jpeg"
+
+
+def test_chains(ask, service):
+    """Several filters, matrices and tables among them, and others for luma and chroma."""
+    body, table = ppm(), [0, 60.5, 255]
+    right = service.post(target_of(
+        [("convolve", {"kernel": [[1, 2, 1], [2, 4.5, 2], [1, 2, 1]]}), ("lut", {"table": table})],
+        luma=[("gaussian", {"size": 5})], chroma=[("box", {"size": 3})], **GENERAL), body)
+    assert right.status == 200, right
+    result = ask(service.url, lambda s: s.apply(
+        body, f.convolve(kernel=np.array([[1, 2, 1], [2, 4.5, 2], [1, 2, 1]])), f.lut(table=table),
+        luma=[f.gaussian(size=5)], chroma=[f.box(size=3)], **GENERAL))
+    assert result.content == right.body
+    alone = ask(service.url, lambda s: s.apply(body, luma=[f.invert()], **GENERAL))
+    assert alone.content == service.post(target_of([], luma=[("invert", {})], **GENERAL), body).body
+
+
+def test_long_parameters(ask, service):
+    """What no query has room for travels as a form."""
+    table = np.random.default_rng(1).uniform(0, 255, 4096).round(4)
+    pixels = random_pixels(1, 300, 20, 1, "u8")
+    result = ask(service.url, lambda s: s.apply(pixels, f.lut(table=table)))
+    steps = np.interp(pixels[..., 0] / 255, np.linspace(0, 1, 4096), table)
+    assert np.abs(result.pixels - steps).max() <= 0.5 + 1e-3
+
+
+# Problems -----------------------------------------------------------------------------------------
+
+def test_problems(ask, service):
+    with pytest.raises(convolved.Problem) as caught:
+        ask(service.url, lambda s: s.apply(ppm(), f.box(size=4)))
+    for told in (caught.value, pickle.loads(pickle.dumps(caught.value))):
+        assert (told.status, told.type, told.parameter, told.value) == (400, "bad-parameter",
+                                                                        "size", "4")
+        assert "odd integer" in str(told) and re.fullmatch("[0-9a-f]{16}", told.request_id)
+        assert told.document["title"] == told.title
+
+
+def test_answers_of_others(ask, server):
+    """A proxy knows no problem documents."""
+    proxy = server(lambda _: (502, {"Content-Type": "text/html"}, b"<h1>Bad Gateway</h1>"))
+    with pytest.raises(convolved.Problem, match="502: Bad Gateway") as caught:
+        ask(proxy.url, lambda s: s.apply(ppm(), f.box()))
+    assert caught.value.document == {}
+
+
+@pytest.mark.parametrize("when", ["1", "date"])
+def test_patience(ask, server, when):
+    """A refused request is sent again, as it was, when the service says."""
+    def answer(handler):
+        if len(scripted.requests) > 2:
+            return 200, {}, handler.body[::-1]
+        after = email.utils.formatdate(time.time() + 1.5) if when == "date" else when
+        status, headers, body = problem(429 if len(scripted.requests) == 1 else 503, "full")
+        return status, headers | {"Retry-After": after}, body
+    scripted = server(answer)
+    result = ask(scripted.url, lambda s: s.apply(ppm(), f.box(size=5), quality=7))
+    assert result.content == ppm()[::-1] and len(scripted.requests) == 3
+    assert {(r.path, r.body) for r in scripted.requests} == {
+        ("/v1/filters/box?size=5&quality=7", ppm())}
+
+
+@pytest.mark.parametrize("headers", [{"Retry-After": "9"}, {"Retry-After": "soon"}, {}])
+def test_no_patience(ask, server, headers):
+    """Its problem is raised if the service asks for too much time, or does not say when."""
+    status, usual, body = problem(503, "no device", "no-device")
+    scripted = server(lambda _: (status, usual | headers, body))
+    with pytest.raises(convolved.Problem) as caught:
+        ask(scripted.url, lambda s: s.apply(ppm(), f.box()), patience=5)
+    assert len(scripted.requests) == 1
+    assert caught.value.retry_after == (9 if headers.get("Retry-After") == "9" else None)
+
+
+# Jobs ---------------------------------------------------------------------------------------------
+
+def test_jobs(ask, service):
+    job = ask(service.url, lambda s: s.submit(ppm(), f.box(size=5), **GENERAL))
+    result = ask(service.url, lambda s: s.result(job))
+    assert result.content == service.post(target_of([("box", {"size": 5})], **GENERAL), ppm()).body
+    again = ask(service.url, lambda s: s.job(job.id))
+    assert again.state == "done" and again.tiles_done == again.tiles > 0
+    ask(service.url, lambda s: s.cancel(job))
+    with pytest.raises(convolved.Problem, match="404 not-found"):
+        ask(service.url, lambda s: s.job(job))
+    failed = ask(service.url, lambda s: s.submit(b"text", f.box()))
+    with pytest.raises(convolved.Problem, match="415 not-an-image"):
+        ask(service.url, lambda s: s.result(failed.id))
+
+
+def test_a_job_that_takes_long(ask, server):
+    """The service is asked again, for no longer than was said."""
+    asked = []
+
+    def answer(handler):
+        asked.append(handler.path)
+        status, headers, body = problem(409, "running", "not-finished")
+        return (status, headers | {"Retry-After": "1"}, body) if len(asked) < 4 else (200, {}, b"!")
+    scripted = server(answer)
+    with pytest.raises(TimeoutError, match="0 s"):
+        ask(scripted.url, lambda s: s.result("aa", timeout=0))
+    assert asked == ["/v1/jobs/aa/result?wait=0"]
+    assert ask(scripted.url, lambda s: s.result("aa")).content == b"!"
+    assert asked[1:] == ["/v1/jobs/aa/result?wait=60"] * 3
+
+
+# The service --------------------------------------------------------------------------------------
+
+def test_addresses(ask, service, monkeypatch):
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")  # nobody: this host needs none
+    for url in (service.url, service.url.removeprefix("http://"), service.unix, None):
+        monkeypatch.setenv("CONVOLVED_URL", "http://127.0.0.1:9" if url else service.unix)
+        names = {one["name"] for one in ask(url, lambda s: s.get("/v1/filters"))["filters"]}
+        assert {"gaussian", "canny"} <= names
+
+
+def test_tokens(ask, server):
+    """They travel to this host, and encrypted."""
+    def answer(handler):
+        return 200, {"Content-Type": "application/json"}, json.dumps(
+            [handler.headers["Authorization"], handler.headers["User-Agent"]]).encode()
+    said = ask(server(answer).url, lambda s: s.get("/v1/devices"), token="secret")
+    assert said == ["Bearer secret", f"convolved-python/{convolved.__version__}"]
+    for client in (convolved.Client, convolved.AsyncClient):
+        with pytest.raises(ValueError, match="unencrypted"):
+            client("http://images.example", token="secret")
+        client("https://images.example", token="secret")
+        client("http://images.example", token="secret", insecure_token=True)
+
+
+def test_wheel(tmp_path):
+    """It builds, with what the package needs, and has the version of everything else."""
+    version = re.search(r"AC_INIT\(\[convolved\], \[(.*?)\]", (REPOSITORY / "configure.ac").read_text())
+    subprocess.run(["cp", "-r", SOURCES, tmp_path / "source"], check=True)
+    subprocess.run([sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir",
+                    tmp_path, tmp_path / "source"], check=True, capture_output=True)
+    wheel = tmp_path / f"convolved-{version[1]}-py3-none-any.whl"
+    names = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("convolved/")}
+    assert names == {f"convolved/{one}" for one in ("__init__.py", "clients.py", "core.py",
+                                                    "filters.py", "values.py", "py.typed")}
+    done = subprocess.run([sys.executable, "-c", "import convolved; print(convolved.__file__)"],
+                          env={"PYTHONPATH": str(wheel)}, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(str(wheel))
