@@ -24,6 +24,7 @@
 enum {
 	DISCARD_MAX = 8 << 20, /* bytes of a refused body that are read and dropped */
 	STREAM_BLOCK = 4 << 10,
+	FILE_BLOCK = 64 << 10, /* of a file that goes through TLS */
 };
 
 /* One request and its connection; or the refusal of a connection. */
@@ -293,7 +294,17 @@ static ssize_t stream_read(void *context, uint64_t position, char *out, size_t r
 	return (ssize_t)size;
 }
 
-/* The body of an answer: the kernel sends a file, a text is in memory. */
+/* Supplies a file's next bytes. */
+static ssize_t file_read(void *context, uint64_t position, char *out, size_t room)
+{
+	const struct exchange *x = context;
+	ssize_t size = pread(x->answer->file, out, room, (off_t)position);
+
+	return size > 0 ? size : MHD_CONTENT_READER_END_WITH_ERROR;
+}
+
+/* The body of an answer: the kernel sends a file, but not through TLS; a text is in memory. Of a
+ * file by its descriptor the library would read 4 KiB at a time for TLS. */
 static struct MHD_Response *make_response(struct exchange *x)
 {
 	const struct answer *a = x->answer;
@@ -303,11 +314,12 @@ static struct MHD_Response *make_response(struct exchange *x)
 	if (serve_streams(x->request))
 		return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK,
 		                                         stream_read, x, NULL);
-	if (a->file < 0) {
-		response = MHD_create_response_from_buffer(a->text_size, a->text ? a->text : "",
-		                                           MHD_RESPMEM_MUST_COPY);
-		return response;
-	}
+	if (a->file < 0)
+		return MHD_create_response_from_buffer(a->text_size, a->text ? a->text : "",
+		                                       MHD_RESPMEM_MUST_COPY);
+	if (peer_of(x->connection)->intake.tls)
+		return MHD_create_response_from_callback(a->file_size, FILE_BLOCK, file_read, x,
+		                                         NULL);
 	fd = fcntl(a->file, F_DUPFD_CLOEXEC, 0);
 	if (fd < 0)
 		return NULL;

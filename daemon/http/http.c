@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -61,14 +60,6 @@ static struct client *clients;
 static LIST_HEAD(client_list, client) leaving, waiting;
 static struct loop_timer ends;
 
-/* Bytes that have arrived and that libmicrohttpd has not taken. */
-static int unread(const struct client *client)
-{
-	int bytes = 0;
-
-	return ioctl(client->watch.fd, FIONREAD, &bytes) ? 0 : bytes;
-}
-
 /* True if the client's socket is closed, not only its side. */
 static bool is_gone(int fd)
 {
@@ -103,7 +94,7 @@ static void show_ends(void *context)
 	(void)context;
 	for (client = LIST_FIRST(&leaving); client; client = next) {
 		next = LIST_NEXT(client, leave);
-		if (unread(client))
+		if (intake_unread(client->peer.intake.fd))
 			continue;
 		shutdown(client->watch.fd, SHUT_RD);
 		LIST_REMOVE(client, leave);
@@ -418,7 +409,7 @@ static bool client_awaited(const struct client *client)
 		return false;
 	if (!client->peer.served && loop_now() - client->since < silent_ns)
 		return true;
-	return !client->peer.exchange && unread(client);
+	return !client->peer.exchange && intake_unread(client->peer.intake.fd);
 }
 
 bool http_drained(void)

@@ -1,13 +1,17 @@
-/* Replaces recv() and gnutls_record_recv() for libmicrohttpd, as the linker lets a program do with
+/* Replaces recv() and functions of GnuTLS for libmicrohttpd, as the linker lets a program do with
  * functions of libraries. The library has no other way to look at bytes before it reads them:
  * peeking at the socket shows neither what TLS carries nor a head that follows another one, and a
- * pair of sockets between the two would copy each byte twice more. */
+ * pair of sockets between the two would copy each byte twice more.
+ *
+ * The library receives and sends once a turn of the loop. GnuTLS would do that with one record of
+ * TLS, 16 KiB at most, which costs less than the turn: here it goes on while there are more. */
 #include "http/intake.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <gnutls/gnutls.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -24,6 +28,7 @@ static const struct limits *limits;
 static uint64_t checked; /* loop_now() of the last check */
 
 static ssize_t (*tls_receive)(gnutls_session_t session, void *data, size_t size);
+static ssize_t (*tls_send)(gnutls_session_t session, const void *data, size_t size);
 static int (*tls_handshake)(gnutls_session_t session);
 static LIST_HEAD(intake_list, intake) intakes = LIST_HEAD_INITIALIZER(intakes);
 static struct intake **by_fd;
@@ -151,8 +156,9 @@ enum error intakes_init(const struct limits *l)
 {
 	limits = l;
 	*(void **)&tls_receive = dlsym(RTLD_NEXT, "gnutls_record_recv");
+	*(void **)&tls_send = dlsym(RTLD_NEXT, "gnutls_record_send");
 	*(void **)&tls_handshake = dlsym(RTLD_NEXT, "gnutls_handshake");
-	if (!tls_receive || !tls_handshake) {
+	if (!tls_receive || !tls_send || !tls_handshake) {
 		log_error("cannot find GnuTLS: %s", dlerror());
 		return ERR_INTERNAL;
 	}
@@ -288,10 +294,31 @@ static ssize_t receive_bytes(struct intake *i, void *data, size_t size)
 	return ready > 0 ? receive_raw(i->fd, data, size, 0) : ready;
 }
 
+int intake_unread(int fd)
+{
+	int bytes = 0;
+
+	return ioctl(fd, FIONREAD, &bytes) ? 0 : bytes;
+}
+
+/* Receives the records that have arrived. Not what may come after them, the connection's end: after
+ * one that TLS does not announce GnuTLS would send no answer any more. */
+static ssize_t receive_records(struct intake *i, char *data, size_t size)
+{
+	size_t received = 0;
+	ssize_t got;
+
+	do {
+		got = tls_receive(i->session, data + received, size - received);
+		received += got > 0 ? (size_t)got : 0;
+	} while (got > 0 && received < size && intake_unread(i->fd));
+	return received ? (ssize_t)received : got;
+}
+
 /* Receives as the library would. */
 static ssize_t receive(struct intake *i, void *data, size_t size)
 {
-	return i->tls ? tls_receive(i->session, data, size) : receive_bytes(i, data, size);
+	return i->tls ? receive_records(i, data, size) : receive_bytes(i, data, size);
 }
 
 /* Says that nothing has arrived. */
@@ -371,6 +398,19 @@ ssize_t gnutls_record_recv(gnutls_session_t session, void *data, size_t size)
 	struct intake *i = find(gnutls_transport_get_int(session));
 
 	return i ? take(i, data, size) : tls_receive(session, data, size);
+}
+
+ssize_t gnutls_record_send(gnutls_session_t session, const void *data, size_t size)
+{
+	const char *at = data;
+	size_t sent = 0;
+	ssize_t got;
+
+	do {
+		got = tls_send(session, at + sent, size - sent);
+		sent += got > 0 ? (size_t)got : 0;
+	} while (got > 0 && sent < size);
+	return sent ? (ssize_t)sent : got;
 }
 
 int gnutls_handshake(gnutls_session_t session)

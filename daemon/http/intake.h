@@ -1,5 +1,5 @@
-/* Everything that libmicrohttpd receives passes here first: its calls of recv() and
- * gnutls_record_recv() are this module's. So the grammar sees each byte of each connection, with
+/* Everything that libmicrohttpd receives passes here first, and by TLS what it sends: its calls of
+ * recv() and of GnuTLS are this module's. So the grammar sees each byte of each connection, with
  * and without TLS, where it lies in the library's buffer, and the library sees no request that the
  * grammar refuses. */
 #ifndef HTTP_INTAKE_H
@@ -73,6 +73,9 @@ void intake_answered(struct intake *intake, bool last);
 
 /* The service has not read for a while: what it measures of the body begins anew. */
 void intake_excuse(struct intake *intake);
+
+/* How many bytes have arrived at a socket and have not been received. */
+int intake_unread(int fd);
 
 /* Writes past the library, as much as the socket takes at once: nothing else may be being sent.
  * False if it could not be written, as in a handshake. */

@@ -15,7 +15,8 @@ import pytest
 from clients import Clients
 from command import INVALID, hashed, run
 from pixels import random_pixels
-from service import PROGRAM, SMALL, Client, configuration, free_port, poll, read_answer, tool
+from service import (PROGRAM, SMALL, Client, configuration, free_port, poll, raw_kind, read_answer, target_of,
+                     tool)
 
 NAMES = ("alice", "bob", "carol")
 TOKENS = {name: secrets.token_urlsafe(32) for name in NAMES}
@@ -302,6 +303,28 @@ def test_tls(encrypted, tmp_path):
     done = subprocess.run([tool("curl"), "-sS", f"https://127.0.0.1:{secure.port}/livez"],
                           capture_output=True, text=True)
     assert done.returncode != 0 and "certificate" in done.stderr
+
+
+def test_tls_in_pieces(encrypted):
+    """Small records in, and an answer that the client takes as slowly as it sends; the client closes its
+    side without a word of TLS, and the answer is still its."""
+    secure, image = encrypted.secure, random_pixels(4, 1500, 1200, 3, "u8")
+    body, filters = image.tobytes(), [("box", {"size": 3})]
+    expected = encrypted.filter(image, filters, variant="general").pixels
+    target = target_of(filters, raw=raw_kind(image), format="raw", variant="general")
+    with socket.socket() as bare:
+        bare.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 14)
+        bare.settimeout(60)
+        bare.connect((secure.host, secure.port))
+        with secure.tls.wrap_socket(bare, server_hostname=secure.host) as connection:
+            connection.sendall(f"POST {target} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
+                               f"Authorization: Bearer {TOKENS['alice']}\r\n\r\n".encode())
+            for at in range(0, len(body), 9000):
+                connection.sendall(body[at:at + 9000])
+            with socket.socket(fileno=os.dup(connection.fileno())) as same:
+                same.shutdown(socket.SHUT_WR)
+            answer = read_answer(connection)
+    assert answer.status == 200 and (answer.pixels == expected).all()
 
 
 def subject(port):
