@@ -1,9 +1,10 @@
-/* HTTP over libmicrohttpd, run from the front's own loop: one daemon for each listening socket, and
- * the connections.  Each client's socket is also registered with the loop, to notice a client that
- * leaves: libmicrohttpd does not look at a suspended connection, nor for the end of one in the
- * middle of a body. */
+/* HTTP over libmicrohttpd, run from our own loop: the listening sockets, and the connections, which
+ * are the library's once they are accepted.  Each client's socket is also registered with the loop,
+ * to notice a client that leaves: libmicrohttpd does not look at a suspended connection, nor for
+ * the end of one in the middle of a body. */
 #include "http/http.h"
 
+#include <errno.h>
 #include <microhttpd.h>
 #include <poll.h>
 #include <stdio.h>
@@ -26,6 +27,7 @@ enum {
 	CONNECTIONS_MAX =
 	    1 << 20, /* for each daemon; share_connections_most() is lower, and limits the sum */
 	END_MS = 10,
+	PAUSE_MS = 100,
 };
 
 /* TLS 1.3, and 1.2 with what 1.3 has left of it: ephemeral keys on elliptic curves, and ciphers
@@ -49,13 +51,21 @@ struct client {
 	bool waits, suspended;    /* for the next bytes of its handshake */
 };
 
+/* A listening socket, of which each worker has one. */
+struct listening {
+	struct http_socket socket;
+	struct loop_watch watch;
+};
+
 static struct limits limits;
 static struct {
-	struct http_socket socket;
-	struct MHD_Daemon *mhd;
+	struct MHD_Daemon *mhd; /* NULL until there is a socket */
 	struct loop_watch watch;
-} daemons[HTTP_SOCKETS_MAX];
-static unsigned daemon_count;
+} daemons[2]; /* without TLS, and with */
+static struct listening sockets[HTTP_SOCKETS_MAX];
+static unsigned socket_count;
+static const struct http_socket *origin; /* of the connection that is being accepted */
+static struct loop_timer pause_end;
 static struct client *clients;
 static LIST_HEAD(client_list, client) leaving, waiting;
 static struct loop_timer ends;
@@ -273,10 +283,10 @@ static void forget_certificates(void)
 static void connection_changed(void *context, struct MHD_Connection *connection,
                                void **socket_context, enum MHD_ConnectionNotificationCode code)
 {
-	const struct http_socket *socket = context;
 	struct client *client = *socket_context;
 	int fd;
 
+	(void)context;
 	if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
 		if (client)
 			client_free(client);
@@ -285,11 +295,11 @@ static void connection_changed(void *context, struct MHD_Connection *connection,
 		return;
 	}
 	fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-	*socket_context = client = client_new(connection, fd, socket);
+	*socket_context = client = client_new(connection, fd, origin);
 	exchange_set_timeout(connection);
 	if (!client)
 		shutdown(fd, SHUT_RDWR); /* nobody would check what it sends */
-	else if (!socket->metrics)
+	else if (!origin->metrics)
 		take_place(client);
 }
 
@@ -319,36 +329,102 @@ static void ready(void *context)
 	(void)context; /* http_turn() follows and runs every daemon */
 }
 
-/* With TLS the library asks for a certificate at each handshake. */
-enum error http_serve(const struct http_socket *socket)
+/* Starts the library's part, once. With TLS it asks for a certificate at each handshake. */
+static enum error start_daemon(bool secure)
 {
-	const union MHD_DaemonInfo *info;
 	struct MHD_OptionItem tls[] = {
 	    {MHD_OPTION_HTTPS_CERT_CALLBACK, 0, (void *)certificate_finder()},
 	    {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)tls_versions},
 	    {MHD_OPTION_END, 0, NULL},
 	};
-	unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+	unsigned flags =
+	    MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
 	struct MHD_Daemon *mhd;
+	int epoll;
 
-	daemons[daemon_count].socket = *socket;
+	if (daemons[secure].mhd)
+		return ERR_OK;
 	mhd = MHD_start_daemon(
-	    socket->tls ? flags | MHD_USE_TLS : flags, 0, NULL, NULL, exchange_handle,
-	    &daemons[daemon_count].socket, MHD_OPTION_EXTERNAL_LOGGER, log_mhd, NULL,
-	    MHD_OPTION_LISTEN_SOCKET, socket->fd, MHD_OPTION_NOTIFY_COMPLETED, request_completed,
-	    NULL, MHD_OPTION_NOTIFY_CONNECTION, connection_changed, &daemons[daemon_count].socket,
+	    secure ? flags | MHD_USE_TLS : flags, 0, NULL, NULL, exchange_handle, NULL,
+	    MHD_OPTION_EXTERNAL_LOGGER, log_mhd, NULL, MHD_OPTION_NOTIFY_COMPLETED,
+	    request_completed, NULL, MHD_OPTION_NOTIFY_CONNECTION, connection_changed, NULL,
 	    MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
 	    (size_t)CONNECTION_MEMORY, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
 	    MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)limits.idle_timeout, MHD_OPTION_ARRAY,
-	    socket->tls ? tls : tls + 2, MHD_OPTION_END);
+	    secure ? tls : tls + 2, MHD_OPTION_END);
 	if (!mhd) {
-		log_error("libmicrohttpd cannot serve a socket: %m");
-		close(socket->fd);
+		log_error("libmicrohttpd cannot start: %m");
 		return ERR_IO;
 	}
-	daemons[daemon_count].mhd = mhd;
-	info = MHD_get_daemon_info(mhd, MHD_DAEMON_INFO_EPOLL_FD);
-	return loop_watch(&daemons[daemon_count++].watch, info->epoll_fd, EPOLLIN, ready, NULL);
+	daemons[secure].mhd = mhd;
+	epoll = MHD_get_daemon_info(mhd, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
+	return loop_watch(&daemons[secure].watch, epoll, EPOLLIN, ready, NULL);
+}
+
+/* Accepts nobody for a while. */
+static void pause_accepting(void)
+{
+	for (unsigned i = 0; i < socket_count; i++)
+		loop_unwatch(&sockets[i].watch);
+	loop_timer_start(&pause_end, PAUSE_MS);
+}
+
+/* False if there is nobody, or nothing to accept anybody with. */
+static bool accept_client(const struct listening *l)
+{
+	struct sockaddr_storage address = {0};
+	socklen_t size = sizeof address;
+	int fd =
+	    accept4(l->socket.fd, (struct sockaddr *)&address, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)) {
+		log_debug("cannot accept a client: %m");
+		pause_accepting();
+	}
+	if (fd < 0)
+		return false;
+	origin = &l->socket;
+	if (MHD_add_connection(daemons[l->socket.tls].mhd, fd, (struct sockaddr *)&address, size) !=
+	    MHD_YES)
+		log_debug("libmicrohttpd does not take a client: %m");
+	return true;
+}
+
+static void await_clients(struct listening *l);
+
+/* The next client is another worker's. */
+static void client_came(void *context)
+{
+	if (accept_client(context))
+		await_clients(context);
+}
+
+/* A client wakes one worker: of those that wait, the one that began first. */
+static void await_clients(struct listening *l)
+{
+	loop_unwatch(&l->watch);
+	if (loop_watch(&l->watch, l->socket.fd, EPOLLIN | EPOLLEXCLUSIVE, client_came, l))
+		pause_accepting();
+}
+
+static void await_all(void *context)
+{
+	(void)context;
+	for (unsigned i = 0; i < socket_count; i++)
+		await_clients(&sockets[i]);
+}
+
+enum error http_serve(const struct http_socket *socket)
+{
+	enum error e = start_daemon(socket->tls);
+
+	if (e) {
+		close(socket->fd);
+		return e;
+	}
+	sockets[socket_count] = (struct listening){.socket = *socket, .watch.fd = -1};
+	await_clients(&sockets[socket_count++]);
+	return ERR_OK;
 }
 
 void http_limit(const struct limits *l)
@@ -364,6 +440,8 @@ enum error http_init(const struct limits *l)
 	e = exchanges_init(&limits);
 	if (!e)
 		e = intakes_init(&limits);
+	if (!e)
+		e = loop_timer_init(&pause_end, await_all, NULL);
 	return e ? e : loop_timer_init(&ends, show_ends, NULL);
 }
 
@@ -372,7 +450,9 @@ int http_turn(void)
 	MHD_UNSIGNED_LONG_LONG timeout, least = 0;
 	bool bounded = false;
 
-	for (unsigned i = 0; i < daemon_count; i++) {
+	for (unsigned i = 0; i < sizeof daemons / sizeof *daemons; i++) {
+		if (!daemons[i].mhd)
+			continue;
 		MHD_run(daemons[i].mhd);
 		if (MHD_get_timeout(daemons[i].mhd, &timeout) != MHD_YES)
 			continue;
@@ -385,15 +465,14 @@ int http_turn(void)
 
 void http_drain(bool last)
 {
-	if (last)
-		http_turn(); /* accepts the clients that closing the sockets would reject */
 	exchanges_drain();
-	for (unsigned i = 0; i < daemon_count; i++) {
-		int socket = MHD_quiesce_daemon(daemons[i].mhd);
-
-		if (socket >= 0)
-			close(socket);
+	for (unsigned i = 0; i < socket_count; i++) {
+		loop_unwatch(&sockets[i].watch);
+		while (last && accept_client(&sockets[i]))
+			continue;
+		close(sockets[i].socket.fd);
 	}
+	socket_count = 0;
 }
 
 unsigned http_active(void)

@@ -3,6 +3,7 @@ import concurrent.futures
 import contextlib
 import http.client
 import os
+import pathlib
 import resource
 import signal
 import socket
@@ -184,6 +185,20 @@ def test_jobs_of_one_client(launch):
         assert other(service).works()
         assert all(job.result().status == 200 for job in jobs)
         assert service.works()
+
+
+def test_workers_take_turns(launch):
+    """Connections that are opened one after another are not all the same worker's."""
+    def sockets(process):
+        return sum(fd.is_socket() for fd in pathlib.Path(f"/proc/{process.pid}/fd").glob("*"))
+    with launch("--http-workers", "2") as service, contextlib.ExitStack() as stack:
+        before = [sockets(worker) for worker in service.workers("http")]
+        for _ in range(16):
+            connection = stack.enter_context(service.socket())
+            connection.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert read_answer(connection).status == 200
+        more = [sockets(worker) - had for worker, had in zip(service.workers("http"), before)]
+        assert sum(more) >= 16 and min(more) >= 4, more
 
 
 def test_connections_follow_descriptors(launch):
