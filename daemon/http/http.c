@@ -65,6 +65,7 @@ static struct {
 static struct listening sockets[HTTP_SOCKETS_MAX];
 static unsigned socket_count;
 static const struct http_socket *origin; /* of the connection that is being accepted */
+static bool (*serves)(void);
 static struct loop_timer pause_end;
 static struct client *clients;
 static LIST_HEAD(client_list, client) leaving, waiting;
@@ -395,7 +396,9 @@ static void await_clients(struct listening *l);
 /* The next client is another worker's. */
 static void client_came(void *context)
 {
-	if (accept_client(context))
+	if (!serves())
+		pause_accepting();
+	else if (accept_client(context))
 		await_clients(context);
 }
 
@@ -432,10 +435,11 @@ void http_limit(const struct limits *l)
 	limits = *l;
 }
 
-enum error http_init(const struct limits *l)
+enum error http_init(const struct limits *l, bool (*is_served)(void))
 {
 	enum error e;
 
+	serves = is_served;
 	http_limit(l);
 	e = exchanges_init(&limits);
 	if (!e)

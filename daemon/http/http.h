@@ -7,7 +7,9 @@
 #include "common/error.h"
 #include "common/limits.h"
 
-enum error http_init(const struct limits *limits) MUST_CHECK;
+/* serves() is asked before a client is accepted. While it is false, clients wait in the sockets:
+ * the end of this process would cost them nothing there. */
+enum error http_init(const struct limits *limits, bool (*serves)(void)) MUST_CHECK;
 
 /* From now on these limits hold. */
 void http_limit(const struct limits *limits);

@@ -127,7 +127,7 @@ static enum error take_limits(const struct limits *limits)
 	if (limited)
 		return ERR_OK;
 	limited = true;
-	return http_init(limits);
+	return http_init(limits, service_speaks);
 }
 
 /* An error is one of the front, or the machine is out of something: the front starts another. */

@@ -12,7 +12,7 @@
 #include "front/base/link.h"
 #include "front/base/link_answer.h"
 
-enum { BUCKETS = 1024, QUIET_MS = 2 };
+enum { BUCKETS = 1024, QUIET_MS = 2, SILENT_MS = 2000 };
 
 struct request {
 	LIST_ENTRY(request) place;
@@ -48,6 +48,7 @@ static struct request_list requests[BUCKETS];
 static struct guest_list guests[BUCKETS];
 static struct guest_list quiet;
 static uint64_t quiet_since; /* loop_now() */
+static uint64_t heard;       /* loop_now() of the front's last message */
 static uint64_t last_number;
 
 static void send_message(const struct link_message *message, const void *data, size_t size)
@@ -436,6 +437,7 @@ static void take_message(void *context, const struct link_message *message, cons
 	struct request *r;
 
 	(void)context;
+	heard = loop_now();
 	if (message->type == LINK_PING) {
 		send_size(LINK_PONG, message->number, 0);
 	} else if (message->type == LINK_DRAIN) {
@@ -462,7 +464,13 @@ enum error service_init(int socket, const struct service_calls *c)
 	static const struct link_owner owner = {take_message, front_lost};
 
 	calls = c;
+	heard = loop_now();
 	return link_open(&front, socket, &owner, NULL);
+}
+
+bool service_speaks(void)
+{
+	return loop_now() - heard < SILENT_MS * UINT64_C(1000000);
 }
 
 void service_report(unsigned count, bool drained)

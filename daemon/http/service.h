@@ -18,6 +18,11 @@ enum error service_init(int socket, const struct service_calls *calls) MUST_CHEC
  * each wait. */
 int service_turn(void);
 
+/* False while the front, which asks for a sign of life twice a second, has said nothing for a
+ * while.
+ */
+bool service_speaks(void);
+
 /* Tells the front how many requests are under way; drained: and that no more come. */
 void service_report(unsigned requests, bool drained);
 

@@ -299,6 +299,11 @@ static int listening(const char *path)
 	return bind(fd, (const struct sockaddr *)&at, sizeof at) || listen(fd, 100) ? -1 : fd;
 }
 
+static bool serves(void)
+{
+	return true;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct limits limits = {.idle_timeout = 60,
@@ -316,7 +321,7 @@ int main(int argc, char **argv)
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	if (loop_init() || errands_init() || http_init(&limits) ||
+	if (loop_init() || errands_init() || http_init(&limits, serves) ||
 	    http_serve(&(struct http_socket){.fd = listening(argv[1])}) ||
 	    loop_watch(&signals, signalfd(-1, &set, SFD_CLOEXEC), EPOLLIN, drain, NULL) ||
 	    loop_timer_init(&look, stop_when_done, NULL))

@@ -201,6 +201,34 @@ def test_workers_take_turns(launch):
         assert sum(more) >= 16 and min(more) >= 4, more
 
 
+def in_backlog(port):
+    """How many clients wait to be accepted."""
+    for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        _, local, _, state, queues = line.split()[:5]
+        if state == "0A" and int(local.partition(":")[2], 16) == port:
+            return int(queues.partition(":")[2], 16)
+    return 0
+
+
+def test_front_that_hangs(launch):
+    """Clients wait in the socket, where its end would not cost them their connections."""
+    with launch() as service, contextlib.ExitStack() as stack:
+        connections = []
+
+        def wait():
+            for _ in range(3):
+                connections.append(stack.enter_context(service.socket()))
+                connections[-1].sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+            time.sleep(0.2)
+            return in_backlog(service.port) >= 3
+        service.process.send_signal(signal.SIGSTOP)
+        try:
+            poll(wait, 60, "clients in the socket")
+        finally:
+            service.process.send_signal(signal.SIGCONT)
+        assert all(read_answer(connection).status == 200 for connection in connections)
+
+
 def test_connections_follow_descriptors(launch):
     """However many clients come, descriptors are left for the requests of those who are in."""
     with launch("--max-connections", "100") as service:
