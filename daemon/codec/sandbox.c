@@ -5,7 +5,7 @@
  * are not.
  *
  * A filter sees numbers, not what pointers point to. So calls that take a path are forbidden, even
- * where the C library uses one (see fstat()); calls that act on processes or descriptors are
+ * where the C library uses one (see common/fstat.h); calls that act on processes or descriptors are
  * allowed only with this process's id or the socket's number. */
 #include "codec/sandbox.h"
 
@@ -18,14 +18,13 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <seccomp.h>
 
 #include "common/capabilities.h"
 #include "common/enter_seccomp.h"
+#include "common/fstat.h"
 #include "common/landlock.h"
 #include "common/log.h"
 #include "common/sanitizer.h"
@@ -82,18 +81,6 @@ static const struct restricted_call restricted[] = {
     {SCMP_SYS(fcntl), 1, UINT32_MAX, F_DUPFD_CLOEXEC},
     RESTRICTED_CLONE,
 };
-
-/* The C library's fstat() may use a call with an empty path, which the filter cannot distinguish
- * from other paths. These definitions replace it, for libraries too. */
-int fstat(int fd, struct stat *status)
-{
-	return (int)syscall(SYS_fstat, fd, status);
-}
-
-int fstat64(int fd, struct stat64 *status)
-{
-	return (int)syscall(SYS_fstat, fd, status);
-}
 
 /* Decoders start a thread for each core that they may use. A worker is to use one, as there is one
  * a core; and its filter forbids the call that asks for a thread's. */

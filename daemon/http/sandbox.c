@@ -13,8 +13,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,6 +21,7 @@
 
 #include "common/capabilities.h"
 #include "common/enter_seccomp.h"
+#include "common/fstat.h"
 #include "common/landlock.h"
 #include "common/log.h"
 #include "common/sanitizer.h"
@@ -93,12 +92,6 @@ static int add_rules(scmp_filter_ctx filter)
 {
 	return allow_calls(filter, allowed, sizeof allowed / sizeof *allowed, restricted,
 	                   sizeof restricted / sizeof *restricted);
-}
-
-/* See codec/sandbox.c. Weak, for the test that links both. */
-__attribute__((weak)) int fstat(int fd, struct stat *status)
-{
-	return (int)syscall(SYS_fstat, fd, status);
 }
 
 /* Descriptors are for connections. */
