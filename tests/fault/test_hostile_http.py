@@ -28,7 +28,7 @@ MODES = {
 def hostile(launch, tmp_path_factory):
     """hostile(word, ...): a service with two HTTP workers, of which one does what the words say, in turn."""
     programs = tmp_path_factory.mktemp("programs")
-    for name in ("convolved", "convolved-codec", "convolved-device"):
+    for name in ("convolved", "convolved-codec", "convolved-device", "convolved-trace"):
         shutil.copy(BUILD / name, programs / name)
     shutil.copy(BUILD / "convolved-http", programs / "honest-http")
     shutil.copy(HOSTILE, programs / "convolved-http")
