@@ -202,6 +202,20 @@ def test_asks_for_much(service, body, slug, says):
         assert says in answer.problem["detail"]
 
 
+def test_frames(service):
+    """The first, where the installed libvips knows of frames; where not, it has written one tall picture."""
+    tall = smooth(40, 90, 3)
+    file = converted(write_png(tall), ".png", "--lossless", "--effort", "3", "--page-height", "30")
+    answer = service.identity(file, format="raw")
+    if answer.kind[1] == 90:
+        assert np.array_equal(answer.pixels, tall) and "X-Lost" not in answer.headers
+        return
+    assert np.array_equal(answer.pixels, tall[:30])
+    assert answer.headers["X-Lost"] == "first-frame" and answer.headers["X-Pages"] == "3"
+    problem = service.identity(file, pages="all").refused(400, "bad-parameter")
+    assert "of JPEG XL a single picture is read" in problem["detail"]
+
+
 def test_too_many_pixels(service):
     file = Bits()
     file.bits = []
