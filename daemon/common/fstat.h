@@ -1,6 +1,6 @@
-/* Definitions for a program, of which one file includes this. The C library's fstat() may use a call
- * with an empty path, which a seccomp filter cannot distinguish from other paths. These replace it,
- * for libraries too. Weak, because a test has two such programs' files. */
+/* Definitions for a program, of which one file includes this. The C library's fstat() may use a
+ * call with an empty path, which a seccomp filter cannot distinguish from other paths. These
+ * replace it, for libraries too. Weak, because a test has two such programs' files. */
 #ifndef COMMON_FSTAT_H
 #define COMMON_FSTAT_H
 
