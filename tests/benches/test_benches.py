@@ -309,6 +309,13 @@ def test_load(home):
         assert re.search(rf"^{name} +{NUMBER} +{NUMBER}/s", text, re.M), text
 
 
+def test_loads(home):
+    """With few slow clients. Whether they are noticed is not for a busy machine to say."""
+    text = python(home, "loads.py", "--share", "0.02", "--ramp", "1", "--seconds", "0.4", "--one", status=None)
+    for name in ("nothing", "heads", "readers", "idle", "handshakes", "bodies"):
+        assert re.search(rf"^{name} .*probes +[1-9]\d*, not answered +0, ms p50 +[\d.]+ p99", text, re.M), text
+
+
 def test_service(home):
     figures = json.loads(python(home, "service.py", "--side", "256", "--rounds", "1", "--seconds", "1",
                                 "--json"))
