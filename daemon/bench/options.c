@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "common/wire.h"
+#include "device/jpeg_decode.h"
+#include "device/jpeg_encode.h"
 
 #ifndef PACKAGE_VERSION
 #define PACKAGE_VERSION "unknown"
@@ -153,9 +155,14 @@ static const struct {
     {"table", "several launches: the kernels that a service begins with"},
     {"processor", "plain C with floats, on 1, 4 and 8 threads"},
     {"reference", "plain C in double precision, one thread"},
+    {"jpeg decode", "all of its kernels together"},
+    {"jpeg encode", "all of its kernels together"},
 };
 
-enum { OTHERS = sizeof others / sizeof *others };
+enum { OTHERS = sizeof others / sizeof *others, DIRECTIONS = 2 };
+
+static const struct jpeg_direction *const directions[DIRECTIONS] = {&jpeg_decode_direction,
+                                                                    &jpeg_encode_direction};
 
 static bool is_variant(const char *name, size_t length)
 {
@@ -165,6 +172,10 @@ static bool is_variant(const char *name, size_t length)
 	for (size_t i = 0; i < OTHERS; i++)
 		if (is_name(name, length, others[i].name))
 			return true;
+	for (size_t d = 0; d < DIRECTIONS; d++)
+		for (uint32_t i = 0; i < directions[d]->stage_count; i++)
+			if (is_name(name, length, directions[d]->stages[i].name))
+				return true;
 	return false;
 }
 
@@ -226,6 +237,10 @@ static void list_variants(void)
 			printf("%-26s %s\n", kernel_name(k), kernel_row(k)->text);
 	for (size_t i = 0; i < OTHERS; i++)
 		printf("%-26s %s\n", others[i].name, others[i].text);
+	for (size_t d = 0; d < DIRECTIONS; d++)
+		for (uint32_t i = 0; i < directions[d]->stage_count; i++)
+			printf("%-26s %s\n", directions[d]->stages[i].name,
+			       directions[d]->stages[i].file);
 	exit(0);
 }
 

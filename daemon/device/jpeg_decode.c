@@ -183,12 +183,12 @@ static const struct jpeg_stage stages[] = {
 enum { STAGES = sizeof stages / sizeof *stages };
 _Static_assert((int)STAGES <= (int)JPEG_STAGES_MAX, "more stages than there is room for");
 
-static const struct jpeg_direction direction = {stages, buffers, STAGES, BUFFERS};
+const struct jpeg_direction jpeg_decode_direction = {stages, buffers, STAGES, BUFFERS};
 
 enum error jpeg_decoder_init(struct jpeg_decoder *decoder, struct programs *programs)
 {
 	*decoder = (struct jpeg_decoder){.tables = NULL};
-	return jpeg_pipeline_init(&decoder->pipeline, programs, &direction);
+	return jpeg_pipeline_init(&decoder->pipeline, programs, &jpeg_decode_direction);
 }
 
 void jpeg_decoder_fini(struct jpeg_decoder *decoder)
@@ -321,7 +321,7 @@ struct jpeg_room jpeg_decoder_room(uint32_t width, uint32_t height, uint32_t com
 			const struct jpeg_decode_job job = {.scan = &scan};
 			const struct jpeg_image image = describe(&job, 1);
 
-			jpeg_direction_room(&direction, &image, &room);
+			jpeg_direction_room(&jpeg_decode_direction, &image, &room);
 		}
 	room.bytes += JPEG_TABLE_ENTRIES * sizeof(uint16_t);
 	return room;

@@ -12,6 +12,8 @@ enum {
 	                                              column; columns beyond are undefined */
 };
 
+extern const struct jpeg_direction jpeg_decode_direction;
+
 struct jpeg_decoder {
 	struct jpeg_pipeline pipeline;
 	/* What has been sent to the device, which may read it until the batch has ended. */

@@ -128,12 +128,12 @@ static const struct jpeg_stage stages[] = {
 enum { STAGES = sizeof stages / sizeof *stages };
 _Static_assert((int)STAGES <= (int)JPEG_STAGES_MAX, "more stages than there is room for");
 
-static const struct jpeg_direction direction = {stages, buffers, STAGES, BUFFERS};
+const struct jpeg_direction jpeg_encode_direction = {stages, buffers, STAGES, BUFFERS};
 
 enum error jpeg_encoder_init(struct jpeg_encoder *encoder, struct programs *programs)
 {
 	*encoder = (struct jpeg_encoder){.constants_sent = false};
-	return jpeg_pipeline_init(&encoder->pipeline, programs, &direction);
+	return jpeg_pipeline_init(&encoder->pipeline, programs, &jpeg_encode_direction);
 }
 
 void jpeg_encoder_fini(struct jpeg_encoder *encoder)
@@ -239,7 +239,7 @@ struct jpeg_room jpeg_encoder_room(uint32_t width, uint32_t height, uint32_t com
 			                                    .v = v};
 			const struct jpeg_image image = describe(&job);
 
-			jpeg_direction_room(&direction, &image, &room);
+			jpeg_direction_room(&jpeg_encode_direction, &image, &room);
 		}
 	room.bytes +=
 	    sizeof((struct jpeg_encoder *)0)->codes + sizeof((struct jpeg_encoder *)0)->halves;

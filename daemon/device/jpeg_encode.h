@@ -6,6 +6,8 @@
 #include "common/jpeg.h"
 #include "device/jpeg.h"
 
+extern const struct jpeg_direction jpeg_encode_direction;
+
 struct jpeg_encoder {
 	struct jpeg_pipeline pipeline;
 	/* What has been sent to the device, which may read it until the batch has ended. */

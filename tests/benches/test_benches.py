@@ -231,6 +231,8 @@ def test_jpeg(bench, tmp_path):
         assert len(right) == 22 and all(row["verified"] for row in right.values())
         assert right["jpeg decode"]["verified_samples"] == right["idct"]["verified_samples"] == samples
         assert 0 < right["code"]["median_seconds"] < right["jpeg encode"]["median_seconds"] < 60
+    assert set(rows(0, "--variant", "idct,jpeg encode")) == {"idct", "jpeg encode"}
+    assert "no such variant" in bench("--variant", "idcts", status=2)[1]
     for name, before, after, form in (("idct", "+ 128, 0", "+ 129, 0", "scan to pixels"),
                                       ("fdct", "+ half_step, r", "+ 2 * half_step, r", "pixels to scan")):
         shutil.copytree(REPOSITORY / "kernels", sources, dirs_exist_ok=True)
