@@ -1,6 +1,6 @@
-/* gpu/cells.cl: samples that are only compared; stands before the kernels that do. A cell is a word: two
- * bytes, 16 bits apart; or one larger sample. Of floats it has the bits in an order of integers, in
- * which NaN is the largest.
+/* gpu/cells.cl: samples that are only compared; stands before the kernels that do. A cell is a
+ * word: two bytes, 16 bits apart; or one larger sample. Of floats it has the bits in an order of
+ * integers, in which NaN is the largest.
  *
  * Two bytes lie side by side; or in the same place of two rows, or of the halves of a row: then the
  * neighbours of both are the two of another cell (cell_of_two, cells_split).
@@ -85,9 +85,19 @@ FORCE_INLINE cell cell_of_two(const uint *w, const uint *other, int i)
 	if (SIZE != 1)
 		return words_cell(w, i);
 
-	const uint pairs = permute(w[i / 4], other[i / 4], i % 4 < 2 ? 0x5410 : 0x7632);
+	/* Shifted, it has zeros as well. */
+	const uint here = w[i / 4];
 
-	return as_int(i % 2 ? permute(pairs, 0, 0x4341) : pairs & 0x00ff00ff);
+	switch (i % 4) {
+	case 0:
+		return as_int(permute(here, other[i / 4] << 16, 0x4640));
+	case 1:
+		return as_int(permute(here, other[i / 4] << 16, 0x4741));
+	case 2:
+		return as_int(permute(here, other[i / 4] >> 16, 0x6462));
+	default:
+		return as_int(permute(here, other[i / 4] >> 16, 0x6563));
+	}
 }
 
 /* Word k of cells in a row. */

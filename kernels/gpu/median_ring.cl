@@ -4,13 +4,16 @@
  * one row each in common. Samples are cells: see gpu/cells.cl; but of bytes a cell has two that lie
  * half a block apart, so that the neighbours of both are the two of another cell.
  *
- * Each column of a window is sorted: the rows that both windows share once, then the row that
- * only one has is put in. Of 3x3 the median is that of the largest of the smallest, the median of
- * the middle ones and the smallest of the largest (Paeth, "Median finding on a 3x3 grid", 1990).
- * Of 5x5 pairs of columns are merged, which four windows in a row share, and of two pairs the middle
- * six of twenty are found, which two windows share: the seven values below and above cannot be the
- * median of either, whatever its fifth column has. (Sharing what windows have in common: Adams, "Fast
- * median filters using separable sorting networks", 2021.) */
+ * Each column of a window is sorted: of 3x3 the rows that both windows share once, then the row
+ * that only one has is put in. The median is that of the largest of the smallest, the median of the
+ * middle ones and the smallest of the largest (Paeth, "Median finding on a 3x3 grid", 1990).
+ *
+ * Of 5x5 four windows, two and two, share four columns of four rows. Sorted columns are merged to
+ * pairs, which eight windows share, and of two pairs the middle ten of sixteen are found: the three
+ * values below and above cannot be the median of any, whatever its other nine values are. With the
+ * four values of the row that only two of them have, the middle six of twenty; and of each window
+ * with the four of its own column and the one in its corner, the median. (Sharing what windows have
+ * in common: Adams, "Fast median filters using separable sorting networks", 2021.) */
 
 enum {
 	COLUMNS = CELLS + 2 * REACH, /* cells of a row that a block needs */
@@ -59,6 +62,22 @@ FORCE_INLINE void sort_two(cell *a, cell *b)
 	*a = small;
 }
 
+/* The same; of bytes by sums of halves, for which NVIDIA has units beside those that compare. */
+FORCE_INLINE void sort_two_by_sums(cell *a, cell *b)
+{
+#ifdef __NV_CL_C_VERSION
+	if (SIZE == 1) {
+		const uint more = half2_above(as_uint(*b), as_uint(*a));
+		const cell large = cells_add(*a, as_int(more));
+
+		*a = cells_subtract(*b, as_int(more));
+		*b = large;
+		return;
+	}
+#endif
+	sort_two(a, b);
+}
+
 /* ---- 3x3 ---- */
 
 /* The columns of both windows of four rows, sorted. */
@@ -76,7 +95,8 @@ FORCE_INLINE void column_of_3(cell sorted[TOGETHER][3], const cell *v)
 	}
 }
 
-/* The median of three columns, two of whose middle values are given as the smaller and the larger. */
+/* The median of three columns, two of whose middle values are given as the smaller and the larger.
+ */
 FORCE_INLINE cell median_of_columns(const cell *a, const cell *b, const cell *c, cell small,
                                     cell large, cell other)
 {
@@ -86,24 +106,17 @@ FORCE_INLINE cell median_of_columns(const cell *a, const cell *b, const cell *c,
 
 /* ---- 5x5 ---- */
 
-/* The columns of both windows of six rows, sorted. */
-FORCE_INLINE void column_of_5(cell sorted[TOGETHER][5], cell *v)
+/* Sorts the four rows of a column that both windows have. */
+FORCE_INLINE void column_of_4(cell *sorted, const cell *v)
 {
-	sort_two(&v[1], &v[2]);
-	sort_two(&v[3], &v[4]);
-	sort_two(&v[1], &v[3]);
-	sort_two(&v[2], &v[4]);
-	sort_two(&v[2], &v[3]);
 #pragma unroll
-	for (int t = 0; t < TOGETHER; t++) {
-		const cell other = v[5 * t];
-
-		sorted[t][0] = cell_min(v[1], other);
-#pragma unroll
-		for (int i = 1; i < 4; i++)
-			sorted[t][i] = cell_max(v[i], cell_min(v[i + 1], other));
-		sorted[t][4] = cell_max(v[4], other);
-	}
+	for (int i = 0; i < 4; i++)
+		sorted[i] = v[i];
+	sort_two_by_sums(&sorted[0], &sorted[1]);
+	sort_two_by_sums(&sorted[2], &sorted[3]);
+	sort_two_by_sums(&sorted[0], &sorted[2]);
+	sort_two_by_sums(&sorted[1], &sorted[3]);
+	sort_two_by_sums(&sorted[1], &sorted[2]);
 }
 
 /* Merges sorted values (Batcher, "Sorting networks and their applications", 1968): those that were
@@ -116,110 +129,170 @@ FORCE_INLINE void merge_4(cell *v, cell a0, cell a1, cell b0, cell b1)
 	sort_two(&v[1], &v[2]);
 }
 
-FORCE_INLINE void merge_10(cell *v, const cell *a, const cell *b)
+FORCE_INLINE void merge_8(cell *v, const cell *a, const cell *b)
 {
-	cell odd[4], even[4], third[6];
-	cell a2 = a[2], b2 = b[2];
+	cell odd[4], even[4];
 
-	merge_4(odd, a[0], a[4], b[0], b[4]);
+	merge_4(odd, a[0], a[2], b[0], b[2]);
 	merge_4(even, a[1], a[3], b[1], b[3]);
-	sort_two(&a2, &b2);
-	sort_two(&odd[1], &a2);
-	sort_two(&b2, &odd[2]);
-	third[0] = odd[0], third[1] = odd[1], third[2] = a2, third[3] = b2, third[4] = odd[2],
-	third[5] = odd[3];
-	v[0] = third[0], v[9] = third[5];
-#pragma unroll
-	for (int i = 0; i < 4; i++) {
-		v[2 * i + 1] = even[i];
-		v[2 * i + 2] = third[i + 1];
-		sort_two(&v[2 * i + 1], &v[2 * i + 2]);
-	}
-}
-
-/* Of two sorted sequences the k-th value of all: the least of what is the largest of some of the one
- * and as many of the other as are missing to k. */
-FORCE_INLINE cell rank_of_both(const cell *a, const int as, const cell *b, const int bs, const int k)
-{
-	const int first = max(0, k - bs);
-	cell least = first ? cell_max(a[first - 1], b[k - first - 1]) : b[k - 1];
-
-#pragma unroll
-	for (int i = first + 1; i <= min(as, k); i++)
-		least = cell_min(least, i == k ? a[i - 1] : cell_max(a[i - 1], b[k - i - 1]));
-	return least;
-}
-
-/* The middle six of two times ten sorted values, sorted: as if they were merged. */
-FORCE_INLINE void middle_6(cell *middle, const cell *a, const cell *b)
-{
-	cell odd[2][5], even[2][5];
-
-#pragma unroll
-	for (int i = 0; i < 5; i++) {
-		odd[0][i] = a[2 * i], even[0][i] = a[2 * i + 1];
-		odd[1][i] = b[2 * i], even[1][i] = b[2 * i + 1];
-	}
+	v[0] = odd[0], v[7] = even[3];
 #pragma unroll
 	for (int i = 0; i < 3; i++) {
-		middle[2 * i] = rank_of_both(odd[0], 5, odd[1], 5, 5 + i);
-		middle[2 * i + 1] = rank_of_both(even[0], 5, even[1], 5, 4 + i);
+		v[2 * i + 1] = even[i], v[2 * i + 2] = odd[i + 1];
+		sort_two_by_sums(&v[2 * i + 1], &v[2 * i + 2]);
+	}
+}
+
+/* The middle ten of two times eight sorted values, sorted: as if they were merged. */
+FORCE_INLINE void middle_10(cell *middle, const cell *a, const cell *b)
+{
+	cell odd[8], even[8], first[4], second[4];
+
+	merge_4(first, a[0], a[4], b[0], b[4]);
+	merge_4(second, a[2], a[6], b[2], b[6]);
+#pragma unroll
+	for (int i = 0; i < 3; i++) {
+		odd[2 * i + 1] = second[i], odd[2 * i + 2] = first[i + 1];
+		sort_two(&odd[2 * i + 1], &odd[2 * i + 2]);
+	}
+	merge_4(first, a[1], a[5], b[1], b[5]);
+	merge_4(second, a[3], a[7], b[3], b[7]);
+#pragma unroll
+	for (int i = 0; i < 3; i++) {
+		even[2 * i + 1] = second[i], even[2 * i + 2] = first[i + 1];
+		sort_two(&even[2 * i + 1], &even[2 * i + 2]);
+	}
+#pragma unroll
+	for (int i = 0; i < 5; i++) {
+		middle[2 * i] = even[i + 1], middle[2 * i + 1] = odd[i + 2];
 		sort_two(&middle[2 * i], &middle[2 * i + 1]);
 	}
+}
+
+/* The middle six of ten and of four sorted values, sorted. Of the i-th of the ten and the i-th last
+ * of the four, the smaller is one of the least four of all; likewise at the other end. What is left
+ * is bitonic, so that its halves, compared value by value, give the smaller three and the larger
+ * three (Batcher). */
+FORCE_INLINE void middle_6(cell *middle, const cell *ten, const cell *four)
+{
+	cell v[6];
+
+#pragma unroll
+	for (int i = 0; i < 4; i++)
+		v[i] = cell_min(cell_max(ten[i], four[3 - i]), ten[6 + i]);
+	v[4] = ten[4], v[5] = ten[5];
+#pragma unroll
+	for (int i = 0; i < 3; i++)
+		sort_two(&v[i], &v[3 + i]);
+#pragma unroll
+	for (int i = 0; i < 6; i += 3) {
+		middle[i] = min_3(v[i], v[i + 1], v[i + 2]);
+		middle[i + 2] = max_3(v[i], v[i + 1], v[i + 2]);
+		middle[i + 1] = rest_3(v[i], v[i + 1], v[i + 2], middle[i], middle[i + 2]);
+	}
+}
+
+/* The median of six and of four sorted values and of another, which lies between the fifth and the
+ * sixth of the ten: the largest of what is smaller, and the smallest of what is larger, in either
+ * of the six and one of the four. */
+FORCE_INLINE cell median_of_11(const cell *six, const cell *four, cell other)
+{
+	cell small = six[0], large = six[5];
+	cell low[4], high[4];
+
+#pragma unroll
+	for (int i = 0; i < 4; i++) {
+		low[i] = six[i + 1], high[i] = four[3 - i];
+		sort_two_by_sums(&low[i], &high[i]);
+	}
+	small = max_3(max_3(small, low[0], low[1]), low[2], low[3]);
+	large = min_3(min_3(large, high[0], high[1]), high[2], high[3]);
+	return cell_min(cell_max(other, small), large);
 }
 
 /* ---- both ---- */
 
 /* The medians of one band of two rows. */
-FORCE_INLINE void median_band(cell made[TOGETHER][CELLS], uint words[ROWS_NEEDED][WINDOW],
-                              const int band)
+FORCE_INLINE void median_band_3(cell made[TOGETHER][CELLS], uint words[ROWS_NEEDED][WINDOW],
+                                const int band)
 {
-	enum { RING = 6 };
-	cell sorted[RING][TOGETHER][TAPS_Y], pairs[2][TOGETHER][10], middle[6], v[ROWS_NEEDED];
+	enum { RING = 3 };
+	cell sorted[RING][TOGETHER][3], v[ROWS_NEEDED];
 	cell small[TOGETHER], large[TOGETHER]; /* middle values of columns that two windows share */
 
 #pragma unroll
 	for (int j = 0; j * BANDS + band < COLUMNS; j++) {
 		const int i = j * BANDS + band - 2 * REACH; /* of the window that ends here */
+
+#pragma unroll
+		for (int s = 0; s < ROWS_NEEDED; s++)
+			v[s] = column_cell(words[s], j * BANDS + band);
+		column_of_3(sorted[j % RING], v);
+		if (j < 2)
+			continue;
+#pragma unroll
+		for (int t = 0; t < TOGETHER; t++) {
+			const cell *first = sorted[(j + 1) % RING][t];
+			const cell *before = sorted[(j + 2) % RING][t];
+			const cell *here = sorted[j % RING][t];
+
+			if (j % 2 == 0) {
+				small[t] = cell_min(before[1], here[1]);
+				large[t] = cell_max(before[1], here[1]);
+			}
+			made[t][i] = median_of_columns(first, before, here, small[t], large[t],
+			                               j % 2 == 0 ? first[1] : here[1]);
+		}
+	}
+}
+
+FORCE_INLINE void median_band_5(cell made[TOGETHER][CELLS], uint words[ROWS_NEEDED][WINDOW],
+                                const int band)
+{
+	enum { RING = 6 };
+	cell sorted[RING][4], outer[RING][TOGETHER], v[ROWS_NEEDED];
+	cell pairs[2][8], outer_pairs[2][TOGETHER][2], ten[10], four[4], six[6];
+
+#pragma unroll
+	for (int j = 0; j * BANDS + band < COLUMNS; j++) {
+		const int i = j * BANDS + band - 2 * REACH; /* of the window that ends here */
+		const int here = j % RING;
 		const bool last = i + BANDS >= CELLS;
 
 #pragma unroll
 		for (int s = 0; s < ROWS_NEEDED; s++)
 			v[s] = column_cell(words[s], j * BANDS + band);
-		if (TAPS_Y == 3)
-			column_of_3(sorted[j % RING], v);
-		else
-			column_of_5(sorted[j % RING], v);
+		column_of_4(sorted[here], v + 1);
+#pragma unroll
+		for (int t = 0; t < TOGETHER; t++)
+			outer[here][t] = v[5 * t];
+		if (j >= 2 && j % 2 == 0) {
+			const int before = (j - 1) % RING;
+
+			merge_8(pairs[j / 2 % 2], sorted[before], sorted[here]);
+#pragma unroll
+			for (int t = 0; t < TOGETHER; t++) {
+				cell *pair = outer_pairs[j / 2 % 2][t];
+
+				pair[0] = outer[before][t], pair[1] = outer[here][t];
+				sort_two(&pair[0], &pair[1]);
+			}
+		}
+		if (j < 4 || (j % 2 == 0 && !last))
+			continue;
+		/* The pairs end at column j - 1, or j. */
+		middle_10(ten, pairs[0], pairs[1]);
 #pragma unroll
 		for (int t = 0; t < TOGETHER; t++) {
-			if (TAPS_Y == 3) {
-				const cell *before = sorted[(j + RING - 1) % RING][t];
-				const cell *here = sorted[j % RING][t];
-				const cell *first = sorted[(j + RING - 2) % RING][t];
+			const int first = (j - 4 - j % 2) % RING;
 
-				if (j >= 2 && j % 2 == 0) {
-					small[t] = cell_min(before[1], here[1]);
-					large[t] = cell_max(before[1], here[1]);
-				}
-				if (j >= 2)
-					made[t][i] = median_of_columns(
-					    first, before, here, small[t], large[t],
-					    j % 2 == 0 ? first[1] : here[1]);
-				continue;
-			}
-			if (j >= 2 && j % 2 == 0)
-				merge_10(pairs[j / 2 % 2][t], sorted[(j - 1) % RING][t],
-				         sorted[j % RING][t]);
-			if (j < 4 || (j % 2 == 0 && !last))
-				continue;
-			/* The pairs end at column j - 1, or j. */
-			middle_6(middle, pairs[0][t], pairs[1][t]);
-			if (j % 2 == 0) {
-				made[t][i] = rank_of_both(middle, 6, sorted[(j - 4) % RING][t], 5, 6);
-				continue;
-			}
-			made[t][i - BANDS] = rank_of_both(middle, 6, sorted[(j - 5) % RING][t], 5, 6);
-			made[t][i] = rank_of_both(middle, 6, sorted[j % RING][t], 5, 6);
+			merge_4(four, outer_pairs[0][t][0], outer_pairs[0][t][1],
+			        outer_pairs[1][t][0], outer_pairs[1][t][1]);
+			middle_6(six, ten, four);
+			made[t][i - j % 2 * BANDS] =
+			    median_of_11(six, sorted[first], outer[first][t]);
+			if (j % 2 == 1)
+				made[t][i] = median_of_11(six, sorted[here], outer[here][t]);
 		}
 	}
 }
@@ -233,7 +306,8 @@ FORCE_INLINE void median_block(const global uchar *in, uint src_pitch, global uc
 
 #pragma unroll
 	for (int s = 0; s < ROWS_NEEDED; s++)
-		window_load(words[s], top + (ulong)(uint)min(s, count - 1) * src_pitch, width, free);
+		window_load(words[s], top + (ulong)(uint)min(s, count - 1) * src_pitch, width,
+		            free);
 	MEDIAN_UNROLL
 	for (int r = 0; r < BLOCK_Y; r += TOGETHER) {
 		cell made[TOGETHER][CELLS];
@@ -248,7 +322,10 @@ FORCE_INLINE void median_block(const global uchar *in, uint src_pitch, global uc
 		}
 #pragma unroll
 		for (int band = 0; band < BANDS; band++)
-			median_band(made, words, band);
+			if (TAPS_Y == 3)
+				median_band_3(made, words, band);
+			else
+				median_band_5(made, words, band);
 #pragma unroll
 		for (int t = 0; t < TOGETHER; t++) {
 			if (!free && r + t >= (int)height)

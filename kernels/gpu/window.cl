@@ -283,8 +283,8 @@ FORCE_INLINE void window_pack(uint *result, const float *v)
 	}
 }
 
-/* Root and power of two: of NVIDIA's hardware, whose relative errors are below 2^-21 ("PTX ISA"; its
- * native functions take care of denormals); elsewhere native ones, of unknown errors, for bytes
+/* Root and power of two: of NVIDIA's hardware, whose relative errors are below 2^-21 ("PTX ISA";
+ * its native functions take care of denormals); elsewhere native ones, of unknown errors, for bytes
  * only. */
 #ifdef __NV_CL_C_VERSION
 #define FLOAT_FUNCTION(name, instruction)                                                          \
@@ -328,6 +328,15 @@ FORCE_INLINE uint half2_fma(uint a, uint b, uint c)
 	uint d;
 
 	asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
+	return d;
+}
+
+/* What a is above b, or 0. */
+FORCE_INLINE uint half2_above(uint a, uint b)
+{
+	uint d;
+
+	asm("fma.rn.relu.f16x2 %0, %1, %2, %3;" : "=r"(d) : "r"(b), "r"(0xBC00BC00u), "r"(a));
 	return d;
 }
 
