@@ -22,6 +22,7 @@
 #include "front/api/routes.h"
 #include "front/api/tokens.h"
 #include "front/base/errand.h"
+#include "front/base/link.h"
 #include "front/base/loop.h"
 #include "front/base/metrics.h"
 #include "front/config/load.h"
@@ -907,6 +908,85 @@ static void test_loop_stop(void **state)
 }
 
 /* Of looks every 0.5 s, the one after a pause of the loop itself is known as such; no other is. */
+static struct link links[2];
+static uint64_t linked, link_turns;
+
+static void take_number(void *context, const struct link_message *message, const char *data,
+                        size_t size, int fd)
+{
+	(void)data;
+	assert_int_equal(message->number, linked++);
+	assert_true(!size && fd < 0);
+	if (linked == *(const uint64_t *)context)
+		loop_stop();
+}
+
+static void link_lost(void *context, const char *why)
+{
+	(void)context;
+	fail_msg("the link broke: %s", why ? why : "closed");
+}
+
+static int link_turn(void)
+{
+	link_turns++;
+	return -1;
+}
+
+/* Sends so many numbers from one end to the other; the loop stops at number `stop_at`. */
+static void send_numbers(uint64_t count, uint64_t *stop_at)
+{
+	static const struct link_owner owner = {take_number, link_lost};
+	struct link_message message = {.type = LINK_PONG};
+	int fds[2];
+
+	linked = link_turns = 0;
+	assert_int_equal(loop_init(), ERR_OK);
+	assert_int_equal(link_pair(fds), ERR_OK);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(link_open(&links[i], fds[i], &owner, stop_at), ERR_OK);
+	for (; message.number < count; message.number++)
+		assert_true(link_send(&links[0], &message, NULL, 0, -1));
+}
+
+static void close_links(void)
+{
+	link_close(&links[0]);
+	link_close(&links[1]);
+	loop_fini();
+}
+
+/* Messages for which there is no room are sent later, in order. */
+static void test_link_queue(void **state)
+{
+	uint64_t count = 20000;
+
+	(void)state;
+	send_numbers(count, &count);
+	assert_true(links[0].writable.fd >= 0);
+	loop_run(link_turn);
+	assert_int_equal(linked, count);
+	assert_int_equal(links[0].writable.fd, -1);
+	close_links();
+}
+
+/* That a message has been read does not wake its sender. */
+static void test_link_wakes(void **state)
+{
+	struct loop_timer silence;
+	uint64_t never = 0;
+
+	(void)state;
+	send_numbers(1, &never);
+	assert_int_equal(loop_timer_init(&silence, stop, NULL), ERR_OK);
+	loop_timer_start(&silence, 100);
+	loop_run(link_turn);
+	assert_int_equal(linked, 1);
+	assert_true(link_turns <= 2); /* the message, the timer */
+	loop_timer_fini(&silence);
+	close_links();
+}
+
 static void test_loop_held_up(void **state)
 {
 	uint64_t looked = 0;
@@ -1162,6 +1242,7 @@ int main(void)
 	    cmocka_unit_test(test_reckoned),        cmocka_unit_test(test_errand_close),
 	    cmocka_unit_test(test_metrics),         cmocka_unit_test(test_loop_unwatch),
 	    cmocka_unit_test(test_loop_stop),       cmocka_unit_test(test_loop_held_up),
+	    cmocka_unit_test(test_link_queue),      cmocka_unit_test(test_link_wakes),
 	    cmocka_unit_test(test_request_parts),   cmocka_unit_test(test_request_no_filters),
 	    cmocka_unit_test(test_verified),        cmocka_unit_test(test_flood),
 	};

@@ -110,6 +110,15 @@ static void flush(void *context)
 		link->queued -= sent > 0 ? cost(p->size, p->fd) : 0;
 		packet_free(p);
 	}
+	loop_unwatch(&link->writable);
+}
+
+/* Only while there is a queue: a socket becomes writable each time that a message is read from its
+ * other end, which would wake the sender of every one. */
+static bool await_room(struct link *link)
+{
+	return link->writable.fd >= 0 ||
+	       !loop_watch(&link->writable, link->again, EPOLLOUT | EPOLLET, flush, link);
 }
 
 static bool enqueue(struct link *link, const struct link_message *message, const void *data,
@@ -127,8 +136,8 @@ static bool enqueue(struct link *link, const struct link_message *message, const
 	if (size)
 		memcpy(p->data, data, size);
 	p->fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	if (fd >= 0 && p->fd < 0) {
-		free(p);
+	if ((fd >= 0 && p->fd < 0) || !await_room(link)) {
+		packet_free(p);
 		return false;
 	}
 	STAILQ_INSERT_TAIL(&link->queue, p, place);
@@ -229,38 +238,35 @@ static void receive_some(void *context)
 			return;
 }
 
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
 enum error link_open(struct link *link, int fd, const struct link_owner *owner, void *context)
 {
-	int again = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-
-	*link = (struct link){.owner = owner, .context = context};
+	*link = (struct link){
+	    .owner = owner, .context = context, .again = fcntl(fd, F_DUPFD_CLOEXEC, 0)};
 	link->readable.fd = link->writable.fd = -1;
 	STAILQ_INIT(&link->queue);
-	if (again >= 0 && !loop_watch(&link->readable, fd, EPOLLIN, receive_some, link) &&
-	    !loop_watch(&link->writable, again, EPOLLOUT | EPOLLET, flush, link))
+	if (link->again >= 0 && !loop_watch(&link->readable, fd, EPOLLIN, receive_some, link))
 		return ERR_OK;
-	loop_unwatch(&link->readable);
-	if (again >= 0)
-		close(again);
+	close_fd(&link->again);
 	close(fd);
 	return ERR_IO;
 }
 
-static void close_watch(struct loop_watch *watch)
-{
-	int fd = watch->fd;
-
-	loop_unwatch(watch);
-	if (fd >= 0)
-		close(fd);
-}
-
 void link_close(struct link *link)
 {
+	int fd = link->readable.fd;
 	struct link_packet *p;
 
-	close_watch(&link->readable);
-	close_watch(&link->writable);
+	loop_unwatch(&link->readable);
+	loop_unwatch(&link->writable);
+	close_fd(&fd);
+	close_fd(&link->again);
 	while ((p = STAILQ_FIRST(&link->queue))) {
 		STAILQ_REMOVE_HEAD(&link->queue, place);
 		packet_free(p);

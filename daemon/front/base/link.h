@@ -56,7 +56,8 @@ struct link_owner {
 struct link_packet;
 
 struct link {
-	struct loop_watch readable, writable; /* the latter of a duplicate */
+	struct loop_watch readable, writable;
+	int again; /* a duplicate of the socket; it is `writable` while packets wait */
 	STAILQ_HEAD(link_queue, link_packet) queue;
 	size_t queued; /* bytes */
 	const struct link_owner *owner;
