@@ -29,6 +29,7 @@
 #include "codec/jpeg_tile.h"
 #include "codec/output_format.h"
 #include "codec/tiles.h"
+#include "common/arena.h"
 #include "common/chain_check.h"
 #include "common/log.h"
 
@@ -197,6 +198,8 @@ static void encode(struct job *job)
 		job->check = jpeg_check(&job->compared, file);
 	if (!e && job->tiles.compared && !tiles_stopped(&job->tiles))
 		job->check = jpeg_compare_end(&job->tiles.compared);
+	if (file >= 0)
+		seal_written(file);
 }
 
 static void *encode_thread(void *job)

@@ -57,13 +57,18 @@ void arena_unmap(struct arena *arena)
 	*arena = (struct arena){0};
 }
 
+void seal_written(int fd)
+{
+	if (fcntl(fd, F_ADD_SEALS, SEALS_FINAL))
+		return; /* not a memfd, or the receiver will say so */
+}
+
 enum error sealed_create(const char *name, const void *data, size_t size, int *fd)
 {
 	*fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (*fd < 0)
 		return ERR_IO;
-	if (!file_write(*fd, data, size, 0) ||
-	    fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)) {
+	if (!file_write(*fd, data, size, 0) || fcntl(*fd, F_ADD_SEALS, SEALS_FINAL | F_SEAL_SEAL)) {
 		close(*fd);
 		return ERR_IO;
 	}

@@ -2,6 +2,7 @@
 #ifndef COMMON_ARENA_H
 #define COMMON_ARENA_H
 
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,6 +29,15 @@ void arena_unmap(struct arena *arena);
 
 /* Creates a memfd with a copy of these bytes, sealed against every change. */
 enum error sealed_create(const char *name, const void *data, size_t size, int *fd) MUST_CHECK;
+
+/* What makes a memfd final. */
+enum { SEALS_FINAL = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE };
+
+/* Seals a memfd that this thread has just written, for whoever gets it; other files stay as they
+ * are. The receiver seals it again, as it cannot trust this, which then costs nothing. Otherwise
+ * the system would first have the other processors file the pages that they have put aside, which
+ * takes longer than many an image. */
+void seal_written(int fd);
 
 /* Reads a descriptor to its end, *size bytes, into a new block from malloc(). If they are fewer
  * than `least`, the block has so many, the others 0. ERR_IO if they are more than `most`;

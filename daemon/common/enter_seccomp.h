@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "common/arena.h"
 #include "common/error.h"
 
 /* Restricts this thread, and those that it starts, to the rules that add_rules() adds (it returns 0
@@ -43,8 +44,9 @@ struct restricted_call {
 		        CLONE_THREAD | CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID   \
 	}
 
-/* For add_rules(): allows these calls, and what abort() needs. clone3 returns ENOSYS, so that the C
- * library falls back to clone, whose flags a filter can check. */
+/* For add_rules(): allows these calls, seal_written(), but no other seals, and what abort() needs.
+ * clone3 returns ENOSYS, so that the C library falls back to clone, whose flags a filter can check.
+ */
 static inline int allow_calls(scmp_filter_ctx filter, const int *allowed, size_t count,
                               const struct restricted_call *restricted, size_t restricted_count)
 {
@@ -56,6 +58,10 @@ static inline int allow_calls(scmp_filter_ctx filter, const int *allowed, size_t
 		failed |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, restricted[i].call, 1,
 		                           SCMP_CMP(restricted[i].argument, SCMP_CMP_MASKED_EQ,
 		                                    restricted[i].mask, restricted[i].value));
+	failed |=
+	    seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 2,
+	                     SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, (scmp_datum_t)F_ADD_SEALS),
+	                     SCMP_A2(SCMP_CMP_MASKED_EQ, UINT32_MAX, (scmp_datum_t)SEALS_FINAL));
 	failed |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 2,
 	                           SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid(), 0),
 	                           SCMP_A2(SCMP_CMP_EQ, SIGABRT, 0));

@@ -7,6 +7,7 @@
 #include <sys/queue.h>
 #include <unistd.h>
 
+#include "common/arena.h"
 #include "common/log.h"
 #include "common/serve.h"
 #include "front/base/link.h"
@@ -294,6 +295,8 @@ enum error serve_value(struct request *r, const char *data, size_t size, struct 
 
 void serve_finish(struct request *r, uint64_t size)
 {
+	if (r->lent.fd >= 0 && r->lent.in_memory)
+		seal_written(r->lent.fd);
 	give_back(r);
 	if (!r->failed && !r->answered)
 		send_size(LINK_FINISH, r->number, size);

@@ -292,6 +292,8 @@ static void read_answer(int fd, struct reply *reply)
 	reply->answer = malloc(size + 1);
 	if (!reply->answer || pread(fd, reply->answer, size, 0) != (ssize_t)size)
 		die("answer");
+	if ((fcntl(fd, F_GET_SEALS) & SEALS_FINAL) != SEALS_FINAL)
+		die("the answer is not sealed");
 }
 
 bool peer_run(struct peer *peer, const struct request *request, struct reply *reply)
@@ -305,7 +307,7 @@ bool peer_run(struct peer *peer, const struct request *request, struct reply *re
 	make_chain(request, &chain);
 	make_job(request, &message);
 	fds[0] = memfd_create("body", MFD_CLOEXEC);
-	reply->file = memfd_create("answer", MFD_CLOEXEC);
+	reply->file = memfd_create("answer", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (write(fds[0], request->body, request->body_size) != (ssize_t)request->body_size ||
 	    lseek(fds[0], 0, SEEK_SET) ||
 	    sealed_create("chain", &chain, chain_size(&chain), &fds[1]))

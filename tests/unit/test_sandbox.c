@@ -31,6 +31,7 @@
 #include <unistd.h>
 
 #include "codec/sandbox.h"
+#include "common/arena.h"
 #include "common/landlock.h"
 #include "common/sanitizer.h"
 #include "common/wire.h"
@@ -49,9 +50,9 @@ static void prepare(void)
 
 	parent = getppid();
 	if (chdir(directory) || socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) || pipe(ends) ||
-	    dup2(memfd_create("file", 0), FILE_FD) < 0 || ftruncate(FILE_FD, 4096) ||
-	    dup2(pair[1], OTHER_SOCKET) < 0 || dup2(ends[1], PIPE_FD) < 0 ||
-	    dup2(pair[0], WORKER_SOCKET) < 0)
+	    dup2(memfd_create("file", MFD_ALLOW_SEALING), FILE_FD) < 0 ||
+	    ftruncate(FILE_FD, 4096) || dup2(pair[1], OTHER_SOCKET) < 0 ||
+	    dup2(ends[1], PIPE_FD) < 0 || dup2(pair[0], WORKER_SOCKET) < 0)
 		_exit(200);
 }
 
@@ -93,6 +94,7 @@ TRY(set_nonblock, fcntl(PIPE_FD, F_SETFL, O_NONBLOCK))
 TRY(set_lease, fcntl(FILE_FD, F_SETLEASE, F_RDLCK))
 TRY(notify, fcntl(FILE_FD, F_NOTIFY, DN_MODIFY))
 TRY(add_seals, fcntl(FILE_FD, F_ADD_SEALS, F_SEAL_SEAL))
+TRY(seal_final, fcntl(FILE_FD, F_ADD_SEALS, SEALS_FINAL))
 TRY(get_flags, fcntl(FILE_FD, F_GETFL))
 TRY(dumpable, prctl(PR_SET_DUMPABLE, 1))
 TRY(death_signal, prctl(PR_SET_PDEATHSIG, 0))
@@ -210,6 +212,7 @@ static const struct row rows[] = {
     ROW(set_lease, EACCES, EPERM, EACCES),
     ROW(notify, EACCES, EPERM, EACCES),
     ROW(add_seals, EACCES, ANY, EACCES),
+    ROW(seal_final, OK, ANY, OK),
     ROW(get_flags, OK, OK, OK),
     ROW(dumpable, EACCES, ANY, EACCES),
     ROW(death_signal, EACCES, ANY, EACCES),
