@@ -1,7 +1,8 @@
 /* A lane enqueues all commands of its tiles at once: upload, the plan's launches, download. Nothing
  * here waits; the events of the last commands tell when the tiles are finished, and the worker
- * polls them. Callbacks would be no cheaper: NVIDIA's driver calls them from a thread that blocks
- * others while copies run.
+ * polls them. On a GPU callbacks would be no cheaper: NVIDIA's driver calls them from a thread that
+ * blocks others while copies run. On a CPU the thread that has computed the tile calls them, and
+ * every poll would take the processor from it.
  *
  * Several tiles are filtered as a stack (step.h). Tiles at equal distances in one arena form a run,
  * which is one rectangular copy. The first run is copied on the kernels' queue, which takes times
@@ -15,6 +16,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/log.h"
 #include "device/cl/object_counts.h"
@@ -59,6 +61,8 @@ struct lane {
 	bool reading;             /* encoded results are being copied */
 	void *results[STACK_MAX]; /* for their bytes: the list of arenas may move */
 	struct jpeg_lane jpeg;
+	int notify_fd; /* see lane_notify(); -1: none */
+	bool notifies; /* of these tiles */
 };
 
 static cl_int make_queue(const struct lane *lane, cl_command_queue_properties properties,
@@ -84,6 +88,7 @@ enum error lane_new(const struct device *device, bool zero_copy, struct lane **l
 		return ERR_MEMORY;
 	l->device = device;
 	l->zero_copy = zero_copy;
+	l->notify_fd = -1;
 	code = make_queue(l, CL_QUEUE_PROFILING_ENABLE, &l->queue);
 	if (!code && !zero_copy)
 		code = make_queue(l, 0, &l->quiet);
@@ -148,6 +153,16 @@ void lane_rest(struct lane *lane)
 	for (int i = 0; i < SCRATCHES; i++)
 		growing_buffer_free(&lane->scratch[i]);
 	jpeg_lane_fini(&lane->jpeg);
+}
+
+void lane_notify(struct lane *lane, int fd)
+{
+	lane->notify_fd = fd;
+}
+
+bool lane_notifies(const struct lane *lane)
+{
+	return lane->notifies;
 }
 
 void lane_allow_jpeg(struct lane *lane, struct programs *programs, uint64_t memory)
@@ -615,6 +630,25 @@ static cl_int enqueue_tiles(struct lane *lane)
 	return code;
 }
 
+/* In a thread of the driver, perhaps when the lane has gone on or is no more. */
+static void CL_CALLBACK notify(cl_event event, cl_int status, void *fd)
+{
+	static const uint64_t one = 1;
+
+	(void)event, (void)status;
+	if (write((int)(intptr_t)fd, &one, sizeof one) < 0)
+		return; /* the counter is at its maximum: already signalled */
+}
+
+/* PoCL 3.1 forgets to call back if the event is complete already. */
+static bool ask_for_notice(struct lane *lane)
+{
+	return lane->notify_fd >= 0 && lane->form == TILE_PIXELS &&
+	       !clSetEventCallback(lane->last, CL_COMPLETE, notify,
+	                           (void *)(intptr_t)lane->notify_fd) &&
+	       !has_happened(lane, lane->last);
+}
+
 cl_int lane_start(struct lane *lane, const struct plan *plan, const struct lane_tile *tiles,
                   uint32_t count)
 {
@@ -630,6 +664,7 @@ cl_int lane_start(struct lane *lane, const struct plan *plan, const struct lane_
 	make_stack(lane);
 	find_runs(lane);
 	code = enqueue_tiles(lane);
+	lane->notifies = !code && ask_for_notice(lane);
 	if (code) {
 		lane_wait(lane);
 		lane_reset(lane);

@@ -25,6 +25,12 @@ enum error lane_new(const struct device *device, bool zero_copy, struct lane **l
  * NULL. */
 void lane_free(struct lane **lane);
 
+/* Lets a lane write to an eventfd when tiles of pixels have finished, if the driver can say so. It
+ * may do so later, too, and must be looked at in any case: nobody tells of failures. */
+void lane_notify(struct lane *lane, int fd);
+/* True if it will write there. */
+bool lane_notifies(const struct lane *lane);
+
 /* Lets a lane take tiles with scans, with so many bytes of device memory. The programs must outlive
  * it. */
 void lane_allow_jpeg(struct lane *lane, struct programs *programs, uint64_t memory);

@@ -1,5 +1,5 @@
 /* The worker's loop: one thread waits for messages and polls its lanes. The longer a lane has been
- * at work, the less often it is polled.
+ * at work, the less often it is polled. A lane that will say when it has finished is hardly polled.
  *
  * An error of a tile is reported in its answer. After an error that leaves the device in doubt the
  * worker ends, and the front starts another. */
@@ -109,6 +109,8 @@ enum error worker_new(const struct device *device, const struct worker_options *
 		programs_limit(w->programs, options->programs_max);
 	while (!e && w->lanes < (device->in_place ? LANES_SHARED : LANES_OWN)) {
 		e = lane_new(device, device->in_place, &w->lane[w->lanes].lane);
+		if (!e && device->in_place)
+			lane_notify(w->lane[w->lanes].lane, w->notify_fd);
 		w->lanes++;
 	}
 	w->jpeg_memory = options->jpeg_memory;
@@ -256,6 +258,16 @@ static enum error gather(struct worker *w, const struct watched_lane *lane, uint
 	return e || !jpeg ? e : take_works(w, plan, tiles, count);
 }
 
+/* The next time to poll a lane that is still at work. */
+static uint64_t look_again(const struct watched_lane *lane, uint64_t now)
+{
+	uint64_t pause = (now - lane->started) / LOOK_SHARE;
+
+	if (pause < LOOK_NS_MIN)
+		pause = LOOK_NS_MIN;
+	return now + (pause < LOOK_NS_MAX && !lane_notifies(lane->lane) ? pause : LOOK_NS_MAX);
+}
+
 /* Starts a tile on an idle lane, with others that fit its stack, or answers with an error. */
 static enum error start_tile(struct worker *w, struct watched_lane *lane,
                              const struct message_tile *message)
@@ -294,7 +306,7 @@ static enum error start_tile(struct worker *w, struct watched_lane *lane,
 	lane->plan = known;
 	known->uses++;
 	lane->started = now_ns();
-	lane->look = lane->started + LOOK_NS_MIN;
+	lane->look = look_again(lane, lane->started);
 	return ERR_OK;
 }
 
@@ -352,14 +364,12 @@ static enum error finish_lane(struct worker *w, struct watched_lane *lane)
 	return e;
 }
 
-/* The next time to poll a lane that is still at work. */
-static uint64_t look_again(const struct watched_lane *lane, uint64_t now)
+/* A lane may have said that it has finished. */
+static void look_now(struct worker *w)
 {
-	uint64_t pause = (now - lane->started) / LOOK_SHARE;
-
-	if (pause < LOOK_NS_MIN)
-		pause = LOOK_NS_MIN;
-	return now + (pause < LOOK_NS_MAX ? pause : LOOK_NS_MAX);
+	for (uint32_t i = 0; i < w->lanes; i++)
+		if (lane_notifies(w->lane[i].lane))
+			w->lane[i].look = 0;
 }
 
 /* Polls the lanes that are due. */
@@ -428,7 +438,8 @@ static enum error receive(struct worker *w, bool *closed)
 	return ERR_INTERNAL;
 }
 
-/* Receives all messages that have arrived, so that their tiles can be launched together. */
+/* Receives all messages that have arrived, so that their tiles can be launched together; one if
+ * tiles are launched alone. */
 static enum error receive_all(struct worker *w, bool *closed)
 {
 	struct pollfd more = {.fd = w->socket, .events = POLLIN};
@@ -436,7 +447,8 @@ static enum error receive_all(struct worker *w, bool *closed)
 
 	do
 		e = receive(w, closed);
-	while (!e && !*closed && w->queue.count < WAITING_MAX && poll(&more, 1, 0) > 0);
+	while (!e && !*closed && w->stack_max > 1 && w->queue.count < WAITING_MAX &&
+	       poll(&more, 1, 0) > 0);
 	return e;
 }
 
@@ -530,6 +542,8 @@ enum error worker_run(struct worker *w)
 		if (wait[1].revents && read(w->notify_fd, &count, sizeof count) < 0 &&
 		    errno != EAGAIN)
 			return ERR_IO;
+		if (wait[1].revents)
+			look_now(w);
 		if (!e)
 			e = finish_tiles(w);
 		if (!e && wait[0].revents)

@@ -75,6 +75,7 @@
 	FUNCTION(clRetainEvent, NONE)                                                              \
 	FUNCTION(clRetainKernel, NONE)                                                             \
 	FUNCTION(clRetainMemObject, NONE)                                                          \
+	FUNCTION(clSetEventCallback, NONE)                                                         \
 	FUNCTION(clSetKernelArg, NONE)
 
 enum { NONE = -1, WORDS = 14, RESULTS_MAX = 128 };

@@ -29,7 +29,7 @@ AT_START = {"clGetPlatformIDs", "clGetPlatformInfo", "clGetDeviceIDs", "clGetDev
             "clBuildProgram", "clCreateKernel", "clCreateBuffer", "clReleaseMemObject",
             "clRetainKernel"}
 CALLED = sorted(AT_START) + ["clEnqueueNDRangeKernel", "clFlush", "clGetEventInfo", "clGetEventProfilingInfo",
-                             "clReleaseEvent", "clRetainEvent", "clSetKernelArg"]
+                             "clReleaseEvent", "clRetainEvent", "clSetEventCallback", "clSetKernelArg"]
 MAKING = {"clCreateProgramWithBinary", "clBuildProgram", "clCreateKernel"}
 COPIES = ["clEnqueueReadBufferRect", "clEnqueueWriteBufferRect"]
 JPEG_FAULTS = [("clEnqueueWriteBuffer", "-30"), ("clEnqueueNDRangeKernel", "lost"), ("clSetKernelArg", "abort"),

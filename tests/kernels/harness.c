@@ -2,9 +2,11 @@
  */
 #include "harness.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -13,6 +15,8 @@
 
 /* Poison for input is NaN where pixels are floats. */
 enum { GUARD = 4096, POISON_IN = 0xFF, POISON_OUT = 0xA5 };
+
+enum { NOTICE_MS = 60000 };
 
 static bool open_arena(struct harness *h, uint64_t size)
 {
@@ -39,6 +43,9 @@ bool harness_init(struct harness *h, unsigned platform, unsigned index, uint64_t
 	    !lane_new(&h->device, h->device.in_place, &h->lane[LANE_ZERO_COPY]) &&
 	    !lane_new(&h->device, false, &h->lane[LANE_COPY]) && open_arena(h, arena_size)) {
 		programs_hurry(h->programs);
+		h->notice = eventfd(0, EFD_CLOEXEC);
+		if (h->device.in_place)
+			lane_notify(h->lane[LANE_ZERO_COPY], h->notice);
 		return true;
 	}
 	fprintf(stderr, "cannot set up the device\n");
@@ -49,10 +56,21 @@ void harness_fini(struct harness *h)
 {
 	lane_free(&h->lane[LANE_ZERO_COPY]);
 	lane_free(&h->lane[LANE_COPY]);
+	close(h->notice);
 	device_arena_close(&h->arena);
 	arena_unmap(&h->memory);
 	programs_free(&h->programs);
 	device_close(&h->device);
+}
+
+/* Waits for the word that a lane has finished, if it will give it. False: it does not. */
+static bool await_notice(const struct harness *h, const struct lane *lane)
+{
+	struct pollfd event = {.fd = h->notice, .events = POLLIN};
+	uint64_t count;
+
+	return !lane_notifies(lane) || (poll(&event, 1, NOTICE_MS) == 1 &&
+	                                read(h->notice, &count, sizeof count) == sizeof count);
 }
 
 /* Runs tiles that are already in the arena, as a stack if there are several. */
@@ -61,6 +79,7 @@ static enum error run_tiles(struct harness *h, struct lane *lane, const struct p
                             struct message_tile_done done[STACK_MAX])
 {
 	struct lane_tile tiles[STACK_MAX];
+	bool told;
 
 	for (uint32_t i = 0; i < count; i++)
 		tiles[i] = (struct lane_tile){tile[i], &h->arena, NULL};
@@ -68,11 +87,12 @@ static enum error run_tiles(struct harness *h, struct lane *lane, const struct p
 	done->cl_error = lane_start(lane, plan, tiles, count);
 	if (done->cl_error)
 		return ERR_DEVICE;
+	told = await_notice(h, lane);
 	lane_wait(lane);
 	while (!lane_finished(lane))
 		;
 	lane_finish(lane, done);
-	return done->error;
+	return done->error || told ? done->error : ERR_INTERNAL;
 }
 
 enum error harness_run_tile(struct harness *h, struct lane *lane, const struct plan *plan,

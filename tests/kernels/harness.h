@@ -13,6 +13,7 @@ struct harness {
 	struct device device;
 	struct programs *programs;
 	struct lane *lane[LANE_MODES];
+	int notice;                /* eventfd of the lane without copies, on a CPU */
 	struct arena memory;       /* the codec's mapping */
 	struct device_arena arena; /* the device's */
 };
