@@ -19,7 +19,8 @@ struct http_socket {
 /* What a reload may change. */
 struct limits {
 	uint64_t idle_timeout, header_timeout, keepalive_timeout, body_timeout; /* seconds */
-	uint64_t body_rate; /* least, bytes a second */
+	uint64_t body_rate;  /* least, bytes a second */
+	uint64_t spool_size; /* most bytes of a body in memory */
 	struct networks trusted_proxies;
 };
 

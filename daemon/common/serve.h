@@ -88,11 +88,23 @@ enum error serve_part(struct request *request, const char *name, bool file, bool
 enum error serve_value(struct request *request, const char *data, size_t size,
                        struct problem *problem) MUST_CHECK;
 
-/* Of a decided request: the body is complete, so many bytes are where there was room for them.
- * Afterwards it has its answer, or `wake` is called later, for serve_look(), after which the same
- * holds. */
+/* Of a decided request, or one whose head announces no body: the body is complete, so many bytes
+ * are where there was room for them. Afterwards it has its answer, or `wake` is called later, for
+ * serve_look(), after which the same holds. */
 void serve_finish(struct request *request, uint64_t size);
 void serve_look(struct request *request);
+
+/* The most bytes of a body that serve_take() may be called with. */
+enum { SERVE_WHOLE_MAX = 1 << 20 };
+
+/* Instead of serve_lend() and serve_finish(), also of a request that is not decided: the body is
+ * complete, as announced, and in a memfd of this size, which is the service's from then on. False:
+ * only once it is decided; the memfd is still the caller's. */
+bool serve_take(struct request *request, int fd, uint64_t size) MUST_CHECK;
+
+/* There will be no serve_take(): the decision is not to wait for the body. Without this it may do
+ * so for some milliseconds. */
+void serve_decide(struct request *request);
 
 /* Makes an error its answer, unless it has one. It has it at once, or `wake` is called when it has.
  * Its body is wanted no more. */

@@ -16,7 +16,8 @@ static struct limits limits_of(const struct config *c)
 	                        .header_timeout = c->header_timeout,
 	                        .keepalive_timeout = c->keepalive_timeout,
 	                        .body_timeout = c->body_timeout,
-	                        .body_rate = c->body_rate};
+	                        .body_rate = c->body_rate,
+	                        .spool_size = c->spool_size};
 	bool valid = true;
 
 	for (unsigned i = 0; i < c->trusted_proxies.count; i++)

@@ -6,8 +6,10 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include "common/arena.h"
 #include "common/log.h"
 #include "front/base/errand.h"
 
@@ -133,6 +135,19 @@ static struct spill *spill_new(int fd, uint64_t at)
 	s->fd = fd;
 	s->at = at;
 	return s;
+}
+
+int body_whole(const char *data, size_t size)
+{
+	int fd = memfd_create("body", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd >= 0 && write_all(fd, data, size, 0)) {
+		close(fd);
+		fd = -1;
+	}
+	if (fd >= 0)
+		seal_written(fd);
+	return fd;
 }
 
 size_t body_room(const struct body *body, uint64_t read, size_t size)

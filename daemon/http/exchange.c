@@ -536,8 +536,10 @@ static enum MHD_Result exchange_begin(struct exchange *x)
 	if (asks && serve_is_answered(x->request))
 		return exchange_send(x);
 	x->begun = x->decided || !asks;
-	if (!x->begun)
+	if (!x->begun) {
+		serve_decide(x->request);
 		suspend(x);
+	}
 	return MHD_YES;
 }
 
@@ -614,10 +616,30 @@ static bool take(struct exchange *x, const char *data, size_t size)
 	return serve_wants_body(x->request) && (x->kept || body_await(&x->body, exchange_wake, x));
 }
 
+/* Has the service take a body that has come in one piece. It then gets to know of the request and
+ * its body by one message. */
+static bool take_whole(struct exchange *x, const char *data, size_t size)
+{
+	const struct head *head = serve_head(x->request);
+	int fd;
+
+	if (x->decided || x->kept || head->form || head->announced != size ||
+	    size > SERVE_WHOLE_MAX || size > limits->spool_size || !serve_wants_body(x->request))
+		return false;
+	fd = body_whole(data, size);
+	x->complete = fd >= 0 && serve_take(x->request, fd, size);
+	if (fd >= 0 && !x->complete)
+		close(fd);
+	return x->complete;
+}
+
 /* A piece of the body. Returns false if there has been too much of it. */
 static bool exchange_receive(struct exchange *x, const char *data, size_t size)
 {
 	x->heard = loop_now();
+	if (take_whole(x, data, size))
+		return true;
+	serve_decide(x->request);
 	if (!serve_wants_body(x->request))
 		x->discarded += size;
 	else if (take(x, data, size))
@@ -651,7 +673,7 @@ static enum MHD_Result exchange_finish(struct exchange *x)
 	take_decision(x);
 	if (x->complete)
 		serve_look(x->request);
-	else if (x->decided)
+	else if (x->decided || !serve_head(x->request)->announced)
 		complete(x);
 	if (serve_is_answered(x->request))
 		return exchange_send(x);

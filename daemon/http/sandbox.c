@@ -34,6 +34,7 @@ static const int allowed[] = {
     SCMP_SYS(pwrite64),
     SCMP_SYS(lseek),
     SCMP_SYS(fstat),
+    SCMP_SYS(memfd_create),
     SCMP_SYS(close),
     SCMP_SYS(accept4),
     SCMP_SYS(recvfrom),

@@ -22,6 +22,8 @@ struct request {
 	const struct serve_calls *calls;
 	void *context;
 	bool decided, wanted, failed, answered;
+	bool held; /* the front has not been told of it yet */
+	LIST_ENTRY(request) hold;
 	struct lent lent; /* its descriptor is the request's */
 	bool asked;       /* for room */
 	struct answer answer;
@@ -48,13 +50,14 @@ static const struct service_calls *calls;
 static struct request_list requests[BUCKETS];
 static struct guest_list guests[BUCKETS];
 static struct guest_list quiet;
-static uint64_t quiet_since; /* loop_now() */
-static uint64_t heard;       /* loop_now() of the front's last message */
+static struct request_list held;         /* until the rest has come, or for QUIET_MS */
+static uint64_t quiet_since, held_since; /* loop_now() */
+static uint64_t heard;                   /* loop_now() of the front's last message */
 static uint64_t last_number;
 
-static void send_message(const struct link_message *message, const void *data, size_t size)
+static void send_message(const struct link_message *message, const void *data, size_t size, int fd)
 {
-	if (!link_send(&front, message, data, size, -1))
+	if (!link_send(&front, message, data, size, fd))
 		calls->lost();
 }
 
@@ -64,7 +67,7 @@ static void send_data(enum link_type type, uint64_t number, uint64_t size, uint3
 	struct link_message message = {
 	    .type = type, .flags = flags, .number = number, .size = size};
 
-	send_message(&message, data, data_size);
+	send_message(&message, data, data_size, -1);
 }
 
 static void send_size(enum link_type type, uint64_t number, uint64_t size)
@@ -135,13 +138,6 @@ static void tell_ends(void)
 	}
 }
 
-int service_turn(void)
-{
-	if (!LIST_EMPTY(&quiet) && loop_now() - quiet_since > QUIET_MS * UINT64_C(1000000))
-		tell_ends();
-	return LIST_EMPTY(&quiet) ? -1 : QUIET_MS;
-}
-
 void guest_free(struct guest *g)
 {
 	if (!g)
@@ -169,27 +165,66 @@ static struct request *make(const struct serve_calls *c, void *context)
 	return r;
 }
 
+/* Tells the front of a request that was held back: mostly the rest of it comes soon, and one
+ * message then tells of all. */
+static void tell_head(struct request *r, enum link_type type, uint32_t flags, int fd)
+{
+	struct guest *g = find_guest(r->guest);
+	struct link_message message = {.type = type,
+	                               .flags = flags,
+	                               .number = r->number,
+	                               .size = r->head.announced,
+	                               .guest = r->guest};
+
+	r->held = false;
+	LIST_REMOVE(r, hold);
+	if (g)
+		forget_end(g);
+	tell_ends(); /* what it is told is not older than this request */
+	message.flags |= r->head.loopback ? LINK_IS_LOOPBACK : 0;
+	message.flags |= r->head.monitoring ? LINK_IS_MONITORING : 0;
+	message.flags |= r->head.form ? LINK_IS_FORM : 0;
+	send_message(&message, r->head.data, r->head.size, fd);
+}
+
+static bool is_over(uint64_t since)
+{
+	return loop_now() - since > QUIET_MS * UINT64_C(1000000);
+}
+
+int service_turn(void)
+{
+	while (!LIST_EMPTY(&held) && is_over(held_since))
+		tell_head(LIST_FIRST(&held), LINK_HEAD, 0, -1);
+	if (!LIST_EMPTY(&quiet) && is_over(quiet_since))
+		tell_ends();
+	return LIST_EMPTY(&quiet) && LIST_EMPTY(&held) ? -1 : QUIET_MS;
+}
+
+void serve_decide(struct request *r)
+{
+	if (r->held)
+		tell_head(r, LINK_HEAD, 0, -1);
+}
+
 struct request *serve_begin(struct guest *guest, struct head *head, const struct serve_calls *c,
                             void *context)
 {
 	struct request *r = head->size <= LINK_DATA_MAX ? make(c, context) : NULL;
-	struct link_message message = {.type = LINK_HEAD, .guest = guest->number};
 
 	if (!r) {
 		head_fini(head);
 		return NULL;
 	}
-	forget_end(guest);
-	tell_ends(); /* what it is told is not older than this request */
 	r->guest = guest->number;
 	r->head = *head;
 	*head = (struct head){0};
-	message.number = r->number;
-	message.size = r->head.announced;
-	message.flags |= r->head.loopback ? LINK_IS_LOOPBACK : 0;
-	message.flags |= r->head.monitoring ? LINK_IS_MONITORING : 0;
-	message.flags |= r->head.form ? LINK_IS_FORM : 0;
-	send_message(&message, r->head.data, r->head.size);
+	if (LIST_EMPTY(&held))
+		held_since = loop_now();
+	r->held = true;
+	LIST_INSERT_HEAD(&held, r, hold);
+	if (r->head.announced > SERVE_WHOLE_MAX || (r->head.announced && r->head.form))
+		serve_decide(r);
 	return r;
 }
 
@@ -233,7 +268,10 @@ static void tell_end(struct request *r)
 
 void serve_end(struct request *r)
 {
-	tell_end(r);
+	if (r->held)
+		LIST_REMOVE(r, hold);
+	else
+		tell_end(r);
 	LIST_REMOVE(r, place);
 	give_back(r);
 	if (r->answer.file >= 0)
@@ -298,8 +336,19 @@ void serve_finish(struct request *r, uint64_t size)
 	if (r->lent.fd >= 0 && r->lent.in_memory)
 		seal_written(r->lent.fd);
 	give_back(r);
-	if (!r->failed && !r->answered)
+	if (r->held)
+		tell_head(r, LINK_HEAD, LINK_IS_COMPLETE, -1);
+	else if (!r->failed && !r->answered)
 		send_size(LINK_FINISH, r->number, size);
+}
+
+bool serve_take(struct request *r, int fd, uint64_t size)
+{
+	if (!r->held || size != r->head.announced)
+		return false;
+	tell_head(r, LINK_WHOLE, 0, fd);
+	close(fd);
+	return true;
 }
 
 void serve_look(struct request *r)
@@ -313,12 +362,13 @@ void serve_fail(struct request *r, enum error error, const struct problem *probl
 		return;
 	give_back(r);
 	r->failed = true;
+	serve_decide(r);
 	send_data(LINK_FAIL, r->number, error, 0, problem, sizeof *problem);
 }
 
 void serve_abandon(struct request *r)
 {
-	if (!r->answered)
+	if (!r->answered && !r->held)
 		send_size(LINK_ABANDON, r->number, 0);
 }
 

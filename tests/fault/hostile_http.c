@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 
 #include "common/announce.h"
@@ -22,6 +23,7 @@ struct step {
 	uint64_t number, size, guest;
 	const char *data;
 	size_t data_size;
+	enum { NO_FILE, SEALABLE, SMALLER, NO_MEMFD } file; /* that it comes with, of 100 bytes */
 };
 
 #define DATA(text) .data = (text), .data_size = sizeof(text)
@@ -45,6 +47,10 @@ struct step {
 #define GET(n) HEAD(n, "\1GET\0\2/livez", .size = 0)
 #define POST   HEAD(2, "\1POST\0" RAW, .size = 100)
 #define FORM   HEAD(2, "\1POST\0\2/v1/filters/box", .size = 1000, .flags = LINK_IS_FORM)
+#define WHOLE(...)                                                                                 \
+	{                                                                                          \
+		LINK_WHOLE, .number = 2, .guest = 1, DATA("\1POST\0" RAW), __VA_ARGS__             \
+	}
 #define UNTIL(what)                                                                                \
 	{                                                                                          \
 		AWAIT, .size = LINK_##what                                                         \
@@ -73,6 +79,11 @@ static const struct mode {
     {"head-empty", {GUEST, {LINK_HEAD, .number = 2, .guest = 1}}},
     {"head-cut", {GUEST, {LINK_HEAD, .number = 2, .guest = 1, TEXT("\1GET\0\2/livez")}}},
     {"head-path", {GUEST, HEAD(2, "\1GET", .size = 0)}},
+    {"head-complete", {GUEST, HEAD(2, "\1GET\0\2/livez", .size = 1, .flags = LINK_IS_COMPLETE)}},
+    {"whole-alone", {GUEST, WHOLE(.size = 100)}},
+    {"whole-empty", {GUEST, WHOLE(.size = 0, .file = SEALABLE)}},
+    {"whole-large", {GUEST, WHOLE(.size = 2 << 20, .file = SEALABLE)}},
+    {"whole-finish", {GUEST, WHOLE(.size = 100, .file = SEALABLE), SAY(FINISH, .size = 100)}},
     {"lend-twice", {GUEST, POST, UNTIL(ROOM), SAY(LEND, .size = 200)}},
     {"lend-nothing", {GUEST, POST, UNTIL(ROOM), SAY(LEND, .size = 0)}},
     {"finish-more", {GUEST, POST, UNTIL(ROOM), SAY(FINISH, .size = 101)}},
@@ -125,8 +136,23 @@ static void give_back_word(void)
 		die("lock");
 }
 
+static int make_file(const struct step *s)
+{
+	int fd = s->file == NO_MEMFD ? open("/dev/zero", O_RDWR)
+	                             : memfd_create("body", MFD_ALLOW_SEALING);
+
+	if (s->file != NO_MEMFD && ftruncate(fd, s->file == SMALLER ? 99 : 100))
+		die("file");
+	return fd;
+}
+
 static void say_step(const struct step *s)
 {
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control = {0};
+	int file = s->file ? make_file(s) : -1;
 	struct link_message message = {.type = s->type,
 	                               .flags = s->flags,
 	                               .number = s->number,
@@ -136,8 +162,18 @@ static void say_step(const struct step *s)
 	                        {(void *)(uintptr_t)s->data, s->data_size}};
 	struct msghdr header = {.msg_iov = parts, .msg_iovlen = 2};
 
+	if (file >= 0) {
+		header.msg_control = control.bytes;
+		header.msg_controllen = sizeof control;
+		control.align.cmsg_level = SOL_SOCKET;
+		control.align.cmsg_type = SCM_RIGHTS;
+		control.align.cmsg_len = CMSG_LEN(sizeof file);
+		memcpy(CMSG_DATA(&control.align), &file, sizeof file);
+	}
 	if (sendmsg(front, &header, MSG_NOSIGNAL) < 0)
 		die("link");
+	if (file >= 0)
+		close(file);
 }
 
 /* Takes the next message of the front; the descriptor of ROOM is kept, others are closed. */
@@ -227,6 +263,36 @@ static void lie(void)
 	pause();
 }
 
+/* Without a device every answer is 503; another process then tries again. */
+static void tell_answer(void)
+{
+	char text[4];
+
+	hear_until(LINK_ANSWER, text);
+	if (!strcmp(text, "503")) {
+		give_back_word();
+		_exit(1);
+	}
+	fprintf(stderr, "hostile: the answer is %s\n", text);
+}
+
+/* Bodies that come with their requests, and are not what they should be. */
+static void lie_whole(void)
+{
+	static const struct step guest = GUEST, whole = WHOLE(.size = 100);
+	struct step step = whole;
+
+	say_step(&guest);
+	step.file = SMALLER;
+	say_step(&step);
+	tell_answer();
+	step.file = NO_MEMFD;
+	step.number++;
+	say_step(&step);
+	tell_answer();
+	pause();
+}
+
 static void change_later(void)
 {
 	struct link_message message;
@@ -263,6 +329,7 @@ static void say_anything(void)
 	                                    POST,
 	                                    FORM,
 	                                    {LINK_GUEST_END, .number = 1},
+	                                    WHOLE(.size = 100, .file = SEALABLE),
 	                                    SAY(LEND, .size = 100),
 	                                    SAY(PART, TEXT("size")),
 	                                    SAY(PART, TEXT("image")),
@@ -283,7 +350,7 @@ static void say_anything(void)
 	if (!random_number(64))
 		s.number = random_number(5);
 	if (!random_number(64))
-		s.flags = 1u << random_number(10);
+		s.flags = 1u << random_number(11);
 	if (!random_number(64))
 		s.type = (uint32_t)random_number(LINK_TYPES + 2);
 	if (s.data && !random_number(64))
@@ -326,6 +393,8 @@ static void misbehave(void)
 			;
 	} else if (is("lies")) {
 		lie();
+	} else if (is("lies-whole")) {
+		lie_whole();
 	} else if (is("later")) {
 		change_later();
 	} else if (is("greedy")) {

@@ -15,7 +15,8 @@ TARGET = "/v1/filters/box?size=3&raw=10x10x1:u8&format=raw"
 MODES = {
     "guests": {"guest-twice": "GUEST", "guest-unknown": "NAME", "guest-ended": "GUEST_END", "guest-busy": "GUEST_END"},
     "heads": {"head-alone": "HEAD", "head-number": "HEAD", "head-second": "HEAD", "head-empty": "HEAD",
-              "head-cut": "HEAD", "head-path": "HEAD"},
+              "head-cut": "HEAD", "head-path": "HEAD", "head-complete": "HEAD"},
+    "wholes": {"whole-alone": "WHOLE", "whole-empty": "WHOLE", "whole-large": "WHOLE", "whole-finish": "FINISH"},
     "bodies": {"lend-twice": "LEND", "lend-nothing": "LEND", "finish-more": "FINISH", "finish-twice": "FINISH",
                "fail-not": "FAIL", "fail-what": "FAIL", "refusal": "REFUSAL"},
     "forms": {"part-of-none": "PART", "part-nul": "PART", "value-first": "VALUE", "value-of-image": "VALUE",
@@ -80,6 +81,13 @@ def test_body_that_is_not_there(hostile):
     """What it says of a body is measured."""
     with hostile("lies") as service:
         poll(lambda: "hostile: the answer is 500" in log(service), 60, "an answer")
+        check_honest(service)
+
+
+def test_body_with_its_request(hostile):
+    """One that is shorter than announced, and one that is no memory."""
+    with hostile("lies-whole") as service:
+        poll(lambda: log(service).count("hostile: the answer is 500") == 2, 60, "both answers")
         check_honest(service)
 
 

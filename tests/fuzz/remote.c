@@ -11,6 +11,9 @@
 #include "front/base/link_answer.h"
 #include "front/jobs/shares.h"
 
+/* That of a message, which need not be one. */
+enum { FILE_FD = 1 << 30 };
+
 struct request {
 	struct head head;
 	const struct serve_calls *calls;
@@ -39,8 +42,9 @@ static void expect(bool what)
 static const struct {
 	uint32_t flags;
 	size_t data;
+	int fds;
 } types[LINK_TYPES] = {
-#define LINK(symbol, flags, data, fds) {flags, data},
+#define LINK(symbol, flags, data, fds) {flags, data, fds},
 #include "front/base/link.def"
 #undef LINK
 };
@@ -217,6 +221,15 @@ void serve_finish(struct request *r, uint64_t size)
 	r->calls->wake(r->context);
 }
 
+bool serve_take(struct request *r, int fd, uint64_t size)
+{
+	expect(fd == FILE_FD && serve_wants_body(r) && !r->finished && !r->lent);
+	expect(size && size <= SERVE_WHOLE_MAX && size == r->head.announced);
+	r->finished = true;
+	r->calls->wake(r->context);
+	return true;
+}
+
 void serve_look(struct request *r)
 {
 	expect(r->finished && !r->answered);
@@ -279,7 +292,7 @@ static char *likely_data(uint32_t type, unsigned which, size_t *size)
 	struct head_writer writer = {0};
 	char *data;
 
-	if (type == LINK_HEAD) {
+	if (type == LINK_HEAD || type == LINK_WHOLE) {
 		head_add(&writer, HEAD_METHOD, "POST");
 		head_add(&writer, HEAD_PATH, paths[which % 7]);
 		*size = writer.size;
@@ -339,7 +352,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 		}
 		input += 8;
 		size -= 8;
-		owner->message(owner_context, &message, data, data_size, -1);
+		owner->message(owner_context, &message, data, data_size,
+		               types[message.type].fds ? FILE_FD : -1);
 		free(data);
 		if (turn)
 			remotes_turn();

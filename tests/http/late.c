@@ -5,7 +5,8 @@
  *   /echo     wants the body, and answers with it; of a form, with the image
  *   others    404
  *
- * Of the PROXY protocol it believes everybody. The client 192.0.2.9 has no place. */
+ * It takes a body of an even size with the request, if it has come in one piece. Of the PROXY
+ * protocol it believes everybody. The client 192.0.2.9 has no place. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -185,10 +186,27 @@ enum error serve_value(struct request *r, const char *data, size_t size, struct 
 
 void serve_finish(struct request *r, uint64_t size)
 {
-	if (r->is < DECIDED)
+	if (r->is < DECIDED && r->head.announced)
 		abort();
 	r->size = size;
 	become(r, ANSWERED);
+}
+
+bool serve_take(struct request *r, int fd, uint64_t size)
+{
+	if (size != r->head.announced || !serve_wants_body(r) || r->is >= DECIDED)
+		abort();
+	if (size % 2)
+		return false;
+	r->body = fd;
+	r->size = size;
+	become(r, ANSWERED);
+	return true;
+}
+
+void serve_decide(struct request *r)
+{
+	(void)r;
 }
 
 void serve_look(struct request *r)
@@ -310,6 +328,7 @@ int main(int argc, char **argv)
 	                                     .header_timeout = 10,
 	                                     .body_timeout = 60,
 	                                     .keepalive_timeout = 60,
+	                                     .spool_size = ROOM,
 	                                     .trusted_proxies.unix_sockets = 1};
 	sigset_t set;
 

@@ -15,7 +15,7 @@
 #include "front/jobs/shares.h"
 
 /* More requests than there are guests, with refusals. */
-enum { REQUESTS_MAX = 1 << 20, SMALL = 1 << 20 };
+enum { REQUESTS_MAX = 1 << 20 };
 
 struct remote {
 	struct link link;
@@ -180,7 +180,7 @@ static void lend_at_once(struct remote_request *r)
 {
 	uint64_t size = serve_head(r->request)->announced;
 
-	if (!size || size > SMALL || !serve_wants_body(r->request))
+	if (!size || size > SERVE_WHOLE_MAX || !serve_wants_body(r->request))
 		return;
 	r->asked = size;
 	lend(r);
@@ -263,13 +263,35 @@ static struct remote_request *add_request(struct remote *remote, gint64 number)
 	return r;
 }
 
+/* The request is complete, with a body (*fd, -1 once it is taken) or without one. */
+static void take_whole(struct remote_request *r, int *fd)
+{
+	r->finished = true;
+	if (serve_is_answered(r->request))
+		return;
+	if (*fd >= 0 && serve_wants_body(r->request) &&
+	    serve_take(r->request, *fd, serve_head(r->request)->announced))
+		*fd = -1;
+	else
+		serve_finish(r->request, 0);
+}
+
+/* True if what is announced fits the type of the message. */
+static bool size_fits(const struct link_message *message)
+{
+	if (message->type == LINK_WHOLE)
+		return message->size && message->size <= SERVE_WHOLE_MAX;
+	return !(message->flags & LINK_IS_COMPLETE) || !message->size;
+}
+
 static bool take_head(struct remote *remote, const struct link_message *message, const char *data,
-                      size_t size)
+                      size_t size, int *fd)
 {
 	gint64 number = (gint64)message->guest;
 	struct remote_guest *g = g_hash_table_lookup(remote->guests, &number);
-	struct remote_request *r =
-	    g && end_answered(g) ? add_request(remote, (gint64)message->number) : NULL;
+	struct remote_request *r = g && size_fits(message) && end_answered(g)
+	                               ? add_request(remote, (gint64)message->number)
+	                               : NULL;
 	char *block = r ? malloc(size + 1) : NULL;
 	struct head head;
 
@@ -289,10 +311,13 @@ static bool take_head(struct remote *remote, const struct link_message *message,
 	r->request = serve_begin(g->guest, &head, &calls, r);
 	if (!r->request)
 		return false;
-	lend_at_once(r);
+	if (message->type == LINK_WHOLE || message->flags & LINK_IS_COMPLETE)
+		take_whole(r, fd);
+	else
+		lend_at_once(r);
 	if (serve_is_answered(r->request))
 		send_answer(r);
-	else if (!r->lent)
+	else if (!r->lent && !r->finished)
 		send_message(remote, LINK_DECIDED, r->number, 0,
 		             serve_wants_body(r->request) ? LINK_IS_WANTED : 0, NULL, 0, -1);
 	return true;
@@ -461,8 +486,9 @@ static bool take_known(struct remote *remote, const struct link_message *message
 	return true;
 }
 
+/* *fd: -1 if it has been taken over. */
 static bool take(struct remote *remote, const struct link_message *message, const char *data,
-                 size_t size)
+                 size_t size, int *fd)
 {
 	switch ((enum link_type)message->type) {
 	case LINK_GUEST:
@@ -471,7 +497,8 @@ static bool take(struct remote *remote, const struct link_message *message, cons
 	case LINK_GUEST_END:
 		return take_guest_message(remote, message, data, size);
 	case LINK_HEAD:
-		return take_head(remote, message, data, size);
+	case LINK_WHOLE:
+		return take_head(remote, message, data, size, fd);
 	case LINK_REFUSAL:
 		return take_refusal(remote, message, data, size);
 	case LINK_LOAD:
@@ -490,10 +517,10 @@ static void take_message(void *context, const struct link_message *message, cons
 {
 	struct remote *remote = context;
 
-	if (fd >= 0)
-		close(fd); /* none that the front takes has one */
-	if (!remote->broken && !take(remote, message, data, size))
+	if (!remote->broken && !take(remote, message, data, size, &fd))
 		give_up(remote, link_name(message->type));
+	if (fd >= 0)
+		close(fd);
 }
 
 static void link_broken(void *context, const char *why)

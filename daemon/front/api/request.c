@@ -168,16 +168,23 @@ enum error request_read(struct request *r, struct problem *problem)
 	return e;
 }
 
-/* Charges the body's memory to its client. */
-static enum share_outcome book_memory(struct request *r)
+/* Charges the body's memory to its client. e: whether there is so much. */
+static enum error book_memory(struct request *r, enum error e, struct problem *problem)
 {
 	uint64_t reserved = r->body.reserved, held = r->memory.amount;
+	enum share_outcome outcome = SHARE_TAKEN;
 
+	r->has_body |= !e;
+	if (e)
+		return problem_set(problem, e, "no memory is free for the body now");
 	if (reserved > held)
-		return share_take(&r->memory, SHARE_BODY_MEMORY, r->terms.client, reserved - held,
-		                  r->memory_max);
-	share_give(&r->memory, held - reserved);
-	return SHARE_TAKEN;
+		outcome = share_take(&r->memory, SHARE_BODY_MEMORY, r->terms.client,
+		                     reserved - held, r->memory_max);
+	else
+		share_give(&r->memory, held - reserved);
+	return outcome ? share_problem(outcome, SHARE_BODY_MEMORY, r->terms.client, r->memory_max,
+	                               problem)
+	               : ERR_OK;
 }
 
 /* True if a body looks as curl -d leaves it: without line ends and zero bytes, which every image
@@ -201,25 +208,25 @@ enum error request_lend(struct request *r, uint64_t size, struct lent *lent,
 {
 	uint64_t most = body_most(r);
 	bool known = r->head.announced != UINT64_MAX; /* of a form, only about */
-	enum share_outcome outcome;
 	enum error e;
 
 	*lent = (struct lent){.fd = -1};
 	size = known || size > most ? most : size;
 	e = r->has_body ? spool_extend(&r->body, size) : spool_open(&r->body, size);
-	r->has_body |= !e;
+	e = book_memory(r, e, problem);
 	if (e)
-		return problem_set(problem, e, "no memory is free for the body now");
-	outcome = book_memory(r);
-	if (outcome)
-		return share_problem(outcome, SHARE_BODY_MEMORY, r->terms.client, r->memory_max,
-		                     problem);
+		return e;
 	if (spool_await(&r->body, r->waiter.wake, r->waiter.context))
 		return ERR_OK;
 	if (spool_take_file(&r->body))
 		return problem_set(problem, ERR_IO, "cannot write the body to a file");
 	*lent = (struct lent){r->body.fd, r->body.in_memory, size, size == most};
 	return ERR_OK;
+}
+
+enum error request_take(struct request *r, int fd, uint64_t size, struct problem *problem)
+{
+	return book_memory(r, spool_adopt(&r->body, size, fd), problem);
 }
 
 enum error request_settle(struct request *r, uint64_t size, struct problem *problem)

@@ -110,6 +110,11 @@ bool request_prefers_async(const char *prefer);
 enum error request_lend(struct request *request, uint64_t size, struct lent *lent,
                         struct problem *problem) MUST_CHECK;
 
+/* The body is complete, and is this memfd, which becomes the request's, also on failure. On error
+ * as above; request_settle() follows. */
+enum error request_take(struct request *request, int fd, uint64_t size,
+                        struct problem *problem) MUST_CHECK;
+
 /* The body is complete, with so many bytes where there was room for them. On error as above. */
 enum error request_settle(struct request *request, uint64_t size,
                           struct problem *problem) MUST_CHECK;

@@ -158,6 +158,17 @@ void serve_finish(struct request *r, uint64_t size)
 	serve_look(r);
 }
 
+bool serve_take(struct request *r, int fd, uint64_t size)
+{
+	struct problem problem;
+	enum error e = request_take(r, fd, size, &problem);
+
+	if (e)
+		serve_fail(r, e, &problem);
+	serve_finish(r, size);
+	return true;
+}
+
 void serve_abandon(struct request *r)
 {
 	routes_abandon(r);

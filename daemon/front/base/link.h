@@ -33,6 +33,7 @@ enum link_flag {
 	LINK_IS_FILE = 1 << 7,       /* PART: it has a file name */
 	LINK_IS_STREAM = 1 << 8,     /* ANSWER: its body comes in pieces */
 	LINK_IS_LAST = 1 << 9,       /* PIECE: there are no more */
+	LINK_IS_COMPLETE = 1 << 10,  /* HEAD: there is no body */
 };
 
 struct link_message {
@@ -40,7 +41,7 @@ struct link_message {
 	uint32_t flags; /* of enum link_flag, those that the type may have */
 	uint64_t number;
 	uint64_t size;
-	uint64_t guest; /* HEAD: its number */
+	uint64_t guest; /* HEAD, WHOLE: its number */
 };
 
 struct link_owner {

@@ -141,17 +141,32 @@ static void release(struct spool *spool)
 	spool->reserved = 0;
 }
 
+/* Opens it over a memfd (owned from then on; -1: a failure). */
+static enum error open_over(struct spool *spool, uint64_t size, bool is_answer, int fd)
+{
+	enum error e = fd < 0 ? ERR_IO : ERR_OK;
+
+	*spool = (struct spool){.fd = -1, .in_memory = true, .is_answer = is_answer};
+	if (!e && !reserve(spool, size))
+		e = ERR_QUEUE_FULL;
+	if (e && fd >= 0)
+		close(fd);
+	if (e)
+		return e;
+	spool->fd = fd;
+	counts[true]++;
+	return ERR_OK;
+}
+
 static enum error open_memory(struct spool *spool, uint64_t size, bool is_answer)
 {
-	*spool = (struct spool){.fd = -1, .in_memory = true, .is_answer = is_answer};
-	if (!reserve(spool, size))
-		return ERR_QUEUE_FULL;
-	spool->fd = memfd_create("spool", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	counts[true] += spool->fd >= 0;
-	if (spool->fd >= 0)
-		return ERR_OK;
-	release(spool);
-	return ERR_IO;
+	return open_over(spool, size, is_answer,
+	                 memfd_create("spool", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+}
+
+enum error spool_adopt(struct spool *spool, uint64_t size, int fd)
+{
+	return open_over(spool, size, false, fd);
 }
 
 enum error spool_open_memory(struct spool *spool, uint64_t size)

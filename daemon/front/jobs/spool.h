@@ -35,6 +35,10 @@ enum error spool_open_answer(struct spool *spool, uint64_t expected) MUST_CHECK;
 /* The same, in memory whatever the configured size, for small data. */
 enum error spool_open_memory(struct spool *spool, uint64_t size) MUST_CHECK;
 
+/* The same of a body that another process has written already, into this memfd, which becomes the
+ * spool's, also on failure; for spool_settle(). */
+enum error spool_adopt(struct spool *spool, uint64_t size, int fd) MUST_CHECK;
+
 /* Makes room for so many bytes in all. A spool that outgrows its memory moves to a file, with what
  * has been written; so wait for spool_await() again. Errors as for spool_open(). */
 enum error spool_extend(struct spool *spool, uint64_t size) MUST_CHECK;
