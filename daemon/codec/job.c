@@ -7,7 +7,9 @@
  *
  * A short job has no thread: a small image in a single tile leaves nothing to do at the same time,
  * and threads would cost as much as a quarter of its time. The main thread then decodes, waits for
- * the front's messages wherever a thread would wait for a change, and encodes. */
+ * the front's messages wherever a thread would wait for a change, and encodes. Its header goes
+ * with its tile, and the answer's file comes with the result: each message alone wakes a process.
+ */
 #include "codec/job.h"
 
 #include <malloc.h>
@@ -46,6 +48,7 @@ struct job {
 	enum jpeg_check check;
 	pthread_t thread;
 	bool was_short; /* done, without the thread */
+	struct message header;
 	struct decoded decoded;
 	struct decoder *decoder;
 	struct output_format output;
@@ -69,19 +72,28 @@ static uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-static enum error send_image(const struct job *job)
+static void make_header(struct job *job)
 {
-	struct message message = {.type = MSG_IMAGE};
+	struct message_image *header = &job->header.image;
 
-	message.image.job = job->message.job;
-	message.image.whole = job->decoded.whole;
-	message.image.image = job->decoded.image;
-	message.image.answer = job->output.result;
-	message.image.input_format = job->decoded.format;
-	message.image.pages = job->decoded.file_pages;
-	message.image.tiles = job->tiles.tiling.count;
-	memcpy(message.image.jpeg, job->jpeg.reason, sizeof message.image.jpeg);
-	return wire_send(job->place.socket, &message, NULL);
+	job->header.type = MSG_IMAGE;
+	header->job = job->message.job;
+	header->whole = job->decoded.whole;
+	header->image = job->decoded.image;
+	header->answer = job->output.result;
+	header->input_format = job->decoded.format;
+	header->pages = job->decoded.file_pages;
+	header->tiles = job->tiles.tiling.count;
+	memcpy(header->jpeg, job->jpeg.reason, sizeof header->jpeg);
+	job->tiles.header = &job->header;
+}
+
+/* e: how the job stands otherwise. */
+static enum error announce(struct job *job, enum error e, struct problem *problem)
+{
+	if (tiles_announce(&job->tiles) && !e)
+		e = problem_set(problem, ERR_IO, "the header cannot be sent");
+	return e;
 }
 
 /* Prepares to write the answer, or (gather) numbers in its place. */
@@ -153,7 +165,8 @@ static enum error prepare(struct job *job, struct problem *problem)
 	jpeg_tile_plan(&job->jpeg, &job->message, job->decoder, job->encoder, tiling,
 	               &job->place.arena);
 	tiles_start(&job->tiles, tiling);
-	return send_image(job) ? problem_set(problem, ERR_IO, "the header cannot be sent") : ERR_OK;
+	make_header(job);
+	return ERR_OK;
 }
 
 /* Waits for the answer's file from the front; -1 if the job was stopped. */
@@ -362,6 +375,7 @@ static void do_here(struct job *job, enum error e, struct problem *problem)
 {
 	if (!e)
 		e = decode(job, problem);
+	e = announce(job, e, problem); /* where no tile did */
 	if (!e)
 		encode(job);
 	end(job, e, problem);
@@ -373,8 +387,13 @@ static enum error start(struct job *job, struct problem *problem)
 {
 	struct problem failure = {0};
 	enum error e = prepare(job, &failure);
+	bool here = e || is_short(job);
 
-	if (e || is_short(job)) {
+	/* An empty chain may only ask for the header. */
+	job->header.image.late = here && !job->jpeg.form && job->chain->count;
+	if (!job->header.image.late)
+		e = announce(job, e, &failure);
+	if (e || here) {
 		job->tiles.hear = job->place.hear;
 		job->tiles.context = job->place.context;
 		do_here(job, e, &failure);

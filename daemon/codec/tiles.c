@@ -141,10 +141,20 @@ static enum error filter_here(struct tiles *tiles, struct tile *tile)
 	return e;
 }
 
+enum error tiles_announce(struct tiles *tiles)
+{
+	const struct message *header = tiles->header;
+
+	tiles->header = NULL;
+	return header ? wire_send(tiles->socket, header, NULL) : ERR_OK;
+}
+
 enum error tiles_send(struct tiles *tiles, uint32_t i)
 {
 	struct message message = {.type = MSG_TILE};
 
+	if (tiles_announce(tiles))
+		return ERR_IO;
 	tiling_tile(&tiles->tiling, i, tiles->job, tiles->arena_number, &message.tile.tile);
 	pthread_mutex_lock(&tiles->lock);
 	tiles->cut = i + 1;

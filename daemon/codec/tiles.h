@@ -32,6 +32,7 @@ struct tiles {
 	uint64_t
 	    reference_ns; /* used by the decoding side: processor time of filtering tiles here */
 	struct tiling tiling; /* fixed after tiles_start(), whose last call is ahead of all tiles */
+	const struct message *header; /* to be sent before any tile; NULL: it has been */
 	/* Not NULL: one thread does all; waiting, it calls this to hear from the front. */
 	void (*hear)(void *context);
 	void *context;
@@ -69,6 +70,9 @@ bool tiles_stopped(struct tiles *tiles);
 
 /* Waits until something may have changed that the lock guards. The caller has the lock. */
 void tiles_await_change(struct tiles *tiles);
+
+/* Sends the header, unless that is done. */
+enum error tiles_announce(struct tiles *tiles) MUST_CHECK;
 
 /* Decoding side. Waits until a strip's slot is free; false if the job was stopped. */
 bool tiles_await_slot(struct tiles *tiles, uint32_t strip) MUST_CHECK;

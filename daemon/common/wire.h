@@ -105,12 +105,13 @@ struct message_job {
 
 struct message_image {
 	uint64_t job;
-	struct image whole;        /* decoded, after orientation; of several pages, one */
-	struct image image;        /* filtered: the ROI, if there is one */
-	struct image answer;       /* of the result, before conversion to its format */
-	uint32_t pages;            /* that the body has; with PAGES_ALL all of them follow */
-	uint32_t input_format;     /* enum format */
-	uint32_t tiles;            /* number of tiles that will follow */
+	struct image whole;    /* decoded, after orientation; of several pages, one */
+	struct image image;    /* filtered: the ROI, if there is one */
+	struct image answer;   /* of the result, before conversion to its format */
+	uint32_t pages;        /* that the body has; with PAGES_ALL all of them follow */
+	uint32_t input_format; /* enum format */
+	uint32_t tiles;        /* number of tiles that will follow */
+	uint32_t late;         /* 1: its only tile is there, too; ANSWER may come with TILE_DONE */
 	uint32_t jpeg[JPEG_SIDES]; /* enum jpeg_reason: why one tile cannot have this side as a scan
 	                            */
 };

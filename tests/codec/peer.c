@@ -165,6 +165,13 @@ static void filter_tile(const struct peer *peer, const struct tile *t, const str
 		       t->width * image_pixel_size(image));
 }
 
+static bool send_answer_file(const struct peer *peer, const struct reply *reply)
+{
+	struct message message = {.type = MSG_ANSWER, .answer = {.job = reply->header.job}};
+
+	return !wire_send(peer->socket, &message, &reply->file);
+}
+
 static bool handle_tile(const struct peer *peer, const struct request *request,
                         const struct chain *chain, const struct tile *tile, struct reply *reply)
 {
@@ -190,6 +197,8 @@ static bool handle_tile(const struct peer *peer, const struct request *request,
 	}
 	if (request->expected && !tile_right(peer, tile, request->expected, chain))
 		reply->wrong_tiles++;
+	if (reply->header.late && !send_answer_file(peer, reply))
+		return false;
 	return !wire_send(peer->socket, &message, NULL);
 }
 
@@ -198,13 +207,6 @@ static bool readable(int socket)
 	struct pollfd event = {.fd = socket, .events = POLLIN};
 
 	return poll(&event, 1, 0) == 1;
-}
-
-static bool send_answer_file(struct peer *peer, const struct reply *reply)
-{
-	struct message message = {.type = MSG_ANSWER, .answer = {.job = reply->header.job}};
-
-	return !wire_send(peer->socket, &message, &reply->file);
 }
 
 /* Handles messages until the job is done. Tiles are held back as long as more messages wait. */
@@ -226,7 +228,7 @@ static bool converse(struct peer *peer, const struct request *request, const str
 		if (message.type == MSG_IMAGE) {
 			reply->header = message.image;
 			reply->has_header = true;
-			if (!send_answer_file(peer, reply))
+			if (!reply->header.late && !send_answer_file(peer, reply))
 				return false;
 		} else if (message.type == MSG_TILE && count < SLOTS_MAX) {
 			held[count++] = message.tile.tile;

@@ -61,6 +61,7 @@ static void say_image(void)
 	m->job = job.job;
 	m->whole = m->image = m->answer = job.raw_image;
 	m->pages = 1;
+	m->late = is("late") ? 2 : 0;
 	m->tiles = is("flood") ? job.raw_image.width * job.raw_image.height : tiling.count;
 	if (is("huge"))
 		m->whole.width = m->whole.height = m->image.width = m->image.height =

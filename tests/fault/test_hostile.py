@@ -51,7 +51,7 @@ def test_files(hostile):
 
 
 @pytest.mark.parametrize("mode", ("size", "more", "early", "mapped", "times", "losses", "descriptors",
-                                  "huge", "closes"))
+                                  "huge", "late", "closes"))
 def test_refused(hostile, mode):
     """It is ended, and what it said books no memory and no time."""
     with hostile(mode, "--codecs", "2") as service:

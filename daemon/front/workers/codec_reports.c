@@ -16,11 +16,18 @@ void codec_reports_init(const struct codec_owner *o)
 	owner = o;
 }
 
+static void send_answer(struct job *job)
+{
+	struct message message = {.type = MSG_ANSWER, .answer = {.job = job->options.job}};
+
+	message.answer.jpeg = job->codec->jpeg_devices ? job->jpeg_form : TILE_PIXELS;
+	worker_send(&job->codec->worker, &message, &job->answer.fd);
+}
+
 /* The answer's storage is ready: sends the worker its descriptor, if the job still runs. */
 static void answer_opened(void *context)
 {
 	struct job *job = context;
-	struct message message = {.type = MSG_ANSWER, .answer = {.job = job->options.job}};
 	struct problem problem;
 
 	if (job->finished || !job->codec)
@@ -29,10 +36,8 @@ static void answer_opened(void *context)
 		job_cancel(job,
 		           problem_set(&problem, ERR_IO, "cannot create a file for the answer"),
 		           &problem);
-	if (job->finished)
-		return;
-	message.answer.jpeg = job->codec->jpeg_devices ? job->jpeg_form : TILE_PIXELS;
-	worker_send(&job->codec->worker, &message, &job->answer.fd);
+	if (!job->finished && !job->codec->answer_late)
+		send_answer(job);
 }
 
 /* Those that are filtered. */
@@ -102,7 +107,8 @@ static bool image_fits(const struct job *job, const struct message_image *m)
 	       pages <= job->options.pixels_max / pixels(&m->whole) &&
 	       pixels(&m->image) <= pixels(&m->whole) && pixels(&m->answer) <= pixels(&m->whole) &&
 	       (!job->gather || image_planes(&m->image) == 1) && m->tiles &&
-	       m->tiles <= pixels(&m->image) * image_planes(&m->image) * pages;
+	       m->tiles <= pixels(&m->image) * image_planes(&m->image) * pages && m->late <= 1 &&
+	       (!m->late || m->tiles == 1);
 }
 
 /* Chooses who does the sides that a device can do, unless the request leaves no choice. */
@@ -160,6 +166,7 @@ static bool take_image(struct codec *c, const struct message_image *m)
 	plane = image_plane(&job->image);
 	c->plan = plan_use(job->chain, &plane);
 	job->tiles = m->tiles;
+	c->answer_late = m->late;
 	choose_jpeg(c, m);
 	if (!job->finished)
 		open_answer(job, &m->answer);
@@ -201,6 +208,9 @@ void codec_task_done(struct task *task, const struct message_tile_done *done)
 			whole_done(task, done);
 		else
 			pixel_tile_done(c, task, &message.tile_done);
+		if (c->answer_late && !job->finished && job->answer.fd >= 0)
+			send_answer(job);
+		c->answer_late = false;
 		worker_send(&c->worker, &message, NULL);
 	}
 	free(task);

@@ -28,6 +28,7 @@ struct codec {
 	 * none; whether it is with the scheduler. */
 	uint64_t jpeg_devices;
 	bool jpeg_out;
+	bool answer_late; /* MSG_ANSWER goes with the result of the only tile */
 	struct verified_tiles verified;
 };
 
