@@ -51,8 +51,9 @@ static bool to_journal, to_front;
 static log_journal *journal_entry;
 static atomic_uint lost; /* lines that the pipe to the front rejected since the last one it took */
 
-static void write_line(const char *line, size_t length)
+static void write_line(enum log_level level, const char *line, size_t length)
 {
+	(void)level;
 	if (write(STDERR_FILENO, line, length) < 0)
 		return; /* nowhere left to report it */
 }
@@ -259,7 +260,7 @@ static void send_line(enum log_level level, struct speaker by, const char *text,
 	else
 		put(&line, "%s: %s: %s", by.program, levels[level], text);
 	line.text[line.length++] = '\n';
-	output(line.text, line.length);
+	output(level, line.text, line.length);
 }
 
 void log_event(enum log_level level, const struct log_fields *fields, const char *format, ...)

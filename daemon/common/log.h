@@ -62,7 +62,7 @@ typedef void log_journal(enum log_level level, const char *text, const struct lo
 void log_set_journal(log_journal *journal);
 
 /* Sets the function that takes whole lines instead of standard error. */
-typedef void log_output(const char *line, size_t length);
+typedef void log_output(enum log_level level, const char *line, size_t length);
 void log_set_output(log_output *output);
 
 /* The level of a name (error, warning, notice, info, debug), or the form of a name (auto, plain,

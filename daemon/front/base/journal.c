@@ -79,7 +79,7 @@ static void make_entry(enum log_level level, const char *text, const struct log_
 			add(&entry, "CONVOLVED_%s=%llu", field.name,
 			    (unsigned long long)field.number);
 	}
-	log_writer_put(send_entry, entry.text, entry.length);
+	log_writer_put(level, send_entry, entry.text, entry.length);
 }
 
 void journal_init(void)

@@ -4,6 +4,10 @@
  * nobody reads, a file on a hung disk, the journal's socket. O_NONBLOCK has no effect on files, and
  * would also affect the shell and others that share the open file description.
  *
+ * After it has written, the thread rests for a moment, so that a busy service does not wake it for
+ * every request's line. The first line after a silence is written at once, and so are those of
+ * problems, which may be the last before a crash.
+ *
  * The thread owns standard error and the part of the ring between `tail` and `head`; it touches
  * nothing else. Only the loop moves `head` and only the thread moves `tail`, so no lock is needed.
  * Positions only grow; an index is a position modulo the ring's size. */
@@ -21,7 +25,7 @@
 #include "common/log.h"
 #include "front/base/loop.h"
 
-enum { RING_SIZE = 1 << 20, TEXT_MAX = 16 << 10, LAST_WAIT_S = 1 };
+enum { RING_SIZE = 1 << 20, TEXT_MAX = 16 << 10, LAST_WAIT_S = 1, REST_MS = 10 };
 
 struct head {
 	log_write *write;
@@ -34,6 +38,7 @@ static _Atomic uint64_t lost;     /* lines lost and not yet reported */
 static _Atomic size_t first_lost; /* `head` when the first of them was lost */
 static _Atomic uint64_t lost_ever;
 static atomic_bool stopping;
+static atomic_bool asleep; /* the thread, which must be woken */
 static bool running;
 static int work = -1;                      /* eventfd: the ring has lines */
 static struct loop_watch gap = {.fd = -1}; /* eventfd: lines were lost, later ones written */
@@ -104,16 +109,26 @@ static bool write_next(void)
 	return true;
 }
 
-static void *run(void *context)
+static void write_all(void)
 {
-	(void)context;
-	while (!atomic_load(&stopping)) {
-		while (write_next())
-			continue;
-		loop_await(work);
-	}
 	while (write_next())
 		continue;
+}
+
+static void *run(void *context)
+{
+	struct pollfd urgent = {.fd = work, .events = POLLIN};
+
+	(void)context;
+	while (!atomic_load(&stopping)) {
+		write_all();
+		poll(&urgent, 1, REST_MS);
+		atomic_store(&asleep, true);
+		if (atomic_load(&tail) == atomic_load(&head))
+			loop_await(work);
+		atomic_store(&asleep, false);
+	}
+	write_all();
 	return NULL;
 }
 
@@ -131,7 +146,7 @@ static void say_lost(void *context)
 		            (unsigned long long)count);
 }
 
-void log_writer_put(log_write *write, const char *text, size_t length)
+void log_writer_put(enum log_level level, log_write *write, const char *text, size_t length)
 {
 	struct head h = {write, length < TEXT_MAX ? length : TEXT_MAX};
 	size_t at = atomic_load(&head);
@@ -147,7 +162,8 @@ void log_writer_put(log_write *write, const char *text, size_t length)
 	ring_put(at, &h, sizeof h);
 	ring_put(at + sizeof h, text, h.length);
 	atomic_store(&head, at + sizeof h + h.length);
-	loop_post(work);
+	if (atomic_exchange(&asleep, false) || level < LOG_LEVEL_INFO)
+		loop_post(work);
 }
 
 uint64_t log_writer_lost(void)
@@ -155,9 +171,9 @@ uint64_t log_writer_lost(void)
 	return atomic_load(&lost_ever);
 }
 
-static void put_line(const char *line, size_t length)
+static void put_line(enum log_level level, const char *line, size_t length)
 {
-	log_writer_put(write_stderr, line, length);
+	log_writer_put(level, write_stderr, line, length);
 }
 
 enum error log_writer_init(void)

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "common/log.h"
 
 /* Starts the thread that writes the lines, until log_writer_fini(); before and after, lines are
  * written directly. The loop must exist. */
@@ -21,8 +22,9 @@ void log_writer_fini(void);
  * written. */
 typedef bool log_write(const char *text, size_t length);
 
-/* Buffers a copy of a text, truncated to 16 KiB, for `write`. */
-void log_writer_put(log_write *write, const char *text, size_t length);
+/* Buffers a copy of a text, truncated to 16 KiB, for `write`, which gets it at once, or, if it is
+ * only informative, in at most some milliseconds. */
+void log_writer_put(enum log_level level, log_write *write, const char *text, size_t length);
 
 /* The number of the front's lines lost since the start. */
 uint64_t log_writer_lost(void);
