@@ -12,6 +12,7 @@
 #include "common/log.h"
 #include "common/signals.h"
 #include "front/access.h"
+#include "front/api/figures.h"
 #include "front/api/gauges.h"
 #include "front/api/guest.h"
 #include "front/api/outcome.h"
@@ -215,7 +216,7 @@ static enum error configure(const struct config *c)
 	shares_init(c);
 	check_connections();
 	unread_init(c);
-	gauges_init(c);
+	gauges_init(c, routes_ready);
 	guests_init(c);
 	routes_init(c);
 	return ERR_OK;
@@ -240,6 +241,7 @@ static const struct part {
     {.init = signals_init, .fini = signals_fini},
     {.init = errands_init, .fini = errands_fini},
     {.init_with = configure, .fini = access_fini},
+    {.init = figures_init, .fini = figures_fini},
     {.init = supervisor_init, .fini = supervisor_fini},
     {.init_with = tracer_init, .fini = tracer_fini},
     {.init_with = listeners_init},

@@ -6,7 +6,7 @@
 
 #include "common/error.h"
 
-/* One file of kernels/, embedded by kernels/embed.sh. name: its path below that directory. */
+/* One file of kernels/, embedded by daemon/embed.sh. name: its path below that directory. */
 struct kernel_source {
 	const char *name;
 	const char *text;

@@ -116,6 +116,32 @@ bool accept_openmetrics(const char *accept)
 	return openmetrics.weight && openmetrics.weight >= plain.weight;
 }
 
+/* The weight of one media type. */
+static uint16_t weigh(const char *accept, const char *type)
+{
+	int stem = (int)strcspn(type, "/") + 1; /* "text/" */
+	struct verdict verdict = {0};
+	char range[NAME_SIZE], all[NAME_SIZE];
+	uint16_t weight;
+
+	snprintf(all, sizeof all, "%.*s*", stem, type);
+	for (const char *at = first_element(accept); *at;) {
+		at = next_element(at, range, &weight);
+		if (!strcasecmp(range, type))
+			judge(&verdict, FIT_EXACT, weight);
+		else if (!strcasecmp(range, all))
+			judge(&verdict, FIT_TYPE, weight);
+		else if (!strcmp(range, "*/*"))
+			judge(&verdict, FIT_ANY, weight);
+	}
+	return verdict.weight;
+}
+
+bool accept_prefers(const char *accept, const char *type, const char *other)
+{
+	return accept && weigh(accept, type) > weigh(accept, other);
+}
+
 bool accept_gzip(const char *accept_encoding)
 {
 	struct verdict gzip = {0};

@@ -18,6 +18,9 @@ enum error accept_parse(const char *accept, uint32_t written, uint16_t weights[F
 /* True if an Accept header (NULL: missing) names OpenMetrics, and prefers no plain text to it. */
 bool accept_openmetrics(const char *accept);
 
+/* True if an Accept header (NULL: missing) prefers a media type to the other one. */
+bool accept_prefers(const char *accept, const char *type, const char *other);
+
 /* True if an Accept-Encoding header (NULL: missing) accepts gzip. */
 bool accept_gzip(const char *accept_encoding);
 

@@ -171,10 +171,10 @@ void catalogue_get_devices(struct request *r)
 
 static json_t *describe_kernel(const struct metric_summary *s)
 {
-	double bytes = metric_value(METRIC_KERNEL_BYTES, s->label1, s->label2);
+	double bytes = metric_value(METRIC_KERNEL_BYTES, s->label[0], s->label[1]);
 
 	return json_pack("{s:s, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:f}", "kernel",
-	                 s->label1, "device", s->label2, "count", (json_int_t)s->count,
+	                 s->label[0], "device", s->label[1], "count", (json_int_t)s->count,
 	                 "total_seconds", s->total, "min_seconds", s->min, "p50_seconds", s->p50,
 	                 "p90_seconds", s->p90, "p99_seconds", s->p99, "max_seconds", s->max,
 	                 "bytes", (json_int_t)bytes, "bytes_per_second",

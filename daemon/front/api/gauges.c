@@ -16,6 +16,7 @@
 #include "front/jobs/spool.h"
 
 static const struct config *config;
+static bool (*is_ready)(void);
 
 static double now_seconds(void)
 {
@@ -32,9 +33,10 @@ void gauges_reloaded(bool valid)
 		metric_set(METRIC_RELOAD_TIME, NULL, NULL, now_seconds());
 }
 
-void gauges_init(const struct config *c)
+void gauges_init(const struct config *c, bool (*ready)(void))
 {
 	config = c;
+	is_ready = ready;
 	metric_set(METRIC_BUILD_INFO, PACKAGE_VERSION, NULL, 1);
 	metric_set(METRIC_START_TIME, NULL, NULL, now_seconds());
 	gauges_reloaded(true);
@@ -170,9 +172,9 @@ static void update_processes(void)
 	fclose(children);
 }
 
-void gauges_update(bool ready)
+void gauges_update(void)
 {
-	metric_set(METRIC_READY, NULL, NULL, ready);
+	metric_set(METRIC_READY, NULL, NULL, is_ready());
 	update_limits();
 	update_spools();
 	update_directory("cache", config->cache_dir);

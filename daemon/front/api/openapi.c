@@ -12,9 +12,9 @@
 #include "front/api/catalogue.h"
 #include "front/workers/repertoire.h"
 
-/* Schemas of objects: "member:type", matching describe_…() in catalogue.c and async.c. A type is
- * one of JSON's or the name of another schema; "[]" makes it a list, "?" says that the member may
- * be missing, "~" that it may be null. */
+/* Schemas of objects: "member:type", matching describe_…() in catalogue.c, async.c and figures.c. A
+ * type is one of JSON's or the name of another schema; "[]" makes it a list, "?" says that the
+ * member may be missing, "~" that it may be null. */
 static const struct {
 	const char *name, *members;
 } objects[] = {
@@ -40,12 +40,17 @@ static const struct {
     {"Choice", "device:string work:string variant:string chosen:integer candidates:Candidate[]"},
     {"Variant", "name:string origin:string text:string"},
     {"Kernels", "kernels:Kernel[] choices:Choice[] variants:Variant[]"},
+    {"Series", "labels:object value:number? count:integer? total_seconds:number? "
+               "min_seconds:number? p50_seconds:number? p90_seconds:number? p99_seconds:number? "
+               "max_seconds:number?"},
+    {"Metric", "name:string type:string text:string? series:Series[]"},
+    {"Metrics", "time:number metrics:Metric[]"},
     {"Problem", "type:string title:string status:integer detail:string? parameter:string? "
                 "value:string?"},
 };
 
 /* What a route may answer; media "" is an image in any format, NULL no body. The schema is one of
- * the above, or a JSON type. */
+ * the above, or a JSON type. Several media, separated by spaces, have the same. */
 static const struct {
 	const char *name, *status, *text, *media, *schema;
 } answers[] = {
@@ -63,6 +68,12 @@ static const struct {
     {"Filter", "200", "The filter", "application/json", "Filter"},
     {"Devices", "200", "The devices", "application/json", "Devices"},
     {"Kernels", "200", "The kernels", "application/json", "Kernels"},
+    {"Metrics", "200", "The metrics: values of counters and gauges, statistics of histograms",
+     "application/json", "Metrics"},
+    {"MetricEvents", "200", "Events `metrics`, whose data is the metrics as JSON, without `text`",
+     "text/event-stream", "string"},
+    {"Index", "200", "A text, or a page", "text/plain text/html", "string"},
+    {"Page", "200", "A page", "text/html", "string"},
     {"Document", "200", "The document", "application/json", "object"},
     {"Text", "200", "A text", "text/plain", "string"},
     {"NotReady", "503", "Not ready; verbose tells why", "text/plain", "string"},
@@ -330,6 +341,17 @@ static json_t *content_schema(const char *name)
 	                                     : json_pack("{s:s}", "type", name);
 }
 
+static json_t *text_media(const char *names, const char *schema)
+{
+	json_t *media = json_object();
+	char name[64];
+
+	while (next_word(&names, name))
+		json_object_set_new(media, name,
+		                    json_pack("{s:o}", "schema", content_schema(schema)));
+	return media;
+}
+
 static json_t *make_answer(size_t i)
 {
 	const char *media = answers[i].media;
@@ -339,9 +361,7 @@ static json_t *make_answer(size_t i)
 
 	if (media)
 		json_object_set_new(answer, "content",
-		                    image ? image_media()
-		                          : json_pack("{s:{s:o}}", media, "schema",
-		                                      content_schema(answers[i].schema)));
+		                    image ? image_media() : text_media(media, answers[i].schema));
 	return answer;
 }
 
@@ -556,7 +576,9 @@ static json_t *make_paths(const struct route *routes, size_t count)
 	json_t *paths = json_object();
 
 	for (size_t i = 0; i < count; i++)
-		if (strstr(routes[i].path, "{name}"))
+		if (!routes[i].summary)
+			continue;
+		else if (strstr(routes[i].path, "{name}"))
 			for (enum filter f = 0; f < FILTERS; f++)
 				add_operation(paths, &routes[i], f);
 		else

@@ -1,5 +1,6 @@
-/* Host, Origin and Sec-Fetch-Site. A browser sends a request for any page, also to this host; what
- * protects others' services is that they ask for credentials, and this one may have none. */
+/* Host, Origin and what browsers say of the fetch. A browser sends a request for any page, also to
+ * this host; what protects others' services is that they ask for credentials, and this one may have
+ * none. */
 #include "front/api/origin.h"
 
 #include <arpa/inet.h>
@@ -82,12 +83,21 @@ static bool is_cross_site(const struct request *r)
 	return !origin_host || !host || strcasecmp(origin_host + strlen("://"), host);
 }
 
+/* True if somebody follows a link to here: the answer is shown alone, and the page with the link
+ * cannot read it. */
+static bool is_followed(const struct request *r)
+{
+	const char *destination = r->head.text[HEAD_DESTINATION];
+
+	return !strcmp(r->method, "GET") && destination && !strcmp(destination, "document");
+}
+
 enum error origin_check(struct request *r, struct problem *problem)
 {
 	const char *origin = r->head.text[HEAD_ORIGIN];
 	enum error e = check_host(r, problem);
 
-	if (e || !is_cross_site(r))
+	if (e || is_followed(r) || !is_cross_site(r))
 		return e;
 	r->cors = origin && lists(&config->cors_origins, origin);
 	if (r->cors)

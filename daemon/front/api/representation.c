@@ -19,7 +19,8 @@ void representation_protect(struct answer *a)
 {
 	answer_header(a, "Cache-Control", a->version ? "private, no-cache" : "no-store");
 	answer_header(a, "X-Content-Type-Options", "nosniff");
-	answer_header(a, "Content-Security-Policy", "default-src 'none'");
+	if (!answer_has(a, "Content-Security-Policy"))
+		answer_header(a, "Content-Security-Policy", "default-src 'none'");
 }
 
 void representation_vary(struct answer *a, bool by_accept)

@@ -5,8 +5,9 @@
 
 #include "front/api/answer.h"
 
-/* Adds the headers of every answer: browsers must not guess its type or run anything in it; only an
- * answer with a version may be cached, and must be revalidated. */
+/* Adds the headers of every answer: browsers must not guess its type, or run anything in it unless
+ * it has a Content-Security-Policy of its own; only an answer with a version may be cached, and
+ * must be revalidated. */
 void representation_protect(struct answer *answer);
 
 /* Sets Vary: the request headers that an answer depends on. by_accept: the format of an image. */

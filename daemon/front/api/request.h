@@ -33,7 +33,7 @@ struct route {
 	 * its waiter is woken. NULL: the request carries an image. */
 	void (*act)(struct request *request);
 	/* For the description of the API, see openapi.c; lists are separated by spaces. */
-	const char *summary;
+	const char *summary;  /* NULL: it is no part of that */
 	const char *query;    /* parameters, headers among them */
 	const char *answers;  /* answers on success */
 	const char *problems; /* error statuses beyond those of every request */

@@ -10,10 +10,12 @@
 #include "front/api/accept.h"
 #include "front/api/async.h"
 #include "front/api/catalogue.h"
+#include "front/api/figures.h"
 #include "front/api/gauges.h"
 #include "front/api/openapi.h"
 #include "front/api/origin.h"
 #include "front/api/outcome.h"
+#include "front/api/pages.h"
 #include "front/api/refusals.h"
 #include "front/api/spans.h"
 #include "front/api/tokens.h"
@@ -36,6 +38,12 @@ void routes_init(const struct config *c)
 void routes_drain(void)
 {
 	draining = true;
+	figures_drain();
+}
+
+bool routes_ready(void)
+{
+	return devices_up() > 0 && canary_is_fresh() && !draining;
 }
 
 static void get_metrics(struct request *r)
@@ -50,7 +58,7 @@ static void get_metrics(struct request *r)
 	size_t size = 0;
 	char *text;
 
-	gauges_update(devices_up() > 0 && canary_is_fresh() && !draining);
+	gauges_update();
 	text = metrics_text(format, &size);
 	answer_text(&r->answer, 200, types[format], text, size);
 	r->answer.by_accept = true;
@@ -97,7 +105,9 @@ static void get_readyz(struct request *r)
 static void get_index(struct request *r)
 {
 	static const char text[] =
-	    "convolved " PACKAGE_VERSION ", an image filtering service. Try:\n"
+	    "convolved " PACKAGE_VERSION
+	    ", an image filtering service; in a browser this is a page. "
+	    "Try:\n"
 	    "  curl --data-binary @in.jpg 'http://HOST/v1/filters/gaussian?sigma=2' -o out.jpg\n"
 	    "  curl -F image=@in.png 'http://HOST/v1/chain?filters=gaussian=sigma=1.4,sobel' -o "
 	    "out.png\n"
@@ -105,10 +115,28 @@ static void get_index(struct request *r)
 	    "'http://HOST/v1/filters/gaussian'\n"
 	    "    GET or DELETE /v1/jobs/ID?wait=SECONDS, GET /v1/jobs/ID/result?wait=SECONDS, "
 	    "GET /v1/jobs/ID/events\n"
-	    "GET /v1/filters /v1/devices /v1/kernels /metrics /livez /readyz /openapi.json\n";
+	    "GET /v1/filters /v1/devices /v1/kernels /v1/metrics /v1/metrics/events /metrics "
+	    "/livez "
+	    "/readyz /openapi.json\n"
+	    "Pages: / /status /docs\n";
 
+	r->answer.by_accept = true;
+	if (accept_prefers(r->head.text[HEAD_ACCEPT], "text/html", "text/plain")) {
+		pages_answer(r, "index");
+		return;
+	}
 	answer_text(&r->answer, 200, "text/plain; charset=utf-8", strdup(text), sizeof text - 1);
 	answer_keep(&r->answer);
+}
+
+static void get_status(struct request *r)
+{
+	pages_answer(r, "status");
+}
+
+static void get_docs(struct request *r)
+{
+	pages_answer(r, "docs");
 }
 
 static void get_openapi(struct request *r);
@@ -134,6 +162,9 @@ static const struct route routes[] = {
     {"GET", "/v1/kernels", catalogue_get_kernels,
      "Times of every kernel on every device, the tuner's choices, and all variants", "", "Kernels",
      "401"},
+    {"GET", "/v1/metrics", figures_get, "The metrics as JSON", "", "Metrics", "401"},
+    {"GET", "/v1/metrics/events", figures_get_events,
+     "The metrics as a stream of events, one a second", "", "MetricEvents", "401"},
     {"GET", "/metrics", get_metrics,
      "Metrics in the text format of Prometheus, or by Accept as OpenMetrics", "", "Text", "401"},
     {"GET", "/livez", get_livez, "Whether the service is alive", "", "Text", ""},
@@ -141,18 +172,29 @@ static const struct route routes[] = {
      "verbose", "Text NotReady", ""},
     {"GET", "/openapi.json", get_openapi, "This document", "If-None-Match", "Document Unchanged",
      "401"},
-    {"GET", "/", get_index, "A short introduction", "If-None-Match", "Text Unchanged", "401"},
+    {"GET", "/", get_index, "A short introduction; for browsers a page to try filters on",
+     "If-None-Match", "Index Unchanged", ""},
+    {"GET", "/status", get_status, "A page that shows the metrics, live", "If-None-Match",
+     "Page Unchanged", ""},
+    {"GET", "/docs", get_docs, "A page that shows this description", "If-None-Match",
+     "Page Unchanged", ""},
+    {"GET", "/page/{file}", pages_get_file, NULL, "", "", ""},
 };
 
 enum { ROUTES = sizeof routes / sizeof *routes };
 
-/* The only routes at addresses for metrics and health; some need no token anywhere. */
+/* Routes that need no token: anywhere, or at addresses for metrics and health, which have no other
+ * routes than those. */
 static const struct {
 	void (*act)(struct request *request);
-	bool open;
-} monitoring[] = {{get_metrics, false}, {get_livez, true}, {get_readyz, true}};
+	bool monitoring, open;
+} exceptions[] = {
+    {get_metrics, true, false},    {get_livez, true, true},   {get_readyz, true, true},
+    {get_index, false, true},      {get_status, false, true}, {get_docs, false, true},
+    {pages_get_file, false, true},
+};
 
-enum { MONITORING = sizeof monitoring / sizeof *monitoring };
+enum { EXCEPTIONS = sizeof exceptions / sizeof *exceptions };
 
 static void get_openapi(struct request *r)
 {
@@ -351,12 +393,15 @@ static enum error check_access(struct request *r, struct problem *problem)
 {
 	int i = 0;
 
-	while (i < MONITORING && (!r->route || r->route->act != monitoring[i].act))
+	while (i < EXCEPTIONS && (!r->route || r->route->act != exceptions[i].act))
 		i++;
-	if (r->head.monitoring && i == MONITORING)
-		return problem_set(problem, ERR_NOT_FOUND,
-		                   "this address serves only GET /metrics, /livez and /readyz");
-	if (i < MONITORING && (r->head.monitoring || monitoring[i].open))
+	if (r->head.monitoring)
+		return i < EXCEPTIONS && exceptions[i].monitoring
+		           ? ERR_OK
+		           : problem_set(
+		                 problem, ERR_NOT_FOUND,
+		                 "this address serves only GET /metrics, /livez and /readyz");
+	if (i < EXCEPTIONS && exceptions[i].open)
 		return ERR_OK;
 	return tokens_admit(r->head.text[HEAD_AUTHORIZATION], &r->terms, problem);
 }

@@ -9,6 +9,9 @@
 
 void routes_init(const struct config *config);
 
+/* True if the service can filter images now: the answer of /readyz. */
+bool routes_ready(void);
+
 /* The service is about to end: it reports not ready, and keeps no more results. Later requests are
  * still answered. */
 void routes_drain(void);

@@ -9,21 +9,13 @@
 
 #include "common/sort.h"
 
-enum metric_type { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
 enum { SAMPLES = 1024, LABEL_SIZE = 80, TRACE_SIZE = 33 };
 
-static const struct {
-	enum metric_type type;
-	const char *name;
-	const char *labels;
-	const char *text;
-} rows[METRICS] = {
+static const struct metric_row rows[METRICS] = {
 #define METRIC(symbol, type, name, labels, text) {METRIC_##type, name, labels, text},
 #include "front/base/metrics.def"
 #undef METRIC
 };
-
-static const char *const type_names[] = {"counter", "gauge", "histogram"};
 
 /* Upper bounds of histogram buckets in seconds, from a kernel launch to a gigapixel image. */
 static const double bounds[] = {1e-5,  2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01,
@@ -168,28 +160,55 @@ double metric_value(enum metric metric, const char *label1, const char *label2)
 	return s ? s->value : 0;
 }
 
-int metric_summary(enum metric metric, size_t i, struct metric_summary *summary)
+const struct metric_row *metric_row(enum metric metric)
 {
-	const struct series *s = first[metric];
-	const struct histogram *h;
-	double sorted[SAMPLES];
-	size_t n;
+	return &rows[metric];
+}
 
-	for (; s && i; i--)
-		s = s->next;
-	if (!s)
-		return 0;
-	h = s->histogram;
-	n = h->count < SAMPLES ? h->count : SAMPLES;
+const char *metric_type_name(enum metric_type type)
+{
+	static const char *const names[] = {"counter", "gauge", "histogram"};
+
+	return names[type];
+}
+
+/* The series of a metric. One without labels exists from the start. */
+static const struct series *series_of(enum metric metric)
+{
+	if (!first[metric] && !*rows[metric].labels)
+		series_get(metric, NULL, NULL);
+	return first[metric];
+}
+
+static void summarize(const struct histogram *h, struct metric_summary *summary)
+{
+	size_t n = h->count < SAMPLES ? h->count : SAMPLES;
+	double sorted[SAMPLES];
+
 	memcpy(sorted, h->last, n * sizeof *sorted);
 	sort_doubles(sorted, n);
-	*summary = (struct metric_summary){s->label[0], s->label[1], h->count, h->total, h->min,
-	                                   0,           0,           0,        h->max};
+	summary->count = h->count;
+	summary->total = h->total;
+	summary->min = h->min;
+	summary->max = h->max;
 	if (n) {
 		summary->p50 = sorted[(n - 1) / 2];
 		summary->p90 = sorted[(n - 1) * 9 / 10];
 		summary->p99 = sorted[(n - 1) * 99 / 100];
 	}
+}
+
+int metric_summary(enum metric metric, size_t i, struct metric_summary *summary)
+{
+	const struct series *s = series_of(metric);
+
+	for (; s && i; i--)
+		s = s->next;
+	if (!s)
+		return 0;
+	*summary = (struct metric_summary){.label = {s->label[0], s->label[1]}, .value = s->value};
+	if (rows[metric].type == METRIC_HISTOGRAM)
+		summarize(s->histogram, summary);
 	return 1;
 }
 
@@ -274,12 +293,9 @@ static void print_metric(FILE *out, enum metric metric, enum metrics_format form
 	const int length = described_length(metric, format);
 	const char *name = rows[metric].name;
 
-	/* A metric without labels exists from the start. */
-	if (!first[metric] && !*rows[metric].labels)
-		series_get(metric, NULL, NULL);
 	fprintf(out, "# HELP convolved_%.*s %s\n# TYPE convolved_%.*s %s\n", length, name,
-	        rows[metric].text, length, name, type_names[rows[metric].type]);
-	for (const struct series *s = first[metric]; s; s = s->next) {
+	        rows[metric].text, length, name, metric_type_name(rows[metric].type));
+	for (const struct series *s = series_of(metric); s; s = s->next) {
 		if (rows[metric].type == METRIC_HISTOGRAM) {
 			print_histogram(out, metric, s, format);
 			continue;

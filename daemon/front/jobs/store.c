@@ -33,15 +33,20 @@ void waiter_wake(struct waiter *w)
 	w->wake(w->context);
 }
 
-void store_wait(struct stored *s, struct waiter *w, uint64_t due)
+void waiter_join(struct waiter *w, struct waiter **list)
 {
 	waiter_leave(w);
-	w->due = due;
-	w->next = s->waiters;
-	w->link = &s->waiters;
+	w->next = *list;
+	w->link = list;
 	if (w->next)
 		w->next->link = &w->next;
-	s->waiters = w;
+	*list = w;
+}
+
+void store_wait(struct stored *s, struct waiter *w, uint64_t due)
+{
+	waiter_join(w, &s->waiters);
+	w->due = due;
 }
 
 static void tell_all(struct stored *s)

@@ -15,7 +15,7 @@
 struct waiter {
 	void (*wake)(void *context); /* called by the loop; should only note that there is news */
 	void *context;
-	uint64_t due; /* loop_now() at which it is woken in any case */
+	uint64_t due; /* of store_wait() */
 	struct waiter *next, **link;
 };
 
@@ -70,6 +70,9 @@ void store_delete(struct stored *s);
 /* Wakes the waiter, once, at the job's next news (its state or a tile, but at most four times a
  * second before the end), when it is forgotten, or at `due`. */
 void store_wait(struct stored *s, struct waiter *waiter, uint64_t due);
+
+/* Adds the waiter to a list, from the one where it may wait. */
+void waiter_join(struct waiter *waiter, struct waiter **list);
 
 /* Removes the waiter, which need not be waiting. */
 void waiter_leave(struct waiter *waiter);

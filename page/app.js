@@ -1,0 +1,84 @@
+/* The page to try filters on: one state, and views of it. */
+import { getJson } from './api.js';
+import { borderView } from './border.js';
+import { cardsView, chainView, parametersView } from './cards.js';
+import { fragmentOf, parseFragment } from './chain.js';
+import { codeView } from './code.js';
+import { compareView, problemView } from './compare.js';
+import { imageView, openSample } from './image.js';
+import { outputView } from './output.js';
+import { regionsView } from './regions.js';
+import { startRunner } from './run.js';
+import { createStore } from './store.js';
+import { timingView } from './timing.js';
+import { tokenView } from './token.js';
+
+const { sample: firstSample, ...given } = parseFragment(location.hash);
+
+const store = createStore({
+  ...given, // chain, common, regions, roi
+  selected: given.chain[0]?.id ?? null,
+  image: null, // {name, blob, bitmap, width, height, sample}
+  opening: null,
+  shape: null, // the region that is chosen; -1: the region of interest
+  tool: 'compare', // or rectangle, ellipse, roi: what a drag on the stage does
+  catalogue: null, // {filters: Map by name, common}
+  language: 'curl',
+  run: { state: 'idle' }, // or busy, done, failed
+  result: null, // {blob, bitmap, x, y, ms, headers}
+  problem: null,
+  tokens: 0, again: 0, revision: 0, // count new tokens, retries, and states that came from an address
+});
+
+async function loadCatalogue() {
+  try {
+    const { filters, common } = await getJson('v1/filters');
+    store.set({ catalogue: { filters: new Map(filters.map((filter) => [filter.name, filter])), common }, problem: null });
+  } catch (problem) {
+    store.set({ problem });
+  }
+}
+
+/* The address always has what the page shows. */
+function keepAddress() {
+  let own = location.hash;
+
+  store.watch((s) => [s.chain, s.common, s.regions, s.roi, s.image], (state) => {
+    const fragment = state.opening ? null : fragmentOf(state);
+    if (fragment === null || `#${fragment}` === own || (!fragment && !own))
+      return;
+    history.replaceState(null, '', fragment ? `#${fragment}` : location.pathname + location.search);
+    own = location.hash;
+  });
+  addEventListener('hashchange', () => {
+    if (location.hash === own)
+      return;
+    own = location.hash;
+    const { sample, ...state } = parseFragment(location.hash);
+    store.set({ ...state, selected: state.chain[0]?.id ?? null, shape: null, revision: store.state.revision + 1 });
+    if (sample && sample !== store.state.image?.sample)
+      openSample(store, sample);
+  });
+}
+
+imageView(store);
+compareView(store);
+problemView(store);
+regionsView(store);
+cardsView(store);
+chainView(store);
+parametersView(store);
+borderView(store);
+outputView(store);
+codeView(store);
+timingView(store);
+tokenView();
+startRunner(store);
+if (firstSample || given.chain.length)
+  await openSample(store, firstSample || 'spheres');
+keepAddress();
+addEventListener('tokenchange', () => {
+  store.set({ tokens: store.state.tokens + 1 });
+  loadCatalogue();
+});
+store.watch((s) => [s.again], loadCatalogue);

@@ -1,0 +1,113 @@
+/* What is to be done to an image, as state and as text. The state is
+ *   chain    [{id, filter, values: {name: text}}], with the columns of matrices separated by commas
+ *   common   {name: text} of the parameters that every filter takes
+ *   regions  [{shape: 'rectangle' | 'ellipse', x, y, width, height}]
+ *   roi      {x, y, width, height} or null
+ * The text is the query of POST /v1/chain; the page's fragment has the same. */
+const DRAWN = new Set(['filters', 'regions', 'roi', 'sample']);
+let lastId = 0;
+
+export function makeLink(filter, values = {}) {
+  return { id: ++lastId, filter, values };
+}
+
+function linkText({ filter, values }) {
+  const pairs = Object.entries(values).map(([name, value]) => `${name}=${value.replaceAll(',', ' ')}`);
+  return pairs.length ? `${filter}=${pairs.join(':')}` : filter;
+}
+
+function parseLink(text) {
+  const [filter] = text.split('=', 1);
+  const values = {};
+
+  for (const pair of text.slice(filter.length + 1).split(':')) {
+    const [name] = pair.split('=', 1);
+    if (name)
+      values[name] = pair.slice(name.length + 1).trim().replace(/ *; */g, ';').replace(/ +/g, ',');
+  }
+  return makeLink(filter.trim(), values);
+}
+
+export function chainText(chain) {
+  return chain.map(linkText).join(',');
+}
+
+export function parseChain(text) {
+  return text.split(',').filter((link) => link.trim()).map(parseLink);
+}
+
+const boxText = ({ x, y, width, height }) => [x, y, width, height].join(',');
+
+function parseBox(text) {
+  const numbers = text.split(',').map(Number);
+  const [x, y, width, height] = numbers;
+  return numbers.length === 4 && numbers.every(Number.isFinite) ? { x, y, width, height } : null;
+}
+
+function regionText(region) {
+  return (region.shape === 'ellipse' ? 'ellipse:' : '') + boxText(region);
+}
+
+function parseRegion(text) {
+  const ellipse = text.startsWith('ellipse:');
+  const box = parseBox(ellipse ? text.slice('ellipse:'.length) : text);
+  return box && { shape: ellipse ? 'ellipse' : 'rectangle', ...box };
+}
+
+/* The parameters of a request, [[name, text], …], without the filters. */
+function commonPairs({ common, regions, roi }) {
+  const pairs = Object.entries(common).filter(([, value]) => value !== '');
+
+  if (regions.length)
+    pairs.push(['regions', regions.map(regionText).join(';')]);
+  if (roi)
+    pairs.push(['roi', boxText(roi)]);
+  return pairs;
+}
+
+/* A query that people can read: only what would be misread is escaped. */
+export function queryText(pairs) {
+  const escape = (text) => encodeURIComponent(text).replace(/%20/g, '+')
+    .replace(/%2C/g, ',').replace(/%3B/g, ';').replace(/%3A/g, ':').replace(/%3D/g, '=');
+  return pairs.map(([name, value]) => `${name}=${escape(value)}`).join('&');
+}
+
+/* The request for a state: {filter: name or null, pairs, target}; null if there is nothing to do. */
+export function requestOf(state) {
+  const { chain, common } = state;
+  const alone = chain.length === 1 && !common.luma && !common.chroma;
+  const rest = commonPairs(state);
+  let pairs = rest;
+
+  if (!chain.length && !common.luma && !common.chroma)
+    return null;
+  if (alone)
+    pairs = [...Object.entries(chain[0].values), ...rest];
+  else if (chain.length)
+    pairs = [['filters', chainText(chain)], ...rest];
+  const path = alone ? `v1/filters/${chain[0].filter}` : 'v1/chain';
+  return { filter: alone ? chain[0].filter : null, pairs, rest, target: pairs.length ? `${path}?${queryText(pairs)}` : path };
+}
+
+/* A state as the fragment of an address, and back. */
+export function fragmentOf(state) {
+  const pairs = commonPairs(state);
+  if (state.chain.length)
+    pairs.unshift(['filters', chainText(state.chain)]);
+  if (state.image?.sample)
+    pairs.push(['sample', state.image.sample]);
+  return queryText(pairs);
+}
+
+export function parseFragment(text) {
+  const query = new URLSearchParams(text.replace(/^#/, ''));
+  const regions = (query.get('regions') || '').split(';').map(parseRegion).filter(Boolean);
+
+  return {
+    chain: parseChain(query.get('filters') || ''),
+    common: Object.fromEntries([...query].filter(([name, value]) => !DRAWN.has(name) && value)),
+    regions,
+    roi: parseBox(query.get('roi') || ''),
+    sample: query.get('sample'),
+  };
+}

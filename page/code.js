@@ -1,0 +1,95 @@
+/* The request that the page sends, for the shell and for programs. */
+import { base, token } from './api.js';
+import { requestOf } from './chain.js';
+import { announce, copy, find } from './dom.js';
+
+const shell = (text) => (/^[\w./:@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+const quoted = (text) => JSON.stringify(text);
+
+/* The name of the answer's file: its suffix says the format. */
+function outName(image, format) {
+  return `out.${format || (/\.(\w+)$/.exec(image)?.[1] ?? 'png').toLowerCase()}`;
+}
+
+function curl({ url, image, out }) {
+  return ['curl', token() && '-H "Authorization: Bearer $TOKEN"', `--data-binary @${shell(image)}`, shell(url), `-o ${shell(out)}`]
+    .filter(Boolean).join(' \\\n  ');
+}
+
+/* The suffix of its output says the format, and a token is in a file. */
+function convolve({ request, chain, image, out }) {
+  const own = request.filter ? request.pairs.slice(0, request.pairs.length - request.rest.length) : [];
+  const options = [...own, ...request.rest].filter(([name]) => name !== 'format')
+    .map(([name, value]) => `--${name} ${shell(value)}`);
+  return ['convolve', request.filter || (chain ? shell(chain) : 'chain'), ...options,
+    base.href !== 'http://localhost:8700/' && `--server ${shell(base.href.replace(/\/$/, ''))}`,
+    token() && '--token-file FILE', shell(image), `-o ${shell(out)}`].filter(Boolean).join(' \\\n  ');
+}
+
+function python({ url, image, out }) {
+  const headers = token() ? ', headers={"Authorization": f"Bearer {TOKEN}"}' : '';
+  return `import pathlib
+import urllib.request
+
+image = pathlib.Path(${quoted(image)}).read_bytes()
+request = urllib.request.Request(
+    ${quoted(url)},
+    data=image${headers})
+with urllib.request.urlopen(request) as answer:
+    pathlib.Path(${quoted(out)}).write_bytes(answer.read())
+    print(answer.headers["Server-Timing"])`;
+}
+
+function javascript({ url }) {
+  return `const answer = await fetch(
+  ${quoted(url)},
+  { method: "POST", body: image${token() ? ', headers: { Authorization: `Bearer ${token}` }' : ''} });
+if (!answer.ok)
+  throw new Error((await answer.json()).detail);
+const result = await answer.blob();`;
+}
+
+const LANGUAGES = { curl, convolve, Python: python, JavaScript: javascript };
+
+export function codeView(store) {
+  const text = find('#code'), tabs = [...document.querySelectorAll('#languages [role=tab]')];
+
+  function show(language) {
+    store.set({ language });
+  }
+
+  tabs.forEach((tab, i) => {
+    tab.addEventListener('click', () => show(tab.dataset.language));
+    tab.addEventListener('keydown', (event) => {
+      const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+      const next = step && tabs[(i + step + tabs.length) % tabs.length];
+      next?.focus();
+      next?.click();
+    });
+  });
+  store.watch((s) => [s.chain, s.common, s.regions, s.roi, s.image?.name, s.language, s.tokens], (s) => {
+    const request = requestOf(s), image = s.image?.name || 'in.jpg';
+    for (const tab of tabs) {
+      const chosen = tab.dataset.language === s.language;
+      tab.setAttribute('aria-selected', String(chosen));
+      tab.tabIndex = chosen ? 0 : -1;
+    }
+    find('#code-panel').setAttribute('aria-labelledby', `tab-${s.language}`);
+    text.textContent = request ? LANGUAGES[s.language]({ request, image, out: outName(image, s.common.format),
+      url: new URL(request.target, base).href, chain: Object.fromEntries(request.pairs).filters }) : 'Add a filter, and the request is here.';
+    find('#copy').disabled = !request;
+  });
+  find('#copy').addEventListener('click', async (event) => {
+    const done = await copy(text.textContent, text);
+    said(event.currentTarget ?? find('#copy'), done ? 'Copied' : 'Selected');
+  });
+  find('#link').addEventListener('click', async () => said(find('#link'), (await copy(location.href)) ? 'Link copied' : 'It is in the address bar'));
+}
+
+function said(button, text) {
+  const before = button.dataset.text || button.textContent;
+  button.dataset.text = before;
+  button.textContent = text;
+  announce(text);
+  setTimeout(() => { button.textContent = before; }, 1500);
+}

@@ -1,0 +1,97 @@
+/* Images into the page: dropped, pasted, chosen, or one of the samples. */
+import { request } from './api.js';
+import { h, find } from './dom.js';
+import { paintSample, sampleFile, samples } from './samples.js';
+
+/* A picture of a file. What the browser cannot read (TIFF, HEIC, 16 bits) the service turns into PNG: a
+ * gain of 1 changes nothing. */
+export async function decode(blob, signal) {
+  try {
+    return await createImageBitmap(blob);
+  } catch {
+    const answer = await request('v1/filters/linear?gain=1&format=png', { method: 'POST', body: blob, signal });
+    return createImageBitmap(await answer.blob());
+  }
+}
+
+/* Makes a file the image of the page; on failure the page says why, and keeps the one before. */
+export async function openFile(store, file, sample = null) {
+  store.set({ opening: file.name || 'pasted image', problem: null });
+  try {
+    const bitmap = await decode(file);
+    const kept = store.state.image === null || (sample && store.state.image.sample);
+    store.set({
+      opening: null,
+      image: { name: file.name || 'image.png', blob: file, bitmap, width: bitmap.width, height: bitmap.height, sample },
+      ...(kept ? {} : { regions: [], roi: null, shape: null }),
+    });
+  } catch (problem) {
+    store.set({ opening: null, problem });
+  }
+}
+
+export async function openSample(store, name) {
+  const sample = samples.find((one) => one.name === name);
+  if (sample)
+    await openFile(store, await sampleFile(sample), sample.name);
+}
+
+function firstImage(transfer) {
+  return [...transfer.files][0] || null;
+}
+
+function listen(store) {
+  const zone = document.body;
+  let depth = 0; // dragenter and dragleave come for every element below the pointer
+
+  const show = (on) => zone.classList.toggle('dropping', on);
+  addEventListener('dragenter', (event) => {
+    if (event.dataTransfer.types.includes('Files'))
+      show(++depth > 0);
+  });
+  addEventListener('dragleave', (event) => {
+    if (event.dataTransfer.types.includes('Files'))
+      show(--depth > 0);
+  });
+  addEventListener('dragover', (event) => event.preventDefault());
+  addEventListener('drop', (event) => {
+    event.preventDefault();
+    show((depth = 0) > 0);
+    const file = firstImage(event.dataTransfer);
+    if (file)
+      openFile(store, file);
+  });
+  addEventListener('paste', (event) => {
+    const file = firstImage(event.clipboardData);
+    if (file)
+      openFile(store, file);
+  });
+}
+
+export function imageView(store) {
+  const input = find('#file');
+  const buttons = samples.map((sample) => {
+    const canvas = h('canvas', { width: 108, height: 72, 'aria-hidden': 'true' });
+    paintSample(sample, canvas);
+    return h('button', { type: 'button', class: 'sample', title: sample.title, 'data-sample': sample.name,
+      onclick: () => openSample(store, sample.name) }, canvas, h('span', {}, sample.title));
+  });
+
+  listen(store);
+  input.addEventListener('change', () => {
+    if (input.files[0])
+      openFile(store, input.files[0]);
+    input.value = '';
+  });
+  find('#open').addEventListener('click', () => input.click());
+  find('#choose').addEventListener('click', () => input.click());
+  find('#samples').append(...buttons);
+  store.watch((s) => [s.image, s.opening], ({ image, opening }) => {
+    find('#empty').hidden = Boolean(image);
+    document.body.classList.toggle('has-image', Boolean(image));
+    for (const button of buttons)
+      button.setAttribute('aria-pressed', String(image?.sample === button.dataset.sample));
+    find('#name').textContent = opening ? `Opening ${opening}…`
+      : image ? `${image.name} · ${image.width} × ${image.height}` : '';
+  });
+}

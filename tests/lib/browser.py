@@ -1,0 +1,106 @@
+"""A browser without a window: Chromium, driven by its own protocol through Selenium."""
+import base64
+import contextlib
+import json
+import time
+
+from selenium import webdriver
+from selenium.webdriver.chrome.options import Options
+from selenium.webdriver.chrome.service import Service as Driver
+
+ARGUMENTS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking",
+             "--disable-component-update", "--no-first-run", "--hide-scrollbars", "--force-color-profile=srgb")
+SECONDS = 120  # that a busy machine may take for anything
+
+
+class Browser(contextlib.AbstractContextManager):
+    """One page at a time. Scripts are expressions of JavaScript."""
+
+    def __init__(self):
+        options = Options()
+        for argument in ARGUMENTS:
+            options.add_argument(argument)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        self.driver = webdriver.Chrome(service=Driver("/usr/bin/chromedriver"), options=options)
+        self.driver.set_script_timeout(SECONDS)
+        self.driver.set_page_load_timeout(SECONDS)
+
+    def __exit__(self, *error):
+        self.driver.quit()
+
+    def command(self, name, **parameters):
+        return self.driver.execute_cdp_cmd(name, parameters)
+
+    def show(self, width=1360, height=860, dark=False, phone=False):
+        """The window as it is from the next page on."""
+        self.command("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone)
+        self.command("Emulation.setTouchEmulationEnabled", enabled=phone)
+        self.command("Emulation.setEmulatedMedia",
+                     features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+
+    def open(self, service, path="/", **window):
+        self.show(**window)
+        self.driver.get("about:blank")  # a change of the fragment alone would load nothing
+        self.driver.get(f"http://{service.host}:{service.port}{path}")
+
+    def ask(self, expression, *arguments):
+        return self.driver.execute_script(f"return {expression}", *arguments)
+
+    def wait(self, expression, *arguments, what=None):
+        """Waits until the expression is true, and returns its value."""
+        end = time.monotonic() + SECONDS
+        while not (value := self.ask(expression, *arguments)):
+            assert time.monotonic() < end, f"{what or expression}: not within {SECONDS} s; {self.complaints()}"
+            time.sleep(0.05)
+        return value
+
+    def text(self, selector):
+        return self.ask("document.querySelector(arguments[0]).textContent", selector)
+
+    def click(self, selector):
+        self.wait("document.querySelector(arguments[0])", selector)
+        self.ask("document.querySelector(arguments[0]).click()", selector)
+
+    def fill(self, selector, text, event="change"):
+        """What typing and leaving a field, or moving a slider, comes to."""
+        self.wait("document.querySelector(arguments[0])", selector)
+        self.ask("(([at, value, kind]) => { const box = document.querySelector(at); box.value = value;"
+                 " box.dispatchEvent(new Event(kind, {bubbles: true})); })(arguments)", selector, text, event)
+
+    def drag(self, points):
+        """The pointer pressed at the first of (x, y), moved along them, and let go at the last."""
+        def mouse(kind, x, y, **more):
+            self.command("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
+        mouse("mouseMoved", *points[0])
+        mouse("mousePressed", *points[0], button="left", clickCount=1)
+        for x, y in points[1:]:
+            mouse("mouseMoved", x, y, button="left", buttons=1)
+        mouse("mouseReleased", *points[-1], button="left", clickCount=1)
+
+    def key(self, key, text=""):
+        for kind in ("keyDown", "keyUp"):
+            self.command("Input.dispatchKeyEvent", type=kind, key=key, **({"text": text} if text and kind == "keyDown" else {}))
+
+    def box(self, selector):
+        """(x, y, width, height) in the window."""
+        return self.ask("(b => [b.x, b.y, b.width, b.height])(document.querySelector(arguments[0]).getBoundingClientRect())", selector)
+
+    def middle(self, selector):
+        x, y, width, height = self.box(selector)
+        return x + width / 2, y + height / 2
+
+    def nameless(self):
+        """Roles of controls that have no name for those who do not see the page."""
+        wanted = {"button", "link", "textbox", "searchbox", "combobox", "slider", "spinbutton", "checkbox", "radio", "tab", "image", "img"}
+        nodes = self.command("Accessibility.getFullAXTree")["nodes"]
+        return [json.dumps(node)[:300] for node in nodes
+                if not node.get("ignored") and node.get("role", {}).get("value") in wanted
+                and not node.get("name", {}).get("value", "").strip()
+                and not (node["role"]["value"] == "image" and not node.get("focusable"))]
+
+    def complaints(self):
+        """What the browser has logged since it was last asked: errors of scripts, what the policy has forbidden."""
+        return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] == "SEVERE"]
+
+    def picture(self):
+        return base64.b64decode(self.command("Page.captureScreenshot", format="png")["data"])
