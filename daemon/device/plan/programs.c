@@ -381,21 +381,22 @@ static void *run(void *data)
 
 /* ---- the worker's thread ---- */
 
-static enum error start_making(struct programs *p, int i)
+static enum error prepare_making(struct programs *p, int i)
 {
 	const struct device *device = p->source.device;
 	struct making *m = &p->making[i];
 	/* NVIDIA's driver is slow to start: compile urgent programs in this process. */
 	bool separate_compiler = device->separate_compiler && (i == PATIENT || device->pocl);
-	enum error e;
 
 	m->programs = p;
 	m->maker = (struct maker){.source = &p->source};
-	e = maker_init(&m->maker, separate_compiler, i == PATIENT, p->stop_fd);
-	if (!e && pthread_create(&m->thread, NULL, run, m))
-		e = ERR_MEMORY;
-	m->started = !e;
-	return e;
+	return maker_init(&m->maker, separate_compiler, i == PATIENT, p->stop_fd);
+}
+
+static enum error start_making(struct making *m)
+{
+	m->started = !pthread_create(&m->thread, NULL, run, m);
+	return m->started ? ERR_OK : ERR_MEMORY;
 }
 
 static bool is_general(enum kernel kernel)
@@ -490,7 +491,9 @@ enum error programs_new(struct programs **programs, const struct device *device,
 	atomic_store(&p->quiet_ns, now_ns() + QUIET_MS * UINT64_C(1000000));
 	e = p->stop_fd < 0 ? ERR_MEMORY : list_general(p);
 	for (int i = 0; !e && i < MAKERS; i++)
-		e = start_making(p, i);
+		e = prepare_making(p, i);
+	for (int i = 0; !e && i < MAKERS; i++) /* one looks at the other */
+		e = start_making(&p->making[i]);
 	if (e)
 		programs_free(programs);
 	return e;
