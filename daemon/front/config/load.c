@@ -266,9 +266,10 @@ static void read_defaults(struct reading *r)
 			take(r, &options[i], options[i].default_, "default");
 }
 
+/* One waits for a device or the front while others use the cores: of small images, three. */
 static uint64_t codecs_for_cores(void)
 {
-	uint64_t wanted = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN) + 1;
+	uint64_t wanted = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN) + 3;
 	uint64_t max = options[OPTION_OF_codecs].max;
 
 	return wanted < max ? wanted : max;

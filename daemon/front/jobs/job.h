@@ -151,7 +151,7 @@ uint64_t jobs_ended(void);
 /* The priority of a name, or PRIORITIES. */
 enum priority priority_parse(const char *text);
 
-/* True for a batch job or a heavy one: together these leave one codec worker free. */
+/* True for a batch job or a heavy one: together these leave codec workers free. */
 bool job_is_heavy(const struct job *job);
 
 /* Notes the reason for all sides of jpeg_form. */

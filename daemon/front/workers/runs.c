@@ -90,10 +90,16 @@ static unsigned heavy_jobs(void)
 	return heavy;
 }
 
-/* The maximum number of heavy jobs: they leave one codec worker to other jobs. */
+/* The maximum number of heavy jobs: they leave one codec worker to other jobs, or up to three where
+ * there are that many. */
 static unsigned heavy_max(void)
 {
-	return runs_workers() > 1 ? runs_workers() - 1 : 1;
+	enum { FEW = 2, LEFT = 3 };
+	const unsigned workers = runs_workers();
+
+	if (workers > FEW + LEFT)
+		return workers - LEFT;
+	return workers > FEW ? FEW : 1;
 }
 
 bool runs_too_heavy(void)
