@@ -769,13 +769,19 @@ static void test_spool_sealed(void **state)
 	assert_false(can_change(worker));
 	spool_close(&spool);
 	close(worker);
-	/* An answer that its worker could yet change is none. */
+	/* Of an answer that its worker could yet change there is a copy. */
 	assert_int_equal(spool_open(&spool, 600), ERR_OK);
 	assert_int_equal(pwrite(spool.fd, data, 600, 0), 600);
 	map = mmap(NULL, 600, PROT_READ | PROT_WRITE, MAP_SHARED, spool.fd, 0);
 	assert_true(map != MAP_FAILED);
-	assert_int_equal(spool_settle(&spool, 600), ERR_IO);
+	assert_int_equal(spool_settle(&spool, 601), ERR_IO);
+	assert_int_equal(spool_settle(&spool, 600), ERR_OK);
+	memset(map, 'y', 600);
 	munmap(map, 600);
+	assert_false(can_change(spool.fd));
+	assert_int_equal(pread(spool.fd, back, 600, 0), 600);
+	assert_memory_equal(back, data, 600);
+	assert_int_equal(spool_memory(), 600);
 	spool_close(&spool);
 	assert_int_equal(spool_memory(), 0);
 	rmdir(directory);

@@ -287,9 +287,33 @@ enum error spool_measure(struct spool *spool, uint64_t size)
 	return ERR_OK;
 }
 
+/* The system refuses F_SEAL_WRITE where a process may write to a mapping, but also while it moves a
+ * page itself. Then a copy, which nobody else has, takes the place; the size is sealed before, so
+ * that what is read is there. */
+static enum error settle_copy(struct spool *spool, uint64_t size)
+{
+	enum error e = seal(spool, 0) ? ERR_IO : spool_measure(spool, size);
+	void *data = MAP_FAILED;
+	int fd;
+
+	if (!e)
+		data = mmap(NULL, size, PROT_READ, MAP_SHARED, spool->fd, 0);
+	if (data == MAP_FAILED)
+		return ERR_IO;
+	e = sealed_create("spool", data, size, &fd);
+	munmap(data, size);
+	if (e)
+		return e;
+	close(spool->fd);
+	spool->fd = fd;
+	return ERR_OK;
+}
+
 enum error spool_settle(struct spool *spool, uint64_t size)
 {
-	return spool->in_memory && seal(spool, F_SEAL_WRITE) ? ERR_IO : spool_measure(spool, size);
+	if (spool->in_memory && seal(spool, F_SEAL_WRITE))
+		return errno == EBUSY ? settle_copy(spool, size) : ERR_IO;
+	return spool_measure(spool, size);
 }
 
 void spool_close(struct spool *spool)

@@ -58,8 +58,8 @@ enum error spool_measure(struct spool *spool, uint64_t size) MUST_CHECK;
  * not all of it could be written, or it cannot be sealed. */
 enum error spool_seal(struct spool *spool) MUST_CHECK;
 
-/* The same for what another process has written. Seals it in memory; a file is safe only if that
- * process has ended. */
+/* The same for what another process has written. Seals it in memory, or a copy of it, if that
+ * process could still write to it; a file is safe only if that process has ended. */
 enum error spool_settle(struct spool *spool, uint64_t size) MUST_CHECK;
 
 /* Closes it; a closed one (fd -1) may be closed again. */
