@@ -19,6 +19,7 @@ static const struct {
     {"general/rank", "element.h"},
     {"general/rank", "keys.cl"},
     {"general/rank", "median.cl"},
+    {"cpu/extreme", "keys.cl"},
     {"gpu/", "local.h"},
     {"gpu/", "gpu/window.cl"},
     {"gpu/", "gpu/warp.cl"},
