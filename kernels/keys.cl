@@ -95,7 +95,22 @@ FORCE_INLINE void keys_keep(source_row in, target_row out, uint2 span, uint band
 				out[x] = in[x];
 }
 
-/* For median.cl. */
+/* For median.cl and median_shared.cl. */
 typedef keys cell;
-#define CELL_MIN(a, b) keys_extreme(a, b, false)
-#define CELL_MAX(a, b) keys_extreme(a, b, true)
+
+FORCE_INLINE cell cell_min(cell a, cell b)
+{
+	return keys_extreme(a, b, false);
+}
+
+FORCE_INLINE cell cell_max(cell a, cell b)
+{
+	return keys_extreme(a, b, true);
+}
+
+/* Of three values, whose smallest and largest are given, the third; not by sums, as int may overflow.
+ */
+FORCE_INLINE cell rest_3(cell a, cell b, cell c, cell least, cell most)
+{
+	return cell_max(cell_min(a, b), cell_min(cell_max(a, b), c));
+}

@@ -1,5 +1,5 @@
 /* median.cl: the median of 3x3 or 5x5 by a sorting network; stands before the kernels that use it. They
- * define `cell`, one or several samples, and CELL_MIN and CELL_MAX of two.
+ * define `cell`, one or several samples, and cell_min() and cell_max() of two.
  *
  * The columns of the window are sorted, then its rows, which leaves the columns sorted. In such a
  * matrix the value at (i, j) has at least (i + 1)(j + 1) - 1 others that are not above it. So all but
@@ -9,9 +9,9 @@
 /* The smaller of two goes to a, the larger to b. */
 FORCE_INLINE void sort_2(cell *a, cell *b)
 {
-	const cell small = CELL_MIN(*a, *b);
+	const cell small = cell_min(*a, *b);
 
-	*b = CELL_MAX(*a, *b);
+	*b = cell_max(*a, *b);
 	*a = small;
 }
 

@@ -124,3 +124,9 @@ FORCE_INLINE void cells_split(uint *word, uint *other, const cell *c, int k)
 	*word = permute(left, right, 0x5410);
 	*other = permute(left, right, 0x7632);
 }
+
+/* Of three values, whose smallest and largest are given, the third. */
+FORCE_INLINE cell rest_3(cell a, cell b, cell c, cell least, cell most)
+{
+	return cells_subtract(cells_subtract(cells_add(cells_add(a, b), c), least), most);
+}
