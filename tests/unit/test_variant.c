@@ -62,6 +62,17 @@ static void test_mean(void **state)
 	                        "convolve=kernel=-1 3 -1;-3 9 -3;-1 3 -1:scale=5"));
 }
 
+/* Bytes of a CPU are looked up; powers in a plan's table, floats not at all. */
+static void test_samples(void **state)
+{
+	(void)state;
+	assert_true(is_offered(KERNEL_THRESHOLD_PACKED, &cpu, "threshold=value=0.4"));
+	assert_true(is_offered(KERNEL_CURVE_PACKED, &cpu, "invert"));
+	assert_true(is_offered(KERNEL_LUT_PACKED, &cpu, "lut=table=0 64 255"));
+	assert_false(is_offered(KERNEL_CURVE_PACKED, &nvidia, "invert"));
+	assert_false(is_offered(KERNEL_CURVE_PACKED, &cpu, "gamma=gamma=2"));
+}
+
 /* 16-bit lanes have room for sums that half floats cannot hold exactly. */
 static void test_gradients(void **state)
 {
@@ -189,9 +200,10 @@ static void test_candidates(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_mean),         cmocka_unit_test(test_gradients),
-	    cmocka_unit_test(test_local_memory), cmocka_unit_test(test_small_groups),
-	    cmocka_unit_test(test_images),       cmocka_unit_test(test_candidates)};
+	    cmocka_unit_test(test_mean),         cmocka_unit_test(test_samples),
+	    cmocka_unit_test(test_gradients),    cmocka_unit_test(test_local_memory),
+	    cmocka_unit_test(test_small_groups), cmocka_unit_test(test_images),
+	    cmocka_unit_test(test_candidates)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,6 +21,7 @@ enum {
 	LOCAL = VARIANT_LOCAL,
 	LINE = VARIANT_LINE,
 	RECTANGLE = VARIANT_RECTANGLE,
+	STRAIGHT = VARIANT_STRAIGHT,
 	MEDIAN = VARIANT_MEDIAN,
 	RUN_TIME = VARIANT_RUN_TIME,
 	TARGET_IMAGE = VARIANT_TARGET_IMAGE,
@@ -199,6 +200,8 @@ static bool has_what_it_needs(uint32_t needs, const struct work *work)
 	if (needs & VARIANT_WHOLE_SMOOTH && !smooth_is_whole(op))
 		return false;
 	if (needs & VARIANT_MAGNITUDE && op->output != GRADIENT_MAGNITUDE)
+		return false;
+	if (needs & VARIANT_STRAIGHT && op->curve.exponent != 1)
 		return false;
 	if (needs & VARIANT_RECTANGLE && op->element != ELEMENT_RECTANGLE)
 		return false;
@@ -438,6 +441,7 @@ void variant_describe(enum kernel kernel, char *text, size_t size)
 	    {VARIANT_NO_KEEP, "all bands of colour"},
 	    {VARIANT_MEDIAN, "the median of a square"},
 	    {VARIANT_RECTANGLE, "a rectangle"},
+	    {VARIANT_STRAIGHT, "exponent 1"},
 	};
 	const struct kernel_row *row = kernel_row(kernel);
 	const struct variant *variant = &variants[kernel];

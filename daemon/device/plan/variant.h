@@ -42,6 +42,7 @@ enum {
 	VARIANT_TARGET_IMAGE = 1024,
 	VARIANT_ONLY_5X5 = 32768,  /* only a window of 5x5 */
 	VARIANT_RECTANGLE = 16384, /* extreme: no other element */
+	VARIANT_STRAIGHT = 65536,  /* curve: exponent 1 */
 	VARIANT_MEDIAN = 8192,     /* rank: the median of a square */
 	VARIANT_PLACE = 4096,      /* is told where in the image it works: PLACE_ARGUMENTS */
 };
