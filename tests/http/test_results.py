@@ -344,6 +344,11 @@ def test_curves(service, one, kind):
         agrees(service, pixels, [one], border, alpha=alpha)
 
 
+def made_by(answer, name):
+    """True if a kernel of this name had a part in it, in the general form or in another."""
+    return any(kernel.startswith(name) for kernel in answer.timing)
+
+
 @pytest.mark.parametrize("kind", ["u8", "u16"])
 def test_curves_for_users(service, kind):
     full = int(oracle.FULL_SCALE[kind])
@@ -355,7 +360,7 @@ def test_curves_for_users(service, kind):
     assert abs(by_table.pixels.astype(int) - by_formula.pixels).max() <= 1
     devices = service.get("/v1/devices").json()["devices"]
     on_cpu = all(device["type"] == "cpu" for device in devices)
-    assert ("lut" in by_table.timing) == on_cpu and "curve" in by_formula.timing
+    assert made_by(by_table, "lut") == on_cpu and made_by(by_formula, "curve")
     for name in ("linear", "levels"):  # by default they change nothing
         assert np.array_equal(service.filter(ramp, [(name, {})]).pixels, ramp)
     stretched = service.filter(ramp, [("levels", {"black": 0.2, "white": 0.6})]).pixels[0, :, 0]
@@ -430,7 +435,7 @@ def test_samples_by_themselves(service, kind, bands, alpha):
         assert np.array_equal(answer.pixels, wanted), (first, last)
     devices = service.get("/v1/devices").json()["devices"]
     if kind != "f32" and all(device["type"] == "cpu" for device in devices):
-        assert "lut" in answer.timing and "curve" not in answer.timing
+        assert made_by(answer, "lut") and not made_by(answer, "curve")
 
 
 @pytest.mark.parametrize("kind", oracle.TYPES)
