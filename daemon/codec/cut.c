@@ -3,7 +3,7 @@
  * The hard part: each row is decoded once and in order, but a tile's halo overlaps the tile above
  * and, at the image's edges, contains rows that the border rule takes from elsewhere. Shared rows
  * are copied from the slot of the tile above, which stays intact until the slot is used again,
- * unless they lie there already. A
+ * unless they lie there already, where input areas overlap. A
  * replicated or reflected row outside the image always comes from the same tile. Only `wrap` needs
  * rows from the opposite edge: the bottom rows are decoded first, in a separate pass; the top rows
  * are kept. An image in planes is decoded to a few rows of whole pixels, which are split; all else
@@ -216,14 +216,26 @@ static void pad_rows(const struct cutter *c, uint8_t *slot, int64_t top, int64_t
 			       outside_row(c, p, row, slot, top), pitch);
 }
 
+/* True if a slot begins within that of the strip above, whose rows are then its own. */
+static bool overlaps(const struct cutter *c, uint32_t strip, const uint8_t *slot)
+{
+	return strip % c->tiling->page_strips &&
+	       tiles_in_row(c->tiles, strip - 1, c->tiling->rows) == slot;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
 /* Fills a free slot with a complete strip. */
 static enum error fill_strip(struct cutter *c, uint32_t strip)
 {
 	uint8_t *slot = tiles_in_row(c->tiles, strip, 0);
 	size_t pitch = c->tiling->in_pitch;
 	struct tile tile;
-	int64_t top, end;
-	uint32_t first, last; /* rows of the tile that are inside the image: first to last - 1 */
+	int64_t top, end, there; /* there: the first row that may not be there already */
+	uint32_t first, last;    /* rows of the tile that are inside the image: first to last - 1 */
 	enum error e;
 
 	tiling_tile(c->tiling, strip * c->tiling->strip_tiles, 0, 0, &tile);
@@ -231,6 +243,7 @@ static enum error fill_strip(struct cutter *c, uint32_t strip)
 	end = (int64_t)tile.y0 + tile.height + c->tiling->halo_y;
 	first = top > 0 ? (uint32_t)top : 0;
 	last = end < c->height ? (uint32_t)end : c->height;
+	there = overlaps(c, strip, slot) ? (int64_t)tile.y0 + c->tiling->halo_y : top;
 	if (c->next > first) {
 		uint32_t above = first - (tile.y0 - c->tiling->rows) + c->tiling->halo_y;
 
@@ -238,8 +251,8 @@ static enum error fill_strip(struct cutter *c, uint32_t strip)
 		uint8_t *to = slot + (uint64_t)(first - top) * pitch;
 
 		for (uint32_t p = 0; to != from && p < c->tiling->planes; p++)
-			memcpy(to + p * c->tiling->in_plane, from + p * c->tiling->in_plane,
-			       (c->next - first) * pitch);
+			memmove(to + p * c->tiling->in_plane, from + p * c->tiling->in_plane,
+			        (c->next - first) * pitch);
 		first = c->next;
 	}
 	e = read_rows(c, c->source->decoder, first, last - first,
@@ -248,8 +261,8 @@ static enum error fill_strip(struct cutter *c, uint32_t strip)
 		return e;
 	keep_top(c, first, last - first, slot + (uint64_t)(first - top) * pitch);
 	c->next = last;
-	pad_rows(c, slot, top, top, 0);
-	pad_rows(c, slot, top, last, end);
+	pad_rows(c, slot, top, there, 0);
+	pad_rows(c, slot, top, larger(last, there), end);
 	return ERR_OK;
 }
 

@@ -6,7 +6,9 @@
  * the tile that the encoder waits for always has a slot; and stopping the job ends every wait. One
  * lock guards all counters but not the pixels: a slot belongs to the decoding thread until
  * tiles_send(), to a device until tiles_done(), and then to the encoding thread until it is
- * freed. */
+ * freed. Where input areas overlap, the decoding thread waits now and then until all of them have
+ * been read; the encoder, which waits for each tile before it asks for the next, keeps only results
+ * meanwhile. */
 #include "codec/tiles.h"
 
 #include <string.h>
@@ -77,13 +79,21 @@ void tiles_await_change(struct tiles *tiles)
 	pthread_mutex_lock(&tiles->lock);
 }
 
+/* The lock is held. */
+static bool slot_is_free(const struct tiles *tiles, uint32_t strip)
+{
+	const struct tiling *t = &tiles->tiling;
+
+	return strip < tiles->freed / t->strip_tiles + t->slots &&
+	       (!tiling_begins_anew(t, strip) || tiles->read >= strip * t->strip_tiles);
+}
+
 bool tiles_await_slot(struct tiles *tiles, uint32_t strip)
 {
 	bool stopped;
 
 	pthread_mutex_lock(&tiles->lock);
-	while (!tiles->stopped &&
-	       strip >= tiles->freed / tiles->tiling.strip_tiles + tiles->tiling.slots)
+	while (!tiles->stopped && !slot_is_free(tiles, strip))
 		tiles_await_change(tiles);
 	stopped = tiles->stopped;
 	pthread_mutex_unlock(&tiles->lock);
@@ -299,7 +309,16 @@ static void compare_tile(struct tiles *tiles, uint32_t i)
 		                 tile.width);
 }
 
-/* Reads `freed` and `verified` without the lock: only the encoding thread changes them. */
+/* Nobody reads the tile's input any more. */
+static void note_read(struct tiles *tiles, uint32_t i)
+{
+	pthread_mutex_lock(&tiles->lock);
+	tiles->read = i + 1;
+	pthread_cond_broadcast(&tiles->change);
+	pthread_mutex_unlock(&tiles->lock);
+}
+
+/* Reads `freed` and `read` without the lock: only the encoding thread changes them. */
 static bool await_tile(struct tiles *tiles, uint32_t i)
 {
 	static const struct verify_owner owner = {context_stopped, run_again};
@@ -310,12 +329,12 @@ static bool await_tile(struct tiles *tiles, uint32_t i)
 	stopped = tiles->stopped;
 	whole = tiles->whole == WHOLE_DONE;
 	pthread_mutex_unlock(&tiles->lock);
-	if (stopped || whole || i < tiles->verified)
+	if (stopped || whole || i < tiles->read)
 		return !stopped;
-	tiles->verified = i + 1;
 	verify_tile(&tiles->verify, &tiles->tiling, i, &owner, tiles);
 	if (tiles->compared)
 		compare_tile(tiles, i);
+	note_read(tiles, i);
 	return !tiles_stopped(tiles);
 }
 

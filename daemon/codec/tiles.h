@@ -42,7 +42,7 @@ struct tiles {
 	pthread_cond_t change;
 	uint32_t cut;      /* tiles sent to the front: 0 to cut - 1 */
 	uint32_t freed;    /* tiles whose slots the encoder has freed: 0 to freed - 1 */
-	uint32_t verified; /* tiles verified, if they are to be: 0 to verified - 1 */
+	uint32_t read;     /* tiles whose input has done its work: 0 to read - 1 */
 	uint64_t filtered; /* bit i % (slots * columns): tile i, of those between, has come back */
 	bool others;       /* another device could run the tile again */
 	enum whole whole;

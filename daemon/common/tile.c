@@ -10,7 +10,8 @@ static uint64_t align_up(uint64_t n, uint64_t alignment)
 
 _Static_assert(IMAGE_BANDS_MAX *SLOTS_MIN <= SLOTS_MAX, "a tile of each plane, SLOTS_MIN times");
 
-/* HALO_SHARE: the halo, above and below, is at most one part in so many of a tile's result. */
+/* HALO_SHARE: the halo, above and below, is at most one part in so many of a tile's result, if that
+ * fits. */
 enum { TILES_WANTED = 16, SAMPLES_WANTED = 1 << 18, HALO_SHARE = 2 };
 
 /* A strip of more than COLUMN_SHARE times samples_max is cut into columns. Their widths are
@@ -56,12 +57,32 @@ static void tiling_set_rows(struct tiling *t, uint32_t rows)
 	t->out_slot = t->out_plane * t->planes;
 }
 
-static uint64_t slots_that_fit(const struct tiling *t, uint64_t in_arena, uint64_t out_arena)
+/* Lets the strips in work share their halos: a plane takes its part of the arena. */
+static void tiling_share(struct tiling *t, uint32_t rows, uint64_t in_arena)
 {
-	return min_u64(in_arena / t->in_slot, out_arena / t->out_slot);
+	tiling_set_rows(t, rows);
+	t->shared = true;
+	t->in_plane = in_arena / t->planes / ROW_ALIGNMENT * ROW_ALIGNMENT;
+	t->in_slot = (uint64_t)t->in_pitch * rows;
 }
 
-/* The widest result for which SLOTS_MIN tiles of one row fit. */
+/* Rows of strips that share one halo, above and below all of them. */
+static uint64_t shared_rows(const struct tiling *t, uint64_t in_arena)
+{
+	const uint64_t plane = in_arena / t->planes / ROW_ALIGNMENT * ROW_ALIGNMENT;
+	const uint64_t halo = t->start + (uint64_t)t->in_pitch * 2 * t->halo_y;
+
+	return plane > halo ? (plane - halo) / t->in_pitch : 0;
+}
+
+static uint64_t slots_that_fit(const struct tiling *t, uint64_t in_arena, uint64_t out_arena)
+{
+	const uint64_t in = t->shared ? shared_rows(t, in_arena) / t->rows : in_arena / t->in_slot;
+
+	return min_u64(in, out_arena / t->out_slot);
+}
+
+/* The widest result for which SLOTS_MIN tiles of one row, with a common halo, fit. */
 static uint32_t largest_width(struct tiling t, uint64_t in_arena, uint64_t out_arena)
 {
 	uint32_t fits = 0, least_unfit = t.width;
@@ -70,7 +91,7 @@ static uint32_t largest_width(struct tiling t, uint64_t in_arena, uint64_t out_a
 		uint32_t middle = fits + (least_unfit - fits) / 2;
 
 		tiling_set_width(&t, middle);
-		tiling_set_rows(&t, 1);
+		tiling_share(&t, 1, in_arena);
 		if (slots_that_fit(&t, in_arena, out_arena) >= SLOTS_MIN)
 			fits = middle;
 		else
@@ -99,6 +120,24 @@ static uint32_t choose_rows(struct tiling *t, uint64_t in_arena, uint64_t out_ar
 	return (uint32_t)rows;
 }
 
+/* Cuts the result into strips. Where those that have a halo each would be hardly more than halo, or
+ * do not fit, they share one. */
+static void tiling_set_strips(struct tiling *t, uint64_t in_arena, uint64_t out_arena,
+                              uint64_t samples_max)
+{
+	const uint32_t rows = choose_rows(t, in_arena, out_arena, samples_max);
+	const uint64_t wanted = min_u64(t->height, 2 * (uint64_t)t->halo_y);
+	uint64_t shared = min_u64(shared_rows(t, in_arena) / SLOTS_MIN,
+	                          out_arena / t->planes / SLOTS_MIN / t->out_pitch);
+
+	tiling_set_rows(t, rows);
+	shared = min_u64(shared, max_u64(wanted, rows));
+	shared -= shared > 8 ? shared % 8 : 0; /* so that kernels' blocks are the same */
+	if (shared && (slots_that_fit(t, in_arena, out_arena) < SLOTS_MIN || rows < wanted))
+		tiling_share(t, (uint32_t)shared, in_arena);
+	t->page_strips = (t->height + t->rows - 1) / t->rows;
+}
+
 /* Cuts strips with a large halo above and below into columns, keeping their own halos small. */
 static void set_columns(struct tiling *t, uint64_t samples_max)
 {
@@ -124,6 +163,11 @@ void tiling_set_pages(struct tiling *t, uint32_t pages, uint64_t in_arena, uint6
 	t->in_places = t->out_places = t->slots;
 }
 
+bool tiling_is_mostly_halo(const struct tiling *t)
+{
+	return t->rows < t->height && 2 * (uint64_t)t->rows < t->halo_y;
+}
+
 uint32_t tiling_all_rows(const struct tiling *t)
 {
 	return t->pages * t->height;
@@ -132,6 +176,11 @@ uint32_t tiling_all_rows(const struct tiling *t)
 uint32_t tiling_strip(const struct tiling *t, uint32_t row)
 {
 	return row / t->height * t->page_strips + row % t->height / t->rows;
+}
+
+bool tiling_begins_anew(const struct tiling *t, uint32_t strip)
+{
+	return t->shared && (strip % t->in_places == 0 || strip % t->page_strips == 0);
 }
 
 uint32_t tiling_row_in_strip(const struct tiling *t, uint32_t row)
@@ -154,15 +203,14 @@ enum error tiling_init(struct tiling *t, const struct chain *chain, const struct
 	if (chain->border == BORDER_CROP)
 		t->halo_x = t->x0;
 	tiling_set_width(t, t->width);
-	tiling_set_rows(t, choose_rows(t, in_arena, out_arena, samples_max));
+	tiling_set_strips(t, in_arena, out_arena, samples_max);
 	if (slots_that_fit(t, in_arena, out_arena) < SLOTS_MIN)
 		return problem_set(
 		    problem, ERR_DOES_NOT_FIT,
-		    "the result is %u pixels wide; with a window %u rows high and these "
-		    "pixels (%u x %s) the largest width is %u",
+		    "the result is %u pixels wide, and the rows of a window must fit arena-size; "
+		    "with a window %u rows high and these pixels (%u x %s) the largest width is %u",
 		    t->width, 2 * t->halo_y + 1, image->bands, pixel_type_name(image->type),
 		    largest_width(*t, in_arena, out_arena));
-	t->page_strips = (t->height + t->rows - 1) / t->rows;
 	set_columns(t, samples_max);
 	tiling_set_pages(t, 1, in_arena, out_arena);
 	return ERR_OK;

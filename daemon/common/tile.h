@@ -7,7 +7,10 @@
  * input area lie the rows y0 - halo_y to y0 + height + halo_y, in_pitch bytes apart, each with
  * halo_x pixels before x0 and after x0 + width; pixels outside the image are filled in by the
  * border rule. In the output area lie `height` rows of `width` pixels, out_pitch bytes apart. Both
- * are as small as alignment allows: on the way to a GPU every byte between rows costs time.
+ * are as small as alignment allows: on the way to a GPU every byte between rows costs time. Where
+ * windows are so tall that three such slots do not fit, or would be hardly more than halo, the
+ * input areas of strips that follow one another overlap: each begins `rows` rows below the one
+ * before, so that every row is there once.
  *
  * A tile may also be a whole image of which the device decodes the input, encodes the result, or
  * both: that side is the scan of a JPEG, and the other one pixels as above. What the scans are like
@@ -84,12 +87,13 @@ struct tiling {
 	uint32_t start;  /* bytes from a slot's start to its first row: pixels x0 are aligned */
 	uint32_t in_pitch, out_pitch;
 	uint64_t in_plane, out_plane; /* bytes of a plane of a slot, in each arena */
-	uint64_t in_slot, out_slot;   /* bytes a slot takes of each arena */
+	uint64_t in_slot, out_slot;   /* bytes from a slot to the next, of each arena */
+	bool shared; /* input areas overlap; a plane has a part of the arena, with all of them */
 };
 
 /* Cuts an image for a chain. samples_max bounds the samples of a tile's result (by predicted device
  * time), and is itself kept above a few rows. ERR_DOES_NOT_FIT names the largest width when three
- * slots do not fit into the arenas; ERR_IMAGE_TOO_SMALL when crop leaves nothing. */
+ * strips of a row do not fit into the arenas; ERR_IMAGE_TOO_SMALL when crop leaves nothing. */
 enum error tiling_init(struct tiling *tiling, const struct chain *chain, const struct image *image,
                        uint64_t in_arena, uint64_t out_arena, uint64_t samples_max,
                        struct problem *problem) MUST_CHECK;
@@ -97,11 +101,18 @@ enum error tiling_init(struct tiling *tiling, const struct chain *chain, const s
 /* Cuts as many pages as one was: for arenas of the sizes that tiling_init() had. */
 void tiling_set_pages(struct tiling *tiling, uint32_t pages, uint64_t in_arena, uint64_t out_arena);
 
+/* True if the arenas leave so little room that most of what tiles read and work on is halo. */
+bool tiling_is_mostly_halo(const struct tiling *tiling);
+
 /* Rows of the results of all pages, one below the other; the strip that has such a row; and the
  * row's number within that. */
 uint32_t tiling_all_rows(const struct tiling *tiling);
 uint32_t tiling_strip(const struct tiling *tiling, uint32_t row);
 uint32_t tiling_row_in_strip(const struct tiling *tiling, uint32_t row);
+
+/* True if the input areas overlap, and this strip's lies where that of a strip long before may be,
+ * and not below that of the strip just before: no earlier strip may be read by then. */
+bool tiling_begins_anew(const struct tiling *tiling, uint32_t strip);
 
 /* Bytes from row to row for rows of so many bytes: aligned, and not a multiple of a page, because
  * then the samples of a column would compete for the same few cache sets. */

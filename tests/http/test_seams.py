@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import oracle
+import imagefiles
 from imagefiles import read_pnm
 from pixels import random_pixels
 from service import ONE_DEVICE, TWO_DEVICES
@@ -29,6 +30,12 @@ CASES = [
     (31, 2003, 3, "u8", False, [("gaussian", {"sigma": 8.0})], "reflect"),
     (40, 2003, 1, "u8", False, [("gaussian", {"sigma": 9.0})], "reflect"),
     (997, 41, 3, "u8", False, [("box", {"size": 9}), ("box", {"size": 9})], "reflect101"),
+    # Strips that share a halo, as hardly one window fits.
+    (401, 399, 3, "u8", False, [("gaussian", {"size": 61})], "wrap"),
+    (402, 501, 2, "u16", True, [("box", {"size": 51}), ("sobel", {})], "reflect"),
+    (353, 407, 1, "f32", False, [("erode", {"size": 71})], "constant"),
+    (310, 330, 3, "u8", False, [("box", {"size": 61}), ("emboss", {})], "crop"),
+    (120, 500, 7, "u8", False, [("box", {"size": 95})], "replicate"),
 ]
 
 
@@ -91,6 +98,17 @@ def test_columns(service, filters, options):
     oracle.check(answer.pixels, oracle.filtered(pixels, filters, options["border"]))
     if "variant" not in options:  # the reference needs no device
         assert service.metrics().total("convolved_tiles_total") - before >= 2
+
+
+def test_pages_of_shared_strips(shared, small_arena):
+    """A page's first strip takes the place of others that are still at work."""
+    frames = [imagefiles.pil(random_pixels(i, 401, 250, 3, "u8")) for i in range(3)]
+    file = imagefiles.written(frames[0], "TIFF", save_all=True, append_images=frames[1:])
+    for border in ("wrap", "reflect"):
+        path = f"/v1/filters/box?size=61&border={border}&pages=all&format=raw&variant=general"
+        whole, cut = shared.post(path, file), small_arena.post(path + "&verify=1", file)
+        assert whole.status == cut.status == 200 and whole.body == cut.body, (whole, cut)
+        assert cut.headers["X-Verify-Mismatches"] == "0"
 
 
 def test_columns_in_place(service):

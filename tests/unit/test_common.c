@@ -803,6 +803,44 @@ static void test_tiling_dense(void **state)
 	free(chain);
 }
 
+/* Where a window is most of the arena, each row of the image is there once, until the strips begin
+ * anew at the arena's start. */
+static void test_tiling_shared(void **state)
+{
+	struct chain *chain = chain_of("gaussian=sigma=90");
+	struct image image = {9000, 6000, 3, PIXEL_U8, 0};
+	const uint64_t arena = 1 << 26;
+	uint32_t anew = 0, columns;
+	struct tile above, tile;
+	struct tiling t;
+
+	(void)state;
+	assert_int_equal(tiling_init(&t, chain, &image, arena, arena, 1 << 20, &problem), ERR_OK);
+	assert_true(t.shared && t.slots >= SLOTS_MIN && !tiling_is_mostly_halo(&t));
+	columns = t.columns;
+	for (uint32_t strip = 0; strip < t.strips; strip++) {
+		tiling_tile(&t, strip * columns, 5, 6, &tile);
+		assert_true(tile_valid(&tile, &image, chain, arena, arena));
+		anew += tiling_begins_anew(&t, strip);
+		if (tiling_begins_anew(&t, strip))
+			assert_int_equal(tile.in,
+			                 t.start + (uint64_t)t.halo_y * t.in_pitch + t.margin);
+		else
+			assert_int_equal(tile.in, above.in + (uint64_t)t.rows * t.in_pitch);
+		above = tile;
+	}
+	assert_int_equal(anew, (t.strips + t.slots - 1) / t.slots);
+	tiling_set_pages(&t, 2, arena, arena);
+	assert_true(tiling_begins_anew(&t, t.page_strips));
+	image.width = 20000;
+	assert_int_equal(tiling_init(&t, chain, &image, arena, arena, 1 << 20, &problem), ERR_OK);
+	assert_true(t.shared && tiling_is_mostly_halo(&t));
+	image.width = 2000;
+	assert_int_equal(tiling_init(&t, chain, &image, arena, arena, 1 << 20, &problem), ERR_OK);
+	assert_false(t.shared);
+	free(chain);
+}
+
 static void test_tiling_crop(void **state)
 {
 	struct chain *chain = chain_of("box=size=5,sobel");
@@ -1822,6 +1860,7 @@ int main(void)
 	    cmocka_unit_test(test_tiling_pages),
 	    cmocka_unit_test(test_tiling_grid),
 	    cmocka_unit_test(test_tiling_dense),
+	    cmocka_unit_test(test_tiling_shared),
 	    cmocka_unit_test(test_tiling_crop),
 	    cmocka_unit_test(test_tiling_largest_width),
 	    cmocka_unit_test(test_tile_hostile),
