@@ -171,6 +171,13 @@ static enum error gather_grid(struct tiles *tiles, struct gatherer *g, enum bord
 	return e;
 }
 
+bool gather_grid_fits(const double sigma[GRID_AXES], const struct image *image,
+                      uint64_t buffered_size_max)
+{
+	return grid_words(sigma, image->width, image->height, image->bands) <= GRID_WORDS_MAX &&
+	       shrink_size(sigma, image) <= buffered_size_max;
+}
+
 /* Likewise for a grid. */
 static enum error check_grid(const struct message_job *job, const struct tiling *tiling,
                              struct problem *problem)
@@ -180,7 +187,7 @@ static enum error check_grid(const struct message_job *job, const struct tiling 
 	const uint64_t words = grid_words(sigma, image.width, image.height, image.bands);
 	const uint64_t size = shrink_size(sigma, &image);
 
-	if (words <= GRID_WORDS_MAX && size <= job->buffered_size_max)
+	if (gather_grid_fits(sigma, &image, job->buffered_size_max))
 		return ERR_OK;
 	return problem_set(
 	    problem, ERR_TOO_MANY_PIXELS,

@@ -6,6 +6,10 @@
 #include "common/error.h"
 #include "common/gather.h"
 
+/* True if the points of a grid for such an image are within the limits. */
+bool gather_grid_fits(const double sigma[GRID_AXES], const struct image *image,
+                      uint64_t buffered_size_max);
+
 /* Checks that what must be kept of such a result is within the limits. ERR_TOO_MANY_PIXELS. */
 enum error gather_check(const struct message_job *job, const struct tiling *tiling,
                         struct problem *problem) MUST_CHECK;

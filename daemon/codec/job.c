@@ -44,6 +44,7 @@ struct job {
 	struct tiles tiles;
 	struct jpeg_tile jpeg;
 	struct tiling tiling;       /* for tiles of pixels alone */
+	bool to_grid;               /* it does not fit, but would with a Gaussian on a grid */
 	struct jpeg_bytes compared; /* a device's scan, to be compared with ours; owned */
 	enum jpeg_check check;
 	pthread_t thread;
@@ -128,10 +129,42 @@ static enum error check_gathered(const struct job *job, struct problem *problem)
 	                             job->decoded.pages);
 }
 
+/* True if a Gaussian may be on a grid, which is small enough. */
+static bool has_grid(const struct job *job)
+{
+	const struct decoded *decoded = &job->decoded;
+	const uint32_t call = job->message.may_grid;
+	double sigma[GRID_AXES];
+
+	if (!call || call > job->chain->count || decoded->pages > 1 ||
+	    image_planes(&decoded->image) > 1 ||
+	    !filter_lattice(&job->chain->call[call - 1]).stride)
+		return false;
+	filter_sigmas(&job->chain->call[call - 1], sigma);
+	return gather_grid_fits(sigma, &decoded->image, job->message.buffered_size_max);
+}
+
+/* Cuts the image into tiles; where these would be little more than halo, a grid does better. */
+static enum error cut_up(struct job *job, struct problem *problem)
+{
+	const struct arena *arena = &job->place.arena;
+	enum error e = tiling_init(&job->tiling, job->chain, &job->decoded.image, arena->in_size,
+	                           arena->out_size, job->message.samples_max, problem);
+
+	if (e && e != ERR_DOES_NOT_FIT)
+		return e;
+	job->to_grid = (e || tiling_is_mostly_halo(&job->tiling)) && has_grid(job);
+	if (!e && job->to_grid)
+		return problem_set(problem, ERR_DOES_NOT_FIT, "tiles would be little but halo");
+	if (!e)
+		tiling_set_pages(&job->tiling, job->decoded.pages, arena->in_size, arena->out_size);
+	return e;
+}
+
 /* Makes all checks that are possible before decoding. */
 static enum error prepare(struct job *job, struct problem *problem)
 {
-	struct tiling *tiling = &job->tiling;
+	const struct tiling *tiling = &job->tiling;
 	uint32_t width, height;
 	enum error e;
 
@@ -146,11 +179,7 @@ static enum error prepare(struct job *job, struct problem *problem)
 		e = chain_check_channels((enum channels)job->message.gather_channels,
 		                         &job->decoded.image, job->decoded.cmyk, problem);
 	if (!e)
-		e = tiling_init(tiling, job->chain, &job->decoded.image, job->place.arena.in_size,
-		                job->place.arena.out_size, job->message.samples_max, problem);
-	if (!e)
-		tiling_set_pages(tiling, job->decoded.pages, job->place.arena.in_size,
-		                 job->place.arena.out_size);
+		e = cut_up(job, problem);
 	if (!e)
 		e = gather_check(&job->message, tiling, problem);
 	if (!e)
@@ -508,6 +537,7 @@ static void describe_answer(const struct job *job, struct message_job_done *done
 
 	done->error = job->tiles.error;
 	done->problem = job->tiles.problem;
+	done->to_grid = job->to_grid;
 	if (!done->error && fstat(job->answer_file, &status))
 		done->error = ERR_IO;
 	if (done->error)

@@ -735,12 +735,13 @@ static bool call_valid(const struct chain *chain, const struct filter_call *call
 {
 	const struct parameter *p;
 
-	if (call->filter >= FILTERS || call->channels >= CHANNELS || call->shares)
+	if (call->filter >= FILTERS || call->channels >= CHANNELS || call->shares ||
+	    call->on_grid > 1)
 		return false;
 	for (size_t i = 0; (p = filter_parameter(call->filter, i)); i++)
 		if (!value_valid(chain, call, p, i))
 			return false;
-	if (!gathered_valid(chain, call)) /* which depends on valid values */
+	if (!filter_on_grid_valid(call) || !gathered_valid(chain, call)) /* by valid values */
 		return false;
 	if (call->filter == FILTER_LEVELS)
 		return levels_valid(call);
@@ -820,6 +821,33 @@ static struct chain *chain_copy(const struct chain *chain, uint32_t more)
 
 	if (copy)
 		memcpy(copy, chain, chain_size(chain));
+	return copy;
+}
+
+uint32_t chain_grid_candidate(const struct chain *chain, uint32_t before)
+{
+	uint32_t found = chain->count, farthest = 0;
+
+	if (chain_has_shares(chain) || chain_kernel(chain) < KERNELS ||
+	    count_gathering(chain) >= CHAIN_GATHERING_MAX)
+		return found;
+	for (uint32_t i = 0; i < before; i++) {
+		const struct lattice lattice = filter_lattice(&chain->call[i]);
+
+		if (lattice.stride && lattice.reach > farthest) {
+			found = i;
+			farthest = lattice.reach;
+		}
+	}
+	return found;
+}
+
+struct chain *chain_to_grid(const struct chain *chain, uint32_t call)
+{
+	struct chain *copy = chain_copy(chain, 0);
+
+	if (copy)
+		copy->call[call].on_grid = 1;
 	return copy;
 }
 

@@ -122,6 +122,14 @@ enum error chain_size_to(const struct chain *chain, uint32_t width, uint32_t hei
 /* The first call that must know the whole image and does not yet, or the count. */
 uint32_t chain_gathering(const struct chain *chain);
 
+/* Of the calls before this one, that on a lattice which reaches farthest, and might be on a grid
+ * instead; or the count, if there is none, or too many know the whole image, or a kernel is
+ * named. */
+uint32_t chain_grid_candidate(const struct chain *chain, uint32_t before);
+
+/* A new chain from malloc(), trimmed, whose call is on a grid. NULL without memory. */
+struct chain *chain_to_grid(const struct chain *chain, uint32_t call);
+
 /* A new chain from malloc(), trimmed: the calls before this one, or one that changes nothing, on
  * all of the image, by any kernel. Before a canny also what finds the edges: where they are, all
  * bands (of one channel, that one) are full scale or, where it depends on others, half of it. NULL

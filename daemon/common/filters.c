@@ -225,7 +225,7 @@ static bool is_of_grid(const struct filter_call *call)
 	    (call->filter != FILTER_GAUSSIAN || !isnan(call->value[GAUSSIAN_SIZE])))
 		return false;
 	filter_sigmas(call, sigma);
-	return fmax(sigma[GRID_X], sigma[GRID_Y]) > GRID_SIGMA;
+	return call->on_grid || fmax(sigma[GRID_X], sigma[GRID_Y]) > GRID_SIGMA;
 }
 
 /* The sigma of a Gaussian on a lattice; 0 for all other calls. */
@@ -267,6 +267,20 @@ static uint32_t canny_blur_radius(const struct filter_call *call)
 struct lattice filter_lattice(const struct filter_call *call)
 {
 	return lattice_for(untruncated_sigma(call));
+}
+
+/* The lattice of a call that is on a grid instead. */
+static struct lattice lattice_instead(const struct filter_call *call)
+{
+	struct filter_call without = *call;
+
+	without.on_grid = 0;
+	return filter_lattice(&without);
+}
+
+bool filter_on_grid_valid(const struct filter_call *call)
+{
+	return !call->on_grid || (call->on_grid == 1 && lattice_instead(call).stride);
 }
 
 static void directed_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t *radius_y)
@@ -389,6 +403,10 @@ void filter_margin(const struct filter_call *call, uint32_t *margin_x, uint32_t 
 	filter_radius(call, margin_x, margin_y);
 	if (!is_of_grid(call))
 		return;
+	if (call->on_grid) {
+		*margin_x = *margin_y = lattice_instead(call).reach;
+		return;
+	}
 	filter_sigmas(call, sigma);
 	*margin_x = lattice_for_grid(sigma[GRID_X]).reach;
 	*margin_y = lattice_for_grid(sigma[GRID_Y]).reach;

@@ -98,7 +98,9 @@ struct filter_call {
 	struct numbers gathered;
 	uint32_t gathered_bands;
 	uint32_t shares; /* bit i: value[i] is a percentage of the image's shorter side */
-	uint32_t unused;
+	/* 1: a Gaussian that would be on a lattice is on a grid; its results, and what is cropped,
+	 * are the same. */
+	uint32_t on_grid;
 	double value[FILTER_PARAMETERS_MAX];
 };
 
@@ -126,7 +128,7 @@ bool parameter_takes_share(const struct parameter *parameter);
 void filter_radius(const struct filter_call *call, uint32_t *radius_x, uint32_t *radius_y);
 
 /* How near to the image's edge results depend on the border rule: the radius, or as far as a grid
- * reaches. */
+ * or, on_grid, the lattice in its place reaches. */
 void filter_margin(const struct filter_call *call, uint32_t *margin_x, uint32_t *margin_y);
 
 /* Of a `gaussian` given by sigma, or `unsharp`: that of each direction. */
@@ -137,6 +139,9 @@ struct lattice filter_lattice(const struct filter_call *call);
 
 /* The sigma that an image is blurred with before a canny looks for its edges; 0: it is not. */
 double filter_canny_sigma(const struct filter_call *call);
+
+/* True unless a call is said to be on a grid that cannot be. */
+bool filter_on_grid_valid(const struct filter_call *call);
 
 /* What a call must know of the whole image, whether it does or not. */
 enum gather filter_gathers(const struct filter_call *call);

@@ -95,6 +95,7 @@ struct message_job {
 	uint32_t verify;      /* 1: every tile is compared with the reference completely */
 	uint32_t jpeg_pixels; /* of the largest image with a side that is a scan; 0: none may */
 	uint32_t page;        /* PAGE_FIRST, PAGES_ALL, or the number of a page, from 1 */
+	uint32_t may_grid;    /* a call of the chain, from 1, which may be on a grid; 0: none */
 	uint64_t body_size;   /* bytes */
 	uint64_t pixels_max;  /* limit for an image whose rows can be decoded in order */
 	uint64_t buffered_size_max; /* limit of bytes for one that must be decoded whole */
@@ -206,8 +207,8 @@ struct message_job_done {
 	uint32_t input_format; /* enum format of the body, FORMAT_NONE if unknown */
 	uint32_t lost;         /* bit (1 << enum loss) for each of the answer */
 	uint32_t jpeg;         /* enum jpeg_check of the result of its tile with scans */
-	uint32_t unused;
-	uint64_t answer_size;          /* bytes */
+	uint32_t to_grid;     /* 1: ERR_DOES_NOT_FIT, but the call of may_grid could be on a grid */
+	uint64_t answer_size; /* bytes */
 	uint64_t decode_ns, encode_ns; /* busy time, without waiting for tiles */
 	uint64_t verify_ns;            /* likewise */
 	uint64_t reference_ns;         /* likewise, time spent in VARIANT_REFERENCE */

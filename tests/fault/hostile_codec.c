@@ -93,6 +93,10 @@ static void say_done(uint64_t size)
 		m->decode_ns = UINT64_MAX;
 	} else if (is("losses")) {
 		m->lost = 1u << LOSSES;
+	} else if (is("small")) {
+		m->error = ERR_DOES_NOT_FIT;
+		m->to_grid = 1;
+		fprintf(stderr, "hostile: may be on a grid: %u\n", job.may_grid);
 	} else if (is("text")) {
 		m->error = ERR_UNDECODABLE;
 		memset(&m->problem, 0xfe, sizeof m->problem);

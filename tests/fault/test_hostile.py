@@ -83,6 +83,17 @@ def test_numbers(hostile, mode, name):
         poll(lambda: service.metrics().total("convolved_spool_memory_bytes") == 0, 60, "no memory")
 
 
+def test_small(hostile):
+    """What never fits, on a grid neither, is given up; the tiles of its image were not waited for."""
+    target = TARGET.replace("filters/box?", "chain?filters=gaussian=sigma=9,unsharp=sigma=10,gaussian=sigma=11&")
+    with hostile("small", "--codecs", "1") as service:
+        answer = service.post(target.replace("&size=3", ""), BODY)
+        assert answer.status == 422 and b"does-not-fit" in answer.body
+        log = service.tail()
+        assert [line.rpartition(" ")[2] for line in log.splitlines() if "may be on a grid" in line] == ["3", "2", "0"], log
+        assert service.metrics().total("convolved_worker_restarts_total") == 0, service.tail()
+
+
 def test_text(hostile):
     with hostile("text", "--codecs", "1") as service:
         problem = service.post(TARGET, BODY).refused(422, "undecodable")

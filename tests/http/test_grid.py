@@ -194,6 +194,49 @@ def test_unsharp(service, kind, bands, alpha, border):
                           verify=1).status == 200
 
 
+@pytest.fixture(scope="module")
+def small(launch):
+    with launch("--arena-size", "256K", "--codecs", "2", environment=ONE_DEVICE) as service:
+        yield service
+
+
+@pytest.mark.parametrize("border, kind, image", pairwise(oracle.BORDERS, list(oracle.TYPES), [(1, False), (3, False), (4, True)]))
+def test_where_tiles_do_not_fit(small, border, kind, image):
+    """A smaller sigma, too, if strips would be little but halo; what is cropped is the same."""
+    bands, alpha = image
+    size = (700, 480) if border == "crop" else (330, 170)
+    pixels = random_pixels(seed_of(border, kind, image), *size, bands, kind, alpha)
+    value = BORDER_VALUES[kind] if border == "constant" else None
+    filters = [("unsharp" if image == (3, False) else "gaussian", {"sigma": 30})]
+    agrees(small, pixels, filters, border, value, alpha)
+    answer = small.filter(pixels, filters, border=border, border_value=value, alpha=int(alpha), verify=1)
+    assert answer.status == 200 and "grow;" in answer.headers["Server-Timing"], answer
+
+
+def test_chains_that_do_not_fit(service, small):
+    """One filter after the other, until the rest fits; and the whole where arenas are large is the same."""
+    pixels = random_pixels(21, 400, 300, 3, "u8")
+    for filters in ([("gaussian", {"sigma": 30}), ("sobel", {})], [("median", {}), ("unsharp", {"sigma": 25})],
+                    [("equalize", {}), ("gaussian", {"sigma": 20})],
+                    [("gaussian", {"sigma": 30}), ("invert", {}), ("gaussian", {"sigma": 28})]):
+        whole, cut = (one.filter(pixels, filters, border="reflect") for one in (service, small))
+        assert whole.status == cut.status == 200, (filters, cut)
+        apart = np.abs(whole.pixels.astype(int) - cut.pixels)
+        assert "grow;" in cut.headers["Server-Timing"] and "grow;" not in whole.headers["Server-Timing"]
+        assert apart.max() <= (8 if filters[-1][0] == "sobel" else 2) and (apart > 0).mean() < 0.05, filters
+
+
+def test_what_does_not_fit_is_said(small):
+    """Other windows, a grid that has no room, and kernels that draw no points."""
+    pixels = random_pixels(22, 400, 300, 3, "u8")
+    for filters, options in (([("box", {"size": 201})], {}), ([("gaussian", {"size": 201})], {}),
+                             ([("canny", {"sigma": 30})], {}), ([("gaussian", {"sigma": 30})], {"variant": "separable"}),
+                             ([("gaussian", {"sigma": 30})] * 3, {})):
+        problem = small.filter(pixels, filters, **options).refused(422, "does-not-fit")
+        assert "arena-size" in problem["detail"] and "largest width is" in problem["detail"], problem
+    assert small.restarts() == 0
+
+
 def test_of_the_shorter_side(service):
     pixels = random_pixels(13, 400, 300, 1, "u8")
     share, whole = (service.filter(pixels, [("gaussian", {"sigma": sigma})]) for sigma in ("50%", 150))

@@ -339,6 +339,52 @@ static void test_grids(void **state)
 	free(asked);
 }
 
+/* A Gaussian for which tiles are too small goes over to a grid, that which reaches farthest first;
+ * what is cropped stays. */
+static void test_grid_instead(void **state)
+{
+	struct chain *asked =
+	                 chain_of("gaussian=sigma=20,unsharp=sigma=90,gaussian=sigma=8,equalize"),
+	             *next;
+	const double sigma[GRID_AXES] = {90, 90};
+	const size_t words = (size_t)grid_words(sigma, 640, 480, 3);
+	double *points = calloc(words, sizeof *points);
+	uint32_t x, y, crops_x, crops_y;
+
+	(void)state;
+	assert_non_null(points);
+	asked->border = BORDER_CROP;
+	chain_halo(asked, &x, &y);
+	assert_int_equal(chain_grid_candidate(asked, 3), 1);
+	assert_int_equal(chain_grid_candidate(asked, 1), 0);
+	assert_int_equal(chain_grid_candidate(asked, 0), asked->count);
+	asked->variant = KERNEL_SEPARABLE + 1;
+	assert_int_equal(chain_grid_candidate(asked, 3), asked->count);
+	asked->variant = VARIANT_GENERAL;
+	next = chain_to_grid(asked, 1);
+	assert_true(chain_valid(next) && chain_gathering(next) == 1);
+	assert_int_equal(filter_gathers(&next->call[1]), GATHER_GRID);
+	chain_crops(next, &crops_x, &crops_y);
+	assert_true(crops_x == x && crops_y == y);
+	chain_halo(next, &x, &y);
+	assert_int_equal(x, crops_x - lattice_for(90).reach);
+	assert_int_equal(chain_grid_candidate(next, 3), next->count); /* two gather */
+	free(asked);
+	asked = chain_gathered(next, 1, points, 640, 480, 3);
+	assert_true(chain_valid(asked) && chain_gathering(asked) == 3);
+	free(next);
+	asked->call[0].on_grid = 2;
+	assert_false(chain_valid(asked));
+	asked->call[0].on_grid = 0;
+	asked->call[2].on_grid = 1; /* it is cut off */
+	assert_false(chain_valid(asked));
+	asked->call[2].on_grid = 0;
+	asked->call[3].on_grid = 1;
+	assert_false(chain_valid(asked));
+	free(points);
+	free(asked);
+}
+
 static void test_invalid(void **state)
 {
 	struct chain *asked = chain_of("equalize,box"), *known;
@@ -373,11 +419,12 @@ static void test_invalid(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_threshold), cmocka_unit_test(test_threshold_of_few),
-	    cmocka_unit_test(test_table),     cmocka_unit_test(test_adding),
-	    cmocka_unit_test(test_chains),    cmocka_unit_test(test_invalid),
-	    cmocka_unit_test(test_sizes),     cmocka_unit_test(test_edges_of_chains),
-	    cmocka_unit_test(test_grids),     cmocka_unit_test(test_grid_of_chains),
+	    cmocka_unit_test(test_threshold),    cmocka_unit_test(test_threshold_of_few),
+	    cmocka_unit_test(test_table),        cmocka_unit_test(test_adding),
+	    cmocka_unit_test(test_chains),       cmocka_unit_test(test_invalid),
+	    cmocka_unit_test(test_sizes),        cmocka_unit_test(test_edges_of_chains),
+	    cmocka_unit_test(test_grids),        cmocka_unit_test(test_grid_of_chains),
+	    cmocka_unit_test(test_grid_instead),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -335,6 +335,24 @@ enum error job_go_on(struct job *job, const double *numbers)
 	return ERR_OK;
 }
 
+uint32_t job_may_grid(const struct job *job)
+{
+	const struct chain *asked = job->asked->chain;
+	const uint32_t call = chain_grid_candidate(asked, chain_gathering(asked));
+
+	return call < asked->count && job->options.page != PAGES_ALL ? call + 1 : 0;
+}
+
+enum error job_to_grid(struct job *job, uint32_t call)
+{
+	struct chain *chain = chain_to_grid(job->asked->chain, call - 1);
+
+	if (!chain || ask_for(job, chain))
+		return ERR_MEMORY;
+	queue_again(job);
+	return ERR_OK;
+}
+
 uint32_t job_tiles_done(const struct job *job)
 {
 	return job->tiles_before + job->tiles_done;

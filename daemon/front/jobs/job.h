@@ -182,6 +182,13 @@ enum error job_go_on(struct job *job, const double *numbers) MUST_CHECK;
 enum error job_size_to(struct job *job, const struct image *image,
                        struct problem *problem) MUST_CHECK;
 
+/* The call, from 1, that may be on a grid if the tiles of this run do not fit; 0: none. */
+uint32_t job_may_grid(const struct job *job);
+
+/* Has this call, which may be, on a grid from now on, and queues the job like job_restart().
+ * ERR_MEMORY: it must be ended. */
+enum error job_to_grid(struct job *job, uint32_t call) MUST_CHECK;
+
 /* How many numbers this run is to gather of the known image; 0: it makes the answer. */
 uint64_t job_gathers(const struct job *job);
 

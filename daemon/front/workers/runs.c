@@ -53,6 +53,7 @@ static void codec_start_job(struct codec *c, struct job *job)
 	message.job.samples_max = owner->samples_max(job->chain->chain);
 	message.job.gather = job->gather;
 	message.job.gather_channels = job->gather_channels;
+	message.job.may_grid = job_may_grid(job);
 	memcpy(message.job.gather_sigma, job->gather_sigma, sizeof job->gather_sigma);
 	message.job.verify_share = config->verify_share;
 	message.job.verify_taps = config->verify_taps;
@@ -225,6 +226,21 @@ static bool take_gathered(struct codec *c)
 	if (job_go_on(job, numbers))
 		job_finish(job, ERR_MEMORY, NULL);
 	free(numbers);
+	job_release(job);
+	codec_check_idle(c);
+	return true;
+}
+
+bool codec_to_grid(struct codec *c)
+{
+	struct job *job = c->job;
+	const uint32_t call = job->finished ? 0 : job_may_grid(job);
+
+	if (!call)
+		return false;
+	codec_leave_job(c);
+	if (job_to_grid(job, call))
+		job_finish(job, ERR_MEMORY, NULL);
 	job_release(job);
 	codec_check_idle(c);
 	return true;
