@@ -18,6 +18,8 @@ function resolve(api, node) {
 function kind(schema) {
   if (schema.$ref)
     return schema.$ref.split('/').at(-1);
+  if (schema.contentSchema)
+    return `${kind(schema.contentSchema)} as JSON`;
   if (schema.enum)
     return schema.enum.join(' | ');
   if (schema.oneOf)

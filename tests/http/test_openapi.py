@@ -71,7 +71,7 @@ def as_3_0(node):
     if not isinstance(node, dict):
         return node
     node = {key: as_3_0(value) for key, value in node.items()
-            if key not in ("examples", "contentMediaType")}
+            if key not in ("examples", "contentMediaType", "contentSchema")}
     if isinstance(node.get("type"), list):
         types = [t for t in node["type"] if t != "null"]
         node.update(type=types[0], nullable=True)
@@ -231,6 +231,17 @@ def job(shared):
 PLAIN = {"X-Content-Type-Options"}
 
 
+def check_events(document, name, text):
+    """The events of a stream, whose data are JSON in a text."""
+    events = [dict(line.split(": ", 1) for line in event.split("\n") if not line.startswith(":"))
+              for event in text.split("\n\n") if event]
+    data = document["components"]["schemas"][name]["properties"]["data"]
+    assert events and data["contentMediaType"] == "application/json"
+    for event in filter(None, events):
+        conforms(document, event, name)
+        conforms(document, json.loads(event["data"]), data["contentSchema"]["$ref"].rpartition("/")[2])
+
+
 def check_answer(document, operation, answer):
     """The answer is one of those that are described."""
     status = str(answer.status)
@@ -240,12 +251,16 @@ def check_answer(document, operation, answer):
            if name.startswith("X-") or name in document["components"]["headers"]}
     assert own - PLAIN <= set(response["headers"]), (own, operation["operationId"])
     for name, header in response["headers"].items():
-        required = resolve(document, header)["required"]
-        assert answer.headers[name] or not required, (name, operation["operationId"])
+        header = resolve(document, header)
+        assert answer.headers[name] or not header["required"], (name, operation["operationId"])
+        if answer.headers[name]:
+            jsonschema.validate(answer.headers[name], header["schema"])
     content = response.get("content")
     assert content is None and not answer.body or answer.type in content, answer
     schema = (content or {}).get(answer.type, {}).get("schema")
-    if "$ref" in (schema or {}):
+    if answer.type == "text/event-stream":
+        check_events(document, schema["$ref"].rpartition("/")[2], answer.body.decode())
+    elif "$ref" in (schema or {}):
         conforms(document, answer.json(), schema["$ref"].rpartition("/")[2])
     elif schema == {"type": "object"}:
         assert isinstance(answer.json(), dict)

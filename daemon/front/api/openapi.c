@@ -13,8 +13,8 @@
 #include "front/workers/repertoire.h"
 
 /* Schemas of objects: "member:type", matching describe_…() in catalogue.c, async.c and figures.c. A
- * type is one of JSON's or the name of another schema; "[]" makes it a list, "?" says that the
- * member may be missing, "~" that it may be null. */
+ * type is one of JSON's or the name of another schema; "[]" makes it a list, "=" a text that is it
+ * as JSON, "?" says that the member may be missing, "~" that it may be null. */
 static const struct {
 	const char *name, *members;
 } objects[] = {
@@ -27,6 +27,7 @@ static const struct {
     {"Links", "self:string result:string events:string"},
     {"Job", "id:string state:string progress:Progress left_seconds:number~ links:Links "
             "kept_seconds:integer? lost:string[]? problem:Problem?"},
+    {"JobEvent", "event:string data:Job="},
     {"Device", "id:string index:string name:string driver:string type:string state:string "
                "jpeg:boolean memory_bytes:integer "
                "tiles_done:integer tiles_in_flight:integer restarts:integer startup_seconds:number "
@@ -45,12 +46,14 @@ static const struct {
                "max_seconds:number?"},
     {"Metric", "name:string type:string text:string? series:Series[]"},
     {"Metrics", "time:number metrics:Metric[]"},
+    {"MetricsEvent", "event:string data:Metrics="},
     {"Problem", "type:string title:string status:integer detail:string? parameter:string? "
                 "value:string?"},
 };
 
 /* What a route may answer; media "" is an image in any format, NULL no body. The schema is one of
- * the above, or a JSON type. Several media, separated by spaces, have the same. */
+ * the above, or a JSON type; of a stream it is that of each event. Several media, separated by
+ * spaces, have the same. */
 static const struct {
 	const char *name, *status, *text, *media, *schema;
 } answers[] = {
@@ -63,7 +66,7 @@ static const struct {
     {"Unchanged", "304", "Not modified: If-None-Match names this version", NULL, NULL},
     {"Deleted", "204", "Cancelled or forgotten", NULL, NULL},
     {"Events", "200", "Events `progress`, whose data is the job as JSON, and `end`",
-     "text/event-stream", "string"},
+     "text/event-stream", "JobEvent"},
     {"Filters", "200", "The filters", "application/json", "Filters"},
     {"Filter", "200", "The filter", "application/json", "Filter"},
     {"Devices", "200", "The devices", "application/json", "Devices"},
@@ -71,7 +74,7 @@ static const struct {
     {"Metrics", "200", "The metrics: values of counters and gauges, statistics of histograms",
      "application/json", "Metrics"},
     {"MetricEvents", "200", "Events `metrics`, whose data is the metrics as JSON, without `text`",
-     "text/event-stream", "string"},
+     "text/event-stream", "MetricsEvent"},
     {"Index", "200", "A text, or a page", "text/plain text/html", "string"},
     {"Page", "200", "A page", "text/html", "string"},
     {"Document", "200", "The document", "application/json", "object"},
@@ -159,6 +162,9 @@ static json_t *member_schema(const char *type, const char *suffix)
 	schema = isupper((unsigned char)*name) ? reference("schemas", name)
 	         : strchr(suffix, '~')         ? json_pack("{s:[s, s]}", "type", name, "null")
 	                                       : json_pack("{s:s}", "type", name);
+	if (strchr(suffix, '='))
+		return json_pack("{s:s, s:s, s:o}", "type", "string", "contentMediaType",
+		                 "application/json", "contentSchema", schema);
 	return strstr(suffix, "[]") ? json_pack("{s:s, s:o}", "type", "array", "items", schema)
 	                            : schema;
 }
@@ -173,7 +179,7 @@ static json_t *object_schema(const char *members)
 		const char *suffix;
 
 		*type++ = '\0';
-		suffix = type + strcspn(type, "[?~");
+		suffix = type + strcspn(type, "[=?~");
 		if (!strchr(suffix, '?'))
 			json_array_append_new(required, json_string(word));
 		json_object_set_new(properties, word, member_schema(type, suffix));
@@ -586,27 +592,36 @@ static json_t *make_paths(const struct route *routes, size_t count)
 	return paths;
 }
 
-static json_t *lost_tokens(void)
+/* X-Lost: a list in which a space follows each comma, which an array's serialisation has not. */
+static json_t *lost_schema(void)
 {
-	json_t *tokens = json_array();
+	char tokens[256], meanings[1024];
+	size_t length = 0, told = 0;
 
-	for (enum loss l = 0; l < LOSSES; l++)
-		json_array_append_new(tokens, json_pack("{s:[s], s:s}", "enum", loss_token(l),
-		                                        "description", loss_text(l)));
-	return tokens;
+	for (enum loss l = 0; l < LOSSES; l++) {
+		const char *token = loss_token(l);
+
+		if (length < sizeof tokens)
+			length += (size_t)snprintf(tokens + length, sizeof tokens - length, "%s%s",
+			                           l ? "|" : "", token);
+		if (told < sizeof meanings)
+			told += (size_t)snprintf(meanings + told, sizeof meanings - told,
+			                         "%s%s: %s", l ? "; " : "", token, loss_text(l));
+	}
+	return json_pack("{s:s, s:o, s:s}", "type", "string", "pattern",
+	                 json_sprintf("^(%s)(, (%s))*$", tokens, tokens), "description", meanings);
 }
 
 static json_t *make_headers(void)
 {
-	json_t *list = json_object(), *schema;
+	json_t *list = json_object();
 
 	for (size_t i = 0; i < COUNT(headers); i++)
 		json_object_set_new(list, headers[i].name,
 		                    json_pack("{s:s, s:b, s:{s:s}}", "description", headers[i].text,
 		                              "required", headers[i].always, "schema", "type",
 		                              "string"));
-	schema = json_pack("{s:s, s:{s:o}}", "type", "array", "items", "oneOf", lost_tokens());
-	json_object_set_new(json_object_get(list, "X-Lost"), "schema", schema);
+	json_object_set_new(json_object_get(list, "X-Lost"), "schema", lost_schema());
 	return list;
 }
 
