@@ -1,5 +1,5 @@
 /* The page to try filters on: one state, and views of it. */
-import { getJson } from './api.js';
+import { service } from './api.js';
 import { borderView } from './border.js';
 import { cardsView, chainView, parametersView } from './cards.js';
 import { fragmentOf, parseFragment } from './chain.js';
@@ -25,14 +25,14 @@ const store = createStore({
   catalogue: null, // {filters: Map by name, common}
   language: 'curl',
   run: { state: 'idle' }, // or busy, done, failed
-  result: null, // {blob, bitmap, x, y, ms, headers}
+  result: null, // {answer, bitmap, x, y, ms}
   problem: null,
   tokens: 0, again: 0, revision: 0, // count new tokens, retries, and states that came from an address
 });
 
 async function loadCatalogue() {
   try {
-    const { filters, common } = await getJson('v1/filters');
+    const { filters, common } = await service.get('v1/filters');
     store.set({ catalogue: { filters: new Map(filters.map((filter) => [filter.name, filter])), common }, problem: null });
   } catch (problem) {
     store.set({ problem });

@@ -1,6 +1,6 @@
 /* The cards of all filters, each with what it makes of the image; the chain as chips; and the
  * parameters of the one that is chosen. */
-import { request } from './api.js';
+import { service } from './api.js';
 import { chainText, makeLink } from './chain.js';
 import { announce, find, h, refill, signButton } from './dom.js';
 import { STARTS, isOptional, parameterField, startOf } from './parameters.js';
@@ -55,9 +55,8 @@ function previews(cards) {
     while (mine === run && wanted.length) {
       const card = wanted.shift(), { filter } = card.dataset;
       try {
-        const answer = await request(`v1/chain?filters=${encodeURIComponent(chainText([makeLink(filter, STARTS[filter] || {})]))}&format=png&priority=batch`,
-          { method: 'POST', body: file });
-        const bitmap = await createImageBitmap(await answer.blob());
+        const answer = await service.apply(file, chainText([makeLink(filter, STARTS[filter] || {})]), { format: 'png', priority: 'batch' });
+        const bitmap = await createImageBitmap(answer.blob);
         if (mine === run) {
           card.querySelector('canvas').getContext('2d').drawImage(bitmap, 0, 0);
           card.classList.add('seen');

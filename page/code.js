@@ -1,6 +1,6 @@
 /* The request that the page sends, for the shell and for programs. */
-import { base, token } from './api.js';
-import { requestOf } from './chain.js';
+import { service } from './api.js';
+import { chainText, requestOf } from './chain.js';
 import { announce, copy, find } from './dom.js';
 
 const shell = (text) => (/^[\w./:@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
@@ -12,7 +12,7 @@ function outName(image, format) {
 }
 
 function curl({ url, image, out }) {
-  return ['curl', token() && '-H "Authorization: Bearer $TOKEN"', `--data-binary @${shell(image)}`, shell(url), `-o ${shell(out)}`]
+  return ['curl', service.token && '-H "Authorization: Bearer $TOKEN"', `--data-binary @${shell(image)}`, shell(url), `-o ${shell(out)}`]
     .filter(Boolean).join(' \\\n  ');
 }
 
@@ -22,12 +22,12 @@ function convolve({ request, chain, image, out }) {
   const options = [...own, ...request.rest].filter(([name]) => name !== 'format')
     .map(([name, value]) => `--${name} ${shell(value)}`);
   return ['convolve', request.filter || (chain ? shell(chain) : 'chain'), ...options,
-    base.href !== 'http://localhost:8700/' && `--server ${shell(base.href.replace(/\/$/, ''))}`,
-    token() && '--token-file FILE', shell(image), `-o ${shell(out)}`].filter(Boolean).join(' \\\n  ');
+    service.base.href !== 'http://localhost:8700/' && `--server ${shell(service.base.href.replace(/\/$/, ''))}`,
+    service.token && '--token-file FILE', shell(image), `-o ${shell(out)}`].filter(Boolean).join(' \\\n  ');
 }
 
 function python({ url, image, out }) {
-  const headers = token() ? ', headers={"Authorization": f"Bearer {TOKEN}"}' : '';
+  const headers = service.token ? ', headers={"Authorization": f"Bearer {TOKEN}"}' : '';
   return `import pathlib
 import urllib.request
 
@@ -40,13 +40,12 @@ with urllib.request.urlopen(request) as answer:
     print(answer.headers["Server-Timing"])`;
 }
 
-function javascript({ url }) {
-  return `const answer = await fetch(
-  ${quoted(url)},
-  { method: "POST", body: image${token() ? ', headers: { Authorization: `Bearer ${token}` }' : ''} });
-if (!answer.ok)
-  throw new Error((await answer.json()).detail);
-const result = await answer.blob();`;
+function javascript({ request, filters }) {
+  const parameters = request.rest.map(([name, value]) => `  ${name}: ${quoted(value)},\n`).join('');
+  return `import { Service } from ${quoted(new URL('convolved.js', service.base).href)};
+
+const service = new Service(${service.token ? `${quoted(service.base.href)}, { token }` : ''});
+const { blob, timing } = await service.apply(image, ${quoted(filters)}${parameters && `, {\n${parameters}}`});`;
 }
 
 const LANGUAGES = { curl, convolve, Python: python, JavaScript: javascript };
@@ -76,7 +75,7 @@ export function codeView(store) {
     }
     find('#code-panel').setAttribute('aria-labelledby', `tab-${s.language}`);
     text.textContent = request ? LANGUAGES[s.language]({ request, image, out: outName(image, s.common.format),
-      url: new URL(request.target, base).href, chain: Object.fromEntries(request.pairs).filters }) : 'Add a filter, and the request is here.';
+      url: new URL(request.target, service.base).href, chain: Object.fromEntries(request.pairs).filters, filters: chainText(s.chain) }) : 'Add a filter, and the request is here.';
     find('#copy').disabled = !request;
   });
   find('#copy').addEventListener('click', async (event) => {

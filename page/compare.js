@@ -293,6 +293,7 @@ export function problemView(store) {
     if (!problem)
       return;
     const again = h('button', { type: 'button', onclick: () => store.set({ again: store.state.again + 1 }) }, 'Try again');
+    const wait = problem.retryAfter ?? (problem.status === 0 ? 2 : null);
     box.replaceChildren(h('div', {}, h('strong', {}, problem.title || 'Something went wrong'),
       h('p', {}, problem.detail || problem.message || '')), again);
     if (problem.status === 401)
@@ -300,8 +301,8 @@ export function problemView(store) {
         find('#token').open = true;
         find('#token input').focus();
       } }, 'Enter a token'));
-    else if (problem.retryAfter)
-      timer = countDown(again, problem.retryAfter, () => store.set({ again: store.state.again + 1 }));
+    else if (wait !== null)
+      timer = countDown(again, Math.ceil(wait), () => store.set({ again: store.state.again + 1 }));
   });
 }
 

@@ -1,5 +1,5 @@
 /* The API, from its own description (openapi.json). */
-import { getJson } from './api.js';
+import { service } from './api.js';
 import { find, h, refill } from './dom.js';
 import { tokenView } from './token.js';
 
@@ -106,7 +106,7 @@ function render(api) {
 
 async function show() {
   try {
-    render(await getJson('openapi.json'));
+    render(await service.get('openapi.json'));
   } catch (problem) {
     refill(find('#article'), h('h1', {}, 'The API'), h('div', { class: 'panel', role: 'alert' }, `${problem.title}. ${problem.detail}${problem.status === 401 ? ' Enter a token above.' : ''}`));
   }

@@ -1,5 +1,5 @@
 /* Images into the page: dropped, pasted, chosen, or one of the samples. */
-import { request } from './api.js';
+import { service } from './api.js';
 import { h, find } from './dom.js';
 import { paintSample, sampleFile, samples } from './samples.js';
 
@@ -9,8 +9,8 @@ export async function decode(blob, signal) {
   try {
     return await createImageBitmap(blob);
   } catch {
-    const answer = await request('v1/filters/linear?gain=1&format=png', { method: 'POST', body: blob, signal });
-    return createImageBitmap(await answer.blob());
+    const answer = await service.apply(blob, { filter: 'linear', gain: 1 }, { format: 'png' }, { signal });
+    return createImageBitmap(answer.blob);
   }
 }
 

@@ -1,5 +1,5 @@
 /* Sends the request of the state whenever that changes; the latest counts. */
-import { request } from './api.js';
+import { service } from './api.js';
 import { requestOf } from './chain.js';
 import { announce } from './dom.js';
 import { decode } from './image.js';
@@ -16,20 +16,11 @@ function placeOf({ common, roi, image }, bitmap) {
   };
 }
 
-function headersOf(answer) {
-  const get = (name) => answer.headers.get(name);
-  return {
-    timing: get('Server-Timing'), device: get('X-Device'), codec: get('X-Codec'), lost: get('X-Lost'),
-    kind: (get('X-Image') || '').replaceAll('x', ' × '), samples: get('X-Verify-Samples'), mismatches: get('X-Verify-Mismatches'),
-    largest: get('X-Verify-Max-Difference'),
-  };
-}
-
 async function fetchResult(state, target, signal) {
   const begun = performance.now();
-  const answer = await request(target, { method: 'POST', body: state.image.blob, signal });
-  const blob = await answer.blob(), ms = performance.now() - begun, bitmap = await decode(blob, signal);
-  return { blob, bitmap, ms, headers: headersOf(answer), ...placeOf(state, bitmap) };
+  const answer = await service.post(target, state.image.blob, { signal });
+  const ms = performance.now() - begun, bitmap = await decode(answer.blob, signal);
+  return { answer, bitmap, ms, ...placeOf(state, bitmap) };
 }
 
 export function startRunner(store) {

@@ -1,6 +1,7 @@
 /* What the service is doing, live: one snapshot of all metrics a second, and what has changed since the
  * one before. */
-import { Problem, events, getJson } from './api.js';
+import { service } from './api.js';
+import { Problem } from './convolved.js';
 import { chart } from './charts.js';
 import { find, h } from './dom.js';
 import { createStore } from './store.js';
@@ -227,7 +228,7 @@ function take(data) {
 
 /* What does not change every second. */
 async function describe(signal) {
-  const [{ devices }, { metrics }] = await Promise.all([getJson('v1/devices', { signal }), getJson('v1/metrics', { signal })]);
+  const [{ devices }, { metrics }] = await Promise.all([service.get('v1/devices', { signal }), service.get('v1/metrics', { signal })]);
   store.set({ names: new Map(devices.map(({ id, name }) => [id, name])), texts: new Map(metrics.map(({ name, text }) => [name, text])) });
 }
 
@@ -251,7 +252,7 @@ async function follow() {
     }
     try {
       await describe(signal);
-      for await (const { data } of events('v1/metrics/events', { signal }))
+      for await (const { data } of service.events('v1/metrics/events', { signal }))
         take(data);
     } catch (error) {
       if (!signal.aborted)

@@ -8,14 +8,6 @@ const LOST = {
   palette: 'palette of 256 colours', subsampled: 'colour at half resolution', lossy: 'lossy',
 };
 
-export function parseTiming(text) {
-  return (text || '').split(',').map((entry) => {
-    const [name, ...rest] = entry.trim().split(';');
-    const duration = rest.map((part) => part.trim()).find((part) => part.startsWith('dur='));
-    return { name, ms: duration ? Number(duration.slice(4)) : 0 };
-  }).filter(({ name }) => name);
-}
-
 /* Where the bars begin. Only their lengths are known, and from the decoder on stages overlap: those that do not
  * fit one after another are pushed together, the first at the end of the queue, the last at the end of all. */
 export function place(entries) {
@@ -44,10 +36,10 @@ function codecOf(header, side) {
 
 function whose(name, headers) {
   if (name === 'decode' || name === 'encode')
-    return codecOf(headers.codec, name);
+    return codecOf(headers.get('X-Codec'), name);
   if (name === 'verify' || name === 'reference')
     return 'cpu';
-  return STAGES[name] && name !== 'upload' && name !== 'download' ? null : headers.device?.split(' ')[0];
+  return STAGES[name] && name !== 'upload' && name !== 'download' ? null : headers.get('X-Device')?.split(' ')[0];
 }
 
 function bar({ name, ms, start }, total, headers) {
@@ -61,7 +53,8 @@ function badge(kind, text, title) {
   return h('span', { class: `badge ${kind}`, title }, text);
 }
 
-function verdict({ samples, mismatches, largest }) {
+function verdict(headers) {
+  const [samples, mismatches, largest] = ['Samples', 'Mismatches', 'Max-Difference'].map((name) => headers.get(`X-Verify-${name}`));
   if (samples === null)
     return null;
   return mismatches === '0'
@@ -87,15 +80,15 @@ export function timingView(store) {
     url = null;
     if (!result)
       return;
-    const { total, bars } = place(parseTiming(result.headers.timing));
-    table.tBodies[0].replaceChildren(...bars.filter(({ ms }) => ms > 0).map((one) => bar(one, total, result.headers)));
+    const { blob, headers, image: kind, lost, timing } = result.answer, { total, bars } = place(timing);
+    table.tBodies[0].replaceChildren(...bars.filter(({ ms }) => ms > 0).map((one) => bar(one, total, headers)));
     table.tFoot.replaceChildren(h('tr', {}, h('th', { scope: 'row' }, 'total'), h('td', { class: 'trip', colspan: '2' }, `${time(result.ms)} with the way here and back`), h('td', { class: 'ms' }, time(total))));
-    url = URL.createObjectURL(result.blob);
+    url = URL.createObjectURL(blob);
     save.href = url;
-    save.download = `${image.name.replace(/\.\w+$/, '')}-filtered.${(result.blob.type.split('/')[1] || 'bin').replace('jpeg', 'jpg')}`;
-    const { kind, device, lost } = result.headers;
-    badges.append(...[verdict(result.headers), badge('', `${kind} · ${bytes(result.blob.size)}`, 'Width, height and bands of the answer, and the size of its file'),
+    save.download = `${image.name.replace(/\.\w+$/, '')}-filtered.${(blob.type.split('/')[1] || 'bin').replace('jpeg', 'jpg')}`;
+    const device = headers.get('X-Device');
+    badges.append(...[verdict(headers), badge('', `${kind.width} × ${kind.height} × ${kind.bands}:${kind.type} · ${bytes(blob.size)}`, 'Width, height and bands of the answer, and the size of its file'),
       device && badge('', device.replace(/ \([^)]*\)/g, ''), device),
-      lost && badge('', lost.split(',').map((word) => LOST[word.trim()] || word).join(', '), 'What the format has lost')].filter(Boolean));
+      lost.length && badge('', lost.map((word) => LOST[word] || word).join(', '), 'What the format has lost')].filter(Boolean));
   });
 }

@@ -1,13 +1,13 @@
 /* The field for a token, on every page. */
-import { setToken, token } from './api.js';
+import { service, setToken } from './api.js';
 import { find } from './dom.js';
 
 export function tokenView() {
   const box = find('#token'), input = box.querySelector('input'), summary = box.querySelector('summary');
 
   function show() {
-    summary.dataset.set = String(Boolean(token()));
-    input.value = token();
+    summary.dataset.set = String(Boolean(service.token));
+    input.value = service.token;
   }
 
   box.querySelector('form').addEventListener('submit', (event) => {

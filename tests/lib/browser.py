@@ -46,6 +46,16 @@ class Browser(contextlib.AbstractContextManager):
     def ask(self, expression, *arguments):
         return self.driver.execute_script(f"return {expression}", *arguments)
 
+    def run(self, body, *arguments):
+        """Runs the body of an asynchronous function, and returns what it does. What it throws is an error here;
+        bytesOf() makes a list of a Blob."""
+        value, problem = self.driver.execute_async_script(
+            "const done = arguments[arguments.length - 1], bytesOf = async (blob) => [...new Uint8Array(await blob.arrayBuffer())];"
+            "(async function () {" + body + "}).apply(null, arguments).then((value) => done([value, null]),"
+            " (error) => done([null, String(error)]));", *arguments)
+        assert problem is None, problem
+        return value
+
     def wait(self, expression, *arguments, what=None):
         """Waits until the expression is true, and returns its value."""
         end = time.monotonic() + SECONDS

@@ -13,7 +13,7 @@ def service(tmp_path_factory, cache):
         yield started
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser():
     with Browser() as started:
         yield started
@@ -25,12 +25,18 @@ def launch_alone(tmp_path, cache):
 
 
 @pytest.fixture
-def launch_guarded(tmp_path, cache):
-    """A service that wants the token `secret-token`."""
-    tokens = tmp_path / "tokens"
-    tokens.write_text(f"[alice]\ntoken-sha256={hashlib.sha256(b'secret-token').hexdigest()}\n")
-    tokens.chmod(0o600)
-    started = service_module.Service(tmp_path, cache, "--tokens", str(tokens), environment=service_module.ONE_DEVICE)
-    started.headers = {}
-    started.tokens = tokens
-    return started
+def guarded(tmp_path, cache):
+    """guarded(*options) is a service that wants the token `secret-token`."""
+    def launched(*options):
+        tokens = tmp_path / "tokens"
+        tokens.write_text(f"[alice]\ntoken-sha256={hashlib.sha256(b'secret-token').hexdigest()}\n")
+        tokens.chmod(0o600)
+        started = service_module.Service(tmp_path, cache, "--tokens", str(tokens), *options, environment=service_module.ONE_DEVICE)
+        started.tokens = tokens
+        return started
+    return launched
+
+
+@pytest.fixture
+def launch_guarded(guarded):
+    return guarded()

@@ -1,6 +1,7 @@
 """The pages in a browser, by what somebody sees and does."""
 import http.server
 import os
+import re
 import subprocess
 import threading
 import urllib.parse
@@ -208,10 +209,10 @@ def test_code(browser, service, tmp_path):
         assert (tmp_path / "out.png").read_bytes() == expected.body, language
         (tmp_path / "out.png").unlink()
     browser.click("#tab-JavaScript")
-    browser.wait("document.querySelector('#code').textContent.includes('await fetch')")
-    size = browser.driver.execute_async_script("const [file, done] = arguments, image = new Blob([new Uint8Array(file)]); (async () => {"
-                                               + browser.text("#code") + "done(result.size); })()", list(PNG))
-    assert size == len(expected.body)
+    browser.wait("document.querySelector('#code').textContent.includes('await service')")
+    code = re.sub(r"^import (\{.*\}) from (.*);$", r"const \1 = await import(\2);", browser.text("#code"), flags=re.M)
+    assert code.startswith("const { Service } = await import(")
+    assert browser.run(f"const image = new Blob([new Uint8Array(arguments[0])]); {code} return bytesOf(blob);", list(PNG)) == list(expected.body)
 
 
 def test_token(browser, launch_guarded):

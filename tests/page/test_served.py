@@ -25,7 +25,7 @@ def test_index(service, accept, page):
     assert answer.headers["Content-Security-Policy"].startswith("default-src 'none'; script" if page else "default-src 'none'")
 
 
-@pytest.mark.parametrize("path", ["/", "/status", "/docs", *(f"/page/{name}" for name in FILES)])
+@pytest.mark.parametrize("path", ["/", "/status", "/docs", "/convolved.js", *(f"/page/{name}" for name in FILES)])
 def test_files(service, path):
     answer = service.get(path, headers=HTML)
     assert answer.status == 200 and answer.headers["X-Content-Type-Options"] == "nosniff"
@@ -118,7 +118,7 @@ def test_streams_end_with_the_service(launch_alone):
 def test_tokens(launch_guarded):
     """The pages say nothing of the service, and need none."""
     with launch_guarded as service:
-        for path in ("/", "/status", "/docs", "/page/app.js"):
+        for path in ("/", "/status", "/docs", "/page/app.js", "/convolved.js"):
             assert service.get(path, headers=HTML).status == 200
         for path in ("/v1/metrics", "/v1/metrics/events", "/openapi.json"):
             service.get(path).refused(401, "token-required")

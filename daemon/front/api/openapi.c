@@ -77,6 +77,7 @@ static const struct {
      "text/event-stream", "MetricsEvent"},
     {"Index", "200", "A text, or a page", "text/plain text/html", "string"},
     {"Page", "200", "A page", "text/html", "string"},
+    {"Module", "200", "The module", "text/javascript", "string"},
     {"Document", "200", "The document", "application/json", "object"},
     {"Text", "200", "A text", "text/plain", "string"},
     {"NotReady", "503", "Not ready; verbose tells why", "text/plain", "string"},

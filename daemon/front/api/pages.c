@@ -63,3 +63,8 @@ void pages_get_file(struct request *r)
 {
 	answer(r, r->argument);
 }
+
+void pages_get_module(struct request *r)
+{
+	answer(r, "convolved.js");
+}

@@ -21,4 +21,7 @@ void pages_answer(struct request *request, const char *name);
 /* A route: the file that the request names, which belongs to the pages. */
 void pages_get_file(struct request *request);
 
+/* A route: the JavaScript module for the API, which the pages themselves use. */
+void pages_get_module(struct request *request);
+
 #endif

@@ -118,7 +118,8 @@ static void get_index(struct request *r)
 	    "GET /v1/filters /v1/devices /v1/kernels /v1/metrics /v1/metrics/events /metrics "
 	    "/livez "
 	    "/readyz /openapi.json\n"
-	    "Pages: / /status /docs\n";
+	    "Pages: / /status /docs\n"
+	    "JavaScript: /convolved.js\n";
 
 	r->answer.by_accept = true;
 	if (accept_prefers(r->head.text[HEAD_ACCEPT], "text/html", "text/plain")) {
@@ -178,6 +179,8 @@ static const struct route routes[] = {
      "Page Unchanged", ""},
     {"GET", "/docs", get_docs, "A page that shows this description", "If-None-Match",
      "Page Unchanged", ""},
+    {"GET", "/convolved.js", pages_get_module, "A JavaScript module for this interface",
+     "If-None-Match", "Module Unchanged", ""},
     {"GET", "/page/{file}", pages_get_file, NULL, "", "", ""},
 };
 
@@ -189,9 +192,9 @@ static const struct {
 	void (*act)(struct request *request);
 	bool monitoring, open;
 } exceptions[] = {
-    {get_metrics, true, false},    {get_livez, true, true},   {get_readyz, true, true},
-    {get_index, false, true},      {get_status, false, true}, {get_docs, false, true},
-    {pages_get_file, false, true},
+    {get_metrics, true, false},    {get_livez, true, true},         {get_readyz, true, true},
+    {get_index, false, true},      {get_status, false, true},       {get_docs, false, true},
+    {pages_get_file, false, true}, {pages_get_module, false, true},
 };
 
 enum { EXCEPTIONS = sizeof exceptions / sizeof *exceptions };

@@ -1,0 +1,232 @@
+/* The service for JavaScript, in browsers and wherever else there is fetch(). It is at /convolved.js and needs
+ * nothing else; docs/api.md has examples.
+ *
+ *     import { Service } from '…/convolved.js';
+ *     const { blob } = await new Service().apply(file, { filter: 'gaussian', sigma: 2 });
+ *
+ * Every method takes, last, options of fetch(), such as `signal`. They throw a Problem, or what fetch() throws
+ * when it is aborted. */
+const WAIT = 60; // seconds for which the service is asked to hold an answer
+
+/* What the service refuses, in its words (RFC 9457): title, detail, status, type ('bad-parameter'), parameter and
+ * value; retryAfter, in seconds, or null; requestId, as in its log. The status is 0 where nobody answers. */
+export class Problem extends Error {
+  constructor(document, headers = new Headers()) {
+    super(document.detail || document.title);
+    this.name = 'Problem';
+    this.title = document.title;
+    this.detail = document.detail || '';
+    this.status = document.status || 0;
+    this.type = (document.type || '').replace('/problems/', '');
+    this.parameter = document.parameter || '';
+    this.value = document.value || '';
+    this.retryAfter = secondsOf(headers.get('Retry-After'));
+    this.requestId = headers.get('X-Request-Id') || '';
+  }
+}
+
+/* Of a Retry-After, which may be a date. */
+function secondsOf(text) {
+  if (!text)
+    return null;
+  const seconds = /^\d+$/.test(text) ? Number(text) : (Date.parse(text) - Date.now()) / 1000;
+  return Number.isNaN(seconds) ? null : Math.max(0, seconds);
+}
+
+async function problemOf(response) {
+  const { status, statusText, headers } = response;
+  if (!headers.get('Content-Type')?.startsWith('application/problem+json'))
+    return new Problem({ title: `The answer is ${status} ${statusText}`.trim(), status }, headers);
+  return new Problem(await response.json(), headers);
+}
+
+/* A filtered image: `blob`, and the answer's `headers`. */
+export class Result {
+  constructor(blob, headers) {
+    this.blob = blob;
+    this.headers = headers;
+  }
+
+  /* {width, height, bands, type} of its pixels. */
+  get image() {
+    const [size, type] = this.headers.get('X-Image').split(':'), [width, height, bands] = size.split('x').map(Number);
+    return { width, height, bands, type };
+  }
+
+  /* What its format has lost, such as 'lossy'. */
+  get lost() {
+    return this.headers.get('X-Lost')?.split(', ') ?? [];
+  }
+
+  /* [{name, ms}] of every stage and kernel. */
+  get timing() {
+    return (this.headers.get('Server-Timing') || '').split(',').map((entry) => {
+      const [name, ms] = entry.trim().split(';dur=');
+      return { name, ms: Number(ms) || 0 };
+    }).filter(({ name }) => name);
+  }
+}
+
+/* A parameter as text: rows are separated by semicolons, numbers by commas. */
+function textOf(value) {
+  if (Array.isArray(value))
+    return value.map(textOf).join(value.some(Array.isArray) ? ';' : ',');
+  return typeof value === 'boolean' ? String(Number(value)) : String(value);
+}
+
+function pairsOf(parameters) {
+  return Object.entries(parameters).filter(([, value]) => value !== undefined && value !== null && value !== '')
+    .map(([name, value]) => [name, textOf(value)]);
+}
+
+const withQuery = (path, parameters) => {
+  const query = String(new URLSearchParams(pairsOf(parameters)));
+  return query ? `${path}?${query}` : path;
+};
+
+/* Target and body of the request for these filters. */
+function requestOf(image, filters, parameters) {
+  if (typeof filters === 'string')
+    return [withQuery('v1/chain', { filters, ...parameters }), image];
+  if (!Array.isArray(filters)) {
+    const { filter, ...own } = filters;
+    return [withQuery(`v1/filters/${encodeURIComponent(filter)}`, { ...own, ...parameters }), image];
+  }
+  const form = new FormData();
+  form.append('image', image instanceof Blob ? image : new Blob([image]));
+  form.append('chain', JSON.stringify(filters));
+  for (const [name, value] of pairsOf(parameters))
+    form.append(name, value);
+  return ['v1/chain', form];
+}
+
+function pause(seconds, signal) {
+  return new Promise((done, fail) => {
+    const timer = setTimeout(done, 1000 * seconds);
+    signal?.addEventListener('abort', () => {
+      clearTimeout(timer);
+      fail(signal.reason);
+    }, { once: true });
+  });
+}
+
+const pathOf = (job) => `v1/jobs/${encodeURIComponent(job.id ?? job)}`;
+
+/* A service; by default that which this module comes from. `patience` is for how many seconds, in all, a
+ * request may be told to come again later (429, 503). */
+export class Service {
+  constructor(url = new URL('./', import.meta.url), { token = '', patience = 60 } = {}) {
+    this.base = new URL(String(url).replace(/\/?$/, '/'));
+    this.token = token;
+    this.patience = patience;
+  }
+
+  async #fetch(target, options) {
+    const headers = new Headers(options.headers);
+
+    if (this.token)
+      headers.set('Authorization', `Bearer ${this.token}`);
+    try {
+      return await fetch(new URL(target, this.base), { ...options, headers });
+    } catch (error) {
+      if (options.signal?.aborted)
+        throw error;
+      throw new Problem({ title: 'The service does not answer', detail: 'It may be restarting, or the network is down.' });
+    }
+  }
+
+  /* request('v1/filters') → Response. It asks again when the service says so. */
+  async request(target, options = {}) {
+    for (const until = Date.now() + 1000 * this.patience; ;) {
+      const response = await this.#fetch(target, options);
+      if (response.ok)
+        return response;
+      const problem = await problemOf(response), { status, retryAfter } = problem;
+      if ((status !== 429 && status !== 503) || retryAfter === null || Date.now() + 1000 * retryAfter > until)
+        throw problem;
+      await pause(retryAfter, options.signal);
+    }
+  }
+
+  /* JSON, such as that of 'v1/filters', 'v1/devices' and 'v1/kernels'. */
+  async get(target, options) {
+    return (await this.request(target, options)).json();
+  }
+
+  /* The answer to an image, as a Result. */
+  async post(target, body, options) {
+    return this.#result(target, { ...options, method: 'POST', body });
+  }
+
+  async #result(target, options) {
+    const response = await this.request(target, options);
+    return new Result(await response.blob(), response.headers);
+  }
+
+  /* Filters an image: a Blob (a File is one), an ArrayBuffer or a typed array. The filters are one
+   * ({filter: 'box', size: 5}), a list of such, or the text of a chain ('gaussian=sigma=1.4,sobel'); parameters
+   * are {format: 'png', roi: [x, y, width, height], …}. */
+  async apply(image, filters, parameters = {}, options = {}) {
+    const [target, body] = requestOf(image, filters, parameters);
+    return this.post(target, body, options);
+  }
+
+  /* The same as a job, which goes on in the service: {id, state, progress, …}, for the methods below, which
+   * also take an id. */
+  async submit(image, filters, parameters = {}, options = {}) {
+    const [target, body] = requestOf(image, filters, parameters);
+    const headers = new Headers(options.headers);
+    headers.set('Prefer', 'respond-async');
+    return this.get(target, { ...options, method: 'POST', body, headers });
+  }
+
+  /* The job as it is now. */
+  async job(job, options) {
+    return this.get(pathOf(job), options);
+  }
+
+  /* The job, again and again while it goes on; the last time it has ended. */
+  async* progress(job, options) {
+    for await (const { data } of this.events(`${pathOf(job)}/events`, options))
+      yield data;
+  }
+
+  /* Waits for the end of a job, and is a Result, or throws what its image was refused for. */
+  async result(job, options) {
+    for (;;) {
+      try {
+        return await this.#result(`${pathOf(job)}/result?wait=${WAIT}`, options);
+      } catch (problem) {
+        if (problem.type !== 'not-finished')
+          throw problem;
+      }
+    }
+  }
+
+  /* Cancels a job, or forgets one that has ended. */
+  async cancel(job, options) {
+    await this.request(pathOf(job), { ...options, method: 'DELETE' });
+  }
+
+  /* The events of a stream, {event, data}, one after another, until it ends. (EventSource sends no token.) */
+  async* events(target, options) {
+    const response = await this.request(target, { ...options, headers: { Accept: 'text/event-stream' } });
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+
+    try {
+      for (let text = ''; ;) {
+        const { value, done } = await reader.read();
+        if (done)
+          return;
+        text += value;
+        for (let end; (end = text.indexOf('\n\n')) >= 0; text = text.slice(end + 2)) {
+          const fields = Object.fromEntries(text.slice(0, end).split('\n').map((line) => line.split(/: ?(.*)/s, 2)));
+          if (fields.data)
+            yield { event: fields.event, data: JSON.parse(fields.data) };
+        }
+      }
+    } finally {
+      reader.cancel().catch(() => {});
+    }
+  }
+}

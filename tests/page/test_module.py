@@ -1,0 +1,158 @@
+"""The module for JavaScript, in the browser."""
+import contextlib
+import http.server
+import re
+import threading
+
+import numpy as np
+import pytest
+
+import imagefiles
+from service import REPOSITORY, Client
+
+PIXELS = np.arange(24 * 32 * 3, dtype=np.uint16).reshape(24, 32, 3).astype(np.uint8)
+PNG = imagefiles.write_png(PIXELS)
+# Begins with the service of the module at an address.
+START = "const { Problem, Service } = await import(arguments[0]), image = new Uint8Array(arguments[1]), service = new Service(); "
+
+
+@contextlib.contextmanager
+def serving(answer):
+    """A site: answer(handler) gives each answer."""
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            answer(self)
+        do_POST = do_GET
+
+        def log_message(self, *arguments):
+            pass
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield Client("127.0.0.1", server.server_port)
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def blank(handler):
+    handler.send_response(200)
+    handler.send_header("Content-Type", "text/html")
+    handler.end_headers()
+
+
+@pytest.fixture
+def run(browser, service):
+    """Runs a script with the service's module, in a page of the service."""
+    browser.open(service, "/convolved.js")
+    return lambda body, *arguments: browser.run(
+        START + body, f"http://{service.host}:{service.port}/convolved.js", list(PNG), *arguments)
+
+
+def expected(service, target):
+    answer = service.post(target, PNG)
+    assert answer.status == 200, answer
+    return answer
+
+
+@pytest.mark.parametrize("image", ["image", "image.buffer", "new Blob([image])", "new File([image], 'a.png', {type: 'image/png'})"])
+def test_images(run, service, image):
+    assert run(f"return bytesOf((await service.apply({image}, {{filter: 'invert'}})).blob);") == list(
+        expected(service, "/v1/filters/invert").body)
+
+
+@pytest.mark.parametrize("filters, target", [
+    ("{filter: 'convolve', kernel: [[1, 2, 1], [0, 0, 0], [1, 0, 1]]}", "/v1/filters/convolve?kernel=1,2,1;0,0,0;1,0,1"),
+    ("'gaussian=sigma=1.4,invert'", "/v1/chain?filters=gaussian=sigma=1.4,invert"),
+    ("[{filter: 'gaussian', sigma: 1.4}, {filter: 'convolve', kernel: [[1, 2, 1]]}]",
+     "/v1/chain?filters=gaussian=sigma=1.4,convolve=kernel=1+2+1")])
+def test_filters_and_parameters(run, service, filters, target):
+    made = run(f"const result = await service.apply(image, {filters}, {{format: 'jpeg', regions: [[1, 2, 9, 8], [10, 10, 5, 6]], strip: true,"
+               " variant: 'general', quality: undefined});"
+               "return [await bytesOf(result.blob), result.image, result.lost, result.timing.map(({name}) => name)];")
+    answer = expected(service, target + "&format=jpeg&regions=1,2,9,8;10,10,5,6&strip=1&variant=general")
+    assert made[0] == list(answer.body)
+    assert made[1] == {"width": 32, "height": 24, "bands": 3, "type": "u8"}
+    assert made[2] == answer.headers["X-Lost"].split(", ")
+    assert {"decode", "encode", "total"} <= set(made[3])
+
+
+def test_jobs(run, service):
+    """They are followed to their end, forgotten, and fail as their image does."""
+    states, body, after = run(
+        "const job = await service.submit(image, 'invert,grayscale', {format: 'png'}), states = [];"
+        "for await (const {state} of service.progress(job)) states.push(state);"
+        "return [states, await bytesOf((await service.result(job.id)).blob), (await service.job(job)).state];")
+    assert states[-1] == after == "done" and set(states[:-1]) <= {"waiting", "running"}
+    assert body == list(expected(service, "/v1/chain?filters=invert,grayscale&format=png").body)
+    assert run("const job = await service.submit(image, 'box'); await service.result(job); await service.cancel(job);"
+               "return service.job(job).catch(({status, type}) => [status, type]);") == [404, "not-found"]
+    assert run("const job = await service.submit(image.slice(0, -99), 'box');"
+               "return service.result(job).catch((problem) => problem instanceof Problem && problem.status);") == 422
+
+
+def test_the_example(browser, service):
+    """That of docs/api.md."""
+    code = re.search(r"^```js\n(.*?)^```", (REPOSITORY / "docs/api.md").read_text(), re.M | re.S)[1]
+    code, count = re.subn(r'^import (.*) from ".*";', r"const \1 = await import(arguments[0]);", code, flags=re.M)
+    browser.open(service, "/convolved.js")
+    assert count == 1 and browser.run(
+        "const file = new Blob([new Uint8Array(arguments[1])], {type: 'image/png'});" + code
+        + "return [blob.type, edges.blob.type, edges.image, smooth.image.width];",
+        f"http://{service.host}:{service.port}/convolved.js", list(PNG)) == [
+            "image/png", "image/png", {"width": 32, "height": 24, "bands": 3, "type": "u8"}, 32]
+
+
+def test_problems(run, service):
+    """In the service's words; who stops waiting gets what fetch() throws."""
+    problem = run("return service.apply(image, {filter: 'box', size: 4}).catch((p) => ({...p, message: p.message, known: p instanceof Problem}));")
+    said = service.post("/v1/filters/box?size=4", PNG).problem
+    assert problem["known"] and problem["type"] == "bad-parameter" and problem["requestId"]
+    assert (problem["message"], problem["title"], problem["status"], problem["parameter"], problem["value"]) == (
+        said["detail"], said["title"], 400, "size", "4")
+    assert run("const stop = new AbortController(), asked = service.apply(image, 'box', {}, {signal: stop.signal}); stop.abort();"
+               "return asked.catch((e) => e.name);") == "AbortError"
+
+
+def test_asks_again(browser, service):
+    """When the service says so, and within its patience."""
+    planned = {"/v1/filters": [(429, "1"), (503, "1")], "/v1/devices": [(503, "3600")], "/v1/kernels": [(502, None)]}
+    asked = []
+
+    def unwilling(handler):
+        asked.append(handler.path)
+        status, wait = planned[handler.path].pop(0) if planned.get(handler.path) else (None, None)
+        answer = service.get(handler.path)
+        handler.send_response(status or answer.status)
+        handler.send_header("Content-Type", "text/html" if status else answer.type)
+        if wait:
+            handler.send_header("Retry-After", wait)
+        handler.end_headers()
+        handler.wfile.write(b"not now" if status else answer.body)
+    refusal = "return service.get(arguments[2]).catch((p) => [p instanceof Problem, p.status, p.retryAfter, p.title]);"
+    with serving(unwilling) as site:
+        browser.open(site, "/livez")
+        address = f"http://{site.host}:{site.port}/convolved.js"
+        assert "filters" in browser.run(START + "return service.get('v1/filters');", address, [])
+        assert browser.run(START + refusal, address, [], "v1/devices") == [True, 503, 3600, "The answer is 503 Service Unavailable"]
+        assert browser.run(START + refusal, address, [], "v1/kernels") == [True, 502, None, "The answer is 502 Bad Gateway"]
+        assert [path for path in asked if path.startswith("/v1/")] == 3 * ["/v1/filters"] + ["/v1/devices", "/v1/kernels"]
+    assert browser.run(START + refusal, address, [], "v1/filters") == [True, 0, None, "The service does not answer"]
+
+
+def test_of_another_site(browser, guarded):
+    """A page of a site that the service allows imports the module, and uses it with a token; others do not."""
+    with serving(blank) as site, guarded("--cors-origins", f"http://127.0.0.1:{site.port}") as service:
+        address = f"http://{service.host}:{service.port}/convolved.js"
+        browser.open(site)
+        job = START + "const job = await service.submit(image, [{filter: 'invert'}]);" \
+            "return [await bytesOf((await service.result(job)).blob), (await service.apply(image, {filter: 'box'})).image.width];"
+        body, width = browser.run(job.replace("new Service()", "new Service(undefined, {token: 'secret-token'})"), address, list(PNG))
+        service.headers = {"Authorization": "Bearer secret-token"}
+        assert body == list(expected(service, "/v1/filters/invert").body) and width == 32
+        with pytest.raises(AssertionError, match="token"):
+            browser.run(job, address, list(PNG))
+        browser.driver.get(f"http://localhost:{site.port}/")
+        with pytest.raises(AssertionError, match="Failed to fetch"):
+            browser.run(START, address, [])
