@@ -1,5 +1,5 @@
 /* Runs in the encoding thread, in place of the encoder. No rows are kept: memory holds the counts
- * alone, at most 2 MiB, two bits of each pixel, or the points of a grid. */
+ * alone, at most 2 MiB, two bits of each pixel, or the points of a grid, of a page at a time. */
 #include "codec/gather.h"
 
 #include <stdlib.h>
@@ -13,10 +13,12 @@ static bool is_luma(const struct message_job *job)
 	return job->gather_channels == CHANNELS_LUMA;
 }
 
-/* What becomes of a row. */
+/* What becomes of a page's rows. */
 struct gatherer {
 	const struct message_job *job;
 	const struct tiling *tiling;
+	uint32_t page;
+	int file;
 	uint64_t *counts;
 	struct shrink *shrink;
 	struct edges edges;
@@ -58,16 +60,17 @@ static void take_row(struct gatherer *g, uint32_t y, const void *pixels)
 static bool take_all(struct tiles *tiles, struct gatherer *g)
 {
 	const struct tiling *t = g->tiling;
+	const uint32_t above = g->page * t->height;
 
 	for (uint32_t row = 0; row < t->height;) {
 		const uint32_t left = t->height - row,
 		               end = row + (left < t->rows ? left : t->rows);
 
-		if (!tiles_await(tiles, row / t->rows))
+		if (!tiles_await(tiles, tiling_strip(t, above + row)))
 			return false;
 		for (; row < end; row++)
-			take_row(g, row, tiles_out_row(tiles, row));
-		tiles_free_above(tiles, end);
+			take_row(g, row, tiles_out_row(tiles, above + row));
+		tiles_free_above(tiles, above + end);
 	}
 	return true;
 }
@@ -91,13 +94,16 @@ static void make_numbers(enum gather gather, const uint64_t *counts, uint32_t n,
 	}
 }
 
-static enum error cannot_write(struct problem *problem)
+/* Writes as many bytes as each page has. */
+static enum error write_page(const struct gatherer *g, const void *numbers, size_t size,
+                             struct problem *problem)
 {
-	return problem_set(problem, ERR_IO, "cannot write what was counted");
+	return file_write(g->file, numbers, size, (uint64_t)g->page * size)
+	           ? ERR_OK
+	           : problem_set(problem, ERR_IO, "cannot write what was counted");
 }
 
-static enum error gather_counts(struct tiles *tiles, struct gatherer *g, int file,
-                                struct problem *problem)
+static enum error gather_counts(struct tiles *tiles, struct gatherer *g, struct problem *problem)
 {
 	const struct image *image = &g->tiling->image;
 	const enum pixel_type type = (enum pixel_type)image->type;
@@ -115,13 +121,11 @@ static enum error gather_counts(struct tiles *tiles, struct gatherer *g, int fil
 		make_numbers(gather, g->counts + (size_t)i * n, n, numbers + (size_t)i * entries,
 		             entries);
 	free(g->counts);
-	if (there && !file_write(file, numbers, (size_t)rows * entries * sizeof *numbers, 0))
-		return cannot_write(problem);
-	return ERR_OK;
+	return there ? write_page(g, numbers, (size_t)rows * entries * sizeof *numbers, problem)
+	             : ERR_OK;
 }
 
-static enum error gather_edges(struct tiles *tiles, struct gatherer *g, int file,
-                               struct problem *problem)
+static enum error gather_edges(struct tiles *tiles, struct gatherer *g, struct problem *problem)
 {
 	const struct tiling *t = g->tiling;
 	const size_t size = (size_t)edges_words(t->width, t->height) * sizeof *g->edges.sure;
@@ -131,8 +135,7 @@ static enum error gather_edges(struct tiles *tiles, struct gatherer *g, int file
 		e = problem_set(problem, ERR_MEMORY, "no memory for the image's edges");
 	} else if (take_all(tiles, g)) {
 		edges_grow(&g->edges);
-		if (!file_write(file, g->edges.sure, size, 0))
-			e = cannot_write(problem);
+		e = write_page(g, g->edges.sure, size, problem);
 	}
 	edges_fini(&g->edges);
 	return e;
@@ -149,8 +152,7 @@ static struct image result_of(const struct tiling *tiling)
 }
 
 static enum error gather_grid(struct tiles *tiles, struct gatherer *g, enum border border,
-                              const double border_pixel[BANDS_MAX], int file,
-                              struct problem *problem)
+                              const double border_pixel[BANDS_MAX], struct problem *problem)
 {
 	const struct image image = result_of(g->tiling);
 	const double *sigma = g->job->gather_sigma;
@@ -163,69 +165,108 @@ static enum error gather_grid(struct tiles *tiles, struct gatherer *g, enum bord
 		e = problem_set(problem, ERR_MEMORY, "no memory for a small form of the image");
 	} else if (take_all(tiles, g)) {
 		shrink_end(g->shrink, points);
-		if (!file_write(file, points, words * sizeof *points, 0))
-			e = cannot_write(problem);
+		e = write_page(g, points, words * sizeof *points, problem);
 	}
 	shrink_free(&g->shrink);
 	free(points);
 	return e;
 }
 
-bool gather_grid_fits(const double sigma[GRID_AXES], const struct image *image,
+bool gather_grid_fits(const double sigma[GRID_AXES], const struct image *image, uint32_t pages,
                       uint64_t buffered_size_max)
 {
-	return grid_words(sigma, image->width, image->height, image->bands) <= GRID_WORDS_MAX &&
+	return grid_words(sigma, image->width, image->height, image->bands) * pages <=
+	           GRID_WORDS_MAX &&
 	       shrink_size(sigma, image) <= buffered_size_max;
 }
 
-/* Likewise for a grid. */
 static enum error check_grid(const struct message_job *job, const struct tiling *tiling,
                              struct problem *problem)
 {
 	const struct image image = result_of(tiling);
 	const double *sigma = job->gather_sigma;
-	const uint64_t words = grid_words(sigma, image.width, image.height, image.bands);
+	const uint64_t words =
+	    tiling->pages * grid_words(sigma, image.width, image.height, image.bands);
 	const uint64_t size = shrink_size(sigma, &image);
 
-	if (gather_grid_fits(sigma, &image, job->buffered_size_max))
+	if (gather_grid_fits(sigma, &image, tiling->pages, job->buffered_size_max))
 		return ERR_OK;
 	return problem_set(
 	    problem, ERR_TOO_MANY_PIXELS,
-	    "the image is %ux%u, and for a gaussian of sigma %g across and %g down a small form of "
-	    "it is kept, which takes %llu bytes; the limit is %llu",
-	    image.width, image.height, sigma[GRID_X], sigma[GRID_Y],
+	    "the image is %ux%u (pages: %u), and for a gaussian of sigma %g across and %g down a "
+	    "small form of it is kept, which takes %llu bytes; the limit is %llu",
+	    image.width, image.height, tiling->pages, sigma[GRID_X], sigma[GRID_Y],
 	    (unsigned long long)(words > GRID_WORDS_MAX ? words * sizeof(double) : size),
 	    (unsigned long long)(words > GRID_WORDS_MAX ? GRID_WORDS_MAX * sizeof(double)
 	                                                : job->buffered_size_max));
 }
 
-enum error gather_check(const struct message_job *job, const struct tiling *tiling,
-                        struct problem *problem)
+static enum error check_edges(const struct message_job *job, const struct tiling *tiling,
+                              struct problem *problem)
 {
-	const uint64_t words = edges_words(tiling->width, tiling->height);
+	const uint64_t words = tiling->pages * edges_words(tiling->width, tiling->height);
 	const uint64_t size = 2 * words * sizeof(uint64_t);
 
-	if (job->gather == GATHER_GRID)
-		return check_grid(job, tiling, problem);
-	if (job->gather != GATHER_EDGES ||
-	    (words <= EDGES_WORDS_MAX && size <= job->buffered_size_max))
+	if (words <= EDGES_WORDS_MAX && size <= job->buffered_size_max)
 		return ERR_OK;
 	return problem_set(problem, ERR_TOO_MANY_PIXELS,
-	                   "the image is %ux%u, and for canny two bits of each pixel are kept, "
-	                   "which takes %llu bytes; the limit is %llu",
-	                   tiling->width, tiling->height, (unsigned long long)size,
+	                   "the image is %ux%u (pages: %u), and for canny two bits of each pixel "
+	                   "are kept, which takes %llu bytes; the limit is %llu",
+	                   tiling->width, tiling->height, tiling->pages, (unsigned long long)size,
 	                   (unsigned long long)(words > EDGES_WORDS_MAX
 	                                            ? 2 * EDGES_WORDS_MAX * sizeof(uint64_t)
 	                                            : job->buffered_size_max));
 }
 
+/* Only of very many pages are there too many numbers. */
+static enum error check_counts(const struct message_job *job, const struct tiling *tiling,
+                               struct problem *problem)
+{
+	const struct image *image = &tiling->image;
+	const uint32_t numbers = gather_rows(image, is_luma(job)) *
+	                         gather_entries((enum gather)job->gather, image->type);
+
+	if (tiling->pages <= EDGES_WORDS_MAX / numbers)
+		return ERR_OK;
+	return problem_set(problem, ERR_TOO_MANY_PIXELS,
+	                   "the image has %u pages, and %u numbers of each are kept first; the "
+	                   "limit is %u pages",
+	                   tiling->pages, numbers, EDGES_WORDS_MAX / numbers);
+}
+
+enum error gather_check(const struct message_job *job, const struct tiling *tiling,
+                        struct problem *problem)
+{
+	switch ((enum gather)job->gather) {
+	case GATHER_GRID:
+		return check_grid(job, tiling, problem);
+	case GATHER_EDGES:
+		return check_edges(job, tiling, problem);
+	case GATHER_THRESHOLD:
+	case GATHER_TABLE:
+		return check_counts(job, tiling, problem);
+	case GATHER_NONE:
+	case GATHERS:
+		break;
+	}
+	return ERR_OK;
+}
+
 enum error gather_run(struct tiles *tiles, const struct message_job *job, enum border border,
                       const double border_pixel[BANDS_MAX], int file, struct problem *problem)
 {
-	struct gatherer g = {.job = job, .tiling = &tiles->tiling};
+	enum error e = ERR_OK;
 
-	if (job->gather == GATHER_GRID)
-		return gather_grid(tiles, &g, border, border_pixel, file, problem);
-	return job->gather == GATHER_EDGES ? gather_edges(tiles, &g, file, problem)
-	                                   : gather_counts(tiles, &g, file, problem);
+	for (uint32_t page = 0; !e && page < tiles->tiling.pages && !tiles_stopped(tiles); page++) {
+		struct gatherer g = {
+		    .job = job, .tiling = &tiles->tiling, .page = page, .file = file};
+
+		if (job->gather == GATHER_GRID)
+			e = gather_grid(tiles, &g, border, border_pixel, problem);
+		else if (job->gather == GATHER_EDGES)
+			e = gather_edges(tiles, &g, problem);
+		else
+			e = gather_counts(tiles, &g, problem);
+	}
+	return e;
 }

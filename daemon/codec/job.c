@@ -110,23 +110,20 @@ static enum error prepare_answer(struct job *job, struct problem *problem)
 	return e;
 }
 
-/* What is gathered is of one image: pages would share it. */
+/* What is gathered, or has been, is of these bands and pages. */
 static enum error check_gathered(const struct job *job, struct problem *problem)
 {
 	const struct image *image = &job->decoded.image;
+	const uint32_t known = chain_pages(job->chain);
 
-	if (!job->message.gather || (job->decoded.pages == 1 && image_planes(image) == 1))
+	if (known > 1 && known != job->decoded.pages)
+		return problem_set(problem, ERR_INTERNAL, "the chain is for other pages");
+	if (!job->message.gather || image_planes(image) == 1)
 		return ERR_OK;
-	if (job->decoded.pages == 1)
-		return problem_set(problem, ERR_UNSUPPORTED_PIXELS,
-		                   "the image has %u bands, and a filter of the request looks at a "
-		                   "whole image first, which it does for up to %d",
-		                   image->bands, BANDS_MAX);
-	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "pages", "all",
-	                             "the image has %u pages, and a filter of the request looks at "
-	                             "a whole image first, which it does for a single page only: "
-	                             "page=N names it",
-	                             job->decoded.pages);
+	return problem_set(problem, ERR_UNSUPPORTED_PIXELS,
+	                   "the image has %u bands, and a filter of the request looks at a "
+	                   "whole image first, which it does for up to %d",
+	                   image->bands, BANDS_MAX);
 }
 
 /* True if a Gaussian may be on a grid, which is small enough. */
@@ -136,12 +133,12 @@ static bool has_grid(const struct job *job)
 	const uint32_t call = job->message.may_grid;
 	double sigma[GRID_AXES];
 
-	if (!call || call > job->chain->count || decoded->pages > 1 ||
-	    image_planes(&decoded->image) > 1 ||
+	if (!call || call > job->chain->count || image_planes(&decoded->image) > 1 ||
 	    !filter_lattice(&job->chain->call[call - 1]).stride)
 		return false;
 	filter_sigmas(&job->chain->call[call - 1], sigma);
-	return gather_grid_fits(sigma, &decoded->image, job->message.buffered_size_max);
+	return gather_grid_fits(sigma, &decoded->image, decoded->pages,
+	                        job->message.buffered_size_max);
 }
 
 /* Cuts the image into tiles; where these would be little more than halo, a grid does better. */
@@ -158,6 +155,7 @@ static enum error cut_up(struct job *job, struct problem *problem)
 		return problem_set(problem, ERR_DOES_NOT_FIT, "tiles would be little but halo");
 	if (!e)
 		tiling_set_pages(&job->tiling, job->decoded.pages, arena->in_size, arena->out_size);
+	job->tiling.apart = chain_pages(job->chain) > 1;
 	return e;
 }
 

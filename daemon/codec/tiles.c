@@ -11,6 +11,7 @@
  * meanwhile. */
 #include "codec/tiles.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -24,7 +25,7 @@ void tiles_init(struct tiles *tiles, const struct message_job *job, const struct
 	memset(tiles, 0, sizeof *tiles);
 	tiles->job = job->job;
 	tiles->socket = socket;
-	tiles->chain = chain;
+	tiles->chain = tiles->job_chain = chain;
 	tiles->arena = arena;
 	tiles->arena_number = job->arena;
 	verify_init(&tiles->verify, job, chain, arena, socket);
@@ -41,6 +42,7 @@ void tiles_start(struct tiles *tiles, const struct tiling *tiling)
 
 void tiles_fini(struct tiles *tiles)
 {
+	free(tiles->page_chain);
 	pthread_cond_destroy(&tiles->change);
 	pthread_mutex_destroy(&tiles->lock);
 }
@@ -88,8 +90,27 @@ static bool slot_is_free(const struct tiles *tiles, uint32_t strip)
 	       (!tiling_begins_anew(t, strip) || tiles->read >= strip * t->strip_tiles);
 }
 
+/* From now on tiles are those of a page; none of another is in work. */
+static bool begin_page(struct tiles *tiles, uint32_t page)
+{
+	struct chain *chain = chain_of_page(tiles->job_chain, page);
+	struct problem problem;
+
+	if (!chain) {
+		tiles_stop(tiles,
+		           problem_set(&problem, ERR_MEMORY, "no memory for the chain of a page"),
+		           &problem);
+		return false;
+	}
+	free(tiles->page_chain);
+	tiles->page_chain = chain;
+	tiles->chain = tiles->verify.chain = chain;
+	return true;
+}
+
 bool tiles_await_slot(struct tiles *tiles, uint32_t strip)
 {
+	const struct tiling *t = &tiles->tiling;
 	bool stopped;
 
 	pthread_mutex_lock(&tiles->lock);
@@ -97,7 +118,9 @@ bool tiles_await_slot(struct tiles *tiles, uint32_t strip)
 		tiles_await_change(tiles);
 	stopped = tiles->stopped;
 	pthread_mutex_unlock(&tiles->lock);
-	return !stopped;
+	if (stopped || !t->apart || strip % t->page_strips)
+		return !stopped;
+	return begin_page(tiles, strip / t->page_strips);
 }
 
 static uint64_t slot_bit(const struct tiles *tiles, uint32_t i)
@@ -243,7 +266,8 @@ static void describe_failure(const struct tiles *tiles, const struct message_til
 
 	if (done->error == ERR_BAD_PARAMETER)
 		problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant",
-		                      kernel_name(chain_kernel(tiles->chain)), "%s", done->reason);
+		                      kernel_name(chain_kernel(tiles->job_chain)), "%s",
+		                      done->reason);
 	else if (*done->reason)
 		problem_set(problem, done->error, "%s", done->reason);
 	else

@@ -27,8 +27,10 @@ struct tiles {
 	int socket; /* socket to the front */
 	uint32_t arena_number;
 	const struct arena *arena;
-	const struct chain *chain;
-	struct verify verify; /* used by the encoding side */
+	const struct chain *chain; /* the job's; where pages are apart, what it is for one */
+	const struct chain *job_chain;
+	struct chain *page_chain; /* owned; NULL: pages are not apart */
+	struct verify verify;     /* used by the encoding side */
 	uint64_t
 	    reference_ns; /* used by the decoding side: processor time of filtering tiles here */
 	struct tiling tiling; /* fixed after tiles_start(), whose last call is ahead of all tiles */

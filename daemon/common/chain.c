@@ -701,20 +701,22 @@ static bool gathered_valid(const struct chain *chain, const struct filter_call *
 {
 	const struct numbers *n = &call->gathered;
 	const enum gather gather = filter_gathers(call);
+	const uint64_t pages = UINT64_C(1) + call->more_pages;
 	uint64_t count;
 
 	if (!n->width && !n->height)
-		return true;
-	if (gather == GATHER_EDGES || gather == GATHER_GRID) {
-		count = filter_gathered_numbers(call, n->width, n->height, call->gathered_bands);
-		return n->width && n->height && call->gathered_bands <= BANDS_MAX && count &&
-		       count <= EDGES_WORDS_MAX && has_coefficients(chain, n->first, count);
-	}
-	return gather && n->height >= 1 && n->height <= BANDS_MAX &&
-	       has_coefficients(chain, n->first, (uint64_t)n->width * n->height) &&
-	       (n->width == gather_entries(gather, PIXEL_U8) ||
-	        n->width == gather_entries(gather, PIXEL_U16)) &&
-	       gather_valid(&chain->coefficient[n->first], (size_t)n->width * n->height);
+		return pages == 1;
+	if (!n->width || !n->height || call->gathered_bands > BANDS_MAX || !gather)
+		return false;
+	count = filter_gathered_numbers(call, n->width, n->height, call->gathered_bands);
+	if (!count || count > EDGES_WORDS_MAX || pages > EDGES_WORDS_MAX / count ||
+	    !has_coefficients(chain, n->first, count * pages))
+		return false;
+	return gather == GATHER_EDGES || gather == GATHER_GRID ||
+	       (n->height <= BANDS_MAX &&
+	        (n->width == gather_entries(gather, PIXEL_U8) ||
+	         n->width == gather_entries(gather, PIXEL_U16)) &&
+	        gather_valid(&chain->coefficient[n->first], count * pages));
 }
 
 /* True if the value is within its limits; NAN (not given) is valid only without a default. */
@@ -777,6 +779,27 @@ static bool shapes_valid(const struct chain *chain)
 	return end <= CHAIN_COEFFICIENTS_MAX && regions_valid(&chain->regions, chain_shapes(chain));
 }
 
+uint32_t chain_pages(const struct chain *chain)
+{
+	uint32_t pages = 1;
+
+	for (uint32_t i = 0; i < chain->count; i++)
+		if (chain->call[i].more_pages)
+			pages = chain->call[i].more_pages + 1;
+	return pages;
+}
+
+/* True if all calls that know of pages know of as many. */
+static bool pages_agree(const struct chain *chain)
+{
+	const uint32_t pages = chain_pages(chain);
+
+	for (uint32_t i = 0; i < chain->count; i++)
+		if (chain->call[i].gathered.width && chain->call[i].more_pages + 1 != pages)
+			return false;
+	return true;
+}
+
 bool chain_valid(const struct chain *chain)
 {
 	if (chain->count < 1 || chain->count > CHAIN_FILTERS_MAX || chain->border >= BORDERS ||
@@ -786,7 +809,7 @@ bool chain_valid(const struct chain *chain)
 	for (uint32_t i = 0; i < chain->count; i++)
 		if (!call_valid(chain, &chain->call[i]))
 			return false;
-	return true;
+	return pages_agree(chain);
 }
 
 enum error chain_take(int fd, struct chain **chain)
@@ -971,16 +994,17 @@ struct chain *chain_before(const struct chain *chain, uint32_t call)
 }
 
 struct chain *chain_gathered(const struct chain *chain, uint32_t call, const double *numbers,
-                             uint32_t width, uint32_t height, uint32_t bands)
+                             uint32_t width, uint32_t height, uint32_t bands, uint32_t pages)
 {
 	const bool canny = filter_gathers(&chain->call[call]) == GATHER_EDGES;
 	const uint32_t count =
-	    (uint32_t)filter_gathered_numbers(&chain->call[call], width, height, bands);
+	    pages * (uint32_t)filter_gathered_numbers(&chain->call[call], width, height, bands);
 	struct chain *gathered = chain_copy(chain, count);
 
 	if (!gathered)
 		return NULL;
 	gathered->call[call].gathered_bands = bands;
+	gathered->call[call].more_pages = pages - 1;
 	gathered->call[call].gathered =
 	    (struct numbers){gathered->coefficients_used, width, height};
 	memcpy(gathered->coefficient + gathered->coefficients_used, numbers,
@@ -989,6 +1013,58 @@ struct chain *chain_gathered(const struct chain *chain, uint32_t call, const dou
 	if (canny && names_canny_kernel(chain))
 		gathered->variant = VARIANT_ANY; /* it has done its work */
 	return gathered;
+}
+
+/* Numbers that a call has of a page. */
+static uint32_t page_numbers(const struct filter_call *call)
+{
+	const struct numbers *n = &call->gathered;
+
+	return n->width ? (uint32_t)filter_gathered_numbers(call, n->width, n->height,
+	                                                    call->gathered_bands)
+	                : 0;
+}
+
+/* Where what is gathered begins among the coefficients, and how many numbers there are of a page.
+ */
+static uint32_t first_gathered(const struct chain *chain, uint32_t *numbers)
+{
+	uint32_t first = chain->coefficients_used;
+
+	*numbers = 0;
+	for (uint32_t i = 0; i < chain->count; i++) {
+		const struct filter_call *call = &chain->call[i];
+
+		*numbers += page_numbers(call);
+		if (call->gathered.width && call->gathered.first < first)
+			first = call->gathered.first;
+	}
+	return first;
+}
+
+struct chain *chain_of_page(const struct chain *chain, uint32_t page)
+{
+	uint32_t numbers, used = first_gathered(chain, &numbers);
+	const size_t given =
+	    offsetof(struct chain, coefficient) + used * sizeof *chain->coefficient;
+	struct chain *of_page = calloc(1, given + numbers * sizeof *chain->coefficient);
+
+	if (!of_page)
+		return NULL;
+	memcpy(of_page, chain, given);
+	of_page->coefficients_used = used + numbers;
+	for (uint32_t i = 0; i < chain->count; i++) {
+		struct filter_call *call = &of_page->call[i];
+		const uint32_t count = page_numbers(call);
+
+		memcpy(of_page->coefficient + used,
+		       chain->coefficient + call->gathered.first + (size_t)page * count,
+		       count * sizeof *chain->coefficient);
+		call->gathered.first = count ? used : 0;
+		call->more_pages = 0;
+		used += count;
+	}
+	return of_page;
 }
 
 void chain_halo(const struct chain *chain, uint32_t *halo_x, uint32_t *halo_y)

@@ -137,9 +137,17 @@ struct chain *chain_to_grid(const struct chain *chain, uint32_t call);
 struct chain *chain_before(const struct chain *chain, uint32_t call);
 
 /* A new chain from malloc(), trimmed, whose call knows these rows of valid numbers, or the edges or
- * points of an image of this size and these bands. NULL without memory. */
+ * points of an image of this size and these bands; of several pages one after the other, all alike.
+ * NULL without memory. */
 struct chain *chain_gathered(const struct chain *chain, uint32_t call, const double *numbers,
-                             uint32_t width, uint32_t height, uint32_t bands);
+                             uint32_t width, uint32_t height, uint32_t bands, uint32_t pages);
+
+/* Of how many pages its calls know something each; 1: it is the same for all. */
+uint32_t chain_pages(const struct chain *chain);
+
+/* A new chain from malloc(), trimmed, that knows what this one knows of a page, from 0. NULL
+ * without memory. */
+struct chain *chain_of_page(const struct chain *chain, uint32_t page);
 
 /* The halo in pixels, which tiles are read with: the sum of the filters' radii. */
 void chain_halo(const struct chain *chain, uint32_t *halo_x, uint32_t *halo_y);

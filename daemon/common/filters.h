@@ -97,10 +97,13 @@ struct filter_call {
 	 * of the image that has these edges or points, and (of a grid) its bands. */
 	struct numbers gathered;
 	uint32_t gathered_bands;
+	uint32_t
+	    more_pages;  /* what is gathered of so many further pages follows, page after page */
 	uint32_t shares; /* bit i: value[i] is a percentage of the image's shorter side */
 	/* 1: a Gaussian that would be on a lattice is on a grid; its results, and what is cropped,
 	 * are the same. */
 	uint32_t on_grid;
+	uint32_t unused;
 	double value[FILTER_PARAMETERS_MAX];
 };
 

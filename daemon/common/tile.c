@@ -180,7 +180,10 @@ uint32_t tiling_strip(const struct tiling *t, uint32_t row)
 
 bool tiling_begins_anew(const struct tiling *t, uint32_t strip)
 {
-	return t->shared && (strip % t->in_places == 0 || strip % t->page_strips == 0);
+	const bool begins_page = strip % t->page_strips == 0;
+
+	return (t->apart && begins_page) ||
+	       (t->shared && (begins_page || strip % t->in_places == 0));
 }
 
 uint32_t tiling_row_in_strip(const struct tiling *t, uint32_t row)

@@ -89,6 +89,7 @@ struct tiling {
 	uint64_t in_plane, out_plane; /* bytes of a plane of a slot, in each arena */
 	uint64_t in_slot, out_slot;   /* bytes from a slot to the next, of each arena */
 	bool shared; /* input areas overlap; a plane has a part of the arena, with all of them */
+	bool apart;  /* tiles of one page at a time are in work; set after tiling_set_pages() */
 };
 
 /* Cuts an image for a chain. samples_max bounds the samples of a tile's result (by predicted device
@@ -110,8 +111,8 @@ uint32_t tiling_all_rows(const struct tiling *tiling);
 uint32_t tiling_strip(const struct tiling *tiling, uint32_t row);
 uint32_t tiling_row_in_strip(const struct tiling *tiling, uint32_t row);
 
-/* True if the input areas overlap, and this strip's lies where that of a strip long before may be,
- * and not below that of the strip just before: no earlier strip may be read by then. */
+/* True if all strips before this one must have been read when it is cut: it begins a page, if these
+ * are apart; or the input areas overlap, and its own is not that below the last one's. */
 bool tiling_begins_anew(const struct tiling *tiling, uint32_t strip);
 
 /* Bytes from row to row for rows of so many bytes: aligned, and not a multiple of a page, because

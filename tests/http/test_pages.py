@@ -184,18 +184,42 @@ def test_bad_choices(service, choice, parameter):
     assert problem["parameter"] == parameter and "expected" in problem["detail"]
 
 
+CONTRASTS = [frame // (i + 1) + 9 * i for i, frame in enumerate(FRAMES)]
+
+
+@pytest.mark.parametrize("path", [
+    "/v1/filters/equalize?channels=luma&verify=1&variant=general", "/v1/filters/threshold?method=otsu&variant=reference",
+    "/v1/filters/canny?sigma=0&low=0.1&high=1.4&roi=3,2,50,40&variant=general",
+    "/v1/filters/gaussian?sigma=200&border=wrap&verify=1&variant=general",
+    "/v1/chain?filters=equalize,median,canny=low=0.2:high=2&border=reflect&variant=general",
+    "/v1/chain?filters=gaussian=sigma_x=150:sigma_y=2,threshold=method=otsu,invert&variant=general"])
+def test_what_is_first_gathered(service, path):
+    """Of each page by itself."""
+    answer = service.post(f"{path}&pages=all&format=raw", tiff(CONTRASTS))
+    assert answer.status == 200, answer
+    assert answer.body == each(service, path, CONTRASTS)
+    assert answer.headers.get("X-Verify-Mismatches", "0") == "0"
+
+
+def test_gathered_frames(service):
+    """In many tiles, and as an animation."""
+    frames = [random_pixels(seed, 1400, 900, 1, "u8") // (seed + 1) for seed in range(3)]
+    path = "/v1/chain?filters=box=size=63,equalize,box=size=63&border=wrap&variant=general"
+    answer = service.post(path + "&pages=all&format=raw", tiff(frames))
+    assert answer.status == 200 and answer.body == each(service, path, frames), answer
+    answer = service.post("/v1/filters/equalize?pages=all&lossless=1", webp(CONTRASTS))
+    assert answer.status == 200 and durations(answer.body) == [40, 50, 60, 70, 80]
+    assert b"".join(frame.tobytes() for frame in seen(answer.body)) == each(service, "/v1/filters/equalize?channels=all", CONTRASTS)
+
+
 def test_what_pages_cannot(service):
-    """Pages that are unlike, or to be turned, or filtered by what is first gathered of an image."""
+    """Pages that are unlike, or to be turned."""
     sizes = [FRAMES[0], FRAMES[1][:40], FRAMES[2]]
     detail = service.identity(tiff(sizes), pages="all").refused(422, "undecodable")["detail"]
     assert "page=N" in detail
     for page, frame in enumerate(sizes):
         answer = service.identity(tiff(sizes), page=page, format="raw")
         assert np.array_equal(answer.pixels, frame)
-    for path in ("/v1/filters/equalize?", "/v1/filters/canny?", "/v1/filters/gaussian?sigma=200&"):
-        detail = service.post(path + "pages=all", tiff()).refused(400, "bad-parameter")["detail"]
-        assert "page=N" in detail
-        assert service.post(path + "page=2", tiff()).status == 200
     turned = tiff(tiffinfo={274: 6})
     assert "page=N" in service.identity(turned, pages="all").refused(400, "bad-parameter")["detail"]
     got = service.identity(turned, page=0, format="raw").pixels

@@ -143,7 +143,7 @@ static void test_chains(void **state)
 
 	for (int i = 0; i < 2 * 256; i++)
 		numbers[i] = i % 256 / 255.0;
-	next = chain_gathered(asked, 1, numbers, 256, 2, 2);
+	next = chain_gathered(asked, 1, numbers, 256, 2, 2, 1);
 	assert_true(chain_valid(next));
 	assert_int_equal(chain_gathering(next), 2);
 	assert_int_equal(filter_by_colour(&next->call[1]), 2);
@@ -151,7 +151,7 @@ static void test_chains(void **state)
 	assert_true(op.tables == 2 && op.entries == 256 && op.coefficients[256 + 51] == 0.2);
 	operation_fini(&op);
 	free(asked);
-	asked = chain_gathered(next, 2, (double[]){0.25, 0.75}, 1, 2, 2);
+	asked = chain_gathered(next, 2, (double[]){0.25, 0.75}, 1, 2, 2, 1);
 	free(next);
 	assert_true(chain_valid(asked));
 	assert_int_equal(chain_gathering(asked), asked->count);
@@ -231,7 +231,7 @@ static void test_edges_of_chains(void **state)
 	free(before);
 
 	memset(&plane[words - 1], 1, sizeof *plane);
-	next = chain_gathered(asked, 1, plane, 1281, 2000, 1);
+	next = chain_gathered(asked, 1, plane, 1281, 2000, 1, 1);
 	assert_true(chain_size(next) > sizeof *next && chain_valid(next));
 	assert_int_equal(chain_gathering(next), next->count);
 	assert_int_equal(filter_lower(&next->call[1], next->coefficient, &op), ERR_OK);
@@ -276,7 +276,7 @@ static void test_grid_of_chains(void **state)
 	assert_true(chain_valid(before) && before->count == 1);
 	free(before);
 
-	next = chain_gathered(asked, 1, points, 640, 480, 3);
+	next = chain_gathered(asked, 1, points, 640, 480, 3, 1);
 	assert_true(chain_valid(next));
 	assert_int_equal(chain_gathering(next), 2);
 	assert_int_equal(filter_lower(&next->call[1], next->coefficient, &op), ERR_OK);
@@ -370,7 +370,7 @@ static void test_grid_instead(void **state)
 	assert_int_equal(x, crops_x - lattice_for(90).reach);
 	assert_int_equal(chain_grid_candidate(next, 3), next->count); /* two gather */
 	free(asked);
-	asked = chain_gathered(next, 1, points, 640, 480, 3);
+	asked = chain_gathered(next, 1, points, 640, 480, 3, 1);
 	assert_true(chain_valid(asked) && chain_gathering(asked) == 3);
 	free(next);
 	asked->call[0].on_grid = 2;
@@ -385,13 +385,59 @@ static void test_grid_instead(void **state)
 	free(asked);
 }
 
+/* What is known of each page; a chain for one of them is that of a single image. */
+static void test_pages(void **state)
+{
+	struct chain *asked = chain_of("lut=table=0 9,threshold=method=otsu,equalize"), *next,
+	             *pages, *of_page;
+	const double thresholds[] = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6}; /* two colours of three pages */
+	double *tables = calloc(3 * 512, sizeof *tables);
+
+	(void)state;
+	assert_non_null(tables);
+	for (int i = 0; i < 3 * 512; i++)
+		tables[i] = i / 2000.0;
+	assert_int_equal(chain_pages(asked), 1);
+	next = chain_gathered(asked, 1, thresholds, 1, 2, 2, 3);
+	assert_true(chain_valid(next) && chain_pages(next) == 3 && chain_gathering(next) == 2);
+	of_page = chain_of_page(next, 2);
+	assert_int_equal(chain_gathering(of_page), 2);
+	free(of_page);
+	pages = chain_gathered(next, 2, tables, 256, 2, 2, 3);
+	assert_true(chain_valid(pages) && chain_pages(pages) == 3);
+	for (uint32_t page = 0; page < 3; page++) {
+		struct chain *first = chain_gathered(asked, 1, thresholds + 2 * page, 1, 2, 2, 1);
+		struct chain *wanted =
+		    chain_gathered(first, 2, tables + (size_t)512 * page, 256, 2, 2, 1);
+
+		of_page = chain_of_page(pages, page);
+		assert_int_equal(chain_size(of_page), chain_size(wanted));
+		assert_memory_equal(of_page, wanted, chain_size(wanted));
+		free(of_page);
+		free(wanted);
+		free(first);
+	}
+	pages->call[1].more_pages = 1; /* the other call knows three */
+	assert_false(chain_valid(pages));
+	pages->call[1].more_pages = pages->call[2].more_pages = 3; /* more than there are */
+	assert_false(chain_valid(pages));
+	pages->call[1].more_pages = pages->call[2].more_pages = UINT32_MAX;
+	assert_false(chain_valid(pages));
+	asked->call[0].more_pages = 1;
+	assert_false(chain_valid(asked));
+	free(pages);
+	free(next);
+	free(tables);
+	free(asked);
+}
+
 static void test_invalid(void **state)
 {
 	struct chain *asked = chain_of("equalize,box"), *known;
 	double numbers[256] = {0};
 
 	(void)state;
-	known = chain_gathered(asked, 0, numbers, 256, 1, 1);
+	known = chain_gathered(asked, 0, numbers, 256, 1, 1, 1);
 	assert_true(chain_valid(known));
 	known->coefficient[known->call[0].gathered.first + 9] = NAN;
 	assert_false(chain_valid(known));
@@ -424,7 +470,7 @@ int main(void)
 	    cmocka_unit_test(test_chains),       cmocka_unit_test(test_invalid),
 	    cmocka_unit_test(test_sizes),        cmocka_unit_test(test_edges_of_chains),
 	    cmocka_unit_test(test_grids),        cmocka_unit_test(test_grid_of_chains),
-	    cmocka_unit_test(test_grid_instead),
+	    cmocka_unit_test(test_grid_instead), cmocka_unit_test(test_pages),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -278,6 +278,11 @@ static void size_gathered(const struct job *job, uint32_t *width, uint32_t *heig
 		*width = *height = 0; /* a codec worker would have refused it */
 }
 
+uint32_t job_pages_read(const struct job *job, uint32_t pages)
+{
+	return job->options.page == PAGES_ALL ? pages : 1;
+}
+
 uint64_t job_gathers(const struct job *job)
 {
 	uint32_t width, height;
@@ -285,7 +290,8 @@ uint64_t job_gathers(const struct job *job)
 	if (!job->gather)
 		return 0;
 	size_gathered(job, &width, &height);
-	return filter_gathered_numbers(next_gathering(job), width, height, job->image.bands);
+	return filter_gathered_numbers(next_gathering(job), width, height, job->image.bands) *
+	       job_pages_read(job, job->pages);
 }
 
 /* From now on this is asked for; it is owned. */
@@ -324,9 +330,8 @@ enum error job_go_on(struct job *job, const double *numbers)
 	uint32_t width, height;
 
 	size_gathered(job, &width, &height);
-	chain =
-	    chain_gathered(asked, chain_gathering(asked), numbers, width, height, job->image.bands);
-
+	chain = chain_gathered(asked, chain_gathering(asked), numbers, width, height,
+	                       job->image.bands, job_pages_read(job, job->pages));
 	if (!chain || ask_for(job, chain))
 		return ERR_MEMORY;
 	job->spent = job->cost;
@@ -340,7 +345,7 @@ uint32_t job_may_grid(const struct job *job)
 	const struct chain *asked = job->asked->chain;
 	const uint32_t call = chain_grid_candidate(asked, chain_gathering(asked));
 
-	return call < asked->count && job->options.page != PAGES_ALL ? call + 1 : 0;
+	return call < asked->count ? call + 1 : 0;
 }
 
 enum error job_to_grid(struct job *job, uint32_t call)

@@ -189,7 +189,11 @@ uint32_t job_may_grid(const struct job *job);
  * ERR_MEMORY: it must be ended. */
 enum error job_to_grid(struct job *job, uint32_t call) MUST_CHECK;
 
-/* How many numbers this run is to gather of the known image; 0: it makes the answer. */
+/* Of a body with so many pages, those that are filtered. */
+uint32_t job_pages_read(const struct job *job, uint32_t pages);
+
+/* How many numbers this run is to gather of the known image, of all its pages; 0: it makes the
+ * answer. */
 uint64_t job_gathers(const struct job *job);
 
 /* Tiles of all runs: done, and in all, where a run to come is taken to have as many as this one. */

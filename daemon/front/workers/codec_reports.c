@@ -40,19 +40,13 @@ static void answer_opened(void *context)
 		send_answer(job);
 }
 
-/* Those that are filtered. */
-static uint32_t pages_read(const struct job *job, uint32_t pages)
-{
-	return job->options.page == PAGES_ALL ? pages : 1;
-}
-
 /* Opens the answer and tells the worker. It is kept in memory if raw pixels and the body's metadata
  * would fit there: an encoded image is rarely larger. Numbers have their own size. */
 static void open_answer(struct job *job, const struct image *answer)
 {
-	uint64_t size =
-	    job->gather ? job_gathers(job) * sizeof(double)
-	                : image_size(answer) * pages_read(job, job->pages) + job->options.body_size;
+	uint64_t size = job->gather ? job_gathers(job) * sizeof(double)
+	                            : image_size(answer) * job_pages_read(job, job->pages) +
+	                                  job->options.body_size;
 	enum error error = spool_open_answer(&job->answer, size);
 	struct problem problem;
 
@@ -65,7 +59,7 @@ static void open_answer(struct job *job, const struct image *answer)
 /* The job's cost, now that the image's size is known. */
 static double job_cost_known(const struct job *job, const struct message_image *m)
 {
-	uint32_t pages = pages_read(job, m->pages);
+	uint32_t pages = job_pages_read(job, m->pages);
 	double units =
 	    cost_of_area(job->chain->chain, m->image.width, m->image.height) * m->image.bands;
 
@@ -99,7 +93,8 @@ static enum jpeg_reason jpeg_left(const struct job *job)
 /* Checks a worker's MSG_IMAGE: the costs that other jobs wait for are computed from it. */
 static bool image_fits(const struct job *job, const struct message_image *m)
 {
-	uint64_t pages = pages_read(job, m->pages);
+	const uint64_t pages = job_pages_read(job, m->pages),
+	               known = chain_pages(job->chain->chain);
 
 	return m->pages && m->input_format < FORMATS && m->jpeg[JPEG_DECODE] < JPEG_REASONS &&
 	       m->jpeg[JPEG_ENCODE] < JPEG_REASONS && image_valid(&m->whole) &&
@@ -107,6 +102,7 @@ static bool image_fits(const struct job *job, const struct message_image *m)
 	       pages <= job->options.pixels_max / pixels(&m->whole) &&
 	       pixels(&m->image) <= pixels(&m->whole) && pixels(&m->answer) <= pixels(&m->whole) &&
 	       (!job->gather || image_planes(&m->image) == 1) && m->tiles &&
+	       (known == 1 || (known == pages && m->tiles % pages == 0)) &&
 	       m->tiles <= pixels(&m->image) * image_planes(&m->image) * pages && m->late <= 1 &&
 	       (!m->late || m->tiles == 1);
 }
@@ -147,10 +143,41 @@ static bool size_to(struct codec *c, const struct message_image *m)
 	return !e;
 }
 
+/* Has the tiles that follow filtered as those of a page; none before them is out. False without
+ * memory. */
+static bool use_page(struct codec *c, uint32_t page)
+{
+	const struct image plane = image_plane(&c->job->image);
+	struct chain *chain = chain_of_page(c->job->chain->chain, page);
+	struct shared_chain *shared = chain ? chain_share(chain) : NULL;
+
+	if (!shared)
+		return false;
+	if (c->plan)
+		plan_release(c->plan);
+	c->plan = plan_use(shared, &plane);
+	chain_release(shared);
+	return true;
+}
+
+/* Chooses the plan of a tile. Where each page has its own, all tiles of the page before must be
+ * back. */
+static bool choose_plan(struct codec *c, uint32_t tile)
+{
+	const struct job *job = c->job;
+	const uint32_t pages = chain_pages(job->chain->chain), page_tiles = job->tiles / pages;
+	const struct image plane = image_plane(&job->image);
+
+	if (pages > 1)
+		return tile % page_tiles || (!c->tasks && use_page(c, tile / page_tiles));
+	if (!c->plan)
+		c->plan = plan_use(job->chain, &plane);
+	return true;
+}
+
 static bool take_image(struct codec *c, const struct message_image *m)
 {
 	struct job *job = c->job;
-	struct image plane;
 
 	if (!job || m->job != job->options.job || job->image_known || !image_fits(job, m))
 		return false;
@@ -163,9 +190,9 @@ static bool take_image(struct codec *c, const struct message_image *m)
 	job->pages = m->pages;
 	job->input_format = m->input_format;
 	job->image_known = true;
-	plane = image_plane(&job->image);
-	c->plan = plan_use(job->chain, &plane);
 	job->tiles = m->tiles;
+	if (!choose_plan(c, 0))
+		return false;
 	c->answer_late = m->late;
 	choose_jpeg(c, m);
 	if (!job->finished)
@@ -271,6 +298,8 @@ static bool take_tile(struct codec *c, const struct tile *tile)
 		return false;
 	if (tile->form)
 		return take_whole(c, tile);
+	if (tile->index && !choose_plan(c, tile->index))
+		return false;
 	c->next_tile++;
 	return codec_run_tile(c, tile, job->terms.devices, 0);
 }
