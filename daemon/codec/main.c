@@ -5,7 +5,6 @@
  * (job.c), which write to the socket too; messages are datagrams, so they do not mix. The worker
  * holds nothing that must be saved: it exits as soon as the front is gone, even during a job. */
 #include <errno.h>
-#include <getopt.h>
 #include <malloc.h>
 #include <poll.h>
 #include <signal.h>
@@ -28,10 +27,7 @@
 #include "common/announce.h"
 #include "common/formats.h"
 #include "common/log.h"
-
-#ifndef PACKAGE_VERSION
-#define PACKAGE_VERSION "unknown"
-#endif
+#include "common/usage.h"
 
 /* OOM score: codec workers are killed first. Another one repeats the job, or its client gets an
  * error. */
@@ -49,7 +45,8 @@ struct worker {
 	struct job *job; /* NULL: idle */
 };
 
-static const char help[] =
+static const struct usage usage = {
+    "convolved-codec",
     "Usage: convolved-codec [OPTION]...\n"
     "Decodes and encodes images for convolved, which starts it.\n"
     "\n"
@@ -58,13 +55,7 @@ static const char help[] =
     "  --file-size BYTES bound on the size of an answer (default 68719476736)\n"
     "  --formats LIST    formats to read and write, with ',' between them (default: all)\n"
     "  --help            print this and exit\n"
-    "  --version         print the version and exit\n";
-
-static void usage_error(const char *what, const char *value)
-{
-	fprintf(stderr, "convolved-codec: %s: %s\nTry 'convolved-codec --help'.\n", what, value);
-	exit(2);
-}
+    "  --version         print the version and exit\n"};
 
 static uint64_t parse_bytes(const char *text, const char *expected)
 {
@@ -74,7 +65,7 @@ static uint64_t parse_bytes(const char *text, const char *expected)
 	errno = 0;
 	bytes = strtoull(text, &end, 10);
 	if (errno || *end || text[strspn(text, "0123456789")] || bytes < (64 << 20))
-		usage_error(expected, text);
+		usage_error(&usage, expected, text);
 	return bytes;
 }
 
@@ -84,7 +75,7 @@ static uint32_t parse_formats(char *list)
 
 	for (char *rest = list, *name; (name = strtok_r(rest, ", ", &rest));) {
 		if (!format_parse(name))
-			usage_error("no such format", name);
+			usage_error(&usage, "no such format", name);
 		formats |= 1u << format_parse(name);
 	}
 	return formats;
@@ -93,27 +84,18 @@ static uint32_t parse_formats(char *list)
 static void parse_options(struct options *options, int argc, char **argv)
 {
 	static const struct option known[] = {
-	    {"log-level", required_argument, NULL, 'l'},
 	    {"memory", required_argument, NULL, 'm'},
 	    {"file-size", required_argument, NULL, 's'},
 	    {"formats", required_argument, NULL, 'f'},
-	    {"help", no_argument, NULL, 'h'},
-	    {"version", no_argument, NULL, 'V'},
-	    {NULL, 0, NULL, 0},
+	    USAGE_OPTIONS,
 	};
-	int c, level;
+	int c;
 
 	*options = (struct options){.log_level = LOG_LEVEL_INFO,
 	                            .limits = {UINT64_C(2) << 30, UINT64_C(64) << 30},
 	                            .formats = format_sets_known().read};
 	while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
 		switch (c) {
-		case 'l':
-			level = log_level_parse(optarg);
-			if (level < 0)
-				usage_error("no such log level", optarg);
-			options->log_level = (enum log_level)level;
-			break;
 		case 'm':
 			options->limits.memory = parse_bytes(
 			    optarg, "--memory: expected a number of bytes, at least 67108864");
@@ -125,18 +107,11 @@ static void parse_options(struct options *options, int argc, char **argv)
 		case 'f':
 			options->formats = parse_formats(optarg);
 			break;
-		case 'h':
-			fputs(help, stdout);
-			exit(0);
-		case 'V':
-			puts("convolved-codec " PACKAGE_VERSION);
-			exit(0);
 		default:
-			usage_error("bad option", argv[optind - 1]);
+			usage_option(&usage, c, argv, &options->log_level);
 		}
 	}
-	if (optind < argc)
-		usage_error("unexpected argument", argv[optind]);
+	usage_end(&usage, argc, argv);
 }
 
 static void drop_library_log(const char *domain, GLogLevelFlags level, const char *text, void *data)

@@ -22,7 +22,6 @@
 
 #include <seccomp.h>
 
-#include "common/capabilities.h"
 #include "common/enter_seccomp.h"
 #include "common/fstat.h"
 #include "common/landlock.h"
@@ -33,42 +32,11 @@
 enum { DESCRIPTORS_MAX = 64, THREADS_MAX = 8192 };
 
 static const int allowed[] = {
-    SCMP_SYS(read),
-    SCMP_SYS(write),
-    SCMP_SYS(pread64),
-    SCMP_SYS(pwrite64),
-    SCMP_SYS(lseek),
-    SCMP_SYS(fstat),
-    SCMP_SYS(futex),
-    SCMP_SYS(munmap),
-    SCMP_SYS(madvise),
-    SCMP_SYS(mremap),
-    SCMP_SYS(brk),
-    SCMP_SYS(set_robust_list),
-    SCMP_SYS(rseq),
-    SCMP_SYS(rt_sigprocmask),
-    SCMP_SYS(rt_sigreturn),
-    SCMP_SYS(rt_sigaction),
-    SCMP_SYS(restart_syscall),
-    SCMP_SYS(exit),
-    SCMP_SYS(exit_group),
-    SCMP_SYS(getrandom),
-    SCMP_SYS(sched_yield),
-    SCMP_SYS(clock_nanosleep),
-    SCMP_SYS(clock_gettime),
-    SCMP_SYS(close),
-    SCMP_SYS(dup),
-    SCMP_SYS(sysinfo),
-    SCMP_SYS(gettid),
-    SCMP_SYS(getpid),
-    SCMP_SYS(poll),
-    SCMP_SYS(ppoll),
+    SCMP_SYS(pwrite64), SCMP_SYS(rt_sigaction), SCMP_SYS(dup), SCMP_SYS(sysinfo), SCMP_SYS(ppoll),
 };
 
 /* Calls that are allowed with a particular argument only. */
 static const struct restricted_call restricted[] = {
-    {SCMP_SYS(mmap), 2, PROT_EXEC, 0},
-    {SCMP_SYS(mprotect), 2, PROT_EXEC, 0},
     {SCMP_SYS(sendmsg), 0, UINT32_MAX, WORKER_SOCKET},
     {SCMP_SYS(recvmsg), 0, UINT32_MAX, WORKER_SOCKET},
     {SCMP_SYS(prctl), 0, UINT32_MAX, PR_SET_NAME},
@@ -79,8 +47,9 @@ static const struct restricted_call restricted[] = {
     {SCMP_SYS(fcntl), 1, UINT32_MAX, F_GETFD},
     {SCMP_SYS(fcntl), 1, UINT32_MAX, F_SETFD},
     {SCMP_SYS(fcntl), 1, UINT32_MAX, F_DUPFD_CLOEXEC},
-    RESTRICTED_CLONE,
 };
+
+static const struct allowed_calls calls = ALLOWED_CALLS(allowed, restricted);
 
 /* Decoders start a thread for each core that they may use. A worker is to use one, as there is one
  * a core; and its filter forbids the call that asks for a thread's. */
@@ -97,12 +66,6 @@ static uint64_t memory = UINT64_MAX;
 uint64_t sandbox_memory(void)
 {
 	return memory;
-}
-
-static int add_rules(scmp_filter_ctx filter)
-{
-	return allow_calls(filter, allowed, sizeof allowed / sizeof *allowed, restricted,
-	                   sizeof restricted / sizeof *restricted);
 }
 
 /* Lowers a limit; leaves it if it is already lower. */
@@ -129,13 +92,13 @@ enum error sandbox_enter(const struct sandbox_limits *limits)
 	signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit fails */
 	if (limit(RLIMIT_CORE, 0) || limit(RLIMIT_FSIZE, limits->file) ||
 	    limit(RLIMIT_NOFILE, DESCRIPTORS_MAX) || limit(RLIMIT_NPROC, THREADS_MAX) ||
-	    capabilities_drop() || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+	    drop_privileges())
 		return ERR_INTERNAL;
 	/* Sanitizers reserve terabytes of address space and read /proc. */
 	if (SANITIZER)
 		return ERR_OK;
 	if (limit(RLIMIT_DATA, limits->memory) || landlock_enter(NULL, 0, &abi) ||
-	    enter_seccomp(SCMP_ACT_ERRNO(EACCES), add_rules))
+	    allow_only(&calls))
 		return ERR_INTERNAL;
 	memory = limits->memory;
 	log_debug("in a sandbox: limits, seccomp, %s%d", abi ? "Landlock " : "no Landlock: ", abi);

@@ -90,12 +90,13 @@ static const struct {
     {SCMP_SYS(ioctl), SIOCSPGRP},  {SCMP_SYS(ioctl), TIOCSTI},
 };
 
-static int add_rules(scmp_filter_ctx filter)
+static int add_rules(scmp_filter_ctx filter, const void *context)
 {
 	const uint32_t refuse = SCMP_ACT_ERRNO(EPERM);
 	const scmp_datum_t self = (scmp_datum_t)getpid();
 	int failed = 0;
 
+	(void)context;
 	for (size_t i = 0; i < sizeof denied / sizeof *denied; i++)
 		failed |= seccomp_rule_add(filter, refuse, denied[i], 0);
 	for (size_t i = 0; i < sizeof denied_commands / sizeof *denied_commands; i++)
@@ -147,7 +148,7 @@ enum error confine(const char *cache_dir, const char *state_dir)
 	if (SANITIZER)
 		return ERR_OK;
 	if (landlock_enter(writable, sizeof writable / sizeof *writable, &abi) ||
-	    enter_seccomp(SCMP_ACT_ALLOW, add_rules))
+	    enter_seccomp(SCMP_ACT_ALLOW, add_rules, NULL))
 		return ERR_INTERNAL;
 	log_info("confined: seccomp, %s%d", abi ? "Landlock " : "no Landlock: ", abi);
 	return ERR_OK;

@@ -1,7 +1,6 @@
 /* convolved-http: accepts connections, speaks TLS and HTTP, and passes requests to the front, which
  * starts it. Its first socket carries what concerns the worker, the second one (the link) its
  * requests. It ends when the front does. */
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #include "common/announce.h"
 #include "common/log.h"
 #include "common/signals.h"
+#include "common/usage.h"
 #include "common/wire.h"
 #include "front/base/certificate.h"
 #include "front/base/errand.h"
@@ -22,61 +22,33 @@
 #include "http/sandbox.h"
 #include "http/service.h"
 
-#ifndef PACKAGE_VERSION
-#define PACKAGE_VERSION "unknown"
-#endif
-
 /* OOM score: its clients would lose their connections, so codec workers go first. */
 enum { EXPENDABLE = 400, REPORT_MS = 20 };
 
-static const char help[] =
-    "Usage: convolved-http [OPTION]...\n"
-    "Serves HTTP for convolved, which starts it.\n"
-    "\n"
-    "  --log-level NAME  error, warning, notice, info (the default) or debug\n"
-    "  --help            print this and exit\n"
-    "  --version         print the version and exit\n";
+static const struct usage usage = {
+    "convolved-http", "Usage: convolved-http [OPTION]...\n"
+                      "Serves HTTP for convolved, which starts it.\n"
+                      "\n"
+                      "  --log-level NAME  error, warning, notice, info (the default) or debug\n"
+                      "  --help            print this and exit\n"
+                      "  --version         print the version and exit\n"};
 
 static struct loop_watch front;
 static struct loop_timer report;
 static bool limited; /* http_init() has been called */
 
-static void usage_error(const char *what, const char *value)
-{
-	fprintf(stderr, "convolved-http: %s: %s\nTry 'convolved-http --help'.\n", what, value);
-	exit(2);
-}
-
 static enum log_level parse_options(int argc, char **argv)
 {
 	static const struct option known[] = {
-	    {"log-level", required_argument, NULL, 'l'},
-	    {"help", no_argument, NULL, 'h'},
-	    {"version", no_argument, NULL, 'V'},
-	    {NULL, 0, NULL, 0},
+	    USAGE_OPTIONS,
 	};
-	int c, level = LOG_LEVEL_INFO;
+	enum log_level level = LOG_LEVEL_INFO;
+	int c;
 
-	while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
-		switch (c) {
-		case 'l':
-			level = log_level_parse(optarg);
-			if (level < 0)
-				usage_error("no such log level", optarg);
-			break;
-		case 'h':
-			fputs(help, stdout);
-			exit(0);
-		case 'V':
-			puts("convolved-http " PACKAGE_VERSION);
-			exit(0);
-		default:
-			usage_error("bad option", argv[optind - 1]);
-		}
-	}
-	if (optind < argc)
-		usage_error("unexpected argument", argv[optind]);
-	return (enum log_level)level;
+	while ((c = getopt_long(argc, argv, "", known, NULL)) != -1)
+		usage_option(&usage, c, argv, &level);
+	usage_end(&usage, argc, argv);
+	return level;
 }
 
 /* Without the front there is nothing to do, and nobody to tell. */

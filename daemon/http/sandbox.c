@@ -10,7 +10,6 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -19,7 +18,6 @@
 #include <gnutls/gnutls.h>
 #include <seccomp.h>
 
-#include "common/capabilities.h"
 #include "common/enter_seccomp.h"
 #include "common/fstat.h"
 #include "common/landlock.h"
@@ -27,58 +25,17 @@
 #include "common/sanitizer.h"
 
 static const int allowed[] = {
-    SCMP_SYS(read),
-    SCMP_SYS(write),
-    SCMP_SYS(writev),
-    SCMP_SYS(pread64),
-    SCMP_SYS(pwrite64),
-    SCMP_SYS(lseek),
-    SCMP_SYS(fstat),
-    SCMP_SYS(memfd_create),
-    SCMP_SYS(close),
-    SCMP_SYS(accept4),
-    SCMP_SYS(recvfrom),
-    SCMP_SYS(recvmsg),
-    SCMP_SYS(sendto),
-    SCMP_SYS(sendmsg),
-    SCMP_SYS(sendfile),
-    SCMP_SYS(shutdown),
-    SCMP_SYS(getsockname),
-    SCMP_SYS(getsockopt),
-    SCMP_SYS(epoll_create1),
-    SCMP_SYS(epoll_ctl),
-    SCMP_SYS(epoll_wait),
-    SCMP_SYS(epoll_pwait),
-    SCMP_SYS(eventfd2),
-    SCMP_SYS(timerfd_create),
-    SCMP_SYS(timerfd_settime),
-    SCMP_SYS(timerfd_gettime),
-    SCMP_SYS(poll),
-    SCMP_SYS(futex),
-    SCMP_SYS(munmap),
-    SCMP_SYS(madvise),
-    SCMP_SYS(mremap),
-    SCMP_SYS(brk),
-    SCMP_SYS(set_robust_list),
-    SCMP_SYS(rseq),
-    SCMP_SYS(rt_sigprocmask),
-    SCMP_SYS(rt_sigreturn),
-    SCMP_SYS(restart_syscall),
-    SCMP_SYS(exit),
-    SCMP_SYS(exit_group),
-    SCMP_SYS(getrandom),
-    SCMP_SYS(sched_yield),
-    SCMP_SYS(clock_nanosleep),
-    SCMP_SYS(clock_gettime),
-    SCMP_SYS(gettid),
-    SCMP_SYS(getpid),
-    SCMP_SYS(getrusage),
+    SCMP_SYS(writev),          SCMP_SYS(pwrite64),        SCMP_SYS(memfd_create),
+    SCMP_SYS(accept4),         SCMP_SYS(recvfrom),        SCMP_SYS(recvmsg),
+    SCMP_SYS(sendto),          SCMP_SYS(sendmsg),         SCMP_SYS(sendfile),
+    SCMP_SYS(shutdown),        SCMP_SYS(getsockname),     SCMP_SYS(getsockopt),
+    SCMP_SYS(epoll_create1),   SCMP_SYS(epoll_ctl),       SCMP_SYS(epoll_wait),
+    SCMP_SYS(epoll_pwait),     SCMP_SYS(eventfd2),        SCMP_SYS(timerfd_create),
+    SCMP_SYS(timerfd_settime), SCMP_SYS(timerfd_gettime), SCMP_SYS(getrusage),
 };
 
 /* Calls that are allowed with a particular argument only. */
 static const struct restricted_call restricted[] = {
-    {SCMP_SYS(mmap), 2, PROT_EXEC, 0},
-    {SCMP_SYS(mprotect), 2, PROT_EXEC, 0},
     /* A listening socket's flags are shared with the front: they may be read, not set. */
     {SCMP_SYS(fcntl), 1, UINT32_MAX, F_GETFL},
     {SCMP_SYS(fcntl), 1, UINT32_MAX, F_GETFD},
@@ -86,14 +43,9 @@ static const struct restricted_call restricted[] = {
     {SCMP_SYS(fcntl), 1, UINT32_MAX, F_DUPFD_CLOEXEC},
     {SCMP_SYS(ioctl), 1, UINT32_MAX, FIONREAD},
     {SCMP_SYS(setsockopt), 1, UINT32_MAX, IPPROTO_TCP}, /* TCP_NODELAY, TCP_CORK */
-    RESTRICTED_CLONE,
 };
 
-static int add_rules(scmp_filter_ctx filter)
-{
-	return allow_calls(filter, allowed, sizeof allowed / sizeof *allowed, restricted,
-	                   sizeof restricted / sizeof *restricted);
-}
+static const struct allowed_calls calls = ALLOWED_CALLS(allowed, restricted);
 
 /* Descriptors are for connections. */
 static int set_limits(void)
@@ -123,11 +75,11 @@ enum error http_sandbox_enter(void)
 	int abi = 0;
 
 	prepare_libraries();
-	if (set_limits() || capabilities_drop() || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+	if (set_limits() || drop_privileges())
 		return ERR_INTERNAL;
 	if (SANITIZER)
 		return ERR_OK;
-	if (landlock_enter(NULL, 0, &abi) || enter_seccomp(SCMP_ACT_ERRNO(EACCES), add_rules))
+	if (landlock_enter(NULL, 0, &abi) || allow_only(&calls))
 		return ERR_INTERNAL;
 	log_debug("in a sandbox: limits, seccomp, %s%d", abi ? "Landlock " : "no Landlock: ", abi);
 	return ERR_OK;

@@ -1,7 +1,6 @@
 /* convolved-trace: sends the spans of requests, which the front tells it, to a collector by OTLP
  * over HTTP. It ends when the front does, after a last attempt to send what it has. */
 #include <fcntl.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,72 +11,47 @@
 #include "common/announce.h"
 #include "common/log.h"
 #include "common/signals.h"
+#include "common/usage.h"
 #include "common/wire.h"
 #include "trace/sandbox.h"
 #include "trace/sender.h"
 
-#ifndef PACKAGE_VERSION
-#define PACKAGE_VERSION "unknown"
-#endif
-
 enum { EXPENDABLE = 1000, FLUSH_MS = 800 };
 
-static const char help[] =
-    "Usage: convolved-trace --endpoint URL [OPTION]...\n"
-    "Sends spans for convolved, which starts it.\n"
-    "\n"
-    "  --endpoint URL    the collector, as http://localhost:4318\n"
-    "  --log-level NAME  error, warning, notice, info (the default) or debug\n"
-    "  --help            print this and exit\n"
-    "  --version         print the version and exit\n";
+static const struct usage usage = {
+    "convolved-trace", "Usage: convolved-trace --endpoint URL [OPTION]...\n"
+                       "Sends spans for convolved, which starts it.\n"
+                       "\n"
+                       "  --endpoint URL    the collector, as http://localhost:4318\n"
+                       "  --log-level NAME  error, warning, notice, info (the default) or debug\n"
+                       "  --help            print this and exit\n"
+                       "  --version         print the version and exit\n"};
 
 static struct {
 	const char *endpoint;
 	enum log_level level;
 } options = {.level = LOG_LEVEL_INFO};
 
-static void usage_error(const char *what, const char *value)
-{
-	fprintf(stderr, "convolved-trace: %s: %s\nTry 'convolved-trace --help'.\n", what, value);
-	exit(2);
-}
-
 static void parse_options(int argc, char **argv)
 {
 	static const struct option known[] = {
 	    {"endpoint", required_argument, NULL, 'e'},
-	    {"log-level", required_argument, NULL, 'l'},
-	    {"help", no_argument, NULL, 'h'},
-	    {"version", no_argument, NULL, 'V'},
-	    {NULL, 0, NULL, 0},
+	    USAGE_OPTIONS,
 	};
-	int c, level;
+	int c;
 
 	while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
 		switch (c) {
 		case 'e':
 			options.endpoint = optarg;
 			break;
-		case 'l':
-			level = log_level_parse(optarg);
-			if (level < 0)
-				usage_error("no such log level", optarg);
-			options.level = (enum log_level)level;
-			break;
-		case 'h':
-			fputs(help, stdout);
-			exit(0);
-		case 'V':
-			puts("convolved-trace " PACKAGE_VERSION);
-			exit(0);
 		default:
-			usage_error("bad option", argv[optind - 1]);
+			usage_option(&usage, c, argv, &options.level);
 		}
 	}
-	if (optind < argc)
-		usage_error("unexpected argument", argv[optind]);
+	usage_end(&usage, argc, argv);
 	if (!options.endpoint || !*options.endpoint)
-		usage_error("missing option", "--endpoint");
+		usage_error(&usage, "missing option", "--endpoint");
 }
 
 static enum error start(void)
