@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
 #include <malloc.h>
 #include <stdlib.h>
@@ -25,6 +26,7 @@
 #include "front/base/link.h"
 #include "front/base/loop.h"
 #include "front/base/metrics.h"
+#include "front/config/cores.h"
 #include "front/config/load.h"
 #include "front/jobs/admission.h"
 #include "front/jobs/shares.h"
@@ -63,6 +65,65 @@ static void test_config_flags(void **state)
 	assert_string_equal(config.listen.item[1], "1.2.3.4:5");
 	assert_int_equal(config.max_jobs, 64);
 	config_fini(&config);
+}
+
+static void write_quota(const char *directory, const char *text)
+{
+	char path[256];
+	FILE *f;
+
+	snprintf(path, sizeof path, "%s/cpu.max", directory);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+static void remove_quota(const char *directory)
+{
+	char path[256];
+
+	snprintf(path, sizeof path, "%s/cpu.max", directory);
+	assert_int_equal(unlink(path) | rmdir(directory), 0);
+}
+
+static void test_cores(void **state)
+{
+	static const struct {
+		const char *outer, *inner; /* cpu.max of a group and of one in it */
+		unsigned cores;
+	} cases[] = {{"max 100000\n", "max 100000\n", UINT_MAX},
+	             {"max 100000\n", "200000 100000\n", 2},
+	             {"150000 100000\n", "max 100000\n", 2},
+	             {"100000 100000\n", "400000 100000\n", 1},
+	             {"max 100000\n", "5000 100000\n", 1},
+	             {"max 100000\n", "0 100000\n", 1},
+	             {"", "100000", UINT_MAX},
+	             {"x", "100000 0", UINT_MAX},
+	             {"max 100000\n", "18446744073709551615 1\n", UINT_MAX}};
+	char root[] = "/tmp/cores-XXXXXX", outer[64], inner[64];
+	char long_path[5000] = "/";
+
+	(void)state;
+	assert_non_null(mkdtemp(root));
+	snprintf(outer, sizeof outer, "%s/a", root);
+	snprintf(inner, sizeof inner, "%s/a/b", root);
+	assert_int_equal(mkdir(outer, 0700) | mkdir(inner, 0700), 0);
+	assert_int_equal(cores_of_group(root, "/a/b"), UINT_MAX);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		write_quota(outer, cases[i].outer);
+		write_quota(inner, cases[i].inner);
+		assert_int_equal(cores_of_group(root, "/a/b"), cases[i].cores);
+	}
+	write_quota(root, "100000 100000\n");
+	memset(long_path + 1, 'x', sizeof long_path - 2);
+	assert_int_equal(cores_of_group(root, "/"), 1);
+	assert_int_equal(cores_of_group(root, "/../b"), 1);
+	assert_int_equal(cores_of_group(root, long_path), 1);
+	assert_in_range(cores_usable(), 1, 1 << 16);
+	remove_quota(inner);
+	remove_quota(outer);
+	remove_quota(root);
 }
 
 static void test_config_invalid(void **state)
@@ -1235,22 +1296,39 @@ static int offer_all_formats(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_config_flags),    cmocka_unit_test(test_arenas),
-	    cmocka_unit_test(test_config_invalid),  cmocka_unit_test(test_config_file),
-	    cmocka_unit_test(test_listen),          cmocka_unit_test(test_address),
-	    cmocka_unit_test(test_tokens),          cmocka_unit_test(test_request_parse),
-	    cmocka_unit_test(test_request_invalid), cmocka_unit_test(test_trace),
-	    cmocka_unit_test(test_accept),          cmocka_unit_test(test_accept_encoding),
-	    cmocka_unit_test(test_long_accept),     cmocka_unit_test(test_admission),
-	    cmocka_unit_test(test_spool),           cmocka_unit_test(test_spool_sealed),
-	    cmocka_unit_test(test_drain_rate),      cmocka_unit_test(test_held),
-	    cmocka_unit_test(test_unread),          cmocka_unit_test(test_chain_memory),
-	    cmocka_unit_test(test_reckoned),        cmocka_unit_test(test_errand_close),
-	    cmocka_unit_test(test_metrics),         cmocka_unit_test(test_loop_unwatch),
-	    cmocka_unit_test(test_loop_stop),       cmocka_unit_test(test_loop_held_up),
-	    cmocka_unit_test(test_link_queue),      cmocka_unit_test(test_link_wakes),
-	    cmocka_unit_test(test_request_parts),   cmocka_unit_test(test_request_no_filters),
-	    cmocka_unit_test(test_verified),        cmocka_unit_test(test_flood),
+	    cmocka_unit_test(test_config_flags),
+	    cmocka_unit_test(test_cores),
+	    cmocka_unit_test(test_arenas),
+	    cmocka_unit_test(test_config_invalid),
+	    cmocka_unit_test(test_config_file),
+	    cmocka_unit_test(test_listen),
+	    cmocka_unit_test(test_address),
+	    cmocka_unit_test(test_tokens),
+	    cmocka_unit_test(test_request_parse),
+	    cmocka_unit_test(test_request_invalid),
+	    cmocka_unit_test(test_trace),
+	    cmocka_unit_test(test_accept),
+	    cmocka_unit_test(test_accept_encoding),
+	    cmocka_unit_test(test_long_accept),
+	    cmocka_unit_test(test_admission),
+	    cmocka_unit_test(test_spool),
+	    cmocka_unit_test(test_spool_sealed),
+	    cmocka_unit_test(test_drain_rate),
+	    cmocka_unit_test(test_held),
+	    cmocka_unit_test(test_unread),
+	    cmocka_unit_test(test_chain_memory),
+	    cmocka_unit_test(test_reckoned),
+	    cmocka_unit_test(test_errand_close),
+	    cmocka_unit_test(test_metrics),
+	    cmocka_unit_test(test_loop_unwatch),
+	    cmocka_unit_test(test_loop_stop),
+	    cmocka_unit_test(test_loop_held_up),
+	    cmocka_unit_test(test_link_queue),
+	    cmocka_unit_test(test_link_wakes),
+	    cmocka_unit_test(test_request_parts),
+	    cmocka_unit_test(test_request_no_filters),
+	    cmocka_unit_test(test_verified),
+	    cmocka_unit_test(test_flood),
 	};
 
 	return cmocka_run_group_tests(tests, offer_all_formats, NULL);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "front/config/cores.h"
 #include "front/config/help.h"
 #include "front/config/keyfile.h"
 #include "front/config/options.h"
@@ -269,7 +270,7 @@ static void read_defaults(struct reading *r)
 /* One waits for a device or the front while others use the cores: of small images, three. */
 static uint64_t codecs_for_cores(void)
 {
-	uint64_t wanted = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN) + 3;
+	uint64_t wanted = (uint64_t)cores_usable() + 3;
 	uint64_t max = options[OPTION_OF_codecs].max;
 
 	return wanted < max ? wanted : max;
@@ -278,7 +279,7 @@ static uint64_t codecs_for_cores(void)
 static uint64_t http_workers_for_cores(void)
 {
 	enum { CORES_EACH = 4, MOST = 8 };
-	uint64_t wanted = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN) / CORES_EACH;
+	uint64_t wanted = (uint64_t)cores_usable() / CORES_EACH;
 
 	return wanted < 1 ? 1 : wanted < MOST ? wanted : MOST;
 }
