@@ -238,7 +238,7 @@ class Watch:
 
     def run(self):
         while not self.over.wait(self.interval):
-            spools = self.service.metrics().total("convolved_spool_memory_bytes")
+            spools = self.service.total("convolved_spool_memory_bytes")
             sizes = [process.read("smaps_rollup") for process in self.service.processes()]
             pss = sum(int(text.partition("Pss:")[2].split()[0]) * 1024 for text in sizes if text)
             for what, size in (("spools", spools), ("pss", pss)):

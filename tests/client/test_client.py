@@ -262,7 +262,7 @@ def test_what_is_wrong_for_all_stops_a_batch(service, tmp_path, arguments, words
         (tmp_path / f"{i}.ppm").write_bytes(ppm(i))
     before = service.metrics()
     _, said = run(service.url, *arguments, tmp_path, "-o", tmp_path / "out", status=2)
-    asked = sum(service.metrics().total(name) - before.total(name) for name in
+    asked = sum(service.total(name) - before.total(name) for name in
                 ("convolved_requests_rejected_total", "convolved_jobs_failed_total"))
     assert words in said and said.count("\n") == 1 and asked <= 4, (said, asked)
     assert not found(tmp_path / "out")
@@ -283,13 +283,13 @@ def test_what_is_wrong_for_one_stops_no_batch(service, tree, tmp_path):
 
 def test_unknown_options_swallow_nothing(service, image, tmp_path):
     """What neither the client nor the service knows is no parameter, and what follows not its value."""
-    before = service.metrics().total("convolved_request_duration_seconds_count", code="400")
+    before = service.total("convolved_request_duration_seconds_count", code="400")
     for arguments in (("--quite", image, "-o", tmp_path / "out.ppm"),
                       (image, "-o", tmp_path / "out.ppm", "--quite=1"),
                       (image, "--quite", "-o", tmp_path / "out.ppm")):
         _, said = run(service.url, "box", *arguments, status=2)
         assert "unknown option --quite" in said and said.count("\n") == 1
-    assert service.metrics().total("convolved_request_duration_seconds_count", code="400") == before
+    assert service.total("convolved_request_duration_seconds_count", code="400") == before
 
 
 def test_a_service_that_is_newer(server, image, tmp_path):

@@ -47,7 +47,7 @@ def test_mapped(hostile):
         for _ in range(3):
             answer = service.post(TARGET, BODY)
             assert (answer.status, answer.body) == (200, b"0123456789")
-        poll(lambda: service.metrics().total("convolved_spool_memory_bytes") == 0, 60, "no memory")
+        poll(lambda: service.total("convolved_spool_memory_bytes") == 0, 60, "no memory")
 
 
 def test_files(hostile):
@@ -66,7 +66,7 @@ def test_refused(hostile, mode):
     with hostile(mode, "--codecs", "2") as service:
         service.post(TARGET, BODY).refused(422, "decoder-died")
         assert service.get("/livez").status == 200
-        poll(lambda: service.metrics().total("convolved_spool_memory_bytes") == 0, 60, "no memory")
+        poll(lambda: service.total("convolved_spool_memory_bytes") == 0, 60, "no memory")
         metrics = service.metrics()
         assert metrics.total("convolved_worker_restarts_total", worker="codec") == 2, \
             service.tail()
@@ -80,7 +80,7 @@ def test_numbers(hostile, mode, name):
     with hostile(mode, "--codecs", "2") as service:
         service.post(TARGET.replace("box?size=3", f"{name}variant=general"), BODY).refused(422, "decoder-died")
         assert service.get("/livez").status == 200
-        poll(lambda: service.metrics().total("convolved_spool_memory_bytes") == 0, 60, "no memory")
+        poll(lambda: service.total("convolved_spool_memory_bytes") == 0, 60, "no memory")
 
 
 def test_small(hostile):
@@ -104,7 +104,7 @@ def test_sleeps(hostile):
     """One that does nothing at all is noticed, whatever time a job may take."""
     with hostile("sleeps", "--codecs", "1") as service:
         service.post(TARGET, BODY).refused(422, "decoder-died")
-        assert service.metrics().total("convolved_worker_restarts_total", worker="codec",
+        assert service.total("convolved_worker_restarts_total", worker="codec",
                                        reason="stuck") == 2
 
 
@@ -115,7 +115,7 @@ def test_spins(hostile):
             connection.sendall(f"POST {TARGET} HTTP/1.1\r\nHost: a\r\nContent-Length: {len(BODY)}\r\n"
                                "\r\n".encode() + BODY)
             poll(lambda: any(len(BODY) in p.open_sizes for p in service.workers("codec")), 60, "the job")
-        poll(lambda: service.metrics().total("convolved_worker_restarts_total", worker="codec",
+        poll(lambda: service.total("convolved_worker_restarts_total", worker="codec",
                                              reason="cancelled") == 1, 60, "its end")
 
 
@@ -126,7 +126,7 @@ def test_flood(hostile):
         with service.socket() as connection:
             connection.sendall(b"POST /v1/filters/box?size=3&raw=1000x1000x1:u8&format=raw HTTP/1.1\r\n"
                                b"Host: a\r\nContent-Length: 1000000\r\n\r\n" + body)
-            poll(lambda: service.metrics().total("convolved_tiles_total") > 100, 60, "a flood")
+            poll(lambda: service.total("convolved_tiles_total") > 100, 60, "a flood")
             for _ in range(5):
                 assert service.get("/livez").status == 200
             assert service.restarts() == 0, "the flood has not ended"

@@ -44,7 +44,7 @@ def hostile(launch, tmp_path_factory):
 
 
 def ended(service, **labels):
-    return service.metrics().total("convolved_worker_restarts_total", worker="http", **labels)
+    return service.total("convolved_worker_restarts_total", worker="http", **labels)
 
 
 def check_honest(service):

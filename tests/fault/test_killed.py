@@ -50,7 +50,7 @@ def test_codec_killed_in_the_middle(launch, expected):
             poll(lambda: len(service.workers("codec")) == 2, 60, "two codec workers")
             assert restarts(service, "codec") == round_ + 1
         assert restarts(service, "device") == 0
-        poll(lambda: service.metrics().total("convolved_tiles_in_flight") == 0, 60, "idle devices")
+        poll(lambda: service.total("convolved_tiles_in_flight") == 0, 60, "idle devices")
 
 
 @pytest.mark.parametrize("number", (signal.SIGSEGV, signal.SIGKILL))
@@ -146,7 +146,7 @@ def test_codec_stopped(launch, expected):
         works(service)
         answer = job.result()
         assert (answer.status, answer.body) == (200, expected)
-        assert service.metrics().total("convolved_worker_restarts_total", worker="codec",
+        assert service.total("convolved_worker_restarts_total", worker="codec",
                                        reason="stopped") == 1
 
 
@@ -164,7 +164,7 @@ def test_codec_ended_in_either_run(launch, filters, kernel):
 
     def copied():
         """Tiles of runs that only count."""
-        return kernel and service.metrics().total("convolved_kernel_duration_seconds_count", kernel=kernel) or 0
+        return kernel and service.total("convolved_kernel_duration_seconds_count", kernel=kernel) or 0
 
     with launch("--codecs", "2", *LONG_LIMITS) as service:
         wanted = service.filter(pixels, filters, variant="general").body
@@ -221,7 +221,7 @@ def test_one_of_two_devices_killed(launch, expected):
         assert answer.status == 200, answer
         assert answer.body == expected
         works(service)
-        poll(lambda: service.metrics().total("convolved_device_up") == 2, 60, "two devices up")
+        poll(lambda: service.total("convolved_device_up") == 2, 60, "two devices up")
         assert restarts(service, "device") == 1
 
 
@@ -238,7 +238,7 @@ def test_device_stopped(launch, expected):
         else:
             answer.refused(503, "no-device")  # its successor took too long
         recovers(service)
-        assert service.metrics().total("convolved_worker_restarts_total", worker="device",
+        assert service.total("convolved_worker_restarts_total", worker="device",
                                        reason="stopped") == 1
 
 
@@ -251,7 +251,7 @@ def test_idle_device_killed(launch):
         recovers(service)
         assert restarts(service, "device") == 1
         poll(lambda: service.get("/readyz").status == 200, 60, "/readyz")
-        assert service.metrics().total("convolved_device_up") == 1
+        assert service.total("convolved_device_up") == 1
 
 
 def test_not_ready_without_a_device(launch):
@@ -286,7 +286,7 @@ def test_http_worker_ends(launch, number, reason):
         works(service)
         poll(lambda: service.get(f"{job}?wait=20").json()["state"] == "done", 120, "the job")
         assert service.get(f"{job}/result").status == 200
-        assert service.metrics().total("convolved_worker_restarts_total", worker="http", reason=reason) == 1
+        assert service.total("convolved_worker_restarts_total", worker="http", reason=reason) == 1
         service.rest()
 
 
@@ -341,8 +341,8 @@ def test_killed_under_load(launch):
             killed = 0
             try:
                 for kind in ("codec", "device", "codec", "codec", "device"):
-                    before = service.metrics().total("convolved_tiles_total")
-                    poll(lambda b=before: service.metrics().total("convolved_tiles_total")
+                    before = service.total("convolved_tiles_total")
+                    poll(lambda b=before: service.total("convolved_tiles_total")
                          >= b + 20, 60, "some work between two kills")
                     workers = service.workers(kind)
                     if workers:

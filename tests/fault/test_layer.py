@@ -144,7 +144,7 @@ def warm(launch):
 
 
 def failures(service):
-    return service.metrics().total("convolved_worker_restarts_total", worker="device")
+    return service.total("convolved_worker_restarts_total", worker="device")
 
 
 def works_on(service, tiles):
@@ -157,7 +157,7 @@ def works_on(service, tiles):
 def await_hang(service, load, function, known):
     """Until the worker whose call hangs, after `known` failures, is ended: by the service, or here if the
     call is a maker's and no tile waits for it."""
-    tiles = service.metrics().total("convolved_tiles_total", device="cpu0")
+    tiles = service.total("convolved_tiles_total", device="cpu0")
     poll(lambda: load.check() or failures(service) > known or (function in MAKING and works_on(service, tiles)),
          60, f"the end of {function}", 0.005)
     if failures(service) <= known:
@@ -226,7 +226,7 @@ def test_jpegs_fail(launch, fault, warm):
                            "--canary-interval", "3600"),
                 environment={**fault.environment, "CONVOLVED_FAULT_GPU": "1"}) as service:
         def failed():
-            return service.metrics().total("convolved_jpeg_sides_total", reason="failed")
+            return service.total("convolved_jpeg_sides_total", reason="failed")
 
         def ready():
             return all(d["jpeg"] for d in service.get("/v1/devices").json()["devices"])
@@ -251,7 +251,7 @@ def test_unified_memory_is_copied(launch, fault, warm):
         assert service.filter(pixels, filters, verify=1).status == 200
         assert list(states(service)) == ["gpu0"]
         for direction in ("upload", "download"):
-            assert service.metrics().total("convolved_transfer_bytes_total", device="gpu0",
+            assert service.total("convolved_transfer_bytes_total", device="gpu0",
                                            direction=direction) >= pixels.nbytes
 
 
@@ -315,7 +315,7 @@ def test_flipped_bit(launch, fault, warm):
     worker's word, and that is not to keep a device away."""
     with launch(*arguments(), environment=fault.environment) as service:
         def suspected():
-            return service.metrics().total("convolved_device_suspected_total", reason="repetition",
+            return service.total("convolved_device_suspected_total", reason="repetition",
                                            device="cpu0")
         all_up(service)
         with Load(service, clients=2, verify=1) as load:
@@ -323,7 +323,7 @@ def test_flipped_bit(launch, fault, warm):
             fault.arm("clEnqueueNDRangeKernel 1 flip")
             poll(lambda: load.check() or states(service)["cpu0"] == "quarantined", 60,
                  "a quarantine", 0.005)
-            assert service.metrics().total("convolved_device_up", device="cpu0") == 0
+            assert service.total("convolved_device_up", device="cpu0") == 0
             assert service.get("/readyz").status == 200, "the other device is up"
             all_up(service)
             fault.arm("clEnqueueNDRangeKernel 1 flip")
@@ -367,7 +367,7 @@ def test_wrong_after_quarantine(launch, fault, warm):
             poll(lambda: load.check() or states(service)["cpu0"] == "quarantined", 60,
                  "a quarantine", 0.005)
             refused = sum(load.refused.values())
-            poll(lambda: service.metrics().total("convolved_worker_restarts_total",
+            poll(lambda: service.total("convolved_worker_restarts_total",
                                                  reason="probe") >= 2, 60, "failed tests")
             assert sum(load.refused.values()) == refused == 0
             fault.disarm()
@@ -394,7 +394,7 @@ def test_hangs_before_ready(launch, fault, warm):
         all_up(service)
         fault.arm("clCreateContext 1 hang")
         os.kill(pids(service)["cpu0"], signal.SIGKILL)
-        poll(lambda: service.metrics().total("convolved_worker_restarts_total",
+        poll(lambda: service.total("convolved_worker_restarts_total",
                                              reason="start-timeout") == 1, 60, "its end")
         all_up(service)
 
@@ -427,7 +427,7 @@ def test_spinning_kernel(launch, fault, warm, devices):
         print(f"{used - before:.2f} s of processor time, answer after {time.monotonic() - begun:.2f} s")
         assert not fault.armed(), "it had a tile"
         assert answer.result().status == 200 and answer.result().body == right
-        assert service.metrics().total("convolved_worker_restarts_total", reason="timeout") == 1
+        assert service.total("convolved_worker_restarts_total", reason="timeout") == 1
         assert used - before < 60, "1 s, and 500 predictions, which are larger on a busy machine"
         all_up(service)
 
@@ -444,7 +444,7 @@ def test_endless_on_a_gpu(launch, fault, warm):
         with Load(service):
             fault.arm("clFlush 1 endless")
             poll(lambda: not fault.armed(), 60, "a command")
-            poll(lambda: service.metrics().total("convolved_worker_restarts_total", worker="device",
+            poll(lambda: service.total("convolved_worker_restarts_total", worker="device",
                                                  reason="timeout") == 1, 60, "its end; 2 s are meant")
 
 

@@ -98,7 +98,7 @@ def test_tokens(guarded):
         assert answer.status == 200, answer
         assert anyone.get("/metrics", headers=bearer(name)).status == 200
     assert anyone.get("/v1/filters", headers={"Authorization": f"bearer  {TOKENS['bob']}"}).status == 200
-    rejected = guarded.metrics().total("convolved_requests_rejected_total", reason="token-required")
+    rejected = guarded.total("convolved_requests_rejected_total", reason="token-required")
     assert rejected >= 5
     said += guarded.log.read_bytes()
     for token in TOKENS.values():

@@ -210,7 +210,7 @@ FORM, FORM_TYPE = multipart([("image", "a.png", PNG)])
     ids=["head", "part", "expect", "form"])
 def test_stalled_body(impatient, sent):
     """408, the connection ends, and nothing is left of the request."""
-    before = impatient.metrics().total("convolved_requests_rejected_total",
+    before = impatient.total("convolved_requests_rejected_total",
                                        reason="request-timeout")
     with impatient.socket(timeout=60) as connection:
         began = time.monotonic()

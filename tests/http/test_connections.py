@@ -72,10 +72,10 @@ def test_half_closed_between(service):
 
 def test_left_at_once(service):
     """A request whose client is gone before it has been read costs no more than a look."""
-    left = service.metrics().total("convolved_jobs_failed_total", reason="client-gone")
+    left = service.total("convolved_jobs_failed_total", reason="client-gone")
     with service.socket() as connection:
         connection.sendall(head(LARGE, filter_name="gaussian") + LARGE.tobytes())
-    poll(lambda: service.metrics().total("convolved_jobs_failed_total",
+    poll(lambda: service.total("convolved_jobs_failed_total",
                                          reason="client-gone") == left + 1, 60, "the end of it")
     service.rest()
 
@@ -93,7 +93,7 @@ def test_uploads_that_end_with_the_drain(launch, kind):
         uploads = [stack.enter_context(service.socket()) for _ in range(400)]
         for upload in uploads:
             upload.sendall(head(SMALL, *headers, size=len(body)) + body[:-1])
-        poll(lambda: service.metrics().total("convolved_requests") > len(uploads), 60, "uploads")
+        poll(lambda: service.total("convolved_requests") > len(uploads), 60, "uploads")
         end = time.monotonic() + 0.98
         service.process.send_signal(signal.SIGTERM)
         time.sleep(max(end - time.monotonic(), 0))
@@ -132,7 +132,7 @@ def begun(service, count, pixels=SMALL, sent=10):
 
 
 def under_way(service, count):
-    poll(lambda: service.metrics().total("convolved_requests") == count + 1, 60, "the requests")
+    poll(lambda: service.total("convolved_requests") == count + 1, 60, "the requests")
 
 
 def test_trickling_bodies(launch):
@@ -180,7 +180,7 @@ def test_jobs_of_one_client(launch):
     with launch("--max-jobs", "4") as service, \
             concurrent.futures.ThreadPoolExecutor(3) as pool:
         jobs = [pool.submit(service.filter, slow, filters, variant="general") for _ in range(3)]
-        poll(lambda: service.metrics().total("convolved_jobs") == 3, 60, "the jobs")
+        poll(lambda: service.total("convolved_jobs") == 3, 60, "the jobs")
         problem = service.filter(SMALL, [("box", {})]).refused(429, "queue-full")
         assert "3 of at most 4" in problem["detail"], problem
         assert other(service).works()
@@ -234,9 +234,9 @@ def test_front_that_hangs(launch):
 def test_connections_follow_descriptors(launch):
     """However many clients come, descriptors are left for the requests of those who are in."""
     with launch("--max-connections", "100") as service:
-        assert service.metrics().total("convolved_connections_limit") == 100
+        assert service.total("convolved_connections_limit") == 100
         resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE, (128, 128))
-        assert service.metrics().total("convolved_connections_limit") == 64
+        assert service.total("convolved_connections_limit") == 64
         with contextlib.ExitStack() as stack:
             for i in range(150):
                 connection = stack.enter_context(socket.create_connection(
@@ -256,7 +256,7 @@ def test_connections_of_one_client(launch):
         with contextlib.ExitStack() as stack:
             for _ in range(12):
                 stack.enter_context(service.socket())
-            poll(lambda: watch.metrics().total("convolved_connections") == 13, 60, "connections")
+            poll(lambda: watch.total("convolved_connections") == 13, 60, "connections")
             for _ in range(20):
                 with service.socket() as connection:
                     problem = read_answer(connection).refused(429, "queue-full")
@@ -267,7 +267,7 @@ def test_connections_of_one_client(launch):
                         connection.sendall(head(SMALL) + SMALL.tobytes())
                     assert read_answer(connection).status == 429
             assert other(service).works()
-            refused = watch.metrics().total("convolved_requests_rejected_total",
+            refused = watch.total("convolved_requests_rejected_total",
                                             reason="queue-full")
             assert refused == 25
         poll(service.works)
@@ -321,7 +321,7 @@ def test_half_closed_waiting(service, when):
     with service.socket() as connection:
         connection.sendall(head(pixels, filter_name="bilateral") + pixels.tobytes())
         if when == "later":
-            poll(lambda: service.metrics().total("convolved_jobs") == 1 or is_readable(connection), 60,
+            poll(lambda: service.total("convolved_jobs") == 1 or is_readable(connection), 60,
                  "the job, or its answer")
         connection.shutdown(socket.SHUT_WR)
         answer = after_continue(connection)
@@ -341,7 +341,7 @@ def test_half_closed_unix(launch):
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(f"{directory}/socket")
             connection.sendall(head(LARGE, filter_name="bilateral") + LARGE.tobytes())
-            poll(lambda: service.metrics().total("convolved_jobs") == 1, 60, "the job")
-        poll(lambda: service.metrics().total("convolved_jobs_failed_total",
+            poll(lambda: service.total("convolved_jobs") == 1, 60, "the job")
+        poll(lambda: service.total("convolved_jobs_failed_total",
                                              reason="client-gone") == 1, 60, "the end of it")
         service.rest()

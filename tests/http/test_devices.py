@@ -67,7 +67,7 @@ def waits(pair):
     tile for it: each is stopped."""
     with contextlib.suppress(ProcessLookupError):
         worker_of(pair, "cpu1").kill(signal.SIGSTOP)
-    return pair.metrics().total("convolved_tiles_queued") >= 1
+    return pair.total("convolved_tiles_queued") >= 1
 
 
 def stuck_on(pair, pool):
@@ -144,7 +144,7 @@ def test_not_up(pair):
 def test_without_a_gpu(reloadable):
     """That processors are used for want of a GPU is said, and measured, unless they are asked for."""
     def fallback():
-        return service.metrics().total("convolved_cpu_fallback")
+        return service.total("convolved_cpu_fallback")
 
     with reloadable("codecs=1\n") as service:
         assert fallback() == 1

@@ -411,7 +411,7 @@ def test_job_timeout(launch):
         service.filter(np.zeros((6000, 4000, 4), np.uint8), filters).refused(504, "timeout")
         assert time.monotonic() - started > 1.5
         works(service)
-        poll(lambda: service.metrics().total("convolved_tiles_in_flight") == 0, 60, "idle devices")
+        poll(lambda: service.total("convolved_tiles_in_flight") == 0, 60, "idle devices")
         assert len(service.workers("device")) == 1 and len(service.workers("codec")) == 1
 
 
@@ -478,7 +478,7 @@ def test_clients_that_leave(service):
             with service.socket() as connection:
                 connection.sendall(data)
     works(service)
-    poll(lambda: service.metrics().total("convolved_tiles_in_flight") == 0, 60, "idle devices")
+    poll(lambda: service.total("convolved_tiles_in_flight") == 0, 60, "idle devices")
 
 
 def test_one_byte_at_a_time(service):

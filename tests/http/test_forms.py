@@ -125,8 +125,8 @@ def test_refused_under_way(service):
     with service.socket() as connection:
         connection.sendall(f"POST {TARGET} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body) + 1}\r\n"
                            "Content-Type: multipart/form-data; boundary=b\r\n\r\n".encode() + body)
-        poll(lambda: service.metrics().total("convolved_requests") == 2, 60, "the request")
-        poll(lambda: service.metrics().total("convolved_spools") == 0, 60, "no body")
+        poll(lambda: service.total("convolved_requests") == 2, 60, "the request")
+        poll(lambda: service.total("convolved_spools") == 0, 60, "no body")
         connection.sendall(b"x")
         assert "Disposition" in read_answer(connection).refused(400, "bad-request")["detail"]
 

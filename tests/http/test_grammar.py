@@ -383,7 +383,7 @@ def test_content_coding(service):
 
 def test_refusals_are_counted(service):
     def count():
-        return service.metrics().total("convolved_requests_rejected_total", reason="bad-request")
+        return service.total("convolved_requests_rejected_total", reason="bad-request")
     before = count()
     for _ in range(3):
         with service.socket() as connection:

@@ -522,7 +522,7 @@ def test_bounded_by_time(launch):
         began = time.monotonic()
         poll(lambda: service.get(job).status == 404, 60, "the end of the time")
         assert time.monotonic() - began >= 0.9
-        assert service.metrics().total("convolved_stored_jobs") == 0
+        assert service.total("convolved_stored_jobs") == 0
 
 
 def test_results_leave_memory_for_requests(launch):

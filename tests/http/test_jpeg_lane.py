@@ -281,4 +281,4 @@ def test_compared(launch):
                                              bare(pixels)]):
             same(service, body, expected="cpu", **options)
             assert left(service.metrics(), "check") == (2, 3, 4)[n]
-        assert service.metrics().total("convolved_device_suspected_total") == 0
+        assert service.total("convolved_device_suspected_total") == 0

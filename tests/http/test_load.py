@@ -30,8 +30,8 @@ def seconds(function):
 
 
 def idle(service):
-    poll(lambda: service.metrics().total("convolved_tiles_in_flight") == 0, 60, "idle devices")
-    poll(lambda: service.metrics().total("convolved_jobs", state="running") == 0, 60, "no jobs")
+    poll(lambda: service.total("convolved_tiles_in_flight") == 0, 60, "idle devices")
+    poll(lambda: service.total("convolved_jobs", state="running") == 0, 60, "no jobs")
 
 
 def test_small_beside_large(busy):
@@ -41,7 +41,7 @@ def test_small_beside_large(busy):
     busy.filter(small, BOX)
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         under_way = pool.submit(busy.filter, large, HEAVY, variant="general")
-        poll(lambda: busy.metrics().total("convolved_tiles_in_flight") > 0, 60, "tiles")
+        poll(lambda: busy.total("convolved_tiles_in_flight") > 0, 60, "tiles")
         answered = 0
         while not under_way.done():
             assert busy.filter(small, BOX).status == 200
@@ -57,7 +57,7 @@ def test_heavy_jobs_leave_a_worker(busy):
     with concurrent.futures.ThreadPoolExecutor(12) as pool:
         batch = [pool.submit(busy.filter, pixels, HEAVY, variant="general", priority="batch")
                  for _ in range(12)]
-        poll(lambda: busy.metrics().total("convolved_jobs", state="waiting") >= 5, 60, "a queue")
+        poll(lambda: busy.total("convolved_jobs", state="waiting") >= 5, 60, "a queue")
         busy.filter(small, BOX)
         done = sum(job.done() for job in batch)
         assert all(job.result().status == 200 for job in batch)
@@ -65,7 +65,7 @@ def test_heavy_jobs_leave_a_worker(busy):
 
 
 def running(service):
-    return service.metrics().total("convolved_jobs", state="running")
+    return service.total("convolved_jobs", state="running")
 
 
 def test_small_files_of_large_images(busy):

@@ -156,15 +156,15 @@ def test_processes(fresh):
     used = metrics.total("convolved_front_cpu_seconds_total")
     assert 0 < used < 600
     fresh.post("/v1/filters/box", PNG)
-    assert fresh.metrics().total("convolved_front_cpu_seconds_total") > used
+    assert fresh.total("convolved_front_cpu_seconds_total") > used
 
 
 def test_a_killed_worker_is_missed(launch):
     with launch("--codecs", "2") as service:
         service.workers("codec")[0].kill()
-        poll(lambda: service.metrics().total("convolved_worker_restarts_total", worker="codec",
+        poll(lambda: service.total("convolved_worker_restarts_total", worker="codec",
                                              reason="killed") == 1, 60, "its end")
-        poll(lambda: service.metrics().total("convolved_processes", process="codec") == 2, 60,
+        poll(lambda: service.total("convolved_processes", process="codec") == 2, 60,
              "a new one")
 
 

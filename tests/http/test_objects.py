@@ -65,10 +65,10 @@ def test_seen_while_busy(counted):
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         under_way = pool.submit(counted.filter, LARGE, HEAVY, variant="general")
         for gauge, labels in (("spools", {"place": "memory"}), ("spool_memory_bytes", {})):
-            poll(lambda: counted.metrics().total(f"convolved_{gauge}", **labels) > 0, 60,
+            poll(lambda: counted.total(f"convolved_{gauge}", **labels) > 0, 60,
                  f"{gauge} {labels}")
         for gauge in ("connections", "requests"):  # the job's and the question's own
-            poll(lambda: counted.metrics().total(f"convolved_{gauge}") == 2, 60, gauge)
+            poll(lambda: counted.total(f"convolved_{gauge}") == 2, 60, gauge)
         assert under_way.result().status == 200
     counted.rest()
 
@@ -91,7 +91,7 @@ def test_killed(launch):
         before = lasting(service.rest(programs=True))
         with contextlib.suppress(ProcessLookupError):
             service.workers("device")[0].kill()
-        poll(lambda: service.metrics().total("convolved_opencl_objects") == 0, 60, "no objects", 0)
+        poll(lambda: service.total("convolved_opencl_objects") == 0, 60, "no objects", 0)
         poll(service.works, 60, "the service")
         after = lasting(service.rest(programs=True))
         assert after["cpu0", "context"] == 1 and after["cpu0", "queue"] == before["cpu0", "queue"]

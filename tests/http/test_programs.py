@@ -17,7 +17,7 @@ import pytest
 
 import oracle
 from pixels import random_pixels
-from service import ONE_DEVICE, REPOSITORY, Service, children, general_programs, poll
+from service import QUICK_COMPILER, REPOSITORY, Service, children, general_programs, poll
 
 PIXELS = random_pixels(1, 400, 300, 3, "u8")
 GAUSSIAN = [("gaussian", {"sigma": 2})]
@@ -31,7 +31,7 @@ def start(tmp_path_factory):
     """start(cache, *options, …) is a service with its own cache directory and one PoCL device."""
     def started(cache, *options, environment=None):
         return Service(tmp_path_factory.mktemp("service"), cache, "--codecs", "1", *options,
-                       environment={**ONE_DEVICE, **(environment or {})})
+                       environment={**QUICK_COMPILER, **(environment or {})})
     return started
 
 
@@ -52,7 +52,7 @@ def copy(filled, tmp_path):
 
 def settled(service, seconds=600):
     """builds(), once nothing more is to be built."""
-    service.compiled(lambda: not service.metrics().total("convolved_programs_pending"), seconds,
+    service.compiled(lambda: not service.total("convolved_programs_pending"), seconds,
                      "all programs")
     return builds(service)
 
@@ -440,7 +440,7 @@ def test_driver_directory_is_bounded(known, start):
         return sorted(p.parent for p in known.glob("driver-*/*/*/program.bc"))
 
     def in_memory():
-        return service.metrics().total("convolved_opencl_objects", kind="program")
+        return service.total("convolved_opencl_objects", kind="program")
 
     def special(one, width):
         def built():

@@ -45,7 +45,7 @@ def test_under_load(reloadable):
         assert not load.problems, load.problems[:3]
         assert load.done > 100
         assert service.restarts() == restarts, service.tail()
-        assert service.metrics().total("convolved_tile_retries_total") == 0
+        assert service.total("convolved_tile_retries_total") == 0
         assert len(service.workers("codec")) == 2 and len(service.workers("device")) == 2
 
 
@@ -81,7 +81,7 @@ def test_limits(reloadable):
         with service.socket() as connection:
             connection.sendall(f"POST {target} HTTP/1.1\r\nHost: x\r\nContent-Length: "
                                f"{len(pixels)}\r\n\r\n".encode() + pixels[:100])
-            poll(lambda: service.metrics().total("convolved_spool_memory_bytes") > 0, 60, "body")
+            poll(lambda: service.total("convolved_spool_memory_bytes") > 0, 60, "body")
             log = reload(service, "codecs=1\nmax-body=1000\nmax-memory=1M\nspool-size=10\n")
             assert "max-body: 256M -> 1000" in log
             service.post(target, pixels).refused(413, "body-too-large")
@@ -140,7 +140,7 @@ def test_metrics_say_how_it_went(reloadable):
         reload(service, "codecs=1\nmax-jobs=9\n")
         good, last = gauges(service)
         assert good == 1 and last > first
-        assert service.metrics().total("convolved_jobs_limit") == 9
+        assert service.total("convolved_jobs_limit") == 9
 
 
 def test_missing_file(reloadable):

@@ -121,7 +121,7 @@ def test_no_more_connections(running):
     """While it finishes what it has, nobody is let in who would not be answered."""
     with running.socket() as connection:
         connection.sendall(REQUEST + IMAGES[0].tobytes()[:100])
-        poll(lambda: running.metrics().total("convolved_spool_memory_bytes") > 0, 60, "the body")
+        poll(lambda: running.total("convolved_spool_memory_bytes") > 0, 60, "the body")
         stopping(running)
         poll(lambda: refuses(running), 60, "every worker's end of listening")
         connection.sendall(IMAGES[0].tobytes()[100:])

@@ -42,7 +42,7 @@ def ask(service, trace, flags="01", **options):
 
 
 def lost(service):
-    return service.metrics().total("convolved_spans_lost_total")
+    return service.total("convolved_spans_lost_total")
 
 
 def worker(service):

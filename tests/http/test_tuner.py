@@ -3,13 +3,14 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import subprocess
 
 import pytest
 
 import oracle
 from pixels import random_pixels
-from service import BUILD, ONE_DEVICE, children, poll
+from service import BUILD, QUICK_COMPILER, Service, children, general_programs, poll
 
 PIXELS = random_pixels(1, 400, 300, 3, "u8")
 FILTERS = [("gaussian", {"size": 3})]
@@ -38,9 +39,18 @@ def state_file(service):
 
 
 @pytest.fixture(scope="module")
-def start(launch):
+def own_cache(tmp_path_factory, cache):
+    """Of this module: nobody else wants what its compiler makes."""
+    directory = tmp_path_factory.mktemp("tuner") / "cache"
+    shutil.copytree(general_programs(cache), directory)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory, own_cache):
     def started(*options, state=None):
-        service = launch("--codecs", "1", *options, environment=ONE_DEVICE)
+        service = Service(tmp_path_factory.mktemp("service"), own_cache, "--codecs", "1", *options,
+                          environment=QUICK_COMPILER)
         if state is not None:
             for file, text in state.items():
                 (service.state / file).write_text(text)
@@ -191,7 +201,7 @@ def test_at_once(tmp_path):
                  "--cache-dir", tmp_path / "cache", "--state-dir", tmp_path / "state"]
     compilers = set()
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True,
-                          env={**os.environ, **ONE_DEVICE}) as tuning:
+                          env={**os.environ, **QUICK_COMPILER}) as tuning:
         poll(lambda: compilers.update(scheduling(children(tuning.pid))) or tuning.poll() is not None, 600,
              "the end of tuning")
         printed = tuning.stdout.read()
@@ -204,13 +214,13 @@ def test_at_once(tmp_path):
         for output in ("magnitude", "x") for kind in oracle.TYPES for bands in (1, 3, 4)}
 
 
-def test_kinds_of_one_size(cache, tmp_path):
+def test_kinds_of_one_size(own_cache, tmp_path):
     """Matrices of one size may have other kernels: each kind is measured, whichever came first."""
     large, small = "1e8 0 0;0 -1e8 0;0 0 2:scale=1", "1 2 3;4 5 6;7 8 0"
-    arguments = [BUILD / "convolved-device", "--tune", "--cache-dir", cache, "--state-dir", tmp_path,
+    arguments = [BUILD / "convolved-device", "--tune", "--cache-dir", own_cache, "--state-dir", tmp_path,
                  "--filter", f"convolve=kernel={large}", "--filter", f"convolve=kernel={small}"]
     subprocess.run(arguments, check=True, capture_output=True, timeout=600,
-                   env={**os.environ, **ONE_DEVICE})
+                   env={**os.environ, **QUICK_COMPILER})
     state = json.loads((tmp_path / "tuning-0-0.json").read_text())
     kinds = [{k["kernel"] for k in c["candidates"]} for c in state["choices"]
              if c["work"] == "matrix 3x3 u8 x1"]

@@ -116,13 +116,13 @@ def test_reference(service):
     filters = [("gaussian", {"sigma": 1.4}), ("sobel", {})]
     pixels = random_pixels(3, 701, 503, 3, "u8")
     for border in oracle.BORDERS:
-        tiles = service.metrics().total("convolved_tiles_total")
+        tiles = service.total("convolved_tiles_total")
         answer = service.filter(pixels, filters, variant="reference", border=border, verify=1)
         right(answer, pixels, filters, border=border)
         assert answer.timing["reference"] > 0 and "X-Device" not in answer.headers
         assert not used(answer) & set(NAMES)
         assert answer.headers["X-Verify-Samples"] == "0", "it cannot check itself"
-        assert service.metrics().total("convolved_tiles_total") - tiles <= 2, "a canary at most"
+        assert service.total("convolved_tiles_total") - tiles <= 2, "a canary at most"
 
 
 def test_reference_of_a_file(service):

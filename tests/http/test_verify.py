@@ -9,7 +9,7 @@ import pytest
 import imagefiles
 import oracle
 from pixels import BANDS, BORDER_VALUES, pairwise, random_pixels, seed_of
-from service import ONE_DEVICE, REPOSITORY, TWO_DEVICES, poll
+from service import ONE_DEVICE, QUICK_COMPILER, REPOSITORY, TWO_DEVICES, poll
 
 ALL = [("gaussian", {"sigma": 1.3}), ("gaussian", {"size": 1}), ("box", {"size": 9}),
        ("convolve", {"kernel": [[1, -2, 3], [4, 5, -6], [-7, 8, 9]], "offset": 3.0}),
@@ -98,7 +98,7 @@ def test_counted(launch):
     with launch("--verify-share", "0", environment=ONE_DEVICE) as service:
         pixels = random_pixels(6, 90, 70, 3, "u8")
         service.filter(pixels, ALL[:1])
-        assert service.metrics().total("convolved_verified_samples_total") == 0
+        assert service.total("convolved_verified_samples_total") == 0
         for count in (1, 2):
             verified(service, pixels, CHAINS[0])
             metrics = service.metrics()
@@ -116,15 +116,15 @@ def test_samples_on_its_own(launch):
     with launch("--verify-share", "1", environment=ONE_DEVICE) as service:
         answer = service.filter(pixels, filters)
         assert not [name for name in answer.headers if name.startswith("X-Verify")]
-        samples = service.metrics().total("convolved_verified_samples_total")
+        samples = service.total("convolved_verified_samples_total")
         assert 0 < samples < pixels.size
         for border in oracle.BORDERS:  # windows at edges too
             for one in ALL:
                 service.filter(random_pixels(8, 31, 27, 3, "u8"), [one], border=border)
-        assert service.metrics().total("convolved_verify_mismatches_total") == 0, service.tail()
+        assert service.total("convolved_verify_mismatches_total") == 0, service.tail()
     with launch("--verify-share", "1", "--verify-taps", "0", environment=ONE_DEVICE) as service:
         service.filter(pixels, filters)
-        assert service.metrics().total("convolved_verified_samples_total") == 0
+        assert service.total("convolved_verified_samples_total") == 0
 
 
 def test_share_is_checked(launch):
@@ -152,18 +152,18 @@ def wrong_kernels(tmp_path_factory):
 
 
 def wrong(service, **labels):
-    return service.metrics().total("convolved_verify_mismatches_total", **labels)
+    return service.total("convolved_verify_mismatches_total", **labels)
 
 
 def suspected(service, **labels):
-    return service.metrics().total("convolved_device_suspected_total", **labels)
+    return service.total("convolved_device_suspected_total", **labels)
 
 
 def test_wrong_kernel_found(launch, wrong_kernels):
     """Who asks for verification gets no wrong result."""
     pixels = random_pixels(9, 230, 120, 3, "u8")
     with launch("--kernel-dir", str(wrong_kernels), "--verify-share", "0",
-                environment=ONE_DEVICE) as service:
+                environment=QUICK_COMPILER) as service:
         right = oracle.filtered(pixels, [("sobel", {})]).value
         # The blur is right.
         assert verdict(service.filter(pixels, [("gaussian", {"sigma": 1})], verify=1))[2] == 0
@@ -185,7 +185,7 @@ def test_wrong_kernel_found(launch, wrong_kernels):
         # stays wrong it does not come back.
         poll(lambda: suspected(service, reason="test") >= 1, 60, "a failed test tile")
         assert suspected(service, reason="repetition") == 0, "it is always wrong alike"
-        poll(lambda: service.metrics().total("convolved_worker_restarts_total",
+        poll(lambda: service.total("convolved_worker_restarts_total",
                                              reason="probe") >= 1, 60, "a failed test tile")
         assert service.get("/readyz").status == 503
         state, = (d["state"] for d in service.get("/v1/devices").json()["devices"])
@@ -197,7 +197,7 @@ def test_wrong_kernel_in_a_chain(launch, wrong_kernels):
     """A chain of a right kernel and a wrong one names both."""
     pixels = random_pixels(9, 230, 120, 3, "u8")
     with launch("--kernel-dir", str(wrong_kernels), "--verify-share", "0",
-                environment=ONE_DEVICE) as service:
+                environment=QUICK_COMPILER) as service:
         service.filter(pixels, [("gaussian", {"sigma": 1}), ("sobel", {})], verify=1,
                        variant="gradient")
         found = wrong(service, kernel="gradient")
@@ -208,7 +208,7 @@ def test_wrong_kernel_in_a_chain(launch, wrong_kernels):
 def test_wrong_kernel_found_on_its_own(launch, wrong_kernels):
     pixels = random_pixels(10, 230, 120, 3, "u8")
     with launch("--kernel-dir", str(wrong_kernels), "--verify-share", "1",
-                environment=ONE_DEVICE) as service:
+                environment=QUICK_COMPILER) as service:
         def found():
             answer = service.filter(pixels, [("sobel", {})], variant="gradient")
             assert answer.status == 200 or wrong(service), answer

@@ -14,7 +14,7 @@
 static const double SHARE_BEYOND_1 = 0.1;
 
 /* In multiply-adds: some tens of milliseconds. */
-static const double REFERENCE_COST_MOST = 1.5e7;
+static const double REFERENCE_COST_MOST = 8e6;
 
 /* Drivers may round what each array takes. */
 enum { LOCAL_SLACK = 64 };
@@ -498,11 +498,11 @@ static void choose_size(struct trial *t, enum shape_kind shape)
 		break;
 	case SHAPE_WIDE:
 		*width = between(1, 2) * BLOCK / t->image.bands + between(0, 34) - 17;
-		*height = between(2, 20);
+		*height = between(2, 9);
 		break;
 	case SHAPE_LARGE:
-		*width = between(50, 400);
-		*height = between(50, 300);
+		*width = between(50, 260);
+		*height = between(50, 180);
 		break;
 	case SHAPE_POINT:
 	case SHAPES:

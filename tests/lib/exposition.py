@@ -74,6 +74,14 @@ def family_name(sample, families):
     return sample
 
 
+def total(text, name, **labels):
+    """The sum of the samples of this name with at least these labels, whatever else stands there: for
+    those who ask often."""
+    wanted = set(labels.items())
+    return sum(parse_value(value) for series, value in
+               re.findall(rf"^({name}(?:{{.*}})?) (\S+)", text, re.M) if wanted <= parse_series(series)[1])
+
+
 def parse(text):
     if not text.endswith("\n"):
         raise ValueError("the last line does not end")

@@ -22,7 +22,7 @@ def works(service):
 
 
 def restarts(service, worker):
-    return service.metrics().total("convolved_worker_restarts_total", worker=worker)
+    return service.total("convolved_worker_restarts_total", worker=worker)
 
 
 class InFlight:
@@ -30,7 +30,7 @@ class InFlight:
 
     def __init__(self, service, pixels=LARGE, filters=SLOW):
         self.service, self.answer, self.error = service, None, None
-        before = service.metrics().total("convolved_tiles_total")
+        before = service.total("convolved_tiles_total")
         self.size = pixels.nbytes
         self.thread = threading.Thread(target=self.run, args=(pixels, filters), daemon=True)
         self.thread.start()

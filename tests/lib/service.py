@@ -28,6 +28,8 @@ PROGRAM = BUILD / "convolved"
 
 # Where a test needs to know how many devices there are: PoCL's, whatever else the host has.
 ONE_DEVICE = {"OCL_ICD_VENDORS": "pocl.icd", "POCL_DEVICES": "pthread"}
+# Compiles in half the time: where it matters what becomes of programs, not how fast they are.
+QUICK_COMPILER = {**ONE_DEVICE, "POCL_EXTRA_BUILD_FLAGS": "-cl-opt-disable"}
 TWO_DEVICES = {"OCL_ICD_VENDORS": "pocl.icd", "POCL_DEVICES": "pthread pthread"}
 
 
@@ -255,10 +257,17 @@ class Client:
         with socket.create_connection((self.host, self.port), timeout=timeout) as connection:
             yield connection
 
-    def metrics(self):
+    def metrics_text(self):
         answer = self.get("/metrics")
         assert answer.status == 200, answer
-        return exposition.parse(answer.body.decode())
+        return answer.body.decode()
+
+    def metrics(self):
+        return exposition.parse(self.metrics_text())
+
+    def total(self, name, **labels):
+        """The sum of a metric's samples with at least these labels."""
+        return exposition.total(self.metrics_text(), name, **labels)
 
     def rest(self, seconds=600, programs=False):
         """Waits until all devices are up and nothing is left of any request; with `programs`, also until
@@ -488,7 +497,7 @@ class Service(Client):
         return [Process(self.process.pid), *children(self.process.pid)]
 
     def restarts(self):
-        return self.metrics().total("convolved_worker_restarts_total")
+        return self.total("convolved_worker_restarts_total")
 
     def hurry(self):
         """Lets the compilers that stand back come to an end on a busy machine."""

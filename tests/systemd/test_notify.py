@@ -92,6 +92,6 @@ def test_json(told):
     poll(lambda: "is used" in told.tail(), 60, "the search for devices")
     assert told.stop() == 0
     entries = [json.loads(line) for line in told.log.read_text().splitlines()]
-    assert [entry["message"] for entry in entries][-1] == "stopped"
-    assert {entry["pid"] for entry in entries if entry["program"] == "convolved"} == {
-        told.process.pid}
+    of_front = [entry for entry in entries if entry["program"] == "convolved"]
+    assert of_front[-1]["message"] == "stopped"
+    assert {entry["pid"] for entry in of_front} == {told.process.pid}

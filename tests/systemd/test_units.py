@@ -188,7 +188,7 @@ def test_reload(running):
                      and found, 60, "two messages", 0.2)
         assert len(words) == 2, words
         poll(lambda: running.show("ActiveState") == "active", 60, "READY=1")
-        assert running.metrics().total("convolved_config_last_reload_successful") == 0
+        assert running.total("convolved_config_last_reload_successful") == 0
         check_answer(running)
     finally:
         configure(running, "")
@@ -290,7 +290,7 @@ def test_out_of_memory(running):
     """The kernel takes decoders first, whoever is larger; the service goes on."""
     check_answer(running)
     before, devices = running.main_pid, running.processes()["convolved-devic"]
-    restarted = running.metrics().total("convolved_worker_restarts_total", worker="device")
+    restarted = running.total("convolved_worker_restarts_total", worker="device")
     assert running.show("OOMPolicy") == "continue"
     for name, score in (("convolved", 0), ("convolved-codec", 800), ("convolved-devic", 200),
                         ("convolved-http", 400)):
@@ -362,7 +362,7 @@ def test_journal_that_hangs(running):
             for _ in range(1000):
                 connection.request("GET", "/" + "x" * 900)
                 assert connection.getresponse().read()
-            return running.metrics().total("convolved_log_lines_lost_total", process="front")
+            return running.total("convolved_log_lines_lost_total", process="front")
         poll(more_is_lost, 120, "more than fits into any buffer")
     finally:
         journal.kill(signal.SIGCONT)
@@ -497,7 +497,7 @@ def test_stop(hurried):
     client = threading.Thread(target=lambda: answers.append(
         running.filter(MEDIUM, HEAVY, variant="reference")))
     client.start()
-    poll(lambda: running.metrics().total("convolved_spool_memory_bytes") >= MEDIUM.nbytes, 60,
+    poll(lambda: running.total("convolved_spool_memory_bytes") >= MEDIUM.nbytes, 60,
          "the job")
     since, began = running.position(), time.monotonic()
     stop = threading.Thread(target=running.systemctl, args=("stop", "convolved.socket", "convolved.service"))
