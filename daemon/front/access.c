@@ -8,11 +8,16 @@
 
 static bool may_serve(const struct listener *l, const struct config *config)
 {
+	if (l->use == LISTENER_AGENT && l->tls) {
+		log_error("agent-listen=tls:%s: agent checks are not encrypted: leave out tls:",
+		          l->address);
+		return false;
+	}
 	if (l->tls && !certificate_files_found()) {
 		log_error("%s: TLS needs tls-certificate and tls-key", l->address);
 		return false;
 	}
-	if (l->metrics || l->local)
+	if (l->use != LISTENER_CLIENTS || l->local)
 		return true;
 	if (!tokens_wanted() && !config->allow_anonymous) {
 		log_error("%s can be reached from other hosts: set tokens=FILE, or "

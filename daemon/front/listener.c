@@ -19,6 +19,15 @@
 
 enum { BACKLOG = 1024 };
 
+/* The option that lists addresses of a use, the name of a passed socket, and what the log says. */
+static const struct {
+	const char *option, *name, *remark;
+} uses[LISTENER_USES] = {
+    [LISTENER_CLIENTS] = {"listen", "", ""},
+    [LISTENER_METRICS] = {"metrics-listen", "metrics", " for metrics and health"},
+    [LISTENER_AGENT] = {"agent-listen", "agent", " for agent checks"},
+};
+
 /* Removes a socket file that no process serves. */
 static void remove_stale(const struct sockaddr_un *address)
 {
@@ -70,9 +79,9 @@ static int open_address(const struct address *address, unsigned mode)
 	return fd;
 }
 
-static struct listener of_address(const char *text, bool metrics, bool standard)
+static struct listener of_address(const char *text, enum listener_use use, bool standard)
 {
-	struct listener l = {.metrics = metrics, .fd = -1};
+	struct listener l = {.use = use, .fd = -1};
 
 	address_parse(text, &l.at);
 	l.address = l.at.text;
@@ -82,14 +91,20 @@ static struct listener of_address(const char *text, bool metrics, bool standard)
 	return l;
 }
 
-static struct listener of_descriptor(int fd)
+static struct listener of_descriptor(int fd, const char *name)
 {
-	struct listener l = {.address = "a socket passed by systemd", .passed = true, .fd = fd};
+	struct listener l = {.address = "a socket passed by systemd",
+	                     .tls = !strcmp(name, "tls"),
+	                     .passed = true,
+	                     .fd = fd};
 	struct sockaddr_storage address;
 	socklen_t size = sizeof address;
 
 	l.local = !getsockname(fd, (struct sockaddr *)&address, &size) &&
 	          address_is_local((const struct sockaddr *)&address);
+	for (enum listener_use use = LISTENER_CLIENTS + 1; use < LISTENER_USES; use++)
+		if (!strcmp(name, uses[use].name))
+			l.use = use;
 	return l;
 }
 
@@ -101,15 +116,21 @@ static unsigned list_passed(struct listener list[LISTENERS_MAX])
 	unsigned listed = 0;
 
 	for (int i = 0; i < count; i++) {
-		if (listed < CONFIG_LIST_MAX) {
-			list[listed] = of_descriptor(SD_LISTEN_FDS_START + i);
-			list[listed].tls = !strcmp(names[i], "tls");
-			list[listed++].metrics = !strcmp(names[i], "metrics");
-		}
+		if (listed < CONFIG_LIST_MAX)
+			list[listed++] = of_descriptor(SD_LISTEN_FDS_START + i, names[i]);
 		free(names[i]);
 	}
 	free(names);
 	return listed;
+}
+
+/* Appends the addresses of an option; returns the number of all that are listed. */
+static unsigned list_addresses(const struct config_list *addresses, enum listener_use use,
+                               bool standard, struct listener *list, unsigned count)
+{
+	for (unsigned i = 0; i < addresses->count; i++)
+		list[count++] = of_address(addresses->item[i], use, standard);
+	return count;
 }
 
 unsigned listener_list(const struct config *config, struct listener list[LISTENERS_MAX])
@@ -117,12 +138,10 @@ unsigned listener_list(const struct config *config, struct listener list[LISTENE
 	unsigned count = list_passed(list);
 
 	if (!count)
-		for (; count < config->listen.count; count++)
-			list[count] = of_address(config->listen.item[count], false,
-			                         config->listen_is_default);
-	for (unsigned i = 0; i < config->metrics_listen.count; i++)
-		list[count++] = of_address(config->metrics_listen.item[i], true, false);
-	return count;
+		count = list_addresses(&config->listen, LISTENER_CLIENTS, config->listen_is_default,
+		                       list, count);
+	count = list_addresses(&config->metrics_listen, LISTENER_METRICS, false, list, count);
+	return list_addresses(&config->agent_listen, LISTENER_AGENT, false, list, count);
 }
 
 /* An address as listen= writes it. */
@@ -147,8 +166,8 @@ static void describe(int fd, char *text, size_t room)
 
 static void log_listening(const struct listener *l, const char *address, const char *remark)
 {
-	log_info("listening on %s%s%s%s", address, l->tls ? " by TLS" : "",
-	         l->metrics ? " for metrics and health" : "", remark);
+	log_info("listening on %s%s%s%s", address, l->tls ? " by TLS" : "", uses[l->use].remark,
+	         remark);
 }
 
 /* A socket of another type would accept connections that nobody answers. */
@@ -182,7 +201,7 @@ enum error listener_open(struct listener *l, unsigned mode)
 		return ERR_OK;
 	}
 	if (l->fd < 0) {
-		log_error("%s=%s: %m", l->metrics ? "metrics-listen" : "listen", l->address);
+		log_error("%s=%s: %m", uses[l->use].option, l->address);
 		return ERR_IO;
 	}
 	log_listening(l, l->address, "");

@@ -8,12 +8,19 @@
 #include "front/config/address.h"
 #include "front/config/config.h"
 
-enum { LISTENERS_MAX = 2 * CONFIG_LIST_MAX };
+enum { LISTENERS_MAX = 3 * CONFIG_LIST_MAX };
+
+enum listener_use {
+	LISTENER_CLIENTS,
+	LISTENER_METRICS, /* metrics and health alone, without tokens */
+	LISTENER_AGENT,   /* agent checks (front/agent.h) */
+	LISTENER_USES
+};
 
 struct listener {
 	const char *address; /* for messages; owned by the configuration */
 	struct address at;   /* unset if it was passed */
-	bool metrics;        /* serves metrics and health alone, without tokens */
+	enum listener_use use;
 	bool tls;
 	bool local;    /* only processes of this host can reach it */
 	bool optional; /* a default address, which the configuration does not name */
@@ -22,7 +29,7 @@ struct listener {
 };
 
 /* Lists the sockets that a configuration wants. Sockets passed by systemd replace `listen`; those
- * named (FileDescriptorName=) `tls` or `metrics` serve that. */
+ * named (FileDescriptorName=) `tls`, `metrics` or `agent` serve that. */
 unsigned listener_list(const struct config *config, struct listener list[LISTENERS_MAX]);
 
 /* Opens it, unless it was passed; the caller owns the descriptor. Logs the reason on failure. mode:

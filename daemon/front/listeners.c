@@ -1,12 +1,13 @@
-/* Hands the listening sockets to HTTP. */
+/* Hands the listening sockets to HTTP, and those for agent checks to these. */
 #include "front/listeners.h"
 
 #include <assert.h>
 
+#include "front/agent.h"
 #include "front/listener.h"
 #include "front/http_workers.h"
 
-_Static_assert((int)LISTENERS_MAX <= (int)HTTP_SOCKETS_MAX, "every listener is served");
+_Static_assert(2 * (int)CONFIG_LIST_MAX <= (int)HTTP_SOCKETS_MAX, "every listener is served");
 
 static bool passed; /* a socket manager keeps the sockets: those who come in a drain wait there */
 
@@ -44,9 +45,13 @@ enum error listeners_init(const struct config *config)
 	for (unsigned i = 0; !e && i < count; i++) {
 		passed |= list[i].passed;
 		e = listener_open(&list[i], (unsigned)config->socket_mode);
-		if (!e && list[i].fd >= 0)
-			sockets[open++] = (struct http_socket){
-			    .fd = list[i].fd, .tls = list[i].tls, .metrics = list[i].metrics};
+		if (!e && list[i].use == LISTENER_AGENT)
+			e = agent_serve(list[i].fd);
+		else if (!e && list[i].fd >= 0)
+			sockets[open++] =
+			    (struct http_socket){.fd = list[i].fd,
+			                         .tls = list[i].tls,
+			                         .metrics = list[i].use == LISTENER_METRICS};
 	}
 	return e ? e : http_workers_init(config, &limits, sockets, open);
 }

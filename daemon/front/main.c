@@ -12,6 +12,7 @@
 #include "common/log.h"
 #include "common/signals.h"
 #include "front/access.h"
+#include "front/agent.h"
 #include "front/api/figures.h"
 #include "front/api/gauges.h"
 #include "front/api/guest.h"
@@ -48,8 +49,8 @@ static int argument_count;
 static char **arguments;
 static struct loop_watch signals;
 static struct loop_timer drain;
-static uint64_t drain_started;
-static bool drain_over;
+static uint64_t drain_closes; /* loop_now(), when no more connections are accepted; 0: no drain */
+static bool drain_closed, drain_over;
 
 static void log_configure(void)
 {
@@ -66,9 +67,15 @@ static void last_words(void)
 
 static void drain_check(void *context)
 {
-	uint64_t waited = loop_now() - drain_started, limit = config.drain_timeout * 1000000000u;
+	uint64_t now = loop_now(), limit = config.drain_timeout * 1000000000u, waited;
 
 	(void)context;
+	if (now < drain_closes)
+		return;
+	if (!drain_closed)
+		listeners_drain();
+	drain_closed = true;
+	waited = now - drain_closes;
 	if (!drain_over && http_workers_drained() && !jobs_open()) {
 		refusals_tell();
 		last_words();
@@ -84,16 +91,22 @@ static void drain_check(void *context)
 	}
 }
 
+/* A second call ends drain-delay. */
 static void start_drain(void)
 {
-	if (drain_started)
+	uint64_t now = loop_now();
+
+	if (drain_closes) {
+		drain_closes = now < drain_closes ? now : drain_closes;
 		return;
+	}
 	log_notice("stopping: %u requests to finish", http_workers_requests());
 	notify_stopping();
-	drain_started = loop_now();
+	drain_closes = now + config.drain_delay * 1000000000u;
 	canary_stop();
 	routes_drain();
-	listeners_drain();
+	agent_drain();
+	drain_check(NULL);
 	loop_timer_repeat(&drain, DRAIN_CHECK_MS);
 }
 
@@ -143,7 +156,7 @@ static void signal_received(void *context)
 		return;
 	if (info.ssi_signo != SIGHUP)
 		start_drain();
-	else if (!drain_started)
+	else if (!drain_closes)
 		reload();
 }
 
@@ -244,6 +257,7 @@ static const struct part {
     {.init = figures_init, .fini = figures_fini},
     {.init = supervisor_init, .fini = supervisor_fini},
     {.init_with = tracer_init, .fini = tracer_fini},
+    {.init = agent_init, .fini = agent_fini},
     {.init_with = listeners_init},
     {.init_with = scheduler_init, .fini = scheduler_fini},
     {.init_with = init_store, .fini = store_fini},

@@ -132,7 +132,7 @@ void notify_reloading(void)
 
 void notify_stopping(void)
 {
-	uint64_t seconds = config->drain_timeout + STOP_MARGIN;
+	uint64_t seconds = config->drain_delay + config->drain_timeout + STOP_MARGIN;
 
 	stopping = true;
 	sd_notifyf(0, "STOPPING=1\nEXTEND_TIMEOUT_USEC=%llu",

@@ -469,7 +469,7 @@ class Service(Client):
     def tail(self):
         """The end of the log, less the lines on images that went well."""
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
-        return re.sub(r"^.*: request \w+: job \d+ is done .*\n", "", text, flags=re.M)[-6000:]
+        return re.sub(r"^.*: request [\w.-]+: job \d+ is done .*\n", "", text, flags=re.M)[-6000:]
 
     def says(self, text):
         """Waits for this in the log, which is written while the service goes on."""

@@ -17,6 +17,7 @@ from PIL import Image
 
 import imagefiles
 import oracle
+from agent import agent_says
 from clients import Clients
 from collector import Collector
 from command import hashed
@@ -309,37 +310,40 @@ def test_out_of_memory(running):
 
 
 @pytest.fixture
-def metrics_socket(running):
-    """The example of a second socket unit, enabled as its text says."""
-    unit = running.path("/etc/systemd/system/convolved-metrics.socket")
-    example, = running.installed.rglob("examples/convolved-metrics.socket")
-    unit.write_text(example.read_text())
+def more_sockets(running):
+    """The examples of further socket units, enabled as their texts say."""
+    names = ["convolved-metrics.socket", "convolved-agent.socket"]
+    for name in names:
+        example, = running.installed.rglob(f"examples/{name}")
+        running.path(f"/etc/systemd/system/{name}").write_text(example.read_text())
     running.systemctl("daemon-reload")
-    running.systemctl("enable", "convolved-metrics.socket")
+    running.systemctl("enable", *names)
     running.systemctl("restart", "convolved")
-    yield "convolved-metrics.socket"
-    running.systemctl("disable", "convolved-metrics.socket")
-    running.systemctl("stop", "convolved-metrics.socket", "convolved.service")
-    unit.unlink(missing_ok=True)
+    yield names
+    running.systemctl("disable", *names)
+    running.systemctl("stop", *names, "convolved.service")
+    for name in names:
+        running.path(f"/etc/systemd/system/{name}").unlink(missing_ok=True)
     running.systemctl("daemon-reload")
 
 
-def metrics_answer():
+def others_answer():
     other = Client("127.0.0.1", 9700)
     assert other.get("/livez").status == 200
     assert b"convolved_build_info" in other.get("/metrics").body
+    assert agent_says("127.0.0.1", 9702).startswith("ready up ")
 
 
-def test_more_sockets(running, metrics_socket):
-    """It is served beside the first, and comes back with the service."""
-    metrics_answer()
+def test_more_sockets(running, more_sockets):
+    """They are served beside the first, and come back with the service."""
+    others_answer()
     check_answer(running)
-    running.systemctl("stop", metrics_socket, "convolved.socket", "convolved.service")
-    for client in running, Client("127.0.0.1", 9700):
+    running.systemctl("stop", *more_sockets, "convolved.socket", "convolved.service")
+    for client in running, Client("127.0.0.1", 9700), Client("127.0.0.1", 9702):
         with pytest.raises(ConnectionRefusedError):
             client.get("/livez")
     running.systemctl("start", "convolved")
-    metrics_answer()
+    others_answer()
     check_answer(running)
 
 
@@ -429,10 +433,10 @@ def refused(host, port):
     return False
 
 
-def test_not_valid(running, metrics_socket):
+def test_not_valid(running, more_sockets):
     """Started by clients who do not cease with a configuration that is not valid, it is tried once, and
     its sockets are closed: they are refused. What starts it again opens them."""
-    sockets = ["convolved.socket", metrics_socket]
+    sockets = ["convolved.socket", *more_sockets]
     running.systemctl("stop", "convolved.service")
     since = running.position()
     configure(running, "max-jobs=none")
@@ -459,7 +463,7 @@ def test_not_valid(running, metrics_socket):
         for unit in sockets:
             assert running.show("ActiveState", unit) == "active", unit
         assert running.show("ActiveState", "convolved-closed.target") == "inactive"
-        metrics_answer()
+        others_answer()
         check_answer(running)
     finally:
         configure(running, "")

@@ -218,6 +218,8 @@ static void test_listen(void **state)
 {
 	char *standard[] = {"convolved", NULL};
 	char *asked[] = {"convolved", "--listen", "unix:/nonexistent/socket", NULL};
+	char *all[] = {"convolved",        "--agent-listen", "10.1.1.1:1",
+	               "--metrics-listen", "tls:[::1]:2",    NULL};
 	struct listener list[LISTENERS_MAX];
 	struct config config;
 
@@ -225,7 +227,7 @@ static void test_listen(void **state)
 	assert_int_equal(load(&config, standard), CONFIG_RUN);
 	assert_int_equal(listener_list(&config, list), 2);
 	for (int i = 0; i < 2; i++)
-		assert_true(list[i].local && !list[i].tls && !list[i].metrics);
+		assert_true(list[i].local && !list[i].tls && list[i].use == LISTENER_CLIENTS);
 	assert_string_equal(list[0].address, "127.0.0.1:8700");
 	assert_true(list[1].optional && !list[0].optional);
 	assert_true(address_parse("unix:/nonexistent/socket", &list[1].at));
@@ -235,6 +237,11 @@ static void test_listen(void **state)
 	assert_int_equal(load(&config, asked), CONFIG_RUN);
 	assert_int_equal(listener_list(&config, list), 1);
 	assert_int_equal(listener_open(&list[0], 0660), ERR_IO);
+	config_fini(&config);
+	assert_int_equal(load(&config, all), CONFIG_RUN);
+	assert_int_equal(listener_list(&config, list), 2 + 2);
+	assert_true(list[2].use == LISTENER_METRICS && !strcmp(list[2].address, "[::1]:2"));
+	assert_true(list[3].use == LISTENER_AGENT && !strcmp(list[3].address, "10.1.1.1:1"));
 	config_fini(&config);
 }
 
@@ -561,7 +568,8 @@ static int admission(const char *method, const char *path, uint64_t announced)
 
 static void test_admission(void **state)
 {
-	struct config config = {.max_body = 1000, .max_jobs = 1, .max_bodies = 1, .max_wait = 60};
+	struct config config = {
+	    .node = "", .max_body = 1000, .max_jobs = 1, .max_bodies = 1, .max_wait = 60};
 
 	(void)state;
 	shares_init(&config);
@@ -627,7 +635,7 @@ static void test_unread(void **state)
 /* A request's chain takes as much memory as it has filters and matrices. */
 static void test_chain_memory(void **state)
 {
-	struct config config = {.max_body = 1000, .max_jobs = 1, .max_wait = 60};
+	struct config config = {.node = "", .max_body = 1000, .max_jobs = 1, .max_wait = 60};
 	struct request *r = new_request("POST", "/v1/filters/gaussian", 100);
 
 	(void)state;
@@ -651,6 +659,7 @@ static void test_drain_rate(void **state)
 	shares_init(&config);
 	admission_init(&config);
 	assert_int_equal(admission_check("a", WORK_LIGHT, 0, &problem), ERR_OK);
+	assert_true(admission_free() == 1);
 	for (int i = 0; i < 9; i++)
 		admission_began(WORK_LIGHT, 1000);
 	assert_true(admission_predict(WORK_LIGHT, 1000) == 0); /* nothing is known yet */
@@ -659,6 +668,7 @@ static void test_drain_rate(void **state)
 	/* At least a tenth of a second each, and eight before this one. */
 	one = admission_predict(WORK_LIGHT, 1000) / 9;
 	assert_true(one >= 0.1 && one < 2);
+	assert_true(admission_free() >= 0 && admission_free() <= 1 - 8 * 0.1 / 3);
 	assert_true(admission_predict(WORK_BATCH, 1000) == 0);
 	/* Others take no part of max_jobs but their number. */
 	assert_int_equal(admission_check("a", WORK_BATCH, 0, &problem), ERR_OK);
@@ -673,6 +683,7 @@ static void test_drain_rate(void **state)
 		admission_ended(WORK_LIGHT, 1000);
 	assert_int_equal(admission_check("a", WORK_LIGHT, 1000000, &problem), ERR_OK);
 	assert_int_equal(admission_retry_after(), 1);
+	assert_true(admission_free() == 1);
 }
 
 /* Jobs that wait for a program say nothing about how fast work gets done. */

@@ -183,7 +183,7 @@ void async_get_result(struct request *r)
 	job_hold(r->job);
 	answer_job(&r->answer, r->job, r->job->times.accepted - s->arrived);
 	if (!r->job->error)
-		r->answer.version = strtoull(s->id, NULL, 16);
+		r->answer.version = strtoull(s->id, NULL, 16); /* less the node */
 }
 
 void async_delete_job(struct request *r)

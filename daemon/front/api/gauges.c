@@ -57,6 +57,7 @@ static void update_limits(void)
 	metric_set(METRIC_JOBS_LIMIT, NULL, NULL, (double)config->max_jobs);
 	metric_set(METRIC_SPOOL_LIMIT, NULL, NULL, (double)config->max_memory);
 	metric_set(METRIC_UNREAD_LIMIT, NULL, NULL, (double)config->unread_size);
+	metric_set(METRIC_FREE, NULL, NULL, admission_free());
 	metric_set(METRIC_STORED_LIMIT, NULL, NULL, (double)config->result_size);
 	for (enum work_class class = 0; class < WORK_CLASSES; class ++)
 		metric_set(METRIC_ADMISSION_WAIT, classes[class], NULL,

@@ -92,6 +92,8 @@ static const struct {
     {"verbose", "query", "{'type':'string'}", "List the conditions and which of them hold"},
     {"Prefer", "header", "{'type':'string','examples':['respond-async']}",
      "respond-async: 202 as soon as the body has arrived (RFC 7240)"},
+    {"X-Busy-Status", "header", "{'type':'string','examples':['503']}",
+     "503: the status of a refusal because of load, in place of 429 (for balancers)"},
     {"traceparent", "header",
      "{'type':'string','examples':['00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01']}",
      "The trace that the request belongs to, for the log (W3C Trace Context); a malformed one is "
@@ -128,6 +130,7 @@ static const struct {
     {"Location", "202", "The job's address", true},
     {"Preference-Applied", "202", "respond-async", true},
     {"Retry-After", "409 429 503", "Seconds to wait before asking again", true},
+    {"X-Busy-Status", "503", "429, if the request's X-Busy-Status changed it", false},
     {"WWW-Authenticate", "401", "Bearer, and what is wrong with the token", true},
 };
 
@@ -479,6 +482,7 @@ static void add_image_parameters(json_t *list, enum filter filter)
 		if (!(common->for_chain && filter < FILTERS) && !filter_has(filter, common->name))
 			json_array_append_new(list, reference("parameters", common->name));
 	json_array_append_new(list, reference("parameters", "Prefer"));
+	json_array_append_new(list, reference("parameters", "X-Busy-Status"));
 }
 
 static json_t *image_body(bool chain)
@@ -507,9 +511,11 @@ static json_t *route_parameters(const struct route *route, enum filter filter)
 	if (strstr(route->path, "{id}"))
 		json_array_append_new(
 		    list,
-		    make_parameter("id", "path", "The address of the job",
-		                   catalogue_schema("{'type':'string','pattern':'^[0-9a-f]{16}$'}"),
-		                   true));
+		    make_parameter(
+		        "id", "path", "The address of the job",
+		        catalogue_schema(
+		            "{'type':'string','pattern':'^[0-9a-f]{16}(-[0-9A-Za-z._-]+)?$'}"),
+		        true));
 	while (next_word(&query, word))
 		json_array_append_new(list, reference("parameters", word));
 	if (!route->act)

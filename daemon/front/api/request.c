@@ -24,6 +24,13 @@ enum { STRIPPED_LOOK = 64 };
 _Static_assert((int)HEAD_CLIENT_SIZE <= (int)FAIR_CLIENT_SIZE,
                "a job's terms name the head's client");
 
+static const char *node = "";
+
+void request_init(const struct config *config)
+{
+	node = config->node;
+}
+
 struct request *request_new(struct head *head)
 {
 	struct request *r = calloc(1, sizeof *r);
@@ -38,7 +45,8 @@ struct request *request_new(struct head *head)
 	*head = (struct head){0};
 	r->method = r->head.text[HEAD_METHOD];
 	r->path = r->head.text[HEAD_PATH];
-	snprintf(r->id, sizeof r->id, "%016llx", (unsigned long long)number);
+	snprintf(r->id, sizeof r->id, "%0*llx%s%s", REQUEST_NUMBER_DIGITS,
+	         (unsigned long long)number, *node ? "-" : "", node);
 	r->arrived = loop_now();
 	r->body.fd = -1;
 	answer_init(&r->answer);

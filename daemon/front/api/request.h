@@ -10,6 +10,7 @@
 #include "common/head.h"
 #include "common/serve.h"
 #include "front/api/answer.h"
+#include "front/config/config.h"
 #include "front/jobs/job.h"
 #include "front/jobs/shares.h"
 #include "front/jobs/spool.h"
@@ -18,7 +19,8 @@
 
 enum {
 	REQUEST_PARAMETERS_MAX = HEAD_PARAMETERS_MAX,
-	REQUEST_ID_SIZE = 17,
+	REQUEST_NUMBER_DIGITS = 16,
+	REQUEST_ID_SIZE = REQUEST_NUMBER_DIGITS + 1 + CONFIG_NAME_MAX + 1,
 	REQUEST_VALUE_MAX = 64 << 10
 };
 enum { DEADLINE_MAX_MS = 86400000 };
@@ -48,8 +50,8 @@ struct told {
 };
 
 struct request {
-	char id[REQUEST_ID_SIZE];
-	struct head head;          /* owned */
+	char id[REQUEST_ID_SIZE]; /* a random number in hexadecimal, and -NODE if there is a name */
+	struct head head;         /* owned */
 	const char *method, *path; /* of its head */
 	bool cors;                 /* for a page of another site that may use the service */
 	bool urlencoded; /* its Content-Type is the one that curl sends with -d and --data-binary */
@@ -81,6 +83,9 @@ struct request {
 	bool (*stream)(struct request *request);
 	struct told told; /* by the stream */
 };
+
+/* The ids of requests from now on end with this node's name; "" if it has none. */
+void request_init(const struct config *config);
 
 /* Takes over what is in the head, also on failure (NULL: no memory). */
 struct request *request_new(struct head *head);

@@ -32,6 +32,7 @@ static bool draining;
 void routes_init(const struct config *c)
 {
 	config = c;
+	request_init(c);
 	origin_init(c);
 }
 

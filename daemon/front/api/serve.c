@@ -194,6 +194,18 @@ static void note_refusal(const struct request *r)
 	                                .request = r->id});
 }
 
+/* A balancer that repeats requests at another node may know which by the status alone, and not know
+ * 429; so a refusal because of load gets the status that it asks for. Accounts have 429. */
+static void restate(struct request *r)
+{
+	const char *asked = r->head.text[HEAD_BUSY_STATUS];
+
+	if (r->answer.status != 429 || !asked || strcmp(asked, "503"))
+		return;
+	answer_header(&r->answer, "X-Busy-Status", "%d", r->answer.status);
+	r->answer.status = 503;
+}
+
 const struct answer *serve_answer(struct request *r)
 {
 	complete_headers(r);
@@ -205,6 +217,7 @@ const struct answer *serve_answer(struct request *r)
 	representation_compress(&r->answer, r->head.text[HEAD_ACCEPT_ENCODING]);
 	request_drop_body(r);
 	routes_answered(r);
+	restate(r);
 	if (r->answer.file >= 0 && r->answer.status != 304)
 		unread_begin(&r->unread, r->id, r->terms.client, r->answer.file_size, r->cut,
 		             r->waiter.context);

@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { CONFIG_LIST_MAX = 16 };
+/* CONFIG_NAME_MAX: the longest name, in bytes without its NUL. */
+enum { CONFIG_LIST_MAX = 16, CONFIG_NAME_MAX = 63 };
 
 struct config_list {
 	char *item[CONFIG_LIST_MAX];
@@ -28,6 +29,7 @@ struct config {
 #define CONFIG_ORIGINS   struct config_list
 #define CONFIG_FORMATS   struct config_list
 #define CONFIG_URL       char *
+#define CONFIG_NAME      char *
 #define SECTION(name, text)
 #define OPTION(member, name, type, reload, default_, min, max, text) CONFIG_##type member;
 #include "front/config/options.def"

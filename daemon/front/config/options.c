@@ -165,6 +165,15 @@ static bool is_url(const char *text)
 	return !*text;
 }
 
+/* A part of paths and a server's name in a balancer's configuration, or nothing. */
+static bool is_name(const char *text)
+{
+	static const char valid[] =
+	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+
+	return strlen(text) <= CONFIG_NAME_MAX && !text[strspn(text, valid)];
+}
+
 /* How values of a type are stored, parsed and printed. `fits`, if not NULL, checks a text or an
  * item of a list; `parse` and the row's bounds check a number. */
 static const struct type {
@@ -198,6 +207,8 @@ static const struct type {
     [OPTION_FORMATS] = {"LIST", KEEPS_LIST, is_file_format, NULL, NULL,
                         "all, or names of formats as in /v1/filters", false},
     [OPTION_URL] = {"URL", KEEPS_TEXT, is_url, NULL, NULL, "a URL (http://… or https://…)", false},
+    [OPTION_NAME] = {"NAME", KEEPS_TEXT, is_name, NULL, NULL,
+                     "a name of at most 63 letters, digits, ., - and _", false},
     [OPTION_ADDRESSES] = {"LIST", KEEPS_LIST, address_valid, NULL, NULL,
                           "ADDRESS:PORT with a numeric address, "
                           "[ADDRESS]:PORT (either with tls: before it for TLS) or unix:PATH",

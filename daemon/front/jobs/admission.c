@@ -111,6 +111,15 @@ double admission_predict(enum work_class class, double cost)
 	return (d->backlog + cost) * d->busy / d->done;
 }
 
+double admission_free(void)
+{
+	double longest = 0;
+
+	for (enum work_class i = 0; i < WORK_CLASSES; i++)
+		longest = fmax(longest, admission_predict(i, 0));
+	return fmax(0, 1 - longest / (double)config->max_wait);
+}
+
 enum error admission_check(const char *client, enum work_class class, uint64_t body_size,
                            struct problem *problem)
 {

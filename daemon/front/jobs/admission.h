@@ -36,6 +36,10 @@ void admission_held(enum work_class class, bool held);
  * none, or the class has not been measured. */
 double admission_predict(enum work_class class, double cost);
 
+/* The share of max-wait that the work in hand leaves free, in the class that would take longest: 1
+ * at rest, 0 when it would take max-wait or more. */
+double admission_free(void);
+
 /* Checks whether this client may submit one more job: ERR_QUEUE_FULL if it, or all clients
  * together, have too many, or the wait is too long. */
 enum error admission_check(const char *client, enum work_class class, uint64_t body_size,

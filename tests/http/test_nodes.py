@@ -1,0 +1,179 @@
+"""What balancers need of a node: its name in ids, agent checks, a delay before it closes, refusals with the
+status that they repeat."""
+import contextlib
+import os
+import re
+import resource
+import signal
+import socket
+import stat
+import tempfile
+
+import pytest
+
+import imagefiles
+from agent import agent_says
+from command import INVALID, run
+from jobs import HEAVY, MEDIUM, PREFER, submit
+from service import ONE_DEVICE, SMALL, Process, free_port, poll
+
+PNG = imagefiles.write_png(SMALL)
+BOX = "/v1/filters/box"
+
+
+@pytest.fixture(scope="module")
+def node(launch):
+    """With agent checks over TCP and at a Unix socket."""
+    port, path = free_port(), f"{tempfile.mkdtemp()}/agent"
+    with launch("--node", "n-1.x", "--codecs", "1", "--max-wait", "4", "--max-jobs", "50", "--client-share", "1",
+                "--agent-listen", f"127.0.0.1:{port};unix:{path}", environment=ONE_DEVICE) as service:
+        service.agent, service.path = port, path
+        yield service
+
+
+def test_ids(node):
+    """Of a request and its job; whatever the name, results have versions of their own."""
+    answer = node.post(BOX, PNG)
+    assert re.fullmatch(r"[0-9a-f]{16}-n-1\.x", answer.headers["X-Request-Id"])
+    tags = set()
+    for _ in range(2):
+        answer = node.post(BOX, PNG, headers=PREFER)
+        name = answer.json()["id"]
+        assert name == answer.headers["X-Request-Id"] and answer.headers["Location"] == f"/v1/jobs/{name}"
+        answer = node.get(f"/v1/jobs/{name}/result?wait=60")
+        assert answer.status == 200
+        tags.add(answer.headers["ETag"])
+        again = node.get(f"/v1/jobs/{name}/result", headers={"If-None-Match": answer.headers["ETag"]})
+        assert again.status == 304
+    assert len(tags) == 2
+    node.get(f"/v1/jobs/{name.partition('-')[0]}").refused(404, "not-found")
+
+
+@pytest.mark.parametrize("arguments, says", [
+    (["--node", "a b"], ["node=a b", "letters, digits"]), (["--node", "ä"], ["letters"]),
+    (["--node", "x" * 64], ["at most 63"]), (["--node", "a/b"], ["letters"]),
+    (["--agent-listen", "tls:127.0.0.1:1"], ["agent-listen=tls:127.0.0.1:1", "leave out tls:"]),
+    (["--agent-listen", "1"], ["agent-listen=1", "ADDRESS:PORT"])])
+def test_wrong(arguments, says):
+    done = run("--check-config", *arguments)
+    assert done.returncode == INVALID and all(word in done.stderr for word in says), done.stderr
+
+
+def test_agent_needs_no_token():
+    """It tells hardly anything, so other hosts may ask."""
+    assert run("--check-config", "--node", "x" * 63, "--agent-listen", "0.0.0.0:1").returncode == 0
+
+
+def ready(text):
+    """The weight, in percent."""
+    return int(re.fullmatch(r"ready up (\d+)%\n", text)[1])
+
+
+def whole(node):
+    """Waits for all of the weight, less than which there is while the service tests itself."""
+    poll(lambda: ready(agent_says("127.0.0.1", node.agent)) == 100, 60, "all of the weight")
+
+
+def test_weight(node):
+    """It falls with the work that is waiting, and is whole again at rest; a Unix socket says the same."""
+    node.rest()
+    whole(node)
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(node.path)
+        assert ready(connection.makefile().read()) > 0
+    assert stat.S_IMODE(os.stat(node.path).st_mode) == 0o660
+    before = node.metrics().total("convolved_agent_checks_total", state="ready")
+    jobs = [submit(node, MEDIUM, HEAVY, variant="reference") for _ in range(8)]
+    try:
+        # A job has to end before anything is known.
+        poll(lambda: ready(agent_says("127.0.0.1", node.agent)) < 90, 120, "less weight")
+        assert node.metrics().total("convolved_free_ratio") < 1
+    finally:
+        for job in jobs:
+            node.request("DELETE", job)
+    node.rest()
+    whole(node)
+    metrics = node.metrics()
+    assert metrics.total("convolved_agent_checks_total", state="ready") >= before + 2
+    assert metrics.total("convolved_agent_checks_total", state="drain") == 0
+
+
+def open_files(node):
+    return len(os.listdir(f"/proc/{node.process.pid}/fd"))
+
+
+def test_silent_and_talking_clients(node):
+    """A thousand that neither read nor close, and one that talks, hold nothing."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 4096), most))
+    node.rest()
+    before = open_files(node)
+    with contextlib.ExitStack() as stack:
+        for _ in range(1000):
+            stack.enter_context(socket.create_connection(("127.0.0.1", node.agent), timeout=60))
+        assert ready(agent_says("127.0.0.1", node.agent))  # after them, in their order
+        poll(lambda: open_files(node) <= before, 60, "their end")
+        assert node.works()
+    with socket.create_connection(("127.0.0.1", node.agent), timeout=60) as connection:
+        with contextlib.suppress(ConnectionError):
+            for _ in range(100):
+                connection.sendall(b"GET / HTTP/1.1\r\n\r\n" * 5000)
+    assert ready(agent_says("127.0.0.1", node.agent))
+
+
+def processor(node):
+    return sum(map(int, Process(node.process.pid).stat[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_no_descriptors(node):
+    """Who waits then is answered later; meanwhile the front does not turn round and round."""
+    limits = resource.prlimit(node.process.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(node.process.pid, resource.RLIMIT_NOFILE, (3, limits[1]))  # which there are
+    try:
+        with socket.create_connection(("127.0.0.1", node.agent), timeout=2) as connection:
+            before = processor(node)
+            with pytest.raises(TimeoutError):
+                connection.recv(1)
+            assert processor(node) - before < 1
+            resource.prlimit(node.process.pid, resource.RLIMIT_NOFILE, limits)
+            connection.settimeout(60)
+            assert connection.recv(100).startswith(b"ready up ")
+    finally:
+        resource.prlimit(node.process.pid, resource.RLIMIT_NOFILE, limits)
+
+
+def test_status_of_refusals(launch):
+    """That which a balancer asks for, of refusals because of load alone; the service counts what they are."""
+    with launch("--max-jobs", "1", "--codecs", "2", "--client-share", "1", environment=ONE_DEVICE) as service:
+        job = submit(service, MEDIUM, HEAVY, variant="reference")
+        for asked in (None, "500", "", "5033"):
+            answer = service.post(BOX, PNG, headers=asked is not None and {"X-Busy-Status": asked} or {})
+            answer.refused(429, "queue-full")
+            assert "X-Busy-Status" not in answer.headers
+        answer = service.post(BOX, PNG, headers={"X-Busy-Status": "503"})
+        assert (answer.status, answer.headers["X-Busy-Status"]) == (503, "429")
+        assert answer.json()["type"] == "/problems/queue-full" and int(answer.headers["Retry-After"]) >= 1
+        service.request("DELETE", job)
+        for target, status in ((BOX, 200), (f"{BOX}?size=2", 400)):
+            answer = poll(lambda: (a := service.post(target, PNG, headers={"X-Busy-Status": "503"})).status != 503
+                          and a, 60, "room")
+            assert answer.status == status and "X-Busy-Status" not in answer.headers
+        metrics = service.metrics()
+        assert metrics.total("convolved_request_duration_seconds_count", route="/v1/filters/{name}", code="503") == 0
+        assert metrics.total("convolved_request_duration_seconds_count", code="429") >= 5
+
+
+def test_delay(launch):
+    """After a signal it says that it will end, and still accepts; a second one ends that."""
+    port = free_port()
+    with launch("--drain-delay", "3600", "--agent-listen", f"127.0.0.1:{port}", "--codecs", "1",
+                environment=ONE_DEVICE) as service:
+        service.process.send_signal(signal.SIGTERM)
+        poll(lambda: agent_says("127.0.0.1", port) == "drain\n", 60, "its word")
+        assert service.get("/readyz").status == 503
+        assert service.filter(SMALL, [("box", {})]).status == 200
+        service.post(BOX, PNG, headers=PREFER).refused(503, "draining")
+        assert service.metrics().total("convolved_agent_checks_total", state="drain") >= 1
+        assert service.stop() == 0
+        with pytest.raises(ConnectionRefusedError):
+            agent_says("127.0.0.1", port)
