@@ -311,6 +311,13 @@ def test_load(home):
         assert re.search(rf"^{name} +{NUMBER} +{NUMBER}/s", text, re.M), text
 
 
+def test_cluster(home):
+    """The goodput beside the sum of the nodes; every request has been answered."""
+    text = python(home, "cluster.py", "--bench", "2", "--seconds", "0.3", "--rounds", "1", "--side", "64")
+    assert re.search(rf"answers by status: {{200: \d+}}\n(node [ab] +{NUMBER}/s\n){{2}}sum of the nodes +{NUMBER}/s\n"
+                     rf"through HAProxy +{NUMBER}/s, {NUMBER}% of it", text), text
+
+
 def test_loads(home):
     """With few slow clients. Whether they are noticed is not for a busy machine to say."""
     text = python(home, "loads.py", "--share", "0.02", "--ramp", "1", "--seconds", "0.4", "--one", status=None)
