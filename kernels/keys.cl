@@ -78,6 +78,18 @@ FORCE_INLINE void keys_store(keys v, target_row p, uint width)
 		((global key *)p)[i] = part[i];
 }
 
+/* Stores the bits of LANES samples, past a CPU's cache where that can be. */
+FORCE_INLINE void bits_stream(keys bits, target_row p)
+{
+#ifdef __x86_64__
+	if (STREAM && ((ulong)p & (sizeof(keys) - 1)) == 0) {
+		__builtin_nontemporal_store(bits, (global keys *)p);
+		return;
+	}
+#endif
+	KEYS_STORE(global, bits, p);
+}
+
 FORCE_INLINE keys keys_extreme(keys a, keys b, const bool largest)
 {
 	if (largest)

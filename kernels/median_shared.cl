@@ -1,13 +1,19 @@
-/* median_shared.cl: the median of 5x5 from what neighbouring windows have in common; stands
- * before the kernels that use it. What precedes it defines `cell`, one or several samples, cell_min(),
- * cell_max() and rest_3().
+/* median_shared.cl: the median of 3x3 or 5x5 from what neighbouring windows have in common; stands
+ * before the kernels that use it, which make two rows together. What precedes it defines `cell`, one
+ * or several samples, cell_min(), cell_max() and rest_3().
  *
- * Four windows, two and two, share four columns of four rows, which are sorted. Sorted columns are merged to
+ * Each column of a window of 3x3 is sorted: the rows that both windows share once, then the row
+ * that only one has is put in. The median is that of the largest of the smallest, the median of the
+ * middle ones and the smallest of the largest (Paeth, "Median finding on a 3x3 grid", 1990).
+ *
+ * Of 5x5 four windows, two and two, share four columns of four rows, which are sorted. Sorted columns are merged to
  * pairs, which eight windows share, and of two pairs the middle ten of sixteen are found: the three
  * values below and above cannot be the median of any, whatever its other nine values are. With the
  * four values of the row that only two of them have, the middle six of twenty; and of each window
  * with the four of its own column and the one in its corner, the median. (Sharing what windows have
  * in common: Adams, "Fast median filters using separable sorting networks", 2021.) */
+
+enum { TOGETHER = 2 }; /* rows */
 
 FORCE_INLINE cell min_3(cell a, cell b, cell c)
 {
@@ -17,6 +23,27 @@ FORCE_INLINE cell min_3(cell a, cell b, cell c)
 FORCE_INLINE cell max_3(cell a, cell b, cell c)
 {
 	return cell_max(cell_max(a, b), c);
+}
+
+FORCE_INLINE cell median_3(cell a, cell b, cell c)
+{
+	return rest_3(a, b, c, min_3(a, b, c), max_3(a, b, c));
+}
+
+/* The columns of both windows of four rows, sorted. */
+FORCE_INLINE void column_of_3(cell *sorted, const cell *v)
+{
+	const cell small = cell_min(v[1], v[2]), large = cell_max(v[1], v[2]);
+
+#pragma unroll
+	for (int t = 0; t < TOGETHER; t++) {
+		const cell other = v[3 * t];
+
+		sorted[3 * t] = cell_min(other, small);
+		sorted[3 * t + 2] = cell_max(other, large);
+		sorted[3 * t + 1] =
+		    rest_3(v[1], v[2], other, sorted[3 * t], sorted[3 * t + 2]);
+	}
 }
 
 FORCE_INLINE void sort_two(cell *a, cell *b)

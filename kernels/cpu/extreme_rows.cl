@@ -23,8 +23,9 @@ enum {
 	/* Rows made together: their windows have at least one row in common. */
 	EXTREME_TOGETHER = EXTREME_DOWN < 4 ? EXTREME_DOWN : 4,
 	EXTREME_NEEDED = EXTREME_DOWN + EXTREME_TOGETHER - 1,
-	/* A block of block_span() is less than 16 samples larger than BLOCK_X. */
-	EXTREME_LINE = BLOCK_X + 16 + 2 * EXTREME_HALO,
+	/* A block of block_span() is less than 16 samples larger than BLOCK_X. Each line begins at a
+	 * multiple of a vector. */
+	EXTREME_LINE = (BLOCK_X + 16 + 2 * EXTREME_HALO + LANES - 1) / LANES * LANES,
 };
 
 typedef key line[EXTREME_LINE];
@@ -70,13 +71,7 @@ FORCE_INLINE void extreme_across(const private key *from, target_row out, uint w
 #pragma unroll
 		for (int k = 1; k < EXTREME_ACROSS; k++)
 			v = extreme_of(v, KEYS_LOAD(private, from + x + k * BANDS));
-#ifdef __x86_64__
-		if (STREAM && ((ulong)(out + x) & (sizeof(keys) - 1)) == 0) {
-			__builtin_nontemporal_store(KEYS_BITS(v), (global keys *)(out + x));
-			continue;
-		}
-#endif
-		keys_store(v, out + x, LANES);
+		bits_stream(KEYS_BITS(v), out + x);
 	}
 }
 

@@ -1,8 +1,9 @@
-/* median_rows.cl: the median of 5x5, for CPUs.
+/* median_rows.cl: the median of 3x3 or 5x5, for CPUs.
  *
  * A work-item makes a block of BLOCK_Y rows, two at a time, whose windows have all but one row each in
- * common: see median_shared.cl. Vectors of columns are sorted once, and go to private lines, from where
- * they are merged with their neighbours, which two windows across share.
+ * common: see median_shared.cl. Columns of 3x3 stay in registers. Those of 5x5 are sorted once, and go to
+ * private lines, from where they are merged with their neighbours, which two windows across share;
+ * and of a window's 25 values the 20 that both rows have are brought down to six first.
  *
  * Samples are compared as keys: see keys.cl. At least 64 samples a row. */
 
@@ -15,35 +16,50 @@
 #endif
 
 enum {
-	MEDIAN_TAPS = 5,
-	MEDIAN_HALO = 2 * BANDS,
-	TOGETHER = 2, /* rows */
-	MEDIAN_NEEDED = MEDIAN_TAPS + TOGETHER - 1,
-	/* A block of block_span() is less than 16 samples larger than BLOCK_X. */
-	MEDIAN_LINE = BLOCK_X + 16 + 2 * MEDIAN_HALO,
+	MEDIAN_HALO = RADIUS_X * BANDS,
+	/* A block of block_span() is less than 16 samples larger than BLOCK_X. Each line begins at a
+	 * multiple of a vector. */
+	MEDIAN_LINE = (BLOCK_X + 16 + 2 * MEDIAN_HALO + LANES - 1) / LANES * LANES,
 };
 
 typedef key line[MEDIAN_LINE];
 
-/* Of each column: the four that both rows share, sorted, and the fifth of each row; then the same of
- * it and its right neighbour, merged. */
+/* Of each column of 5x5: the four that both rows share, sorted, and the fifth of each row; then the
+ * same of it and its right neighbour, merged. */
 struct median_lines {
 	line sorted[4], outer[TOGETHER], pairs[8], outer_pairs[TOGETHER][2];
 };
 
-/* Loads and stores vectors of `count` lines, at sample x. */
-FORCE_INLINE void lines_load(cell *v, const line *lines, const int count, uint x)
+/* Load and store vectors of two to eight lines, at sample x; not in loops, which PoCL's compiler would
+ * leave, and the vectors in memory. */
+FORCE_INLINE void lines_load_2(cell *v, const line *lines, uint x)
 {
-#pragma unroll
-	for (int i = 0; i < count; i++)
-		v[i] = KEYS_LOAD(private, lines[i] + x);
+	v[0] = KEYS_LOAD(private, lines[0] + x);
+	v[1] = KEYS_LOAD(private, lines[1] + x);
 }
 
-FORCE_INLINE void lines_store(const cell *v, line *lines, const int count, uint x)
+FORCE_INLINE void lines_load_4(cell *v, const line *lines, uint x)
 {
-#pragma unroll
-	for (int i = 0; i < count; i++)
-		KEYS_STORE(private, v[i], lines[i] + x);
+	lines_load_2(v, lines, x);
+	lines_load_2(v + 2, lines + 2, x);
+}
+
+FORCE_INLINE void lines_load_8(cell *v, const line *lines, uint x)
+{
+	lines_load_4(v, lines, x);
+	lines_load_4(v + 4, lines + 4, x);
+}
+
+FORCE_INLINE void lines_store_2(const cell *v, line *lines, uint x)
+{
+	KEYS_STORE(private, v[0], lines[0] + x);
+	KEYS_STORE(private, v[1], lines[1] + x);
+}
+
+FORCE_INLINE void lines_store_4(const cell *v, line *lines, uint x)
+{
+	lines_store_2(v, lines, x);
+	lines_store_2(v + 2, lines + 2, x);
 }
 
 FORCE_INLINE void median_columns(struct median_lines *lines, const cell *v, uint x)
@@ -52,8 +68,17 @@ FORCE_INLINE void median_columns(struct median_lines *lines, const cell *v, uint
 	cell sorted[4];
 
 	column_of_4(sorted, v + 1);
-	lines_store(sorted, lines->sorted, 4, x);
-	lines_store(outer, lines->outer, TOGETHER, x);
+	lines_store_4(sorted, lines->sorted, x);
+	lines_store_2(outer, lines->outer, x);
+}
+
+/* Merges what only one row has of columns with the next ones'. */
+FORCE_INLINE void median_outer_pairs(line *pairs, const line *outer, uint x)
+{
+	cell pair[2] = {KEYS_LOAD(private, *outer + x), KEYS_LOAD(private, *outer + x + BANDS)};
+
+	sort_two(&pair[0], &pair[1]);
+	lines_store_2(pair, pairs, x);
 }
 
 /* Merges each of so many columns with the next one. */
@@ -63,65 +88,109 @@ FORCE_INLINE void median_pairs(struct median_lines *lines, uint columns)
 		const uint x = min(i, columns - BANDS - LANES);
 		cell a[4], b[4], pair[8];
 
-		lines_load(a, lines->sorted, 4, x);
-		lines_load(b, lines->sorted, 4, x + BANDS);
+		lines_load_4(a, lines->sorted, x);
+		lines_load_4(b, lines->sorted, x + BANDS);
 		merge_8(pair, a, b);
-		lines_store(pair, lines->pairs, 8, x);
-		for (int t = 0; t < TOGETHER; t++) {
-			lines_load(pair, &lines->outer[t], 1, x);
-			lines_load(pair + 1, &lines->outer[t], 1, x + BANDS);
-			sort_two(&pair[0], &pair[1]);
-			lines_store(pair, lines->outer_pairs[t], 2, x);
-		}
+		lines_store_4(pair, lines->pairs, x);
+		lines_store_4(pair + 4, lines->pairs + 4, x);
+		median_outer_pairs(lines->outer_pairs[0], &lines->outer[0], x);
+		median_outer_pairs(lines->outer_pairs[1], &lines->outer[1], x);
 	}
 }
 
-/* The medians of both rows' windows that begin at sample x. */
-FORCE_INLINE void median_windows(cell made[TOGETHER], const struct median_lines *lines, uint x)
+/* The middle six of the values that both rows' windows of 5x5 have which begin at sample x. */
+FORCE_INLINE void median_middle(cell *six, const struct median_lines *lines, uint x)
 {
-	cell a[8], b[8], ten[10], last[4], four[4], six[6], corner;
+	cell a[8], b[8], ten[10], last[4];
 
-	lines_load(a, lines->pairs, 8, x);
-	lines_load(b, lines->pairs, 8, x + 2 * BANDS);
+	lines_load_8(a, lines->pairs, x);
+	lines_load_8(b, lines->pairs, x + 2 * BANDS);
 	middle_10(ten, a, b);
-	lines_load(last, lines->sorted, 4, x + 4 * BANDS);
-#pragma unroll
-	for (int t = 0; t < TOGETHER; t++) {
-		lines_load(a, lines->outer_pairs[t], 2, x);
-		lines_load(b, lines->outer_pairs[t], 2, x + 2 * BANDS);
-		merge_4(four, a[0], a[1], b[0], b[1]);
-		middle_6(six, ten, four);
-		lines_load(&corner, &lines->outer[t], 1, x + 4 * BANDS);
-		made[t] = median_of_11(six, last, corner);
-	}
+	lines_load_4(last, lines->sorted, x + 4 * BANDS);
+	middle_6(six, ten, last);
 }
 
-/* Two rows, or the first of them. */
-FORCE_INLINE void median_rows_made(struct median_lines *lines, source_row top, uint pitch,
-                                   target_row first, target_row second, uint width, uint here)
+/* The median of these and of the five that only one row has. */
+FORCE_INLINE cell median_window_5(const cell *six, const line *pairs, const line *outer, uint x)
+{
+	cell a[2], b[2], four[4];
+
+	lines_load_2(a, pairs, x);
+	lines_load_2(b, pairs, x + 2 * BANDS);
+	merge_4(four, a[0], a[1], b[0], b[1]);
+	return median_of_11(six, four, KEYS_LOAD(private, *outer + x + 4 * BANDS));
+}
+
+/* Stores the medians of two rows, or of the first of them. */
+FORCE_INLINE void median_store(const cell made[TOGETHER], target_row first, target_row second,
+                               uint here)
+{
+	bits_stream(KEYS_BITS(made[0]), first);
+	if (here == TOGETHER)
+		bits_stream(KEYS_BITS(made[1]), second);
+}
+
+FORCE_INLINE void median_rows_5(struct median_lines *lines, source_row top, uint pitch,
+                                target_row first, target_row second, uint width, uint here)
 {
 	const uint columns = width + 2 * MEDIAN_HALO;
 
 	for (uint i = 0; i < columns; i += LANES) {
 		const uint x = min(i, columns - LANES);
 		const global uchar *const p = (const global uchar *)(top + x);
-		cell v[MEDIAN_NEEDED];
+		cell v[6];
 
 #pragma unroll
-		for (uint j = 0; j < MEDIAN_NEEDED; j++)
-			v[j] = keys_load(
-			    (source_row)(p + (ulong)min(j, here + MEDIAN_TAPS - 2) * pitch), LANES);
+		for (uint j = 0; j < 6; j++)
+			v[j] = keys_load((source_row)(p + (ulong)min(j, here + 3) * pitch), LANES);
 		median_columns(lines, v, x);
 	}
 	median_pairs(lines, columns);
 	for (uint i = 0; i < width; i += LANES) {
 		const uint x = min(i, width - LANES);
-		cell made[TOGETHER];
+		cell made[TOGETHER], six[6];
 
-		median_windows(made, lines, x);
-		keys_store(made[0], first + x, LANES);
-		if (here == TOGETHER)
-			keys_store(made[1], second + x, LANES);
+		median_middle(six, lines, x);
+		made[0] = median_window_5(six, lines->outer_pairs[0], &lines->outer[0], x);
+		made[1] = median_window_5(six, lines->outer_pairs[1], &lines->outer[1], x);
+		median_store(made, first + x, second + x, here);
+	}
+}
+
+/* Columns of both rows' windows, sorted; p: their first row. */
+FORCE_INLINE void median_column_3(cell sorted[3 * TOGETHER], const global uchar *p, ulong pitch,
+                                  uint here)
+{
+	cell v[4];
+
+	v[0] = keys_load((source_row)p, LANES);
+	v[1] = keys_load((source_row)(p + pitch), LANES);
+	v[2] = keys_load((source_row)(p + 2 * pitch), LANES);
+	v[3] = keys_load((source_row)(p + (here + 1) * pitch), LANES);
+	column_of_3(sorted, v);
+}
+
+/* The median of three columns. */
+FORCE_INLINE cell median_window_3(const cell *a, const cell *b, const cell *c)
+{
+	return median_3(max_3(a[0], b[0], c[0]), median_3(a[1], b[1], c[1]),
+	                min_3(a[2], b[2], c[2]));
+}
+
+FORCE_INLINE void median_rows_3(source_row top, uint pitch, target_row first, target_row second,
+                                uint width, uint here)
+{
+	for (uint i = 0; i < width; i += LANES) {
+		const uint x = min(i, width - LANES);
+		const global uchar *const p = (const global uchar *)(top + x);
+		cell a[3 * TOGETHER], b[3 * TOGETHER], c[3 * TOGETHER], made[TOGETHER];
+
+		median_column_3(a, p, pitch, here);
+		median_column_3(b, p + sizeof(PIXEL) * BANDS, pitch, here);
+		median_column_3(c, p + 2 * sizeof(PIXEL) * BANDS, pitch, here);
+		made[0] = median_window_3(a, b, c);
+		made[1] = median_window_3(a + 3, b + 3, c + 3);
+		median_store(made, first + x, second + x, here);
 	}
 }
 
@@ -134,10 +203,13 @@ median_rows(REGION_ARGUMENTS, uint radius, uint element, uint rank, uint keep)
 
 	for (uint y = start; y < end; y += TOGETHER) {
 		const uint here = min(end - y, (uint)TOGETHER);
+		const source_row top = SOURCE_ROW((long)y - RADIUS_Y) + span.x - MEDIAN_HALO;
+		const target_row first = TARGET_ROW(y) + span.x, second = TARGET_ROW(y + 1) + span.x;
 
-		median_rows_made(&lines, SOURCE_ROW((long)y - 2) + span.x - MEDIAN_HALO,
-		                 src_pitch, TARGET_ROW(y) + span.x, TARGET_ROW(y + 1) + span.x,
-		                 span.y - span.x, here);
+		if (RADIUS_X == 1)
+			median_rows_3(top, src_pitch, first, second, span.y - span.x, here);
+		else
+			median_rows_5(&lines, top, src_pitch, first, second, span.y - span.x, here);
 		for (uint r = 0; r < here; r++)
 			keys_keep(SOURCE_ROW(y + r), TARGET_ROW(y + r), span, BANDS, KEEP);
 	}

@@ -4,15 +4,10 @@
  * one row each in common. Samples are cells: see gpu/cells.cl; but of bytes a cell has two that lie
  * half a block apart, so that the neighbours of both are the two of another cell.
  *
- * Each column of a window is sorted: of 3x3 the rows that both windows share once, then the row
- * that only one has is put in. The median is that of the largest of the smallest, the median of the
- * middle ones and the smallest of the largest (Paeth, "Median finding on a 3x3 grid", 1990).
- *
- * What windows of 5x5 share is in median_shared.cl. */
+ * What windows share is in median_shared.cl. */
 
 enum {
 	COLUMNS = CELLS + 2 * REACH, /* cells of a row that a block needs */
-	TOGETHER = 2,                /* rows */
 	ROWS_NEEDED = TAPS_Y + TOGETHER - 1
 };
 
@@ -26,26 +21,6 @@ enum {
 FORCE_INLINE cell column_cell(const uint *w, int i)
 {
 	return cell_of_two(w, w + CELLS / 4, FIRST - REACH + i);
-}
-
-FORCE_INLINE cell median_3(cell a, cell b, cell c)
-{
-	return rest_3(a, b, c, min_3(a, b, c), max_3(a, b, c));
-}
-
-/* The columns of both windows of four rows, sorted. */
-FORCE_INLINE void column_of_3(cell sorted[TOGETHER][3], const cell *v)
-{
-	const cell small = cell_min(v[1], v[2]), large = cell_max(v[1], v[2]);
-
-#pragma unroll
-	for (int t = 0; t < TOGETHER; t++) {
-		const cell other = v[3 * t];
-
-		sorted[t][0] = cell_min(other, small);
-		sorted[t][2] = cell_max(other, large);
-		sorted[t][1] = rest_3(v[1], v[2], other, sorted[t][0], sorted[t][2]);
-	}
 }
 
 /* The median of three columns, two of whose middle values are given as the smaller and the larger.
@@ -62,7 +37,7 @@ FORCE_INLINE void median_band_3(cell made[TOGETHER][CELLS], uint words[ROWS_NEED
                                 const int band)
 {
 	enum { RING = 3 };
-	cell sorted[RING][TOGETHER][3], v[ROWS_NEEDED];
+	cell sorted[RING][3 * TOGETHER], v[ROWS_NEEDED];
 	cell small[TOGETHER], large[TOGETHER]; /* middle values of columns that two windows share */
 
 #pragma unroll
@@ -77,9 +52,9 @@ FORCE_INLINE void median_band_3(cell made[TOGETHER][CELLS], uint words[ROWS_NEED
 			continue;
 #pragma unroll
 		for (int t = 0; t < TOGETHER; t++) {
-			const cell *first = sorted[(j + 1) % RING][t];
-			const cell *before = sorted[(j + 2) % RING][t];
-			const cell *here = sorted[j % RING][t];
+			const cell *first = &sorted[(j + 1) % RING][3 * t];
+			const cell *before = &sorted[(j + 2) % RING][3 * t];
+			const cell *here = &sorted[j % RING][3 * t];
 
 			if (j % 2 == 0) {
 				small[t] = cell_min(before[1], here[1]);

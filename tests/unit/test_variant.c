@@ -73,6 +73,16 @@ static void test_samples(void **state)
 	assert_false(is_offered(KERNEL_CURVE_PACKED, &cpu, "gamma=gamma=2"));
 }
 
+/* What columns share is of squares of two sizes only. */
+static void test_cpu_windows(void **state)
+{
+	(void)state;
+	assert_true(is_offered(KERNEL_MEDIAN_ROWS, &cpu, "median"));
+	assert_true(is_offered(KERNEL_MEDIAN_ROWS, &cpu, "median=radius=2"));
+	assert_false(is_offered(KERNEL_MEDIAN_ROWS, &cpu, "median=radius=3"));
+	assert_false(is_offered(KERNEL_MEDIAN_ROWS, &cpu, "rank=radius=2:percentile=30"));
+}
+
 /* 16-bit lanes have room for sums that half floats cannot hold exactly. */
 static void test_gradients(void **state)
 {
@@ -203,7 +213,7 @@ int main(void)
 	    cmocka_unit_test(test_mean),         cmocka_unit_test(test_samples),
 	    cmocka_unit_test(test_gradients),    cmocka_unit_test(test_local_memory),
 	    cmocka_unit_test(test_small_groups), cmocka_unit_test(test_images),
-	    cmocka_unit_test(test_candidates)};
+	    cmocka_unit_test(test_candidates),   cmocka_unit_test(test_cpu_windows)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,6 @@ enum {
 	PIXELS = VARIANT_PIXELS,
 	IMAGE = VARIANT_IMAGE,
 	ONLY_3X3 = VARIANT_ONLY_3X3,
-	ONLY_5X5 = VARIANT_ONLY_5X5,
 	MEAN = VARIANT_MEAN,
 	EXACT = VARIANT_EXACT,
 	WHOLE_SMOOTH = VARIANT_WHOLE_SMOOTH,
@@ -192,8 +191,6 @@ static bool has_what_it_needs(uint32_t needs, const struct work *work)
 	const uint32_t alpha_band = 1u << (work->bands - 1);
 
 	if (needs & VARIANT_ONLY_3X3 && (op->radius_x != 1 || op->radius_y != 1))
-		return false;
-	if (needs & VARIANT_ONLY_5X5 && (op->radius_x != 2 || op->radius_y != 2))
 		return false;
 	if (needs & VARIANT_MEAN && !work_is_mean(op))
 		return false;
@@ -433,7 +430,6 @@ void variant_describe(enum kernel kernel, char *text, size_t size)
 	} words[] = {
 	    {VARIANT_IMAGE, "image objects of the image's type and size"},
 	    {VARIANT_ONLY_3X3, "a window of 3x3"},
-	    {VARIANT_ONLY_5X5, "a window of 5x5"},
 	    {VARIANT_MEAN, "weights of a mean, no offset"},
 	    {VARIANT_EXACT, "weights within its precision"},
 	    {VARIANT_WHOLE_SMOOTH, "small whole weights, no direction"},

@@ -40,7 +40,6 @@ enum {
 	VARIANT_RUN_TIME = 512,    /* compiled for nothing but the pixel type */
 	/* with VARIANT_IMAGE: writes one, too; both hold shares of full scale */
 	VARIANT_TARGET_IMAGE = 1024,
-	VARIANT_ONLY_5X5 = 32768,  /* only a window of 5x5 */
 	VARIANT_RECTANGLE = 16384, /* extreme: no other element */
 	VARIANT_STRAIGHT = 65536,  /* curve: exponent 1 */
 	VARIANT_MEDIAN = 8192,     /* rank: the median of a square */
