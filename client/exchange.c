@@ -14,7 +14,9 @@
 
 enum {
 	TEXT_MAX = 64 << 20,
-	LOOK_SECONDS = 30, /* of silence, for what is answered at once: all but images */
+	LOOK_SECONDS = 30,        /* of silence, for what is answered at once: all but images */
+	PEER_SECONDS = 60,        /* of silence, elsewhere */
+	PEER_TEXT_MAX = 64 << 10, /* what is kept of a peer's message */
 };
 
 static size_t read_body(char *data, size_t size, size_t count, void *context)
@@ -47,8 +49,11 @@ static int seek_body(void *context, curl_off_t offset, int origin)
 
 static size_t keep_text(struct exchange *e, const char *data, size_t size)
 {
-	char *text =
-	    size <= TEXT_MAX - e->text_size ? realloc(e->text, e->text_size + size + 1) : NULL;
+	char *text;
+
+	if (e->peer && size > PEER_TEXT_MAX - e->text_size)
+		return size;
+	text = size <= TEXT_MAX - e->text_size ? realloc(e->text, e->text_size + size + 1) : NULL;
 
 	if (!text) {
 		e->failure = EMSGSIZE;
@@ -91,7 +96,9 @@ static void forget_text(struct exchange *e)
 
 static unsigned silence_allowed(const struct exchange *e, const struct server *server)
 {
-	return e->body < 0 && server->timeout > LOOK_SECONDS ? LOOK_SECONDS : server->timeout;
+	unsigned most = e->peer ? PEER_SECONDS : e->body < 0 ? LOOK_SECONDS : server->timeout;
+
+	return most < server->timeout ? most : server->timeout;
 }
 
 void exchange_prepare(struct exchange *e, const struct server *server)
@@ -105,7 +112,11 @@ void exchange_prepare(struct exchange *e, const struct server *server)
 	*e->detail = '\0';
 	if (e->result >= 0 && (ftruncate(e->result, 0) || lseek(e->result, 0, SEEK_SET)))
 		e->failure = errno;
-	server_prepare(server, e->easy, e->target);
+	server_prepare_any(e->easy);
+	if (e->peer)
+		e->peer->prepare(e, server);
+	else
+		server_prepare(server, e->easy, e->target);
 	curl_easy_setopt(e->easy, CURLOPT_PRIVATE, e);
 	curl_easy_setopt(e->easy, CURLOPT_ERRORBUFFER, e->detail);
 	curl_easy_setopt(e->easy, CURLOPT_WRITEFUNCTION, take_answer);
@@ -115,8 +126,13 @@ void exchange_prepare(struct exchange *e, const struct server *server)
 	curl_easy_setopt(e->easy, CURLOPT_LOW_SPEED_TIME, (long)silence_allowed(e, server));
 	if (e->body < 0)
 		return;
-	curl_easy_setopt(e->easy, CURLOPT_POST, 1L);
-	curl_easy_setopt(e->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)e->size);
+	if (e->peer) {
+		curl_easy_setopt(e->easy, CURLOPT_UPLOAD, 1L);
+		curl_easy_setopt(e->easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t)e->size);
+	} else {
+		curl_easy_setopt(e->easy, CURLOPT_POST, 1L);
+		curl_easy_setopt(e->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)e->size);
+	}
 	curl_easy_setopt(e->easy, CURLOPT_READFUNCTION, read_body);
 	curl_easy_setopt(e->easy, CURLOPT_READDATA, e);
 	curl_easy_setopt(e->easy, CURLOPT_SEEKFUNCTION, seek_body);
@@ -124,8 +140,7 @@ void exchange_prepare(struct exchange *e, const struct server *server)
 	curl_easy_setopt(e->easy, CURLOPT_UPLOAD_BUFFERSIZE, 256L << 10);
 }
 
-/* Replaces the text by a message. */
-static void __attribute__((format(printf, 2, 3))) say(struct exchange *e, const char *format, ...)
+void exchange_say(struct exchange *e, const char *format, ...)
 {
 	va_list args;
 	char *text = NULL;
@@ -139,7 +154,7 @@ static void __attribute__((format(printf, 2, 3))) say(struct exchange *e, const 
 	e->text_size = strlen(text);
 }
 
-static const char *header(const struct exchange *e, const char *name)
+const char *exchange_header(const struct exchange *e, const char *name)
 {
 	struct curl_header *found;
 
@@ -157,7 +172,7 @@ static const char *member(const json_t *problem, const char *name)
  * the answer has the times of a job. */
 static bool is_request_wrong(const struct exchange *e, const json_t *problem, long status)
 {
-	const char *times = header(e, "Server-Timing");
+	const char *times = exchange_header(e, "Server-Timing");
 
 	if (status == 404)
 		return !strcmp(member(problem, "type"), "/problems/unknown-filter");
@@ -183,15 +198,17 @@ static void say_problem(struct exchange *e, long status)
 		e->outcome = OUTCOME_WRONG;
 	curl_easy_getinfo(e->easy, CURLINFO_REDIRECT_URL, &elsewhere);
 	if (elsewhere)
-		say(e, "the service redirects to %s: give that address if you trust it", elsewhere);
+		exchange_say(e, "the service redirects to %s: give that address if you trust it",
+		             elsewhere);
 	else if (!title && !detail)
-		say(e, "status %ld, not from a convolved: %.80s", status, e->text ? e->text : "");
+		exchange_say(e, "status %ld, not from a convolved: %.80s", status,
+		             e->text ? e->text : "");
 	else
-		say(e, "%s%s%s%s%s%s%s%s", alone || !title ? "" : title,
-		    alone || !title || !detail ? "" : ": ", detail ? detail : "",
-		    parameter ? " (" : "", parameter ? parameter : "",
-		    parameter && value ? "=" : "", parameter && value ? value : "",
-		    parameter ? ")" : "");
+		exchange_say(e, "%s%s%s%s%s%s%s%s", alone || !title ? "" : title,
+		             alone || !title || !detail ? "" : ": ", detail ? detail : "",
+		             parameter ? " (" : "", parameter ? parameter : "",
+		             parameter && value ? "=" : "", parameter && value ? value : "",
+		             parameter ? ")" : "");
 	json_decref(problem);
 }
 
@@ -213,19 +230,21 @@ static bool fell_silent(const struct exchange *e, CURLcode code)
 
 /* Seconds until the next attempt; negative if none is worth it. A request changes nothing at the
  * service, so one that broke off may be sent again. */
-static double pause_before_next(const struct exchange *e, CURLcode code, long status)
+static double pause_before_next(const struct exchange *e, CURLcode code)
 {
+	unsigned doubled = e->attempts < 6 ? e->attempts : 6;
+	double backoff = 0.1 * (double)(1u << doubled);
 	curl_off_t asked = 0;
-	double backoff = 0.1 * (double)(1u << (e->attempts < 4 ? e->attempts : 4));
 
-	if (e->failure || fell_silent(e, code))
+	if (e->failure || (fell_silent(e, code) && !e->peer))
 		return -1;
 	switch (code) {
 	case CURLE_OK:
-		if (status != 429 && status != 503)
+		if (e->peer ? !e->peer->is_passing(e) : e->status != 429 && e->status != 503)
 			return -1;
 		curl_easy_getinfo(e->easy, CURLINFO_RETRY_AFTER, &asked);
-		return asked > 0 ? (double)asked : 1;
+		/* A peer that does not ask for a time gets up to 13 s. */
+		return asked > 0 ? (double)asked : e->peer ? 2 * backoff : 1;
 	case CURLE_COULDNT_CONNECT:
 	case CURLE_OPERATION_TIMEDOUT:
 	case CURLE_GOT_NOTHING:
@@ -236,6 +255,14 @@ static double pause_before_next(const struct exchange *e, CURLcode code, long st
 	default:
 		return -1;
 	}
+}
+
+/* The length of an address up to its path. */
+static size_t origin_size(const char *url)
+{
+	const char *host = strstr(url, "://");
+
+	return host ? (size_t)(host + 3 - url) + strcspn(host + 3, "/?#") : strlen(url);
 }
 
 /* Why there is no answer. */
@@ -249,51 +276,59 @@ static void judge_failure(struct exchange *e, const struct server *server, CURLc
 		why = strerror((int)number);
 	e->outcome = OUTCOME_FAILED;
 	if (e->failure < 0)
-		say(e, "the file became shorter while it was read");
+		exchange_say(e, "the file became shorter while it was read");
 	else if (e->failure)
-		say(e, "%s: %s",
-		    code == CURLE_ABORTED_BY_CALLBACK ? "cannot read the file"
-		                                      : "cannot store the result",
-		    strerror(e->failure));
+		exchange_say(e, "%s: %s",
+		             code == CURLE_ABORTED_BY_CALLBACK ? "cannot read the file"
+		             : e->peer                         ? "cannot keep a copy"
+		                                               : "cannot store the result",
+		             strerror(e->failure));
 	else if (code == CURLE_GOT_NOTHING || code == CURLE_PARTIAL_FILE ||
 	         code == CURLE_RECV_ERROR || code == CURLE_SEND_ERROR)
-		say(e, "the connection broke off: %s", why);
-	else {
+		exchange_say(e, "the connection broke off: %s", why);
+	else if (e->peer) {
+		e->outcome = e->peer->unreachable;
+		exchange_say(e, "%s at %.*s %s: %s", e->peer->name, (int)origin_size(e->target),
+		             e->target, fell_silent(e, code) ? "fell silent" : "cannot be reached",
+		             why);
+	} else {
 		e->outcome = OUTCOME_UNREACHABLE;
-		say(e, "%s%s %s: %s", server->socket ? "unix:" : "",
+		exchange_say(
+		    e, "%s%s %s: %s", server->socket ? "unix:" : "",
 		    server->socket ? server->socket : server->base,
 		    fell_silent(e, code) ? "timed out (see --timeout)" : "cannot be reached", why);
 	}
 }
 
-/* True if the answer marks its own end, so that a broken connection cannot look like one. */
-static bool has_end(const struct exchange *e)
+bool exchange_has_end(const struct exchange *e)
 {
 	curl_off_t length = -1;
 	long version = 0;
 
 	curl_easy_getinfo(e->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
 	curl_easy_getinfo(e->easy, CURLINFO_HTTP_VERSION, &version);
-	return length >= 0 || version >= CURL_HTTP_VERSION_2_0 || header(e, "Transfer-Encoding");
+	return length >= 0 || version >= CURL_HTTP_VERSION_2_0 ||
+	       exchange_header(e, "Transfer-Encoding");
 }
 
 /* Judges a 200 whose body should be a result: only an image from a convolved is one, not a page of
  * another server. */
 static void judge_result(struct exchange *e, const struct server *server)
 {
-	const char *type = header(e, "Content-Type");
+	const char *type = exchange_header(e, "Content-Type");
 	curl_off_t size = 0;
 
 	curl_easy_getinfo(e->easy, CURLINFO_SIZE_DOWNLOAD_T, &size);
 	e->outcome = OUTCOME_REFUSED;
-	if (!type || !header(e, "X-Image") ||
+	if (!type || !exchange_header(e, "X-Image") ||
 	    (strncasecmp(type, "image/", 6) && strcasecmp(type, "application/octet-stream")))
-		say(e, "the answer is not an image (its type is %s): is there a convolved at %s?",
+		exchange_say(
+		    e, "the answer is not an image (its type is %s): is there a convolved at %s?",
 		    type ? type : "not given", server->socket ? server->socket : server->base);
-	else if (!size || !has_end(e)) {
+	else if (!size || !exchange_has_end(e)) {
 		e->outcome = OUTCOME_FAILED;
-		say(e, size ? "the result may be cut short: its end is not marked"
-		            : "the result is empty");
+		exchange_say(e, size ? "the result may be cut short: its end is not marked"
+		                     : "the result is empty");
 	} else
 		e->outcome = OUTCOME_DONE;
 }
@@ -301,33 +336,44 @@ static void judge_result(struct exchange *e, const struct server *server)
 /* Attempts are spread a little: requests refused together would come back together. */
 static void postpone(struct exchange *e, CURLcode code, double seconds)
 {
+	const char *who = e->peer ? e->peer->name : "the service";
+
 	e->attempts++;
 	e->due = report_now() + seconds * (1 + 0.2 * (double)random() / RAND_MAX);
 	if (code)
-		report_waiting("cannot reach the service, trying again");
+		report_waiting("cannot reach %s, trying again", who);
 	else
-		report_waiting("the service is busy, trying again in %.0f s", seconds);
+		report_waiting("%s is busy, trying again in %.0f s", who, seconds);
 }
 
 void exchange_judge(struct exchange *e, const struct server *server, CURLcode code)
 {
-	long status = 0;
 	double pause;
 
-	curl_easy_getinfo(e->easy, CURLINFO_RESPONSE_CODE, &status);
-	pause = pause_before_next(e, code, status);
+	curl_easy_getinfo(e->easy, CURLINFO_RESPONSE_CODE, &e->status);
+	pause = pause_before_next(e, code);
 	if (pause >= 0 && e->attempts < server->retries) {
 		postpone(e, code, pause);
 	} else if (code) {
 		judge_failure(e, server, code);
-	} else if (status == 200 && e->result >= 0) {
+	} else if (e->peer) {
+		e->peer->judge(e);
+	} else if (e->status == 200 && e->result >= 0) {
 		judge_result(e, server);
-	} else if (status == 200) {
+	} else if (e->status == 200) {
 		e->outcome = OUTCOME_DONE;
 	} else {
-		e->outcome = for_all(status) ? OUTCOME_REFUSED : OUTCOME_FAILED;
-		say_problem(e, status);
+		e->outcome = for_all(e->status) ? OUTCOME_REFUSED : OUTCOME_FAILED;
+		say_problem(e, e->status);
 	}
+}
+
+void exchange_renew(struct exchange *e)
+{
+	forget_text(e);
+	e->outcome = OUTCOME_NONE;
+	e->attempts = 0;
+	e->due = 0;
 }
 
 void exchange_fini(struct exchange *e)

@@ -1,5 +1,6 @@
-/* One request and its answer: sends an image and receives the result, or sends a GET. The body is
- * read from its file while it is sent, and the result is written while it arrives. */
+/* One request and its answer: sends an image to the service and receives the result, or sends a
+ * GET; or reads, writes or looks for a file elsewhere (peer). The body is read from its file while
+ * it is sent, and the result is written while it arrives. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,27 +10,46 @@
 #include "client/server.h"
 
 enum outcome {
-	OUTCOME_NONE,        /* not yet */
-	OUTCOME_DONE,        /* status 200, and a result if one was wanted */
+	OUTCOME_NONE, /* not yet */
+	OUTCOME_DONE, /* status 200, and a result if one was wanted; or what a peer takes for it */
 	OUTCOME_FAILED,      /* this image was refused */
 	OUTCOME_WRONG,       /* every image would be refused: unknown filter or invalid parameter */
 	OUTCOME_REFUSED,     /* every image would be refused: no permission, or not a convolved */
-	OUTCOME_UNREACHABLE, /* the service cannot be reached or does not answer */
+	OUTCOME_UNREACHABLE, /* the service, or a store, cannot be reached or does not answer */
 	OUTCOME_GIVEN_UP,    /* ended by a signal, or by the outcome of another exchange */
+};
+
+struct exchange;
+
+/* Who is asked, if not the service. */
+struct peer {
+	const char *name; /* "the object store" */
+	enum outcome unreachable;
+	/* Sets the options of the request that the service's have not, its address among them. */
+	void (*prepare)(const struct exchange *e, const struct server *server);
+	/* True if an answer may be better next time. */
+	bool (*is_passing)(const struct exchange *e);
+	/* Judges an answer: sets the outcome, and a message. */
+	void (*judge)(struct exchange *e);
 };
 
 struct exchange {
 	/* The request. The caller owns these and releases them. */
-	char *target;    /* path and query */
-	int body;        /* open file of the image; -1: send a GET */
-	int64_t size;    /* bytes of the body */
+	char *target;             /* path and query; of a peer's, the address */
+	const struct peer *peer;  /* NULL: the service */
+	const struct aws *aws;    /* of a store */
+	struct curl_slist *heads; /* headers for a peer */
+	bool look;                /* at what a store has: only the headers matter */
+	int body;                 /* open file of the image; -1: send a GET */
+	int64_t size;             /* bytes of the body */
 	int result;      /* open, empty file for the body of a 200; -1: the body becomes `text` */
 	bool own_format; /* the target asks for the format that the output's name has */
 	void *owner;
 
 	/* The answer. */
 	enum outcome outcome;
-	char *text; /* the body if `result` is -1; on failure the message; or NULL */
+	long status; /* of HTTP */
+	char *text;  /* the body if `result` is -1; on failure the message; or NULL */
 	size_t text_size;
 
 	/* Valid between begin and end. */
@@ -46,6 +66,17 @@ void exchange_prepare(struct exchange *e, const struct server *server);
 
 /* Evaluates what arrived: sets the outcome, or `due` if another attempt is worth it. */
 void exchange_judge(struct exchange *e, const struct server *server, CURLcode code);
+
+/* Forgets the answer, so that the exchange can take another request. */
+void exchange_renew(struct exchange *e);
+
+/* For peers: replaces the text by a message. */
+void exchange_say(struct exchange *e, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* A header of the answer, or NULL. */
+const char *exchange_header(const struct exchange *e, const char *name);
+/* True if the answer marks its own end, so that a broken connection cannot look like one. */
+bool exchange_has_end(const struct exchange *e);
 
 /* Releases the handle's resources and the text. */
 void exchange_fini(struct exchange *e);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "client/interrupt.h"
+#include "client/place.h"
 #include "client/report.h"
 #include "common/formats.h"
 
@@ -30,7 +31,7 @@ static bool is_directory(const char *path)
 
 /* The path of a result in the output directory: the input's name there, with the suffix of the
  * format that --format names. */
-static char *place_of(const struct inputs *inputs, const char *name, const char *format)
+static char *result_of(const struct inputs *inputs, const char *name, const char *format)
 {
 	const char *suffix = suffix_of(name);
 	size_t stem = format && *suffix ? (size_t)(suffix - 1 - name) : strlen(name);
@@ -50,8 +51,10 @@ static void add(struct inputs *inputs, const char *input, char *output, const st
 		    reallocarray(inputs->tasks, 2 * inputs->count + 1, sizeof *inputs->tasks);
 	if (!inputs->tasks)
 		abort();
-	inputs->tasks[inputs->count] =
-	    (struct task){strdup(input), output, info ? info->st_size : 0};
+	inputs->tasks[inputs->count] = (struct task){.input = strdup(input),
+	                                             .name = place_shown(input),
+	                                             .output = output,
+	                                             .size = info ? info->st_size : 0};
 	if (!inputs->tasks[inputs->count].input || !output)
 		abort();
 	if (info)
@@ -91,7 +94,7 @@ static void add_entry(struct inputs *inputs, FTS *tree, FTSENT *entry, size_t ro
 	case FTS_F:
 		if (is_image(entry->fts_name))
 			add(inputs, entry->fts_path,
-			    place_of(inputs, name + strspn(name, "/"), format), entry->fts_statp);
+			    result_of(inputs, name + strspn(name, "/"), format), entry->fts_statp);
 		break;
 	case FTS_DNR:
 	case FTS_ERR:
@@ -119,6 +122,13 @@ static void add_directory(struct inputs *inputs, const char *path, const char *f
 	fts_close(tree);
 }
 
+static int by_input(const void *one, const void *other)
+{
+	const struct task *const *a = one, *const *b = other;
+
+	return strcmp((*a)->input, (*b)->input);
+}
+
 static int by_output(const void *one, const void *other)
 {
 	const struct task *const *a = one, *const *b = other;
@@ -132,31 +142,47 @@ static bool look_at(const char *path, int standard, struct stat *info)
 	return !(strcmp(path, "-") ? stat(path, info) : fstat(standard, info));
 }
 
+/* The input whose place a result would take, or NULL. `sorted` is by input. */
+static const char *find_input(const struct inputs *inputs, const struct task **sorted,
+                              const struct task *task)
+{
+	struct task wanted = {.input = task->output};
+	const struct task *const key = &wanted, **found;
+	struct stat there;
+
+	if (place_kind(task->output) == PLACE_FILE)
+		return look_at(task->output, STDOUT_FILENO, &there)
+		           ? guard_find(&inputs->guard, &there)
+		           : NULL;
+	found = bsearch(&key, sorted, inputs->count, sizeof *sorted, by_input);
+	return found ? (*found)->input : NULL;
+}
+
 /* Checks that no two results have the same place, and none has an input's. */
 static enum exit_code check_places(const struct inputs *inputs)
 {
 	const struct task **sorted = calloc(inputs->count + 1, sizeof *sorted);
 	enum exit_code status = EXIT_DONE;
 	const char *input;
-	struct stat there;
 
 	if (!sorted)
 		abort();
 	for (size_t i = 0; i < inputs->count; i++)
 		sorted[i] = &inputs->tasks[i];
-	qsort(sorted, inputs->count, sizeof *sorted, by_output);
-	for (size_t i = 0; i < inputs->count && !status; i++) {
-		if (i && !strcmp(sorted[i]->output, sorted[i - 1]->output)) {
-			report_error("%s and %s would both become %s", sorted[i - 1]->input,
-			             sorted[i]->input, sorted[i]->output);
-			status = EXIT_USAGE;
-		} else if (look_at(sorted[i]->output, STDOUT_FILENO, &there) &&
-		           (input = guard_find(&inputs->guard, &there))) {
+	qsort(sorted, inputs->count, sizeof *sorted, by_input);
+	for (size_t i = 0; i < inputs->count && !status; i++)
+		if ((input = find_input(inputs, sorted, &inputs->tasks[i]))) {
 			report_error("the result of %s would overwrite %s: choose another output",
-			             sorted[i]->input, input);
+			             inputs->tasks[i].name, input);
 			status = EXIT_USAGE;
 		}
-	}
+	qsort(sorted, inputs->count, sizeof *sorted, by_output);
+	for (size_t i = 1; i < inputs->count && !status; i++)
+		if (!strcmp(sorted[i]->output, sorted[i - 1]->output)) {
+			report_error("%s and %s would both become %s", sorted[i - 1]->name,
+			             sorted[i]->name, sorted[i]->output);
+			status = EXIT_USAGE;
+		}
 	free(sorted);
 	return status;
 }
@@ -164,24 +190,60 @@ static enum exit_code check_places(const struct inputs *inputs)
 /* True if a path that does not exist yet looks like that of a single image. */
 static bool is_for_one(const char *place)
 {
-	return place[strlen(place) - 1] != '/' && access(place, F_OK) &&
+	return place[strlen(place) - 1] != '/' &&
+	       (place_kind(place) != PLACE_FILE || access(place, F_OK)) &&
 	       format_parse(suffix_of(place)) != FORMAT_NONE;
 }
 
-/* The output directory that the options name, without slashes at its end; or NULL. */
+/* True if results go into the place: a directory, or the keys that begin with it. */
+static bool is_for_several(const char *place)
+{
+	return place[strlen(place) - 1] == '/' || is_directory(place) ||
+	       (place_kind(place) == PLACE_OBJECT && !*place_object(place).key);
+}
+
+/* Keeps the directory without slashes at its end; of a key, which may have several, without one. */
+static enum exit_code set_directory(struct inputs *inputs, const char *directory)
+{
+	size_t length = strlen(directory);
+
+	while (length > 1 && directory[length - 1] == '/') {
+		length--;
+		if (place_kind(directory) == PLACE_OBJECT)
+			break;
+	}
+	inputs->directory = strndup(directory, length);
+	if (!inputs->directory)
+		abort();
+	if (place_kind(directory) != PLACE_FILE || is_directory(inputs->directory) ||
+	    access(inputs->directory, F_OK))
+		return EXIT_DONE;
+	report_error("%s is a file: several results need a directory", inputs->directory);
+	return EXIT_USAGE;
+}
+
+static enum exit_code check_output(const char *place, bool directory)
+{
+	const char *wrong = place ? place_check_output(place, directory) : NULL;
+
+	if (wrong)
+		report_error("%s: %s", place, wrong);
+	return wrong ? EXIT_USAGE : EXIT_DONE;
+}
+
+/* The output directory that the options name; or NULL. */
 static enum exit_code find_directory(struct inputs *inputs, const struct options *options)
 {
 	const char *out = options->output, *directory = options->output_dir;
-	bool several = options->operand_count > 1 ||
+	bool several = options->files_from || options->operand_count > 1 ||
 	               (options->operand_count && is_directory(options->operands[0]));
-	size_t length = out ? strlen(out) : 0;
 
-	inputs->several = options->operand_count > 1;
+	inputs->several = options->files_from || options->operand_count > 1;
 	if (out && directory) {
 		report_error("-o and --output-dir mean the same: give one of them");
 		return EXIT_USAGE;
 	}
-	if (!directory && length && (several || out[length - 1] == '/' || is_directory(out)))
+	if (!directory && out && *out && (several || is_for_several(out)))
 		directory = out;
 	if (several && directory && directory == out && is_for_one(out)) {
 		report_error("several images, but -o %s names one file: end it with a slash to "
@@ -193,19 +255,9 @@ static enum exit_code find_directory(struct inputs *inputs, const struct options
 		report_error("several images need an output directory: -o DIRECTORY/");
 		return EXIT_USAGE;
 	}
-	if (!directory)
-		return EXIT_DONE;
-	length = strlen(directory);
-	while (length > 1 && directory[length - 1] == '/')
-		length--;
-	inputs->directory = strndup(directory, length);
-	if (!inputs->directory)
-		abort();
-	if (!is_directory(inputs->directory) && !access(inputs->directory, F_OK)) {
-		report_error("%s is a file: several results need a directory", inputs->directory);
+	if (check_output(directory ? directory : out, directory != NULL))
 		return EXIT_USAGE;
-	}
-	return EXIT_DONE;
+	return directory ? set_directory(inputs, directory) : EXIT_DONE;
 }
 
 /* Standard input and output take the places that were not named, unless they are a terminal. */
@@ -229,10 +281,13 @@ static enum exit_code add_single(struct inputs *inputs, const char *input, const
 	return EXIT_DONE;
 }
 
-static enum exit_code add_operand(struct inputs *inputs, const char *input, const char *format)
+static const char no_place[] = "the name has no path below a directory, so its result has no place";
+
+static enum exit_code add_operand(struct inputs *inputs, const char *input)
 {
-	const char *slash = strrchr(input, '/');
+	bool to_object = place_kind(inputs->directory) == PLACE_OBJECT;
 	struct stat info;
+	char *kept;
 
 	if (!strcmp(input, "-")) {
 		report_error(
@@ -241,19 +296,54 @@ static enum exit_code add_operand(struct inputs *inputs, const char *input, cons
 	}
 	if (is_directory(input)) {
 		inputs->several = true;
-		add_directory(inputs, input, format);
+		add_directory(inputs, input, inputs->format);
 		return EXIT_DONE;
 	}
-	add(inputs, input, place_of(inputs, slash ? slash + 1 : input, format),
+	kept = place_kept(input, false, to_object);
+	if (!kept) {
+		report_error("%s: %s", input, no_place);
+		return EXIT_USAGE;
+	}
+	add(inputs, input, result_of(inputs, kept, inputs->format),
 	    stat(input, &info) ? NULL : &info);
+	free(kept);
 	return EXIT_DONE;
+}
+
+static enum exit_code check_input(const char *input)
+{
+	const char *wrong = place_check(input);
+	char *name = place_shown(input);
+
+	if (wrong)
+		report_error("%s: %s", name, wrong);
+	free(name);
+	return wrong ? EXIT_USAGE : EXIT_DONE;
+}
+
+static enum exit_code open_list(struct inputs *inputs, const struct options *options)
+{
+	int error;
+
+	if (options->operand_count) {
+		report_error("--files-from and %s: give names on the command line, or a list",
+		             options->operands[0]);
+		return EXIT_USAGE;
+	}
+	error = list_open(&inputs->list, options->files_from, options->null ? '\0' : '\n');
+	if (error)
+		report_error("%s: %s", options->files_from, strerror(error));
+	return error ? EXIT_USAGE : EXIT_DONE;
 }
 
 static enum exit_code add_all(struct inputs *inputs, const struct options *options)
 {
-	const char *format = options_parameter(options, "format");
 	enum exit_code status = EXIT_DONE;
 
+	for (size_t i = 0; i < options->operand_count && !status; i++)
+		status = check_input(options->operands[i]);
+	if (status)
+		return status;
 	if (!inputs->directory)
 		return add_single(inputs, options->operand_count ? options->operands[0] : "-",
 		                  options->output);
@@ -262,7 +352,7 @@ static enum exit_code add_all(struct inputs *inputs, const struct options *optio
 		return EXIT_USAGE;
 	}
 	for (size_t i = 0; i < options->operand_count && !status; i++)
-		status = add_operand(inputs, options->operands[i], format);
+		status = add_operand(inputs, options->operands[i]);
 	return status;
 }
 
@@ -270,8 +360,14 @@ enum exit_code inputs_find(struct inputs *inputs, const struct options *options)
 {
 	enum exit_code status;
 
-	*inputs = (struct inputs){0};
+	*inputs = (struct inputs){.list.fd = -1, .format = options_parameter(options, "format")};
+	if ((options->null || options->resume) && !options->files_from) {
+		report_error("--%s needs --files-from", options->null ? "null" : "resume");
+		return EXIT_USAGE;
+	}
 	status = find_directory(inputs, options);
+	if (!status && options->files_from)
+		return open_list(inputs, options);
 	if (!status)
 		status = add_all(inputs, options);
 	if (!status)
@@ -281,13 +377,68 @@ enum exit_code inputs_find(struct inputs *inputs, const struct options *options)
 	return status;
 }
 
+static void free_task(struct task *task)
+{
+	free(task->input);
+	free(task->name);
+	free(task->output);
+}
+
+/* A list's line as a task. */
+static struct task *task_of(const struct inputs *inputs, const char *name, hash before)
+{
+	struct task *task = calloc(1, sizeof *task);
+	bool to_object = place_kind(inputs->directory) == PLACE_OBJECT;
+	char *kept = NULL;
+
+	if (!task || !(task->input = strdup(strcmp(name, "-") ? name : "./-")))
+		abort();
+	task->name = place_shown(task->input);
+	task->number = inputs->list.count;
+	task->before = before;
+	task->wrong = place_check(name);
+	if (!task->wrong) {
+		kept = place_kept(name, true, to_object);
+		task->wrong = kept ? NULL : no_place;
+	}
+	if (kept)
+		task->output = result_of(inputs, kept, inputs->format);
+	free(kept);
+	return task;
+}
+
+enum supply inputs_next(struct inputs *inputs, struct task **task)
+{
+	hash before = inputs->list.names;
+	enum supply supply;
+	const char *name;
+
+	if (!inputs_is_list(inputs)) {
+		if (inputs->next == inputs->count)
+			return SUPPLY_END;
+		*task = &inputs->tasks[inputs->next++];
+		return SUPPLY_READY;
+	}
+	supply = list_next(&inputs->list, &name);
+	if (supply == SUPPLY_READY)
+		*task = task_of(inputs, name, before);
+	return supply;
+}
+
+void inputs_release(const struct inputs *inputs, struct task *task)
+{
+	if (!inputs_is_list(inputs))
+		return;
+	free_task(task);
+	free(task);
+}
+
 void inputs_fini(struct inputs *inputs)
 {
-	for (size_t i = 0; i < inputs->count; i++) {
-		free(inputs->tasks[i].input);
-		free(inputs->tasks[i].output);
-	}
+	for (size_t i = 0; i < inputs->count; i++)
+		free_task(&inputs->tasks[i]);
 	free(inputs->tasks);
 	free(inputs->directory);
+	list_close(&inputs->list);
 	guard_fini(&inputs->guard);
 }

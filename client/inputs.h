@@ -1,30 +1,46 @@
 /* The inputs of a batch: the images named on the command line and those in the directories named
- * there, with the place of each result. */
+ * there, or those of a list, which is read as the batch proceeds; with the place of each result. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "client/guard.h"
+#include "client/list.h"
 #include "client/options.h"
 
 struct task {
-	char *input;  /* a path, or "-" */
-	char *output; /* likewise */
-	int64_t size; /* bytes of the input, when it was found */
+	char *input;       /* a path, an address, or "-" */
+	char *name;        /* of the input, for messages and records */
+	char *output;      /* a path, s3://…, or "-"; NULL: see `wrong` */
+	const char *wrong; /* what is wrong with the input's name, or NULL */
+	int64_t size;      /* bytes of the input, when it was found */
+	uint64_t number;   /* in the list, from 1 */
+	hash before;       /* of the names before it in the list */
 };
 
 struct inputs {
-	struct task *tasks;
-	size_t count;
+	struct task *tasks; /* of what is not a list */
+	size_t count, next;
+	struct list list; /* fd: -1 if there is none */
+	const char *format;
 	char *directory; /* of the results; NULL if there is a single result, with a name of its own
 	                  */
 	bool several;    /* a directory of images, or more than one operand */
 	bool inside;     /* the output directory is in an input one; its files were left out */
 	bool failed;     /* something could not be read; the message has been printed */
-	struct guard guard; /* the inputs; their names live until inputs_fini() */
+	struct guard guard; /* the inputs, but for a list's; their names live until inputs_fini() */
 };
+
+static inline bool inputs_is_list(const struct inputs *inputs)
+{
+	return inputs->list.fd >= 0;
+}
 
 /* Returns EXIT_DONE, or EXIT_USAGE after printing what is wrong. */
 enum exit_code inputs_find(struct inputs *inputs, const struct options *options);
 void inputs_fini(struct inputs *inputs);
+
+/* The next input. It is the caller's until inputs_release(). */
+enum supply inputs_next(struct inputs *inputs, struct task **task);
+void inputs_release(const struct inputs *inputs, struct task *task);

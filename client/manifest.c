@@ -12,18 +12,29 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "client/hash.h"
 #include "client/output.h"
+#include "client/place.h"
 #include "client/report.h"
 
 static const char head[] = "{\"convolve\":\"manifest\",\"version\":1}\n";
 
-enum { HEAD_SIZE = sizeof head - 1 };
+enum { HEAD_SIZE = sizeof head - 1, LINE_MAX_SIZE = 1 << 20, SLOTS_MIN = 1 << 10 };
+
+/* Where the last line about an output is; offset 0: the slot is free. */
+struct slot {
+	uint64_t hash; /* of the output's name */
+	off_t offset;
+};
 
 struct manifest {
 	int fd; /* -1: not open yet */
 	char *path;
 	size_t prefix; /* length of the directory and slash of outputs, which entries leave out */
-	json_t *entries;
+	const char *run;
+	struct slot *slots; /* a table with open addresses */
+	size_t size, used;  /* size: a power of two, more than 3/2 of those used */
+	size_t lines;       /* of the file, when it was read */
 };
 
 /* A name as JSON; bytes that are not UTF-8 are percent-escaped, as in a URL. */
@@ -43,51 +54,165 @@ static json_t *time_of(const struct stat *info)
 	return json_integer((json_int_t)info->st_mtim.tv_sec * 1000000000 + info->st_mtim.tv_nsec);
 }
 
-static json_t *entry_of(const char *output, const struct stat *result, const char *input,
-                        const struct stat *info, const char *request)
+/* The line of a result. What is not known of its input is left out. */
+static json_t *entry_of(const char *output, const struct making *making, const struct stat *result)
 {
-	char *path = realpath(input, NULL);
-	json_t *entry =
-	    json_pack("{s:o, s:I, s:o, s:o, s:I, s:o, s:s}", "output", text_of(output), "size",
-	              (json_int_t)result->st_size, "mtime_ns", time_of(result), "input",
-	              text_of(path ? path : input), "input_size", (json_int_t)info->st_size,
-	              "input_mtime_ns", time_of(info), "request", request);
+	bool elsewhere = place_kind(making->input) != PLACE_FILE;
+	char *path = elsewhere ? NULL : realpath(making->input, NULL);
+	json_t *entry = json_pack("{s:o, s:I, s:o, s:o, s:s}", "output", text_of(output), "size",
+	                          (json_int_t)result->st_size, "mtime_ns", time_of(result), "input",
+	                          text_of(path ? path : making->input), "request", making->request);
 
 	free(path);
+	if (making->info)
+		json_object_set_new(entry, "input_size",
+		                    json_integer((json_int_t)making->info->st_size));
+	if (making->info && !elsewhere)
+		json_object_set_new(entry, "input_mtime_ns", time_of(making->info));
+	if (making->version)
+		json_object_set_new(entry, "input_version", json_string(making->version));
 	return entry;
 }
 
-/* Reads the last entry of each output; returns the number of lines. A damaged line, such as the
- * last one on a full disk, is ignored. */
-static size_t read_lines(struct manifest *m, FILE *file)
+/* The table of lines
+ * ------------------------------------------------------------------------------ */
+
+/* The line at an offset; NULL if it cannot be read, or is damaged, as the last one on a full disk
+ * may be. */
+static json_t *read_entry(const struct manifest *m, off_t offset)
 {
 	char *line = NULL;
-	size_t room = 0, lines = 0;
+	json_t *entry = NULL;
 
-	for (ssize_t length; (length = getline(&line, &room, file)) > 0; lines++) {
-		json_t *entry = json_loadb(line, (size_t)length, 0, NULL);
-		const char *output = json_string_value(json_object_get(entry, "output"));
+	for (size_t room = 1 << 10; room <= LINE_MAX_SIZE; room *= 4) {
+		ssize_t got;
+		char *end;
 
-		if (output)
-			json_object_set(m->entries, output, entry);
-		json_decref(entry);
+		line = realloc(line, room);
+		if (!line)
+			abort();
+		got = pread(m->fd, line, room, offset);
+		end = got > 0 ? memchr(line, '\n', (size_t)got) : NULL;
+		if (end)
+			entry = json_loadb(line, (size_t)(end - line), 0, NULL);
+		if (end || got < (ssize_t)room)
+			break;
 	}
 	free(line);
-	return lines;
+	return entry;
 }
 
-/* Appends one line; starts a new line first if the last one was cut off. */
-static int append(const struct manifest *m, const json_t *entry)
+static const char *output_of(const json_t *entry)
+{
+	return json_string_value(json_object_get(entry, "output"));
+}
+
+/* The slot of an output: the one that has it, or a free one. *entry is its line, or NULL. */
+static struct slot *find_slot(const struct manifest *m, const char *name, json_t **entry)
+{
+	uint64_t wanted = hash_short(hash_text(HASH_START, name));
+	struct slot *slot;
+
+	*entry = NULL;
+	for (size_t i = wanted;; i++) {
+		slot = &m->slots[i & (m->size - 1)];
+		if (!slot->offset)
+			return slot;
+		if (slot->hash != wanted)
+			continue;
+		*entry = read_entry(m, slot->offset);
+		if (output_of(*entry) && !strcmp(output_of(*entry), name))
+			return slot;
+		json_decref(*entry);
+		*entry = NULL;
+	}
+}
+
+static void grow(struct manifest *m)
+{
+	struct slot *old = m->slots, *const end = old + m->size;
+
+	m->size = m->size ? 2 * m->size : SLOTS_MIN;
+	m->slots = calloc(m->size, sizeof *m->slots);
+	if (!m->slots)
+		abort();
+	for (const struct slot *slot = old; slot < end; slot++) {
+		size_t i = slot->hash;
+
+		while (slot->offset && m->slots[i & (m->size - 1)].offset)
+			i++;
+		if (slot->offset)
+			m->slots[i & (m->size - 1)] = *slot;
+	}
+	free(old);
+}
+
+static void put(struct manifest *m, const char *name, off_t offset)
+{
+	json_t *known;
+	struct slot *slot;
+
+	if (2 * m->size <= 3 * (m->used + 1))
+		grow(m);
+	slot = find_slot(m, name, &known);
+	m->used += !slot->offset;
+	*slot = (struct slot){hash_short(hash_text(HASH_START, name)), offset};
+	json_decref(known);
+}
+
+/* Finds the last line about each output. */
+static void read_lines(struct manifest *m, FILE *file)
+{
+	char *line = NULL;
+	size_t room = 0;
+	off_t offset = HEAD_SIZE;
+
+	for (ssize_t length; (length = getline(&line, &room, file)) > 0; m->lines++) {
+		json_t *entry = json_loadb(line, (size_t)length, 0, NULL);
+
+		if (output_of(entry))
+			put(m, output_of(entry), offset);
+		json_decref(entry);
+		offset += length;
+	}
+	free(line);
+}
+
+/* Reads the open file anew. Returns 0 or an errno. */
+static int read_table(struct manifest *m)
+{
+	int fd = fcntl(m->fd, F_DUPFD_CLOEXEC, 3);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+
+	if (!file)
+		return errno;
+	free(m->slots);
+	m->slots = NULL;
+	m->size = m->used = m->lines = 0;
+	grow(m);
+	if (!fseek(file, HEAD_SIZE, SEEK_SET))
+		read_lines(m, file);
+	fclose(file);
+	return 0;
+}
+
+/* The file
+ * ---------------------------------------------------------------------------------------- */
+
+/* Appends one line, which will be at *offset; starts a new line first if the last one was cut
+ * off. */
+static int append(int fd, const json_t *entry, off_t *offset)
 {
 	char *json = json_dumps(entry, JSON_COMPACT), *line = NULL;
-	off_t end = lseek(m->fd, 0, SEEK_END);
+	off_t end = lseek(fd, 0, SEEK_END);
 	char last = '\n';
 	int length, error = 0;
 
-	if (end > 0 && pread(m->fd, &last, 1, end - 1) < 0)
+	if (end > 0 && pread(fd, &last, 1, end - 1) < 0)
 		error = errno;
+	*offset = end + (last != '\n');
 	length = json ? asprintf(&line, "%s%s\n", last == '\n' ? "" : "\n", json) : -1;
-	if (!error && (length < 0 || write(m->fd, line, (size_t)length) != length))
+	if (!error && (length < 0 || write(fd, line, (size_t)length) != length))
 		error = length < 0 ? ENOMEM : ENOSPC;
 	free(line);
 	free(json);
@@ -131,10 +256,12 @@ static void close_file(struct manifest *m)
 	m->fd = -1;
 }
 
-/* Locks the file that has the name: another process may have replaced it meanwhile. */
+/* Locks the file that has the name: another process may have replaced it meanwhile. A file that was
+ * not open is read. */
 static int lock(struct manifest *m)
 {
 	struct stat ours, named;
+	bool is_new = m->fd < 0;
 
 	for (unsigned attempts = 0; attempts < 10; attempts++) {
 		int error = m->fd < 0 ? open_file(m) : 0;
@@ -143,23 +270,44 @@ static int lock(struct manifest *m)
 			return error;
 		flock(m->fd, LOCK_EX);
 		if (!fstat(m->fd, &ours) && !lstat(m->path, &named) &&
-		    ours.st_dev == named.st_dev && ours.st_ino == named.st_ino)
-			return check_head(m->fd);
+		    ours.st_dev == named.st_dev && ours.st_ino == named.st_ino) {
+			error = check_head(m->fd);
+			return error || !is_new ? error : read_table(m);
+		}
 		close_file(m);
+		is_new = true;
 	}
 	return ESTALE;
 }
 
-/* Writes all entries to a new file, which replaces the manifest. */
+static int by_offset(const void *one, const void *other)
+{
+	const off_t *a = one, *b = other;
+
+	return *a < *b ? -1 : *a > *b;
+}
+
+/* Writes the last line about each output to a new file, which replaces the manifest. */
 static int write_anew(const struct manifest *m, int fd)
 {
-	struct manifest copy = {.fd = fd};
+	off_t *offsets = malloc((m->used + 1) * sizeof *offsets), ignored;
 	struct stat info;
+	size_t count = 0;
 	int error = fstat(m->fd, &info) || fchmod(fd, info.st_mode & 0777) ? errno : check_head(fd);
 
-	for (void *at = json_object_iter(m->entries); at && !error;
-	     at = json_object_iter_next(m->entries, at))
-		error = append(&copy, json_object_iter_value(at));
+	if (!offsets)
+		abort();
+	for (size_t i = 0; i < m->size; i++)
+		if (m->slots[i].offset)
+			offsets[count++] = m->slots[i].offset;
+	qsort(offsets, count, sizeof *offsets, by_offset);
+	for (size_t i = 0; i < count && !error; i++) {
+		json_t *entry = read_entry(m, offsets[i]);
+
+		error = entry ? append(fd, entry, &ignored) : EIO;
+		json_decref(entry);
+	}
+	free(offsets);
 	return error || !fsync(fd) ? error : errno;
 }
 
@@ -183,20 +331,15 @@ static void renew(struct manifest *m)
 
 static int load(struct manifest *m)
 {
-	int error = lock(m), fd = error ? -1 : fcntl(m->fd, F_DUPFD_CLOEXEC, 3);
-	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
-	bool stale;
+	int error = lock(m);
 
-	if (!file)
-		return error ? error : errno;
-	stale = !fseek(file, HEAD_SIZE, SEEK_SET) &&
-	        read_lines(m, file) > 1000 + 2 * json_object_size(m->entries);
-	fclose(file);
-	if (stale)
+	if (!error && m->lines > 1000 + 2 * m->used)
 		renew(m);
+	if (!error && m->fd < 0)
+		error = lock(m);
 	if (m->fd >= 0)
 		flock(m->fd, LOCK_UN);
-	return 0;
+	return error;
 }
 
 static const char *explain(int error)
@@ -207,7 +350,7 @@ static const char *explain(int error)
 	                        : strerror(error);
 }
 
-struct manifest *manifest_open(const char *directory)
+struct manifest *manifest_open(const char *directory, const char *run)
 {
 	struct manifest *m = calloc(1, sizeof *m);
 	int error;
@@ -216,7 +359,7 @@ struct manifest *manifest_open(const char *directory)
 		abort();
 	m->prefix = strlen(directory) + 1;
 	m->fd = -1;
-	m->entries = json_object();
+	m->run = run;
 	error = output_make_directories(m->path);
 	if (!error)
 		error = load(m);
@@ -232,50 +375,73 @@ void manifest_close(struct manifest *m)
 	if (!m)
 		return;
 	close_file(m);
-	json_decref(m->entries);
+	free(m->slots);
 	free(m->path);
 	free(m);
 }
 
+/* The line of an output, or NULL; the caller releases it. */
 static json_t *find(const struct manifest *m, const char *output)
 {
-	json_t *name = text_of(output + m->prefix);
-	json_t *entry = json_object_get(m->entries, json_string_value(name));
+	json_t *name = text_of(output + m->prefix), *entry;
 
+	find_slot(m, json_string_value(name), &entry);
 	json_decref(name);
 	return entry;
 }
 
 bool manifest_knows(const struct manifest *m, const char *output)
 {
-	return find(m, output) != NULL;
+	json_t *known = find(m, output);
+
+	json_decref(known);
+	return known != NULL;
 }
 
-bool manifest_has(const struct manifest *m, const char *output, struct stat *result,
-                  const char *input, const struct stat *info, const char *request)
+bool manifest_has(const struct manifest *m, const char *output, const struct making *making,
+                  struct stat *result, char **version)
 {
-	json_t *known = find(m, output), *now;
-	bool same;
+	json_t *known = find(m, output), *now = NULL, *value;
+	const char *key, *old = json_string_value(json_object_get(known, "input_version"));
+	bool same = known && !stat(output, result);
 
-	if (!known || stat(output, result))
-		return false;
-	now = entry_of(output + m->prefix, result, input, info, request);
-	same = json_equal(known, now) == 1;
+	if (same)
+		now = entry_of(output + m->prefix, making, result);
+	json_object_foreach(now, key, value) same =
+	    same && json_equal(json_object_get(known, key), value);
+	if (same && !making->info)
+		*version = old ? strdup(old) : NULL;
 	json_decref(now);
+	json_decref(known);
 	return same;
 }
 
-const char *manifest_add(struct manifest *m, const char *output, const struct stat *result,
-                         const char *input, const struct stat *info, const char *request)
+char *manifest_made_from(const struct manifest *m, const char *output)
 {
-	json_t *entry = entry_of(output + m->prefix, result, input, info, request);
+	json_t *known = find(m, output);
+	const char *run = json_string_value(json_object_get(known, "run"));
+	const char *input = json_string_value(json_object_get(known, "input"));
+	char *copy = run && input && !strcmp(run, m->run) ? strdup(input) : NULL;
+
+	json_decref(known);
+	return copy;
+}
+
+const char *manifest_add(struct manifest *m, const char *output, const struct making *making,
+                         const struct stat *result)
+{
+	json_t *entry = entry_of(output + m->prefix, making, result);
+	off_t offset;
 	int error;
 
+	json_object_set_new(entry, "run", json_string(m->run));
 	error = lock(m);
 	if (!error)
-		error = append(m, entry);
+		error = append(m->fd, entry, &offset);
+	if (!error)
+		put(m, output_of(entry), offset);
 	if (m->fd >= 0)
 		flock(m->fd, LOCK_UN);
-	json_object_set_new(m->entries, json_string_value(json_object_get(entry, "output")), entry);
+	json_decref(entry);
 	return error ? explain(error) : NULL;
 }

@@ -1,9 +1,10 @@
 /* The record of a directory of results: DIRECTORY/.convolve.jsonl. Its first line identifies it;
- * each further line is JSON about one result: the input that it was made from (path, size, time),
- * the request, and the result's own size and time. It is a file, not extended attributes, because
- * network file systems, FAT and archives lose those. Lines are only appended, after the result has
- * taken its place: a crash between the two costs one more run of that image. A file without the
- * first line, or a symbolic link, is not ours and is never written to. */
+ * each further line is JSON about one result: the input that it was made from (path, size, time; or
+ * address and version), the request, and the result's own size and time. It is a file, not extended
+ * attributes, because network file systems, FAT and archives lose those. Lines are only appended,
+ * after the result has taken its place: a crash between the two costs one more run of that image. A
+ * file without the first line, or a symbolic link, is not ours and is never written to. In memory
+ * is only where a result's line is, in up to 48 bytes. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,19 +12,30 @@
 
 struct manifest;
 
-/* Opens the directory's manifest; creates both if necessary. Returns NULL after printing what is
- * wrong. */
-struct manifest *manifest_open(const char *directory);
+/* What a result is made from, and how. */
+struct making {
+	const char *input;       /* its path or, as place_shown() has it, its address */
+	const struct stat *info; /* of its bytes; NULL: not read yet */
+	const char *version;     /* of a file elsewhere, as store_version() has it; or NULL */
+	const char *request;
+};
+
+/* Opens the directory's manifest; creates both if necessary. `run` identifies this run, and
+ * outlives the manifest. Returns NULL after printing what is wrong. */
+struct manifest *manifest_open(const char *directory, const char *run);
 void manifest_close(struct manifest *manifest);
 
-/* True if the result exists as this request made it from this input; `result` is then its
- * status. */
-bool manifest_has(const struct manifest *manifest, const char *output, struct stat *result,
-                  const char *input, const struct stat *info, const char *request);
+/* True if the result exists as it was made so; `result` is then its status. If the input has not
+ * been read, *version becomes the one that it had, or NULL; the caller frees it. */
+bool manifest_has(const struct manifest *manifest, const char *output, const struct making *making,
+                  struct stat *result, char **version);
 
 /* True if a result was once made at the output's place. */
 bool manifest_knows(const struct manifest *manifest, const char *output);
 
+/* The input from which this run made the output, or NULL; the caller frees it. */
+char *manifest_made_from(const struct manifest *manifest, const char *output);
+
 /* Records that a result was made. Returns NULL, or why that failed. */
-const char *manifest_add(struct manifest *manifest, const char *output, const struct stat *result,
-                         const char *input, const struct stat *info, const char *request);
+const char *manifest_add(struct manifest *manifest, const char *output, const struct making *making,
+                         const struct stat *result);

@@ -44,20 +44,24 @@ static const char usage[] =
     "  convolve gaussian=sigma=1.4,sobel --border reflect in.png -o edges.webp\n"
     "  convolve chain --luma gaussian=size=5 --chroma box=size=3 - <in.jpg >out.jpg\n"
     "  convolve sharpen -j 8 photographs -o sharper/\n"
+    "  convolve sharpen -j 64 --files-from list -o s3://bucket/sharper/\n"
     "\n"
-    "INPUT is an image, - for standard input (the default), or a directory, of which all\n"
-    "images are filtered. Any option that is not listed here is a parameter of the service:\n"
-    "`convolve filters` lists them. The suffix of OUTPUT sets the format, unless --format does.\n"
+    "INPUT is an image (a path, s3://BUCKET/KEY or https://…), - for standard input (the\n"
+    "default), or a directory, of which all images are filtered. OUTPUT is a path or s3://….\n"
+    "Keys of object stores are found as the AWS tools find them. Any option that is not listed\n"
+    "here is a parameter of the service: `convolve filters` lists them. The suffix of OUTPUT\n"
+    "sets the format, unless --format does.\n"
     "\n"
-    "In an output directory the file .convolve.jsonl records how each result was made. Results\n"
-    "that exist are skipped if their input and the request are unchanged.\n"
+    "In an output directory the file .convolve.jsonl records how each result was made; objects\n"
+    "have it in their metadata. Results that exist are skipped if their input and the request\n"
+    "are unchanged.\n"
     "\n";
 
 static const char statuses[] =
     "\n"
     "Exit status: 0 success; 1 an image could not be filtered; 2 the command line is\n"
     "invalid, or the service refuses the filter or a parameter, which ends a batch at once;\n"
-    "3 the service cannot be reached; 130 interrupted.\n";
+    "3 the service, or an object store, cannot be reached; 130 interrupted.\n";
 
 void options_print_help(void)
 {

@@ -96,8 +96,11 @@ static void draw(const struct progress *p, double elapsed)
 	int full = (int)(WIDTH * ended / p->count);
 
 	report_clear();
-	fprintf(stderr, "[%.*s%.*s] %zu/%zu", full, "########################", WIDTH - full,
-	        "------------------------", ended, p->count);
+	if (p->count == PROGRESS_ENDLESS)
+		fprintf(stderr, "%zu", ended);
+	else
+		fprintf(stderr, "[%.*s%.*s] %zu/%zu", full, "########################",
+		        WIDTH - full, "------------------------", ended, p->count);
 	if (p->done && elapsed > 0)
 		fprintf(stderr, "  %.1f images/s", (double)p->done / elapsed);
 	if (p->bytes_done && p->bytes > p->bytes_done)

@@ -6,10 +6,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define PROGRESS_ENDLESS SIZE_MAX
+
 /* The progress of a batch. Bytes are those of the inputs; skipped images count in `count` and
  * `skipped` alone. */
 struct progress {
-	size_t count, done, failed, skipped;
+	size_t count, /* PROGRESS_ENDLESS: not known */
+	    done, failed, skipped;
 	uint64_t bytes, bytes_done;
 	double since; /* by report_now() */
 };

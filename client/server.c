@@ -44,8 +44,7 @@ static enum exit_code add_token(struct server *server, const char *path)
 	return EXIT_DONE;
 }
 
-/* True if the host's name means this host, without a look-up; an IPv6 address is in brackets. */
-static bool is_loopback(const char *host)
+bool server_is_loopback(const char *host)
 {
 	static const char suffix[] = ".localhost";
 	size_t length = strlen(host);
@@ -78,7 +77,7 @@ static enum exit_code set_url(struct server *server, const char *url, bool *clea
 	if (code)
 		report_error("%s is not the address of a service: %s", url,
 		             curl_url_strerror(code));
-	server->local = !code && is_loopback(host);
+	server->local = !code && server_is_loopback(host);
 	*clear = !code && strcmp(scheme, "https") != 0;
 	curl_free(host);
 	curl_free(scheme);
@@ -130,15 +129,24 @@ void server_prepare(const struct server *server, CURL *easy, const char *target)
 		abort();
 	curl_easy_setopt(easy, CURLOPT_URL, url);
 	free(url);
-	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, server->socket);
 	if (server->local)
 		curl_easy_setopt(easy, CURLOPT_PROXY, ""); /* overrides the environment */
-	if (server->cacert) {
-		curl_easy_setopt(easy, CURLOPT_CAINFO, server->cacert);
-		curl_easy_setopt(easy, CURLOPT_CAPATH, NULL); /* otherwise the system's */
-	}
+	server_trust(easy, server->cacert);
 	curl_easy_setopt(easy, CURLOPT_HTTPHEADER, server->heads);
+}
+
+void server_trust(CURL *easy, const char *cacert)
+{
+	if (!cacert)
+		return;
+	curl_easy_setopt(easy, CURLOPT_CAINFO, cacert);
+	curl_easy_setopt(easy, CURLOPT_CAPATH, NULL); /* otherwise the system's */
+}
+
+void server_prepare_any(CURL *easy)
+{
+	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(easy, CURLOPT_USERAGENT, "convolve/" PACKAGE_VERSION);
 	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, 10L);
 	/* A host that has gone is noticed within two minutes. */

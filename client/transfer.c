@@ -13,6 +13,7 @@ struct loop {
 	bool *taken;
 	unsigned count, active;
 	bool ended; /* no further exchange is wanted, or none is left */
+	bool later; /* the next one has to be waited for */
 	bool stopped;
 };
 
@@ -22,13 +23,21 @@ static void begin(struct loop *loop, struct exchange *e)
 	curl_multi_add_handle(loop->server->multi, e->easy);
 }
 
-/* Hands the exchange back and keeps its handle for the next one. The reason to stop is printed
- * once. */
+/* Hands the exchange back; begins the request that follows it, or keeps its handle for the next
+ * one. The reason to stop is printed once. */
 static void hand_back(struct loop *loop, struct exchange *e)
 {
+	enum supply supply;
+
 	if (loop->stopped && e->outcome != OUTCOME_DONE)
 		e->outcome = OUTCOME_GIVEN_UP;
-	if (!loop->transfers->done(loop->transfers->context, e))
+	supply = loop->transfers->done(loop->transfers->context, e);
+	if (supply == SUPPLY_READY) {
+		exchange_renew(e);
+		begin(loop, e);
+		return;
+	}
+	if (supply == SUPPLY_END)
 		loop->ended = loop->stopped = true;
 	loop->taken[e - loop->slots] = false;
 	loop->active--;
@@ -36,16 +45,20 @@ static void hand_back(struct loop *loop, struct exchange *e)
 
 static void fill(struct loop *loop)
 {
+	loop->later = false;
 	for (unsigned i = 0; i < loop->count && !loop->ended; i++) {
 		CURL *easy = loop->slots[i].easy;
+		enum supply supply;
 
 		if (loop->taken[i])
 			continue;
 		loop->slots[i].easy = NULL;
 		exchange_fini(&loop->slots[i]);
 		loop->slots[i] = (struct exchange){.body = -1, .result = -1, .easy = easy};
-		loop->ended = !loop->transfers->next(loop->transfers->context, &loop->slots[i]);
-		if (loop->ended)
+		supply = loop->transfers->next(loop->transfers->context, &loop->slots[i]);
+		loop->ended = supply == SUPPLY_END;
+		loop->later = supply == SUPPLY_LATER;
+		if (supply != SUPPLY_READY)
 			return;
 		loop->taken[i] = true;
 		loop->active++;
@@ -105,21 +118,23 @@ static void give_up(struct loop *loop)
 
 static void run(struct loop *loop)
 {
-	struct curl_waitfd signals = {.fd = interrupt_fd(), .events = CURL_WAIT_POLLIN};
+	struct curl_waitfd waits[] = {{.fd = interrupt_fd(), .events = CURL_WAIT_POLLIN},
+	                              {.fd = loop->transfers->source, .events = CURL_WAIT_POLLIN}};
 
 	for (;;) {
 		int running, wait;
 
 		fill(loop);
-		if (!loop->active || loop->stopped || interrupt_number())
+		if ((!loop->active && loop->ended) || loop->stopped || interrupt_number())
 			break;
 		wait = begin_due(loop);
 		curl_multi_perform(loop->server->multi, &running);
 		collect(loop);
 		if (loop->transfers->tick)
 			loop->transfers->tick(loop->transfers->context);
-		if (loop->active && (loop->ended || loop->active == loop->count))
-			curl_multi_poll(loop->server->multi, &signals, 1, wait, NULL);
+		if (loop->later || (loop->active && (loop->ended || loop->active == loop->count)))
+			curl_multi_poll(loop->server->multi, waits, loop->later ? 2 : 1, wait,
+			                NULL);
 	}
 	give_up(loop);
 }
@@ -134,7 +149,8 @@ void transfer_run(const struct server *server, unsigned parallel, const struct t
 
 	if (!loop.slots || !loop.taken)
 		abort();
-	curl_multi_setopt(server->multi, CURLMOPT_MAXCONNECTS, (long)parallel);
+	/* An image may need the service and two others. */
+	curl_multi_setopt(server->multi, CURLMOPT_MAXCONNECTS, 3L * parallel);
 	run(&loop);
 	for (unsigned i = 0; i < parallel; i++)
 		exchange_fini(&loop.slots[i]);
@@ -152,18 +168,18 @@ struct get {
 	bool asked;
 };
 
-static bool next_get(void *context, struct exchange *e)
+static enum supply next_get(void *context, struct exchange *e)
 {
 	struct get *get = context;
 
 	if (get->asked)
-		return false;
+		return SUPPLY_END;
 	get->asked = true;
 	e->target = (char *)get->target;
-	return true;
+	return SUPPLY_READY;
 }
 
-static bool done_get(void *context, struct exchange *e)
+static enum supply done_get(void *context, struct exchange *e)
 {
 	struct get *get = context;
 
@@ -171,13 +187,13 @@ static bool done_get(void *context, struct exchange *e)
 	get->text = e->text;
 	e->text = NULL;
 	e->text_size = 0;
-	return true;
+	return SUPPLY_SOON;
 }
 
 enum exit_code transfer_get(const struct server *server, const char *target, char **text)
 {
 	struct get get = {.target = target};
-	struct transfers transfers = {next_get, done_get, NULL, &get};
+	struct transfers transfers = {next_get, done_get, NULL, &get, -1};
 
 	transfer_run(server, 1, &transfers);
 	if (get.outcome == OUTCOME_DONE && get.text) {

@@ -4,16 +4,26 @@
 
 #include "client/exchange.h"
 
+/* What `next` and `done` have done. */
+enum supply {
+	SUPPLY_READY, /* the exchange has a request */
+	SUPPLY_SOON,  /* `next`: none yet, but others need the time; `done`: the slot is free */
+	SUPPLY_LATER, /* `next`: not before `source` is readable */
+	SUPPLY_END,   /* `next`: there is none left; `done`: stop everything */
+};
+
 /* Supplies exchanges and takes them back. */
 struct transfers {
-	/* Fills in the next request (all else is zero); false if there is none left. */
-	bool (*next)(void *context, struct exchange *e);
-	/* Takes the outcome and releases what `next` allocated; false to stop: the exchanges under
-	 * way then come back as OUTCOME_GIVEN_UP. */
-	bool (*done)(void *context, struct exchange *e);
+	/* Fills in the next request (all else is zero). */
+	enum supply (*next)(void *context, struct exchange *e);
+	/* Takes the outcome, and releases what `next` allocated or fills in the request that
+	 * follows (but not for OUTCOME_GIVEN_UP). After SUPPLY_END the exchanges under way come
+	 * back as OUTCOME_GIVEN_UP. */
+	enum supply (*done)(void *context, struct exchange *e);
 	/* Called several times a second; may be NULL. */
 	void (*tick)(void *context);
 	void *context;
+	int source;
 };
 
 /* Runs until all exchanges are done or a signal arrives; at most `parallel` run at a time. */

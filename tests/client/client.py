@@ -15,22 +15,23 @@ PROGRAM = BUILD / "convolve"
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def environment(url):
-    kept = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy")}
+def environment(url, variables=None):
+    kept = {k: v for k, v in os.environ.items()
+            if not k.lower().endswith("_proxy") and not k.startswith("AWS_")}
     kept.pop("CONVOLVED_TOKEN_FILE", None)
-    return {**kept, "CONVOLVED_URL": url}
+    return {**kept, "CONVOLVED_URL": url, **(variables or {})}
 
 
-def start(url, *arguments, **options):
-    return subprocess.Popen([PROGRAM, *map(str, arguments)], env=environment(url),
+def start(url, *arguments, variables=None, **options):
+    return subprocess.Popen([PROGRAM, *map(str, arguments)], env=environment(url, variables),
                             **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE,
                                "stderr": subprocess.PIPE, **options})
 
 
-def run(url, *arguments, status=0, **options):
+def run(url, *arguments, status=0, variables=None, **options):
     """Runs the client, asserts its exit status, and returns (standard output, standard error)."""
     options = options if "input" in options else {"stdin": subprocess.DEVNULL} | options
-    done = subprocess.run([PROGRAM, *map(str, arguments)], env=environment(url),
+    done = subprocess.run([PROGRAM, *map(str, arguments)], env=environment(url, variables),
                           capture_output=True, timeout=120, **options)
     assert done.returncode == status, done
     return done.stdout, done.stderr.decode()

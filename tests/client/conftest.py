@@ -5,6 +5,7 @@ import pytest
 
 import scripted
 import service as service_module
+import store as store_module
 from client import ppm
 
 
@@ -25,6 +26,13 @@ def server():
     with contextlib.ExitStack() as stack:
         yield lambda *arguments, **options: stack.enter_context(
             scripted.Server(*arguments, **options))
+
+
+@pytest.fixture
+def store():
+    """An object store with the buckets `from` and `into`."""
+    with store_module.Store() as started:
+        yield started
 
 
 @pytest.fixture

@@ -25,6 +25,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         with self.server.lock:
             self.server.requests.append(self)
+            self.server.bodies.append(self.body)
             self.server.open += 1
             self.server.most = max(self.server.most, self.server.open)
         try:
@@ -46,7 +47,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    do_GET = do_POST
+    do_GET = do_PUT = do_POST
 
     def log_message(self, *_):
         pass
@@ -63,6 +64,7 @@ class Server(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", port), Handler)
         self.answer = answer or (lambda handler: (200, {}, handler.body[::-1]))
         self.requests, self.connections, self.open, self.most = [], 0, 0, 0
+        self.bodies = []  # of the requests, which are objects of the connection
         self.lock = threading.Lock()
         if certificate:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

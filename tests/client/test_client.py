@@ -183,7 +183,7 @@ def test_help_and_version():
     for asked in (("help",), ("-h",), ("help", "gaussian")):
         assert run("http://127.0.0.1:1", *asked)[0].decode() == text
     for words in ("Usage: convolve FILTER", "-o, --out PLACE", "--token-file FILE", "Exit status:",
-                  "3 the service cannot be reached", "130 interrupted"):
+                  "3 the service, or an object store, cannot be reached", "130 interrupted"):
         assert words in text
     assert re.fullmatch(rb"convolve \d+\.\d+\.\d+\n", run("http://127.0.0.1:1", "--version")[0])
 

@@ -1,0 +1,225 @@
+/* Names of images. */
+#include "client/place.h"
+
+#include <ctype.h>
+#include <curl/curl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { SCHEME_SIZE = sizeof "s3://" - 1, KEY_MAX = 1024, BUCKET_MIN = 3, BUCKET_MAX = 63 };
+
+enum place place_kind(const char *name)
+{
+	const char *end = name;
+
+	if (!strncmp(name, "s3://", SCHEME_SIZE))
+		return PLACE_OBJECT;
+	if (!strncasecmp(name, "https://", 8) || !strncasecmp(name, "http://", 7))
+		return PLACE_WEB;
+	while (isalnum((unsigned char)*end) || (end > name && *end && strchr("+.-", *end)))
+		end++;
+	return end > name && !strncmp(end, "://", 3) ? PLACE_UNKNOWN : PLACE_FILE;
+}
+
+struct object place_object(const char *name)
+{
+	struct object object = {.bucket = name + SCHEME_SIZE};
+
+	object.bucket_size = strcspn(object.bucket, "/");
+	object.key = object.bucket + object.bucket_size;
+	object.key += *object.key == '/';
+	return object;
+}
+
+static bool is_lower_or_digit(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+/* The rules of S3 for buckets, which go into names of hosts. */
+static bool is_bucket(const char *name, size_t size)
+{
+	if (size < BUCKET_MIN || size > BUCKET_MAX || !is_lower_or_digit(name[0]) ||
+	    !is_lower_or_digit(name[size - 1]))
+		return false;
+	for (size_t i = 0; i < size; i++)
+		if (!is_lower_or_digit(name[i]) && name[i] != '-' &&
+		    (name[i] != '.' || name[i - 1] == '.'))
+			return false;
+	return true;
+}
+
+/* True if a part of the key is . or .. */
+static bool has_dots(const char *key)
+{
+	for (const char *part = key; *part;) {
+		size_t size = strcspn(part, "/");
+
+		if ((size == 1 && *part == '.') || (size == 2 && !strncmp(part, "..", 2)))
+			return true;
+		part += size + (part[size] == '/');
+	}
+	return false;
+}
+
+static const char *check_object(const char *name, bool directory)
+{
+	struct object object = place_object(name);
+	size_t size = strlen(object.key);
+
+	if (!is_bucket(object.bucket, object.bucket_size))
+		return "expected s3://BUCKET/KEY, with a bucket of 3 to 63 lower-case letters, "
+		       "digits, dots and hyphens";
+	if (size > KEY_MAX)
+		return "the key is too long: a store takes up to 1024 bytes";
+	/* libcurl takes them out of addresses, and does not sign an address that it must keep. */
+	if (has_dots(object.key))
+		return "a key with . or .. between slashes cannot be asked for";
+	if (directory)
+		return NULL;
+	if (!size)
+		return "the name has no key: expected s3://BUCKET/KEY";
+	if (object.key[size - 1] == '/')
+		return "the name ends with a slash, so it is no object; --files-from takes a list "
+		       "of objects";
+	return NULL;
+}
+
+static const char *check_web(const char *name)
+{
+	CURLU *url = curl_url();
+	char *user = NULL;
+	CURLUcode code;
+
+	if (!url)
+		abort();
+	code = curl_url_set(url, CURLUPART_URL, name, 0);
+	if (!code)
+		curl_url_get(url, CURLUPART_USER, &user, 0);
+	curl_url_cleanup(url);
+	if (code)
+		return "the address is malformed: expected https://HOST/PATH, with spaces and the "
+		       "like as %20";
+	if (!user)
+		return NULL;
+	curl_free(user);
+	return "an address with a user name or a password is not read, since messages would show "
+	       "it";
+}
+
+static const char *check(const char *name, bool output, bool directory)
+{
+	switch (place_kind(name)) {
+	case PLACE_FILE:
+		return *name ? NULL : "the name is empty";
+	case PLACE_OBJECT:
+		return check_object(name, directory);
+	case PLACE_WEB:
+		return output ? "results cannot be sent to web servers: expected a path or "
+		                "s3://BUCKET/KEY"
+		              : check_web(name);
+	case PLACE_UNKNOWN:
+		return "the address is of an unknown kind: expected a path, s3://BUCKET/KEY or "
+		       "https://HOST/PATH";
+	}
+	return NULL;
+}
+
+const char *place_check(const char *name)
+{
+	return check(name, false, false);
+}
+
+const char *place_check_output(const char *name, bool directory)
+{
+	return check(name, true, directory);
+}
+
+/* True if a query has a signature: of S3, Google (X-Goog-Signature), CloudFront or Azure (sig). */
+static bool is_signed(const char *query)
+{
+	for (const char *at = query; at; at = strchr(at + 1, '&')) {
+		const char *part = at + 1, *end = part + strcspn(part, "=&");
+
+		if (*end == '=' && ((end - part >= 9 && !strncasecmp(end - 9, "signature", 9)) ||
+		                    (end - part == 3 && !strncasecmp(part, "sig", 3))))
+			return true;
+	}
+	return false;
+}
+
+char *place_shown(const char *name)
+{
+	const char *query = place_kind(name) == PLACE_WEB ? strchr(name, '?') : NULL;
+	char *shown =
+	    query && is_signed(query) ? strndup(name, (size_t)(query - name)) : strdup(name);
+
+	if (!shown)
+		abort();
+	return shown;
+}
+
+/* The path of an address, unescaped; NULL if it has a zero byte. */
+static char *path_of_address(const char *name)
+{
+	CURLU *url = curl_url();
+	char *path = NULL, *plain = NULL, *copy = NULL;
+	int size = 0;
+
+	if (!url)
+		abort();
+	if (!curl_url_set(url, CURLUPART_URL, name, CURLU_PATH_AS_IS) &&
+	    !curl_url_get(url, CURLUPART_PATH, &path, 0))
+		plain = curl_easy_unescape(NULL, path, 0, &size);
+	if (plain && strlen(plain) == (size_t)size && !(copy = strdup(plain)))
+		abort();
+	curl_free(plain);
+	curl_free(path);
+	curl_url_cleanup(url);
+	return copy;
+}
+
+/* Takes empty parts and "." out of a path; false if nothing is left or it leads upwards. */
+static bool normalize(char *path)
+{
+	char *to = path;
+
+	for (const char *part = path; *part;) {
+		size_t size = strcspn(part, "/");
+		const char *next = part + size + (part[size] == '/');
+
+		if (size == 2 && !strncmp(part, "..", 2))
+			return false;
+		if (size && !(size == 1 && *part == '.')) {
+			if (to > path)
+				*to++ = '/';
+			memmove(to, part, size);
+			to += size;
+		}
+		part = next;
+	}
+	*to = '\0';
+	return to > path;
+}
+
+char *place_kept(const char *name, bool whole, bool to_object)
+{
+	enum place kind = place_kind(name);
+	const char *path = kind == PLACE_OBJECT ? place_object(name).key : name, *slash;
+	char *kept = kind == PLACE_WEB ? path_of_address(name) : strdup(path);
+	size_t size;
+
+	if (!kept && kind != PLACE_WEB)
+		abort();
+	if (!kept || (kind == PLACE_OBJECT && to_object && whole))
+		return kept;
+	/* What ends with a slash has no name of its own. */
+	size = strlen(kept);
+	if (size && kept[size - 1] != '/' && !whole && (slash = strrchr(kept, '/')))
+		memmove(kept, slash + 1, strlen(slash + 1) + 1);
+	if (size && kept[size - 1] != '/' && normalize(kept))
+		return kept;
+	free(kept);
+	return NULL;
+}

@@ -1,0 +1,246 @@
+/* Requests to object stores and web servers, and what their answers mean. libcurl signs them
+ * (CURLOPT_AWS_SIGV4). It signs the path as it is sent, so aws_url() encodes it as S3 does, and all
+ * headers that are given to it. The body is not signed (UNSIGNED-PAYLOAD): it would have to be read
+ * twice, and TLS protects it. libcurl 7.88 sorts headers wrongly where one name begins another. */
+#include "client/store.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/xml.h"
+
+enum { VERSION_MAX = 256, REDIRECTIONS_MAX = 5 };
+
+struct curl_slist *store_head(struct curl_slist *heads, const char *format, ...)
+{
+	struct curl_slist *longer;
+	char *head = NULL;
+	va_list args;
+
+	va_start(args, format);
+	if (vasprintf(&head, format, args) < 0)
+		abort();
+	va_end(args);
+	longer = curl_slist_append(heads, head);
+	if (!longer)
+		abort();
+	free(head);
+	return longer;
+}
+
+char *store_version(const struct exchange *e)
+{
+	const char *version = exchange_header(e, "ETag");
+
+	if (!version)
+		version = exchange_header(e, "Last-Modified");
+	if (!version || strlen(version) > VERSION_MAX)
+		return NULL;
+	for (const char *c = version; *c; c++)
+		if (*c < ' ' || *c > '~')
+			return NULL;
+	return strdup(version);
+}
+
+struct curl_slist *store_unless(struct curl_slist *heads, const char *version)
+{
+	/* An ETag is in quotes, and a date begins with a day. */
+	return store_head(heads, "%s: %s",
+	                  strchr(version, '"') ? "If-None-Match" : "If-Modified-Since", version);
+}
+
+/* True for what a store or a server says in passing. */
+static bool is_passing(const struct exchange *e)
+{
+	char code[64];
+
+	if (e->status == 400) {
+		xml_text(e->text, "Code", code, sizeof code);
+		return !strcmp(code, "RequestTimeout");
+	}
+	return e->status == 429 || (e->status == 500 && e->peer == &store_objects) ||
+	       e->status == 502 || e->status == 503 || e->status == 504;
+}
+
+static void judge_body(struct exchange *e)
+{
+	curl_off_t size = 0;
+
+	curl_easy_getinfo(e->easy, CURLINFO_SIZE_DOWNLOAD_T, &size);
+	e->outcome = OUTCOME_FAILED;
+	if (!size)
+		exchange_say(e, "it is empty");
+	else if (!exchange_has_end(e))
+		exchange_say(e, "it may be cut short: its end is not marked");
+	else
+		e->outcome = OUTCOME_DONE;
+}
+
+/* Objects
+ * ----------------------------------------------------------------------------------------- */
+
+/* A proxy is not for this host. */
+static void set_proxy(CURL *easy, const char *address)
+{
+	CURLU *url = curl_url();
+	char *host = NULL;
+
+	if (!url)
+		abort();
+	if (!curl_url_set(url, CURLUPART_URL, address, 0) &&
+	    !curl_url_get(url, CURLUPART_HOST, &host, 0) && server_is_loopback(host))
+		curl_easy_setopt(easy, CURLOPT_PROXY, "");
+	curl_free(host);
+	curl_url_cleanup(url);
+}
+
+static void prepare_object(const struct exchange *e, const struct server *server)
+{
+	const struct aws *aws = e->aws;
+	char *signature = NULL;
+
+	if (asprintf(&signature, "aws:amz:%s:s3", aws->region) < 0)
+		abort();
+	curl_easy_setopt(e->easy, CURLOPT_URL, e->target);
+	curl_easy_setopt(e->easy, CURLOPT_AWS_SIGV4, signature);
+	curl_easy_setopt(e->easy, CURLOPT_USERNAME, aws->access_key);
+	curl_easy_setopt(e->easy, CURLOPT_PASSWORD, aws->secret_key);
+	curl_easy_setopt(e->easy, CURLOPT_HTTPHEADER, e->heads);
+	/* The answer to a HEAD would not say why it is refused. */
+	curl_easy_setopt(e->easy, CURLOPT_RANGE, e->look ? "0-0" : NULL);
+	server_trust(e->easy, aws->ca_bundle ? aws->ca_bundle : server->cacert);
+	set_proxy(e->easy, e->target);
+	free(signature);
+}
+
+/* What stores refuse, in words. REFUSED: they would refuse all other requests, too. */
+static const struct trouble {
+	const char *code;
+	enum outcome outcome;
+	const char *text;
+} troubles[] = {
+    {"NoSuchKey", OUTCOME_FAILED, "there is no such object"},
+    {"NoSuchBucket", OUTCOME_FAILED, "there is no such bucket"},
+    {"InvalidObjectState", OUTCOME_FAILED, "the object is archived: it must be restored first"},
+    {"EntityTooLarge", OUTCOME_FAILED, "the store does not take objects of this size"},
+    {"InvalidAccessKeyId", OUTCOME_REFUSED, "the store does not know the access key"},
+    {"SignatureDoesNotMatch", OUTCOME_REFUSED,
+     "the signature is not that of the access key: is the secret key right?"},
+    {"InvalidToken", OUTCOME_REFUSED, "the session token is not valid"},
+    {"ExpiredToken", OUTCOME_REFUSED,
+     "the session token has expired; with a new one, the same command continues"},
+    {"TokenRefreshRequired", OUTCOME_REFUSED, "the session token must be renewed"},
+    {"RequestTimeTooSkewed", OUTCOME_REFUSED,
+     "this machine's clock and the store's are too far apart"},
+};
+
+/* The region that the bucket is in, if the store says that it is another; else an empty text. */
+static void find_region(const struct exchange *e, char *region, size_t size)
+{
+	const char *header = exchange_header(e, "x-amz-bucket-region");
+
+	*region = '\0';
+	if (e->status / 100 != 3 && e->status != 400)
+		return;
+	if (header)
+		snprintf(region, size, "%s", header);
+	else
+		xml_text(e->text, "Region", region, size);
+	if (!strcmp(region, e->aws->region))
+		*region = '\0';
+}
+
+static void judge_refusal(struct exchange *e)
+{
+	const struct trouble *end = troubles + sizeof troubles / sizeof *troubles, *t = troubles;
+	char code[64], message[300], region[64];
+	const char *elsewhere = NULL;
+
+	xml_text(e->text, "Code", code, sizeof code);
+	xml_text(e->text, "Message", message, sizeof message);
+	find_region(e, region, sizeof region);
+	curl_easy_getinfo(e->easy, CURLINFO_REDIRECT_URL, &elsewhere);
+	while (t < end && strcmp(t->code, code) != 0)
+		t++;
+	/* A look is at results: what refuses one refuses all. So does a write. */
+	e->outcome = e->look || e->body >= 0 ? OUTCOME_REFUSED
+	             : t < end               ? t->outcome
+	                                     : OUTCOME_FAILED;
+	if (*region)
+		exchange_say(e, "the bucket is in the region %s, not %s: set AWS_REGION=%s", region,
+		             e->aws->region, region);
+	else if (t < end && t->outcome == OUTCOME_REFUSED)
+		exchange_say(e, "%s (keys from %s)", t->text, e->aws->whence);
+	else if (t < end)
+		exchange_say(e, "%s", t->text);
+	else if (!strcmp(code, "AccessDenied"))
+		exchange_say(e, "access denied: %s%s", message,
+		             e->look ? "; a batch looks for results that exist, with s3:GetObject "
+		                       "and s3:ListBucket (--force does not look)"
+		                     : "");
+	else if (*code)
+		exchange_say(e, "%s: %s", code, message);
+	else if (elsewhere)
+		exchange_say(e, "the object store redirects to %s: is its address right?",
+		             elsewhere);
+	else
+		exchange_say(e, "status %ld of the object store", e->status);
+}
+
+/* True if the answer to a look says whether the object exists. An empty one has no first byte. */
+static bool has_looked(const struct exchange *e)
+{
+	char code[64];
+
+	xml_text(e->text, "Code", code, sizeof code);
+	return e->status == 206 || e->status == 416 ||
+	       (e->status == 404 && (!*code || !strcmp(code, "NoSuchKey")));
+}
+
+static void judge_object(struct exchange *e)
+{
+	e->outcome = OUTCOME_DONE;
+	if (e->status == 200 && e->result >= 0)
+		judge_body(e);
+	else if (e->status != 200 && e->status != 304 && !(e->look && has_looked(e)))
+		judge_refusal(e);
+}
+
+const struct peer store_objects = {"the object store", OUTCOME_UNREACHABLE, prepare_object,
+                                   is_passing, judge_object};
+
+/* Web servers
+ * ------------------------------------------------------------------------------------- */
+
+static void prepare_file(const struct exchange *e, const struct server *server)
+{
+	bool secure = !strncasecmp(e->target, "https:", 6);
+
+	curl_easy_setopt(e->easy, CURLOPT_URL, e->target);
+	curl_easy_setopt(e->easy, CURLOPT_HTTPHEADER, e->heads);
+	curl_easy_setopt(e->easy, CURLOPT_FOLLOWLOCATION, 1L);
+	curl_easy_setopt(e->easy, CURLOPT_MAXREDIRS, (long)REDIRECTIONS_MAX);
+	curl_easy_setopt(e->easy, CURLOPT_REDIR_PROTOCOLS_STR, secure ? "https" : "http,https");
+	server_trust(e->easy, server->cacert);
+	set_proxy(e->easy, e->target);
+}
+
+static void judge_file(struct exchange *e)
+{
+	e->outcome = OUTCOME_DONE;
+	if (e->status == 200) {
+		judge_body(e);
+	} else if (e->status != 304) {
+		e->outcome = OUTCOME_FAILED;
+		if (e->status == 404)
+			exchange_say(e, "there is no such file");
+		else
+			exchange_say(e, "status %ld of the web server", e->status);
+	}
+}
+
+const struct peer store_web = {"the web server", OUTCOME_FAILED, prepare_file, is_passing,
+                               judge_file};

@@ -1,0 +1,26 @@
+/* Files elsewhere: objects of a store (S3) and files of web servers. */
+#pragma once
+
+#include "client/aws.h"
+#include "client/exchange.h"
+
+/* Objects: `target` is aws_url()'s, `aws` the keys. An answer of 304, if the headers ask for it, is
+ * a success. A `look` only asks for the headers; 404 is a success, too: there is no such object. */
+extern const struct peer store_objects;
+
+/* Files of web servers, read without keys; redirections are followed. */
+extern const struct peer store_web;
+
+/* The largest object that a store takes in one request, in bytes. */
+#define STORE_OBJECT_MAX (5LL << 30)
+
+/* What to tell a later version of what was read by: its ETag, or else its date; NULL if the answer
+ * has neither. The caller frees it. */
+char *store_version(const struct exchange *e);
+
+/* Adds the header with which a file is sent only if it is not this version. */
+struct curl_slist *store_unless(struct curl_slist *heads, const char *version);
+
+/* Adds a header; the arguments are as printf()'s. */
+struct curl_slist *store_head(struct curl_slist *heads, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));

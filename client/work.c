@@ -1,0 +1,564 @@
+/* The steps of an image. */
+#include "client/work.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/interrupt.h"
+#include "client/place.h"
+#include "client/store.h"
+
+/* What the client records of a result that is an object, below x-amz-meta-. No name begins another
+ * one (store.c). */
+#define META_MADE   "x-amz-meta-convolve-made"   /* hash of the input's name and the request */
+#define META_RUN    "x-amz-meta-convolve-run"    /* the run that made it */
+#define META_SOURCE "x-amz-meta-convolve-source" /* the version of an input that is elsewhere */
+
+static void add_parameter(FILE *target, char *separator, const char *name, const char *value)
+{
+	char *n = curl_easy_escape(NULL, name, 0), *v = curl_easy_escape(NULL, value, 0);
+
+	if (!n || !v)
+		abort();
+	fprintf(target, "%c%s=%s", *separator, n, v);
+	*separator = '&';
+	curl_free(n);
+	curl_free(v);
+}
+
+/* One filter has a route of its own and takes its parameters by name; a chain carries them in its
+ * own text. */
+char *work_target(const struct options *options, const char *output)
+{
+	const char *command = options->command, *dot = strrchr(output, '.');
+	bool empty = !strcmp(command, "chain");
+	bool chain = empty || strpbrk(command, "=,") || options_parameter(options, "luma") ||
+	             options_parameter(options, "chroma");
+	char *text = NULL, *name = curl_easy_escape(NULL, command, 0), separator = '?';
+	size_t size;
+	FILE *target = open_memstream(&text, &size);
+
+	if (!target || !name)
+		abort();
+	fprintf(target, "/v1/%s%s", chain ? "chain" : "filters/", chain ? "" : name);
+	curl_free(name);
+	if (chain && !empty)
+		add_parameter(target, &separator, "filters", command);
+	for (size_t i = 0; i < options->parameter_count; i++)
+		add_parameter(target, &separator, options->parameters[i].name,
+		              options->parameters[i].value);
+	if (!options_parameter(options, "format") && dot && dot[1] && !strchr(dot, '/'))
+		add_parameter(target, &separator, "format", dot + 1);
+	if (fclose(target))
+		abort();
+	return text;
+}
+
+/* Opens an input. Anything but a plain file at its start is first copied to one, since a request
+ * may have to be sent again. */
+static int open_input(const char *path, struct stat *info)
+{
+	int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC)
+	                           : fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+	int error = fd < 0 || fstat(fd, info) ? errno : 0, copy = -1;
+
+	if (!error && S_ISDIR(info->st_mode))
+		error = EISDIR;
+	if (!error && (!S_ISREG(info->st_mode) || lseek(fd, 0, SEEK_CUR))) {
+		copy = output_nameless();
+		error = copy < 0 ? errno : output_copy(fd, copy);
+		if (!error && fstat(copy, info))
+			error = errno;
+		close(fd);
+		fd = copy;
+	}
+	if (error && fd >= 0)
+		close(fd);
+	errno = error;
+	return error ? -1 : fd;
+}
+
+void work_fail(struct batch *b, struct work *w, const char *what, const char *why)
+{
+	if (why)
+		report_error("%s: %s",
+		             strcmp(what, "-")       ? what
+		             : what == w->task->name ? "standard input"
+		                                     : "standard output",
+		             why);
+	b->progress.bytes -= (uint64_t)w->task->size;
+	b->progress.failed++;
+	b->status = EXIT_SOME_FAILED;
+	w->fate = FATE_FAILED;
+}
+
+/* A result could not be written. If the disk is full, the batch ends. */
+static void fail_output(struct batch *b, struct work *w, int error)
+{
+	b->full |= error == ENOSPC || error == EDQUOT;
+	work_fail(b, w, w->task->output, strerror(error));
+}
+
+static void skip(struct batch *b, struct work *w)
+{
+	b->progress.skipped++;
+	b->progress.bytes -= (uint64_t)w->task->size;
+	w->fate = FATE_DONE;
+}
+
+struct work *work_new(struct batch *b, struct task *task)
+{
+	struct work *w = calloc(1, sizeof *w);
+
+	if (!w)
+		abort();
+	w->task = task;
+	w->input = w->output.fd = w->output.stream = -1;
+	w->next = b->works;
+	b->works = w;
+	return w;
+}
+
+void work_free(struct batch *b, struct work *w)
+{
+	const struct task *task = w->task;
+	struct work **link = &b->works;
+
+	if (b->journal && w->fate != FATE_GIVEN_UP) {
+		journal_note(b->journal, task->number, task->input, w->fate == FATE_FAILED);
+	} else if (!b->given_up || task->number < b->given_up) {
+		b->given_up = task->number;
+		b->before_given_up = task->before;
+	}
+	while (*link != w)
+		link = &(*link)->next;
+	*link = w->next;
+	if (w->input >= 0)
+		close(w->input);
+	output_discard(&w->output);
+	inputs_release(&b->inputs, w->task);
+	curl_slist_free_all(w->heads);
+	free(w->version);
+	free(w->type);
+	free(w->target);
+	free(w->address);
+	free(w);
+}
+
+/* Requests
+ * ---------------------------------------------------------------------------------------- */
+
+static bool is_elsewhere(const char *name)
+{
+	return place_kind(name) != PLACE_FILE;
+}
+
+/* What the result is made from and how, as a short text. A file's size and time are part of it;
+ * what is elsewhere has its version instead, which is recorded by itself. */
+static void describe_making(const struct work *w, char digits[RUN_DIGITS])
+{
+	hash made = hash_text(hash_text(HASH_START, w->task->name), w->target);
+
+	if (!is_elsewhere(w->task->input)) {
+		made = hash_bytes(made, &w->info.st_size, sizeof w->info.st_size);
+		made = hash_bytes(made, &w->info.st_mtim, sizeof w->info.st_mtim);
+	}
+	snprintf(digits, RUN_DIGITS, "%016llx%016llx", (unsigned long long)(made >> 64),
+	         (unsigned long long)made);
+}
+
+/* Asks another than the service: about, for or with the file of this name. */
+static void ask_elsewhere(struct batch *b, struct work *w, struct exchange *e, enum step step,
+                          const char *name)
+{
+	bool object = place_kind(name) == PLACE_OBJECT;
+
+	free(w->address);
+	curl_slist_free_all(w->heads);
+	w->heads = NULL;
+	w->step = step;
+	w->address = object ? aws_url(&b->aws, name) : strdup(name);
+	if (!w->address)
+		abort();
+	if (object)
+		w->heads = store_head(NULL, "x-amz-content-sha256: UNSIGNED-PAYLOAD");
+	if (object && b->aws.token)
+		w->heads = store_head(w->heads, "x-amz-security-token: %s", b->aws.token);
+	e->peer = object ? &store_objects : &store_web;
+	e->aws = &b->aws;
+	e->target = w->address;
+	e->heads = w->heads;
+	e->look = step == STEP_LOOK;
+	e->body = e->result = -1;
+}
+
+/* Asks for the input; with a version, unless it still is that one. */
+static bool fetch(struct batch *b, struct work *w, struct exchange *e)
+{
+	w->input = output_nameless();
+	if (w->input < 0) {
+		work_fail(b, w, w->task->name, strerror(errno));
+		return false;
+	}
+	ask_elsewhere(b, w, e, STEP_FETCH, w->task->input);
+	if (w->version)
+		w->heads = store_unless(w->heads, w->version);
+	e->heads = w->heads;
+	e->result = w->input;
+	return true;
+}
+
+/* Sends the result to the store. */
+static bool store(struct batch *b, struct work *w, struct exchange *e)
+{
+	char made[RUN_DIGITS];
+	struct stat info;
+
+	if (fstat(w->output.fd, &info) || info.st_size > STORE_OBJECT_MAX) {
+		work_fail(b, w, w->task->output,
+		          "the result is too large for an object: the maximum is 5 GiB");
+		return false;
+	}
+	describe_making(w, made);
+	ask_elsewhere(b, w, e, STEP_STORE, w->task->output);
+	w->heads = store_head(w->heads, "Content-Type: %s", w->type);
+	w->heads = store_head(w->heads, META_MADE ": %s", made);
+	w->heads = store_head(w->heads, META_RUN ": %s", b->run);
+	if (w->version)
+		w->heads = store_head(w->heads, META_SOURCE ": %s", w->version);
+	e->heads = w->heads;
+	e->body = w->output.fd;
+	e->size = info.st_size;
+	return true;
+}
+
+/* True if a file that is no result of ours is in the result's place. In an output directory inside
+ * the input one, inputs_find() left it out of the inputs; a list may have it further on. */
+static bool is_original(const struct batch *b, const struct task *task)
+{
+	bool list = inputs_is_list(&b->inputs);
+	struct stat there;
+
+	return b->manifest && (b->inputs.inside || list) && !lstat(task->output, &there) &&
+	       (!manifest_knows(b->manifest, task->output) || (list && S_ISLNK(there.st_mode)));
+}
+
+/* Sends the image to the service. */
+static bool filter(struct batch *b, struct work *w, struct exchange *e)
+{
+	const struct task *task = w->task;
+	int error = 0;
+
+	if (is_original(b, task)) {
+		work_fail(b, w, task->output,
+		          "the file is not a result of this command: choose another directory");
+		return false;
+	}
+	if (is_elsewhere(task->output))
+		error = (w->output.fd = output_nameless()) < 0 ? errno : 0;
+	else
+		error = output_open(&w->output, task->output);
+	if (error) {
+		fail_output(b, w, error);
+		return false;
+	}
+	w->step = STEP_FILTER;
+	e->peer = NULL;
+	e->heads = NULL;
+	e->look = false;
+	e->target = w->target;
+	e->body = w->input;
+	e->size = w->info.st_size;
+	e->result = w->output.fd;
+	e->own_format = !options_parameter(b->options, "format");
+	return true;
+}
+
+/* The first step
+ * ---------------------------------------------------------------------------------- */
+
+/* True if keys are there, if the image needs any. Without keys, no other image gets further. */
+static bool find_keys(struct batch *b, const struct work *w)
+{
+	if (b->has_aws || (place_kind(w->task->input) != PLACE_OBJECT &&
+	                   place_kind(w->task->output) != PLACE_OBJECT))
+		return true;
+	b->has_aws = true; /* so that what was allocated is released */
+	if (!aws_load(&b->aws))
+		return true;
+	b->status = EXIT_USAGE;
+	b->ended = true;
+	return false;
+}
+
+/* Opens the input, if it is a file. */
+static bool open_file(struct batch *b, struct work *w)
+{
+	const struct task *task = w->task;
+	size_t root = b->root ? strlen(b->root) : 0;
+	char *path = b->root ? realpath(task->input, NULL) : NULL;
+	bool inside = path && !strncmp(path, b->root, root) && path[root] == '/';
+
+	free(path);
+	if (inside) {
+		work_fail(b, w, task->name, "the file is in the directory of the results");
+		return false;
+	}
+	w->input = open_input(task->input, &w->info);
+	if (w->input < 0) {
+		work_fail(b, w, task->name, interrupt_number() ? NULL : strerror(errno));
+		if (interrupt_number())
+			w->fate = FATE_GIVEN_UP;
+		return false;
+	}
+	if (!w->info.st_size) {
+		work_fail(b, w, task->name, "the file is empty");
+		return false;
+	}
+	if (!inputs_is_list(&b->inputs))
+		guard_add(&b->inputs.guard, &w->info, task->input);
+	return true;
+}
+
+static void fail_twice(struct batch *b, struct work *w, const char *other)
+{
+	char *why = NULL;
+
+	if (asprintf(&why, "%s, too, would become %s", other, w->task->output) < 0)
+		abort();
+	work_fail(b, w, w->task->name, why);
+	free(why);
+}
+
+/* True if an image under way has the same result. A name may be twice in a list. */
+static bool is_twice(struct batch *b, struct work *w)
+{
+	const struct work *other = b->works;
+
+	while (other && (other == w || strcmp(other->task->output, w->task->output) != 0))
+		other = other->next;
+	if (!other)
+		return false;
+	if (strcmp(other->task->input, w->task->input) != 0)
+		fail_twice(b, w, other->task->name);
+	else
+		skip(b, w);
+	return true;
+}
+
+/* True if this run has made the result from another input. */
+static bool is_made_from_other(struct batch *b, struct work *w)
+{
+	char *from = manifest_made_from(b->manifest, w->task->output);
+	char *path = is_elsewhere(w->task->input) ? NULL : realpath(w->task->input, NULL);
+	bool other = from && strcmp(from, path ? path : w->task->name) != 0;
+
+	if (other)
+		fail_twice(b, w, from);
+	free(from);
+	free(path);
+	return other;
+}
+
+/* Goes on after looking for the result; `known`: it is there, made from this input, if that still
+ * is the same one. */
+static bool go_on(struct batch *b, struct work *w, struct exchange *e, bool known)
+{
+	if (is_elsewhere(w->task->input)) {
+		if (!known) {
+			free(w->version);
+			w->version = NULL;
+		}
+		return fetch(b, w, e);
+	}
+	if (!known)
+		return filter(b, w, e);
+	skip(b, w);
+	return false;
+}
+
+bool work_start(struct batch *b, struct work *w, struct exchange *e)
+{
+	const struct task *task = w->task;
+	bool known = false, list = inputs_is_list(&b->inputs);
+	struct making making;
+	struct stat result;
+
+	if (task->wrong)
+		work_fail(b, w, task->name, task->wrong);
+	if (task->wrong || (list && is_twice(b, w)) || !find_keys(b, w))
+		return false;
+	if (!strcmp(task->input, task->output) && is_elsewhere(task->input)) {
+		work_fail(b, w, task->name, "the result would overwrite it: choose another output");
+		return false;
+	}
+	if (!is_elsewhere(task->input) && !open_file(b, w))
+		return false;
+	w->target = work_target(b->options, task->output);
+	if (b->looks) {
+		ask_elsewhere(b, w, e, STEP_LOOK, task->output);
+		return true;
+	}
+	making = (struct making){.input = task->name, .request = w->target};
+	making.info = w->input >= 0 ? &w->info : NULL;
+	if (b->manifest && !b->options->force)
+		known = manifest_has(b->manifest, task->output, &making, &result, &w->version);
+	if (known && !list)
+		guard_add(&b->inputs.guard, &result, task->output);
+	if (!known && list && b->manifest && is_made_from_other(b, w))
+		return false;
+	return go_on(b, w, e, known);
+}
+
+/* The steps after it
+ * ------------------------------------------------------------------------------ */
+
+/* Prints the headers in which the service describes a result. */
+static void print_facts(const struct exchange *e, const struct task *task)
+{
+	struct curl_header *h = NULL;
+
+	report_remark("%s -> %s", task->name, task->output);
+	while ((h = curl_easy_nextheader(e->easy, CURLH_HEADER, -1, h)))
+		if (!strncasecmp(h->name, "X-", 2) || !strcasecmp(h->name, "Server-Timing"))
+			report_remark("  %s: %s", h->name, h->value);
+}
+
+void work_sync_directory(struct batch *b, char *next)
+{
+	int error;
+
+	if (b->unsynced && next && !strcmp(b->unsynced, next)) {
+		free(next);
+		return;
+	}
+	error = b->unsynced ? output_sync_directory(b->unsynced) : 0;
+	if (error) {
+		report_error("%s: %s", b->unsynced, strerror(error));
+		b->status = EXIT_SOME_FAILED;
+	}
+	free(b->unsynced);
+	b->unsynced = next;
+}
+
+/* Moves the result to its place, unless an input or another result is there. */
+static bool place_result(struct batch *b, struct work *w, struct stat *result)
+{
+	char *directory = output_directory(&w->output), *why = NULL;
+	const char *guarded;
+	int error = output_commit(&w->output, &b->inputs.guard, &guarded, result);
+
+	if (!error && directory) {
+		if (!inputs_is_list(&b->inputs))
+			guard_add(&b->inputs.guard, result, w->task->output);
+		work_sync_directory(b, directory);
+		return true;
+	}
+	free(directory);
+	if (guarded &&
+	    asprintf(&why, "it is the same file as %s, which is not overwritten", guarded) < 0)
+		abort();
+	if (why)
+		work_fail(b, w, w->task->output, why);
+	else if (error)
+		fail_output(b, w, error);
+	free(why);
+	return !error;
+}
+
+static void count_done(struct batch *b, struct work *w)
+{
+	b->progress.done++;
+	b->progress.bytes_done += (uint64_t)w->task->size;
+	w->fate = FATE_DONE;
+}
+
+static void keep_result(struct batch *b, struct work *w, const struct exchange *e)
+{
+	struct making making = {w->task->name, &w->info, w->version, w->target};
+	struct stat result;
+	const char *wrong;
+
+	if (!place_result(b, w, &result))
+		return;
+	count_done(b, w);
+	if (b->options->verbose)
+		print_facts(e, w->task);
+	wrong = b->manifest ? manifest_add(b->manifest, w->task->output, &making, &result) : NULL;
+	if (wrong)
+		report_remark("%s will be made again next time: cannot write the manifest: %s",
+		              w->task->output, wrong);
+}
+
+/* Goes on with what the store says of the result's place. */
+static bool take_look(struct batch *b, struct work *w, struct exchange *e)
+{
+	const char *made = exchange_header(e, META_MADE), *run = exchange_header(e, META_RUN);
+	const char *source = exchange_header(e, META_SOURCE);
+	char ours[RUN_DIGITS];
+	bool known;
+
+	if (e->status == 404)
+		return go_on(b, w, e, false);
+	describe_making(w, ours);
+	known = made && !strcmp(made, ours);
+	if (!made || (!known && run && !strcmp(run, b->run))) {
+		work_fail(b, w, w->task->output,
+		          made
+		              ? "another result of this batch is there"
+		              : "the object is not a result of this command: choose another place");
+		return false;
+	}
+	if (source && !(w->version = strdup(source)))
+		abort();
+	return go_on(b, w, e, known);
+}
+
+/* Goes on with a copy of the input. */
+static bool take_copy(struct batch *b, struct work *w, struct exchange *e)
+{
+	if (e->status == 304) {
+		skip(b, w);
+		return false;
+	}
+	free(w->version);
+	w->version = store_version(e);
+	if (!fstat(w->input, &w->info))
+		return filter(b, w, e);
+	work_fail(b, w, w->task->name, strerror(errno));
+	return false;
+}
+
+static bool take_result(struct batch *b, struct work *w, struct exchange *e)
+{
+	if (!is_elsewhere(w->task->output)) {
+		keep_result(b, w, e);
+		return false;
+	}
+	if (b->options->verbose)
+		print_facts(e, w->task);
+	w->type = strdup(exchange_header(e, "Content-Type"));
+	if (!w->type)
+		abort();
+	return store(b, w, e);
+}
+
+bool work_take(struct batch *b, struct work *w, struct exchange *e)
+{
+	switch (w->step) {
+	case STEP_LOOK:
+		return take_look(b, w, e);
+	case STEP_FETCH:
+		return take_copy(b, w, e);
+	case STEP_FILTER:
+		return take_result(b, w, e);
+	case STEP_STORE:
+		count_done(b, w);
+		return false;
+	}
+	return false;
+}

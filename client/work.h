@@ -1,0 +1,90 @@
+/* An image on its way through its steps, in a batch. */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/stat.h>
+
+#include "client/aws.h"
+#include "client/exchange.h"
+#include "client/inputs.h"
+#include "client/journal.h"
+#include "client/manifest.h"
+#include "client/output.h"
+#include "client/report.h"
+
+enum { RUN_DIGITS = 33 };
+
+/* What an image waits for, in this order. */
+enum step {
+	STEP_LOOK,   /* whether a store has its result */
+	STEP_FETCH,  /* its file, if that is elsewhere */
+	STEP_FILTER, /* the service */
+	STEP_STORE   /* the store, which gets the result */
+};
+
+/* How an image ended, or that it did not. */
+enum fate { FATE_GIVEN_UP, FATE_DONE, FATE_FAILED };
+
+/* An image under way. */
+struct work {
+	struct work *next; /* in the batch */
+	struct task *task;
+	enum step step;
+	enum fate fate;
+	int input;
+	struct stat info; /* of the input, or of the copy of what is elsewhere */
+	char *version;    /* of what is elsewhere, as store_version() has it; or NULL */
+	struct output output;
+	char *type;               /* of the result, for a store */
+	char *target;             /* at the service */
+	char *address;            /* of the step, if it is elsewhere */
+	struct curl_slist *heads; /* likewise */
+};
+
+struct batch {
+	const struct options *options;
+	struct inputs inputs;
+	struct manifest *manifest; /* NULL: a single result, or objects */
+	struct journal *journal;   /* NULL: none is wanted */
+	char *root;                /* the output directory, for lists; or NULL */
+	char run[RUN_DIGITS];      /* identifies this run where its results are recorded */
+	bool looks;                /* results are objects, and looked for first */
+	struct aws aws;
+	bool has_aws;
+	struct work *works; /* under way */
+	char *unsynced;     /* directory whose latest results may not be on the disk yet, or NULL */
+	struct progress progress;
+	enum exit_code status;
+	bool ended; /* no further images: there are none, or all of them would fail */
+	bool full;  /* the disk is: nothing further, not even of those under way */
+
+	/* The journal: when it was written, and the first name of a list that was given up. */
+	double saved;
+	uint64_t given_up;
+	hash before_given_up;
+};
+
+/* Path and query of the service's request for a result with this name; the caller frees it. */
+char *work_target(const struct options *options, const char *output);
+
+/* Takes the task. */
+struct work *work_new(struct batch *batch, struct task *task);
+
+/* Takes note of how the image ended, and releases it. */
+void work_free(struct batch *batch, struct work *work);
+
+/* Notes and, if there is a reason, prints that the image has failed; `what` is its name or its
+ * result's. */
+void work_fail(struct batch *batch, struct work *work, const char *what, const char *why);
+
+/* Prepares the first request of an image; false if it has ended already. */
+bool work_start(struct batch *batch, struct work *work, struct exchange *e);
+
+/* Goes on after a step that has succeeded: prepares the next request; false if the image has
+ * ended. */
+bool work_take(struct batch *batch, struct work *work, struct exchange *e);
+
+/* Syncs a directory of results when the results start to go elsewhere (`next`, which it takes), and
+ * at the end (NULL). Syncing after each result would be slow; the exit status promises no more than
+ * this. */
+void work_sync_directory(struct batch *batch, char *next);

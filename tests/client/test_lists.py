@@ -1,0 +1,315 @@
+"""Lists of names on standard input or in a file: read while they are worked on, and continued."""
+import json
+import os
+import re
+import signal
+import subprocess
+import threading
+
+import pytest
+
+from client import found, ppm, run, start
+from service import Process, poll, sanitized
+from store import Object
+
+
+def listed(*names, end="\n"):
+    return "".join(f"{name}{end}" for name in names).encode()
+
+
+# Places -------------------------------------------------------------------------------------------
+
+def test_results_keep_their_paths(server, store, tree, tmp_path):
+    """Below the output directory, wherever the names come from."""
+    asked, out = server(), tmp_path / "out"
+    web = server(lambda handler: (200, {}, ppm(7)))
+    store.put("s3://from/2024/a b.ppm", ppm(8))
+    names = ["images/a.ppm", "./images//sub/./a.ppm", str(tree / "b.PPM"), "", "s3://from/2024/a b.ppm",
+             f"{web.url}/x/y%20z.ppm?q=1"]
+    run(asked.url, "box", "--files-from", "-", "-o", out, input=listed(*names), cwd=tmp_path,
+        variables=store.environment())
+    right = {"images/a.ppm": ppm(0), "images/sub/a.ppm": ppm(2), f"{str(tree)[1:]}/b.PPM": ppm(1),
+             "2024/a b.ppm": ppm(8), "x/y z.ppm": ppm(7)}
+    assert found(out) == {name: body[::-1] for name, body in right.items()}
+    run(asked.url, "box", "--files-from", "-", "-o", "s3://into/x/", "--format", "png", input=listed(*names),
+        cwd=tmp_path, variables=store.environment())
+    assert store.buckets["into"].keys() == {f"x/{name[:-4]}.png" for name in right}
+
+
+def test_names_with_everything_in_them(server, tmp_path):
+    """Ended by zero bytes: find -print0."""
+    names = ("-", "a\nb.ppm", " c.ppm ", "d.ppm\r")
+    for i, name in enumerate(names):
+        (tmp_path / name).write_bytes(ppm(i))
+    (tmp_path / "list").write_bytes(listed(*names, end="\0")[:-1])
+    run(server().url, "box", "--files-from", "list", "--null", "--format", "ppm", "-o", "out", cwd=tmp_path)
+    assert found(tmp_path / "out") == {name: ppm(i)[::-1] for name, i in
+                                       (("-.ppm", 0), ("a\nb.ppm", 1), (" c.ppm", 2), ("d.ppm", 3))}
+
+
+def test_names_that_are_none(server, store, tmp_path):
+    """Each is told of, and the others go on; none leads out of the directory."""
+    (tmp_path / "a.ppm").write_bytes(ppm())
+    (tmp_path / "d").mkdir()
+    lines = {"../a.ppm": "the name has no path below", "s3://from/x/../../../a.ppm": "a key with . or .. between slashes",
+             "s3://from/": "the name has no key", "gs://in/a": "the address is of an unknown kind",
+             "http://h/%2e%2e/a.ppm": "the name has no path below", "d": "Is a directory",
+             "none.ppm": "No such file or directory", "d/": "the name has no path below"}
+    _, said = run(server().url, "box", "--files-from", "-", "-o", "out", "-j", 1, input=listed(*lines, "a.ppm"),
+                  cwd=tmp_path, status=1, variables=store.environment())
+    assert len(said.splitlines()) == len(lines)
+    for line, (name, words) in zip(said.splitlines(), lines.items()):
+        assert line.startswith(f"convolve: {name}: {words}")
+    assert found(tmp_path / "out") == {"a.ppm": ppm()[::-1]} and not store.requests
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (("--files-from", "-"), "several images need an output directory"),
+    (("--files-from", "-", "-o", "x.png"), "names one file: end it with a slash"),
+    (("--files-from", "-", "-o", "x/", "a.ppm"), "--files-from and a.ppm: give names on the command line, or a list"),
+    (("--files-from", "none", "-o", "x/"), "none: No such file or directory"),
+    (("--null", "a.ppm", "-o", "x/"), "--null needs --files-from"),
+    (("--resume", "j", "a.ppm", "-o", "x/"), "--resume needs --files-from"),
+])
+def test_usage_of_lists(tmp_path, arguments, words):
+    _, said = run("http://127.0.0.1:1", "box", *arguments, status=2, cwd=tmp_path)
+    assert words in said and said.count("\n") == 1, said
+
+
+def test_lists_that_are_none(server, tmp_path):
+    (tmp_path / "image").write_bytes(bytes(range(1, 10)) * 20000)
+    for name, words in (("image", "a name is longer than 64 KiB"), (".", "Is a directory")):
+        _, said = run(server().url, "box", "--files-from", name, "-o", "out", status=1, cwd=tmp_path)
+        assert words in said and said.count("\n") == 1
+
+
+def test_lists_spare_what_is_not_theirs(server, store, tmp_path):
+    """Files that are no results, links, inputs in the directory of results, and another's result."""
+    asked = server()
+    for name in ("a.ppm", "b.ppm", "c.ppm", "d/e.ppm", "out/f.ppm"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(ppm())
+    (tmp_path / "out/b.ppm").write_bytes(b"precious")
+    (tmp_path / "out/c.ppm").symlink_to("../c.ppm")
+    (tmp_path / "out/d").symlink_to("../d")
+    names = ["a.ppm", "b.ppm", "c.ppm", "d/e.ppm", "out/f.ppm"]
+    for force in ((), ("--force",)):
+        _, said = run(asked.url, "box", "--files-from", "-", "-o", "out", "-j", 1, *force, input=listed(*names),
+                      cwd=tmp_path, status=1)
+        assert said.count("is not a result of this command") == 3 and said.count("\n") == 4
+        assert "out/f.ppm: the file is in the directory of the results" in said
+    assert (tmp_path / "out/b.ppm").read_bytes() == b"precious"
+    assert all((tmp_path / name).read_bytes() == ppm() for name in ("c.ppm", "d/e.ppm", "out/f.ppm"))
+    store.buckets["into"]["b.ppm"] = Object(b"precious")
+    store.buckets["into"]["c.ppm"] = Object(b"")
+    _, said = run(asked.url, "box", "--files-from", "-", "-o", "s3://into", "-j", 1, input=listed("a.ppm", "b.ppm", "c.ppm"),
+                  cwd=tmp_path, status=1, variables=store.environment())
+    assert said == "".join(f"convolve: s3://into/{name}: the object is not a result of this command: choose another "
+                           "place\n" for name in ("b.ppm", "c.ppm"))
+    assert store.body("s3://into/b.ppm") == b"precious" and store.body("s3://into/a.ppm") == ppm()[::-1]
+    store.put("s3://from/a.ppm", ppm(1))
+    _, said = run(asked.url, "box", "--files-from", "-", "-o", "s3://from/", "--force", status=1,
+                  input=b"s3://from/a.ppm\n", variables=store.environment())
+    assert said == "convolve: s3://from/a.ppm: the result would overwrite it: choose another output\n"
+
+
+@pytest.mark.parametrize("jobs", [1, 4])
+@pytest.mark.parametrize("place", ["out", "s3://into"])
+def test_two_names_with_one_result(server, store, tmp_path, place, jobs):
+    """The second is refused, also when the first has been made; a name that comes twice is one."""
+    for i, name in enumerate(("a.ppm", "a.pgm", "b.ppm")):
+        (tmp_path / name).write_bytes(ppm(i))
+    asked = server()
+    _, said = run(asked.url, "box", "--files-from", "-", "-o", place, "--format", "png", "-j", jobs, cwd=tmp_path,
+                  input=listed("a.ppm", "a.ppm", "a.pgm", "b.ppm"), status=1, variables=store.environment())
+    assert said.count("\n") == 1 and re.search(r"a\.(pgm|png): .*(too, would become|another result of this)", said)
+    assert sorted(asked.bodies) == sorted((ppm(0), ppm(2)))
+
+
+# Resuming -----------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("place", ["out", "s3://into/x"])
+def test_lists_resume(server, store, tmp_path, place):
+    """What was made is not read again, unless it has changed, or the request, or the result is gone."""
+    web_body = [ppm(20)]
+    web = server(lambda handler: (304, {"Content-Length": None}, b"") if handler.headers.get(
+        "If-Modified-Since") == f"version {len(web_body)}" else
+        (200, {"Last-Modified": f"version {len(web_body)}"}, web_body[-1]))
+    asked = server()
+    for i in range(3):
+        store.put(f"s3://from/{i}.ppm", ppm(i))
+        (tmp_path / f"f{i}.ppm").write_bytes(ppm(10 + i))
+    names = [*(f"s3://from/{i}.ppm" for i in range(3)), *(f"f{i}.ppm" for i in range(3)), f"{web.url}/w.ppm"]
+
+    def made(*arguments):
+        before = len(asked.bodies)
+        run(asked.url, "box", *arguments, "--files-from", "-", "-o", place, input=listed(*names), cwd=tmp_path,
+            variables=store.environment())
+        return sorted(asked.bodies[before:])
+
+    def lose(name):
+        if place == "out":
+            (tmp_path / "out" / name).unlink()
+        else:
+            del store.buckets["into"][f"x/{name}"]
+
+    everything = sorted([*map(ppm, range(3)), *map(ppm, range(10, 13)), ppm(20)])
+    assert made() == everything
+    store.asked()
+    assert made() == []
+    assert not [line for line in store.asked() if line.startswith("PUT")]
+    store.put("s3://from/1.ppm", ppm(31))
+    (tmp_path / "f1.ppm").write_bytes(ppm(32))
+    web_body.append(ppm(33))
+    lose("2.ppm")
+    lose("f2.ppm")
+    assert made() == sorted([ppm(31), ppm(32), ppm(33), ppm(2), ppm(12)])
+    assert made() == []
+    now = sorted([ppm(0), ppm(31), ppm(2), ppm(10), ppm(32), ppm(12), ppm(33)])
+    assert made("--size", 5) == now and made("--size", 5) == []
+    assert made("--size", 5, "--force") == now
+
+
+class Journal:
+    """A run of a list from a directory of images, with a journal."""
+
+    def __init__(self, server, directory, count):
+        self.directory, self.asked = directory, server()
+        self.names = [f"{i}.ppm" for i in range(count)]
+        for i in range(count):
+            (directory / f"{i}.ppm").write_bytes(ppm(i))
+
+    def arguments(self, *more):
+        return ("box", *more, "--files-from", "-", "-o", "out", "--resume", "journal")
+
+    def run(self, *more, names=None, status=0):
+        """The images that are filtered, and what is said."""
+        before = len(self.asked.bodies)
+        _, said = run(self.asked.url, *self.arguments(*more), input=listed(*(names or self.names)),
+                      cwd=self.directory, status=status)
+        return sorted(map(self.number, self.asked.bodies[before:])), said
+
+    @staticmethod
+    def number(body):
+        return next(i for i in range(1000) if body == ppm(i))
+
+    def read(self):
+        return json.loads((self.directory / "journal").read_text())
+
+
+def test_journals(server, tmp_path):
+    """What is done is not even looked at, and what has failed comes again."""
+    j = Journal(server, tmp_path, 6)
+    (tmp_path / "2.ppm").unlink()
+    done, said = j.run(status=1)
+    assert done == [0, 1, 3, 4, 5] and said == "convolve: 2.ppm: No such file or directory\n"
+    assert j.read()["done"] == 6 and list(j.read()["failed"]) == ["3"]
+    (tmp_path / "2.ppm").write_bytes(ppm(2))
+    (tmp_path / "out/1.ppm").unlink()
+    (tmp_path / "4.ppm").unlink()
+    assert j.run() == ([2], "") and j.read()["failed"] == {}
+    assert j.run() == ([], "")
+    more = [*j.names, "6.ppm"]
+    (tmp_path / "6.ppm").write_bytes(ppm(6))
+    assert j.run(names=more) == ([6], "") and j.run(names=more) == ([], "")
+    assert oct((tmp_path / "journal").stat().st_mode & 0o777) == oct((tmp_path / "out/0.ppm").stat().st_mode & 0o777)
+
+
+def test_journals_of_other_lists(server, tmp_path):
+    j = Journal(server, tmp_path, 6)
+    assert j.run("-j", 1)[0] == list(range(6))
+    kept = (tmp_path / "journal").read_bytes()
+    for names, more, words in (
+            (j.names[::-1], (), "the list is not the one that this journal is about"),
+            (j.names[:4], (), "the list is shorter than what was done of it before"),
+            (j.names, ("--size", 5), "the journal is of a command with other parameters")):
+        done, said = j.run(*more, names=names, status=2)
+        assert done == [] and said.startswith(f"convolve: journal: {words}") and said.count("\n") == 1
+        assert (tmp_path / "journal").read_bytes() == kept
+    for text in (b"a diary\n", b"{}", kept[:-20], b'{"convolve":"manifest","version":1}\n'):
+        (tmp_path / "journal").write_bytes(text)
+        assert j.run(status=2)[1] == ("convolve: journal: the file is not a journal of convolve: choose another "
+                                      "name\n")
+        assert (tmp_path / "journal").read_bytes() == text
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_journals_of_what_was_interrupted(server, tmp_path, number):
+    """No image is lost: those under way come again."""
+    j, held, going = Journal(server, tmp_path, 40), threading.Event(), threading.Event()
+
+    def answer(handler):
+        if Journal.number(handler.body) == 7:  # which is slow, while others get ahead of it
+            going.wait(60)
+        if Journal.number(handler.body) > 20:
+            held.set()
+            going.wait(60)
+        return 200, {}, handler.body
+
+    j.asked.answer = answer
+    client = start(j.asked.url, *j.arguments("-j", "3"), stdin=subprocess.PIPE, cwd=tmp_path)
+    client.stdin.write(listed(*j.names))
+    client.stdin.close()
+    assert held.wait(60)
+    if number == signal.SIGKILL:
+        poll(lambda: j.read().get("done", 0) > 0 if os.path.getsize(tmp_path / "journal") else False, 60, "the journal")
+    _, said = run(j.asked.url, *j.arguments(), input=b"", cwd=tmp_path, status=2)
+    assert said == "convolve: journal: another convolve uses it\n"
+    client.send_signal(number)
+    assert client.wait(60) == -number
+    assert j.read()["done"] == 7 if number == signal.SIGINT else 0 < j.read()["done"] <= 7
+    going.set()
+    done = j.run()[0]
+    assert 7 in done and j.read()["done"] == 40
+    assert len(done) <= 40 - 20 + 1, "the manifest knows of the others that were made"
+    assert {name: body for name, body in found(tmp_path / "out").items() if name[0] != "."} == {
+        f"{i}.ppm": ppm(i) for i in range(40)}
+
+
+def test_what_is_wrong_for_all_is_not_done(server, store, tmp_path):
+    """A journal does not pass over what a refusal of all, or a store that is not there, has stopped."""
+    j = Journal(server, tmp_path, 3)
+    good, j.asked.answer = j.asked.answer, lambda handler: (403, {}, b"no")
+    assert j.run("-j", 1, status=1)[0] == [0]
+    j.asked.answer = good
+    assert j.run()[0] == [0, 1, 2]
+
+
+# Streams ------------------------------------------------------------------------------------------
+
+def test_lists_are_read_as_they_come(server, tmp_path):
+    """An image does not wait for the next name, nor one name for the end of the list."""
+    for i in range(3):
+        (tmp_path / f"{i}.ppm").write_bytes(ppm(i))
+    client = start(server().url, "box", "--files-from", "-", "-o", "out", stdin=subprocess.PIPE, cwd=tmp_path)
+    for i in range(3):
+        client.stdin.write(f"{i}.p".encode())
+        client.stdin.flush()
+        client.stdin.write(b"pm\n")
+        client.stdin.flush()
+        poll(lambda: f"{i}.ppm" in found(tmp_path / "out"), 60, "the result")
+    client.stdin.close()
+    assert client.wait(60) == 0
+    client = start(server().url, "box", "--files-from", "-", "-o", "out", stdin=subprocess.PIPE, cwd=tmp_path)
+    client.send_signal(signal.SIGTERM)  # while it waits for a name
+    assert client.wait(60) == -signal.SIGTERM
+
+
+@pytest.mark.skipif(sanitized(), reason="a sanitizer's memory says nothing")
+def test_lists_are_not_kept_in_memory(server, tmp_path):
+    """40 MB of names: those of one image, written in many ways, and then of another."""
+    peak = []
+    for i in range(2):
+        (tmp_path / f"{i}.ppm").write_bytes(ppm(i))
+
+    def answer(handler):
+        peak.append(int(re.search(r"VmHWM:\s+(\d+) kB", Process(client.pid).read("status"))[1]))
+        return 200, {}, handler.body
+
+    with open(tmp_path / "list", "wb") as file:
+        for i in range(10000):
+            file.write(b"./" * (1900 + i % 100) + b"0.ppm\n")
+        file.write(b"1.ppm\n")
+    client = start(server(answer).url, "box", "--files-from", "list", "-o", "out", "-j", 1, cwd=tmp_path)
+    assert client.wait(120) == 0, client.stderr.read()
+    assert len(peak) == 2 and peak[1] < peak[0] + (4 << 10), f"{peak} kB"

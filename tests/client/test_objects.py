@@ -1,0 +1,304 @@
+"""Inputs and results in object stores, and inputs from web servers."""
+import hashlib
+import os
+import socket
+
+import pytest
+
+import store as store_module
+from client import found, ppm, run
+from service import free_port
+from test_network import make_certificate
+
+# What has to be percent-encoded, and be the same in the signature; % and + mean themselves.
+NAMES = ("a.ppm", "deep/down/a b.ppm", "1+1=2&c;d?e#f%20g.ppm", "ü/字.ppm", "x//y.ppm", "..a/.b./c..ppm",
+         "it's*(!)[]{}~@:,$|\\^`\"<>.ppm")
+
+
+def test_the_store_signs_as_s3_does():
+    """As in the example "GET Object" of Amazon's description of Signature Version 4 for S3."""
+    nothing = hashlib.sha256(b"").hexdigest()
+    request = "\n".join([
+        "GET", "/test.txt", "", "host:examplebucket.s3.amazonaws.com", "range:bytes=0-9",
+        f"x-amz-content-sha256:{nothing}", "x-amz-date:20130524T000000Z", "",
+        "host;range;x-amz-content-sha256;x-amz-date", nothing])
+    text = "\n".join(["AWS4-HMAC-SHA256", "20130524T000000Z", "20130524/us-east-1/s3/aws4_request",
+                      hashlib.sha256(request.encode()).hexdigest()])
+    assert store_module.signature("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "20130524", "us-east-1", text) == (
+        "f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41")
+
+
+def test_from_and_to(server, store, image, tmp_path):
+    asked, out = server(), tmp_path / "out.ppm"
+    for name in NAMES:
+        store.put(f"s3://from/{name}", ppm(len(name)))
+        run(asked.url, "box", f"s3://from/{name}", "-o", out, variables=store.environment())
+        assert out.read_bytes() == ppm(len(name))[::-1], name
+        run(asked.url, "box", f"s3://from/{name}", "-o", f"s3://into/{name}", variables=store.environment())
+        assert store.body(f"s3://into/{name}") == ppm(len(name))[::-1], name
+    assert store.buckets["into"].keys() == set(NAMES)
+    run(asked.url, "box", image, "-o", "s3://into/from/file.ppm", variables=store.environment())
+    made = store.buckets["into"]["from/file.ppm"]
+    assert made.body == image.read_bytes()[::-1]
+    assert made.headers["Content-Type"] == "image/x-portable-pixmap"
+    run(asked.url, "box", "-", "-o", "s3://into/from/stream.ppm", input=ppm(9), variables=store.environment())
+    assert store.body("s3://into/from/stream.ppm") == ppm(9)[::-1]
+    assert run(asked.url, "box", "s3://from/a.ppm", "-o", "-", variables=store.environment())[0] == ppm(5)[::-1]
+    # One image is not looked for, and its name alone says the format.
+    store.asked()
+    run(asked.url, "box", "s3://from/a.ppm", "-o", "s3://into/b.webp", variables=store.environment())
+    assert store.asked() == ["GET from/a.ppm", "PUT into/b.webp"]
+    assert asked.requests[-1].path == "/v1/filters/box?format=webp"
+
+
+def test_large_objects(server, store, tmp_path):
+    """Bodies beyond what is sent without asking, through files."""
+    store.put("s3://from/large.ppm", ppm(1, 1500, 1000))
+    run(server().url, "box", "s3://from/large.ppm", "-o", "s3://into/large.ppm", variables=store.environment())
+    assert store.body("s3://into/large.ppm") == ppm(1, 1500, 1000)[::-1]
+
+
+def test_styles_and_tokens(server, store, tmp_path):
+    """The bucket in the host's name, unless it has dots; temporary keys; another region."""
+    store.token, store.region = "a/session+token==", "eu-west-3"
+    store.buckets |= {"my-bucket": {}, "my.bucket": {}}
+    config = tmp_path / "config"
+    config.write_text("[default]\nregion = eu-west-3\ns3 =\n  max_concurrent_requests = 20\n"
+                      "  addressing_style = virtual\n")
+    local = f"http://localhost:{store.server_address[1]}"
+    variables = store.environment(AWS_CONFIG_FILE=str(config), AWS_ENDPOINT_URL_S3=f"{local}/")
+    for name in ("s3://my-bucket/a/ü b.ppm", "s3://my.bucket/a.ppm"):
+        store.put(name, ppm())
+        out = name.replace(".ppm", ".png")
+        run(server().url, "box", name, "-o", out, variables=variables)
+        assert store.body(out) == ppm()[::-1]
+        host = "my-bucket.localhost" if "my-bucket" in name else "localhost"
+        assert store.requests[-1].headers["Host"] == f"{host}:{store.server_address[1]}"
+
+
+# Keys ---------------------------------------------------------------------------------------------
+
+KEYS = f"aws_access_key_id = {store_module.Store.access_key}\naws_secret_access_key={store_module.Store.secret_key}\n"
+
+
+@pytest.mark.parametrize("variables, credentials, config", [
+    ({}, f"[default]\n{KEYS}", ""),
+    ({}, f"# keys\n[other]\naws_access_key_id = no\n\n[default]\r\n{KEYS}", "[default]\nregion=us-east-1\n"),
+    ({"AWS_PROFILE": "my own"}, f"[default]\naws_access_key_id=x\naws_secret_access_key=y\n[my own]\n  {KEYS}", ""),
+    ({"AWS_DEFAULT_PROFILE": "p"}, "", f"[default]\nregion = x\n[profile p]\nAWS_Access_Key_ID=z\n{KEYS}"),
+    ({"AWS_PROFILE": "p", "AWS_REGION": "us-east-1"}, f"[p]\n{KEYS}",
+     "[profile p]\nregion=mars-1\ncredential_process = /bin/false\n"),
+])
+def test_keys_in_files(server, store, tmp_path, variables, credentials, config):
+    store.put("s3://from/a.ppm", ppm())
+    (tmp_path / ".aws").mkdir()
+    (tmp_path / ".aws/credentials").write_text(credentials)
+    (tmp_path / ".aws/config").write_text(config)
+    run(server().url, "box", "s3://from/a.ppm", "-o", tmp_path / "out.ppm",
+        variables={"HOME": str(tmp_path), "AWS_ENDPOINT_URL": store.url, **variables})
+    assert (tmp_path / "out.ppm").read_bytes() == ppm()[::-1]
+
+
+def test_endpoints_in_files(server, store, tmp_path):
+    """That of the profile's services before that of the profile; the environment before both."""
+    store.put("s3://from/a.ppm", ppm())
+    config, nowhere = tmp_path / "config", f"http://127.0.0.1:{free_port()}"
+    services = (f"[services local]\nec2 =\n  endpoint_url = {nowhere}\ns3 =\n  endpoint_url = {store.url}\n"
+                "  unknown = 1\n")
+    for text, more in ((f"[default]\nendpoint_url = {store.url}/\n", {}),
+                       (f"[default]\nservices = local\nendpoint_url = {nowhere}\n{services}", {}),
+                       (f"[default]\nendpoint_url = {nowhere}\n", {"AWS_ENDPOINT_URL": store.url})):
+        config.write_text(text)
+        run(server().url, "box", "s3://from/a.ppm", "-o", tmp_path / "out.ppm",
+            variables=store.environment(AWS_ENDPOINT_URL_S3="", AWS_CONFIG_FILE=str(config), **more))
+
+
+@pytest.mark.parametrize("variables, config, words", [
+    ({"AWS_SECRET_ACCESS_KEY": ""}, "", "AWS_ACCESS_KEY_ID is set, but AWS_SECRET_ACCESS_KEY is not"),
+    ({"AWS_PROFILE": "nobody"}, "", "no profile nobody in /dev/null or "),
+    ({"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}, "", "no keys for s3://: expected AWS_ACCESS_KEY_ID"),
+    ({"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://x"}, "",
+     "AWS_CONTAINER_CREDENTIALS_FULL_URI is set, and convolve does not fetch keys"),
+    ({"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}, "[default]\naws_access_key_id = a\n",
+     "config: aws_access_key_id without aws_secret_access_key"),
+    ({"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_PROFILE": "p"},
+     "[profile p]\nrole_arn = arn:aws:iam::1:role/r\nsource_profile = default\n",
+     "role_arn is set, and convolve does not fetch keys: put temporary ones into the environment, as `aws "
+     "configure export-credentials --format env --profile p` prints them"),
+    ({"AWS_ACCESS_KEY_ID": "two words"}, "", "the environment: expected keys of printable ASCII, without blanks"),
+    ({}, "[default]\nregion eu-west-1\n", "config:2: expected [SECTION], or KEY = VALUE below one"),
+    ({}, "region = eu-west-1\n", "config:1: expected [SECTION], or KEY = VALUE below one"),
+    ({"AWS_REGION": "Mars/1"}, "", "the region Mars/1 is none"),
+    ({"AWS_ENDPOINT_URL_S3": "127.0.0.1:9000"}, "", "the endpoint 127.0.0.1:9000 is none: expected http://HOST:PORT"),
+    ({}, "[default]\ns3 =\n addressing_style = sideways\n", "addressing_style: expected path, virtual or auto"),
+])
+def test_keys_that_are_none(store, tmp_path, variables, config, words):
+    (tmp_path / "config").write_text(config)
+    given = {**store.environment(), "AWS_CONFIG_FILE": str(tmp_path / "config"), **variables}
+    _, said = run("http://127.0.0.1:1", "box", "s3://from/a.ppm", "-o", tmp_path / "out.ppm", status=2,
+                  variables={name: value for name, value in given.items() if value})
+    assert words in said and said.count("\n") == 1, said
+    assert store.secret_key not in said and not store.requests
+
+
+# Refusals -----------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("arguments, words", [
+    (("s3://from", "-o", "x"), "s3://from: the name has no key: expected s3://BUCKET/KEY"),
+    (("s3://from/photos/", "-o", "x"), "s3://from/photos/: the name ends with a slash, so it is no object"),
+    (("s3://In_1/a", "-o", "x"), "s3://In_1/a: expected s3://BUCKET/KEY, with a bucket of 3 to 63 lower-case"),
+    (("s3:///a", "-o", "x"), "expected s3://BUCKET/KEY"),
+    (("s3://from/" + "k" * 1025, "-o", "x"), "the key is too long: a store takes up to 1024 bytes"),
+    (("a.ppm", "-o", "s3://a..b/c"), "s3://a..b/c: expected s3://BUCKET/KEY"),
+    (("a.ppm", "-o", "https://h/a.ppm"), "https://h/a.ppm: results cannot be sent to web servers"),
+    (("gs://bucket/a", "-o", "x"), "gs://bucket/a: the address is of an unknown kind"),
+    (("https://me:secret@h/a", "-o", "x"), "an address with a user name or a password is not read"),
+    (("https://h/a b", "-o", "x"), "the address is malformed"),
+    (("s3://from/a.ppm", "-o", "s3://from/a.ppm"), "the result of s3://from/a.ppm would overwrite s3://from/a.ppm"),
+    (("s3://from/x/a.ppm", "s3://from/a.ppm", "-o", "s3://from/"), "the result of s3://from/x/a.ppm would overwrite s3://from/a"),
+    (("s3://from/x/a.ppm", "s3://from/y/a.ppm", "-o", "s3://into/z"), "would both become s3://into/z/a.ppm"),
+    (("s3://from/a.ppm", "s3://from/b.ppm", "-o", "s3://into/c.png"), "names one file: end it with a slash"),
+    (("s3://from/a/../b", "-o", "x"), "s3://from/a/../b: a key with . or .. between slashes cannot be asked for"),
+    (("a.ppm", "-o", "s3://into/."), "s3://into/.: a key with . or .. between slashes cannot be asked for"),
+    (("https://h/", "-o", "d/"), "https://h/: the name has no path below a directory"),
+])
+def test_names_that_are_none(store, tmp_path, arguments, words):
+    store.buckets["from"] = {}
+    _, said = run("http://127.0.0.1:1", "box", *arguments, status=2, cwd=tmp_path, variables=store.environment())
+    assert words in said and said.count("\n") == 1, said
+    assert not store.requests
+
+
+@pytest.mark.parametrize("change, name, words", [
+    ({}, "s3://from/none.ppm", "there is no such object"),
+    ({}, "s3://none/a.ppm", "there is no such bucket"),
+    ({"AWS_ACCESS_KEY_ID": "AKIDOTHER"}, "s3://from/a.ppm",
+     "the store does not know the access key (keys from the environment)"),
+    ({"AWS_SECRET_ACCESS_KEY": "wrong"}, "s3://from/a.ppm", "the signature is not that of the access key"),
+    ({"AWS_SESSION_TOKEN": "old"}, "s3://from/a.ppm", "the session token is not valid"),
+    ({"AWS_REGION": "eu-west-1"}, "s3://from/a.ppm",
+     "the bucket is in the region us-east-1, not eu-west-1: set AWS_REGION=us-east-1"),
+])
+def test_what_the_store_refuses(server, store, tmp_path, change, name, words):
+    store.put("s3://from/a.ppm", ppm())
+    asked = server()
+    _, said = run(asked.url, "box", name, "-o", tmp_path / "out.ppm", status=1,
+                  variables=store.environment(**change))
+    assert said.startswith(f"convolve: {name}: {words}") and said.count("\n") == 1
+    assert os.listdir(tmp_path) == [] and not asked.requests
+
+
+@pytest.mark.parametrize("answer, words", [
+    (store_module.Refusal(301, "PermanentRedirect", headers={"x-amz-bucket-region": "ap-south-1"}).answer,
+     "the bucket is in the region ap-south-1, not us-east-1"),
+    (store_module.Refusal(403, "AccessDenied", "You &lt;may&gt; not &amp; will not").answer,
+     "access denied: You <may> not & will not"),
+    (store_module.Refusal(403, "InvalidObjectState").answer, "the object is archived"),
+    (store_module.Refusal(400, "ExpiredToken").answer, "the session token has expired; with a new one, the same"),
+    (store_module.Refusal(418, "Teapot", "I am\nshort").answer, "Teapot: I am?short"),
+    ((502, {"Content-Type": "text/html"}, b"<html>" * 50000), "status 502 of the object store"),
+    ((307, {"Location": "http://elsewhere/"}, b""), "the object store redirects to http://elsewhere/: is its"),
+    ((200, {}, b""), "it is empty"),
+    ((200, {"Content-Length": None, "Connection": "close"}, b"half"), "it may be cut short: its end is not marked"),
+])
+def test_answers_of_stores(server, store, tmp_path, answer, words):
+    asked = server()
+    store.trouble = lambda handler, *_: (setattr(handler, "close_connection", True), answer)[1]
+    _, said = run(asked.url, "box", "s3://from/a.ppm", "-o", tmp_path / "out.ppm", "--retries", 0, status=1,
+                  variables=store.environment())
+    assert said.startswith(f"convolve: s3://from/a.ppm: {words}") and said.count("\n") == 1
+    assert not asked.requests
+
+
+def test_what_refuses_a_result_ends_a_batch(server, store, tree):
+    """At its first image; an input that cannot be read does not."""
+    for i in range(8):
+        (tree / f"{i}.ppm").write_bytes(ppm(i))
+    _, said = run(server().url, "box", tree, "-o", "s3://none/x", "-j", 1, status=1, variables=store.environment())
+    assert said == "convolve: s3://none/x/0.ppm: there is no such bucket\n"
+    store.put("s3://from/a.ppm", ppm())
+    _, said = run(server().url, "box", "s3://from/b.ppm", "s3://none/c.ppm", "s3://from/a.ppm", "-o", "s3://into",
+                  "-j", 1, status=1, variables=store.environment())
+    assert said == ("convolve: s3://from/b.ppm: there is no such object\n"
+                    "convolve: s3://none/c.ppm: there is no such bucket\n")
+    assert store.body("s3://into/a.ppm") == ppm()[::-1]
+
+
+def test_stores_that_are_busy(server, store, tmp_path):
+    """Every request is repeated, its body from the start."""
+    troubles = [store_module.Refusal(503, "SlowDown", headers={"Retry-After": 1}).answer,
+                store_module.Refusal(400, "RequestTimeout").answer, (500, {}, b"")]
+    seen = {}
+
+    def trouble(handler, *_):
+        seen[handler.command] = seen.get(handler.command, 0) + 1
+        return troubles[seen[handler.command] - 1] if seen[handler.command] <= len(troubles) else None
+    store.put("s3://from/a.ppm", ppm(0, 900, 700))
+    store.trouble = trouble
+    asked = server()
+    run(asked.url, "box", "s3://from/a.ppm", "-o", "s3://into/a.ppm", variables=store.environment())
+    assert seen == {"GET": 4, "PUT": 4} and len(asked.requests) == 1
+    assert store.body("s3://into/a.ppm") == ppm(0, 900, 700)[::-1]
+
+
+def test_stores_that_are_not_there(server, tree, tmp_path):
+    asked, url = server(), f"http://127.0.0.1:{free_port()}"
+    _, said = run(asked.url, "box", tree, "-o", "s3://into", "--retries", 1, status=3, variables={
+        "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_ENDPOINT_URL": url})
+    assert said.startswith(f"convolve: the object store at {url} cannot be reached: ") and said.count("\n") == 1
+    assert not asked.requests
+
+
+def test_proxies_are_not_for_a_store_on_this_host(server, store, tmp_path):
+    proxy = server()
+    store.put("s3://from/a.ppm", ppm())
+    run(server().url, "box", "s3://from/a.ppm", "-o", tmp_path / "a.ppm",
+        variables=store.environment(http_proxy=proxy.url))
+    assert proxy.connections == 0
+
+
+# Web servers --------------------------------------------------------------------------------------
+
+def test_from_web_servers(server, tmp_path):
+    """With redirections, but not away from TLS; without the service's token."""
+    def answer(handler):
+        if "/moved" in handler.path:
+            return 302, {"Location": handler.path.replace("moved", "there")}, b"this is elsewhere"
+        if "/down" in handler.path:
+            return 302, {"Location": "http://127.0.0.1:1/"}, b""
+        return (200, {}, ppm(3)) if "/there" in handler.path else (404, {}, b"<html>no")
+    both, public = make_certificate(tmp_path, "web")
+    web, asked = server(answer, both), server()
+    trust, token = ("--cacert", public), tmp_path / "token"
+    token.write_text("s3cret")
+    out = tmp_path / "out/"
+    run(asked.url, "box", f"{web.url}/moved/a%20b.ppm?size=large", "-o", f"{out}/", *trust, "--token-file", token)
+    assert found(out) == {"a b.ppm": ppm(3)[::-1]}
+    assert not any("Authorization" in r.headers for r in web.requests)
+    for path, words in (("/none.ppm", "there is no such file"), ("/down.ppm", "the web server at ")):
+        _, said = run(asked.url, "box", f"{web.url}{path}", "-o", f"{out}/", *trust, status=1)
+        assert said.startswith(f"convolve: {web.url}{path}: {words}") and said.count("\n") == 1, said
+    _, said = run(asked.url, "box", f"{web.url}/there.ppm", "-o", f"{out}/", "--retries", 0, status=1)
+    assert f"the web server at {web.url} cannot be reached: SSL certificate problem" in said
+    # One that is not there fails alone.
+    _, said = run(asked.url, "box", f"http://127.0.0.1:{free_port()}/a.ppm", f"{web.url}/there/b.ppm", "-o", out,
+                  *trust, "--retries", 0, status=1)
+    assert "cannot be reached" in said and sorted(found(out)) == ["a b.ppm", "b.ppm"]
+
+
+def test_signed_addresses_are_not_shown(server, tmp_path):
+    def answer(handler):
+        return (200, {}, ppm()) if handler.path.endswith("Signature=5ecre7") else (404, {}, b"")
+    web, out = server(answer), tmp_path / "out"
+    address = f"{web.url}/%s.ppm?X-Amz-Date=1&X-Amz-Signature=5ecre7"
+    _, said = run(server().url, "box", "-v", address % "a", address % "b", address[:-1] % "c", "-o", out, status=1)
+    assert "5ecre" not in said + (out / ".convolve.jsonl").read_text() and "/c.ppm: there is no such file" in said
+    assert sorted(found(out)) == ["a.ppm", "b.ppm"]
+
+
+def test_web_servers_that_fall_silent(server, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}/a.ppm"
+        _, said = run(server().url, "box", address, "-o", tmp_path / "a.ppm", "--timeout", 1, "--retries", 1,
+                      status=1)
+    assert "fell silent" in said and said.startswith(f"convolve: {address}: ")

@@ -1,0 +1,137 @@
+/* What the client reads to reach an object store: the files of the AWS tools, names of objects and
+ * addresses, documents with errors. The first byte says which. */
+#include <ctype.h>
+#include <curl/curl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/aws.h"
+#include "client/ini.h"
+#include "client/place.h"
+#include "client/xml.h"
+
+/* Every part lies in the line that was read, without blanks around it. */
+static void check_part(struct ini_part part, const char *text, const struct ini *ini)
+{
+	if (!part.at)
+		return;
+	if (part.at < text || part.at + part.size > ini->next || memchr(part.at, '\n', part.size))
+		abort();
+	if (part.size &&
+	    (isspace((unsigned char)*part.at) || isspace((unsigned char)part.at[part.size - 1])))
+		abort();
+}
+
+static void read_ini(const char *text)
+{
+	struct ini ini = {.next = text};
+
+	for (enum ini_item item; (item = ini_read(&ini)) != INI_END;) {
+		const char *line = ini.next - 1;
+
+		while (line > text && line[-1] != '\n')
+			line--;
+		check_part(ini.section, text, &ini);
+		check_part(ini.parent, text, &ini);
+		check_part(ini.key, text, &ini);
+		check_part(ini.value, text, &ini);
+		if ((item == INI_VALUE || item == INI_NESTED) &&
+		    (ini.key.at < line || !ini.section.at || ini.value.at < ini.key.at))
+			abort();
+		if ((item == INI_NESTED) !=
+		    (item != INI_SECTION && item != INI_MALFORMED && ini.parent.at != NULL))
+			abort();
+	}
+	if (*ini.next)
+		abort();
+}
+
+/* The address has the key, and nothing in it that a signature would have otherwise. */
+static void check_url(const char *name)
+{
+	struct aws aws = {.region = "eu-west-1", .endpoint = "http://h"};
+	char *url = aws_url(&aws, name), *key;
+	const struct object object = place_object(name);
+	const char *path = url + strlen("http://h/") + object.bucket_size + 1;
+	int size;
+
+	for (const char *c = path; *c; c++)
+		if (!isalnum((unsigned char)*c) && !strchr("-._~/%", *c))
+			abort();
+	key = curl_easy_unescape(NULL, path, 0, &size);
+	if (!key || strlen(key) != (size_t)size || strcmp(key, object.key) != 0)
+		abort();
+	curl_free(key);
+	free(url);
+}
+
+/* A path leads nowhere but below its directory. */
+static void check_kept(const char *name, bool whole, bool to_object)
+{
+	char *kept = place_kept(name, whole, to_object);
+	const char *part = kept;
+
+	if (kept && !*kept)
+		abort();
+	if (kept && whole && to_object && place_kind(name) == PLACE_OBJECT)
+		part = NULL;
+	while (part) {
+		size_t size = strcspn(part, "/");
+
+		if (!size || (size == 1 && *part == '.') || (size == 2 && !strncmp(part, "..", 2)))
+			abort();
+		if (!whole && part[size])
+			abort();
+		part = part[size] ? part + size + 1 : NULL;
+	}
+	free(kept);
+}
+
+static void read_name(const char *name)
+{
+	const char *wrong = place_check(name);
+	char *shown = place_shown(name);
+
+	const char *query = strchr(shown, '?');
+
+	if (strncmp(shown, name, strlen(shown)) != 0 ||
+	    (place_kind(name) == PLACE_WEB && query && strstr(query, "&X-Amz-Signature=")))
+		abort();
+	free(shown);
+	if (wrong)
+		return;
+	if (place_kind(name) == PLACE_OBJECT)
+		check_url(name);
+	for (int i = 0; i < 4; i++)
+		check_kept(name, i & 1, i & 2);
+}
+
+static void read_xml(const char *text, size_t room)
+{
+	char *code = malloc(room);
+
+	xml_text(text, "Code", code, room);
+	if (strlen(code) >= room)
+		abort();
+	free(code);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
+{
+	char *text;
+
+	if (!size)
+		return 0;
+	text = strndup((const char *)input + 1, size - 1); /* to its first zero byte */
+	if (input[0] % 4 == 0)
+		read_xml(text, 1 + input[0] / 4);
+	else if (input[0] % 4 == 1)
+		read_ini(text);
+	else
+		read_name(text);
+	free(text);
+	return 0;
+}
