@@ -109,6 +109,8 @@ static const struct group luts[] = {
 static const struct group mixes[] = {
     {"grayscale", "grayscale"},
     {"colormatrix", "colormatrix=matrix=1 2 3 0;-1 0 2 0.5;0 0.5 0.5 0"},
+    {"colormatrix with alpha",
+     "colormatrix=matrix=1 0 0 0 0;0 0.5 0 0.5 0;0 0 1 0 -0.1;0.3 0.3 0 0.5 0.1"},
 };
 
 static const struct set sets[] = {

@@ -73,7 +73,7 @@ static void test_samples(void **state)
 	assert_false(is_offered(KERNEL_CURVE_PACKED, &cpu, "gamma=gamma=2"));
 }
 
-/* What columns share is of squares of two sizes only. */
+/* What columns share is of squares of two sizes only; colours are mixed of any image. */
 static void test_cpu_windows(void **state)
 {
 	(void)state;
@@ -81,6 +81,8 @@ static void test_cpu_windows(void **state)
 	assert_true(is_offered(KERNEL_MEDIAN_ROWS, &cpu, "median=radius=2"));
 	assert_false(is_offered(KERNEL_MEDIAN_ROWS, &cpu, "median=radius=3"));
 	assert_false(is_offered(KERNEL_MEDIAN_ROWS, &cpu, "rank=radius=2:percentile=30"));
+	assert_true(is_offered(KERNEL_COLORMATRIX_WIDE, &cpu, "grayscale"));
+	assert_false(is_offered(KERNEL_COLORMATRIX_WIDE, &nvidia, "grayscale"));
 }
 
 /* 16-bit lanes have room for sums that half floats cannot hold exactly. */
