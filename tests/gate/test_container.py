@@ -1,5 +1,7 @@
 """The files for containers: what they name is there, and their parts know each other."""
 import json
+import os
+import pathlib
 import re
 import subprocess
 
@@ -29,13 +31,38 @@ def test_configuration(tmp_path):
 
 
 def test_what_is_copied_is_there():
-    for line in re.findall(r"^COPY (.+)$", FILE, re.M):
+    for line in re.findall(r"^COPY (?!--from)(.+)$", FILE, re.M):
         for name in line.split()[:-1]:
             assert (REPOSITORY / name).exists(), name
     for service in COMPOSE.values():
         for volume in service["volumes"]:
             source = volume.partition(":")[0]
             assert not source.startswith(".") or (PLACE / source).is_file(), source
+
+
+def collected(kind):
+    """The names in an image, of this system."""
+    programs = [BUILD / name for name in ("convolved", "convolved-codec", "convolved-device", "convolve")]
+    listed = subprocess.run([PLACE / "collect.sh", kind, *programs], capture_output=True, text=True, check=True)
+    assert not listed.stderr
+    return [pathlib.Path(name) for name in listed.stdout.splitlines()]
+
+
+def test_what_is_collected():
+    """All is there, with what it leads to; one kind has PoCL and what it needs, the other nothing of it."""
+    both, gpu = ({name for name in collected(kind)} for kind in ("cpu", "gpu"))
+    for name in both:
+        assert os.path.lexists(name), name
+        assert not name.is_symlink() or name.resolve() in both or name.resolve().is_dir(), name
+        assert name.parent == name.parent.resolve(), name
+    names = {name.name for name in gpu}
+    assert {"libvips.so.42", "vips-heif.so", "libheif.so.1", "libOpenCL.so.1", "libc.so.6", "libdl.so.2",
+            "ca-certificates.crt"} <= names
+    compiler = re.compile(r"pocl|LLVM|clang|/ld$|\.bc$")
+    own = {str(name) for name in both - gpu if not name.name == "copyright"}
+    assert not [name for name in gpu if compiler.search(str(name)) and name.name != "copyright"]
+    for wanted in ("libpocl.so", "libLLVM", "libclang-cpp", "/ld", ".bc", "pocl.icd", "libpocl-devices-pthread.so"):
+        assert any(wanted in name for name in own), wanted
 
 
 def test_ports():
