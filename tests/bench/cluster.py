@@ -9,6 +9,7 @@ import collections
 import concurrent.futures
 import os
 import pathlib
+import signal
 import statistics
 import sys
 import tempfile
@@ -18,6 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
 from cluster import AGENT, HTTP, METRICS, NAMES, Balancer, Loopback, network, started  # noqa: E402
 from load import Generator, goodput, picture, request, statuses  # noqa: E402
+from service import Process  # noqa: E402
 
 CONNECTIONS = 8  # of a client
 OPTIONS = ("--log-level", "warning", "--drain-delay", "2")
@@ -38,6 +40,11 @@ def ask(address, content, seconds):
     return goodput(generator.done, start), found | ({"none": missing} if missing else {})
 
 
+def processor(balancer):
+    """Seconds of a processor that HAProxy has used."""
+    return sum(map(int, Process(balancer.process.pid).stat[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
 def measure(balancer, nodes, content, options):
     direct = [(node.host, node.port) for node in nodes]
     rows, seen = collections.defaultdict(list), collections.Counter()
@@ -55,7 +62,9 @@ def measure(balancer, nodes, content, options):
             for node, rate in zip(nodes, each := all_ask(direct)):
                 rows[node.name].append(rate)
             rows["sum"].append(sum(each))
+            before = processor(balancer), seen.total()
             rows["balanced"].append(sum(all_ask([(balancer.host, balancer.port)] * len(nodes))))
+            rows["cost"].append((processor(balancer) - before[0]) / (seen.total() - before[1]))
     shares = [b / a for a, b in zip(rows["sum"], rows["balanced"])]
     print(f"{len(nodes)} nodes on {os.cpu_count()} processors; {options.side}x{options.side} JPEG, "
           f"{len(content) / 1e3:.0f} kB; {len(nodes)} clients with {CONNECTIONS} connections; medians of "
@@ -64,7 +73,8 @@ def measure(balancer, nodes, content, options):
         print(f"node {node.name:18}{statistics.median(rows[node.name]):9.1f}/s")
     print(f"sum of the nodes       {statistics.median(rows['sum']):9.1f}/s\n"
           f"through HAProxy        {statistics.median(rows['balanced']):9.1f}/s, {statistics.median(shares):.0%} of it "
-          f"(rounds {min(shares):.0%} to {max(shares):.0%})")
+          f"(rounds {min(shares):.0%} to {max(shares):.0%})\n"
+          f"HAProxy takes {statistics.median(rows['cost']) * 1e3:.2f} ms of a processor for a request")
 
 
 def play(balancer, nodes):
@@ -77,13 +87,18 @@ def play(balancer, nodes):
   configuration  {balancer.file}
 
 Try, and look at the statistics meanwhile:
-  curl -si --data-binary @tests/photograph.jpg {url}/v1/filters/sobel -o out.jpg -D - | grep -i x-request-id
+  curl -s --data-binary @tests/photograph.jpg {url}/v1/filters/sobel -o out.jpg -D - | grep -i x-request-id
   curl -s -H 'Prefer: respond-async' --data-binary @tests/photograph.jpg {url}/v1/filters/sobel
   kill -STOP {nodes[-1].process.pid}; kill -CONT {nodes[-1].process.pid}
-  kill {nodes[0].process.pid}     # it drains for two seconds, then it ends
+  kill {nodes[0].process.pid}     # it drains for two seconds, then it ends, and is started again
 
 Serving on {url} until Ctrl-C.""", flush=True)
-    balancer.process.wait()
+    while balancer.process.poll() is None:
+        for node in nodes:
+            if node.process.poll() is not None:
+                node.start(ready=False)
+                print(f"{node.name} has ended, and was started again as {node.process.pid}", flush=True)
+        time.sleep(0.2)
 
 
 def main():
@@ -94,6 +109,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--side", type=int, default=512)
     options = parser.parse_args()
+    for number in signal.SIGTERM, signal.SIGHUP:
+        signal.signal(number, signal.default_int_handler)
     if not 1 <= options.nodes <= len(NAMES):
         parser.error(f"{options.nodes}: expected a number of nodes from 1 to {len(NAMES)}")
     cache = pathlib.Path.home() / ".cache/convolved"

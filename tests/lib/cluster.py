@@ -235,7 +235,7 @@ class Balancer(Client):
         try:
             poll(there, 60, f"node {node.name} to be {statuses}", 0.1)
         except AssertionError as error:
-            raise AssertionError(f"{error}: {self.servers()[node.name]}\n{node.tail()}") from None
+            raise AssertionError(f"{error}\n{self.log.read_text()[-2000:]}\n{node.tail()}") from None
 
     def await_all(self, *statuses):
         for node in self.nodes:
