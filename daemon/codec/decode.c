@@ -147,6 +147,8 @@ static uint64_t buffered_size(const struct decoder *d, const struct image *image
 		size += kept * (format_row(d->format)->keeps_pages ? pages : 1);
 	if (format_row(d->format)->keeps_pages && (d->page || d->pages < 0))
 		size += CANVAS_SIZE;
+	if (d->format == FORMAT_JXL && d->pages < 0) /* a frame, and what it is made of */
+		size += 2 * kept;
 	if (turns_rows(d->vips))
 		size += kept;
 	if (d->frames) /* the canvas, what it keeps, and a frame */

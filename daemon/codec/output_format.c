@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+#include <vips/vips.h>
+
 #include "codec/repertoire.h"
 #include "codec/sandbox.h"
 #include "common/list.h"
@@ -38,12 +40,17 @@ static const char *kind_text(unsigned kind)
 	}
 }
 
+static bool writes_pages(const struct format_row *r)
+{
+	return r->pages && vips_version(1) >= r->pages_since;
+}
+
 /* True if the format supports so many images of this kind and size. */
 static bool holds(const struct format_row *r, const struct image *image, uint32_t pages,
                   unsigned kind)
 {
 	return r->kinds & kind && image->width <= r->side_max && image->height <= r->side_max &&
-	       (r->pages || pages == 1);
+	       (writes_pages(r) || pages == 1);
 }
 
 /* The rank of a format among those that the client accepts; 0: not accepted. The criteria in order:
@@ -112,7 +119,7 @@ static enum error check_image(const struct format_row *r, enum format format,
 	if (holds(r, image, pages, kind))
 		return ERR_OK;
 	list_others(others, sizeof others, image, pages, kind);
-	if (held && pages > 1 && !r->pages)
+	if (held && pages > 1 && !writes_pages(r))
 		return problem_set_parameter(
 		    problem, ERR_UNENCODABLE, "format", format_name(format),
 		    "the result has %u pages, and this format holds one; they can be "

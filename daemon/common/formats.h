@@ -47,6 +47,7 @@ struct format_row {
 	                             files of their own, and any of them missing */
 	bool read_only;
 	bool pages;       /* it holds several, or frames, of one size; all of them can be read */
+	int pages_since;  /* libvips 8 writes several from this version on; 0: each that there is */
 	bool keeps_pages; /* its decoder holds all pages that are read, and a canvas for frames */
 	uint32_t decoder_pixel_size;  /* bytes a pixel that its decoder has of its own, as it holds
 	                                 the whole image; 0: it decodes row by row. Of u8; u16

@@ -203,17 +203,36 @@ def test_asks_for_much(service, body, slug, says):
 
 
 def test_frames(service):
-    """The first, where the installed libvips knows of frames; where not, it has written one tall picture."""
+    """All of them and each, where the installed libvips knows of frames; where not, it has written one tall
+    picture, and we refuse to."""
     tall = smooth(40, 90, 3)
     file = converted(write_png(tall), ".png", "--lossless", "--effort", "3", "--page-height", "30")
     answer = service.identity(file, format="raw")
+    webp = written(pil(tall[:30]), "WEBP", save_all=True, append_images=[pil(tall[30:60]), pil(tall[60:])],
+                   lossless=True, duration=[40, 50, 60], loop=3)
     if answer.kind[1] == 90:
         assert np.array_equal(answer.pixels, tall) and "X-Lost" not in answer.headers
+        service.identity(webp, pages="all", format="jxl").refused(422, "unencodable")
         return
     assert np.array_equal(answer.pixels, tall[:30])
     assert answer.headers["X-Lost"] == "first-frame" and answer.headers["X-Pages"] == "3"
-    problem = service.identity(file, pages="all").refused(400, "bad-parameter")
-    assert "of JPEG XL a single picture is read" in problem["detail"]
+    for page in range(3):
+        got = service.identity(file, page=page, format="raw").pixels
+        assert np.array_equal(got, tall[30 * page:30 * page + 30]), page
+    got = service.identity(file, pages="all", format="raw").body
+    assert got == tall.tobytes()
+    animated = service.identity(webp, pages="all", format="jxl", lossless=1)
+    assert animated.status == 200 and "X-Lost" not in animated.headers, animated
+    back = service.identity(animated.body, pages="all", format="webp", lossless=1)
+    picture = Image.open(io.BytesIO(back.body))
+    assert picture.n_frames == 3 and picture.info["loop"] == 3
+    for page, delay in enumerate((40, 50, 60)):
+        picture.seek(page)
+        assert np.array_equal(np.asarray(picture.convert("RGB")), tall[30 * page:30 * page + 30])
+        assert picture.info["duration"] == delay
+    box = service.post("/v1/filters/box?size=9&border=wrap&pages=all&format=raw", animated.body).body
+    assert box == service.post("/v1/filters/box?size=9&border=wrap&pages=all&format=raw", webp).body
+    service.identity(file, page=3).refused(400, "bad-parameter")
 
 
 def test_too_many_pixels(service):
