@@ -2,12 +2,13 @@
  * again and again, or that inflate to gigabytes.
  *
  * The hard part is to find everything that the decoder will read. A walk reads the same structures
- * in the same order as the decoder, and stops only where the decoder stops too. It allocates no
- * memory, and its work is bounded by the file's size plus the limits: data that can be visited
- * several times is counted on each visit, and the walk ends at the first limit exceeded. */
+ * in the same order as the decoder, and stops only where the decoder stops too. It allocates
+ * hardly any memory, and its work is bounded by the file's size plus the limits: data that can be
+ * visited several times is counted on each visit, and the walk ends at the first limit exceeded. */
 #include "codec/bounds.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <zlib.h>
@@ -439,6 +440,23 @@ static bool walk_jp2k(struct walk *w)
 
 /* JPEG XL -------------------------------------------------------------------------------------- */
 
+static bool walk_exif_box(struct walk *w, const uint8_t *at, size_t size)
+{
+	return walk_exif(w, at, size) && (size <= 4 || walk_exif(w, at + 4, size - 4));
+}
+
+/* Of what is compressed, decoders see what is small. */
+static bool walk_packed_exif(struct walk *w)
+{
+	const uint8_t *box;
+	size_t size;
+	uint8_t *exif = jxl_unpack(w->body, w->size, "Exif", &box, &size);
+	const bool fits = !exif || walk_exif_box(w, exif, size);
+
+	free(exif);
+	return fits;
+}
+
 /* A byte of a coded profile becomes 36 at most. Some libvips read these boxes. */
 static bool walk_jxl(struct walk *w)
 {
@@ -453,14 +471,12 @@ static bool walk_jxl(struct walk *w)
 	if (!add(w, CODED_PROFILE_BYTES, header.profile))
 		return false;
 	while (*w->body == 0 && next_box(&at, end, &box)) {
-		if (!memcmp(box.type, "Exif", 4) &&
-		    (!walk_exif(w, box.at, box.size) ||
-		     (box.size > 4 && !walk_exif(w, box.at + 4, box.size - 4))))
+		if (!memcmp(box.type, "Exif", 4) && !walk_exif_box(w, box.at, box.size))
 			return false;
 		if (!memcmp(box.type, "xml ", 4) && !add(w, METADATA_BYTES, box.size))
 			return false;
 	}
-	return true;
+	return walk_packed_exif(w);
 }
 
 static bool walk_nothing(struct walk *w)

@@ -587,7 +587,8 @@ static bool takes_page(enum format format)
 	return takes;
 }
 
-/* What is compressed beside the pixels would be expanded before anyone knew how much it is. */
+/* What is compressed beside the pixels would be expanded before anyone knew how much it is: only
+ * what is known to be little stays. */
 static enum error hide_packed(const struct decoder *d, struct problem *problem)
 {
 	if (!jxl_has_packed(d->file, d->file_size))

@@ -3,7 +3,10 @@
  * here as the decoder does, up to the size of the coded profile, which follows them. */
 #include "codec/jxl.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include <brotli/decode.h>
 
 #include "codec/boxes.h"
 
@@ -363,13 +366,66 @@ bool jxl_has_packed(const uint8_t *file, size_t size)
 	return !begins_codestream(file, size) && next_packed(&at, file + size, &box);
 }
 
+/* Finds the box that has metadata of this type, if there is one alone (libvips would join several),
+ * and that is packed. */
+static bool find_packed(const uint8_t *file, size_t size, const char type[4], struct box *found)
+{
+	const uint8_t *at = file;
+	unsigned count = 0;
+	bool any = false;
+	struct box box;
+
+	while (!begins_codestream(file, size) && next_box(&at, file + size, &box)) {
+		const bool packed =
+		    !memcmp(box.type, "brob", 4) && box.size > 4 && !memcmp(box.at, type, 4);
+
+		if (packed)
+			*found = box;
+		any |= packed;
+		count += packed || !memcmp(box.type, type, 4);
+	}
+	return any && count == 1;
+}
+
+uint8_t *jxl_unpack(const uint8_t *file, size_t size, const char type[4], const uint8_t **box,
+                    size_t *unpacked)
+{
+	struct box found = {0};
+	uint8_t *to;
+
+	*box = NULL;
+	*unpacked = JXL_METADATA_MAX;
+	if (!find_packed(file, size, type, &found))
+		return NULL;
+	to = malloc(JXL_METADATA_MAX);
+	*box = found.type;
+	if (to && BrotliDecoderDecompress(found.size - 4, found.at + 4, unpacked, to) ==
+	              BROTLI_DECODER_RESULT_SUCCESS)
+		return to;
+	free(to);
+	return NULL;
+}
+
+/* The type field of the box that may stay, or NULL. */
+static const uint8_t *kept_box(const uint8_t *file, size_t size, const char type[4])
+{
+	const uint8_t *box;
+	size_t unpacked;
+	uint8_t *metadata = jxl_unpack(file, size, type, &box, &unpacked);
+
+	free(metadata);
+	return metadata ? box : NULL;
+}
+
 void jxl_hide_packed(uint8_t *file, size_t size)
 {
+	const uint8_t *exif = kept_box(file, size, "Exif"), *xmp = kept_box(file, size, "xml ");
 	const uint8_t *at = file;
 	struct box box;
 
 	if (begins_codestream(file, size))
 		return;
 	while (next_packed(&at, file + size, &box))
-		memcpy(file + (box.type - file), "skip", 4);
+		if (box.type != exif && box.type != xmp)
+			memcpy(file + (box.type - file), "skip", 4);
 }

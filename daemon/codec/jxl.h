@@ -26,9 +26,18 @@ bool jxl_header_read(struct jxl_header *header, const uint8_t *file, size_t size
  * divide them. */
 enum error jxl_check(const struct jxl_header *header, struct problem *problem) MUST_CHECK;
 
+/* The most bytes that compressed metadata may become. */
+enum { JXL_METADATA_MAX = 1 << 20 };
+
 /* True if there is metadata that is compressed (boxes "brob"). */
 bool jxl_has_packed(const uint8_t *file, size_t size);
-/* Makes decoders skip it. */
+/* Makes decoders skip it, but for EXIF and XMP that are not too large, each the only one. */
 void jxl_hide_packed(uint8_t *file, size_t size);
+
+/* Expands the only metadata of a type ("Exif", "xml "), if it is compressed: a new block of so many
+ * bytes, to be freed; NULL if there is none such, or it is damaged or too large. *box: where in the
+ * file the type of its box is. */
+uint8_t *jxl_unpack(const uint8_t *file, size_t size, const char type[4], const uint8_t **box,
+                    size_t *unpacked);
 
 #endif

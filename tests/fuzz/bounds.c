@@ -5,15 +5,47 @@
 #include <string.h>
 
 #include "codec/bounds.h"
+#include "codec/boxes.h"
 #include "codec/heif.h"
 #include "codec/jxl.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Once it is hidden, nothing compressed is left, and nothing else has changed. */
+/* Compressed metadata that may be expanded. */
+static unsigned count_kept(const uint8_t *file, size_t size)
+{
+	static const char types[][4] = {{'E', 'x', 'i', 'f'}, {'x', 'm', 'l', ' '}};
+	unsigned kept = 0;
+
+	for (int i = 0; i < 2; i++) {
+		const uint8_t *box;
+		size_t unpacked;
+		uint8_t *metadata = jxl_unpack(file, size, types[i], &box, &unpacked);
+
+		if (metadata && (unpacked > JXL_METADATA_MAX || memcmp(box, "brob", 4)))
+			abort();
+		kept += metadata != NULL;
+		free(metadata);
+	}
+	return kept;
+}
+
+static unsigned count_packed(const uint8_t *file, size_t size)
+{
+	const uint8_t *at = file;
+	unsigned count = 0;
+	struct box box;
+
+	while (jxl_has_packed(file, size) && next_box(&at, file + size, &box))
+		count += !memcmp(box.type, "brob", 4);
+	return count;
+}
+
+/* Of what is compressed only that is left, and nothing else has changed. */
 static void hide(const uint8_t *data, size_t size)
 {
 	uint8_t *file = malloc(size ? size : 1);
+	const unsigned kept = count_kept(data, size);
 	size_t changed = 0;
 
 	if (size)
@@ -21,7 +53,8 @@ static void hide(const uint8_t *data, size_t size)
 	jxl_hide_packed(file, size);
 	for (size_t i = 0; i < size; i++)
 		changed += file[i] != data[i];
-	if (jxl_has_packed(file, size) || !changed == jxl_has_packed(data, size))
+	if (count_packed(file, size) != kept || count_kept(file, size) != kept ||
+	    !changed != (count_packed(data, size) == kept))
 		abort();
 	free(file);
 }
