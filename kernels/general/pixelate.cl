@@ -1,56 +1,12 @@
-/* pixelate.cl: the mean of each block of the image.
- *
- * The blocks are size x size pixels; the first one begins at the image's first pixel. What a block has
- * outside the image is made by the border rule. Beyond the image, where only `wrap` needs a result,
- * blocks begin again with each copy of the image, so that a pixel's block is that of the pixel that
- * it is a copy of.
+/* pixelate.cl: the mean of each block of the image: see blocks.cl.
  *
  * A work-item makes a `run` of blocks side by side; on a GPU `lanes` work-items of a group share each
- * block, of whose columns each sums every lanes-th. `lanes` is a power of two. A block that reaches
- * out of the region is summed whole, too: the radius covers it.
- *
- * Sums of integers are exact; floats are summed with their rounding errors (Kahan, "Further remarks
- * on reducing truncation errors", 1965). */
+ * block, of whose columns each sums every lanes-th. `lanes` is a power of two. */
 
 /* The largest group. */
 #ifndef PIXELATE_GROUP
 #define PIXELATE_GROUP 64
 #endif
-
-/* What a pixel adds to the sum, what that loses, and the mean: 256 x 256 of 65535 fit an integer;
- * floats are divided first, so that large ones do not overflow. */
-#ifdef PIXEL_MAX
-typedef uint pixelate_sum;
-#define PIXELATE_TERM(v, share)         (v)
-#define PIXELATE_LOST(total, before, v) 0
-#define PIXELATE_MEAN(sum, share)       (convert_float(sum) * (share))
-#else
-typedef float pixelate_sum;
-#define PIXELATE_TERM(v, share)         ((v) * (share))
-#define PIXELATE_LOST(total, before, v) (((total) - (before)) - (v))
-#define PIXELATE_MEAN(sum, share)       (sum)
-#endif
-
-/* A block in one direction: where it begins, and its part [from, to) in the region; in pixels of the
- * image. */
-struct pixelate_span {
-	int start, from, to;
-};
-
-/* The i-th block of those that meet [first, first + length). */
-FORCE_INLINE struct pixelate_span pixelate_block(uint i, int first, uint length, int image, int size)
-{
-	const int count = (image + size - 1) / size;
-	const int copy = first / image - (first % image < 0), place = first - copy * image;
-	const int number = place / size + (int)i;
-	const int origin = (copy + number / count) * image;
-	struct pixelate_span span;
-
-	span.start = origin + number % count * size;
-	span.from = max(span.start, first);
-	span.to = min(min(span.start + size, origin + image), first + (int)length);
-	return span;
-}
 
 /* Sums every step-th pixel, from the lane-th on, of each row of a block; p: its first sample. */
 FORCE_INLINE void pixelate_add(pixelate_sum out[4], const global uchar *p, uint pitch, uint lane,

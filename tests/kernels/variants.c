@@ -63,6 +63,8 @@ static const struct group pixelates[] = {
     {"pixelate", "pixelate"},
     {"pixelate, blocks of 5", "pixelate=size=5"},
     {"pixelate, blocks of 2", "pixelate=size=2"},
+    {"pixelate, blocks of 1", "pixelate=size=1"},
+    {"pixelate, blocks of 256", "pixelate=size=256"},
 };
 
 static const struct group ranks[] = {

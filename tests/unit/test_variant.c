@@ -81,6 +81,7 @@ static void test_cpu_windows(void **state)
 	assert_true(is_offered(KERNEL_MEDIAN_ROWS, &cpu, "median=radius=2"));
 	assert_false(is_offered(KERNEL_MEDIAN_ROWS, &cpu, "median=radius=3"));
 	assert_false(is_offered(KERNEL_MEDIAN_ROWS, &cpu, "rank=radius=2:percentile=30"));
+	assert_true(is_offered(KERNEL_PIXELATE_ROWS, &cpu, "pixelate=size=256"));
 	assert_true(is_offered(KERNEL_COLORMATRIX_WIDE, &cpu, "grayscale"));
 	assert_false(is_offered(KERNEL_COLORMATRIX_WIDE, &nvidia, "grayscale"));
 }

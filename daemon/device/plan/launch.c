@@ -89,6 +89,12 @@ static bool is_classic(const struct step *step)
 	return kernel_row(step->kernel)->origin == KERNEL_CLASSIC;
 }
 
+/* True for pixelate, whose work-items make blocks of the image. */
+static bool has_blocks(const struct step *step)
+{
+	return kernel_row(step->kernel)->operations & 1u << OPERATION_PIXELATE;
+}
+
 /* Width and height of the blocks of pixelate. */
 static uint32_t block_side(const struct step *step)
 {
@@ -130,7 +136,7 @@ static struct region find_region(const struct step *step, const struct device *d
 	region.samples = region.width * step->bands;
 	if (step->kernel == KERNEL_EXTEND)
 		region.blocks = region.width / EXTEND_PIXELS + 1;
-	else if (step->kernel == KERNEL_PIXELATE)
+	else if (has_blocks(step))
 		region.blocks =
 		    divide_up(blocks_in(step, region.width, step->image_width), block_run(step)) *
 		    block_lanes(step);
@@ -707,7 +713,7 @@ static void find_items(const struct step *step, const struct region *region, siz
 {
 	items[0] = region->blocks;
 	items[1] = divide_up(region->rows, step->shape.y);
-	if (step->kernel == KERNEL_PIXELATE)
+	if (has_blocks(step))
 		items[1] = blocks_in(step, region->rows, step->image_height);
 	if (step->kernel != KERNEL_SEP_TWO_PASS)
 		return;
