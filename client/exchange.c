@@ -52,7 +52,7 @@ static size_t keep_text(struct exchange *e, const char *data, size_t size)
 	char *text;
 
 	if (e->peer && size > PEER_TEXT_MAX - e->text_size)
-		return size;
+		return 0; /* it says enough, and may never end */
 	text = size <= TEXT_MAX - e->text_size ? realloc(e->text, e->text_size + size + 1) : NULL;
 
 	if (!text) {
@@ -75,6 +75,8 @@ static size_t take_answer(char *data, size_t size, size_t count, void *context)
 	curl_easy_getinfo(e->easy, CURLINFO_RESPONSE_CODE, &status);
 	if (status != 200 || e->result < 0)
 		return keep_text(e, data, size);
+	if (e->peer && lseek(e->result, 0, SEEK_CUR) > EXCHANGE_PEER_MAX)
+		return 0;
 	for (size_t done = 0; done < size;) {
 		ssize_t put = write(e->result, data + done, size - done);
 
@@ -113,9 +115,10 @@ void exchange_prepare(struct exchange *e, const struct server *server)
 	if (e->result >= 0 && (ftruncate(e->result, 0) || lseek(e->result, 0, SEEK_SET)))
 		e->failure = errno;
 	server_prepare_any(e->easy);
-	if (e->peer)
+	if (e->peer) {
 		e->peer->prepare(e, server);
-	else
+		curl_easy_setopt(e->easy, CURLOPT_MAXFILESIZE_LARGE, EXCHANGE_PEER_MAX);
+	} else
 		server_prepare(server, e->easy, e->target);
 	curl_easy_setopt(e->easy, CURLOPT_PRIVATE, e);
 	curl_easy_setopt(e->easy, CURLOPT_ERRORBUFFER, e->detail);
@@ -283,6 +286,8 @@ static void judge_failure(struct exchange *e, const struct server *server, CURLc
 		             : e->peer                         ? "cannot keep a copy"
 		                                               : "cannot store the result",
 		             strerror(e->failure));
+	else if (code == CURLE_FILESIZE_EXCEEDED || code == CURLE_WRITE_ERROR)
+		exchange_say(e, "it is too large: the maximum is 5 GiB");
 	else if (code == CURLE_GOT_NOTHING || code == CURLE_PARTIAL_FILE ||
 	         code == CURLE_RECV_ERROR || code == CURLE_SEND_ERROR)
 		exchange_say(e, "the connection broke off: %s", why);
@@ -351,6 +356,9 @@ void exchange_judge(struct exchange *e, const struct server *server, CURLcode co
 	double pause;
 
 	curl_easy_getinfo(e->easy, CURLINFO_RESPONSE_CODE, &e->status);
+	if (code == CURLE_WRITE_ERROR && e->peer && !e->failure &&
+	    (e->status != 200 || e->result < 0))
+		code = CURLE_OK; /* keep_text() had enough */
 	pause = pause_before_next(e, code);
 	if (pause >= 0 && e->attempts < server->retries) {
 		postpone(e, code, pause);

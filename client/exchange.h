@@ -19,6 +19,9 @@ enum outcome {
 	OUTCOME_GIVEN_UP,    /* ended by a signal, or by the outcome of another exchange */
 };
 
+/* The largest file that is read from or sent to a peer, in bytes: what stores take in a request. */
+#define EXCHANGE_PEER_MAX ((curl_off_t)5 << 30)
+
 struct exchange;
 
 /* Who is asked, if not the service. */

@@ -11,9 +11,6 @@ extern const struct peer store_objects;
 /* Files of web servers, read without keys; redirections are followed. */
 extern const struct peer store_web;
 
-/* The largest object that a store takes in one request, in bytes. */
-#define STORE_OBJECT_MAX (5LL << 30)
-
 /* What to tell a later version of what was read by: its ETag, or else its date; NULL if the answer
  * has neither. The caller frees it. */
 char *store_version(const struct exchange *e);

@@ -218,7 +218,7 @@ static bool store(struct batch *b, struct work *w, struct exchange *e)
 	char made[RUN_DIGITS];
 	struct stat info;
 
-	if (fstat(w->output.fd, &info) || info.st_size > STORE_OBJECT_MAX) {
+	if (fstat(w->output.fd, &info) || info.st_size > EXCHANGE_PEER_MAX) {
 		work_fail(b, w, w->task->output,
 		          "the result is too large for an object: the maximum is 5 GiB");
 		return false;
@@ -521,6 +521,10 @@ static bool take_look(struct batch *b, struct work *w, struct exchange *e)
 /* Goes on with a copy of the input. */
 static bool take_copy(struct batch *b, struct work *w, struct exchange *e)
 {
+	if (e->status == 304 && !w->version) {
+		work_fail(b, w, w->task->name, "status 304, although no version was named");
+		return false;
+	}
 	if (e->status == 304) {
 		skip(b, w);
 		return false;

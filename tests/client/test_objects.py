@@ -200,6 +200,8 @@ def test_what_the_store_refuses(server, store, tmp_path, change, name, words):
     ((307, {"Location": "http://elsewhere/"}, b""), "the object store redirects to http://elsewhere/: is its"),
     ((200, {}, b""), "it is empty"),
     ((200, {"Content-Length": None, "Connection": "close"}, b"half"), "it may be cut short: its end is not marked"),
+    ((200, {"Content-Length": 6 << 30}, b"the start"), "it is too large: the maximum is 5 GiB"),
+    ((304, {}, b""), "status 304, although no version was named"),
 ])
 def test_answers_of_stores(server, store, tmp_path, answer, words):
     asked = server()
@@ -294,6 +296,18 @@ def test_signed_addresses_are_not_shown(server, tmp_path):
     _, said = run(server().url, "box", "-v", address % "a", address % "b", address[:-1] % "c", "-o", out, status=1)
     assert "5ecre" not in said + (out / ".convolve.jsonl").read_text() and "/c.ppm: there is no such file" in said
     assert sorted(found(out)) == ["a.ppm", "b.ppm"]
+
+
+def test_messages_without_end(server, tmp_path):
+    def answer(handler):
+        handler.send_response(404)
+        handler.send_header("Connection", "close")
+        handler.end_headers()
+        while True:  # until the client leaves
+            handler.wfile.write(b"no, no, no, " * 10000)
+    web = server(answer)
+    _, said = run(server().url, "box", f"{web.url}/a.ppm", "-o", tmp_path / "a.ppm", "--retries", 0, status=1)
+    assert said == f"convolve: {web.url}/a.ppm: there is no such file\n"
 
 
 def test_web_servers_that_fall_silent(server, tmp_path):
