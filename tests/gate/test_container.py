@@ -65,6 +65,13 @@ def test_what_is_collected():
         assert any(wanted in name for name in own), wanted
 
 
+def test_tools():
+    """What is run in a container beside the service is there."""
+    there = re.search(r"for name in ([a-z ]+); do ln -s busybox", FILE)[1].split()
+    health = json.loads(re.search(r"^ +CMD (\[.+\])$", FILE, re.M)[1])
+    assert {health[0], CONTAINER["lifecycle"]["preStop"]["exec"]["command"][0]} <= set(there)
+
+
 def test_ports():
     """Those of the configuration, everywhere."""
     http, metrics = re.findall(r"listen=0\.0\.0\.0:(\d+)", (PLACE / "convolved.conf").read_text())
