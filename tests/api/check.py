@@ -39,12 +39,14 @@ def try_client(service, url, programs, directory):
 
 
 def count_answers(service):
-    """{status: number}, from 500 on {status and route: number}; {reason: number} of refusals."""
+    """{status: number}, from 500 on {status and route: number}; {reason: number} of refusals, and of jobs that
+    have failed."""
     metrics, codes = service.metrics(), collections.Counter()
     for labels, count in metrics.samples("convolved_request_duration_seconds_count"):
         codes[labels["code"] + (f" {labels['route']}" if labels["code"] >= "500" else "")] += int(count)
-    return codes, collections.Counter({labels["reason"]: int(count) for labels, count in
-                                       metrics.samples("convolved_requests_rejected_total")})
+    return codes, *(collections.Counter({labels["reason"]: int(count) for labels, count in
+                                         metrics.samples(f"convolved_{name}_total")})
+                    for name in ("requests_rejected", "jobs_failed"))
 
 
 def listed(counts):
@@ -62,8 +64,8 @@ def main(programs, seconds, directory):
              "run", "openapi.json", "--url", url, "--checks", "all", "--exclude-checks", EXCLUDED,
              "--phases", "examples,coverage,fuzzing", "--max-time", seconds, "--max-examples", "4",
              "--request-timeout", SECONDS, "--max-response-time", SECONDS, "--suppress-health-check", "all"], cwd=directory)
-        codes, refusals = (now - then for now, then in zip(count_answers(service), before))
-    print(f"answers: {listed(codes)}\nrefusals: {listed(refusals)}")
+        codes, refusals, failures = (now - then for now, then in zip(count_answers(service), before))
+    print(f"answers: {listed(codes)}\nrefusals: {listed(refusals)}\njobs failed: {listed(failures)}")
     return 1 if any(code.startswith("500") for code in codes) else tried.returncode
 
 
