@@ -28,6 +28,7 @@
 #include "front/base/metrics.h"
 #include "front/config/cores.h"
 #include "front/config/load.h"
+#include "front/config/options.h"
 #include "front/jobs/admission.h"
 #include "front/jobs/shares.h"
 #include "front/jobs/spool.h"
@@ -65,6 +66,22 @@ static void test_config_flags(void **state)
 	assert_string_equal(config.listen.item[1], "1.2.3.4:5");
 	assert_int_equal(config.max_jobs, 64);
 	config_fini(&config);
+}
+
+/* Every option is one by its flag, whatever its number. */
+static void test_config_every_flag(void **state)
+{
+	(void)state;
+	for (int i = 0; i < OPTIONS; i++) {
+		char flag[64], value[512];
+		char *argv[] = {"convolved", flag, value, NULL};
+		struct config config;
+
+		snprintf(flag, sizeof flag, "--%s", options[i].name);
+		snprintf(value, sizeof value, "%s", options[i].default_);
+		assert_int_equal(load(&config, argv), CONFIG_RUN);
+		config_fini(&config);
+	}
 }
 
 static void write_quota(const char *directory, const char *text)
@@ -1307,39 +1324,23 @@ static int offer_all_formats(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_config_flags),
-	    cmocka_unit_test(test_cores),
-	    cmocka_unit_test(test_arenas),
-	    cmocka_unit_test(test_config_invalid),
-	    cmocka_unit_test(test_config_file),
-	    cmocka_unit_test(test_listen),
-	    cmocka_unit_test(test_address),
-	    cmocka_unit_test(test_tokens),
-	    cmocka_unit_test(test_request_parse),
-	    cmocka_unit_test(test_request_invalid),
-	    cmocka_unit_test(test_trace),
-	    cmocka_unit_test(test_accept),
-	    cmocka_unit_test(test_accept_encoding),
-	    cmocka_unit_test(test_long_accept),
-	    cmocka_unit_test(test_admission),
-	    cmocka_unit_test(test_spool),
-	    cmocka_unit_test(test_spool_sealed),
-	    cmocka_unit_test(test_drain_rate),
-	    cmocka_unit_test(test_held),
-	    cmocka_unit_test(test_unread),
-	    cmocka_unit_test(test_chain_memory),
-	    cmocka_unit_test(test_reckoned),
-	    cmocka_unit_test(test_errand_close),
-	    cmocka_unit_test(test_metrics),
-	    cmocka_unit_test(test_loop_unwatch),
-	    cmocka_unit_test(test_loop_stop),
-	    cmocka_unit_test(test_loop_held_up),
-	    cmocka_unit_test(test_link_queue),
-	    cmocka_unit_test(test_link_wakes),
-	    cmocka_unit_test(test_request_parts),
-	    cmocka_unit_test(test_request_no_filters),
-	    cmocka_unit_test(test_verified),
-	    cmocka_unit_test(test_flood),
+	    cmocka_unit_test(test_config_flags),    cmocka_unit_test(test_config_every_flag),
+	    cmocka_unit_test(test_cores),           cmocka_unit_test(test_arenas),
+	    cmocka_unit_test(test_config_invalid),  cmocka_unit_test(test_config_file),
+	    cmocka_unit_test(test_listen),          cmocka_unit_test(test_address),
+	    cmocka_unit_test(test_tokens),          cmocka_unit_test(test_request_parse),
+	    cmocka_unit_test(test_request_invalid), cmocka_unit_test(test_trace),
+	    cmocka_unit_test(test_accept),          cmocka_unit_test(test_accept_encoding),
+	    cmocka_unit_test(test_long_accept),     cmocka_unit_test(test_admission),
+	    cmocka_unit_test(test_spool),           cmocka_unit_test(test_spool_sealed),
+	    cmocka_unit_test(test_drain_rate),      cmocka_unit_test(test_held),
+	    cmocka_unit_test(test_unread),          cmocka_unit_test(test_chain_memory),
+	    cmocka_unit_test(test_reckoned),        cmocka_unit_test(test_errand_close),
+	    cmocka_unit_test(test_metrics),         cmocka_unit_test(test_loop_unwatch),
+	    cmocka_unit_test(test_loop_stop),       cmocka_unit_test(test_loop_held_up),
+	    cmocka_unit_test(test_link_queue),      cmocka_unit_test(test_link_wakes),
+	    cmocka_unit_test(test_request_parts),   cmocka_unit_test(test_request_no_filters),
+	    cmocka_unit_test(test_verified),        cmocka_unit_test(test_flood),
 	};
 
 	return cmocka_run_group_tests(tests, offer_all_formats, NULL);

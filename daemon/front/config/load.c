@@ -45,8 +45,10 @@ static void take(struct reading *r, const struct option_row *row, const char *va
 	r->valid &= option_set(r->config, row, value, where);
 }
 
-/* The flags that are not options. */
+/* What getopt_long() returns: the first option, above all characters, as ':' and '?' are faults;
+ * and the flags that are not options. */
 enum {
+	FLAG_OPTION = 500,
 	FLAG_CONFIG = 1000,
 	FLAG_CHECK,
 	FLAG_SAMPLE,
@@ -98,7 +100,8 @@ static void list_flags(struct option flags[OPTIONS + FLAGS + 1])
 
 	memset(flags, 0, (OPTIONS + FLAGS + 1) * sizeof *flags);
 	for (int i = 0; i < OPTIONS; i++)
-		flags[i] = (struct option){options[i].name, required_argument, NULL, i};
+		flags[i] =
+		    (struct option){options[i].name, required_argument, NULL, FLAG_OPTION + i};
 	for (int i = 0; i < FLAGS; i++) {
 		size_t length = strcspn(texts[i].name, " ");
 
@@ -146,8 +149,10 @@ static enum config_result read_flags(struct reading *r, int argc, char **argv)
 		} else if (flag > FLAG_CHECK) {
 			return answer(flag);
 		} else {
-			snprintf(where, sizeof where, "--%s", options[flag].name);
-			take(r, &options[flag], optarg, where);
+			const struct option_row *row = &options[flag - FLAG_OPTION];
+
+			snprintf(where, sizeof where, "--%s", row->name);
+			take(r, row, optarg, where);
 		}
 	}
 	for (; optind < argc; optind++) {
