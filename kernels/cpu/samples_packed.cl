@@ -5,7 +5,8 @@
  *
  * A byte has but 256 values. So a work-item first makes a table of what becomes of each, one for
  * each band where bands differ; that of a band that is kept has each value for itself. Four
- * registers hold a table: one instruction of AVX-512 looks up 32 pairs of entries in two of them.
+ * registers hold a table: one instruction of AVX-512 looks up 32 pairs of entries in two of them, one
+ * of AVX2 32 entries in 16 of them.
  * Thresholds need no table: a byte is above a limit if it is at least the next whole number. The
  * exponent of a curve is 1: plans look up powers of integers.
  *
@@ -67,6 +68,45 @@ FORCE_INLINE bytes samples_look_up(bytes v, const bytes *table)
 	const lanes high = samples_pairs(odd, table) << (~odd & (ushort)1) * (ushort)8;
 
 	return __builtin_astype((low & (ushort)0xff) | (high & (ushort)0xff00), bytes);
+}
+#elif defined __AVX2__
+typedef uchar narrow __attribute__((ext_vector_type(32)));
+typedef char signed_narrow __attribute__((ext_vector_type(32)));
+typedef uchar16 entries_anywhere __attribute__((aligned(1)));
+
+/* An instruction looks up 16 entries by the lower four bits; it counts where the upper four are those
+ * of these entries. */
+FORCE_INLINE narrow samples_narrow(narrow v, const uchar *entries)
+{
+	const signed_narrow low = __builtin_astype(v & (uchar)15, signed_narrow);
+	const narrow high = v >> (uchar)4;
+	narrow made = (uchar)0;
+
+#pragma unroll
+	for (int i = 0; i < 16; i++) {
+		const uchar16 part = *(const private entries_anywhere *)(entries + 16 * i);
+		const narrow both =
+		    __builtin_shufflevector(part, part, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13,
+		                            14, 15, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+
+		made |= __builtin_astype(high == (uchar)i, narrow) &
+		        __builtin_astype(__builtin_ia32_pshufb256(
+		                             __builtin_astype(both, signed_narrow), low),
+		                         narrow);
+	}
+	return made;
+}
+
+FORCE_INLINE bytes samples_look_up(bytes v, const bytes *table)
+{
+	union {
+		bytes all;
+		narrow half_of[2];
+	} made = {.all = v};
+
+	for (int i = 0; i < 2; i++)
+		made.half_of[i] = samples_narrow(made.half_of[i], (const uchar *)table);
+	return made.all;
 }
 #else
 FORCE_INLINE bytes samples_look_up(bytes v, const bytes *table)
