@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from xml.etree import ElementTree
 
 import numpy
 import pytest
@@ -277,6 +278,51 @@ def test_scheduler():
     assert head.endswith("(ns a tile)")
     assert [row.split()[0] for row in rows] == ["1", "20"]
     assert all(re.fullmatch(NUMBER, cell) for row in rows for cell in row.split()[1:])
+
+
+def simulate(*options, status=0):
+    return json.loads(run(BUILD / "bench_simulate", "--nodes", 4, "--balancers", 2, *options,
+                          status=status)[0])
+
+
+@pytest.mark.parametrize("kind, seconds", [("cpu", 20), ("gpu", 1)])
+def test_simulated_nodes(kind, seconds):
+    """No request is lost or done twice, which the program checks itself, too. Where there is enough of all,
+    every request is answered, and in time; where there is not, the nodes do what they can."""
+    options = "--kind", kind, "--seconds", seconds
+    for way in ((), ("--weights", "wait"), ("--balancing", "two-choices", "--slow", 4),
+                ("--balancing", "leastconn", "--weights", "jobs")):
+        few = simulate("--load", 0.3, *options, *way)
+        assert few["conserved"] and few["requests_answered"] == few["requests"] > 1000
+        assert few["goodput"] == pytest.approx(few["offered"], rel=0.03)
+        many = simulate("--load", 3, *options, *way)
+        assert many["conserved"] and many["requests_refused"] > 0 and many["retries"] > 0
+        assert many["requests_answered"] + many["requests_refused"] == many["requests"]
+        assert 0.8 * many["capacity"] < many["answered"] < 1.1 * many["capacity"]
+
+
+def test_simulated_choices():
+    """The same seed gives the same figures. Two choices avoid a slow node, to which random ones go as often as
+    to others."""
+    options = "--load", 0.7, "--slow", 4, "--seconds", 40
+    random, again = simulate(*options), simulate(*options)
+    assert random == again != {**simulate(*options, "--seed", 2), "seed": 1}
+    assert simulate(*options, "--balancing", "two-choices")["p99_ms"] < 0.7 * random["p99_ms"]
+    for wrong in (("--load", "0"), ("--nodes", "1.5"), ("--balancing", "best"), ("--loud", "1"), ("--load",)):
+        assert wrong[0] in run(BUILD / "bench_simulate", *wrong, status=2)[1]
+
+
+def test_figure_of_nodes(tmp_path):
+    """A line for each way that was simulated; the figure can be drawn from the numbers alone."""
+    run(sys.executable, REPOSITORY / "tests/bench/scale.py", "--share", "0.001", "--output", tmp_path / "a.svg",
+        "--json", tmp_path / "runs.json", CONVOLVED_BUILD=str(BUILD))
+    run(sys.executable, REPOSITORY / "tests/bench/scale.py", "--draw", tmp_path / "runs.json", "--output",
+        tmp_path / "b.svg")
+    figure = (tmp_path / "a.svg").read_text()
+    assert figure == (tmp_path / "b.svg").read_text()
+    lines = [path for path in ElementTree.fromstring(figure).iter("{http://www.w3.org/2000/svg}path")
+             if path.get("class", "").startswith("line ") and "L" in path.get("d")]
+    assert len(lines) == 2 * (1 + 2 * 5 + 4) + 2 * (2 * 5 + 4)
 
 
 def test_engine(cache, tmp_path):

@@ -124,23 +124,38 @@ bool simulated_finish(unsigned device, enum error error)
 	return true;
 }
 
-bool simulated_step(void)
+/* The device that finishes a tile next, and when; INFINITY if none has one. */
+static double soonest(unsigned *device)
 {
-	double soonest = INFINITY;
-	unsigned device = 0;
+	double end = INFINITY;
 
 	for (unsigned i = 0; i < devices_count(); i++) {
 		const struct device *d = device_get(i);
-		double end = begun[i];
+		double ends = begun[i];
 
 		if (!d->held_count)
 			continue;
-		end += d->held[0]->units * load_ns_per_unit(i);
-		device = end < soonest ? i : device;
-		soonest = fmin(soonest, end);
+		ends += d->held[0]->units * load_ns_per_unit(i);
+		*device = ends < end ? i : *device;
+		end = fmin(end, ends);
 	}
-	if (soonest == INFINITY)
+	return end;
+}
+
+double simulated_next(void)
+{
+	unsigned device = 0;
+
+	return soonest(&device);
+}
+
+bool simulated_step(void)
+{
+	unsigned device = 0;
+	double end = soonest(&device);
+
+	if (end == INFINITY)
 		return false;
-	simulated_time = soonest;
+	simulated_time = end;
 	return simulated_finish(device, ERR_OK);
 }

@@ -13,7 +13,7 @@
 extern const struct codec_owner *simulated_for_codecs;
 extern const struct device_owner *simulated_for_devices;
 
-/* Nanoseconds since simulated_devices(). */
+/* Nanoseconds, from 0 at simulated_devices(). */
 extern double simulated_time;
 
 /* So many devices from now on, up and idle, that hold four tiles each and filter one after another
@@ -26,6 +26,9 @@ void simulated_up(unsigned device);
 
 /* Finishes the oldest tile of a device, with this error, at once; false if it has none. */
 bool simulated_finish(unsigned device, enum error error);
+
+/* When the next tile will be finished; INFINITY if no device has one. */
+double simulated_next(void);
 
 /* Lets time pass until the next tile is finished; false if no device has one. */
 bool simulated_step(void);
