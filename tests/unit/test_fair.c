@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -161,6 +162,37 @@ static void test_newcomer(void **state)
 	close_all(3);
 }
 
+/* Newcomers without end, as many as can be served, do not pass one who has been served once: with
+ * four of them waiting, its second item comes when about as many have been served. */
+static void test_newcomers(void **state)
+{
+	enum { WAITING = 4 };
+	char name[16];
+	struct entry *served;
+
+	(void)state;
+	fair_init(&fair, weights, CLASSES);
+	open_flow(0, FIRST, "old");
+	push(&entries[0], 0, 1);
+	push(&entries[1], 0, 1);
+	assert_ptr_equal(fair_pop(&fair, ALL), &entries[0].item);
+	for (unsigned i = 0;; i++) {
+		unsigned flow = 1 + i % (WAITING + 1);
+
+		assert_in_range(i, 0, 3 * WAITING);
+		snprintf(name, sizeof name, "new-%u", i);
+		open_flow(flow, FIRST, name);
+		push(&entries[2 + i], flow, 1);
+		if (i + 1 < WAITING)
+			continue;
+		served = (struct entry *)fair_pop(&fair, ALL);
+		if (served == &entries[1])
+			break;
+		fair_close(&fair, &flows[served->flow]);
+	}
+	close_all(WAITING + 2);
+}
+
 /* Within a flow order is kept, also for what comes back. */
 static void test_order(void **state)
 {
@@ -219,7 +251,6 @@ static void test_mask(void **state)
 	close_all(2);
 }
 
-/* Whatever happens, all that is pushed comes out once, and each flow's in order. */
 /* A parked flow is passed over, keeps its place among others when it is let in again, and neither
  * saves up turns meanwhile nor is lost when it is emptied. */
 static void test_parked(void **state)
@@ -256,6 +287,7 @@ static void test_parked(void **state)
 	assert_true(LIST_EMPTY(&fair.parked));
 }
 
+/* Whatever happens, all that is pushed comes out once, and each flow's in order. */
 static void test_random(void **state)
 {
 	static const char *const clients[] = {"a", "b", "c"};
@@ -323,11 +355,12 @@ static void test_charge(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_clients), cmocka_unit_test(test_shares),
-	    cmocka_unit_test(test_classes), cmocka_unit_test(test_newcomer),
-	    cmocka_unit_test(test_order),   cmocka_unit_test(test_mask),
-	    cmocka_unit_test(test_random),  cmocka_unit_test(test_turns),
-	    cmocka_unit_test(test_parked),  cmocka_unit_test(test_charge),
+	    cmocka_unit_test(test_clients),   cmocka_unit_test(test_shares),
+	    cmocka_unit_test(test_classes),   cmocka_unit_test(test_newcomer),
+	    cmocka_unit_test(test_order),     cmocka_unit_test(test_mask),
+	    cmocka_unit_test(test_random),    cmocka_unit_test(test_turns),
+	    cmocka_unit_test(test_parked),    cmocka_unit_test(test_charge),
+	    cmocka_unit_test(test_newcomers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,13 +66,20 @@ static struct fair_client *find_client(struct fair *fair, unsigned class, const 
 	return client;
 }
 
+static void set_weight(struct fair_node *node, double weight)
+{
+	if (node->waits)
+		node->parent->waiting += weight - node->weight;
+	node->weight = weight;
+}
+
 enum error fair_open(struct fair *fair, struct fair_flow *flow, unsigned class, const char *client,
                      double weight)
 {
 	*flow = (struct fair_flow){.client = find_client(fair, class, client)};
 	if (!flow->client)
 		return ERR_MEMORY;
-	flow->client->node.weight = weight > 0 ? weight : 1;
+	set_weight(&flow->client->node, weight > 0 ? weight : 1);
 	flow->client->flows++;
 	flow->tail = &flow->head;
 	node_init(&flow->node, &flow->client->node, 1);
@@ -90,22 +97,31 @@ void fair_close(struct fair *fair, struct fair_flow *flow)
 	free(client);
 }
 
-/* Something now waits below the node, and so below its ancestors. */
-static void wake(struct fair *fair, struct fair_node *node)
+static void wait_turn(struct fair *fair, struct fair_node *node)
 {
-	for (; node->parent && !node->waits; node = node->parent) {
-		if (node->start < node->parent->now)
-			node->start = node->parent->now;
-		node->order = ++fair->order;
-		node->waits = true;
-		RB_INSERT(fair_ready, &node->parent->ready, node);
-	}
+	node->order = ++fair->order;
+	node->waits = true;
+	node->parent->waiting += node->weight;
+	RB_INSERT(fair_ready, &node->parent->ready, node);
 }
 
 static void rest(struct fair_node *node)
 {
 	node->waits = false;
 	RB_REMOVE(fair_ready, &node->parent->ready, node);
+	/* No rounding is carried from one busy time to the next. */
+	node->parent->waiting =
+	    RB_EMPTY(&node->parent->ready) ? 0 : node->parent->waiting - node->weight;
+}
+
+/* Something now waits below the node, and so below its ancestors. */
+static void wake(struct fair *fair, struct fair_node *node)
+{
+	for (; node->parent && !node->waits; node = node->parent) {
+		if (node->start < node->parent->now)
+			node->start = node->parent->now;
+		wait_turn(fair, node);
+	}
 }
 
 /* Nothing waits below the node any more; updates it and the ancestors that this leaves empty. */
@@ -192,13 +208,11 @@ struct fair_item *fair_take(struct fair *fair, struct fair_flow *flow)
 		 * go back. */
 		if (node->parent->now < node->start)
 			node->parent->now = node->start;
+		node->parent->now += item->cost / node->parent->waiting;
 		rest(node);
 		node->start += item->cost / node->weight;
-		if (more) {
-			node->order = ++fair->order;
-			node->waits = true;
-			RB_INSERT(fair_ready, &node->parent->ready, node);
-		}
+		if (more)
+			wait_turn(fair, node);
 		more = !RB_EMPTY(&node->parent->ready);
 	}
 	return item;
@@ -216,11 +230,8 @@ void fair_charge(struct fair *fair, struct fair_flow *flow, double cost)
 		if (node->start < node->parent->now)
 			node->start = node->parent->now;
 		node->start += cost / node->weight;
-		if (!waits)
-			continue;
-		node->order = ++fair->order;
-		node->waits = true;
-		RB_INSERT(fair_ready, &node->parent->ready, node);
+		if (waits)
+			wait_turn(fair, node);
 	}
 }
 

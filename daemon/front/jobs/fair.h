@@ -2,7 +2,10 @@
  * client by flow (a job), each by the cost of what it has been served. Start-time fair queueing
  * (P. Goyal, H. M. Vin, H. Cheng, 1996), once a level: of those that have something waiting, the
  * one with the least start tag is served, and its tag then grows by cost / weight; one that has
- * had nothing waiting begins at the tag last served, so it neither saves up turns nor owes any.
+ * had nothing waiting begins at the virtual time, so it neither saves up turns nor owes any. That
+ * time is not the tag last served, which would stand still while newcomers keep arriving and have
+ * them all pass those who have been served before: it also grows by cost / weights of all who wait,
+ * as in WF2Q+ (J. C. R. Bennett, H. Zhang, 1997).
  *
  * Costs are in any one unit. No operation takes more than the logarithm of how many wait, and none
  * but fair_open() can fail. */
@@ -32,7 +35,8 @@ struct fair_node {
 	struct fair_node *parent;
 	struct fair_ready ready; /* its own children with something waiting */
 	double start, weight;
-	double now;     /* start tag of the child served last */
+	double now;     /* virtual time among its children */
+	double waiting; /* weights of the children in `ready` */
 	uint64_t order; /* of two with the same tag, the one that has waited longer is first */
 	bool waits;     /* true if it is in its parent's `ready` */
 };
