@@ -358,12 +358,14 @@ class Pixelate:
     def correlate(self, padded):
         r, size = self.size - 1, self.size
         height, width = (n - 2 * r for n in padded.shape)
-        means = np.empty((height, width))
-        for y in range(0, height, size):
-            for x in range(0, width, size):
-                block = padded[r + y:r + y + size, r + x:r + x + size]
-                means[y:y + size, x:x + size] = block.mean()
-        return means
+        # The last blocks of a row and a column have samples beyond the image, too.
+        ends = [r + -(-n // size) * size for n in (height, width)]
+        assert all(end <= n for end, n in zip(ends, padded.shape))
+        sums = padded[r:ends[0], r:ends[1]].astype(np.float64)
+        for axis, end in enumerate(ends):
+            sums = np.add.reduceat(sums, np.arange(0, end - r, size), axis)
+        means = np.repeat(np.repeat(sums / size ** 2, size, 0), size, 1)
+        return means[:height, :width]
 
     magnified = correlate
 
