@@ -1,5 +1,6 @@
 """Several nodes behind HAProxy. Clients ask it without a pause and without a second try, while nodes end,
-hang, drain and start again: none of their requests may fail."""
+hang, drain and start again: none of their requests may fail, but for answers that break off when their node
+is killed."""
 import signal
 import ssl
 import socket
@@ -26,8 +27,11 @@ def asking(cluster, count=4):
     return Clients(cluster, IMAGES, FILTERS, count)
 
 
-def nothing_failed(clients, cluster):
-    assert not clients.problems, (len(clients.problems), clients.problems[:3], cluster.log.read_text()[-2000:],
+def nothing_failed(clients, cluster, killed=0):
+    """killed: how often a node was. An answer that had begun can then be neither finished nor repeated."""
+    broken = [problem for problem in clients.problems if problem.startswith("IncompleteRead")]
+    assert len(broken) <= killed * len(clients.threads), broken
+    assert len(broken) == len(clients.problems), (len(clients.problems), clients.problems[:3], cluster.log.read_text()[-2000:],
                                   *(node.tail()[-1500:] for node in cluster.nodes))
 
 
@@ -124,7 +128,7 @@ def test_killed(cluster):
             clients.more(40)
             come_back(cluster, node)
         clients.more(20)
-    nothing_failed(clients, cluster)
+    nothing_failed(clients, cluster, 2)
 
 
 def test_hung(cluster):
@@ -141,7 +145,7 @@ def test_hung(cluster):
         node.die()
         come_back(cluster, node)
         clients.more(20)
-    nothing_failed(clients, cluster)
+    nothing_failed(clients, cluster, 1)
 
 
 def test_slow(cluster):

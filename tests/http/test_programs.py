@@ -464,7 +464,7 @@ def test_driver_directory_is_bounded(known, start):
         # One that is being loaded has files before it is counted.
         poll(lambda: len(loaded()) <= in_memory() + 1, 60, "no more files than programs")
         poll(lambda: in_memory() <= PROGRAMS + most + 2, 60, "others than those in use to be let go of")
-        assert all(any(directory.glob("*/*/*.so")) for directory in loaded())
+        poll(lambda: all(any(directory.glob("*/*/*.so")) for directory in loaded()), 60, "the files of all programs")
         special(filters[0], 100)
         assert service.restarts() == 0
 
