@@ -156,7 +156,11 @@ def test_worker_ended(traced, collector, trace, number):
     first = poll(lambda: worker(traced), what="the worker")
     first.kill(number)
     assert ask(traced, trace).status == 200
-    poll(lambda: worker(traced) and worker(traced).pid != first.pid, what="another worker")
+
+    def replaced():
+        now = worker(traced)
+        return now and now.pid != first.pid
+    poll(replaced, what="another worker")
     another = os.urandom(16).hex()
 
     def sent():
