@@ -64,7 +64,8 @@ static struct {
 } daemons[2]; /* without TLS, and with */
 static struct listening sockets[HTTP_SOCKETS_MAX];
 static unsigned socket_count;
-static const struct http_socket *origin; /* of the connection that is being accepted */
+static const struct http_socket **origins; /* of accepted connections, by descriptor */
+static size_t origins_size;
 static bool (*serves)(void);
 static struct loop_timer pause_end;
 static struct client *clients;
@@ -285,6 +286,7 @@ static void connection_changed(void *context, struct MHD_Connection *connection,
                                void **socket_context, enum MHD_ConnectionNotificationCode code)
 {
 	struct client *client = *socket_context;
+	const struct http_socket *origin;
 	int fd;
 
 	(void)context;
@@ -296,6 +298,7 @@ static void connection_changed(void *context, struct MHD_Connection *connection,
 		return;
 	}
 	fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+	origin = origins[fd];
 	*socket_context = client = client_new(connection, fd, origin);
 	exchange_set_timeout(connection);
 	if (!client)
@@ -370,6 +373,22 @@ static void pause_accepting(void)
 	loop_timer_start(&pause_end, PAUSE_MS);
 }
 
+/* Remembers where a client came in: the library may take several before it tells of the first. */
+static bool keep_origin(int fd, const struct http_socket *origin)
+{
+	size_t size = (size_t)fd < origins_size ? origins_size : 2 * (size_t)fd + 1;
+	const struct http_socket **larger = origins;
+
+	if (size > origins_size)
+		larger = realloc(origins, size * sizeof(*origins));
+	if (!larger)
+		return false;
+	origins = larger;
+	origins_size = size;
+	origins[fd] = origin;
+	return true;
+}
+
 /* False if there is nobody, or nothing to accept anybody with. */
 static bool accept_client(const struct listening *l)
 {
@@ -384,9 +403,10 @@ static bool accept_client(const struct listening *l)
 	}
 	if (fd < 0)
 		return false;
-	origin = &l->socket;
-	if (MHD_add_connection(daemons[l->socket.tls].mhd, fd, (struct sockaddr *)&address, size) !=
-	    MHD_YES)
+	if (!keep_origin(fd, &l->socket))
+		close(fd);
+	else if (MHD_add_connection(daemons[l->socket.tls].mhd, fd, (struct sockaddr *)&address,
+	                            size) != MHD_YES)
 		log_debug("libmicrohttpd does not take a client: %m");
 	return true;
 }

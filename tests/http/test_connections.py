@@ -273,6 +273,26 @@ def test_connections_of_one_client(launch):
         poll(service.works)
 
 
+def test_addresses_at_once(launch):
+    """Who comes to one address is not taken for who comes to another one at the same time."""
+    port = free_port()
+    with launch("--metrics-listen", f"127.0.0.1:{port}", "--http-workers", "1") as service, \
+            contextlib.ExitStack() as stack:
+        worker, = service.workers("http")
+        connections = []
+        for _ in range(5):
+            worker.kill(signal.SIGSTOP)
+            try:
+                for address in (service.port, port):
+                    connection = stack.enter_context(socket.create_connection((service.host, address), 60))
+                    connection.sendall(b"GET /v1/filters HTTP/1.1\r\nHost: x\r\n\r\n")
+                    connections.append(connection)
+            finally:
+                worker.kill(signal.SIGCONT)
+            poll(lambda: not in_backlog(service.port) + in_backlog(port), 60, "clients to be accepted")
+        assert [read_answer(connection).status for connection in connections] == 5 * [200, 404]
+
+
 AS_USER = """
 import os, socket, sys
 os.setuid(65534)
