@@ -53,7 +53,8 @@ class Options(TypedDict, total=False):
     alpha: bool
     # The page or frame of the image to filter, from 0 (default)
     page: int
-    # all: filter every page of a TIFF and every frame of a GIF or WebP, and answer with all of them
+    # all: filter every page of a TIFF and every frame of a GIF, WebP, PNG or JPEG XL, and answer
+    # with all of them
     pages: Literal["first", "all"]
     # 1: remove metadata
     strip: bool
@@ -81,7 +82,7 @@ def gaussian(*, sigma: float | str | None = None, size: int | None = None,
     sigma: Standard deviation; without sigma and size: 1
     size: Window width; without sigma, sigma is 0.3 ((size - 1) / 2 - 1) + 0.8
     sigma_x: Standard deviation across, instead of sigma; the radius is ceil(3 sigma_x) unless size
-        is given
+        is given; if either direction is above 100, each above 8 is untruncated
     sigma_y: Standard deviation down, likewise
     """
     return Filter("gaussian", given(locals()))
