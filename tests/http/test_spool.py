@@ -53,6 +53,18 @@ def test_files_are_not_written_by_the_loop(spooling, way):
     assert written_by_loop(spooling) - before < sent + SPOOL + (1 << 19)
 
 
+@pytest.mark.parametrize("rows, kept", [(300, True), (400, False)])
+def test_bare_pixels_in_memory(spooling, rows, kept):
+    """They have no metadata: an answer of 0.9 MB is kept in memory. At one in a file, here of 1.2 MB, the
+    codec worker is replaced."""
+    pixels = np.ascontiguousarray(PIXELS[:rows, :1000])
+    poll(lambda: len(spooling.workers("codec")) == 1, 60, "the codec worker")
+    worker, = spooling.workers("codec")
+    answer = spooling.post(f"/v1/filters/box?size=1&raw={raw_kind(pixels)}&format=raw", pixels.tobytes())
+    assert np.array_equal(answer.pixels, pixels)
+    assert kept == worker.alive
+
+
 def test_form_in_a_file(spooling):
     """Parts come in many pieces, and the boundary may lie anywhere."""
     boundary = "x" * 30

@@ -40,13 +40,19 @@ static void answer_opened(void *context)
 		send_answer(job);
 }
 
+/* PNM and bare pixels have none. */
+static uint64_t metadata_max(const struct job *job)
+{
+	return format_in(FORMATS_ALWAYS, job->input_format) ? 0 : job->options.body_size;
+}
+
 /* Opens the answer and tells the worker. It is kept in memory if raw pixels and the body's metadata
  * would fit there: an encoded image is rarely larger. Numbers have their own size. */
 static void open_answer(struct job *job, const struct image *answer)
 {
-	uint64_t size = job->gather ? job_gathers(job) * sizeof(double)
-	                            : image_size(answer) * job_pages_read(job, job->pages) +
-	                                  job->options.body_size;
+	uint64_t size =
+	    job->gather ? job_gathers(job) * sizeof(double)
+	                : image_size(answer) * job_pages_read(job, job->pages) + metadata_max(job);
 	enum error error = spool_open_answer(&job->answer, size);
 	struct problem problem;
 
