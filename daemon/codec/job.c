@@ -209,6 +209,19 @@ static int await_answer_file(struct job *job)
 	return file;
 }
 
+/* Waits until the front has agreed to the job; false if it was stopped. */
+static bool await_consent(struct job *job)
+{
+	bool agreed;
+
+	pthread_mutex_lock(&job->tiles.lock);
+	while (job->answer_file < 0 && job->tiles.whole == WHOLE_NONE && !job->tiles.stopped)
+		tiles_await_change(&job->tiles);
+	agreed = !job->tiles.stopped;
+	pthread_mutex_unlock(&job->tiles.lock);
+	return agreed;
+}
+
 /* Writes the answer: around the scan of a tile that was the whole job, or from pixels. */
 static enum error write_answer(struct job *job, int file, struct problem *problem)
 {
@@ -319,8 +332,8 @@ static enum error decode_alone(struct job *job, bool whole, struct problem *prob
 	return e;
 }
 
-/* The front has to agree, by sending the answer's file, to the decoding of a large image; and it
- * chooses who decodes one that a device can. decode_ns counts all threads until decode_begin()
+/* The front has to agree to the decoding of a large image; and it chooses who decodes one that a
+ * device can. decode_ns counts all threads until decode_begin()
  * returns, and then only this thread; a short job has no other. */
 static enum error decode(struct job *job, struct problem *problem)
 {
@@ -328,7 +341,7 @@ static enum error decode(struct job *job, struct problem *problem)
 	enum error e;
 	bool whole;
 
-	if ((is_large(&job->decoded) || job->jpeg.form) && await_answer_file(job) < 0)
+	if ((is_large(&job->decoded) || job->jpeg.form) && !await_consent(job))
 		return ERR_OK;
 	whole = job->jpeg.form && job->tiles.whole == WHOLE_EXPECTED;
 	if (whole && job->jpeg.form & TILE_DECODE) {
@@ -496,17 +509,23 @@ enum error job_start(struct job **job, const struct job_place *place,
 	return e;
 }
 
+void job_take_whole(struct job *job, const struct message_whole *whole)
+{
+	pthread_mutex_lock(&job->tiles.lock);
+	if (whole->job == job->message.job && job->jpeg.form && whole->form == job->jpeg.form &&
+	    job->answer_file < 0)
+		tiles_expect_whole(&job->tiles);
+	pthread_mutex_unlock(&job->tiles.lock);
+}
+
 void job_take_answer(struct job *job, const struct message_answer *answer, int file)
 {
 	bool wanted;
 
 	pthread_mutex_lock(&job->tiles.lock);
 	wanted = answer->job == job->message.job && job->answer_file < 0;
-	if (wanted) {
+	if (wanted)
 		job->answer_file = file;
-		if (answer->jpeg && answer->jpeg == job->jpeg.form)
-			tiles_expect_whole(&job->tiles);
-	}
 	pthread_cond_broadcast(&job->tiles.change);
 	pthread_mutex_unlock(&job->tiles.lock);
 	if (!wanted)

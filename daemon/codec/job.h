@@ -30,6 +30,9 @@ enum error job_start(struct job **job, const struct job_place *place,
                      const struct message_job *message, const int fds[2],
                      struct problem *problem) MUST_CHECK;
 
+/* Records that the front has agreed to one tile of this form for this job; ignores others. */
+void job_take_whole(struct job *job, const struct message_whole *whole);
+
 /* Takes over the file for the answer of this job; closes one for another job. */
 void job_take_answer(struct job *job, const struct message_answer *answer, int file);
 

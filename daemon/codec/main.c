@@ -236,6 +236,10 @@ static enum error take_message(struct worker *worker, const struct message *mess
 		return take_arena(worker, &message->arena, fds);
 	case MSG_JOB:
 		return take_job(worker, &message->job, fds);
+	case MSG_WHOLE:
+		if (worker->job)
+			job_take_whole(worker->job, &message->whole);
+		return ERR_OK;
 	case MSG_ANSWER:
 		if (worker->job)
 			job_take_answer(worker->job, &message->answer, fds[0]);

@@ -117,14 +117,18 @@ struct message_image {
 	                            */
 };
 
-/* An empty file, to be written from offset 0. It is sent only now because the image's size decides
- * whether the answer can be kept in memory. */
+/* The job goes first as one tile of a form (enum tile_form) that is not TILE_PIXELS, and as tiles of
+ * pixels if that fails. If a device encodes the answer, ANSWER comes with TILE_DONE. */
+struct message_whole {
+	uint64_t job;
+	uint32_t form;
+	uint32_t unused;
+};
+
+/* An empty file, to be written from offset 0. It is sent only now because the answer's size decides
+ * whether it can be kept in memory. */
 struct message_answer {
 	uint64_t job;
-	/* enum tile_form: first as one tile of this form, and as tiles of pixels if that fails;
-	 * TILE_PIXELS: only as these. */
-	uint32_t jpeg;
-	uint32_t unused;
 };
 
 /* What tiles go through; jobs with the same request share it. Chain: as for MSG_JOB. */

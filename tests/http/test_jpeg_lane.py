@@ -272,6 +272,21 @@ def test_pixels_beyond_arena(launch):
         assert left(service.metrics(), "arena", "encode") == 1
 
 
+def test_answers_in_memory(launch):
+    """Of what a device encodes, memory is set aside for its size, not for the pixels; at an answer in a
+    file the codec worker would be replaced."""
+    body = jpeg(smooth(1600, 1200, 3))
+    with launch("--jpeg-on-any", "yes", "--codecs", "1", "--verify-share", "0", "--spool-size", "1M",
+                environment=ONE_DEVICE) as service:
+        ready(service)
+        assert len(body) < 1 << 19
+        for codec, kept in (("gpu", True), ("cpu", False)):
+            worker, = service.workers("codec")
+            answer = post(service, body, codec=codec)
+            assert (by(answer), worker.alive) == (BOTH if kept else "cpu", kept)
+        poll(lambda: service.total("convolved_spool_memory_bytes") == 0, 60, "no memory in use")
+
+
 def test_compared(launch):
     """With verify-share each is done both ways, and the codec worker's is the answer."""
     pixels = smooth(1200, 900, 3)

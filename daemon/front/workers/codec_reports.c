@@ -20,7 +20,6 @@ static void send_answer(struct job *job)
 {
 	struct message message = {.type = MSG_ANSWER, .answer = {.job = job->options.job}};
 
-	message.answer.jpeg = job->codec->jpeg_devices ? job->jpeg_form : TILE_PIXELS;
 	worker_send(&job->codec->worker, &message, &job->answer.fd);
 }
 
@@ -46,13 +45,18 @@ static uint64_t metadata_max(const struct job *job)
 	return format_in(FORMATS_ALWAYS, job->input_format) ? 0 : job->options.body_size;
 }
 
-/* Opens the answer and tells the worker. It is kept in memory if raw pixels and the body's metadata
- * would fit there: an encoded image is rarely larger. Numbers have their own size. */
-static void open_answer(struct job *job, const struct image *answer)
+/* Raw pixels and the body's metadata: an encoded image is rarely larger. Numbers have their own
+ * size. */
+static uint64_t answer_expected(const struct job *job, const struct image *answer)
 {
-	uint64_t size =
-	    job->gather ? job_gathers(job) * sizeof(double)
-	                : image_size(answer) * job_pages_read(job, job->pages) + metadata_max(job);
+	return job->gather
+	           ? job_gathers(job) * sizeof(double)
+	           : image_size(answer) * job_pages_read(job, job->pages) + metadata_max(job);
+}
+
+/* Opens the answer, in memory if so many bytes fit there, and tells the worker. */
+static void open_answer(struct job *job, uint64_t size)
+{
 	enum error error = spool_open_answer(&job->answer, size);
 	struct problem problem;
 
@@ -181,6 +185,20 @@ static bool choose_plan(struct codec *c, uint32_t tile)
 	return true;
 }
 
+/* Agrees to the job, whose answer may have so many bytes. */
+static void agree(struct codec *c, uint64_t size)
+{
+	struct job *job = c->job;
+	struct message message = {.type = MSG_WHOLE, .whole = {job->options.job, job->jpeg_form}};
+
+	if (c->jpeg_devices)
+		worker_send(&c->worker, &message, NULL);
+	if (c->jpeg_devices && job->jpeg_form & TILE_ENCODE)
+		c->answer_max = size;
+	else
+		open_answer(job, size);
+}
+
 static bool take_image(struct codec *c, const struct message_image *m)
 {
 	struct job *job = c->job;
@@ -202,7 +220,7 @@ static bool take_image(struct codec *c, const struct message_image *m)
 	c->answer_late = m->late;
 	choose_jpeg(c, m);
 	if (!job->finished)
-		open_answer(job, &m->answer);
+		agree(c, answer_expected(job, &m->answer));
 	return true;
 }
 
@@ -211,13 +229,25 @@ static void whole_done(const struct task *task, const struct message_tile_done *
 {
 	struct job *job = task->job;
 
-	if (done->error || done->jpeg_flags) {
-		job_set_jpeg(job, done->error ? JPEG_REASON_FAILED : JPEG_REASON_FLAG);
+	job_set_jpeg(job, done->error        ? JPEG_REASON_FAILED
+	                  : done->jpeg_flags ? JPEG_REASON_FLAG
+	                                     : JPEG_REASON_NONE);
+	if (done->error || done->jpeg_flags)
 		return;
-	}
-	job_set_jpeg(job, JPEG_REASON_NONE);
 	job->tiles_done = job->tiles;
 	job->jpeg_device = task->device;
+}
+
+/* Opens the answer that a device was to encode. Memory is set aside for what it takes: for what it
+ * might have taken, there would not be enough for all that devices hold. */
+static void open_encoded(struct codec *c, const struct message_tile_done *done)
+{
+	enum { HEADER_MAX = 1024 };
+	const uint64_t max = c->answer_max, size = done->size + metadata_max(c->job) + HEADER_MAX;
+
+	c->answer_max = 0;
+	if (max && !c->job->finished)
+		open_answer(c->job, !jpeg_left(c->job) && size < max ? size : max);
 }
 
 static void pixel_tile_done(struct codec *c, const struct task *task,
@@ -237,10 +267,12 @@ void codec_task_done(struct task *task, const struct message_tile_done *done)
 	if (task->tile.form)
 		c->jpeg_out = false;
 	if (c->job == job) { /* still the same run: the next starts only after all tasks are back */
-		if (task->tile.form)
+		if (task->tile.form) {
 			whole_done(task, done);
-		else
+			open_encoded(c, done);
+		} else {
 			pixel_tile_done(c, task, &message.tile_done);
+		}
 		if (c->answer_late && !job->finished && job->answer.fd >= 0)
 			send_answer(job);
 		c->answer_late = false;

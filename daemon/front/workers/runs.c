@@ -64,6 +64,7 @@ static void codec_start_job(struct codec *c, struct job *job)
 	c->jpeg_devices = 0;
 	c->jpeg_out = false;
 	c->answer_late = false;
+	c->answer_max = 0;
 	c->verified = (struct verified_tiles){0};
 	job->codec = c;
 	job_hold(job);

@@ -29,6 +29,9 @@ struct codec {
 	uint64_t jpeg_devices;
 	bool jpeg_out;
 	bool answer_late; /* MSG_ANSWER goes with the result of the only tile */
+	/* A device encodes the answer: its storage is opened when its size is known, and has at
+	 * most so many bytes. Else 0. */
+	uint64_t answer_max;
 	struct verified_tiles verified;
 };
 
