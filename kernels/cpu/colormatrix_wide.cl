@@ -26,8 +26,6 @@ enum {
 	MIX_PIXELS = MIX_VECTORS * VECTOR / BANDS,
 };
 
-typedef PASTE(PIXEL, 16, ) pixels;
-
 /* Weights of each band of the source, and what is added. */
 struct mix {
 	float16 weight[BANDS][MIX_VECTORS], shift[MIX_VECTORS];
@@ -100,14 +98,6 @@ FORCE_INLINE float16 mix_spread(const float16 *v, const int k, const int j)
 	                : MIX_THIRD_2(v[1], v[2], 16);
 }
 
-FORCE_INLINE void mix_store(float16 result, target_row out)
-{
-	if (STREAM && ((ulong)out & (sizeof(pixels) - 1)) == 0)
-		__builtin_nontemporal_store(PIXEL_ROUND(result), (global pixels *)out);
-	else
-		PIXEL_VSTORE(PIXEL_ROUND(result), out);
-}
-
 /* MIX_PIXELS whole pixels. */
 FORCE_INLINE void mix_pixels(const struct mix *mix, source_row in, target_row out)
 {
@@ -123,9 +113,7 @@ FORCE_INLINE void mix_pixels(const struct mix *mix, source_row in, target_row ou
 #pragma unroll
 		for (int j = BANDS - 1; j >= 0; j--)
 			t = fma(mix_spread(v, k, j), mix->weight[j][k], t);
-		if (KEEP)
-			t = select(t, v[k], band_lanes(k * VECTOR, BANDS, KEEP));
-		mix_store(t, out + k * VECTOR);
+		wide_store(t, in + k * VECTOR, out + k * VECTOR, k * VECTOR);
 	}
 }
 

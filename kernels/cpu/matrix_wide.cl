@@ -84,19 +84,6 @@ FORCE_INLINE void matrix_add_all(wide sum[MATRIX_ROWS], const private float *p,
 	}
 }
 
-/* Sixteen results for the samples from `out` on, the first of which is sample x of its row. */
-FORCE_INLINE void matrix_store(float16 result, source_row in, target_row out, uint x)
-{
-	typedef PASTE(PIXEL, 16, ) pixels;
-
-	if (KEEP)
-		result = select(result, pixel_load(in, VECTOR), band_lanes(x, BANDS, KEEP));
-	if (STREAM && ((ulong)out & (sizeof(pixels) - 1)) == 0)
-		__builtin_nontemporal_store(PIXEL_ROUND(result), (global pixels *)out);
-	else
-		PIXEL_VSTORE(PIXEL_ROUND(result), out);
-}
-
 /* MATRIX_SAMPLES sums of each row; x is the first tap of the first in the lines. */
 FORCE_INLINE void matrix_sums(wide sum[MATRIX_ROWS], private float *const *line, uint x,
                               constant float *weights, float offset)
@@ -177,7 +164,7 @@ matrix_wide(REGION_ARGUMENTS, constant float *weights, uint rx, uint ry, float o
 
 #pragma unroll
 				for (int k = 0; k < MATRIX_VECTORS; k++)
-					matrix_store(result[r][k], in + k * VECTOR,
+					wide_store(result[r][k], in + k * VECTOR,
 					             out + k * VECTOR,
 					             span.x + x + k * VECTOR);
 			}

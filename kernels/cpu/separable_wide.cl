@@ -47,7 +47,6 @@ typedef down down_anywhere __attribute__((aligned(4)));
 typedef across across_anywhere __attribute__((aligned(4)));
 typedef PIXEL pixels_down
     __attribute__((ext_vector_type(WIDE_DOWN_SAMPLES), aligned(sizeof(PIXEL))));
-typedef PASTE(PIXEL, 16, ) pixels;
 
 typedef float line[WIDE_LINE];
 
@@ -85,17 +84,6 @@ FORCE_INLINE void wide_down(line *lines, uint x, const global uchar *p, ulong pi
 #pragma unroll
 	for (int r = 0; r < WIDE_ROWS; r++)
 		*(private down_anywhere *)(lines[r] + x) = sum[r];
-}
-
-/* Sixteen results for the samples from `out` on, the first of which is sample x of its row. */
-FORCE_INLINE void wide_store(float16 result, source_row in, target_row out, uint x)
-{
-	if (KEEP)
-		result = select(result, pixel_load(in, VECTOR), band_lanes(x, BANDS, KEEP));
-	if (STREAM && ((ulong)out & (sizeof(pixels) - 1)) == 0)
-		__builtin_nontemporal_store(PIXEL_ROUND(result), (global pixels *)out);
-	else
-		PIXEL_VSTORE(PIXEL_ROUND(result), out);
 }
 
 /* The sums across whose first tap is at p. */

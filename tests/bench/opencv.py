@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Our kernels beside OpenCV on the CPU, both on the same processors, in turn.
 
-    opencv.py BENCH [--side N] [--rounds N] [--json]
+    opencv.py BENCH [--side N] [--rounds N] [--filter NAME]... [--json]
 
 BENCH is the program convolved-bench. Each round runs every filter by OpenCV and by the variant that
 convolved-bench found fastest, 10 times each; the times are medians over all rounds, so the ratio
@@ -156,6 +156,7 @@ def main():
     parser.add_argument("bench")
     parser.add_argument("--side", type=int, default=4096)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--filter", action="append", dest="names", help="only these, by the names in the table")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     cv2.setNumThreads(len(os.sched_getaffinity(0)))
@@ -164,7 +165,7 @@ def main():
     with tempfile.TemporaryDirectory() as options.cache:
         for pixels, dtype, bands in PIXELS:
             for name, chain, run, kinds in FILTERS:
-                if pixels not in kinds:
+                if pixels not in kinds or name not in (options.names or [name]):
                     continue
                 row = compare(options.bench, options, name, chain, run, pixels, dtype, bands)
                 rows.append(row)

@@ -71,6 +71,9 @@ static void test_samples(void **state)
 	assert_true(is_offered(KERNEL_LUT_PACKED, &cpu, "lut=table=0 64 255"));
 	assert_false(is_offered(KERNEL_CURVE_PACKED, &nvidia, "invert"));
 	assert_false(is_offered(KERNEL_CURVE_PACKED, &cpu, "gamma=gamma=2"));
+	assert_true(is_offered(KERNEL_CURVE_ROWS, &cpu, "gamma=gamma=2"));
+	assert_true(is_offered(KERNEL_THRESHOLD_ROWS, &cpu, "threshold=value=0.4"));
+	assert_false(is_offered(KERNEL_THRESHOLD_ROWS, &nvidia, "threshold=value=0.4"));
 }
 
 /* What columns share is of squares of two sizes only; colours are mixed of any image. */

@@ -1,0 +1,96 @@
+/* samples_rows.cl: each sample by itself, in wide vectors of floats, for CPUs.
+ *
+ * threshold_rows, curve_rows: what general/threshold.cl and curve.cl make. t^exponent is
+ * 2^(exponent log2 t), by functions that PoCL has for vectors; a power of floats to floats takes it
+ * four times as long. A square root has an instruction.
+ *
+ * A work-item makes a block of BLOCK_Y rows, one after another. At least 16 samples a row. */
+
+/* Samples and rows that a work-item makes. */
+#ifndef BLOCK_X
+#define BLOCK_X 4096
+#endif
+#ifndef BLOCK_Y
+#define BLOCK_Y 16
+#endif
+
+enum samples_power { POWER_NONE, POWER_ROOT, POWER_ANY };
+
+/* The arguments of curve_rows. */
+struct samples_curve {
+	float4 gain, bias;
+	float low, high, exponent, scale, shift;
+};
+
+/* What each of 16 samples has, the first of which is sample x of its row. */
+FORCE_INLINE float16 samples_values(float4 by_band, const bool many, uint x)
+{
+	return many ? band_values(by_band, x, BANDS) : (float16)(by_band.s0);
+}
+
+FORCE_INLINE void samples_curve(const struct samples_curve *how, const enum samples_power power,
+                                const bool many, source_row in, target_row out, uint2 span)
+{
+	for (uint i = span.x; i < span.y; i += VECTOR) {
+		const uint x = min(i, span.y - VECTOR);
+		float16 t = fma(pixel_load(in + x, VECTOR), samples_values(how->gain, many, x),
+		                samples_values(how->bias, many, x));
+
+		t = fmin(fmax(t, (float16)(how->low)), (float16)(how->high));
+		if (power == POWER_ROOT)
+			t = sqrt(t);
+		if (power == POWER_ANY)
+			t = exp2(log2(t) * how->exponent);
+		wide_store(fma(t, (float16)(how->scale), (float16)(how->shift)), in + x, out + x, x);
+	}
+}
+
+FORCE_INLINE void samples_threshold(float4 limits, float full, const bool many, source_row in,
+                                    target_row out, uint2 span)
+{
+	for (uint i = span.x; i < span.y; i += VECTOR) {
+		const uint x = min(i, span.y - VECTOR);
+		const float16 v = pixel_load(in + x, VECTOR);
+
+		wide_store(select((float16)(0.0f), (float16)(full),
+		                  v > samples_values(limits, many, x)),
+		           in + x, out + x, x);
+	}
+}
+
+#define SAMPLES_KERNEL kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+
+/* Runs `make` for each row of the block. */
+#define SAMPLES_ROWS(make, ...)                                                                    \
+	for (uint r = y; r < end; r++)                                                             \
+	make(__VA_ARGS__, SOURCE_ROW(r), TARGET_ROW(r), span)
+
+#define SAMPLES_PLACE                                                                              \
+	const uint2 span = block_span(samples, blocks, get_global_id(0));                          \
+	const uint y = get_global_id(1) * BLOCK_Y, end = min(y + BLOCK_Y, rows);
+
+SAMPLES_KERNEL threshold_rows(REGION_ARGUMENTS, float4 limits, float full, uint by_band, uint keep)
+{
+	SAMPLES_PLACE
+	if (BANDS > 1 && by_band)
+		SAMPLES_ROWS(samples_threshold, limits, full, true);
+	else
+		SAMPLES_ROWS(samples_threshold, limits, full, false);
+}
+
+SAMPLES_KERNEL curve_rows(REGION_ARGUMENTS, float4 gain, float4 bias, float low, float high,
+                          float exponent, float scale, float shift, uint by_band, uint keep)
+{
+	const struct samples_curve how = {gain, bias, low, high, exponent, scale, shift};
+	const bool many = BANDS > 1 && by_band;
+
+	SAMPLES_PLACE
+	if (exponent == 1.0f && !many)
+		SAMPLES_ROWS(samples_curve, &how, POWER_NONE, false);
+	else if (exponent == 1.0f)
+		SAMPLES_ROWS(samples_curve, &how, POWER_NONE, true);
+	else if (exponent == 0.5f)
+		SAMPLES_ROWS(samples_curve, &how, POWER_ROOT, many);
+	else
+		SAMPLES_ROWS(samples_curve, &how, POWER_ANY, many);
+}
