@@ -177,10 +177,51 @@ FORCE_INLINE cell median_window_3(const cell *a, const cell *b, const cell *c)
 	                min_3(a[2], b[2], c[2]));
 }
 
+/* Sixteen lanes of two vectors, from the n-th on. */
+#define MEDIAN_SHIFT(a, b, n)                                                                      \
+	__builtin_shufflevector(a, b, n, n + 1, n + 2, n + 3, n + 4, n + 5, n + 6, n + 7, n + 8,   \
+	                        n + 9, n + 10, n + 11, n + 12, n + 13, n + 14, n + 15)
+
+/* Makes the medians of floats for as long as there are two whole vectors of columns: each is sorted
+ * once, and shifted for the windows that begin in the other. (Bytes are loaded again: that takes less
+ * than to shift them.) Returns the samples made. */
+FORCE_INLINE uint median_run_3(const global uchar *p, uint pitch, target_row first,
+                               target_row second, uint width, uint here)
+{
+#if defined __x86_64__ && !defined PIXEL_MAX
+	cell a[3 * TOGETHER], b[3 * TOGETHER], c[3 * TOGETHER], next[3 * TOGETHER], made[TOGETHER];
+	uint x = 0;
+
+	if (width < 2 * LANES)
+		return 0;
+	median_column_3(a, p, pitch, here);
+	for (; x + 2 * LANES <= width + 2 * MEDIAN_HALO; x += LANES) {
+		median_column_3(next, p + sizeof(PIXEL) * (x + LANES), pitch, here);
+#pragma unroll
+		for (int i = 0; i < 3 * TOGETHER; i++) {
+			b[i] = MEDIAN_SHIFT(a[i], next[i], BANDS);
+			c[i] = MEDIAN_SHIFT(a[i], next[i], 2 * BANDS);
+		}
+		made[0] = median_window_3(a, b, c);
+		made[1] = median_window_3(a + 3, b + 3, c + 3);
+		median_store(made, first + x, second + x, here);
+#pragma unroll
+		for (int i = 0; i < 3 * TOGETHER; i++)
+			a[i] = next[i];
+	}
+	return x;
+#else
+	return 0;
+#endif
+}
+
 FORCE_INLINE void median_rows_3(source_row top, uint pitch, target_row first, target_row second,
                                 uint width, uint here)
 {
-	for (uint i = 0; i < width; i += LANES) {
+	const uint done =
+	    median_run_3((const global uchar *)top, pitch, first, second, width, here);
+
+	for (uint i = done; i < width; i += LANES) {
 		const uint x = min(i, width - LANES);
 		const global uchar *const p = (const global uchar *)(top + x);
 		cell a[3 * TOGETHER], b[3 * TOGETHER], c[3 * TOGETHER], made[TOGETHER];
