@@ -117,8 +117,8 @@ struct message_image {
 	                            */
 };
 
-/* The job goes first as one tile of a form (enum tile_form) that is not TILE_PIXELS, and as tiles of
- * pixels if that fails. If a device encodes the answer, ANSWER comes with TILE_DONE. */
+/* The job goes first as one tile of a form (enum tile_form) that is not TILE_PIXELS, and as tiles
+ * of pixels if that fails. If a device encodes the answer, ANSWER comes with TILE_DONE. */
 struct message_whole {
 	uint64_t job;
 	uint32_t form;

@@ -28,8 +28,9 @@ FORCE_INLINE float16 samples_values(float4 by_band, const bool many, uint x)
 	return many ? band_values(by_band, x, BANDS) : (float16)(by_band.s0);
 }
 
-FORCE_INLINE void samples_curve(const struct samples_curve *how, const enum samples_power power,
-                                const bool many, source_row in, target_row out, uint2 span)
+FORCE_INLINE void samples_curve_row(const struct samples_curve *how,
+                                    const enum samples_power power, const bool many,
+                                    source_row in, target_row out, uint2 span)
 {
 	for (uint i = span.x; i < span.y; i += VECTOR) {
 		const uint x = min(i, span.y - VECTOR);
@@ -45,8 +46,8 @@ FORCE_INLINE void samples_curve(const struct samples_curve *how, const enum samp
 	}
 }
 
-FORCE_INLINE void samples_threshold(float4 limits, float full, const bool many, source_row in,
-                                    target_row out, uint2 span)
+FORCE_INLINE void samples_threshold_row(float4 limits, float full, const bool many, source_row in,
+                                        target_row out, uint2 span)
 {
 	for (uint i = span.x; i < span.y; i += VECTOR) {
 		const uint x = min(i, span.y - VECTOR);
@@ -58,24 +59,49 @@ FORCE_INLINE void samples_threshold(float4 limits, float full, const bool many, 
 	}
 }
 
-#define SAMPLES_KERNEL kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+/* The work-item's rows of the source and the target, one after another. */
+struct samples_place {
+	const global uchar *in;
+	global uchar *out;
+	uint src_pitch, dst_pitch, count;
+	uint2 span;
+};
 
-/* Runs `make` for each row of the block. */
-#define SAMPLES_ROWS(make, ...)                                                                    \
-	for (uint r = y; r < end; r++)                                                             \
-	make(__VA_ARGS__, SOURCE_ROW(r), TARGET_ROW(r), span)
+FORCE_INLINE void samples_curve(const struct samples_curve *how, const enum samples_power power,
+                                const bool many, struct samples_place p)
+{
+	for (uint r = 0; r < p.count; r++)
+		samples_curve_row(how, power, many, (source_row)(p.in + (ulong)r * p.src_pitch),
+		                  (target_row)(p.out + (ulong)r * p.dst_pitch), p.span);
+}
+
+FORCE_INLINE void samples_threshold(float4 limits, float full, const bool many,
+                                    struct samples_place p)
+{
+	for (uint r = 0; r < p.count; r++)
+		samples_threshold_row(limits, full, many,
+		                      (source_row)(p.in + (ulong)r * p.src_pitch),
+		                      (target_row)(p.out + (ulong)r * p.dst_pitch), p.span);
+}
 
 #define SAMPLES_PLACE                                                                              \
-	const uint2 span = block_span(samples, blocks, get_global_id(0));                          \
-	const uint y = get_global_id(1) * BLOCK_Y, end = min(y + BLOCK_Y, rows);
+	const uint y = get_global_id(1) * BLOCK_Y;                                                 \
+	const struct samples_place place = {(const global uchar *)SOURCE_ROW(y),                   \
+	                                    (global uchar *)TARGET_ROW(y),                         \
+	                                    src_pitch,                                             \
+	                                    dst_pitch,                                             \
+	                                    min(rows - y, (uint)BLOCK_Y),                          \
+	                                    block_span(samples, blocks, get_global_id(0))};
+
+#define SAMPLES_KERNEL kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 
 SAMPLES_KERNEL threshold_rows(REGION_ARGUMENTS, float4 limits, float full, uint by_band, uint keep)
 {
 	SAMPLES_PLACE
 	if (BANDS > 1 && by_band)
-		SAMPLES_ROWS(samples_threshold, limits, full, true);
+		samples_threshold(limits, full, true, place);
 	else
-		SAMPLES_ROWS(samples_threshold, limits, full, false);
+		samples_threshold(limits, full, false, place);
 }
 
 SAMPLES_KERNEL curve_rows(REGION_ARGUMENTS, float4 gain, float4 bias, float low, float high,
@@ -86,11 +112,11 @@ SAMPLES_KERNEL curve_rows(REGION_ARGUMENTS, float4 gain, float4 bias, float low,
 
 	SAMPLES_PLACE
 	if (exponent == 1.0f && !many)
-		SAMPLES_ROWS(samples_curve, &how, POWER_NONE, false);
+		samples_curve(&how, POWER_NONE, false, place);
 	else if (exponent == 1.0f)
-		SAMPLES_ROWS(samples_curve, &how, POWER_NONE, true);
+		samples_curve(&how, POWER_NONE, true, place);
 	else if (exponent == 0.5f)
-		SAMPLES_ROWS(samples_curve, &how, POWER_ROOT, many);
+		samples_curve(&how, POWER_ROOT, many, place);
 	else
-		SAMPLES_ROWS(samples_curve, &how, POWER_ANY, many);
+		samples_curve(&how, POWER_ANY, many, place);
 }

@@ -189,7 +189,8 @@ static bool choose_plan(struct codec *c, uint32_t tile)
 static void agree(struct codec *c, uint64_t size)
 {
 	struct job *job = c->job;
-	struct message message = {.type = MSG_WHOLE, .whole = {job->options.job, job->jpeg_form}};
+	struct message message = {.type = MSG_WHOLE,
+	                          .whole = {.job = job->options.job, .form = job->jpeg_form}};
 
 	if (c->jpeg_devices)
 		worker_send(&c->worker, &message, NULL);
