@@ -165,8 +165,8 @@ matrix_wide(REGION_ARGUMENTS, constant float *weights, uint rx, uint ry, float o
 #pragma unroll
 				for (int k = 0; k < MATRIX_VECTORS; k++)
 					wide_store(result[r][k], in + k * VECTOR,
-					             out + k * VECTOR,
-					             span.x + x + k * VECTOR);
+					           out + k * VECTOR,
+					           span.x + x + k * VECTOR);
 			}
 		}
 	}
