@@ -99,9 +99,9 @@ static const struct group grids[] = {
 
 static const struct group curves[] = {
     {"gamma", "gamma"},
-    {"root", "gamma=gamma=2"},
     {"levels", "levels=black=0.1:white=0.8:gamma=0.7"},
     {"invert", "invert"},
+    {"root", "gamma=gamma=2"},
 };
 
 static const struct group luts[] = {
