@@ -1,7 +1,6 @@
 """device=: which devices may filter a request."""
 import concurrent.futures
 import contextlib
-import contextlib
 import signal
 import time
 
@@ -9,7 +8,7 @@ import pytest
 
 from pixels import random_pixels
 from reloads import devices, reload
-from service import Process, poll
+from service import ONE_DEVICE, Process, poll
 
 FILTERS = [("gaussian", {"size": 5})]
 SMALL = random_pixels(1, 120, 90, 3, "u8")
@@ -124,6 +123,17 @@ def test_gone(pair):
         assert early or time.monotonic() - begun > 2, "it may come back"
     assert "cpu1" not in filter_on(pair, SMALL, "cpu1").refused(400, "bad-parameter")["detail"]
     assert used(filter_on(pair, SMALL, "cpu")) == {"cpu0"}
+
+
+def test_only_one_restarts(launch):
+    """Requests that come meanwhile wait for it."""
+    with launch(environment=ONE_DEVICE) as service:
+        for _ in range(3):
+            poll(lambda: devices(service) == {"cpu0": "up"}, 60, "the device")
+            worker, = service.workers("device")
+            worker.kill()
+            poll(lambda: devices(service) != {"cpu0": "up"} or worker.gone, 60, "its end")
+            assert service.filter(SMALL, [("box", {})]).status == 200
 
 
 def test_not_up(pair):

@@ -50,12 +50,14 @@ touch /tmp/load /tmp/served /tmp/lost
 for _ in 1 2 3; do load & done
 serve_more "before the upgrade"
 old=$(version) socket=$(show InvocationID convolved.socket) front=$(show MainPID convolved)
-# Between these two the files are the new ones, the service is still the old one; all its workers end at once.
+# Between these two the files are the new ones, the service is still the old one; all its workers end at once,
+# but for those of HTTP, which hold the clients' connections.
 dpkg --unpack /packages/next/convolved_*.deb /packages/next/convolve_*.deb || fail "the next packages cannot be unpacked"
 [ "$(show MainPID convolved)" = "$front" ] || fail "unpacking has restarted the service"
 serve_more "with the next version unpacked"
-# shellcheck disable=SC2046
-kill -KILL $(cat "/proc/$front/task/$front/children")
+tr ' ' '\n' <"/proc/$front/task/$front/children" | while read -r child; do
+	grep -q http "/proc/$child/comm" || kill -KILL "$child"
+done
 serve_more "with new workers of the old version"
 [ "$(show MainPID convolved)" = "$front" ] || fail "the old service has ended"
 dpkg --configure convolved convolve || fail "the next packages cannot be configured"

@@ -24,6 +24,7 @@
 #include "front/jobs/admission.h"
 #include "front/workers/canary.h"
 #include "front/workers/device_table.h"
+#include "front/workers/scheduler.h"
 #include "front/workers/tracer.h"
 
 static const struct config *config;
@@ -319,7 +320,7 @@ static enum error admit(const struct request *r, struct problem *problem)
 	if (draining && r->async)
 		return problem_set(problem, ERR_DRAINING,
 		                   "the service is shutting down and keeps no results");
-	if (!devices_up() && !devices_starting())
+	if (!scheduler_has_hope())
 		return problem_set(problem, ERR_NO_DEVICE,
 		                   "no device is up; they are being restarted");
 	if (r->head.announced != UINT64_MAX && r->head.announced > config->max_body)

@@ -62,6 +62,11 @@ static void count_ready(void)
 	metric_set(METRIC_TILES_QUEUED, NULL, NULL, ready.count);
 }
 
+bool scheduler_has_hope(void)
+{
+	return devices_up() || devices_starting() || loop_now() - any_last_up <= no_device_ns;
+}
+
 /* Returns a task to its codec worker as failed. reason: a text for the client, or NULL. */
 static void task_fail(struct task *task, enum error error, const char *reason)
 {
@@ -286,7 +291,7 @@ static void check_devices(void *context)
 			last_up[i] = loop_now();
 	if (blind || devices_up() || devices_starting())
 		any_last_up = loop_now();
-	else if (loop_now() - any_last_up > no_device_ns)
+	else if (!scheduler_has_hope())
 		fail_waiting(ERR_NO_DEVICE);
 	while ((flow = hopeless()))
 		fail_flow(flow, ERR_NO_DEVICE, "no device that the request may use is up");

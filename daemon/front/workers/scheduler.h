@@ -3,6 +3,7 @@
 #ifndef FRONT_WORKERS_SCHEDULER_H
 #define FRONT_WORKERS_SCHEDULER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/error.h"
@@ -11,6 +12,9 @@
 /* Starts codec workers and devices, and connects them. */
 enum error scheduler_init(const struct config *config) MUST_CHECK;
 void scheduler_fini(void);
+
+/* False while tiles fail at once, because no device has been up or starting for some seconds. */
+bool scheduler_has_hope(void);
 
 /* The number of tiles that wait for a device; the number of tiles since the start that came back
  * from a device, filtered or failed, or were lost with it. */
