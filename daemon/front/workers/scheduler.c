@@ -64,7 +64,9 @@ static void count_ready(void)
 
 bool scheduler_has_hope(void)
 {
-	return devices_up() || devices_starting() || loop_now() - any_last_up <= no_device_ns;
+	bool recent = loop_now() - any_last_up <= no_device_ns;
+
+	return devices_up() || devices_starting() || (devices_wanted() && recent);
 }
 
 /* Returns a task to its codec worker as failed. reason: a text for the client, or NULL. */
@@ -291,7 +293,7 @@ static void check_devices(void *context)
 			last_up[i] = loop_now();
 	if (blind || devices_up() || devices_starting())
 		any_last_up = loop_now();
-	else if (!scheduler_has_hope())
+	else if (loop_now() - any_last_up > no_device_ns)
 		fail_waiting(ERR_NO_DEVICE);
 	while ((flow = hopeless()))
 		fail_flow(flow, ERR_NO_DEVICE, "no device that the request may use is up");

@@ -13,7 +13,8 @@
 enum error scheduler_init(const struct config *config) MUST_CHECK;
 void scheduler_fini(void);
 
-/* False while tiles fail at once, because no device has been up or starting for some seconds. */
+/* False where there is no device, or none has been up or starting for some seconds, after which
+ * tiles fail. */
 bool scheduler_has_hope(void);
 
 /* The number of tiles that wait for a device; the number of tiles since the start that came back
