@@ -130,7 +130,6 @@ void jpeg_direction_room(const struct jpeg_direction *direction, const struct jp
 
 cl_int jpeg_pipeline_prepare(struct jpeg_pipeline *pipeline, cl_command_queue queue)
 {
-	static const struct jpeg_result cleared[JPEG_BATCH_MAX];
 	struct growing_buffer *buffer = pipeline->buffer;
 	cl_int code = CL_SUCCESS;
 
@@ -147,10 +146,6 @@ cl_int jpeg_pipeline_prepare(struct jpeg_pipeline *pipeline, cl_command_queue qu
 		code = clEnqueueWriteBuffer(queue, buffer[JPEG_IMAGES].memory, CL_FALSE, 0,
 		                            pipeline->count * sizeof *pipeline->image,
 		                            pipeline->image, 0, NULL, NULL);
-	if (!code)
-		code =
-		    clEnqueueWriteBuffer(queue, buffer[JPEG_RESULTS].memory, CL_FALSE, 0,
-		                         pipeline->count * sizeof *cleared, cleared, 0, NULL, NULL);
 	return code;
 }
 

@@ -87,8 +87,7 @@ struct jpeg_room {
 /* Makes *room large enough for images that are described like this one, too. */
 void jpeg_direction_room(const struct jpeg_direction *direction, const struct jpeg_image *image,
                          struct jpeg_room *room);
-/* Makes sure that the buffers are large enough for the batch, sends it its descriptors and clears
- * the results. */
+/* Makes sure that the buffers are large enough for the batch, and sends it its descriptors. */
 cl_int jpeg_pipeline_prepare(struct jpeg_pipeline *pipeline, cl_command_queue queue) MUST_CHECK;
 /* Enqueues all stages. `samples`: the caller's buffer. trace: or NULL. */
 cl_int jpeg_pipeline_run(struct jpeg_pipeline *pipeline, cl_command_queue queue, cl_mem samples,

@@ -20,7 +20,6 @@ enum {
 	BORDER_STATES,
 	BEFORE,
 	TABLES,
-	STEPS,
 	DC,
 	DC_PREFIXES,
 	DC_TOTALS,
@@ -29,6 +28,8 @@ enum {
 	BUFFERS
 };
 _Static_assert((int)BUFFERS <= (int)JPEG_BUFFERS_MAX, "more buffers than there is room for");
+
+static const size_t SET_BYTES = JPEG_TABLE_ENTRIES * sizeof(uint16_t);
 
 static const struct jpeg_buffer buffers[BUFFERS] = {
     [JPEG_IMAGES] = {JPEG_SPAN(image), sizeof(struct jpeg_image)},
@@ -49,8 +50,7 @@ static const struct jpeg_buffer buffers[BUFFERS] = {
     [ENDS] = {JPEG_SPAN(subsequences), sizeof(uint32_t)},
     [BORDER_STATES] = {JPEG_SPAN(subsequences), sizeof(uint32_t)},
     [BEFORE] = {JPEG_SPAN(subsequences), sizeof(uint32_t)},
-    [TABLES] = {JPEG_SPAN(image), 1}, /* see reserve_tables() */
-    [STEPS] = {JPEG_SPAN(image), JPEG_COMPONENTS *JPEG_BLOCK * sizeof(uint16_t)},
+    [TABLES] = {JPEG_SPAN(image), 1}, /* see send_tables() */
     [DC] = {JPEG_SPAN(blocks), sizeof(uint16_t)},
     [DC_PREFIXES] = {JPEG_SPAN(mcus), sizeof(cl_uint4)},
     [DC_TOTALS] = {JPEG_SPAN(groups), sizeof(cl_uint4)},
@@ -101,8 +101,8 @@ static const struct jpeg_stage stages[] = {
      JPEG_GROUP,
      groups_chunks,
      NULL,
-     4,
-     {JPEG_IMAGES, SCAN, CHUNK_COUNTS, JPEG_RESULTS}},
+     3,
+     {JPEG_IMAGES, SCAN, CHUNK_COUNTS}},
     {"jpeg/destuff.cl",
      "destuff_prefix",
      JPEG_GROUP,
@@ -169,8 +169,8 @@ static const struct jpeg_stage stages[] = {
      JPEG_IDCT_BLOCKS * 8,
      jpeg_groups_transform,
      NULL,
-     8,
-     {JPEG_IMAGES, STEPS, DECODE_COEFFICIENTS, DC, DC_PREFIXES, DC_TOTALS, PLANES, JPEG_RESULTS}},
+     7,
+     {JPEG_IMAGES, DECODE_COEFFICIENTS, DC, DC_PREFIXES, DC_TOTALS, PLANES, JPEG_RESULTS}},
     {"jpeg/upsample.cl",
      "upsample_color",
      JPEG_COLOR_GROUP,
@@ -238,41 +238,73 @@ static uint32_t fill_table(const struct jpeg_huffman *table, enum jpeg_class cla
 	return far_code;
 }
 
-/* The place of an image's tables: those of the image before if they are the same. */
-static bool add_tables(struct jpeg_decoder *decoder, const struct jpeg_scan *scan,
-                       struct jpeg_image *image)
+static uint32_t find_set(const struct jpeg_decoder *decoder, const struct jpeg_scan *scan)
 {
+	uint32_t i = 0;
+
+	while (i < decoder->sets &&
+	       (decoder->set[i].components != scan->components ||
+	        memcmp(decoder->set[i].huffman, scan->huffman, sizeof scan->huffman)))
+		i++;
+	return i;
+}
+
+/* Forgets all sets if those of the batch might not fit beside them. */
+static void make_room(struct jpeg_decoder *decoder, const struct jpeg_decode_job *jobs,
+                      uint32_t count)
+{
+	uint64_t room = decoder->pipeline.buffer[TABLES].size / SET_BYTES;
+	uint32_t fresh = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		fresh += find_set(decoder, jobs[i].scan) == decoder->sets;
+	if (room < count)
+		room = count;
+	if (decoder->sets + fresh > (room < JPEG_BATCH_MAX ? room : JPEG_BATCH_MAX))
+		decoder->sets = decoder->sets_sent = 0;
+}
+
+static bool add_set(struct jpeg_decoder *decoder, const struct jpeg_scan *scan)
+{
+	struct jpeg_table_set *set = &decoder->set[decoder->sets];
 	uint16_t *near, *far;
 
-	if (decoder->table_count &&
-	    !memcmp(decoder->huffman, scan->huffman, sizeof scan->huffman)) {
-		const struct jpeg_image *last = image - 1;
-
-		image->tables = last->tables;
-		memcpy(image->far_code, last->far_code, sizeof last->far_code);
-		return true;
-	}
-	if (decoder->table_count == decoder->table_room) {
-		uint32_t room = 2 * decoder->table_room + 1;
-		uint16_t *more = realloc(decoder->tables, room * JPEG_TABLE_ENTRIES * sizeof *more);
+	if (decoder->sets == JPEG_BATCH_MAX)
+		return false;
+	if (decoder->sets == decoder->sets_room) {
+		uint32_t room = 2 * decoder->sets_room + 1;
+		uint16_t *more = realloc(decoder->tables, room * SET_BYTES);
 
 		if (!more)
 			return false;
 		decoder->tables = more;
-		decoder->table_room = room;
+		decoder->sets_room = room;
 	}
-	image->tables = decoder->table_count++ * JPEG_TABLE_ENTRIES;
-	near = decoder->tables + image->tables;
+	near = decoder->tables + (size_t)decoder->sets++ * JPEG_TABLE_ENTRIES;
 	far = near + JPEG_TABLES * JPEG_NEAR;
 	for (unsigned t = 0; t < JPEG_TABLES; t++) {
 		/* A grayscale image has no chroma. */
 		unsigned plane = scan->components == 1 ? 0 : t / JPEG_CLASSES;
 		enum jpeg_class class = (enum jpeg_class)(t % JPEG_CLASSES);
 
-		image->far_code[t] = fill_table(&scan->huffman[plane][class], class,
-		                                near + t * JPEG_NEAR, far + t * JPEG_FAR);
+		set->far_code[t] = fill_table(&scan->huffman[plane][class], class,
+		                              near + t * JPEG_NEAR, far + t * JPEG_FAR);
 	}
-	memcpy(decoder->huffman, scan->huffman, sizeof scan->huffman);
+	set->components = scan->components;
+	memcpy(set->huffman, scan->huffman, sizeof scan->huffman);
+	return true;
+}
+
+/* Finds the place of an image's tables. */
+static bool add_tables(struct jpeg_decoder *decoder, const struct jpeg_scan *scan,
+                       struct jpeg_image *image)
+{
+	uint32_t number = find_set(decoder, scan);
+
+	if (number == decoder->sets && !add_set(decoder, scan))
+		return false;
+	image->tables = number * JPEG_TABLE_ENTRIES;
+	memcpy(image->far_code, decoder->set[number].far_code, sizeof image->far_code);
 	return true;
 }
 
@@ -323,7 +355,7 @@ struct jpeg_room jpeg_decoder_room(uint32_t width, uint32_t height, uint32_t com
 
 			jpeg_direction_room(&jpeg_decode_direction, &image, &room);
 		}
-	room.bytes += JPEG_TABLE_ENTRIES * sizeof(uint16_t);
+	room.bytes += SET_BYTES;
 	return room;
 }
 
@@ -331,20 +363,18 @@ static bool add_image(struct jpeg_decoder *decoder, const struct jpeg_decode_job
                       uint32_t count)
 {
 	const struct jpeg_scan *scan = job->scan;
-	struct jpeg_image described = describe(job, count);
-	uint32_t number = decoder->pipeline.count;
-	struct jpeg_image *image = jpeg_pipeline_add(&decoder->pipeline, &described);
+	struct jpeg_image image = describe(job, count);
 
-	if (!image || !add_tables(decoder, scan, image))
+	if (!add_tables(decoder, scan, &image))
 		return false;
 	for (uint32_t c = 0; c < JPEG_COMPONENTS; c++)
 		for (uint32_t i = 0; i < JPEG_BLOCK; i++) {
 			uint32_t place = jpeg_zigzag[i];
+			uint32_t at = c * JPEG_BLOCK + place % 8 * 8 + place / 8;
 
-			decoder->steps[number][c][place % 8 * 8 + place / 8] =
-			    scan->quantization[c][i];
+			image.steps[at / 2] |= (uint32_t)scan->quantization[c][i] << at % 2 * 16;
 		}
-	return true;
+	return jpeg_pipeline_add(&decoder->pipeline, &image);
 }
 
 /* The event of the i-th scan's transfer, if it is one that the trace wants. */
@@ -356,23 +386,32 @@ static cl_event *scan_event(struct jpeg_trace *trace, uint32_t i, uint32_t count
 	                              : NULL;
 }
 
+/* Sends the sets of tables that the device does not have. */
+static cl_int send_tables(struct jpeg_decoder *decoder, cl_command_queue queue)
+{
+	struct growing_buffer *buffer = &decoder->pipeline.buffer[TABLES];
+	size_t sent = decoder->sets_sent * SET_BYTES, all = decoder->sets * SET_BYTES;
+	cl_int code;
+
+	if (all > buffer->size) /* growing loses its content */
+		sent = 0;
+	decoder->sets_sent = 0;
+	code = growing_buffer_reserve(buffer, decoder->pipeline.device, all);
+	if (!code && sent < all)
+		code = clEnqueueWriteBuffer(queue, buffer->memory, CL_FALSE, sent, all - sent,
+		                            (const char *)decoder->tables + sent, 0, NULL, NULL);
+	decoder->sets_sent = code ? 0 : decoder->sets;
+	return code;
+}
+
 static cl_int send(struct jpeg_decoder *decoder, cl_command_queue queue,
                    const struct jpeg_decode_job *jobs, struct jpeg_trace *trace)
 {
 	struct jpeg_pipeline *p = &decoder->pipeline;
-	size_t table_bytes =
-	    (size_t)decoder->table_count * JPEG_TABLE_ENTRIES * sizeof *decoder->tables;
-	cl_int code = growing_buffer_reserve(&p->buffer[TABLES], p->device, table_bytes);
+	cl_int code = send_tables(decoder, queue);
 
 	if (!code)
 		code = jpeg_pipeline_prepare(p, queue);
-	if (!code)
-		code = clEnqueueWriteBuffer(queue, p->buffer[TABLES].memory, CL_FALSE, 0,
-		                            table_bytes, decoder->tables, 0, NULL, NULL);
-	if (!code)
-		code = clEnqueueWriteBuffer(queue, p->buffer[STEPS].memory, CL_FALSE, 0,
-		                            p->count * sizeof *decoder->steps, decoder->steps, 0,
-		                            NULL, NULL);
 	for (uint32_t i = 0; !code && i < p->count; i++)
 		code = clEnqueueWriteBuffer(queue, p->buffer[SCAN].memory, CL_FALSE,
 		                            p->image[i].scan.first, jobs[i].scan->size,
@@ -386,8 +425,9 @@ cl_int jpeg_decoder_enqueue(struct jpeg_decoder *decoder, cl_command_queue queue
 {
 	cl_int code;
 
-	decoder->pipeline.count = decoder->table_count = 0;
+	decoder->pipeline.count = 0;
 	decoder->pipeline.all = (struct jpeg_image){0};
+	make_room(decoder, jobs, count);
 	for (uint32_t i = 0; i < count; i++)
 		if (!add_image(decoder, &jobs[i], count))
 			return CL_INVALID_BUFFER_SIZE;

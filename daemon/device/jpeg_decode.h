@@ -14,13 +14,19 @@ enum {
 
 extern const struct jpeg_direction jpeg_decode_direction;
 
+/* What a set of tables was made of, and far_code of its images. */
+struct jpeg_table_set {
+	uint32_t components;
+	struct jpeg_huffman huffman[JPEG_PLANES][JPEG_CLASSES];
+	uint32_t far_code[JPEG_TABLES];
+};
+
 struct jpeg_decoder {
 	struct jpeg_pipeline pipeline;
-	/* What has been sent to the device, which may read it until the batch has ended. */
-	uint16_t steps[JPEG_BATCH_MAX][JPEG_COMPONENTS][JPEG_BLOCK];
-	struct jpeg_huffman huffman[JPEG_PLANES][JPEG_CLASSES]; /* of the last tables */
-	uint16_t *tables;
-	uint32_t table_count, table_room; /* sets of tables */
+	/* Sets of Huffman tables, kept from batch to batch: most files have the same. */
+	struct jpeg_table_set set[JPEG_BATCH_MAX];
+	uint16_t *tables; /* which the device may read until the batch has ended */
+	uint32_t sets, sets_sent, sets_room;
 };
 
 /* An image to decode. */

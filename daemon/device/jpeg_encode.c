@@ -2,7 +2,6 @@
 
 enum {
 	PLANES = JPEG_BUFFERS_COMMON,
-	STEPS,
 	COEFFICIENTS,
 	MASKS,
 	CODES,
@@ -26,7 +25,6 @@ static const struct jpeg_buffer buffers[BUFFERS] = {
     [JPEG_IMAGES] = {JPEG_SPAN(image), sizeof(struct jpeg_image)},
     [JPEG_RESULTS] = {JPEG_SPAN(image), sizeof(struct jpeg_result)},
     [PLANES] = {JPEG_SPAN(planes), 1},
-    [STEPS] = {JPEG_SPAN(image), JPEG_PLANES *JPEG_BLOCK * sizeof(cl_uint2)},
     [COEFFICIENTS] = {JPEG_SPAN(blocks), JPEG_BLOCK * sizeof(uint16_t)},
     [MASKS] = {JPEG_SPAN(blocks), 8},
     [CODES] = {JPEG_SPAN(image), 1}, /* see send_constants() */
@@ -78,8 +76,8 @@ static const struct jpeg_stage stages[] = {
      JPEG_IDCT_BLOCKS * 8,
      jpeg_groups_transform,
      NULL,
-     5,
-     {JPEG_IMAGES, STEPS, PLANES, COEFFICIENTS, MASKS}},
+     6,
+     {JPEG_IMAGES, PLANES, COEFFICIENTS, MASKS, PARTS_USED, JPEG_RESULTS}},
     {"jpeg/code.cl",
      "code",
      JPEG_GROUP,
@@ -249,31 +247,29 @@ struct jpeg_room jpeg_encoder_room(uint32_t width, uint32_t height, uint32_t com
 static bool add_image(struct jpeg_encoder *encoder, const struct jpeg_encode_job *job)
 {
 	struct jpeg_image image = describe(job);
-	uint32_t number = encoder->pipeline.count;
 
 	/* Before the spans are counted in 32 bits: 5 bytes for each of 16 words a block. */
-	if ((uint64_t)image.mcus_x * image.mcus_y * image.mcu_blocks > UINT32_MAX / 128 ||
-	    !jpeg_pipeline_add(&encoder->pipeline, &image))
+	if ((uint64_t)image.mcus_x * image.mcus_y * image.mcu_blocks > UINT32_MAX / 128)
 		return false;
-	for (int p = 0; p < JPEG_PLANES; p++)
-		for (int i = 0; i < JPEG_BLOCK; i++) {
+	for (uint32_t p = 0; p < JPEG_PLANES; p++)
+		for (uint32_t i = 0; i < JPEG_BLOCK; i++) {
 			uint32_t place = jpeg_zigzag[i];
 			uint64_t divisor = 8 * (uint64_t)job->quantization[p][i];
-			cl_uint2 *step = &encoder->steps[number][p][place % 8 * 8 + place / 8];
+			uint32_t *step =
+			    &image.steps[2 * (p * JPEG_BLOCK + place % 8 * 8 + place / 8)];
 
 			if (!divisor) /* chroma of a gray image */
 				divisor = 8;
-			step->s[0] = (cl_uint)(((UINT64_C(1) << 32) + divisor - 1) / divisor);
-			step->s[1] = (cl_uint)(divisor / 2);
+			step[0] = (uint32_t)(((UINT64_C(1) << 32) + divisor - 1) / divisor);
+			step[1] = (uint32_t)(divisor / 2);
 		}
-	return true;
+	return jpeg_pipeline_add(&encoder->pipeline, &image);
 }
 
 cl_int jpeg_encoder_enqueue(struct jpeg_encoder *encoder, cl_command_queue queue,
                             const struct jpeg_encode_job *jobs, uint32_t count, cl_mem samples,
                             struct jpeg_trace *trace)
 {
-	static const uint32_t none_used[JPEG_BATCH_MAX];
 	struct jpeg_pipeline *p = &encoder->pipeline;
 	cl_int code;
 
@@ -285,13 +281,6 @@ cl_int jpeg_encoder_enqueue(struct jpeg_encoder *encoder, cl_command_queue queue
 	code = send_constants(encoder, queue);
 	if (!code)
 		code = jpeg_pipeline_prepare(p, queue);
-	if (!code)
-		code = clEnqueueWriteBuffer(queue, p->buffer[STEPS].memory, CL_FALSE, 0,
-		                            count * sizeof *encoder->steps, encoder->steps, 0, NULL,
-		                            NULL);
-	if (!code)
-		code = clEnqueueWriteBuffer(queue, p->buffer[PARTS_USED].memory, CL_FALSE, 0,
-		                            count * sizeof *none_used, none_used, 0, NULL, NULL);
 	return code ? code : jpeg_pipeline_run(p, queue, samples, trace);
 }
 

@@ -11,7 +11,6 @@ extern const struct jpeg_direction jpeg_encode_direction;
 struct jpeg_encoder {
 	struct jpeg_pipeline pipeline;
 	/* What has been sent to the device, which may read it until the batch has ended. */
-	cl_uint2 steps[JPEG_BATCH_MAX][JPEG_PLANES][JPEG_BLOCK];
 	uint32_t codes[JPEG_PLANES][JPEG_CODES];
 	uint64_t halves[16][16];
 	bool constants_sent;

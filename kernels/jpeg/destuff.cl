@@ -5,8 +5,8 @@
  * and an array tells the byte at which each interval begins. Any other marker is flagged.
  *
  * An item looks at 16 bytes, a group at a chunk. `destuff_count` counts kept bytes and markers of
- * each chunk, `destuff_prefix` sums these over chunks, `destuff_move` moves the bytes, by way of
- * local memory, where they are put together to words. Two chunks may share a word: that is cleared
+ * each chunk, `destuff_prefix` sums these over chunks and begins the image's result, `destuff_move`
+ * moves the bytes, by way of local memory, where they are put together to words. Two chunks may share a word: that is cleared
  * by destuff_prefix, and both OR their bytes into it. */
 
 struct window {
@@ -70,8 +70,7 @@ FORCE_INLINE uint kinds_count(const struct kinds *k)
 	return popcount(k->kept) | popcount(k->restart) << 16;
 }
 
-JPEG_KERNEL(JPEG_GROUP) destuff_count(JPEG_ARGUMENT, const global uchar *scans, global uint *counts,
-                                      global struct jpeg_result *results)
+JPEG_KERNEL(JPEG_GROUP) destuff_count(JPEG_ARGUMENT, const global uchar *scans, global uint *counts)
 {
 	const global struct jpeg_image *image = IMAGE;
 	const uint chunk = get_group_id(0);
@@ -87,8 +86,6 @@ JPEG_KERNEL(JPEG_GROUP) destuff_count(JPEG_ARGUMENT, const global uchar *scans, 
 		window_load(&w, image, scans, chunk * JPEG_CHUNK + get_local_id(0) * 16);
 		window_kinds(&k, &w);
 		atomic_add(&count, kinds_count(&k));
-		if (k.odd)
-			atomic_or(&results[image->image.first].flags, JPEG_FLAG_MARKER);
 	}
 	barrier(CLK_LOCAL_MEM_FENCE);
 	if (get_local_id(0) == 0 && chunk < image->chunks.count)
@@ -128,8 +125,9 @@ JPEG_KERNEL(JPEG_GROUP) destuff_prefix(JPEG_ARGUMENT, const global uint *counts,
 	if (get_local_id(0) == 0) {
 		starts[0] = 0;
 		starts[image->intervals.count] = all_bytes;
-		if (all_markers != image->intervals.count - 1)
-			results[image->image.first].flags |= JPEG_FLAG_MARKER;
+		results[image->image.first].flags =
+		    all_markers == image->intervals.count - 1 ? 0 : JPEG_FLAG_MARKER;
+		results[image->image.first].size = 0;
 	}
 }
 
@@ -157,6 +155,8 @@ JPEG_KERNEL(JPEG_GROUP) destuff_move(JPEG_ARGUMENT, const global uchar *scans,
 	before = group_prefix(kinds_count(&k), sums, &total);
 	at = base % 4 + (before & 0xFFFF);
 	interval = (live ? restarts[image->chunks.first + chunk] : 0) + (before >> 16);
+	if (k.odd)
+		atomic_or(&results[image->image.first].flags, JPEG_FLAG_MARKER);
 #pragma unroll
 	for (uint i = 0; i < 16; i++) {
 		if (k.kept >> i & 1)

@@ -30,11 +30,11 @@ FORCE_INLINE void fdct_8(int *x, const int shift, const bool first)
 	x[1] = (d0 * 12299 + z1 + z4 + round) >> shift;
 }
 
-/* steps: of luma and of chroma, column after column: 2^32 / divisor, rounded up, and divisor / 2,
- * where the divisor is 8 times the quantization step. The products are exact for these sizes. */
-JPEG_KERNEL(JPEG_IDCT_BLOCKS * 8) fdct(JPEG_ARGUMENT, const global uint2 *steps,
-                                       const global uchar *planes, global ushort *coefficients,
-                                       global uchar *masks)
+/* Quotients are products with the steps' reciprocals, exact for these sizes. The first group begins
+ * the image's result, and parts_used, which groups of `code` add to. */
+JPEG_KERNEL(JPEG_IDCT_BLOCKS * 8) fdct(JPEG_ARGUMENT, const global uchar *planes,
+                                       global ushort *coefficients, global uchar *masks,
+                                       global uint *parts_used, global struct jpeg_result *results)
 {
 	const global struct jpeg_image *image = IMAGE;
 	const uint line = get_local_id(0) & 7, number = get_local_id(0) >> 3;
@@ -43,6 +43,11 @@ JPEG_KERNEL(JPEG_IDCT_BLOCKS * 8) fdct(JPEG_ARGUMENT, const global uint2 *steps,
 	struct place p;
 	int v[8];
 
+	if (get_global_id(0) == 0 && get_global_id(1) == 0) {
+		parts_used[image->image.first] = 0;
+		results[image->image.first].flags = 0;
+		results[image->image.first].size = 0;
+	}
 	place_of(&p, image, get_group_id(0) * JPEG_IDCT_BLOCKS + number, get_group_id(1));
 	if (p.live) {
 		uint x = p.x, y = p.y;
@@ -76,9 +81,7 @@ JPEG_KERNEL(JPEG_IDCT_BLOCKS * 8) fdct(JPEG_ARGUMENT, const global uint2 *steps,
 		const bool filling =
 		    p.component == 0 && (p.x >= (image->width + 7) / 8 || p.y >= (image->height + 7) / 8);
 		const global uint4 *step =
-		    (const global uint4 *)(steps +
-		                           (image->image.first * 2 + (p.component != 0)) * 64 +
-		                           line * 8);
+		    (const global uint4 *)(image->steps + (p.component != 0) * 128 + line * 16);
 		const ulong block = (ulong)image->blocks.first + p.block;
 		uint words[4] = {0, 0, 0, 0}, mask = 0;
 

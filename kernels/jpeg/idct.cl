@@ -73,11 +73,10 @@ FORCE_INLINE bool beyond_limit(const uint *x)
 	return all >= 2 * LIMIT;
 }
 
-/* steps: three tables an image, column after column. */
-JPEG_KERNEL(JPEG_IDCT_BLOCKS * 8) idct(JPEG_ARGUMENT, const global ushort *steps,
-                                       const global short *coefficients, const global ushort *dc,
-                                       const global uint4 *prefixes, const global uint4 *totals,
-                                       global uchar *planes, global struct jpeg_result *results)
+JPEG_KERNEL(JPEG_IDCT_BLOCKS * 8) idct(JPEG_ARGUMENT, const global short *coefficients,
+                                       const global ushort *dc, const global uint4 *prefixes,
+                                       const global uint4 *totals, global uchar *planes,
+                                       global struct jpeg_result *results)
 {
 	const global struct jpeg_image *image = IMAGE;
 	const uint line = get_local_id(0) & 7, number = get_local_id(0) >> 3;
@@ -90,9 +89,8 @@ JPEG_KERNEL(JPEG_IDCT_BLOCKS * 8) idct(JPEG_ARGUMENT, const global ushort *steps
 	if (p.live) {
 		const global short *block =
 		    coefficients + ((ulong)image->blocks.first + p.block) * 64;
-		const global ushort *step =
-		    steps + (image->image.first * 3 + p.component) * 64 + line * 8;
-		uint4 column = 0, by = *(const global uint4 *)step;
+		const global uint *steps = image->steps + p.component * 32 + line * 4;
+		uint4 column = 0, by = *(const global uint4 *)steps;
 		bool beyond;
 
 		if (line <= (uint)(block[0] & 7))

@@ -30,6 +30,7 @@ enum {
 	JPEG_COLOR_GROUP = 64,  /* work-items along a row, 8 pixels each */
 	JPEG_BLOCK_WORDS = 16,  /* encoded words a block, beyond which an image is flagged */
 	JPEG_SPARE_WORDS = 256, /* and so many more an image */
+	JPEG_STEP_WORDS = 256,  /* of an image's quantization steps */
 };
 
 /* Why a result is not to be used: the file is damaged, or one that libjpeg-turbo decodes otherwise,
@@ -68,6 +69,10 @@ struct jpeg_span {
 	SPAN(image)  /* 1: what each image has one of */
 
 struct jpeg_image {
+	/* Column after column. Decoding: three tables of 64 steps, two a word. Encoding: of luma
+	 * and of chroma, for each of 64 the words 2^32 / divisor, rounded up, and divisor / 2,
+	 * where the divisor is 8 times the step. */
+	jpeg_uint steps[JPEG_STEP_WORDS] __attribute__((aligned(16)));
 #define SPAN(name) struct jpeg_span name;
 	JPEG_SPANS(SPAN)
 #undef SPAN
@@ -87,7 +92,7 @@ struct jpeg_image {
 	jpeg_uint far_code[4];      /* first 16 bits of the codes that are not in the near table */
 };
 
-/* An image's result. */
+/* An image's result, which destuff_prefix or fdct begins. */
 struct jpeg_result {
 	jpeg_uint flags; /* 0: it is exact */
 	jpeg_uint size;  /* bytes of an encoded scan */

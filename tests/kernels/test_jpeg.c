@@ -428,6 +428,52 @@ static void test_large(void)
 	items_free(items, IMAGES);
 }
 
+/* Files of many Huffman tables through one decoder, which keeps tables from batch to batch. */
+static void test_tables(void)
+{
+	enum { FILES = 90, BATCHES = 30 };
+	struct item files[FILES], items[JPEG_BATCH_MAX];
+	struct jpeg_result results[JPEG_BATCH_MAX];
+	struct jpeg_decoder decoder;
+
+	for (uint32_t i = 0; i < FILES; i++) {
+		item_make(&files[i],
+		          (struct jpegs_wish){16 + i, 24, i % 5 ? JPEGS_420 : JPEGS_GRAY,
+		                              50 + i / 2, 0, .optimize = i % 3 > 0},
+		          JPEGS_SMOOTH, i);
+		if (jpeg_header_read(files[i].file, files[i].size, &files[i].scan))
+			abort();
+	}
+	new_decoder(&decoder);
+	for (uint32_t batch = 0; batch < BATCHES; batch++) {
+		const uint32_t count =
+		    batch % 10 == 9 ? JPEG_BATCH_MAX : 1 + random_number(batch % 4 ? 4 : 20);
+		const uint32_t few = batch % 2 ? FILES : 6; /* the same again, or any */
+		uint64_t size;
+		cl_mem buffer;
+		uint8_t *samples;
+
+		for (uint32_t i = 0; i < count; i++)
+			items[i] = files[random_number(few)];
+		size = make_samples(items, count, &buffer);
+		decode(&decoder, items, count, buffer, results);
+		samples = read_buffer(buffer, 0, size);
+		for (uint32_t i = 0; i < count; i++) {
+			struct jpegs_picture expected;
+
+			if (!jpegs_decode(items[i].file, items[i].size, &expected))
+				abort();
+			if (results[i].flags || !rows_equal(&items[i], samples, &expected))
+				complain(&items[i], "decoded by other tables");
+			free(expected.samples);
+		}
+		free(samples);
+		clReleaseMemObject(buffer);
+	}
+	jpeg_decoder_fini(&decoder);
+	items_free(files, FILES);
+}
+
 /* Changes a few bytes of a scan, or the number of a restart marker, or cuts it. */
 static void mutate(struct item *item)
 {
@@ -672,11 +718,9 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 	bool brief;
-} tests[] = {{"sizes", test_sizes, true},
-             {"large", test_large, false},
-             {"damaged", test_damaged, true},
-             {"hostile", test_hostile, true},
-             {"limits", test_limits, true}};
+} tests[] = {{"sizes", test_sizes, true},     {"tables", test_tables, true},
+             {"large", test_large, false},    {"damaged", test_damaged, true},
+             {"hostile", test_hostile, true}, {"limits", test_limits, true}};
 
 static void open_device(unsigned platform, unsigned number, const char *kernel_dir)
 {
