@@ -308,13 +308,13 @@ static bool add_tables(struct jpeg_decoder *decoder, const struct jpeg_scan *sca
 	return true;
 }
 
-/* Short subsequences keep a GPU busy with one image, if blocks are short too: to fall into step
+/* Short subsequences keep a GPU busy with few bytes, if blocks are short too: to fall into step
  * takes some blocks. */
 static uint32_t subsequence_bytes(uint32_t images, uint32_t size, uint32_t blocks)
 {
-	enum { SHORT = 64, LONG = 256, SHORT_BLOCK = 16 };
+	enum { SHORT = 64, LONG = 256, SHORT_BLOCK = 16, FEW = 4 << 20 };
 
-	return images <= 2 && size / blocks < SHORT_BLOCK ? SHORT : LONG;
+	return (uint64_t)images * size < FEW && size / blocks < SHORT_BLOCK ? SHORT : LONG;
 }
 
 static struct jpeg_image describe(const struct jpeg_decode_job *job, uint32_t count)
