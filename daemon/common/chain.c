@@ -14,12 +14,13 @@ size_t chain_size(const struct chain *chain)
 	       chain->coefficients_used * sizeof *chain->coefficient;
 }
 
-struct chain *chain_trim(struct chain *chain)
+struct chain *chain_copy(const struct chain *chain, uint32_t more)
 {
-	struct chain *trimmed = realloc(chain, chain_size(chain));
+	struct chain *copy = calloc(1, chain_size(chain) + more * sizeof *chain->coefficient);
 
-	/* cppcheck-suppress memleak; a realloc() that fails keeps the old block */
-	return trimmed ? trimmed : chain;
+	if (copy)
+		memcpy(copy, chain, chain_size(chain));
+	return copy;
 }
 
 void chain_init(struct chain *chain)
@@ -836,15 +837,6 @@ uint32_t chain_gathering(const struct chain *chain)
 	       (!filter_gathers(&chain->call[i]) || chain->call[i].gathered.width))
 		i++;
 	return i;
-}
-
-static struct chain *chain_copy(const struct chain *chain, uint32_t more)
-{
-	struct chain *copy = calloc(1, chain_size(chain) + more * sizeof *chain->coefficient);
-
-	if (copy)
-		memcpy(copy, chain, chain_size(chain));
-	return copy;
 }
 
 uint32_t chain_grid_candidate(const struct chain *chain, uint32_t before)

@@ -53,9 +53,9 @@ enum {
 /* Bytes of the chain up to its last coefficient; the rest need not be sent. */
 size_t chain_size(const struct chain *chain);
 
-/* Shrinks a complete chain from malloc() to these bytes. Afterwards nothing may be added, and the
- * struct must not be copied. Returns its new address. */
-struct chain *chain_trim(struct chain *chain);
+/* A copy of a complete chain, from malloc(), of these bytes and so many coefficients more; NULL if
+ * there is no memory. Nothing else may be added to it, and the struct must not be copied. */
+struct chain *chain_copy(const struct chain *chain, uint32_t more) MUST_CHECK;
 
 /* Empties the chain: no filter, border replicate. Does not touch the coefficients. */
 void chain_init(struct chain *chain);

@@ -359,23 +359,18 @@ static enum error check_deadline(const struct request *r, struct problem *proble
 /* Parses the parameters into the request's chain and options, unless that is done. */
 static enum error parse(struct request *r, struct problem *problem)
 {
+	static struct chain chain; /* far larger than most: only what is used is kept */
 	enum error e;
 
 	if (r->chain)
 		return ERR_OK;
-	r->chain = malloc(sizeof *r->chain);
-	if (!r->chain)
-		return problem_set(problem, ERR_MEMORY, "no memory for the chain");
-	e = request_parse(r, *r->argument ? r->argument : NULL, r->chain, problem);
+	e = request_parse(r, *r->argument ? r->argument : NULL, &chain, problem);
 	if (!e)
 		e = check_deadline(r, problem);
-	if (e) {
-		free(r->chain);
-		r->chain = NULL;
-	} else {
-		r->chain = chain_trim(r->chain);
-	}
-	return e;
+	if (e)
+		return e;
+	r->chain = chain_copy(&chain, 0);
+	return r->chain ? ERR_OK : problem_set(problem, ERR_MEMORY, "no memory for the chain");
 }
 
 /* Finds the request's route and argument, if any. */
