@@ -143,6 +143,24 @@ FORCE_INLINE void pixel_store(float16 v, target_row p, uint width)
 		p[i] = part[i];
 }
 
+/* What a CPU writes past its cache: the lines [x, y), by address, of a row's part [begin, end). Vectors go
+ * along the part; the first and the last of them, of `size` bytes, may overlap others, and lines at
+ * its ends may be those of another work-item too. A line that is written both ways would wait for
+ * memory in between: longer than the whole row takes. */
+FORCE_INLINE ulong2 stream_lines(target_row begin, target_row end, uint size)
+{
+	const ulong first = (ulong)begin, last = (ulong)end, in_line = 63;
+
+	return (ulong2)(first & in_line ? (first + size + in_line) & ~in_line : first,
+	                last & in_line ? (last - size) & ~in_line : last);
+}
+
+/* True if a vector of `size` bytes is to be written past the cache. */
+FORCE_INLINE bool streams(ulong2 lines, const global void *p, uint size)
+{
+	return STREAM && ((ulong)p & (size - 1)) == 0 && (ulong)p >= lines.x && (ulong)p < lines.y;
+}
+
 /* Defines load and store of the first `width` of 16 floats, whatever the pixels are, in an address
  * space: OpenCL C 1.2 has no pointers to any of them. */
 #define FLOAT_ACCESS(load, store, space)                                                           \

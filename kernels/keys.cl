@@ -78,11 +78,11 @@ FORCE_INLINE void keys_store(keys v, target_row p, uint width)
 		((global key *)p)[i] = part[i];
 }
 
-/* Stores the bits of LANES samples, past a CPU's cache where that can be. */
-FORCE_INLINE void bits_stream(keys bits, target_row p)
+/* Stores the bits of LANES samples, past a CPU's cache where that can be. lines: see stream_lines(). */
+FORCE_INLINE void bits_stream(keys bits, target_row p, ulong2 lines)
 {
 #ifdef __x86_64__
-	if (STREAM && ((ulong)p & (sizeof(keys) - 1)) == 0) {
+	if (streams(lines, p, sizeof(keys))) {
 		__builtin_nontemporal_store(bits, (global keys *)p);
 		return;
 	}
@@ -95,6 +95,13 @@ FORCE_INLINE keys keys_extreme(keys a, keys b, const bool largest)
 	if (largest)
 		return a > b ? a : b;
 	return a < b ? a : b;
+}
+
+/* The lines of `width` samples of a row that are written by bits_stream(), and not by keys_keep()
+ * afterwards. */
+FORCE_INLINE ulong2 bits_lines(target_row p, uint width)
+{
+	return KEEP ? (ulong2)(0) : stream_lines(p, p + width, sizeof(keys));
 }
 
 /* Copies the samples [span.x, span.y) of a row whose bands are in `keep`. */

@@ -3,12 +3,12 @@
 typedef PASTE(PIXEL, 16, ) pixels;
 
 /* Stores sixteen results for the samples from `out` on, the first of which is sample x of its row. Past
- * the cache, where a row lies so: the lines need not be read first. */
-FORCE_INLINE void wide_store(float16 result, source_row in, target_row out, uint x)
+ * the cache, where a row lies so: the lines need not be read first. lines: see stream_lines(). */
+FORCE_INLINE void wide_store(float16 result, source_row in, target_row out, uint x, ulong2 lines)
 {
 	if (KEEP)
 		result = select(result, pixel_load(in, VECTOR), band_lanes(x, BANDS, KEEP));
-	if (STREAM && ((ulong)out & (sizeof(pixels) - 1)) == 0)
+	if (streams(lines, out, sizeof(pixels)))
 		__builtin_nontemporal_store(PIXEL_ROUND(result), (global pixels *)out);
 	else
 		PIXEL_VSTORE(PIXEL_ROUND(result), out);

@@ -99,7 +99,8 @@ FORCE_INLINE float16 mix_spread(const float16 *v, const int k, const int j)
 }
 
 /* MIX_PIXELS whole pixels. */
-FORCE_INLINE void mix_pixels(const struct mix *mix, source_row in, target_row out)
+FORCE_INLINE void mix_pixels(const struct mix *mix, source_row in, target_row out,
+                             ulong2 lines)
 {
 	float16 v[3];
 
@@ -113,7 +114,7 @@ FORCE_INLINE void mix_pixels(const struct mix *mix, source_row in, target_row ou
 #pragma unroll
 		for (int j = BANDS - 1; j >= 0; j--)
 			t = fma(mix_spread(v, k, j), mix->weight[j][k], t);
-		wide_store(t, in + k * VECTOR, out + k * VECTOR, k * VECTOR);
+		wide_store(t, in + k * VECTOR, out + k * VECTOR, k * VECTOR, lines);
 	}
 }
 
@@ -132,11 +133,13 @@ colormatrix_wide(REGION_ARGUMENTS, float4 red, float4 green, float4 blue, float4
 	for (uint r = y; r < end; r++) {
 		const source_row in = SOURCE_ROW(r);
 		const target_row out = TARGET_ROW(r);
+		const ulong2 lines = stream_lines(out + span.x * BANDS, out + span.y * BANDS,
+		                                  MIX_PIXELS * BANDS * sizeof(PIXEL));
 
 		for (uint x = span.x; x < span.y; x += MIX_PIXELS) {
 			const uint at = min(x, span.y - MIX_PIXELS) * BANDS;
 
-			mix_pixels(&mix, in + at, out + at);
+			mix_pixels(&mix, in + at, out + at, lines);
 		}
 	}
 }

@@ -64,6 +64,8 @@ FORCE_INLINE void extreme_down(line *lines, uint x, const global uchar *p, ulong
 /* The extremes across of `width` samples, the first of whose first taps is at `from`. */
 FORCE_INLINE void extreme_across(const private key *from, target_row out, uint width)
 {
+	const ulong2 lines = bits_lines(out, width);
+
 	for (uint i = 0; i < width; i += LANES) {
 		const uint x = min(i, width - LANES);
 		keys v = KEYS_LOAD(private, from + x);
@@ -71,7 +73,7 @@ FORCE_INLINE void extreme_across(const private key *from, target_row out, uint w
 #pragma unroll
 		for (int k = 1; k < EXTREME_ACROSS; k++)
 			v = extreme_of(v, KEYS_LOAD(private, from + x + k * BANDS));
-		bits_stream(KEYS_BITS(v), out + x);
+		bits_stream(KEYS_BITS(v), out + x, lines);
 	}
 }
 

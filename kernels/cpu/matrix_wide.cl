@@ -160,13 +160,15 @@ matrix_wide(REGION_ARGUMENTS, constant float *weights, uint rx, uint ry, float o
 				*(private wide *)result[r] = sum[r];
 			for (uint r = 0; r < here; r++) {
 				const source_row in = SOURCE_ROW(y + r) + span.x + x;
-				const target_row out = TARGET_ROW(y + r) + span.x + x;
+				const target_row part = TARGET_ROW(y + r) + span.x, out = part + x;
+				const ulong2 lines = stream_lines(
+				    part, part + width, MATRIX_SAMPLES * sizeof(PIXEL));
 
 #pragma unroll
 				for (int k = 0; k < MATRIX_VECTORS; k++)
 					wide_store(result[r][k], in + k * VECTOR,
 					           out + k * VECTOR,
-					           span.x + x + k * VECTOR);
+					           span.x + x + k * VECTOR, lines);
 			}
 		}
 	}

@@ -121,17 +121,22 @@ FORCE_INLINE cell median_window_5(const cell *six, const line *pairs, const line
 	return median_of_11(six, four, KEYS_LOAD(private, *outer + x + 4 * BANDS));
 }
 
-/* Stores the medians of two rows, or of the first of them. */
-FORCE_INLINE void median_store(const cell made[TOGETHER], target_row first, target_row second,
-                               uint here)
+/* Where the medians of two rows, or of the first of them, are stored. */
+struct median_target {
+	target_row first, second;
+	ulong2 first_lines, second_lines;
+	uint here;
+};
+
+FORCE_INLINE void median_store(const cell made[TOGETHER], const struct median_target *to, uint x)
 {
-	bits_stream(KEYS_BITS(made[0]), first);
-	if (here == TOGETHER)
-		bits_stream(KEYS_BITS(made[1]), second);
+	bits_stream(KEYS_BITS(made[0]), to->first + x, to->first_lines);
+	if (to->here == TOGETHER)
+		bits_stream(KEYS_BITS(made[1]), to->second + x, to->second_lines);
 }
 
 FORCE_INLINE void median_rows_5(struct median_lines *lines, source_row top, uint pitch,
-                                target_row first, target_row second, uint width, uint here)
+                                const struct median_target *to, uint width)
 {
 	const uint columns = width + 2 * MEDIAN_HALO;
 
@@ -142,7 +147,7 @@ FORCE_INLINE void median_rows_5(struct median_lines *lines, source_row top, uint
 
 #pragma unroll
 		for (uint j = 0; j < 6; j++)
-			v[j] = keys_load((source_row)(p + (ulong)min(j, here + 3) * pitch), LANES);
+			v[j] = keys_load((source_row)(p + (ulong)min(j, to->here + 3) * pitch), LANES);
 		median_columns(lines, v, x);
 	}
 	median_pairs(lines, columns);
@@ -153,7 +158,7 @@ FORCE_INLINE void median_rows_5(struct median_lines *lines, source_row top, uint
 		median_middle(six, lines, x);
 		made[0] = median_window_5(six, lines->outer_pairs[0], &lines->outer[0], x);
 		made[1] = median_window_5(six, lines->outer_pairs[1], &lines->outer[1], x);
-		median_store(made, first + x, second + x, here);
+		median_store(made, to, x);
 	}
 }
 
@@ -185,8 +190,8 @@ FORCE_INLINE cell median_window_3(const cell *a, const cell *b, const cell *c)
 /* Makes the medians of floats for as long as there are two whole vectors of columns: each is sorted
  * once, and shifted for the windows that begin in the other. (Bytes are loaded again: that takes less
  * than to shift them.) Returns the samples made. */
-FORCE_INLINE uint median_run_3(const global uchar *p, uint pitch, target_row first,
-                               target_row second, uint width, uint here)
+FORCE_INLINE uint median_run_3(const global uchar *p, uint pitch, const struct median_target *to,
+                               uint width)
 {
 #if defined __x86_64__ && !defined PIXEL_MAX
 	cell a[3 * TOGETHER], b[3 * TOGETHER], c[3 * TOGETHER], next[3 * TOGETHER], made[TOGETHER];
@@ -194,9 +199,9 @@ FORCE_INLINE uint median_run_3(const global uchar *p, uint pitch, target_row fir
 
 	if (width < 2 * LANES)
 		return 0;
-	median_column_3(a, p, pitch, here);
+	median_column_3(a, p, pitch, to->here);
 	for (; x + 2 * LANES <= width + 2 * MEDIAN_HALO; x += LANES) {
-		median_column_3(next, p + sizeof(PIXEL) * (x + LANES), pitch, here);
+		median_column_3(next, p + sizeof(PIXEL) * (x + LANES), pitch, to->here);
 #pragma unroll
 		for (int i = 0; i < 3 * TOGETHER; i++) {
 			b[i] = MEDIAN_SHIFT(a[i], next[i], BANDS);
@@ -204,7 +209,7 @@ FORCE_INLINE uint median_run_3(const global uchar *p, uint pitch, target_row fir
 		}
 		made[0] = median_window_3(a, b, c);
 		made[1] = median_window_3(a + 3, b + 3, c + 3);
-		median_store(made, first + x, second + x, here);
+		median_store(made, to, x);
 #pragma unroll
 		for (int i = 0; i < 3 * TOGETHER; i++)
 			a[i] = next[i];
@@ -215,23 +220,22 @@ FORCE_INLINE uint median_run_3(const global uchar *p, uint pitch, target_row fir
 #endif
 }
 
-FORCE_INLINE void median_rows_3(source_row top, uint pitch, target_row first, target_row second,
-                                uint width, uint here)
+FORCE_INLINE void median_rows_3(source_row top, uint pitch, const struct median_target *to,
+                                uint width)
 {
-	const uint done =
-	    median_run_3((const global uchar *)top, pitch, first, second, width, here);
+	const uint done = median_run_3((const global uchar *)top, pitch, to, width);
 
 	for (uint i = done; i < width; i += LANES) {
 		const uint x = min(i, width - LANES);
 		const global uchar *const p = (const global uchar *)(top + x);
 		cell a[3 * TOGETHER], b[3 * TOGETHER], c[3 * TOGETHER], made[TOGETHER];
 
-		median_column_3(a, p, pitch, here);
-		median_column_3(b, p + sizeof(PIXEL) * BANDS, pitch, here);
-		median_column_3(c, p + 2 * sizeof(PIXEL) * BANDS, pitch, here);
+		median_column_3(a, p, pitch, to->here);
+		median_column_3(b, p + sizeof(PIXEL) * BANDS, pitch, to->here);
+		median_column_3(c, p + 2 * sizeof(PIXEL) * BANDS, pitch, to->here);
 		made[0] = median_window_3(a, b, c);
 		made[1] = median_window_3(a + 3, b + 3, c + 3);
-		median_store(made, first + x, second + x, here);
+		median_store(made, to, x);
 	}
 }
 
@@ -243,14 +247,16 @@ median_rows(REGION_ARGUMENTS, uint radius, uint element, uint rank, uint keep)
 	struct median_lines lines __attribute__((aligned(64)));
 
 	for (uint y = start; y < end; y += TOGETHER) {
-		const uint here = min(end - y, (uint)TOGETHER);
+		const uint here = min(end - y, (uint)TOGETHER), width = span.y - span.x;
 		const source_row top = SOURCE_ROW((long)y - RADIUS_Y) + span.x - MEDIAN_HALO;
 		const target_row first = TARGET_ROW(y) + span.x, second = TARGET_ROW(y + 1) + span.x;
+		const struct median_target to = {first, second, bits_lines(first, width),
+		                                 bits_lines(second, width), here};
 
 		if (RADIUS_X == 1)
-			median_rows_3(top, src_pitch, first, second, span.y - span.x, here);
+			median_rows_3(top, src_pitch, &to, width);
 		else
-			median_rows_5(&lines, top, src_pitch, first, second, span.y - span.x, here);
+			median_rows_5(&lines, top, src_pitch, &to, width);
 		for (uint r = 0; r < here; r++)
 			keys_keep(SOURCE_ROW(y + r), TARGET_ROW(y + r), span, BANDS, KEEP);
 	}

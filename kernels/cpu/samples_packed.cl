@@ -155,6 +155,7 @@ FORCE_INLINE void samples_row(const global uchar *in, global uchar *out, uint2 s
 	/* Where the target's vectors begin; the first and the last vector may overlap others. */
 	const uint whole = -(ulong)(out + span.x) & (PACKED_VECTOR - 1);
 	const uint last = span.y - PACKED_VECTOR;
+	const ulong2 lines = stream_lines(out + span.x, out + span.y, PACKED_VECTOR);
 	uint x = span.x;
 
 	if (whole) {
@@ -165,7 +166,7 @@ FORCE_INLINE void samples_row(const global uchar *in, global uchar *out, uint2 s
 	for (; x <= last; x += PACKED_VECTOR) {
 		const bytes made = samples_make(BYTES(const global, in + x), x % BANDS, how, kind);
 
-		if (STREAM)
+		if (streams(lines, out + x, PACKED_VECTOR))
 			__builtin_nontemporal_store(made, (global bytes *)(out + x));
 		else
 			BYTES(global, out + x) = made;

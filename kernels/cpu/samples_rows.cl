@@ -28,10 +28,18 @@ FORCE_INLINE float16 samples_values(float4 by_band, const bool many, uint x)
 	return many ? band_values(by_band, x, BANDS) : (float16)(by_band.s0);
 }
 
+/* The lines of a row that wide_store() may write past the cache. */
+FORCE_INLINE ulong2 samples_lines(target_row out, uint2 span)
+{
+	return stream_lines(out + span.x, out + span.y, VECTOR * sizeof(PIXEL));
+}
+
 FORCE_INLINE void samples_curve_row(const struct samples_curve *how,
                                     const enum samples_power power, const bool many,
                                     source_row in, target_row out, uint2 span)
 {
+	const ulong2 lines = samples_lines(out, span);
+
 	for (uint i = span.x; i < span.y; i += VECTOR) {
 		const uint x = min(i, span.y - VECTOR);
 		float16 t = fma(pixel_load(in + x, VECTOR), samples_values(how->gain, many, x),
@@ -42,20 +50,23 @@ FORCE_INLINE void samples_curve_row(const struct samples_curve *how,
 			t = sqrt(t);
 		if (power == POWER_ANY)
 			t = exp2(log2(t) * how->exponent);
-		wide_store(fma(t, (float16)(how->scale), (float16)(how->shift)), in + x, out + x, x);
+		wide_store(fma(t, (float16)(how->scale), (float16)(how->shift)), in + x, out + x, x,
+		           lines);
 	}
 }
 
 FORCE_INLINE void samples_threshold_row(float4 limits, float full, const bool many, source_row in,
                                         target_row out, uint2 span)
 {
+	const ulong2 lines = samples_lines(out, span);
+
 	for (uint i = span.x; i < span.y; i += VECTOR) {
 		const uint x = min(i, span.y - VECTOR);
 		const float16 v = pixel_load(in + x, VECTOR);
 
 		wide_store(select((float16)(0.0f), (float16)(full),
 		                  v > samples_values(limits, many, x)),
-		           in + x, out + x, x);
+		           in + x, out + x, x, lines);
 	}
 }
 

@@ -172,11 +172,11 @@ FORCE_INLINE lanes packed_keep(uint x)
 	return LANES(const private, bytes + x % BANDS);
 }
 
-/* Stores some vectors, from x on, of a row's part that begins at sample `start`. Whole vectors of
- * the target are written past the cache. */
+/* Stores some vectors, from x on, of a row's part that begins at sample `start`. lines: see
+ * stream_lines(). */
 FORCE_INLINE void packed_store(const global uchar *in, global uchar *out, uint start, uint x,
                                private ushort *sums, const private lanes *row, const int vectors,
-                               const bool whole)
+                               ulong2 lines)
 {
 	lanes result[PACKED_VECTORS];
 
@@ -190,7 +190,7 @@ FORCE_INLINE void packed_store(const global uchar *in, global uchar *out, uint s
 
 			result[v] = (result[v] & ~mask) | (LANES(const global, in + at) & mask);
 		}
-		if (STREAM && whole)
+		if (streams(lines, out + at, PACKED_VECTOR))
 			__builtin_nontemporal_store(result[v], (global lanes *)(out + at));
 		else
 			LANES(global, out + at) = result[v];
@@ -202,16 +202,17 @@ FORCE_INLINE void packed_store_row(const global uchar *in, global uchar *out, ui
 {
 	const uint chunk = PACKED_VECTORS * PACKED_VECTOR;
 	const uint first = -(ulong)out & (PACKED_VECTOR - 1);
+	const ulong2 lines = stream_lines(out, out + width, PACKED_VECTOR);
 	uint x = first;
 
 	if (first)
-		packed_store(in, out, start, 0, sums, row, 1, false);
+		packed_store(in, out, start, 0, sums, row, 1, lines);
 	for (; x + chunk <= width; x += chunk)
-		packed_store(in, out, start, x, sums, row, PACKED_VECTORS, true);
+		packed_store(in, out, start, x, sums, row, PACKED_VECTORS, lines);
 	for (; x + PACKED_VECTOR <= width; x += PACKED_VECTOR)
-		packed_store(in, out, start, x, sums, row, 1, true);
+		packed_store(in, out, start, x, sums, row, 1, lines);
 	if (x < width)
-		packed_store(in, out, start, width - PACKED_VECTOR, sums, row, 1, false);
+		packed_store(in, out, start, width - PACKED_VECTOR, sums, row, 1, lines);
 }
 
 kernel __attribute__((reqd_work_group_size(1, 1, 1))) void

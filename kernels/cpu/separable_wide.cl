@@ -88,7 +88,7 @@ FORCE_INLINE void wide_down(line *lines, uint x, const global uchar *p, ulong pi
 
 /* The sums across whose first tap is at p. */
 FORCE_INLINE void wide_across(const private float *p, constant float *row, float offset,
-                              source_row in, target_row out, uint x)
+                              source_row in, target_row out, uint x, ulong2 lines)
 {
 	float16 result[WIDE_ACROSS_SAMPLES / VECTOR];
 	across sum = offset;
@@ -99,7 +99,8 @@ FORCE_INLINE void wide_across(const private float *p, constant float *row, float
 	*(private across *)result = sum;
 #pragma unroll
 	for (int k = 0; k < WIDE_ACROSS_SAMPLES / VECTOR; k++)
-		wide_store(result[k], in + k * VECTOR, out + k * VECTOR, x + k * VECTOR);
+		wide_store(result[k], in + k * VECTOR, out + k * VECTOR, x + k * VECTOR,
+		           lines);
 }
 
 kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
@@ -123,12 +124,14 @@ separable_wide(REGION_ARGUMENTS, constant float *weights, uint rx, uint ry, floa
 		for (uint r = 0; r < here; r++) {
 			const source_row in = SOURCE_ROW(y + r) + span.x;
 			const target_row out = TARGET_ROW(y + r) + span.x;
+			const ulong2 past = stream_lines(out, out + width,
+			                                 WIDE_ACROSS_SAMPLES * sizeof(PIXEL));
 
 			for (uint i = 0; i < width; i += WIDE_ACROSS_SAMPLES) {
 				const uint x = min(i, width - WIDE_ACROSS_SAMPLES);
 
 				wide_across(lines[r] + x, weights, offset, in + x, out + x,
-				            span.x + x);
+				            span.x + x, past);
 			}
 		}
 	}
