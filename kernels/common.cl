@@ -161,6 +161,15 @@ FORCE_INLINE bool streams(ulong2 lines, const global void *p, uint size)
 	return STREAM && ((ulong)p & (size - 1)) == 0 && (ulong)p >= lines.x && (ulong)p < lines.y;
 }
 
+/* Fetches a line into a CPU's second cache. Where the source was written by another processor, loads
+ * wait for it longer than the arithmetic takes. The address may be outside the buffer. PoCL's
+ * prefetch() does nothing; Oclgrind does not know the builtin. */
+#ifdef __x86_64__
+#define CACHE_FETCH(p) __builtin_prefetch((const void *)(ulong)(p), 0, 2)
+#else
+#define CACHE_FETCH(p)
+#endif
+
 /* Defines load and store of the first `width` of 16 floats, whatever the pixels are, in an address
  * space: OpenCL C 1.2 has no pointers to any of them. */
 #define FLOAT_ACCESS(load, store, space)                                                           \

@@ -88,12 +88,17 @@ FORCE_INLINE private ushort *packed_place(private ushort *row, uint x)
 }
 
 /* The sums down of the 64 columns from x on. p: their first source row, of which there are `count`;
- * rows that would need more become anything. */
+ * rows that would need more become anything. The rows that the next sums will read for the first
+ * time are fetched meanwhile. */
 FORCE_INLINE void packed_down(const global uchar *p, uint pitch, uint count,
                               const private lanes *column, private planes *sums, uint x)
 {
 	lanes even[PACKED_ROWS], odd[PACKED_ROWS];
 
+#pragma unroll
+	for (int r = 0; r < PACKED_ROWS; r++)
+		CACHE_FETCH(p + (ulong)(PACKED_DOWN - 1 + PACKED_ROWS + r) * pitch +
+		            PACKED_VECTOR - 1);
 #pragma unroll
 	for (int r = 0; r < PACKED_ROWS; r++)
 		even[r] = odd[r] = RADIUS_Y ? PACKED_DOWN / 2 : 0;
