@@ -95,10 +95,11 @@ struct wish {
 static void choose_wish(void *user, const struct work *work, enum kernel *kernel,
                         struct shape *shape)
 {
+	const bool has_parts = *kernel == KERNELS;
 	struct wish *wish = user;
 	struct shape shapes[SHAPES_MAX];
 
-	wish->asked++;
+	wish->asked += !has_parts;
 	if (wish->kernel == TABLE) {
 		variant_choose_by_table(wish->device, work, kernel, shape);
 		return;
@@ -107,6 +108,7 @@ static void choose_wish(void *user, const struct work *work, enum kernel *kernel
 	                     kernel_row(wish->kernel)->origin == KERNEL_CLASSIC) ||
 	    wish->number >= variant_shapes(wish->kernel, work, wish->device, shapes))
 		return;
+	wish->asked += has_parts;
 	wish->applied++;
 	*kernel = wish->kernel;
 	*shape = shapes[wish->number];
@@ -135,7 +137,7 @@ static struct plan *make_plan(struct bench *b, struct wish *wish)
 		if (plan_new(b->programs, &b->c->chain, &b->pixels.part, choose_wish, wish, &plan))
 			return NULL;
 		if (wish->kernel == TABLE ? plan->list.count < 2
-		                          : !wish->asked || wish->applied < wish->asked) {
+		                          : !wish->applied || (i && wish->applied < wish->asked)) {
 			plan_free(&plan);
 			return NULL;
 		}

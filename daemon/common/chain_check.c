@@ -10,7 +10,8 @@
 static uint32_t filter_operations(enum filter filter)
 {
 	return operation_kernels(filter_operation(filter)) |
-	       (filter == FILTER_CONVOLVE || filter == FILTER_THRESHOLD ? 1u << OPERATION_SEPARABLE
+	       (filter == FILTER_CONVOLVE    ? 1u << OPERATION_SEPARABLE
+	        : filter == FILTER_THRESHOLD ? operation_kernels(OPERATION_LOCAL_THRESHOLD)
 	        : filter == FILTER_GAUSSIAN || filter == FILTER_UNSHARP ? 1u << OPERATION_GROW
 	                                                                : 0);
 }
@@ -160,16 +161,16 @@ enum error chain_check_channels(enum channels channels, const struct image *imag
 }
 
 /* Kernels get floats in YCbCr (with alpha premultiplied, which the bilateral filter does itself),
- * on a lattice, and for the blur of unsharp. */
-static enum pixel_type type_seen(const struct filter_call *call, const struct operation *op,
-                                 const struct image *image)
+ * on a lattice, and for the blur alone of unsharp. */
+static enum pixel_type type_seen(const struct kernel_row *row, const struct filter_call *call,
+                                 const struct operation *op, const struct image *image)
 {
+	bool blur = operation_compares(op->kind) && !(row->operations >> op->kind & 1);
 	bool together = call->channels == CHANNELS_ALL || call->channels == CHANNELS_COLOR;
 	bool premultiplied = image->alpha && op->smoothing && together;
 
-	if (call->channels == CHANNELS_LUMA || call->channels == CHANNELS_CHROMA ||
-	    operation_compares(op->kind) || op->lattice.stride ||
-	    (premultiplied && op->kind != OPERATION_BILATERAL))
+	if (call->channels == CHANNELS_LUMA || call->channels == CHANNELS_CHROMA || blur ||
+	    op->lattice.stride || (premultiplied && op->kind != OPERATION_BILATERAL))
 		return PIXEL_F32;
 	return image->type;
 }
@@ -180,7 +181,7 @@ static enum error check_pixels(const struct chain *chain, uint32_t i, const stru
 	const struct kernel_row *row = kernel_row(chain_kernel(chain));
 	struct operation op = {0};
 	enum error e = lower(chain, i, &op, problem);
-	enum pixel_type type = type_seen(&chain->call[i], &op, image);
+	enum pixel_type type = type_seen(row, &chain->call[i], &op, image);
 	char types[32] = "";
 
 	if (e || !(row->operations & operation_own_kernels(&op)) ||

@@ -21,12 +21,12 @@ const char *operation_name(enum operation_kind kind)
 
 uint32_t operation_kernels(enum operation_kind kind)
 {
-	return 1u << rows[kind].by;
+	return 1u << rows[kind].by | 1u << kind;
 }
 
 uint32_t operation_own_kernels(const struct operation *op)
 {
-	return operation_kernels(op->of_grid ? OPERATION_GROW : op->kind);
+	return op->of_grid ? 1u << OPERATION_GROW : operation_kernels(op->kind);
 }
 
 bool operation_compares(enum operation_kind kind)

@@ -88,7 +88,7 @@ struct operation {
 
 const char *operation_name(enum operation_kind kind);
 
-/* The operation whose kernels do this one, as a bit. */
+/* The operations whose kernels do this one, its own and another one's, as bits. */
 uint32_t operation_kernels(enum operation_kind kind);
 /* Likewise, of an operation that knows whether it is of a grid. */
 uint32_t operation_own_kernels(const struct operation *operation);

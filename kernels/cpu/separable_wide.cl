@@ -1,7 +1,11 @@
 /* separable_wide.cl: a column filter and a row filter of sizes known at compile time, in wide vectors
  * of floats, for CPUs.
  *
- * out(x, y) = sum over i of row[i] * (sum over j of column[j] * in(x + i - rx, y + j - ry)) + offset
+ * blur(x, y) = sum over i of row[i] * (sum over j of column[j] * in(x + i - rx, y + j - ry)) + offset
+ *
+ * separable_wide: out = blur
+ * threshold_local_wide, unsharp_wide: what general/threshold.cl and unsharp.cl make of in and blur,
+ * without alpha. The blur is not stored, and pixels need no conversion to floats before it.
  *
  * A work-item makes a block of BLOCK_Y rows, WIDE_ROWS at a time. First down: each source vector is
  * loaded and converted once for all of these rows; their sums go to private lines. Then across, from
@@ -86,29 +90,57 @@ FORCE_INLINE void wide_down(line *lines, uint x, const global uchar *p, ulong pi
 		*(private down_anywhere *)(lines[r] + x) = sum[r];
 }
 
+enum wide_kind { WIDE_BLUR, WIDE_THRESHOLD, WIDE_UNSHARP };
+
+/* What becomes of a blur. amount: of a threshold full scale. */
+struct wide_how {
+	float offset, amount, threshold;
+};
+
+FORCE_INLINE float16 wide_compare(float16 v, float16 blur, const struct wide_how *how,
+                                  const enum wide_kind kind)
+{
+	float16 d;
+
+#ifdef PIXEL_MAX
+	if (kind == WIDE_THRESHOLD)
+		blur = rint(blur);
+#endif
+	d = v - blur;
+	if (kind == WIDE_THRESHOLD)
+		return select((float16)(0.0f), (float16)(how->amount), d > how->threshold);
+	return select(fma(d, (float16)(how->amount), v), v, fabs(d) < how->threshold);
+}
+
 /* The sums across whose first tap is at p. */
-FORCE_INLINE void wide_across(const private float *p, constant float *row, float offset,
+FORCE_INLINE void wide_across(const private float *p, constant float *row,
+                              const struct wide_how *how, const enum wide_kind kind,
                               source_row in, target_row out, uint x, ulong2 lines)
 {
 	float16 result[WIDE_ACROSS_SAMPLES / VECTOR];
-	across sum = offset;
+	across sum = how->offset;
 
 #pragma unroll WIDE_UNROLL
 	for (int i = 0; i < WIDE_ACROSS; i++)
 		sum += *(const private across_anywhere *)(p + i * BANDS) * row[i];
 	*(private across *)result = sum;
 #pragma unroll
+	for (int k = 0; kind != WIDE_BLUR && k < WIDE_ACROSS_SAMPLES / VECTOR; k++)
+		result[k] = wide_compare(pixel_load(in + k * VECTOR, VECTOR), result[k], how, kind);
+#pragma unroll
 	for (int k = 0; k < WIDE_ACROSS_SAMPLES / VECTOR; k++)
 		wide_store(result[k], in + k * VECTOR, out + k * VECTOR, x + k * VECTOR,
 		           lines);
 }
 
-kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
-separable_wide(REGION_ARGUMENTS, constant float *weights, uint rx, uint ry, float offset, uint keep)
+/* The block of a work-item. src, dst: the first samples of its region. */
+FORCE_INLINE void wide_block(const global uchar *src, uint src_pitch, global uchar *dst,
+                             uint dst_pitch, uint2 span, uint start, uint end,
+                             constant float *weights, const struct wide_how *how,
+                             const enum wide_kind kind)
 {
-	const uint2 span = block_span(samples, blocks, get_global_id(0));
 	const uint width = span.y - span.x, columns = width + 2 * WIDE_HALO;
-	const uint start = get_global_id(1) * BLOCK_Y, end = min(start + BLOCK_Y, rows);
+	const ulong src_offset = 0, dst_offset = 0;
 	line lines[WIDE_ROWS] __attribute__((aligned(64)));
 
 	for (uint y = start; y < end; y += WIDE_ROWS) {
@@ -130,9 +162,49 @@ separable_wide(REGION_ARGUMENTS, constant float *weights, uint rx, uint ry, floa
 			for (uint i = 0; i < width; i += WIDE_ACROSS_SAMPLES) {
 				const uint x = min(i, width - WIDE_ACROSS_SAMPLES);
 
-				wide_across(lines[r] + x, weights, offset, in + x, out + x,
+				wide_across(lines[r] + x, weights, how, kind, in + x, out + x,
 				            span.x + x, past);
 			}
 		}
 	}
 }
+
+#define WIDE_BLOCK(how, kind)                                                                      \
+	const uint2 span = block_span(samples, blocks, get_global_id(0));                          \
+	const uint start = get_global_id(1) * BLOCK_Y;                                             \
+                                                                                                   \
+	wide_block(src + src_offset, src_pitch, dst + dst_offset, dst_pitch, span, start,          \
+	           min(start + BLOCK_Y, rows), weights, how, kind);
+
+#define WIDE_KERNEL kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+
+/* A program is of one kernel: to compile all three takes twice as long. */
+#ifdef KERNEL_separable_wide
+WIDE_KERNEL separable_wide(REGION_ARGUMENTS, constant float *weights, uint rx, uint ry,
+                           float offset, uint keep)
+{
+	const struct wide_how how = {offset, 0, 0};
+
+	WIDE_BLOCK(&how, WIDE_BLUR)
+}
+#endif
+
+#ifdef KERNEL_threshold_local_wide
+WIDE_KERNEL threshold_local_wide(REGION_ARGUMENTS, constant float *weights, uint rx, uint ry,
+                                 float offset, uint keep, float full, float threshold)
+{
+	const struct wide_how how = {offset, full, threshold};
+
+	WIDE_BLOCK(&how, WIDE_THRESHOLD)
+}
+#endif
+
+#ifdef KERNEL_unsharp_wide
+WIDE_KERNEL unsharp_wide(REGION_ARGUMENTS, constant float *weights, uint rx, uint ry, float offset,
+                         uint keep, float amount, float threshold)
+{
+	const struct wide_how how = {offset, amount, threshold};
+
+	WIDE_BLOCK(&how, WIDE_UNSHARP)
+}
+#endif

@@ -102,6 +102,21 @@ def test_variant(service, name):
     assert (done == 0) == (name in ONLY_NVIDIA | SLOW), done
 
 
+@pytest.mark.parametrize("name, one, kind", [
+    ("threshold_local_wide", ("threshold", {"method": "gaussian", "size": 9, "offset": 0.03}), "u16"),
+    ("unsharp_wide", ("unsharp", {"threshold": 0.1}), "f32"),
+])
+def test_comparison(service, name, one, kind):
+    """A blur and the comparison with it, by one kernel, or by that of the blur."""
+    pixels = random_pixels(seed_of(name), WIDTH, HEIGHT, 3, kind)
+    for variant in (name, "separable_wide", "general"):
+        answer = filtered(service, pixels, [one], variant=variant, border="reflect101", verify=1)
+        right(answer, pixels, [one], border="reflect101")
+        assert (name in used(answer)) == (variant == name), used(answer)
+        assert ("separable_wide" in used(answer)) == (variant == "separable_wide"), used(answer)
+        assert answer.headers["X-Verify-Mismatches"] == "0"
+
+
 @pytest.mark.parametrize("name", ["general", "reference"])
 def test_for_all(service, name):
     for one, kind, (bands, alpha) in itertools.product(
@@ -160,6 +175,7 @@ def test_unknown(service):
     ("separable_mma", [SEPARABLE[0]], 200, 3, {}, "NVIDIA GPU"),
     ("separable_packed", [("convolve", {"kernel": [[1, -3, 1]] * 3})], 200, 3, {}, "weights of a mean"),
     ("separable_packed", [SEPARABLE[0]], 9, 1, {}, "rows of 64 samples"),
+    ("unsharp_wide", [("unsharp", {})], 200, 4, {"alpha": 1}, "not alpha-weighted"),
     ("gradient_packed", [("sobel", {"output": "x"})], 200, 1, {}, "output=magnitude"),
     ("bilateral_rows", [("bilateral", {})], 200, 3, {"channels": "red"}, "all bands"),
     ("sobel_uchar", [("scharr", {})], 200, 1, {}, "sobel's magnitude"),

@@ -117,6 +117,22 @@ static const struct group mixes[] = {
      "0.1"},
 };
 
+static const struct group local_thresholds[] = {
+    {"local threshold, 3 x 3", "threshold=method=mean:size=3"},
+    {"local threshold, 11 x 11", "threshold=method=mean:size=11:offset=0.03"},
+    {"local threshold, gaussian", "threshold=method=gaussian:size=5:offset=-0.05"},
+    {"local threshold, 51 x 51", "threshold=method=mean:size=51:offset=-1"},
+    {"local threshold, gaussian of 63", "threshold=method=gaussian:size=63"},
+    {"local threshold in a chain", "median,threshold=method=mean:size=9,erode"},
+    {"local threshold, regions", "threshold=method=mean:size=7&regions=10,5,50,30"},
+};
+
+static const struct group unsharps[] = {
+    {"unsharp", "unsharp"},
+    {"unsharp, above a threshold", "unsharp=sigma=0.7:threshold=0.1"},
+    {"unsharp, radius 15", "unsharp=sigma=5:amount=2.5"},
+};
+
 static const struct set sets[] = {
     [OPERATION_SEPARABLE] = SET(separables),
     [OPERATION_MATRIX] = SET(matrices),
@@ -133,6 +149,8 @@ static const struct set sets[] = {
     [OPERATION_GROW] = SET(grids),
     [OPERATION_RANK] = SET(ranks),
     [OPERATION_THRESHOLD] = SET(thresholds),
+    [OPERATION_LOCAL_THRESHOLD] = SET(local_thresholds),
+    [OPERATION_UNSHARP] = SET(unsharps),
 };
 
 enum { SETS = sizeof sets / sizeof *sets, SMALL = 3, FILTERS_MOST = 16, CASES_MOST = 300 };

@@ -76,6 +76,19 @@ static void test_samples(void **state)
 	assert_false(is_offered(KERNEL_THRESHOLD_ROWS, &nvidia, "threshold=value=0.4"));
 }
 
+/* A blur and the comparison with it, at once, where the blur is in registers. */
+static void test_comparisons(void **state)
+{
+	(void)state;
+	assert_true(
+	    is_offered(KERNEL_THRESHOLD_LOCAL_WIDE, &cpu, "threshold=method=gaussian:size=63"));
+	assert_false(
+	    is_offered(KERNEL_THRESHOLD_LOCAL_WIDE, &cpu, "threshold=method=gaussian:size=65"));
+	assert_true(is_offered(KERNEL_UNSHARP_WIDE, &cpu, "unsharp"));
+	assert_false(is_offered(KERNEL_UNSHARP_WIDE, &nvidia, "unsharp"));
+	assert_false(is_offered(KERNEL_UNSHARP_WIDE, &cpu, "threshold=method=mean"));
+}
+
 /* What columns share is of squares of two sizes only; colours are mixed of any image. */
 static void test_cpu_windows(void **state)
 {
@@ -216,10 +229,11 @@ static void test_candidates(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_mean),         cmocka_unit_test(test_samples),
-	    cmocka_unit_test(test_gradients),    cmocka_unit_test(test_local_memory),
-	    cmocka_unit_test(test_small_groups), cmocka_unit_test(test_images),
-	    cmocka_unit_test(test_candidates),   cmocka_unit_test(test_cpu_windows)};
+	    cmocka_unit_test(test_mean),         cmocka_unit_test(test_comparisons),
+	    cmocka_unit_test(test_samples),      cmocka_unit_test(test_gradients),
+	    cmocka_unit_test(test_local_memory), cmocka_unit_test(test_small_groups),
+	    cmocka_unit_test(test_images),       cmocka_unit_test(test_candidates),
+	    cmocka_unit_test(test_cpu_windows)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -112,7 +112,7 @@ static enum error fill_step(const struct device *device, struct step *step, cons
 	step->keep = work->keep;
 	step->alpha = work->alpha;
 	step->output = op->kind == OPERATION_EXTREME ? op->largest : op->output;
-	if (op->kind == OPERATION_THRESHOLD)
+	if (op->kind == OPERATION_THRESHOLD || operation_compares(op->kind))
 		builder_set_comparison(step, op, work->image_type);
 	step->element = op->element;
 	step->largest = op->largest;
@@ -212,35 +212,47 @@ static struct work work_of(const struct builder *b, const struct operation *op, 
 	                     .read_height = b->image->height + 2 * halo_y};
 }
 
+/* Chooses a kernel and a shape for the work, which on entry are the general ones. True if the
+ * chain names the kernel. */
+static bool choose_kernel(struct builder *b, const struct work *work, enum kernel *kernel,
+                          struct shape *shape)
+{
+	const struct device *device = programs_device(b->programs);
+	const enum kernel asked = chain_kernel(b->chain);
+	struct shape shapes[SHAPES_MAX];
+
+	if (asked < KERNELS && variant_applies(asked, work, device, true)) {
+		variant_shapes(asked, work, device, shapes);
+		b->asked = true;
+		*kernel = asked;
+		*shape = shapes[0];
+		return true;
+	}
+	/* Of an operation with a plane there is one kernel, and a tuner keeps operations. */
+	if (b->chain->variant == VARIANT_GENERAL)
+		b->asked = true;
+	else if (b->choose && !work->operation->plane)
+		b->choose(b->user, work, kernel, shape);
+	else
+		variant_choose_by_table(device, work, kernel, shape);
+	return false;
+}
+
 enum error builder_add_filter(struct builder *b, const struct operation *op, double offset,
                               uint32_t keep, uint32_t alpha)
 {
 	const struct device *device = programs_device(b->programs);
-	struct work work = work_of(b, op, keep, alpha);
-	enum kernel general = variant_general_kernel(device, &work), kernel = general;
-	struct shape general_shape = variant_general_shape(device, general), shape = general_shape;
-	enum kernel asked = chain_kernel(b->chain);
-	struct shape shapes[SHAPES_MAX];
-	bool forced = asked < KERNELS && variant_applies(asked, &work, device, true);
+	const struct work work = work_of(b, op, keep, alpha);
+	const enum kernel general = variant_general_kernel(device, &work);
+	const struct shape general_shape = variant_general_shape(device, general);
+	enum kernel kernel = general;
+	struct shape shape = general_shape;
+	const bool named = choose_kernel(b, &work, &kernel, &shape);
 	enum program_state state;
 	struct step step;
-	enum error e;
+	enum error e = try_kernel(b, &work, offset, kernel, shape, &step, &state);
 
-	if (forced) {
-		variant_shapes(asked, &work, device, shapes);
-		b->asked = true;
-		kernel = asked;
-		shape = shapes[0];
-	} else if (b->chain->variant == VARIANT_GENERAL) {
-		b->asked = true;
-	} else if (b->choose &&
-	           !op->plane) { /* there is one kernel, and a tuner keeps operations */
-		b->choose(b->user, &work, &kernel, &shape);
-	} else {
-		variant_choose_by_table(device, &work, &kernel, &shape);
-	}
-	e = try_kernel(b, &work, offset, kernel, shape, &step, &state);
-	if (!e && state != PROGRAM_READY && !forced) {
+	if (!e && state != PROGRAM_READY && !named) {
 		step_release(&step);
 		e = try_kernel(b, &work, offset, general, general_shape, &step, &state);
 	}
@@ -249,4 +261,40 @@ enum error builder_add_filter(struct builder *b, const struct operation *op, dou
 	else if (!e)
 		add_step(b, &step);
 	return e;
+}
+
+/* True if the chain names a kernel of the operation's parts. */
+static bool names_part(const struct builder *b, const struct operation *op)
+{
+	return kernel_row(chain_kernel(b->chain))->operations & operation_own_kernels(op) &
+	       ~(1u << op->kind);
+}
+
+enum error builder_add_whole(struct builder *b, const struct operation *op, uint32_t keep,
+                             bool *added)
+{
+	const struct work work = work_of(b, op, keep, 0);
+	enum kernel known = KERNELS, kernel = KERNELS;
+	struct shape shape;
+	enum program_state state;
+	struct step step;
+	enum error e;
+	bool named;
+
+	*added = false;
+	variant_choose_by_table(programs_device(b->programs), &work, &known, &shape);
+	if (known == KERNELS || names_part(b, op))
+		return ERR_OK;
+	named = choose_kernel(b, &work, &kernel, &shape);
+	if (kernel == KERNELS)
+		return ERR_OK;
+	e = try_kernel(b, &work, 0, kernel, shape, &step, &state);
+	if (e)
+		return e;
+	*added = state == PROGRAM_READY || named;
+	if (*added)
+		add_step(b, &step);
+	else
+		step_release(&step);
+	return ERR_OK;
 }

@@ -55,6 +55,12 @@ void builder_add_general(struct builder *builder, struct step *step);
 enum error builder_add_filter(struct builder *builder, const struct operation *op, double offset,
                               uint32_t keep, uint32_t alpha) MUST_CHECK;
 
+/* Appends an operation that has no general kernel as one step, unless no kernel does it, the chain
+ * names one of its parts or general ones, or it is not compiled: *added. ERR_MEMORY or
+ * ERR_DEVICE. */
+enum error builder_add_whole(struct builder *builder, const struct operation *op, uint32_t keep,
+                             bool *added) MUST_CHECK;
+
 /* Sets what a step of unsharp or a threshold compares with, of an image of this type. */
 void builder_set_comparison(struct step *step, const struct operation *op,
                             enum pixel_type image_type);

@@ -249,6 +249,15 @@ static void set_weights(struct arguments *a, const struct step *step, const stru
 		set_u32(a, step->alpha);
 }
 
+/* Of a blur and the comparison with it, in one kernel. */
+static void set_comparison(struct arguments *a, const struct step *step, const struct tile *tile,
+                           const struct view *views)
+{
+	set_weights(a, step, tile, views);
+	set_float(a, step->amount);
+	set_float(a, step->threshold);
+}
+
 static void set_gradient(struct arguments *a, const struct step *step, const struct tile *tile,
                          const struct view *views)
 {
@@ -536,15 +545,24 @@ typedef void setter(struct arguments *a, const struct step *step, const struct t
 /* All kernels of an operation take the same arguments. NULL: the operation runs as other
  * kernels. */
 static setter *const of_operation[] = {
-    [OPERATION_SEPARABLE] = set_weights, [OPERATION_MATRIX] = set_weights,
-    [OPERATION_GRADIENT] = set_gradient, [OPERATION_BILATERAL] = set_bilateral,
-    [OPERATION_UNSHARP] = NULL,          [OPERATION_DOG] = set_weights,
-    [OPERATION_EXTREME] = set_extreme,   [OPERATION_MORPHOLOGY] = NULL,
-    [OPERATION_PIXELATE] = set_pixelate, [OPERATION_CURVE] = set_curve,
-    [OPERATION_RANK] = set_rank,         [OPERATION_THRESHOLD] = set_threshold,
-    [OPERATION_LOCAL_THRESHOLD] = NULL,  [OPERATION_LUT] = set_lut,
-    [OPERATION_MIX] = set_mix,           [OPERATION_CANNY] = set_canny,
-    [OPERATION_EDGES] = set_edges,       [OPERATION_GROW] = set_grid,
+    [OPERATION_SEPARABLE] = set_weights,
+    [OPERATION_MATRIX] = set_weights,
+    [OPERATION_GRADIENT] = set_gradient,
+    [OPERATION_BILATERAL] = set_bilateral,
+    [OPERATION_UNSHARP] = set_comparison,
+    [OPERATION_DOG] = set_weights,
+    [OPERATION_EXTREME] = set_extreme,
+    [OPERATION_MORPHOLOGY] = NULL,
+    [OPERATION_PIXELATE] = set_pixelate,
+    [OPERATION_CURVE] = set_curve,
+    [OPERATION_RANK] = set_rank,
+    [OPERATION_THRESHOLD] = set_threshold,
+    [OPERATION_LOCAL_THRESHOLD] = set_comparison,
+    [OPERATION_LUT] = set_lut,
+    [OPERATION_MIX] = set_mix,
+    [OPERATION_CANNY] = set_canny,
+    [OPERATION_EDGES] = set_edges,
+    [OPERATION_GROW] = set_grid,
 };
 _Static_assert(sizeof of_operation / sizeof *of_operation == OPERATIONS, "each has its place");
 

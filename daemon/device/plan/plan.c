@@ -116,7 +116,8 @@ static enum error add_premultiplied(struct builder *b, const struct operation *o
 	return e;
 }
 
-/* Adds a blur in float and the step that compares the original with it. */
+/* Adds a blur and the comparison of the original with it: one step, or a blur in float and the step
+ * that compares. */
 static enum error add_comparison(struct builder *b, const struct operation *op, uint32_t keep,
                                  bool alpha_weighted)
 {
@@ -125,8 +126,13 @@ static enum error add_comparison(struct builder *b, const struct operation *op, 
 	const bool threshold = op->kind == OPERATION_LOCAL_THRESHOLD;
 	struct operation blur = *op;
 	struct step step;
-	enum error e;
+	bool added = false;
+	enum error e = ERR_OK;
 
+	if (!alpha_weighted && !op->of_grid && !op->lattice.stride)
+		e = builder_add_whole(b, op, keep, &added);
+	if (e || added)
+		return e;
 	blur.kind = op->of_grid ? OPERATION_GROW : OPERATION_SEPARABLE;
 	blur.gain = 1;
 	b->busy = original;

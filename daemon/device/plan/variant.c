@@ -462,6 +462,8 @@ void variant_describe(enum kernel kernel, char *text, size_t size)
 			add_need(text, size, words[i].text);
 	if (row->origin == KERNEL_CLASSIC && row->operations & 1u << OPERATION_GRADIENT)
 		add_need(text, size, "sobel's magnitude");
+	if (row->operations & (1u << OPERATION_LOCAL_THRESHOLD | 1u << OPERATION_UNSHARP))
+		add_need(text, size, "colours not alpha-weighted, no lattice");
 	if (row->origin == KERNEL_CLASSIC)
 		add_need(text, size, "all bands, not alpha-weighted");
 }

@@ -99,7 +99,8 @@ uint64_t variant_local_bytes(enum kernel kernel, const struct shape *shape, enum
 uint32_t variant_shapes(enum kernel kernel, const struct work *work, const struct device *device,
                         struct shape shapes[SHAPES_MAX]);
 
-/* Chooses kernel and shape for a piece of work. On entry they are the general ones. */
+/* Chooses kernel and shape for a piece of work. On entry they are the general ones, or KERNELS
+ * where an operation has none: it may stay so, as there are kernels for its parts. */
 typedef void variant_chooser(void *user, const struct work *work, enum kernel *kernel,
                              struct shape *shape);
 
