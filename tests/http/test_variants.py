@@ -103,6 +103,7 @@ def test_variant(service, name):
 
 
 @pytest.mark.parametrize("name, one, kind", [
+    ("threshold_local_sums", ("threshold", {"method": "mean", "size": 9}), "u8"),
     ("threshold_local_wide", ("threshold", {"method": "gaussian", "size": 9, "offset": 0.03}), "u16"),
     ("unsharp_wide", ("unsharp", {"threshold": 0.1}), "f32"),
 ])
@@ -175,6 +176,7 @@ def test_unknown(service):
     ("separable_mma", [SEPARABLE[0]], 200, 3, {}, "NVIDIA GPU"),
     ("separable_packed", [("convolve", {"kernel": [[1, -3, 1]] * 3})], 200, 3, {}, "weights of a mean"),
     ("separable_packed", [SEPARABLE[0]], 9, 1, {}, "rows of 64 samples"),
+    ("separable_sums", [SEPARABLE[0]], 200, 3, {}, "equal weights"),
     ("unsharp_wide", [("unsharp", {})], 200, 4, {"alpha": 1}, "not alpha-weighted"),
     ("gradient_packed", [("sobel", {"output": "x"})], 200, 1, {}, "output=magnitude"),
     ("bilateral_rows", [("bilateral", {})], 200, 3, {"channels": "red"}, "all bands"),

@@ -19,6 +19,8 @@ static const struct group separables[] = {
     {"3 x 3, a mean given as a matrix", "convolve=kernel=1 2 1;2 4 2;1 2 1"},
     {"3 x 5, signed", "convolve=kernel=1 -2 3;2 -4 6;3 -6 9;2 -4 6;1 -2 3:offset=20"},
     {"radius 25", "box=size=51"},
+    {"3 x 3, equal weights", "box=size=3"},
+    {"radius 130", "box=size=261"},
 };
 static const struct group matrices[] = {
     {"matrix 3 x 3", "convolve=kernel=1 2 3;4 5 6;7 8 0"},
@@ -123,6 +125,8 @@ static const struct group local_thresholds[] = {
     {"local threshold, gaussian", "threshold=method=gaussian:size=5:offset=-0.05"},
     {"local threshold, 51 x 51", "threshold=method=mean:size=51:offset=-1"},
     {"local threshold, gaussian of 63", "threshold=method=gaussian:size=63"},
+    {"local threshold, 255 x 255", "threshold=method=mean:size=255"},
+    {"local threshold, 301 x 301", "threshold=method=mean:size=301:offset=0.2"},
     {"local threshold in a chain", "median,threshold=method=mean:size=9,erode"},
     {"local threshold, regions", "threshold=method=mean:size=7&regions=10,5,50,30"},
 };

@@ -76,10 +76,18 @@ static void test_samples(void **state)
 	assert_false(is_offered(KERNEL_THRESHOLD_ROWS, &nvidia, "threshold=value=0.4"));
 }
 
-/* A blur and the comparison with it, at once, where the blur is in registers. */
-static void test_comparisons(void **state)
+/* Running sums are of equal weights, and of large windows; what is compared with a blur may be. */
+static void test_sums(void **state)
 {
 	(void)state;
+	assert_true(is_offered(KERNEL_SEPARABLE_SUMS, &cpu, "box=size=9"));
+	assert_true(is_offered(KERNEL_SEPARABLE_SUMS, &cpu, "box=size=601"));
+	assert_false(is_offered(KERNEL_SEPARABLE_SUMS, &cpu, "box=size=3"));
+	assert_false(is_offered(KERNEL_SEPARABLE_SUMS, &cpu, "gaussian=size=9"));
+	assert_false(is_offered(KERNEL_SEPARABLE_SUMS, &nvidia, "box=size=9"));
+	assert_true(is_offered(KERNEL_THRESHOLD_LOCAL_SUMS, &cpu, "threshold=method=mean:size=3"));
+	assert_false(
+	    is_offered(KERNEL_THRESHOLD_LOCAL_SUMS, &cpu, "threshold=method=gaussian:size=3"));
 	assert_true(
 	    is_offered(KERNEL_THRESHOLD_LOCAL_WIDE, &cpu, "threshold=method=gaussian:size=63"));
 	assert_false(
@@ -229,7 +237,7 @@ static void test_candidates(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_mean),         cmocka_unit_test(test_comparisons),
+	    cmocka_unit_test(test_mean),         cmocka_unit_test(test_sums),
 	    cmocka_unit_test(test_samples),      cmocka_unit_test(test_gradients),
 	    cmocka_unit_test(test_local_memory), cmocka_unit_test(test_small_groups),
 	    cmocka_unit_test(test_images),       cmocka_unit_test(test_candidates),

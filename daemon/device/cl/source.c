@@ -23,6 +23,7 @@ static const struct {
     {"cpu/colormatrix", "wide.cl"},
     {"cpu/matrix", "wide.cl"},
     {"cpu/samples_rows", "wide.cl"},
+    {"cpu/separable_sums", "wide.cl"},
     {"cpu/separable_wide", "wide.cl"},
     {"cpu/extreme", "keys.cl"},
     {"cpu/median", "keys.cl"},

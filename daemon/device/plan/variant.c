@@ -13,6 +13,7 @@ enum {
 	IMAGE = VARIANT_IMAGE,
 	ONLY_3X3 = VARIANT_ONLY_3X3,
 	MEAN = VARIANT_MEAN,
+	BOX = VARIANT_BOX,
 	EXACT = VARIANT_EXACT,
 	WHOLE_SMOOTH = VARIANT_WHOLE_SMOOTH,
 	MAGNITUDE = VARIANT_MAGNITUDE,
@@ -140,6 +141,17 @@ bool work_is_mean(const struct operation *op)
 	return fabs(row - 1) < 1e-9 && fabs(column - 1) < 1e-9;
 }
 
+/* True for the mean of a rectangle, also one that something is compared with. */
+static bool is_box(const struct operation *op)
+{
+	const size_t width = 2 * (size_t)op->radius_x + 1, height = 2 * (size_t)op->radius_y + 1;
+
+	for (size_t i = 0; i < width + height; i++)
+		if (fabs(op->coefficients[i] * (double)(i < width ? width : height) - 1) > 1e-9)
+			return false;
+	return op->offset == 0;
+}
+
 /* True if the kernel is exact enough. Plain float sums suffice for most coefficients, compensated
  * sums for all; half floats have an error bound of their own. */
 static bool exact_enough(enum kernel kernel, const struct work *work)
@@ -194,6 +206,8 @@ static bool has_what_it_needs(uint32_t needs, const struct work *work)
 		return false;
 	if (needs & VARIANT_MEAN && !work_is_mean(op))
 		return false;
+	if (needs & VARIANT_BOX && !is_box(op))
+		return false;
 	if (needs & VARIANT_WHOLE_SMOOTH && !smooth_is_whole(op))
 		return false;
 	if (needs & VARIANT_MAGNITUDE && op->output != GRADIENT_MAGNITUDE)
@@ -233,13 +247,15 @@ static bool classic_applies(enum kernel kernel, const struct work *work,
 	        op->coefficients[1] == 2);
 }
 
-/* True if a kernel cannot be the fastest: a large separable window as a matrix, or compensated sums
- * without need. */
+/* True if a kernel cannot be the fastest: a large separable window as a matrix, running sums of a
+ * small one, or compensated sums without need. */
 static bool is_hopeless(enum kernel kernel, const struct work *work)
 {
 	const struct operation *op = work->operation;
 	double width = 2.0 * op->radius_x + 1, height = 2.0 * op->radius_y + 1;
 
+	if (kernel == KERNEL_SEPARABLE_SUMS)
+		return width + height < 18;
 	if (kernel == KERNEL_MATRIX_COMPENSATED)
 		return !needs_compensation(op, work->image_type, work->alpha);
 	return op->kind == OPERATION_SEPARABLE &&
@@ -431,6 +447,7 @@ void variant_describe(enum kernel kernel, char *text, size_t size)
 	    {VARIANT_IMAGE, "image objects of the image's type and size"},
 	    {VARIANT_ONLY_3X3, "a window of 3x3"},
 	    {VARIANT_MEAN, "weights of a mean, no offset"},
+	    {VARIANT_BOX, "equal weights of a mean, no offset"},
 	    {VARIANT_EXACT, "weights within its precision"},
 	    {VARIANT_WHOLE_SMOOTH, "small whole weights, no direction"},
 	    {VARIANT_MAGNITUDE, "output=magnitude"},

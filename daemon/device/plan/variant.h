@@ -31,6 +31,7 @@ enum {
 	VARIANT_IMAGE = 2,         /* reads an image object */
 	VARIANT_ONLY_3X3 = 4,      /* only a window of 3x3 */
 	VARIANT_MEAN = 8,          /* separable: weights not negative, sum 1, no offset */
+	VARIANT_BOX = 32768,       /* a mean whose weights are equal */
 	VARIANT_EXACT = 16,        /* sums must be exact enough: half_error.h */
 	VARIANT_WHOLE_SMOOTH = 32, /* gradient: small integer weights, no direction */
 	VARIANT_MAGNITUDE = 64,    /* gradient: no other output */
