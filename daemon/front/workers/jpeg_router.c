@@ -7,7 +7,8 @@
  * and each job waits for those of both. So a single job in the lane that nobody uses says little of
  * that lane. Choices for images of about a size come in blocks of one lane, of which only the later
  * half is learned from. From time to time a block goes by the lane that is expected to be slower,
- * and the less often, the slower it is: about 1/LOOK of the time goes into such blocks. */
+ * and the less often and the shorter, the slower it is: at most about 1/LOOK of the time goes into
+ * such blocks. */
 #include "front/workers/jpeg_router.h"
 
 #include <math.h>
@@ -20,7 +21,7 @@
 enum {
 	SIZES = 34, /* logarithms to base 2 of numbers of pixels */
 	LOOK = 64,
-	ROUNDS = 4, /* choices in a block for each codec worker */
+	ROUNDS = 4, /* choices in a block for each codec worker, at most */
 };
 
 enum lane { LANE_CODEC, LANE_DEVICE, LANES };
@@ -36,7 +37,7 @@ static const struct {
 static struct known {
 	double ratio[LANES]; /* running means of measured times to guesses; 0: not measured */
 	enum lane lane;      /* of the block */
-	unsigned left;       /* choices in the block */
+	unsigned size, left; /* choices in the block, and those that are left */
 	unsigned blocks;     /* since the last one in the other lane */
 } known[TILE_FORMS][SIZES];
 static const double weight = 0.125;
@@ -139,29 +140,33 @@ enum jpeg_reason jpeg_router_ask(const struct job *job, uint32_t *pixels_max)
 	return *pixels_max ? JPEG_REASON_NONE : JPEG_REASON_DEVICE;
 }
 
-static enum lane next_lane(struct known *k, enum tile_form form, const struct image *image)
+/* Begins a block, of so many choices at most. */
+static void begin_block(struct known *k, enum tile_form form, const struct image *image,
+                        unsigned most)
 {
 	double codec = expect(LANE_CODEC, form, image), device = expect(LANE_DEVICE, form, image);
+	double times = fmax(codec, device) / fmin(codec, device);
 	enum lane faster = device < codec ? LANE_DEVICE : LANE_CODEC,
 	          slower = faster == LANE_CODEC ? LANE_DEVICE : LANE_CODEC;
-	double rarely =
-	    (k->ratio[slower] > 0 ? LOOK : 1) * fmax(codec, device) / fmin(codec, device);
 
-	if (k->lane == faster && ++k->blocks > rarely)
-		return slower;
-	k->blocks = k->lane == faster ? k->blocks : 0;
-	return faster;
+	if (k->lane == faster && ++k->blocks > (k->ratio[slower] > 0 ? LOOK : 1) * times) {
+		k->lane = slower;
+		k->size = (unsigned)fmax(most / times, 1);
+	} else {
+		k->blocks = k->lane == faster ? k->blocks : 0;
+		k->lane = faster;
+		k->size = most;
+	}
+	k->left = k->size;
 }
 
 static enum lane choose(struct job *job, const struct image *image, unsigned workers)
 {
 	struct known *k = &known[job->jpeg_form][size_of(image)];
 
-	if (!k->left) {
-		k->lane = next_lane(k, job->jpeg_form, image);
-		k->left = ROUNDS * workers;
-	}
-	if (k->left-- <= ROUNDS * workers / 2)
+	if (!k->left)
+		begin_block(k, job->jpeg_form, image, ROUNDS * workers);
+	if (k->left-- <= (k->size + 1) / 2)
 		job->times.routed = loop_now() - (uint64_t)filter_ns(job);
 	return k->lane;
 }
