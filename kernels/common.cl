@@ -38,7 +38,8 @@
 #endif
 
 /* What a special program is compiled for: bands and radii, the mask of bands that are kept as they
- * are, and whether a CPU writes results past its cache. */
+ * are, whether a CPU writes results past its cache, and (BLOCK_X, BLOCK_Y, which only special programs
+ * have) the samples and rows that a work-item makes. */
 #ifndef BANDS
 #define BANDS 1
 #endif

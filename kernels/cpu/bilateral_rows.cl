@@ -11,14 +11,6 @@
  *
  * At least BILATERAL_PIXELS pixels a row; BLOCK_X at least 4 * BILATERAL_PIXELS * BANDS. */
 
-/* Samples and rows that a work-item makes. */
-#ifndef BLOCK_X
-#define BLOCK_X 1024
-#endif
-#ifndef BLOCK_Y
-#define BLOCK_Y 32
-#endif
-
 /* Pixels that are made at once. */
 #ifndef BILATERAL_PIXELS
 #define BILATERAL_PIXELS 32

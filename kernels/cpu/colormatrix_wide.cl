@@ -8,14 +8,6 @@
  *
  * A work-item makes a block of BLOCK_Y rows, one after another. At least 16 pixels a row. */
 
-/* Samples and rows that a work-item makes. */
-#ifndef BLOCK_X
-#define BLOCK_X 4096
-#endif
-#ifndef BLOCK_Y
-#define BLOCK_Y 16
-#endif
-
 #ifndef ALPHA
 #define ALPHA 0
 #endif

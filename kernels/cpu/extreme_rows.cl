@@ -8,14 +8,6 @@
  *
  * Samples are compared as keys: see keys.cl. At least 64 samples a row. OUTPUT: 1 for the largest. */
 
-/* Samples and rows that a work-item makes. */
-#ifndef BLOCK_X
-#define BLOCK_X 1024
-#endif
-#ifndef BLOCK_Y
-#define BLOCK_Y 24
-#endif
-
 enum {
 	EXTREME_ACROSS = 2 * RADIUS_X + 1,
 	EXTREME_DOWN = 2 * RADIUS_Y + 1,

@@ -12,14 +12,6 @@
  *
  * SMOOTH0 to 2 are whole numbers of a sum up to 128. At least 64 samples a row. No `offset`. */
 
-/* Samples and rows that a work-item makes. */
-#ifndef BLOCK_X
-#define BLOCK_X 4096
-#endif
-#ifndef BLOCK_Y
-#define BLOCK_Y 16
-#endif
-
 #ifndef SMOOTH0
 #define SMOOTH0 1
 #define SMOOTH1 2

@@ -12,14 +12,6 @@
  *
  * weights: float, row by row. At least 64 samples a row. */
 
-/* Samples and rows that a work-item makes. */
-#ifndef BLOCK_X
-#define BLOCK_X 512
-#endif
-#ifndef BLOCK_Y
-#define BLOCK_Y 64
-#endif
-
 /* Sums in registers: rows times vectors. */
 #ifndef MATRIX_ROWS
 #define MATRIX_ROWS 6

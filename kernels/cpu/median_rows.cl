@@ -7,14 +7,6 @@
  *
  * Samples are compared as keys: see keys.cl. At least 64 samples a row. */
 
-/* Samples and rows that a work-item makes. */
-#ifndef BLOCK_X
-#define BLOCK_X 1024
-#endif
-#ifndef BLOCK_Y
-#define BLOCK_Y 32
-#endif
-
 enum {
 	MEDIAN_HALO = RADIUS_X * BANDS,
 	/* A block of block_span() is less than 16 samples larger than BLOCK_X. Each line begins at a

@@ -4,14 +4,10 @@
  * a few rows at a time; then the columns of each block. The means make a line of pixels, which is
  * copied to all rows. */
 
-/* Samples of a run, unless a single block has more. */
-#ifndef BLOCK_X
-#define BLOCK_X 4096
-#endif
-
 enum {
 	SIZE = RADIUS_X + 1,
 	PIXELATE_TOGETHER = 8, /* rows */
+	/* A run has BLOCK_X samples, unless a single block has more. */
 	PIXELATE_LINE = (SIZE * BANDS > BLOCK_X ? SIZE * BANDS : BLOCK_X) + LANES,
 };
 

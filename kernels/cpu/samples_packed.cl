@@ -12,14 +12,6 @@
  *
  * A work-item makes a block of BLOCK_Y rows, one after another. At least 64 samples a row. */
 
-/* Samples and rows that a work-item makes. */
-#ifndef BLOCK_X
-#define BLOCK_X 4096
-#endif
-#ifndef BLOCK_Y
-#define BLOCK_Y 16
-#endif
-
 enum { PACKED_VECTOR = 64, VALUES = 256, PATTERN = PACKED_VECTOR + BANDS };
 
 typedef uchar bytes __attribute__((ext_vector_type(64)));

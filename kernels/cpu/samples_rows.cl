@@ -6,14 +6,6 @@
  *
  * A work-item makes a block of BLOCK_Y rows, one after another. At least 16 samples a row. */
 
-/* Samples and rows that a work-item makes. */
-#ifndef BLOCK_X
-#define BLOCK_X 4096
-#endif
-#ifndef BLOCK_Y
-#define BLOCK_Y 16
-#endif
-
 enum samples_power { POWER_NONE, POWER_ROOT, POWER_ANY };
 
 /* The arguments of curve_rows. */

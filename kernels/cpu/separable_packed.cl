@@ -18,14 +18,6 @@
  * weights: row, then column; round(w * 65536), summing to 65536. At least 64 samples a row.
  * No `offset`. */
 
-/* Samples and rows that a work-item makes. */
-#ifndef BLOCK_X
-#define BLOCK_X 4096
-#endif
-#ifndef BLOCK_Y
-#define BLOCK_Y 16
-#endif
-
 /* Rows that share a source vector. */
 #ifndef PACKED_ROWS
 #define PACKED_ROWS 4

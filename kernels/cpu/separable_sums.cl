@@ -13,14 +13,6 @@
  *
  * weights: not used. At least 64 samples a row. No `offset`. */
 
-/* Samples and rows that a work-item makes. */
-#ifndef BLOCK_X
-#define BLOCK_X 4096
-#endif
-#ifndef BLOCK_Y
-#define BLOCK_Y 64
-#endif
-
 enum {
 	SUMS_ACROSS = 2 * RADIUS_X + 1,
 	SUMS_DOWN = 2 * RADIUS_Y + 1,

@@ -16,14 +16,6 @@
  *
  * weights: float, row, then column. At least 64 samples a row. */
 
-/* Samples and rows that a work-item makes. */
-#ifndef BLOCK_X
-#define BLOCK_X 4096
-#endif
-#ifndef BLOCK_Y
-#define BLOCK_Y 16
-#endif
-
 /* Rows that share a source vector. */
 #ifndef WIDE_ROWS
 #define WIDE_ROWS 8
