@@ -817,7 +817,8 @@ enum error chain_take(int fd, struct chain **chain)
 {
 	void *data = NULL;
 	size_t size = 0;
-	enum error e = sealed_take(fd, sizeof **chain, CHAIN_SIZE_MAX, &data, &size);
+	const size_t least = offsetof(struct chain, coefficient);
+	enum error e = sealed_take(fd, least, CHAIN_SIZE_MAX, &data, &size);
 
 	*chain = data;
 	if (!e && (chain_size(*chain) > size || !chain_valid(*chain)))

@@ -106,8 +106,8 @@ enum kernel chain_kernel(const struct chain *chain);
 /* True if a chain from another process is within all limits. */
 bool chain_valid(const struct chain *chain);
 
-/* Reads a chain from another process: a new one from malloc(), which is at least as long as the
- * struct. ERR_INTERNAL unless it is valid; ERR_IO or ERR_MEMORY. */
+/* Reads a chain from another process: a new one from malloc(), of chain_size() bytes or more, so
+ * that the struct must not be copied. ERR_INTERNAL unless it is valid; ERR_IO or ERR_MEMORY. */
 enum error chain_take(int fd, struct chain **chain) MUST_CHECK;
 
 /* True if a value is a share of the image's size, which must be known to say more of the chain. */
