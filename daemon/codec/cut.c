@@ -128,8 +128,8 @@ static enum error read_planes(const struct cutter *c, struct decoder *decoder, u
 }
 
 /* Likewise, and fills the columns outside the image. */
-static enum error read_rows(const struct cutter *c, struct decoder *decoder, uint32_t y,
-                            uint32_t count, uint8_t *rows, uint64_t plane)
+static enum error read_padded(const struct cutter *c, struct decoder *decoder, uint32_t y,
+                              uint32_t count, uint8_t *rows, uint64_t plane)
 {
 	size_t pitch = c->tiling->in_pitch;
 	enum error e = c->whole
@@ -139,6 +139,23 @@ static enum error read_rows(const struct cutter *c, struct decoder *decoder, uin
 	for (uint32_t p = 0; !e && c->sides && p < c->tiling->planes; p++)
 		for (uint32_t i = 0; i < count; i++)
 			pad_row(c, rows + p * plane + i * pitch);
+	return e;
+}
+
+/* Likewise, a few rows at a time, which the nearest cache holds until they are padded. */
+static enum error read_rows(const struct cutter *c, struct decoder *decoder, uint32_t y,
+                            uint32_t count, uint8_t *rows, uint64_t plane)
+{
+	enum { NEAR = 24 << 10, FEW = 16 };
+	const uint32_t near = (uint32_t)(NEAR / c->tiling->in_pitch),
+	               most = near > FEW ? near : FEW;
+	enum error e = ERR_OK;
+
+	for (uint32_t done = 0, step; !e && done < count; done += step) {
+		step = c->sides && count - done > most ? most : count - done;
+		e = read_padded(c, decoder, y + done, step,
+		                rows + done * (size_t)c->tiling->in_pitch, plane);
+	}
 	return e;
 }
 
