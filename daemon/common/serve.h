@@ -46,7 +46,7 @@ struct serve_calls {
 
 /* Begins with a request of a guest, and takes over what is in its head, also on failure (NULL: no
  * memory). It is decided, or `wake` is called when it is: it then has its answer, or wants its
- * body, or waits for serve_finish(). */
+ * body, or waits for serve_look(). */
 struct request *serve_begin(struct guest *guest, struct head *head, const struct serve_calls *calls,
                             void *context) MUST_CHECK;
 
@@ -89,8 +89,9 @@ enum error serve_value(struct request *request, const char *data, size_t size,
                        struct problem *problem) MUST_CHECK;
 
 /* Of a decided request, or one whose head announces no body: the body is complete, so many bytes
- * are where there was room for them. Afterwards it has its answer, or `wake` is called later, for
- * serve_look(), after which the same holds. */
+ * are where there was room for them. Afterwards it has its answer, or waits for serve_look(); after
+ * that it has its answer, or `wake` is called later, for serve_look() again. That may be called for
+ * any request without an answer that wants no body. */
 void serve_finish(struct request *request, uint64_t size);
 void serve_look(struct request *request);
 

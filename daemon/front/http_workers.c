@@ -198,9 +198,17 @@ void http_workers_certify(int fd, size_t chain_size, size_t key_size)
 		send_certificate(&workers[i]);
 }
 
-void http_workers_turn(void)
+bool http_workers_turn(void)
 {
-	remotes_turn();
+	bool due = false;
+
+	for (unsigned i = 0; i < count; i++)
+		if (workers[i].remote)
+			remote_turn(workers[i].remote);
+	/* One's request may wake another's. */
+	for (unsigned i = 0; i < count; i++)
+		due |= workers[i].remote && remote_is_due(workers[i].remote);
+	return due;
 }
 
 void http_workers_drain(bool last)

@@ -21,8 +21,8 @@ enum error http_workers_init(const struct config *config, const struct limits *l
 void http_workers_limit(const struct limits *limits);
 void http_workers_certify(int fd, size_t chain_size, size_t key_size);
 
-/* Does what is due. Call it before each wait of the loop. */
-void http_workers_turn(void);
+/* Does what is due, for a while. Call it before each wait of the loop. True: there is more. */
+bool http_workers_turn(void);
 
 /* Accepts no more connections, after (last) those that wait to be, and ends each after the answer
  * to its next request. */

@@ -294,12 +294,13 @@ static void finish(void)
 			parts[parts_started].fini();
 }
 
-/* Runs before each wait of the loop, which has no limit. */
+/* Runs before each wait of the loop. */
 static int turn(void)
 {
-	http_workers_turn();
+	bool more = http_workers_turn();
+
 	errands_turn();
-	return -1;
+	return more ? 0 : -1;
 }
 
 int main(int argc, char **argv)

@@ -67,6 +67,7 @@ static unsigned socket_count;
 static const struct http_socket **origins; /* of accepted connections, by descriptor */
 static size_t origins_size;
 static bool (*serves)(void);
+static uint64_t descriptors_most; /* with which clients are accepted */
 static struct loop_timer pause_end;
 static struct client *clients;
 static LIST_HEAD(client_list, client) leaving, waiting;
@@ -333,6 +334,13 @@ static void ready(void *context)
 	(void)context; /* http_turn() follows and runs every daemon */
 }
 
+static enum error watch_daemon(bool secure)
+{
+	int epoll = MHD_get_daemon_info(daemons[secure].mhd, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
+
+	return loop_watch(&daemons[secure].watch, epoll, EPOLLIN, ready, NULL);
+}
+
 /* Starts the library's part, once. With TLS it asks for a certificate at each handshake. */
 static enum error start_daemon(bool secure)
 {
@@ -344,7 +352,6 @@ static enum error start_daemon(bool secure)
 	unsigned flags =
 	    MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
 	struct MHD_Daemon *mhd;
-	int epoll;
 
 	if (daemons[secure].mhd)
 		return ERR_OK;
@@ -361,8 +368,7 @@ static enum error start_daemon(bool secure)
 		return ERR_IO;
 	}
 	daemons[secure].mhd = mhd;
-	epoll = MHD_get_daemon_info(mhd, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
-	return loop_watch(&daemons[secure].watch, epoll, EPOLLIN, ready, NULL);
+	return watch_daemon(secure);
 }
 
 /* Accepts nobody for a while. */
@@ -408,7 +414,10 @@ static bool accept_client(const struct listening *l)
 	else if (MHD_add_connection(daemons[l->socket.tls].mhd, fd, (struct sockaddr *)&address,
 	                            size) != MHD_YES)
 		log_debug("libmicrohttpd does not take a client: %m");
-	return true;
+	if ((uint64_t)fd < descriptors_most)
+		return true;
+	pause_accepting();
+	return false;
 }
 
 static void await_clients(struct listening *l);
@@ -455,11 +464,12 @@ void http_limit(const struct limits *l)
 	limits = *l;
 }
 
-enum error http_init(const struct limits *l, bool (*is_served)(void))
+enum error http_init(const struct limits *l, bool (*is_served)(void), uint64_t descriptors)
 {
 	enum error e;
 
 	serves = is_served;
+	descriptors_most = descriptors / 4 * 3;
 	http_limit(l);
 	e = exchanges_init(&limits);
 	if (!e)
@@ -469,7 +479,7 @@ enum error http_init(const struct limits *l, bool (*is_served)(void))
 	return e ? e : loop_timer_init(&ends, show_ends, NULL);
 }
 
-int http_turn(void)
+int http_turn(bool full)
 {
 	MHD_UNSIGNED_LONG_LONG timeout, least = 0;
 	bool bounded = false;
@@ -477,6 +487,12 @@ int http_turn(void)
 	for (unsigned i = 0; i < sizeof daemons / sizeof *daemons; i++) {
 		if (!daemons[i].mhd)
 			continue;
+		if (full) {
+			loop_unwatch(&daemons[i].watch);
+			continue;
+		}
+		if (daemons[i].watch.fd < 0 && watch_daemon(i))
+			return END_MS;
 		MHD_run(daemons[i].mhd);
 		if (MHD_get_timeout(daemons[i].mhd, &timeout) != MHD_YES)
 			continue;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -36,6 +37,7 @@ static const struct usage usage = {
 static struct loop_watch front;
 static struct loop_timer report;
 static bool limited; /* http_init() has been called */
+static struct rlimit files;
 
 static enum log_level parse_options(int argc, char **argv)
 {
@@ -99,7 +101,7 @@ static enum error take_limits(const struct limits *limits)
 	if (limited)
 		return ERR_OK;
 	limited = true;
-	return http_init(limits, service_speaks);
+	return http_init(limits, service_speaks, files.rlim_max);
 }
 
 /* An error is one of the front, or the machine is out of something: the front starts another. */
@@ -161,7 +163,7 @@ static enum error start(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	ignore_signals();
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) || getrlimit(RLIMIT_NOFILE, &files))
 		return ERR_INTERNAL;
 	e = loop_init();
 	if (!e)
@@ -180,7 +182,7 @@ static enum error start(void)
 
 static int turn(void)
 {
-	int wait = limited ? http_turn() : -1, soon = service_turn();
+	int wait = limited ? http_turn(service_is_full()) : -1, soon = service_turn();
 
 	errands_turn();
 	return soon >= 0 && (wait < 0 || soon < wait) ? soon : wait;

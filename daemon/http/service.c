@@ -13,7 +13,7 @@
 #include "front/base/link.h"
 #include "front/base/link_answer.h"
 
-enum { BUCKETS = 1024, QUIET_MS = 2, SILENT_MS = 2000 };
+enum { BUCKETS = 1024, QUIET_MS = 2, RETRY_MS = 100, SILENT_MS = 2000 };
 
 struct request {
 	LIST_ENTRY(request) place;
@@ -55,9 +55,9 @@ static uint64_t quiet_since, held_since; /* loop_now() */
 static uint64_t heard;                   /* loop_now() of the front's last message */
 static uint64_t last_number;
 
-static void send_message(const struct link_message *message, const void *data, size_t size, int fd)
+static void send_message(const struct link_message *message, const void *data, size_t size)
 {
-	if (!link_send(&front, message, data, size, fd))
+	if (!link_send(&front, message, data, size, -1))
 		calls->lost();
 }
 
@@ -67,7 +67,7 @@ static void send_data(enum link_type type, uint64_t number, uint64_t size, uint3
 	struct link_message message = {
 	    .type = type, .flags = flags, .number = number, .size = size};
 
-	send_message(&message, data, data_size, -1);
+	send_message(&message, data, data_size);
 }
 
 static void send_size(enum link_type type, uint64_t number, uint64_t size)
@@ -166,11 +166,11 @@ static struct request *make(const struct serve_calls *c, void *context)
 }
 
 /* Tells the front of a request that was held back: mostly the rest of it comes soon, and one
- * message then tells of all. */
-static void tell_head(struct request *r, enum link_type type, uint32_t flags, int fd)
+ * message then tells of all. fd: its body, or -1. False: the body could not be sent. */
+static bool tell_head(struct request *r, uint32_t flags, int fd)
 {
 	struct guest *g = find_guest(r->guest);
-	struct link_message message = {.type = type,
+	struct link_message message = {.type = LINK_WHOLE,
 	                               .flags = flags,
 	                               .number = r->number,
 	                               .size = r->head.announced,
@@ -184,7 +184,11 @@ static void tell_head(struct request *r, enum link_type type, uint32_t flags, in
 	message.flags |= r->head.loopback ? LINK_IS_LOOPBACK : 0;
 	message.flags |= r->head.monitoring ? LINK_IS_MONITORING : 0;
 	message.flags |= r->head.form ? LINK_IS_FORM : 0;
-	send_message(&message, r->head.data, r->head.size, fd);
+	if (fd >= 0 && link_send(&front, &message, r->head.data, r->head.size, fd))
+		return true;
+	message.type = LINK_HEAD;
+	send_message(&message, r->head.data, r->head.size);
+	return false;
 }
 
 static bool is_over(uint64_t since)
@@ -194,17 +198,25 @@ static bool is_over(uint64_t since)
 
 int service_turn(void)
 {
+	link_flush(&front);
 	while (!LIST_EMPTY(&held) && is_over(held_since))
-		tell_head(LIST_FIRST(&held), LINK_HEAD, 0, -1);
+		tell_head(LIST_FIRST(&held), 0, -1);
 	if (!LIST_EMPTY(&quiet) && is_over(quiet_since))
 		tell_ends();
-	return LIST_EMPTY(&quiet) && LIST_EMPTY(&held) ? -1 : QUIET_MS;
+	if (!LIST_EMPTY(&quiet) || !LIST_EMPTY(&held))
+		return QUIET_MS;
+	return front.queued ? RETRY_MS : -1;
+}
+
+bool service_is_full(void)
+{
+	return link_is_full(&front);
 }
 
 void serve_decide(struct request *r)
 {
 	if (r->held)
-		tell_head(r, LINK_HEAD, 0, -1);
+		tell_head(r, 0, -1);
 }
 
 struct request *serve_begin(struct guest *guest, struct head *head, const struct serve_calls *c,
@@ -337,16 +349,15 @@ void serve_finish(struct request *r, uint64_t size)
 		seal_written(r->lent.fd);
 	give_back(r);
 	if (r->held)
-		tell_head(r, LINK_HEAD, LINK_IS_COMPLETE, -1);
+		tell_head(r, LINK_IS_COMPLETE, -1);
 	else if (!r->failed && !r->answered)
 		send_size(LINK_FINISH, r->number, size);
 }
 
 bool serve_take(struct request *r, int fd, uint64_t size)
 {
-	if (!r->held || size != r->head.announced)
+	if (!r->held || size != r->head.announced || link_is_full(&front) || !tell_head(r, 0, fd))
 		return false;
-	tell_head(r, LINK_WHOLE, 0, fd);
 	close(fd);
 	return true;
 }
@@ -379,7 +390,7 @@ const struct answer *serve_answer(struct request *r)
 
 void serve_read(struct request *r, uint64_t bytes)
 {
-	if (r->answer.file >= 0)
+	if (r->answer.file >= 0 && !link_is_full(&front))
 		send_size(LINK_READ, r->number, bytes);
 }
 
@@ -417,7 +428,14 @@ static void take_crowded(const struct link_message *message, const char *data, s
 
 static void take_room(struct request *r, const struct link_message *message, int fd)
 {
+	struct problem problem;
+
 	give_back(r);
+	if (fd < 0) {
+		problem_set(&problem, ERR_MEMORY, "no file descriptor is left for the body");
+		serve_fail(r, ERR_MEMORY, &problem);
+		return;
+	}
 	if (!serve_wants_body(r)) {
 		close(fd);
 		return;
@@ -433,6 +451,10 @@ static void take_room(struct request *r, const struct link_message *message, int
 static void take_answer(struct request *r, const struct link_message *message, const char *data,
                         size_t size, int fd)
 {
+	if (message->type == LINK_ANSWER_FILE && fd < 0) { /* no descriptor is left for it */
+		r->calls->cut(r->context);
+		return;
+	}
 	if (link_read_answer(&r->answer, &r->kept, message, data, size, fd)) {
 		calls->lost();
 		return;
@@ -523,7 +545,7 @@ enum error service_init(int socket, const struct service_calls *c)
 
 bool service_speaks(void)
 {
-	return loop_now() - heard < SILENT_MS * UINT64_C(1000000);
+	return !service_is_full() && loop_now() - heard < SILENT_MS * UINT64_C(1000000);
 }
 
 void service_report(unsigned count, bool drained)

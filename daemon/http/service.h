@@ -19,9 +19,11 @@ enum error service_init(int socket, const struct service_calls *calls) MUST_CHEC
 int service_turn(void);
 
 /* False while the front, which asks for a sign of life twice a second, has said nothing for a
- * while.
- */
+ * while, or has no room for more. */
 bool service_speaks(void);
+
+/* True while so much waits to be sent to the front that no more should be read of clients. */
+bool service_is_full(void);
 
 /* Tells the front how many requests are under way; drained: and that no more come. */
 void service_report(unsigned requests, bool drained);

@@ -322,6 +322,11 @@ static bool serves(void)
 	return true;
 }
 
+static int turn(void)
+{
+	return http_turn(false);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct limits limits = {.idle_timeout = 60,
@@ -340,14 +345,14 @@ int main(int argc, char **argv)
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	if (loop_init() || errands_init() || http_init(&limits, serves) ||
+	if (loop_init() || errands_init() || http_init(&limits, serves, 4096) ||
 	    http_serve(&(struct http_socket){.fd = listening(argv[1])}) ||
 	    loop_watch(&signals, signalfd(-1, &set, SFD_CLOEXEC), EPOLLIN, drain, NULL) ||
 	    loop_timer_init(&look, stop_when_done, NULL))
 		return 1;
 	puts("ready");
 	fflush(stdout);
-	loop_run(http_turn);
+	loop_run(turn);
 	errands_fini();
 	loop_fini();
 	return requests ? 3 : 0;

@@ -1,5 +1,8 @@
-/* Requests of HTTP workers. A woken request is looked at in the next turn of the loop, as who wakes
- * it is in the middle of something. What is sent to a worker never waits: link.c queues it. */
+/* Requests of HTTP workers. A request for which something is to be done waits in a queue, from
+ * which clients take turns by the time that they cost; mostly it is empty, and the request's turn
+ * comes in the same turn of the loop. While the link is full nobody's turn comes: an answer stays
+ * with its request, and a stream's next piece is not made. So only small messages add to what the
+ * worker has not read, a few for each connection, and one that makes more of it is at fault. */
 #include "front/api/remote.h"
 
 #include <glib.h>
@@ -12,10 +15,14 @@
 #include "common/wire.h"
 #include "front/base/link.h"
 #include "front/base/link_answer.h"
+#include "front/jobs/fair.h"
 #include "front/jobs/shares.h"
 
-/* More requests than there are guests, with refusals. */
-enum { REQUESTS_MAX = 1 << 20 };
+/* UNREAD_MAX: bytes. A CROWDED for every connection that an honest worker can have is less. */
+enum { UNREAD_MAX = 64 << 20 };
+
+/* Nanoseconds, about what most answers take. */
+static const double usual_cost = 20000;
 
 struct remote {
 	struct link link;
@@ -24,7 +31,9 @@ struct remote {
 	void *context;
 	bool pinged; /* and has not answered */
 	bool drained;
-	bool broken; /* nothing is read any more */
+	bool broken;     /* nothing is read any more */
+	struct fair due; /* requests for which something is to be done */
+	bool is_held_up; /* there is no memory or descriptor for what is to be sent */
 };
 
 struct remote_request {
@@ -36,10 +45,12 @@ struct remote_request {
 	uint64_t lent;              /* for which there is */
 	bool most;                  /* there will not be more */
 	bool parameter;             /* a parameter of its form has begun */
+	bool decided;               /* the worker has been told whether the body is wanted */
 	bool finished, answered;
+	const struct answer *answer; /* once it is complete */
 	bool awaits_piece;
-	TAILQ_ENTRY(remote_request) due;
-	bool is_due;
+	struct fair_flow flow; /* of its client */
+	struct fair_item item;
 };
 
 struct remote_guest {
@@ -48,8 +59,6 @@ struct remote_guest {
 	struct guest *guest;
 	struct remote_request *request; /* a connection has one at a time */
 };
-
-static TAILQ_HEAD(due_list, remote_request) due = TAILQ_HEAD_INITIALIZER(due);
 
 /* The worker is to blame, or has gone. */
 static void give_up(struct remote *remote, const char *what)
@@ -61,13 +70,17 @@ static void give_up(struct remote *remote, const char *what)
 }
 
 static void send_message(struct remote *remote, enum link_type type, gint64 number, uint64_t size,
-                         uint32_t flags, const void *data, size_t data_size, int fd)
+                         uint32_t flags, const void *data, size_t data_size)
 {
 	struct link_message message = {
 	    .type = type, .flags = flags, .number = (uint64_t)number, .size = size};
 
-	if (!remote->broken && !link_send(&remote->link, &message, data, data_size, fd))
+	if (remote->broken)
+		return;
+	if (!link_send(&remote->link, &message, data, data_size, -1))
 		give_up(remote, NULL);
+	else if (remote->link.queued > UNREAD_MAX)
+		give_up(remote, "message: it does not read the answers");
 }
 
 /* Guests ------------------------------------------------------------------------------------- */
@@ -82,7 +95,7 @@ static void tell_crowded(void *context, enum error error, const struct problem *
 {
 	struct remote_guest *g = context;
 
-	send_message(g->remote, LINK_CROWDED, g->number, error, 0, problem, sizeof *problem, -1);
+	send_message(g->remote, LINK_CROWDED, g->number, error, 0, problem, sizeof *problem);
 }
 
 static void drop_guest(void *context)
@@ -147,44 +160,48 @@ static void wake(void *context)
 {
 	struct remote_request *r = context;
 
-	if (!r->is_due)
-		TAILQ_INSERT_TAIL(&due, r, due);
-	r->is_due = true;
+	if (!r->flow.count)
+		fair_push(&r->remote->due, &r->flow, &r->item);
 }
 
 static void cut(void *context)
 {
 	struct remote_request *r = context;
 
-	send_message(r->remote, LINK_CUT, r->number, 0, 0, NULL, 0, -1);
+	send_message(r->remote, LINK_CUT, r->number, 0, 0, NULL, 0);
 }
 
 static const struct serve_calls calls = {wake, cut};
 
-static void lend(struct remote_request *r)
+/* Lends room for so many bytes of the body, if there is some. False: the worker cannot be told now.
+ */
+static bool lend(struct remote_request *r, uint64_t size)
 {
+	struct link_message message = {.type = LINK_ROOM, .number = (uint64_t)r->number};
 	struct lent lent;
 
-	if (!serve_lend(r->request, r->asked, &lent))
-		return;
+	if (!serve_lend(r->request, size, &lent))
+		return true;
+	message.size = lent.limit;
+	message.flags = (lent.in_memory ? LINK_IS_IN_MEMORY : 0) | (lent.most ? LINK_IS_MOST : 0);
+	if (!link_send(&r->remote->link, &message, NULL, 0, lent.fd))
+		return false;
 	r->asked = 0;
 	r->lent = lent.limit;
 	r->most = lent.most;
-	send_message(r->remote, LINK_ROOM, r->number, lent.limit,
-	             (lent.in_memory ? LINK_IS_IN_MEMORY : 0) | (lent.most ? LINK_IS_MOST : 0),
-	             NULL, 0, lent.fd);
+	r->decided = true;
+	return true;
 }
 
-/* A small body will be there soon: room for it saves the worker the question. */
-static void lend_at_once(struct remote_request *r)
+/* Bytes for which room is wanted. A small body will be there soon: room for it saves the worker the
+ * question. */
+static uint64_t room_wanted(const struct remote_request *r)
 {
 	uint64_t size = serve_head(r->request)->announced;
 
-	if (!size || size > SERVE_WHOLE_MAX || !serve_wants_body(r->request))
-		return;
-	r->asked = size;
-	lend(r);
-	r->asked = 0; /* without room the worker asks again */
+	if (!serve_wants_body(r->request))
+		return 0;
+	return r->asked || r->decided || size > SERVE_WHOLE_MAX ? r->asked : size;
 }
 
 static void send_piece(struct remote_request *r)
@@ -195,68 +212,111 @@ static void send_piece(struct remote_request *r)
 		return; /* it wakes the request */
 	r->awaits_piece = false;
 	send_message(r->remote, LINK_PIECE, r->number, 0, piece ? 0 : LINK_IS_LAST,
-	             piece ? piece->text : NULL, piece ? piece->text_size : 0, -1);
+	             piece ? piece->text : NULL, piece ? piece->text_size : 0);
 }
 
-static void send_answer(struct remote_request *r)
+static bool send_answer(struct remote_request *r)
 {
-	r->answered = true;
-	if (!r->remote->broken &&
-	    !link_send_answer(&r->remote->link, (uint64_t)r->number, serve_answer(r->request),
-	                      serve_streams(r->request)))
-		give_up(r->remote, NULL);
+	if (!r->answer)
+		r->answer = serve_answer(r->request);
+	r->answered = link_send_answer(&r->remote->link, (uint64_t)r->number, r->answer,
+	                               serve_streams(r->request));
+	return r->answered;
 }
 
-/* Something has happened to a request: does what follows, and tells the worker. */
-static void go_on(struct remote_request *r)
+/* Does what is to be done for a request, and tells the worker. False: it cannot be told now. */
+static bool go_on(struct remote_request *r)
 {
+	uint64_t size = r->answered ? 0 : room_wanted(r);
+
 	if (r->answered) {
 		if (r->awaits_piece)
 			send_piece(r);
-		return;
+		return true;
 	}
-	if (!serve_is_answered(r->request) && r->asked)
-		lend(r);
-	else if (!serve_is_answered(r->request) && r->finished)
+	if (size && !lend(r, size))
+		return false;
+	if (!serve_is_answered(r->request) && !serve_wants_body(r->request))
 		serve_look(r->request);
 	if (serve_is_answered(r->request))
-		send_answer(r);
+		return send_answer(r);
+	if (!r->decided && !r->finished)
+		send_message(r->remote, LINK_DECIDED, r->number, 0,
+		             serve_wants_body(r->request) ? LINK_IS_WANTED : 0, NULL, 0);
+	r->decided = true;
+	return true;
 }
 
-void remotes_turn(void)
+bool remote_is_due(const struct remote *remote)
 {
+	return remote->due.count && !remote->broken && !remote->is_held_up &&
+	       !link_is_full(&remote->link);
+}
+
+void remote_turn(struct remote *remote)
+{
+	uint64_t now = loop_now(), end = now + LINK_TURN_NS, began;
 	struct remote_request *r;
 
-	while ((r = TAILQ_FIRST(&due))) {
-		TAILQ_REMOVE(&due, r, due);
-		r->is_due = false;
-		go_on(r);
+	link_flush(&remote->link);
+	remote->is_held_up = false;
+	while (remote_is_due(remote) && now < end) {
+		r = (struct remote_request *)((char *)fair_pop(&remote->due, 1) -
+		                              offsetof(struct remote_request, item));
+		began = now;
+		remote->is_held_up = !go_on(r);
+		if (remote->is_held_up)
+			wake(r);
+		now = loop_now();
+		if ((double)(now - began) > usual_cost)
+			fair_charge(&remote->due, &r->flow, (double)(now - began) - usual_cost);
 	}
+}
+
+/* What is done for an answer that nobody will read. */
+static void abandon(struct remote_request *r)
+{
+	if (r->finished && !r->answered && !serve_is_answered(r->request))
+		serve_abandon(r->request);
+}
+
+/* Makes an error the answer, whatever is being done for another. */
+static void fail(struct remote_request *r, enum error error, const struct problem *problem)
+{
+	abandon(r);
+	if (!serve_is_answered(r->request))
+		serve_fail(r->request, error, problem);
 }
 
 static void drop_request(void *context)
 {
 	struct remote_request *r = context;
 
-	if (r->is_due)
-		TAILQ_REMOVE(&due, r, due);
+	fair_take_all(&r->remote->due, &r->flow);
+	fair_close(&r->remote->due, &r->flow);
 	if (r->guest)
 		r->guest->request = NULL;
-	if (r->request)
+	if (r->request) {
+		abandon(r);
 		serve_end(r->request);
+	}
 	free(r);
 }
 
-static struct remote_request *add_request(struct remote *remote, gint64 number)
+/* A connection has a request at a time, and perhaps a refusal after it. */
+static struct remote_request *add_request(struct remote *remote, gint64 number, const char *client)
 {
 	struct remote_request *r;
 
 	if (g_hash_table_contains(remote->requests, &number) ||
-	    g_hash_table_size(remote->requests) >= REQUESTS_MAX)
+	    g_hash_table_size(remote->requests) >= 2 * g_hash_table_size(remote->guests))
 		return NULL;
 	r = calloc(1, sizeof *r);
-	if (!r)
+	if (!r || fair_open(&remote->due, &r->flow, 0, client, 1)) {
+		free(r);
 		return NULL;
+	}
+	r->item.cost = usual_cost;
 	r->number = number;
 	r->remote = remote;
 	g_hash_table_insert(remote->requests, &r->number, r);
@@ -264,13 +324,18 @@ static struct remote_request *add_request(struct remote *remote, gint64 number)
 }
 
 /* The request is complete, with a body (*fd, -1 once it is taken) or without one. */
-static void take_whole(struct remote_request *r, int *fd)
+static void take_whole(struct remote_request *r, enum link_type type, int *fd)
 {
+	struct problem problem;
+
 	r->finished = true;
 	if (serve_is_answered(r->request))
 		return;
-	if (*fd >= 0 && serve_wants_body(r->request) &&
-	    serve_take(r->request, *fd, serve_head(r->request)->announced))
+	problem_set(&problem, ERR_MEMORY, "no file descriptor is left for the body");
+	if (type == LINK_WHOLE && *fd < 0)
+		serve_fail(r->request, ERR_MEMORY, &problem);
+	else if (*fd >= 0 && serve_wants_body(r->request) &&
+	         serve_take(r->request, *fd, serve_head(r->request)->announced))
 		*fd = -1;
 	else
 		serve_finish(r->request, 0);
@@ -289,16 +354,17 @@ static bool take_head(struct remote *remote, const struct link_message *message,
 {
 	gint64 number = (gint64)message->guest;
 	struct remote_guest *g = g_hash_table_lookup(remote->guests, &number);
-	struct remote_request *r = g && size_fits(message) && end_answered(g)
-	                               ? add_request(remote, (gint64)message->number)
-	                               : NULL;
-	char *block = r ? malloc(size + 1) : NULL;
+	struct remote_request *r = NULL;
+	char *block = g && size_fits(message) && end_answered(g) ? malloc(size + 1) : NULL;
 	struct head head;
 
 	if (!block)
 		return false;
 	memcpy(block, data, size);
-	if (head_read(&head, block, size)) {
+	if (!head_read(&head, block, size))
+		r = add_request(remote, (gint64)message->number,
+		                head.text[HEAD_CLIENT] ? head.text[HEAD_CLIENT] : "");
+	if (!r) {
 		head_fini(&head);
 		return false;
 	}
@@ -312,14 +378,8 @@ static bool take_head(struct remote *remote, const struct link_message *message,
 	if (!r->request)
 		return false;
 	if (message->type == LINK_WHOLE || message->flags & LINK_IS_COMPLETE)
-		take_whole(r, fd);
-	else
-		lend_at_once(r);
-	if (serve_is_answered(r->request))
-		send_answer(r);
-	else if (!r->lent && !r->finished)
-		send_message(remote, LINK_DECIDED, r->number, 0,
-		             serve_wants_body(r->request) ? LINK_IS_WANTED : 0, NULL, 0, -1);
+		take_whole(r, message->type, fd);
+	wake(r);
 	return true;
 }
 
@@ -347,13 +407,13 @@ static bool take_refusal(struct remote *remote, const struct link_message *messa
 		return false;
 	memcpy(name, data + sizeof problem, size - sizeof problem + 1);
 	wire_text(name, sizeof name);
-	r = add_request(remote, (gint64)message->number);
+	r = add_request(remote, (gint64)message->number, name);
 	if (r)
 		r->request = serve_refuse(name, (enum error)message->size, &problem, &calls, r);
 	if (!r || !r->request)
 		return false;
 	r->finished = true;
-	send_answer(r);
+	wake(r);
 	return true;
 }
 
@@ -408,16 +468,7 @@ static bool take_fail(struct remote_request *r, const struct link_message *messa
 
 	if (!read_problem(message, data, size, &problem))
 		return false;
-	if (!serve_is_answered(r->request))
-		serve_fail(r->request, (enum error)message->size, &problem);
-	return true;
-}
-
-/* What is done for an answer that nobody will read. */
-static bool abandon(struct remote_request *r)
-{
-	if (r->finished && !r->answered && !serve_is_answered(r->request))
-		serve_abandon(r->request);
+	fail(r, (enum error)message->size, &problem);
 	return true;
 }
 
@@ -457,7 +508,8 @@ static bool take_request(struct remote_request *r, const struct link_message *me
 	case LINK_FAIL:
 		return take_fail(r, message, data, size);
 	case LINK_ABANDON:
-		return abandon(r);
+		abandon(r);
+		return true;
 	case LINK_NEXT:
 		return take_next(r);
 	case LINK_READ:
@@ -482,7 +534,7 @@ static bool take_known(struct remote *remote, const struct link_message *message
 		return g_hash_table_remove(remote->requests, &number);
 	if (!take_request(r, message, data, size))
 		return false;
-	go_on(r);
+	wake(r);
 	return true;
 }
 
@@ -544,6 +596,7 @@ struct remote *remote_new(int socket, const struct remote_calls *c, void *contex
 		free(remote);
 		return NULL;
 	}
+	fair_init(&remote->due, &(double){1}, 1);
 	remote->requests = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, drop_request);
 	remote->guests = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, drop_guest);
 	return remote;
@@ -551,16 +604,9 @@ struct remote *remote_new(int socket, const struct remote_calls *c, void *contex
 
 void remote_free(struct remote *remote)
 {
-	GHashTableIter all;
-	gpointer r;
-
 	if (!remote)
 		return;
 	remote->broken = true;
-	g_hash_table_iter_init(&all, remote->requests);
-	while (g_hash_table_iter_next(&all, NULL, &r))
-		if (((struct remote_request *)r)->request)
-			abandon(r);
 	g_hash_table_destroy(remote->requests);
 	g_hash_table_destroy(remote->guests);
 	link_close(&remote->link);
@@ -582,21 +628,20 @@ void remote_end(struct remote *remote)
 
 		if (!r->request)
 			continue; /* what its worker has sent cannot be */
-		if (!r->answered)
-			serve_fail(r->request, ERR_DRAINING, &problem);
+		fail(r, ERR_DRAINING, &problem);
 		wake(r);
 	}
 }
 
 void remote_drain(struct remote *remote, bool last)
 {
-	send_message(remote, LINK_DRAIN, 0, 0, last ? LINK_IS_LAST : 0, NULL, 0, -1);
+	send_message(remote, LINK_DRAIN, 0, 0, last ? LINK_IS_LAST : 0, NULL, 0);
 }
 
 void remote_ping(struct remote *remote)
 {
 	remote->pinged = true;
-	send_message(remote, LINK_PING, 0, 0, 0, NULL, 0, -1);
+	send_message(remote, LINK_PING, 0, 0, 0, NULL, 0);
 }
 
 bool remote_is_pinged(const struct remote *remote)

@@ -21,8 +21,10 @@ struct remote *remote_new(int socket, const struct remote_calls *calls, void *co
 /* The worker has ended: its requests are abandoned, asynchronous jobs go on. NULL is none. */
 void remote_free(struct remote *remote);
 
-/* Does what is due for all of them. Call it before each wait of the loop. */
-void remotes_turn(void);
+/* Does what is due for its requests, for LINK_TURN_NS at most. Call it before each wait of the
+ * loop, which must be short while remote_is_due(). */
+void remote_turn(struct remote *remote);
+bool remote_is_due(const struct remote *remote);
 
 /* Tells it to accept no more connections, after (last) those that wait, and to end each after an
  * answer. */

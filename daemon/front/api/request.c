@@ -77,6 +77,7 @@ void request_free(struct request *r)
 	free(r->chain);
 	free(r->argument);
 	head_fini(&r->head);
+	share_give_all(&r->head_memory);
 	free(r);
 }
 

@@ -52,6 +52,7 @@ struct told {
 struct request {
 	char id[REQUEST_ID_SIZE]; /* a random number in hexadecimal, and -NODE if there is a name */
 	struct head head;         /* owned */
+	struct share head_memory;
 	const char *method, *path; /* of its head */
 	bool cors;                 /* for a page of another site that may use the service */
 	bool urlencoded; /* its Content-Type is the one that curl sends with -d and --data-binary */

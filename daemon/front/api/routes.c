@@ -439,10 +439,8 @@ void routes_begin(struct request *r)
 		answer_no_route(r);
 		return;
 	}
-	if (r->route->act) {
-		r->route->act(r);
-		return;
-	}
+	if (r->route->act)
+		return; /* by routes_resume() */
 	tracer_join(&r->terms.trace);
 	if (*r->argument && filter_parse(r->argument) == FILTERS) {
 		catalogue_unknown_filter(r);
@@ -523,14 +521,14 @@ void routes_resume(struct request *r)
 {
 	if (r->route->act)
 		r->route->act(r);
-	else if (r->job->finished)
+	else if (r->job && r->job->finished)
 		answer_job(&r->answer, r->job, r->job->times.accepted - r->arrived);
 }
 
 void routes_abandon(struct request *r)
 {
 	waiter_leave(&r->waiter);
-	if (r->route->act) /* other requests may wait for what it held */
+	if (r->route->act || r->job->finished) /* other requests may wait for what it held */
 		return;
 	outcome_gone(r->id, r->job);
 	job_forget(r->job);

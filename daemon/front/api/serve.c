@@ -13,6 +13,9 @@
 #include "front/base/loop.h"
 #include "front/base/metrics.h"
 
+/* Bytes of the heads of all requests that have begun and have not ended. */
+enum { HEADS_MAX = 256 << 20 };
+
 static unsigned requests; /* that have begun and have not ended */
 
 static void count(int change)
@@ -34,15 +37,38 @@ static struct request *make(struct head *head, const struct serve_calls *calls, 
 	return r;
 }
 
+/* A request for whose head there is no memory. */
+static struct request *refuse_head(struct head *head, const char *client,
+                                   enum share_outcome outcome, const struct serve_calls *calls,
+                                   void *context)
+{
+	struct problem problem;
+	enum error e = share_problem(outcome, SHARE_HEADS, client, HEADS_MAX, &problem);
+	struct request *r = serve_refuse(client, e, &problem, calls, context);
+
+	head_fini(head);
+	return r;
+}
+
 struct request *serve_begin(struct guest *guest, struct head *head, const struct serve_calls *calls,
                             void *context)
 {
-	struct request *r = make(head, calls, context);
+	const char *client = head->text[HEAD_CLIENT] ? head->text[HEAD_CLIENT] : "";
+	struct share memory = {0};
+	enum share_outcome outcome =
+	    share_take(&memory, SHARE_HEADS, client, head->size, HEADS_MAX);
 	struct problem problem;
+	struct request *r;
 	enum error e;
 
-	if (!r)
+	if (outcome)
+		return refuse_head(head, client, outcome, calls, context);
+	r = make(head, calls, context);
+	if (!r) {
+		share_give_all(&memory);
 		return NULL;
+	}
+	r->head_memory = memory;
 	count(1);
 	e = guest_error(guest, &problem);
 	if (!e)
@@ -155,7 +181,6 @@ void serve_finish(struct request *r, uint64_t size)
 		serve_fail(r, e, &problem);
 	if (!r->answer.status)
 		routes_finish(r);
-	serve_look(r);
 }
 
 bool serve_take(struct request *r, int fd, uint64_t size)

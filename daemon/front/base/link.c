@@ -10,9 +10,7 @@
 
 enum {
 	SOCKET_BUFFER = 1 << 20,
-	QUEUE_MAX = 64 << 20,
 	QUEUED_FD = 32 << 10, /* bytes that a descriptor counts as */
-	A_TURN = 32
 };
 
 static const struct {
@@ -77,7 +75,10 @@ static int send_one(int socket, const struct link_message *message, const void *
 	do
 		sent = sendmsg(socket, &header, MSG_NOSIGNAL);
 	while (sent < 0 && errno == EINTR);
-	return sent >= 0 ? 1 : errno == EAGAIN || errno == ENOBUFS ? 0 : -1;
+	/* ETOOMANYREFS: this user's descriptors in sockets, and not yet received, are too many. */
+	return sent >= 0                                                      ? 1
+	       : errno == EAGAIN || errno == ENOBUFS || errno == ETOOMANYREFS ? 0
+	                                                                      : -1;
 }
 
 /* What a packet counts as in the queue. */
@@ -93,24 +94,26 @@ static void packet_free(struct link_packet *p)
 	free(p);
 }
 
-/* The socket takes more. */
-static void flush(void *context)
+void link_flush(struct link *link)
 {
-	struct link *link = context;
 	struct link_packet *p;
 
+	if (!link->queued)
+		return;
 	while ((p = STAILQ_FIRST(&link->queue))) {
-		int sent = send_one(link->readable.fd, &p->message, p->data, p->size, p->fd);
-
-		if (!sent)
+		/* A failure means that the other end is closed, which shows where this is read. */
+		if (!send_one(link->readable.fd, &p->message, p->data, p->size, p->fd))
 			return;
-		if (sent < 0) /* its end shows where it is read */
-			link->queued = QUEUE_MAX;
 		STAILQ_REMOVE_HEAD(&link->queue, place);
-		link->queued -= sent > 0 ? cost(p->size, p->fd) : 0;
+		link->queued -= cost(p->size, p->fd);
 		packet_free(p);
 	}
 	loop_unwatch(&link->writable);
+}
+
+static void writable(void *context)
+{
+	link_flush(context);
 }
 
 /* Only while there is a queue: a socket becomes writable each time that a message is read from its
@@ -118,7 +121,7 @@ static void flush(void *context)
 static bool await_room(struct link *link)
 {
 	return link->writable.fd >= 0 ||
-	       !loop_watch(&link->writable, link->again, EPOLLOUT | EPOLLET, flush, link);
+	       !loop_watch(&link->writable, link->again, EPOLLOUT | EPOLLET, writable, link);
 }
 
 static bool enqueue(struct link *link, const struct link_message *message, const void *data,
@@ -126,8 +129,6 @@ static bool enqueue(struct link *link, const struct link_message *message, const
 {
 	struct link_packet *p;
 
-	if (link->queued + cost(size, fd) > QUEUE_MAX)
-		return false;
 	p = malloc(sizeof *p + size);
 	if (!p)
 		return false;
@@ -181,10 +182,14 @@ static int take_fd(struct msghdr *header, size_t *count)
 /* What is wrong with a datagram, or NULL. */
 static const char *check(const struct link_message *message, ssize_t got, size_t fds, int flags)
 {
-	if (got < (ssize_t)sizeof *message || flags & (MSG_TRUNC | MSG_CTRUNC) ||
-	    message->type >= LINK_TYPES)
+	/* This process may have no more descriptors, which is not the sender's fault. */
+	bool starved = flags & MSG_CTRUNC && !fds;
+
+	if (got < (ssize_t)sizeof *message || flags & MSG_TRUNC ||
+	    (flags & MSG_CTRUNC && !starved) || message->type >= LINK_TYPES)
 		return "packet";
-	if (message->flags & ~types[message->type].flags || fds != types[message->type].fds ||
+	if (message->flags & ~types[message->type].flags ||
+	    (starved ? 1 : fds) != types[message->type].fds ||
 	    (size_t)got - sizeof *message > types[message->type].data)
 		return types[message->type].name;
 	return NULL;
@@ -211,11 +216,11 @@ static bool receive(struct link *link)
 	while (got < 0 && errno == EINTR);
 	if (got < 0 && errno == EAGAIN)
 		return false;
-	if (got <= 0) {
+	fd = got < 0 ? -1 : take_fd(&header, &fds);
+	if (got < 0 || (!got && fd < 0)) {
 		link->owner->broken(link->context, NULL);
 		return false;
 	}
-	fd = take_fd(&header, &fds);
 	wrong = check(&message, got, fds, header.msg_flags);
 	if (wrong) {
 		if (fd >= 0)
@@ -228,14 +233,14 @@ static bool receive(struct link *link)
 	return true;
 }
 
-/* Limits messages a turn, so that a flood does not block the loop. */
+/* Takes messages until there are none, or a flood has had its time: the loop must turn. */
 static void receive_some(void *context)
 {
 	struct link *link = context;
+	uint64_t end = loop_now() + LINK_TURN_NS;
 
-	for (int i = 0; i < A_TURN && link->readable.fd >= 0; i++)
-		if (!receive(link))
-			return;
+	while (link->readable.fd >= 0 && receive(link) && loop_now() < end)
+		continue;
 }
 
 static void close_fd(int *fd)

@@ -1,6 +1,8 @@
 /* The channel between the front and an HTTP worker: datagrams in order, each a fixed head and data.
- * Neither end waits for the other: what the socket does not take at once is queued. The receiver
- * checks every datagram against link.def; what its fields mean is its owner's to check. */
+ * Neither end waits for the other: what the socket does not take at once is queued. The queue has
+ * no bound of its own, and nothing dies of it. Its owner looks at link_is_full() before it makes
+ * anything large, and always goes on reading: so two full queues drain. The receiver checks every
+ * datagram against link.def; what its fields mean is its owner's to check. */
 #ifndef FRONT_BASE_LINK_H
 #define FRONT_BASE_LINK_H
 
@@ -13,7 +15,14 @@
 #include "common/head.h"
 #include "front/base/loop.h"
 
-enum { LINK_DATA_MAX = 128 << 10, LINK_NAME_SIZE = HEAD_CLIENT_SIZE };
+/* LINK_FULL: bytes in the queue, of which a descriptor counts as 32 KiB. LINK_TURN_NS: the time for
+ * messages in a turn of the loop. */
+enum {
+	LINK_DATA_MAX = 128 << 10,
+	LINK_NAME_SIZE = HEAD_CLIENT_SIZE,
+	LINK_FULL = 8 << 20,
+	LINK_TURN_NS = 2000000,
+};
 
 enum link_type {
 #define LINK(symbol, flags, data, fds) LINK_##symbol,
@@ -45,8 +54,9 @@ struct link_message {
 };
 
 struct link_owner {
-	/* data is followed by a NUL, and valid during the call. fd: as the type has it, or -1; the
-	 * owner's from then on. The link may be closed in it. */
+	/* data is followed by a NUL, and valid during the call. fd: as the type has it, the owner's
+	 * from then on; or -1, also if this process may have no more of them. The link may be
+	 * closed in it. */
 	void (*message)(void *context, const struct link_message *message, const char *data,
 	                size_t size, int fd);
 	/* Nothing more will come; why: what the other side did wrong, or NULL if it has closed its
@@ -72,10 +82,20 @@ enum error link_pair(int fds[2]) MUST_CHECK;
 enum error link_open(struct link *link, int fd, const struct link_owner *owner,
                      void *context) MUST_CHECK;
 
-/* Sends a message, and a duplicate of its descriptor (-1: none). False: it cannot be sent any more,
- * or more than 64 MB (or 2048 descriptors) would wait to be sent. */
+/* Sends a message, and a duplicate of its descriptor (-1: none). False: it cannot be sent, because
+ * the other end is closed, or there is no memory, or no descriptor for the duplicate. */
 bool link_send(struct link *link, const struct link_message *message, const void *data, size_t size,
                int fd);
+
+/* True while so much waits to be sent that nothing large should be added. */
+static inline bool link_is_full(const struct link *link)
+{
+	return link->queued >= LINK_FULL;
+}
+
+/* Tries again to send what waits; for each turn of the loop, as the system does not say when there
+ * is room for descriptors again. */
+void link_flush(struct link *link);
 
 /* A closed one may be closed again. */
 void link_close(struct link *link);

@@ -106,6 +106,7 @@ enum error share_problem(enum share_outcome outcome, enum share_kind kind, const
 {
 	static const char *const words[SHARE_KINDS] = {
 	    [SHARE_CONNECTIONS] = "connections",
+	    [SHARE_HEADS] = "bytes of requests' heads",
 	    [SHARE_BODIES] = "requests whose body is arriving",
 	    [SHARE_BODY_MEMORY] = "bytes of memory for bodies",
 	    [SHARE_JOBS] = "requests in progress",

@@ -15,6 +15,7 @@
 /* The limited resources, and their units. */
 enum share_kind {
 	SHARE_CONNECTIONS,   /* connections of clients, by address: no request has been read yet */
+	SHARE_HEADS,         /* bytes of the heads of requests */
 	SHARE_BODIES,        /* requests whose body is wanted and not complete */
 	SHARE_BODY_MEMORY,   /* bytes of memory for bodies, until their jobs end */
 	SHARE_JOBS,          /* jobs that wait or run */
