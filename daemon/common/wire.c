@@ -102,10 +102,11 @@ enum wire_result wire_receive(int socket, struct message *message, int fds[MESSA
 	do
 		size = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
 	while (size < 0 && errno == EINTR);
-	if (size <= 0)
-		return size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) ? WIRE_NOTHING
-		                                                             : WIRE_CLOSED;
+	if (size < 0)
+		return errno == EAGAIN || errno == EWOULDBLOCK ? WIRE_NOTHING : WIRE_CLOSED;
 	count = take_fds(&header, fds);
+	if (!size && !count)
+		return WIRE_CLOSED;
 	if (!(header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) && message->type < MESSAGES &&
 	    (size_t)size == messages[message->type].size && count == messages[message->type].fds)
 		return WIRE_MESSAGE;

@@ -34,8 +34,9 @@ static inline void say(struct message *message, enum message_type type)
 		die("send");
 }
 
-/* A message with more descriptors than any has. */
-static inline void say_with_descriptors(const struct message *message, size_t size, unsigned count)
+/* A datagram with more descriptors than any has, or (size 0) with nothing else. */
+static inline void say_with_descriptors(int socket, const void *message, size_t size,
+                                        unsigned count)
 {
 	union {
 		char bytes[CMSG_SPACE(16 * sizeof(int))];
@@ -52,7 +53,7 @@ static inline void say_with_descriptors(const struct message *message, size_t si
 	control.align.cmsg_len = CMSG_LEN(count * sizeof fd);
 	for (unsigned i = 0; i < count; i++)
 		memcpy(CMSG_DATA(&control.align) + i * sizeof fd, &fd, sizeof fd);
-	if (sendmsg(WORKER_SOCKET, &header, MSG_NOSIGNAL) < 0)
+	if (sendmsg(socket, &header, MSG_NOSIGNAL) < 0)
 		die("sendmsg");
 }
 

@@ -147,10 +147,11 @@ static void say_anything(void)
 	if (random_number(4))
 		words[0] = job.job;
 	if (message.type >= MESSAGES || !random_number(16))
-		say_with_descriptors(&message, 8 + (size_t)random_number(sizeof message - 8),
+		say_with_descriptors(WORKER_SOCKET, &message,
+		                     8 + (size_t)random_number(sizeof message - 8),
 		                     1 + (unsigned)random_number(8));
 	else if (message_fds(message.type))
-		say_with_descriptors(&message, 8 + sizeof message.arena, 2);
+		say_with_descriptors(WORKER_SOCKET, &message, 8 + sizeof message.arena, 2);
 	else
 		say(&message, message.type);
 }
@@ -223,7 +224,7 @@ static void misbehave(void)
 	if (is("early")) {
 		say_done(0);
 	} else if (is("descriptors")) {
-		say_with_descriptors(&message, 8 + sizeof message.cancel, 4);
+		say_with_descriptors(WORKER_SOCKET, &message, 8 + sizeof message.cancel, 4);
 	} else if (is("closes")) {
 		close(WORKER_SOCKET);
 		pause();

@@ -147,7 +147,8 @@ static void say_anything(void)
 		words[random_number(24)] =
 		    random_number(2) ? numbers[random_number(8)] : random_number(UINT32_MAX);
 	if (!random_number(16))
-		say_with_descriptors(&message, 8 + (size_t)random_number(sizeof message - 8),
+		say_with_descriptors(WORKER_SOCKET, &message,
+		                     8 + (size_t)random_number(sizeof message - 8),
 		                     1 + (unsigned)random_number(8));
 	else if (!message_fds(message.type))
 		say(&message, message.type);
@@ -186,7 +187,7 @@ static void misbehave(void)
 	else if (is("codecs-word"))
 		say(&message, MSG_IMAGE);
 	else if (is("descriptors"))
-		say_with_descriptors(&message, 8 + sizeof message.objects, 3);
+		say_with_descriptors(WORKER_SOCKET, &message, 8 + sizeof message.objects, 3);
 	else if (is("truncated") || is("oversized") || is("tiny") || is("unknown"))
 		say_bytes();
 	for (uint32_t i = 0; is("flood"); i++)

@@ -23,7 +23,12 @@ struct step {
 	uint64_t number, size, guest;
 	const char *data;
 	size_t data_size;
-	enum { NO_FILE, SEALABLE, SMALLER, NO_MEMFD } file; /* that it comes with, of 100 bytes */
+	enum {
+		NO_FILE,
+		SEALABLE,
+		SMALLER,
+		NO_MEMFD
+	} file; /* that it comes with, of `size` bytes */
 };
 
 #define DATA(text) .data = (text), .data_size = sizeof(text)
@@ -141,7 +146,7 @@ static int make_file(const struct step *s)
 	int fd = s->file == NO_MEMFD ? open("/dev/zero", O_RDWR)
 	                             : memfd_create("body", MFD_ALLOW_SEALING);
 
-	if (s->file != NO_MEMFD && ftruncate(fd, s->file == SMALLER ? 99 : 100))
+	if (s->file != NO_MEMFD && ftruncate(fd, s->file == SMALLER ? 99 : (off_t)s->size))
 		die("file");
 	return fd;
 }
@@ -308,6 +313,77 @@ static void change_later(void)
 	pause();
 }
 
+/* A job that takes seconds, and a last word that does not say that nobody waits for it. */
+static void leave_job(uint32_t type, uint64_t size)
+{
+	static const struct problem problem;
+	static const struct step first[] = {GUEST, WHOLE(.size = 100, .file = SEALABLE)},
+	                         slow = {LINK_WHOLE,
+	                                 .number = 3,
+	                                 .guest = 1,
+	                                 .size = 1000000,
+	                                 .file = SEALABLE,
+	                                 DATA("\1POST\0"
+	                                      "\2/v1/filters/bilateral\0"
+	                                      "\4radius\0"
+	                                      "\00516\0"
+	                                      "\4variant\0"
+	                                      "\5general\0"
+	                                      "\4raw\0"
+	                                      "\0051000x1000x1:u8")};
+	struct link_message message;
+	char text[4];
+
+	say_step(&first[0]);
+	say_step(&first[1]);
+	do
+		message = hear(text);
+	while (message.type != LINK_ANSWER_FILE && message.type != LINK_ANSWER);
+	if (message.type == LINK_ANSWER) { /* there is no device yet */
+		give_back_word();
+		_exit(1);
+	}
+	say_step(&slow);
+	say_step(&(struct step){type, .number = 3, .size = size, .data = (const char *)&problem,
+	                        .data_size = size ? sizeof problem : 0});
+	pause();
+}
+
+/* Connections of one client without end, of which it does not read that they are too many. */
+static void be_crowded(void)
+{
+	struct step guest = GUEST, name = {LINK_NAME, TEXT("a")};
+
+	for (uint64_t n = 1;; n++) {
+		guest.number = n;
+		name.number = n < 5000 ? n : 5000;
+		if (n <= 5000)
+			say_step(&guest);
+		say_step(&name);
+	}
+}
+
+/* Many requests, each with as large a head as there may be, until one is refused for that. */
+static void hold_heads(void)
+{
+	static char head[LINK_DATA_MAX - 1] = "\1POST\0\2/v1/filters/box\0\4x\0\5";
+	struct step guest = GUEST, post = POST;
+	char text[4] = "";
+
+	memset(head + 27, 'x', sizeof head - 28);
+	post.data = head;
+	post.data_size = sizeof head;
+	for (uint64_t n = 1; n < 10000 && strcmp(text, "429"); n += 2) {
+		guest.number = post.guest = n;
+		post.number = n + 1;
+		say_step(&guest);
+		say_step(&post);
+		hear_until(LINK_ANSWER, text);
+	}
+	fprintf(stderr, "hostile: the answer is %s\n", text);
+	pause();
+}
+
 /* Requests without end, whose answers it does not read. */
 static void be_greedy(void)
 {
@@ -383,7 +459,7 @@ static void misbehave(void)
 		if (is(modes[i].name))
 			take_steps(&modes[i]);
 	if (is("descriptors")) {
-		say_with_descriptors(&message, 8, 4);
+		say_with_descriptors(WORKER_SOCKET, &message, 8, 4);
 	} else if (is("other-socket")) {
 		say(&message, MSG_TILE_WAITS);
 	} else if (is("closes")) {
@@ -397,6 +473,18 @@ static void misbehave(void)
 		lie_whole();
 	} else if (is("later")) {
 		change_later();
+	} else if (is("empty")) {
+		say_with_descriptors(WORKER_SOCKET, NULL, 0, 3);
+	} else if (is("empty-link")) {
+		say_with_descriptors(front, NULL, 0, 1);
+	} else if (is("leaves-failed")) {
+		leave_job(LINK_FAIL, ERR_BAD_REQUEST);
+	} else if (is("leaves-ended")) {
+		leave_job(LINK_END, 0);
+	} else if (is("crowded")) {
+		be_crowded();
+	} else if (is("heads")) {
+		hold_heads();
 	} else if (is("greedy")) {
 		be_greedy();
 	} else if (is("random")) {

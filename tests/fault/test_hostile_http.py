@@ -70,7 +70,7 @@ def test_refused(hostile, about):
 
 
 @pytest.mark.parametrize("mode, reason", [("closes", "link"), ("sleeps", "stuck"), ("spins", "hung"),
-                                          ("greedy", None)])
+                                          ("greedy", None), ("crowded", "protocol")])
 def test_ended(hostile, mode, reason):
     """One that has closed its end, does nothing, does too much, or does not read what it has asked for."""
     with hostile(mode) as service:
@@ -98,6 +98,38 @@ def test_body_that_is_changed(hostile):
     with hostile("later") as service:
         poll(lambda: "hostile: the answer is 200" in log(service), 60, "an answer")
         assert "CAN BE CHANGED" not in log(service)
+        check_honest(service)
+
+
+def test_empty_datagrams(hostile):
+    """Descriptors that come with nothing else do not stay with the front."""
+    def descriptors():
+        return len(os.listdir(f"/proc/{service.process.pid}/fd"))
+    words = ["empty", "empty-link"] * 4
+    with hostile(*words) as service:
+        poll(lambda: ended(service) == len(words), 180, "the end of each")
+        check_honest(service)
+        poll(lambda: len(service.workers("http")) == 2, 60, "the next worker")
+        after = descriptors()
+    with hostile("none") as service:
+        check_honest(service)
+        assert after <= descriptors() + 2
+
+
+@pytest.mark.parametrize("how", ["failed", "ended"])
+def test_job_that_nobody_waits_for(hostile, how):
+    """A worker that forgets to say that its client has gone: the job ends with the request."""
+    with hostile(f"leaves-{how}") as service:
+        poll(lambda: service.total("convolved_jobs_failed_total", reason="client-gone") == 1, 60, "its end")
+        assert ended(service) == 0
+        check_honest(service)
+
+
+def test_heads(hostile):
+    """However many requests a worker has, their heads take a part of the front's memory."""
+    with hostile("heads") as service:
+        poll(lambda: "hostile: the answer is" in log(service), 120, "the last answer")
+        assert "hostile: the answer is 429" in log(service)
         check_honest(service)
 
 
