@@ -2,12 +2,12 @@
  * shown. */
 #include "client/top.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "client/metrics.h"
 #include "client/report.h"
 #include "client/screen.h"
 #include "client/table.h"
@@ -17,65 +17,67 @@
 /* One reading. */
 struct look {
 	double when;
-	json_t *devices, *kernels;
-	char *metrics;
+	struct metrics metrics;
 };
+
+static json_t *devices; /* as the service describes them */
 
 static void forget(struct look *look)
 {
-	json_decref(look->devices);
-	json_decref(look->kernels);
-	free(look->metrics);
-	*look = (struct look){0};
+	metrics_fini(&look->metrics);
+}
+
+/* The device's name, or NULL. */
+static const char *name_of(const char *device)
+{
+	json_t *one;
+
+	for (size_t i = 0; (one = views_element(devices, "devices", i)); i++)
+		if (!strcmp(views_text(one, "id"), device))
+			return views_text(one, "name");
+	return NULL;
 }
 
 static enum exit_code take(const struct server *server, struct look *look)
 {
-	enum exit_code status = views_get(server, "/v1/devices", &look->devices);
+	const struct sample *s;
+	bool known = devices;
+	char *text, id[64];
+	enum exit_code status = transfer_get(server, "/metrics", &text);
 
-	if (!status)
-		status = views_get(server, "/v1/kernels", &look->kernels);
-	if (!status)
-		status = transfer_get(server, "/metrics", &look->metrics);
-	look->when = report_now();
+	if (status)
+		return status;
+	metrics_init(&look->metrics, text);
+	look->when = metrics_value(&look->metrics, "convolved_time_seconds", "");
+	if (!(look->when > 0))
+		look->when = report_now();
+	for (size_t i = 0; (s = metrics_sample(&look->metrics, "convolved_device_up", i)); i++) {
+		metrics_label(s, "device", id, sizeof id);
+		known = known && name_of(id);
+	}
+	if (!known) {
+		json_decref(devices);
+		devices = NULL;
+		status = views_get(server, "/v1/devices", &devices);
+	}
 	if (status)
 		forget(look);
 	report_clear();
 	return status;
 }
 
-/* The sum of a metric's samples, or of those with this label ("state=\"up\"") if it is not NULL, in
- * Prometheus's text format: NAME{LABELS} VALUE, one a line. */
-static double metric(const char *text, const char *name, const char *label)
-{
-	size_t length = strlen(name);
-	double sum = 0;
-
-	for (const char *line = text, *end; *line; line = end + (*end == '\n')) {
-		const char *value, *found;
-
-		end = strchrnul(line, '\n');
-		if (strncmp(line, name, length) || (line[length] != '{' && line[length] != ' '))
-			continue;
-		value = memrchr(line, ' ', (size_t)(end - line));
-		found = label ? memmem(line, (size_t)(value - line), label, strlen(label)) : line;
-		if (found)
-			sum += strtod(value, NULL);
-	}
-	return sum;
-}
-
-/* The increase of a counter in a second; a restarted service counts from zero. */
+/* The increase of a counter in a second; a restarted service counts from zero, and a text that the
+ * service had from before says nothing new. */
 static double rate(double now, double before, double seconds)
 {
-	return isnan(now) ? 0 : (now >= before ? now - before : now) / seconds;
+	return seconds > 0 ? (now >= before ? now - before : now) / seconds : 0;
 }
 
 static double metric_rate(const struct look *now, const struct look *before, const char *name,
                           const char *label)
 {
-	return rate(metric(now->metrics, name, label), metric(before->metrics, name, label),
-	            now->when - before->when);
+	return rate(metrics_sum(&now->metrics, name, label),
+	            metrics_sum(&before->metrics, name, label), now->when - before->when);
 }
 
 /* Images alone: this program's own requests would outnumber them. */
@@ -98,102 +100,98 @@ static void print_service(FILE *file, const struct server *server, const struct 
 	fprintf(file, "%s  %s%s\n", clock, server->socket ? "unix:" : "",
 	        server->socket ? server->socket : server->base);
 	fprintf(file, "jobs      %.0f running, %.0f waiting; %.0f connections\n",
-	        metric(now->metrics, "convolved_jobs", "state=\"running\""),
-	        metric(now->metrics, "convolved_jobs", "state=\"waiting\""),
-	        metric(now->metrics, "convolved_connections", NULL));
+	        metrics_sum(&now->metrics, "convolved_jobs", "state=\"running\""),
+	        metrics_sum(&now->metrics, "convolved_jobs", "state=\"waiting\""),
+	        metrics_sum(&now->metrics, "convolved_connections", NULL));
 	fprintf(file, "images    %.1f/s answered; %.1f requests/s refused or failed\n",
 	        image_rate(now, before),
 	        metric_rate(now, before, "convolved_requests_rejected_total", NULL) +
 	            metric_rate(now, before, "convolved_jobs_failed_total", NULL));
 	fprintf(file,
 	        "tiles     %.0f queued, %.0f on devices, %.1f/s; %.1f MB of bodies and answers\n\n",
-	        metric(now->metrics, "convolved_tiles_queued", NULL),
-	        metric(now->metrics, "convolved_tiles_in_flight", NULL),
+	        metrics_sum(&now->metrics, "convolved_tiles_queued", NULL),
+	        metrics_sum(&now->metrics, "convolved_tiles_in_flight", NULL),
 	        metric_rate(now, before, "convolved_tiles_total", NULL),
-	        metric(now->metrics, "convolved_spool_memory_bytes", NULL) * 1e-6);
+	        metrics_sum(&now->metrics, "convolved_spool_memory_bytes", NULL) * 1e-6);
 }
 
-/* The list's element whose two members equal those of the given one, or NULL. */
-static const json_t *same(const json_t *list, const json_t *as, const char *one, const char *other)
+/* The state of a device: that whose gauge is 1. */
+static void find_state(const struct look *now, const char *device, char *state, size_t size)
 {
-	json_t *element;
+	char id[64];
+	const struct sample *s;
 
-	for (size_t i = 0; (element = json_array_get(list, i)); i++)
-		if (!strcmp(views_text(element, one), views_text(as, one)) &&
-		    !strcmp(views_text(element, other), views_text(as, other)))
-			return element;
-	return NULL;
-}
-
-/* The increase of a member of a kernel in a second. */
-static double kernel_rate(const json_t *kernel, const json_t *before, const char *name,
-                          double seconds)
-{
-	double was = before ? views_number(before, name) : 0;
-
-	return rate(views_number(kernel, name), was, seconds);
-}
-
-/* The share of the time in which the device ran kernels. */
-static double busy(const char *device, const struct look *now, const struct look *before)
-{
-	const json_t *was = json_object_get(before->kernels, "kernels");
-	double share = 0;
-	json_t *kernel;
-
-	for (size_t i = 0; (kernel = views_element(now->kernels, "kernels", i)); i++)
-		if (!strcmp(views_text(kernel, "device"), device))
-			share += kernel_rate(kernel, same(was, kernel, "kernel", "device"),
-			                     "total_seconds", now->when - before->when);
-	return share;
+	snprintf(state, size, "-");
+	for (size_t i = 0; (s = metrics_sample(&now->metrics, "convolved_device_state", i)); i++) {
+		metrics_label(s, "device", id, sizeof id);
+		if (s->value > 0 && !strcmp(id, device))
+			metrics_label(s, "state", state, size);
+	}
 }
 
 static void print_devices(FILE *file, const struct look *now, const struct look *before)
 {
 	static const char *const headings[] = {"DEVICE", "STATE",     ">BUSY", ">TILES/S",
 	                                       ">ON IT", ">RESTARTS", "NAME",  NULL};
-	const json_t *was = json_object_get(before->devices, "devices");
 	struct table *table = table_new(headings);
-	json_t *device;
+	char id[64], state[32], label[96];
+	const struct sample *s;
 
-	for (size_t i = 0; (device = views_element(now->devices, "devices", i)); i++) {
-		const char *id = views_text(device, "id");
-
+	for (size_t i = 0; (s = metrics_sample(&now->metrics, "convolved_device_up", i)); i++) {
+		metrics_label(s, "device", id, sizeof id);
+		find_state(now, id, state, sizeof state);
 		table_add(table, "%s", id);
-		table_add(table, "%s", views_text(device, "state"));
-		table_add(table, "%.0f %%", 100 * busy(id, now, before));
-		table_add(table, "%.1f",
-		          kernel_rate(device, same(was, device, "id", "id"), "tiles_done",
-		                      now->when - before->when));
-		table_add(table, "%.0f", views_number(device, "tiles_in_flight"));
-		table_add(table, "%.0f", views_number(device, "restarts"));
-		table_add(table, "%s", views_text(device, "name"));
+		table_add(table, "%s", state);
+		snprintf(label, sizeof label, "device=\"%s\"", id);
+		table_add(
+		    table, "%.0f %%",
+		    100 * metric_rate(now, before, "convolved_kernel_duration_seconds_sum", label));
+		table_add(table, "%.1f", metric_rate(now, before, "convolved_tiles_total", label));
+		table_add(table, "%.0f",
+		          metrics_sum(&now->metrics, "convolved_tiles_in_flight", label));
+		snprintf(label, sizeof label, "worker=\"%s\"", id);
+		table_add(table, "%.0f",
+		          metrics_sum(&now->metrics, "convolved_worker_restarts_total", label));
+		table_add(table, "%s", name_of(id) ? name_of(id) : "-");
 	}
 	table_print(table, file);
 	fputc('\n', file);
+}
+
+/* The increase in a second of the counter with the labels of a kernel on a device. */
+static double kernel_rate(const struct look *now, const struct look *before, const char *name,
+                          const struct sample *kernel)
+{
+	return rate(metrics_value(&now->metrics, name, kernel->labels),
+	            metrics_value(&before->metrics, name, kernel->labels),
+	            now->when - before->when);
 }
 
 static void print_kernels(FILE *file, const struct look *now, const struct look *before)
 {
 	static const char *const headings[] = {"KERNEL", "DEVICE", ">RUNS/S", ">BUSY",
 	                                       ">GB/S",  ">P50",   ">P99",    NULL};
-	const json_t *list = json_object_get(before->kernels, "kernels");
+	static const char duration[] = "convolved_kernel_duration_seconds",
+	                  runs[] = "convolved_kernel_duration_seconds_count";
 	struct table *table = table_new(headings);
-	double seconds = now->when - before->when;
-	json_t *kernel;
+	char name[96], device[64];
+	const struct sample *s;
 
-	for (size_t i = 0; (kernel = views_element(now->kernels, "kernels", i)); i++) {
-		const json_t *was = same(list, kernel, "kernel", "device");
-		double share = kernel_rate(kernel, was, "total_seconds", seconds);
-		double bytes = kernel_rate(kernel, was, "bytes", seconds);
+	for (size_t i = 0; (s = metrics_sample(&now->metrics, runs, i)); i++) {
+		double share = kernel_rate(now, before, "convolved_kernel_duration_seconds_sum", s);
+		double bytes = kernel_rate(now, before, "convolved_kernel_bytes_total", s);
 
-		table_add(table, "%s", views_text(kernel, "kernel"));
-		table_add(table, "%s", views_text(kernel, "device"));
-		table_add(table, "%.1f", kernel_rate(kernel, was, "count", seconds));
+		metrics_label(s, "kernel", name, sizeof name);
+		metrics_label(s, "device", device, sizeof device);
+		table_add(table, "%s", name);
+		table_add(table, "%s", device);
+		table_add(table, "%.1f", kernel_rate(now, before, runs, s));
 		table_add(table, "%.1f %%", 100 * share);
 		table_add(table, "%.2f", share > 0 ? bytes / share * 1e-9 : 0);
-		table_add_seconds(table, views_number(kernel, "p50_seconds"));
-		table_add_seconds(table, views_number(kernel, "p99_seconds"));
+		table_add_seconds(table, metrics_quantile(&now->metrics, &before->metrics, duration,
+		                                          s->labels, 0.5));
+		table_add_seconds(table, metrics_quantile(&now->metrics, &before->metrics, duration,
+		                                          s->labels, 0.99));
 	}
 	table_print(table, file);
 }
@@ -249,5 +247,7 @@ enum exit_code top_run(const struct options *options, const struct server *serve
 		screen_end();
 	}
 	forget(&before);
+	json_decref(devices);
+	devices = NULL;
 	return status;
 }

@@ -1,22 +1,23 @@
-/* What the service is doing, live: one snapshot of all metrics a second, and what has changed since the
- * one before. */
+/* What the service is doing, live: one reading of all metrics a second, and what has changed since the
+ * one before; how long things take, since that of ten seconds before. */
 import { service } from './api.js';
 import { Problem } from './convolved.js';
 import { chart } from './charts.js';
 import { find, h } from './dom.js';
+import { parse, quantile } from './metrics.js';
 import { createStore } from './store.js';
 import { tokenView } from './token.js';
 
-const KEPT = 120; // snapshots
+const KEPT = 120, PAST = 10; // readings: of the charts, and back to that which quantiles compare with
 
-const store = createStore({ now: null, before: null, history: [], names: new Map(), texts: new Map(), problem: null });
+const store = createStore({ readings: [], now: null, before: null, history: [], names: new Map(), problem: null });
 
-/* Reading a snapshot ---------------------------------------------------------------------------- */
+/* A reading ------------------------------------------------------------------------------------- */
 
-/* {time, series(name)} of an event's data; a series is {labels, value} or {labels, count, …}. */
-function snapshot({ time, metrics }) {
-  const all = new Map(metrics.map((metric) => [metric.name, metric]));
-  return { time, all, series: (name) => all.get(name)?.series || [] };
+/* {time, all, series(name)}; all and series are as in metrics.js. */
+function readingOf(text) {
+  const all = parse(text), series = (name) => all.get(name)?.series || [];
+  return { time: series('time_seconds')[0]?.value ?? Date.now() / 1000, all, series };
 }
 
 const fits = (labels, wanted) => Object.entries(wanted).every(([name, value]) => labels[name] === value);
@@ -30,6 +31,11 @@ function rate({ now, before }, name, wanted = {}, member = 'value') {
   if (!before || now.time <= before.time)
     return 0;
   return Math.max(0, (total(now, name, wanted, member) - total(before, name, wanted, member)) / (now.time - before.time));
+}
+
+/* A quantile of one series of a histogram. */
+function lately({ readings }, name, one, share) {
+  return seconds(quantile(one, readings[0].series(name).find(({ key }) => key === one.key), share));
 }
 
 /* For people ------------------------------------------------------------------------------------ */
@@ -151,25 +157,26 @@ function devicesTable({ now, history, names }) {
 }
 
 function kernelsTable(s) {
-  return [...s.now.series('kernel_duration_seconds')].filter(({ count }) => count).sort((a, b) => b.total_seconds - a.total_seconds).map((one) => {
+  return [...s.now.series('kernel_duration_seconds')].filter(({ count }) => count).sort((a, b) => b.sum - a.sum).map((one) => {
     const moved = total(s.now, 'kernel_bytes_total', one.labels);
     return { key: `${one.labels.kernel} ${one.labels.device}`, cells: [one.labels.kernel, one.labels.device, n(number(one.count)),
-      n(number(rate(s, 'kernel_duration_seconds', one.labels, 'count'))), n(seconds(one.p50_seconds)), n(seconds(one.p99_seconds)),
-      n(one.total_seconds ? `${bytes(moved / one.total_seconds)}/s` : '–')] };
+      n(number(rate(s, 'kernel_duration_seconds', one.labels, 'count'))), ...[0.5, 0.99].map((share) => n(lately(s, 'kernel_duration_seconds', one, share))),
+      n(one.sum ? `${bytes(moved / one.sum)}/s` : '–')] };
   });
 }
 
 function requestsTable(s) {
   return [...s.now.series('request_duration_seconds')].filter(({ count }) => count).sort((a, b) => b.count - a.count).map((one) => ({
     key: `${one.labels.route} ${one.labels.code}`,
-    cells: [one.labels.route, one.labels.code, n(number(one.count)), n(number(answered(s, one.labels))), n(seconds(one.p50_seconds)), n(seconds(one.p99_seconds))],
+    cells: [one.labels.route, one.labels.code, n(number(one.count)), n(number(answered(s, one.labels))),
+      ...[0.5, 0.99].map((share) => n(lately(s, 'request_duration_seconds', one, share)))],
   }));
 }
 
 function stagesTable(s) {
   return s.now.series('stage_duration_seconds').filter(({ count }) => count).map((one) => ({ key: one.labels.stage,
     cells: [one.labels.stage, n(number(one.count)), n(number(rate(s, 'stage_duration_seconds', one.labels, 'count'))),
-      ...['p50', 'p90', 'p99', 'max'].map((which) => n(seconds(one[`${which}_seconds`])))] }));
+      ...[0.5, 0.9, 0.99].map((share) => n(lately(s, 'stage_duration_seconds', one, share)))] }));
 }
 
 function processesTable({ now }) {
@@ -179,11 +186,11 @@ function processesTable({ now }) {
     cells: [process, n(number(value)), n(number(restarts(process))), n(bytes(total(now, 'process_memory_bytes', { process })))] }));
 }
 
-function allTable({ now, texts }) {
-  return [...now.all.values()].flatMap(({ name, series }) => series.map((one) => {
+function allTable(s) {
+  return [...s.now.all.values()].flatMap(({ name, text, series }) => series.map((one) => {
     const labels = Object.entries(one.labels).map(([label, value]) => `${label}="${value}"`).join(', ');
-    return { key: `${name} ${labels}`, cells: [h('span', { title: texts.get(name) || '' }, name, labels && h('span', { class: 'about' }, ` ${labels}`)),
-      n(one.count === undefined ? String(Number(one.value.toPrecision(6))) : `${number(one.count)} times, p50 ${seconds(one.p50_seconds)}`)] };
+    return { key: `${name} ${labels}`, cells: [h('span', { title: text }, name, labels && h('span', { class: 'about' }, ` ${labels}`)),
+      n(one.count === undefined ? String(Number(one.value.toPrecision(6))) : `${number(one.count)} times, p50 ${lately(s, name, one, 0.5)}`)] };
   }));
 }
 
@@ -216,10 +223,13 @@ function headView() {
   });
 }
 
-/* The stream ------------------------------------------------------------------------------------ */
+/* The readings ---------------------------------------------------------------------------------- */
 
-function take(data) {
-  const now = snapshot(data), before = store.state.now, s = { now, before };
+function take(text) {
+  const now = readingOf(text), before = store.state.now;
+  if (before?.time === now.time)
+    return; // the service had it still from before
+  const s = { now, before, readings: [...store.state.readings, now].slice(-1 - PAST) };
   const devices = Object.fromEntries(now.series('device_up').map(({ labels: { device } }) => [device, rate(s, 'tiles_total', { device })]));
   const point = { charts: CHARTS.map(([, value]) => value(s)), devices };
 
@@ -228,13 +238,22 @@ function take(data) {
 
 /* What does not change every second. */
 async function describe(signal) {
-  const [{ devices }, { metrics }] = await Promise.all([service.get('v1/devices', { signal }), service.get('v1/metrics', { signal })]);
-  store.set({ names: new Map(devices.map(({ id, name }) => [id, name])), texts: new Map(metrics.map(({ name, text }) => [name, text])) });
+  const { devices } = await service.get('v1/devices', { signal });
+  store.set({ names: new Map(devices.map(({ id, name }) => [id, name])) });
 }
 
-const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+/* Until so many milliseconds have passed, or the signal comes. */
+const pause = (ms, signal) => new Promise((done) => {
+  const end = () => {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', end);
+    done();
+  };
+  const timer = setTimeout(end, ms);
+  signal.addEventListener('abort', end);
+});
 
-/* Follows the stream, again and again, but not while nobody looks. */
+/* Reads once a second, but not while nobody looks. */
 async function follow() {
   let stop = new AbortController();
 
@@ -252,14 +271,16 @@ async function follow() {
     }
     try {
       await describe(signal);
-      for await (const { data } of service.events('v1/metrics/events', { signal }))
-        take(data);
+      while (!signal.aborted) {
+        take(await (await service.request('metrics', { signal })).text());
+        await pause(1000, signal);
+      }
     } catch (error) {
       if (!signal.aborted)
         store.set({ problem: error instanceof Problem ? error : new Problem({ title: 'The connection was lost' }) });
     }
     if (!signal.aborted)
-      await Promise.race([pause(2000), new Promise((done) => signal.addEventListener('abort', done, { once: true }))]);
+      await pause(2000, signal);
   }
 }
 

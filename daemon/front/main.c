@@ -13,11 +13,11 @@
 #include "common/signals.h"
 #include "front/access.h"
 #include "front/agent.h"
-#include "front/api/figures.h"
 #include "front/api/gauges.h"
 #include "front/api/guest.h"
 #include "front/api/outcome.h"
 #include "front/api/refusals.h"
+#include "front/api/representation.h"
 #include "front/api/routes.h"
 #include "front/api/tokens.h"
 #include "front/base/errand.h"
@@ -254,7 +254,7 @@ static const struct part {
     {.init = signals_init, .fini = signals_fini},
     {.init = errands_init, .fini = errands_fini},
     {.init_with = configure, .fini = access_fini},
-    {.init = figures_init, .fini = figures_fini},
+    {.fini = representations_fini},
     {.init = supervisor_init, .fini = supervisor_fini},
     {.init_with = tracer_init, .fini = tracer_fini},
     {.init = agent_init, .fini = agent_fini},

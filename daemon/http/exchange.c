@@ -314,6 +314,9 @@ static struct MHD_Response *make_response(struct exchange *x)
 	if (serve_streams(x->request))
 		return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK,
 		                                         stream_read, x, NULL);
+	if (a->file < 0 && a->file_size) /* only said, by 304 */
+		return MHD_create_response_from_callback(a->file_size, FILE_BLOCK, file_read, x,
+		                                         NULL);
 	if (a->file < 0)
 		return MHD_create_response_from_buffer(a->text_size, a->text ? a->text : "",
 		                                       MHD_RESPMEM_MUST_COPY);

@@ -147,9 +147,9 @@ def test_problems_are_one_line(service, image, tmp_path):
 
 
 def test_what_is_not_to_be_trusted_in_answers(server, image, tmp_path):
-    asked = server(lambda handler: problem(422, "a\x1b[2Jb\nc", parameter="p\r", value="v"))
+    asked = server(lambda handler: problem(422, "a\x1b[2Jb\nc", parameter="p\r", value="v\x9b2Jé"))
     said = run(asked.url, "box", image, "-o", tmp_path / "out.ppm", status=1)[1]
-    assert said == f"convolve: {image}: a?[2Jb?c (p?=v)\n"
+    assert said == f"convolve: {image}: a?[2Jb?c (p?=v??2Jé)\n"
     asked = server(lambda handler: (502, {}, b"<html>bad gateway"))
     said = run(asked.url, "box", image, "-o", tmp_path / "out.ppm", status=1)[1]
     assert "status 502, not from a convolved: <html>bad gateway" in said
@@ -564,11 +564,50 @@ def test_top_counts_what_happens(service, image, tmp_path):
 
 def test_looks_share_a_connection(server):
     """Those of top: the service is not to be kept busy by being watched."""
-    answers = {"/v1/devices": b'{"devices": []}', "/v1/kernels": b'{"kernels": []}',
-               "/metrics": b""}
+    answers = {"/v1/devices": b'{"devices": []}', "/metrics": b""}
     asked = server(lambda handler: (200, {}, answers[handler.path] or b"\n"))
     run(asked.url, "top", "-n", 2, "-d", 0.1)
-    assert asked.connections == 1 and len(asked.requests) == 9
+    assert asked.connections == 1 and len(asked.requests) == 4  # the devices' names once
+
+
+NAMED = 'kernel="x}\\"y\\\\",device="cpu0"'
+
+
+def metrics_text(time, buckets, total):
+    """What the service might say, among nonsense."""
+    lines = ["", "{", "} 1", "# TYPE", "a b c", "convolved_time_seconds", "convolved_tiles_total{ 5", "convolved_tiles_total 1x",
+             'convolved_device_up{device="cpu0"} 1', 'convolved_device_state{device="cpu0",state="down"} 0',
+             'convolved_device_state{device="cpu0",state="up"} 1', f"convolved_time_seconds {time}", "\x9b\x1b[2J{",
+             'convolved_kernel_duration_seconds_bucket{le="', 'convolved_kernel_duration_seconds_count{device="\\'  ]
+    lines += [f'convolved_kernel_duration_seconds_bucket{{{NAMED},le="{bound}"}} {count}' for bound, count in buckets]
+    lines += [f"convolved_kernel_duration_seconds_sum{{{NAMED}}} {total}",
+              f"convolved_kernel_duration_seconds_count{{{NAMED}}} {buckets[-1][1]}",
+              f"convolved_kernel_bytes_total{{{NAMED}}} {total * 1e9}"]
+    return "\n".join(lines).encode()
+
+
+def test_top_reads_the_metrics(server):
+    """Rates and quantiles are of what has happened between two readings, by the service's own clock."""
+    readings = iter([metrics_text(100, [("0.001", 50), ("0.01", 50), ("+Inf", 50)], 1),
+                     metrics_text(104, [("0.001", 50), ("0.01", 70), ("+Inf", 70)], 2)])
+    asked = server(lambda handler: (200, {}, next(readings) if handler.path == "/metrics" else
+                                    b'{"devices": [{"id": "cpu0", "name": "a\xc2\x9b31m\xc3\xa9"}]}'))
+    shown = run(asked.url, "top", "-n", 1, "-d", 0.1)[0].decode()
+    assert re.search(r"^cpu0 +up +25 % +[\d.]+ +0 +0 +a\?\?31mé$", shown, re.M), shown
+    assert re.search(r"""^x}"y\\ +cpu0 +5\.0 +25\.0 % +1\.00 +5\.50 ms +9\.91 ms$""", shown, re.M), shown
+
+
+def test_top_with_very_many_series(server):
+    """8 devices and 40 kernels: some 800 kB."""
+    def text(count):
+        return b"convolved_time_seconds %d\n" % count + b"".join(
+            b'convolved_kernel_duration_seconds_%s{kernel="k%d",device="gpu%d"%s} %d\n' % (part, kernel, device, bound, count)
+            for kernel in range(40) for device in range(8) for part, bound in
+            [(b"bucket", b',le="%g"' % (i * 0.001)) for i in range(1, 21)] + [(b"count", b""), (b"sum", b"")])
+    readings = iter([text(1), text(2)])
+    asked = server(lambda handler: (200, {}, next(readings) if handler.path == "/metrics" else b'{"devices": []}'))
+    shown = run(asked.url, "top", "-n", 1, "-d", 0.1)[0].decode()
+    assert len(re.findall(r"^k\d+ +gpu\d +1\.0 +100\.0 %", shown, re.M)) == 320, shown
 
 
 def on_terminal(url, *arguments):

@@ -1,13 +1,16 @@
 """What every answer carries, the trace that a request belongs to, and clients that fall silent."""
+import concurrent.futures
+import contextlib
 import gzip
 import re
 import time
 
 import pytest
 
+import exposition
 import imagefiles
 from pixels import random_pixels
-from service import multipart, poll, read_answer
+from service import Process, multipart, poll, read_answer
 
 PIXELS = random_pixels(5, 40, 30, 3, "u8")
 PNG = imagefiles.write_png(PIXELS)
@@ -98,6 +101,66 @@ def test_gzip(impatient, path):
         assert answer.headers["Vary"].endswith("Accept-Encoding")
         assert (path == "/metrics") == answer.headers["Vary"].startswith("Accept,")
         assert int(answer.headers["Content-Length"]) == len(answer.body)
+
+
+def front_seconds(service):
+    """The processor time of the front."""
+    return int(Process(service.process.pid).read("schedstat").split()[0]) * 1e-9
+
+
+@pytest.mark.parametrize("path, known", [(path, known) for path in ("/openapi.json", "/v1/filters", "/page/style.css")
+                                         for known in (False, True)] + [("/v1/kernels", False), ("/metrics", False)])
+def test_made_once_for_all(impatient, path, known):
+    """A text that many ask for costs the front's only thread no more than any answer, however long it is, and a
+    client that has it already gets it said at that price, too."""
+    def cost(target, headers, requests=100):
+        with contextlib.closing(impatient.connect(60)) as connection:
+            before = front_seconds(impatient)
+            for _ in range(requests):
+                connection.request("GET", target, headers=headers)
+                answer = connection.getresponse()
+                answer.read()
+            return (front_seconds(impatient) - before) / requests
+
+    impatient.post("/v1/filters/box", PNG)
+    headers = {"Accept-Encoding": "gzip"}
+    if known:
+        headers["If-None-Match"] = impatient.get(path, headers=headers).headers["ETag"]
+    least = min(cost("/livez", {}) for _ in range(3))
+    assert min(cost(path, headers) for _ in range(3)) < 3 * least + 20e-6
+
+
+def test_shared_no_longer_than_a_second(impatient):
+    """However many ask, nobody gets metrics older than a second; a single reader gets them as they are."""
+    def made(answer):
+        return exposition.total(answer.body.decode(), "convolved_time_seconds")
+
+    oldest, end = 0, time.monotonic() + 3
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        def ask():
+            found = []
+            while time.monotonic() < end:
+                asked = time.time()
+                found.append(asked - made(impatient.get("/metrics")))
+            return max(found)
+        oldest = max(one.result() for one in [pool.submit(ask) for _ in range(8)])
+    assert oldest < 1.1
+    time.sleep(1)
+    asked = time.time()
+    assert made(impatient.get("/metrics")) >= asked
+
+
+def test_clients_share_no_secrets(impatient):
+    """What is shared is the same for all: a job's state is not, nor what depends on Accept."""
+    first, second = (impatient.post("/v1/filters/box", PNG, headers={"Prefer": "respond-async"}).json()["id"] for _ in range(2))
+    assert impatient.get(f"/v1/jobs/{first}").json()["id"] != impatient.get(f"/v1/jobs/{second}").json()["id"]
+    for _ in range(3):
+        assert impatient.get("/", headers={"Accept": "text/html"}).type == "text/html"
+        assert impatient.get("/").type == "text/plain"
+        assert impatient.get("/metrics").type == "text/plain"
+        assert impatient.get("/metrics", headers={"Accept": "application/openmetrics-text"}).type == "application/openmetrics-text"
+    ids = {impatient.get("/metrics").headers["X-Request-Id"] for _ in range(3)}
+    assert len(ids) == 3
 
 
 def test_not_gzipped(impatient):

@@ -156,3 +156,30 @@ def test_of_another_site(browser, guarded):
         browser.driver.get(f"http://localhost:{site.port}/")
         with pytest.raises(AssertionError, match="Failed to fetch"):
             browser.run(START, address, [])
+
+
+METRICS = r"""# HELP convolved_a_seconds What takes a while
+# TYPE convolved_a_seconds histogram
+convolved_a_seconds_bucket{kind="x}\"y\n",le="0.1"} %d
+convolved_a_seconds_bucket{kind="x}\"y\n",le="1"} %d
+convolved_a_seconds_bucket{kind="x}\"y\n",le="+Inf"} %d
+convolved_a_seconds_sum{kind="x}\"y\n"} 2.5
+convolved_a_seconds_count{kind="x}\"y\n"} %d
+convolved_b 5
+"""
+NONSENSE = ["", "\n\n", "{", "{} 4", "convolved_", "a b c", "convolved_b{x=\"y\"} NaN", "convolved_b{x=\"y\" 1", "# TYPE", "# TYPE convolved_a_seconds",
+            "convolved_a_seconds_bucket 1", "convolved_a_seconds_bucket{le=\"\"} 1", "<html>", "\0\x80", "}" * 1000, "convolved_c{" + "a=\"" * 1000]
+
+
+@pytest.mark.parametrize("nonsense", NONSENSE)
+def test_metrics_are_read(browser, service, nonsense):
+    """By the page of the status: with quantiles of what was counted between two readings, whatever else is in the text."""
+    browser.open(service, "/status")
+    text = (nonsense + "\n") + METRICS
+    read = "const { parse, quantile } = await import('/page/metrics.js'), [before, now, restarted] = arguments[0].map(parse),"
+    read += "of = (one) => one.get('a_seconds').series.find(({ labels }) => labels.kind === 'x}\"y\\n');"
+    found = browser.run(read + "return [now.get('b').series.find(({ key }) => key === '').value, of(now).count, of(now).sum, now.get('a_seconds').text,"
+                        "quantile(of(now), of(before), 0.5), quantile(of(now), null, 0.5), quantile(of(now), of(now), 0.5), quantile(of(restarted), of(now), 0.99)];",
+                        [text % (10, 10, 10, 10), text % (10, 14, 14, 14), text % (0, 0, 1, 1)])
+    assert found[:4] == [5, 14, 2.5, "What takes a while"]
+    assert found[4:] == pytest.approx([0.55, 0.07, 0, 1])

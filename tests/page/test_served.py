@@ -1,11 +1,9 @@
-"""What is served for pages: their files, and the metrics as JSON and as events."""
+"""What is served for pages: their files."""
 import hashlib
-import json
 import re
 
 import pytest
 
-import exposition
 from service import REPOSITORY, read_answer
 
 HTML = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
@@ -58,61 +56,10 @@ def test_links_to_here(service):
     service.post("/v1/filters/box", b"x", headers=link).refused(403, "cross-site")
 
 
-def test_metrics(service):
-    """As those of /metrics, but for what the two requests change."""
-    text = exposition.parse(service.get("/metrics").body.decode())
-    figures = service.get("/v1/metrics").json()
-    assert len(figures["metrics"]) > 40 and figures["time"] > 1.6e9
-    compared = 0
-    for metric in figures["metrics"]:
-        assert metric["text"]
-        for series in metric["series"]:
-            if metric["type"] == "histogram":
-                count = text.total(f"convolved_{metric['name']}_count", **series["labels"])
-                assert series["min_seconds"] <= series["p50_seconds"] <= series["p99_seconds"] <= series["max_seconds"]
-                assert series["count"] >= count
-            elif metric["name"] in ("jobs_limit", "device_up", "build_info", "requests_rejected_total", "spool_memory_limit_bytes"):
-                assert series["value"] == pytest.approx(text.total(f"convolved_{metric['name']}", **series["labels"]), rel=1e-8)
-                compared += 1
-    assert compared > 20
-
-
-def read_events(stream, count):
-    events = []
-    while len(events) < count:
-        lines = iter(stream.readline, b"\n")
-        event = dict(line.decode().rstrip("\n").split(": ", 1) for line in lines)
-        assert event["event"] == "metrics"
-        events.append(json.loads(event["data"]))
-    return events
-
-
-def test_events(service):
-    """Streams get the same events, and new ones."""
-    with service.socket() as first, service.socket() as second:
-        answers = []
-        for connection in (first, second):
-            connection.sendall(b"GET /v1/metrics/events HTTP/1.0\r\n\r\n")
-            stream = connection.makefile("rb")
-            head = b"".join(iter(stream.readline, b"\r\n"))
-            assert b"200 OK" in head and b"text/event-stream" in head
-            answers.append(stream)
-        one, other = ([event["time"] for event in read_events(stream, 4)] for stream in answers)
-        for stream in answers:
-            stream.close()
-    assert one == sorted(set(one)) and other == sorted(set(other)) and set(one) & set(other)
-    service.rest()
-
-
-def test_streams_end_with_the_service(launch_alone):
-    with launch_alone as service, service.socket() as connection:
-        connection.sendall(b"GET /v1/metrics/events HTTP/1.1\r\nHost: a\r\n\r\n")
-        stream = connection.makefile("rb")
-        while b"event: metrics" not in stream.readline():
-            pass
-        service.process.terminate()
-        assert stream.read().endswith(b"0\r\n\r\n")
-        stream.close()
+@pytest.mark.parametrize("path", ["/v1/metrics", "/v1/metrics/events"])
+def test_no_second_form_of_metrics(service, path):
+    """A program that asks for what there was until now is told where it is."""
+    assert "GET /metrics has the metrics" in service.get(path).refused(404, "not-found")["detail"]
 
 
 def test_tokens(launch_guarded):
@@ -120,9 +67,9 @@ def test_tokens(launch_guarded):
     with launch_guarded as service:
         for path in ("/", "/status", "/docs", "/page/app.js", "/convolved.js"):
             assert service.get(path, headers=HTML).status == 200
-        for path in ("/v1/metrics", "/v1/metrics/events", "/openapi.json"):
+        for path in ("/metrics", "/openapi.json"):
             service.get(path).refused(401, "token-required")
         with service.socket() as connection:
-            connection.sendall(b"GET /v1/metrics HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer secret-token\r\n\r\n")
+            connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer secret-token\r\n\r\n")
             assert read_answer(connection).status == 200
     assert hashlib.sha256(b"secret-token").hexdigest() in service.tokens.read_text()

@@ -10,15 +10,6 @@
 
 #include "front/workers/device_table.h"
 
-void answer_keep(struct answer *answer)
-{
-	uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
-
-	for (size_t i = 0; i < answer->text_size; i++)
-		hash = (hash ^ (unsigned char)answer->text[i]) * UINT64_C(0x100000001b3);
-	answer->version = hash;
-}
-
 void answer_text(struct answer *answer, int status, const char *content_type, char *text,
                  size_t size)
 {

@@ -14,10 +14,6 @@
 void answer_text(struct answer *answer, int status, const char *content_type, char *text,
                  size_t size);
 
-/* Makes it a text that changes only between versions of the program; its version is made of the
- * text. */
-void answer_keep(struct answer *answer);
-
 /* Makes it JSON and takes over the value's reference. */
 void answer_json(struct answer *answer, int status, json_t *value);
 

@@ -121,7 +121,6 @@ void catalogue_get_filters(struct request *r)
 		json_array_append_new(list, describe_filter(f));
 	answer_json(&r->answer, 200,
 	            json_pack("{s:o, s:o}", "filters", list, "common", describe_common()));
-	answer_keep(&r->answer);
 }
 
 void catalogue_unknown_filter(struct request *r)
@@ -141,7 +140,6 @@ void catalogue_get_filter(struct request *r)
 		return;
 	}
 	answer_json(&r->answer, 200, describe_filter(f));
-	answer_keep(&r->answer);
 }
 
 static json_t *describe_device(const struct device *d)

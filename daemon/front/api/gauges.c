@@ -175,6 +175,7 @@ static void update_processes(void)
 
 void gauges_update(void)
 {
+	metric_set(METRIC_TIME, NULL, NULL, now_seconds());
 	metric_set(METRIC_READY, NULL, NULL, is_ready());
 	update_limits();
 	update_spools();

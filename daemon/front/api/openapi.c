@@ -12,7 +12,7 @@
 #include "front/api/catalogue.h"
 #include "front/workers/repertoire.h"
 
-/* Schemas of objects: "member:type", matching describe_…() in catalogue.c, async.c and figures.c. A
+/* Schemas of objects: "member:type", matching describe_…() in catalogue.c and async.c. A
  * type is one of JSON's or the name of another schema; "[]" makes it a list, "=" a text that is it
  * as JSON, "?" says that the member may be missing, "~" that it may be null. */
 static const struct {
@@ -41,12 +41,6 @@ static const struct {
     {"Choice", "device:string work:string variant:string chosen:integer candidates:Candidate[]"},
     {"Variant", "name:string origin:string text:string"},
     {"Kernels", "kernels:Kernel[] choices:Choice[] variants:Variant[]"},
-    {"Series", "labels:object value:number? count:integer? total_seconds:number? "
-               "min_seconds:number? p50_seconds:number? p90_seconds:number? p99_seconds:number? "
-               "max_seconds:number?"},
-    {"Metric", "name:string type:string text:string? series:Series[]"},
-    {"Metrics", "time:number metrics:Metric[]"},
-    {"MetricsEvent", "event:string data:Metrics="},
     {"Problem", "type:string title:string status:integer detail:string? parameter:string? "
                 "value:string?"},
 };
@@ -71,10 +65,6 @@ static const struct {
     {"Filter", "200", "The filter", "application/json", "Filter"},
     {"Devices", "200", "The devices", "application/json", "Devices"},
     {"Kernels", "200", "The kernels", "application/json", "Kernels"},
-    {"Metrics", "200", "The metrics: values of counters and gauges, statistics of histograms",
-     "application/json", "Metrics"},
-    {"MetricEvents", "200", "Events `metrics`, whose data is the metrics as JSON, without `text`",
-     "text/event-stream", "MetricsEvent"},
     {"Index", "200", "A text, or a page", "text/plain text/html", "string"},
     {"Page", "200", "A page", "text/html", "string"},
     {"Module", "200", "The module", "text/javascript", "string"},
@@ -646,5 +636,4 @@ void openapi_answer(struct request *r, const struct route *routes, size_t count)
 	              "responses", make_answers(), "headers", make_headers(), "securitySchemes",
 	              "token", "type", "http", "scheme", "bearer", "description",
 	              "If tokens are configured; /livez and /readyz need none"));
-	answer_keep(&r->answer);
 }

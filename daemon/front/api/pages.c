@@ -48,7 +48,6 @@ static void answer(struct request *r, const char *name)
 	}
 	answer_text(&r->answer, 200, type_of(name), strdup(file->text), strlen(file->text));
 	answer_header(&r->answer, "Content-Security-Policy", "%s", policy);
-	answer_keep(&r->answer);
 }
 
 void pages_answer(struct request *r, const char *name)

@@ -49,7 +49,9 @@ struct remote_request {
 	bool finished, answered;
 	const struct answer *answer; /* once it is complete */
 	bool awaits_piece;
-	struct fair_flow flow; /* of its client */
+	const struct answer *piece; /* the stream's last one */
+	size_t sent;                /* bytes of it */
+	struct fair_flow flow;      /* of its client */
 	struct fair_item item;
 };
 
@@ -206,13 +208,20 @@ static uint64_t room_wanted(const struct remote_request *r)
 
 static void send_piece(struct remote_request *r)
 {
-	const struct answer *piece = serve_piece(r->request);
+	size_t left;
 
-	if (piece && !piece->text_size)
+	if (!r->piece || r->sent == r->piece->text_size) {
+		r->piece = serve_piece(r->request);
+		r->sent = 0;
+	}
+	if (r->piece && !r->piece->text_size)
 		return; /* it wakes the request */
 	r->awaits_piece = false;
-	send_message(r->remote, LINK_PIECE, r->number, 0, piece ? 0 : LINK_IS_LAST,
-	             piece ? piece->text : NULL, piece ? piece->text_size : 0);
+	left = r->piece ? r->piece->text_size - r->sent : 0;
+	left = left < LINK_DATA_MAX ? left : LINK_DATA_MAX;
+	send_message(r->remote, LINK_PIECE, r->number, 0, r->piece ? 0 : LINK_IS_LAST,
+	             r->piece ? r->piece->text + r->sent : NULL, left);
+	r->sent += left;
 }
 
 static bool send_answer(struct remote_request *r)

@@ -1,19 +1,41 @@
-/* ETag, Vary, gzip. ETags are weak: the same text may go out compressed or not. */
+/* ETag, Vary, gzip. ETags are weak: the same text may go out compressed or not.
+ *
+ * The front has one thread, so a text that many ask for is made once for all of them. A text that
+ * changes all the time is made anew as soon as that costs no more than a fiftieth of the thread's
+ * time: one reader hardly ever gets an old text, and a thousand cost no more than one. */
 #include "front/api/representation.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+#include <glib.h>
 #include <zlib.h>
 
 #include "front/api/accept.h"
+#include "front/base/loop.h"
+#include "front/workers/repertoire.h"
 
 enum {
 	COMPRESS_MIN = 512, /* bytes; less fits into one packet anyway */
 	GZIP_WINDOW = 15 + 16,
 	GZIP_MEMORY = 8,
 	ETAG_SIZE = 24,
+	COST_FACTOR = 50, /* how much longer than it took to make a text serves */
+	MOMENT_MS = 1000, /* but no longer */
 };
+
+/* An answer that has been made, without what is of one request only. */
+struct representation {
+	struct answer answer;
+	char *gzip; /* NULL: nobody has asked for it, or it would not be smaller */
+	size_t gzip_size;
+	struct format_sets repertoire;
+	uint64_t made, cost; /* loop_now(); nanoseconds of the thread */
+};
+
+static GHashTable *representations; /* by path, and the choice by Accept */
 
 void representation_protect(struct answer *a)
 {
@@ -25,9 +47,11 @@ void representation_protect(struct answer *a)
 
 void representation_vary(struct answer *a, bool by_accept)
 {
-	if (by_accept || a->text)
+	bool is_text = a->text || (a->status == 304 && a->file < 0);
+
+	if (by_accept || is_text)
 		answer_header(a, "Vary", "%s%s%s", by_accept ? "Accept" : "",
-		              by_accept && a->text ? ", " : "", a->text ? "Accept-Encoding" : "");
+		              by_accept && is_text ? ", " : "", is_text ? "Accept-Encoding" : "");
 }
 
 /* True if a list of ETags, weak or strong, has this one, or is "*". */
@@ -46,16 +70,21 @@ static bool names(const char *list, const char *etag)
 	return false;
 }
 
+static bool is_unchanged(uint64_t version, const char *if_none_match, char etag[ETAG_SIZE])
+{
+	snprintf(etag, ETAG_SIZE, "W/\"%016llx\"", (unsigned long long)version);
+	return if_none_match && names(if_none_match, etag);
+}
+
 void representation_revalidate(struct answer *a, const char *if_none_match)
 {
 	char etag[ETAG_SIZE];
 
 	if (!a->version)
 		return;
-	snprintf(etag, sizeof etag, "W/\"%016llx\"", (unsigned long long)a->version);
-	answer_header(a, "ETag", "%s", etag);
-	if (if_none_match && names(if_none_match, etag))
+	if (is_unchanged(a->version, if_none_match, etag))
 		a->status = 304;
+	answer_header(a, "ETag", "%s", etag);
 }
 
 /* The text as gzip (malloc'ed), or NULL. */
@@ -85,11 +114,141 @@ void representation_compress(struct answer *a, const char *accept_encoding)
 	size_t size = 0;
 	char *out;
 
-	if (!a->text || a->text_size < COMPRESS_MIN || !accept_gzip(accept_encoding))
+	if (!a->text || a->text_size < COMPRESS_MIN || answer_has(a, "Content-Encoding") ||
+	    !accept_gzip(accept_encoding))
 		return;
 	out = compress_text(a->text, a->text_size, &size);
 	if (!out)
 		return;
 	answer_piece(a, out, size);
 	answer_header(a, "Content-Encoding", "gzip");
+}
+
+/* Shared texts --------------------------------------------------------------------------------- */
+
+static void representation_free(void *representation)
+{
+	struct representation *one = representation;
+
+	answer_fini(&one->answer);
+	free(one->gzip);
+	free(one);
+}
+
+static uint64_t thread_ns(void)
+{
+	struct timespec used;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+	return (uint64_t)used.tv_sec * 1000000000 + (uint64_t)used.tv_nsec;
+}
+
+static uint64_t hash(const char *text, size_t size) /* FNV-1a */
+{
+	uint64_t sum = UINT64_C(0xcbf29ce484222325);
+
+	for (size_t i = 0; i < size; i++)
+		sum = (sum ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
+	return sum;
+}
+
+static bool is_current(const struct representation *one, unsigned traits)
+{
+	const struct format_sets now = repertoire();
+	uint64_t lasts = one->cost * COST_FACTOR, most = MOMENT_MS * UINT64_C(1000000);
+
+	if (traits & SHARED_BY_REPERTOIRE)
+		return one->repertoire.read == now.read && one->repertoire.written == now.written;
+	return loop_now() - one->made < (lasts < most ? lasts : most);
+}
+
+/* Has the route answer, and keeps the answer under the key (owned from now on). NULL: there is none
+ * to keep. */
+static struct representation *make(struct request *r, char *key)
+{
+	uint64_t begun = thread_ns();
+	struct representation *one = NULL;
+
+	r->route->act(r);
+	if (r->answer.status == 200)
+		one = calloc(1, sizeof *one);
+	if (!one) {
+		free(key);
+		return NULL;
+	}
+	one->answer = r->answer;
+	answer_init(&r->answer);
+	if (r->route->traits & SHARED_BY_REPERTOIRE)
+		one->answer.version = hash(one->answer.text, one->answer.text_size);
+	one->repertoire = repertoire();
+	one->made = loop_now();
+	one->cost = thread_ns() - begun;
+	g_hash_table_replace(representations, key, one);
+	return one;
+}
+
+static bool has_gzip(struct representation *one)
+{
+	uint64_t begun = thread_ns();
+
+	if (!one->gzip && one->answer.text_size >= COMPRESS_MIN) {
+		one->gzip = compress_text(one->answer.text, one->answer.text_size, &one->gzip_size);
+		one->cost += thread_ns() - begun;
+	}
+	return one->gzip;
+}
+
+static void give(struct request *r, struct representation *one)
+{
+	struct answer *a = &r->answer;
+	bool packed = accept_gzip(r->head.text[HEAD_ACCEPT_ENCODING]) && has_gzip(one);
+	size_t size = packed ? one->gzip_size : one->answer.text_size;
+	char etag[ETAG_SIZE], *copy;
+
+	a->version = one->answer.version;
+	for (unsigned i = 0; i < one->answer.headers; i++)
+		answer_header(a, one->answer.header[i].name, "%s", one->answer.header[i].value);
+	if (a->version && is_unchanged(a->version, r->head.text[HEAD_IF_NONE_MATCH], etag)) {
+		a->status = 304;
+		a->content_type = one->answer.content_type;
+		a->file_size = size;
+		return;
+	}
+	copy = malloc(size);
+	if (copy)
+		memcpy(copy, packed ? one->gzip : one->answer.text, size);
+	answer_text(a, 200, one->answer.content_type, copy, size);
+	if (packed)
+		answer_header(a, "Content-Encoding", "gzip");
+}
+
+void representation_answer(struct request *r)
+{
+	const char *accept = r->route->traits & BY_ACCEPT ? r->head.text[HEAD_ACCEPT] : NULL;
+	struct representation *one;
+	char *key;
+
+	if (!(r->route->traits & (SHARED_A_MOMENT | SHARED_BY_REPERTOIRE)) ||
+	    asprintf(&key, "%s%s%s", r->path, accept_openmetrics(accept) ? " openmetrics" : "",
+	             accept_prefers(accept, "text/html", "text/plain") ? " html" : "") < 0) {
+		r->route->act(r);
+		return;
+	}
+	if (!representations)
+		representations =
+		    g_hash_table_new_full(g_str_hash, g_str_equal, free, representation_free);
+	one = g_hash_table_lookup(representations, key);
+	if (one && is_current(one, r->route->traits))
+		free(key);
+	else
+		one = make(r, key);
+	if (one)
+		give(r, one);
+}
+
+void representations_fini(void)
+{
+	if (representations)
+		g_hash_table_destroy(representations);
+	representations = NULL;
 }

@@ -3,7 +3,14 @@
 #ifndef FRONT_API_REPRESENTATION_H
 #define FRONT_API_REPRESENTATION_H
 
-#include "front/api/answer.h"
+#include "front/api/request.h"
+
+/* Answers a request whose route has `act`: with a text that is shared with others while it holds, or
+ * else what `act` answers. The catalogue and the pages hold until the formats of the codec workers
+ * change, and get a version; what changes all the time holds for fifty times what it took to make,
+ * and at most a second. Answers other than 200 are not shared. */
+void representation_answer(struct request *request);
+void representations_fini(void);
 
 /* Adds the headers of every answer: browsers must not guess its type, or run anything in it unless
  * it has a Content-Security-Policy of its own; only an answer with a version may be cached, and

@@ -27,6 +27,13 @@ enum { DEADLINE_MAX_MS = 86400000 };
 
 struct request;
 
+/* What holds for a route's answers. */
+enum route_trait {
+	BY_ACCEPT = 1 << 0,       /* the header Accept decides what they are */
+	SHARED_A_MOMENT = 1 << 1, /* they serve all who ask for the same: see representation.h */
+	SHARED_BY_REPERTOIRE = 1 << 2, /* likewise */
+};
+
 /* What the service answers to; the rows are in routes.c. */
 struct route {
 	const char *method;
@@ -39,6 +46,7 @@ struct route {
 	const char *query;    /* parameters, headers among them */
 	const char *answers;  /* answers on success */
 	const char *problems; /* error statuses beyond those of every request */
+	unsigned traits;      /* of enum route_trait */
 };
 
 /* What an event stream last told its client about a job. */

@@ -10,13 +10,13 @@
 #include "front/api/accept.h"
 #include "front/api/async.h"
 #include "front/api/catalogue.h"
-#include "front/api/figures.h"
 #include "front/api/gauges.h"
 #include "front/api/openapi.h"
 #include "front/api/origin.h"
 #include "front/api/outcome.h"
 #include "front/api/pages.h"
 #include "front/api/refusals.h"
+#include "front/api/representation.h"
 #include "front/api/spans.h"
 #include "front/api/tokens.h"
 #include "front/base/loop.h"
@@ -40,7 +40,6 @@ void routes_init(const struct config *c)
 void routes_drain(void)
 {
 	draining = true;
-	figures_drain();
 }
 
 bool routes_ready(void)
@@ -63,7 +62,6 @@ static void get_metrics(struct request *r)
 	gauges_update();
 	text = metrics_text(format, &size);
 	answer_text(&r->answer, 200, types[format], text, size);
-	r->answer.by_accept = true;
 }
 
 static void get_livez(struct request *r)
@@ -117,19 +115,15 @@ static void get_index(struct request *r)
 	    "'http://HOST/v1/filters/gaussian'\n"
 	    "    GET or DELETE /v1/jobs/ID?wait=SECONDS, GET /v1/jobs/ID/result?wait=SECONDS, "
 	    "GET /v1/jobs/ID/events\n"
-	    "GET /v1/filters /v1/devices /v1/kernels /v1/metrics /v1/metrics/events /metrics "
-	    "/livez "
-	    "/readyz /openapi.json\n"
+	    "GET /v1/filters /v1/devices /v1/kernels /metrics /livez /readyz /openapi.json\n"
 	    "Pages: / /status /docs\n"
 	    "JavaScript: /convolved.js\n";
 
-	r->answer.by_accept = true;
 	if (accept_prefers(r->head.text[HEAD_ACCEPT], "text/html", "text/plain")) {
 		pages_answer(r, "index");
 		return;
 	}
 	answer_text(&r->answer, 200, "text/plain; charset=utf-8", strdup(text), sizeof text - 1);
-	answer_keep(&r->answer);
 }
 
 static void get_status(struct request *r)
@@ -146,44 +140,43 @@ static void get_openapi(struct request *r);
 
 static const struct route routes[] = {
     {"POST", "/v1/filters/{name}", NULL, "Filter an image with one filter", "", "Image Accepted",
-     "401 406 422 503 504"},
+     "401 406 422 503 504", BY_ACCEPT},
     {"POST", "/v1/chain", NULL, "Filter an image with several filters, one after another", "",
-     "Image Accepted", "401 404 406 422 503 504"},
+     "Image Accepted", "401 404 406 422 503 504", BY_ACCEPT},
     {"GET", "/v1/filters", catalogue_get_filters, "All filters and their parameters",
-     "If-None-Match", "Filters Unchanged", "401"},
+     "If-None-Match", "Filters Unchanged", "401", SHARED_BY_REPERTOIRE},
     {"GET", "/v1/filters/{name}", catalogue_get_filter, "One filter and its parameters",
-     "If-None-Match", "Filter Unchanged", "401"},
+     "If-None-Match", "Filter Unchanged", "401", SHARED_BY_REPERTOIRE},
     {"GET", "/v1/jobs/{id}", async_get_job, "State and progress of an asynchronous job", "wait",
-     "Job", "401 404 503"},
+     "Job", "401 404 503", 0},
     {"DELETE", "/v1/jobs/{id}", async_delete_job, "Cancel a job, or forget one that has ended", "",
-     "Deleted", "401 404"},
+     "Deleted", "401 404", 0},
     {"GET", "/v1/jobs/{id}/result", async_get_result, "The answer that the POST would have had",
-     "wait If-None-Match", "Image Unchanged", "401 404 406 409 410 422 503 504 507"},
+     "wait If-None-Match", "Image Unchanged", "401 404 406 409 410 422 503 504 507", 0},
     {"GET", "/v1/jobs/{id}/events", async_get_events, "The job's progress as a stream of events",
-     "", "Events", "401 404"},
-    {"GET", "/v1/devices", catalogue_get_devices, "The OpenCL devices", "", "Devices", "401"},
+     "", "Events", "401 404", 0},
+    {"GET", "/v1/devices", catalogue_get_devices, "The OpenCL devices", "", "Devices", "401",
+     SHARED_A_MOMENT},
     {"GET", "/v1/kernels", catalogue_get_kernels,
      "Times of every kernel on every device, the tuner's choices, and all variants", "", "Kernels",
-     "401"},
-    {"GET", "/v1/metrics", figures_get, "The metrics as JSON", "", "Metrics", "401"},
-    {"GET", "/v1/metrics/events", figures_get_events,
-     "The metrics as a stream of events, one a second", "", "MetricEvents", "401"},
+     "401", SHARED_A_MOMENT},
     {"GET", "/metrics", get_metrics,
-     "Metrics in the text format of Prometheus, or by Accept as OpenMetrics", "", "Text", "401"},
-    {"GET", "/livez", get_livez, "Whether the service is alive", "", "Text", ""},
+     "Metrics in the text format of Prometheus, or by Accept as OpenMetrics", "", "Text", "401",
+     SHARED_A_MOMENT | BY_ACCEPT},
+    {"GET", "/livez", get_livez, "Whether the service is alive", "", "Text", "", 0},
     {"GET", "/readyz", get_readyz, "Whether a test image has recently passed through all stages",
-     "verbose", "Text NotReady", ""},
+     "verbose", "Text NotReady", "", 0},
     {"GET", "/openapi.json", get_openapi, "This document", "If-None-Match", "Document Unchanged",
-     "401"},
+     "401", SHARED_BY_REPERTOIRE},
     {"GET", "/", get_index, "A short introduction; for browsers a page to try filters on",
-     "If-None-Match", "Index Unchanged", ""},
+     "If-None-Match", "Index Unchanged", "", SHARED_BY_REPERTOIRE | BY_ACCEPT},
     {"GET", "/status", get_status, "A page that shows the metrics, live", "If-None-Match",
-     "Page Unchanged", ""},
+     "Page Unchanged", "", SHARED_BY_REPERTOIRE},
     {"GET", "/docs", get_docs, "A page that shows this description", "If-None-Match",
-     "Page Unchanged", ""},
+     "Page Unchanged", "", SHARED_BY_REPERTOIRE},
     {"GET", "/convolved.js", pages_get_module, "A JavaScript module for this interface",
-     "If-None-Match", "Module Unchanged", ""},
-    {"GET", "/page/{file}", pages_get_file, NULL, "", "", ""},
+     "If-None-Match", "Module Unchanged", "", SHARED_BY_REPERTOIRE},
+    {"GET", "/page/{file}", pages_get_file, NULL, "", "", "", SHARED_BY_REPERTOIRE},
 };
 
 enum { ROUTES = sizeof routes / sizeof *routes };
@@ -253,8 +246,10 @@ static void answer_no_route(struct request *r)
 
 	list_methods(r->path, allow, sizeof allow);
 	if (!strchr(allow, ',')) {
-		problem_set(&problem, ERR_NOT_FOUND, "nothing is at %s; GET / lists what is there",
-		            r->path);
+		problem_set(&problem, ERR_NOT_FOUND, "nothing is at %s; GET %s", r->path,
+		            strncmp(r->path, "/v1/metrics", strlen("/v1/metrics"))
+		                ? "/ lists what is there"
+		                : "/metrics has the metrics, in the text format of Prometheus");
 		answer_problem(&r->answer, ERR_NOT_FOUND, &problem);
 		return;
 	}
@@ -520,7 +515,7 @@ void routes_finish(struct request *r)
 void routes_resume(struct request *r)
 {
 	if (r->route->act)
-		r->route->act(r);
+		representation_answer(r);
 	else if (r->job && r->job->finished)
 		answer_job(&r->answer, r->job, r->job->times.accepted - r->arrived);
 }

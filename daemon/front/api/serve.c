@@ -206,7 +206,7 @@ static void complete_headers(struct request *r)
 		              (double)(loop_now() - r->arrived) * 1e-6);
 	answer_header(&r->answer, "X-Request-Id", "%s", r->id);
 	representation_protect(&r->answer);
-	representation_vary(&r->answer, r->answer.by_accept || (r->route && !r->route->act));
+	representation_vary(&r->answer, r->route && r->route->traits & BY_ACCEPT);
 	origin_mark(r);
 }
 

@@ -1,6 +1,7 @@
 /* Datagrams over SOCK_SEQPACKET. */
 #include "front/base/link.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -151,6 +152,9 @@ bool link_send(struct link *link, const struct link_message *message, const void
 {
 	int sent = 0;
 
+	assert(size <= types[message->type].data &&
+	       !(message->flags & ~types[message->type].flags));
+	assert((fd >= 0) == types[message->type].fds);
 	if (link->readable.fd < 0)
 		return false;
 	if (STAILQ_EMPTY(&link->queue))

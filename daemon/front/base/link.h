@@ -82,8 +82,9 @@ enum error link_pair(int fds[2]) MUST_CHECK;
 enum error link_open(struct link *link, int fd, const struct link_owner *owner,
                      void *context) MUST_CHECK;
 
-/* Sends a message, and a duplicate of its descriptor (-1: none). False: it cannot be sent, because
- * the other end is closed, or there is no memory, or no descriptor for the duplicate. */
+/* Sends a message, which link.def must allow, and a duplicate of its descriptor (-1: none). False:
+ * it cannot be sent, because the other end is closed, or there is no memory, or no descriptor for
+ * the duplicate. */
 bool link_send(struct link *link, const struct link_message *message, const void *data, size_t size,
                int fd);
 

@@ -63,8 +63,10 @@ static bool send_file(struct link *link, struct link_message *message, const cha
 
 bool link_send_answer(struct link *link, uint64_t number, const struct answer *a, bool stream)
 {
-	struct link_message message = {
-	    .type = LINK_ANSWER, .flags = stream ? LINK_IS_STREAM : 0, .number = number};
+	struct link_message message = {.type = LINK_ANSWER,
+	                               .flags = stream ? LINK_IS_STREAM : 0,
+	                               .number = number,
+	                               .size = a->file_size};
 	size_t size = 0;
 	char *data = write_head(a, &size), *all;
 	bool sent = false;
@@ -113,7 +115,7 @@ enum error link_read_answer(struct answer *a, char **kept, const struct link_mes
 	if (!name || *name)
 		return ERR_BAD_REQUEST;
 	a->file = fd;
-	a->file_size = fd >= 0 ? message->size : 0;
+	a->file_size = message->size;
 	if (fd >= 0 || at == end)
 		return ERR_OK;
 	answer_piece(a, malloc((size_t)(end - at)), (size_t)(end - at));
