@@ -13,8 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -1084,6 +1086,48 @@ static void test_link_wakes(void **state)
 	close_links();
 }
 
+/* A message that the other end would refuse is a fault of the sender: it ends at once, where the
+ * fault is, and no truncated message leaves. */
+static void test_link_refuses(void **state)
+{
+	static char data[LINK_DATA_MAX + 1];
+	static const struct {
+		uint32_t type, flags;
+		size_t size;
+		int fd;
+		bool allowed;
+	} cases[] = {
+	    {LINK_PIECE, LINK_IS_LAST, LINK_DATA_MAX, -1, true},
+	    {LINK_PIECE, 0, LINK_DATA_MAX + 1, -1, false},
+	    {LINK_PONG, 0, 1, -1, false},
+	    {LINK_PONG, LINK_IS_LAST, 0, -1, false},
+	    {LINK_PONG, 0, 0, STDOUT_FILENO, false},
+	    {LINK_ROOM, 0, 0, STDOUT_FILENO, true},
+	    {LINK_ROOM, 0, 0, -1, false},
+	};
+	uint64_t none = 0;
+	int status;
+
+	(void)state;
+	send_numbers(0, &none);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct link_message message = {.type = cases[i].type, .flags = cases[i].flags};
+		pid_t child = fork();
+
+		if (!child) {
+			prctl(PR_SET_DUMPABLE, 0);
+			close(STDERR_FILENO);
+			_exit(!link_send(&links[0], &message, data, cases[i].size, cases[i].fd));
+		}
+		assert_int_equal(waitpid(child, &status, 0), child);
+		if (cases[i].allowed)
+			assert_true(WIFEXITED(status) && !WEXITSTATUS(status));
+		else
+			assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+	}
+	close_links();
+}
+
 static void test_loop_held_up(void **state)
 {
 	uint64_t looked = 0;
@@ -1341,6 +1385,7 @@ int main(void)
 	    cmocka_unit_test(test_metrics),         cmocka_unit_test(test_loop_unwatch),
 	    cmocka_unit_test(test_loop_stop),       cmocka_unit_test(test_loop_held_up),
 	    cmocka_unit_test(test_link_queue),      cmocka_unit_test(test_link_wakes),
+	    cmocka_unit_test(test_link_refuses),
 	    cmocka_unit_test(test_request_parts),   cmocka_unit_test(test_request_no_filters),
 	    cmocka_unit_test(test_verified),        cmocka_unit_test(test_flood),
 	};

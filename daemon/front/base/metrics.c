@@ -11,7 +11,12 @@
 
 enum { SAMPLES = 1024, LABEL_SIZE = 80, TRACE_SIZE = 33 };
 
-static const struct metric_row rows[METRICS] = {
+enum metric_type { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
+
+static const struct {
+	enum metric_type type;
+	const char *name, *labels, *text; /* labels are separated by a comma */
+} rows[METRICS] = {
 #define METRIC(symbol, type, name, labels, text) {METRIC_##type, name, labels, text},
 #include "front/base/metrics.def"
 #undef METRIC
@@ -160,17 +165,7 @@ double metric_value(enum metric metric, const char *label1, const char *label2)
 	return s ? s->value : 0;
 }
 
-const struct metric_row *metric_row(enum metric metric)
-{
-	return &rows[metric];
-}
-
-const char *metric_type_name(enum metric_type type)
-{
-	static const char *const names[] = {"counter", "gauge", "histogram"};
-
-	return names[type];
-}
+static const char *const type_names[] = {"counter", "gauge", "histogram"};
 
 /* The series of a metric. One without labels exists from the start. */
 static const struct series *series_of(enum metric metric)
@@ -206,9 +201,8 @@ int metric_summary(enum metric metric, size_t i, struct metric_summary *summary)
 		s = s->next;
 	if (!s)
 		return 0;
-	*summary = (struct metric_summary){.label = {s->label[0], s->label[1]}, .value = s->value};
-	if (rows[metric].type == METRIC_HISTOGRAM)
-		summarize(s->histogram, summary);
+	*summary = (struct metric_summary){.label = {s->label[0], s->label[1]}};
+	summarize(s->histogram, summary);
 	return 1;
 }
 
@@ -294,7 +288,7 @@ static void print_metric(FILE *out, enum metric metric, enum metrics_format form
 	const char *name = rows[metric].name;
 
 	fprintf(out, "# HELP convolved_%.*s %s\n# TYPE convolved_%.*s %s\n", length, name,
-	        rows[metric].text, length, name, metric_type_name(rows[metric].type));
+	        rows[metric].text, length, name, type_names[rows[metric].type]);
 	for (const struct series *s = series_of(metric); s; s = s->next) {
 		if (rows[metric].type == METRIC_HISTOGRAM) {
 			print_histogram(out, metric, s, format);

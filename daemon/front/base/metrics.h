@@ -26,27 +26,15 @@ void metric_observe(enum metric metric, const char *label1, const char *label2, 
 void metric_observe_traced(enum metric metric, const char *label1, const char *label2,
                            double seconds, const char *trace);
 
-enum metric_type { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
-
-/* What metrics.def says of a metric; labels are separated by a comma. */
-struct metric_row {
-	enum metric_type type;
-	const char *name, *labels, *text;
-};
-
-const struct metric_row *metric_row(enum metric metric);
-const char *metric_type_name(enum metric_type type);
-
-/* A series: the values of its labels; the value of a counter or gauge, or the statistics of a
- * histogram in seconds, with percentiles of its last 1024 values. */
+/* A series of a histogram: the values of its labels, and statistics in seconds, with percentiles of
+ * its last 1024 values. */
 struct metric_summary {
 	const char *label[2];
-	double value;
 	uint64_t count;
 	double total, min, p50, p90, p99, max;
 };
 
-/* Fills in a metric's i-th series; returns 0 after the last. */
+/* Fills in a histogram's i-th series; returns 0 after the last. */
 int metric_summary(enum metric metric, size_t i, struct metric_summary *summary);
 
 /* The value of a counter's or gauge's series, 0 if it does not exist. */
