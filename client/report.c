@@ -7,6 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/utf8.h"
+
 static bool silent, terminal, drawn;
 
 double report_now(void)
@@ -36,9 +38,7 @@ static void say(const char *format, va_list args)
 
 	if (vasprintf(&text, format, args) < 0)
 		abort();
-	for (char *c = text; *c; c++)
-		if ((unsigned char)*c < ' ' || *c == '\177')
-			*c = '?';
+	utf8_flatten(text);
 	report_clear();
 	fprintf(stderr, "convolve: %s\n", text);
 	free(text);

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/utf8.h"
+
 struct table {
 	const char *const *headings;
 	size_t columns, cells;
@@ -52,9 +54,7 @@ void table_add(struct table *t, const char *format, ...)
 	if (!t->cell || vasprintf(&t->cell[t->cells], format, args) < 0)
 		abort();
 	va_end(args);
-	for (char *c = t->cell[t->cells]; *c; c++)
-		if ((unsigned char)*c < ' ' || *c == '\177')
-			*c = '?'; /* text of the service: untrusted */
+	utf8_flatten(t->cell[t->cells]); /* text of the service: untrusted */
 	if (*width < width_of(t->cell[t->cells]))
 		*width = width_of(t->cell[t->cells]);
 	t->cells++;

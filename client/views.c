@@ -2,19 +2,30 @@
 #include "client/views.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/parameters.h"
 #include "client/report.h"
 #include "client/table.h"
 #include "client/transfer.h"
+#include "common/utf8.h"
+
+/* A string (NULL: "-") as a terminal may show it. */
+static const char *shown(const json_t *string)
+{
+	char *text = (char *)(uintptr_t)json_string_value(string);
+
+	if (text)
+		utf8_flatten(text);
+	return text ? text : "-";
+}
 
 const char *views_text(const json_t *object, const char *name)
 {
-	const char *text = json_string_value(json_object_get(object, name));
-
-	return text ? text : "-";
+	return shown(json_object_get(object, name));
 }
 
 json_t *views_element(const json_t *object, const char *name, size_t i)
@@ -55,7 +66,9 @@ static enum exit_code show(const struct options *options, const struct server *s
 	if (status)
 		return status;
 	if (options->json) {
-		json_dumpf(json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+		json_dumpf(json, stdout,
+		           JSON_INDENT(2) | JSON_REAL_PRECISION(9) |
+		               (isatty(STDOUT_FILENO) == 1 ? JSON_ENSURE_ASCII : 0));
 		putchar('\n');
 	} else {
 		print(json);
@@ -159,7 +172,7 @@ static void print_parameter_names(const json_t *list)
 	for (size_t i = 0; (parameter = json_array_get(list, i)); i++) {
 		fputs(views_text(parameter, "name"), stdout);
 		for (size_t j = 0; (choice = views_element(parameter, "choices", j)); j++)
-			printf(" %s", json_string_value(choice));
+			printf(" %s", shown(choice));
 		putchar('\n');
 	}
 }

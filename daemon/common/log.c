@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/utf8.h"
+
 enum { TEXT_SIZE = 1024, LINE_SIZE = 8192 };
 
 static const char *const levels[] = {
@@ -139,31 +141,6 @@ __attribute__((format(printf, 2, 3))) static void put(struct line *line, const c
 		line->length += (size_t)length < room ? (size_t)length : room - 1;
 }
 
-/* The bytes of the UTF-8 character at s (RFC 3629, section 4), 0 if there is none. */
-static int utf8_length(const unsigned char *s)
-{
-	static const struct {
-		unsigned char first, last, second_first, second_last;
-		int length;
-	} forms[] = {
-	    {0x01, 0x7f, 0x00, 0xff, 1}, {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
-	    {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
-	    {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
-	};
-
-	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-		int n = 2;
-
-		if (s[0] < forms[i].first || s[0] > forms[i].last || s[1] < forms[i].second_first ||
-		    s[1] > forms[i].second_last)
-			continue;
-		while (n < forms[i].length && (s[n] & 0xc0) == 0x80)
-			n++;
-		return n < forms[i].length ? 0 : forms[i].length;
-	}
-	return 0;
-}
-
 /* A JSON string (RFC 8259, section 7). Invalid UTF-8 becomes the replacement character. */
 static void put_json(struct line *line, const char *text)
 {
@@ -177,8 +154,8 @@ static void put_json(struct line *line, const char *text)
 			put(line, "\\ufffd");
 		else if (*s == '"' || *s == '\\')
 			put(line, "\\%c", *s);
-		else if (*s < 0x20)
-			put(line, "\\u%04x", *s);
+		else if (utf8_is_control(s)) /* U+0080 to U+009F end with their number */
+			put(line, "\\u%04x", s[length - 1]);
 		else
 			put(line, "%.*s", length, (const char *)s);
 		s += length ? length : 1;
@@ -225,14 +202,6 @@ static void put_object(struct line *line, enum log_level level, struct speaker b
 	put(line, "}");
 }
 
-/* An event is one line, whatever text of a client is in it. */
-static void flatten(char *text)
-{
-	for (; *text; text++)
-		if (iscntrl((unsigned char)*text))
-			*text = '?';
-}
-
 /* To the front: at once or not at all, because the pipe does not block. */
 static void send_to_front(enum log_level level, const char *text)
 {
@@ -273,7 +242,7 @@ void log_event(enum log_level level, const struct log_fields *fields, const char
 	va_start(args, format);
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
-	flatten(text);
+	utf8_flatten(text);
 	if (to_front)
 		send_to_front(level, text);
 	else if (to_journal && journal_entry)
@@ -289,7 +258,7 @@ void log_relay(enum log_level level, const char *program, pid_t pid,
 	bool named = to_journal && journal_entry; /* otherwise the line itself names the sender */
 
 	snprintf(text, sizeof text, "%s%s%s", named ? program : "", named ? ": " : "", said);
-	flatten(text);
+	utf8_flatten(text);
 	if (named)
 		journal_entry(level, text, fields);
 	else

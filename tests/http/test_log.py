@@ -257,13 +257,13 @@ def test_worker_floods(logged):
     with open(f"/proc/{codec.pid}/fd/2", "wb", buffering=0,
               opener=lambda path, flags: os.open(path, os.O_WRONLY | os.O_NONBLOCK)) as flood:
         while time.monotonic() < end:
-            while flood.write(b"<3>convolved: error: \x1b[2J a forged line\n<4,17>more\n"):
+            while flood.write(b"<3>convolved: error: \x1b[2J\xc2\x9b2J\x9b\xc3\xa9 a forged line\n<4,17>more\n"):
                 pass
             assert logged.get("/livez", timeout=60).status == 200
     poll(lambda: logged.lost("codec") >= 17, 60, "the count of lost lines")
     lines = [line for line in logged.log.read_text().splitlines() if "forged" in line]
     assert 10 < len(lines) < 4000
-    assert all(line.startswith("convolved-codec: error: convolved: error: ?[2J") for line in lines)
+    assert all(line.startswith("convolved-codec: error: convolved: error: ?[2J??2J?é a") for line in lines)
     logged.says("codec: warning: 17 lines of codec-0 were lost")
     assert logged.works()
     assert logged.stop() == 0

@@ -29,6 +29,7 @@
 #include "common/head.h"
 #include "common/stall.h"
 #include "common/tile.h"
+#include "common/utf8.h"
 #include "common/wire.h"
 #include "reference/difference.h"
 
@@ -1849,10 +1850,42 @@ static void test_head(void **state)
 	head_fini(&head);
 }
 
+/* What others say commands no terminal: C0, DEL and C1, as a character and as a byte, go; letters
+ * stay, also those whose bytes include one of C1. */
+static void test_flatten(void **state)
+{
+	static const struct {
+		const char *said, *shown;
+	} cases[] = {
+	    {"plain", "plain"},
+	    {"a\x1b[2J\nb\x7f", "a?[2J?b?"},
+	    {"\xc2\x9b"
+	     "2J\xc2\x80\xc2\x9f\xc2\xa0",
+	     "??2J????\xc2\xa0"},
+	    {"\x9b"
+	     "2J\x80",
+	     "?2J?"},
+	    {"\xc3\x9b\xe2\x82\xac\xf0\x9f\x98\x80", "\xc3\x9b\xe2\x82\xac\xf0\x9f\x98\x80"},
+	    {"\xc2", "\xc2"},
+	    {"\xe2\x82", "\xe2?"},
+	    {"", ""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char text[32];
+
+		strcpy(text, cases[i].said);
+		utf8_flatten(text);
+		assert_string_equal(text, cases[i].shown);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_border_map),
+	    cmocka_unit_test(test_flatten),
 	    cmocka_unit_test(test_parse_valid),
 	    cmocka_unit_test(test_parse_invalid),
 	    cmocka_unit_test(test_matrix_limits),
