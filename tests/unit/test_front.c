@@ -460,6 +460,8 @@ static void test_trace(void **state)
 
 	assert_true(trace_parse(good, &trace) && trace.sampled);
 	trace_record(&trace, 0);
+	assert_string_equal(trace.span, "");
+	trace_record(&trace, 1);
 	assert_int_equal(strlen(trace.span), 16);
 	assert_string_equal(trace_span(&trace), trace.span);
 	assert_string_equal(trace_exemplar(&trace), id);

@@ -55,7 +55,7 @@ void trace_new_span(char id[SPAN_ID_SIZE])
 
 void trace_record(struct trace *trace, double share)
 {
-	if (*trace->id ? !trace->sampled : (double)random_number() >= share * 0x1p64)
+	if ((*trace->id && !trace->sampled) || (double)random_number() >= share * 0x1p64)
 		return;
 	if (!*trace->id)
 		snprintf(trace->id, sizeof trace->id, "%016llx%016llx",

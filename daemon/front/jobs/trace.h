@@ -17,8 +17,8 @@ struct trace {
 /* Parses the header's value. Returns false if it is invalid; there is then no trace. */
 bool trace_parse(const char *header, struct trace *trace);
 
-/* Decides whether the request's span is recorded: as the client's is, or, of requests without a
- * trace, this share, each with a new trace. */
+/* Decides whether the request's span is recorded: this share of them is, less those of which the
+ * client's spans are not. A client cannot ask for more. Without a trace it gets a new one. */
 void trace_record(struct trace *trace, double share);
 
 /* A new id of a span. */
