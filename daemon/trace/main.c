@@ -58,6 +58,7 @@ static enum error start(void)
 {
 	struct message ready = {.type = MSG_READY};
 	int flags = fcntl(WORKER_SOCKET, F_GETFL);
+	uint16_t ports[SENDER_PORTS_MAX];
 	enum error e;
 
 	signal(SIGPIPE, SIG_IGN);
@@ -67,7 +68,7 @@ static enum error start(void)
 	signal(SIGTERM, SIG_IGN);
 	if (flags < 0 || fcntl(WORKER_SOCKET, F_SETFL, flags | O_NONBLOCK))
 		return ERR_IO;
-	e = trace_sandbox_enter();
+	e = trace_sandbox_enter(ports, sender_ports(options.endpoint, ports));
 	if (!e)
 		e = sender_init(options.endpoint);
 	return e ? e : wire_send(WORKER_SOCKET, &ready, NULL);

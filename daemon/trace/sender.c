@@ -76,6 +76,32 @@ static enum error set_url(const char *endpoint)
 	return failed ? ERR_MEMORY : ERR_OK;
 }
 
+size_t sender_ports(const char *endpoint, uint16_t ports[SENDER_PORTS_MAX])
+{
+	enum { DNS = 53, PROXY = 1080 /* without a port, for libcurl */ };
+	static const char *const proxies[] = {"http_proxy", "https_proxy", "HTTPS_PROXY",
+	                                      "all_proxy", "ALL_PROXY"};
+	CURLU *parts = curl_url();
+	size_t ports_known = 0;
+	char *port;
+
+	ports[ports_known++] = DNS;
+	for (int i = -1; i < (int)(sizeof proxies / sizeof *proxies); i++) {
+		const char *url = i < 0 ? endpoint : getenv(proxies[i]);
+
+		if (!url || curl_url_set(parts, CURLUPART_URL, url, CURLU_GUESS_SCHEME))
+			continue;
+		port = NULL;
+		if (curl_url_get(parts, CURLUPART_PORT, &port, i < 0 ? CURLU_DEFAULT_PORT : 0u))
+			ports[ports_known++] = PROXY;
+		else
+			ports[ports_known++] = (uint16_t)atoi(port);
+		curl_free(port);
+	}
+	curl_url_cleanup(parts);
+	return ports_known;
+}
+
 enum error sender_init(const char *endpoint)
 {
 	static char json[] = "Content-Type: application/json";

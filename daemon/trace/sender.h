@@ -5,6 +5,7 @@
 #define TRACE_SENDER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "common/error.h"
@@ -12,6 +13,11 @@
 
 /* endpoint: http://HOST:PORT or with https and a path, to which v1/traces is appended. */
 enum error sender_init(const char *endpoint) MUST_CHECK;
+
+/* Lists the ports of TCP that it connects to: the endpoint's, those of the proxies that the
+ * environment names, and that of servers of names. Returns how many there are. */
+enum { SENDER_PORTS_MAX = 7 };
+size_t sender_ports(const char *endpoint, uint16_t ports[SENDER_PORTS_MAX]);
 
 void sender_add(const struct span *span);
 

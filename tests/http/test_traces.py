@@ -1,19 +1,23 @@
 """Spans of requests, sent to a collector, and exemplars that name their traces. Whatever the
 collector does, requests are answered."""
 import contextlib
+import http.server
 import os
+import pathlib
 import re
 import signal
 import socket
+import ssl
 import threading
 import time
 
 import pytest
 
 import imagefiles
+from certificates import localhost_certificate
 from collector import Collector, attributes
 from command import run
-from service import ONE_DEVICE, PROGRAM, SMALL, free_port, poll
+from service import ONE_DEVICE, PROGRAM, SMALL, free_port, poll, sanitized
 
 PARENT = "00f067aa0ba902b7"
 
@@ -99,15 +103,26 @@ def test_asynchronous(traced, collector, trace):
 
 
 def test_what_is_recorded(launch, trace):
-    """Clients decide for their traces, the share for requests without."""
-    with Collector() as collector, launch("--otlp-endpoint", collector.endpoint, "--otlp-share", "0",
-                                          environment=ONE_DEVICE) as service:
-        assert ask(service, os.urandom(16).hex(), flags="00").status == ask(service, None).status == 200
+    """The share, less the traces that their clients do not record."""
+    with Collector() as collector, launch("--otlp-endpoint", collector.endpoint, environment=ONE_DEVICE) as service:
+        assert ask(service, os.urandom(16).hex(), flags="00").status == 200
         assert service.get("/v1/filters", headers={
             "traceparent": f"00-{os.urandom(16).hex()}-{PARENT}-01"}).status == 200  # no image
         assert ask(service, trace).status == 200
         poll(lambda: "request" in collector.of(trace), what="the last span")
         assert {span["traceId"] for span in collector.spans} == {trace}
+
+
+@pytest.mark.parametrize("share, least, most", [("0", 0, 0), ("0.25", 3, 60)])
+def test_no_client_is_recorded_beyond_the_share(launch, share, least, most):
+    """Whatever flag it sets: the collector and what it costs are the operator's."""
+    with Collector() as collector, launch("--otlp-endpoint", collector.endpoint, "--otlp-share", share,
+                                          environment=ONE_DEVICE) as service:
+        traces = {os.urandom(16).hex() for _ in range(100)}
+        assert {ask(service, one).status for one in traces} == {200}
+        service.stop()  # which sends what there is
+        recorded = {span["traceId"] for span in collector.spans}
+        assert recorded <= traces and least <= len(recorded) <= most
 
 
 def test_a_trace_of_its_own(launch):
@@ -118,6 +133,59 @@ def test_a_trace_of_its_own(launch):
                        what="a span")
         assert re.fullmatch("[0-9a-f]{32}", request["traceId"]) and "parentSpanId" not in request
         assert {span["traceId"] for span in collector.spans} == {request["traceId"]}
+
+
+def test_confined(traced, trace):
+    """The worker that speaks with the collector: seccomp, Landlock where there is one, no privileges, no core."""
+    assert ask(traced, trace).status == 200
+    for status in pathlib.Path(f"/proc/{worker(traced).pid}/task").glob("*/status"):
+        task = status.read_text()
+        assert re.search(r"^NoNewPrivs:\s+1$", task, re.M) and re.search(r"^CapPrm:\s+0+$", task, re.M)
+        assert sanitized() or re.search(r"^Seccomp:\s+2$", task, re.M)
+
+
+def test_endpoint_by_name(launch, trace):
+    """Names of hosts are still resolved by what the worker may read."""
+    with Collector() as collector, launch("--otlp-endpoint", f"http://localhost:{collector.server_port}",
+                                          environment=ONE_DEVICE) as service:
+        assert ask(service, trace).status == 200
+        poll(lambda: "request" in collector.of(trace), what="a span")
+
+
+def test_endpoint_through_a_proxy(launch, trace):
+    """A proxy that the environment names has another port."""
+    class Proxy(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            asked.append(self.path)
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *arguments):
+            pass
+    asked = []
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Proxy) as proxy:
+        threading.Thread(target=proxy.serve_forever, daemon=True).start()
+        with launch("--otlp-endpoint", "http://collector.invalid:4318",
+                    environment={**ONE_DEVICE, "http_proxy": f"http://127.0.0.1:{proxy.server_port}"}) as service:
+            assert ask(service, trace).status == 200
+            poll(lambda: asked, what="a request")
+        proxy.shutdown()
+    assert asked[0] == "http://collector.invalid:4318/v1/traces"
+
+
+def test_endpoint_by_tls(launch, trace, tmp_path):
+    """The certificate is checked: by what the worker may read."""
+    certificate, key = localhost_certificate(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    with Collector() as collector:
+        collector.socket = context.wrap_socket(collector.socket, server_side=True)
+        with launch("--otlp-endpoint", collector.endpoint.replace("http:", "https:"), environment=ONE_DEVICE) as service:
+            assert ask(service, trace).status == 200
+            service.says("self-signed certificate")
+        assert not collector.spans
 
 
 def test_repeated(traced, collector, trace):

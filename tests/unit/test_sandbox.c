@@ -23,6 +23,7 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -37,6 +38,7 @@
 #include "common/wire.h"
 #include "device/confine.h"
 #include "http/sandbox.h"
+#include "trace/sandbox.h"
 
 enum { FILE_FD = 10, PIPE_FD, OTHER_SOCKET, FILE_LIMIT = 1 << 20 };
 
@@ -378,6 +380,66 @@ static void test_landlock(void **state)
 	assert_int_equal(attempt(enter_landlock, stat_file), 0);
 }
 
+/* The trace worker's: nothing listens at either port. */
+enum { COLLECTOR = 4318, ANOTHER = 4319 };
+
+static enum error enter_trace(void)
+{
+	static const uint16_t ports[] = {53, COLLECTOR};
+
+	return trace_sandbox_enter(ports, 2);
+}
+
+static long connect_to(uint16_t port)
+{
+	const struct sockaddr_in to = {.sin_family = AF_INET,
+	                               .sin_port = htons(port),
+	                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+
+	return connect(socket(AF_INET, SOCK_STREAM, 0), (const struct sockaddr *)&to, sizeof to);
+}
+
+static long listen_here(void)
+{
+	const struct sockaddr_in here = {.sin_family = AF_INET};
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	return bind(fd, (const struct sockaddr *)&here, sizeof here) || listen(fd, 1) ? -1 : 0;
+}
+
+TRY(connect_collector, connect_to(COLLECTOR))
+TRY(connect_another, connect_to(ANOTHER))
+TRY(open_hosts, open("/etc/hosts", O_RDONLY))
+TRY(open_own, open("there", O_RDONLY))
+TRY(open_memory, open("/proc/self/mem", O_RDONLY))
+TRY(list_home, open(".", O_RDONLY | O_DIRECTORY))
+
+static void test_trace(void **state)
+{
+	static const struct {
+		struct row row;
+		int abi; /* of Landlock, from which on it is so */
+	} cases[] = {
+	    {ROW(open_hosts, OK, ANY, ANY), 0},
+	    {ROW(connect_collector, ECONNREFUSED, ANY, ANY), 0},
+	    {ROW(connect_another, EACCES, ANY, ANY), 4},
+	    {ROW(listen_here, EACCES, ANY, ANY), 0},
+	    {ROW(open_read, EACCES, ANY, ANY), 1},
+	    {ROW(open_own, EACCES, ANY, ANY), 1},
+	    {ROW(open_memory, EACCES, ANY, ANY), 1},
+	    {ROW(list_home, EACCES, ANY, ANY), 1},
+	    {ROW(open_create, EACCES, ANY, ANY), 0},
+	    {ROW(run_program, EACCES, ANY, ANY), 0},
+	};
+	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, 1);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		if (expected_here(cases[i].row.codec) && (!cases[i].abi || abi >= cases[i].abi))
+			expect(&cases[i].row, "trace", attempt(enter_trace, cases[i].row.call),
+			       cases[i].row.codec);
+}
+
 static int make_directory_tree(void **state)
 {
 	char path[64];
@@ -404,7 +466,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_codec),    cmocka_unit_test(test_device),
 	    cmocka_unit_test(test_http),     cmocka_unit_test(test_device_directories),
-	    cmocka_unit_test(test_landlock),
+	    cmocka_unit_test(test_landlock), cmocka_unit_test(test_trace),
 	};
 
 	return cmocka_run_group_tests(tests, make_directory_tree, remove_directory_tree);
