@@ -109,21 +109,6 @@ static char *compress_text(const char *text, size_t size, size_t *compressed)
 	return out;
 }
 
-void representation_compress(struct answer *a, const char *accept_encoding)
-{
-	size_t size = 0;
-	char *out;
-
-	if (!a->text || a->text_size < COMPRESS_MIN || answer_has(a, "Content-Encoding") ||
-	    !accept_gzip(accept_encoding))
-		return;
-	out = compress_text(a->text, a->text_size, &size);
-	if (!out)
-		return;
-	answer_piece(a, out, size);
-	answer_header(a, "Content-Encoding", "gzip");
-}
-
 /* Shared texts --------------------------------------------------------------------------------- */
 
 static void representation_free(void *representation)

@@ -24,8 +24,4 @@ void representation_vary(struct answer *answer, bool by_accept);
  * keeps its headers; the library sends no body with that status. */
 void representation_revalidate(struct answer *answer, const char *if_none_match);
 
-/* Compresses a text that is long enough to gain from it, if Accept-Encoding accepts gzip. Without
- * memory it stays as it is. */
-void representation_compress(struct answer *answer, const char *accept_encoding);
-
 #endif

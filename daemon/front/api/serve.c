@@ -239,7 +239,6 @@ const struct answer *serve_answer(struct request *r)
 		return &r->answer;
 	}
 	representation_revalidate(&r->answer, r->head.text[HEAD_IF_NONE_MATCH]);
-	representation_compress(&r->answer, r->head.text[HEAD_ACCEPT_ENCODING]);
 	request_drop_body(r);
 	routes_answered(r);
 	restate(r);
