@@ -278,7 +278,9 @@ bool serve_streams(const struct request *r)
 const struct answer *serve_piece(struct request *r)
 {
 	expect(r->said && serve_streams(r));
-	r->answer.text_size = 0;
+	answer_piece(&r->answer, NULL, 0);
+	if (r->head.text[HEAD_PATH][2] == 'l') /* longer than a message may be */
+		answer_piece(&r->answer, calloc(1, LINK_DATA_MAX + 1), LINK_DATA_MAX + 1);
 	return r->head.text[HEAD_PATH][2] == 'e' ? NULL : &r->answer;
 }
 
@@ -302,13 +304,13 @@ static void note_broken(void *context, const char *what)
 /* Data that is mostly right, which could hardly be found by chance. The caller frees it. */
 static char *likely_data(uint32_t type, unsigned which, size_t *size)
 {
-	static const char *const paths[] = {"w", "ws", "as", "ase", "a", "l", "n"};
+	static const char *const paths[] = {"w", "ws", "as", "ase", "asl", "a", "l", "n"};
 	struct head_writer writer = {0};
 	char *data;
 
 	if (type == LINK_HEAD || type == LINK_WHOLE) {
 		head_add(&writer, HEAD_METHOD, "POST");
-		head_add(&writer, HEAD_PATH, paths[which % 7]);
+		head_add(&writer, HEAD_PATH, paths[which % 8]);
 		*size = writer.size;
 		writer.data = realloc(writer.data, writer.size + 1);
 		writer.data[writer.size] = '\0';
