@@ -37,16 +37,16 @@ static const int allowed[] = {
 
 /* Calls that are allowed with a particular argument only. */
 static const struct restricted_call restricted[] = {
-    {SCMP_SYS(sendmsg), 0, UINT32_MAX, WORKER_SOCKET},
-    {SCMP_SYS(recvmsg), 0, UINT32_MAX, WORKER_SOCKET},
-    {SCMP_SYS(prctl), 0, UINT32_MAX, PR_SET_NAME},
-    {SCMP_SYS(sched_getaffinity), 0, UINT32_MAX, 0},
+    {SCMP_SYS(sendmsg), 0, UINT32_MAX, WORKER_SOCKET, 0},
+    {SCMP_SYS(recvmsg), 0, UINT32_MAX, WORKER_SOCKET, 0},
+    {SCMP_SYS(prctl), 0, UINT32_MAX, PR_SET_NAME, 0},
+    {SCMP_SYS(sched_getaffinity), 0, UINT32_MAX, 0, 0},
     /* An open file's flags are shared with the process that passed it: they may be read, not set.
      */
-    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_GETFL},
-    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_GETFD},
-    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_SETFD},
-    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_DUPFD_CLOEXEC},
+    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_GETFL, 0},
+    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_GETFD, 0},
+    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_SETFD, 0},
+    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_DUPFD_CLOEXEC, 0},
 };
 
 static const struct allowed_calls calls = ALLOWED_CALLS(allowed, restricted);

@@ -122,12 +122,11 @@ static enum error take_message(const struct message *message, const int *fds)
 	}
 }
 
-static void hear(void *context)
+static void receive(void)
 {
 	struct message message;
 	int fds[MESSAGE_FDS_MAX];
 
-	(void)context;
 	switch (wire_receive(WORKER_SOCKET, &message, fds)) {
 	case WIRE_NOTHING:
 		return;
@@ -144,6 +143,18 @@ static void hear(void *context)
 		break;
 	}
 	_exit(1);
+}
+
+static void hear(void *context)
+{
+	bool shared = limited; /* the link, which comes before the limits, is this worker's own */
+
+	(void)context;
+	if (shared)
+		http_sandbox_leave_number();
+	receive();
+	if (shared)
+		http_sandbox_keep_numbers();
 }
 
 /* A terminal sends these to all processes; the front says when to end. */
@@ -174,6 +185,7 @@ static enum error start(void)
 		e = http_sandbox_enter();
 	if (!e)
 		e = errands_init();
+	http_sandbox_keep_numbers();
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	ready.ready.startup_ms = (uint32_t)((now.tv_sec - begin.tv_sec) * 1000 +
 	                                    (now.tv_nsec - begin.tv_nsec) / 1000000);

@@ -8,6 +8,7 @@
 #include <netinet/tcp.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -21,28 +22,31 @@
 #include "common/enter_seccomp.h"
 #include "common/fstat.h"
 #include "common/landlock.h"
+#include "common/limits.h"
 #include "common/log.h"
 #include "common/sanitizer.h"
 
 static const int allowed[] = {
-    SCMP_SYS(writev),          SCMP_SYS(pwrite64),        SCMP_SYS(memfd_create),
-    SCMP_SYS(accept4),         SCMP_SYS(recvfrom),        SCMP_SYS(recvmsg),
-    SCMP_SYS(sendto),          SCMP_SYS(sendmsg),         SCMP_SYS(sendfile),
-    SCMP_SYS(shutdown),        SCMP_SYS(getsockname),     SCMP_SYS(getsockopt),
-    SCMP_SYS(epoll_create1),   SCMP_SYS(epoll_ctl),       SCMP_SYS(epoll_wait),
-    SCMP_SYS(epoll_pwait),     SCMP_SYS(eventfd2),        SCMP_SYS(timerfd_create),
-    SCMP_SYS(timerfd_settime), SCMP_SYS(timerfd_gettime), SCMP_SYS(getrusage),
+    SCMP_SYS(writev),          SCMP_SYS(pwrite64),       SCMP_SYS(memfd_create),
+    SCMP_SYS(accept4),         SCMP_SYS(recvfrom),       SCMP_SYS(recvmsg),
+    SCMP_SYS(sendto),          SCMP_SYS(sendmsg),        SCMP_SYS(sendfile),
+    SCMP_SYS(getsockname),     SCMP_SYS(getsockopt),     SCMP_SYS(epoll_create1),
+    SCMP_SYS(epoll_ctl),       SCMP_SYS(epoll_wait),     SCMP_SYS(epoll_pwait),
+    SCMP_SYS(eventfd2),        SCMP_SYS(timerfd_create), SCMP_SYS(timerfd_settime),
+    SCMP_SYS(timerfd_gettime), SCMP_SYS(getrusage),
 };
 
-/* Calls that are allowed with a particular argument only. */
+/* Calls that are allowed with a particular argument only. A listening socket is shared with the
+ * front: what would change it for all is allowed for the worker's own descriptors, and it may not
+ * become one of those. */
 static const struct restricted_call restricted[] = {
-    /* A listening socket's flags are shared with the front: they may be read, not set. */
-    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_GETFL},
-    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_GETFD},
-    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_SETFD},
-    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_DUPFD_CLOEXEC},
-    {SCMP_SYS(ioctl), 1, UINT32_MAX, FIONREAD},
-    {SCMP_SYS(setsockopt), 1, UINT32_MAX, IPPROTO_TCP}, /* TCP_NODELAY, TCP_CORK */
+    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_GETFL, 0},
+    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_GETFD, 0},
+    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_SETFD, 0},
+    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_DUPFD_CLOEXEC, HTTP_OWN_FDS},
+    {SCMP_SYS(ioctl), 1, UINT32_MAX, FIONREAD, 0},
+    {SCMP_SYS(setsockopt), 1, UINT32_MAX, IPPROTO_TCP, HTTP_OWN_FDS}, /* TCP_NODELAY, TCP_CORK */
+    {SCMP_SYS(shutdown), 1, 0, 0, HTTP_OWN_FDS},
 };
 
 static const struct allowed_calls calls = ALLOWED_CALLS(allowed, restricted);
@@ -83,4 +87,24 @@ enum error http_sandbox_enter(void)
 		return ERR_INTERNAL;
 	log_debug("in a sandbox: limits, seccomp, %s%d", abi ? "Landlock " : "no Landlock: ", abi);
 	return ERR_OK;
+}
+
+_Static_assert(HTTP_OWN_FDS >= 2 * HTTP_SOCKETS_MAX, "listening sockets and a few more");
+
+/* The number that the front's next descriptor gets. It takes them from above. */
+static int spare;
+
+void http_sandbox_keep_numbers(void)
+{
+	int fd;
+
+	while ((fd = eventfd(0, EFD_CLOEXEC)) >= 0 && fd < HTTP_OWN_FDS)
+		spare = fd + 1;
+	close(fd);
+	spare--;
+}
+
+void http_sandbox_leave_number(void)
+{
+	close(spare);
 }

@@ -9,4 +9,14 @@
  * have been started. ERR_INTERNAL with errno set. */
 enum error http_sandbox_enter(void) MUST_CHECK;
 
+/* The numbers from which on descriptors are the worker's own. Those below are for sockets that it
+ * shares with the front: it cannot shut them down, set options of them or give them other numbers.
+ */
+enum { HTTP_OWN_FDS = 64 };
+
+/* Keeps what is opened or received from now on out of those numbers, or leaves one of them for the
+ * next descriptor. */
+void http_sandbox_keep_numbers(void);
+void http_sandbox_leave_number(void);
+
 #endif

@@ -25,12 +25,12 @@ static const int allowed[] = {
 };
 
 static const struct restricted_call restricted[] = {
-    {SCMP_SYS(open), 1, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY},
-    {SCMP_SYS(openat), 2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY},
-    {SCMP_SYS(socket), 0, UINT32_MAX, AF_INET},
-    {SCMP_SYS(socket), 0, UINT32_MAX, AF_INET6},
-    {SCMP_SYS(socket), 0, UINT32_MAX, AF_UNIX},
-    {SCMP_SYS(socket), 0, UINT32_MAX, AF_NETLINK},
+    {SCMP_SYS(open), 1, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY, 0},
+    {SCMP_SYS(openat), 2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY, 0},
+    {SCMP_SYS(socket), 0, UINT32_MAX, AF_INET, 0},
+    {SCMP_SYS(socket), 0, UINT32_MAX, AF_INET6, 0},
+    {SCMP_SYS(socket), 0, UINT32_MAX, AF_UNIX, 0},
+    {SCMP_SYS(socket), 0, UINT32_MAX, AF_NETLINK, 0},
 };
 
 static const struct allowed_calls calls = ALLOWED_CALLS(allowed, restricted);

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from service import ONE_DEVICE, Process, sanitized
+from service import ONE_DEVICE, Process, read_answer, sanitized
 
 
 def status(task):
@@ -46,3 +46,26 @@ def test_devices_may_be_left_as_they_are(launch):
 def test_log_says_what_protects_devices(launch):
     with launch("--log-level", "info", environment=ONE_DEVICE) as service:
         assert sanitized() or re.search(r"confined: seccomp, (no )?Landlock", service.log.read_text())
+
+
+def test_listening_sockets_have_numbers_of_their_own(service):
+    """A worker may shut down and change what has a higher number: connections, never the sockets
+    that it shares with the front."""
+    with service.socket() as connection:
+        for worker in service.workers("http"):
+            listening = inodes_listening(service)
+            found = {int(link.name): link.readlink().name
+                     for link in pathlib.Path(f"/proc/{worker.pid}/fd").iterdir()}
+            shared = [number for number, target in found.items() if target in listening]
+            assert shared and max(shared) < 64, found
+            assert all(number in found for number in range(64)), "a client would get one of these"
+        connection.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert read_answer(connection).status == 200
+
+
+def inodes_listening(service):
+    """Sockets that listen at the service's port, as links in /proc name them."""
+    lines = [line.split() for name in ("tcp", "tcp6")
+             for line in pathlib.Path(f"/proc/net/{name}").read_text().splitlines()[1:]]
+    return {f"socket:[{fields[9]}]" for fields in lines
+            if fields[3] == "0A" and int(fields[1].rpartition(":")[2], 16) == service.port}

@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -40,7 +42,14 @@
 #include "http/sandbox.h"
 #include "trace/sandbox.h"
 
-enum { FILE_FD = 10, PIPE_FD, OTHER_SOCKET, FILE_LIMIT = 1 << 20 };
+enum {
+	FILE_FD = 10,
+	PIPE_FD,
+	OTHER_SOCKET,
+	LISTENING,
+	OWN_SOCKET = HTTP_OWN_FDS + 5,
+	FILE_LIMIT = 1 << 20
+};
 
 static char directory[] = "/tmp/test_sandbox.XXXXXX";
 static pid_t parent;
@@ -54,7 +63,9 @@ static void prepare(void)
 	if (chdir(directory) || socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) || pipe(ends) ||
 	    dup2(memfd_create("file", MFD_ALLOW_SEALING), FILE_FD) < 0 ||
 	    ftruncate(FILE_FD, 4096) || dup2(pair[1], OTHER_SOCKET) < 0 ||
-	    dup2(ends[1], PIPE_FD) < 0 || dup2(pair[0], WORKER_SOCKET) < 0)
+	    dup2(ends[1], PIPE_FD) < 0 || dup2(pair[0], WORKER_SOCKET) < 0 ||
+	    dup2(socket(AF_INET, SOCK_STREAM, 0), LISTENING) < 0 || listen(LISTENING, 1) ||
+	    dup2(socket(AF_INET, SOCK_STREAM, 0), OWN_SOCKET) < 0 || listen(OWN_SOCKET, 1))
 		_exit(200);
 }
 
@@ -121,6 +132,30 @@ TRY(send_to_front, message(WORKER_SOCKET))
 TRY(send_elsewhere, message(OTHER_SOCKET))
 TRY(sendto_elsewhere, sendto(OTHER_SOCKET, "x", 1, 0, NULL, 0))
 TRY(shut_down, shutdown(OTHER_SOCKET, SHUT_RDWR))
+TRY(shut_down_listening, shutdown(LISTENING, SHUT_RD))
+TRY(shut_down_long, syscall(SYS_shutdown, INT64_C(1) << 32 | LISTENING, SHUT_RD))
+TRY(shut_down_own, shutdown(OWN_SOCKET, SHUT_RD))
+TRY(listen_again, listen(LISTENING, 0))
+TRY(connect_again, connect(LISTENING, &(struct sockaddr){.sa_family = AF_UNSPEC}, 16))
+TRY(set_blocking, ioctl(LISTENING, FIONBIO, &(int){0}))
+TRY(set_blocking_fcntl, fcntl(LISTENING, F_SETFL, 0))
+TRY(set_timeout,
+    setsockopt(LISTENING, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){1, 0}, sizeof(struct timeval)))
+TRY(set_linger,
+    setsockopt(LISTENING, SOL_SOCKET, SO_LINGER, &(struct linger){1, 0}, sizeof(struct linger)))
+TRY(set_filter, setsockopt(LISTENING, SOL_SOCKET, SO_LOCK_FILTER, &(int){1}, sizeof(int)))
+TRY(set_hops, setsockopt(LISTENING, IPPROTO_IP, IP_TTL, &(int){1}, sizeof(int)))
+TRY(set_hops_6, setsockopt(LISTENING, IPPROTO_IPV6, IPV6_UNICAST_HOPS, &(int){1}, sizeof(int)))
+TRY(set_defer, setsockopt(LISTENING, IPPROTO_TCP, TCP_DEFER_ACCEPT, &(int){9}, sizeof(int)))
+TRY(set_defer_long, syscall(SYS_setsockopt, INT64_C(1) << 32 | LISTENING, IPPROTO_TCP,
+                            TCP_DEFER_ACCEPT, &(int){9}, sizeof(int)))
+TRY(set_no_delay_own, setsockopt(OWN_SOCKET, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int)))
+TRY(duplicate_listening, fcntl(LISTENING, F_DUPFD_CLOEXEC, HTTP_OWN_FDS))
+TRY(duplicate_listening_plain, fcntl(LISTENING, F_DUPFD, HTTP_OWN_FDS))
+TRY(duplicate_own, fcntl(OWN_SOCKET, F_DUPFD_CLOEXEC, 0))
+TRY(move_listening, dup2(LISTENING, HTTP_OWN_FDS))
+TRY(move_listening_3, dup3(LISTENING, HTTP_OWN_FDS, O_CLOEXEC))
+TRY(socket_pair, socketpair(AF_UNIX, SOCK_STREAM, 0, (int[2]){0}))
 TRY(map, mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))
 TRY(map_code, mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))
 TRY(make_code, mprotect(mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 4096,
@@ -238,7 +273,28 @@ static const struct row rows[] = {
     ROW(send_to_front, OK, OK, OK),
     ROW(send_elsewhere, EACCES, OK, OK),
     ROW(sendto_elsewhere, EACCES, OK, OK),
-    ROW(shut_down, EACCES, OK, OK),
+    ROW(shut_down, EACCES, OK, EACCES),
+    ROW(shut_down_listening, EACCES, ANY, EACCES),
+    ROW(shut_down_long, EACCES, ANY, EACCES),
+    ROW(shut_down_own, EACCES, ANY, OK),
+    ROW(listen_again, EACCES, ANY, EACCES),
+    ROW(connect_again, EACCES, ANY, EACCES),
+    ROW(set_blocking, EACCES, ANY, EACCES),
+    ROW(set_blocking_fcntl, EACCES, ANY, EACCES),
+    ROW(set_timeout, EACCES, ANY, EACCES),
+    ROW(set_linger, EACCES, ANY, EACCES),
+    ROW(set_filter, EACCES, ANY, EACCES),
+    ROW(set_hops, EACCES, ANY, EACCES),
+    ROW(set_hops_6, EACCES, ANY, EACCES),
+    ROW(set_defer, EACCES, ANY, EACCES),
+    ROW(set_defer_long, EACCES, ANY, EACCES),
+    ROW(set_no_delay_own, EACCES, ANY, OK),
+    ROW(duplicate_listening, ANY, ANY, EACCES),
+    ROW(duplicate_listening_plain, ANY, ANY, EACCES),
+    ROW(duplicate_own, ANY, ANY, OK),
+    ROW(move_listening, ANY, ANY, EACCES),
+    ROW(move_listening_3, EACCES, ANY, EACCES),
+    ROW(socket_pair, EACCES, ANY, EACCES),
     ROW(map, OK, OK, OK),
     ROW(map_code, EACCES, OK, EACCES),
     ROW(make_code, EACCES, OK, EACCES),
