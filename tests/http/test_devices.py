@@ -59,6 +59,8 @@ def test_no_such_device(pair):
         problem = filter_on(pair, SMALL, pattern).refused(400, "bad-parameter")
         assert problem["parameter"] == "device" and problem["value"] == pattern
         assert "cpu0 (0:0, " in problem["detail"] and "cpu1 (0:1, " in problem["detail"]
+    problem = filter_on(pair, SMALL, "cpu0" + "*" * 5000).refused(400, "bad-parameter")
+    assert "at most 255 bytes" in problem["detail"], problem
 
 
 def waits(pair):

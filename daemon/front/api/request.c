@@ -19,7 +19,7 @@
 #include "front/workers/device_table.h"
 #include "front/workers/repertoire.h"
 
-enum { STRIPPED_LOOK = 64 };
+enum { STRIPPED_LOOK = 64, DEVICE_PATTERN_MAX = 255 };
 
 _Static_assert((int)HEAD_CLIENT_SIZE <= (int)FAIR_CLIENT_SIZE,
                "a job's terms name the head's client");
@@ -495,6 +495,10 @@ static enum error parse_device(struct reading *r, const char *text, struct probl
 {
 	char devices[160];
 
+	if (strlen(text) > DEVICE_PATTERN_MAX)
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "device", text,
+		                             "device: a pattern has at most %d bytes",
+		                             DEVICE_PATTERN_MAX);
 	r->terms->devices = devices_fitting(text);
 	devices_describe(devices, sizeof devices);
 	if (!r->terms->devices && *devices)
