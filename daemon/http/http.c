@@ -26,6 +26,8 @@ enum {
 	CONNECTION_MEMORY = 128 << 10, /* bytes of buffer; larger is faster for large bodies */
 	CONNECTIONS_MAX =
 	    1 << 20, /* for each daemon; share_connections_most() is lower, and limits the sum */
+	MONITORS_MAX =
+	    64, /* connections to addresses for metrics, which no client's limit counts */
 	END_MS = 10,
 	PAUSE_MS = 100,
 };
@@ -271,6 +273,26 @@ static void client_free(struct client *client)
 	free(client);
 }
 
+/* Ends the oldest of too many connections for metrics, an idle one if there is one: whoever holds
+ * them, another always gets in. */
+static void bound_monitors(void)
+{
+	struct client *oldest = NULL;
+	unsigned count = 0;
+
+	for (struct client *client = clients; client; client = client->next) { /* newest first */
+		if (!client->peer.monitoring || client->peer.gone)
+			continue;
+		count++;
+		if (!oldest || !client->peer.exchange || oldest->peer.exchange)
+			oldest = client;
+	}
+	if (count <= MONITORS_MAX)
+		return;
+	oldest->peer.gone = true;
+	shutdown(oldest->peer.intake.fd, SHUT_RDWR);
+}
+
 /* Frees replaced certificates when no handshake can need them any more. */
 static void forget_certificates(void)
 {
@@ -304,7 +326,9 @@ static void connection_changed(void *context, struct MHD_Connection *connection,
 	exchange_set_timeout(connection);
 	if (!client)
 		shutdown(fd, SHUT_RDWR); /* nobody would check what it sends */
-	else if (!origin->metrics)
+	else if (origin->metrics)
+		bound_monitors();
+	else
 		take_place(client);
 }
 

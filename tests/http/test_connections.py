@@ -273,6 +273,20 @@ def test_connections_of_one_client(launch):
         poll(service.works)
 
 
+def test_operator_gets_in(launch):
+    """However many connections to the address for metrics are held, another one gets in."""
+    port = free_port()
+    with launch("--metrics-listen", f"127.0.0.1:{port}", "--http-workers", "1"), \
+            contextlib.ExitStack() as stack:
+        held = [stack.enter_context(socket.create_connection(("127.0.0.1", port), 60))
+                for _ in range(300)]
+        poll(lambda: not in_backlog(port), 60, "clients to be accepted")
+        assert Client("127.0.0.1", port).get("/livez").status == 200
+        poll(lambda: len(select.select(held, [], [], 0)[0]) >= 300 - 64, 60, "the oldest to be ended")
+        assert held[0] in select.select(held, [], [], 0)[0]
+        assert held[-1] not in select.select(held, [], [], 0)[0], "the newest is ended"
+
+
 def test_addresses_at_once(launch):
     """Who comes to one address is not taken for who comes to another one at the same time."""
     port = free_port()
