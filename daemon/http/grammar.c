@@ -117,9 +117,10 @@ static enum error line_too_long(const struct grammar *g, struct problem *problem
 		                   "the trailers have more than %d bytes; send none",
 		                   GRAMMAR_TRAILERS_MAX);
 	return problem_set(problem, ERR_HEAD_TOO_LARGE,
-	                   "the request line and the headers have more than %d bytes; long "
-	                   "parameters may be parts of a form",
-	                   GRAMMAR_HEAD_MAX);
+	                   "the request line and the headers have more than %d bytes (each "
+	                   "parameter, header and cookie counts for %d more); long parameters may "
+	                   "be parts of a form",
+	                   GRAMMAR_HEAD_MAX, GRAMMAR_ITEM);
 }
 
 /* Keeps more of the current line. */
@@ -282,6 +283,15 @@ static enum error check_version(struct grammar *g, const char *version, struct p
 	                   "the request line does not end with HTTP/1.1 or HTTP/1.0");
 }
 
+/* Counts the items that single characters separate. libmicrohttpd keeps a record of each, and where
+ * it has no room for one, it ends the connection or answers twice. */
+static void count_items(struct grammar *g, struct span text, char separator)
+{
+	g->section += GRAMMAR_ITEM;
+	for (size_t i = 0; i < text.size; i++)
+		g->section += text.at[i] == separator ? GRAMMAR_ITEM : 0;
+}
+
 static enum error take_request_line(struct grammar *g, struct problem *problem)
 {
 	size_t method = token_length(g->line);
@@ -299,6 +309,7 @@ static enum error take_request_line(struct grammar *g, struct problem *problem)
 		return problem_set(problem, ERR_BAD_REQUEST,
 		                   "the request line is not METHOD TARGET HTTP/1.1, with a space "
 		                   "between each two");
+	count_items(g, target, '&');
 	g->options = method == 7 && !strncmp(g->line, "OPTIONS", 7);
 	e = check_version(g, target.at + target.size + 1, problem);
 	if (!e)
@@ -373,6 +384,16 @@ static enum error take_connection(struct grammar *g, struct span value, struct p
 	return ERR_OK;
 }
 
+/* The library copies them before it reads them, and takes either character for their end. */
+static enum error take_cookies(struct grammar *g, struct span value, struct problem *problem)
+{
+	(void)problem;
+	g->section += value.size;
+	count_items(g, value, ';');
+	count_items(g, value, ',');
+	return ERR_OK;
+}
+
 static const struct {
 	const char *name;
 	enum error (*take)(struct grammar *g, struct span value, struct problem *problem);
@@ -382,12 +403,15 @@ static const struct {
     {"Content-Length", take_length, true},
     {"Transfer-Encoding", take_coding, true},
     {"Connection", take_connection, false},
+    {"Cookie", take_cookies, false},
 };
 
 static enum error take_field(struct grammar *g, struct problem *problem)
 {
 	struct span name = {g->line, token_length(g->line)};
 
+	if (g->state == GRAMMAR_HEADERS)
+		g->section += GRAMMAR_ITEM;
 	if (++g->fields > GRAMMAR_FIELDS_MAX)
 		return problem_set(problem, ERR_HEAD_TOO_LARGE,
 		                   "the request has more than %d headers", GRAMMAR_FIELDS_MAX);

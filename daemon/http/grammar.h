@@ -12,7 +12,8 @@
 #include "common/error.h"
 
 enum {
-	GRAMMAR_HEAD_MAX = 96 << 10, /* bytes of a request line and headers */
+	GRAMMAR_HEAD_MAX = 96 << 10, /* bytes of a request line and headers, and of their items */
+	GRAMMAR_ITEM = 64,           /* bytes that a parameter, header or cookie counts for */
 	GRAMMAR_FIELDS_MAX = 100,    /* headers of a request */
 	GRAMMAR_TRAILERS_MAX = 8 << 10,
 	GRAMMAR_CHUNK_LINE_MAX = 4 << 10, /* bytes of a chunk's size and its extensions */

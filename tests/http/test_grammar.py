@@ -104,6 +104,11 @@ REFUSED = {
     "too many headers": (GET + "X: y\r\n" * 101 + "\r\n", 431),
     "too long a header": (GET + "X: " + "y" * 100000 + "\r\n\r\n", 431),
     "too long headers": (GET + ("X: " + "y" * 5000 + "\r\n") * 20 + "\r\n", 431),
+    "too many parameters": ("GET /livez?" + "&a" * 1900 + " HTTP/1.1\r\nHost: x\r\n\r\n", 431),
+    "parameters in 90 kB": ("GET /livez?" + "&" * 90000 + " HTTP/1.1\r\nHost: x\r\n\r\n", 431),
+    "too many cookies": (GET + "Cookie: " + "a=b;" * 2000 + "\r\n\r\n", 431),
+    "too many cookies with commas": (GET + "Cookie: " + "a," * 2000 + "\r\n\r\n", 431),
+    "too long a cookie": (GET + "Cookie: a=" + "b" * 70000 + "\r\n\r\n", 431),
     # Host
     "no Host": ("GET /livez HTTP/1.1\r\n\r\n", 400),
     "no Host in absolute form": ("GET http://x/livez HTTP/1.1\r\n\r\n", 400),
@@ -262,6 +267,13 @@ ANSWERED = {
     "every character of a token": (GET + "!#$%&'*+-.^_`|~09AZaz: c\r\n\r\n", 200),
     "100 headers": (GET + "X: y\r\n" * 99 + "\r\n", 200),
     "headers of 64 KiB": (GET + "X: " + "y" * 65536 + "\r\n\r\n", 200),
+    "more parameters than any request has": (
+        "GET /livez?" + "a&" * 1200 + " HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+    "many cookies": (GET + "Cookie: " + "a=b; " * 1000 + "\r\n\r\n", 200),
+    "long cookie": (GET + "Cookie: a=" + "b" * 40000 + "\r\n\r\n", 200),
+    "long extensions of a body that is refused": (
+        "PUT /v1/filters/box HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+        + ("3e8;" + "x" * 3000 + "\r\n" + "a" * 1000 + "\r\n") * 100 + "0\r\n\r\n", 405),
     "GET with a body": (GET + "Content-Length: 5\r\n\r\nhello", 200),
     "zeros before the length": (BOX + f"Content-Length: 000{len(BODY)}\r\n\r\n" + BODY, 200),
     "spaces before the length": (BOX + f"Content-Length: \t {len(BODY)}\r\n\r\n" + BODY, 200),
@@ -411,7 +423,7 @@ def wrapped(encrypted):
 
 
 @pytest.mark.parametrize("name", ["two Hosts", "chunk longer than its size", "NUL in an extension",
-                                  "extension of 200 KiB", "gzip content"])
+                                  "extension of 200 KiB", "gzip content", "too many parameters"])
 def test_refused_in_tls(encrypted, name):
     text, status = REFUSED[name]
     with wrapped(encrypted) as connection:
@@ -420,7 +432,8 @@ def test_refused_in_tls(encrypted, name):
             not connection.recv(1))
 
 
-@pytest.mark.parametrize("name", ["chunked", "trailers", "absolute form", "many chunks"])
+@pytest.mark.parametrize("name", ["chunked", "trailers", "absolute form", "many chunks",
+                                  "long extensions of a body that is refused", "many cookies"])
 def test_answered_in_tls(encrypted, name):
     with wrapped(encrypted) as connection:
         assert ask(connection, ANSWERED[name][0]).status == ANSWERED[name][1]
@@ -449,3 +462,30 @@ def test_large_body_in_tls(encrypted):
                            f"HTTP/1.1\r\nHost: x\r\nContent-Length: {pixels.nbytes}\r\n\r\n".encode()
                            + pixels.tobytes())
         assert (read_answer(connection).pixels == pixels).all()
+
+
+FORM = "POST /v1/filters/box HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=B\r\n"
+LONG = 30 << 20
+# name: (what comes before a long body, the status); each is refused, and there is more to come.
+LONG_BODIES = {
+    "no such filter": ("POST /v1/filters/none HTTP/1.1\r\nHost: x\r\n"
+                       "Transfer-Encoding: chunked\r\n\r\n" + f"{LONG:x}\r\n", 404),
+    "no such method": ("PUT /v1/filters/box HTTP/1.1\r\nHost: x\r\n"
+                       "Transfer-Encoding: chunked\r\n\r\n" + f"{LONG:x}\r\n", 405),
+    "malformed form": (FORM + f"Content-Length: {LONG}\r\n\r\n--B\r\nnonsense\r\n", 400),
+    "text of a form too long": (FORM + f"Content-Length: {LONG}\r\n\r\n--B\r\nContent-Disposition: "
+                                "form-data; name=sigma\r\n\r\n", 400),
+}
+
+
+@pytest.mark.parametrize("name", LONG_BODIES)
+@pytest.mark.parametrize("secure", [False, True], ids=["plain", "tls"])
+def test_long_body_that_is_refused(service, encrypted, secure, name):
+    """Who sends all of it before it looks finds the answer, not a reset."""
+    text, status = LONG_BODIES[name]
+    with (wrapped(encrypted) if secure else service.socket()) as connection:
+        connection.sendall(text.encode())
+        for _ in range(LONG >> 20):
+            connection.sendall(b"a" * (1 << 20))
+        answer = read_answer(connection)
+        assert answer.status == status and answer.problem, answer
