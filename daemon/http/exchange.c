@@ -5,8 +5,6 @@
 #include "http/exchange.h"
 
 #include <fcntl.h>
-#include <linux/tcp.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,14 +37,14 @@ struct exchange {
 	uint64_t taken, discarded;   /* bytes of its body, with what a form has around the image */
 	char *kept;                  /* what has arrived since there was no more room; or NULL */
 	size_t kept_size;
-	uint64_t heard;        /* loop_now() when data last arrived */
-	size_t sent;           /* bytes of the current piece of a stream */
-	uint64_t acknowledged; /* bytes on the connection when its answer began */
-	bool past;             /* the answer is written past the library when it comes */
-	bool refusal;          /* the library knows of no request */
-	bool decided;          /* the service has said whether it wants the body */
-	bool begun;            /* the library goes on to the body */
-	bool complete;         /* its body */
+	uint64_t heard; /* loop_now() when data last arrived */
+	size_t sent;    /* bytes of the current piece of a stream */
+	uint64_t read;  /* bytes that the client had taken when its answer began */
+	bool past;      /* the answer is written past the library when it comes */
+	bool refusal;   /* the library knows of no request */
+	bool decided;   /* the service has said whether it wants the body */
+	bool begun;     /* the library goes on to the body */
+	bool complete;  /* its body */
 	bool suspended, gone;
 	bool old;     /* HTTP/1.0 */
 	bool expects; /* the client waits for permission to send its body */
@@ -79,15 +77,6 @@ static const struct form_calls form_calls = {begin_part, take_part};
 static int socket_of(struct MHD_Connection *connection)
 {
 	return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-}
-
-/* Bytes that a TCP client's system has acknowledged; of others it is not known. */
-static uint64_t acknowledged(int socket)
-{
-	struct tcp_info info = {0};
-	socklen_t size = sizeof info;
-
-	return getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) ? 0 : info.tcpi_bytes_acked;
 }
 
 static struct peer *peer_of(struct MHD_Connection *connection)
@@ -338,7 +327,7 @@ static enum MHD_Result exchange_send(struct exchange *x)
 	struct MHD_Response *response;
 	enum MHD_Result result;
 
-	x->acknowledged = acknowledged(socket_of(x->connection));
+	x->read = intake_read(&peer_of(x->connection)->intake);
 	x->answer = a = serve_answer(x->request);
 	response = make_response(x);
 	if (!response)
@@ -357,7 +346,7 @@ static enum MHD_Result exchange_send(struct exchange *x)
 
 /* The answer as bytes of HTTP/1.1, after which the connection closes; the caller frees them. NULL
  * without memory. */
-static char *write_message(const struct answer *answer, size_t *size)
+static char *write_message(const struct answer *answer, bool bodiless, size_t *size)
 {
 	char *text = NULL;
 	const char *reason = MHD_get_reason_phrase_for((unsigned)answer->status);
@@ -365,17 +354,50 @@ static char *write_message(const struct answer *answer, size_t *size)
 
 	if (!out)
 		return NULL;
-	fprintf(out, "HTTP/1.1 %d %s\r\nConnection: close\r\nContent-Type: %s\r\n", answer->status,
-	        reason, answer->content_type);
+	fprintf(out, "HTTP/1.1 %d %s\r\nConnection: close\r\n", answer->status, reason);
+	if (answer->content_type)
+		fprintf(out, "Content-Type: %s\r\n", answer->content_type);
 	for (unsigned i = 0; i < answer->headers; i++)
 		fprintf(out, "%s: %s\r\n", answer->header[i].name, answer->header[i].value);
-	fprintf(out, "Content-Length: %zu\r\n\r\n", answer->text_size);
-	if (answer->text)
+	fprintf(out, "Content-Length: %llu\r\n\r\n",
+	        (unsigned long long)(answer->file >= 0 ? answer->file_size : answer->text_size));
+	if (answer->text && !bodiless)
 		fwrite(answer->text, 1, answer->text_size, out);
 	if (!fclose(out))
 		return text;
 	free(text);
 	return NULL;
+}
+
+/* The answer has come before the end of a body that it does not depend on, and is too large to be
+ * written at once: there is an error instead. */
+static void refuse_instead(struct exchange *x)
+{
+	const bool endless = x->discarded > DISCARD_MAX;
+	struct request *refusal;
+	struct problem problem;
+	enum error e = problem_set(&problem, endless ? ERR_BODY_TOO_LARGE : ERR_BAD_REQUEST,
+	                           "%s; send this request without a body",
+	                           endless ? "the body has more than 8 MB, and is not wanted"
+	                                   : "the body is incomplete or malformed");
+
+	refusal =
+	    serve_refuse(serve_head(x->request)->text[HEAD_CLIENT], e, &problem, &serve_calls, x);
+	if (!refusal) {
+		exchange_cut(x);
+		return;
+	}
+	serve_end(x->request);
+	x->request = refusal;
+}
+
+/* The answer has no body, whatever its length is said to be. */
+static bool is_bodiless(const struct exchange *x)
+{
+	const char *method = serve_head(x->request)->text[HEAD_METHOD];
+
+	return serve_answer(x->request)->status == MHD_HTTP_NOT_MODIFIED ||
+	       (method && !strcmp(method, "HEAD"));
 }
 
 /* Answers where the library takes no answer, by writing past it, which is possible because nothing
@@ -389,8 +411,12 @@ static void answer_past(struct exchange *x)
 	x->past = true;
 	if (!serve_is_answered(x->request))
 		return;
+	if (serve_streams(x->request) || (serve_answer(x->request)->file >= 0 && !is_bodiless(x))) {
+		refuse_instead(x);
+		return;
+	}
 	x->answer = serve_answer(x->request);
-	message = write_message(x->answer, &size);
+	message = write_message(x->answer, is_bodiless(x), &size);
 	intake_end(intake, message ? message : "", size);
 	free(message);
 	if (x->refusal)
@@ -483,7 +509,7 @@ static void look_around(void *context)
 
 		if (x->answer)
 			serve_read(x->request,
-			           acknowledged(socket_of(x->connection)) - x->acknowledged);
+			           intake_read(&peer_of(x->connection)->intake) - x->read);
 		if (!is_receiving(x))
 			continue;
 		next = left && left < next ? left : next;
@@ -636,12 +662,12 @@ static bool take_whole(struct exchange *x, const char *data, size_t size)
 	return x->complete;
 }
 
-/* A piece of the body. Returns false if there has been too much of it. */
-static bool exchange_receive(struct exchange *x, const char *data, size_t size)
+/* A piece of the body. */
+static void exchange_receive(struct exchange *x, const char *data, size_t size)
 {
 	x->heard = loop_now();
 	if (take_whole(x, data, size))
-		return true;
+		return;
 	serve_decide(x->request);
 	if (!serve_wants_body(x->request))
 		x->discarded += size;
@@ -649,7 +675,8 @@ static bool exchange_receive(struct exchange *x, const char *data, size_t size)
 		suspend(x);
 	if (!serve_wants_body(x->request))
 		exchange_wake(x); /* nothing else may do it any more */
-	return x->discarded <= DISCARD_MAX;
+	if (x->discarded > DISCARD_MAX && !x->answer)
+		answer_past(x);
 }
 
 /* The body is complete. */
@@ -688,7 +715,6 @@ enum MHD_Result exchange_handle(void *context, struct MHD_Connection *connection
                                 size_t *size, void **exchange)
 {
 	struct exchange *x = *exchange;
-	enum MHD_Result result;
 
 	(void)context;
 	if (!x && (!peer_of(connection) || peer_of(connection)->refused))
@@ -703,9 +729,9 @@ enum MHD_Result exchange_handle(void *context, struct MHD_Connection *connection
 		return exchange_begin(x);
 	if (!*size)
 		return exchange_finish(x);
-	result = exchange_receive(x, data, *size) ? MHD_YES : MHD_NO;
+	exchange_receive(x, data, *size);
 	*size = 0;
-	return result;
+	return MHD_YES;
 }
 
 void exchange_completed(void *context, struct MHD_Connection *connection, void **exchange,

@@ -1,7 +1,7 @@
-/* Replaces recv() and functions of GnuTLS for libmicrohttpd, as the linker lets a program do with
- * functions of libraries. The library has no other way to look at bytes before it reads them:
- * peeking at the socket shows neither what TLS carries nor a head that follows another one, and a
- * pair of sockets between the two would copy each byte twice more.
+/* Replaces recv(), sendfile() and functions of GnuTLS for libmicrohttpd, as the linker lets a
+ * program do with functions of libraries. The library has no other way to look at bytes before it
+ * reads them: peeking at the socket shows neither what TLS carries nor a head that follows another
+ * one, and a pair of sockets between the two would copy each byte twice more.
  *
  * The library receives and sends once a turn of the loop. GnuTLS would do that with one record of
  * TLS, 16 KiB at most, which costs less than the turn: here it goes on while there are more. */
@@ -10,8 +10,10 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <gnutls/gnutls.h>
+#include <linux/sockios.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -360,7 +362,7 @@ static ssize_t drop(struct intake *i)
 static ssize_t take(struct intake *i, void *data, size_t size)
 {
 	struct problem problem;
-	size_t sound;
+	size_t sound, taken = 0;
 	ssize_t got;
 	enum error e;
 
@@ -369,18 +371,22 @@ static ssize_t take(struct intake *i, void *data, size_t size)
 		set_state(i, INTAKE_LAST);
 	if (i->state == INTAKE_LAST)
 		return drop(i);
-	do { /* where all that came was a chunk's extensions, there may be more */
-		got = i->state == INTAKE_FAULTY ? nothing(i) : receive(i, data, size);
+	do { /* a gap, left by chunks' extensions, would tell the library that no more has arrived
+	      */
+		char *at = (char *)data + taken;
+
+		got = i->state == INTAKE_FAULTY ? nothing(i) : receive(i, at, size - taken);
 		if (got <= 0)
-			return got;
-		e = grammar_read(&i->grammar, data, (size_t)got, &sound, &problem);
+			return taken ? (ssize_t)taken : got;
+		e = grammar_read(&i->grammar, at, (size_t)got, &sound, &problem);
 		i->bytes += (uint64_t)got;
-	} while (!e && !sound && i->grammar.state == GRAMMAR_CHUNK_SIZE);
+		taken += sound;
+		if (!e)
+			follow(i);
+	} while (!e && sound < (size_t)got && i->grammar.state != GRAMMAR_OVER);
 	if (e)
 		keep_fault(i, e, &problem);
-	else
-		follow(i);
-	return sound && i->state != INTAKE_LAST ? (ssize_t)sound : nothing(i);
+	return taken && i->state != INTAKE_LAST ? (ssize_t)taken : nothing(i);
 }
 
 ssize_t recv(int fd, void *data, size_t size, int flags)
@@ -400,8 +406,28 @@ ssize_t gnutls_record_recv(gnutls_session_t session, void *data, size_t size)
 	return i ? take(i, data, size) : tls_receive(session, data, size);
 }
 
+ssize_t sendfile64(int fd, int file, off64_t *offset, size_t size)
+{
+	struct intake *i = find(fd);
+	ssize_t sent = syscall(SYS_sendfile, fd, file, offset, size);
+
+	if (i && sent > 0)
+		i->sent += (uint64_t)sent;
+	return sent;
+}
+
+uint64_t intake_read(const struct intake *i)
+{
+	int unread = 0;
+
+	return ioctl(i->fd, SIOCOUTQ, &unread) || (uint64_t)unread > i->sent
+	           ? 0
+	           : i->sent - (uint64_t)unread;
+}
+
 ssize_t gnutls_record_send(gnutls_session_t session, const void *data, size_t size)
 {
+	struct intake *i = find(gnutls_transport_get_int(session));
 	const char *at = data;
 	size_t sent = 0;
 	ssize_t got;
@@ -410,6 +436,8 @@ ssize_t gnutls_record_send(gnutls_session_t session, const void *data, size_t si
 		got = tls_send(session, at + sent, size - sent);
 		sent += got > 0 ? (size_t)got : 0;
 	} while (got > 0 && sent < size);
+	if (i)
+		i->sent += sent;
 	return sent ? (ssize_t)sent : got;
 }
 

@@ -1,7 +1,7 @@
 /* Everything that libmicrohttpd receives passes here first, and by TLS what it sends: its calls of
- * recv() and of GnuTLS are this module's. So the grammar sees each byte of each connection, with
- * and without TLS, where it lies in the library's buffer, and the library sees no request that the
- * grammar refuses. */
+ * recv(), sendfile() and of GnuTLS are this module's. So the grammar sees each byte of each
+ * connection, with and without TLS, where it lies in the library's buffer, and the library sees no
+ * request that the grammar refuses. */
 #ifndef HTTP_INTAKE_H
 #define HTTP_INTAKE_H
 
@@ -55,6 +55,7 @@ struct intake {
 	uint64_t bytes;             /* that have arrived since `since` */
 	uint64_t request;           /* requests that were complete when the state began */
 	uint64_t answered;          /* requests that the library has done with */
+	uint64_t sent;              /* bytes of files, and by TLS of all */
 	struct intake_fault *fault; /* in INTAKE_FAULTY; owned */
 	LIST_ENTRY(intake) place;
 	const struct intake_calls *calls;
@@ -76,6 +77,11 @@ void intake_excuse(struct intake *intake);
 
 /* How many bytes have arrived at a socket and have not been received. */
 int intake_unread(int fd);
+
+/* How many bytes of files the client has taken: its system, or over a Unix socket the client
+ * itself.
+ */
+uint64_t intake_read(const struct intake *intake);
 
 /* Writes past the library, as much as the socket takes at once: nothing else may be being sent.
  * False if it could not be written, as in a handshake. */

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sched.h>
@@ -45,6 +46,7 @@ static const struct restricted_call restricted[] = {
     {SCMP_SYS(fcntl), 1, UINT32_MAX, F_SETFD, 0},
     {SCMP_SYS(fcntl), 1, UINT32_MAX, F_DUPFD_CLOEXEC, HTTP_OWN_FDS},
     {SCMP_SYS(ioctl), 1, UINT32_MAX, FIONREAD, 0},
+    {SCMP_SYS(ioctl), 1, UINT32_MAX, SIOCOUTQ, 0},
     {SCMP_SYS(setsockopt), 1, UINT32_MAX, IPPROTO_TCP, HTTP_OWN_FDS}, /* TCP_NODELAY, TCP_CORK */
     {SCMP_SYS(shutdown), 1, 0, 0, HTTP_OWN_FDS},
 };

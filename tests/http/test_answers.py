@@ -315,3 +315,35 @@ def test_silence_between_requests(impatient):
         connection.sendall(b"GET /livez HTTP/1.1\r\nHost: a\r\n\r\n")
         assert read_answer(connection).status == 200
         assert connection.recv(1) == b""
+
+
+# Answers that are ready before a body has ended ------------------------------------------------
+
+def ask_with_body(service, method, path, timeout=60):
+    """The whole answer to a request of whose body only a part comes."""
+    with service.socket(timeout=timeout) as connection:
+        connection.sendall(f"{method} {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nab".encode())
+        text = b""
+        while more := connection.recv(1 << 16):
+            text += more
+    head, _, body = text.partition(b"\r\n\r\n")
+    fields = dict(line.split(": ", 1) for line in head.decode().split("\r\n")[1:])
+    assert "(null)" not in head.decode(), head
+    return int(head.split()[1]), fields, body
+
+
+def test_body_of_a_request_that_needs_none(impatient):
+    """An answer is whole, or it is an error: never an empty image."""
+    links = impatient.post("/v1/filters/box", PNG,
+                           headers={"Prefer": "respond-async"}).json()["links"]
+    image = impatient.get(links["result"] + "?wait=30")
+    for path in (links["result"], links["events"] if "events" in links else links["self"] + "/events"):
+        status, fields, body = ask_with_body(impatient, "GET", path)
+        assert status in (400, 408) and fields["Content-Type"] == "application/problem+json", body
+        assert len(body) == int(fields["Content-Length"]) > 0
+    status, fields, body = ask_with_body(impatient, "GET", "/livez")
+    assert status in (200, 408) and len(body) == int(fields["Content-Length"]) > 0
+    status, fields, body = ask_with_body(impatient, "HEAD", links["result"])
+    assert status in (200, 408) and not body
+    if status == 200:
+        assert int(fields["Content-Length"]) == len(image.body)

@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import socket
+import time
 
 import numpy as np
 import pytest
@@ -242,3 +243,38 @@ def test_one_answer_is_always_allowed(launch):
     with launch("--codecs", "1", "--unread-size", "1M", "--unread-client-size", "1M",
                 environment=ONE_DEVICE) as service:
         assert np.array_equal(service.post(TARGET, PIXELS.tobytes()).pixels, PIXELS)
+
+
+def over(path):
+    """An answer over a Unix socket: its connection, and what has been read of the answer."""
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(60)
+    connection.connect(str(path))
+    connection.sendall(f"POST {TARGET} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {ANSWER}\r\n\r\n"
+                       .encode() + PIXELS.tobytes())
+    return connection, len(connection.recv(1 << 12))
+
+
+def test_slow_readers_at_a_unix_socket(launch, tmp_path):
+    """Who has read most of an answer is not the one to be ended, although it began first."""
+    path = tmp_path / "socket"
+    with launch("--codecs", "2", "--listen", f"unix:{path}", "--unread-client-size",
+                str(2 * ANSWER + ANSWER // 2), environment=ONE_DEVICE) as service:
+        with contextlib.ExitStack() as stack:
+            first, read = over(path)
+            stack.callback(first.close)
+            while read < ANSWER * 9 // 10:
+                read += len(first.recv(1 << 16))
+            second, _ = over(path)
+            stack.callback(second.close)
+            reports = service.total("convolved_unread_ended_total", bound="client")
+            time.sleep(3)  # reports come once a second
+            third, _ = over(path)
+            stack.callback(third.close)
+            poll(lambda: service.total("convolved_unread_ended_total", bound="client") == reports + 1,
+                 60, "one to be ended")
+            while more := len(first.recv(1 << 16)):
+                read += more
+                if read >= ANSWER:
+                    break
+            assert read >= ANSWER, "the diligent reader was ended"
