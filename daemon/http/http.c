@@ -534,9 +534,9 @@ void http_drain(bool last)
 		loop_unwatch(&sockets[i].watch);
 		while (last && accept_client(&sockets[i]))
 			continue;
-		close(sockets[i].socket.fd);
 	}
-	socket_count = 0;
+	while (socket_count)
+		close(sockets[--socket_count].socket.fd);
 }
 
 unsigned http_active(void)

@@ -69,6 +69,7 @@ static void tell_drained(void *context)
 static void drain(bool last)
 {
 	http_drain(last);
+	http_sandbox_keep_numbers(); /* which the closed sockets have left */
 	loop_timer_repeat(&report, REPORT_MS);
 }
 

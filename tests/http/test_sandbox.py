@@ -1,10 +1,12 @@
 """What workers have given up, as the kernel shows it."""
+import os
 import pathlib
 import re
 
+import numpy as np
 import pytest
 
-from service import ONE_DEVICE, Process, read_answer, sanitized
+from service import ONE_DEVICE, Process, poll, raw_kind, read_answer, sanitized
 
 
 def status(task):
@@ -54,13 +56,33 @@ def test_listening_sockets_have_numbers_of_their_own(service):
     with service.socket() as connection:
         for worker in service.workers("http"):
             listening = inodes_listening(service)
-            found = {int(link.name): link.readlink().name
-                     for link in pathlib.Path(f"/proc/{worker.pid}/fd").iterdir()}
+            found = descriptors(worker)
             shared = [number for number, target in found.items() if target in listening]
             assert shared and max(shared) < 64, found
             assert all(number in found for number in range(64)), "a client would get one of these"
         connection.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
         assert read_answer(connection).status == 200
+
+
+def test_drain_with_a_request_under_way(launch):
+    """Nothing that comes after the listening sockets are closed gets their numbers."""
+    pixels = np.zeros((1000, 1000, 3), np.uint8)
+    with launch("--http-workers", "1", environment=ONE_DEVICE) as service:
+        with service.socket() as connection:
+            connection.sendall(f"POST /v1/filters/box?raw={raw_kind(pixels)}&format=raw HTTP/1.1\r\n"
+                               f"Host: x\r\nContent-Length: {pixels.nbytes}\r\n\r\n".encode())
+            listening = inodes_listening(service)
+            worker, = service.workers("http")
+            service.process.terminate()
+            poll(lambda: not listening & set(descriptors(worker).values()), 60, "the drain")
+            assert all(number in descriptors(worker) for number in range(64))
+            connection.sendall(pixels.tobytes())
+            assert read_answer(connection).pixels.shape == pixels.shape
+
+
+def descriptors(process):
+    return {int(link.name): os.readlink(link)
+            for link in pathlib.Path(f"/proc/{process.pid}/fd").iterdir()}
 
 
 def inodes_listening(service):
