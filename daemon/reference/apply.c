@@ -1,5 +1,5 @@
-/* The operations in double precision, as simple as possible without being too slow: every loop runs
- * along rows of interleaved samples, in which neighbours of one band are `bands` apart.
+/* The operations in double precision, as simple as possible without being too slow: loops run along
+ * rows of interleaved samples, in which neighbours of one band are `bands` apart.
  *
  * The hard part is the slack. After an earlier filter a sample may be off (by a count, say), so a
  * result may be off by the sum of these errors over the window, times the weights' magnitudes.
@@ -18,6 +18,12 @@
 #include "common/edges.h"
 #include "reference/bilateral.h"
 #include "reference/canny.h"
+#include "reference/rows.h"
+
+/* One sample of a canvas. */
+struct sample {
+	double value, slack;
+};
 
 /* The weights of a window: a matrix, or a row and a column; or the mean of blocks of an image. */
 struct taps {
@@ -43,66 +49,66 @@ static struct taps taps_of(const struct operation *op, const struct scale *scale
 	return t;
 }
 
-static void add_row(double *to, const double *from, double weight, size_t count)
-{
-	for (size_t k = 0; k < count; k++)
-		to[k] += weight * from[k];
-}
-
-static void clear_row(double *row, size_t count)
-{
-	for (size_t k = 0; k < count; k++)
-		row[k] = 0;
-}
-
 /* `from` and `to` are laid out like the samples of `in` and `out`. magnitudes: weights are replaced
  * by their magnitudes. */
-static void correlate_matrix(const struct taps *t, bool magnitudes, const struct canvas *in,
-                             const double *from, const struct canvas *out, double *to)
+static enum error correlate_matrix(const struct taps *t, bool magnitudes, const struct canvas *in,
+                                   const double *from, const struct canvas *out, double *to)
 {
-	size_t span = (size_t)out->at.width * out->bands;
-	int end = out->at.y + (int)out->at.height;
+	const size_t span = (size_t)out->at.width * out->bands;
+	const size_t all = (2 * (size_t)t->radius_x + 1) * (2 * (size_t)t->radius_y + 1);
+	double *weight = malloc(all * sizeof *weight);
+	ptrdiff_t *offset = malloc(all * sizeof *offset);
+	const double *m = t->matrix;
+	size_t count = 0;
 
-	for (int y = out->at.y; y < end; y++, to += span) {
-		const double *m = t->matrix;
-
-		clear_row(to, span);
-		for (int j = -t->radius_y; j <= t->radius_y; j++)
-			for (int i = -t->radius_x; i <= t->radius_x; i++, m++)
-				if (*m != 0 || !t->sparse)
-					add_row(to, from + canvas_index(in, out->at.x + i, y + j),
-					        magnitudes ? fabs(*m) : *m, span);
-	}
+	for (int j = -t->radius_y; weight && offset && j <= t->radius_y; j++)
+		for (int i = -t->radius_x; i <= t->radius_x; i++, m++) {
+			weight[count] = magnitudes ? fabs(*m) : *m;
+			offset[count] = ((ptrdiff_t)j * in->at.width + i) * (ptrdiff_t)in->bands;
+			count += *m != 0 || !t->sparse;
+		}
+	for (uint32_t y = 0; weight && offset && y < out->at.height; y++)
+		rows_sum(to + y * span, span,
+		         from + canvas_index(in, out->at.x, out->at.y + (int)y), offset, weight,
+		         count);
+	free(weight);
+	free(offset);
+	return weight && offset ? ERR_OK : ERR_MEMORY;
 }
 
-/* For each row: first the column sums of all pixels that the row filter needs, then the row
- * filter. */
+/* For some rows at a time: first the column sums of all pixels that the row filter needs, then the
+ * row filter. */
 static enum error correlate_separable(const struct taps *t, bool magnitudes,
                                       const struct canvas *in, const double *from,
                                       const struct canvas *out, double *to)
 {
-	size_t span = (size_t)out->at.width * out->bands;
-	size_t reach = span + 2 * (size_t)t->radius_x * in->bands;
-	double *sums = malloc(reach * sizeof *sums);
-	int end = out->at.y + (int)out->at.height;
+	enum { ROWS = 16 };
+	const size_t across = 2 * (size_t)t->radius_x + 1, down = 2 * (size_t)t->radius_y + 1;
+	const size_t span = (size_t)out->at.width * out->bands;
+	const size_t reach = span + (across - 1) * in->bands;
+	double *sums = malloc((ROWS * reach + across + down) * sizeof *sums);
+	ptrdiff_t *offset = malloc(across * sizeof *offset);
+	double *row = sums + ROWS * reach, *column = row + across;
 
-	if (!sums)
-		return ERR_MEMORY;
-	for (int y = out->at.y; y < end; y++, to += span) {
-		clear_row(sums, reach);
-		for (int j = -t->radius_y; j <= t->radius_y; j++) {
-			double w = t->column[j + t->radius_y];
-
-			add_row(sums, from + canvas_index(in, out->at.x - t->radius_x, y + j),
-			        magnitudes ? fabs(w) : w, reach);
-		}
-		clear_row(to, span);
-		for (int i = 0; i <= 2 * t->radius_x; i++)
-			add_row(to, sums + (size_t)i * in->bands,
-			        magnitudes ? fabs(t->row[i]) : t->row[i], span);
+	for (size_t i = 0; sums && offset && i < across; i++) {
+		row[i] = magnitudes ? fabs(t->row[i]) : t->row[i];
+		offset[i] = (ptrdiff_t)(i * in->bands);
 	}
+	for (size_t i = 0; sums && i < down; i++)
+		column[i] = magnitudes ? fabs(t->column[i]) : t->column[i];
+	for (uint32_t y = 0; sums && offset && y < out->at.height; y += ROWS) {
+		const uint32_t left = out->at.height - y, rows = left < ROWS ? left : ROWS;
+
+		rows_sum_down(sums, reach, rows, reach,
+		              from + canvas_index(in, out->at.x - t->radius_x,
+		                                  out->at.y + (int)y - t->radius_y),
+		              (size_t)in->at.width * in->bands, column, down);
+		for (uint32_t i = 0; i < rows; i++)
+			rows_sum(to + (y + i) * span, span, sums + i * reach, offset, row, across);
+	}
+	free(offset);
 	free(sums);
-	return ERR_OK;
+	return sums && offset ? ERR_OK : ERR_MEMORY;
 }
 
 /* Where the block of place i begins. Outside the image, of n pixels, it is that of the place which
@@ -158,7 +164,7 @@ static enum error correlate(const struct taps *t, bool magnitudes, const struct 
 	if (t->blocks)
 		correlate_blocks(t, in, from, out, to);
 	else if (t->matrix)
-		correlate_matrix(t, magnitudes, in, from, out, to);
+		return correlate_matrix(t, magnitudes, in, from, out, to);
 	else
 		return correlate_separable(t, magnitudes, in, from, out, to);
 	return ERR_OK;
@@ -179,10 +185,59 @@ static double finite_magnitude(double value)
 	return isfinite(value) ? fabs(value) : 0;
 }
 
-static void raise_row(double *to, const double *from, size_t count)
+/* Each of `count` results is the extreme of n samples that are `stride` apart, from its own place
+ * on: of twice as many in each pass. Uses both buffers; the result is in one. */
+static const double *slide(double *a, double *b, size_t count, size_t stride, size_t n,
+                           bool largest)
 {
-	for (size_t k = 0; k < count; k++)
-		to[k] = to[k] > finite_magnitude(from[k]) ? to[k] : finite_magnitude(from[k]);
+	for (size_t seen = 1; seen < n;) {
+		const size_t more = 2 * seen <= n ? seen : n - seen;
+		double *made = b;
+
+		rows_extreme(made, a, a + more * stride, largest,
+		             count + (n - seen - more) * stride);
+		b = a;
+		a = made;
+		seen += more;
+	}
+	return a;
+}
+
+/* The extremes of a rectangle around each sample; magnitudes: of finite magnitudes. `from` and `to`
+ * are laid out like the samples of `in` and `out`. Some columns at a time, which a cache holds. */
+static enum error rectangle_extremes(int rx, int ry, bool largest, bool magnitudes,
+                                     const struct canvas *in, const double *from,
+                                     const struct canvas *out, double *to)
+{
+	enum { CHUNK = 32 };
+	const size_t height = out->at.height, rows = height + 2 * (size_t)ry;
+	const size_t span = (size_t)out->at.width * out->bands;
+	const size_t reach = span + 2 * (size_t)rx * in->bands;
+	const size_t size = rows * CHUNK > reach ? rows * CHUNK : reach;
+	double *columns = malloc((height * reach + 2 * size) * sizeof *columns);
+	double *a = columns + height * reach, *b = a + size;
+	const double *found;
+
+	for (size_t k = 0; columns && k < reach; k += CHUNK) {
+		const size_t width = reach - k < CHUNK ? reach - k : CHUNK;
+		const double *at = from + k + canvas_index(in, out->at.x - rx, out->at.y - ry);
+
+		for (size_t y = 0; y < rows; y++, at += (size_t)in->at.width * in->bands)
+			if (magnitudes)
+				rows_magnitude(a + y * width, at, width);
+			else
+				memcpy(a + y * width, at, width * sizeof *a);
+		found = slide(a, b, height * width, width, 2 * (size_t)ry + 1, largest);
+		for (size_t y = 0; y < height; y++)
+			memcpy(columns + y * reach + k, found + y * width, width * sizeof *a);
+	}
+	for (size_t y = 0; columns && y < height; y++) {
+		memcpy(a, columns + y * reach, reach * sizeof *a);
+		found = slide(a, b, span, in->bands, 2 * (size_t)rx + 1, largest);
+		memcpy(to + y * span, found, span * sizeof *to);
+	}
+	free(columns);
+	return columns ? ERR_OK : ERR_MEMORY;
 }
 
 /* How many times the largest magnitude in its window a kernel's sum may be. */
@@ -197,32 +252,21 @@ static double largest_sum(const struct operation *op)
 static enum error allow_share(const struct operation *op, double share, const struct canvas *in,
                               struct canvas *out)
 {
-	int rx = (int)op->radius_x, ry = (int)op->radius_y;
-	size_t span = (size_t)out->at.width * out->bands, reach = span + 2 * (size_t)rx * in->bands;
-	double *column, *window, *value = out->value, *slack = out->slack;
-	double factor = share * fmax(1, op->gain);
-	int end = out->at.y + (int)out->at.height;
+	const size_t count = canvas_samples(out);
+	const double factor = share * fmax(1, op->gain), largest = largest_sum(op);
+	double *window = malloc(count * sizeof *window);
+	enum error e = ERR_MEMORY;
 
-	column = malloc((reach + span) * sizeof *column);
-	if (!column)
-		return ERR_MEMORY;
-	window = column + reach;
-	for (int y = out->at.y; y < end; y++, slack += span) {
-		clear_row(column, reach);
-		for (int j = -ry; j <= ry; j++)
-			raise_row(column, in->value + canvas_index(in, out->at.x - rx, y + j),
-			          reach);
-		clear_row(window, span);
-		for (int i = 0; i <= 2 * rx; i++)
-			raise_row(window, column + (size_t)i * in->bands, span);
-		add_row(slack, window, factor, span);
-		for (size_t k = 0; k < span; k++)
-			if (window[k] * largest_sum(op) > FLT_MAX)
-				value[k] = NAN;
-		value += span;
+	if (window)
+		e = rectangle_extremes((int)op->radius_x, (int)op->radius_y, true, true, in,
+		                       in->value, out, window);
+	for (size_t k = 0; !e && k < count; k++) {
+		out->slack[k] += factor * window[k];
+		if (window[k] * largest > FLT_MAX)
+			out->value[k] = NAN;
 	}
-	free(column);
-	return ERR_OK;
+	free(window);
+	return e;
 }
 
 /* Adds the tolerance of float results. Integer results have half a count instead. */
@@ -368,8 +412,8 @@ static void join_gradient(const struct operation *op, const struct scale *scale,
 			x->value[k] = gy;
 			x->slack[k] = y->slack[k];
 		} else if (op->output == GRADIENT_MAGNITUDE) {
-			x->value[k] = hypot(gx, gy);
-			x->slack[k] = hypot(x->slack[k], y->slack[k]);
+			x->value[k] = sqrt(gx * gx + gy * gy);
+			x->slack[k] = sqrt(x->slack[k] * x->slack[k] + y->slack[k] * y->slack[k]);
 		}
 	}
 }
@@ -442,23 +486,14 @@ static void cut(const struct operation *op, const struct scale *scale, double in
 	*out = in - *out > limit ? scale->full : 0;
 }
 
-static enum error threshold(const struct operation *op, const struct scale *scale,
-                            bool alpha_weighted, const struct canvas *in, struct canvas *out)
+static struct sample threshold(const struct operation *op, const struct scale *scale, uint32_t band,
+                               const struct sample *in)
 {
-	const size_t span = (size_t)out->at.width * out->bands;
+	const double limit = op->limit[band] * scale->full;
 
-	(void)alpha_weighted;
-	for (size_t i = 0; i < canvas_samples(out); i++) {
-		const size_t from =
-		    canvas_index(in, out->at.x, out->at.y + (int)(i / span)) + i % span;
-		const double value = in->value[from];
-		const double limit = op->limit[i % out->bands] * scale->full;
-
-		out->value[i] = value > limit ? scale->full : 0;
-		out->slack[i] =
-		    fabs(value - limit) <= in->slack[from] && !in->exact ? scale->full : 0;
-	}
-	return ERR_OK;
+	return (struct sample){in->value > limit ? scale->full : 0,
+	                       in->slack > 0 && fabs(in->value - limit) <= in->slack ? scale->full
+	                                                                             : 0};
 }
 
 /* The points and weights that a pixel is made from, in one direction. */
@@ -602,32 +637,25 @@ static double curve_at(const struct curve *c, double full, double t)
 }
 
 /* Curves go only up or only down: a sample that may be off is between the results of both ends.
- * What is too small for a float may count as 0. Never alpha-weighted. */
-static enum error curve(const struct operation *op, const struct scale *scale, bool alpha_weighted,
-                        const struct canvas *in, struct canvas *out)
+ * What is too small for a float may count as 0. */
+static struct sample curve(const struct operation *op, const struct scale *scale, uint32_t band,
+                           const struct sample *in)
 {
 	const struct curve *c = &op->curve;
 	const double share = scale->whole ? 2 * FLOAT_NOISE : FLOAT_TOLERANCE;
+	const double gain = c->gain[op->by_band ? band : 0];
+	const double bias = c->bias[op->by_band ? band : 0];
+	const double x = in->value / scale->full, most = fabs(gain * x);
+	const double t = gain * x + bias;
+	const double off =
+	    fabs(gain) * in->slack / scale->full + FLT_MIN + (most + fabs(bias)) * FLT_EPSILON;
+	const double value = curve_at(c, scale->full, t);
 
-	(void)alpha_weighted;
-	for (size_t i = 0; i < canvas_samples(out); i++) {
-		const size_t span = (size_t)out->at.width * out->bands;
-		const size_t from =
-		    canvas_index(in, out->at.x, out->at.y + (int)(i / span)) + i % span;
-		const double gain = c->gain[op->by_band ? i % out->bands : 0];
-		const double bias = c->bias[op->by_band ? i % out->bands : 0];
-		const double x = in->value[from] / scale->full, most = fabs(gain * x);
-		const double t = gain * x + bias;
-		const double off = fabs(gain) * in->slack[from] / scale->full + FLT_MIN +
-		                   (most + fabs(bias)) * FLT_EPSILON;
-		const double value = curve_at(c, scale->full, t);
-
-		out->value[i] = fabs(value) <= FLT_MAX && isfinite(x) ? value : NAN;
-		out->slack[i] = fmax(fabs(curve_at(c, scale->full, t - off) - value),
-		                     fabs(curve_at(c, scale->full, t + off) - value)) +
-		                share * (fabs(value) + (scale->whole ? 0 : most * fabs(c->scale)));
-	}
-	return ERR_OK;
+	return (struct sample){fabs(value) <= FLT_MAX && isfinite(x) ? value : NAN,
+	                       fmax(fabs(curve_at(c, scale->full, t - off) - value),
+	                            fabs(curve_at(c, scale->full, t + off) - value)) +
+	                           share *
+	                               (fabs(value) + (scale->whole ? 0 : most * fabs(c->scale)))};
 }
 
 /* A table's result at a place, which may be beyond its ends. */
@@ -653,33 +681,60 @@ static double table_slack(const double *table, uint32_t entries, double place, d
 	return slack;
 }
 
-/* Never alpha-weighted. Floats know their place in the table to a few roundings. */
-static enum error lut(const struct operation *op, const struct scale *scale, bool alpha_weighted,
-                      const struct canvas *in, struct canvas *out)
+/* Floats know their place in the table to a few roundings. */
+static struct sample lut(const struct operation *op, const struct scale *scale, uint32_t band,
+                         const struct sample *in)
+{
+	const uint32_t last = op->tables - 1;
+	const double *table = op->coefficients + (size_t)(band < last ? band : last) * op->entries;
+	const double places = (op->entries - 1) / scale->full, place = in->value * places;
+	double off = in->slack * places;
+
+	if (isnan(place))
+		return (struct sample){NAN, SLACK_UNLIMITED};
+	if (!scale->whole)
+		off += 4 * FLT_EPSILON * fmin(fabs(place), op->entries);
+	return (struct sample){scale->full * table_at(table, op->entries, place),
+	                       scale->full *
+	                           (table_slack(table, op->entries, place, fmin(off, op->entries)) +
+	                            (scale->whole ? 0 : FLOAT_TOLERANCE))};
+}
+
+/* Operations on samples alone. Integers as they were read have their results kept, because there
+ * are fewer values than samples. Never alpha-weighted. */
+static enum error each_sample(const struct operation *op, const struct scale *scale,
+                              bool alpha_weighted, const struct canvas *in, struct canvas *out)
 {
 	const size_t span = (size_t)out->at.width * out->bands;
+	const bool keeps = in->exact && scale->whole;
+	struct sample (*apply)(const struct operation *, const struct scale *, uint32_t band,
+	                       const struct sample *) = op->kind == OPERATION_CURVE ? curve
+	                                                : op->kind == OPERATION_LUT ? lut
+	                                                                            : threshold;
+	struct kept {
+		struct sample sample;
+		bool known;
+	} *kept = keeps ? calloc(((size_t)scale->full + 1) * out->bands, sizeof *kept) : NULL;
 
 	(void)alpha_weighted;
-	for (size_t i = 0; i < canvas_samples(out); i++) {
-		const size_t from =
-		    canvas_index(in, out->at.x, out->at.y + (int)(i / span)) + i % span;
-		const uint32_t band = (uint32_t)(i % out->bands), last = op->tables - 1;
-		const double *table =
-		    op->coefficients + (size_t)(band < last ? band : last) * op->entries;
-		const double places = (op->entries - 1) / scale->full;
-		const double place = in->value[from] * places;
-		double off = in->slack[from] * places;
+	for (uint32_t y = 0; y < out->at.height && (kept || !keeps); y++) {
+		const size_t from = canvas_index(in, out->at.x, out->at.y + (int)y);
 
-		if (!scale->whole)
-			off += 4 * FLT_EPSILON * fmin(fabs(place), op->entries);
-		out->value[i] =
-		    isnan(place) ? NAN : scale->full * table_at(table, op->entries, place);
-		out->slack[i] = isnan(place) ? SLACK_UNLIMITED
-		                             : scale->full * (table_slack(table, op->entries, place,
-		                                                          fmin(off, op->entries)) +
-		                                              (scale->whole ? 0 : FLOAT_TOLERANCE));
+		for (size_t k = 0; k < span; k++) {
+			const uint32_t band = (uint32_t)(k % out->bands);
+			const struct sample is = {in->value[from + k], in->slack[from + k]};
+			struct kept this = {.known = false}, *at = &this;
+
+			if (kept)
+				at = &kept[(size_t)is.value * out->bands + band];
+			if (!at->known)
+				*at = (struct kept){apply(op, scale, band, &is), true};
+			out->value[y * span + k] = at->sample.value;
+			out->slack[y * span + k] = at->sample.slack;
+		}
 	}
-	return ERR_OK;
+	free(kept);
+	return keeps && !kept ? ERR_MEMORY : ERR_OK;
 }
 
 /* One pixel: a single colour counts as three, alpha is the fourth, and opaque if it is missing. */
@@ -770,32 +825,24 @@ static enum error mix(const struct operation *op, const struct scale *scale, boo
 static enum error bilateral(const struct operation *op, const struct scale *scale,
                             bool alpha_weighted, const struct canvas *in, struct canvas *out)
 {
-	bilateral_apply(op, scale->full, alpha_weighted, in, out);
-	return allow_float(op, scale, FLOAT_TOLERANCE, in, out);
+	enum error e = bilateral_apply(op, scale->full, alpha_weighted, in, out);
+
+	return e ? e : allow_float(op, scale, FLOAT_TOLERANCE, in, out);
 }
 
-static bool less_than(double a, double b)
-{
-	return isnan(b) ? !isnan(a) : a < b;
-}
-
-/* Replaces values by those of another row that are smaller, or larger. */
-static void raise_extreme(double *to, const double *from, bool largest, size_t count)
-{
-	for (size_t k = 0; k < count; k++)
-		if (less_than(largest ? to[k] : from[k], largest ? from[k] : to[k]))
-			to[k] = from[k];
-}
-
-/* The extremes of `from`, laid out like the samples of `in`. Each source row is widened by a sample
- * to either side at a time, and raises those rows of the result in whose windows it is so wide. */
+/* The extremes of `from`, laid out like the samples of `in`. Unless the window is a rectangle, each
+ * source row is widened by a sample to either side at a time, and raises those rows of the result
+ * in whose windows it is so wide. */
 static enum error find_extremes(const struct operation *op, bool largest, const struct canvas *in,
                                 const double *from, const struct canvas *out, double *to)
 {
 	const int r = (int)op->radius_y, top = out->at.y, end = top + (int)out->at.height;
 	const size_t span = (size_t)out->at.width * out->bands;
-	double *wide = malloc((span + 1) * sizeof *wide);
+	double *wide;
 
+	if (op->element == ELEMENT_RECTANGLE)
+		return rectangle_extremes(r, r, largest, false, in, from, out, to);
+	wide = malloc((span + 1) * sizeof *wide);
 	if (!wide)
 		return ERR_MEMORY;
 	for (size_t k = 0; k < span * out->at.height; k++)
@@ -805,12 +852,14 @@ static enum error find_extremes(const struct operation *op, bool largest, const 
 
 		memcpy(wide, row, span * sizeof *wide);
 		for (int half = 0; half <= r; half++) {
-			raise_extreme(wide, row - (size_t)half * in->bands, largest, span);
-			raise_extreme(wide, row + (size_t)half * in->bands, largest, span);
-			for (int y = s - r > top ? s - r : top; y <= s + r && y < end; y++)
+			rows_extreme(wide, wide, row - (size_t)half * in->bands, largest, span);
+			rows_extreme(wide, wide, row + (size_t)half * in->bands, largest, span);
+			for (int y = s - r > top ? s - r : top; y <= s + r && y < end; y++) {
+				double *raised = to + (size_t)(y - top) * span;
+
 				if (element_half_width(s - y, r, (int)op->element) == half)
-					raise_extreme(to + (size_t)(y - top) * span, wide, largest,
-					              span);
+					rows_extreme(raised, raised, wide, largest, span);
+			}
 		}
 	}
 	free(wide);
@@ -899,6 +948,11 @@ static enum error morphology(const struct operation *op, const struct scale *sca
 	return e;
 }
 
+static bool less_than(double a, double b)
+{
+	return isnan(b) ? !isnan(a) : a < b;
+}
+
 /* The value that would be at this place if they were sorted; reorders them (Hoare, "Algorithm 65:
  * Find", 1961). */
 static double select_value(double *v, size_t count, size_t place)
@@ -934,17 +988,15 @@ static double select_value(double *v, size_t count, size_t place)
 	return v[first];
 }
 
-/* Of each window all values. Never alpha-weighted; the error is at most the largest one in
- * the square around the window. */
-static enum error rank(const struct operation *op, const struct scale *scale, bool alpha_weighted,
-                       const struct canvas *in, struct canvas *out)
+/* The value at a rank of each window of numbers that are not integers of the image's type: of all
+ * its values. */
+static enum error rank_values(const struct operation *op, const struct canvas *in,
+                              struct canvas *out)
 {
-	const struct operation square = {.radius_x = op->radius_x, .radius_y = op->radius_y};
 	const size_t side = 2 * (size_t)op->radius_x + 1, span = (size_t)out->at.width * out->bands;
 	const int r = (int)op->radius_x;
 	double *values = malloc(side * side * sizeof *values);
 
-	(void)scale, (void)alpha_weighted;
 	for (size_t k = 0; values && k < canvas_samples(out); k++) {
 		const int y = out->at.y + (int)(k / span);
 		size_t count = 0;
@@ -960,9 +1012,102 @@ static enum error rank(const struct operation *op, const struct scale *scale, bo
 		out->value[k] = select_value(values, count, op->rank);
 	}
 	free(values);
-	if (!values)
-		return ERR_MEMORY;
-	return in->exact ? ERR_OK : find_extremes(&square, true, in, in->slack, out, out->slack);
+	return values ? ERR_OK : ERR_MEMORY;
+}
+
+enum { RANK_SIDE_MAX = 2 * 15 + 1 };
+
+/* How many of a window's values begin with the digits of each node of a tree, which has 16
+ * branches; the levels are one behind the other. */
+struct histogram {
+	unsigned levels;
+	uint16_t count[16 + 256 + 4096 + 65536];
+	int half[RANK_SIDE_MAX]; /* see element_half_width() */
+};
+
+static void count_value(struct histogram *h, unsigned value, int more)
+{
+	uint16_t *level = h->count;
+
+	for (unsigned shift = 4 * h->levels, size = 16; shift; size *= 16) {
+		shift -= 4;
+		level[value >> shift] = (uint16_t)(level[value >> shift] + more);
+		level += size;
+	}
+}
+
+static unsigned find_rank(const struct histogram *h, uint32_t rank)
+{
+	const uint16_t *level = h->count;
+	unsigned value = 0;
+
+	for (unsigned i = 0, size = 16; i < h->levels; i++, size *= 16) {
+		for (value *= 16; level[value] <= rank; value++)
+			rank -= level[value];
+		level += size;
+	}
+	return value;
+}
+
+/* Likewise of integers: the window's histogram follows it along the row (Huang, Yang and Tang, "A
+ * fast two-dimensional median filtering algorithm", 1979). */
+static void rank_counts(const struct operation *op, const struct canvas *in, const uint16_t *values,
+                        struct histogram *h, struct canvas *out)
+{
+	const int r = (int)op->radius_x, bands = (int)in->bands;
+	const size_t size = h->levels == 2 ? 16 + 256 : sizeof h->count / sizeof *h->count;
+	double *to = out->value;
+
+	for (int j = -r; j <= r; j++)
+		h->half[j + r] = element_half_width(j, r, (int)op->element);
+	for (int y = out->at.y; y < out->at.y + (int)out->at.height;
+	     y++, to += out->at.width * out->bands)
+		for (int band = 0; band < bands; band++) {
+			memset(h->count, 0, size * sizeof *h->count);
+			for (int x = -2 * r; x < (int)out->at.width; x++) {
+				for (int j = -r; j <= r; j++) {
+					const int half = h->half[j + r];
+					const uint16_t *at =
+					    values + band + canvas_index(in, out->at.x, y + j);
+
+					if (x + half >= -half)
+						count_value(h, at[(x + half) * bands], 1);
+					if (x - half - 1 >= -half)
+						count_value(h, at[(x - half - 1) * bands], -1);
+				}
+				if (x >= 0)
+					to[x * bands + band] = find_rank(h, op->rank);
+			}
+		}
+}
+
+/* Never alpha-weighted; the error is at most the largest one in the square around the window. */
+static enum error rank(const struct operation *op, const struct scale *scale, bool alpha_weighted,
+                       const struct canvas *in, struct canvas *out)
+{
+	const size_t count = canvas_samples(in);
+	uint16_t *values = scale->whole ? malloc(count * sizeof *values) : NULL;
+	struct histogram *h = scale->whole ? malloc(sizeof *h) : NULL;
+	bool counts = values && h && 2 * op->radius_x < RANK_SIDE_MAX;
+	enum error e = ERR_OK;
+
+	(void)alpha_weighted;
+	for (size_t k = 0; counts && k < count; k++) {
+		counts = in->value[k] >= 0 && in->value[k] <= scale->full;
+		values[k] = counts ? (uint16_t)in->value[k] : 0;
+	}
+	if (counts) {
+		h->levels = scale->full > UINT8_MAX ? 4 : 2;
+		rank_counts(op, in, values, h, out);
+	} else {
+		e = rank_values(op, in, out);
+	}
+	free(values);
+	free(h);
+	if (e || in->exact)
+		return e;
+	return rectangle_extremes((int)op->radius_x, (int)op->radius_y, true, false, in, in->slack,
+	                          out, out->slack);
 }
 
 enum error operations_apply(const struct operation *op, const struct scale *scale,
@@ -980,11 +1125,11 @@ enum error operations_apply(const struct operation *op, const struct scale *scal
 	    [OPERATION_EXTREME] = extreme,
 	    [OPERATION_MORPHOLOGY] = morphology,
 	    [OPERATION_PIXELATE] = linear,
-	    [OPERATION_CURVE] = curve,
-	    [OPERATION_LUT] = lut,
+	    [OPERATION_CURVE] = each_sample,
+	    [OPERATION_LUT] = each_sample,
 	    [OPERATION_MIX] = mix,
 	    [OPERATION_RANK] = rank,
-	    [OPERATION_THRESHOLD] = threshold,
+	    [OPERATION_THRESHOLD] = each_sample,
 	    [OPERATION_CANNY] = canny,
 	    [OPERATION_EDGES] = edges,
 	    [OPERATION_GROW] = grow,

@@ -41,7 +41,7 @@ static struct slope slope_at(bool whole, const struct canvas *in, size_t at)
 				largest = fmax(largest, fabs(v));
 			}
 		}
-	s.length = hypot(s.x, s.y);
+	s.length = sqrt(s.x * s.x + s.y * s.y); /* of floats, which do not overflow */
 	s.off *= sqrt(2);
 	if (!whole)
 		s.off += 16 * FLOAT_NOISE * largest;

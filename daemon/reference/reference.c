@@ -16,6 +16,7 @@
 
 #include "border.h"
 #include "reference/apply.h"
+#include "reference/rows.h"
 #include "reference/ycc.h"
 
 /* The state of a chain between two filters. */
@@ -29,20 +30,26 @@ struct progress {
 	struct canvas canvas;
 };
 
-/* Rounds a value to the image's type, and enlarges the slack accordingly. */
-static void round_to_type(enum pixel_type type, double *value, double *slack)
+/* Rounds values to the image's type, and enlarges the slack accordingly. */
+VECTORISED static void round_samples(enum pixel_type type, double *restrict value,
+                                     double *restrict slack, size_t count)
 {
-	double full = pixel_type_full_scale(type), v = rint(*value);
+	const double full = pixel_type_full_scale(type), shift = 0x1.8p52; /* leaves no fraction */
 
-	if (!(*slack <= SLACK_UNLIMITED))
-		*slack = SLACK_UNLIMITED;
-	if (type == PIXEL_F32) {
-		*value = (float)*value;
-		*slack += isfinite(*value) ? fabs(*value) * 1e-7 : 0;
-		return;
+	for (size_t k = 0; k < count; k++)
+		slack[k] = slack[k] <= SLACK_UNLIMITED ? slack[k] : SLACK_UNLIMITED;
+	for (size_t k = 0; type == PIXEL_F32 && k < count; k++) {
+		value[k] = (float)value[k];
+		slack[k] += fabs(value[k]) < HUGE_VAL ? fabs(value[k]) * 1e-7 : 0;
 	}
-	*value = v < 0 ? 0 : v > full ? full : v;
-	*slack = fmin(full, floor(*slack + 0.5) + 1);
+	for (size_t k = 0; type != PIXEL_F32 && k < count; k++) {
+		const double v = value[k] < 0 ? 0 : value[k] > full ? full : value[k];
+
+		value[k] = v + shift - shift;
+		slack[k] = slack[k] < full ? slack[k] : full;
+		slack[k] = (int)(slack[k] + 0.5) + 1;
+		slack[k] = slack[k] < full ? slack[k] : full;
+	}
 }
 
 /* Reads the window and the halo around it. */
@@ -66,8 +73,7 @@ static enum error load(struct progress *p, const struct window *w, const void *p
 		                     halo_x * image_pixel_size(p->image);
 		size_t span = (size_t)at.width * c->bands;
 
-		for (size_t k = 0; k < span; k++)
-			c->value[y * span + k] = image_get_sample(row, k, p->image->type);
+		rows_load(c->value + y * span, row, p->image->type, span);
 	}
 	return ERR_OK;
 }
@@ -86,19 +92,17 @@ static void enter_ycc(struct progress *p)
 static void leave_ycc(struct progress *p)
 {
 	struct canvas *c = &p->canvas;
-	double slack = 0;
+	double slack[3] = {0};
 
 	if (!p->ycc)
 		return;
 	ycc_convert_back(c, pixel_type_midpoint(p->image->type));
-	for (size_t i = 0; i < canvas_samples(c); i++)
-		if (i % c->bands < 3)
-			round_to_type(p->image->type, &c->value[i], &c->slack[i]);
+	for (size_t i = 0; i < canvas_samples(c); i += c->bands)
+		round_samples(p->image->type, &c->value[i], &c->slack[i], 3);
 	p->ycc = false;
 	p->scale.whole = p->image->type != PIXEL_F32;
 	ycc_to_rgb(p->border_pixel, pixel_type_midpoint(p->image->type));
-	for (uint32_t b = 0; b < 3; b++)
-		round_to_type(p->image->type, &p->border_pixel[b], &slack);
+	round_samples(p->image->type, p->border_pixel, slack, 3);
 }
 
 /* A bit for each band that a call changes. */
@@ -203,16 +207,14 @@ static void finish(const struct progress *p, const struct operation *op, bool al
 	double slack = p->scale.whole ? 0 : FLOAT_TOLERANCE * fabs(offset);
 	uint32_t colours = c->bands - alpha_weighted;
 
-	for (size_t i = 0; i < canvas_samples(c); i++) {
-		size_t band = i % c->bands, alpha = i - band + colours;
-
-		if (band < colours && !(alpha_weighted && c->value[alpha] <= 0))
-			c->value[i] += offset;
-		if (band < colours)
-			c->slack[i] += slack;
-		if (!p->ycc)
-			round_to_type(p->image->type, &c->value[i], &c->slack[i]);
-	}
+	for (size_t i = 0; (offset != 0 || slack > 0) && i < canvas_samples(c); i += c->bands)
+		for (uint32_t b = 0; b < colours; b++) {
+			if (!(alpha_weighted && c->value[i + colours] <= 0))
+				c->value[i + b] += offset;
+			c->slack[i + b] += slack;
+		}
+	if (!p->ycc)
+		round_samples(p->image->type, c->value, c->slack, canvas_samples(c));
 }
 
 /* The part of a region that is inside the image. */
@@ -234,12 +236,13 @@ static void extend(const struct progress *p, const struct region *made, struct c
 
 	for (int y = c->at.y; y < end; y++)
 		for (int x = c->at.x; x < c->at.x + (int)c->at.width; x++) {
-			bool is_made = x >= made->x && x < made->x + (int)made->width &&
-			               y >= made->y && y < made->y + (int)made->height;
-			size_t to = canvas_index(c, x, y), from = to;
+			size_t to, from;
 
-			if (is_made)
-				continue;
+			if (x == made->x && y >= made->y && y < made->y + (int)made->height)
+				x += (int)made->width;
+			if (x == c->at.x + (int)c->at.width)
+				break;
+			to = from = canvas_index(c, x, y);
 			if (!constant)
 				from = canvas_index(c, border_map(x, (int)p->image->width, mode),
 				                    border_map(y, (int)p->image->height, mode));
@@ -249,35 +252,6 @@ static void extend(const struct progress *p, const struct region *made, struct c
 				c->slack[to + b] = constant ? 0 : c->slack[from + b];
 			}
 		}
-}
-
-/* Filters the bands that a call changes, on the part `made` of the canvas `out`. */
-static enum error filter_bands(const struct progress *p, const struct filter_call *call,
-                               const struct operation *op, const struct region *made,
-                               struct canvas *out)
-{
-	uint32_t bands = bands_changed(p->image, call, op), all = (1u << p->image->bands) - 1;
-	bool alpha_weighted = is_alpha_weighted(p->image, call, op);
-	uint32_t seen = op->by_band || op->of_grid ? all
-	                : alpha_weighted           ? bands | 1u << (p->image->bands - 1)
-	                                           : bands;
-	struct canvas from = {0}, to = {0};
-	enum error e;
-
-	if (!bands)
-		return ERR_OK;
-	e = pick(&p->canvas, seen, &from);
-	if (!e)
-		e = canvas_init(&to, made, from.bands);
-	if (!e)
-		e = operations_apply(op, &p->scale, alpha_weighted, &from, &to);
-	if (!e) {
-		finish(p, op, alpha_weighted, &to);
-		put_back(&to, seen, bands, out);
-	}
-	canvas_fini(&from);
-	canvas_fini(&to);
-	return e;
 }
 
 /* Copies the part of `from` that `to` covers; `to` lies inside `from`. */
@@ -292,6 +266,40 @@ static void keep(const struct canvas *from, struct canvas *to)
 		memcpy(&to->value[k], &from->value[i], span);
 		memcpy(&to->slack[k], &from->slack[i], span);
 	}
+}
+
+/* Filters the bands that a call changes, on the part `made` of the canvas `out`. */
+static enum error filter_bands(const struct progress *p, const struct filter_call *call,
+                               const struct operation *op, const struct region *made,
+                               struct canvas *out)
+{
+	uint32_t bands = bands_changed(p->image, call, op), all = (1u << p->image->bands) - 1;
+	bool alpha_weighted = is_alpha_weighted(p->image, call, op);
+	uint32_t seen = op->by_band || op->of_grid ? all
+	                : alpha_weighted           ? bands | 1u << (p->image->bands - 1)
+	                                           : bands;
+	const bool whole = bands == all && !memcmp(made, &out->at, sizeof *made);
+	struct canvas from = {0}, to = {0};
+	enum error e = ERR_OK;
+
+	if (!whole)
+		keep(&p->canvas, out);
+	if (!bands)
+		return ERR_OK;
+	if (seen != all)
+		e = pick(&p->canvas, seen, &from);
+	if (!e && !whole)
+		e = canvas_init(&to, made, (uint32_t)__builtin_popcount(seen));
+	if (!e)
+		e = operations_apply(op, &p->scale, alpha_weighted,
+		                     seen == all ? &p->canvas : &from, whole ? out : &to);
+	if (!e)
+		finish(p, op, alpha_weighted, whole ? out : &to);
+	if (!e && !whole)
+		put_back(&to, seen, bands, out);
+	canvas_fini(&from);
+	canvas_fini(&to);
+	return e;
 }
 
 /* Marks directions as circular; if more filters follow, enlarges the slack near the ends of the
@@ -327,10 +335,8 @@ static enum error apply(struct progress *p, const struct filter_call *call,
 	at.height -= 2 * op->radius_y;
 	made = open ? at : inside(&at, p->image);
 	e = canvas_init(&out, &at, p->image->bands);
-	if (!e) {
-		keep(&p->canvas, &out);
+	if (!e)
 		e = filter_bands(p, call, op, &made, &out);
-	}
 	if (!e && direction)
 		note_direction(p, call, last, &out);
 	if (!e)
@@ -387,8 +393,8 @@ static void mix_pixel(const struct progress *p, double weight, const double *ori
 			slack[b] =
 			    SLACK_UNLIMITED; /* before it may be at either end of the range */
 		value[b] = (1 - s) * original[b] + s * value[b];
-		round_to_type(p->image->type, &value[b], &slack[b]);
 	}
+	round_samples(p->image->type, value, slack, bands);
 }
 
 /* Outside the regions the original pixels stay. pixels: as for reference_window(). */
@@ -429,11 +435,9 @@ static enum error store(const struct progress *p, struct reference *r)
 		reference_fini(r);
 		return ERR_MEMORY;
 	}
-	for (size_t i = 0; i < count; i++) {
-		image_put_sample(r->pixels, i, p->image->type, p->canvas.value[i]);
-		/* Rounded up. */
-		r->slack[i] = (float)(p->canvas.slack[i] * (1 + 1e-6));
-	}
+	rows_store(r->pixels, p->canvas.value, p->image->type, count);
+	for (size_t i = 0; i < count; i++)
+		r->slack[i] = (float)(p->canvas.slack[i] * (1 + 1e-6)); /* rounded up */
 	return ERR_OK;
 }
 

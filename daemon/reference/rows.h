@@ -1,0 +1,47 @@
+/* The loops along rows of samples in which the reference spends its time, compiled for each
+ * generation of vectors. A sample's result does not depend on its place in the row. No result may
+ * overlap what it is made from. */
+#ifndef REFERENCE_ROWS_H
+#define REFERENCE_ROWS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/image.h"
+
+/* Has the compiler vectorise the loops of the functions that follow, and marks those that it
+ * compiles for several generations of processors. Sanitizers cannot start a program that chooses
+ * between functions before them. */
+#if defined __GNUC__ && !defined __clang__
+#pragma GCC optimize("O3", "no-math-errno", "no-trapping-math")
+#ifdef __x86_64__
+#define GENERATIONS
+#endif
+#endif
+#if defined GENERATIONS && !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
+#define VECTORISED __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define VECTORISED
+#endif
+
+/* Reads samples of a type; writes values that the type can hold. */
+void rows_load(double *to, const void *from, enum pixel_type type, size_t count);
+void rows_store(void *to, const double *from, enum pixel_type type, size_t count);
+
+/* Each result is the sum of samples at these offsets times their weights, added in this order. */
+void rows_sum(double *to, size_t count, const double *from, const ptrdiff_t *offset,
+              const double *weight, size_t taps);
+
+/* Sums along columns: each of these rows is made from as many rows as there are weights, from the
+ * one of its own number on. Pitches are in samples. */
+void rows_sum_down(double *to, size_t to_pitch, size_t rows, size_t count, const double *from,
+                   size_t pitch, const double *weight, size_t taps);
+
+/* The larger of two samples each, or the smaller; NaN counts as larger than all numbers. `to` may
+ * be one of them. */
+void rows_extreme(double *to, const double *a, const double *b, bool largest, size_t count);
+
+/* Magnitudes, 0 where a sample is not finite. */
+void rows_magnitude(double *to, const double *from, size_t count);
+
+#endif

@@ -1,0 +1,130 @@
+/* The processor time of verify=1: each chain's reference, computed and compared in pieces as codec
+ * workers do, in seconds for an image of 4096x4096x3:u8.
+ *
+ * bench_reference [IMAGE [CHAIN…]]
+ * IMAGE as "512x512x3:u8": the pieces are that large, and so many that they make 4096x4096. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/chain.h"
+#include "reference/difference.h"
+
+static const char *const chains[] = {"gaussian=size=5",
+                                     "gaussian=sigma=3",
+                                     "gaussian=sigma=40",
+                                     "box=size=9",
+                                     "box=size=101",
+                                     "convolve=kernel=1 2 3;4 5 6;7 8 -9",
+                                     "sobel",
+                                     "scharr=output=x",
+                                     "prewitt=output=direction",
+                                     "laplacian",
+                                     "dog",
+                                     "median",
+                                     "median=radius=2",
+                                     "median=radius=7",
+                                     "rank=radius=3:percentile=20:window=circle",
+                                     "erode",
+                                     "dilate=size=31:shape=ellipse",
+                                     "open",
+                                     "close=size=9",
+                                     "tophat",
+                                     "blackhat",
+                                     "morphgradient",
+                                     "highpass",
+                                     "log",
+                                     "motion",
+                                     "gamma",
+                                     "levels=black=0.1:gamma=2",
+                                     "linear=gain=1.5",
+                                     "invert",
+                                     "lut=points=0 255;90 20;255 130",
+                                     "grayscale",
+                                     "colormatrix=matrix=1 1 0 0;-1 0 1 0.2;0 0.5 1 -0.5",
+                                     "pixelate",
+                                     "emboss",
+                                     "sharpen",
+                                     "unsharp",
+                                     "unsharp=sigma=3:threshold=0.1",
+                                     "threshold",
+                                     "threshold=method=gaussian",
+                                     "canny",
+                                     "bilateral",
+                                     "gaussian=size=5,sobel"};
+
+static double seconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static void measure(const char *text, const struct image *part)
+{
+	struct image image = {4096, 4096, part->bands, part->type, part->alpha};
+	struct chain *chain = calloc(1, sizeof *chain);
+	struct window window = {1024, 1024, part->width, part->height};
+	struct difference difference = {0};
+	struct reference reference;
+	struct problem problem;
+	uint32_t x, y, rounds = 0;
+	size_t pixel = image_pixel_size(&image), pitch;
+	uint8_t *pixels;
+	double begun, took;
+
+	chain_init(chain);
+	if (chain_parse(chain, text, &problem) || chain_check(chain, &problem)) {
+		fprintf(stderr, "bench_reference: %s: %s\n", text, problem.detail);
+		exit(1);
+	}
+	chain->border = BORDER_REPLICATE;
+	chain_halo(chain, &x, &y);
+	pitch = (part->width + 2 * (size_t)x) * pixel;
+	pixels = malloc(pitch * (part->height + 2 * (size_t)y));
+	for (size_t i = 0;
+	     pixels && i < pitch * (part->height + 2 * (size_t)y) / pixel * image.bands; i++)
+		image_put_sample(pixels, i, part->type,
+		                 fabs(sin((double)i * 1e-4)) * pixel_type_full_scale(part->type) *
+		                     (0.7 + 0.3 * ((double)random() / RAND_MAX)));
+	begun = seconds();
+	do {
+		if (!pixels ||
+		    reference_window(chain, &image, &window, pixels + y * pitch + x * pixel, pitch,
+		                     &reference)) {
+			fprintf(stderr, "bench_reference: %s failed\n", text);
+			exit(1);
+		}
+		difference_add(&difference, &reference, reference.pixels, part->width * pixel);
+		reference_fini(&reference);
+		took = seconds() - begun;
+	} while (++rounds < 3 || took < 0.2);
+	if (difference.mismatches)
+		exit(1);
+	took /= (double)rounds * part->width * part->height;
+	printf("%-60s %7.2f s %9.0f units %7.3f ns\n", text, took * 4096 * 4096,
+	       reference_cost(chain, &image, part->width, part->height) / part->width /
+	           part->height / image.bands,
+	       took * 1e9 * part->width * part->height /
+	           reference_cost(chain, &image, part->width, part->height));
+	free(pixels);
+	free(chain);
+}
+
+int main(int argc, char **argv)
+{
+	struct image part = {512, 128, 3, PIXEL_U8, 0};
+
+	if (argc > 1 && !image_parse(argv[1], &part)) {
+		fprintf(stderr, "bench_reference: expected IMAGE as 512x128x3:u8\n");
+		return 1;
+	}
+	for (int i = 2; i < argc; i++)
+		measure(argv[i], &part);
+	for (size_t i = 0; argc < 3 && i < sizeof chains / sizeof *chains; i++)
+		measure(chains[i], &part);
+	return 0;
+}
