@@ -1,10 +1,6 @@
-/* Computing tiles in pieces. A piece is at least as large as its halo; otherwise most of the work
- * would be halo. */
 #include "codec/pieces.h"
 
 #include <string.h>
-
-enum { PIECE_WIDTH = 512, PIECE_HEIGHT = 128 };
 
 enum error piece_compute(const struct piece_source *source, const struct window *window,
                          piece_user *use, void *user)
@@ -33,17 +29,16 @@ static uint32_t min_u32(uint32_t a, uint32_t b)
 enum error pieces_compute(const struct piece_source *source, bool (*stopped)(void *context),
                           void *context, piece_user *use, void *user)
 {
-	const struct tiling *tiling = source->tiling;
 	const struct tile *tile = source->tile;
-	uint32_t width = PIECE_WIDTH > tiling->halo_x ? PIECE_WIDTH : tiling->halo_x;
-	uint32_t height = PIECE_HEIGHT > tiling->halo_y ? PIECE_HEIGHT : tiling->halo_y;
+	struct window piece;
 	enum error e = ERR_OK;
 
-	for (uint32_t y = 0; y < tile->height; y += height)
-		for (uint32_t x = 0; !e && x < tile->width && !stopped(context); x += width) {
+	reference_piece(source->chain, &source->tiling->image, &piece);
+	for (uint32_t y = 0; y < tile->height; y += piece.height)
+		for (uint32_t x = 0; !e && x < tile->width && !stopped(context); x += piece.width) {
 			struct window window = {tile->x0 + x, tile->y0 + y,
-			                        min_u32(width, tile->width - x),
-			                        min_u32(height, tile->height - y)};
+			                        min_u32(piece.width, tile->width - x),
+			                        min_u32(piece.height, tile->height - y)};
 
 			e = piece_compute(source, &window, use, user);
 		}

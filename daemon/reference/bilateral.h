@@ -8,6 +8,6 @@
 /* As operations_apply(), for samples of this full scale, but without the slack of float
  * arithmetic. */
 enum error bilateral_apply(const struct operation *operation, double full, bool alpha_weighted,
-                     const struct canvas *in, struct canvas *out);
+                           const struct canvas *in, struct canvas *out);
 
 #endif

@@ -536,15 +536,41 @@ enum error reference_filter(const struct chain *chain, const struct image *image
 	return e;
 }
 
-/* Multiply-adds a sample of one filter; an exponential counts as several. */
-static double call_cost(const struct filter_call *call, uint32_t radius_x, uint32_t radius_y)
+/* The units a sample of one filter, and a term of its operation_terms(), as bench_reference
+ * measures them; by what is most, the slowest. */
+static double call_cost(const struct filter_call *call, const struct image *image,
+                        uint32_t radius_x, uint32_t radius_y)
 {
+	static const struct {
+		double sample, term;
+	} costs[OPERATIONS] = {
+	    [OPERATION_SEPARABLE] = {10, 0.3},
+	    [OPERATION_MATRIX] = {10, 0.3},
+	    [OPERATION_GRADIENT] = {50, 0},
+	    [OPERATION_BILATERAL] = {10, 0.25},
+	    [OPERATION_EXTREME] = {10, 0.7},
+	    [OPERATION_MORPHOLOGY] = {20, 0.7},
+	    [OPERATION_RANK] = {10, 2},
+	    [OPERATION_THRESHOLD] = {20, 0.3},
+	    [OPERATION_LOCAL_THRESHOLD] = {60, 0.3},
+	    [OPERATION_UNSHARP] = {35, 0.3},
+	    [OPERATION_DOG] = {20, 0.3},
+	    [OPERATION_CURVE] = {20, 0},
+	    [OPERATION_LUT] = {20, 0},
+	    [OPERATION_MIX] = {30, 0},
+	    [OPERATION_CANNY] = {350, 0},
+	    [OPERATION_EDGES] = {20, 0},
+	    [OPERATION_GROW] = {400, 0},
+	    [OPERATION_PIXELATE] = {25, 0},
+	};
 	const enum operation_kind kind = filter_call_operation(call);
+	const bool whole = image->type != PIXEL_F32;
 
-	const double window = (2.0 * radius_x + 1) * (2.0 * radius_y + 1);
-	const double terms = operation_terms(kind, radius_x, radius_y);
-
-	return kind == OPERATION_MATRIX || radius_x == 1 ? fmax(terms, 2 * window) : terms;
+	if (kind == OPERATION_RANK && whole) /* by histograms */
+		return 150 + 12.0 * (2.0 * radius_x + 1) * (image->type == PIXEL_U16 ? 2 : 1);
+	if (!whole && (kind == OPERATION_CURVE || kind == OPERATION_LUT))
+		return 200;
+	return costs[kind].sample + costs[kind].term * operation_terms(kind, radius_x, radius_y);
 }
 
 double reference_cost(const struct chain *chain, const struct image *image, uint32_t width,
@@ -556,12 +582,31 @@ double reference_cost(const struct chain *chain, const struct image *image, uint
 		uint32_t x, y;
 
 		filter_radius(&chain->call[i], &x, &y);
-		/* Besides the sums: a fixed cost a sample, and the rows above and below that a
-		 * separable filter also sums. */
-		cost += (w * h * 10 + (w + 2.0 * x) * h * call_cost(&chain->call[i], x, y)) *
-		        (i ? 2 : 1);
+		/* A separable filter also sums columns beside the window. */
+		cost += (w + 2.0 * x) * h * call_cost(&chain->call[i], image, x, y) * (i ? 2 : 1);
 		w += 2.0 * x;
 		h += 2.0 * y;
 	}
 	return (cost + w * h * 2) * image->bands;
+}
+
+void reference_piece(const struct chain *chain, const struct image *image, struct window *piece)
+{
+	enum { WIDTH = 256, HEIGHT = 64 };
+	uint32_t x, y;
+
+	chain_halo(chain, &x, &y);
+	x = x + x / 4 > WIDTH / 2 ? 2 * (x + x / 4) : WIDTH;
+	y = y + y / 4 > HEIGHT / 2 ? 2 * (y + y / 4) : HEIGHT;
+	*piece = (struct window){.width = image->width < x ? image->width : x,
+	                         .height = image->height < y ? image->height : y};
+}
+
+double reference_cost_in_pieces(const struct chain *chain, const struct image *image)
+{
+	struct window piece;
+
+	reference_piece(chain, image, &piece);
+	return reference_cost(chain, image, piece.width, piece.height) / piece.width /
+	       piece.height * image->width * image->height;
 }

@@ -46,8 +46,14 @@ enum error reference_filter(const struct chain *chain, const struct image *image
 
 void reference_fini(struct reference *reference);
 
-/* Estimates the multiply-adds that reference_window() takes for a window of this size. */
+/* Estimates the time of reference_window() for a window of this size, in units of which a sample
+ * that is only read and compared takes ten: some 0.2 ns each. */
 double reference_cost(const struct chain *chain, const struct image *image, uint32_t width,
                       uint32_t height);
+
+/* The size of windows in which a whole image is best computed: caches hold what is made of one, but
+ * most of the work is not its halo. And the estimate for an image in such windows. */
+void reference_piece(const struct chain *chain, const struct image *image, struct window *piece);
+double reference_cost_in_pieces(const struct chain *chain, const struct image *image);
 
 #endif

@@ -295,3 +295,39 @@ def test_hard_matrices(launch):
                 assert service.filter(image, [one], verify=1).status == 200
         assert wrong(service) == 0
         unharmed(service)
+
+
+# What it costs -------------------------------------------------------------------------------------
+
+def test_deadline_that_it_cannot_meet(launch):
+    """429 before any work, where the second computation alone takes longer; without it there is time."""
+    file = imagefiles.write_png(np.zeros((4096, 4096, 3), np.uint8))
+    target = "/v1/filters/gaussian?sigma=90&format=png&deadline_ms=6000"
+    with launch(environment=ONE_DEVICE) as service:
+        before = service.total("convolved_tiles_total")
+        problem = service.post(target + "&verify=1", file).refused(429, "deadline-too-short")
+        assert problem["detail"].startswith("verify=1 would take about ")
+        assert service.total("convolved_tiles_total") == before
+        assert service.post(target.replace("90&", "2&"), file).status == 200
+        poll(lambda: service.total("convolved_jobs", state="running") == 0, 60, "no jobs")
+
+
+def test_half_of_the_codec_workers(launch):
+    """However many jobs with verify=1 there are, half of the codec workers are left to others."""
+    file = imagefiles.write_png(np.zeros((8200, 8200, 1), np.uint8))
+    target = "/v1/filters/bilateral?radius=16&verify=1"
+    with launch("--codecs", "8", environment=ONE_DEVICE) as service:
+        jobs = [service.post(target, file, headers={"Prefer": "respond-async"}) for _ in range(7)]
+        places = [job.headers["Location"] for job in jobs]
+
+        def count(state):
+            return service.total("convolved_jobs", state=state)
+        try:
+            poll(lambda: count("running") >= 4, 60, "four jobs at a time")
+            for _ in range(5):
+                assert service.filter(random_pixels(1, 64, 64, 3, "u8"), ALL[:1]).status == 200
+            assert (count("running"), count("waiting")) == (4, 3)
+        finally:
+            for place in places:
+                service.request("DELETE", place)
+        poll(lambda: count("running") == 0, 60, "no jobs")

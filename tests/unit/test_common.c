@@ -1370,6 +1370,144 @@ static void test_reference_slack(void **state)
 	              (double)free_samples / (double)samples);
 }
 
+/* The sample that a window has at a place, perhaps outside the image, by the border rule. */
+static double sample_at(const struct image *image, const void *pixels, enum border border, int x,
+                        int y, uint32_t band)
+{
+	const int width = (int)image->width, height = (int)image->height;
+	const bool inside = x >= 0 && y >= 0 && x < width && y < height;
+
+	if (border == BORDER_CONSTANT && !inside) /* opaque black */
+		return image->alpha && band == image->bands - 1 ? pixel_type_full_scale(image->type)
+		                                                : 0;
+	x = border_map(x, width, (int)border);
+	y = border_map(y, height, (int)border);
+	return image_get_sample(
+	    pixels, ((size_t)y * image->width + (size_t)x) * image->bands + band, image->type);
+}
+
+static int compare_ranked(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+
+	return isnan(x) || isnan(y) ? isnan(x) - isnan(y) : (x > y) - (x < y);
+}
+
+/* One sample by the definition of its operation. */
+static double plain_sample(const struct operation *op, const struct image *image,
+                           const void *pixels, enum border border, int x, int y, uint32_t band)
+{
+	static double values[101 * 101];
+	const int rx = (int)op->radius_x, ry = (int)op->radius_y;
+	const uint32_t colours = image->bands - image->alpha;
+	const double *row = op->coefficients;
+	const double *column = row + 2 * rx + 1, full = pixel_type_full_scale(image->type);
+	double sum = 0, whole = 0;
+	size_t count = 0;
+
+	for (int j = -ry; j <= ry; j++)
+		for (int i = -rx; i <= rx; i++) {
+			const double v = sample_at(image, pixels, border, x + i, y + j, band);
+			double w, a = 1, e2 = 0;
+
+			if (op->kind == OPERATION_RANK || op->kind == OPERATION_EXTREME) {
+				if (abs(i) <= element_half_width(j, ry, (int)op->element))
+					values[count++] = v;
+				continue;
+			}
+			if (image->alpha && band < colours)
+				a = sample_at(image, pixels, border, x + i, y + j, colours);
+			if (op->kind == OPERATION_BILATERAL) {
+				if (i * i + j * j > rx * rx)
+					continue;
+				for (uint32_t b = 0; b < colours; b++)
+					e2 +=
+					    pow((sample_at(image, pixels, border, x + i, y + j, b) -
+					         sample_at(image, pixels, border, x, y, b)) /
+					            full,
+					        2);
+				w = exp(op->space * (i * i + j * j) + op->range * e2);
+			} else if (op->kind == OPERATION_MATRIX) {
+				w = op->coefficients[(j + ry) * (2 * rx + 1) + i + rx];
+			} else {
+				w = row[i + rx] * column[j + ry];
+			}
+			sum += w * a * v;
+			whole += w * a;
+		}
+	if (count) {
+		qsort(values, count, sizeof *values, compare_ranked);
+		return op->kind == OPERATION_RANK ? values[op->rank]
+		                                  : values[op->largest ? count - 1 : 0];
+	}
+	if (op->kind == OPERATION_BILATERAL || (image->alpha && band < colours))
+		return whole <= 0 ? 0 : sum / whole; /* or NaN */
+	return sum;
+}
+
+/* The reference's fast ways give what their definitions do: at all borders, of sizes below and
+ * above those of its vectors, with alpha, and with what is no number. */
+static void test_reference_plain(void **state)
+{
+	static const char *const links[] = {"gaussian=sigma=0.7",
+	                                    "gaussian=size=13",
+	                                    "box=size=5",
+	                                    "box=size=31",
+	                                    "convolve=kernel=1 2 3;4 0 6;7 8 10",
+	                                    "median",
+	                                    "median=radius=4:window=circle",
+	                                    "rank=radius=2:percentile=10",
+	                                    "erode=size=9",
+	                                    "dilate=size=7:shape=ellipse",
+	                                    "dilate=size=17",
+	                                    "erode=size=5:shape=cross",
+	                                    "bilateral=radius=3:sigma_range=0.4"};
+	static const float odd[] = {NAN, INFINITY, -INFINITY, -0.5f, 3};
+
+	(void)state;
+	for (unsigned n = 0; n < 390; n++) {
+		struct chain *chain = chain_of(links[n % (sizeof links / sizeof *links)]);
+		struct image image = random_image(1, n % 3 ? 12 : 70);
+		uint8_t *pixels;
+		struct reference r;
+		struct operation op;
+
+		if (n % 5 == 0)
+			*(n % 2 ? &image.width : &image.height) = 1;
+		pixels = random_pixels(&image);
+		chain->border = random_below(BORDER_CROP);
+		assert_int_equal(filter_lower(&chain->call[0], chain->coefficient, &op), ERR_OK);
+		for (uint32_t i = 0; i < 5 && image.type == PIXEL_F32 && !image.alpha && n % 2; i++)
+			((float *)pixels)[random_below((uint32_t)(image_size(&image) / 4))] =
+			    odd[i];
+		assert_int_equal(reference_filter(chain, &image, pixels, &r), ERR_OK);
+		for (size_t k = 0; k < image_size(&image) / pixel_type_size(image.type); k++) {
+			const size_t pixel = k / image.bands;
+			const uint32_t band = (uint32_t)(k % image.bands);
+			const double got = image_get_sample(r.pixels, k, image.type);
+			const double wanted = plain_sample(
+			    &op, &image, pixels, (enum border)chain->border,
+			    (int)(pixel % image.width), (int)(pixel / image.width), band);
+			const double off =
+			    image.type == PIXEL_F32 ? 1e-6 * (1 + fabs(wanted)) : 0.5 + 1e-6;
+
+			if (image.alpha && band == image.bands - 1 && !op.smoothing)
+				continue; /* it is kept */
+			if (image.alpha && !op.smoothing && op.kind == OPERATION_MATRIX)
+				continue;
+			if (isfinite(wanted) ? !(fabs(got - wanted) <= off) : isfinite(got))
+				fail_msg("%s, %ux%ux%u type %u, border %s: %zu is %.9g, not %.9g",
+				         links[n % (sizeof links / sizeof *links)], image.width,
+				         image.height, image.bands, image.type,
+				         border_name((enum border)chain->border), k, got, wanted);
+		}
+		operation_fini(&op);
+		reference_fini(&r);
+		free(pixels);
+		free(chain);
+	}
+}
+
 /* One pixel of the result of a filter on a small image. */
 static void check_pixel(const char *text, uint32_t channels, const struct image *image,
                         const void *pixels, size_t at, const double *wanted)
@@ -1918,6 +2056,7 @@ int main(void)
 	    cmocka_unit_test(test_variant),
 	    cmocka_unit_test(test_reference_window),
 	    cmocka_unit_test(test_reference_slack),
+	    cmocka_unit_test(test_reference_plain),
 	    cmocka_unit_test(test_reference_bilateral),
 	    cmocka_unit_test(test_lower_lines),
 	    cmocka_unit_test(test_lower_dog),

@@ -51,7 +51,7 @@ void gauges_init(const struct config *c, bool (*ready)(void))
 
 static void update_limits(void)
 {
-	static const char *const classes[WORK_CLASSES] = {"light", "heavy", "batch"};
+	static const char *const classes[WORK_CLASSES] = {"light", "heavy", "batch", "verified"};
 
 	metric_set(METRIC_CONNECTIONS_LIMIT, NULL, NULL, (double)share_connections_most());
 	metric_set(METRIC_JOBS_LIMIT, NULL, NULL, (double)config->max_jobs);

@@ -330,7 +330,9 @@ static enum error admit(const struct request *r, struct problem *problem)
 
 static enum work_class class_of(const struct request *r, uint64_t body_size)
 {
-	return work_class(r->terms.priority == PRIORITY_BATCH, work_cost(body_size));
+	return r->options.verify
+	           ? WORK_VERIFIED
+	           : work_class(r->terms.priority == PRIORITY_BATCH, work_cost(body_size));
 }
 
 /* The body's size so far known, while it arrives and afterwards. */

@@ -10,7 +10,7 @@
 /* The body size from which a job is heavy; the cost of a job besides the bytes of its body. A
  * photograph has about 32 bytes of pixels for each byte of its file, decoded and encoded together;
  * in the time that these take (about 0.1 µs) a device can do as much work. */
-enum { HEAVY_BODY = 4 << 20, JOB_COST = 64 << 10, PIXEL_BYTES = 32, DEVICE_NS = 100 };
+enum { HEAVY_BODY = 4 << 20, JOB_COST = 64 << 10, PIXEL_BYTES = 32, WORK_NS = 100 };
 
 /* The time in seconds in which a measurement decays to a third; the seconds of measurement that
  * suffice for a prediction. */
@@ -38,11 +38,11 @@ double work_cost(uint64_t body_size)
 	return JOB_COST + (double)body_size;
 }
 
-double work_cost_known(uint64_t body_size, uint64_t pixel_bytes, double device_ns)
+double work_cost_known(uint64_t body_size, uint64_t pixel_bytes, double work_ns)
 {
 	double pixels = (double)pixel_bytes / PIXEL_BYTES;
 
-	return JOB_COST + fmax((double)body_size, pixels) + device_ns / DEVICE_NS;
+	return JOB_COST + fmax((double)body_size, pixels) + work_ns / WORK_NS;
 }
 
 enum work_class work_class(bool batch, double cost)

@@ -1,8 +1,8 @@
 /* Admission: counts the work that is accepted and not finished, measures how fast such work is
- * done, and predicts from both how long one more job would take. Light, heavy and batch jobs are
- * separate classes, because they do not wait for each other. The unit of work is a byte of body; a
- * job also has a fixed cost. Once the image's header has been read, its pixels and the work on them
- * count, converted to such bytes. */
+ * done, and predicts from both how long one more job would take. Light, heavy, batch and verified
+ * jobs are separate classes, because they do not wait for each other. The unit of work is a byte of
+ * body; a job also has a fixed cost. Once the image's header has been read, its pixels and the work
+ * on them count, converted to such bytes. */
 #ifndef FRONT_JOBS_ADMISSION_H
 #define FRONT_JOBS_ADMISSION_H
 
@@ -12,14 +12,15 @@
 #include "common/error.h"
 #include "front/config/config.h"
 
-enum work_class { WORK_LIGHT, WORK_HEAVY, WORK_BATCH, WORK_CLASSES };
+/* VERIFIED: the whole result is computed a second time, by the codec worker. */
+enum work_class { WORK_LIGHT, WORK_HEAVY, WORK_BATCH, WORK_VERIFIED, WORK_CLASSES };
 
 void admission_init(const struct config *config);
 
 /* The cost of a job with a body of this size; and of one with a known number of bytes of pixels
- * decoded and encoded, and a known time on devices. */
+ * decoded and encoded, and a known time on devices and for a second computation. */
 double work_cost(uint64_t body_size);
-double work_cost_known(uint64_t body_size, uint64_t pixel_bytes, double device_ns);
+double work_cost_known(uint64_t body_size, uint64_t pixel_bytes, double work_ns);
 /* The class of a job of this cost. */
 enum work_class work_class(bool batch, double cost);
 

@@ -11,7 +11,8 @@
 #include "front/jobs/admission.h"
 
 /* Batch jobs get a tenth while others wait. */
-static const double weights[WORK_CLASSES] = {[WORK_LIGHT] = 9, [WORK_HEAVY] = 9, [WORK_BATCH] = 2};
+static const double weights[WORK_CLASSES] = {
+    [WORK_LIGHT] = 9, [WORK_HEAVY] = 9, [WORK_BATCH] = 2, [WORK_VERIFIED] = 9};
 
 static struct fair queue;
 static unsigned open_jobs;
@@ -172,7 +173,8 @@ static enum error watch_deadline(struct job *job)
 static void set_cost(struct job *job, double cost)
 {
 	job->cost = cost;
-	job->class = work_class(job->terms.priority == PRIORITY_BATCH, cost);
+	job->class = job->options.verify ? WORK_VERIFIED
+	                                 : work_class(job->terms.priority == PRIORITY_BATCH, cost);
 }
 
 static enum error open_flow(struct job *job)
@@ -388,10 +390,9 @@ bool job_leave_queue(struct job *job)
 	return was_there;
 }
 
-struct job *job_next_waiting(bool light_only)
+struct job *job_next_waiting(unsigned classes)
 {
-	struct fair_item *item =
-	    fair_pop(&queue, light_only ? 1 << WORK_LIGHT : (1 << WORK_CLASSES) - 1);
+	struct fair_item *item = fair_pop(&queue, classes);
 
 	publish_counts();
 	return item ? (struct job *)((char *)item - offsetof(struct job, item)) : NULL;

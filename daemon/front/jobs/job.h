@@ -79,6 +79,7 @@ struct job {
 	enum work_class class;
 	double cost;              /* as charged by admission */
 	double spent;             /* of that, by runs that gathered */
+	double verify_units;      /* of this run; see reference_cost() */
 	struct fair_item item;    /* its flow in the queue of jobs that wait for a codec worker */
 	struct fair_flow waiting; /* its item there */
 	struct fair_flow tasks;   /* its tasks in the scheduler's queue */
@@ -151,7 +152,7 @@ uint64_t jobs_ended(void);
 /* The priority of a name, or PRIORITIES. */
 enum priority priority_parse(const char *text);
 
-/* True for a batch job or a heavy one: together these leave codec workers free. */
+/* True unless the job is light: all others together leave codec workers free. */
 bool job_is_heavy(const struct job *job);
 
 /* Notes the reason for all sides of jpeg_form. */
@@ -212,8 +213,8 @@ void job_forget(struct job *job);
 /* Takes this job out of the queue; false if it is not waiting. */
 bool job_leave_queue(struct job *job);
 
-/* Takes the next waiting job out of the queue, or (light_only) the next light one, or NULL. */
-struct job *job_next_waiting(bool light_only);
+/* Takes the next waiting job of these classes, as bits, out of the queue, or NULL. */
+struct job *job_next_waiting(unsigned classes);
 
 /* Ends a job: records the outcome and calls `done`. Only the first call counts. */
 void job_finish(struct job *job, enum error error, const struct problem *problem);

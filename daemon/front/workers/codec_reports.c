@@ -2,12 +2,14 @@
  * what is known of the job; an impossible report is rejected, and codecs.c kills its sender. */
 #include "front/workers/codec_reports.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "front/base/loop.h"
 #include "front/workers/cost.h"
 #include "front/workers/jpeg_router.h"
 #include "front/workers/supervisor.h"
+#include "reference/reference.h"
 
 static const struct codec_owner *owner;
 
@@ -66,8 +68,50 @@ static void open_answer(struct job *job, uint64_t size)
 		answer_opened(job);
 }
 
-/* The job's cost, now that the image's size is known. */
-static double job_cost_known(const struct job *job, const struct message_image *m)
+/* The measured time of one of reference_cost()'s units: a running estimate of what codec workers
+ * report for verify=1, bounded because they may report anything. */
+static double verify_unit_ns = 0.2;
+
+/* A job's weight grows with its size: small ones measure more than their samples. */
+static void learn_verify(const struct job *job, uint64_t ns)
+{
+	const double units = job->verify_units, measured = (double)ns / fmax(units, 1);
+	const double weight = units / (units + 1e8);
+
+	if (ns && units > 0)
+		verify_unit_ns +=
+		    weight * (fmin(fmin(measured, 4 * verify_unit_ns), 100) - verify_unit_ns);
+}
+
+/* The predicted time of the run's second computation, now that the image's size is known. */
+static double verify_ns(struct job *job, const struct message_image *m)
+{
+	const struct chain *chain = job->chain->chain;
+
+	job->verify_units = 0;
+	if (job->options.verify && chain->variant != VARIANT_REFERENCE)
+		job->verify_units =
+		    reference_cost_in_pieces(chain, &m->image) * job_pages_read(job, m->pages);
+	return job->verify_units * verify_unit_ns;
+}
+
+/* Refuses a job whose deadline comes before its second computation could be done. */
+static void check_deadline(struct job *job, double ns)
+{
+	const uint64_t now = loop_now(), deadline = job->terms.deadline;
+	const double left = deadline > now ? (double)(deadline - now) : 0;
+	struct problem problem;
+
+	if (deadline && ns > left)
+		job_cancel(job,
+		           problem_set(&problem, ERR_TOO_LATE,
+		                       "verify=1 would take about %.3f s, and %.3f s are left",
+		                       ns * 1e-9, left * 1e-9),
+		           &problem);
+}
+
+/* The job's cost, now that the image's size is known. ns: the time of its second computation. */
+static double job_cost_known(const struct job *job, const struct message_image *m, double ns)
 {
 	uint32_t pages = job_pages_read(job, m->pages);
 	double units =
@@ -75,17 +119,19 @@ static double job_cost_known(const struct job *job, const struct message_image *
 
 	return work_cost_known(job->options.body_size,
 	                       (image_size(&m->whole) + image_size(&m->answer)) * pages,
-	                       owner->device_ns(units * pages));
+	                       ns + owner->device_ns(units * pages));
 }
 
 /* Charges the job its known cost. Returns true if it has become heavy and too many heavy jobs
  * run. */
 static bool reckon(struct codec *c, const struct message_image *m)
 {
-	bool was_heavy = job_is_heavy(c->job);
+	const bool was_heavy = job_is_heavy(c->job);
+	const double ns = verify_ns(c->job, m);
 
-	if (job_reckon(c->job, c->job->spent + job_cost_known(c->job, m)))
+	if (job_reckon(c->job, c->job->spent + job_cost_known(c->job, m, ns)))
 		job_cancel(c->job, ERR_MEMORY, NULL);
+	check_deadline(c->job, ns);
 	return !c->job->finished && !was_heavy && job_is_heavy(c->job) && runs_too_heavy();
 }
 
@@ -378,6 +424,8 @@ static bool take_done(struct codec *c, const struct message_job_done *m)
 	job->times.encode += m->encode_ns;
 	job->times.verify += m->verify_ns;
 	job->times.reference += m->reference_ns;
+	if (!m->error)
+		learn_verify(job, m->verify_ns);
 	if (!m->error && job->jpeg_form && !m->jpeg)
 		jpeg_router_learn(job);
 	if (m->jpeg == JPEG_DIFFERS)

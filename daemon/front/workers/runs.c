@@ -83,40 +83,45 @@ static bool codec_is_idle(const struct codec *c)
 	return c->worker.state == WORKER_UP && !c->job && !c->tasks && !c->dropped;
 }
 
-static unsigned heavy_jobs(void)
-{
-	unsigned heavy = 0;
+/* Sets of classes that may have only so many codec workers. All but light jobs leave one to these,
+ * or up to three where there are that many; verified ones leave half. */
+enum {
+	NOT_LIGHT = ((1 << WORK_CLASSES) - 1) & ~(1 << WORK_LIGHT),
+	VERIFIED = 1 << WORK_VERIFIED,
+};
 
-	for (unsigned i = 0; i < runs_workers(); i++)
-		heavy += codecs[i].job && job_is_heavy(codecs[i].job);
-	return heavy;
-}
-
-/* The maximum number of heavy jobs: they leave one codec worker to other jobs, or up to three where
- * there are that many. */
-static unsigned heavy_max(void)
+/* True if a set has its codec workers, or (beyond) more than these. */
+static bool is_full(unsigned classes, bool beyond)
 {
 	enum { FEW = 2, LEFT = 3 };
 	const unsigned workers = runs_workers();
+	unsigned most = workers > FEW + LEFT ? workers - LEFT : workers > FEW ? FEW : 1, jobs = 0;
 
-	if (workers > FEW + LEFT)
-		return workers - LEFT;
-	return workers > FEW ? FEW : 1;
+	if (classes == VERIFIED)
+		most = workers > 1 ? workers / 2 : 1;
+	for (unsigned i = 0; i < workers; i++)
+		jobs += codecs[i].job && classes >> codecs[i].job->class & 1;
+	return jobs >= most + beyond;
 }
 
 bool runs_too_heavy(void)
 {
-	return heavy_jobs() > heavy_max();
+	return is_full(NOT_LIGHT, true);
 }
 
 void runs_wake(void)
 {
 	for (unsigned i = 0; i < runs_workers() && jobs_waiting(); i++) {
+		unsigned classes = (1 << WORK_CLASSES) - 1;
 		struct job *job;
 
 		if (!codec_is_idle(&codecs[i]))
 			continue;
-		job = job_next_waiting(heavy_jobs() >= heavy_max());
+		if (is_full(VERIFIED, false))
+			classes &= ~(unsigned)VERIFIED;
+		if (is_full(NOT_LIGHT, false))
+			classes &= ~(unsigned)NOT_LIGHT;
+		job = job_next_waiting(classes);
 		if (!job)
 			return;
 		codec_start_job(&codecs[i], job);
