@@ -69,7 +69,7 @@ static void open_answer(struct job *job, uint64_t size)
 }
 
 /* The measured time of one of reference_cost()'s units: a running estimate of what codec workers
- * report for verify=1, bounded because they may report anything. */
+ * report, bounded because they may report anything. */
 static double verify_unit_ns = 0.2;
 
 /* A job's weight grows with its size: small ones measure more than their samples. */
@@ -83,19 +83,20 @@ static void learn_verify(const struct job *job, uint64_t ns)
 		    weight * (fmin(fmin(measured, 4 * verify_unit_ns), 100) - verify_unit_ns);
 }
 
-/* The predicted time of the run's second computation, now that the image's size is known. */
+/* The predicted time of the run's pixels in the codec worker: of a second computation, or the only
+ * one. */
 static double verify_ns(struct job *job, const struct message_image *m)
 {
 	const struct chain *chain = job->chain->chain;
 
 	job->verify_units = 0;
-	if (job->options.verify && chain->variant != VARIANT_REFERENCE)
+	if (job->options.verify || chain->variant == VARIANT_REFERENCE)
 		job->verify_units =
 		    reference_cost_in_pieces(chain, &m->image) * job_pages_read(job, m->pages);
 	return job->verify_units * verify_unit_ns;
 }
 
-/* Refuses a job whose deadline comes before its second computation could be done. */
+/* Refuses a job whose deadline comes before the codec worker could have computed its pixels. */
 static void check_deadline(struct job *job, double ns)
 {
 	const uint64_t now = loop_now(), deadline = job->terms.deadline;
@@ -105,12 +106,13 @@ static void check_deadline(struct job *job, double ns)
 	if (deadline && ns > left)
 		job_cancel(job,
 		           problem_set(&problem, ERR_TOO_LATE,
-		                       "verify=1 would take about %.3f s, and %.3f s are left",
+		                       "the computation on the CPU would take about %.3f s, and "
+		                       "%.3f s are left",
 		                       ns * 1e-9, left * 1e-9),
 		           &problem);
 }
 
-/* The job's cost, now that the image's size is known. ns: the time of its second computation. */
+/* The job's cost, now that the image's size is known. ns: as verify_ns(). */
 static double job_cost_known(const struct job *job, const struct message_image *m, double ns)
 {
 	uint32_t pages = job_pages_read(job, m->pages);
@@ -425,7 +427,7 @@ static bool take_done(struct codec *c, const struct message_job_done *m)
 	job->times.verify += m->verify_ns;
 	job->times.reference += m->reference_ns;
 	if (!m->error)
-		learn_verify(job, m->verify_ns);
+		learn_verify(job, m->verify_ns + m->reference_ns);
 	if (!m->error && job->jpeg_form && !m->jpeg)
 		jpeg_router_learn(job);
 	if (m->jpeg == JPEG_DIFFERS)
