@@ -596,8 +596,8 @@ void reference_piece(const struct chain *chain, const struct image *image, struc
 	uint32_t x, y;
 
 	chain_halo(chain, &x, &y);
-	x = x + x / 4 > WIDTH / 2 ? 2 * (x + x / 4) : WIDTH;
-	y = y + y / 4 > HEIGHT / 2 ? 2 * (y + y / 4) : HEIGHT;
+	x = 3 * x > WIDTH ? 3 * x : WIDTH;
+	y = 3 * y > HEIGHT ? 3 * y : HEIGHT;
 	*piece = (struct window){.width = image->width < x ? image->width : x,
 	                         .height = image->height < y ? image->height : y};
 }
