@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/serve.h"
 #include "front/api/remote.h"
 #include "front/base/link.h"
 #include "front/base/loop.h"
@@ -46,10 +47,15 @@ static void worker_prepare(struct worker *w)
 	worker_argument(w, "--log-level", config->log_level);
 }
 
+/* Bodies that are arriving may have been promised more than a reload now allows. */
 static void send_limits(struct http_worker *h)
 {
+	static uint64_t largest = SERVE_WHOLE_MAX;
 	struct message message = {.type = MSG_LIMITS};
 
+	if (largest < config->max_body)
+		largest = config->max_body;
+	worker_limit_files(&h->worker, largest);
 	message.limits.limits = limits;
 	worker_send(&h->worker, &message, NULL);
 }

@@ -53,12 +53,13 @@ static const struct restricted_call restricted[] = {
 
 static const struct allowed_calls calls = ALLOWED_CALLS(allowed, restricted);
 
-/* Descriptors are for connections. */
+/* Descriptors are for connections. The front bounds files: a write beyond the bound is to fail. */
 static int set_limits(void)
 {
 	static const struct rlimit none = {0, 0};
 	struct rlimit files;
 
+	signal(SIGXFSZ, SIG_IGN);
 	if (setrlimit(RLIMIT_CORE, &none) || getrlimit(RLIMIT_NOFILE, &files))
 		return -1;
 	files.rlim_cur = files.rlim_max;

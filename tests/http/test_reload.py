@@ -93,6 +93,18 @@ def test_limits(reloadable):
         assert service.post(target, pixels).status == 422
 
 
+def test_larger_bodies(reloadable):
+    """Workers that have started before may write them."""
+    pixels = random_pixels(0, 1000, 1000, 3, "u8").tobytes()
+    target = "/v1/filters/box?raw=1000x1000x3:u8&format=raw"
+    with reloadable("codecs=1\nmax-body=1M\n") as service:
+        service.post(target, pixels).refused(413, "body-too-large")
+        for where in ("", "spool-size=0\n"):
+            reload(service, f"codecs=1\nmax-body=4M\n{where}")
+            answer = service.post(target, pixels)
+            assert answer.status == 200 and len(answer.body) == len(pixels)
+
+
 def test_idle_timeout(reloadable):
     with reloadable("codecs=1\nidle-timeout=300\n") as service:
         reload(service, "codecs=1\nidle-timeout=1\n")

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -369,6 +370,17 @@ void worker_kill(struct worker *w, const char *reason)
 		w->dying_since = loop_now();
 	}
 	kill(w->pid, SIGKILL);
+}
+
+void worker_limit_files(struct worker *w, uint64_t size)
+{
+	struct rlimit limit;
+
+	if (w->state != WORKER_UP || prlimit(w->pid, RLIMIT_FSIZE, NULL, &limit))
+		return;
+	limit.rlim_cur = size < limit.rlim_max ? size : limit.rlim_max;
+	if (prlimit(w->pid, RLIMIT_FSIZE, &limit, NULL))
+		log_warning("%s-%u: cannot limit its files: %m", w->kind, w->number);
 }
 
 bool worker_send(struct worker *w, const struct message *message, const int *fds)

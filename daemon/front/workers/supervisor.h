@@ -78,6 +78,9 @@ enum error worker_start(struct worker *worker) MUST_CHECK;
 /* Only in prepare(): adds an argument and its value (NULL: none). */
 void worker_argument(struct worker *worker, const char *argument, const char *value);
 
+/* From now on the worker can write no file, in memory or not, beyond this size. */
+void worker_limit_files(struct worker *worker, uint64_t size);
+
 /* Sends a message to a worker that is up. Returns false if the worker is not up or does not read;
  * in the latter case it is killed, and down() follows. */
 bool worker_send(struct worker *worker, const struct message *message, const int *fds);
