@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <vips/vips.h>
 
@@ -380,13 +381,46 @@ static enum error check_avif(const struct output_format *output, int file, struc
 	                   image->width, image->height);
 }
 
-static enum error write_coded(struct encoder *encoder, int file, struct problem *problem)
+static gint64 write_target(VipsTargetCustom *target, const void *data, gint64 size, void *file)
 {
-	VipsTarget *target = vips_target_new_to_descriptor(file);
+	(void)target;
+	return write(((const struct answer_file *)file)->writer, data, (size_t)size);
+}
+
+static gint64 seek_target(VipsTargetCustom *target, gint64 offset, int whence, void *file)
+{
+	(void)target;
+	return lseek(((const struct answer_file *)file)->writer, offset, whence);
+}
+
+/* TIFF's encoder reads what it has written. */
+static gint64 read_target(VipsTargetCustom *target, void *data, gint64 size, void *file)
+{
+	const gint64 at = seek_target(target, 0, SEEK_CUR, file);
+	ssize_t got = pread(((const struct answer_file *)file)->reader, data, (size_t)size, at);
+
+	return got > 0 && seek_target(target, got, SEEK_CUR, file) < 0 ? -1 : got;
+}
+
+static VipsTarget *open_target(const struct answer_file *file)
+{
+	VipsTargetCustom *target = vips_target_custom_new();
+	void *data = (void *)(uintptr_t)file;
+
+	g_signal_connect(target, "write", G_CALLBACK(write_target), data);
+	g_signal_connect(target, "seek", G_CALLBACK(seek_target), data);
+	g_signal_connect(target, "read", G_CALLBACK(read_target), data);
+	return VIPS_TARGET(target);
+}
+
+static enum error write_coded(struct encoder *encoder, const struct answer_file *file,
+                              struct problem *problem)
+{
+	VipsTarget *target = open_target(file);
 	char who[32];
 	enum error e = ERR_OK;
 
-	if (!target || savers[encoder->output->format](encoder->output, encoder->vips, target)) {
+	if (savers[encoder->output->format](encoder->output, encoder->vips, target)) {
 		snprintf(who, sizeof who, "the %s encoder", format_name(encoder->output->format));
 		e = compose_stopped(encoder->composer)
 		        ? ERR_OK
@@ -394,7 +428,7 @@ static enum error write_coded(struct encoder *encoder, int file, struct problem 
 	}
 	g_clear_object(&target);
 	if (!e && encoder->output->format == FORMAT_AVIF && !compose_stopped(encoder->composer))
-		e = check_avif(encoder->output, file, problem);
+		e = check_avif(encoder->output, file->reader, problem);
 	return e;
 }
 
@@ -462,8 +496,9 @@ enum error encode_scan(struct encoder *encoder, const struct jpeg_bytes *scan, i
 	return jpeg_encode_scan(encoder->output, encoder->metadata, scan, file, problem);
 }
 
-enum error encode_run(struct encoder *encoder, int file, struct problem *problem)
+enum error encode_run(struct encoder *encoder, const struct answer_file *file,
+                      struct problem *problem)
 {
-	return encoder->encode ? write_rows(encoder, file, problem)
+	return encoder->encode ? write_rows(encoder, file->writer, problem)
 	                       : write_coded(encoder, file, problem);
 }

@@ -25,12 +25,18 @@ bool encode_is_plain(const struct encoder *encoder);
 /* True if a device can encode the answer's scan, which then is to be like this. */
 bool encode_jpeg_target(const struct encoder *encoder, struct jpeg_target *target) MUST_CHECK;
 
+/* An open file: whoever can write to it can map nothing. */
+struct answer_file {
+	int writer, reader;
+};
+
 /* Writes the whole answer to an empty file, with a scan by a device. */
 enum error encode_scan(struct encoder *encoder, const struct jpeg_bytes *scan, int file,
                        struct problem *problem) MUST_CHECK;
 
 /* Writes the whole answer to an empty file; waits for tiles and frees their slots. Returns ERR_OK
  * if another thread stopped the job; the reason is in the tiles. */
-enum error encode_run(struct encoder *encoder, int file, struct problem *problem) MUST_CHECK;
+enum error encode_run(struct encoder *encoder, const struct answer_file *file,
+                      struct problem *problem) MUST_CHECK;
 
 #endif

@@ -31,15 +31,15 @@
 #include "codec/jpeg_tile.h"
 #include "codec/output_format.h"
 #include "codec/tiles.h"
-#include "common/arena.h"
 #include "common/chain_check.h"
 #include "common/log.h"
 
 struct job {
 	struct message_job message;
 	struct job_place place;
-	int body, answer_file; /* answer_file: -1 until it arrives; guarded by the tiles' lock */
-	struct chain *chain;   /* owned */
+	int body;
+	struct answer_file answer; /* -1 until they arrive; guarded by the tiles' lock */
+	struct chain *chain;       /* owned */
 	double border_pixel[BANDS_MAX];
 	struct tiles tiles;
 	struct jpeg_tile jpeg;
@@ -196,17 +196,17 @@ static enum error prepare(struct job *job, struct problem *problem)
 	return ERR_OK;
 }
 
-/* Waits for the answer's file from the front; -1 if the job was stopped. */
-static int await_answer_file(struct job *job)
+/* Waits for the answer's file from the front; false if the job was stopped. */
+static bool await_answer(struct job *job)
 {
-	int file;
+	bool stopped;
 
 	pthread_mutex_lock(&job->tiles.lock);
-	while (job->answer_file < 0 && !job->tiles.stopped)
+	while (job->answer.writer < 0 && !job->tiles.stopped)
 		tiles_await_change(&job->tiles);
-	file = job->tiles.stopped ? -1 : job->answer_file;
+	stopped = job->tiles.stopped;
 	pthread_mutex_unlock(&job->tiles.lock);
-	return file;
+	return !stopped;
 }
 
 /* Waits until the front has agreed to the job; false if it was stopped. */
@@ -215,7 +215,7 @@ static bool await_consent(struct job *job)
 	bool agreed;
 
 	pthread_mutex_lock(&job->tiles.lock);
-	while (job->answer_file < 0 && job->tiles.whole == WHOLE_NONE && !job->tiles.stopped)
+	while (job->answer.writer < 0 && job->tiles.whole == WHOLE_NONE && !job->tiles.stopped)
 		tiles_await_change(&job->tiles);
 	agreed = !job->tiles.stopped;
 	pthread_mutex_unlock(&job->tiles.lock);
@@ -223,36 +223,34 @@ static bool await_consent(struct job *job)
 }
 
 /* Writes the answer: around the scan of a tile that was the whole job, or from pixels. */
-static enum error write_answer(struct job *job, int file, struct problem *problem)
+static enum error write_answer(struct job *job, struct problem *problem)
 {
 	struct jpeg_bytes scan = {job->place.arena.out, 0};
 
 	if (job->message.gather)
 		return gather_run(&job->tiles, &job->message, (enum border)job->chain->border,
-		                  job->border_pixel, file, problem);
+		                  job->border_pixel, job->answer.writer, problem);
 	if (!tiles_await_whole(&job->tiles) || !(job->jpeg.form & TILE_ENCODE))
-		return encode_run(job->encoder, file, problem);
+		return encode_run(job->encoder, &job->answer, problem);
 	scan.size = job->tiles.whole_size; /* known only now */
-	return tiles_stopped(&job->tiles) ? ERR_OK
-	                                  : encode_scan(job->encoder, &scan, file, problem);
+	return tiles_stopped(&job->tiles)
+	           ? ERR_OK
+	           : encode_scan(job->encoder, &scan, job->answer.writer, problem);
 }
 
 static void encode(struct job *job)
 {
 	struct problem problem = {0};
-	int file = await_answer_file(job);
-	enum error e = file < 0 ? ERR_OK : write_answer(job, file, &problem);
+	enum error e = await_answer(job) ? write_answer(job, &problem) : ERR_OK;
 
 	if (e)
 		tiles_stop(&job->tiles, e, &problem);
 	else if (!tiles_stopped(&job->tiles)) /* frees the tiles that no later row frees */
 		tiles_free_above(&job->tiles, tiling_all_rows(&job->tiles.tiling));
 	if (!e && job->compared.at && !tiles_stopped(&job->tiles))
-		job->check = jpeg_check(&job->compared, file);
+		job->check = jpeg_check(&job->compared, job->answer.reader);
 	if (!e && job->tiles.compared && !tiles_stopped(&job->tiles))
 		job->check = jpeg_compare_end(&job->tiles.compared);
-	if (file >= 0)
-		seal_written(file);
 }
 
 static void *encode_thread(void *job)
@@ -468,8 +466,10 @@ static bool message_valid(const struct message_job *message)
 static void job_free(struct job **job)
 {
 	close((*job)->body);
-	if ((*job)->answer_file >= 0)
-		close((*job)->answer_file);
+	if ((*job)->answer.writer >= 0) {
+		close((*job)->answer.writer);
+		close((*job)->answer.reader);
+	}
 	free((void *)(uintptr_t)(*job)->compared.at);
 	free((*job)->tiles.compared);
 	tiles_fini(&(*job)->tiles);
@@ -493,7 +493,7 @@ enum error job_start(struct job **job, const struct job_place *place,
 	new->message = *message;
 	new->place = *place;
 	new->body = fds[0];
-	new->answer_file = -1;
+	new->answer.writer = -1;
 	new->start_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	e = chain_take(fds[1], &new->chain);
 	tiles_init(&new->tiles, &new->message, new->chain, place->socket, &new->place.arena);
@@ -513,23 +513,23 @@ void job_take_whole(struct job *job, const struct message_whole *whole)
 {
 	pthread_mutex_lock(&job->tiles.lock);
 	if (whole->job == job->message.job && job->jpeg.form && whole->form == job->jpeg.form &&
-	    job->answer_file < 0)
+	    job->answer.writer < 0)
 		tiles_expect_whole(&job->tiles);
 	pthread_mutex_unlock(&job->tiles.lock);
 }
 
-void job_take_answer(struct job *job, const struct message_answer *answer, int file)
+void job_take_answer(struct job *job, const struct message_answer *answer, const int fds[2])
 {
 	bool wanted;
 
 	pthread_mutex_lock(&job->tiles.lock);
-	wanted = answer->job == job->message.job && job->answer_file < 0;
+	wanted = answer->job == job->message.job && job->answer.writer < 0;
 	if (wanted)
-		job->answer_file = file;
+		job->answer = (struct answer_file){fds[0], fds[1]};
 	pthread_cond_broadcast(&job->tiles.change);
 	pthread_mutex_unlock(&job->tiles.lock);
-	if (!wanted)
-		close(file);
+	for (int i = 0; i < 2 && !wanted; i++)
+		close(fds[i]);
 }
 
 void job_tile_done(struct job *job, const struct message_tile_done *done)
@@ -555,7 +555,7 @@ static void describe_answer(const struct job *job, struct message_job_done *done
 	done->error = job->tiles.error;
 	done->problem = job->tiles.problem;
 	done->to_grid = job->to_grid;
-	if (!done->error && fstat(job->answer_file, &status))
+	if (!done->error && fstat(job->answer.reader, &status))
 		done->error = ERR_IO;
 	if (done->error)
 		return;

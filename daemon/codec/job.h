@@ -33,8 +33,8 @@ enum error job_start(struct job **job, const struct job_place *place,
 /* Records that the front has agreed to one tile of this form for this job; ignores others. */
 void job_take_whole(struct job *job, const struct message_whole *whole);
 
-/* Takes over the file for the answer of this job; closes one for another job. */
-void job_take_answer(struct job *job, const struct message_answer *answer, int file);
+/* Takes over both descriptors for the answer of this job; closes those for another job. */
+void job_take_answer(struct job *job, const struct message_answer *answer, const int fds[2]);
 
 /* Records a tile that came back; ignores one of another job. */
 void job_tile_done(struct job *job, const struct message_tile_done *done);

@@ -35,7 +35,7 @@ enum { EXPENDABLE = 800 };
 
 struct options {
 	enum log_level log_level;
-	struct sandbox_limits limits;
+	uint64_t memory;
 	uint32_t formats; /* that are allowed */
 };
 
@@ -52,7 +52,6 @@ static const struct usage usage = {
     "\n"
     "  --log-level NAME  error, warning, notice, info (the default) or debug\n"
     "  --memory BYTES    bound on the memory of its own (default 2147483648)\n"
-    "  --file-size BYTES bound on the size of an answer (default 68719476736)\n"
     "  --formats LIST    formats to read and write, with ',' between them (default: all)\n"
     "  --help            print this and exit\n"
     "  --version         print the version and exit\n"};
@@ -85,24 +84,19 @@ static void parse_options(struct options *options, int argc, char **argv)
 {
 	static const struct option known[] = {
 	    {"memory", required_argument, NULL, 'm'},
-	    {"file-size", required_argument, NULL, 's'},
 	    {"formats", required_argument, NULL, 'f'},
 	    USAGE_OPTIONS,
 	};
 	int c;
 
 	*options = (struct options){.log_level = LOG_LEVEL_INFO,
-	                            .limits = {UINT64_C(2) << 30, UINT64_C(64) << 30},
+	                            .memory = UINT64_C(2) << 30,
 	                            .formats = format_sets_known().read};
 	while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
 		switch (c) {
 		case 'm':
-			options->limits.memory = parse_bytes(
+			options->memory = parse_bytes(
 			    optarg, "--memory: expected a number of bytes, at least 67108864");
-			break;
-		case 's':
-			options->limits.file = parse_bytes(
-			    optarg, "--file-size: expected a number of bytes, at least 67108864");
 			break;
 		case 'f':
 			options->formats = parse_formats(optarg);
@@ -168,7 +162,7 @@ static enum error start(struct worker *worker, const struct options *options)
 	if (worker->place.finished < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
 		return ERR_INTERNAL;
 	e = start_vips(options->formats);
-	if (!e && sandbox_enter(&options->limits)) {
+	if (!e && sandbox_enter(options->memory)) {
 		log_error("cannot enter the sandbox: %s", strerror(errno));
 		e = ERR_INTERNAL;
 	}
@@ -242,9 +236,10 @@ static enum error take_message(struct worker *worker, const struct message *mess
 		return ERR_OK;
 	case MSG_ANSWER:
 		if (worker->job)
-			job_take_answer(worker->job, &message->answer, fds[0]);
+			job_take_answer(worker->job, &message->answer, fds);
 		else
-			close(fds[0]);
+			for (int i = 0; i < 2; i++)
+				close(fds[i]);
 		return ERR_OK;
 	case MSG_TILE_DONE:
 		if (worker->job)

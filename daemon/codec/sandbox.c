@@ -61,11 +61,11 @@ int pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t *cores)
 	return 0;
 }
 
-static uint64_t memory = UINT64_MAX;
+static uint64_t memory_limit = UINT64_MAX;
 
 uint64_t sandbox_memory(void)
 {
-	return memory;
+	return memory_limit;
 }
 
 /* Lowers a limit; leaves it if it is already lower. */
@@ -85,22 +85,20 @@ static int limit(int resource, uint64_t value)
 /* The process stays dumpable (PR_SET_DUMPABLE). Otherwise, with the unit's ProtectProc=, the front
  * could not see it in /proc and could not account for its memory. Device workers run as the same
  * user; Landlock and their own filter keep them from reading its memory. */
-enum error sandbox_enter(const struct sandbox_limits *limits)
+enum error sandbox_enter(uint64_t memory)
 {
 	int abi;
 
 	signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit fails */
-	if (limit(RLIMIT_CORE, 0) || limit(RLIMIT_FSIZE, limits->file) ||
-	    limit(RLIMIT_NOFILE, DESCRIPTORS_MAX) || limit(RLIMIT_NPROC, THREADS_MAX) ||
-	    drop_privileges())
+	if (limit(RLIMIT_CORE, 0) || limit(RLIMIT_NOFILE, DESCRIPTORS_MAX) ||
+	    limit(RLIMIT_NPROC, THREADS_MAX) || drop_privileges())
 		return ERR_INTERNAL;
 	/* Sanitizers reserve terabytes of address space and read /proc. */
 	if (SANITIZER)
 		return ERR_OK;
-	if (limit(RLIMIT_DATA, limits->memory) || landlock_enter(NULL, 0, &abi) ||
-	    allow_only(&calls))
+	if (limit(RLIMIT_DATA, memory) || landlock_enter(NULL, 0, &abi) || allow_only(&calls))
 		return ERR_INTERNAL;
-	memory = limits->memory;
+	memory_limit = memory;
 	log_debug("in a sandbox: limits, seccomp, %s%d", abi ? "Landlock " : "no Landlock: ", abi);
 	return ERR_OK;
 }

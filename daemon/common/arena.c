@@ -26,13 +26,13 @@ enum error arena_create(const char *name, uint64_t size, int *fd)
 	return ERR_OK;
 }
 
-enum error arena_reopen_read_only(int fd, int *read_only)
+enum error arena_reopen(int fd, int access, int *again)
 {
 	char path[32];
 
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-	*read_only = open(path, O_RDONLY | O_CLOEXEC);
-	return *read_only < 0 ? ERR_IO : ERR_OK;
+	*again = open(path, access | O_CLOEXEC);
+	return *again < 0 ? ERR_IO : ERR_OK;
 }
 
 enum error arena_map(struct arena *arena, int in_fd, uint64_t in_size, int in_protection,
@@ -55,12 +55,6 @@ void arena_unmap(struct arena *arena)
 	munmap(arena->in, arena->in_size);
 	munmap(arena->out, arena->out_size);
 	*arena = (struct arena){0};
-}
-
-void seal_written(int fd)
-{
-	if (fcntl(fd, F_ADD_SEALS, SEALS_FINAL))
-		return; /* not a memfd, or the receiver will say so */
 }
 
 enum error sealed_create(const char *name, const void *data, size_t size, int *fd)

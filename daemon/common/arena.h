@@ -18,8 +18,8 @@ struct arena {
  * failure. */
 enum error arena_create(const char *name, uint64_t size, int *fd) MUST_CHECK;
 
-/* Opens the same memory again, for reading only. */
-enum error arena_reopen_read_only(int fd, int *read_only) MUST_CHECK;
+/* Opens the same memory or file again, for reading only (O_RDONLY) or writing only (O_WRONLY). */
+enum error arena_reopen(int fd, int access, int *again) MUST_CHECK;
 
 /* Maps both parts; in_protection and out_protection as for mmap(). The caller keeps the descriptors
  * and may close them. On failure nothing is mapped. */
@@ -32,12 +32,6 @@ enum error sealed_create(const char *name, const void *data, size_t size, int *f
 
 /* What makes a memfd final. */
 enum { SEALS_FINAL = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE };
-
-/* Seals a memfd that this thread has just written, for whoever gets it; other files stay as they
- * are. The receiver seals it again, as it cannot trust this, which then costs nothing. Otherwise
- * the system would first have the other processors file the pages that they have put aside, which
- * takes longer than many an image. */
-void seal_written(int fd);
 
 /* Reads a descriptor to its end, *size bytes, into a new block from malloc(). If they are fewer
  * than `least`, the block has so many, the others 0. ERR_IO if they are more than `most`;

@@ -119,7 +119,7 @@ static const struct allowed_calls calls_of_all =
                        0},
                   }));
 
-/* For enter_seccomp(): allows calls_of_all and these, seal_written(), but no other seals, and what
+/* For enter_seccomp(): allows calls_of_all and these, SEALS_FINAL but no other seals, and what
  * abort() needs. clone3 returns ENOSYS, so that the C library falls back to clone, whose flags a
  * filter can check. */
 static inline int add_allowed(scmp_filter_ctx filter, const void *context)

@@ -137,16 +137,17 @@ static struct spill *spill_new(int fd, uint64_t at)
 	return s;
 }
 
+/* Whoever has written seals quickest: for another the system first has the processors file the
+ * pages that they have put aside. It refuses while it moves a page itself; the body then goes where
+ * the front has room. */
 int body_whole(const char *data, size_t size)
 {
 	int fd = memfd_create("body", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	if (fd >= 0 && write_all(fd, data, size, 0)) {
+	if (fd >= 0 && (write_all(fd, data, size, 0) || fcntl(fd, F_ADD_SEALS, SEALS_FINAL))) {
 		close(fd);
 		fd = -1;
 	}
-	if (fd >= 0)
-		seal_written(fd);
 	return fd;
 }
 

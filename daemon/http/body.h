@@ -21,7 +21,7 @@ struct body {
 
 void body_init(struct body *body);
 
-/* A memfd of a body that is all there, sealed; -1: there is no memory for it. */
+/* A memfd of a body that is all there, sealed; -1: there is no memory for it, or no seal. */
 int body_whole(const char *data, size_t size);
 
 /* How many of the next `size` bytes of a request there is room for, if all are the body's and so

@@ -7,7 +7,6 @@
 #include <sys/queue.h>
 #include <unistd.h>
 
-#include "common/arena.h"
 #include "common/log.h"
 #include "common/serve.h"
 #include "front/base/link.h"
@@ -345,8 +344,6 @@ enum error serve_value(struct request *r, const char *data, size_t size, struct 
 
 void serve_finish(struct request *r, uint64_t size)
 {
-	if (r->lent.fd >= 0 && r->lent.in_memory)
-		seal_written(r->lent.fd);
 	give_back(r);
 	if (r->held)
 		tell_head(r, LINK_IS_COMPLETE, -1);

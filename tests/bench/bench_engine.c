@@ -293,7 +293,7 @@ static void announce(struct stream *s)
 
 static void start_job(struct stream *s)
 {
-	struct spool none = {.fd = -1};
+	struct spool none = SPOOL_NONE;
 	struct problem problem;
 
 	s->job = job_new(parse_chain(), &none);

@@ -169,7 +169,7 @@ static bool send_answer_file(const struct peer *peer, const struct reply *reply)
 {
 	struct message message = {.type = MSG_ANSWER, .answer = {.job = reply->header.job}};
 
-	return !wire_send(peer->socket, &message, &reply->file);
+	return !wire_send(peer->socket, &message, reply->file);
 }
 
 static bool handle_tile(const struct peer *peer, const struct request *request,
@@ -285,17 +285,30 @@ static void make_job(const struct request *request, struct message *message)
 	message->job.samples_max = request->samples_max ? request->samples_max : 1 << 22;
 }
 
-static void read_answer(int fd, struct reply *reply)
+/* For writing alone, and for reading alone. */
+static void open_answer(int ends[2])
+{
+	int fd = memfd_create("answer", MFD_CLOEXEC);
+
+	if (arena_reopen(fd, O_WRONLY, &ends[0]) || arena_reopen(fd, O_RDONLY, &ends[1]))
+		die("answer");
+	close(fd);
+}
+
+/* A lease is had only if the worker has kept no descriptor that it can write to. */
+static void read_answer(struct reply *reply)
 {
 	size_t size = reply->done.answer_size;
 
 	if (reply->done.error)
 		return;
 	reply->answer = malloc(size + 1);
-	if (!reply->answer || pread(fd, reply->answer, size, 0) != (ssize_t)size)
+	if (!reply->answer || pread(reply->file[1], reply->answer, size, 0) != (ssize_t)size)
 		die("answer");
-	if ((fcntl(fd, F_GET_SEALS) & SEALS_FINAL) != SEALS_FINAL)
-		die("the answer is not sealed");
+	close(reply->file[0]);
+	reply->file[0] = -1;
+	if (fcntl(reply->file[1], F_SETLEASE, F_RDLCK))
+		die("the worker has kept the answer");
 }
 
 bool peer_run(struct peer *peer, const struct request *request, struct reply *reply)
@@ -309,7 +322,7 @@ bool peer_run(struct peer *peer, const struct request *request, struct reply *re
 	make_chain(request, &chain);
 	make_job(request, &message);
 	fds[0] = memfd_create("body", MFD_CLOEXEC);
-	reply->file = memfd_create("answer", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	open_answer(reply->file);
 	if (write(fds[0], request->body, request->body_size) != (ssize_t)request->body_size ||
 	    lseek(fds[0], 0, SEEK_SET) ||
 	    sealed_create("chain", &chain, chain_size(&chain), &fds[1]))
@@ -317,10 +330,11 @@ bool peer_run(struct peer *peer, const struct request *request, struct reply *re
 	ok = !wire_send(peer->socket, &message, fds) && converse(peer, request, &chain, reply) &&
 	     reply->done.job == message.job.job;
 	if (ok)
-		read_answer(reply->file, reply);
-	for (int i = 0; i < 2; i++)
+		read_answer(reply);
+	for (int i = 0; i < 2; i++) {
 		close(fds[i]);
-	close(reply->file);
+		close(reply->file[i]);
+	}
 	return ok;
 }
 

@@ -46,7 +46,7 @@ struct reply {
 	struct message_image header;
 	bool has_header;
 	uint32_t wrong_tiles; /* whose input differed from what the border rule says */
-	int file;             /* that the answer was written to, while the job lasts */
+	int file[2];          /* that the answer is written to and read from, while the job lasts */
 	uint8_t *answer;      /* malloc'd; NULL after an error */
 };
 

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "common/announce.h"
@@ -19,7 +20,7 @@ static struct message_arena arena;
 static struct message_job job;
 static struct chain *chain;
 static struct tiling tiling;
-static int body, answer = -1;
+static int body, answer = -1, reader;
 
 /* Waits for a message; keeps what is of use later. */
 static enum message_type hear(void)
@@ -39,6 +40,7 @@ static enum message_type hear(void)
 			die("chain");
 	} else if (message.type == MSG_ANSWER) {
 		answer = fds[0];
+		reader = fds[1];
 	}
 	return message.type;
 }
@@ -175,7 +177,7 @@ static void await_belief(void)
 
 	for (int i = 0, seals; i < 2000; i++) {
 		seals = fcntl(answer, F_GET_SEALS);
-		if (seals >= 0 && seals & F_SEAL_WRITE)
+		if (seals >= 0 && seals & F_SEAL_FUTURE_WRITE)
 			return;
 		nanosleep(&pause, NULL);
 	}
@@ -191,9 +193,26 @@ static void answer_numbers(void)
 	say_done(sizeof numbers);
 }
 
+/* Writes a byte far out: with the limit that the front has set, and without it, as nothing here
+ * forbids to lift it. */
+static uint64_t write_far(void)
+{
+	const off_t far = (off_t)30 << 30;
+	struct rlimit limit;
+
+	signal(SIGXFSZ, SIG_IGN);
+	if (pwrite(answer, "x", 1, far) >= 0)
+		fprintf(stderr, "hostile: AN ANSWER CAN BE OF ANY SIZE\n");
+	if (getrlimit(RLIMIT_FSIZE, &limit))
+		die("getrlimit");
+	limit.rlim_cur = limit.rlim_max;
+	if (setrlimit(RLIMIT_FSIZE, &limit) || pwrite(answer, "x", 1, far) != 1)
+		die("far");
+	return (uint64_t)far + 1;
+}
+
 static void filter_honestly(void)
 {
-	void *map;
 
 	say_image();
 	hear_until(MSG_ANSWER);
@@ -205,10 +224,10 @@ static void filter_honestly(void)
 	}
 	if (pwrite(answer, "0123456789", 10, 0) != 10)
 		die("answer");
-	map = is("mapped") ? mmap(NULL, 10, PROT_READ | PROT_WRITE, MAP_SHARED, answer, 0) : NULL;
-	if (map == MAP_FAILED)
-		die("mmap");
-	say_done(is("size") ? UINT64_C(1) << 62 : is("more") ? 11 : 10);
+	if (mmap(NULL, 10, PROT_READ | PROT_WRITE, MAP_SHARED, answer, 0) != MAP_FAILED ||
+	    mmap(NULL, 10, PROT_READ | PROT_WRITE, MAP_SHARED, reader, 0) != MAP_FAILED)
+		fprintf(stderr, "hostile: THE ANSWER CAN BE CHANGED\n");
+	say_done(is("far") ? write_far() : is("size") ? UINT64_C(1) << 62 : is("more") ? 11 : 10);
 	if (!is("later"))
 		return;
 	await_belief();

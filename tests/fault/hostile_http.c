@@ -13,6 +13,7 @@
 #include <sys/prctl.h>
 
 #include "common/announce.h"
+#include "common/arena.h"
 #include "front/base/link.h"
 
 enum { STEPS_MAX = 6, AWAIT = LINK_TYPES + 100 };
@@ -25,7 +26,8 @@ struct step {
 	size_t data_size;
 	enum {
 		NO_FILE,
-		SEALABLE,
+		SEALED,
+		UNSEALED,
 		SMALLER,
 		NO_MEMFD
 	} file; /* that it comes with, of `size` bytes */
@@ -86,9 +88,9 @@ static const struct mode {
     {"head-path", {GUEST, HEAD(2, "\1GET", .size = 0)}},
     {"head-complete", {GUEST, HEAD(2, "\1GET\0\2/livez", .size = 1, .flags = LINK_IS_COMPLETE)}},
     {"whole-alone", {GUEST, WHOLE(.size = 100)}},
-    {"whole-empty", {GUEST, WHOLE(.size = 0, .file = SEALABLE)}},
-    {"whole-large", {GUEST, WHOLE(.size = 2 << 20, .file = SEALABLE)}},
-    {"whole-finish", {GUEST, WHOLE(.size = 100, .file = SEALABLE), SAY(FINISH, .size = 100)}},
+    {"whole-empty", {GUEST, WHOLE(.size = 0, .file = SEALED)}},
+    {"whole-large", {GUEST, WHOLE(.size = 2 << 20, .file = SEALED)}},
+    {"whole-finish", {GUEST, WHOLE(.size = 100, .file = SEALED), SAY(FINISH, .size = 100)}},
     {"lend-twice", {GUEST, POST, UNTIL(ROOM), SAY(LEND, .size = 200)}},
     {"lend-nothing", {GUEST, POST, UNTIL(ROOM), SAY(LEND, .size = 0)}},
     {"finish-more", {GUEST, POST, UNTIL(ROOM), SAY(FINISH, .size = 101)}},
@@ -148,6 +150,8 @@ static int make_file(const struct step *s)
 
 	if (s->file != NO_MEMFD && ftruncate(fd, s->file == SMALLER ? 99 : (off_t)s->size))
 		die("file");
+	if (s->file != NO_MEMFD && s->file != UNSEALED && fcntl(fd, F_ADD_SEALS, SEALS_FINAL))
+		die("seals");
 	return fd;
 }
 
@@ -181,7 +185,9 @@ static void say_step(const struct step *s)
 		close(file);
 }
 
-/* Takes the next message of the front; the descriptor of ROOM is kept, others are closed. */
+/* Takes the next message of the front; the descriptor of ROOM is kept, answers' are tried and
+ * closed.
+ */
 static struct link_message hear(char text[4])
 {
 	static char data[LINK_DATA_MAX];
@@ -209,8 +215,11 @@ static struct link_message hear(char text[4])
 	memcpy(&fd, CMSG_DATA(c), sizeof fd);
 	if (message.type == LINK_ROOM)
 		room = fd;
-	else
-		close(fd);
+	if (message.type == LINK_ROOM)
+		return message;
+	if ((fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDONLY || pwrite(fd, "x", 1, 0) > 0)
+		fprintf(stderr, "hostile: THE ANSWER CAN BE CHANGED\n");
+	close(fd);
 	return message;
 }
 
@@ -253,6 +262,8 @@ static void send_body(size_t size)
 	say_step(&begin[0]);
 	say_step(&begin[1]);
 	hear_until(LINK_ROOM, text);
+	if (pwrite(room, "x", 1, (off_t)30 << 30) > 0)
+		fprintf(stderr, "hostile: A BODY CAN BE OF ANY SIZE\n");
 	if (pwrite(room, body, size, 0) != (ssize_t)size)
 		die("body");
 	say_step(&finish);
@@ -291,6 +302,10 @@ static void lie_whole(void)
 	step.file = SMALLER;
 	say_step(&step);
 	tell_answer();
+	step.file = UNSEALED;
+	step.number++;
+	say_step(&step);
+	tell_answer();
 	step.file = NO_MEMFD;
 	step.number++;
 	say_step(&step);
@@ -304,6 +319,8 @@ static void change_later(void)
 	char text[4];
 
 	send_body(100);
+	if (mmap(NULL, 100, PROT_READ | PROT_WRITE, MAP_SHARED, room, 0) != MAP_FAILED)
+		fprintf(stderr, "hostile: THE BODY CAN BE CHANGED\n");
 	do
 		message = hear(text);
 	while (message.type != LINK_ANSWER_FILE && message.type != LINK_ANSWER);
@@ -317,12 +334,12 @@ static void change_later(void)
 static void leave_job(uint32_t type, uint64_t size)
 {
 	static const struct problem problem;
-	static const struct step first[] = {GUEST, WHOLE(.size = 100, .file = SEALABLE)},
+	static const struct step first[] = {GUEST, WHOLE(.size = 100, .file = SEALED)},
 	                         slow = {LINK_WHOLE,
 	                                 .number = 3,
 	                                 .guest = 1,
 	                                 .size = 1000000,
-	                                 .file = SEALABLE,
+	                                 .file = SEALED,
 	                                 DATA("\1POST\0"
 	                                      "\2/v1/filters/bilateral\0"
 	                                      "\4radius\0"
@@ -384,6 +401,19 @@ static void hold_heads(void)
 	pause();
 }
 
+/* Has an answer with a file, which hear() tries. */
+static void read_answer(void)
+{
+	static const struct step guest = GUEST, whole = WHOLE(.size = 100, .file = SEALED);
+	char text[4];
+
+	say_step(&guest);
+	say_step(&whole);
+	hear_until(LINK_ANSWER_FILE, text);
+	fprintf(stderr, "hostile: the answer is %s\n", text);
+	pause();
+}
+
 /* Requests without end, whose answers it does not read. */
 static void be_greedy(void)
 {
@@ -405,7 +435,7 @@ static void say_anything(void)
 	                                    POST,
 	                                    FORM,
 	                                    {LINK_GUEST_END, .number = 1},
-	                                    WHOLE(.size = 100, .file = SEALABLE),
+	                                    WHOLE(.size = 100, .file = SEALED),
 	                                    SAY(LEND, .size = 100),
 	                                    SAY(PART, TEXT("size")),
 	                                    SAY(PART, TEXT("image")),
@@ -485,6 +515,8 @@ static void misbehave(void)
 		be_crowded();
 	} else if (is("heads")) {
 		hold_heads();
+	} else if (is("reads")) {
+		read_answer();
 	} else if (is("greedy")) {
 		be_greedy();
 	} else if (is("random")) {
@@ -515,6 +547,7 @@ int main(int argc, char **argv)
 	if (lock < 0)
 		die("lock");
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	signal(SIGXFSZ, SIG_IGN);
 	if (flock(lock, LOCK_EX | LOCK_NB) || !(mode = next_word()))
 		be_honest(argv);
 	announce("convolved-http", 0);

@@ -41,17 +41,9 @@ def test_honest(hostile):
         assert not tells(service, "CAN BE CHANGED")
 
 
-def test_mapped(hostile):
-    """Of an answer that its worker can write to through a mapping the client gets a copy."""
-    with hostile("mapped", "--codecs", "1") as service:
-        for _ in range(3):
-            answer = service.post(TARGET, BODY)
-            assert (answer.status, answer.body) == (200, b"0123456789")
-        poll(lambda: service.total("convolved_spool_memory_bytes") == 0, 60, "no memory")
-
-
 def test_files(hostile):
-    """The same where bodies and answers lie in files: an answer there counts when its worker has ended."""
+    """The same where bodies and answers lie in files: an answer whose descriptor its worker keeps counts when
+    that has ended."""
     with hostile("later", "--codecs", "1", "--spool-size", "0") as service:
         for _ in range(3):
             answer = service.post(TARGET, BODY)
@@ -59,7 +51,7 @@ def test_files(hostile):
         assert not tells(service, "CAN BE CHANGED")
 
 
-@pytest.mark.parametrize("mode", ("size", "more", "early", "times", "losses", "descriptors",
+@pytest.mark.parametrize("mode", ("size", "more", "far", "early", "times", "losses", "descriptors",
                                   "huge", "late", "closes"))
 def test_refused(hostile, mode):
     """It is ended, and what it said books no memory and no time."""
@@ -71,6 +63,7 @@ def test_refused(hostile, mode):
         assert metrics.total("convolved_worker_restarts_total", worker="codec") == 2, \
             service.tail()
         assert metrics.total("convolved_stage_duration_seconds_sum") < 100
+        assert not tells(service, "OF ANY SIZE")
 
 
 @pytest.mark.parametrize("mode, name", [("honest", "equalize?"), ("numbers", "equalize?"), ("honest", "canny?"),

@@ -34,10 +34,10 @@ def hostile(launch, tmp_path_factory):
     shutil.copy(BUILD / "convolved-http", programs / "honest-http")
     shutil.copy(HOSTILE, programs / "convolved-http")
 
-    def started(*words):
-        service = launch("--codecs", "1", "--http-workers", "2", "--canary-interval", "3600",
+    def started(*words, options=()):
+        service = launch("--codecs", "1", "--http-workers", "2", "--canary-interval", "3600", *options,
                          environment={**ONE_DEVICE, "CONVOLVED_HOSTILE": ",".join(words),
-                                      "CONVOLVED_LOCK": str(programs / f"lock-{words[0]}")})
+                                      "CONVOLVED_LOCK": str(programs / "-".join(("lock", words[0], *options)))})
         service.arguments[0] = str(programs / "convolved")
         return service
     return started
@@ -87,17 +87,26 @@ def test_body_that_is_not_there(hostile):
 
 
 def test_body_with_its_request(hostile):
-    """One that is shorter than announced, and one that is no memory."""
+    """One that is shorter than announced, one that can still be changed, and one that is no memory."""
     with hostile("lies-whole") as service:
-        poll(lambda: log(service).count("hostile: the answer is 500") == 2, 60, "both answers")
+        poll(lambda: log(service).count("hostile: the answer is 500") == 3, 60, "all answers")
         check_honest(service)
 
 
 def test_body_that_is_changed(hostile):
-    """A body in memory is what it was when it was complete."""
+    """A body in memory is what it was when it was complete, and none is larger than any may be."""
     with hostile("later") as service:
         poll(lambda: "hostile: the answer is 200" in log(service), 60, "an answer")
-        assert "CAN BE CHANGED" not in log(service)
+        assert "CAN BE" not in log(service)
+        check_honest(service)
+
+
+@pytest.mark.parametrize("size", ("64M", "0"))
+def test_answer_that_is_changed(hostile, size):
+    """An answer is for reading alone, in memory or in a file."""
+    with hostile("reads", options=("--spool-size", size)) as service:
+        poll(lambda: "hostile: the answer is 200" in log(service), 60, "an answer")
+        assert "CAN BE" not in log(service)
         check_honest(service)
 
 

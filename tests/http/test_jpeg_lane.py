@@ -273,17 +273,21 @@ def test_pixels_beyond_arena(launch):
 
 
 def test_answers_in_memory(launch):
-    """Of what a device encodes, memory is set aside for its size, not for the pixels; at an answer in a
-    file the codec worker would be replaced."""
+    """Of what a device encodes, memory is set aside for its size, not for the pixels."""
     body = jpeg(smooth(1600, 1200, 3))
     with launch("--jpeg-on-any", "yes", "--codecs", "1", "--verify-share", "0", "--spool-size", "1M",
                 environment=ONE_DEVICE) as service:
         ready(service)
         assert len(body) < 1 << 19
-        for codec, kept in (("gpu", True), ("cpu", False)):
-            worker, = service.workers("codec")
-            answer = post(service, body, codec=codec)
-            assert (by(answer), worker.alive) == (BOTH if kept else "cpu", kept)
+        for codec, place, who in (("gpu", "memory", BOTH), ("cpu", "file", "cpu")):
+            assert by(post(service, body, codec=codec)) == who
+            service.rest()
+            answer = service.post(target_of(GAUSSIAN, codec=codec, variant="general"), body,
+                                  headers={"Prefer": "respond-async"})
+            assert answer.status == 202
+            assert service.get(answer.headers["Location"] + "/result?wait=60").status == 200
+            assert service.total("convolved_spools", place=place) == 1
+            service.request("DELETE", answer.headers["Location"])
         poll(lambda: service.total("convolved_spool_memory_bytes") == 0, 60, "no memory in use")
 
 

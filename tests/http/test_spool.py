@@ -54,16 +54,21 @@ def test_files_are_not_written_by_the_loop(spooling, way):
     assert written_by_loop(spooling) - before < sent + SPOOL + (1 << 19)
 
 
-@pytest.mark.parametrize("rows, kept", [(300, True), (400, False)])
-def test_bare_pixels_in_memory(spooling, rows, kept):
-    """They have no metadata: an answer of 0.9 MB is kept in memory. At one in a file, here of 1.2 MB, the
-    codec worker is replaced."""
+FORMATS = ("jpeg", "png", "tiff", "webp", "gif", "avif", "bmp", "ppm", "raw")
+
+
+@pytest.mark.parametrize("rows", (300, 400))
+def test_codec_worker_stays(spooling, rows):
+    """After an answer in memory, of 0.9 MB, and one in a file, of 1.2 MB: it has kept nothing of it."""
     pixels = np.ascontiguousarray(PIXELS[:rows, :1000])
     poll(lambda: len(spooling.workers("codec")) == 1, 60, "the codec worker")
     worker, = spooling.workers("codec")
     answer = spooling.post(f"/v1/filters/box?size=1&raw={raw_kind(pixels)}&format=raw", pixels.tobytes())
     assert np.array_equal(answer.pixels, pixels)
-    assert kept == worker.alive
+    for format in FORMATS:
+        answer = spooling.identity(imagefiles.write_png(pixels), format=format)
+        assert answer.status == 200 and len(answer.body) > 1000
+    assert worker.alive
 
 
 def test_form_in_a_file(spooling):
@@ -195,6 +200,29 @@ def test_slow_readers_of_a_client(read_slowly):
         assert whole(connections[:-room]) == 0
         assert whole(connections[-room:]) == room
     read_slowly.rest()
+
+
+@pytest.mark.parametrize("addresses", (("127.0.0.2",), ("127.0.0.2", "127.0.0.3", "127.0.0.4")))
+def test_memory_of_slow_readers(launch, addresses):
+    """However many large answers clients do not read, another's small ones are kept in memory, and no codec
+    worker is replaced."""
+    most = 64 << 20
+    with launch("--codecs", "2", "--max-memory", str(most), environment=ONE_DEVICE) as service, \
+            contextlib.ExitStack() as stack:
+        poll(lambda: len(service.workers("codec")) == 2, 60, "the codec workers")
+        codecs = {worker.pid for worker in service.workers("codec")}
+        for address in addresses:
+            stack.enter_context(slow_readers(service, 13, address))
+        assert service.total("convolved_spool_memory_bytes") <= most * 5 / 8
+        files, memory = (service.total("convolved_spools", place=place) for place in ("file", "memory"))
+        assert files >= 13 * len(addresses) - most * 5 / 8 // ANSWER, "those that do not fit"
+        for _ in range(20):
+            answer = service.post("/v1/filters/box?size=1&raw=100x100x3:u8&format=raw", bytes(30000),
+                                  headers={"Prefer": "respond-async"})
+            assert answer.status == 202
+        poll(lambda: service.total("convolved_spools", place="memory") == memory + 20, 60, "20 results in memory")
+        assert service.total("convolved_spools", place="file") == files
+        assert {worker.pid for worker in service.workers("codec")} == codecs
 
 
 def test_slow_readers_of_many_clients(read_slowly):

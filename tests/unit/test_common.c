@@ -1107,7 +1107,7 @@ static void test_memory(void **state)
 	(void)state;
 	assert_int_equal(arena_create("test", 8192, &fd), ERR_OK);
 	assert_int_not_equal(ftruncate(fd, 4096), 0);
-	assert_int_equal(arena_reopen_read_only(fd, &read_only), ERR_OK);
+	assert_int_equal(arena_reopen(fd, O_RDONLY, &read_only), ERR_OK);
 	assert_ptr_equal(mmap(NULL, 4096, PROT_WRITE, MAP_SHARED, read_only, 0), MAP_FAILED);
 	close(fd);
 	close(read_only);

@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/arena.h"
 #include "front/api/accept.h"
 #include "front/api/request.h"
 #include "front/api/routes.h"
@@ -767,50 +768,60 @@ static enum error extend(struct spool *spool, uint64_t before, const char *data,
 	if (!e)
 		e = spool_take_file(spool);
 	if (!e)
-		assert_int_equal(pwrite(spool->fd, data, size, (off_t)before), size);
-	return e ? e : spool_measure(spool, before + size);
+		assert_int_equal(pwrite(spool->writer, data, size, (off_t)before), size);
+	return e;
 }
 
 static void test_spool(void **state)
 {
 	char directory[] = "/tmp/convolved-test-XXXXXX", data[600], back[1200];
 	struct spool small, large, third;
-	struct config config = {.max_memory = 1500, .spool_size = 1000, .cache_dir = directory};
+	struct config config = {
+	    .max_memory = 1500, .spool_size = 1000, .cache_dir = directory, .client_share = 0.75};
 
 	(void)state;
 	assert_non_null(mkdtemp(directory));
 	memset(data, 'x', sizeof data);
+	shares_init(&config);
 	spool_init(&config);
 	assert_int_equal(spool_open(&small, 10), ERR_OK);
 	assert_int_equal(extend(&small, 0, data, 600), ERR_OK);
 	assert_true(small.in_memory);
 	assert_int_equal(spool_memory(), 600);
+	assert_int_equal(spool_settle(&small, 600), ERR_OK);
 	/* Outgrows its memory: moves to a file, with what it holds. */
 	assert_int_equal(spool_open(&large, 600), ERR_OK);
 	assert_int_equal(extend(&large, 0, data, 600), ERR_OK);
 	assert_int_equal(spool_open(&third, 700), ERR_QUEUE_FULL);
-	assert_int_equal(spool_extend(&small, 950), ERR_QUEUE_FULL);
 	assert_int_equal(extend(&large, 600, data, 600), ERR_OK);
 	assert_false(large.in_memory);
 	assert_int_equal(spool_memory(), 600);
-	assert_int_equal(spool_seal(&large), ERR_OK);
+	assert_int_equal(spool_settle(&large, 1200), ERR_OK);
 	assert_int_equal(pread(large.fd, back, sizeof back, 0), 1200);
 	assert_memory_equal(back + 600, data, 600);
-	assert_int_equal(ftruncate(small.fd, 1600), 0);
-	assert_int_equal(spool_settle(&small, 1600), ERR_OK);
-	assert_int_equal(spool_open(&third, 1), ERR_QUEUE_FULL);
-	assert_int_equal(spool_open_answer(&third, 1), ERR_OK);
+	spool_close(&small);
+	/* Answers leave a quarter to bodies, and to other clients what is theirs. */
+	assert_int_equal(spool_open_answer(&small, 900, "a"), ERR_OK);
+	assert_true(small.in_memory);
+	assert_int_equal(spool_open_answer(&third, 300, "b"), ERR_OK);
 	assert_false(third.in_memory);
 	spool_close(&third);
-	spool_close(&small);
-	/* Answers leave a quarter to bodies. */
-	assert_int_equal(spool_open_answer(&small, 900), ERR_OK);
-	assert_true(small.in_memory);
-	assert_int_equal(spool_open_answer(&third, 300), ERR_OK);
+	assert_int_equal(spool_open_answer(&third, 1, "a"), ERR_OK);
 	assert_false(third.in_memory);
+	spool_close(&third);
+	assert_int_equal(spool_open_answer(&third, 1, "b"), ERR_OK);
+	assert_true(third.in_memory);
 	spool_close(&third);
 	assert_int_equal(spool_open(&third, 300), ERR_OK);
 	assert_true(third.in_memory);
+	spool_close(&third);
+	/* It may be larger than expected, but not by much. */
+	assert_int_equal(ftruncate(small.writer, 1600), 0);
+	assert_int_equal(spool_settle(&small, 1600), ERR_OK);
+	assert_int_equal(spool_memory(), 1600);
+	assert_int_equal(spool_open(&third, 1), ERR_QUEUE_FULL);
+	assert_int_equal(spool_open_answer(&third, 1, "b"), ERR_OK);
+	assert_false(third.in_memory);
 	spool_close(&third);
 	spool_close(&small);
 	spool_close(&large);
@@ -825,19 +836,50 @@ static void test_spool(void **state)
 	assert_int_equal(spool_count(false), 0);
 }
 
+/* However many large answers there are, in however many clients' names, small ones have memory. */
+static void test_spool_small_answers(void **state)
+{
+	char directory[] = "/tmp/convolved-test-XXXXXX", name[16];
+	struct config config = {.max_memory = 80 << 20,
+	                        .spool_size = 20 << 20,
+	                        .cache_dir = directory,
+	                        .client_share = 0.75};
+	struct spool large[20], small;
+	unsigned in_memory = 0;
+
+	(void)state;
+	assert_non_null(mkdtemp(directory));
+	shares_init(&config);
+	spool_init(&config);
+	for (int i = 0; i < 20; i++) {
+		snprintf(name, sizeof name, "%d", i / 5);
+		assert_int_equal(spool_open_answer(&large[i], 10 << 20, name), ERR_OK);
+		in_memory += large[i].in_memory;
+	}
+	assert_true(in_memory > 2 && in_memory <= 5);
+	assert_int_equal(spool_open_answer(&small, 1 << 20, "another"), ERR_OK);
+	assert_true(small.in_memory);
+	spool_close(&small);
+	for (int i = 0; i < 20; i++)
+		spool_close(&large[i]);
+	assert_int_equal(spool_memory(), 0);
+	assert_int_equal(share_total(SHARE_ANSWER_MEMORY), 0);
+	rmdir(directory);
+}
+
 static bool can_change(int fd)
 {
 	return pwrite(fd, "y", 1, 0) >= 0 || !ftruncate(fd, 1) || !ftruncate(fd, 10000) ||
 	       mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) != MAP_FAILED;
 }
 
-/* What is sealed nobody changes, in memory or in a file, nor an answer that has been settled. */
-static void test_spool_sealed(void **state)
+/* What has settled nobody changes: not whoever reads it, nor (in memory) whoever has written it and
+ * keeps the descriptor. A file is known to be kept. */
+static void test_spool_settled(void **state)
 {
 	char directory[] = "/tmp/convolved-test-XXXXXX", data[600], back[600];
 	struct config config = {.max_memory = 10000, .spool_size = 1000, .cache_dir = directory};
 	struct spool spool;
-	void *map;
 	int worker;
 
 	(void)state;
@@ -847,39 +889,65 @@ static void test_spool_sealed(void **state)
 	for (int large = 0; large < 2; large++) {
 		assert_int_equal(spool_open(&spool, large ? 5000 : 600), ERR_OK);
 		assert_int_equal(extend(&spool, 0, data, 600), ERR_OK);
-		assert_int_equal(spool_measure(&spool, 601), ERR_IO);
-		assert_int_equal(spool_seal(&spool), ERR_OK);
+		worker = dup(spool.writer);
+		assert_true(mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_SHARED, worker, 0) ==
+		            MAP_FAILED);
+		assert_int_equal(spool_settle(&spool, UINT64_C(1) << 62), ERR_IO);
+		assert_int_equal(spool_settle(&spool, 601), ERR_IO);
+		assert_int_equal(spool_memory(), large ? 0 : 600);
+		assert_int_equal(spool_release(&spool), !large);
+		assert_int_equal(can_change(worker), large);
+		if (large) /* it has been */
+			assert_int_equal(pwrite(worker, data, 600, 0), 600);
+		close(worker);
+		assert_true(spool_release(&spool));
+		assert_int_equal(spool_settle(&spool, 600), ERR_OK);
 		assert_false(can_change(spool.fd));
 		assert_int_equal(pread(spool.fd, back, 600, 0), 600);
 		assert_memory_equal(back, data, 600);
 		spool_close(&spool);
 	}
-	assert_int_equal(spool_open(&spool, 600), ERR_OK);
-	worker = dup(spool.fd);
-	assert_int_equal(pwrite(worker, data, 600, 0), 600);
-	assert_int_equal(spool_settle(&spool, UINT64_C(1) << 62), ERR_IO);
-	assert_int_equal(spool_settle(&spool, 601), ERR_IO);
-	assert_int_equal(spool_memory(), 600);
-	assert_int_equal(spool_settle(&spool, 600), ERR_OK);
-	assert_false(can_change(worker));
-	spool_close(&spool);
-	close(worker);
-	/* Of an answer that its worker could yet change there is a copy. */
-	assert_int_equal(spool_open(&spool, 600), ERR_OK);
-	assert_int_equal(pwrite(spool.fd, data, 600, 0), 600);
-	map = mmap(NULL, 600, PROT_READ | PROT_WRITE, MAP_SHARED, spool.fd, 0);
-	assert_true(map != MAP_FAILED);
-	assert_int_equal(spool_settle(&spool, 601), ERR_IO);
-	assert_int_equal(spool_settle(&spool, 600), ERR_OK);
-	memset(map, 'y', 600);
-	munmap(map, 600);
-	assert_false(can_change(spool.fd));
-	assert_int_equal(pread(spool.fd, back, 600, 0), 600);
-	assert_memory_equal(back, data, 600);
-	assert_int_equal(spool_memory(), 600);
-	spool_close(&spool);
 	assert_int_equal(spool_memory(), 0);
 	rmdir(directory);
+}
+
+/* One byte far out is no answer of that size. */
+static void test_spool_sparse(void **state)
+{
+	struct config config = {
+	    .max_memory = 100 << 20, .spool_size = 10 << 20, .client_share = 0.75};
+	struct spool spool;
+
+	(void)state;
+	shares_init(&config);
+	spool_init(&config);
+	assert_int_equal(spool_open_answer(&spool, 1000, "a"), ERR_OK);
+	assert_int_equal(pwrite(spool.writer, "x", 1, 5 << 20), 1);
+	assert_int_equal(spool_settle(&spool, (5 << 20) + 1), ERR_IO);
+	assert_int_equal(spool_memory(), 1000);
+	spool_close(&spool);
+}
+
+/* A body from elsewhere is one only if nobody can change it. */
+static void test_spool_adopted(void **state)
+{
+	struct config config = {.max_memory = 10000, .spool_size = 1000};
+	struct spool spool = SPOOL_NONE;
+	int fd;
+
+	(void)state;
+	spool_init(&config);
+	for (int sealed = 0; sealed < 2; sealed++) {
+		fd = memfd_create("body", MFD_ALLOW_SEALING);
+		assert_int_equal(write(fd, "body", 4), 4);
+		assert_int_equal(
+		    fcntl(fd, F_ADD_SEALS, sealed ? SEALS_FINAL : F_SEAL_SHRINK | F_SEAL_GROW), 0);
+		assert_int_equal(spool_adopt(&spool, 4, fd), sealed ? ERR_OK : ERR_IO);
+	}
+	assert_int_equal(spool_settle(&spool, 4), ERR_OK);
+	spool_close(&spool);
+	assert_int_equal(spool_adopt(&spool, 4, open("/dev/null", O_RDWR)), ERR_IO);
+	assert_int_equal(spool_memory(), 0);
 }
 
 static void test_metrics(void **state)
@@ -1372,24 +1440,44 @@ static int offer_all_formats(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_config_flags),    cmocka_unit_test(test_config_every_flag),
-	    cmocka_unit_test(test_cores),           cmocka_unit_test(test_arenas),
-	    cmocka_unit_test(test_config_invalid),  cmocka_unit_test(test_config_file),
-	    cmocka_unit_test(test_listen),          cmocka_unit_test(test_address),
-	    cmocka_unit_test(test_tokens),          cmocka_unit_test(test_request_parse),
-	    cmocka_unit_test(test_request_invalid), cmocka_unit_test(test_trace),
-	    cmocka_unit_test(test_accept),          cmocka_unit_test(test_accept_encoding),
-	    cmocka_unit_test(test_long_accept),     cmocka_unit_test(test_admission),
-	    cmocka_unit_test(test_spool),           cmocka_unit_test(test_spool_sealed),
-	    cmocka_unit_test(test_drain_rate),      cmocka_unit_test(test_held),
-	    cmocka_unit_test(test_unread),          cmocka_unit_test(test_chain_memory),
-	    cmocka_unit_test(test_reckoned),        cmocka_unit_test(test_errand_close),
-	    cmocka_unit_test(test_metrics),         cmocka_unit_test(test_loop_unwatch),
-	    cmocka_unit_test(test_loop_stop),       cmocka_unit_test(test_loop_held_up),
-	    cmocka_unit_test(test_link_queue),      cmocka_unit_test(test_link_wakes),
+	    cmocka_unit_test(test_config_flags),
+	    cmocka_unit_test(test_config_every_flag),
+	    cmocka_unit_test(test_cores),
+	    cmocka_unit_test(test_arenas),
+	    cmocka_unit_test(test_config_invalid),
+	    cmocka_unit_test(test_config_file),
+	    cmocka_unit_test(test_listen),
+	    cmocka_unit_test(test_address),
+	    cmocka_unit_test(test_tokens),
+	    cmocka_unit_test(test_request_parse),
+	    cmocka_unit_test(test_request_invalid),
+	    cmocka_unit_test(test_trace),
+	    cmocka_unit_test(test_accept),
+	    cmocka_unit_test(test_accept_encoding),
+	    cmocka_unit_test(test_long_accept),
+	    cmocka_unit_test(test_admission),
+	    cmocka_unit_test(test_spool),
+	    cmocka_unit_test(test_spool_settled),
+	    cmocka_unit_test(test_spool_small_answers),
+	    cmocka_unit_test(test_spool_sparse),
+	    cmocka_unit_test(test_spool_adopted),
+	    cmocka_unit_test(test_drain_rate),
+	    cmocka_unit_test(test_held),
+	    cmocka_unit_test(test_unread),
+	    cmocka_unit_test(test_chain_memory),
+	    cmocka_unit_test(test_reckoned),
+	    cmocka_unit_test(test_errand_close),
+	    cmocka_unit_test(test_metrics),
+	    cmocka_unit_test(test_loop_unwatch),
+	    cmocka_unit_test(test_loop_stop),
+	    cmocka_unit_test(test_loop_held_up),
+	    cmocka_unit_test(test_link_queue),
+	    cmocka_unit_test(test_link_wakes),
 	    cmocka_unit_test(test_link_refuses),
-	    cmocka_unit_test(test_request_parts),   cmocka_unit_test(test_request_no_filters),
-	    cmocka_unit_test(test_verified),        cmocka_unit_test(test_flood),
+	    cmocka_unit_test(test_request_parts),
+	    cmocka_unit_test(test_request_no_filters),
+	    cmocka_unit_test(test_verified),
+	    cmocka_unit_test(test_flood),
 	};
 
 	return cmocka_run_group_tests(tests, offer_all_formats, NULL);

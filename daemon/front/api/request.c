@@ -48,7 +48,7 @@ struct request *request_new(struct head *head)
 	snprintf(r->id, sizeof r->id, "%0*llx%s%s", REQUEST_NUMBER_DIGITS,
 	         (unsigned long long)number, *node ? "-" : "", node);
 	r->arrived = loop_now();
-	r->body.fd = -1;
+	r->body = SPOOL_NONE;
 	answer_init(&r->answer);
 	return r;
 }
@@ -229,13 +229,17 @@ enum error request_lend(struct request *r, uint64_t size, struct lent *lent,
 		return ERR_OK;
 	if (spool_take_file(&r->body))
 		return problem_set(problem, ERR_IO, "cannot write the body to a file");
-	*lent = (struct lent){r->body.fd, r->body.in_memory, size, size == most};
+	*lent = (struct lent){r->body.writer, r->body.in_memory, size, size == most};
 	return ERR_OK;
 }
 
 enum error request_take(struct request *r, int fd, uint64_t size, struct problem *problem)
 {
-	return book_memory(r, spool_adopt(&r->body, size, fd), problem);
+	enum error e = spool_adopt(&r->body, size, fd);
+
+	if (e == ERR_IO)
+		return problem_set(problem, e, "the body is not what it should be");
+	return book_memory(r, e, problem);
 }
 
 enum error request_settle(struct request *r, uint64_t size, struct problem *problem)

@@ -104,7 +104,7 @@ static enum error choose_run(struct job *job)
 struct job *job_new(struct chain *chain, struct spool *body)
 {
 	struct shared_chain *shared = chain_share(chain);
-	struct job *job = shared && !spool_seal(body) ? calloc(1, sizeof *job) : NULL;
+	struct job *job = shared ? calloc(1, sizeof *job) : NULL;
 
 	if (job)
 		job->asked = shared;
@@ -119,8 +119,8 @@ struct job *job_new(struct chain *chain, struct spool *body)
 	job->options.job = job->id;
 	job->options.body_size = body->size;
 	job->body = *body;
-	*body = (struct spool){.fd = -1};
-	job->answer.fd = -1;
+	*body = SPOOL_NONE;
+	job->answer = SPOOL_NONE;
 	return job;
 }
 

@@ -137,8 +137,8 @@ struct job_owner {
 
 void jobs_init(const struct job_owner *owner);
 
-/* Creates a job from a checked chain (owned from now on, also on failure) and a body (its content
- * moves into the job, which leaves the spool empty). NULL without memory or descriptors. */
+/* Creates a job from a checked chain (owned from now on, also on failure) and a settled body (its
+ * content moves into the job, which leaves the spool empty). NULL without memory or descriptors. */
 struct job *job_new(struct chain *chain, struct spool *body);
 void job_hold(struct job *job);
 void job_release(struct job *job);

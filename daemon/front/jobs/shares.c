@@ -110,6 +110,7 @@ enum error share_problem(enum share_outcome outcome, enum share_kind kind, const
 	    [SHARE_BODIES] = "requests whose body is arriving",
 	    [SHARE_BODY_MEMORY] = "bytes of memory for bodies",
 	    [SHARE_JOBS] = "requests in progress",
+	    [SHARE_ANSWER_MEMORY] = "bytes of memory for answers",
 	    [SHARE_ANSWERS] = "bytes of answers that have not been read",
 	    [SHARE_RESULTS] = "stored results",
 	    [SHARE_RESULT_SIZE] = "bytes of stored results",

@@ -19,6 +19,7 @@ enum share_kind {
 	SHARE_BODIES,        /* requests whose body is wanted and not complete */
 	SHARE_BODY_MEMORY,   /* bytes of memory for bodies, until their jobs end */
 	SHARE_JOBS,          /* jobs that wait or run */
+	SHARE_ANSWER_MEMORY, /* bytes of memory for answers, as long as they are kept */
 	SHARE_ANSWERS,       /* bytes of answers that the client has not read */
 	SHARE_RESULTS,       /* results that are stored */
 	SHARE_RESULT_SIZE,   /* bytes of these */

@@ -1,6 +1,10 @@
 /* Bodies and answers, in memory or in unlinked files. An errand (a thread) makes a file, and moves
  * the content of a memfd there. The loop does not touch what the errand holds until that has
- * finished. */
+ * finished.
+ *
+ * The hard part is that whoever has written may keep its descriptor. That one is for writing alone,
+ * so it can map nothing, and a seal makes memory final whatever it does. A file has no seals; but
+ * the system grants a lease for reading only while nobody has the file open for writing. */
 #include "front/jobs/spool.h"
 
 #include <assert.h>
@@ -21,8 +25,8 @@ struct spill {
 	struct errand
 	    errand; /* must be first; it owns the members up to `result` while it is running */
 	int memory; /* memfd to be moved first; -1: none */
-	int file;
-	int result; /* errno of a failure, and what failed */
+	int reader, writer; /* the file */
+	int result;         /* errno of a failure, and what failed */
 	const char *failed;
 
 	bool under_way, abandoned;
@@ -30,15 +34,32 @@ struct spill {
 	void *context;
 };
 
+/* What an answer may have above twice what is expected; and the size of those for which memory is
+ * kept. */
+enum { SMALL_ANSWER = 1 << 20 };
+
 static const struct config *config;
 static uint64_t memory_used;
-static uint64_t answers_used; /* the part of it that belongs to answers */
-static unsigned counts[2];    /* number of open spools: in files, in memory */
+static unsigned counts[2]; /* number of open spools: in files, in memory */
 
 void spool_init(const struct config *c)
 {
 	config = c;
-	memory_used = answers_used = 0;
+	memory_used = 0;
+}
+
+/* Opens both ends of a file, which is then closed (-1: a failure). False with errno. */
+static bool open_ends(int file, int *reader, int *writer)
+{
+	*reader = *writer = -1;
+	if (file < 0)
+		return false;
+	if (!arena_reopen(file, O_RDONLY, reader) && arena_reopen(file, O_WRONLY, writer)) {
+		close(*reader);
+		*reader = -1;
+	}
+	close(file);
+	return *reader >= 0;
 }
 
 static int move_all(int file, int memory)
@@ -59,11 +80,13 @@ static void spill_run(struct errand *errand)
 	struct spill *s = (struct spill *)errand;
 
 	s->failed = "made";
-	s->file = open(config->cache_dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	s->result = s->file < 0 ? errno : 0;
+	s->result = open_ends(open(config->cache_dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600),
+	                      &s->reader, &s->writer)
+	                ? 0
+	                : errno;
 	if (!s->result && s->memory >= 0) {
 		s->failed = "written";
-		s->result = move_all(s->file, s->memory);
+		s->result = move_all(s->writer, s->memory);
 	}
 	if (s->memory >= 0)
 		close(s->memory);
@@ -72,8 +95,10 @@ static void spill_run(struct errand *errand)
 
 static void spill_free(struct spill *s)
 {
-	if (s->file >= 0)
-		errand_close(s->file);
+	if (s->writer >= 0)
+		close(s->writer);
+	if (s->reader >= 0)
+		errand_close(s->reader);
 	free(s);
 }
 
@@ -103,7 +128,7 @@ static enum error spill_open(struct spool *spool, int memory)
 	if (!s)
 		return ERR_MEMORY;
 	s->errand = (struct errand){NULL, spill_run, spill_done};
-	s->file = -1;
+	s->reader = s->writer = -1;
 	s->memory = memory;
 	s->under_way = true;
 	spool->spill = s;
@@ -112,15 +137,15 @@ static enum error spill_open(struct spool *spool, int memory)
 	return ERR_OK;
 }
 
-static void take(struct spool *spool, uint64_t size)
+/* Clients may read answers arbitrarily slowly: of the memory a quarter is left to bodies, and an
+ * eighth to small answers, however many large ones there are. */
+static uint64_t answers_most(uint64_t size)
 {
-	spool->reserved += size;
-	memory_used += size;
-	answers_used += spool->is_answer ? size : 0;
+	return config->max_memory / 8 * (size > SMALL_ANSWER ? 5 : 6);
 }
 
-/* Clients may read answers arbitrarily slowly: a quarter of the memory is reserved for bodies. */
-static bool reserve(struct spool *spool, uint64_t size)
+/* client: of an answer; of a body NULL. */
+static bool reserve(struct spool *spool, uint64_t size, const char *client)
 {
 	uint64_t more = size > spool->reserved ? size - spool->reserved : 0;
 
@@ -128,70 +153,82 @@ static bool reserve(struct spool *spool, uint64_t size)
 	 * limit; reservations stay. */
 	if (more && (memory_used > config->max_memory || more > config->max_memory - memory_used))
 		return false;
-	if (spool->is_answer && more + answers_used > config->max_memory / 4 * 3)
+	if (client &&
+	    share_take(&spool->share, SHARE_ANSWER_MEMORY, client, more, answers_most(size)))
 		return false;
-	take(spool, more);
+	spool->reserved += more;
+	memory_used += more;
 	return true;
 }
 
 static void release(struct spool *spool)
 {
 	memory_used -= spool->reserved;
-	answers_used -= spool->is_answer ? spool->reserved : 0;
+	share_give_all(&spool->share);
 	spool->reserved = 0;
 }
 
-/* Opens it over a memfd (owned from then on; -1: a failure). */
-static enum error open_over(struct spool *spool, uint64_t size, bool is_answer, int fd)
+/* Opens it over ends, which are its own from then on. */
+static enum error open_over(struct spool *spool, uint64_t size, const char *client, int reader,
+                            int writer)
 {
-	enum error e = fd < 0 ? ERR_IO : ERR_OK;
-
-	*spool = (struct spool){.fd = -1, .in_memory = true, .is_answer = is_answer};
-	if (!e && !reserve(spool, size))
-		e = ERR_QUEUE_FULL;
-	if (e && fd >= 0)
-		close(fd);
-	if (e)
-		return e;
-	spool->fd = fd;
-	counts[true]++;
-	return ERR_OK;
+	*spool = (struct spool){.fd = reader, .writer = writer, .in_memory = true, .most = size};
+	if (reserve(spool, size, client)) {
+		counts[true]++;
+		return ERR_OK;
+	}
+	*spool = SPOOL_NONE;
+	close(reader);
+	if (writer >= 0)
+		close(writer);
+	return ERR_QUEUE_FULL;
 }
 
-static enum error open_memory(struct spool *spool, uint64_t size, bool is_answer)
+static enum error open_memory(struct spool *spool, uint64_t size, const char *client)
 {
-	return open_over(spool, size, is_answer,
-	                 memfd_create("spool", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+	int reader, writer;
+
+	if (!open_ends(memfd_create("spool", MFD_CLOEXEC | MFD_ALLOW_SEALING), &reader, &writer))
+		return ERR_IO;
+	return open_over(spool, size, client, reader, writer);
 }
 
 enum error spool_adopt(struct spool *spool, uint64_t size, int fd)
 {
-	return open_over(spool, size, false, fd);
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	if (seals >= 0 && (seals & SEALS_FINAL) == SEALS_FINAL)
+		return open_over(spool, size, NULL, fd, -1);
+	close(fd);
+	return ERR_IO;
 }
 
 enum error spool_open_memory(struct spool *spool, uint64_t size)
 {
-	return open_memory(spool, size, false);
+	return open_memory(spool, size, NULL);
+}
+
+static enum error open_file(struct spool *spool, uint64_t size)
+{
+	*spool = (struct spool){.fd = -1, .writer = -1, .most = size};
+	return spill_open(spool, -1);
 }
 
 enum error spool_open(struct spool *spool, uint64_t size)
 {
-	if (size <= config->spool_size)
-		return spool_open_memory(spool, size);
-	*spool = (struct spool){.fd = -1};
-	return spill_open(spool, -1);
+	return size <= config->spool_size ? spool_open_memory(spool, size) : open_file(spool, size);
 }
 
-enum error spool_open_answer(struct spool *spool, uint64_t expected)
+enum error spool_open_answer(struct spool *spool, uint64_t expected, const char *client)
 {
 	enum error e = ERR_QUEUE_FULL;
 
 	if (expected <= config->spool_size)
-		e = open_memory(spool, expected, true);
-	if (e != ERR_QUEUE_FULL)
-		return e;
-	*spool = (struct spool){.fd = -1};
-	return spill_open(spool, -1);
+		e = open_memory(spool, expected, client);
+	if (e == ERR_QUEUE_FULL)
+		e = open_file(spool, expected);
+	spool->most = 2 * expected + SMALL_ANSWER;
+	return e;
 }
 
 /* Moves the content of the memory to a file. */
@@ -201,7 +238,8 @@ static enum error move_to_file(struct spool *spool)
 
 	if (e)
 		return e;
-	spool->fd = -1;
+	close(spool->writer);
+	spool->fd = spool->writer = -1;
 	spool->in_memory = false;
 	counts[true]--;
 	release(spool);
@@ -210,11 +248,13 @@ static enum error move_to_file(struct spool *spool)
 
 enum error spool_extend(struct spool *spool, uint64_t size)
 {
+	if (size > spool->most)
+		spool->most = size;
 	if (!spool->in_memory)
 		return ERR_OK;
 	if (size > config->spool_size && size > spool->reserved)
 		return move_to_file(spool);
-	return reserve(spool, size) ? ERR_OK : ERR_QUEUE_FULL;
+	return reserve(spool, size, NULL) ? ERR_OK : ERR_QUEUE_FULL;
 }
 
 bool spool_await(struct spool *spool, void (*wake)(void *context), void *context)
@@ -237,88 +277,54 @@ enum error spool_take_file(struct spool *spool)
 	assert(!spill->under_way);
 	if (spill->result)
 		return ERR_IO;
-	spool->fd = spill->file;
+	spool->fd = spill->reader;
+	spool->writer = spill->writer;
 	spool->spill = NULL;
 	free(spill);
 	return ERR_OK;
 }
 
-static enum error seal(const struct spool *spool, int writing)
+bool spool_release(struct spool *spool)
 {
-	return fcntl(spool->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | writing) ? ERR_IO
-	                                                                            : ERR_OK;
-}
+	static const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE;
 
-/* A file cannot be sealed. */
-static enum error keep_readable(struct spool *spool)
-{
-	int fd;
-
-	if (arena_reopen_read_only(spool->fd, &fd))
-		return ERR_IO;
-	close(spool->fd);
-	spool->fd = fd;
-	return ERR_OK;
-}
-
-/* Memory that no other process has had is mapped nowhere. So it needs no F_SEAL_WRITE, for which
- * the system looks for mappings and has every processor put aside the pages that it is about to
- * file. */
-enum error spool_seal(struct spool *spool)
-{
-	if (spool_take_file(spool))
-		return ERR_IO;
-	if (spool->fd < 0)
-		return ERR_OK;
-	return spool->in_memory ? seal(spool, F_SEAL_FUTURE_WRITE) : keep_readable(spool);
-}
-
-enum error spool_measure(struct spool *spool, uint64_t size)
-{
-	struct stat status;
-
-	if (fstat(spool->fd, &status) || (uint64_t)status.st_size != size)
-		return ERR_IO;
-	spool->size = size;
-	if (!spool->in_memory)
-		return ERR_OK;
-	release(spool);
-	take(spool, size);
-	return ERR_OK;
-}
-
-/* The system refuses F_SEAL_WRITE where a process may write to a mapping, but also while it moves a
- * page itself. Then a copy, which nobody else has, takes the place; the size is sealed before, so
- * that what is read is there. */
-static enum error settle_copy(struct spool *spool, uint64_t size)
-{
-	enum error e = seal(spool, 0) ? ERR_IO : spool_measure(spool, size);
-	void *data = MAP_FAILED;
-	int fd;
-
-	if (!e)
-		data = mmap(NULL, size, PROT_READ, MAP_SHARED, spool->fd, 0);
-	if (data == MAP_FAILED)
-		return ERR_IO;
-	e = sealed_create("spool", data, size, &fd);
-	munmap(data, size);
-	if (e)
-		return e;
-	close(spool->fd);
-	spool->fd = fd;
-	return ERR_OK;
+	if (spool->writer >= 0) {
+		if (spool->in_memory && fcntl(spool->writer, F_ADD_SEALS, seals))
+			return false;
+		close(spool->writer);
+		spool->writer = -1;
+	}
+	if (spool->in_memory)
+		return true;
+	return !fcntl(spool->fd, F_SETLEASE, F_RDLCK) && !fcntl(spool->fd, F_SETLEASE, F_UNLCK);
 }
 
 enum error spool_settle(struct spool *spool, uint64_t size)
 {
-	if (spool->in_memory && seal(spool, F_SEAL_WRITE))
-		return errno == EBUSY ? settle_copy(spool, size) : ERR_IO;
-	return spool_measure(spool, size);
+	bool released = spool_release(spool);
+	struct stat status;
+
+	if ((spool->in_memory && !released) || size > spool->most || fstat(spool->fd, &status) ||
+	    (uint64_t)status.st_size != size)
+		return ERR_IO;
+	spool->size = size;
+	if (!spool->in_memory)
+		return ERR_OK;
+	if (spool->share.client && size > spool->reserved &&
+	    share_force(&spool->share, SHARE_ANSWER_MEMORY, "", size - spool->reserved))
+		return ERR_MEMORY;
+	if (size < spool->reserved)
+		share_give(&spool->share, spool->reserved - size);
+	memory_used += size - spool->reserved;
+	spool->reserved = size;
+	return ERR_OK;
 }
 
 void spool_close(struct spool *spool)
 {
 	release(spool);
+	if (spool->fd >= 0 && spool->writer >= 0)
+		close(spool->writer);
 	if (spool->fd >= 0)
 		errand_close(spool->fd);
 	if (spool->fd >= 0 || spool->spill)
@@ -327,7 +333,7 @@ void spool_close(struct spool *spool)
 		spool->spill->abandoned = true;
 	else if (spool->spill)
 		spill_free(spool->spill);
-	*spool = (struct spool){.fd = -1};
+	*spool = SPOOL_NONE;
 }
 
 uint64_t spool_memory(void)

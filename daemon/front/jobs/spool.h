@@ -10,33 +10,39 @@
 
 #include "common/error.h"
 #include "front/config/config.h"
+#include "front/jobs/shares.h"
 
 struct spill;
 
 struct spool {
-	int fd;              /* -1: none */
+	int fd;              /* for reading alone; -1: none */
+	int writer;          /* for writing alone; -1: none, or no more */
 	struct spill *spill; /* to a file, until spool_take_file(); else NULL */
 	bool in_memory;
-	uint64_t size;     /* bytes, once that is known (spool_measure(), spool_settle()) */
-	uint64_t reserved; /* bytes counted against the bound */
-	bool is_answer;
+	uint64_t size;      /* bytes, once it has settled */
+	uint64_t most;      /* that it may have then */
+	uint64_t reserved;  /* bytes counted against the bound */
+	struct share share; /* of an answer: these, as its client's */
 };
+
+#define SPOOL_NONE ((struct spool){.fd = -1, .writer = -1})
 
 void spool_init(const struct config *config);
 
-/* Opens an empty spool with room for so many bytes; its `fd` can be written to unless it is a file
+/* Opens an empty spool with room for so many bytes; its `writer` can be lent unless it is a file
  * that does not exist yet (spool_await()). ERR_QUEUE_FULL if so much memory is not free now. A
  * failure to create a file shows later, in spool_take_file(). */
 enum error spool_open(struct spool *spool, uint64_t size) MUST_CHECK;
 
-/* The same for an answer, which goes to a file if memory is short, or would be for new bodies. */
-enum error spool_open_answer(struct spool *spool, uint64_t expected) MUST_CHECK;
+/* The same for an answer to this client, with room for twice what is expected and a megabyte. It
+ * goes to a file if memory is short, or would be for others. */
+enum error spool_open_answer(struct spool *spool, uint64_t expected, const char *client) MUST_CHECK;
 
 /* The same, in memory whatever the configured size, for small data. */
 enum error spool_open_memory(struct spool *spool, uint64_t size) MUST_CHECK;
 
 /* The same of a body that another process has written already, into this memfd, which becomes the
- * spool's, also on failure; for spool_settle(). */
+ * spool's, also on failure; for spool_settle(). ERR_IO if it is not sealed. */
 enum error spool_adopt(struct spool *spool, uint64_t size, int fd) MUST_CHECK;
 
 /* Makes room for so many bytes in all. A spool that outgrows its memory moves to a file, with what
@@ -47,19 +53,17 @@ enum error spool_extend(struct spool *spool, uint64_t size) MUST_CHECK;
  * called (once, unless the spool is closed before). */
 bool spool_await(struct spool *spool, void (*wake)(void *context), void *context);
 
-/* The file is there, and `fd` is it; without a file nothing happens. ERR_IO if it could not be
+/* The file is there, and is the spool's; without a file nothing happens. ERR_IO if it could not be
  * made, now and when asked again. */
 enum error spool_take_file(struct spool *spool) MUST_CHECK;
 
-/* Takes over what has been written, so many bytes by report. ERR_IO if the report is wrong. */
-enum error spool_measure(struct spool *spool, uint64_t size) MUST_CHECK;
+/* All has been written. True if nobody can change it any more; a file whose writer has not closed
+ * it can be, and so can one where the system does not tell (not every file system does), until that
+ * process has ended. */
+bool spool_release(struct spool *spool);
 
-/* Seals a spool: it becomes read-only, and its descriptor may then be given to a worker. ERR_IO if
- * not all of it could be written, or it cannot be sealed. */
-enum error spool_seal(struct spool *spool) MUST_CHECK;
-
-/* The same for what another process has written. Seals it in memory, or a copy of it, if that
- * process could still write to it; a file is safe only if that process has ended. */
+/* The same, and takes over what has been written, so many bytes by report. ERR_IO if the report is
+ * wrong, or what is in memory could be changed. */
 enum error spool_settle(struct spool *spool, uint64_t size) MUST_CHECK;
 
 /* Closes it; a closed one (fd -1) may be closed again. */

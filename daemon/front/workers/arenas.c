@@ -32,7 +32,7 @@ static enum error open_files(struct arena_files *arena, uint64_t size)
 	*arena = (struct arena_files){-1, -1, -1, size};
 	e = arena_create("tiles-in", size, &arena->in);
 	if (!e)
-		e = arena_reopen_read_only(arena->in, &arena->in_read_only);
+		e = arena_reopen(arena->in, O_RDONLY, &arena->in_read_only);
 	if (!e)
 		e = arena_create("tiles-out", size, &arena->out);
 	if (e) {

@@ -57,15 +57,15 @@ static enum error write_body(struct spool *body)
 	memcpy(file, header, HEADER);
 	for (unsigned i = 0; i < SIDE * SIDE; i++)
 		file[HEADER + i] = (char)i;
-	if (!e && write(body->fd, file, SIZE) != SIZE)
+	if (!e && write(body->writer, file, SIZE) != SIZE)
 		e = ERR_IO;
-	return e ? e : spool_measure(body, SIZE);
+	return e ? e : spool_settle(body, SIZE);
 }
 
 static enum error canary_start(void)
 {
 	struct chain *chain = malloc(sizeof *chain);
-	struct spool body = {.fd = -1};
+	struct spool body = SPOOL_NONE;
 	struct problem problem;
 	enum error e;
 

@@ -21,8 +21,10 @@ void codec_reports_init(const struct codec_owner *o)
 static void send_answer(struct job *job)
 {
 	struct message message = {.type = MSG_ANSWER, .answer = {.job = job->options.job}};
+	const int fds[] = {job->answer.writer, job->answer.fd};
 
-	worker_send(&job->codec->worker, &message, &job->answer.fd);
+	worker_limit_files(&job->codec->worker, job->answer.most);
+	worker_send(&job->codec->worker, &message, fds);
 }
 
 /* The answer's storage is ready: sends the worker its descriptor, if the job still runs. */
@@ -47,19 +49,24 @@ static uint64_t metadata_max(const struct job *job)
 	return format_in(FORMATS_ALWAYS, job->input_format) ? 0 : job->options.body_size;
 }
 
-/* Raw pixels and the body's metadata: an encoded image is rarely larger. Numbers have their own
- * size. */
+/* Raw pixels and, as some formats have it, the body's metadata with each page: an encoded image is
+ * rarely larger, and never twice as large. Numbers have their own size. */
 static uint64_t answer_expected(const struct job *job, const struct image *answer)
 {
-	return job->gather
-	           ? job_gathers(job) * sizeof(double)
-	           : image_size(answer) * job_pages_read(job, job->pages) + metadata_max(job);
+	const uint64_t pages = job_pages_read(job, job->pages), most = UINT64_C(1) << 50;
+	uint64_t metadata;
+
+	if (job->gather)
+		return job_gathers(job) * sizeof(double);
+	if (__builtin_mul_overflow(metadata_max(job), pages, &metadata) || metadata > most)
+		metadata = most;
+	return image_size(answer) * pages + metadata;
 }
 
 /* Opens the answer, in memory if so many bytes fit there, and tells the worker. */
 static void open_answer(struct job *job, uint64_t size)
 {
-	enum error error = spool_open_answer(&job->answer, size);
+	enum error error = spool_open_answer(&job->answer, size, job->terms.client);
 	struct problem problem;
 
 	if (error)
@@ -434,11 +441,11 @@ static bool take_done(struct codec *c, const struct message_job_done *m)
 		jpeg_router_distrust(job->jpeg_device);
 	if (m->jpeg)
 		job_set_jpeg(job, JPEG_REASON_CHECK);
-	if (!m->error && (job->finished || job->answer.in_memory))
+	if (!m->error && (job->finished || spool_release(&job->answer)))
 		return codec_settle_job(c);
 	if (!m->error) {
-		/* A file cannot be sealed, so the answer counts only once the worker has ended and
-		 * nobody can write to it. */
+		/* The worker has kept what it can write to, or the system does not tell. So the
+		 * answer counts only once the worker has ended. */
 		c->ending = true;
 		worker_stop(&c->worker);
 		worker_resume(&c->worker);

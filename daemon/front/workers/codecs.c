@@ -22,24 +22,15 @@ enum {
 static const struct config *config;
 static struct loop_timer check;
 
-/* The largest possible answer: 16 bytes a pixel and some overhead where pixels do not compress, and
- * the body's metadata. */
-static uint64_t largest_answer(void)
-{
-	return config->max_pixels * 18 + config->max_body + (64 << 20);
-}
-
 static void codec_prepare(struct worker *worker)
 {
-	char memory[32], file[32], formats[128];
+	char memory[32], formats[128];
 
 	snprintf(memory, sizeof memory, "%llu", (unsigned long long)config->codec_memory);
-	snprintf(file, sizeof file, "%llu", (unsigned long long)largest_answer());
 	worker->start_ms = config->start_timeout * 1000;
 	worker_argument(worker, "convolved-codec", NULL);
 	worker_argument(worker, "--log-level", config->log_level);
 	worker_argument(worker, "--memory", memory);
-	worker_argument(worker, "--file-size", file);
 	repertoire_list_allowed(formats, sizeof formats);
 	worker_argument(worker, "--formats", formats);
 }
