@@ -4,7 +4,8 @@
  *
  * The hard part is that whoever has written may keep its descriptor. That one is for writing alone,
  * so it can map nothing, and a seal makes memory final whatever it does. A file has no seals; but
- * the system grants a lease for reading only while nobody has the file open for writing. */
+ * the system grants a lease for reading only while nobody has the file open for writing (overlayfs
+ * would not count a mapping). */
 #include "front/jobs/spool.h"
 
 #include <assert.h>
