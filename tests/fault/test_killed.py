@@ -254,6 +254,23 @@ def test_idle_device_killed(launch):
         assert service.total("convolved_device_up") == 1
 
 
+def test_device_killed_without_a_cache(launch, cache, tmp_path):
+    """Its successor finds a directory in which nothing can be made: it has every program compiled."""
+    directory = tmp_path / "cache"
+    directory.symlink_to(cache)
+    with launch("--codecs", "1", "--cache-dir", str(directory)) as service:
+        works(service)
+        worker = service.workers("device")[0]
+        directory.unlink()
+        directory.symlink_to(tmp_path / "nowhere")
+        worker.kill()
+        gone(worker)
+        service.ask_all()
+        recovers(service)
+        assert restarts(service, "device") == 1
+        assert "rejects a program" not in service.log.read_text()
+
+
 def test_not_ready_without_a_device(launch):
     """While a device cannot be had, /readyz says so and /livez does not."""
     with launch("--codecs", "1", "--tile-timeout", "600") as service:
