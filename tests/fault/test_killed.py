@@ -136,6 +136,22 @@ def test_only_codec_killed(launch, expected):
         works(service)
 
 
+def test_codec_killed_after_each_image(launch):
+    """One that serves is started again at once, however often somebody kills it."""
+    with launch("--codecs", "1") as service:
+        taken = []
+        for _ in range(9):
+            works(service)
+            begun = time.monotonic()
+            worker, = service.workers("codec")
+            worker.kill()
+            gone(worker)
+            works(service)
+            taken.append(time.monotonic() - begun)
+        print(" ".join(f"{t:.2f}" for t in taken))
+        assert min(taken[5:]) < 0.5, "it waits for longer each time"
+
+
 def test_codec_stopped(launch, expected):
     """It is ended, and its job runs on another; no limit of time is waited for."""
     with launch("--codecs", "2", *LONG_LIMITS) as service:

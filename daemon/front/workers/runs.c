@@ -258,6 +258,7 @@ bool codec_settle_job(struct codec *c)
 
 	if (!job->finished && spool_settle(&job->answer, job->answer_size))
 		return false;
+	worker_served(&c->worker);
 	if (!job->finished && job->gather)
 		return take_gathered(c);
 	codec_end_job(c, ERR_OK, NULL);

@@ -269,6 +269,7 @@ static enum error launch(struct worker *w)
 	stall_init(&w->stall, w->pid);
 	loop_timer_start(&w->timer, w->start_ms);
 	w->started = loop_now();
+	w->served = 0;
 	return ERR_OK;
 }
 
@@ -278,6 +279,11 @@ static void schedule_restart(struct worker *w)
 
 	w->failures++;
 	loop_timer_start(&w->timer, ms < BACKOFF_MAX_MS ? ms : BACKOFF_MAX_MS);
+}
+
+void worker_served(struct worker *w)
+{
+	w->served = loop_now();
 }
 
 void worker_stop(struct worker *w)
@@ -493,13 +499,25 @@ bool worker_was_killed(const char *reason)
 	return !strcmp(reason, "killed") || !strcmp(reason, "stopped");
 }
 
+/* True for a signal that a process gets for what it did itself; others come from elsewhere. */
+static bool is_own(int number)
+{
+	static const int own[] = {SIGABRT, SIGBUS,  SIGFPE,  SIGILL, SIGSEGV,
+	                          SIGSYS,  SIGTRAP, SIGXCPU, SIGXFSZ};
+	bool found = false;
+
+	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+		found |= own[i] == number;
+	return found;
+}
+
 /* How a process ended, as a label for the metrics. */
 static const char *end_reason(const struct worker *w, int status)
 {
 	if (w->kill_reason)
 		return w->kill_reason;
 	if (WIFSIGNALED(status))
-		return WTERMSIG(status) == SIGKILL ? "killed" : "signal";
+		return is_own(WTERMSIG(status)) ? "signal" : "killed";
 	return WEXITSTATUS(status) ? "error" : "exit";
 }
 
@@ -515,7 +533,7 @@ static void worker_failed(struct worker *w, const char *reason, int status)
 	          "%s (pid %d) has ended: %s, %s %d", name, (int)w->pid, reason,
 	          WIFSIGNALED(status) ? "signal" : "status",
 	          WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-	if (loop_now() - w->started > STABLE_NS)
+	if (w->served || loop_now() - w->started > STABLE_NS)
 		w->failures = 0;
 	count_end(w, reason);
 }

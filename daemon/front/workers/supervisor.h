@@ -59,8 +59,9 @@ struct worker {
 	uint64_t dying_since;     /* loop_now() */
 	LIST_ENTRY(worker) place; /* in the list of all workers */
 	struct loop_timer timer;  /* the next start, or the time limit of the current one */
-	unsigned failures;        /* in quick succession */
+	unsigned failures;        /* since it last was stable */
 	uint64_t started;         /* loop_now() */
+	uint64_t served;          /* loop_now() of worker_served(); 0: not since it was started */
 	unsigned restarts;
 };
 
@@ -81,6 +82,9 @@ void worker_argument(struct worker *worker, const char *argument, const char *va
 /* From now on the worker can write no file, in memory or not, beyond this size. */
 void worker_limit_files(struct worker *worker, uint64_t size);
 
+/* Notes that the worker has done what it is for: when it ends, it starts again at once. */
+void worker_served(struct worker *worker);
+
 /* Sends a message to a worker that is up. Returns false if the worker is not up or does not read;
  * in the latter case it is killed, and down() follows. */
 bool worker_send(struct worker *worker, const struct message *message, const int *fds);
@@ -88,7 +92,7 @@ bool worker_send(struct worker *worker, const struct message *message, const int
 /* The same, for what may be lost: a worker that does not read is left alone. */
 bool worker_offer(struct worker *worker, const struct message *message);
 
-/* Only in down(): restarts the worker after `ms` milliseconds, regardless of the backoff. */
+/* In down() or later: restarts the worker after `ms` milliseconds, regardless of the backoff. */
 void worker_restart_after(struct worker *worker, uint64_t ms);
 
 /* Reasons for down(): worker_stop() ended the process; the process could not be killed. */
