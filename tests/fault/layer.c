@@ -8,9 +8,10 @@
  *
  * ACTION is what the NTH call from now on does: an error code that it returns; `lost` (it and all
  * later calls return CL_OUT_OF_RESOURCES), `hang`, `abort`, `exit`; `slow` (it works for some
- * seconds first); `endless` (no command ends any more), `spin` (likewise, and a thread computes
- * for ever); or `flip`: one bit of the result of a kernel or of a read is another. The file is gone
- * when it has happened, unless it says `keep`.
+ * seconds first); `late` (it sleeps for 3.4 s first, as long as an H200's driver takes to start);
+ *`endless` (no command ends any more), `spin` (likewise, and a thread computes for ever); or
+ *`flip`: one bit of the result of a kernel or of a read is another. The file is gone when it has
+ *happened, unless it says `keep`.
  *
  * With CONVOLVED_FAULT_GPU set, devices say that they are GPUs, which share the host's memory:
  * tiles are copied all the same.
@@ -148,6 +149,8 @@ static int disturb(const char *name, const char *result, bool *flip)
 	if (!strcmp(action, "slow"))
 		for (time_t ends = time(NULL) + 4; time(NULL) < ends;)
 			;
+	if (!strcmp(action, "late"))
+		usleep(3400000);
 	if (!strcmp(action, "endless") || !strcmp(action, "spin"))
 		endless = true;
 	if (!strcmp(action, "spin") && !pthread_create(&thread, NULL, spin, NULL))

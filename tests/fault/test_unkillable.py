@@ -136,7 +136,7 @@ def test_device_program_goes(launch, programs, tmp_path):
     """A device that is wanted again but cannot be started is not about to come up."""
     file = tmp_path / "conf"
     file.write_text("[workers]\ndevice=*\n")
-    with launch("--codecs", "1", "--config", str(file)) as service:
+    with launch("--codecs", "1", "--config", str(file), "--job-timeout", "40") as service:
         file.write_text("[workers]\ndevice=none of these\n")
         service.process.send_signal(signal.SIGHUP)
         poll(lambda: not service.workers("device"), 60, "the device's end")

@@ -162,7 +162,7 @@ def suspected(service, **labels):
 def test_wrong_kernel_found(launch, wrong_kernels):
     """Who asks for verification gets no wrong result."""
     pixels = random_pixels(9, 230, 120, 3, "u8")
-    with launch("--kernel-dir", str(wrong_kernels), "--verify-share", "0",
+    with launch("--kernel-dir", str(wrong_kernels), "--verify-share", "0", "--job-timeout", "40",
                 environment=QUICK_COMPILER) as service:
         right = oracle.filtered(pixels, [("sobel", {})]).value
         # The blur is right.

@@ -18,6 +18,7 @@
 #include "front/jobs/admission.h"
 #include "front/workers/device_table.h"
 #include "front/workers/repertoire.h"
+#include "front/workers/scheduler.h"
 
 enum { STRIPPED_LOOK = 64, DEVICE_PATTERN_MAX = 255 };
 
@@ -509,7 +510,7 @@ static enum error parse_device(struct reading *r, const char *text, struct probl
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "device", text,
 		                             "device: expected a pattern that matches one of: %s",
 		                             devices);
-	if (!devices_hopeful(r->terms->devices))
+	if (!scheduler_has_hope(r->terms->devices))
 		return problem_set_parameter(problem, ERR_NO_DEVICE, "device", text,
 		                             "no device that matches is up; GET /v1/devices shows "
 		                             "their states");

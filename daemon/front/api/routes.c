@@ -315,7 +315,7 @@ static enum error admit(const struct request *r, struct problem *problem)
 	if (draining && r->async)
 		return problem_set(problem, ERR_DRAINING,
 		                   "the service is shutting down and keeps no results");
-	if (!scheduler_has_hope())
+	if (!scheduler_has_hope(0))
 		return problem_set(problem, ERR_NO_DEVICE,
 		                   "no device is up; they are being restarted");
 	if (r->head.announced != UINT64_MAX && r->head.announced > config->max_body)

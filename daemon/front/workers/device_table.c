@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "front/base/loop.h"
 #include "front/workers/discovery.h"
 
 static struct device *devices[DEVICES_MAX];
@@ -105,15 +106,9 @@ void devices_count_programs(uint32_t *built, uint32_t *pending)
 	}
 }
 
-bool devices_hopeful(uint64_t which)
+bool device_is_hopeful(const struct device *d)
 {
-	for (unsigned i = 0; i < device_count; i++) {
-		const struct device *d = devices[i];
-
-		if (which >> i & 1 && !d->unwanted && (device_state(d) == DEVICE_UP || d->fresh))
-			return true;
-	}
-	return false;
+	return !d->unwanted && (device_state(d) == DEVICE_UP || d->fresh);
 }
 
 uint64_t devices_fitting(const char *pattern)
@@ -152,14 +147,20 @@ bool devices_starting(void)
 
 unsigned devices_next_try(void)
 {
-	uint64_t min = discovery_next_try();
+	const uint64_t discovery = discovery_next_try();
+	uint64_t min = discovery ? discovery : UINT64_MAX;
 
 	for (unsigned i = 0; i < device_count; i++) {
 		const struct worker *w = &devices[i]->worker;
-		uint64_t left = w->state == WORKER_STOPPED ? loop_timer_left(&w->timer) : 0;
+		const uint64_t passed = (loop_now() - w->started) / 1000000;
+		uint64_t left = devices[i]->startup_ms;
 
-		if (left && (!min || left < min))
+		if (w->state == WORKER_STOPPED)
+			left += loop_timer_left(&w->timer);
+		else
+			left -= passed < left ? passed : left;
+		if (!devices[i]->unwanted && left < min)
 			min = left;
 	}
-	return min > 1000 ? (unsigned)((min + 999) / 1000) : 1;
+	return min > 1000 && min < UINT64_MAX ? (unsigned)((min + 999) / 1000) : 1;
 }

@@ -53,7 +53,8 @@ struct device {
 	struct message_choice *choices; /* of its tuner; owned */
 	unsigned choice_count;
 	uint64_t reports;         /* its worker's messages, except MSG_TILE_DONE */
-	unsigned failures;        /* in quick succession */
+	unsigned failures;        /* that served time has not made good yet */
+	uint64_t served_ns;       /* served time that has made none good yet */
 	uint64_t up_since;        /* loop_now(); 0: not up */
 	bool quarantined;         /* until it filters the test tiles correctly */
 	struct arena_user arenas; /* fresh: no tile filtered since the last new arena */
@@ -72,15 +73,15 @@ void devices_count_programs(uint32_t *built, uint32_t *pending);
 /* True until the first discovery has ended, and while a wanted device has neither come up nor
  * failed. */
 bool devices_starting(void);
-/* Seconds until the next attempt to start a device, at least 1. */
+/* Seconds until a device is expected to be up, at least 1. */
 unsigned devices_next_try(void);
 struct device *device_get(unsigned i);
 
 /* The wanted devices whose label matches a pattern, or that match it as a value of the option
  * `device`: bit i for device_get(i). */
 uint64_t devices_fitting(const char *pattern);
-/* True if a device of this set is up, or has neither come up nor failed since it was wanted. */
-bool devices_hopeful(uint64_t devices);
+/* True if the device is wanted and up, or has neither come up nor failed since it was wanted. */
+bool device_is_hopeful(const struct device *device);
 /* Writes a list of the wanted devices, as "gpu0 (0:0, NAME), …", truncated to `size` bytes. */
 void devices_describe(char *text, size_t size);
 

@@ -24,19 +24,20 @@ enum {
 	QUARANTINE_FIRST_MS = 1000,
 	QUARANTINE_STEPS = 6,
 	QUARANTINE_MAX_MS = 60000,
+	QUARANTINE_ALONE_MS = 2000, /* while no device is up */
 };
 
 /* The shortest intervals at which reports of codec workers, which may be false, have a device
- * tested (examined_ns) and quarantined (distrusted_ns). The latter is longer than forgiven_ns, so
- * that such quarantines do not add up. */
+ * tested (examined_ns) and quarantined (distrusted_ns). The latter is long enough for served time
+ * to make good the failures, so that such quarantines do not add up. */
 static const uint64_t examined_ns = 1000000000u, distrusted_ns = 120000000000u;
 
 /* A device may hold more tiles than its window while their predicted time is below this: of pixels,
  * and of scans, which take a third of their time in full stacks. */
 static const double window_ns = 8e6, window_scans_ns = 32e6;
 
-/* A device that was up for this long starts with a clean record. */
-static const uint64_t forgiven_ns = 60000000000u;
+/* The served time that makes good one failure. */
+static const uint64_t amends_ns = 5000000000u;
 
 /* A device hangs if it takes `factor` times the predicted time and `ns` more. The factors are large
  * because on a CPU denormals alone make kernels 250 times slower. `ns` covers a tuner's launch that
@@ -271,8 +272,10 @@ static void take_tile(struct device *d, struct task *task, const struct message_
 		                     .error = error_slug(done->error)),
 		          "%s: tile %u of job %llu: %s (OpenCL %d)", d->label, done->index,
 		          (unsigned long long)done->job, error_title(done->error), done->cl_error);
-	if (!done->error)
+	if (!done->error) {
+		worker_served(&d->worker);
 		reports_book(d, task, done);
+	}
 	tracer_tile(task, done, d->label);
 	d->arenas.fresh &= done->error != ERR_OK;
 	publish_held(d);
@@ -315,29 +318,58 @@ static void device_message(struct worker *worker, const struct message *message)
 		worker_refuse(worker, message_name(message->type));
 }
 
-/* Failures in quick succession lead to quarantine: restarts at growing intervals, and no client's
- * tiles until a test tile has come back correct. */
+/* Served time, from coming up to the last tile that was filtered, makes failures good. */
+static void make_amends(struct device *d)
+{
+	uint64_t amends;
+
+	if (d->up_since && d->worker.served > d->up_since)
+		d->served_ns += d->worker.served - d->up_since;
+	amends = d->served_ns / amends_ns;
+	d->failures -= amends < d->failures ? (unsigned)amends : d->failures;
+	d->served_ns = d->failures ? d->served_ns % amends_ns : 0;
+}
+
+/* Failures that are not made good lead to quarantine: restarts at growing intervals, and no
+ * client's tiles until a test tile has come back correct. That another process killed the worker is
+ * no failure. */
 static void count_failure(struct device *d, const char *reason)
 {
 	unsigned limit = (unsigned)config->quarantine_failures, more;
 	uint64_t ms;
 
-	if (d->up_since && loop_now() - d->up_since > forgiven_ns && !d->quarantined)
-		d->failures = 0;
+	make_amends(d);
 	d->up_since = 0;
 	d->fresh = false;
-	d->failures++;
+	if (!strcmp(reason, "killed"))
+		return;
+	if (d->failures < limit + QUARANTINE_STEPS)
+		d->failures++;
 	if (d->quarantined && d->failures < limit)
 		d->failures = limit;
 	if (d->failures < limit)
 		return;
 	more = d->failures - limit;
 	ms = more < QUARANTINE_STEPS ? (uint64_t)QUARANTINE_FIRST_MS << more : QUARANTINE_MAX_MS;
+	if (!devices_up() && ms > QUARANTINE_ALONE_MS)
+		ms = QUARANTINE_ALONE_MS;
 	d->quarantined = true;
 	log_event(LOG_LEVEL_ERROR, LOG_FIELDS(.device = d->label, .error = reason),
 	          "%s is quarantined (%s, %u failures): tried again in %llu s", d->label, reason,
 	          d->failures, (unsigned long long)ms / 1000);
 	worker_restart_after(&d->worker, ms);
+}
+
+/* Shortens quarantines, once no device is up. */
+static void shorten_quarantines(void)
+{
+	for (unsigned i = 0; i < devices_count(); i++) {
+		struct worker *w = &device_get(i)->worker;
+
+		if (device_state(device_get(i)) == DEVICE_QUARANTINED &&
+		    w->state == WORKER_STOPPED && loop_timer_left(&w->timer) > QUARANTINE_ALONE_MS)
+			worker_restart_after(w, QUARANTINE_ALONE_MS);
+	}
 }
 
 void device_examine(unsigned i, const struct plan *plan, const struct kernel_set *kernels)
@@ -550,6 +582,8 @@ static void check_devices(void *context)
 			worker_kill(&d->worker, "timeout");
 		publish(d);
 	}
+	if (!devices_up())
+		shorten_quarantines();
 }
 
 enum error devices_init(const struct config *c, const struct device_owner *o)

@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "common/log.h"
 #include "front/base/loop.h"
@@ -32,19 +33,19 @@ static const double turn_ns = 5e5;
 /* A tile predicted to take longer is long, such as one of tall windows, however few its samples
  * are. A device gets few long tiles at a time, so that others can run beside them. */
 static const double long_ns = 1e7;
-/* Tiles fail when no device has been up for this long. */
-static const uint64_t no_device_ns = 4000000000u;
+/* Tiles fail when no device has been up for this share of `job-timeout`, and for this long. */
+static const double no_device_share = 0.1, no_device_s = 4;
 
 /* Batch work gets a tenth of the devices while other work waits. */
 static const double weights[PRIORITIES] = {[PRIORITY_INTERACTIVE] = 9, [PRIORITY_BATCH] = 1};
 
 enum { ALL_CLASSES = (1 << PRIORITIES) - 1 };
 
+static const struct config *config;
 static struct fair ready;
 static uint64_t returned;
-/* loop_now() when each device, and any device, was last up or starting; initially when it was first
- * checked. */
-static uint64_t last_up[DEVICES_MAX], any_last_up;
+/* loop_now() when each device was last up or starting for the first time; 0: not checked yet. */
+static uint64_t last_up[DEVICES_MAX];
 static struct loop_timer check;
 
 unsigned scheduler_waiting(void)
@@ -62,11 +63,22 @@ static void count_ready(void)
 	metric_set(METRIC_TILES_QUEUED, NULL, NULL, ready.count);
 }
 
-bool scheduler_has_hope(void)
+/* True if the device was up so recently that tiles wait for it. */
+static bool is_awaited(unsigned i)
 {
-	bool recent = loop_now() - any_last_up <= no_device_ns;
+	double s = fmax(no_device_s, no_device_share * (double)config->job_timeout);
 
-	return devices_up() || devices_starting() || (devices_wanted() && recent);
+	return !last_up[i] || (double)(loop_now() - last_up[i]) <= s * 1e9;
+}
+
+bool scheduler_has_hope(uint64_t which)
+{
+	bool hope = !which && devices_starting();
+
+	for (unsigned i = 0; !hope && i < devices_count(); i++)
+		hope = (which ? which >> i & 1 : !device_get(i)->unwanted) &&
+		       (device_is_hopeful(device_get(i)) || is_awaited(i));
+	return hope;
 }
 
 /* Returns a task to its codec worker as failed. reason: a text for the client, or NULL. */
@@ -258,15 +270,6 @@ static void fail_waiting(enum error error)
 		fail_flow(flow, error, NULL);
 }
 
-/* True if none of these devices has been up recently. */
-static bool given_up(uint64_t allowed)
-{
-	for (unsigned i = 0; i < devices_count(); i++)
-		if (allowed >> i & 1 && loop_now() - last_up[i] <= no_device_ns)
-			return false;
-	return true;
-}
-
 /* A parked job whose devices have all been down for too long, or NULL. */
 static struct fair_flow *hopeless(void)
 {
@@ -275,7 +278,7 @@ static struct fair_flow *hopeless(void)
 	for (; flow; flow = LIST_NEXT(flow, place)) {
 		uint64_t allowed = ((struct task *)flow->head)->devices;
 
-		if (allowed && given_up(allowed))
+		if (allowed && !scheduler_has_hope(allowed))
 			break;
 	}
 	return flow;
@@ -289,11 +292,9 @@ static void check_devices(void *context)
 
 	(void)context;
 	for (unsigned i = 0; i < devices_count(); i++)
-		if (blind || !last_up[i] || devices_hopeful(UINT64_C(1) << i))
+		if (blind || !last_up[i] || device_is_hopeful(device_get(i)))
 			last_up[i] = loop_now();
-	if (blind || devices_up() || devices_starting())
-		any_last_up = loop_now();
-	else if (loop_now() - any_last_up > no_device_ns)
+	if (!scheduler_has_hope(0))
 		fail_waiting(ERR_NO_DEVICE);
 	while ((flow = hopeless()))
 		fail_flow(flow, ERR_NO_DEVICE, "no device that the request may use is up");
@@ -303,12 +304,13 @@ static const struct codec_owner for_codecs = {samples_max,    device_ns,       t
                                               device_examine, device_distrust, job_ended};
 static const struct device_owner for_devices = {task_done, task_lost, codecs_retire, dispatch};
 
-enum error scheduler_init(const struct config *config)
+enum error scheduler_init(const struct config *c)
 {
 	enum error e = loop_timer_init(&check, check_devices, NULL);
 
+	config = c;
 	fair_init(&ready, weights, PRIORITIES);
-	any_last_up = loop_now();
+	memset(last_up, 0, sizeof last_up);
 	if (!e)
 		e = codecs_init(config, &for_codecs);
 	if (!e)

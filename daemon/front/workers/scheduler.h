@@ -13,9 +13,9 @@
 enum error scheduler_init(const struct config *config) MUST_CHECK;
 void scheduler_fini(void);
 
-/* False where there is no device, or none has been up or starting for some seconds, after which
- * tiles fail. */
-bool scheduler_has_hope(void);
+/* False if none of these devices (a bit for each; 0: any) has been up, or starting for the first
+ * time, for so long that tiles which wait for one fail: a tenth of `job-timeout`. */
+bool scheduler_has_hope(uint64_t which);
 
 /* The number of tiles that wait for a device; the number of tiles since the start that came back
  * from a device, filtered or failed, or were lost with it. */
