@@ -6,10 +6,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <glib.h>
 #include <linux/sockios.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -115,26 +113,14 @@ static int add_rules(scmp_filter_ctx filter, const void *context)
 	return failed;
 }
 
-/* The cache directory that this environment variable names for a driver, or NULL. Creates it,
- * because the driver cannot once Landlock only allows writing to existing directories. */
-static const char *driver_directory(const char *variable)
-{
-	const char *path = getenv(variable);
-
-	if (path && *path && g_mkdir_with_parents(path, 0700))
-		log_warning("cannot create the directory %s (%s): %s", path, variable,
-		            strerror(errno));
-	return path;
-}
-
 enum error confine(const char *cache_dir, const char *state_dir)
 {
 	const char *temporary = getenv("TMPDIR");
 	const char *const writable[] = {
 	    cache_dir,
 	    state_dir,
-	    driver_directory("POCL_CACHE_DIR"),
-	    driver_directory("CUDA_CACHE_PATH"),
+	    getenv("POCL_CACHE_DIR"),
+	    getenv("CUDA_CACHE_PATH"),
 	    temporary ? temporary : "/tmp",
 	    "/dev",
 	    "/proc/self",

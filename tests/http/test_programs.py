@@ -375,6 +375,52 @@ def test_directory_gone(copy, start):
         assert programs(copy)
 
 
+def dangle(directory):
+    shutil.rmtree(directory)
+    directory.symlink_to(directory.with_name("nowhere"))
+
+
+def put_file(directory):
+    shutil.rmtree(directory)
+    directory.write_bytes(b"")
+
+
+def fill_disk(directory):
+    with contextlib.suppress(OSError), (directory.parent / "rest").open("wb", 0) as file:
+        while file.write(bytes(4096)):
+            pass
+
+
+def write_protect(directory):
+    subprocess.run(["mount", "-o", "remount,ro", directory.parent], check=True)
+
+
+@pytest.mark.parametrize("spoil", (dangle, put_file, fill_disk, write_protect))
+def test_unusable(start, tmp_path, spoil):
+    """A directory that cannot be used any more costs compiling time only. The worker that notices ends,
+    and each next one gives its driver another place."""
+    with small_disk(tmp_path / "disk", "64M") as disk:
+        with start(disk / "cache") as service:
+            answers_right(service)
+            spoil(disk / "cache")
+            answers_right(service, variant="separable_wide")
+            assert service.restarts() == 1
+            service.says("driver's files in")
+            restarted(service)
+            answers_right(service)
+            answers_right(service, variant="separable_wide")
+            assert service.restarts() == 2
+
+
+def test_unusable_for_the_driver(start, tmp_path):
+    """Where its administrator has sent it."""
+    (tmp_path / "file").write_bytes(b"")
+    with start(tmp_path / "cache", environment={"POCL_CACHE_DIR": str(tmp_path / "file/pocl")}) as service:
+        answers_right(service)
+        service.says("cannot use POCL_CACHE_DIR")
+        assert service.restarts() == 0
+
+
 def test_unreadable(copy, start):
     """Files that may not be opened (by who is not root)."""
     for file in programs(copy):

@@ -12,9 +12,10 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
-enum { TRIES = 10 };
+enum { TRIES = 10, ROOM = 16 << 20 /* bytes: some dozens of programs */ };
 
 static const char random_part[] = "XXXXXX";
 
@@ -69,8 +70,33 @@ static void remove_abandoned(const char *directory, const char *prefix)
 		closedir(list);
 }
 
+bool work_directory_usable(const char *path)
+{
+	char name[4096 + 8];
+	struct statvfs system;
+	int fd, failed;
+
+	if (statvfs(path, &system))
+		return false;
+	if (system.f_flag & ST_NOEXEC) {
+		errno = EACCES;
+		return false;
+	}
+	snprintf(name, sizeof name, "%s/XXXXXX", path);
+	fd = mkostemp(name, O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	failed = posix_fallocate(fd, 0, ROOM);
+	unlink(name);
+	close(fd);
+	errno = failed;
+	return !failed;
+}
+
 bool work_directory_make(const char *directory, const char *prefix, char *path, size_t size)
 {
+	int code;
+
 	if (mkdir(directory, 0700) && errno != EEXIST)
 		return false;
 	remove_abandoned(directory, prefix);
@@ -82,9 +108,16 @@ bool work_directory_make(const char *directory, const char *prefix, char *path, 
 		}
 		if (!mkdtemp(path))
 			return false;
-		if (lock(path) >= 0) /* stays open until the process ends */
+		if (lock(path) < 0) { /* stays open until the process ends */
+			rmdir(path);
+			continue;
+		}
+		if (work_directory_usable(path))
 			return true;
+		code = errno;
 		rmdir(path);
+		errno = code;
+		return false;
 	}
 	errno = ENOLCK;
 	return false;

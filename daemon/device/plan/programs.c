@@ -24,6 +24,7 @@
 
 #include "common/log.h"
 #include "device/cl/object_counts.h"
+#include "device/environment.h"
 #include "device/plan/maker.h"
 
 /* PENDING_MAX: special programs that may be pending; PENDING_SHARE: those of one client. */
@@ -36,7 +37,8 @@ enum {
 	LOOK_MS = 50,
 	LINGER_MS = 3000,   /* until an idle compiler process is ended */
 	STARVED_MS = 15000, /* without a result of the patient compiler */
-	AGAIN_MS = 10000,   /* until a program that was refused is tried again */
+	AGAIN_MS =
+	    10000, /* until a program that failed is tried again, if it is tried again at all */
 };
 
 struct entry {
@@ -263,7 +265,7 @@ static void fail(struct programs *p, struct entry *e, bool refused)
 		return;
 	}
 	e->wanted = false;
-	p->patient_ns = now_ns();
+	p->patient_ns = e->settled_ns = now_ns();
 	p->built.failed++;
 	count_pending(p, e, -1);
 }
@@ -340,6 +342,8 @@ static void make(struct making *m, struct entry *e)
 		add_compiling(p, 1);
 		made = compile(m, e, &recipe, &refused);
 		add_compiling(p, -1);
+		if (!made && environment_is_lost())
+			_exit(1); /* the next worker's driver gets another directory */
 		if (!made && is_its(m, e))
 			fail(p, e, refused);
 	}
@@ -655,11 +659,17 @@ static struct entry *add_special(struct programs *p, const struct step *step, co
 	return e;
 }
 
+/* True if a program failed a short while ago. */
+static bool is_recent(const struct entry *e)
+{
+	return e->settled_ns && now_ns() - e->settled_ns < AGAIN_MS * UINT64_C(1000000);
+}
+
 /* Forgets that a program was refused: no other does its work, and the cause may have been the
  * machine's state. */
 static void try_again(struct entry *e)
 {
-	if (e->state != PROGRAM_REFUSED || now_ns() - e->settled_ns < AGAIN_MS * UINT64_C(1000000))
+	if (e->state != PROGRAM_REFUSED || is_recent(e))
 		return;
 	e->state = PROGRAM_PENDING;
 	e->wanted = e->urgent = false;
@@ -669,7 +679,8 @@ static void try_again(struct entry *e)
 static void want(struct programs *p, struct entry *e, bool urgent)
 {
 	try_again(e);
-	if (e->state != PROGRAM_PENDING || (e->wanted && e->urgent >= urgent))
+	if (e->state != PROGRAM_PENDING || (e->wanted && e->urgent >= urgent) ||
+	    (!urgent && is_recent(e)))
 		return;
 	if (!e->wanted) {
 		if (!p->built.pending)
