@@ -540,6 +540,17 @@ def test_does_not_compile(start, kernels, copy):
         answers_right(service, variant=None)
 
 
+def test_compiles_with_warnings(start, kernels, copy):
+    """Which are no concern of who runs the service; how many there are says nothing."""
+    for file in (kernels / "general/gradient.cl", kernels / SPECIAL):
+        file.write_text(f"#warning of no consequence\n{file.read_text()}")
+    with start(copy, "--kernel-dir", str(kernels)) as service:
+        answers_right(service, [("sobel", {})])
+        answers_right(service, variant="separable_packed")
+        lines = [line for line in service.log.read_text().splitlines() if line.startswith("convolved-device: ")]
+        assert lines and all(line.startswith("convolved-device: info: ") for line in lines), lines
+
+
 def test_general_does_not_compile(start, kernels, copy):
     """Who needs it is told, and nobody else notices."""
     (kernels / "general/gradient.cl").write_text("this is no kernel\n")

@@ -29,7 +29,8 @@ enum error compile_unit_init(struct compile_unit *unit, const struct program_sou
 	*unit = (struct compile_unit){.text = source_load(source->kernel_dir, file)};
 	if (!unit->text)
 		return ERR_IO;
-	if (asprintf(&unit->options, "-cl-std=CL1.2 %s %s", type_options[type], options) < 0)
+	/* -w: Clang counts warnings on standard error, where nothing says what they are. */
+	if (asprintf(&unit->options, "-cl-std=CL1.2 -w %s %s", type_options[type], options) < 0)
 		unit->options = NULL;
 	if (unit->options && asprintf(&unit->key, "%s\n%s\n%s\n%s", device->name, device->driver,
 	                              unit->options, unit->text) < 0)
