@@ -381,6 +381,7 @@ bool tuner_step(struct tuner *t, struct message_choice *choice)
 	choose_fastest(r);
 	*choice = r->choice;
 	remove_first(t);
+	programs_trim(t->programs);
 	tuning_add(t->tuning, choice);
 	return true;
 }

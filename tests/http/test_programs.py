@@ -508,9 +508,10 @@ def test_driver_directory_is_bounded(known, start):
         special([("gaussian", {"sigma": 2.9})], 50)
         service.rest()
         # One that is being loaded has files before it is counted.
-        poll(lambda: len(loaded()) <= in_memory() + 1, 60, "no more files than programs")
-        poll(lambda: in_memory() <= PROGRAMS + most + 2, 60, "others than those in use to be let go of")
-        poll(lambda: all(any(directory.glob("*/*/*.so")) for directory in loaded()), 60, "the files of all programs")
+        service.compiled(lambda: len(loaded()) <= in_memory() + 1, what="no more files than programs")
+        service.compiled(lambda: in_memory() <= PROGRAMS + most + 2, what="others than those in use to be let go of")
+        service.compiled(lambda: all(any(directory.glob("*/*/*.so")) for directory in loaded()),
+                         what="the files of all programs")
         special(filters[0], 100)
         assert service.restarts() == 0
 

@@ -10,7 +10,7 @@ import pytest
 
 import oracle
 from pixels import random_pixels
-from service import BUILD, QUICK_COMPILER, Service, children, general_programs, poll
+from service import BUILD, QUICK_COMPILER, REPOSITORY, Service, children, general_programs, poll
 
 PIXELS = random_pixels(1, 400, 300, 3, "u8")
 FILTERS = [("gaussian", {"size": 3})]
@@ -172,6 +172,15 @@ def test_state_cannot_be_written(start):
         chosen(service)
         poll(lambda: "cannot write" in service.tail(), 60, "a line of the log")
         ask(service)
+
+
+def test_lets_go(start):
+    """What it has tried does not stay in memory: a choice is made among more than two."""
+    with start("--programs", "2") as service:
+        assert len(chosen(service)["candidates"]) > 5
+        general = len(oracle.TYPES) * len(list((REPOSITORY / "kernels/general").iterdir()))
+        service.compiled(lambda: service.total("convolved_opencl_objects", kind="program") <= general + 2, 120,
+                         "others to be let go of")
 
 
 def test_requests_while_tuning(start):

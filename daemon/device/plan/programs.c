@@ -612,6 +612,14 @@ static bool forget_oldest(struct programs *p)
 	return oldest != NULL;
 }
 
+void programs_trim(struct programs *p)
+{
+	pthread_mutex_lock(&p->lock);
+	while (p->count > p->max && forget_oldest(p))
+		;
+	pthread_mutex_unlock(&p->lock);
+}
+
 /* Removes the newest pending program that no tile waits for; it will be requested again. */
 static void forget_patient(struct programs *p)
 {

@@ -26,6 +26,8 @@ void programs_count(struct programs *programs, struct message_programs *count);
 
 /* Limits the special programs kept in memory; those in use may exceed it. Default: 512. */
 void programs_limit(struct programs *programs, uint32_t max);
+/* Lets go of what exceeds the limit, once steps have been released. */
+void programs_trim(struct programs *programs);
 
 enum program_state { PROGRAM_READY, PROGRAM_PENDING, PROGRAM_FAILED, PROGRAM_REFUSED };
 
