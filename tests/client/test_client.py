@@ -18,7 +18,7 @@ import pytest
 
 from client import PROGRAM, environment, found, ppm, run, start
 from scripted import Server, problem
-from service import BUILD, REPOSITORY, Process, free_port, poll, sanitized, target_of
+from service import BUILD, PATIENCE, REPOSITORY, Process, free_port, poll, sanitized, target_of
 
 COMPLETION = REPOSITORY / "client/completion/convolve"
 PHOTOGRAPH = REPOSITORY / "tests/photograph.jpg"
@@ -522,7 +522,7 @@ def on_a_terminal(url, rows, columns, *arguments):
     return process, ours, its, before
 
 
-def read_until(descriptor, text, seconds=60):
+def read_until(descriptor, text, seconds=PATIENCE):
     read, end = b"", time.monotonic() + seconds
     while text not in read:
         assert time.monotonic() < end, read
@@ -559,7 +559,7 @@ def test_top_counts_what_happens(service, image, tmp_path):
     shown = client.communicate(timeout=60)[0].decode()
     images = float(re.search(r"^images +([\d.]+)/s", shown, re.M)[1])
     tiles = float(re.search(r"^tiles .* ([\d.]+)/s", shown, re.M)[1])
-    assert images > 0.5 and tiles > 0.5, shown
+    assert images > 0 and tiles > 0, shown
 
 
 def test_looks_share_a_connection(server):
@@ -616,7 +616,7 @@ def on_terminal(url, *arguments):
     fcntl.ioctl(theirs, 0x5414, b"\x18\0\x50\0\0\0\0\0")  # TIOCSWINSZ
     client = start(url, *arguments, stdout=theirs, stderr=theirs)
     os.close(theirs)
-    text, deadline = b"", time.monotonic() + 60
+    text, deadline = b"", time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         if not select.select([ours], [], [], 1)[0]:
             continue

@@ -485,8 +485,7 @@ def test_signals_to_random_workers(launch, warm):
     seconds = float(os.environ.get("CONVOLVED_FAULT_SECONDS", "8"))
     signals = (signal.SIGKILL, signal.SIGSTOP, signal.SIGSEGV)
     random = np.random.default_rng(int(seconds))
-    with launch(*arguments("--quarantine-failures", "100000", "--start-timeout", "3",
-                           "--job-timeout", "3"), environment=TWO_DEVICES) as service:
+    with launch(*arguments("--quarantine-failures", "100000"), environment=TWO_DEVICES) as service:
         all_up(service)
         with Load(service, honest=HONEST | {(422, "decoder-died"), (503, "not-ready")}) as load:
             ends, sent = time.monotonic() + seconds, 0

@@ -103,7 +103,7 @@ def test_others_pass(pair):
 
 def test_tried_again(pair):
     """The tiles of a device that dies are tried again there, since the request may use no other."""
-    reload(pair, "codecs=3\ntile-timeout=2\n")
+    reload(pair, "codecs=3\ntile-timeout=60\n")
     worker = worker_of(pair, "cpu1")
     worker.kill(signal.SIGSTOP)
     answer = filter_on(pair, LARGE, "cpu1")

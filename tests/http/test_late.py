@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from service import BUILD, multipart
+from service import BUILD, PATIENCE, multipart
 
 GET = b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n"
 NONE = b"GET /none HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -64,13 +64,13 @@ class Service:
 
     def connect(self):
         connection = socket.socket(socket.AF_UNIX)
-        connection.settimeout(30)
+        connection.settimeout(PATIENCE)
         connection.connect(self.path)
         return connection
 
     def end(self):
         self.process.terminate()
-        return self.process.wait(30)
+        return self.process.wait(PATIENCE)
 
 
 @pytest.fixture(scope="module", params=[1, 30])

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import imagefiles
-from service import ONE_DEVICE, SMALL, Service, multipart, poll
+from service import ONE_DEVICE, PATIENCE, SMALL, Service, multipart, poll
 
 LONG = "/" + "x" * 900  # nearly all that fits into a line
 
@@ -165,7 +165,7 @@ def test_unread_pipe(logged):
         with open(reading, encoding="utf-8") as lines:
             text.extend(lines)
     reader = threading.Thread(target=read)
-    ask_until = time.monotonic() + 60
+    ask_until = time.monotonic() + PATIENCE
     logged.wait_ready()
     logged.process.send_signal(signal.SIGHUP)  # sets the log up once more
     while not logged.lost():
@@ -253,16 +253,16 @@ def test_worker_floods(logged):
         logged.start_logging_to(log)
     logged.wait_ready()
     codec, = logged.workers("codec")
-    end = time.monotonic() + 2
+    begun = time.monotonic()
     with open(f"/proc/{codec.pid}/fd/2", "wb", buffering=0,
               opener=lambda path, flags: os.open(path, os.O_WRONLY | os.O_NONBLOCK)) as flood:
-        while time.monotonic() < end:
+        while time.monotonic() - begun < 2:
             while flood.write(b"<3>convolved: error: \x1b[2J\xc2\x9b2J\x9b\xc3\xa9 a forged line\n<4,17>more\n"):
                 pass
             assert logged.get("/livez", timeout=60).status == 200
     poll(lambda: logged.lost("codec") >= 17, 60, "the count of lost lines")
     lines = [line for line in logged.log.read_text().splitlines() if "forged" in line]
-    assert 10 < len(lines) < 4000
+    assert 10 < len(lines) < 1000 * (time.monotonic() - begun)
     assert all(line.startswith("convolved-codec: error: convolved: error: ?[2J??2J?é a") for line in lines)
     logged.says("codec: warning: 17 lines of codec-0 were lost")
     assert logged.works()

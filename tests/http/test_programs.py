@@ -17,7 +17,7 @@ import pytest
 
 import oracle
 from pixels import random_pixels
-from service import QUICK_COMPILER, REPOSITORY, Service, children, general_programs, poll
+from service import QUICK_COMPILER, REPOSITORY, Service, children, general_programs, hurry, poll
 
 PIXELS = random_pixels(1, 400, 300, 3, "u8")
 GAUSSIAN = [("gaussian", {"sigma": 2})]
@@ -197,7 +197,7 @@ def test_patient_compiler_killed(copy, start, number):
 
     with start(copy) as service:
         patient, = poll(lambda: compilers(service, True), 60, "a patient compiler", 0.005)
-        poll(work, 60, "its directory", 0.005)
+        poll(lambda: hurry(patient) or work(), what="its directory", interval=0.005)
         patient.kill(number)
         compiled, cached, failed = settled(service)
         assert compiled >= len(lost) and cached >= PROGRAMS - len(lost) and not failed
@@ -205,7 +205,7 @@ def test_patient_compiler_killed(copy, start, number):
         service.says("a compiler is stopped" if number == signal.SIGSTOP
                      else "a compiler was killed by signal 9")
         answers_right(service)
-        poll(lambda: len(work()) == (number == signal.SIGSTOP), 60, "an end of their directories")
+        service.compiled(lambda: len(work()) == (number == signal.SIGSTOP), what="an end of their directories")
         assert service.restarts() == 0
 
 
@@ -220,14 +220,14 @@ def test_stop_while_compiling(start, tmp_path, stopped):
         if stopped:
             patient.kill(signal.SIGSTOP)
         assert service.stop(60) == 0
-        poll(lambda: not patient.alive, 60, "the compiler's end")
+        poll(lambda: hurry(patient) or not patient.alive, what="the compiler's end")
 
 
 def test_compiler_rests(copy, start):
     """With nothing to compile there is none."""
     with start(copy) as service:
         settled(service)
-        poll(lambda: not compilers(service, True) and not compilers(service, False), 60, "no compiler")
+        service.compiled(lambda: not compilers(service, True) and not compilers(service, False), what="no compiler")
         answers_right(service, variant="separable_wide")
         poll(lambda: not compilers(service, False), 60, "no compiler again")
 
@@ -531,7 +531,7 @@ def test_does_not_compile(start, kernels, copy):
     (kernels / SPECIAL).write_text("this is no kernel\n")
     with start(copy, "--kernel-dir", str(kernels)) as service:
         answers_right(service, variant=None)
-        poll(lambda: builds(service)[2] >= 1, 60, "a failure in the metrics")
+        service.compiled(lambda: builds(service)[2] >= 1, what="a failure in the metrics")
         for _ in range(3):
             answers_right(service, variant=None)
         problem = asked(service, GAUSSIAN, "separable_packed").refused(500, "device-failed")

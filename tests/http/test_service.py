@@ -9,12 +9,12 @@ import pytest
 
 import imagefiles
 from pixels import random_pixels
-from service import PROGRAM, REPOSITORY, Service, children, free_port, poll
+from service import PATIENCE, PROGRAM, REPOSITORY, Service, children, free_port, poll
 
 PNG = imagefiles.write_png(random_pixels(1, 30, 20, 3, "u8"))
 
 
-def run(*arguments, timeout=20):
+def run(*arguments, timeout=PATIENCE):
     return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=timeout)
 
 

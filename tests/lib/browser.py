@@ -8,9 +8,10 @@ from selenium import webdriver
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service as Driver
 
+from service import PATIENCE
+
 ARGUMENTS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking",
              "--disable-component-update", "--no-first-run", "--hide-scrollbars", "--force-color-profile=srgb")
-SECONDS = 120  # that a busy machine may take for anything
 
 
 class Browser(contextlib.AbstractContextManager):
@@ -22,8 +23,8 @@ class Browser(contextlib.AbstractContextManager):
             options.add_argument(argument)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         self.driver = webdriver.Chrome(service=Driver("/usr/bin/chromedriver"), options=options)
-        self.driver.set_script_timeout(SECONDS)
-        self.driver.set_page_load_timeout(SECONDS)
+        self.driver.set_script_timeout(PATIENCE)
+        self.driver.set_page_load_timeout(PATIENCE)
 
     def __exit__(self, *error):
         self.driver.quit()
@@ -58,9 +59,9 @@ class Browser(contextlib.AbstractContextManager):
 
     def wait(self, expression, *arguments, what=None):
         """Waits until the expression is true, and returns its value."""
-        end = time.monotonic() + SECONDS
+        end = time.monotonic() + PATIENCE
         while not (value := self.ask(expression, *arguments)):
-            assert time.monotonic() < end, f"{what or expression}: not within {SECONDS} s; {self.complaints()}"
+            assert time.monotonic() < end, f"{what or expression}: not within {PATIENCE} s; {self.complaints()}"
             time.sleep(0.05)
         return value
 

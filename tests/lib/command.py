@@ -2,13 +2,13 @@
 import os
 import subprocess
 
-from service import PROGRAM
+from service import PATIENCE, PROGRAM
 
 INVALID = os.EX_CONFIG  # the exit status
 
 
 def run(*arguments, environment=None, text=None):
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=60,
+    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=PATIENCE,
                           input=text, env={**os.environ, **(environment or {})})
 
 

@@ -39,11 +39,14 @@ def sanitized():
     return b"__asan_init" in binary or b"__tsan_init" in binary
 
 
-def poll(condition, seconds=60, what="the condition", interval=None):
+PATIENCE = 300  # seconds that a busy machine may take for anything: no test waits that long for what comes
+
+
+def poll(condition, seconds=PATIENCE, what="the condition", interval=None):
     """Asks until the condition holds; returns what it returned. Without an interval, the longer it has
     waited the less often it asks: up to a tenth of a second, for it takes processor time from what is
-    waited for. What may pass needs an interval."""
-    begun = time.monotonic()
+    waited for. What may pass needs an interval. `seconds`: where more than PATIENCE is needed."""
+    begun, seconds = time.monotonic(), max(seconds, PATIENCE)
     while True:
         value = condition()
         if value:
@@ -223,7 +226,7 @@ class Client:
         other.source = (address, 0)
         return other
 
-    def request(self, method, target, body=None, headers=None, timeout=300):
+    def request(self, method, target, body=None, headers=None, timeout=PATIENCE):
         connection = self.connect(timeout)
         try:
             with contextlib.suppress(BrokenPipeError):  # refused early, in an answer that is there
@@ -240,7 +243,7 @@ class Client:
     def post(self, target, body=b"", **options):
         return self.request("POST", target, body, **options)
 
-    def filter(self, pixels, filters, timeout=300, **options):
+    def filter(self, pixels, filters, timeout=PATIENCE, **options):
         """Bare pixels through filters; the answer is raw unless `format` says otherwise."""
         options = {"raw": raw_kind(pixels), "format": "raw", **options}
         return self.post(target_of(filters, **options), np.ascontiguousarray(pixels).tobytes(),
@@ -252,7 +255,7 @@ class Client:
                          headers=headers or {})
 
     @contextlib.contextmanager
-    def socket(self, timeout=60):
+    def socket(self, timeout=PATIENCE):
         """A bare connection, for what a decent client would not send."""
         with socket.create_connection((self.host, self.port), timeout=timeout) as connection:
             yield connection
@@ -515,7 +518,7 @@ class Service(Client):
         """Polls for what is there when programs have been compiled that no image waits for."""
         return poll(lambda: self.hurry() or condition(), seconds, what)
 
-    def stop(self, seconds=60):
+    def stop(self, seconds=PATIENCE):
         """SIGTERM; returns the exit status."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(seconds)

@@ -22,7 +22,7 @@ from clients import Clients
 from collector import Collector
 from command import hashed
 from pixels import random_pixels
-from service import Client, Process, configuration, hurry, poll, read_answer
+from service import PATIENCE, Client, Process, configuration, hurry, poll, read_answer
 
 FILTERS = [("box", {"size": 3})]
 HEAVY = [("bilateral", {"radius": 16})]
@@ -33,7 +33,7 @@ MEDIUM = random_pixels(3, 400, 400, 3, "u8")   # two seconds of one core, by the
 COLD = 300
 
 
-def check_answer(client, pixels=SMALL[0], timeout=60):
+def check_answer(client, pixels=SMALL[0], timeout=PATIENCE):
     answer = client.filter(pixels, FILTERS, timeout=timeout)
     oracle.check(answer.pixels, oracle.filtered(pixels, FILTERS))
     return answer
