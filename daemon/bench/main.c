@@ -13,7 +13,7 @@
 #include "common/log.h"
 #include "common/signals.h"
 #include "common/wire.h"
-#include "device/environment.h"
+#include "device/cl/environment.h"
 
 /* The standard set of filters. The matrices are not separable. */
 static char matrix5[256], matrix15[2048];

@@ -17,7 +17,7 @@
 #include "common/wire.h"
 #include "device/cl/compile_process.h"
 #include "device/confine.h"
-#include "device/environment.h"
+#include "device/cl/environment.h"
 #include "device/worker.h"
 
 #ifndef PACKAGE_VERSION

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "codec/jpeg_header.h"
-#include "device/environment.h"
+#include "device/cl/environment.h"
 #include "device/jpeg_decode.h"
 #include "device/jpeg_encode.h"
 #include "photographs.h"

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "border.h"
-#include "device/environment.h"
+#include "device/cl/environment.h"
 
 /* Poison for input is NaN where pixels are floats. */
 enum { GUARD = 4096, POISON_IN = 0xFF, POISON_OUT = 0xA5 };

@@ -11,7 +11,7 @@
 
 #include "codec/jpeg_header.h"
 #include "common/log.h"
-#include "device/environment.h"
+#include "device/cl/environment.h"
 #include "device/jpeg_decode.h"
 #include "device/jpeg_encode.h"
 #include "jpegs.h"

@@ -1,6 +1,6 @@
 /* Environment variables for drivers. */
-#ifndef DEVICE_ENVIRONMENT_H
-#define DEVICE_ENVIRONMENT_H
+#ifndef DEVICE_CL_ENVIRONMENT_H
+#define DEVICE_CL_ENVIRONMENT_H
 
 #include <stdbool.h>
 

@@ -4,7 +4,7 @@
  * was configured by the user, who may share it. POCL_WORK_GROUP_SPECIALIZATION=0: PoCL compiles a
  * kernel once, with the program, and not again for each local size at a launch, which gains little
  * and makes a tile wait. */
-#include "device/environment.h"
+#include "device/cl/environment.h"
 
 #include <errno.h>
 #include <glib.h>
