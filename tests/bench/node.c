@@ -237,7 +237,7 @@ static void jobs_wait(void)
 {
 	struct job *job;
 
-	while (inside->idle_codecs && (job = job_next_waiting(false)))
+	while (inside->idle_codecs && (job = job_next_waiting(~0u)))
 		start_job(inside, job);
 }
 

@@ -394,7 +394,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	enum { LIKELY = 0x80, GUEST = 1, REQUEST = 2, LONG_STREAM = 4 };
+	enum { LIKELY = 0x80 | 0x40 /* and a turn */, GUEST = 1, REQUEST = 2, LONG_STREAM = 4 };
 	static const uint8_t messages[][8] = {
 	    {LINK_GUEST, 0, LIKELY, GUEST},
 	    {LINK_HEAD, 0, LIKELY | LINK_IS_COMPLETE >> 8, REQUEST, GUEST, 0, LONG_STREAM},

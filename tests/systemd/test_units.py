@@ -28,7 +28,7 @@ FILTERS = [("box", {"size": 3})]
 HEAVY = [("bilateral", {"radius": 16})]
 SOCKET = "/run/convolved/convolved.sock"
 SMALL = [random_pixels(seed, 60 + 30 * seed, 80, 3, "u8") for seed in range(3)]
-MEDIUM = random_pixels(3, 400, 400, 3, "u8")   # two seconds of one core, by the reference
+MEDIUM = random_pixels(3, 1400, 1400, 3, "u8")   # two seconds of one core and more, by the reference
 # The first start compiles a kernel, beside other tests on a small machine.
 COLD = 300
 

@@ -198,7 +198,7 @@ void codecs_fini(void)
 {
 	struct job *waiting;
 
-	while ((waiting = job_next_waiting(false)))
+	while ((waiting = job_next_waiting(~0u)))
 		job_finish(waiting, ERR_DRAINING, NULL);
 	for (unsigned i = 0; i < codecs_count(); i++)
 		worker_fini(&codec_get(i)->worker);
