@@ -59,18 +59,18 @@ static enum error correlate_matrix(const struct taps *t, bool magnitudes, const 
 	double *weight = malloc(all * sizeof *weight);
 	ptrdiff_t *offset = malloc(all * sizeof *offset);
 	const double *m = t->matrix;
-	size_t count = 0;
+	size_t taps = 0;
 
 	for (int j = -t->radius_y; weight && offset && j <= t->radius_y; j++)
 		for (int i = -t->radius_x; i <= t->radius_x; i++, m++) {
-			weight[count] = magnitudes ? fabs(*m) : *m;
-			offset[count] = ((ptrdiff_t)j * in->at.width + i) * (ptrdiff_t)in->bands;
-			count += *m != 0 || !t->sparse;
+			weight[taps] = magnitudes ? fabs(*m) : *m;
+			offset[taps] = ((ptrdiff_t)j * in->at.width + i) * (ptrdiff_t)in->bands;
+			taps += *m != 0 || !t->sparse;
 		}
 	for (uint32_t y = 0; weight && offset && y < out->at.height; y++)
 		rows_sum(to + y * span, span,
 		         from + canvas_index(in, out->at.x, out->at.y + (int)y), offset, weight,
-		         count);
+		         taps);
 	free(weight);
 	free(offset);
 	return weight && offset ? ERR_OK : ERR_MEMORY;
@@ -88,15 +88,16 @@ static enum error correlate_separable(const struct taps *t, bool magnitudes,
 	const size_t reach = span + (across - 1) * in->bands;
 	double *sums = malloc((ROWS * reach + across + down) * sizeof *sums);
 	ptrdiff_t *offset = malloc(across * sizeof *offset);
-	double *row = sums + ROWS * reach, *column = row + across;
+	enum error e = sums && offset ? ERR_OK : ERR_MEMORY;
+	double *row = e ? NULL : &sums[ROWS * reach], *column = e ? NULL : &row[across];
 
-	for (size_t i = 0; sums && offset && i < across; i++) {
+	for (size_t i = 0; !e && i < across; i++) {
 		row[i] = magnitudes ? fabs(t->row[i]) : t->row[i];
 		offset[i] = (ptrdiff_t)(i * in->bands);
 	}
-	for (size_t i = 0; sums && i < down; i++)
+	for (size_t i = 0; !e && i < down; i++)
 		column[i] = magnitudes ? fabs(t->column[i]) : t->column[i];
-	for (uint32_t y = 0; sums && offset && y < out->at.height; y += ROWS) {
+	for (uint32_t y = 0; !e && y < out->at.height; y += ROWS) {
 		const uint32_t left = out->at.height - y, rows = left < ROWS ? left : ROWS;
 
 		rows_sum_down(sums, reach, rows, reach,
@@ -108,7 +109,7 @@ static enum error correlate_separable(const struct taps *t, bool magnitudes,
 	}
 	free(offset);
 	free(sums);
-	return sums && offset ? ERR_OK : ERR_MEMORY;
+	return e;
 }
 
 /* Where the block of place i begins. Outside the image, of n pixels, it is that of the place which

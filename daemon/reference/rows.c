@@ -39,6 +39,13 @@ VECTORISED void rows_store(void *restrict to, const double *restrict from, enum 
 			floats[k] = (float)from[k];
 }
 
+/* The turns of a loop, though its arrays may be the same. */
+#if defined __GNUC__ && !defined __clang__
+#define INDEPENDENT _Pragma("GCC ivdep")
+#else
+#define INDEPENDENT
+#endif
+
 #define LANES       2
 #define NAMED(name) name##_2
 #include "reference/rows_sum.h"
@@ -79,13 +86,11 @@ VECTORISED void rows_extreme(double *to, const double *a, const double *b, bool 
                              size_t count)
 {
 	if (largest)
-#pragma GCC ivdep
-		for (size_t k = 0; k < count; k++)
-			to[k] = (b[k] > a[k]) | (b[k] != b[k]) ? b[k] : a[k];
-	else
-#pragma GCC ivdep
-		for (size_t k = 0; k < count; k++)
-			to[k] = (b[k] < a[k]) | (a[k] != a[k]) ? b[k] : a[k];
+		INDEPENDENT
+	for (size_t k = 0; k < count; k++)
+		to[k] = ((b[k] > a[k]) | (b[k] != b[k])) ? b[k] : a[k];
+	else INDEPENDENT for (size_t k = 0; k < count; k++) to[k] =
+	    ((b[k] < a[k]) | (a[k] != a[k])) ? b[k] : a[k];
 }
 
 VECTORISED void rows_magnitude(double *restrict to, const double *restrict from, size_t count)

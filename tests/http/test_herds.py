@@ -2,12 +2,10 @@
 a connection, and one client's requests do not keep others waiting."""
 import contextlib
 import os
-import re
 import resource
 import select
 import signal
 import socket
-import threading
 import time
 
 import numpy as np
@@ -15,7 +13,7 @@ import pytest
 
 import exposition
 from jobs import submit
-from service import Client, Process, poll, raw_kind, read_answer, sanitized, target_of
+from service import Process, poll, raw_kind, read_answer, sanitized, target_of
 
 RESULT = np.random.default_rng(1).integers(0, 256, (58, 58, 3), np.uint8)  # 10 kB
 HERD = 500 if sanitized() else 3900
