@@ -3,6 +3,10 @@
 #include <math.h>
 #include <string.h>
 
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Wunknown-pragmas" /* ivdep */
+#endif
+
 VECTORISED void rows_load(double *restrict to, const void *restrict from, enum pixel_type type,
                           size_t count)
 {
@@ -38,13 +42,6 @@ VECTORISED void rows_store(void *restrict to, const double *restrict from, enum 
 		for (size_t k = 0; k < count; k++)
 			floats[k] = (float)from[k];
 }
-
-/* The turns of a loop, though its arrays may be the same. */
-#if defined __GNUC__ && !defined __clang__
-#define INDEPENDENT _Pragma("GCC ivdep")
-#else
-#define INDEPENDENT
-#endif
 
 #define LANES       2
 #define NAMED(name) name##_2
@@ -86,11 +83,13 @@ VECTORISED void rows_extreme(double *to, const double *a, const double *b, bool 
                              size_t count)
 {
 	if (largest)
-		INDEPENDENT
-	for (size_t k = 0; k < count; k++)
-		to[k] = ((b[k] > a[k]) | (b[k] != b[k])) ? b[k] : a[k];
-	else INDEPENDENT for (size_t k = 0; k < count; k++) to[k] =
-	    ((b[k] < a[k]) | (a[k] != a[k])) ? b[k] : a[k];
+#pragma GCC ivdep
+		for (size_t k = 0; k < count; k++)
+			to[k] = ((b[k] > a[k]) | (b[k] != b[k])) ? b[k] : a[k];
+	else
+#pragma GCC ivdep
+		for (size_t k = 0; k < count; k++)
+			to[k] = ((b[k] < a[k]) | (a[k] != a[k])) ? b[k] : a[k];
 }
 
 VECTORISED void rows_magnitude(double *restrict to, const double *restrict from, size_t count)
