@@ -16,8 +16,8 @@
 #include "common/signals.h"
 #include "common/wire.h"
 #include "device/cl/compile_process.h"
-#include "device/confine.h"
 #include "device/cl/environment.h"
+#include "device/confine.h"
 #include "device/worker.h"
 
 #ifndef PACKAGE_VERSION

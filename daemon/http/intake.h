@@ -78,8 +78,7 @@ void intake_excuse(struct intake *intake);
 /* How many bytes have arrived at a socket and have not been received. */
 int intake_unread(int fd);
 
-/* How many bytes of files the client has taken: its system, or over a Unix socket the client
- * itself.
+/* How many bytes of files the client's system has taken, or over a Unix socket the client itself.
  */
 uint64_t intake_read(const struct intake *intake);
 

@@ -23,8 +23,8 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "device/cl/object_counts.h"
 #include "device/cl/environment.h"
+#include "device/cl/object_counts.h"
 #include "device/plan/maker.h"
 
 /* PENDING_MAX: special programs that may be pending; PENDING_SHARE: those of one client. */
@@ -37,8 +37,7 @@ enum {
 	LOOK_MS = 50,
 	LINGER_MS = 3000,   /* until an idle compiler process is ended */
 	STARVED_MS = 15000, /* without a result of the patient compiler */
-	AGAIN_MS =
-	    10000, /* until a program that failed is tried again, if it is tried again at all */
+	AGAIN_MS = 10000,   /* until a program that failed may be tried again */
 };
 
 struct entry {

@@ -175,7 +175,7 @@ static void cut(void *context)
 
 static const struct serve_calls calls = {wake, cut};
 
-/* Lends room for so many bytes of the body, if there is some. False: the worker cannot be told now.
+/* Lends room for so many bytes of the body, if there is some; false if the worker cannot be told.
  */
 static bool lend(struct remote_request *r, uint64_t size)
 {

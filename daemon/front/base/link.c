@@ -76,10 +76,10 @@ static int send_one(int socket, const struct link_message *message, const void *
 	do
 		sent = sendmsg(socket, &header, MSG_NOSIGNAL);
 	while (sent < 0 && errno == EINTR);
+	if (sent >= 0)
+		return 1;
 	/* ETOOMANYREFS: this user's descriptors in sockets, and not yet received, are too many. */
-	return sent >= 0                                                      ? 1
-	       : errno == EAGAIN || errno == ENOBUFS || errno == ETOOMANYREFS ? 0
-	                                                                      : -1;
+	return errno == EAGAIN || errno == ENOBUFS || errno == ETOOMANYREFS ? 0 : -1;
 }
 
 /* What a packet counts as in the queue. */
