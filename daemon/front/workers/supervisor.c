@@ -269,7 +269,7 @@ static enum error launch(struct worker *w)
 	stall_init(&w->stall, w->pid);
 	loop_timer_start(&w->timer, w->start_ms);
 	w->started = loop_now();
-	w->served = 0;
+	w->served = w->files_most = 0;
 	return ERR_OK;
 }
 
@@ -382,11 +382,14 @@ void worker_limit_files(struct worker *w, uint64_t size)
 {
 	struct rlimit limit;
 
-	if (w->state != WORKER_UP || prlimit(w->pid, RLIMIT_FSIZE, NULL, &limit))
+	if (w->state != WORKER_UP || size == w->files_most ||
+	    prlimit(w->pid, RLIMIT_FSIZE, NULL, &limit))
 		return;
 	limit.rlim_cur = size < limit.rlim_max ? size : limit.rlim_max;
 	if (prlimit(w->pid, RLIMIT_FSIZE, &limit, NULL))
 		log_warning("%s-%u: cannot limit its files: %m", w->kind, w->number);
+	else
+		w->files_most = size;
 }
 
 bool worker_send(struct worker *w, const struct message *message, const int *fds)

@@ -62,6 +62,7 @@ struct worker {
 	unsigned failures;        /* since it last was stable */
 	uint64_t started;         /* loop_now() */
 	uint64_t served;          /* loop_now() of worker_served(); 0: not since it was started */
+	uint64_t files_most;      /* as worker_limit_files() has set it; 0: not since then */
 	unsigned restarts;
 };
 
