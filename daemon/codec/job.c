@@ -17,7 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <vips/vips.h>
@@ -32,6 +31,7 @@
 #include "codec/output_format.h"
 #include "codec/tiles.h"
 #include "common/chain_check.h"
+#include "common/clock.h"
 #include "common/log.h"
 
 struct job {
@@ -64,14 +64,6 @@ static const uint64_t SHORT_PIXELS = 1 << 18;
 /* From this size on, an image uses so much heap that memory is returned to the system afterwards,
  * and takes so long that the front may delay it or choose another worker. */
 static const uint64_t LARGE_PIXELS = 16000000;
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 static void make_header(struct job *job)
 {

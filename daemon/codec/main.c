@@ -15,7 +15,6 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <vips/vips.h>
@@ -25,6 +24,7 @@
 #include "codec/sandbox.h"
 #include "codec/trial.h"
 #include "common/announce.h"
+#include "common/clock.h"
 #include "common/formats.h"
 #include "common/log.h"
 #include "common/usage.h"
@@ -145,10 +145,9 @@ static void hear(void *context);
 
 static enum error start(struct worker *worker, const struct options *options)
 {
-	struct timespec begin, end;
+	const uint64_t begun = now_ms();
 	enum error e;
 
-	clock_gettime(CLOCK_MONOTONIC, &begin);
 	*worker = (struct worker){.place.socket = WORKER_SOCKET};
 	worker->place.finished = eventfd(0, EFD_CLOEXEC);
 	signal(SIGPIPE, SIG_IGN);
@@ -168,11 +167,7 @@ static enum error start(struct worker *worker, const struct options *options)
 	}
 	if (!e)
 		trial_run();
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	return e ? e
-	         : send_ready(worker->place.socket,
-	                      (uint32_t)((end.tv_sec - begin.tv_sec) * 1000 +
-	                                 (end.tv_nsec - begin.tv_nsec) / 1000000));
+	return e ? e : send_ready(worker->place.socket, (uint32_t)(now_ms() - begun));
 }
 
 static enum error take_arena(struct worker *worker, const struct message_arena *message,

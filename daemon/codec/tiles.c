@@ -13,10 +13,10 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "codec/jpeg_check.h"
 #include "codec/pieces.h"
+#include "common/clock.h"
 #include "common/log.h"
 
 void tiles_init(struct tiles *tiles, const struct message_job *job, const struct chain *chain,
@@ -153,22 +153,14 @@ static bool context_stopped(void *context)
 	return tiles_stopped(context);
 }
 
-static uint64_t thread_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* Filters a tile with the reference, in place of a device. */
 static enum error filter_here(struct tiles *tiles, struct tile *tile)
 {
 	const struct piece_source source = {tiles->chain, tiles->arena, &tiles->tiling, tile};
-	uint64_t begun = thread_ns();
+	uint64_t begun = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	enum error e = pieces_compute(&source, context_stopped, tiles, piece_write, tile);
 
-	tiles->reference_ns += thread_ns() - begun;
+	tiles->reference_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun;
 	if (!e)
 		take_filtered(tiles, tile->index, false);
 	return e;

@@ -10,9 +10,9 @@
 
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
 #include "codec/pieces.h"
+#include "common/clock.h"
 #include "common/log.h"
 #include "reference/difference.h"
 
@@ -164,14 +164,6 @@ bool verify_chosen(struct verify *v)
 	       random_below(v, UINT32_MAX) < v->job->verify_share * UINT32_MAX;
 }
 
-static uint64_t thread_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 void verify_tile(struct verify *v, const struct tiling *tiling, uint32_t index,
                  const struct verify_owner *owner, void *context)
 {
@@ -183,7 +175,7 @@ void verify_tile(struct verify *v, const struct tiling *tiling, uint32_t index,
 
 	if (v->chain->variant == VARIANT_REFERENCE || (!v->job->verify && !verify_chosen(v)))
 		return;
-	begun = thread_ns();
+	begun = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	tiling_tile(tiling, index, v->job->job, v->job->arena, &tile);
 	if (!v->job->verify && !choose_window(v, &source, &s.window))
 		return;
@@ -191,5 +183,5 @@ void verify_tile(struct verify *v, const struct tiling *tiling, uint32_t index,
 	if (e)
 		log_warning("job %llu: cannot verify tile %u: %s", (unsigned long long)v->job->job,
 		            index, error_title(e));
-	v->busy_ns += thread_ns() - begun;
+	v->busy_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun;
 }

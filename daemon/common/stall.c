@@ -3,15 +3,9 @@
 
 #include <sys/wait.h>
 
+#include "common/clock.h"
+
 enum { STILL_MAX = 3 };
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec now = {0};
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 void stall_init(struct stall *s, pid_t pid)
 {

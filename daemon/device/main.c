@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/announce.h"
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/signals.h"
 #include "common/wire.h"
@@ -220,14 +220,6 @@ static int probe(void)
 	if (e)
 		log_error("cannot send to the front: %s", strerror(errno));
 	return e ? 1 : 0;
-}
-
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
 static enum error send_ready(const struct device *device, const struct worker *worker,

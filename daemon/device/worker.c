@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "device/arenas.h"
 #include "device/lane.h"
@@ -149,19 +150,6 @@ void worker_free(struct worker **worker)
 		close(w->notify_fd);
 	free(w);
 	*worker = NULL;
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
-static uint64_t now_ms(void)
-{
-	return now_ns() / 1000000;
 }
 
 /* How many tiles to launch together: at most an idle lane's share of those waiting. */

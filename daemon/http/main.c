@@ -8,10 +8,10 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/announce.h"
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/signals.h"
 #include "common/usage.h"
@@ -170,10 +170,9 @@ static void ignore_signals(void)
 static enum error start(void)
 {
 	struct message ready = {.type = MSG_READY};
-	struct timespec begin, now;
+	const uint64_t begun = now_ms();
 	enum error e;
 
-	clock_gettime(CLOCK_MONOTONIC, &begin);
 	ignore_signals();
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) || getrlimit(RLIMIT_NOFILE, &files))
 		return ERR_INTERNAL;
@@ -187,9 +186,7 @@ static enum error start(void)
 	if (!e)
 		e = errands_init();
 	http_sandbox_keep_numbers();
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	ready.ready.startup_ms = (uint32_t)((now.tv_sec - begin.tv_sec) * 1000 +
-	                                    (now.tv_nsec - begin.tv_nsec) / 1000000);
+	ready.ready.startup_ms = (uint32_t)(now_ms() - begun);
 	return e ? e : wire_send(WORKER_SOCKET, &ready, NULL);
 }
 

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "trace/otlp.h"
 
@@ -39,14 +39,6 @@ static char *body; /* of the request under way */
 static char host[256];
 static char error[CURL_ERROR_SIZE];
 static size_t answered; /* bytes of the collector's answer */
-
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 /* The answer says nothing of use; more than an answer would have ends the transfer. */
 static size_t skip(char *data, size_t size, size_t n, void *context)

@@ -27,6 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/file.h"
 #include "common/log.h"
 #include "common/stall.h"
@@ -303,14 +304,6 @@ void compile_process_rest(struct compile_process *p)
 
 static const struct page *page;
 static int turns; /* timer signals during the current compilation */
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 /* The timer's signal handler. It renews the alarm, so that LIMIT_S limits processor time and not
  * the pauses. */

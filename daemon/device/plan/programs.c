@@ -22,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "device/cl/environment.h"
 #include "device/cl/object_counts.h"
@@ -128,14 +129,6 @@ static void write_options(const struct step *step, char options[OPTIONS_SIZE])
 }
 
 /* ---- the makers ---- */
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 /* Waits for a change, up to `ms` milliseconds. */
 static void wait_change(struct programs *p, unsigned ms)

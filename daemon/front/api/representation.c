@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <glib.h>
 #include <zlib.h>
 
+#include "common/clock.h"
 #include "front/api/accept.h"
 #include "front/base/loop.h"
 #include "front/workers/repertoire.h"
@@ -120,14 +120,6 @@ static void representation_free(void *representation)
 	free(one);
 }
 
-static uint64_t thread_ns(void)
-{
-	struct timespec used;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-	return (uint64_t)used.tv_sec * 1000000000 + (uint64_t)used.tv_nsec;
-}
-
 static uint64_t hash(const char *text, size_t size) /* FNV-1a */
 {
 	uint64_t sum = UINT64_C(0xcbf29ce484222325);
@@ -151,7 +143,7 @@ static bool is_current(const struct representation *one, unsigned traits)
  * to keep. */
 static struct representation *make(struct request *r, char *key)
 {
-	uint64_t begun = thread_ns();
+	uint64_t begun = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	struct representation *one = NULL;
 
 	r->route->act(r);
@@ -167,18 +159,18 @@ static struct representation *make(struct request *r, char *key)
 		one->answer.version = hash(one->answer.text, one->answer.text_size);
 	one->repertoire = repertoire();
 	one->made = loop_now();
-	one->cost = thread_ns() - begun;
+	one->cost = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun;
 	g_hash_table_replace(representations, key, one);
 	return one;
 }
 
 static bool has_gzip(struct representation *one)
 {
-	uint64_t begun = thread_ns();
+	uint64_t begun = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 
 	if (!one->gzip && one->answer.text_size >= COMPRESS_MIN) {
 		one->gzip = compress_text(one->answer.text, one->answer.text_size, &one->gzip_size);
-		one->cost += thread_ns() - begun;
+		one->cost += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun;
 	}
 	return one->gzip;
 }

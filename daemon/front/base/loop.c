@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
+
 enum { BATCH = 64 };
 
 static int epoll_fd = -1;
@@ -136,10 +138,7 @@ void loop_stop(void)
 
 uint64_t loop_now(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	return now_ns();
 }
 
 bool loop_held_up(uint64_t *looked, uint64_t period_ms)

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
+#include "common/clock.h"
 #include "front/base/loop.h"
 #include "front/base/metrics.h"
 #include "front/workers/supervisor.h"
@@ -93,10 +93,7 @@ void tracer_join(struct trace *trace)
 /* Nanoseconds since 1970 at 0 of loop_now(). */
 static uint64_t clock_offset(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec - loop_now();
+	return clock_ns(CLOCK_REALTIME) - loop_now();
 }
 
 struct span tracer_part(const struct trace *trace, const char *name, uint64_t start, uint64_t end)
