@@ -82,7 +82,7 @@ COLUMNS = [
     (TALL, {"border": "replicate"}), (TALL, {"border": "reflect"}), (TALL, {"border": "wrap"}),
     (TALL, {"border": "constant"}), (TALL, {"border": "crop", "verify": 1}),
     (TALL, {"border": "reflect101", "variant": "reference"}),
-    ([("gaussian", {"sigma": 20.0}), ("box", {"size": 51})], {"border": "reflect101"}),
+    ([("gaussian", {"sigma": 20.0}), ("box", {"size": 101})], {"border": "reflect101"}),
 ]
 
 

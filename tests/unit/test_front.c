@@ -710,6 +710,32 @@ static void test_drain_rate(void **state)
 	assert_true(admission_free() == 1);
 }
 
+/* Time without a device says nothing about how fast work gets done, though jobs come meanwhile. */
+static void test_stalled(void **state)
+{
+	struct config config = {.max_jobs = 10, .max_wait = 3};
+	const struct timespec pause = {.tv_nsec = 100000000};
+	uint64_t busy;
+
+	(void)state;
+	admission_init(&config);
+	busy = -loop_now();
+	admission_began(WORK_LIGHT, 1000);
+	admission_stalled(true);
+	busy += loop_now();
+	for (int i = 0; i < 3; i++) {
+		nanosleep(&pause, NULL);
+		admission_began(WORK_LIGHT, 1000);
+	}
+	busy -= loop_now();
+	admission_stalled(false);
+	nanosleep(&pause, NULL);
+	admission_ended(WORK_LIGHT, 1000);
+	busy += loop_now();
+	assert_true(admission_predict(WORK_LIGHT, 0) >= 3 * 0.09);
+	assert_true(admission_predict(WORK_LIGHT, 0) <= 3e-9 * (double)busy);
+}
+
 /* Jobs that wait for a program say nothing about how fast work gets done. */
 static void test_held(void **state)
 {
@@ -1463,6 +1489,7 @@ int main(void)
 	    cmocka_unit_test(test_spool_adopted),
 	    cmocka_unit_test(test_drain_rate),
 	    cmocka_unit_test(test_held),
+	    cmocka_unit_test(test_stalled),
 	    cmocka_unit_test(test_unread),
 	    cmocka_unit_test(test_chain_memory),
 	    cmocka_unit_test(test_reckoned),

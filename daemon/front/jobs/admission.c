@@ -1,5 +1,5 @@
 /* The drain rate is work done over busy time, both decaying with a time constant. A class is busy
- * while it has a job that does not wait for a program. */
+ * while it has a job that does not wait for a program, and there is a device. */
 #include "front/jobs/admission.h"
 
 #include <math.h>
@@ -25,10 +25,12 @@ struct demand {
 
 static const struct config *config;
 static struct demand demands[WORK_CLASSES];
+static bool stalled; /* no device is up */
 
 void admission_init(const struct config *c)
 {
 	config = c;
+	stalled = false;
 	for (enum work_class i = 0; i < WORK_CLASSES; i++)
 		demands[i] = (struct demand){0};
 }
@@ -57,7 +59,7 @@ static void update(struct demand *d)
 	double seconds = (double)(now - d->updated) * 1e-9, kept = exp(-seconds / fade);
 
 	d->updated = now;
-	if (d->jobs <= d->held)
+	if (d->jobs <= d->held || stalled)
 		return;
 	d->done *= kept;
 	d->busy = d->busy * kept + seconds;
@@ -98,6 +100,13 @@ void admission_held(enum work_class class, bool held)
 
 	update(d);
 	d->held += held ? 1 : -1u;
+}
+
+void admission_stalled(bool now_stalled)
+{
+	for (enum work_class i = 0; i < WORK_CLASSES; i++)
+		update(&demands[i]);
+	stalled = now_stalled;
 }
 
 double admission_predict(enum work_class class, double cost)

@@ -33,6 +33,9 @@ void admission_ended(enum work_class class, double cost);
  * about how fast work is done. */
 void admission_held(enum work_class class, bool held);
 
+/* No device is up, or one is again. Time without one says nothing of how fast work is done. */
+void admission_stalled(bool stalled);
+
 /* Seconds until a job that arrives now would be done, after those of its class; 0 if there are
  * none, or the class has not been measured. */
 double admission_predict(enum work_class class, double cost);

@@ -11,6 +11,7 @@
 #include "common/log.h"
 #include "front/base/loop.h"
 #include "front/base/metrics.h"
+#include "front/jobs/admission.h"
 #include "front/workers/codec_reports.h"
 #include "front/workers/codecs.h"
 #include "front/workers/cost.h"
@@ -294,6 +295,7 @@ static void check_devices(void *context)
 	for (unsigned i = 0; i < devices_count(); i++)
 		if (blind || !last_up[i] || device_is_hopeful(device_get(i)))
 			last_up[i] = loop_now();
+	admission_stalled(!devices_up());
 	if (!scheduler_has_hope(0))
 		fail_waiting(ERR_NO_DEVICE);
 	while ((flow = hopeless()))
