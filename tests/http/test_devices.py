@@ -164,4 +164,4 @@ def test_without_a_gpu(reloadable):
         assert fallback() == 0
         reload(service, "codecs=1\n")
         assert fallback() == 1
-        assert service.tail().count("warning: no GPU was found") == 2
+        poll(lambda: service.tail().count("warning: no GPU was found") == 2, 60, "the warning")

@@ -177,6 +177,7 @@ def test_wrong_kernel_found(launch, wrong_kernels):
         else:
             answer.refused(503, "no-device")
         row, column, band = np.argwhere(off > 1)[0]
+        service.says("is doubtful")
         line = next(text for text in service.tail().splitlines() if "is doubtful" in text)
         assert f"at {column},{row} band {band}: {plain.pixels[row, column, band]} " in line
         assert "tile 0 by cpu0 (gradient)" in line and f"{mismatches} of {pixels.size}" in line
