@@ -90,7 +90,9 @@ def test_restart_over_an_old_socket(tmp_path, launch):
     """A socket file that a killed service left does not keep the next from starting."""
     path = tmp_path / "socket"
     first = launch("--listen", f"unix:{path}").start()
+    workers = children(first.process.pid)
     first.kill()
+    poll(lambda: all(worker.gone for worker in workers), 60, "the end of those that have the socket, too")
     assert path.exists()
     with launch("--listen", f"unix:{path}") as second:
         assert second.post("/v1/filters/box", PNG).status == 200
