@@ -239,6 +239,9 @@ static void encode(struct job *job)
 		tiles_stop(&job->tiles, e, &problem);
 	else if (!tiles_stopped(&job->tiles)) /* frees the tiles that no later row frees */
 		tiles_free_above(&job->tiles, tiling_all_rows(&job->tiles.tiling));
+	/* A file has no seals; the front ends whoever has not sealed memory before it counts. */
+	if (!e)
+		memory_seal(job->answer.writer);
 	if (!e && job->compared.at && !tiles_stopped(&job->tiles))
 		job->check = jpeg_check(&job->compared, job->answer.reader);
 	if (!e && job->tiles.compared && !tiles_stopped(&job->tiles))

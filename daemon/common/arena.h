@@ -3,6 +3,7 @@
 #define COMMON_ARENA_H
 
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,6 +33,11 @@ enum error sealed_create(const char *name, const void *data, size_t size, int *f
 
 /* What makes a memfd final. */
 enum { SEALS_FINAL = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE };
+
+/* Makes a memfd final. Whoever has written it does this quickest: for another process the system
+ * first has the processors file the pages that they have put aside. False with errno, EBUSY if some
+ * of it may still be written to through a mapping. */
+bool memory_seal(int fd);
 
 /* Reads a descriptor to its end, *size bytes, into a new block from malloc(). If they are fewer
  * than `least`, the block has so many, the others 0. ERR_IO if they are more than `most`;

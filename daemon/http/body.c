@@ -137,14 +137,11 @@ static struct spill *spill_new(int fd, uint64_t at)
 	return s;
 }
 
-/* Whoever has written seals quickest: for another the system first has the processors file the
- * pages that they have put aside. It refuses while it moves a page itself; the body then goes where
- * the front has room. */
 int body_whole(const char *data, size_t size)
 {
 	int fd = memfd_create("body", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	if (fd >= 0 && (write_all(fd, data, size, 0) || fcntl(fd, F_ADD_SEALS, SEALS_FINAL))) {
+	if (fd >= 0 && (write_all(fd, data, size, 0) || !memory_seal(fd))) {
 		close(fd);
 		fd = -1;
 	}
@@ -207,11 +204,11 @@ bool body_await(struct body *body, void (*wake)(void *context), void *context)
 	return true;
 }
 
-enum error body_error(const struct body *body, struct problem *problem)
+enum error body_finish(const struct body *body, struct problem *problem)
 {
-	if (!body->spill || !body->spill->broken)
-		return ERR_OK;
-	return problem_set(problem, ERR_IO, "cannot write the body to a file");
+	if (body->spill ? body->spill->broken : body->fd >= 0 && !memory_seal(body->fd))
+		return problem_set(problem, ERR_IO, "cannot keep the body");
+	return ERR_OK;
 }
 
 void body_close(struct body *body)

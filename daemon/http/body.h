@@ -40,8 +40,8 @@ enum error body_write(struct body *body, const char *data, size_t size,
  * closed before). */
 bool body_await(struct body *body, void (*wake)(void *context), void *context);
 
-/* ERR_IO if some could not be written. */
-enum error body_error(const struct body *body, struct problem *problem) MUST_CHECK;
+/* All of it has been written and is final. ERR_IO if some could not be written. */
+enum error body_finish(const struct body *body, struct problem *problem) MUST_CHECK;
 
 /* Closes its descriptor; a closed one may be closed again. */
 void body_close(struct body *body);

@@ -687,7 +687,7 @@ static void complete(struct exchange *x)
 	if (x->form && serve_wants_body(x->request))
 		check_body(x, form_finish(x->form, &problem), &problem);
 	if (serve_wants_body(x->request))
-		check_body(x, body_error(&x->body, &problem), &problem);
+		check_body(x, body_finish(&x->body, &problem), &problem);
 	serve_finish(x->request, x->body.size);
 	x->complete = true;
 	body_close(&x->body);

@@ -285,17 +285,14 @@ static void make_job(const struct request *request, struct message *message)
 	message->job.samples_max = request->samples_max ? request->samples_max : 1 << 22;
 }
 
-/* For writing alone, and for reading alone. */
 static void open_answer(int ends[2])
 {
-	int fd = memfd_create("answer", MFD_CLOEXEC);
-
-	if (arena_reopen(fd, O_WRONLY, &ends[0]) || arena_reopen(fd, O_RDONLY, &ends[1]))
+	ends[0] = memfd_create("answer", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	ends[1] = dup(ends[0]);
+	if (ends[1] < 0)
 		die("answer");
-	close(fd);
 }
 
-/* A lease is had only if the worker has kept no descriptor that it can write to. */
 static void read_answer(struct reply *reply)
 {
 	size_t size = reply->done.answer_size;
@@ -305,10 +302,8 @@ static void read_answer(struct reply *reply)
 	reply->answer = malloc(size + 1);
 	if (!reply->answer || pread(reply->file[1], reply->answer, size, 0) != (ssize_t)size)
 		die("answer");
-	close(reply->file[0]);
-	reply->file[0] = -1;
-	if (fcntl(reply->file[1], F_SETLEASE, F_RDLCK))
-		die("the worker has kept the answer");
+	if ((fcntl(reply->file[0], F_GET_SEALS) & SEALS_FINAL) != SEALS_FINAL)
+		die("the worker has not sealed the answer");
 }
 
 bool peer_run(struct peer *peer, const struct request *request, struct reply *reply)

@@ -169,26 +169,12 @@ static void flood(void)
 	}
 }
 
-/* Waits until the front has believed the answer, and so sealed it. Where the answer is in a file
- * the front ends this worker first. */
-static void await_belief(void)
-{
-	const struct timespec pause = {.tv_nsec = 10000000};
-
-	for (int i = 0, seals; i < 2000; i++) {
-		seals = fcntl(answer, F_GET_SEALS);
-		if (seals >= 0 && seals & F_SEAL_FUTURE_WRITE)
-			return;
-		nanosleep(&pause, NULL);
-	}
-}
-
 /* As many as there should be of a grey image of bytes, one of which cannot be. */
 static void answer_numbers(void)
 {
 	double numbers[256] = {[200] = random_number(2) ? 1.5 : -0.0 / 0.0};
 
-	if (pwrite(answer, numbers, sizeof numbers, 0) != sizeof numbers)
+	if (pwrite(answer, numbers, sizeof numbers, 0) != sizeof numbers || !memory_seal(answer))
 		die("answer");
 	say_done(sizeof numbers);
 }
@@ -211,8 +197,21 @@ static uint64_t write_far(void)
 	return (uint64_t)far + 1;
 }
 
+static bool can_map(int file)
+{
+	return mmap(NULL, 10, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) != MAP_FAILED;
+}
+
+static bool can_change(void)
+{
+	return can_map(answer) || can_map(reader) || pwrite(answer, "x", 1, 0) > 0 ||
+	       !ftruncate(answer, 1);
+}
+
+/* Keeps the answer's descriptors, and as "maps" a mapping too, by which it cannot be sealed. */
 static void filter_honestly(void)
 {
+	uint64_t size;
 
 	say_image();
 	hear_until(MSG_ANSWER);
@@ -224,15 +223,13 @@ static void filter_honestly(void)
 	}
 	if (pwrite(answer, "0123456789", 10, 0) != 10)
 		die("answer");
-	if (mmap(NULL, 10, PROT_READ | PROT_WRITE, MAP_SHARED, answer, 0) != MAP_FAILED ||
-	    mmap(NULL, 10, PROT_READ | PROT_WRITE, MAP_SHARED, reader, 0) != MAP_FAILED)
+	size = is("far") ? write_far() : is("size") ? UINT64_C(1) << 62 : is("more") ? 11 : 10;
+	if (is("maps") && !can_map(answer))
+		die("mmap");
+	if (memory_seal(answer) ? can_change()
+	                        : !is("maps") && (can_map(answer) || can_map(reader)))
 		fprintf(stderr, "hostile: THE ANSWER CAN BE CHANGED\n");
-	say_done(is("far") ? write_far() : is("size") ? UINT64_C(1) << 62 : is("more") ? 11 : 10);
-	if (!is("later"))
-		return;
-	await_belief();
-	if (ftruncate(answer, 1) == 0 || pwrite(answer, "x", 1, 0) > 0)
-		fprintf(stderr, "hostile: THE ANSWER CAN BE CHANGED\n");
+	say_done(size);
 }
 
 static void misbehave(void)

@@ -217,7 +217,8 @@ static struct link_message hear(char text[4])
 		room = fd;
 	if (message.type == LINK_ROOM)
 		return message;
-	if ((fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDONLY || pwrite(fd, "x", 1, 0) > 0)
+	if (pwrite(fd, "x", 1, 0) > 0 || !ftruncate(fd, 1) ||
+	    mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) != MAP_FAILED)
 		fprintf(stderr, "hostile: THE ANSWER CAN BE CHANGED\n");
 	close(fd);
 	return message;
@@ -266,6 +267,11 @@ static void send_body(size_t size)
 		fprintf(stderr, "hostile: A BODY CAN BE OF ANY SIZE\n");
 	if (pwrite(room, body, size, 0) != (ssize_t)size)
 		die("body");
+	if (is("maps") &&
+	    mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, room, 0) == MAP_FAILED)
+		die("mmap");
+	if (memory_seal(room) == is("maps"))
+		die("seal");
 	say_step(&finish);
 }
 
@@ -273,7 +279,7 @@ static void lie(void)
 {
 	char text[4];
 
-	send_body(99);
+	send_body(is("maps") ? 100 : 99);
 	hear_until(LINK_ANSWER, text);
 	fprintf(stderr, "hostile: the answer is %s\n", text);
 	pause();
@@ -319,8 +325,6 @@ static void change_later(void)
 	char text[4];
 
 	send_body(100);
-	if (mmap(NULL, 100, PROT_READ | PROT_WRITE, MAP_SHARED, room, 0) != MAP_FAILED)
-		fprintf(stderr, "hostile: THE BODY CAN BE CHANGED\n");
 	do
 		message = hear(text);
 	while (message.type != LINK_ANSWER_FILE && message.type != LINK_ANSWER);
@@ -497,7 +501,7 @@ static void misbehave(void)
 	} else if (is("spins")) {
 		for (;;)
 			;
-	} else if (is("lies")) {
+	} else if (is("lies") || is("maps")) {
 		lie();
 	} else if (is("lies-whole")) {
 		lie_whole();

@@ -34,21 +34,33 @@ def tells(service, text):
 
 def test_honest(hostile):
     """The program can do what it is asked, and changes neither body nor answer."""
-    with hostile("later", "--codecs", "1") as service:
+    with hostile("honest", "--codecs", "1") as service:
         for _ in range(3):
             answer = service.post(TARGET, BODY)
             assert (answer.status, answer.body) == (200, b"0123456789")
         assert not tells(service, "CAN BE CHANGED")
+        assert service.total("convolved_worker_restarts_total") == 0
 
 
 def test_files(hostile):
     """The same where bodies and answers lie in files: an answer whose descriptor its worker keeps counts when
     that has ended."""
-    with hostile("later", "--codecs", "1", "--spool-size", "0") as service:
+    with hostile("honest", "--codecs", "1", "--spool-size", "0") as service:
         for _ in range(3):
             answer = service.post(TARGET, BODY)
             assert (answer.status, answer.body) == (200, b"0123456789")
         assert not tells(service, "CAN BE CHANGED")
+
+
+def test_mapped(hostile):
+    """An answer of which its worker keeps a mapping counts once the worker has ended."""
+    with hostile("maps", "--codecs", "1") as service:
+        for _ in range(3):
+            poll(lambda: service.workers("codec"), 60, "a worker")
+            before = {worker.pid for worker in service.workers("codec")}
+            answer = service.post(TARGET, BODY)
+            assert (answer.status, answer.body) == (200, b"0123456789")
+            assert before.isdisjoint(worker.pid for worker in service.workers("codec"))
 
 
 @pytest.mark.parametrize("mode", ("size", "more", "far", "early", "times", "losses", "descriptors",

@@ -79,9 +79,10 @@ def test_ended(hostile, mode, reason):
         check_honest(service)
 
 
-def test_body_that_is_not_there(hostile):
-    """What it says of a body is measured."""
-    with hostile("lies") as service:
+@pytest.mark.parametrize("mode", ("lies", "maps"))
+def test_body_that_is_not_there(hostile, mode):
+    """What it says of a body is measured, and that nobody can change it."""
+    with hostile(mode) as service:
         poll(lambda: "hostile: the answer is 500" in log(service), 60, "an answer")
         check_honest(service)
 

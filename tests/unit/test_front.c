@@ -899,13 +899,14 @@ static bool can_change(int fd)
 	       mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) != MAP_FAILED;
 }
 
-/* What has settled nobody changes: not whoever reads it, nor (in memory) whoever has written it and
- * keeps the descriptor. A file is known to be kept. */
+/* What has been released nobody changes, and it is not while somebody may: who has a mapping of
+ * memory, and who keeps the descriptor of a file. */
 static void test_spool_settled(void **state)
 {
 	char directory[] = "/tmp/convolved-test-XXXXXX", data[600], back[600];
 	struct config config = {.max_memory = 10000, .spool_size = 1000, .cache_dir = directory};
 	struct spool spool;
+	void *mapped;
 	int worker;
 
 	(void)state;
@@ -916,17 +917,21 @@ static void test_spool_settled(void **state)
 		assert_int_equal(spool_open(&spool, large ? 5000 : 600), ERR_OK);
 		assert_int_equal(extend(&spool, 0, data, 600), ERR_OK);
 		worker = dup(spool.writer);
-		assert_true(mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_SHARED, worker, 0) ==
-		            MAP_FAILED);
+		mapped = mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_SHARED, worker, 0);
+		assert_true((mapped == MAP_FAILED) == large);
+		assert_false(memory_seal(worker));
+		assert_false(spool_release(&spool));
 		assert_int_equal(spool_settle(&spool, UINT64_C(1) << 62), ERR_IO);
-		assert_int_equal(spool_settle(&spool, 601), ERR_IO);
 		assert_int_equal(spool_memory(), large ? 0 : 600);
-		assert_int_equal(spool_release(&spool), !large);
+		if (!large)
+			munmap(mapped, 1);
+		assert_int_equal(memory_seal(worker), !large);
 		assert_int_equal(can_change(worker), large);
 		if (large) /* it has been */
 			assert_int_equal(pwrite(worker, data, 600, 0), 600);
 		close(worker);
 		assert_true(spool_release(&spool));
+		assert_int_equal(spool_settle(&spool, 601), ERR_IO);
 		assert_int_equal(spool_settle(&spool, 600), ERR_OK);
 		assert_false(can_change(spool.fd));
 		assert_int_equal(pread(spool.fd, back, 600, 0), 600);

@@ -250,7 +250,7 @@ enum error request_settle(struct request *r, uint64_t size, struct problem *prob
 
 	if (!r->has_body)
 		return ERR_OK;
-	if (spool_settle(&r->body, size))
+	if ((!spool_release(&r->body) && r->body.in_memory) || spool_settle(&r->body, size))
 		return problem_set(problem, ERR_IO, "the body is not where it should be");
 	got = r->urlencoded ? pread(r->body.fd, start, sizeof start, 0) : 0;
 	r->terms.stripped = got > 0 && looks_stripped(start, (size_t)got);

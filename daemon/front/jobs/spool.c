@@ -2,10 +2,11 @@
  * the content of a memfd there. The loop does not touch what the errand holds until that has
  * finished.
  *
- * The hard part is that whoever has written may keep its descriptor. That one is for writing alone,
- * so it can map nothing, and a seal makes memory final whatever it does. A file has no seals; but
- * the system grants a lease for reading only while nobody has the file open for writing (overlayfs
- * would not count a mapping). */
+ * The hard part is that whoever has written may keep its descriptor, and a mapping. Memory is final
+ * once its writer has sealed it: the seal is refused while a mapping may be written to, and walks
+ * the pages, which the loop must not. A file has no seals. Its writer's descriptor is for writing
+ * alone, so it can map nothing, and the system grants a lease for reading only while nobody has the
+ * file open for writing (overlayfs would not count a mapping). */
 #include "front/jobs/spool.h"
 
 #include <assert.h>
@@ -169,37 +170,37 @@ static void release(struct spool *spool)
 	spool->reserved = 0;
 }
 
-/* Opens it over ends, which are its own from then on. */
-static enum error open_over(struct spool *spool, uint64_t size, const char *client, int reader,
-                            int writer)
+/* Opens it over a memfd, which is its own from then on. */
+static enum error open_over(struct spool *spool, uint64_t size, const char *client, int fd)
 {
-	*spool = (struct spool){.fd = reader, .writer = writer, .in_memory = true, .most = size};
+	*spool = (struct spool){.fd = fd, .writer = fd, .in_memory = true, .most = size};
 	if (reserve(spool, size, client)) {
 		counts[true]++;
 		return ERR_OK;
 	}
 	*spool = SPOOL_NONE;
-	close(reader);
-	if (writer >= 0)
-		close(writer);
+	close(fd);
 	return ERR_QUEUE_FULL;
 }
 
 static enum error open_memory(struct spool *spool, uint64_t size, const char *client)
 {
-	int reader, writer;
+	int fd = memfd_create("spool", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	if (!open_ends(memfd_create("spool", MFD_CLOEXEC | MFD_ALLOW_SEALING), &reader, &writer))
-		return ERR_IO;
-	return open_over(spool, size, client, reader, writer);
+	return fd < 0 ? ERR_IO : open_over(spool, size, client, fd);
+}
+
+static bool is_final(int fd)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	return seals >= 0 && (seals & SEALS_FINAL) == SEALS_FINAL;
 }
 
 enum error spool_adopt(struct spool *spool, uint64_t size, int fd)
 {
-	int seals = fcntl(fd, F_GET_SEALS);
-
-	if (seals >= 0 && (seals & SEALS_FINAL) == SEALS_FINAL)
-		return open_over(spool, size, NULL, fd, -1);
+	if (is_final(fd))
+		return open_over(spool, size, NULL, fd);
 	close(fd);
 	return ERR_IO;
 }
@@ -239,7 +240,6 @@ static enum error move_to_file(struct spool *spool)
 
 	if (e)
 		return e;
-	close(spool->writer);
 	spool->fd = spool->writer = -1;
 	spool->in_memory = false;
 	counts[true]--;
@@ -287,26 +287,22 @@ enum error spool_take_file(struct spool *spool)
 
 bool spool_release(struct spool *spool)
 {
-	static const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE;
-
-	if (spool->writer >= 0) {
-		if (spool->in_memory && fcntl(spool->writer, F_ADD_SEALS, seals))
-			return false;
-		close(spool->writer);
-		spool->writer = -1;
-	}
 	if (spool->in_memory)
-		return true;
+		return is_final(spool->fd);
+	if (spool->writer >= 0)
+		close(spool->writer);
+	spool->writer = -1;
 	return !fcntl(spool->fd, F_SETLEASE, F_RDLCK) && !fcntl(spool->fd, F_SETLEASE, F_UNLCK);
 }
 
 enum error spool_settle(struct spool *spool, uint64_t size)
 {
-	bool released = spool_release(spool);
+	static const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE;
+	const bool final = spool_release(spool) || !spool->in_memory;
 	struct stat status;
 
-	if ((spool->in_memory && !released) || size > spool->most || fstat(spool->fd, &status) ||
-	    (uint64_t)status.st_size != size)
+	if ((!final && fcntl(spool->fd, F_ADD_SEALS, seals)) || size > spool->most ||
+	    fstat(spool->fd, &status) || (uint64_t)status.st_size != size)
 		return ERR_IO;
 	spool->size = size;
 	if (!spool->in_memory)
@@ -324,7 +320,7 @@ enum error spool_settle(struct spool *spool, uint64_t size)
 void spool_close(struct spool *spool)
 {
 	release(spool);
-	if (spool->fd >= 0 && spool->writer >= 0)
+	if (!spool->in_memory && spool->writer >= 0)
 		close(spool->writer);
 	if (spool->fd >= 0)
 		errand_close(spool->fd);

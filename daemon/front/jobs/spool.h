@@ -15,8 +15,8 @@
 struct spill;
 
 struct spool {
-	int fd;              /* for reading alone; -1: none */
-	int writer;          /* for writing alone; -1: none, or no more */
+	int fd;              /* of a file for reading alone; -1: none */
+	int writer;          /* of a file for writing alone, or -1; in memory the same as fd */
 	struct spill *spill; /* to a file, until spool_take_file(); else NULL */
 	bool in_memory;
 	uint64_t size;      /* bytes, once it has settled */
@@ -57,13 +57,13 @@ bool spool_await(struct spool *spool, void (*wake)(void *context), void *context
  * made, now and when asked again. */
 enum error spool_take_file(struct spool *spool) MUST_CHECK;
 
-/* All has been written. True if nobody can change it any more; a file whose writer has not closed
- * it can be, and so can one where the system does not tell (not every file system does), until that
- * process has ended. */
+/* All has been written. True if nobody can change it any more: memory that its writer has sealed
+ * (SEALS_FINAL), and a file that its writer has closed, where the system tells (not every file
+ * system does). */
 bool spool_release(struct spool *spool);
 
-/* The same, and takes over what has been written, so many bytes by report. ERR_IO if the report is
- * wrong, or what is in memory could be changed. */
+/* Takes over what has been written, so many bytes by report, once spool_release() was true or the
+ * writer has ended. ERR_IO if the report is wrong. */
 enum error spool_settle(struct spool *spool, uint64_t size) MUST_CHECK;
 
 /* Closes it; a closed one (fd -1) may be closed again. */
