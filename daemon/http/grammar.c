@@ -104,6 +104,11 @@ static size_t line_max(const struct grammar *g)
 
 static enum error line_too_long(const struct grammar *g, struct problem *problem)
 {
+	if (g->state == GRAMMAR_START)
+		return problem_set(problem, ERR_TARGET_TOO_LONG,
+		                   "the request line has more than %d bytes (each parameter counts "
+		                   "for %d more); long parameters may be parts of a form",
+		                   GRAMMAR_HEAD_MAX, GRAMMAR_ITEM);
 	if (g->state == GRAMMAR_CHUNK_SIZE)
 		return problem_set(problem, ERR_BAD_REQUEST,
 		                   "the line before a chunk has more than %d bytes; send its size "
@@ -118,8 +123,7 @@ static enum error line_too_long(const struct grammar *g, struct problem *problem
 		                   GRAMMAR_TRAILERS_MAX);
 	return problem_set(problem, ERR_HEAD_TOO_LARGE,
 	                   "the request line and the headers have more than %d bytes (each "
-	                   "parameter, header and cookie counts for %d more); long parameters may "
-	                   "be parts of a form",
+	                   "parameter, header and cookie counts for %d more)",
 	                   GRAMMAR_HEAD_MAX, GRAMMAR_ITEM);
 }
 
@@ -310,6 +314,8 @@ static enum error take_request_line(struct grammar *g, struct problem *problem)
 		                   "the request line is not METHOD TARGET HTTP/1.1, with a space "
 		                   "between each two");
 	count_items(g, target, '&');
+	if (g->section > GRAMMAR_HEAD_MAX)
+		return line_too_long(g, problem);
 	g->options = method == 7 && !strncmp(g->line, "OPTIONS", 7);
 	e = check_version(g, target.at + target.size + 1, problem);
 	if (!e)

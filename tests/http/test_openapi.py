@@ -200,6 +200,7 @@ def test_problems(document, service):
 @pytest.mark.parametrize("status, sent", [
     (400, "GET /livez HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n"),
     (413, f"GET /livez HTTP/1.1\r\nHost: x\r\nContent-Length: {10 ** 30}\r\n\r\n"),
+    (414, f"GET /livez?{'x' * 200000} HTTP/1.1\r\nHost: x\r\n\r\n"),
     (415, "GET /livez HTTP/1.1\r\nHost: x\r\nContent-Encoding: gzip\r\nContent-Length: 1\r\n\r\nx"),
     (431, f"GET /livez HTTP/1.1\r\nHost: x\r\nX-Long: {'x' * 200000}\r\n\r\n"),
     (501, "GET /livez HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n"),

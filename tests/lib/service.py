@@ -269,7 +269,7 @@ class Client:
             text = answer.body.decode()
             if exposition.total(text, "convolved_time_seconds") >= asked:
                 return text
-            time.sleep(0.005)
+            time.sleep(0.02)
 
     def metrics(self):
         return exposition.parse(self.metrics_text())

@@ -93,7 +93,7 @@ static const struct {
 };
 
 /* What any request may be refused for, before its route counts. */
-static const char everywhere[] = "400 403 408 413 415 421 429 431 500 501 505";
+static const char everywhere[] = "400 403 408 413 414 415 421 429 431 500 501 505";
 
 /* Headers of answers: of all (""), of images, of those with one of these statuses. */
 static const struct {

@@ -1,8 +1,9 @@
 /* ETag, Vary, gzip. ETags are weak: the same text may go out compressed or not.
  *
- * The front has one thread, so a text that many ask for is made once for all of them. A text that
- * changes all the time is made anew as soon as that costs no more than a fiftieth of the thread's
- * time: one reader hardly ever gets an old text, and a thousand cost no more than one. */
+ * The front has one thread, so a text that many ask for is made once for all of them. Metrics are
+ * made at most once a second. Other texts that change all the time are made anew as soon as that
+ * costs no more than a fiftieth of the thread's time: one reader hardly ever gets an old text, and
+ * a thousand cost no more than one. */
 #include "front/api/representation.h"
 
 #include <stdio.h>
@@ -22,8 +23,8 @@ enum {
 	GZIP_WINDOW = 15 + 16,
 	GZIP_MEMORY = 8,
 	ETAG_SIZE = 24,
-	COST_FACTOR = 50, /* how much longer than it took to make a text serves */
-	MOMENT_MS = 1000, /* but no longer */
+	COST_FACTOR = 50, /* how much longer than it took to make a text serves for a moment */
+	SECOND_NS = 1000000000, /* the longest moment */
 };
 
 /* An answer that has been made, without what is of one request only. */
@@ -132,11 +133,11 @@ static uint64_t hash(const char *text, size_t size) /* FNV-1a */
 static bool is_current(const struct representation *one, unsigned traits)
 {
 	const struct format_sets now = repertoire();
-	uint64_t lasts = one->cost * COST_FACTOR, most = MOMENT_MS * UINT64_C(1000000);
+	uint64_t lasts = traits & SHARED_A_SECOND ? SECOND_NS : one->cost * COST_FACTOR;
 
 	if (traits & SHARED_BY_REPERTOIRE)
 		return one->repertoire.read == now.read && one->repertoire.written == now.written;
-	return loop_now() - one->made < (lasts < most ? lasts : most);
+	return loop_now() - one->made < (lasts < SECOND_NS ? lasts : SECOND_NS);
 }
 
 /* Has the route answer, and keeps the answer under the key (owned from now on). NULL: there is none
@@ -205,7 +206,7 @@ void representation_answer(struct request *r)
 	struct representation *one;
 	char *key;
 
-	if (!(r->route->traits & (SHARED_A_MOMENT | SHARED_BY_REPERTOIRE)) ||
+	if (!(r->route->traits & (SHARED_A_MOMENT | SHARED_A_SECOND | SHARED_BY_REPERTOIRE)) ||
 	    asprintf(&key, "%s%s%s", r->path, accept_openmetrics(accept) ? " openmetrics" : "",
 	             accept_prefers(accept, "text/html", "text/plain") ? " html" : "") < 0) {
 		r->route->act(r);

@@ -7,8 +7,9 @@
 
 /* Answers a request whose route has `act`: with a text that is shared with others while it holds,
  * or else what `act` answers. The catalogue and the pages hold until the formats of the codec
- * workers change, and get a version; what changes all the time holds for fifty times what it took
- * to make, and at most a second. Answers other than 200 are not shared. */
+ * workers change, and get a version; metrics hold for a second; what else changes all the time
+ * holds for fifty times what it took to make, and at most a second. Answers other than 200 are not
+ * shared. */
 void representation_answer(struct request *request);
 void representations_fini(void);
 

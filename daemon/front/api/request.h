@@ -31,7 +31,8 @@ struct request;
 enum route_trait {
 	BY_ACCEPT = 1 << 0,       /* the header Accept decides what they are */
 	SHARED_A_MOMENT = 1 << 1, /* they serve all who ask for the same: see representation.h */
-	SHARED_BY_REPERTOIRE = 1 << 2, /* likewise */
+	SHARED_A_SECOND = 1 << 2, /* likewise */
+	SHARED_BY_REPERTOIRE = 1 << 3, /* likewise */
 };
 
 /* What the service answers to; the rows are in routes.c. */

@@ -162,7 +162,7 @@ static const struct route routes[] = {
      "401", SHARED_A_MOMENT},
     {"GET", "/metrics", get_metrics,
      "Metrics in the text format of Prometheus, or by Accept as OpenMetrics", "", "Text", "401",
-     SHARED_A_MOMENT | BY_ACCEPT},
+     SHARED_A_SECOND | BY_ACCEPT},
     {"GET", "/livez", get_livez, "Whether the service is alive", "", "Text", "", 0},
     {"GET", "/readyz", get_readyz, "Whether a test image has recently passed through all stages",
      "verbose", "Text NotReady", "", 0},
