@@ -40,6 +40,8 @@ struct spill {
  * kept. */
 enum { SMALL_ANSWER = 1 << 20 };
 
+enum { BLOCK_SIZE = 512 }; /* bytes in the unit of st_blocks */
+
 static const struct config *config;
 static uint64_t memory_used;
 static unsigned counts[2]; /* number of open spools: in files, in memory */
@@ -302,7 +304,8 @@ enum error spool_settle(struct spool *spool, uint64_t size)
 	struct stat status;
 
 	if ((!final && fcntl(spool->fd, F_ADD_SEALS, seals)) || size > spool->most ||
-	    fstat(spool->fd, &status) || (uint64_t)status.st_size != size)
+	    fstat(spool->fd, &status) || (uint64_t)status.st_size != size ||
+	    (spool->in_memory && (uint64_t)status.st_blocks * BLOCK_SIZE < size))
 		return ERR_IO;
 	spool->size = size;
 	if (!spool->in_memory)

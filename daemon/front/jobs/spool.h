@@ -63,7 +63,7 @@ enum error spool_take_file(struct spool *spool) MUST_CHECK;
 bool spool_release(struct spool *spool);
 
 /* Takes over what has been written, so many bytes by report, once spool_release() was true or the
- * writer has ended. ERR_IO if the report is wrong. */
+ * writer has ended. ERR_IO if the report is wrong, or memory has holes. */
 enum error spool_settle(struct spool *spool, uint64_t size) MUST_CHECK;
 
 /* Closes it; a closed one (fd -1) may be closed again. */
