@@ -126,7 +126,8 @@ bool jpeg_scan_valid(const struct jpeg_scan *scan)
 			if (!jpeg_huffman_valid(&scan->huffman[plane][class],
 			                        (enum jpeg_class) class))
 				return false;
-	return scan->size > 0 && scan->size < UINT32_MAX / 8 &&
+	/* Its bits are counted in signed numbers. */
+	return scan->size > 0 && scan->size < INT32_MAX / 8 &&
 	       scan->offset <= UINT64_MAX - scan->size;
 }
 

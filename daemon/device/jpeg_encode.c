@@ -218,6 +218,8 @@ static struct jpeg_image describe(const struct jpeg_encode_job *job)
 	image.samples_pitch = job->pitch;
 	image.groups.count = (image.blocks.count + JPEG_GROUP - 1) / JPEG_GROUP;
 	image.words.count = image.blocks.count * JPEG_BLOCK_WORDS + JPEG_SPARE_WORDS;
+	if (image.words.count > JPEG_WORDS_MAX)
+		image.words.count = JPEG_WORDS_MAX;
 	image.parts.count = image.words.count + image.groups.count;
 	image.pieces.count = image.words.count * 4 / JPEG_CHUNK + 1;
 	image.out.count = image.words.count * 5;

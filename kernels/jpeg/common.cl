@@ -31,7 +31,8 @@ FORCE_INLINE void words_of(uint *words, uint4 v)
 
 /* Exclusive prefix sums over the items of a group of JPEG_GROUP; *total: the sum of all. Each step
  * adds what lies twice as far back (Hillis & Steele, 1986). */
-#define GROUP_PREFIX(name, type)                                                                   \
+#define ADD_WRAPPING(a, b) ((a) + (b))
+#define GROUP_PREFIX(name, type, add)                                                              \
 	FORCE_INLINE type name(type value, local type *sums, type *total)                          \
 	{                                                                                          \
 		const uint item = get_local_id(0);                                                 \
@@ -43,7 +44,7 @@ FORCE_INLINE void words_of(uint *words, uint4 v)
 			type more = item >= back ? sums[item - back] : (type)(0);                  \
                                                                                                    \
 			barrier(CLK_LOCAL_MEM_FENCE);                                              \
-			sum += more;                                                               \
+			sum = add(sum, more);                                                      \
 			sums[item] = sum;                                                          \
 			barrier(CLK_LOCAL_MEM_FENCE);                                              \
 		}                                                                                  \
@@ -51,8 +52,8 @@ FORCE_INLINE void words_of(uint *words, uint4 v)
 		barrier(CLK_LOCAL_MEM_FENCE);                                                      \
 		return sum - value;                                                                \
 	}
-GROUP_PREFIX(group_prefix, uint)
-GROUP_PREFIX(group_prefix4, uint4)
+GROUP_PREFIX(group_prefix, uint, add_sat)
+GROUP_PREFIX(group_prefix4, uint4, ADD_WRAPPING)
 
 /* The share [x, y) of `count` elements of an item of a group of JPEG_GROUP, for sums that one group
  * makes over a whole image. */

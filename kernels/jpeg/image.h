@@ -30,6 +30,7 @@ enum {
 	JPEG_COLOR_GROUP = 64,  /* work-items along a row, 8 pixels each */
 	JPEG_BLOCK_WORDS = 16,  /* encoded words a block, beyond which an image is flagged */
 	JPEG_SPARE_WORDS = 256, /* and so many more an image */
+	JPEG_WORDS_MAX = 1 << 27, /* encoded words an image: their bits are counted in 32 bits */
 	JPEG_STEP_WORDS = 256,  /* of an image's quantization steps */
 };
 

@@ -19,9 +19,10 @@ JPEG_KERNEL(JPEG_GROUP) merge_prefix(JPEG_ARGUMENT, const global uint *part_bits
 	part_bits += image->groups.first;
 	part_offset += image->groups.first;
 	for (uint i = share.x; i < share.y; i++)
-		bits += part_bits[i];
+		bits = add_sat(bits, part_bits[i]);
 	bits = group_prefix(bits, sums, &total);
-	/* Zeros behind the end, which stuff.cl may read. */
+	/* Zeros behind the end, which stuff.cl may read. What fits is below JPEG_WORDS_MAX, which a
+	 * saturated sum of bits is not. */
 	fits = total / 32 + 5 <= image->words.count;
 	for (uint i = share.x; i < share.y; i++) {
 		part_offset[i] = bits;

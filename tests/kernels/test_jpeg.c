@@ -714,13 +714,83 @@ static void test_limits(void)
 	jpeg_encoder_fini(&encoder);
 }
 
+/* Sums the bits of an image's groups, `count` of `each` and one of `last`. */
+static void merge_bits(cl_kernel kernel, uint32_t count, uint32_t each, uint32_t last, bool fits)
+{
+	enum { GROUPS_MAX = 1024, SPARE = 16 };
+	static uint32_t bits[GROUPS_MAX], offsets[GROUPS_MAX], poison[SPARE];
+	struct jpeg_image image = {.groups = {0, count + 1}, .words = {0, JPEG_WORDS_MAX}};
+	struct jpeg_result result = {0, 0};
+	const uint64_t all = (uint64_t)count * each + last, end = (uint64_t)JPEG_WORDS_MAX * 4;
+	const size_t group = JPEG_GROUP;
+	cl_int code;
+	cl_mem words =
+	    clCreateBuffer(device.context, CL_MEM_READ_WRITE, end + sizeof poison, NULL, &code);
+	cl_mem buffers[] = {
+	    make_buffer(&image, sizeof image),    NULL,
+	    make_buffer(offsets, sizeof offsets), words,
+	    make_buffer(&count, sizeof count),    make_buffer(&result, sizeof result)};
+	uint32_t *bytes, *first;
+	uint8_t *spare;
+
+	check(code, "clCreateBuffer");
+	for (uint32_t i = 0; i <= count; i++)
+		bits[i] = i < count ? each : last;
+	buffers[1] = make_buffer(bits, sizeof bits);
+	memset(poison, POISON, sizeof poison);
+	check(
+	    clEnqueueWriteBuffer(queue, words, CL_TRUE, end, sizeof poison, poison, 0, NULL, NULL),
+	    "clEnqueueWriteBuffer");
+	for (cl_uint a = 0; a < 6; a++)
+		check(clSetKernelArg(kernel, a, sizeof *buffers, &buffers[a]), "clSetKernelArg");
+	check(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &group, &group, 0, NULL, NULL),
+	      "clEnqueueNDRangeKernel");
+	first = read_buffer(buffers[2], 0, sizeof offsets);
+	bytes = read_buffer(buffers[4], 0, sizeof *bytes);
+	spare = read_buffer(words, end, sizeof poison);
+	check(clEnqueueReadBuffer(queue, buffers[5], CL_TRUE, 0, sizeof result, &result, 0, NULL,
+	                          NULL),
+	      "clEnqueueReadBuffer");
+	if (result.flags != (fits ? 0 : JPEG_FLAG_ROOM) || *bytes != (fits ? (all + 7) / 8 : 0) ||
+	    (fits && first[count] != all - last) || !all_poison(spare, sizeof poison)) {
+		printf("# %llu bits: flags %u, %u bytes\n", (unsigned long long)all, result.flags,
+		       *bytes);
+		failures++;
+	}
+	free(first);
+	free(bytes);
+	free(spare);
+	for (int i = 0; i < 6; i++)
+		clReleaseMemObject(buffers[i]);
+}
+
+/* As many bits as can be counted, and more: an image is flagged before its sums wrap round. */
+static void test_bits(void)
+{
+	const uint32_t quarter = 1u << 30, most = quarter - 5 * 32 + 31;
+	struct jpeg_encoder encoder;
+	uint32_t stage = 0;
+
+	if (jpeg_encoder_init(&encoder, programs))
+		exit(2);
+	while (strcmp(encoder.pipeline.direction->stages[stage].name, "merge_prefix"))
+		stage++;
+	merge_bits(encoder.pipeline.kernel[stage], 3, quarter, most, true);
+	merge_bits(encoder.pipeline.kernel[stage], 3, quarter, most + 1, false);
+	merge_bits(encoder.pipeline.kernel[stage], 3, quarter, quarter, false);
+	merge_bits(encoder.pipeline.kernel[stage], 4, quarter, 100000, false);
+	merge_bits(encoder.pipeline.kernel[stage], 1023, quarter, 7, false);
+	jpeg_encoder_fini(&encoder);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
 	bool brief;
 } tests[] = {{"sizes", test_sizes, true},     {"tables", test_tables, true},
              {"large", test_large, false},    {"damaged", test_damaged, true},
-             {"hostile", test_hostile, true}, {"limits", test_limits, true}};
+             {"hostile", test_hostile, true}, {"limits", test_limits, true},
+             {"bits", test_bits, false}};
 
 static void open_device(unsigned platform, unsigned number, const char *kernel_dir)
 {
