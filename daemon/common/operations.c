@@ -82,11 +82,18 @@ bool operation_is_of_samples(enum operation_kind kind)
 	return kind == OPERATION_CURVE || kind == OPERATION_LUT || kind == OPERATION_THRESHOLD;
 }
 
-static double curve_at(const struct curve *c, uint32_t band, double in)
+/* A pixel by a curve. Without a power it is what kernels make of it in floats, to the last bit: a
+ * filter's result does not depend on whether it shares a table. */
+static double curve_at(const struct curve *c, uint32_t band, double pixel, double full)
 {
-	const double t = fmin(fmax(c->gain[band] * in + c->bias[band], c->low), c->high);
+	const float straight =
+	    fmaf((float)pixel, (float)(c->gain[band] / full), (float)c->bias[band]);
+	const double t = c->gain[band] * (pixel / full) + c->bias[band];
 
-	return c->scale * pow(t, c->exponent) + c->shift;
+	if (c->exponent == 1)
+		return fmaf(fminf(fmaxf(straight, (float)c->low), (float)c->high),
+		            (float)(c->scale * full), (float)(c->shift * full));
+	return full * (c->scale * pow(fmin(fmax(t, c->low), c->high), c->exponent) + c->shift);
 }
 
 static double table_at(const struct operation *op, uint32_t band, double place)
@@ -98,16 +105,16 @@ static double table_at(const struct operation *op, uint32_t band, double place)
 	return table[i] + (place - i) * (table[i + 1] - table[i]);
 }
 
-/* What a pixel becomes. */
-static double pixel_at(const struct operation *op, uint32_t band, double pixel, double full)
+double operation_pixel(const struct operation *op, uint32_t band, double pixel, double full)
 {
 	double out;
 
 	if (op->kind == OPERATION_THRESHOLD)
 		return pixel > op->limit[band] * full ? full : 0;
-	out = op->kind == OPERATION_CURVE ? curve_at(&op->curve, band, pixel / full)
-	                                  : table_at(op, band, pixel * (op->entries - 1) / full);
-	return rint(fmin(fmax(out * full, 0), full));
+	out = op->kind == OPERATION_CURVE
+	          ? curve_at(&op->curve, band, pixel, full)
+	          : full * table_at(op, band, pixel * (op->entries - 1) / full);
+	return rint(fmin(fmax(out, 0), full));
 }
 
 enum error operation_tabulate(const struct operation *ops, uint32_t count, uint32_t full,
@@ -125,7 +132,7 @@ enum error operation_tabulate(const struct operation *ops, uint32_t count, uint3
 		double pixel = i % table->entries;
 
 		for (uint32_t k = 0; k < count; k++)
-			pixel = pixel_at(&ops[k], i / table->entries, pixel, full);
+			pixel = operation_pixel(&ops[k], i / table->entries, pixel, full);
 		table->coefficients[i] = pixel / full;
 	}
 	return ERR_OK;

@@ -106,6 +106,9 @@ struct operation operation_extreme(const struct operation *morphology, bool larg
 /* True if a result depends on its sample alone: CURVE, LUT, THRESHOLD. */
 bool operation_is_of_samples(enum operation_kind kind);
 
+/* Makes of a pixel that is an integer from 0 to `full` another one, by such an operation. */
+double operation_pixel(const struct operation *op, uint32_t band, double pixel, double full);
+
 /* Makes one OPERATION_LUT of such operations one after another, on pixels that are integers from 0
  * to `full`: an entry for each. Results are rounded in between, as pixels are. ERR_MEMORY. */
 enum error operation_tabulate(const struct operation *operations, uint32_t count, uint32_t full,

@@ -58,13 +58,13 @@ FORCE_INLINE void window_add(struct window *sum, const float16 centre[BANDS_MAX]
 		if (b + alpha < bands && !(keep >> b & 1))
 			e = fma(v[b] - centre[b], v[b] - centre[b], e);
 	e = fma(e, (float16)(range), (float16)(space));
-	w = select((float16)(0.0f), exp2(e), e >= BILATERAL_LEAST);
+	w = select((float16)(0.0f), exact_exp2(e), e >= BILATERAL_LEAST);
 	sum->weight += w;
 	if (alpha)
 		w *= bands == 2 ? v[1] : v[3];
 #pragma unroll
 	for (uint b = 0; b < BANDS_MAX; b++)
-		sum->band[b] += b + alpha < bands ? w * v[b] : w;
+		sum->band[b] = b + alpha < bands ? fma(w, v[b], sum->band[b]) : sum->band[b] + w;
 }
 
 /* The first `width` of the 16 pixels at `in`. */

@@ -51,7 +51,7 @@ FORCE_INLINE float blend_ellipse(constant int *s, int x, int y)
 	           dy = 2 * (long)(y - s[2]) + 1 - h;
 	const long over = dx * dx * h * h + dy * dy * w * w - w * w * h * h;
 	const float excess = convert_float(over) / convert_float(w * w * h * h);
-	const float r = sqrt(1.0f + excess), d = hypot(convert_float(dx), convert_float(dy)) * 0.5f;
+	const float r = sqrt(1.0f + excess), d = sqrt(convert_float(dx * dx + dy * dy)) * 0.5f;
 
 	return over <= 0 ? 0.0f : 0.5f + d * excess / (r * (r + 1.0f));
 }
@@ -94,8 +94,8 @@ FORCE_INLINE void blend_mix(source_row original, source_row result, target_row o
 	for (uint b = 0; b < bands; b++) {
 		const float part = alpha && b == last ? weight : share;
 
-		out[b] = PIXEL_ROUND_1((1.0f - part) * convert_float(original[b]) +
-		                       part * convert_float(result[b]));
+		out[b] = PIXEL_ROUND_1(fma(part, convert_float(result[b]),
+		                           (1.0f - part) * convert_float(original[b])));
 	}
 }
 

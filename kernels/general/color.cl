@@ -31,7 +31,7 @@ kernel void to_ycc(REGION_ARGUMENTS, float middle)
 	for (uint x = span.x; x < span.y; x++) {
 		const source_row p = in + x * bands;
 		const float r = convert_float(p[0]), g = convert_float(p[1]), b = convert_float(p[2]);
-		const float luma = 0.299f * r + 0.587f * g + 0.114f * b;
+		const float luma = fma(0.299f, r, fma(0.587f, g, 0.114f * b));
 
 		out[x * bands] = luma;
 		out[x * bands + 1] = (b - luma) / 1.772f + middle;
@@ -64,10 +64,10 @@ kernel void from_ycc(REGION_ARGUMENTS, float middle)
 	for (uint x = span.x; x < span.y; x++) {
 		const global float *p = in + x * bands;
 		const float luma = p[0], cb = p[1] - middle, cr = p[2] - middle;
-		const float r = luma + 1.402f * cr, b = luma + 1.772f * cb;
+		const float r = fma(1.402f, cr, luma), b = fma(1.772f, cb, luma);
 
 		out[x * bands] = color_round(r);
-		out[x * bands + 1] = color_round((luma - 0.299f * r - 0.114f * b) / 0.587f);
+		out[x * bands + 1] = color_round(fma(-0.299f, r, fma(-0.114f, b, luma)) / 0.587f);
 		out[x * bands + 2] = color_round(b);
 		if (bands == 4)
 			out[x * bands + 3] = color_round(p[3]);

@@ -26,7 +26,7 @@ kernel void curve(REGION_ARGUMENTS, float4 gain, float4 bias, float low, float h
 		t = fmin(fmax(t, (float16)(low)), (float16)(high));
 
 		if (exponent != 1.0f)
-			t = powr(t, (float16)(exponent));
+			t = exact_powr(t, exponent);
 		t = fma(t, (float16)(scale), (float16)(shift));
 		if (keep)
 			t = select(t, v, band_lanes(at, bands, keep));

@@ -29,23 +29,20 @@ enum { DOG_HALF = DOG_ROWS / 2 };
 
 FLOAT_ACCESS(scratch_load, scratch_store, local)
 
-/* Adds the source rows [first, end) of those from p on to the sums of both Gaussians. Row r of the
- * half has the `taps` from the r-th on: what lies outside them is not looked at. */
-FORCE_INLINE void dog_add_rows(float16 sum1[DOG_HALF], float16 sum2[DOG_HALF],
-                               const global uchar *p, uint pitch, uint first, uint end,
-                               constant float *weights, uint taps, uint width)
+/* Adds source row j of those from p on to the sums of both Gaussians. Row r of the half has the
+ * `taps` from the r-th on: what lies outside them is not looked at. */
+FORCE_INLINE void dog_add_row(float16 sum1[DOG_HALF], float16 sum2[DOG_HALF], const global uchar *p,
+                              uint pitch, uint j, constant float *weights, uint taps, uint width)
 {
-	for (uint j = first; j < end; j++) {
-		const float16 v = pixel_load((source_row)(p + (ulong)j * pitch), width);
+	const float16 v = pixel_load((source_row)(p + (ulong)j * pitch), width);
 
 #pragma unroll
-		for (int r = 0; r < DOG_HALF; r++) {
-			const uint tap = j - r;
+	for (int r = 0; r < DOG_HALF; r++) {
+		const uint tap = j - r;
 
-			if (tap < taps) {
-				sum1[r] = fma(v, (float16)(weights[tap]), sum1[r]);
-				sum2[r] = fma(v, (float16)(weights[taps + tap]), sum2[r]);
-			}
+		if (tap < taps) {
+			sum1[r] = fma(v, (float16)(weights[tap]), sum1[r]);
+			sum2[r] = fma(v, (float16)(weights[taps + tap]), sum2[r]);
 		}
 	}
 }
@@ -54,29 +51,29 @@ FORCE_INLINE void dog_add_rows(float16 sum1[DOG_HALF], float16 sum2[DOG_HALF],
 FORCE_INLINE void dog_down(const global uchar *p, uint pitch, uint count, constant float *weights,
                            uint taps, uint width, local float *scratch, uint stride)
 {
-	float16 total1[DOG_HALF], total2[DOG_HALF];
+	float16 total1[DOG_HALF], total2[DOG_HALF], sum1[DOG_HALF], sum2[DOG_HALF];
 
 #pragma unroll
 	for (int r = 0; r < DOG_HALF; r++)
-		total1[r] = total2[r] = 0.0f;
-	for (uint j = 0; j < count; j += DOG_TERMS) {
-		float16 sum1[DOG_HALF], sum2[DOG_HALF];
+		total1[r] = total2[r] = sum1[r] = sum2[r] = 0.0f;
+	for (uint first = 0; first < count; first += DOG_TERMS) {
+		const uint end = min(count, first + DOG_TERMS);
 
-#pragma unroll
-		for (int r = 0; r < DOG_HALF; r++)
-			sum1[r] = sum2[r] = 0.0f;
-		dog_add_rows(sum1, sum2, p, pitch, j, min(count, j + DOG_TERMS), weights, taps,
-		             width);
 #pragma unroll
 		for (int r = 0; r < DOG_HALF; r++) {
 			total1[r] += sum1[r];
 			total2[r] += sum2[r];
+			sum1[r] = sum2[r] = 0.0f;
+			if (first + r < end)
+				dog_add_row(sum1, sum2, p, pitch, first + r, weights, taps, width);
 		}
+		for (uint j = first + DOG_HALF; j < end; j++)
+			dog_add_row(sum1, sum2, p, pitch, j, weights, taps, width);
 	}
 #pragma unroll
 	for (int r = 0; r < DOG_HALF; r++) {
-		scratch_store(total1[r], scratch + r * stride, width);
-		scratch_store(total2[r], scratch + (DOG_HALF + r) * stride, width);
+		scratch_store(total1[r] + sum1[r], scratch + r * stride, width);
+		scratch_store(total2[r] + sum2[r], scratch + (DOG_HALF + r) * stride, width);
 	}
 }
 

@@ -57,7 +57,7 @@ FORCE_INLINE float16 gradient_output(float16 gx, float16 gy, uint output, float 
 	case GRADIENT_Y:
 		return gy;
 	default:
-		return atan2(gy, gx) * scale;
+		return exact_atan2(gy, gx) * scale;
 	}
 }
 

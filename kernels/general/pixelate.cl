@@ -1,7 +1,8 @@
 /* pixelate.cl: the mean of each block of the image: see blocks.cl.
  *
  * A work-item makes a `run` of blocks side by side; on a GPU `lanes` work-items of a group share each
- * block, of whose columns each sums every lanes-th. `lanes` is a power of two. */
+ * block, of whose columns each sums every lanes-th. `lanes` is a power of two. Of floats, whose sums
+ * depend on their order, a block has as many sums as lanes at most, whatever their number is. */
 
 /* The largest group. */
 #ifndef PIXELATE_GROUP
@@ -55,14 +56,21 @@ FORCE_INLINE void pixelate_write(const PIXEL value[4], source_row in, target_row
 			out[x * bands + b] = keep >> b & 1 ? in[x * bands + b] : value[b];
 }
 
-/* Adds up what the lanes of a block have; the first of them gets it. */
-FORCE_INLINE void pixelate_join(local pixelate_sum *own, uint lane, uint lanes, uint bands)
+/* How many sums a block has. */
+FORCE_INLINE uint pixelate_sums(uint size, uint lanes)
 {
-	for (uint apart = lanes / 2; apart > 0; apart /= 2) {
+	return PIXELATE_EXACT ? lanes : min(1u << (31 - clz(size)), (uint)PIXELATE_GROUP);
+}
+
+/* Adds up the sums of a block; the first of them gets it. */
+FORCE_INLINE void pixelate_join(local pixelate_sum *first, uint sums, uint lane, uint lanes,
+                                uint bands)
+{
+	for (uint apart = sums / 2; apart > 0; apart /= 2) {
 		barrier(CLK_LOCAL_MEM_FENCE);
-		if (lane < apart)
+		for (uint i = lane; i < apart; i += lanes)
 			for (uint b = 0; b < bands; b++)
-				own[b] += own[apart * 4 + b];
+				first[i * 4 + b] += first[(i + apart) * 4 + b];
 	}
 	barrier(CLK_LOCAL_MEM_FENCE);
 }
@@ -71,11 +79,12 @@ kernel void pixelate(REGION_ARGUMENTS, PLACE_ARGUMENTS, uint size, uint lanes, u
 {
 	local pixelate_sum all[PIXELATE_GROUP * 4];
 	const uint lane = get_local_id(0) % lanes, width = samples / bands;
+	const uint sums = pixelate_sums(size, lanes);
 	const int y0 = place_y0(y0s, more_y0s);
 	const struct pixelate_span down =
 	    pixelate_block(get_global_id(1), y0, rows, image_height, (int)size);
 	const float share = 1.0f / (float)(size * size);
-	local pixelate_sum *own = all + get_local_id(0) * 4, *first = own - lane * 4;
+	local pixelate_sum *first = all + get_local_id(0) / lanes * sums * 4;
 
 	src += (ulong)get_global_id(2) * distance * src_pitch;
 	dst += (ulong)get_global_id(2) * distance * dst_pitch;
@@ -86,19 +95,18 @@ kernel void pixelate(REGION_ARGUMENTS, PLACE_ARGUMENTS, uint size, uint lanes, u
 		const bool some = across.from < across.to && down.from < down.to;
 		PIXEL value[4];
 
-		for (uint b = 0; b < bands; b++)
-			own[b] = 0;
-		if (some) {
+		for (uint way = lane; way < sums; way += lanes) {
 			const global uchar *p =
 			    (const global uchar *)(SOURCE_ROW(down.start - y0) +
 			                           (long)(across.start - x0) * bands);
-			pixelate_sum sum[4];
+			pixelate_sum sum[4] = {0, 0, 0, 0};
 
-			pixelate_add_bands(sum, p, src_pitch, lane, lanes, size, bands, share);
+			if (some)
+				pixelate_add_bands(sum, p, src_pitch, way, sums, size, bands, share);
 			for (uint b = 0; b < bands; b++)
-				own[b] = sum[b];
+				first[way * 4 + b] = sum[b];
 		}
-		pixelate_join(own, lane, lanes, bands);
+		pixelate_join(first, sums, lane, lanes, bands);
 		for (uint b = 0; b < bands; b++)
 			value[b] = PIXEL_ROUND_1(PIXELATE_MEAN(first[b], share));
 		for (int y = down.from; some && y < down.to; y++)

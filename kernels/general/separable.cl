@@ -11,7 +11,8 @@
  * weights: SEPARABLE_ROWS - 1 zeros, the column, SEPARABLE_ROWS - 1 zeros, the row.
  *
  * Sums of many terms are taken in two levels, so that their rounding errors do not grow with the
- * radius: 2 * 601 taps stay within 1e-5. */
+ * radius: 2 * 601 taps stay within 1e-5. A row's first partial sum begins with its first tap, wherever
+ * the row is in its block. */
 
 /* Rows of a block. More rows: fewer conversions, but more products with 0 for small radii. */
 #ifndef SEPARABLE_ROWS
@@ -28,19 +29,16 @@
 #define SEPARABLE_VECTORS 4
 #endif
 
-/* Adds the source rows [first, end) of those from p on, of which row r of the block has `taps`. */
-FORCE_INLINE void separable_add_rows(float16 sum[SEPARABLE_ROWS], const global uchar *p, uint pitch,
-                                     uint first, uint end, constant float *weights, uint taps,
-                                     uint width)
+/* Adds source row j of those from p on, of which row r of the block has `taps`. */
+FORCE_INLINE void separable_add_row(float16 sum[SEPARABLE_ROWS], const global uchar *p, uint pitch,
+                                    uint j, constant float *weights, uint taps, uint width)
 {
-	for (uint j = first; j < end; j++) {
-		const float16 v = pixel_load((source_row)(p + (ulong)j * pitch), width);
+	const float16 v = pixel_load((source_row)(p + (ulong)j * pitch), width);
 
 #pragma unroll
-		for (int r = 0; r < SEPARABLE_ROWS; r++)
-			if (WINDOW_HAS((int)j - r, taps))
-				sum[r] = fma(v, (float16)(weights[(int)j - r]), sum[r]);
-	}
+	for (int r = 0; r < SEPARABLE_ROWS; r++)
+		if (WINDOW_HAS((int)j - r, taps))
+			sum[r] = fma(v, (float16)(weights[(int)j - r]), sum[r]);
 }
 
 FLOAT_ACCESS(scratch_load, scratch_store, local)
@@ -50,28 +48,28 @@ FORCE_INLINE void separable_down(const global uchar *p, uint pitch, uint count,
                                  constant float *weights, uint taps, uint width,
                                  local float *scratch, uint stride)
 {
-	float16 total[SEPARABLE_ROWS];
+	float16 total[SEPARABLE_ROWS], sum[SEPARABLE_ROWS];
 
 #pragma unroll
 	for (int r = 0; r < SEPARABLE_ROWS; r++)
-		total[r] = 0.0f;
-	separable_add_rows(total, p, pitch, 0, min(count, (uint)SEPARABLE_TERMS), weights, taps,
-	                   width);
-	for (uint j = SEPARABLE_TERMS; j < count; j += SEPARABLE_TERMS) {
-		float16 sum[SEPARABLE_ROWS];
+		total[r] = sum[r] = 0.0f;
+	for (uint first = 0; first < count; first += SEPARABLE_TERMS) {
+		const uint end = min(count, first + SEPARABLE_TERMS);
 
+		/* Row r begins its next partial sum with the r-th of these. */
 #pragma unroll
-		for (int r = 0; r < SEPARABLE_ROWS; r++)
-			sum[r] = 0.0f;
-		separable_add_rows(sum, p, pitch, j, min(count, j + SEPARABLE_TERMS), weights,
-		                   taps, width);
-#pragma unroll
-		for (int r = 0; r < SEPARABLE_ROWS; r++)
+		for (int r = 0; r < SEPARABLE_ROWS; r++) {
 			total[r] += sum[r];
+			sum[r] = 0.0f;
+			if (first + r < end)
+				separable_add_row(sum, p, pitch, first + r, weights, taps, width);
+		}
+		for (uint j = first + SEPARABLE_ROWS; j < end; j++)
+			separable_add_row(sum, p, pitch, j, weights, taps, width);
 	}
 #pragma unroll
 	for (int r = 0; r < SEPARABLE_ROWS; r++)
-		scratch_store(total[r], scratch + r * stride, width);
+		scratch_store(total[r] + sum[r], scratch + r * stride, width);
 }
 
 /* The sums across of `vectors` vectors side by side, p being the first one's first tap. */

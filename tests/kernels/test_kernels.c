@@ -2,7 +2,8 @@
  * 1x1, in tiles of several heights, by both modes of a lane; of all these and of the filters of a
  * set, pairs meet (pairwise.h).
  *
- * test_kernels [--bench] [--seed N] [--most SAMPLES] [--copy] [--platform N] [--device N]
+ * test_kernels [--bench] [--digests] [--seed N] [--most SAMPLES] [--copy] [--platform N] [--device
+ * N]
  *              [--kernel-dir DIR] [--variant NAME] [--share I/N] [--every N] [--no-images]
  * --seed makes other trials; --most bounds the images' size, --every takes but each Nth trial, for
  * runs under a checker that is slow; --copy has all tiles copied, for one that does not see what
@@ -17,6 +18,7 @@
 
 #include "bench.h"
 #include "common/log.h"
+#include "general.h"
 #include "sets.h"
 #include "variants.h"
 
@@ -204,7 +206,7 @@ static const struct {
     {"large windows", SET(windows)},
 };
 
-enum { SETS = sizeof sets / sizeof *sets, LARGE_IMAGES = SETS, PARTS };
+enum { SETS = sizeof sets / sizeof *sets, LARGE_IMAGES = SETS, GENERAL, PARTS };
 
 /* "convolve=kernel=…", random, coefficients from `least` on. */
 static void write_matrix(char *text, size_t size, int side, int least, int range, const char *rest)
@@ -242,11 +244,16 @@ static void run_large(struct harness *h, struct tally *tally)
 	}
 }
 
-/* The sets, and at last the large images. */
+/* The sets, then the large images, and at last what the general kernels have promised. */
 static void run_part(struct harness *h, size_t part, int totals[2])
 {
 	struct tally tally = {0};
 
+	if (part == GENERAL) {
+		if (trial_samples_most > 1e6)
+			general_run(h, false, PARTS + 1000, totals);
+		return;
+	}
 	if (part < SETS)
 		set_try(h, &sets[part].set, 0, &tally);
 	else if (trial_samples_most > 1e6)
@@ -274,6 +281,7 @@ static int run_tests(struct harness *h, const char *variant, struct share share)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {{"bench", no_argument, NULL, 'b'},
+	                                        {"digests", no_argument, NULL, 'g'},
 	                                        {"seed", required_argument, NULL, 's'},
 	                                        {"most", required_argument, NULL, 'm'},
 	                                        {"copy", no_argument, NULL, 'c'},
@@ -289,13 +297,15 @@ int main(int argc, char **argv)
 	struct harness h;
 	unsigned platform = 0, device = 0;
 	struct share share = {0, 1};
-	bool bench = false, images = true;
+	bool bench = false, digests = false, images = true;
 	uint64_t arena_size;
 	int c, status = 0;
 
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
 		if (c == 'b')
 			bench = true;
+		else if (c == 'g')
+			digests = true;
 		else if (c == 's')
 			trial_seed = strtoull(optarg, NULL, 10);
 		else if (c == 'm')
@@ -330,6 +340,8 @@ int main(int argc, char **argv)
 			h.device.image_bands[type] = h.device.share_bands[type] = 0;
 	if (bench)
 		bench_run(&h);
+	else if (digests)
+		general_run(&h, true, 1, (int[2]){0});
 	else
 		status = run_tests(&h, variant, share);
 	harness_fini(&h);

@@ -426,6 +426,42 @@ int trial_run(struct harness *h, const struct trial *t)
 	return ok;
 }
 
+void *trial_make(struct harness *h, const struct trial *t, uint32_t variant, uint32_t tile_rows,
+                 bool alone, size_t *size)
+{
+	struct chain *chain = roomy_chain();
+	struct image image = t->image;
+	struct problem problem;
+	void *in, *out = NULL;
+	uint32_t count;
+
+	parse_chain(chain, t);
+	chain->variant = variant;
+	if (chain_output_size(chain, &image, &image.width, &image.height, &problem))
+		return NULL;
+	*size = (size_t)image_size(&image);
+	image = t->image;
+	in = random_image(&image, false, true);
+	count = alone ? chain->count : 1;
+	for (uint32_t i = 0; i < count; i++) {
+		struct plan *plan = NULL;
+
+		if (alone && i)
+			memmove(chain->call, chain->call + 1, (count - i) * sizeof *chain->call);
+		if (alone)
+			chain->count = 1;
+		out = calloc(1, (size_t)image_size(&image));
+		if (!in || !out || plan_new(h->programs, chain, &image, NULL, NULL, &plan) ||
+		    plan_await(plan, h->programs) != PROGRAM_READY ||
+		    harness_filter(h, t->mode, plan, in, tile_rows, out).error)
+			abort();
+		plan_free(&plan);
+		free(in);
+		in = out;
+	}
+	return out;
+}
+
 static const struct {
 	uint32_t bands, alpha, channels;
 } kinds[KINDS] = {

@@ -69,6 +69,12 @@ void trial_prepare(struct harness *h, const struct trial *trial);
  */
 int trial_run(struct harness *h, const struct trial *trial);
 
+/* What a trial's plan makes of its image, by the kernels of `variant` (as in a chain), in tiles of
+ * this height and by either mode; NULL if there is nothing to do. By the filters alone: by a plan
+ * for each. *size: in bytes. The caller frees it. */
+void *trial_make(struct harness *h, const struct trial *t, uint32_t variant, uint32_t tile_rows,
+                 bool alone, size_t *size);
+
 /* Negative weights can leave next to no alpha to divide by; that case has no stable answer. */
 bool group_alpha_is_stable(const struct group *group);
 

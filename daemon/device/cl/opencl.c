@@ -238,6 +238,8 @@ static void device_describe(struct device *device, cl_platform_id platform)
 	device_text(device->id, CL_DRIVER_VERSION, version, sizeof version);
 	platform_text(platform, platform_name, sizeof platform_name);
 	device->pocl = !strcmp(platform_name, "Portable Computing Language");
+	device->rounds_exactly = device_number(device->id, CL_DEVICE_SINGLE_FP_CONFIG) &
+	                         CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
 	device->nvidia =
 	    !strncmp(platform_name, "NVIDIA", 6) && compute_capability(device->id) >= 8;
 	snprintf(device->driver, sizeof device->driver, "%.31s %.31s", platform_name, version);

@@ -17,8 +17,9 @@ struct device {
 	unsigned platform, index; /* in OpenCL's lists */
 	bool separate_compiler;   /* kernels are compiled in another process */
 	enum device_type type;
-	bool nvidia; /* NVIDIA GPU and driver, compute capability 8.0 or higher */
-	bool pocl;   /* its platform is PoCL */
+	bool nvidia;         /* NVIDIA GPU and driver, compute capability 8.0 or higher */
+	bool pocl;           /* its platform is PoCL */
+	bool rounds_exactly; /* divisions and square roots of floats, where a program asks for it */
 	/* For tests: accepts kernels for GPUs on a CPU, launches only the test's kernels, and fills
 	 * new buffers with poison, on which no result may depend. */
 	bool in_test;

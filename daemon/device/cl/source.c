@@ -14,6 +14,7 @@ static const struct {
 } first[] = {
     {"", "border.h"},
     {"", "common.cl"},
+    {"general/", "exact.cl"},
     {"general/extreme", "element.h"},
     {"general/extreme", "keys.cl"},
     {"general/pixelate", "blocks.cl"},

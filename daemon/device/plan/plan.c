@@ -247,12 +247,14 @@ static void convert_to(struct builder *b, bool ycc)
 	b->ycc = ycc;
 }
 
-/* True if a call may be looked up: samples that are integers, each by itself, on a CPU. */
+/* True if a call may be looked up: samples that are integers, each by itself, on a CPU, or where
+ * all devices are to have the same bytes. */
 static bool may_be_looked_up(const struct builder *b, const struct filter_call *call)
 {
 	return operation_is_of_samples(filter_operation(call->filter)) &&
 	       b->image->type != PIXEL_F32 && !wants_ycc(b->image, call) &&
-	       programs_device(b->programs)->type == DEVICE_CPU &&
+	       (programs_device(b->programs)->type == DEVICE_CPU ||
+	        b->chain->variant == VARIANT_GENERAL) &&
 	       chain_kernel(b->chain) != KERNEL_CURVE;
 }
 

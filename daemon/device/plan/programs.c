@@ -410,13 +410,15 @@ static struct entry *find_general(const struct programs *p, const char *file, en
 	return e;
 }
 
-/* The options of a file of general kernels: rows per work-item of each kernel. */
+/* The options of a file of general kernels: what their bits depend on (exact.cl), and rows per
+ * work-item of each kernel. */
 static void write_general_options(const struct device *device, const char *file,
                                   char options[OPTIONS_SIZE])
 {
-	size_t used = 0;
+	size_t used = (size_t)snprintf(
+	    options, OPTIONS_SIZE, "%s",
+	    device->rounds_exactly ? "-cl-fp32-correctly-rounded-divide-sqrt" : "");
 
-	*options = '\0';
 	for (enum kernel k = 0; k < KERNELS; k++)
 		if (is_general(k) && !strcmp(variant_get(k)->file, file))
 			used += (size_t)snprintf(

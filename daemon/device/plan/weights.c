@@ -176,14 +176,6 @@ enum error weights_new_grow(const struct device *device, const struct lattice *l
 	return store(device, data, sizeof data / sizeof *data, buffer);
 }
 
-/* What a table of so many entries has at a place from 0 to the last. */
-static double table_at(const double *table, uint32_t entries, double place)
-{
-	const uint32_t i = (uint32_t)fmin(place, entries - 2);
-
-	return table[i] + (place - i) * (table[i + 1] - table[i]);
-}
-
 enum error weights_new_tables(const struct device *device, const struct operation *op,
                               enum pixel_type type, double full, cl_mem *buffer)
 {
@@ -195,14 +187,11 @@ enum error weights_new_tables(const struct device *device, const struct operatio
 
 	if (!data)
 		return ERR_MEMORY;
-	for (size_t i = 0; i < count; i++) {
-		const double place = (double)(i % entries) * (op->entries - 1) / (entries - 1);
-		const double value = full * table_at(op->coefficients + i / entries * op->entries,
-		                                     op->entries, place);
-
+	for (size_t i = 0; i < count; i++)
 		image_put_sample(data, i, type,
-		                 type == PIXEL_F32 ? value : rint(fmin(fmax(value, 0), full)));
-	}
+		                 type == PIXEL_F32 ? full * op->coefficients[i]
+		                                   : operation_pixel(op, (uint32_t)(i / entries),
+		                                                     (double)(i % entries), full));
 	e = store(device, data, words, buffer);
 	free(data);
 	return e;

@@ -1,0 +1,14 @@
+/* The promise of variant=general: the same bytes on every device and in every release. */
+#ifndef TESTS_GENERAL_H
+#define TESTS_GENERAL_H
+
+#include "harness.h"
+
+/* Compares digests of what the general kernels make of each filter, of all types, kinds of pixels
+ * and borders and in tiles of two heights, with those of the first release; and chains of filters
+ * of single samples with their filters one by one, also by other kernels. Prints a line a filter,
+ * numbered from `number` on, or (print) the table of digests; adds to the totals of failed and
+ * passed. Returns the next number. */
+size_t general_run(struct harness *h, bool print, size_t number, int totals[2]);
+
+#endif
