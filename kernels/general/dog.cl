@@ -29,51 +29,56 @@ enum { DOG_HALF = DOG_ROWS / 2 };
 
 FLOAT_ACCESS(scratch_load, scratch_store, local)
 
-/* Adds source row j of those from p on to the sums of both Gaussians. Row r of the half has the
- * `taps` from the r-th on: what lies outside them is not looked at. */
-FORCE_INLINE void dog_add_row(float16 sum1[DOG_HALF], float16 sum2[DOG_HALF], const global uchar *p,
-                              uint pitch, uint j, constant float *weights, uint taps, uint width)
+/* Adds the taps [first, end) of all rows of the half, from the source rows from p on, of which there
+ * are `count`, to the sums of both Gaussians. Row r has its first tap on the r-th source row: what
+ * lies outside its window is not looked at. */
+FORCE_INLINE void dog_add_taps(float16 sum1[DOG_HALF], float16 sum2[DOG_HALF],
+                               const global uchar *p, uint pitch, uint count, uint first, uint end,
+                               constant float *weights, uint taps, uint width)
 {
-	const float16 v = pixel_load((source_row)(p + (ulong)j * pitch), width);
+	for (uint j = first; j < min(count, end + DOG_HALF - 1); j++) {
+		const float16 v = pixel_load((source_row)(p + (ulong)j * pitch), width);
 
 #pragma unroll
-	for (int r = 0; r < DOG_HALF; r++) {
-		const uint tap = j - r;
+		for (int r = 0; r < DOG_HALF; r++) {
+			const uint tap = j - r;
 
-		if (tap < taps) {
-			sum1[r] = fma(v, (float16)(weights[tap]), sum1[r]);
-			sum2[r] = fma(v, (float16)(weights[taps + tap]), sum2[r]);
+			if (tap - first < end - first) {
+				sum1[r] = fma(v, (float16)(weights[tap]), sum1[r]);
+				sum2[r] = fma(v, (float16)(weights[taps + tap]), sum2[r]);
+			}
 		}
 	}
 }
 
-/* One vector of columns, all rows of the half. p: its first source row, of `count`. */
+/* One vector of columns, all rows of the half. p: its first source row, of `count`. Partial sums are
+ * of the same taps in all rows, wherever a row is in its block. */
 FORCE_INLINE void dog_down(const global uchar *p, uint pitch, uint count, constant float *weights,
                            uint taps, uint width, local float *scratch, uint stride)
 {
-	float16 total1[DOG_HALF], total2[DOG_HALF], sum1[DOG_HALF], sum2[DOG_HALF];
+	float16 total1[DOG_HALF], total2[DOG_HALF];
 
 #pragma unroll
 	for (int r = 0; r < DOG_HALF; r++)
-		total1[r] = total2[r] = sum1[r] = sum2[r] = 0.0f;
-	for (uint first = 0; first < count; first += DOG_TERMS) {
-		const uint end = min(count, first + DOG_TERMS);
+		total1[r] = total2[r] = 0.0f;
+	for (uint first = 0; first < taps; first += DOG_TERMS) {
+		float16 sum1[DOG_HALF], sum2[DOG_HALF];
 
+#pragma unroll
+		for (int r = 0; r < DOG_HALF; r++)
+			sum1[r] = sum2[r] = 0.0f;
+		dog_add_taps(sum1, sum2, p, pitch, count, first, min(taps, first + DOG_TERMS),
+		             weights, taps, width);
 #pragma unroll
 		for (int r = 0; r < DOG_HALF; r++) {
 			total1[r] += sum1[r];
 			total2[r] += sum2[r];
-			sum1[r] = sum2[r] = 0.0f;
-			if (first + r < end)
-				dog_add_row(sum1, sum2, p, pitch, first + r, weights, taps, width);
 		}
-		for (uint j = first + DOG_HALF; j < end; j++)
-			dog_add_row(sum1, sum2, p, pitch, j, weights, taps, width);
 	}
 #pragma unroll
 	for (int r = 0; r < DOG_HALF; r++) {
-		scratch_store(total1[r] + sum1[r], scratch + r * stride, width);
-		scratch_store(total2[r] + sum2[r], scratch + (DOG_HALF + r) * stride, width);
+		scratch_store(total1[r], scratch + r * stride, width);
+		scratch_store(total2[r], scratch + (DOG_HALF + r) * stride, width);
 	}
 }
 
