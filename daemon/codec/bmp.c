@@ -38,11 +38,10 @@ struct bmp {
 	const uint8_t *pixels;
 	size_t head_size, row_size;
 	uint32_t width, height, bits, compression;
-	bool top_down, icon, alpha;
+	bool top_down, alpha;
 	uint32_t bands;
 	uint8_t palette[256][3]; /* RGB; only the first is used if all are grey */
 	struct channel channels[4];
-	const uint8_t *mask; /* of an icon's transparent pixels; NULL: none */
 	struct start *starts;
 	uint8_t *indices; /* of a row of runs */
 };
@@ -79,8 +78,6 @@ static enum error read_size(struct bmp *b, struct problem *problem)
 
 	b->top_down = height < 0;
 	height = height < 0 ? -height : height;
-	if (b->icon) /* the mask is counted, too */
-		height /= 2;
 	if (width <= 0 || height <= 0)
 		return broken(problem, "the image has no pixels");
 	b->width = (uint32_t)width;
@@ -139,8 +136,6 @@ static enum error read_masks(struct bmp *b, struct problem *problem)
 		                                            : usual[b->bits == 32][i]);
 	if (given && alpha)
 		whole &= set_channel(&b->channels[3], number(b->head + MASKS + 12, 4));
-	else if (b->icon && b->bits == 32)
-		whole &= set_channel(&b->channels[3], 0xff000000);
 	return whole ? ERR_OK : broken(problem, "the bits of a colour are not next to each other");
 }
 
@@ -152,8 +147,7 @@ static size_t palette_offset(const struct bmp *b)
 	return INFO_HEAD + (b->compression == MASKED ? 12 : 16);
 }
 
-/* Returns the number of entries that the file says it has. */
-static uint32_t read_palette(struct bmp *b)
+static void read_palette(struct bmp *b)
 {
 	const size_t entry = is_core(b) ? 3 : 4;
 	const uint32_t most = 1u << b->bits;
@@ -172,7 +166,6 @@ static uint32_t read_palette(struct bmp *b)
 		if (rgb[0] != rgb[1] || rgb[1] != rgb[2])
 			b->bands = 3;
 	}
-	return count;
 }
 
 static enum error read_header(struct bmp *b, struct problem *problem)
@@ -229,29 +222,6 @@ enum error bmp_open(struct bmp **bmp, const uint8_t *file, size_t size, struct p
 		read_palette(*bmp);
 	(*bmp)->alpha = (*bmp)->channels[3].mask;
 	(*bmp)->pixels = file + (offset < size ? offset : size);
-	if (e)
-		bmp_close(bmp);
-	return e;
-}
-
-/* After the palette come the pixels, then a bit a pixel: 1 where it is transparent. */
-enum error bmp_open_icon(struct bmp **bmp, const uint8_t *bitmap, size_t size,
-                         struct problem *problem)
-{
-	struct bmp *b = *bmp = new_bmp(bitmap, bitmap + size);
-	size_t offset;
-	enum error e;
-
-	if (!b)
-		return no_memory(problem);
-	b->icon = b->alpha = true;
-	e = read_header(b, problem);
-	if (!e) {
-		offset = palette_offset(b);
-		if (b->bits <= 8)
-			offset += (is_core(b) ? 3 : 4) * read_palette(b);
-		b->pixels = bitmap + (offset < size ? offset : size);
-	}
 	if (e)
 		bmp_close(bmp);
 	return e;
@@ -400,37 +370,12 @@ static void read_runs(struct bmp *b, uint32_t row)
 
 /* Pixels --------------------------------------------------------------------------------------- */
 
-/* Icons of 32 bits have alpha in place of the mask, unless all of it is 0. */
-static bool has_alpha(const struct bmp *b)
-{
-	for (uint32_t y = 0; y < b->height; y++)
-		for (uint32_t x = 0; x < b->width; x++)
-			if (number(b->pixels + y * b->row_size + 4 * (size_t)x, 4) &
-			    b->channels[3].mask)
-				return true;
-	return false;
-}
-
-static enum error find_mask(struct bmp *b, struct problem *problem)
-{
-	const size_t size = ((size_t)b->width + 31) / 32 * 4;
-	const uint8_t *mask = b->pixels + b->height * b->row_size;
-
-	if (b->bits == 32 && has_alpha(b))
-		return ERR_OK;
-	if ((uint64_t)(b->end - b->pixels) < b->height * ((uint64_t)b->row_size + size))
-		return broken(problem, "the file is truncated");
-	b->mask = mask;
-	return ERR_OK;
-}
-
 enum error bmp_begin(struct bmp *b, struct problem *problem)
 {
 	uint64_t last = ((uint64_t)b->width * b->bits + 7) / 8;
 
 	if (b->compression == RUNS_OF_8 || b->compression == RUNS_OF_4)
-		return b->icon ? broken(problem, "an icon in runs of pixels")
-		               : find_rows(b, problem);
+		return find_rows(b, problem);
 	if ((uint64_t)(b->end - b->pixels) < (b->height - 1) * (uint64_t)b->row_size + last)
 		return problem_set(
 		    problem, ERR_UNDECODABLE,
@@ -438,7 +383,7 @@ enum error bmp_begin(struct bmp *b, struct problem *problem)
 		    "the image's %llu bytes of pixels",
 		    (unsigned long long)(b->end - b->pixels),
 		    (unsigned long long)((b->height - 1) * (uint64_t)b->row_size + last));
-	return b->icon ? find_mask(b, problem) : ERR_OK;
+	return ERR_OK;
 }
 
 static uint8_t scaled(const struct channel *c, uint32_t pixel)
@@ -492,14 +437,6 @@ static void copy_row(struct bmp *b, uint32_t row, uint32_t x, uint32_t width, ui
 	}
 }
 
-static void copy_mask(const struct bmp *b, uint32_t row, uint32_t x, uint32_t width, uint8_t *to)
-{
-	const uint8_t *mask = b->mask + row * (((size_t)b->width + 31) / 32 * 4);
-
-	for (uint32_t end = x + width; x < end; x++, to += b->bands + 1)
-		to[b->bands] = mask[x / 8] >> (7 - x % 8) & 1 ? 0 : 255;
-}
-
 void bmp_rows(struct bmp *b, uint32_t y, uint32_t count, uint32_t x, uint32_t width, uint8_t *to,
               size_t pitch)
 {
@@ -509,7 +446,5 @@ void bmp_rows(struct bmp *b, uint32_t y, uint32_t count, uint32_t x, uint32_t wi
 		if (b->starts)
 			read_runs(b, row);
 		copy_row(b, row, x, width, to);
-		if (b->mask)
-			copy_mask(b, row, x, width, to);
 	}
 }

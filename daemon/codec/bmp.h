@@ -1,5 +1,4 @@
-/* Reading Windows bitmaps: BMP files, and the bitmaps of icons. Without a library: they are rows in
- * place, or runs of pixels. */
+/* Reading Windows bitmaps, without a library: they are rows in place, or runs of pixels. */
 #ifndef CODEC_BMP_H
 #define CODEC_BMP_H
 
@@ -18,9 +17,6 @@ struct bmp;
 enum error bmp_open(struct bmp **bmp, const uint8_t *file, size_t size,
                     struct problem *problem) MUST_CHECK;
 
-/* Likewise a bitmap of an icon, without a file's header; always with alpha. */
-enum error bmp_open_icon(struct bmp **bmp, const uint8_t *bitmap, size_t size,
-                         struct problem *problem) MUST_CHECK;
 void bmp_close(struct bmp **bmp);
 
 /* Its size is the file's word until bmp_begin(). */

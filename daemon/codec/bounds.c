@@ -16,7 +16,6 @@
 #include "codec/boxes.h"
 #include "codec/bytes.h"
 #include "codec/heif.h"
-#include "codec/jp2k.h"
 #include "codec/jxl.h"
 
 enum bound {
@@ -34,8 +33,6 @@ enum bound {
 	ITEMS,
 	PIECES,
 	OVERLAPS,
-	TILES,
-	COMPONENTS,
 	HEADER_BYTES,
 	CODED_PROFILE_BYTES,
 	BOUNDS
@@ -62,8 +59,6 @@ static const struct {
     [ITEMS] = {HEIF_ITEMS_MAX, "items"},
     [PIECES] = {1, "pieces of an item"},
     [OVERLAPS] = {3, "times its own size in items"},
-    [TILES] = {10000, "tiles"},
-    [COMPONENTS] = {16, "components"},
     [HEADER_BYTES] = {4096, "bytes of header"},
     [CODED_PROFILE_BYTES] = {4 << 20, "bytes of coded ICC profile"},
 };
@@ -427,17 +422,6 @@ static bool walk_heif(struct walk *w)
 	return add(w, OVERLAPS, there / w->size);
 }
 
-/* JPEG 2000 ------------------------------------------------------------------------------------ */
-
-/* Its decoder takes 6 KB for each tile, and 1 KB for each component of it, once it has read so. */
-static bool walk_jp2k(struct walk *w)
-{
-	struct jp2k_header header;
-
-	return !jp2k_header_read(&header, w->body, w->size) ||
-	       (add(w, TILES, header.tiles) && add(w, COMPONENTS, header.components));
-}
-
 /* JPEG XL -------------------------------------------------------------------------------------- */
 
 static bool walk_exif_box(struct walk *w, const uint8_t *at, size_t size)
@@ -485,17 +469,16 @@ static bool walk_nothing(struct walk *w)
 	return true;
 }
 
-/* GIF needs no walk: its decoder reads the file once and keeps no comments. A PNG in an ICO has its
- * own. */
+/* GIF needs no walk: its decoder reads the file once and keeps no comments. */
 static bool (*const walks[])(struct walk *w) = {
     [FORMAT_NONE] = walk_nothing, [FORMAT_RAW] = walk_nothing, [FORMAT_JPEG] = walk_jpeg,
     [FORMAT_PNG] = walk_png,      [FORMAT_WEBP] = walk_webp,   [FORMAT_TIFF] = walk_pages,
     [FORMAT_GIF] = walk_nothing,  [FORMAT_PNM] = walk_nothing, [FORMAT_BMP] = walk_nothing,
-    [FORMAT_ICO] = walk_nothing,  [FORMAT_AVIF] = walk_heif,   [FORMAT_HEIC] = walk_heif,
-    [FORMAT_JP2K] = walk_jp2k,    [FORMAT_HDR] = walk_nothing, [FORMAT_JXL] = walk_jxl,
+    [FORMAT_AVIF] = walk_heif,    [FORMAT_HEIC] = walk_heif,   [FORMAT_HDR] = walk_nothing,
+    [FORMAT_JXL] = walk_jxl,
 };
 
-_Static_assert(FORMATS == 15, "a new format has its row in walks, too");
+_Static_assert(FORMATS == 13, "a new format has its row in walks, too");
 
 enum error bounds_check(enum format format, const uint8_t *body, size_t size,
                         struct problem *problem)

@@ -23,8 +23,6 @@
 #include "codec/file_metadata.h"
 #include "codec/hdr.h"
 #include "codec/heif.h"
-#include "codec/ico.h"
-#include "codec/jp2k.h"
 #include "codec/jpeg_decode.h"
 #include "codec/jpeg_header.h"
 #include "codec/jxl.h"
@@ -359,27 +357,16 @@ static enum error turn_pfm(struct decoder *d, struct problem *problem)
 	                   problem);
 }
 
-/* The full scale of samples that are the high bits of their type. */
-static uint32_t high_bits(unsigned bits, unsigned of)
-{
-	return ((1u << bits) - 1) << (of - bits);
-}
-
 /* PGM and PPM specify the value of white, which need not be 255 or 65535. Samples of 10 and 12 bits
- * of HEIF are the high ones of u16; JPEG 2000's, of any number of bits, those of either type. */
+ * of HEIF are the high ones of u16. */
 static void note_sample_max(struct decoder *d, const struct image *image)
 {
-	const unsigned of = image->type == PIXEL_U8 ? 8 : 16;
-	struct jp2k_header header;
 	double max;
 	int bits;
 
-	if (d->format == FORMAT_JP2K && image->type != PIXEL_F32 &&
-	    jp2k_header_read(&header, d->file, d->file_size) && header.bits < of)
-		d->sample_max = high_bits(header.bits, of);
 	if (image->type == PIXEL_U16 && vips_image_get_typeof(d->vips, "heif-bitdepth") &&
 	    !vips_image_get_int(d->vips, "heif-bitdepth", &bits) && bits > 8 && bits < 16)
-		d->sample_max = high_bits((unsigned)bits, 16);
+		d->sample_max = ((1u << bits) - 1) << (16 - bits);
 	if (image->type != PIXEL_F32 && vips_image_get_typeof(d->vips, "ppm-max-value") &&
 	    !vips_image_get_double(d->vips, "ppm-max-value", &max) && max >= 1 &&
 	    max < pixel_type_full_scale(image->type) && d->file[1] != '1' && d->file[1] != '4')
@@ -390,8 +377,6 @@ static uint32_t count_pages(const struct decoder *d)
 {
 	int pages;
 
-	if (d->format == FORMAT_JP2K) /* libvips calls its resolutions pages */
-		return 1;
 	if (d->vips && vips_image_get_typeof(d->vips, VIPS_META_N_PAGES) &&
 	    !vips_image_get_int(d->vips, VIPS_META_N_PAGES, &pages) && pages > 1)
 		return (uint32_t)pages;
@@ -514,48 +499,16 @@ static enum error open_png(struct decoder *d, struct decoded *decoded,
 	return e;
 }
 
-/* Opens a bitmap that has been read so far. */
-static enum error begin_bmp(struct decoder *d, struct decoded *decoded,
-                            const struct message_job *job, struct problem *problem)
-{
-	enum error e;
-
-	decoded->whole = bmp_image(d->bmp);
-	e = check_pixels(job, &decoded->whole, problem);
-	return e ? e : bmp_begin(d->bmp, problem);
-}
-
 static enum error open_bmp(struct decoder *d, struct decoded *decoded,
                            const struct message_job *job, struct problem *problem)
 {
 	enum error e = bmp_open(&d->bmp, d->file, d->file_size, problem);
 
-	return e ? e : begin_bmp(d, decoded, job, problem);
-}
-
-/* Opens the largest picture of an icon. If that is a PNG, it takes the place of the file. */
-static enum error open_ico(struct decoder *d, struct decoded *decoded,
-                           const struct message_job *job, struct problem *problem)
-{
-	struct ico_picture picture;
-	unsigned pictures = ico_choose(&picture, d->file, d->file_size);
-	enum error e;
-
-	decoded->file_pages = pictures ? pictures : 1;
-	if (!pictures)
-		return problem_set(problem, ERR_UNDECODABLE,
-		                   "the ICO decoder says: no picture lies within the file");
-	d->file = picture.at;
-	d->file_size = picture.size;
-	if (!picture.png) {
-		e = bmp_open_icon(&d->bmp, d->file, d->file_size, problem);
-		return e ? e : begin_bmp(d, decoded, job, problem);
-	}
-	d->format = FORMAT_PNG;
-	if (!format_in(repertoire().read, d->format))
-		return problem_set(problem, ERR_NOT_AN_IMAGE,
-		                   "the icon is a PNG, which this service does not read");
-	return bounds_check(d->format, d->file, d->file_size, problem);
+	if (e)
+		return e;
+	decoded->whole = bmp_image(d->bmp);
+	e = check_pixels(job, &decoded->whole, problem);
+	return e ? e : bmp_begin(d->bmp, problem);
 }
 
 /* The picture of a HEIF file that is meant to be shown need not be its first. */
@@ -675,8 +628,6 @@ static enum error open_file(struct decoder *d, struct decoded *decoded,
 	decoded->format = d->format;
 	if (!e)
 		e = bounds_check(d->format, d->file, d->file_size, problem);
-	if (!e && d->format == FORMAT_ICO)
-		e = open_ico(d, decoded, job, problem);
 	if (!e && d->format == FORMAT_BMP)
 		e = open_bmp(d, decoded, job, problem);
 	if (!e && d->format == FORMAT_JPEG)

@@ -318,14 +318,13 @@ static int save_jxl(const struct output_format *output, VipsImage *vips, VipsTar
 
 /* For every format that has a saver. */
 static int (*const savers[])(const struct output_format *, VipsImage *, VipsTarget *) = {
-    [FORMAT_JPEG] = save_jpeg, [FORMAT_PNG] = save_png, [FORMAT_WEBP] = save_webp,
-    [FORMAT_TIFF] = save_tiff, [FORMAT_GIF] = save_gif, [FORMAT_PNM] = NULL,
-    [FORMAT_BMP] = NULL,       [FORMAT_ICO] = NULL,     [FORMAT_AVIF] = save_avif,
-    [FORMAT_HEIC] = NULL,      [FORMAT_JP2K] = NULL,    [FORMAT_HDR] = NULL,
-    [FORMAT_JXL] = save_jxl,   [FORMAT_RAW] = NULL,
+    [FORMAT_JPEG] = save_jpeg, [FORMAT_PNG] = save_png,   [FORMAT_WEBP] = save_webp,
+    [FORMAT_TIFF] = save_tiff, [FORMAT_GIF] = save_gif,   [FORMAT_PNM] = NULL,
+    [FORMAT_BMP] = NULL,       [FORMAT_AVIF] = save_avif, [FORMAT_HEIC] = NULL,
+    [FORMAT_HDR] = NULL,       [FORMAT_JXL] = save_jxl,   [FORMAT_RAW] = NULL,
 };
 
-_Static_assert(FORMATS == 15, "a new format has its row in savers, too");
+_Static_assert(FORMATS == 13, "a new format has its row in savers, too");
 
 /* Rows for an encoder of our own, one at a time. A request for a row means that the rows above are
  * no longer needed. */

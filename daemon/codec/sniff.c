@@ -15,6 +15,8 @@ struct signature {
 	const char *words; /* for formats that are not decoded */
 };
 
+static const char JPEG_2000[] = "JPEG 2000 (opj_decompress or ImageMagick converts it to PNG)";
+
 static const struct signature signatures[] = {
 #define SIGNATURE(format, offset, bytes) {FORMAT_##format, offset, bytes, sizeof bytes - 1, NULL},
 #include "common/formats.def"
@@ -25,6 +27,9 @@ static const struct signature signatures[] = {
     OTHER(4, "ftyp", "an MP4 or HEIF file"),
     OTHER(0, "BM", "a BMP image with an unknown header"),
     OTHER(0, "P7\n", "a PAM image"),
+    OTHER(0, "\0\0\0\x0cjP  \r\n\x87\n", JPEG_2000),
+    OTHER(0, "\xff\x4f\xff\x51", JPEG_2000),
+    OTHER(0, "\0\0\1\0", "an icon (ICO; ImageMagick or icotool converts it to PNG)"),
     OTHER(0, "8BPS", "a Photoshop document"),
     OTHER(0, "%PDF", "a PDF document"),
     OTHER(0, "PK\x03\x04", "a ZIP archive"),

@@ -1,4 +1,4 @@
-"""Bitmaps: BMP files of every kind, icons, and what is wrong with some."""
+"""Bitmaps: BMP files of every kind, and what is wrong with some."""
 import struct
 
 import numpy as np
@@ -234,64 +234,6 @@ def test_too_large(service):
     assert "32000" in problem["detail"]
 
 
-# Icons --------------------------------------------------------------------------------------------
-
-def icon(*pictures):
-    """pictures: (side, bits, file)."""
-    at, table = 6 + 16 * len(pictures), b""
-    for side, bits, file in pictures:
-        table += struct.pack("<BBBBHHII", side % 256, side % 256, 0, 0, 1, bits, len(file), at)
-        at += len(file)
-    return struct.pack("<HHH", 0, 1, len(pictures)) + table + b"".join(file for _, _, file in pictures)
-
-
-def bitmap(pixels, transparent):
-    """Of 24 bits, with a mask."""
-    height, width, _ = pixels.shape
-    mask = packed(transparent.astype(int), 1)
-    rows = np.pad(pixels[::-1, :, ::-1].reshape(height, -1), ((0, 0), (0, -3 * width % 4)))
-    return header(width, 2 * height, 24) + rows.tobytes() + mask
-
-
-def test_icon(service):
-    """The largest picture, and of these the one with the most bits."""
-    small, large = random_pixels(1, 16, 16, 3, "u8"), random_pixels(2, 48, 48, 4, "u8", True)
-    transparent = np.random.default_rng(4).integers(0, 2, (16, 16))
-    expected = np.dstack((small, 255 - 255 * transparent.astype(np.uint8)))
-    expected[transparent == 1] = 0
-    one = icon((16, 24, bitmap(small, transparent)))
-    assert np.array_equal(decoded(service, one), expected)
-    assert "X-Lost" not in service.identity(one, format="png").headers
-    rows, _ = words(large, 32, (RED, GREEN, BLUE, ALPHA))
-    file = header(48, 96, 32) + rows[::-1].tobytes()
-    shown = large.copy()
-    shown[large[:, :, 3] == 0] = 0
-    other = bitmap(random_pixels(9, 48, 48, 3, "u8"), np.zeros((48, 48)))
-    for picture in ((48, 32, file), (48, 32, write_png(large))):
-        body = icon((16, 24, bitmap(small, transparent)), (48, 24, other), picture)
-        assert np.array_equal(decoded(service, body), shown)
-        assert service.identity(body, format="png").headers["X-Lost"] == "first-frame"
-
-
-def test_icon_without_alpha(service):
-    """Of 32 bits whose alpha is 0 all over: the mask counts."""
-    pixels, mask = random_pixels(3, 16, 16, 3, "u8"), np.eye(16, dtype=int)
-    rows, _ = words(pixels, 32, (RED, GREEN, BLUE))
-    body = icon((16, 32, header(16, 32, 32) + rows[::-1].tobytes() + packed(mask, 1)))
-    expected = np.dstack((pixels, np.full((16, 16), 255, np.uint8)))
-    expected[mask == 1] = 0
-    assert np.array_equal(decoded(service, body), expected)
-
-
-def test_icons_of_pillow(service):
-    pixels = random_pixels(5, 64, 64, 4, "u8", True)
-    for kind in ("png", "bmp"):
-        body = imagefiles.written(imagefiles.pil(pixels), "ICO", sizes=[(64, 64)], bitmap_format=kind)
-        expected = pixels.copy()
-        expected[pixels[:, :, 3] == 0] = 0
-        assert np.array_equal(decoded(service, body), expected)
-
-
 # What is wrong ------------------------------------------------------------------------------------
 
 def rgb():
@@ -307,9 +249,6 @@ def rgb():
     (lambda: bmp(header(2**31 - 1, 2**31 - 1, 32), bytes(900)), 422, "too-many-pixels", "2147483647x2147483647"),
     (lambda: bmp(header(9, -2**31, 1), bytes(900)), 422, "too-many-pixels", "9x2147483648"),
     (lambda: bmp(header(9000, 9000, 8, 1), b"\5\5"), 422, "undecodable", "truncated"),
-    (lambda: icon((16, 32, b""))[:20], 422, "undecodable", "no picture lies within the file"),
-    (lambda: icon((16, 32, header(16, 32, 32))), 422, "undecodable", "truncated"),
-    (lambda: icon((16, 32, write_png(random_pixels(1, 16, 16, 4, "u8"))[:60])), 422, "undecodable", "PNG decoder"),
 ])
 def test_refused(service, body, status, slug, says):
     assert says in service.identity(body()).refused(status, slug)["detail"]
@@ -317,9 +256,7 @@ def test_refused(service, body, status, slug, says):
 
 def test_cut_anywhere(service):
     """No cut, and no wrong byte of a header, ends a worker."""
-    files = (rgb(), runs(8, [3, 5, 0, 3, 1, 2, 3, 0, 0, 2, 1, 1, 0, 1]),
-             icon((16, 24, bitmap(random_pixels(1, 16, 16, 3, "u8"), np.zeros((16, 16))))))
-    for file in files:
+    for file in (rgb(), runs(8, [3, 5, 0, 3, 1, 2, 3, 0, 0, 2, 1, 1, 0, 1])):
         for at in range(4, min(len(file), 80), 3):
             assert service.identity(file[:at]).status in (200, 415, 422)
             for byte in (0, 0x80, 0xFF):
@@ -327,12 +264,8 @@ def test_cut_anywhere(service):
 
 
 def test_forbidden(launch):
-    with launch("--codecs", "1", "--formats", "bmp;ico") as service:
+    with launch("--codecs", "1", "--formats", "bmp") as service:
         assert service.identity(rgb(), format="ppm").status == 200
-        detail = service.identity(icon((16, 32, write_png(random_pixels(1, 16, 16, 4, "u8"))))).refused(
-            415, "not-an-image")["detail"]
-        assert "the icon is a PNG, which this service does not read" in detail
     with launch("--codecs", "1", "--formats", "png") as service:
-        for body, title in ((rgb(), "BMP"), (icon((16, 32, b"x")), "ICO")):
-            detail = service.identity(body).refused(415, "not-an-image")["detail"]
-            assert f"look like {title}, which this service does not read" in detail
+        detail = service.identity(rgb()).refused(415, "not-an-image")["detail"]
+        assert "look like BMP, which this service does not read" in detail

@@ -183,6 +183,16 @@ def test_not_an_image(service, body):
     service.post("/v1/filters/box", body).refused(415, "not-an-image")
 
 
+@pytest.mark.parametrize("name, says, options", [
+    ("JPEG2000", "JPEG 2000 (opj_decompress", {}), ("JPEG2000", "JPEG 2000 (opj_decompress", {"no_jp2": True}),
+    ("ICO", "an icon (ICO; ImageMagick or icotool", {})])
+def test_not_read_but_named(service, name, says, options):
+    """With what converts it."""
+    body = imagefiles.written(imagefiles.pil(random_pixels(3, 40, 30, 3, "u8")), name, **options)
+    detail = service.identity(body).refused(415, "not-an-image")["detail"]
+    assert f"look like {says}" in detail and "converts it to PNG" in detail
+
+
 @pytest.mark.parametrize("share", [0.05, 0.3, 0.6, 0.9, 0.99])
 @pytest.mark.parametrize("name", ["JPEG", "PNG", "TIFF", "WEBP", "progressive"])
 def test_truncated(service, name, share):

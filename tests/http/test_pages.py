@@ -168,12 +168,6 @@ def test_pages_of_one_picture(service):
         assert "has 1 page: page: expected an integer from 0 to 0" in detail
     assert service.filter(pixels, [("box", {})], pages="all").status == 200
     assert service.filter(pixels, [("box", {})], page=1).refused(400, "bad-parameter")["parameter"] == "page"
-    icon = imagefiles.written(still.resize((48, 48)), "ICO", sizes=[(16, 16), (32, 32)])
-    assert service.identity(icon).headers["X-Pages"] == "2"
-    for choice in ({"pages": "all"}, {"page": 1}):
-        problem = service.identity(icon, **choice).refused(400, "bad-parameter")
-        assert problem["parameter"] in choice and "of ICO a single picture is read" in problem["detail"]
-    assert service.identity(icon, page=0).status == 200
 
 
 @pytest.mark.parametrize("choice, parameter", [
