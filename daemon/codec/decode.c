@@ -1,6 +1,6 @@
 /* Decoding: the first stage of a job. Runs in the job's decoding thread. Ordinary JPEGs are decoded
  * by jpeg_decode.c, small PNGs by png_decode.c, still WebP pictures by webp_decode.c, bitmaps by
- * bmp.c, all other files by libvips.
+ * bmp.c, netpbm's formats by pnm_decode.c, all other files by libvips.
  *
  * The hard part is memory. Most files can be decoded row by row, and then no buffer here exceeds a
  * few rows. Other files (see buffered_size()) have a limit of their own; both limits are checked
@@ -29,6 +29,7 @@
 #include "codec/metadata.h"
 #include "codec/pixels.h"
 #include "codec/png_decode.h"
+#include "codec/pnm_decode.h"
 #include "codec/repertoire.h"
 #include "codec/sniff.h"
 #include "codec/vips_error.h"
@@ -57,6 +58,7 @@ struct decoder {
 	struct jpeg_decoder *jpeg; /* NULL: not by jpeg_decode.c */
 	struct png_file *png;      /* NULL: not by png_decode.c */
 	struct bmp *bmp;           /* NULL: not by bmp.c */
+	struct pnm *pnm;           /* NULL: not by pnm_decode.c */
 	bool still;                /* a WebP file of which webp_decode() is to be tried */
 	uint8_t *pixels;           /* all, of a PNG or WebP file; NULL: libvips decodes */
 	VipsSource *source;
@@ -67,7 +69,7 @@ struct decoder {
 	int page;            /* of the file, that is read */
 	int pages;           /* 1, or -1 for all */
 	uint32_t frames;     /* of an animated PNG of which `page` and `pages` are read; else 0 */
-	uint32_t sample_max; /* full scale of the file's samples; 0: the type's */
+	uint32_t sample_max; /* full scale of the file's samples, u16; 0: the type's */
 	uint32_t lost;       /* bit (1 << enum loss) for each, to what is decoded */
 };
 
@@ -261,19 +263,6 @@ static enum error recognise(struct decoder *d, struct problem *problem)
 	    d->format ? words : sniff_describe(d->file, d->file_size), formats);
 }
 
-static enum error check_text(const struct decoder *d, const struct image *image,
-                             struct problem *problem)
-{
-	uint64_t needed = (uint64_t)image->width * image->height * image->bands;
-	uint64_t there = sniff_text_samples(d->file, d->file_size);
-
-	if (there >= needed)
-		return ERR_OK;
-	return problem_set(problem, ERR_UNDECODABLE,
-	                   "the file is truncated: it holds %llu of the image's %llu samples",
-	                   (unsigned long long)there, (unsigned long long)needed);
-}
-
 static enum error load_frames(struct decoder *d, struct problem *problem)
 {
 	const struct apng_part part = {d->file, d->file_size, d->frames, (uint32_t)d->page,
@@ -342,35 +331,14 @@ static enum error apply_orientation(struct decoder *d, struct problem *problem)
 	return e ? e : replace(d, vips_autorot(d->vips, &out, NULL), &out, problem);
 }
 
-/* PFM's rows run from bottom to top; libvips does not reverse them. PFM files are accessed in
- * place, so any order of rows is fast. */
-static enum error turn_pfm(struct decoder *d, struct problem *problem)
-{
-	VipsImage *out = NULL;
-	enum error e;
-
-	if (!vips_image_get_typeof(d->vips, "pfm-scale"))
-		return ERR_OK;
-	e = load(d, VIPS_ACCESS_RANDOM, problem);
-	return e ? e
-	         : replace(d, vips_flip(d->vips, &out, VIPS_DIRECTION_VERTICAL, NULL), &out,
-	                   problem);
-}
-
-/* PGM and PPM specify the value of white, which need not be 255 or 65535. Samples of 10 and 12 bits
- * of HEIF are the high ones of u16. */
+/* Samples of 10 and 12 bits of HEIF are the high ones of u16. */
 static void note_sample_max(struct decoder *d, const struct image *image)
 {
-	double max;
 	int bits;
 
 	if (image->type == PIXEL_U16 && vips_image_get_typeof(d->vips, "heif-bitdepth") &&
 	    !vips_image_get_int(d->vips, "heif-bitdepth", &bits) && bits > 8 && bits < 16)
 		d->sample_max = ((1u << bits) - 1) << (16 - bits);
-	if (image->type != PIXEL_F32 && vips_image_get_typeof(d->vips, "ppm-max-value") &&
-	    !vips_image_get_double(d->vips, "ppm-max-value", &max) && max >= 1 &&
-	    max < pixel_type_full_scale(image->type) && d->file[1] != '1' && d->file[1] != '4')
-		d->sample_max = (uint32_t)max;
 }
 
 static uint32_t count_pages(const struct decoder *d)
@@ -511,6 +479,23 @@ static enum error open_bmp(struct decoder *d, struct decoded *decoded,
 	return e ? e : bmp_begin(d->bmp, problem);
 }
 
+static enum error open_pnm(struct decoder *d, struct decoded *decoded,
+                           const struct message_job *job, struct problem *problem)
+{
+	enum error e =
+	    pnm_open(&d->pnm, &decoded->whole, &decoded->cmyk, d->file, d->file_size, problem);
+
+	if (!e)
+		e = check_pixels(job, &decoded->whole, problem);
+	if (!e)
+		e = pnm_begin(d->pnm, problem);
+	if (e)
+		return e;
+	decoded->file_pages = pnm_count(d->pnm);
+	decoded->any_order = true;
+	return ERR_OK;
+}
+
 /* The picture of a HEIF file that is meant to be shown need not be its first. */
 static enum error choose_primary(struct decoder *d, struct problem *problem)
 {
@@ -589,7 +574,7 @@ static enum error open_other(struct decoder *d, struct decoded *decoded,
 	e = load_pages(d, decoded, job, problem);
 	if (e)
 		return e;
-	decoded->any_order = turns_rows(d->vips) || vips_image_get_typeof(d->vips, "pfm-scale");
+	decoded->any_order = turns_rows(d->vips);
 	d->still = d->format == FORMAT_WEBP && decoded->file_pages == 1 &&
 	           vips_image_get_orientation(d->vips) <= 1;
 	decoded->full_chroma = samples_chroma(d->vips, "4:4:4");
@@ -605,11 +590,7 @@ static enum error open_other(struct decoder *d, struct decoded *decoded,
 		                       (uint64_t)decoded->whole.width * decoded->whole.height,
 		                       problem);
 	if (!e)
-		e = check_text(d, &decoded->whole, problem);
-	if (!e)
 		e = apply_orientation(d, problem);
-	if (!e)
-		e = turn_pfm(d, problem);
 	if (e)
 		return e;
 	describe(d->vips, decoded);
@@ -630,11 +611,13 @@ static enum error open_file(struct decoder *d, struct decoded *decoded,
 		e = bounds_check(d->format, d->file, d->file_size, problem);
 	if (!e && d->format == FORMAT_BMP)
 		e = open_bmp(d, decoded, job, problem);
+	if (!e && d->format == FORMAT_PNM)
+		e = open_pnm(d, decoded, job, problem);
 	if (!e && d->format == FORMAT_JPEG)
 		e = open_jpeg(d, decoded, job, problem);
 	if (!e && d->format == FORMAT_PNG)
 		e = open_png(d, decoded, job, problem);
-	if (e || !(d->jpeg || d->png || d->bmp))
+	if (e || !(d->jpeg || d->png || d->bmp || d->pnm))
 		return e ? e : open_other(d, decoded, job, problem);
 	return choose_pages(d, decoded, job, problem);
 }
@@ -710,6 +693,7 @@ void decode_close(struct decoder **decoder)
 	jpeg_decode_close(&d->jpeg);
 	png_close(&d->png);
 	bmp_close(&d->bmp);
+	pnm_close(&d->pnm);
 	file_metadata_free(&d->metadata);
 	free(d->pixels);
 	g_clear_object(&d->region);
@@ -738,19 +722,12 @@ static enum error raw_rows(const struct decoder *d, uint32_t y, uint32_t count, 
 
 static void stretch_samples(const struct decoder *d, uint8_t *row)
 {
-	uint32_t max = d->sample_max, samples = d->image.width * d->image.bands;
-	uint32_t full = (uint32_t)pixel_type_full_scale(d->image.type);
+	const uint32_t max = d->sample_max, samples = d->image.width * d->image.bands;
 	uint16_t *wide = (uint16_t *)(void *)row;
 
-	for (uint32_t i = 0; i < samples; i++) {
-		uint64_t v = d->image.type == PIXEL_U8 ? row[i] : wide[i];
-		uint64_t stretched = v >= max ? full : (v * full + max / 2) / max;
-
-		if (d->image.type == PIXEL_U8)
-			row[i] = (uint8_t)stretched;
-		else
-			wide[i] = (uint16_t)stretched;
-	}
+	for (uint32_t i = 0; i < samples; i++)
+		wide[i] = wide[i] >= max ? 65535
+		                         : (uint16_t)((wide[i] * UINT64_C(65535) + max / 2) / max);
 }
 
 /* Makes libvips compute a part of the file's image. */
@@ -865,6 +842,10 @@ static enum error some_rows(struct decoder *d, uint32_t y, uint32_t count, uint8
 		bmp_rows(d->bmp, d->area.y + y, count, d->area.x, d->area.width, to, pitch);
 		return ERR_OK;
 	}
+	if (d->pnm) {
+		pnm_rows(d->pnm, d->area.y + y, count, d->area.x, d->area.width, to, pitch);
+		return ERR_OK;
+	}
 	return d->vips ? file_rows(d, y, count, to, pitch, problem)
 	               : raw_rows(d, y, count, to, pitch, problem);
 }
@@ -923,7 +904,7 @@ bool decode_file_metadata(struct decoder *d, const struct file_metadata **metada
 		*metadata = &d->metadata;
 	} else if (d->still && metadata_read(&d->metadata, d->vips))
 		*metadata = &d->metadata;
-	return *metadata || d->format == FORMAT_RAW;
+	return *metadata || d->pnm || d->format == FORMAT_RAW;
 }
 
 /* What a bitmap has beside its pixels, for libvips. */

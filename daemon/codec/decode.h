@@ -72,8 +72,8 @@ enum jpeg_reason decode_jpeg_scan(const struct decoder *decoder, struct jpeg_sca
  * if only libvips can write it. To be called before rows are decoded. */
 bool decode_file_metadata(struct decoder *decoder, const struct file_metadata **metadata);
 
-/* The image whose metadata the answer gets, where libvips writes it; NULL for bare pixels. The
- * decoder owns it; do not use it once rows are being decoded. */
+/* The image whose metadata the answer gets, where libvips writes it; NULL for bare pixels and PNM.
+ * The decoder owns it; do not use it once rows are being decoded. */
 enum error decode_metadata(struct decoder *decoder, struct _VipsImage **image,
                            struct problem *problem) MUST_CHECK;
 

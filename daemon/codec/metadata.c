@@ -34,8 +34,6 @@ static const char *const dropped[] = {
     "jpeg-thumbnail-data",
     "bits-per-sample",
     "palette-bit-depth",
-    "ppm-max-value",
-    "pfm-scale",
     "n-subifds",
     "heif-primary",
     "heif-compression",

@@ -26,7 +26,6 @@ static const struct signature signatures[] = {
 	}
     OTHER(4, "ftyp", "an MP4 or HEIF file"),
     OTHER(0, "BM", "a BMP image with an unknown header"),
-    OTHER(0, "P7\n", "a PAM image"),
     OTHER(0, "\0\0\0\x0cjP  \r\n\x87\n", JPEG_2000),
     OTHER(0, "\xff\x4f\xff\x51", JPEG_2000),
     OTHER(0, "\0\0\1\0", "an icon (ICO; ImageMagick or icotool converts it to PNG)"),
@@ -58,11 +57,15 @@ static const struct signature *find(const uint8_t *body, size_t size)
 	return NULL;
 }
 
-/* P1 to P6, PF, Pf and white space: too short for the signature table. */
+/* P1 to P6, PF, Pf and white space or a comment, or P7 and the end of the line: too short for the
+ * signature table. */
 static bool is_pnm(const uint8_t *body, size_t size)
 {
-	return size > 2 && body[0] == 'P' && body[1] && strchr("123456Ff", body[1]) &&
-	       strchr(" \t\r\n#", body[2]) && body[2];
+	if (size < 3 || body[0] != 'P' || !body[1] || !body[2])
+		return false;
+	if (body[1] == '7')
+		return strchr("\n\r", body[2]);
+	return strchr("123456Ff", body[1]) && strchr(" \t\n\v\f\r#", body[2]);
 }
 
 /* True if a HEIF file names one of two brands, of which the first that it has may be a general one:
@@ -99,30 +102,6 @@ enum format sniff_format(const uint8_t *body, size_t size)
 	if (s)
 		return s->format;
 	return is_pnm(body, size) ? FORMAT_PNM : FORMAT_NONE;
-}
-
-/* Counts the numbers after the magic number, without those of the header. In P1 each digit is a
- * pixel. Skips comments everywhere, as the decoder does. */
-uint64_t sniff_text_samples(const uint8_t *body, size_t size)
-{
-	uint64_t numbers = 0, header = body[1] == '1' ? 2 : 3;
-	bool inside = false, comment = false;
-
-	if (!is_pnm(body, size) || body[1] > '3')
-		return UINT64_MAX;
-	for (size_t i = 2; i < size; i++) {
-		bool digit = body[i] >= '0' && body[i] <= '9';
-
-		comment = body[i] == '#' || (comment && body[i] != '\n');
-		if (comment) {
-			inside = false;
-			continue;
-		}
-		if (digit && (!inside || (body[1] == '1' && numbers >= header)))
-			numbers++;
-		inside = digit;
-	}
-	return numbers > header ? numbers - header : 0;
 }
 
 uint32_t sniff_png_frames(const uint8_t *body, size_t size)

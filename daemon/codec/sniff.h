@@ -11,10 +11,6 @@
 /* The format that the body's first bytes indicate, or FORMAT_NONE. */
 enum format sniff_format(const uint8_t *body, size_t size);
 
-/* The number of samples in a PNM of decimal text (P1 to P3); UINT64_MAX for any other body. Its
- * decoder replaces missing ones by black. */
-uint64_t sniff_text_samples(const uint8_t *body, size_t size);
-
 /* The number of frames of a PNG, as it says: more than 1 in an animation (APNG). */
 uint32_t sniff_png_frames(const uint8_t *body, size_t size);
 
