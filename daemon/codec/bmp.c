@@ -85,6 +85,9 @@ static enum error read_size(struct bmp *b, struct problem *problem)
 	return ERR_OK;
 }
 
+/* Microsoft allows no runs from top to bottom, and some readers refuse them (gdk-pixbuf,
+ * GraphicsMagick). Those that read them (Pillow, ImageMagick) all take the first row for the top.
+ */
 static bool kind_is_known(const struct bmp *b)
 {
 	switch (b->compression) {
@@ -92,9 +95,9 @@ static bool kind_is_known(const struct bmp *b)
 		return b->bits == 1 || b->bits == 2 || b->bits == 4 || b->bits == 8 ||
 		       b->bits == 16 || b->bits == 24 || b->bits == 32;
 	case RUNS_OF_8:
-		return b->bits == 8 && !b->top_down;
+		return b->bits == 8;
 	case RUNS_OF_4:
-		return b->bits == 4 && !b->top_down;
+		return b->bits == 4;
 	case MASKED:
 	case MASKED_WITH_ALPHA:
 		return b->bits == 16 || b->bits == 32;
@@ -147,7 +150,8 @@ static size_t palette_offset(const struct bmp *b)
 	return INFO_HEAD + (b->compression == MASKED ? 12 : 16);
 }
 
-static void read_palette(struct bmp *b)
+/* Returns its size in bytes. */
+static size_t read_palette(struct bmp *b)
 {
 	const size_t entry = is_core(b) ? 3 : 4;
 	const uint32_t most = 1u << b->bits;
@@ -166,6 +170,7 @@ static void read_palette(struct bmp *b)
 		if (rgb[0] != rgb[1] || rgb[1] != rgb[2])
 			b->bands = 3;
 	}
+	return count * entry;
 }
 
 static enum error read_header(struct bmp *b, struct problem *problem)
@@ -218,8 +223,12 @@ enum error bmp_open(struct bmp **bmp, const uint8_t *file, size_t size, struct p
 	if (!*bmp)
 		return no_memory(problem);
 	e = read_header(*bmp, problem);
-	if (!e && (*bmp)->bits <= 8)
-		read_palette(*bmp);
+	if (!e && (*bmp)->bits <= 8) {
+		const size_t palette = read_palette(*bmp);
+
+		/* Some writers forget the palette, as Pillow knows, too. */
+		offset += offset == FILE_HEAD + (*bmp)->head_size ? palette : 0;
+	}
 	(*bmp)->alpha = (*bmp)->channels[3].mask;
 	(*bmp)->pixels = file + (offset < size ? offset : size);
 	if (e)
@@ -311,7 +320,7 @@ static enum step next_step(const struct bmp *b, const uint8_t **at, struct run *
 	}
 }
 
-/* Rows count from the first in the file, which is the lowest of the image. */
+/* Rows count from the first in the file. */
 static enum error find_rows(struct bmp *b, struct problem *problem)
 {
 	const uint8_t *at = b->pixels;

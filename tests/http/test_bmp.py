@@ -148,6 +148,29 @@ def test_runs_of_4(service):
     assert np.array_equal(decoded(service, runs(4, code)), PALETTE[expected])
 
 
+def test_runs_from_the_top(service):
+    """Not allowed, and read as Pillow reads them; moves lead down."""
+    code = [3, 5, 0, 0, 8, 7, 0, 0, 0, 2, 4, 1, 2, 9, 0, 1]
+    body = runs(8, code, height=-4)
+    expected = np.array([[5, 5, 5, 0, 0, 0, 0, 0], [7] * 8, [0] * 8, [0, 0, 0, 0, 9, 9, 0, 0]])
+    assert np.array_equal(decoded(service, body), PALETTE[expected])
+    assert np.array_equal(decoded(service, body, roi="2,1,5,3"), PALETTE[expected[1:, 2:7]])
+    code = [8, 0x12, 0, 0, 8, 0x34, 0, 0, 8, 0x56, 0, 0, 8, 0x78, 0, 1]
+    expected = np.array([[1, 2] * 4, [3, 4] * 4, [5, 6] * 4, [7, 8] * 4])
+    body = runs(4, code, height=-4)
+    assert np.array_equal(decoded(service, body), PALETTE[expected])
+    assert np.array_equal(decoded(service, body), np.asarray(Image.open(imagefiles.io.BytesIO(body)).convert("RGB")))
+
+
+def test_forgotten_palette(service):
+    """The file says that its pixels begin with the palette: as Pillow reads it."""
+    indices = np.random.default_rng(2).integers(0, 16, (9, 11))
+    body = bytearray(bmp(header(11, 9, 8, colours=16), packed(indices, 8), entries(PALETTE)))
+    body[10:14] = struct.pack("<I", 54)
+    assert np.array_equal(decoded(service, bytes(body)), PALETTE[indices])
+    assert np.array_equal(np.asarray(Image.open(imagefiles.io.BytesIO(body)).convert("RGB")), PALETTE[indices])
+
+
 def test_large_runs(service):
     """More rows than a tile has, and more pixels than a run: as Pillow reads them."""
     random, code, expected = np.random.default_rng(5), [], []
