@@ -31,7 +31,6 @@ enum bound {
 	METADATA_BYTES,
 	PAGES_BYTES,
 	ITEMS,
-	PIECES,
 	OVERLAPS,
 	HEADER_BYTES,
 	CODED_PROFILE_BYTES,
@@ -57,7 +56,6 @@ static const struct {
     [METADATA_BYTES] = {64 << 20, "bytes of metadata"},
     [PAGES_BYTES] = {512 << 20, "bytes of metadata in all pages"},
     [ITEMS] = {HEIF_ITEMS_MAX, "items"},
-    [PIECES] = {1, "pieces of an item"},
     [OVERLAPS] = {3, "times its own size in items"},
     [HEADER_BYTES] = {4096, "bytes of header"},
     [CODED_PROFILE_BYTES] = {4 << 20, "bytes of coded ICC profile"},
@@ -202,20 +200,13 @@ static bool walk_exif_tiff(struct walk *w, const uint8_t *at, size_t size)
 	return walk_directory(w, &t, next, &next) && (!next || walk_directory(w, &t, next, &next));
 }
 
-/* Decoders search the block for the TIFF mark if it does not begin with it. */
+/* The header is behind a title, or at the start. */
 static bool walk_exif(struct walk *w, const uint8_t *at, size_t size)
 {
-	static const uint8_t mark[] = {'E', 'x', 'i', 'f', 0, 0};
-	const uint8_t *end = at + size;
+	enum { TITLE = 6 };
+	const size_t skip = size >= TITLE && !memcmp(at, "Exif", 4) ? TITLE : 0;
 
-	if (!add(w, METADATA_BYTES, size) || !walk_exif_tiff(w, at, size))
-		return false;
-	while ((at = memmem(at, (size_t)(end - at), mark, sizeof mark))) {
-		at += sizeof mark;
-		if (!walk_exif_tiff(w, at, (size_t)(end - at)))
-			return false;
-	}
-	return true;
+	return add(w, METADATA_BYTES, size) && walk_exif_tiff(w, at + skip, size - skip);
 }
 
 /* JPEG ------------------------------------------------------------------------------------------
@@ -385,27 +376,13 @@ static bool walk_webp(struct walk *w)
 /* AVIF ------------------------------------------------------------------------------------------
  */
 
-/* An item may be put together from many pieces, each of which may be the whole file. Files in use
- * have one a item, so that what it holds can be looked at here. */
-static bool walk_item(struct walk *w, const struct heif_item *item)
-{
-	w->count[PIECES] = 0;
-	if (!add(w, ITEMS, 1) || !add(w, PIECES, item->pieces))
-		return false;
-	if (!memcmp(item->type, "mime", 4))
-		return add(w, METADATA_BYTES, item->size);
-	if (memcmp(item->type, "Exif", 4) || !item->at)
-		return true;
-	/* After the offset of the TIFF header, which decoders may believe. */
-	return walk_exif(w, item->at, item->there) &&
-	       (item->there < 4 || walk_exif(w, item->at + 4, item->there - 4));
-}
-
+/* An item may be put together from many pieces, each of which may be the whole file. Its EXIF is
+ * judged once it is (bounds_check_exif()). */
 static bool walk_heif(struct walk *w)
 {
 	struct heif_items items;
 	struct heif_item item;
-	uint64_t there = 0;
+	uint64_t sizes = 0;
 
 	if (!add(w, PROFILE_BYTES, heif_profile_size(w->body, w->size)))
 		return false;
@@ -415,11 +392,11 @@ static bool walk_heif(struct walk *w)
 		return false;
 	w->count[ITEMS] = 0;
 	while (heif_items_next(&items, &item)) {
-		there += item.there;
-		if (!walk_item(w, &item))
+		sizes += item.size;
+		if (!add(w, ITEMS, 1) || (item.metadata && !add(w, METADATA_BYTES, item.size)))
 			return false;
 	}
-	return add(w, OVERLAPS, there / w->size);
+	return add(w, OVERLAPS, sizes / w->size);
 }
 
 /* JPEG XL -------------------------------------------------------------------------------------- */
@@ -480,34 +457,27 @@ static bool (*const walks[])(struct walk *w) = {
 
 _Static_assert(FORMATS == 13, "a new format has its row in walks, too");
 
+static enum error judge(const struct walk *w, bool fits, struct problem *problem)
+{
+	if (fits)
+		return ERR_OK;
+	return problem_set(problem, ERR_TOO_COMPLEX,
+	                   "the file has %llu %s or more; the limit is %llu",
+	                   (unsigned long long)w->count[w->passed], bounds[w->passed].what,
+	                   (unsigned long long)bounds[w->passed].limit);
+}
+
 enum error bounds_check(enum format format, const uint8_t *body, size_t size,
                         struct problem *problem)
 {
 	struct walk w = {.body = body, .size = size, .passed = BOUNDS};
 
-	if (size < 12 || walks[format](&w))
-		return ERR_OK;
-	return problem_set(problem, ERR_TOO_COMPLEX,
-	                   "the file has %llu %s or more; the limit is %llu",
-	                   (unsigned long long)w.count[w.passed], bounds[w.passed].what,
-	                   (unsigned long long)bounds[w.passed].limit);
+	return judge(&w, size < 12 || walks[format](&w), problem);
 }
 
-/* An image may have alpha of its own size, be cut at the edges of a grid, and have layers. */
-enum bounds_factor { CODED_FACTOR = 4, CODED_SLACK = 1 << 22 };
-
-enum error bounds_check_coded(enum format format, const uint8_t *body, size_t size, uint64_t pixels,
-                              struct problem *problem)
+enum error bounds_check_exif(const uint8_t *block, size_t size, struct problem *problem)
 {
-	uint64_t coded =
-	    format == FORMAT_AVIF || format == FORMAT_HEIC ? heif_coded_pixels(body, size) : 0;
+	struct walk w = {.body = block, .size = size, .passed = BOUNDS};
 
-	if (coded / CODED_FACTOR <= pixels + CODED_SLACK / CODED_FACTOR)
-		return ERR_OK;
-	return problem_set(
-	    problem, ERR_TOO_COMPLEX,
-	    "decoding an image of %llu pixels would take %llu or more in all its parts "
-	    "and frames; the limit is %llu",
-	    (unsigned long long)pixels, (unsigned long long)coded,
-	    (unsigned long long)pixels * CODED_FACTOR + CODED_SLACK);
+	return judge(&w, walk_exif(&w, block, size), problem);
 }

@@ -15,9 +15,7 @@
 enum error bounds_check(enum format format, const uint8_t *body, size_t size,
                         struct problem *problem) MUST_CHECK;
 
-/* Likewise once the decoder has told the image's size: what it is to decode for that may be larger,
- * or decoded many times. */
-enum error bounds_check_coded(enum format format, const uint8_t *body, size_t size, uint64_t pixels,
-                              struct problem *problem) MUST_CHECK;
+/* Likewise an EXIF block, with its title or without, from where only its reader finds it. */
+enum error bounds_check_exif(const uint8_t *block, size_t size, struct problem *problem) MUST_CHECK;
 
 #endif

@@ -23,6 +23,7 @@
 #include "codec/file_metadata.h"
 #include "codec/hdr.h"
 #include "codec/heif.h"
+#include "codec/heif_load.h"
 #include "codec/jpeg_decode.h"
 #include "codec/jpeg_header.h"
 #include "codec/jxl.h"
@@ -69,7 +70,6 @@ struct decoder {
 	int page;            /* of the file, that is read */
 	int pages;           /* 1, or -1 for all */
 	uint32_t frames;     /* of an animated PNG of which `page` and `pages` are read; else 0 */
-	uint32_t sample_max; /* full scale of the file's samples, u16; 0: the type's */
 	uint32_t lost;       /* bit (1 << enum loss) for each, to what is decoded */
 };
 
@@ -271,10 +271,21 @@ static enum error load_frames(struct decoder *d, struct problem *problem)
 	return apng_load(&d->vips, &part, problem);
 }
 
+static bool is_heif(enum format format)
+{
+	return format == FORMAT_AVIF || format == FORMAT_HEIC;
+}
+
 static enum error load(struct decoder *d, VipsAccess access, struct problem *problem)
 {
+	enum error e;
+
 	g_clear_object(&d->vips);
 	g_clear_object(&d->source);
+	if (is_heif(d->format)) {
+		e = heif_load(&d->vips, d->file, d->file_size, problem);
+		return e == ERR_UNDECODABLE ? complain(d, problem) : e;
+	}
 	d->source = vips_source_new_from_memory(d->file, d->file_size);
 	/* libvips's GIF loader has no level between accepting anything and rejecting any flaw. Not
 	 * every loader has pages: the list ends early where only the first is read. */
@@ -329,16 +340,6 @@ static enum error apply_orientation(struct decoder *d, struct problem *problem)
 	if (turns_rows(d->vips))
 		e = load(d, VIPS_ACCESS_RANDOM, problem);
 	return e ? e : replace(d, vips_autorot(d->vips, &out, NULL), &out, problem);
-}
-
-/* Samples of 10 and 12 bits of HEIF are the high ones of u16. */
-static void note_sample_max(struct decoder *d, const struct image *image)
-{
-	int bits;
-
-	if (image->type == PIXEL_U16 && vips_image_get_typeof(d->vips, "heif-bitdepth") &&
-	    !vips_image_get_int(d->vips, "heif-bitdepth", &bits) && bits > 8 && bits < 16)
-		d->sample_max = ((1u << bits) - 1) << (16 - bits);
 }
 
 static uint32_t count_pages(const struct decoder *d)
@@ -496,19 +497,9 @@ static enum error open_pnm(struct decoder *d, struct decoded *decoded,
 	return ERR_OK;
 }
 
-/* The picture of a HEIF file that is meant to be shown need not be its first. */
-static enum error choose_primary(struct decoder *d, struct problem *problem)
-{
-	if (!vips_image_get_typeof(d->vips, "heif-primary") ||
-	    vips_image_get_int(d->vips, "heif-primary", &d->page) || !d->page)
-		return ERR_OK;
-	return load(d, VIPS_ACCESS_SEQUENTIAL, problem);
-}
-
 static enum error check_boxes(const struct decoder *d, struct problem *problem)
 {
-	if ((d->format != FORMAT_AVIF && d->format != FORMAT_HEIC) ||
-	    !heif_is_cut(d->file, d->file_size))
+	if (!is_heif(d->format) || !heif_is_cut(d->file, d->file_size))
 		return ERR_OK;
 	return problem_set(problem, ERR_UNDECODABLE,
 	                   "the file is truncated: its last box is longer");
@@ -565,8 +556,6 @@ static enum error open_other(struct decoder *d, struct decoded *decoded,
 		e = check_jxl(d, problem);
 	if (!e)
 		e = load(d, VIPS_ACCESS_SEQUENTIAL, problem);
-	if (!e)
-		e = choose_primary(d, problem);
 	if (e)
 		return e;
 	if (count_pages(d) > decoded->file_pages)
@@ -586,16 +575,13 @@ static enum error open_other(struct decoder *d, struct decoded *decoded,
 		e = check_buffered(buffered_size(d, &decoded->whole, decoded->pages), job,
 		                   &decoded->whole, problem);
 	if (!e)
-		e = bounds_check_coded(d->format, d->file, d->file_size,
-		                       (uint64_t)decoded->whole.width * decoded->whole.height,
-		                       problem);
+		e = check_text(d, &decoded->whole, problem);
 	if (!e)
 		e = apply_orientation(d, problem);
 	if (e)
 		return e;
 	describe(d->vips, decoded);
 	decoded->lost = d->lost;
-	note_sample_max(d, &decoded->whole);
 	return ERR_OK;
 }
 
@@ -720,16 +706,6 @@ static enum error raw_rows(const struct decoder *d, uint32_t y, uint32_t count, 
 	return ERR_OK;
 }
 
-static void stretch_samples(const struct decoder *d, uint8_t *row)
-{
-	const uint32_t max = d->sample_max, samples = d->image.width * d->image.bands;
-	uint16_t *wide = (uint16_t *)(void *)row;
-
-	for (uint32_t i = 0; i < samples; i++)
-		wide[i] = wide[i] >= max ? 65535
-		                         : (uint16_t)((wide[i] * UINT64_C(65535) + max / 2) / max);
-}
-
 /* Makes libvips compute a part of the file's image. */
 static enum error prepare_part(struct decoder *d, const VipsRect *part, struct problem *problem)
 {
@@ -756,11 +732,8 @@ static enum error file_rows(struct decoder *d, uint32_t y, uint32_t count, uint8
 	from = VIPS_REGION_ADDR_TOPLEFT(d->region) +
 	       (size_t)(rows.top - d->region->valid.top) * (size_t)VIPS_REGION_LSKIP(d->region) +
 	       (size_t)(rows.left - d->region->valid.left) * image_pixel_size(&d->image);
-	for (uint32_t i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < count; i++)
 		memcpy(to + i * pitch, from + i * (size_t)VIPS_REGION_LSKIP(d->region), size);
-		if (d->sample_max)
-			stretch_samples(d, to + i * pitch);
-	}
 	return ERR_OK;
 }
 

@@ -354,8 +354,7 @@ static const uint8_t *converted_row(void *context, uint32_t y)
 /* libheif does not tell of an encoder that fails, but writes a file without its picture. */
 static bool has_pictures(const struct image *image, const void *file, size_t size)
 {
-	return heif_count_pictures(file, size, (uint64_t)image->width * image->height) ==
-	       1 + image->alpha;
+	return heif_count_pictures(file, size) == 1u + image->alpha;
 }
 
 static enum error check_avif(const struct output_format *output, int file, struct problem *problem)

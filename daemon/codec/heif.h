@@ -1,4 +1,4 @@
-/* The structure of a HEIF file (ISO/IEC 23008-12) as far as it says what decoding it costs. */
+/* The structure of a HEIF file (ISO/IEC 23008-12) as far as small files can ask for much there. */
 #ifndef CODEC_HEIF_H
 #define CODEC_HEIF_H
 
@@ -11,17 +11,13 @@ enum { HEIF_ITEMS_MAX = 4096 };
 
 /* An item: a coded image, a derived one, or metadata. */
 struct heif_item {
-	uint64_t id;
-	char type[4];      /* zeros: iinf does not have it */
-	uint64_t pieces;   /* that it is put together from */
-	uint64_t size;     /* bytes, of all pieces */
-	const uint8_t *at; /* of the first piece, as much as there is of it; NULL: elsewhere */
-	size_t there;
+	uint64_t size; /* bytes, of all pieces that it is put together from */
+	bool metadata; /* EXIF or XMP */
 };
 
 struct heif_items {
-	const uint8_t *body, *at, *end, *idat, *infos;
-	size_t body_size, idat_size, infos_size;
+	const uint8_t *at, *end, *infos;
+	size_t body_size, infos_size;
 	uint64_t left;
 	unsigned version, offset_size, length_size, base_size, index_size;
 };
@@ -40,12 +36,7 @@ size_t heif_count_infos(const struct heif_items *items);
 /* The largest ICC profile in bytes, associated with an item or not. */
 uint64_t heif_profile_size(const uint8_t *body, size_t size);
 
-/* The most pixels that decoding one of the images of an AVIF file takes, in all frames and parts,
- * by the headers of the coded images themselves. UINT64_MAX: more than 2⁴⁰, or more than
- * HEIF_ITEMS_MAX parts. */
-uint64_t heif_coded_pixels(const uint8_t *body, size_t size);
-
-/* The number of AV1 images in the file that have as many pixels by their headers. */
-unsigned heif_count_pictures(const uint8_t *body, size_t size, uint64_t pixels);
+/* The number of items that may be pictures, and whose places say where they end. */
+unsigned heif_count_pictures(const uint8_t *body, size_t size);
 
 #endif

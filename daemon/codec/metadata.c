@@ -35,9 +35,6 @@ static const char *const dropped[] = {
     "bits-per-sample",
     "palette-bit-depth",
     "n-subifds",
-    "heif-primary",
-    "heif-compression",
-    "heif-bitdepth",
     /* libvips's own, from its history */
     "width",
     "height",

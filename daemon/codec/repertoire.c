@@ -69,7 +69,7 @@ static void find(enum format format)
 {
 	const struct format_row *r = format_row(format);
 
-	if (!has(r->loader) && r->module)
+	if (r->module && !(has(r->loader) && has(r->saver)))
 		load_module(r->module);
 	if (!has(r->loader)) {
 		log_debug("libvips has no %s", r->loader);
