@@ -56,17 +56,35 @@ static bool may_run_again(struct job *job, const char *reason)
 	return job->deaths - job->excused < DEATHS_MAX && job->deaths < DEATHS_ALL_MAX;
 }
 
+/* The processor time in nanoseconds that a run may take until its first tile, a multiple of what
+ * any file takes that is what it seems: its decoder may do all its work before the first row. */
+static uint64_t decode_max(const struct job *job)
+{
+	enum { ALWAYS_NS = 2000000000, PIXEL_NS = 2000 };
+
+	return ALWAYS_NS + (job->image_known ? (uint64_t)job->whole.width * job->whole.height *
+	                                           job_pages_read(job, job->pages) * PIXEL_NS
+	                                     : 0);
+}
+
 /* The worker died on its job. The image is blamed if this happens twice and nobody else killed the
- * workers; a worker killed at job-timeout ends the job at once. */
+ * workers; a worker killed at a limit of time ends the job at once. */
 static void codec_lose_job(struct codec *c, const char *reason)
 {
 	struct job *job = c->job;
 	struct problem problem;
-	bool late = !strcmp(reason, "timeout");
 
 	if (job->finished) {
 		codec_end_job(c, job->error, NULL);
-	} else if (late) {
+	} else if (!strcmp(reason, "complex")) {
+		codec_end_job(
+		    c,
+		    problem_set(&problem, ERR_TOO_COMPLEX,
+		                "decoding the image takes more processor time than one of "
+		                "its size may; the limit is %.1f s",
+		                (double)decode_max(job) * 1e-9),
+		    &problem);
+	} else if (!strcmp(reason, "timeout")) {
 		codec_end_job(c,
 		              problem_set(&problem, ERR_TIMEOUT, "the job was ended after %llu s",
 		                          (unsigned long long)config->job_timeout),
@@ -135,6 +153,17 @@ static bool holds_on(const struct codec *c, uint64_t now)
 	       (c->job && c->job->finished && c->job->times.finished < since);
 }
 
+/* True if it has taken too long to decode what the run's first tile is cut from. With
+ * variant=reference there are no tiles. */
+static bool decodes_on(const struct codec *c)
+{
+	const struct job *job = c->job;
+
+	return job && !job->finished && !c->next_tile && !c->tasks &&
+	       job->chain->chain->variant != VARIANT_REFERENCE &&
+	       c->worker.stall.worked_ns - c->worked > decode_max(job);
+}
+
 static void check_jobs(void *context)
 {
 	uint64_t limit = config->job_timeout * 1000000000u, now = loop_now();
@@ -145,6 +174,8 @@ static void check_jobs(void *context)
 
 		if (holds_on(c, now))
 			worker_kill(&c->worker, "cancelled");
+		else if (decodes_on(c))
+			worker_kill(&c->worker, "complex");
 		else if (c->job && now - c->job->times.started > limit)
 			worker_kill(&c->worker, "timeout");
 		else if (c->worker.stopped) /* its arena could not be opened: try again */

@@ -60,6 +60,7 @@ static void codec_start_job(struct codec *c, struct job *job)
 	job->jpeg_form = TILE_JPEG;
 	job_set_jpeg(job, jpeg_router_ask(job, &message.job.jpeg_pixels));
 	c->job = job;
+	c->worked = c->worker.stall.worked_ns;
 	c->next_tile = 0;
 	c->jpeg_devices = 0;
 	c->jpeg_out = false;
