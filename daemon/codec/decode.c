@@ -497,12 +497,27 @@ static enum error open_pnm(struct decoder *d, struct decoded *decoded,
 	return ERR_OK;
 }
 
+/* A mapped body is private. */
+static enum error make_writable(const struct decoder *d, struct problem *problem)
+{
+	if (d->mapped && mprotect(d->map, d->map_size, PROT_READ | PROT_WRITE))
+		return problem_set(problem, ERR_MEMORY, "no memory to read the body");
+	return ERR_OK;
+}
+
 static enum error check_boxes(const struct decoder *d, struct problem *problem)
 {
-	if (!is_heif(d->format) || !heif_is_cut(d->file, d->file_size))
+	enum error e;
+
+	if (heif_is_cut(d->file, d->file_size))
+		return problem_set(problem, ERR_UNDECODABLE,
+		                   "the file is truncated: its last box is longer");
+	if (!heif_order(d->map, d->map_size, false))
 		return ERR_OK;
-	return problem_set(problem, ERR_UNDECODABLE,
-	                   "the file is truncated: its last box is longer");
+	e = make_writable(d, problem);
+	if (!e)
+		heif_order(d->map, d->map_size, true);
+	return e;
 }
 
 /* True if the format's loader can be asked for a page. */
@@ -520,12 +535,14 @@ static bool takes_page(enum format format)
  * what is known to be little stays. */
 static enum error hide_packed(const struct decoder *d, struct problem *problem)
 {
+	enum error e;
+
 	if (!jxl_has_packed(d->file, d->file_size))
 		return ERR_OK;
-	if (d->mapped && mprotect(d->map, d->map_size, PROT_READ | PROT_WRITE))
-		return problem_set(problem, ERR_MEMORY, "no memory to read the body");
-	jxl_hide_packed(d->map, d->map_size);
-	return ERR_OK;
+	e = make_writable(d, problem);
+	if (!e)
+		jxl_hide_packed(d->map, d->map_size);
+	return e;
 }
 
 /* A loader that does not know of frames gives the last. */
@@ -548,7 +565,7 @@ static enum error check_jxl(const struct decoder *d, struct problem *problem)
 static enum error open_other(struct decoder *d, struct decoded *decoded,
                              const struct message_job *job, struct problem *problem)
 {
-	enum error e = check_boxes(d, problem);
+	enum error e = is_heif(d->format) ? check_boxes(d, problem) : ERR_OK;
 
 	if (!e && d->format == FORMAT_HDR)
 		e = hdr_check(d->file, d->file_size, problem);

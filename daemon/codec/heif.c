@@ -201,3 +201,65 @@ unsigned heif_count_pictures(const uint8_t *body, size_t size)
 		pictures += !item.metadata && item.size > 1 && item.size < size;
 	return pictures;
 }
+
+/* True if the property of a number, from 1, is the size (ispe). */
+static bool is_size(const struct box *properties, uint64_t number)
+{
+	const uint8_t *at = properties->at, *end = at + properties->size;
+	struct box box;
+
+	while (number && next_box(&at, end, &box))
+		if (!--number)
+			return !memcmp(box.type, "ispe", 4);
+	return false;
+}
+
+/* Moves the first size among some entries of ipma in front of them. */
+static bool move_size(uint8_t *entries, size_t count, size_t size, const struct box *properties,
+                      bool write)
+{
+	const uint64_t number_mask = size == 1 ? 0x7f : 0x7fff;
+	uint8_t entry[2];
+
+	for (size_t i = 0; i < count; i++) {
+		uint8_t *at = entries + i * size;
+
+		if (!is_size(properties, bytes_number(at, size, true) & number_mask))
+			continue;
+		if (write) {
+			memcpy(entry, at, size);
+			memmove(entries + size, entries, i * size);
+			memcpy(entries, entry, size);
+		}
+		return i > 0;
+	}
+	return false;
+}
+
+bool heif_order(uint8_t *body, size_t size, bool write)
+{
+	struct box meta, iprp, ipco, ipma;
+	const uint8_t *at, *end;
+	size_t id_size, entry_size;
+	bool moved = false;
+
+	if (!find_meta(body, size, &meta) || !find_box(&meta, 4, "iprp", &iprp) ||
+	    !find_box(&iprp, 0, "ipco", &ipco) || !find_box(&iprp, 0, "ipma", &ipma) ||
+	    ipma.size < 8)
+		return false;
+	at = ipma.at + 8;
+	end = ipma.at + ipma.size;
+	id_size = ipma.at[0] ? 4 : 2;
+	entry_size = ipma.at[3] & 1 ? 2 : 1;
+	for (unsigned items = 0; items < HEIF_ITEMS_MAX && (size_t)(end - at) > id_size; items++) {
+		size_t count;
+
+		at += id_size;
+		count = *at++;
+		if ((size_t)(end - at) < count * entry_size)
+			break;
+		moved |= move_size(body + (at - body), count, entry_size, &ipco, write);
+		at += count * entry_size;
+	}
+	return moved;
+}

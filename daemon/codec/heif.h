@@ -39,4 +39,8 @@ uint64_t heif_profile_size(const uint8_t *body, size_t size);
 /* The number of items that may be pictures, and whose places say where they end. */
 unsigned heif_count_pictures(const uint8_t *body, size_t size);
 
+/* True if an item's size comes after another of its properties: libheif 1.15 forgets that such an
+ * item is turned or cut. With `write`, moves it in front of these. */
+bool heif_order(uint8_t *body, size_t size, bool write);
+
 #endif

@@ -59,6 +59,21 @@ static void hide(const uint8_t *data, size_t size)
 	free(file);
 }
 
+/* Only once is there something to move, and looking changes nothing. */
+static void order(const uint8_t *data, size_t size)
+{
+	uint8_t *file = malloc(size ? size : 1);
+	bool moves;
+
+	if (size)
+		memcpy(file, data, size);
+	moves = heif_order(file, size, false);
+	if (memcmp(file, data, size) != 0 || heif_order(file, size, true) != moves ||
+	    heif_order(file, size, false))
+		abort();
+	free(file);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct problem problem = {0};
@@ -67,11 +82,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!size)
 		return 0;
 	hide(data + 1, size - 1);
+	order(data + 1, size - 1);
 	e = bounds_check(data[0] % FORMATS, data + 1, size - 1, &problem);
 	if (heif_is_cut(data + 1, size - 1) && size - 1 < 8)
 		abort();
 	if (!e)
-		e = bounds_check_coded(data[0] % FORMATS, data + 1, size - 1, 256, &problem);
+		e = bounds_check_exif(data + 1, size - 1, &problem);
 	if (e && (e != ERR_TOO_COMPLEX || !strstr(problem.detail, "; the limit is ")))
 		abort();
 	return 0;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "common/sanitizer.h"
 #include "front/base/loop.h"
 #include "front/workers/codec_reports.h"
 #include "front/workers/repertoire.h"
@@ -60,11 +61,12 @@ static bool may_run_again(struct job *job, const char *reason)
  * any file takes that is what it seems: its decoder may do all its work before the first row. */
 static uint64_t decode_max(const struct job *job)
 {
-	enum { ALWAYS_NS = 2000000000, PIXEL_NS = 2000 };
+	const uint64_t always_ns = 2000000000, pixel_ns = 2000, slower = SANITIZER ? 20 : 1;
+	uint64_t pixels = job->image_known ? (uint64_t)job->whole.width * job->whole.height *
+	                                         job_pages_read(job, job->pages)
+	                                   : 0;
 
-	return ALWAYS_NS + (job->image_known ? (uint64_t)job->whole.width * job->whole.height *
-	                                           job_pages_read(job, job->pages) * PIXEL_NS
-	                                     : 0);
+	return slower * (always_ns + pixel_ns * pixels);
 }
 
 /* The worker died on its job. The image is blamed if this happens twice and nobody else killed the
