@@ -173,14 +173,17 @@ static bool tiff_open(struct tiff *t, const uint8_t *at, size_t size, uint64_t *
 	return true;
 }
 
+/* Decoders stop where a directory comes again, so this does, too (R. P. Brent, 1980). */
 static bool walk_pages(struct walk *w)
 {
+	uint64_t page, mark = 0;
 	struct tiff t;
-	uint64_t page;
 
 	if (!tiff_open(&t, w->body, w->size, &page))
 		return true;
-	while (page) {
+	for (uint64_t i = 1; page && page != mark; i++) {
+		if (!(i & (i - 1)))
+			mark = page;
 		w->count[PROFILE_BYTES] = w->count[METADATA_BYTES] = 0;
 		if (!walk_directory(w, &t, page, &page))
 			return false;

@@ -33,6 +33,7 @@
 #include "codec/pnm_decode.h"
 #include "codec/repertoire.h"
 #include "codec/sniff.h"
+#include "codec/tiff.h"
 #include "codec/vips_error.h"
 #include "codec/webp_decode.h"
 #include "common/file.h"
@@ -67,9 +68,11 @@ struct decoder {
 	VipsImage *described;          /* with `bmp`: no pixels, for metadata */
 	struct file_metadata metadata; /* of a still WebP file or a bitmap, once asked for */
 	VipsRegion *region;
-	int page;            /* of the file, that is read */
-	int pages;           /* 1, or -1 for all */
-	uint32_t frames;     /* of an animated PNG of which `page` and `pages` are read; else 0 */
+	int page;        /* of the file, that is read */
+	int pages;       /* 1, or -1 for all */
+	uint32_t frames; /* of an animated PNG of which `page` and `pages` are read; else 0 */
+	struct tiff_way tiff;
+	uint64_t buffered_size_max;
 	uint32_t lost;       /* bit (1 << enum loss) for each, to what is decoded */
 };
 
@@ -276,6 +279,26 @@ static bool is_heif(enum format format)
 	return format == FORMAT_AVIF || format == FORMAT_HEIC;
 }
 
+/* Lets the body be changed, which is this decoder's own. */
+static enum error make_writable(const struct decoder *d, struct problem *problem)
+{
+	if (d->mapped && mprotect(d->map, d->map_size, PROT_READ | PROT_WRITE))
+		return problem_set(problem, ERR_MEMORY, "no memory to read the body");
+	return ERR_OK;
+}
+
+/* Loads a TIFF that libvips is not to load: d->vips is NULL if it is. */
+static enum error load_tiff(struct decoder *d, struct problem *problem)
+{
+	const struct tiff_part part = {d->map, d->map_size, (uint32_t)d->page, d->pages < 0,
+	                               d->buffered_size_max};
+	enum error e = make_writable(d, problem);
+
+	if (!e)
+		e = tiff_choose(&d->tiff, &part, problem);
+	return e || !d->tiff.converts ? e : tiff_load(&d->vips, &part, problem);
+}
+
 static enum error load(struct decoder *d, VipsAccess access, struct problem *problem)
 {
 	enum error e;
@@ -286,6 +309,9 @@ static enum error load(struct decoder *d, VipsAccess access, struct problem *pro
 		e = heif_load(&d->vips, d->file, d->file_size, problem);
 		return e == ERR_UNDECODABLE ? complain(d, problem) : e;
 	}
+	e = d->format == FORMAT_TIFF ? load_tiff(d, problem) : ERR_OK;
+	if (e || d->vips)
+		return e;
 	d->source = vips_source_new_from_memory(d->file, d->file_size);
 	/* libvips's GIF loader has no level between accepting anything and rejecting any flaw. Not
 	 * every loader has pages: the list ends early where only the first is read. */
@@ -296,6 +322,8 @@ static enum error load(struct decoder *d, VipsAccess access, struct problem *pro
 		return complain(d, problem);
 	if (d->frames)
 		return load_frames(d, problem);
+	if (d->tiff.premultiplied && !tiff_divide(&d->vips, d->tiff.premultiplied))
+		return complain(d, problem);
 	return pixels_convert(&d->vips, &d->lost) ? ERR_OK : complain(d, problem);
 }
 
@@ -673,6 +701,7 @@ enum error decode_open(struct decoder **decoder, struct decoded *decoded,
 		return problem_set(problem, ERR_MEMORY, "no memory to decode");
 	d->body = body;
 	d->pages = 1;
+	d->buffered_size_max = job->buffered_size_max / (job->has_target ? 2 : 1);
 	e = job->raw ? open_raw(d, decoded, job, problem) : open_file(d, decoded, job, problem);
 	if (!e)
 		e = choose_area(d, decoded, job, problem);

@@ -21,14 +21,34 @@ enum pixel_type pixels_type(const VipsImage *vips)
 	}
 }
 
-/* To 16 bits also from 8, which libvips's shorter way to sRGB makes a coarser table of. The profile
- * describes the colours that were. */
-static int convert_lab(VipsImage *lab, VipsImage **out)
+/* The white of files' CIELAB is D50, and that of sRGB D65; libvips takes one for the other. So
+ * there is a step from white to white between, by Bradford's matrix (ICC.1:2022, annex E). Of
+ * packed samples libvips has 10 bits for lightness, of which a file fills 8. The profile describes
+ * the colours that were. */
+static int convert_lab(VipsImage *image, VipsImage **out)
 {
-	if (vips_colourspace(lab, out, VIPS_INTERPRETATION_RGB16, NULL))
-		return -1;
-	vips_image_remove(*out, VIPS_META_ICC_NAME);
-	return 0;
+	double gains[] = {image->Coding == VIPS_CODING_LABQ ? 1023 / 1020.0 : 1, 1, 1},
+	       none[3] = {0};
+	const double d50[] = {96.422, 100, 82.521};
+	VipsArrayDouble *white = vips_array_double_new(d50, 3);
+	VipsImage *matrix =
+	    vips_image_new_matrixv(3, 3, 0.9555766, -0.0230393, 0.0631636, -0.0282895, 1.0099416,
+	                           0.0210077, 0.0122982, -0.0204830, 1.3299098);
+	VipsImage *step[4] = {NULL};
+	const int failed = !matrix ||
+	                   vips_colourspace(image, &step[0], VIPS_INTERPRETATION_LAB, NULL) ||
+	                   vips_linear(step[0], &step[1], gains, none, 3, NULL) ||
+	                   vips_Lab2XYZ(step[1], &step[2], "temp", white, NULL) ||
+	                   vips_recomb(step[2], &step[3], matrix, NULL) ||
+	                   vips_colourspace(step[3], out, VIPS_INTERPRETATION_RGB16, NULL);
+
+	vips_area_unref(VIPS_AREA(white));
+	g_clear_object(&matrix);
+	for (int i = 0; i < 4; i++)
+		g_clear_object(&step[i]);
+	if (!failed)
+		vips_image_remove(*out, VIPS_META_ICC_NAME);
+	return failed;
 }
 
 /* *out stays NULL where there is nothing to convert. */
@@ -86,17 +106,6 @@ static const char *type_text(VipsBandFormat format)
 	return format >= 0 && format < VIPS_FORMAT_LAST ? texts[format] : "an unknown type";
 }
 
-/* The name of an unsupported colour space. */
-static const char *space_text(VipsInterpretation space)
-{
-	switch (space) {
-	case VIPS_INTERPRETATION_XYZ:
-		return "CIE XYZ (as of LogLuv)";
-	default:
-		return vips_enum_nick(VIPS_TYPE_INTERPRETATION, space);
-	}
-}
-
 /* Filters and conversions are wrong in colour spaces whose bands are not amounts of light or
  * ink. */
 static bool space_supported(const VipsImage *vips)
@@ -122,7 +131,7 @@ enum error pixels_check(const VipsImage *vips, struct problem *problem)
 		return problem_set(problem, ERR_UNSUPPORTED_PIXELS,
 		                   "the image's colours are %s; grey, RGB and CMYK are supported: "
 		                   "convert it to sRGB before it is sent",
-		                   space_text(vips->Type));
+		                   vips_enum_nick(VIPS_TYPE_INTERPRETATION, vips->Type));
 	if (pixels_type(vips) == PIXEL_TYPES || vips->Bands > IMAGE_BANDS_MAX || vips->Bands < 1)
 		return problem_set(
 		    problem, ERR_UNSUPPORTED_PIXELS,

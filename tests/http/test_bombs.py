@@ -121,12 +121,6 @@ def tiff_strips(count, strips):
     return b"II*\0" + struct.pack("<I", start) + b"\0\0" + pages + struct.pack("<I", 1) * strips
 
 
-def tiff_loop():
-    body = bytearray(tiff_pages(1, 8))
-    struct.pack_into("<I", body, 10 + 2 + 10 * 12, 10)
-    return bytes(body)
-
-
 def tiff_profile(size):
     return imagefiles.write_tiff(SMALL, icc=b"a" * size)
 
@@ -193,7 +187,6 @@ BOMBS = {
     "TIFF pages with a profile": (tiff_pages(60000, 1000000, PROFILE), "bytes of metadata in all pages"),
     "TIFF short pages": (tiff_pages(60000, 5), "20001 pages"),
     "TIFF strips": (tiff_strips(500, 900000), "bytes of metadata"),
-    "TIFF loop": (tiff_loop(), "20001 pages"),
     "TIFF profile": (tiff_profile(20 * MEGABYTE), "bytes of ICC profile"),
     "WebP profile": (webp_profile(20 * MEGABYTE), "bytes of ICC profile"),
     "WebP frames": (webp_frames(100000), "10001 frames"),

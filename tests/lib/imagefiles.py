@@ -137,11 +137,12 @@ def read_pnm(body):
 
 # TIFF ---------------------------------------------------------------------------------------------
 
-def write_tiff(pixels, alpha=False, icc=b"", orientation=None, inks=False):
-    """One uncompressed strip, little-endian."""
+def write_tiff(pixels, alpha=False, icc=b"", orientation=None, inks=False, tags=None, data=None):
+    """One uncompressed strip, little-endian. tags: {tag: (code of its type, values)} in place of others,
+    None: without it. data: of the strip, in place of the pixels' samples."""
     height, width, bands = pixels.shape
     extra = [] if inks else [2 if alpha else 0] * (bands - (1 if bands < 3 else 3))
-    data = pixels.astype(pixels.dtype.newbyteorder("<")).tobytes()
+    data = data or pixels.astype(pixels.dtype.newbyteorder("<")).tobytes()
     kind = {"u": 1, "i": 2, "f": 3}[pixels.dtype.kind]
     entries = [(256, "I", [width]), (257, "I", [height]), (258, "H", [8 * pixels.itemsize] * bands),
                (259, "H", [1]), (262, "H", [5 if inks else 1 if bands < 3 else 2]), (273, "I", [8]),
@@ -154,18 +155,21 @@ def write_tiff(pixels, alpha=False, icc=b"", orientation=None, inks=False):
     entries.append((339, "H", [kind] * bands))
     if icc:
         entries.append((34675, "B", list(icc)))
-    entries.sort()
+    changed = {tag: (tag, *value) for tag, value in (tags or {}).items() if value}
+    entries = sorted([entry for entry in entries if entry[0] not in (tags or {})] + list(changed.values()))
     start = 8 + len(data) + len(data) % 2
     beyond = start + 2 + 12 * len(entries) + 4
     directory, values = struct.pack("<H", len(entries)), b""
     for tag, code, numbers in entries:
-        packed = struct.pack(f"<{len(numbers)}{code}", *numbers)
+        parts = 2 if code == "R" else 1  # a rational number is two
+        packed = struct.pack(f"<{len(numbers)}{'I' if code == 'R' else code}", *numbers)
         if len(packed) <= 4:
             field = packed.ljust(4, b"\0")
         else:
             field = struct.pack("<I", beyond + len(values))
             values += packed + b"\0" * (len(packed) % 2)
-        directory += struct.pack("<HHI", tag, {"B": 7, "H": 3, "I": 4}[code], len(numbers)) + field
+        directory += struct.pack("<HHI", tag, {"B": 7, "H": 3, "I": 4, "R": 5}[code],
+                                 len(numbers) // parts) + field
     return (b"II*\0" + struct.pack("<I", start) + data + b"\0" * (len(data) % 2) + directory
             + struct.pack("<I", 0) + values)
 
