@@ -413,15 +413,17 @@ def test_accept_of_raw_pixels(service):
         assert (answer.status, answer.type) == (200, expected), accept
 
 
-def test_accept_of_what_a_format_cannot_hold(service):
+@pytest.mark.parametrize("name, side", [("jpeg", 65500), ("webp", 16383), ("gif", 65535), ("bmp", 32000)])
+def test_accept_of_what_a_format_cannot_hold(service, name, side):
     """What the client likes less, but can be written, comes before what cannot."""
-    wide = np.zeros((2, 20000, 3), np.uint8)
-
-    def answer(accept):
-        return service.post(f"/v1/filters/box?raw={raw_kind(wide)}", wide.tobytes(),
-                            headers={"Accept": accept})
-    assert answer("image/webp, image/png;q=0.1").type == "image/png"
-    assert "16383" in answer("image/webp").refused(422, "unencodable")["detail"]
+    def answer(shape, accept):
+        wide = np.zeros((*shape, 3), np.uint8)
+        return service.post(f"/v1/filters/box?raw={raw_kind(wide)}", wide.tobytes(), headers={"Accept": accept})
+    media = MEDIA[name]
+    for shape, larger in (((1, side), (1, side + 1)), ((side, 1), (side + 1, 1))):
+        assert answer(shape, media).type == media
+        assert answer(larger, f"{media}, image/png;q=0.1").type == "image/png"
+        assert str(side) in answer(larger, media).refused(422, "unencodable")["detail"]
 
 
 def test_not_acceptable(service):
