@@ -46,6 +46,7 @@ struct decoder {
 	enum format format;
 	struct image image; /* the area's size and type */
 	struct area area;   /* of the file's image, after orientation */
+	bool wraps;         /* rows are read at both ends */
 	bool any_order;
 	uint32_t width;  /* of the file's image */
 	uint32_t height; /* of a page of the file's image */
@@ -159,21 +160,37 @@ static uint64_t buffered_size(const struct decoder *d, const struct image *image
 	return size;
 }
 
-static enum error check_buffered(uint64_t pixel_size, const struct message_job *job,
-                                 const struct image *image, struct problem *problem)
+/* How often the body is decoded at the same time: its rows, those of the opposite edge for
+ * border=wrap, unless any order is possible, and those around a target. */
+static unsigned count_decoders(const struct decoder *d, const struct message_job *job)
 {
-	const char *why = job->has_target          ? ", because for target it is decoded twice"
-	                  : job->page == PAGES_ALL ? " for all its pages"
-	                                           : "";
-	uint64_t size =
-	    image->width * (uint64_t)image->height * pixel_size * (job->has_target ? 2 : 1);
+	const bool ahead = d->wraps && !d->still && !(d->vips && turns_rows(d->vips));
+
+	return 1 + ahead + (job->has_target != 0);
+}
+
+static enum error check_buffered(const struct decoder *d, uint64_t pixel_size,
+                                 const struct message_job *job, const struct image *image,
+                                 struct problem *problem)
+{
+	const unsigned decoders = count_decoders(d, job);
+	const bool target = job->has_target;
+	uint64_t size = image->width * (uint64_t)image->height * pixel_size * decoders;
 
 	if (size <= job->buffered_size_max)
 		return ERR_OK;
 	return problem_set(problem, ERR_TOO_MANY_PIXELS,
 	                   "the image is %ux%u and cannot be decoded row by row, which takes %llu "
-	                   "bytes of memory%s; the limit is %llu",
-	                   image->width, image->height, (unsigned long long)size, why,
+	                   "bytes of memory%s%s%s; the limit is %llu",
+	                   image->width, image->height, (unsigned long long)size,
+	                   job->page == PAGES_ALL ? " for all its pages" : "",
+	                   decoders > 2    ? ", because for target and border=wrap it is decoded"
+	                   : decoders == 1 ? ""
+	                   : target        ? ", because for target it is decoded"
+	                                   : ", because for border=wrap it is decoded",
+	                   decoders > 2    ? " three times"
+	                   : decoders == 1 ? ""
+	                                   : " twice",
 	                   (unsigned long long)job->buffered_size_max);
 }
 
@@ -474,7 +491,8 @@ static enum error open_jpeg(struct decoder *d, struct decoded *decoded,
 	decoded->full_chroma = header.full_chroma && !decoded->cmyk;
 	e = check_pixels(job, whole, problem);
 	if (!e && header.multiscan)
-		e = check_buffered(coefficients_size(whole, !header.full_chroma && !decoded->cmyk),
+		e = check_buffered(d,
+		                   coefficients_size(whole, !header.full_chroma && !decoded->cmyk),
 		                   job, whole, problem);
 	return e;
 }
@@ -617,7 +635,7 @@ static enum error open_other(struct decoder *d, struct decoded *decoded,
 	if (!e)
 		e = pixels_check(d->vips, problem);
 	if (!e && (turns_rows(d->vips) || !streams(d)))
-		e = check_buffered(buffered_size(d, &decoded->whole, decoded->pages), job,
+		e = check_buffered(d, buffered_size(d, &decoded->whole, decoded->pages), job,
 		                   &decoded->whole, problem);
 	if (!e)
 		e = check_text(d, &decoded->whole, problem);
@@ -690,7 +708,7 @@ static enum error choose_area(struct decoder *d, struct decoded *decoded,
 }
 
 enum error decode_open(struct decoder **decoder, struct decoded *decoded,
-                       const struct message_job *job, int body, struct problem *problem)
+                       const struct message_job *job, bool wraps, int body, struct problem *problem)
 {
 	struct decoder *d = calloc(1, sizeof *d);
 	enum error e;
@@ -701,12 +719,14 @@ enum error decode_open(struct decoder **decoder, struct decoded *decoded,
 		return problem_set(problem, ERR_MEMORY, "no memory to decode");
 	d->body = body;
 	d->pages = 1;
-	d->buffered_size_max = job->buffered_size_max / (job->has_target ? 2 : 1);
+	d->wraps = wraps;
+	d->buffered_size_max = job->buffered_size_max / count_decoders(d, job);
 	e = job->raw ? open_raw(d, decoded, job, problem) : open_file(d, decoded, job, problem);
 	if (!e)
 		e = choose_area(d, decoded, job, problem);
 	d->format = d->format ? d->format : decoded->format;
-	d->any_order = decoded->any_order || d->still || d->png || d->bmp;
+	decoded->any_order |= d->still || d->png || d->bmp;
+	d->any_order = decoded->any_order;
 	d->width = decoded->whole.width;
 	d->height = decoded->whole.height;
 	d->image = decoded->image;

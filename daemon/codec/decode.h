@@ -31,11 +31,13 @@ struct decoded {
 };
 
 /* Reads the body's header and checks everything that it determines, the ROI included, before any
- * pixel is decoded. The caller keeps the descriptor, which must stay open until decode_close(). On
+ * pixel is decoded. wraps: rows are read at both ends, by a second decoder unless any order is
+ * possible. The caller keeps the descriptor, which must stay open until decode_close(). On
  * failure the problem has the reason, decoded->format is set if it was recognised, and there is
  * nothing to close. */
 enum error decode_open(struct decoder **decoder, struct decoded *decoded,
-                       const struct message_job *job, int body, struct problem *problem) MUST_CHECK;
+                       const struct message_job *job, bool wraps, int body,
+                       struct problem *problem) MUST_CHECK;
 void decode_close(struct decoder **decoder);
 
 /* Does the work before the first row: for a buffered image most of the decoding, for which libvips

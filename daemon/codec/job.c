@@ -155,10 +155,12 @@ static enum error cut_up(struct job *job, struct problem *problem)
 static enum error prepare(struct job *job, struct problem *problem)
 {
 	const struct tiling *tiling = &job->tiling;
-	uint32_t width, height;
+	uint32_t width, height, halo_x, halo_y;
 	enum error e;
 
-	e = decode_open(&job->decoder, &job->decoded, &job->message, job->body, problem);
+	chain_halo(job->chain, &halo_x, &halo_y);
+	e = decode_open(&job->decoder, &job->decoded, &job->message,
+	                job->chain->border == BORDER_WRAP && halo_y, job->body, problem);
 	if (!e)
 		e = check_gathered(job, problem);
 	if (!e)

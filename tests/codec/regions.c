@@ -313,7 +313,7 @@ static void test_refusals(void)
 	expect_alive("regions that do not fit");
 }
 
-/* A file that is decoded whole is then held twice. */
+/* A file that is decoded whole is then held twice, or more. */
 static void test_budget(void)
 {
 	static const uint32_t target[2] = {0, 0};
@@ -333,6 +333,16 @@ static void test_budget(void)
 	expect_error(&request, ERR_TOO_MANY_PIXELS, "progressive and target");
 	request.buffered_size_max = 60000;
 	if (run_well(&request, &reply, "progressive and target at the limit"))
+		reply_fini(&reply);
+	request.border = "wrap";
+	expect_error(&request, ERR_TOO_MANY_PIXELS, "progressive, target and wrap");
+	request.target = NULL;
+	if (run_well(&request, &reply, "progressive and wrap at the limit"))
+		reply_fini(&reply);
+	request.buffered_size_max = 59999;
+	expect_error(&request, ERR_TOO_MANY_PIXELS, "progressive and wrap");
+	request.filters = "invert";
+	if (run_well(&request, &reply, "progressive and nothing to wrap"))
 		reply_fini(&reply);
 	file_fini(&file);
 	picture_fini(&p);

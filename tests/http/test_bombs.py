@@ -247,3 +247,17 @@ def test_body_of_chunks(narrow):
     started = time.monotonic()
     assert narrow.identity(body).status == 422
     assert time.monotonic() - started < 60
+
+
+def test_wrap_of_what_is_whole(launch):
+    """A picture that has been decoded whole is not decoded again for the rows of the opposite edge."""
+    with launch("--codecs", "1") as service:
+        for body in (webp_of_one_colour(5000), imagefiles.written(imagefiles.pil(
+                np.zeros((5000, 5000), np.uint8)[..., None]), "BMP")):
+            memory = []
+            for border in ("replicate", "replicate", "wrap"):  # the first touches the arena
+                answer = service.post(f"/v1/filters/box?border={border}&format=raw&roi=0,0,5000,2000", body)
+                assert answer.status == 200
+                memory.append(most_memory(service))
+            print(memory)
+            assert memory[2] - memory[1] < 20e6
