@@ -621,38 +621,46 @@ static void note_cut(void *context)
 	++*(int *)context;
 }
 
-/* Above the bound the slowest reader goes; one that has just begun goes after all that are
- * measured, and the last one stays. */
+static bool begin_unread(struct unread *u, const char *client, uint64_t size, int *cut)
+{
+	struct problem problem;
+
+	return !unread_begin(u, "id", client, size, note_cut, cut, &problem);
+}
+
+/* Above the bound the slowest reader goes if it is slow; otherwise what begins is refused. */
 static void test_unread(void **state)
 {
 	enum { SIZE = 100 << 20 };
-	struct config config = {.unread_size = 2 * SIZE, .unread_client_size = 4 * SIZE};
-	const struct timespec pause = {.tv_nsec = 20000000};
+	const uint64_t minute = UINT64_C(60000000000);
+	struct config config = {.unread_size = 3 * SIZE, .unread_client_size = 4 * SIZE};
 	struct unread u[5];
 	int cut[5] = {0};
 
 	(void)state;
 	shares_init(&config);
 	unread_init(&config);
-	for (int i = 0; i < 2; i++)
-		unread_begin(&u[i], "id", "client", SIZE, note_cut, &cut[i]);
-	nanosleep(&pause, NULL);
-	unread_report(&u[0], SIZE / 2);
-	unread_report(&u[1], SIZE / 4);
-	unread_begin(&u[2], "id", "client", SIZE, note_cut, &cut[2]);
-	assert_true(!cut[0] && cut[1] && !cut[2]);
-	unread_begin(&u[3], "id", "other", SIZE, note_cut, &cut[3]);
-	assert_true(cut[0] && !cut[2] && !cut[3]);
-	unread_begin(&u[4], "id", "other", SIZE, note_cut, &cut[4]);
-	assert_true(cut[2] && !cut[3] && !cut[4]);
-	config.unread_size = 0;
 	for (int i = 0; i < 3; i++)
-		unread_end(&u[i]);
-	unread_begin(&u[0], "id", "client", SIZE, note_cut, &cut[0]);
-	assert_true(cut[0] == 1 && cut[1] == 1 && cut[2] == 1 && cut[3] == 1 && cut[4] == 1);
-	unread_end(&u[0]);
+		assert_true(begin_unread(&u[i], "client", SIZE, &cut[i]));
+	assert_false(begin_unread(&u[3], "other", SIZE, &cut[3]));
+	assert_int_equal(share_total(SHARE_ANSWERS), 3 * SIZE);
+	for (int i = 0; i < 3; i++)
+		u[i].since -= minute;
+	unread_report(&u[0], SIZE);
+	unread_report(&u[1], SIZE / 4);
+	unread_report(&u[2], SIZE / 8);
+	assert_true(begin_unread(&u[3], "other", SIZE, &cut[3]));
+	assert_true(!cut[0] && !cut[1] && cut[2] && !cut[3]);
+	unread_end(&u[2]);
+	config.unread_size = 100 * (uint64_t)SIZE;
+	config.unread_client_size = SIZE;
+	assert_true(begin_unread(&u[4], "other", 9 * (uint64_t)SIZE, &cut[4]));
+	assert_false(begin_unread(&u[2], "other", 1, &cut[2]));
 	unread_end(&u[3]);
-	unread_end(&u[4]);
+	assert_true(begin_unread(&u[2], "other", SIZE / 4, &cut[2]));
+	assert_true(!cut[0] && !cut[1] && cut[2] == 1 && !cut[3] && !cut[4]);
+	for (int i = 0; i < 5; i++)
+		unread_end(&u[i]);
 	assert_int_equal(share_total(SHARE_ANSWERS), 0);
 }
 

@@ -231,6 +231,24 @@ static void restate(struct request *r)
 	r->answer.status = 503;
 }
 
+/* Counts what the client has to read of a file; if there is no room for it, the answer is that. */
+static void count_unread(struct request *r)
+{
+	struct problem problem;
+	enum error e;
+
+	if (r->answer.file < 0 || r->answer.status == 304)
+		return;
+	e = unread_begin(&r->unread, r->id, r->terms.client, r->answer.file_size, r->cut,
+	                 r->waiter.context, &problem);
+	if (!e)
+		return;
+	answer_fini(&r->answer);
+	answer_init(&r->answer);
+	answer_problem(&r->answer, e, &problem);
+	complete_headers(r);
+}
+
 const struct answer *serve_answer(struct request *r)
 {
 	complete_headers(r);
@@ -239,12 +257,10 @@ const struct answer *serve_answer(struct request *r)
 		return &r->answer;
 	}
 	representation_revalidate(&r->answer, r->head.text[HEAD_IF_NONE_MATCH]);
+	count_unread(r);
 	request_drop_body(r);
 	routes_answered(r);
 	restate(r);
-	if (r->answer.file >= 0 && r->answer.status != 304)
-		unread_begin(&r->unread, r->id, r->terms.client, r->answer.file_size, r->cut,
-		             r->waiter.context);
 	return &r->answer;
 }
 

@@ -1,8 +1,8 @@
-/* Slow readers, by what is reported of them now and then. A client of which nothing has been
- * reported yet has just begun, and goes after those that are known; of several, the oldest. */
+/* Slow readers, by what is reported of them now and then. One of which nothing has been reported
+ * yet has just begun, and goes after those that are known; of several, the oldest. An answer counts
+ * as half of a bound at most, so that one which is larger leaves room for others. */
 #include "front/jobs/unread.h"
 
-#include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -13,6 +13,8 @@
 /* What the sockets' buffers take even if nobody reads. A client that has just begun counts as
  * fast. */
 static const double buffered = 4 << 20;
+/* Bytes a second: whoever takes as much keeps its connection. */
+static const double diligent = 1 << 20;
 
 static const struct config *config;
 static LIST_HEAD(unread_list, unread) answers = LIST_HEAD_INITIALIZER(answers);
@@ -27,32 +29,43 @@ void unread_init(const struct config *c)
 /* Bytes a second. */
 static double speed(const struct unread *u)
 {
-	if (!u->reported)
-		return INFINITY;
-	return ((double)u->read + buffered) / ((double)(u->reported - u->since) * 1e-9 + 1e-6);
+	const uint64_t until = u->reported ? u->reported : loop_now();
+
+	return ((double)u->read + buffered) / ((double)(until - u->since) * 1e-9 + 1e-6);
 }
 
-/* The slowest reader of a client, or (NULL) of all; NULL if there are fewer than two. */
+static bool belongs(const struct unread *u, const char *client)
+{
+	return u->share.client && (!client || !strcmp(client, u->client));
+}
+
+/* The slowest reader of a client, or (NULL) of all; NULL if none is slow. */
 static struct unread *find_slowest(const char *client)
 {
 	struct unread *slowest = NULL, *u;
-	double least = INFINITY;
-	unsigned count = 0;
+	double least = diligent;
 
 	LIST_FOREACH(u, &answers, place)
 	{
-		double s;
-
-		if (!u->share.client || (client && strcmp(client, u->client)))
+		if (!belongs(u, client) || speed(u) > least) /* the list has the oldest last */
 			continue;
-		count++;
-		s = speed(u);
-		if (s <= least) { /* the list has the oldest last */
-			slowest = u;
-			least = s;
-		}
+		slowest = u;
+		least = speed(u);
 	}
-	return count > 1 ? slowest : NULL;
+	return slowest;
+}
+
+static bool exceeds(const char *client, uint64_t bound)
+{
+	const struct unread *u;
+	uint64_t sum = 0;
+
+	LIST_FOREACH(u, &answers, place)
+	{
+		if (belongs(u, client))
+			sum += u->size < bound / 2 ? u->size : bound / 2;
+	}
+	return sum > bound;
 }
 
 static void end(struct unread *u, const char *bound, const char *option)
@@ -67,20 +80,28 @@ static void end(struct unread *u, const char *bound, const char *option)
 	u->cut(u->context);
 }
 
-static void keep_bounds(const char *client)
+/* Ends slow readers until there is room for one that begins. */
+static enum error make_room(const char *client, uint64_t bound, const char *name,
+                            const char *option, struct problem *problem)
 {
+	const char *of = *name == 'c' ? client : NULL;
 	struct unread *slowest;
 
-	while (share_of(SHARE_ANSWERS, client) > config->unread_client_size &&
-	       (slowest = find_slowest(client)))
-		end(slowest, "client", "unread-client-size");
-	while (share_total(SHARE_ANSWERS) > config->unread_size && (slowest = find_slowest(NULL)))
-		end(slowest, "all", "unread-size");
+	while (exceeds(of, bound)) {
+		slowest = find_slowest(of);
+		if (!slowest)
+			return share_problem(of ? SHARE_CLIENT_FULL : SHARE_ALL_GONE, SHARE_ANSWERS,
+			                     client, bound, problem);
+		end(slowest, name, option);
+	}
+	return ERR_OK;
 }
 
-void unread_begin(struct unread *u, const char *id, const char *client, uint64_t size,
-                  void (*cut)(void *context), void *context)
+enum error unread_begin(struct unread *u, const char *id, const char *client, uint64_t size,
+                        void (*cut)(void *context), void *context, struct problem *problem)
 {
+	enum error e;
+
 	*u = (struct unread){.id = id,
 	                     .client = client,
 	                     .size = size,
@@ -90,7 +111,12 @@ void unread_begin(struct unread *u, const char *id, const char *client, uint64_t
 	if (share_force(&u->share, SHARE_ANSWERS, client, size))
 		log_warning("request %s: no memory to count its answer", id);
 	LIST_INSERT_HEAD(&answers, u, place);
-	keep_bounds(client);
+	e = make_room(client, config->unread_client_size, "client", "unread-client-size", problem);
+	if (!e)
+		e = make_room(client, config->unread_size, "all", "unread-size", problem);
+	if (e)
+		unread_end(u);
+	return e;
 }
 
 void unread_report(struct unread *u, uint64_t bytes)
