@@ -166,7 +166,7 @@ static unsigned count_decoders(const struct decoder *d, const struct message_job
 {
 	const bool ahead = d->wraps && !d->still && !(d->vips && turns_rows(d->vips));
 
-	return 1 + ahead + (job->has_target != 0);
+	return 1u + ahead + (job->has_target != 0);
 }
 
 static enum error check_buffered(const struct decoder *d, uint64_t pixel_size,
@@ -543,14 +543,6 @@ static enum error open_pnm(struct decoder *d, struct decoded *decoded,
 	return ERR_OK;
 }
 
-/* A mapped body is private. */
-static enum error make_writable(const struct decoder *d, struct problem *problem)
-{
-	if (d->mapped && mprotect(d->map, d->map_size, PROT_READ | PROT_WRITE))
-		return problem_set(problem, ERR_MEMORY, "no memory to read the body");
-	return ERR_OK;
-}
-
 static enum error check_boxes(const struct decoder *d, struct problem *problem)
 {
 	enum error e;
@@ -637,8 +629,6 @@ static enum error open_other(struct decoder *d, struct decoded *decoded,
 	if (!e && (turns_rows(d->vips) || !streams(d)))
 		e = check_buffered(d, buffered_size(d, &decoded->whole, decoded->pages), job,
 		                   &decoded->whole, problem);
-	if (!e)
-		e = check_text(d, &decoded->whole, problem);
 	if (!e)
 		e = apply_orientation(d, problem);
 	if (e)
