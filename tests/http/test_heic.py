@@ -63,5 +63,25 @@ def test_smaller_than_coded(service):
     size = int.from_bytes(find(file, b"mdat")[:4], "big") + 4
     body = heif.heif([(b"hvc1", find(file, b"mdat")[:size], [ispe(16, 16), heif.box(b"hvcC", conf)])]
                      ).replace(b"avif\0\0\0\0avif", b"heic\0\0\0\0heic")
-    detail = service.identity(body).refused(422, "too-complex")["detail"]
-    assert "of 256 pixels would take 9" in detail
+    detail = service.identity(body).refused(422, "undecodable")["detail"]
+    assert "a coded picture is larger than the image" in detail
+
+
+def test_gain_map(service):
+    """As phones add it: an auxiliary picture, of its own size and configuration, that is not shown."""
+    def item(pixels):
+        file = write_heic(pixels)
+        size = int.from_bytes(find(file, b"mdat")[:4], "big") + 4
+        return (b"hvc1", find(file, b"mdat")[:size],
+                [ispe(pixels.shape[1], pixels.shape[0]),
+                 heif.box(b"hvcC", find(file, b"meta", b"iprp", b"ipco", b"hvcC"))])
+    tiles = [item(np.ascontiguousarray(WAVES[:, x:x + 64])) for x in (0, 64)]
+    shape = b"\0\0\0\1" + (128).to_bytes(2, "big") + (64).to_bytes(2, "big")
+    kind = heif.full(b"auxC", 0, b"urn:com:apple:photo:2020:aux:hdrgainmap\0")
+    gain = item(np.full((2200, 2200, 3), 90, np.uint8))
+    body = heif.heif([(b"grid", shape, [ispe(128, 64)]), *tiles, (*gain[:2], [*gain[2], kind])],
+                     parts={1: (b"dimg", [2, 3]), 4: (b"auxl", [1])}).replace(
+                         b"avif\0\0\0\0avif", b"heic\0\0\0\0heic")
+    answer = service.identity(body, format="raw")
+    assert answer.status == 200, answer
+    assert answer.pixels.shape == WAVES.shape and np.abs(answer.pixels.astype(int) - WAVES).mean() < 8

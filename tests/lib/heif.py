@@ -51,16 +51,24 @@ def full(name, version, content):
     return box(name, struct.pack(">I", version << 24) + content)
 
 
-def heif(items, primary=1, parts=None, pieces=None, more_infos=0, shared=False):
+GAP = b"between"
+
+
+def heif(items, primary=1, parts=None, pieces=None, more_infos=0, shared=False, split=None):
     """items: (type, data, properties) of each, numbered from 1; parts: {item: its dimg references};
-    pieces: {item: how often its data is named}; shared: all have the data of the first."""
-    parts, pieces = parts or {}, pieces or {}
+    pieces: {item: how often its data is named}; shared: all have the data of the first; split: {item: bytes of
+    it that lie in a place of their own, apart from the others}."""
+    parts, pieces, split = parts or {}, pieces or {}, split or {}
 
     def built(start):
         places, at = b"", start
         for number, (_, data, _) in enumerate(items, 1):
-            count = pieces.get(number, 1)
-            places += struct.pack(">HHH", number, 0, count) + struct.pack(">II", at, len(data)) * count
+            count, first = pieces.get(number, 1), split.get(number)
+            if first:
+                places += struct.pack(">HHHIIII", number, 0, 2, at, first, at + first + len(GAP), len(data) - first)
+                at += len(GAP)
+            else:
+                places += struct.pack(">HHH", number, 0, count) + struct.pack(">II", at, len(data)) * count
             at += 0 if shared else len(data)
         infos = b"".join(full(b"infe", 2, struct.pack(">HH", number, 0) + kind + b"\0")
                          for number, (kind, _, _) in enumerate(items, 1))
@@ -82,4 +90,6 @@ def heif(items, primary=1, parts=None, pieces=None, more_infos=0, shared=False):
         return box(b"ftyp", b"avif\0\0\0\0avifmif1miaf") + meta
 
     start = len(built(0)) + 8
-    return built(start) + box(b"mdat", b"".join(data for _, data, _ in (items[:1] if shared else items)))
+    stored = [data[:split[number]] + GAP + data[split[number]:] if number in split else data
+              for number, (_, data, _) in enumerate(items, 1)]
+    return built(start) + box(b"mdat", b"".join(stored[:1] if shared else stored))
