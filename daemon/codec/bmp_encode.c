@@ -84,26 +84,12 @@ static void make_head(struct head *h, const struct output_format *output,
 		put_greys(bitmap + h->bitmap);
 }
 
-/* The samples, which may be fewer, go to the end of the row first. Rows in libvips's sRGB are of
- * the file's type. */
 static void put_row(const struct output_format *output, uint8_t *to, const uint8_t *row)
 {
-	const struct image *from = output->to_srgb ? &output->image : &output->result;
-	const uint32_t width = from->width, bands = from->bands, wide = output->image.bands;
-	const uint32_t green = bands > 2 ? 1 : 0;
-	uint8_t *samples = to + (size_t)width * (wide - bands), pixel[BANDS_MAX];
-
-	convert_samples(samples, PIXEL_U8, row, from->type, (size_t)width * bands);
-	if (wide == 1)
-		return;
-	for (uint32_t x = 0; x < width; x++, samples += bands, to += wide) {
-		memcpy(pixel, samples, bands);
-		to[0] = pixel[2 * green];
-		to[1] = pixel[green];
-		to[2] = pixel[0];
-		if (wide == 4)
-			to[3] = pixel[bands - 1];
-	}
+	if (output->image.bands > 1)
+		convert_to_bgr(to, output->image.bands, output, row);
+	else
+		convert_samples(to, PIXEL_U8, row, output->result.type, output->image.width);
 }
 
 /* The profile, if it is one for the pixels: malloc'd; else NULL, of size 0. */

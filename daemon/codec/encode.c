@@ -1,7 +1,8 @@
 /* Encoding: the last stage of a job. Most JPEGs are encoded by jpeg_encode.c, small PNGs by
- * png_encode.c, bitmaps by bmp_encode.c, bare pixels and PNM by pnm.c, all else by libvips. Runs in
- * the job's encoding thread, except for generate(), which libvips calls in a thread of its own.
- * Both use only the encoder and its composer, and the tiles through their lock.
+ * png_encode.c, still WebP pictures by webp_encode.c, bitmaps by bmp_encode.c, bare pixels and PNM
+ * by pnm.c, all else by libvips. Runs in the job's encoding thread, except for generate(), which
+ * libvips calls in a thread of its own. Both use only the encoder and its composer, and the tiles
+ * through their lock.
  *
  * The hard part: libvips requests pixels while the image is still being decoded. It has a single
  * worker thread (vips_concurrency_set(1) in main.c), so it requests rows from top to bottom, and
@@ -26,6 +27,7 @@
 #include "codec/png_encode.h"
 #include "codec/pnm.h"
 #include "codec/vips_error.h"
+#include "codec/webp_encode.h"
 #include "common/log.h"
 
 /* An encoder of our own. */
@@ -176,11 +178,14 @@ static encode_rows *choose(const struct output_format *output, bool known,
 {
 	if (known && jpeg_encodes(output))
 		return jpeg_encode;
-	return known && png_encodes(output, metadata) ? png_encode : writers[output->format];
+	if (known && png_encodes(output, metadata))
+		return png_encode;
+	return output->format == FORMAT_WEBP && output->pages <= 1 ? webp_encode
+	                                                           : writers[output->format];
 }
 
-/* Metadata for a bitmap, of what only libvips has read or converted: resolution and profile.
- * libvips replaces its own once rows are decoded. */
+/* Metadata of what only libvips has read or converted. libvips replaces its own once rows are
+ * decoded. */
 static enum error read_metadata(struct encoder *encoder, struct decoder *body,
                                 struct problem *problem)
 {
@@ -197,6 +202,10 @@ static enum error read_metadata(struct encoder *encoder, struct decoder *body,
 	if (size && !own->inflated[0])
 		return problem_set(problem, ERR_MEMORY, "no memory for the profile");
 	own->profile[0] = (struct file_part){own->inflated[0], size};
+	if (own->xmp.at && !(own->inflated[1] = malloc(own->xmp.size)))
+		return problem_set(problem, ERR_MEMORY, "no memory for the XMP");
+	if (own->xmp.at)
+		own->xmp.at = memcpy(own->inflated[1], own->xmp.at, own->xmp.size);
 	encoder->metadata = own;
 	return ERR_OK;
 }
@@ -217,7 +226,7 @@ enum error encode_open(struct encoder **encoder, const struct output_format *out
 	new->encode = choose(output, known, new->metadata);
 	if (!new->encode || output->to_srgb)
 		e = make_image(new, body, problem);
-	if (!e && new->encode == bmp_encode && (!known || output->to_srgb))
+	if (!e && new->encode &&new->encode != pnm_write && (!known || output->to_srgb))
 		e = read_metadata(new, body, problem);
 	if (e)
 		encode_close(encoder);
@@ -280,6 +289,7 @@ static int save_tiff(const struct output_format *output, VipsImage *vips, VipsTa
 	    "bigtiff", image_size(&output->image) * output->pages > UINT64_C(4000000000), NULL);
 }
 
+/* Animations. */
 static int save_webp(const struct output_format *output, VipsImage *vips, VipsTarget *target)
 {
 	return vips_webpsave_target(vips, target, "Q", (int)output->coding.quality, "lossless",

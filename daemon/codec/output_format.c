@@ -282,6 +282,8 @@ static uint32_t losses(const struct format_row *r, const struct output_format *o
 	return decoded->lost | lossy | (decoded->left_out ? 1u << LOSS_FRAMES : 0) |
 	       (from->alpha && !to->alpha ? 1u << LOSS_ALPHA : 0) |
 	       (output->to_srgb ? 1u << LOSS_INKS : 0) |
+	       (r->clears_frames && output->pages > 1 && to->alpha && !lossy ? 1u << LOSS_HIDDEN
+	                                                                     : 0) |
 	       (from->type != to->type || (r->fewer_bits && to->type == PIXEL_U16) ? 1u << LOSS_BITS
 	                                                                           : 0) |
 	       (lossy & LOSSY && colours && !output->full_chroma ? 1u << LOSS_CHROMA : 0);

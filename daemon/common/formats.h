@@ -66,6 +66,7 @@ struct format_row {
 	uint32_t quality;      /* unless one is asked for */
 	unsigned lossy;        /* bit (1 << enum loss) for each that its coding has */
 	bool lossless;         /* unless it is asked to have none of them */
+	bool clears_frames;    /* of an animation: it drops colour where alpha is 0 */
 	bool full_chroma;      /* it can keep the resolution of colour, though it be lossy */
 	bool never_subsampled; /* it keeps it always */
 	enum compression compression_first; /* COMPRESSION_DEFAULT: there is no choice */

@@ -11,6 +11,7 @@ from PIL import Image
 import imagefiles
 from imagefiles import read_pil, read_vips, write_png, write_tiff
 from pixels import random_pixels, smooth
+from previews import PROFILE
 
 COLOUR, GREY = random_pixels(1, 61, 47, 3, "u8"), random_pixels(2, 61, 47, 1, "u8")
 PNG, TIFF = write_png(COLOUR), write_tiff(COLOUR)
@@ -44,6 +45,46 @@ def test_lossless_webp(service, bands):
     assert b"VP8L" in answer.body and np.array_equal(read_pil(answer.body)[0], seen)
     assert not lost(answer)
     assert lost(coded(service, PNG, format="webp")) == {"lossy", "subsampled"}
+
+
+def test_lossless_keeps_hidden_colour(service):
+    """Where alpha is 0 and no filter is: of stills; of frames the answer says that it is gone."""
+    pixels = random_pixels(3, 61, 47, 4, "u8", True)
+    assert np.any(pixels[pixels[:, :, 3] == 0])
+    path = "/v1/filters/box?size=3&regions=1,1,2,2&lossless=1&format="
+    inside = np.zeros((47, 61), bool)
+    inside[1:3, 1:3] = True
+    for name in ("webp", "png", "tiff", "raw"):
+        answer = service.post(path + name, write_png(pixels))
+        got = answer.pixels if name == "raw" else read_pil(answer.body)[0]
+        assert np.array_equal(got[~inside], pixels[~inside]), name
+        assert not lost(answer)
+    frames = imagefiles.written(Image.fromarray(pixels), "PNG", save_all=True,
+                                append_images=[Image.fromarray(pixels[::-1])])
+    assert lost(service.post(f"{path}webp&pages=all", frames)) == {"hidden"}
+    for options in ("png&pages=all", "webp&page=1"):
+        assert not lost(service.post(path + options, frames))
+    opaque = imagefiles.written(Image.fromarray(pixels[:, :, :3]), "GIF", save_all=True,
+                                append_images=[Image.fromarray(pixels[::-1, :, :3])])
+    assert "hidden" not in lost(service.post(f"{path}webp&pages=all", opaque))
+
+
+def test_webp_with_metadata(service):
+    """From all ways to metadata, our own readers' and libvips's, and without it."""
+    pixels, exif = random_pixels(3, 31, 17, 3, "u8"), Image.Exif()
+    exif[0x010E] = "a description"
+    for name in ("PNG", "JPEG", "TIFF", "WEBP", "BMP"):
+        options = {} if name == "BMP" else {"icc_profile": PROFILE, "exif": exif.tobytes()}
+        body = imagefiles.written(imagefiles.pil(pixels), name, **options,
+                                  **({} if name == "WEBP" else {"dpi": (254, 127)}))
+        for strip in (0, 1):
+            image = read_pil(coded(service, body, format="webp", lossless=1, strip=strip).body)[1]
+            assert image.info.get("icc_profile") == options.get("icc_profile"), name
+            tags = image.getexif()
+            if name != "WEBP":
+                assert [round(float(tags[tag])) for tag in (0x011A, 0x011B)] == [254, 127], name
+            if name not in ("BMP", "TIFF"):
+                assert (tags.get(0x010E) == "a description") == (not strip), name
 
 
 @pytest.mark.parametrize("name", ["png", "tiff", "bmp", "ppm", "raw"])
