@@ -8,7 +8,6 @@
 #include "codec/png_metadata.h"
 
 enum {
-	SIGNATURE = 8,
 	HEADER_SIZE = 13,
 	CONTROL_SIZE = 26,
 	NUMBER_SIZE = 4,
@@ -32,7 +31,7 @@ static const char other_count[] = "its frames are not as many as it says";
 
 static uint32_t number(const struct png_chunk *c, size_t at)
 {
-	return (uint32_t)bytes_number(c->name + 4 + at, 4, true);
+	return (uint32_t)bytes_number(c->data + at, 4, true);
 }
 
 static bool fail(struct walk *w, const char *wrong)
@@ -89,7 +88,7 @@ static bool covers(const struct apng *a, const struct apng_frame *f)
 static bool take_control(struct walk *w, const struct png_chunk *c)
 {
 	enum { WIDTH = 4, HEIGHT = 8, X = 12, Y = 16, DELAY = 20, DISPOSE = 24, BLEND = 25 };
-	const uint8_t *at = c->name + 4;
+	const uint8_t *at = c->data;
 	struct apng *a = w->apng;
 	struct apng_frame *f = a->frames + a->count;
 
@@ -176,11 +175,11 @@ static bool take(struct walk *w, const struct png_chunk *c)
 
 static bool read_all(struct walk *w, const uint8_t *file, size_t size)
 {
-	const uint8_t *at = file + SIGNATURE, *end = file + size;
+	const uint8_t *at = file + PNG_SIGNATURE, *end = file + size;
 	struct png_chunk c;
 
 	do {
-		if (!png_chunk_next(&at, end, &c))
+		if (!png_chunk_next(&at, end, &c) || !png_chunk_is_sound(&c))
 			return fail(w, "it is truncated or damaged");
 		if (!take(w, &c))
 			return false;
@@ -196,7 +195,7 @@ enum error apng_open(struct apng **apng, const uint8_t *file, size_t size, uint3
 
 	*apng = a;
 	/* A frame takes two chunks. */
-	if (size < SIGNATURE || count > size / (PNG_CHUNK_FRAME + CONTROL_SIZE)) {
+	if (size < PNG_SIGNATURE || count > size / (PNG_CHUNK_FRAME + CONTROL_SIZE)) {
 		fail(&w, other_count);
 	} else if (a) {
 		a->frames = calloc(count, sizeof *a->frames);
@@ -264,17 +263,18 @@ static uint8_t *put_data(uint8_t *to, const struct apng_frame *f)
 
 uint8_t *apng_frame_file(const struct apng *a, uint32_t i, size_t *size)
 {
-	static const uint8_t signature[SIGNATURE] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
+	static const uint8_t signature[PNG_SIGNATURE] = {0x89, 'P',  'N',  'G',
+	                                                 '\r', '\n', 0x1a, '\n'};
 	const struct apng_frame *f = a->frames + i;
 	uint8_t *file, *to;
 
-	*size = SIGNATURE + chunk_size(a->header) + chunk_size(a->palette) +
+	*size = PNG_SIGNATURE + chunk_size(a->header) + chunk_size(a->palette) +
 	        chunk_size(a->transparency) + PNG_CHUNK_FRAME + f->size + PNG_CHUNK_FRAME;
 	file = malloc(*size);
 	if (!file)
 		return NULL;
-	memcpy(file, signature, SIGNATURE);
-	to = put_header(file + SIGNATURE, a, f);
+	memcpy(file, signature, PNG_SIGNATURE);
+	to = put_header(file + PNG_SIGNATURE, a, f);
 	to = put_chunk(to, a->palette);
 	to = put_chunk(to, a->transparency);
 	to = put_data(to, f);

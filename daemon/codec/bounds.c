@@ -17,6 +17,7 @@
 #include "codec/bytes.h"
 #include "codec/heif.h"
 #include "codec/jxl.h"
+#include "codec/png_chunks.h"
 
 enum bound {
 	SCANS,
@@ -66,6 +67,7 @@ struct walk {
 	size_t size;
 	uint64_t count[BOUNDS];
 	enum bound passed; /* BOUNDS: none exceeded */
+	bool cut;          /* a part of the file is longer than the file */
 };
 
 /* Returns false when a limit is exceeded. */
@@ -264,14 +266,6 @@ static bool walk_jpeg(struct walk *w)
 /* PNG -------------------------------------------------------------------------------------------
  */
 
-/* Skips a text and its terminator; NULL if it has none. */
-static const uint8_t *skip_text(const uint8_t *at, const uint8_t *end)
-{
-	const uint8_t *zero = at ? memchr(at, 0, (size_t)(end - at)) : NULL;
-
-	return zero ? zero + 1 : NULL;
-}
-
 /* Counts the inflated bytes, up to the limit; keeps none. */
 static bool add_inflated(struct walk *w, enum bound bound, const uint8_t *at, size_t size)
 {
@@ -292,26 +286,26 @@ static bool add_inflated(struct walk *w, enum bound bound, const uint8_t *at, si
 	return fits;
 }
 
-static bool walk_text(struct walk *w, const uint8_t *name, const uint8_t *at, size_t size)
+static bool walk_text(struct walk *w, const struct png_chunk *c)
 {
-	const uint8_t *end = at + size, *text = skip_text(at, end);
-	bool deflated = *name == 'z';
+	const uint8_t *end = c->data + c->size, *text = png_text_end(c->data, end);
+	bool deflated = *c->name == 'z';
 
 	if (!add(w, TEXTS, 1))
 		return false;
-	if (*name == 'i' && text && end - text > 2) {
+	if (*c->name == 'i' && text && end - text > 2) {
 		deflated = *text;
-		text = skip_text(skip_text(text + 2, end), end);
+		text = png_text_end(png_text_end(text + 2, end), end);
 	} else if (deflated && text && text < end) {
 		text++;
 	}
 	return deflated && text ? add_inflated(w, TEXT_BYTES, text, (size_t)(end - text))
-	                        : add(w, TEXT_BYTES, size);
+	                        : add(w, TEXT_BYTES, c->size);
 }
 
-static bool walk_profile(struct walk *w, const uint8_t *at, size_t size)
+static bool walk_profile(struct walk *w, const struct png_chunk *c)
 {
-	const uint8_t *end = at + size, *deflated = skip_text(at, end);
+	const uint8_t *end = c->data + c->size, *deflated = png_text_end(c->data, end);
 
 	if (!add(w, TEXTS, 1))
 		return false;
@@ -319,29 +313,35 @@ static bool walk_profile(struct walk *w, const uint8_t *at, size_t size)
 	       add_inflated(w, PROFILE_BYTES, deflated + 1, (size_t)(end - deflated - 1));
 }
 
-static bool walk_png_chunk(struct walk *w, const uint8_t *name, const uint8_t *at, size_t size)
+static bool walk_png_chunk(struct walk *w, const struct png_chunk *c)
 {
-	if (!memcmp(name, "eXIf", 4))
-		return walk_exif(w, at, size);
-	if (!memcmp(name, "iCCP", 4))
-		return walk_profile(w, at, size);
-	if (!memcmp(name, "tEXt", 4) || !memcmp(name, "zTXt", 4) || !memcmp(name, "iTXt", 4))
-		return walk_text(w, name, at, size);
-	return memcmp(name, "fcTL", 4) != 0 || add(w, FRAMES, 1);
+	if (png_chunk_is(c, "eXIf"))
+		return walk_exif(w, c->data, c->size);
+	if (png_chunk_is(c, "iCCP"))
+		return walk_profile(w, c);
+	if (png_chunk_is(c, "tEXt") || png_chunk_is(c, "zTXt") || png_chunk_is(c, "iTXt"))
+		return walk_text(w, c);
+	return !png_chunk_is(c, "fcTL") || add(w, FRAMES, 1);
 }
 
+/* A decoder takes memory for a chunk of the length that it tells, and clears it, before it reads
+ * it. Nobody reads what is cut off behind the pixels. */
 static bool walk_png(struct walk *w)
 {
-	const uint8_t *at = w->body + 8, *end = w->body + w->size;
+	const uint8_t *at = w->body + PNG_SIGNATURE, *end = w->body + w->size;
+	bool pixels = false;
+	struct png_chunk c;
 
-	while (end - at >= 8) {
-		uint64_t size = bytes_number(at, 4, true), room = (uint64_t)(end - at) - 8;
+	while (png_chunk_next(&at, end, &c)) {
+		bool data = png_chunk_is(&c, "IDAT");
 
-		if (!walk_png_chunk(w, at + 4, at + 8, size < room ? size : room))
+		if (!walk_png_chunk(w, &c))
 			return false;
-		if (room < size + 4)
-			return true;
-		at += size + 12;
+		if (c.cut && (data || !pixels)) {
+			w->cut = true;
+			return false;
+		}
+		pixels |= data;
 	}
 	return true;
 }
@@ -464,6 +464,10 @@ static enum error judge(const struct walk *w, bool fits, struct problem *problem
 {
 	if (fits)
 		return ERR_OK;
+	if (w->cut)
+		return problem_set(
+		    problem, ERR_UNDECODABLE,
+		    "the file is truncated: a part of it is longer than what is there");
 	return problem_set(problem, ERR_TOO_COMPLEX,
 	                   "the file has %llu %s or more; the limit is %llu",
 	                   (unsigned long long)w->count[w->passed], bounds[w->passed].what,

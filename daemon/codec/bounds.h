@@ -2,6 +2,7 @@
 #ifndef CODEC_BOUNDS_H
 #define CODEC_BOUNDS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -10,8 +11,9 @@
 
 /* Walks through the file's structure without decoding it, and counts what decoders repeat or
  * expand: scans, frames, texts, profiles, directories. Returns ERR_TOO_COMPLEX when a limit is
- * exceeded; the problem names what, the amount and the limit. Malformed files are left to the
- * decoder. The body may have any length and content. */
+ * exceeded; the problem names what, the amount and the limit; ERR_UNDECODABLE for a PNG with a
+ * chunk that is longer than the file. Files malformed otherwise are left to the decoder. The body
+ * may have any length and content. */
 enum error bounds_check(enum format format, const uint8_t *body, size_t size,
                         struct problem *problem) MUST_CHECK;
 

@@ -59,7 +59,7 @@ struct decoder {
 	const uint8_t *file; /* what is decoded of it */
 	size_t file_size;
 	struct jpeg_decoder *jpeg; /* NULL: not by jpeg_decode.c */
-	struct png_file *png;      /* NULL: not by png_decode.c */
+	struct png_file *png;      /* of a PNG, which libvips decodes unless there are `pixels` */
 	struct bmp *bmp;           /* NULL: not by bmp.c */
 	struct pnm *pnm;           /* NULL: not by pnm_decode.c */
 	bool still;                /* a WebP file of which webp_decode() is to be tried */
@@ -288,7 +288,11 @@ static enum error load_frames(struct decoder *d, struct problem *problem)
 	const struct apng_part part = {d->file, d->file_size, d->frames, (uint32_t)d->page,
 	                               d->pages < 0 ? d->frames : 1};
 
-	return apng_load(&d->vips, &part, problem);
+	enum error e = apng_load(&d->vips, &part, problem);
+
+	if (!e && !metadata_read_frames(png_metadata(d->png), d->vips))
+		e = problem_set(problem, ERR_MEMORY, "no memory for the frames");
+	return e;
 }
 
 static bool is_heif(enum format format)
@@ -337,6 +341,8 @@ static enum error load(struct decoder *d, VipsAccess access, struct problem *pro
 	                            !d->frames && (d->page || d->pages < 0) ? "page" : NULL,
 	                            d->page, "n", d->pages, NULL))
 		return complain(d, problem);
+	if (d->png)
+		metadata_tell(png_metadata(d->png), png_exif(d->png), d->vips);
 	if (d->frames)
 		return load_frames(d, problem);
 	if (d->tiff.premultiplied && !tiff_divide(&d->vips, d->tiff.premultiplied))
@@ -497,20 +503,23 @@ static enum error open_jpeg(struct decoder *d, struct decoded *decoded,
 	return e;
 }
 
-/* Decodes a PNG without libvips, if that is possible: d->png is NULL if not. */
+/* Reads what a PNG has beside its pixels, and decodes these without libvips, if that is possible:
+ * d->pixels is NULL if not. */
 static enum error open_png(struct decoder *d, struct decoded *decoded,
                            const struct message_job *job, struct problem *problem)
 {
 	enum error e;
 
-	d->png = png_open(d->file, d->file_size, &decoded->whole);
+	d->png = png_open(d->file, d->file_size);
 	if (!d->png)
+		return problem_set(problem, ERR_MEMORY, "no memory to decode");
+	d->lost |= decoded->lost = png_lost(d->png);
+	decoded->colours = file_metadata_colours(png_metadata(d->png));
+	if (!png_is_plain(d->png, &decoded->whole))
 		return ERR_OK;
 	e = check_pixels(job, &decoded->whole, problem);
 	if (!e)
 		d->pixels = png_decode(d->png);
-	if (!d->pixels)
-		png_close(&d->png);
 	return e;
 }
 
@@ -656,7 +665,7 @@ static enum error open_file(struct decoder *d, struct decoded *decoded,
 		e = open_jpeg(d, decoded, job, problem);
 	if (!e && d->format == FORMAT_PNG)
 		e = open_png(d, decoded, job, problem);
-	if (e || !(d->jpeg || d->png || d->bmp || d->pnm))
+	if (e || !(d->jpeg || d->pixels || d->bmp || d->pnm))
 		return e ? e : open_other(d, decoded, job, problem);
 	return choose_pages(d, decoded, job, problem);
 }
@@ -715,7 +724,7 @@ enum error decode_open(struct decoder **decoder, struct decoded *decoded,
 	if (!e)
 		e = choose_area(d, decoded, job, problem);
 	d->format = d->format ? d->format : decoded->format;
-	decoded->any_order |= d->still || d->png || d->bmp;
+	decoded->any_order |= d->still || d->pixels || d->bmp;
 	d->any_order = decoded->any_order;
 	d->width = decoded->whole.width;
 	d->height = decoded->whole.height;

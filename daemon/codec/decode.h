@@ -27,7 +27,8 @@ struct decoded {
 	uint32_t pages;      /* of these, that are read; each is as `whole` says */
 	bool left_out;       /* there are more than the first, and nobody has said which to read */
 	bool any_order;      /* rows can be read in any order, repeatedly */
-	uint32_t lost;       /* bit (1 << enum loss) for each: the file's pixels are converted */
+	bool colours;        /* a PNG that describes them, not only by a profile */
+	uint32_t lost;       /* bit (1 << enum loss) for each: what is read is not all the file's */
 };
 
 /* Reads the body's header and checks everything that it determines, the ROI included, before any

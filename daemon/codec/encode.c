@@ -1,8 +1,7 @@
-/* Encoding: the last stage of a job. Most JPEGs are encoded by jpeg_encode.c, small PNGs by
- * png_encode.c, still WebP pictures by webp_encode.c, bitmaps by bmp_encode.c, bare pixels and PNM
- * by pnm.c, all else by libvips. Runs in the job's encoding thread, except for generate(), which
- * libvips calls in a thread of its own. Both use only the encoder and its composer, and the tiles
- * through their lock.
+/* Encoding: the last stage of a job. Most JPEGs are encoded by jpeg_encode.c, PNGs by png_encode.c,
+ * still WebP pictures by webp_encode.c, bitmaps by bmp_encode.c, bare pixels and PNM by pnm.c, all
+ * else by libvips. Runs in the job's encoding thread, except for generate(), which libvips calls in
+ * a thread of its own. Both use only the encoder and its composer, and the tiles through their lock.
  *
  * The hard part: libvips requests pixels while the image is still being decoded. It has a single
  * worker thread (vips_concurrency_set(1) in main.c), so it requests rows from top to bottom, and
@@ -17,7 +16,6 @@
 
 #include <vips/vips.h>
 
-#include "codec/apng_save.h"
 #include "codec/bmp_encode.h"
 #include "codec/convert.h"
 #include "codec/heif.h"
@@ -167,19 +165,17 @@ static enum error make_image(struct encoder *encoder, struct decoder *body, stru
 
 /* For every format that has no saver. */
 static encode_rows *const writers[FORMATS] = {
+    [FORMAT_PNG] = png_encode,
     [FORMAT_PNM] = pnm_write,
     [FORMAT_BMP] = bmp_encode,
     [FORMAT_RAW] = pnm_write,
 };
 
-/* `known`: all that the body has beside its pixels is in `metadata`. */
-static encode_rows *choose(const struct output_format *output, bool known,
-                           const struct file_metadata *metadata)
+/* `known`: all that the body has beside its pixels is in file_metadata. */
+static encode_rows *choose(const struct output_format *output, bool known)
 {
 	if (known && jpeg_encodes(output))
 		return jpeg_encode;
-	if (known && png_encodes(output, metadata))
-		return png_encode;
 	return output->format == FORMAT_WEBP && output->pages <= 1 ? webp_encode
 	                                                           : writers[output->format];
 }
@@ -189,25 +185,13 @@ static encode_rows *choose(const struct output_format *output, bool known,
 static enum error read_metadata(struct encoder *encoder, struct decoder *body,
                                 struct problem *problem)
 {
-	struct file_metadata *own = &encoder->own;
 	VipsImage *image = encoder->vips;
-	size_t size = 0;
 	enum error e = image ? ERR_OK : decode_metadata(body, &image, problem);
 
-	if (e)
-		return e;
-	if (!metadata_read(own, image))
-		log_debug("the image's EXIF block cannot be read");
-	own->inflated[0] = file_metadata_profile(own, &size);
-	if (size && !own->inflated[0])
-		return problem_set(problem, ERR_MEMORY, "no memory for the profile");
-	own->profile[0] = (struct file_part){own->inflated[0], size};
-	if (own->xmp.at && !(own->inflated[1] = malloc(own->xmp.size)))
-		return problem_set(problem, ERR_MEMORY, "no memory for the XMP");
-	if (own->xmp.at)
-		own->xmp.at = memcpy(own->inflated[1], own->xmp.at, own->xmp.size);
-	encoder->metadata = own;
-	return ERR_OK;
+	if (!e && !metadata_read(&encoder->own, image))
+		e = problem_set(problem, ERR_MEMORY, "no memory for the metadata");
+	encoder->metadata = &encoder->own;
+	return e;
 }
 
 enum error encode_open(struct encoder **encoder, const struct output_format *output,
@@ -223,7 +207,7 @@ enum error encode_open(struct encoder **encoder, const struct output_format *out
 	new->output = output;
 	new->composer = composer;
 	known = decode_file_metadata(body, &new->metadata);
-	new->encode = choose(output, known, new->metadata);
+	new->encode = choose(output, known);
 	if (!new->encode || output->to_srgb)
 		e = make_image(new, body, problem);
 	if (!e && new->encode &&new->encode != pnm_write && (!known || output->to_srgb))
@@ -260,15 +244,6 @@ static int save_jpeg(const struct output_format *output, VipsImage *vips, VipsTa
 
 	vips_area_unref(VIPS_AREA(colour));
 	return failed;
-}
-
-static int save_png(const struct output_format *output, VipsImage *vips, VipsTarget *target)
-{
-	enum compression c = output->coding.compression;
-	int level = c == COMPRESSION_DEFAULT ? 6 : (int)(c - COMPRESSION_LEVEL);
-
-	return output->pages > 1 ? apng_save(vips, output->pages, level, target)
-	                         : vips_pngsave_target(vips, target, "compression", level, NULL);
 }
 
 static int save_tiff(const struct output_format *output, VipsImage *vips, VipsTarget *target)
@@ -328,7 +303,7 @@ static int save_jxl(const struct output_format *output, VipsImage *vips, VipsTar
 
 /* For every format that has a saver. */
 static int (*const savers[])(const struct output_format *, VipsImage *, VipsTarget *) = {
-    [FORMAT_JPEG] = save_jpeg, [FORMAT_PNG] = save_png,   [FORMAT_WEBP] = save_webp,
+    [FORMAT_JPEG] = save_jpeg, [FORMAT_PNG] = NULL,       [FORMAT_WEBP] = save_webp,
     [FORMAT_TIFF] = save_tiff, [FORMAT_GIF] = save_gif,   [FORMAT_PNM] = NULL,
     [FORMAT_BMP] = NULL,       [FORMAT_AVIF] = save_avif, [FORMAT_HEIC] = NULL,
     [FORMAT_HDR] = NULL,       [FORMAT_JXL] = save_jxl,   [FORMAT_RAW] = NULL,

@@ -6,8 +6,23 @@
 void file_metadata_free(struct file_metadata *m)
 {
 	exif_block_free(&m->exif);
-	for (size_t i = 0; i < sizeof m->inflated / sizeof *m->inflated; i++)
-		free(m->inflated[i]);
+	for (size_t i = 0; i < COPIES_MAX; i++)
+		free(m->copies[i]);
+	free(m->delays);
+	g_clear_pointer(&m->colours, g_byte_array_unref);
+	g_clear_pointer(&m->texts, g_byte_array_unref);
+}
+
+bool file_metadata_own(struct file_metadata *m, struct file_part *part, uint8_t *bytes, size_t size)
+{
+	for (size_t i = 0; bytes && i < COPIES_MAX; i++)
+		if (!m->copies[i]) {
+			m->copies[i] = bytes;
+			*part = (struct file_part){bytes, size};
+			return true;
+		}
+	free(bytes);
+	return false;
 }
 
 size_t file_metadata_profile_size(const struct file_metadata *m)
@@ -30,6 +45,13 @@ uint8_t *file_metadata_profile(const struct file_metadata *m, size_t *size)
 		to += m->profile[i].size;
 	}
 	return whole;
+}
+
+bool file_metadata_colours(const struct file_metadata *m)
+{
+	const GByteArray *c = m->colours;
+
+	return c && (!m->profile[0].at || memmem(c->data, c->len, "cICP", 4));
 }
 
 bool file_metadata_upright(const struct file_metadata *m)

@@ -7,13 +7,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <glib.h>
+
 #include "codec/exif_block.h"
 #include "common/error.h"
 
-enum { PROFILE_PARTS_MAX = 100, TEXTS_MAX = 20 };
+enum { PROFILE_PARTS_MAX = 100, COPIES_MAX = 8 };
 
 struct file_part {
-	const uint8_t *at; /* the reader's, or inflated; NULL: there is none */
+	const uint8_t *at; /* the reader's, or one of the copies; NULL: there is none */
 	size_t size;
 };
 
@@ -21,17 +23,28 @@ struct file_metadata {
 	struct exif_block *exif; /* NULL: none */
 	struct file_part xmp, resources;
 	struct file_part profile[PROFILE_PARTS_MAX]; /* one after another; JPEG has them apart */
-	struct file_part texts[TEXTS_MAX];           /* whole chunks of a PNG */
 	struct resolution resolution;
-	uint8_t *inflated[2]; /* owned: a profile, and a PNG's XMP */
+	GByteArray *colours, *texts; /* owned: whole chunks of a PNG; NULL: none */
+	int *delays;                 /* owned: milliseconds of each frame; NULL: none are told */
+	int delay_count, plays;      /* how often the frames are shown, 0: for ever */
+	uint8_t *copies[COPIES_MAX]; /* owned: parts that the reader does not have as such */
 };
 
 void file_metadata_free(struct file_metadata *metadata);
+
+/* Makes these bytes, which are malloc'd and the metadata's from now on, a part of it. Returns
+ * false, and frees them, if there are too many. */
+bool file_metadata_own(struct file_metadata *metadata, struct file_part *part, uint8_t *bytes,
+                       size_t size) MUST_CHECK;
 
 /* Bytes of the profile; 0: there is none. */
 size_t file_metadata_profile_size(const struct file_metadata *metadata);
 /* The profile in one piece, and its size. The caller frees it; NULL: none, or no memory. */
 uint8_t *file_metadata_profile(const struct file_metadata *metadata, size_t *size);
+
+/* True if there is more on the meaning of the pixels' colours than a profile, which counts more
+ * than all but cICP. */
+bool file_metadata_colours(const struct file_metadata *metadata);
 
 /* True if the orientation is upright. */
 bool file_metadata_upright(const struct file_metadata *metadata);

@@ -79,13 +79,6 @@ struct copy {
 	bool strip;
 };
 
-/* True for PNG comments that hold a profile in hexadecimal, from before PNG had chunks for them:
- * "png-comment-", a number, '-' and the key. */
-static bool is_raw_profile(const char *name)
-{
-	return !strncmp(name, "png-comment-", 12) && strstr(name, "-Raw profile type ");
-}
-
 static bool wanted(const struct copy *copy, const char *name)
 {
 	if (copy->strip)
@@ -94,7 +87,8 @@ static bool wanted(const struct copy *copy, const char *name)
 	for (size_t i = 0; i < COUNT(dropped); i++)
 		if (!strcmp(name, dropped[i]))
 			return false;
-	return !is_raw_profile(name) && strncmp(name, "rad-", 4) != 0; /* of Radiance files */
+	return strncmp(name, "png-comment-", 12) &&
+	       strncmp(name, "rad-", 4); /* of Radiance files */
 }
 
 static void copy_cleaned(VipsImage *from, VipsImage *to, size_t i)
@@ -169,15 +163,21 @@ void metadata_copy_pages(VipsImage *from, VipsImage *to, uint32_t height)
 		vips_image_set_int(to, "loop", loop);
 }
 
-static struct file_part field(VipsImage *image, const char *name)
+/* Copies a field, if the image has it. Returns false without memory. */
+static bool copy_blob(struct file_metadata *m, struct file_part *part, VipsImage *image,
+                      const char *name)
 {
-	struct file_part part = {NULL, 0};
 	const void *at;
+	uint8_t *copy;
+	size_t size;
 
-	if (vips_image_get_typeof(image, name) &&
-	    !vips_image_get_blob(image, name, &at, &part.size))
-		part.at = at;
-	return part;
+	if (!vips_image_get_typeof(image, name) || vips_image_get_blob(image, name, &at, &size) ||
+	    !size)
+		return true;
+	copy = malloc(size);
+	if (copy)
+		memcpy(copy, at, size);
+	return file_metadata_own(m, part, copy, size);
 }
 
 static enum resolution_unit unit_of(VipsImage *image)
@@ -191,15 +191,50 @@ static enum resolution_unit unit_of(VipsImage *image)
 	           : PER_INCH;
 }
 
+bool metadata_read_frames(struct file_metadata *m, VipsImage *image)
+{
+	int *delays, count;
+
+	if (vips_image_get_typeof(image, "loop") && vips_image_get_int(image, "loop", &m->plays))
+		m->plays = 0;
+	if (m->delays || !vips_image_get_typeof(image, "delay") ||
+	    vips_image_get_array_int(image, "delay", &delays, &count))
+		return true;
+	m->delay_count = count;
+	m->delays = malloc((size_t)count * sizeof *delays + 1);
+	if (m->delays)
+		memcpy(m->delays, delays, (size_t)count * sizeof *delays);
+	return m->delays;
+}
+
 bool metadata_read(struct file_metadata *m, VipsImage *image)
 {
-	struct file_part exif = field(image, VIPS_META_EXIF_NAME);
+	const void *exif;
+	size_t size;
 
-	*m = (struct file_metadata){.xmp = field(image, VIPS_META_XMP_NAME),
-	                            .resources = field(image, VIPS_META_IPTC_NAME),
-	                            .profile = {field(image, VIPS_META_ICC_NAME)},
-	                            .resolution = {image->Xres, image->Yres, unit_of(image)}};
-	if (exif.at)
-		m->exif = exif_block_read(exif.at, exif.size, &m->resolution);
-	return !exif.at || m->exif;
+	*m = (struct file_metadata){.resolution = {image->Xres, image->Yres, unit_of(image)}};
+	if (!copy_blob(m, &m->xmp, image, VIPS_META_XMP_NAME) ||
+	    !copy_blob(m, &m->resources, image, VIPS_META_IPTC_NAME) ||
+	    !copy_blob(m, &m->profile[0], image, VIPS_META_ICC_NAME) ||
+	    !metadata_read_frames(m, image))
+		return false;
+	if (!vips_image_get_typeof(image, VIPS_META_EXIF_NAME) ||
+	    vips_image_get_blob(image, VIPS_META_EXIF_NAME, &exif, &size))
+		return true;
+	m->exif = exif_block_read(exif, size, &m->resolution);
+	return m->exif;
+}
+
+static void set_blob(VipsImage *image, const char *name, const struct file_part *part)
+{
+	if (part->at)
+		vips_image_set_blob_copy(image, name, part->at, part->size);
+}
+
+void metadata_tell(const struct file_metadata *m, const struct file_part *exif, VipsImage *image)
+{
+	set_blob(image, VIPS_META_ICC_NAME, &m->profile[0]);
+	set_blob(image, VIPS_META_XMP_NAME, &m->xmp);
+	set_blob(image, VIPS_META_IPTC_NAME, &m->resources);
+	set_blob(image, VIPS_META_EXIF_NAME, exif);
 }

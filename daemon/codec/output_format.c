@@ -279,7 +279,9 @@ static uint32_t losses(const struct format_row *r, const struct output_format *o
 	bool colours = from->bands - from->alpha == 3 || output->to_srgb;
 	unsigned lossy = output->coding.lossless ? 0 : r->lossy;
 
-	return decoded->lost | lossy | (decoded->left_out ? 1u << LOSS_FRAMES : 0) |
+	return decoded->lost | lossy |
+	       (decoded->colours && output->format != FORMAT_PNG ? 1u << LOSS_COLOUR_SPACE : 0) |
+	       (decoded->left_out ? 1u << LOSS_FRAMES : 0) |
 	       (from->alpha && !to->alpha ? 1u << LOSS_ALPHA : 0) |
 	       (output->to_srgb ? 1u << LOSS_INKS : 0) |
 	       (r->clears_frames && output->pages > 1 && to->alpha && !lossy ? 1u << LOSS_HIDDEN

@@ -1,5 +1,6 @@
 /* Chunks, the inflated stream, filters undone (W3C, Portable Network Graphics, chapters 5, 9 and
- * 10). Whatever is not exactly as the standard says is left to libvips, which has words for it. */
+ * 10). Pixels that are not exactly as the standard says are left to libvips, which has words for
+ * them. */
 #include "codec/png_decode.h"
 
 #include <stdbool.h>
@@ -8,23 +9,25 @@
 
 #include <libdeflate.h>
 
-#include "codec/bytes.h"
 #include "codec/png_metadata.h"
+#include "common/losses.h"
 
-enum { SIGNATURE = 8, HEADER_SIZE = 13, WINDOW_MAX = 32 << 10 };
+enum { HEADER_SIZE = 13, WINDOW_MAX = 32 << 10 };
 
 struct png_file {
 	struct image image;
+	bool plain;            /* for png_decode() */
 	const uint8_t *stream; /* the first of its chunks */
 	size_t stream_chunks, stream_size;
-	const uint8_t *end; /* of the file */
 	struct file_metadata metadata;
+	struct png_reading reading;
 };
 
+/* Returns false if png_decode() does not decode such an image. */
 static bool read_header(struct image *image, const struct png_chunk *c)
 {
 	static const uint8_t bands[] = {1, 0, 3, 0, 2, 0, 4}, plain[] = {0, 0, 0};
-	const uint8_t *at = c->name + 4;
+	const uint8_t *at = c->data;
 
 	if (!png_chunk_is(c, "IHDR") || c->size != HEADER_SIZE || (at[8] != 8 && at[8] != 16) ||
 	    at[9] >= sizeof bands || memcmp(at + 10, plain, sizeof plain) != 0)
@@ -37,51 +40,57 @@ static bool read_header(struct image *image, const struct png_chunk *c)
 	return image_valid(image) && image_size(image) <= PNG_PIXELS_MAX;
 }
 
-/* The chunks of the stream follow each other; the chunk after the last must be sound, too. */
-static bool find_end(struct png_file *png, const uint8_t *at, struct png_chunk c)
+/* Chunks of the stream follow each other; the one after the last must be sound, too. */
+static void take(struct png_file *png, const struct png_chunk *c, bool follows)
 {
-	do {
+	const bool data = png_chunk_is(c, "IDAT");
+	const bool other = !data && (png_chunk_is(c, "tRNS") || png_chunk_is(c, "acTL") ||
+	                             (*c->name < 'a' && !png_chunk_is(c, "IEND")));
+
+	if (data) {
+		png->plain &= !png->reading.pixels || follows;
+		png->stream = png->stream ? png->stream : c->name - 4;
 		png->stream_chunks++;
-		png->stream_size += c.size;
-		if (!png_chunk_next(&at, png->end, &c))
-			return false;
-	} while (png_chunk_is(&c, "IDAT"));
-	return true;
+		png->stream_size += c->size;
+		png->reading.pixels = true;
+	}
+	png->plain &= !other && ((!data && !follows) || (png->plain && png_chunk_is_sound(c)));
+	if (!data)
+		png_metadata_take(&png->reading, c);
 }
 
-static bool read_file(struct png_file *png, const uint8_t *file)
+static void read_file(struct png_file *png, const uint8_t *at, const uint8_t *end)
 {
-	struct png_reading reading = {.image = &png->image, .metadata = &png->metadata};
-	const uint8_t *at = file + SIGNATURE;
+	bool data = false, ended = false;
 	struct png_chunk c;
 
-	if (!png_chunk_next(&at, png->end, &c) || !read_header(&png->image, &c))
-		return false;
-	while (png_chunk_next(&at, png->end, &c)) {
-		if (png_chunk_is(&c, "IDAT")) {
-			png->stream = c.name - 4;
-			return find_end(png, at, c) && png_metadata_end(&reading);
-		}
-		if (!png_metadata_take(&reading, &c))
-			return false;
+	if (!png_chunk_next(&at, end, &c))
+		return;
+	png->plain = png_chunk_is_sound(&c) && read_header(&png->image, &c);
+	png->reading.colour = c.size == HEADER_SIZE && c.data[9] & 2;
+	while (!ended && png_chunk_next(&at, end, &c)) {
+		take(png, &c, data);
+		ended = png_chunk_is(&c, "IEND");
+		data = png_chunk_is(&c, "IDAT");
 	}
-	return false;
+	png->plain &= png->stream && !data;
 }
 
-struct png_file *png_open(const uint8_t *file, size_t size, struct image *image)
+struct png_file *png_open(const uint8_t *file, size_t size)
 {
 	/* 72 pixels an inch, in whole pixels a metre. */
 	static const struct resolution usual = {2.834, 2.834, PER_INCH};
-	struct png_file *png = size > SIGNATURE ? calloc(1, sizeof *png) : NULL;
+	struct png_file *png = calloc(1, sizeof *png);
 
 	if (!png)
 		return NULL;
-	png->end = file + size;
+	png->reading.metadata = &png->metadata;
 	png->metadata.resolution = usual;
-	if (!read_file(png, file))
+	read_file(png, file + PNG_SIGNATURE, file + size);
+	if (!png_metadata_end(&png->reading))
 		png_close(&png);
 	else
-		*image = png->image;
+		png->plain &= file_metadata_upright(&png->metadata);
 	return png;
 }
 
@@ -93,9 +102,26 @@ void png_close(struct png_file **png)
 	*png = NULL;
 }
 
-const struct file_metadata *png_metadata(const struct png_file *png)
+bool png_is_plain(const struct png_file *png, struct image *image)
+{
+	if (png->plain)
+		*image = png->image;
+	return png->plain;
+}
+
+struct file_metadata *png_metadata(struct png_file *png)
 {
 	return &png->metadata;
+}
+
+const struct file_part *png_exif(const struct png_file *png)
+{
+	return &png->reading.exif;
+}
+
+uint32_t png_lost(const struct png_file *png)
+{
+	return png->reading.lost ? 1u << LOSS_METADATA : 0;
 }
 
 /* Copies the stream's pieces to `to`. */

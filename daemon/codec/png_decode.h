@@ -3,6 +3,7 @@
 #ifndef CODEC_PNG_DECODE_H
 #define CODEC_PNG_DECODE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,19 +15,28 @@ enum { PNG_PIXELS_MAX = 4 << 20 };
 
 struct png_file;
 struct file_metadata;
+struct file_part;
 
-/* Reads all but the pixels. NULL, without an error, if the file is one for libvips: it is large,
- * interlaced, animated or damaged, has a palette, fewer than 8 bits a sample or a transparent
- * colour, is not upright, has chunks that png_metadata_take() does not; or memory is short. The
- * caller keeps the file, which must outlive the result. */
-struct png_file *png_open(const uint8_t *file, size_t size, struct image *image) MUST_CHECK;
+/* Reads all but the pixels. Finds no fault: what is damaged is left out, or for others to say.
+ * NULL: memory is short. The caller keeps the file, of 8 bytes or more, which must outlive the
+ * result. */
+struct png_file *png_open(const uint8_t *file, size_t size) MUST_CHECK;
 void png_close(struct png_file **png);
+
+/* True if png_decode() may decode the pixels, of this image. False if they are for libvips: the
+ * file is large, interlaced, animated or damaged, has a palette, fewer than 8 bits a sample or a
+ * transparent colour, or is not upright. */
+bool png_is_plain(const struct png_file *png, struct image *image) MUST_CHECK;
 
 /* Returns all pixels, in rows without gaps, which the caller frees. NULL: they are damaged, or
  * memory is short. */
 uint8_t *png_decode(const struct png_file *png) MUST_CHECK;
 
-/* Owned by the file. */
-const struct file_metadata *png_metadata(const struct png_file *png);
+/* Owned by the file, as the block of EXIF that it has. */
+struct file_metadata *png_metadata(struct png_file *png);
+const struct file_part *png_exif(const struct png_file *png);
+
+/* Bit (1 << enum loss) for each: metadata that is left out. */
+uint32_t png_lost(const struct png_file *png);
 
 #endif

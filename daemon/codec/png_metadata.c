@@ -1,36 +1,31 @@
-/* Only what every reader takes alike is taken here: whether a wrong value makes the chunk, the
- * profile or the file wrong is for libvips to say. */
+/* Reads and writes what PNGs have beside the pixels, for every way in which those are decoded:
+ * libvips does not read what follows them, nor the profiles that are texts in hexadecimal, nor what
+ * describes the colours. Chunks that readers take alike are kept as they are. */
 #include "codec/png_metadata.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <libdeflate.h>
 
-#include "codec/bytes.h"
+#include "codec/bounds.h"
 #include "codec/icc_profile.h"
 #include "codec/previews.h"
 
-enum { EXIF_MAX = 1 << 20, INFLATED_MAX = 1 << 20, KEYWORD_MAX = 79 };
+enum { INFLATED_MAX = 16 << 20, KEYWORD_MAX = 79 }; /* what bounds_check() lets pass */
 
 static const char xmp_keyword[] = "XML:com.adobe.xmp";
+static const char xmp_title[] = "http://ns.adobe.com/xap/1.0/"; /* in segments of JPEG */
+static const char raw_title[] = "Raw profile type ";
+static const char exif_title[] = "Exif\0";
+static const char resources_title[] = "Photoshop 3.0";
 
-bool png_chunk_next(const uint8_t **at, const uint8_t *end, struct png_chunk *c)
+bool png_chunk_is_sound(const struct png_chunk *c)
 {
-	size_t left = (size_t)(end - *at);
-	uint64_t size = left >= PNG_CHUNK_FRAME ? bytes_number(*at, 4, true) : UINT64_MAX;
-
-	if (size > INT32_MAX || size > left - PNG_CHUNK_FRAME)
-		return false;
-	*c = (struct png_chunk){*at + 4, (uint32_t)size};
-	*at += PNG_CHUNK_FRAME + size;
-	return bytes_number(*at - 4, 4, true) == libdeflate_crc32(0, c->name, 4 + size);
-}
-
-bool png_chunk_is(const struct png_chunk *c, const char *name)
-{
-	return !memcmp(c->name, name, 4);
+	return !c->cut && bytes_number(c->data + c->size, 4, true) ==
+	                      libdeflate_crc32(0, c->name, 4 + (size_t)c->size);
 }
 
 void png_put_number(uint8_t *at, uint32_t value)
@@ -48,87 +43,28 @@ void png_chunk_seal(uint8_t *chunk, uint32_t size)
 /* Reading --------------------------------------------------------------------------------------
  */
 
-static const uint8_t *data_of(const struct png_chunk *c)
+/* Keeps a chunk as it is. */
+static bool keep(GByteArray **chunks, const struct png_chunk *c)
 {
-	return c->name + 4;
-}
-
-static bool colour(const struct image *image)
-{
-	return image->bands > 2;
-}
-
-/* True if the chunk has `count` numbers of `each` bytes, from low to high. */
-static bool has_numbers(const struct png_chunk *c, size_t count, size_t each, uint64_t low,
-                        uint64_t high)
-{
-	if (c->size != count * each)
-		return false;
-	for (size_t i = 0; i < count; i++) {
-		uint64_t number = bytes_number(data_of(c) + i * each, each, true);
-
-		if (number < low || number > high)
-			return false;
-	}
+	*chunks = *chunks ? *chunks : g_byte_array_new();
+	g_byte_array_append(*chunks, c->name - 4, PNG_CHUNK_FRAME + c->size);
 	return true;
 }
 
-static uint64_t sample_max(const struct png_reading *r)
+static bool take_colours(struct png_reading *r, const struct png_chunk *c)
 {
-	return r->image->type == PIXEL_U8 ? 255 : 65535;
-}
-
-static bool take_gamma(struct png_reading *r, const struct png_chunk *c)
-{
-	(void)r;
-	return has_numbers(c, 1, 4, 1, INT32_MAX);
-}
-
-static bool take_primaries(struct png_reading *r, const struct png_chunk *c)
-{
-	(void)r;
-	return has_numbers(c, 8, 4, 0, INT32_MAX);
-}
-
-static bool take_intent(struct png_reading *r, const struct png_chunk *c)
-{
-	(void)r;
-	return has_numbers(c, 1, 1, 0, 3);
-}
-
-static bool take_bits(struct png_reading *r, const struct png_chunk *c)
-{
-	return has_numbers(c, r->image->bands, 1, 1, r->image->type == PIXEL_U8 ? 8 : 16);
-}
-
-static bool take_background(struct png_reading *r, const struct png_chunk *c)
-{
-	return has_numbers(c, colour(r->image) ? 3 : 1, 2, 0, sample_max(r));
-}
-
-/* Year (two bytes), month, day, hour, minute, second. */
-static bool take_time(struct png_reading *r, const struct png_chunk *c)
-{
-	static const uint8_t low[] = {0, 0, 1, 1, 0, 0, 0}, high[] = {255, 255, 12, 31, 23, 59, 60};
-	bool fits = c->size == sizeof low;
-
-	(void)r;
-	for (size_t i = 0; fits && i < sizeof low; i++)
-		fits = data_of(c)[i] >= low[i] && data_of(c)[i] <= high[i];
-	return fits;
+	return keep(&r->metadata->colours, c);
 }
 
 /* Pixels a metre, or without a unit. */
 static bool take_resolution(struct png_reading *r, const struct png_chunk *c)
 {
-	const uint8_t *at = data_of(c);
-	double unit;
+	const double unit = c->data[8] ? 1000 : 1;
 
-	if (c->size != 9 || at[8] > 1 || (at[0] | at[4]) & 0x80)
+	if (c->data[8] > 1 || (c->data[0] | c->data[4]) & 0x80)
 		return false;
-	unit = at[8] ? 1000 : 1;
-	r->metadata->resolution.x = (double)bytes_number(at, 4, true) / unit;
-	r->metadata->resolution.y = (double)bytes_number(at + 4, 4, true) / unit;
+	r->metadata->resolution.x = (double)bytes_number(c->data, 4, true) / unit;
+	r->metadata->resolution.y = (double)bytes_number(c->data + 4, 4, true) / unit;
 	return true;
 }
 
@@ -141,8 +77,7 @@ static uint8_t *inflate_all(const uint8_t *at, size_t size, size_t *inflated)
 
 	if (d && whole &&
 	    libdeflate_zlib_decompress_ex(d, at, size, whole, INFLATED_MAX, &used, inflated) ==
-	        LIBDEFLATE_SUCCESS &&
-	    used == size)
+	        LIBDEFLATE_SUCCESS)
 		fitting = realloc(whole, *inflated + 1);
 	if (!fitting)
 		free(whole);
@@ -153,7 +88,7 @@ static uint8_t *inflate_all(const uint8_t *at, size_t size, size_t *inflated)
 /* Letters of Latin-1, single spaces between them, at most 79; *size is without the zero. */
 static bool has_keyword(const struct png_chunk *c, size_t *size)
 {
-	const uint8_t *at = data_of(c), *zero = memchr(at, 0, c->size);
+	const uint8_t *at = c->data, *zero = memchr(at, 0, c->size);
 	uint8_t before = ' ';
 
 	*size = zero ? (size_t)(zero - at) : 0;
@@ -165,60 +100,62 @@ static bool has_keyword(const struct png_chunk *c, size_t *size)
 	return before != ' ';
 }
 
-static bool take_profile(struct png_reading *r, const struct png_chunk *c)
+/* Drops a profile that readers would not take. */
+static bool profile_fits(struct png_reading *r)
 {
 	struct file_part *profile = &r->metadata->profile[0];
-	size_t head;
-	uint8_t *at;
 
-	if (!has_keyword(c, &head) || c->size < head + 2 || data_of(c)[head + 1])
-		return false;
-	head += 2;
-	r->metadata->inflated[0] = at =
-	    inflate_all(data_of(c) + head, c->size - head, &profile->size);
-	profile->at = at;
-	return at && icc_profile_is_sound(at, profile->size, colour(r->image));
+	if (icc_profile_is_sound(profile->at, profile->size, r->colour))
+		return true;
+	profile->at = NULL;
+	return false;
+}
+
+static bool take_profile(struct png_reading *r, const struct png_chunk *c)
+{
+	struct file_metadata *m = r->metadata;
+	const uint8_t *method = png_text_end(c->data, c->data + c->size);
+	size_t left = method ? (size_t)(c->data + c->size - method) : 0, size;
+	uint8_t *profile = left > 1 && !*method && !m->profile[0].at
+	                       ? inflate_all(method + 1, left - 1, &size)
+	                       : NULL;
+
+	return profile && file_metadata_own(m, &m->profile[0], profile, size) && profile_fits(r);
+}
+
+static bool is_exif(const uint8_t *at, size_t size)
+{
+	return size >= 8 && (!memcmp(at, "II*\0", 4) || !memcmp(at, "MM\0*", 4));
 }
 
 static bool take_exif(struct png_reading *r, const struct png_chunk *c)
 {
-	const uint8_t *at = data_of(c);
-
-	if (c->size < 8 || c->size > EXIF_MAX ||
-	    (memcmp(at, "II*\0", 4) != 0 && memcmp(at, "MM\0*", 4) != 0))
+	if (!is_exif(c->data, c->size))
 		return false;
-	r->exif = (struct file_part){at, c->size};
+	r->exif = (struct file_part){c->data, c->size};
 	return true;
 }
 
-/* A text as it is kept: inflated, if it was deflated. */
+/* A text, inflated if it was deflated. */
 struct text {
 	const uint8_t *at; /* NULL: damaged */
 	size_t size;
 	uint8_t *inflated; /* the caller's */
 };
 
-/* Skips a text that ends by zero; NULL: it has none. */
-static const uint8_t *skip_text(const uint8_t *at, const uint8_t *end)
-{
-	const uint8_t *zero = at ? memchr(at, 0, (size_t)(end - at)) : NULL;
-
-	return zero ? zero + 1 : NULL;
-}
-
 /* After the keyword, iTXt has a flag and a method, a language and the keyword in it; zTXt has a
  * method. */
 static struct text find_text(const struct png_chunk *c, size_t keyword)
 {
-	const uint8_t *at = data_of(c) + keyword + 1, *end = data_of(c) + c->size;
-	bool international = png_chunk_is(c, "iTXt"), deflated = png_chunk_is(c, "zTXt");
+	const uint8_t *at = c->data + keyword + 1, *end = c->data + c->size;
+	bool deflated = png_chunk_is(c, "zTXt");
 	struct text t = {.at = at};
 
-	if (international) {
+	if (png_chunk_is(c, "iTXt")) {
 		if (end - at < 2 || at[0] > 1 || at[1])
 			return (struct text){.at = NULL};
 		deflated = at[0];
-		t.at = skip_text(skip_text(at + 2, end), end);
+		t.at = png_text_end(png_text_end(at + 2, end), end);
 	} else if (deflated) {
 		t.at = at < end && !*at ? at + 1 : NULL;
 	}
@@ -230,120 +167,177 @@ static struct text find_text(const struct png_chunk *c, size_t keyword)
 	return t;
 }
 
-static bool take_xmp(struct png_reading *r, struct text *t)
+/* Gives the text's bytes, or a copy of those of the file, to a part of the metadata. */
+static bool own_text(struct png_reading *r, struct file_part *part, struct text *t)
 {
-	if (r->metadata->xmp.at)
-		return false;
-	r->metadata->xmp = (struct file_part){t->at, t->size};
-	r->metadata->inflated[1] = t->inflated;
+	uint8_t *bytes = t->inflated ? t->inflated : malloc(t->size + 1);
+
+	if (bytes && !t->inflated)
+		memcpy(bytes, t->at, t->size);
 	t->inflated = NULL;
-	return true;
+	return !part->at && file_metadata_own(r->metadata, part, bytes, t->size);
 }
 
-/* From before PNG had chunks for them, profiles are texts in hexadecimal. */
-static bool is_raw_profile(const struct png_chunk *c, size_t keyword)
+static int hex_digit(uint8_t c)
 {
-	static const char title[] = "Raw profile type ";
+	const char *digits = "0123456789abcdef", *at = c ? strchr(digits, c | 0x20) : NULL;
 
-	return keyword >= sizeof title - 1 && !memcmp(data_of(c), title, sizeof title - 1);
+	return at && (c > '9' || c >= '0') ? (int)(at - digits) : -1;
 }
 
-static bool keep_text(struct png_reading *r, const struct png_chunk *c)
+static const uint8_t *skip_line(const uint8_t *at, const uint8_t *end)
 {
-	struct file_part *texts = r->metadata->texts;
+	const uint8_t *line = at < end ? memchr(at, '\n', (size_t)(end - at)) : NULL;
 
-	for (size_t i = 0; i < TEXTS_MAX; i++)
-		if (!texts[i].at) {
-			texts[i] = (struct file_part){c->name - 4, PNG_CHUNK_FRAME + c->size};
-			return true;
+	return line ? line + 1 : end;
+}
+
+/* An empty line, one with a name, one with how many bytes follow in hexadecimal. malloc'd, with
+ * room for a title before; NULL: it is not of this form, or memory is short. */
+static uint8_t *read_raw(const struct text *t, size_t room, size_t *size)
+{
+	const uint8_t *end = t->at + t->size, *at = skip_line(skip_line(t->at, end), end);
+	uint8_t *bytes;
+	int high = -1;
+
+	*size = 0;
+	for (; at < end && *at == ' '; at++)
+		;
+	for (; at < end && *at >= '0' && *at <= '9' && *size < t->size; at++)
+		*size = *size * 10 + (size_t)(*at - '0');
+	bytes = *size && *size <= t->size / 2 ? malloc(room + *size) : NULL;
+	for (size_t i = 0; bytes && i < *size; at++) {
+		int digit = at < end ? hex_digit(*at) : -1;
+
+		if (at < end && (*at == '\n' || *at == '\r' || *at == ' '))
+			continue;
+		if (digit < 0) {
+			free(bytes);
+			return NULL;
 		}
-	return false;
+		if (high >= 0)
+			bytes[room + i++] = (uint8_t)(high << 4 | digit);
+		high = high < 0 ? digit : -1;
+	}
+	return bytes;
+}
+
+static bool begins(const uint8_t *at, size_t size, const char *title, size_t title_size)
+{
+	return size >= title_size && !memcmp(at, title, title_size);
+}
+
+/* From before PNG had chunks for them, profiles are texts in hexadecimal, which some programs still
+ * write. Chunks count more. */
+static bool take_raw(struct png_reading *r, const char *type, size_t length, const struct text *t)
+{
+	struct file_metadata *m = r->metadata;
+	struct file_part *part = NULL;
+	size_t size, skip = 0, room = sizeof resources_title;
+	uint8_t *bytes = read_raw(t, room, &size), *at;
+
+	if (!bytes)
+		return false;
+	at = bytes + room;
+	if (begins(at, size, exif_title, 6) && is_exif(at + 6, size - 6)) {
+		part = &r->exif;
+		skip = room + 6;
+	} else if (is_exif(at, size)) {
+		part = &r->exif;
+		skip = room;
+	} else if (begins(at, size, xmp_title, sizeof xmp_title)) {
+		part = &m->xmp;
+		skip = room + sizeof xmp_title;
+	} else if (length == 3 && !memcmp(type, "xmp", 3)) {
+		part = &m->xmp;
+		skip = room;
+	} else if (length == 3 && (!memcmp(type, "icc", 3) || !memcmp(type, "icm", 3))) {
+		part = &m->profile[0];
+		skip = room;
+	} else if (begins(at, size, "8BIM", 4)) {
+		part = &m->resources; /* as JPEG has them */
+		memcpy(bytes, resources_title, room);
+	}
+	if (!part || part->at) {
+		free(bytes);
+		return part;
+	}
+	memmove(bytes, bytes + skip, room + size - skip);
+	return file_metadata_own(m, part, bytes, room + size - skip) &&
+	       (part != m->profile || profile_fits(r));
 }
 
 static bool take_text(struct png_reading *r, const struct png_chunk *c)
 {
-	size_t keyword;
+	const char *keyword = (const char *)c->data;
+	const size_t raw = sizeof raw_title - 1;
+	size_t length;
 	struct text t;
 	bool taken;
 
-	if (!has_keyword(c, &keyword) || is_raw_profile(c, keyword))
+	if (!has_keyword(c, &length))
 		return false;
-	t = find_text(c, keyword);
-	if (!t.at || memchr(t.at, 0, t.size))
+	t = find_text(c, length);
+	if (!t.at)
 		taken = false;
-	else if (keyword == sizeof xmp_keyword - 1 && !memcmp(data_of(c), xmp_keyword, keyword))
-		taken = take_xmp(r, &t);
+	else if (length > raw && !memcmp(keyword, raw_title, raw))
+		taken = take_raw(r, keyword + raw, length - raw, &t);
+	else if (length == sizeof xmp_keyword - 1 && !memcmp(keyword, xmp_keyword, length))
+		taken = own_text(r, &r->metadata->xmp, &t);
 	else
-		taken = keep_text(r, c);
+		taken = keep(&r->metadata->texts, c);
 	free(t.inflated);
 	return taken;
 }
 
-enum kind { GAMMA, PRIMARIES, INTENT, PROFILE, RESOLUTION, EXIF, BITS, BACKGROUND, TIME, TEXTS };
-
-/* In the order of `kind`; texts are the rest. */
+/* Those that may be there once; then texts. `size`: of the data, where it is always the same. */
 static const struct {
 	char name[5];
+	uint8_t size;
 	bool (*take)(struct png_reading *r, const struct png_chunk *c);
 } kinds[] = {
-    [GAMMA] = {"gAMA", take_gamma},
-    [PRIMARIES] = {"cHRM", take_primaries},
-    [INTENT] = {"sRGB", take_intent},
-    [PROFILE] = {"iCCP", take_profile},
-    [RESOLUTION] = {"pHYs", take_resolution},
-    [EXIF] = {"eXIf", take_exif},
-    [BITS] = {"sBIT", take_bits},
-    [BACKGROUND] = {"bKGD", take_background},
-    [TIME] = {"tIME", take_time},
-    [TEXTS] = {"tEXt", take_text},
-    {"zTXt", take_text},
-    {"iTXt", take_text},
+    {"gAMA", 4, take_colours}, {"cHRM", 32, take_colours},   {"sRGB", 1, take_colours},
+    {"cICP", 4, take_colours}, {"mDCV", 24, take_colours},   {"cLLI", 8, take_colours},
+    {"iCCP", 0, take_profile}, {"pHYs", 9, take_resolution}, {"eXIf", 0, take_exif},
+    {"tEXt", 0, take_text},    {"zTXt", 0, take_text},       {"iTXt", 0, take_text},
 };
+enum { EXIF = 8, TEXTS };
 
-bool png_metadata_take(struct png_reading *r, const struct png_chunk *c)
+void png_metadata_take(struct png_reading *r, const struct png_chunk *c)
 {
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-		bool again = r->seen >> i & 1;
+		const bool again = r->seen >> i & 1;
 
 		if (!png_chunk_is(c, kinds[i].name))
 			continue;
-		r->seen |= 1u << i;
-		return (!again || i >= TEXTS) && kinds[i].take(r, c);
+		if (!png_chunk_is_sound(c) || (again && i < TEXTS) || (r->pixels && i < EXIF) ||
+		    (kinds[i].size && c->size != kinds[i].size) || !kinds[i].take(r, c))
+			r->lost = true;
+		else
+			r->seen |= 1u << i;
+		return;
 	}
-	return false;
 }
 
-/* Readers differ in which of two descriptions of colour counts. EXIF's resolution counts more than
- * that of pHYs, wherever that is. */
+/* EXIF's resolution counts more than that of pHYs, wherever that is. */
 bool png_metadata_end(struct png_reading *r)
 {
-	const unsigned others = 1u << GAMMA | 1u << PRIMARIES | 1u << INTENT;
 	struct file_metadata *m = r->metadata;
+	struct problem dropped;
 
-	if (r->seen >> PROFILE & 1 && r->seen & others)
-		return false;
 	if (!r->exif.at)
 		return true;
+	if (bounds_check_exif(r->exif.at, r->exif.size, &dropped)) {
+		r->exif.at = NULL;
+		r->lost = true;
+		return true;
+	}
 	m->exif = exif_block_read(r->exif.at, r->exif.size, &m->resolution);
-	return m->exif && file_metadata_upright(m);
+	return m->exif;
 }
 
 /* Writing --------------------------------------------------------------------------------------
  */
-
-bool png_metadata_fits(const struct file_metadata *m, const struct image *image)
-{
-	size_t size = m ? file_metadata_profile_size(m) : 0;
-	uint8_t *profile;
-	bool fits;
-
-	if (!size)
-		return true;
-	profile = file_metadata_profile(m, &size);
-	fits = profile && icc_profile_is_sound(profile, size, colour(image));
-	free(profile);
-	return fits;
-}
 
 /* Appends a chunk with `size` bytes of data, not set yet, and returns their place. */
 static uint8_t *add_chunk(GByteArray *to, const char *name, size_t size)
@@ -371,7 +365,8 @@ static void write_resolution(const struct resolution *r, GByteArray *to)
 	seal(data, 9);
 }
 
-static bool write_profile(const struct file_metadata *m, GByteArray *to)
+/* Leaves out one that is not for the pixels, which readers would not take. */
+static bool write_profile(const struct file_metadata *m, const struct image *image, GByteArray *to)
 {
 	static const uint8_t title[] = {'i', 'c', 'c', 0, 0};
 	size_t size = file_metadata_profile_size(m), most, deflated = 0;
@@ -382,6 +377,10 @@ static bool write_profile(const struct file_metadata *m, GByteArray *to)
 	if (!size)
 		return true;
 	profile = file_metadata_profile(m, &size);
+	if (profile && !icc_profile_is_sound(profile, size, image->bands > 2)) {
+		free(profile);
+		return true;
+	}
 	c = libdeflate_alloc_compressor(6);
 	if (profile && c) {
 		most = libdeflate_zlib_compress_bound(c, size);
@@ -434,19 +433,60 @@ static void write_xmp(const struct file_part *xmp, GByteArray *to)
 	g_byte_array_unref(kept);
 }
 
+static void append(GByteArray *to, const GByteArray *chunks)
+{
+	if (chunks)
+		g_byte_array_append(to, chunks->data, chunks->len);
+}
+
+/* As a text in hexadecimal: PNG has no chunk for them. */
+static void write_resources(const struct file_part *resources, GByteArray *to)
+{
+	enum { LINE = 36, HEAD = 64 };
+	static const char digits[] = "0123456789abcdef";
+	GByteArray *kept =
+	    resources->at ? previews_drop_from_resources(resources->at, resources->size) : NULL;
+	size_t skip = kept && begins(kept->data, kept->len, resources_title, sizeof resources_title)
+	                  ? sizeof resources_title
+	                  : 0,
+	       size = kept ? kept->len - skip : 0, at;
+	uint8_t *data;
+
+	if (size) {
+		at = size * 2 + (size + LINE - 1) / LINE;
+		char head[HEAD];
+		int used =
+		    snprintf(head, sizeof head, "%siptc%c\niptc\n%8zu\n", raw_title, 0, size);
+
+		data = add_chunk(to, "tEXt", (size_t)used + at);
+		memcpy(data, head, (size_t)used);
+		at = (size_t)used;
+		for (size_t i = 0; i < size; i++) {
+			data[at++] = (uint8_t)digits[kept->data[skip + i] >> 4];
+			data[at++] = (uint8_t)digits[kept->data[skip + i] & 15];
+			if (i % LINE == LINE - 1 || i + 1 == size)
+				data[at++] = '\n';
+		}
+		seal(data, at);
+	}
+	if (kept)
+		g_byte_array_unref(kept);
+}
+
 bool png_metadata_write(const struct file_metadata *m, bool strip, const struct image *image,
                         GByteArray *to)
 {
 	static const struct file_metadata none = {.resolution = {1, 1, PER_INCH}};
 
 	m = m ? m : &none;
-	write_resolution(&m->resolution, to);
-	if (!write_profile(m, to))
+	append(to, m->colours);
+	if (!write_profile(m, image, to))
 		return false;
+	write_resolution(&m->resolution, to);
 	if (strip)
 		return true;
 	write_xmp(&m->xmp, to);
-	for (size_t i = 0; i < TEXTS_MAX && m->texts[i].at; i++)
-		g_byte_array_append(to, m->texts[i].at, (guint)m->texts[i].size);
+	write_resources(&m->resources, to);
+	append(to, m->texts);
 	return write_exif(m, image, to);
 }

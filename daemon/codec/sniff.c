@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "codec/bytes.h"
+#include "codec/png_chunks.h"
 
 /* '?' matches any byte. */
 struct signature {
@@ -106,20 +107,17 @@ enum format sniff_format(const uint8_t *body, size_t size)
 
 uint32_t sniff_png_frames(const uint8_t *body, size_t size)
 {
-	size_t at = 8;
+	const uint8_t *at = body + PNG_SIGNATURE, *end = body + size;
+	struct png_chunk c;
 
 	if (sniff_format(body, size) != FORMAT_PNG)
 		return 1;
-	while (at < size && size - at >= 16 && memcmp(body + at + 4, "IDAT", 4)) {
-		uint64_t length = bytes_number(body + at, 4, true);
-
-		if (!memcmp(body + at + 4, "acTL", 4)) {
-			uint32_t frames = (uint32_t)bytes_number(body + at + 8, 4, true);
+	while (png_chunk_next(&at, end, &c) && !png_chunk_is(&c, "IDAT"))
+		if (png_chunk_is(&c, "acTL") && c.size >= 4) {
+			uint32_t frames = (uint32_t)bytes_number(c.data, 4, true);
 
 			return frames ? frames : 1;
 		}
-		at += 12 + length;
-	}
 	return 1;
 }
 

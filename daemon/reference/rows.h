@@ -8,21 +8,7 @@
 #include <stddef.h>
 
 #include "common/image.h"
-
-/* Has the compiler vectorise the loops of the functions that follow, and marks those that it
- * compiles for several generations of processors. Sanitizers cannot start a program that chooses
- * between functions before them. */
-#if defined __GNUC__ && !defined __clang__
-#pragma GCC optimize("O3", "no-math-errno", "no-trapping-math")
-#ifdef __x86_64__
-#define GENERATIONS
-#endif
-#endif
-#if defined GENERATIONS && !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
-#define VECTORISED __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define VECTORISED
-#endif
+#include "common/vectorised.h"
 
 /* Reads samples of a type; writes values that the type can hold. */
 void rows_load(double *to, const void *from, enum pixel_type type, size_t count);
