@@ -122,6 +122,9 @@ FORCE_INLINE float16 pixel_load(source_row p, uint width)
 #define PIXEL_ROUND(v) (v)
 #endif
 
+/* v from low to high; NaN stays NaN, for which fmin() and fmax() would give a limit. */
+#define WITHIN(v, low, high) select(select(v, low, (v) < (low)), high, (v) > (high))
+
 /* Stores 16 pixels anywhere. PoCL's vstore16() writes bytes one by one. */
 #ifdef __x86_64__
 typedef PASTE(PIXEL, 16, ) pixels_anywhere __attribute__((aligned(sizeof(PIXEL))));

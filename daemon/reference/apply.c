@@ -633,7 +633,7 @@ static enum error dog(const struct operation *op, const struct scale *scale, boo
 /* The result where the value in the curve's own scale is t. */
 static double curve_at(const struct curve *c, double full, double t)
 {
-	t = fmin(fmax(t, c->low), c->high);
+	t = t < c->low ? c->low : t > c->high ? c->high : t; /* or NaN */
 	return full * (c->scale * (c->exponent == 1 ? t : pow(t, c->exponent)) + c->shift);
 }
 
@@ -652,11 +652,13 @@ static struct sample curve(const struct operation *op, const struct scale *scale
 	    fabs(gain) * in->slack / scale->full + FLT_MIN + (most + fabs(bias)) * FLT_EPSILON;
 	const double value = curve_at(c, scale->full, t);
 
-	return (struct sample){fabs(value) <= FLT_MAX && isfinite(x) ? value : NAN,
-	                       fmax(fabs(curve_at(c, scale->full, t - off) - value),
-	                            fabs(curve_at(c, scale->full, t + off) - value)) +
-	                           share *
-	                               (fabs(value) + (scale->whole ? 0 : most * fabs(c->scale)))};
+	if (!isfinite(t) || !(fabs(value) <= FLT_MAX))
+		return (struct sample){fabs(value) <= FLT_MAX ? value : value * INFINITY,
+		                       SLACK_UNLIMITED};
+	return (struct sample){
+	    value, fmax(fabs(curve_at(c, scale->full, t - off) - value),
+	                fabs(curve_at(c, scale->full, t + off) - value)) +
+	               share * (fabs(value) + (scale->whole ? 0 : most * fabs(c->scale)))};
 }
 
 /* A table's result at a place, which may be beyond its ends. */

@@ -37,7 +37,7 @@ FORCE_INLINE void samples_curve_row(const struct samples_curve *how,
 		float16 t = fma(pixel_load(in + x, VECTOR), samples_values(how->gain, many, x),
 		                samples_values(how->bias, many, x));
 
-		t = fmin(fmax(t, (float16)(how->low)), (float16)(how->high));
+		t = WITHIN(t, (float16)(how->low), (float16)(how->high));
 		if (power == POWER_ROOT)
 			t = sqrt(t);
 		if (power == POWER_ANY)

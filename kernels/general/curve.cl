@@ -1,6 +1,6 @@
 /* curve.cl: each sample by itself.
  *
- * t = gain * in + bias, from low to high; out = scale * t^exponent + shift
+ * t = gain * in + bias, from low to high, or NaN; out = scale * t^exponent + shift
  *
  * Gain and bias have a component for each band if by_band, else the first is for all.
  *
@@ -23,7 +23,7 @@ kernel void curve(REGION_ARGUMENTS, float4 gain, float4 bias, float low, float h
 
 		if (by_band)
 			t = fma(v, band_values(gain, at, bands), band_values(bias, at, bands));
-		t = fmin(fmax(t, (float16)(low)), (float16)(high));
+		t = WITHIN(t, (float16)(low), (float16)(high));
 
 		if (exponent != 1.0f)
 			t = exact_powr(t, exponent);

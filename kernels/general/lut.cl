@@ -2,7 +2,7 @@
  *
  * Where pixels are integers a table has a pixel for each value that they can have. Of floats it has
  * entries at equal distances, from 0 to full scale: a sample lies at in * places, and what is beyond
- * either end counts as the end. Bands have a table each; those beyond the last table share it. A
+ * either end counts as the end; NaN stays NaN. Bands have a table each; those beyond the last table share it. A
  * work-item makes one row of a block, band after band. */
 
 #ifdef PIXEL_MAX
@@ -18,7 +18,7 @@ FORCE_INLINE float lut_interpolate(const global float *table, uint entries, floa
 	const uint i = min((uint)(in * places), entries - 2);
 	const float part = clamp(fma(in, places, -(float)i), 0.0f, 1.0f);
 
-	return fma(part, table[i + 1] - table[i], table[i]);
+	return isnan(v) ? v : fma(part, table[i + 1] - table[i], table[i]);
 }
 #endif
 

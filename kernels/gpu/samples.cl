@@ -43,7 +43,7 @@ FORCE_INLINE uint sample_make(const struct samples_how *how, const enum samples_
 	} else {
 		t = fma(v, band_value(how->gain, how->by_band, band),
 		        band_value(how->bias, how->by_band, band));
-		t = fmin(fmax(t, how->low), how->high);
+		t = WITHIN(t, how->low, how->high);
 		if (how->exponent != 1.0f)
 			t = powr(t, how->exponent);
 		t = fma(t, how->scale, how->shift);
