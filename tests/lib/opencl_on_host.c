@@ -147,6 +147,7 @@ BUILTIN(size_t, k_num_groups, "_Z14get_num_groupsj", uint32_t d);
 BUILTIN(void, k_barrier, "_Z7barrierj", uint32_t flags);
 BUILTIN(uint32_t, k_min_u, "_Z3minjj", uint32_t a, uint32_t b);
 BUILTIN(uint32_t, k_max_u, "_Z3maxjj", uint32_t a, uint32_t b);
+BUILTIN(uint32_t, k_add_sat, "_Z7add_satjj", uint32_t a, uint32_t b);
 BUILTIN(int32_t, k_min, "_Z3minii", int32_t a, int32_t b);
 BUILTIN(int32_t, k_max, "_Z3maxii", int32_t a, int32_t b);
 BUILTIN(int32_t, k_clamp, "_Z5clampiii", int32_t a, int32_t low, int32_t high);
@@ -196,6 +197,10 @@ uint32_t k_min_u(uint32_t a, uint32_t b)
 uint32_t k_max_u(uint32_t a, uint32_t b)
 {
 	return a > b ? a : b;
+}
+uint32_t k_add_sat(uint32_t a, uint32_t b)
+{
+	return a + b < a ? UINT32_MAX : a + b;
 }
 int32_t k_min(int32_t a, int32_t b)
 {
