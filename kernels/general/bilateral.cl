@@ -48,7 +48,7 @@ struct window {
 FORCE_INLINE void window_add(struct window *sum, const float16 centre[BANDS_MAX], source_row p,
                              uint bands, uint alpha, uint keep, float space, float range, uint width)
 {
-	float16 v[BANDS_MAX], e = 0.0f, w;
+	float16 v[BANDS_MAX], e = 0.0f, w, opacity;
 
 #pragma unroll
 	for (uint b = 0; b < BANDS_MAX; b++)
@@ -60,11 +60,11 @@ FORCE_INLINE void window_add(struct window *sum, const float16 centre[BANDS_MAX]
 	e = fma(e, (float16)(range), (float16)(space));
 	w = select((float16)(0.0f), exact_exp2(e), e >= BILATERAL_LEAST);
 	sum->weight += w;
-	if (alpha)
-		w *= bands == 2 ? v[1] : v[3];
+	opacity = !alpha ? (float16)(1.0f) : bands == 2 ? v[1] : v[3];
 #pragma unroll
 	for (uint b = 0; b < BANDS_MAX; b++)
-		sum->band[b] = b + alpha < bands ? fma(w, v[b], sum->band[b]) : sum->band[b] + w;
+		sum->band[b] = b + alpha < bands ? fma(w * opacity, v[b], sum->band[b])
+		                                 : fma(w, opacity, sum->band[b]);
 }
 
 /* The first `width` of the 16 pixels at `in`. */

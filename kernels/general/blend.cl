@@ -86,10 +86,10 @@ FORCE_INLINE void blend_mix(source_row original, source_row result, target_row o
 	float share = weight;
 
 	if (alpha) {
-		const float a = (1.0f - weight) * convert_float(original[last]);
-		const float b = weight * convert_float(result[last]);
+		const float b = convert_float(result[last]);
+		const float sum = fma(weight, b, (1.0f - weight) * convert_float(original[last]));
 
-		share = a + b > 0.0f ? b / (a + b) : weight;
+		share = sum > 0.0f ? weight * b / sum : weight;
 	}
 	for (uint b = 0; b < bands; b++) {
 		const float part = alpha && b == last ? weight : share;

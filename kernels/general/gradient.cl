@@ -47,17 +47,17 @@ FORCE_INLINE float16 gradient_magnitude(float16 gx, float16 gy)
 #endif
 }
 
-FORCE_INLINE float16 gradient_output(float16 gx, float16 gy, uint output, float scale)
+FORCE_INLINE float16 gradient_output(float16 gx, float16 gy, uint output, float scale, float offset)
 {
 	switch (output) {
 	case GRADIENT_MAGNITUDE:
-		return gradient_magnitude(gx, gy);
+		return gradient_magnitude(gx, gy) + offset;
 	case GRADIENT_X:
-		return gx;
+		return gx + offset;
 	case GRADIENT_Y:
-		return gy;
+		return gy + offset;
 	default:
-		return exact_atan2(gy, gx) * scale;
+		return fma(exact_atan2(gy, gx), (float16)(scale), (float16)(offset));
 	}
 }
 
@@ -81,7 +81,7 @@ FORCE_INLINE void gradient_block(REGION_ARGUMENTS, float3 weights, uint output, 
 			        fma(here_line.difference, (float16)(weights.y),
 			            below.difference * weights.z));
 			const float16 gy = below.smooth - above.smooth;
-			float16 result = gradient_output(gx, gy, output, scale) + offset;
+			float16 result = gradient_output(gx, gy, output, scale, offset);
 
 			if (keep)
 				result = select(result, pixel_load(SOURCE_ROW(y + r) + at, width),
