@@ -76,40 +76,61 @@ static enum error correlate_matrix(const struct taps *t, bool magnitudes, const 
 	return weight && offset ? ERR_OK : ERR_MEMORY;
 }
 
-/* For some rows at a time: first the column sums of all pixels that the row filter needs, then the
- * row filter. */
+static size_t whole(size_t count, size_t unit)
+{
+	return (count + unit - 1) / unit * unit;
+}
+
+/* For some rows at a time: first the column sums of all pixels that the row filter needs, of some
+ * columns at a time, which a cache holds, then the row filter. */
 static enum error correlate_separable(const struct taps *t, bool magnitudes,
                                       const struct canvas *in, const double *from,
                                       const struct canvas *out, double *to)
 {
-	enum { ROWS = 16 };
+	const size_t most = out->at.height < 128 ? whole(out->at.height, 4) : 128;
 	const size_t across = 2 * (size_t)t->radius_x + 1, down = 2 * (size_t)t->radius_y + 1;
 	const size_t span = (size_t)out->at.width * out->bands;
 	const size_t reach = span + (across - 1) * in->bands;
-	double *sums = malloc((ROWS * reach + across + down) * sizeof *sums);
-	ptrdiff_t *offset = malloc(across * sizeof *offset);
-	enum error e = sums && offset ? ERR_OK : ERR_MEMORY;
-	double *row = e ? NULL : &sums[ROWS * reach], *column = e ? NULL : &row[across];
+	const size_t made = whole(span, ROWS_PIXELS * in->bands);
+	const size_t width = whole(made + (across - 1) * in->bands, ROWS_COLUMNS);
+	const size_t pitch = (size_t)in->at.width * in->bands;
+	double *sums = malloc((most * width + made + (most + down) * ROWS_COLUMNS + across + down) *
+	                      sizeof *sums);
+	double *line = sums + most * width, *strip = line + made;
+	double *row = strip + (most + down) * ROWS_COLUMNS, *column = row + across;
 
-	for (size_t i = 0; !e && i < across; i++) {
+	for (size_t i = 0; sums && i < across; i++)
 		row[i] = magnitudes ? fabs(t->row[i]) : t->row[i];
-		offset[i] = (ptrdiff_t)(i * in->bands);
-	}
-	for (size_t i = 0; !e && i < down; i++)
+	for (size_t i = 0; sums && i < down; i++)
 		column[i] = magnitudes ? fabs(t->column[i]) : t->column[i];
-	for (uint32_t y = 0; !e && y < out->at.height; y += ROWS) {
-		const uint32_t left = out->at.height - y, rows = left < ROWS ? left : ROWS;
+	for (uint32_t y = 0; sums && y < out->at.height; y += (uint32_t)most) {
+		const uint32_t left = out->at.height - y;
+		const size_t rows = left < most ? left : most;
+		const double *first = from + canvas_index(in, out->at.x - t->radius_x,
+		                                          out->at.y + (int)y - t->radius_y);
 
-		rows_sum_down(sums, reach, rows, reach,
-		              from + canvas_index(in, out->at.x - t->radius_x,
-		                                  out->at.y + (int)y - t->radius_y),
-		              (size_t)in->at.width * in->bands, column, down);
-		for (uint32_t i = 0; i < rows; i++)
-			rows_sum(to + (y + i) * span, span, sums + i * reach, offset, row, across);
+		for (size_t k = 0; k < reach; k += ROWS_COLUMNS) {
+			const size_t columns = reach - k < ROWS_COLUMNS ? reach - k : ROWS_COLUMNS;
+
+			const bool few = down < 32 && columns == ROWS_COLUMNS && rows % 4 == 0;
+
+			for (size_t i = 0; !few && i < rows + down - 1; i++)
+				memcpy(strip + i * ROWS_COLUMNS, first + i * pitch + k,
+				       columns * sizeof *strip);
+			rows_sum_down(sums + k, width, whole(rows, 4), few ? first + k : strip,
+			              few ? pitch : ROWS_COLUMNS, column, down);
+		}
+		for (size_t i = 0; i < rows; i++) {
+			double *result = to + (y + i) * span;
+
+			rows_sum_along(made == span ? result : line, span, sums + i * width,
+			               in->bands, row, across);
+			if (made != span)
+				memcpy(result, line, span * sizeof *to);
+		}
 	}
-	free(offset);
 	free(sums);
-	return e;
+	return sums ? ERR_OK : ERR_MEMORY;
 }
 
 /* Where the block of place i begins. Outside the image, of n pixels, it is that of the place which
@@ -277,14 +298,19 @@ static enum error allow_float(const struct operation *op, const struct scale *sc
 	return scale->whole ? ERR_OK : allow_share(op, share, in, out);
 }
 
-/* Adds the tolerance of a Gaussian on a lattice, a share of the range of values; twice as much for
- * floats, which may be negative. */
-static enum error allow_lattice(const struct operation *op, const struct scale *scale,
+/* Adds the tolerance of a Gaussian on a lattice, a share of the range of values: of plain integers
+ * that of their type; twice as much for floats, which may be negative. */
+static enum error allow_lattice(const struct operation *op, const struct scale *scale, bool plain,
                                 const struct canvas *in, struct canvas *out)
 {
+	const bool known = plain && scale->whole;
+
 	if (!op->lattice.stride)
 		return ERR_OK;
-	return allow_share(op, scale->whole ? LATTICE_ERROR : 2 * LATTICE_ERROR, in, out);
+	for (size_t k = 0; known && k < canvas_samples(out); k++)
+		out->slack[k] += LATTICE_ERROR * scale->full * fmax(1, op->gain);
+	return known ? ERR_OK
+	             : allow_share(op, scale->whole ? LATTICE_ERROR : 2 * LATTICE_ERROR, in, out);
 }
 
 static enum error plain_linear(const struct operation *op, const struct scale *scale,
@@ -294,7 +320,7 @@ static enum error plain_linear(const struct operation *op, const struct scale *s
 	enum error e = correlate_both(&taps, in, out);
 
 	if (!e)
-		e = allow_lattice(op, scale, in, out);
+		e = allow_lattice(op, scale, true, in, out);
 	return e ? e : allow_float(op, scale, FLOAT_TOLERANCE, in, out);
 }
 
@@ -365,7 +391,7 @@ static enum error alpha_weighted_linear(const struct operation *op, const struct
 	if (!e)
 		e = correlate_both(&taps, &product, out);
 	if (!e)
-		e = allow_lattice(op, scale, &product, out);
+		e = allow_lattice(op, scale, false, &product, out);
 	for (size_t k = 0; !e && k < canvas_samples(&product); k++)
 		product.value[k] = fabs(product.value[k]);
 	if (!e)

@@ -1,19 +1,41 @@
 #include "reference/canvas.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
+
+/* Large canvases come from the system, in huge pages if it has some: pages of 4 KB would cost as
+ * much as what is computed in them. */
+enum { LARGE = 4 << 20 };
+
+static size_t bytes_of(const struct canvas *c)
+{
+	return 2 * canvas_samples(c) * sizeof *c->value;
+}
 
 enum error canvas_init(struct canvas *c, const struct region *at, uint32_t bands)
 {
 	*c = (struct canvas){.at = *at, .bands = bands};
-	c->value = calloc(canvas_samples(c), sizeof *c->value);
-	c->slack = calloc(canvas_samples(c), sizeof *c->slack);
-	return c->value && c->slack ? ERR_OK : ERR_MEMORY;
+	if (bytes_of(c) < LARGE) {
+		c->value = calloc(1, bytes_of(c));
+	} else {
+		void *memory = mmap(NULL, bytes_of(c), PROT_READ | PROT_WRITE,
+		                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		if (memory != MAP_FAILED) {
+			madvise(memory, bytes_of(c), MADV_HUGEPAGE);
+			c->value = memory;
+		}
+	}
+	c->slack = c->value ? c->value + canvas_samples(c) : NULL;
+	return c->value ? ERR_OK : ERR_MEMORY;
 }
 
 void canvas_fini(struct canvas *c)
 {
-	free(c->value);
-	free(c->slack);
+	if (c->value && bytes_of(c) >= LARGE)
+		munmap(c->value, bytes_of(c));
+	else
+		free(c->value);
 	c->value = c->slack = NULL;
 }
 

@@ -73,10 +73,24 @@ void rows_sum(double *to, size_t count, const double *from, const ptrdiff_t *off
 	CHOOSE(sum)(to, count, from, offset, weight, taps);
 }
 
-void rows_sum_down(double *to, size_t to_pitch, size_t rows, size_t count, const double *from,
-                   size_t pitch, const double *weight, size_t taps)
+static bool is_even(const double *weight, size_t taps)
 {
-	CHOOSE(sum_down)(to, to_pitch, rows, count, from, pitch, weight, taps);
+	for (size_t i = 0; i < taps / 2; i++)
+		if (weight[i] != weight[taps - 1 - i])
+			return false;
+	return true;
+}
+
+void rows_sum_down(double *to, size_t to_pitch, size_t rows, const double *from, size_t pitch,
+                   const double *weight, size_t taps)
+{
+	CHOOSE(sum_down)(to, to_pitch, rows, from, pitch, weight, taps, is_even(weight, taps));
+}
+
+void rows_sum_along(double *to, size_t count, const double *from, size_t step, const double *weight,
+                    size_t taps)
+{
+	CHOOSE(sum_along)(to, count, from, step, weight, taps, is_even(weight, taps));
 }
 
 VECTORISED void rows_extreme(double *to, const double *a, const double *b, bool largest,

@@ -18,10 +18,19 @@ void rows_store(void *to, const double *from, enum pixel_type type, size_t count
 void rows_sum(double *to, size_t count, const double *from, const ptrdiff_t *offset,
               const double *weight, size_t taps);
 
-/* Sums along columns: each of these rows is made from as many rows as there are weights, from the
- * one of its own number on. Pitches are in samples. */
-void rows_sum_down(double *to, size_t to_pitch, size_t rows, size_t count, const double *from,
-                   size_t pitch, const double *weight, size_t taps);
+/* What the following sums are made for at a time: samples of a row, pixels of a row. */
+enum { ROWS_COLUMNS = 16, ROWS_PIXELS = 64 };
+
+/* Sums along columns: each of these rows, of ROWS_COLUMNS samples, is made from as many rows as
+ * there are weights, an odd number, from the one of its own number on. Pitches are in samples; the
+ * number of rows is a multiple of 4. */
+void rows_sum_down(double *to, size_t to_pitch, size_t rows, const double *from, size_t pitch,
+                   const double *weight, size_t taps);
+
+/* Likewise along a row: of samples `step` apart, from each result's own place on. Whole ROWS_PIXELS
+ * pixels of `step` samples are made, so there may be more results than `count`. */
+void rows_sum_along(double *to, size_t count, const double *from, size_t step, const double *weight,
+                    size_t taps);
 
 /* The larger of two samples each, or the smaller; NaN counts as larger than all numbers. `to` may
  * be one of them. */

@@ -1,8 +1,8 @@
 /* The processor time of verify=1: each chain's reference, computed and compared in pieces as codec
- * workers do, in seconds for an image of 4096x4096x3:u8.
+ * workers do, in seconds for an image.
  *
  * bench_reference [IMAGE [CHAIN…]]
- * IMAGE as "512x512x3:u8": the pieces are that large, and so many that they make 4096x4096. */
+ * IMAGE as "4096x4096x3:u8", which is the default. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,18 +63,27 @@ static double seconds(void)
 	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-static void measure(const char *text, const struct image *part)
+/* Fills pixels with waves and noise. */
+static void draw(uint8_t *pixels, size_t samples, enum pixel_type type)
 {
-	struct image image = {4096, 4096, part->bands, part->type, part->alpha};
+	for (size_t i = 0; pixels && i < samples; i++)
+		image_put_sample(pixels, i, type,
+		                 fabs(sin((double)i * 1e-4)) * pixel_type_full_scale(type) *
+		                     (0.7 + 0.3 * ((double)random() / RAND_MAX)));
+}
+
+/* Measures pieces from the middle of the image. */
+static void measure(const char *text, const struct image *image)
+{
 	struct chain *chain = calloc(1, sizeof *chain);
-	struct window window = {1024, 1024, part->width, part->height};
+	struct window window;
 	struct difference difference = {0};
 	struct reference reference;
 	struct problem problem;
 	uint32_t x, y, rounds = 0;
-	size_t pixel = image_pixel_size(&image), pitch;
+	size_t pixel = image_pixel_size(image), pitch;
 	uint8_t *pixels;
-	double begun, took;
+	double begun, took, units;
 
 	chain_init(chain);
 	if (chain_parse(chain, text, &problem) || chain_check(chain, &problem)) {
@@ -83,48 +92,45 @@ static void measure(const char *text, const struct image *part)
 	}
 	chain->border = BORDER_REPLICATE;
 	chain_halo(chain, &x, &y);
-	pitch = (part->width + 2 * (size_t)x) * pixel;
-	pixels = malloc(pitch * (part->height + 2 * (size_t)y));
-	for (size_t i = 0;
-	     pixels && i < pitch * (part->height + 2 * (size_t)y) / pixel * image.bands; i++)
-		image_put_sample(pixels, i, part->type,
-		                 fabs(sin((double)i * 1e-4)) * pixel_type_full_scale(part->type) *
-		                     (0.7 + 0.3 * ((double)random() / RAND_MAX)));
+	reference_piece(chain, image, &window);
+	window.x0 = (image->width - window.width) / 2;
+	window.y0 = (image->height - window.height) / 2;
+	pitch = (window.width + 2 * (size_t)x) * pixel;
+	pixels = malloc(pitch * (window.height + 2 * (size_t)y));
+	draw(pixels, pitch * (window.height + 2 * (size_t)y) / pixel * image->bands, image->type);
 	begun = seconds();
 	do {
 		if (!pixels ||
-		    reference_window(chain, &image, &window, pixels + y * pitch + x * pixel, pitch,
+		    reference_window(chain, image, &window, pixels + y * pitch + x * pixel, pitch,
 		                     &reference)) {
 			fprintf(stderr, "bench_reference: %s failed\n", text);
 			exit(1);
 		}
-		difference_add(&difference, &reference, reference.pixels, part->width * pixel);
+		difference_add(&difference, &reference, reference.pixels, window.width * pixel);
 		reference_fini(&reference);
 		took = seconds() - begun;
 	} while (++rounds < 3 || took < 0.2);
 	if (difference.mismatches)
 		exit(1);
-	took /= (double)rounds * part->width * part->height;
-	printf("%-60s %7.2f s %9.0f units %7.3f ns\n", text, took * 4096 * 4096,
-	       reference_cost(chain, &image, part->width, part->height) / part->width /
-	           part->height / image.bands,
-	       took * 1e9 * part->width * part->height /
-	           reference_cost(chain, &image, part->width, part->height));
+	took *= (double)image->width / window.width * image->height / window.height / rounds;
+	units = reference_cost_in_pieces(chain, image);
+	printf("%-60s %7.2f s %9.0f units %7.3f ns\n", text, took,
+	       units / image->width / image->height / image->bands, took * 1e9 / units);
 	free(pixels);
 	free(chain);
 }
 
 int main(int argc, char **argv)
 {
-	struct image part = {512, 128, 3, PIXEL_U8, 0};
+	struct image image = {4096, 4096, 3, PIXEL_U8, 0};
 
-	if (argc > 1 && !image_parse(argv[1], &part)) {
-		fprintf(stderr, "bench_reference: expected IMAGE as 512x128x3:u8\n");
+	if (argc > 1 && !image_parse(argv[1], &image)) {
+		fprintf(stderr, "bench_reference: expected IMAGE as 4096x4096x3:u8\n");
 		return 1;
 	}
 	for (int i = 2; i < argc; i++)
-		measure(argv[i], &part);
+		measure(argv[i], &image);
 	for (size_t i = 0; argc < 3 && i < sizeof chains / sizeof *chains; i++)
-		measure(chains[i], &part);
+		measure(chains[i], &image);
 	return 0;
 }

@@ -1453,8 +1453,13 @@ static void test_reference_plain(void **state)
 	                                    "gaussian=size=13",
 	                                    "box=size=5",
 	                                    "box=size=31",
+	                                    "box=size=61",
 	                                    "convolve=kernel=1 2 3;4 0 6;7 8 10",
+	                                    "convolve=kernel=1 2 4 0 3;2 4 8 0 6;3 6 12 0 9",
 	                                    "median",
+	                                    "rank=radius=15:percentile=70",
+	                                    "rank=radius=3:window=circle",
+	                                    "box=size=17",
 	                                    "median=radius=4:window=circle",
 	                                    "rank=radius=2:percentile=10",
 	                                    "erode=size=9",
@@ -1465,7 +1470,7 @@ static void test_reference_plain(void **state)
 	static const float odd[] = {NAN, INFINITY, -INFINITY, -0.5f, 3};
 
 	(void)state;
-	for (unsigned n = 0; n < 390; n++) {
+	for (unsigned n = 0; n < 510; n++) {
 		struct chain *chain = chain_of(links[n % (sizeof links / sizeof *links)]);
 		struct image image = random_image(1, n % 3 ? 12 : 70);
 		uint8_t *pixels;
