@@ -977,84 +977,34 @@ static enum error morphology(const struct operation *op, const struct scale *sca
 	return e;
 }
 
-static bool less_than(double a, double b)
-{
-	return isnan(b) ? !isnan(a) : a < b;
-}
-
-/* The value that would be at this place if they were sorted; reorders them (Hoare, "Algorithm 65:
- * Find", 1961). */
-static double select_value(double *v, size_t count, size_t place)
-{
-	size_t first = 0, last = count - 1;
-
-	while (first < last) {
-		const double pivot = v[first + (last - first) / 2];
-		size_t i = first, j = last;
-
-		while (i <= j) {
-			while (less_than(v[i], pivot))
-				i++;
-			while (less_than(pivot, v[j]))
-				j--;
-			if (i > j)
-				break;
-			const double swapped = v[i];
-
-			v[i++] = v[j];
-			v[j] = swapped;
-			if (j == 0)
-				break;
-			j--;
-		}
-		if (place <= j && j < last)
-			last = j;
-		else if (place >= i)
-			first = i;
-		else
-			return pivot;
-	}
-	return v[first];
-}
-
-/* The value at a rank of each window of numbers that are not integers of the image's type: of all
- * its values. */
-static enum error rank_values(const struct operation *op, const struct canvas *in,
-                              struct canvas *out)
-{
-	const size_t side = 2 * (size_t)op->radius_x + 1, span = (size_t)out->at.width * out->bands;
-	const int r = (int)op->radius_x;
-	double *values = malloc(side * side * sizeof *values);
-
-	for (size_t k = 0; values && k < canvas_samples(out); k++) {
-		const int y = out->at.y + (int)(k / span);
-		size_t count = 0;
-
-		for (int j = -r; j <= r; j++) {
-			const int half = element_half_width(j, r, (int)op->element);
-			const double *row =
-			    in->value + canvas_index(in, out->at.x - half, y + j) + k % span;
-
-			for (int i = 0; i <= 2 * half; i++, row += in->bands)
-				values[count++] = *row;
-		}
-		out->value[k] = select_value(values, count, op->rank);
-	}
-	free(values);
-	return values ? ERR_OK : ERR_MEMORY;
-}
-
-enum { RANK_SIDE_MAX = 2 * 15 + 1 };
-
-/* How many of a window's values begin with the digits of each node of a tree, which has 16
- * branches; the levels are one behind the other. */
-struct histogram {
-	unsigned levels;
-	uint16_t count[16 + 256 + 4096 + 65536];
-	int half[RANK_SIDE_MAX]; /* see element_half_width() */
+/* Ranks are found in parts of the image, of one band each: their samples are numbered in their
+ * order, and a histogram of the numbers follows the window along a row (Huang, Yang and Tang, "A
+ * fast two-dimensional median filtering algorithm", 1979). */
+enum {
+	RANK_SIDE_MAX = 2 * 15 + 1,
+	RANK_WIDTH = 256,
+	RANK_HEIGHT = 64,
+	RANK_SAMPLES = (RANK_WIDTH + RANK_SIDE_MAX) * (RANK_HEIGHT + RANK_SIDE_MAX),
 };
 
-static void count_value(struct histogram *h, unsigned value, int more)
+struct keyed {
+	uint64_t key;
+	uint32_t place;
+};
+
+struct ranks {
+	bool sorted;     /* numbers are places in `by_number`, else the samples themselves */
+	unsigned levels; /* of the histogram */
+	size_t nodes;    /* that may be in use */
+	/* How many of a window's numbers begin with the digits of each node of a tree, which has
+	 * 16 branches; the levels are one behind the other. */
+	uint16_t count[16 + 256 + 4096 + 65536];
+	uint16_t number[RANK_SAMPLES];
+	double value[RANK_SAMPLES], by_number[RANK_SAMPLES];
+	struct keyed keyed[2][RANK_SAMPLES];
+};
+
+static void count_value(struct ranks *h, unsigned value, int more)
 {
 	uint16_t *level = h->count;
 
@@ -1065,7 +1015,7 @@ static void count_value(struct histogram *h, unsigned value, int more)
 	}
 }
 
-static unsigned find_rank(const struct histogram *h, uint32_t rank)
+static unsigned find_rank(const struct ranks *h, uint32_t rank)
 {
 	const uint16_t *level = h->count;
 	unsigned value = 0;
@@ -1078,65 +1028,130 @@ static unsigned find_rank(const struct histogram *h, uint32_t rank)
 	return value;
 }
 
-/* Likewise of integers: the window's histogram follows it along the row (Huang, Yang and Tang, "A
- * fast two-dimensional median filtering algorithm", 1979). */
-static void rank_counts(const struct operation *op, const struct canvas *in, const uint16_t *values,
-                        struct histogram *h, struct canvas *out)
+/* A key that is larger for larger numbers, and the largest for NaN. */
+static uint64_t key_of(double value)
 {
-	const int r = (int)op->radius_x, bands = (int)in->bands;
-	const size_t size = h->levels == 2 ? 16 + 256 : sizeof h->count / sizeof *h->count;
-	double *to = out->value;
+	uint64_t bits;
 
-	for (int j = -r; j <= r; j++)
-		h->half[j + r] = element_half_width(j, r, (int)op->element);
-	for (int y = out->at.y; y < out->at.y + (int)out->at.height;
-	     y++, to += out->at.width * out->bands)
-		for (int band = 0; band < bands; band++) {
-			memset(h->count, 0, size * sizeof *h->count);
-			for (int x = -2 * r; x < (int)out->at.width; x++) {
-				for (int j = -r; j <= r; j++) {
-					const int half = h->half[j + r];
-					const uint16_t *at =
-					    values + band + canvas_index(in, out->at.x, y + j);
+	memcpy(&bits, &value, sizeof bits);
+	return isnan(value) ? UINT64_MAX : bits >> 63 ? ~bits : bits | UINT64_C(1) << 63;
+}
 
-					if (x + half >= -half)
-						count_value(h, at[(x + half) * bands], 1);
-					if (x - half - 1 >= -half)
-						count_value(h, at[(x - half - 1) * bands], -1);
-				}
-				if (x >= 0)
-					to[x * bands + band] = find_rank(h, op->rank);
-			}
+/* Sorts by one byte after the other, from the last on; skips those that are all alike. */
+static const struct keyed *sort_keys(struct ranks *h, size_t samples)
+{
+	struct keyed *from = h->keyed[0], *to = h->keyed[1];
+
+	for (unsigned shift = 0; shift < 64; shift += 8) {
+		uint32_t place[256] = {0}, before = 0;
+
+		for (size_t k = 0; k < samples; k++)
+			place[from[k].key >> shift & 255]++;
+		if (place[from->key >> shift & 255] == samples)
+			continue;
+		for (int i = 0; i < 256; i++) {
+			const uint32_t count = place[i];
+
+			place[i] = before;
+			before += count;
 		}
+		for (size_t k = 0; k < samples; k++)
+			to[place[from[k].key >> shift & 255]++] = from[k];
+		from = to;
+		to = h->keyed[from == h->keyed[0]];
+	}
+	return from;
+}
+
+/* Numbers samples: integers of the image's type are numbers already. */
+static void number_samples(struct ranks *h, const struct scale *scale, size_t samples)
+{
+	bool integers = scale->whole;
+	const struct keyed *sorted;
+
+	for (size_t k = 0; integers && k < samples; k++) {
+		integers = h->value[k] >= 0 && h->value[k] <= scale->full;
+		h->number[k] = integers ? (uint16_t)h->value[k] : 0;
+	}
+	h->sorted = !integers;
+	h->levels = integers && scale->full <= UINT8_MAX ? 2 : 4;
+	h->nodes = h->levels == 2 ? 16 + 256 : sizeof h->count / sizeof *h->count;
+	if (integers)
+		return;
+	h->nodes = 16 + 256 + 4096 + samples;
+	for (size_t k = 0; k < samples; k++)
+		h->keyed[0][k] = (struct keyed){key_of(h->value[k]), (uint32_t)k};
+	sorted = sort_keys(h, samples);
+	for (size_t k = 0; k < samples; k++) {
+		h->number[sorted[k].place] = (uint16_t)k;
+		h->by_number[k] = h->value[sorted[k].place];
+	}
+}
+
+static void rank_part(const struct operation *op, const struct scale *scale, struct ranks *h,
+                      const struct canvas *in, const struct region *part, uint32_t band,
+                      const struct canvas *out)
+{
+	const int r = (int)op->radius_x, width = (int)part->width, height = (int)part->height;
+	const int pitch = width + 2 * r, rows = height + 2 * r;
+	int half[RANK_SIDE_MAX];
+
+	for (int y = 0; y < rows; y++) {
+		const double *from = in->value + canvas_index(in, part->x - r, part->y - r + y);
+
+		for (int x = 0; x < pitch; x++)
+			h->value[y * pitch + x] = from[(size_t)x * in->bands + band];
+	}
+	number_samples(h, scale, (size_t)pitch * (size_t)rows);
+	for (int j = -r; j <= r; j++)
+		half[j + r] = element_half_width(j, r, (int)op->element);
+	for (int y = 0; y < height; y++) {
+		double *to = out->value + canvas_index(out, part->x, part->y + y) + band;
+
+		memset(h->count, 0, h->nodes * sizeof *h->count);
+		for (int x = -2 * r; x < width; x++) {
+			unsigned found;
+
+			for (int j = 0; j <= 2 * r; j++) {
+				const uint16_t *at = h->number + (y + j) * pitch + r;
+
+				if (x + half[j] >= -half[j])
+					count_value(h, at[x + half[j]], 1);
+				if (x - half[j] - 1 >= -half[j])
+					count_value(h, at[x - half[j] - 1], -1);
+			}
+			if (x < 0)
+				continue;
+			found = find_rank(h, op->rank);
+			to[(size_t)x * out->bands] = h->sorted ? h->by_number[found] : found;
+		}
+	}
 }
 
 /* Never alpha-weighted; the error is at most the largest one in the square around the window. */
 static enum error rank(const struct operation *op, const struct scale *scale, bool alpha_weighted,
                        const struct canvas *in, struct canvas *out)
 {
-	const size_t count = canvas_samples(in);
-	uint16_t *values = scale->whole ? malloc(count * sizeof *values) : NULL;
-	struct histogram *h = scale->whole ? malloc(sizeof *h) : NULL;
-	bool counts = values && h && 2 * op->radius_x < RANK_SIDE_MAX;
-	enum error e = ERR_OK;
+	struct ranks *h = malloc(sizeof *h);
+	const uint32_t width = out->at.width, height = out->at.height;
 
 	(void)alpha_weighted;
-	for (size_t k = 0; counts && k < count; k++) {
-		counts = in->value[k] >= 0 && in->value[k] <= scale->full;
-		values[k] = counts ? (uint16_t)in->value[k] : 0;
-	}
-	if (counts) {
-		h->levels = scale->full > UINT8_MAX ? 4 : 2;
-		rank_counts(op, in, values, h, out);
-	} else {
-		e = rank_values(op, in, out);
-	}
-	free(values);
+	for (uint32_t y = 0; h && y < height; y += RANK_HEIGHT)
+		for (uint32_t x = 0; x < width; x += RANK_WIDTH) {
+			const struct region part = {out->at.x + (int)x, out->at.y + (int)y,
+			                            width - x < RANK_WIDTH ? width - x : RANK_WIDTH,
+			                            height - y < RANK_HEIGHT ? height - y
+			                                                     : RANK_HEIGHT};
+
+			for (uint32_t band = 0; band < out->bands; band++)
+				rank_part(op, scale, h, in, &part, band, out);
+		}
 	free(h);
-	if (e || in->exact)
-		return e;
-	return rectangle_extremes((int)op->radius_x, (int)op->radius_y, true, false, in, in->slack,
-	                          out, out->slack);
+	if (!h)
+		return ERR_MEMORY;
+	return in->exact ? ERR_OK
+	                 : rectangle_extremes((int)op->radius_x, (int)op->radius_y, true, false, in,
+	                                      in->slack, out, out->slack);
 }
 
 enum error operations_apply(const struct operation *op, const struct scale *scale,
