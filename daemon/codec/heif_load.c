@@ -79,7 +79,7 @@ static bool is_left_out(const uint8_t *plane, int pitch, int x, int y, int bytes
 	for (int row = 0; row < ROWS; row++)
 		left_out &= !memcmp(plane + (ptrdiff_t)(y + MARGIN + row) * pitch +
 		                        (ptrdiff_t)(x + MARGIN) * bytes,
-		                    pattern, (size_t)(COLUMNS * bytes));
+		                    pattern, COLUMNS * (size_t)bytes);
 	return left_out;
 }
 
@@ -128,6 +128,7 @@ int dav1d_open(Dav1dContext **decoder, const Dav1dSettings *settings)
 	int (*next)(Dav1dContext **, const Dav1dSettings *);
 	Dav1dSettings own = *settings;
 
+	own.logger.callback = NULL; /* of damaged files, to standard error */
 	if (watch.pixels_max < UINT32_MAX)
 		own.frame_size_limit = (unsigned)watch.pixels_max;
 	find_next("dav1d_open", &next);
