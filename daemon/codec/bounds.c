@@ -333,15 +333,10 @@ static bool walk_png(struct walk *w)
 	struct png_chunk c;
 
 	while (png_chunk_next(&at, end, &c)) {
-		bool data = png_chunk_is(&c, "IDAT");
-
-		if (!walk_png_chunk(w, &c))
+		pixels |= png_chunk_is(&c, "IDAT");
+		w->cut = c.cut && !pixels;
+		if (w->cut || !walk_png_chunk(w, &c))
 			return false;
-		if (c.cut && (data || !pixels)) {
-			w->cut = true;
-			return false;
-		}
-		pixels |= data;
 	}
 	return true;
 }

@@ -17,7 +17,14 @@
 #include "common/file.h"
 
 /* BLOCK_SIZE: of an image of several; a sample is STRIPS times one in SAMPLED of a block's rows. */
-enum { DEFAULT_LEVEL = 6, BLOCK_SIZE = 1 << 20, STRIPS = 4, SAMPLED = 48, DELAY_USUAL = 100 };
+enum {
+	DEFAULT_LEVEL = 6,
+	BLOCK_SIZE = 1 << 20,
+	STRIPS = 4,
+	SAMPLED = 48,
+	STRIP_MIN = 4096,
+	DELAY_USUAL = 100
+};
 /* Bytes before deflated ones: a chunk's head, and the number that those of a frame have. */
 enum { ROOM = PNG_CHUNK_HEAD + 4 };
 
@@ -137,8 +144,9 @@ static uint8_t *filter_row(struct encoding *e, uint32_t y, size_t size, bool fil
 /* Bytes that a sample of the block has become; SIZE_MAX: it cannot be told. */
 static size_t try_way(struct encoding *e, const struct way *way, uint32_t rows)
 {
-	const uint32_t some = (rows + SAMPLED - 1) / SAMPLED,
-	               strips = rows < STRIPS ? rows : STRIPS;
+	const uint32_t strips = rows < STRIPS ? rows : STRIPS, step = rows / strips,
+	               least = (uint32_t)(STRIP_MIN / e->row) + rows / SAMPLED + 1,
+	               some = least < step ? least : step;
 	const size_t pixel = image_pixel_size(&e->output->image),
 	             most = BLOCK_SIZE / SAMPLED / pixel * pixel,
 	             size = e->row < most || some > 1 ? e->row : most;
@@ -146,8 +154,8 @@ static size_t try_way(struct encoding *e, const struct way *way, uint32_t rows)
 	size_t packed;
 
 	for (uint32_t strip = 0; strip < strips; strip++)
-		for (uint32_t y = 0; y < some && strip * (rows / strips) + y < rows; y++)
-			to = filter_row(e, strip * (rows / strips) + y, size, way->filtered, to);
+		for (uint32_t y = 0; y < some; y++)
+			to = filter_row(e, strip * step + y, size, way->filtered, to);
 	packed = pack(e, way, e->filtered, (size_t)(to - e->filtered), e->tried);
 	return packed ? packed : SIZE_MAX;
 }

@@ -23,6 +23,15 @@ static void set_outcome(struct outcome *o, enum error e, const char *name, const
 	o->error = vips_error_take(&o->problem, e, who);
 }
 
+/* PNG's texts, of which libvips's other savers know nothing. */
+static void *copy_text(VipsImage *in, const char *field, GValue *value, void *out)
+{
+	(void)in;
+	if (g_str_has_prefix(field, "png-comment-"))
+		vips_image_set(out, field, value);
+	return NULL;
+}
+
 static VipsImage *copy_decoded(VipsImage *in, void *pixels, size_t size, bool strip)
 {
 	VipsImage *out =
@@ -32,6 +41,8 @@ static VipsImage *copy_decoded(VipsImage *in, void *pixels, size_t size, bool st
 	out->Xres = in->Xres;
 	out->Yres = in->Yres;
 	metadata_copy(in, out, strip);
+	if (!strip)
+		vips_image_map(in, copy_text, out);
 	return out;
 }
 

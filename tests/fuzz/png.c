@@ -20,7 +20,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { FILE_MAX = 1 << 16, SIGNATURE = 8, HEAD = 3 };
+enum { FILE_MAX = 1 << 16, HEAD = 3 };
 
 struct bytes {
 	uint8_t at[2 * FILE_MAX];
@@ -46,7 +46,7 @@ static void add_chunk(struct bytes *file, const char *name, const uint8_t *data,
 
 static void seal_all(struct bytes *file)
 {
-	for (size_t at = SIGNATURE; at + PNG_CHUNK_FRAME <= file->size;) {
+	for (size_t at = PNG_SIGNATURE; at + PNG_CHUNK_FRAME <= file->size;) {
 		uint64_t size = bytes_number(file->at + at, 4, true);
 
 		if (size > file->size - at - PNG_CHUNK_FRAME)
@@ -73,14 +73,15 @@ static void add_rows(struct bytes *file, size_t all, const uint8_t *data, size_t
 static void make_file(struct bytes *file, const uint8_t kind[HEAD], const uint8_t *data,
                       size_t size)
 {
-	static const char names[][5] = {"gAMA", "cHRM", "sRGB", "iCCP", "pHYs", "eXIf", "sBIT",
-	                                "bKGD", "tIME", "tEXt", "zTXt", "iTXt", "tRNS", "acTL"};
+	static const char names[][5] = {"gAMA", "cHRM", "sRGB", "iCCP", "pHYs", "eXIf",
+	                                "sBIT", "bKGD", "tIME", "tEXt", "zTXt", "iTXt",
+	                                "tRNS", "acTL", "cICP", "mDCV", "cLLI"};
 	static const uint8_t colours[] = {0, 2, 4, 6}, bands[] = {1, 3, 2, 4};
 	uint8_t header[13] = {0, 0, 0, kind[1] % 40, 0, 0, 0, kind[2] % 40};
 	size_t row = header[3] * (size_t)bands[kind[0] >> 2 & 3] * (kind[0] & 16 ? 2 : 1);
 
-	memcpy(file->at, "\x89PNG\r\n\x1a\n", SIGNATURE);
-	file->size = SIGNATURE;
+	memcpy(file->at, "\x89PNG\r\n\x1a\n", PNG_SIGNATURE);
+	file->size = PNG_SIGNATURE;
 	header[8] = kind[0] & 16 ? 16 : 8;
 	header[9] = colours[kind[0] >> 2 & 3];
 	add_chunk(file, "IHDR", header, sizeof header);
@@ -103,13 +104,13 @@ static const uint8_t *give_row(void *context, uint32_t y)
 }
 
 /* Writes the answer, and reads it again. */
-static void encode(const struct png_file *png, const struct image *image, const uint8_t *pixels,
+static void encode(struct png_file *png, const struct image *image, const uint8_t *pixels,
                    bool strip)
 {
 	static int file = -1;
 	static struct bytes answer;
 	const struct output_format output = {
-	    .format = FORMAT_PNG, .result = *image, .image = *image, .strip = strip};
+	    .format = FORMAT_PNG, .result = *image, .image = *image, .pages = 1, .strip = strip};
 	struct rows rows = {pixels, image_row_size(image)};
 	struct problem problem = {0};
 	struct stat status;
@@ -119,14 +120,15 @@ static void encode(const struct png_file *png, const struct image *image, const 
 
 	if (file < 0)
 		file = memfd_create("answer", MFD_CLOEXEC);
-	must(!ftruncate(file, 0) && png_encodes(&output, png_metadata(png)));
+	must(!ftruncate(file, 0));
 	must(!png_encode(&output, png_metadata(png), give_row, &rows, file, &problem));
 	must(!fstat(file, &status));
 	if ((size_t)status.st_size > sizeof answer.at)
 		return;
 	must(file_read(file, answer.at, (size_t)status.st_size, 0));
-	back = png_open(answer.at, (size_t)status.st_size, &again);
-	must(back && !memcmp(&again, image, sizeof again));
+	back = png_open(answer.at, (size_t)status.st_size);
+	must(back && !png_lost(back) && png_is_plain(back, &again) &&
+	     !memcmp(&again, image, sizeof again));
 	decoded = png_decode(back);
 	must(decoded && !memcmp(decoded, pixels, image_size(image)));
 	free(decoded);
@@ -164,16 +166,16 @@ static void look_at_frames(const uint8_t *file, size_t file_size, uint32_t count
 	for (uint32_t i = 0; i < count; i++) {
 		const struct apng_frame *f = apng->frames + i;
 		uint8_t *still = apng_frame_file(apng, i, &size);
-		const uint8_t *at = still + SIGNATURE, *end = still + size;
+		const uint8_t *at = still + PNG_SIGNATURE, *end = still + size;
 		struct png_chunk c;
 
 		must(f->width && f->height && f->x + (uint64_t)f->width <= apng->width &&
 		     f->y + (uint64_t)f->height <= apng->height);
 		must(png_chunk_next(&at, end, &c) && png_chunk_is(&c, "IHDR") &&
-		     bytes_number(c.name + 4, 4, true) == f->width &&
-		     bytes_number(c.name + 8, 4, true) == f->height);
+		     bytes_number(c.data, 4, true) == f->width &&
+		     bytes_number(c.data + 4, 4, true) == f->height);
 		while (at < end)
-			must(png_chunk_next(&at, end, &c));
+			must(png_chunk_next(&at, end, &c) && png_chunk_is_sound(&c));
 		must(png_chunk_is(&c, "IEND"));
 		free(still);
 		blend(apng, f);
@@ -198,13 +200,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	} else {
 		make_file(&file, data, data + HEAD, size - HEAD);
 	}
-	if (bounds_check(FORMAT_PNG, file.at, file.size, &problem))
+	if (file.size < PNG_SIGNATURE || bounds_check(FORMAT_PNG, file.at, file.size, &problem))
 		return 0;
 	body = malloc(file.size); /* of its own, for the sanitizer */
 	memcpy(body, file.at, file.size);
 	look_at_frames(body, file.size, 1 + data[1] % 4);
-	png = png_open(body, file.size, &image);
-	pixels = png ? png_decode(png) : NULL;
+	png = png_open(body, file.size);
+	pixels = png_is_plain(png, &image) ? png_decode(png) : NULL;
 	if (pixels)
 		encode(png, &image, pixels, data[0] & 32);
 	free(pixels);

@@ -623,8 +623,6 @@ static void note_cut(void *context)
 
 static bool begin_unread(struct unread *u, const char *client, uint64_t size, int *cut)
 {
-	struct problem problem;
-
 	return !unread_begin(u, "id", client, size, note_cut, cut, &problem);
 }
 

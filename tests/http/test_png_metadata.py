@@ -1,0 +1,161 @@
+"""What PNGs have beside their pixels: applied and kept, whoever decodes the pixels, and X-Lost names what
+is not."""
+import io
+import struct
+import zlib
+
+import numpy as np
+import pytest
+from PIL import Image, ImageCms
+
+from imagefiles import PNG_SIGNATURE, png_chunk, png_chunks, write_png, written
+from pixels import random_pixels
+
+PIXELS = random_pixels(1, 41, 30, 3, "u8")
+LARGE = np.broadcast_to(np.uint8([9, 7, 5]), (1200, 1200, 3)).copy()  # more than is decoded without libvips
+LARGE[:40, :30] = random_pixels(2, 30, 40, 3, "u8")
+EXIF = b"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0%c\0\0\0\0\0\0"
+PROFILE = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+COLOURS = [(b"gAMA", struct.pack(">I", 100000)), (b"cHRM", struct.pack(">8I", *range(30000, 38000, 1000))),
+           (b"sRGB", b"\1"), (b"cICP", b"\x09\x10\0\1"), (b"mDCV", bytes(range(24))), (b"cLLI", bytes(range(8)))]
+
+
+def palette():
+    file = io.BytesIO()
+    Image.fromarray(PIXELS).quantize(40).save(file, "PNG")
+    return file.getvalue()
+
+
+def with_chunks(file, before=(), after=()):
+    """The file with chunks before its pixels, and behind them."""
+    chunks = list(png_chunks(file))
+    body = chunks[:1] + list(before) + chunks[1:-1] + list(after) + chunks[-1:]
+    return PNG_SIGNATURE + b"".join(png_chunk(*chunk) for chunk in body)
+
+
+def raw_profile(kind, data):
+    digits = data.hex()
+    lines = "\n".join(digits[at:at + 72] for at in range(0, len(digits), 72))
+    return b"tEXt", f"Raw profile type {kind}\0\n{kind}\n{len(data):8}\n{lines}\n".encode()
+
+
+def chunks_of(answer, *names):
+    return [chunk for chunk in png_chunks(answer.body) if chunk[0] in names]
+
+
+def lost(answer):
+    assert answer.status == 200, answer
+    return answer.headers.get("X-Lost", "")
+
+
+FILES = {"own": write_png(PIXELS), "large": written(Image.fromarray(LARGE), "PNG"), "palette": palette()}
+
+
+@pytest.mark.parametrize("kind", FILES)
+@pytest.mark.parametrize("orientation", [1, 3, 6])
+@pytest.mark.parametrize("place", ["before", "after", "exif", "APP1", "bare"])
+def test_orientation(service, kind, orientation, place):
+    """EXIF in its chunk, wherever that is, or as a text in hexadecimal."""
+    block = EXIF % orientation
+    titled = b"Exif\0\0" + block
+    chunk = {"exif": raw_profile("exif", titled), "APP1": raw_profile("APP1", titled),
+             "bare": raw_profile("exif", block)}.get(place, (b"eXIf", block))
+    body = with_chunks(FILES[kind], **{"after" if place == "after" else "before": [chunk]})
+    answer = service.identity(body)
+    turned = {1: 0, 3: 2, 6: 3}[orientation]
+    seen = np.asarray(Image.open(io.BytesIO(FILES[kind])).convert("RGB"))
+    assert not lost(answer)
+    assert np.array_equal(np.asarray(Image.open(io.BytesIO(answer.body)).convert("RGB")), np.rot90(seen, turned))
+    assert Image.open(io.BytesIO(answer.body)).getexif().get(0x112, 1) == 1
+    assert chunks_of(answer, b"eXIf") and not chunks_of(answer, b"tEXt")
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_raw_profiles(service, kind):
+    resources = b"8BIM\x04\x04\0\0\0\0\0\x0a\x1c\x02\x05\0\5title"
+    body = with_chunks(FILES[kind], [raw_profile("xmp", b"<x>text</x>"), raw_profile("icc", PROFILE)],
+                       [raw_profile("iptc", resources)])
+    answer = service.identity(body)
+    assert not lost(answer)
+    [(_, profile)] = chunks_of(answer, b"iCCP")
+    assert zlib.decompress(profile[profile.index(0) + 2:]) == PROFILE
+    [(_, packet)] = chunks_of(answer, b"iTXt")
+    assert packet.startswith(b"XML:com.adobe.xmp\0") and packet.endswith(b"<x>text</x>")
+    [(_, text)] = chunks_of(answer, b"tEXt")
+    assert bytes.fromhex(text.split(b"\n", 3)[3].replace(b"\n", b"").decode()) == resources
+    again = service.identity(answer.body)
+    assert chunks_of(again, b"iCCP", b"iTXt", b"tEXt") == chunks_of(answer, b"iCCP", b"iTXt", b"tEXt")
+    jpeg = Image.open(io.BytesIO(service.identity(body, format="jpeg").body))
+    assert jpeg.info["icc_profile"] == PROFILE and b"8BIM" in dict(jpeg.applist)["APP13"]
+
+
+@pytest.mark.parametrize("kind", FILES)
+@pytest.mark.parametrize("chunk", [
+    (b"tEXt", b"\0empty keyword"), (b"tEXt", b" led by a space\0text"), (b"tEXt", b"k" * 80 + b"\0text"),
+    (b"tEXt", b"two  spaces\0text"), (b"tEXt", b"no text"), (b"iTXt", b"key\0\2\0\0\0text"),
+    (b"zTXt", b"key\0\0damaged"), (b"gAMA", b"\0\1"), (b"eXIf", b"anything, but no EXIF"),
+    (b"iCCP", b"icc\0\0damaged"), raw_profile("exif", b"no block"), (b"tEXt", b"Raw profile type exif\0\nexif\n 4\nno")])
+def test_odd_metadata(service, kind, chunk):
+    """It is left out, and all else is kept."""
+    answer = service.identity(with_chunks(FILES[kind], [chunk, (b"tEXt", b"good\0text")], [(b"tEXt", b"late\0text")]))
+    assert lost(answer) == "metadata"
+    assert chunks_of(answer, b"tEXt", b"zTXt", b"iTXt", b"gAMA", b"eXIf", b"iCCP") == [
+        (b"tEXt", b"good\0text"), (b"tEXt", b"late\0text")]
+
+
+def test_wrong_checksum(service):
+    text = bytearray(png_chunk(b"tEXt", b"key\0text"))
+    text[-1] ^= 1
+    head = len(PNG_SIGNATURE) + 25
+    assert lost(service.identity(FILES["own"][:head] + text + FILES["own"][head:])) == "metadata"
+
+
+@pytest.mark.parametrize("kind", FILES)
+@pytest.mark.parametrize("strip", [0, 1])
+def test_description_of_colours(service, kind, strip):
+    names = [name for name, _ in COLOURS]
+    body = with_chunks(FILES[kind], COLOURS)
+    answer = service.identity(body, strip=strip)
+    assert not lost(answer) and chunks_of(answer, *names) == COLOURS
+    for name in ("tiff", "raw", "ppm"):
+        assert lost(service.identity(body, format=name, strip=strip)) == "colour-space"
+    for chunk in COLOURS:
+        assert "colour-space" in lost(service.identity(with_chunks(FILES[kind], [chunk]), format="jpeg"))
+
+
+def test_a_profile_counts_more(service):
+    """More than all but cICP: where it is kept, nothing is lost with what it makes void."""
+    profile = (b"iCCP", b"icc\0\0" + zlib.compress(PROFILE))
+    for kind in FILES.values():
+        assert "colour-space" not in lost(service.identity(with_chunks(kind, [COLOURS[0], profile]), format="tiff"))
+        assert "colour-space" in lost(service.identity(with_chunks(kind, [COLOURS[3], profile]), format="tiff"))
+
+
+def test_animation(service):
+    """Its frames are written with what the file has."""
+    frames = [Image.fromarray(np.roll(PIXELS, i, 0)) for i in range(3)]
+    file = io.BytesIO()
+    frames[0].save(file, "PNG", save_all=True, append_images=frames[1:], duration=[70, 80, 90], loop=2)
+    answer = service.identity(with_chunks(file.getvalue(), COLOURS[:2] + [(b"tEXt", b"key\0text")]), pages="all")
+    assert not lost(answer) and len(chunks_of(answer, b"fcTL")) == 3
+    assert chunks_of(answer, b"gAMA", b"cHRM", b"tEXt") == COLOURS[:2] + [(b"tEXt", b"key\0text")]
+    image = Image.open(io.BytesIO(answer.body))
+    assert image.info["loop"] == 2
+    for i, frame in enumerate(frames):
+        image.seek(i)
+        assert image.info["duration"] == 70 + 10 * i
+        assert np.array_equal(np.asarray(image.convert("RGB")), np.asarray(frame))
+
+
+@pytest.mark.parametrize("name", [b"iTXt", b"tEXt", b"PLTE", b"abcd", b"iCCP"])
+@pytest.mark.parametrize("size", [100, (1 << 30) - 1, (1 << 31) - 1, (1 << 32) - 1])
+def test_a_chunk_longer_than_the_file(service, name, size):
+    """It is refused before a decoder takes memory for it."""
+    head = len(PNG_SIGNATURE) + 25
+    body = FILES["own"][:head] + struct.pack(">I", size) + name + b"some data"
+    assert "longer" in service.identity(body).refused(422, "undecodable")["detail"]
+
+
+def test_cut_behind_the_pixels(service):
+    body = FILES["large"][:-12] + struct.pack(">I", 1 << 30) + b"tEXt" + b"some data"
+    assert np.array_equal(np.asarray(Image.open(io.BytesIO(service.identity(body).body))), LARGE)

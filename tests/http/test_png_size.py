@@ -1,0 +1,73 @@
+"""PNGs are no larger than those that Pillow writes by default: photographs, drawings, and what is both."""
+import io
+import pathlib
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw, ImageFilter
+
+from imagefiles import read_png, write_png, written
+
+PHOTOGRAPH = Image.open(pathlib.Path(__file__).resolve().parents[1] / "photograph.jpg")
+PHOTOGRAPH.load()
+
+
+def drawing(width, height):
+    """Texts and shapes in a few colours."""
+    image = Image.new("RGB", (width, height), (250, 250, 250))
+    draw = ImageDraw.Draw(image)
+    for i in range(height // 14):
+        draw.text((10 + i * 7 % 50, 14 * i), f"{i * 7919} lines of a text, of some length, number {i}" * 3, (30, 60, 20))
+        draw.ellipse((i * 31 % width, i * 53 % height, i * 31 % width + 40, i * 53 % height + 30), outline=(200, 30, i % 3 * 90))
+    return image
+
+
+def seen(body):
+    return np.asarray(Image.open(io.BytesIO(body)))
+
+
+def by_pillow(pixels):
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "PNG")
+    return len(file.getvalue())
+
+
+@pytest.mark.parametrize("image", [
+    PHOTOGRAPH, PHOTOGRAPH.convert("L"), PHOTOGRAPH.resize((200, 150)), PHOTOGRAPH.resize((1900, 1400)),
+    PHOTOGRAPH.filter(ImageFilter.GaussianBlur(2)), PHOTOGRAPH.quantize(64).convert("RGB"),
+    PHOTOGRAPH.convert("L").point(lambda v: v // 128 * 255), drawing(900, 700), drawing(1600, 1500)], ids=range(9))
+def test_size(service, image):
+    pixels = np.asarray(image)
+    answer = service.identity(written(image, "PNG"))
+    assert np.array_equal(seen(answer.body), pixels)
+    assert len(answer.body) <= by_pillow(pixels)
+
+
+@pytest.mark.parametrize("size", [(300, 200), (1400, 1200)])
+def test_levels(service, size):
+    """0 does not compress; higher levels make smaller files of the same pixels."""
+    pixels = np.asarray(PHOTOGRAPH.resize(size))
+    sizes = []
+    for level in (0, 1, 6, 9):
+        answer = service.identity(written(Image.fromarray(pixels), "PNG"), compression=level)
+        assert np.array_equal(seen(answer.body), pixels)
+        sizes.append(len(answer.body))
+    assert sizes[0] > pixels.size and sizes == sorted(sizes, reverse=True), sizes
+
+
+def test_kinds_of_content(service):
+    """Each block of a large image is filtered and deflated as is best for it."""
+    photograph, noise = PHOTOGRAPH.resize((1200, 900)), np.random.default_rng(1).integers(0, 256, (700, 1200, 3), np.uint8)
+    pixels = np.concatenate([np.asarray(drawing(1200, 900)), photograph, noise, np.zeros((900, 1200, 3), np.uint8)])
+    answer = service.identity(written(Image.fromarray(pixels), "PNG"))
+    assert np.array_equal(seen(answer.body), pixels)
+    assert len(answer.body) <= by_pillow(pixels)
+
+
+@pytest.mark.parametrize("shape, kind", [((1, 1, 3), "u1"), ((1, 900, 4), "u1"), ((900, 1, 1), "u2"), ((3, 5, 2), "u2"),
+                                         ((3, 400000, 4), "u1"), ((400000, 3, 4), "u2")])
+def test_shapes(service, shape, kind):
+    pixels = np.random.default_rng(2).integers(0, 9, shape, kind)  # alpha is full
+    pixels[..., -1] = np.iinfo(kind).max
+    answer = service.identity(write_png(pixels))
+    assert np.array_equal(read_png(answer.body).reshape(shape), pixels)
