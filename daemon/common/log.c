@@ -257,6 +257,8 @@ void log_relay(enum log_level level, const char *program, pid_t pid,
 	char text[TEXT_SIZE];
 	bool named = to_journal && journal_entry; /* otherwise the line itself names the sender */
 
+	if (level > threshold)
+		return;
 	snprintf(text, sizeof text, "%s%s%s", named ? program : "", named ? ": " : "", said);
 	utf8_flatten(text);
 	if (named)

@@ -77,7 +77,7 @@ bool log_field_next(const struct log_fields *fields, size_t *i, struct log_field
 void log_event(enum log_level level, const struct log_fields *fields, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Writes a line of another process whatever its level: that process has checked its own. */
+/* Writes a line of another process. */
 void log_relay(enum log_level level, const char *program, pid_t pid,
                const struct log_fields *fields, const char *text);
 

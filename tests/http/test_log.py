@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import imagefiles
-from service import ONE_DEVICE, PATIENCE, SMALL, Service, multipart, poll
+from service import ONE_DEVICE, PATIENCE, SMALL, Service, multipart, poll, sanitized
 
 LONG = "/" + "x" * 900  # nearly all that fits into a line
 
@@ -246,6 +246,23 @@ def test_workers_lines(logged):
     assert line["pid"] == codec.pid
     assert line["level"] == "debug"
     assert line["worker"] == "codec-0"
+    assert logged.stop() == 0
+
+
+@pytest.mark.skipif(sanitized(), reason="a sanitizer's report has no level, and must be seen")
+@pytest.mark.parametrize("level, shown", [("debug", True), ("info", False)])
+def test_lines_of_libraries(logged, level, shown):
+    """What a worker's libraries say of clients' files is for who looks for it."""
+    logged.arguments += ["--log-level", level]
+    with logged.log.open("wb") as log:
+        logged.start_logging_to(log)
+    logged.wait_ready()
+    codec, = logged.workers("codec")
+    with open(f"/proc/{codec.pid}/fd/2", "wb", buffering=0) as line:
+        line.write(b"lib/decode.cc:99: FAILURE: a library's\n<4>the worker's\n")
+    logged.says("convolved-codec: warning: the worker's")
+    assert ("convolved-codec: debug: lib/decode.cc:99: FAILURE" in logged.log.read_text()) == shown
+    assert "a library's" not in re.sub(".*: debug: .*", "", logged.log.read_text())
     assert logged.stop() == 0
 
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/sanitizer.h"
 #include "front/base/metrics.h"
 
 /* A step reads from the pipe or logs a line: at most 640 steps a second for each worker. LAST_STEPS
@@ -20,7 +21,8 @@ static struct relay *paused;
 static struct loop_timer turn;
 
 /* Parses "<N>TEXT" or "<N,M>TEXT": returns level N, moves *text to TEXT, and sets *lost to M, the
- * lines lost before. A line of another form (say, from a library) is a warning. */
+ * lines lost before. A line of another form is a library's, about what a client may have sent; or
+ * it is a sanitizer's report. */
 static enum log_level parse_level(const char **text, uint32_t *lost)
 {
 	unsigned level;
@@ -32,7 +34,7 @@ static enum log_level parse_level(const char **text, uint32_t *lost)
 			level = UINT_MAX;
 	if (level < LOG_LEVEL_ERROR || level > LOG_LEVEL_DEBUG) {
 		*lost = 0;
-		return LOG_LEVEL_WARNING;
+		return SANITIZER ? LOG_LEVEL_WARNING : LOG_LEVEL_DEBUG;
 	}
 	*text += length;
 	return (enum log_level)level;
