@@ -153,8 +153,9 @@ static enum error start(struct worker *worker, const struct options *options)
 	signal(SIGPIPE, SIG_IGN);
 	/* Fewer heaps: freed memory is returned to the system sooner. */
 	mallopt(M_ARENA_MAX, 4);
-	/* But what a small job takes is kept for the next one. */
-	mallopt(M_TRIM_THRESHOLD, 2 << 20);
+	/* But what a small job takes is kept for the next one, and what a piece of the reference
+	 * takes for the next piece. */
+	mallopt(M_TRIM_THRESHOLD, 32 << 20);
 	mallopt(M_MMAP_THRESHOLD, 32 << 20);
 	worker->place.hear = hear;
 	worker->place.context = worker;

@@ -425,7 +425,11 @@ enum gather filter_gathers(const struct filter_call *call)
 
 enum operation_kind filter_call_operation(const struct filter_call *call)
 {
-	return is_of_grid(call) ? OPERATION_GROW : filter_operation(call->filter);
+	if (is_of_grid(call))
+		return OPERATION_GROW;
+	return call->filter == FILTER_THRESHOLD && threshold_radius(call)
+	           ? OPERATION_LOCAL_THRESHOLD
+	           : filter_operation(call->filter);
 }
 
 uint64_t filter_gathered_numbers(const struct filter_call *call, uint32_t width, uint32_t height,

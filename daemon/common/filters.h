@@ -149,7 +149,8 @@ bool filter_on_grid_valid(const struct filter_call *call);
 /* What a call must know of the whole image, whether it does or not. */
 enum gather filter_gathers(const struct filter_call *call);
 
-/* What a call costs: the filter's operation, or that of a grid. */
+/* The operation by which a call's cost is predicted: the one that it is lowered to, or that of a
+ * grid. */
 enum operation_kind filter_call_operation(const struct filter_call *call);
 
 /* How many numbers a call that gathers has for `gathered` of this size, and bands. */

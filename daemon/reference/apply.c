@@ -729,13 +729,13 @@ static struct sample lut(const struct operation *op, const struct scale *scale, 
 	                            (scale->whole ? 0 : FLOAT_TOLERANCE))};
 }
 
-/* Operations on samples alone. Integers as they were read have their results kept, because there
- * are fewer values than samples. Never alpha-weighted. */
+/* Operations on samples alone. Bytes as they were read have their results kept, because there are
+ * fewer values than samples. Never alpha-weighted. */
 static enum error each_sample(const struct operation *op, const struct scale *scale,
                               bool alpha_weighted, const struct canvas *in, struct canvas *out)
 {
 	const size_t span = (size_t)out->at.width * out->bands;
-	const bool keeps = in->exact && scale->whole;
+	const bool keeps = in->exact && scale->whole && scale->full <= UINT8_MAX;
 	struct sample (*apply)(const struct operation *, const struct scale *, uint32_t band,
 	                       const struct sample *) = op->kind == OPERATION_CURVE ? curve
 	                                                : op->kind == OPERATION_LUT ? lut

@@ -5,7 +5,7 @@
 
 /* Large canvases come from the system, in huge pages if it has some: pages of 4 KB would cost as
  * much as what is computed in them. */
-enum { LARGE = 4 << 20 };
+enum { LARGE = 8 << 20 };
 
 static size_t bytes_of(const struct canvas *c)
 {

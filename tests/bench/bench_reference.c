@@ -2,7 +2,10 @@
  * workers do, in seconds for an image.
  *
  * bench_reference [IMAGE [CHAIN…]]
- * IMAGE as "4096x4096x3:u8", which is the default. */
+ * IMAGE as "4096x4096x3:u8"; by default such images of all types. Fails if the time of a unit of
+ * reference_cost() is not the same for all chains, within a factor of three of the mean: then the
+ * front would predict, charge and refuse wrongly. */
+#include <malloc.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,6 +58,13 @@ static const char *const chains[] = {"gaussian=size=5",
                                      "bilateral",
                                      "gaussian=size=5,sobel"};
 
+/* How the units of all chains compare with their times. */
+struct ratios {
+	double sum, least, most; /* of logarithms */
+	unsigned count;
+	const char *least_chain, *most_chain;
+};
+
 static double seconds(void)
 {
 	struct timespec now;
@@ -72,8 +82,22 @@ static void draw(uint8_t *pixels, size_t samples, enum pixel_type type)
 		                     (0.7 + 0.3 * ((double)random() / RAND_MAX)));
 }
 
+static void note_ratio(struct ratios *r, const char *chain, double ratio)
+{
+	if (!r->count || ratio < r->least) {
+		r->least = ratio;
+		r->least_chain = chain;
+	}
+	if (!r->count || ratio > r->most) {
+		r->most = ratio;
+		r->most_chain = chain;
+	}
+	r->sum += ratio;
+	r->count++;
+}
+
 /* Measures pieces from the middle of the image. */
-static void measure(const char *text, const struct image *image)
+static void measure(const char *text, const struct image *image, struct ratios *ratios)
 {
 	struct chain *chain = calloc(1, sizeof *chain);
 	struct window window;
@@ -116,21 +140,37 @@ static void measure(const char *text, const struct image *image)
 	units = reference_cost_in_pieces(chain, image);
 	printf("%-60s %7.2f s %9.0f units %7.3f ns\n", text, took,
 	       units / image->width / image->height / image->bands, took * 1e9 / units);
+	note_ratio(ratios, text, log(took * 1e9 / units));
 	free(pixels);
 	free(chain);
 }
 
 int main(int argc, char **argv)
 {
-	struct image image = {4096, 4096, 3, PIXEL_U8, 0};
+	static const char *const images[] = {"4096x4096x3:u8", "4096x4096x3:u16",
+	                                     "4096x4096x3:f32"};
+	struct ratios ratios = {0};
+	double mean;
 
-	if (argc > 1 && !image_parse(argv[1], &image)) {
-		fprintf(stderr, "bench_reference: expected IMAGE as 4096x4096x3:u8\n");
-		return 1;
+	mallopt(M_TRIM_THRESHOLD, 32 << 20); /* as in the codec worker */
+	mallopt(M_MMAP_THRESHOLD, 32 << 20);
+	for (size_t n = 0; n < (argc > 1 ? 1 : sizeof images / sizeof *images); n++) {
+		const char *name = argc > 1 ? argv[1] : images[n];
+		struct image image;
+
+		if (!image_parse(name, &image)) {
+			fprintf(stderr, "bench_reference: expected IMAGE as 4096x4096x3:u8\n");
+			return 1;
+		}
+		printf("%s\n", name);
+		for (int i = 2; i < argc; i++)
+			measure(argv[i], &image, &ratios);
+		for (size_t i = 0; argc < 3 && i < sizeof chains / sizeof *chains; i++)
+			measure(chains[i], &image, &ratios);
 	}
-	for (int i = 2; i < argc; i++)
-		measure(argv[i], &image);
-	for (size_t i = 0; argc < 3 && i < sizeof chains / sizeof *chains; i++)
-		measure(chains[i], &image);
-	return 0;
+	mean = ratios.sum / ratios.count;
+	printf("%.3f ns a unit, from a factor of %.2f (%s) to %.2f (%s)\n", exp(mean),
+	       exp(ratios.least - mean), ratios.least_chain, exp(ratios.most - mean),
+	       ratios.most_chain);
+	return ratios.most - mean > log(3) || mean - ratios.least > log(3);
 }

@@ -1513,6 +1513,41 @@ static void test_reference_plain(void **state)
 	}
 }
 
+static double cost_of(const char *text, enum pixel_type type)
+{
+	const struct image image = {4096, 4096, 3, type, 0};
+	struct chain *chain = chain_of(text);
+	const double cost = reference_cost_in_pieces(chain, &image);
+
+	free(chain);
+	return cost / 4096 / 4096 / 3;
+}
+
+/* Predictions tell apart what takes apart times; bench_reference measures how well. */
+static void test_reference_cost(void **state)
+{
+	(void)state;
+	for (enum pixel_type type = PIXEL_U8; type < PIXEL_TYPES; type++) {
+		/* An arc tangent, and a curve of each sample. */
+		assert_true(cost_of("prewitt=output=direction", type) >
+		            3 * cost_of("prewitt", type));
+		assert_true(cost_of("sobel=output=direction", type) > 3 * cost_of("scharr", type));
+		/* A blur and a comparison, not a comparison alone. */
+		assert_true(cost_of("threshold=method=mean", type) >
+		            2 * cost_of("threshold", type));
+		assert_true(cost_of("threshold=method=gaussian:size=9", type) >
+		            2 * cost_of("threshold=method=otsu", type));
+		/* A histogram follows the window, whatever the type. */
+		assert_true(cost_of("median=radius=15", type) < 8 * cost_of("median", type));
+		assert_true(cost_of("median=radius=15", type) > 2 * cost_of("median", type));
+		assert_true(cost_of("median,median", type) > 2 * cost_of("median", type));
+		for (uint32_t f = 0; f < FILTERS; f++) /* no row is missing */
+			if (f != FILTER_CONVOLVE && f != FILTER_COLORMATRIX && f != FILTER_LUT)
+				assert_true(cost_of(filter_name(f), type) >= 10);
+	}
+	assert_true(cost_of("gamma", PIXEL_U16) > 5 * cost_of("gamma", PIXEL_U8));
+}
+
 /* One pixel of the result of a filter on a small image. */
 static void check_pixel(const char *text, uint32_t channels, const struct image *image,
                         const void *pixels, size_t at, const double *wanted)
@@ -2062,6 +2097,7 @@ int main(void)
 	    cmocka_unit_test(test_reference_window),
 	    cmocka_unit_test(test_reference_slack),
 	    cmocka_unit_test(test_reference_plain),
+	    cmocka_unit_test(test_reference_cost),
 	    cmocka_unit_test(test_reference_bilateral),
 	    cmocka_unit_test(test_lower_lines),
 	    cmocka_unit_test(test_lower_dog),
