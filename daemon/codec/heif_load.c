@@ -123,6 +123,10 @@ de265_error de265_free_decoder(de265_decoder_context *decoder)
 	return next(decoder);
 }
 
+/* Has the library linked: where libheif's decoders are plugins, find_next() finds none that they
+ * bring. */
+static const char *(*const linked)(void)__attribute__((used)) = dav1d_version;
+
 int dav1d_open(Dav1dContext **decoder, const Dav1dSettings *settings)
 {
 	int (*next)(Dav1dContext **, const Dav1dSettings *);
