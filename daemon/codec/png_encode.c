@@ -47,7 +47,7 @@ struct encoding {
 	uint8_t *filtered, *trial, *packed, *tried;
 	size_t packed_size; /* after ROOM */
 	uint16_t *wide;     /* a row of 16 bits a sample, before it is written byte by byte */
-	struct libdeflate_compressor *compressor;
+	struct libdeflate_compressor *compressor[2]; /* by struct way's `filtered` */
 	z_stream stream;
 	uint32_t page, numbers;
 };
@@ -118,8 +118,9 @@ static size_t pack(struct encoding *e, const struct way *way, const uint8_t *fro
 	              .avail_out = (uInt)e->packed_size};
 	int status;
 
-	if (way->strategy == Z_DEFAULT_STRATEGY)
-		return libdeflate_zlib_compress(e->compressor, from, size, to, e->packed_size);
+	if (e->whole && way->strategy == Z_DEFAULT_STRATEGY)
+		return libdeflate_zlib_compress(e->compressor[way->filtered], from, size, to,
+		                                e->packed_size);
 	if (deflateInit2(&s, e->level, Z_DEFLATED, MAX_WBITS, MAX_MEM_LEVEL, way->strategy) != Z_OK)
 		return 0;
 	status = deflate(&s, Z_FINISH);
@@ -310,11 +311,15 @@ static bool allocate(struct encoding *e)
 	const size_t all = e->rows * (e->row + 1);
 	enum { PACKED_SIZE = 256 << 10 };
 
-	e->compressor = libdeflate_alloc_compressor(e->level);
-	if (!e->compressor || (!e->whole && deflateInit(&e->stream, e->level) != Z_OK))
+	/* Drawings gain by a level more, and take hardly longer. */
+	for (int i = 0; i < 2; i++)
+		e->compressor[i] =
+		    libdeflate_alloc_compressor(e->level + (!i && e->level && e->level < 9));
+	if (!e->compressor[0] || !e->compressor[1] ||
+	    (!e->whole && deflateInit(&e->stream, e->level) != Z_OK))
 		return false;
 	e->packed_size =
-	    e->whole ? libdeflate_zlib_compress_bound(e->compressor, all) : PACKED_SIZE;
+	    e->whole ? libdeflate_zlib_compress_bound(e->compressor[0], all) : PACKED_SIZE;
 	e->raw = malloc((e->rows + 1) * e->row);
 	e->filtered = malloc(all);
 	e->trial = malloc(e->row);
@@ -350,7 +355,8 @@ enum error png_encode(const struct output_format *output, const struct file_meta
 	else
 		error = put_pages(&e, problem);
 	deflateEnd(&e.stream);
-	libdeflate_free_compressor(e.compressor);
+	libdeflate_free_compressor(e.compressor[0]);
+	libdeflate_free_compressor(e.compressor[1]);
 	free(e.raw);
 	free(e.filtered);
 	free(e.trial);
