@@ -247,3 +247,13 @@ def test_ends(launch):
             assert late.status in (200, 429, 504), late
             assert service.filter(pixels, [CANNY], variant="general").body == wanted.body
             service.rest()
+
+
+def test_sigma_that_does_not_blur(service):
+    """Below 0.1 pixel, which a percentage of a small image comes to, too."""
+    pixels = random_pixels(8, 50, 40, 1, "u8")
+    sharp, blurred = (service.filter(pixels, [("canny", {"sigma": sigma})]).pixels for sigma in (0, 0.8))
+    for sigma in (0.05, 0.0999, "0.2%"):
+        assert np.array_equal(service.filter(pixels, [("canny", {"sigma": sigma})]).pixels, sharp)
+    assert np.array_equal(service.filter(pixels, [("canny", {"sigma": "2%"})]).pixels, blurred)
+    assert not np.array_equal(sharp, blurred)

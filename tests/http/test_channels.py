@@ -192,3 +192,42 @@ def test_catalogue_lists_them(service):
 def test_chain_target():
     """The helper's own: a chain of luma alone has no filters."""
     assert target_of([], luma=[BOX]) == "/v1/chain?luma=box=size=5"
+
+
+WEIGHS = [("gaussian", {"sigma": 2}), ("box", {"size": 5}), ("sharpen", {}), ("motion", {"length": 5}),
+          ("bilateral", {}), ("pixelate", {"size": 6}), ("convolve", {"kernel": "1,2,4"})]
+COMPARES = [("unsharp", {"sigma": 2}), ("threshold", {"method": "mean"})]
+IGNORES = [("highpass", {"sigma": 3}), ("sobel", {}), ("laplacian", {}), ("dog", {}), ("log", {}), ("emboss", {}),
+           ("median", {}), ("erode", {}), ("gamma", {}), ("invert", {}), ("equalize", {}), ("canny", {"sigma": 0}),
+           ("convolve", {"kernel": "1,0,-1"}), ("threshold", {})]
+
+
+@pytest.mark.parametrize("one", WEIGHS + COMPARES + IGNORES, ids=str)
+def test_alpha_and_channels(service, one):
+    """As docs/api.md has it: what alpha weighs, what is done to it, and what other channels get."""
+    pixels = random_pixels(5, 60, 40, 4, "u8", True)
+    pixels[:, :25, 3], pixels[:, 40:, 3] = 0, 255
+    other = pixels.copy()
+    other[:, :25, :3] = random_pixels(6, 25, 40, 3, "u8")  # where nobody can see it
+
+    def done(image, channels, **options):
+        answer = service.filter(image, [one], channels=channels, alpha=int(image.shape[2] == 4), **options)
+        assert answer.status == 200, answer
+        return answer.pixels
+
+    everything, colour = done(pixels, "all"), done(pixels, "color")
+    assert np.array_equal(everything[:, :, :3], colour[:, :, :3])
+    assert np.array_equal(colour[:, :, 3], pixels[:, :, 3])
+    assert np.array_equal(everything[:, :, 3], pixels[:, :, 3]) == (one not in WEIGHS)
+    same = np.array_equal(done(other, "all")[:, 25:, :3], everything[:, 25:, :3])
+    assert same == (one not in IGNORES or one[0] in ("gamma", "invert") or one == ("threshold", {}))
+    if one in WEIGHS:
+        assert not everything[:, :12].any()  # no window reaches to where alpha is
+    red = done(pixels, "red")
+    assert np.array_equal(red[:, :, 1:], pixels[:, :, 1:])
+    alone = service.filter(np.ascontiguousarray(pixels[:, :, :1]), [one]).pixels
+    assert np.abs(red[:, :, :1].astype(int) - alone).max() <= 1
+    if one[0] in ("equalize", "canny"):  # they know no alpha
+        service.filter(pixels, [one], channels="alpha", alpha=1).refused(400, "bad-parameter")
+    else:
+        assert np.array_equal(done(pixels, "alpha")[:, :, :3], pixels[:, :, :3])
