@@ -74,7 +74,7 @@ struct decoder {
 	uint32_t frames; /* of an animated PNG of which `page` and `pages` are read; else 0 */
 	struct tiff_way tiff;
 	uint64_t buffered_size_max;
-	uint32_t lost;       /* bit (1 << enum loss) for each, to what is decoded */
+	uint32_t lost; /* bit (1 << enum loss) for each, to what is decoded */
 };
 
 /* Reports an error of the format's decoder. */

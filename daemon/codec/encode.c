@@ -1,7 +1,8 @@
 /* Encoding: the last stage of a job. Most JPEGs are encoded by jpeg_encode.c, PNGs by png_encode.c,
  * still WebP pictures by webp_encode.c, bitmaps by bmp_encode.c, bare pixels and PNM by pnm.c, all
  * else by libvips. Runs in the job's encoding thread, except for generate(), which libvips calls in
- * a thread of its own. Both use only the encoder and its composer, and the tiles through their lock.
+ * a thread of its own. Both use only the encoder and its composer, and the tiles through their
+ * lock.
  *
  * The hard part: libvips requests pixels while the image is still being decoded. It has a single
  * worker thread (vips_concurrency_set(1) in main.c), so it requests rows from top to bottom, and

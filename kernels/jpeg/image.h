@@ -25,13 +25,13 @@ enum {
 	JPEG_FAR = 8192,          /* and of longer codes, by 16 bits */
 	JPEG_TABLES = 4,          /* DC and AC of luma, DC and AC of chroma */
 	JPEG_TABLE_ENTRIES = JPEG_TABLES * (JPEG_NEAR + JPEG_FAR),
-	JPEG_CODES = 16 + 256,  /* an encoder's codes of a plane: DC, AC */
-	JPEG_IDCT_BLOCKS = 8,   /* blocks that a group transforms, a row or column an item */
-	JPEG_COLOR_GROUP = 64,  /* work-items along a row, 8 pixels each */
-	JPEG_BLOCK_WORDS = 16,  /* encoded words a block, beyond which an image is flagged */
-	JPEG_SPARE_WORDS = 256, /* and so many more an image */
+	JPEG_CODES = 16 + 256,    /* an encoder's codes of a plane: DC, AC */
+	JPEG_IDCT_BLOCKS = 8,     /* blocks that a group transforms, a row or column an item */
+	JPEG_COLOR_GROUP = 64,    /* work-items along a row, 8 pixels each */
+	JPEG_BLOCK_WORDS = 16,    /* encoded words a block, beyond which an image is flagged */
+	JPEG_SPARE_WORDS = 256,   /* and so many more an image */
 	JPEG_WORDS_MAX = 1 << 27, /* encoded words an image: their bits are counted in 32 bits */
-	JPEG_STEP_WORDS = 256,  /* of an image's quantization steps */
+	JPEG_STEP_WORDS = 256,    /* of an image's quantization steps */
 };
 
 /* Why a result is not to be used: the file is damaged, or one that libjpeg-turbo decodes otherwise,
