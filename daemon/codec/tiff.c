@@ -414,7 +414,7 @@ enum error tiff_choose(struct tiff_way *way, const struct tiff_part *part, struc
 			next = read_page(file);
 			e = check_page(&next, false, problem);
 			if (!e && !are_alike(&first, &next, false))
-				e = problem_set(problem, ERR_UNSUPPORTED_PIXELS,
+				e = problem_set(problem, ERR_UNDECODABLE,
 				                "the TIFF's pages differ in kind");
 		}
 	}

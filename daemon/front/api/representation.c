@@ -1,9 +1,9 @@
 /* ETag, Vary, gzip. ETags are weak: the same text may go out compressed or not.
  *
  * The front has one thread, so a text that many ask for is made once for all of them. Metrics are
- * made at most once a second. Other texts that change all the time are made anew as soon as that
- * costs no more than a fiftieth of the thread's time: one reader hardly ever gets an old text, and
- * a thousand cost no more than one. */
+ * made at most once a second. Other texts that change all the time, and metrics for those who say
+ * `Cache-Control: no-cache`, are made anew as soon as that costs no more than a fiftieth of the
+ * thread's time: one reader hardly ever gets an old text, and a thousand cost no more than one. */
 #include "front/api/representation.h"
 
 #include <stdio.h>
@@ -130,10 +130,13 @@ static uint64_t hash(const char *text, size_t size) /* FNV-1a */
 	return sum;
 }
 
-static bool is_current(const struct representation *one, unsigned traits)
+static bool is_current(const struct representation *one, const struct request *r)
 {
+	const char *wish = r->head.text[HEAD_CACHE_CONTROL];
+	const unsigned traits = r->route->traits;
+	const bool whole = traits & SHARED_A_SECOND && !(wish && !strcmp(wish, "no-cache"));
 	const struct format_sets now = repertoire();
-	uint64_t lasts = traits & SHARED_A_SECOND ? SECOND_NS : one->cost * COST_FACTOR;
+	uint64_t lasts = whole ? SECOND_NS : one->cost * COST_FACTOR;
 
 	if (traits & SHARED_BY_REPERTOIRE)
 		return one->repertoire.read == now.read && one->repertoire.written == now.written;
@@ -216,7 +219,7 @@ void representation_answer(struct request *r)
 		representations =
 		    g_hash_table_new_full(g_str_hash, g_str_equal, free, representation_free);
 	one = g_hash_table_lookup(representations, key);
-	if (one && is_current(one, r->route->traits))
+	if (one && is_current(one, r))
 		free(key);
 	else
 		one = make(r, key);
