@@ -69,7 +69,7 @@ void png_filter_row(uint8_t *to, const uint8_t *row, const uint8_t *above, size_
 
 	*to = 0;
 	memcpy(to + 1, row, size);
-	for (uint8_t filter = SUB; filter < FILTERS; filter++) {
+	for (int filter = SUB; filter < FILTERS; filter++) {
 		uint64_t sum;
 
 		filter_bytes(trial, row, above, outside, outside, pixel, filter);
@@ -79,7 +79,7 @@ void png_filter_row(uint8_t *to, const uint8_t *row, const uint8_t *above, size_
 		if (sum >= least)
 			continue;
 		least = sum;
-		*to = filter;
+		*to = (uint8_t)filter;
 		memcpy(to + 1, trial, size);
 	}
 }

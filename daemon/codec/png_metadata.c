@@ -178,13 +178,6 @@ static bool own_text(struct png_reading *r, struct file_part *part, struct text 
 	return !part->at && file_metadata_own(r->metadata, part, bytes, t->size);
 }
 
-static int hex_digit(uint8_t c)
-{
-	const char *digits = "0123456789abcdef", *at = c ? strchr(digits, c | 0x20) : NULL;
-
-	return at && (c > '9' || c >= '0') ? (int)(at - digits) : -1;
-}
-
 static const uint8_t *skip_line(const uint8_t *at, const uint8_t *end)
 {
 	const uint8_t *line = at < end ? memchr(at, '\n', (size_t)(end - at)) : NULL;
@@ -207,7 +200,7 @@ static uint8_t *read_raw(const struct text *t, size_t room, size_t *size)
 		*size = *size * 10 + (size_t)(*at - '0');
 	bytes = *size && *size <= t->size / 2 ? malloc(room + *size) : NULL;
 	for (size_t i = 0; bytes && i < *size; at++) {
-		int digit = at < end ? hex_digit(*at) : -1;
+		int digit = at < end ? g_ascii_xdigit_value((char)*at) : -1;
 
 		if (at < end && (*at == '\n' || *at == '\r' || *at == ' '))
 			continue;

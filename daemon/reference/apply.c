@@ -96,14 +96,19 @@ static enum error correlate_separable(const struct taps *t, bool magnitudes,
 	const size_t pitch = (size_t)in->at.width * in->bands;
 	double *sums = malloc((most * width + made + (most + down) * ROWS_COLUMNS + across + down) *
 	                      sizeof *sums);
-	double *line = sums + most * width, *strip = line + made;
-	double *row = strip + (most + down) * ROWS_COLUMNS, *column = row + across;
+	double *line, *strip, *row, *column;
 
-	for (size_t i = 0; sums && i < across; i++)
+	if (!sums)
+		return ERR_MEMORY;
+	line = sums + most * width;
+	strip = line + made;
+	row = strip + (most + down) * ROWS_COLUMNS;
+	column = row + across;
+	for (size_t i = 0; i < across; i++)
 		row[i] = magnitudes ? fabs(t->row[i]) : t->row[i];
-	for (size_t i = 0; sums && i < down; i++)
+	for (size_t i = 0; i < down; i++)
 		column[i] = magnitudes ? fabs(t->column[i]) : t->column[i];
-	for (uint32_t y = 0; sums && y < out->at.height; y += (uint32_t)most) {
+	for (uint32_t y = 0; y < out->at.height; y += (uint32_t)most) {
 		const uint32_t left = out->at.height - y;
 		const size_t rows = left < most ? left : most;
 		const double *first = from + canvas_index(in, out->at.x - t->radius_x,
@@ -130,7 +135,7 @@ static enum error correlate_separable(const struct taps *t, bool magnitudes,
 		}
 	}
 	free(sums);
-	return sums ? ERR_OK : ERR_MEMORY;
+	return ERR_OK;
 }
 
 /* Where the block of place i begins. Outside the image, of n pixels, it is that of the place which

@@ -6,7 +6,6 @@ import os
 import pathlib
 import re
 import socket
-import time
 
 import numpy as np
 import pytest
