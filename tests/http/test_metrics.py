@@ -11,8 +11,9 @@ import time
 import pytest
 
 import imagefiles
+from collector import Collector
 from pixels import random_pixels
-from service import poll
+from service import ONE_DEVICE, poll
 
 IMAGE = random_pixels(1, 400, 300, 3, "u8")
 PNG = imagefiles.write_png(IMAGE)
@@ -75,7 +76,7 @@ def test_work_is_counted(fresh):
     def grown(name, **labels):
         return after.total(name, **labels) - before.total(name, **labels)
 
-    for stage in ("receive", "decode", "encode", "queue"):
+    for stage in ("receive", "decode", "encode", "queue", "wait"):
         assert grown("convolved_stage_duration_seconds_count", stage=stage) == 6, stage
     for stage in ("decode", "encode"):
         assert 0 < grown("convolved_stage_duration_seconds_sum", stage=stage) < 60
@@ -157,6 +158,21 @@ def test_processes(fresh):
     assert 0 < used < 600
     fresh.post("/v1/filters/box", PNG)
     assert fresh.total("convolved_front_cpu_seconds_total") > used
+
+
+def test_every_kind_of_process(launch, tmp_path):
+    """Each kind that runs is counted: with an empty cache compilers of a device do, too."""
+    with Collector() as collector, launch("--otlp-endpoint", collector.endpoint, "--cache-dir", str(tmp_path),
+                                          environment=ONE_DEVICE) as service:
+        def counted():
+            metrics = service.metrics()
+            return all(metrics.total("convolved_processes", process=kind) >= 1
+                       and 50e3 < metrics.total("convolved_process_memory_bytes", process=kind) < 4e9
+                       for kind in ("front", "http", "codec", "device", "compiler", "trace"))
+        poll(counted, 60, "every kind")
+        metrics = service.metrics()
+        for kind in ("http", "trace"):
+            assert metrics.total("convolved_processes", process=kind) == len(service.workers(kind))
 
 
 def test_a_killed_worker_is_missed(launch):

@@ -376,6 +376,7 @@ int compile_process_serve(bool patient, unsigned platform, unsigned index, const
 	bool own, opened;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prctl(PR_SET_NAME, "convolved-compile");
 	/* PoCL starts a linker, which must not inherit these. */
 	fcntl(COMPILER_SOCKET, F_SETFD, FD_CLOEXEC);
 	fcntl(COMPILER_MEMORY, F_SETFD, FD_CLOEXEC);

@@ -47,6 +47,8 @@ void gauges_init(const struct config *c, bool (*ready)(void))
 	metric_add(METRIC_JOBS_FAILED, "client-gone", NULL, 0);
 	metric_add(METRIC_LOG_LOST, "codec", NULL, 0);
 	metric_add(METRIC_LOG_LOST, "device", NULL, 0);
+	metric_add(METRIC_LOG_LOST, "http", NULL, 0);
+	metric_add(METRIC_LOG_LOST, "trace", NULL, 0);
 }
 
 static void update_limits(void)
@@ -114,17 +116,23 @@ static void update_front(void)
 	metric_set(METRIC_MAX_FDS, NULL, NULL, (double)limit.rlim_cur);
 }
 
+/* Opens a file of a process for reading; NULL if the process has ended. */
+static FILE *open_proc(long pid, const char *name)
+{
+	char path[80];
+
+	snprintf(path, sizeof path, "/proc/%ld/%s", pid, name);
+	return fopen(path, "re");
+}
+
 /* Adds a process to the gauges of its kind. */
 static void add_process(const char *kind, long pid)
 {
 	unsigned long resident = 0, shared = 0;
-	char path[48];
-	FILE *file;
+	FILE *file = open_proc(pid, "statm");
 
-	snprintf(path, sizeof path, "/proc/%ld/statm", pid);
-	file = fopen(path, "re");
 	if (!file)
-		return; /* it has ended */
+		return;
 	if (fscanf(file, "%*u %lu %lu", &resident, &shared) == 2) {
 		metric_add(METRIC_PROCESSES, kind, NULL, 1);
 		metric_add(METRIC_PROCESS_MEMORY, kind, NULL,
@@ -133,44 +141,70 @@ static void add_process(const char *kind, long pid)
 	fclose(file);
 }
 
-/* The kind of a child process, by its name, which Linux truncates to 15 bytes. */
+/* Kinds of processes, by their names, of which Linux keeps 15 bytes. */
+static const struct {
+	const char *name, *kind;
+} kinds[] = {
+    {"convolved", "front"},        {"convolved-http", "http"},      {"convolved-codec", "codec"},
+    {"convolved-devic", "device"}, {"convolved-compi", "compiler"}, {"convolved-trace", "trace"},
+};
+
+/* The kind of a worker or compiler, or NULL. */
 static const char *kind_of(long pid)
 {
-	char path[48], name[32] = "";
-	FILE *file;
+	char name[32] = "";
+	FILE *file = open_proc(pid, "comm");
+	size_t i = 1;
 
-	snprintf(path, sizeof path, "/proc/%ld/comm", pid);
-	file = fopen(path, "re");
 	if (!file)
 		return NULL;
-	if (!fgets(name, sizeof name, file))
+	if (fscanf(file, "%31s", name) != 1)
 		name[0] = '\0';
 	fclose(file);
-	return !strncmp(name, "convolved-codec", 15)   ? "codec"
-	       : !strncmp(name, "convolved-devic", 15) ? "device"
-	       : !strncmp(name, "convolved-http", 15)  ? "http"
-	       : !strncmp(name, "convolved-trace", 15) ? "trace"
-	                                               : NULL;
+	while (i < sizeof kinds / sizeof *kinds && strcmp(name, kinds[i].name))
+		i++;
+	return i < sizeof kinds / sizeof *kinds ? kinds[i].kind : NULL;
+}
+
+/* Adds the processes that a process has started, in any of its threads, and the compilers of
+ * devices. */
+static void add_children(long parent)
+{
+	char path[64];
+	struct dirent *thread;
+	DIR *threads;
+	long pid;
+
+	snprintf(path, sizeof path, "/proc/%ld/task", parent);
+	threads = opendir(path);
+	while (threads && (thread = readdir(threads))) {
+		FILE *children;
+
+		snprintf(path, sizeof path, "task/%.20s/children", thread->d_name);
+		children = *thread->d_name == '.' ? NULL : open_proc(parent, path);
+		while (children && fscanf(children, "%ld", &pid) == 1) {
+			const char *kind = kind_of(pid);
+
+			if (kind)
+				add_process(kind, pid);
+			if (kind && !strcmp(kind, "device"))
+				add_children(pid);
+		}
+		if (children)
+			fclose(children);
+	}
+	if (threads)
+		closedir(threads);
 }
 
 static void update_processes(void)
 {
-	static const char *const kinds[] = {"front", "http", "codec", "device", "trace"};
-	FILE *children = fopen("/proc/thread-self/children", "re");
-	const char *kind;
-	long pid;
-
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-		metric_set(METRIC_PROCESSES, kinds[i], NULL, 0);
-		metric_set(METRIC_PROCESS_MEMORY, kinds[i], NULL, 0);
+		metric_set(METRIC_PROCESSES, kinds[i].kind, NULL, 0);
+		metric_set(METRIC_PROCESS_MEMORY, kinds[i].kind, NULL, 0);
 	}
-	add_process("front", getpid());
-	if (!children)
-		return;
-	while (fscanf(children, "%ld", &pid) == 1)
-		if ((kind = kind_of(pid)))
-			add_process(kind, pid);
-	fclose(children);
+	add_process(kinds[0].kind, getpid());
+	add_children(getpid());
 }
 
 void gauges_update(void)
