@@ -2,7 +2,7 @@
  * verify=1 has found. */
 import { find, h } from './dom.js';
 
-const STAGES = { receive: 'receive', queue: 'queue', decode: 'decode', upload: 'upload', download: 'download', encode: 'encode', verify: 'verify', reference: 'reference' };
+const STAGES = { receive: 'receive', queue: 'queue', compile: 'compile', wait: 'wait', decode: 'decode', upload: 'upload', download: 'download', encode: 'encode', verify: 'verify', reference: 'reference' };
 const LOST = {
   'first-frame': 'only the first frame', flattened: 'alpha blended', converted: 'converted to sRGB', reduced: 'fewer bits',
   palette: 'palette of 256 colours', subsampled: 'colour at half resolution', lossy: 'lossy',

@@ -96,6 +96,7 @@ def test_stages_are_told(lane):
     answer = same(lane, jpeg(smooth(640, 480, 3)))
     for stage in ("jpeg_decode", "separable", "jpeg_encode"):
         assert f"{stage};dur=" in answer.headers["Server-Timing"]
+    assert answer.accounted >= 0.9, answer.timing
 
 
 @pytest.mark.parametrize("answer", ["raw", "png", "ppm", "webp", "tiff"])

@@ -147,6 +147,15 @@ class Response:
         return entries
 
     @property
+    def accounted(self):
+        """The share of the total that the other entries of Server-Timing account for; more than 1 where
+        stages overlap."""
+        timing = self.timing
+        total = timing.pop("total")
+        assert all(timing.get(name, 0) <= total * 1.001 for name in ("receive", "queue", "compile", "wait"))
+        return sum(timing.values()) / total
+
+    @property
     def problem(self):
         """The parsed problem, once it is sure that it is one."""
         assert self.status >= 400, self

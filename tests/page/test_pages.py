@@ -191,7 +191,7 @@ def test_verified(browser, service):
     browser.click("#verify")
     browser.wait("document.querySelector('.badge.good')?.textContent.includes('3,600 samples')")
     rows = browser.ask("[...document.querySelectorAll('#waterfall tr')].map(row => row.cells[0].textContent)")
-    assert {"decode", "encode", "verify", "total"} <= set(rows) and len(rows) > 5
+    assert {"decode", "wait", "encode", "verify", "total"} <= set(rows) and len(rows) > 5
     assert "cpu0" in browser.text("#waterfall") and "cpu0" in browser.text("#badges")
 
 

@@ -85,17 +85,20 @@ static void add_time(char *text, size_t size, size_t *used, const char *name, ui
 		                          *used ? ", " : "", name, (double)ns * 1e-6);
 }
 
-/* Server-Timing, in milliseconds. Stages overlap: their sum may exceed the total. */
+/* Server-Timing, in milliseconds. Stages overlap: their sum may exceed the total, and is no less.
+ */
 static void add_timing(struct answer *answer, const struct job *job, uint64_t received_ns)
 {
 	const struct job_times *t = &job->times;
-	char text[512];
+	char text[(KERNELS + 16) * 48];
 	size_t used = 0;
 
 	add_time(text, sizeof text, &used, "receive", received_ns);
-	add_time(text, sizeof text, &used, "queue",
-	         (t->started ? t->started : t->finished) - t->accepted);
+	add_time(text, sizeof text, &used, "queue", t->queue);
 	add_time(text, sizeof text, &used, "decode", t->decode);
+	if (t->compile)
+		add_time(text, sizeof text, &used, "compile", t->compile);
+	add_time(text, sizeof text, &used, "wait", t->wait);
 	add_time(text, sizeof text, &used, "upload", t->upload);
 	for (enum kernel k = 0; k < KERNELS; k++)
 		if (t->kernel[k])

@@ -53,7 +53,8 @@ static void observe_stages(const struct job *job)
 	const struct {
 		const char *name;
 		uint64_t ns;
-	} stages[] = {{"decode", t->decode},     {"upload", t->upload}, {"filter", filter},
+	} stages[] = {{"queue", t->queue},       {"decode", t->decode}, {"compile", t->compile},
+	              {"wait", t->wait},         {"upload", t->upload}, {"filter", filter},
 	              {"download", t->download}, {"encode", t->encode}, {"verify", t->verify}};
 
 	for (size_t i = 0; i < sizeof stages / sizeof *stages; i++)

@@ -1,10 +1,12 @@
 /* Stages are placed by what is known of them: the wait for a codec worker as it was; decoding from
  * the start of the job's (last) run, encoding and comparing to its end, each as long as the worker
- * was busy with it. In between, they overlap. */
+ * was busy with it; compilation to the end of the (last) wait for a program; all other waits
+ * together, before encoding. In between, they overlap. */
 #include "front/api/spans.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/param.h>
 
 #include "front/api/job_text.h"
 #include "front/base/loop.h"
@@ -24,9 +26,14 @@ void spans_of_job(const struct job *job)
 
 	if (!*job->terms.trace.span)
 		return;
-	send_stage(job, "queue", t->accepted, t->started ? t->started : t->finished);
+	send_stage(job, "queue", t->accepted, t->accepted + t->queue);
 	if (t->decode)
 		send_stage(job, "decode", t->began, t->began + t->decode);
+	if (t->compile)
+		send_stage(job, "compile", job->tiles_waited - t->compile, job->tiles_waited);
+	if (t->wait)
+		send_stage(job, "wait", MAX(t->began, t->finished - t->encode - t->wait),
+		           t->finished - t->encode);
 	if (t->verify)
 		send_stage(job, "verify", t->finished - t->verify, t->finished);
 	if (t->encode)

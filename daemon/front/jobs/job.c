@@ -195,7 +195,7 @@ enum error job_submit(struct job *job, void (*done)(struct job *job, void *conte
 	job_hold(job);
 	job->done = done;
 	job->context = context;
-	job->times.accepted = loop_now();
+	job->times.accepted = job->times.queued = loop_now();
 	job->item.cost = job->cost;
 	admission_began(job->class, job->cost);
 	fair_push(&queue, &job->waiting, &job->item);
@@ -217,8 +217,31 @@ static void update_held(struct job *job)
 
 void job_waits(struct job *job, int more)
 {
+	const uint64_t now = loop_now();
+
+	if (job->tiles_waiting && !job->finished)
+		job->times.compile += now - job->tiles_waited;
+	job->tiles_waited = now;
 	job->tiles_waiting += (unsigned)more;
 	update_held(job);
+}
+
+void job_out(struct job *job)
+{
+	job->times.out = loop_now();
+}
+
+/* Adds the time since a moment to a sum, and forgets the moment. */
+static void add_since(uint64_t *sum, uint64_t *since, uint64_t now)
+{
+	if (*since)
+		*sum += now - *since;
+	*since = 0;
+}
+
+void job_back(struct job *job)
+{
+	add_since(&job->times.away, &job->times.out, loop_now());
 }
 
 /* If the class changes, the queue does not refund the old class and charges the new one in full. */
@@ -255,6 +278,8 @@ static void queue_again(struct job *job)
 	job->image_known = false;
 	job->tiles = job->tiles_done = 0;
 	spool_close(&job->answer);
+	if (!job->times.queued)
+		job->times.queued = loop_now();
 	job->item.cost = 1; /* already charged */
 	fair_return(&queue, &job->waiting, &job->item);
 	publish_counts();
@@ -263,7 +288,8 @@ static void queue_again(struct job *job)
 void job_restart(struct job *job)
 {
 	job->devices_used = 0;
-	job->times = (struct job_times){.accepted = job->times.accepted};
+	job->times =
+	    (struct job_times){.accepted = job->times.accepted, .queued = job->times.accepted};
 	memset(&job->verified, 0, sizeof job->verified);
 	queue_again(job);
 }
@@ -398,10 +424,33 @@ struct job *job_next_waiting(unsigned classes)
 	return item ? (struct job *)((char *)item - offsetof(struct job, item)) : NULL;
 }
 
+/* Ends what is being timed. Tiles have waited for busy devices as long as they were away and
+ * neither waited for a program nor were worked on; a codec worker, for a processor or a file, as
+ * long as it had the job and neither worked nor had tiles away. */
+static void end_times(struct job *job)
+{
+	struct job_times *t = &job->times;
+	const uint64_t codec = t->decode + t->encode + t->verify + t->reference;
+	uint64_t device = t->upload + t->download, run;
+
+	if (job->tiles_waiting)
+		job_waits(job, 0);
+	t->finished = loop_now();
+	add_since(&t->queue, &t->queued, t->finished);
+	add_since(&t->away, &t->out, t->finished);
+	run = t->finished - t->accepted - t->queue;
+	device += t->compile;
+	for (enum kernel k = 0; k < KERNELS; k++)
+		device += t->kernel[k];
+	t->wait = (t->away > device ? t->away - device : 0) +
+	          (run > t->away + codec ? run - t->away - codec : 0);
+}
+
 void job_finish(struct job *job, enum error error, const struct problem *problem)
 {
 	if (job->finished)
 		return;
+	end_times(job);
 	job->finished = true;
 	job->error = error;
 	if (problem)
@@ -411,7 +460,6 @@ void job_finish(struct job *job, enum error error, const struct problem *problem
 		    &job->problem, error,
 		    "the body has neither line ends nor zero bytes, which curl -d removes from a "
 		    "file; use curl --data-binary @FILE, which sends it unchanged");
-	job->times.finished = loop_now();
 	fair_close(&queue, &job->waiting);
 	if (job->terms.deadline)
 		loop_timer_fini(&job->deadline);

@@ -62,6 +62,11 @@ struct job_times {
 	uint64_t accepted, started, finished; /* loop_now() */
 	uint64_t began;                       /* likewise, its run */
 	uint64_t routed;                      /* see jpeg_router.c; 0: not to be learned from */
+	uint64_t queued, out; /* likewise, since when it is queued, or has tiles out; 0: not */
+	uint64_t queue;       /* in the queue, of all runs */
+	uint64_t away;        /* with tiles at the scheduler and devices, of finished turns */
+	uint64_t compile;     /* of that, with tiles that wait for a program */
+	uint64_t wait;        /* set at its end: what no other member accounts for */
 	uint64_t decode, encode, verify, reference, upload, download;
 	uint64_t kernel[KERNELS];
 };
@@ -108,6 +113,7 @@ struct job {
 	bool jpeg_by_device;               /* a device was chosen for these */
 	unsigned jpeg_device;              /* number of the one that has done a side */
 	unsigned tiles_waiting;            /* tiles that wait for a program */
+	uint64_t tiles_waited;             /* loop_now() when that number last changed */
 	bool held;                         /* as admission knows */
 	uint64_t devices_used;             /* a bit for each device that filtered a tile */
 	struct job_times times;
@@ -206,6 +212,10 @@ bool task_is_current(const struct task *task);
 
 /* A tile of the job, of any run, waits for a program (1), or has stopped waiting (-1). */
 void job_waits(struct job *job, int more);
+
+/* Tiles of the job, of this run, are at the scheduler and devices; and: none is any more. */
+void job_out(struct job *job);
+void job_back(struct job *job);
 
 /* The caller is no longer interested in the job. */
 void job_forget(struct job *job);

@@ -319,7 +319,8 @@ void codec_task_done(struct task *task, const struct message_tile_done *done)
 	struct job *job = task->job;
 	struct message message = {.type = MSG_TILE_DONE, .tile_done = *done};
 
-	c->tasks--;
+	if (!--c->tasks && c->job == job)
+		job_back(job);
 	if (task->tile.form)
 		c->jpeg_out = false;
 	if (c->job == job) { /* still the same run: the next starts only after all tasks are back */
@@ -359,7 +360,8 @@ static bool codec_run_tile(struct codec *c, const struct tile *tile, uint64_t de
 		task->units += cost_of_jpeg(&job->image, job->jpeg_form);
 	task->item.cost = task->units;
 	job_hold(job);
-	c->tasks++;
+	if (!c->tasks++)
+		job_out(job);
 	owner->task_ready(task);
 	return true;
 }

@@ -16,7 +16,6 @@
 
 #include "common/file.h"
 #include "front/base/loop.h"
-#include "front/base/metrics.h"
 #include "front/workers/jpeg_router.h"
 
 static const struct config *config;
@@ -71,11 +70,10 @@ static void codec_start_job(struct codec *c, struct job *job)
 	job_hold(job);
 	job->times.began = loop_now();
 	job->times.routed = 0;
-	if (!job->times.started) {
+	job->times.queue += job->times.began - job->times.queued;
+	job->times.queued = 0;
+	if (!job->times.started)
 		job->times.started = job->times.began;
-		metric_observe(METRIC_STAGE_DURATION, "queue", NULL,
-		               (double)(job->times.started - job->times.accepted) * 1e-9);
-	}
 	worker_send(&c->worker, &message, fds); /* on failure codec_down() follows */
 }
 

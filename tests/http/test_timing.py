@@ -1,0 +1,77 @@
+"""Server-Timing leaves nothing out: what an image waited for has an entry, too."""
+import concurrent.futures
+
+import pytest
+
+import imagefiles
+from pixels import random_pixels
+from service import ONE_DEVICE, QUICK_COMPILER, poll
+
+PNG = imagefiles.write_png(random_pixels(1, 400, 300, 3, "u8"))
+LATE = {"Prefer": "respond-async"}
+
+
+@pytest.fixture(scope="module")
+def alone(launch):
+    """A service with one device, which nobody else asks."""
+    with launch(environment=ONE_DEVICE) as service:
+        yield service
+
+
+def test_compilation(launch, tmp_path):
+    """An image waits for a kernel that no cache has."""
+    with launch("--cache-dir", str(tmp_path), environment=QUICK_COMPILER) as service:
+        answer = service.post("/v1/filters/median?radius=1&variant=general", PNG)
+        assert answer.status == 200, answer
+        timing = answer.timing
+        assert answer.accounted >= 0.9, timing
+        assert timing["compile"] > timing["total"] / 2 and timing["wait"] < timing["total"] / 2, timing
+        metrics = service.metrics()
+        labels = {"stage": "compile"}
+        assert metrics.total("convolved_stage_duration_seconds_count", **labels) >= 1
+        assert metrics.total("convolved_stage_duration_seconds_sum", **labels) >= timing["compile"] / 1000 * 0.99
+
+
+def test_busy_device(alone):
+    """More images than the device works on at a time: the others' tiles wait, and the codec workers with
+    them."""
+    target = "/v1/filters/bilateral?radius=8&variant=general"
+    assert alone.post(target, PNG).status == 200
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: alone.post(target, PNG), range(16)))
+    assert {answer.status for answer in answers} == {200}
+    assert min(answer.accounted for answer in answers) >= 0.9, [answer.timing for answer in answers]
+    timings = [answer.timing for answer in answers]
+    assert max(timing["wait"] / timing["total"] for timing in timings) > 0.2, timings
+    assert not any("compile" in timing for timing in timings)
+
+
+@pytest.mark.parametrize("target", [
+    "filters/box?verify=1", "filters/median?radius=2&variant=reference", "filters/canny?low=0.1&high=0.4",
+    "filters/equalize", "chain?filters=equalize,canny=low=0.1:high=0.4,box"])
+@pytest.mark.parametrize("headers", [{}, LATE], ids=["now", "later"])
+def test_nothing_is_left_out(alone, target, headers):
+    """Second computations, and jobs of several runs: each run waits for a codec worker again."""
+    if headers:
+        job = alone.post(f"/v1/{target}", PNG, headers=headers).json()["links"]["result"]
+        answer = alone.get(f"{job}?wait=60")
+    else:
+        answer = alone.post(f"/v1/{target}", PNG)
+    assert answer.status == 200, answer
+    assert answer.accounted >= 0.9, answer.timing
+
+
+def test_failed(alone):
+    """A job that fails says where its time went."""
+    answer = alone.post("/v1/filters/box", PNG[:-99])
+    assert answer.status == 422 and answer.accounted >= 0.9, answer.timing
+
+
+def test_given_up(launch, tmp_path):
+    """A deadline that passes while a kernel is compiled: the wait is told up to that moment."""
+    with launch("--cache-dir", str(tmp_path), environment=QUICK_COMPILER) as service:
+        def late():
+            answer = service.post("/v1/filters/bilateral?radius=3&variant=general&deadline_ms=300", PNG)
+            return answer.status == 504 and answer
+        answer = poll(late, 60, "a deadline that passes")
+        assert answer.accounted >= 0.9, answer.timing
