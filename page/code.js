@@ -11,8 +11,9 @@ function outName(image, format) {
   return `out.${format || (/\.(\w+)$/.exec(image)?.[1] ?? 'png').toLowerCase()}`;
 }
 
+/* Arguments can be read by every user of a host, what the shell's own printf writes by none. */
 function curl({ url, image, out }) {
-  return ['curl', service.token && '-H "Authorization: Bearer $TOKEN"', `--data-binary @${shell(image)}`, shell(url), `-o ${shell(out)}`]
+  return [service.token ? `printf 'Authorization: Bearer %s' "$TOKEN" | curl -H @-` : 'curl', `--data-binary @${shell(image)}`, shell(url), `-o ${shell(out)}`]
     .filter(Boolean).join(' \\\n  ');
 }
 

@@ -1,6 +1,8 @@
 """What the documents name exists: linked files and sections, sources, errors."""
+import os
 import pathlib
 import re
+import subprocess
 
 import pytest
 
@@ -9,6 +11,9 @@ DOCUMENTS = sorted([*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/*.md")])
 NAMES = [str(document.relative_to(REPOSITORY)) for document in DOCUMENTS]
 SOURCES = {str(path.relative_to(REPOSITORY)) for name in ("daemon", "client", "kernels", "tests", "docs", "etc")
            for path in (REPOSITORY / name).rglob("*") if path.is_file()}
+
+
+BUILD = pathlib.Path(os.environ.get("CONVOLVED_BUILD", REPOSITORY / "build"))
 
 
 def prose(document):
@@ -21,8 +26,7 @@ def anchors(document):
             for title in re.findall(r"^#+ (.+)$", prose(document), re.M)}
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=NAMES)
-def test_links_lead_somewhere(document):
+def check_links(document):
     for link in re.findall(r"\]\(([^)]+)\)", prose(document)):
         if link.startswith("http"):
             continue
@@ -30,6 +34,30 @@ def test_links_lead_somewhere(document):
         target = document.parent / path if path else document
         assert target.exists(), link
         assert not section or section in anchors(target), link
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=NAMES)
+def test_links_lead_somewhere(document):
+    check_links(document)
+
+
+def test_links_of_installed_documents(tmp_path):
+    """Documents lie elsewhere then, beside each other; so do what they link to."""
+    subprocess.run(["make", "-s", "-C", BUILD, "install", f"DESTDIR={tmp_path}"], check=True, timeout=600,
+                   stdout=subprocess.DEVNULL)
+    documents = list(tmp_path.glob("**/doc/convolved/**/*.md"))
+    assert len(documents) >= len(DOCUMENTS)
+    for document in documents:
+        check_links(document)
+
+
+def test_no_token_is_an_argument():
+    """Every user of a host can read the arguments of its processes."""
+    for path in [*DOCUMENTS, *(path for name in ("client", "page", "etc", "debian", "systemd", "docs/man")
+                               for path in (REPOSITORY / name).rglob("*") if path.is_file())]:
+        if path.suffix in (".jpg", ".pyc"):
+            continue
+        assert not re.search(r"-(H|-header)[ =]?[\"']Authorization|--token[ =](?!FILE)", path.read_text()), path
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=NAMES)
