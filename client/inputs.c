@@ -361,8 +361,8 @@ enum exit_code inputs_find(struct inputs *inputs, const struct options *options)
 	enum exit_code status;
 
 	*inputs = (struct inputs){.list.fd = -1, .format = options_parameter(options, "format")};
-	if ((options->null || options->resume) && !options->files_from) {
-		report_error("--%s needs --files-from", options->null ? "null" : "resume");
+	if (options->null && !options->files_from) {
+		report_error("--null needs --files-from");
 		return EXIT_USAGE;
 	}
 	status = find_directory(inputs, options);
@@ -385,7 +385,7 @@ static void free_task(struct task *task)
 }
 
 /* A list's line as a task. */
-static struct task *task_of(const struct inputs *inputs, const char *name, hash before)
+static struct task *task_of(const struct inputs *inputs, const char *name)
 {
 	struct task *task = calloc(1, sizeof *task);
 	bool to_object = place_kind(inputs->directory) == PLACE_OBJECT;
@@ -394,8 +394,6 @@ static struct task *task_of(const struct inputs *inputs, const char *name, hash 
 	if (!task || !(task->input = strdup(strcmp(name, "-") ? name : "./-")))
 		abort();
 	task->name = place_shown(task->input);
-	task->number = inputs->list.count;
-	task->before = before;
 	task->wrong = place_check(name);
 	if (!task->wrong) {
 		kept = place_kept(name, true, to_object);
@@ -409,7 +407,6 @@ static struct task *task_of(const struct inputs *inputs, const char *name, hash 
 
 enum supply inputs_next(struct inputs *inputs, struct task **task)
 {
-	hash before = inputs->list.names;
 	enum supply supply;
 	const char *name;
 
@@ -421,7 +418,7 @@ enum supply inputs_next(struct inputs *inputs, struct task **task)
 	}
 	supply = list_next(&inputs->list, &name);
 	if (supply == SUPPLY_READY)
-		*task = task_of(inputs, name, before);
+		*task = task_of(inputs, name);
 	return supply;
 }
 

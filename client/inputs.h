@@ -15,8 +15,6 @@ struct task {
 	char *output;      /* a path, s3://…, or "-"; NULL: see `wrong` */
 	const char *wrong; /* what is wrong with the input's name, or NULL */
 	int64_t size;      /* bytes of the input, when it was found */
-	uint64_t number;   /* in the list, from 1 */
-	hash before;       /* of the names before it in the list */
 };
 
 struct inputs {

@@ -5,13 +5,14 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { BLOCK = 1 << 16, NAME_MAX_SIZE = 1 << 16 };
 
 int list_open(struct list *list, const char *path, char separator)
 {
-	*list = (struct list){.separator = separator, .names = HASH_START};
+	*list = (struct list){.separator = separator};
 	list->fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC)
 	                             : fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
 	return list->fd < 0 ? errno : 0;
@@ -71,8 +72,6 @@ static bool take(struct list *list, size_t size, const char **name)
 		list->start = list->end;
 	if (!size)
 		return false;
-	list->count++;
-	list->names = hash_text(list->names, line);
 	*name = line;
 	return true;
 }

@@ -2,9 +2,9 @@
  * kept in memory. A pipe may be slow: the reader does not wait for it. */
 #pragma once
 
-#include <stdint.h>
+#include <stdbool.h>
+#include <stddef.h>
 
-#include "client/hash.h"
 #include "client/transfer.h"
 
 struct list {
@@ -14,9 +14,6 @@ struct list {
 	size_t start, end, room;
 	bool ended;
 	int error; /* errno of reading; EMSGSIZE: a name is too long */
-
-	uint64_t count; /* of the names so far */
-	hash names;     /* of them all */
 };
 
 /* Opens a file, or standard input ("-"). Returns 0 or an errno. */

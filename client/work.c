@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/hash.h"
 #include "client/interrupt.h"
 #include "client/place.h"
 #include "client/store.h"
@@ -93,7 +94,6 @@ void work_fail(struct batch *b, struct work *w, const char *what, const char *wh
 	b->progress.bytes -= (uint64_t)w->task->size;
 	b->progress.failed++;
 	b->status = EXIT_SOME_FAILED;
-	w->fate = FATE_FAILED;
 }
 
 /* A result could not be written. If the disk is full, the batch ends. */
@@ -107,7 +107,6 @@ static void skip(struct batch *b, struct work *w)
 {
 	b->progress.skipped++;
 	b->progress.bytes -= (uint64_t)w->task->size;
-	w->fate = FATE_DONE;
 }
 
 struct work *work_new(struct batch *b, struct task *task)
@@ -125,15 +124,8 @@ struct work *work_new(struct batch *b, struct task *task)
 
 void work_free(struct batch *b, struct work *w)
 {
-	const struct task *task = w->task;
 	struct work **link = &b->works;
 
-	if (b->journal && w->fate != FATE_GIVEN_UP) {
-		journal_note(b->journal, task->number, task->input, w->fate == FATE_FAILED);
-	} else if (!b->given_up || task->number < b->given_up) {
-		b->given_up = task->number;
-		b->before_given_up = task->before;
-	}
 	while (*link != w)
 		link = &(*link)->next;
 	*link = w->next;
@@ -311,8 +303,6 @@ static bool open_file(struct batch *b, struct work *w)
 	w->input = open_input(task->input, &w->info);
 	if (w->input < 0) {
 		work_fail(b, w, task->name, interrupt_number() ? NULL : strerror(errno));
-		if (interrupt_number())
-			w->fate = FATE_GIVEN_UP;
 		return false;
 	}
 	if (!w->info.st_size) {
@@ -474,7 +464,6 @@ static void count_done(struct batch *b, struct work *w)
 {
 	b->progress.done++;
 	b->progress.bytes_done += (uint64_t)w->task->size;
-	w->fate = FATE_DONE;
 }
 
 static void keep_result(struct batch *b, struct work *w, const struct exchange *e)

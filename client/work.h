@@ -7,7 +7,6 @@
 #include "client/aws.h"
 #include "client/exchange.h"
 #include "client/inputs.h"
-#include "client/journal.h"
 #include "client/manifest.h"
 #include "client/output.h"
 #include "client/report.h"
@@ -22,15 +21,11 @@ enum step {
 	STEP_STORE   /* the store, which gets the result */
 };
 
-/* How an image ended, or that it did not. */
-enum fate { FATE_GIVEN_UP, FATE_DONE, FATE_FAILED };
-
 /* An image under way. */
 struct work {
 	struct work *next; /* in the batch */
 	struct task *task;
 	enum step step;
-	enum fate fate;
 	int input;
 	struct stat info; /* of the input, or of the copy of what is elsewhere */
 	char *version;    /* of what is elsewhere, as store_version() has it; or NULL */
@@ -45,7 +40,6 @@ struct batch {
 	const struct options *options;
 	struct inputs inputs;
 	struct manifest *manifest; /* NULL: a single result, or objects */
-	struct journal *journal;   /* NULL: none is wanted */
 	char *root;                /* the output directory, for lists; or NULL */
 	char run[RUN_DIGITS];      /* identifies this run where its results are recorded */
 	bool looks;                /* results are objects, and looked for first */
@@ -57,11 +51,6 @@ struct batch {
 	enum exit_code status;
 	bool ended; /* no further images: there are none, or all of them would fail */
 	bool full;  /* the disk is: nothing further, not even of those under way */
-
-	/* The journal: when it was written, and the first name of a list that was given up. */
-	double saved;
-	uint64_t given_up;
-	hash before_given_up;
 };
 
 /* Path and query of the service's request for a result with this name; the caller frees it. */
@@ -70,7 +59,7 @@ char *work_target(const struct options *options, const char *output);
 /* Takes the task. */
 struct work *work_new(struct batch *batch, struct task *task);
 
-/* Takes note of how the image ended, and releases it. */
+/* Releases the image. */
 void work_free(struct batch *batch, struct work *work);
 
 /* Notes and, if there is a reason, prints that the image has failed; `what` is its name or its

@@ -1,10 +1,7 @@
 """Lists of names on standard input or in a file: read while they are worked on, and continued."""
-import json
-import os
 import re
 import signal
 import subprocess
-import threading
 
 import pytest
 
@@ -69,7 +66,6 @@ def test_names_that_are_none(server, store, tmp_path):
     (("--files-from", "-", "-o", "x/", "a.ppm"), "--files-from and a.ppm: give names on the command line, or a list"),
     (("--files-from", "none", "-o", "x/"), "none: No such file or directory"),
     (("--null", "a.ppm", "-o", "x/"), "--null needs --files-from"),
-    (("--resume", "j", "a.ppm", "-o", "x/"), "--resume needs --files-from"),
 ])
 def test_usage_of_lists(tmp_path, arguments, words):
     _, said = run("http://127.0.0.1:1", "box", *arguments, status=2, cwd=tmp_path)
@@ -168,111 +164,6 @@ def test_lists_resume(server, store, tmp_path, place):
     now = sorted([ppm(0), ppm(31), ppm(2), ppm(10), ppm(32), ppm(12), ppm(33)])
     assert made("--size", 5) == now and made("--size", 5) == []
     assert made("--size", 5, "--force") == now
-
-
-class Journal:
-    """A run of a list from a directory of images, with a journal."""
-
-    def __init__(self, server, directory, count):
-        self.directory, self.asked = directory, server()
-        self.names = [f"{i}.ppm" for i in range(count)]
-        for i in range(count):
-            (directory / f"{i}.ppm").write_bytes(ppm(i))
-
-    def arguments(self, *more):
-        return ("box", *more, "--files-from", "-", "-o", "out", "--resume", "journal")
-
-    def run(self, *more, names=None, status=0):
-        """The images that are filtered, and what is said."""
-        before = len(self.asked.bodies)
-        _, said = run(self.asked.url, *self.arguments(*more), input=listed(*(names or self.names)),
-                      cwd=self.directory, status=status)
-        return sorted(map(self.number, self.asked.bodies[before:])), said
-
-    @staticmethod
-    def number(body):
-        return next(i for i in range(1000) if body == ppm(i))
-
-    def read(self):
-        return json.loads((self.directory / "journal").read_text())
-
-
-def test_journals(server, tmp_path):
-    """What is done is not even looked at, and what has failed comes again."""
-    j = Journal(server, tmp_path, 6)
-    (tmp_path / "2.ppm").unlink()
-    done, said = j.run(status=1)
-    assert done == [0, 1, 3, 4, 5] and said == "convolve: 2.ppm: No such file or directory\n"
-    assert j.read()["done"] == 6 and list(j.read()["failed"]) == ["3"]
-    (tmp_path / "2.ppm").write_bytes(ppm(2))
-    (tmp_path / "out/1.ppm").unlink()
-    (tmp_path / "4.ppm").unlink()
-    assert j.run() == ([2], "") and j.read()["failed"] == {}
-    assert j.run() == ([], "")
-    more = [*j.names, "6.ppm"]
-    (tmp_path / "6.ppm").write_bytes(ppm(6))
-    assert j.run(names=more) == ([6], "") and j.run(names=more) == ([], "")
-    assert oct((tmp_path / "journal").stat().st_mode & 0o777) == oct((tmp_path / "out/0.ppm").stat().st_mode & 0o777)
-
-
-def test_journals_of_other_lists(server, tmp_path):
-    j = Journal(server, tmp_path, 6)
-    assert j.run("-j", 1)[0] == list(range(6))
-    kept = (tmp_path / "journal").read_bytes()
-    for names, more, words in (
-            (j.names[::-1], (), "the list is not the one that this journal is about"),
-            (j.names[:4], (), "the list is shorter than what was done of it before"),
-            (j.names, ("--size", 5), "the journal is of a command with other parameters")):
-        done, said = j.run(*more, names=names, status=2)
-        assert done == [] and said.startswith(f"convolve: journal: {words}") and said.count("\n") == 1
-        assert (tmp_path / "journal").read_bytes() == kept
-    for text in (b"a diary\n", b"{}", kept[:-20], b'{"convolve":"manifest","version":1}\n'):
-        (tmp_path / "journal").write_bytes(text)
-        assert j.run(status=2)[1] == ("convolve: journal: the file is not a journal of convolve: choose another "
-                                      "name\n")
-        assert (tmp_path / "journal").read_bytes() == text
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_journals_of_what_was_interrupted(server, tmp_path, number):
-    """No image is lost: those under way come again."""
-    j, held, going = Journal(server, tmp_path, 40), threading.Event(), threading.Event()
-
-    def answer(handler):
-        if Journal.number(handler.body) == 7:  # which is slow, while others get ahead of it
-            going.wait(60)
-        if Journal.number(handler.body) > 20:
-            held.set()
-            going.wait(60)
-        return 200, {}, handler.body
-
-    j.asked.answer = answer
-    client = start(j.asked.url, *j.arguments("-j", "3"), stdin=subprocess.PIPE, cwd=tmp_path)
-    client.stdin.write(listed(*j.names))
-    client.stdin.close()
-    assert held.wait(60)
-    if number == signal.SIGKILL:
-        poll(lambda: j.read().get("done", 0) > 0 if os.path.getsize(tmp_path / "journal") else False, 60, "the journal")
-    _, said = run(j.asked.url, *j.arguments(), input=b"", cwd=tmp_path, status=2)
-    assert said == "convolve: journal: another convolve uses it\n"
-    client.send_signal(number)
-    assert client.wait(60) == -number
-    assert j.read()["done"] == 7 if number == signal.SIGINT else 0 < j.read()["done"] <= 7
-    going.set()
-    done = j.run()[0]
-    assert 7 in done and j.read()["done"] == 40
-    assert len(done) <= 40 - 20 + 1, "the manifest knows of the others that were made"
-    assert {name: body for name, body in found(tmp_path / "out").items() if name[0] != "."} == {
-        f"{i}.ppm": ppm(i) for i in range(40)}
-
-
-def test_what_is_wrong_for_all_is_not_done(server, store, tmp_path):
-    """A journal does not pass over what a refusal of all, or a store that is not there, has stopped."""
-    j = Journal(server, tmp_path, 3)
-    good, j.asked.answer = j.asked.answer, lambda handler: (403, {}, b"no")
-    assert j.run("-j", 1, status=1)[0] == [0]
-    j.asked.answer = good
-    assert j.run()[0] == [0, 1, 2]
 
 
 # Streams ------------------------------------------------------------------------------------------
