@@ -96,8 +96,8 @@ static enum exit_code open_records(struct batch *b)
 	bool objects = directory && place_kind(directory) == PLACE_OBJECT;
 	bool list = inputs_is_list(&b->inputs);
 
-	b->looks = objects && b->inputs.several && !b->options->force;
-	if (b->inputs.several && !objects && (list || b->inputs.count)) {
+	if (directory && !objects && (list || b->inputs.count) &&
+	    (!b->options->dry_run || manifest_exists(directory))) {
 		b->manifest = manifest_open(directory, b->run);
 		if (!b->manifest)
 			return EXIT_SOME_FAILED;
@@ -133,14 +133,16 @@ static enum exit_code run(struct batch *b, const struct server *server)
 		b->progress.bytes += (uint64_t)b->inputs.tasks[i].size;
 	transfer_run(server, b->options->jobs, &transfers);
 	work_sync_directory(b, NULL);
-	report_summary(&b->progress);
+	if (!b->options->dry_run)
+		report_summary(&b->progress);
 	return b->status;
 }
 
 enum exit_code batch_run(const struct options *options, const struct server *server)
 {
 	struct batch b = {.options = options, .inputs.list.fd = -1};
-	enum exit_code status = views_check_parameters(options, server);
+	enum exit_code status =
+	    options->dry_run ? EXIT_DONE : views_check_parameters(options, server);
 
 	if (!status)
 		status = inputs_find(&b.inputs, options);

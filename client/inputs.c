@@ -87,7 +87,6 @@ static void add_entry(struct inputs *inputs, FTS *tree, FTSENT *entry, size_t ro
 		is_results = entry->fts_statp->st_dev == results->st_dev &&
 		             entry->fts_statp->st_ino == results->st_ino;
 		if (entry->fts_level > 0 && (entry->fts_name[0] == '.' || is_results)) {
-			inputs->inside |= is_results;
 			fts_set(tree, entry, FTS_SKIP);
 		}
 		break;

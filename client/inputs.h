@@ -25,7 +25,6 @@ struct inputs {
 	char *directory; /* of the results; NULL if there is a single result, with a name of its own
 	                  */
 	bool several;    /* a directory of images, or more than one operand */
-	bool inside;     /* the output directory is in an input one; its files were left out */
 	bool failed;     /* something could not be read; the message has been printed */
 	struct guard guard; /* the inputs, but for a list's; their names live until inputs_fini() */
 };

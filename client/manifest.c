@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -16,6 +17,8 @@
 #include "client/output.h"
 #include "client/place.h"
 #include "client/report.h"
+
+#define NAME ".convolve.jsonl"
 
 static const char head[] = "{\"convolve\":\"manifest\",\"version\":1}\n";
 
@@ -311,21 +314,23 @@ static int write_anew(const struct manifest *m, int fd)
 	return error || !fsync(fd) ? error : errno;
 }
 
-/* Rewrites the manifest when most of its lines are out of date. On failure it stays as it is. */
-static void renew(struct manifest *m)
+/* Rewrites the manifest when most of its lines are out of date. On failure it stays as it is. The
+ * lock is held, so a new file that is there already is what a killed run has left. */
+static void renew(struct manifest *m, bool wanted)
 {
 	char *path = NULL;
-	int fd = asprintf(&path, "%s-XXXXXX", m->path) < 0 ? -1 : mkostemp(path, O_CLOEXEC);
+	int fd;
 
-	if (fd < 0)
-		free(path);
-	if (fd < 0)
-		return;
-	if (write_anew(m, fd) || rename(path, m->path))
+	if (asprintf(&path, "%s-new", m->path) < 0)
+		abort();
+	unlink(path);
+	fd = wanted ? open(path, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600) : -1;
+	if (fd >= 0 && (write_anew(m, fd) || rename(path, m->path)))
 		unlink(path);
-	else
+	else if (fd >= 0)
 		close_file(m);
-	close(fd);
+	if (fd >= 0)
+		close(fd);
 	free(path);
 }
 
@@ -333,8 +338,8 @@ static int load(struct manifest *m)
 {
 	int error = lock(m);
 
-	if (!error && m->lines > 1000 + 2 * m->used)
-		renew(m);
+	if (!error)
+		renew(m, m->lines > 1000 + 2 * m->used);
 	if (!error && m->fd < 0)
 		error = lock(m);
 	if (m->fd >= 0)
@@ -350,12 +355,24 @@ static const char *explain(int error)
 	                        : strerror(error);
 }
 
+bool manifest_exists(const char *directory)
+{
+	char *path = NULL;
+	bool exists;
+
+	if (asprintf(&path, "%s/" NAME, directory) < 0)
+		abort();
+	exists = !access(path, F_OK);
+	free(path);
+	return exists;
+}
+
 struct manifest *manifest_open(const char *directory, const char *run)
 {
 	struct manifest *m = calloc(1, sizeof *m);
 	int error;
 
-	if (!m || asprintf(&m->path, "%s/.convolve.jsonl", directory) < 0)
+	if (!m || asprintf(&m->path, "%s/" NAME, directory) < 0)
 		abort();
 	m->prefix = strlen(directory) + 1;
 	m->fd = -1;
@@ -390,12 +407,22 @@ static json_t *find(const struct manifest *m, const char *output)
 	return entry;
 }
 
-bool manifest_knows(const struct manifest *m, const char *output)
+bool manifest_knows(const struct manifest *m, const char *output, const struct stat *there)
 {
-	json_t *known = find(m, output);
+	json_t *known = find(m, output), *changed = time_of(there);
+	bool same = json_integer_value(json_object_get(known, "size")) == there->st_size &&
+	            json_equal(json_object_get(known, "mtime_ns"), changed);
 
+	json_decref(changed);
 	json_decref(known);
-	return known != NULL;
+	return same;
+}
+
+bool manifest_is_place(const char *output)
+{
+	const char *slash = strrchr(output, '/');
+
+	return !strcasecmp(slash ? slash + 1 : output, NAME);
 }
 
 bool manifest_has(const struct manifest *m, const char *output, const struct making *making,

@@ -23,6 +23,8 @@ struct making {
 /* Opens the directory's manifest; creates both if necessary. `run` identifies this run, and
  * outlives the manifest. Returns NULL after printing what is wrong. */
 struct manifest *manifest_open(const char *directory, const char *run);
+/* True if the directory has one. */
+bool manifest_exists(const char *directory);
 void manifest_close(struct manifest *manifest);
 
 /* True if the result exists as it was made so; `result` is then its status. If the input has not
@@ -30,8 +32,12 @@ void manifest_close(struct manifest *manifest);
 bool manifest_has(const struct manifest *manifest, const char *output, const struct making *making,
                   struct stat *result, char **version);
 
-/* True if a result was once made at the output's place. */
-bool manifest_knows(const struct manifest *manifest, const char *output);
+/* True if the file with this status is the result that was made at the output's place, as it was
+ * made: its size and time are those recorded. */
+bool manifest_knows(const struct manifest *manifest, const char *output, const struct stat *there);
+
+/* True if a result of this name would be a manifest, in any letter case. */
+bool manifest_is_place(const char *output);
 
 /* The input from which this run made the output, or NULL; the caller frees it. */
 char *manifest_made_from(const struct manifest *manifest, const char *output);

@@ -3,13 +3,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
+#include "client/hash.h"
 #include "client/interrupt.h"
 
 static char *format_path(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -89,28 +92,78 @@ int output_make_directories(char *path)
 	return 0;
 }
 
+/* Locks the file of this name and removes it, if a killed run has left it. Returns 0 or an errno.
+ */
+static int remove_leftover(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct stat info;
+	int error = fd < 0 || fstat(fd, &info) ? errno : 0;
+
+	if (!error && (!S_ISREG(info.st_mode) || info.st_uid != geteuid()))
+		error = EEXIST;
+	if (!error && flock(fd, LOCK_EX | LOCK_NB))
+		error = EBUSY;
+	if (!error && unlink(path))
+		error = errno;
+	if (fd >= 0)
+		close(fd);
+	return error == ENOENT ? 0 : error;
+}
+
+/* Creates and locks the temporary file. Between the two another run may take it for a leftover. */
+static int open_temporary(struct output *output)
+{
+	struct stat info;
+	int error = EBUSY;
+
+	for (unsigned attempts = 0; attempts < 10 && error == EBUSY; attempts++) {
+		output->fd = open(output->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		if (output->fd < 0) {
+			error = errno == EEXIST ? remove_leftover(output->temporary) : errno;
+			if (error)
+				return error;
+			error = EBUSY;
+			continue;
+		}
+		/* A file system without locks has none to break. */
+		error = flock(output->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK ? EBUSY : 0;
+		if (!error && (fstat(output->fd, &info) || !info.st_nlink))
+			error = EBUSY;
+		if (error)
+			close(output->fd);
+	}
+	if (error)
+		output->fd = -1;
+	return error;
+}
+
 /* Creates a temporary file in the output's directory, so that it can be renamed. */
 static int open_beside(struct output *output)
 {
-	char *slash = strrchr(output->place, '/');
-	mode_t mask = umask(0);
+	const char *slash = strrchr(output->place, '/');
+	const char *name = slash ? slash + 1 : output->place;
+	mode_t mask = umask(0), mode = 0666 & ~mask;
+	struct stat there;
 	int error;
 
 	umask(mask);
 	error = output_make_directories(output->place);
 	if (error)
 		return error;
-	output->temporary = format_path(
-	    "%.*s.convolve-XXXXXX", slash ? (int)(slash + 1 - output->place) : 0, output->place);
-	output->fd = mkostemp(output->temporary, O_CLOEXEC);
-	if (output->fd < 0) {
-		error = errno;
+	if (!lstat(output->place, &there) && S_ISREG(there.st_mode))
+		mode = there.st_mode & 0777;
+	output->temporary = format_path("%.*s.convolve-%016" PRIx64, (int)(name - output->place),
+	                                output->place, hash_short(hash_text(HASH_START, name)));
+	error = open_temporary(output);
+	if (error) {
 		free(output->temporary);
 		output->temporary = NULL;
 		return error;
 	}
+	output->lock = fcntl(output->fd, F_DUPFD_CLOEXEC, 3);
 	/* Sets the mode; file systems without modes (FAT, CIFS) keep the one that they gave. */
-	return fchmod(output->fd, 0666 & ~mask) && errno != EPERM ? errno : 0;
+	return fchmod(output->fd, mode) && errno != EPERM ? errno : 0;
 }
 
 int output_open(struct output *output, const char *path)
@@ -118,15 +171,13 @@ int output_open(struct output *output, const char *path)
 	struct stat there;
 	int error = 0;
 
-	*output = (struct output){.fd = -1, .stream = -1};
+	*output = (struct output){.fd = -1, .lock = -1, .stream = -1};
 	if (!strcmp(path, "-")) {
 		output->stream = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
 	} else if (!stat(path, &there) && !S_ISREG(there.st_mode)) {
 		output->stream = open(path, O_WRONLY | O_CLOEXEC);
 	} else {
-		output->place = realpath(path, NULL); /* for a symbolic link, its target */
-		if (!output->place)
-			output->place = format_path("%s", path);
+		output->place = format_path("%s", path);
 		error = open_beside(output);
 		if (error)
 			output_discard(output);
@@ -152,41 +203,42 @@ static int close_synced(int *fd)
 	return error;
 }
 
-/* The output's place is checked last: before its directories existed, links and letter case could
- * not be resolved. */
-static int take_place(struct output *output, const struct guard *guard, const char **guarded)
+int output_finish(struct output *output, struct stat *info)
+{
+	int error;
+
+	if (output->stream < 0)
+		return fstat(output->fd, info) ? errno : close_synced(&output->fd);
+	error = lseek(output->fd, 0, SEEK_SET) ? errno : output_copy(output->fd, output->stream);
+	if (close(output->stream) && !error)
+		error = errno;
+	output->stream = -1;
+	return error;
+}
+
+/* A file system that cannot refuse to replace a file (NFS, FAT) is asked whether there is one. */
+static int rename_to_nothing(const char *from, const char *to)
 {
 	struct stat there;
 
-	*guarded = lstat(output->place, &there) ? NULL : guard_find(guard, &there);
-	if (*guarded)
-		return EEXIST;
-	if (rename(output->temporary, output->place))
+	if (!renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE))
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -1;
+	errno = EEXIST;
+	return lstat(to, &there) ? rename(from, to) : -1;
+}
+
+int output_take_place(struct output *output, bool replace)
+{
+	if (!output->temporary)
+		return 0;
+	if (replace ? rename(output->temporary, output->place)
+	            : rename_to_nothing(output->temporary, output->place))
 		return errno;
 	free(output->temporary);
 	output->temporary = NULL;
 	return 0;
-}
-
-int output_commit(struct output *output, const struct guard *guard, const char **guarded,
-                  struct stat *info)
-{
-	int error;
-
-	*guarded = NULL;
-	if (output->stream >= 0) {
-		error = lseek(output->fd, 0, SEEK_SET) ? errno
-		                                       : output_copy(output->fd, output->stream);
-		if (close(output->stream) && !error)
-			error = errno;
-		output->stream = -1;
-	} else {
-		error = fstat(output->fd, info) ? errno : close_synced(&output->fd);
-		if (!error)
-			error = take_place(output, guard, guarded);
-	}
-	output_discard(output);
-	return error;
 }
 
 char *output_directory(const struct output *output)
@@ -218,9 +270,11 @@ void output_discard(struct output *output)
 		unlink(output->temporary);
 	if (output->fd >= 0)
 		close(output->fd);
+	if (output->lock >= 0)
+		close(output->lock);
 	if (output->stream >= 0)
 		close(output->stream);
 	free(output->temporary);
 	free(output->place);
-	*output = (struct output){.fd = -1, .stream = -1};
+	*output = (struct output){.fd = -1, .lock = -1, .stream = -1};
 }

@@ -3,25 +3,31 @@
  * then. */
 #pragma once
 
-#include "client/guard.h"
+#include <stdbool.h>
+#include <sys/stat.h>
 
 struct output {
 	int fd;      /* the descriptor to write to; -1: not open */
 	char *place; /* the file that the result becomes; NULL: the result is copied to `stream` */
 	char *temporary; /* of the temporary file; NULL if it has none */
+	int lock;        /* holds the temporary file's lock, so that no other run removes it */
 	int stream;
 };
 
 /* Opens a temporary file for the result and creates the missing directories of its path. "-" is
  * standard output. An existing file that is not a plain one (a pipe, a device) is written to when
- * the result is complete. Returns 0 or an errno. */
+ * the result is complete. The temporary file has the mode of the file that is to be replaced, and a
+ * name of its own for each result: the next run removes what a killed one has left. Returns 0 or an
+ * errno (EBUSY: another run makes the same result). */
 int output_open(struct output *output, const char *path);
 
-/* Completes the result: syncs it to disk and moves it to its place; `info` becomes its status.
- * Returns 0 or an errno: EEXIST if a guarded file is in the place, with its name in `guarded`.
- * Closes the output in either case and leaves no temporary file. */
-int output_commit(struct output *output, const struct guard *guard, const char **guarded,
-                  struct stat *info);
+/* Completes the result: copies it to its stream, or syncs it to disk; `info` becomes its status.
+ * Returns 0 or an errno. */
+int output_finish(struct output *output, struct stat *info);
+
+/* Moves the finished result to its place, and to nothing if its place is a stream; `replace`: where
+ * something may be. Returns 0 or an errno, EEXIST if something has appeared there. */
+int output_take_place(struct output *output, bool replace);
 
 /* The directory that the result goes to, which the caller frees; NULL if it is copied to a
  * stream. */

@@ -64,6 +64,17 @@ void report_remark(const char *format, ...)
 	va_end(args);
 }
 
+void report_plan(const char *input, const char *output, const char *fate)
+{
+	char *text = NULL;
+
+	if (asprintf(&text, "%s -> %s: %s", input, output, fate) < 0)
+		abort();
+	utf8_flatten(text);
+	puts(text);
+	free(text);
+}
+
 void report_waiting(const char *format, ...)
 {
 	va_list args;

@@ -25,6 +25,8 @@ void report_init(bool quiet);
 void report_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same, unless the user asked for --quiet. */
 void report_remark(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Prints on standard output what would become of an image; control characters are replaced. */
+void report_plan(const char *input, const char *output, const char *fate);
 /* Shows on a terminal what the client waits for; the next message replaces it. */
 void report_waiting(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Removes a temporary text from the last line. */

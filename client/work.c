@@ -100,7 +100,8 @@ void work_fail(struct batch *b, struct work *w, const char *what, const char *wh
 static void fail_output(struct batch *b, struct work *w, int error)
 {
 	b->full |= error == ENOSPC || error == EDQUOT;
-	work_fail(b, w, w->task->output, strerror(error));
+	work_fail(b, w, w->task->output,
+	          error == EBUSY ? "another convolve is making it" : strerror(error));
 }
 
 static void skip(struct batch *b, struct work *w)
@@ -116,7 +117,7 @@ struct work *work_new(struct batch *b, struct task *task)
 	if (!w)
 		abort();
 	w->task = task;
-	w->input = w->output.fd = w->output.stream = -1;
+	w->input = w->output.fd = w->output.lock = w->output.stream = -1;
 	w->next = b->works;
 	b->works = w;
 	return w;
@@ -228,15 +229,77 @@ static bool store(struct batch *b, struct work *w, struct exchange *e)
 	return true;
 }
 
-/* True if a file that is no result of ours is in the result's place. In an output directory inside
- * the input one, inputs_find() left it out of the inputs; a list may have it further on. */
-static bool is_original(const struct batch *b, const struct task *task)
+/* True if links lead from the place of a list's result out of the directory of results. */
+static bool is_outside(const struct batch *b, const char *output)
 {
-	bool list = inputs_is_list(&b->inputs);
-	struct stat there;
+	const char *slash = strrchr(output, '/');
+	char *directory = b->root && slash ? strndup(output, (size_t)(slash - output)) : NULL;
+	char *path = directory ? realpath(directory, NULL) : NULL;
+	size_t root = b->root ? strlen(b->root) : 0;
+	bool outside = path && (strncmp(path, b->root, root) != 0 ||
+	                        (path[root] && path[root] != '/' && root > 1));
 
-	return b->manifest && (b->inputs.inside || list) && !lstat(task->output, &there) &&
-	       (!manifest_knows(b->manifest, task->output) || (list && S_ISLNK(there.st_mode)));
+	free(path);
+	free(directory);
+	return outside;
+}
+
+/* Says why what is in the result's place stays there; NULL if nothing is (*there is false), or it
+ * may be replaced. The caller frees the text. What is written to, as a pipe, is not replaced. A
+ * list has no guard of its inputs; they are outside of the directory of results. */
+static char *find_obstacle(const struct batch *b, const char *output, bool *there)
+{
+	const char *guarded = NULL, *why = NULL;
+	struct stat info, target;
+	bool known;
+	char *text = NULL;
+
+	*there = false;
+	if (!strcmp(output, "-") || lstat(output, &info))
+		return NULL;
+	*there = true;
+	if (!stat(output, &target)) {
+		guarded = guard_find(&b->inputs.guard, &target);
+		if (!S_ISREG(target.st_mode) && !S_ISBLK(target.st_mode))
+			return NULL;
+	}
+	known = S_ISREG(info.st_mode) && b->manifest && manifest_knows(b->manifest, output, &info);
+	if (guarded && strcmp(guarded, output) != 0) {
+		if (asprintf(&text, "it is the same file as %s, which is not overwritten",
+		             guarded) < 0)
+			abort();
+		return text;
+	}
+	if (known)
+		return NULL;
+	if (b->options->force)
+		why = is_outside(b, output)
+		          ? "a link leads there, out of the directory of results, to "
+		            "a file that is not a result: move it away"
+		          : NULL;
+	else if (S_ISLNK(info.st_mode))
+		why = "a symbolic link is there: --force replaces it";
+	else if (S_ISBLK(info.st_mode))
+		why = "it is a disk: --force writes to it";
+	else
+		why = b->manifest
+		          ? "the file is not a result of this command, or has been changed since: "
+		            "--force replaces it"
+		          : "the file exists: --force replaces it";
+	if (why && !(text = strdup(why)))
+		abort();
+	return text;
+}
+
+/* Fails the image if what is in its result's place stays there. */
+static bool is_place_taken(struct batch *b, struct work *w, bool *there)
+{
+	char *why = find_obstacle(b, w->task->output, there);
+
+	if (why)
+		work_fail(b, w, w->task->output, why);
+	free(why);
+	return why != NULL;
 }
 
 /* Sends the image to the service. */
@@ -244,12 +307,10 @@ static bool filter(struct batch *b, struct work *w, struct exchange *e)
 {
 	const struct task *task = w->task;
 	int error = 0;
+	bool there;
 
-	if (is_original(b, task)) {
-		work_fail(b, w, task->output,
-		          "the file is not a result of this command: choose another directory");
+	if (!is_elsewhere(task->output) && is_place_taken(b, w, &there))
 		return false;
-	}
 	if (is_elsewhere(task->output))
 		error = (w->output.fd = output_nameless()) < 0 ? errno : 0;
 	else
@@ -371,25 +432,48 @@ static bool go_on(struct batch *b, struct work *w, struct exchange *e, bool know
 	return false;
 }
 
+/* Prints what would become of an image. */
+static void plan(struct batch *b, struct work *w, bool known)
+{
+	const struct task *task = w->task;
+	bool object = is_elsewhere(task->output), there = false;
+
+	if (known && !is_elsewhere(task->input)) {
+		report_plan(task->name, task->output, "skip: it is made");
+		skip(b, w);
+	} else if (known) {
+		report_plan(task->name, task->output, "make again if the input has changed");
+	} else if (object || !is_place_taken(b, w, &there)) {
+		report_plan(task->name, task->output,
+		            there                          ? "replace"
+		            : object && !b->options->force ? "make, if the store does not have it"
+		                                           : "make");
+	}
+}
+
 bool work_start(struct batch *b, struct work *w, struct exchange *e)
 {
 	const struct task *task = w->task;
-	bool known = false, list = inputs_is_list(&b->inputs);
+	bool known = false, list = inputs_is_list(&b->inputs), dry = b->options->dry_run;
 	struct making making;
 	struct stat result;
 
 	if (task->wrong)
 		work_fail(b, w, task->name, task->wrong);
-	if (task->wrong || (list && is_twice(b, w)) || !find_keys(b, w))
+	if (task->wrong || (list && is_twice(b, w)) || (!dry && !find_keys(b, w)))
 		return false;
+	if (manifest_is_place(task->output)) {
+		work_fail(b, w, task->output, "the name is that of the record of results");
+		return false;
+	}
 	if (!strcmp(task->input, task->output) && is_elsewhere(task->input)) {
 		work_fail(b, w, task->name, "the result would overwrite it: choose another output");
 		return false;
 	}
-	if (!is_elsewhere(task->input) && !open_file(b, w))
+	if (!is_elsewhere(task->input) && !(dry && !strcmp(task->input, "-")) && !open_file(b, w))
 		return false;
 	w->target = work_target(b->options, task->output);
-	if (b->looks) {
+	if (place_kind(task->output) == PLACE_OBJECT && !b->options->force && !dry) {
 		ask_elsewhere(b, w, e, STEP_LOOK, task->output);
 		return true;
 	}
@@ -399,6 +483,10 @@ bool work_start(struct batch *b, struct work *w, struct exchange *e)
 		known = manifest_has(b->manifest, task->output, &making, &result, &w->version);
 	if (known && !list)
 		guard_add(&b->inputs.guard, &result, task->output);
+	if (dry) {
+		plan(b, w, known);
+		return false;
+	}
 	if (!known && list && b->manifest && is_made_from_other(b, w))
 		return false;
 	return go_on(b, w, e, known);
@@ -435,29 +523,33 @@ void work_sync_directory(struct batch *b, char *next)
 	b->unsynced = next;
 }
 
-/* Moves the result to its place, unless an input or another result is there. */
+/* Moves the result to its place, unless what is there has changed since it was looked at. */
 static bool place_result(struct batch *b, struct work *w, struct stat *result)
 {
-	char *directory = output_directory(&w->output), *why = NULL;
-	const char *guarded;
-	int error = output_commit(&w->output, &b->inputs.guard, &guarded, result);
+	char *directory = output_directory(&w->output);
+	int error = output_finish(&w->output, result);
+	bool there = false;
 
-	if (!error && directory) {
-		if (!inputs_is_list(&b->inputs))
-			guard_add(&b->inputs.guard, result, w->task->output);
-		work_sync_directory(b, directory);
-		return true;
+	if (error || !directory) {
+		if (error)
+			fail_output(b, w, error);
+		free(directory);
+		return !error;
 	}
-	free(directory);
-	if (guarded &&
-	    asprintf(&why, "it is the same file as %s, which is not overwritten", guarded) < 0)
-		abort();
-	if (why)
-		work_fail(b, w, w->task->output, why);
-	else if (error)
+	if (is_place_taken(b, w, &there)) {
+		free(directory);
+		return false;
+	}
+	error = output_take_place(&w->output, there);
+	if (error) {
 		fail_output(b, w, error);
-	free(why);
-	return !error;
+		free(directory);
+		return false;
+	}
+	if (!inputs_is_list(&b->inputs))
+		guard_add(&b->inputs.guard, result, w->task->output);
+	work_sync_directory(b, directory);
+	return true;
 }
 
 static void count_done(struct batch *b, struct work *w)
@@ -497,9 +589,8 @@ static bool take_look(struct batch *b, struct work *w, struct exchange *e)
 	known = made && !strcmp(made, ours);
 	if (!made || (!known && run && !strcmp(run, b->run))) {
 		work_fail(b, w, w->task->output,
-		          made
-		              ? "another result of this batch is there"
-		              : "the object is not a result of this command: choose another place");
+		          made ? "another result of this batch is there"
+		               : "the object is not a result of this command: --force replaces it");
 		return false;
 	}
 	if (source && !(w->version = strdup(source)))

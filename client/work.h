@@ -42,7 +42,6 @@ struct batch {
 	struct manifest *manifest; /* NULL: a single result, or objects */
 	char *root;                /* the output directory, for lists; or NULL */
 	char run[RUN_DIGITS];      /* identifies this run where its results are recorded */
-	bool looks;                /* results are objects, and looked for first */
 	struct aws aws;
 	bool has_aws;
 	struct work *works; /* under way */

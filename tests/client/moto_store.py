@@ -126,8 +126,8 @@ def test_lists(server, boto, keys, tmp_path):
     boto("put", "s3://results/y/list/5 .ppm", body=encoded(b"precious"))
     _, said = run(asked.url, "box", "--files-from", "-", "-o", "s3://results/y", "--format", "ppm", input=names,
                   variables=keys, status=1)
-    assert said == ("convolve: s3://results/y/list/5 .ppm: the object is not a result of this command: choose another "
-                    "place\n")
+    assert said == ("convolve: s3://results/y/list/5 .ppm: the object is not a result of this command: --force replaces "
+                    "it\n")
     assert boto("get", "s3://results/y/list/5 .ppm")["body"] == encoded(b"precious")
 
 

@@ -52,10 +52,10 @@ def test_originals_in_the_directory_of_results(server, tmp_path):
     for i, name in enumerate(("a.ppm", "b.ppm", "sub/b.ppm")):
         (d / name).parent.mkdir(exist_ok=True)
         (d / name).write_bytes(ppm(i))
-    for force in ((), ("--force",)):
-        _, said = run(asked.url, "box", d, "-o", d / "sub", *force, status=1)
-        assert said == (f"convolve: {d}/sub/b.ppm: the file is not a result of "
-                        "this command: choose another directory\n")
+    for _ in range(2):
+        _, said = run(asked.url, "box", d, "-o", d / "sub", status=1)
+        assert said == (f"convolve: {d}/sub/b.ppm: the file is not a result of this command, or has "
+                        "been changed since: --force replaces it\n")
         assert found(d / "sub") == {"a.ppm": ppm(0)[::-1], "b.ppm": ppm(2)}
     (d / "sub/b.ppm").unlink()
     run(asked.url, "box", d, "-o", d / "sub")
@@ -144,10 +144,14 @@ def test_what_is_no_manifest_is_left_alone(server, tree, tmp_path):
     assert not asked.requests and found(out) == {}
 
 
-def test_one_image_has_no_manifest(server, image, tmp_path):
-    out = tmp_path / "out"
-    run(server().url, "box", image, "-o", f"{out}/")
+def test_one_image_and_the_manifest(server, image, tmp_path):
+    """A directory has one, also of a single result; a file that is named has none."""
+    asked, out = server(), tmp_path / "out"
+    run(asked.url, "box", image, "-o", out / "in.ppm")
     assert os.listdir(out) == ["in.ppm"]
+    for _ in range(2):
+        run(asked.url, "box", image, "-o", f"{tmp_path}/other/")
+    assert sorted(os.listdir(tmp_path / "other")) == [MANIFEST, "in.ppm"] and len(asked.requests) == 2
 
 
 def test_the_manifest_is_renewed(server, tree, tmp_path):
@@ -200,7 +204,7 @@ def failing(tmp_path_factory):
 def test_what_the_disk_did_not_take_is_no_result(server, image, tmp_path, failing, call, why):
     out = tmp_path / "out.ppm"
     out.write_bytes(b"old")
-    done = subprocess.run([PROGRAM, "box", image, "-o", out], stdin=subprocess.DEVNULL,
+    done = subprocess.run([PROGRAM, "box", image, "--force", "-o", out], stdin=subprocess.DEVNULL,
                           env={**environment(server().url), "LD_PRELOAD": str(failing),
                                "FAIL": call, "ASAN_OPTIONS": "verify_asan_link_order=0"},
                           capture_output=True, text=True, timeout=60)

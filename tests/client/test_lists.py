@@ -89,19 +89,22 @@ def test_lists_spare_what_is_not_theirs(server, store, tmp_path):
     (tmp_path / "out/c.ppm").symlink_to("../c.ppm")
     (tmp_path / "out/d").symlink_to("../d")
     names = ["a.ppm", "b.ppm", "c.ppm", "d/e.ppm", "out/f.ppm"]
-    for force in ((), ("--force",)):
-        _, said = run(asked.url, "box", "--files-from", "-", "-o", "out", "-j", 1, *force, input=listed(*names),
-                      cwd=tmp_path, status=1)
-        assert said.count("is not a result of this command") == 3 and said.count("\n") == 4
+    for force in (False, True):
+        _, said = run(asked.url, "box", "--files-from", "-", "-o", "out", "-j", 1, *["--force"] * force,
+                      input=listed(*names), cwd=tmp_path, status=1)
         assert "out/f.ppm: the file is in the directory of the results" in said
-    assert (tmp_path / "out/b.ppm").read_bytes() == b"precious"
-    assert all((tmp_path / name).read_bytes() == ppm() for name in ("c.ppm", "d/e.ppm", "out/f.ppm"))
+        if force:
+            assert "out/d/e.ppm: a link leads there, out of the directory of results" in said and said.count("\n") == 2
+        else:
+            assert said.count("--force replaces it") == 3 and said.count("\n") == 4
+        assert (tmp_path / "out/b.ppm").read_bytes() == (ppm()[::-1] if force else b"precious")
+        assert all((tmp_path / name).read_bytes() == ppm() for name in ("c.ppm", "d/e.ppm", "out/f.ppm"))
     store.buckets["into"]["b.ppm"] = Object(b"precious")
     store.buckets["into"]["c.ppm"] = Object(b"")
     _, said = run(asked.url, "box", "--files-from", "-", "-o", "s3://into", "-j", 1, input=listed("a.ppm", "b.ppm", "c.ppm"),
                   cwd=tmp_path, status=1, variables=store.environment())
-    assert said == "".join(f"convolve: s3://into/{name}: the object is not a result of this command: choose another "
-                           "place\n" for name in ("b.ppm", "c.ppm"))
+    assert said == "".join(f"convolve: s3://into/{name}: the object is not a result of this command: --force "
+                           "replaces it\n" for name in ("b.ppm", "c.ppm"))
     assert store.body("s3://into/b.ppm") == b"precious" and store.body("s3://into/a.ppm") == ppm()[::-1]
     store.put("s3://from/a.ppm", ppm(1))
     _, said = run(asked.url, "box", "--files-from", "-", "-o", "s3://from/", "--force", status=1,

@@ -147,12 +147,12 @@ def test_certificates(server, image, tmp_path):
 
     def with_system(*arguments):
         return in_namespace(asked.url, f'mount --bind {system} /etc/ssl/certs; exec "$@"', "box",
-                            image, "-o", out, *arguments)
+                            image, "-f", "-o", out, *arguments)
 
     run(asked.url, "box", image, "-o", out, "--cacert", public)
     assert out.read_bytes() == image.read_bytes()[::-1]
     assert with_system().returncode == 0, "the system's certificates are there"
-    _, said = run(asked.url, "box", image, "-o", out, status=3)
+    _, said = run(asked.url, "box", image, "-f", "-o", out, status=3)
     assert "certificate" in said and len(asked.requests) == 2
     done = with_system("--cacert", other)
     assert done.returncode == 3 and "certificate" in done.stderr and len(asked.requests) == 2, done
@@ -172,7 +172,7 @@ def test_what_is_no_result(server, image, tmp_path, headers, body, words):
     out = tmp_path / "out.ppm"
     out.write_bytes(b"old")
     asked = server(lambda handler: (200, headers, body))
-    _, said = run(asked.url, "box", image, "-o", out, status=1)
+    _, said = run(asked.url, "box", image, "--force", "-o", out, status=1)
     assert words in said and said.count("\n") == 1
     assert out.read_bytes() == b"old" and len(asked.requests) == 1
     assert found(tmp_path).keys() == {"in.ppm", "out.ppm"}
