@@ -344,12 +344,15 @@ static const char *endpoint_of(const struct files *files)
 static enum exit_code take_endpoint(struct aws *aws, const char *endpoint)
 {
 	size_t size = endpoint ? strlen(endpoint) : 0;
+	char *shown;
 
 	if (!endpoint)
 		return EXIT_DONE;
 	if (place_kind(endpoint) != PLACE_WEB || place_check(endpoint) || strpbrk(endpoint, "?#")) {
+		shown = place_shown(endpoint);
 		report_error("the endpoint %s is none: expected http://HOST:PORT or https://HOST",
-		             endpoint);
+		             shown);
+		free(shown);
 		return EXIT_USAGE;
 	}
 	while (endpoint[size - 1] == '/')

@@ -128,6 +128,7 @@ static enum exit_code run(struct batch *b, const struct server *server)
 		return status;
 	b->status = b->inputs.failed ? EXIT_SOME_FAILED : EXIT_DONE;
 	b->progress = (struct progress){.count = list ? PROGRESS_ENDLESS : b->inputs.count,
+	                                .left_out = b->inputs.left_out,
 	                                .since = report_now()};
 	for (size_t i = 0; i < b->inputs.count; i++)
 		b->progress.bytes += (uint64_t)b->inputs.tasks[i].size;

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/place.h"
 #include "client/report.h"
 
 enum {
@@ -17,6 +18,8 @@ enum {
 	LOOK_SECONDS = 30,        /* of silence, for what is answered at once: all but images */
 	PEER_SECONDS = 60,        /* of silence, elsewhere */
 	PEER_TEXT_MAX = 64 << 10, /* what is kept of a peer's message */
+	QUERY_MAX = 8000,    /* bytes; proxies take little more. Longer ones travel as a form */
+	NOTICE_SECONDS = 10, /* a longer pause is told of */
 };
 
 static size_t read_body(char *data, size_t size, size_t count, void *context)
@@ -103,11 +106,67 @@ static unsigned silence_allowed(const struct exchange *e, const struct server *s
 	return most < server->timeout ? most : server->timeout;
 }
 
+/* Adds the parameters of a query, unescaped, and the image. */
+static void fill_form(struct exchange *e, const char *query)
+{
+	curl_mimepart *part;
+
+	e->form = curl_mime_init(e->easy);
+	while (*query) {
+		size_t size = strcspn(query, "&"), name = strcspn(query, "=&");
+		int name_size, value_size = 0;
+		char *n = curl_easy_unescape(e->easy, query, (int)name, &name_size);
+		char *v = name < size ? curl_easy_unescape(e->easy, query + name + 1,
+		                                           (int)(size - name - 1), &value_size)
+		                      : NULL;
+
+		part = curl_mime_addpart(e->form);
+		if (!n || !part || curl_mime_name(part, n) ||
+		    curl_mime_data(part, v ? v : "", (size_t)value_size))
+			abort();
+		curl_free(n);
+		curl_free(v);
+		query += size + (query[size] == '&');
+	}
+	part = curl_mime_addpart(e->form);
+	if (!part || curl_mime_name(part, "image") || curl_mime_filename(part, "image") ||
+	    curl_mime_type(part, "application/octet-stream") ||
+	    curl_mime_data_cb(part, e->size, read_body, seek_body, NULL, e))
+		abort();
+	curl_easy_setopt(e->easy, CURLOPT_MIMEPOST, e->form);
+}
+
+/* Sends the image as the body, or as a part of a form. */
+static void prepare_post(struct exchange *e, const struct server *server)
+{
+	size_t path = strcspn(e->target, "?");
+	char *bare;
+
+	if (strlen(e->target + path) <= QUERY_MAX) {
+		curl_easy_setopt(e->easy, CURLOPT_POST, 1L);
+		curl_easy_setopt(e->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)e->size);
+		return;
+	}
+	bare = strndup(e->target, path);
+	if (!bare)
+		abort();
+	server_prepare(server, e->easy, bare);
+	free(bare);
+	fill_form(e, e->target + path + 1);
+}
+
+static void forget_form(struct exchange *e)
+{
+	curl_mime_free(e->form);
+	e->form = NULL;
+}
+
 void exchange_prepare(struct exchange *e, const struct server *server)
 {
 	if (!e->easy && !(e->easy = curl_easy_init()))
 		abort();
 	curl_easy_reset(e->easy);
+	forget_form(e);
 	forget_text(e);
 	e->sent = e->failure = 0;
 	e->due = 0;
@@ -116,7 +175,7 @@ void exchange_prepare(struct exchange *e, const struct server *server)
 		e->failure = errno;
 	server_prepare_any(e->easy);
 	if (e->peer) {
-		e->peer->prepare(e, server);
+		e->peer->prepare(e);
 		curl_easy_setopt(e->easy, CURLOPT_MAXFILESIZE_LARGE, EXCHANGE_PEER_MAX);
 	} else
 		server_prepare(server, e->easy, e->target);
@@ -133,9 +192,10 @@ void exchange_prepare(struct exchange *e, const struct server *server)
 		curl_easy_setopt(e->easy, CURLOPT_UPLOAD, 1L);
 		curl_easy_setopt(e->easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t)e->size);
 	} else {
-		curl_easy_setopt(e->easy, CURLOPT_POST, 1L);
-		curl_easy_setopt(e->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)e->size);
+		prepare_post(e, server);
 	}
+	if (e->form)
+		return;
 	curl_easy_setopt(e->easy, CURLOPT_READFUNCTION, read_body);
 	curl_easy_setopt(e->easy, CURLOPT_READDATA, e);
 	curl_easy_setopt(e->easy, CURLOPT_SEEKFUNCTION, seek_body);
@@ -155,6 +215,15 @@ void exchange_say(struct exchange *e, const char *format, ...)
 	forget_text(e);
 	e->text = text;
 	e->text_size = strlen(text);
+}
+
+void exchange_say_address(struct exchange *e, const char *format, const char *address)
+{
+	char *shown = place_shown(address);
+	const char *place = strstr(format, "%s");
+
+	exchange_say(e, "%.*s%s%s", (int)(place - format), format, shown, place + 2);
+	free(shown);
 }
 
 const char *exchange_header(const struct exchange *e, const char *name)
@@ -184,9 +253,19 @@ static bool is_request_wrong(const struct exchange *e, const json_t *problem, lo
 	       !(e->own_format && !strcmp(member(problem, "parameter"), "format"));
 }
 
+/* Adds what the operator finds the request by in the log. */
+static void append(struct exchange *e, const char *request)
+{
+	char *text = e->text;
+
+	e->text = NULL;
+	exchange_say(e, "%s (request %.80s)", text, request);
+	free(text);
+}
+
 /* A problem document as a sentence. The detail of a parameter's problem names the parameter; any
  * other detail needs the title before it. */
-static void say_problem(struct exchange *e, long status)
+static void say_problem(struct exchange *e, const struct server *server, long status)
 {
 	json_t *problem = e->text ? json_loads(e->text, 0, NULL) : NULL;
 	const char *type = json_string_value(json_object_get(problem, "type"));
@@ -195,14 +274,20 @@ static void say_problem(struct exchange *e, long status)
 	const char *parameter = json_string_value(json_object_get(problem, "parameter"));
 	const char *value = json_string_value(json_object_get(problem, "value"));
 	bool alone = detail && type && !strcmp(type, "/problems/bad-parameter");
-	const char *elsewhere = NULL;
+	const char *elsewhere = NULL, *request = exchange_header(e, "X-Request-Id");
 
 	if (is_request_wrong(e, problem, status))
 		e->outcome = OUTCOME_WRONG;
 	curl_easy_getinfo(e->easy, CURLINFO_REDIRECT_URL, &elsewhere);
 	if (elsewhere)
-		exchange_say(e, "the service redirects to %s: give that address if you trust it",
-		             elsewhere);
+		exchange_say_address(
+		    e, "the service redirects to %s: give that address if you trust it", elsewhere);
+	else if (status == 401)
+		exchange_say(e, "%s: %s%s", title ? title : "the service asks for a token",
+		             server->token_file
+		                 ? "it does not accept the one in "
+		                 : "give a file with one by --token-file or $CONVOLVED_TOKEN_FILE",
+		             server->token_file ? server->token_file : "");
 	else if (!title && !detail)
 		exchange_say(e, "status %ld, not from a convolved: %.80s", status,
 		             e->text ? e->text : "");
@@ -213,6 +298,8 @@ static void say_problem(struct exchange *e, long status)
 		             parameter && value ? "=" : "", parameter && value ? value : "",
 		             parameter ? ")" : "");
 	json_decref(problem);
+	if (status >= 500 && request)
+		append(e, request);
 }
 
 /* Statuses that refuse every image. */
@@ -233,7 +320,8 @@ static bool fell_silent(const struct exchange *e, CURLcode code)
 
 /* Seconds until the next attempt; negative if none is worth it. A request changes nothing at the
  * service, so one that broke off may be sent again. */
-static double pause_before_next(const struct exchange *e, CURLcode code)
+static double pause_before_next(const struct exchange *e, const struct server *server,
+                                CURLcode code)
 {
 	unsigned doubled = e->attempts < 6 ? e->attempts : 6;
 	double backoff = 0.1 * (double)(1u << doubled);
@@ -247,6 +335,8 @@ static double pause_before_next(const struct exchange *e, CURLcode code)
 			return -1;
 		curl_easy_getinfo(e->easy, CURLINFO_RETRY_AFTER, &asked);
 		/* A peer that does not ask for a time gets up to 13 s. */
+		if (asked > server->timeout)
+			asked = server->timeout;
 		return asked > 0 ? (double)asked : e->peer ? 2 * backoff : 1;
 	case CURLE_COULDNT_CONNECT:
 	case CURLE_OPERATION_TIMEDOUT:
@@ -272,6 +362,7 @@ static size_t origin_size(const char *url)
 static void judge_failure(struct exchange *e, const struct server *server, CURLcode code)
 {
 	const char *why = *e->detail ? e->detail : curl_easy_strerror(code);
+	char *shown;
 	long number = 0;
 
 	curl_easy_getinfo(e->easy, CURLINFO_OS_ERRNO, &number);
@@ -293,14 +384,14 @@ static void judge_failure(struct exchange *e, const struct server *server, CURLc
 		exchange_say(e, "the connection broke off: %s", why);
 	else if (e->peer) {
 		e->outcome = e->peer->unreachable;
-		exchange_say(e, "%s at %.*s %s: %s", e->peer->name, (int)origin_size(e->target),
-		             e->target, fell_silent(e, code) ? "fell silent" : "cannot be reached",
-		             why);
+		shown = place_shown(e->target);
+		exchange_say(e, "%s at %.*s %s: %s", e->peer->name, (int)origin_size(shown), shown,
+		             fell_silent(e, code) ? "fell silent" : "cannot be reached", why);
+		free(shown);
 	} else {
 		e->outcome = OUTCOME_UNREACHABLE;
 		exchange_say(
-		    e, "%s%s %s: %s", server->socket ? "unix:" : "",
-		    server->socket ? server->socket : server->base,
+		    e, "%s %s: %s", server->shown,
 		    fell_silent(e, code) ? "timed out (see --timeout)" : "cannot be reached", why);
 	}
 }
@@ -329,7 +420,7 @@ static void judge_result(struct exchange *e, const struct server *server)
 	    (strncasecmp(type, "image/", 6) && strcasecmp(type, "application/octet-stream")))
 		exchange_say(
 		    e, "the answer is not an image (its type is %s): is there a convolved at %s?",
-		    type ? type : "not given", server->socket ? server->socket : server->base);
+		    type ? type : "not given", server->shown);
 	else if (!size || !exchange_has_end(e)) {
 		e->outcome = OUTCOME_FAILED;
 		exchange_say(e, size ? "the result may be cut short: its end is not marked"
@@ -338,14 +429,19 @@ static void judge_result(struct exchange *e, const struct server *server)
 		e->outcome = OUTCOME_DONE;
 }
 
-/* Attempts are spread a little: requests refused together would come back together. */
+/* Attempts are spread a little: requests refused together would come back together. A long pause is
+ * told of in a line, once for all that wait together. */
 static void postpone(struct exchange *e, CURLcode code, double seconds)
 {
+	static double told;
 	const char *who = e->peer ? e->peer->name : "the service";
 
 	e->attempts++;
 	e->due = report_now() + seconds * (1 + 0.2 * (double)random() / RAND_MAX);
-	if (code)
+	if (seconds >= NOTICE_SECONDS && report_now() >= told) {
+		report_remark("%s is busy, trying again in %.0f s", who, seconds);
+		told = e->due;
+	} else if (code)
 		report_waiting("cannot reach %s, trying again", who);
 	else
 		report_waiting("%s is busy, trying again in %.0f s", who, seconds);
@@ -359,7 +455,7 @@ void exchange_judge(struct exchange *e, const struct server *server, CURLcode co
 	if (code == CURLE_WRITE_ERROR && e->peer && !e->failure &&
 	    (e->status != 200 || e->result < 0))
 		code = CURLE_OK; /* keep_text() had enough */
-	pause = pause_before_next(e, code);
+	pause = pause_before_next(e, server, code);
 	if (pause >= 0 && e->attempts < server->retries) {
 		postpone(e, code, pause);
 	} else if (code) {
@@ -372,7 +468,7 @@ void exchange_judge(struct exchange *e, const struct server *server, CURLcode co
 		e->outcome = OUTCOME_DONE;
 	} else {
 		e->outcome = for_all(e->status) ? OUTCOME_REFUSED : OUTCOME_FAILED;
-		say_problem(e, e->status);
+		say_problem(e, server, e->status);
 	}
 }
 
@@ -388,5 +484,6 @@ void exchange_fini(struct exchange *e)
 {
 	curl_easy_cleanup(e->easy);
 	e->easy = NULL;
+	forget_form(e);
 	forget_text(e);
 }

@@ -29,7 +29,7 @@ struct peer {
 	const char *name; /* "the object store" */
 	enum outcome unreachable;
 	/* Sets the options of the request that the service's have not, its address among them. */
-	void (*prepare)(const struct exchange *e, const struct server *server);
+	void (*prepare)(const struct exchange *e);
 	/* True if an answer may be better next time. */
 	bool (*is_passing)(const struct exchange *e);
 	/* Judges an answer: sets the outcome, and a message. */
@@ -57,6 +57,7 @@ struct exchange {
 
 	/* Valid between begin and end. */
 	CURL *easy;
+	curl_mime *form; /* of a request whose parameters are too long for its address; or NULL */
 	int64_t sent;
 	unsigned attempts;
 	double due;  /* when it begins again; 0: under way */
@@ -76,6 +77,8 @@ void exchange_renew(struct exchange *e);
 /* For peers: replaces the text by a message. */
 void exchange_say(struct exchange *e, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* The same with an address as it may be shown, which takes the place of the format's only %s. */
+void exchange_say_address(struct exchange *e, const char *format, const char *address);
 /* A header of the answer, or NULL. */
 const char *exchange_header(const struct exchange *e, const char *name);
 /* True if the answer marks its own end, so that a broken connection cannot look like one. */

@@ -94,6 +94,8 @@ static void add_entry(struct inputs *inputs, FTS *tree, FTSENT *entry, size_t ro
 		if (is_image(entry->fts_name))
 			add(inputs, entry->fts_path,
 			    result_of(inputs, name + strspn(name, "/"), format), entry->fts_statp);
+		else
+			inputs->left_out += entry->fts_name[0] != '.';
 		break;
 	case FTS_DNR:
 	case FTS_ERR:
@@ -225,8 +227,11 @@ static enum exit_code check_output(const char *place, bool directory)
 {
 	const char *wrong = place ? place_check_output(place, directory) : NULL;
 
+	char *shown = wrong ? place_shown(place) : NULL;
+
 	if (wrong)
-		report_error("%s: %s", place, wrong);
+		report_error("%s: %s", shown, wrong);
+	free(shown);
 	return wrong ? EXIT_USAGE : EXIT_DONE;
 }
 
@@ -244,6 +249,8 @@ static enum exit_code find_directory(struct inputs *inputs, const struct options
 	}
 	if (!directory && out && *out && (several || is_for_several(out)))
 		directory = out;
+	if (several && out && check_output(out, true))
+		return EXIT_USAGE;
 	if (several && directory && directory == out && is_for_one(out)) {
 		report_error("several images, but -o %s names one file: end it with a slash to "
 		             "make a directory",
@@ -322,11 +329,14 @@ static enum exit_code check_input(const char *input)
 
 static enum exit_code open_list(struct inputs *inputs, const struct options *options)
 {
+	char *shown;
 	int error;
 
 	if (options->operand_count) {
+		shown = place_shown(options->operands[0]);
 		report_error("--files-from and %s: give names on the command line, or a list",
-		             options->operands[0]);
+		             shown);
+		free(shown);
 		return EXIT_USAGE;
 	}
 	error = list_open(&inputs->list, options->files_from, options->null ? '\0' : '\n');
@@ -372,7 +382,8 @@ enum exit_code inputs_find(struct inputs *inputs, const struct options *options)
 	if (!status)
 		status = check_places(inputs);
 	if (!status && !inputs->count && !inputs->failed)
-		report_remark("no images in %s", options->operands[0]);
+		report_remark("no images in %s, of %zu files", options->operands[0],
+		              inputs->left_out);
 	return status;
 }
 

@@ -68,6 +68,8 @@ static bool take(struct list *list, size_t size, const char **name)
 
 	line[size] = '\0';
 	list->start += size + 1;
+	if (size && list->separator == '\n' && line[size - 1] == '\r') /* of a Windows text */
+		line[--size] = '\0';
 	if (list->start > list->end) /* the last line has no end */
 		list->start = list->end;
 	if (!size)

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <curl/curl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -136,25 +137,67 @@ const char *place_check_output(const char *name, bool directory)
 	return check(name, true, directory);
 }
 
-/* True if a query has a signature: of S3, Google (X-Goog-Signature), CloudFront or Azure (sig). */
-static bool is_signed(const char *query)
+static bool contains(const char *text, size_t size, const char *word)
 {
-	for (const char *at = query; at; at = strchr(at + 1, '&')) {
-		const char *part = at + 1, *end = part + strcspn(part, "=&");
+	size_t length = strlen(word);
 
-		if (*end == '=' && ((end - part >= 9 && !strncasecmp(end - 9, "signature", 9)) ||
-		                    (end - part == 3 && !strncasecmp(part, "sig", 3))))
+	for (size_t i = 0; i + length <= size; i++)
+		if (!strncasecmp(text + i, word, length))
 			return true;
+	return false;
+}
+
+/* True if a query may be a credential: a parameter's name says so, or a value is so long that it
+ * could be one. */
+static bool is_secret(const char *query, size_t size)
+{
+	static const char *const words[] = {"sig",    "token", "key",  "pass", "pwd",
+	                                    "secret", "auth",  "cred", "sess", "code",
+	                                    "jwt",    "hmac",  "hash", "user"};
+	enum { VALUE_MAX = 20 };
+
+	for (const char *part = query, *end = query + size; part < end;) {
+		const char *next = memchr(part, '&', (size_t)(end - part));
+		size_t length = next ? (size_t)(next - part) : (size_t)(end - part);
+		const char *equals = memchr(part, '=', length);
+		size_t name = equals ? (size_t)(equals - part) : 0; /* else it is all value */
+
+		if (length - name > VALUE_MAX)
+			return true;
+		for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+			if (contains(part, equals ? name : length, words[i]))
+				return true;
+		part += length + 1;
 	}
 	return false;
 }
 
 char *place_shown(const char *name)
 {
-	const char *query = place_kind(name) == PLACE_WEB ? strchr(name, '?') : NULL;
-	char *shown =
-	    query && is_signed(query) ? strndup(name, (size_t)(query - name)) : strdup(name);
+	const char *host = strstr(name, "://"), *path, *at = NULL, *query;
+	enum place kind = place_kind(name);
+	size_t length;
+	char *shown = NULL;
 
+	if (!host || kind == PLACE_FILE || kind == PLACE_OBJECT) {
+		shown = strdup(name);
+	} else {
+		host += 3;
+		path = host + strcspn(host, "/?#");
+		for (const char *c = host; c < path; c++)
+			at = *c == '@' ? c : at;
+		length = strcspn(path, "#");
+		query = memchr(path, '?', length);
+		if (query && is_secret(query + 1, (size_t)(path + length - query - 1)))
+			length = (size_t)(query - path);
+		if (at)
+			at++;
+		else
+			at = host;
+		if (asprintf(&shown, "%.*s%.*s%.*s", (int)(host - name), name, (int)(path - at), at,
+		             (int)length, path) < 0)
+			abort();
+	}
 	if (!shown)
 		abort();
 	return shown;

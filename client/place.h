@@ -24,8 +24,8 @@ struct object {
 
 struct object place_object(const char *name);
 
-/* The name for messages and records: without the query of a signed address, which is a credential.
- * The caller frees it. */
+/* The name for messages and records: an address without user and password, without its fragment,
+ * and without a query in which a signature, a token or the like may be. The caller frees it. */
 char *place_shown(const char *name);
 
 /* The path that a result keeps of its input's name: all of it, or the last part. It does not lead

@@ -145,6 +145,8 @@ void report_summary(const struct progress *p)
 		fprintf(stderr, ", %zu done before", p->skipped);
 	if (p->failed)
 		fprintf(stderr, ", %zu failed", p->failed);
+	if (p->left_out)
+		fprintf(stderr, ", %zu left out, whose names are not those of images", p->left_out);
 	if (p->done)
 		fprintf(stderr, "; %.1f s, %.1f images/s", elapsed, (double)p->done / elapsed);
 	fputc('\n', stderr);

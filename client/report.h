@@ -12,7 +12,8 @@
  * `skipped` alone. */
 struct progress {
 	size_t count, /* PROGRESS_ENDLESS: not known */
-	    done, failed, skipped;
+	    done, failed, skipped,
+	    left_out; /* files that are no images, which count nowhere else */
 	uint64_t bytes, bytes_done;
 	double since; /* by report_now() */
 };

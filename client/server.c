@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "client/place.h"
 #include "client/report.h"
 
 #ifndef PACKAGE_VERSION
@@ -69,13 +70,14 @@ static enum exit_code set_url(struct server *server, const char *url, bool *clea
 	if (!parts ||
 	    asprintf(&server->base, "%s%.*s", strstr(url, "://") ? "" : "http://", length, url) < 0)
 		abort();
+	server->shown = place_shown(server->base);
 	code = curl_url_set(parts, CURLUPART_URL, server->base, 0);
 	if (!code)
 		code = curl_url_get(parts, CURLUPART_HOST, &host, 0);
 	if (!code)
 		code = curl_url_get(parts, CURLUPART_SCHEME, &scheme, 0);
 	if (code)
-		report_error("%s is not the address of a service: %s", url,
+		report_error("%s is not the address of a service: %s", server->shown,
 		             curl_url_strerror(code));
 	server->local = !code && server_is_loopback(host);
 	*clear = !code && strcmp(scheme, "https") != 0;
@@ -91,6 +93,7 @@ enum exit_code server_init(struct server *server, const struct options *options)
 	bool clear = false;
 
 	*server = (struct server){.cacert = options->cacert,
+	                          .token_file = options->token_file,
 	                          .retries = options->retries,
 	                          .timeout = options->timeout,
 	                          .multi = curl_multi_init()};
@@ -99,7 +102,8 @@ enum exit_code server_init(struct server *server, const struct options *options)
 	if (!strncmp(options->server, "unix:", 5)) {
 		server->socket = options->server + 5;
 		server->local = true;
-		if (!(server->base = strdup("http://localhost")))
+		server->shown = strdup(options->server);
+		if (!(server->base = strdup("http://localhost")) || !server->shown)
 			abort();
 	} else {
 		status = set_url(server, options->server, &clear);
@@ -110,7 +114,7 @@ enum exit_code server_init(struct server *server, const struct options *options)
 		return add_token(server, options->token_file);
 	report_error("%s: the token would travel unencrypted: use https://, or --insecure-token "
 	             "to send it anyway",
-	             server->base);
+	             server->shown);
 	return EXIT_USAGE;
 }
 
@@ -118,6 +122,7 @@ void server_fini(struct server *server)
 {
 	curl_multi_cleanup(server->multi);
 	free(server->base);
+	free(server->shown);
 	curl_slist_free_all(server->heads);
 }
 

@@ -7,6 +7,8 @@
 
 struct server {
 	char *base;               /* scheme, host and port, and possibly the start of a path */
+	char *shown;              /* the address for messages, without a password */
+	const char *token_file;   /* or NULL */
 	const char *socket;       /* path of a Unix socket, or NULL */
 	bool local;               /* this host: a loopback address or a Unix socket */
 	const char *cacert;       /* or NULL */

@@ -97,7 +97,7 @@ static void set_proxy(CURL *easy, const char *address)
 	curl_url_cleanup(url);
 }
 
-static void prepare_object(const struct exchange *e, const struct server *server)
+static void prepare_object(const struct exchange *e)
 {
 	const struct aws *aws = e->aws;
 	char *signature = NULL;
@@ -111,7 +111,7 @@ static void prepare_object(const struct exchange *e, const struct server *server
 	curl_easy_setopt(e->easy, CURLOPT_HTTPHEADER, e->heads);
 	/* The answer to a HEAD would not say why it is refused. */
 	curl_easy_setopt(e->easy, CURLOPT_RANGE, e->look ? "0-0" : NULL);
-	server_trust(e->easy, aws->ca_bundle ? aws->ca_bundle : server->cacert);
+	server_trust(e->easy, aws->ca_bundle);
 	set_proxy(e->easy, e->target);
 	free(signature);
 }
@@ -184,8 +184,8 @@ static void judge_refusal(struct exchange *e)
 	else if (*code)
 		exchange_say(e, "%s: %s", code, message);
 	else if (elsewhere)
-		exchange_say(e, "the object store redirects to %s: is its address right?",
-		             elsewhere);
+		exchange_say_address(e, "the object store redirects to %s: is its address right?",
+		                     elsewhere);
 	else
 		exchange_say(e, "status %ld of the object store", e->status);
 }
@@ -215,7 +215,7 @@ const struct peer store_objects = {"the object store", OUTCOME_UNREACHABLE, prep
 /* Web servers
  * ------------------------------------------------------------------------------------- */
 
-static void prepare_file(const struct exchange *e, const struct server *server)
+static void prepare_file(const struct exchange *e)
 {
 	bool secure = !strncasecmp(e->target, "https:", 6);
 
@@ -224,7 +224,6 @@ static void prepare_file(const struct exchange *e, const struct server *server)
 	curl_easy_setopt(e->easy, CURLOPT_FOLLOWLOCATION, 1L);
 	curl_easy_setopt(e->easy, CURLOPT_MAXREDIRS, (long)REDIRECTIONS_MAX);
 	curl_easy_setopt(e->easy, CURLOPT_REDIR_PROTOCOLS_STR, secure ? "https" : "http,https");
-	server_trust(e->easy, server->cacert);
 	set_proxy(e->easy, e->target);
 }
 

@@ -97,8 +97,7 @@ static void print_service(FILE *file, const struct server *server, const struct 
 	struct tm local;
 
 	strftime(clock, sizeof clock, "%H:%M:%S", localtime_r(&wall, &local));
-	fprintf(file, "%s  %s%s\n", clock, server->socket ? "unix:" : "",
-	        server->socket ? server->socket : server->base);
+	fprintf(file, "%s  %s\n", clock, server->shown);
 	fprintf(file, "jobs      %.0f running, %.0f waiting; %.0f connections\n",
 	        metrics_sum(&now->metrics, "convolved_jobs", "state=\"running\""),
 	        metrics_sum(&now->metrics, "convolved_jobs", "state=\"waiting\""),

@@ -52,7 +52,7 @@ enum exit_code views_get(const struct server *server, const char *target, json_t
 	if (json_is_object(*json))
 		return EXIT_DONE;
 	json_decref(*json);
-	report_error("%s%s: the answer is not from a convolved", server->base, target);
+	report_error("%s%s: the answer is not from a convolved", server->shown, target);
 	return EXIT_SOME_FAILED;
 }
 
@@ -106,9 +106,8 @@ static void print_catalogue(const json_t *json)
 	for (size_t i = 0; (parameter = views_element(json, "common", i)); i++) {
 		table_add(table, "%s", views_text(parameter, "name"));
 		table_add(table, "%s%s", views_text(parameter, "text"),
-		          json_is_true(json_object_get(parameter, " (of a chain)"))
-		              ? " (of a chain)"
-		              : "");
+		          json_is_true(json_object_get(parameter, "chain_only")) ? " (of a chain)"
+		                                                                 : "");
 	}
 	table_print(table, stdout);
 }

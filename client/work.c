@@ -401,12 +401,18 @@ static bool is_twice(struct batch *b, struct work *w)
 	return true;
 }
 
+/* True if the records have not all of an input's name, so that two inputs may have one name. */
+static bool is_hidden(const struct task *task)
+{
+	return is_elsewhere(task->input) && strcmp(task->input, task->name) != 0;
+}
+
 /* True if this run has made the result from another input. */
 static bool is_made_from_other(struct batch *b, struct work *w)
 {
 	char *from = manifest_made_from(b->manifest, w->task->output);
 	char *path = is_elsewhere(w->task->input) ? NULL : realpath(w->task->input, NULL);
-	bool other = from && strcmp(from, path ? path : w->task->name) != 0;
+	bool other = from && (strcmp(from, path ? path : w->task->name) != 0 || is_hidden(w->task));
 
 	if (other)
 		fail_twice(b, w, from);
@@ -487,7 +493,7 @@ bool work_start(struct batch *b, struct work *w, struct exchange *e)
 		plan(b, w, known);
 		return false;
 	}
-	if (!known && list && b->manifest && is_made_from_other(b, w))
+	if ((!known || is_hidden(task)) && list && b->manifest && is_made_from_other(b, w))
 		return false;
 	return go_on(b, w, e, known);
 }

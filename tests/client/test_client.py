@@ -65,6 +65,18 @@ def test_luma_and_chroma_alone(service, image, tmp_path):
     assert out.read_bytes() == right.body
 
 
+def test_long_parameters(service, image, tmp_path):
+    """What no address has room for travels as a form."""
+    out, table = tmp_path / "out.ppm", ",".join(f"{(37 * i) % 256}" for i in range(4096))
+    run(service.url, "lut", "--table", table, *GENERAL, image, "-o", out)
+    right = service.post(target_of([("lut", {"table": table})], variant="general"), image.read_bytes())
+    assert right.status == 200 and out.read_bytes() == right.body
+    chain = ",".join(["gaussian=sigma=1.25"] * 7 + [f"lut=table={table.replace(',', ' ')}"])
+    run(service.url, chain, *GENERAL, image, "-f", "-o", out)
+    right = service.post(f"/v1/chain?filters={chain.replace(' ', '+')}&variant=general", image.read_bytes())
+    assert right.status == 200 and out.read_bytes() == right.body
+
+
 def test_matrix_with_a_negative_start(service, image, tmp_path):
     out = tmp_path / "out.ppm"
     kernel = "-2,-1,0;-1,1,1;0,1,2"
@@ -305,7 +317,10 @@ def test_what_is_refused_for_all_stops_a_batch(server, tree, tmp_path):
     asked = server(lambda handler: problem(401, "show a token", "unauthorized"))
     _, said = run(asked.url, "box", tree, "-o", tmp_path / "out", "-j", 1, status=1)
     assert len(asked.requests) == 1 and said.count("\n") == 1
-    assert said.endswith("It is not so: show a token\n")
+    assert said.endswith("It is not so: give a file with one by --token-file or $CONVOLVED_TOKEN_FILE\n")
+    (tmp_path / "token").write_text("old")
+    _, said = run(asked.url, "box", tree, "-o", tmp_path / "out", "-j", 1, "--token-file", tmp_path / "token", status=1)
+    assert said.endswith(f"It is not so: it does not accept the one in {tmp_path}/token\n")
 
 
 def test_jobs_share_connections(server, tmp_path):
@@ -345,6 +360,28 @@ def test_retries_as_the_service_says(server, image, tmp_path, status):
     times.clear()
     _, said = run(asked.url, "box", image, "-f", "-o", out, "--retries", 0, status=1)
     assert len(times) == 1 and said.endswith("It is not so: the queue is full\n")
+
+
+def test_a_long_retry_after(server, tree, tmp_path):
+    """Is cut to --timeout, and told of in one line, also when there is no terminal."""
+    def answer(handler):
+        if len(asked.requests) > 4:
+            return 200, {}, handler.body
+        code, headers, body = problem(503, "the queue is full", "queue-full")
+        return code, {**headers, "Retry-After": 864000}, body
+
+    asked = server(answer)
+    _, said = run(asked.url, "box", tree, "-o", tmp_path / "out", "--timeout", 10)
+    assert said == "convolve: the service is busy, trying again in 10 s\n" and len(found(tmp_path / "out")) == 4
+
+
+def test_requests_that_failed_at_the_service_have_a_name(server, image, tmp_path):
+    def answer(handler):
+        code, headers, body = problem(500, "a worker ended", "internal")
+        return code, {**headers, "X-Request-Id": "73ab833db7df3c83"}, body
+
+    _, said = run(server(answer).url, "box", image, "-o", tmp_path / "out.ppm", status=1)
+    assert said == f"convolve: {image}: It is not so: a worker ended (request 73ab833db7df3c83)\n"
 
 
 def test_waits_for_a_service_that_starts_again(image, tmp_path):
@@ -472,6 +509,8 @@ def test_tables(service, image, tmp_path):
     assert [row[0] for row in table[1:1 + len(catalogue["filters"])]] == [
         f["name"] for f in catalogue["filters"]]
     assert ["quality", "1 to 100; default: 85 for JPEG, 80 for WebP, 60 for AVIF, 90 for JPEG XL"] in table
+    for p in catalogue["common"]:
+        assert any(row[0] == p["name"] and row[-1].endswith(" (of a chain)") == p["chain_only"] for row in table), p
     table = rows(run(service.url, "filters", "bilateral")[0])
     assert ["radius", "integer, 1 to 16", "pixels", "4", "Radius of the circular window"] in table
     devices = rows(run(service.unix, "devices")[0])
@@ -632,8 +671,9 @@ def test_on_a_terminal(service, server, tree, tmp_path):
         return 200, {}, handler.body
 
     text, status = on_terminal(server(answer).url, "box", tree, "-o", tmp_path / "out", "-j", "1")
+    assert "4 done, 1 left out, whose names are not those of images;" in text, text
     assert status == 0 and re.search(r"\[#+-+\] [123]/4  [\d.]+ images/s  \d+:\d\d left", text), text
-    assert re.search(r"\r\033\[K4 done; [\d.]+ s, [\d.]+ images/s\r\n$", text), text
+    assert re.search(r"\r\033\[K4 done[^;]*; [\d.]+ s, [\d.]+ images/s\r\n$", text), text
     text, status = on_terminal(server().url, "box", tree, "-o", tmp_path / "out", "-q", "--force")
     assert (text, status) == ("", 0)
     text, status = on_terminal(server().url, "box", tree / "a.ppm", "-o", "-")

@@ -44,6 +44,13 @@ def test_names_with_everything_in_them(server, tmp_path):
                                        (("-.ppm", 0), ("a\nb.ppm", 1), (" c.ppm", 2), ("d.ppm", 3))}
 
 
+def test_lists_of_windows(server, tmp_path):
+    for i in range(2):
+        (tmp_path / f"{i}.ppm").write_bytes(ppm(i))
+    run(server().url, "box", "--files-from", "-", "-o", "out", input=b"0.ppm\r\n\r\n1.ppm\r", cwd=tmp_path)
+    assert found(tmp_path / "out") == {f"{i}.ppm": ppm(i)[::-1] for i in range(2)}
+
+
 def test_names_that_are_none(server, store, tmp_path):
     """Each is told of, and the others go on; none leads out of the directory."""
     (tmp_path / "a.ppm").write_bytes(ppm())

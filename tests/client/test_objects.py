@@ -6,7 +6,7 @@ import socket
 import pytest
 
 import store as store_module
-from client import found, ppm, run
+from client import found, in_namespace, ppm, run
 from service import free_port
 from test_network import make_certificate
 
@@ -261,6 +261,20 @@ def test_proxies_are_not_for_a_store_on_this_host(server, store, tmp_path):
 
 # Web servers --------------------------------------------------------------------------------------
 
+def test_certificates_are_those_of_the_service_alone(server, tmp_path):
+    both, public = make_certificate(tmp_path, "web")
+    web, store = server(lambda handler: (200, {}, ppm()), both), store_module.Store(both)
+    asked = server(certificate=both)
+    with store:
+        store.put("s3://from/a.ppm", ppm())
+        for name in ("s3://from/a.ppm", f"{web.url}/a.ppm"):
+            _, said = run(asked.url, "box", name, "-o", tmp_path / "a.ppm", "--cacert", public, "--retries", 0,
+                          status=3 if name[0] == "s" else 1, variables=store.environment())
+            assert "SSL certificate problem" in said and not asked.requests
+        run(asked.url, "box", "s3://from/a.ppm", "-o", tmp_path / "a.ppm", "--cacert", public,
+            variables=store.environment(AWS_CA_BUNDLE=str(public)))
+
+
 def test_from_web_servers(server, tmp_path):
     """With redirections, but not away from TLS; without the service's token."""
     def answer(handler):
@@ -271,20 +285,28 @@ def test_from_web_servers(server, tmp_path):
         return (200, {}, ppm(3)) if "/there" in handler.path else (404, {}, b"<html>no")
     both, public = make_certificate(tmp_path, "web")
     web, asked = server(answer, both), server()
-    trust, token = ("--cacert", public), tmp_path / "token"
+    token, system = tmp_path / "token", tmp_path / "system"
     token.write_text("s3cret")
     out = tmp_path / "out/"
-    run(asked.url, "box", f"{web.url}/moved/a%20b.ppm?size=large", "-o", f"{out}/", *trust, "--token-file", token)
+    system.mkdir()
+    (system / "ca-certificates.crt").write_bytes(public.read_bytes())
+
+    def run_trusting(*arguments, status=0):
+        done = in_namespace(asked.url, f'mount --bind {system} /etc/ssl/certs; exec "$@"', "box", *arguments)
+        assert done.returncode == status, done
+        return done.stderr
+
+    run_trusting(f"{web.url}/moved/a%20b.ppm?size=large", "-o", f"{out}/", "--token-file", token)
     assert found(out) == {"a b.ppm": ppm(3)[::-1]}
     assert not any("Authorization" in r.headers for r in web.requests)
     for path, words in (("/none.ppm", "there is no such file"), ("/down.ppm", "the web server at ")):
-        _, said = run(asked.url, "box", f"{web.url}{path}", "-o", f"{out}/", *trust, status=1)
+        said = run_trusting(f"{web.url}{path}", "-o", f"{out}/", status=1)
         assert said.startswith(f"convolve: {web.url}{path}: {words}") and said.count("\n") == 1, said
     _, said = run(asked.url, "box", f"{web.url}/there.ppm", "-o", f"{out}/", "--retries", 0, status=1)
     assert f"the web server at {web.url} cannot be reached: SSL certificate problem" in said
     # One that is not there fails alone.
-    _, said = run(asked.url, "box", f"http://127.0.0.1:{free_port()}/a.ppm", f"{web.url}/there/b.ppm", "-o", out,
-                  *trust, "--retries", 0, status=1)
+    said = run_trusting(f"http://127.0.0.1:{free_port()}/a.ppm", f"{web.url}/there/b.ppm", "-o", out, "--retries", 0,
+                        status=1)
     assert "cannot be reached" in said and sorted(found(out)) == ["a b.ppm", "b.ppm"]
 
 
@@ -296,6 +318,42 @@ def test_signed_addresses_are_not_shown(server, tmp_path):
     _, said = run(server().url, "box", "-v", address % "a", address % "b", address[:-1] % "c", "-o", out, status=1)
     assert "5ecre" not in said + (out / ".convolve.jsonl").read_text() and "/c.ppm: there is no such file" in said
     assert sorted(found(out)) == ["a.ppm", "b.ppm"]
+
+
+@pytest.mark.parametrize("given", ["https://me:5ecre7@h/a b", "https://h:5ecre7@h/a.png", "gs://me:5ecre7@bucket/a",
+                                   "https://[h/a?token=5ecre7"])
+def test_what_is_secret_in_names_that_are_none(tmp_path, given):
+    for arguments in ((given, "-o", "x"), ("a.ppm", "-o", given), ("a.ppm", "b.ppm", "-o", given),
+                      ("--files-from", "-", "-o", "d/", given)):
+        _, said = run("http://127.0.0.1:1", "box", *arguments, status=2, cwd=tmp_path)
+        assert "5ecre7" not in said and said.count("\n") == 1, said
+    _, said = run("http://127.0.0.1:1", "box", "--files-from", "-", "-o", "d/", status=1, cwd=tmp_path,
+                  input=given.encode())
+    assert "5ecre7" not in said and said.count("\n") == 1, said
+
+
+def test_secrets_in_addresses(server, store, image, tmp_path):
+    """Are neither shown nor recorded: of the service, of inputs, of where they redirect to, of a store."""
+    web, asked, out = server(lambda handler: (200, {}, ppm())), server(), tmp_path / "out"
+    service = asked.url.replace("://", "://me:5ecre7@")
+    queries = ("access_token=5ecre7", "X-Amz-Date=1&X-Amz-Signature=5ecre7", "id=1&v=5ecre75ecre75ecre75ecre7", "5ecre7&pass")
+    names = [f"{web.url}/{i}.ppm?{query}#5ecre7" for i, query in enumerate(queries)]
+    for more in (("--dry-run",), ("-v",)):
+        plan, said = run(service, "box", *more, *names, "-o", out)
+        assert "5ecre" not in plan.decode() + said and f"{web.url}/0.ppm -> {out}/0.ppm" in plan.decode() + said
+    assert "5ecre" not in (out / ".convolve.jsonl").read_text() and len(found(out)) == 4
+    assert all("Basic " in r.headers["Authorization"] for r in asked.requests)
+    _, said = run(f"http://me:5ecre7@127.0.0.1:{free_port()}", "devices", "--retries", 0, status=3)
+    assert "5ecre" not in said
+    moved = server(lambda handler: (307, {"Location": "http://me:5ecre7@h/?token=5ecre7"}, b""))
+    _, said = run(moved.url, "box", image, "-o", tmp_path / "x.ppm", status=1)
+    assert "5ecre" not in said and "redirects to http://h/:" in said
+    run("http://127.0.0.1:1", "box", image, "-o", "s3://into/a", status=2,
+        variables=store.environment(AWS_ENDPOINT_URL_S3="http://me:5ecre7@h"))
+    # Two inputs that are told apart by what is not recorded are two.
+    twice = "".join(f"{web.url}/x.ppm?id={i}&token=5ecre7\n" for i in range(2)).encode()
+    _, said = run(asked.url, "box", "--files-from", "-", "-o", tmp_path / "list", "-j", 1, input=twice, status=1)
+    assert "too, would become" in said and "5ecre" not in said
 
 
 def test_messages_without_end(server, tmp_path):

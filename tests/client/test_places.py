@@ -124,7 +124,7 @@ def test_what_appears_while_a_result_is_made(server, image, tmp_path):
 
     asked = server()
     run(asked.url, "box", image, "-o", f"{out}/")
-    good, asked.answer = asked.answer, answer
+    asked.answer = answer
     assert refused(asked, image, "-o", f"{out}/", "--size", 5, why={f"{out}/in.ppm": NO_RESULT}) == 1
     (out / "in.ppm").unlink()
     assert refused(asked, image, "-o", f"{out}/", why={f"{out}/in.ppm": NO_RESULT}) == 1
