@@ -143,16 +143,17 @@ static int open_beside(struct output *output)
 {
 	const char *slash = strrchr(output->place, '/');
 	const char *name = slash ? slash + 1 : output->place;
-	mode_t mask = umask(0), mode = 0666 & ~mask;
+	mode_t mask = umask(0);
 	struct stat there;
 	int error;
 
 	umask(mask);
+	output->mode = 0666 & ~mask;
 	error = output_make_directories(output->place);
 	if (error)
 		return error;
 	if (!lstat(output->place, &there) && S_ISREG(there.st_mode))
-		mode = there.st_mode & 0777;
+		output->mode = there.st_mode & 0777;
 	output->temporary = format_path("%.*s.convolve-%016" PRIx64, (int)(name - output->place),
 	                                output->place, hash_short(hash_text(HASH_START, name)));
 	error = open_temporary(output);
@@ -162,8 +163,7 @@ static int open_beside(struct output *output)
 		return error;
 	}
 	output->lock = fcntl(output->fd, F_DUPFD_CLOEXEC, 3);
-	/* Sets the mode; file systems without modes (FAT, CIFS) keep the one that they gave. */
-	return fchmod(output->fd, mode) && errno != EPERM ? errno : 0;
+	return 0;
 }
 
 int output_open(struct output *output, const char *path)
@@ -207,8 +207,12 @@ int output_finish(struct output *output, struct stat *info)
 {
 	int error;
 
-	if (output->stream < 0)
-		return fstat(output->fd, info) ? errno : close_synced(&output->fd);
+	if (output->stream < 0) {
+		/* File systems without modes (FAT, CIFS) keep the one that they gave. */
+		if ((fchmod(output->fd, output->mode) && errno != EPERM) || fstat(output->fd, info))
+			return errno;
+		return close_synced(&output->fd);
+	}
 	error = lseek(output->fd, 0, SEEK_SET) ? errno : output_copy(output->fd, output->stream);
 	if (close(output->stream) && !error)
 		error = errno;

@@ -11,6 +11,7 @@ struct output {
 	char *place; /* the file that the result becomes; NULL: the result is copied to `stream` */
 	char *temporary; /* of the temporary file; NULL if it has none */
 	int lock;        /* holds the temporary file's lock, so that no other run removes it */
+	mode_t mode;     /* that the result gets when it is finished */
 	int stream;
 };
 

@@ -67,14 +67,19 @@ def test_luma_and_chroma_alone(service, image, tmp_path):
 
 def test_long_parameters(service, image, tmp_path):
     """What no address has room for travels as a form."""
-    out, table = tmp_path / "out.ppm", ",".join(f"{(37 * i) % 256}" for i in range(4096))
-    run(service.url, "lut", "--table", table, *GENERAL, image, "-o", out)
-    right = service.post(target_of([("lut", {"table": table})], variant="general"), image.read_bytes())
-    assert right.status == 200 and out.read_bytes() == right.body
-    chain = ",".join(["gaussian=sigma=1.25"] * 7 + [f"lut=table={table.replace(',', ' ')}"])
-    run(service.url, chain, *GENERAL, image, "-f", "-o", out)
-    right = service.post(f"/v1/chain?filters={chain.replace(' ', '+')}&variant=general", image.read_bytes())
-    assert right.status == 200 and out.read_bytes() == right.body
+    out, short = tmp_path / "out.ppm", [f"{(37 * i) % 256}" for i in range(4096)]
+    long = [f"{number}.0000000" for number in short]
+    for alone in (False, True):
+        target, arguments = "/v1/chain?variant=general", ["chain"]
+        for part in ("luma", "chroma") if alone else ():
+            target += f"&{part}=lut=table={'+'.join(short)}"
+            arguments += [f"--{part}", f"lut=table={' '.join(long)}"]
+        if not alone:
+            target += f"&filters=gaussian=sigma=1.25,lut=table={'+'.join(short)}"
+            arguments = [f"gaussian=sigma=1.25,lut=table={' '.join(long)}"]
+        run(service.url, *arguments, *GENERAL, image, "-f", "-o", out)
+        right = service.post(target, image.read_bytes())
+        assert right.status == 200 and out.read_bytes() == right.body
 
 
 def test_matrix_with_a_negative_start(service, image, tmp_path):
