@@ -172,30 +172,41 @@ static bool is_secret(const char *query, size_t size)
 	return false;
 }
 
+/* The host of an address, after user and password. These may have characters in them that should
+ * have been encoded and seem to end the host; then a port is none. *path becomes its end. */
+static const char *find_host(const char *authority, const char **path)
+{
+	const char *end = authority + strcspn(authority, "/?#"), *at = NULL;
+	const char *colon = memchr(authority, ':', (size_t)(end - authority));
+
+	for (const char *c = authority; c < end; c++)
+		at = *c == '@' ? c : at;
+	if (!at && colon && *authority != '[' && colon + 1 + strspn(colon + 1, "0123456789") < end)
+		at = strrchr(end, '@');
+	if (at > end)
+		end = at + 1 + strcspn(at + 1, "/?#");
+	*path = end;
+	return at ? at + 1 : authority;
+}
+
 char *place_shown(const char *name)
 {
-	const char *host = strstr(name, "://"), *path, *at = NULL, *query;
+	const char *scheme_end = strstr(name, "://"), *host, *path, *query;
 	enum place kind = place_kind(name);
 	size_t length;
 	char *shown = NULL;
 
-	if (!host || kind == PLACE_FILE || kind == PLACE_OBJECT) {
+	if (!scheme_end || kind == PLACE_FILE || kind == PLACE_OBJECT) {
 		shown = strdup(name);
 	} else {
-		host += 3;
-		path = host + strcspn(host, "/?#");
-		for (const char *c = host; c < path; c++)
-			at = *c == '@' ? c : at;
+		scheme_end += 3;
+		host = find_host(scheme_end, &path);
 		length = strcspn(path, "#");
 		query = memchr(path, '?', length);
 		if (query && is_secret(query + 1, (size_t)(path + length - query - 1)))
 			length = (size_t)(query - path);
-		if (at)
-			at++;
-		else
-			at = host;
-		if (asprintf(&shown, "%.*s%.*s%.*s", (int)(host - name), name, (int)(path - at), at,
-		             (int)length, path) < 0)
+		if (asprintf(&shown, "%.*s%.*s%.*s", (int)(scheme_end - name), name,
+		             (int)(path - host), host, (int)length, path) < 0)
 			abort();
 	}
 	if (!shown)

@@ -321,7 +321,7 @@ def test_signed_addresses_are_not_shown(server, tmp_path):
 
 
 @pytest.mark.parametrize("given", ["https://me:5ecre7@h/a b", "https://h:5ecre7@h/a.png", "gs://me:5ecre7@bucket/a",
-                                   "https://[h/a?token=5ecre7"])
+                                   "https://[h/a?token=5ecre7", "http://me:5ecre7/#?@h/a"])
 def test_what_is_secret_in_names_that_are_none(tmp_path, given):
     for arguments in ((given, "-o", "x"), ("a.ppm", "-o", given), ("a.ppm", "b.ppm", "-o", given),
                       ("--files-from", "-", "-o", "d/", given)):

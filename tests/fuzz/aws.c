@@ -93,10 +93,11 @@ static void read_name(const char *name)
 	const char *wrong = place_check(name);
 	char *shown = place_shown(name);
 
-	const char *query = strchr(shown, '?');
+	bool address = place_kind(name) == PLACE_WEB || place_kind(name) == PLACE_UNKNOWN;
+	const char *query = strchr(shown, '?'), *host = address ? strstr(shown, "://") + 3 : "";
 
-	if (strncmp(shown, name, strlen(shown)) != 0 ||
-	    (place_kind(name) == PLACE_WEB && query && strstr(query, "&X-Amz-Signature=")))
+	if (strlen(shown) > strlen(name) || memchr(host, '@', strcspn(host, "/?#")) ||
+	    (address && (strchr(shown, '#') || (query && strstr(query, "&X-Amz-Signature=")))))
 		abort();
 	free(shown);
 	if (wrong)
