@@ -3,6 +3,7 @@ wants."""
 import ast
 import asyncio
 import email.utils
+import io
 import json
 import pickle
 import re
@@ -12,6 +13,7 @@ import time
 import zipfile
 
 import numpy as np
+import PIL.Image
 import pytest
 
 import imagefiles
@@ -30,6 +32,7 @@ from convolved import filters as f  # noqa: E402
 
 PHOTOGRAPH = REPOSITORY / "tests/photograph.jpg"
 GENERAL = {"variant": "general"}  # for reproducible bytes
+IMAGE = {"Content-Type": "image/png", "X-Image": "1x1x1:u8"}  # headers of a result
 
 
 def waits(url, use, **options):
@@ -98,6 +101,70 @@ def test_what_is_no_image(ask, service, image):
         ask(service.url, lambda s: s.apply(image, f.box()))
 
 
+class Holder:
+    """Pixels as another library has them."""
+    def __init__(self, pixels, name):
+        if name == "__array_interface__":
+            self.__array_interface__ = pixels.__array_interface__
+        self.pixels = pixels
+
+
+class ArrayHolder(Holder):
+    def __array__(self, dtype=None):
+        return self.pixels
+
+
+@pytest.mark.parametrize("given", [
+    lambda path: path.open("rb"), lambda path: io.BytesIO(path.read_bytes()),
+    lambda path: bytearray(path.read_bytes()), lambda path: memoryview(path.read_bytes())])
+def test_open_files(ask, service, tmp_path, given):
+    (tmp_path / "a.ppm").write_bytes(ppm())
+    right = service.post(target_of([("box", {"size": 5})], **GENERAL), ppm())
+    result = ask(service.url, lambda s: s.apply(given(tmp_path / "a.ppm"), f.box(size=5), **GENERAL))
+    assert result.content == right.body
+
+
+@pytest.mark.parametrize("given", [
+    PIL.Image.fromarray, lambda pixels: ArrayHolder(pixels, "__array__"),
+    lambda pixels: Holder(pixels, "__array_interface__")])
+@pytest.mark.parametrize("shape, dtype", [((9, 7), "u1"), ((5, 8, 3), "u1"), ((6, 2), "<u2"), ((1, 4), "<f4")])
+def test_pixels_of_others(ask, service, given, shape, dtype):
+    pixels = np.random.default_rng(1).integers(0, 256, shape).astype(dtype)
+    result = ask(service.url, lambda s: s.apply(given(pixels), f.convolve(kernel=[[1]])))
+    assert result.pixels.dtype == pixels.dtype and np.array_equal(result.pixels, pixels)
+
+
+def transparent_palette():
+    image = PIL.Image.fromarray(random_pixels(1, 9, 7, 3, "u8")).quantize(16)
+    image.info["transparency"] = 3
+    return image
+
+
+@pytest.mark.parametrize("mode, seen", [("1", "L"), ("P", "RGB"), ("transparent", "RGBA"), ("LA", "LA"), ("RGBA", "RGBA"),
+                                        ("RGBX", "RGB"), ("RGBa", "RGBA"), ("CMYK", "RGB"), ("YCbCr", "RGB"), ("HSV", "RGB")])
+def test_modes_of_pil(ask, service, mode, seen):
+    """What is filtered is what the picture shows: no index of a palette, no cyan as red; alpha is alpha."""
+    colour = PIL.Image.fromarray(random_pixels(1, 9, 7, 4, "u8"), "RGBA")
+    image = transparent_palette() if mode == "transparent" else (
+        colour if mode in ("RGBA", "RGBa", "LA") else colour.convert("RGB")).convert(mode)
+    file = imagefiles.written(image.convert(seen), "png")
+    result = ask(service.url, lambda s: s.apply(image, f.box(size=3), format="png", **GENERAL))
+    right, _ = imagefiles.read_pil(service.post(target_of([("box", {"size": 3})], **GENERAL), file).body)
+    assert np.array_equal(imagefiles.read_pil(result.content)[0], right)
+
+
+@pytest.mark.parametrize("image, kind, said", [
+    (io.StringIO("text"), TypeError, "binary mode"), (io.BytesIO(), ValueError, r"seek\(0\)"),
+    (PIL.Image.new("LAB", (3, 3)), TypeError, "mode LAB"), (PIL.Image.new("I", (3, 3)), TypeError, "mode I"),
+    (ArrayHolder(np.zeros((3, 3)), "__array__"), TypeError, "float64"), (None, TypeError, "NoneType"),
+    ([[1, 2]], TypeError, "list")])
+def test_what_is_refused_before_it_is_sent(ask, server, image, kind, said):
+    scripted = server()
+    with pytest.raises(kind, match=said):
+        ask(scripted.url, lambda s: s.apply(image, f.box()))
+    assert scripted.requests == []
+
+
 def test_files(ask, service, tmp_path):
     """A path or bytes, with options of every kind; the answer's bytes are the service's."""
     right = service.post(target_of([("gaussian", {"sigma": "1%"})], format="png", strip=1,
@@ -160,6 +227,51 @@ def test_answers_of_others(ask, server):
     assert caught.value.document == {}
 
 
+@pytest.mark.parametrize("answer", [
+    (200, {"Content-Type": "text/html", "X-Image": None}, b"<h1>Sign in</h1>"),
+    (200, {"Content-Type": "text/html"}, b"<h1>Sign in</h1>"),
+    (200, {"Content-Type": None}, b"image"), (200, {**IMAGE, "X-Image": None}, b"image"),
+    (200, IMAGE, b""), (202, {"Content-Type": "application/json"}, b"{"), (204, {}, b""),
+    (200, {"Content-Type": "application/json", "X-Image": None}, b"[" * 100000)])
+@pytest.mark.parametrize("use, expected", [
+    (lambda s: s.apply(ppm(), f.box()), "an image"), (lambda s: s.result("aa"), "an image"),
+    (lambda s: s.submit(ppm(), f.box()), "a job"), (lambda s: s.job("aa"), "a job"), (lambda s: s.get("/x"), "JSON")])
+def test_what_is_no_answer(ask, server, answer, use, expected):
+    """A page of another server is no image, whatever its status says."""
+    with pytest.raises(convolved.Problem, match=f"expected {expected}.* convolved at 127.0.0.1") as caught:
+        ask(server(lambda _: answer).url, use)
+    assert (caught.value.status, caught.value.document) == (answer[0], {})
+
+
+MALFORMED = [b"", b"{", b"[]", b"null", b'"text"', b"\xff\xfe", b"[" * 100000, b'{"detail": "cut of',
+             b'{"type": 5, "title": ["x"], "detail": {"a": 1}, "parameter": 7, "value": null, "status": "x"}']
+
+
+@pytest.mark.parametrize("body", MALFORMED)
+def test_malformed_problems(ask, server, body):
+    """A problem whose document is none is still one."""
+    scripted = server(lambda _: (422, {"Content-Type": "application/problem+json", "X-Request-Id": "ab"}, body))
+    with pytest.raises(convolved.Problem) as caught:
+        ask(scripted.url, lambda s: s.apply(ppm(), f.box()))
+    for told in (caught.value, pickle.loads(pickle.dumps(caught.value))):
+        assert (told.status, told.type, told.detail, told.request_id) == (422, "", None, "ab")
+        assert str(told) == "422: Unprocessable Entity" and repr(told)
+
+
+def test_short_reprs(ask, service, server):
+    """Those of what holds much, too."""
+    result = ask(service.url, lambda s: s.apply(random_pixels(1, 99, 99, 3, "u8"), f.invert()))
+    assert repr(result) == "<Result application/octet-stream, 99x99x3:u8: 29403 bytes>"
+    assert repr(convolved.Result(b"abc", {})) == "<Result : 3 bytes>"
+    assert repr(f.gaussian(sigma=1.5)) == "gaussian(sigma=1.5)"
+    many = f.lut(table=np.zeros(4096)), f.lut(table=[0.5] * 4096), f.lut(table="0," * 9999), f.convolve(kernel=np.ones((9, 9)))
+    assert max(len(repr(one)) for one in many) < 60
+    long = server(lambda _: problem(400, "x" * 99999))
+    with pytest.raises(convolved.Problem) as caught:
+        ask(long.url, lambda s: s.apply(ppm(), f.box()))
+    assert len(repr(caught.value)) < 250 and "400 bad-parameter: xx" in repr(caught.value)
+
+
 @pytest.mark.parametrize("when", ["1", "date"])
 def test_patience(ask, server, when):
     """A refused request is sent again, as it was, when the service says."""
@@ -187,6 +299,26 @@ def test_no_patience(ask, server, headers):
     assert caught.value.retry_after == (9 if headers.get("Retry-After") == "9" else None)
 
 
+@pytest.mark.parametrize("when", ["0", "Thu, 01 Jan 1970 00:00:00 GMT", "0" * 400])
+@pytest.mark.parametrize("status", [429, 503])
+def test_at_once_is_not_in_a_spin(ask, server, when, status):
+    """A service that says now, again and again, is not asked without a pause."""
+    _, usual, body = problem(status, "full")
+    scripted = server(lambda _: (status, usual | {"Retry-After": when}, body))
+    with pytest.raises(convolved.Problem) as caught:
+        ask(scripted.url, lambda s: s.apply(ppm(), f.box()), patience=1)
+    assert caught.value.retry_after == 0 and 1 <= len(scripted.requests) <= 3
+
+
+@pytest.mark.parametrize("when", ["9" * 400, "Mon, 20 Nov 1995 19:12:08 +99999999999999", "Mon, 99 Foo 99999 1:1:1", "-1", "1e3", "\xb2"])
+def test_nonsense_as_retry_after(ask, server, when):
+    _, usual, body = problem(503, "full")
+    scripted = server(lambda _: (503, usual | {"Retry-After": when}, body))
+    with pytest.raises(convolved.Problem):
+        ask(scripted.url, lambda s: s.apply(ppm(), f.box()), patience=float("inf"))
+    assert len(scripted.requests) == 1
+
+
 # Jobs ---------------------------------------------------------------------------------------------
 
 def test_jobs(ask, service):
@@ -210,13 +342,21 @@ def test_a_job_that_takes_long(ask, server):
     def answer(handler):
         asked.append(handler.path)
         status, headers, body = problem(409, "running", "not-finished")
-        return (status, headers | {"Retry-After": "1"}, body) if len(asked) < 4 else (200, {}, b"!")
+        return (status, headers | {"Retry-After": "1"}, body) if len(asked) < 4 else (200, IMAGE, b"!")
     scripted = server(answer)
     with pytest.raises(TimeoutError, match="0 s"):
         ask(scripted.url, lambda s: s.result("aa", timeout=0))
     assert asked == ["/v1/jobs/aa/result?wait=0"]
     assert ask(scripted.url, lambda s: s.result("aa")).content == b"!"
     assert asked[1:] == ["/v1/jobs/aa/result?wait=60"] * 3
+
+
+def test_a_job_of_which_nobody_waits(ask, server):
+    """A proxy may answer at once, always: that is no reason to ask without a pause."""
+    scripted = server(lambda _: problem(409, "running", "not-finished"))
+    with pytest.raises(TimeoutError):
+        ask(scripted.url, lambda s: s.result("aa", timeout=1))
+    assert 1 <= len(scripted.requests) <= 5
 
 
 # The service --------------------------------------------------------------------------------------
@@ -241,6 +381,28 @@ def test_tokens(ask, server):
             client("http://images.example", token="secret")
         client("https://images.example", token="secret")
         client("http://images.example", token="secret", insecure_token=True)
+
+
+def test_token_files(ask, server, tmp_path, monkeypatch):
+    """$CONVOLVED_TOKEN_FILE names one, as for the other client; an argument wins."""
+    scripted = server(lambda handler: (200, {"Content-Type": "application/json"},
+                                       json.dumps(handler.headers["Authorization"]).encode()))
+    monkeypatch.setenv("CONVOLVED_TOKEN_FILE", str(tmp_path / "token"))
+    with pytest.raises(FileNotFoundError):
+        ask(scripted.url, lambda s: s.get("/v1/devices"))
+    for content in (b"", b"\n", b"two words", b"a\r\nX-Evil: 1", b"\xc3\xa4", b" a", b"a\0", b"a" * 4096):
+        (tmp_path / "token").write_bytes(content)
+        with pytest.raises(ValueError, match="one word of printable ASCII"):
+            ask(scripted.url, lambda s: s.get("/v1/devices"))
+    (tmp_path / "token").write_bytes(b"from-file\r\n")
+    assert ask(scripted.url, lambda s: s.get("/v1/devices")) == "Bearer from-file"
+    assert ask(scripted.url, lambda s: s.get("/v1/devices"), token="given") == "Bearer given"
+    assert ask(scripted.url, lambda s: s.get("/v1/devices"), token="") is None
+    with pytest.raises(ValueError, match="unencrypted") as caught:
+        convolved.Client("http://someone:password@images.example")
+    assert "password" not in str(caught.value)
+    monkeypatch.setenv("CONVOLVED_TOKEN_FILE", "")
+    assert ask(scripted.url, lambda s: s.get("/v1/devices")) is None
 
 
 def test_wheel(tmp_path):

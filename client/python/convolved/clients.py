@@ -5,6 +5,7 @@ import asyncio
 import functools
 import ipaddress
 import os
+import pathlib
 import time
 from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -63,6 +64,14 @@ def _is_this_host(host: str) -> bool:
         return host == "localhost" or host.endswith(".localhost")
 
 
+def _read_token(path: str) -> str:
+    """The token in a file, as the service's other client reads it."""
+    token = pathlib.Path(path).read_bytes().rstrip()
+    if not token or len(token) > 4095 or not all(0x21 <= byte <= 0x7e for byte in token):
+        raise ValueError(f"{path}: expected a token of one word of printable ASCII, up to 4095 bytes")
+    return token.decode("ascii")
+
+
 def _connection(transport: Callable[..., Any], url: str | None, token: str | None,
                 insecure_token: bool, options: dict[str, Any]) -> dict[str, Any]:
     """The arguments of httpx's client. No proxy stands between this host and itself."""
@@ -72,8 +81,10 @@ def _connection(transport: Callable[..., Any], url: str | None, token: str | Non
         url = "http://localhost"
     base = httpx.URL(url if "://" in url else f"http://{url}")
     local = _is_this_host(base.host)
+    if token is None and (path := os.environ.get("CONVOLVED_TOKEN_FILE")):
+        token = _read_token(path)
     if token and base.scheme != "https" and not local and not insecure_token:
-        raise ValueError(f"{url}: the token would travel unencrypted: use https://, or "
+        raise ValueError(f"{base.scheme}://{base.host}: the token would travel unencrypted: use https://, or "
                          "insecure_token=True to send it anyway")
     headers = {"User-Agent": f"convolved-python/{convolved.__version__}"}
     if token:
@@ -84,7 +95,8 @@ def _connection(transport: Callable[..., Any], url: str | None, token: str | Non
 
 class Service:
     """A service at `url`: http://…, https://… or unix:PATH; by default $CONVOLVED_URL, else
-    http://localhost:8700. `patience` is how many seconds it may ask to wait (429, 503); other options
+    http://localhost:8700. The token is `token`, by default that in the file $CONVOLVED_TOKEN_FILE; with
+    "" none is sent. `patience` is how many seconds it may ask to wait (429, 503); other options
     are those of httpx, such as `verify` and `timeout`."""
     _client: Callable[..., Any]
     _transport: Callable[..., Any]

@@ -10,7 +10,7 @@ import os
 import pathlib
 import time
 from collections.abc import Generator, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias, TypeVar, Unpack
+from typing import Any, NoReturn, Protocol, TypeAlias, TypeVar, Unpack
 
 import httpx
 import numpy as np
@@ -21,12 +21,38 @@ from convolved.values import Filter
 
 R = TypeVar("R")
 Steps: TypeAlias = Generator[httpx.Request | float, httpx.Response | None, R]
-# A file's bytes, its path, or pixels: (height, width) or (height, width, bands).
-Image: TypeAlias = bytes | bytearray | memoryview | str | os.PathLike[str] | np.ndarray
+
+
+class Readable(Protocol):
+    def read(self) -> bytes: ...
+
+
+class Pixels(Protocol):
+    def __array__(self) -> np.ndarray: ...
+
+
+class Picture(Protocol):
+    """An image of PIL, as far as it is looked at."""
+    mode: str
+    info: Any
+    @property
+    def __array_interface__(self) -> dict[str, Any]: ...
+    def convert(self, mode: str) -> Any: ...
+
+
+# A file: its bytes, its path, or open in binary mode; or pixels: (height, width) or (height, width,
+# bands).
+Image: TypeAlias = (bytes | bytearray | memoryview | str | os.PathLike[str] | Readable | np.ndarray
+                    | Pixels | Picture)
 
 TYPES: dict[str, np.dtype[Any]] = {"u8": np.dtype("u1"), "u16": np.dtype("<u2"), "f32": np.dtype("<f4")}
 QUERY_MAX = 16000  # characters; longer parameters go as parts of a form
 WAIT_MAX = 60  # seconds for which the service is asked to hold an answer
+PAUSE_MIN, PAUSE_MAX = 0.25, 8  # seconds before a request is sent again, at least: doubled each time
+# PIL's modes that need another one for the service: its samples are grey or RGB, alpha comes last.
+MODES = {mode: mode for mode in ("L", "LA", "RGB", "RGBA", "I;16", "I;16L", "I;16B", "F")} | {
+    "1": "L", "P": "RGB", "PA": "RGBA", "La": "LA", "RGBa": "RGBA", "RGBX": "RGB", "CMYK": "RGB",
+    "YCbCr": "RGB", "HSV": "RGB"}
 
 
 class Service(Protocol):
@@ -37,28 +63,51 @@ class Service(Protocol):
 class Problem(Exception):
     """An error that the service answers (RFC 9457): `status`; `type`, such as "bad-parameter"; `title`,
     `detail`; `parameter` and `value`, if one is wrong; `retry_after`, in seconds; `request_id`, as in the
-    service's log. `document` is all that it said, {} of an answer that was not the service's."""
+    service's log. `document` is all that it said, {} of an answer that was not the service's. An answer
+    that is none, such as a page of another server, is a problem too; its status may be 200."""
 
     def __init__(self, status: int, document: Mapping[str, Any], request_id: str | None = None,
-                 retry_after: float | None = None) -> None:
-        super().__init__(status, document, request_id, retry_after)
+                 retry_after: float | None = None, detail: str | None = None) -> None:
+        super().__init__(status, document, request_id, retry_after, detail)
         self.status, self.document = status, document
         self.request_id, self.retry_after = request_id, retry_after
-        self.type: str = document.get("type", "").rpartition("/")[2]
-        self.title: str = document.get("title", httpx.codes.get_reason_phrase(status))
-        self.detail: str | None = document.get("detail")
-        self.parameter: str | None = document.get("parameter")
-        self.value: str | None = document.get("value")
+        said = {name: value for name, value in document.items() if isinstance(value, str)}
+        self.type: str = said.get("type", "").rpartition("/")[2]
+        self.title: str = said.get("title", httpx.codes.get_reason_phrase(status))
+        self.detail: str | None = said.get("detail", detail)
+        self.parameter: str | None = said.get("parameter")
+        self.value: str | None = said.get("value")
 
     def __str__(self) -> str:
         return f"{self.status} {self.type}".strip() + f": {self.detail or self.title}"
 
+    def __repr__(self) -> str:
+        text = str(self)
+        return f"<Problem {text if len(text) <= 200 else text[:199] + '…'}>"
+
     @classmethod
-    def of(cls, response: httpx.Response) -> Problem:
+    def of(cls, response: httpx.Response, detail: str | None = None) -> Problem:
         is_one = response.headers.get("content-type", "").startswith("application/problem+json")
-        return cls(response.status_code, response.json() if is_one else {},
-                   response.headers.get("x-request-id"),
-                   _seconds(response.headers.get("retry-after")))
+        document = _document(response) if is_one else {}
+        return cls(response.status_code, document, response.headers.get("x-request-id"),
+                   _seconds(response.headers.get("retry-after")), detail)
+
+
+def _document(response: httpx.Response) -> dict[str, Any]:
+    """The object that the answer is in JSON; {} if it is none."""
+    try:
+        document = response.json()
+    except (ValueError, RecursionError):
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _refuse(response: httpx.Response, expected: str) -> NoReturn:
+    """Raises the Problem of an answer that is not what was asked for."""
+    raise Problem.of(response, f"expected {expected}, not an answer of type "
+                     f"{response.headers.get('content-type', '(none)')} with "
+                     f"{len(response.content)} bytes: is there a convolved at "
+                     f"{response.url.host}?")
 
 
 def _seconds(retry_after: str | None) -> float | None:
@@ -67,7 +116,7 @@ def _seconds(retry_after: str | None) -> float | None:
         return float(retry_after) if retry_after else None
     try:
         date = email.utils.parsedate_to_datetime(retry_after)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     if date.tzinfo is None:  # -0000
         date = date.replace(tzinfo=datetime.timezone.utc)
@@ -79,6 +128,19 @@ class Result:
     """A filtered image."""
     content: bytes
     headers: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        kind = ", ".join(filter(None, map(self.headers.get, ("content-type", "x-image"))))
+        return f"<Result {kind}: {len(self.content)} bytes>"
+
+    @classmethod
+    def of(cls, response: httpx.Response) -> Result:
+        """The answer, if it is an image from a convolved."""
+        kind = response.headers.get("content-type", "")
+        if (response.status_code != 200 or "x-image" not in response.headers or not response.content
+                or not (kind.startswith("image/") or kind == "application/octet-stream")):
+            _refuse(response, "an image")
+        return cls(response.content, response.headers)
 
     @property
     def media_type(self) -> str:
@@ -122,9 +184,12 @@ class Job:
 
     @classmethod
     def of(cls, response: httpx.Response) -> Job:
-        document = response.json()
-        return cls(document["id"], document["state"], document["progress"]["tiles_done"],
-                   document["progress"]["tiles"], document["left_seconds"])
+        document = _document(response)
+        try:
+            return cls(document["id"], document["state"], document["progress"]["tiles_done"],
+                       document["progress"]["tiles"], document["left_seconds"])
+        except (KeyError, TypeError):
+            _refuse(response, "a job")
 
 
 # Requests -----------------------------------------------------------------------------------------
@@ -143,12 +208,47 @@ def _target(filters: Sequence[Filter], luma: Sequence[Filter], chroma: Sequence[
     return path, {name: value for name, value in query.items() if value}
 
 
-def _body(image: Image) -> tuple[bytes, dict[str, str]]:
-    """The bytes to send, and what to say of them."""
+def _picture(image: Picture) -> tuple[np.ndarray, dict[str, Any]]:
+    """The pixels of an image of PIL, and what to say of their bands."""
+    if (mode := MODES.get(image.mode)) is None:
+        raise TypeError(f"images of mode {image.mode} are not taken: convert() it to RGB")
+    if "transparency" in image.info and mode in ("L", "RGB"):
+        mode = "RGBA"
+    pixels = np.asarray(image if mode == image.mode else image.convert(mode))
+    return pixels, {"alpha": True} if mode.endswith("A") else {}
+
+
+def _file(image: Any) -> bytes:
+    """The bytes of a file: of its path, of what it was read into, or of the open file from where it
+    stands."""
     if isinstance(image, (str, os.PathLike)):
-        return pathlib.Path(image).read_bytes(), {}
-    if not isinstance(image, np.ndarray):
-        return image if isinstance(image, bytes) else bytes(memoryview(image)), {}
+        return pathlib.Path(image).read_bytes()
+    if isinstance(image, bytes):
+        return image
+    try:
+        return bytes(memoryview(image))
+    except TypeError:
+        if not hasattr(image, "read"):
+            raise TypeError("expected an image: bytes, a path, a file open in binary mode, or pixels, "
+                            f"not {type(image).__name__}") from None
+    content = image.read()
+    if not isinstance(content, bytes):
+        raise TypeError(f"expected a file open in binary mode: read() gave {type(content).__name__}")
+    if not content:
+        raise ValueError("the file has nothing to read from where it stands: seek(0) goes to its start")
+    return content
+
+
+def _body(image: Any) -> tuple[bytes, dict[str, Any]]:
+    """The bytes to send, and what to say of them."""
+    said: dict[str, Any] = {}
+    if all(hasattr(image, name) for name in ("mode", "info", "convert", "__array_interface__")):
+        image, said = _picture(image)
+    elif (not isinstance(image, (bytes, str, os.PathLike))
+          and any(hasattr(image, name) for name in ("__array__", "__array_interface__"))):
+        image = np.asarray(image)
+    else:
+        return _file(image), {}
     kind = next((name for name, dtype in TYPES.items()
                  if dtype == image.dtype.newbyteorder("<")), None)
     if kind is None or image.ndim not in (2, 3):
@@ -156,23 +256,29 @@ def _body(image: Image) -> tuple[bytes, dict[str, str]]:
                         f"bands), not {image.dtype} as {image.shape}")
     height, width, bands = (*image.shape, 1)[:3]
     pixels = np.ascontiguousarray(image, TYPES[kind]).tobytes()
-    return pixels, {"raw": f"{width}x{height}x{bands}:{kind}", "format": "raw"}
+    return pixels, {"raw": f"{width}x{height}x{bands}:{kind}", "format": "raw", **said}
 
 
-def _ask(service: Service, method: str, path: str, **parts: Any) -> Steps[httpx.Response]:
-    """A request, and again after as long as the service says, while that is within its patience."""
-    until = time.monotonic() + service.patience
+def _ask(service: Service, method: str, path: str, until: float = math.inf,
+         **parts: Any) -> Steps[httpx.Response]:
+    """A request, and again after as long as the service says, while that is within its patience and
+    before `until`."""
+    until = min(until, time.monotonic() + service.patience)
     request = service.http.build_request(method, path, **parts)
+    least = float(PAUSE_MIN)
     while True:
         response = yield request
         assert response is not None
         if response.is_success:
             return response
         problem = Problem.of(response)
-        pause = problem.retry_after if problem.status in (429, 503) else None
-        if pause is None or time.monotonic() + pause > until:
+        if problem.status not in (429, 503) or problem.retry_after is None:
+            raise problem
+        pause = max(problem.retry_after, least)
+        if math.isinf(pause) or time.monotonic() + pause > until:
             raise problem
         yield pause
+        least = min(2 * least, PAUSE_MAX)
 
 
 def _post(service: Service, image: Image, filters: Sequence[Filter], luma: Sequence[Filter],
@@ -193,7 +299,7 @@ def apply(service: Service, image: Image, *filters: Filter, luma: Sequence[Filte
     """Filters an image, with the filters one after another; `luma` and `chroma` are chains for these
     alone, after them. Raises Problem."""
     response = yield from _post(service, image, filters, luma, chroma, options, {})
-    return Result(response.content, response.headers)
+    return Result.of(response)
 
 
 def submit(service: Service, image: Image, *filters: Filter, luma: Sequence[Filter] = (),
@@ -216,19 +322,24 @@ def job(service: Service, job: Job | str) -> Steps[Job]:
 def result(service: Service, job: Job | str, timeout: float = math.inf) -> Steps[Result]:
     """Waits for the end of a job. Raises the Problem that its image had, and TimeoutError after so many
     seconds; the job goes on then."""
-    until = time.monotonic() + timeout
+    until, least = time.monotonic() + timeout, float(PAUSE_MIN)
     while True:
-        wait = math.ceil(max(0, min(until - time.monotonic(), WAIT_MAX)))
+        asked = time.monotonic()
+        wait = math.ceil(max(0, min(until - asked, WAIT_MAX)))
         try:
-            response = yield from _ask(service, "GET", _path(job) + "/result",
+            response = yield from _ask(service, "GET", _path(job) + "/result", until,
                                        params={"wait": wait},
                                        timeout=httpx.Timeout(10, read=wait + 60))
-            return Result(response.content, response.headers)
+            return Result.of(response)
         except Problem as problem:
             if problem.type != "not-finished":
                 raise
-        if time.monotonic() >= until:
+        now = time.monotonic()
+        if now >= until:
             raise TimeoutError(f"{_path(job)} has not ended within {timeout} s")
+        if now - asked < wait / 2:  # the service has not waited, or a proxy has answered for it
+            yield min(least, until - now)
+            least = min(2 * least, PAUSE_MAX)
 
 
 def cancel(service: Service, job: Job | str) -> Steps[None]:
@@ -238,4 +349,8 @@ def cancel(service: Service, job: Job | str) -> Steps[None]:
 
 def get(service: Service, path: str) -> Steps[Any]:
     """JSON of the service, such as /v1/filters, /v1/devices and /v1/kernels."""
-    return (yield from _ask(service, "GET", path)).json()
+    response = yield from _ask(service, "GET", path)
+    try:
+        return response.json()
+    except (ValueError, RecursionError):
+        _refuse(response, "JSON")

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import dataclasses
+import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -19,6 +20,17 @@ class Filter:
     """A filter with the parameters that are given; `filters` makes them."""
     name: str
     parameters: Mapping[str, Any]
+
+    def __repr__(self) -> str:
+        pairs = ", ".join(f"{name}={short(value)}" for name, value in self.parameters.items())
+        return f"{self.name}({pairs})"
+
+
+def short(value: Any) -> str:
+    """The value in a few words: the shape of a large array, both ends of a long text."""
+    if isinstance(value, np.ndarray) and value.size > 9:
+        return f"<{value.dtype} {'x'.join(map(str, value.shape))}>"
+    return reprlib.repr(value.tolist() if isinstance(value, np.ndarray) else value)
 
 
 def given(values: Mapping[str, Any]) -> dict[str, Any]:
