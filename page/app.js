@@ -19,23 +19,22 @@ const store = createStore({
   ...given, // chain, common, regions, roi
   selected: given.chain[0]?.id ?? null,
   image: null, // {name, blob, bitmap, width, height, sample}
-  opening: null,
+  opening: null, // the outcome of a file that becomes the image: {state: 'busy', name} or {state: 'failed', problem}
   shape: null, // the region that is chosen; -1: the region of interest
   tool: 'compare', // or rectangle, ellipse, roi: what a drag on the stage does
   catalogue: null, // {filters: Map by name, common}
   language: 'curl',
-  run: { state: 'idle' }, // or busy, done, failed
-  result: null, // {answer, bitmap, x, y, ms}
-  problem: null,
+  outcome: null, // of the latest request that has ended; views ask outcomeOf()
+  catalogueProblem: null,
   tokens: 0, again: 0, revision: 0, // count new tokens, retries, and states that came from an address
 });
 
 async function loadCatalogue() {
   try {
     const { filters, common } = await service.get('v1/filters');
-    store.set({ catalogue: { filters: new Map(filters.map((filter) => [filter.name, filter])), common }, problem: null });
+    store.set({ catalogue: { filters: new Map(filters.map((filter) => [filter.name, filter])), common }, catalogueProblem: null });
   } catch (problem) {
-    store.set({ problem });
+    store.set({ catalogueProblem: problem });
   }
 }
 
@@ -44,7 +43,7 @@ function keepAddress() {
   let own = location.hash;
 
   store.watch((s) => [s.chain, s.common, s.regions, s.roi, s.image], (state) => {
-    const fragment = state.opening ? null : fragmentOf(state);
+    const fragment = state.opening?.state === 'busy' ? null : fragmentOf(state);
     if (fragment === null || `#${fragment}` === own || (!fragment && !own))
       return;
     history.replaceState(null, '', fragment ? `#${fragment}` : location.pathname + location.search);

@@ -3,6 +3,7 @@
 import { service } from './api.js';
 import { chainText, makeLink } from './chain.js';
 import { announce, find, h, refill, signButton } from './dom.js';
+import { problemOf } from './run.js';
 import { STARTS, isOptional, parameterField, startOf } from './parameters.js';
 
 /* How the cards are ordered; filters that are in no group come last. */
@@ -49,11 +50,12 @@ async function smallFile(image) {
  * refusal, for previews are not worth more. */
 function previews(cards) {
   const wanted = [], seen = new WeakSet();
-  let file = null, run = 0;
+  let file = null, run = 0, working = false;
 
-  async function work(mine) {
-    while (mine === run && wanted.length) {
-      const card = wanted.shift(), { filter } = card.dataset;
+  async function work() {
+    working = true;
+    while (file && wanted.length) {
+      const card = wanted.shift(), { filter } = card.dataset, mine = run;
       try {
         const answer = await service.apply(file, chainText([makeLink(filter, STARTS[filter] || {})]), { format: 'png', priority: 'batch' });
         const bitmap = await createImageBitmap(answer.blob);
@@ -63,10 +65,11 @@ function previews(cards) {
           seen.add(card);
         }
       } catch (problem) {
-        if (problem.status !== 400 && problem.status !== 422)
-          return;
+        if (mine === run && problem.status !== 400 && problem.status !== 422)
+          wanted.length = 0;
       }
     }
+    working = false;
   }
 
   const observer = new IntersectionObserver((entries) => {
@@ -77,8 +80,8 @@ function previews(cards) {
       else if (!isIntersecting && at >= 0)
         wanted.splice(at, 1);
     }
-    if (file && wanted.length)
-      work(++run);
+    if (!working)
+      work();
   });
 
   return async (image) => {
@@ -86,6 +89,10 @@ function previews(cards) {
     observer.disconnect();
     wanted.length = 0;
     file = null;
+    for (const card of cards) { // no picture of another image stays
+      card.classList.remove('seen');
+      card.querySelector('canvas').getContext('2d').clearRect(0, 0, PREVIEW.width, PREVIEW.height);
+    }
     if (!image)
       return;
     const small = await smallFile(image);
@@ -259,7 +266,8 @@ export function parametersView(store) {
         isOptional(p) ? () => setValue(store, link.id, p.name, null) : null)),
       optional(filter, link));
   });
-  store.watch((s) => [s.problem, s.selected, revision], ({ problem }) => {
+  store.watch((s) => [problemOf(s), s.selected, revision], (s) => {
+    const problem = problemOf(s);
     for (const field of document.querySelectorAll('[data-parameter]')) {
       const wrong = problem?.parameter === field.dataset.parameter;
       field.classList.toggle('wrong', wrong);

@@ -38,10 +38,12 @@ export function parseChain(text) {
 
 const boxText = ({ x, y, width, height }) => [x, y, width, height].join(',');
 
+/* A box that is none has no numbers: the service refuses it, for a region that is left out silently would show
+ * what it was to hide. */
 function parseBox(text) {
   const numbers = text.split(',').map(Number);
-  const [x, y, width, height] = numbers;
-  return numbers.length === 4 && numbers.every(Number.isFinite) ? { x, y, width, height } : null;
+  const [x, y, width, height] = numbers.length === 4 ? numbers : Array(4).fill(NaN);
+  return { x, y, width, height };
 }
 
 function regionText(region) {
@@ -50,8 +52,7 @@ function regionText(region) {
 
 function parseRegion(text) {
   const ellipse = text.startsWith('ellipse:');
-  const box = parseBox(ellipse ? text.slice('ellipse:'.length) : text);
-  return box && { shape: ellipse ? 'ellipse' : 'rectangle', ...box };
+  return { shape: ellipse ? 'ellipse' : 'rectangle', ...parseBox(ellipse ? text.slice('ellipse:'.length) : text) };
 }
 
 /* The parameters of a request, [[name, text], …], without the filters. */
@@ -101,13 +102,13 @@ export function fragmentOf(state) {
 
 export function parseFragment(text) {
   const query = new URLSearchParams(text.replace(/^#/, ''));
-  const regions = (query.get('regions') || '').split(';').map(parseRegion).filter(Boolean);
+  const regions = (query.get('regions') || '').split(';').filter(Boolean).map(parseRegion);
 
   return {
     chain: parseChain(query.get('filters') || ''),
     common: Object.fromEntries([...query].filter(([name, value]) => !DRAWN.has(name) && value)),
     regions,
-    roi: parseBox(query.get('roi') || ''),
+    roi: query.get('roi') ? parseBox(query.get('roi')) : null,
     sample: query.get('sample'),
   };
 }

@@ -2,6 +2,7 @@
  * of the image is at offset + scale * point of the stage, in CSS pixels. */
 import { h, find } from './dom.js';
 import { drawShapes, shapeTool } from './regions.js';
+import { outcomeOf, problemOf } from './run.js';
 
 const MOST = 64, GRID = 14, NEAR = 18;
 
@@ -18,7 +19,7 @@ function pixelOf(bitmap, x, y) {
 export function compareView(store) {
   const canvas = find('#canvas'), stage = find('#stage'), handle = find('#divider');
   const context = canvas.getContext('2d');
-  const view = { scale: 1, x: 0, y: 0, split: 0.5, fitted: true, held: false, width: 1, height: 1 };
+  const view = { scale: 1, x: 0, y: 0, split: 0.5, pointer: null, fitted: true, held: false, width: 1, height: 1 };
   const pointers = new Map();
   let action = null, queued = false;
 
@@ -96,31 +97,37 @@ export function compareView(store) {
     context.stroke();
   }
 
+  /* Where there is no answer, or not yet, the image is dim. */
   function paintAfter(result, line) {
+    const { image } = store.state;
+
     context.save();
     context.beginPath();
     context.rect(line, 0, view.width - line, view.height);
     context.clip();
     context.clearRect(line, 0, view.width - line, view.height);
-    if (result.bitmap.width < store.state.image.width || result.bitmap.height < store.state.image.height) {
-      context.globalAlpha = 0.3; // what the answer does not have
-      place(store.state.image.bitmap, 0, 0);
+    if (!result || result.bitmap.width < image.width || result.bitmap.height < image.height) {
+      context.globalAlpha = 0.3;
+      place(image.bitmap, 0, 0);
       context.globalAlpha = 1;
+    }
+    if (result) {
       context.clearRect(view.x + result.x * view.scale, view.y + result.y * view.scale, result.bitmap.width * view.scale,
         result.bitmap.height * view.scale);
+      place(result.bitmap, result.x, result.y);
     }
-    place(result.bitmap, result.x, result.y);
     context.restore();
   }
 
   function paint() {
-    const { image, result } = store.state, ratio = devicePixelRatio || 1;
-    const line = Math.round(view.split * view.width), divided = Boolean(result) && !view.held;
+    const { image } = store.state, { state, result } = outcomeOf(store.state), ratio = devicePixelRatio || 1;
+    const line = Math.round(view.split * view.width), divided = Boolean(image) && state !== 'idle' && !view.held;
 
     queued = false;
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.clearRect(0, 0, view.width, view.height);
     handle.hidden = !divided;
+    showPixel();
     find('#zoom').textContent = image ? `${Math.round(view.scale * 100)} %` : '';
     if (!image)
       return;
@@ -141,20 +148,20 @@ export function compareView(store) {
     draw();
   }
 
-  function showPixel(point) {
-    const { image, result } = store.state, x = Math.floor(point.x), y = Math.floor(point.y);
-    const before = pixelOf(image?.bitmap, x, y);
+  function showPixel() {
+    const { image } = store.state, { result } = outcomeOf(store.state), point = view.pointer && toImage(view.pointer.x, view.pointer.y);
+    const x = Math.floor(point?.x), y = Math.floor(point?.y), before = point && pixelOf(image?.bitmap, x, y);
     const after = result && pixelOf(result.bitmap, x - result.x, y - result.y);
-    find('#pixel').textContent = before === null ? '' : `${x}, ${y}   ${before}${after ? `  →  ${after}` : ''}`;
+    find('#pixel').textContent = !before ? '' : `${x}, ${y}   ${before}${after ? `  →  ${after}` : ''}`;
   }
 
   /* What a drag does: {move(point of the stage), end()}. */
   function begin(event, at) {
-    const { tool, result } = store.state, start = { ...view };
+    const { tool } = store.state, start = { ...view };
 
     if (tool !== 'compare' && event.button === 0)
       return { ...shapeTool(store, toImage(at.x, at.y), view.scale), inImage: true };
-    if (result && (view.fitted || Math.abs(at.x - view.split * view.width) < NEAR)) {
+    if (!handle.hidden && (view.fitted || Math.abs(at.x - view.split * view.width) < NEAR)) {
       setSplit(at.x / view.width);
       return { move: (to) => setSplit(to.x / view.width) };
     }
@@ -196,7 +203,8 @@ export function compareView(store) {
     if (pointers.has(event.pointerId))
       pointers.set(event.pointerId, at);
     action?.move(action.inImage ? toImage(at.x, at.y) : at);
-    showPixel(toImage(at.x, at.y));
+    view.pointer = at;
+    showPixel();
   });
   for (const type of ['pointerup', 'pointercancel'])
     canvas.addEventListener(type, (event) => {
@@ -204,7 +212,10 @@ export function compareView(store) {
       action?.end?.();
       action = null;
     });
-  canvas.addEventListener('pointerleave', () => { find('#pixel').textContent = ''; });
+  canvas.addEventListener('pointerleave', () => {
+    view.pointer = null;
+    showPixel();
+  });
   canvas.addEventListener('wheel', (event) => {
     const at = inStage(event);
     if (!store.state.image || (!event.ctrlKey && !event.metaKey && view.fitted && document.body.scrollHeight > innerHeight + 1))
@@ -273,11 +284,11 @@ export function compareView(store) {
       draw();
   }).observe(canvas);
   store.watch((s) => [s.image?.width, s.image?.height], fit);
-  store.watch((s) => [s.image, s.result, s.regions, s.roi, s.shape, s.tool], ({ tool }) => {
+  store.watch((s) => [s.image, outcomeOf(s), s.regions, s.roi, s.shape, s.tool], ({ tool }) => {
     stage.dataset.tool = tool;
     draw();
   });
-  store.watch((s) => [s.run], ({ run }) => stage.setAttribute('aria-busy', String(run.state === 'busy')));
+  store.watch((s) => [outcomeOf(s).state], (s) => stage.setAttribute('aria-busy', String(outcomeOf(s).state === 'busy')));
   addEventListener('themechange', draw);
   return { view, zoom, fit };
 }
@@ -287,7 +298,8 @@ export function problemView(store) {
   const box = find('#problem');
   let timer = 0;
 
-  store.watch((s) => [s.problem], ({ problem }) => {
+  store.watch((s) => [problemOf(s)], (s) => {
+    const problem = problemOf(s);
     clearInterval(timer);
     box.hidden = !problem;
     if (!problem)

@@ -7,6 +7,7 @@
  * Every method takes, last, options of fetch(), such as `signal`. They throw a Problem, or what fetch() throws
  * when it is aborted. */
 const WAIT = 60; // seconds for which the service is asked to hold an answer
+const PAUSE_MIN = 0.25, PAUSE_MAX = 8; // seconds before a request is sent again, at least: doubled each time
 
 /* What the service refuses, in its words (RFC 9457): title, detail, status, type ('bad-parameter'), parameter and
  * value; retryAfter, in seconds, or null; requestId, as in its log. The status is 0 where nobody answers. */
@@ -33,11 +34,18 @@ function secondsOf(text) {
   return Number.isNaN(seconds) ? null : Math.max(0, seconds);
 }
 
+/* The problem that an answer is; where it has no document of its own, or a malformed one, of its status. */
 async function problemOf(response) {
-  const { status, statusText, headers } = response;
-  if (!headers.get('Content-Type')?.startsWith('application/problem+json'))
-    return new Problem({ title: `The answer is ${status} ${statusText}`.trim(), status }, headers);
-  return new Problem(await response.json(), headers);
+  const { status, statusText, headers } = response, title = `The answer is ${status} ${statusText}`.trim();
+  const document = headers.get('Content-Type')?.startsWith('application/problem+json') ? await response.json().catch(() => null) : null;
+  const texts = Object.entries(document ?? {}).filter(([, value]) => typeof value === 'string');
+  return new Problem({ title, ...Object.fromEntries(texts), status }, headers);
+}
+
+/* The problem of an answer that is not what was asked for, such as a page of another server. */
+function strange({ status, headers, url }, expected) {
+  const detail = `Expected ${expected}, not an answer of type ${headers.get('Content-Type') || '(none)'}: is there a convolved at ${new URL(url).origin}?`;
+  return new Problem({ title: 'The answer is not from this service', detail, status }, headers);
 }
 
 /* A filtered image: `blob`, and the answer's `headers`. */
@@ -137,20 +145,23 @@ export class Service {
 
   /* request('v1/filters') → Response. It asks again when the service says so. */
   async request(target, options = {}) {
-    for (const until = Date.now() + 1000 * this.patience; ;) {
+    for (let until = Date.now() + 1000 * this.patience, least = PAUSE_MIN; ; least = Math.min(2 * least, PAUSE_MAX)) {
       const response = await this.#fetch(target, options);
       if (response.ok)
         return response;
-      const problem = await problemOf(response), { status, retryAfter } = problem;
-      if ((status !== 429 && status !== 503) || retryAfter === null || Date.now() + 1000 * retryAfter > until)
+      const problem = await problemOf(response), { status, retryAfter } = problem, wait = Math.max(retryAfter, least);
+      if ((status !== 429 && status !== 503) || retryAfter === null || wait === Infinity || Date.now() + 1000 * wait > until)
         throw problem;
-      await pause(retryAfter, options.signal);
+      await pause(wait, options.signal);
     }
   }
 
   /* JSON, such as that of 'v1/filters', 'v1/devices' and 'v1/kernels'. */
   async get(target, options) {
-    return (await this.request(target, options)).json();
+    const response = await this.request(target, options);
+    return response.json().catch((error) => {
+      throw options?.signal?.aborted ? error : strange(response, 'JSON');
+    });
   }
 
   /* The answer to an image, as a Result. */
@@ -159,8 +170,10 @@ export class Service {
   }
 
   async #result(target, options) {
-    const response = await this.request(target, options);
-    return new Result(await response.blob(), response.headers);
+    const response = await this.request(target, options), { status, headers } = response, blob = await response.blob();
+    if (status !== 200 || !blob.size || !headers.has('X-Image') || !/^(image\/|application\/octet-stream$)/.test(headers.get('Content-Type')))
+      throw strange(response, 'an image');
+    return new Result(blob, headers);
   }
 
   /* Filters an image: a Blob (a File is one), an ArrayBuffer or a typed array. The filters are one
@@ -193,13 +206,16 @@ export class Service {
 
   /* Waits for the end of a job, and is a Result, or throws what its image was refused for. */
   async result(job, options) {
-    for (;;) {
+    for (let least = PAUSE_MIN; ; least = Math.min(2 * least, PAUSE_MAX)) {
+      const asked = Date.now();
       try {
         return await this.#result(`${pathOf(job)}/result?wait=${WAIT}`, options);
       } catch (problem) {
         if (problem.type !== 'not-finished')
           throw problem;
       }
+      if (Date.now() - asked < 500 * WAIT) // the service has not waited, or a proxy has answered for it
+        await pause(least, options?.signal);
     }
   }
 

@@ -14,26 +14,36 @@ export async function decode(blob, signal) {
   }
 }
 
-/* Makes a file the image of the page; on failure the page says why, and keeps the one before. */
-export async function openFile(store, file, sample = null) {
-  store.set({ opening: file.name || 'pasted image', problem: null });
+/* Makes a file, or what a promise of one brings, the image of the page, unless another is opened meanwhile.
+ * On failure the page says why, and keeps the image before. */
+let latest = null;
+async function open(store, name, file, sample = null) {
+  latest?.abort();
+  const { signal } = latest = new AbortController();
+
+  store.set({ opening: { state: 'busy', name } });
   try {
-    const bitmap = await decode(file);
+    const blob = await file, bitmap = await decode(blob, signal);
+    if (signal.aborted)
+      return;
     const kept = store.state.image === null || (sample && store.state.image.sample);
     store.set({
       opening: null,
-      image: { name: file.name || 'image.png', blob: file, bitmap, width: bitmap.width, height: bitmap.height, sample },
+      image: { name: blob.name || 'image.png', blob, bitmap, width: bitmap.width, height: bitmap.height, sample },
       ...(kept ? {} : { regions: [], roi: null, shape: null }),
     });
   } catch (problem) {
-    store.set({ opening: null, problem });
+    if (!signal.aborted)
+      store.set({ opening: { state: 'failed', problem } });
   }
 }
+
+const openFile = (store, file) => open(store, file.name || 'pasted image', file);
 
 export async function openSample(store, name) {
   const sample = samples.find((one) => one.name === name);
   if (sample)
-    await openFile(store, await sampleFile(sample), sample.name);
+    await open(store, sample.title, sampleFile(sample), sample.name);
 }
 
 function firstImage(transfer) {
@@ -91,7 +101,7 @@ export function imageView(store) {
     document.body.classList.toggle('has-image', Boolean(image));
     for (const button of buttons)
       button.setAttribute('aria-pressed', String(image?.sample === button.dataset.sample));
-    find('#name').textContent = opening ? `Opening ${opening}…`
+    find('#name').textContent = opening?.name ? `Opening ${opening.name}…`
       : image ? `${image.name} · ${image.width} × ${image.height}` : '';
   });
 }

@@ -1,10 +1,27 @@
-/* Sends the request of the state whenever that changes; the latest counts. */
+/* Sends the request of the state whenever that changes. Its outcome belongs to it: once the state asks for
+ * anything else, no view can still come by the former one. */
 import { service } from './api.js';
 import { requestOf } from './chain.js';
 import { announce } from './dom.js';
 import { decode } from './image.js';
 
 const PAUSE_MS = 80; // while a slider moves
+const IDLE = { state: 'idle' }, BUSY = { state: 'busy' };
+
+/* All that a request is made from. */
+const inputsOf = (s) => [s.image, s.chain, s.common, s.regions, s.roi, s.tokens, s.again];
+
+/* What the state asks for has come to: {state: 'idle'}, 'busy', 'done' with the result {answer, bitmap, x, y, ms},
+ * or 'failed' with the problem. A file that is being opened counts as asked for. */
+export function outcomeOf(state) {
+  const { image, opening, outcome } = state;
+  if (opening || !image || !requestOf(state))
+    return opening ?? IDLE;
+  return outcome && inputsOf(state).every((input, i) => Object.is(input, outcome.inputs[i])) ? outcome : BUSY;
+}
+
+/* What the page has to say of an error, or undefined. */
+export const problemOf = (state) => outcomeOf(state).problem ?? state.catalogueProblem ?? undefined;
 
 /* Where the answer lies in the image. */
 function placeOf({ common, roi, image }, bitmap) {
@@ -24,34 +41,28 @@ async function fetchResult(state, target, signal) {
 }
 
 export function startRunner(store) {
-  let timer = 0, last = null, failure = null;
+  let timer = 0, last = null;
 
   async function run() {
-    const state = store.state, what = state.image && requestOf(state);
-    last?.abort();
-    if (!what) {
-      // What opening a file has come to stays to be read.
-      store.set({ run: { state: 'idle' }, result: null, ...(state.problem === failure ? { problem: null } : {}) });
-      return;
-    }
-    const mine = last = new AbortController();
-    store.set({ run: { state: 'busy' } });
+    const state = store.state, inputs = inputsOf(state), { signal } = last = new AbortController();
+    const settle = (outcome) => signal.aborted || store.set({ outcome: { inputs, ...outcome } });
+
     try {
-      const result = await fetchResult(state, what.target, mine.signal);
-      if (mine.signal.aborted)
-        return;
-      store.set({ run: { state: 'done' }, result, problem: null });
-      announce(`Filtered in ${Math.round(result.ms)} milliseconds`);
+      const result = await fetchResult(state, requestOf(state).target, signal);
+      settle({ state: 'done', result });
+      if (!signal.aborted)
+        announce(`Filtered in ${Math.round(result.ms)} milliseconds`);
     } catch (problem) {
-      if (mine.signal.aborted)
-        return;
-      failure = problem;
-      store.set({ run: { state: 'failed' }, problem });
+      settle({ state: 'failed', problem });
     }
   }
 
-  store.watch((s) => [s.image, s.chain, s.common, s.regions, s.roi, s.tokens, s.again], () => {
+  store.watch(inputsOf, (state) => {
     clearTimeout(timer);
-    timer = setTimeout(run, PAUSE_MS);
+    last?.abort();
+    // That a file could not be opened is told until something else is asked for.
+    store.set({ outcome: null, ...(state.opening?.state === 'failed' ? { opening: null } : {}) });
+    if (state.image && requestOf(state))
+      timer = setTimeout(run, PAUSE_MS);
   });
 }

@@ -216,7 +216,6 @@ function headView() {
     ready.textContent = text;
     ready.className = `pill ${kind}`;
     document.body.classList.toggle('lost', Boolean(problem));
-    find('#figures').classList.toggle('stale', Boolean(problem));
     find('#since').textContent = now ? `As of ${new Date(now.time * 1000).toLocaleTimeString()}` : '';
     find('#problem').hidden = !problem;
     find('#problem').textContent = problem ? `${problem.title}. ${problem.detail || ''}${problem.status === 401 ? ' Enter a token above.' : ''}` : '';

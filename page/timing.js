@@ -1,6 +1,7 @@
 /* The answer's headers, for people: Server-Timing as a waterfall, who did what, what was lost, what
  * verify=1 has found. */
 import { find, h } from './dom.js';
+import { outcomeOf } from './run.js';
 
 const STAGES = { receive: 'receive', queue: 'queue', compile: 'compile', wait: 'wait', decode: 'decode', upload: 'upload', download: 'download', encode: 'encode', verify: 'verify', reference: 'reference' };
 const LOST = {
@@ -68,16 +69,15 @@ export function timingView(store) {
   const table = find('#waterfall'), badges = find('#badges'), save = find('#save');
   let url = null;
 
-  store.watch((s) => [s.run], ({ run }) => {
-    find('#busy').hidden = run.state !== 'busy';
-  });
-  store.watch((s) => [s.result], ({ result, image }) => {
+  store.watch((s) => [outcomeOf(s)], (s) => {
+    const { state, result } = outcomeOf(s);
+    find('#busy').hidden = state !== 'busy';
     find('#timing-empty').hidden = Boolean(result);
     table.hidden = save.hidden = !result;
-    badges.replaceChildren();
-    if (url)
-      URL.revokeObjectURL(url);
-    url = null;
+    for (const part of [badges, table.tBodies[0], table.tFoot])
+      part.replaceChildren();
+    URL.revokeObjectURL(url);
+    save.removeAttribute('href');
     if (!result)
       return;
     const { blob, headers, image: kind, lost, timing } = result.answer, { total, bars } = place(timing);
@@ -85,7 +85,7 @@ export function timingView(store) {
     table.tFoot.replaceChildren(h('tr', {}, h('th', { scope: 'row' }, 'total'), h('td', { class: 'trip', colspan: '2' }, `${time(result.ms)} with the way here and back`), h('td', { class: 'ms' }, time(total))));
     url = URL.createObjectURL(blob);
     save.href = url;
-    save.download = `${image.name.replace(/\.\w+$/, '')}-filtered.${(blob.type.split('/')[1] || 'bin').replace('jpeg', 'jpg')}`;
+    save.download = `${s.image.name.replace(/\.\w+$/, '')}-filtered.${(blob.type.split('/')[1] || 'bin').replace('jpeg', 'jpg')}`;
     const device = headers.get('X-Device');
     badges.append(...[verdict(headers), badge('', `${kind.width} × ${kind.height} × ${kind.bands}:${kind.type} · ${bytes(blob.size)}`, 'Width, height and bands of the answer, and the size of its file'),
       device && badge('', device.replace(/ \([^)]*\)/g, ''), device),

@@ -141,6 +141,53 @@ def test_asks_again(browser, service):
     assert browser.run(START + refusal, address, [], "v1/filters") == [True, 0, None, "The service does not answer"]
 
 
+@pytest.mark.parametrize("status, headers, body, said", [
+    (200, {"Content-Type": "text/html"}, b"<h1>Sign in</h1>", "Expected an image"), (200, {"Content-Type": "image/png"}, b"image", "Expected an image"),
+    (200, {"Content-Type": "image/png", "X-Image": "1x1x1:u8"}, b"", "Expected an image"),
+    (202, {"Content-Type": "application/json"}, b"{}", "Expected an image"),
+    *((422, {"Content-Type": "application/problem+json"}, body, "The answer is 422")
+      for body in (b"", b"{", b"[]", b"null", b"5", b"\xff", b'{"type": 5, "title": [], "detail": {}}'))])
+def test_what_is_no_answer(browser, service, status, headers, body, said):
+    """A page of another server is no image, and a malformed problem is one."""
+    def other(handler):
+        with_module = handler.path == "/convolved.js"
+        own = service.get(handler.path) if with_module else None
+        handler.send_response(own.status if own else status)
+        for name, value in ({"Content-Type": own.type} if own else headers).items():
+            handler.send_header(name, value)
+        handler.end_headers()
+        handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
+        handler.wfile.write(own.body if own else body)
+    told = "({name, status, type, message}) => [name, status, type, message]"
+    with serving(other) as site:
+        browser.open(site, "/convolved.js")
+        for use in ("apply(image, 'box')", "result('aa')"):
+            name, number, kind, message = browser.run(
+                START + f"return service.{use}.then(() => [], {told});", f"http://{site.host}:{site.port}/convolved.js", list(PNG))
+            assert (name, number, kind) == ("Problem", status, "") and message.startswith(said)
+
+
+def test_at_once_is_not_in_a_spin(browser, service):
+    """A service that says now, again and again, is not asked without a pause; neither is one that does not hold its
+    answer about a job."""
+    asked = []
+
+    def full(handler):
+        asked.append(handler.path)
+        own = service.get(handler.path) if handler.path == "/convolved.js" else None
+        handler.send_response(200 if own else 409 if "jobs" in handler.path else 503)
+        handler.send_header("Content-Type", own.type if own else "application/problem+json")
+        handler.send_header("Retry-After", "0")
+        handler.end_headers()
+        handler.wfile.write(own.body if own else b'{"type": "/problems/not-finished", "title": "no"}')
+    with serving(full) as site:
+        browser.open(site, "/convolved.js")
+        address = f"http://{site.host}:{site.port}/convolved.js"
+        assert browser.run(START + "service.patience = 1; return service.get('v1/filters').catch((p) => p.status);", address, []) == 503
+        assert browser.run(START + "return service.result('aa', {signal: AbortSignal.timeout(1000)}).catch((e) => e.name);", address, []) == "TimeoutError"
+    assert 1 <= asked.count("/v1/filters") <= 3 and 1 <= sum("jobs" in path for path in asked) <= 4
+
+
 def test_of_another_site(browser, guarded):
     """A page of a site that the service allows imports the module, and uses it with a token; others do not."""
     with serving(blank) as site, guarded("--cors-origins", f"http://127.0.0.1:{site.port}") as service:

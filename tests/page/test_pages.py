@@ -1,16 +1,20 @@
 """The pages in a browser, by what somebody sees and does."""
+import contextlib
 import http.server
 import os
+import pathlib
 import re
 import subprocess
+import tempfile
 import threading
+import time
 import urllib.parse
 
 import numpy as np
 import pytest
 
 import imagefiles
-from service import BUILD, Client
+from service import BUILD, PATIENCE, Client
 
 COLOUR = (200, 100, 50)
 PNG = imagefiles.write_png(np.full((30, 40, 3), COLOUR, np.uint8))
@@ -282,20 +286,26 @@ def test_for_everybody(browser, service, path, there, dark):
     assert len(ids) == len(set(ids))
 
 
-@pytest.fixture
-def below_prefix(service):
-    """The service at /images/ of another address, as a proxy may have it."""
+@contextlib.contextmanager
+def proxy(service, prefix="", judge=lambda path, background: None):
+    """The service at a path of another address; judge(path, background) may hold a request, and returns what is
+    answered instead, (status, headers, body), or None."""
     class Proxy(http.server.BaseHTTPRequestHandler):
         def pass_on(self):
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            assert self.path.startswith("/images/"), self.path
-            answer = service.request(self.command, self.path.removeprefix("/images"), body or None,
-                                     {name: value for name, value in self.headers.items() if name != "Host"})
-            self.send_response(answer.status)
-            for name, value in answer.headers.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(answer.body)
+            assert self.path.startswith(prefix), self.path
+            path = self.path.removeprefix(prefix)
+            own = judge(urllib.parse.unquote_plus(path), "priority=batch" in path)
+            if own is None:
+                answer = service.request(self.command, path, body or None,
+                                         {name: value for name, value in self.headers.items() if name != "Host"})
+                own = answer.status, answer.headers, answer.body
+            with contextlib.suppress(ConnectionError):  # the page may not wait any longer
+                self.send_response(own[0])
+                for name, value in own[1].items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(own[2])
         do_GET = do_POST = pass_on
 
         def log_message(self, *arguments):
@@ -303,9 +313,18 @@ def below_prefix(service):
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Proxy) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        yield Client("127.0.0.1", server.server_port)
-        server.shutdown()
-        thread.join()
+        try:
+            yield Client("127.0.0.1", server.server_port)
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture
+def below_prefix(service):
+    """The service at /images/ of another address, as a proxy may have it."""
+    with proxy(service, "/images") as there:
+        yield there
 
 
 def test_prefix(browser, below_prefix):
@@ -314,3 +333,228 @@ def test_prefix(browser, below_prefix):
     assert f":{below_prefix.port}/images/v1/filters/invert" in browser.text("#code")
     browser.click(".bar a[href=docs]")
     browser.wait("document.querySelectorAll('.operation').length > 30")
+
+
+# Results belong to their requests --------------------------------------------------------------------
+
+class Judge:
+    """Holds requests whose path has the text `hold` until they are let go, and refuses those with `refuse`."""
+    def __init__(self):
+        self.hold = self.refuse = None
+        self.answer = 500, {"Content-Type": "text/plain"}, b"no"
+        self.free, self.held = threading.Event(), threading.Event()
+
+    def __call__(self, path, background):
+        if self.hold and self.hold in path and not background:
+            self.held.set()
+            assert self.free.wait(60)
+        return self.answer if self.refuse and self.refuse in path else None
+
+
+@pytest.fixture
+def judge():
+    return Judge()
+
+
+@pytest.fixture
+def judged(service, judge):
+    with proxy(service, judge=judge) as there:
+        yield there
+        judge.free.set()
+
+
+NOTHING_SHOWN = ("((save) => !save.checkVisibility() && !save.hasAttribute('href') && !document.querySelector('#waterfall tbody tr')"
+                 " && document.querySelector('#waterfall').hidden && document.querySelector('#badges').textContent === '')(document.querySelector('#save'))")
+
+
+def assert_no_result(browser, former=NEGATIVE):
+    """Nothing of a result can be seen, or saved; where the former was, it is not."""
+    x, y = spot(browser, 0.75)
+    browser.wait(NOTHING_SHOWN, what="no result")
+    browser.wait(f"((p, c) => p.some((v, i) => Math.abs(v - c[i]) > 20))({PIXEL}, arguments[2])", x, y, list(former), what="the former result is gone")
+
+
+def save(browser):
+    """The file that pressing "Save the result" makes."""
+    with tempfile.TemporaryDirectory() as directory:
+        browser.command("Page.setDownloadBehavior", behavior="allow", downloadPath=directory)
+        browser.click("#save")
+        end = time.monotonic() + PATIENCE
+        while not (files := [path for path in pathlib.Path(directory).iterdir() if path.suffix == ".png"]):
+            assert time.monotonic() < end, "nothing was saved"
+            time.sleep(0.05)
+        return files[0].name, files[0].read_bytes()
+
+
+def assert_shown_is_saved(browser, service, target, image=PNG):
+    """What is saved has the bytes of the service's answer to this, and is what the stage shows."""
+    browser.wait(DONE)
+    expected = service.post(target, image)
+    assert expected.status == 200
+    assert save(browser) == (browser.text("#name").split(".")[0] + "-filtered.png", expected.body)
+    browser.ask("document.querySelector('#divider').focus()")
+    browser.key("Home")
+    browser.key("Escape")
+    pixels, _ = imagefiles.read_pil(expected.body)
+    for across, down in ((0.05, 0.05), (0.3, 0.5), (0.7, 0.5), (0.95, 0.95)):
+        wait_pixel(browser, across, tuple(int(v) for v in pixels[int(30 * down), int(40 * across)]), down)
+
+
+def add_box(browser):
+    browser.click(".card[data-filter=box]")
+
+
+@pytest.mark.parametrize("change", ["chain", "region", "part", "common", "border", "token", "address"])
+def test_no_result_while_a_request_runs(browser, service, judged, judge, change):
+    start(browser, judged)
+    judge.hold = "/v1/"
+    {"chain": lambda: add_box(browser), "region": lambda: browser.click("[data-new=rectangle]"), "part": lambda: browser.click("[data-new=roi]"),
+     "common": lambda: browser.click("#verify"), "border": lambda: browser.click("#borders input[value=wrap]"),
+     "token": lambda: browser.ask("dispatchEvent(new Event('tokenchange'))"),
+     "address": lambda: browser.ask("void (location.hash = 'filters=invert&regions=1,1,5,5')")}[change]()
+    # Before the next frame, and so before anybody can press it: the request has not even been sent.
+    assert browser.ask(NOTHING_SHOWN)
+    assert judge.held.wait(60)
+    assert_no_result(browser)
+    assert not browser.ask("document.querySelector('#busy').hidden")
+    judge.hold = None
+    judge.free.set()
+    browser.wait(DONE)
+    browser.wait("document.querySelector('#save').checkVisibility() && document.querySelector('#save').hasAttribute('href')")
+
+
+@pytest.mark.parametrize("answer", [
+    (500, {"Content-Type": "text/plain"}, b"no"), (200, {"Content-Type": "text/html"}, b"<h1>Sign in</h1>"),
+    (200, {"Content-Type": "image/png"}, PNG), (200, {"Content-Type": "image/png", "X-Image": "40x30x3:u8"}, b""),
+    (422, {"Content-Type": "application/problem+json"}, b"{"), (422, {"Content-Type": "application/problem+json"}, b'{"title": 5}')])
+def test_no_result_after_a_failure(browser, service, judged, judge, answer):
+    """Whatever the answer is, the page says that there is none."""
+    start(browser, judged)
+    judge.refuse, judge.answer = "box", answer
+    add_box(browser)
+    browser.wait("document.querySelector('#problem:not([hidden])')")
+    assert_no_result(browser)
+    judge.refuse = None
+    browser.click("#problem button")
+    assert_shown_is_saved(browser, service, "/v1/chain?filters=invert,box")
+    assert browser.ask("document.querySelector('#problem').hidden")
+
+
+def test_what_is_saved_is_what_is_shown(browser, service):
+    """With every region, the one that was drawn last too, and with the parameters that are shown."""
+    start(browser, service)
+    assert_shown_is_saved(browser, service, "/v1/filters/invert")
+    browser.click("#tools [data-tool=rectangle]")
+    x, y, *_ = browser.box("#canvas")
+    for (left, top), (right, bottom) in (((0.1, 0.1), (0.4, 0.9)), ((0.6, 0.2), (0.9, 0.8))):
+        (x0, y0), (x1, y1) = spot(browser, left, top), spot(browser, right, bottom)
+        browser.click("#tools [data-tool=rectangle]")
+        browser.drag([(x + x0, y + y0), (x + x1 - 9, y + y1), (x + x1, y + y1)])
+        assert browser.ask(NOTHING_SHOWN) or "regions=" in fragment(browser)
+        browser.wait(DONE)
+    regions = re.search(r"regions=([\d,;]+)", fragment(browser))[1]
+    assert regions.count(";") == 1
+    assert_shown_is_saved(browser, service, f"/v1/filters/invert?regions={regions}")
+    browser.click("#invert")
+    assert_shown_is_saved(browser, service, f"/v1/filters/invert?invert=1&regions={regions}")
+
+
+def test_a_link_with_a_region_that_is_none(browser, service):
+    """Nothing is left out silently: what the region was to hide would be seen."""
+    start(browser, service)
+    browser.ask("void (location.hash = 'filters=invert&regions=1,1,5,5;20,6,16')")
+    browser.wait("document.querySelector('#problem:not([hidden])')?.textContent.includes('regions')")
+    assert_no_result(browser)
+
+
+def test_another_image_while_a_request_runs(browser, service, judged, judge):
+    """Its result is not that of the image before."""
+    start(browser, judged)
+    judge.hold = "box"
+    add_box(browser)
+    assert judge.held.wait(60)
+    other = imagefiles.write_png(np.full((30, 40, 3), (10, 200, 90), np.uint8))
+    browser.ask(f"((file) => {{ const data = new DataTransfer(); data.items.add(file); {DROP} }})({FILE})", list(other), "b.png")
+    assert browser.ask(NOTHING_SHOWN)
+    browser.wait("document.querySelector('#name').textContent === 'b.png · 40 × 30'")
+    judge.free.set()
+    assert_shown_is_saved(browser, service, "/v1/chain?filters=invert,box", other)
+
+
+SLOW = imagefiles.written(imagefiles.pil(np.full((30, 40, 3), COLOUR, np.uint8)), "tiff")
+
+
+def test_the_file_opened_last_counts(browser, service, judged, judge):
+    """Also if one before it takes longer, or fails later; and nothing is seen of an image that is being replaced."""
+    start(browser, judged)
+    judge.hold = "/v1/filters/linear"  # by which the page reads a TIFF
+    browser.ask(f"((file) => {{ const data = new DataTransfer(); data.items.add(file); {DROP} }})({FILE})", list(SLOW), "slow.tif")
+    assert browser.ask(NOTHING_SHOWN)
+    assert judge.held.wait(60)
+    assert_no_result(browser)
+    give(browser, DROP, "last.png")
+    judge.free.set()
+    assert_shown_is_saved(browser, service, "/v1/filters/invert")
+    assert browser.text("#name").startswith("last.png") and browser.ask("document.querySelector('#problem').hidden")
+
+
+def test_a_file_that_cannot_be_opened(browser, service):
+    """The page says so until something else is asked for, and offers no result beside that."""
+    start(browser, service)
+    browser.ask(f"((file) => {{ const data = new DataTransfer(); data.items.add(file); {DROP} }})(new File(['text'], 'a.txt'))")
+    browser.wait("document.querySelector('#problem:not([hidden])')")
+    assert_no_result(browser)
+    add_box(browser)
+    assert_shown_is_saved(browser, service, "/v1/chain?filters=invert,box")
+    assert browser.ask("document.querySelector('#problem').hidden")
+
+
+def test_cards_show_the_image_that_is_there(browser, service, judged, judge):
+    """Their pictures go with the image, even if there are no new ones."""
+    browser.open(judged)
+    browser.wait("document.querySelectorAll('.card').length > 20")
+    give(browser, DROP)
+    browser.wait("document.querySelector('.card.seen')")
+    judge.refuse, judge.answer = "priority=batch", (429, {"Content-Type": "text/plain"}, b"")
+    give(browser, DROP, "b.png")
+    browser.wait("!document.querySelector('.card.seen')")
+    assert not browser.ask("[...document.querySelectorAll('.card canvas')].some(c => c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some(Boolean))")
+
+
+def test_the_pixel_read_is_of_the_result(browser, judged, judge):
+    """Below a pointer that rests, too."""
+    start(browser, judged)
+    (x, y, *_), (right, down) = browser.box("#canvas"), spot(browser, 0.75)
+    browser.command("Input.dispatchMouseEvent", type="mouseMoved", x=x + right, y=y + down)
+    browser.wait("document.querySelector('#pixel').textContent.includes('→  55 155 205')")
+    judge.hold = "gamma"
+    browser.ask("void (location.hash = 'filters=invert,invert,gamma=gamma=1')")
+    browser.wait("!document.querySelector('#pixel').textContent.includes('→')")
+    judge.free.set()
+    browser.wait("document.querySelector('#pixel').textContent.includes('→  200 100 50')")
+
+
+def test_back_and_forward(browser, service):
+    """A page that comes back shows a result of what its address and its controls say, or none."""
+    start(browser, service, chain="box=size=5")
+    browser.click("#verify")
+    browser.wait("location.hash.includes('verify=1') && document.querySelector('.badge.good')")
+    browser.driver.get(f"http://{service.host}:{service.port}/docs")
+    browser.driver.back()
+    browser.wait("document.querySelectorAll('.card').length > 20")
+    browser.wait(DONE)
+    assert browser.ask("document.querySelector('#verify').checked === location.hash.includes('verify=1')")
+    assert browser.ask("Boolean(document.querySelector('.badge.good')) === location.hash.includes('verify=1')")
+
+
+def test_status_of_a_service_that_is_gone(browser, judged, judge):
+    """Figures that are not of now look so, all of them."""
+    browser.open(judged, "/status")
+    browser.wait("document.querySelector('#devices').textContent.includes('cpu0')")
+    judge.refuse, judge.answer = "/metrics", (502, {"Content-Type": "text/plain"}, b"")
+    browser.wait("document.querySelector('#ready').textContent === 'no connection'")
+    assert browser.ask("['#figures', '#charts', ...[...document.querySelectorAll('section.panel')]].map(e => typeof e === 'string' ? document.querySelector(e) : e)"
+                       ".every(e => getComputedStyle(e).opacity < 0.7)")
+    judge.refuse = None
+    browser.wait("document.querySelector('#ready').textContent === 'ready'")
+    assert browser.ask("getComputedStyle(document.querySelector('section.panel')).opacity") == "1"
