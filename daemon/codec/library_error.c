@@ -45,5 +45,8 @@ enum error library_error_describe(struct problem *problem, enum error e, const c
 	e = classify(e, lines);
 	if (!*sentence || strchr(sentence, '/'))
 		return problem_set(problem, e, "%s failed", who);
+	if (!strncmp(sentence, "bad seek", 8))
+		return problem_set(problem, e,
+		                   "the file is truncated: it refers to bytes beyond its end");
 	return problem_set(problem, e, "%s says: %s", who, sentence);
 }

@@ -284,3 +284,11 @@ def test_directories_in_a_loop(service):
     count, = struct.unpack_from("<H", body, start)
     struct.pack_into("<I", body, start + 2 + 12 * count, start)
     assert (service.identity(bytes(body), format="raw").pixels == 9).all()
+
+
+def test_cut_before_its_directory(service):
+    """The refusal says what the user can see to."""
+    body = imagefiles.written(Image.fromarray(random_pixels(1, 90, 60, 3, "u8")), "TIFF", compression="tiff_lzw")
+    assert struct.unpack("<I", body[4:8])[0] > len(body) // 2
+    problem = service.identity(body[:len(body) // 2]).refused(422, "undecodable")
+    assert "truncated" in problem["detail"], problem
