@@ -165,7 +165,7 @@ bool serve_lend(struct request *r, uint64_t size, struct lent *lent)
 	if (size > ROOM)
 		return false;
 	if (r->body < 0)
-		r->body = memfd_create("body", MFD_CLOEXEC);
+		r->body = memfd_create("body", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	*lent = (struct lent){r->body, true, ROOM, true};
 	return true;
 }
