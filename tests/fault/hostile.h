@@ -23,7 +23,7 @@ static inline bool is(const char *name)
 
 static inline void die(const char *what)
 {
-	fprintf(stderr, "hostile: %s: %s\n", what, strerror(errno));
+	fprintf(stderr, "<4>hostile: %s: %s\n", what, strerror(errno));
 	_exit(1);
 }
 

@@ -98,7 +98,7 @@ static void say_done(uint64_t size)
 	} else if (is("small")) {
 		m->error = ERR_DOES_NOT_FIT;
 		m->to_grid = 1;
-		fprintf(stderr, "hostile: may be on a grid: %u\n", job.may_grid);
+		fprintf(stderr, "<4>hostile: may be on a grid: %u\n", job.may_grid);
 	} else if (is("text")) {
 		m->error = ERR_UNDECODABLE;
 		memset(&m->problem, 0xfe, sizeof m->problem);
@@ -113,7 +113,7 @@ static void try_files(void)
 
 	if (pwrite(body, &byte, 1, 0) >= 0 || !ftruncate(body, 1) ||
 	    mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_SHARED, body, 0) != MAP_FAILED)
-		fprintf(stderr, "hostile: THE BODY CAN BE CHANGED\n");
+		fprintf(stderr, "<4>hostile: THE BODY CAN BE CHANGED\n");
 }
 
 /* Messages of every type that are right in some places and anything in others. */
@@ -188,7 +188,7 @@ static uint64_t write_far(void)
 
 	signal(SIGXFSZ, SIG_IGN);
 	if (pwrite(answer, "x", 1, far) >= 0)
-		fprintf(stderr, "hostile: AN ANSWER CAN BE OF ANY SIZE\n");
+		fprintf(stderr, "<4>hostile: AN ANSWER CAN BE OF ANY SIZE\n");
 	if (getrlimit(RLIMIT_FSIZE, &limit))
 		die("getrlimit");
 	limit.rlim_cur = limit.rlim_max;
@@ -228,7 +228,7 @@ static void filter_honestly(void)
 		die("mmap");
 	if (memory_seal(answer) ? can_change()
 	                        : !is("maps") && (can_map(answer) || can_map(reader)))
-		fprintf(stderr, "hostile: THE ANSWER CAN BE CHANGED\n");
+		fprintf(stderr, "<4>hostile: THE ANSWER CAN BE CHANGED\n");
 	say_done(size);
 }
 

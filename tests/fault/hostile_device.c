@@ -200,7 +200,7 @@ static void try_files(const struct message *message, const int *fds)
 	for (unsigned i = 0; i < message_fds(message->type); i++)
 		if (!ftruncate(fds[i], 1) || !ftruncate(fds[i], 1 << 30) ||
 		    (message->type == MSG_PLAN && pwrite(fds[i], "x", 1, 0) > 0))
-			fprintf(stderr, "hostile: %s CAN BE CHANGED\n",
+			fprintf(stderr, "<4>hostile: %s CAN BE CHANGED\n",
 			        message_name(message->type));
 }
 

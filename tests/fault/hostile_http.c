@@ -219,7 +219,7 @@ static struct link_message hear(char text[4])
 		return message;
 	if (pwrite(fd, "x", 1, 0) > 0 || !ftruncate(fd, 1) ||
 	    mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) != MAP_FAILED)
-		fprintf(stderr, "hostile: THE ANSWER CAN BE CHANGED\n");
+		fprintf(stderr, "<4>hostile: THE ANSWER CAN BE CHANGED\n");
 	close(fd);
 	return message;
 }
@@ -264,7 +264,7 @@ static void send_body(size_t size)
 	say_step(&begin[1]);
 	hear_until(LINK_ROOM, text);
 	if (pwrite(room, "x", 1, (off_t)30 << 30) > 0)
-		fprintf(stderr, "hostile: A BODY CAN BE OF ANY SIZE\n");
+		fprintf(stderr, "<4>hostile: A BODY CAN BE OF ANY SIZE\n");
 	if (pwrite(room, body, size, 0) != (ssize_t)size)
 		die("body");
 	if (is("maps") &&
@@ -281,7 +281,7 @@ static void lie(void)
 
 	send_body(is("maps") ? 100 : 99);
 	hear_until(LINK_ANSWER, text);
-	fprintf(stderr, "hostile: the answer is %s\n", text);
+	fprintf(stderr, "<4>hostile: the answer is %s\n", text);
 	pause();
 }
 
@@ -295,7 +295,7 @@ static void tell_answer(void)
 		give_back_word();
 		_exit(1);
 	}
-	fprintf(stderr, "hostile: the answer is %s\n", text);
+	fprintf(stderr, "<4>hostile: the answer is %s\n", text);
 }
 
 /* Bodies that come with their requests, and are not what they should be. */
@@ -329,8 +329,8 @@ static void change_later(void)
 		message = hear(text);
 	while (message.type != LINK_ANSWER_FILE && message.type != LINK_ANSWER);
 	if (pwrite(room, "x", 1, 0) > 0 || !ftruncate(room, 1))
-		fprintf(stderr, "hostile: THE BODY CAN BE CHANGED\n");
-	fprintf(stderr, "hostile: the answer is %s\n", text);
+		fprintf(stderr, "<4>hostile: THE BODY CAN BE CHANGED\n");
+	fprintf(stderr, "<4>hostile: the answer is %s\n", text);
 	pause();
 }
 
@@ -401,7 +401,7 @@ static void hold_heads(void)
 		say_step(&post);
 		hear_until(LINK_ANSWER, text);
 	}
-	fprintf(stderr, "hostile: the answer is %s\n", text);
+	fprintf(stderr, "<4>hostile: the answer is %s\n", text);
 	pause();
 }
 
@@ -414,7 +414,7 @@ static void read_answer(void)
 	say_step(&guest);
 	say_step(&whole);
 	hear_until(LINK_ANSWER_FILE, text);
-	fprintf(stderr, "hostile: the answer is %s\n", text);
+	fprintf(stderr, "<4>hostile: the answer is %s\n", text);
 	pause();
 }
 

@@ -138,7 +138,7 @@ static int disturb(const char *name, const char *result, bool *flip)
 
 	if (lost || !is_due(name, result, action))
 		return lost;
-	fprintf(stderr, "layer: %s: %s\n", name, action);
+	fprintf(stderr, "<4>layer: %s: %s\n", name, action);
 	if (!strcmp(action, "hang"))
 		for (;;)
 			pause();
