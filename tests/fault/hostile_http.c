@@ -147,8 +147,9 @@ static int make_file(const struct step *s)
 {
 	int fd = s->file == NO_MEMFD ? open("/dev/zero", O_RDWR)
 	                             : memfd_create("body", MFD_ALLOW_SEALING);
+	const off_t size = s->file == SMALLER ? 99 : (off_t)s->size;
 
-	if (s->file != NO_MEMFD && ftruncate(fd, s->file == SMALLER ? 99 : (off_t)s->size))
+	if (s->file != NO_MEMFD && size && fallocate(fd, 0, 0, size))
 		die("file");
 	if (s->file != NO_MEMFD && s->file != UNSEALED && fcntl(fd, F_ADD_SEALS, SEALS_FINAL))
 		die("seals");
