@@ -507,7 +507,7 @@ def test_stop(hurried):
     stop = threading.Thread(target=running.systemctl, args=("stop", "convolved.socket", "convolved.service"))
     stop.start()
     while stop.is_alive():  # without, a compiler may take longer to die than systemd waits here
-        for compiler in running.named("exe"):
+        for compiler in running.named("convolved-compi"):
             hurry(compiler)
         stop.join(0.1)
     client.join(60)
