@@ -492,7 +492,7 @@ class Service(Client):
     def says(self, text):
         """Waits for this in the log, which is written while the service goes on."""
         try:
-            poll(lambda: text in self.tail(), 60, text)
+            poll(lambda: text in self.log.read_text(errors="replace"), 60, text)
         except AssertionError:
             raise AssertionError(f"{text!r} is not said:\n{self.tail()}") from None
 
