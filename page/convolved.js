@@ -110,6 +110,7 @@ function requestOf(image, filters, parameters) {
 
 function pause(seconds, signal) {
   return new Promise((done, fail) => {
+    signal?.throwIfAborted();
     const timer = setTimeout(done, 1000 * seconds);
     signal?.addEventListener('abort', () => {
       clearTimeout(timer);
@@ -149,7 +150,9 @@ export class Service {
       const response = await this.#fetch(target, options);
       if (response.ok)
         return response;
-      const problem = await problemOf(response), { status, retryAfter } = problem, wait = Math.max(retryAfter, least);
+      const problem = await problemOf(response);
+      options.signal?.throwIfAborted(); // it may have cut the problem off
+      const { status, retryAfter } = problem, wait = Math.max(retryAfter, least);
       if ((status !== 429 && status !== 503) || retryAfter === null || wait === Infinity || Date.now() + 1000 * wait > until)
         throw problem;
       await pause(wait, options.signal);

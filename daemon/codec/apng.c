@@ -263,8 +263,6 @@ static uint8_t *put_data(uint8_t *to, const struct apng_frame *f)
 
 uint8_t *apng_frame_file(const struct apng *a, uint32_t i, size_t *size)
 {
-	static const uint8_t signature[PNG_SIGNATURE] = {0x89, 'P',  'N',  'G',
-	                                                 '\r', '\n', 0x1a, '\n'};
 	const struct apng_frame *f = a->frames + i;
 	uint8_t *file, *to;
 
@@ -273,7 +271,7 @@ uint8_t *apng_frame_file(const struct apng *a, uint32_t i, size_t *size)
 	file = malloc(*size);
 	if (!file)
 		return NULL;
-	memcpy(file, signature, PNG_SIGNATURE);
+	memcpy(file, png_signature, PNG_SIGNATURE);
 	to = put_header(file + PNG_SIGNATURE, a, f);
 	to = put_chunk(to, a->palette);
 	to = put_chunk(to, a->transparency);

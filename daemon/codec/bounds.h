@@ -17,7 +17,8 @@
 enum error bounds_check(enum format format, const uint8_t *body, size_t size,
                         struct problem *problem) MUST_CHECK;
 
-/* Likewise an EXIF block, with its title or without, from where only its reader finds it. */
+/* Checks an EXIF block in the same way, with its title or without, from where only its reader finds
+ * it. */
 enum error bounds_check_exif(const uint8_t *block, size_t size, struct problem *problem) MUST_CHECK;
 
 #endif

@@ -160,8 +160,8 @@ static uint64_t buffered_size(const struct decoder *d, const struct image *image
 	return size;
 }
 
-/* How often the body is decoded at the same time: its rows, those of the opposite edge for
- * border=wrap, unless any order is possible, and those around a target. */
+/* The number of decoders that the body has at the same time: for its rows, those of the opposite
+ * edge for border=wrap, unless any order is possible, and those around a target. */
 static unsigned count_decoders(const struct decoder *d, const struct message_job *job)
 {
 	const bool ahead = d->wraps && !d->still && !(d->vips && turns_rows(d->vips));
@@ -174,23 +174,20 @@ static enum error check_buffered(const struct decoder *d, uint64_t pixel_size,
                                  struct problem *problem)
 {
 	const unsigned decoders = count_decoders(d, job);
-	const bool target = job->has_target;
+	const char *why = decoders == 1 ? ""
+	                  : decoders > 2
+	                      ? ", because for target and border=wrap it is decoded three times"
+	                  : job->has_target ? ", because for target it is decoded twice"
+	                                    : ", because for border=wrap it is decoded twice";
 	uint64_t size = image->width * (uint64_t)image->height * pixel_size * decoders;
 
 	if (size <= job->buffered_size_max)
 		return ERR_OK;
 	return problem_set(problem, ERR_TOO_MANY_PIXELS,
 	                   "the image is %ux%u and cannot be decoded row by row, which takes %llu "
-	                   "bytes of memory%s%s%s; the limit is %llu",
+	                   "bytes of memory%s%s; the limit is %llu",
 	                   image->width, image->height, (unsigned long long)size,
-	                   job->page == PAGES_ALL ? " for all its pages" : "",
-	                   decoders > 2    ? ", because for target and border=wrap it is decoded"
-	                   : decoders == 1 ? ""
-	                   : target        ? ", because for target it is decoded"
-	                                   : ", because for border=wrap it is decoded",
-	                   decoders > 2    ? " three times"
-	                   : decoders == 1 ? ""
-	                                   : " twice",
+	                   job->page == PAGES_ALL ? " for all its pages" : "", why,
 	                   (unsigned long long)job->buffered_size_max);
 }
 
@@ -287,7 +284,6 @@ static enum error load_frames(struct decoder *d, struct problem *problem)
 {
 	const struct apng_part part = {d->file, d->file_size, d->frames, (uint32_t)d->page,
 	                               d->pages < 0 ? d->frames : 1};
-
 	enum error e = apng_load(&d->vips, &part, problem);
 
 	if (!e && !metadata_read_frames(png_metadata(d->png), d->vips))

@@ -19,7 +19,7 @@
 
 enum { COLOURS = 3, PLANES = COLOURS + 1 };
 
-/* What decoders are watched for. */
+/* Findings about the decoders of a picture. */
 static struct {
 	uint64_t pixels_max; /* of a coded picture */
 	bool too_large, left_out;

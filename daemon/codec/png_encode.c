@@ -193,7 +193,7 @@ static bool put_block(struct encoding *e, uint32_t rows, bool last)
 		size = pack(e, &way, e->filtered, all, e->packed + ROOM);
 		return size && put_packed(e, size);
 	}
-	/* What has been given before is deflated as it was to be, for which there may be no room.
+	/* The rows before are deflated first, in their own way; there may be no room for them.
 	 */
 	while ((status = deflateParams(&e->stream, e->level, way.strategy)) == Z_BUF_ERROR)
 		if (!put_stream(e))
@@ -276,8 +276,7 @@ static bool put_animation(struct encoding *e)
 
 static bool put_head(struct encoding *e, GByteArray *head)
 {
-	static const uint8_t colours[] = {[1] = 0, [2] = 4, [3] = 2, [4] = 6},
-	                     signature[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
+	static const uint8_t colours[] = {[1] = 0, [2] = 4, [3] = 2, [4] = 6};
 	enum { BITS = 8, COLOUR = 9, SIZE = 13 };
 	const struct image *image = &e->output->image;
 	uint8_t chunk[PNG_CHUNK_FRAME + SIZE] = {0}, *data = chunk + PNG_CHUNK_HEAD;
@@ -286,7 +285,7 @@ static bool put_head(struct encoding *e, GByteArray *head)
 	png_put_number(data + 4, image->height);
 	data[BITS] = image->type == PIXEL_U8 ? 8 : 16;
 	data[COLOUR] = colours[image->bands];
-	return put(e, signature, sizeof signature) && put_chunk(e, chunk, "IHDR", SIZE) &&
+	return put(e, png_signature, PNG_SIGNATURE) && put_chunk(e, chunk, "IHDR", SIZE) &&
 	       put(e, head->data, head->len) && (e->output->pages == 1 || put_animation(e));
 }
 

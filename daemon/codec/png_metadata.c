@@ -22,6 +22,8 @@ static const char raw_title[] = "Raw profile type ";
 static const char exif_title[] = "Exif\0";
 static const char resources_title[] = "Photoshop 3.0";
 
+const uint8_t png_signature[PNG_SIGNATURE] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
+
 bool png_chunk_is_sound(const struct png_chunk *c)
 {
 	return !c->cut && bytes_number(c->data + c->size, 4, true) ==

@@ -13,6 +13,8 @@
 #include "common/error.h"
 #include "common/image.h"
 
+extern const uint8_t png_signature[PNG_SIGNATURE];
+
 /* True if all of the chunk is there and its checksum is right. */
 bool png_chunk_is_sound(const struct png_chunk *chunk);
 

@@ -30,7 +30,7 @@ struct pnm {
 	const uint8_t **starts; /* of the rows of plain formats */
 };
 
-/* What is left to read of a header, or of a plain raster. */
+/* The rest of a header, or of a plain raster. */
 struct text {
 	const uint8_t *at, *end;
 };

@@ -13,7 +13,7 @@
 #include "codec/bytes.h"
 #include "codec/vips_error.h"
 
-/* Of DNG; libtiff has no names for them. */
+/* DNG has these; libtiff has no names for them. */
 enum { PHOTOMETRIC_LINEAR_RAW = 34892, COMPRESSION_JP2K_YCC = 33003, COMPRESSION_JP2K_RGB = 33005 };
 
 struct page {
@@ -124,7 +124,7 @@ static struct page read_page(TIFF *file)
 	return p;
 }
 
-/* What a page is --------------------------------------------------------------------------------*/
+/* Kinds of pages --------------------------------------------------------------------------------*/
 
 static bool is_grey(const struct page *p)
 {

@@ -12,7 +12,8 @@
 
 struct _VipsImage;
 
-/* What is read of a file. `file` must stay valid as long as images that are loaded. */
+/* A file, and the pages of it that are read. `file` must stay valid as long as images that are
+ * loaded. */
 struct tiff_part {
 	uint8_t *file; /* may be written to */
 	size_t size;
@@ -21,7 +22,7 @@ struct tiff_part {
 	uint64_t memory_max; /* bytes for decoding */
 };
 
-/* How a part is to be loaded. */
+/* The way to load a part. */
 struct tiff_way {
 	bool converts;         /* by tiff_load(), else by libvips */
 	uint8_t premultiplied; /* band of alpha by which libvips is not told that colours are

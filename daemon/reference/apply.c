@@ -1001,8 +1001,8 @@ struct ranks {
 	bool sorted;     /* numbers are places in `by_number`, else the samples themselves */
 	unsigned levels; /* of the histogram */
 	size_t nodes;    /* that may be in use */
-	/* How many of a window's numbers begin with the digits of each node of a tree, which has
-	 * 16 branches; the levels are one behind the other. */
+	/* Counts of the window's numbers that begin with the digits of each node of a tree, which
+	 * has 16 branches; the levels are one behind the other. */
 	uint16_t count[16 + 256 + 4096 + 65536];
 	uint16_t number[RANK_SAMPLES];
 	double value[RANK_SAMPLES], by_number[RANK_SAMPLES];

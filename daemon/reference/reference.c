@@ -544,23 +544,14 @@ static double call_cost(const struct filter_call *call, const struct image *imag
 	static const struct {
 		double sample, term;
 	} costs[OPERATIONS] = {
-	    [OPERATION_SEPARABLE] = {12, 0.25},
-	    [OPERATION_MATRIX] = {10, 0.3},
-	    [OPERATION_GRADIENT] = {40, 0},
-	    [OPERATION_BILATERAL] = {10, 0.3},
-	    [OPERATION_EXTREME] = {10, 0.7},
-	    [OPERATION_MORPHOLOGY] = {20, 0.7},
-	    [OPERATION_RANK] = {300, 0},
-	    [OPERATION_THRESHOLD] = {20, 0.3},
-	    [OPERATION_LOCAL_THRESHOLD] = {80, 0.3},
-	    [OPERATION_UNSHARP] = {35, 0.3},
-	    [OPERATION_DOG] = {30, 0.3},
-	    [OPERATION_CURVE] = {200, 0},
-	    [OPERATION_LUT] = {170, 0},
-	    [OPERATION_MIX] = {45, 0},
-	    [OPERATION_CANNY] = {430, 0},
-	    [OPERATION_EDGES] = {20, 0},
-	    [OPERATION_GROW] = {400, 0},
+	    [OPERATION_SEPARABLE] = {12, 0.25}, [OPERATION_MATRIX] = {10, 0.3},
+	    [OPERATION_GRADIENT] = {40, 0},     [OPERATION_BILATERAL] = {10, 0.3},
+	    [OPERATION_EXTREME] = {10, 0.7},    [OPERATION_MORPHOLOGY] = {20, 0.7},
+	    [OPERATION_THRESHOLD] = {20, 0.3},  [OPERATION_LOCAL_THRESHOLD] = {80, 0.3},
+	    [OPERATION_UNSHARP] = {35, 0.3},    [OPERATION_DOG] = {30, 0.3},
+	    [OPERATION_CURVE] = {200, 0},       [OPERATION_LUT] = {170, 0},
+	    [OPERATION_MIX] = {45, 0},          [OPERATION_CANNY] = {430, 0},
+	    [OPERATION_EDGES] = {20, 0},        [OPERATION_GROW] = {400, 0},
 	    [OPERATION_PIXELATE] = {30, 0},
 	};
 	const enum operation_kind kind = filter_call_operation(call);

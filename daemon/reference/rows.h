@@ -18,7 +18,7 @@ void rows_store(void *to, const double *from, enum pixel_type type, size_t count
 void rows_sum(double *to, size_t count, const double *from, const ptrdiff_t *offset,
               const double *weight, size_t taps);
 
-/* What the following sums are made for at a time: samples of a row, pixels of a row. */
+/* The following sums make so many samples, or pixels, of a row at a time. */
 enum { ROWS_COLUMNS = 16, ROWS_PIXELS = 64 };
 
 /* Sums along columns: each of these rows, of ROWS_COLUMNS samples, is made from as many rows as
@@ -27,7 +27,7 @@ enum { ROWS_COLUMNS = 16, ROWS_PIXELS = 64 };
 void rows_sum_down(double *to, size_t to_pitch, size_t rows, const double *from, size_t pitch,
                    const double *weight, size_t taps);
 
-/* Likewise along a row: of samples `step` apart, from each result's own place on. Whole ROWS_PIXELS
+/* Sums along a row: of samples `step` apart, from each result's own place on. Whole ROWS_PIXELS
  * pixels of `step` samples are made, so there may be more results than `count`. */
 void rows_sum_along(double *to, size_t count, const double *from, size_t step, const double *weight,
                     size_t taps);

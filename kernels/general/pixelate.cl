@@ -56,7 +56,7 @@ FORCE_INLINE void pixelate_write(const PIXEL value[4], source_row in, target_row
 			out[x * bands + b] = keep >> b & 1 ? in[x * bands + b] : value[b];
 }
 
-/* How many sums a block has. */
+/* The number of sums in a block. */
 FORCE_INLINE uint pixelate_sums(uint size, uint lanes)
 {
 	return PIXELATE_EXACT ? lanes : min(1u << (31 - clz(size)), (uint)PIXELATE_GROUP);

@@ -60,6 +60,9 @@ static bool exceeds(const char *client, uint64_t bound)
 	const struct unread *u;
 	uint64_t sum = 0;
 
+	/* Mostly even the whole sizes keep within it: no list is gone through then. */
+	if ((client ? share_of(SHARE_ANSWERS, client) : share_total(SHARE_ANSWERS)) <= bound)
+		return false;
 	LIST_FOREACH(u, &answers, place)
 	{
 		if (belongs(u, client))
@@ -80,19 +83,20 @@ static void end(struct unread *u, const char *bound, const char *option)
 	u->cut(u->context);
 }
 
-/* Ends slow readers until there is room for one that begins. */
-static enum error make_room(const char *client, uint64_t bound, const char *name,
-                            const char *option, struct problem *problem)
+/* Ends slow readers, of all or of this client alone, until there is room for one that begins. */
+static enum error make_room(const char *client, bool alone, struct problem *problem)
 {
-	const char *of = *name == 'c' ? client : NULL;
+	const uint64_t bound = alone ? config->unread_client_size : config->unread_size;
+	const char *of = alone ? client : NULL;
 	struct unread *slowest;
 
 	while (exceeds(of, bound)) {
 		slowest = find_slowest(of);
 		if (!slowest)
-			return share_problem(of ? SHARE_CLIENT_FULL : SHARE_ALL_GONE, SHARE_ANSWERS,
-			                     client, bound, problem);
-		end(slowest, name, option);
+			return share_problem(alone ? SHARE_CLIENT_FULL : SHARE_ALL_GONE,
+			                     SHARE_ANSWERS, client, bound, problem);
+		end(slowest, alone ? "client" : "all",
+		    alone ? "unread-client-size" : "unread-size");
 	}
 	return ERR_OK;
 }
@@ -111,9 +115,9 @@ enum error unread_begin(struct unread *u, const char *id, const char *client, ui
 	if (share_force(&u->share, SHARE_ANSWERS, client, size))
 		log_warning("request %s: no memory to count its answer", id);
 	LIST_INSERT_HEAD(&answers, u, place);
-	e = make_room(client, config->unread_client_size, "client", "unread-client-size", problem);
+	e = make_room(client, true, problem);
 	if (!e)
-		e = make_room(client, config->unread_size, "all", "unread-size", problem);
+		e = make_room(client, false, problem);
 	if (e)
 		unread_end(u);
 	return e;

@@ -18,8 +18,8 @@ enum { CODECS_MAX = ARENAS_MAX }; /* worker i uses arena i */
 struct codec {
 	struct worker worker;
 	struct job *job; /* current job (holds a reference), or NULL */
-	uint64_t
-	    worked; /* its processor time when the run began (struct stall), at the last look */
+	/* The worker's processor time (struct stall) at the last look before the run began. */
+	uint64_t worked;
 	uint64_t dropped;    /* run that has given way, until the worker confirms; else 0 */
 	uint64_t dropped_at; /* loop_now() */
 	bool ending;         /* its job is done once the process has ended */
