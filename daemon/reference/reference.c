@@ -592,8 +592,9 @@ void reference_piece(const struct chain *chain, const struct image *image, struc
 	uint32_t x, y;
 
 	chain_halo(chain, &x, &y);
-	x = 3 * x > WIDTH ? 3 * x : WIDTH;
-	y = 3 * y > HEIGHT ? 3 * y : HEIGHT;
+	/* Wide, as a separable filter also sums the columns beside a piece. */
+	x = 6 * x > WIDTH ? 6 * x : WIDTH;
+	y = 2 * y > HEIGHT ? 2 * y : HEIGHT;
 	*piece = (struct window){.width = image->width < x ? image->width : x,
 	                         .height = image->height < y ? image->height : y};
 }
