@@ -361,12 +361,17 @@ def test_full_disk(start, tmp_path):
             assert not programs(directory), "half a program"
 
 
+def remove(directory):
+    """A compiler may be making files in it meanwhile."""
+    while directory.exists():
+        shutil.rmtree(directory, ignore_errors=True)
+
+
 def test_directory_gone(copy, start):
     """Removed under a running service: made anew, by the next worker at the latest."""
     with start(copy) as service:
         settled(service)
-        while copy.exists():  # what is being compiled is written meanwhile
-            shutil.rmtree(copy, ignore_errors=True)
+        remove(copy)
         answers_right(service)
         restarted(service)
         answers_right(service)
@@ -376,12 +381,12 @@ def test_directory_gone(copy, start):
 
 
 def dangle(directory):
-    shutil.rmtree(directory)
+    remove(directory)
     directory.symlink_to(directory.with_name("nowhere"))
 
 
 def put_file(directory):
-    shutil.rmtree(directory)
+    remove(directory)
     directory.write_bytes(b"")
 
 
