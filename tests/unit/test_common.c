@@ -1037,7 +1037,7 @@ static void child_run(enum child kind)
 			pause();
 }
 
-/* What six looks at a child say in the end. */
+/* What ten looks at a child say in the end. */
 static const char *looked_at(enum child kind, bool busy, uint64_t *worked)
 {
 	const struct timespec pause = {.tv_nsec = 50000000};
@@ -1049,7 +1049,7 @@ static const char *looked_at(enum child kind, bool busy, uint64_t *worked)
 		child_run(kind);
 	nanosleep(&pause, NULL); /* until it is where it stays */
 	stall_init(&stall, pid);
-	for (int i = 0; i < 6; i++) {
+	for (int i = 0; i < 10; i++) {
 		word = stall_look(&stall, busy);
 		nanosleep(&pause, NULL);
 	}
