@@ -2,8 +2,10 @@
  *
  * bench_jpeg [-p PLATFORM] [-d DEVICE] [-k KERNEL-DIRECTORY] [-w SIDE] [-s SECONDS] [-q QUEUES]
  *            [-b BATCHES] [-c PROCESSES] PHOTOGRAPH
+ * bench_jpeg -f [-s SECONDS] [-c PROCESSES] FILE
  *
- * Two sets of four files, 4:2:0, quality 85: the photograph enlarged to SIDE x SIDE (4096) with
+ * With -f: only how often PROCESSES decode and encode FILE as it is, by libjpeg-turbo. Else two
+ * sets of four files, 4:2:0, quality 85: the photograph enlarged to SIDE x SIDE (4096) with
  * noise, and the photograph itself with noise. First on PROCESSES (one a core) by libjpeg-turbo;
  * then on the device: every result is compared once, then for each of BATCHES ("1,4,16") the
  * microseconds an image of each launch by events (median of 15 batches), then images a second of
@@ -110,6 +112,20 @@ static void print_cpu(const struct set *set, int way)
 	printf("%s, libjpeg-turbo, %u processes, %s: %.1f images/s\n", set->name, processes,
 	       way_names[way],
 	       turbo_rate(set->file, set->size, FILES, &set->wish, way, processes, seconds));
+}
+
+/* A file as it is, by libjpeg-turbo. */
+static void print_file(const char *path)
+{
+	struct jpegs_picture p = photograph_read(path);
+	struct jpegs_wish wish = {p.width, p.height, JPEGS_420, QUALITY, 0, 0, 0, 0};
+	size_t size;
+	uint8_t *file = photograph_file(path, &size);
+
+	free(p.samples);
+	printf("%s, libjpeg-turbo, %u processes, decode + encode: %.1f images/s\n", path, processes,
+	       turbo_rate(&file, &size, 1, &wish, BOTH, processes, seconds));
+	free(file);
 }
 
 /* On the device -------------------------------------------------------------------------------- */
@@ -467,11 +483,14 @@ int main(int argc, char **argv)
 	unsigned platform = ANY, number = 0;
 	const char *kernel_dir = NULL;
 	struct jpegs_picture photograph;
+	bool alone = false;
 	int c;
 
 	processes = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
-	while ((c = getopt(argc, argv, "p:d:k:w:s:q:b:c:")) != -1)
-		if (c == 'p')
+	while ((c = getopt(argc, argv, "fp:d:k:w:s:q:b:c:")) != -1)
+		if (c == 'f')
+			alone = true;
+		else if (c == 'p')
 			platform = (unsigned)strtoul(optarg, NULL, 10);
 		else if (c == 'd')
 			number = (unsigned)strtoul(optarg, NULL, 10);
@@ -492,6 +511,10 @@ int main(int argc, char **argv)
 	if (optind + 1 != argc || side < 16 || side > JPEG_SIDE_MAX || queues < 1 ||
 	    queues > QUEUES_MAX || !batch_count)
 		die("expected the path of a photograph, and options as its source describes");
+	if (alone) {
+		print_file(argv[optind]);
+		return 0;
+	}
 	photograph = photograph_read(argv[optind]);
 	make_set(&sets[0], "large", &photograph, side, side);
 	make_set(&sets[1], "small", &photograph, photograph.width, photograph.height);

@@ -15,8 +15,7 @@ import tempfile
 import time
 import urllib.request
 
-from peers import POST, own_seconds
-from service import PORT, Service, photograph, post, wait_until, wrk
+from service import PORT, POST, Service, own_seconds, photograph, post, wait_until, wrk
 
 LANES = ("gpu", "cpu", "auto")
 PATH = "/v1/filters/gaussian?size=5&quality=85&codec="

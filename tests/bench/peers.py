@@ -1,83 +1,65 @@
-"""The service beside image services of Python, with the same work: a JPEG posted over eight
-connections, blurred (Gaussian, sigma 1.1), and answered as a JPEG of quality 85.
+"""The service beside OpenCV in granian, and beside libjpeg-turbo alone: rows of the same work.
 
-    peers.py [--rounds N] [--seconds N] [--sides N,N] [--json] PYTHON
+    peers.py [--rows PATTERN,...] [--cores N,...] [--rounds N] [--seconds N] [--connections N] [--json FILE]
+             [--program COMMAND] [--wrk COMMAND] [--turbo COMMAND]
 
-PYTHON is that of an environment with granian, starlette, opencv-python-headless and pyvips, and with
-thumbor or not; thumbor takes no bodies, so it reads the image from a file. Each service has as many
-processes as there are cores. All are loaded in turns, by wrk, and the medians are compared: a
-machine that is shared drifts, and drifts for all alike. Beside the rates are the times that the
-processors spend on a request, which other work on the machine changes less.
+The Python that runs this runs granian, too; it needs granian, starlette and cv2. wrk posts images to each service in
+turns, and the medians are compared: a machine that is shared drifts, and drifts for all alike. `by rate` and
+`by processor` (time of all processes of a service for a request) say how many times as good as OpenCV's
+the service's is. Both services and wrk run on the same N cores, one thread of each core before any second
+one; OpenCV has a process for each. Both are first held to the same pixels.
+
+libjpeg-turbo alone (`--turbo`, bench_jpeg) decodes and encodes the same file in as many processes, in turns
+with them. On a host without this repository's build, name the commands; `--turbo ''` leaves it out.
 """
 import argparse
 import contextlib
+import fnmatch
 import json
+import math
 import os
+import re
+import shlex
 import shutil
 import signal
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.request
+from collections import namedtuple
 
-from service import PORT, Service, photograph, wait_until, wrk
+import cv2
+import numpy
+
+from peers_apps import FILTERS, FORMATS, decode, encode
+from service import BUILD, PORT, POST, Service, own_seconds, picture, timed, wait_until, wrk
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-CORES = os.cpu_count()
-PORTS = {"convolved": PORT, "opencv": PORT + 1, "pyvips": PORT + 2, "thumbor": PORT + 3}
-PATHS = {"convolved": "v1/filters/gaussian?sigma=1.1&quality=85", "opencv": "", "pyvips": "",
-         "thumbor": "unsafe/filters:blur(4,1.1):quality(85)/{side}.jpg"}
-POST = """wrk.method = "POST"
-local f = io.open("{source}", "rb")
-wrk.body = f:read("*a")
-"""
-THUMBOR = """LOADER = "thumbor.loaders.file_loader"
-FILE_LOADER_ROOT_PATH = "{directory}"
-STORAGE = "thumbor.storages.no_storage"
-PROGRESSIVE_JPEG = False
-"""
-# What the service is to reach, as a ratio to a peer's rate.
-GOALS = {(256, "opencv"): 1.15, (256, "pyvips"): 3.5, (1024, "opencv"): 1.1}
+Row = namedtuple("Row", "filter format side")
+ROWS = {f"{row.filter}-{row.format}-{row.side}": row for row in (
+    *(Row("gaussian", name, side) for name in FORMATS for side in (256, 1024, 4096)),
+    *(Row(name, "jpeg", 1024) for name in FILTERS if name != "gaussian"))}
+# Large bodies of many connections of one client fit.
+LIMITS = ("--max-memory", "8G", "--client-share", "1", "--max-wait", "3600")
+# Between files of the same pixels: libraries of other releases may encode otherwise.
+ENCODED = 0.5
+UNITS = {"us": 1e-3, "ms": 1, "s": 1e3, "m": 6e4}
+HEAD = ("row", "cores", "requests/s", "OpenCV", "by rate", "by processor", "p50, p99 ms", "OpenCV", "bytes",
+        "OpenCV", "of libjpeg-turbo")
 
 
-def url(name, side):
-    return f"http://127.0.0.1:{PORTS[name]}/" + PATHS[name].format(side=side)
-
-
-def start_granian(python, name):
-    return subprocess.Popen(
-        [python, "-m", "granian", "--interface", "asgi", "--host", "127.0.0.1", "--port", str(PORTS[name]),
-         "--workers", str(CORES), "--no-access-log", "--log-level", "warning", f"peers_apps:{name}"],
-        cwd=HERE, start_new_session=True)
-
-
-def start_thumbor(python, directory):
-    """None where it is not installed."""
-    if subprocess.run([python, "-c", "import thumbor"], capture_output=True).returncode:
-        return None
-    configuration = os.path.join(directory, "thumbor.conf")
-    with open(configuration, "w") as f:
-        f.write(THUMBOR.format(directory=directory))
-    return subprocess.Popen([python, "-m", "thumbor.server", "-i", "127.0.0.1", "-p", str(PORTS["thumbor"]),
-                             "-c", configuration, "--processes", str(CORES), "-l", "error"],
-                            start_new_session=True)
-
-
-def start_peers(python, directory):
-    peers = {name: start_granian(python, name) for name in ("opencv", "pyvips")}
-    thumbor = start_thumbor(python, directory)
-    return {**peers, "thumbor": thumbor} if thumbor else peers
-
-
-def answers(name, side, body):
-    body = None if name == "thumbor" else body
-
-    def asked():
-        with contextlib.suppress(OSError):
-            with urllib.request.urlopen(urllib.request.Request(url(name, side), body)) as answer:
-                return answer.read(3) == b"\xff\xd8\xff"
-    return asked
+def cores_in_order():
+    """The cores that may be used, one thread of each core before any second one."""
+    def rank(core):
+        try:
+            with open(f"/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list") as f:
+                ranges = [list(map(int, part.split("-"))) for part in f.read().split(",")]
+        except OSError:
+            return 0
+        return sum(min(core, part[-1] + 1) - part[0] for part in ranges if part[0] < core)
+    return sorted(os.sched_getaffinity(0), key=lambda core: (rank(core), core))
 
 
 def family(pid):
@@ -93,91 +75,223 @@ def family(pid):
     return found
 
 
-def own_seconds(pid):
-    """Processor time of a process, 0 if it has ended."""
-    with contextlib.suppress(OSError):
-        with open(f"/proc/{pid}/stat") as f:
-            return sum(map(int, f.read().rpartition(")")[2].split()[11:13])) / os.sysconf("SC_CLK_TCK")
-    return 0
-
-
 def busy_seconds(pid):
     """Processor time of a process and all below it."""
     return sum(map(own_seconds, family(pid)))
 
 
-def load(name, pid, command, seconds):
-    """Requests per second, and processor seconds per request."""
+def rest(pid):
+    """Waits until a service has finished what clients have left, and its tuner has finished, too."""
+    def idle():
+        before = busy_seconds(pid)
+        time.sleep(0.3)
+        return busy_seconds(pid) - before < 0.03
+    wait_until(idle, 600, "a service does not come to rest")
+
+
+def start_granian(cores):
+    return subprocess.Popen(
+        [sys.executable, "-m", "granian", "--interface", "asgi", "--host", "127.0.0.1", "--port", str(PORT + 1),
+         "--workers", str(cores), "--no-access-log", "--log-level", "warning", "peers_apps:app"],
+        cwd=HERE, start_new_session=True)
+
+
+@contextlib.contextmanager
+def services(options, cores):
+    """The service and OpenCV's on these cores, on which this program then is, too."""
+    os.sched_setaffinity(0, cores)
+    service = Service(*LIMITS, program=shlex.split(options.program))
+    opencv = start_granian(len(cores))
+    try:
+        service.ready().settle()
+        yield service, opencv
+    finally:
+        os.killpg(opencv.pid, signal.SIGTERM)
+        opencv.wait(30)
+        service.stop()
+
+
+def urls(row):
+    return {"convolved": f"http://127.0.0.1:{PORT}/v1/filters/{FILTERS[row.filter][0]}{FORMATS[row.format][0]}",
+            "opencv": f"http://127.0.0.1:{PORT + 1}/{row.filter}/{row.format}"}
+
+
+def ask(url, body):
+    with urllib.request.urlopen(url, body) as answer:
+        return answer.read()
+
+
+def answering(url, body):
+    def asked():
+        with contextlib.suppress(OSError):
+            return ask(url, body)
+    return asked
+
+
+def compare(row, body, answers):
+    """Ends the row unless both services did the same work; the mean difference of the filters' pixels."""
+    name, by_opencv, limit = FILTERS[row.filter]
+    filtered = decode(ask(f"http://127.0.0.1:{PORT}/v1/filters/{name}&format=png", body))
+    expected = by_opencv(decode(body))
+    if answers["opencv"] != encode(expected, row.format):
+        raise SystemExit("OpenCV's service answers something else than OpenCV")
+    apart = float(cv2.absdiff(filtered, expected).mean())
+    encoded = float(cv2.absdiff(decode(answers["convolved"]), decode(encode(filtered, row.format))).mean())
+    if apart > limit or encoded > ENCODED:
+        raise SystemExit(f"pixels differ by {apart:.3f} in the mean, and by {encoded:.3f} as they are encoded")
+    return apart
+
+
+def milliseconds(text, share):
+    number, unit = re.search(rf"{share}%\s+([\d.]+)([a-z]+)", text).groups()
+    return float(number) * UNITS[unit]
+
+
+def load(pid, command, seconds):
+    """A turn of a service; what its clients leave undone is not in it."""
     begun = busy_seconds(pid)
-    rate, _ = wrk(command, seconds)
-    return rate, (busy_seconds(pid) - begun) / (rate * seconds)
+    rate, text = wrk(command, seconds)
+    spent = busy_seconds(pid) - begun
+    rest(pid)
+    return {"rate": rate, "processor_ms": spent * 1e3 / int(re.search(r"(\d+) requests in", text)[1]),
+            "p50_ms": milliseconds(text, 50), "p99_ms": milliseconds(text, 99)}
 
 
-def make_command(name, side, source):
-    script = source + ".lua"
-    if name == "thumbor":
-        return ["wrk", "-t1", "-c8", "--timeout", "30s", url(name, side)]
-    with open(script, "w") as f:
-        f.write(POST.format(source=source))
-    return ["wrk", "-t1", "-c8", "--timeout", "30s", "-s", script, url(name, side)]
+def turbo(options, cores, source):
+    """A turn of libjpeg-turbo alone."""
+    text = subprocess.run([*shlex.split(options.turbo), "-f", "-c", str(cores), "-s", str(options.seconds), source],
+                          check=True, capture_output=True, text=True).stdout
+    return {"rate": float(re.search(r"([\d.]+) images/s", text)[1])}
 
 
-def compare(service, services, directory, side, options):
-    """{name: {"rate", "busy"}}: medians of the rounds."""
-    source = os.path.join(directory, f"{side}.jpg")
-    photograph(source, side)
+def measure(row, source, service, processes, options, cores):
+    """Medians of the rounds: {"convolved", "opencv", "turbo": {"rate", …}, …}."""
     with open(source, "rb") as f:
         body = f.read()
-    commands = {name: make_command(name, side, source) for name in services}
-    figures = {name: [] for name in services}
-    for name, process in services.items():
-        wait_until(answers(name, side, body), 60, f"{name} does not answer")
-        if name == "convolved":
-            service.tuned()
-        load(name, process.pid, commands[name], 2)
-    for _ in range(options.rounds):
-        for name, process in services.items():
-            figures[name].append(load(name, process.pid, commands[name], options.seconds))
-    return {name: {"rate": statistics.median(rate for rate, _ in f),
-                   "busy": statistics.median(busy for _, busy in f)} for name, f in figures.items()}
+    addresses = urls(row)
+    for name, url in addresses.items():
+        wait_until(answering(url, body), 60, f"{name} does not answer")
+    service.settle()
+    answers = {name: ask(url, body) for name, url in addresses.items()}
+    apart = compare(row, body, answers)
+    connections = min(options.connections, 4 * cores) if row.side > 1024 else options.connections
+    # Long enough that most of what is answered began within it.
+    alone = max(timed(lambda: ask(url, body)) for url in addresses.values())
+    seconds = max(options.seconds, math.ceil(2 * connections * alone / cores))
+    command = [*shlex.split(options.wrk), f"-t{max(1, cores // 8)}", f"-c{connections}", "--latency",
+               "--timeout", "300s", "-s", source + ".lua"]
+    turns = {name: lambda pid=pid, url=addresses[name]: load(pid, [*command, url], seconds)
+             for name, pid in processes.items()}
+    for turn in turns.values():
+        turn()
+    service.tuned()
+    rest(processes["convolved"])
+    if options.turbo and (row.filter, row.format) == ("gaussian", "jpeg"):
+        turns["turbo"] = lambda: turbo(options, cores, source)
+    rounds = [{name: turn() for name, turn in turns.items()} for _ in range(options.rounds)]
+    found = {name: {key: statistics.median(one[name][key] for one in rounds) for key in rounds[0][name]}
+             for name in turns}
+    for name, answer in answers.items():
+        found[name]["bytes"] = len(answer)
+    ours, theirs = found["convolved"], found["opencv"]
+    return {**found, "by_rate": ours["rate"] / theirs["rate"],
+            "by_processor": theirs["processor_ms"] / ours["processor_ms"],
+            "of_turbo": ours["rate"] / found["turbo"]["rate"] if "turbo" in found else None,
+            "difference": apart, "connections": connections, "seconds": seconds}
 
 
-def show(side, figures):
-    print(f"\n{side}x{side} JPEG, 8 connections, {CORES} cores")
-    print(f"{'':12}{'requests/s':>12}{'processor ms':>14}{'our rate':>10}{'goal':>7}{'our time':>10}")
-    ours = figures["convolved"]
-    for name, f in figures.items():
-        print(f"{name:12}{f['rate']:12.0f}{f['busy'] * 1e3:14.2f}{ours['rate'] / f['rate']:10.2f}"
-              f"{GOALS.get((side, name), ''):>7}{ours['busy'] / f['busy']:10.2f}")
+def line(cells):
+    print("| " + " | ".join(map(str, cells)) + " |", flush=True)
+
+
+def show(name, cores, found):
+    """A row of a table in Markdown."""
+    ours, theirs = found["convolved"], found["opencv"]
+    line((name, cores, *(f"{one['rate']:.4g}" for one in (ours, theirs)),
+          *(f"{found[key]:.2f}" for key in ("by_rate", "by_processor")),
+          *(f"{one['p50_ms']:.4g}, {one['p99_ms']:.4g}" for one in (ours, theirs)),
+          *(one["bytes"] for one in (ours, theirs)),
+          f"{found['of_turbo']:.2f}" if found["of_turbo"] else "-"))
+
+
+def summarize(results):
+    """The table of rows by cores: requests a second, and how many times OpenCV's."""
+    cores = list(dict.fromkeys(one["cores"] for one in results))
+    print()
+    line(("requests/s, times OpenCV", *(f"{n} cores" for n in cores)))
+    line(["---"] * (len(cores) + 1))
+    for name in dict.fromkeys(one["row"] for one in results):
+        by_cores = {one["cores"]: one for one in results if one["row"] == name}
+        line((name, *(f"{by_cores[n]['convolved']['rate']:.4g}, {by_cores[n]['by_rate']:.2f}" if n in by_cores else "-"
+                      for n in cores)))
+
+
+def write_file(directory, row):
+    """The image that a row posts, and its script for wrk; its path."""
+    source = os.path.join(directory, f"{row.side}.{row.format}")
+    if not os.path.exists(source):
+        with open(source, "wb") as f:
+            f.write(encode(numpy.ascontiguousarray(picture(row.side)[..., ::-1]), row.format))
+        with open(source + ".lua", "w") as f:
+            f.write(POST.format(source=source))
+    return source
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", default="*", help="of " + ", ".join(ROWS))
+    parser.add_argument("--cores", default=str(len(os.sched_getaffinity(0))))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=int, default=5, help="of a turn, or longer where requests are slow")
+    parser.add_argument("--connections", type=int, default=32, help="images of 4096x4096: at most 4 a core")
+    parser.add_argument("--json", metavar="FILE", help="writes all figures here, after each row")
+    parser.add_argument("--program", default=os.path.join(BUILD, "convolved"))
+    parser.add_argument("--wrk", default="wrk")
+    parser.add_argument("--turbo", default=os.path.join(BUILD, "bench_jpeg"))
+    options = parser.parse_args()
+    options.rows = [name for name in ROWS if any(fnmatch.fnmatch(name, p) for p in options.rows.split(","))]
+    options.cores = list(map(int, options.cores.split(",")))
+    usable = cores_in_order()
+    if not options.rows or not 1 <= min(options.cores) <= max(options.cores) <= len(usable):
+        parser.error(f"no such rows, or other than 1 to {len(usable)} cores")
+    return options, usable
+
+
+def run(options, usable, directory):
+    """(the figures of all rows, whether one failed)"""
+    results, failed = [], False
+    for cores in options.cores:
+        with services(options, usable[:cores]) as (service, opencv):
+            processes = {"convolved": service.process.pid, "opencv": opencv.pid}
+            for name in options.rows:
+                source = write_file(directory, ROWS[name])
+                try:
+                    found = measure(ROWS[name], source, service, processes, options, cores)
+                except (OSError, SystemExit, subprocess.SubprocessError) as problem:  # the others can do without it
+                    print(f"{name}, {cores} cores: {problem}", file=sys.stderr, flush=True)
+                    failed = True
+                    continue
+                show(name, cores, found)
+                results.append({"row": name, "cores": cores, **found})
+                if options.json:
+                    with open(options.json, "w") as f:
+                        json.dump(results, f, indent=1)
+    return results, failed
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("python")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=int, default=5)
-    parser.add_argument("--sides", default="256,1024")
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
+    options, usable = parse()
     directory = tempfile.mkdtemp(prefix="convolved-bench-")
-    service, peers, results = Service().ready(), {}, {}
+    line(HEAD)
+    line(["---"] * len(HEAD))
     try:
-        service.settle()
-        peers = start_peers(options.python, directory)
-        for side in map(int, options.sides.split(",")):
-            results[side] = compare(service, {"convolved": service.process, **peers}, directory, side, options)
-            if not options.json:
-                show(side, results[side])
+        results, failed = run(options, usable, directory)
     finally:
-        for peer in peers.values():  # with the processes that thumbor leaves behind
-            os.killpg(peer.pid, signal.SIGTERM)
-            peer.wait(30)
-        service.stop()
         shutil.rmtree(directory)
-    if options.json:
-        json.dump({"cores": CORES, "sides": results}, sys.stdout, indent=1)
-        print()
+    if len(options.cores) > 1:
+        summarize(results)
+    return failed
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

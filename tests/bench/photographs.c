@@ -23,21 +23,28 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-struct jpegs_picture photograph_read(const char *path)
+uint8_t *photograph_file(const char *path, size_t *size)
 {
-	struct jpegs_picture picture;
 	FILE *f = fopen(path, "rbe");
 	uint8_t *bytes;
-	size_t size;
 
 	if (!f || fseek(f, 0, SEEK_END))
 		die("cannot read the photograph");
-	size = (size_t)ftell(f);
+	*size = (size_t)ftell(f);
 	rewind(f);
-	bytes = malloc(size + 1);
-	if (!bytes || fread(bytes, 1, size, f) != size)
+	bytes = malloc(*size + 1);
+	if (!bytes || fread(bytes, 1, *size, f) != *size)
 		die("cannot read the photograph");
 	fclose(f);
+	return bytes;
+}
+
+struct jpegs_picture photograph_read(const char *path)
+{
+	struct jpegs_picture picture;
+	size_t size;
+	uint8_t *bytes = photograph_file(path, &size);
+
 	if (!jpegs_decode(bytes, size, &picture) || picture.bands != 3)
 		die("no photograph");
 	free(bytes);

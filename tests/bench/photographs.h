@@ -5,6 +5,9 @@
 
 #include "jpegs.h"
 
+/* Reads a file. Free it. */
+uint8_t *photograph_file(const char *path, size_t *size);
+
 /* Reads a photograph of RGB. Free its samples. */
 struct jpegs_picture photograph_read(const char *path);
 

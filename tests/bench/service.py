@@ -7,6 +7,7 @@ before the first that counts), but for the first answers, which others of their 
 """
 import argparse
 import contextlib
+import functools
 import http.client
 import json
 import os
@@ -26,6 +27,11 @@ import numpy
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("CONVOLVED_BUILD", os.path.join(TOP, "build"))
 PORT = 8709
+# A script for wrk.
+POST = """wrk.method = "POST"
+local f = io.open("{source}", "rb")
+wrk.body = f:read("*a")
+"""
 
 
 def wait_until(condition, seconds, complaint):
@@ -37,13 +43,14 @@ def wait_until(condition, seconds, complaint):
 
 
 class Service:
-    """The daemon on a port of its own; its cache is kept between runs, its state is not."""
+    """The daemon on a port of its own; its cache is kept between runs, its state is not. `program` is the
+    command that starts it."""
 
-    def __init__(self, *flags, cache=None):
+    def __init__(self, *flags, cache=None, program=(os.path.join(BUILD, "convolved"),)):
         self.directory = tempfile.mkdtemp(prefix="convolved-bench-")
         cache = cache or os.path.join(os.path.expanduser("~"), ".cache", "convolved")
         self.process = subprocess.Popen(
-            [os.path.join(BUILD, "convolved"), "--listen", f"127.0.0.1:{PORT}", "--cache-dir", cache,
+            [*program, "--listen", f"127.0.0.1:{PORT}", "--cache-dir", cache,
              "--state-dir", self.directory, "--log-level", "warning", *flags])
 
     def ready(self):
@@ -97,9 +104,18 @@ def pss(pid):
         return int(re.search(r"^Pss:\s+(\d+) kB", f.read(), re.M)[1]) * 1024
 
 
-def photograph(path, side):
-    """A JPEG (quality 85, 4:2:0) of the statistics of a photograph: noise whose power falls with the
-    square of its frequency, and about two bits a pixel."""
+def own_seconds(pid):
+    """Processor time of a process, 0 if it has ended."""
+    with contextlib.suppress(OSError):
+        with open(f"/proc/{pid}/stat") as f:
+            return sum(map(int, f.read().rpartition(")")[2].split()[11:13])) / os.sysconf("SC_CLK_TCK")
+    return 0
+
+
+@functools.cache
+def picture(side):
+    """RGB of the statistics of a photograph: noise whose power falls with the square of its frequency. A JPEG of it
+    has about two bits a pixel."""
     random = numpy.random.default_rng(1)
     frequency = numpy.hypot(numpy.fft.fftfreq(side)[:, None], numpy.fft.rfftfreq(side)[None, :])
     frequency[0, 0] = 1
@@ -110,9 +126,13 @@ def photograph(path, side):
         planes.append(128 + 45 * plane / plane.std())
     luma = planes[0][..., None]
     pixels = luma + 0.3 * (numpy.stack(planes, -1) - 128)
-    pixels = numpy.clip(pixels + random.normal(0, 2, pixels.shape), 0, 255).astype(numpy.uint8)
+    return numpy.clip(pixels + random.normal(0, 2, pixels.shape), 0, 255).astype(numpy.uint8)
+
+
+def photograph(path, side):
+    """Writes a JPEG (quality 85, 4:2:0) of it."""
     with tempfile.NamedTemporaryFile(suffix=".ppm") as f:
-        f.write(b"P6\n%d %d\n255\n" % (side, side) + pixels.tobytes())
+        f.write(b"P6\n%d %d\n255\n" % (side, side) + picture(side).tobytes())
         f.flush()
         subprocess.run(["vips", "jpegsave", f.name, path, "--Q", "85", "--subsample-mode", "on"],
                        check=True)
@@ -184,9 +204,7 @@ def small_image(directory):
     photograph(source, 256)
     script = os.path.join(directory, "post.lua")
     with open(script, "w") as f:
-        f.write('wrk.method = "POST"\n'
-                f'local f = io.open("{source}", "rb")\n'
-                'wrk.body = f:read("*a")\n')
+        f.write(POST.format(source=source))
     return source, ["wrk", "-t1", "-c8", "--latency", "-s", script,
                     f"http://127.0.0.1:{PORT}/v1/filters/gaussian?sigma=1.1"]
 
