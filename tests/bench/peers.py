@@ -93,7 +93,7 @@ def start_granian(cores):
     return subprocess.Popen(
         [sys.executable, "-m", "granian", "--interface", "asgi", "--host", "127.0.0.1", "--port", str(PORT + 1),
          "--workers", str(cores), "--no-access-log", "--log-level", "warning", "peers_apps:app"],
-        cwd=HERE, start_new_session=True)
+        cwd=HERE)
 
 
 @contextlib.contextmanager
@@ -106,8 +106,8 @@ def services(options, cores):
         service.ready().settle()
         yield service, opencv
     finally:
-        os.killpg(opencv.pid, signal.SIGTERM)
-        opencv.wait(30)
+        opencv.terminate()
+        opencv.wait(60)
         service.stop()
 
 
@@ -281,6 +281,7 @@ def run(options, usable, directory):
 
 def main():
     options, usable = parse()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends the services, too
     directory = tempfile.mkdtemp(prefix="convolved-bench-")
     line(HEAD)
     line(["---"] * len(HEAD))

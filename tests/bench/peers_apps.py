@@ -5,6 +5,7 @@ A body posted to /FILTER/FORMAT is decoded, filtered and encoded. Borders are re
 import cv2
 import numpy
 from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -60,7 +61,10 @@ def decode(body):
 
 
 async def answer(request):
-    image = decode(await request.body())
+    try:
+        image = decode(await request.body())
+    except ClientDisconnect:  # wrk's turn is over
+        return Response(status_code=400)
     image = FILTERS[request.path_params["filter"]][1](image)
     name = request.path_params["format"]
     return Response(encode(image, name), media_type=f"image/{name}")
