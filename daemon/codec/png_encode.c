@@ -1,12 +1,13 @@
-/* Rows are collected in blocks. How a block is filtered and deflated is tried on a sample of it:
- * drawings are smaller as they are, photographs with filters, and what is close to noise if nothing
- * but runs is looked for. A small image is one block, which libdeflate takes as a whole, three
- * times as fast as zlib does a large one's. Runs in the job's encoding thread. */
+/* Rows are collected in blocks, each deflated on its own: how is tried on a sample of it. Drawings
+ * are smaller as they are, photographs with filters. ISA-L deflates several times as fast as
+ * others, and what shrinks a lot is worth the time that these take: it is little then. Runs in the
+ * job's encoding thread. */
 #include "codec/png_encode.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include <isa-l/igzip_lib.h>
 #include <libdeflate.h>
 #include <zlib.h>
 
@@ -16,20 +17,24 @@
 #include "codec/png_metadata.h"
 #include "common/file.h"
 
-/* BLOCK_SIZE: of an image of several; a sample is STRIPS times one in SAMPLED of a block's rows. */
+/* BLOCK_SIZE: of an image of several; a sample is STRIPS times one in SAMPLED of a block's rows.
+ * Drawings shrink to 1 / DRAWING or less. */
 enum {
-	DEFAULT_LEVEL = 6,
+	FAST_LEVEL = 1,
+	DRAWING_LEVEL = 7,
+	DRAWING = 8,
 	BLOCK_SIZE = 1 << 20,
 	STRIPS = 4,
 	SAMPLED = 48,
 	STRIP_MIN = 4096,
 	DELAY_USUAL = 100
 };
-/* Bytes before deflated ones: a chunk's head, and the number that those of a frame have. */
-enum { ROOM = PNG_CHUNK_HEAD + 4 };
+/* Bytes before deflated ones: a chunk's head, the number that those of a frame have, and the
+ * stream's head. */
+enum { STREAM_HEAD = 2, CHECKSUM = 4, ROOM = PNG_CHUNK_HEAD + 4 + STREAM_HEAD };
 
 struct way {
-	bool filtered;
+	bool filtered, fast;
 	int strategy;
 };
 
@@ -38,18 +43,21 @@ struct encoding {
 	const struct file_metadata *metadata; /* NULL: none */
 	answer_row *next;
 	void *context;
-	int file, level;
+	int file;
+	bool chosen; /* the level, by the request */
+	int level;
 	uint64_t at;   /* in the file */
 	size_t row;    /* bytes */
 	uint32_t rows; /* of a block */
 	bool whole;    /* a block is a page */
 	uint8_t *raw;  /* a block's rows, behind the one above */
-	uint8_t *filtered, *trial, *packed, *tried;
-	size_t packed_size; /* after ROOM */
+	uint8_t *filtered, *trial, *packed;
+	size_t packed_size; /* after ROOM, without the checksum */
 	uint16_t *wide;     /* a row of 16 bits a sample, before it is written byte by byte */
-	struct libdeflate_compressor *compressor[2]; /* by struct way's `filtered` */
-	z_stream stream;
-	uint32_t page, numbers;
+	struct isal_zstream *fast;
+	uint8_t *fast_memory;
+	struct libdeflate_compressor *compressor;
+	uint32_t page, numbers, checksum;
 };
 
 static enum error no_memory(struct problem *problem)
@@ -73,44 +81,46 @@ static bool put_chunk(struct encoding *e, uint8_t *chunk, const char *name, size
 	return put(e, chunk, PNG_CHUNK_FRAME + size);
 }
 
-/* Writes the packed bytes. Those of frames after the first have numbers. */
-static bool put_packed(struct encoding *e, size_t size)
+/* Writes a block that has become `size` bytes. Those of frames after the first have numbers. */
+static bool put_packed(struct encoding *e, size_t size, bool first, bool last)
 {
-	if (!e->page)
-		return put_chunk(e, e->packed + ROOM - PNG_CHUNK_HEAD, "IDAT", size);
-	png_put_number(e->packed + PNG_CHUNK_HEAD, e->numbers++);
-	return put_chunk(e, e->packed, "fdAT", size + 4);
-}
+	uint8_t *at = e->packed + ROOM;
 
-/* Writes what the stream has become so far. */
-static bool put_stream(struct encoding *e)
-{
-	bool done = put_packed(e, e->packed_size - e->stream.avail_out);
-
-	e->stream.next_out = e->packed + ROOM;
-	e->stream.avail_out = (uInt)e->packed_size;
-	return done;
-}
-
-/* Deflates what the stream has been given. The last chunk of a page has what is left. */
-static bool deflate_on(struct encoding *e, bool last)
-{
-	z_stream *s = &e->stream;
-	int status = Z_OK;
-
-	while (last ? status != Z_STREAM_END : s->avail_in > 0) {
-		if (!s->avail_out && !put_stream(e))
-			return false;
-		status = deflate(s, last ? Z_FINISH : Z_NO_FLUSH);
-		if (status != Z_OK && status != Z_STREAM_END)
-			return false;
+	if (last) {
+		png_put_number(at + size, e->checksum);
+		size += CHECKSUM;
 	}
-	return !last || put_stream(e);
+	if (first) {
+		at -= STREAM_HEAD;
+		size += STREAM_HEAD;
+		memcpy(at, "\x78\x01", STREAM_HEAD); /* deflated, with distances up to 32 KB */
+	}
+	if (!e->page)
+		return put_chunk(e, at - PNG_CHUNK_HEAD, "IDAT", size);
+	png_put_number(at - 4, e->numbers++);
+	return put_chunk(e, at - 4 - PNG_CHUNK_HEAD, "fdAT", size + 4);
 }
 
-/* Deflates all of it at once, to packed_size bytes at most; 0: no memory, or no room. */
-static size_t pack(struct encoding *e, const struct way *way, const uint8_t *from, size_t size,
-                   uint8_t *to)
+static size_t pack_fast(struct encoding *e, const uint8_t *from, size_t size, uint8_t *to,
+                        bool last)
+{
+	struct isal_zstream *s = e->fast;
+
+	isal_deflate_stateless_init(s);
+	s->level = 2;
+	s->level_buf = e->fast_memory;
+	s->level_buf_size = ISAL_DEF_LVL2_DEFAULT;
+	s->flush = FULL_FLUSH;
+	s->end_of_stream = last;
+	s->next_in = (uint8_t *)(uintptr_t)from;
+	s->avail_in = (uint32_t)size;
+	s->next_out = to;
+	s->avail_out = (uint32_t)e->packed_size;
+	return isal_deflate_stateless(s) == COMP_OK && !s->avail_in ? s->total_out : 0;
+}
+
+static size_t pack_small(struct encoding *e, const struct way *way, const uint8_t *from,
+                         size_t size, uint8_t *to, bool last)
 {
 	z_stream s = {.next_in = (Bytef *)(uintptr_t)from,
 	              .avail_in = (uInt)size,
@@ -119,13 +129,24 @@ static size_t pack(struct encoding *e, const struct way *way, const uint8_t *fro
 	int status;
 
 	if (e->whole && way->strategy == Z_DEFAULT_STRATEGY)
-		return libdeflate_zlib_compress(e->compressor[way->filtered], from, size, to,
-		                                e->packed_size);
-	if (deflateInit2(&s, e->level, Z_DEFLATED, MAX_WBITS, MAX_MEM_LEVEL, way->strategy) != Z_OK)
+		return libdeflate_deflate_compress(e->compressor, from, size, to, e->packed_size);
+	if (deflateInit2(&s, e->level, Z_DEFLATED, -MAX_WBITS, MAX_MEM_LEVEL, way->strategy) !=
+	    Z_OK)
 		return 0;
-	status = deflate(&s, Z_FINISH);
+	status = deflate(&s, last ? Z_FINISH : Z_FULL_FLUSH);
 	deflateEnd(&s);
-	return status == Z_STREAM_END ? s.total_out : 0;
+	return status == (last ? Z_STREAM_END : Z_OK) && s.avail_out ? s.total_out : 0;
+}
+
+/* Deflates bytes that need none before them, to packed_size at most. More of a stream may follow
+ * them unless they are its last. 0: no memory, or no room. */
+static size_t pack(struct encoding *e, const struct way *way, const uint8_t *from, size_t size,
+                   bool last)
+{
+	uint8_t *to = e->packed + ROOM;
+
+	return way->fast ? pack_fast(e, from, size, to, last)
+	                 : pack_small(e, way, from, size, to, last);
 }
 
 /* The first `size` bytes of a block's row, with the number of their filter. */
@@ -142,8 +163,8 @@ static uint8_t *filter_row(struct encoding *e, uint32_t y, size_t size, bool fil
 	return to + 1 + size;
 }
 
-/* Bytes that a sample of the block has become; SIZE_MAX: it cannot be told. */
-static size_t try_way(struct encoding *e, const struct way *way, uint32_t rows)
+/* Bytes that a sample of the block, of *sample bytes, has become; SIZE_MAX: it cannot be told. */
+static size_t try_way(struct encoding *e, const struct way *way, uint32_t rows, size_t *sample)
 {
 	const uint32_t strips = rows < STRIPS ? rows : STRIPS, step = rows / strips,
 	               least = (uint32_t)(STRIP_MIN / e->row) + rows / SAMPLED + 1,
@@ -157,19 +178,27 @@ static size_t try_way(struct encoding *e, const struct way *way, uint32_t rows)
 	for (uint32_t strip = 0; strip < strips; strip++)
 		for (uint32_t y = 0; y < some; y++)
 			to = filter_row(e, strip * step + y, size, way->filtered, to);
-	packed = pack(e, way, e->filtered, (size_t)(to - e->filtered), e->tried);
+	*sample = (size_t)(to - e->filtered);
+	packed = pack(e, way, e->filtered, *sample, true);
 	return packed ? packed : SIZE_MAX;
 }
 
 static struct way choose_way(struct encoding *e, uint32_t rows)
 {
-	static const struct way ways[] = {
-	    {false, Z_DEFAULT_STRATEGY}, {true, Z_DEFAULT_STRATEGY}, {true, Z_RLE}};
-	size_t best = 0, least = SIZE_MAX;
+	static const struct way ways[] = {{.fast = true},
+	                                  {.fast = true, .filtered = true},
+	                                  {.strategy = Z_DEFAULT_STRATEGY},
+	                                  {.filtered = true, .strategy = Z_DEFAULT_STRATEGY},
+	                                  {.filtered = true, .strategy = Z_RLE}};
+	size_t best = e->level ? 0 : 2, least = SIZE_MAX, sample = 0;
 
 	for (size_t i = 0; e->level && i < sizeof ways / sizeof *ways; i++) {
-		size_t size = try_way(e, &ways[i], rows);
+		size_t size;
 
+		if (e->chosen ? ways[i].fast != (e->level == FAST_LEVEL)
+		              : !ways[i].fast && least > sample / DRAWING)
+			continue;
+		size = try_way(e, &ways[i], rows, &sample);
 		if (size < least) {
 			least = size;
 			best = i;
@@ -178,31 +207,19 @@ static struct way choose_way(struct encoding *e, uint32_t rows)
 	return ways[best];
 }
 
-static bool put_block(struct encoding *e, uint32_t rows, bool last)
+static bool put_block(struct encoding *e, uint32_t rows, bool first, bool last)
 {
 	const size_t all = rows * (e->row + 1);
 	const struct way way = choose_way(e, rows);
 	uint8_t *to = e->filtered;
 	size_t size;
-	int status;
 
 	for (uint32_t y = 0; y < rows; y++)
 		to = filter_row(e, y, e->row, way.filtered, to);
 	memcpy(e->raw, e->raw + rows * e->row, e->row);
-	if (e->whole) {
-		size = pack(e, &way, e->filtered, all, e->packed + ROOM);
-		return size && put_packed(e, size);
-	}
-	/* The rows before are deflated first, in their own way; there may be no room for them.
-	 */
-	while ((status = deflateParams(&e->stream, e->level, way.strategy)) == Z_BUF_ERROR)
-		if (!put_stream(e))
-			return false;
-	if (status != Z_OK)
-		return false;
-	e->stream.next_in = e->filtered;
-	e->stream.avail_in = (uInt)all;
-	return deflate_on(e, last);
+	e->checksum = libdeflate_adler32(first ? 1 : e->checksum, e->filtered, all);
+	size = pack(e, &way, e->filtered, all, last);
+	return size && put_packed(e, size, first, last);
 }
 
 /* The more significant of two bytes comes first. */
@@ -240,7 +257,7 @@ static bool put_page(struct encoding *e, bool *ended)
 				return true;
 			put_row(e, e->raw + (1 + i) * e->row, row);
 		}
-		if (!put_block(e, rows, y + rows == height))
+		if (!put_block(e, rows, !y, y + rows == height))
 			return false;
 	}
 	return true;
@@ -294,12 +311,8 @@ static enum error put_pages(struct encoding *e, struct problem *problem)
 	uint8_t end[PNG_CHUNK_FRAME];
 	bool done = true, ended = false;
 
-	for (; done && !ended && e->page < e->output->pages; e->page++) {
-		e->stream.next_out = e->packed + ROOM;
-		e->stream.avail_out = (uInt)e->packed_size;
-		done = (e->whole || deflateReset(&e->stream) == Z_OK) &&
-		       (e->output->pages == 1 || put_control(e)) && put_page(e, &ended);
-	}
+	for (; done && !ended && e->page < e->output->pages; e->page++)
+		done = (e->output->pages == 1 || put_control(e)) && put_page(e, &ended);
 	if (done && (ended || put_chunk(e, end, "IEND", 0)))
 		return ERR_OK;
 	return problem_set(problem, ERR_IO, "cannot write the answer");
@@ -308,25 +321,18 @@ static enum error put_pages(struct encoding *e, struct problem *problem)
 static bool allocate(struct encoding *e)
 {
 	const size_t all = e->rows * (e->row + 1);
-	enum { PACKED_SIZE = 256 << 10 };
 
-	/* Drawings gain by a level more, and take hardly longer. */
-	for (int i = 0; i < 2; i++)
-		e->compressor[i] =
-		    libdeflate_alloc_compressor(e->level + (!i && e->level && e->level < 9));
-	if (!e->compressor[0] || !e->compressor[1] ||
-	    (!e->whole && deflateInit(&e->stream, e->level) != Z_OK))
-		return false;
-	e->packed_size =
-	    e->whole ? libdeflate_zlib_compress_bound(e->compressor[0], all) : PACKED_SIZE;
+	e->packed_size = all + all / 16 + 4096;
+	e->compressor = libdeflate_alloc_compressor(e->level);
+	e->fast = malloc(sizeof *e->fast);
+	e->fast_memory = malloc(ISAL_DEF_LVL2_DEFAULT);
 	e->raw = malloc((e->rows + 1) * e->row);
 	e->filtered = malloc(all);
 	e->trial = malloc(e->row);
-	e->packed = malloc(ROOM + e->packed_size + 4);
-	e->tried = malloc(e->packed_size);
+	e->packed = malloc(ROOM + e->packed_size + CHECKSUM + 4);
 	e->wide = e->output->image.type == PIXEL_U16 ? malloc(e->row) : NULL;
-	return e->raw && e->filtered && e->trial && e->packed && e->tried &&
-	       (e->wide || e->output->image.type == PIXEL_U8);
+	return e->compressor && e->fast && e->fast_memory && e->raw && e->filtered && e->trial &&
+	       e->packed && (e->wide || e->output->image.type == PIXEL_U8);
 }
 
 enum error png_encode(const struct output_format *output, const struct file_metadata *metadata,
@@ -339,7 +345,8 @@ enum error png_encode(const struct output_format *output, const struct file_meta
 	                     .next = row,
 	                     .context = context,
 	                     .file = file,
-	                     .level = c == COMPRESSION_DEFAULT ? DEFAULT_LEVEL
+	                     .chosen = c != COMPRESSION_DEFAULT,
+	                     .level = c == COMPRESSION_DEFAULT ? DRAWING_LEVEL
 	                                                       : (int)(c - COMPRESSION_LEVEL),
 	                     .row = image_row_size(image),
 	                     .whole = image_size(image) <= PNG_PIXELS_MAX};
@@ -353,14 +360,13 @@ enum error png_encode(const struct output_format *output, const struct file_meta
 		error = problem_set(problem, ERR_IO, "cannot write the answer");
 	else
 		error = put_pages(&e, problem);
-	deflateEnd(&e.stream);
-	libdeflate_free_compressor(e.compressor[0]);
-	libdeflate_free_compressor(e.compressor[1]);
+	libdeflate_free_compressor(e.compressor);
+	free(e.fast);
+	free(e.fast_memory);
 	free(e.raw);
 	free(e.filtered);
 	free(e.trial);
 	free(e.packed);
-	free(e.tried);
 	free(e.wide);
 	g_byte_array_unref(head);
 	return error;
