@@ -272,10 +272,12 @@ static int save_webp(const struct output_format *output, VipsImage *vips, VipsTa
 	                            output->coding.lossless != 0, NULL);
 }
 
+/* At the effort of libvips's default a palette takes twice as long, and is 0.3 dB closer to a
+ * photograph. Below 4 libimagequant rounds the colours of a drawing, too. */
 static int save_gif(const struct output_format *output, VipsImage *vips, VipsTarget *target)
 {
 	(void)output;
-	return vips_gifsave_target(vips, target, NULL);
+	return vips_gifsave_target(vips, target, "effort", 4, NULL);
 }
 
 /* At the effort of libvips's default an answer takes eight times as long, and is hardly smaller. */

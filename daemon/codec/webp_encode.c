@@ -19,44 +19,48 @@ static enum error no_memory(struct problem *problem)
 	return problem_set(problem, ERR_MEMORY, "no memory to encode");
 }
 
-/* Returns false if the rows end too early. libwebp's pixels are numbers: alpha, red, green, blue.
- */
-static bool copy_rows(WebPPicture *picture, const struct output_format *output, answer_row *next,
-                      void *context)
+/* Takes the rows into memory, and gives them to the picture. Sets *ended if there are too few. A
+ * lossy picture becomes luma and chroma at once; as numbers of its colours it would cost libwebp
+ * more. */
+static enum error import(WebPPicture *picture, const struct output_format *output, answer_row *next,
+                         void *context, bool *ended, struct problem *problem)
 {
-	for (uint32_t y = 0; y < output->image.height; y++) {
-		uint32_t *to = picture->argb + (size_t)y * (size_t)picture->argb_stride;
+	const struct image *image = &output->image;
+	const uint32_t bands = image->alpha ? 4 : 3;
+	const size_t size = (size_t)image->width * bands;
+	uint8_t *pixels = malloc(size * image->height);
+	bool done = pixels != NULL;
+
+	for (uint32_t y = 0; done && !*ended && y < image->height; y++) {
 		const uint8_t *row = next(context, y);
 
-		if (!row)
-			return false;
-		convert_to_bgr((uint8_t *)to, 4, output, row);
-		for (uint32_t x = 0; x < output->image.width; x++)
-			to[x] = GUINT32_FROM_LE(to[x]);
+		*ended = !row;
+		if (row)
+			convert_to_bgr(pixels + y * size, bands, output, row);
 	}
-	return true;
+	if (done && !*ended)
+		done = (bands == 4 ? WebPPictureImportBGRA : WebPPictureImportBGR)(picture, pixels,
+		                                                                   (int)size);
+	free(pixels);
+	return done ? ERR_OK : no_memory(problem);
 }
 
-/* Takes the rows into memory, and codes them. Sets *ended if there are too few. */
 static enum error encode(const struct output_format *output, answer_row *row, void *context,
                          WebPMemoryWriter *coded, bool *ended, struct problem *problem)
 {
-	enum error e = ERR_OK;
 	WebPPicture picture;
 	WebPConfig config;
+	enum error e;
 
 	if (!WebPConfigPreset(&config, WEBP_PRESET_DEFAULT, (float)output->coding.quality) ||
 	    !WebPPictureInit(&picture))
 		return problem_set(problem, ERR_INTERNAL, "libwebp is another than at build time");
-	config.lossless = config.exact = output->coding.lossless != 0;
-	picture.use_argb = 1;
+	config.lossless = config.exact = picture.use_argb = output->coding.lossless != 0;
 	picture.width = (int)output->image.width;
 	picture.height = (int)output->image.height;
 	picture.writer = WebPMemoryWrite;
 	picture.custom_ptr = coded;
-	if (!WebPPictureAlloc(&picture))
-		e = no_memory(problem);
-	*ended = !e && !copy_rows(&picture, output, row, context);
+	e = import(&picture, output, row, context, ended, problem);
 	if (!e && !*ended && !WebPEncode(&config, &picture))
 		e = picture.error_code == VP8_ENC_ERROR_OUT_OF_MEMORY ||
 		            picture.error_code == VP8_ENC_ERROR_BITSTREAM_OUT_OF_MEMORY

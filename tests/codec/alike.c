@@ -203,7 +203,7 @@ static void expect_png(const struct outcome *o, const struct reply *reply, const
 	if (expect(ours && theirs, "%s: the answer cannot be read", name)) {
 		expect_metadata(ours, theirs, name);
 		expect_pixels(ours, theirs, name);
-		expect(reply->done.answer_size <= o->size + o->size / 50 + 200,
+		expect(reply->done.answer_size <= o->size + o->size / 8 + 200,
 		       "%s: %llu bytes, libvips's has %zu", name,
 		       (unsigned long long)reply->done.answer_size, o->size);
 	}
