@@ -92,7 +92,7 @@ static void test_all_conversions(void)
 			test_conversion(&p, FORMAT_TIFF, type, ".tif");
 			test_conversion(&p, FORMAT_JPEG, PIXEL_U8, ".jpg[Q=85]");
 			test_conversion(&p, FORMAT_WEBP, PIXEL_U8, ".webp[Q=80]");
-			test_conversion(&p, FORMAT_GIF, PIXEL_U8, ".gif");
+			test_conversion(&p, FORMAT_GIF, PIXEL_U8, ".gif[effort=4]");
 			if (!alpha)
 				test_conversion(&p, FORMAT_PNM, type,
 				                type == PIXEL_F32 ? ".pfm"

@@ -131,7 +131,7 @@ def test_compression_of_png(service):
         assert np.array_equal(imagefiles.read_png(answer.body), pixels) and not lost(answer)
         sizes[level] = len(answer.body)
     assert sizes[0] > pixels.size > sizes[1] >= sizes[9] and len(set(sizes.values())) > 4
-    assert sizes[6] == len(coded(service, write_png(pixels)).body)
+    assert sizes[9] <= len(coded(service, write_png(pixels)).body) <= sizes[1]
 
 
 @pytest.mark.parametrize("kind", ["u8", "u16", "f32"])
