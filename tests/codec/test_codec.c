@@ -86,6 +86,10 @@ static void run_bench(uint32_t side)
 	print_status("RssShmem");
 }
 
+/* libimagequant's, where it has threads: what a palette becomes depends on their number, and the worker
+ * gives it one. */
+__attribute__((weak)) void omp_set_num_threads(int threads);
+
 int main(int argc, char **argv)
 {
 	setenv("VIPS_WARNING", "0", 1); /* damaged files are ours */
@@ -94,6 +98,8 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	vips_concurrency_set(1); /* as the worker does: with more, libvips can lose an error */
+	if (omp_set_num_threads)
+		omp_set_num_threads(1);
 	program = argv[1];
 	peer_start(&peer, program, 64 << 20, 64 << 20);
 	if (argc > 2) {
