@@ -86,8 +86,8 @@ static void run_bench(uint32_t side)
 	print_status("RssShmem");
 }
 
-/* libimagequant's, where it has threads: what a palette becomes depends on their number, and the worker
- * gives it one. */
+/* Sets the number of libimagequant's threads, where it has any. A palette depends on it, and the
+ * worker has one. */
 __attribute__((weak)) void omp_set_num_threads(int threads);
 
 int main(int argc, char **argv)

@@ -38,7 +38,7 @@ class Options(TypedDict, total=False):
     # 1: lossless WebP or JPEG XL. PNG, TIFF, BMP, PPM and raw are always lossless; JPEG, GIF and
     # AVIF never (400)
     lossless: bool
-    # PNG: 0 (fast) to 9 (small), default 6; TIFF: none (default), lzw, deflate or zstd
+    # PNG: 0 (not at all) to 9 (small), default 1, for drawings 6; TIFF: none (default), lzw, deflate or zstd
     compression: Literal["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "none", "lzw", "deflate",
         "zstd"]
     # JPEG and AVIF chroma subsampling (half the colour resolution): on, off, or auto (default): off
