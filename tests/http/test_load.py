@@ -129,6 +129,15 @@ def test_wait_bound(launch):
         service.works()
 
 
+def test_sixty_at_once(launch):
+    """By default as many requests of one client wait for each other, where nobody else asks."""
+    pixels = np.zeros((200, 200, 3), np.uint8)
+    with launch("--codecs", "1", environment=ONE_DEVICE) as service:
+        with concurrent.futures.ThreadPoolExecutor(60) as pool:
+            answers = list(pool.map(lambda _: service.filter(pixels, HEAVY), range(60)))
+        assert [answer.status for answer in answers] == 60 * [200]
+
+
 def test_counts(launch):
     """What the metrics count is what the client has seen."""
     body = imagefiles.write_png(random_pixels(4, 300, 300, 3, "u8"))
