@@ -67,7 +67,7 @@ static void test_config_flags(void **state)
 	assert_int_equal(config.codecs, 3);
 	assert_int_equal(config.listen.count, 2);
 	assert_string_equal(config.listen.item[1], "1.2.3.4:5");
-	assert_int_equal(config.max_jobs, 64);
+	assert_int_equal(config.max_jobs, 256);
 	config_fini(&config);
 }
 
