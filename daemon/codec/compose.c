@@ -59,7 +59,7 @@ static enum error open_background(struct composer *c, const struct message_job *
 	enum error e;
 
 	whole.roi = (struct area){0};
-	e = decode_open(&c->background, &decoded, &whole, false, body, problem);
+	e = decode_open(&c->background, &decoded, &whole, false, body, NULL, problem);
 	if (e)
 		return e;
 	c->x = job->target_x;

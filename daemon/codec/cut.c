@@ -180,7 +180,7 @@ static enum error read_bottom(struct cutter *c)
 	enum error e = ERR_OK;
 
 	if (!s->decoded->any_order && !c->ahead)
-		e = decode_open(&c->ahead, &decoded, s->job, true, s->body, c->problem);
+		e = decode_open(&c->ahead, &decoded, s->job, true, s->body, NULL, c->problem);
 	if (e)
 		return e;
 	if (c->ahead)

@@ -64,6 +64,7 @@ struct decoder {
 	struct pnm *pnm;           /* NULL: not by pnm_decode.c */
 	bool still;                /* a WebP file of which webp_decode() is to be tried */
 	uint8_t *pixels;           /* all, of a PNG or WebP file; NULL: libvips decodes */
+	struct kept_rows *kept;    /* NULL: none are, or will be */
 	VipsSource *source;
 	VipsImage *vips;               /* with `jpeg`, `png` or `pixels`: only for metadata */
 	VipsImage *described;          /* with `bmp`: no pixels, for metadata */
@@ -76,6 +77,23 @@ struct decoder {
 	uint64_t buffered_size_max;
 	uint32_t lost; /* bit (1 << enum loss) for each, to what is decoded */
 };
+
+bool kept_rows_complete(const struct kept_rows *kept)
+{
+	return kept->rows && kept->there == kept->all;
+}
+
+void kept_rows_free(struct kept_rows *kept)
+{
+	free(kept->rows);
+	*kept = (struct kept_rows){0};
+}
+
+/* True if the decoder has nothing to decode. */
+static bool replays(const struct decoder *d)
+{
+	return d->kept && kept_rows_complete(d->kept);
+}
 
 /* Reports an error of the format's decoder. */
 static enum error complain(const struct decoder *d, struct problem *problem)
@@ -499,10 +517,10 @@ static enum error open_jpeg(struct decoder *d, struct decoded *decoded,
 	return e;
 }
 
-/* Reads what a PNG has beside its pixels, and decodes these without libvips, if that is possible:
- * d->pixels is NULL if not. */
+/* Reads what a PNG has beside its pixels, and decodes these without libvips, if that is possible
+ * (*plain). */
 static enum error open_png(struct decoder *d, struct decoded *decoded,
-                           const struct message_job *job, struct problem *problem)
+                           const struct message_job *job, bool *plain, struct problem *problem)
 {
 	enum error e;
 
@@ -514,8 +532,7 @@ static enum error open_png(struct decoder *d, struct decoded *decoded,
 	if (!png_is_plain(d->png, &decoded->whole))
 		return ERR_OK;
 	e = check_pixels(job, &decoded->whole, problem);
-	if (!e)
-		d->pixels = png_decode(d->png);
+	*plain = !e && (replays(d) || (d->pixels = png_decode(d->png)));
 	return e;
 }
 
@@ -647,6 +664,7 @@ static enum error open_file(struct decoder *d, struct decoded *decoded,
                             const struct message_job *job, struct problem *problem)
 {
 	enum error e = open_body(d, job, problem);
+	bool plain = false;
 
 	if (!e)
 		e = recognise(d, problem);
@@ -660,8 +678,8 @@ static enum error open_file(struct decoder *d, struct decoded *decoded,
 	if (!e && d->format == FORMAT_JPEG)
 		e = open_jpeg(d, decoded, job, problem);
 	if (!e && d->format == FORMAT_PNG)
-		e = open_png(d, decoded, job, problem);
-	if (e || !(d->jpeg || d->pixels || d->bmp || d->pnm))
+		e = open_png(d, decoded, job, &plain, problem);
+	if (e || !(d->jpeg || plain || d->bmp || d->pnm))
 		return e ? e : open_other(d, decoded, job, problem);
 	return choose_pages(d, decoded, job, problem);
 }
@@ -702,8 +720,32 @@ static enum error choose_area(struct decoder *d, struct decoded *decoded,
 	                             whole->width, whole->height);
 }
 
+/* Prepares to keep rows, or to read those that are kept. Bare pixels are read as fast. */
+static enum error keep_rows(struct decoder *d, const struct decoded *decoded,
+                            struct problem *problem)
+{
+	const uint64_t all = (uint64_t)decoded->pages * d->image.height;
+	struct kept_rows *kept = d->kept;
+	uint64_t size;
+
+	if (!kept || d->format == FORMAT_RAW)
+		return ERR_OK;
+	if (replays(d))
+		return kept->all == all && !memcmp(&kept->image, &d->image, sizeof kept->image)
+		           ? ERR_OK
+		           : problem_set(problem, ERR_INTERNAL,
+		                         "the kept rows are another image's");
+	kept->image = d->image;
+	kept->all = all;
+	if (!__builtin_mul_overflow(all, image_row_size(&d->image), &size) &&
+	    size <= kept->size_max)
+		kept->rows = malloc(size); /* without memory they are decoded again */
+	return ERR_OK;
+}
+
 enum error decode_open(struct decoder **decoder, struct decoded *decoded,
-                       const struct message_job *job, bool wraps, int body, struct problem *problem)
+                       const struct message_job *job, bool wraps, int body, struct kept_rows *kept,
+                       struct problem *problem)
 {
 	struct decoder *d = calloc(1, sizeof *d);
 	enum error e;
@@ -715,16 +757,19 @@ enum error decode_open(struct decoder **decoder, struct decoded *decoded,
 	d->body = body;
 	d->pages = 1;
 	d->wraps = wraps;
+	d->kept = kept;
 	d->buffered_size_max = job->buffered_size_max / count_decoders(d, job);
 	e = job->raw ? open_raw(d, decoded, job, problem) : open_file(d, decoded, job, problem);
 	if (!e)
 		e = choose_area(d, decoded, job, problem);
 	d->format = d->format ? d->format : decoded->format;
-	decoded->any_order |= d->still || d->pixels || d->bmp;
+	decoded->any_order |= d->still || d->pixels || d->bmp || replays(d);
 	d->any_order = decoded->any_order;
 	d->width = decoded->whole.width;
 	d->height = decoded->whole.height;
 	d->image = decoded->image;
+	if (!e)
+		e = keep_rows(d, decoded, problem);
 	*decoder = d;
 	if (e)
 		decode_close(decoder);
@@ -822,6 +867,8 @@ enum error decode_begin(struct decoder *d, struct problem *problem)
 {
 	const VipsRect corner = {0, 0, 1, 1};
 
+	if (replays(d))
+		return ERR_OK;
 	if (d->jpeg)
 		return jpeg_decode_begin(d->jpeg, problem);
 	if (take_still(d))
@@ -884,15 +931,41 @@ static enum error some_rows(struct decoder *d, uint32_t y, uint32_t count, uint8
 	               : raw_rows(d, y, count, to, pitch, problem);
 }
 
+/* The number of row y among those of all pages. */
+static uint64_t row_number(const struct decoder *d, uint32_t y)
+{
+	return (uint64_t)(d->top / d->height) * d->image.height + y;
+}
+
+/* Records those of the rows that are next. */
+static void record_rows(const struct decoder *d, uint32_t y, uint32_t count, const uint8_t *from,
+                        size_t pitch)
+{
+	struct kept_rows *kept = d->kept;
+	const size_t size = image_row_size(&d->image);
+	const uint64_t first = row_number(d, y);
+
+	for (; first <= kept->there && kept->there < first + count; kept->there++)
+		memcpy(kept->rows + kept->there * size, from + (kept->there - first) * pitch, size);
+}
+
 enum error decode_rows(struct decoder *d, uint32_t y, uint32_t count, uint8_t *to, size_t pitch,
                        struct problem *problem)
 {
+	const size_t size = image_row_size(&d->image);
 	enum error e = ERR_OK;
 
+	if (replays(d)) {
+		for (uint32_t i = 0; i < count; i++)
+			memcpy(to + i * pitch, d->kept->rows + (row_number(d, y) + i) * size, size);
+		return ERR_OK;
+	}
 	while (!e && count) {
 		uint32_t step = count < DECODE_STEP ? count : DECODE_STEP;
 
 		e = some_rows(d, y, step, to, pitch, problem);
+		if (!e && d->kept && d->kept->rows)
+			record_rows(d, y, step, to, pitch);
 		y += step;
 		count -= step;
 		to += step * pitch;

@@ -31,13 +31,27 @@ struct decoded {
 	uint32_t lost;       /* bit (1 << enum loss) for each: what is read is not all the file's */
 };
 
+/* Rows of a body as they have been read once, for another run on it. */
+struct kept_rows {
+	uint64_t run;        /* that read them; 0: none */
+	uint64_t size_max;   /* bytes that they may take */
+	uint8_t *rows;       /* of the image, of all pages, close together; owned */
+	struct image image;  /* as in struct decoded */
+	uint64_t there, all; /* rows that are there, from the first on, and that there will be */
+};
+
+/* True if all rows are there. */
+bool kept_rows_complete(const struct kept_rows *kept);
+void kept_rows_free(struct kept_rows *kept);
+
 /* Reads the body's header and checks everything that it determines, the ROI included, before any
  * pixel is decoded. wraps: rows are read at both ends, by a second decoder unless any order is
- * possible. The caller keeps the descriptor, which must stay open until decode_close(). On
- * failure the problem has the reason, decoded->format is set if it was recognised, and there is
+ * possible. kept: if complete, the rows come from there; else they go there, too, if they fit;
+ * NULL: neither. The caller keeps it and the descriptor, which must stay open until decode_close().
+ * On failure the problem has the reason, decoded->format is set if it was recognised, and there is
  * nothing to close. */
 enum error decode_open(struct decoder **decoder, struct decoded *decoded,
-                       const struct message_job *job, bool wraps, int body,
+                       const struct message_job *job, bool wraps, int body, struct kept_rows *kept,
                        struct problem *problem) MUST_CHECK;
 void decode_close(struct decoder **decoder);
 

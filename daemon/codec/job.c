@@ -160,7 +160,8 @@ static enum error prepare(struct job *job, struct problem *problem)
 
 	chain_halo(job->chain, &halo_x, &halo_y);
 	e = decode_open(&job->decoder, &job->decoded, &job->message,
-	                job->chain->border == BORDER_WRAP && halo_y, job->body, problem);
+	                job->chain->border == BORDER_WRAP && halo_y, job->body, job->place.kept,
+	                problem);
 	if (!e)
 		e = check_gathered(job, problem);
 	if (!e)
@@ -475,6 +476,18 @@ static void job_free(struct job **job)
 	*job = NULL;
 }
 
+/* Readies the rows that the last run kept, or forgets them. Those of a run that gathers may be kept
+ * if they take no more than an arena. */
+static void find_kept(struct job *job)
+{
+	struct kept_rows *kept = job->place.kept;
+
+	if (!job->message.follows || kept->run != job->message.follows)
+		kept_rows_free(kept);
+	if (job->message.gather)
+		kept->size_max = job->place.arena.in_size;
+}
+
 enum error job_start(struct job **job, const struct job_place *place,
                      const struct message_job *message, const int fds[2], struct problem *problem)
 {
@@ -499,6 +512,7 @@ enum error job_start(struct job **job, const struct job_place *place,
 	else if (e || !message_valid(message))
 		e = problem_set(problem, ERR_INTERNAL, "the job's description is not valid");
 	close(fds[1]);
+	find_kept(new);
 	if (!e)
 		e = start(new, problem);
 	if (e)
@@ -545,6 +559,18 @@ void job_cancel(struct job *job, uint64_t number)
 	tiles_stop(&job->tiles, ERR_CANCELLED, &problem);
 }
 
+/* Leaves the rows to the run that follows, if there is to be one; else frees them. */
+static bool leave_kept(struct job *job)
+{
+	struct kept_rows *kept = job->place.kept;
+	const bool kept_all = job->message.gather && !job->tiles.error && kept_rows_complete(kept);
+
+	kept->run = job->message.job;
+	if (!kept_all)
+		kept_rows_free(kept);
+	return kept_all;
+}
+
 static void describe_answer(const struct job *job, struct message_job_done *done)
 {
 	struct stat status;
@@ -584,6 +610,7 @@ void job_finish(struct job **job, struct message_job_done *done)
 	other_ns = done->decode_ns + done->verify_ns + done->reference_ns;
 	done->encode_ns = busy_ns > other_ns ? busy_ns - other_ns : 0;
 	describe_answer(j, done);
+	done->kept = leave_kept(j);
 	if (is_large(&j->decoded))
 		malloc_trim(0);
 	job_free(job);

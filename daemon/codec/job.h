@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "codec/decode.h"
 #include "common/arena.h"
 #include "common/error.h"
 #include "common/wire.h"
@@ -17,6 +18,7 @@ struct job_place {
 	int finished; /* eventfd, written when job_finish() no longer has to wait */
 	struct arena arena;
 	uint32_t arena_number;
+	struct kept_rows *kept; /* by the last job */
 	/* Waits for a message of the front and handles it, in the main thread. */
 	void (*hear)(void *context);
 	void *context;

@@ -41,6 +41,7 @@ struct options {
 
 struct worker {
 	struct job_place place;
+	struct kept_rows kept;
 	bool has_arena;
 	struct job *job; /* NULL: idle */
 };
@@ -157,6 +158,7 @@ static enum error start(struct worker *worker, const struct options *options)
 	 * takes for the next piece. */
 	mallopt(M_TRIM_THRESHOLD, 32 << 20);
 	mallopt(M_MMAP_THRESHOLD, 32 << 20);
+	worker->place.kept = &worker->kept;
 	worker->place.hear = hear;
 	worker->place.context = worker;
 	if (worker->place.finished < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
@@ -244,6 +246,8 @@ static enum error take_message(struct worker *worker, const struct message *mess
 	case MSG_CANCEL:
 		if (worker->job)
 			job_cancel(worker->job, message->cancel.job);
+		else
+			kept_rows_free(&worker->kept);
 		return ERR_OK;
 	default:
 		return ERR_INTERNAL;

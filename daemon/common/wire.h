@@ -92,7 +92,8 @@ struct message_job {
 	 * gather_sigma: of a grid (grid.h), else 0. */
 	uint32_t gather, gather_channels;
 	double gather_sigma[GRID_AXES];
-	uint32_t verify;      /* 1: every tile is compared with the reference completely */
+	uint64_t follows; /* a run that gathered for the same job, whose rows are kept; else 0 */
+	uint32_t verify;  /* 1: every tile is compared with the reference completely */
 	uint32_t jpeg_pixels; /* of the largest image with a side that is a scan; 0: none may */
 	uint32_t page;        /* PAGE_FIRST, PAGES_ALL, or the number of a page, from 1 */
 	uint32_t may_grid;    /* a call of the chain, from 1, which may be on a grid; 0: none */
@@ -211,6 +212,7 @@ struct message_job_done {
 	uint32_t input_format; /* enum format of the body, FORMAT_NONE if unknown */
 	uint32_t lost;         /* bit (1 << enum loss) for each of the answer */
 	uint32_t jpeg;         /* enum jpeg_check of the result of its tile with scans */
+	uint32_t kept;         /* 1: the body's rows are kept for a run that follows at once */
 	uint32_t to_grid;     /* 1: ERR_DOES_NOT_FIT, but the call of may_grid could be on a grid */
 	uint64_t answer_size; /* bytes */
 	uint64_t decode_ns, encode_ns; /* busy time, without waiting for tiles */

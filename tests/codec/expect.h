@@ -23,6 +23,7 @@ void expect_alive(const char *after);
 void test_round_trips(void);
 void test_conversions(void);
 void test_failures(void);
+void test_kept(void);
 void test_lanes(void);
 void test_regions(void);
 

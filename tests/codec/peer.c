@@ -274,6 +274,9 @@ static void make_job(const struct request *request, struct message *message)
 		message->job.target_x = request->target[0];
 		message->job.target_y = request->target[1];
 	}
+	message->job.gather = request->gather;
+	message->job.follows = request->follows;
+	message->job.page = request->page;
 	if (request->raw) {
 		message->job.raw = 1;
 		message->job.raw_image = *request->raw;

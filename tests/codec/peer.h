@@ -31,9 +31,12 @@ struct request {
 	const char *border, *border_value;
 	enum format format;
 	uint32_t quality, strip;
-	struct area roi;                                     /* width 0: none */
-	const uint32_t *target;                              /* x, y; NULL: none */
-	const struct image *raw;                             /* NULL: the body is a file */
+	struct area roi;         /* width 0: none */
+	const uint32_t *target;  /* x, y; NULL: none */
+	const struct image *raw; /* NULL: the body is a file */
+	enum gather gather;      /* the answer is these numbers */
+	uint64_t follows;        /* the run whose rows are kept */
+	uint32_t page;
 	uint64_t pixels_max, buffered_size_max, samples_max; /* 0: plenty */
 	const struct picture *expected; /* tiles are compared with it (the ROI); NULL: not */
 	int fail_at, cancel_at;         /* tile, from 1; 0: none */

@@ -108,6 +108,7 @@ int main(int argc, char **argv)
 		test_round_trips();
 		test_conversions();
 		test_failures();
+		test_kept();
 		test_lanes();
 		test_regions();
 	}

@@ -99,6 +99,10 @@ static void say_done(uint64_t size)
 		m->error = ERR_DOES_NOT_FIT;
 		m->to_grid = 1;
 		fprintf(stderr, "<4>hostile: may be on a grid: %u\n", job.may_grid);
+	} else if (is("kept")) {
+		m->kept = job.gather ? 1 : 2;
+		fprintf(stderr, "<4>hostile: run %llu follows %llu\n", (unsigned long long)job.job,
+		        (unsigned long long)job.follows);
 	} else if (is("text")) {
 		m->error = ERR_UNDECODABLE;
 		memset(&m->problem, 0xfe, sizeof m->problem);
@@ -169,10 +173,10 @@ static void flood(void)
 	}
 }
 
-/* As many as there should be of a grey image of bytes, one of which cannot be. */
+/* As many as there should be of a grey image of bytes; unless "kept", one of them cannot be. */
 static void answer_numbers(void)
 {
-	double numbers[256] = {[200] = random_number(2) ? 1.5 : -0.0 / 0.0};
+	double numbers[256] = {[200] = is("kept") ? 1 : random_number(2) ? 1.5 : -0.0 / 0.0};
 
 	if (pwrite(answer, numbers, sizeof numbers, 0) != sizeof numbers || !memory_seal(answer))
 		die("answer");
@@ -217,7 +221,7 @@ static void filter_honestly(void)
 	hear_until(MSG_ANSWER);
 	if (is("flood"))
 		flood();
-	if (is("numbers")) {
+	if (is("numbers") || (is("kept") && job.gather)) {
 		answer_numbers();
 		return;
 	}

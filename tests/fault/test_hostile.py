@@ -100,6 +100,19 @@ def test_small(hostile):
         assert service.metrics().total("convolved_worker_restarts_total") == 0, service.tail()
 
 
+def test_kept(hostile):
+    """A worker that has kept rows gets the run that follows, and no other. The last run can keep none."""
+    with hostile("kept", "--codecs", "2") as service:
+        for _ in range(2):
+            service.post(TARGET.replace("box?size=3", "equalize?variant=general"), BODY).refused(422, "decoder-died")
+
+        def follows():  # what a worker writes comes a moment later
+            runs = [line.split() for line in service.tail().splitlines() if "hostile: run" in line]
+            return {int(line[-3]): int(line[-1]) for line in runs}
+        poll(lambda: sum(before > 0 for before in follows().values()) >= 2, 60, "runs that follow another")
+        assert all(not before or follows()[before] == 0 for before in follows().values()), follows()
+
+
 def test_text(hostile):
     with hostile("text", "--codecs", "1") as service:
         problem = service.post(TARGET, BODY).refused(422, "undecodable")

@@ -4,6 +4,7 @@ import time
 import numpy as np
 import pytest
 
+import imagefiles
 import oracle
 from jobs import submit
 from pixels import random_pixels, seed_of
@@ -206,3 +207,51 @@ def test_cancelled_at_any_moment(launch):
             assert service.request("DELETE", job).status == 204
         assert service.filter(pixels, [("equalize", {})], variant="general").status == 200
         service.rest()
+
+
+def pages(name, **options):
+    first, *others = [imagefiles.pil(uneven("u8", 3, 190, 150) // (i + 1)) for i in range(3)]
+    return imagefiles.written(first, name, save_all=True, append_images=others, **options)
+
+
+FILES = {"jpeg": lambda picture: imagefiles.written(picture, "JPEG", quality=90),
+         "turned": lambda picture: imagefiles.written(picture, "JPEG", exif=bytes(turned(picture))),
+         "png": lambda picture: imagefiles.written(picture, "PNG"),
+         "webp": lambda picture: imagefiles.written(picture, "WEBP"),
+         "tiff": lambda picture: imagefiles.written(picture, "TIFF"),
+         "gif": lambda picture: imagefiles.written(picture, "GIF"),
+         "ppm": lambda picture: imagefiles.written(picture, "PPM")}
+PAGES = {"frames": lambda: pages("WEBP", lossless=True), "pages": lambda: pages("TIFF")}
+OPTIONS = ["", "&roi=11,7,90,80", "&roi=11,7,90,80&target=20,30", "&border=wrap", "&border=crop", "&verify=1"]
+
+
+def turned(picture):
+    exif = picture.getexif()
+    exif[0x0112] = 6
+    return exif.tobytes()
+
+
+def test_kept_rows(launch):
+    """Whether the decoded rows are kept between the runs or are too many for that, the answer is the same."""
+    picture = imagefiles.pil(uneven("u8", 3, 600, 500))
+    bodies = [(options, make(picture))
+              for make in FILES.values() for options in OPTIONS]
+    bodies += [(f"&pages=all{options}", make()) for make in PAGES.values() for options in OPTIONS[::5]]
+    filters = ("gaussian=sigma=1,equalize,box=size=5", "threshold=method=otsu,gaussian=sigma=2,equalize", "canny")
+    answers = []
+    for size in ("64M", "256K"):  # of an arena: an image is 900,000 bytes, three pages are 256,500
+        with launch("--codecs", "1", "--arena-size", size, environment=ONE_DEVICE) as service:
+            answers.append([service.post(f"/v1/chain?variant=general&format=png&filters={chain}{options}", body)
+                            for chain in filters for options, body in bodies])
+            service.rest()
+    for kept, again in zip(*answers):
+        assert (kept.status, kept.body) == (again.status, again.body), (kept, again)
+        assert kept.status == 200, kept
+
+
+def test_damaged_file(service):
+    """It is refused by the run that counts, as by any other."""
+    body = FILES["jpeg"](imagefiles.pil(uneven("u8", 3, 600, 500)))
+    for cut in (len(body) // 3, len(body) - 3000):
+        whole, counted = (service.post(f"/v1/filters/{name}", body[:cut]) for name in ("invert", "equalize"))
+        assert whole.status == counted.status == 422 and whole.json()["detail"] == counted.json()["detail"]

@@ -415,7 +415,7 @@ static bool done_fits(const struct job *job, const struct message_job_done *m)
 {
 	return job && m->job == job->options.job && m->error < ERR_COUNT && m->format < FORMATS &&
 	       m->input_format < FORMATS && m->lost < 1u << LOSSES && times_fit(job, m) &&
-	       m->jpeg < (jpeg_left(job) ? 1 : JPEG_CHECKS) && m->to_grid <= 1 &&
+	       m->jpeg < (jpeg_left(job) ? 1 : JPEG_CHECKS) && m->to_grid <= 1 && m->kept <= 1 &&
 	       (m->error || (m->format != FORMAT_NONE && image_valid(&m->image) &&
 	                     (job->answer.fd >= 0 || job->finished)));
 }
@@ -431,6 +431,7 @@ static bool take_done(struct codec *c, const struct message_job_done *m)
 	job->result = m->image;
 	job->lost = m->lost;
 	job->answer_size = m->answer_size;
+	c->kept = m->kept;
 	job->times.decode += m->decode_ns;
 	job->times.encode += m->encode_ns;
 	job->times.verify += m->verify_ns;

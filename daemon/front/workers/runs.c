@@ -43,7 +43,8 @@ bool codec_is_surplus(const struct codec *c)
 	return c->worker.number >= config->codecs;
 }
 
-static void codec_start_job(struct codec *c, struct job *job)
+/* follows: the run of the job whose rows the worker has kept; 0: none. */
+static void codec_start_job(struct codec *c, struct job *job, uint64_t follows)
 {
 	struct message message = {.type = MSG_JOB, .job = job->options};
 	int fds[] = {job->body.fd, job->chain->fd};
@@ -52,6 +53,7 @@ static void codec_start_job(struct codec *c, struct job *job)
 	message.job.samples_max = owner->samples_max(job->chain->chain);
 	message.job.gather = job->gather;
 	message.job.gather_channels = job->gather_channels;
+	message.job.follows = follows;
 	message.job.may_grid = job_may_grid(job);
 	memcpy(message.job.gather_sigma, job->gather_sigma, sizeof job->gather_sigma);
 	message.job.verify_share = config->verify_share;
@@ -123,7 +125,7 @@ void runs_wake(void)
 		job = job_next_waiting(classes);
 		if (!job)
 			return;
-		codec_start_job(&codecs[i], job);
+		codec_start_job(&codecs[i], job, 0);
 	}
 }
 
@@ -148,13 +150,18 @@ static void codec_resume(struct codec *c)
 		worker_resume(&c->worker);
 }
 
+static void drop_plan(struct codec *c)
+{
+	if (c->plan)
+		plan_release(c->plan);
+	c->plan = NULL;
+}
+
 void codec_check_idle(struct codec *c)
 {
 	if (c->job || c->tasks || c->dropped)
 		return;
-	if (c->plan)
-		plan_release(c->plan);
-	c->plan = NULL;
+	drop_plan(c);
 	if (codec_is_surplus(c) || c->worker.stopped)
 		codec_end(c);
 	if (!codec_is_surplus(c) && c->worker.stopped && !arenas_get(c->worker.number))
@@ -218,9 +225,11 @@ static double *read_gathered(const struct job *job, uint64_t count)
 	return NULL;
 }
 
-/* Has the job go on with the numbers that are its run's answer; false if they cannot be. */
+/* Has the job go on with the numbers that are its run's answer; false if they cannot be. With rows
+ * that the worker has kept it goes on there, and at once. */
 static bool take_gathered(struct codec *c)
 {
+	const uint64_t run = c->kept ? c->job->options.job : 0;
 	struct job *job = c->job;
 	const uint64_t count = job_gathers(job);
 	double *numbers = read_gathered(job, count);
@@ -228,8 +237,12 @@ static bool take_gathered(struct codec *c)
 	if (!numbers)
 		return false;
 	codec_leave_job(c);
-	if (job_go_on(job, numbers))
+	if (job_go_on(job, numbers)) {
 		job_finish(job, ERR_MEMORY, NULL);
+	} else if (run && codec_is_idle(c) && !codec_is_surplus(c) && job_leave_queue(job)) {
+		drop_plan(c);
+		codec_start_job(c, job, run);
+	}
 	free(numbers);
 	job_release(job);
 	codec_check_idle(c);

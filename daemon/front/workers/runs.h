@@ -22,6 +22,7 @@ struct codec {
 	uint64_t worked;
 	uint64_t dropped;    /* run that has given way, until the worker confirms; else 0 */
 	uint64_t dropped_at; /* loop_now() */
+	bool kept;           /* the last run's rows, for one that follows at once */
 	bool ending;         /* its job is done once the process has ended */
 	unsigned tasks;      /* tiles not back yet, of any run */
 	struct plan *plan;   /* of these tiles, or NULL */
