@@ -42,34 +42,36 @@ void edges_fini(struct edges *e)
 	*e = (struct edges){0};
 }
 
-/* Puts a pixel's two bits. */
-static void put(uint64_t *some, uint64_t *sure, uint32_t x, bool may_be, bool is)
-{
-	some[x / WORD] |= (uint64_t)may_be << x % WORD;
-	sure[x / WORD] |= (uint64_t)is << x % WORD;
-}
+/* Sets a row of words from samples that lie `bands` apart. */
+#define SET_ROW(type, low, high)                                                                   \
+	for (uint32_t x = 0; x < e->width; x++) {                                                  \
+		const type v = ((const type *)pixels)[band + x * bands];                           \
+                                                                                                   \
+		some |= (uint64_t)(v > (low)) << x % WORD;                                         \
+		sure |= (uint64_t)(v > (high)) << x % WORD;                                        \
+		if (x % WORD < WORD - 1 && x + 1 < e->width)                                       \
+			continue;                                                                  \
+		*some_words++ = some;                                                              \
+		*sure_words++ = sure;                                                              \
+		some = sure = 0;                                                                   \
+	}
 
 void edges_set_row(struct edges *e, uint32_t y, const struct image *image, uint32_t band,
                    const void *pixels)
 {
 	const size_t bands = image->bands;
-	const uint8_t *bytes = (const uint8_t *)pixels + band;
-	const uint16_t *shorts = (const uint16_t *)pixels + band;
-	const float *floats = (const float *)pixels + band;
-	uint64_t *some = e->some + y * e->words, *sure = e->sure + y * e->words;
+	uint64_t *some_words = e->some + y * e->words, *sure_words = e->sure + y * e->words;
+	uint64_t some = 0, sure = 0;
 
 	switch ((enum pixel_type)image->type) {
 	case PIXEL_U8:
-		for (uint32_t x = 0; x < e->width; x++, bytes += bands)
-			put(some, sure, x, *bytes > 63, *bytes > 191);
+		SET_ROW(uint8_t, 63, 191)
 		break;
 	case PIXEL_U16:
-		for (uint32_t x = 0; x < e->width; x++, shorts += bands)
-			put(some, sure, x, *shorts > 16383, *shorts > 49151);
+		SET_ROW(uint16_t, 16383, 49151)
 		break;
 	case PIXEL_F32:
-		for (uint32_t x = 0; x < e->width; x++, floats += bands)
-			put(some, sure, x, *floats > 0.25f, *floats > 0.75f);
+		SET_ROW(float, 0.25f, 0.75f)
 		break;
 	case PIXEL_TYPES:
 		break;
