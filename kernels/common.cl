@@ -133,6 +133,24 @@ typedef PASTE(PIXEL, 16, ) pixels_anywhere __attribute__((aligned(sizeof(PIXEL))
 #define PIXEL_VSTORE(v, p) vstore16(v, 0, p)
 #endif
 
+/* Stores 16 pixels of 2 to 4 bands, all bands of a pixel alike. */
+FORCE_INLINE void pixel_spread(PASTE(PIXEL, 16, ) v, target_row p, uint bands)
+{
+	if (bands == 2) {
+		PIXEL_VSTORE(v.s0011223344556677, p);
+		PIXEL_VSTORE(v.s8899aabbccddeeff, p + VECTOR);
+	} else if (bands == 3) {
+		PIXEL_VSTORE(v.s0001112223334445, p);
+		PIXEL_VSTORE(v.s55666777888999aa, p + VECTOR);
+		PIXEL_VSTORE(v.sabbbcccdddeeefff, p + 2 * VECTOR);
+	} else {
+		PIXEL_VSTORE(v.s0000111122223333, p);
+		PIXEL_VSTORE(v.s4444555566667777, p + VECTOR);
+		PIXEL_VSTORE(v.s88889999aaaabbbb, p + 2 * VECTOR);
+		PIXEL_VSTORE(v.sccccddddeeeeffff, p + 3 * VECTOR);
+	}
+}
+
 /* Stores the first `width` of 16 samples. */
 FORCE_INLINE void pixel_store(float16 v, target_row p, uint width)
 {

@@ -170,6 +170,10 @@ FORCE_INLINE void canny_store(float16 v, source_row in, target_row out, uint ban
 		pixel_store(v, out, width);
 		return;
 	}
+	if (!keep && width == VECTOR) {
+		pixel_spread(PIXEL_ROUND(v), out, bands);
+		return;
+	}
 	vstore16(PIXEL_ROUND(v), 0, each);
 	for (uint b = 0; b < bands; b++)
 		for (uint i = 0; i < width; i++)

@@ -55,10 +55,15 @@ kernel void edges(REGION_ARGUMENTS, PLACE_ARGUMENTS, const global uint *plane, u
 		const uint at = min(x, span.y - width);
 		const uint bits = edges_bits(row, x0 + (int)at - plane_x, width, plane_width);
 
+		const float16 v = select((float16)(0.0f), (float16)(full),
+		                         -((int16)((int)bits) >> lane & 1));
+
 		if (bands == 1) {
-			pixel_store(select((float16)(0.0f), (float16)(full),
-			                   -((int16)((int)bits) >> lane & 1)),
-			            out + at, width);
+			pixel_store(v, out + at, width);
+			continue;
+		}
+		if (!keep && width == VECTOR) {
+			pixel_spread(PIXEL_ROUND(v), out + at * bands, bands);
 			continue;
 		}
 		for (uint b = 0; b < bands; b++)
