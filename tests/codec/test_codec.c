@@ -108,9 +108,9 @@ int main(int argc, char **argv)
 		test_round_trips();
 		test_conversions();
 		test_failures();
-		test_kept();
 		test_lanes();
 		test_regions();
+		test_kept();
 	}
 	expect(peer_stop(&peer) == 0, "exit status at the end");
 	printf("%u passed, %u failed\n", passed, failed);
