@@ -51,7 +51,7 @@ def test_device(launch):
             worker.kill()
             answer = job.result()
             assert answer.status == 200, answer
-            assert restarts(service, "device") == 1
+            poll(lambda: restarts(service, "device") == 1, 60, "its end")
             service.says("it is abandoned")
             service.says("may still write to")
             poll(lambda: len(service.workers("codec")) == 2, 60, "two codec workers")

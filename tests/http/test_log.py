@@ -69,7 +69,7 @@ def test_faults_are_warnings(logged):
     for kind in ("codec", "device"):
         for worker in poll(lambda k=kind: logged.workers(k), 60, kind):  # /proc may leave some out
             os.kill(worker.pid, signal.SIGSTOP)
-    late = logged.filter(SMALL, [("box", {})], deadline_ms=300)
+    late = logged.filter(SMALL, [("box", {})], deadline_ms=50)  # before others take their places
     late.refused(504, "deadline-missed")
     line, = poll(lambda: re.findall(".*request.*\n", logged.log.read_text()))
     assert line.startswith(f"convolved: warning: request {late.headers['X-Request-Id']}")

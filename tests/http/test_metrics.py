@@ -187,7 +187,7 @@ def test_a_killed_worker_is_missed(launch):
 def test_limits_and_directories(fresh):
     metrics = fresh.metrics()
     assert metrics.total("convolved_ready") == 1
-    assert metrics.total("convolved_jobs_limit") == 64
+    assert metrics.total("convolved_jobs_limit") == 256
     descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     assert metrics.total("convolved_connections_limit") == min(10000, descriptors // 2)
     assert metrics.total("convolved_spool_memory_limit_bytes") == 1 << 30

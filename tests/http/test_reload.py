@@ -168,7 +168,7 @@ def test_needs_a_restart(reloadable):
     with reloadable("codecs=1\n") as service:
         log = reload(service, "codecs=1\narena-size=1M\nmax-jobs=9\n")
         assert re.search(r"arena-size stays 64M.*restart.*1M", log), log
-        assert "max-jobs: 64 -> 9" in log
+        assert "max-jobs: 256 -> 9" in log
         log = reload(service, "codecs=1\nmax-jobs=9\n")
         assert "arena-size" not in log and "->" not in log
 
