@@ -119,6 +119,19 @@ static size_t pack_fast(struct encoding *e, const uint8_t *from, size_t size, ui
 	return isal_deflate_stateless(s) == COMP_OK && !s->avail_in ? s->total_out : 0;
 }
 
+/* Makes the compressor if it is the first time: photographs need none. Drawings gain by a level
+ * more, and take hardly longer. */
+static size_t pack_whole(struct encoding *e, bool filtered, const uint8_t *from, size_t size,
+                         uint8_t *to)
+{
+	struct libdeflate_compressor **c = &e->compressor[filtered];
+	const int more = !filtered && e->level && e->level < 9;
+
+	if (!*c)
+		*c = libdeflate_alloc_compressor(e->level + more);
+	return *c ? libdeflate_deflate_compress(*c, from, size, to, e->packed_size) : 0;
+}
+
 static size_t pack_small(struct encoding *e, const struct way *way, const uint8_t *from,
                          size_t size, uint8_t *to, bool last)
 {
@@ -129,8 +142,7 @@ static size_t pack_small(struct encoding *e, const struct way *way, const uint8_
 	int status;
 
 	if (e->whole && way->strategy == Z_DEFAULT_STRATEGY)
-		return libdeflate_deflate_compress(e->compressor[way->filtered], from, size, to,
-		                                   e->packed_size);
+		return pack_whole(e, way->filtered, from, size, to);
 	if (deflateInit2(&s, e->level, Z_DEFLATED, -MAX_WBITS, MAX_MEM_LEVEL, way->strategy) !=
 	    Z_OK)
 		return 0;
@@ -324,10 +336,6 @@ static bool allocate(struct encoding *e)
 	const size_t all = e->rows * (e->row + 1);
 
 	e->packed_size = all + all / 16 + 4096;
-	/* Drawings gain by a level more, and take hardly longer. */
-	for (int i = 0; i < 2; i++)
-		e->compressor[i] =
-		    libdeflate_alloc_compressor(e->level + (!i && e->level && e->level < 9));
 	e->fast = malloc(sizeof *e->fast);
 	e->fast_memory = malloc(ISAL_DEF_LVL2_DEFAULT);
 	e->raw = malloc((e->rows + 1) * e->row);
@@ -335,8 +343,7 @@ static bool allocate(struct encoding *e)
 	e->trial = malloc(e->row);
 	e->packed = malloc(ROOM + e->packed_size + CHECKSUM + 4);
 	e->wide = e->output->image.type == PIXEL_U16 ? malloc(e->row) : NULL;
-	return e->compressor[0] && e->compressor[1] && e->fast && e->fast_memory && e->raw &&
-	       e->filtered && e->trial && e->packed &&
+	return e->fast && e->fast_memory && e->raw && e->filtered && e->trial && e->packed &&
 	       (e->wide || e->output->image.type == PIXEL_U8);
 }
 
