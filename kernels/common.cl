@@ -66,6 +66,12 @@ typedef global PIXEL *target_row;
 #define SOURCE_ROW(y) ((source_row)(src + src_offset + (long)(y) * (long)src_pitch))
 #define TARGET_ROW(y) ((target_row)(dst + dst_offset + (long)(y) * (long)dst_pitch))
 
+/* The tile of a stack that a work-item is for. The launch may count from another number. */
+FORCE_INLINE uint stack_tile(void)
+{
+	return get_global_id(2) - get_global_offset(2);
+}
+
 /* The first row, in the image, of the tile of a stack that a work-item makes. */
 FORCE_INLINE int place_y0(int16 y0s, int16 more_y0s)
 {
@@ -76,7 +82,7 @@ FORCE_INLINE int place_y0(int16 y0s, int16 more_y0s)
 
 	first_rows.all[0] = y0s;
 	first_rows.all[1] = more_y0s;
-	return first_rows.each[get_global_id(2)];
+	return first_rows.each[stack_tile()];
 }
 
 /* The samples [x, y) of a row that block i of `blocks` makes. All but the last begin and end at

@@ -45,7 +45,7 @@ struct message_ready {
 	char driver[64];     /* device: platform and driver version */
 	uint64_t memory;     /* device: bytes of global memory */
 	uint32_t lanes;      /* device: tiles in flight that it supports, one a launch */
-	uint32_t stack_max;  /* device: tiles of a kind that may share a launch */
+	uint32_t small_max;  /* device: small tiles that it takes together */
 	uint32_t startup_ms; /* from exec to here */
 	uint32_t
 	    jpeg_pixels; /* device: of the largest image with a side that is a scan; 0: none may */

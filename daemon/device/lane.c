@@ -1,8 +1,7 @@
 /* A lane enqueues all commands of its tiles at once: upload, the plan's launches, download. Nothing
  * here waits; the events of the last commands tell when the tiles are finished, and the worker
- * polls them. On a GPU callbacks would be no cheaper: NVIDIA's driver calls them from a thread that
- * blocks others while copies run. On a CPU the thread that has computed the tile calls them, and
- * every poll would take the processor from it.
+ * polls them. Callbacks would be no cheaper: NVIDIA's driver calls them from a thread that blocks
+ * others while copies run. On a CPU, tiles of pixels go to the pool instead.
  *
  * Several tiles are filtered as a stack (step.h). Tiles at equal distances in one arena form a run,
  * which is one rectangular copy. The first run is copied on the kernels' queue, which takes times
@@ -16,18 +15,16 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/log.h"
 #include "device/cl/object_counts.h"
 #include "device/plan/launch.h"
 #include "device/plan/region.h"
 
-/* A launched step, possibly in several pieces. */
+/* A launched step. */
 struct command {
 	const struct step *step;
-	cl_event events[PIECES_MAX];
-	uint32_t count;
+	cl_event event;
 };
 
 /* Consecutive tiles of an arena at equal distances. */
@@ -38,10 +35,10 @@ struct run {
 
 struct lane {
 	const struct device *device;
-	bool zero_copy;
+	struct pool *pool;             /* NULL: pixels are copied */
 	cl_command_queue queue;        /* with profiling */
-	cl_command_queue quiet;        /* without; NULL if zero_copy */
-	struct growing_buffer in, out; /* of scans and, unless zero_copy, pixels */
+	cl_command_queue quiet;        /* without; NULL if there is a pool */
+	struct growing_buffer in, out; /* of scans and, without a pool, pixels */
 	struct growing_buffer scratch[SCRATCHES];
 	struct view view[PLACES]; /* of the tiles in flight */
 	const struct plan *plan;
@@ -61,8 +58,8 @@ struct lane {
 	bool reading;             /* encoded results are being copied */
 	void *results[STACK_MAX]; /* for their bytes: the list of arenas may move */
 	struct jpeg_lane jpeg;
-	int notify_fd; /* see lane_notify(); -1: none */
-	bool notifies; /* of these tiles */
+	struct pool_work work;
+	bool pooled; /* the tile is the pool's */
 };
 
 static cl_int make_queue(const struct lane *lane, cl_command_queue_properties properties,
@@ -78,7 +75,7 @@ static cl_int make_queue(const struct lane *lane, cl_command_queue_properties pr
 	return code;
 }
 
-enum error lane_new(const struct device *device, bool zero_copy, struct lane **lane)
+enum error lane_new(const struct device *device, struct pool *pool, struct lane **lane)
 {
 	struct lane *l = calloc(1, sizeof *l);
 	cl_int code;
@@ -87,10 +84,9 @@ enum error lane_new(const struct device *device, bool zero_copy, struct lane **l
 	if (!l)
 		return ERR_MEMORY;
 	l->device = device;
-	l->zero_copy = zero_copy;
-	l->notify_fd = -1;
+	l->pool = pool;
 	code = make_queue(l, CL_QUEUE_PROFILING_ENABLE, &l->queue);
-	if (!code && !zero_copy)
+	if (!code && !pool)
 		code = make_queue(l, 0, &l->quiet);
 	if (!code)
 		return ERR_OK;
@@ -112,8 +108,7 @@ static void lane_reset(struct lane *lane)
 	event_release(&lane->upload);
 	event_release(&lane->download);
 	for (uint32_t i = 0; i < lane->launches; i++)
-		for (uint32_t j = 0; j < lane->launch[i].count; j++)
-			event_release(&lane->launch[i].events[j]);
+		event_release(&lane->launch[i].event);
 	jpeg_lane_reset(&lane->jpeg);
 	lane->launches = 0;
 	lane->plan = NULL;
@@ -124,6 +119,8 @@ static void lane_reset(struct lane *lane)
 
 void lane_wait(struct lane *lane)
 {
+	if (lane->count && lane->pooled)
+		pool_wait(lane->pool, &lane->work);
 	clFinish(lane->queue);
 	if (lane->quiet)
 		clFinish(lane->quiet);
@@ -155,14 +152,16 @@ void lane_rest(struct lane *lane)
 	jpeg_lane_fini(&lane->jpeg);
 }
 
-void lane_notify(struct lane *lane, int fd)
+void lane_trim(struct lane *lane, uint64_t max)
 {
-	lane->notify_fd = fd;
+	for (int i = 0; i < SCRATCHES; i++)
+		if (lane->scratch[i].size > max)
+			growing_buffer_free(&lane->scratch[i]);
 }
 
 bool lane_notifies(const struct lane *lane)
 {
-	return lane->notifies;
+	return lane->pooled;
 }
 
 void lane_allow_jpeg(struct lane *lane, struct programs *programs, uint64_t memory)
@@ -176,7 +175,7 @@ uint32_t lane_jpeg_room(const struct lane *lane, const struct plan *plan, const 
 {
 	uint32_t room = jpeg_lane_room(&lane->jpeg, plan, tile, scans);
 
-	return lane->zero_copy && tile->form != TILE_JPEG && room ? 1 : room;
+	return lane->pool && tile->form != TILE_JPEG && room ? 1 : room;
 }
 
 bool lane_idle(const struct lane *lane)
@@ -218,6 +217,8 @@ static void read_jpegs(struct lane *lane)
 
 bool lane_finished(struct lane *lane)
 {
+	if (lane->count && lane->pooled)
+		return pool_done(&lane->work);
 	if (!lane->count || !has_happened(lane, lane->last) ||
 	    !has_happened(lane, lane->last_quiet))
 		return false;
@@ -301,7 +302,7 @@ static cl_int use_input(struct lane *lane)
 	cl_int code;
 
 	*view = (struct view){.pitch = l.in_pitch};
-	if (lane->zero_copy && !(lane->form & TILE_DECODE)) {
+	if (lane->pool && !(lane->form & TILE_DECODE)) {
 		view->buffer = lane->tiles[0].arena->in;
 		view->origin = tile->in;
 		return CL_SUCCESS;
@@ -325,7 +326,7 @@ static cl_int use_output(struct lane *lane)
 	cl_int code;
 
 	*view = (struct view){.pitch = l.out_pitch};
-	if (lane->zero_copy && !(lane->form & TILE_ENCODE)) {
+	if (lane->pool && !(lane->form & TILE_ENCODE)) {
 		view->buffer = lane->tiles[0].arena->out;
 		view->origin = tile->out;
 		return CL_SUCCESS;
@@ -469,12 +470,9 @@ static cl_int upload(struct lane *lane)
 	return code;
 }
 
-/* The event of the last piece of the last launch. */
 static cl_event last_launch(const struct lane *lane)
 {
-	const struct command *last = &lane->launch[lane->launches - 1];
-
-	return last->events[last->count - 1];
+	return lane->launch[lane->launches - 1].event;
 }
 
 static cl_int download(struct lane *lane)
@@ -564,10 +562,9 @@ static cl_int enqueue_step(struct lane *lane, const struct step *step)
 	if (step->dst >= PLACE_A && step->kernel != KERNEL_EXTEND)
 		region_pack(step, &lane->high, &lane->view[step->dst]);
 	command->step = step;
-	code = launch_step_pieces(step, lane->device, &lane->high, stack, lane->queue, lane->view,
-	                          command->events, &command->count);
-	for (uint32_t j = 0; j < command->count; j++)
-		object_add(OBJECT_EVENT, command->events[j]);
+	code = launch_step(step, lane->device, &lane->high, stack, lane->queue, lane->view,
+	                   &command->event);
+	object_add(OBJECT_EVENT, command->event);
 	lane->launches++;
 	return code;
 }
@@ -588,7 +585,7 @@ static cl_int enqueue_input(struct lane *lane)
 	cl_int code;
 
 	if (!(lane->form & TILE_DECODE))
-		return lane->zero_copy ? CL_SUCCESS : upload(lane);
+		return lane->pool ? CL_SUCCESS : upload(lane);
 	code = decode_scans(lane);
 	return code || border->kernel == KERNELS ? code : enqueue_step(lane, border);
 }
@@ -599,26 +596,18 @@ static cl_int enqueue_output(struct lane *lane)
 
 	if (lane->form & TILE_ENCODE)
 		return encode_scans(lane);
-	code = lane->zero_copy ? CL_SUCCESS : download(lane);
+	code = lane->pool ? CL_SUCCESS : download(lane);
 	if (code)
 		return code;
-	lane->last = lane->zero_copy ? last_launch(lane) : lane->download;
+	lane->last = lane->pool ? last_launch(lane) : lane->download;
 	clRetainEvent(object_add(OBJECT_EVENT, lane->last));
 	return CL_SUCCESS;
 }
 
-static cl_int enqueue_tiles(struct lane *lane)
+static cl_int enqueue_all(struct lane *lane)
 {
-	cl_int code = lane->form ? begin_scans(lane) : CL_SUCCESS;
+	cl_int code = enqueue_input(lane);
 
-	if (!code)
-		code = use_input(lane);
-	if (!code)
-		code = use_output(lane);
-	if (!code)
-		code = reserve_scratch(lane);
-	if (!code)
-		code = enqueue_input(lane);
 	if (!code)
 		code = enqueue_steps(lane);
 	if (!code)
@@ -630,23 +619,32 @@ static cl_int enqueue_tiles(struct lane *lane)
 	return code;
 }
 
-/* In a thread of the driver, perhaps when the lane has gone on or is no more. */
-static void CL_CALLBACK notify(cl_event event, cl_int status, void *fd)
+/* Gives the tile to the pool. */
+static void pool_tile(struct lane *lane)
 {
-	static const uint64_t one = 1;
+	struct pool_work *work = &lane->work;
 
-	(void)event, (void)status;
-	if (write((int)(intptr_t)fd, &one, sizeof one) < 0)
-		return; /* the counter is at its maximum: already signalled */
+	*work = (struct pool_work){.tile = &lane->high, .views = lane->view};
+	for (uint32_t i = 0; i < lane->plan->list.count; i++)
+		if (step_needed(lane, &lane->plan->list.step[i]))
+			work->step[work->steps++] = &lane->plan->list.step[i];
+	pool_add(lane->pool, work);
 }
 
-/* PoCL 3.1 forgets to call back if the event is complete already. */
-static bool ask_for_notice(struct lane *lane)
+static cl_int start_tiles(struct lane *lane)
 {
-	return lane->notify_fd >= 0 && lane->form == TILE_PIXELS &&
-	       !clSetEventCallback(lane->last, CL_COMPLETE, notify,
-	                           (void *)(intptr_t)lane->notify_fd) &&
-	       !has_happened(lane, lane->last);
+	cl_int code = lane->form ? begin_scans(lane) : CL_SUCCESS;
+
+	if (!code)
+		code = use_input(lane);
+	if (!code)
+		code = use_output(lane);
+	if (!code)
+		code = reserve_scratch(lane);
+	if (code || !lane->pooled)
+		return code ? code : enqueue_all(lane);
+	pool_tile(lane);
+	return CL_SUCCESS;
 }
 
 cl_int lane_start(struct lane *lane, const struct plan *plan, const struct lane_tile *tiles,
@@ -663,9 +661,10 @@ cl_int lane_start(struct lane *lane, const struct plan *plan, const struct lane_
 	lane->narrow = is_narrow(plan, &tiles[0].tile);
 	make_stack(lane);
 	find_runs(lane);
-	code = enqueue_tiles(lane);
-	lane->notifies = !code && ask_for_notice(lane);
+	lane->pooled = lane->pool && lane->form == TILE_PIXELS;
+	code = start_tiles(lane);
 	if (code) {
+		lane->pooled = false;
 		lane_wait(lane);
 		lane_reset(lane);
 		if (lane->jpeg.pair) /* which may have taken all memory */
@@ -688,16 +687,6 @@ static uint64_t event_time(cl_event event)
 	return time_between(event, NULL);
 }
 
-/* The sum over its pieces, without what ran between them. */
-static uint64_t command_time(const struct command *command)
-{
-	uint64_t ns = 0;
-
-	for (uint32_t i = 0; i < command->count; i++)
-		ns += event_time(command->events[i]);
-	return ns;
-}
-
 static void report_launch(struct message_tile_done *done, enum kernel kernel, uint64_t ns,
                           uint64_t bytes)
 {
@@ -708,11 +697,15 @@ static void report_launch(struct message_tile_done *done, enum kernel kernel, ui
 
 static void report_launches(const struct lane *lane, struct message_tile_done *done)
 {
-	for (uint32_t i = 0; i < lane->launches; i++) {
-		const struct command *command = &lane->launch[i];
+	const struct pool_work *work = &lane->work;
+	const uint32_t count = lane->pooled ? work->steps : lane->launches;
 
-		report_launch(done, command->step->kernel, command_time(command),
-		              lane->count * region_bytes(command->step, &lane->tiles[0].tile));
+	for (uint32_t i = 0; i < count; i++) {
+		const struct step *step = lane->pooled ? work->step[i] : lane->launch[i].step;
+
+		report_launch(done, step->kernel,
+		              lane->pooled ? work->ns[i] : event_time(lane->launch[i].event),
+		              lane->count * region_bytes(step, &lane->tiles[0].tile));
 	}
 }
 
@@ -752,13 +745,13 @@ static void report_copies(const struct lane *lane, struct message_tile_done *don
 	if (lane->form & TILE_DECODE) {
 		done->upload_ns =
 		    time_between(j->decode.scans[0], j->decode.scans[1]) / lane->count;
-	} else if (!lane->zero_copy) {
+	} else if (!lane->pool) {
 		input_span(lane, &before, &done->upload_bytes);
 		done->upload_ns = event_time(lane->upload) / lane->runs[0].count;
 	}
 	if (lane->form & TILE_ENCODE) {
 		done->download_ns = time_between(j->read[0], j->read[1]) / lane->count;
-	} else if (!lane->zero_copy) {
+	} else if (!lane->pool) {
 		done->download_bytes = output_span(lane);
 		done->download_ns = event_time(lane->download) / lane->runs[0].count;
 	}
@@ -778,6 +771,8 @@ uint32_t lane_finish(struct lane *lane, struct message_tile_done done[STACK_MAX]
 {
 	uint32_t count = lane->count;
 
+	if (lane->pooled)
+		lane->status = lane->work.status;
 	done[0] = (struct message_tile_done){.stack = count};
 	if (lane->status) {
 		done[0].error = ERR_DEVICE;

@@ -7,6 +7,7 @@
 #include "device/cl/memory.h"
 #include "device/jpeg_lane.h"
 #include "device/plan/plan.h"
+#include "device/pool.h"
 
 struct lane;
 
@@ -17,18 +18,15 @@ struct lane_tile {
 	const struct jpeg_work *work; /* with scans: by jpeg_work_take() */
 };
 
-/* Makes a lane on a device, which must outlive it. zero_copy: kernels work directly in the
- * registered arenas; otherwise tiles are copied to the device and back. ERR_DEVICE or
- * ERR_MEMORY. */
-enum error lane_new(const struct device *device, bool zero_copy, struct lane **lane) MUST_CHECK;
+/* Makes a lane on a device, which must outlive it. pool: kernels work directly in the registered
+ * arenas, tiles of pixels by this pool, whose eventfd tells when they have finished; NULL: tiles
+ * are copied to the device and back. ERR_DEVICE or ERR_MEMORY. */
+enum error lane_new(const struct device *device, struct pool *pool, struct lane **lane) MUST_CHECK;
 /* Waits for tiles in flight and discards their answers. NULL is allowed; the pointer becomes
  * NULL. */
 void lane_free(struct lane **lane);
 
-/* Lets a lane write to an eventfd when tiles of pixels have finished, if the driver can say so. It
- * may do so later, too, and must be looked at in any case: nobody tells of failures. */
-void lane_notify(struct lane *lane, int fd);
-/* True if it will write there. */
+/* True if the lane's tiles are the pool's; others must be looked at. */
 bool lane_notifies(const struct lane *lane);
 
 /* Lets a lane take tiles with scans, with so many bytes of device memory. The programs must outlive
@@ -37,8 +35,10 @@ void lane_allow_jpeg(struct lane *lane, struct programs *programs, uint64_t memo
 /* See jpeg_lane_room(); only copied pixels are stacked. */
 uint32_t lane_jpeg_room(const struct lane *lane, const struct plan *plan, const struct tile *tile,
                         uint64_t *scans);
-/* Releases the buffers of an idle lane; they are made again when they are needed. */
+/* Releases the buffers of an idle lane; they are made again when they are needed. lane_trim():
+ * only scratch buffers of more than `max` bytes. */
 void lane_rest(struct lane *lane);
+void lane_trim(struct lane *lane, uint64_t max);
 
 /* True if the lane has no tiles in flight. */
 bool lane_idle(const struct lane *lane);
@@ -49,7 +49,7 @@ bool lane_stacks(const struct plan *plan, const struct tile *a, const struct til
 /* Starts tiles that passed tile_valid(): one, or on a lane that copies up to STACK_MAX that fit one
  * stack; with scans, on any lane, as many as lane_jpeg_room() says. Plan and arenas must outlive
  * them, `work` need not. Returns an OpenCL code; on failure the lane is idle and nothing is in
- * flight. Unless zero_copy, bytes of the output between the end of a row and out_pitch are
+ * flight. Without a pool, bytes of the output between the end of a row and out_pitch are
  * undefined afterwards. */
 cl_int lane_start(struct lane *lane, const struct plan *plan, const struct lane_tile *tiles,
                   uint32_t count) MUST_CHECK;

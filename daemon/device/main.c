@@ -232,7 +232,7 @@ static enum error send_ready(const struct device *device, const struct worker *w
 	memcpy(ready->driver, device->driver, sizeof ready->driver);
 	ready->memory = device->memory;
 	ready->lanes = worker_lanes(worker);
-	ready->stack_max = worker_stack_max(worker);
+	ready->small_max = worker_small_max(worker);
 	ready->jpeg_pixels = worker_jpeg_pixels(worker);
 	ready->startup_ms = (uint32_t)(now_ms() - started_ms);
 	log_info("%s (%s) is ready, %u ms after the start", device->name, device->driver,

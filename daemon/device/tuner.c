@@ -57,6 +57,7 @@ struct trial {
 
 struct tuner {
 	struct programs *programs;
+	struct pool *pool;
 	cl_command_queue queue;
 	struct tuning *tuning;
 	struct trial *first, **last; /* for work that has no choice yet */
@@ -81,8 +82,8 @@ static void describe(const struct work *work, char text[64])
 	         work->bands, work_is_mean(op) ? " mean" : "", work->alpha ? " alpha" : "", kept);
 }
 
-struct tuner *tuner_new(struct programs *programs, const char *state_dir, const char *kernel_dir,
-                        unsigned platform, unsigned index)
+struct tuner *tuner_new(struct programs *programs, struct pool *pool, const char *state_dir,
+                        const char *kernel_dir, unsigned platform, unsigned index)
 {
 	const struct device *device = programs_device(programs);
 	struct tuner *t = calloc(1, sizeof *t);
@@ -91,6 +92,7 @@ struct tuner *tuner_new(struct programs *programs, const char *state_dir, const 
 	if (!t)
 		return NULL;
 	t->programs = programs;
+	t->pool = pool;
 	t->last = &t->first;
 	t->queue = object_add(OBJECT_QUEUE, clCreateCommandQueue(device->context, device->id,
 	                                                         CL_QUEUE_PROFILING_ENABLE, &code));
@@ -290,22 +292,31 @@ static uint32_t small_height(const struct trial *r)
 	return (r->tile.height + SMALL_PART - 1) / SMALL_PART;
 }
 
-/* Launches a candidate once; returns nanoseconds by the device's clock, NAN on failure. */
-static double measure(const struct tuner *t, struct trial *r, const struct candidate *c, bool small)
+static cl_int launch_alone(const struct tuner *t, const struct trial *r, const struct candidate *c,
+                           const struct tile *tile, uint64_t *ns)
 {
-	struct tile tile = {.width = r->tile.width,
-	                    .height = small ? small_height(r) : r->tile.height};
-	uint64_t ns = 0;
 	cl_event event = NULL;
-	cl_int code = launch_step(&c->step, programs_device(t->programs), &tile, NULL, t->queue,
+	cl_int code = launch_step(&c->step, programs_device(t->programs), tile, NULL, t->queue,
 	                          r->views, &event);
 
 	object_add(OBJECT_EVENT, event);
 	if (!code)
 		code = clFinish(t->queue);
 	if (!code)
-		code = opencl_time_between(event, event, &ns);
+		code = opencl_time_between(event, event, ns);
 	object_release(OBJECT_EVENT, event);
+	return code;
+}
+
+/* Launches a candidate once; returns nanoseconds by the device's clock, NAN on failure. */
+static double measure(const struct tuner *t, struct trial *r, const struct candidate *c, bool small)
+{
+	struct tile tile = {.width = r->tile.width,
+	                    .height = small ? small_height(r) : r->tile.height};
+	uint64_t ns = 0;
+	cl_int code = t->pool ? pool_run(t->pool, &c->step, &tile, r->views, &ns)
+	                      : launch_alone(t, r, c, &tile, &ns);
+
 	return code ? NAN : (double)ns;
 }
 

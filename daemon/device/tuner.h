@@ -5,13 +5,15 @@
 
 #include "common/wire.h"
 #include "device/plan/plan.h"
+#include "device/pool.h"
 
 struct tuner;
 
 /* Makes a tuner with the choices that tuning_new() loads; the directories and indices are for that.
- * The programs must outlive it. NULL if memory runs out or a kernel source is missing. */
-struct tuner *tuner_new(struct programs *programs, const char *state_dir, const char *kernel_dir,
-                        unsigned platform, unsigned index);
+ * pool: what launches, or NULL. It and the programs must outlive the tuner. NULL if memory runs out
+ * or a kernel source is missing. */
+struct tuner *tuner_new(struct programs *programs, struct pool *pool, const char *state_dir,
+                        const char *kernel_dir, unsigned platform, unsigned index);
 /* NULL is allowed; the pointer becomes NULL. */
 void tuner_free(struct tuner **tuner);
 

@@ -22,9 +22,10 @@
 #include "device/tile_queue.h"
 
 enum {
-	LANES_SHARED = 2,
-	LANES_OWN = 3,
-	LANES_LIMIT = 3,
+	LANES = 3,
+	LANES_POOL = 2,       /* with a pool, beside those for small tiles */
+	LANES_PER_THREAD = 2, /* of a pool: a tile in work and the next one */
+	LANES_LIMIT = 64,
 	IDLE_MS = 3600000,
 	WAITING_MAX = 128, /* tiles received before some are started */
 	TUNE_AFTER_MS = 100,
@@ -38,6 +39,9 @@ enum {
 	REST_MS = 5000,  /* until a lane without JPEGs releases their buffers */
 };
 
+/* Lanes for small tiles do not keep more memory than this. */
+static const uint64_t kept_max = 1 << 20;
+
 /* A lane and the time of its next poll. */
 struct watched_lane {
 	struct lane *lane;
@@ -49,6 +53,7 @@ struct watched_lane {
 struct worker {
 	struct programs *programs;
 	struct tuner *tuner;
+	struct pool *pool; /* of a device that works in place, otherwise NULL */
 	const struct device *device;
 	int socket, notify_fd;
 	struct report report;
@@ -65,12 +70,12 @@ struct worker {
 
 uint32_t worker_lanes(const struct worker *worker)
 {
-	return worker->lanes;
+	return worker->pool ? LANES_POOL : worker->lanes;
 }
 
-uint32_t worker_stack_max(const struct worker *worker)
+uint32_t worker_small_max(const struct worker *worker)
 {
-	return worker->stack_max;
+	return worker->pool ? worker->lanes : worker->stack_max;
 }
 
 /* A lane's share of memory for JPEGs. */
@@ -84,6 +89,16 @@ uint32_t worker_jpeg_pixels(const struct worker *worker)
 	uint64_t pixels = jpeg_share(worker) / JPEG_PIXEL_BYTES;
 
 	return pixels < JPEG_PIXELS_MAX ? (uint32_t)pixels : JPEG_PIXELS_MAX;
+}
+
+static uint32_t count_lanes(const struct worker *w)
+{
+	uint32_t lanes = LANES;
+
+	if (w->pool)
+		lanes =
+		    LANES_POOL + (w->device->serial ? LANES_PER_THREAD * pool_threads(w->pool) : 0);
+	return lanes < LANES_LIMIT ? lanes : LANES_LIMIT;
 }
 
 enum error worker_new(const struct device *device, const struct worker_options *options, int socket,
@@ -108,17 +123,15 @@ enum error worker_new(const struct device *device, const struct worker_options *
 		                 options->cache_size, w->notify_fd);
 	if (!e && options->programs_max)
 		programs_limit(w->programs, options->programs_max);
-	while (!e && w->lanes < (device->in_place ? LANES_SHARED : LANES_OWN)) {
-		e = lane_new(device, device->in_place, &w->lane[w->lanes].lane);
-		if (!e && device->in_place)
-			lane_notify(w->lane[w->lanes].lane, w->notify_fd);
-		w->lanes++;
-	}
+	if (!e && device->in_place)
+		e = pool_new(device, w->notify_fd, &w->pool);
+	for (uint32_t lanes = count_lanes(w); !e && w->lanes < lanes; w->lanes++)
+		e = lane_new(device, w->pool, &w->lane[w->lanes].lane);
 	w->jpeg_memory = options->jpeg_memory;
 	for (uint32_t i = 0; !e && w->jpeg_memory && i < w->lanes; i++)
 		lane_allow_jpeg(w->lane[i].lane, w->programs, jpeg_share(w));
 	if (!e) {
-		w->tuner = tuner_new(w->programs, options->state_dir, options->kernel_dir,
+		w->tuner = tuner_new(w->programs, w->pool, options->state_dir, options->kernel_dir,
 		                     options->platform, options->device);
 		w->plans = w->tuner ? plans_new(w->programs, w->tuner, device) : NULL;
 		e = w->plans ? ERR_OK : ERR_MEMORY;
@@ -141,6 +154,7 @@ void worker_free(struct worker **worker)
 		return;
 	for (uint32_t i = 0; i < LANES_LIMIT; i++)
 		lane_free(&w->lane[i].lane);
+	pool_free(&w->pool);
 	arenas_fini(&w->arenas);
 	plans_free(&w->plans);
 	tile_queue_fini(&w->queue);
@@ -346,6 +360,8 @@ static enum error finish_lane(struct worker *w, struct watched_lane *lane)
 	if (!e && done->error)
 		e = ERR_DEVICE;
 	w->failed = 0;
+	if (lane >= &w->lane[LANES])
+		lane_trim(lane->lane, kept_max);
 	if (lane->jpeg_ms)
 		lane->jpeg_ms = now_ms();
 	plans_release(w->plans, lane->plan);
@@ -435,7 +451,7 @@ static enum error receive_all(struct worker *w, bool *closed)
 
 	do
 		e = receive(w, closed);
-	while (!e && !*closed && w->stack_max > 1 && w->queue.count < WAITING_MAX &&
+	while (!e && !*closed && worker_small_max(w) > 1 && w->queue.count < WAITING_MAX &&
 	       poll(&more, 1, 0) > 0);
 	return e;
 }

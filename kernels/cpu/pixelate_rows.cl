@@ -121,8 +121,8 @@ pixelate_rows(REGION_ARGUMENTS, PLACE_ARGUMENTS, uint size, uint lanes, uint run
 
 	if (first.from >= first.to || down.from >= down.to)
 		return;
-	src += (ulong)get_global_id(2) * distance * src_pitch;
-	dst += (ulong)get_global_id(2) * distance * dst_pitch;
+	src += (ulong)stack_tile() * distance * src_pitch;
+	dst += (ulong)stack_tile() * distance * dst_pitch;
 	for (uint i = 1; i < run; i++) {
 		block = pixelate_next(block, x0 + width, image_width, SIZE);
 		if (block.from >= block.to)

@@ -113,7 +113,7 @@ kernel void blend(REGION_ARGUMENTS, PLACE_ARGUMENTS, global const uchar *origina
                   ulong original_offset, uint original_pitch, constant int *shapes, uint count,
                   uint feather, uint invert, uint alpha)
 {
-	const ulong row = (ulong)get_global_id(2) * distance + get_global_id(1);
+	const ulong row = (ulong)stack_tile() * distance + get_global_id(1);
 	const uint i = min((uint)get_global_id(0), blocks - 1), pixels = samples / bands;
 	const int y = place_y0(y0s, more_y0s) + (int)get_global_id(1);
 	const int first = (int)((ulong)pixels * i / blocks);

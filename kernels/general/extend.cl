@@ -12,7 +12,7 @@ enum { EXTEND_CONSTANT = 4 };
 kernel void extend(global uchar *buffer, ulong offset, uint pitch, uint width, uint rows, uint bands,
                    uint blocks, PLACE_ARGUMENTS, int mode, float4 constant_pixel)
 {
-	const uint i = get_global_id(0), row = get_global_id(1), tile = get_global_id(2);
+	const uint i = get_global_id(0), row = get_global_id(1), tile = stack_tile();
 	const int y0 = place_y0(y0s, more_y0s);
 	const int y = y0 + (int)row;
 	const bool row_inside = y >= 0 && y < image_height;

@@ -65,8 +65,8 @@ kernel void grow(REGION_ARGUMENTS, PLACE_ARGUMENTS, const global float *table, G
 
 	if (get_global_id(0) >= blocks || y >= rows)
 		return;
-	src += (ulong)get_global_id(2) * distance * src_pitch;
-	dst += (ulong)get_global_id(2) * distance * dst_pitch;
+	src += (ulong)stack_tile() * distance * src_pitch;
+	dst += (ulong)stack_tile() * distance * dst_pitch;
 
 	const source_row in = SOURCE_ROW(y);
 	const target_row out = TARGET_ROW(y);

@@ -86,8 +86,8 @@ kernel void pixelate(REGION_ARGUMENTS, PLACE_ARGUMENTS, uint size, uint lanes, u
 	const float share = 1.0f / (float)(size * size);
 	local pixelate_sum *first = all + get_local_id(0) / lanes * sums * 4;
 
-	src += (ulong)get_global_id(2) * distance * src_pitch;
-	dst += (ulong)get_global_id(2) * distance * dst_pitch;
+	src += (ulong)stack_tile() * distance * src_pitch;
+	dst += (ulong)stack_tile() * distance * dst_pitch;
 	for (uint i = 0; i < run; i++) {
 		const struct pixelate_span across =
 		    pixelate_block((uint)get_global_id(0) / lanes * run + i, x0, width, image_width,

@@ -19,7 +19,7 @@ static void say_ready(void)
 	                                    .driver = "none",
 	                                    .memory = UINT64_C(1) << 33,
 	                                    .lanes = 4,
-	                                    .stack_max = 1}};
+	                                    .small_max = 1}};
 	struct message_ready *m = &message.ready;
 
 	if (is("ready-lanes"))
@@ -27,7 +27,7 @@ static void say_ready(void)
 	else if (is("ready-no-lanes"))
 		m->lanes = 0;
 	else if (is("ready-stack"))
-		m->stack_max = UINT32_MAX;
+		m->small_max = UINT32_MAX;
 	else if (is("ready-memory"))
 		m->memory = UINT64_MAX;
 	else if (is("ready-time"))

@@ -65,7 +65,7 @@ class Service:
         self.log = pathlib.Path(directory) / "log"
         environment = dict(os.environ)
         if options.pocl:
-            environment.update(OCL_ICD_VENDORS="pocl.icd", POCL_DEVICES="pthread")
+            environment.update(OCL_ICD_VENDORS="pocl.icd", POCL_DEVICES="basic")
         if options.layer:
             environment.update(OPENCL_LAYERS=str(pathlib.Path(options.layer).resolve()),
                                CONVOLVED_FAULT=str(self.fault))

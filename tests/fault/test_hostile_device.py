@@ -37,7 +37,7 @@ def hostile(launch, programs):
 
     def started(*words, options=()):
         return launch("--codecs", "2", "--canary-interval", "3600", *options, environment={
-            "OCL_ICD_VENDORS": "pocl.icd", "POCL_DEVICES": " ".join(["pthread"] * len(words)),
+            "OCL_ICD_VENDORS": "pocl.icd", "POCL_DEVICES": " ".join(["basic"] * len(words)),
             "CONVOLVED_HOSTILE": ",".join(words)})
     return started
 

@@ -44,7 +44,7 @@ def test_patterns(pair):
     expected = pair.filter(LARGE, FILTERS, variant="general").body
     listed = pair.get("/v1/devices").json()["devices"]
     assert [d["index"] for d in listed] == ["0:0", "0:1"]
-    name = listed[0]["name"][:4] + "*"  # "pthread-…" with PoCL 3, "cpu-…" with PoCL 6
+    name = listed[0]["name"][:4] + "*"  # "basic-…" with PoCL 3, "cpu-minimal-…" with PoCL 6
     for pattern, most in (("cpu0", {"cpu0"}), ("cpu1", {"cpu1"}), ("CPU1", {"cpu1"}),
                           ("0:1", {"cpu1"}), ("?:0", {"cpu0"}), ("cpu", set(BOTH)),
                           ("cpu*", set(BOTH)), (name, set(BOTH)), ("auto", set(BOTH))):

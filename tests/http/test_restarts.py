@@ -56,8 +56,8 @@ def test_nothing_is_lost(activated):
         for turn in range(RESTARTS):
             if turn % 4 != 3:
                 clients.more(11)
-            # Once the program has begun, and not only the shell, it sees to the signal itself.
-            poll(lambda: Process(activated.process.pid).name == "convolved", 60, "the program")
+            # Before that the signal ends it, as any program that is still being loaded.
+            poll(lambda: Process(activated.process.pid).catches(signal.SIGTERM), 60, "the program")
             time.sleep(wait.uniform(0.05, 0.3))
             assert activated.stop(60) == 0, activated.tail()
             start(activated)

@@ -40,12 +40,11 @@ bool harness_init(struct harness *h, unsigned platform, unsigned index, uint64_t
 	environment_set(NULL);
 	if (!device_open(&h->device, platform, index) && (h->device.in_test = true) &&
 	    !programs_new(&h->programs, &h->device, kernel_dir, getenv("CONVOLVED_CACHE"), 0, -1) &&
-	    !lane_new(&h->device, h->device.in_place, &h->lane[LANE_ZERO_COPY]) &&
-	    !lane_new(&h->device, false, &h->lane[LANE_COPY]) && open_arena(h, arena_size)) {
+	    (h->notice = eventfd(0, EFD_CLOEXEC)) >= 0 &&
+	    (!h->device.in_place || !pool_new(&h->device, h->notice, &h->pool)) &&
+	    !lane_new(&h->device, h->pool, &h->lane[LANE_ZERO_COPY]) &&
+	    !lane_new(&h->device, NULL, &h->lane[LANE_COPY]) && open_arena(h, arena_size)) {
 		programs_hurry(h->programs);
-		h->notice = eventfd(0, EFD_CLOEXEC);
-		if (h->device.in_place)
-			lane_notify(h->lane[LANE_ZERO_COPY], h->notice);
 		return true;
 	}
 	fprintf(stderr, "cannot set up the device\n");
@@ -56,6 +55,7 @@ void harness_fini(struct harness *h)
 {
 	lane_free(&h->lane[LANE_ZERO_COPY]);
 	lane_free(&h->lane[LANE_COPY]);
+	pool_free(&h->pool);
 	close(h->notice);
 	device_arena_close(&h->arena);
 	arena_unmap(&h->memory);

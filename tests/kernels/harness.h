@@ -12,6 +12,7 @@ enum lane_mode { LANE_ZERO_COPY, LANE_COPY, LANE_MODES };
 struct harness {
 	struct device device;
 	struct programs *programs;
+	struct pool *pool; /* NULL: the device does not work in place */
 	struct lane *lane[LANE_MODES];
 	int notice;                /* eventfd of the lane without copies, on a CPU */
 	struct arena memory;       /* the codec's mapping */

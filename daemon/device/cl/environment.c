@@ -3,7 +3,9 @@
  * POCL_KERNEL_CACHE=0: PoCL deletes a program's files with the program; not set if the directory
  * was configured by the user, who may share it. POCL_WORK_GROUP_SPECIALIZATION=0: PoCL compiles a
  * kernel once, with the program, and not again for each local size at a launch, which gains little
- * and makes a tile wait. */
+ * and makes a tile wait. POCL_DEVICES=basic (later also called cpu-minimal): PoCL's driver without
+ * threads. Its other one wakes all its threads at every launch, which takes longer than a small
+ * tile does; the worker has threads of its own (pool.h). */
 #include "device/cl/environment.h"
 
 #include <errno.h>
@@ -47,6 +49,7 @@ void environment_set(const char *cache_dir)
 	char path[4096];
 
 	setenv("POCL_WORK_GROUP_SPECIALIZATION", "0", 0);
+	setenv("POCL_DEVICES", "basic", 0);
 	if (!cache_dir)
 		return;
 	choose_directory(cache_dir);

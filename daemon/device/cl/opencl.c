@@ -1,6 +1,7 @@
 /* OpenCL devices: listing and opening. */
 #include "device/cl/opencl.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -223,6 +224,18 @@ static void describe_images(struct device *device)
 	list_images(device, CL_MEM_READ_WRITE, true, device->share_bands);
 }
 
+/* Finds out whether the driver is PoCL's without threads, which counts one unit, and if so how many
+ * processors there are. */
+static void describe_threads(struct device *device)
+{
+	cpu_set_t processors;
+
+	device->serial = device->pocl && (!strncmp(device->name, "basic-", 6) ||
+	                                  !strncmp(device->name, "cpu-minimal-", 12));
+	if (device->serial && !sched_getaffinity(0, sizeof processors, &processors))
+		device->units = (uint32_t)CPU_COUNT(&processors);
+}
+
 static void device_describe(struct device *device, cl_platform_id platform)
 {
 	char platform_name[40], version[40];
@@ -238,6 +251,7 @@ static void device_describe(struct device *device, cl_platform_id platform)
 	device_text(device->id, CL_DRIVER_VERSION, version, sizeof version);
 	platform_text(platform, platform_name, sizeof platform_name);
 	device->pocl = !strcmp(platform_name, "Portable Computing Language");
+	describe_threads(device);
 	device->rounds_exactly = device_number(device->id, CL_DEVICE_SINGLE_FP_CONFIG) &
 	                         CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
 	device->nvidia =

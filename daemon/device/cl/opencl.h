@@ -31,9 +31,11 @@ struct device {
 	/* Kernels work directly in the host's memory: only on CPUs. A GPU may share that memory,
 	 * but the host need not see what it writes before the memory is mapped. */
 	bool in_place;
+	/* The driver runs a launch in the thread that enqueues it: PoCL's without threads. */
+	bool serial;
 	char name[64];
 	char driver[64];       /* platform and driver version */
-	uint32_t units;        /* compute units; on a CPU, threads */
+	uint32_t units;        /* compute units; on a CPU, processors */
 	uint64_t memory;       /* bytes of global memory */
 	uint64_t local_memory; /* bytes of local memory per work-group */
 	size_t group_max;      /* work-items of a group, and of its sides */

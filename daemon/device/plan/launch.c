@@ -17,8 +17,9 @@ enum {
 	HELPER_TERMS = 8, /* multiply-adds per sample, roughly */
 };
 
-/* Multiply-adds in a piece of a launch, per thread of a CPU: about a millisecond. */
-static const double piece_work = 4e7;
+/* Multiply-adds in a piece of a launch, for each thread that it runs on: the most, about a
+ * millisecond, and the fewest that are worth another thread. */
+static const double piece_max = 4e7, piece_min = 5e5;
 
 /* The arguments of a kernel, set in order. */
 struct arguments {
@@ -739,13 +740,6 @@ static void find_items(const struct step *step, const struct region *region, siz
 	items[1] = step->pass ? region->samples : region->rows + 2 * step->radius_y;
 }
 
-/* Where to enqueue a launch. */
-struct destination {
-	cl_command_queue queue;
-	cl_event *events;    /* one per piece */
-	uint32_t max, count; /* pieces: limit, and enqueued so far */
-};
-
 /* Multiply-adds of a step. If its kernel does several operations, the largest number. */
 static double step_work(const struct step *step, const struct region *region)
 {
@@ -763,75 +757,91 @@ static double step_work(const struct step *step, const struct region *region)
 static bool has_pieces(const struct step *step, const struct device *device)
 {
 	return device->type == DEVICE_CPU && !is_classic(step) &&
+	       !needs(step, VARIANT_IMAGE | VARIANT_TARGET_IMAGE) &&
 	       kernel_row(step->kernel)->device <= KERNEL_FOR_CPU;
 }
 
-/* Splits a launch into pieces, across and down. Each piece has at least one group per thread, so
- * that no thread is idle. Tests split as much as possible. */
-static void cut(const struct step *step, const struct device *device, const struct region *region,
-                uint32_t max, const size_t groups[2], size_t pieces[2])
+/* Chooses how many pieces there are, across and down. Each has at least one group for each thread
+ * that a launch runs on, so that none is idle. Tests cut as much as possible. */
+static void cut(const struct region *region, uint32_t threads, struct launch *l)
 {
-	const uint32_t threads = device->in_test ? 1 : max_u32(device->units, 1);
-	double wanted = step_work(step, region) / (piece_work * threads);
-	size_t count = groups[0] * groups[1] / threads;
+	const struct device *device = l->device;
+	const uint32_t own = device->serial || device->in_test ? 1 : max_u32(device->units, 1);
+	const double work = step_work(&l->step, region) / own;
+	const double spread = device->serial ? fmin(work / piece_min, threads) : 0;
+	const double wanted = fmax(work / piece_max, spread);
+	size_t count = l->groups[0] * l->groups[1] / own;
 
-	if (count > max)
-		count = max;
 	if ((double)count > wanted && !device->in_test)
 		count = (size_t)wanted;
-	if (!count || !has_pieces(step, device))
+	if (!count)
 		count = 1;
-	pieces[1] = count < groups[1] ? count : groups[1];
-	pieces[0] = count / pieces[1] < groups[0] ? count / pieces[1] : groups[0];
+	l->pieces[1] = count < l->groups[1] ? count : l->groups[1];
+	l->pieces[0] = count / l->pieces[1] < l->groups[0] ? count / l->pieces[1] : l->groups[0];
 }
 
-/* Enqueues the pieces. Kernels use global numbers, which are the same in a piece as in the
- * whole. */
-static cl_int enqueue(const struct step *step, const struct device *device,
-                      const struct region *region, uint32_t tiles, struct destination *to)
+static void count_groups(const struct step *step, const struct region *region, size_t groups[2])
 {
-	const size_t local[3] = {step->shape.group_x, step->shape.group_y, 1};
-	size_t items[2], groups[2], pieces[2];
-	cl_int code = CL_SUCCESS;
+	const size_t local[2] = {step->shape.group_x, step->shape.group_y};
+	size_t items[2];
 
 	find_items(step, region, items);
 	for (int i = 0; i < 2; i++)
 		groups[i] = (items[i] + local[i] - 1) / local[i];
-	cut(step, device, region, to->max, groups, pieces);
-	for (size_t p = 0; !code && p < pieces[0] * pieces[1]; p++) {
-		const size_t place[2] = {p % pieces[0], p / pieces[0]};
-		size_t offset[3] = {0, 0, 0}, global[3] = {0, 0, tiles};
-
-		for (int i = 0; i < 2; i++) {
-			offset[i] = groups[i] * place[i] / pieces[i] * local[i];
-			global[i] = groups[i] * (place[i] + 1) / pieces[i] * local[i] - offset[i];
-		}
-		code = clEnqueueNDRangeKernel(to->queue, step->function, tiles > 1 ? 3 : 2, offset,
-		                              global, local, 0, NULL, &to->events[to->count]);
-		to->count += !code;
-	}
-	return code;
 }
 
-/* Copies what a kernel has written to an image of this launch to the target: one more piece, if
- * there is room for its event. */
+/* The work-items of a piece. */
+static void find_piece(const struct step *step, const size_t groups[2], const size_t pieces[2],
+                       uint32_t piece, size_t offset[2], size_t global[2])
+{
+	const size_t local[2] = {step->shape.group_x, step->shape.group_y};
+	const size_t place[2] = {piece % pieces[0], piece / pieces[0]};
+
+	for (int i = 0; i < 2; i++) {
+		offset[i] = groups[i] * place[i] / pieces[i] * local[i];
+		global[i] = groups[i] * (place[i] + 1) / pieces[i] * local[i] - offset[i];
+	}
+}
+
+/* Enqueues a piece for so many tiles. Kernels use global numbers, which are the same in a piece as
+ * in the whole. On a serial device they do not all begin at 0: see may_run() in pool.c. */
+static cl_int enqueue(const struct step *step, const struct device *device, const size_t groups[2],
+                      const size_t pieces[2], uint32_t piece, uint32_t tiles,
+                      cl_command_queue queue, cl_event *event)
+{
+	const size_t local[3] = {step->shape.group_x, step->shape.group_y, 1};
+	size_t offset[3] = {0, 0, device->serial}, global[3] = {0, 0, tiles};
+
+	find_piece(step, groups, pieces, piece, offset, global);
+	return clEnqueueNDRangeKernel(queue, step->function, device->serial || tiles > 1 ? 3 : 2,
+	                              offset, global, local, 0, NULL, event);
+}
+
+/* Enqueues a launch that is not cut. */
+static cl_int enqueue_whole(const struct step *step, const struct device *device,
+                            const struct region *region, uint32_t tiles, cl_command_queue queue,
+                            cl_event *event)
+{
+	const size_t one[2] = {1, 1};
+	size_t groups[2];
+
+	count_groups(step, region, groups);
+	return enqueue(step, device, groups, one, 0, tiles, queue, event);
+}
+
+/* Copies what a kernel has written to an image of this launch to the target. */
 static cl_int enqueue_copy_back(const struct step *step, const struct view *dst,
                                 const struct region *region, const struct images *images,
-                                struct destination *to)
+                                cl_command_queue queue)
 {
 	const size_t pixel = step->bands * pixel_type_size(step->dst_type);
 	const size_t zero[3] = {0, 0, 0}, size[3] = {region->width, region->rows, 1};
 	const struct rows from = {images->packed_target, 0, region->width * pixel},
 	                  target = {dst->buffer, target_offset(step, dst), dst->pitch};
-	const bool has_room = to->count < to->max;
-	cl_int code = clEnqueueCopyImageToBuffer(to->queue, images->target, images->packed_target,
-	                                         zero, size, 0, 0, NULL, NULL);
+	cl_int code = clEnqueueCopyImageToBuffer(queue, images->target, images->packed_target, zero,
+	                                         size, 0, 0, NULL, NULL);
 
-	if (!code)
-		code = copy_rows(to->queue, &from, &target, from.pitch, region->rows,
-		                 has_room ? &to->events[to->count] : NULL);
-	to->count += !code && has_room;
-	return code;
+	return code ? code : copy_rows(queue, &from, &target, from.pitch, region->rows, NULL);
 }
 
 static void set_region_view(struct arguments *a, const struct step *step, const struct view *views,
@@ -863,86 +873,123 @@ bool launch_can_stack(const struct step *step)
 	return !is_classic(step) && !is_shrink(step) && !is_grow(step);
 }
 
-/* A kernel that knows its place gets all tiles of a stack in one launch, each on its own. */
-static cl_int launch_placed(const struct step *step, const struct device *device,
-                            const struct tile *tile, const struct stack *stack,
-                            const struct view views[PLACES], struct destination *to)
+/* Sets the arguments of a kernel that knows its place. It gets all tiles of a stack in one launch,
+ * each on its own. */
+static void set_placed(struct arguments *a, const struct step *step, const struct tile *tile,
+                       const struct stack *stack, const struct region *region,
+                       const struct view views[PLACES])
 {
-	struct stack alone = {.count = 1, .height = tile->height, .y0 = {tile->y0}};
-	struct arguments a = {.kernel = step->function};
-	struct tile one = *tile;
-	struct region region;
-
-	if (!stack)
-		stack = &alone;
-	one.height = stack->height;
-	region = find_region(step, device, &one);
 	if (step->kernel == KERNEL_EXTEND) {
-		set_extend(&a, step, tile, stack, &region, &views[step->dst]);
-	} else {
-		set_region_view(&a, step, views, false);
-		set_region_view(&a, step, views, true);
-		set_counts(&a, step, &region);
-		set_image_place(&a, step, tile, stack);
-		setter_of(step->kernel)(&a, step, tile, views);
+		set_extend(a, step, tile, stack, region, &views[step->dst]);
+		return;
 	}
-	return a.code ? a.code : enqueue(step, device, &region, stack->count, to);
+	set_region_view(a, step, views, false);
+	set_region_view(a, step, views, true);
+	set_counts(a, step, region);
+	set_image_place(a, step, tile, stack);
+	setter_of(step->kernel)(a, step, tile, views);
 }
 
-static cl_int launch(const struct step *step, const struct device *device, const struct tile *tile,
-                     const struct stack *stack, const struct view views[PLACES],
-                     struct destination *to)
+/* Sets all arguments of a step for a tile, or a stack as high as `tile`. queue, images: for kernels
+ * that need image objects. *region: what the kernel's groups cover, of each tile if it knows its
+ * place. */
+static void set_arguments(struct arguments *a, const struct step *step, const struct device *device,
+                          const struct tile *tile, const struct stack *stack,
+                          const struct view views[PLACES], cl_command_queue queue,
+                          struct images *images, struct region *region)
 {
-	struct arguments a = {.kernel = step->function};
-	struct region region = find_region(step, device, tile);
-	cl_int4 reach = find_reach(step, &region);
-	struct images images = {0};
+	struct tile one = *tile;
+	cl_int4 reach;
 
-	if (needs(step, VARIANT_PLACE))
-		return launch_placed(step, device, tile, stack, views, to);
+	if (needs(step, VARIANT_PLACE)) {
+		one.height = stack->height;
+		*region = find_region(step, device, &one);
+		set_placed(a, step, tile, stack, region, views);
+		return;
+	}
+	*region = find_region(step, device, tile);
+	reach = find_reach(step, region);
 	if (needs(step, VARIANT_IMAGE))
-		set_source_image(&a, step, &views[step->src], &reach, device, to->queue, &images);
+		set_source_image(a, step, &views[step->src], &reach, device, queue, images);
 	else if (is_shrink(step) || is_grow(step))
-		set_source_of_points(&a, &views[step->src], step, tile);
+		set_source_of_points(a, &views[step->src], step, tile);
 	else
-		set_region_view(&a, step, views, false);
+		set_region_view(a, step, views, false);
 	if (needs(step, VARIANT_TARGET_IMAGE))
-		set_target_image(&a, step, &views[step->dst], &region, device, &images);
+		set_target_image(a, step, &views[step->dst], region, device, images);
 	else
-		set_region_view(&a, step, views, true);
-	set_counts(&a, step, &region);
-	setter_of(step->kernel)(&a, step, tile, views);
+		set_region_view(a, step, views, true);
+	set_counts(a, step, region);
+	setter_of(step->kernel)(a, step, tile, views);
 	if (needs(step, VARIANT_LOCAL))
-		set(&a, scratch_size(step, &region), NULL);
+		set(a, scratch_size(step, region), NULL);
 	if (is_classic(step))
-		set(&a, sizeof reach, &reach);
+		set(a, sizeof reach, &reach);
 	if (step->kernel == KERNEL_SEP_TWO_PASS)
-		set_u32(&a, step->pass);
-	if (!a.code)
-		a.code = enqueue(step, device, &region, 1, to);
-	if (!a.code && images.owned[1])
-		a.code = enqueue_copy_back(step, &views[step->dst], &region, &images, to);
-	images_fini(&images); /* the driver keeps them until they are used */
-	return a.code;
+		set_u32(a, step->pass);
+}
+
+static struct stack stack_of(const struct tile *tile)
+{
+	return (struct stack){.count = 1, .height = tile->height, .y0 = {tile->y0}};
 }
 
 cl_int launch_step(const struct step *step, const struct device *device, const struct tile *tile,
                    const struct stack *stack, cl_command_queue queue,
                    const struct view views[PLACES], cl_event *event)
 {
-	struct destination to = {.queue = queue, .events = event, .max = 1};
+	const struct stack alone = stack_of(tile);
+	struct arguments a = {.kernel = step->function};
+	struct images images = {0};
+	struct region region;
+	uint32_t tiles = stack && needs(step, VARIANT_PLACE) ? stack->count : 1;
 
-	return launch(step, device, tile, stack, views, &to);
+	set_arguments(&a, step, device, tile, stack ? stack : &alone, views, queue, &images,
+	              &region);
+	if (!a.code)
+		a.code = enqueue_whole(step, device, &region, tiles, queue, event);
+	if (!a.code && images.owned[1])
+		a.code = enqueue_copy_back(step, &views[step->dst], &region, &images, queue);
+	images_fini(&images); /* the driver keeps them until they are used */
+	return a.code;
 }
 
-cl_int launch_step_pieces(const struct step *step, const struct device *device,
-                          const struct tile *tile, const struct stack *stack,
-                          cl_command_queue queue, const struct view views[PLACES],
-                          cl_event events[PIECES_MAX], uint32_t *count)
+cl_int launch_prepare(const struct step *step, cl_kernel kernel, const struct device *device,
+                      const struct tile *tile, const struct view views[PLACES], uint32_t threads,
+                      struct launch *launch)
 {
-	struct destination to = {.queue = queue, .events = events, .max = PIECES_MAX};
-	cl_int code = launch(step, device, tile, stack, views, &to);
+	const struct stack alone = stack_of(tile);
+	struct arguments a = {.kernel = kernel};
+	struct region region;
 
-	*count = to.count;
-	return code;
+	*launch = (struct launch){*step, device, tile, views, {0}, {1, 1}};
+	launch->step.function = kernel;
+	if (!has_pieces(step, device))
+		return CL_SUCCESS;
+	set_arguments(&a, step, device, tile, &alone, views, NULL, NULL, &region);
+	count_groups(step, &region, launch->groups);
+	cut(&region, threads, launch);
+	return a.code;
+}
+
+uint32_t launch_pieces(const struct launch *launch)
+{
+	return (uint32_t)(launch->pieces[0] * launch->pieces[1]);
+}
+
+uint32_t launch_side(const struct launch *l, uint32_t piece)
+{
+	size_t offset[2], global[2];
+
+	if (!l->groups[0])
+		return UINT32_MAX;
+	find_piece(&l->step, l->groups, l->pieces, piece, offset, global);
+	return (uint32_t)(global[0] > global[1] ? global[0] : global[1]);
+}
+
+cl_int launch_piece(const struct launch *l, uint32_t piece, cl_command_queue queue, cl_event *event)
+{
+	return l->groups[0]
+	           ? enqueue(&l->step, l->device, l->groups, l->pieces, piece, 1, queue, event)
+	           : launch_step(&l->step, l->device, l->tile, NULL, queue, l->views, event);
 }

@@ -4,25 +4,39 @@
 
 #include "device/plan/step.h"
 
-enum { PIECES_MAX = 256 }; /* pieces per launch */
-
 /* True if a stack can go through this step as one high tile: its result does not depend on a row's
  * position in the image. */
 bool launch_can_stack(const struct step *step);
 
 /* Enqueues a step for a tile. With a stack, `tile` is as high as the whole stack. views[] holds the
- * places that the step reads and writes. The caller releases the event. Returns an OpenCL code; on
- * failure nothing is enqueued. */
+ * places that the step reads and writes. The caller releases the event, the kernel's: on its
+ * queue, copies may follow. Returns an OpenCL code; on failure nothing is enqueued. */
 cl_int launch_step(const struct step *step, const struct device *device, const struct tile *tile,
                    const struct stack *stack, cl_command_queue queue,
                    const struct view views[PLACES], cl_event *event) MUST_CHECK;
 
-/* Like launch_step(), but in pieces with an event each. A CPU runs one kernel at a time; with
- * pieces, kernels of other tiles run in between and are not held up. On a GPU, which runs several
- * queues at once, there is one piece. On failure the first *count pieces are enqueued. */
-cl_int launch_step_pieces(const struct step *step, const struct device *device,
-                          const struct tile *tile, const struct stack *stack,
-                          cl_command_queue queue, const struct view views[PLACES],
-                          cl_event events[PIECES_MAX], uint32_t *count) MUST_CHECK;
+/* A step to be enqueued in pieces, each once, by any threads. It refers to what it was made from.
+ */
+struct launch {
+	struct step step; /* with the kernel that has the arguments */
+	const struct device *device;
+	const struct tile *tile;
+	const struct view *views;
+	size_t groups[2], pieces[2];
+};
+
+/* Prepares a launch of a step for a tile on `kernel`, one like the step's that nothing else uses
+ * before the last piece has finished. It is cut so that no piece holds up other work for long, and
+ * into `threads` pieces if they are worth it. A kernel that does not work in pieces has one.
+ * Returns an OpenCL code. */
+cl_int launch_prepare(const struct step *step, cl_kernel kernel, const struct device *device,
+                      const struct tile *tile, const struct view views[PLACES], uint32_t threads,
+                      struct launch *launch) MUST_CHECK;
+uint32_t launch_pieces(const struct launch *launch);
+/* The largest side of a piece's grid, in work-items; UINT32_MAX: it is not known. */
+uint32_t launch_side(const struct launch *launch, uint32_t piece);
+/* Enqueues a piece, as launch_step() does the whole. Returns an OpenCL code. */
+cl_int launch_piece(const struct launch *launch, uint32_t piece, cl_command_queue queue,
+                    cl_event *event) MUST_CHECK;
 
 #endif

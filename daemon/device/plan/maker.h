@@ -29,6 +29,7 @@ struct recipe {
 struct product {
 	cl_program program;
 	cl_kernel function[KERNELS]; /* NULL: not in this program */
+	struct launch_record record[KERNELS];
 };
 
 /* Completes a maker whose source is set. separate_compiler: use a compiler process, patient or not;

@@ -721,6 +721,7 @@ enum program_state programs_find(struct programs *p, struct step *step, bool urg
 	}
 	if (state == PROGRAM_READY) {
 		step->function = e->product.function[step->kernel];
+		step->record = &e->product.record[step->kernel];
 		step_retain_kernel(step);
 	}
 	pthread_mutex_unlock(&p->lock);

@@ -19,16 +19,25 @@ struct step_points {
 	bool across, down;
 };
 
+/* The launches of a kernel on a serial device, for the pool that makes them: so many run; the
+ * largest side of a grid, in groups of this shape, that has finished; `alone`: a larger one runs.
+ */
+struct launch_record {
+	uint32_t running, side, group_x, group_y;
+	bool alone;
+};
+
 /* One launch. Its target region is the tile's result, expanded on each side by expand_x and
  * expand_y pixels: the reach of the filters that follow. Fields that the kernel does not use are
  * 0. */
 struct step {
 	enum kernel kernel;
 	struct shape shape;
-	enum pixel_type program; /* PIXEL in its program */
-	cl_kernel function;      /* retained; NULL until its program is built */
-	enum place src, dst;     /* equal for KERNEL_EXTEND, which works in place */
-	enum place original;     /* the pixels before a blur, or those that `keep` copies */
+	enum pixel_type program;      /* PIXEL in its program */
+	cl_kernel function;           /* retained; NULL until its program is built */
+	struct launch_record *record; /* of the function, which lives as long */
+	enum place src, dst;          /* equal for KERNEL_EXTEND, which works in place */
+	enum place original;          /* the pixels before a blur, or those that `keep` copies */
 	enum pixel_type src_type, dst_type, original_type;
 	uint32_t bands;
 	uint32_t expand_x, expand_y;

@@ -42,7 +42,7 @@ struct device {
 	uint64_t jpeg_distrusted; /* loop_now() when it gave a wrong JPEG; 0: never */
 	uint32_t jpeg_pixels;     /* of the largest image with a side that is a scan; 0: none may */
 	unsigned window;          /* maximum number of tiles it may hold, of any size */
-	bool stacks;              /* small tiles share launches, so it may hold more of them */
+	bool takes_small;         /* several together, so it may hold more of them */
 	struct task *held[WINDOW_MAX];
 	unsigned held_count;
 	uint64_t plan[PLANS_MAX];         /* by place: id of the plan it has been sent, or 0 */

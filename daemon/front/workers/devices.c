@@ -33,8 +33,8 @@ enum {
 static const uint64_t examined_ns = 1000000000u, distrusted_ns = 120000000000u;
 
 /* A device may hold more tiles than its window while their predicted time is below this: of pixels,
- * and of scans, which take a third of their time in full stacks. */
-static const double window_ns = 8e6, window_scans_ns = 32e6;
+ * of scans, which take a third of their time in full stacks, and on a CPU. */
+static const double window_ns = 8e6, window_scans_ns = 32e6, window_cpu_ns = 3e6;
 
 /* The served time that makes good one failure. */
 static const uint64_t amends_ns = 5000000000u;
@@ -169,7 +169,7 @@ static void device_up(struct worker *worker, const struct message_ready *ready)
 	d->startup_ms = ready->startup_ms;
 	d->window = ready->lanes + 1;
 	d->jpeg_pixels = ready->jpeg_pixels;
-	d->stacks = ready->stack_max > 1;
+	d->takes_small = ready->small_max > 1;
 	metric_set(METRIC_DEVICE_MEMORY, d->label, NULL, (double)d->memory);
 	reports_begin(d);
 	log_event(LOG_LEVEL_INFO,
@@ -617,14 +617,17 @@ void devices_fini(void)
 	loop_timer_fini(&check);
 }
 
-/* Beyond its window a device may hold small tiles, because those of a kind share a launch. */
+/* Beyond its window a device may hold small tiles, because those of a kind share a launch, or each
+ * processor has one. */
 bool device_has_room(const struct device *d, enum tile_form form)
 {
-	const double most = form == TILE_PIXELS ? window_ns : window_scans_ns;
+	const double most = d->type == DEVICE_CPU ? window_cpu_ns
+	                    : form == TILE_PIXELS ? window_ns
+	                                          : window_scans_ns;
 
 	return device_state(d) == DEVICE_UP &&
 	       (d->held_count < d->window ||
-	        (d->stacks && d->held_count < WINDOW_MAX && load_ns(d->worker.number) < most));
+	        (d->takes_small && d->held_count < WINDOW_MAX && load_ns(d->worker.number) < most));
 }
 
 /* Sends the plan to the device unless it has it, and drops the plan that had the same place. */

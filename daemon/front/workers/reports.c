@@ -28,7 +28,7 @@ static uint64_t lived_ns(const struct device *d)
 
 bool reports_ready_valid(const struct device *d, const struct message_ready *ready)
 {
-	return ready->lanes && ready->lanes < WINDOW_MAX && ready->stack_max <= WINDOW_MAX &&
+	return ready->lanes && ready->lanes < WINDOW_MAX && ready->small_max <= WINDOW_MAX &&
 	       ready->memory <= memory_max &&
 	       ready->startup_ms * UINT64_C(1000000) <= lived_ns(d) + slack_ns;
 }

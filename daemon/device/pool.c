@@ -1,0 +1,329 @@
+/* One lock guards the list of work. It is never held during a call of OpenCL. Whoever finishes the
+ * last piece of a step makes the next step available; a thread that finds no piece sleeps. */
+#include "device/pool.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "device/cl/object_counts.h"
+#include "device/plan/region.h"
+
+enum { THREADS_MAX = 256, THREADS_OF_DRIVERS = 2 };
+
+struct pool {
+	const struct device *device;
+	int notify_fd;
+	pthread_mutex_t lock;
+	pthread_cond_t wanted, done;
+	struct pool_work *first, **last;
+	uint32_t asleep;
+	bool stop;
+	uint32_t threads;
+	struct pool_thread {
+		struct pool *pool;
+		cl_command_queue queue;
+		pthread_t id;
+	} thread[];
+};
+
+/* True if a piece is larger than all of its kernel before it. */
+static bool is_larger(const struct launch_record *r, const struct shape *shape, uint32_t side)
+{
+	return side > r->side || shape->group_x != r->group_x || shape->group_y != r->group_y;
+}
+
+/* True if the next piece may run beside others of its kernel. PoCL 3.1 without threads keeps
+ * several forms of a kernel: for each shape of groups, for launches whose numbers all begin at 0 or
+ * do not, and for the largest grid so far, when a larger one comes. It counts their users, but
+ * takes a user that leaves from the newest form, and ends the process when that has none left. So
+ * there is nobody beside the launch that makes a form. */
+static bool may_run(const struct pool_work *work)
+{
+	const struct step *step = &work->launch.step;
+	const struct launch_record *r = step->record;
+
+	return !r->running ||
+	       (!r->alone && !is_larger(r, &step->shape, launch_side(&work->launch, work->taken)));
+}
+
+static bool has_more(const struct pool_work *work)
+{
+	return work->state == WORK_WAITS ||
+	       (work->state == WORK_RUNS && work->taken < work->pieces && may_run(work));
+}
+
+/* The work with the fewest threads that has something for one more; the oldest of equals. */
+static struct pool_work *find_work(const struct pool *p)
+{
+	struct pool_work *best = NULL;
+
+	for (struct pool_work *w = p->first; w; w = w->next)
+		if ((!best || w->threads < best->threads) && has_more(w))
+			best = w;
+	return best;
+}
+
+static void wake(struct pool *p, uint32_t count)
+{
+	for (uint32_t i = 0; i < count && i < p->asleep; i++)
+		pthread_cond_signal(&p->wanted);
+}
+
+static void end_work(struct pool *p, struct pool_work *work)
+{
+	static const uint64_t one = 1;
+	const bool tell = p->notify_fd >= 0 && !work->quiet;
+	struct pool_work **link = &p->first;
+
+	while (*link != work)
+		link = &(*link)->next;
+	*link = work->next;
+	if (!*link)
+		p->last = link;
+	atomic_store_explicit(&work->done, true, memory_order_release); /* it may be gone now */
+	pthread_cond_broadcast(&p->done);
+	if (tell && write(p->notify_fd, &one, sizeof one) < 0)
+		return; /* the counter is at its maximum: already signalled */
+}
+
+static void end_step(struct pool *p, struct pool_work *work)
+{
+	object_release(OBJECT_KERNEL, work->launch.step.function);
+	work->launch.step.function = NULL;
+	work->state = WORK_WAITS;
+	if (work->status || ++work->at == work->steps)
+		end_work(p, work);
+}
+
+/* Makes a kernel like another, whose arguments may belong to other work. */
+static cl_int copy_kernel(const struct step *step, cl_kernel *kernel)
+{
+	cl_program program;
+	cl_int code =
+	    clGetKernelInfo(step->function, CL_KERNEL_PROGRAM, sizeof program, &program, NULL);
+
+	*kernel = NULL;
+	if (!code)
+		*kernel = object_add(OBJECT_KERNEL,
+		                     clCreateKernel(program, kernel_name(step->kernel), &code));
+	return code;
+}
+
+static cl_int begin_launch(const struct pool *p, struct pool_work *work, uint32_t threads)
+{
+	const struct step *step = work->step[work->at];
+	cl_kernel kernel;
+	cl_int code = copy_kernel(step, &kernel);
+
+	if (step->dst >= PLACE_A && step->kernel != KERNEL_EXTEND)
+		region_pack(step, work->tile, &work->views[step->dst]);
+	return code ? code
+	            : launch_prepare(step, kernel, p->device, work->tile, work->views, threads,
+	                             &work->launch);
+}
+
+/* Prepares the next step of work. Called and returns with the lock held. */
+static void begin_step(struct pool *p, struct pool_work *work)
+{
+	const uint32_t threads = p->asleep + 1;
+	cl_int code;
+
+	work->state = WORK_BEGINS;
+	pthread_mutex_unlock(&p->lock);
+	code = begin_launch(p, work, threads);
+	pthread_mutex_lock(&p->lock);
+	work->state = WORK_RUNS;
+	work->taken = work->ended = 0;
+	work->pieces = code ? 0 : launch_pieces(&work->launch);
+	if (!work->pieces) {
+		work->status = code;
+		end_step(p, work);
+	} else {
+		wake(p, work->pieces - 1);
+	}
+}
+
+static cl_int run_piece(const struct launch *launch, uint32_t piece, cl_command_queue queue,
+                        uint64_t *ns)
+{
+	cl_event event = NULL;
+	cl_int code = launch_piece(launch, piece, queue, &event), finished;
+
+	object_add(OBJECT_EVENT, event);
+	finished = clFinish(queue);
+	if (!code)
+		code = finished;
+	if (!code)
+		code = opencl_time_between(event, event, ns);
+	object_release(OBJECT_EVENT, event);
+	return code == CL_PROFILING_INFO_NOT_AVAILABLE ? CL_SUCCESS : code;
+}
+
+static void note_start(const struct step *step, uint32_t side)
+{
+	struct launch_record *r = step->record;
+
+	r->running++;
+	r->alone = is_larger(r, &step->shape, side);
+}
+
+static void note_end(struct pool *p, const struct step *step, uint32_t side)
+{
+	struct launch_record *r = step->record;
+
+	r->running--;
+	if (!r->alone)
+		return;
+	*r = (struct launch_record){.side = side == UINT32_MAX ? 0 : side,
+	                            .group_x = step->shape.group_x,
+	                            .group_y = step->shape.group_y};
+	wake(p, p->asleep); /* some may have waited for this */
+}
+
+/* Takes a piece of work. Called and returns with the lock held. */
+static void do_piece(struct pool *p, struct pool_work *work, cl_command_queue queue)
+{
+	const uint32_t piece = work->taken++, side = launch_side(&work->launch, piece);
+	uint64_t ns = 0;
+	cl_int code;
+
+	work->threads++;
+	note_start(&work->launch.step, side);
+	pthread_mutex_unlock(&p->lock);
+	code = run_piece(&work->launch, piece, queue, &ns);
+	pthread_mutex_lock(&p->lock);
+	work->threads--;
+	note_end(p, &work->launch.step, side);
+	work->ns[work->at] += p->device->serial ? ns / p->threads : ns;
+	if (code && !work->status)
+		work->status = code;
+	if (++work->ended == work->pieces)
+		end_step(p, work);
+}
+
+static void *run(void *thread)
+{
+	const struct pool_thread *t = thread;
+	struct pool *p = t->pool;
+	struct pool_work *work;
+
+	pthread_mutex_lock(&p->lock);
+	while (!p->stop) {
+		work = find_work(p);
+		if (!work) {
+			p->asleep++;
+			pthread_cond_wait(&p->wanted, &p->lock);
+			p->asleep--;
+		} else if (work->state == WORK_WAITS) {
+			begin_step(p, work);
+		} else {
+			do_piece(p, work, t->queue);
+		}
+	}
+	pthread_mutex_unlock(&p->lock);
+	return NULL;
+}
+
+static enum error start_thread(struct pool *p)
+{
+	struct pool_thread *t = &p->thread[p->threads];
+	cl_int code;
+
+	*t = (struct pool_thread){.pool = p};
+	t->queue = object_add(OBJECT_QUEUE, clCreateCommandQueue(p->device->context, p->device->id,
+	                                                         CL_QUEUE_PROFILING_ENABLE, &code));
+	if (code) {
+		log_error("cannot create a command queue: %s", opencl_error_name(code));
+		return ERR_DEVICE;
+	}
+	if (!pthread_create(&t->id, NULL, run, t)) {
+		p->threads++;
+		return ERR_OK;
+	}
+	log_error("cannot start a thread");
+	object_release(OBJECT_QUEUE, t->queue);
+	return ERR_MEMORY;
+}
+
+enum error pool_new(const struct device *device, int notify_fd, struct pool **pool)
+{
+	const uint32_t wanted = !device->serial               ? THREADS_OF_DRIVERS
+	                        : device->units < THREADS_MAX ? device->units
+	                                                      : THREADS_MAX;
+	struct pool *p = calloc(1, sizeof *p + wanted * sizeof p->thread[0]);
+	enum error e = p ? ERR_OK : ERR_MEMORY;
+
+	*pool = p;
+	if (!p)
+		return e;
+	p->device = device;
+	p->notify_fd = notify_fd;
+	p->last = &p->first;
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_cond_init(&p->wanted, NULL);
+	pthread_cond_init(&p->done, NULL);
+	while (!e && p->threads < wanted)
+		e = start_thread(p);
+	if (e)
+		pool_free(pool);
+	return e;
+}
+
+void pool_free(struct pool **pool)
+{
+	struct pool *p = *pool;
+
+	if (!p)
+		return;
+	pthread_mutex_lock(&p->lock);
+	p->stop = true;
+	pthread_cond_broadcast(&p->wanted);
+	pthread_mutex_unlock(&p->lock);
+	for (uint32_t i = 0; i < p->threads; i++) {
+		pthread_join(p->thread[i].id, NULL);
+		object_release(OBJECT_QUEUE, p->thread[i].queue);
+	}
+	pthread_cond_destroy(&p->wanted);
+	pthread_cond_destroy(&p->done);
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+	*pool = NULL;
+}
+
+uint32_t pool_threads(const struct pool *pool)
+{
+	return pool->threads;
+}
+
+void pool_add(struct pool *p, struct pool_work *work)
+{
+	pthread_mutex_lock(&p->lock);
+	work->next = NULL;
+	*p->last = work;
+	p->last = &work->next;
+	wake(p, 1);
+	pthread_mutex_unlock(&p->lock);
+}
+
+void pool_wait(struct pool *p, const struct pool_work *work)
+{
+	pthread_mutex_lock(&p->lock);
+	while (!pool_done(work))
+		pthread_cond_wait(&p->done, &p->lock);
+	pthread_mutex_unlock(&p->lock);
+}
+
+cl_int pool_run(struct pool *pool, const struct step *step, const struct tile *tile,
+                struct view *views, uint64_t *ns)
+{
+	struct pool_work work = {
+	    .step = {step}, .steps = 1, .tile = tile, .views = views, .quiet = true};
+
+	pool_add(pool, &work);
+	pool_wait(pool, &work);
+	*ns = work.ns[0];
+	return work.status;
+}
