@@ -182,15 +182,27 @@ static uint32_t stack_size(const struct worker *w, const struct tile *tile)
 	return max;
 }
 
+/* True if the device is in doubt after this error, or any (fatal). Then the worker ends without an
+ * answer: to the front its tiles are lost, and filtered again; one with an answer would come back
+ * to this device before the front knows. */
+static bool is_in_doubt(struct worker *w, const struct tile *tile, cl_int code, bool fatal)
+{
+	w->failed++;
+	if (!fatal && !opencl_error_fatal(code) && w->failed < FAILED_MAX)
+		return false;
+	log_error("job %llu tile %u: %s (%d)", (unsigned long long)tile->job, tile->index,
+	          opencl_error_name(code), code);
+	return true;
+}
+
 static enum error answer_failed(struct worker *w, const struct lane_tile *tiles, uint32_t count,
                                 cl_int code)
 {
-	enum error e = ERR_OK;
+	enum error e = is_in_doubt(w, &tiles->tile, code, false) ? ERR_DEVICE : ERR_OK;
 
 	for (uint32_t i = 0; !e && i < count; i++)
 		e = report_error(&w->report, &tiles[i].tile, ERR_DEVICE, code, NULL);
-	w->failed++;
-	return opencl_error_fatal(code) || w->failed == FAILED_MAX ? ERR_DEVICE : e;
+	return e;
 }
 
 /* Answers a tile whose kernel cannot be compiled. Where a compiler process could, or there is none,
@@ -348,18 +360,22 @@ static enum error start_tiles(struct worker *w)
 	return e;
 }
 
-/* Answers a lane's tiles. A command that fails while it runs is always fatal. */
+/* Answers a lane's tiles. The pool fails before or while it launches; elsewhere a command failed
+ * that was running, after which the device is in doubt. */
 static enum error finish_lane(struct worker *w, struct watched_lane *lane)
 {
 	struct message_tile_done done[STACK_MAX];
+	const bool pooled = lane_notifies(lane->lane);
 	uint32_t count = lane_finish(lane->lane, done);
+	const struct tile first = {.job = done->job, .index = done->index};
 	enum error e = ERR_OK;
 
+	if (done->error && is_in_doubt(w, &first, done->cl_error, !pooled))
+		return ERR_DEVICE;
 	for (uint32_t i = 0; !e && i < count; i++)
 		e = report_tile(&w->report, &done[i]);
-	if (!e && done->error)
-		e = ERR_DEVICE;
-	w->failed = 0;
+	if (!done->error)
+		w->failed = 0;
 	if (lane >= &w->lane[LANES])
 		lane_trim(lane->lane, kept_max);
 	if (lane->jpeg_ms)
