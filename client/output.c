@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -42,34 +43,43 @@ int output_nameless(void)
 	return fd;
 }
 
-/* After a failed call: 0 if it is to be repeated, else the errno. Another process that shares a
- * pipe may have made it non-blocking. */
+/* Waits until a call will not block. A signal that comes before such a call would not end it.
+ * Returns EINTR after one, otherwise 0. */
 static int await(int fd, short events)
 {
 	struct pollfd waits[] = {{.fd = fd, .events = events},
 	                         {.fd = interrupt_fd(), .events = POLLIN}};
-	int error = errno;
 
-	if (error == EAGAIN)
-		poll(waits, 2, -1);
-	else if (error != EINTR)
-		return error;
+	while (poll(waits, 2, -1) < 0 && !interrupt_number())
+		;
 	return interrupt_number() ? EINTR : 0;
+}
+
+/* The error of a call that returned this; 0 if there is none, or if it is to be repeated: another
+ * process that shares a pipe may have made it non-blocking. */
+static int failure(ssize_t returned)
+{
+	return returned < 0 && errno != EAGAIN && errno != EINTR ? errno : 0;
 }
 
 int output_copy(int from, int to)
 {
 	static char buffer[1 << 18];
-	ssize_t got;
+	ssize_t got = -1, put;
 	int error;
 
-	while ((got = read(from, buffer, sizeof buffer)) != 0) {
-		error = got < 0 ? await(from, POLLIN) : 0;
-		for (ssize_t done = 0; !error && done < got;) {
-			ssize_t put = write(to, buffer + done, (size_t)(got - done));
+	while (got) {
+		error = await(from, POLLIN);
+		got = error ? 0 : read(from, buffer, sizeof buffer);
+		error = error ? error : failure(got);
+		for (ssize_t done = 0; !error && done<got; done += put> 0 ? put : 0) {
+			const size_t left = (size_t)(got - done);
 
-			error = put < 0 ? await(to, POLLOUT) : 0;
-			done += put > 0 ? put : 0;
+			error = await(to, POLLOUT);
+			/* A pipe that is ready takes so much. */
+			put =
+			    error ? 0 : write(to, buffer + done, left < PIPE_BUF ? left : PIPE_BUF);
+			error = error ? error : failure(put);
 		}
 		if (error)
 			return error;

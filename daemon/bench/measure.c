@@ -16,6 +16,7 @@
 #include "common/log.h"
 #include "device/plan/launch.h"
 #include "device/plan/region.h"
+#include "device/pool.h"
 
 enum { REFERENCE_SIDE = 256, BATCH = 5 };
 
@@ -31,6 +32,7 @@ struct runner {
 	cl_int code;
 	uint32_t batch; /* runs enqueued in this round */
 	cl_event event[BATCH][STEPS_MAX];
+	double pool_ms[BATCH]; /* what the pool took */
 	double *ms;
 	uint32_t runs;
 	double spent; /* seconds */
@@ -42,6 +44,7 @@ struct bench {
 	const struct device *device;
 	struct programs *programs;
 	cl_command_queue queue;
+	struct pool *pool; /* of a device that works in place, otherwise NULL */
 	struct case_pixels pixels;
 	struct tile tile;
 	cl_mem scratch[PLACES];
@@ -77,6 +80,7 @@ static void bench_fini(struct bench *b)
 	for (int i = 0; i < PLACES; i++)
 		if (b->scratch[i])
 			clReleaseMemObject(b->scratch[i]);
+	pool_free(&b->pool);
 	if (b->queue)
 		clReleaseCommandQueue(b->queue);
 	free(b->copy_ms);
@@ -275,14 +279,31 @@ static double event_ms(cl_event event, cl_int *code)
 	return (double)ns * 1e-6;
 }
 
-/* Enqueues all launches of a variant, on the next pair of buffers. */
-static cl_int enqueue_once(struct bench *b, struct runner *r, cl_event event[STEPS_MAX])
+static cl_int run_step(struct bench *b, struct runner *r, uint32_t run, uint32_t i,
+                       struct view views[PLACES])
+{
+	const struct step *step = &r->plan->list.step[i];
+	const double begun = times_now();
+	uint64_t ns;
+	cl_int code;
+
+	if (!b->pool)
+		return launch_step(step, b->device, &b->tile, NULL, b->queue, views,
+		                   &r->event[run][i]);
+	code = pool_run(b->pool, step, &b->tile, views, &ns);
+	r->pool_ms[run] += (times_now() - begun) * 1e3;
+	return code;
+}
+
+/* Enqueues all launches of a variant, on the next pair of buffers; a pool runs them at once. */
+static cl_int enqueue_once(struct bench *b, struct runner *r, uint32_t run)
 {
 	const struct case_pixels *p = &b->pixels;
 	struct view views[PLACES] = {0};
 	uint32_t pair = b->turn++ % PAIRS;
 	cl_int code = CL_SUCCESS;
 
+	r->pool_ms[run] = 0;
 	views[PLACE_IN] = p->source_view[r->form][pair];
 	views[PLACE_OUT] = *case_target(p, r->form, pair);
 	for (uint32_t i = 0; !code && i < r->plan->list.count; i++) {
@@ -292,19 +313,19 @@ static cl_int enqueue_once(struct bench *b, struct runner *r, cl_event event[STE
 			region_pack(step, &b->tile, &views[step->dst]);
 			views[step->dst].buffer = b->scratch[step->dst];
 		}
-		code = launch_step(step, b->device, &b->tile, NULL, b->queue, views, &event[i]);
+		code = run_step(b, r, run, i, views);
 	}
 	return code;
 }
 
 /* The time, in milliseconds, of a finished run of enqueue_once(). */
-static double collect(const struct runner *r, cl_event event[STEPS_MAX], cl_int *code)
+static double collect(const struct bench *b, struct runner *r, uint32_t run, cl_int *code)
 {
-	double ms = 0;
+	double ms = r->pool_ms[run];
 
-	for (uint32_t i = 0; i < r->plan->list.count; i++) {
-		ms += event_ms(event[i], code);
-		event[i] = NULL;
+	for (uint32_t i = 0; !b->pool && i < r->plan->list.count; i++) {
+		ms += event_ms(r->event[run][i], code);
+		r->event[run][i] = NULL;
 	}
 	return ms;
 }
@@ -324,12 +345,12 @@ static bool is_due(const struct bench *b, const struct runner *r, bool special)
 }
 
 /* Records the times of a runner's finished batch. */
-static void collect_batch(struct runner *r, cl_int finished)
+static void collect_batch(const struct bench *b, struct runner *r, cl_int finished)
 {
 	if (!r->code)
 		r->code = finished;
 	for (uint32_t i = 0; i < r->batch; i++) {
-		r->ms[r->runs] = collect(r, r->event[i], &r->code);
+		r->ms[r->runs] = collect(b, r, i, &r->code);
 		r->spent += r->ms[r->runs++] * 1e-3;
 	}
 	r->failed = r->code != CL_SUCCESS;
@@ -359,7 +380,7 @@ static void run_round(struct bench *b, bool special)
 		r->code = CL_SUCCESS;
 		for (r->batch = 0; !r->code && r->batch < BATCH && is_due(b, r, special) &&
 		                   r->runs + r->batch < max;)
-			r->code = enqueue_once(b, r, r->event[r->batch++]);
+			r->code = enqueue_once(b, r, r->batch++);
 	}
 	code = clEnqueueCopyBuffer(b->queue, p->source_view[FORM_TILE][pair].buffer,
 	                           case_target(p, FORM_TILE, pair)->buffer, 0, 0, part_size(b), 0,
@@ -367,7 +388,7 @@ static void run_round(struct bench *b, bool special)
 	finished = clFinish(b->queue);
 	for (uint32_t i = 0; i < b->count; i++)
 		if (b->runner[i].batch)
-			collect_batch(&b->runner[i], finished);
+			collect_batch(b, &b->runner[i], finished);
 	if (!code)
 		code = finished;
 	b->copy_ms[b->copies++] = event_ms(copy, &code);
@@ -393,10 +414,10 @@ static cl_int run_for_check(struct bench *b, struct runner *r, char *target)
 	memset(target, POISON, b->pixels.target_size);
 	code = case_target_write(&b->pixels, view, target);
 	if (!code)
-		code = enqueue_once(b, r, r->event[0]);
+		code = enqueue_once(b, r, 0);
 	if (!code)
 		code = clFinish(b->queue);
-	collect(r, r->event[0], &code);
+	collect(b, r, 0, &code);
 	return code ? code : case_target_read(&b->pixels, view, target);
 }
 
@@ -599,6 +620,8 @@ static enum error bench_init(struct bench *b)
 		return ERR_DEVICE;
 	e = case_pixels_init(&b->pixels, b->c, b->options, b->device, b->queue);
 	b->tile = (struct tile){.width = b->pixels.part.width, .height = b->pixels.part.height};
+	if (!e && b->device->in_place)
+		e = pool_new(b->device, -1, &b->pool);
 	return e ? e : add_runners(b);
 }
 

@@ -25,7 +25,7 @@ enum {
 	LANES = 3,
 	LANES_POOL = 2,       /* with a pool, beside those for small tiles */
 	LANES_PER_THREAD = 2, /* of a pool: a tile in work and the next one */
-	LANES_LIMIT = 64,
+	LANES_LIMIT = 128,
 	IDLE_MS = 3600000,
 	WAITING_MAX = 128, /* tiles received before some are started */
 	TUNE_AFTER_MS = 100,

@@ -57,7 +57,7 @@ def test_kinds(counted):
         assert set(kinds) == {"context", "queue", "program", "kernel", "buffer", "step_kernel",
                               "step_weights", "plan", *PASSING}
         threads = len(os.sched_getaffinity(0))
-        lanes = min(2 + 2 * threads, 64)
+        lanes = min(2 + 2 * threads, 128)
         assert kinds["context"] == 1 and kinds["queue"] == lanes + threads + 3  # two makers, tuner
         assert kinds["buffer"] >= 2 * 3  # both parts of the arenas
         assert kinds["program"] >= 3 and kinds["kernel"] >= kinds["program"]
