@@ -774,6 +774,8 @@ static void cut(const struct region *region, uint32_t threads, struct launch *l)
 
 	if ((double)count > wanted && !device->in_test)
 		count = (size_t)wanted;
+	if (spread >= threads) /* so many for each */
+		count = (count + threads - 1) / threads * threads;
 	if (!count)
 		count = 1;
 	l->pieces[1] = count < l->groups[1] ? count : l->groups[1];
