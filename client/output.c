@@ -44,14 +44,13 @@ int output_nameless(void)
 }
 
 /* Waits until a call will not block. A signal that comes before such a call would not end it.
- * Returns EINTR after one, otherwise 0. */
+ * Returns EINTR after one, otherwise 0: the call itself says what else is wrong. */
 static int await(int fd, short events)
 {
 	struct pollfd waits[] = {{.fd = fd, .events = events},
 	                         {.fd = interrupt_fd(), .events = POLLIN}};
 
-	while (poll(waits, 2, -1) < 0 && !interrupt_number())
-		;
+	poll(waits, 2, -1);
 	return interrupt_number() ? EINTR : 0;
 }
 
@@ -62,29 +61,41 @@ static int failure(ssize_t returned)
 	return returned < 0 && errno != EAGAIN && errno != EINTR ? errno : 0;
 }
 
+/* Writes all of it. Returns 0, or an errno (EINTR after a signal). */
+static int put_all(int to, const char *bytes, size_t size)
+{
+	int error = 0;
+
+	while (size && !error) {
+		error = await(to, POLLOUT);
+		if (!error) {
+			/* A pipe that is ready takes so much. */
+			ssize_t put = write(to, bytes, size < PIPE_BUF ? size : PIPE_BUF);
+
+			error = failure(put);
+			bytes += put > 0 ? put : 0;
+			size -= put > 0 ? (size_t)put : 0;
+		}
+	}
+	return error;
+}
+
 int output_copy(int from, int to)
 {
 	static char buffer[1 << 18];
-	ssize_t got = -1, put;
-	int error;
+	ssize_t got = -1;
+	int error = 0;
 
-	while (got) {
+	while (got && !error) {
 		error = await(from, POLLIN);
-		got = error ? 0 : read(from, buffer, sizeof buffer);
-		error = error ? error : failure(got);
-		for (ssize_t done = 0; !error && done<got; done += put> 0 ? put : 0) {
-			const size_t left = (size_t)(got - done);
-
-			error = await(to, POLLOUT);
-			/* A pipe that is ready takes so much. */
-			put =
-			    error ? 0 : write(to, buffer + done, left < PIPE_BUF ? left : PIPE_BUF);
-			error = error ? error : failure(put);
+		if (!error) {
+			got = read(from, buffer, sizeof buffer);
+			error = failure(got);
 		}
-		if (error)
-			return error;
+		if (!error && got > 0)
+			error = put_all(to, buffer, (size_t)got);
 	}
-	return 0;
+	return error;
 }
 
 int output_make_directories(char *path)

@@ -1,5 +1,6 @@
-/* One lock guards the list of work. It is never held during a call of OpenCL. Whoever finishes the
- * last piece of a step makes the next step available; a thread that finds no piece sleeps. */
+/* One lock guards the list of work. It is not held while arguments are set or a launch runs.
+ * Whoever finishes the last piece of a step makes the next step available; a thread that finds no
+ * piece sleeps. */
 #include "device/pool.h"
 
 #include <pthread.h>
