@@ -5,6 +5,15 @@
 
 #include "front/api/request.h"
 
+/* openapi.json, embedded by daemon/embed.sh. */
+struct openapi_file {
+	const char *name;
+	const char *text;
+};
+
+extern const struct openapi_file openapi_embedded[];
+extern const size_t openapi_embedded_count;
+
 /* Answers with the description of these routes. */
 void openapi_answer(struct request *request, const struct route *routes, size_t count);
 

@@ -45,7 +45,7 @@ struct route {
 	/* For the description of the API, see openapi.c; lists are separated by spaces. */
 	const char *summary;  /* NULL: it is no part of that */
 	const char *query;    /* parameters, headers among them */
-	const char *answers;  /* answers on success */
+	const char *answers;  /* on success, STATUS:NAME of openapi.json */
 	const char *problems; /* error statuses beyond those of every request */
 	unsigned traits;      /* of enum route_trait */
 };
