@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <malloc.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -21,12 +22,12 @@
 
 #include "codec/job.h"
 #include "codec/repertoire.h"
-#include "codec/sandbox.h"
 #include "codec/trial.h"
 #include "common/announce.h"
 #include "common/clock.h"
 #include "common/formats.h"
 #include "common/log.h"
+#include "common/sandbox.h"
 #include "common/usage.h"
 
 /* OOM score: codec workers are killed first. Another one repeats the job, or its client gets an
@@ -56,6 +57,16 @@ static const struct usage usage = {
     "  --formats LIST    formats to read and write, with ',' between them (default: all)\n"
     "  --help            print this and exit\n"
     "  --version         print the version and exit\n"};
+
+/* Decoders start a thread for each core that they may use. A worker is to use one, as there is one
+ * a core; and its sandbox forbids the call that asks for a thread's. */
+int pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t *cores)
+{
+	(void)thread;
+	memset(cores, 0, size);
+	CPU_SET_S(0, size, cores);
+	return 0;
+}
 
 static uint64_t parse_bytes(const char *text, const char *expected)
 {
@@ -164,7 +175,8 @@ static enum error start(struct worker *worker, const struct options *options)
 	if (worker->place.finished < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
 		return ERR_INTERNAL;
 	e = start_vips(options->formats);
-	if (!e && sandbox_enter(options->memory)) {
+	if (!e &&
+	    sandbox_enter(SANDBOX_CODEC, &(struct sandbox_access){.memory = options->memory})) {
 		log_error("cannot enter the sandbox: %s", strerror(errno));
 		e = ERR_INTERNAL;
 	}

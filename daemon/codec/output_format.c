@@ -7,7 +7,7 @@
 #include <vips/vips.h>
 
 #include "codec/repertoire.h"
-#include "codec/sandbox.h"
+#include "common/sandbox.h"
 #include "common/list.h"
 
 /* From this quality on, JPEGs keep the full resolution of colour. */

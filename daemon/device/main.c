@@ -13,11 +13,11 @@
 #include "common/announce.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/sandbox.h"
 #include "common/signals.h"
 #include "common/wire.h"
 #include "device/cl/compile_process.h"
 #include "device/cl/environment.h"
-#include "device/confine.h"
 #include "device/worker.h"
 
 #ifndef PACKAGE_VERSION
@@ -270,6 +270,24 @@ static enum error serve(uint64_t started_ms)
 	return e;
 }
 
+/* Drivers, too, write files. */
+static enum error enter_sandbox(void)
+{
+	const char *temporary = getenv("TMPDIR");
+	const char *const writable[] = {options.worker.cache_dir,
+	                                options.worker.state_dir,
+	                                getenv("POCL_CACHE_DIR"),
+	                                getenv("CUDA_CACHE_PATH"),
+	                                temporary ? temporary : "/tmp",
+	                                "/dev",
+	                                "/proc/self"};
+
+	return sandbox_enter(
+	    SANDBOX_DEVICE,
+	    &(struct sandbox_access){.writable = writable,
+	                             .writable_count = sizeof writable / sizeof *writable});
+}
+
 static void print_choice(const struct message_choice *choice)
 {
 	for (uint32_t i = 0; i < choice->count; i++) {
@@ -329,7 +347,7 @@ int main(int argc, char **argv)
 	}
 	if (options.unconfined) {
 		log_notice("not confined");
-	} else if (confine(options.worker.cache_dir, options.worker.state_dir)) {
+	} else if (enter_sandbox()) {
 		log_error("cannot enter the sandbox: %s", strerror(errno));
 		return 1;
 	}

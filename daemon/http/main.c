@@ -5,14 +5,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
+
+#include <gnutls/gnutls.h>
 
 #include "common/announce.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/sandbox.h"
 #include "common/signals.h"
 #include "common/usage.h"
 #include "common/wire.h"
@@ -20,7 +25,6 @@
 #include "front/base/errand.h"
 #include "front/base/loop.h"
 #include "http/http.h"
-#include "http/sandbox.h"
 #include "http/service.h"
 
 /* OOM score: its clients would lose their connections, so codec workers go first. */
@@ -66,10 +70,30 @@ static void tell_drained(void *context)
 		service_report(http_active(), true);
 }
 
+/* The number that the front's next descriptor gets. It takes them from above. */
+static int spare;
+
+/* Keeps what is opened or received from now on out of the numbers of shared sockets. */
+static void keep_numbers(void)
+{
+	int fd;
+
+	while ((fd = eventfd(0, EFD_CLOEXEC)) >= 0 && fd < HTTP_OWN_FDS)
+		spare = fd + 1;
+	close(fd);
+	spare--;
+}
+
+/* Leaves one of them for the next descriptor. */
+static void leave_number(void)
+{
+	close(spare);
+}
+
 static void drain(bool last)
 {
 	http_drain(last);
-	http_sandbox_keep_numbers(); /* which the closed sockets have left */
+	keep_numbers(); /* which the closed sockets have left */
 	loop_timer_repeat(&report, REPORT_MS);
 }
 
@@ -152,10 +176,10 @@ static void hear(void *context)
 
 	(void)context;
 	if (shared)
-		http_sandbox_leave_number();
+		leave_number();
 	receive();
 	if (shared)
-		http_sandbox_keep_numbers();
+		keep_numbers();
 }
 
 /* A terminal sends these to all processes; the front says when to end. */
@@ -167,6 +191,26 @@ static void ignore_signals(void)
 		signal(ignored[i], SIG_IGN);
 }
 
+/* What libraries read from files once: the zone of local time, GnuTLS's priorities. */
+static void prepare_libraries(void)
+{
+	time_t now = time(NULL);
+	struct tm parts;
+
+	tzset();
+	gmtime_r(&now, &parts);
+	gnutls_global_init();
+}
+
+/* Descriptors are for connections. */
+static enum error raise_descriptors(void)
+{
+	if (getrlimit(RLIMIT_NOFILE, &files))
+		return ERR_INTERNAL;
+	files.rlim_cur = files.rlim_max;
+	return setrlimit(RLIMIT_NOFILE, &files) ? ERR_INTERNAL : ERR_OK;
+}
+
 static enum error start(void)
 {
 	struct message ready = {.type = MSG_READY};
@@ -174,7 +218,8 @@ static enum error start(void)
 	enum error e;
 
 	ignore_signals();
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) || getrlimit(RLIMIT_NOFILE, &files))
+	prepare_libraries();
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) || raise_descriptors())
 		return ERR_INTERNAL;
 	e = loop_init();
 	if (!e)
@@ -182,10 +227,10 @@ static enum error start(void)
 	if (!e)
 		e = loop_watch(&front, WORKER_SOCKET, EPOLLIN, hear, NULL);
 	if (!e)
-		e = http_sandbox_enter();
+		e = sandbox_enter(SANDBOX_HTTP, &(struct sandbox_access){0});
 	if (!e)
 		e = errands_init();
-	http_sandbox_keep_numbers();
+	keep_numbers();
 	ready.ready.startup_ms = (uint32_t)(now_ms() - begun);
 	return e ? e : wire_send(WORKER_SOCKET, &ready, NULL);
 }

@@ -10,10 +10,10 @@
 
 #include "common/announce.h"
 #include "common/log.h"
+#include "common/sandbox.h"
 #include "common/signals.h"
 #include "common/usage.h"
 #include "common/wire.h"
-#include "trace/sandbox.h"
 #include "trace/sender.h"
 
 enum { EXPENDABLE = 1000, FLUSH_MS = 800 };
@@ -59,6 +59,7 @@ static enum error start(void)
 	struct message ready = {.type = MSG_READY};
 	int flags = fcntl(WORKER_SOCKET, F_GETFL);
 	uint16_t ports[SENDER_PORTS_MAX];
+	struct sandbox_access access = {.ports = ports};
 	enum error e;
 
 	signal(SIGPIPE, SIG_IGN);
@@ -68,7 +69,8 @@ static enum error start(void)
 	signal(SIGTERM, SIG_IGN);
 	if (flags < 0 || fcntl(WORKER_SOCKET, F_SETFL, flags | O_NONBLOCK))
 		return ERR_IO;
-	e = trace_sandbox_enter(ports, sender_ports(options.endpoint, ports));
+	access.port_count = sender_ports(options.endpoint, ports);
+	e = sandbox_enter(SANDBOX_TRACE, &access);
 	if (!e)
 		e = sender_init(options.endpoint);
 	return e ? e : wire_send(WORKER_SOCKET, &ready, NULL);

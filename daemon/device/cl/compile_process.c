@@ -3,7 +3,7 @@
  * first page says until when the compiler must pause; the binary follows. COMPILER_SOCKET carries
  * requests and replies.
  *
- * The worker may not send signals (confine.h), so it cannot stop the compiler. Instead, a timer
+ * The worker may not send signals (sandbox.h), so it cannot stop the compiler. Instead, a timer
  * interrupts the compiler after every TURN_MS of processor time; the signal handler reads the page
  * and sleeps if it must. */
 #include "device/cl/compile_process.h"

@@ -21,7 +21,7 @@
 static char directory[4096];
 
 /* The first usable one: what the user configured, or a directory in the cache, or in one of those
- * that the sandbox leaves writable (confine.h). */
+ * that the sandbox leaves writable (sandbox.h). */
 static void choose_directory(const char *cache_dir)
 {
 	const char *configured = getenv("POCL_CACHE_DIR"), *temporary = getenv("TMPDIR");

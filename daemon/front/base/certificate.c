@@ -1,4 +1,4 @@
-/* Certificates. Besides this only http/intake.c and http/sandbox.c use GnuTLS. */
+/* Certificates. Besides this only http/intake.c and http/main.c use GnuTLS. */
 #include "front/base/certificate.h"
 
 #include <gnutls/abstract.h>
