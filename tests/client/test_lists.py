@@ -2,6 +2,7 @@
 import re
 import signal
 import subprocess
+import threading
 
 import pytest
 
@@ -174,6 +175,39 @@ def test_lists_resume(server, store, tmp_path, place):
     now = sorted([ppm(0), ppm(31), ppm(2), ppm(10), ppm(32), ppm(12), ppm(33)])
     assert made("--size", 5) == now and made("--size", 5) == []
     assert made("--size", 5, "--force") == now
+
+
+@pytest.mark.parametrize("place", ["out", "s3://into/x"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_lists_resume_after_a_kill(server, store, tmp_path, place, number):
+    """Those under way come again, and none that was made."""
+    bodies, held, going = [ppm(i) for i in range(12)], threading.Event(), threading.Event()
+    for i, body in enumerate(bodies):
+        (tmp_path / f"{i}.ppm").write_bytes(body)
+
+    def answer(handler):
+        if bodies.index(handler.body) in (2, 8, 9):  # one that is slow, while others get ahead of it
+            if bodies.index(handler.body) == 9:
+                held.set()
+            going.wait(60)
+        return 200, {}, handler.body
+
+    asked = server(answer)
+    arguments = ("box", "--files-from", "-", "-o", place, "-j", 3)
+    names = listed(*(f"{i}.ppm" for i in range(12)))
+    client = start(asked.url, *arguments, stdin=subprocess.PIPE, cwd=tmp_path, variables=store.environment())
+    client.stdin.write(names)
+    client.stdin.close()
+    assert held.wait(60)
+    client.send_signal(number)
+    assert client.wait(60) == -number
+    going.set()
+    before = len(asked.bodies)
+    run(asked.url, *arguments, input=names, cwd=tmp_path, variables=store.environment())
+    assert sorted(asked.bodies[before:]) == sorted(bodies[i] for i in (2, 8, 9, 10, 11))
+    made = found(tmp_path / "out") if place == "out" else {
+        name[2:]: result.body for name, result in store.buckets["into"].items()}
+    assert made == {f"{i}.ppm": body for i, body in enumerate(bodies)}
 
 
 # Streams ------------------------------------------------------------------------------------------
